@@ -1,0 +1,183 @@
+package idem
+
+import (
+	"context"
+	"crypto/rand"
+	"errors"
+	"fmt"
+	mathrand "math/rand/v2"
+	"time"
+)
+
+const (
+	// maxClaim is for how long a claim is sent again: far shorter than any
+	// retention, so that no copy of it can outlive its record.
+	maxClaim = 60 * time.Second
+	// maxRounds bounds how often an attempt judges a record that keeps changing.
+	maxRounds = 5
+)
+
+// claim makes the record ours, or returns the one in the way and what to do
+// about it. The verdicts own and takeOver say that it is ours now.
+func (a *attempt) claim(ctx context.Context) (*Record, verdict, error) {
+	ctx, cancel := a.within(ctx, min(maxClaim, time.Until(a.deadline)-a.opt.Reserve))
+	defer cancel()
+	fp, secret := a.opt.Fingerprint.sign(a.digest)
+	id := rand.Text()
+	for round := range maxRounds {
+		if round > 0 && !pause(ctx, round) {
+			break
+		}
+		now := a.opt.Now()
+		next := claimed(Record{
+			PK: a.pk, Owner: a.owner, ID: id, Fingerprint: fp, Secret: secret, Route: a.req.Route, Scope: a.scope,
+		}, now, a.leaseEnd(now), a.opt.Retention)
+		held, err := a.store.Claim(ctx, Claim{Next: next, Now: now})
+		switch {
+		case err == nil && held == nil:
+			return next, own, nil
+		case errors.Is(err, ErrConflict):
+			continue // somebody is writing this very record
+		case errors.Is(err, ErrUnknown):
+			// Out of attempts: what is there tells whether ours was applied.
+			if held, err = a.load(ctx, err); err != nil {
+				return nil, 0, err
+			}
+		case err != nil:
+			return nil, 0, a.unavailable("claim", err)
+		}
+		rec, v, err := a.settle(ctx, held)
+		if err != nil || v != again {
+			return rec, v, err
+		}
+	}
+	return nil, inFlight, nil
+}
+
+// load reads the record after a write whose outcome is unknown. That there is
+// none means that the write was not applied.
+func (a *attempt) load(ctx context.Context, cause error) (*Record, error) {
+	rec, err := a.store.Load(ctx, a.pk)
+	if err == nil && rec == nil {
+		err = errors.New("not applied")
+	}
+	if err != nil {
+		return nil, a.unavailable("claim", errors.Join(cause, err))
+	}
+	return rec, nil
+}
+
+// settle judges the record in the way, and takes it over where nobody holds it.
+func (a *attempt) settle(ctx context.Context, held *Record) (*Record, verdict, error) {
+	v, err := a.judge(held)
+	if err != nil || v != takeOver {
+		return held, v, err
+	}
+	now := a.opt.Now()
+	rec, l, err := a.commit(ctx, held, taken(held, a.owner, now, a.leaseEnd(now), a.opt.Retention))
+	switch {
+	case errors.Is(err, ErrConflict):
+		return held, inFlight, nil // somebody is writing this very record
+	case err != nil:
+		return nil, 0, a.unavailable("take-over", err)
+	case l == landed:
+		return rec, takeOver, nil
+	}
+	// Another attempt was faster, the holder came back, or the record is gone.
+	if v, err = a.judge(rec); v == takeOver {
+		v = again // released since: the next round decides
+	}
+	return rec, v, err
+}
+
+func (a *attempt) judge(held *Record) (verdict, error) {
+	if held == nil || held.State == None {
+		return again, nil
+	}
+	matches, err := a.opt.Fingerprint.matches(held, a.digest)
+	if err != nil && held.Owner != a.owner {
+		return 0, a.fail("fingerprint", err)
+	}
+	return judge(held, a.owner, matches, a.opt.Now()), nil
+}
+
+// look answers from this process's cache, or from a cheap read, where that
+// suffices: a finished record of the same request, or a finished record of
+// another one in the cache. Everything else goes to the claim.
+func (a *attempt) look(ctx context.Context) (Result, bool, error) {
+	if rec := a.cache.get(a.pk); rec != nil {
+		if v, err := a.judge(rec); err == nil && (v == replay || v == mismatch) {
+			res, err := a.answer(ctx, rec, v)
+			return res, true, err
+		}
+	}
+	if !a.opt.ReadFirst {
+		return Result{}, false, nil
+	}
+	peek := a.store.Load
+	if p, ok := a.store.(Peeker); ok {
+		peek = p.Peek
+	}
+	rec, err := peek(ctx, a.pk)
+	if err != nil || rec == nil {
+		return Result{}, false, nil //nolint:nilerr // the claim decides, and reports what is wrong
+	}
+	if v, err := a.judge(rec); err == nil && v == replay {
+		res, err := a.answer(ctx, rec, v)
+		return res, true, err
+	}
+	return Result{}, false, nil
+}
+
+// commit sends one conditional write until it is known what became of it, and
+// returns the record as it then is: next if it landed.
+func (a *attempt) commit(ctx context.Context, prev, next *Record) (*Record, landing, error) {
+	var err error
+	for round := range maxRounds {
+		if round > 0 && !pause(ctx, round) {
+			break
+		}
+		var held *Record
+		held, err = a.store.Commit(ctx, Commit{Prev: prev, Next: next})
+		switch {
+		case err == nil && held == nil:
+			return next, landed, nil
+		case err == nil:
+			return held, land(held, prev, a.owner), nil
+		case errors.Is(err, ErrConflict):
+			continue
+		case !errors.Is(err, ErrUnknown):
+			return nil, 0, err
+		}
+		now, lerr := a.store.Load(ctx, a.pk)
+		if lerr != nil {
+			return nil, 0, errors.Join(err, lerr)
+		}
+		if l := land(now, prev, a.owner); l != notYet {
+			return now, l, nil
+		}
+		// Not applied: the same bytes may go again. Should the first copy land
+		// in between, the condition refuses the second and land sees ours.
+	}
+	return nil, 0, err
+}
+
+// pause waits before round: full jitter over 20 ms · 2^round.
+func pause(ctx context.Context, round int) bool {
+	t := time.NewTimer(time.Duration(mathrand.Int64N(int64(20*time.Millisecond) << round)))
+	defer t.Stop()
+	select {
+	case <-ctx.Done():
+		return false
+	case <-t.C:
+		return true
+	}
+}
+
+// unavailable wraps a store's error that keeps the handler from running.
+func (a *attempt) unavailable(op string, err error) error {
+	if errors.Is(err, ErrCorrupt) {
+		return a.fail(op, err)
+	}
+	return a.fail(op, fmt.Errorf("%w: %w", ErrUnavailable, err))
+}

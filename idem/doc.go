@@ -1,0 +1,38 @@
+// Package idem runs an operation once for each idempotency key, and answers
+// every repetition the same: same key, same answer.
+//
+//	engine := idem.New(store)
+//	res, err := engine.Do(ctx, idem.Request{Key: key, Scope: user, Body: body}, work)
+//
+// Most programs don't call [Engine.Do] themselves: package lambda wraps Lambda
+// handlers, [Engine.Middleware] wraps an http.Handler. Records are kept by a
+// [Store]: package dynamo has the one for DynamoDB, [MemoryStore] is for tests.
+//
+// # What it guarantees
+//
+// Within the lifetime of a key ([Options.Retention]), in one scope:
+//
+//   - the handler runs once to an answer that is stored, and every later request
+//     gets that answer, byte for byte, marked as a replay;
+//   - of requests at the same time one runs, the others are told that it is in
+//     flight and when to ask again;
+//   - a key that comes with another request is refused, and told nothing;
+//   - a worker that lost its lease, however late it wakes up, changes nothing;
+//   - a lost acknowledgement of the store is recognised, not taken for somebody
+//     else's claim.
+//
+// # What it does not
+//
+// A process that dies after its handler had an effect and before the answer is
+// stored leaves an open record. Once its lease is over, a retry runs the handler
+// again. What the handler did outside of the store may then happen twice, unless
+// the other side has keys of its own to which [Op.ID] can be the root.
+//
+// # The lease
+//
+// An attempt holds its key until its context's deadline plus
+// [Options.LeaseMargin]. On Lambda that is the end of the invocation, so a key
+// is never taken from a function that still runs, and is free soon after one
+// that was killed. Clocks only decide when a retry may take over; that nothing
+// happens twice in the store rests on the record's owner and version.
+package idem

@@ -1,0 +1,266 @@
+package idem
+
+import (
+	"context"
+	"crypto/rand"
+	"crypto/sha256"
+	"errors"
+	"fmt"
+	"log/slog"
+	"sync"
+	"time"
+)
+
+// Engine runs operations once for each key. It holds no state of a request, so
+// one engine serves any number of handlers and goroutines.
+type Engine struct {
+	store     Store
+	opt       Options
+	log       *slog.Logger
+	prefix    string // of every partition key
+	methods   map[string]bool
+	headers   map[string]bool // to store
+	cache     *cache
+	anonymous sync.Once // guards a warning
+	noLimit   sync.Once // guards a warning
+}
+
+// New returns an engine on store. It panics if store is nil (also a nil pointer
+// in the interface) or an option can't work: both are mistakes in the program,
+// best found at cold start.
+func New(store Store, optFns ...func(*Options)) *Engine {
+	var opt Options
+	for _, fn := range optFns {
+		fn(&opt)
+	}
+	opt = opt.withDefaults()
+	if isNil(store) && !opt.Disabled {
+		panic("idem: New: store is nil") //nolint:forbidigo // a mistake in the program, at cold start
+	}
+	if err := opt.validate(); err != nil {
+		panic(fmt.Sprintf("idem: New: %v", err)) //nolint:forbidigo // as above
+	}
+	e := &Engine{
+		store: store, opt: opt, log: opt.Logger, prefix: layout + "#" + opt.Namespace + "#",
+		methods: make(map[string]bool), headers: allowList(opt.StoreHeaders), cache: newCache(opt.CacheBytes),
+	}
+	for _, m := range opt.Methods {
+		e.methods[m] = true
+	}
+	return e
+}
+
+// Do runs fn once for r's key and scope and returns the same answer for every
+// call, marked Replayed from the second on.
+//
+// fn's context carries the [Op] and ends [Options.Reserve] before ctx does (or
+// before the lease, where ctx has no deadline). An error of fn frees the key and
+// is returned; a panic does the same and goes on. An answer that
+// [Options.Stored] does not keep is returned and frees the key.
+//
+// What the engine itself refuses is an *[Error] that matches ErrKeyInvalid,
+// ErrScope, ErrRequest, ErrMismatch, ErrInFlight, ErrStuck, ErrExpired,
+// ErrNotKept, ErrLeaseLost, ErrNoTime, ErrUnavailable, ErrCorrupt or ErrSecret;
+// fn has run only if it matches ErrLeaseLost, or ErrInFlight after an overtaken
+// attempt.
+//
+// If ctx is cancelled while fn runs, fn decides what to do about it; what it
+// returns is stored or released all the same.
+func (e *Engine) Do(ctx context.Context, r Request, fn func(context.Context) (Response, error)) (Result, error) {
+	res, err := e.do(ctx, &r, fn)
+	if h, ok := errors.AsType[*handlerError](err); ok {
+		err = h.err
+	}
+	return res, err
+}
+
+// handlerError tells fn's own error from the engine's.
+type handlerError struct{ err error }
+
+func (h *handlerError) Error() string { return h.err.Error() }
+func (h *handlerError) Unwrap() error { return h.err }
+
+func (e *Engine) do(ctx context.Context, r *Request, fn func(context.Context) (Response, error)) (Result, error) {
+	if e.opt.Disabled {
+		return e.pass(ctx, fn)
+	}
+	a, err := e.attempt(ctx, r)
+	if err != nil {
+		call(ctx, e.opt.Hooks.Refused, Event{Route: r.Route, Err: err})
+		return Result{}, err
+	}
+	if inside(ctx, e.store, a.pk) {
+		return e.pass(ctx, fn)
+	}
+	if res, ok, err := a.look(ctx); ok {
+		return res, err
+	}
+	if err := a.start(ctx); err != nil {
+		call(ctx, e.opt.Hooks.Refused, a.event(nil, err))
+		return Result{}, err
+	}
+	held, v, err := a.claim(ctx)
+	switch {
+	case errors.Is(err, ErrUnavailable) && e.opt.FailOpen:
+		e.log.ErrorContext(ctx, "store unavailable: handler runs unprotected", "record", short(a.pk), "error", err)
+		call(ctx, e.opt.Hooks.FailedOpen, a.event(nil, err))
+		return e.pass(ctx, fn)
+	case err != nil:
+		e.log.ErrorContext(ctx, "claim failed", "record", short(a.pk), "error", err)
+		call(ctx, e.opt.Hooks.Failed, a.event(nil, err))
+		return Result{}, err
+	case v == own || v == takeOver:
+		return a.run(ctx, held, v == takeOver, fn)
+	default:
+		return a.answer(ctx, held, v)
+	}
+}
+
+// pass runs fn as if there were no engine.
+func (e *Engine) pass(ctx context.Context, fn func(context.Context) (Response, error)) (Result, error) {
+	resp, err := fn(ctx)
+	if err != nil {
+		return Result{Passed: true}, &handlerError{err}
+	}
+	return Result{Response: resp, Passed: true}, nil
+}
+
+// attempt is one try at one operation. Everything it needs is bound to it at
+// the start, so nested and concurrent attempts can't mix.
+type attempt struct {
+	*Engine
+	req      *Request
+	scope    string
+	pk       string
+	owner    string // its nonce
+	digest   [sha256.Size]byte
+	deadline time.Time // when the work must be over
+}
+
+// attempt checks a request and names its record.
+func (e *Engine) attempt(ctx context.Context, r *Request) (*attempt, error) {
+	if err := checkKey(r.Key, e.opt.MinKey, e.opt.MaxKey); err != nil {
+		return nil, &Error{Op: "key", Err: err}
+	}
+	scope, err := e.scopeOf(ctx, r)
+	if err != nil {
+		return nil, &Error{Op: "scope", Err: err}
+	}
+	digest, err := e.opt.Fingerprint.digest(r)
+	if err != nil {
+		return nil, &Error{Op: "fingerprint", Err: err}
+	}
+	return &attempt{
+		Engine: e, req: r, scope: scope, pk: e.partitionKey(scope, r), owner: rand.Text(), digest: digest,
+	}, nil
+}
+
+// start fixes the time the attempt has, or refuses to begin: work that is cut
+// off in the middle is worse than work that was never begun.
+func (a *attempt) start(ctx context.Context) error {
+	deadline, ok := ctx.Deadline()
+	if !ok {
+		a.noLimit.Do(func() {
+			a.log.WarnContext(ctx, "context has no deadline: using Options.Lease", "lease", a.opt.Lease)
+		})
+		deadline = time.Now().Add(a.opt.Lease)
+	}
+	a.deadline = deadline
+	if left := time.Until(deadline); left <= a.opt.Reserve {
+		return a.fail("start", fmt.Errorf("%w: %v, more than %v is required", ErrNoTime, left.Round(time.Millisecond), a.opt.Reserve))
+	}
+	return nil
+}
+
+// leaseEnd is when this attempt would lose the lease. The time left is real,
+// the stored end is by the engine's clock.
+func (a *attempt) leaseEnd(now time.Time) time.Time {
+	return now.Add(time.Until(a.deadline) + a.opt.LeaseMargin)
+}
+
+// within returns a context for the store's calls: it survives a client that
+// goes away, since a half-made write helps nobody, and ends when the attempt
+// must be over, or after limit.
+func (a *attempt) within(ctx context.Context, limit time.Duration) (context.Context, context.CancelFunc) {
+	if left := time.Until(a.deadline); left < limit {
+		limit = max(left, time.Second) // past the deadline the version fence protects
+	}
+	return context.WithTimeout(context.WithoutCancel(ctx), limit)
+}
+
+// run calls fn and ends the operation as fn's outcome demands.
+func (a *attempt) run(ctx context.Context, rec *Record, resumed bool, fn func(context.Context) (Response, error)) (Result, error) {
+	hook := a.opt.Hooks.Claimed
+	if resumed {
+		hook = a.opt.Hooks.TakenOver
+	}
+	call(ctx, hook, a.event(rec, nil))
+
+	resp, err := a.handle(ctx, rec, resumed, fn)
+	if err == nil {
+		if dropped := resp.clean(); dropped != nil {
+			a.log.WarnContext(ctx, "response header with control characters left out", "record", short(a.pk), "headers", dropped)
+		}
+		if a.opt.Stored(resp.Status) {
+			return a.finish(ctx, rec, resp)
+		}
+	}
+	held, l, rerr := a.release(ctx, rec, err)
+	switch {
+	case l == fenced && rerr == nil:
+		if err != nil {
+			a.log.ErrorContext(ctx, "handler failed in an overtaken attempt", "record", short(a.pk), "error", err)
+		}
+		return a.overtaken(ctx, held)
+	case err != nil:
+		return Result{}, &handlerError{errors.Join(err, rerr)}
+	default:
+		return Result{Response: resp}, nil
+	}
+}
+
+// handle calls fn, and releases the lease if fn doesn't come back: a panic (or
+// runtime.Goexit) is not recovered, so that its owner sees it.
+func (a *attempt) handle(ctx context.Context, rec *Record, resumed bool, fn func(context.Context) (Response, error)) (Response, error) {
+	ctx = context.WithValue(ctx, opKey{}, &Op{store: a.store, pk: a.pk, id: rec.ID, resumed: resumed})
+	hctx, cancel := context.WithDeadline(ctx, a.deadline.Add(-a.opt.Reserve))
+	defer cancel()
+	back := false
+	defer func() {
+		if !back {
+			_, _, _ = a.release(ctx, rec, errPanic) // it logs its own failure
+		}
+	}()
+	resp, err := fn(hctx)
+	back = true
+	return resp, err
+}
+
+var errPanic = errors.New("handler panicked")
+
+func (a *attempt) fail(op string, err error) *Error {
+	return &Error{Op: op, Record: short(a.pk), Err: err}
+}
+
+func (a *attempt) event(rec *Record, err error) Event {
+	ev := Event{Record: short(a.pk), Route: a.req.Route, Err: err}
+	if rec == nil || rec.State == None {
+		return ev
+	}
+	ev.ID, ev.Created, ev.Expires = rec.ID, rec.Created, rec.lifetime()
+	if rec.Response != nil {
+		ev.Status = rec.Response.Status
+	}
+	if rec.State == Open && !rec.Lease.IsZero() {
+		ev.Lease = rec.Lease.Sub(a.opt.Now())
+	}
+	return ev
+}
+
+// lifetime is when the key's answers end; zero while that is open.
+func (r *Record) lifetime() time.Time {
+	if !r.Until.IsZero() {
+		return r.Until
+	}
+	return r.Expires
+}

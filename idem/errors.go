@@ -1,0 +1,66 @@
+package idem
+
+import (
+	"errors"
+	"time"
+)
+
+// What can go wrong. Callers compare with errors.Is; the table in problem.go
+// maps each to its HTTP answer.
+var (
+	// ErrKeyMissing matches errors from a request without a key where one is required.
+	ErrKeyMissing = errors.New("idempotency key is missing")
+	// ErrKeyInvalid matches errors from a key that is empty, too long, sent twice or not visible ASCII.
+	ErrKeyInvalid = errors.New("idempotency key is invalid")
+	// ErrScope matches errors from a request whose scope could not be determined.
+	ErrScope = errors.New("scope is unknown")
+	// ErrRequest matches errors from a request that can't be decoded, such as a body that isn't base64.
+	ErrRequest = errors.New("request can't be decoded")
+	// ErrTooLarge matches errors from a request body over the limit.
+	ErrTooLarge = errors.New("request body is too large")
+	// ErrMismatch matches errors from a key that was first used with another request.
+	ErrMismatch = errors.New("idempotency key was first used with another request")
+	// ErrInFlight matches errors from a request whose key is held by another attempt.
+	ErrInFlight = errors.New("a request with this idempotency key is in flight")
+	// ErrStuck matches errors from a key that waits for an operator.
+	ErrStuck = errors.New("the request with this idempotency key is stuck")
+	// ErrExpired matches errors from a key whose lifetime is over, where that is still known.
+	ErrExpired = errors.New("idempotency key has expired")
+	// ErrNotKept matches errors from a finished operation whose answer could not be kept.
+	ErrNotKept = errors.New("the answer was not kept")
+	// ErrLeaseLost matches errors from an attempt that another one overtook: it changed nothing after that.
+	ErrLeaseLost = errors.New("lease lost to another attempt")
+	// ErrNoTime matches errors from a request with too little time left to begin.
+	ErrNoTime = errors.New("too little time left to begin")
+	// ErrUnavailable matches errors from a store that can't be reached or refuses.
+	ErrUnavailable = errors.New("store is unavailable")
+	// ErrSecret matches errors from a record whose fingerprint was keyed with a secret that isn't configured.
+	ErrSecret = errors.New("the fingerprint's secret is not configured")
+
+	// ErrUnknown is a [Store]'s: the write may or may not have been applied.
+	ErrUnknown = errors.New("outcome is unknown")
+	// ErrConflict is a [Store]'s: not applied, another write was in progress.
+	ErrConflict = errors.New("conflict with another write")
+	// ErrCorrupt is a [Store]'s: a stored record can't be understood.
+	ErrCorrupt = errors.New("record is corrupt")
+)
+
+// Error says where an operation failed. Get at it with errors.As or
+// errors.AsType[*Error].
+type Error struct {
+	Op         string        // what was being done: "key", "scope", "claim", "finish", …
+	Record     string        // short hash that names the record in logs; "" before it is known
+	RetryAfter time.Duration // when trying again makes sense; 0 = unknown
+	Err        error
+}
+
+func (e *Error) Error() string {
+	s := "idem: " + e.Op
+	if e.Record != "" {
+		s += " " + e.Record
+	}
+	return s + ": " + e.Err.Error()
+}
+
+// Unwrap returns the cause.
+func (e *Error) Unwrap() error { return e.Err }

@@ -1,0 +1,185 @@
+package idem
+
+import (
+	"crypto/hmac"
+	"crypto/sha256"
+	"encoding/binary"
+	"encoding/hex"
+	"fmt"
+	"net/http"
+	"net/url"
+	"slices"
+	"strings"
+)
+
+// Fingerprint says what makes two requests the same request. The zero value
+// takes method, path, query and the body's bytes, by SHA-256.
+//
+// It never takes the key, credentials or tracing headers (R17): the same
+// request may be repeated with a fresh token.
+type Fingerprint struct {
+	SkipMethod, SkipPath, SkipQuery, SkipBody bool
+
+	// Headers are further request headers to take, such as one that routes to
+	// an account. Credentials, tracing headers and the key are refused.
+	Headers []string
+
+	// CanonicalJSON takes a JSON body (by Content-Type) without regard to white
+	// space and the order of members. Numbers count as they are written, so
+	// large ones stay apart. Bodies that different parsers may read differently
+	// (repeated members, invalid UTF-8) count by their bytes.
+	CanonicalJSON bool
+
+	// Secrets key the fingerprint by HMAC-SHA-256, since bodies with little
+	// entropy can be guessed from a bare hash at rest. The first one keys new
+	// records. Keep older ones for one retention, so that a rotation doesn't
+	// turn honest retries away; records from before the first secret still
+	// match.
+	Secrets []Secret
+
+	// Func, if set, replaces all of the above but Secrets: equal bytes mean the
+	// same request. An error refuses the request (ErrRequest). It must not
+	// change the request.
+	Func func(r *Request) ([]byte, error)
+}
+
+// Secret is a key for fingerprints.
+type Secret struct {
+	ID  string // stored with each record; not empty
+	Key []byte // at least 16 bytes
+}
+
+// neverFingerprinted are headers that may differ between honest retries.
+var neverFingerprinted = []string{
+	"Authorization", "Cookie", "Idempotency-Key", "Traceparent", "Tracestate", "X-Amzn-Trace-Id", "X-Request-Id",
+}
+
+func (f *Fingerprint) validate() error {
+	for _, name := range f.Headers {
+		if name = http.CanonicalHeaderKey(name); slices.Contains(neverFingerprinted, name) {
+			return fmt.Errorf("Fingerprint.Headers: %s may differ between honest retries", name)
+		}
+	}
+	seen := map[string]bool{"": true}
+	for _, s := range f.Secrets {
+		if seen[s.ID] {
+			return fmt.Errorf("Fingerprint.Secrets: id %q is empty or used twice", s.ID)
+		}
+		if len(s.Key) < 16 {
+			return fmt.Errorf("Fingerprint.Secrets: key %q has %d bytes, at least 16 are required", s.ID, len(s.Key))
+		}
+		seen[s.ID] = true
+	}
+	return nil
+}
+
+// digest is the unkeyed SHA-256 of the parts that count.
+func (f *Fingerprint) digest(r *Request) (sum [sha256.Size]byte, err error) {
+	small, tag, body := make([]byte, 0, 256), byte('b'), r.Body
+	switch {
+	case f.Func != nil:
+		tag = 'f'
+		if body, err = f.Func(r); err != nil {
+			return sum, fmt.Errorf("%w: fingerprint: %w", ErrRequest, err)
+		}
+	default:
+		small = f.appendHead(small, r)
+		if f.CanonicalJSON && isJSON(r.Header) {
+			if canonical, ok := canonicalJSON(r.Body); ok {
+				tag, body = 'j', canonical
+			}
+		}
+		if f.SkipBody {
+			tag, body = 's', nil
+		}
+	}
+	small = appendTagged(small, tag, "")
+	small = binary.BigEndian.AppendUint64(small, uint64(len(body)))
+	h := sha256.New()
+	h.Write(small)
+	h.Write(body) // not copied: it may have megabytes
+	h.Sum(sum[:0])
+	return sum, nil
+}
+
+// appendHead appends all but the body, each part with its tag and length, so
+// that no two requests run into one another.
+func (f *Fingerprint) appendHead(b []byte, r *Request) []byte {
+	if !f.SkipMethod {
+		b = appendTagged(b, 'm', r.Method)
+	}
+	if !f.SkipPath {
+		b = appendTagged(b, 'p', r.Path)
+	}
+	if !f.SkipQuery {
+		b = appendTagged(b, 'q', canonicalQuery(r.Query))
+	}
+	for _, name := range f.Headers {
+		for _, v := range headerValues(r.Header, http.CanonicalHeaderKey(name)) {
+			b = appendTagged(b, 'h', v)
+		}
+		b = appendTagged(b, 'n', "") // ends this header's values
+	}
+	return b
+}
+
+func appendTagged(b []byte, tag byte, part string) []byte {
+	return appendPart(append(b, tag), part)
+}
+
+// sign returns the fingerprint to store, and the id of the secret it is keyed with.
+func (f *Fingerprint) sign(digest [sha256.Size]byte) (fp, secret string) {
+	if len(f.Secrets) == 0 {
+		return hexOf(digest[:]), ""
+	}
+	return keyed(f.Secrets[0], digest), f.Secrets[0].ID
+}
+
+// matches reports whether held was made by the request of digest, under the
+// secret held was keyed with. Without that secret nothing can be told, which
+// must neither replay nor refuse: ErrSecret.
+func (f *Fingerprint) matches(held *Record, digest [sha256.Size]byte) (bool, error) {
+	want := hexOf(digest[:])
+	if held.Secret != "" {
+		i := slices.IndexFunc(f.Secrets, func(s Secret) bool { return s.ID == held.Secret })
+		if i < 0 {
+			return false, fmt.Errorf("%w: id %q", ErrSecret, held.Secret)
+		}
+		want = keyed(f.Secrets[i], digest)
+	}
+	return hmac.Equal([]byte(held.Fingerprint), []byte(want)), nil
+}
+
+func keyed(s Secret, digest [sha256.Size]byte) string {
+	mac := hmac.New(sha256.New, s.Key)
+	mac.Write(digest[:])
+	return hexOf(mac.Sum(nil))
+}
+
+func hexOf(sum []byte) string {
+	var buf [2 * sha256.Size]byte
+	return string(hex.AppendEncode(buf[:0], sum))
+}
+
+// canonicalQuery makes one string of what reaches us decoded from one kind of
+// gateway and raw from another. Values of one name keep their order.
+func canonicalQuery(raw string) string {
+	if raw == "" {
+		return ""
+	}
+	values, err := url.ParseQuery(raw)
+	if err != nil {
+		return raw
+	}
+	return values.Encode()
+}
+
+func isJSON(h http.Header) bool {
+	values := headerValues(h, "Content-Type")
+	if len(values) != 1 {
+		return false
+	}
+	media, _, _ := strings.Cut(values[0], ";")
+	media = strings.ToLower(strings.TrimSpace(media))
+	return media == "application/json" || strings.HasSuffix(media, "+json")
+}

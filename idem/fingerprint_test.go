@@ -1,0 +1,186 @@
+package idem
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"net/http"
+	"strings"
+	"testing"
+)
+
+func base() Request {
+	return Request{
+		Method: "POST", Path: "/orders", Query: "a=1&b=2", Body: []byte(`{"a":1}`),
+		Header: http.Header{"Content-Type": {"application/json"}, "Authorization": {"Bearer 1"}, "Stripe-Account": {"acct_1"}},
+	}
+}
+
+func fingerprintOf(t testing.TB, f Fingerprint, r Request) string {
+	t.Helper()
+	digest, err := f.digest(&r)
+	if err != nil {
+		t.Fatal(err)
+	}
+	fp, _ := f.sign(digest)
+	return fp
+}
+
+func TestFingerprintParts(t *testing.T) {
+	t.Parallel()
+	tests := map[string]struct {
+		f      Fingerprint
+		change func(*Request)
+		same   bool
+	}{
+		"nothing":                              {Fingerprint{}, func(*Request) {}, true},
+		"method":                               {Fingerprint{}, func(r *Request) { r.Method = "PUT" }, false},
+		"path":                                 {Fingerprint{}, func(r *Request) { r.Path = "/orders/1" }, false},
+		"query":                                {Fingerprint{}, func(r *Request) { r.Query = "a=1&b=3" }, false},
+		"query in another order":               {Fingerprint{}, func(r *Request) { r.Query = "b=2&a=1" }, true},
+		"query with other escapes":             {Fingerprint{}, func(r *Request) { r.Query = "a=%31&b=2" }, true},
+		"values of one name in another order":  {Fingerprint{}, func(r *Request) { r.Query = "a=2&a=1" }, false},
+		"body":                                 {Fingerprint{}, func(r *Request) { r.Body = []byte(`{"a":2}`) }, false},
+		"a byte moves from path to query":      {Fingerprint{}, func(r *Request) { r.Path, r.Query = "/orders?a=1&b=2", "" }, false},
+		"white space":                          {Fingerprint{}, func(r *Request) { r.Body = []byte(`{ "a":1}`) }, false},
+		"white space, canonical":               {Fingerprint{CanonicalJSON: true}, func(r *Request) { r.Body = []byte("{ \"a\" :\n1}") }, true},
+		"white space, canonical, not JSON":     {Fingerprint{CanonicalJSON: true}, func(r *Request) { r.Header.Set("Content-Type", "text/plain") }, false},
+		"credentials (R17)":                    {Fingerprint{}, func(r *Request) { r.Header.Set("Authorization", "Bearer 2") }, true},
+		"tracing (R17)":                        {Fingerprint{}, func(r *Request) { r.Header.Set("Traceparent", "00-1") }, true},
+		"key and scope":                        {Fingerprint{}, func(r *Request) { r.Key, r.Scope = "k", "s" }, true},
+		"a header that isn't chosen":           {Fingerprint{}, func(r *Request) { r.Header.Set("Stripe-Account", "acct_2") }, true},
+		"a header that is":                     {Fingerprint{Headers: []string{"stripe-account"}}, func(r *Request) { r.Header.Set("Stripe-Account", "acct_2") }, false},
+		"a chosen header in another case":      {Fingerprint{Headers: []string{"stripe-account"}}, func(r *Request) { r.Header = http.Header{"stripe-account": {"acct_1"}} }, true},
+		"a value moves to another header":      {Fingerprint{Headers: []string{"A", "B"}}, func(r *Request) { r.Header = http.Header{"B": {"x"}} }, false},
+		"a skipped method":                     {Fingerprint{SkipMethod: true}, func(r *Request) { r.Method = "PUT" }, true},
+		"a skipped path":                       {Fingerprint{SkipPath: true}, func(r *Request) { r.Path = "/" }, true},
+		"a skipped query":                      {Fingerprint{SkipQuery: true}, func(r *Request) { r.Query = "" }, true},
+		"a skipped body":                       {Fingerprint{SkipBody: true}, func(r *Request) { r.Body = nil }, true},
+		"a func's choice":                      {Fingerprint{Func: func(r *Request) ([]byte, error) { return r.Body[:3], nil }}, func(r *Request) { r.Path = "/x" }, true},
+		"what a func looks at":                 {Fingerprint{Func: func(r *Request) ([]byte, error) { return []byte(r.Path), nil }}, func(r *Request) { r.Path = "/x" }, false},
+		"a broken query counts by its bytes":   {Fingerprint{}, func(r *Request) { r.Query = "a=%zz" }, false},
+		"20 six megabytes count as bytes only": {Fingerprint{CanonicalJSON: true}, func(r *Request) { r.Body = bytes.Repeat([]byte("["), 6<<20) }, false},
+	}
+	for name, tt := range tests {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			a, b := base(), base()
+			if strings.Contains(name, "moves to another header") {
+				a.Header = http.Header{"A": {"x"}}
+			}
+			tt.change(&b)
+			if same := fingerprintOf(t, tt.f, a) == fingerprintOf(t, tt.f, b); same != tt.same {
+				t.Errorf("same = %t, want %t", same, tt.same)
+			}
+		})
+	}
+}
+
+func TestFingerprintFuncError(t *testing.T) {
+	t.Parallel()
+	down := errors.New("no amount")
+	f := Fingerprint{Func: func(*Request) ([]byte, error) { return nil, down }}
+	r := base()
+	if _, err := f.digest(&r); !errors.Is(err, ErrRequest) || !errors.Is(err, down) {
+		t.Errorf("got %v", err)
+	}
+}
+
+func TestCanonicalJSON(t *testing.T) {
+	t.Parallel()
+	tests := map[string]struct {
+		in   string
+		want string // "" = no canonical form
+	}{
+		"members are sorted":               {`{"b":1,"a":{"d":[1, 2],"c":null}}`, `{"a":{"c":null,"d":[1,2]},"b":1}`},
+		"escapes are one form":             {`{"\u0061":"\u00e4\/"}`, `{"a":"ä/"}`},
+		"big numbers stay apart":           {`[12345678901234567890]`, `[12345678901234567890]`},
+		"so do their spellings":            {`[1.0, 1e0, 1]`, `[1.0,1e0,1]`},
+		"surrogate pairs":                  {`"\ud83d\ude00"`, `"😀"`},
+		"a scalar":                         {` true `, `true`},
+		"__proto__ is a member like any":   {`{"__proto__":{}}`, `{"__proto__":{}}`},
+		"100 deep":                         {strings.Repeat("[", 100) + strings.Repeat("]", 100), strings.Repeat("[", 100) + strings.Repeat("]", 100)},
+		"repeated members have none":       {`{"a":1,"a":2}`, ""},
+		"repeated by escape neither":       {`{"a":1,"\u0061":2}`, ""},
+		"lone surrogates neither":          {`"\ud800"`, ""},
+		"invalid UTF-8 neither":            {"\"\xff\"", ""},
+		"two values neither":               {`{} {}`, ""},
+		"trailing bytes neither":           {`{}x`, ""},
+		"a cut-off body neither":           {`{"a":`, ""},
+		"an empty body neither":            {``, ""},
+		"a thousand deep neither":          {strings.Repeat("[", 1000) + strings.Repeat("]", 1000), ""},
+		"a closing bracket alone neither":  {`]`, ""},
+		"mixed brackets neither":           {`[}`, ""},
+		"a replacement character, neither": {`"�"`, ""},
+	}
+	for name, tt := range tests {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			got, ok := canonicalJSON([]byte(tt.in))
+			if ok != (tt.want != "") || ok && string(got) != tt.want {
+				t.Errorf("got %s, %t; want %s", got, ok, tt.want)
+			}
+		})
+	}
+}
+
+func FuzzCanonicalJSON(f *testing.F) {
+	for _, seed := range []string{`{"b":1,"a":2}`, `[1.0,"x"]`, `"\ud800"`, `{"a":1,"a":2}`, `]`, ``} {
+		f.Add([]byte(seed))
+	}
+	f.Fuzz(func(t *testing.T, body []byte) {
+		canonical, ok := canonicalJSON(body)
+		if !ok {
+			return
+		}
+		if !json.Valid(body) || !json.Valid(canonical) {
+			t.Fatalf("%q became %q", body, canonical)
+		}
+		again, ok := canonicalJSON(canonical)
+		if !ok || !bytes.Equal(again, canonical) {
+			t.Fatalf("%q isn't stable: %q", canonical, again)
+		}
+		var indented bytes.Buffer
+		if json.Indent(&indented, body, "", "  ") == nil {
+			if spaced, ok := canonicalJSON(indented.Bytes()); !ok || !bytes.Equal(spaced, canonical) {
+				t.Fatalf("white space changed %q to %q", canonical, spaced)
+			}
+		}
+	})
+}
+
+// A rotation of secrets must not turn honest retries away.
+func TestSecretRotation(t *testing.T) {
+	t.Parallel()
+	older := Secret{ID: "2026-10", Key: bytes.Repeat([]byte{1}, 32)}
+	newer := Secret{ID: "2026-11", Key: bytes.Repeat([]byte{2}, 32)}
+	r, other := base(), base()
+	other.Body = []byte("{}")
+	digestOf := func(r Request) [32]byte {
+		d, err := (&Fingerprint{}).digest(&r)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return d
+	}
+	record := func(f Fingerprint) *Record {
+		fp, id := f.sign(digestOf(r))
+		return &Record{Fingerprint: fp, Secret: id}
+	}
+	unkeyed, old := record(Fingerprint{}), record(Fingerprint{Secrets: []Secret{older}})
+	rotated := Fingerprint{Secrets: []Secret{newer, older}}
+	if unkeyed.Fingerprint == old.Fingerprint || old.Secret != "2026-10" || record(rotated).Secret != "2026-11" {
+		t.Error("the first secret doesn't key new records")
+	}
+	for name, held := range map[string]*Record{"unkeyed": unkeyed, "older secret": old, "newer secret": record(rotated)} {
+		if ok, err := rotated.matches(held, digestOf(r)); !ok || err != nil {
+			t.Errorf("%s: an honest retry got %t, %v", name, ok, err)
+		}
+		if ok, err := rotated.matches(held, digestOf(other)); ok || err != nil {
+			t.Errorf("%s: another request got %t, %v", name, ok, err)
+		}
+	}
+	if _, err := (&Fingerprint{Secrets: []Secret{newer}}).matches(old, digestOf(r)); !errors.Is(err, ErrSecret) {
+		t.Errorf("a secret that is gone: %v, want ErrSecret", err)
+	}
+}

@@ -1,0 +1,161 @@
+package idem
+
+import (
+	"context"
+	"crypto/sha256"
+	"errors"
+	"time"
+)
+
+// finish stores the answer and gives it. The effect has happened, so nothing
+// that fails here makes it an error: at worst the answer is given unstored.
+func (a *attempt) finish(ctx context.Context, rec *Record, resp Response) (Result, error) {
+	wctx, cancel := a.within(ctx, maxClaim)
+	defer cancel()
+
+	next := finished(rec, resp.stored(a.headers), a.opt.Now(), a.opt.Retention)
+	if len(resp.Body) > a.opt.MaxBody {
+		notKept(next)
+	}
+	held, l, err := a.commit(wctx, rec, next)
+	if err != nil && !errors.Is(err, ErrUnknown) && len(next.Response.Body) > 0 {
+		// Refused for good. That it is done matters more than what it said.
+		a.log.ErrorContext(ctx, "answer could not be stored, storing its status", "record", short(a.pk), "error", err)
+		notKept(next)
+		held, l, err = a.commit(wctx, rec, next)
+	}
+	switch {
+	case err != nil:
+		// The lease stays: a retry must not repeat the effect at once.
+		err = a.fail("finish", err)
+		a.log.ErrorContext(ctx, "answer not stored: a retry after the lease runs again", "record", short(a.pk), "error", err)
+		call(ctx, a.opt.Hooks.Failed, a.event(rec, err))
+		return Result{Response: resp}, nil
+	case l != landed:
+		return a.overtaken(ctx, held)
+	}
+	if next.Overflow == nil {
+		a.cache.put(next)
+	}
+	call(ctx, a.opt.Hooks.Finished, a.event(next, nil))
+	return Result{Response: resp, Expires: next.lifetime()}, nil
+}
+
+// notKept leaves the body out of a finished record, and says so in it.
+func notKept(r *Record) {
+	resp := *r.Response
+	r.Overflow = &Overflow{Length: len(resp.Body), SHA256: sha256.Sum256(resp.Body)}
+	resp.Body = nil
+	r.Response = &resp
+}
+
+// release gives the lease back, so that the next retry needn't wait for its
+// end. A failure is logged and never hides why it was released (R38).
+func (a *attempt) release(ctx context.Context, rec *Record, cause error) (*Record, landing, error) {
+	wctx, cancel := a.within(ctx, maxClaim)
+	defer cancel()
+	prev := rec
+	for range maxRounds {
+		next := released(prev, a.opt.Now())
+		if cause != nil {
+			next.LastErr = truncate(cause.Error())
+		}
+		held, l, err := a.commit(wctx, prev, next)
+		switch {
+		case err != nil:
+			err = a.fail("release", err)
+			a.log.ErrorContext(ctx, "lease not released: retries wait for its end", "record", short(a.pk), "error", err)
+			call(ctx, a.opt.Hooks.Failed, a.event(rec, err))
+			return nil, notYet, err
+		case l == fenced:
+			return held, fenced, nil
+		case held.State != Open || held.Lease.IsZero():
+			call(ctx, a.opt.Hooks.Released, a.event(rec, cause))
+			return held, landed, nil
+		}
+		prev = held // our own later write had landed after all: decide again from it
+	}
+	return nil, notYet, a.fail("release", ErrConflict)
+}
+
+func truncate(s string) string {
+	const limit = 256
+	if len(s) > limit {
+		return s[:limit]
+	}
+	return s
+}
+
+// overtaken answers an attempt that lost its lease. It has written nothing
+// since, and what it would have said is not the key's answer.
+func (a *attempt) overtaken(ctx context.Context, held *Record) (Result, error) {
+	a.log.WarnContext(ctx, "lease lost: another attempt has taken over", "record", short(a.pk))
+	call(ctx, a.opt.Hooks.LeaseLost, a.event(held, ErrLeaseLost))
+	v, err := a.judge(held)
+	if err == nil && (v == replay || v == inFlight) {
+		res, err := a.answer(ctx, held, v)
+		if err == nil {
+			return res, nil
+		}
+		return Result{}, errors.Join(err, ErrLeaseLost)
+	}
+	return Result{}, a.fail("finish", ErrLeaseLost)
+}
+
+// answer gives what the record in the way calls for.
+func (a *attempt) answer(ctx context.Context, held *Record, v verdict) (Result, error) {
+	hooks := &a.opt.Hooks
+	refuse := func(hook func(context.Context, Event), err *Error) (Result, error) {
+		call(ctx, hook, a.event(held, err))
+		return Result{}, err
+	}
+	switch v {
+	case replay:
+		if err := a.body(ctx, held); err != nil {
+			return refuse(hooks.Failed, err)
+		}
+		resp := held.Response.clone()
+		resp.clean() // what was stored by other hands may hold anything
+		call(ctx, hooks.Replayed, a.event(held, nil))
+		return Result{Response: resp, Replayed: true, Expires: held.lifetime()}, nil
+	case mismatch:
+		return refuse(hooks.Mismatch, a.fail("claim", ErrMismatch))
+	case expired:
+		return refuse(hooks.Refused, a.fail("claim", ErrExpired))
+	case stuck:
+		return refuse(hooks.Refused, a.fail("claim", ErrStuck))
+	default:
+		err := a.fail("claim", ErrInFlight)
+		err.RetryAfter = time.Second
+		if held != nil {
+			err.RetryAfter = max(held.Lease.Sub(a.opt.Now()), time.Second)
+		}
+		return refuse(hooks.InFlight, err)
+	}
+}
+
+// body completes a finished record whose body lies elsewhere, and remembers it.
+func (a *attempt) body(ctx context.Context, held *Record) *Error {
+	if o := held.Overflow; o != nil {
+		if o.Count == 0 {
+			return a.fail("replay", ErrNotKept)
+		}
+		loader, ok := a.store.(BodyLoader)
+		if !ok {
+			return a.fail("replay", ErrNotKept)
+		}
+		if err := loader.LoadBody(ctx, held); err != nil {
+			a.log.ErrorContext(ctx, "stored body can't be read", "record", short(a.pk), "error", err)
+			if !errors.Is(err, ErrNotKept) {
+				err = errors.Join(ErrUnavailable, err)
+			}
+			return a.fail("replay", err)
+		}
+		whole := *held
+		whole.Overflow = nil
+		a.cache.put(&whole)
+		return nil
+	}
+	a.cache.put(held)
+	return nil
+}

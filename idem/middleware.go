@@ -1,0 +1,94 @@
+package idem
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"maps"
+	"net/http"
+)
+
+// Middleware makes next safe to retry under net/http, by the same contract as
+// [Engine.Serve]. Requests that carry no key to act on reach next untouched.
+//
+// Others are buffered both ways: next reads the whole body from memory, and
+// what it writes is sent once it is stored. So it can't flush, hijack or send
+// trailers; http.ResponseController answers http.ErrNotSupported there. A panic
+// in next frees the key and goes on.
+//
+// The scope comes from [Options.Scope], whose context is the request's: set
+// who is calling in a middleware before this one.
+func (e *Engine) Middleware(next http.Handler) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if !e.Acts(r.Method, r.Header) {
+			next.ServeHTTP(w, r)
+			return
+		}
+		req := Request{Method: r.Method, Path: r.URL.EscapedPath(), Query: r.URL.RawQuery, Route: r.Pattern, Header: r.Header}
+		var err error
+		if req.Body, err = e.readBody(w, r); err != nil {
+			write(w, e.Refuse(r.Context(), req, err))
+			return
+		}
+		res, _ := e.Serve(r.Context(), req, func(ctx context.Context) (Response, error) {
+			rec := &recorder{header: make(http.Header)}
+			inner := r.WithContext(ctx)
+			inner.Body = io.NopCloser(bytes.NewReader(req.Body))
+			next.ServeHTTP(rec, inner)
+			return rec.response(), nil
+		})
+		write(w, res.Response)
+	})
+}
+
+func (e *Engine) readBody(w http.ResponseWriter, r *http.Request) ([]byte, error) {
+	body, err := io.ReadAll(http.MaxBytesReader(w, r.Body, e.opt.MaxRequest))
+	if _, ok := errors.AsType[*http.MaxBytesError](err); ok {
+		return nil, fmt.Errorf("%w: at most %d bytes", ErrTooLarge, e.opt.MaxRequest)
+	}
+	if err != nil {
+		return nil, fmt.Errorf("%w: %w", ErrRequest, err)
+	}
+	return body, nil
+}
+
+// recorder is the ResponseWriter of a wrapped handler.
+type recorder struct {
+	header http.Header
+	sent   http.Header // as of WriteHeader
+	status int
+	body   bytes.Buffer
+}
+
+func (r *recorder) Header() http.Header { return r.header }
+
+func (r *recorder) WriteHeader(status int) {
+	if r.status != 0 || status < http.StatusOK { // informational answers can't be replayed
+		return
+	}
+	r.status, r.sent = status, r.header.Clone()
+}
+
+func (r *recorder) Write(b []byte) (int, error) {
+	r.WriteHeader(http.StatusOK)
+	if r.status == http.StatusNoContent || r.status == http.StatusNotModified {
+		return 0, http.ErrBodyNotAllowed
+	}
+	return r.body.Write(b)
+}
+
+func (r *recorder) response() Response {
+	r.WriteHeader(http.StatusOK)
+	if _, ok := r.sent["Content-Type"]; !ok && r.body.Len() > 0 {
+		r.sent.Set("Content-Type", http.DetectContentType(r.body.Bytes())) // as net/http would
+	}
+	return Response{Status: r.status, Header: r.sent, Body: r.body.Bytes()}
+}
+
+func write(w http.ResponseWriter, r Response) {
+	maps.Copy(w.Header(), r.Header)
+	w.WriteHeader(r.Status)
+	_, _ = w.Write(r.Body) // the client is gone: its retry gets the same answer
+}

@@ -1,0 +1,42 @@
+package idem
+
+import (
+	"context"
+	"reflect"
+)
+
+// Op is the operation a handler runs in.
+type Op struct {
+	store   Store
+	pk      string
+	id      string
+	resumed bool
+}
+
+// ID is the operation's server-made id: the same for every attempt, another one
+// once the key has expired and is used again. It is safe to log.
+func (o *Op) ID() string { return o.id }
+
+// Resumed reports whether an earlier attempt began this operation and left it.
+func (o *Op) Resumed() bool { return o.resumed }
+
+type opKey struct{}
+
+// FromContext returns the operation of the handler that ctx was given to, and
+// false outside of one (also where a request carried no key).
+func FromContext(ctx context.Context) (*Op, bool) {
+	op, ok := ctx.Value(opKey{}).(*Op)
+	return op, ok
+}
+
+// inside reports whether ctx already runs in the operation of pk: a wrapper in
+// a wrapper would else answer "in flight" to itself.
+func inside(ctx context.Context, store Store, pk string) bool {
+	op, ok := FromContext(ctx)
+	return ok && op.pk == pk && sameStore(op.store, store)
+}
+
+// sameStore compares stores of any type; those that can't be compared differ.
+func sameStore(a, b Store) bool {
+	return reflect.TypeOf(a) == reflect.TypeOf(b) && reflect.TypeOf(a).Comparable() && a == b
+}

@@ -1,0 +1,207 @@
+package idem
+
+import (
+	"errors"
+	"fmt"
+	"log/slog"
+	"net/http"
+	"reflect"
+	"slices"
+	"strings"
+	"time"
+)
+
+// Defaults of [Options], and the limits they are held to.
+const (
+	DefaultRetention = 24 * time.Hour
+	MinRetention     = time.Hour // longer than any claim packet can live
+
+	DefaultLease       = 30 * time.Second
+	DefaultLeaseMargin = 2 * time.Second
+	MinLeaseMargin     = time.Second
+	DefaultReserve     = 500 * time.Millisecond
+
+	DefaultMaxKey     = 255
+	DefaultMaxBody    = 256 << 10
+	MaxMaxBody        = 6 << 20
+	DefaultMaxRequest = 10 << 20
+)
+
+// Options are an engine's settings. The zero value is the default contract;
+// [Stripe], [StripeV1] and [IETF] are others to start from:
+//
+//	idem.New(store, idem.Stripe, func(o *idem.Options) { o.Retention = 72 * time.Hour })
+//
+// Routes that need other settings get an engine of their own on the same store.
+type Options struct {
+	// Namespace separates applications that share a table: it is part of every
+	// partition key. Letters, digits, "-", "_" and "."; at most 64. A change
+	// makes all earlier keys new. Default: none.
+	Namespace string
+
+	// Retention is how long a finished operation replays, and how long a key
+	// that nobody finished is remembered. It must outlast the longest time over
+	// which a client retries: a later retry runs anew (R84). At least
+	// MinRetention. Default: DefaultRetention.
+	Retention time.Duration
+
+	// Lease is for how long an attempt holds its key where its context has no
+	// deadline; where there is one, the lease ends with it. Default: DefaultLease.
+	Lease time.Duration
+
+	// LeaseMargin is added to the end of every lease, since a timeout may kill
+	// late and clocks differ. At least MinLeaseMargin. Default: DefaultLeaseMargin.
+	LeaseMargin time.Duration
+
+	// Reserve is kept back before the deadline for the last write: the
+	// handler's context ends that much earlier, and a request with less time
+	// left is not begun (ErrNoTime). Default: DefaultReserve.
+	Reserve time.Duration
+
+	// Methods are the HTTP methods keys act on; others pass untouched. Default: POST.
+	Methods []string
+
+	// Key says what becomes of a request without a key. Default: KeyRequired.
+	Key KeyMode
+	// StrictKey takes keys in quotes only, as the IETF draft has them.
+	StrictKey bool
+	// MinKey and MaxKey are the limits of a key's length in bytes. Default: 1
+	// and DefaultMaxKey, which is also the most.
+	MinKey, MaxKey int
+
+	// Scope finds a request's scope. Default: its verified Identity. See ScopeFunc.
+	Scope ScopeFunc
+	// ScopeRoute makes the route part of the scope: the same key on another
+	// route is then another operation instead of a mismatch.
+	ScopeRoute bool
+
+	// Fingerprint says what makes two requests the same.
+	Fingerprint Fingerprint
+
+	// Stored says by status which answers are kept and replayed. The others are
+	// given once and free the key. Default: DefaultStored.
+	Stored func(status int) bool
+	// StoreHeaders are response headers to keep besides content type, location
+	// and their like. Headers that carry secrets are refused.
+	StoreHeaders []string
+	// MaxBody is the largest response body to keep, in bytes; of a larger one
+	// only the status is, and a retry is told so (ErrNotKept), never run again.
+	// At most MaxMaxBody. Default: DefaultMaxBody.
+	MaxBody int
+	// MaxRequest is the largest request body Middleware reads, in bytes.
+	// Default: DefaultMaxRequest.
+	MaxRequest int64
+
+	// ReadFirst looks before it claims. That makes replays cheap and new
+	// requests a read dearer: right for sources that repeat a lot.
+	ReadFirst bool
+	// CacheBytes bounds a cache of finished answers in this process, which then
+	// replay without a call. Default: 0, no cache.
+	CacheBytes int64
+
+	// FailOpen runs the handler unprotected when the store can't be reached,
+	// instead of 503. Each such run is counted by Hooks.FailedOpen.
+	FailOpen bool
+	// PassErrors hands a handler's error to the caller of Serve (and so to
+	// Lambda) instead of answering 500 "retry with the same key".
+	PassErrors bool
+	// Disabled runs every handler unprotected and never touches the store,
+	// which may then be nil.
+	Disabled bool
+
+	// Problem makes the answer for what the handler didn't answer.
+	// Default: ProblemJSON.
+	Problem func(Problem) Response
+
+	// Logger takes warnings and errors; never keys or bodies. Default: none.
+	Logger *slog.Logger
+	// Hooks are told what happens, for metrics and traces.
+	Hooks Hooks
+
+	// Now is the clock that stored times are made and judged with, for tests.
+	// Default: time.Now.
+	Now func() time.Time
+}
+
+// withDefaults returns o with every zero field set.
+func (o Options) withDefaults() Options {
+	setDefault(&o.Retention, DefaultRetention)
+	setDefault(&o.Lease, DefaultLease)
+	setDefault(&o.LeaseMargin, DefaultLeaseMargin)
+	setDefault(&o.Reserve, DefaultReserve)
+	setDefault(&o.MinKey, 1)
+	setDefault(&o.MaxKey, DefaultMaxKey)
+	setDefault(&o.MaxBody, DefaultMaxBody)
+	setDefault(&o.MaxRequest, DefaultMaxRequest)
+	if o.Methods == nil {
+		o.Methods = []string{http.MethodPost}
+	}
+	if o.Stored == nil {
+		o.Stored = DefaultStored
+	}
+	if o.Problem == nil {
+		o.Problem = ProblemJSON
+	}
+	if o.Logger == nil {
+		o.Logger = slog.New(slog.DiscardHandler)
+	}
+	if o.Now == nil {
+		o.Now = time.Now
+	}
+	return o
+}
+
+func setDefault[T comparable](field *T, value T) {
+	var zero T
+	if *field == zero {
+		*field = value
+	}
+}
+
+// validate reports every setting that can't work.
+func (o *Options) validate() error {
+	var errs []error
+	check := func(ok bool, format string, args ...any) {
+		if !ok {
+			errs = append(errs, fmt.Errorf(format, args...))
+		}
+	}
+	check(len(o.Namespace) <= 64 && !strings.ContainsFunc(o.Namespace, notNamespace),
+		"Namespace %q: at most 64 letters, digits, '-', '_' and '.'", o.Namespace)
+	check(o.Retention >= MinRetention, "Retention %v: at least %v", o.Retention, MinRetention)
+	check(o.Lease > 0 && o.Lease <= o.Retention, "Lease %v: above zero and at most the retention", o.Lease)
+	check(o.LeaseMargin >= MinLeaseMargin, "LeaseMargin %v: at least %v", o.LeaseMargin, MinLeaseMargin)
+	check(o.Reserve > 0 && o.Reserve < o.Lease, "Reserve %v: above zero and below the lease", o.Reserve)
+	check(o.MinKey >= 1 && o.MinKey <= o.MaxKey && o.MaxKey <= DefaultMaxKey,
+		"MinKey %d, MaxKey %d: 1 <= MinKey <= MaxKey <= %d", o.MinKey, o.MaxKey, DefaultMaxKey)
+	check(o.Key >= KeyRequired && o.Key <= KeyGenerate, "Key %d: unknown mode", o.Key)
+	check(o.MaxBody > 0 && o.MaxBody <= MaxMaxBody, "MaxBody %d: 1 to %d", o.MaxBody, MaxMaxBody)
+	check(o.MaxRequest > 0, "MaxRequest %d: above zero", o.MaxRequest)
+	check(o.CacheBytes >= 0, "CacheBytes %d: not negative", o.CacheBytes)
+	for _, name := range o.StoreHeaders {
+		canonical := http.CanonicalHeaderKey(name)
+		check(!slices.Contains(neverStored, canonical) && !strings.HasPrefix(canonical, "X-Amz"),
+			"StoreHeaders: %s can't be replayed", canonical)
+	}
+	for _, m := range o.Methods {
+		check(m == strings.ToUpper(m) && m != "" && m != http.MethodGet && m != http.MethodHead,
+			"Methods: %q is not a method that changes something, in upper case", m)
+	}
+	if err := o.Fingerprint.validate(); err != nil {
+		errs = append(errs, err)
+	}
+	return errors.Join(errs...)
+}
+
+func notNamespace(c rune) bool {
+	return !strings.ContainsRune("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-_.", c)
+}
+
+// isNil finds the typed nil pointer in an interface, which != nil doesn't.
+func isNil(s Store) bool {
+	if s == nil {
+		return true
+	}
+	v := reflect.ValueOf(s)
+	return v.Kind() == reflect.Pointer && v.IsNil()
+}

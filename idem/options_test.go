@@ -1,0 +1,98 @@
+package idem
+
+import (
+	"bytes"
+	"strings"
+	"testing"
+	"time"
+)
+
+func TestNewPanicsOnWhatCantWork(t *testing.T) {
+	t.Parallel()
+	key := bytes.Repeat([]byte{1}, 32)
+	tests := map[string]struct {
+		store Store
+		opt   func(*Options)
+		want  string // "" = fine
+	}{
+		"defaults":                   {&MemoryStore{}, func(*Options) {}, ""},
+		"nil store":                  {nil, func(*Options) {}, "store is nil"},
+		"nil pointer in the store":   {(*MemoryStore)(nil), func(*Options) {}, "store is nil"},
+		"nil store, disabled":        {nil, func(o *Options) { o.Disabled = true }, ""},
+		"R84 retention too short":    {&MemoryStore{}, func(o *Options) { o.Retention = time.Minute }, "Retention"},
+		"lease over retention":       {&MemoryStore{}, func(o *Options) { o.Lease = 48 * time.Hour }, "Lease"},
+		"negative lease":             {&MemoryStore{}, func(o *Options) { o.Lease = -1 }, "Lease"},
+		"no margin":                  {&MemoryStore{}, func(o *Options) { o.LeaseMargin = time.Millisecond }, "LeaseMargin"},
+		"reserve over lease":         {&MemoryStore{}, func(o *Options) { o.Reserve = time.Minute }, "Reserve"},
+		"namespace with a separator": {&MemoryStore{}, func(o *Options) { o.Namespace = "a#b" }, "Namespace"},
+		"namespace too long":         {&MemoryStore{}, func(o *Options) { o.Namespace = strings.Repeat("a", 65) }, "Namespace"},
+		"keys over 255":              {&MemoryStore{}, func(o *Options) { o.MaxKey = 256 }, "MaxKey"},
+		"minimum over maximum":       {&MemoryStore{}, func(o *Options) { o.MinKey, o.MaxKey = 20, 10 }, "MinKey"},
+		"R7 tighter limits":          {&MemoryStore{}, func(o *Options) { o.MinKey, o.MaxKey = 20, 100 }, ""},
+		"unknown key mode":           {&MemoryStore{}, func(o *Options) { o.Key = 9 }, "Key 9"},
+		"body over 6 MB":             {&MemoryStore{}, func(o *Options) { o.MaxBody = 7 << 20 }, "MaxBody"},
+		"negative cache":             {&MemoryStore{}, func(o *Options) { o.CacheBytes = -1 }, "CacheBytes"},
+		"A32 storing Set-Cookie":     {&MemoryStore{}, func(o *Options) { o.StoreHeaders = []string{"set-cookie"} }, "Set-Cookie"},
+		"storing a gateway's header": {&MemoryStore{}, func(o *Options) { o.StoreHeaders = []string{"X-Amzn-RequestId"} }, "X-Amzn-Requestid"},
+		"keys on GET":                {&MemoryStore{}, func(o *Options) { o.Methods = []string{"GET"} }, "Methods"},
+		"method in lower case":       {&MemoryStore{}, func(o *Options) { o.Methods = []string{"post"} }, "Methods"},
+		"R17 fingerprint of a token": {&MemoryStore{}, func(o *Options) { o.Fingerprint.Headers = []string{"authorization"} }, "Authorization"},
+		"secret without id":          {&MemoryStore{}, func(o *Options) { o.Fingerprint.Secrets = []Secret{{Key: key}} }, "empty or used twice"},
+		"secret id used twice":       {&MemoryStore{}, func(o *Options) { o.Fingerprint.Secrets = []Secret{{"a", key}, {"a", key}} }, "empty or used twice"},
+		"secret too short":           {&MemoryStore{}, func(o *Options) { o.Fingerprint.Secrets = []Secret{{"a", key[:8]}} }, "at least 16"},
+		"Stripe":                     {&MemoryStore{}, Stripe, ""},
+		"StripeV1":                   {&MemoryStore{}, StripeV1, ""},
+		"IETF":                       {&MemoryStore{}, IETF, ""},
+	}
+	for name, tt := range tests {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			defer func() {
+				got := ""
+				if p := recover(); p != nil {
+					got = p.(string)
+				}
+				if (got == "") != (tt.want == "") || !strings.Contains(got, tt.want) {
+					t.Errorf("panicked with %q, want %q", got, tt.want)
+				}
+			}()
+			New(tt.store, tt.opt)
+		})
+	}
+}
+
+// R43, R44, and the default: which statuses are kept.
+func TestWhatIsStored(t *testing.T) {
+	t.Parallel()
+	policy := func(preset func(*Options)) func(int) bool {
+		var o Options
+		preset(&o)
+		return o.withDefaults().Stored
+	}
+	policies := []func(int) bool{policy(func(*Options) {}), policy(Stripe), policy(StripeV1), policy(IETF)}
+	for status, want := range map[int][4]bool{ // default, Stripe, StripeV1, IETF
+		200: {true, true, true, true},
+		201: {true, true, true, true},
+		204: {true, true, true, true},
+		303: {true, true, true, true},
+		400: {false, false, false, true},
+		401: {false, false, false, false},
+		402: {true, true, true, true},
+		403: {false, true, true, true},
+		404: {true, true, true, true},
+		409: {false, false, false, false},
+		410: {true, true, true, true},
+		422: {false, true, true, true},
+		425: {false, true, true, false},
+		429: {false, false, false, false},
+		500: {false, false, true, false},
+		502: {false, false, true, false},
+		503: {false, false, true, false},
+	} {
+		for i, stored := range policies {
+			if stored(status) != want[i] {
+				t.Errorf("policy %d stores %d: %t, want %t", i, status, !want[i], want[i])
+			}
+		}
+	}
+}

@@ -1,0 +1,35 @@
+package idem
+
+import (
+	"net/http"
+	"time"
+)
+
+// Stripe sets the contract of Stripe's API v2: keys on POST and DELETE, kept
+// for 30 days, failures run again, errors in Stripe's shape.
+func Stripe(o *Options) {
+	o.Retention = 30 * 24 * time.Hour
+	o.Methods = []string{http.MethodPost, http.MethodDelete}
+	o.Stored = storedBy(false, http.StatusBadRequest, http.StatusUnauthorized, http.StatusConflict, http.StatusTooManyRequests)
+	o.Problem = stripeJSON
+}
+
+// StripeV1 sets the contract of Stripe's API v1: optional keys on POST, kept
+// for 24 hours, server errors stored and replayed like any other answer.
+func StripeV1(o *Options) {
+	o.Retention = 24 * time.Hour
+	o.Methods = []string{http.MethodPost}
+	o.Key = KeyOptional
+	o.Stored = storedBy(true, http.StatusBadRequest, http.StatusUnauthorized, http.StatusConflict, http.StatusTooManyRequests)
+	o.Problem = stripeJSON
+}
+
+// IETF sets the contract of draft-ietf-httpapi-idempotency-key-header: quoted
+// keys on POST and PATCH; the earlier result is given again, success or error,
+// but for what asks to be repeated.
+func IETF(o *Options) {
+	o.Methods = []string{http.MethodPost, http.MethodPatch}
+	o.StrictKey = true
+	o.Stored = storedBy(false, http.StatusUnauthorized, http.StatusConflict, http.StatusTooEarly, http.StatusTooManyRequests)
+	o.Problem = ProblemJSON
+}

@@ -1,0 +1,130 @@
+package idem
+
+import (
+	"encoding/json"
+	"errors"
+	"math"
+	"net/http"
+	"strconv"
+	"time"
+)
+
+// Problem is an answer that the engine gives in place of the handler.
+type Problem struct {
+	Status     int           // HTTP status
+	Code       string        // stable, for machines
+	Title      string        // the same for every occurrence
+	Detail     string        // what to do about it
+	RetryAfter time.Duration // 0 = say nothing
+	Err        error         // the cause, for Options.Problem; not for clients
+}
+
+// docs is where each Code is explained.
+const docs = "https://github.com/samekey/samekey/blob/main/docs/problems.md#"
+
+// problems maps each error to its answer: the one table of the HTTP contract.
+// The first match counts.
+var problems = []struct {
+	err     error
+	problem Problem
+}{
+	{ErrKeyMissing, Problem{Status: 400, Code: "idempotency_key_missing", Title: "Idempotency-Key is missing",
+		Detail: "Send a unique key for this operation in the Idempotency-Key header, and the same one with every retry of it."}},
+	{ErrKeyInvalid, Problem{Status: 400, Code: "idempotency_key_invalid", Title: "Idempotency-Key is invalid",
+		Detail: "Send one key of 1 to 255 visible ASCII characters, for instance a UUID."}},
+	{ErrTooLarge, Problem{Status: 413, Code: "request_too_large", Title: "Request body is too large",
+		Detail: "Nothing was done. Send a smaller body."}},
+	{ErrRequest, Problem{Status: 400, Code: "request_invalid", Title: "Request can't be decoded",
+		Detail: "Nothing was done. Correct the request's encoding."}},
+	{ErrMismatch, Problem{Status: 422, Code: "idempotency_key_mismatch", Title: "Idempotency-Key is already used",
+		Detail: "This key was first used with another request. Retry with the same request, or use a new key for a new operation."}},
+	{ErrExpired, Problem{Status: 410, Code: "idempotency_key_expired", Title: "Idempotency-Key has expired",
+		Detail: "The request with this key was carried out, and its answer is no longer kept. It was not carried out again."}},
+	{ErrNotKept, Problem{Status: 410, Code: "idempotency_answer_not_kept", Title: "The answer was not kept",
+		Detail: "The request with this key was carried out, and its answer was too large to keep. It was not carried out again."}},
+	{ErrStuck, Problem{Status: 409, Code: "idempotency_stuck", Title: "The request is stuck",
+		Detail: "The request with this key could not be completed and waits for an operator. Retrying does not help."}},
+	{ErrInFlight, Problem{Status: 409, Code: "idempotency_in_flight", Title: "A request is outstanding for this Idempotency-Key",
+		Detail: "The original request is still being processed. Retry with the same key to get its answer.", RetryAfter: time.Second}},
+	{ErrLeaseLost, Problem{Status: 409, Code: "idempotency_lease_lost", Title: "The request was overtaken",
+		Detail: "Another attempt has taken over. Retry with the same key to get its answer.", RetryAfter: time.Second}},
+	{ErrNoTime, Problem{Status: 503, Code: "no_time_left", Title: "Too little time left",
+		Detail: "Nothing was done. Retry with the same key.", RetryAfter: time.Second}},
+	{ErrCorrupt, Problem{Status: 500, Code: "record_corrupt", Title: "The record of this key is corrupt",
+		Detail: "The request was not carried out again. An operator must look at it."}},
+	{ErrSecret, Problem{Status: 500, Code: "fingerprint_secret_missing", Title: "The record of this key can't be compared",
+		Detail: "The request was not carried out again. An operator must configure the secret it was stored with."}},
+	{ErrScope, Problem{Status: 500, Code: "scope_unknown", Title: "The caller can't be identified",
+		Detail: "Nothing was done. An operator must configure how callers are told apart."}},
+	{ErrUnavailable, Problem{Status: 503, Code: "store_unavailable", Title: "The service is temporarily unavailable",
+		Detail: "What is known of this key could not be read. Retry with the same key.", RetryAfter: time.Second}},
+}
+
+// failed answers any other error: the handler's own.
+var failed = Problem{Status: 500, Code: "internal_error", Title: "Internal error",
+	Detail: "The request could not be completed. Retry with the same key until it succeeds."}
+
+// problemOf finds the answer for err.
+func problemOf(err error) Problem {
+	p := failed
+	for _, row := range problems {
+		if errors.Is(err, row.err) {
+			p = row.problem
+			break
+		}
+	}
+	p.Err = err
+	if e, ok := errors.AsType[*Error](err); ok && e.RetryAfter > 0 && p.RetryAfter > 0 {
+		p.RetryAfter = e.RetryAfter
+	}
+	return p
+}
+
+// ProblemJSON answers in the form of RFC 9457, with code as an extension.
+func ProblemJSON(p Problem) Response {
+	return problemResponse(p, "application/problem+json", struct {
+		Type   string `json:"type"`
+		Title  string `json:"title"`
+		Status int    `json:"status"`
+		Detail string `json:"detail"`
+		Code   string `json:"code"`
+	}{docs + p.Code, p.Title, p.Status, p.Detail, p.Code})
+}
+
+// stripeJSON answers in the shape of Stripe's errors.
+func stripeJSON(p Problem) Response {
+	type stripeError struct {
+		Code    string `json:"code,omitempty"`
+		Message string `json:"message"`
+		Type    string `json:"type"`
+	}
+	e := stripeError{Code: p.Code, Message: p.Title + ". " + p.Detail, Type: "api_error"}
+	switch {
+	case errors.Is(p.Err, ErrMismatch):
+		e = stripeError{Type: "idempotency_error", Message: "Keys for idempotent requests can only be used with the same parameters " +
+			"they were first used with. Try using a key other than the one you sent if you meant to execute a different request."}
+	case errors.Is(p.Err, ErrInFlight):
+		e = stripeError{Type: "idempotency_error", Code: "idempotency_key_in_use", Message: "There is currently another in-progress " +
+			"request using this Idempotent Key (that probably means you submitted twice, and the other request is still going " +
+			"through). Please try again later."}
+	case p.Status < http.StatusInternalServerError && p.Status != http.StatusBadRequest && p.Status != http.StatusRequestEntityTooLarge:
+		e.Type = "idempotency_error"
+	case p.Status < http.StatusInternalServerError:
+		e.Type = "invalid_request_error"
+	}
+	return problemResponse(p, "application/json", struct {
+		Error stripeError `json:"error"`
+	}{e})
+}
+
+func problemResponse(p Problem, contentType string, body any) Response {
+	b, err := json.Marshal(body)
+	if err != nil {
+		b = nil // unreachable: both bodies are plain strings and ints
+	}
+	h := http.Header{"Content-Type": {contentType}, "Cache-Control": {"no-store"}}
+	if p.RetryAfter > 0 {
+		h["Retry-After"] = []string{strconv.Itoa(int(math.Ceil(p.RetryAfter.Seconds())))}
+	}
+	return Response{Status: p.Status, Header: h, Body: b}
+}

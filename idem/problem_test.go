@@ -1,0 +1,94 @@
+package idem
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net/http"
+	"os"
+	"strings"
+	"testing"
+	"time"
+)
+
+// The HTTP contract of every error, in both shapes. Whatever is new must be
+// added here and explained in docs/problems.md.
+func TestProblems(t *testing.T) {
+	t.Parallel()
+	page, err := os.ReadFile("../docs/problems.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	wrap := func(err error) error {
+		return &Error{Op: "claim", Record: "12345678", RetryAfter: 1500 * time.Millisecond, Err: fmt.Errorf("%w: more", err)}
+	}
+	for _, tt := range []struct {
+		err        error
+		status     int
+		code       string
+		retryAfter string
+		stripe     string // type
+	}{
+		{ErrKeyMissing, 400, "idempotency_key_missing", "", "invalid_request_error"},
+		{ErrKeyInvalid, 400, "idempotency_key_invalid", "", "invalid_request_error"},
+		{ErrTooLarge, 413, "request_too_large", "", "invalid_request_error"},
+		{ErrRequest, 400, "request_invalid", "", "invalid_request_error"},
+		{ErrMismatch, 422, "idempotency_key_mismatch", "", "idempotency_error"},
+		{ErrExpired, 410, "idempotency_key_expired", "", "idempotency_error"},
+		{ErrNotKept, 410, "idempotency_answer_not_kept", "", "idempotency_error"},
+		{ErrStuck, 409, "idempotency_stuck", "", "idempotency_error"},
+		{ErrInFlight, 409, "idempotency_in_flight", "2", "idempotency_error"},
+		{ErrLeaseLost, 409, "idempotency_lease_lost", "2", "idempotency_error"},
+		{ErrNoTime, 503, "no_time_left", "2", "api_error"},
+		{ErrUnavailable, 503, "store_unavailable", "2", "api_error"},
+		{ErrCorrupt, 500, "record_corrupt", "", "api_error"},
+		{ErrSecret, 500, "fingerprint_secret_missing", "", "api_error"},
+		{ErrScope, 500, "scope_unknown", "", "api_error"},
+		{errors.New("anything else"), 500, "internal_error", "", "api_error"},
+	} {
+		t.Run(tt.code, func(t *testing.T) {
+			t.Parallel()
+			r := ProblemJSON(problemOf(wrap(tt.err)))
+			var body struct {
+				Type, Title, Detail, Code string
+				Status                    int
+			}
+			if err := json.Unmarshal(r.Body, &body); err != nil {
+				t.Fatal(err)
+			}
+			if r.Status != tt.status || body.Status != tt.status || body.Code != tt.code || body.Title == "" || body.Detail == "" {
+				t.Errorf("got %d %s", r.Status, r.Body)
+			}
+			if got := r.Header.Get("Retry-After"); got != tt.retryAfter {
+				t.Errorf("Retry-After %q, want %q", got, tt.retryAfter)
+			}
+			if got := r.Header.Get("Content-Type"); got != "application/problem+json" {
+				t.Errorf("content type %q", got)
+			}
+			if strings.Contains(string(r.Body), "more") {
+				t.Errorf("the cause is shown to the client: %s", r.Body)
+			}
+			if _, anchor, _ := strings.Cut(body.Type, "#"); !strings.Contains(string(page), "## "+anchor+"\n") {
+				t.Errorf("docs/problems.md doesn't explain %s", body.Type)
+			}
+
+			s := stripeJSON(problemOf(wrap(tt.err)))
+			var stripe struct{ Error struct{ Code, Message, Type string } }
+			if err := json.Unmarshal(s.Body, &stripe); err != nil {
+				t.Fatal(err)
+			}
+			if s.Status != tt.status || stripe.Error.Type != tt.stripe || stripe.Error.Message == "" {
+				t.Errorf("Stripe's shape: got %d %s", s.Status, s.Body)
+			}
+		})
+	}
+	if got := stripeJSON(problemOf(ErrMismatch)); !strings.Contains(string(got.Body), "same parameters") { // R21
+		t.Errorf("mismatch in Stripe's words: %s", got.Body)
+	}
+	if got := stripeJSON(problemOf(ErrInFlight)); !strings.Contains(string(got.Body), "idempotency_key_in_use") || !strings.Contains(string(got.Body), "in-progress") { // R29
+		t.Errorf("in flight in Stripe's words: %s", got.Body)
+	}
+	if problemOf(ErrInFlight).Status != http.StatusConflict {
+		t.Error("in flight isn't 409")
+	}
+}

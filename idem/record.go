@@ -1,0 +1,107 @@
+package idem
+
+import (
+	"crypto/sha256"
+	"maps"
+	"time"
+)
+
+// State is where an operation stands.
+type State string
+
+// The states of a record. The zero State means that there is no record.
+const (
+	None  State = ""
+	Open  State = "open"  // claimed, not finished; an attempt may hold the lease
+	Done  State = "done"  // finished: the response is stored and never changes
+	Stuck State = "stuck" // given up: only an operator may go on
+)
+
+// Keep says why a record must not expire. It is in no condition: stream
+// filters, the sweep and people read it.
+type Keep string
+
+// The reasons to keep a record. Keep is set exactly while Expires is zero.
+const (
+	KeepNothing Keep = ""
+	KeepOpen    Keep = "open" // work began that must be driven to an end
+	KeepJobs    Keep = "jobs" // finished, with jobs that are not delivered yet
+)
+
+// Record is what a [Store] holds for one key. Times are truncated to what an
+// item holds: Expires and Until to seconds, the others to milliseconds.
+type Record struct {
+	PK    string
+	State State
+
+	// Owner is the nonce of the attempt that holds or last held the lease, and
+	// Ver counts every write by a holder. A write is conditional on both as
+	// last seen and raises Ver by one, so an equal Ver proves an unchanged
+	// lease and a worker that lost its lease can change nothing.
+	Owner string
+	Ver   int64
+
+	Lease   time.Time // when the holder loses it; zero once released
+	Expires time.Time // from then on the key is free; zero while the record must be kept
+	Keep    Keep
+	Until   time.Time // end of replay, where that differs from Expires; else zero
+
+	Fingerprint string // SHA-256 or HMAC-SHA-256 of the request, hex
+	Secret      string // id of the secret that keyed Fingerprint; "" for none
+	ID          string // server-made id of the operation
+
+	Phases []Phase        // committed phases in order; the last is the recovery point
+	Jobs   map[string]Job // staged, undelivered jobs by "phase.index"
+
+	Response *Response // nil until Done
+	Overflow *Overflow // set when Response.Body is not in the record itself
+
+	Tries   int       // attempts by the completer
+	LastErr string    // last error, for people; never a body or a key
+	Created time.Time // when the key was claimed
+	Run     time.Time // when the last attempt began
+	Route   string    // for people
+	Scope   string    // for people
+}
+
+// Phase is a committed phase and its result.
+type Phase struct {
+	Name   string
+	Result []byte // JSON; nil once the operation has finished
+}
+
+// Job is a staged job: work that is handed on after the commit that staged it.
+type Job struct {
+	Kind  string
+	Args  []byte // JSON
+	Tries int
+}
+
+// Overflow describes a body that is too large for its record.
+type Overflow struct {
+	Owner  string            // nonce in the companions' keys
+	First  int64             // number of the first companion
+	Count  int               // how many there are; 0 = the body was not kept
+	Length int               // bytes of the body
+	Gzip   bool              // the companions hold it compressed
+	SHA256 [sha256.Size]byte // of the body
+}
+
+// clone returns a copy that shares nothing a caller could change.
+func (r *Record) clone() *Record {
+	if r == nil {
+		return nil
+	}
+	c := *r
+	c.Phases = append([]Phase(nil), r.Phases...)
+	c.Jobs = maps.Clone(r.Jobs)
+	if r.Response != nil {
+		resp := r.Response.clone()
+		c.Response = &resp
+	}
+	if r.Overflow != nil {
+		o := *r.Overflow
+		c.Overflow = &o
+	}
+	return &c
+}

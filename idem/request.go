@@ -1,0 +1,42 @@
+package idem
+
+import (
+	"context"
+	"net/http"
+)
+
+// Request is one request in a form that no transport shows through.
+type Request struct {
+	// Key is the idempotency key. [Engine.Serve] takes it from the header;
+	// callers of [Engine.Do] set it.
+	Key string
+
+	// Scope separates tenants: equal keys of two scopes are two operations.
+	// Empty means that [Options.Scope], else Identity decides.
+	Scope string
+
+	Identity Identity
+	Method   string
+	Path     string      // as the client sent it, without a stage
+	Query    string      // raw, without "?"
+	Route    string      // the pattern that matched, for people and [Options.ScopeRoute]
+	Header   http.Header // canonical names; nil is fine
+	Body     []byte      // decoded bytes
+}
+
+// Identity is who sent a request, as verified by what stands before the
+// handler (an authorizer, IAM), never as the client says. The zero Identity is
+// nobody.
+type Identity struct {
+	// Kind says who vouches for it: "jwt", "iam", "cognito", "lambda", "apikey".
+	Kind string
+	// Subject is unique within Kind. Empty with a Kind means that an
+	// authorizer did answer, but named nobody: such a request is refused
+	// (ErrScope), unless [Options.Scope] knows better.
+	Subject string
+}
+
+// ScopeFunc finds the scope of a request. It must rest on verified facts only:
+// a scope that clients can choose hands them other tenants' answers.
+// An error refuses the request ([ErrScope]) before anything is stored.
+type ScopeFunc func(ctx context.Context, r *Request) (string, error)

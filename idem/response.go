@@ -1,0 +1,117 @@
+package idem
+
+import (
+	"maps"
+	"net/http"
+	"slices"
+	"strings"
+	"time"
+)
+
+// Response is an answer in a form that no transport shows through. The zero
+// Status means 200.
+type Response struct {
+	Status int
+	Header http.Header // canonical names; nil is fine
+	Body   []byte
+}
+
+// Result is what [Engine.Do] and [Engine.Serve] return.
+type Result struct {
+	Response
+
+	// Replayed is true for a stored answer: the handler did not run.
+	Replayed bool
+	// Passed is true where the request carried no key to act on, so the answer
+	// is the handler's own, untouched.
+	Passed bool
+	// Expires is the end of the key's lifetime; zero where that is not known.
+	Expires time.Time
+}
+
+func (r Response) clone() Response {
+	r.Header = r.Header.Clone()
+	r.Body = slices.Clone(r.Body)
+	return r
+}
+
+// storedHeaders are the response headers worth replaying. Everything else is
+// either made anew by the gateway or may hold a secret.
+var storedHeaders = []string{
+	"Cache-Control", "Content-Disposition", "Content-Encoding", "Content-Language", "Content-Type",
+	"Etag", "Last-Modified", "Link", "Location", "Vary",
+}
+
+// neverStored are headers that no option can bring into a record: they hold
+// secrets of one client, or are true for one answer only.
+var neverStored = []string{
+	"Authorization", "Connection", "Content-Length", "Date", "Proxy-Authenticate", "Set-Cookie", "Set-Cookie2",
+	"Transfer-Encoding", "Www-Authenticate",
+}
+
+// allowList returns the canonical names of the headers to store.
+func allowList(extra []string) map[string]bool {
+	allowed := make(map[string]bool, len(storedHeaders)+len(extra))
+	for _, name := range slices.Concat(storedHeaders, extra) {
+		allowed[http.CanonicalHeaderKey(name)] = true
+	}
+	return allowed
+}
+
+// stored returns the part of r that a record keeps.
+func (r Response) stored(allowed map[string]bool) Response {
+	s := Response{Status: r.Status, Body: r.Body}
+	for name, values := range r.Header {
+		if !allowed[name] || strings.HasPrefix(name, "X-Amz") {
+			continue
+		}
+		if s.Header == nil {
+			s.Header = make(http.Header, len(r.Header))
+		}
+		s.Header[name] = values
+	}
+	return s
+}
+
+// clean drops header fields that would split the answer, and canonicalises
+// names. The effect has happened, so failing here would only make the client
+// repeat it; dropped are returned for the log.
+func (r *Response) clean() (dropped []string) {
+	if r.Status == 0 {
+		r.Status = http.StatusOK
+	}
+	fine := true
+	for name, values := range r.Header {
+		fine = fine && name == http.CanonicalHeaderKey(name) && validName(name) && !slices.ContainsFunc(values, splits)
+	}
+	if fine {
+		return nil
+	}
+	h := make(http.Header, len(r.Header))
+	for _, name := range slices.Sorted(maps.Keys(r.Header)) { // a fixed order where two spellings meet
+		values := r.Header[name]
+		if !validName(name) || slices.ContainsFunc(values, splits) {
+			dropped = append(dropped, strings.Map(printable, name))
+			continue
+		}
+		canonical := http.CanonicalHeaderKey(name)
+		h[canonical] = append(h[canonical], values...)
+	}
+	r.Header = h
+	return dropped
+}
+
+func splits(value string) bool { return strings.ContainsAny(value, "\r\n\x00") }
+
+func validName(name string) bool {
+	return name != "" && !strings.ContainsFunc(name, func(c rune) bool {
+		return c <= ' ' || c >= 0x7f || strings.ContainsRune(`"(),/:;<=>?@[\]{}`, c)
+	})
+}
+
+func printable(c rune) rune {
+	if c < ' ' || c >= 0x7f {
+		return '?'
+	}
+	return c
+}

@@ -1,0 +1,64 @@
+package idem
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/base64"
+	"encoding/binary"
+	"fmt"
+)
+
+// layout is the first part of every partition key: records of another layout
+// version are never mistaken for ours.
+const layout = "v1"
+
+// scopeOf returns the scope of r, "" for a request of nobody in particular.
+func (e *Engine) scopeOf(ctx context.Context, r *Request) (string, error) {
+	switch {
+	case r.Scope != "":
+		return r.Scope, nil
+	case e.opt.Scope != nil:
+		scope, err := e.opt.Scope(ctx, r)
+		if err != nil {
+			return "", fmt.Errorf("%w: %w", ErrScope, err)
+		}
+		if scope != "" {
+			return scope, nil
+		}
+	case r.Identity.Kind != "" && r.Identity.Subject == "":
+		return "", fmt.Errorf("%w: the %s authorizer names no subject; set Options.Scope", ErrScope, r.Identity.Kind)
+	case r.Identity.Subject != "":
+		return r.Identity.Kind + ":" + r.Identity.Subject, nil
+	}
+	e.anonymous.Do(func() {
+		e.log.WarnContext(ctx, "requests carry no verified identity: every caller shares one scope; set Options.Scope", "route", r.Route)
+	})
+	return "", nil
+}
+
+// partitionKey returns the record's key: fixed in length, spread evenly, and
+// without the client's key in clear. The parts are length-prefixed, so no key
+// can reach into another scope.
+func (e *Engine) partitionKey(scope string, r *Request) string {
+	buf := make([]byte, 0, 256)
+	buf = appendPart(buf, scope)
+	buf = appendPart(buf, r.Key)
+	if e.opt.ScopeRoute {
+		buf = appendPart(buf, r.Route)
+	}
+	sum := sha256.Sum256(buf)
+	return string(base64.RawURLEncoding.AppendEncode(append(buf[:0], e.prefix...), sum[:]))
+}
+
+func appendPart(buf []byte, part string) []byte {
+	buf = binary.BigEndian.AppendUint64(buf, uint64(len(part)))
+	return append(buf, part...)
+}
+
+// short names a record in logs and errors: 48 bits of its hash.
+func short(pk string) string {
+	if len(pk) < 43 {
+		return pk
+	}
+	return pk[len(pk)-43:][:8]
+}

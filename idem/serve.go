@@ -1,0 +1,123 @@
+package idem
+
+import (
+	"context"
+	"crypto/rand"
+	"errors"
+	"net/http"
+)
+
+// Headers of keyed answers.
+const (
+	// ReplayedHeader marks a stored answer with "true" (R34).
+	ReplayedHeader = "Idempotent-Replayed"
+	// ExpiresHeader tells when the key's lifetime ends, as an HTTP date: a
+	// retry after that is a new request.
+	ExpiresHeader = "Idempotency-Expires"
+)
+
+// Serve is [Engine.Do] with the HTTP contract around it: it finds the key in
+// the header, lets other methods pass, and makes an answer of every refusal.
+// Adapters and [Engine.Middleware] are built on it.
+//
+// The error is nil unless the request passed, or [Options.PassErrors] is set:
+// then it is fn's own.
+func (e *Engine) Serve(ctx context.Context, r Request, fn func(context.Context) (Response, error)) (Result, error) {
+	echo, acts, err := e.key(ctx, &r)
+	var res Result
+	switch {
+	case err != nil:
+		call(ctx, e.opt.Hooks.Refused, Event{Route: r.Route, Err: err})
+	case !acts:
+		res, err = e.pass(ctx, fn)
+	default:
+		res, err = e.do(ctx, &r, fn)
+	}
+	if h, ok := errors.AsType[*handlerError](err); ok && (res.Passed || e.opt.PassErrors) {
+		return res, h.err
+	}
+	if err != nil {
+		res = Result{Response: e.problem(ctx, &r, err)}
+	}
+	if !res.Passed {
+		res.mark(echo)
+	}
+	return res, nil
+}
+
+// Refuse answers a request that could not even be decoded: err is wrapped by
+// [ErrRequest] unless it is one of this package's errors. It is for adapters.
+func (e *Engine) Refuse(ctx context.Context, r Request, err error) Response {
+	if problemOf(err).Code == failed.Code {
+		err = errors.Join(ErrRequest, err)
+	}
+	call(ctx, e.opt.Hooks.Refused, Event{Route: r.Route, Err: err})
+	return e.opt.Problem(problemOf(err))
+}
+
+// Acts reports whether the engine has anything to do with a request of this
+// method and these headers, so that others can pass without being read.
+func (e *Engine) Acts(method string, h http.Header) bool {
+	if e.opt.Disabled || !e.methods[method] {
+		return false
+	}
+	return e.opt.Key != KeyOptional || len(headerValues(h, KeyHeader)) > 0
+}
+
+// key finds the key of r and how to echo it. acts is false where the request
+// passes without one.
+func (e *Engine) key(ctx context.Context, r *Request) (echo string, acts bool, err error) {
+	if e.opt.Disabled || !e.methods[r.Method] {
+		return "", false, nil
+	}
+	if r.Key != "" {
+		return r.Key, true, nil // found elsewhere; Do checks it
+	}
+	values := headerValues(r.Header, KeyHeader)
+	r.Key, err = ParseKey(values, e.opt.MinKey, e.opt.MaxKey, e.opt.StrictKey)
+	switch {
+	case err == nil:
+		return values[0], true, nil
+	case !errors.Is(err, ErrKeyMissing) || e.opt.Key == KeyRequired:
+		return "", false, &Error{Op: "key", Err: err}
+	case e.opt.Key == KeyOptional:
+		return "", false, nil
+	}
+	r.Key = rand.Text()
+	e.log.WarnContext(ctx, "request without an idempotency key: one was made", "route", r.Route)
+	return r.Key, true, nil
+}
+
+// problem answers err in the engine's contract.
+func (e *Engine) problem(ctx context.Context, r *Request, err error) Response {
+	p := problemOf(err)
+	if h, ok := errors.AsType[*handlerError](err); ok {
+		p = failed
+		p.Err = h.err
+		e.log.ErrorContext(ctx, "handler failed", "route", r.Route, "error", h.err)
+	}
+	resp := e.opt.Problem(p)
+	resp.clean()
+	return resp
+}
+
+// mark adds the headers of a keyed answer. They are not part of what is
+// stored: the same bytes go out first and later, but for these.
+func (r *Result) mark(echo string) {
+	h := r.Header.Clone()
+	if h == nil {
+		h = make(http.Header, 3)
+	}
+	if echo != "" {
+		h[KeyHeader] = []string{echo}
+	}
+	if !r.Expires.IsZero() {
+		h[ExpiresHeader] = []string{r.Expires.UTC().Format(http.TimeFormat)}
+	}
+	if r.Replayed {
+		h[ReplayedHeader] = []string{"true"}
+	} else {
+		delete(h, ReplayedHeader)
+	}
+	r.Header = h
+}

@@ -1,0 +1,162 @@
+package idem
+
+import "time"
+
+// verdict is what an attempt does about the record that stood in its way.
+type verdict int
+
+const (
+	again    verdict = iota // nothing stands there any more: claim once more
+	own                     // it is this attempt's own claim: its answer was lost
+	mismatch                // the key was used with another request
+	replay                  // finished: give the stored answer
+	expired                 // finished, and its lifetime is over
+	stuck                   // waits for an operator
+	inFlight                // held by another attempt
+	takeOver                // open, and nobody holds it
+)
+
+// judge decides about the record that refused a claim. It is pure: the claim,
+// the take-over and the read-first path all ask it. The order matters:
+//
+//   - own first, or a lost acknowledgement would lock the caller out;
+//   - mismatch before the lock, so that a wrong retry of a running request is
+//     told so (R23) and never takes a record over;
+//   - a record without Expires never expires: it is kept.
+func judge(held *Record, me string, matches bool, now time.Time) verdict {
+	switch {
+	case held == nil || held.State == None:
+		return again
+	case held.Owner == me && held.Ver == 1 && held.State == Open:
+		return own
+	case over(held.Expires, now):
+		return again
+	case !matches:
+		return mismatch
+	case held.State == Done && !held.Expires.IsZero() && over(held.Until, now):
+		return expired
+	case held.State == Done:
+		return replay
+	case held.State == Stuck:
+		return stuck
+	case held.Lease.After(now):
+		return inFlight
+	default:
+		return takeOver
+	}
+}
+
+// over reports whether t, in whole seconds as the table's TTL attribute, has
+// passed. The zero time never passes.
+func over(t, now time.Time) bool { return !t.IsZero() && t.Unix() < now.Unix() }
+
+// landing is what became of an attempt's conditional write.
+type landing int
+
+const (
+	fenced  landing = iota // another attempt holds the record, or it is gone: stop, write nothing
+	landed                 // the record shows this very write
+	notYet                 // the record is as it was before
+	crossed                // ours, but further than this write: decide from the record
+)
+
+// land decides what became of a write that was to raise the version of prev,
+// from the record as it is now.
+func land(now, prev *Record, me string) landing {
+	switch {
+	case now == nil || now.State == None || now.Owner != me:
+		// A take-over is judged before its nonce is in the record.
+		if now != nil && now.State != None && now.Owner == prev.Owner && now.Ver == prev.Ver {
+			return notYet
+		}
+		return fenced
+	case now.Ver == prev.Ver+1:
+		return landed
+	case now.Ver == prev.Ver && prev.Owner == me:
+		return notYet
+	case now.Ver > prev.Ver:
+		return crossed
+	default:
+		return fenced
+	}
+}
+
+// free reports whether a release may give the key up altogether: only this
+// attempt's own claim, with nothing written since. Anything else stays, because
+// committed work and derived keys hang on the record.
+func free(r *Record) bool { return r.Ver == 1 && len(r.Phases) == 0 && len(r.Jobs) == 0 }
+
+// claimed returns the record of a new operation.
+func claimed(r Record, now time.Time, lease time.Time, retention time.Duration) *Record {
+	r.State, r.Ver = Open, 1
+	r.Created, r.Run = millis(now), millis(now)
+	r.Lease = millis(lease)
+	r.Expires = claimExpiry(now, lease, retention)
+	return &r
+}
+
+// taken returns held as the attempt me takes it over. Expires is renewed where
+// it is there, so that TTL can't delete the record under its new holder.
+func taken(held *Record, me string, now, lease time.Time, retention time.Duration) *Record {
+	r := *held
+	r.Owner, r.Ver = me, held.Ver+1
+	r.Lease, r.Run = millis(lease), millis(now)
+	if !held.Expires.IsZero() {
+		r.Expires = claimExpiry(now, lease, retention)
+	}
+	return &r
+}
+
+// finished returns held with its response. The phases keep their names only,
+// the input is no longer needed, and no lease is left.
+func finished(held *Record, resp Response, now time.Time, retention time.Duration) *Record {
+	r := *held
+	r.State, r.Ver = Done, held.Ver+1
+	r.Response, r.Lease, r.LastErr = &resp, time.Time{}, ""
+	r.Phases = names(held.Phases)
+	if until := seconds(now.Add(retention)); len(held.Jobs) > 0 {
+		r.Keep, r.Expires, r.Until = KeepJobs, time.Time{}, until
+	} else {
+		r.Keep, r.Expires = KeepNothing, until
+	}
+	return &r
+}
+
+// released returns held without a lease: free for a new request where that is
+// safe, else as it is for the next attempt.
+func released(held *Record, now time.Time) *Record {
+	r := *held
+	r.Ver, r.Lease = held.Ver+1, time.Time{}
+	if free(held) {
+		// One second ago and not 0: TTL ignores what is over five years old.
+		r.Keep, r.Expires = KeepNothing, seconds(now).Add(-time.Second)
+	}
+	return &r
+}
+
+// claimExpiry lies beyond the lease, so that no claim can overwrite and TTL
+// can't delete a record that somebody holds.
+func claimExpiry(now, lease time.Time, retention time.Duration) time.Time {
+	return seconds(later(now.Add(retention), lease.Add(time.Hour)))
+}
+
+func names(phases []Phase) []Phase {
+	if phases == nil {
+		return nil
+	}
+	out := make([]Phase, len(phases))
+	for i, p := range phases {
+		out[i].Name = p.Name
+	}
+	return out
+}
+
+func later(a, b time.Time) time.Time {
+	if a.After(b) {
+		return a
+	}
+	return b
+}
+
+func seconds(t time.Time) time.Time { return time.Unix(t.Unix(), 0) }
+func millis(t time.Time) time.Time  { return time.UnixMilli(t.UnixMilli()) }

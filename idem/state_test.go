@@ -1,0 +1,174 @@
+package idem
+
+import (
+	"fmt"
+	"testing"
+	"time"
+)
+
+// judge is walked over every combination of what it looks at, against the rules
+// said the other way round: what each verdict requires.
+func TestJudgeExhaustively(t *testing.T) {
+	t.Parallel()
+	now := time.Unix(1_000_000, 0)
+	past, future := now.Add(-time.Minute), now.Add(time.Minute)
+	times := map[string]time.Time{"none": {}, "past": past, "this second": now, "future": future}
+	n := 0
+	for _, state := range []State{None, Open, Done, Stuck} {
+		for _, owner := range []string{"me", "other"} {
+			for _, ver := range []int64{1, 2} {
+				for _, matches := range []bool{true, false} {
+					for leaseName, lease := range times {
+						for expName, exp := range times {
+							for untilName, until := range times {
+								n++
+								r := &Record{State: state, Owner: owner, Ver: ver, Lease: lease, Expires: exp, Until: until}
+								v := judge(r, "me", matches, now)
+								if bad := violation(r, v, matches, now); bad != "" {
+									t.Errorf("state=%q owner=%s ver=%d matches=%t lease=%s expires=%s until=%s: verdict %d: %s",
+										state, owner, ver, matches, leaseName, expName, untilName, v, bad)
+								}
+							}
+						}
+					}
+				}
+			}
+		}
+	}
+	if judge(nil, "me", true, now) != again {
+		t.Error("no record at all isn't claimed again")
+	}
+	t.Logf("%d combinations", n)
+}
+
+// violation says which rule a verdict breaks.
+func violation(r *Record, v verdict, matches bool, now time.Time) string {
+	ours := r.State == Open && r.Owner == "me" && r.Ver == 1
+	gone := r.State == None || (!ours && !r.Expires.IsZero() && r.Expires.Before(now))
+	held := r.Lease.After(now)
+	switch {
+	case ours != (v == own):
+		return "own is exactly our own first write"
+	case gone != (v == again):
+		return "claim again exactly over nothing or an expired record of somebody else"
+	case ours || gone:
+		return ""
+	case !matches && v != mismatch:
+		return "another request gets a mismatch, whatever the state or lock"
+	case matches && v == mismatch:
+		return "the same request is never a mismatch"
+	case !matches:
+		return ""
+	}
+	want := map[State]verdict{Done: replay, Stuck: stuck, Open: takeOver}[r.State]
+	switch {
+	case r.State == Open && held:
+		want = inFlight
+	case r.State == Done && !r.Expires.IsZero() && !r.Until.IsZero() && r.Until.Before(now):
+		want = expired
+	}
+	if v != want {
+		return fmt.Sprintf("want verdict %d", want)
+	}
+	return ""
+}
+
+func TestLandExhaustively(t *testing.T) {
+	t.Parallel()
+	for _, prevOwner := range []string{"me", "other"} { // other: a take-over
+		prev := &Record{State: Open, Owner: prevOwner, Ver: 3}
+		for _, owner := range []string{"me", "other", "third"} {
+			for ver := int64(1); ver <= 6; ver++ {
+				got := land(&Record{State: Open, Owner: owner, Ver: ver}, prev, "me")
+				want := fenced
+				switch {
+				case owner == prevOwner && ver == 3:
+					want = notYet
+				case owner == "me" && ver == 4:
+					want = landed
+				case owner == "me" && ver > 4:
+					want = crossed
+				}
+				if got != want {
+					t.Errorf("prev %s/3, now %s/%d: %d, want %d", prevOwner, owner, ver, got, want)
+				}
+			}
+		}
+		if land(nil, prev, "me") != fenced || land(&Record{}, prev, "me") != fenced {
+			t.Error("a record that is gone doesn't fence")
+		}
+	}
+}
+
+// Every write of a holder raises the version by one and keeps what the record
+// needs to be safe from TTL and from claims.
+func TestTransitions(t *testing.T) {
+	t.Parallel()
+	now, lease := time.Unix(1_000_000, 5e8), time.Unix(1_000_030, 5e8)
+	const retention = 2 * time.Hour
+	claim := claimed(Record{PK: "p", Owner: "a", ID: "i"}, now, lease, retention)
+	phased := *claim
+	phased.Ver, phased.Keep, phased.Expires = 3, KeepOpen, time.Time{}
+	phased.Phases = []Phase{{Name: "one", Result: []byte("1")}}
+	withJobs := phased
+	withJobs.Jobs = map[string]Job{"0.0": {Kind: "mail"}}
+	long := claimed(Record{}, now, now.Add(5*time.Hour), retention)
+
+	resp := Response{Status: 201}
+	tests := map[string]struct {
+		got         *Record
+		state       State
+		owner       string
+		ver         int64
+		lease       time.Time
+		expires     time.Time
+		keep        Keep
+		until       time.Time
+		phaseResult string
+	}{
+		"claim":                       {claim, Open, "a", 1, lease, now.Add(retention), "", time.Time{}, ""},
+		"claim beyond its retention":  {long, Open, "", 1, now.Add(5 * time.Hour), now.Add(6 * time.Hour), "", time.Time{}, ""},
+		"take-over":                   {taken(claim, "b", now.Add(time.Hour), lease.Add(time.Hour), retention), Open, "b", 2, lease.Add(time.Hour), now.Add(3 * time.Hour), "", time.Time{}, ""},
+		"take-over of a kept record":  {taken(&phased, "b", now, lease, retention), Open, "b", 4, lease, time.Time{}, KeepOpen, time.Time{}, "1"},
+		"finish":                      {finished(claim, resp, now, retention), Done, "a", 2, time.Time{}, now.Add(retention), "", time.Time{}, ""},
+		"finish after phases":         {finished(&phased, resp, now, retention), Done, "a", 4, time.Time{}, now.Add(retention), "", time.Time{}, ""},
+		"finish with jobs":            {finished(&withJobs, resp, now, retention), Done, "a", 4, time.Time{}, time.Time{}, KeepJobs, now.Add(retention), ""},
+		"release frees an own claim":  {released(claim, now), Open, "a", 2, time.Time{}, now.Add(-time.Second), "", time.Time{}, ""},
+		"release keeps a later state": {released(&phased, now), Open, "a", 4, time.Time{}, time.Time{}, KeepOpen, time.Time{}, "1"},
+		"release keeps a taken-over one": {
+			released(taken(claim, "b", now, lease, retention), now), Open, "b", 3, time.Time{}, now.Add(retention), "", time.Time{}, "",
+		},
+	}
+	for name, tt := range tests {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			r := tt.got
+			if r.State != tt.state || r.Owner != tt.owner || r.Ver != tt.ver || r.Keep != tt.keep {
+				t.Errorf("got state %q owner %q ver %d keep %q", r.State, r.Owner, r.Ver, r.Keep)
+			}
+			for what, pair := range map[string][2]time.Time{
+				"lease": {r.Lease, tt.lease}, "expires": {r.Expires, sec(tt.expires)}, "until": {r.Until, sec(tt.until)},
+			} {
+				if !pair[0].Equal(pair[1]) {
+					t.Errorf("%s is %v, want %v", what, pair[0], pair[1])
+				}
+			}
+			if (r.Keep == KeepNothing) != !r.Expires.IsZero() {
+				t.Error("exactly one of keep and expires must be set")
+			}
+			if !r.Expires.IsZero() && r.Expires.Before(r.Lease) {
+				t.Error("expires before its lease: TTL could delete it under its holder")
+			}
+			if len(r.Phases) > 0 && string(r.Phases[0].Result) != tt.phaseResult {
+				t.Errorf("phase result %q, want %q", r.Phases[0].Result, tt.phaseResult)
+			}
+		})
+	}
+}
+
+func sec(t time.Time) time.Time {
+	if t.IsZero() {
+		return t
+	}
+	return seconds(t)
+}

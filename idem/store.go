@@ -1,0 +1,67 @@
+package idem
+
+import (
+	"context"
+	"time"
+)
+
+// Store keeps one [Record] for each key, on a medium that can compare and set.
+//
+// A Store is safe for concurrent use, by many processes where its medium is
+// shared. Methods return promptly when ctx ends; a write whose answer did not
+// come must then report ErrUnknown, since it may still have been applied. A
+// record handed in or out belongs to the other side afterwards: neither side
+// changes it.
+//
+// A write that the record in the way refuses is no error: it returns that
+// record, read in the same step as the refusal. If there is none any more,
+// that is a zero Record (State [None]).
+//
+// Errors: [ErrUnknown] where the write may have been applied, [ErrConflict]
+// where the medium refused it because of another write in progress and it
+// certainly was not, [ErrCorrupt] where a stored record can't be understood;
+// any other error says that nothing was written.
+//
+// The suite in idemtest holds an implementation to all of this.
+type Store interface {
+	// Claim writes c.Next if there is no record for its PK, or an expired one
+	// (Expires before c.Now, in whole seconds) of another owner: a late copy of
+	// a claim must not revive a record that its own attempt has freed.
+	Claim(ctx context.Context, c Claim) (held *Record, err error)
+
+	// Commit turns c.Prev into c.Next, both for the same PK, if the stored
+	// record has Prev's Owner and Ver. Nothing else is compared, and only what
+	// differs between the two is touched. Jobs are only ever added: those that
+	// were delivered since Prev was read stay away.
+	Commit(ctx context.Context, c Commit) (held *Record, err error)
+
+	// Load reads a record, never an outdated one. Without one it returns nil.
+	Load(ctx context.Context, pk string) (*Record, error)
+}
+
+// Claim is the first write of an operation.
+type Claim struct {
+	Next *Record   // Ver 1
+	Now  time.Time // the claimer's clock
+}
+
+// Commit is any later write: take-over, finish, release.
+type Commit struct {
+	Prev *Record // as last seen
+	Next *Record // Ver is Prev.Ver + 1
+}
+
+// BodyLoader is implemented by a [Store] that may keep bodies outside of their
+// record: a Record it returns then has Overflow set and an empty body.
+type BodyLoader interface {
+	// LoadBody fills in r.Response.Body, or returns an error that wraps
+	// ErrNotKept if the body is missing or isn't what was stored.
+	LoadBody(ctx context.Context, r *Record) error
+}
+
+// Peeker is implemented by a [Store] with a cheaper read that may be outdated.
+// It serves read-first engines ([Options.ReadFirst]) only.
+type Peeker interface {
+	// Peek is Load, but may return an outdated record, or nil for a new one.
+	Peek(ctx context.Context, pk string) (*Record, error)
+}
