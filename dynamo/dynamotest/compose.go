@@ -1,0 +1,92 @@
+package dynamotest
+
+import (
+	"bytes"
+	"context"
+	"crypto/rand"
+	"errors"
+	"fmt"
+	"net/netip"
+	"os/exec"
+	"strings"
+	"time"
+)
+
+// tryCompose runs DynamoDB Local in a container, published on 127.0.0.1 only.
+func tryCompose(ctx context.Context, s *search) (*DB, error) {
+	db, err := startCompose(ctx)
+	if err != nil {
+		s.miss("docker compose", err)
+		return nil, nil
+	}
+	return db, nil
+}
+
+func startCompose(ctx context.Context) (*DB, error) {
+	docker, err := exec.LookPath("docker")
+	if err != nil {
+		return nil, errors.New("docker isn't in PATH: install Docker with its compose plugin")
+	}
+	if _, err := runDocker(ctx, docker, "compose", "version"); err != nil {
+		return nil, fmt.Errorf("%w: install Docker's compose plugin", err)
+	}
+	// A project of our own, so that Close can't end anybody else's.
+	c := compose{docker: docker, project: "dynamotest-" + strings.ToLower(rand.Text())}
+	db, err := c.start(ctx)
+	if err != nil {
+		return nil, errors.Join(err, c.down())
+	}
+	return db, nil
+}
+
+type compose struct{ docker, project string }
+
+func (c compose) start(ctx context.Context) (*DB, error) {
+	if _, err := c.run(ctx, "up", "--detach", "--quiet-pull"); err != nil {
+		return nil, err
+	}
+	out, err := c.run(ctx, "port", "dynamodb", "8000")
+	if err != nil {
+		return nil, err
+	}
+	addr, err := netip.ParseAddrPort(strings.TrimSpace(out))
+	if err != nil {
+		return nil, fmt.Errorf("docker compose port says %q: %w", out, err)
+	}
+	if !addr.Addr().Unmap().IsLoopback() {
+		return nil, fmt.Errorf("docker published the database on %s instead of loopback", addr)
+	}
+	db := &DB{Endpoint: "http://" + addr.String(), stop: c.down}
+	if err := waitAnswer(ctx, db.Endpoint, nil); err != nil {
+		return nil, err
+	}
+	if err := db.firstRequest(ctx); err != nil {
+		return nil, err
+	}
+	return db, nil
+}
+
+// down removes the container and its network. It has to work after ctx ended.
+func (c compose) down() error {
+	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
+	defer cancel()
+	_, err := c.run(ctx, "down", "--volumes", "--timeout", "0")
+	return err
+}
+
+// run calls docker compose with the embedded file, given on standard input.
+func (c compose) run(ctx context.Context, args ...string) (string, error) {
+	return runDocker(ctx, c.docker, append([]string{"compose", "--project-name", c.project, "--file", "-"}, args...)...)
+}
+
+func runDocker(ctx context.Context, docker string, args ...string) (string, error) {
+	cmd := exec.CommandContext(ctx, docker, args...)
+	var out bytes.Buffer
+	errOut := &headTail{}
+	cmd.Stdin, cmd.Stdout, cmd.Stderr = bytes.NewReader(localFile("compose.yaml")), &out, errOut
+	cmd.WaitDelay = time.Second
+	if err := cmd.Run(); err != nil {
+		return "", fmt.Errorf("docker %s: %w: %s", strings.Join(args, " "), err, strings.TrimSpace(errOut.String()))
+	}
+	return out.String(), nil
+}

@@ -1,0 +1,196 @@
+// Command ddblocal runs a command with a DynamoDB to use:
+//
+//	go run ./dynamo/dynamotest/ddblocal -- make test
+//
+// It finds or starts DynamoDB Local as package dynamotest does, sets
+// AWS_ENDPOINT_URL_DYNAMODB and AWS_ENDPOINT_URL_DYNAMODB_STREAMS, and test
+// values for AWS_REGION and the credentials where they are unset. It forwards
+// SIGINT and SIGTERM, ends the database after the command, and exits with the
+// command's code (128 + n if signal n ended it).
+//
+// Without a command it prints the endpoint and serves until SIGINT or SIGTERM.
+//
+// If no DynamoDB is to be had it says what is missing and exits with 3. Other
+// failures of its own exit with 1, wrong use with 2, a command that can't be
+// started with 127.
+//
+// To send it signals from a program, build it first: go run passes on none but
+// those typed at the terminal.
+package main
+
+import (
+	"context"
+	"errors"
+	"flag"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"os/signal"
+	"slices"
+	"strings"
+	"syscall"
+
+	"github.com/samekey/samekey/dynamo/dynamotest"
+)
+
+const (
+	exitFailed      = 1
+	exitUsage       = 2
+	exitUnavailable = 3
+	exitNoCommand   = 127
+	exitSignal      = 128
+)
+
+func main() { os.Exit(run(os.Args[1:], os.Stdout, os.Stderr)) }
+
+func run(args []string, stdout, stderr io.Writer) int {
+	flags := flag.NewFlagSet("ddblocal", flag.ContinueOnError)
+	flags.SetOutput(stderr)
+	flags.Usage = func() { fmt.Fprintln(stderr, "usage: ddblocal [--] [command [argument ...]]") }
+	if err := flags.Parse(args); err != nil {
+		if errors.Is(err, flag.ErrHelp) {
+			return 0
+		}
+		return exitUsage
+	}
+
+	// Signals are taken from here on, so none can end us before the database.
+	signals := make(chan os.Signal, 8)
+	signal.Notify(signals, os.Interrupt, syscall.SIGTERM)
+	defer signal.Stop(signals)
+
+	db, code := find(signals, stderr)
+	if db == nil {
+		return code
+	}
+	if flags.NArg() == 0 {
+		code = serve(db, signals, stdout)
+	} else {
+		code = runCommand(db, flags.Args(), signals, stdout, stderr)
+	}
+	if err := db.Close(); err != nil {
+		fmt.Fprintln(stderr, "ddblocal:", err)
+		if code == 0 {
+			code = exitFailed
+		}
+	}
+	return code
+}
+
+// find gets the database. A signal ends the search, which may be a download.
+func find(signals <-chan os.Signal, stderr io.Writer) (*dynamotest.DB, int) {
+	ctx, cancel := context.WithCancel(context.Background())
+	defer cancel()
+	type result struct {
+		db  *dynamotest.DB
+		err error
+	}
+	found := make(chan result, 1)
+	go func() {
+		db, err := dynamotest.Find(ctx)
+		found <- result{db, err}
+	}()
+	select {
+	case r := <-found:
+		if r.err == nil {
+			return r.db, 0
+		}
+		fmt.Fprintln(stderr, "ddblocal:", r.err)
+		if errors.Is(r.err, dynamotest.ErrUnavailable) {
+			return nil, exitUnavailable
+		}
+		return nil, exitFailed
+	case sig := <-signals:
+		cancel()
+		if r := <-found; r.db != nil {
+			_ = r.db.Close() // the signal is what to report
+		}
+		return nil, signalCode(sig)
+	}
+}
+
+// serve prints the endpoint and waits for a signal.
+func serve(db *dynamotest.DB, signals <-chan os.Signal, stdout io.Writer) int {
+	fmt.Fprintln(stdout, db.Endpoint)
+	<-signals
+	return 0
+}
+
+func runCommand(db *dynamotest.DB, args []string, signals <-chan os.Signal, stdout, stderr io.Writer) int {
+	cmd := exec.Command(args[0], args[1:]...)
+	cmd.Stdin, cmd.Stdout, cmd.Stderr = os.Stdin, stdout, stderr
+	cmd.Env = environ(os.Environ(), db.Endpoint)
+	if err := cmd.Start(); err != nil {
+		fmt.Fprintln(stderr, "ddblocal:", err)
+		return exitNoCommand
+	}
+	ended := make(chan error, 1)
+	go func() { ended <- cmd.Wait() }()
+	for {
+		select {
+		case sig := <-signals:
+			// What is typed at the terminal reaches the command without us, and
+			// many programs take a second interrupt for "at once".
+			if sig == os.Interrupt && inForeground() {
+				continue
+			}
+			_ = cmd.Process.Signal(sig) // it may have ended just now
+		case err := <-ended:
+			return exitCode(err, stderr)
+		}
+	}
+}
+
+func exitCode(err error, stderr io.Writer) int {
+	if err == nil {
+		return 0
+	}
+	exit, ok := errors.AsType[*exec.ExitError](err)
+	if !ok {
+		fmt.Fprintln(stderr, "ddblocal:", err)
+		return exitFailed
+	}
+	if ws, ok := exit.Sys().(syscall.WaitStatus); ok && ws.Signaled() {
+		return signalCode(ws.Signal())
+	}
+	return exit.ExitCode()
+}
+
+func signalCode(sig os.Signal) int {
+	if s, ok := sig.(syscall.Signal); ok {
+		return exitSignal + int(s)
+	}
+	return exitFailed
+}
+
+// environ returns env with what makes AWS SDKs use the endpoint.
+func environ(env []string, endpoint string) []string {
+	value := map[string]string{}
+	for _, kv := range env {
+		if name, v, ok := strings.Cut(kv, "="); ok {
+			value[name] = v
+		}
+	}
+	env = slices.Clone(env)
+	set := func(name, v string) { env = append(env, name+"="+v) } // the last one counts
+	set("AWS_ENDPOINT_URL_DYNAMODB", endpoint)
+	set("AWS_ENDPOINT_URL_DYNAMODB_STREAMS", endpoint)
+	// With true here an SDK would pass the two over and reach for the real service.
+	set("AWS_IGNORE_CONFIGURED_ENDPOINT_URLS", "false")
+	if value["AWS_REGION"] == "" {
+		region := value["AWS_DEFAULT_REGION"]
+		if region == "" {
+			region = "us-east-1"
+		}
+		set("AWS_REGION", region)
+	}
+	// A pair: half of one is no use, and DynamoDB Local wants a key id of
+	// letters and digits only.
+	if value["AWS_ACCESS_KEY_ID"] == "" || value["AWS_SECRET_ACCESS_KEY"] == "" {
+		set("AWS_ACCESS_KEY_ID", "dynamotest")
+		set("AWS_SECRET_ACCESS_KEY", "dynamotest")
+		env = slices.DeleteFunc(env, func(kv string) bool { return strings.HasPrefix(kv, "AWS_SESSION_TOKEN=") })
+	}
+	return env
+}

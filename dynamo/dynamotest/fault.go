@@ -1,0 +1,227 @@
+package dynamotest
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"io"
+	"net"
+	"net/http"
+	"os"
+	"strconv"
+	"strings"
+	"syscall"
+	"time"
+)
+
+// A Fault takes the place of a request's way to DynamoDB and back: what it
+// returns is what the client gets, and it sends the request by base or not at
+// all. nil is the ordinary way. The functions of this package that have this
+// signature, such as [LoseAnswer], are faults, others, such as [Delay], make
+// one; tests can write their own.
+//
+// A Fault keeps to the contract of [http.RoundTripper], closing the request's
+// body included. It may run for several requests at once. Those below that
+// send a request send all of it and wait for the answer, unless the context
+// ends or the connection fails; then that error is returned.
+type Fault func(base http.RoundTripper, req *http.Request) (*http.Response, error)
+
+// LoseRequest is a connection refused: nothing is sent, so nothing is applied.
+func LoseRequest(_ http.RoundTripper, req *http.Request) (*http.Response, error) {
+	closeBody(req)
+	return nil, &net.OpError{Op: "dial", Net: "tcp", Err: os.NewSyscallError("connect", syscall.ECONNREFUSED)}
+}
+
+// LoseAnswer is a connection reset after the request was sent and applied: the
+// answer never arrives.
+func LoseAnswer(base http.RoundTripper, req *http.Request) (*http.Response, error) {
+	if _, _, err := send(base, req); err != nil {
+		return nil, err
+	}
+	return nil, &net.OpError{Op: "read", Net: "tcp", Err: os.NewSyscallError("read", syscall.ECONNRESET)}
+}
+
+// TearAnswer is a connection lost in the middle of the answer: the request was
+// sent and applied, status and headers arrive, then half of the body, then
+// io.ErrUnexpectedEOF. The status is the real one: 200, unless DynamoDB
+// refused the request.
+func TearAnswer(base http.RoundTripper, req *http.Request) (*http.Response, error) {
+	resp, body, err := send(base, req)
+	if err != nil {
+		return nil, err
+	}
+	resp.Body = io.NopCloser(io.MultiReader(bytes.NewReader(body[:len(body)/2]), tornReader{}))
+	return resp, nil
+}
+
+type tornReader struct{}
+
+func (tornReader) Read([]byte) (int, error) { return 0, io.ErrUnexpectedEOF }
+
+// Answer500 is an internal error of DynamoDB before it applied anything: the
+// request isn't sent.
+func Answer500(base http.RoundTripper, req *http.Request) (*http.Response, error) {
+	return AnswerError(http.StatusInternalServerError, "InternalServerError", "injected before the request was applied")(base, req)
+}
+
+// Answer500Applied is an internal error of DynamoDB after it applied the
+// request.
+func Answer500Applied(base http.RoundTripper, req *http.Request) (*http.Response, error) {
+	if _, _, err := send(base, req); err != nil {
+		return nil, err
+	}
+	return answer(req, http.StatusInternalServerError, errorBody("InternalServerError", "injected after the request was applied")), nil
+}
+
+// Throttle is DynamoDB's ProvisionedThroughputExceededException. Nothing is
+// sent.
+func Throttle(base http.RoundTripper, req *http.Request) (*http.Response, error) {
+	return AnswerError(http.StatusBadRequest, "ProvisionedThroughputExceededException", "injected: the level of configured provisioned throughput was exceeded")(base, req)
+}
+
+// Conflict is DynamoDB's answer while a transaction holds the item. Nothing is
+// sent. For a single item it is TransactionConflictException; a transaction,
+// for which DynamoDB has no such answer, is cancelled with the reason
+// TransactionConflict for its first item. For another item see
+// [CancelTransaction].
+func Conflict(base http.RoundTripper, req *http.Request) (*http.Response, error) {
+	switch operation(req) {
+	case "TransactWriteItems", "TransactGetItems":
+		n, err := transactItems(req)
+		if err != nil {
+			return nil, err
+		}
+		reasons := make([]string, max(n, 1))
+		reasons[0] = "TransactionConflict"
+		return CancelTransaction(reasons...)(base, req)
+	}
+	return AnswerError(http.StatusBadRequest, "TransactionConflictException", "injected: transaction is ongoing for the item")(base, req)
+}
+
+// CancelTransaction makes a fault that is DynamoDB's
+// TransactionCanceledException with these reasons, one for each item in the
+// order of the transaction, such as "TransactionConflict", "ThrottlingError" or
+// "ProvisionedThroughputExceeded"; "" stands for "None". Nothing is sent.
+func CancelTransaction(reasons ...string) Fault {
+	type reason struct {
+		Code    string
+		Message string `json:",omitempty"`
+	}
+	list := make([]reason, len(reasons))
+	codes := make([]string, len(reasons))
+	for i, code := range reasons {
+		list[i] = reason{Code: "None"}
+		if code != "" && code != "None" {
+			list[i] = reason{code, "injected"}
+		}
+		codes[i] = list[i].Code
+	}
+	message := "Transaction cancelled, please refer cancellation reasons for specific reasons [" + strings.Join(codes, ", ") + "]"
+	body := errorBody("TransactionCanceledException", message)
+	body["CancellationReasons"] = list
+	return func(_ http.RoundTripper, req *http.Request) (*http.Response, error) {
+		closeBody(req)
+		return answer(req, http.StatusBadRequest, body), nil
+	}
+}
+
+// AnswerError makes a fault that answers with an error of DynamoDB's form and
+// sends nothing. code is the short name, such as
+// "TransactionInProgressException".
+func AnswerError(status int, code, message string) Fault {
+	return func(_ http.RoundTripper, req *http.Request) (*http.Response, error) {
+		closeBody(req)
+		return answer(req, status, errorBody(code, message)), nil
+	}
+}
+
+// Delay makes a fault that holds the request for d, then sends it. If the
+// context ends before, nothing is sent.
+func Delay(d time.Duration) Fault {
+	return func(base http.RoundTripper, req *http.Request) (*http.Response, error) {
+		timer := time.NewTimer(d)
+		defer timer.Stop()
+		select {
+		case <-req.Context().Done():
+			closeBody(req)
+			return nil, context.Cause(req.Context())
+		case <-timer.C:
+			return base.RoundTrip(req)
+		}
+	}
+}
+
+// Hang holds the request until its context ends; nothing is sent. Without a
+// context that ends it never returns.
+func Hang(_ http.RoundTripper, req *http.Request) (*http.Response, error) {
+	closeBody(req)
+	<-req.Context().Done()
+	return nil, context.Cause(req.Context())
+}
+
+// send sends the request and reads the whole answer.
+func send(base http.RoundTripper, req *http.Request) (*http.Response, []byte, error) {
+	resp, err := base.RoundTrip(req)
+	if err != nil {
+		return nil, nil, err
+	}
+	body, err := io.ReadAll(resp.Body)
+	if err := errors.Join(err, resp.Body.Close()); err != nil {
+		return nil, nil, err
+	}
+	return resp, body, nil
+}
+
+// closeBody does for a request that isn't sent what the contract of
+// http.RoundTripper asks for.
+func closeBody(req *http.Request) {
+	if req.Body != nil {
+		_ = req.Body.Close()
+	}
+}
+
+// errorBody has the message under both of the names that DynamoDB's errors
+// use.
+func errorBody(code, message string) map[string]any {
+	return map[string]any{
+		"__type":  "com.amazonaws.dynamodb.v20120810#" + code,
+		"message": message,
+		"Message": message,
+	}
+}
+
+func answer(req *http.Request, status int, body map[string]any) *http.Response {
+	b, err := json.Marshal(body)
+	if err != nil {
+		panic("dynamotest: " + err.Error()) // strings only
+	}
+	return &http.Response{
+		Status:     strconv.Itoa(status) + " " + http.StatusText(status),
+		StatusCode: status,
+		Proto:      "HTTP/1.1",
+		ProtoMajor: 1,
+		ProtoMinor: 1,
+		Header: http.Header{
+			"Content-Type":     {"application/x-amz-json-1.0"},
+			"X-Amzn-Requestid": {"INJECTED"},
+		},
+		Body:          io.NopCloser(bytes.NewReader(b)),
+		ContentLength: int64(len(b)),
+		Request:       req,
+	}
+}
+
+// transactItems reads how many items the transaction of a request has. The
+// body is used up.
+func transactItems(req *http.Request) (int, error) {
+	var in struct{ TransactItems []json.RawMessage }
+	if req.Body == nil {
+		return 0, nil
+	}
+	if err := json.NewDecoder(req.Body).Decode(&in); err != nil {
+		closeBody(req)
+		return 0, err
+	}
+	return len(in.TransactItems), nil
+}

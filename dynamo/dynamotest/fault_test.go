@@ -1,0 +1,449 @@
+package dynamotest_test
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"sync"
+	"syscall"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
+	"github.com/aws/smithy-go"
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/samekey/samekey/dynamo/dynamotest"
+)
+
+func str(s string) types.AttributeValue { return &types.AttributeValueMemberS{Value: s} }
+
+// newTable makes a table with the name of the test.
+func newTable(t *testing.T, client *dynamodb.Client) *string {
+	t.Helper()
+	name := aws.String(strings.NewReplacer("/", ".", " ", "-").Replace(t.Name()))
+	if _, err := client.CreateTable(t.Context(), &dynamodb.CreateTableInput{
+		TableName:            name,
+		BillingMode:          types.BillingModePayPerRequest,
+		AttributeDefinitions: []types.AttributeDefinition{{AttributeName: aws.String("pk"), AttributeType: types.ScalarAttributeTypeS}},
+		KeySchema:            []types.KeySchemaElement{{AttributeName: aws.String("pk"), KeyType: types.KeyTypeHash}},
+	}); err != nil {
+		t.Fatal(err)
+	}
+	return name
+}
+
+// through returns a client whose requests go through tr, over connections that
+// the test closes.
+func through(t *testing.T, db *dynamotest.DB, tr *dynamotest.Transport) *dynamodb.Client {
+	t.Helper()
+	tr.Base = &http.Transport{}
+	client := &http.Client{Transport: tr}
+	t.Cleanup(client.CloseIdleConnections)
+	return db.Client(func(o *dynamodb.Options) { o.HTTPClient = client })
+}
+
+func exists(t *testing.T, client *dynamodb.Client, table *string, pk string) bool {
+	t.Helper()
+	out, err := client.GetItem(t.Context(), &dynamodb.GetItemInput{
+		TableName: table, Key: map[string]types.AttributeValue{"pk": str(pk)}, ConsistentRead: aws.Bool(true),
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return out.Item != nil
+}
+
+func as[E error](err error) bool { _, ok := errors.AsType[E](err); return ok }
+
+func hasCode(code string) func(error) bool {
+	return func(err error) bool {
+		apiErr, ok := errors.AsType[smithy.APIError](err)
+		return ok && apiErr.ErrorCode() == code
+	}
+}
+
+func is(target error) func(error) bool { return func(err error) bool { return errors.Is(err, target) } }
+
+func TestFaultsOfAPut(t *testing.T) {
+	t.Parallel()
+	db := dynamotest.Start(t)
+	direct := db.Client()
+	for _, tt := range []struct {
+		name    string
+		fault   dynamotest.Fault
+		cancel  bool // whether the context ends while the request is held
+		applied bool
+		err     func(error) bool // nil if there is none
+	}{
+		{"none", nil, false, true, nil},
+		{"LoseRequest", dynamotest.LoseRequest, false, false, is(syscall.ECONNREFUSED)},
+		{"LoseAnswer", dynamotest.LoseAnswer, false, true, is(syscall.ECONNRESET)},
+		{"TearAnswer", dynamotest.TearAnswer, false, true, is(io.ErrUnexpectedEOF)},
+		{"Answer500", dynamotest.Answer500, false, false, as[*types.InternalServerError]},
+		{"Answer500Applied", dynamotest.Answer500Applied, false, true, as[*types.InternalServerError]},
+		{"Throttle", dynamotest.Throttle, false, false, as[*types.ProvisionedThroughputExceededException]},
+		{"Conflict", dynamotest.Conflict, false, false, as[*types.TransactionConflictException]},
+		{"AnswerError", dynamotest.AnswerError(400, "RequestLimitExceeded", "slow down"), false, false, as[*types.RequestLimitExceeded]},
+		{"AnswerError of an unknown code", dynamotest.AnswerError(418, "Teapot", "short"), false, false, hasCode("Teapot")},
+		{"Delay", dynamotest.Delay(time.Millisecond), false, true, nil},
+		{"Delay longer than the context", dynamotest.Delay(time.Hour), true, false, is(context.Canceled)},
+		{"Hang", dynamotest.Hang, true, false, is(context.Canceled)},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			t.Parallel()
+			table := newTable(t, direct)
+			ctx, cancel := context.WithCancel(t.Context())
+			defer cancel()
+			tr := &dynamotest.Transport{Fault: func(string, int) dynamotest.Fault {
+				if tt.cancel {
+					cancel()
+				}
+				return tt.fault
+			}}
+			_, err := through(t, db, tr).PutItem(ctx, &dynamodb.PutItemInput{
+				TableName: table, Item: map[string]types.AttributeValue{"pk": str("a"), "body": str(strings.Repeat("x", 100<<10))},
+			})
+			switch {
+			case tt.err == nil && err != nil:
+				t.Errorf("PutItem: got %v, want no error", err)
+			case tt.err != nil && (err == nil || !tt.err(err)):
+				t.Errorf("PutItem: got %v, want another error", err)
+			}
+			if got := exists(t, direct, table, "a"); got != tt.applied {
+				t.Errorf("applied: got %v, want %v", got, tt.applied)
+			}
+			if diff := cmp.Diff(map[string]int{"PutItem": 1}, tr.Calls()); diff != "" {
+				t.Errorf("calls (-want +got):\n%s", diff)
+			}
+		})
+	}
+}
+
+func TestFaultsOfATransaction(t *testing.T) {
+	t.Parallel()
+	db := dynamotest.Start(t)
+	direct := db.Client()
+	for _, tt := range []struct {
+		name    string
+		fault   dynamotest.Fault
+		applied bool
+		reasons []string // nil if it isn't cancelled
+		message string
+	}{
+		{"Conflict", dynamotest.Conflict, false, []string{"TransactionConflict", "None"}, "[TransactionConflict, None]"},
+		{"CancelTransaction", dynamotest.CancelTransaction("", "ThrottlingError"), false, []string{"None", "ThrottlingError"}, "[None, ThrottlingError]"},
+		{"LoseAnswer", dynamotest.LoseAnswer, true, nil, ""},
+		{"TearAnswer", dynamotest.TearAnswer, true, nil, ""},
+		{"Throttle", dynamotest.Throttle, false, nil, ""},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			t.Parallel()
+			table := newTable(t, direct)
+			tr := &dynamotest.Transport{Fault: func(string, int) dynamotest.Fault { return tt.fault }}
+			in := &dynamodb.TransactWriteItemsInput{}
+			for _, pk := range []string{"a", "b"} {
+				in.TransactItems = append(in.TransactItems, types.TransactWriteItem{Put: &types.Put{
+					TableName: table, Item: map[string]types.AttributeValue{"pk": str(pk)},
+				}})
+			}
+			_, err := through(t, db, tr).TransactWriteItems(t.Context(), in)
+			if err == nil {
+				t.Fatal("TransactWriteItems: got no error")
+			}
+			cancelled, _ := errors.AsType[*types.TransactionCanceledException](err)
+			var reasons []string
+			if cancelled != nil {
+				for _, r := range cancelled.CancellationReasons {
+					reasons = append(reasons, aws.ToString(r.Code))
+				}
+				if got := cancelled.ErrorMessage(); !strings.HasSuffix(got, tt.message) {
+					t.Errorf("message: got %q, want it to end in %q", got, tt.message)
+				}
+			}
+			if diff := cmp.Diff(tt.reasons, reasons); diff != "" {
+				t.Errorf("%v: reasons (-want +got):\n%s", err, diff)
+			}
+			if got := exists(t, direct, table, "b"); got != tt.applied {
+				t.Errorf("applied: got %v, want %v", got, tt.applied)
+			}
+		})
+	}
+}
+
+// A torn or lost answer to a condition that failed is torn and lost all the
+// same: the client can't know.
+func TestTearAnswerKeepsTheStatus(t *testing.T) {
+	t.Parallel()
+	db := dynamotest.Start(t)
+	table := newTable(t, db.Client())
+	var got *http.Response
+	tr := &dynamotest.Transport{Fault: func(string, int) dynamotest.Fault {
+		return func(base http.RoundTripper, req *http.Request) (*http.Response, error) {
+			resp, err := dynamotest.TearAnswer(base, req)
+			got = resp
+			return resp, err
+		}
+	}}
+	if _, err := through(t, db, tr).PutItem(t.Context(), &dynamodb.PutItemInput{
+		TableName: table, Item: map[string]types.AttributeValue{"pk": str("a")}, ConditionExpression: aws.String("attribute_exists(pk)"),
+	}); err == nil || as[*types.ConditionalCheckFailedException](err) {
+		t.Errorf("PutItem: got %v, want an error that doesn't tell of the condition", err)
+	}
+	if got.StatusCode != http.StatusBadRequest {
+		t.Errorf("status: got %d, want 400", got.StatusCode)
+	}
+}
+
+func TestFaultIsChosenByOperationAndCount(t *testing.T) {
+	t.Parallel()
+	db := dynamotest.Start(t)
+	table := newTable(t, db.Client())
+	tr := &dynamotest.Transport{Fault: func(op string, n int) dynamotest.Fault {
+		if op == "PutItem" && n == 2 {
+			return dynamotest.Throttle
+		}
+		return nil
+	}}
+	client := through(t, db, tr)
+	put := func() bool {
+		_, err := client.PutItem(t.Context(), &dynamodb.PutItemInput{TableName: table, Item: map[string]types.AttributeValue{"pk": str("a")}})
+		return err == nil
+	}
+	for round := range 2 {
+		got := []bool{put(), exists(t, client, table, "a"), put(), put()}
+		if diff := cmp.Diff([]bool{true, true, false, true}, got); diff != "" {
+			t.Errorf("round %d: successes (-want +got):\n%s", round, diff)
+		}
+		if diff := cmp.Diff(map[string]int{"PutItem": 3, "GetItem": 1}, tr.Calls()); diff != "" || tr.Total() != 4 {
+			t.Errorf("round %d: total %d, calls (-want +got):\n%s", round, tr.Total(), diff)
+		}
+		tr.Reset()
+	}
+}
+
+func TestCallsAreTheCallers(t *testing.T) {
+	t.Parallel()
+	var tr dynamotest.Transport
+	if got := tr.Calls(); got == nil || len(got) != 0 || tr.Total() != 0 {
+		t.Errorf("zero Transport: got %v, %d", got, tr.Total())
+	}
+	tr.Calls()["PutItem"] = 5
+	if got := tr.Total(); got != 0 {
+		t.Errorf("total after a change of the caller's map: got %d, want 0", got)
+	}
+}
+
+// With retries on, every attempt counts, and the faults can end.
+func TestRetriesAreCounted(t *testing.T) {
+	t.Parallel()
+	db := dynamotest.Start(t)
+	table := newTable(t, db.Client())
+	tr := &dynamotest.Transport{Fault: func(_ string, n int) dynamotest.Fault {
+		return []dynamotest.Fault{nil, dynamotest.LoseAnswer, dynamotest.Answer500Applied, nil}[n]
+	}}
+	base := &http.Transport{}
+	defer base.CloseIdleConnections()
+	tr.Base = base
+	client := db.Client(func(o *dynamodb.Options) {
+		o.HTTPClient = &http.Client{Transport: tr}
+		o.Retryer = impatient{}
+	})
+	if _, err := client.PutItem(t.Context(), &dynamodb.PutItemInput{TableName: table, Item: map[string]types.AttributeValue{"pk": str("a")}}); err != nil {
+		t.Error(err)
+	}
+	if got := tr.Total(); got != 3 {
+		t.Errorf("requests: got %d, want 3", got)
+	}
+}
+
+// impatient repeats everything at once, three times in all.
+type impatient struct{ aws.NopRetryer }
+
+func (impatient) IsErrorRetryable(error) bool                  { return true }
+func (impatient) MaxAttempts() int                             { return 3 }
+func (impatient) RetryDelay(int, error) (time.Duration, error) { return 0, nil }
+func (impatient) GetAttemptToken(context.Context) (func(error) error, error) {
+	return func(error) error { return nil }, nil
+}
+
+func TestTransportIsSafeForConcurrentUse(t *testing.T) {
+	t.Parallel()
+	srv := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		_, _ = io.Copy(io.Discard, r.Body)
+		_, _ = io.WriteString(w, "{}")
+	}))
+	defer srv.Close()
+	db := &dynamotest.DB{Endpoint: srv.URL}
+	faults := []dynamotest.Fault{nil, dynamotest.LoseRequest, dynamotest.LoseAnswer, dynamotest.TearAnswer, dynamotest.Answer500, dynamotest.Answer500Applied, dynamotest.Throttle, dynamotest.Conflict}
+	var mu sync.Mutex
+	counts := map[int]bool{}
+	tr := &dynamotest.Transport{}
+	tr.Fault = func(_ string, n int) dynamotest.Fault {
+		_ = tr.Total() // may be asked from here
+		mu.Lock()
+		defer mu.Unlock()
+		if counts[n] {
+			t.Errorf("n = %d came twice", n)
+		}
+		counts[n] = true
+		return faults[n%len(faults)]
+	}
+	client := through(t, db, tr)
+	var wg sync.WaitGroup
+	for range 16 {
+		wg.Go(func() {
+			for range 10 {
+				_, _ = client.PutItem(t.Context(), &dynamodb.PutItemInput{TableName: aws.String("table"), Item: map[string]types.AttributeValue{"pk": str("a")}})
+			}
+		})
+	}
+	wg.Wait()
+	if got := tr.Calls()["PutItem"]; got != 160 || len(counts) != 160 {
+		t.Errorf("calls: got %d with %d counts, want 160", got, len(counts))
+	}
+}
+
+// body tells whether it was closed.
+type body struct {
+	io.Reader
+	closed bool
+}
+
+func (b *body) Close() error { b.closed = true; return nil }
+
+type roundTripper func(*http.Request) (*http.Response, error)
+
+func (f roundTripper) RoundTrip(req *http.Request) (*http.Response, error) { return f(req) }
+
+// The contract of http.RoundTripper, and of the connection underneath.
+func TestFaultsCloseBodies(t *testing.T) {
+	t.Parallel()
+	const sent = `{"TransactItems":[{},{},{}]}`
+	for _, tt := range []struct {
+		name  string
+		fault dynamotest.Fault
+		sends bool
+	}{
+		{"none", nil, true},
+		{"LoseRequest", dynamotest.LoseRequest, false},
+		{"LoseAnswer", dynamotest.LoseAnswer, true},
+		{"TearAnswer", dynamotest.TearAnswer, true},
+		{"Answer500", dynamotest.Answer500, false},
+		{"Answer500Applied", dynamotest.Answer500Applied, true},
+		{"Throttle", dynamotest.Throttle, false},
+		{"Conflict", dynamotest.Conflict, false},
+		{"CancelTransaction", dynamotest.CancelTransaction("None"), false},
+		{"Delay", dynamotest.Delay(time.Second), true},
+		{"Delay longer than the context", dynamotest.Delay(time.Hour), false},
+		{"Hang", dynamotest.Hang, false},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			t.Parallel()
+			synctest.Test(t, func(t *testing.T) {
+				request := &body{Reader: strings.NewReader(sent)}
+				response := &body{Reader: strings.NewReader("an answer")}
+				tr := &dynamotest.Transport{
+					Fault: func(string, int) dynamotest.Fault { return tt.fault },
+					Base: roundTripper(func(req *http.Request) (*http.Response, error) {
+						got, err := io.ReadAll(req.Body)
+						if err := errors.Join(err, req.Body.Close()); err != nil || string(got) != sent {
+							t.Errorf("sent %q, %v; want %q", got, err, sent)
+						}
+						return &http.Response{StatusCode: http.StatusOK, Body: response, Request: req}, nil
+					}),
+				}
+				ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+				defer cancel()
+				req, err := http.NewRequestWithContext(ctx, http.MethodPost, "http://127.0.0.1/", request)
+				if err != nil {
+					t.Fatal(err)
+				}
+				req.Header.Set("X-Amz-Target", "DynamoDB_20120810.TransactWriteItems")
+				header := req.Header.Clone()
+				resp, err := tr.RoundTrip(req)
+				if (resp == nil) == (err == nil) {
+					t.Fatalf("RoundTrip: got %v and %v, want one of them", resp, err)
+				}
+				if resp != nil {
+					_, _ = io.Copy(io.Discard, resp.Body)
+					_ = resp.Body.Close()
+				}
+				if !request.closed {
+					t.Error("the body of the request wasn't closed")
+				}
+				if response.closed != tt.sends {
+					t.Errorf("answer taken and closed: got %v, want %v", response.closed, tt.sends)
+				}
+				if diff := cmp.Diff(header, req.Header); diff != "" {
+					t.Errorf("the request was changed (-want +got):\n%s", diff)
+				}
+			})
+		})
+	}
+}
+
+func TestFaultsReturnTheErrorsOfTheBase(t *testing.T) {
+	t.Parallel()
+	broken := errors.New("no route")
+	for name, fault := range map[string]dynamotest.Fault{
+		"LoseAnswer": dynamotest.LoseAnswer, "TearAnswer": dynamotest.TearAnswer, "Answer500Applied": dynamotest.Answer500Applied, "Delay": dynamotest.Delay(0),
+	} {
+		for _, base := range []roundTripper{
+			func(*http.Request) (*http.Response, error) { return nil, broken },
+			func(*http.Request) (*http.Response, error) {
+				return &http.Response{StatusCode: http.StatusOK, Body: &body{Reader: io.MultiReader(strings.NewReader("{"), failing{broken})}}, nil
+			},
+		} {
+			req := httptest.NewRequestWithContext(t.Context(), http.MethodPost, "/", nil)
+			resp, err := fault(base, req)
+			if err == nil {
+				_, err = io.ReadAll(resp.Body)
+				_ = resp.Body.Close()
+			}
+			if !errors.Is(err, broken) {
+				t.Errorf("%s: got %v, want %v", name, err, broken)
+			}
+		}
+	}
+}
+
+type failing struct{ err error }
+
+func (f failing) Read([]byte) (int, error) { return 0, f.err }
+
+func TestTearAnswerCutsTheBodyInTheMiddle(t *testing.T) {
+	t.Parallel()
+	for whole, want := range map[string]string{"": "", "1": "", "{}": "{", "1234567": "123"} {
+		base := roundTripper(func(*http.Request) (*http.Response, error) {
+			return &http.Response{StatusCode: http.StatusOK, Body: io.NopCloser(strings.NewReader(whole))}, nil
+		})
+		resp, err := dynamotest.TearAnswer(base, httptest.NewRequestWithContext(t.Context(), http.MethodPost, "/", nil))
+		if err != nil {
+			t.Fatal(err)
+		}
+		var got bytes.Buffer
+		_, err = got.ReadFrom(resp.Body)
+		_ = resp.Body.Close()
+		if got.String() != want || !errors.Is(err, io.ErrUnexpectedEOF) {
+			t.Errorf("%q: got %q, %v; want %q, %v", whole, got.String(), err, want, io.ErrUnexpectedEOF)
+		}
+	}
+}
+
+func TestConflictNeedsABodyItCanRead(t *testing.T) {
+	t.Parallel()
+	req := httptest.NewRequestWithContext(t.Context(), http.MethodPost, "/", strings.NewReader("{"))
+	req.Header.Set("X-Amz-Target", "DynamoDB_20120810.TransactWriteItems")
+	if resp, err := dynamotest.Conflict(nil, req); err == nil {
+		_ = resp.Body.Close()
+		t.Errorf("got status %d, want an error", resp.StatusCode)
+	}
+}

@@ -1,0 +1,93 @@
+package dynamotest
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"sync"
+	"testing"
+	"time"
+)
+
+// startTimeout bounds the search of [Start]: a first call may download 74 MB.
+const startTimeout = 5 * time.Minute
+
+// shared is the one database of this test process.
+var shared sharedDB
+
+// Start returns the database shared by all tests of this process. The first
+// call finds or starts it, as [Find] does; all calls, from any goroutine, get
+// the same one or the same error. Where no DynamoDB is to be had the test is
+// skipped with a message that names what is missing, or fails if
+// REQUIRE_DYNAMODB is set (to anything but "", "0" and "false"): set it in CI,
+// so that green never means that nothing ran. Every other error fails the test.
+//
+// The database is in memory and shared: give tables names of the test's own.
+// It is closed by [Main], not by the test.
+func Start(tb testing.TB) *DB {
+	tb.Helper()
+	return shared.start(tb, Find)
+}
+
+// Main runs the tests of a package and then closes the database that [Start]
+// shared among them, if there is one. It returns the exit code:
+//
+//	func TestMain(m *testing.M) { os.Exit(dynamotest.Main(m)) }
+//
+// Without it the database ends with the test process on Linux (and leaves a
+// temporary file of 1 MB for a day); elsewhere it lives on.
+func Main(m interface{ Run() int }) int { return shared.main(m) }
+
+type sharedDB struct {
+	mu   sync.Mutex
+	done bool // whether db and err tell the outcome of the search
+	db   *DB
+	err  error
+}
+
+func (s *sharedDB) start(tb testing.TB, find func(context.Context) (*DB, error)) *DB {
+	tb.Helper()
+	db, err := s.get(find)
+	if err != nil {
+		if errors.Is(err, ErrUnavailable) && !required() {
+			tb.Skip(err)
+		}
+		tb.Fatal(err)
+	}
+	return db
+}
+
+func (s *sharedDB) get(find func(context.Context) (*DB, error)) (*DB, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if !s.done {
+		// Not the context of a test: the database outlives the first one.
+		ctx, cancel := context.WithTimeout(context.Background(), startTimeout)
+		defer cancel()
+		s.db, s.err = find(ctx)
+		s.done = true
+	}
+	return s.db, s.err
+}
+
+func (s *sharedDB) main(m interface{ Run() int }) (code int) {
+	defer func() {
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		if err := s.db.Close(); err != nil {
+			fmt.Fprintln(os.Stderr, err)
+			code = max(code, 1)
+		}
+	}()
+	return m.Run()
+}
+
+// required errs on the strict side: a value nobody foresaw counts as set.
+func required() bool {
+	switch os.Getenv(envRequire) {
+	case "", "0", "false":
+		return false
+	}
+	return true
+}

@@ -1,0 +1,147 @@
+package dynamotest
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"runtime"
+	"sync"
+	"testing"
+)
+
+// A tb records how a test ends.
+type tb struct {
+	testing.TB
+	skipped, failed string
+}
+
+func (t *tb) Helper()           {}
+func (t *tb) Skip(args ...any)  { t.skipped = fmt.Sprint(args...); runtime.Goexit() }
+func (t *tb) Fatal(args ...any) { t.failed = fmt.Sprint(args...); runtime.Goexit() }
+
+// runTest calls f as a test, which Skip and Fatal may end.
+func runTest(f func(t *tb)) *tb {
+	t := &tb{}
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		f(t)
+	}()
+	<-done
+	return t
+}
+
+func TestStartSkipsOrFails(t *testing.T) {
+	missing := fmt.Errorf("%w: java", ErrUnavailable)
+	other := errors.New("dynamotest: a remote host")
+	for _, tt := range []struct {
+		name, require string
+		err           error
+		want          tb
+	}{
+		{"nothing to be had", "", missing, tb{skipped: missing.Error()}},
+		{"nothing to be had, and said not to matter", "0", missing, tb{skipped: missing.Error()}},
+		{"nothing to be had, but required", "1", missing, tb{failed: missing.Error()}},
+		{"nothing to be had, but required by another word", "yes", missing, tb{failed: missing.Error()}},
+		{"another error", "", other, tb{failed: other.Error()}},
+		{"no error", "1", nil, tb{}},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			t.Setenv(envRequire, tt.require)
+			var s sharedDB
+			got := runTest(func(t *tb) {
+				s.start(t, func(context.Context) (*DB, error) {
+					if tt.err != nil {
+						return nil, tt.err
+					}
+					return &DB{}, nil
+				})
+			})
+			if *got != tt.want {
+				t.Errorf("got skipped %q, failed %q; want skipped %q, failed %q", got.skipped, got.failed, tt.want.skipped, tt.want.failed)
+			}
+		})
+	}
+}
+
+func TestStartFindsOnce(t *testing.T) {
+	t.Parallel()
+	for name, result := range map[string]error{"found": nil, "missing": ErrUnavailable} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			var s sharedDB
+			calls := 0
+			find := func(context.Context) (*DB, error) {
+				calls++
+				if result != nil {
+					return nil, result
+				}
+				return &DB{}, nil
+			}
+			dbs := make([]*DB, 8)
+			var wg sync.WaitGroup
+			for i := range dbs {
+				wg.Go(func() {
+					var err error
+					if dbs[i], err = s.get(find); !errors.Is(err, result) {
+						t.Errorf("got %v, want %v", err, result)
+					}
+				})
+			}
+			wg.Wait()
+			for _, db := range dbs {
+				if db != dbs[0] {
+					t.Errorf("got different databases")
+				}
+			}
+			if calls != 1 {
+				t.Errorf("searched %d times, want once", calls)
+			}
+		})
+	}
+}
+
+type tests func() int
+
+func (f tests) Run() int { return f() }
+
+func TestMainClosesTheSharedDatabase(t *testing.T) {
+	t.Parallel()
+	for _, tt := range []struct {
+		name       string
+		code, want int
+		closeErr   error
+	}{
+		{"tests pass", 0, 0, nil},
+		{"tests fail", 3, 3, nil},
+		{"closing fails", 0, 1, errors.New("injected: this line is expected in the output")},
+		{"both fail", 3, 3, errors.New("injected: this line is expected in the output")},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			t.Parallel()
+			var s sharedDB
+			open := false
+			got := s.main(tests(func() int {
+				_, _ = s.get(func(context.Context) (*DB, error) {
+					open = true
+					return &DB{stop: func() error { open = false; return tt.closeErr }}, nil
+				})
+				if !open {
+					t.Error("the database was closed before the tests ended")
+				}
+				return tt.code
+			}))
+			if got != tt.want || open {
+				t.Errorf("got code %d, open %v; want code %d, closed", got, open, tt.want)
+			}
+		})
+	}
+}
+
+func TestMainWithoutADatabase(t *testing.T) {
+	t.Parallel()
+	var s sharedDB
+	if got := s.main(tests(func() int { return 4 })); got != 4 {
+		t.Errorf("got code %d, want 4", got)
+	}
+}

@@ -1,0 +1,105 @@
+package dynamotest
+
+import (
+	"maps"
+	"net/http"
+	"strings"
+	"sync"
+)
+
+// A Transport is an http.RoundTripper for DynamoDB clients in tests. It counts
+// requests by operation and lets Fault spoil them. The zero value counts, and
+// spoils nothing. It is safe for concurrent use; the fields must be set before
+// the first request. It must not be copied.
+//
+//	client := db.Client(func(o *dynamodb.Options) { o.HTTPClient = &http.Client{Transport: tr} })
+//
+// Every attempt is a request: what a client's retryer sends again is counted
+// again.
+type Transport struct {
+	// Base sends the requests; nil means http.DefaultTransport.
+	Base http.RoundTripper
+
+	// Fault is asked before each request what is to happen to it; nil, as
+	// function or as answer, means nothing unusual. op is the DynamoDB
+	// operation, such as "PutItem" ("" if the request names none), and n counts
+	// the requests of that operation from 1. Requests at once ask at once, so
+	// Fault must be safe for concurrent use if the client is used so.
+	Fault func(op string, n int) Fault
+
+	mu    sync.Mutex
+	calls map[string]int
+}
+
+var _ http.RoundTripper = (*Transport)(nil)
+
+// RoundTrip implements [http.RoundTripper].
+func (t *Transport) RoundTrip(req *http.Request) (*http.Response, error) {
+	op := operation(req)
+	n := t.count(op)
+	if t.Fault != nil {
+		if fault := t.Fault(op, n); fault != nil {
+			return fault(t.base(), req)
+		}
+	}
+	return t.base().RoundTrip(req)
+}
+
+// Calls returns how many requests of each operation were made, including those
+// that were spoiled before they were sent. The map is the caller's.
+func (t *Transport) Calls() map[string]int {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	calls := make(map[string]int, len(t.calls))
+	maps.Copy(calls, t.calls)
+	return calls
+}
+
+// Total returns the sum of [Transport.Calls].
+func (t *Transport) Total() int {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	total := 0
+	for _, n := range t.calls {
+		total += n
+	}
+	return total
+}
+
+// Reset sets all counts to zero, so that Fault is asked about n = 1 again.
+func (t *Transport) Reset() {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	clear(t.calls)
+}
+
+// CloseIdleConnections closes those of Base. http.Client has a method of the
+// same name that calls it.
+func (t *Transport) CloseIdleConnections() {
+	if c, ok := t.base().(interface{ CloseIdleConnections() }); ok {
+		c.CloseIdleConnections()
+	}
+}
+
+func (t *Transport) base() http.RoundTripper {
+	if t.Base == nil {
+		return http.DefaultTransport
+	}
+	return t.Base
+}
+
+func (t *Transport) count(op string) int {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if t.calls == nil {
+		t.calls = map[string]int{}
+	}
+	t.calls[op]++
+	return t.calls[op]
+}
+
+// operation returns "PutItem" of a request to "DynamoDB_20120810.PutItem".
+func operation(req *http.Request) string {
+	target := req.Header.Get("X-Amz-Target")
+	return target[strings.LastIndexByte(target, '.')+1:]
+}
