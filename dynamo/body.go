@@ -1,0 +1,170 @@
+package dynamo
+
+import (
+	"bytes"
+	"compress/gzip"
+	"context"
+	"crypto/sha256"
+	"errors"
+	"fmt"
+	"io"
+	"strconv"
+	"sync"
+	"time"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
+
+	"github.com/samekey/samekey/idem"
+)
+
+const (
+	gzipFrom = 150 // bytes from which compression is tried
+	gzipGain = 64  // and what it must gain to be used
+
+	chunkSize = 390 << 10 // an item holds 400 KB, names included
+
+	// companionsOutlive is for how long companions stay after their record has
+	// expired: TTL deletes both late and in no order.
+	companionsOutlive = 7 * 24 * time.Hour
+)
+
+// encodeBody makes the resp attribute of r, which must have a Response. A body
+// over the inline limit goes to companions, which are written here, before the
+// write that refers to them.
+func (s *Store) encodeBody(ctx context.Context, v *values, r *idem.Record) (value, error) {
+	resp := item{respStatus: v.num(int64(r.Response.Status))}
+	if len(r.Response.Header) > 0 {
+		resp[respHeader] = v.header(r.Response.Header)
+	}
+	body, zipped := compress(r.Response.Body)
+	switch {
+	case r.Overflow != nil:
+		resp[respOverflow] = v.overflow(r.Overflow)
+	case len(body) > s.inline:
+		over, err := s.putCompanions(ctx, r, body, zipped)
+		if err != nil {
+			return nil, err
+		}
+		resp[respOverflow] = v.overflow(over)
+	case len(body) > 0: // an empty binary is refused by the service
+		resp[respBody] = &types.AttributeValueMemberB{Value: body}
+		if zipped {
+			resp[respGzip] = &types.AttributeValueMemberBOOL{Value: true}
+		}
+	}
+	return &types.AttributeValueMemberM{Value: resp}, nil
+}
+
+func (v *values) overflow(o *idem.Overflow) value {
+	m := item{
+		overCount:  v.num(int64(o.Count)),
+		overLength: v.num(int64(o.Length)),
+		overSum:    &types.AttributeValueMemberB{Value: o.SHA256[:]},
+	}
+	if o.Count > 0 {
+		m[overOwner], m[overFirst] = v.str(o.Owner), v.num(o.First)
+		m[respGzip] = &types.AttributeValueMemberBOOL{Value: o.Gzip}
+	}
+	return &types.AttributeValueMemberM{Value: m}
+}
+
+// putCompanions writes body in chunks under the owner's nonce, so a worker that
+// lost its lease can't touch the winner's body, and under numbers this process
+// never uses again, so a late write of an earlier try can't either.
+func (s *Store) putCompanions(ctx context.Context, r *idem.Record, body []byte, zipped bool) (*idem.Overflow, error) {
+	count := (len(body) + chunkSize - 1) / chunkSize
+	over := &idem.Overflow{
+		Owner: r.Owner, First: s.companions.Add(int64(count)) - int64(count), Count: count,
+		Length: len(r.Response.Body), Gzip: zipped, SHA256: sha256.Sum256(r.Response.Body),
+	}
+	end := r.Expires
+	if end.Before(r.Until) {
+		end = r.Until
+	}
+	for i := range count {
+		var v values
+		_, err := s.api.PutItem(ctx, &dynamodb.PutItemInput{TableName: &s.table, Item: item{
+			attrPK:      v.str(companionKey(r.PK, over, i)),
+			attrVersion: v.digits(layoutVersion),
+			attrExpires: v.secs(end.Add(companionsOutlive)),
+			respBody:    &types.AttributeValueMemberB{Value: body[i*chunkSize : min((i+1)*chunkSize, len(body))]},
+		}})
+		if err != nil {
+			// Whatever became of the chunk, the record was not touched.
+			return nil, fmt.Errorf("dynamo: write body: %w", err)
+		}
+	}
+	return over, nil
+}
+
+func companionKey(pk string, o *idem.Overflow, i int) string {
+	return pk + "#" + o.Owner + "#" + strconv.FormatInt(o.First+int64(i), 10)
+}
+
+// LoadBody implements [idem.BodyLoader] by strongly consistent reads: one for
+// every 390 KiB.
+func (s *Store) LoadBody(ctx context.Context, r *idem.Record) error {
+	o := r.Overflow
+	if o == nil || r.Response == nil {
+		return nil
+	}
+	body := make([]byte, 0, o.Length)
+	for i := range o.Count {
+		out, err := s.api.GetItem(ctx, &dynamodb.GetItemInput{
+			TableName: &s.table, Key: key(companionKey(r.PK, o, i)), ConsistentRead: aws.Bool(true),
+		})
+		if err != nil {
+			return readError("read body", err)
+		}
+		chunk, ok := out.Item[respBody].(*types.AttributeValueMemberB)
+		if !ok {
+			return fmt.Errorf("dynamo: %w: part %d of %d is missing", idem.ErrNotKept, i+1, o.Count)
+		}
+		body = append(body, chunk.Value...)
+	}
+	if o.Gzip {
+		var err error
+		if body, err = gunzip(body, o.Length); err != nil {
+			return fmt.Errorf("dynamo: %w: %w", idem.ErrNotKept, err)
+		}
+	}
+	if o.Count == 0 || len(body) != o.Length || sha256.Sum256(body) != o.SHA256 {
+		return fmt.Errorf("dynamo: %w: the body is not the one that was stored", idem.ErrNotKept)
+	}
+	r.Response.Body = body
+	return nil
+}
+
+var zippers = sync.Pool{New: func() any { return gzip.NewWriter(io.Discard) }} // each holds ~800 KB
+
+// compress returns body compressed where that is worth it.
+func compress(body []byte) (out []byte, zipped bool) {
+	if len(body) < gzipFrom {
+		return body, false
+	}
+	var buf bytes.Buffer
+	buf.Grow(len(body))
+	z := zippers.Get().(*gzip.Writer)
+	defer zippers.Put(z)
+	z.Reset(&buf)
+	_, err := z.Write(body)
+	if err = errors.Join(err, z.Close()); err != nil || buf.Len() > len(body)-gzipGain {
+		return body, false
+	}
+	return buf.Bytes(), true
+}
+
+// gunzip returns at most limit bytes; more is an error, since nobody stored that.
+func gunzip(b []byte, limit int) ([]byte, error) {
+	z, err := gzip.NewReader(bytes.NewReader(b))
+	if err != nil {
+		return nil, err
+	}
+	out, err := io.ReadAll(io.LimitReader(z, int64(limit)+1))
+	if err == nil && len(out) > limit {
+		err = fmt.Errorf("more than %d bytes", limit)
+	}
+	return out, err
+}

@@ -1,0 +1,189 @@
+package dynamo_test
+
+import (
+	"context"
+	"errors"
+	"maps"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/samekey/samekey/idem"
+)
+
+type calls = map[string]int
+
+// Calls and write units per path are the product's number: design part 5.
+//
+//nolint:tparallel // the steps are one story on one table
+func TestCallsPerRequest(t *testing.T) {
+	t.Parallel()
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	t.Cleanup(cancel)
+	tab := newTable(t)
+	engine := idem.New(tab.store)
+	const reply = `{"id":"order-1","amount":2000,"currency":"usd"}`
+
+	expect := func(t *testing.T, want calls) {
+		t.Helper()
+		if diff := cmp.Diff(want, tab.tr.Calls()); diff != "" {
+			t.Errorf("DynamoDB calls (-want +got):\n%s", diff)
+		}
+		tab.tr.Reset()
+	}
+	req := post(newKey(), `{"amount":2000}`)
+
+	t.Run("a new request takes two calls and two write units", func(t *testing.T) {
+		units := 0
+		_, err := engine.Do(ctx, req, func(ctx context.Context) (idem.Response, error) {
+			units += writeUnits(tab.items(t)[0]) // the claim's
+			return created(reply)(ctx)
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+		expect(t, calls{"PutItem": 1, "UpdateItem": 1})
+		items := tab.items(t)
+		if len(items) != 1 {
+			t.Fatalf("%d items, want 1", len(items))
+		}
+		units += writeUnits(items[0]) // the finish's: an update costs the larger of before and after
+		if units != 2 {
+			t.Errorf("a new request takes %d write units, want 2", units)
+		}
+	})
+	t.Run("a replay takes one", func(t *testing.T) {
+		res, err := engine.Do(ctx, req, neverRuns(t))
+		if err != nil || !res.Replayed || string(res.Body) != reply {
+			t.Fatalf("got %+v, %v", res, err)
+		}
+		expect(t, calls{"PutItem": 1})
+	})
+	t.Run("a mismatch takes one", func(t *testing.T) {
+		other := req
+		other.Body = []byte(`{"amount":1}`)
+		if _, err := engine.Do(ctx, other, neverRuns(t)); !errors.Is(err, idem.ErrMismatch) {
+			t.Fatal(err)
+		}
+		expect(t, calls{"PutItem": 1})
+	})
+	t.Run("in flight takes one", func(t *testing.T) {
+		req := post(newKey(), "{}")
+		_, err := engine.Do(ctx, req, func(ctx context.Context) (idem.Response, error) {
+			tab.tr.Reset()
+			// Another client, not a nested call: a context of its own.
+			if _, err := engine.Do(context.WithoutCancel(t.Context()), req, neverRuns(t)); !errors.Is(err, idem.ErrInFlight) {
+				t.Error(err)
+			}
+			expect(t, calls{"PutItem": 1})
+			return idem.Response{}, nil
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+		tab.tr.Reset()
+	})
+	t.Run("a released request takes two, and its retry is as cheap as new", func(t *testing.T) {
+		req := post(newKey(), "{}")
+		failing := errors.New("down")
+		if _, err := engine.Do(ctx, req, func(context.Context) (idem.Response, error) { return idem.Response{}, failing }); !errors.Is(err, failing) {
+			t.Fatal(err)
+		}
+		expect(t, calls{"PutItem": 1, "UpdateItem": 1})
+		if _, err := engine.Do(ctx, req, created("{}")); err != nil {
+			t.Fatal(err)
+		}
+		expect(t, calls{"PutItem": 1, "UpdateItem": 1})
+	})
+	t.Run("read-first: a new request takes three, a replay one read", func(t *testing.T) {
+		engine := idem.New(tab.store, func(o *idem.Options) { o.ReadFirst = true })
+		req := post(newKey(), "{}")
+		if _, err := engine.Do(ctx, req, created("{}")); err != nil {
+			t.Fatal(err)
+		}
+		expect(t, calls{"GetItem": 1, "PutItem": 1, "UpdateItem": 1})
+		if res, err := engine.Do(ctx, req, neverRuns(t)); err != nil || !res.Replayed {
+			t.Fatalf("got %+v, %v", res, err)
+		}
+		expect(t, calls{"GetItem": 1})
+	})
+	t.Run("with the cache on, a replay and a mismatch take none", func(t *testing.T) {
+		engine := idem.New(tab.store, func(o *idem.Options) { o.CacheBytes = 1 << 20 })
+		req := post(newKey(), "{}")
+		if _, err := engine.Do(ctx, req, created(reply)); err != nil {
+			t.Fatal(err)
+		}
+		expect(t, calls{"PutItem": 1, "UpdateItem": 1})
+		if res, err := engine.Do(ctx, req, neverRuns(t)); err != nil || !res.Replayed || string(res.Body) != reply {
+			t.Fatalf("got %+v, %v", res, err)
+		}
+		other := req
+		other.Path = "/elsewhere"
+		if _, err := engine.Do(ctx, other, neverRuns(t)); !errors.Is(err, idem.ErrMismatch) {
+			t.Fatal(err)
+		}
+		expect(t, calls{})
+	})
+	t.Run("a body over the inline limit takes a companion, and its replay a read", func(t *testing.T) {
+		req := post(newKey(), "{}")
+		body := randomText(20 << 10)
+		if _, err := engine.Do(ctx, req, created(body)); err != nil {
+			t.Fatal(err)
+		}
+		expect(t, calls{"PutItem": 2, "UpdateItem": 1})
+		res, err := engine.Do(ctx, req, neverRuns(t))
+		if err != nil || string(res.Body) != body {
+			t.Fatalf("got %d bytes, %v", len(res.Body), err)
+		}
+		expect(t, calls{"PutItem": 1, "GetItem": 1})
+	})
+}
+
+// The sizes the layout was designed for: spike part 2.
+func TestRecordSizes(t *testing.T) {
+	t.Parallel()
+	tab := newTable(t)
+	engine := idem.New(tab.store)
+	req := post("8e03978e-40d5-43e8-bc93-6894a57f9324", randomText(200))
+	req.Scope = "jwt:3f0e2b1c-5f6a-4a7b-9c8d-0e1f2a3b4c5d"
+
+	var claimed int
+	_, err := engine.Do(t.Context(), req, func(ctx context.Context) (idem.Response, error) {
+		claimed = itemSize(tab.items(t)[0])
+		return created(randomText(300))(ctx)
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	done := itemSize(tab.items(t)[0])
+	t.Logf("claimed %d bytes, done %d bytes", claimed, done)
+	if claimed > 512 {
+		t.Errorf("a claim has %d bytes, want at most 512", claimed)
+	}
+	if done > 1024 {
+		t.Errorf("a finished record has %d bytes, want at most 1024: it would cost two units", done)
+	}
+}
+
+func neverRuns(t *testing.T) func(context.Context) (idem.Response, error) {
+	t.Helper()
+	return func(context.Context) (idem.Response, error) {
+		t.Error("handler ran")
+		return idem.Response{}, errors.New("handler ran")
+	}
+}
+
+func TestCallsAreCountedByOperation(t *testing.T) { // the counter itself, or zeros would prove nothing
+	t.Parallel()
+	tab := newTable(t)
+	if _, err := tab.store.Load(t.Context(), "x"); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := tab.store.Peek(t.Context(), "x"); err != nil {
+		t.Fatal(err)
+	}
+	if got := tab.tr.Calls(); !maps.Equal(got, calls{"GetItem": 2}) {
+		t.Errorf("counted %v", got)
+	}
+}

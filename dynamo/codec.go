@@ -1,0 +1,373 @@
+package dynamo
+
+import (
+	"crypto/sha256"
+	"fmt"
+	"net/http"
+	"strconv"
+	"time"
+
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
+
+	"github.com/samekey/samekey/idem"
+)
+
+type (
+	item  = map[string]types.AttributeValue
+	value = types.AttributeValue
+)
+
+// values makes the strings and numbers of one request: out of one block, since
+// an allocation for each is most of what a request would cost.
+type values struct {
+	s      [16]types.AttributeValueMemberS
+	n      [12]types.AttributeValueMemberN
+	ss, nn int
+}
+
+func (v *values) str(s string) value {
+	if v.ss == len(v.s) {
+		return &types.AttributeValueMemberS{Value: s}
+	}
+	v.ss++
+	v.s[v.ss-1].Value = s
+	return &v.s[v.ss-1]
+}
+
+func (v *values) num(n int64) value { return v.digits(strconv.FormatInt(n, 10)) }
+
+func (v *values) digits(s string) value {
+	if v.nn == len(v.n) {
+		return &types.AttributeValueMemberN{Value: s}
+	}
+	v.nn++
+	v.n[v.nn-1].Value = s
+	return &v.n[v.nn-1]
+}
+
+func (v *values) secs(t time.Time) value { return v.num(t.Unix()) }
+
+func (v *values) millis(t time.Time) value {
+	if t.IsZero() {
+		return v.num(0)
+	}
+	return v.num(t.UnixMilli())
+}
+
+// encode makes the item of a new record. body is what encodeBody made of its
+// response, nil without one.
+func (v *values) encode(r *idem.Record, body value) item {
+	it := make(item, 20)
+	it[attrPK] = v.str(r.PK)
+	it[attrVersion] = v.digits(layoutVersion)
+	it[attrState] = v.str(string(r.State))
+	it[attrOwner] = v.str(r.Owner)
+	it[attrVer] = v.num(r.Ver)
+	it[attrLease] = v.millis(r.Lease)
+	it[attrFP] = v.str(r.Fingerprint)
+	it[attrID] = v.str(r.ID)
+	it[attrJobs] = v.jobs(r.Jobs)
+	it[attrCreated] = v.millis(r.Created)
+	it[attrRun] = it[attrCreated]
+	if !r.Run.Equal(r.Created) {
+		it[attrRun] = v.millis(r.Run)
+	}
+	optional := func(name, s string) {
+		if s != "" {
+			it[name] = v.str(s)
+		}
+	}
+	optional(attrKeep, string(r.Keep))
+	optional(attrSecret, r.Secret)
+	optional(attrLastErr, r.LastErr)
+	optional(attrRoute, r.Route)
+	optional(attrScope, r.Scope)
+	if !r.Expires.IsZero() {
+		it[attrExpires] = v.secs(r.Expires)
+	}
+	if !r.Until.IsZero() {
+		it[attrUntil] = v.secs(r.Until)
+	}
+	if r.Tries != 0 {
+		it[attrTries] = v.num(int64(r.Tries))
+	}
+	if len(r.Phases) > 0 {
+		it[attrPhases] = v.phases(r.Phases)
+	}
+	if body != nil {
+		it[attrResp] = body
+	}
+	return it
+}
+
+func (v *values) phases(phases []idem.Phase) value {
+	list := make([]value, len(phases))
+	for i, p := range phases {
+		entry := []value{v.str(p.Name)}
+		if p.Result != nil {
+			entry = append(entry, v.str(string(p.Result)))
+		}
+		list[i] = &types.AttributeValueMemberL{Value: entry}
+	}
+	return &types.AttributeValueMemberL{Value: list}
+}
+
+func (v *values) jobs(jobs map[string]idem.Job) value {
+	m := make(item, len(jobs))
+	for id, j := range jobs {
+		m[id] = v.job(j)
+	}
+	return &types.AttributeValueMemberM{Value: m}
+}
+
+func (v *values) job(j idem.Job) value {
+	m := item{jobKind: v.str(j.Kind), jobArgs: v.str(string(j.Args))}
+	if j.Tries != 0 {
+		m[jobTries] = v.num(int64(j.Tries))
+	}
+	return &types.AttributeValueMemberM{Value: m}
+}
+
+func (v *values) header(h http.Header) value {
+	m := make(item, len(h))
+	for name, all := range h {
+		if len(all) == 1 {
+			m[name] = v.str(all[0])
+			continue
+		}
+		list := make([]value, len(all))
+		for i, one := range all {
+			list[i] = v.str(one)
+		}
+		m[name] = &types.AttributeValueMemberL{Value: list}
+	}
+	return &types.AttributeValueMemberM{Value: m}
+}
+
+// decode reads an item. What is missing or of another type makes it corrupt:
+// guessing could run a request again.
+func decode(it item) (*idem.Record, error) {
+	d := decoder{it: it}
+	if v := d.number(attrVersion, true); d.err == nil && strconv.FormatInt(v, 10) != layoutVersion {
+		return nil, fmt.Errorf("dynamo: %w: layout version %d is not known to this program", idem.ErrCorrupt, v)
+	}
+	r := &idem.Record{
+		PK:          d.text(attrPK, true),
+		State:       idem.State(d.text(attrState, true)),
+		Owner:       d.text(attrOwner, true),
+		Ver:         d.number(attrVer, true),
+		Lease:       d.milli(attrLease, true),
+		Expires:     d.second(attrExpires),
+		Keep:        idem.Keep(d.text(attrKeep, false)),
+		Until:       d.second(attrUntil),
+		Fingerprint: d.text(attrFP, true),
+		Secret:      d.text(attrSecret, false),
+		ID:          d.text(attrID, true),
+		Phases:      d.phases(),
+		Jobs:        d.jobs(),
+		Tries:       int(d.number(attrTries, false)),
+		LastErr:     d.text(attrLastErr, false),
+		Created:     d.milli(attrCreated, true),
+		Run:         d.milli(attrRun, true),
+		Route:       d.text(attrRoute, false),
+		Scope:       d.text(attrScope, false),
+	}
+	d.response(r)
+	d.check(r)
+	if d.err != nil {
+		return nil, fmt.Errorf("dynamo: %w: %w", idem.ErrCorrupt, d.err)
+	}
+	return r, nil
+}
+
+// decoder remembers the first thing that is wrong with an item.
+type decoder struct {
+	it  item
+	err error
+}
+
+func (d *decoder) fail(format string, args ...any) {
+	if d.err == nil {
+		d.err = fmt.Errorf(format, args...)
+	}
+}
+
+// check holds a record to what every writer keeps to.
+func (d *decoder) check(r *idem.Record) {
+	switch {
+	case d.err != nil:
+	case r.State != idem.Open && r.State != idem.Done && r.State != idem.Stuck:
+		d.fail("st is %q", r.State)
+	case r.Ver < 1:
+		d.fail("ver is %d", r.Ver)
+	case (r.State == idem.Done) != (r.Response != nil):
+		d.fail("st is %q, but resp doesn't fit", r.State)
+	case (r.Keep == idem.KeepNothing) != !r.Expires.IsZero():
+		d.fail("exactly one of keep and exp_s must be there")
+	}
+}
+
+func as[T value](d *decoder, it item, name string, must bool) (v T) {
+	raw, ok := it[name]
+	if !ok {
+		if must {
+			d.fail("%s is missing", name)
+		}
+		return v
+	}
+	if v, ok = raw.(T); !ok {
+		d.fail("%s has type %T", name, raw)
+	}
+	return v
+}
+
+func (d *decoder) text(name string, must bool) string {
+	if v := as[*types.AttributeValueMemberS](d, d.it, name, must); v != nil {
+		return v.Value
+	}
+	return ""
+}
+
+func (d *decoder) number(name string, must bool) int64 {
+	return d.numberIn(d.it, name, must)
+}
+
+func (d *decoder) numberIn(it item, name string, must bool) int64 {
+	v := as[*types.AttributeValueMemberN](d, it, name, must)
+	if v == nil {
+		return 0
+	}
+	n, err := strconv.ParseInt(v.Value, 10, 64)
+	if err != nil {
+		d.fail("%s is not a whole number", name)
+	}
+	return n
+}
+
+func (d *decoder) milli(name string, must bool) time.Time {
+	if n := d.number(name, must); n != 0 {
+		return time.UnixMilli(n)
+	}
+	return time.Time{}
+}
+
+func (d *decoder) second(name string) time.Time {
+	if _, ok := d.it[name]; !ok {
+		return time.Time{}
+	}
+	return time.Unix(d.number(name, true), 0)
+}
+
+func (d *decoder) phases() []idem.Phase {
+	list := as[*types.AttributeValueMemberL](d, d.it, attrPhases, false)
+	if list == nil {
+		return nil
+	}
+	phases := make([]idem.Phase, len(list.Value))
+	for i, entry := range list.Value {
+		pair, ok := entry.(*types.AttributeValueMemberL)
+		if !ok || len(pair.Value) < 1 || len(pair.Value) > 2 {
+			d.fail("phases[%d] is not [name, result]", i)
+			return nil
+		}
+		for j, part := range pair.Value {
+			s, ok := part.(*types.AttributeValueMemberS)
+			switch {
+			case !ok:
+				d.fail("phases[%d] has type %T", i, part)
+			case j == 0:
+				phases[i].Name = s.Value
+			default:
+				phases[i].Result = []byte(s.Value)
+			}
+		}
+	}
+	return phases
+}
+
+func (d *decoder) jobs() map[string]idem.Job {
+	m := as[*types.AttributeValueMemberM](d, d.it, attrJobs, true)
+	if m == nil || len(m.Value) == 0 {
+		return nil
+	}
+	jobs := make(map[string]idem.Job, len(m.Value))
+	for id, raw := range m.Value {
+		entry, ok := raw.(*types.AttributeValueMemberM)
+		if !ok {
+			d.fail("jobs.%s has type %T", id, raw)
+			return nil
+		}
+		j := decoder{it: entry.Value}
+		jobs[id] = idem.Job{Kind: j.text(jobKind, true), Args: []byte(j.text(jobArgs, true)), Tries: int(j.number(jobTries, false))}
+		if j.err != nil {
+			d.fail("jobs.%s: %w", id, j.err)
+		}
+	}
+	return jobs
+}
+
+func (d *decoder) response(r *idem.Record) {
+	m := as[*types.AttributeValueMemberM](d, d.it, attrResp, false)
+	if m == nil {
+		return
+	}
+	r.Response = &idem.Response{Status: int(d.numberIn(m.Value, respStatus, true)), Header: d.header(m.Value)}
+	if b := as[*types.AttributeValueMemberB](d, m.Value, respBody, false); b != nil {
+		r.Response.Body = b.Value
+		if z := as[*types.AttributeValueMemberBOOL](d, m.Value, respGzip, false); z != nil && z.Value {
+			var err error
+			if r.Response.Body, err = gunzip(b.Value, idem.MaxMaxBody); err != nil {
+				d.fail("resp.b: %w", err)
+			}
+		}
+	}
+	o := as[*types.AttributeValueMemberM](d, m.Value, respOverflow, false)
+	if o == nil {
+		return
+	}
+	over := decoder{it: o.Value}
+	r.Overflow = &idem.Overflow{
+		Owner:  over.text(overOwner, false),
+		First:  over.number(overFirst, false),
+		Count:  int(over.number(overCount, true)),
+		Length: int(over.number(overLength, true)),
+	}
+	if z := as[*types.AttributeValueMemberBOOL](&over, o.Value, respGzip, false); z != nil {
+		r.Overflow.Gzip = z.Value
+	}
+	if sum := as[*types.AttributeValueMemberB](&over, o.Value, overSum, true); sum != nil {
+		if len(sum.Value) != sha256.Size {
+			over.fail("d has %d bytes", len(sum.Value))
+		}
+		copy(r.Overflow.SHA256[:], sum.Value)
+	}
+	if over.err != nil {
+		d.fail("resp.o: %w", over.err)
+	}
+}
+
+func (d *decoder) header(resp item) http.Header {
+	m := as[*types.AttributeValueMemberM](d, resp, respHeader, false)
+	if m == nil {
+		return nil
+	}
+	h := make(http.Header, len(m.Value))
+	for name, raw := range m.Value {
+		switch v := raw.(type) {
+		case *types.AttributeValueMemberS:
+			h[name] = []string{v.Value}
+		case *types.AttributeValueMemberL:
+			for _, entry := range v.Value {
+				s, ok := entry.(*types.AttributeValueMemberS)
+				if !ok {
+					d.fail("resp.h.%s has type %T", name, entry)
+					return nil
+				}
+				h[name] = append(h[name], s.Value)
+			}
+		default:
+			d.fail("resp.h.%s has type %T", name, raw)
+		}
+	}
+	return h
+}

@@ -1,0 +1,215 @@
+package dynamo
+
+import (
+	"errors"
+	"maps"
+	"net/http"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
+	"github.com/google/go-cmp/cmp"
+	"pgregory.net/rapid"
+
+	"github.com/samekey/samekey/idem"
+)
+
+// Whatever a record holds comes back.
+func TestRecordRoundTrip(t *testing.T) {
+	t.Parallel()
+	rapid.Check(t, func(t *rapid.T) {
+		want := anyRecord(t)
+		var body value
+		if want.Response != nil {
+			var err error
+			if body, err = (&Store{inline: defaultInline}).encodeBody(t.Context(), new(values), want); err != nil {
+				t.Fatal(err)
+			}
+		}
+		got, err := decode(new(values).encode(want, body))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if diff := cmp.Diff(want, got); diff != "" {
+			t.Fatalf("round trip (-want +got):\n%s", diff)
+		}
+	})
+}
+
+func anyRecord(t *rapid.T) *idem.Record {
+	text := rapid.StringMatching(`[ -~äß€]{1,20}`)
+	optional := rapid.StringMatching(`([ -~äß€]{1,20})?`)
+	second := rapid.Map(rapid.Int64Range(1, 1<<33), func(n int64) time.Time { return time.Unix(n, 0) })
+	milli := rapid.Map(rapid.Int64Range(1, 1<<43), time.UnixMilli)
+	r := &idem.Record{
+		PK: text.Draw(t, "pk"), State: idem.Open, Owner: text.Draw(t, "owner"), Ver: rapid.Int64Min(1).Draw(t, "ver"),
+		Fingerprint: text.Draw(t, "fp"), Secret: optional.Draw(t, "secret"), ID: text.Draw(t, "id"),
+		Tries: rapid.IntRange(0, 100).Draw(t, "tries"), LastErr: optional.Draw(t, "last err"),
+		Created: milli.Draw(t, "created"), Run: milli.Draw(t, "run"), Route: optional.Draw(t, "route"), Scope: optional.Draw(t, "scope"),
+	}
+	if rapid.Bool().Draw(t, "leased") {
+		r.Lease = milli.Draw(t, "lease")
+	}
+	if rapid.Bool().Draw(t, "kept") {
+		r.Keep = rapid.SampledFrom([]idem.Keep{idem.KeepOpen, idem.KeepJobs}).Draw(t, "keep")
+		r.Until = second.Draw(t, "until")
+	} else {
+		r.Expires = second.Draw(t, "expires")
+	}
+	for range rapid.IntRange(0, 3).Draw(t, "phases") {
+		p := idem.Phase{Name: text.Draw(t, "phase")}
+		if rapid.Bool().Draw(t, "has result") {
+			p.Result = []byte(optional.Draw(t, "result"))
+		}
+		r.Phases = append(r.Phases, p)
+	}
+	for range rapid.IntRange(0, 3).Draw(t, "jobs") {
+		if r.Jobs == nil {
+			r.Jobs = map[string]idem.Job{}
+		}
+		r.Jobs[text.Draw(t, "job")] = idem.Job{Kind: text.Draw(t, "kind"), Args: []byte(optional.Draw(t, "args")), Tries: rapid.IntRange(0, 9).Draw(t, "job tries")}
+	}
+	if rapid.Bool().Draw(t, "done") {
+		r.State = idem.Done
+		r.Response = &idem.Response{Status: rapid.IntRange(200, 599).Draw(t, "status")}
+		if n := rapid.IntRange(0, 3).Draw(t, "headers"); n > 0 {
+			r.Response.Header = http.Header{}
+			for range n {
+				r.Response.Header[text.Draw(t, "header")] = rapid.SliceOfN(optional, 1, 3).Draw(t, "values")
+			}
+		}
+		if body := rapid.SliceOfN(rapid.Byte(), 0, 600).Draw(t, "body"); len(body) > 0 {
+			r.Response.Body = body
+		}
+	}
+	return r
+}
+
+// Bad input 24: what isn't a record of ours is never guessed at.
+func TestBadInput24CorruptRecord(t *testing.T) {
+	t.Parallel()
+	whole := func() item {
+		r := &idem.Record{
+			PK: "v1##x", State: idem.Done, Owner: "o", Ver: 2, Fingerprint: "f", ID: "i", Expires: time.Unix(1<<31, 0),
+			Created: time.UnixMilli(1), Run: time.UnixMilli(1),
+			Response: &idem.Response{Status: 201, Header: http.Header{"Content-Type": {"text/plain"}, "Link": {"a", "b"}}, Body: []byte("x")},
+		}
+		body, err := (&Store{inline: defaultInline}).encodeBody(t.Context(), new(values), r)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return new(values).encode(r, body)
+	}
+	if _, err := decode(whole()); err != nil {
+		t.Fatalf("the record to spoil is corrupt already: %v", err)
+	}
+	null := &types.AttributeValueMemberNULL{Value: true}
+	resp := func(it item) item { return it[attrResp].(*types.AttributeValueMemberM).Value }
+	tests := map[string]struct {
+		spoil func(item)
+		want  string // in the error
+	}{
+		"another layout version":  {func(it item) { it[attrVersion] = new(values).num(2) }, "layout version 2"},
+		"no layout version":       {func(it item) { delete(it, attrVersion) }, "v is missing"},
+		"no state":                {func(it item) { delete(it, attrState) }, "st is missing"},
+		"unknown state":           {func(it item) { it[attrState] = new(values).str("paused") }, `st is "paused"`},
+		"no owner":                {func(it item) { delete(it, attrOwner) }, "owner is missing"},
+		"version as text":         {func(it item) { it[attrVer] = new(values).str("2") }, "ver has type"},
+		"version zero":            {func(it item) { it[attrVer] = new(values).num(0) }, "ver is 0"},
+		"fractional lease":        {func(it item) { it[attrLease] = &types.AttributeValueMemberN{Value: "1.5"} }, "lease_ms is not a whole number"},
+		"no fingerprint":          {func(it item) { delete(it, attrFP) }, "fp is missing"},
+		"no id":                   {func(it item) { delete(it, attrID) }, "id is missing"},
+		"no jobs":                 {func(it item) { delete(it, attrJobs) }, "jobs is missing"},
+		"a job that isn't one":    {func(it item) { it[attrJobs] = &types.AttributeValueMemberM{Value: item{"0.0": null}} }, "jobs.0.0 has type"},
+		"a phase that isn't one":  {func(it item) { it[attrPhases] = &types.AttributeValueMemberL{Value: []value{null}} }, "phases[0]"},
+		"neither keep nor expiry": {func(it item) { delete(it, attrExpires) }, "keep and exp_s"},
+		"both keep and expiry":    {func(it item) { it[attrKeep] = new(values).str("jobs") }, "keep and exp_s"},
+		"done without an answer":  {func(it item) { delete(it, attrResp) }, "resp doesn't fit"},
+		"open with an answer":     {func(it item) { it[attrState] = new(values).str("open") }, "resp doesn't fit"},
+		"answer without a status": {func(it item) { delete(resp(it), respStatus) }, "s is missing"},
+		"header of a wrong type":  {func(it item) { resp(it)[respHeader] = &types.AttributeValueMemberM{Value: item{"A": null}} }, "resp.h.A has type"},
+		"body of a wrong type":    {func(it item) { resp(it)[respBody] = new(values).str("x") }, "b has type"},
+		"body that isn't gzip":    {func(it item) { resp(it)[respGzip] = &types.AttributeValueMemberBOOL{Value: true} }, "resp.b"},
+		"overflow without count":  {func(it item) { resp(it)[respOverflow] = &types.AttributeValueMemberM{Value: item{}} }, "c is missing"},
+	}
+	for name, tt := range tests {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			it := whole()
+			tt.spoil(it)
+			_, err := decode(it)
+			if !errors.Is(err, idem.ErrCorrupt) || !strings.Contains(err.Error(), tt.want) {
+				t.Errorf("got %v, want a corrupt record and %q", err, tt.want)
+			}
+		})
+	}
+}
+
+// Items of any shape are decoded or refused, never a panic.
+func FuzzDecode(f *testing.F) {
+	f.Add("st", "done", byte(0), int64(1))
+	f.Add("resp", "x", byte(4), int64(0))
+	f.Add("jobs", "0.0", byte(3), int64(0))
+	f.Add("phases", "a", byte(2), int64(0))
+	f.Add("exp_s", "1e400", byte(1), int64(0))
+	f.Fuzz(func(t *testing.T, name, text string, kind byte, n int64) {
+		r := &idem.Record{PK: "p", State: idem.Done, Owner: "o", Ver: 1, Fingerprint: "f", ID: "i", Expires: time.Unix(1<<31, 0), Created: time.UnixMilli(1), Run: time.UnixMilli(1), Response: &idem.Response{Status: 200}}
+		body, err := (&Store{inline: defaultInline}).encodeBody(t.Context(), new(values), r)
+		if err != nil {
+			t.Fatal(err)
+		}
+		it := new(values).encode(r, body)
+		var v value
+		switch kind % 6 {
+		case 0:
+			v = new(values).str(text)
+		case 1:
+			v = &types.AttributeValueMemberN{Value: text}
+		case 2:
+			v = &types.AttributeValueMemberL{Value: []value{new(values).str(text), new(values).num(n)}}
+		case 3:
+			v = &types.AttributeValueMemberM{Value: item{text: new(values).num(n)}}
+		case 4:
+			v = &types.AttributeValueMemberB{Value: []byte(text)}
+		case 5:
+			v = &types.AttributeValueMemberM{Value: item{respStatus: new(values).num(n), respGzip: &types.AttributeValueMemberBOOL{Value: true}, respBody: &types.AttributeValueMemberB{Value: []byte(text)}}}
+		}
+		before := maps.Clone(it)
+		it[name] = v
+		got, err := decode(it)
+		if err != nil && !errors.Is(err, idem.ErrCorrupt) {
+			t.Errorf("error %v is not ErrCorrupt", err)
+		}
+		if err == nil && got.State == idem.Done && got.Response == nil {
+			t.Errorf("a done record without an answer from %v", before)
+		}
+	})
+}
+
+// Every attribute an expression names without a placeholder must not be one of
+// DynamoDB's reserved words; the service would refuse it only when it is used.
+func TestReservedWordsHavePlaceholders(t *testing.T) {
+	t.Parallel()
+	prev := &idem.Record{Owner: "a", Ver: 1, Expires: time.Unix(1, 0)}
+	next := &idem.Record{
+		Owner: "b", Ver: 2, State: idem.Done, Keep: idem.KeepJobs, LastErr: "e", Until: time.Unix(2, 0), Lease: time.UnixMilli(3),
+		Run: time.UnixMilli(4), Tries: 1, Phases: []idem.Phase{{Name: "p"}}, Jobs: map[string]idem.Job{"0.0": {Kind: "k"}},
+		Response: &idem.Response{Status: 200},
+	}
+	u, err := (&Store{inline: defaultInline}).update(t.Context(), idem.Commit{Prev: prev, Next: next})
+	if err != nil {
+		t.Fatal(err)
+	}
+	expression := u.expression()
+	for _, word := range []string{" owner ", " region ", " scope ", ",owner", "(owner"} {
+		if strings.Contains(" "+expression+" "+holderCondition+" "+claimCondition+" ", word) {
+			t.Errorf("reserved word %q in %s", word, expression)
+		}
+	}
+	want := "SET ver = :ver1, #owner = :owner1, st = :st, keep = :keep, last_err = :last_err, until_s = :until_s, " +
+		"lease_ms = :lease, run_ms = :run, tries = :tries, phases = :phases, jobs.#j0 = :j0, resp = :resp REMOVE exp_s, req"
+	if diff := cmp.Diff(want, expression); diff != "" {
+		t.Errorf("expression (-want +got):\n%s", diff)
+	}
+}

@@ -1,0 +1,312 @@
+package dynamo_test
+
+import (
+	"context"
+	"errors"
+	"net/http"
+	"testing"
+	"time"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/samekey/samekey/dynamo"
+	"github.com/samekey/samekey/dynamo/dynamotest"
+	"github.com/samekey/samekey/idem"
+)
+
+// ambiguous are the faults after which nobody knows whether a write was
+// applied.
+var ambiguous = map[string]dynamotest.Fault{
+	"the request is lost":              dynamotest.LoseRequest,
+	"the answer is lost":               dynamotest.LoseAnswer,
+	"the answer is torn":               dynamotest.TearAnswer,
+	"a 500 before it is applied":       dynamotest.Answer500,
+	"a 500 after it is applied":        dynamotest.Answer500Applied,
+	"throttled":                        dynamotest.Throttle,
+	"a conflict with another write":    dynamotest.Conflict,
+	"a transaction is still in flight": dynamotest.AnswerError(http.StatusBadRequest, "TransactionInProgressException", "injected"),
+}
+
+// on spoils the first n requests of an operation.
+func on(op string, n int, fault dynamotest.Fault) func(string, int) dynamotest.Fault {
+	return func(o string, i int) dynamotest.Fault {
+		if o == op && i <= n {
+			return fault
+		}
+		return nil
+	}
+}
+
+// withRetries makes stores whose clients send a request once, and as often as
+// Tune says: in the one case the engine finds out what happened, in the other
+// the retryer repeats the bytes.
+func withRetries(t *testing.T, test func(t *testing.T, tab *table)) {
+	t.Helper()
+	t.Run("retried by the client", func(t *testing.T) {
+		t.Parallel()
+		test(t, newTable(t))
+	})
+	t.Run("sent once", func(t *testing.T) {
+		t.Parallel()
+		tab := newTable(t)
+		once := dynamodb.New(tab.client.Options(), func(o *dynamodb.Options) { o.Retryer = aws.NopRetryer{} })
+		var err error
+		if tab.store, err = dynamo.New(once, tab.name); err != nil {
+			t.Fatal(err)
+		}
+		test(t, tab)
+	})
+}
+
+func TestLostAnswers(t *testing.T) {
+	t.Parallel()
+	for name, fault := range ambiguous {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			t.Run("at the claim: the handler runs once, its answer replays", func(t *testing.T) {
+				withRetries(t, func(t *testing.T, tab *table) {
+					tab.tr.Fault = on("PutItem", 1, fault)
+					engine, req, runs := idem.New(tab.store), post(newKey(), "{}"), 0
+					res, err := engine.Do(t.Context(), req, counted(&runs, created("once")))
+					switch {
+					case errors.Is(err, idem.ErrUnavailable):
+						// Sent once and never applied: refused, and nothing is in the way of a retry.
+						if runs != 0 {
+							t.Fatalf("refused, but the handler ran")
+						}
+						if res, err = engine.Do(t.Context(), req, counted(&runs, created("once"))); err != nil {
+							t.Fatal(err)
+						}
+					case err != nil:
+						t.Fatal(err)
+					}
+					if runs != 1 || string(res.Body) != "once" || res.Replayed {
+						t.Fatalf("ran %d times, answered %+v", runs, res)
+					}
+					replays(t, engine, req, "once")
+				})
+			})
+			t.Run("at the finish: the answer is stored", func(t *testing.T) {
+				withRetries(t, func(t *testing.T, tab *table) {
+					tab.tr.Fault = on("UpdateItem", 1, fault)
+					engine, req, runs := idem.New(tab.store), post(newKey(), "{}"), 0
+					if _, err := engine.Do(t.Context(), req, counted(&runs, created("once"))); err != nil {
+						t.Fatal(err)
+					}
+					replays(t, engine, req, "once")
+				})
+			})
+			t.Run("at the release: the key is free at once", func(t *testing.T) {
+				withRetries(t, func(t *testing.T, tab *table) {
+					tab.tr.Fault = on("UpdateItem", 1, fault)
+					engine, req, down := idem.New(tab.store), post(newKey(), "{}"), errors.New("down")
+					_, err := engine.Do(t.Context(), req, func(context.Context) (idem.Response, error) { return idem.Response{}, down })
+					if !errors.Is(err, down) {
+						t.Fatal(err)
+					}
+					req.Body = []byte(`{"corrected":true}`) // another fingerprint: only a freed key takes it
+					if _, err := engine.Do(t.Context(), req, created("second")); err != nil {
+						t.Fatal(err)
+					}
+					replays(t, engine, req, "second")
+				})
+			})
+			t.Run("at the take-over: one winner, and its answer replays", func(t *testing.T) {
+				withRetries(t, func(t *testing.T, tab *table) {
+					req := post(newKey(), "{}")
+					abandon(t, tab, req)
+					tab.tr.Reset()
+					tab.tr.Fault = on("UpdateItem", 1, fault)
+					later := idem.New(tab.store, ahead(time.Minute))
+					res, err := later.Do(t.Context(), req, created("second"))
+					if err != nil || string(res.Body) != "second" {
+						t.Fatalf("got %+v, %v", res, err)
+					}
+					replays(t, later, req, "second")
+				})
+			})
+		})
+	}
+}
+
+// A store that stays away: refused before the handler runs (A31, bad input 27).
+func TestStoreDown(t *testing.T) {
+	t.Parallel()
+	for name, fault := range map[string]dynamotest.Fault{
+		"unreachable":      dynamotest.LoseRequest,
+		"throttled":        dynamotest.Throttle,
+		"broken":           dynamotest.Answer500,
+		"access denied":    dynamotest.AnswerError(http.StatusBadRequest, "AccessDeniedException", "injected"),
+		"KMS denied":       dynamotest.AnswerError(http.StatusBadRequest, "KMSAccessDeniedException", "injected"),
+		"table is missing": dynamotest.AnswerError(http.StatusBadRequest, "ResourceNotFoundException", "injected"),
+	} {
+		t.Run("BadInput27 "+name, func(t *testing.T) {
+			t.Parallel()
+			tab := newTable(t)
+			tab.tr.Fault = func(string, int) dynamotest.Fault { return fault }
+			ctx, cancel := context.WithTimeout(t.Context(), 3*time.Second)
+			defer cancel()
+
+			engine := idem.New(tab.store)
+			req := post(newKey(), "{}")
+			req.Header = http.Header{idem.KeyHeader: {req.Key}}
+			req.Key = ""
+			res, err := engine.Serve(ctx, req, neverRuns(t))
+			if err != nil || res.Status != http.StatusServiceUnavailable || res.Header.Get("Retry-After") == "" {
+				t.Errorf("got %d %v %s, %v", res.Status, res.Header, res.Body, err)
+			}
+
+			opened := 0
+			open := idem.New(tab.store, func(o *idem.Options) {
+				o.FailOpen = true
+				o.Hooks.FailedOpen = func(context.Context, idem.Event) { opened++ }
+			})
+			if res, err = open.Serve(ctx, req, created("unprotected")); err != nil || string(res.Body) != "unprotected" || opened != 1 {
+				t.Errorf("fail-open got %+v, %v, counted %d", res, err, opened)
+			}
+		})
+	}
+}
+
+// The handler's effect has happened: what can't be stored is still answered,
+// and not run again before the lease ends.
+func TestFinishFailsForGood(t *testing.T) {
+	t.Parallel()
+	tab := newTable(t)
+	tab.tr.Fault = func(op string, _ int) dynamotest.Fault {
+		if op == "UpdateItem" {
+			return dynamotest.LoseRequest
+		}
+		return nil
+	}
+	ctx, cancel := context.WithTimeout(t.Context(), 2*time.Second)
+	defer cancel()
+	var failed error
+	engine := idem.New(tab.store, func(o *idem.Options) {
+		o.Hooks.Failed = func(_ context.Context, ev idem.Event) { failed = ev.Err }
+	})
+	req := post(newKey(), "{}")
+	if res, err := engine.Do(ctx, req, created("done")); err != nil || string(res.Body) != "done" {
+		t.Fatalf("got %+v, %v", res, err)
+	}
+	if !errors.Is(failed, idem.ErrUnknown) {
+		t.Errorf("Hooks.Failed was told %v", failed)
+	}
+	if _, err := engine.Do(t.Context(), req, neverRuns(t)); !errors.Is(err, idem.ErrInFlight) {
+		t.Errorf("a retry within the lease got %v, want in flight", err)
+	}
+}
+
+// An answer the table refuses for good: that it is done is what counts.
+func TestFinishRefusedStoresTheStatus(t *testing.T) {
+	t.Parallel()
+	tab := newTable(t)
+	tab.tr.Fault = on("UpdateItem", 1, dynamotest.AnswerError(http.StatusBadRequest, "ValidationException", "Item size has exceeded"))
+	engine, req := idem.New(tab.store), post(newKey(), "{}")
+	if res, err := engine.Do(t.Context(), req, created("done")); err != nil || string(res.Body) != "done" {
+		t.Fatalf("got %+v, %v", res, err)
+	}
+	if _, err := engine.Do(t.Context(), req, neverRuns(t)); !errors.Is(err, idem.ErrNotKept) {
+		t.Errorf("a retry got %v, want not kept", err)
+	}
+}
+
+// A companion that can't be written must not leave the record unfinished.
+func TestCompanionRefused(t *testing.T) {
+	t.Parallel()
+	tab := newTable(t)
+	tab.tr.Fault = func(op string, n int) dynamotest.Fault {
+		if op == "PutItem" && n > 1 {
+			return dynamotest.Throttle
+		}
+		return nil
+	}
+	engine, req := idem.New(tab.store), post(newKey(), "{}")
+	body := randomText(20 << 10)
+	if res, err := engine.Do(t.Context(), req, created(body)); err != nil || string(res.Body) != body {
+		t.Fatalf("got %d bytes, %v", len(res.Body), err)
+	}
+	tab.tr.Fault = nil
+	if _, err := engine.Do(t.Context(), req, neverRuns(t)); !errors.Is(err, idem.ErrNotKept) {
+		t.Errorf("a retry got %v, want not kept", err)
+	}
+}
+
+// An attempt that hangs is given up and sent again.
+func TestHangingAttemptIsSentAgain(t *testing.T) {
+	t.Parallel()
+	tab := newTable(t)
+	tab.tr.Fault = on("PutItem", 1, dynamotest.Hang)
+	client := dynamodb.New(tab.client.Options(), func(o *dynamodb.Options) {
+		o.HTTPClient = &http.Client{Transport: tab.tr, Timeout: 200 * time.Millisecond}
+	})
+	store, err := dynamo.New(client, tab.name)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := idem.New(store).Do(t.Context(), post(newKey(), "{}"), created("{}")); err != nil {
+		t.Fatal(err)
+	}
+	if got, want := tab.tr.Calls(), (calls{"PutItem": 2, "UpdateItem": 1}); !cmp.Equal(got, want) {
+		t.Errorf("calls %v, want %v", got, want)
+	}
+}
+
+// frozen is a context of a sandbox that slept past its deadline: the timer,
+// which stood still, has not fired, but the wall clock has gone on.
+type frozen struct{ context.Context }
+
+func (frozen) Deadline() (time.Time, bool) { return time.Now().Add(-time.Hour).Round(0), true }
+
+func TestNothingIsSentPastTheDeadlineByTheWallClock(t *testing.T) {
+	t.Parallel()
+	tab := newTable(t)
+	rec := &idem.Record{PK: "v1##" + newKey(), State: idem.Open, Owner: newKey(), Ver: 1, ID: newKey(), Expires: time.Now().Add(time.Hour)}
+	_, err := tab.store.Claim(frozen{t.Context()}, idem.Claim{Next: rec, Now: time.Now()})
+	if !errors.Is(err, idem.ErrUnknown) || tab.tr.Total() != 0 {
+		t.Errorf("got %v after %d requests, want unknown after none", err, tab.tr.Total())
+	}
+}
+
+func counted(n *int, fn func(context.Context) (idem.Response, error)) func(context.Context) (idem.Response, error) {
+	return func(ctx context.Context) (idem.Response, error) {
+		*n++
+		return fn(ctx)
+	}
+}
+
+func replays(t *testing.T, engine *idem.Engine, req idem.Request, body string) {
+	t.Helper()
+	res, err := engine.Do(t.Context(), req, neverRuns(t))
+	if err != nil || !res.Replayed || string(res.Body) != body {
+		t.Errorf("replay got %+v, %v; want %q", res, err, body)
+	}
+}
+
+// ahead sets an engine's clock forward.
+func ahead(d time.Duration) func(*idem.Options) {
+	return func(o *idem.Options) { o.Now = func() time.Time { return time.Now().Add(d) } }
+}
+
+// abandon claims req and dies: the handler's process is gone, the record open.
+func abandon(t *testing.T, tab *table, req idem.Request) {
+	t.Helper()
+	died := make(chan struct{})
+	go func() {
+		defer close(died)
+		defer func() { _ = recover() }()
+		_, _ = idem.New(deadAfterClaim{tab.store}).Do(t.Context(), req, func(context.Context) (idem.Response, error) {
+			panic("killed")
+		})
+	}()
+	<-died
+}
+
+// deadAfterClaim is a store that a dead process can't reach any more.
+type deadAfterClaim struct{ idem.Store }
+
+func (deadAfterClaim) Commit(context.Context, idem.Commit) (*idem.Record, error) {
+	return nil, errors.New("the process is dead")
+}

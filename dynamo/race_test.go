@@ -1,0 +1,128 @@
+package dynamo_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/samekey/samekey/idem"
+)
+
+// Bad input 16, many keys at once: 100 goroutines ask for 200 keys in their own
+// order. One execution for each key, and never a 500.
+func TestOneExecutionPerKey(t *testing.T) {
+	t.Parallel()
+	const goroutines, keys = 100, 200
+	tab := newTable(t)
+	engine := idem.New(tab.store)
+	prefix := newKey()
+
+	var runs [keys]atomic.Int32
+	var outcomes [3]atomic.Int32 // executed, replayed, in flight
+	var wg sync.WaitGroup
+	for range goroutines {
+		wg.Go(func() {
+			for _, k := range rand.Perm(keys) {
+				want := fmt.Sprintf("answer %d", k)
+				ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+				res, err := engine.Do(ctx, post(fmt.Sprint(prefix, k), want), func(ctx context.Context) (idem.Response, error) {
+					runs[k].Add(1)
+					return created(want)(ctx)
+				})
+				cancel()
+				switch {
+				case errors.Is(err, idem.ErrInFlight):
+					outcomes[2].Add(1)
+				case err != nil:
+					t.Errorf("key %d: %v", k, err)
+				case string(res.Body) != want:
+					t.Errorf("key %d was answered %q", k, res.Body)
+				case res.Replayed:
+					outcomes[1].Add(1)
+				default:
+					outcomes[0].Add(1)
+				}
+			}
+		})
+	}
+	wg.Wait()
+	for k := range runs {
+		if n := runs[k].Load(); n != 1 {
+			t.Errorf("key %d ran %d times", k, n)
+		}
+	}
+	t.Logf("%d executed, %d replayed, %d in flight", outcomes[0].Load(), outcomes[1].Load(), outcomes[2].Load())
+	if n := outcomes[0].Load(); n != keys {
+		t.Errorf("%d answers were executions, want %d", n, keys)
+	}
+}
+
+// Many claims over one lease that is over, with the holder waking up among
+// them: one winner a key, and whoever lost writes nothing.
+func TestOneTakeOver(t *testing.T) {
+	t.Parallel()
+	const rivals, keys = 20, 25
+	tab := newTable(t)
+	for k := range keys {
+		req := post(newKey(), "{}")
+		var mu sync.Mutex
+		var answers []string // given as executed
+		runs := 0
+
+		entered, wake := make(chan struct{}), make(chan struct{})
+		var holder sync.WaitGroup
+		holder.Go(func() { // claims, sleeps past its lease, wakes up among the rivals
+			res, err := idem.New(tab.store).Do(t.Context(), req, func(ctx context.Context) (idem.Response, error) {
+				close(entered)
+				<-wake
+				return created("holder")(ctx)
+			})
+			mu.Lock()
+			defer mu.Unlock()
+			switch {
+			case err == nil && !res.Replayed:
+				answers = append(answers, string(res.Body))
+			case err != nil && !errors.Is(err, idem.ErrInFlight) && !errors.Is(err, idem.ErrLeaseLost):
+				t.Errorf("the holder got %v", err)
+			}
+		})
+		<-entered
+		close(wake)
+		later := idem.New(tab.store, ahead(2*time.Minute))
+		var wg sync.WaitGroup
+		for i := range rivals {
+			wg.Go(func() {
+				name := fmt.Sprint("rival ", i)
+				res, err := later.Do(t.Context(), req, func(ctx context.Context) (idem.Response, error) {
+					mu.Lock()
+					runs++
+					mu.Unlock()
+					return created(name)(ctx)
+				})
+				mu.Lock()
+				defer mu.Unlock()
+				switch {
+				case err == nil && !res.Replayed:
+					answers = append(answers, string(res.Body))
+				case err != nil && !errors.Is(err, idem.ErrInFlight):
+					t.Errorf("%s got %v", name, err)
+				}
+			})
+		}
+		wg.Wait()
+		holder.Wait()
+		if runs > 1 {
+			t.Errorf("key %d was taken over %d times", k, runs)
+		}
+		if len(answers) != 1 {
+			t.Errorf("key %d: %q were all given as executed", k, answers)
+			continue
+		}
+		replays(t, later, req, answers[0])
+	}
+}

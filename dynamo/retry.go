@@ -1,0 +1,59 @@
+package dynamo
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"time"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/aws/ratelimit"
+	"github.com/aws/aws-sdk-go-v2/aws/retry"
+	"github.com/aws/smithy-go"
+)
+
+const (
+	maxAttempts = 6
+	backoffBase = 20 * time.Millisecond
+	backoffCap  = time.Second
+)
+
+// retryer repeats what may help, soon: the SDK's own starts at 1 s, and treats
+// a torn answer as final.
+type retryer struct{ *retry.Standard }
+
+func newRetryer() aws.RetryerV2 {
+	return retryer{retry.NewStandard(func(o *retry.StandardOptions) {
+		o.MaxAttempts = maxAttempts
+		o.RateLimiter = ratelimit.None // an engine's calls are bounded by their time
+		o.Backoff = retry.BackoffDelayerFunc(backoff)
+		o.Retryables = append(o.Retryables, retry.IsErrorRetryableFunc(torn))
+	})}
+}
+
+// backoff is full jitter over base · 2^attempt.
+func backoff(attempt int, _ error) (time.Duration, error) {
+	limit := min(backoffBase<<min(attempt, 10), backoffCap)
+	return rand.N(limit), nil
+}
+
+// torn finds an answer that was cut off: the write may well have been applied.
+func torn(err error) aws.Ternary {
+	if _, ok := errors.AsType[*smithy.DeserializationError](err); ok {
+		return aws.TrueTernary
+	}
+	return aws.UnknownTernary
+}
+
+var errPastDeadline = fmt.Errorf("dynamo: %w by the wall clock: the sandbox was frozen", context.DeadlineExceeded)
+
+// GetAttemptToken is asked before every attempt. A context's timer stands still
+// while a sandbox is frozen; the wall clock does not, and a claim that is sent
+// again an hour later could revive what has been freed since.
+func (r retryer) GetAttemptToken(ctx context.Context) (func(error) error, error) {
+	if d, ok := ctx.Deadline(); ok && time.Now().Round(0).After(d.Round(0)) {
+		return nil, errPastDeadline
+	}
+	return r.Standard.GetAttemptToken(ctx)
+}

@@ -1,0 +1,71 @@
+package dynamo
+
+// layoutVersion is written to every record. A record of another version is not
+// touched: an older program must not half-understand a newer one's record.
+const layoutVersion = "1"
+
+// The attributes of a record, one item for each key. See docs/item.md for what
+// each is for. Reserved words of DynamoDB are owner, region and scope: they
+// need placeholders in expressions.
+const (
+	attrPK      = "pk"         // S  v1#<namespace>#<hash of scope and key>
+	attrVersion = "v"          // N  layout version
+	attrState   = "st"         // S  open, done, stuck; companions have none
+	attrOwner   = "owner"      // S  nonce of the attempt that holds or last held it
+	attrVer     = "ver"        // N  counts every write by a holder
+	attrLease   = "lease_ms"   // N  end of the lease; 0 = released
+	attrExpires = "exp_s"      // N  the table's TTL attribute; absent while the record must be kept
+	attrKeep    = "keep"       // S  open, jobs; present exactly while exp_s is absent
+	attrUntil   = "until_s"    // N  end of replay, where it differs from exp_s
+	attrFP      = "fp"         // S  fingerprint
+	attrSecret  = "fpk"        // S  id of the fingerprint's secret
+	attrID      = "id"         // S  server-made id of the operation
+	attrPhases  = "phases"     // L  of [name, result]
+	attrJobs    = "jobs"       // M  phase.index → job; the claim writes {} and nobody removes the map
+	attrRequest = "req"        // M  what is needed to run it again; not written yet
+	attrResp    = "resp"       // M  the answer
+	attrTries   = "tries"      // N  attempts by the completer
+	attrLastErr = "last_err"   // S  for operators
+	attrCreated = "created_ms" // N  time of the claim
+	attrRun     = "run_ms"     // N  begin of the last attempt
+	attrRegion  = "region"     // S  where it was claimed
+	attrRoute   = "route"      // S  for operators
+	attrScope   = "scope"      // S  for operators
+	attrFn      = "fn"         // S  function that claimed it
+)
+
+// The parts of resp, and of the companions that hold a large body.
+const (
+	respStatus   = "s" // N
+	respHeader   = "h" // M  name → S, or L of S
+	respBody     = "b" // B  also of a companion
+	respGzip     = "z" // BOOL
+	respOverflow = "o" // M
+	overOwner    = "o" // S
+	overFirst    = "n" // N
+	overCount    = "c" // N  0 = not kept
+	overLength   = "l" // N
+	overSum      = "d" // B  SHA-256 of the body
+)
+
+// The parts of a job.
+const (
+	jobKind  = "k" // S
+	jobArgs  = "a" // S  JSON
+	jobTries = "t" // N
+)
+
+const (
+	// claimCondition lets a claim in over nothing, or over an expired record:
+	//   - attribute_not_exists: two claims at once, one wins;
+	//   - exp_s < :now: TTL deletes late, so an expired record may still be there;
+	//     false where exp_s is absent, so a record to be kept is never claimed over;
+	//   - owner <> :me: a late copy of this claim must not revive a record that
+	//     its own attempt has freed since.
+	claimCondition = "attribute_not_exists(pk) OR (exp_s < :now AND #owner <> :me)"
+
+	// holderCondition is on every later write: a worker that lost its lease, or
+	// a late copy of its own earlier write, changes nothing. Every holder's write
+	// raises ver, so an equal ver proves an unchanged lease.
+	holderCondition = "#owner = :owner AND ver = :ver"
+)

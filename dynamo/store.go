@@ -1,0 +1,164 @@
+package dynamo
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"regexp"
+	"sync/atomic"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
+
+	"github.com/samekey/samekey/idem"
+)
+
+// API is the part of *dynamodb.Client that a Store uses.
+type API interface {
+	GetItem(context.Context, *dynamodb.GetItemInput, ...func(*dynamodb.Options)) (*dynamodb.GetItemOutput, error)
+	PutItem(context.Context, *dynamodb.PutItemInput, ...func(*dynamodb.Options)) (*dynamodb.PutItemOutput, error)
+	UpdateItem(context.Context, *dynamodb.UpdateItemInput, ...func(*dynamodb.Options)) (*dynamodb.UpdateItemOutput, error)
+}
+
+var (
+	_ API             = (*dynamodb.Client)(nil)
+	_ idem.Store      = (*Store)(nil)
+	_ idem.BodyLoader = (*Store)(nil)
+	_ idem.Peeker     = (*Store)(nil)
+)
+
+// Store keeps records in a DynamoDB table. It is safe for concurrent use.
+type Store struct {
+	api        API
+	table      string
+	inline     int
+	region     string
+	function   string
+	companions atomic.Int64 // numbers of companions used so far
+}
+
+// Options are a store's settings; the zero value is the default.
+type Options struct {
+	// Inline is the largest body, in bytes as stored, to keep in the record
+	// itself. A refused claim, which is what a replay is, costs write units by
+	// the whole record's size; a body outside costs reads, and only when it is
+	// needed. At most 64 KiB. Default: 4 KiB.
+	Inline int
+}
+
+const (
+	defaultInline = 4 << 10
+	maxInline     = 64 << 10
+)
+
+// tableName is the service's rule; a table's ARN will do as well.
+var tableName = regexp.MustCompile(`^([a-zA-Z0-9_.-]{3,255}|arn:[a-zA-Z0-9:/_.-]+)$`)
+
+// New returns a store on table, which must be laid out as CreateTableInput
+// says. Nothing is called yet: a missing table shows with the first request.
+func New(api API, table string, optFns ...func(*Options)) (*Store, error) {
+	opt := Options{Inline: defaultInline}
+	for _, fn := range optFns {
+		fn(&opt)
+	}
+	switch {
+	case api == nil:
+		return nil, errors.New("dynamo: New: api is nil; pass a client, for instance from NewClient")
+	case table == "":
+		return nil, errors.New("dynamo: New: table is empty; pass its name (is the function's environment variable set?)")
+	case !tableName.MatchString(table):
+		return nil, fmt.Errorf("dynamo: New: %q is not the name or ARN of a table", table)
+	case opt.Inline < 1 || opt.Inline > maxInline:
+		return nil, fmt.Errorf("dynamo: New: Options.Inline is %d; 1 to %d will do", opt.Inline, maxInline)
+	}
+	return &Store{
+		api: api, table: table, inline: opt.Inline,
+		region: os.Getenv("AWS_REGION"), function: os.Getenv("AWS_LAMBDA_FUNCTION_NAME"),
+	}, nil
+}
+
+// Claim implements [idem.Store] by one conditional PutItem.
+func (s *Store) Claim(ctx context.Context, c idem.Claim) (*idem.Record, error) {
+	var v values
+	var body value
+	if c.Next.Response != nil {
+		var err error
+		if body, err = s.encodeBody(ctx, &v, c.Next); err != nil {
+			return nil, err
+		}
+	}
+	it := v.encode(c.Next, body)
+	if s.region != "" {
+		it[attrRegion] = v.str(s.region)
+	}
+	if s.function != "" {
+		it[attrFn] = v.str(s.function)
+	}
+	_, err := s.api.PutItem(ctx, &dynamodb.PutItemInput{
+		TableName:                           &s.table,
+		Item:                                it,
+		ConditionExpression:                 &claimIf,
+		ExpressionAttributeNames:            ownerName,
+		ExpressionAttributeValues:           item{":now": v.secs(c.Now), ":me": it[attrOwner]},
+		ReturnValuesOnConditionCheckFailure: types.ReturnValuesOnConditionCheckFailureAllOld,
+	})
+	if err != nil {
+		return writeError("claim", err)
+	}
+	return nil, nil
+}
+
+// What every request points to; never changed.
+var (
+	claimIf, holderIf = claimCondition, holderCondition
+	ownerName         = map[string]string{"#owner": attrOwner}
+)
+
+func key(pk string) item { return item{attrPK: &types.AttributeValueMemberS{Value: pk}} }
+
+// Commit implements [idem.Store] by one conditional UpdateItem, after the
+// companions of a large body. It never puts the whole item: what this program
+// doesn't know about stays.
+func (s *Store) Commit(ctx context.Context, c idem.Commit) (*idem.Record, error) {
+	u, err := s.update(ctx, c)
+	if err != nil {
+		return nil, err
+	}
+	_, err = s.api.UpdateItem(ctx, &dynamodb.UpdateItemInput{
+		TableName:                           &s.table,
+		Key:                                 key(c.Prev.PK),
+		ConditionExpression:                 &holderIf,
+		UpdateExpression:                    aws.String(u.expression()),
+		ExpressionAttributeNames:            u.names,
+		ExpressionAttributeValues:           u.args,
+		ReturnValuesOnConditionCheckFailure: types.ReturnValuesOnConditionCheckFailureAllOld,
+	})
+	if err != nil {
+		return writeError("commit", err)
+	}
+	return nil, nil
+}
+
+// Load implements [idem.Store] by a strongly consistent GetItem.
+func (s *Store) Load(ctx context.Context, pk string) (*idem.Record, error) {
+	return s.get(ctx, pk, true)
+}
+
+// Peek implements [idem.Peeker] by an eventually consistent GetItem, for half
+// the price.
+func (s *Store) Peek(ctx context.Context, pk string) (*idem.Record, error) {
+	return s.get(ctx, pk, false)
+}
+
+func (s *Store) get(ctx context.Context, pk string, strong bool) (*idem.Record, error) {
+	out, err := s.api.GetItem(ctx, &dynamodb.GetItemInput{TableName: &s.table, Key: key(pk), ConsistentRead: &strong})
+	switch {
+	case err != nil:
+		return nil, readError("load", err)
+	case len(out.Item) == 0:
+		return nil, nil
+	}
+	return decode(out.Item)
+}

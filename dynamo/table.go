@@ -1,0 +1,66 @@
+package dynamo
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
+)
+
+// CreateTableInput is the table's definition as code: the same as template.yaml,
+// which a test holds it to. Deletion protection, point-in-time recovery and
+// encryption are the template's.
+func CreateTableInput(table string) *dynamodb.CreateTableInput {
+	return &dynamodb.CreateTableInput{
+		TableName:            &table,
+		AttributeDefinitions: []types.AttributeDefinition{{AttributeName: aws.String(attrPK), AttributeType: types.ScalarAttributeTypeS}},
+		KeySchema:            []types.KeySchemaElement{{AttributeName: aws.String(attrPK), KeyType: types.KeyTypeHash}},
+		BillingMode:          types.BillingModePayPerRequest,
+		StreamSpecification: &types.StreamSpecification{
+			StreamEnabled:  aws.Bool(true),
+			StreamViewType: types.StreamViewTypeNewAndOldImages,
+		},
+	}
+}
+
+// TimeToLiveInput turns the table's TTL on.
+func TimeToLiveInput(table string) *dynamodb.UpdateTimeToLiveInput {
+	return &dynamodb.UpdateTimeToLiveInput{
+		TableName:               &table,
+		TimeToLiveSpecification: &types.TimeToLiveSpecification{AttributeName: aws.String(attrExpires), Enabled: aws.Bool(true)},
+	}
+}
+
+// TableAPI is the part of *dynamodb.Client that CreateTable uses.
+type TableAPI interface {
+	dynamodb.DescribeTableAPIClient
+	CreateTable(context.Context, *dynamodb.CreateTableInput, ...func(*dynamodb.Options)) (*dynamodb.CreateTableOutput, error)
+	UpdateTimeToLive(context.Context, *dynamodb.UpdateTimeToLiveInput, ...func(*dynamodb.Options)) (*dynamodb.UpdateTimeToLiveOutput, error)
+}
+
+var _ TableAPI = (*dynamodb.Client)(nil)
+
+// CreateTable makes the table for tests and local runs, and returns once it can
+// be used. A table of that name that is already there is left as it is. In an
+// account use template.yaml, which protects the table as well.
+func CreateTable(ctx context.Context, api TableAPI, table string) error {
+	_, err := api.CreateTable(ctx, CreateTableInput(table))
+	if _, ok := errors.AsType[*types.ResourceInUseException](err); ok {
+		return nil
+	}
+	if err != nil {
+		return fmt.Errorf("dynamo: create table %s: %w", table, err)
+	}
+	waiter := dynamodb.NewTableExistsWaiter(api, func(o *dynamodb.TableExistsWaiterOptions) { o.MinDelay = 20 * time.Millisecond })
+	if err := waiter.Wait(ctx, &dynamodb.DescribeTableInput{TableName: &table}, time.Minute); err != nil {
+		return fmt.Errorf("dynamo: create table %s: %w", table, err)
+	}
+	if _, err := api.UpdateTimeToLive(ctx, TimeToLiveInput(table)); err != nil {
+		return fmt.Errorf("dynamo: turn on TTL of %s: %w", table, err)
+	}
+	return nil
+}

@@ -1,0 +1,79 @@
+package dynamo_test
+
+import (
+	"encoding/json"
+	"os"
+	"testing"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/google/go-cmp/cmp"
+	"go.yaml.in/yaml/v3"
+
+	"github.com/samekey/samekey/dynamo"
+)
+
+// The table is defined twice, for tests and for an account: they must agree.
+func TestTemplateDefinesTheSameTable(t *testing.T) {
+	t.Parallel()
+	raw, err := os.ReadFile("../template.yaml")
+	if err != nil {
+		t.Fatal(err)
+	}
+	type attribute struct{ AttributeName, AttributeType, KeyType string }
+	type definition struct {
+		AttributeDefinitions    []attribute
+		KeySchema               []attribute
+		BillingMode             string
+		GlobalSecondaryIndexes  any
+		TimeToLiveSpecification struct {
+			AttributeName string
+			Enabled       bool
+		}
+		StreamSpecification struct{ StreamViewType string }
+	}
+	var template struct {
+		Resources struct {
+			Table struct {
+				Type       string
+				Properties struct {
+					definition
+					PointInTimeRecoverySpecification struct{ PointInTimeRecoveryEnabled bool }
+					SSESpecification                 struct{ SSEEnabled bool }
+				}
+			}
+		}
+	}
+	var loose any // JSON matches field names without tags
+	if err := yaml.Unmarshal(raw, &loose); err != nil {
+		t.Fatal(err)
+	}
+	if raw, err = json.Marshal(loose); err != nil {
+		t.Fatal(err)
+	}
+	if err := json.Unmarshal(raw, &template); err != nil {
+		t.Fatal(err)
+	}
+	if got := template.Resources.Table.Type; got != "AWS::DynamoDB::Table" {
+		t.Fatalf("Resources.Table has type %q", got)
+	}
+	props := template.Resources.Table.Properties
+	if !props.PointInTimeRecoverySpecification.PointInTimeRecoveryEnabled || !props.SSESpecification.SSEEnabled {
+		t.Error("the template's table has no point-in-time recovery or no encryption")
+	}
+
+	in, ttl := dynamo.CreateTableInput("x"), dynamo.TimeToLiveInput("x")
+	var want definition
+	for _, a := range in.AttributeDefinitions {
+		want.AttributeDefinitions = append(want.AttributeDefinitions, attribute{AttributeName: aws.ToString(a.AttributeName), AttributeType: string(a.AttributeType)})
+	}
+	for _, k := range in.KeySchema {
+		want.KeySchema = append(want.KeySchema, attribute{AttributeName: aws.ToString(k.AttributeName), KeyType: string(k.KeyType)})
+	}
+	want.BillingMode = string(in.BillingMode)
+	want.TimeToLiveSpecification.AttributeName = aws.ToString(ttl.TimeToLiveSpecification.AttributeName)
+	want.TimeToLiveSpecification.Enabled = aws.ToBool(ttl.TimeToLiveSpecification.Enabled)
+	want.StreamSpecification.StreamViewType = string(in.StreamSpecification.StreamViewType)
+	if diff := cmp.Diff(want, props.definition); diff != "" {
+		t.Errorf("template.yaml differs from CreateTableInput (-code +template):\n%s", diff)
+	}
+}
