@@ -1,0 +1,142 @@
+package lambdalocal
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"time"
+)
+
+const (
+	defaultName           = "function"
+	defaultTimeout        = 3 * time.Second
+	defaultMaxConcurrency = 10
+	defaultMemoryMB       = 128
+	defaultRegion         = "us-east-1"
+	accountID             = "123456789012"
+
+	// maxTimeout is Lambda's.
+	maxTimeout = 15 * time.Minute
+	// initTimeout is what Lambda gives a process until it asks for work.
+	initTimeout = 10 * time.Second
+)
+
+// Config describes a function to [Start]. Only Binary is required.
+type Config struct {
+	// Name is the function's name, seen in its environment and its ARN.
+	// Default "function".
+	Name string
+	// Binary is the path of the bootstrap. Its folder becomes the process's
+	// working directory and LAMBDA_TASK_ROOT.
+	Binary string
+	// Env holds more variables for the process, as "NAME=value"; they win over
+	// Lambda's own, except AWS_LAMBDA_RUNTIME_API. The parent's environment is
+	// not passed on. AWS_REGION, default us-east-1, also sets the ARN's region.
+	Env []string
+	// Timeout is how long an invocation may take; the sandbox is killed then.
+	// Starting a process does not count. Default 3 s, at most 15 min.
+	Timeout time.Duration
+	// MaxConcurrency is how many invocations may be in flight, and with that
+	// how many processes there are at most. Default 10.
+	MaxConcurrency int
+	// MemoryMB is told to the process but not enforced. Default 128.
+	MemoryMB int
+	// Stdout and Stderr take what the processes write; nil discards it. Unless
+	// it is an *os.File, which the processes inherit, a writer is called by one
+	// goroutine at a time, even where both are the same.
+	Stdout, Stderr io.Writer
+}
+
+// withDefaults returns c with its zero fields filled in, or an error that says
+// what is wrong with it.
+func (c Config) withDefaults() (Config, error) {
+	if c.Binary == "" {
+		return c, errors.New("no binary")
+	}
+	binary, err := filepath.Abs(c.Binary)
+	if err != nil {
+		return c, err
+	}
+	info, err := os.Stat(binary)
+	if err != nil {
+		return c, err
+	}
+	if info.IsDir() {
+		return c, fmt.Errorf("%s is a directory", c.Binary)
+	}
+	c.Binary = binary
+
+	if c.Timeout < 0 || c.Timeout > maxTimeout {
+		return c, fmt.Errorf("timeout %s is not within 0 and %s", c.Timeout, maxTimeout)
+	}
+	if c.MaxConcurrency < 0 {
+		return c, fmt.Errorf("concurrency %d is negative", c.MaxConcurrency)
+	}
+	if c.MemoryMB < 0 {
+		return c, fmt.Errorf("memory %d is negative", c.MemoryMB)
+	}
+	for _, v := range c.Env {
+		if name, _, ok := strings.Cut(v, "="); !ok || name == "" {
+			return c, fmt.Errorf("environment entry %q is not NAME=value", v)
+		}
+	}
+
+	if c.Name == "" {
+		c.Name = defaultName
+	}
+	if c.Timeout == 0 {
+		c.Timeout = defaultTimeout
+	}
+	if c.MaxConcurrency == 0 {
+		c.MaxConcurrency = defaultMaxConcurrency
+	}
+	if c.MemoryMB == 0 {
+		c.MemoryMB = defaultMemoryMB
+	}
+	return c, nil
+}
+
+// region returns the region the function believes to be in.
+func (c Config) region() string {
+	region := defaultRegion
+	for _, v := range c.Env {
+		if r, ok := strings.CutPrefix(v, "AWS_REGION="); ok && r != "" {
+			region = r
+		}
+	}
+	return region
+}
+
+// environ returns the whole environment of a process that finds its Runtime API
+// at the given address. As in Lambda, an OS-only runtime gets no
+// AWS_EXECUTION_ENV.
+func (c Config) environ(runtimeAPI, logStream string) []string {
+	region := c.region()
+	env := []string{
+		"AWS_DEFAULT_REGION=" + region,
+		"AWS_LAMBDA_FUNCTION_MEMORY_SIZE=" + strconv.Itoa(c.MemoryMB),
+		"AWS_LAMBDA_FUNCTION_NAME=" + c.Name,
+		"AWS_LAMBDA_FUNCTION_VERSION=$LATEST",
+		"AWS_LAMBDA_INITIALIZATION_TYPE=on-demand",
+		"AWS_LAMBDA_LOG_GROUP_NAME=/aws/lambda/" + c.Name,
+		"AWS_LAMBDA_LOG_STREAM_NAME=" + logStream,
+		"AWS_REGION=" + region,
+		"LAMBDA_RUNTIME_DIR=/var/runtime",
+		"LAMBDA_TASK_ROOT=" + filepath.Dir(c.Binary),
+		"LANG=en_US.UTF-8",
+		"PATH=/usr/local/bin:/usr/bin:/bin:/opt/bin",
+		"TZ=:UTC",
+		"_HANDLER=bootstrap",
+	}
+	// The last entry of a name wins.
+	env = append(env, c.Env...)
+	return append(env, "AWS_LAMBDA_RUNTIME_API="+runtimeAPI)
+}
+
+func functionARN(region, name string) string {
+	return "arn:aws:lambda:" + region + ":" + accountID + ":function:" + name
+}

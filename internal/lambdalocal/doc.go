@@ -1,0 +1,36 @@
+// Package lambdalocal runs real Go Lambda bootstraps on one machine, without
+// Docker, and puts an HTTP front before them.
+//
+// [Start] takes the path of a custom-runtime binary (provided.al2023, built by
+// [BuildBootstrap] or by the same go build that makes the deployed one) and
+// runs it as Lambda does: one process, a sandbox, for each concurrent
+// invocation, reused while it lives. Every sandbox talks to a Runtime API of
+// its own on 127.0.0.1. [HTTPAPI] turns any [Invoker] into an [http.Handler]
+// that behaves as an API Gateway HTTP API with payload format 2.0.
+//
+//	fn, err := lambdalocal.Start(ctx, lambdalocal.Config{Binary: "dist/api/bootstrap"})
+//	if err != nil {
+//		return err
+//	}
+//	defer fn.Close()
+//	server := &http.Server{Addr: "127.0.0.1:8080", Handler: lambdalocal.HTTPAPI(fn)}
+//
+// # What is as in Lambda
+//
+// A function that returns an error keeps its process; one that panics, exits or
+// is killed loses it, and the next invocation starts a fresh one. At the
+// deadline the process is killed without warning. An invocation once begun runs
+// on when its caller has gone. A caller beyond the concurrency limit is
+// throttled, not queued. Payload limits are Lambda's. The child sees Lambda's
+// environment variables and those of the configuration, nothing of its parent's.
+//
+// # What is not
+//
+// A sandbox is a plain process: no memory limit, no file system of its own, and
+// it is not frozen between invocations, so a goroutine left behind by a handler
+// runs on where Lambda would have stopped it. Processes that a handler starts
+// are not killed with it. Asynchronous invocation, extensions, response
+// streaming and credentials are not emulated; nothing is retried. The front has
+// no CORS, no throttling of its own, no limit on headers and no stage but
+// $default.
+package lambdalocal

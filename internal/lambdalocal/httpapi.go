@@ -1,0 +1,201 @@
+package lambdalocal
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"io"
+	"log/slog"
+	"net/http"
+	"time"
+
+	"github.com/aws/aws-lambda-go/events"
+)
+
+const (
+	// maxBodyBytes is the largest request body API Gateway takes.
+	maxBodyBytes = 10 << 20
+	// integrationTimeout is how long an HTTP API waits for a function.
+	integrationTimeout = 30 * time.Second
+)
+
+// Identity is what an authorizer found out about a caller; the function sees
+// it in requestContext.authorizer. Set one of its fields.
+type Identity = events.APIGatewayV2HTTPRequestContextAuthorizerDescription
+
+// JWT returns the identity that a JWT authorizer makes of a token's claims.
+func JWT(claims map[string]string, scopes ...string) *Identity {
+	return &Identity{JWT: &events.APIGatewayV2HTTPRequestContextAuthorizerJWTDescription{Claims: claims, Scopes: scopes}}
+}
+
+// ErrForbidden makes the answer 403 instead of 401 where an authorizer returns
+// it: the caller is known but not allowed.
+var ErrForbidden = errors.New("forbidden")
+
+// HTTPAPIOptions are the options of [HTTPAPI].
+type HTTPAPIOptions struct {
+	// Routes is the route table: keys as in API Gateway, such as "POST /rides",
+	// "GET /rides/{id}", "ANY /{proxy+}" or "$default". The most specific one
+	// takes the request; where none does the answer is 404. Default: "$default"
+	// alone, which takes every request.
+	Routes []string
+	// Authorizer decides on each request that has a route. An error makes the
+	// answer 401, or 403 if it matches [ErrForbidden], and the function does
+	// not run; nil and no error lets the request through without an identity.
+	// It must leave the body alone. Default: every request goes through so.
+	Authorizer func(*http.Request) (*Identity, error)
+	// AccountID and APIID are told to the function. Defaults "123456789012"
+	// and "local".
+	AccountID, APIID string
+	// DomainName is told to the function. Default: the request's Host without
+	// the port.
+	DomainName string
+	// StageVariables are told to the function. Default none.
+	StageVariables map[string]string
+	// IntegrationTimeout is how long to wait for the function, which runs on
+	// after that. Default 30 s, API Gateway's fixed value.
+	IntegrationTimeout time.Duration
+	// Logger takes why a request got an answer that the function did not give,
+	// which the answer itself does not tell. Default: discard.
+	Logger *slog.Logger
+}
+
+// HTTPAPI returns a handler that behaves as an API Gateway HTTP API with a
+// Lambda proxy integration and payload format 2.0, stage $default: it makes an
+// event of each request, invokes inv and makes an HTTP response of what comes
+// back. Panics if a route or the timeout is not valid.
+//
+// The path is decoded, as HTTP APIs do even in rawPath. A body is passed as text
+// if its Content-Type is text/*, application/json, application/xml or
+// application/javascript, else in base64, form data included.
+//
+// API Gateway's own answers are JSON: 404 without a route, 401 and 403 from the
+// authorizer, 413 for a body over 10 MB or an event over Lambda's limit, 500
+// when the function fails or answers nonsense, 503 when it is throttled or the
+// integration timeout passes. When the client goes away the function runs on.
+func HTTPAPI(inv Invoker, optFns ...func(*HTTPAPIOptions)) http.Handler {
+	opts := HTTPAPIOptions{
+		AccountID:          accountID,
+		APIID:              "local",
+		IntegrationTimeout: integrationTimeout,
+		Logger:             slog.New(slog.DiscardHandler),
+	}
+	for _, fn := range optFns {
+		fn(&opts)
+	}
+	if inv == nil {
+		panic("lambdalocal: HTTPAPI: nil Invoker")
+	}
+	if opts.IntegrationTimeout <= 0 {
+		panic("lambdalocal: HTTPAPI: the integration timeout is not positive")
+	}
+	routes, err := newRouteTable(opts.Routes)
+	if err != nil {
+		panic("lambdalocal: HTTPAPI: " + err.Error())
+	}
+	if opts.Logger == nil {
+		opts.Logger = slog.New(slog.DiscardHandler)
+	}
+	return &httpAPI{
+		inv: inv, opts: opts, routes: routes,
+		now: time.Now, newID: newGatewayID, newTraceID: newTraceID,
+	}
+}
+
+type httpAPI struct {
+	inv    Invoker
+	opts   HTTPAPIOptions
+	routes routeTable
+
+	// Replaced in tests.
+	now        func() time.Time
+	newID      func() string
+	newTraceID func() string
+}
+
+func (a *httpAPI) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	requestID := a.newID()
+	w.Header().Set("Apigw-Requestid", requestID)
+	log := a.opts.Logger.With("request_id", requestID, "method", r.Method, "path", r.URL.Path)
+
+	path := decodePath(r.URL.EscapedPath())
+	routeKey, params, ok := a.routes.find(r.Method, path)
+	if !ok {
+		writeMessage(w, http.StatusNotFound, "Not Found")
+		return
+	}
+	var identity *Identity
+	if a.opts.Authorizer != nil {
+		var err error
+		if identity, err = a.opts.Authorizer(r); err != nil {
+			log.InfoContext(r.Context(), "refused by the authorizer", "error", err)
+			if errors.Is(err, ErrForbidden) {
+				writeMessage(w, http.StatusForbidden, "Forbidden")
+			} else {
+				writeMessage(w, http.StatusUnauthorized, "Unauthorized")
+			}
+			return
+		}
+	}
+	body, err := io.ReadAll(http.MaxBytesReader(w, r.Body, maxBodyBytes))
+	if err != nil {
+		if _, ok := errors.AsType[*http.MaxBytesError](err); ok {
+			writeMessage(w, http.StatusRequestEntityTooLarge, "Request Entity Too Large")
+		} else {
+			writeMessage(w, http.StatusBadRequest, "Bad Request")
+		}
+		return
+	}
+	payload, err := json.Marshal(a.event(r, requestID, routeKey, path, params, identity, body))
+	if err != nil {
+		// Only an authorizer's own context can hold what is not JSON.
+		log.ErrorContext(r.Context(), "event is not JSON", "error", err)
+		writeMessage(w, http.StatusInternalServerError, "Internal Server Error")
+		return
+	}
+
+	// Invoke leaves the function running when its context ends.
+	ctx, cancel := context.WithTimeout(r.Context(), a.opts.IntegrationTimeout)
+	defer cancel()
+	result, err := a.inv.Invoke(ctx, payload)
+	if err != nil {
+		a.writeInvokeError(ctx, w, r, log, err)
+		return
+	}
+	resp, err := parseHTTPAPIResponse(result)
+	if err != nil {
+		log.ErrorContext(ctx, "malformed response", "error", err)
+		writeMessage(w, http.StatusInternalServerError, "Internal Server Error")
+		return
+	}
+	if resp.multiValue {
+		log.WarnContext(ctx, "multiValueHeaders is no part of payload format 2.0: API Gateway may drop it")
+	}
+	resp.write(w)
+}
+
+func (a *httpAPI) writeInvokeError(ctx context.Context, w http.ResponseWriter, r *http.Request, log *slog.Logger, err error) {
+	switch {
+	case r.Context().Err() != nil:
+		log.InfoContext(ctx, "client went away")
+		return
+	case errors.Is(ctx.Err(), context.DeadlineExceeded) && errors.Is(err, context.DeadlineExceeded):
+		log.WarnContext(ctx, "integration timeout", "after", a.opts.IntegrationTimeout)
+		writeMessage(w, http.StatusServiceUnavailable, "Service Unavailable")
+	case errors.Is(err, ErrThrottled):
+		log.WarnContext(ctx, "throttled")
+		writeMessage(w, http.StatusServiceUnavailable, "Service Unavailable")
+	case errors.Is(err, ErrRequestTooLarge):
+		writeMessage(w, http.StatusRequestEntityTooLarge, "Request Entity Too Large")
+	default:
+		log.ErrorContext(ctx, "invocation failed", "error", err)
+		writeMessage(w, http.StatusInternalServerError, "Internal Server Error")
+	}
+}
+
+// writeMessage answers in API Gateway's own name.
+func writeMessage(w http.ResponseWriter, status int, message string) {
+	w.Header().Set("Content-Type", "application/json")
+	w.WriteHeader(status)
+	_, _ = io.WriteString(w, `{"message":"`+message+`"}`)
+}

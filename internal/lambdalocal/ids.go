@@ -1,0 +1,42 @@
+package lambdalocal
+
+import (
+	"crypto/rand"
+	"encoding/base64"
+	"encoding/hex"
+	"fmt"
+	"time"
+)
+
+// newUUID returns a random UUID, the form of a Lambda request id.
+func newUUID() string {
+	var b [16]byte
+	_, _ = rand.Read(b[:]) // never fails
+	b[6] = b[6]&0x0f | 0x40
+	b[8] = b[8]&0x3f | 0x80
+	return fmt.Sprintf("%x-%x-%x-%x-%x", b[:4], b[4:6], b[6:8], b[8:10], b[10:])
+}
+
+// newTraceID returns an X-Ray header value for a request nobody traces.
+func newTraceID() string {
+	return fmt.Sprintf("Root=1-%08x-%s", time.Now().Unix(), randomHex(12))
+}
+
+// newGatewayID returns an id in the form of an HTTP API's request ids: 15
+// characters and an equals sign.
+func newGatewayID() string {
+	var b [11]byte
+	_, _ = rand.Read(b[:])
+	return base64.URLEncoding.EncodeToString(b[:])
+}
+
+// newLogStream returns a name for a sandbox's log stream.
+func newLogStream() string {
+	return time.Now().UTC().Format("2006/01/02") + "/[$LATEST]" + randomHex(16)
+}
+
+func randomHex(bytes int) string {
+	b := make([]byte, bytes)
+	_, _ = rand.Read(b)
+	return hex.EncodeToString(b)
+}

@@ -1,0 +1,197 @@
+package lambdalocal
+
+import (
+	"encoding/json"
+	"io"
+	"net/http"
+	"strconv"
+	"sync"
+	"time"
+)
+
+const runtimePath = "/2018-06-01/runtime"
+
+// invocation is one unit of work on its way through a sandbox.
+type invocation struct {
+	id      string
+	traceID string
+	payload []byte
+	// since and deadline are set when a sandbox takes the invocation.
+	since    time.Time
+	deadline time.Time
+	// answer has room for the one answer, so that posting it never blocks.
+	answer chan outcome
+}
+
+func newInvocation(payload []byte) *invocation {
+	return &invocation{id: newUUID(), traceID: newTraceID(), payload: payload, answer: make(chan outcome, 1)}
+}
+
+// outcome is how an invocation ended. It is an error or a payload.
+type outcome struct {
+	payload []byte
+	err     error
+}
+
+// runtimeAPI is the Runtime API of one sandbox: the process asks it for work
+// and posts results to it. It holds at most one invocation at a time, and an
+// answer is taken for that one only and only once: a process that outlives its
+// deadline cannot answer for the next.
+type runtimeAPI struct {
+	arn string
+	// polled has a token when the process asks for work, which also says that
+	// it is through with what it had.
+	polled chan struct{}
+	work   chan *invocation
+	// initFailed has room for the one report.
+	initFailed chan *FunctionError
+
+	mu      sync.Mutex
+	current *invocation
+}
+
+func newRuntimeAPI(arn string) *runtimeAPI {
+	return &runtimeAPI{
+		arn:        arn,
+		polled:     make(chan struct{}, 1),
+		work:       make(chan *invocation),
+		initFailed: make(chan *FunctionError, 1),
+	}
+}
+
+func (a *runtimeAPI) handler() http.Handler {
+	mux := http.NewServeMux()
+	mux.HandleFunc("GET "+runtimePath+"/invocation/next", a.serveNext)
+	mux.HandleFunc("POST "+runtimePath+"/invocation/{id}/response", a.serveResponse)
+	mux.HandleFunc("POST "+runtimePath+"/invocation/{id}/error", a.serveError)
+	mux.HandleFunc("POST "+runtimePath+"/init/error", a.serveInitError)
+	return mux
+}
+
+// hand gives inv to the process, which must have polled. It reports false if
+// gone is closed first; the process has then seen nothing of it.
+func (a *runtimeAPI) hand(inv *invocation, gone <-chan struct{}) bool {
+	a.mu.Lock()
+	a.current = inv
+	a.mu.Unlock()
+	// The request of a dead process can linger for a moment; don't answer it.
+	select {
+	case <-gone:
+		return false
+	default:
+	}
+	select {
+	case a.work <- inv:
+		return true
+	case <-gone:
+		return false
+	}
+}
+
+// take returns the current invocation if it has the given id, and only once.
+func (a *runtimeAPI) take(id string) *invocation {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	inv := a.current
+	if inv == nil || inv.id != id {
+		return nil
+	}
+	a.current = nil
+	return inv
+}
+
+func (a *runtimeAPI) serveNext(w http.ResponseWriter, r *http.Request) {
+	select {
+	case a.polled <- struct{}{}:
+	default:
+	}
+	select {
+	case inv := <-a.work:
+		h := w.Header()
+		h.Set("Content-Type", "application/json")
+		h.Set("Lambda-Runtime-Aws-Request-Id", inv.id)
+		h.Set("Lambda-Runtime-Deadline-Ms", strconv.FormatInt(inv.deadline.UnixMilli(), 10))
+		h.Set("Lambda-Runtime-Invoked-Function-Arn", a.arn)
+		h.Set("Lambda-Runtime-Trace-Id", inv.traceID)
+		// A process that cannot read its work dies or times out.
+		_, _ = w.Write(inv.payload)
+	case <-r.Context().Done():
+	}
+}
+
+func (a *runtimeAPI) serveResponse(w http.ResponseWriter, r *http.Request) {
+	body, tooLarge, err := readLimited(r.Body, MaxResponseBytes)
+	if err != nil {
+		// The process broke off: there is no answer, and likely no process.
+		writeRuntimeStatus(w, http.StatusBadRequest, "InvalidRequest", "response body cut short")
+		return
+	}
+	inv := a.take(r.PathValue("id"))
+	if inv == nil {
+		writeRuntimeStatus(w, http.StatusBadRequest, "InvalidRequestID", "Invalid request ID")
+		return
+	}
+	if tooLarge {
+		inv.answer <- outcome{err: responseTooLargeError(inv.id)}
+		writeRuntimeStatus(w, http.StatusRequestEntityTooLarge, "RequestEntityTooLarge",
+			"Exceeded maximum allowed payload size ("+strconv.Itoa(MaxResponseBytes)+" bytes).")
+		return
+	}
+	// A handler that returns a reader can fail when half of it is out; the
+	// runtime then says so in the trailer.
+	if errType := r.Trailer.Get("Lambda-Runtime-Function-Error-Type"); errType != "" {
+		inv.answer <- outcome{err: trailerError(inv.id, errType, r.Trailer.Get("Lambda-Runtime-Function-Error-Body"))}
+	} else {
+		inv.answer <- outcome{payload: body}
+	}
+	writeRuntimeStatus(w, http.StatusAccepted, "", "")
+}
+
+func (a *runtimeAPI) serveError(w http.ResponseWriter, r *http.Request) {
+	body, _, err := readLimited(r.Body, MaxResponseBytes)
+	if err != nil {
+		writeRuntimeStatus(w, http.StatusBadRequest, "InvalidRequest", "error body cut short")
+		return
+	}
+	inv := a.take(r.PathValue("id"))
+	if inv == nil {
+		writeRuntimeStatus(w, http.StatusBadRequest, "InvalidRequestID", "Invalid request ID")
+		return
+	}
+	inv.answer <- outcome{err: reportedError(inv.id, r.Header.Get("Lambda-Runtime-Function-Error-Type"), body)}
+	writeRuntimeStatus(w, http.StatusAccepted, "", "")
+}
+
+func (a *runtimeAPI) serveInitError(w http.ResponseWriter, r *http.Request) {
+	body, _, err := readLimited(r.Body, MaxResponseBytes)
+	if err != nil {
+		writeRuntimeStatus(w, http.StatusBadRequest, "InvalidRequest", "error body cut short")
+		return
+	}
+	select {
+	case a.initFailed <- reportedError("", r.Header.Get("Lambda-Runtime-Function-Error-Type"), body):
+	default:
+	}
+	writeRuntimeStatus(w, http.StatusAccepted, "", "")
+}
+
+// readLimited reads r to its end, so that the sender gets to see the reply, but
+// keeps no more than limit bytes.
+func readLimited(r io.Reader, limit int64) (body []byte, tooLarge bool, err error) {
+	body, err = io.ReadAll(io.LimitReader(r, limit+1))
+	if err != nil || int64(len(body)) <= limit {
+		return body, false, err
+	}
+	_, err = io.Copy(io.Discard, r)
+	return nil, true, err
+}
+
+func writeRuntimeStatus(w http.ResponseWriter, status int, errType, message string) {
+	w.Header().Set("Content-Type", "application/json")
+	w.WriteHeader(status)
+	if errType == "" {
+		_, _ = io.WriteString(w, `{"status":"OK"}`)
+		return
+	}
+	_ = json.NewEncoder(w).Encode(map[string]string{"errorType": errType, "errorMessage": message})
+}
