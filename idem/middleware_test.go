@@ -36,6 +36,7 @@ func bodyOf(t *testing.T, r *http.Response) string {
 	return string(b)
 }
 
+//nolint:tparallel // one story with one counter
 func TestMiddleware(t *testing.T) {
 	t.Parallel()
 	runs := 0
@@ -164,8 +165,8 @@ func TestMiddlewarePanic(t *testing.T) {
 	}))
 	func() {
 		defer func() {
-			if p := recover(); p != http.ErrAbortHandler {
-				t.Errorf("recovered %v", p)
+			if err, _ := recover().(error); !errors.Is(err, http.ErrAbortHandler) {
+				t.Errorf("recovered %v", err)
 			}
 		}()
 		ask(t, h, "POST", "k", "")

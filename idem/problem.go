@@ -28,41 +28,73 @@ var problems = []struct {
 	err     error
 	problem Problem
 }{
-	{ErrKeyMissing, Problem{Status: 400, Code: "idempotency_key_missing", Title: "Idempotency-Key is missing",
-		Detail: "Send a unique key for this operation in the Idempotency-Key header, and the same one with every retry of it."}},
-	{ErrKeyInvalid, Problem{Status: 400, Code: "idempotency_key_invalid", Title: "Idempotency-Key is invalid",
-		Detail: "Send one key of 1 to 255 visible ASCII characters, for instance a UUID."}},
-	{ErrTooLarge, Problem{Status: 413, Code: "request_too_large", Title: "Request body is too large",
-		Detail: "Nothing was done. Send a smaller body."}},
-	{ErrRequest, Problem{Status: 400, Code: "request_invalid", Title: "Request can't be decoded",
-		Detail: "Nothing was done. Correct the request's encoding."}},
-	{ErrMismatch, Problem{Status: 422, Code: "idempotency_key_mismatch", Title: "Idempotency-Key is already used",
-		Detail: "This key was first used with another request. Retry with the same request, or use a new key for a new operation."}},
-	{ErrExpired, Problem{Status: 410, Code: "idempotency_key_expired", Title: "Idempotency-Key has expired",
-		Detail: "The request with this key was carried out, and its answer is no longer kept. It was not carried out again."}},
-	{ErrNotKept, Problem{Status: 410, Code: "idempotency_answer_not_kept", Title: "The answer was not kept",
-		Detail: "The request with this key was carried out, and its answer was too large to keep. It was not carried out again."}},
-	{ErrStuck, Problem{Status: 409, Code: "idempotency_stuck", Title: "The request is stuck",
-		Detail: "The request with this key could not be completed and waits for an operator. Retrying does not help."}},
-	{ErrInFlight, Problem{Status: 409, Code: "idempotency_in_flight", Title: "A request is outstanding for this Idempotency-Key",
-		Detail: "The original request is still being processed. Retry with the same key to get its answer.", RetryAfter: time.Second}},
-	{ErrLeaseLost, Problem{Status: 409, Code: "idempotency_lease_lost", Title: "The request was overtaken",
-		Detail: "Another attempt has taken over. Retry with the same key to get its answer.", RetryAfter: time.Second}},
-	{ErrNoTime, Problem{Status: 503, Code: "no_time_left", Title: "Too little time left",
-		Detail: "Nothing was done. Retry with the same key.", RetryAfter: time.Second}},
-	{ErrCorrupt, Problem{Status: 500, Code: "record_corrupt", Title: "The record of this key is corrupt",
-		Detail: "The request was not carried out again. An operator must look at it."}},
-	{ErrSecret, Problem{Status: 500, Code: "fingerprint_secret_missing", Title: "The record of this key can't be compared",
-		Detail: "The request was not carried out again. An operator must configure the secret it was stored with."}},
-	{ErrScope, Problem{Status: 500, Code: "scope_unknown", Title: "The caller can't be identified",
-		Detail: "Nothing was done. An operator must configure how callers are told apart."}},
-	{ErrUnavailable, Problem{Status: 503, Code: "store_unavailable", Title: "The service is temporarily unavailable",
-		Detail: "What is known of this key could not be read. Retry with the same key.", RetryAfter: time.Second}},
+	{ErrKeyMissing, Problem{
+		Status: 400, Code: "idempotency_key_missing", Title: "Idempotency-Key is missing",
+		Detail: "Send a unique key for this operation in the Idempotency-Key header, and the same one with every retry of it.",
+	}},
+	{ErrKeyInvalid, Problem{
+		Status: 400, Code: "idempotency_key_invalid", Title: "Idempotency-Key is invalid",
+		Detail: "Send one key of 1 to 255 visible ASCII characters, for instance a UUID.",
+	}},
+	{ErrTooLarge, Problem{
+		Status: 413, Code: "request_too_large", Title: "Request body is too large",
+		Detail: "Nothing was done. Send a smaller body.",
+	}},
+	{ErrRequest, Problem{
+		Status: 400, Code: "request_invalid", Title: "Request can't be decoded",
+		Detail: "Nothing was done. Correct the request's encoding.",
+	}},
+	{ErrMismatch, Problem{
+		Status: 422, Code: "idempotency_key_mismatch", Title: "Idempotency-Key is already used",
+		Detail: "This key was first used with another request. Retry with the same request, or use a new key for a new operation.",
+	}},
+	{ErrExpired, Problem{
+		Status: 410, Code: "idempotency_key_expired", Title: "Idempotency-Key has expired",
+		Detail: "The request with this key was carried out, and its answer is no longer kept. It was not carried out again.",
+	}},
+	{ErrNotKept, Problem{
+		Status: 410, Code: "idempotency_answer_not_kept", Title: "The answer was not kept",
+		Detail: "The request with this key was carried out, and its answer was too large to keep. It was not carried out again.",
+	}},
+	{ErrStuck, Problem{
+		Status: 409, Code: "idempotency_stuck", Title: "The request is stuck",
+		Detail: "The request with this key could not be completed and waits for an operator. Retrying does not help.",
+	}},
+	{ErrInFlight, Problem{
+		Status: 409, Code: "idempotency_in_flight", Title: "A request is outstanding for this Idempotency-Key",
+		Detail: "The original request is still being processed. Retry with the same key to get its answer.", RetryAfter: time.Second,
+	}},
+	{ErrLeaseLost, Problem{
+		Status: 409, Code: "idempotency_lease_lost", Title: "The request was overtaken",
+		Detail: "Another attempt has taken over. Retry with the same key to get its answer.", RetryAfter: time.Second,
+	}},
+	{ErrNoTime, Problem{
+		Status: 503, Code: "no_time_left", Title: "Too little time left",
+		Detail: "Nothing was done. Retry with the same key.", RetryAfter: time.Second,
+	}},
+	{ErrCorrupt, Problem{
+		Status: 500, Code: "record_corrupt", Title: "The record of this key is corrupt",
+		Detail: "The request was not carried out again. An operator must look at it.",
+	}},
+	{ErrSecret, Problem{
+		Status: 500, Code: "fingerprint_secret_missing", Title: "The record of this key can't be compared",
+		Detail: "The request was not carried out again. An operator must configure the secret it was stored with.",
+	}},
+	{ErrScope, Problem{
+		Status: 500, Code: "scope_unknown", Title: "The caller can't be identified",
+		Detail: "Nothing was done. An operator must configure how callers are told apart.",
+	}},
+	{ErrUnavailable, Problem{
+		Status: 503, Code: "store_unavailable", Title: "The service is temporarily unavailable",
+		Detail: "What is known of this key could not be read. Retry with the same key.", RetryAfter: time.Second,
+	}},
 }
 
 // failed answers any other error: the handler's own.
-var failed = Problem{Status: 500, Code: "internal_error", Title: "Internal error",
-	Detail: "The request could not be completed. Retry with the same key until it succeeds."}
+var failed = Problem{
+	Status: 500, Code: "internal_error", Title: "Internal error",
+	Detail: "The request could not be completed. Retry with the same key until it succeeds.",
+}
 
 // problemOf finds the answer for err.
 func problemOf(err error) Problem {

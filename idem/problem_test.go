@@ -73,7 +73,9 @@ func TestProblems(t *testing.T) {
 			}
 
 			s := stripeJSON(problemOf(wrap(tt.err)))
-			var stripe struct{ Error struct{ Code, Message, Type string } }
+			var stripe struct {
+				Error struct{ Code, Message, Type string }
+			}
 			if err := json.Unmarshal(s.Body, &stripe); err != nil {
 				t.Fatal(err)
 			}

@@ -34,7 +34,7 @@ func startCompose(ctx context.Context) (*DB, error) {
 	c := compose{docker: docker, project: "dynamotest-" + strings.ToLower(rand.Text())}
 	db, err := c.start(ctx)
 	if err != nil {
-		return nil, errors.Join(err, c.down())
+		return nil, errors.Join(err, c.down()) //nolint:contextcheck // cleans up even if ctx has ended
 	}
 	return db, nil
 }

@@ -129,7 +129,7 @@ func allowed(name string) bool { return os.Getenv(name) == "1" }
 // if Endpoint is empty: such a client would reach for the real service.
 func (db *DB) Client(optFns ...func(*dynamodb.Options)) *dynamodb.Client {
 	if db.Endpoint == "" {
-		panic("dynamotest: Client of a DB without an Endpoint: get the DB from Find or Start")
+		panic("dynamotest: Client of a DB without an Endpoint: get the DB from Find or Start") //nolint:forbidigo // a mistake in the program
 	}
 	return dynamodb.New(dynamodb.Options{
 		BaseEndpoint: aws.String(db.Endpoint),

@@ -194,7 +194,7 @@ func errorBody(code, message string) map[string]any {
 func answer(req *http.Request, status int, body map[string]any) *http.Response {
 	b, err := json.Marshal(body)
 	if err != nil {
-		panic("dynamotest: " + err.Error()) // strings only
+		panic("dynamotest: " + err.Error()) //nolint:forbidigo // strings only
 	}
 	return &http.Response{
 		Status:     strconv.Itoa(status) + " " + http.StatusText(status),

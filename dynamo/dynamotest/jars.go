@@ -51,7 +51,7 @@ func ddbLocal() bundle {
 func localFile(name string) []byte {
 	b, err := localFiles.ReadFile("local/" + name)
 	if err != nil {
-		panic("dynamotest: " + err.Error()) // it is embedded
+		panic("dynamotest: " + err.Error()) //nolint:forbidigo // it is embedded
 	}
 	return b
 }
@@ -256,7 +256,7 @@ func fileSum(path string) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	defer f.Close()
+	defer func() { _ = f.Close() }()
 	h := sha256.New()
 	if _, err := io.Copy(h, f); err != nil {
 		return "", err

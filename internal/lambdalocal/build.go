@@ -15,7 +15,7 @@ import (
 // function but for this machine's system and architecture. No version control
 // stamp is put in. The error holds what the compiler said.
 func BuildBootstrap(ctx context.Context, pkg, out string) error {
-	cmd := exec.CommandContext(ctx, "go", "build", //nolint:gosec // runs the caller's own code, that is what it is for
+	cmd := exec.CommandContext(ctx, "go", "build",
 		"-trimpath", "-buildvcs=false", "-ldflags=-s", "-tags=lambda.norpc", "-o", out, pkg)
 	cmd.Env = append(os.Environ(), "CGO_ENABLED=0", "GOOS="+runtime.GOOS, "GOARCH="+runtime.GOARCH)
 	// A cancelled go command can leave a compiler behind that holds the pipe.

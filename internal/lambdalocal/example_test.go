@@ -10,7 +10,7 @@ import (
 	"time"
 
 	"github.com/aws/aws-lambda-go/events"
-	"github.com/aws/aws-lambda-go/lambda"
+	awslambda "github.com/aws/aws-lambda-go/lambda"
 
 	"github.com/samekey/samekey/internal/lambdalocal"
 )
@@ -22,7 +22,7 @@ func ExampleHTTPAPI() {
 		who := req.RequestContext.Authorizer.JWT.Claims["sub"]
 		return events.APIGatewayV2HTTPResponse{StatusCode: http.StatusCreated, Body: "hello, " + who}, nil
 	}
-	fn := lambdalocal.InProcess(lambda.NewHandler(hello), 10*time.Second)
+	fn := lambdalocal.InProcess(awslambda.NewHandler(hello), 10*time.Second)
 	defer func() { _ = fn.Close() }()
 
 	api := lambdalocal.HTTPAPI(fn, func(o *lambdalocal.HTTPAPIOptions) {

@@ -516,8 +516,8 @@ func TestParentDeath(t *testing.T) {
 		t.Fatal(err)
 	}
 	g := newGate(t)
-	g.open()                                      // the process goes on to hang, where it would not notice anything
-	cmd := exec.CommandContext(t.Context(), self) //nolint:gosec // this test binary
+	g.open() // the process goes on to hang, where it would not notice anything
+	cmd := exec.CommandContext(t.Context(), self)
 	cmd.Env = append(os.Environ(), "LAMBDALOCAL_TEST_PARENT="+bootstrap, "LAMBDALOCAL_TEST_GATE="+g.URL)
 	stdout, err := cmd.StdoutPipe()
 	if err != nil {

@@ -84,14 +84,14 @@ func HTTPAPI(inv Invoker, optFns ...func(*HTTPAPIOptions)) http.Handler {
 		fn(&opts)
 	}
 	if inv == nil {
-		panic("lambdalocal: HTTPAPI: nil Invoker")
+		panic("lambdalocal: HTTPAPI: nil Invoker") //nolint:forbidigo // a mistake in the program
 	}
 	if opts.IntegrationTimeout <= 0 {
-		panic("lambdalocal: HTTPAPI: the integration timeout is not positive")
+		panic("lambdalocal: HTTPAPI: the integration timeout is not positive") //nolint:forbidigo // a mistake in the program
 	}
 	routes, err := newRouteTable(opts.Routes)
 	if err != nil {
-		panic("lambdalocal: HTTPAPI: " + err.Error())
+		panic("lambdalocal: HTTPAPI: " + err.Error()) //nolint:forbidigo // a mistake in the program
 	}
 	if opts.Logger == nil {
 		opts.Logger = slog.New(slog.DiscardHandler)

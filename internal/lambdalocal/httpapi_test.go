@@ -22,7 +22,7 @@ import (
 	"time"
 
 	"github.com/aws/aws-lambda-go/events"
-	"github.com/aws/aws-lambda-go/lambda"
+	awslambda "github.com/aws/aws-lambda-go/lambda"
 	"github.com/google/go-cmp/cmp"
 )
 
@@ -36,7 +36,7 @@ func golden(t *testing.T, path string, got []byte) {
 			t.Fatal(err)
 		}
 	}
-	want, err := os.ReadFile(path) //nolint:gosec // a file of testdata
+	want, err := os.ReadFile(path)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -84,7 +84,7 @@ func TestEventOfARequest(t *testing.T) {
 	for _, file := range glob(t, "testdata/event/*.http") {
 		t.Run(strings.TrimSuffix(filepath.Base(file), ".http"), func(t *testing.T) {
 			t.Parallel()
-			raw, err := os.ReadFile(file) //nolint:gosec // a file of testdata
+			raw, err := os.ReadFile(file)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -132,7 +132,7 @@ func TestResponseOfAFunction(t *testing.T) {
 	for _, file := range glob(t, "testdata/response/*.json") {
 		t.Run(strings.TrimSuffix(filepath.Base(file), ".json"), func(t *testing.T) {
 			t.Parallel()
-			payload, err := os.ReadFile(file) //nolint:gosec // a file of testdata
+			payload, err := os.ReadFile(file)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -380,7 +380,7 @@ func TestHTTPAPIOverProcesses(t *testing.T) {
 
 func TestHTTPAPIServesATypedHandler(t *testing.T) {
 	t.Parallel()
-	f := InProcess(lambda.NewHandler(func(_ context.Context, r events.APIGatewayV2HTTPRequest) (events.APIGatewayV2HTTPResponse, error) {
+	f := InProcess(awslambda.NewHandler(func(_ context.Context, r events.APIGatewayV2HTTPRequest) (events.APIGatewayV2HTTPResponse, error) {
 		return events.APIGatewayV2HTTPResponse{
 			StatusCode: http.StatusCreated,
 			Headers:    map[string]string{"Content-Type": "text/plain"},
@@ -399,7 +399,7 @@ func TestHTTPAPIServesATypedHandler(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer resp.Body.Close() //nolint:errcheck // has been read
+	defer resp.Body.Close()
 	body, err := io.ReadAll(resp.Body)
 	if err != nil || resp.StatusCode != http.StatusCreated || string(body) != "PUT /rides/{id} 42 home" {
 		t.Errorf("got %d %q, %v", resp.StatusCode, body, err)

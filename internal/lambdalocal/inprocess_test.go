@@ -9,7 +9,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/aws/aws-lambda-go/lambda"
+	awslambda "github.com/aws/aws-lambda-go/lambda"
 	"github.com/aws/aws-lambda-go/lambda/messages"
 	"github.com/aws/aws-lambda-go/lambdacontext"
 )
@@ -27,7 +27,7 @@ func (*declinedError) Error() string { return "declined" }
 func TestInProcessRunsALambdaHandler(t *testing.T) {
 	t.Parallel()
 	type in struct{ Name string }
-	f := InProcess(lambda.NewHandler(func(ctx context.Context, ev in) (string, error) {
+	f := InProcess(awslambda.NewHandler(func(ctx context.Context, ev in) (string, error) {
 		lc, ok := lambdacontext.FromContext(ctx)
 		deadline, hasDeadline := ctx.Deadline()
 		if !ok || len(lc.AwsRequestID) != 36 || !hasDeadline || time.Until(deadline) > time.Minute {

@@ -34,7 +34,7 @@ func (c apiClient) do(method, path, body string) (status int, header http.Header
 	if err != nil {
 		c.t.Fatal(err)
 	}
-	defer resp.Body.Close() //nolint:errcheck // has been read
+	defer resp.Body.Close()
 	b, err := io.ReadAll(resp.Body)
 	if err != nil {
 		c.t.Fatal(err)

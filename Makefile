@@ -1,0 +1,70 @@
+# make           build, vet, lint and test
+# make demo      a story with its real results, about half a minute
+# make test      needs Go only; uses DynamoDB Local whenever it can be had
+
+ARCH          ?= arm64
+TESTFLAGS     ?=
+FUZZTIME      ?= 5s
+BIN           := $(CURDIR)/.bin
+LINT_VERSION  := v2.15.0
+LINT          := $(BIN)/golangci-lint-$(LINT_VERSION)
+GOARCH_arm64  := arm64
+GOARCH_x86_64 := amd64
+# Static, small, reproducible: see docs/decisions/0004-build-flags.md
+BUILD         := CGO_ENABLED=0 GOOS=linux GOARCH=$(GOARCH_$(ARCH)) go build -trimpath -buildvcs=false -ldflags=-s -tags=lambda.norpc
+
+.PHONY: all
+all: build vet lint test
+
+.PHONY: help
+help: ## list the targets
+	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## /  \1\t/' | expand -t 18
+
+.PHONY: build
+build: ## the example's bootstrap for Lambda in dist/hello (ARCH=arm64 or x86_64)
+	$(if $(GOARCH_$(ARCH)),,$(error ARCH is "$(ARCH)": use arm64 or x86_64))
+	$(BUILD) -o dist/hello/bootstrap ./examples/hello
+
+.PHONY: demo
+demo: ## play the story of one key, over HTTP
+	go run ./examples/hello/demo
+
+.PHONY: test
+test: ## all tests; REQUIRE_DYNAMODB=1 makes a missing DynamoDB Local a failure
+	go test $(TESTFLAGS) ./...
+
+.PHONY: vet
+vet: ## go vet
+	go vet ./...
+
+.PHONY: lint
+lint: $(LINT) ## golangci-lint, built from source on first use (about 5 minutes)
+	$(LINT) run
+
+.PHONY: fmt
+fmt: $(LINT) ## format
+	$(LINT) fmt
+
+$(LINT):
+	GOBIN=$(BIN) GOFLAGS= go install github.com/golangci/golangci-lint/v2/cmd/golangci-lint@$(LINT_VERSION)
+	mv $(BIN)/golangci-lint $@
+
+.PHONY: lint-template
+lint-template: ## sam validate, cfn-lint and checkov on template.yaml (python3)
+	internal/tools/template-lint.sh --security
+
+.PHONY: fuzz
+fuzz: ## every fuzz target for FUZZTIME each
+	internal/tools/fuzz.sh $(FUZZTIME)
+
+.PHONY: bench
+bench: ## ns and allocations of the hot paths
+	go test -run='^$$' -bench=. ./dynamo ./idem
+
+.PHONY: deploy
+deploy: build ## sam deploy, with a fresh bootstrap
+	sam deploy
+
+.PHONY: clean
+clean: ## what was built here; caches outside of the checkout stay
+	rm -rf dist .bin .venv .aws-sam
