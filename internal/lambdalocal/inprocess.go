@@ -38,10 +38,10 @@ var _ Invoker = (*InProcessFunction)(nil)
 // InProcess panics if h is nil or timeout is negative.
 func InProcess(h Invoker, timeout time.Duration) *InProcessFunction {
 	if h == nil {
-		panic("lambdalocal: InProcess: nil handler")
+		panic("lambdalocal: InProcess: nil handler") //nolint:forbidigo // a mistake in the program
 	}
 	if timeout < 0 {
-		panic("lambdalocal: InProcess: negative timeout")
+		panic("lambdalocal: InProcess: negative timeout") //nolint:forbidigo // a mistake in the program
 	}
 	if timeout == 0 {
 		timeout = defaultTimeout

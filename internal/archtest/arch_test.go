@@ -1,0 +1,76 @@
+// Package archtest holds the packages to who may import whom. The linter's
+// depguard sees single files; this sees what really gets linked.
+package archtest
+
+import (
+	"os/exec"
+	"strings"
+	"testing"
+)
+
+const module = "github.com/samekey/samekey/"
+
+// deps returns all packages that importing pkg links.
+func deps(t *testing.T, pkg string) []string {
+	t.Helper()
+	out, err := exec.CommandContext(t.Context(), "go", "list", "-deps", module+pkg).Output()
+	if err != nil {
+		t.Fatalf("go list -deps %s: %v", pkg, err)
+	}
+	list := strings.Fields(string(out))
+	if len(list) < 20 {
+		t.Fatalf("%s has %d dependencies: something is wrong with this test", pkg, len(list))
+	}
+	return list
+}
+
+func TestWhoMayImportWhom(t *testing.T) {
+	t.Parallel()
+	for pkg, rule := range map[string]struct {
+		may    []string // of modules other than ours and the standard library
+		mayNot []string
+	}{
+		"idem": {may: []string{"github.com/dunglas/httpsfv"}, mayNot: []string{module + "dynamo", module + "lambda"}},
+		"dynamo": {
+			may:    []string{"github.com/aws/aws-sdk-go-v2", "github.com/aws/smithy-go", "github.com/dunglas/httpsfv"},
+			mayNot: []string{module + "lambda", "github.com/aws/aws-sdk-go-v2/config"},
+		},
+		"lambda": {
+			may:    []string{"github.com/aws/aws-lambda-go", "github.com/dunglas/httpsfv"},
+			mayNot: []string{module + "dynamo"},
+		},
+	} {
+		t.Run(pkg, func(t *testing.T) {
+			t.Parallel()
+			for _, dep := range deps(t, pkg) {
+				host, _, _ := strings.Cut(dep, "/")
+				foreign := strings.Contains(host, ".") && !strings.HasPrefix(dep, module)
+				if foreign && !under(dep, rule.may) {
+					t.Errorf("%s links %s", pkg, dep)
+				}
+				if under(dep, rule.mayNot) {
+					t.Errorf("%s must not link %s", pkg, dep)
+				}
+			}
+		})
+	}
+}
+
+// Test helpers must not reach a user's binary.
+func TestBinariesLinkNoTestHelpers(t *testing.T) {
+	t.Parallel()
+	for _, dep := range deps(t, "examples/hello") {
+		if dep == "testing" || under(dep, []string{module + "idem/idemtest", module + "dynamo/dynamotest", "github.com/google/go-cmp"}) {
+			t.Errorf("the example's binary links %s", dep)
+		}
+	}
+}
+
+func under(pkg string, prefixes []string) bool {
+	for _, p := range prefixes {
+		if pkg == p || strings.HasPrefix(pkg, p+"/") {
+			return true
+		}
+	}
+	return false
+}
