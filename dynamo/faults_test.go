@@ -203,7 +203,7 @@ func TestFinishFailsForGood(t *testing.T) {
 func TestFinishRefusedStoresTheStatus(t *testing.T) {
 	t.Parallel()
 	tab := newTable(t)
-	tab.tr.Fault = on("UpdateItem", 1, dynamotest.AnswerError(http.StatusBadRequest, "ValidationException", "Item size has exceeded"))
+	tab.tr.Fault = on("UpdateItem", 2, dynamotest.AnswerError(http.StatusBadRequest, "ValidationException", "Item size has exceeded"))
 	engine, req := idem.New(tab.store), post(newKey(), "{}")
 	if res, err := engine.Do(t.Context(), req, created("done")); err != nil || string(res.Body) != "done" {
 		t.Fatalf("got %+v, %v", res, err)

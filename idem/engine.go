@@ -222,7 +222,8 @@ func (a *attempt) run(ctx context.Context, rec *Record, resumed bool, fn func(co
 // handle calls fn, and releases the lease if fn doesn't come back: a panic (or
 // runtime.Goexit) is not recovered, so that its owner sees it.
 func (a *attempt) handle(ctx context.Context, rec *Record, resumed bool, fn func(context.Context) (Response, error)) (Response, error) {
-	ctx = context.WithValue(ctx, opKey{}, &Op{store: a.store, pk: a.pk, id: rec.ID, resumed: resumed})
+	outer, _ := FromContext(ctx)
+	ctx = context.WithValue(ctx, opKey{}, &Op{store: a.store, pk: a.pk, id: rec.ID, resumed: resumed, outer: outer})
 	hctx, cancel := context.WithDeadline(ctx, a.deadline.Add(-a.opt.Reserve))
 	defer cancel()
 	back := false

@@ -115,10 +115,8 @@ func (f *Fingerprint) appendHead(b []byte, r *Request) []byte {
 		b = appendTagged(b, 'q', canonicalQuery(r.Query))
 	}
 	for _, name := range f.Headers {
-		for _, v := range headerValues(r.Header, http.CanonicalHeaderKey(name)) {
-			b = appendTagged(b, 'h', v)
-		}
-		b = appendTagged(b, 'n', "") // ends this header's values
+		// HTTP APIs join the values of one header; others keep them apart.
+		b = appendTagged(b, 'h', strings.Join(headerValues(r.Header, name), ","))
 	}
 	return b
 }
@@ -167,11 +165,22 @@ func canonicalQuery(raw string) string {
 	if raw == "" {
 		return ""
 	}
-	values, err := url.ParseQuery(raw)
-	if err != nil {
-		return raw
+	values := make(url.Values)
+	for pair := range strings.SplitSeq(raw, "&") {
+		name, value, _ := strings.Cut(pair, "=")
+		if pair != "" {
+			values.Add(unescape(name), unescape(value))
+		}
 	}
 	return values.Encode()
+}
+
+// unescape leaves what isn't an escape as it is.
+func unescape(s string) string {
+	if u, err := url.QueryUnescape(s); err == nil {
+		return u
+	}
+	return s
 }
 
 func isJSON(h http.Header) bool {

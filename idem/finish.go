@@ -18,9 +18,12 @@ func (a *attempt) finish(ctx context.Context, rec *Record, resp Response) (Resul
 		notKept(next)
 	}
 	held, l, err := a.commit(wctx, rec, next)
-	if err != nil && !errors.Is(err, ErrUnknown) && len(next.Response.Body) > 0 {
-		// Refused for good. That it is done matters more than what it said.
-		a.log.ErrorContext(ctx, "answer could not be stored, storing its status", "record", short(a.pk), "error", err)
+	if refused(err) && pause(wctx, maxRounds) {
+		held, l, err = a.commit(wctx, rec, next)
+	}
+	if refused(err) && len(next.Response.Body) > 0 {
+		// That it is done matters more than what it said.
+		a.log.ErrorContext(ctx, "answer can't be stored: storing its status only", "record", short(a.pk), "error", err)
 		notKept(next)
 		held, l, err = a.commit(wctx, rec, next)
 	}
@@ -40,6 +43,9 @@ func (a *attempt) finish(ctx context.Context, rec *Record, resp Response) (Resul
 	call(ctx, a.opt.Hooks.Finished, a.event(next, nil))
 	return Result{Response: resp, Expires: next.lifetime()}, nil
 }
+
+// refused reports whether a write certainly failed.
+func refused(err error) bool { return err != nil && !errors.Is(err, ErrUnknown) }
 
 // notKept leaves the body out of a finished record, and says so in it.
 func notKept(r *Record) {

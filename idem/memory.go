@@ -1,8 +1,11 @@
 package idem
 
 import (
+	"bytes"
 	"context"
+	"slices"
 	"sync"
+	"time"
 )
 
 // MemoryStore is a [Store] in this process's memory, for tests and for trying
@@ -43,23 +46,8 @@ func (m *MemoryStore) Commit(ctx context.Context, c Commit) (*Record, error) {
 	case old.Owner != c.Prev.Owner || old.Ver != c.Prev.Ver:
 		return old.clone(), nil
 	}
-	next := c.Next.clone()
-	next.Jobs = old.Jobs
-	for id, job := range c.Next.Jobs {
-		if _, known := c.Prev.Jobs[id]; !known {
-			next.Jobs = withJob(next.Jobs, id, job)
-		}
-	}
-	m.put(next)
+	m.put(patched(old.clone(), c.Prev, c.Next))
 	return nil, nil
-}
-
-func withJob(jobs map[string]Job, id string, job Job) map[string]Job {
-	if jobs == nil {
-		jobs = make(map[string]Job)
-	}
-	jobs[id] = job
-	return jobs
 }
 
 // Load implements [Store].
@@ -77,4 +65,49 @@ func (m *MemoryStore) put(r *Record) {
 		m.records = make(map[string]*Record)
 	}
 	m.records[r.PK] = r.clone()
+}
+
+// patched turns what differs between prev and next over on r, and leaves the
+// rest as it is stored: others may have changed it since prev was read.
+func patched(r, prev, next *Record) *Record {
+	r.Owner, r.Ver = next.Owner, next.Ver
+	patch(&r.State, prev.State, next.State)
+	patch(&r.Keep, prev.Keep, next.Keep)
+	patch(&r.LastErr, prev.LastErr, next.LastErr)
+	patch(&r.Tries, prev.Tries, next.Tries)
+	patchTime(&r.Lease, prev.Lease, next.Lease)
+	patchTime(&r.Expires, prev.Expires, next.Expires)
+	patchTime(&r.Until, prev.Until, next.Until)
+	patchTime(&r.Run, prev.Run, next.Run)
+	if !slices.EqualFunc(prev.Phases, next.Phases, samePhase) {
+		r.Phases = next.Phases
+	}
+	for id, job := range next.Jobs {
+		if _, known := prev.Jobs[id]; !known {
+			if r.Jobs == nil {
+				r.Jobs = make(map[string]Job)
+			}
+			r.Jobs[id] = job
+		}
+	}
+	if prev.Response == nil {
+		r.Response, r.Overflow = next.Response, next.Overflow
+	}
+	return r
+}
+
+func patch[T comparable](field *T, prev, next T) {
+	if next != prev {
+		*field = next
+	}
+}
+
+func patchTime(field *time.Time, prev, next time.Time) {
+	if !next.Equal(prev) {
+		*field = next
+	}
+}
+
+func samePhase(a, b Phase) bool {
+	return a.Name == b.Name && bytes.Equal(a.Result, b.Result) && (a.Result == nil) == (b.Result == nil)
 }

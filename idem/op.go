@@ -11,6 +11,7 @@ type Op struct {
 	pk      string
 	id      string
 	resumed bool
+	outer   *Op // whose handler this operation runs in; nil outside of any
 }
 
 // ID is the operation's server-made id: the same for every attempt, another one
@@ -29,11 +30,15 @@ func FromContext(ctx context.Context) (*Op, bool) {
 	return op, ok
 }
 
-// inside reports whether ctx already runs in the operation of pk: a wrapper in
-// a wrapper would else answer "in flight" to itself.
+// inside reports whether ctx already runs in the operation of pk, however deep:
+// a wrapper in a wrapper would else answer "in flight" to itself.
 func inside(ctx context.Context, store Store, pk string) bool {
-	op, ok := FromContext(ctx)
-	return ok && op.pk == pk && sameStore(op.store, store)
+	for op, _ := FromContext(ctx); op != nil; op = op.outer {
+		if op.pk == pk && sameStore(op.store, store) {
+			return true
+		}
+	}
+	return false
 }
 
 // sameStore compares stores of any type; those that can't be compared differ.

@@ -3,6 +3,7 @@ package idem
 import (
 	"crypto/sha256"
 	"maps"
+	"slices"
 	"time"
 )
 
@@ -93,8 +94,15 @@ func (r *Record) clone() *Record {
 		return nil
 	}
 	c := *r
-	c.Phases = append([]Phase(nil), r.Phases...)
+	c.Phases = slices.Clone(r.Phases)
+	for i := range c.Phases {
+		c.Phases[i].Result = slices.Clone(c.Phases[i].Result)
+	}
 	c.Jobs = maps.Clone(r.Jobs)
+	for id, job := range c.Jobs {
+		job.Args = slices.Clone(job.Args)
+		c.Jobs[id] = job
+	}
 	if r.Response != nil {
 		resp := r.Response.clone()
 		c.Response = &resp

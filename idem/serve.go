@@ -70,8 +70,11 @@ func (e *Engine) key(ctx context.Context, r *Request) (echo string, acts bool, e
 	if e.opt.Disabled || !e.methods[r.Method] {
 		return "", false, nil
 	}
-	if r.Key != "" {
-		return r.Key, true, nil // found elsewhere; Do checks it
+	if r.Key != "" { // found elsewhere than in the header
+		if err := checkKey(r.Key, e.opt.MinKey, e.opt.MaxKey); err != nil {
+			return "", false, &Error{Op: "key", Err: err}
+		}
+		return r.Key, true, nil
 	}
 	values := headerValues(r.Header, KeyHeader)
 	r.Key, err = ParseKey(values, e.opt.MinKey, e.opt.MaxKey, e.opt.StrictKey)

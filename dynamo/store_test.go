@@ -1,0 +1,15 @@
+package dynamo_test
+
+import (
+	"testing"
+
+	"github.com/samekey/samekey/idem"
+	"github.com/samekey/samekey/idem/idemtest"
+)
+
+// The suite that MemoryStore passes too, unchanged.
+func TestConformance(t *testing.T) {
+	t.Parallel()
+	tab := newTable(t)
+	idemtest.TestStore(t, func(testing.TB) idem.Store { return tab.store })
+}
