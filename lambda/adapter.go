@@ -1,0 +1,40 @@
+package lambda
+
+import (
+	"context"
+
+	"github.com/samekey/samekey/idem"
+)
+
+// Adapter pairs an event with its response and makes both neutral, so that an
+// answer stored through one kind of event is replayed through any other.
+//
+// [HTTPAPI], [REST], [FunctionURL] and [ALB] are the adapters for HTTP. An
+// adapter of your own can be written from nothing, or from a copy of one of
+// these, for instance to take the scope from the event:
+//
+//	api := lambda.HTTPAPI // a copy: the original must not be changed
+//	api.Request = func(ctx context.Context, ev events.APIGatewayV2HTTPRequest) (idem.Request, error) {
+//		req, err := lambda.HTTPAPI.Request(ctx, ev)
+//		req.Scope = tenantOf(ev)
+//		return req, err
+//	}
+//
+// All three functions are required and must be safe for concurrent use.
+type Adapter[Ev, Re any] struct {
+	// Request makes an event neutral. Body is what the client sent, decoded.
+	// Identity is set from what the source has verified, or left empty.
+	//
+	// An error that matches [ErrEvent] says that the event is of another kind:
+	// nobody waits for an HTTP answer, so [Handler] returns the error. Any other
+	// error is answered with 400, or as the engine's table has it, and the
+	// request it comes with should then hold what could be read.
+	Request func(ctx context.Context, ev Ev) (idem.Request, error)
+
+	// Response makes the handler's own answer neutral. An error is the
+	// handler's mistake, and counts as if the handler had returned it.
+	Response func(re Re) (idem.Response, error)
+
+	// Reply puts a neutral answer, first or replayed, into the event's form.
+	Reply func(r idem.Response) Re
+}

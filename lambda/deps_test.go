@@ -1,0 +1,28 @@
+package lambda_test
+
+import (
+	"os/exec"
+	"strings"
+	"testing"
+)
+
+// A function that needs no table of ours must not carry the AWS SDK.
+func TestDependencies(t *testing.T) {
+	t.Parallel()
+	out, err := exec.CommandContext(t.Context(), "go", "list", "-deps", "-f", "{{if not .Standard}}{{.ImportPath}}{{end}}", ".").Output()
+	if err != nil {
+		t.Fatalf("go list: %v", err)
+	}
+	allowed := []string{
+		"github.com/samekey/samekey/idem", "github.com/samekey/samekey/lambda", "github.com/aws/aws-lambda-go/", "github.com/dunglas/httpsfv",
+	}
+	for dep := range strings.FieldsSeq(string(out)) {
+		ok := false
+		for _, a := range allowed {
+			ok = ok || dep == a || strings.HasSuffix(a, "/") && strings.HasPrefix(dep, a)
+		}
+		if !ok {
+			t.Errorf("package lambda depends on %s", dep)
+		}
+	}
+}

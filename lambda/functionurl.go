@@ -1,0 +1,70 @@
+package lambda
+
+import (
+	"context"
+	"strings"
+
+	"github.com/aws/aws-lambda-go/events"
+
+	"github.com/samekey/samekey/idem"
+)
+
+const (
+	functionURLKind = "a function URL event"
+
+	// urlDomain is part of the domain name of every function URL.
+	urlDomain = ".lambda-url."
+)
+
+// FunctionURL adapts events of Lambda function URLs (invoke mode BUFFERED). It
+// must not be changed; see [Adapter] for how to vary it.
+//
+// As with HTTP APIs, the values of a header come joined by commas. The route is
+// method and path.
+//
+// Who is calling is the user ARN of a URL with AuthType AWS_IAM. With AuthType
+// NONE it is nobody, whatever else the event or its headers say.
+//
+// HTTP API events look alike, but their authorizers would be lost here: an
+// event with another domain name than a function URL's is refused ([ErrEvent]).
+var FunctionURL = Adapter[events.LambdaFunctionURLRequest, events.LambdaFunctionURLResponse]{
+	Request:  functionURLRequest,
+	Response: functionURLResponse,
+	Reply:    functionURLReply,
+}
+
+func functionURLRequest(_ context.Context, ev events.LambdaFunctionURLRequest) (idem.Request, error) {
+	rc := &ev.RequestContext
+	switch {
+	case rc.HTTP.Method == "":
+		return idem.Request{}, notA(functionURLKind, "it has no requestContext.http.method")
+	case rc.DomainName != "" && !strings.Contains(rc.DomainName, urlDomain):
+		return idem.Request{}, notA(functionURLKind, "its domain name is not a function URL's")
+	}
+	req := idem.Request{
+		Method: rc.HTTP.Method,
+		Path:   canonicalPath(ev.RawPath),
+		Query:  ev.RawQueryString,
+		Header: withCookies(header(ev.Headers, nil), ev.Cookies),
+	}
+	req.Route = req.Method + " " + req.Path
+	if rc.Authorizer != nil && rc.Authorizer.IAM != nil {
+		req.Identity = iamIdentity("", "", rc.Authorizer.IAM.UserARN)
+	}
+	var err error
+	req.Body, err = requestBody(ev.Body, ev.IsBase64Encoded)
+	return req, err
+}
+
+func functionURLResponse(re events.LambdaFunctionURLResponse) (idem.Response, error) {
+	h := header(re.Headers, nil)
+	return response(re.StatusCode, withSetCookies(h, re.Cookies), re.Body, re.IsBase64Encoded)
+}
+
+func functionURLReply(r idem.Response) events.LambdaFunctionURLResponse {
+	h, cookies := withoutSetCookies(r.Header)
+	body, isBase64 := textBody(r.Body)
+	return events.LambdaFunctionURLResponse{
+		StatusCode: r.Status, Headers: joined(h), Cookies: cookies, Body: body, IsBase64Encoded: isBase64,
+	}
+}

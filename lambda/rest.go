@@ -1,0 +1,106 @@
+package lambda
+
+import (
+	"context"
+
+	"github.com/aws/aws-lambda-go/events"
+
+	"github.com/samekey/samekey/idem"
+)
+
+const restKind = "a REST API event (payload format 1.0)"
+
+// REST adapts events of API Gateway's REST APIs with Lambda proxy integration
+// (payload format 1.0). It must not be changed; see [Adapter] for how to vary
+// it.
+//
+// The path has no stage, but on a custom domain it keeps the base path that the
+// client sent. The query comes decoded, in no order between names, and is
+// encoded anew.
+//
+// Who is calling is the iss and sub of the Cognito authorizer's claims, the
+// same as the JWT authorizer's of an HTTP API; else the Lambda authorizer's
+// principalId; else, by IAM, the Cognito identity or the user ARN; else the id
+// of the API key. A principalId is as good as the authorizer that made it: one
+// that calls everybody "user" puts them all into one scope.
+//
+// A response may use Headers and MultiValueHeaders; for a name in both, the
+// latter count, as API Gateway has it. A reply has headers with one value in the
+// former, others in the latter, so that merging can't double them.
+var REST = Adapter[events.APIGatewayProxyRequest, events.APIGatewayProxyResponse]{
+	Request:  restRequest,
+	Response: restResponse,
+	Reply:    restReply,
+}
+
+func restRequest(_ context.Context, ev events.APIGatewayProxyRequest) (idem.Request, error) {
+	switch {
+	case ev.HTTPMethod == "":
+		return idem.Request{}, notA(restKind, "it has no httpMethod")
+	case ev.Resource == "": // a load balancer's has none
+		return idem.Request{}, notA(restKind, "it has no resource")
+	}
+	req := idem.Request{
+		Method:   ev.HTTPMethod,
+		Path:     canonicalPath(ev.Path),
+		Query:    encodedQuery(ev.QueryStringParameters, ev.MultiValueQueryStringParameters),
+		Header:   header(ev.Headers, ev.MultiValueHeaders),
+		Route:    ev.HTTPMethod + " " + ev.Resource,
+		Identity: restIdentity(&ev.RequestContext),
+	}
+	var err error
+	req.Body, err = requestBody(ev.Body, ev.IsBase64Encoded)
+	return req, err
+}
+
+// restIdentity finds who was authorized. An authorizer names somebody or did
+// not run: API Gateway refuses an answer without principalId. But it sends
+// empty objects and null members on public routes.
+func restIdentity(rc *events.APIGatewayProxyRequestContext) idem.Identity {
+	id := &rc.Identity
+	claims, _ := rc.Authorizer["claims"].(map[string]any)
+	switch {
+	case len(claims) > 0:
+		iss, _ := claims["iss"].(string)
+		sub, _ := claims["sub"].(string)
+		return jwtIdentity(iss, sub)
+	case named(rc.Authorizer):
+		return lambdaIdentity(rc.Authorizer)
+	case id.CognitoIdentityID != "" || id.UserArn != "":
+		return iamIdentity(id.CognitoIdentityPoolID, id.CognitoIdentityID, id.UserArn)
+	case id.APIKeyID != "":
+		return idem.Identity{Kind: "apikey", Subject: id.APIKeyID}
+	}
+	return idem.Identity{}
+}
+
+// named reports whether an authorizer's context has anything in it.
+func named(authorizer map[string]any) bool {
+	for _, v := range authorizer {
+		if v != nil {
+			return true
+		}
+	}
+	return false
+}
+
+func restResponse(re events.APIGatewayProxyResponse) (idem.Response, error) {
+	return response(re.StatusCode, header(re.Headers, re.MultiValueHeaders), re.Body, re.IsBase64Encoded)
+}
+
+func restReply(r idem.Response) events.APIGatewayProxyResponse {
+	re := events.APIGatewayProxyResponse{
+		StatusCode: r.Status, Headers: make(map[string]string, len(r.Header)), MultiValueHeaders: make(map[string][]string),
+	}
+	for name, values := range r.Header {
+		switch len(values) {
+		case 0:
+		case 1:
+			re.Headers[name] = values[0]
+		default:
+			re.MultiValueHeaders[name] = values
+		}
+	}
+	re.Body, re.IsBase64Encoded = textBody(r.Body)
+	return re
+}

@@ -1,0 +1,422 @@
+package lambda_test
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/aws/aws-lambda-go/events"
+	awslambda "github.com/aws/aws-lambda-go/lambda"
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/samekey/samekey/idem"
+	"github.com/samekey/samekey/lambda"
+)
+
+type (
+	v2Request  = events.APIGatewayV2HTTPRequest
+	v2Response = events.APIGatewayV2HTTPResponse
+)
+
+// post is a typed request with a key, for tests through Handle.
+func post(key, body string) v2Request {
+	var ev v2Request
+	ev.RequestContext.HTTP.Method = "POST"
+	ev.RawPath = "/rides"
+	ev.Body = body
+	if key != "" {
+		ev.Headers = map[string]string{"idempotency-key": key}
+	}
+	return ev
+}
+
+func TestWrapPanicsOnNil(t *testing.T) {
+	t.Parallel()
+	e := idem.New(&idem.MemoryStore{})
+	h := func(context.Context, v2Request) (v2Response, error) { return v2Response{}, nil }
+	for name, wrap := range map[string]func(){
+		"engine":  func() { lambda.Wrap(nil, lambda.HTTPAPI, h) },
+		"handler": func() { lambda.Wrap(e, lambda.HTTPAPI, nil) },
+		"adapter": func() { lambda.Wrap(e, lambda.Adapter[v2Request, v2Response]{}, h) },
+		"half an adapter": func() {
+			lambda.Wrap(e, lambda.Adapter[v2Request, v2Response]{Request: lambda.HTTPAPI.Request, Reply: lambda.HTTPAPI.Reply}, h)
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			defer func() {
+				if r := recover(); r == nil {
+					t.Error("no panic")
+				}
+			}()
+			wrap()
+		})
+	}
+}
+
+// What the engine has nothing to do with must come back as the handler made it,
+// also what the adapter could not even express.
+func TestPassedRequestIsUntouched(t *testing.T) {
+	t.Parallel()
+	boom := errors.New("boom")
+	own := v2Response{
+		Headers: map[string]string{"content-TYPE": "x"}, MultiValueHeaders: map[string][]string{"X-A": {"1", "2"}},
+		Body: "@@@", IsBase64Encoded: true,
+	}
+	for name, tc := range map[string]struct {
+		ev  v2Request
+		opt func(*idem.Options)
+	}{
+		"GET":          {func() v2Request { ev := post("k", ""); ev.RequestContext.HTTP.Method = "GET"; return ev }(), nil},
+		"optional key": {post("", ""), func(o *idem.Options) { o.Key = idem.KeyOptional }},
+		"disabled":     {post("k", ""), func(o *idem.Options) { o.Disabled = true }},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			store := &watched{}
+			for _, ownErr := range []error{nil, boom} {
+				var optFns []func(*idem.Options)
+				if tc.opt != nil {
+					optFns = append(optFns, tc.opt)
+				}
+				h := lambda.Wrap(idem.New(store, optFns...), lambda.HTTPAPI, func(_ context.Context, ev v2Request) (v2Response, error) {
+					if diff := cmp.Diff(tc.ev, ev); diff != "" {
+						t.Errorf("the handler's event (-want +got):\n%s", diff)
+					}
+					return own, ownErr
+				})
+				got, err := h.Handle(t.Context(), tc.ev)
+				if diff := cmp.Diff(own, got); diff != "" || !errors.Is(err, ownErr) {
+					t.Errorf("err %v, response (-want +got):\n%s", err, diff)
+				}
+			}
+			store.untouched(t)
+		})
+	}
+}
+
+// The store is down and the engine fails open: the answer is the handler's own.
+func TestFailOpenIsUntouched(t *testing.T) {
+	t.Parallel()
+	own := v2Response{StatusCode: 201, Headers: map[string]string{"x-lower": "1"}, Body: "YQ==", IsBase64Encoded: true}
+	h := lambda.Wrap(idem.New(downStore{}, func(o *idem.Options) { o.FailOpen = true }), lambda.HTTPAPI,
+		func(context.Context, v2Request) (v2Response, error) { return own, nil })
+	got, err := h.Handle(t.Context(), post("k", ""))
+	if diff := cmp.Diff(own, got); diff != "" || err != nil {
+		t.Errorf("err %v, response (-want +got):\n%s", err, diff)
+	}
+}
+
+func TestStoreDown(t *testing.T) {
+	t.Parallel()
+	each(t, sources, func(t *testing.T, s source) {
+		h, runs := counted(created)
+		a := s.send(t, s.wrap(idem.New(downStore{}), h), newCall("k"))
+		a.refused(t, 503, "store_unavailable")
+		if a.value("Retry-After") == "" {
+			t.Error("no Retry-After")
+		}
+		ran(t, runs, 0)
+	})
+}
+
+type downStore struct{}
+
+var errDown = errors.New("down")
+
+func (downStore) Claim(context.Context, idem.Claim) (*idem.Record, error)   { return nil, errDown }
+func (downStore) Commit(context.Context, idem.Commit) (*idem.Record, error) { return nil, errDown }
+func (downStore) Load(context.Context, string) (*idem.Record, error)        { return nil, errDown }
+
+// A panic reaches the runtime, which reports it, and a retry may run.
+func TestPanicGoesOnAndFreesTheKey(t *testing.T) {
+	t.Parallel()
+	each(t, sources, func(t *testing.T, s source) {
+		panicking := true
+		wrapped := s.wrap(idem.New(&idem.MemoryStore{}), func(ctx context.Context, body []byte) (idem.Response, error) {
+			if panicking {
+				panic("boom")
+			}
+			return created(ctx, body)
+		})
+		func() {
+			defer func() {
+				if r := recover(); r != "boom" {
+					t.Errorf("recovered %v, want the handler's panic", r)
+				}
+			}()
+			s.send(t, wrapped, newCall("k"))
+		}()
+		panicking = false
+		s.send(t, wrapped, newCall("k")).accepted(t, 201, createdBody, false)
+	})
+}
+
+// An answer that can't be decoded is an error of the handler.
+func TestUndecodableResponse(t *testing.T) {
+	t.Parallel()
+	bad := true
+	h := lambda.Wrap(idem.New(&idem.MemoryStore{}), lambda.HTTPAPI, func(context.Context, v2Request) (v2Response, error) {
+		return v2Response{StatusCode: 201, Body: "YQ", IsBase64Encoded: bad}, nil
+	})
+	for i, want := range []int{500, 500, 201} {
+		bad = i < 2
+		got, err := h.Handle(t.Context(), post("k", ""))
+		if err != nil || got.StatusCode != want {
+			t.Errorf("call %d: got %d, %v, want %d", i+1, got.StatusCode, err, want)
+		}
+	}
+	passing := lambda.Wrap(idem.New(&idem.MemoryStore{}, func(o *idem.Options) { o.PassErrors = true }), lambda.HTTPAPI,
+		func(context.Context, v2Request) (v2Response, error) {
+			return v2Response{Body: "YQ", IsBase64Encoded: true}, nil
+		})
+	if _, err := passing.Handle(t.Context(), post("k", "")); err == nil || !strings.Contains(err.Error(), "not base64") {
+		t.Errorf("PassErrors: got %v, want what is wrong", err)
+	}
+}
+
+func TestWrongKindOfEvent(t *testing.T) {
+	t.Parallel()
+	wraps := map[string]source{"httpapi": httpAPI, "rest": rest, "functionurl": functionURL, "alb": albMulti}
+	type event struct{ kind, payload, says string }
+	others := []event{
+		{"", `{}`, "an empty object"},
+		{"", `null`, "an empty object"},
+		{"", `[]`, "no JSON object"},
+		{"", `"warm"`, "no JSON object"},
+		{"", `{`, "no JSON object"},
+		{"", ``, "no JSON object"},
+		{"", `{"warmup":true,"secret":"s3cr3t"}`, `an object of ["secret" "warmup"]`},
+		{
+			"", `{"f":1,"e":2,"d":3,"c":4,"b":5,"` + strings.Repeat("a", 99) + `":6}`,
+			`an object of ["` + strings.Repeat("a", 40) + `" "b" "c" "d" "e"]`,
+		},
+		{"", `{"Records":[{"messageId":"m","body":"hello","eventSource":"aws:sqs"}]}`, `records of "aws:sqs"`},
+		{"", `{"Records":[{"EventSource":"aws:sns","Sns":{"Message":"hello"}}]}`, `records of "aws:sns"`},
+		{"", `{"version":"0","id":"x","detail-type":"Ride","source":"rides","detail":{}}`, "an EventBridge event"},
+		{"", `{"requestContext":{"connectionId":"c","routeKey":"$connect","eventType":"CONNECT"},"body":"x"}`, "a WebSocket API event"},
+	}
+	// Payload format 2.0 is the same for both, see HTTPAPI.
+	fits := map[string]string{"httpapi": "httpapi functionurl", "rest": "rest", "functionurl": "functionurl", "alb": "alb"}
+	for _, file := range golden(t) {
+		k, _, _ := strings.Cut(file, "_")
+		says := map[string]string{
+			"httpapi": "an HTTP API event", "rest": "a REST API event", "functionurl": "a function URL event", "alb": "a load balancer's event",
+		}[k]
+		others = append(others, event{k, string(load(t, file)), says})
+	}
+	for name, s := range wraps {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			for _, ev := range others {
+				if ev.kind != "" && strings.Contains(fits[name], ev.kind) {
+					continue
+				}
+				store := &watched{}
+				h, runs := counted(created)
+				for _, disabled := range []bool{false, true} {
+					e := idem.New(store, func(o *idem.Options) { o.Disabled = disabled })
+					out, err := s.wrap(e, h).Invoke(t.Context(), []byte(ev.payload))
+					if !errors.Is(err, lambda.ErrEvent) || out != nil {
+						t.Errorf("%.60s: got %s, %v, want ErrEvent", ev.payload, out, err)
+						continue
+					}
+					if !strings.HasSuffix(err.Error(), "the payload is "+ev.says) && !strings.Contains(err.Error(), "the payload is "+ev.says+" (") {
+						t.Errorf("%.60s: the error does not say %q: %v", ev.payload, ev.says, err)
+					}
+					if strings.Contains(err.Error(), "s3cr3t") {
+						t.Errorf("the payload leaks: %v", err)
+					}
+				}
+				store.untouched(t)
+				ran(t, runs, 0)
+			}
+		})
+	}
+	t.Run("through Handle", func(t *testing.T) {
+		t.Parallel()
+		h := lambda.Wrap(idem.New(&idem.MemoryStore{}), lambda.HTTPAPI, func(context.Context, v2Request) (v2Response, error) {
+			t.Error("the handler ran")
+			return v2Response{}, nil
+		})
+		re, err := h.Handle(t.Context(), v2Request{})
+		if diff := cmp.Diff(v2Response{}, re); !errors.Is(err, lambda.ErrEvent) || diff != "" {
+			t.Errorf("got %+v, %v, want ErrEvent", re, err)
+		}
+		const want = "lambda: event of another kind: want an HTTP API event (payload format 2.0): it has no requestContext.http.method"
+		if err.Error() != want {
+			t.Errorf("got  %v\nwant %s", err, want)
+		}
+	})
+}
+
+// A field of the wrong type must not come through as an empty one.
+func TestWrongTypeInEvent(t *testing.T) {
+	t.Parallel()
+	each(t, sources, func(t *testing.T, s source) {
+		h, runs := counted(created)
+		bad := editedSource(s, func(ev map[string]any) { ev["body"] = map[string]any{"no": "string"} })
+		out, err := s.wrap(idem.New(&watched{}), h).Invoke(t.Context(), bad.payload(t, newCall("k")))
+		if !errors.Is(err, lambda.ErrEvent) || out != nil {
+			t.Errorf("got %s, %v", out, err)
+		}
+		ran(t, runs, 0)
+	})
+}
+
+// The handler stops before the deadline, so that its answer can be stored.
+func TestHandlerContext(t *testing.T) {
+	t.Parallel()
+	type key struct{}
+	ctx, cancel := context.WithTimeout(context.WithValue(t.Context(), key{}, "v"), 10*time.Second)
+	defer cancel()
+	h := lambda.Wrap(idem.New(&idem.MemoryStore{}), lambda.HTTPAPI, func(hctx context.Context, _ v2Request) (v2Response, error) {
+		outer, _ := ctx.Deadline()
+		inner, ok := hctx.Deadline()
+		if got := outer.Sub(inner); !ok || got != idem.DefaultReserve {
+			t.Errorf("the handler's context ends %v before the invocation's, want %v", got, idem.DefaultReserve)
+		}
+		if op, ok := idem.FromContext(hctx); !ok || op.ID() == "" {
+			t.Error("no operation in the handler's context")
+		}
+		if hctx.Value(key{}) != "v" {
+			t.Error("values of the invocation's context are lost")
+		}
+		return v2Response{}, nil
+	})
+	if _, err := h.Handle(ctx, post("k", "")); err != nil {
+		t.Error(err)
+	}
+}
+
+// A wrapper in a wrapper would else answer "in flight" to itself.
+func TestNestedWrapper(t *testing.T) {
+	t.Parallel()
+	e := idem.New(&idem.MemoryStore{})
+	runs := 0
+	inner := lambda.Wrap(e, lambda.HTTPAPI, func(context.Context, v2Request) (v2Response, error) {
+		runs++
+		return v2Response{StatusCode: 201, Body: "made"}, nil
+	})
+	outer := lambda.Wrap(e, lambda.HTTPAPI, inner.Handle)
+	for i := range 2 {
+		re, err := outer.Handle(t.Context(), post("k", ""))
+		if err != nil || re.StatusCode != 201 || re.Body != "made" {
+			t.Errorf("call %d: got %+v, %v", i+1, re, err)
+		}
+	}
+	if runs != 1 {
+		t.Errorf("the handler ran %d times, want 1", runs)
+	}
+}
+
+// Escapes would cost six bytes for one. The runtime leaves them out, so do we.
+func TestInvokeLeavesHTMLAlone(t *testing.T) {
+	t.Parallel()
+	h := func(context.Context, v2Request) (v2Response, error) {
+		return v2Response{StatusCode: 200, Body: "<a&b>\u2028"}, nil
+	}
+	var ev v2Request
+	ev.RequestContext.HTTP.Method = "GET" // passes, so both are the handler's own
+	payload, _ := json.Marshal(ev)
+	want, err := awslambda.NewHandler(h).Invoke(t.Context(), payload)
+	if err != nil {
+		t.Fatal(err)
+	}
+	got, err := lambda.Wrap(idem.New(&idem.MemoryStore{}), lambda.HTTPAPI, h).Invoke(t.Context(), payload)
+	if diff := cmp.Diff(string(want), string(got)); diff != "" || err != nil {
+		t.Errorf("err %v; the runtime's encoding (-) and ours (+):\n%s", err, diff)
+	}
+}
+
+// 6 MB is what Lambda takes and gives.
+func TestLargeBodies(t *testing.T) {
+	t.Parallel()
+	const limit = 6291556 // bytes of a response's payload
+	for name, body := range map[string][]byte{
+		"text":     []byte(strings.Repeat(`<a href="x">é</a>`, 5<<20/18)),
+		"binary":   []byte(strings.Repeat("\xff\x00", 4400<<10/2)),
+		"controls": []byte(strings.Repeat("\x00\x01", 4400<<10/2)), // valid UTF-8: as text it would be six times as long
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			h, runs := counted(func(context.Context, []byte) (idem.Response, error) {
+				return idem.Response{Status: 201, Body: body}, nil
+			})
+			wrapped := httpAPI.wrap(idem.New(&idem.MemoryStore{}, func(o *idem.Options) { o.MaxBody = idem.MaxMaxBody }), h)
+			c := newCall("k")
+			if name == "binary" {
+				c.body = body
+			}
+			payload := httpAPI.payload(t, c)
+			for i := range 2 {
+				out, err := wrapped.Invoke(t.Context(), payload)
+				if err != nil {
+					t.Fatal(err)
+				}
+				if len(out) > limit {
+					t.Errorf("answer %d has %d bytes, at most %d are possible", i+1, len(out), limit)
+				}
+				if a := httpAPI.result(t, out); a.status != 201 || string(a.body) != string(body) {
+					t.Errorf("answer %d: status %d, body of %d bytes is another", i+1, a.status, len(a.body))
+				}
+			}
+			ran(t, runs, 1)
+		})
+	}
+}
+
+// Adapters for events of one's own: what they return is taken as it is.
+func TestOwnAdapter(t *testing.T) {
+	t.Parallel()
+	type order struct{ ID, Tenant string }
+	adapter := lambda.Adapter[order, string]{
+		Request: func(_ context.Context, o order) (idem.Request, error) {
+			req := idem.Request{Method: "POST", Key: o.ID, Scope: o.Tenant, Body: []byte(o.ID)}
+			if o.Tenant == "" {
+				return req, errors.New("no tenant")
+			}
+			return req, nil
+		},
+		Response: func(s string) (idem.Response, error) { return idem.Response{Body: []byte(s)}, nil },
+		Reply: func(r idem.Response) string {
+			return fmt.Sprintf("%d %s %s", r.Status, r.Header.Get(idem.ReplayedHeader), r.Body)
+		},
+	}
+	runs := 0
+	h := lambda.Wrap(idem.New(&idem.MemoryStore{}), adapter, func(context.Context, order) (string, error) {
+		runs++
+		return fmt.Sprint("run ", runs), nil
+	})
+	for _, tc := range []struct{ payload, want string }{
+		{`{"ID":"1","Tenant":"a"}`, `"200  run 1"`},
+		{`{"ID":"1","Tenant":"a"}`, `"200 true run 1"`},
+		{`{"ID":"1","Tenant":"b"}`, `"200  run 2"`},
+	} {
+		if got, err := h.Invoke(t.Context(), []byte(tc.payload)); string(got) != tc.want || err != nil {
+			t.Errorf("%s: got %s, %v, want %s", tc.payload, got, err, tc.want)
+		}
+	}
+	got, err := h.Invoke(t.Context(), []byte(`{"ID":"1"}`))
+	if err != nil || !strings.Contains(string(got), "400") || !strings.Contains(string(got), "request_invalid") {
+		t.Errorf("an error of Request: got %s, %v, want 400", got, err)
+	}
+}
+
+// A response that JSON can't hold is an error, not a panic.
+func TestUnencodableResponse(t *testing.T) {
+	t.Parallel()
+	adapter := lambda.Adapter[string, chan int]{
+		Request:  func(context.Context, string) (idem.Request, error) { return idem.Request{Method: "GET"}, nil },
+		Response: func(chan int) (idem.Response, error) { return idem.Response{}, nil },
+		Reply:    func(idem.Response) chan int { return nil },
+	}
+	h := lambda.Wrap(idem.New(&idem.MemoryStore{}), adapter, func(context.Context, string) (chan int, error) { return nil, nil })
+	if out, err := h.Invoke(t.Context(), []byte(`""`)); err == nil || out != nil {
+		t.Errorf("got %s, %v, want an error", out, err)
+	}
+}
