@@ -149,6 +149,7 @@ func TestRESTIdentity(t *testing.T) {
 }
 
 // An authorizer that names nobody must not let everybody into one scope.
+//
 //nolint:tparallel // a shared store, one after the other
 func TestUnnamedCallerIsRefused(t *testing.T) {
 	t.Parallel()

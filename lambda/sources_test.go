@@ -301,6 +301,7 @@ func albSingleAnswer(t testing.TB, payload []byte) answer {
 }
 
 func albMultiAnswer(t testing.TB, payload []byte) answer {
+	t.Helper()
 	r, a := albAnswer(t, payload)
 	maps.Copy(a.header, r.MultiValueHeaders)
 	return a
