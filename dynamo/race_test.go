@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"math/rand/v2"
+	"net/http"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -60,6 +61,66 @@ func TestOneExecutionPerKey(t *testing.T) {
 	if n := outcomes[0].Load(); n != keys {
 		t.Errorf("%d answers were executions, want %d", n, keys)
 	}
+}
+
+// Bad input 16: a thousand equal requests at once. One execution, the others in
+// flight or replayed, and no 500.
+func TestBadInput16ThousandDuplicates(t *testing.T) {
+	t.Parallel()
+	tab := newTable(t)
+	engine := idem.New(tab.store)
+	req := post("", "{}")
+	req.Header = http.Header{idem.KeyHeader: {newKey()}}
+	var runs atomic.Int32
+	var mu sync.Mutex
+	statuses, bodies := map[int]int{}, map[string]bool{}
+	var wg sync.WaitGroup
+	for range 1000 {
+		wg.Go(func() {
+			ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+			defer cancel()
+			res, err := engine.Serve(ctx, req, func(ctx context.Context) (idem.Response, error) {
+				return created(fmt.Sprint("run ", runs.Add(1)))(ctx)
+			})
+			mu.Lock()
+			defer mu.Unlock()
+			if err != nil {
+				t.Error(err)
+			}
+			statuses[res.Status]++
+			if res.Status == http.StatusCreated {
+				bodies[string(res.Body)] = true
+			} else if res.Header.Get("Retry-After") == "" {
+				t.Errorf("%d without Retry-After: %s", res.Status, res.Body)
+			}
+		})
+	}
+	wg.Wait()
+	t.Logf("statuses %v", statuses)
+	if runs.Load() != 1 || len(bodies) != 1 || statuses[http.StatusCreated]+statuses[http.StatusConflict] != 1000 {
+		t.Errorf("%d runs, %d different answers, statuses %v", runs.Load(), len(bodies), statuses)
+	}
+}
+
+// Bad input 28: a host whose clock is an hour ahead takes leases over too early.
+// The handler then runs twice, but the record takes one answer, which both give.
+func TestBadInput28ClockAheadChangesNothingTwice(t *testing.T) {
+	t.Parallel()
+	tab := newTable(t)
+	req := post(newKey(), "{}")
+	sound, ahead := idem.New(tab.store), idem.New(tab.store, ahead(time.Hour))
+	res, err := sound.Do(t.Context(), req, func(ctx context.Context) (idem.Response, error) {
+		early, err := ahead.Do(context.WithoutCancel(t.Context()), req, created("early"))
+		if err != nil || early.Replayed {
+			t.Errorf("the host ahead got %+v, %v", early, err)
+		}
+		return created("late")(ctx)
+	})
+	if err != nil || !res.Replayed || string(res.Body) != "early" {
+		t.Errorf("the overtaken host answers %q, replayed=%t, %v; want the stored answer", res.Body, res.Replayed, err)
+	}
+	replays(t, sound, req, "early")
+	replays(t, ahead, req, "early")
 }
 
 // Many claims over one lease that is over, with the holder waking up among

@@ -182,10 +182,12 @@ func (a *attempt) leaseEnd(now time.Time) time.Time {
 // goes away, since a half-made write helps nobody, and ends when the attempt
 // must be over, or after limit.
 func (a *attempt) within(ctx context.Context, limit time.Duration) (context.Context, context.CancelFunc) {
-	if left := time.Until(a.deadline); left < limit {
-		limit = max(left, time.Second) // past the deadline the version fence protects
+	left := time.Until(a.deadline)
+	left -= left / 8 // to give the answer
+	if left <= 0 {
+		left = time.Second // a thawed worker: the version fence protects
 	}
-	return context.WithTimeout(context.WithoutCancel(ctx), limit)
+	return context.WithTimeout(context.WithoutCancel(ctx), min(left, limit))
 }
 
 // run calls fn and ends the operation as fn's outcome demands.

@@ -38,5 +38,6 @@ type Identity struct {
 
 // ScopeFunc finds the scope of a request. It must rest on verified facts only:
 // a scope that clients can choose hands them other tenants' answers.
-// An error refuses the request ([ErrScope]) before anything is stored.
+// An error or an empty scope refuses the request ([ErrScope]) before anything is
+// stored, since a caller it can't name may be anybody.
 type ScopeFunc func(ctx context.Context, r *Request) (string, error)

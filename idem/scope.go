@@ -19,12 +19,13 @@ func (e *Engine) scopeOf(ctx context.Context, r *Request) (string, error) {
 		return r.Scope, nil
 	case e.opt.Scope != nil:
 		scope, err := e.opt.Scope(ctx, r)
-		if err != nil {
+		switch {
+		case err != nil:
 			return "", fmt.Errorf("%w: %w", ErrScope, err)
+		case scope == "":
+			return "", fmt.Errorf("%w: Options.Scope returned an empty one", ErrScope)
 		}
-		if scope != "" {
-			return scope, nil
-		}
+		return scope, nil
 	case r.Identity.Kind != "" && r.Identity.Subject == "":
 		return "", fmt.Errorf("%w: the %s authorizer names no subject; set Options.Scope", ErrScope, r.Identity.Kind)
 	case r.Identity.Subject != "":
