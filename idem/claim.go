@@ -24,11 +24,15 @@ func (a *attempt) claim(ctx context.Context) (*Record, verdict, error) {
 	defer cancel()
 	fp, secret := a.opt.Fingerprint.sign(a.digest)
 	id := rand.Text()
+	begun := a.opt.Now().Round(0) // by the wall clock, which goes on while a sandbox is frozen
 	for round := range maxRounds {
 		if round > 0 && !pause(ctx, round) {
 			break
 		}
 		now := a.opt.Now()
+		if now.Round(0).Sub(begun) > maxClaim {
+			break // a claim of this nonce may have lived and expired since
+		}
 		next := claimed(Record{
 			PK: a.pk, Owner: a.owner, ID: id, Fingerprint: fp, Secret: secret, Route: a.req.Route, Scope: a.scope,
 		}, now, a.leaseEnd(now), a.opt.Retention)

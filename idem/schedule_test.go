@@ -1,0 +1,447 @@
+package idem_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"slices"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/samekey/samekey/idem"
+)
+
+// scenarios, those first in which most broken stores are found soon.
+var scenarios = []scenario{
+	{name: "a failure and a retry, two faults", clients: [][]try{as("A", fails, succeeds), as("A", succeeds)}, faults: 2, late: 1},
+	{name: "a clock far ahead", clients: [][]try{as("A", succeeds), as("A", succeeds)}, faults: 2, late: 1, skew: 2 * timeLeft},
+	{name: "a failure and a retry", clients: [][]try{as("A", fails, succeeds), as("A", succeeds)}, faults: 1, late: 1, moves: 1},
+	{name: "a request and its retry, time passes twice", clients: [][]try{as("A", succeeds), as("A", succeeds)}, faults: 1, late: 1, moves: 2},
+	{name: "two failures", clients: [][]try{as("A", fails), as("A", fails)}, faults: 1, late: 1, moves: 1},
+	{name: "another request, two faults", clients: [][]try{as("A", fails, succeeds), as("B", succeeds)}, faults: 2, late: 1},
+	{name: "three clients, two faults", clients: [][]try{as("A", succeeds), as("A", succeeds), as("A", succeeds)}, faults: 2, late: 1},
+	{name: "conflicts", clients: [][]try{as("A", succeeds), as("A", succeeds)}, faults: 1, late: 1, conflicts: 4},
+	{name: "three clients and another request, two faults", clients: [][]try{as("A", fails), as("A", succeeds), as("B", succeeds)}, faults: 2, late: 1},
+	{name: "a client that tries again", clients: [][]try{as("A", succeeds, succeeds), as("A", succeeds)}, faults: 1, late: 1, moves: 1},
+	{name: "another request", clients: [][]try{as("A", fails, succeeds), as("B", fails)}, faults: 1, late: 1, moves: 1},
+	{name: "conflicts and a failure", clients: [][]try{as("A", fails, succeeds), as("A", succeeds)}, faults: 1, late: 1, conflicts: 2},
+	{name: "three clients, time passes twice", clients: [][]try{as("A", succeeds), as("A", succeeds), as("A", succeeds)}, moves: 2},
+	{name: "three clients and another request", clients: [][]try{as("A", fails), as("A", succeeds), as("B", succeeds)}, faults: 1, late: 1, moves: 1},
+	{name: "a panic and an answer that isn't stored", clients: [][]try{as("A", panics), as("A", busy, succeeds)}, faults: 1, late: 1, moves: 1},
+	{name: "conflicts and a take-over", clients: [][]try{as("A", succeeds), as("A", succeeds)}, faults: 1, late: 1, conflicts: 1, moves: 1},
+	{name: "three clients", clients: [][]try{as("A", succeeds), as("A", succeeds), as("A", succeeds)}, faults: 1, late: 1, moves: 1},
+	{name: "a request and its retry", clients: [][]try{as("A", succeeds), as("A", succeeds)}, faults: 2, late: 2, moves: 1},
+}
+
+// as returns a client's tries of one request.
+func as(request string, handlers ...outcome) []try {
+	tries := make([]try, len(handlers))
+	for i, h := range handlers {
+		tries[i] = try{request, h}
+	}
+	return tries
+}
+
+// short has bounds for a quick look: one fault and one move of the clock, with
+// three clients one of the two.
+func (sc scenario) short() scenario {
+	sc.faults, sc.conflicts, sc.moves = min(sc.faults, 1), min(sc.conflicts, 1), min(sc.moves, 1)
+	if len(sc.clients) > 2 && sc.moves > 0 {
+		sc.faults = 0
+	}
+	return sc
+}
+
+func TestSchedules(t *testing.T) {
+	t.Parallel()
+	var through, schedules, runs atomic.Int64
+	for _, sc := range scenarios {
+		if testing.Short() {
+			sc = sc.short()
+		}
+		t.Run(sc.name, func(t *testing.T) {
+			t.Parallel()
+			r := explore(t, sc, nil)
+			if r.violation != "" {
+				t.Errorf("%s\n%s", r.violation, r.story)
+			}
+			t.Logf("%d schedules of up to %d steps in %d runs", r.schedules, r.deepest, r.runs)
+			schedules.Add(int64(r.schedules))
+			runs.Add(int64(r.runs))
+			through.Add(1)
+		})
+	}
+	t.Cleanup(func() { // when all of them are through
+		t.Logf("%d schedules in %d runs", schedules.Load(), runs.Load())
+		if n := runs.Load(); n < 10_000 && through.Load() == int64(len(scenarios)) { // not with -run
+			t.Errorf("%d runs, want at least 10,000: the bounds are too tight", n)
+		}
+	})
+}
+
+// An attempt that lies frozen for a lifetime, between its claim and the Load
+// that asks what became of it, must not claim once more: with its nonce and
+// ver 1 there again, a take-over of its first claim, as late, would rob it.
+// The scenarios show the second claim; this needs wider bounds than theirs.
+func TestThawedAfterALifetime(t *testing.T) {
+	t.Parallel()
+	sc := scenario{clients: [][]try{as("A", succeeds), as("A", succeeds)}}
+	const a, b = 0, 1
+	violation, story := play(t, sc, []step{
+		{answerLost, a}, {what: leasesEnd}, {answered, b}, {doubled, b}, {what: lifeEnds}, {answered, a}, {answered, a}, {what: lands},
+	})
+	if violation != "" {
+		t.Errorf("%s\n%s", violation, story)
+	}
+}
+
+// expired reports whether the key of r is free by a clock.
+func expired(r *idem.Record, now time.Time) bool {
+	return !r.Expires.IsZero() && r.Expires.Unix() < now.Unix()
+}
+
+// live reports whether r stands in the way by a clock.
+func live(r *idem.Record, now time.Time) bool { return r != nil && !expired(r, now) }
+
+// fail notes the first violation.
+func (w *world) fail(format string, args ...any) {
+	if w.violation == "" {
+		w.violation = fmt.Sprintf(format, args...)
+	}
+}
+
+// checkClaim looks at what a claim has done to the record.
+func (w *world) checkClaim(k *call, before, after, held *idem.Record) {
+	me := k.by
+	switch {
+	case w.blind():
+	case held != nil && expired(before, k.claim.Now) && before.Owner != me.nonce:
+		w.fail("%s: the key is free, and its claim is refused", me.name)
+	case same(before, after):
+	case before != nil && before.Owner == me.nonce:
+		w.fail("%s: a late copy of its claim revives what it has given up", me.name)
+	case live(before, k.claim.Now):
+		w.fail("%s: its claim overwrites a live record", me.name)
+	case after.Ver != 1:
+		w.fail("%s: its claim has ver %d", me.name, after.Ver)
+	default:
+		w.checkLease(me, after)
+	}
+}
+
+// checkCommit looks at what a commit has done to the record.
+func (w *world) checkCommit(k *call, before, after *idem.Record) {
+	me, prev := k.by, k.commit.Prev
+	if same(before, after) {
+		return
+	}
+	if after.State == idem.Done {
+		w.checkStored(me, after)
+	}
+	switch {
+	case w.blind():
+	case before == nil:
+		w.fail("%s: writes where there is no record", me.name)
+	case before.State == idem.Done:
+		w.fail("%s: changes a finished record", me.name)
+	case before.Fingerprint != me.fingerprint:
+		w.fail("%s: a mismatching request changes the record", me.name)
+	case before.Owner != prev.Owner || before.Ver != prev.Ver:
+		w.fail("%s: writes on what it has not seen", me.name)
+	case after.Owner != me.nonce || after.Ver != before.Ver+1 || after.ID != before.ID:
+		w.fail("%s: leaves owner %s, ver %d, operation %s", me.name, w.names[after.Owner], after.Ver, w.names[after.ID])
+	case prev.Owner != me.nonce && before.Lease.After(k.sent):
+		w.fail("%s: takes over from a live holder", me.name)
+	case prev.Owner != me.nonce:
+		w.checkLease(me, after)
+	case after.State == idem.Open && !after.Lease.IsZero():
+		w.fail("%s: neither finishes nor releases", me.name)
+	case after.State == idem.Open && after.Expires.Equal(before.Expires) == (before.Ver == 1):
+		w.fail("%s: a release at ver %d must free the key at ver 1 only", me.name, before.Ver)
+	}
+}
+
+func (w *world) blind() bool { return w.broken != nil && w.broken.blind }
+
+// checkLease looks at what a new holder wrote: no lease may outlive its
+// record, or claims and TTL get under the holder.
+func (w *world) checkLease(a *attempt, r *idem.Record) {
+	if !r.Lease.After(r.Run) || !r.Expires.After(r.Lease) {
+		w.fail("%s: holds the key for %v of a lifetime of %v", a.name, r.Lease.Sub(r.Run), r.Expires.Sub(r.Run))
+	}
+}
+
+// checkStored looks at an answer that comes to be stored.
+func (w *world) checkStored(a *attempt, r *idem.Record) {
+	var body string
+	if r.Response != nil {
+		body = string(r.Response.Body)
+	}
+	if i := slices.IndexFunc(w.stored, func(s answer) bool { return s.id == r.ID }); i >= 0 && w.stored[i].body != body {
+		w.fail("%s: stores %q for an operation with %q", a.name, body, w.stored[i].body)
+	}
+	w.stored = append(w.stored, answer{r.ID, body})
+}
+
+// same reports whether nothing was written.
+func same(a, b *idem.Record) bool {
+	if a == nil || b == nil {
+		return a == b
+	}
+	return a.Owner == b.Owner && a.Ver == b.Ver && a.State == b.State && a.ID == b.ID &&
+		a.Lease.Equal(b.Lease) && a.Expires.Equal(b.Expires) && (a.Response == nil) == (b.Response == nil)
+}
+
+// checkStart is asked where a handler starts: its attempt must hold the record
+// at this very moment, and nobody else may still hold it.
+func (w *world) checkStart(a *attempt, op *idem.Op) {
+	r := w.record()
+	if r == nil || r.State != idem.Open || r.Owner != a.nonce || r.Fingerprint != a.fingerprint || op.ID() != r.ID || op.Resumed() != (r.Ver > 1) {
+		w.fail("%s: its handler starts without the record", a.name)
+		return
+	}
+	a.lease = r.Lease
+	for _, c := range w.clients {
+		if b := c.at; b != a && b.inside && !c.dead && b.lease.After(a.client.now()) {
+			w.fail("%s: its handler starts while %s holds the key", a.name, b.name)
+		}
+	}
+}
+
+// checkAnswer is asked when Engine.Do returns: the answer must be one that the
+// record, as it is at this moment, and what happened to the attempt allow.
+func (w *world) checkAnswer(a *attempt, res idem.Result, err error) {
+	r, now := w.record(), a.client.now()
+	ok := false
+	switch {
+	case err == nil && res.Replayed:
+		ok = r != nil && r.State == idem.Done && r.Fingerprint == a.fingerprint && res.Status == http.StatusCreated &&
+			string(res.Body) == string(r.Response.Body) && strings.HasPrefix(string(res.Body), a.request+" by ")
+	case err == nil && a.handler == busy:
+		ok = a.ran && res.Status == http.StatusServiceUnavailable && res.Expires.IsZero()
+	case err == nil && res.Expires.IsZero(): // not stored: only where the store gave trouble
+		ok = a.ran && a.handler == succeeds && a.troubled
+	case err == nil:
+		ok = a.ran && a.handler == succeeds && slices.Contains(w.stored, answer{a.id, string(res.Body)})
+	case errors.Is(err, errHandler):
+		ok = a.ran && (a.handler == fails || a.handler == panics)
+	case errors.Is(err, idem.ErrLeaseLost):
+		ok = a.ran && (a.handler != succeeds || w.spent.moves > 0 || w.skew > 0)
+	case errors.Is(err, idem.ErrMismatch):
+		ok = !a.ran && live(r, now) && r.Fingerprint != a.fingerprint
+	case errors.Is(err, idem.ErrInFlight):
+		ok = !a.ran && (a.troubled || a.slept || live(r, now) && r.Owner != a.nonce && r.Lease.After(now))
+	case errors.Is(err, idem.ErrUnavailable):
+		ok = !a.ran && a.troubled
+	}
+	if ok && w.story == nil {
+		return
+	}
+	said := fmt.Sprintf("%d %q", res.Status, res.Body)
+	switch {
+	case err != nil:
+		said = strings.ReplaceAll(err.Error(), "\n", "; ")
+	case res.Replayed:
+		said += ", replayed"
+	case res.Expires.IsZero():
+		said += ", not stored"
+	}
+	w.tell("    answer to %s: %s", a.name, said)
+	if !ok {
+		w.fail("%s: gets an answer it must not get: %s", a.name, said)
+	}
+}
+
+// checkEnd is asked when all clients are over. The key must still lead to one
+// answer: at once if it was given back, else when the lease is over.
+func (w *world) checkEnd() {
+	calm := w.spent.moves+w.spent.deaths == 0 && w.skew == 0
+	if calm && w.successes > 1 {
+		w.fail("%d handlers have succeeded, though nobody died and no lease has ended", w.successes)
+	}
+	request, other := "A", "B"
+	if r := w.record(); r != nil {
+		// A key that is free is free for another request too.
+		if expired(r, w.now) == (w.names[r.Fingerprint] == "A") {
+			request, other = "B", "A"
+		}
+		if r.State == idem.Open && r.Lease.After(w.now) {
+			w.now = r.Lease.Add(time.Second)
+			w.tell("the lease ends")
+		}
+	}
+	first, err := w.retry("x", request)
+	if err != nil {
+		w.fail("the key never comes to an answer: %v", err)
+		return
+	}
+	for _, k := range w.packets {
+		w.tell("%s %s%s", k.by.name, k.verb, eventNames[lands])
+		w.perform(k)
+	}
+	second, err := w.retry("y", request)
+	if err != nil || !second.Replayed || second.Status != first.Status || string(second.Body) != string(first.Body) {
+		w.fail("after %q a retry gets %q, replayed %t, error %v", first.Body, second.Body, second.Replayed, err)
+		return
+	}
+	if _, err := w.retry("z", other); !errors.Is(err, idem.ErrMismatch) {
+		w.fail("another request on a finished key gets %v", err)
+	}
+	if calm && w.spent.faults+w.spent.conflicts == 0 && w.successes != 1 {
+		w.fail("%d handlers have succeeded, though nothing went wrong", w.successes)
+	}
+}
+
+// retry sends a request when nothing else is under way.
+func (w *world) retry(name, request string) (idem.Result, error) {
+	c := w.client(name)
+	c.alone = true
+	c.at = &attempt{try: try{request: request}, client: c, name: name}
+	return c.do()
+}
+
+// brokenStore is the memory store with one rule broken.
+type brokenStore struct {
+	name   string
+	claim  func(w *world, c idem.Claim) (*idem.Record, error)
+	commit func(w *world, c idem.Commit) (*idem.Record, error)
+	quiet  bool // clients don't notice, or only for another reason
+	blind  bool // the explorer doesn't look at writes, only at what clients notice
+}
+
+var brokenStores = []brokenStore{
+	{name: "a claim without its condition", claim: func(w *world, c idem.Claim) (*idem.Record, error) {
+		return w.put(c.Next)
+	}},
+	{name: "a claim over live records", claim: func(w *world, c idem.Claim) (*idem.Record, error) {
+		if old := w.record(); old == nil || old.Owner != c.Next.Owner {
+			return w.put(c.Next)
+		}
+		return w.store.Claim(context.Background(), c)
+	}},
+	{name: "a claim over finished records", claim: func(w *world, c idem.Claim) (*idem.Record, error) {
+		if old := w.record(); old != nil && old.State == idem.Done {
+			return w.put(c.Next)
+		}
+		return w.store.Claim(context.Background(), c)
+	}},
+	{name: "a claim over nothing only", claim: func(w *world, c idem.Claim) (*idem.Record, error) {
+		c.Now = time.Time{}
+		return w.store.Claim(context.Background(), c)
+	}},
+	// All it costs is a lease during which nobody may act, which a late first
+	// packet of a claim may cost as well.
+	{name: "a claim without owner <> me", quiet: true, claim: func(w *world, c idem.Claim) (*idem.Record, error) {
+		if old := w.record(); old != nil && expired(old, c.Now) {
+			return w.put(c.Next)
+		}
+		return w.store.Claim(context.Background(), c)
+	}},
+	{name: "a refused claim that says it is done", claim: func(w *world, c idem.Claim) (*idem.Record, error) {
+		_, err := w.store.Claim(context.Background(), c)
+		return nil, err
+	}},
+	{name: "a commit without its condition", commit: func(w *world, c idem.Commit) (*idem.Record, error) {
+		if old := w.record(); old != nil {
+			return w.commitOn(old.Owner, old.Ver, c)
+		}
+		return w.put(c.Next)
+	}},
+	{name: "a commit without owner and ver", commit: func(w *world, c idem.Commit) (*idem.Record, error) {
+		if old := w.record(); old != nil {
+			return w.commitOn(old.Owner, old.Ver, c)
+		}
+		return w.store.Commit(context.Background(), c)
+	}},
+	{name: "a commit without owner", commit: func(w *world, c idem.Commit) (*idem.Record, error) {
+		if old := w.record(); old != nil {
+			return w.commitOn(old.Owner, c.Prev.Ver, c)
+		}
+		return w.store.Commit(context.Background(), c)
+	}},
+	{name: "a commit without ver", commit: func(w *world, c idem.Commit) (*idem.Record, error) {
+		if old := w.record(); old != nil {
+			return w.commitOn(c.Prev.Owner, old.Ver, c)
+		}
+		return w.store.Commit(context.Background(), c)
+	}},
+	{name: "a commit that keeps ver", commit: func(w *world, c idem.Commit) (*idem.Record, error) {
+		next := *c.Next
+		next.Ver = c.Prev.Ver
+		return w.store.Commit(context.Background(), idem.Commit{Prev: c.Prev, Next: &next})
+	}},
+	{name: "a commit that keeps owner", commit: func(w *world, c idem.Commit) (*idem.Record, error) {
+		next := *c.Next
+		next.Owner = c.Prev.Owner
+		return w.store.Commit(context.Background(), idem.Commit{Prev: c.Prev, Next: &next})
+	}},
+	// No clock stops between the expiry and the end of the holder's lease, when
+	// another claim would get under the holder.
+	{name: "a take-over that keeps the expiry", quiet: true, commit: func(w *world, c idem.Commit) (*idem.Record, error) {
+		next := *c.Next
+		if next.Owner != c.Prev.Owner {
+			next.Expires = c.Prev.Expires
+		}
+		return w.store.Commit(context.Background(), idem.Commit{Prev: c.Prev, Next: &next})
+	}},
+	{name: "a refused commit that says it is done", commit: func(w *world, c idem.Commit) (*idem.Record, error) {
+		_, err := w.store.Commit(context.Background(), c)
+		return nil, err
+	}},
+	{name: "a refused commit that doesn't say by what", commit: func(w *world, c idem.Commit) (*idem.Record, error) {
+		held, err := w.store.Commit(context.Background(), c)
+		if held != nil {
+			held = new(idem.Record)
+		}
+		return held, err
+	}},
+}
+
+// put writes r over whatever is there.
+func (w *world) put(r *idem.Record) (*idem.Record, error) {
+	w.store = new(idem.MemoryStore)
+	return w.store.Claim(context.Background(), idem.Claim{Next: r})
+}
+
+// commitOn commits on condition of another owner and ver than the attempt saw.
+func (w *world) commitOn(owner string, ver int64, c idem.Commit) (*idem.Record, error) {
+	prev := *c.Prev
+	prev.Owner, prev.Ver = owner, ver
+	return w.store.Commit(context.Background(), idem.Commit{Prev: &prev, Next: c.Next})
+}
+
+// A harness that can't fail proves nothing: every broken store must be found,
+// by looking at its records, and again by what clients notice.
+func TestBrokenStoreIsFound(t *testing.T) {
+	t.Parallel()
+	for _, b := range brokenStores {
+		t.Run(b.name, func(t *testing.T) {
+			t.Parallel()
+			found(t, b)
+		})
+		if !b.quiet {
+			t.Run(b.name+", by clients", func(t *testing.T) {
+				t.Parallel()
+				blind := b
+				blind.blind = true
+				found(t, blind)
+			})
+		}
+	}
+}
+
+func found(t *testing.T, b brokenStore) {
+	t.Helper()
+	runs := 0
+	for _, sc := range scenarios {
+		r := explore(t, sc, &b)
+		if runs += r.runs; r.violation != "" {
+			t.Logf("found in %d runs, with %s: %s\n%s", runs, sc.name, r.violation, r.story)
+			return
+		}
+	}
+	t.Errorf("not found in %d runs", runs)
+}
