@@ -1,0 +1,142 @@
+package idemtest
+
+import (
+	"context"
+	"testing"
+	"time"
+
+	"github.com/samekey/samekey/idem"
+)
+
+// The cache of a process, and the engine that reads first.
+func engineCache(s suite) {
+	cached := func(o *idem.Options) { o.CacheBytes = 1 << 20 }
+
+	s.run("P3: a replay from the cache makes no call", func(t *testing.T, e *env) {
+		var a app
+		eng, other := e.engine(cached), e.engine(cached)
+		first := do(t, eng, order("k", "1"), a.run).first(t)
+		e.costs(t, 0, func() { do(t, eng, order("k", "1"), a.run).replays(t, first) })
+		e.costs(t, 1, func() { do(t, other, order("k", "1"), a.run).replays(t, first) })
+		e.costs(t, 0, func() { do(t, other, order("k", "1"), a.run).replays(t, first) })
+		a.ran(t, 1)
+	})
+
+	s.run("P3: the cache forgets when the key expires", func(t *testing.T, e *env) {
+		var a app
+		eng := e.engine(cached)
+		do(t, eng, order("k", "1"), a.run).first(t)
+		e.clock.Advance(idem.DefaultRetention + time.Second)
+		second := do(t, eng, order("k", "2"), a.run).first(t)
+		do(t, eng, order("k", "2"), a.run).replays(t, second)
+		a.ran(t, 2)
+	})
+
+	s.run("P5: what is in flight never enters the cache", func(t *testing.T, e *env) {
+		var a app
+		g := newGate()
+		here, there := e.engine(cached), e.engine(cached)
+		held := begin(t, here, order("k", "1"), a.held(g))
+		g.reached(t)
+		e.costs(t, 1, func() { do(t, there, order("k", "1"), a.run).refused(t, idem.ErrInFlight) })
+		e.costs(t, 1, func() { do(t, there, order("k", "1"), a.run).refused(t, idem.ErrInFlight) })
+		g.open()
+		first := (<-held).first(t)
+		e.costs(t, 1, func() { do(t, there, order("k", "1"), a.run).replays(t, first) })
+		a.ran(t, 1)
+	})
+
+	s.run("P5: what was released never enters the cache", func(t *testing.T, e *env) {
+		refusing, good := app{status: 422}, app{}
+		eng := e.engine(cached)
+		do(t, eng, order("k", "1"), refusing.run).first(t)
+		do(t, eng, order("k", "1"), good.run).first(t)
+		good.ran(t, 1)
+	})
+
+	s.run("P18: a mismatch is served from the cache and never enters it", func(t *testing.T, e *env) {
+		var a app
+		eng := e.engine(cached)
+		first := do(t, eng, order("k", "1"), a.run).first(t)
+		e.costs(t, 0, func() {
+			do(t, eng, order("k", "2"), a.run).refused(t, idem.ErrMismatch)
+			do(t, eng, order("k", "1"), a.run).replays(t, first)
+		})
+		other := e.engine(cached)
+		e.costs(t, 1, func() { do(t, other, order("k", "2"), a.run).refused(t, idem.ErrMismatch) })
+		e.costs(t, 1, func() { do(t, other, order("k", "1"), a.run).replays(t, first) })
+		a.ran(t, 1)
+	})
+
+	s.run("P3: the cache keeps users apart", func(t *testing.T, e *env) {
+		var a app
+		eng := e.engine(cached)
+		ann, bob := order("k", "1"), order("k", "1")
+		ann.Scope, bob.Scope = "ann", "bob"
+		do(t, eng, ann, a.run).first(t)
+		do(t, eng, bob, a.run).first(t)
+		a.ran(t, 2)
+	})
+
+	s.run("P3: an answer that does not fit the cache replays from the store", func(t *testing.T, e *env) {
+		var a app
+		eng := e.engine(func(o *idem.Options) { o.CacheBytes = 1 })
+		first := do(t, eng, order("k", "1"), a.run).first(t)
+		e.costs(t, 1, func() { do(t, eng, order("k", "1"), a.run).replays(t, first) })
+	})
+
+	s.run("reading first, a replay is one peek and a new request a peek more", func(t *testing.T, e *env) {
+		var a app
+		eng := e.engine(readFirst)
+		var first result
+		e.costs(t, 3, func() { first = do(t, eng, order("k", "1"), a.run).first(t) })
+		// An outdated peek sends it to the claim: one call more.
+		before := e.store.Calls(Claim)
+		do(t, eng, order("k", "1"), a.run).replays(t, first)
+		if e.store.Calls(Peek) != 2 || e.store.Calls(Claim)-before > 1 {
+			t.Errorf("%d peeks, %d claims", e.store.Calls(Peek), e.store.Calls(Claim))
+		}
+		a.ran(t, 1)
+	})
+
+	s.run("reading first, only a finished record of the same request is trusted", func(t *testing.T, e *env) {
+		var a app
+		g := newGate()
+		eng := e.engine(readFirst)
+		held := begin(t, eng, order("k", "1"), a.held(g))
+		g.reached(t)
+		for body, want := range map[string]error{"1": idem.ErrInFlight, "2": idem.ErrMismatch} {
+			before := e.store.Calls(Claim)
+			do(t, eng, order("k", body), a.run).refused(t, want)
+			if e.store.Calls(Claim) != before+1 {
+				t.Errorf("%v was answered without a claim", want)
+			}
+		}
+		g.open()
+		(<-held).first(t)
+		before := e.store.Calls(Claim)
+		do(t, eng, order("k", "2"), a.run).refused(t, idem.ErrMismatch)
+		if e.store.Calls(Claim) != before+1 {
+			t.Error("a mismatch was answered from a peek")
+		}
+		e.clock.Advance(idem.DefaultRetention + time.Second)
+		do(t, eng, order("k", "1"), a.run).first(t)
+		a.ran(t, 2)
+	})
+
+	s.run("reading first, an outdated or failing peek does no harm", func(t *testing.T, e *env) {
+		var a app
+		eng := e.engine(readFirst)
+		first := do(t, eng, order("k", "1"), a.run).first(t)
+		e.store.Reset(At(Peek, 0, Fault{Err: errDown}))
+		do(t, eng, order("k", "1"), a.run).replays(t, first)
+		stale := e.engineOn(outdated{e.store}, readFirst)
+		do(t, stale, order("k", "1"), a.run).replays(t, first)
+		a.ran(t, 1)
+	})
+}
+
+// outdated is a store whose cheap reads see nothing yet.
+type outdated struct{ *FaultyStore }
+
+func (outdated) Peek(context.Context, string) (*idem.Record, error) { return nil, nil }

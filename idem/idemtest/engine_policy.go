@@ -1,0 +1,103 @@
+package idemtest
+
+import (
+	"context"
+	"errors"
+	"net/http"
+	"strconv"
+	"testing"
+
+	"github.com/samekey/samekey/idem"
+)
+
+// Which answers are kept.
+func enginePolicy(s suite) {
+	s.run("A11: a declined card is the key's answer", func(t *testing.T, e *env) {
+		a := app{status: http.StatusPaymentRequired}
+		eng := e.engine()
+		first := serve(t, eng, keyed("k", "1"), a.run).status(t, 402)
+		serve(t, eng, keyed("k", "1"), a.run).replays(t, first)
+		a.ran(t, 1)
+	})
+
+	s.run("A13: a 500 is replayed by Stripe's v1 contract", func(t *testing.T, e *env) {
+		a := app{status: http.StatusInternalServerError}
+		eng := e.engine(idem.StripeV1)
+		first := serve(t, eng, keyed("k", "1"), a.run).status(t, 500)
+		serve(t, eng, keyed("k", "1"), a.run).replays(t, first)
+		a.ran(t, 1)
+	})
+
+	for name, preset := range map[string]func(*idem.Options){"Stripe's v2": idem.Stripe, "the default": func(*idem.Options) {}} {
+		s.run("A13: a 500 runs again by "+name+" contract", func(t *testing.T, e *env) {
+			a := app{status: http.StatusInternalServerError}
+			eng := e.engine(preset)
+			for i := range 2 {
+				if r := serve(t, eng, keyed("k", "1"), a.run).status(t, 500); r.Replayed {
+					t.Errorf("got %v, want it not replayed", r)
+				}
+				a.ran(t, i+1)
+			}
+			a.status = 201
+			first := serve(t, eng, keyed("k", "1"), a.run).status(t, 201)
+			serve(t, eng, keyed("k", "1"), a.run).replays(t, first)
+			a.ran(t, 3)
+		})
+	}
+
+	for _, status := range []int{400, 401, 403, 409, 422, 429, 503} {
+		id := "P42"
+		if status == 401 || status == 422 || status == 429 {
+			id = "A14, P42"
+		}
+		s.run(id+": after a "+strconv.Itoa(status)+" the key takes a corrected request", func(t *testing.T, e *env) {
+			refusing, good := app{status: status}, app{}
+			eng := e.engine()
+			e.costs(t, 2, func() { serve(t, eng, keyed("k", "wrong"), refusing.run).status(t, status) })
+			e.costs(t, 2, func() { serve(t, eng, keyed("k", "right"), good.run).status(t, 201) })
+			serve(t, eng, keyed("k", "wrong"), refusing.run).status(t, 422)
+			good.ran(t, 1)
+			refusing.ran(t, 1)
+		})
+	}
+
+	s.run("A14: what is refused before the handler makes no record", func(t *testing.T, e *env) {
+		var a app
+		eng := e.engine(func(o *idem.Options) {
+			o.Scope = func(_ context.Context, r *idem.Request) (string, error) {
+				if r.Header.Get("Authorization") == "" {
+					return "", errors.New("nobody")
+				}
+				return "somebody", nil
+			}
+			o.Fingerprint.Func = func(r *idem.Request) ([]byte, error) {
+				if len(r.Body) == 0 {
+					return nil, errors.New("no body")
+				}
+				return r.Body, nil
+			}
+		})
+		good := keyed("k", "1")
+		good.Header.Set("Authorization", "Bearer x")
+		noBody := good
+		noBody.Body = nil
+		e.costs(t, 0, func() {
+			serve(t, eng, keyed("k", "1"), a.run).status(t, 500)
+			serve(t, eng, noBody, a.run).status(t, 400)
+		})
+		a.ran(t, 0)
+		first := serve(t, eng, good, a.run).status(t, 201)
+		serve(t, eng, good, a.run).replays(t, first)
+	})
+
+	s.run("P42: the policy can be the program's own", func(t *testing.T, e *env) {
+		teapot, created := app{status: http.StatusTeapot}, app{}
+		eng := e.engine(func(o *idem.Options) { o.Stored = func(status int) bool { return status == http.StatusTeapot } })
+		first := do(t, eng, order("k1", "1"), teapot.run).first(t)
+		do(t, eng, order("k1", "1"), teapot.run).replays(t, first)
+		do(t, eng, order("k2", "1"), created.run).first(t)
+		do(t, eng, order("k2", "1"), created.run).first(t)
+		teapot.ran(t, 1)
+		created.ran(t, 2)
+	})
+}

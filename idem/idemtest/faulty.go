@@ -1,0 +1,237 @@
+package idemtest
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+
+	"github.com/samekey/samekey/idem"
+)
+
+// Verb names a method of a store.
+type Verb string
+
+// The methods of [idem.Store], [idem.BodyLoader] and [idem.Peeker].
+const (
+	Claim    Verb = "Claim"
+	Commit   Verb = "Commit"
+	Load     Verb = "Load"
+	LoadBody Verb = "LoadBody"
+	Peek     Verb = "Peek"
+)
+
+// Call is a call that is about to reach a store.
+type Call struct {
+	Verb  Verb
+	N     int // which call of its verb this is, from 1
+	Total int // which call of any verb this is, from 1
+	PK    string
+
+	// What is asked for, where the verb is Claim or Commit. A plan may keep it,
+	// to send it again later, but must not change it.
+	Claim  idem.Claim
+	Commit idem.Commit
+}
+
+// Fault is what becomes of a call. The zero Fault lets it pass.
+type Fault struct {
+	// Err is returned in place of the store's answer. To stay within the
+	// contract, a write that is lost returns idem.ErrUnknown.
+	Err error
+	// Applied lets the call reach the store, and loses its answer only.
+	Applied bool
+	// Crash takes the process down, before the call or, with Applied, after it.
+	Crash bool
+}
+
+// Plan decides about each call. It runs on the caller's goroutine and may
+// block, which delays the call; it should then give up when ctx ends. A plan
+// must be safe for concurrent use if the store is used so.
+type Plan func(ctx context.Context, c Call) Fault
+
+// At returns a plan that strikes the n-th call of a verb, or with n = 0 all of
+// them, and lets the others pass.
+func At(verb Verb, n int, f Fault) Plan {
+	return func(_ context.Context, c Call) Fault {
+		if c.Verb == verb && (n == 0 || c.N == n) {
+			return f
+		}
+		return Fault{}
+	}
+}
+
+// CrashAt returns a plan that takes the process down at its n-th call of any
+// verb: before it reaches the store, or with applied when it has been applied
+// and its answer is on the way.
+func CrashAt(n int, applied bool) Plan {
+	return func(_ context.Context, c Call) Fault {
+		return Fault{Crash: c.Total == n, Applied: applied}
+	}
+}
+
+// ErrCrashed is what every call returns once the process is down.
+var ErrCrashed = errors.New("idemtest: the process has crashed")
+
+// FaultyStore is a store that fails as planned, and counts. It stands for one
+// process: give each process of a test its own, all on one store.
+//
+// After a crash no call reaches the store any more, so nothing that the
+// engine and its handlers still do can have an effect; they return in the end,
+// since Go can't stop them, but what they return was never sent to anybody.
+//
+// It implements the optional interfaces too. Where the store below doesn't,
+// Peek is Load and LoadBody knows no body: what an engine does without them.
+// It is safe for concurrent use if its plan is.
+type FaultyStore struct {
+	store idem.Store
+
+	mu      sync.Mutex
+	plan    Plan
+	total   int
+	calls   map[Verb]int
+	crashed bool
+}
+
+var (
+	_ idem.Store      = (*FaultyStore)(nil)
+	_ idem.BodyLoader = (*FaultyStore)(nil)
+	_ idem.Peeker     = (*FaultyStore)(nil)
+)
+
+// Faulty returns s with faults; a nil plan only counts.
+func Faulty(s idem.Store, plan Plan) *FaultyStore {
+	f := &FaultyStore{store: s}
+	f.Reset(plan)
+	return f
+}
+
+// Reset sets another plan, forgets the calls counted so far, and restarts a
+// crashed process.
+func (f *FaultyStore) Reset(plan Plan) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.plan, f.total, f.calls, f.crashed = plan, 0, make(map[Verb]int), false
+}
+
+// Crash takes the process down now, for instance in the middle of a handler.
+func (f *FaultyStore) Crash() {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.crashed = true
+}
+
+// Crashed reports whether the process is down.
+func (f *FaultyStore) Crashed() bool {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return f.crashed
+}
+
+// Calls returns how many calls there were of the given verbs, of all if none is
+// given. Calls that were struck count, those after a crash don't.
+func (f *FaultyStore) Calls(verbs ...Verb) int {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if len(verbs) == 0 {
+		return f.total
+	}
+	n := 0
+	for _, v := range verbs {
+		n += f.calls[v]
+	}
+	return n
+}
+
+// Claim implements [idem.Store].
+func (f *FaultyStore) Claim(ctx context.Context, c idem.Claim) (*idem.Record, error) {
+	return through(ctx, f, Call{Verb: Claim, PK: c.Next.PK, Claim: c}, func() (*idem.Record, error) {
+		return f.store.Claim(ctx, c)
+	})
+}
+
+// Commit implements [idem.Store].
+func (f *FaultyStore) Commit(ctx context.Context, c idem.Commit) (*idem.Record, error) {
+	return through(ctx, f, Call{Verb: Commit, PK: c.Prev.PK, Commit: c}, func() (*idem.Record, error) {
+		return f.store.Commit(ctx, c)
+	})
+}
+
+// Load implements [idem.Store].
+func (f *FaultyStore) Load(ctx context.Context, pk string) (*idem.Record, error) {
+	return through(ctx, f, Call{Verb: Load, PK: pk}, func() (*idem.Record, error) { return f.store.Load(ctx, pk) })
+}
+
+// LoadBody implements [idem.BodyLoader].
+func (f *FaultyStore) LoadBody(ctx context.Context, r *idem.Record) error {
+	_, err := through(ctx, f, Call{Verb: LoadBody, PK: r.PK}, func() (struct{}, error) {
+		if b, ok := f.store.(idem.BodyLoader); ok {
+			return struct{}{}, b.LoadBody(ctx, r)
+		}
+		return struct{}{}, fmt.Errorf("%w: %T loads no bodies", idem.ErrNotKept, f.store)
+	})
+	return err
+}
+
+// Peek implements [idem.Peeker].
+func (f *FaultyStore) Peek(ctx context.Context, pk string) (*idem.Record, error) {
+	return through(ctx, f, Call{Verb: Peek, PK: pk}, func() (*idem.Record, error) {
+		if p, ok := f.store.(idem.Peeker); ok {
+			return p.Peek(ctx, pk)
+		}
+		return f.store.Load(ctx, pk)
+	})
+}
+
+// through sends a call through the plan.
+func through[T any](ctx context.Context, f *FaultyStore, c Call, send func() (T, error)) (T, error) {
+	var none T
+	fault, err := f.next(ctx, c)
+	if err != nil {
+		return none, err
+	}
+	if !fault.Applied {
+		if fault.Crash {
+			f.Crash()
+			return none, ErrCrashed
+		}
+		if fault.Err != nil {
+			return none, fault.Err
+		}
+	}
+	v, err := send()
+	if fault.Crash {
+		f.Crash()
+	}
+	switch {
+	case f.Crashed(): // by this call, or by another one while it was under way
+		return none, ErrCrashed
+	case fault.Err != nil:
+		return none, fault.Err
+	}
+	return v, err
+}
+
+// next counts a call and asks the plan about it, outside of the lock: a plan
+// may block, and may use the store.
+func (f *FaultyStore) next(ctx context.Context, c Call) (Fault, error) {
+	f.mu.Lock()
+	if f.crashed {
+		f.mu.Unlock()
+		return Fault{}, ErrCrashed
+	}
+	f.total++
+	f.calls[c.Verb]++
+	c.N, c.Total = f.calls[c.Verb], f.total
+	plan := f.plan
+	f.mu.Unlock()
+
+	var fault Fault
+	if plan != nil {
+		fault = plan(ctx, c)
+	}
+	if f.Crashed() { // while the plan was blocked
+		return Fault{}, ErrCrashed
+	}
+	return fault, nil
+}

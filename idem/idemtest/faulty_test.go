@@ -1,0 +1,197 @@
+package idemtest
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"testing"
+
+	"github.com/samekey/samekey/idem"
+)
+
+func TestFaultLosesAnswersAsPlanned(t *testing.T) {
+	cause := errors.New("planned")
+	for name, tt := range map[string]struct {
+		fault   Fault
+		want    error
+		applied bool
+	}{
+		"none":               {Fault{}, nil, true},
+		"fails":              {Fault{Err: cause}, cause, false},
+		"applied, then lost": {Fault{Err: cause, Applied: true}, cause, true},
+		"crash before":       {Fault{Crash: true}, ErrCrashed, false},
+		"crash after":        {Fault{Crash: true, Applied: true}, ErrCrashed, true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			below := new(idem.MemoryStore)
+			store := Faulty(below, At(Claim, 1, tt.fault))
+			c := claimAt(NewClock().Now())
+			if _, err := store.Claim(limited(t), c); !errors.Is(err, tt.want) {
+				t.Errorf("Claim returned %v, want %v", err, tt.want)
+			}
+			if r := load(t, below, c.Next.PK); (r != nil) != tt.applied {
+				t.Errorf("stored is %+v, want it applied: %t", r, tt.applied)
+			}
+		})
+	}
+}
+
+func TestAtStrikesTheCallItNames(t *testing.T) {
+	store := Faulty(new(idem.MemoryStore), At(Load, 2, Fault{Err: errDown}))
+	for i, want := range []error{nil, errDown, nil} {
+		if _, err := store.Load(limited(t), "k"); !errors.Is(err, want) {
+			t.Errorf("call %d returned %v, want %v", i+1, err, want)
+		}
+		if _, err := store.Peek(limited(t), "k"); err != nil {
+			t.Errorf("Peek %d: %v", i+1, err)
+		}
+	}
+	store.Reset(At(Load, 0, Fault{Err: errDown}))
+	for i := range 3 {
+		if _, err := store.Load(limited(t), "k"); !errors.Is(err, errDown) {
+			t.Errorf("call %d returned %v, want %v", i+1, err, errDown)
+		}
+	}
+}
+
+func TestFaultyStoreCountsByVerb(t *testing.T) {
+	store := Faulty(new(idem.MemoryStore), nil)
+	ctx := limited(t)
+	r := claimAt(NewClock().Now()).Next
+	_, _ = store.Claim(ctx, idem.Claim{Next: r, Now: r.Created})
+	_, _ = store.Commit(ctx, idem.Commit{Prev: r, Next: finishedNext(r, nil)})
+	_, _ = store.Commit(ctx, idem.Commit{Prev: r, Next: finishedNext(r, nil)})
+	_, _ = store.Load(ctx, r.PK)
+	_, _ = store.Peek(ctx, r.PK)
+	_ = store.LoadBody(ctx, r)
+	got := []int{
+		store.Calls(), store.Calls(Claim), store.Calls(Commit), store.Calls(Load), store.Calls(Peek), store.Calls(LoadBody),
+		store.Calls(Claim, Commit),
+	}
+	if want := []int{6, 1, 2, 1, 1, 1, 3}; !slices.Equal(got, want) {
+		t.Errorf("counted %v, want %v", got, want)
+	}
+	if store.Reset(nil); store.Calls() != 0 {
+		t.Error("Reset did not forget the calls")
+	}
+}
+
+func TestACrashedProcessDoesNothingMore(t *testing.T) {
+	below := new(idem.MemoryStore)
+	store := Faulty(below, CrashAt(2, false))
+	ctx := limited(t)
+	r := claimAt(NewClock().Now()).Next
+	if _, err := store.Claim(ctx, idem.Claim{Next: r, Now: r.Created}); err != nil {
+		t.Fatal(err)
+	}
+	for range 3 {
+		if _, err := store.Commit(ctx, idem.Commit{Prev: r, Next: finishedNext(r, nil)}); !errors.Is(err, ErrCrashed) {
+			t.Errorf("Commit returned %v, want ErrCrashed", err)
+		}
+		if _, err := store.Load(ctx, r.PK); !errors.Is(err, ErrCrashed) {
+			t.Errorf("Load returned %v, want ErrCrashed", err)
+		}
+	}
+	if got := load(t, below, r.PK); got.Ver != 1 || !store.Crashed() || store.Calls() != 2 {
+		t.Errorf("stored is %+v after %d calls, crashed is %t", got, store.Calls(), store.Crashed())
+	}
+	store.Reset(nil)
+	if _, err := store.Load(ctx, r.PK); err != nil || store.Crashed() {
+		t.Errorf("after the restart Load returned %v", err)
+	}
+}
+
+// What is under way when the process goes down may reach the store, but its
+// answer reaches nobody.
+func TestACrashTakesCallsUnderWayWithIt(t *testing.T) {
+	for name, stage := range map[string]func(gate *gate) (Plan, idem.Store){
+		"before the store": func(g *gate) (Plan, idem.Store) {
+			return func(ctx context.Context, _ Call) Fault { g.pass(ctx); return Fault{} }, new(idem.MemoryStore)
+		},
+		"in the store": func(g *gate) (Plan, idem.Store) {
+			return nil, Faulty(new(idem.MemoryStore), func(ctx context.Context, _ Call) Fault { g.pass(ctx); return Fault{} })
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			g := newGate()
+			plan, below := stage(g)
+			store := Faulty(below, plan)
+			ctx, done := limited(t), make(chan error)
+			go func() {
+				_, err := store.Load(ctx, "k")
+				done <- err
+			}()
+			g.reached(t)
+			store.Crash()
+			g.open()
+			if err := <-done; !errors.Is(err, ErrCrashed) {
+				t.Errorf("Load returned %v, want ErrCrashed", err)
+			}
+		})
+	}
+}
+
+// A plan that blocks delays its call, no longer than the caller waits, and no
+// other call.
+func TestAPlanCanDelayACall(t *testing.T) {
+	g := newGate()
+	store := Faulty(new(idem.MemoryStore), func(ctx context.Context, c Call) Fault {
+		if c.Verb == Claim {
+			g.pass(ctx)
+		}
+		return Fault{Err: ctx.Err()}
+	})
+	ctx, cancel := context.WithCancel(limited(t))
+	done := make(chan error)
+	go func() {
+		_, err := store.Claim(ctx, claimAt(NewClock().Now()))
+		done <- err
+	}()
+	g.reached(t)
+	if _, err := store.Load(limited(t), "k"); err != nil {
+		t.Errorf("Load beside it: %v", err)
+	}
+	cancel()
+	if err := <-done; !errors.Is(err, context.Canceled) {
+		t.Errorf("Claim returned %v, want context.Canceled", err)
+	}
+}
+
+// full is a store with the optional methods.
+type full struct{ idem.MemoryStore }
+
+func (*full) Peek(context.Context, string) (*idem.Record, error) {
+	return &idem.Record{ID: "peeked"}, nil
+}
+
+func (*full) LoadBody(_ context.Context, r *idem.Record) error {
+	r.Response.Body = []byte("loaded")
+	return nil
+}
+
+func TestFaultyStoreForwardsTheOptionalMethods(t *testing.T) {
+	ctx := limited(t)
+	store := Faulty(new(full), nil)
+	if r, err := store.Peek(ctx, "k"); err != nil || r.ID != "peeked" {
+		t.Errorf("Peek returned %+v, %v", r, err)
+	}
+	r := &idem.Record{Response: new(idem.Response)}
+	if err := store.LoadBody(ctx, r); err != nil || string(r.Response.Body) != "loaded" {
+		t.Errorf("LoadBody returned %v and %+v", err, r.Response)
+	}
+	store.Reset(func(context.Context, Call) Fault { return Fault{Err: errDown} })
+	if _, err := store.Peek(ctx, "k"); !errors.Is(err, errDown) {
+		t.Errorf("Peek returned %v, want %v", err, errDown)
+	}
+	if err := store.LoadBody(ctx, r); !errors.Is(err, errDown) {
+		t.Errorf("LoadBody returned %v, want %v", err, errDown)
+	}
+
+	plain := Faulty(new(idem.MemoryStore), nil)
+	if r, err := plain.Peek(ctx, "k"); r != nil || err != nil {
+		t.Errorf("Peek of a store without it returned %+v, %v; want what Load does", r, err)
+	}
+	if err := plain.LoadBody(ctx, r); !errors.Is(err, idem.ErrNotKept) {
+		t.Errorf("LoadBody of a store without it returned %v, want idem.ErrNotKept", err)
+	}
+}

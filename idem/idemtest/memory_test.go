@@ -1,0 +1,23 @@
+package idemtest
+
+import (
+	"os"
+	"testing"
+
+	"go.uber.org/goleak"
+
+	"github.com/samekey/samekey/idem"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+func TestMemoryStore(t *testing.T) {
+	t.Parallel()
+	TestStore(t, func(t testing.TB) idem.Store {
+		t.Helper()
+		if name := os.Getenv(mutantEnv); name != "" { // TestMutants has started us
+			return newMutant(t, name)
+		}
+		return new(idem.MemoryStore)
+	})
+}

@@ -1,0 +1,199 @@
+package idemtest
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"math"
+	"net/http"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/anishathalye/porcupine"
+
+	"github.com/samekey/samekey/idem"
+)
+
+// Recorder notes what concurrent clients asked of one or more engines and what
+// they were told. [Recorder.Check] then looks for an order of single requests
+// that explains all of it (linearizability, key by key). The zero value is
+// ready to use, by any number of goroutines. Engines that share a recorder
+// share a namespace and have the default fingerprint.
+type Recorder struct {
+	mu      sync.Mutex
+	time    int64 // counts events: an order is all the check needs
+	attempt int
+	history map[string][]porcupine.Operation
+	ticks   []porcupine.Operation
+}
+
+// forever is the end of what may still take effect at any time.
+const forever = math.MaxInt64
+
+// Do is [idem.Engine.Do], noted. What ran unprotected (Result.Passed) is left
+// out.
+func (r *Recorder) Do(ctx context.Context, e *idem.Engine, req idem.Request, fn func(context.Context) (idem.Response, error)) (idem.Result, error) {
+	var entered, left int64
+	var failed bool
+	called, attempt, ticks := r.now(), r.newAttempt(), r.ticked()
+	res, err := e.Do(ctx, req, func(ctx context.Context) (idem.Response, error) {
+		entered = r.now()
+		resp, err := fn(ctx)
+		left, failed = r.now(), err != nil || resp.Status >= http.StatusBadRequest
+		return resp, err
+	})
+	returned := r.now()
+	if res.Passed {
+		return res, err
+	}
+	ev := event{attempt: attempt, request: content(req)}
+	key := fmt.Sprintf("%q %q", req.Scope, req.Key)
+	if left == 0 {
+		// Time that jumps makes an engine give a claim up, as a frozen sandbox
+		// must. It is then "in flight" whatever the record says.
+		if ev = ev.refused(res, err); ev.kind != inFlight || ticks == r.ticked() {
+			r.note(key, called, returned, ev)
+		}
+		return res, err
+	}
+	ev.kind = began
+	r.note(key, called, entered, ev)
+	end := ev.ended(res, err)
+	r.note(key, left, returned, end)
+	if end.overtaken && failed {
+		// Perhaps by somebody who found the key given back, by a release whose
+		// answer was lost.
+		r.note(key, left, returned, event{kind: maybeReleased, attempt: attempt, request: ev.request})
+	}
+	return res, err
+}
+
+// EndLeases runs advance, which moves the clocks so far that every lease held
+// at the moment is over, and notes that.
+func (r *Recorder) EndLeases(advance func()) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.time++
+	called := r.time
+	advance()
+	r.time++
+	r.ticks = append(r.ticks, porcupine.Operation{Call: called, Return: r.time, Input: event{kind: leasesOver}})
+}
+
+// Check fails t unless the history is linearizable. It must not be called
+// while Do runs.
+func (r *Recorder) Check(t testing.TB) {
+	t.Helper()
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	model := keyModel()
+	for key, history := range r.history {
+		history = slices.Concat(history, r.ticks)
+		switch porcupine.CheckOperationsTimeout(model, history, time.Minute) {
+		case porcupine.Ok:
+		case porcupine.Illegal:
+			t.Errorf("key %s: no order of single requests explains this history:\n%s", key, describe(history))
+		case porcupine.Unknown:
+			t.Errorf("key %s: %d operations are too many to check within a minute", key, len(history))
+		}
+	}
+}
+
+// refused is the event of a request whose handler did not run.
+func (ev event) refused(res idem.Result, err error) event {
+	switch {
+	case err == nil && res.Replayed:
+		ev.kind, ev.answer = replayed, answer(res.Response)
+	case errors.Is(err, idem.ErrInFlight):
+		ev.kind = inFlight
+	case errors.Is(err, idem.ErrMismatch):
+		ev.kind = mismatch
+	case errors.Is(err, idem.ErrNotKept):
+		ev.kind = notKept
+	default:
+		ev.kind = beginUnknown
+	}
+	return ev
+}
+
+// ended is the event of a request whose handler ran, after it ran.
+func (ev event) ended(res idem.Result, err error) event {
+	_, own := errors.AsType[*idem.Error](err)
+	ev.overtaken = res.Replayed || errors.Is(err, idem.ErrLeaseLost)
+	ev.answer = answer(res.Response)
+	switch {
+	case err == nil && res.Replayed:
+		ev.kind = replayed
+	case err == nil && !res.Expires.IsZero(): // the lifetime of what was stored
+		ev.kind = stored
+	case errors.Is(err, idem.ErrLeaseLost) && errors.Is(err, idem.ErrInFlight):
+		ev.kind = inFlight
+	case errors.Is(err, idem.ErrLeaseLost):
+		ev.kind = leaseLost
+	case err != nil && !own:
+		ev.kind = released
+	default:
+		ev.kind = endUnknown
+	}
+	return ev
+}
+
+// note records an event. One whose outcome is unknown never returned: it may
+// take effect at any later time.
+func (r *Recorder) note(key string, called, returned int64, ev event) {
+	if ev.kind == beginUnknown || ev.kind == endUnknown {
+		returned = forever
+	}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.history == nil {
+		r.history = make(map[string][]porcupine.Operation)
+	}
+	r.history[key] = append(r.history[key], porcupine.Operation{ClientId: ev.attempt, Call: called, Return: returned, Input: ev})
+}
+
+func (r *Recorder) now() int64 {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.time++
+	return r.time
+}
+
+// ticked returns how often the leases have ended.
+func (r *Recorder) ticked() int {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return len(r.ticks)
+}
+
+func (r *Recorder) newAttempt() int {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.attempt++
+	return r.attempt
+}
+
+// content is what the default fingerprint takes.
+func content(r idem.Request) string {
+	return fmt.Sprintf("%s %s?%s %q", r.Method, r.Path, r.Query, r.Body)
+}
+
+func answer(r idem.Response) string { return fmt.Sprintf("%d %q", r.Status, r.Body) }
+
+func describe(history []porcupine.Operation) string {
+	slices.SortFunc(history, func(a, b porcupine.Operation) int { return cmp.Compare(a.Call, b.Call) })
+	var b strings.Builder
+	for _, op := range history {
+		end := "never"
+		if op.Return != forever {
+			end = strconv.FormatInt(op.Return, 10)
+		}
+		fmt.Fprintf(&b, "  %6d to %6s  %v\n", op.Call, end, op.Input)
+	}
+	return b.String()
+}

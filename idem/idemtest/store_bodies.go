@@ -1,0 +1,92 @@
+package idemtest
+
+import (
+	"bytes"
+	"crypto/sha256"
+	"errors"
+	mathrand "math/rand/v2"
+	"strconv"
+	"testing"
+
+	"github.com/samekey/samekey/idem"
+)
+
+// Bodies of any size up to idem.MaxMaxBody come back byte for byte, from where
+// the store puts them.
+func storeBodies(s suite) {
+	for _, size := range []int{0, 1, 149, 151, 1 << 10, 4 << 10, 5 << 10, 300 << 10, 900 << 10, idem.MaxMaxBody} {
+		for name, body := range map[string]func(int) []byte{"incompressible": noise, "compressible": prose} {
+			s.run("a body of "+strconv.Itoa(size)+" bytes comes back, "+name, func(t *testing.T, e *env) {
+				c := claimAt(e.clock.Now())
+				prev := mustClaim(t, e.inner, c)
+				want := mustCommit(t, e.inner, prev, finishedNext(prev, body(size)))
+				sameBody(t, load(t, e.inner, want.PK), want)
+				sameBody(t, refusedClaim(t, e.inner, rival(c, e.clock.Now())), want)
+			})
+		}
+	}
+
+	// Companions of a body carry their writer's nonce: what an attempt that is
+	// fenced out has already put down must not reach the winner's answer.
+	s.run("a refused commit does not touch the winner's body", func(t *testing.T, e *env) {
+		old := mustClaim(t, e.inner, claimAt(e.clock.Now()))
+		taken := mustCommit(t, e.inner, old, takenOver(old))
+		want := mustCommit(t, e.inner, taken, finishedNext(taken, noise(500<<10)))
+		sameBody(t, refusedCommit(t, e.inner, old, finishedNext(old, noise(600<<10))), want)
+		sameBody(t, load(t, e.inner, want.PK), want)
+	})
+
+	for name, spoil := range map[string]func(*idem.Overflow){
+		"isn't what was stored": func(o *idem.Overflow) { o.SHA256[0] ^= 1 },
+		"has another length":    func(o *idem.Overflow) { o.Length-- },
+		"is missing":            func(o *idem.Overflow) { o.Owner += "X" },
+	} {
+		s.run("a body that "+name+" is reported as not kept", func(t *testing.T, e *env) {
+			prev := mustClaim(t, e.inner, claimAt(e.clock.Now()))
+			mustCommit(t, e.inner, prev, finishedNext(prev, noise(idem.MaxMaxBody)))
+			r, err := e.inner.Load(limited(t), prev.PK)
+			if err != nil {
+				t.Fatal(err)
+			}
+			loader, ok := e.inner.(idem.BodyLoader)
+			if !ok || r.Overflow == nil {
+				sameBody(t, r, finishedNext(prev, noise(idem.MaxMaxBody))) // it is in the record: nothing can go missing
+				return
+			}
+			spoil(r.Overflow)
+			if err := loader.LoadBody(limited(t), r); !errors.Is(err, idem.ErrNotKept) {
+				t.Errorf("LoadBody returned %v, want idem.ErrNotKept", err)
+			}
+		})
+	}
+}
+
+// sameBody is sameRecord with a short report.
+func sameBody(t testing.TB, got, want *idem.Record) {
+	t.Helper()
+	if got.Response == nil || !bytes.Equal(got.Response.Body, want.Response.Body) {
+		t.Fatalf("the body came back as %s, want %s", summary(got.Response), summary(want.Response))
+	}
+	sameRecord(t, got, want)
+}
+
+func summary(r *idem.Response) string {
+	if r == nil {
+		return "no response"
+	}
+	sum := sha256.Sum256(r.Body)
+	return strconv.Itoa(len(r.Body)) + " bytes, SHA-256 " + strconv.QuoteToASCII(string(sum[:4]))
+}
+
+// noise does not compress, and is the same every time.
+func noise(n int) []byte {
+	b := make([]byte, n)
+	_, _ = mathrand.NewChaCha8([32]byte{1}).Read(b)
+	return b
+}
+
+// prose compresses well.
+func prose(n int) []byte {
+	const line = `{"ride":"from here to there","price":{"amount":2000,"currency":"usd"}},`
+	return bytes.Repeat([]byte(line), n/len(line)+1)[:n]
+}

@@ -1,0 +1,138 @@
+package idemtest
+
+import (
+	"crypto/rand"
+	"errors"
+	"testing"
+	"time"
+
+	"github.com/samekey/samekey/idem"
+)
+
+func storeCommit(s suite) {
+	s.run("a commit with the right owner and version lands", func(t *testing.T, e *env) {
+		r := mustClaim(t, e.inner, claimAt(e.clock.Now()))
+		r = mustCommit(t, e.inner, r, next(r, func(n *idem.Record) { n.LastErr = "it failed" }))
+		sameRecord(t, load(t, e.inner, r.PK), r)
+		r = mustCommit(t, e.inner, r, next(r, func(n *idem.Record) { n.LastErr = "" }))
+		sameRecord(t, load(t, e.inner, r.PK), r)
+	})
+
+	s.run("a take-over changes the owner, and the old one is fenced out", func(t *testing.T, e *env) {
+		old := mustClaim(t, e.inner, claimAt(e.clock.Now()))
+		r := mustCommit(t, e.inner, old, takenOver(old))
+		sameRecord(t, refusedCommit(t, e.inner, old, finishedNext(old, []byte("too late"))), r)
+		sameRecord(t, load(t, e.inner, r.PK), r)
+	})
+
+	s.run("another owner at the same version is refused", func(t *testing.T, e *env) {
+		r := mustClaim(t, e.inner, claimAt(e.clock.Now()))
+		prev := clone(r)
+		prev.Owner = rand.Text()
+		sameRecord(t, refusedCommit(t, e.inner, prev, finishedNext(prev, []byte("not mine"))), r)
+		sameRecord(t, load(t, e.inner, r.PK), r)
+	})
+
+	for name, ver := range map[string]int64{"an older": 1, "a newer": 3} {
+		s.run(name+" version of the same owner is refused", func(t *testing.T, e *env) {
+			r := mustClaim(t, e.inner, claimAt(e.clock.Now()))
+			r = mustCommit(t, e.inner, r, next(r, func(n *idem.Record) { n.LastErr = "it failed" }))
+			prev := clone(r)
+			prev.Ver = ver
+			sameRecord(t, refusedCommit(t, e.inner, prev, finishedNext(prev, []byte("not now"))), r)
+			sameRecord(t, load(t, e.inner, r.PK), r)
+		})
+	}
+
+	s.run("a commit sent twice lands once and then gets its own record", func(t *testing.T, e *env) {
+		prev := mustClaim(t, e.inner, claimAt(e.clock.Now()))
+		r := mustCommit(t, e.inner, prev, finishedNext(prev, []byte("once")))
+		sameRecord(t, refusedCommit(t, e.inner, prev, clone(r)), r)
+	})
+
+	// The engine judges the time, a store doesn't: what it has read it may write.
+	s.run("an expired record can be committed by who holds it", func(t *testing.T, e *env) {
+		c := claimAt(e.clock.Now())
+		c.Next.Expires = c.Now.Add(-time.Hour)
+		r := mustClaim(t, e.inner, c)
+		r = mustCommit(t, e.inner, r, finishedNext(r, []byte("late, but fenced")))
+		sameRecord(t, load(t, e.inner, r.PK), r)
+	})
+
+	s.run("a commit on a missing record makes none, and says that there is none", func(t *testing.T, e *env) {
+		r := claimAt(e.clock.Now()).Next
+		sameRecord(t, refusedCommit(t, e.inner, r, finishedNext(r, []byte("nowhere"))), &idem.Record{})
+		if got := load(t, e.inner, r.PK); got != nil {
+			t.Errorf("a record was made: %+v", got)
+		}
+	})
+
+	s.run("a commit in a cancelled context fails, and says whether it may have been applied", func(t *testing.T, e *env) {
+		r := mustClaim(t, e.inner, claimAt(e.clock.Now()))
+		held, err := e.inner.Commit(cancelled(t), idem.Commit{Prev: r, Next: finishedNext(r, []byte("too late"))})
+		if held != nil || err == nil {
+			t.Fatalf("Commit returned %+v, %v; want an error", held, err)
+		}
+		if got := load(t, e.inner, r.PK); got.Ver != r.Ver && !errors.Is(err, idem.ErrUnknown) {
+			t.Errorf("Commit returned %v, which says nothing was written, and wrote %+v", err, got)
+		}
+	})
+
+	commitTouchesWhatDiffers(s)
+}
+
+// commitTouchesWhatDiffers holds a store to the last sentence of Commit's
+// contract. Jobs are acknowledged without raising the version, so a holder's
+// view of them may be older than the record.
+func commitTouchesWhatDiffers(s suite) {
+	a := idem.Job{Kind: "receipt", Args: []byte(`{"n":1}`)}
+	b := idem.Job{Kind: "mail", Args: []byte(`{"n":2}`)}
+	c := idem.Job{Kind: "push", Args: []byte(`{"n":3}`)}
+
+	for _, tt := range []struct {
+		name   string
+		stored func(*idem.Record) // what is there
+		seen   func(*idem.Record) // how the holder saw it before
+		change func(*idem.Record) // what the holder does
+		want   func(*idem.Record) // what is there afterwards, seen from stored
+	}{
+		{
+			name:   "a job that is gone is not brought back",
+			stored: func(r *idem.Record) { r.Jobs = map[string]idem.Job{"0.0": a} },
+			seen:   func(r *idem.Record) { r.Jobs = map[string]idem.Job{"0.0": a, "0.1": b} },
+			change: func(r *idem.Record) { r.LastErr = "it failed" },
+			want:   func(r *idem.Record) { r.LastErr = "it failed" },
+		},
+		{
+			name:   "nor by a commit that stages another",
+			stored: func(r *idem.Record) { r.Jobs = map[string]idem.Job{"0.0": a} },
+			seen:   func(r *idem.Record) { r.Jobs = map[string]idem.Job{"0.0": a, "0.1": b} },
+			change: func(r *idem.Record) { r.Jobs["1.0"] = c },
+			want:   func(r *idem.Record) { r.Jobs["1.0"] = c },
+		},
+		{
+			name:   "phases that don't differ stay as stored",
+			stored: func(r *idem.Record) { r.Phases = []idem.Phase{{Name: "ride_created", Result: []byte(`{"id":7}`)}} },
+			seen:   func(*idem.Record) {},
+			change: func(r *idem.Record) { r.Lease = time.Time{} },
+			want:   func(r *idem.Record) { r.Lease = time.Time{} },
+		},
+		{
+			name:   "the reason to keep and the expiry stay as stored",
+			stored: func(r *idem.Record) { r.Keep, r.Expires = idem.KeepOpen, time.Time{} },
+			seen:   func(*idem.Record) {},
+			change: func(r *idem.Record) { r.Tries = 2 },
+			want:   func(r *idem.Record) { r.Tries = 2 },
+		},
+	} {
+		s.run("a commit touches only what differs: "+tt.name, func(t *testing.T, e *env) {
+			claim := mustClaim(t, e.inner, claimAt(e.clock.Now()))
+			stored := mustCommit(t, e.inner, claim, next(claim, tt.stored))
+			seen := clone(claim)
+			seen.Ver = stored.Ver
+			tt.seen(seen)
+			mustCommit(t, e.inner, seen, next(seen, tt.change))
+			sameRecord(t, load(t, e.inner, stored.PK), next(stored, tt.want))
+		})
+	}
+}

@@ -1,0 +1,107 @@
+package idemtest
+
+import (
+	"testing"
+
+	"github.com/samekey/samekey/idem"
+)
+
+func storeLoad(s suite) {
+	s.run("a load of nothing is nil without an error", func(t *testing.T, e *env) {
+		if r, err := e.inner.Load(limited(t), claimAt(e.clock.Now()).Next.PK); r != nil || err != nil {
+			t.Errorf("Load returned %+v, %v; want nil, nil", r, err)
+		}
+	})
+
+	s.run("a load sees the write before it", func(t *testing.T, e *env) {
+		r := mustClaim(t, e.inner, claimAt(e.clock.Now()))
+		for range 20 {
+			r = mustCommit(t, e.inner, r, takenOver(r))
+			sameRecord(t, load(t, e.inner, r.PK), r)
+		}
+	})
+
+	s.run("a load in a cancelled context fails", func(t *testing.T, e *env) {
+		r := mustClaim(t, e.inner, claimAt(e.clock.Now()))
+		if got, err := e.inner.Load(cancelled(t), r.PK); got != nil || err == nil {
+			t.Errorf("Load returned %+v, %v; want an error", got, err)
+		}
+	})
+
+	s.run("a peek of nothing is nil without an error", func(t *testing.T, e *env) {
+		if r, err := e.store.Peek(limited(t), claimAt(e.clock.Now()).Next.PK); r != nil || err != nil {
+			t.Errorf("Peek returned %+v, %v; want nil, nil", r, err)
+		}
+	})
+
+	// It may be outdated, but not made up.
+	s.run("a peek shows the record as it is or was", func(t *testing.T, e *env) {
+		claim := mustClaim(t, e.inner, claimAt(e.clock.Now()))
+		finished := mustCommit(t, e.inner, claim, finishedNext(claim, []byte("peeked")))
+		got, err := e.store.Peek(limited(t), claim.PK)
+		switch {
+		case err != nil:
+			t.Errorf("Peek: %v", err)
+		case got == nil: // from before the claim
+		case got.Ver == claim.Ver:
+			sameRecord(t, got, claim)
+		default:
+			sameRecord(t, whole(t, e.inner, got), finished)
+		}
+	})
+
+	s.run("changing what was handed in changes nothing", func(t *testing.T, e *env) {
+		c := claimAt(e.clock.Now())
+		claim := mustClaim(t, e.inner, c)
+		scribble(c.Next)
+		sameRecord(t, load(t, e.inner, claim.PK), claim)
+
+		handed := fullNext(claim)
+		want := mustCommit(t, e.inner, claim, handed)
+		scribble(handed)
+		sameRecord(t, load(t, e.inner, claim.PK), want)
+	})
+
+	s.run("changing what was handed out changes nothing", func(t *testing.T, e *env) {
+		c := claimAt(e.clock.Now())
+		claim := mustClaim(t, e.inner, c)
+		want := mustCommit(t, e.inner, claim, fullNext(claim))
+
+		scribble(load(t, e.inner, claim.PK))
+		scribble(refusedClaim(t, e.inner, rival(c, e.clock.Now())))
+		scribble(refusedCommit(t, e.inner, claim, fullNext(claim)))
+		sameRecord(t, load(t, e.inner, claim.PK), want)
+	})
+}
+
+// scribble writes over everything that r leads to.
+func scribble(r *idem.Record) {
+	for i := range r.Phases {
+		for j := range r.Phases[i].Result {
+			r.Phases[i].Result[j] = '!'
+		}
+		r.Phases[i].Name = "scribbled"
+	}
+	for id, j := range r.Jobs {
+		for i := range j.Args {
+			j.Args[i] = '!'
+		}
+		delete(r.Jobs, id)
+	}
+	if r.Response != nil {
+		for i := range r.Response.Body {
+			r.Response.Body[i] = '!'
+		}
+		for _, values := range r.Response.Header {
+			for i := range values {
+				values[i] = "scribbled"
+			}
+		}
+		r.Response.Header.Set("X-Scribbled", "true")
+		r.Response.Status = 599
+	}
+	if r.Overflow != nil {
+		r.Overflow.Count++
+	}
+	r.Owner, r.Ver, r.State = "scribbled", 99, idem.Stuck
+}

@@ -1,0 +1,103 @@
+package idemtest
+
+import (
+	"errors"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/samekey/samekey/idem"
+)
+
+func storeRaces(s suite) {
+	s.run("of 50 claimers of a new key exactly one wins", func(t *testing.T, e *env) {
+		c := claimAt(e.clock.Now())
+		claimRace(t, e.inner, c, c.Now)
+	})
+
+	s.run("of 50 claimers of an expired key exactly one wins", func(t *testing.T, e *env) {
+		c := claimAt(e.clock.Now())
+		old := mustClaim(t, e.inner, c)
+		claimRace(t, e.inner, c, old.Expires.Add(time.Second))
+	})
+
+	s.run("of 50 rivals that take over one lease exactly one wins", func(t *testing.T, e *env) {
+		old := mustClaim(t, e.inner, claimAt(e.clock.Now()))
+		race(t, e.inner, old.PK, 50, func(int) (*idem.Record, *idem.Record, error) {
+			next := takenOver(old)
+			held, err := e.inner.Commit(t.Context(), idem.Commit{Prev: clone(old), Next: clone(next)})
+			return next, held, err
+		})
+	})
+
+	// The woken owner finishes while others take over.
+	s.run("of a finish and 49 take-overs exactly one wins", func(t *testing.T, e *env) {
+		old := mustClaim(t, e.inner, claimAt(e.clock.Now()))
+		race(t, e.inner, old.PK, 50, func(i int) (*idem.Record, *idem.Record, error) {
+			next := takenOver(old)
+			if i == 0 {
+				next = finishedNext(old, []byte("woken"))
+			}
+			held, err := e.inner.Commit(t.Context(), idem.Commit{Prev: clone(old), Next: clone(next)})
+			return next, held, err
+		})
+	})
+}
+
+func claimRace(t *testing.T, s idem.Store, c idem.Claim, now time.Time) {
+	t.Helper()
+	race(t, s, c.Next.PK, 50, func(int) (*idem.Record, *idem.Record, error) {
+		r := rival(c, now)
+		next := clone(r.Next)
+		held, err := s.Claim(t.Context(), r)
+		return next, held, err
+	})
+}
+
+// race runs n writes at once. Exactly one must be done, the others must be
+// refused with the winner's record, and that is what is stored then.
+func race(t *testing.T, s idem.Store, pk string, n int, write func(i int) (next, held *idem.Record, err error)) {
+	t.Helper()
+	var (
+		mu      sync.Mutex
+		winners []*idem.Record
+		losers  []*idem.Record
+	)
+	together(n, func(i int) {
+		next, held, err := write(i)
+		for errors.Is(err, idem.ErrConflict) && t.Context().Err() == nil { // certainly not written: try again
+			next, held, err = write(i)
+		}
+		mu.Lock()
+		defer mu.Unlock()
+		switch {
+		case err != nil:
+			t.Errorf("write %d: %v", i, err)
+		case held == nil:
+			winners = append(winners, next)
+		default:
+			losers = append(losers, held)
+		}
+	})
+	if len(winners) != 1 {
+		t.Fatalf("%d writes won, want exactly one", len(winners))
+	}
+	for _, held := range losers {
+		sameRecord(t, whole(t, s, held), winners[0])
+	}
+	sameRecord(t, load(t, s, pk), winners[0])
+}
+
+// together runs n goroutines from one start and waits for them.
+func together(n int, f func(i int)) {
+	var wg sync.WaitGroup
+	start := make(chan struct{})
+	for i := range n {
+		wg.Go(func() {
+			<-start
+			f(i)
+		})
+	}
+	close(start)
+	wg.Wait()
+}

@@ -1,0 +1,102 @@
+package idemtest
+
+import (
+	"crypto/sha256"
+	"net/http"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/samekey/samekey/idem"
+)
+
+// Every field of a record comes back as it was handed in. What stands in a
+// claim's way is as complete as what is loaded: the engine decides from it.
+func storeRecords(s suite) {
+	for _, tt := range []struct {
+		name   string
+		change func(*idem.Record)
+	}{
+		{"as claimed", func(*idem.Record) {}},
+		{"with every field", func(r *idem.Record) { *r = *fullNext(r) }},
+		{"released", func(r *idem.Record) {
+			r.Lease, r.Expires, r.LastErr = time.Time{}, r.Run.Truncate(time.Second).Add(-time.Second), "it failed: \"ünd\"\n"
+		}},
+		{"stuck", func(r *idem.Record) {
+			r.State, r.Keep, r.Expires, r.Tries, r.LastErr = idem.Stuck, idem.KeepOpen, time.Time{}, 17, "given up"
+		}},
+		{"open with phases and jobs", func(r *idem.Record) {
+			r.Keep, r.Expires = idem.KeepOpen, time.Time{}
+			r.Phases = []idem.Phase{
+				{Name: "ride_created", Result: []byte(`{"id":7,"from":[1.5,-2],"note":"é\u0000"}`)},
+				{Name: "nothing to say", Result: []byte(`null`)},
+				{Name: "leg/2", Result: []byte(`"` + strings.Repeat("x", 5000) + `"`)},
+			}
+			r.Jobs = map[string]idem.Job{
+				"0.0": {Kind: "receipt", Args: []byte(`{"to":"zoë@example.com"}`)},
+				"0.1": {Kind: "receipt", Args: []byte(`null`), Tries: 3},
+				"2.0": {Kind: "push", Args: []byte(`[]`)},
+			}
+		}},
+		{"done", func(r *idem.Record) {
+			*r = *finishedNext(r, []byte(`{"message":"ride accepted"}`))
+		}},
+		{"done with jobs to deliver", func(r *idem.Record) {
+			*r = *finishedNext(r, []byte(`{}`))
+			r.Keep, r.Until, r.Expires = idem.KeepJobs, r.Expires, time.Time{}
+			r.Phases = []idem.Phase{{Name: "ride_created"}, {Name: "charge_created"}}
+			r.Jobs = map[string]idem.Job{"1.0": {Kind: "receipt", Args: []byte(`{"n":1}`)}}
+		}},
+		{"done with an empty body", func(r *idem.Record) {
+			*r = *finishedNext(r, nil)
+			r.Response = &idem.Response{Status: http.StatusNoContent}
+		}},
+		{"done with a binary body", func(r *idem.Record) {
+			*r = *finishedNext(r, []byte("\x00\xff\xfe\x80 no UTF-8 \xc3\x28 \r\n"))
+		}},
+		{"done with many header values", func(r *idem.Record) {
+			*r = *finishedNext(r, []byte("linked"))
+			r.Response.Header = http.Header{
+				"Link": {`</a>; rel="next"`, `</b>; rel="prev"`, ""}, "Vary": {"Accept", "Origin"}, "X-Ümlaut": {"ja, \"sehr\""},
+			}
+		}},
+		{"done without its body", func(r *idem.Record) {
+			*r = *finishedNext(r, nil)
+			r.Overflow = &idem.Overflow{Length: 9 << 20, SHA256: sha256.Sum256([]byte("too large"))}
+		}},
+	} {
+		s.run("a record comes back complete: "+tt.name, func(t *testing.T, e *env) {
+			c := claimAt(e.clock.Now())
+			want := mustClaim(t, e.inner, c)
+			want = mustCommit(t, e.inner, want, next(want, func(n *idem.Record) {
+				ver := n.Ver
+				tt.change(n)
+				n.Ver = ver
+			}))
+			sameRecord(t, load(t, e.inner, want.PK), want)
+			sameRecord(t, refusedClaim(t, e.inner, rival(c, e.clock.Now().Add(-time.Minute))), want)
+			sameRecord(t, refusedCommit(t, e.inner, rival(c, e.clock.Now()).Next, want), want)
+		})
+	}
+}
+
+// finishedNext is what follows r when it finishes with body.
+func finishedNext(r *idem.Record, body []byte) *idem.Record {
+	return next(r, func(n *idem.Record) {
+		n.State, n.Lease, n.Keep = idem.Done, time.Time{}, idem.KeepNothing
+		n.Expires = n.Run.Truncate(time.Second).Add(24 * time.Hour)
+		n.Response = &idem.Response{Status: http.StatusCreated, Header: http.Header{"Content-Type": {"text/plain"}}, Body: body}
+	})
+}
+
+// fullNext follows r with every field set, as far as they go together.
+func fullNext(r *idem.Record) *idem.Record {
+	n := finishedNext(r, []byte("full"))
+	n.Keep, n.Until, n.Expires = idem.KeepJobs, n.Expires, time.Time{}
+	n.Phases = []idem.Phase{{Name: "ride_created"}, {Name: "charge_created"}}
+	n.Jobs = map[string]idem.Job{"1.0": {Kind: "receipt", Args: []byte(`{"n":1}`), Tries: 2}, "1.1": {Kind: "mail", Args: []byte(`2`)}}
+	n.Response.Header.Add("Link", "</a>")
+	n.Response.Header.Add("Link", "</b>")
+	n.Tries, n.LastErr, n.Run = 4, "it failed before", n.Run.Add(7*time.Second+8*time.Millisecond)
+	return n
+}
