@@ -18,7 +18,7 @@ func (a *attempt) finish(ctx context.Context, rec *Record, resp Response) (Resul
 		notKept(next)
 	}
 	held, l, err := a.commit(wctx, rec, next)
-	if refused(err) && pause(wctx, maxRounds) {
+	if err != nil && !errors.Is(err, ErrUnknown) && pause(wctx, maxRounds) {
 		held, l, err = a.commit(wctx, rec, next)
 	}
 	if refused(err) && len(next.Response.Body) > 0 {
@@ -44,8 +44,10 @@ func (a *attempt) finish(ctx context.Context, rec *Record, resp Response) (Resul
 	return Result{Response: resp, Expires: next.lifetime()}, nil
 }
 
-// refused reports whether a write certainly failed.
-func refused(err error) bool { return err != nil && !errors.Is(err, ErrUnknown) }
+// refused reports whether a write failed for good, and not for want of time.
+func refused(err error) bool {
+	return err != nil && !errors.Is(err, ErrUnknown) && !errors.Is(err, ErrConflict)
+}
 
 // notKept leaves the body out of a finished record, and says so in it.
 func notKept(r *Record) {
