@@ -30,16 +30,14 @@ func (a *attempt) claim(ctx context.Context) (*Record, verdict, error) {
 			break
 		}
 		now := a.opt.Now()
+		if now.Round(0).Sub(begun) > maxClaim {
+			// A claim of this nonce may have lived and expired since: begin as another attempt.
+			a.owner, id, begun = rand.Text(), rand.Text(), now.Round(0)
+		}
 		next := claimed(Record{
 			PK: a.pk, Owner: a.owner, ID: id, Fingerprint: fp, Secret: secret, Route: a.req.Route, Scope: a.scope,
 		}, now, a.leaseEnd(now), a.opt.Retention)
-		var held *Record
-		var err error
-		if now.Round(0).Sub(begun) <= maxClaim {
-			held, err = a.store.Claim(ctx, Claim{Next: next, Now: now})
-		} else {
-			err = ErrUnknown // a claim of this nonce may have lived and expired since: look only
-		}
+		held, err := a.store.Claim(ctx, Claim{Next: next, Now: now})
 		switch {
 		case err == nil && held == nil:
 			return next, own, nil
