@@ -23,7 +23,8 @@ const (
 	gzipFrom = 150 // bytes from which compression is tried
 	gzipGain = 64  // and what it must gain to be used
 
-	chunkSize = 390 << 10 // an item holds 400 KB, names included
+	chunkSize     = 390 << 10 // an item holds 400 KB, names included
+	maxCompanions = 17        // 6 MB, even if compression made it larger
 
 	// companionsOutlive is for how long companions stay after their record has
 	// expired: TTL deletes both late and in no order.

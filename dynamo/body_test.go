@@ -178,3 +178,34 @@ func TestCompanionsOutliveTheirRecord(t *testing.T) {
 		t.Errorf("record expires at %s, companion at %s", record, companion)
 	}
 }
+
+// Headers can make an answer too large as well: done, and never run again.
+func TestHugeHeaderIsNotRunAgain(t *testing.T) {
+	t.Parallel()
+	tab := newTable(t)
+	engine, req := idem.New(tab.store), post(newKey(), "{}")
+	if _, err := engine.Do(t.Context(), req, func(context.Context) (idem.Response, error) {
+		return idem.Response{Status: 201, Header: http.Header{"Link": {strings.Repeat("x", 401<<10)}}}, nil
+	}); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := engine.Do(t.Context(), req, neverRuns(t)); !errors.Is(err, idem.ErrNotKept) {
+		t.Errorf("a retry got %v, want not kept", err)
+	}
+}
+
+// A header value is bytes, not always UTF-8.
+func TestLatin1HeaderReplays(t *testing.T) {
+	t.Parallel()
+	const name = "attachment; filename=\"caf\xe9.pdf\""
+	tab := newTable(t)
+	engine, req := idem.New(tab.store), post(newKey(), "{}")
+	for range 2 {
+		res, err := engine.Do(t.Context(), req, func(context.Context) (idem.Response, error) {
+			return idem.Response{Header: http.Header{"Content-Disposition": {name}}}, nil
+		})
+		if got := res.Header.Get("Content-Disposition"); err != nil || got != name {
+			t.Errorf("got %q, %v", got, err)
+		}
+	}
+}

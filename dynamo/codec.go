@@ -6,6 +6,7 @@ import (
 	"net/http"
 	"strconv"
 	"time"
+	"unicode/utf8"
 
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 
@@ -132,16 +133,24 @@ func (v *values) header(h http.Header) value {
 	m := make(item, len(h))
 	for name, all := range h {
 		if len(all) == 1 {
-			m[name] = v.str(all[0])
+			m[name] = v.field(all[0])
 			continue
 		}
 		list := make([]value, len(all))
 		for i, one := range all {
-			list[i] = v.str(one)
+			list[i] = v.field(one)
 		}
 		m[name] = &types.AttributeValueMemberL{Value: list}
 	}
 	return &types.AttributeValueMemberM{Value: m}
+}
+
+// field keeps the bytes of a header value that isn't UTF-8, as a string can't.
+func (v *values) field(s string) value {
+	if !utf8.ValidString(s) {
+		return &types.AttributeValueMemberB{Value: []byte(s)}
+	}
+	return v.str(s)
 }
 
 // decode reads an item. What is missing or of another type makes it corrupt:
@@ -200,6 +209,8 @@ func (d *decoder) check(r *idem.Record) {
 		d.fail("st is %q", r.State)
 	case r.Ver < 1:
 		d.fail("ver is %d", r.Ver)
+	case r.Response != nil && (r.Response.Status < 100 || r.Response.Status > 999):
+		d.fail("resp.s is %d", r.Response.Status)
 	case (r.State == idem.Done) != (r.Response != nil):
 		d.fail("st is %q, but resp doesn't fit", r.State)
 	case (r.Keep == idem.KeepNothing) != !r.Expires.IsZero():
@@ -341,6 +352,9 @@ func (d *decoder) response(r *idem.Record) {
 		}
 		copy(r.Overflow.SHA256[:], sum.Value)
 	}
+	if o := r.Overflow; o.Count < 0 || o.Count > maxCompanions || o.Length < 0 || o.Count > 0 && o.Length > idem.MaxMaxBody {
+		over.fail("%d companions of %d bytes", o.Count, o.Length)
+	}
 	if over.err != nil {
 		d.fail("resp.o: %w", over.err)
 	}
@@ -353,20 +367,20 @@ func (d *decoder) header(resp item) http.Header {
 	}
 	h := make(http.Header, len(m.Value))
 	for name, raw := range m.Value {
-		switch v := raw.(type) {
-		case *types.AttributeValueMemberS:
-			h[name] = []string{v.Value}
-		case *types.AttributeValueMemberL:
-			for _, entry := range v.Value {
-				s, ok := entry.(*types.AttributeValueMemberS)
-				if !ok {
-					d.fail("resp.h.%s has type %T", name, entry)
-					return nil
-				}
-				h[name] = append(h[name], s.Value)
+		list := []value{raw}
+		if l, ok := raw.(*types.AttributeValueMemberL); ok {
+			list = l.Value
+		}
+		for _, entry := range list {
+			switch v := entry.(type) {
+			case *types.AttributeValueMemberS:
+				h[name] = append(h[name], v.Value)
+			case *types.AttributeValueMemberB:
+				h[name] = append(h[name], string(v.Value))
+			default:
+				d.fail("resp.h.%s has type %T", name, entry)
+				return nil
 			}
-		default:
-			d.fail("resp.h.%s has type %T", name, raw)
 		}
 	}
 	return h

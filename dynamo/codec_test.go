@@ -76,7 +76,7 @@ func anyRecord(t *rapid.T) *idem.Record {
 		if n := rapid.IntRange(0, 3).Draw(t, "headers"); n > 0 {
 			r.Response.Header = http.Header{}
 			for range n {
-				r.Response.Header[text.Draw(t, "header")] = rapid.SliceOfN(optional, 1, 3).Draw(t, "values")
+				r.Response.Header[text.Draw(t, "header")] = rapid.SliceOfN(rapid.OneOf(optional, rapid.Just("caf\xe9")), 1, 3).Draw(t, "values")
 			}
 		}
 		if body := rapid.SliceOfN(rapid.Byte(), 0, 600).Draw(t, "body"); len(body) > 0 {
@@ -131,6 +131,10 @@ func TestBadInput24CorruptRecord(t *testing.T) {
 		"header of a wrong type":  {func(it item) { resp(it)[respHeader] = &types.AttributeValueMemberM{Value: item{"A": null}} }, "resp.h.A has type"},
 		"body of a wrong type":    {func(it item) { resp(it)[respBody] = new(values).str("x") }, "b has type"},
 		"body that isn't gzip":    {func(it item) { resp(it)[respGzip] = &types.AttributeValueMemberBOOL{Value: true} }, "resp.b"},
+		"status out of range":     {func(it item) { resp(it)[respStatus] = new(values).num(0) }, "resp.s is 0"},
+		"overflow of -1 bytes":    {func(it item) { resp(it)[respOverflow] = overflowOf(1, -1) }, "1 companions of -1 bytes"},
+		"overflow of a petabyte":  {func(it item) { resp(it)[respOverflow] = overflowOf(1, 1<<50) }, "companions of"},
+		"overflow of -1 items":    {func(it item) { resp(it)[respOverflow] = overflowOf(-1, 1) }, "-1 companions"},
 		"overflow without count":  {func(it item) { resp(it)[respOverflow] = &types.AttributeValueMemberM{Value: item{}} }, "c is missing"},
 	}
 	for name, tt := range tests {
@@ -212,4 +216,8 @@ func TestReservedWordsHavePlaceholders(t *testing.T) {
 	if diff := cmp.Diff(want, expression); diff != "" {
 		t.Errorf("expression (-want +got):\n%s", diff)
 	}
+}
+
+func overflowOf(count, length int) value {
+	return new(values).overflow(&idem.Overflow{Owner: "o", Count: count, Length: length})
 }

@@ -17,7 +17,7 @@ var errNotCanonical = errors.New("no canonical form")
 
 // canonicalJSON returns body without white space and with sorted members, or
 // false where that could make two bodies alike that a handler may tell apart:
-// not one JSON value, repeated members, invalid UTF-8, or too deep. Numbers are
+// not one JSON value, members repeated (in any case), invalid UTF-8, or too deep. Numbers are
 // kept as written: 1.0 and 1 differ, and so do integers beyond 2^53.
 //
 // RFC 8785 (JCS) is not used because it reads numbers as float64, which makes
@@ -92,12 +92,16 @@ func appendObject(out []byte, dec *json.Decoder, depth int) ([]byte, error) {
 		return nil, err
 	}
 	slices.SortFunc(members, func(a, b member) int { return strings.Compare(a.name, b.name) })
+	seen := make(map[string]bool, len(members))
 	out = append(out, '{')
 	for i, m := range members {
+		// Go's decoder matches names in any case, and then the last one counts.
+		folded := strings.ToLower(strings.ToUpper(m.name))
+		if seen[folded] {
+			return nil, errNotCanonical
+		}
+		seen[folded] = true
 		if i > 0 {
-			if m.name == members[i-1].name {
-				return nil, errNotCanonical
-			}
 			out = append(out, ',')
 		}
 		var err error

@@ -15,6 +15,11 @@ const (
 	maxClaim = 60 * time.Second
 	// maxRounds bounds how often an attempt judges a record that keeps changing.
 	maxRounds = 5
+	// patient is for a write that must not be given up soon, since the handler's
+	// effect has happened: rounds until the deadline, but for maxPatience at most,
+	// since a client waits.
+	patient     = 1000
+	maxPatience = 10 * time.Second
 )
 
 // claim makes the record ours, or returns the one in the way and what to do
@@ -43,13 +48,14 @@ func (a *attempt) claim(ctx context.Context) (*Record, verdict, error) {
 			return next, own, nil
 		case errors.Is(err, ErrConflict):
 			continue // somebody is writing this very record
-		case errors.Is(err, ErrUnknown):
-			// Out of attempts: what is there tells whether ours was applied.
+		case errors.Is(err, ErrCorrupt):
+			return nil, 0, a.fail("claim", err)
+		case err != nil:
+			// What is there tells whether ours was applied: even a refusal may follow
+			// an earlier try of the client whose answer was lost.
 			if held, err = a.load(ctx, err); err != nil {
 				return nil, 0, err
 			}
-		case err != nil:
-			return nil, 0, a.unavailable("claim", err)
 		}
 		rec, v, err := a.settle(ctx, held)
 		if err != nil || v != again {
@@ -79,7 +85,7 @@ func (a *attempt) settle(ctx context.Context, held *Record) (*Record, verdict, e
 		return held, v, err
 	}
 	now := a.opt.Now()
-	rec, l, err := a.commit(ctx, held, taken(held, a.owner, now, a.leaseEnd(now), a.opt.Retention))
+	rec, l, err := a.commit(ctx, held, taken(held, a.owner, now, a.leaseEnd(now), a.opt.Retention), maxRounds)
 	switch {
 	case errors.Is(err, ErrConflict):
 		return held, inFlight, nil // somebody is writing this very record
@@ -134,42 +140,68 @@ func (a *attempt) look(ctx context.Context) (Result, bool, error) {
 	return Result{}, false, nil
 }
 
-// commit sends one conditional write until it is known what became of it, and
-// returns the record as it then is: next if it landed.
-func (a *attempt) commit(ctx context.Context, prev, next *Record) (*Record, landing, error) {
+// commit sends one conditional write until it is known what became of it, at
+// most rounds times, and returns the record as it then is: next if it landed.
+func (a *attempt) commit(ctx context.Context, prev, next *Record, rounds int) (*Record, landing, error) {
 	var err error
-	for round := range maxRounds {
-		if round > 0 && !pause(ctx, round) {
+	giveUp := time.Now().Add(maxPatience)
+	for round := range rounds {
+		if round > 0 && !a.pauseBetween(ctx, round, giveUp) {
 			break
 		}
 		var held *Record
-		held, err = a.store.Commit(ctx, Commit{Prev: prev, Next: next})
-		switch {
-		case err == nil && held == nil:
-			return next, landed, nil
-		case err == nil:
-			return held, land(held, prev, a.owner), nil
-		case errors.Is(err, ErrConflict):
-			continue
-		case !errors.Is(err, ErrUnknown):
+		var l landing
+		if held, l, err = a.commitOnce(ctx, prev, next); err == nil && l != notYet {
+			return held, l, nil
+		}
+		blind := errors.Is(err, errUnread) && rounds < patient
+		if err != nil && (blind || !errors.Is(err, ErrConflict) && !errors.Is(err, ErrUnknown)) {
 			return nil, 0, err
 		}
-		now, lerr := a.store.Load(ctx, a.pk)
-		if lerr != nil {
-			return nil, 0, errors.Join(err, lerr)
-		}
-		if l := land(now, prev, a.owner); l != notYet {
-			return now, l, nil
-		}
-		// Not applied: the same bytes may go again. Should the first copy land
-		// in between, the condition refuses the second and land sees ours.
+		// Not applied, as far as is known: the same bytes may go again. Should the
+		// first copy land in between, the condition refuses the second and land
+		// sees ours.
+	}
+	if err == nil {
+		err = ErrUnknown
 	}
 	return nil, 0, err
 }
 
-// pause waits before round: full jitter over 20 ms · 2^round.
+// commitOnce takes at most half of the time left, so that one packet that hangs
+// doesn't use up what another could do.
+func (a *attempt) commitOnce(ctx context.Context, prev, next *Record) (*Record, landing, error) {
+	ctx, cancel := a.within(ctx, min(maxClaim, max(time.Until(a.deadline)/2, 100*time.Millisecond)))
+	defer cancel()
+	held, err := a.store.Commit(ctx, Commit{Prev: prev, Next: next})
+	switch {
+	case err == nil && held == nil:
+		return next, landed, nil
+	case err == nil:
+		return held, land(held, prev, a.owner), nil
+	case !errors.Is(err, ErrUnknown):
+		return nil, 0, err
+	}
+	now, lerr := a.store.Load(ctx, a.pk)
+	if lerr != nil {
+		return nil, 0, errors.Join(err, errUnread, lerr)
+	}
+	return now, land(now, prev, a.owner), nil
+}
+
+var errUnread = errors.New("record can't be read")
+
+// pauseBetween waits before another round, unless the time is over.
+func (a *attempt) pauseBetween(ctx context.Context, round int, giveUp time.Time) bool {
+	ctx, cancel := a.within(ctx, maxClaim)
+	defer cancel()
+	now := time.Now()
+	return pause(ctx, round) && (round < maxRounds || now.Before(a.deadline) && now.Before(giveUp))
+}
+
+// pause waits before round: full jitter over 20 ms · 2^round, at most 0.64 s.
 func pause(ctx context.Context, round int) bool {
-	t := time.NewTimer(time.Duration(mathrand.Int64N(int64(20*time.Millisecond) << round)))
+	t := time.NewTimer(time.Duration(mathrand.Int64N(int64(20*time.Millisecond) << min(round, maxRounds))))
 	defer t.Stop()
 	select {
 	case <-ctx.Done():

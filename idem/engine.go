@@ -101,7 +101,7 @@ func (e *Engine) do(ctx context.Context, r *Request, fn func(context.Context) (R
 	}
 	held, v, err := a.claim(ctx)
 	switch {
-	case errors.Is(err, ErrUnavailable) && e.opt.FailOpen:
+	case e.opt.FailOpen && unreachable(err):
 		e.log.ErrorContext(ctx, "store unavailable: handler runs unprotected", "record", short(a.pk), "error", err)
 		call(ctx, e.opt.Hooks.FailedOpen, a.event(nil, err))
 		return e.pass(ctx, fn)
@@ -110,10 +110,22 @@ func (e *Engine) do(ctx context.Context, r *Request, fn func(context.Context) (R
 		call(ctx, e.opt.Hooks.Failed, a.event(nil, err))
 		return Result{}, err
 	case v == own || v == takeOver:
+		if err := a.enough(); err != nil { // the claim took it, or the sandbox was frozen
+			_, _, _ = a.release(ctx, held, err)
+			call(ctx, e.opt.Hooks.Refused, a.event(nil, err))
+			return Result{}, err
+		}
 		return a.run(ctx, held, v == takeOver, fn)
 	default:
 		return a.answer(ctx, held, v)
 	}
+}
+
+// unreachable reports whether nothing at all is known of the key: once the store
+// has shown a record, FailOpen must not run its request again.
+func unreachable(err error) bool {
+	e, ok := errors.AsType[*Error](err)
+	return ok && e.Op == "claim" && errors.Is(err, ErrUnavailable)
 }
 
 // pass runs fn as if there were no engine.
@@ -165,8 +177,16 @@ func (a *attempt) start(ctx context.Context) error {
 		})
 		deadline = time.Now().Add(a.opt.Lease)
 	}
+	if farthest := time.Now().Add(a.opt.Retention); deadline.After(farthest) {
+		deadline = farthest // a lease beyond the key's lifetime holds nothing
+	}
 	a.deadline = deadline
-	if left := time.Until(deadline); left <= a.opt.Reserve {
+	return a.enough()
+}
+
+// enough refuses to go on with too little time left.
+func (a *attempt) enough() error {
+	if left := time.Until(a.deadline); left <= a.opt.Reserve {
 		return a.fail("start", fmt.Errorf("%w: %v, more than %v is required", ErrNoTime, left.Round(time.Millisecond), a.opt.Reserve))
 	}
 	return nil
@@ -215,7 +235,10 @@ func (a *attempt) run(ctx context.Context, rec *Record, resumed bool, fn func(co
 		}
 		return a.overtaken(ctx, held)
 	case err != nil:
-		return Result{}, &handlerError{errors.Join(err, rerr)}
+		if rerr != nil {
+			err = errors.Join(err, rerr)
+		}
+		return Result{}, &handlerError{err}
 	default:
 		return Result{Response: resp}, nil
 	}
@@ -225,7 +248,9 @@ func (a *attempt) run(ctx context.Context, rec *Record, resumed bool, fn func(co
 // runtime.Goexit) is not recovered, so that its owner sees it.
 func (a *attempt) handle(ctx context.Context, rec *Record, resumed bool, fn func(context.Context) (Response, error)) (Response, error) {
 	outer, _ := FromContext(ctx)
-	ctx = context.WithValue(ctx, opKey{}, &Op{store: a.store, pk: a.pk, id: rec.ID, resumed: resumed, outer: outer})
+	op := &Op{store: a.store, pk: a.pk, id: rec.ID, resumed: resumed, outer: outer}
+	defer op.over.Store(true)
+	ctx = context.WithValue(ctx, opKey{}, op)
 	hctx, cancel := context.WithDeadline(ctx, a.deadline.Add(-a.opt.Reserve))
 	defer cancel()
 	back := false

@@ -119,6 +119,8 @@ func TestCanonicalJSON(t *testing.T) {
 		"__proto__ is a member like any":   {`{"__proto__":{}}`, `{"__proto__":{}}`},
 		"100 deep":                         {strings.Repeat("[", 100) + strings.Repeat("]", 100), strings.Repeat("[", 100) + strings.Repeat("]", 100)},
 		"repeated members have none":       {`{"a":1,"a":2}`, ""},
+		"repeated in another case neither": {`{"amount":1,"Amount":2}`, ""},
+		"repeated by a Kelvin sign":        {`{"k":1,"\u212a":2}`, ""},
 		"repeated by escape neither":       {`{"a":1,"\u0061":2}`, ""},
 		"lone surrogates neither":          {`"\ud800"`, ""},
 		"invalid UTF-8 neither":            {"\"\xff\"", ""},

@@ -10,22 +10,19 @@ import (
 // finish stores the answer and gives it. The effect has happened, so nothing
 // that fails here makes it an error: at worst the answer is given unstored.
 func (a *attempt) finish(ctx context.Context, rec *Record, resp Response) (Result, error) {
-	wctx, cancel := a.within(ctx, maxClaim)
-	defer cancel()
-
 	next := finished(rec, resp.stored(a.headers), a.opt.Now(), a.opt.Retention)
 	if len(resp.Body) > a.opt.MaxBody {
 		notKept(next)
 	}
-	held, l, err := a.commit(wctx, rec, next)
-	if err != nil && !errors.Is(err, ErrUnknown) && pause(wctx, maxRounds) {
-		held, l, err = a.commit(wctx, rec, next)
+	held, l, err := a.commit(ctx, rec, next, patient)
+	if refused(err) {
+		held, l, err = a.commit(ctx, rec, next, 2)
 	}
-	if refused(err) && len(next.Response.Body) > 0 {
+	if refused(err) && next.Overflow == nil {
 		// That it is done matters more than what it said.
 		a.log.ErrorContext(ctx, "answer can't be stored: storing its status only", "record", short(a.pk), "error", err)
 		notKept(next)
-		held, l, err = a.commit(wctx, rec, next)
+		held, l, err = a.commit(ctx, rec, next, patient)
 	}
 	switch {
 	case err != nil:
@@ -49,26 +46,24 @@ func refused(err error) bool {
 	return err != nil && !errors.Is(err, ErrUnknown) && !errors.Is(err, ErrConflict)
 }
 
-// notKept leaves the body out of a finished record, and says so in it.
+// notKept leaves all but the status out of a finished record, and says so in
+// it: headers may be what makes it too large.
 func notKept(r *Record) {
-	resp := *r.Response
-	r.Overflow = &Overflow{Length: len(resp.Body), SHA256: sha256.Sum256(resp.Body)}
-	resp.Body = nil
-	r.Response = &resp
+	body := r.Response.Body
+	r.Overflow = &Overflow{Length: len(body), SHA256: sha256.Sum256(body)}
+	r.Response = &Response{Status: r.Response.Status}
 }
 
 // release gives the lease back, so that the next retry needn't wait for its
 // end. A failure is logged and never hides why it was released (R38).
 func (a *attempt) release(ctx context.Context, rec *Record, cause error) (*Record, landing, error) {
-	wctx, cancel := a.within(ctx, maxClaim)
-	defer cancel()
 	prev := rec
 	for range maxRounds {
 		next := released(prev, a.opt.Now())
 		if cause != nil {
 			next.LastErr = truncate(cause.Error())
 		}
-		held, l, err := a.commit(wctx, prev, next)
+		held, l, err := a.commit(ctx, prev, next, maxRounds)
 		switch {
 		case err != nil:
 			err = a.fail("release", err)

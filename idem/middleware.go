@@ -29,6 +29,7 @@ func (e *Engine) Middleware(next http.Handler) http.Handler {
 		req := Request{Method: r.Method, Path: r.URL.EscapedPath(), Query: r.URL.RawQuery, Route: r.Pattern, Header: r.Header}
 		var err error
 		if req.Body, err = e.readBody(w, r); err != nil {
+			e.log.WarnContext(r.Context(), "request refused", "route", req.Route, "error", err)
 			write(w, e.Refuse(r.Context(), req, err))
 			return
 		}
@@ -48,8 +49,12 @@ func (e *Engine) readBody(w http.ResponseWriter, r *http.Request) ([]byte, error
 	if _, ok := errors.AsType[*http.MaxBytesError](err); ok {
 		return nil, fmt.Errorf("%w: at most %d bytes", ErrTooLarge, e.opt.MaxRequest)
 	}
-	if err != nil {
+	switch parsed := r.PostForm != nil || r.MultipartForm != nil; {
+	case err != nil:
 		return nil, fmt.Errorf("%w: %w", ErrRequest, err)
+	case int64(len(body)) < r.ContentLength, len(body) == 0 && parsed:
+		// The fingerprint would miss what next reads from the parsed form.
+		return nil, fmt.Errorf("%w: its body was read before Middleware; put Middleware outside of whatever reads it", ErrRequest)
 	}
 	return body, nil
 }

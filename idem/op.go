@@ -3,6 +3,7 @@ package idem
 import (
 	"context"
 	"reflect"
+	"sync/atomic"
 )
 
 // Op is the operation a handler runs in.
@@ -11,7 +12,8 @@ type Op struct {
 	pk      string
 	id      string
 	resumed bool
-	outer   *Op // whose handler this operation runs in; nil outside of any
+	outer   *Op         // whose handler this operation runs in; nil outside of any
+	over    atomic.Bool // the handler has returned; its context may live on
 }
 
 // ID is the operation's server-made id: the same for every attempt, another one
@@ -34,7 +36,7 @@ func FromContext(ctx context.Context) (*Op, bool) {
 // a wrapper in a wrapper would else answer "in flight" to itself.
 func inside(ctx context.Context, store Store, pk string) bool {
 	for op, _ := FromContext(ctx); op != nil; op = op.outer {
-		if op.pk == pk && sameStore(op.store, store) {
+		if !op.over.Load() && op.pk == pk && sameStore(op.store, store) {
 			return true
 		}
 	}

@@ -5,6 +5,7 @@ import (
 	"crypto/rand"
 	"errors"
 	"net/http"
+	"strings"
 )
 
 // Headers of keyed answers.
@@ -80,7 +81,7 @@ func (e *Engine) key(ctx context.Context, r *Request) (echo string, acts bool, e
 	r.Key, err = ParseKey(values, e.opt.MinKey, e.opt.MaxKey, e.opt.StrictKey)
 	switch {
 	case err == nil:
-		return values[0], true, nil
+		return echoed(values[0], r.Key), true, nil
 	case !errors.Is(err, ErrKeyMissing) || e.opt.Key == KeyRequired:
 		return "", false, &Error{Op: "key", Err: err}
 	case e.opt.Key == KeyOptional:
@@ -89,6 +90,14 @@ func (e *Engine) key(ctx context.Context, r *Request) (echo string, acts bool, e
 	r.Key = rand.Text()
 	e.log.WarnContext(ctx, "request without an idempotency key: one was made", "route", r.Route)
 	return r.Key, true, nil
+}
+
+// echoed gives a key back in the form it came in, without parameters.
+func echoed(value, key string) string {
+	if strings.HasPrefix(strings.TrimLeft(value, " \t"), `"`) {
+		return `"` + strings.NewReplacer(`\`, `\\`, `"`, `\"`).Replace(key) + `"`
+	}
+	return key
 }
 
 // problem answers err in the engine's contract.

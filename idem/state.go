@@ -128,8 +128,9 @@ func released(held *Record, now time.Time) *Record {
 	r := *held
 	r.Ver, r.Lease = held.Ver+1, time.Time{}
 	if free(held) {
-		// One second ago and not 0: TTL ignores what is over five years old.
-		r.Keep, r.Expires = KeepNothing, seconds(now).Add(-time.Second)
+		// A minute ago, for hosts whose clocks are behind; not 0, since TTL ignores
+		// what is over five years old.
+		r.Keep, r.Expires = KeepNothing, seconds(now).Add(-time.Minute)
 	}
 	return &r
 }

@@ -133,7 +133,7 @@ func TestTransitions(t *testing.T) {
 		"finish":                      {finished(claim, resp, now, retention), Done, "a", 2, time.Time{}, now.Add(retention), "", time.Time{}, ""},
 		"finish after phases":         {finished(&phased, resp, now, retention), Done, "a", 4, time.Time{}, now.Add(retention), "", time.Time{}, ""},
 		"finish with jobs":            {finished(&withJobs, resp, now, retention), Done, "a", 4, time.Time{}, time.Time{}, KeepJobs, now.Add(retention), ""},
-		"release frees an own claim":  {released(claim, now), Open, "a", 2, time.Time{}, now.Add(-time.Second), "", time.Time{}, ""},
+		"release frees an own claim":  {released(claim, now), Open, "a", 2, time.Time{}, now.Add(-time.Minute), "", time.Time{}, ""},
 		"release keeps a later state": {released(&phased, now), Open, "a", 4, time.Time{}, time.Time{}, KeepOpen, time.Time{}, "1"},
 		"release keeps a taken-over one": {
 			released(taken(claim, "b", now, lease, retention), now), Open, "b", 3, time.Time{}, now.Add(retention), "", time.Time{}, "",

@@ -79,7 +79,6 @@ func TestMutants(t *testing.T) {
 		{claimReadsAndWrites, "histories"},
 		{commitsAnything, "histories"},
 		{commitReadsAndWrites, "histories"},
-		{loadsOld, "histories"},
 	} {
 		t.Run("fails on a store that "+m.flaw+", by "+m.group, func(t *testing.T) {
 			t.Parallel()

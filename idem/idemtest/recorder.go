@@ -23,7 +23,8 @@ import (
 // they were told. [Recorder.Check] then looks for an order of single requests
 // that explains all of it (linearizability, key by key). The zero value is
 // ready to use, by any number of goroutines. Engines that share a recorder
-// share a namespace and have the default fingerprint.
+// share a namespace and have the default fingerprint; no key may expire while
+// it is used.
 type Recorder struct {
 	mu      sync.Mutex
 	time    int64 // counts events: an order is all the check needs
@@ -40,35 +41,38 @@ const forever = math.MaxInt64
 func (r *Recorder) Do(ctx context.Context, e *idem.Engine, req idem.Request, fn func(context.Context) (idem.Response, error)) (idem.Result, error) {
 	var entered, left int64
 	var failed bool
-	called, attempt, ticks := r.now(), r.newAttempt(), r.ticked()
+	called, attempt := r.now(), r.newAttempt()
+	ev := event{attempt: attempt, request: content(req)}
+	key := fmt.Sprintf("%q %q", req.Scope, req.Key)
+	back := false
+	defer func() {
+		if !back && entered != 0 { // fn panicked, and goes on to do so
+			r.note(key, called, entered, ev.of(began))
+			r.note(key, entered, forever, ev.of(endUnknown))
+		}
+	}()
 	res, err := e.Do(ctx, req, func(ctx context.Context) (idem.Response, error) {
 		entered = r.now()
 		resp, err := fn(ctx)
 		left, failed = r.now(), err != nil || resp.Status >= http.StatusBadRequest
 		return resp, err
 	})
+	back = true
 	returned := r.now()
 	if res.Passed {
 		return res, err
 	}
-	ev := event{attempt: attempt, request: content(req)}
-	key := fmt.Sprintf("%q %q", req.Scope, req.Key)
 	if left == 0 {
-		// Time that jumps makes an engine give a claim up, as a frozen sandbox
-		// must. It is then "in flight" whatever the record says.
-		if ev = ev.refused(res, err); ev.kind != inFlight || ticks == r.ticked() {
-			r.note(key, called, returned, ev)
-		}
+		r.note(key, called, returned, ev.refused(res, err))
 		return res, err
 	}
-	ev.kind = began
-	r.note(key, called, entered, ev)
+	r.note(key, called, entered, ev.of(began))
 	end := ev.ended(res, err)
 	r.note(key, left, returned, end)
 	if end.overtaken && failed {
 		// Perhaps by somebody who found the key given back, by a release whose
 		// answer was lost.
-		r.note(key, left, returned, event{kind: maybeReleased, attempt: attempt, request: ev.request})
+		r.note(key, left, returned, ev.of(maybeReleased))
 	}
 	return res, err
 }
@@ -102,6 +106,11 @@ func (r *Recorder) Check(t testing.TB) {
 			t.Errorf("key %s: %d operations are too many to check within a minute", key, len(history))
 		}
 	}
+}
+
+func (ev event) of(k kind) event {
+	ev.kind = k
+	return ev
 }
 
 // refused is the event of a request whose handler did not run.
@@ -162,13 +171,6 @@ func (r *Recorder) now() int64 {
 	defer r.mu.Unlock()
 	r.time++
 	return r.time
-}
-
-// ticked returns how often the leases have ended.
-func (r *Recorder) ticked() int {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	return len(r.ticks)
 }
 
 func (r *Recorder) newAttempt() int {

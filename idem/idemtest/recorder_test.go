@@ -141,6 +141,7 @@ func TestRecorderDo(t *testing.T) {
 	eng := idem.New(store, func(o *idem.Options) {
 		o.Scope = func(context.Context, *idem.Request) (string, error) { return "all", nil }
 	})
+	down := func(context.Context, Call) Fault { return Fault{Err: errDown} }
 	var r Recorder
 	var a app
 	for _, step := range []struct {
@@ -154,7 +155,8 @@ func TestRecorderDo(t *testing.T) {
 		{"k1", "1", At(Commit, 0, Fault{Err: errDown}), a.fail(errHandler), []kind{began, endUnknown}},
 		{"k1", "1", nil, a.run, []kind{inFlight}},
 		{"k1", "2", nil, a.run, []kind{mismatch}},
-		{"k1", "1", At(Claim, 0, Fault{Err: errDown}), a.run, []kind{beginUnknown}},
+		{"k1", "1", At(Claim, 0, Fault{Err: errDown}), a.run, []kind{inFlight}}, // the record was read
+		{"k1", "1", down, a.run, []kind{beginUnknown}},
 		{"k2", "1", nil, a.run, []kind{began, stored}},
 		{"k2", "1", nil, a.run, []kind{replayed}},
 	} {
@@ -169,6 +171,16 @@ func TestRecorderDo(t *testing.T) {
 			t.Errorf("%v was noted as %q, want %q", result{res, err}, got, step.want)
 		}
 	}
+
+	r.history = nil
+	func() {
+		defer func() { _ = recover() }()
+		_, _ = r.Do(ctx, eng, order("k3", "1"), func(context.Context) (idem.Response, error) { panic("boom") })
+	}()
+	if _, err := r.Do(ctx, eng, order("k3", "2"), a.run); err != nil {
+		t.Error(err)
+	}
+	r.Check(t) // the second request found the key given back
 
 	r.history = nil
 	off := idem.New(nil, func(o *idem.Options) { o.Disabled = true })

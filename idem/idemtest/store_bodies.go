@@ -43,14 +43,14 @@ func storeBodies(s suite) {
 	} {
 		s.run("a body that "+name+" is reported as not kept", func(t *testing.T, e *env) {
 			prev := mustClaim(t, e.inner, claimAt(e.clock.Now()))
-			mustCommit(t, e.inner, prev, finishedNext(prev, noise(idem.MaxMaxBody)))
+			mustCommit(t, e.inner, prev, finishedNext(prev, noise(900<<10)))
 			r, err := e.inner.Load(limited(t), prev.PK)
 			if err != nil {
 				t.Fatal(err)
 			}
 			loader, ok := e.inner.(idem.BodyLoader)
 			if !ok || r.Overflow == nil {
-				sameBody(t, r, finishedNext(prev, noise(idem.MaxMaxBody))) // it is in the record: nothing can go missing
+				sameBody(t, r, finishedNext(prev, noise(900<<10))) // it is in the record: nothing can go missing
 				return
 			}
 			spoil(r.Overflow)

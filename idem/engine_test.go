@@ -1,0 +1,235 @@
+package idem_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"net/http/httptest"
+	"net/url"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/samekey/samekey/idem"
+)
+
+var request = idem.Request{Key: "k", Scope: "s", Method: "POST", Path: "/", Body: []byte("{}")}
+
+func answers(status int) func(context.Context) (idem.Response, error) {
+	return func(context.Context) (idem.Response, error) {
+		return idem.Response{Status: status, Body: []byte("x")}, nil
+	}
+}
+
+func never(t *testing.T) func(context.Context) (idem.Response, error) {
+	t.Helper()
+	return func(context.Context) (idem.Response, error) {
+		t.Error("handler ran")
+		return idem.Response{}, nil
+	}
+}
+
+// spoilt is a store some of whose verbs a test replaces.
+type spoilt struct {
+	idem.Store
+	claim  func(context.Context, idem.Claim) (*idem.Record, error)
+	commit func(context.Context, idem.Commit) (*idem.Record, error)
+	load   func(context.Context, string) (*idem.Record, error)
+}
+
+func (s *spoilt) Claim(ctx context.Context, c idem.Claim) (*idem.Record, error) {
+	if s.claim != nil {
+		return s.claim(ctx, c)
+	}
+	return s.Store.Claim(ctx, c)
+}
+
+func (s *spoilt) Commit(ctx context.Context, c idem.Commit) (*idem.Record, error) {
+	if s.commit != nil {
+		return s.commit(ctx, c)
+	}
+	return s.Store.Commit(ctx, c)
+}
+
+func (s *spoilt) Load(ctx context.Context, pk string) (*idem.Record, error) {
+	if s.load != nil {
+		return s.load(ctx, pk)
+	}
+	return s.Store.Load(ctx, pk)
+}
+
+// A deadline so far away that the lease's end would overflow.
+func TestFarDeadlineStillHoldsTheKey(t *testing.T) {
+	t.Parallel()
+	engine := idem.New(&idem.MemoryStore{})
+	ctx, cancel := context.WithDeadline(t.Context(), time.Now().AddDate(400, 0, 0))
+	defer cancel()
+	_, err := engine.Do(ctx, request, func(context.Context) (idem.Response, error) {
+		if _, err := engine.Do(t.Context(), request, never(t)); !errors.Is(err, idem.ErrInFlight) {
+			t.Errorf("a rival got %v, want in flight", err)
+		}
+		return idem.Response{}, nil
+	})
+	if err != nil {
+		t.Error(err)
+	}
+}
+
+// The effect has happened, so an outage of some seconds must not lose the answer.
+func TestFinishOutlastsAnOutage(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		memory := &idem.MemoryStore{}
+		var back time.Time
+		store := &spoilt{Store: memory}
+		store.commit = func(ctx context.Context, c idem.Commit) (*idem.Record, error) {
+			if time.Now().Before(back) {
+				return nil, idem.ErrUnknown
+			}
+			return memory.Commit(ctx, c)
+		}
+		store.load = func(ctx context.Context, pk string) (*idem.Record, error) {
+			if time.Now().Before(back) {
+				return nil, errors.New("connection refused")
+			}
+			return memory.Load(ctx, pk)
+		}
+		ctx, cancel := context.WithTimeout(t.Context(), 28*time.Second)
+		defer cancel()
+		engine := idem.New(store)
+		_, err := engine.Do(ctx, request, func(context.Context) (idem.Response, error) {
+			back = time.Now().Add(5 * time.Second)
+			return answers(201)(ctx)
+		})
+		if err != nil {
+			t.Error(err)
+		}
+		if res, err := engine.Do(ctx, request, never(t)); err != nil || !res.Replayed {
+			t.Errorf("a retry got %+v, %v", res, err)
+		}
+	})
+}
+
+// A claim that takes all the time, or a sandbox frozen after it: not begun.
+func TestNoTimeLeftAfterTheClaim(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		memory := &idem.MemoryStore{}
+		store := &spoilt{Store: memory, claim: func(ctx context.Context, c idem.Claim) (*idem.Record, error) {
+			held, err := memory.Claim(ctx, c)
+			<-time.After(1900 * time.Millisecond)
+			return held, err
+		}}
+		ctx, cancel := context.WithTimeout(t.Context(), 2*time.Second)
+		defer cancel()
+		if _, err := idem.New(store).Do(ctx, request, never(t)); !errors.Is(err, idem.ErrNoTime) {
+			t.Errorf("got %v, want no time left", err)
+		}
+		if res, err := idem.New(memory).Do(t.Context(), request, answers(201)); err != nil || res.Replayed {
+			t.Errorf("the key isn't free: %+v, %v", res, err)
+		}
+	})
+}
+
+type declined struct{}
+
+func (declined) Error() string { return "declined" }
+
+func TestHandlersErrorKeepsItsType(t *testing.T) {
+	t.Parallel()
+	_, err := idem.New(&idem.MemoryStore{}).Do(t.Context(), request, func(context.Context) (idem.Response, error) {
+		return idem.Response{}, declined{}
+	})
+	if err != error(declined{}) { //nolint:errorlint // the very value: runtimes report its type
+		t.Errorf("got %T", err)
+	}
+}
+
+// Once the store has shown a record, FailOpen must not run its request.
+func TestFailOpenNotOverAKnownRecord(t *testing.T) {
+	t.Parallel()
+	memory := &idem.MemoryStore{}
+	_, _ = idem.New(&spoilt{Store: memory, commit: func(context.Context, idem.Commit) (*idem.Record, error) {
+		return nil, errors.New("dead")
+	}}).Do(t.Context(), request, func(context.Context) (idem.Response, error) { return idem.Response{}, errors.New("dead") })
+	down := &spoilt{Store: memory, commit: func(context.Context, idem.Commit) (*idem.Record, error) {
+		return nil, errors.New("throttled")
+	}}
+	later := idem.New(down, func(o *idem.Options) {
+		o.FailOpen = true
+		o.Now = func() time.Time { return time.Now().Add(time.Hour) }
+	})
+	if _, err := later.Do(t.Context(), request, never(t)); !errors.Is(err, idem.ErrUnavailable) {
+		t.Errorf("got %v, want unavailable", err)
+	}
+}
+
+// A handler's context that outlives it is not a nested call.
+func TestContextThatOutlivesItsHandler(t *testing.T) {
+	t.Parallel()
+	engine := idem.New(&idem.MemoryStore{})
+	var kept context.Context
+	_, err := engine.Do(t.Context(), request, func(ctx context.Context) (idem.Response, error) {
+		kept = context.WithoutCancel(ctx)
+		return answers(201)(ctx)
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if res, err := engine.Do(kept, request, never(t)); err != nil || !res.Replayed {
+		t.Errorf("got %+v, %v; want a replay", res, err)
+	}
+}
+
+// A freed key is free also for hosts whose clocks are behind.
+func TestFreedKeyUnderSkew(t *testing.T) {
+	t.Parallel()
+	memory := &idem.MemoryStore{}
+	behind := idem.New(memory, func(o *idem.Options) { o.Now = func() time.Time { return time.Now().Add(-5 * time.Second) } })
+	if _, err := idem.New(memory).Do(t.Context(), request, answers(422)); err != nil {
+		t.Fatal(err)
+	}
+	corrected := request
+	corrected.Body = []byte(`{"corrected":true}`)
+	if res, err := behind.Do(t.Context(), corrected, answers(201)); err != nil || res.Status != 201 {
+		t.Errorf("the corrected request got %+v, %v", res, err)
+	}
+}
+
+func TestEchoIsTheKeyAlone(t *testing.T) {
+	t.Parallel()
+	for sent, want := range map[string]string{
+		" abc":    "abc",
+		`"abc"`:  `"abc"`,
+		`"a\"b"`: `"a\"b"`,
+		`"abc";a="` + strings.Repeat("x", 900) + `"`: `"abc"`,
+	} {
+		r := idem.Request{Method: "POST", Header: http.Header{idem.KeyHeader: {sent}}}
+		res, err := idem.New(&idem.MemoryStore{}).Serve(t.Context(), r, answers(201))
+		if got := res.Header.Get(idem.KeyHeader); err != nil || got != want {
+			t.Errorf("%.20s: echoed %.30s, %v; want %s", sent, got, err, want)
+		}
+	}
+}
+
+// A body that another middleware has read can't be told apart from none: two
+// different requests would be one.
+func TestMiddlewareRefusesABodyAlreadyRead(t *testing.T) {
+	t.Parallel()
+	h := idem.New(&idem.MemoryStore{}).Middleware(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		fmt.Fprint(w, r.FormValue("amount"))
+	}))
+	for _, amount := range []string{"10", "1000"} {
+		r := httptest.NewRequestWithContext(t.Context(), "POST", "/charge", strings.NewReader(url.Values{"amount": {amount}}.Encode()))
+		r.Header.Set("Content-Type", "application/x-www-form-urlencoded")
+		r.Header.Set(idem.KeyHeader, "k")
+		_ = r.FormValue("csrf")
+		w := httptest.NewRecorder()
+		h.ServeHTTP(w, r)
+		if w.Code != 400 {
+			t.Errorf("amount %s got %d %s, want 400", amount, w.Code, w.Body)
+		}
+	}
+}
