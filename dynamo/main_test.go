@@ -32,7 +32,13 @@ func newTable(t testing.TB, optFns ...func(*dynamo.Options)) *table {
 	t.Helper()
 	db := dynamotest.Start(t)
 	tab := &table{name: "t-" + rand.Text(), direct: db.Client()}
-	if err := dynamo.CreateTable(t.Context(), tab.direct, tab.name); err != nil {
+	// Without TTL: DynamoDB Local deletes what has expired within a second, at any
+	// moment of a test. That conditions alone decide is what is tested.
+	if _, err := tab.direct.CreateTable(t.Context(), dynamo.CreateTableInput(tab.name)); err != nil {
+		t.Fatal(err)
+	}
+	if err := dynamodb.NewTableExistsWaiter(tab.direct, func(o *dynamodb.TableExistsWaiterOptions) { o.MinDelay = 10 * time.Millisecond }).
+		Wait(t.Context(), &dynamodb.DescribeTableInput{TableName: &tab.name}, time.Minute); err != nil {
 		t.Fatal(err)
 	}
 	base := http.DefaultTransport.(*http.Transport).Clone()

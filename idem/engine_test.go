@@ -201,7 +201,7 @@ func TestFreedKeyUnderSkew(t *testing.T) {
 func TestEchoIsTheKeyAlone(t *testing.T) {
 	t.Parallel()
 	for sent, want := range map[string]string{
-		" abc":    "abc",
+		"\tabc":  "abc",
 		`"abc"`:  `"abc"`,
 		`"a\"b"`: `"a\"b"`,
 		`"abc";a="` + strings.Repeat("x", 900) + `"`: `"abc"`,

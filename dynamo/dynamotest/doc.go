@@ -58,7 +58,7 @@
 // # What it isn't
 //
 // DynamoDB Local isn't DynamoDB: it never throttles, never answers
-// TransactionConflict, reads are always consistent, TTL deletes nothing, and it
+// TransactionConflict, reads are always consistent, TTL deletes within a second, and it
 // reports wrong capacity for transactions.
 //
 // # Licence
