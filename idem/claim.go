@@ -105,6 +105,9 @@ func (a *attempt) judge(held *Record) (verdict, error) {
 	if held == nil || held.State == None {
 		return again, nil
 	}
+	if known := held.State == Open || held.State == Done || held.State == Stuck; !known || held.State == Done && held.Response == nil {
+		return 0, a.fail("claim", fmt.Errorf("%w: state %q, without what belongs to it", ErrCorrupt, held.State))
+	}
 	matches, err := a.opt.Fingerprint.matches(held, a.digest)
 	if err != nil && held.Owner != a.owner {
 		return 0, a.fail("fingerprint", err)

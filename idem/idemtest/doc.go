@@ -22,7 +22,7 @@
 // implementations taught (P…):
 //
 //	go test -v -run '//A14' ./idem/idemtest
-//	grep -n 'A14:' idem/idemtest/*.go
+//	grep -nw A14 idem/idemtest/*.go
 //
 // The package imports testing, as testing/fstest does: use it from tests only.
 package idemtest
