@@ -22,13 +22,25 @@ const (
 	maxPatience = 10 * time.Second
 )
 
+// fresh is the record of a new operation, not written yet.
+func (a *attempt) fresh(now time.Time) *Record {
+	fp, secret := a.opt.Fingerprint.sign(a.digest)
+	r := Record{
+		PK: a.pk, Owner: a.owner, ID: a.id, Fingerprint: fp, Secret: secret, Route: a.req.Route, Scope: a.scope,
+	}
+	if a.opt.Resumable {
+		r.Input = a.input(a.req)
+	}
+	return claimed(r, now, a.leaseEnd(now), a.opt.Retention)
+}
+
 // claim makes the record ours, or returns the one in the way and what to do
-// about it. The verdicts own and takeOver say that it is ours now.
-func (a *attempt) claim(ctx context.Context) (*Record, verdict, error) {
+// about it. The verdicts own and takeOver say that it is ours now. What build
+// makes of the new record is written, nil for the bare claim; writes go with it
+// but for a take-over, where nothing of this attempt's is written.
+func (a *attempt) claim(ctx context.Context, build func(*Record) *Record, writes []Write, rerun bool) (*Record, verdict, error) {
 	ctx, cancel := a.within(ctx, min(maxClaim, time.Until(a.deadline)-a.opt.Reserve))
 	defer cancel()
-	fp, secret := a.opt.Fingerprint.sign(a.digest)
-	id := rand.Text()
 	begun := a.opt.Now().Round(0) // by the wall clock, which goes on while a sandbox is frozen
 	for round := range maxRounds {
 		if round > 0 && !pause(ctx, round) {
@@ -36,16 +48,22 @@ func (a *attempt) claim(ctx context.Context) (*Record, verdict, error) {
 		}
 		now := a.opt.Now()
 		if now.Round(0).Sub(begun) > maxClaim {
+			if build != nil { // what a handler has made carries this operation's id
+				return nil, 0, a.unavailable("claim", fmt.Errorf("%w: no answer within %v", ErrUnknown, maxClaim))
+			}
 			// A claim of this nonce may have lived and expired since: begin as another attempt.
-			a.owner, id, begun = rand.Text(), rand.Text(), now.Round(0)
+			a.owner, a.id, begun = rand.Text(), rand.Text(), now.Round(0)
 		}
-		next := claimed(Record{
-			PK: a.pk, Owner: a.owner, ID: id, Fingerprint: fp, Secret: secret, Route: a.req.Route, Scope: a.scope,
-		}, now, a.leaseEnd(now), a.opt.Retention)
-		held, err := a.store.Claim(ctx, Claim{Next: next, Now: now})
+		next := a.fresh(now)
+		if build != nil {
+			next = build(next)
+		}
+		held, err := a.store.Claim(ctx, Claim{Next: next, Now: now, Writes: writes})
 		switch {
 		case err == nil && held == nil:
 			return next, own, nil
+		case errors.Is(err, ErrConflict) && rerun, errors.Is(err, ErrCondition), errors.Is(err, ErrWrite):
+			return nil, 0, err
 		case errors.Is(err, ErrConflict):
 			continue // somebody is writing this very record
 		case errors.Is(err, ErrCorrupt):
@@ -85,7 +103,7 @@ func (a *attempt) settle(ctx context.Context, held *Record) (*Record, verdict, e
 		return held, v, err
 	}
 	now := a.opt.Now()
-	rec, l, err := a.commit(ctx, held, taken(held, a.owner, now, a.leaseEnd(now), a.opt.Retention), maxRounds)
+	rec, l, err := a.commit(ctx, change{prev: held, next: taken(held, a.owner, now, a.leaseEnd(now), a.opt.Retention)}, maxRounds)
 	switch {
 	case errors.Is(err, ErrConflict):
 		return held, inFlight, nil // somebody is writing this very record
@@ -107,6 +125,9 @@ func (a *attempt) judge(held *Record) (verdict, error) {
 	}
 	if known := held.State == Open || held.State == Done || held.State == Stuck; !known || held.State == Done && held.Response == nil {
 		return 0, a.fail("claim", fmt.Errorf("%w: state %q, without what belongs to it", ErrCorrupt, held.State))
+	}
+	if a.resumed {
+		return judge(held, a.owner, true, a.opt.Now()), nil // it has no request of its own
 	}
 	matches, err := a.opt.Fingerprint.matches(held, a.digest)
 	if err != nil && held.Owner != a.owner {
@@ -144,8 +165,8 @@ func (a *attempt) look(ctx context.Context) (Result, bool, error) {
 }
 
 // commit sends one conditional write until it is known what became of it, at
-// most rounds times, and returns the record as it then is: next if it landed.
-func (a *attempt) commit(ctx context.Context, prev, next *Record, rounds int) (*Record, landing, error) {
+// most rounds times, and returns the record as it then is: c.next if it landed.
+func (a *attempt) commit(ctx context.Context, c change, rounds int) (*Record, landing, error) {
 	var err error
 	giveUp := time.Now().Add(maxPatience)
 	for round := range rounds {
@@ -154,11 +175,11 @@ func (a *attempt) commit(ctx context.Context, prev, next *Record, rounds int) (*
 		}
 		var held *Record
 		var l landing
-		if held, l, err = a.commitOnce(ctx, prev, next); err == nil && l != notYet {
+		if held, l, err = a.commitOnce(ctx, c); err == nil && l != notYet {
 			return held, l, nil
 		}
 		blind := errors.Is(err, errUnread) && rounds < patient
-		if err != nil && (blind || !errors.Is(err, ErrConflict) && !errors.Is(err, ErrUnknown)) {
+		if err != nil && (blind || c.rerun && errors.Is(err, ErrConflict) || !errors.Is(err, ErrConflict) && !errors.Is(err, ErrUnknown)) {
 			return nil, 0, err
 		}
 		// Not applied, as far as is known: the same bytes may go again. Should the
@@ -173,15 +194,15 @@ func (a *attempt) commit(ctx context.Context, prev, next *Record, rounds int) (*
 
 // commitOnce takes at most half of the time left, so that one packet that hangs
 // doesn't use up what another could do.
-func (a *attempt) commitOnce(ctx context.Context, prev, next *Record) (*Record, landing, error) {
+func (a *attempt) commitOnce(ctx context.Context, c change) (*Record, landing, error) {
 	ctx, cancel := a.within(ctx, min(maxClaim, max(time.Until(a.deadline)/2, 100*time.Millisecond)))
 	defer cancel()
-	held, err := a.store.Commit(ctx, Commit{Prev: prev, Next: next})
+	held, err := a.store.Commit(ctx, Commit{Prev: c.prev, Next: c.next, Writes: c.writes})
 	switch {
 	case err == nil && held == nil:
-		return next, landed, nil
+		return c.next, landed, nil
 	case err == nil:
-		return held, land(held, prev, a.owner), nil
+		return held, land(held, c.prev, c.next, a.owner), nil
 	case !errors.Is(err, ErrUnknown):
 		return nil, 0, err
 	}
@@ -189,7 +210,7 @@ func (a *attempt) commitOnce(ctx context.Context, prev, next *Record) (*Record, 
 	if lerr != nil {
 		return nil, 0, errors.Join(err, errUnread, lerr)
 	}
-	return now, land(now, prev, a.owner), nil
+	return now, land(now, c.prev, c.next, a.owner), nil
 }
 
 var errUnread = errors.New("record can't be read")

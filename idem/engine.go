@@ -82,7 +82,7 @@ func (h *handlerError) Unwrap() error { return h.err }
 
 func (e *Engine) do(ctx context.Context, r *Request, fn func(context.Context) (Response, error)) (Result, error) {
 	if e.opt.Disabled {
-		return e.pass(ctx, fn)
+		return e.pass(ctx, r, fn)
 	}
 	a, err := e.attempt(ctx, r)
 	if err != nil {
@@ -90,7 +90,7 @@ func (e *Engine) do(ctx context.Context, r *Request, fn func(context.Context) (R
 		return Result{}, err
 	}
 	if inside(ctx, e.store, a.pk) {
-		return e.pass(ctx, fn)
+		return e.pass(ctx, r, fn)
 	}
 	if res, ok, err := a.look(ctx); ok {
 		return res, err
@@ -99,23 +99,26 @@ func (e *Engine) do(ctx context.Context, r *Request, fn func(context.Context) (R
 		call(ctx, e.opt.Hooks.Refused, a.event(nil, err))
 		return Result{}, err
 	}
-	held, v, err := a.claim(ctx)
+	if e.opt.MergeClaim {
+		return a.run(ctx, nil, false, fn)
+	}
+	held, v, err := a.claim(ctx, nil, nil, false)
 	switch {
 	case e.opt.FailOpen && unreachable(err):
 		e.log.ErrorContext(ctx, "store unavailable: handler runs unprotected", "record", short(a.pk), "error", err)
 		call(ctx, e.opt.Hooks.FailedOpen, a.event(nil, err))
-		return e.pass(ctx, fn)
+		return e.pass(ctx, r, fn)
 	case err != nil:
 		e.log.ErrorContext(ctx, "claim failed", "record", short(a.pk), "error", err)
 		call(ctx, e.opt.Hooks.Failed, a.event(nil, err))
 		return Result{}, err
 	case v == own || v == takeOver:
 		if err := a.enough(); err != nil { // the claim took it, or the sandbox was frozen
-			_, _, _ = a.release(ctx, held, err)
+			_, _, _ = a.release(ctx, held, false, err)
 			call(ctx, e.opt.Hooks.Refused, a.event(nil, err))
 			return Result{}, err
 		}
-		return a.run(ctx, held, v == takeOver, fn)
+		return a.begin(ctx, held, v == takeOver, fn)
 	default:
 		return a.answer(ctx, held, v)
 	}
@@ -129,8 +132,11 @@ func unreachable(err error) bool {
 }
 
 // pass runs fn as if there were no engine.
-func (e *Engine) pass(ctx context.Context, fn func(context.Context) (Response, error)) (Result, error) {
+func (e *Engine) pass(ctx context.Context, r *Request, fn func(context.Context) (Response, error)) (Result, error) {
 	resp, err := fn(ctx)
+	if answer, ok := errors.AsType[*answered](err); ok && !nested(ctx) {
+		resp, err = (&attempt{Engine: e, req: r}).response(answer.v)
+	}
 	if err != nil {
 		return Result{Passed: true}, &handlerError{err}
 	}
@@ -145,6 +151,8 @@ type attempt struct {
 	scope    string
 	pk       string
 	owner    string // its nonce
+	id       string // of the operation, if it is new
+	resumed  bool   // by a completer: there is no client, and no request but the stored one
 	digest   [sha256.Size]byte
 	deadline time.Time // when the work must be over
 }
@@ -163,7 +171,7 @@ func (e *Engine) attempt(ctx context.Context, r *Request) (*attempt, error) {
 		return nil, &Error{Op: "fingerprint", Err: err}
 	}
 	return &attempt{
-		Engine: e, req: r, scope: scope, pk: e.partitionKey(scope, r), owner: rand.Text(), digest: digest,
+		Engine: e, req: r, scope: scope, pk: e.partitionKey(scope, r), owner: rand.Text(), id: rand.Text(), digest: digest,
 	}, nil
 }
 
@@ -210,30 +218,70 @@ func (a *attempt) within(ctx context.Context, limit time.Duration) (context.Cont
 	return context.WithTimeout(context.WithoutCancel(ctx), min(left, limit))
 }
 
-// run calls fn and ends the operation as fn's outcome demands.
-func (a *attempt) run(ctx context.Context, rec *Record, resumed bool, fn func(context.Context) (Response, error)) (Result, error) {
+// begin runs an operation whose record is ours.
+func (a *attempt) begin(ctx context.Context, rec *Record, resumed bool, fn func(context.Context) (Response, error)) (Result, error) {
 	hook := a.opt.Hooks.Claimed
 	if resumed {
 		hook = a.opt.Hooks.TakenOver
 	}
 	call(ctx, hook, a.event(rec, nil))
+	return a.run(ctx, rec, resumed, fn)
+}
 
-	resp, err := a.handle(ctx, rec, resumed, fn)
+// run calls fn and ends the operation as fn's outcome demands. rec is nil where
+// the claim is still to come.
+func (a *attempt) run(ctx context.Context, rec *Record, resumed bool, fn func(context.Context) (Response, error)) (Result, error) {
+	f := &flow{a: a, rec: rec}
+	res, err := a.once(ctx, f, resumed, fn)
+	if f.restart { // at most once: from then on there is a record
+		return a.run(ctx, f.record(), true, fn)
+	}
+	return res, err
+}
+
+func (a *attempt) once(ctx context.Context, f *flow, resumed bool, fn func(context.Context) (Response, error)) (Result, error) {
+	resp, err := a.handle(ctx, f, resumed, fn)
+	if end := f.ended(); end != nil {
+		return end.res, end.err
+	}
+	answer, definitive := errors.AsType[*answered](err)
+	if definitive {
+		resp, err = a.response(answer.v)
+	}
 	if err == nil {
-		if dropped := resp.clean(); dropped != nil {
-			a.log.WarnContext(ctx, "response header with control characters left out", "record", short(a.pk), "headers", dropped)
-		}
-		if a.opt.Stored(resp.Status) {
-			return a.finish(ctx, rec, resp)
+		a.cleaned(ctx, &resp)
+	}
+	failed := f.failure()
+	if err == nil && (definitive || failed == nil && a.opt.Stored(resp.Status)) {
+		if err = f.complete(); err == nil {
+			return a.conclude(ctx, f, resp)
 		}
 	}
-	held, l, rerr := a.release(ctx, rec, err)
+	if err == nil && failed != nil {
+		a.log.ErrorContext(ctx, "answer not stored: a phase had failed", "record", short(a.pk), "error", failed)
+	}
+	return a.withdraw(ctx, f, resp, err, failed)
+}
+
+// withdraw ends an attempt whose outcome isn't stored: resp, or err.
+func (a *attempt) withdraw(ctx context.Context, f *flow, resp Response, err, failed error) (Result, error) {
+	rec := f.record()
+	if rec == nil {
+		return a.consult(ctx, resp, err)
+	}
+	cause := err
+	if cause == nil {
+		cause = failed
+	}
+	held, l, rerr := a.release(ctx, rec, f.calledOut(), cause)
 	switch {
 	case l == fenced && rerr == nil:
 		if err != nil {
 			a.log.ErrorContext(ctx, "handler failed in an overtaken attempt", "record", short(a.pk), "error", err)
 		}
 		return a.overtaken(ctx, held)
+	case l == landed && held.State == Done:
+		return a.answer(ctx, held, replay) // stored after all: that is the answer
 	case err != nil:
 		if rerr != nil {
 			err = errors.Join(err, rerr)
@@ -244,19 +292,65 @@ func (a *attempt) run(ctx context.Context, rec *Record, resumed bool, fn func(co
 	}
 }
 
+// consult looks at the record before an answer that isn't stored leaves an
+// attempt that never claimed: a finished operation has an answer of its own, and
+// another request must not pass as this one.
+func (a *attempt) consult(ctx context.Context, resp Response, err error) (Result, error) {
+	ctx, cancel := a.within(ctx, maxClaim)
+	defer cancel()
+	held, lerr := a.store.Load(ctx, a.pk)
+	if lerr != nil {
+		return Result{}, a.unavailable("look", errors.Join(lerr, err))
+	}
+	v, jerr := a.judge(held)
+	switch {
+	case jerr != nil:
+		return Result{}, jerr
+	case v != again && v != takeOver:
+		return a.answer(ctx, held, v)
+	case err != nil:
+		return Result{}, &handlerError{err}
+	}
+	return Result{Response: resp}, nil
+}
+
+// cleaned drops what would split the answer, and says so.
+func (a *attempt) cleaned(ctx context.Context, resp *Response) {
+	if dropped := resp.clean(); dropped != nil {
+		a.log.WarnContext(ctx, "response header with control characters left out", "record", short(a.pk), "headers", dropped)
+	}
+}
+
+// response makes a Response of what a handler or a phase answers.
+func (a *attempt) response(v any) (Response, error) {
+	resp, ok := v.(Response)
+	switch {
+	case ok:
+	case a.req.Answer == nil:
+		return Response{}, fmt.Errorf("%w: a %T is no idem.Response", ErrResult, v)
+	default:
+		var err error
+		if resp, err = a.req.Answer(v); err != nil {
+			return Response{}, fmt.Errorf("%w: %w", ErrResult, err)
+		}
+	}
+	return resp, nil
+}
+
 // handle calls fn, and releases the lease if fn doesn't come back: a panic (or
 // runtime.Goexit) is not recovered, so that its owner sees it.
-func (a *attempt) handle(ctx context.Context, rec *Record, resumed bool, fn func(context.Context) (Response, error)) (Response, error) {
+func (a *attempt) handle(ctx context.Context, f *flow, resumed bool, fn func(context.Context) (Response, error)) (Response, error) {
 	outer, _ := FromContext(ctx)
-	op := &Op{store: a.store, pk: a.pk, id: rec.ID, resumed: resumed, outer: outer}
+	op := &Op{store: a.store, pk: a.pk, flow: f, resumed: resumed, outer: outer}
 	defer op.over.Store(true)
 	ctx = context.WithValue(ctx, opKey{}, op)
 	hctx, cancel := context.WithDeadline(ctx, a.deadline.Add(-a.opt.Reserve))
 	defer cancel()
 	back := false
 	defer func() {
-		if !back {
-			_, _, _ = a.release(ctx, rec, errPanic) // it logs its own failure
+		f.close()
+		if rec := f.record(); !back && rec != nil && (f.ended() == nil || f.restart) {
+			_, _, _ = a.release(ctx, rec, f.calledOut(), errPanic) // it logs its own failure
 		}
 	}()
 	resp, err := fn(hctx)

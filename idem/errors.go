@@ -37,6 +37,28 @@ var (
 	// ErrSecret matches errors from a record whose fingerprint was keyed with a secret that isn't configured.
 	ErrSecret = errors.New("the fingerprint's secret is not configured")
 
+	// ErrPhaseOrder matches errors from a handler whose phases are not those that
+	// are recorded, or that repeats, nests or overlaps them: a mistake in the program.
+	ErrPhaseOrder = errors.New("phases out of order")
+	// ErrPhaseFailed matches errors from a phase after one that has failed.
+	ErrPhaseFailed = errors.New("an earlier phase has failed")
+	// ErrResult matches errors from a result or an answer that can't be stored as it is.
+	ErrResult = errors.New("result can't be stored")
+	// ErrWrite matches errors from a write or a job that can't be committed: nothing was sent.
+	ErrWrite = errors.New("write can't be committed")
+	// ErrCondition matches errors from a commit whose user's own condition was false: nothing was written.
+	ErrCondition = errors.New("condition is false")
+	// ErrKeyReused matches errors from a phase that asked for one derived key twice.
+	ErrKeyReused = errors.New("derived key is used twice: name the step")
+	// ErrNoOperation matches errors from a phase outside of an operation.
+	ErrNoOperation = errors.New("not in an operation")
+	// ErrAnswered matches errors from a phase of an operation that already has its
+	// answer, which is given whatever the handler returns.
+	ErrAnswered = errors.New("the operation has its answer")
+	// ErrMoved matches errors from a [Ticket] that is out of date: somebody has
+	// written the record since, so there is nothing to do for its bearer.
+	ErrMoved = errors.New("the record has moved on")
+
 	// ErrUnknown is a [Store]'s: the write may or may not have been applied.
 	ErrUnknown = errors.New("outcome is unknown")
 	// ErrConflict is a [Store]'s: not applied, another write was in progress.
@@ -52,6 +74,8 @@ type Error struct {
 	Record     string        // short hash that names the record in logs; "" before it is known
 	RetryAfter time.Duration // when trying again makes sense; 0 = unknown
 	Err        error
+
+	phase bool // what a phase came to: the handler may pass it on
 }
 
 func (e *Error) Error() string {

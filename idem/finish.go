@@ -7,38 +7,65 @@ import (
 	"time"
 )
 
-// finish stores the answer and gives it. The effect has happened, so nothing
-// that fails here makes it an error: at worst the answer is given unstored.
-func (a *attempt) finish(ctx context.Context, rec *Record, resp Response) (Result, error) {
-	next := finished(rec, resp.stored(a.headers), a.opt.Now(), a.opt.Retention)
-	if len(resp.Body) > a.opt.MaxBody {
-		notKept(next)
+// conclude stores the handler's own answer and gives it. The effect has
+// happened, so nothing that fails here makes it an error: at worst the answer is
+// given unstored. Only a merged claim that failed does, since then nothing has
+// been committed, nor the record seen.
+func (a *attempt) conclude(ctx context.Context, f *flow, resp Response) (Result, error) {
+	var err error
+	for try := range 3 {
+		if f.statusOnly = try == 2; f.statusOnly {
+			// That it is done matters more than what it said.
+			a.log.ErrorContext(ctx, "answer can't be stored: storing its status only", "record", short(a.pk), "error", err)
+		}
+		err = f.finish(ctx, resp, nil, nil, false)
+		if end := f.ended(); end != nil {
+			return end.res, end.err
+		}
+		if !refused(err) {
+			break
+		}
 	}
-	held, l, err := a.commit(ctx, rec, next, patient)
-	if refused(err) {
-		held, l, err = a.commit(ctx, rec, next, 2)
+	rec := f.record()
+	if rec == nil {
+		if _, ours := errors.AsType[*Error](err); !ours {
+			err = a.unavailable("claim", err)
+		}
+		return Result{}, err
 	}
-	if refused(err) && next.Overflow == nil {
-		// That it is done matters more than what it said.
-		a.log.ErrorContext(ctx, "answer can't be stored: storing its status only", "record", short(a.pk), "error", err)
-		notKept(next)
-		held, l, err = a.commit(ctx, rec, next, patient)
+	// The lease stays: a retry must not repeat the effect at once.
+	err = a.fail("finish", err)
+	a.log.ErrorContext(ctx, "answer not stored: a retry after the lease runs again", "record", short(a.pk), "error", err)
+	call(ctx, a.opt.Hooks.Failed, a.event(rec, err))
+	return Result{Response: resp}, nil
+}
+
+// finished is what an operation that has just been stored answers: resp, which
+// was made into the record made, or what rec holds if that is another.
+func (a *attempt) finished(ctx context.Context, rec, made *Record, resp Response) (Result, error) {
+	call(ctx, a.opt.Hooks.Finished, a.event(rec, nil))
+	if rec == made || samePayload(rec, made) {
+		if made.Overflow == nil {
+			a.cache.put(made)
+		}
+		return Result{Response: resp, Expires: rec.lifetime()}, nil
 	}
-	switch {
-	case err != nil:
-		// The lease stays: a retry must not repeat the effect at once.
-		err = a.fail("finish", err)
-		a.log.ErrorContext(ctx, "answer not stored: a retry after the lease runs again", "record", short(a.pk), "error", err)
-		call(ctx, a.opt.Hooks.Failed, a.event(rec, err))
-		return Result{Response: resp}, nil
-	case l != landed:
-		return a.overtaken(ctx, held)
+	if err := a.body(ctx, rec); err != nil { // an earlier run of the phase was stored after all
+		return Result{}, err
 	}
-	if next.Overflow == nil {
-		a.cache.put(next)
+	return Result{Response: rec.Response.clone(), Expires: rec.lifetime()}, nil
+}
+
+// samePayload reports whether a record read back holds the answer that was made.
+// A body that lies elsewhere is compared by its hash.
+func samePayload(rec, made *Record) bool {
+	sum := func(r *Record) [sha256.Size]byte {
+		if r.Overflow != nil {
+			return r.Overflow.SHA256
+		}
+		return sha256.Sum256(r.Response.Body)
 	}
-	call(ctx, a.opt.Hooks.Finished, a.event(next, nil))
-	return Result{Response: resp, Expires: next.lifetime()}, nil
+	return rec.Response != nil && rec.Response.Status == made.Response.Status && sum(rec) == sum(made)
 }
 
 // refused reports whether a write failed for good, and not for want of time.
@@ -56,14 +83,14 @@ func notKept(r *Record) {
 
 // release gives the lease back, so that the next retry needn't wait for its
 // end. A failure is logged and never hides why it was released (R38).
-func (a *attempt) release(ctx context.Context, rec *Record, cause error) (*Record, landing, error) {
+func (a *attempt) release(ctx context.Context, rec *Record, entered bool, cause error) (*Record, landing, error) {
 	prev := rec
 	for range maxRounds {
-		next := released(prev, a.opt.Now())
+		next := released(prev, a.opt.Now(), entered)
 		if cause != nil {
 			next.LastErr = truncate(cause.Error())
 		}
-		held, l, err := a.commit(ctx, prev, next, maxRounds)
+		held, l, err := a.commit(ctx, change{prev: prev, next: next}, maxRounds)
 		switch {
 		case err != nil:
 			err = a.fail("release", err)

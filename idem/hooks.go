@@ -10,6 +10,7 @@ type Event struct {
 	Record  string        // short hash that names the record in logs
 	ID      string        // server-made id of the operation; "" before one is known
 	Route   string        // the request's
+	Phase   string        // that was committed
 	Status  int           // of the answer, where there is one
 	Created time.Time     // when the key was claimed, where that is known
 	Expires time.Time     // end of the key's lifetime, where that is known
@@ -23,11 +24,13 @@ type Event struct {
 type Hooks struct {
 	Claimed    func(context.Context, Event) // a new operation begins
 	TakenOver  func(context.Context, Event) // an abandoned one is taken over
+	Committed  func(context.Context, Event) // a phase is stored
 	Finished   func(context.Context, Event) // the answer is stored
 	Released   func(context.Context, Event) // given back without an answer
 	Replayed   func(context.Context, Event) // a stored answer is given
 	InFlight   func(context.Context, Event) // refused: another attempt holds the key
 	Mismatch   func(context.Context, Event) // refused: the key was used with another request
+	Stuck      func(context.Context, Event) // given up: an operator has to settle it
 	LeaseLost  func(context.Context, Event) // the attempt was overtaken
 	Refused    func(context.Context, Event) // refused before the record was looked at, or stuck, or expired
 	Failed     func(context.Context, Event) // the store failed, or a record is corrupt

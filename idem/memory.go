@@ -12,8 +12,14 @@ import (
 // things out: it is lost with the process and shared with no other. The zero
 // value is ready to use. It never deletes expired records.
 type MemoryStore struct {
+	// Apply decides about the user's writes of one commit in a test: an error
+	// that matches ErrConflict or ErrCondition refuses the commit, nil lets it
+	// through. It is called with the store locked. Set it before first use.
+	Apply func([]Write) error
+
 	mu      sync.Mutex
 	records map[string]*Record
+	writes  []Write
 }
 
 var _ Store = (*MemoryStore)(nil)
@@ -28,8 +34,42 @@ func (m *MemoryStore) Claim(ctx context.Context, c Claim) (*Record, error) {
 	if old := m.records[c.Next.PK]; old != nil && (!over(old.Expires, c.Now) || old.Owner == c.Next.Owner) {
 		return old.clone(), nil
 	}
+	if err := m.apply(c.Writes); err != nil {
+		return nil, err
+	}
 	m.put(c.Next)
 	return nil, nil
+}
+
+// Writes lists the user's writes that were committed, in order. Their String
+// says what they write.
+func (m *MemoryStore) Writes() []Write {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return slices.Clone(m.writes)
+}
+
+// Records returns copies of all records by their PK: what a test wants to see
+// of phases and staged jobs.
+func (m *MemoryStore) Records() map[string]*Record {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	all := make(map[string]*Record, len(m.records))
+	for pk, r := range m.records {
+		all[pk] = r.clone()
+	}
+	return all
+}
+
+// apply commits the user's writes, which this store only remembers.
+func (m *MemoryStore) apply(writes []Write) error {
+	if m.Apply != nil && len(writes) > 0 {
+		if err := m.Apply(writes); err != nil {
+			return err
+		}
+	}
+	m.writes = append(m.writes, writes...)
+	return nil
 }
 
 // Commit implements [Store].
@@ -45,6 +85,9 @@ func (m *MemoryStore) Commit(ctx context.Context, c Commit) (*Record, error) {
 		return &Record{}, nil
 	case old.Owner != c.Prev.Owner || old.Ver != c.Prev.Ver:
 		return old.clone(), nil
+	}
+	if err := m.apply(c.Writes); err != nil {
+		return nil, err
 	}
 	m.put(patched(old.clone(), c.Prev, c.Next))
 	return nil, nil
@@ -90,6 +133,9 @@ func patched(r, prev, next *Record) *Record {
 			r.Jobs[id] = job
 		}
 	}
+	if prev.Input != nil && next.Input == nil {
+		r.Input = nil
+	}
 	if prev.Response == nil {
 		r.Response, r.Overflow = next.Response, next.Overflow
 	}
@@ -109,5 +155,5 @@ func patchTime(field *time.Time, prev, next time.Time) {
 }
 
 func samePhase(a, b Phase) bool {
-	return a.Name == b.Name && bytes.Equal(a.Result, b.Result) && (a.Result == nil) == (b.Result == nil)
+	return a.Name == b.Name && a.Intent == b.Intent && bytes.Equal(a.Result, b.Result) && (a.Result == nil) == (b.Result == nil)
 }

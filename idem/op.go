@@ -10,15 +10,15 @@ import (
 type Op struct {
 	store   Store
 	pk      string
-	id      string
 	resumed bool
+	flow    *flow
 	outer   *Op         // whose handler this operation runs in; nil outside of any
 	over    atomic.Bool // the handler has returned; its context may live on
 }
 
 // ID is the operation's server-made id: the same for every attempt, another one
 // once the key has expired and is used again. It is safe to log.
-func (o *Op) ID() string { return o.id }
+func (o *Op) ID() string { return o.flow.id() }
 
 // Resumed reports whether an earlier attempt began this operation and left it.
 func (o *Op) Resumed() bool { return o.resumed }
@@ -41,6 +41,13 @@ func inside(ctx context.Context, store Store, pk string) bool {
 		}
 	}
 	return false
+}
+
+// nested reports whether ctx runs in any operation, whose Respond then is
+// another wrapper's to answer.
+func nested(ctx context.Context) bool {
+	op, ok := FromContext(ctx)
+	return ok && !op.over.Load()
 }
 
 // sameStore compares stores of any type; those that can't be compared differ.

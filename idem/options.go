@@ -25,6 +25,7 @@ const (
 	DefaultMaxBody    = 256 << 10
 	MaxMaxBody        = 6 << 20
 	DefaultMaxRequest = 10 << 20
+	DefaultMaxTries   = 10
 )
 
 // Options are an engine's settings. The zero value is the default contract;
@@ -99,6 +100,21 @@ type Options struct {
 	// replay without a call. Default: 0, no cache.
 	CacheBytes int64
 
+	// MergeClaim puts the claim into the handler's first commit, which saves a
+	// call. The handler then begins before anything is known of the key, and may
+	// begin again: so nothing but phases may have an effect in it, and a plain
+	// answer is given only after a look at the record.
+	MergeClaim bool
+	// Resumable stores the request with its claim, so that a completer can bring
+	// it to an end without its client. Phases are what makes that safe.
+	Resumable bool
+	// InputHeaders are request headers to store with it, besides Content-Type.
+	// Headers that carry secrets are refused.
+	InputHeaders []string
+	// MaxTries is how often a completer takes an operation up before it is stuck
+	// and waits for an operator. Default: DefaultMaxTries.
+	MaxTries int
+
 	// FailOpen runs the handler unprotected when the store can't be reached,
 	// instead of 503. Each such run is counted by Hooks.FailedOpen.
 	FailOpen bool
@@ -133,6 +149,7 @@ func (o Options) withDefaults() Options {
 	setDefault(&o.MaxKey, DefaultMaxKey)
 	setDefault(&o.MaxBody, DefaultMaxBody)
 	setDefault(&o.MaxRequest, DefaultMaxRequest)
+	setDefault(&o.MaxTries, DefaultMaxTries)
 	if o.Methods == nil {
 		o.Methods = []string{http.MethodPost}
 	}
@@ -177,6 +194,11 @@ func (o *Options) validate() error {
 	check(o.Key >= KeyRequired && o.Key <= KeyGenerate, "Key %d: unknown mode", o.Key)
 	check(o.MaxBody > 0 && o.MaxBody <= MaxMaxBody, "MaxBody %d: 1 to %d", o.MaxBody, MaxMaxBody)
 	check(o.MaxRequest > 0, "MaxRequest %d: above zero", o.MaxRequest)
+	check(o.MaxTries > 0, "MaxTries %d: above zero", o.MaxTries)
+	check(!o.MergeClaim || !o.FailOpen, "MergeClaim and FailOpen: phases can't run without their store")
+	for _, name := range o.InputHeaders {
+		check(!secretInput[http.CanonicalHeaderKey(name)], "InputHeaders: %s may hold a secret", http.CanonicalHeaderKey(name))
+	}
 	check(o.CacheBytes >= 0, "CacheBytes %d: not negative", o.CacheBytes)
 	for _, name := range o.StoreHeaders {
 		canonical := http.CanonicalHeaderKey(name)

@@ -68,6 +68,10 @@ var problems = []struct {
 		Status: 409, Code: "idempotency_lease_lost", Title: "The request was overtaken",
 		Detail: "Another attempt has taken over. Retry with the same key to get its answer.", RetryAfter: time.Second,
 	}},
+	{ErrConflict, Problem{
+		Status: 409, Code: "conflict", Title: "Another request is changing the same data",
+		Detail: "The request could not be completed. Retry with the same key.", RetryAfter: time.Second,
+	}},
 	{ErrNoTime, Problem{
 		Status: 503, Code: "no_time_left", Title: "Too little time left",
 		Detail: "Nothing was done. Retry with the same key.", RetryAfter: time.Second,

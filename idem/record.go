@@ -2,7 +2,9 @@ package idem
 
 import (
 	"crypto/sha256"
+	"encoding/json"
 	"maps"
+	"net/http"
 	"slices"
 	"time"
 )
@@ -52,7 +54,8 @@ type Record struct {
 	ID          string // server-made id of the operation
 
 	Phases []Phase        // committed phases in order; the last is the recovery point
-	Jobs   map[string]Job // staged, undelivered jobs by "phase.index"
+	Jobs   map[string]Job // staged, undelivered jobs by "phase.index"; see [JobID]
+	Input  *Input         // the request, where it is to be completed without its client
 
 	Response *Response // nil until Done
 	Overflow *Overflow // set when Response.Body is not in the record itself
@@ -69,13 +72,16 @@ type Record struct {
 type Phase struct {
 	Name   string
 	Result []byte // JSON; nil once the operation has finished
+	Intent bool   // begun, and not known how it ended: a call that must not be repeated
 }
 
 // Job is a staged job: work that is handed on after the commit that staged it.
 type Job struct {
-	Kind  string
-	Args  []byte // JSON
-	Tries int
+	Kind   string
+	Args   json.RawMessage // what NewJob made of a value
+	Group  string          // jobs of one group are handed on in order, where the sink can; "" is the operation's own
+	Tries  int             // failed deliveries so far
+	Failed string          // why it was parked, after too many of them; "" while it is not
 }
 
 // Overflow describes a body that is too large for its record.
@@ -87,6 +93,36 @@ type Overflow struct {
 	Gzip   bool              // the companions hold it compressed
 	SHA256 [sha256.Size]byte // of the body
 }
+
+// Input is a request as a record keeps it, to run it again without its client:
+// without the key, and with the headers of [Options.InputHeaders] only.
+type Input struct {
+	Method   string
+	Path     string
+	Query    string
+	Route    string
+	Header   http.Header
+	Identity Identity
+	Snapshot []byte // the adapter's, for its event
+	Body     []byte
+	Overflow *Overflow // set when Body is not in the record itself
+}
+
+func (in *Input) clone() *Input {
+	if in == nil {
+		return nil
+	}
+	c := *in
+	c.Header, c.Snapshot, c.Body = in.Header.Clone(), slices.Clone(in.Snapshot), slices.Clone(in.Body)
+	if in.Overflow != nil {
+		o := *in.Overflow
+		c.Overflow = &o
+	}
+	return &c
+}
+
+// Clone returns a copy that shares nothing a caller could change; nil for nil.
+func (r *Record) Clone() *Record { return r.clone() }
 
 // clone returns a copy that shares nothing a caller could change.
 func (r *Record) clone() *Record {
@@ -103,6 +139,7 @@ func (r *Record) clone() *Record {
 		job.Args = slices.Clone(job.Args)
 		c.Jobs[id] = job
 	}
+	c.Input = r.Input.clone()
 	if r.Response != nil {
 		resp := r.Response.clone()
 		c.Response = &resp

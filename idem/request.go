@@ -16,12 +16,20 @@ type Request struct {
 	Scope string
 
 	Identity Identity
+	// Snapshot is what an adapter needs to put the verified identity back where
+	// the handler reads it, when the request is run again from its record: claims
+	// and contexts, never tokens. The engine stores it as it is.
+	Snapshot []byte
 	Method   string
 	Path     string      // as the client sent it, without a stage
 	Query    string      // raw, without "?"
 	Route    string      // the pattern that matched, for people and [Options.ScopeRoute]
 	Header   http.Header // canonical names; nil is fine
 	Body     []byte      // decoded bytes
+
+	// Answer makes a Response of the handler's own response type, for [Respond]
+	// and [Finish]. Adapters set it; nil takes a [Response] only.
+	Answer func(v any) (Response, error)
 }
 
 // Identity is who sent a request, as verified by what stands before the

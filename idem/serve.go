@@ -30,7 +30,7 @@ func (e *Engine) Serve(ctx context.Context, r Request, fn func(context.Context) 
 	case err != nil:
 		call(ctx, e.opt.Hooks.Refused, Event{Route: r.Route, Err: err})
 	case !acts:
-		res, err = e.pass(ctx, fn)
+		res, err = e.pass(ctx, &r, fn)
 	default:
 		res, err = e.do(ctx, &r, fn)
 	}
@@ -104,7 +104,9 @@ func echoed(value, key string) string {
 func (e *Engine) problem(ctx context.Context, r *Request, err error) Response {
 	p := problemOf(err)
 	if h, ok := errors.AsType[*handlerError](err); ok {
-		p = failed
+		if ours, _ := errors.AsType[*Error](h.err); ours == nil || !ours.phase {
+			p = failed
+		}
 		p.Err = h.err
 		e.log.ErrorContext(ctx, "handler failed", "route", r.Route, "error", h.err)
 	}

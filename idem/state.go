@@ -1,6 +1,9 @@
 package idem
 
-import "time"
+import (
+	"slices"
+	"time"
+)
 
 // verdict is what an attempt does about the record that stood in its way.
 type verdict int
@@ -27,7 +30,7 @@ func judge(held *Record, me string, matches bool, now time.Time) verdict {
 	switch {
 	case held == nil || held.State == None:
 		return again
-	case held.Owner == me && held.Ver == 1 && held.State == Open:
+	case held.Owner == me && held.Ver == 1 && held.State != Stuck:
 		return own
 	case over(held.Expires, now):
 		return again
@@ -60,9 +63,9 @@ const (
 	crossed                // ours, but further than this write: decide from the record
 )
 
-// land decides what became of a write that was to raise the version of prev,
-// from the record as it is now.
-func land(now, prev *Record, me string) landing {
+// land decides what became of a write that was to turn prev into next, from the
+// record as it is now.
+func land(now, prev, next *Record, me string) landing {
 	switch {
 	case now == nil || now.State == None || now.Owner != me:
 		// A take-over is judged before its nonce is in the record.
@@ -70,7 +73,7 @@ func land(now, prev *Record, me string) landing {
 			return notYet
 		}
 		return fenced
-	case now.Ver == prev.Ver+1:
+	case now.Ver == prev.Ver+1 && sameShape(now, next):
 		return landed
 	case now.Ver == prev.Ver && prev.Owner == me:
 		return notYet
@@ -81,17 +84,48 @@ func land(now, prev *Record, me string) landing {
 	}
 }
 
+// sameShape tells one write of an attempt from an earlier one of the same
+// version that it was told had failed, and that landed after all. Contents may
+// differ: an Atomic that ran again made others, and then those stored count.
+func sameShape(a, b *Record) bool {
+	same := a.State == b.State && a.Lease.IsZero() == b.Lease.IsZero() && len(a.Phases) == len(b.Phases)
+	for i := 0; same && i < len(a.Phases); i++ {
+		same = a.Phases[i].Name == b.Phases[i].Name && a.Phases[i].Intent == b.Phases[i].Intent
+	}
+	return same
+}
+
 // free reports whether a release may give the key up altogether: only this
-// attempt's own claim, with nothing written since. Anything else stays, because
-// committed work and derived keys hang on the record.
-func free(r *Record) bool { return r.Ver == 1 && len(r.Phases) == 0 && len(r.Jobs) == 0 }
+// attempt's own claim, with nothing written since, and no derived key out.
+// Anything else stays, because committed work and derived keys hang on the
+// record.
+func free(r *Record, entered bool) bool {
+	return r.Ver == 1 && !entered && len(r.Phases) == 0 && len(r.Jobs) == 0
+}
 
 // claimed returns the record of a new operation.
 func claimed(r Record, now time.Time, lease time.Time, retention time.Duration) *Record {
 	r.State, r.Ver = Open, 1
 	r.Created, r.Run = millis(now), millis(now)
 	r.Lease = millis(lease)
-	r.Expires = claimExpiry(now, lease, retention)
+	if r.Input != nil {
+		r.Keep = KeepOpen // from the claim on: somebody is to complete it
+	} else {
+		r.Expires = claimExpiry(now, lease, retention)
+	}
+	return &r
+}
+
+// advanced returns held with more phases and jobs. From the first one on the
+// record is kept: committed work must not be forgotten. The caller raises Ver.
+func advanced(held *Record, phases []Phase, jobs map[string]Job) *Record {
+	if len(phases)+len(jobs) == 0 {
+		return held
+	}
+	r := *held
+	r.Phases = slices.Concat(held.Phases, phases)
+	r.Jobs = merged(held.Jobs, jobs)
+	r.Keep, r.Expires = KeepOpen, time.Time{}
 	return &r
 }
 
@@ -112,7 +146,7 @@ func taken(held *Record, me string, now, lease time.Time, retention time.Duratio
 func finished(held *Record, resp Response, now time.Time, retention time.Duration) *Record {
 	r := *held
 	r.State, r.Ver = Done, held.Ver+1
-	r.Response, r.Lease, r.LastErr = &resp, time.Time{}, ""
+	r.Response, r.Lease, r.LastErr, r.Input = &resp, time.Time{}, "", nil
 	r.Phases = names(held.Phases)
 	if until := seconds(now.Add(retention)); len(held.Jobs) > 0 {
 		r.Keep, r.Expires, r.Until = KeepJobs, time.Time{}, until
@@ -124,14 +158,22 @@ func finished(held *Record, resp Response, now time.Time, retention time.Duratio
 
 // released returns held without a lease: free for a new request where that is
 // safe, else as it is for the next attempt.
-func released(held *Record, now time.Time) *Record {
+func released(held *Record, now time.Time, entered bool) *Record {
 	r := *held
 	r.Ver, r.Lease = held.Ver+1, time.Time{}
-	if free(held) {
+	if free(held, entered) {
 		// A minute ago, for hosts whose clocks are behind; not 0, since TTL ignores
 		// what is over five years old.
-		r.Keep, r.Expires = KeepNothing, seconds(now).Add(-time.Minute)
+		r.Keep, r.Expires, r.Input = KeepNothing, seconds(now).Add(-time.Minute), nil
 	}
+	return &r
+}
+
+// stuckFor returns held as given up: kept until an operator settles it.
+func stuckFor(held *Record, why string) *Record {
+	r := *held
+	r.State, r.Ver, r.Lease, r.LastErr = Stuck, held.Ver+1, time.Time{}, truncate(why)
+	r.Keep, r.Expires = KeepOpen, time.Time{}
 	return &r
 }
 

@@ -43,7 +43,7 @@ func TestJudgeExhaustively(t *testing.T) {
 
 // violation says which rule a verdict breaks.
 func violation(r *Record, v verdict, matches bool, now time.Time) string {
-	ours := r.State == Open && r.Owner == "me" && r.Ver == 1
+	ours := (r.State == Open || r.State == Done) && r.Owner == "me" && r.Ver == 1
 	gone := r.State == None || (!ours && !r.Expires.IsZero() && r.Expires.Before(now))
 	held := r.Lease.After(now)
 	switch {
@@ -77,9 +77,10 @@ func TestLandExhaustively(t *testing.T) {
 	t.Parallel()
 	for _, prevOwner := range []string{"me", "other"} { // other: a take-over
 		prev := &Record{State: Open, Owner: prevOwner, Ver: 3}
+		next := &Record{State: Open, Owner: "me", Ver: 4}
 		for _, owner := range []string{"me", "other", "third"} {
 			for ver := int64(1); ver <= 6; ver++ {
-				got := land(&Record{State: Open, Owner: owner, Ver: ver}, prev, "me")
+				got := land(&Record{State: Open, Owner: owner, Ver: ver}, prev, next, "me")
 				want := fenced
 				switch {
 				case owner == prevOwner && ver == 3:
@@ -94,7 +95,7 @@ func TestLandExhaustively(t *testing.T) {
 				}
 			}
 		}
-		if land(nil, prev, "me") != fenced || land(&Record{}, prev, "me") != fenced {
+		if land(nil, prev, next, "me") != fenced || land(&Record{}, prev, next, "me") != fenced {
 			t.Error("a record that is gone doesn't fence")
 		}
 	}
@@ -133,10 +134,10 @@ func TestTransitions(t *testing.T) {
 		"finish":                      {finished(claim, resp, now, retention), Done, "a", 2, time.Time{}, now.Add(retention), "", time.Time{}, ""},
 		"finish after phases":         {finished(&phased, resp, now, retention), Done, "a", 4, time.Time{}, now.Add(retention), "", time.Time{}, ""},
 		"finish with jobs":            {finished(&withJobs, resp, now, retention), Done, "a", 4, time.Time{}, time.Time{}, KeepJobs, now.Add(retention), ""},
-		"release frees an own claim":  {released(claim, now), Open, "a", 2, time.Time{}, now.Add(-time.Minute), "", time.Time{}, ""},
-		"release keeps a later state": {released(&phased, now), Open, "a", 4, time.Time{}, time.Time{}, KeepOpen, time.Time{}, "1"},
+		"release frees an own claim":  {released(claim, now, false), Open, "a", 2, time.Time{}, now.Add(-time.Minute), "", time.Time{}, ""},
+		"release keeps a later state": {released(&phased, now, false), Open, "a", 4, time.Time{}, time.Time{}, KeepOpen, time.Time{}, "1"},
 		"release keeps a taken-over one": {
-			released(taken(claim, "b", now, lease, retention), now), Open, "b", 3, time.Time{}, now.Add(retention), "", time.Time{}, "",
+			released(taken(claim, "b", now, lease, retention), now, false), Open, "b", 3, time.Time{}, now.Add(retention), "", time.Time{}, "",
 		},
 	}
 	for name, tt := range tests {

@@ -17,9 +17,15 @@ import (
 // record, read in the same step as the refusal. If there is none any more,
 // that is a zero Record (State [None]).
 //
+// A claim or commit may carry writes of the user's: they and the record's are
+// applied all or none. The record's own refusal is told before anything else,
+// since after a lost answer the user's conditions have come untrue as well.
+//
 // Errors: [ErrUnknown] where the write may have been applied, [ErrConflict]
-// where the medium refused it because of another write in progress and it
-// certainly was not, [ErrCorrupt] where a stored record can't be understood;
+// where the medium refused it because of another write in progress, or because
+// something that was read for it has changed, and it certainly was not,
+// [ErrCondition] where a condition of the user's own was false, [ErrWrite] where
+// the user's writes can't be sent at all, [ErrCorrupt] where a stored record can't be understood;
 // any other error says that nothing was written.
 //
 // The suite in idemtest holds an implementation to all of this.
@@ -41,21 +47,24 @@ type Store interface {
 
 // Claim is the first write of an operation.
 type Claim struct {
-	Next *Record   // Ver 1
-	Now  time.Time // the claimer's clock
+	Next   *Record   // Ver 1
+	Now    time.Time // the claimer's clock
+	Writes []Write   // the user's, of a claim that is merged with a commit
 }
 
-// Commit is any later write: take-over, finish, release.
+// Commit is any later write: take-over, phase, finish, release.
 type Commit struct {
-	Prev *Record // as last seen
-	Next *Record // Ver is Prev.Ver + 1
+	Prev   *Record // as last seen
+	Next   *Record // Ver is Prev.Ver + 1
+	Writes []Write // the user's
 }
 
 // BodyLoader is implemented by a [Store] that may keep bodies outside of their
 // record: a Record it returns then has Overflow set and an empty body.
 type BodyLoader interface {
-	// LoadBody fills in r.Response.Body, or returns an error that wraps
-	// ErrNotKept if the body is missing or isn't what was stored.
+	// LoadBody fills in r.Response.Body or r.Input.Body, whichever lies
+	// elsewhere, or returns an error that wraps ErrNotKept if it is missing or
+	// isn't what was stored.
 	LoadBody(ctx context.Context, r *Record) error
 }
 

@@ -1,0 +1,331 @@
+package idem
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"sync"
+	"time"
+)
+
+// flow is the course of one attempt through its handler's phases. rec is the
+// record as this attempt last wrote or saw it, nil while the claim is still to
+// come (MergeClaim).
+type flow struct {
+	a *attempt
+
+	mu      sync.Mutex
+	rec     *Record
+	passed  int             // phases this run has behind it, committed and pending
+	names   map[string]bool // of phases, so far
+	busy    bool            // a phase is running
+	over    bool            // the handler has returned
+	entered bool            // a Foreign was entered: derived keys may be out
+	err     error           // why the first failed phase failed
+
+	pending []Phase        // results that join the next commit
+	waiting map[string]Job // their jobs
+	loose   []Job          // staged since the last phase, for the next commit
+
+	statusOnly bool // the answer itself can't be stored
+
+	end     *ending
+	restart bool // a merged claim took a record over: run the handler again, from it
+}
+
+// ending is the answer of an operation that ended in a phase.
+type ending struct {
+	res Result
+	err error
+}
+
+func flowOf(ctx context.Context) (*flow, error) {
+	op, ok := FromContext(ctx)
+	if !ok {
+		return nil, fmt.Errorf("%w: does the route require a key, and is this the handler's context?", ErrNoOperation)
+	}
+	return op.flow, nil
+}
+
+// do takes a phase from its name to its commit. raw is its result.
+func (f *flow) do(ctx context.Context, s step, fn func(context.Context, *Tx) ([]byte, error)) (raw []byte, err error) {
+	if raw, recorded, err := f.begin(s); recorded || err != nil {
+		return raw, err
+	}
+	back := false
+	defer func() { // also where fn panics
+		f.mu.Lock()
+		defer f.mu.Unlock()
+		f.busy = false
+		if !back {
+			err = errPanic
+		}
+		if _, ended := errors.AsType[*answered](err); err != nil && !ended && f.err == nil {
+			f.err = err
+		}
+	}()
+	if s.kind == foreign {
+		raw, err = f.foreign(ctx, s, fn)
+	} else {
+		raw, err = f.atomic(ctx, s, fn)
+	}
+	back = true
+	return raw, err
+}
+
+// begin lets a phase run, or returns what is recorded of it.
+func (f *flow) begin(s step) (raw []byte, recorded bool, err error) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	switch {
+	case f.over:
+		return nil, false, f.failed(fmt.Errorf("%w: %q begins after the handler has returned", ErrPhaseOrder, s.name))
+	case f.busy:
+		return nil, false, f.failed(fmt.Errorf("%w: %q begins while another phase runs", ErrPhaseOrder, s.name))
+	case f.end != nil:
+		return nil, false, ErrAnswered
+	case f.err != nil:
+		return nil, false, fmt.Errorf("%w: %w", ErrPhaseFailed, f.err)
+	case s.kind != last && f.names[s.name]:
+		return nil, false, f.failed(fmt.Errorf("%w: a second phase named %q", ErrPhaseOrder, s.name))
+	}
+	if err := s.check(); err != nil {
+		return nil, false, f.failed(err)
+	}
+	if f.names == nil {
+		f.names = make(map[string]bool)
+	}
+	f.names[s.name] = true
+	raw, recorded, err = f.recall(s)
+	f.busy = !recorded && err == nil
+	return raw, recorded, err
+}
+
+// recall finds the phase in the record, where the one at its position must be
+// this very one: anything else means that the handler's phases have changed.
+func (f *flow) recall(s step) (raw []byte, recorded bool, err error) {
+	if f.rec == nil || f.passed >= len(f.rec.Phases) {
+		return nil, false, nil
+	}
+	p := f.rec.Phases[f.passed]
+	if s.kind == last || p.Name != s.name {
+		return nil, false, f.failed(fmt.Errorf("%w: %q is next, but %q is recorded there", ErrPhaseOrder, s.name, p.Name))
+	}
+	if p.Intent {
+		return nil, false, nil // begun by an attempt that never told how it ended: foreign decides
+	}
+	f.passed++
+	f.loose = nil // committed with the phase
+	return slices.Clone(p.Result), true, nil
+}
+
+// fail is failed, for who doesn't hold the lock.
+func (f *flow) fail(err error) error {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return f.failed(err)
+}
+
+// failed remembers that a phase failed: what the handler then answers would
+// have a hole in it.
+func (f *flow) failed(err error) error {
+	err = f.a.phaseError("phase", err)
+	if f.err == nil {
+		f.err = err
+	}
+	return err
+}
+
+// leftover says that the handler ended before a phase that is recorded. One that
+// is only begun doesn't count: an answer settles it.
+func (f *flow) leftover() error {
+	if f.rec == nil || f.passed >= len(f.rec.Phases) || f.rec.Phases[f.passed].Intent {
+		return nil
+	}
+	return fmt.Errorf("%w: the handler ended without %q, which is recorded", ErrPhaseOrder, f.rec.Phases[f.passed].Name)
+}
+
+// rerunFor is for how long an Atomic runs again after conflicts.
+const rerunFor = 5 * time.Second
+
+// atomic runs fn until its commit meets no conflict.
+func (f *flow) atomic(ctx context.Context, s step, fn func(context.Context, *Tx) ([]byte, error)) ([]byte, error) {
+	giveUp := time.Now().Add(rerunFor)
+	for round := 0; ; round++ {
+		tx := &Tx{id: f.id(), phase: s.name}
+		raw, err := fn(ctx, tx)
+		raw, err = f.outcome(ctx, s, tx, raw, err)
+		if !errors.Is(err, ErrConflict) || !f.a.rerun(ctx, round, giveUp) {
+			return raw, err
+		}
+	}
+}
+
+// rerun waits before the next run of an Atomic; false where its time is over.
+func (a *attempt) rerun(ctx context.Context, round int, giveUp time.Time) bool {
+	return pause(ctx, round) && time.Now().Before(giveUp) && time.Until(a.deadline) > a.opt.Reserve
+}
+
+// foreign claims and commits what is outstanding, calls fn once, and commits.
+func (f *flow) foreign(ctx context.Context, s step, fn func(context.Context, *Tx) ([]byte, error)) ([]byte, error) {
+	f.mu.Lock()
+	outstanding := f.rec == nil || len(f.pending) > 0
+	begun := f.rec != nil && f.passed < len(f.rec.Phases)
+	f.mu.Unlock()
+	if outstanding {
+		if err := f.commit(ctx, nil, nil, nil, false); err != nil {
+			return nil, f.commitFailed(s, err)
+		}
+	}
+	if begun {
+		return nil, f.giveUp(ctx, fmt.Sprintf("the outcome of phase %q is unknown: an attempt began the call and never came back", s.name))
+	}
+	if s.intent {
+		if err := f.commit(ctx, []Phase{{Name: s.name, Intent: true}}, nil, nil, false); err != nil {
+			return nil, f.commitFailed(s, err)
+		}
+	}
+	f.mu.Lock()
+	f.entered = true
+	f.mu.Unlock()
+	tx := &Tx{id: f.id(), phase: s.name}
+	raw, err := fn(ctx, tx)
+	if s.intent {
+		return f.settleIntent(ctx, s, tx, raw, err)
+	}
+	return f.outcome(ctx, s, tx, raw, err)
+}
+
+// outcome commits what a run of a phase came to.
+func (f *flow) outcome(ctx context.Context, s step, tx *Tx, raw []byte, err error) ([]byte, error) {
+	writes, jobs, txErr := tx.close()
+	noop := errors.Is(err, NoOp)
+	answer, responds := errors.AsType[*answered](err)
+	switch {
+	case errors.Is(err, ErrResult):
+		return nil, f.fail(err)
+	case err != nil && !noop && !responds:
+		return nil, err
+	case txErr != nil:
+		return nil, f.fail(txErr)
+	case noop && (s.kind != atomically || len(writes)+len(jobs) > 0):
+		return nil, f.fail(fmt.Errorf("%w: NoOp is for an Atomic without writes and jobs", ErrWrite))
+	case s.deferred && !responds && len(writes) > 0:
+		return nil, f.fail(fmt.Errorf("%w: %q is Deferred: write in the phase that follows", ErrWrite, s.name))
+	}
+	rerun := s.kind != foreign
+	switch {
+	case responds:
+		resp, rerr := f.a.response(answer.v)
+		if rerr != nil {
+			return nil, f.fail(rerr)
+		}
+		if ferr := f.finish(ctx, resp, writes, jobs, rerun); ferr != nil {
+			return nil, f.commitFailed(s, ferr)
+		}
+		return nil, err
+	case noop || s.deferred:
+		return raw, f.postpone(Phase{Name: s.name, Result: raw}, jobs)
+	}
+	if err := f.commit(ctx, []Phase{{Name: s.name, Result: raw}}, writes, jobs, rerun); err != nil {
+		return nil, f.commitFailed(s, err)
+	}
+	return slices.Clone(f.lastResult()), nil
+}
+
+// commitFailed puts the engine's words around what a commit came to, but for
+// what the phase itself has to see.
+func (f *flow) commitFailed(s step, err error) error {
+	if _, ours := errors.AsType[*Error](err); ours || errors.Is(err, ErrAnswered) {
+		return err
+	}
+	if errors.Is(err, ErrUnknown) {
+		err = fmt.Errorf("%w: %w", ErrUnavailable, err)
+	}
+	return f.a.phaseError("phase "+s.name, err)
+}
+
+func (a *attempt) phaseError(op string, err error) *Error {
+	e := a.fail(op, err)
+	e.phase = true
+	return e
+}
+
+// settleIntent writes how a call ended that can't be repeated.
+func (f *flow) settleIntent(ctx context.Context, s step, tx *Tx, raw []byte, err error) ([]byte, error) {
+	writes, jobs, txErr := tx.close()
+	answer, responds := errors.AsType[*answered](err)
+	_, retry := errors.AsType[*safe](err)
+	if txErr == nil && len(writes)+len(jobs) > 0 {
+		txErr = fmt.Errorf("%w: a NotIdempotent phase takes neither writes nor jobs", ErrWrite)
+	}
+	var resp Response
+	if responds && txErr == nil {
+		resp, txErr = f.a.response(answer.v)
+	}
+	switch {
+	case retry && txErr == nil:
+		// As if it had never begun: the key stays, the call may be made again.
+		if rerr := f.replaceIntent(ctx); rerr != nil {
+			return nil, f.commitFailed(s, rerr)
+		}
+		return nil, err
+	case err != nil && !responds || txErr != nil:
+		return nil, f.giveUp(ctx, fmt.Sprintf("the outcome of phase %q is unknown: %v", s.name, errors.Join(err, txErr)))
+	case responds:
+		if ferr := f.finish(ctx, resp, nil, nil, false); ferr != nil {
+			return nil, f.commitFailed(s, ferr)
+		}
+		return nil, err
+	}
+	if err := f.replaceIntent(ctx, Phase{Name: s.name, Result: raw}); err != nil {
+		return nil, f.commitFailed(s, err)
+	}
+	return slices.Clone(f.lastResult()), nil
+}
+
+// postpone keeps a result for the next commit.
+func (f *flow) postpone(p Phase, jobs []Job) error {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	waiting, err := f.stagedJobs(jobs)
+	if err != nil {
+		return f.failed(err)
+	}
+	f.waiting, f.loose = waiting, nil
+	f.pending = append(f.pending, p)
+	f.passed++
+	return nil
+}
+
+// stagedJobs is everything that joins the next commit, named.
+func (f *flow) stagedJobs(jobs []Job) (map[string]Job, error) {
+	all := merged(maps.Clone(f.waiting), numbered(f.passed, 0, slices.Concat(f.loose, jobs)))
+	n := len(all)
+	if f.rec != nil {
+		n += len(f.rec.Jobs)
+	}
+	if n > maxJobs {
+		return nil, fmt.Errorf("%w: %d jobs are waiting in the record: at most %d", ErrWrite, n, maxJobs)
+	}
+	return all, nil
+}
+
+func (f *flow) id() string {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if f.rec != nil {
+		return f.rec.ID
+	}
+	return f.a.id
+}
+
+// lastResult is the result of the phase that was committed last, from the
+// record: what it holds counts, not what this run made.
+func (f *flow) lastResult() []byte {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return f.rec.Phases[len(f.rec.Phases)-1].Result
+}

@@ -1,0 +1,243 @@
+package idem
+
+import (
+	"context"
+	"fmt"
+	"slices"
+)
+
+// change is one conditional write of an attempt.
+type change struct {
+	prev, next *Record
+	writes     []Write
+	rerun      bool // a conflict is the caller's, who then builds other writes
+}
+
+// commit writes phases and all that waits for a commit, with the user's writes.
+// Without a phase, or with one that only begins, what is staged for that phase
+// stays with it.
+func (f *flow) commit(ctx context.Context, phases []Phase, writes []Write, jobs []Job, rerun bool) error {
+	ends := len(phases) > 0 && !phases[0].Intent
+	f.mu.Lock()
+	all := slices.Concat(f.pending, phases)
+	waiting := f.waiting
+	var err error
+	if ends {
+		waiting, err = f.stagedJobs(jobs)
+	}
+	f.mu.Unlock()
+	if err != nil {
+		return f.fail(err)
+	}
+	_, err = f.write(ctx, func(base *Record) *Record { return advanced(base, all, waiting) }, writes, rerun)
+	if err != nil {
+		return err
+	}
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.pending, f.waiting = nil, nil
+	if ends {
+		f.passes(ctx, phases[0])
+	}
+	return nil
+}
+
+// replaceIntent puts phases, none or one, in the place of the intent that is
+// the last of the record.
+func (f *flow) replaceIntent(ctx context.Context, phases ...Phase) error {
+	f.mu.Lock()
+	waiting, err := f.stagedJobs(nil)
+	f.mu.Unlock()
+	if err != nil {
+		return f.fail(err)
+	}
+	_, err = f.write(ctx, func(base *Record) *Record {
+		r := *base
+		r.Phases = base.Phases[:len(base.Phases)-1]
+		if len(phases) == 0 {
+			return &r
+		}
+		return advanced(&r, phases, waiting)
+	}, nil, false)
+	if err != nil {
+		return err
+	}
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if len(phases) > 0 {
+		f.passes(ctx, phases[0])
+	}
+	return nil
+}
+
+// passes notes that a phase is committed.
+func (f *flow) passes(ctx context.Context, p Phase) {
+	f.passed++
+	f.loose = nil
+	ev := f.a.event(f.rec, nil)
+	ev.Phase = p.Name
+	call(ctx, f.a.opt.Hooks.Committed, ev)
+}
+
+// write sends what build makes of the record: as the claim where that is still
+// to come, else as a commit. It keeps and returns the record as it then is.
+func (f *flow) write(ctx context.Context, build func(*Record) *Record, writes []Write, rerun bool) (*Record, error) {
+	a := f.a
+	prev := f.record()
+	if prev == nil {
+		held, v, err := a.claim(ctx, build, writes, rerun)
+		if err != nil {
+			return nil, err
+		}
+		return f.claimed(ctx, held, v, build)
+	}
+	next := build(prev)
+	next.Ver = prev.Ver + 1
+	held, l, err := a.commit(ctx, change{prev, next, writes, rerun}, patient)
+	switch {
+	case err != nil:
+		return nil, err
+	case l == landed:
+		f.set(held)
+		return held, nil
+	case l == crossed:
+		// An earlier write of this attempt, which it was told had failed, has landed
+		// after all: nothing here can be relied on.
+		f.set(held)
+		return nil, ErrUnknown
+	}
+	f.stop(a.overtaken(ctx, held))
+	return nil, a.phaseError("phase", ErrLeaseLost)
+}
+
+// claimed takes in what a merged claim came to.
+func (f *flow) claimed(ctx context.Context, held *Record, v verdict, build func(*Record) *Record) (*Record, error) {
+	a := f.a
+	switch v {
+	case own:
+		f.set(held)
+		call(ctx, a.opt.Hooks.Claimed, a.event(held, nil))
+		if !sameShape(held, build(a.fresh(a.opt.Now()))) {
+			return nil, ErrUnknown // as crossed
+		}
+		return held, nil
+	case takeOver:
+		// An earlier attempt's record: what is recorded there counts, so the handler
+		// begins again with it.
+		f.set(held)
+		f.mu.Lock()
+		f.restart = true
+		f.mu.Unlock()
+		f.stop(Result{}, ErrAnswered)
+		return nil, ErrAnswered
+	}
+	f.stop(a.answer(ctx, held, v))
+	return nil, ErrAnswered
+}
+
+func (f *flow) record() *Record {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return f.rec
+}
+
+func (f *flow) set(rec *Record) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.rec = rec
+}
+
+func (f *flow) ended() *ending {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return f.end
+}
+
+// calledOut reports whether a derived key may be out in the world.
+func (f *flow) calledOut() bool {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return f.entered
+}
+
+// failure is why the first failed phase failed; nil if none did.
+func (f *flow) failure() error {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return f.err
+}
+
+// complete says what is missing for the answer to be stored.
+func (f *flow) complete() error {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if err := f.leftover(); err != nil {
+		return f.failed(err)
+	}
+	return nil
+}
+
+// close notes that the handler has returned. A phase that still runs was not
+// waited for: its result is missing from the answer.
+func (f *flow) close() {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.over = true
+	if f.busy {
+		_ = f.failed(fmt.Errorf("%w: the handler returned while a phase was running", ErrPhaseOrder))
+	}
+}
+
+// stop ends the operation with an answer that the handler no longer changes.
+func (f *flow) stop(res Result, err error) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.end = &ending{res, err}
+}
+
+// finish stores the answer, together with writes and jobs and all that waits.
+// Without an error, the operation has ended.
+func (f *flow) finish(ctx context.Context, resp Response, writes []Write, jobs []Job, rerun bool) error {
+	a := f.a
+	a.cleaned(ctx, &resp)
+	f.mu.Lock()
+	phases := f.pending
+	waiting, err := f.stagedJobs(jobs)
+	if err == nil {
+		err = f.leftover()
+	}
+	f.mu.Unlock()
+	if err != nil {
+		return f.fail(err)
+	}
+	stored := resp.stored(a.headers)
+	var made *Record
+	build := func(base *Record) *Record {
+		made = finished(advanced(base, phases, waiting), stored, a.opt.Now(), a.opt.Retention)
+		made.Ver = base.Ver
+		if len(resp.Body) > a.opt.MaxBody || f.statusOnly {
+			notKept(made)
+		}
+		return made
+	}
+	rec, err := f.write(ctx, build, writes, rerun)
+	if err != nil {
+		return err
+	}
+	f.stop(a.finished(ctx, rec, made, resp))
+	return nil
+}
+
+// giveUp marks the operation as stuck, for a human to settle.
+func (f *flow) giveUp(ctx context.Context, why string) error {
+	a := f.a
+	rec, err := f.write(ctx, func(base *Record) *Record { return stuckFor(base, why) }, nil, false)
+	if err != nil {
+		return a.phaseError("phase", fmt.Errorf("%w: %w", ErrStuck, err))
+	}
+	a.log.ErrorContext(ctx, "operation is stuck and waits for an operator", "record", short(a.pk), "operation", rec.ID)
+	stuckErr := a.phaseError("phase", ErrStuck)
+	call(ctx, a.opt.Hooks.Stuck, a.event(rec, stuckErr))
+	f.stop(Result{}, stuckErr)
+	return stuckErr
+}

@@ -1,0 +1,205 @@
+package idem
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+)
+
+// Atomic runs fn and commits, all or nothing: the writes and jobs fn handed to
+// its [Tx], and its result as the recovery point name. On a resumed operation
+// where that is already committed, fn doesn't run and the stored result is
+// returned.
+//
+// fn has no effect but what it hands to tx, and may run many times: after a
+// conflict ([ErrConflict]) it runs again on fresh reads, for a few seconds. So it
+// returns its result and assigns nothing outside. A condition of the user's own
+// that is false is returned as [ErrCondition] and not tried again.
+//
+// The result must survive JSON ([ErrResult]); what is returned is what a resumed
+// run would get, also on the first run. Names are stable: a phase that is
+// renamed, repeated, reordered, nested or left out, or overlaps another, fails
+// with [ErrPhaseOrder] and never restarts anything. After a phase has failed,
+// later ones return [ErrPhaseFailed] and what the handler then answers is not
+// stored, unless by [Respond].
+//
+// If fn returns an answer made by [Respond], that is committed together with
+// all fn handed to tx, and ends the operation. If fn returns [NoOp], nothing is
+// written now: the result commits with the next phase.
+//
+// Outside of an operation (a request without a key, say) it returns
+// [ErrNoOperation] and fn doesn't run.
+func Atomic[T any](ctx context.Context, name string, fn func(context.Context, *Tx) (T, error)) (T, error) {
+	return phase(ctx, step{kind: atomically, name: name}, fn)
+}
+
+// Foreign is a phase whose fn may call other systems, with the derived key of
+// [Tx.Key]. The record is claimed and all results so far are committed before
+// fn runs. fn runs once an attempt: a conflict sends its commit again, never fn.
+// Where the process dies before the commit, the next attempt calls again, with
+// the same key.
+//
+// Writes of the user are allowed here, but better in an [Atomic] that follows: a
+// condition refused here repeats the call with the next attempt.
+//
+// An error of fn fails the phase and keeps the key's record; the client is told
+// to retry with the same key. See [NotIdempotent] for systems without keys and
+// [Deferred] for one call less.
+func Foreign[T any](ctx context.Context, name string, fn func(context.Context, *Tx) (T, error), opts ...ForeignOption) (T, error) {
+	s := step{kind: foreign, name: name}
+	for _, opt := range opts {
+		opt(&s)
+	}
+	return phase(ctx, s, fn)
+}
+
+// ForeignOption varies a [Foreign].
+type ForeignOption func(*step)
+
+// NotIdempotent is for a system that has no idempotency keys. That the call
+// begins is committed first. From then on only a result, or an error wrapped by
+// [SafeToRetry], lets the operation go on: any other error, or a process that
+// dies, leaves the outcome unknown, the operation ends as stuck, and a human
+// settles it. The call is never repeated otherwise. The phase's Tx takes
+// neither writes nor jobs ([ErrWrite]), since the outcome must be recordable
+// whatever else is stored.
+func NotIdempotent() ForeignOption { return func(s *step) { s.intent = true } }
+
+// Deferred commits the phase's result with the next commit, which saves one
+// call. If the process dies in between, the next attempt calls again with the
+// same derived key. The Tx takes no writes. Not together with [NotIdempotent].
+func Deferred() ForeignOption { return func(s *step) { s.deferred = true } }
+
+// Finish is the last phase: its fn returns the handler's own response, which is
+// stored whatever its status, in one commit with fn's writes and jobs. It is
+// also the whole body of a handler that only writes to DynamoDB. fn may run many
+// times, like [Atomic]'s.
+//
+//	return idem.Finish(ctx, func(ctx context.Context, tx *idem.Tx) (response, error) {
+//		tx.Write(dynamo.Put(rides, ride))
+//		return created(ride), nil
+//	})
+//
+// Re is the response type of the handler's adapter, or [Response].
+func Finish[Re any](ctx context.Context, fn func(context.Context, *Tx) (Re, error)) (Re, error) {
+	var re Re
+	f, err := flowOf(ctx)
+	if err != nil {
+		return re, err
+	}
+	_, err = f.do(ctx, step{kind: last}, func(ctx context.Context, tx *Tx) ([]byte, error) {
+		r, err := fn(ctx, tx)
+		if err != nil {
+			return nil, err
+		}
+		re = r
+		return nil, Respond(r)
+	})
+	if _, ok := errors.AsType[*answered](err); ok {
+		err = nil
+	}
+	return re, err
+}
+
+// Respond makes a definitive answer of v, to be returned as the error of a
+// phase's function or of the handler: it ends the operation and is stored
+// whatever its status. v is a [Response] or the response type of the handler's
+// adapter; anything else fails before the commit ([ErrResult]).
+func Respond(v any) error { return &answered{v} }
+
+// answered is Respond's error.
+type answered struct{ v any }
+
+func (*answered) Error() string { return "idem: a definitive answer (return it from the handler)" }
+
+// NoOp is returned by an [Atomic]'s function that has nothing to commit: its
+// result joins the next commit, and until then the phase may run again. Writes
+// and jobs are refused with it ([ErrWrite]).
+var NoOp = errors.New("idem: nothing to commit")
+
+// SafeToRetry marks err as one after which a call that is [NotIdempotent] may be
+// made again: it certainly had no effect. It returns nil for nil.
+func SafeToRetry(err error) error {
+	if err == nil {
+		return nil
+	}
+	return &safe{err}
+}
+
+type safe struct{ err error }
+
+func (s *safe) Error() string { return s.err.Error() }
+func (s *safe) Unwrap() error { return s.err }
+
+type stepKind int
+
+const (
+	atomically stepKind = iota
+	foreign
+	last
+)
+
+// step is a phase as the handler asks for it.
+type step struct {
+	kind     stepKind
+	name     string
+	intent   bool // NotIdempotent
+	deferred bool
+}
+
+// maxPhaseName is the longest name of a phase, in bytes.
+const maxPhaseName = 100
+
+func (s step) check() error {
+	switch {
+	case s.kind == last:
+	case s.name == "" || len(s.name) > maxPhaseName:
+		return fmt.Errorf("%w: the name %q: 1 to %d bytes", ErrPhaseOrder, s.name, maxPhaseName)
+	case s.intent && s.deferred:
+		return fmt.Errorf("%w: %s: NotIdempotent can't be Deferred: its outcome must be stored at once", ErrPhaseOrder, s.name)
+	}
+	return nil
+}
+
+// phase runs a phase with a typed result.
+func phase[T any](ctx context.Context, s step, fn func(context.Context, *Tx) (T, error)) (T, error) {
+	var out T
+	f, err := flowOf(ctx)
+	if err != nil {
+		return out, err
+	}
+	raw, err := f.do(ctx, s, func(ctx context.Context, tx *Tx) ([]byte, error) {
+		v, err := fn(ctx, tx)
+		if err != nil && !errors.Is(err, NoOp) {
+			return nil, err
+		}
+		raw, rerr := encodeResult(v)
+		return raw, errors.Join(rerr, err)
+	})
+	if err != nil {
+		return out, err
+	}
+	if err := json.Unmarshal(raw, &out); err != nil {
+		var zero T
+		return zero, f.fail(fmt.Errorf("%w: what %q stored is no %T: %w", ErrResult, s.name, zero, err))
+	}
+	return out, nil
+}
+
+// encodeResult is v as JSON, if v comes back from it as it is.
+func encodeResult[T any](v T) ([]byte, error) {
+	raw, err := json.Marshal(v)
+	if err != nil {
+		return nil, fmt.Errorf("%w: %w", ErrResult, err)
+	}
+	var back T
+	if err := json.Unmarshal(raw, &back); err != nil {
+		return nil, fmt.Errorf("%w: %T can't be read back from JSON: %w", ErrResult, v, err)
+	}
+	if again, err := json.Marshal(back); err != nil || !bytes.Equal(raw, again) {
+		return nil, fmt.Errorf("%w: %T is another value when read back from JSON", ErrResult, v)
+	}
+	return raw, nil
+}

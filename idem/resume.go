@@ -1,0 +1,225 @@
+package idem
+
+import (
+	"context"
+	"crypto/rand"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+)
+
+// Ticket names an operation as somebody saw it: it is good for one take-over,
+// and worthless once anybody has written the record since. It holds nothing of
+// the request, so whoever may send tickets can't invent an identity.
+type Ticket struct {
+	PK    string `json:"pk"`
+	Owner string `json:"owner"`
+	Ver   int64  `json:"ver"`
+}
+
+// TicketFor returns a ticket for r as it is.
+func TicketFor(r *Record) Ticket { return Ticket{PK: r.PK, Owner: r.Owner, Ver: r.Ver} }
+
+// Resume takes over an operation that its attempt has abandoned, and brings it
+// to an end with the request stored in its record ([Options.Resumable]). It is
+// for completers: a client's retry needs none of it. fn gets that request and
+// may set its Answer; what it returns is treated as [Engine.Do] does.
+//
+// A nil error says that the operation has its answer now. [ErrMoved] says that
+// there is nothing to do any more, [ErrInFlight] (with RetryAfter) that the
+// lease is not over yet, [ErrNotKept] that there is no stored request,
+// [ErrStuck] that it has been taken up [Options.MaxTries] times and waits for
+// an operator. Any other error is a failed try: the record is released, and a
+// later ticket may do better.
+func (e *Engine) Resume(ctx context.Context, t Ticket, fn func(context.Context, *Request) (Response, error)) (Result, error) {
+	a, rec, err := e.pickUp(ctx, t)
+	if err != nil {
+		return Result{}, err
+	}
+	if rec.Input == nil {
+		return Result{}, a.fail("resume", fmt.Errorf("%w: the request was not stored with its claim", ErrNotKept))
+	}
+	missing := a.loadInput(ctx, rec)
+	if missing != nil && !errors.Is(missing, ErrNotKept) {
+		return Result{}, a.unavailable("resume", missing)
+	}
+	rec, err = a.takeTicket(ctx, rec)
+	if err != nil {
+		return Result{}, err
+	}
+	f := &flow{a: a, rec: rec}
+	switch {
+	case missing != nil:
+		return Result{}, f.giveUp(ctx, "the stored request is gone: "+missing.Error())
+	case rec.Tries > e.opt.MaxTries:
+		return Result{}, f.giveUp(ctx, fmt.Sprintf("not completed in %d tries: %s", e.opt.MaxTries, rec.LastErr))
+	}
+	a.req = rec.Input.request()
+	res, err := a.begin(ctx, rec, true, func(ctx context.Context) (Response, error) { return fn(ctx, a.req) })
+	if h, ok := errors.AsType[*handlerError](err); ok {
+		err = h.err
+	}
+	if err == nil && res.Expires.IsZero() {
+		err = a.fail("resume", fmt.Errorf("the handler answered %d, which is not stored", res.Status))
+	}
+	return res, err
+}
+
+// GiveUp marks an abandoned operation as stuck, for what nobody can complete:
+// it has no stored request. Errors are those of [Engine.Resume].
+func (e *Engine) GiveUp(ctx context.Context, t Ticket, why string) error {
+	a, rec, err := e.pickUp(ctx, t)
+	if err != nil {
+		return err
+	}
+	if rec, err = a.takeTicket(ctx, rec); err != nil {
+		return err
+	}
+	if err := (&flow{a: a, rec: rec}).giveUp(ctx, why); !errors.Is(err, ErrStuck) || errors.Is(err, ErrUnavailable) {
+		return err
+	}
+	return nil
+}
+
+// pickUp reads the record of a ticket that is still good.
+func (e *Engine) pickUp(ctx context.Context, t Ticket) (*attempt, *Record, error) {
+	a, err := e.operator(ctx, t.PK)
+	if err != nil {
+		return nil, nil, err
+	}
+	rec, err := a.reads(ctx)
+	switch {
+	case err != nil:
+		return nil, nil, err
+	case rec == nil || rec.Owner != t.Owner || rec.Ver != t.Ver || rec.State != Open:
+		return nil, nil, a.fail("resume", ErrMoved)
+	case rec.Lease.After(e.opt.Now()):
+		inFlight := a.fail("resume", ErrInFlight)
+		inFlight.RetryAfter = rec.Lease.Sub(e.opt.Now())
+		return nil, nil, inFlight
+	}
+	a.scope, a.req.Route = rec.Scope, rec.Route
+	return a, rec, nil
+}
+
+// operator returns an attempt at a record that comes without a request.
+func (e *Engine) operator(ctx context.Context, pk string) (*attempt, error) {
+	a := &attempt{Engine: e, req: &Request{}, pk: pk, owner: rand.Text(), resumed: true}
+	if !strings.HasPrefix(pk, e.prefix) {
+		return nil, a.fail("resume", fmt.Errorf("%w: the record is not of the namespace %q", ErrMoved, e.opt.Namespace))
+	}
+	return a, a.start(ctx)
+}
+
+func (a *attempt) reads(ctx context.Context) (*Record, error) {
+	ctx, cancel := a.within(ctx, maxClaim)
+	defer cancel()
+	rec, err := a.store.Load(ctx, a.pk)
+	if err != nil {
+		return nil, a.unavailable("resume", err)
+	}
+	return rec, nil
+}
+
+func (a *attempt) loadInput(ctx context.Context, rec *Record) error {
+	if rec.Input == nil || rec.Input.Overflow == nil {
+		return nil
+	}
+	loader, ok := a.store.(BodyLoader)
+	if !ok {
+		return ErrNotKept
+	}
+	ctx, cancel := a.within(ctx, maxClaim)
+	defer cancel()
+	return loader.LoadBody(ctx, rec)
+}
+
+// takeTicket takes the record over. The try is counted in the take-over, so
+// that one which dies is counted too.
+func (a *attempt) takeTicket(ctx context.Context, rec *Record) (*Record, error) {
+	now := a.opt.Now()
+	next := taken(rec, a.owner, now, a.leaseEnd(now), a.opt.Retention)
+	next.Tries++
+	got, l, err := a.commit(ctx, change{prev: rec, next: next}, maxRounds)
+	switch {
+	case err != nil:
+		return nil, a.unavailable("take-over", err)
+	case l != landed:
+		return nil, a.fail("resume", ErrMoved)
+	}
+	if got != next && got.Input != nil && next.Input != nil {
+		got.Input.Body, got.Input.Overflow = next.Input.Body, nil // read before
+	}
+	return got, nil
+}
+
+// Settlement is an operator's decision about a stuck operation. The zero
+// Settlement lets it be tried again.
+type Settlement struct {
+	// Answer ends the operation with this answer, replayed from now on. Jobs that
+	// were staged are still delivered.
+	Answer *Response
+
+	// Result tells what the call came to whose outcome is unknown (a
+	// [NotIdempotent] phase), as JSON; NotMade that it had no effect. One of
+	// them is needed to try such an operation again.
+	Result  json.RawMessage
+	NotMade bool
+}
+
+// Settle carries out an operator's decision about the stuck operation pk. It
+// returns [ErrMoved] where that is not stuck, and what the store returns.
+func (e *Engine) Settle(ctx context.Context, pk string, s Settlement) error {
+	a, err := e.operator(ctx, pk)
+	if err != nil {
+		return err
+	}
+	rec, err := a.reads(ctx)
+	switch {
+	case err != nil:
+		return err
+	case rec == nil || rec.State != Stuck:
+		return a.fail("settle", fmt.Errorf("%w: it is not stuck", ErrMoved))
+	}
+	next, err := settled(rec, s)
+	if err != nil {
+		return a.fail("settle", err)
+	}
+	if s.Answer != nil {
+		answer := *s.Answer
+		answer.clean()
+		next = finished(rec, answer.stored(e.headers), e.opt.Now(), e.opt.Retention)
+	}
+	next.Owner = a.owner // a late write of the attempt that got stuck must not fit
+	_, l, err := a.commit(ctx, change{prev: rec, next: next}, maxRounds)
+	switch {
+	case err != nil:
+		return a.unavailable("settle", err)
+	case l != landed:
+		return a.fail("settle", ErrMoved)
+	}
+	return nil
+}
+
+// settled returns rec as it may be tried again.
+func settled(rec *Record, s Settlement) (*Record, error) {
+	r := *rec
+	r.State, r.Ver, r.Tries, r.LastErr = Open, rec.Ver+1, 0, ""
+	n := len(rec.Phases)
+	begun := n > 0 && rec.Phases[n-1].Intent
+	switch {
+	case s.Answer != nil:
+	case begun && s.Result != nil && json.Valid(s.Result):
+		r.Phases = append(slices.Clone(rec.Phases[:n-1]), Phase{Name: rec.Phases[n-1].Name, Result: s.Result})
+	case begun && s.NotMade:
+		r.Phases = slices.Clone(rec.Phases[:n-1])
+	case begun:
+		return nil, fmt.Errorf("%w: say what the call of phase %q came to: its result as JSON, or that it was not made",
+			ErrResult, rec.Phases[n-1].Name)
+	case s.Result != nil || s.NotMade:
+		return nil, fmt.Errorf("%w: no call of this operation has an unknown outcome", ErrResult)
+	}
+	return &r, nil
+}

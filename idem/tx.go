@@ -1,0 +1,139 @@
+package idem
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/binary"
+	"fmt"
+	"slices"
+	"strings"
+	"sync"
+)
+
+// Tx collects what one run of a phase commits: nothing handed to it has any
+// effect before, and all of it has, together with the recovery point, or
+// nothing. It is made anew for each run. It is safe for concurrent use until
+// the phase's function returns; later calls are ignored.
+type Tx struct {
+	id    string // the operation's
+	phase string
+
+	mu     sync.Mutex
+	closed bool
+	writes []Write
+	jobs   []Job
+	keys   map[string]bool
+	err    error // the first thing that can't be committed
+}
+
+// Write adds writes to the commit. A write that could not be built
+// (Write.Err), or nil, fails the phase with [ErrWrite]. Writes of one item more
+// than once are refused by the store.
+func (tx *Tx) Write(writes ...Write) {
+	tx.mu.Lock()
+	defer tx.mu.Unlock()
+	if tx.closed {
+		return
+	}
+	for _, w := range writes {
+		if w == nil {
+			tx.fail(fmt.Errorf("%w: a write is nil", ErrWrite))
+			continue
+		}
+		if err := w.Err(); err != nil {
+			tx.fail(fmt.Errorf("%w: %w", ErrWrite, err))
+		}
+		tx.writes = append(tx.writes, w)
+	}
+}
+
+// Stage adds jobs to the commit: they are handed on after it, at least once,
+// each under an id of its own ([JobID]), and never if the phase does not commit.
+func (tx *Tx) Stage(jobs ...Job) {
+	tx.mu.Lock()
+	defer tx.mu.Unlock()
+	if tx.closed {
+		return
+	}
+	for _, j := range jobs {
+		if err := j.check(); err != nil {
+			tx.fail(err)
+		}
+	}
+	tx.jobs = append(tx.jobs, jobs...)
+}
+
+// Key returns the idempotency key for a call to service: the same for every
+// attempt at this operation and phase, another one for any other, also once the
+// client's key has expired and is used again (R61, R62). It has the form of a
+// UUID. A phase that calls one service more than once names each call by a
+// step; the same service and step twice in one run fail the phase
+// ([ErrKeyReused]).
+func (tx *Tx) Key(service string, step ...string) string {
+	tx.mu.Lock()
+	defer tx.mu.Unlock()
+	parts := append([]string{tx.id, tx.phase, service}, step...)
+	key := derived(parts)
+	if tx.keys[key] {
+		tx.fail(fmt.Errorf("%w: %s", ErrKeyReused, strings.Join(parts[2:], ", ")))
+	}
+	if tx.keys == nil {
+		tx.keys = make(map[string]bool)
+	}
+	tx.keys[key] = true
+	return key
+}
+
+// derived hashes parts, each after its length so that no two lists are alike,
+// into a UUID of version 8 (RFC 9562, 5.8), which every service takes.
+func derived(parts []string) string {
+	h := sha256.New()
+	var length [8]byte
+	for _, p := range parts {
+		binary.BigEndian.PutUint64(length[:], uint64(len(p)))
+		h.Write(length[:])
+		h.Write([]byte(p))
+	}
+	u := h.Sum(nil)[:16]
+	u[6] = u[6]&0x0f | 0x80
+	u[8] = u[8]&0x3f | 0x80
+	return fmt.Sprintf("%x-%x-%x-%x-%x", u[0:4], u[4:6], u[6:8], u[8:10], u[10:16])
+}
+
+func (tx *Tx) fail(err error) {
+	if tx.err == nil {
+		tx.err = err
+	}
+}
+
+// close ends the collecting, so that a goroutine left behind can't change what
+// is being sent.
+func (tx *Tx) close() (writes []Write, jobs []Job, err error) {
+	tx.mu.Lock()
+	defer tx.mu.Unlock()
+	tx.closed = true
+	return slices.Clone(tx.writes), slices.Clone(tx.jobs), tx.err
+}
+
+// Stage adds jobs to the next commit of the operation in ctx, at the latest the
+// one that stores the answer. An answer that isn't stored stages nothing.
+// Outside of an operation it returns [ErrNoOperation]; a job that can't be
+// staged is [ErrWrite].
+//
+// It belongs to the phase that follows: where that is already committed, the
+// jobs were too, and are not staged again.
+func Stage(ctx context.Context, jobs ...Job) error {
+	f, err := flowOf(ctx)
+	if err != nil {
+		return err
+	}
+	for _, j := range jobs {
+		if err := j.check(); err != nil {
+			return err
+		}
+	}
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.loose = append(f.loose, jobs...)
+	return nil
+}
