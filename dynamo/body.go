@@ -24,7 +24,8 @@ const (
 	gzipGain = 64  // and what it must gain to be used
 
 	chunkSize     = 390 << 10 // an item holds 400 KB, names included
-	maxCompanions = 17        // 6 MB, even if compression made it larger
+	maxCompanions = 28        // 10 MB, even if compression made it larger
+	maxStored     = 10 << 20  // of a body: more than Lambda takes or gives
 
 	// companionsOutlive is for how long companions stay after their record has
 	// expired: TTL deletes both late and in no order.
@@ -75,29 +76,41 @@ func (v *values) overflow(o *idem.Overflow) value {
 // lost its lease can't touch the winner's body, and under numbers this process
 // never uses again, so a late write of an earlier try can't either.
 func (s *Store) putCompanions(ctx context.Context, r *idem.Record, body []byte, zipped bool) (*idem.Overflow, error) {
-	count := (len(body) + chunkSize - 1) / chunkSize
-	over := &idem.Overflow{
-		Owner: r.Owner, First: s.companions.Add(int64(count)) - int64(count), Count: count,
-		Length: len(r.Response.Body), Gzip: zipped, SHA256: sha256.Sum256(r.Response.Body),
-	}
+	over := s.overflow(r.Owner, r.Response.Body, body, zipped)
 	end := r.Expires
 	if end.Before(r.Until) {
 		end = r.Until
 	}
-	for i := range count {
-		var v values
-		_, err := s.api.PutItem(ctx, &dynamodb.PutItemInput{TableName: &s.table, Item: item{
-			attrPK:      v.str(companionKey(r.PK, over, i)),
-			attrVersion: v.digits(layoutVersion),
-			attrExpires: v.secs(end.Add(companionsOutlive)),
-			respBody:    &types.AttributeValueMemberB{Value: body[i*chunkSize : min((i+1)*chunkSize, len(body))]},
-		}})
-		if err != nil {
-			// Whatever became of the chunk, the record was not touched.
-			return nil, fmt.Errorf("dynamo: write body: %w", err)
-		}
+	if err := s.putChunks(ctx, r.PK, over, body, end.Add(companionsOutlive)); err != nil {
+		// Whatever became of the chunks, the record was not touched.
+		return nil, fmt.Errorf("dynamo: write body: %w", err)
 	}
 	return over, nil
+}
+
+// overflow describes companions for body, which is stored as packed.
+func (s *Store) overflow(owner string, body, packed []byte, zipped bool) *idem.Overflow {
+	count := (len(packed) + chunkSize - 1) / chunkSize
+	return &idem.Overflow{
+		Owner: owner, First: s.companions.Add(int64(count)) - int64(count), Count: count,
+		Length: len(body), Gzip: zipped, SHA256: sha256.Sum256(body),
+	}
+}
+
+func (s *Store) putChunks(ctx context.Context, pk string, over *idem.Overflow, packed []byte, end time.Time) error {
+	for i := range over.Count {
+		var v values
+		_, err := s.api.PutItem(ctx, &dynamodb.PutItemInput{TableName: &s.table, Item: item{
+			attrPK:      v.str(companionKey(pk, over, i)),
+			attrVersion: v.digits(layoutVersion),
+			attrExpires: v.secs(end),
+			respBody:    &types.AttributeValueMemberB{Value: packed[i*chunkSize : min((i+1)*chunkSize, len(packed))]},
+		}})
+		if err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 func companionKey(pk string, o *idem.Overflow, i int) string {
@@ -106,36 +119,41 @@ func companionKey(pk string, o *idem.Overflow, i int) string {
 
 // LoadBody implements [idem.BodyLoader] by strongly consistent reads: one for
 // every 390 KiB.
-func (s *Store) LoadBody(ctx context.Context, r *idem.Record) error {
-	o := r.Overflow
-	if o == nil || r.Response == nil {
-		return nil
+func (s *Store) LoadBody(ctx context.Context, r *idem.Record) (err error) {
+	if r.Overflow != nil && r.Response != nil {
+		r.Response.Body, err = s.readBody(ctx, r.PK, r.Overflow)
 	}
+	if err == nil && r.Input != nil && r.Input.Overflow != nil {
+		r.Input.Body, err = s.readBody(ctx, r.PK, r.Input.Overflow)
+	}
+	return err
+}
+
+func (s *Store) readBody(ctx context.Context, pk string, o *idem.Overflow) ([]byte, error) {
 	body := make([]byte, 0, o.Length)
 	for i := range o.Count {
 		out, err := s.api.GetItem(ctx, &dynamodb.GetItemInput{
-			TableName: &s.table, Key: key(companionKey(r.PK, o, i)), ConsistentRead: aws.Bool(true),
+			TableName: &s.table, Key: key(companionKey(pk, o, i)), ConsistentRead: aws.Bool(true),
 		})
 		if err != nil {
-			return readError("read body", err)
+			return nil, readError("read body", err)
 		}
 		chunk, ok := out.Item[respBody].(*types.AttributeValueMemberB)
 		if !ok {
-			return fmt.Errorf("dynamo: %w: part %d of %d is missing", idem.ErrNotKept, i+1, o.Count)
+			return nil, fmt.Errorf("dynamo: %w: part %d of %d is missing", idem.ErrNotKept, i+1, o.Count)
 		}
 		body = append(body, chunk.Value...)
 	}
 	if o.Gzip {
 		var err error
 		if body, err = gunzip(body, o.Length); err != nil {
-			return fmt.Errorf("dynamo: %w: %w", idem.ErrNotKept, err)
+			return nil, fmt.Errorf("dynamo: %w: %w", idem.ErrNotKept, err)
 		}
 	}
 	if o.Count == 0 || len(body) != o.Length || sha256.Sum256(body) != o.SHA256 {
-		return fmt.Errorf("dynamo: %w: the body is not the one that was stored", idem.ErrNotKept)
+		return nil, fmt.Errorf("dynamo: %w: the body is not the one that was stored", idem.ErrNotKept)
 	}
-	r.Response.Body = body
-	return nil
+	return body, nil
 }
 
 var zippers = sync.Pool{New: func() any { return gzip.NewWriter(io.Discard) }} // each holds ~800 KB

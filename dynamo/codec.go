@@ -105,7 +105,10 @@ func (v *values) phases(phases []idem.Phase) value {
 	list := make([]value, len(phases))
 	for i, p := range phases {
 		entry := []value{v.str(p.Name)}
-		if p.Result != nil {
+		switch {
+		case p.Intent:
+			entry = append(entry, v.str(""), v.str(phaseIntent))
+		case p.Result != nil:
 			entry = append(entry, v.str(string(p.Result)))
 		}
 		list[i] = &types.AttributeValueMemberL{Value: entry}
@@ -123,8 +126,14 @@ func (v *values) jobs(jobs map[string]idem.Job) value {
 
 func (v *values) job(j idem.Job) value {
 	m := item{jobKind: v.str(j.Kind), jobArgs: v.str(string(j.Args))}
+	if j.Group != "" {
+		m[jobGroup] = v.str(j.Group)
+	}
 	if j.Tries != 0 {
 		m[jobTries] = v.num(int64(j.Tries))
+	}
+	if j.Failed != "" {
+		m[jobFailed] = v.str(j.Failed)
 	}
 	return &types.AttributeValueMemberM{Value: m}
 }
@@ -182,6 +191,7 @@ func decode(it item) (*idem.Record, error) {
 		Scope:       d.text(attrScope, false),
 	}
 	d.response(r)
+	d.input(r)
 	d.check(r)
 	if d.err != nil {
 		return nil, fmt.Errorf("dynamo: %w: %w", idem.ErrCorrupt, d.err)
@@ -277,7 +287,7 @@ func (d *decoder) phases() []idem.Phase {
 	phases := make([]idem.Phase, len(list.Value))
 	for i, entry := range list.Value {
 		pair, ok := entry.(*types.AttributeValueMemberL)
-		if !ok || len(pair.Value) < 1 || len(pair.Value) > 2 {
+		if !ok || len(pair.Value) < 1 || len(pair.Value) > 3 {
 			d.fail("phases[%d] is not [name, result]", i)
 			return nil
 		}
@@ -288,8 +298,12 @@ func (d *decoder) phases() []idem.Phase {
 				d.fail("phases[%d] has type %T", i, part)
 			case j == 0:
 				phases[i].Name = s.Value
-			default:
+			case j == 1:
 				phases[i].Result = []byte(s.Value)
+			case s.Value != phaseIntent:
+				d.fail("phases[%d] has mark %q", i, s.Value)
+			default:
+				phases[i].Result, phases[i].Intent = nil, true
 			}
 		}
 	}
@@ -309,7 +323,10 @@ func (d *decoder) jobs() map[string]idem.Job {
 			return nil
 		}
 		j := decoder{it: entry.Value}
-		jobs[id] = idem.Job{Kind: j.text(jobKind, true), Args: []byte(j.text(jobArgs, true)), Tries: int(j.number(jobTries, false))}
+		jobs[id] = idem.Job{
+			Kind: j.text(jobKind, true), Args: []byte(j.text(jobArgs, true)), Group: j.text(jobGroup, false),
+			Tries: int(j.number(jobTries, false)), Failed: j.text(jobFailed, false),
+		}
 		if j.err != nil {
 			d.fail("jobs.%s: %w", id, j.err)
 		}
@@ -323,45 +340,59 @@ func (d *decoder) response(r *idem.Record) {
 		return
 	}
 	r.Response = &idem.Response{Status: int(d.numberIn(m.Value, respStatus, true)), Header: d.header(m.Value)}
-	if b := as[*types.AttributeValueMemberB](d, m.Value, respBody, false); b != nil {
-		r.Response.Body = b.Value
-		if z := as[*types.AttributeValueMemberBOOL](d, m.Value, respGzip, false); z != nil && z.Value {
-			var err error
-			if r.Response.Body, err = gunzip(b.Value, idem.MaxMaxBody); err != nil {
-				d.fail("resp.b: %w", err)
-			}
-		}
+	r.Response.Body = d.body("resp.b", m.Value)
+	r.Overflow = d.overflow("resp.o", m.Value)
+}
+
+// body reads a body that lies in the record itself.
+func (d *decoder) body(path string, it item) []byte {
+	b := as[*types.AttributeValueMemberB](d, it, respBody, false)
+	if b == nil {
+		return nil
 	}
-	o := as[*types.AttributeValueMemberM](d, m.Value, respOverflow, false)
-	if o == nil {
-		return
+	if z := as[*types.AttributeValueMemberBOOL](d, it, respGzip, false); z == nil || !z.Value {
+		return b.Value
 	}
-	over := decoder{it: o.Value}
-	r.Overflow = &idem.Overflow{
+	body, err := gunzip(b.Value, maxStored)
+	if err != nil {
+		d.fail("%s: %w", path, err)
+	}
+	return body
+}
+
+// overflow reads where a large body lies.
+func (d *decoder) overflow(path string, it item) *idem.Overflow {
+	m := as[*types.AttributeValueMemberM](d, it, respOverflow, false)
+	if m == nil {
+		return nil
+	}
+	over := decoder{it: m.Value}
+	o := &idem.Overflow{
 		Owner:  over.text(overOwner, false),
 		First:  over.number(overFirst, false),
 		Count:  int(over.number(overCount, true)),
 		Length: int(over.number(overLength, true)),
 	}
-	if z := as[*types.AttributeValueMemberBOOL](&over, o.Value, respGzip, false); z != nil {
-		r.Overflow.Gzip = z.Value
+	if z := as[*types.AttributeValueMemberBOOL](&over, m.Value, respGzip, false); z != nil {
+		o.Gzip = z.Value
 	}
-	if sum := as[*types.AttributeValueMemberB](&over, o.Value, overSum, true); sum != nil {
+	if sum := as[*types.AttributeValueMemberB](&over, m.Value, overSum, true); sum != nil {
 		if len(sum.Value) != sha256.Size {
 			over.fail("d has %d bytes", len(sum.Value))
 		}
-		copy(r.Overflow.SHA256[:], sum.Value)
+		copy(o.SHA256[:], sum.Value)
 	}
-	if o := r.Overflow; o.Count < 0 || o.Count > maxCompanions || o.Length < 0 || o.Count > 0 && o.Length > idem.MaxMaxBody {
+	if o.Count < 0 || o.Count > maxCompanions || o.Length < 0 || o.Count > 0 && o.Length > maxStored {
 		over.fail("%d companions of %d bytes", o.Count, o.Length)
 	}
 	if over.err != nil {
-		d.fail("resp.o: %w", over.err)
+		d.fail("%s: %w", path, over.err)
 	}
+	return o
 }
 
-func (d *decoder) header(resp item) http.Header {
-	m := as[*types.AttributeValueMemberM](d, resp, respHeader, false)
+func (d *decoder) header(it item) http.Header {
+	m := as[*types.AttributeValueMemberM](d, it, respHeader, false)
 	if m == nil {
 		return nil
 	}
@@ -378,7 +409,7 @@ func (d *decoder) header(resp item) http.Header {
 			case *types.AttributeValueMemberB:
 				h[name] = append(h[name], string(v.Value))
 			default:
-				d.fail("resp.h.%s has type %T", name, entry)
+				d.fail("header %s has type %T", name, entry)
 				return nil
 			}
 		}

@@ -128,7 +128,7 @@ func TestBadInput24CorruptRecord(t *testing.T) {
 		"done without an answer":  {func(it item) { delete(it, attrResp) }, "resp doesn't fit"},
 		"open with an answer":     {func(it item) { it[attrState] = new(values).str("open") }, "resp doesn't fit"},
 		"answer without a status": {func(it item) { delete(resp(it), respStatus) }, "s is missing"},
-		"header of a wrong type":  {func(it item) { resp(it)[respHeader] = &types.AttributeValueMemberM{Value: item{"A": null}} }, "resp.h.A has type"},
+		"header of a wrong type":  {func(it item) { resp(it)[respHeader] = &types.AttributeValueMemberM{Value: item{"A": null}} }, "header A has type"},
 		"body of a wrong type":    {func(it item) { resp(it)[respBody] = new(values).str("x") }, "b has type"},
 		"body that isn't gzip":    {func(it item) { resp(it)[respGzip] = &types.AttributeValueMemberBOOL{Value: true} }, "resp.b"},
 		"status out of range":     {func(it item) { resp(it)[respStatus] = new(values).num(0) }, "resp.s is 0"},

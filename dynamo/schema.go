@@ -22,7 +22,7 @@ const (
 	attrID      = "id"         // S  server-made id of the operation
 	attrPhases  = "phases"     // L  of [name, result]
 	attrJobs    = "jobs"       // M  phase.index → job; the claim writes {} and nobody removes the map
-	attrRequest = "req"        // M  what is needed to run it again; not written yet
+	attrRequest = "req"        // M  what is needed to run it again, until it is done
 	attrResp    = "resp"       // M  the answer
 	attrTries   = "tries"      // N  attempts by the completer
 	attrLastErr = "last_err"   // S  for operators
@@ -50,10 +50,26 @@ const (
 
 // The parts of a job.
 const (
-	jobKind  = "k" // S
-	jobArgs  = "a" // S  JSON
-	jobTries = "t" // N
+	jobKind   = "k" // S
+	jobArgs   = "a" // S  JSON
+	jobGroup  = "g" // S
+	jobTries  = "t" // N
+	jobFailed = "f" // S  why it was parked
 )
+
+// The parts of req. Its body has the names of resp's.
+const (
+	reqMethod   = "m" // S
+	reqPath     = "p" // S
+	reqQuery    = "q" // S
+	reqHeader   = "h" // M
+	reqIdentity = "i" // L  kind, subject
+	reqSnapshot = "d" // B  the adapter's
+)
+
+// phaseIntent is the third part of a phase that has only begun. Programs that
+// don't know of it find the phase malformed, and don't run it.
+const phaseIntent = "?"
 
 const (
 	// claimCondition lets a claim in over nothing, or over an expired record:

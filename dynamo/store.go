@@ -20,6 +20,7 @@ type API interface {
 	GetItem(context.Context, *dynamodb.GetItemInput, ...func(*dynamodb.Options)) (*dynamodb.GetItemOutput, error)
 	PutItem(context.Context, *dynamodb.PutItemInput, ...func(*dynamodb.Options)) (*dynamodb.PutItemOutput, error)
 	UpdateItem(context.Context, *dynamodb.UpdateItemInput, ...func(*dynamodb.Options)) (*dynamodb.UpdateItemOutput, error)
+	TransactWriteItems(context.Context, *dynamodb.TransactWriteItemsInput, ...func(*dynamodb.Options)) (*dynamodb.TransactWriteItemsOutput, error)
 }
 
 var (
@@ -79,35 +80,61 @@ func New(api API, table string, optFns ...func(*Options)) (*Store, error) {
 	}, nil
 }
 
-// Claim implements [idem.Store] by one conditional PutItem.
+// Claim implements [idem.Store] by one conditional PutItem; with writes of the
+// user's by one TransactWriteItems. A stored request over the inline limit goes
+// to items of its own after the claim is won, so that refused claims don't pay
+// for it.
 func (s *Store) Claim(ctx context.Context, c idem.Claim) (*idem.Record, error) {
+	mine, err := s.fold(c.Writes)
+	if err != nil {
+		return nil, err
+	}
 	var v values
 	var body value
 	if c.Next.Response != nil {
-		var err error
 		if body, err = s.encodeBody(ctx, &v, c.Next); err != nil {
 			return nil, err
 		}
 	}
 	it := v.encode(c.Next, body)
+	var large []byte
+	if c.Next.Input != nil {
+		it[attrRequest], large = s.encodeInput(&v, c.Next)
+	}
 	if s.region != "" {
 		it[attrRegion] = v.str(s.region)
 	}
 	if s.function != "" {
 		it[attrFn] = v.str(s.function)
 	}
-	_, err := s.api.PutItem(ctx, &dynamodb.PutItemInput{
-		TableName:                           &s.table,
-		Item:                                it,
-		ConditionExpression:                 &claimIf,
-		ExpressionAttributeNames:            ownerName,
-		ExpressionAttributeValues:           item{":now": v.secs(c.Now), ":me": it[attrOwner]},
-		ReturnValuesOnConditionCheckFailure: types.ReturnValuesOnConditionCheckFailureAllOld,
-	})
-	if err != nil {
-		return writeError("claim", err)
+	args := item{":now": v.secs(c.Now), ":me": it[attrOwner]}
+	var held *idem.Record
+	if len(mine) == 0 {
+		_, err = s.api.PutItem(ctx, &dynamodb.PutItemInput{
+			TableName:                           &s.table,
+			Item:                                it,
+			ConditionExpression:                 &claimIf,
+			ExpressionAttributeNames:            ownerName,
+			ExpressionAttributeValues:           args,
+			ReturnValuesOnConditionCheckFailure: types.ReturnValuesOnConditionCheckFailureAllOld,
+		})
+		if err != nil {
+			held, err = writeError("claim", err)
+		}
+	} else if err = checkSize(it, mine); err == nil {
+		held, err = s.transact(ctx, types.TransactWriteItem{Put: &types.Put{
+			TableName:                           &s.table,
+			Item:                                it,
+			ConditionExpression:                 &claimIf,
+			ExpressionAttributeNames:            ownerName,
+			ExpressionAttributeValues:           args,
+			ReturnValuesOnConditionCheckFailure: types.ReturnValuesOnConditionCheckFailureAllOld,
+		}}, mine)
 	}
-	return nil, nil
+	if err != nil || held != nil || large == nil {
+		return held, err
+	}
+	return nil, s.putInput(ctx, c.Next, large)
 }
 
 // What every request points to; never changed.
@@ -119,26 +146,47 @@ var (
 func key(pk string) item { return item{attrPK: &types.AttributeValueMemberS{Value: pk}} }
 
 // Commit implements [idem.Store] by one conditional UpdateItem, after the
-// companions of a large body. It never puts the whole item: what this program
-// doesn't know about stays.
+// companions of a large body; with writes of the user's by one
+// TransactWriteItems. It never puts the whole item: what this program doesn't
+// know about stays.
 func (s *Store) Commit(ctx context.Context, c idem.Commit) (*idem.Record, error) {
+	mine, err := s.fold(c.Writes)
+	if err != nil {
+		return nil, err
+	}
 	u, err := s.update(ctx, c)
 	if err != nil {
 		return nil, err
 	}
-	_, err = s.api.UpdateItem(ctx, &dynamodb.UpdateItemInput{
-		TableName:                           &s.table,
-		Key:                                 key(c.Prev.PK),
-		ConditionExpression:                 &holderIf,
-		UpdateExpression:                    aws.String(u.expression()),
-		ExpressionAttributeNames:            u.names,
-		ExpressionAttributeValues:           u.args,
-		ReturnValuesOnConditionCheckFailure: types.ReturnValuesOnConditionCheckFailureAllOld,
-	})
-	if err != nil {
-		return writeError("commit", err)
+	var held *idem.Record
+	if len(mine) == 0 {
+		_, err = s.api.UpdateItem(ctx, &dynamodb.UpdateItemInput{
+			TableName:                           &s.table,
+			Key:                                 key(c.Prev.PK),
+			ConditionExpression:                 &holderIf,
+			UpdateExpression:                    aws.String(u.expression()),
+			ExpressionAttributeNames:            u.names,
+			ExpressionAttributeValues:           u.args,
+			ReturnValuesOnConditionCheckFailure: types.ReturnValuesOnConditionCheckFailureAllOld,
+		})
+		if err != nil {
+			held, err = writeError("commit", err)
+		}
+	} else if err = checkSize(u.args, mine); err == nil {
+		held, err = s.transact(ctx, types.TransactWriteItem{Update: &types.Update{
+			TableName:                           &s.table,
+			Key:                                 key(c.Prev.PK),
+			ConditionExpression:                 &holderIf,
+			UpdateExpression:                    aws.String(u.expression()),
+			ExpressionAttributeNames:            u.names,
+			ExpressionAttributeValues:           u.args,
+			ReturnValuesOnConditionCheckFailure: types.ReturnValuesOnConditionCheckFailureAllOld,
+		}}, mine)
 	}
-	return nil, nil
+	if err == nil && held == nil && c.Next.Input == nil {
+		s.dropInput(ctx, c.Prev)
+	}
+	return held, err
 }
 
 // Load implements [idem.Store] by a strongly consistent GetItem.

@@ -55,13 +55,15 @@ func (s *Store) update(ctx context.Context, c idem.Commit) (*update, error) {
 			return nil, err
 		}
 		u.put(attrResp, ":resp", body)
+	}
+	if next.Input == nil && (prev.Input != nil || next.Response != nil && prev.Response == nil) {
 		u.remove = append(u.remove, attrRequest) // no input at rest after the answer
 	}
 	return u, nil
 }
 
 func samePhase(a, b idem.Phase) bool {
-	return a.Name == b.Name && string(a.Result) == string(b.Result) && (a.Result == nil) == (b.Result == nil)
+	return a.Name == b.Name && a.Intent == b.Intent && string(a.Result) == string(b.Result) && (a.Result == nil) == (b.Result == nil)
 }
 
 // addJobs sets single entries, never the map: one that was acknowledged since

@@ -32,7 +32,8 @@ import (
 type Store interface {
 	// Claim writes c.Next if there is no record for its PK, or an expired one
 	// (Expires before c.Now, in whole seconds) of another owner: a late copy of
-	// a claim must not revive a record that its own attempt has freed.
+	// a claim must not revive a record that its own attempt has freed. A store
+	// that keeps the body of a stored request elsewhere sets Next.Input.Overflow.
 	Claim(ctx context.Context, c Claim) (held *Record, err error)
 
 	// Commit turns c.Prev into c.Next, both for the same PK, if the stored

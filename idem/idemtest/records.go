@@ -5,8 +5,6 @@ import (
 	"crypto/sha256"
 	"encoding/base64"
 	"encoding/hex"
-	"maps"
-	"slices"
 	"testing"
 	"time"
 
@@ -124,28 +122,4 @@ func whole(t testing.TB, s idem.Store, r *idem.Record) *idem.Record {
 }
 
 // clone shares nothing with r.
-func clone(r *idem.Record) *idem.Record {
-	if r == nil {
-		return nil
-	}
-	c := *r
-	c.Phases = slices.Clone(r.Phases)
-	for i := range c.Phases {
-		c.Phases[i].Result = slices.Clone(c.Phases[i].Result)
-	}
-	c.Jobs = maps.Clone(r.Jobs)
-	for id, j := range c.Jobs {
-		j.Args = slices.Clone(j.Args)
-		c.Jobs[id] = j
-	}
-	if r.Response != nil {
-		resp := *r.Response
-		resp.Header, resp.Body = resp.Header.Clone(), slices.Clone(resp.Body)
-		c.Response = &resp
-	}
-	if r.Overflow != nil {
-		o := *r.Overflow
-		c.Overflow = &o
-	}
-	return &c
-}
+func clone(r *idem.Record) *idem.Record { return r.Clone() }

@@ -1,0 +1,167 @@
+package dynamo
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"reflect"
+	"slices"
+	"strconv"
+	"strings"
+	"sync/atomic"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/feature/dynamodb/attributevalue"
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
+
+	"github.com/samekey/samekey/idem"
+)
+
+// Getter is the part of *dynamodb.Client that [Get] uses.
+type Getter interface {
+	GetItem(context.Context, *dynamodb.GetItemInput, ...func(*dynamodb.Options)) (*dynamodb.GetItemOutput, error)
+}
+
+// maxRead is how many attributes a check can compare: DynamoDB allows 300
+// operators in an expression.
+const maxRead = 140
+
+// Get reads an item with a strongly consistent read into out, a pointer to a
+// struct or map, and lets the phase commit only if the item is then still as it
+// was read: otherwise an [idem.Atomic] runs again, on fresh reads. So two phases
+// that read each other's items never both commit.
+//
+// on names the attributes that matter, a version for instance; by default it is
+// all that were read, and the absence of the struct's other fields. More than
+// 140 can't be compared: name some. found is false where there is no item; then
+// the phase commits only if there still is none, and out is untouched.
+//
+// db is the client or a fake. key is a struct or map of the key's attributes.
+func Get(ctx context.Context, tx *idem.Tx, db Getter, table string, key, out any, on ...string) (found bool, err error) {
+	k, err := marshalItem(key)
+	if err != nil {
+		return false, fmt.Errorf("dynamo: get %s: key: %w", table, err)
+	}
+	res, err := db.GetItem(ctx, &dynamodb.GetItemInput{TableName: &table, Key: k, ConsistentRead: aws.Bool(true)})
+	if err != nil {
+		return false, fmt.Errorf("dynamo: get %s: %w", table, err)
+	}
+	read := make(item)
+	switch {
+	case len(res.Item) == 0:
+		for name := range k {
+			read[name] = nil
+		}
+	case len(on) > 0:
+		for _, name := range on {
+			read[name] = res.Item[name]
+		}
+	default:
+		for name, v := range res.Item {
+			if _, isKey := k[name]; !isKey {
+				read[name] = v
+			}
+		}
+		for _, name := range fields(reflect.TypeOf(out)) {
+			if _, there := res.Item[name]; !there {
+				read[name] = nil
+			}
+		}
+	}
+	if len(read) > maxRead {
+		return false, fmt.Errorf("dynamo: get %s: %d attributes can't be compared, at most %d: name those that matter", table, len(read), maxRead)
+	}
+	if len(res.Item) > 0 {
+		if err := attributevalue.UnmarshalMap(res.Item, out); err != nil {
+			return false, fmt.Errorf("dynamo: get %s: %w", table, err)
+		}
+	}
+	tx.Write(asRead(table, k, read, len(res.Item) > 0))
+	return len(res.Item) > 0, nil
+}
+
+// asRead is the check that an item is as it was read: nil stands for an
+// attribute that wasn't there.
+func asRead(table string, key, read item, found bool) *Write {
+	w := &Write{verb: "check", table: table, key: key, read: read, found: found, names: make(map[string]string), values: make(item)}
+	// Placeholders of its own, since the check may be folded into another write.
+	prefix := "r" + strconv.FormatInt(reads.Add(1), 36) + "_"
+	clause := func(format, name string) {
+		n := prefix + strconv.Itoa(len(w.names))
+		w.names["#"+n] = name
+		if v := read[name]; v != nil {
+			w.values[":"+n] = v
+		}
+		c := fmt.Sprintf(format, "#"+n, ":"+n)
+		if w.cond != "" {
+			c = w.cond + " AND " + c
+		}
+		w.cond = c
+	}
+	values := slices.ContainsFunc(slices.Collect(maps.Values(read)), func(v value) bool { return v != nil })
+	if found && !values {
+		for name := range key { // that it is there is all there is to say
+			clause("attribute_exists(%[1]s)", name)
+			break
+		}
+	}
+	for _, name := range slices.Sorted(maps.Keys(read)) {
+		if read[name] == nil {
+			clause("attribute_not_exists(%[1]s)", name)
+			continue
+		}
+		clause("%[1]s = %[2]s", name)
+	}
+	return w
+}
+
+var reads atomic.Int64 // how many checks were made by Get
+
+// fields are the names that attributevalue gives to a struct's fields.
+func fields(t reflect.Type) []string {
+	for t != nil && t.Kind() == reflect.Pointer {
+		t = t.Elem()
+	}
+	if t == nil || t.Kind() != reflect.Struct {
+		return nil
+	}
+	var names []string
+	for _, f := range reflect.VisibleFields(t) {
+		tag, _, _ := strings.Cut(f.Tag.Get("dynamodbav"), ",")
+		switch {
+		case !f.IsExported() || tag == "-" || f.Anonymous && tag == "" || len(f.Index) > 1 && tagged(t, f.Index):
+		case tag != "":
+			names = append(names, tag)
+		default:
+			names = append(names, f.Name)
+		}
+	}
+	return names
+}
+
+// tagged reports whether a promoted field lies in an embedded struct that has a
+// name of its own: then it is no attribute of the item.
+func tagged(t reflect.Type, index []int) bool {
+	for _, i := range index[:len(index)-1] {
+		f := t.Field(i)
+		if tag, _, _ := strings.Cut(f.Tag.Get("dynamodbav"), ","); tag != "" {
+			return true
+		}
+		if t = f.Type; t.Kind() == reflect.Pointer {
+			t = t.Elem()
+		}
+	}
+	return false
+}
+
+// still reports whether an item is as it was read.
+func (w *Write) still(now item) bool {
+	for name, v := range w.read {
+		if got, there := now[name]; there != (v != nil) || there && !sameValue(got, v) {
+			return false
+		}
+	}
+	return !w.found || len(now) > 0
+}
+
+func sameValue(a, b value) bool { return reflect.DeepEqual(a, b) }

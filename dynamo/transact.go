@@ -1,0 +1,278 @@
+package dynamo
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
+
+	"github.com/samekey/samekey/idem"
+)
+
+// The limits of one transaction, checked before anything is sent: the service
+// says less about what is wrong.
+const (
+	maxItems       = 100 // the record is one of them
+	maxTransaction = 4 << 20
+	maxItem        = 400 << 10
+)
+
+// transaction writes the record and the user's items, all or none.
+func (s *Store) transact(ctx context.Context, record types.TransactWriteItem, mine []*Write) (*idem.Record, error) {
+	items := make([]types.TransactWriteItem, 1, 1+len(mine))
+	items[0] = record
+	for _, w := range mine {
+		items = append(items, w.transactItem())
+	}
+	// The token is the SDK's: one for each call, kept when it sends the same bytes
+	// again. Nothing rests on it; owner and version do the work.
+	_, err := s.api.TransactWriteItems(ctx, &dynamodb.TransactWriteItemsInput{TransactItems: items})
+	if err == nil {
+		return nil, nil
+	}
+	cancelled, ok := errors.AsType[*types.TransactionCanceledException](err)
+	if !ok || len(cancelled.CancellationReasons) != len(items) {
+		return writeError("transaction", err)
+	}
+	return why(cancelled.CancellationReasons, mine, err)
+}
+
+// why reads the reasons of a cancelled transaction: nothing was written. The
+// record's comes first, since after a lost answer the user's own conditions
+// have come untrue as well; then conflicts, which pass; then conditions.
+func why(reasons []types.CancellationReason, mine []*Write, err error) (*idem.Record, error) {
+	if deref(reasons[0].Code) == "ConditionalCheckFailed" {
+		if len(reasons[0].Item) == 0 {
+			return &idem.Record{}, nil
+		}
+		return decode(reasons[0].Item)
+	}
+	var conflict, condition error
+	for i, r := range reasons {
+		switch code := deref(r.Code); code {
+		case "", "None":
+		case "ConditionalCheckFailed":
+			w := mine[i-1]
+			if w.read != nil && !w.still(r.Item) {
+				conflict = fmt.Errorf("dynamo: %w: what was read of an item in %s has changed", idem.ErrConflict, w.table)
+			} else {
+				condition = fmt.Errorf("dynamo: %w: %s in %s", idem.ErrCondition, w.verb, w.table)
+			}
+		case "TransactionConflict", "ThrottlingError", "ProvisionedThroughputExceeded", "DuplicateItem":
+			conflict = fmt.Errorf("dynamo: %w: %s", idem.ErrConflict, code)
+		default: // ValidationError, ItemCollectionSizeLimitExceeded, …
+			return nil, fmt.Errorf("dynamo: %w: %w", idem.ErrWrite, err)
+		}
+	}
+	switch {
+	case conflict != nil:
+		return nil, conflict
+	case condition != nil:
+		return nil, condition
+	}
+	return nil, fmt.Errorf("dynamo: transaction: %w: %w", idem.ErrConflict, err)
+}
+
+// fold makes of the user's writes what DynamoDB takes: one write for an item.
+// What was read of an item becomes part of the condition of the write on it.
+func (s *Store) fold(writes []idem.Write) ([]*Write, error) {
+	out := make([]*Write, 0, len(writes))
+	for _, one := range writes {
+		w, ok := one.(*Write)
+		switch {
+		case !ok:
+			return nil, fmt.Errorf("dynamo: %w: a %T is not of this package", idem.ErrWrite, one)
+		case w.Err() != nil:
+			return nil, fmt.Errorf("%w: %w", idem.ErrWrite, w.Err())
+		case plainName(w.table) == plainName(s.table):
+			return nil, fmt.Errorf("dynamo: %w: %s on %s, the table of the records themselves: keep your items in another",
+				idem.ErrWrite, w.verb, w.table)
+		}
+		i := slices.IndexFunc(out, func(o *Write) bool { return sameItem(o, w) })
+		if i < 0 {
+			out = append(out, w)
+			continue
+		}
+		folded, err := merge(out[i], w)
+		if err != nil {
+			return nil, err
+		}
+		out[i] = folded
+	}
+	return out, nil
+}
+
+// plainName is the name of a table that may be given by its ARN.
+func plainName(table string) string {
+	if _, name, ok := strings.Cut(table, ":table/"); ok {
+		return name
+	}
+	return table
+}
+
+// sameItem compares keys. A put holds its key among its other attributes, and
+// doesn't say which they are; the key of the other write does.
+func sameItem(a, b *Write) bool {
+	switch {
+	case plainName(a.table) != plainName(b.table):
+		return false
+	case a.key != nil && b.key != nil:
+		return sameValue(&types.AttributeValueMemberM{Value: a.key}, &types.AttributeValueMemberM{Value: b.key})
+	case a.key != nil:
+		return contains(b.item, a.key)
+	case b.key != nil:
+		return contains(a.item, b.key)
+	default:
+		return false // two puts: the service tells
+	}
+}
+
+func contains(it, key item) bool {
+	for name, v := range key {
+		if got, ok := it[name]; !ok || !sameValue(got, v) {
+			return false
+		}
+	}
+	return true
+}
+
+// merge makes one write of two on the same item, where one of them at least is
+// what Get read.
+func merge(a, b *Write) (*Write, error) {
+	if a.read != nil && a.verb == "check" {
+		a, b = b, a // b is the check
+	}
+	switch {
+	case b.read == nil || b.verb != "check":
+		return nil, fmt.Errorf("dynamo: %w: two writes on one item of %s: join them", idem.ErrWrite, a.table)
+	case a.raw != nil:
+		return nil, fmt.Errorf("dynamo: %w: a Raw write on an item of %s that was read with Get: build it with Put, Update or Delete",
+			idem.ErrWrite, a.table)
+	}
+	w := *a
+	w.cond = both(a.cond, b.cond)
+	w.names, w.values, w.read = maps.Clone(b.names), maps.Clone(b.values), maps.Clone(b.read)
+	maps.Copy(w.names, a.names) // Get's placeholders are its own: nothing collides
+	if w.values == nil {
+		w.values = make(item, len(a.values))
+	}
+	maps.Copy(w.values, a.values)
+	maps.Copy(w.read, a.read)
+	w.found = a.found || b.found
+	return &w, nil
+}
+
+// transactItem is the write as the service takes it. Where it is refused, what
+// is there tells what changed.
+func (w *Write) transactItem() types.TransactWriteItem {
+	const allOld = types.ReturnValuesOnConditionCheckFailureAllOld
+	names, values := w.names, w.values
+	if len(values) == 0 {
+		values = nil // an empty map is refused
+	}
+	var cond *string
+	if w.cond != "" {
+		cond = &w.cond
+	}
+	switch {
+	case w.raw != nil:
+		return *w.raw
+	case w.verb == "put":
+		return types.TransactWriteItem{Put: &types.Put{
+			TableName: &w.table, Item: w.item, ConditionExpression: cond,
+			ExpressionAttributeNames: names, ExpressionAttributeValues: values, ReturnValuesOnConditionCheckFailure: allOld,
+		}}
+	case w.verb == "update":
+		return types.TransactWriteItem{Update: &types.Update{
+			TableName: &w.table, Key: w.key, UpdateExpression: &w.update, ConditionExpression: cond,
+			ExpressionAttributeNames: names, ExpressionAttributeValues: values, ReturnValuesOnConditionCheckFailure: allOld,
+		}}
+	case w.verb == "delete":
+		return types.TransactWriteItem{Delete: &types.Delete{
+			TableName: &w.table, Key: w.key, ConditionExpression: cond,
+			ExpressionAttributeNames: names, ExpressionAttributeValues: values, ReturnValuesOnConditionCheckFailure: allOld,
+		}}
+	default:
+		return types.TransactWriteItem{ConditionCheck: &types.ConditionCheck{
+			TableName: &w.table, Key: w.key, ConditionExpression: cond,
+			ExpressionAttributeNames: names, ExpressionAttributeValues: values, ReturnValuesOnConditionCheckFailure: allOld,
+		}}
+	}
+}
+
+// checkSize holds a transaction to the service's limits, as far as they can be
+// known: an update's item may be larger than what it says.
+func checkSize(record item, mine []*Write) error {
+	if n := len(mine) + 1; n > maxItems {
+		return fmt.Errorf("dynamo: %w: %d items in one commit, with the record: at most %d; divide the phase", idem.ErrWrite, n, maxItems)
+	}
+	total := sizeOf(record)
+	for _, w := range mine {
+		size := sizeOf(w.item) + sizeOf(w.key) + sizeOf(w.values)
+		if w.raw != nil && w.raw.Update != nil {
+			size += sizeOf(w.raw.Update.ExpressionAttributeValues)
+		}
+		if size > maxItem {
+			return fmt.Errorf("dynamo: %w: an item of %d bytes for %s: at most %d", idem.ErrWrite, size, w.table, maxItem)
+		}
+		total += size
+	}
+	if total > maxTransaction {
+		return fmt.Errorf("dynamo: %w: %d bytes in one commit: at most %d; divide the phase", idem.ErrWrite, total, maxTransaction)
+	}
+	return nil
+}
+
+// sizeOf is the size of an item by DynamoDB's rule, in bytes: names and values
+// in UTF-8, about a byte for two digits, 3 for a list or map and 1 for each entry.
+func sizeOf(it item) int {
+	n := 0
+	for name, v := range it {
+		n += len(name) + sizeOfValue(v)
+	}
+	return n
+}
+
+func sizeOfValue(v value) int {
+	switch v := v.(type) {
+	case *types.AttributeValueMemberS:
+		return len(v.Value)
+	case *types.AttributeValueMemberN:
+		return (len(v.Value)+1)/2 + 1
+	case *types.AttributeValueMemberB:
+		return len(v.Value)
+	case *types.AttributeValueMemberL:
+		n := 3
+		for _, e := range v.Value {
+			n += 1 + sizeOfValue(e)
+		}
+		return n
+	case *types.AttributeValueMemberM:
+		return 3 + len(v.Value) + sizeOf(v.Value)
+	case *types.AttributeValueMemberSS:
+		n := 0
+		for _, s := range v.Value {
+			n += len(s)
+		}
+		return n
+	case *types.AttributeValueMemberNS:
+		n := 0
+		for _, s := range v.Value {
+			n += (len(s)+1)/2 + 1
+		}
+		return n
+	case *types.AttributeValueMemberBS:
+		n := 0
+		for _, b := range v.Value {
+			n += len(b)
+		}
+		return n
+	default:
+		return 1
+	}
+}

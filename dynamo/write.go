@@ -1,0 +1,268 @@
+package dynamo
+
+import (
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"sort"
+	"strings"
+
+	"github.com/aws/aws-sdk-go-v2/feature/dynamodb/attributevalue"
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
+
+	"github.com/samekey/samekey/idem"
+)
+
+// Args are the placeholders of an expression: "#n" stands for the name of an
+// attribute (a string), ":v" for a value of any type that has a form in
+// DynamoDB.
+type Args = map[string]any
+
+// Write is one of the user's writes, to be handed to [idem.Tx.Write]. It
+// commits with the phase, or not at all. Make one with [Put], [Update],
+// [Delete], [Check] or [Raw]; a mistake in it shows in Err, and fails the
+// phase before anything is sent.
+//
+// Writes on the table of the records themselves are refused when they are
+// committed, and so is more than one write on an item.
+type Write struct {
+	verb   string // put, update, delete, check
+	table  string
+	item   item // put
+	key    item // the others
+	update string
+	cond   string
+	names  map[string]string
+	values item
+	read   item // what Get read, nil for what wasn't there: the item must still be so
+	found  bool // and that there was an item
+	raw    *types.TransactWriteItem
+	err    error
+}
+
+var _ idem.Write = (*Write)(nil)
+
+// Put writes the whole item, a struct or map with a form in DynamoDB.
+func Put(table string, v any) *Write {
+	w := &Write{verb: "put", table: table}
+	w.item, w.err = marshalItem(v)
+	return w
+}
+
+// Update changes the item with the given key, a struct or map of the key's
+// attributes only, by an update expression.
+func Update(table string, key any, expr string, args ...Args) *Write {
+	w := &Write{verb: "update", table: table, update: expr}
+	w.key, w.err = marshalItem(key)
+	if expr == "" {
+		w.fail(errors.New("the update expression is empty"))
+	}
+	w.args(args)
+	return w
+}
+
+// Delete deletes the item with the given key.
+func Delete(table string, key any) *Write {
+	w := &Write{verb: "delete", table: table}
+	w.key, w.err = marshalItem(key)
+	return w
+}
+
+// Check writes nothing, but lets the phase commit only if cond holds for the
+// item with the given key. Where it doesn't, the phase fails with
+// [idem.ErrCondition]. For what was read with [Get] no Check is needed.
+func Check(table string, key any, cond string, args ...Args) *Write {
+	w := &Write{verb: "check", table: table}
+	w.key, w.err = marshalItem(key)
+	if cond == "" {
+		w.fail(errors.New("the condition is empty"))
+	}
+	return w.If(cond, args...)
+}
+
+// Raw takes what the SDK's expression builder makes. It is sent as it is; what
+// [Get] read of the same item can't be folded into it ([idem.ErrWrite]).
+func Raw(t types.TransactWriteItem) *Write {
+	w := &Write{raw: &t}
+	switch {
+	case t.Put != nil:
+		w.verb, w.table, w.item, w.cond = "put", deref(t.Put.TableName), t.Put.Item, deref(t.Put.ConditionExpression)
+	case t.Update != nil:
+		w.verb, w.table, w.key, w.update = "update", deref(t.Update.TableName), t.Update.Key, deref(t.Update.UpdateExpression)
+	case t.Delete != nil:
+		w.verb, w.table, w.key = "delete", deref(t.Delete.TableName), t.Delete.Key
+	case t.ConditionCheck != nil:
+		w.verb, w.table, w.key = "check", deref(t.ConditionCheck.TableName), t.ConditionCheck.Key
+	default:
+		w.err = errors.New("dynamo: Raw: the item is empty")
+	}
+	return w
+}
+
+func deref(s *string) string {
+	if s == nil {
+		return ""
+	}
+	return *s
+}
+
+// If adds a condition to the write and returns it. Where it is false, nothing
+// of the phase commits and the phase fails with [idem.ErrCondition]. Conditions
+// added one after the other must all hold.
+func (w *Write) If(cond string, args ...Args) *Write {
+	if w.raw != nil {
+		w.fail(errors.New("a Raw write takes no further condition"))
+		return w
+	}
+	w.cond = both(w.cond, cond)
+	w.args(args)
+	return w
+}
+
+func both(a, b string) string {
+	if a == "" {
+		return b
+	}
+	return "(" + a + ") AND (" + b + ")"
+}
+
+func (w *Write) args(all []Args) {
+	for _, args := range all {
+		for name, v := range args {
+			w.arg(name, v)
+		}
+	}
+}
+
+func (w *Write) arg(name string, v any) {
+	switch s, isString := v.(string); {
+	case strings.HasPrefix(name, "#") && isString:
+		if old, ok := w.names[name]; ok && old != s {
+			w.fail(fmt.Errorf("%s stands for two attributes", name))
+		}
+		if w.names == nil {
+			w.names = make(map[string]string)
+		}
+		w.names[name] = s
+	case strings.HasPrefix(name, ":"):
+		av, err := attributevalue.Marshal(v)
+		if err != nil {
+			w.fail(fmt.Errorf("%s: %w", name, err))
+		}
+		if old, ok := w.values[name]; ok && !sameValue(old, av) {
+			w.fail(fmt.Errorf("%s stands for two values", name))
+		}
+		if w.values == nil {
+			w.values = make(item)
+		}
+		w.values[name] = av
+	default:
+		w.fail(fmt.Errorf("placeholder %q: \"#name\" with the name of an attribute, or \":value\" with a value", name))
+	}
+}
+
+func (w *Write) fail(err error) {
+	if w.err == nil {
+		w.err = err
+	}
+}
+
+// marshalItem refuses what MarshalMap turns into nothing without a word.
+func marshalItem(v any) (item, error) {
+	it, err := attributevalue.MarshalMap(v)
+	switch {
+	case err != nil:
+		return nil, err
+	case len(it) == 0:
+		return nil, fmt.Errorf("%T makes an empty item: pass a struct or a map with attributes", v)
+	}
+	return it, nil
+}
+
+// Err implements [idem.Write]: what is wrong with how the write was built.
+func (w *Write) Err() error {
+	if w.err == nil && w.table == "" {
+		w.err = errors.New("the table is empty")
+	}
+	if w.err != nil {
+		return fmt.Errorf("dynamo: %s %s: %w", w.verb, w.table, w.err)
+	}
+	return nil
+}
+
+// String implements [idem.Write]: verb, table, item or key, and expressions
+// with their placeholders filled in, attributes in the order of their names.
+func (w *Write) String() string {
+	it := w.item
+	if it == nil {
+		it = w.key
+	}
+	s := w.verb + " " + w.table + " " + text(&types.AttributeValueMemberM{Value: it})
+	for _, expr := range []string{w.update, prefixed("if ", w.cond)} {
+		if expr != "" {
+			s += " " + w.filled(expr)
+		}
+	}
+	if w.read != nil {
+		s += " as read"
+	}
+	return s
+}
+
+func prefixed(prefix, s string) string {
+	if s == "" {
+		return ""
+	}
+	return prefix + s
+}
+
+// filled replaces placeholders, the longest first: :a is the start of :ab.
+func (w *Write) filled(expr string) string {
+	byLength := func(names []string) []string {
+		sort.Slice(names, func(i, j int) bool { return len(names[i]) > len(names[j]) })
+		return names
+	}
+	var pairs []string
+	for _, p := range byLength(slices.Sorted(maps.Keys(w.names))) {
+		pairs = append(pairs, p, w.names[p])
+	}
+	for _, p := range byLength(slices.Sorted(maps.Keys(w.values))) {
+		pairs = append(pairs, p, text(w.values[p]))
+	}
+	return strings.NewReplacer(pairs...).Replace(expr)
+}
+
+// text is a value in a form like JSON.
+func text(v value) string {
+	switch v := v.(type) {
+	case *types.AttributeValueMemberS:
+		return fmt.Sprintf("%q", v.Value)
+	case *types.AttributeValueMemberN:
+		return v.Value
+	case *types.AttributeValueMemberBOOL:
+		return fmt.Sprint(v.Value)
+	case *types.AttributeValueMemberNULL:
+		return "null"
+	case *types.AttributeValueMemberB:
+		return fmt.Sprintf("%d bytes", len(v.Value))
+	case *types.AttributeValueMemberL:
+		parts := make([]string, len(v.Value))
+		for i, e := range v.Value {
+			parts[i] = text(e)
+		}
+		return "[" + strings.Join(parts, ",") + "]"
+	case *types.AttributeValueMemberM:
+		var parts []string
+		for _, name := range slices.Sorted(maps.Keys(v.Value)) {
+			parts = append(parts, fmt.Sprintf("%q:%s", name, text(v.Value[name])))
+		}
+		return "{" + strings.Join(parts, ",") + "}"
+	case *types.AttributeValueMemberSS:
+		return fmt.Sprintf("%q", v.Value)
+	case *types.AttributeValueMemberNS:
+		return fmt.Sprint(v.Value)
+	default:
+		return fmt.Sprintf("%T", v)
+	}
+}
