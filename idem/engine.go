@@ -102,7 +102,7 @@ func (e *Engine) do(ctx context.Context, r *Request, fn func(context.Context) (R
 	if e.opt.MergeClaim {
 		return a.run(ctx, nil, false, fn)
 	}
-	held, v, err := a.claim(ctx, nil, nil, false)
+	held, v, err := a.claimOrWait(ctx)
 	switch {
 	case e.opt.FailOpen && unreachable(err):
 		e.log.ErrorContext(ctx, "store unavailable: handler runs unprotected", "record", short(a.pk), "error", err)

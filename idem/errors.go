@@ -24,6 +24,8 @@ var (
 	ErrInFlight = errors.New("a request with this idempotency key is in flight")
 	// ErrStuck matches errors from a key that waits for an operator.
 	ErrStuck = errors.New("the request with this idempotency key is stuck")
+	// ErrKeyUnknown matches errors from asking for the status of a key of which nothing is known.
+	ErrKeyUnknown = errors.New("nothing is known of this idempotency key")
 	// ErrExpired matches errors from a key whose lifetime is over, where that is still known.
 	ErrExpired = errors.New("idempotency key has expired")
 	// ErrNotKept matches errors from a finished operation whose answer could not be kept.
@@ -73,6 +75,7 @@ type Error struct {
 	Op         string        // what was being done: "key", "scope", "claim", "finish", …
 	Record     string        // short hash that names the record in logs; "" before it is known
 	RetryAfter time.Duration // when trying again makes sense; 0 = unknown
+	Expires    time.Time     // end of the key's lifetime, where that is known
 	Err        error
 
 	phase bool // what a phase came to: the handler may pass it on

@@ -136,6 +136,9 @@ func (a *attempt) overtaken(ctx context.Context, held *Record) (Result, error) {
 func (a *attempt) answer(ctx context.Context, held *Record, v verdict) (Result, error) {
 	hooks := &a.opt.Hooks
 	refuse := func(hook func(context.Context, Event), err *Error) (Result, error) {
+		if held != nil {
+			err.Expires = held.lifetime()
+		}
 		call(ctx, hook, a.event(held, err))
 		return Result{}, err
 	}
@@ -154,6 +157,12 @@ func (a *attempt) answer(ctx context.Context, held *Record, v verdict) (Result, 
 		return refuse(hooks.Refused, a.fail("claim", ErrExpired))
 	case stuck:
 		return refuse(hooks.Refused, a.fail("claim", ErrStuck))
+	case inFlight:
+		if a.opt.InFlight == InFlightAccept && held != nil {
+			call(ctx, hooks.InFlight, a.event(held, ErrInFlight))
+			return a.accepted(held), nil
+		}
+		fallthrough
 	default:
 		err := a.fail("claim", ErrInFlight)
 		err.RetryAfter = time.Second

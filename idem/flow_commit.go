@@ -213,7 +213,7 @@ func (f *flow) finish(ctx context.Context, resp Response, writes []Write, jobs [
 	stored := resp.stored(a.headers)
 	var made *Record
 	build := func(base *Record) *Record {
-		made = finished(advanced(base, phases, waiting), stored, a.opt.Now(), a.opt.Retention)
+		made = finished(advanced(base, phases, waiting), stored, a.opt.Now(), a.opt.Retention, a.opt.Tombstone)
 		made.Ver = base.Ver
 		if len(resp.Body) > a.opt.MaxBody || f.statusOnly {
 			notKept(made)

@@ -35,6 +35,7 @@ type Hooks struct {
 	Refused    func(context.Context, Event) // refused before the record was looked at, or stuck, or expired
 	Failed     func(context.Context, Event) // the store failed, or a record is corrupt
 	FailedOpen func(context.Context, Event) // the handler ran unprotected (Options.FailOpen)
+	Observed   func(context.Context, Event) // KeyObserve: Err says what would have become of the request
 }
 
 func call(ctx context.Context, hook func(context.Context, Event), ev Event) {

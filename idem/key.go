@@ -21,6 +21,10 @@ const (
 	KeyOptional
 	// KeyGenerate makes a key, logs a warning, and goes on; the key is echoed.
 	KeyGenerate
+	// KeyObserve executes every request, with a key or without, and only counts
+	// what would have become of it ([Hooks.Observed]): the first stage of a
+	// retrofit. It is not for handlers with phases, which need a record.
+	KeyObserve
 )
 
 // ParseKey returns the key in the values of a KeyHeader. It takes the bare form

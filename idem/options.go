@@ -16,6 +16,12 @@ const (
 	DefaultRetention = 24 * time.Hour
 	MinRetention     = time.Hour // longer than any claim packet can live
 
+	// Retentions that are common: a day; a weekend, over which nobody mends what
+	// has broken on Friday (R81); a month.
+	RetentionDay     = 24 * time.Hour
+	RetentionWeekend = 72 * time.Hour
+	RetentionMonth   = 30 * 24 * time.Hour
+
 	DefaultLease       = 30 * time.Second
 	DefaultLeaseMargin = 2 * time.Second
 	MinLeaseMargin     = time.Second
@@ -46,6 +52,14 @@ type Options struct {
 	// MinRetention. Default: DefaultRetention.
 	Retention time.Duration
 
+	// RetryWindow is the longest time over which clients, queues or completers
+	// retry a request, where it is known. A Retention that it outlasts is refused.
+	RetryWindow time.Duration
+	// Tombstone is for how long after Retention a finished key is still known: a
+	// retry then is told that the key has expired (ErrExpired), instead of being
+	// carried out a second time. Default: 0, an expired key is new.
+	Tombstone time.Duration
+
 	// Lease is for how long an attempt holds its key where its context has no
 	// deadline; where there is one, the lease ends with it. Default: DefaultLease.
 	Lease time.Duration
@@ -69,6 +83,23 @@ type Options struct {
 	// MinKey and MaxKey are the limits of a key's length in bytes. Default: 1
 	// and DefaultMaxKey, which is also the most.
 	MinKey, MaxKey int
+
+	// KeyFrom finds the key of a request whose header has none: in a form, or in
+	// an event that has no headers. [ErrKeyMissing] says that there is none.
+	KeyFrom func(*Request) (string, error)
+	// MarkIgnored adds "Idempotency-Status: ignored" to the answers of requests
+	// that carry a key nothing is done with: another method, or Disabled.
+	MarkIgnored bool
+
+	// InFlight says what a request gets whose key another attempt holds.
+	// Default: InFlightRefuse.
+	InFlight InFlightMode
+	// WaitMax bounds InFlightWait. Default: DefaultWaitMax.
+	WaitMax time.Duration
+	// StatusURL is where the status of an operation can be read, up to and with
+	// the "/" that the key follows: a path, or a whole URL where a stage or a base
+	// path stands before it. InFlightAccept needs it. See [Engine.ServeStatus].
+	StatusURL string
 
 	// Scope finds a request's scope. Default: its verified Identity. See ScopeFunc.
 	Scope ScopeFunc
@@ -150,6 +181,7 @@ func (o Options) withDefaults() Options {
 	setDefault(&o.MaxBody, DefaultMaxBody)
 	setDefault(&o.MaxRequest, DefaultMaxRequest)
 	setDefault(&o.MaxTries, DefaultMaxTries)
+	setDefault(&o.WaitMax, DefaultWaitMax)
 	if o.Methods == nil {
 		o.Methods = []string{http.MethodPost}
 	}
@@ -191,9 +223,21 @@ func (o *Options) validate() error {
 	check(o.Reserve > 0 && o.Reserve < o.Lease, "Reserve %v: above zero and below the lease", o.Reserve)
 	check(o.MinKey >= 1 && o.MinKey <= o.MaxKey && o.MaxKey <= DefaultMaxKey,
 		"MinKey %d, MaxKey %d: 1 <= MinKey <= MaxKey <= %d", o.MinKey, o.MaxKey, DefaultMaxKey)
-	check(o.Key >= KeyRequired && o.Key <= KeyGenerate, "Key %d: unknown mode", o.Key)
+	check(o.Key >= KeyRequired && o.Key <= KeyObserve, "Key %d: unknown mode", o.Key)
 	check(o.MaxBody > 0 && o.MaxBody <= MaxMaxBody, "MaxBody %d: 1 to %d", o.MaxBody, MaxMaxBody)
 	check(o.MaxRequest > 0, "MaxRequest %d: above zero", o.MaxRequest)
+	check(o.Retention >= o.RetryWindow && o.RetryWindow >= 0,
+		"Retention %v: must outlast RetryWindow %v, or a late retry runs again", o.Retention, o.RetryWindow)
+	check(o.Tombstone >= 0, "Tombstone %v: not negative", o.Tombstone)
+	check(o.InFlight >= InFlightRefuse && o.InFlight <= InFlightAccept, "InFlight %d: unknown mode", o.InFlight)
+	check(o.WaitMax > 0, "WaitMax %v: above zero", o.WaitMax)
+	check(o.InFlight != InFlightAccept || o.StatusURL != "", "InFlightAccept needs StatusURL")
+	if o.StatusURL != "" {
+		err := validStatusURL(o.StatusURL)
+		check(err == nil, "StatusURL %q: %v", o.StatusURL, err)
+		check(!o.ScopeRoute, "StatusURL and ScopeRoute: the status of an operation has a route of its own")
+	}
+	check(o.Key != KeyObserve || !o.MergeClaim && !o.Resumable, "KeyObserve is not for handlers with phases")
 	check(o.MaxTries > 0, "MaxTries %d: above zero", o.MaxTries)
 	check(!o.MergeClaim || !o.FailOpen, "MergeClaim and FailOpen: phases can't run without their store")
 	for _, name := range o.InputHeaders {

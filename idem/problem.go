@@ -48,6 +48,10 @@ var problems = []struct {
 		Status: 422, Code: "idempotency_key_mismatch", Title: "Idempotency-Key is already used",
 		Detail: "This key was first used with another request. Retry with the same request, or use a new key for a new operation.",
 	}},
+	{ErrKeyUnknown, Problem{
+		Status: 404, Code: "idempotency_key_unknown", Title: "Nothing is known of this Idempotency-Key",
+		Detail: "No request with this key has been received, or it was refused before it began, or its lifetime is over.",
+	}},
 	{ErrExpired, Problem{
 		Status: 410, Code: "idempotency_key_expired", Title: "Idempotency-Key has expired",
 		Detail: "The request with this key was carried out, and its answer is no longer kept. It was not carried out again.",
@@ -148,9 +152,12 @@ func stripeJSON(p Problem) Response {
 	case p.Status < http.StatusInternalServerError:
 		e.Type = "invalid_request_error"
 	}
-	return problemResponse(p, "application/json", struct {
+	resp := problemResponse(p, "application/json", struct {
 		Error stripeError `json:"error"`
 	}{e})
+	// Stripe's clients obey this before their own judgement.
+	resp.Header["Stripe-Should-Retry"] = []string{strconv.FormatBool(p.RetryAfter > 0 || p.Code == failed.Code)}
+	return resp
 }
 
 func problemResponse(p Problem, contentType string, body any) Response {

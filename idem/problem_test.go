@@ -6,7 +6,9 @@ import (
 	"fmt"
 	"net/http"
 	"os"
+	"strconv"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 )
@@ -19,6 +21,12 @@ func TestProblems(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	var tested atomic.Int64
+	t.Cleanup(func() {
+		if want := int64(len(problems) + 1); !t.Failed() && tested.Load() != want { // one for what isn't in the table
+			t.Errorf("%d answers are tested, there are %d", tested.Load(), want)
+		}
+	})
 	wrap := func(err error) error {
 		return &Error{Op: "claim", Record: "12345678", RetryAfter: 1500 * time.Millisecond, Err: fmt.Errorf("%w: more", err)}
 	}
@@ -39,6 +47,8 @@ func TestProblems(t *testing.T) {
 		{ErrStuck, 409, "idempotency_stuck", "", "idempotency_error"},
 		{ErrInFlight, 409, "idempotency_in_flight", "2", "idempotency_error"},
 		{ErrLeaseLost, 409, "idempotency_lease_lost", "2", "idempotency_error"},
+		{ErrConflict, 409, "conflict", "2", "idempotency_error"},
+		{ErrKeyUnknown, 404, "idempotency_key_unknown", "", "idempotency_error"},
 		{ErrNoTime, 503, "no_time_left", "2", "api_error"},
 		{ErrUnavailable, 503, "store_unavailable", "2", "api_error"},
 		{ErrCorrupt, 500, "record_corrupt", "", "api_error"},
@@ -72,7 +82,11 @@ func TestProblems(t *testing.T) {
 				t.Errorf("docs/problems.md doesn't explain %s", body.Type)
 			}
 
+			tested.Add(1)
 			s := stripeJSON(problemOf(wrap(tt.err)))
+			if want := strconv.FormatBool(tt.retryAfter != "" || tt.code == "internal_error"); s.Header.Get("Stripe-Should-Retry") != want {
+				t.Errorf("Stripe-Should-Retry %q, want %s", s.Header.Get("Stripe-Should-Retry"), want)
+			}
 			var stripe struct {
 				Error struct{ Code, Message, Type string }
 			}

@@ -190,7 +190,7 @@ func (e *Engine) Settle(ctx context.Context, pk string, s Settlement) error {
 	if s.Answer != nil {
 		answer := *s.Answer
 		answer.clean()
-		next = finished(rec, answer.stored(e.headers), e.opt.Now(), e.opt.Retention)
+		next = finished(rec, answer.stored(e.headers), e.opt.Now(), e.opt.Retention, e.opt.Tombstone)
 	}
 	next.Owner = a.owner // a late write of the attempt that got stuck must not fit
 	_, l, err := a.commit(ctx, change{prev: rec, next: next}, maxRounds)

@@ -15,6 +15,9 @@ const (
 	// ExpiresHeader tells when the key's lifetime ends, as an HTTP date: a
 	// retry after that is a new request.
 	ExpiresHeader = "Idempotency-Expires"
+	// StatusHeader says "ignored" where nothing was done with a key
+	// ([Options.MarkIgnored]).
+	StatusHeader = "Idempotency-Status"
 )
 
 // Serve is [Engine.Do] with the HTTP contract around it: it finds the key in
@@ -27,6 +30,8 @@ func (e *Engine) Serve(ctx context.Context, r Request, fn func(context.Context) 
 	echo, acts, err := e.key(ctx, &r)
 	var res Result
 	switch {
+	case e.opt.Key == KeyObserve && (acts || err != nil):
+		res, err = e.observe(ctx, &r, err, fn)
 	case err != nil:
 		call(ctx, e.opt.Hooks.Refused, Event{Route: r.Route, Err: err})
 	case !acts:
@@ -39,9 +44,20 @@ func (e *Engine) Serve(ctx context.Context, r Request, fn func(context.Context) 
 	}
 	if err != nil {
 		res = Result{Response: e.problem(ctx, &r, err)}
+		if ours, ok := errors.AsType[*Error](err); ok {
+			res.Expires = ours.Expires
+		}
 	}
-	if !res.Passed {
+	switch {
+	case !res.Passed:
 		res.mark(echo)
+	case e.opt.MarkIgnored && !acts && len(headerValues(r.Header, KeyHeader)) > 0:
+		res.Passed = false // no longer the handler's own
+		res.Header = res.Header.Clone()
+		if res.Header == nil {
+			res.Header = make(http.Header, 1)
+		}
+		res.Header[StatusHeader] = []string{"ignored"}
 	}
 	return res, nil
 }
@@ -59,10 +75,11 @@ func (e *Engine) Refuse(ctx context.Context, r Request, err error) Response {
 // Acts reports whether the engine has anything to do with a request of this
 // method and these headers, so that others can pass without being read.
 func (e *Engine) Acts(method string, h http.Header) bool {
+	keyed := len(headerValues(h, KeyHeader)) > 0
 	if e.opt.Disabled || !e.methods[method] {
-		return false
+		return e.opt.MarkIgnored && keyed
 	}
-	return e.opt.Key != KeyOptional || len(headerValues(h, KeyHeader)) > 0
+	return e.opt.Key != KeyOptional || e.opt.KeyFrom != nil || keyed
 }
 
 // key finds the key of r and how to echo it. acts is false where the request
@@ -78,11 +95,19 @@ func (e *Engine) key(ctx context.Context, r *Request) (echo string, acts bool, e
 		return r.Key, true, nil
 	}
 	values := headerValues(r.Header, KeyHeader)
+	if len(values) == 0 && e.opt.KeyFrom != nil {
+		if r.Key, err = e.opt.KeyFrom(r); err == nil {
+			err = checkKey(r.Key, e.opt.MinKey, e.opt.MaxKey)
+		}
+		if err == nil || !errors.Is(err, ErrKeyMissing) {
+			return "", err == nil, e.keyError(err)
+		}
+	}
 	r.Key, err = ParseKey(values, e.opt.MinKey, e.opt.MaxKey, e.opt.StrictKey)
 	switch {
 	case err == nil:
 		return echoed(values[0], r.Key), true, nil
-	case !errors.Is(err, ErrKeyMissing) || e.opt.Key == KeyRequired:
+	case !errors.Is(err, ErrKeyMissing) || e.opt.Key == KeyRequired || e.opt.Key == KeyObserve:
 		return "", false, &Error{Op: "key", Err: err}
 	case e.opt.Key == KeyOptional:
 		return "", false, nil
@@ -90,6 +115,13 @@ func (e *Engine) key(ctx context.Context, r *Request) (echo string, acts bool, e
 	r.Key = rand.Text()
 	e.log.WarnContext(ctx, "request without an idempotency key: one was made", "route", r.Route)
 	return r.Key, true, nil
+}
+
+func (e *Engine) keyError(err error) error {
+	if err == nil {
+		return nil
+	}
+	return &Error{Op: "key", Err: err}
 }
 
 // echoed gives a key back in the form it came in, without parameters.

@@ -143,7 +143,10 @@ func taken(held *Record, me string, now, lease time.Time, retention time.Duratio
 
 // finished returns held with its response. The phases keep their names only,
 // the input is no longer needed, and no lease is left.
-func finished(held *Record, resp Response, now time.Time, retention time.Duration) *Record {
+//
+// With a tombstone the record outlives its answer by that long, and Until says
+// when the answer ends.
+func finished(held *Record, resp Response, now time.Time, retention, tombstone time.Duration) *Record {
 	r := *held
 	r.State, r.Ver = Done, held.Ver+1
 	r.Response, r.Lease, r.LastErr, r.Input = &resp, time.Time{}, "", nil
@@ -151,7 +154,10 @@ func finished(held *Record, resp Response, now time.Time, retention time.Duratio
 	if until := seconds(now.Add(retention)); len(held.Jobs) > 0 {
 		r.Keep, r.Expires, r.Until = KeepJobs, time.Time{}, until
 	} else {
-		r.Keep, r.Expires = KeepNothing, until
+		r.Keep, r.Expires, r.Until = KeepNothing, until, time.Time{}
+		if tombstone > 0 {
+			r.Expires, r.Until = until.Add(tombstone), until
+		}
 	}
 	return &r
 }

@@ -131,9 +131,9 @@ func TestTransitions(t *testing.T) {
 		"claim beyond its retention":  {long, Open, "", 1, now.Add(5 * time.Hour), now.Add(6 * time.Hour), "", time.Time{}, ""},
 		"take-over":                   {taken(claim, "b", now.Add(time.Hour), lease.Add(time.Hour), retention), Open, "b", 2, lease.Add(time.Hour), now.Add(3 * time.Hour), "", time.Time{}, ""},
 		"take-over of a kept record":  {taken(&phased, "b", now, lease, retention), Open, "b", 4, lease, time.Time{}, KeepOpen, time.Time{}, "1"},
-		"finish":                      {finished(claim, resp, now, retention), Done, "a", 2, time.Time{}, now.Add(retention), "", time.Time{}, ""},
-		"finish after phases":         {finished(&phased, resp, now, retention), Done, "a", 4, time.Time{}, now.Add(retention), "", time.Time{}, ""},
-		"finish with jobs":            {finished(&withJobs, resp, now, retention), Done, "a", 4, time.Time{}, time.Time{}, KeepJobs, now.Add(retention), ""},
+		"finish":                      {finished(claim, resp, now, retention, 0), Done, "a", 2, time.Time{}, now.Add(retention), "", time.Time{}, ""},
+		"finish after phases":         {finished(&phased, resp, now, retention, 0), Done, "a", 4, time.Time{}, now.Add(retention), "", time.Time{}, ""},
+		"finish with jobs":            {finished(&withJobs, resp, now, retention, 0), Done, "a", 4, time.Time{}, time.Time{}, KeepJobs, now.Add(retention), ""},
 		"release frees an own claim":  {released(claim, now, false), Open, "a", 2, time.Time{}, now.Add(-time.Minute), "", time.Time{}, ""},
 		"release keeps a later state": {released(&phased, now, false), Open, "a", 4, time.Time{}, time.Time{}, KeepOpen, time.Time{}, "1"},
 		"release keeps a taken-over one": {

@@ -1,0 +1,72 @@
+package idem
+
+import (
+	"bytes"
+	"fmt"
+	"io"
+	"mime"
+	"mime/multipart"
+	"net/url"
+)
+
+// FormKey finds the key in a field of an HTML form (urlencoded or multipart),
+// for pages whose forms may be submitted twice: put a fresh value into a hidden
+// field each time the page is made. It is for [Options.KeyFrom].
+//
+// A body that isn't a form, or a form without the field, has no key
+// ([ErrKeyMissing]); the field twice is [ErrKeyInvalid].
+func FormKey(field string) func(*Request) (string, error) {
+	return func(r *Request) (string, error) {
+		var contentType string
+		if v := headerValues(r.Header, "Content-Type"); len(v) > 0 {
+			contentType = v[0]
+		}
+		kind, params, err := mime.ParseMediaType(contentType)
+		if err != nil {
+			return "", ErrKeyMissing
+		}
+		var values []string
+		switch kind {
+		case "application/x-www-form-urlencoded":
+			form, err := url.ParseQuery(string(r.Body))
+			if err != nil {
+				return "", fmt.Errorf("%w: form: %w", ErrRequest, err)
+			}
+			values = form[field]
+		case "multipart/form-data":
+			if values, err = partsNamed(field, r.Body, params["boundary"]); err != nil {
+				return "", err
+			}
+		}
+		switch len(values) {
+		case 0:
+			return "", ErrKeyMissing
+		case 1:
+			return values[0], nil
+		}
+		return "", fmt.Errorf("%w: the form has the field %d times", ErrKeyInvalid, len(values))
+	}
+}
+
+// partsNamed returns the parts of a multipart body with a name, no more of each
+// than a key may have.
+func partsNamed(field string, body []byte, boundary string) (values []string, err error) {
+	parts := multipart.NewReader(bytes.NewReader(body), boundary)
+	for {
+		part, err := parts.NextPart()
+		if err == io.EOF { //nolint:errorlint // as documented
+			return values, nil
+		}
+		if err != nil {
+			return nil, fmt.Errorf("%w: form: %w", ErrRequest, err)
+		}
+		if part.FormName() != field || part.FileName() != "" {
+			continue
+		}
+		b, err := io.ReadAll(io.LimitReader(part, DefaultMaxKey+1))
+		if err != nil {
+			return nil, fmt.Errorf("%w: form: %w", ErrRequest, err)
+		}
+		values = append(values, string(b))
+	}
+}

@@ -1,0 +1,380 @@
+package idem_test
+
+import (
+	"context"
+	"errors"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/samekey/samekey/idem"
+)
+
+func keyed(key string) idem.Request {
+	return idem.Request{
+		Method: "POST", Path: "/orders", Route: "POST /orders", Scope: "s", Body: []byte("{}"),
+		Header: http.Header{"Idempotency-Key": {key}},
+	}
+}
+
+func slow(d time.Duration, runs *atomic.Int64) func(context.Context) (idem.Response, error) {
+	return func(ctx context.Context) (idem.Response, error) {
+		runs.Add(1)
+		select {
+		case <-time.After(d):
+		case <-ctx.Done():
+			return idem.Response{}, ctx.Err()
+		}
+		return idem.Response{Status: 201, Body: []byte("made")}, nil
+	}
+}
+
+// Bad input 16, R26: a thousand equal requests at once, in each mode.
+func TestBadInput16ThousandDuplicatesInEachMode(t *testing.T) {
+	t.Parallel()
+	for name, tc := range map[string]struct {
+		opt  func(*idem.Options)
+		want map[int]bool // statuses of those that did not run
+	}{
+		"refuse": {func(o *idem.Options) { o.InFlight = idem.InFlightRefuse }, map[int]bool{409: true, 201: true}},
+		"wait":   {func(o *idem.Options) { o.InFlight = idem.InFlightWait }, map[int]bool{201: true}},
+		"accept": {func(o *idem.Options) { o.InFlight, o.StatusURL = idem.InFlightAccept, "/operations/" }, map[int]bool{202: true, 201: true}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			synctest.Test(t, func(t *testing.T) {
+				e := idem.New(new(idem.MemoryStore), tc.opt)
+				var runs atomic.Int64
+				var wg sync.WaitGroup
+				for range 1000 {
+					wg.Go(func() {
+						ctx, cancel := context.WithTimeout(t.Context(), 29*time.Second)
+						defer cancel()
+						res, err := e.Serve(ctx, keyed("k"), slow(3*time.Second, &runs))
+						if err != nil || !tc.want[res.Status] {
+							t.Errorf("%+v, %v", res, err)
+						}
+						if res.Status == 201 && string(res.Body) != "made" {
+							t.Errorf("another answer: %q", res.Body)
+						}
+					})
+				}
+				wg.Wait()
+				if runs.Load() != 1 {
+					t.Errorf("ran %d times", runs.Load())
+				}
+			})
+		})
+	}
+}
+
+// A10 in wait mode, and what bounds it.
+func TestWaitForTheOtherAttempt(t *testing.T) {
+	t.Parallel()
+	for name, tc := range map[string]struct {
+		first   func(*atomic.Int64) func(context.Context) (idem.Response, error)
+		waitMax time.Duration
+		limit   time.Duration // of the second request
+		status  int
+		replay  bool
+		runs    int64
+		took    time.Duration // at most
+	}{
+		"answered":        {func(n *atomic.Int64) func(context.Context) (idem.Response, error) { return slow(3*time.Second, n) }, 10 * time.Second, 20 * time.Second, 201, true, 1, 5 * time.Second},
+		"takes too long":  {func(n *atomic.Int64) func(context.Context) (idem.Response, error) { return slow(15*time.Second, n) }, 5 * time.Second, 20 * time.Second, 409, false, 1, 5 * time.Second},
+		"too little time": {func(n *atomic.Int64) func(context.Context) (idem.Response, error) { return slow(15*time.Second, n) }, 10 * time.Second, 3 * time.Second, 409, false, 1, 3 * time.Second},
+		"the first fails": {func(n *atomic.Int64) func(context.Context) (idem.Response, error) {
+			return func(context.Context) (idem.Response, error) {
+				time.Sleep(2 * time.Second)
+				if n.Add(1) == 1 {
+					return idem.Response{}, errors.New("failed")
+				}
+				return idem.Response{Status: 201}, nil
+			}
+		}, 10 * time.Second, 20 * time.Second, 201, false, 2, 8 * time.Second},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			synctest.Test(t, func(t *testing.T) {
+				e := idem.New(new(idem.MemoryStore), func(o *idem.Options) { o.InFlight, o.WaitMax = idem.InFlightWait, tc.waitMax })
+				var runs atomic.Int64
+				fn := tc.first(&runs)
+				var wg sync.WaitGroup
+				wg.Go(func() {
+					ctx, cancel := context.WithTimeout(t.Context(), 29*time.Second)
+					defer cancel()
+					_, _ = e.Serve(ctx, keyed("k"), fn)
+				})
+				time.Sleep(time.Millisecond)
+				begun := time.Now()
+				ctx, cancel := context.WithTimeout(t.Context(), tc.limit)
+				defer cancel()
+				res, err := e.Serve(ctx, keyed("k"), fn)
+				if err != nil || res.Status != tc.status || res.Replayed != tc.replay {
+					t.Errorf("%d, replayed %t, %v", res.Status, res.Replayed, err)
+				}
+				if res.Status == 409 && res.Header.Get("Retry-After") == "" {
+					t.Error("409 without Retry-After")
+				}
+				if took := time.Since(begun); took > tc.took {
+					t.Errorf("took %v", took)
+				}
+				wg.Wait()
+				if runs.Load() != tc.runs {
+					t.Errorf("ran %d times", runs.Load())
+				}
+			})
+		})
+	}
+}
+
+// A10 in 202 mode: the status resource ends in the first's answer, and is seen
+// by its own scope only.
+func TestAcceptedAndStatus(t *testing.T) {
+	t.Parallel()
+	e := idem.New(new(idem.MemoryStore), func(o *idem.Options) { o.InFlight, o.StatusURL = idem.InFlightAccept, "/operations/" })
+	const key = "a/b key?"
+	req := keyed(`"` + key + `"`)
+	req.Header.Set("Idempotency-Key", "a/b-key?")
+	status := func(scope, path string) idem.Response {
+		return e.ServeStatus(t.Context(), idem.Request{Method: "GET", Scope: scope, Path: path})
+	}
+	if r := status("s", "/operations/a%2Fb-key%3F"); r.Status != 404 {
+		t.Errorf("before: %d", r.Status)
+	}
+	res, err := e.Serve(t.Context(), req, func(ctx context.Context) (idem.Response, error) {
+		if _, err := idem.Atomic(ctx, "made", func(context.Context, *idem.Tx) (int, error) { return 1, nil }); err != nil {
+			return idem.Response{}, err
+		}
+		second, err := e.Serve(context.WithoutCancel(t.Context()), req, nil)
+		if err != nil || second.Status != 202 || second.Header.Get("Location") != "/operations/a%2Fb-key%3F" || second.Header.Get("Retry-After") == "" {
+			t.Errorf("second: %+v, %v", second, err)
+		}
+		r := status("s", second.Header.Get("Location"))
+		if r.Status != 202 || !strings.Contains(string(r.Body), `"recovery_point":"made"`) {
+			t.Errorf("while open: %d %s", r.Status, r.Body)
+		}
+		return idem.Response{Status: 201, Body: []byte("done")}, nil
+	})
+	if err != nil || res.Status != 201 {
+		t.Fatal(res, err)
+	}
+	for _, path := range []string{"/operations/a%2Fb-key%3F", "/prod/operations/a%2Fb-key%3F"} {
+		if r := status("s", path); r.Status != 201 || string(r.Body) != "done" || r.Header.Get("Idempotent-Replayed") != "true" {
+			t.Errorf("at the end: %d %s %v", r.Status, r.Body, r.Header)
+		}
+	}
+	if r := status("other tenant", "/operations/a%2Fb-key%3F"); r.Status != 404 {
+		t.Errorf("another tenant sees %d", r.Status)
+	}
+	if r := status("s", "/elsewhere/x"); r.Status != 400 {
+		t.Errorf("no key in the path: %d", r.Status)
+	}
+}
+
+func TestStatusHandler(t *testing.T) {
+	t.Parallel()
+	e := idem.New(new(idem.MemoryStore), func(o *idem.Options) { o.StatusURL = "/operations/" })
+	mux := http.NewServeMux()
+	mux.Handle("/operations/", e.StatusHandler())
+	mux.Handle("/orders", e.Middleware(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusCreated) })))
+	post := httptest.NewRequest(http.MethodPost, "/orders", strings.NewReader("{}"))
+	post.Header.Set("Idempotency-Key", "k1")
+	for _, tc := range []struct {
+		req  *http.Request
+		want int
+	}{
+		{httptest.NewRequest(http.MethodGet, "/operations/k1", nil), 404},
+		{post, 201},
+		{httptest.NewRequest(http.MethodGet, "/operations/k1", nil), 201},
+		{httptest.NewRequest(http.MethodPost, "/operations/k1", nil), 405},
+	} {
+		w := httptest.NewRecorder()
+		mux.ServeHTTP(w, tc.req)
+		if w.Code != tc.want {
+			t.Errorf("%s %s: %d, want %d", tc.req.Method, tc.req.URL, w.Code, tc.want)
+		}
+	}
+}
+
+// A29: everything executes, and what would have become of it is counted.
+func TestObserveExecutesAndCounts(t *testing.T) {
+	t.Parallel()
+	counts := make(map[error]int)
+	e := idem.New(new(idem.MemoryStore), func(o *idem.Options) {
+		o.Key = idem.KeyObserve
+		o.Hooks.Observed = func(_ context.Context, ev idem.Event) {
+			for _, err := range []error{idem.ErrKeyMissing, idem.ErrKeyInvalid, idem.ErrMismatch, idem.ErrReplay, idem.ErrInFlight} {
+				if errors.Is(ev.Err, err) {
+					counts[err]++
+				}
+			}
+		}
+	})
+	runs := 0
+	serve := func(key, body string, inner func()) {
+		t.Helper()
+		req := keyed(key)
+		req.Body = []byte(body)
+		if key == "" {
+			req.Header = nil
+		}
+		res, err := e.Serve(t.Context(), req, func(context.Context) (idem.Response, error) {
+			runs++
+			if inner != nil {
+				inner()
+			}
+			return idem.Response{Status: 201, Body: []byte(body)}, nil
+		})
+		if err != nil || !res.Passed || res.Status != 201 || string(res.Body) != body || len(res.Header) != 0 {
+			t.Errorf("key %q: %+v, %v", key, res, err)
+		}
+	}
+	serve("k", "a", func() { serve2(t, e, "k", "a", &runs) })
+	serve("k", "a", nil)
+	serve("k", "b", nil)
+	serve("", "c", nil)
+	serve("no spaces", "d", nil)
+	if runs != 6 {
+		t.Errorf("%d runs", runs)
+	}
+	for err, want := range map[error]int{
+		idem.ErrInFlight: 1, idem.ErrReplay: 1, idem.ErrMismatch: 1, idem.ErrKeyMissing: 1, idem.ErrKeyInvalid: 1,
+	} {
+		if counts[err] != want {
+			t.Errorf("%v: counted %d times", err, counts[err])
+		}
+	}
+}
+
+// serve2 is another client's request while one runs.
+func serve2(t *testing.T, e *idem.Engine, key, body string, runs *int) {
+	t.Helper()
+	req := keyed(key)
+	req.Body = []byte(body)
+	if _, err := e.Serve(context.WithoutCancel(t.Context()), req, func(context.Context) (idem.Response, error) {
+		*runs++
+		return idem.Response{Status: 201}, nil
+	}); err != nil {
+		t.Error(err)
+	}
+}
+
+// What breaks while observing must not break the request.
+func TestObserveSurvivesItsStore(t *testing.T) {
+	t.Parallel()
+	for name, store := range map[string]idem.Store{"down": downStore{}, "fine": new(idem.MemoryStore)} {
+		e := idem.New(store, func(o *idem.Options) { o.Key = idem.KeyObserve })
+		boom := errors.New("handler's own")
+		if _, err := e.Serve(t.Context(), keyed("k"), func(context.Context) (idem.Response, error) { return idem.Response{}, boom }); !errors.Is(err, boom) {
+			t.Errorf("%s: %v", name, err)
+		}
+		if res, err := e.Serve(t.Context(), keyed("k"), func(context.Context) (idem.Response, error) { return idem.Response{Status: 200}, nil }); err != nil || res.Status != 200 {
+			t.Errorf("%s: %+v, %v", name, res, err)
+		}
+	}
+}
+
+type downStore struct{}
+
+var errDown = errors.New("table is gone")
+
+func (downStore) Claim(context.Context, idem.Claim) (*idem.Record, error)   { return nil, errDown }
+func (downStore) Commit(context.Context, idem.Commit) (*idem.Record, error) { return nil, errDown }
+func (downStore) Load(context.Context, string) (*idem.Record, error)        { return nil, errDown }
+
+// A17 with tombstones: a late retry is told so and charges nothing.
+func TestTombstoneTellsThatTheKeyHasExpired(t *testing.T) {
+	t.Parallel()
+	var ahead time.Duration
+	e := idem.New(new(idem.MemoryStore), func(o *idem.Options) {
+		o.Retention, o.Tombstone = 24*time.Hour, 48*time.Hour
+		o.Now = func() time.Time { return time.Now().Add(ahead) }
+	})
+	runs := 0
+	serve := func() idem.Result {
+		res, err := e.Serve(t.Context(), keyed("k"), func(context.Context) (idem.Response, error) {
+			runs++
+			return idem.Response{Status: 201}, nil
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+		return res
+	}
+	serve()
+	for _, tc := range []struct {
+		at     time.Duration
+		status int
+		runs   int
+	}{{23 * time.Hour, 201, 1}, {25 * time.Hour, 410, 1}, {71 * time.Hour, 410, 1}, {73 * time.Hour, 201, 2}} {
+		ahead = tc.at
+		if res := serve(); res.Status != tc.status || runs != tc.runs {
+			t.Errorf("after %v: %d, %d runs", tc.at, res.Status, runs)
+		}
+	}
+}
+
+func TestMarkIgnored(t *testing.T) {
+	t.Parallel()
+	e := idem.New(new(idem.MemoryStore), func(o *idem.Options) { o.MarkIgnored = true })
+	get := keyed("k")
+	get.Method = http.MethodGet
+	fine := func(context.Context) (idem.Response, error) { return idem.Response{Status: 200}, nil }
+	if res, _ := e.Serve(t.Context(), get, fine); res.Header.Get("Idempotency-Status") != "ignored" {
+		t.Errorf("GET with a key: %v", res.Header)
+	}
+	get.Header = nil
+	if res, _ := e.Serve(t.Context(), get, fine); res.Header.Get("Idempotency-Status") != "" {
+		t.Errorf("GET without a key: %v", res.Header)
+	}
+	if res, _ := e.Serve(t.Context(), keyed("k"), fine); res.Header.Get("Idempotency-Status") != "" {
+		t.Errorf("POST: %v", res.Header)
+	}
+}
+
+// R10: the key in a hidden field of a form.
+func TestFormKey(t *testing.T) {
+	t.Parallel()
+	multi := "--x\r\nContent-Disposition: form-data; name=\"token\"\r\n\r\nabc\r\n--x\r\n" +
+		"Content-Disposition: form-data; name=\"file\"; filename=\"token\"\r\n\r\nzzz\r\n--x--\r\n"
+	for name, tc := range map[string]struct {
+		kind, body, want string
+		err              error
+	}{
+		"urlencoded":     {"application/x-www-form-urlencoded", "a=1&token=abc", "abc", nil},
+		"with a charset": {"application/x-www-form-urlencoded; charset=utf-8", "token=a%2Fb", "a/b", nil},
+		"multipart":      {"multipart/form-data; boundary=x", multi, "abc", nil},
+		"missing":        {"application/x-www-form-urlencoded", "a=1", "", idem.ErrKeyMissing},
+		"twice":          {"application/x-www-form-urlencoded", "token=1&token=2", "", idem.ErrKeyInvalid},
+		"no form":        {"application/json", `{"token":"abc"}`, "", idem.ErrKeyMissing},
+		"no type":        {"", "token=abc", "", idem.ErrKeyMissing},
+		"broken":         {"application/x-www-form-urlencoded", "token=%zz", "", idem.ErrRequest},
+		"cut off":        {"multipart/form-data; boundary=x", multi[:60], "", idem.ErrRequest},
+	} {
+		got, err := idem.FormKey("token")(&idem.Request{Header: http.Header{"Content-Type": {tc.kind}}, Body: []byte(tc.body)})
+		if got != tc.want || !errors.Is(err, tc.err) || (err == nil) != (tc.err == nil) {
+			t.Errorf("%s: %q, %v", name, got, err)
+		}
+	}
+	e := idem.New(new(idem.MemoryStore), func(o *idem.Options) { o.KeyFrom = idem.FormKey("token") })
+	var runs atomic.Int64
+	req := keyed("")
+	req.Header = http.Header{"Content-Type": {"application/x-www-form-urlencoded"}}
+	req.Body = []byte("amount=5&token=abc")
+	for i := range 2 {
+		res, err := e.Serve(t.Context(), req, slow(0, &runs))
+		if err != nil || res.Status != 201 || res.Replayed != (i > 0) {
+			t.Errorf("%+v, %v", res, err)
+		}
+	}
+	req.Body = []byte("amount=5")
+	if res, _ := e.Serve(t.Context(), req, slow(0, &runs)); res.Status != 400 || runs.Load() != 1 {
+		t.Errorf("without a token: %d, %d runs", res.Status, runs.Load())
+	}
+}

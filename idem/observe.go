@@ -1,0 +1,63 @@
+package idem
+
+import (
+	"context"
+	"errors"
+)
+
+// observe runs fn whatever is known of the key, and tells Hooks.Observed what
+// would have become of the request otherwise. New operations leave a record, so
+// that later requests can be judged; nothing that goes wrong with it is the
+// client's business.
+func (e *Engine) observe(ctx context.Context, r *Request, keyErr error, fn func(context.Context) (Response, error)) (Result, error) {
+	would := func(err error) {
+		e.log.InfoContext(ctx, "observed", "route", r.Route, "would", err)
+		call(ctx, e.opt.Hooks.Observed, Event{Route: r.Route, Err: err})
+	}
+	if keyErr != nil {
+		would(keyErr)
+		return e.pass(ctx, r, fn)
+	}
+	a, err := e.attempt(ctx, r)
+	if err == nil && !inside(ctx, e.store, a.pk) {
+		err = a.start(ctx)
+	}
+	if err != nil {
+		would(err)
+		return e.pass(ctx, r, fn)
+	}
+	if inside(ctx, e.store, a.pk) {
+		return e.pass(ctx, r, fn)
+	}
+	held, v, err := a.claim(ctx, nil, nil, false)
+	if err != nil || v != own && v != takeOver {
+		if err == nil {
+			err = outcomes[v]
+		}
+		would(err)
+		return e.pass(ctx, r, fn)
+	}
+	f := &flow{a: a, rec: held}
+	resp, err := a.handle(ctx, f, v == takeOver, fn)
+	if f.ended() == nil && err == nil && a.opt.Stored(resp.Status) {
+		stored := resp
+		stored.clean()
+		_ = f.finish(ctx, stored, nil, nil, false)
+	}
+	if f.ended() == nil {
+		_, _, _ = a.release(ctx, f.record(), f.calledOut(), err)
+	}
+	if err != nil {
+		return Result{Passed: true}, &handlerError{err}
+	}
+	return Result{Response: resp, Passed: true}, nil
+}
+
+// ErrReplay is told to Hooks.Observed for a request that would have been
+// answered from its record.
+var ErrReplay = errors.New("would have been replayed")
+
+// outcomes name what a verdict would have come to.
+var outcomes = map[verdict]error{
+	mismatch: ErrMismatch, replay: ErrReplay, expired: ErrExpired, stuck: ErrStuck, inFlight: ErrInFlight, again: ErrInFlight,
+}

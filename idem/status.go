@@ -1,0 +1,126 @@
+package idem
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"math"
+	"net/http"
+	"net/url"
+	"strconv"
+	"strings"
+	"time"
+)
+
+// Status tells how the operation of r's key stands, without running anything:
+// its answer as a replay once it is done; 202 with the recovery point while it
+// is open; an error that matches [ErrStuck], [ErrExpired], [ErrNotKept] or
+// [ErrKeyUnknown] otherwise. r needs its Key and what its scope is found by:
+// only who sent the request sees anything of it. There is no fingerprint to
+// compare, since r is another request.
+func (e *Engine) Status(ctx context.Context, r Request) (Result, error) {
+	if err := checkKey(r.Key, e.opt.MinKey, e.opt.MaxKey); err != nil {
+		return Result{}, &Error{Op: "key", Err: err}
+	}
+	scope, err := e.scopeOf(ctx, &r)
+	if err != nil {
+		return Result{}, &Error{Op: "scope", Err: err}
+	}
+	a := &attempt{Engine: e, req: &r, scope: scope, pk: e.partitionKey(scope, &r), resumed: true}
+	if err := a.start(ctx); err != nil {
+		return Result{}, err
+	}
+	rec, err := a.reads(ctx)
+	if err != nil {
+		return Result{}, err
+	}
+	switch v, err := a.judge(rec); {
+	case err != nil:
+		return Result{}, err
+	case v == again:
+		return Result{}, a.fail("status", ErrKeyUnknown)
+	case v == inFlight || v == takeOver:
+		return a.accepted(rec), nil
+	default:
+		return a.answer(ctx, rec, v)
+	}
+}
+
+// accepted answers 202: the operation is on its way.
+func (a *attempt) accepted(rec *Record) Result {
+	body := struct {
+		Status        string `json:"status"`
+		RecoveryPoint string `json:"recovery_point,omitempty"`
+	}{Status: "in_flight"}
+	if n := len(rec.Phases); n > 0 {
+		body.RecoveryPoint = rec.Phases[n-1].Name
+	}
+	b, _ := json.Marshal(body) // strings only
+	h := http.Header{"Content-Type": {"application/json"}, "Cache-Control": {"no-store"}, "Retry-After": {"1"}}
+	if left := rec.Lease.Sub(a.opt.Now()); left > 0 {
+		h.Set("Retry-After", strconv.Itoa(int(math.Ceil(min(left, 5*time.Second).Seconds()))))
+	}
+	if a.opt.StatusURL != "" {
+		h.Set("Location", a.opt.StatusURL+url.PathEscape(a.req.Key))
+	}
+	return Result{Response: Response{Status: http.StatusAccepted, Header: h, Body: b}, Expires: rec.lifetime()}
+}
+
+// ServeStatus is [Engine.Status] as the HTTP resource that [Options.StatusURL]
+// names: the key is what follows it in r's path, unless r has one. Adapters and
+// [Engine.StatusHandler] are built on it.
+func (e *Engine) ServeStatus(ctx context.Context, r Request) Response {
+	if r.Key == "" {
+		r.Key = e.statusKey(r.Path)
+	}
+	res, err := e.Status(ctx, r)
+	if err != nil {
+		res = Result{Response: e.problem(ctx, &r, err)}
+	}
+	res.mark("")
+	return res.Response
+}
+
+// StatusHandler is [Engine.ServeStatus] for net/http.
+func (e *Engine) StatusHandler() http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if r.Method != http.MethodGet && r.Method != http.MethodHead {
+			w.Header().Set("Allow", "GET, HEAD")
+			http.Error(w, "the status of an operation can only be read", http.StatusMethodNotAllowed)
+			return
+		}
+		write(w, e.ServeStatus(r.Context(), Request{Method: r.Method, Path: r.URL.EscapedPath(), Route: r.Pattern, Header: r.Header}))
+	})
+}
+
+// statusKey finds the key in the path of the status resource, before which a
+// gateway may have put a stage.
+func (e *Engine) statusKey(path string) string {
+	u, err := url.Parse(e.opt.StatusURL)
+	if err != nil || u.Path == "" {
+		return ""
+	}
+	_, escaped, found := strings.Cut(path, u.EscapedPath())
+	if !found {
+		return ""
+	}
+	key, err := url.PathUnescape(escaped)
+	if err != nil {
+		return ""
+	}
+	return key
+}
+
+// validStatusURL says what is wrong with a StatusURL.
+func validStatusURL(s string) error {
+	u, err := url.Parse(s)
+	switch {
+	case err != nil:
+		return errors.New("not a URL")
+	case !strings.HasSuffix(u.Path, "/") || u.RawQuery != "" || u.Fragment != "":
+		return errors.New(`must end in "/", after which the key follows`)
+	case !strings.HasPrefix(u.Path, "/"):
+		return errors.New("must be absolute, or begin with /")
+	}
+	return nil
+}
