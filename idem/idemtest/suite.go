@@ -22,6 +22,8 @@ func TestStore(t *testing.T, open func(t testing.TB) idem.Store) { //nolint:tpar
 		{"store commit", storeCommit},
 		{"store load", storeLoad},
 		{"store records", storeRecords},
+		{"store input", storeInput},
+		{"store marks", storeMarks},
 		{"store bodies", storeBodies},
 		{"store races", storeRaces},
 		{"engine replay", engineReplay},

@@ -1,0 +1,58 @@
+package idemtest
+
+import (
+	"crypto/rand"
+	"fmt"
+	"net/http"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/samekey/samekey/idem"
+)
+
+// A stored request is there for whoever takes the record over, whatever its
+// size, until the record is done.
+func storeInput(s suite) {
+	random := make([]byte, 700<<10)
+	_, _ = rand.Read(random)
+	for _, body := range [][]byte{nil, []byte(`{"amount":5}`), []byte(strings.Repeat("text ", 2000)), random[:5000], random} {
+		s.run(fmt.Sprintf("a stored request of %d bytes", len(body)), func(t *testing.T, e *env) {
+			c := claimAt(e.clock.Now())
+			c.Next.Keep, c.Next.Expires = idem.KeepOpen, time.Time{}
+			c.Next.Input = &idem.Input{
+				Method: "POST", Path: "/rides/%2F", Query: "a=1&b=%20", Route: c.Next.Route, Body: body,
+				Header:   http.Header{"Content-Type": {"application/json"}, "X-Many": {"a", "b\xff"}},
+				Identity: idem.Identity{Kind: "jwt", Subject: "https://issuer|zoë"}, Snapshot: []byte(`{"claims":{"sub":"zoë"}}`),
+			}
+			want := mustClaim(t, e.inner, c)
+			sameRecord(t, load(t, e.inner, want.PK), want)
+			sameRecord(t, refusedClaim(t, e.inner, rival(c, e.clock.Now())), want)
+
+			taken := mustCommit(t, e.inner, load(t, e.inner, want.PK), takenOver(want))
+			sameRecord(t, load(t, e.inner, want.PK), taken)
+
+			done := finishedNext(taken, []byte("done"))
+			done.Input = nil
+			want = mustCommit(t, e.inner, taken, done)
+			sameRecord(t, load(t, e.inner, want.PK), want)
+		})
+	}
+}
+
+// What a call that must not be repeated, and jobs that were parked, are known by.
+func storeMarks(s suite) {
+	s.run("a record comes back complete: intents and parked jobs", func(t *testing.T, e *env) {
+		want := mustClaim(t, e.inner, claimAt(e.clock.Now()))
+		want = mustCommit(t, e.inner, want, next(want, func(n *idem.Record) {
+			n.Keep, n.Expires = idem.KeepOpen, time.Time{}
+			n.Phases = []idem.Phase{{Name: "one", Result: []byte("1")}, {Name: "fax", Intent: true}}
+			n.Jobs = map[string]idem.Job{"0.0": {Kind: "mail", Args: []byte("1"), Group: "g", Tries: 9, Failed: "no such address"}}
+		}))
+		sameRecord(t, load(t, e.inner, want.PK), want)
+		want = mustCommit(t, e.inner, want, next(want, func(n *idem.Record) {
+			n.Phases = []idem.Phase{{Name: "one", Result: []byte("1")}, {Name: "fax", Result: []byte(`"sent"`)}}
+		}))
+		sameRecord(t, load(t, e.inner, want.PK), want)
+	})
+}
