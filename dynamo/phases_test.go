@@ -91,6 +91,8 @@ func buy(app string, calls *atomic.Int64, opts ...idem.ForeignOption) func(conte
 }
 
 // Calls of a request with phases: design part 5.
+//
+//nolint:tparallel // the calls are counted on one table
 func TestCallsPerPhase(t *testing.T) {
 	t.Parallel()
 	merge := func(o *idem.Options) { o.MergeClaim = true }
@@ -397,6 +399,8 @@ func TestGetChecksEveryAttribute(t *testing.T) {
 var errChanged = errors.New("ran again")
 
 // Bad input 30: what the service would refuse is refused before it is sent.
+//
+//nolint:tparallel // the calls are counted on one table
 func TestBadInput30WritesThatCannotCommit(t *testing.T) {
 	t.Parallel()
 	tab := newTable(t)

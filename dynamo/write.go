@@ -6,6 +6,7 @@ import (
 	"maps"
 	"slices"
 	"sort"
+	"strconv"
 	"strings"
 
 	"github.com/aws/aws-sdk-go-v2/feature/dynamodb/attributevalue"
@@ -198,16 +199,16 @@ func (w *Write) String() string {
 	if it == nil {
 		it = w.key
 	}
-	s := w.verb + " " + w.table + " " + text(&types.AttributeValueMemberM{Value: it})
+	parts := []string{w.verb, w.table, text(&types.AttributeValueMemberM{Value: it})}
 	for _, expr := range []string{w.update, prefixed("if ", w.cond)} {
 		if expr != "" {
-			s += " " + w.filled(expr)
+			parts = append(parts, w.filled(expr))
 		}
 	}
 	if w.read != nil {
-		s += " as read"
+		parts = append(parts, "as read")
 	}
-	return s
+	return strings.Join(parts, " ")
 }
 
 func prefixed(prefix, s string) string {
@@ -223,7 +224,7 @@ func (w *Write) filled(expr string) string {
 		sort.Slice(names, func(i, j int) bool { return len(names[i]) > len(names[j]) })
 		return names
 	}
-	var pairs []string
+	pairs := make([]string, 0, 2*(len(w.names)+len(w.values)))
 	for _, p := range byLength(slices.Sorted(maps.Keys(w.names))) {
 		pairs = append(pairs, p, w.names[p])
 	}
@@ -241,7 +242,7 @@ func text(v value) string {
 	case *types.AttributeValueMemberN:
 		return v.Value
 	case *types.AttributeValueMemberBOOL:
-		return fmt.Sprint(v.Value)
+		return strconv.FormatBool(v.Value)
 	case *types.AttributeValueMemberNULL:
 		return "null"
 	case *types.AttributeValueMemberB:

@@ -113,7 +113,7 @@ func (f *flow) write(ctx context.Context, build func(*Record) *Record, writes []
 // claimed takes in what a merged claim came to.
 func (f *flow) claimed(ctx context.Context, held *Record, v verdict, build func(*Record) *Record) (*Record, error) {
 	a := f.a
-	switch v {
+	switch v { //nolint:exhaustive // the others are answers
 	case own:
 		f.set(held)
 		call(ctx, a.opt.Hooks.Claimed, a.event(held, nil))

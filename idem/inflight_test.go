@@ -90,7 +90,7 @@ func TestWaitForTheOtherAttempt(t *testing.T) {
 		"too little time": {func(n *atomic.Int64) func(context.Context) (idem.Response, error) { return slow(15*time.Second, n) }, 10 * time.Second, 3 * time.Second, 409, false, 1, 3 * time.Second},
 		"the first fails": {func(n *atomic.Int64) func(context.Context) (idem.Response, error) {
 			return func(context.Context) (idem.Response, error) {
-				time.Sleep(2 * time.Second)
+				<-time.After(2 * time.Second)
 				if n.Add(1) == 1 {
 					return idem.Response{}, errors.New("failed")
 				}
@@ -110,7 +110,7 @@ func TestWaitForTheOtherAttempt(t *testing.T) {
 					defer cancel()
 					_, _ = e.Serve(ctx, keyed("k"), fn)
 				})
-				time.Sleep(time.Millisecond)
+				<-time.After(time.Millisecond)
 				begun := time.Now()
 				ctx, cancel := context.WithTimeout(t.Context(), tc.limit)
 				defer cancel()

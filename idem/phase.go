@@ -117,7 +117,7 @@ func (*answered) Error() string { return "idem: a definitive answer (return it f
 // NoOp is returned by an [Atomic]'s function that has nothing to commit: its
 // result joins the next commit, and until then the phase may run again. Writes
 // and jobs are refused with it ([ErrWrite]).
-var NoOp = errors.New("idem: nothing to commit")
+var NoOp = errors.New("idem: nothing to commit") //nolint:staticcheck // an outcome, as io.EOF is
 
 // SafeToRetry marks err as one after which a call that is [NotIdempotent] may be
 // made again: it certainly had no effect. It returns nil for nil.
