@@ -29,7 +29,7 @@ func TestA05MissingKey(t *testing.T) {
 			a := s.send(t, s.wrap(idem.New(store, func(o *idem.Options) {
 				o.Key, o.Logger = mode, slog.New(slog.NewTextHandler(&log, nil))
 			}), h), withoutKey())
-			switch mode {
+			switch mode { //nolint:exhaustive // KeyObserve has tests of its own
 			case idem.KeyRequired:
 				a.refused(t, 400, "idempotency_key_missing")
 				store.untouched(t)

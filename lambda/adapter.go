@@ -9,7 +9,8 @@ import (
 // Adapter pairs an event with its response and makes both neutral, so that an
 // answer stored through one kind of event is replayed through any other.
 //
-// [HTTPAPI], [REST], [FunctionURL] and [ALB] are the adapters for HTTP. An
+// [HTTPAPI], [REST], [FunctionURL] and [ALB] are the adapters for HTTP, [Direct]
+// makes those for events of one's own. An
 // adapter of your own can be written from nothing, or from a copy of one of
 // these, for instance to take the scope from the event:
 //
@@ -20,7 +21,7 @@ import (
 //		return req, err
 //	}
 //
-// All three functions are required and must be safe for concurrent use.
+// All functions but Event are required; all must be safe for concurrent use.
 type Adapter[Ev, Re any] struct {
 	// Request makes an event neutral. Body is what the client sent, decoded.
 	// Identity is set from what the source has verified, or left empty.
@@ -31,10 +32,20 @@ type Adapter[Ev, Re any] struct {
 	// request it comes with should then hold what could be read.
 	Request func(ctx context.Context, ev Ev) (idem.Request, error)
 
+	// Event is the inverse of Request: an event that Request would make r of
+	// again, for a handler that is run a second time from its stored request. It
+	// gets what the engine has kept: not the key, only the headers the engine is
+	// told to keep, and Snapshot as Request made it. nil: requests can't be run
+	// again from their records.
+	Event func(r idem.Request) (Ev, error)
+
 	// Response makes the handler's own answer neutral. An error is the
 	// handler's mistake, and counts as if the handler had returned it.
 	Response func(re Re) (idem.Response, error)
 
 	// Reply puts a neutral answer, first or replayed, into the event's form.
 	Reply func(r idem.Response) Re
+
+	// typed answers are values and errors, and no HTTP: see Direct.
+	typed bool
 }

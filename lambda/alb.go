@@ -31,6 +31,7 @@ const albKind = "a load balancer's event"
 // the last.
 var ALB = Adapter[events.ALBTargetGroupRequest, events.ALBTargetGroupResponse]{
 	Request:  albRequest,
+	Event:    albEvent,
 	Response: albResponse,
 	Reply:    albReply,
 }
@@ -50,7 +51,10 @@ func albRequest(_ context.Context, ev events.ALBTargetGroupRequest) (idem.Reques
 	}
 	req.Route = req.Method + " " + req.Path
 	var err error
-	req.Body, err = requestBody(ev.Body, ev.IsBase64Encoded)
+	if req.Body, err = requestBody(ev.Body, ev.IsBase64Encoded); err != nil {
+		return req, err
+	}
+	req.Snapshot, err = albRequestSnapshot(&ev, &req)
 	return req, err
 }
 

@@ -29,6 +29,7 @@ const (
 // event with another domain name than a function URL's is refused ([ErrEvent]).
 var FunctionURL = Adapter[events.LambdaFunctionURLRequest, events.LambdaFunctionURLResponse]{
 	Request:  functionURLRequest,
+	Event:    functionURLEvent,
 	Response: functionURLResponse,
 	Reply:    functionURLReply,
 }
@@ -52,7 +53,10 @@ func functionURLRequest(_ context.Context, ev events.LambdaFunctionURLRequest) (
 		req.Identity = iamIdentity("", "", rc.Authorizer.IAM.UserARN)
 	}
 	var err error
-	req.Body, err = requestBody(ev.Body, ev.IsBase64Encoded)
+	if req.Body, err = requestBody(ev.Body, ev.IsBase64Encoded); err != nil {
+		return req, err
+	}
+	req.Snapshot, err = functionURLSnapshot(&ev, &req)
 	return req, err
 }
 

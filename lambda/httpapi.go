@@ -28,6 +28,7 @@ const httpAPIKind = "an HTTP API event (payload format 2.0)"
 // Events of a function URL have the same form, so one handler can serve both.
 var HTTPAPI = Adapter[events.APIGatewayV2HTTPRequest, events.APIGatewayV2HTTPResponse]{
 	Request:  httpAPIRequest,
+	Event:    httpAPIEvent,
 	Response: httpAPIResponse,
 	Reply:    httpAPIReply,
 }
@@ -46,7 +47,10 @@ func httpAPIRequest(_ context.Context, ev events.APIGatewayV2HTTPRequest) (idem.
 	}
 	req.Route = httpAPIRoute(ev.RouteKey, req)
 	var err error
-	req.Body, err = requestBody(ev.Body, ev.IsBase64Encoded)
+	if req.Body, err = requestBody(ev.Body, ev.IsBase64Encoded); err != nil {
+		return req, err
+	}
+	req.Snapshot, err = httpAPISnapshot(&ev, &req)
 	return req, err
 }
 

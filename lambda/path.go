@@ -55,3 +55,46 @@ func parameters(single map[string]string, multi map[string][]string) map[string]
 	}
 	return params
 }
+
+// splitQuery takes a query apart and leaves names and values as the client
+// encoded them. Values of one name keep their order.
+func splitQuery(raw string) url.Values {
+	values := make(url.Values)
+	for pair := range strings.SplitSeq(raw, "&") {
+		if name, value, _ := strings.Cut(pair, "="); pair != "" {
+			values.Add(name, value)
+		}
+	}
+	return values
+}
+
+// decodedQuery takes a query apart and decodes it, but for what is no escape.
+func decodedQuery(raw string) url.Values {
+	values := make(url.Values)
+	for pair := range strings.SplitSeq(raw, "&") {
+		if name, value, _ := strings.Cut(pair, "="); pair != "" {
+			values.Add(unescaped(name), unescaped(value))
+		}
+	}
+	return values
+}
+
+func unescaped(s string) string {
+	if u, err := url.QueryUnescape(s); err == nil {
+		return u
+	}
+	return s
+}
+
+// joinedParameters is a decoded query with one value for each name, several of
+// them joined by commas, as payload format 2.0 has it.
+func joinedParameters(raw string) map[string]string {
+	if raw == "" {
+		return nil
+	}
+	single := make(map[string]string)
+	for name, values := range decodedQuery(raw) {
+		single[name] = strings.Join(values, ",")
+	}
+	return single
+}

@@ -29,6 +29,7 @@ const restKind = "a REST API event (payload format 1.0)"
 // former, others in the latter, so that merging can't double them.
 var REST = Adapter[events.APIGatewayProxyRequest, events.APIGatewayProxyResponse]{
 	Request:  restRequest,
+	Event:    restEvent,
 	Response: restResponse,
 	Reply:    restReply,
 }
@@ -49,7 +50,10 @@ func restRequest(_ context.Context, ev events.APIGatewayProxyRequest) (idem.Requ
 		Identity: restIdentity(&ev.RequestContext),
 	}
 	var err error
-	req.Body, err = requestBody(ev.Body, ev.IsBase64Encoded)
+	if req.Body, err = requestBody(ev.Body, ev.IsBase64Encoded); err != nil {
+		return req, err
+	}
+	req.Snapshot, err = restRequestSnapshot(&ev, &req)
 	return req, err
 }
 

@@ -54,6 +54,9 @@ var _ awslambda.Handler = (*Handler[any, any])(nil)
 // or ev is of another kind than the adapter's ([ErrEvent]; the handler did not
 // run). A panic of the handler goes on once its key is free.
 func (h *Handler[Ev, Re]) Handle(ctx context.Context, ev Ev) (Re, error) {
+	if h.adapter.typed {
+		return h.handleTyped(ctx, ev)
+	}
 	req, err := h.adapter.Request(ctx, ev)
 	return h.serve(ctx, ev, req, err)
 }
@@ -62,9 +65,12 @@ func (h *Handler[Ev, Re]) Handle(ctx context.Context, ev Ev) (Re, error) {
 // isn't the adapter's kind of event is an error that says what came instead; a
 // field of the wrong JSON type makes it one too.
 func (h *Handler[Ev, Re]) Invoke(ctx context.Context, payload []byte) ([]byte, error) {
-	var ev Ev
-	if err := json.Unmarshal(payload, &ev); err != nil {
-		return nil, fmt.Errorf("lambda: %w: %w; the payload is %s", ErrEvent, err, kind(payload))
+	ev, err := decode[Ev](payload)
+	if err != nil {
+		return nil, err
+	}
+	if h.adapter.typed {
+		return h.invokeTyped(ctx, payload, ev)
 	}
 	req, err := h.adapter.Request(ctx, ev)
 	if errors.Is(err, ErrEvent) {
@@ -88,6 +94,9 @@ func (h *Handler[Ev, Re]) serve(ctx context.Context, ev Ev, req idem.Request, re
 	case reqErr != nil:
 		return h.adapter.Reply(h.engine.Refuse(ctx, req, reqErr)), nil
 	}
+	if req.Answer == nil {
+		req.Answer = h.answer
+	}
 	var ownErr error
 	res, err := h.engine.Serve(ctx, req, func(ctx context.Context) (idem.Response, error) {
 		if own, ownErr = h.fn(ctx, ev); ownErr != nil {
@@ -96,13 +105,36 @@ func (h *Handler[Ev, Re]) serve(ctx context.Context, ev Ev, req idem.Request, re
 		return h.adapter.Response(own)
 	})
 	switch {
-	case res.Passed: // even where Response could make nothing of it
-		return own, ownErr
+	case res.Passed && ownErr == nil: // even where Response could make nothing of it
+		return own, nil
 	case err != nil:
 		return own, err
 	default:
 		return h.adapter.Reply(res.Response), nil
 	}
+}
+
+// answer makes a Response of what a phase answers.
+func (h *Handler[Ev, Re]) answer(v any) (idem.Response, error) {
+	re, ok := v.(Re)
+	if !ok {
+		return idem.Response{}, fmt.Errorf("a %T is no %T", v, re)
+	}
+	return h.adapter.Response(re)
+}
+
+// decode reads an event. Types of aws-lambda-go that decode themselves panic on
+// some of what isn't theirs.
+func decode[Ev any](payload []byte) (ev Ev, err error) {
+	defer func() {
+		if v := recover(); v != nil {
+			err = fmt.Errorf("lambda: %w: it can't be decoded; the payload is %s", ErrEvent, kind(payload))
+		}
+	}()
+	if err := json.Unmarshal(payload, &ev); err != nil {
+		return ev, fmt.Errorf("lambda: %w: %w; the payload is %s", ErrEvent, err, kind(payload))
+	}
+	return ev, nil
 }
 
 // encode marshals without HTML escapes, as the runtime does for plain handlers:

@@ -417,3 +417,49 @@ func TestUnencodableResponse(t *testing.T) {
 		t.Errorf("got %s, %v, want an error", out, err)
 	}
 }
+
+// A definitive answer is one for a request without a key too.
+func TestRespondWithoutKey(t *testing.T) {
+	t.Parallel()
+	for name, optFn := range map[string]func(*idem.Options){
+		"optional key": func(o *idem.Options) { o.Key = idem.KeyOptional },
+		"disabled":     func(o *idem.Options) { o.Disabled = true },
+	} {
+		h := lambda.Wrap(idem.New(&idem.MemoryStore{}, optFn), lambda.HTTPAPI, func(context.Context, v2Request) (v2Response, error) {
+			return v2Response{}, idem.Respond(v2Response{StatusCode: 402, Body: "declined"})
+		})
+		re, err := h.Handle(t.Context(), post("", ""))
+		if re.StatusCode != 402 || re.Body != "declined" || err != nil {
+			t.Errorf("%s: got %+v, %v", name, re, err)
+		}
+	}
+}
+
+// What a phase answers comes in the adapter's own type, and is stored whatever
+// its status.
+func TestRespondInTheHandlersType(t *testing.T) {
+	t.Parallel()
+	h := lambda.Wrap(idem.New(&idem.MemoryStore{}), lambda.HTTPAPI, func(ctx context.Context, ev v2Request) (v2Response, error) {
+		switch ev.Body {
+		case "finish":
+			return idem.Finish(ctx, func(context.Context, *idem.Tx) (v2Response, error) {
+				return v2Response{StatusCode: 422, Body: "no"}, nil
+			})
+		case "respond":
+			return v2Response{}, idem.Respond(v2Response{StatusCode: 422, Body: "no"})
+		default:
+			return v2Response{}, idem.Respond("another type")
+		}
+	})
+	for _, body := range []string{"finish", "respond"} {
+		for i := range 2 {
+			re, err := h.Handle(t.Context(), post(body, body))
+			if replayed := re.Headers[idem.ReplayedHeader] == "true"; re.StatusCode != 422 || re.Body != "no" || replayed != (i == 1) || err != nil {
+				t.Errorf("%s: got %+v, %v", body, re, err)
+			}
+		}
+	}
+	if re, err := h.Handle(t.Context(), post("k", "")); re.StatusCode != 500 || err != nil {
+		t.Errorf("another type: got %+v, %v", re, err)
+	}
+}

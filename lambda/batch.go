@@ -1,0 +1,84 @@
+package lambda
+
+import (
+	"context"
+
+	"github.com/samekey/samekey/idem"
+)
+
+// KeyAttribute is the message attribute that carries the idempotency key of an
+// SQS or SNS message, as text. A drain sets it to the id of the job; producers
+// of one's own may set it to whatever names the work. Without it a message is
+// known by its message id, which is the same for every delivery of one message
+// and another one if the producer sends it again.
+const KeyAttribute = "idempotency-key"
+
+// Batch takes the events of a source apart into records, each of which
+// [WrapEach] makes an operation of its own, and reports to the source which of
+// them have failed.
+//
+// [SQS], [Kinesis], [DynamoDBStream], [SNS], [S3] and [EventBridge] are there.
+// They must not be changed; a copy may be:
+//
+//	queue := lambda.SQS.WithKey(orderID)
+//	queue.Concurrency = 10
+//
+// All functions must be safe for concurrent use.
+type Batch[Ev, Rec, Re any] struct {
+	// Records returns the records of an event in their order, or an error that
+	// matches [ErrEvent] for an event of another kind, or without any record.
+	// Required.
+	Records func(ev Ev) ([]Rec, error)
+
+	// ID is what the source knows a record by. Required.
+	ID func(rec Rec) string
+
+	// Key names the work that a record asks for: records of one key are done
+	// once. An error, or a key that isn't 1 to 255 visible ASCII characters,
+	// fails the record. Required.
+	Key func(rec Rec) (string, error)
+
+	// Request makes a record neutral, but for its key. Scope is who else may
+	// use the same key for other work: the source. Body and Query are what
+	// identifies the work, so that the same key with other work is refused
+	// ([idem.ErrMismatch]); what another delivery may change must not be in
+	// them. Required.
+	Request func(ctx context.Context, rec Rec) (idem.Request, error)
+
+	// Group puts records in groups that must be done in order: once one fails,
+	// the rest of its group is not tried and counts as failed. nil, or "": no
+	// order.
+	Group func(rec Rec) string
+
+	// Reply reports the failed records by their ids, in the event's order;
+	// there may be none. nil: the source takes no such report, so every failure
+	// is the whole invocation's.
+	Reply func(failed []string) Re
+
+	// Concurrency is how many records are worked on at once, of different keys
+	// and groups. 0 or 1: one after the other.
+	Concurrency int
+
+	// Failed is told of each record that was tried and has failed, since the
+	// invocation that reports it looks fine. It may be called for several at
+	// once. nil: an error line on slog.Default, without the record's content.
+	Failed func(ctx context.Context, rec Rec, err error)
+}
+
+// WithKey is a copy of b with another [Batch.Key], for records that say
+// themselves what they ask for. An order that is sent twice then is one order:
+//
+//	lambda.SQS.WithKey(func(m events.SQSMessage) (string, error) {
+//		var o order
+//		err := json.Unmarshal([]byte(m.Body), &o)
+//		return o.ID, err
+//	})
+func (b Batch[Ev, Rec, Re]) WithKey(key func(rec Rec) (string, error)) Batch[Ev, Rec, Re] {
+	b.Key = key
+	return b
+}
+
+// valid reports whether b has all it needs.
+func (b *Batch[Ev, Rec, Re]) valid() bool {
+	return b.Records != nil && b.ID != nil && b.Key != nil && b.Request != nil && b.Concurrency >= 0
+}

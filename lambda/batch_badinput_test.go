@@ -1,0 +1,251 @@
+package lambda_test
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"strings"
+	"testing"
+
+	"github.com/aws/aws-lambda-go/events"
+	awslambda "github.com/aws/aws-lambda-go/lambda"
+
+	"github.com/samekey/samekey/idem"
+	"github.com/samekey/samekey/lambda"
+)
+
+// batchHandler wraps a handler that counts, for the source a golden event's name
+// begins with.
+func batchHandler(t testing.TB, e *idem.Engine, file string, runs *int) awslambda.Handler {
+	t.Helper()
+	switch source, _, _ := strings.Cut(file, "_"); source {
+	case "sqs":
+		return countedBatch(e, lambda.SQS, runs)
+	case "sns":
+		return countedBatch(e, lambda.SNS, runs)
+	case "s3":
+		return countedBatch(e, lambda.S3, runs)
+	case "kinesis":
+		return countedBatch(e, lambda.Kinesis, runs)
+	case "dynamodbstream":
+		return countedBatch(e, lambda.DynamoDBStream, runs)
+	case "eventbridge":
+		return countedBatch(e, lambda.EventBridge, runs)
+	}
+	t.Fatalf("no batch for %s", file)
+	return nil
+}
+
+func countedBatch[Ev, Rec, Re any](e *idem.Engine, b lambda.Batch[Ev, Rec, Re], runs *int) awslambda.Handler {
+	return lambda.WrapEach(e, quiet(b), func(context.Context, Rec) error {
+		*runs++
+		return nil
+	})
+}
+
+var batchFiles = []string{"sqs", "sqs_fifo", "sns", "sns_key", "s3", "kinesis", "dynamodbstream", "eventbridge"}
+
+// Through the runtime's door: each record once, however often it is delivered.
+func TestInvokeEach(t *testing.T) {
+	t.Parallel()
+	for file, want := range map[string]struct {
+		records int
+		answer  string
+	}{
+		"sqs":            {2, `{"batchItemFailures":[]}`},
+		"sqs_fifo":       {1, `{"batchItemFailures":[]}`},
+		"kinesis":        {1, `{"batchItemFailures":[]}`},
+		"dynamodbstream": {2, `{"batchItemFailures":[]}`},
+		"sns":            {1, `{}`},
+		"sns_key":        {1, `{}`},
+		"s3":             {2, `{}`},
+		"eventbridge":    {1, `{}`},
+	} {
+		t.Run(file, func(t *testing.T) {
+			t.Parallel()
+			runs := 0
+			h := batchHandler(t, idem.New(&idem.MemoryStore{}), file, &runs)
+			for range 3 {
+				out, err := h.Invoke(t.Context(), loadBatch(t, file))
+				if string(out) != want.answer || err != nil {
+					t.Errorf("got %s, %v, want %s", out, err, want.answer)
+				}
+			}
+			if runs != want.records {
+				t.Errorf("the handler ran %d times, want %d", runs, want.records)
+			}
+		})
+	}
+}
+
+// A function wired to another source, or an event with a part missing that would
+// have to be reported, fails as a whole: nothing is done.
+func TestWrongKindOfBatch(t *testing.T) {
+	t.Parallel()
+	type payload struct{ name, json string }
+	for _, file := range batchFiles {
+		t.Run(file, func(t *testing.T) {
+			t.Parallel()
+			payloads := []payload{
+				{"empty", `{}`},
+				{"null", `null`},
+				{"no records", `{"Records":[]}`},
+				{"null records", `{"Records":null}`},
+				{"one null record", `{"Records":[null]}`},
+				{"not an object", `[]`},
+				{"text", `"warm"`},
+				{"cut off", `{"Records":[{`},
+				{"nothing", ``},
+				{"of another service", `{"Records":[{"eventSource":"aws:codecommit","eventSourceARN":"arn:x","messageId":"1","eventID":"1"}]}`},
+				{"HTTP", string(load(t, "httpapi_jwt"))},
+				{"what its type panics on", `{"Records":[{"dynamodb":{"Keys":{"id":{"BS":[null]}}},"kinesis":1,"messageId":1,"Sns":1,"s3":1}],"id":1}`},
+			}
+			source, _, _ := strings.Cut(file, "_")
+			for _, other := range batchFiles {
+				if !strings.HasPrefix(other, source) {
+					payloads = append(payloads, payload{other, string(loadBatch(t, other))})
+				}
+			}
+			for _, required := range required[source] {
+				payloads = append(payloads, payload{"without " + strings.Join(required, "."), without(t, loadBatch(t, file), required...)})
+			}
+			for _, p := range payloads {
+				for _, disabled := range []bool{false, true} {
+					store := &watched{}
+					runs := 0
+					h := batchHandler(t, idem.New(store, func(o *idem.Options) { o.Disabled = disabled }), file, &runs)
+					out, err := h.Invoke(t.Context(), []byte(p.json))
+					if !errors.Is(err, lambda.ErrEvent) || out != nil || runs != 0 {
+						t.Errorf("%s: got %s, %v, %d runs, want ErrEvent", p.name, out, err, runs)
+					}
+					if err != nil && !strings.Contains(err.Error(), "the payload is ") {
+						t.Errorf("%s: the error does not say what came: %v", p.name, err)
+					}
+					store.untouched(t)
+				}
+			}
+		})
+	}
+}
+
+// required are the members of a record without which it can't be told apart or
+// reported.
+var required = map[string][][]string{
+	"sqs":            {{"messageId"}, {"eventSource"}, {"eventSourceARN"}},
+	"sns":            {{"Sns", "MessageId"}, {"EventSource"}, {"Sns", "TopicArn"}, {"Sns"}},
+	"s3":             {{"s3", "object", "key"}, {"eventSource"}, {"s3", "bucket", "name"}, {"s3"}},
+	"kinesis":        {{"kinesis", "sequenceNumber"}, {"eventSource"}, {"eventSourceARN"}, {"kinesis"}},
+	"dynamodbstream": {{"dynamodb", "SequenceNumber"}, {"eventSource"}, {"eventSourceARN"}, {"dynamodb"}},
+	"eventbridge":    {{"id"}, {"source"}, {"detail-type"}},
+}
+
+// without is an event whose last record lacks a member.
+func without(t testing.TB, payload []byte, path ...string) string {
+	t.Helper()
+	var ev map[string]any
+	if err := json.Unmarshal(payload, &ev); err != nil {
+		t.Fatal(err)
+	}
+	at := ev
+	if records, ok := ev["Records"].([]any); ok {
+		at = records[len(records)-1].(map[string]any)
+	}
+	for _, name := range path[:len(path)-1] {
+		at = at[name].(map[string]any)
+	}
+	if _, ok := at[path[len(path)-1]]; !ok {
+		t.Fatalf("%v isn't there anyway", path)
+	}
+	delete(at, path[len(path)-1])
+	out, err := json.Marshal(ev)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(out)
+}
+
+// A key that is there and can't be used is a failure: the message's id in its
+// place would do one job twice.
+func TestUnusableKeyOfAMessage(t *testing.T) {
+	t.Parallel()
+	sqs := func(a events.SQSMessageAttribute) error {
+		m := message("1", "")
+		m.MessageAttributes = map[string]events.SQSMessageAttribute{lambda.KeyAttribute: a}
+		_, err := lambda.WrapEach(idem.New(&watched{}), quiet(lambda.SQS), (&worker{}).message).Handle(t.Context(), batch(m))
+		return err
+	}
+	sns := func(a any) error {
+		r := notification("1")
+		r.SNS.MessageAttributes = map[string]any{lambda.KeyAttribute: a}
+		h := lambda.WrapEach(idem.New(&watched{}), quiet(lambda.SNS), func(context.Context, events.SNSEventRecord) error { return nil })
+		_, err := h.Handle(t.Context(), events.SNSEvent{Records: []events.SNSEventRecord{r}})
+		return err
+	}
+	text := func(s string) events.SQSMessageAttribute {
+		return events.SQSMessageAttribute{StringValue: &s, DataType: "String"}
+	}
+	for name, err := range map[string]error{
+		"SQS, binary":       sqs(events.SQSMessageAttribute{BinaryValue: []byte("key"), DataType: "Binary"}),
+		"SQS, empty":        sqs(text("")),
+		"SQS, not ASCII":    sqs(text("schlüssel")),
+		"SQS, too long":     sqs(text(strings.Repeat("k", 256))),
+		"SQS, line breaks":  sqs(text("a\nb")),
+		"SNS, null":         sns(nil),
+		"SNS, text":         sns("key"),
+		"SNS, no value":     sns(map[string]any{"Type": "String"}),
+		"SNS, spaces":       sns(map[string]any{"Type": "String", "Value": " "}),
+		"S3, no sequencer":  unsequenced(t),
+		"Kinesis, no id":    unidentified(t),
+		"SNS, a list's key": sns(map[string]any{"Type": "String.Array", "Value": []any{"a b"}}),
+	} {
+		if !errors.Is(err, idem.ErrKeyInvalid) && !errors.Is(err, idem.ErrKeyMissing) {
+			t.Errorf("%s: got %v, want the key refused", name, err)
+		}
+	}
+}
+
+func unsequenced(t *testing.T) error {
+	t.Helper()
+	r := upload("a")
+	r.S3.Object.Sequencer = ""
+	h := lambda.WrapEach(idem.New(&watched{}), quiet(lambda.S3), func(context.Context, events.S3EventRecord) error { return nil })
+	_, err := h.Handle(t.Context(), events.S3Event{Records: []events.S3EventRecord{r}})
+	return err
+}
+
+func unidentified(t *testing.T) error {
+	t.Helper()
+	r := position("1")
+	r.EventID = ""
+	h := lambda.WrapEach(idem.New(&watched{}), quiet(lambda.Kinesis), func(context.Context, events.KinesisEventRecord) error { return nil })
+	_, err := h.Handle(t.Context(), events.KinesisEvent{Records: []events.KinesisEventRecord{r}})
+	return err
+}
+
+// What makes two notifications, and what one.
+func TestNotificationsOfAnObject(t *testing.T) {
+	t.Parallel()
+	for name, tc := range map[string]struct {
+		edit func(*events.S3EventRecord)
+		runs int
+	}{
+		"again":                     {func(*events.S3EventRecord) {}, 1},
+		"later, of another request": {func(r *events.S3EventRecord) { r.ResponseElements = map[string]string{"x-amz-request-id": "2"} }, 1},
+		"written again":             {func(r *events.S3EventRecord) { r.S3.Object.Sequencer = "02" }, 2},
+		"another version":           {func(r *events.S3EventRecord) { r.S3.Object.VersionID = "v" }, 2},
+		"removed":                   {func(r *events.S3EventRecord) { r.EventName = "ObjectRemoved:Delete" }, 2},
+		"another object":            {func(r *events.S3EventRecord) { r.S3.Object.Key = "b" }, 2},
+		"another bucket":            {func(r *events.S3EventRecord) { r.S3.Bucket.Name = "b" }, 2},
+	} {
+		runs := 0
+		h := lambda.WrapEach(idem.New(&idem.MemoryStore{}), lambda.S3, func(context.Context, events.S3EventRecord) error {
+			runs++
+			return nil
+		})
+		first, second := upload("a"), upload("a")
+		tc.edit(&second)
+		if _, err := h.Handle(t.Context(), events.S3Event{Records: []events.S3EventRecord{first, second}}); err != nil || runs != tc.runs {
+			t.Errorf("%s: %d runs, %v, want %d", name, runs, err, tc.runs)
+		}
+	}
+}

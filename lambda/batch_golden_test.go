@@ -1,0 +1,211 @@
+package lambda_test
+
+import (
+	"context"
+	"encoding/json"
+	"net/url"
+	"os"
+	"path/filepath"
+	"testing"
+
+	"github.com/aws/aws-lambda-go/lambdacontext"
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/samekey/samekey/idem"
+	"github.com/samekey/samekey/lambda"
+)
+
+const (
+	functionARN = "arn:aws:lambda:eu-central-1:123456789012:function:receipts"
+
+	queueARN = "arn:aws:sqs:eu-central-1:123456789012:receipts"
+	topicARN = "arn:aws:sns:eu-central-1:123456789012:rides"
+)
+
+// invoked is the context of an invocation of the function arn.
+func invoked(ctx context.Context, arn string) context.Context {
+	return lambdacontext.NewContext(ctx, &lambdacontext.LambdaContext{InvokedFunctionArn: arn})
+}
+
+func loadBatch(t testing.TB, file string) []byte {
+	t.Helper()
+	payload, err := os.ReadFile(filepath.Join("testdata", "batch", file+".json"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return payload
+}
+
+// readBatch is what b makes of the records of an event.
+func readBatch[Ev, Rec, Re any](t testing.TB, b lambda.Batch[Ev, Rec, Re], payload []byte) (ids, groups []string, reqs []idem.Request) {
+	t.Helper()
+	var ev Ev
+	if err := json.Unmarshal(payload, &ev); err != nil {
+		t.Fatal(err)
+	}
+	recs, err := b.Records(ev)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, rec := range recs {
+		req, err := b.Request(invoked(t.Context(), functionARN+":42"), rec)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if req.Key, err = b.Key(rec); err != nil {
+			t.Fatal(err)
+		}
+		req.Header = nil
+		reqs = append(reqs, req)
+		ids = append(ids, b.ID(rec))
+		if b.Group != nil {
+			groups = append(groups, b.Group(rec))
+		}
+	}
+	return ids, groups, reqs
+}
+
+func TestGoldenBatches(t *testing.T) {
+	t.Parallel()
+	query := func(pairs ...string) string {
+		values := make(url.Values)
+		for i := 0; i < len(pairs); i += 2 {
+			values.Add(pairs[i], pairs[i+1])
+		}
+		return values.Encode()
+	}
+	const (
+		bySQS  = "arn:aws:sqs:eu-central-1:123456789012:"
+		bucket = "arn:aws:s3:::statements|" + functionARN
+		stream = "arn:aws:dynamodb:eu-central-1:123456789012:table/rides/stream/2026-11-21T00:48:05.899|" + functionARN
+	)
+	for file, want := range map[string]struct {
+		ids, groups []string
+		reqs        []idem.Request
+	}{
+		"sqs": {
+			ids:    []string{"059f36b4-87a3-44ab-83d2-661975830a7d", "2e1424d4-f796-459a-8184-9c92662be6da"},
+			groups: []string{"", ""},
+			reqs: []idem.Request{
+				{
+					Key: "059f36b4-87a3-44ab-83d2-661975830a7d", Scope: bySQS + "receipts", Route: "SQS receipts",
+					Body: []byte(`{"ride":"ride-1","kind":"receipt"}`),
+				},
+				{
+					Key: "01JD7W5Z3QH6M8.2.0", Scope: bySQS + "receipts", Route: "SQS receipts",
+					Query: query("kind", "String:send_ride_receipt", "retries", "Number:3", "seal", "Binary:AAH/", "@group", "tenant-7"),
+					Body:  []byte(`{"ride":"ride-2","kind":"receipt"}`),
+				},
+			},
+		},
+		"sqs_fifo": {
+			ids:    []string{"11d6ee51-4cc7-4302-9e22-7cd8afdaadf5"},
+			groups: []string{"group account-1"},
+			reqs: []idem.Request{{
+				Key: "11d6ee51-4cc7-4302-9e22-7cd8afdaadf5", Scope: bySQS + "ledger.fifo", Route: "SQS ledger.fifo",
+				Query: query("@group", "account-1"), Body: []byte("Test message."),
+			}},
+		},
+		"sns": {
+			ids: []string{"95df01b4-ee98-5cb9-9903-4c221d41eb5e"},
+			reqs: []idem.Request{{
+				Key: "95df01b4-ee98-5cb9-9903-4c221d41eb5e", Scope: topicARN + "|" + functionARN, Route: "SNS rides",
+				Query: query("kind", "String:ride_created", "seal", "Binary:AAH/", "@subject", "Ride created"),
+				Body:  []byte(`{"ride":"ride-1"}`),
+			}},
+		},
+		"sns_key": {
+			ids: []string{"95df01b4-ee98-5cb9-9903-4c221d41eb5e"},
+			reqs: []idem.Request{{
+				Key: "01JD7W5Z3QH6M8.2.0", Scope: topicARN + "|" + functionARN, Route: "SNS rides",
+				Query: query("kind", "String:ride_created"), Body: []byte(`{"ride":"ride-1"}`),
+			}},
+		},
+		"s3": {
+			ids: []string{"2026/11/B%C3%BCro+1.csv", "2019/01.csv"},
+			reqs: []idem.Request{
+				{
+					Key: "Agqz_ryE6TTgYPhoA-1dcahQcIctbfyZ0NzUZfpFnaU", Scope: bucket, Route: "S3 statements ObjectCreated:Put",
+					Body: []byte(`{"Event":"ObjectCreated:Put","Bucket":"statements","Object":"2026/11/B%C3%BCro+1.csv",` +
+						`"ETag":"b21b84d653bb07b05b1e6b33684dc11b","Size":1305107}`),
+				},
+				{
+					Key: "mbuw68A6VZUkrhvbvZYi0s0eDXFfZWY0jVMq21BppIE", Scope: bucket, Route: "S3 statements ObjectRestore:Completed",
+					Body: []byte(`{"Event":"ObjectRestore:Completed","Bucket":"statements","Object":"2019/01.csv",` +
+						`"ETag":"d41d8cd98f00b204e9800998ecf8427e","Size":10}`),
+				},
+			},
+		},
+		"kinesis": {
+			ids:    []string{"49590338271490256608559692538361571095921575989136588898"},
+			groups: []string{"shard"},
+			reqs: []idem.Request{{
+				Key:   "shardId-000000000006:49590338271490256608559692538361571095921575989136588898",
+				Scope: "arn:aws:kinesis:eu-central-1:123456789012:stream/positions|" + functionARN, Route: "Kinesis positions",
+				Query: query("@partition", "ride-1"), Body: []byte("Hello, this is a test."),
+			}},
+		},
+		"dynamodbstream": {
+			ids:    []string{"4421584500000000017450439091", "4421584500000000017450439092"},
+			groups: []string{"shard", "shard"},
+			reqs: []idem.Request{
+				{
+					Key: "c4ca4238a0b923820dcc509a6f75849b", Scope: stream, Route: "DynamoDBStream rides",
+					Body: []byte(`{"Event":"MODIFY","Keys":{"id":{"S":"ride-1"}},"New":{"fares":{"NS":["20","3.5"]},"id":{"S":"ride-1"},` +
+						`"paid":{"BOOL":true},"seals":{"BS":["AAE=","QQ=="]},` +
+						`"stops":{"L":[{"M":{"lat":{"N":"37.77"},"via":{"SS":["x","y"]}}},{"NULL":true}]},"tags":{"SS":["a","b"]}},` +
+						`"Old":{"id":{"S":"ride-1"}}}`),
+				},
+				{
+					Key: "c81e728d9d4c2f636f067f89cc14862c", Scope: stream, Route: "DynamoDBStream rides",
+					Body: []byte(`{"Event":"REMOVE","Keys":{"id":{"S":"ride-2"}},"New":null,"Old":{"id":{"S":"ride-2"}}}`),
+				},
+			},
+		},
+		"eventbridge": {
+			ids: []string{"6a7e8feb-b491-4cf7-a9f1-bf3703467718"},
+			reqs: []idem.Request{{
+				Key: "6a7e8feb-b491-4cf7-a9f1-bf3703467718", Scope: "events:123456789012:eu-central-1:rides|" + functionARN,
+				Route: "EventBridge rides Ride Completed",
+				Query: query("@type", "Ride Completed", "@resource", "arn:aws:rides:eu-central-1:123456789012:ride/ride-1",
+					"@resource", "arn:aws:rides:eu-central-1:123456789012:driver/7"),
+				Body: []byte(`{"ride": "ride-1", "fare": 2000}`),
+			}},
+		},
+	} {
+		t.Run(file, func(t *testing.T) {
+			t.Parallel()
+			ids, groups, reqs := readGolden(t, file)
+			if diff := cmp.Diff(want.ids, ids); diff != "" {
+				t.Errorf("ids (-want +got):\n%s", diff)
+			}
+			if diff := cmp.Diff(want.groups, groups); diff != "" {
+				t.Errorf("groups (-want +got):\n%s", diff)
+			}
+			if diff := cmp.Diff(want.reqs, reqs); diff != "" {
+				t.Errorf("idem.Request (-want +got):\n%s", diff)
+			}
+		})
+	}
+}
+
+func readGolden(t testing.TB, file string) (ids, groups []string, reqs []idem.Request) {
+	t.Helper()
+	payload := loadBatch(t, file)
+	switch file {
+	case "sqs", "sqs_fifo":
+		return readBatch(t, lambda.SQS, payload)
+	case "sns", "sns_key":
+		return readBatch(t, lambda.SNS, payload)
+	case "s3":
+		return readBatch(t, lambda.S3, payload)
+	case "kinesis":
+		return readBatch(t, lambda.Kinesis, payload)
+	case "dynamodbstream":
+		return readBatch(t, lambda.DynamoDBStream, payload)
+	case "eventbridge":
+		return readBatch(t, lambda.EventBridge, payload)
+	}
+	t.Fatalf("no batch for %s", file)
+	return nil, nil, nil
+}

@@ -1,0 +1,166 @@
+package lambda
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+
+	awslambda "github.com/aws/aws-lambda-go/lambda"
+
+	"github.com/samekey/samekey/idem"
+)
+
+// WrapEach makes a handler of single records safe to retry: each record of an
+// event is an operation of its own, with its own key, lease and outcome. Its
+// types follow from the batch; none has to be written out:
+//
+//	lambda.WrapEach(engine, lambda.SQS, receive)
+//
+// A record is done when h has returned nil for it, in this invocation or an
+// earlier one: h doesn't run for it again. It has failed, and its key is free,
+// when h returns an error or panics. It has failed without h being run where
+// another invocation works on it, where its key was used for other work, where
+// too little time is left, and where the store can't be reached; the source then
+// delivers it again.
+//
+// h gets the record as it came. WrapEach panics if anything is nil that is
+// required: a mistake in the program, best found at cold start.
+func WrapEach[Ev, Rec, Re any](e *idem.Engine, b Batch[Ev, Rec, Re], h func(context.Context, Rec) error) *EachHandler[Ev, Rec, Re] {
+	switch {
+	case e == nil:
+		panic("lambda: WrapEach: engine is nil") //nolint:forbidigo // a mistake in the program
+	case !b.valid():
+		panic("lambda: WrapEach: the batch lacks a function, or its Concurrency is negative") //nolint:forbidigo // a mistake in the program
+	case h == nil:
+		panic("lambda: WrapEach: handler is nil") //nolint:forbidigo // a mistake in the program
+	}
+	if b.Failed == nil {
+		b.Failed = func(ctx context.Context, rec Rec, err error) { logFailure(ctx, b.ID(rec), err) }
+	}
+	return &EachHandler[Ev, Rec, Re]{engine: e, batch: b, fn: h}
+}
+
+// EachHandler is a wrapped handler of single records. It is safe for concurrent
+// use.
+type EachHandler[Ev, Rec, Re any] struct {
+	engine *idem.Engine
+	batch  Batch[Ev, Rec, Re]
+	fn     func(context.Context, Rec) error
+}
+
+// *EachHandler is what the runtime starts.
+var _ awslambda.Handler = (*EachHandler[any, any, any])(nil)
+
+// Handle works on all records of an event, and returns when all are done or
+// have failed. Where some of them have failed, the result names them for the
+// source.
+//
+// The error is nil unless no record was done, or the source takes no report of
+// single records, or ev is of another kind ([ErrEvent]; nothing was done). It is
+// the record's own where there is only one, else a [*BatchError].
+func (h *EachHandler[Ev, Rec, Re]) Handle(ctx context.Context, ev Ev) (Re, error) {
+	var re Re
+	recs, err := h.batch.Records(ev)
+	if err != nil {
+		return re, err
+	}
+	failed := []string{} // never null, which some emulators don't take for empty
+	failure := &BatchError{Total: len(recs)}
+	for i, err := range h.all(ctx, recs) {
+		if err != nil {
+			id := h.batch.ID(recs[i])
+			failed = append(failed, id)
+			failure.Records = append(failure.Records, RecordError{ID: id, Err: err})
+		}
+	}
+	switch {
+	case len(failed) == 0 && h.batch.Reply == nil:
+		return re, nil
+	case len(failed) > 0 && len(recs) == 1:
+		return re, failure.Records[0].Err
+	case len(failed) > 0 && (h.batch.Reply == nil || len(failed) == len(recs)):
+		return re, failure
+	}
+	return h.batch.Reply(failed), nil
+}
+
+// Invoke is Handle for the runtime: payload and result are JSON. A payload that
+// isn't the batch's kind of event is an error that says what came instead. What
+// the engine refuses is reported with an errorType of its own, as [Direct] lists
+// them.
+func (h *EachHandler[Ev, Rec, Re]) Invoke(ctx context.Context, payload []byte) ([]byte, error) {
+	ev, err := decode[Ev](payload)
+	if err != nil {
+		return nil, err
+	}
+	re, err := h.Handle(ctx, ev)
+	switch {
+	case errors.Is(err, ErrEvent):
+		return nil, fmt.Errorf("%w; the payload is %s", err, kind(payload))
+	case err != nil:
+		return nil, reported(err)
+	}
+	return encode(re)
+}
+
+// try does one record, and returns why it has failed.
+func (h *EachHandler[Ev, Rec, Re]) try(ctx context.Context, rec Rec, t *task) (err error) {
+	defer func() {
+		if v := recover(); v != nil {
+			err = panicked(v) // the other records go on; the engine has freed the key
+		}
+		if err != nil {
+			h.batch.Failed(ctx, rec, err)
+		}
+	}()
+	if ctx.Err() != nil {
+		return &idem.Error{Op: "start", Err: fmt.Errorf("%w: %w", idem.ErrNoTime, context.Cause(ctx))}
+	}
+	if t.req.Answer == nil {
+		t.req.Answer = done
+	}
+	ran := false
+	_, err = h.engine.Do(ctx, t.req, func(ctx context.Context) (idem.Response, error) {
+		ran = true
+		if err := h.fn(ctx, rec); err != nil {
+			return idem.Response{}, &ownError{err}
+		}
+		return idem.Response{}, nil
+	})
+	if own, ok := errors.AsType[*ownError](err); ok {
+		return own.err
+	}
+	switch {
+	case t.err != nil && !ran:
+		return t.err
+	case errors.Is(err, idem.ErrNotKept), errors.Is(err, idem.ErrExpired):
+		return nil // it was done, and there is no answer that anybody waits for
+	}
+	return engineError(err)
+}
+
+// done is the answer for a record, whatever a phase says: that it was done.
+func done(any) (idem.Response, error) { return idem.Response{}, nil }
+
+// engineError makes sure that what the engine refuses is known as such.
+func engineError(err error) error {
+	if _, ok := err.(*idem.Error); ok || err == nil { //nolint:errorlint // a joined one is not
+		return err
+	}
+	return &idem.Error{Op: "do", Err: err}
+}
+
+// ownError tells the handler's own error from the engine's.
+type ownError struct{ err error }
+
+func (o *ownError) Error() string { return o.err.Error() }
+func (o *ownError) Unwrap() error { return o.err }
+
+func logFailure(ctx context.Context, id string, err error) {
+	args := []any{"record", id, "error", err}
+	if p, ok := errors.AsType[*PanicError](err); ok {
+		args = append(args, "stack", string(p.Stack))
+	}
+	slog.ErrorContext(ctx, "record failed", args...)
+}

@@ -1,0 +1,157 @@
+package lambda_test
+
+import (
+	"context"
+	"testing"
+	"time"
+
+	"github.com/aws/aws-lambda-go/events"
+
+	"github.com/samekey/samekey/idem"
+	"github.com/samekey/samekey/lambda"
+)
+
+// What the engine says of a record, where it isn't plainly new or a replay.
+
+func TestWrapEachPanicsOnNil(t *testing.T) {
+	t.Parallel()
+	e := idem.New(&idem.MemoryStore{})
+	h := func(context.Context, events.SQSMessage) error { return nil }
+	without := func(edit func(*lambda.Batch[events.SQSEvent, events.SQSMessage, events.SQSEventResponse])) func() {
+		b := lambda.SQS
+		edit(&b)
+		return func() { lambda.WrapEach(e, b, h) }
+	}
+	type sqs = lambda.Batch[events.SQSEvent, events.SQSMessage, events.SQSEventResponse]
+	for name, wrap := range map[string]func(){
+		"engine":               func() { lambda.WrapEach(nil, lambda.SQS, h) },
+		"handler":              func() { lambda.WrapEach(e, lambda.SQS, nil) },
+		"batch":                func() { lambda.WrapEach(e, sqs{}, h) },
+		"Records":              without(func(b *sqs) { b.Records = nil }),
+		"ID":                   without(func(b *sqs) { b.ID = nil }),
+		"Key":                  without(func(b *sqs) { b.Key = nil }),
+		"Request":              without(func(b *sqs) { b.Request = nil }),
+		"negative concurrency": without(func(b *sqs) { b.Concurrency = -1 }),
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			defer func() {
+				if r := recover(); r == nil {
+					t.Error("no panic")
+				}
+			}()
+			wrap()
+		})
+	}
+}
+
+// Without an engine at work, also records without a key are handed on.
+func TestDisabledEngine(t *testing.T) {
+	t.Parallel()
+	store := &watched{}
+	w := &worker{}
+	b := quiet(lambda.SQS.WithKey(func(events.SQSMessage) (string, error) { return "", nil }))
+	h := lambda.WrapEach(idem.New(store, func(o *idem.Options) { o.Disabled = true }), b, w.message)
+	w.failing("2")
+	for range 2 {
+		re, err := h.Handle(t.Context(), batch(message("1", ""), message("2", ""), message("3", "")))
+		reported(t, re, err, "2")
+		w.ran(t, "1", "2", "3")
+	}
+	store.untouched(t)
+}
+
+// Work that was done is done, whether or not its answer is still there: a source
+// waits for none.
+func TestDoneWithoutAnswerIsDone(t *testing.T) {
+	t.Parallel()
+	w := &worker{}
+	m := message("1", "body")
+	request := func(t *testing.T) idem.Request {
+		req, err := lambda.SQS.Request(t.Context(), m)
+		if err != nil {
+			t.Fatal(err)
+		}
+		req.Key = "1"
+		return req
+	}
+	t.Run("not kept", func(t *testing.T) {
+		t.Parallel()
+		e := idem.New(&idem.MemoryStore{}, func(o *idem.Options) { o.MaxBody = 1 })
+		if _, err := e.Do(t.Context(), request(t), func(context.Context) (idem.Response, error) {
+			return idem.Response{Body: []byte("too large")}, nil
+		}); err != nil {
+			t.Fatal(err)
+		}
+		re, err := lambda.WrapEach(e, lambda.SQS, w.message).Handle(t.Context(), batch(m))
+		reported(t, re, err)
+	})
+	t.Run("expired", func(t *testing.T) {
+		t.Parallel()
+		store := &edited{edit: func(r *idem.Record) { r.Until = time.Now().Add(-time.Minute) }}
+		e := idem.New(store)
+		if _, err := e.Do(t.Context(), request(t), func(context.Context) (idem.Response, error) { return idem.Response{}, nil }); err != nil {
+			t.Fatal(err)
+		}
+		re, err := lambda.WrapEach(e, lambda.SQS, w.message).Handle(t.Context(), batch(m))
+		reported(t, re, err)
+	})
+	w.ran(t)
+}
+
+// edited is a store that shows finished records otherwise than they are.
+type edited struct {
+	idem.MemoryStore
+	edit func(*idem.Record)
+}
+
+func (s *edited) Claim(ctx context.Context, c idem.Claim) (*idem.Record, error) {
+	held, err := s.MemoryStore.Claim(ctx, c)
+	if held != nil && held.State == idem.Done {
+		s.edit(held)
+	}
+	return held, err
+}
+
+// Phases work in a record's handler; what they answer is that it is done.
+func TestPhasesInARecord(t *testing.T) {
+	t.Parallel()
+	for name, end := range map[string]func(ctx context.Context) error{
+		"nil":                 func(context.Context) error { return nil },
+		"Respond":             func(context.Context) error { return idem.Respond("done") },
+		"Respond, a response": func(context.Context) error { return idem.Respond(idem.Response{Status: 402}) },
+		"Finish": func(ctx context.Context) error {
+			_, err := idem.Finish(ctx, func(context.Context, *idem.Tx) (string, error) { return "done", nil })
+			return err
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			runs, fail := 0, true
+			h := lambda.WrapEach(idem.New(&idem.MemoryStore{}), quiet(lambda.SQS), func(ctx context.Context, _ events.SQSMessage) error {
+				_, err := idem.Atomic(ctx, "counted", func(context.Context, *idem.Tx) (int, error) {
+					runs++
+					return runs, nil
+				})
+				if err == nil && fail {
+					err = errBad
+				}
+				if err != nil {
+					return err
+				}
+				return end(ctx)
+			})
+			if _, err := h.Handle(t.Context(), batch(message("1", ""))); err == nil {
+				t.Error("no error")
+			}
+			fail = false
+			for range 2 {
+				re, err := h.Handle(t.Context(), batch(message("1", "")))
+				reported(t, re, err)
+			}
+			if runs != 1 {
+				t.Errorf("the phase ran %d times", runs)
+			}
+		})
+	}
+}

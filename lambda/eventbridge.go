@@ -1,0 +1,54 @@
+package lambda
+
+import (
+	"context"
+	"net/url"
+
+	"github.com/aws/aws-lambda-go/events"
+
+	"github.com/samekey/samekey/idem"
+)
+
+const eventBridgeKind = "an EventBridge event"
+
+// EventBridge takes the events of a bus whose rule hands them on whole. It must
+// not be changed; see [Batch] for how to vary it. Where a rule, a pipe or a
+// schedule has an input of its own use [Direct].
+//
+// EventBridge invokes asynchronously: a failure fails the invocation, and Lambda
+// runs it again, by default twice, then hands it to the function's failure
+// destination. There should be one.
+//
+// An event's key is its id. The scope is the account, region and source of the
+// event, and the function: two rules that hand one event to one function make
+// one operation, and an event that comes again from an archive under its old id
+// is not carried out again while its key lives. What must be the same under one
+// key is detail type, resources and detail.
+var EventBridge = Batch[events.EventBridgeEvent, events.EventBridgeEvent, struct{}]{
+	Records: eventBridgeRecords,
+	ID:      func(ev events.EventBridgeEvent) string { return ev.ID },
+	Key:     func(ev events.EventBridgeEvent) (string, error) { return ev.ID, nil },
+	Request: eventBridgeRequest,
+}
+
+func eventBridgeRecords(ev events.EventBridgeEvent) ([]events.EventBridgeEvent, error) {
+	switch {
+	case ev.ID == "":
+		return nil, notA(eventBridgeKind, "it has no id")
+	case ev.Source == "":
+		return nil, notA(eventBridgeKind, "it has no source")
+	case ev.DetailType == "":
+		return nil, notA(eventBridgeKind, "it has no detail-type")
+	}
+	return []events.EventBridgeEvent{ev}, nil
+}
+
+func eventBridgeRequest(ctx context.Context, ev events.EventBridgeEvent) (idem.Request, error) {
+	return idem.Request{
+		Scope:  consumerScope(ctx, "events:"+ev.AccountID+":"+ev.Region+":"+ev.Source),
+		Route:  "EventBridge " + ev.Source + " " + ev.DetailType,
+		Header: jsonHeader(),
+		Query:  url.Values{"@type": {ev.DetailType}, "@resource": ev.Resources}.Encode(),
+		Body:   ev.Detail,
+	}, nil
+}

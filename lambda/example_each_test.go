@@ -1,0 +1,171 @@
+package lambda_test
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+
+	"github.com/aws/aws-lambda-go/events"
+
+	"github.com/samekey/samekey/idem"
+	"github.com/samekey/samekey/lambda"
+)
+
+// The messages of a queue: each is done once, however often it is delivered, and
+// only what has failed comes again. The event source mapping must have
+// ReportBatchItemFailures.
+func ExampleWrapEach() {
+	bankIsDown := true
+	pay := func(_ context.Context, m events.SQSMessage) error {
+		if m.MessageId == "2" && bankIsDown {
+			return errors.New("bank is down")
+		}
+		fmt.Println("paid", m.Body)
+		return nil
+	}
+	queue := lambda.SQS
+	queue.Failed = func(_ context.Context, m events.SQSMessage, err error) { fmt.Println("failed:", m.MessageId, err) }
+	h := lambda.WrapEach(idem.New(&idem.MemoryStore{}), queue, pay)
+
+	message := func(id, body string) events.SQSMessage {
+		return events.SQSMessage{
+			MessageId: id, Body: body, EventSource: "aws:sqs", EventSourceARN: "arn:aws:sqs:eu-central-1:123456789012:payments",
+		}
+	}
+	ev := events.SQSEvent{Records: []events.SQSMessage{message("1", "rent"), message("2", "wages"), message("3", "taxes")}}
+	for range 2 { // the second time as if none of the messages had been deleted
+		re, err := h.Handle(context.Background(), ev)
+		fmt.Println("reported:", re.BatchItemFailures, err)
+		bankIsDown = false
+	}
+	// Output:
+	// paid rent
+	// failed: 2 bank is down
+	// paid taxes
+	// reported: [{2}] <nil>
+	// paid wages
+	// reported: [] <nil>
+}
+
+// Messages that say themselves what they ask for: one order is one operation,
+// whichever producer sends it and however often.
+func ExampleBatch_WithKey() {
+	orderID := func(m events.SQSMessage) (string, error) {
+		var order struct{ ID string }
+		err := json.Unmarshal([]byte(m.Body), &order)
+		return order.ID, err
+	}
+	h := lambda.WrapEach(idem.New(&idem.MemoryStore{}), lambda.SQS.WithKey(orderID), func(_ context.Context, m events.SQSMessage) error {
+		fmt.Println("shipped", m.Body)
+		return nil
+	})
+
+	var ev events.SQSEvent
+	for i, body := range []string{`{"ID":"order-1"}`, `{"ID":"order-1"}`, `{"ID":"order-2"}`} {
+		ev.Records = append(ev.Records, events.SQSMessage{
+			MessageId: fmt.Sprint(i), Body: body, EventSource: "aws:sqs", EventSourceARN: "arn:aws:sqs:eu-central-1:123456789012:orders",
+		})
+	}
+	re, err := h.Handle(context.Background(), ev)
+	fmt.Println(re.BatchItemFailures, err)
+	// Output:
+	// shipped {"ID":"order-1"}
+	// shipped {"ID":"order-2"}
+	// [] <nil>
+}
+
+// An event of a bus, which may be delivered more than once.
+func ExampleWrapEach_eventBridge() {
+	invoice := func(_ context.Context, ev events.EventBridgeEvent) error {
+		fmt.Println("invoiced", string(ev.Detail))
+		return nil
+	}
+	h := lambda.WrapEach(idem.New(&idem.MemoryStore{}), lambda.EventBridge, invoice)
+
+	payload := []byte(`{
+		"version": "0", "id": "6a7e8feb-b491-4cf7-a9f1-bf3703467718", "detail-type": "Ride Completed", "source": "rides",
+		"account": "123456789012", "time": "2026-11-21T09:30:00Z", "region": "eu-central-1", "resources": [],
+		"detail": {"ride": "ride-1"}
+	}`)
+	for range 2 {
+		_, err := h.Invoke(context.Background(), payload)
+		fmt.Println(err)
+	}
+	// Output:
+	// invoiced {"ride": "ride-1"}
+	// <nil>
+	// <nil>
+}
+
+// The messages of a topic. SNS takes no report of single messages: a failure is
+// the invocation's.
+func ExampleWrapEach_sns() {
+	h := lambda.WrapEach(idem.New(&idem.MemoryStore{}), lambda.SNS, func(_ context.Context, r events.SNSEventRecord) error {
+		fmt.Println("mailed", r.SNS.Message)
+		return nil
+	})
+	ev := events.SNSEvent{Records: []events.SNSEventRecord{{
+		EventSource: "aws:sns",
+		SNS:         events.SNSEntity{MessageID: "1", TopicArn: "arn:aws:sns:eu-central-1:123456789012:rides", Message: "ride-1"},
+	}}}
+	for range 2 {
+		_, err := h.Handle(context.Background(), ev)
+		fmt.Println(err)
+	}
+	// Output:
+	// mailed ride-1
+	// <nil>
+	// <nil>
+}
+
+// A function that is invoked by its name: the result is stored and given again.
+func ExampleDirect() {
+	type order struct {
+		ID     string
+		Amount int
+	}
+	type receipt struct{ Number int }
+	number := 0
+	charge := func(_ context.Context, o order) (receipt, error) {
+		number++
+		fmt.Println("charged", o.Amount)
+		return receipt{number}, nil
+	}
+	byID := func(o order) (string, error) { return o.ID, nil }
+	h := lambda.Wrap(idem.New(&idem.MemoryStore{}), lambda.Direct[order, receipt](byID), charge)
+
+	for _, payload := range []string{
+		`{"ID":"order-1","Amount":20}`,
+		`{"ID":"order-1","Amount":20}`, // Lambda, or the caller, makes the invocation again
+		`{"ID":"order-1","Amount":30}`, // a mistake
+		`{"ID":"order-2","Amount":30}`,
+	} {
+		result, err := h.Invoke(context.Background(), []byte(payload))
+		if err != nil {
+			var refusal struct{ ErrorType string }
+			b, _ := json.Marshal(err) // as the runtime reports it
+			_ = json.Unmarshal(b, &refusal)
+			fmt.Println("refused:", refusal.ErrorType)
+			continue
+		}
+		fmt.Println(string(result))
+	}
+	// Output:
+	// charged 20
+	// {"Number":1}
+	// {"Number":1}
+	// refused: IdempotencyKeyMismatch
+	// charged 30
+	// {"Number":2}
+}
+
+// In Handle a refusal is a Go error.
+func ExampleDirect_errors() {
+	h := lambda.Wrap(idem.New(&idem.MemoryStore{}), lambda.Direct[string, string](func(key string) (string, error) { return key, nil }),
+		func(context.Context, string) (string, error) { return "done", nil })
+	_, err := h.Handle(context.Background(), "")
+	fmt.Println(errors.Is(err, idem.ErrKeyMissing))
+	// Output:
+	// true
+}

@@ -1,0 +1,66 @@
+package lambda
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"time"
+
+	"github.com/aws/aws-lambda-go/events"
+
+	"github.com/samekey/samekey/idem"
+)
+
+const s3Kind = "an S3 event"
+
+// S3 takes the notifications of a bucket. It must not be changed; see [Batch]
+// for how to vary it.
+//
+// S3 invokes asynchronously and takes no report of single records: a failure
+// fails the invocation, and Lambda runs it again, by default twice, then hands it
+// to the function's failure destination. There should be one.
+//
+// A notification's key is what happened to which object: bucket, object, version,
+// event name and sequencer, or else the id of the request that caused it, where
+// S3 gives no sequencer (restores, lifecycle). So an object that is written again
+// is new work, and a notification that comes twice is not. The scope is the
+// bucket and the function. What must be the same under one key is event name,
+// object, size and ETag.
+var S3 = Batch[events.S3Event, events.S3EventRecord, struct{}]{
+	Records: s3Records,
+	ID:      func(r events.S3EventRecord) string { return r.S3.Object.Key },
+	Key:     s3Key,
+	Request: s3Request,
+}
+
+func s3Records(ev events.S3Event) ([]events.S3EventRecord, error) {
+	return ev.Records, checkOrigins(s3Kind, "aws:s3", len(ev.Records), func(i int) origin {
+		r := &ev.Records[i]
+		return origin{r.EventSource, r.S3.Object.Key, r.S3.Bucket.Name}
+	})
+}
+
+func s3Key(r events.S3EventRecord) (string, error) {
+	o := &r.S3.Object
+	moment := "seq " + o.Sequencer
+	if o.Sequencer == "" {
+		request := r.ResponseElements["x-amz-request-id"]
+		if request == "" && r.EventTime.IsZero() {
+			return "", errors.New("nothing tells this notification from the next one for its object")
+		}
+		moment = "at " + r.EventTime.UTC().Format(time.RFC3339Nano) + " " + request
+	}
+	return digestKey(r.S3.Bucket.Name, o.Key, o.VersionID, r.EventName, moment), nil
+}
+
+func s3Request(ctx context.Context, r events.S3EventRecord) (idem.Request, error) {
+	body, err := json.Marshal(struct {
+		Event, Bucket, Object, ETag string
+		Size                        int64
+	}{r.EventName, r.S3.Bucket.Name, r.S3.Object.Key, r.S3.Object.ETag, r.S3.Object.Size})
+	return idem.Request{
+		Scope: consumerScope(ctx, "arn:aws:s3:::"+r.S3.Bucket.Name),
+		Route: "S3 " + r.S3.Bucket.Name + " " + r.EventName,
+		Body:  body,
+	}, err
+}

@@ -1,0 +1,400 @@
+package lambda_test
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"net/http"
+	"strings"
+	"testing"
+
+	"github.com/aws/aws-lambda-go/events"
+	"github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp/cmpopts"
+
+	"github.com/samekey/samekey/idem"
+	"github.com/samekey/samekey/lambda"
+)
+
+// kept is what an engine with InputHeaders X-Tag stores of a request.
+func kept(req idem.Request) idem.Request {
+	header := make(http.Header)
+	for _, name := range []string{"Content-Type", "X-Tag"} {
+		if v := req.Header[name]; v != nil {
+			header[name] = v
+		}
+	}
+	return idem.Request{
+		Method: req.Method, Path: req.Path, Query: req.Query, Route: req.Route, Header: header,
+		Identity: req.Identity, Snapshot: req.Snapshot, Body: req.Body,
+	}
+}
+
+// again makes an event of what is kept of another one, as far as a handler sees
+// it: through JSON.
+func again[Ev, Re any](t testing.TB, a lambda.Adapter[Ev, Re], payload []byte) (was, is Ev, before, after idem.Request) {
+	t.Helper()
+	if err := json.Unmarshal(payload, &was); err != nil {
+		t.Fatal(err)
+	}
+	before, err := a.Request(t.Context(), was)
+	if err != nil {
+		t.Fatal(err)
+	}
+	before = kept(before)
+	ev, err := a.Event(before)
+	if err != nil {
+		t.Fatal(err)
+	}
+	b, err := json.Marshal(ev)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := json.Unmarshal(b, &is); err != nil {
+		t.Fatal(err)
+	}
+	after, err = a.Request(t.Context(), is)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return was, is, before, after
+}
+
+// same compares an event made again with the first one, whose lost parts lose
+// takes away.
+func same[Ev, Re any](t *testing.T, a lambda.Adapter[Ev, Re], payload []byte, lose func(*Ev)) {
+	t.Helper()
+	was, is, before, after := again(t, a, payload)
+	if diff := cmp.Diff(before, after); diff != "" {
+		t.Errorf("the request of the event made again (-want +got):\n%s", diff)
+	}
+	lose(&was)
+	if diff := cmp.Diff(was, is, cmpopts.EquateEmpty()); diff != "" {
+		t.Errorf("the event made again (-want +got):\n%s", diff)
+	}
+}
+
+// The parts of an event that a second run doesn't find.
+
+func loseHTTPAPI(ev *events.APIGatewayV2HTTPRequest) {
+	keepHeaders(ev.Headers)
+	ev.Cookies = nil
+	rc := &ev.RequestContext
+	rc.AccountID, rc.APIID, rc.RequestID, rc.Time, rc.TimeEpoch = "", "", "", "", 0
+	rc.HTTP.Protocol, rc.HTTP.UserAgent = "", ""
+	rc.Authentication.ClientCert.ClientCertPem = ""
+	if rc.Authorizer != nil && rc.Authorizer.IAM != nil {
+		rc.Authorizer.IAM.AccessKey = ""
+	}
+}
+
+func loseFunctionURL(ev *events.LambdaFunctionURLRequest) {
+	keepHeaders(ev.Headers)
+	ev.Cookies = nil
+	rc := &ev.RequestContext
+	rc.AccountID, rc.APIID, rc.RequestID, rc.Time, rc.TimeEpoch = "", "", "", "", 0
+	rc.HTTP.Protocol, rc.HTTP.UserAgent = "", ""
+	if rc.Authorizer != nil && rc.Authorizer.IAM != nil {
+		rc.Authorizer.IAM.AccessKey = ""
+	}
+}
+
+func loseREST(ev *events.APIGatewayProxyRequest) {
+	keepHeaders(ev.Headers)
+	keepHeaders(ev.MultiValueHeaders)
+	canonical(ev.Headers)
+	canonical(ev.MultiValueHeaders)
+	rc := &ev.RequestContext
+	rc.AccountID, rc.APIID, rc.RequestID, rc.ExtendedRequestID, rc.RequestTime, rc.RequestTimeEpoch = "", "", "", "", "", 0
+	rc.ResourceID, rc.Protocol = "", ""
+	rc.Identity.AccessKey, rc.Identity.APIKey, rc.Identity.UserAgent = "", "", ""
+	if rc.Identity.ClientCert != nil {
+		rc.Identity.ClientCert.ClientCertPem = ""
+	}
+}
+
+// loseALB also makes both of the maps that a load balancer gives one of.
+func loseALB(ev *events.ALBTargetGroupRequest) {
+	keepHeaders(ev.Headers)
+	keepHeaders(ev.MultiValueHeaders)
+	ev.Headers, ev.MultiValueHeaders = both(ev.Headers, ev.MultiValueHeaders)
+	ev.QueryStringParameters, ev.MultiValueQueryStringParameters = both(ev.QueryStringParameters, ev.MultiValueQueryStringParameters)
+}
+
+func keepHeaders[V any](m map[string]V) {
+	for name := range m {
+		if n := strings.ToLower(name); n != "content-type" && n != "x-tag" {
+			delete(m, name)
+		}
+	}
+}
+
+func canonical[V any](m map[string]V) {
+	for name, v := range m {
+		delete(m, name)
+		m[http.CanonicalHeaderKey(name)] = v
+	}
+}
+
+func both(single map[string]string, multi map[string][]string) (map[string]string, map[string][]string) {
+	if len(multi) > 0 {
+		return last(multi), multi
+	}
+	multi = make(map[string][]string)
+	for name, v := range single {
+		multi[name] = []string{v}
+	}
+	return single, multi
+}
+
+func sameEvent(t *testing.T, file string, payload []byte) {
+	t.Helper()
+	switch adapter, _, _ := strings.Cut(file, "_"); adapter {
+	case "httpapi":
+		same(t, lambda.HTTPAPI, payload, loseHTTPAPI)
+	case "rest":
+		same(t, lambda.REST, payload, loseREST)
+	case "functionurl":
+		same(t, lambda.FunctionURL, payload, loseFunctionURL)
+	case "alb":
+		same(t, lambda.ALB, payload, loseALB)
+	default:
+		t.Fatalf("no adapter for %s", file)
+	}
+}
+
+// A handler that runs again finds the same event, but for what is of one moment
+// only (ids, times), what the engine doesn't keep (most headers), and secrets.
+func TestEventMadeAgain(t *testing.T) {
+	t.Parallel()
+	for _, file := range golden(t) {
+		t.Run(file, func(t *testing.T) {
+			t.Parallel()
+			sameEvent(t, file, load(t, file))
+		})
+	}
+	for name, edit := range map[string]func(ev map[string]any){
+		"text in base64":       func(ev map[string]any) { ev["body"], ev["isBase64Encoded"] = "aGVsbG8=", true },
+		"no body":              func(ev map[string]any) { ev["body"], ev["isBase64Encoded"] = nil, false },
+		"an empty body":        func(ev map[string]any) { ev["body"], ev["isBase64Encoded"] = "", true },
+		"escapes in the path":  func(ev map[string]any) { setPath(ev, "/a%2Fb/%2541/c d/%zz") },
+		"no path":              func(ev map[string]any) { setPath(ev, "/") },
+		"a stage in the path":  func(ev map[string]any) { setPath(ev, "/prod/prod/x") },
+		"a custom domain":      func(ev map[string]any) { setPath(ev, "/base/rides") },
+		"another method":       func(ev map[string]any) { setMethod(ev, "DELETE") },
+		"a route for all":      func(ev map[string]any) { setRoute(ev, "$default", "/{proxy+}") },
+		"a route for a method": func(ev map[string]any) { setRoute(ev, "ANY /rides/{id}", "/rides/{id}") },
+	} {
+		for _, file := range []string{"httpapi_jwt", "rest_cognito", "functionurl_iam", "alb_multivalue_binary", "alb_single"} {
+			t.Run(name+", "+file, func(t *testing.T) {
+				t.Parallel()
+				var ev map[string]any
+				if err := json.Unmarshal(load(t, file), &ev); err != nil {
+					t.Fatal(err)
+				}
+				edit(ev)
+				payload, err := json.Marshal(ev)
+				if err != nil {
+					t.Fatal(err)
+				}
+				sameEvent(t, file, payload)
+			})
+		}
+	}
+}
+
+// setPath changes the path wherever an event has it.
+func setPath(ev map[string]any, path string) {
+	rc := ev["requestContext"].(map[string]any)
+	if _, ok := ev["rawPath"]; ok {
+		ev["rawPath"] = path
+		rc["http"].(map[string]any)["path"] = path
+		return
+	}
+	ev["path"] = path
+	if _, ok := rc["path"]; ok {
+		rc["path"] = path
+	}
+}
+
+func setMethod(ev map[string]any, method string) {
+	rc := ev["requestContext"].(map[string]any)
+	if http, ok := rc["http"].(map[string]any); ok {
+		http["method"] = method
+		return
+	}
+	ev["httpMethod"] = method
+	if _, ok := rc["httpMethod"]; ok {
+		rc["httpMethod"] = method
+	}
+}
+
+func setRoute(ev map[string]any, key, resource string) {
+	rc := ev["requestContext"].(map[string]any)
+	if _, ok := ev["routeKey"]; ok {
+		ev["routeKey"], rc["routeKey"] = key, key
+	}
+	if _, ok := ev["resource"]; ok {
+		ev["resource"], rc["resourcePath"] = resource, resource
+	}
+}
+
+// The whole snapshot, for each kind of authorizer: what is stored of who was
+// verified, and nothing secret.
+func TestSnapshots(t *testing.T) {
+	t.Parallel()
+	const (
+		v2    = `{"routeKey":"POST /rides","requestContext":{"domainName":"a1b2c3d4e5.execute-api.eu-central-1.amazonaws.com","stage":"$default"`
+		v2End = `"http":{"sourceIp":"203.0.113.7"}}}`
+		v1    = `{"resource":"/rides","requestContext":{"domainName":"f6g7h8i9j0.execute-api.eu-central-1.amazonaws.com","stage":"prod"`
+		url   = `"requestContext":{"domainName":"t7bmxtdc6ojbkd3zgknxe32xdm0oqxkw.lambda-url.eu-central-1.on.aws"`
+	)
+	for file, want := range map[string]string{
+		"httpapi_none": v2 + `,` + v2End,
+		"httpapi_jwt": `{"routeKey":"ANY /riders/{rider}/rides","rawPath":"/prod/riders/zoë@example.com/rides",` +
+			`"pathParameters":{"rider":"zoë@example.com"},"stageVariables":{"table":"rides-prod"},` +
+			`"requestContext":{"domainName":"a1b2c3d4e5.execute-api.eu-central-1.amazonaws.com","stage":"prod",` +
+			`"authorizer":{"jwt":{"claims":{"auth_time":"1795250000","client_id":"7f8g9h0i1j2k3l4m5n6o","cognito:groups":"[riders]",` +
+			`"event_id":"f1e2d3c4","exp":"1795257000","iat":"1795253400",` +
+			`"iss":"https://cognito-idp.eu-central-1.amazonaws.com/eu-central-1_AbCdEfGhI","jti":"0a1b2c3d","origin_jti":"4e5f6a7b",` +
+			`"scope":"openid rides/write","sub":"9a3b1c2d-7e4f-4a5b-8c6d-0e1f2a3b4c5d","token_use":"access","username":"zoe"},` +
+			`"scopes":["rides/write"]}},` + v2End,
+		"httpapi_iam": v2 + `,"authorizer":{"iam":{"accountId":"123456789012","callerId":"AROAIOSFODNN7EXAMPLE:checkout-prod",` +
+			`"principalOrgId":"o-exampleorg","userArn":"arn:aws:sts::123456789012:assumed-role/checkout/checkout-prod",` +
+			`"userId":"AROAIOSFODNN7EXAMPLE:checkout-prod"}},` + v2End,
+		"httpapi_iam_cognito": v2 + `,"authorizer":{"iam":{"accountId":"123456789012","callerId":"AROA7ZJZYVRE7C3DUXHH6:CognitoIdentityCredentials",` +
+			`"cognitoIdentity":{"amr":["authenticated","graph.facebook.com"],"identityId":"eu-central-1:3f291106-8703-466b-8f2b-3ecee1ca56ce",` +
+			`"identityPoolId":"eu-central-1:4f291106-8703-466b-8f2b-3ecee1ca56ce"},"principalOrgId":"o-exampleorg",` +
+			`"userArn":"arn:aws:sts::123456789012:assumed-role/riders/CognitoIdentityCredentials",` +
+			`"userId":"AROA7ZJZYVRE7C3DUXHH6:CognitoIdentityCredentials"}},` + v2End,
+		"httpapi_lambda_policy": v2 + `,"authorizer":{"lambda":{"numKey":1,"principalId":"rider-42","sub":"not-this-one"}},` + v2End,
+		"rest_none":             v1 + `,"identity":{"sourceIp":"203.0.113.7"}}}`,
+		"rest_lambda": v1 + `,"authorizer":{"claims":"{\"sub\":\"not-this-one\"}","integrationLatency":503,"plan":"gold","principalId":"rider-42"},` +
+			`"identity":{"sourceIp":"203.0.113.7"}}}`,
+		"rest_iam": v1 + `,"identity":{"accountId":"123456789012","caller":"AROAIOSFODNN7EXAMPLE:checkout-prod","sourceIp":"203.0.113.7",` +
+			`"user":"AROAIOSFODNN7EXAMPLE:checkout-prod","userArn":"arn:aws:sts::123456789012:assumed-role/checkout/checkout-prod"}}}`,
+		"rest_apikey":      v1 + `,"identity":{"apiKeyId":"q1w2e3r4t5","sourceIp":"203.0.113.7"}}}`,
+		"functionurl_none": `{"rawPath":"/riders/zo%C3%AB%40example.com/rides",` + url + `,` + v2End,
+		"functionurl_iam": `{` + url + `,"authorizer":{"iam":{"accountId":"123456789012","callerId":"AROAIOSFODNN7EXAMPLE:checkout-prod",` +
+			`"userArn":"arn:aws:sts::123456789012:assumed-role/checkout/checkout-prod","userId":"AROAIOSFODNN7EXAMPLE:checkout-prod"}},` + v2End,
+		"alb_single": `{"requestContext":{"elb":{"targetGroupArn":` +
+			`"arn:aws:elasticloadbalancing:eu-central-1:123456789012:targetgroup/rides/6d0ecf831eec9f09"}}}`,
+	} {
+		t.Run(file, func(t *testing.T) {
+			t.Parallel()
+			if diff := cmp.Diff(want, string(read(t, file).Snapshot)); diff != "" {
+				t.Errorf("(-want +got):\n%s", diff)
+			}
+		})
+	}
+	// Nothing that opens a door.
+	for _, file := range golden(t) {
+		snapshot := string(read(t, file).Snapshot)
+		for _, secret := range []string{"ASIAIOSFODNN7EXAMPLE", "wJalrXUtnFEMI", "eyJ", "session=", goldenKey} {
+			if strings.Contains(snapshot, secret) {
+				t.Errorf("%s: the snapshot has %s in it: %s", file, secret, snapshot)
+			}
+		}
+	}
+}
+
+// A client's certificate says who it is; the certificate itself isn't needed.
+func TestSnapshotOfClientCertificate(t *testing.T) {
+	t.Parallel()
+	cert := map[string]any{
+		"clientCertPem": "-----BEGIN CERTIFICATE-----\n...", "issuerDN": "C=US,CN=Issuer", "serialNumber": "1", "subjectDN": "C=US,CN=Rider",
+		"validity": map[string]any{"notBefore": "May 28 12:30:02 2026 GMT", "notAfter": "Aug  5 09:36:04 2027 GMT"},
+	}
+	for file, edit := range map[string]func(rc map[string]any){
+		"httpapi_jwt": func(rc map[string]any) { rc["authentication"] = map[string]any{"clientCert": cert} },
+		"rest_iam":    func(rc map[string]any) { rc["identity"].(map[string]any)["clientCert"] = cert },
+	} {
+		t.Run(file, func(t *testing.T) {
+			t.Parallel()
+			var ev map[string]any
+			if err := json.Unmarshal(load(t, file), &ev); err != nil {
+				t.Fatal(err)
+			}
+			edit(ev["requestContext"].(map[string]any))
+			payload, err := json.Marshal(ev)
+			if err != nil {
+				t.Fatal(err)
+			}
+			sameEvent(t, file, payload)
+			if file == "rest_iam" {
+				_, is, req, _ := again(t, lambda.REST, payload)
+				if is.RequestContext.Identity.ClientCert.SubjectDN != "C=US,CN=Rider" || strings.Contains(string(req.Snapshot), "BEGIN") {
+					t.Errorf("got %s", req.Snapshot)
+				}
+				return
+			}
+			_, is, req, _ := again(t, lambda.HTTPAPI, payload)
+			if is.RequestContext.Authentication.ClientCert.SubjectDN != "C=US,CN=Rider" || strings.Contains(string(req.Snapshot), "BEGIN") {
+				t.Errorf("got %s", req.Snapshot)
+			}
+		})
+	}
+}
+
+// Without a snapshot, of an adapter of one's own say, there is an event all the
+// same, of nobody; a torn one is an error and never an event of nobody.
+func TestEventWithoutSnapshot(t *testing.T) {
+	t.Parallel()
+	req := idem.Request{Method: "POST", Path: "/rides", Route: "POST /rides", Query: "a=1", Body: []byte("\xff")}
+	checkEvent(t, lambda.HTTPAPI, req)
+	checkEvent(t, lambda.REST, req)
+	checkEvent(t, lambda.FunctionURL, req)
+	checkEvent(t, lambda.ALB, req)
+}
+
+func checkEvent[Ev, Re any](t *testing.T, a lambda.Adapter[Ev, Re], req idem.Request) {
+	t.Helper()
+	ev, err := a.Event(req)
+	if err != nil {
+		t.Fatalf("%T: %v", ev, err)
+	}
+	got, err := a.Request(t.Context(), ev)
+	ignore := cmpopts.IgnoreFields(idem.Request{}, "Snapshot", "Header")
+	if diff := cmp.Diff(req, got, ignore); diff != "" || err != nil {
+		t.Errorf("%T: err %v (-want +got):\n%s", ev, err, diff)
+	}
+	for _, torn := range []string{"{", `{"requestContext":[]}`, `"x"`} {
+		req.Snapshot = []byte(torn)
+		if _, err := a.Event(req); !errors.Is(err, idem.ErrCorrupt) {
+			t.Errorf("%T: snapshot %s: got %v, want ErrCorrupt", ev, torn, err)
+		}
+	}
+}
+
+// What no key acts on is never stored, so nothing is taken of it.
+func TestNoSnapshotOfReads(t *testing.T) {
+	t.Parallel()
+	for _, method := range []string{"GET", "HEAD"} {
+		ev := post("k", "")
+		ev.RequestContext.HTTP.Method = method
+		ev.RequestContext.HTTP.SourceIP = "203.0.113.7"
+		if req, err := lambda.HTTPAPI.Request(t.Context(), ev); req.Snapshot != nil || err != nil {
+			t.Errorf("%s: got %s, %v", method, req.Snapshot, err)
+		}
+	}
+}
+
+// An identity that has no JSON form can't be put back, so such a request is
+// refused instead of run again as nobody's.
+func TestUnstorableIdentity(t *testing.T) {
+	t.Parallel()
+	store := &watched{}
+	h := lambda.Wrap(idem.New(store), lambda.HTTPAPI, func(context.Context, v2Request) (v2Response, error) {
+		t.Error("the handler ran")
+		return v2Response{}, nil
+	})
+	ev := post("k", "")
+	ev.RequestContext.Authorizer = &events.APIGatewayV2HTTPRequestContextAuthorizerDescription{
+		Lambda: map[string]any{"principalId": "rider-42", "bad": make(chan int)},
+	}
+	re, err := h.Handle(t.Context(), ev)
+	if re.StatusCode != 400 || err != nil {
+		t.Errorf("got %+v, %v", re, err)
+	}
+	store.untouched(t)
+}

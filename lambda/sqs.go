@@ -1,0 +1,106 @@
+package lambda
+
+import (
+	"context"
+	"encoding/base64"
+	"net/url"
+	"strings"
+
+	"github.com/aws/aws-lambda-go/events"
+
+	"github.com/samekey/samekey/idem"
+)
+
+const sqsKind = "an SQS event"
+
+// SQS takes the messages of a queue. It must not be changed; see [Batch] for how
+// to vary it.
+//
+// The event source mapping must have ReportBatchItemFailures among its
+// FunctionResponseTypes: without it Lambda ignores the report and deletes failed
+// messages. Where that can't be had, set Reply of a copy to nil: a failure then
+// fails the invocation, all messages come again, and those that were done are
+// not done again.
+//
+// A message's key is its attribute [KeyAttribute], or else its message id. The
+// id is the same for every delivery of a message, and another one where a
+// producer sends it again or an operator redrives it from a dead-letter queue.
+// The deduplication id of a FIFO queue is not used: where it is made from the
+// content, two equal messages an hour apart would be one. The scope is the
+// queue. What must be the same under one key is the body, the message group and
+// the attributes, but for those of tracing.
+//
+// In a FIFO queue a message group stops at its first failure: that message and
+// all later ones of the group are reported, other groups go on. A message that
+// can't be done, such as one whose key was used for other work
+// ([idem.ErrMismatch]), is reported at each delivery until the queue's redrive
+// policy moves it to the dead-letter queue; there should be one.
+var SQS = Batch[events.SQSEvent, events.SQSMessage, events.SQSEventResponse]{
+	Records: sqsRecords,
+	ID:      func(m events.SQSMessage) string { return m.MessageId },
+	Key:     sqsKey,
+	Request: sqsRequest,
+	Group:   sqsGroup,
+	Reply:   sqsReply,
+}
+
+func sqsRecords(ev events.SQSEvent) ([]events.SQSMessage, error) {
+	return ev.Records, checkOrigins(sqsKind, "aws:sqs", len(ev.Records), func(i int) origin {
+		m := &ev.Records[i]
+		return origin{m.EventSource, m.MessageId, m.EventSourceARN}
+	})
+}
+
+func sqsKey(m events.SQSMessage) (string, error) {
+	a, there := m.MessageAttributes[KeyAttribute]
+	value := ""
+	if a.StringValue != nil {
+		value = *a.StringValue
+	}
+	return attributeKey(value, there, m.MessageId)
+}
+
+func sqsRequest(_ context.Context, m events.SQSMessage) (idem.Request, error) {
+	return idem.Request{
+		Scope:  m.EventSourceARN,
+		Route:  "SQS " + resourceName(m.EventSourceARN),
+		Header: jsonHeader(),
+		Query:  sqsAttributes(&m),
+		Body:   []byte(m.Body),
+	}, nil
+}
+
+func sqsAttributes(m *events.SQSMessage) string {
+	values := make(url.Values)
+	for name, a := range m.MessageAttributes {
+		if !identifies(name) {
+			continue
+		}
+		value := base64.StdEncoding.EncodeToString(a.BinaryValue)
+		if a.StringValue != nil {
+			value = *a.StringValue
+		}
+		values.Set(name, a.DataType+":"+value)
+	}
+	if group := m.Attributes["MessageGroupId"]; group != "" {
+		values.Set("@group", group) // no attribute can have this name
+	}
+	return values.Encode()
+}
+
+// sqsGroup is a message's group where that is an order: standard queues have
+// groups too, for fairness.
+func sqsGroup(m events.SQSMessage) string {
+	if !strings.HasSuffix(m.EventSourceARN, ".fifo") {
+		return ""
+	}
+	return "group " + m.Attributes["MessageGroupId"]
+}
+
+func sqsReply(failed []string) events.SQSEventResponse {
+	re := events.SQSEventResponse{BatchItemFailures: make([]events.SQSBatchItemFailure, len(failed))}
+	for i, id := range failed {
+		re.BatchItemFailures[i].ItemIdentifier = id
+	}
+	return re
+}

@@ -1,0 +1,75 @@
+package lambda
+
+import (
+	"context"
+	"errors"
+
+	"github.com/samekey/samekey/idem"
+)
+
+// Handlers of adapters whose answers are values and errors instead of HTTP.
+
+// handleTyped is Handle for them.
+func (h *Handler[Ev, Re]) handleTyped(ctx context.Context, ev Ev) (Re, error) {
+	req, reqErr := h.adapter.Request(ctx, ev)
+	res, own, err := h.do(ctx, ev, req, reqErr)
+	if err != nil {
+		return own, err
+	}
+	// What is stored counts, also the first time: a phase may have answered.
+	re, err := decodeResult[Re](res.Body)
+	if err != nil && !res.Replayed {
+		return own, nil // a type that JSON can't give back: it is done, and Invoke doesn't decode it
+	}
+	return re, err
+}
+
+// invokeTyped is Invoke for them. First and later results are the same bytes.
+func (h *Handler[Ev, Re]) invokeTyped(ctx context.Context, payload []byte, ev Ev) ([]byte, error) {
+	req, reqErr := h.adapter.Request(withPayload(ctx, payload), ev)
+	res, _, err := h.do(ctx, ev, req, reqErr)
+	switch {
+	case err != nil:
+		return nil, reported(err)
+	case len(res.Body) == 0:
+		return []byte("null"), nil // a phase answered without a result
+	}
+	return res.Body, nil
+}
+
+// do carries out a request. own is the handler's own result where it ran, and
+// the error its own where that is the reason.
+func (h *Handler[Ev, Re]) do(ctx context.Context, ev Ev, req idem.Request, reqErr error) (res idem.Result, own Re, err error) {
+	if errors.Is(reqErr, ErrEvent) {
+		return res, own, reqErr
+	}
+	if reqErr != nil {
+		req.Key = "" // which the engine refuses; a disabled one runs the handler all the same
+	}
+	if req.Answer == nil {
+		req.Answer = h.answer
+	}
+	ran := false
+	res, err = h.engine.Do(ctx, req, func(ctx context.Context) (idem.Response, error) {
+		ran = true
+		var err error
+		if own, err = h.fn(ctx, ev); err != nil {
+			return idem.Response{}, &ownError{err}
+		}
+		resp, err := h.adapter.Response(own)
+		if err != nil {
+			return idem.Response{}, &ownError{err}
+		}
+		return resp, nil
+	})
+	if o, ok := errors.AsType[*ownError](err); ok {
+		return res, own, o.err
+	}
+	if err != nil {
+		own = *new(Re) // not what is stored
+	}
+	if err != nil && reqErr != nil && !ran {
+		err = reqErr
+	}
+	return res, own, engineError(err)
+}
