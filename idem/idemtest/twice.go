@@ -1,0 +1,36 @@
+package idemtest
+
+import (
+	"context"
+	"strconv"
+	"sync"
+
+	"github.com/samekey/samekey/idem"
+)
+
+// Twice returns s with a conflict at the first try of every commit of a phase
+// and of an answer, so that each [idem.Atomic] and [idem.Finish] runs twice, as
+// it may whenever others write the same items. A handler whose tests still pass
+// keeps to the rule: a phase's function returns its result, and has no effect
+// but what it hands to its Tx. A [idem.Foreign] only sends its commit again.
+func Twice(s idem.Store) *FaultyStore {
+	var mu sync.Mutex
+	struck := make(map[string]bool)
+	return Faulty(s, func(_ context.Context, c Call) Fault {
+		next := c.Commit.Next
+		if c.Verb == Claim {
+			next = c.Claim.Next
+		}
+		if next == nil || next.State != idem.Done && len(next.Phases) == 0 || next.State == idem.Open && next.Lease.IsZero() {
+			return Fault{} // a bare claim, or a release
+		}
+		id := next.PK + " " + next.Owner + " " + strconv.FormatInt(next.Ver, 10)
+		mu.Lock()
+		defer mu.Unlock()
+		if struck[id] {
+			return Fault{}
+		}
+		struck[id] = true
+		return Fault{Err: idem.ErrConflict}
+	})
+}
