@@ -10,9 +10,9 @@ import (
 // answer stored through one kind of event is replayed through any other.
 //
 // [HTTPAPI], [REST], [FunctionURL] and [ALB] are the adapters for HTTP, [Direct]
-// makes those for events of one's own. An
-// adapter of your own can be written from nothing, or from a copy of one of
-// these, for instance to take the scope from the event:
+// makes those for events of one's own. An adapter of your own can be written from
+// nothing, or from a copy of one of these, for instance to take the scope from
+// the event:
 //
 //	api := lambda.HTTPAPI // a copy: the original must not be changed
 //	api.Request = func(ctx context.Context, ev events.APIGatewayV2HTTPRequest) (idem.Request, error) {

@@ -1,6 +1,11 @@
-// Package lambda wraps AWS Lambda handlers of HTTP events so that they are safe
-// to retry: a request is carried out once for each idempotency key, and every
-// retry gets the same answer.
+// Package lambda wraps AWS Lambda handlers so that they are safe to retry: a
+// request, a message or a record is carried out once for each idempotency key,
+// and every retry of a request gets the same answer.
+//
+//   - HTTP: [Wrap] with [HTTPAPI], [REST], [FunctionURL] or [ALB].
+//   - Queues, topics, streams, buckets, buses: [WrapEach] with [SQS], [SNS],
+//     [Kinesis], [DynamoDBStream], [S3] or [EventBridge].
+//   - Invocations by name, synchronous or not: [Wrap] with [Direct].
 //
 // [Wrap] takes an engine, the adapter for the function's event source, and an
 // ordinary handler. A complete function behind an HTTP API:
@@ -38,7 +43,7 @@
 // In tests an [idem.MemoryStore] takes the table's place, and [Handler.Handle]
 // the runtime's.
 //
-// # What holds
+// # What holds for requests
 //
 // For requests of the engine's methods (POST by default) that carry a key:
 //
@@ -67,6 +72,29 @@
 // without this package; what the engine keeps of them is up to
 // [idem.Options.MaxBody].
 //
+// # Messages and records
+//
+// Sources other than HTTP deliver at least once, and again what has failed.
+// [WrapEach] makes each record of an event an operation of its own, so that only
+// what has not been done is done again:
+//
+//   - A record that was done is done, however often it comes: alone or in a
+//     batch, twice in one batch, in two invocations at once, or after a timeout
+//     that undid none of the others.
+//   - Failures are reported one by one where the source takes that
+//     (batchItemFailures), in the order it needs: a message group of a FIFO queue
+//     and the shard of a stream stop at their first failure. Elsewhere, and where
+//     nothing was done, the invocation fails.
+//   - What is in flight in another invocation, what can't be begun for lack of
+//     time, and what the store can't say anything about is never taken for done:
+//     it counts as failed, and is delivered again.
+//   - A panic is the failure of its record. The others go on.
+//
+// Each batch says what its keys, scopes and failures are. An engine serves HTTP
+// and records alike, with two differences: [idem.Options.Key] and Methods are
+// about requests only, and records need no [idem.Options.Resumable], since their
+// source delivers them again; a completer could make no record of what is stored.
+//
 // # Who is calling
 //
 // Keys of different callers never meet: the scope of a key is the identity that
@@ -79,11 +107,24 @@
 // # One request, four forms
 //
 // A request that is repeated through another kind of event is still the same
-// one, if the same identity is verified there. Header names are looked up in any case; bodies count by their decoded
-// bytes; paths are compared without stage and in one percent-encoding, queries
-// without regard to the order of names. Two things can't be mended: an HTTP API
-// hides whether a slash or a percent sign in the path was escaped, and a load balancer without
-// multi-value headers hides all but the last value of a header or parameter.
-// Routes ([idem.Request.Route]) are patterns for APIs, and plain paths for
-// function URLs and load balancers.
+// one, if the same identity is verified there. Header names are looked up in any
+// case; bodies count by their decoded bytes; paths are compared without stage and
+// in one percent-encoding, queries without regard to the order of names. Two
+// things can't be mended: an HTTP API hides whether a slash or a percent sign in
+// the path was escaped, and a load balancer without multi-value headers hides all
+// but the last value of a header or parameter. Routes ([idem.Request.Route]) are
+// patterns for APIs, and plain paths for function URLs and load balancers.
+//
+// # Events made again
+//
+// A request that is run again from its record, without its client, reaches the
+// handler as an event of the same kind ([Adapter.Event]). It has the method, path,
+// query, path parameters, stage and stage variables, body, domain name and source
+// address it had; the headers of [idem.Options.InputHeaders]; and all that was
+// verified about the caller, where the handler reads it: the claims of a token,
+// the context of a Lambda authorizer, the IAM or Cognito identity, the API key's
+// id, the name in a client's certificate. It doesn't have other headers, ids and
+// times of the first invocation, nor anything secret: tokens, cookies, API keys,
+// access keys, certificates. What a Lambda authorizer puts into its context is
+// stored as it is, so it must put no secrets there.
 package lambda

@@ -24,6 +24,10 @@ import (
 // too little time is left, and where the store can't be reached; the source then
 // delivers it again.
 //
+// A nil is taken at its word even after a phase has failed: the record counts as
+// done, but that isn't stored, and another delivery would run h again. Return the
+// phase's error, or [idem.Respond] where the record is settled all the same.
+//
 // h gets the record as it came. WrapEach panics if anything is nil that is
 // required: a mistake in the program, best found at cold start.
 func WrapEach[Ev, Rec, Re any](e *idem.Engine, b Batch[Ev, Rec, Re], h func(context.Context, Rec) error) *EachHandler[Ev, Rec, Re] {

@@ -155,3 +155,33 @@ func TestPhasesInARecord(t *testing.T) {
 		})
 	}
 }
+
+// A handler that has seen a phase fail and says nil has done with the record:
+// it isn't delivered again. But nothing says that it was done whole, so nothing
+// is stored.
+func TestNilAfterAFailedPhase(t *testing.T) {
+	t.Parallel()
+	for name, tc := range map[string]struct {
+		end  error
+		runs int
+	}{
+		"nil":     {nil, 2},
+		"Respond": {idem.Respond(idem.Response{}), 1},
+	} {
+		runs := 0
+		h := lambda.WrapEach(idem.New(&idem.MemoryStore{}), quiet(lambda.SQS), func(ctx context.Context, _ events.SQSMessage) error {
+			runs++
+			if _, err := idem.Atomic(ctx, "paid", func(context.Context, *idem.Tx) (int, error) { return 0, errBad }); err == nil {
+				t.Error("the phase did not fail")
+			}
+			return tc.end
+		})
+		for range 2 {
+			re, err := h.Handle(t.Context(), batch(message("1", "")))
+			reported(t, re, err)
+		}
+		if runs != tc.runs {
+			t.Errorf("%s: %d runs, want %d", name, runs, tc.runs)
+		}
+	}
+}

@@ -118,6 +118,21 @@ func (f *Function) PIDs() []int {
 	return pids
 }
 
+// PID returns the process that got work last: of those that run an invocation,
+// else of the idle ones. It is 0 while there is neither, as before the first
+// invocation and after the death of the last process.
+func (f *Function) PID() int {
+	if running := f.Running(); len(running) > 0 {
+		return running[len(running)-1].PID
+	}
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if n := len(f.idle); n > 0 {
+		return f.idle[n-1].pid
+	}
+	return 0
+}
+
 // Kill sends SIGKILL to one of the function's own processes and waits until it
 // is gone. Its invocation, if it has one, ends with [TypeExited]. The error is
 // [os.ErrProcessDone] when no process of the function has that id.

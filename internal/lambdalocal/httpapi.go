@@ -4,9 +4,12 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"io"
 	"log/slog"
+	"maps"
 	"net/http"
+	"slices"
 	"time"
 
 	"github.com/aws/aws-lambda-go/events"
@@ -37,12 +40,11 @@ type HTTPAPIOptions struct {
 	// Routes is the route table: keys as in API Gateway, such as "POST /rides",
 	// "GET /rides/{id}", "ANY /{proxy+}" or "$default". The most specific one
 	// takes the request; where none does the answer is 404. Default: "$default"
-	// alone, which takes every request.
+	// alone, which takes every request. [HTTPAPIRoutes] has them elsewhere.
 	Routes []string
-	// Authorizer decides on each request that has a route. An error makes the
-	// answer 401, or 403 if it matches [ErrForbidden], and the function does
-	// not run; nil and no error lets the request through without an identity.
-	// It must leave the body alone. Default: every request goes through so.
+	// Authorizer decides on each request that has a route; see
+	// [RequestAuthorizer]. Default: every request goes through without an
+	// identity. [HTTPAPIRoutes] has them elsewhere.
 	Authorizer func(*http.Request) (*Identity, error)
 	// AccountID and APIID are told to the function. Defaults "123456789012"
 	// and "local".
@@ -50,20 +52,34 @@ type HTTPAPIOptions struct {
 	// DomainName is told to the function. Default: the request's Host without
 	// the port.
 	DomainName string
+	// Stage is told to the function. Requests come without it, but the paths in
+	// events begin with it, unless it is "$default", the default.
+	Stage string
 	// StageVariables are told to the function. Default none.
 	StageVariables map[string]string
 	// IntegrationTimeout is how long to wait for the function, which runs on
-	// after that. Default 30 s, API Gateway's fixed value.
+	// after that. Default 30 s, API Gateway's limit.
 	IntegrationTimeout time.Duration
 	// Logger takes why a request got an answer that the function did not give,
 	// which the answer itself does not tell. Default: discard.
 	Logger *slog.Logger
 }
 
+// HTTPRoute is what stands behind a route of [HTTPAPIRoutes].
+type HTTPRoute struct {
+	// Function serves the requests. Required.
+	Function Invoker
+	// Authorizer decides on each of them: a [RequestAuthorizer] or a
+	// [LambdaAuthorizer]. nil lets everybody through.
+	Authorizer Authorizer
+	// Timeout, if positive, is used in place of IntegrationTimeout.
+	Timeout time.Duration
+}
+
 // HTTPAPI returns a handler that behaves as an API Gateway HTTP API with a
-// Lambda proxy integration and payload format 2.0, stage $default: it makes an
-// event of each request, invokes inv and makes an HTTP response of what comes
-// back. Panics if a route or the timeout is not valid.
+// Lambda proxy integration and payload format 2.0: it makes an event of each
+// request, invokes inv and makes an HTTP response of what comes back. Panics if
+// a route or the timeout is not valid.
 //
 // The path is decoded, as HTTP APIs do even in rawPath. A body is passed as text
 // if its Content-Type is text/*, application/json, application/xml or
@@ -74,38 +90,71 @@ type HTTPAPIOptions struct {
 // when the function fails or answers nonsense, 503 when it is throttled or the
 // integration timeout passes. When the client goes away the function runs on.
 func HTTPAPI(inv Invoker, optFns ...func(*HTTPAPIOptions)) http.Handler {
+	opts := newHTTPAPIOptions(optFns)
+	if len(opts.Routes) == 0 {
+		opts.Routes = []string{defaultRouteKey}
+	}
+	route := HTTPRoute{Function: inv}
+	if opts.Authorizer != nil {
+		route.Authorizer = RequestAuthorizer(opts.Authorizer)
+	}
+	routes := make(map[string]HTTPRoute, len(opts.Routes))
+	for _, key := range opts.Routes {
+		if _, twice := routes[key]; twice {
+			panic(fmt.Sprintf("lambdalocal: HTTPAPI: route %q appears twice", key)) //nolint:forbidigo // a mistake in the program
+		}
+		routes[key] = route
+	}
+	return newHTTPAPI(routes, opts)
+}
+
+// HTTPAPIRoutes is [HTTPAPI] with a function and an authorizer for each route,
+// by route keys. Without routes every answer is 404. Options.Routes and
+// Options.Authorizer are not used.
+func HTTPAPIRoutes(routes map[string]HTTPRoute, optFns ...func(*HTTPAPIOptions)) http.Handler {
+	return newHTTPAPI(routes, newHTTPAPIOptions(optFns))
+}
+
+func newHTTPAPIOptions(optFns []func(*HTTPAPIOptions)) HTTPAPIOptions {
 	opts := HTTPAPIOptions{
 		AccountID:          accountID,
 		APIID:              "local",
+		Stage:              defaultRouteKey,
 		IntegrationTimeout: integrationTimeout,
 		Logger:             slog.New(slog.DiscardHandler),
 	}
 	for _, fn := range optFns {
 		fn(&opts)
 	}
-	if inv == nil {
-		panic("lambdalocal: HTTPAPI: nil Invoker") //nolint:forbidigo // a mistake in the program
-	}
-	if opts.IntegrationTimeout <= 0 {
-		panic("lambdalocal: HTTPAPI: the integration timeout is not positive") //nolint:forbidigo // a mistake in the program
-	}
-	routes, err := newRouteTable(opts.Routes)
-	if err != nil {
-		panic("lambdalocal: HTTPAPI: " + err.Error()) //nolint:forbidigo // a mistake in the program
-	}
 	if opts.Logger == nil {
 		opts.Logger = slog.New(slog.DiscardHandler)
 	}
+	return opts
+}
+
+func newHTTPAPI(targets map[string]HTTPRoute, opts HTTPAPIOptions) *httpAPI {
+	if opts.IntegrationTimeout <= 0 {
+		panic("lambdalocal: HTTPAPI: the integration timeout is not positive") //nolint:forbidigo // a mistake in the program
+	}
+	for key, target := range targets {
+		if target.Function == nil {
+			panic("lambdalocal: HTTPAPI: nil Invoker for " + key) //nolint:forbidigo // a mistake in the program
+		}
+	}
+	routes, err := newRouteTable(slices.Sorted(maps.Keys(targets)))
+	if err != nil {
+		panic("lambdalocal: HTTPAPI: " + err.Error()) //nolint:forbidigo // a mistake in the program
+	}
 	return &httpAPI{
-		inv: inv, opts: opts, routes: routes,
+		targets: targets, opts: opts, routes: routes,
 		now: time.Now, newID: newGatewayID, newTraceID: newTraceID,
 	}
 }
 
 type httpAPI struct {
-	inv    Invoker
-	opts   HTTPAPIOptions
-	routes routeTable
+	targets map[string]HTTPRoute
+	opts    HTTPAPIOptions
+	routes  routeTable
 
 	// Replaced in tests.
 	now        func() time.Time
@@ -124,18 +173,19 @@ func (a *httpAPI) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		writeMessage(w, http.StatusNotFound, "Not Found")
 		return
 	}
-	var identity *Identity
-	if a.opts.Authorizer != nil {
-		var err error
-		if identity, err = a.opts.Authorizer(r); err != nil {
+	target := a.targets[routeKey]
+	if a.opts.Stage != defaultRouteKey {
+		path = "/" + a.opts.Stage + path
+	}
+	event := a.event(r, requestID, routeKey, path, params)
+	if target.Authorizer != nil {
+		identity, err := target.Authorizer.authorize(r, a, &event)
+		if err != nil {
 			log.InfoContext(r.Context(), "refused by the authorizer", "error", err)
-			if errors.Is(err, ErrForbidden) {
-				writeMessage(w, http.StatusForbidden, "Forbidden")
-			} else {
-				writeMessage(w, http.StatusUnauthorized, "Unauthorized")
-			}
+			writeRefusal(w, err)
 			return
 		}
+		event.RequestContext.Authorizer = identity
 	}
 	body, err := io.ReadAll(http.MaxBytesReader(w, r.Body, maxBodyBytes))
 	if err != nil {
@@ -146,7 +196,8 @@ func (a *httpAPI) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		}
 		return
 	}
-	payload, err := json.Marshal(a.event(r, requestID, routeKey, path, params, identity, body))
+	event.setBody(r.Header.Get("Content-Type"), body)
+	payload, err := json.Marshal(event)
 	if err != nil {
 		// Only an authorizer's own context can hold what is not JSON.
 		log.ErrorContext(r.Context(), "event is not JSON", "error", err)
@@ -155,9 +206,9 @@ func (a *httpAPI) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 
 	// Invoke leaves the function running when its context ends.
-	ctx, cancel := context.WithTimeout(r.Context(), a.opts.IntegrationTimeout)
+	ctx, cancel := context.WithTimeout(r.Context(), orElse(target.Timeout, a.opts.IntegrationTimeout))
 	defer cancel()
-	result, err := a.inv.Invoke(ctx, payload)
+	result, err := target.Function.Invoke(ctx, payload)
 	if err != nil {
 		a.writeInvokeError(ctx, w, r, log, err)
 		return
@@ -174,13 +225,32 @@ func (a *httpAPI) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	resp.write(w)
 }
 
+// writeRefusal answers for an authorizer.
+func writeRefusal(w http.ResponseWriter, err error) {
+	switch {
+	case errors.Is(err, ErrForbidden):
+		writeMessage(w, http.StatusForbidden, "Forbidden")
+	case errors.Is(err, errAuthorizer):
+		writeMessage(w, http.StatusInternalServerError, "Internal Server Error")
+	default:
+		writeMessage(w, http.StatusUnauthorized, "Unauthorized")
+	}
+}
+
+func orElse(d, otherwise time.Duration) time.Duration {
+	if d > 0 {
+		return d
+	}
+	return otherwise
+}
+
 func (a *httpAPI) writeInvokeError(ctx context.Context, w http.ResponseWriter, r *http.Request, log *slog.Logger, err error) {
 	switch {
 	case r.Context().Err() != nil:
 		log.InfoContext(ctx, "client went away")
 		return
 	case errors.Is(ctx.Err(), context.DeadlineExceeded) && errors.Is(err, context.DeadlineExceeded):
-		log.WarnContext(ctx, "integration timeout", "after", a.opts.IntegrationTimeout)
+		log.WarnContext(ctx, "integration timeout")
 		writeMessage(w, http.StatusServiceUnavailable, "Service Unavailable")
 	case errors.Is(err, ErrThrottled):
 		log.WarnContext(ctx, "throttled")

@@ -2,6 +2,8 @@ package lambdalocal
 
 import (
 	"encoding/base64"
+	"encoding/json"
+	"iter"
 	"net"
 	"net/http"
 	"net/url"
@@ -21,24 +23,28 @@ type httpEvent struct {
 type httpEventContext struct {
 	events.APIGatewayV2HTTPRequestContext
 	Authentication *struct{} `json:"authentication,omitempty"`
+	// Authorizer is JSON, as the type there can't hold the null that a Lambda
+	// authorizer without a context leaves.
+	Authorizer json.RawMessage `json:"authorizer,omitempty"`
 }
 
-// event makes the payload 2.0 event of a request. path is decoded.
-func (a *httpAPI) event(
-	r *http.Request, requestID, routeKey, path string, params map[string]string, identity *Identity, body []byte,
-) httpEvent {
+// setBody completes an event.
+func (e *httpEvent) setBody(contentType string, body []byte) {
+	e.Headers["content-length"] = strconv.Itoa(len(body))
+	e.Body, e.IsBase64Encoded = eventBody(contentType, body)
+}
+
+// event makes the payload 2.0 event of a request, but for its body. path is
+// decoded.
+func (a *httpAPI) event(r *http.Request, requestID, routeKey, path string, params map[string]string) httpEvent {
 	now := a.now().UTC()
-	sourceIP := r.RemoteAddr
-	if host, _, err := net.SplitHostPort(r.RemoteAddr); err == nil {
-		sourceIP = host
-	}
+	sourceIP := hostname(r.RemoteAddr)
 	domain := a.opts.DomainName
 	if domain == "" {
 		domain = hostname(r.Host)
 	}
 	prefix, _, _ := strings.Cut(domain, ".")
 
-	text, isBase64 := eventBody(r.Header.Get("Content-Type"), body)
 	return httpEvent{
 		APIGatewayV2HTTPRequest: events.APIGatewayV2HTTPRequest{
 			Version:               "2.0",
@@ -46,19 +52,16 @@ func (a *httpAPI) event(
 			RawPath:               path,
 			RawQueryString:        r.URL.RawQuery,
 			Cookies:               eventCookies(r.Header),
-			Headers:               a.eventHeaders(r, sourceIP, len(body)),
+			Headers:               a.eventHeaders(r, sourceIP),
 			QueryStringParameters: eventQuery(r.URL.RawQuery),
 			PathParameters:        params,
 			StageVariables:        a.opts.StageVariables,
-			Body:                  text,
-			IsBase64Encoded:       isBase64,
 		},
 		RequestContext: httpEventContext{APIGatewayV2HTTPRequestContext: events.APIGatewayV2HTTPRequestContext{
 			RouteKey:     routeKey,
 			AccountID:    a.opts.AccountID,
-			Stage:        defaultRouteKey,
+			Stage:        a.opts.Stage,
 			RequestID:    requestID,
-			Authorizer:   identity,
 			APIID:        a.opts.APIID,
 			DomainName:   domain,
 			DomainPrefix: prefix,
@@ -90,7 +93,7 @@ var hopHeaders = map[string]bool{
 
 // eventHeaders lower-cases names, joins duplicates and adds what API Gateway
 // adds.
-func (a *httpAPI) eventHeaders(r *http.Request, sourceIP string, bodyLen int) map[string]string {
+func (a *httpAPI) eventHeaders(r *http.Request, sourceIP string) map[string]string {
 	h := make(map[string]string, len(r.Header)+6)
 	for name, values := range r.Header {
 		if !hopHeaders[name] {
@@ -98,24 +101,27 @@ func (a *httpAPI) eventHeaders(r *http.Request, sourceIP string, bodyLen int) ma
 		}
 	}
 	h["host"] = r.Host
-	h["content-length"] = strconv.Itoa(bodyLen)
-	if before := h["x-forwarded-for"]; before != "" {
-		h["x-forwarded-for"] = before + ", " + sourceIP
-	} else {
-		h["x-forwarded-for"] = sourceIP
+	h["content-length"] = strconv.FormatInt(max(r.ContentLength, 0), 10)
+	h["x-forwarded-for"], h["x-forwarded-proto"], h["x-forwarded-port"] = forwarded(r, h["x-forwarded-for"], sourceIP)
+	if h["x-amzn-trace-id"] == "" {
+		h["x-amzn-trace-id"] = a.newTraceID()
 	}
-	proto, port := "http", "80"
+	return h
+}
+
+// forwarded returns the values of the X-Forwarded headers that API Gateway adds.
+func forwarded(r *http.Request, before, sourceIP string) (client, proto, port string) {
+	client, proto, port = sourceIP, "http", "80"
+	if before != "" {
+		client = before + ", " + sourceIP
+	}
 	if r.TLS != nil {
 		proto, port = "https", "443"
 	}
 	if _, p, err := net.SplitHostPort(r.Host); err == nil {
 		port = p
 	}
-	h["x-forwarded-proto"], h["x-forwarded-port"] = proto, port
-	if h["x-amzn-trace-id"] == "" {
-		h["x-amzn-trace-id"] = a.newTraceID()
-	}
-	return h
+	return client, proto, port
 }
 
 // eventCookies splits all Cookie headers into single cookies.
@@ -137,25 +143,32 @@ func eventQuery(raw string) map[string]string {
 	if raw == "" {
 		return nil
 	}
-	unescape := func(s string) string {
-		if u, err := url.QueryUnescape(s); err == nil {
-			return u
-		}
-		return s
-	}
 	query := make(map[string]string)
-	for pair := range strings.SplitSeq(raw, "&") {
-		if pair == "" {
-			continue
-		}
-		name, value, _ := strings.Cut(pair, "=")
-		name, value = unescape(name), unescape(value)
+	for name, value := range queryPairs(raw) {
 		if before, ok := query[name]; ok {
 			value = before + "," + value
 		}
 		query[name] = value
 	}
 	return query
+}
+
+// queryPairs ranges over the parameters of a query, decoded, in their order.
+func queryPairs(raw string) iter.Seq2[string, string] {
+	unescape := func(s string) string {
+		if u, err := url.QueryUnescape(s); err == nil {
+			return u
+		}
+		return s
+	}
+	return func(yield func(string, string) bool) {
+		for pair := range strings.SplitSeq(raw, "&") {
+			name, value, _ := strings.Cut(pair, "=")
+			if pair != "" && !yield(unescape(name), unescape(value)) {
+				return
+			}
+		}
+	}
 }
 
 // eventBody returns a body as the event carries it. The list of text types was

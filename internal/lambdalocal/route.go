@@ -15,6 +15,16 @@ type route struct {
 	segments []string // of the path, without the leading slash
 }
 
+// CheckRoute says what is wrong with a route key, such as "GET /rides/{id}" or
+// "$default".
+func CheckRoute(key string) error {
+	if key == defaultRouteKey {
+		return nil
+	}
+	_, err := parseRoute(key)
+	return err
+}
+
 // parseRoute reads a route key other than $default.
 func parseRoute(key string) (route, error) {
 	method, path, ok := strings.Cut(key, " ")
@@ -116,13 +126,10 @@ type routeTable struct {
 	fallback bool    // $default
 }
 
-// newRouteTable reads route keys; no keys at all mean just $default.
+// newRouteTable reads route keys, each of which is there once.
 func newRouteTable(keys []string) (routeTable, error) {
-	t := routeTable{fallback: len(keys) == 0}
-	for i, key := range keys {
-		if slices.Contains(keys[:i], key) {
-			return routeTable{}, fmt.Errorf("route %q appears twice", key)
-		}
+	var t routeTable
+	for _, key := range keys {
 		if key == defaultRouteKey {
 			t.fallback = true
 			continue
@@ -140,7 +147,11 @@ func newRouteTable(keys []string) (routeTable, error) {
 // find returns the key and the path parameters of the route that takes the
 // request. path is decoded.
 func (t routeTable) find(method, path string) (key string, params map[string]string, ok bool) {
-	segments := strings.Split(strings.TrimPrefix(path, "/"), "/")
+	return t.findSegments(method, strings.Split(strings.TrimPrefix(path, "/"), "/"))
+}
+
+// findSegments is find for a path that is split at its slashes.
+func (t routeTable) findSegments(method string, segments []string) (key string, params map[string]string, ok bool) {
 	for _, r := range t.routes {
 		if params, ok := r.match(method, segments); ok {
 			return r.key, params, true
