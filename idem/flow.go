@@ -138,10 +138,11 @@ func (f *flow) failed(err error) error {
 	return err
 }
 
-// leftover says that the handler ended before a phase that is recorded. One that
-// is only begun doesn't count: an answer settles it.
+// leftover says that the handler ended before a phase that is recorded, or that
+// was begun by an attempt that never told how it ended: an answer must not
+// cover that up.
 func (f *flow) leftover() error {
-	if f.rec == nil || f.passed >= len(f.rec.Phases) || f.rec.Phases[f.passed].Intent {
+	if f.rec == nil || f.passed >= len(f.rec.Phases) {
 		return nil
 	}
 	return fmt.Errorf("%w: the handler ended without %q, which is recorded", ErrPhaseOrder, f.rec.Phases[f.passed].Name)
@@ -275,6 +276,9 @@ func (f *flow) settleIntent(ctx context.Context, s step, tx *Tx, raw []byte, err
 	case err != nil && !responds || txErr != nil:
 		return nil, f.giveUp(ctx, fmt.Sprintf("the outcome of phase %q is unknown: %v", s.name, errors.Join(err, txErr)))
 	case responds:
+		f.mu.Lock()
+		f.passed++ // its outcome is the answer
+		f.mu.Unlock()
 		if ferr := f.finish(ctx, resp, nil, nil, false); ferr != nil {
 			return nil, f.commitFailed(s, ferr)
 		}

@@ -34,8 +34,8 @@ func (f *flow) commit(ctx context.Context, phases []Phase, writes []Write, jobs 
 		return err
 	}
 	f.mu.Lock()
-	defer f.mu.Unlock()
 	f.pending, f.waiting = nil, nil
+	f.mu.Unlock()
 	if ends {
 		f.passes(ctx, phases[0])
 	}
@@ -62,8 +62,6 @@ func (f *flow) replaceIntent(ctx context.Context, phases ...Phase) error {
 	if err != nil {
 		return err
 	}
-	f.mu.Lock()
-	defer f.mu.Unlock()
 	if len(phases) > 0 {
 		f.passes(ctx, phases[0])
 	}
@@ -72,9 +70,11 @@ func (f *flow) replaceIntent(ctx context.Context, phases ...Phase) error {
 
 // passes notes that a phase is committed.
 func (f *flow) passes(ctx context.Context, p Phase) {
+	f.mu.Lock()
 	f.passed++
 	f.loose = nil
 	ev := f.a.event(f.rec, nil)
+	f.mu.Unlock() // a hook may ask for the operation's id
 	ev.Phase = p.Name
 	call(ctx, f.a.opt.Hooks.Committed, ev)
 }

@@ -460,6 +460,17 @@ func TestNotIdempotent(t *testing.T) {
 			t.Errorf("%+v, %v, %d calls", res, err, calls)
 		}
 	})
+	t.Run("answered", func(t *testing.T) {
+		t.Parallel()
+		e := idem.New(new(idem.MemoryStore))
+		calls := 0
+		for i := range 2 {
+			res, err := do(t, e, call(&calls, idem.Respond(idem.Response{Status: 402})))
+			if err != nil || res.Status != 402 || res.Replayed != (i > 0) || calls != 1 {
+				t.Errorf("%+v, %v, %d calls", res, err, calls)
+			}
+		}
+	})
 	t.Run("panic", func(t *testing.T) {
 		t.Parallel()
 		var mem idem.MemoryStore
@@ -472,6 +483,13 @@ func TestNotIdempotent(t *testing.T) {
 			})
 		}()
 		calls := 0
+		// An answer from before the call must not cover its unknown outcome up.
+		early := func(context.Context) (idem.Response, error) {
+			return idem.Response{}, idem.Respond(idem.Response{Status: 402})
+		}
+		if _, err := do(t, e, early); !errors.Is(err, idem.ErrPhaseOrder) {
+			t.Errorf("answered over an intent: %v", err)
+		}
 		if _, err := do(t, e, call(&calls, nil)); !errors.Is(err, idem.ErrStuck) || calls != 0 {
 			t.Errorf("%v, %d calls", err, calls)
 		}
@@ -647,5 +665,24 @@ func TestOperationIDsAndDerivedKeys(t *testing.T) {
 	}))
 	if err != nil || len(keys) != 6 {
 		t.Fatal(err, keys)
+	}
+}
+
+// Hooks see each phase, and may ask for the operation.
+func TestHooksOfPhases(t *testing.T) {
+	t.Parallel()
+	var seen []string
+	e := idem.New(new(idem.MemoryStore), func(o *idem.Options) {
+		o.Hooks.Committed = func(ctx context.Context, ev idem.Event) {
+			op, ok := idem.FromContext(ctx)
+			seen = append(seen, fmt.Sprint(ev.Phase, " ", ok && op.ID() == ev.ID))
+		}
+	})
+	var w outside
+	if _, err := do(t, e, w.rides(nil, idem.NotIdempotent())); err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff([]string{"ride_created true", "charge_created true"}, seen); diff != "" {
+		t.Error(diff)
 	}
 }
