@@ -9,7 +9,6 @@ import (
 
 	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
-	"github.com/google/go-cmp/cmp"
 
 	"github.com/samekey/samekey/dynamo"
 	"github.com/samekey/samekey/dynamo/dynamotest"
@@ -240,7 +239,7 @@ func TestHangingAttemptIsSentAgain(t *testing.T) {
 	tab := newTable(t)
 	tab.tr.Fault = on("PutItem", 1, dynamotest.Hang)
 	client := dynamodb.New(tab.client.Options(), func(o *dynamodb.Options) {
-		o.HTTPClient = &http.Client{Transport: tab.tr, Timeout: 200 * time.Millisecond}
+		o.HTTPClient = &http.Client{Transport: tab.tr, Timeout: time.Second}
 	})
 	store, err := dynamo.New(client, tab.name)
 	if err != nil {
@@ -249,8 +248,9 @@ func TestHangingAttemptIsSentAgain(t *testing.T) {
 	if _, err := idem.New(store).Do(t.Context(), post(newKey(), "{}"), created("{}")); err != nil {
 		t.Fatal(err)
 	}
-	if got, want := tab.tr.Calls(), (calls{"PutItem": 2, "UpdateItem": 1}); !cmp.Equal(got, want) {
-		t.Errorf("calls %v, want %v", got, want)
+	// A slow machine may give up on more of them.
+	if got := tab.tr.Calls(); got["PutItem"] < 2 || got["UpdateItem"] < 1 {
+		t.Errorf("calls %v, want the claim sent again, and the finish", got)
 	}
 }
 

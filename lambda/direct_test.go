@@ -242,6 +242,55 @@ func TestDirectOvertaken(t *testing.T) {
 	}
 }
 
+// A commit that is refused, and nothing yet in the other's place: what the
+// handler made is not the answer, and must not pass for one.
+func TestDirectLeaseLost(t *testing.T) {
+	t.Parallel()
+	h, runs, _ := charging(idem.New(&fenced{}))
+	re, err := h.Handle(t.Context(), order{ID: "o-1"})
+	if re != (receipt{}) || !errors.Is(err, idem.ErrLeaseLost) {
+		t.Errorf("Handle: got %+v, %v", re, err)
+	}
+	out, err := h.Invoke(t.Context(), []byte(`{"id":"o-2"}`))
+	if refusal, ok := err.(messages.InvokeResponse_Error); !ok || refusal.Type != "IdempotencyInFlight" || out != nil { //nolint:errorlint // as the runtime has it
+		t.Errorf("Invoke: got %s, %#v", out, err)
+	}
+	if *runs != 2 {
+		t.Errorf("%d runs", *runs)
+	}
+}
+
+// fenced is a store in which somebody has always taken over in between.
+type fenced struct{ idem.MemoryStore }
+
+func (*fenced) Commit(_ context.Context, c idem.Commit) (*idem.Record, error) {
+	r := *c.Prev
+	r.Owner, r.Ver = "somebody else", r.Ver+1
+	return &r, nil
+}
+
+// An adapter's own error counts, whatever request it comes with.
+func TestDirectRequestError(t *testing.T) {
+	t.Parallel()
+	store := &watched{}
+	a := lambda.Direct[order, receipt](orderID)
+	request := a.Request
+	for _, own := range []error{errBad, fmt.Errorf("%w: not for me", lambda.ErrEvent)} {
+		a.Request = func(ctx context.Context, o order) (idem.Request, error) {
+			req, _ := request(ctx, o)
+			return req, own
+		}
+		h := lambda.Wrap(idem.New(store), a, func(context.Context, order) (receipt, error) {
+			t.Error("the handler ran")
+			return receipt{}, nil
+		})
+		if _, err := h.Handle(t.Context(), order{ID: "o-1"}); !errors.Is(err, own) {
+			t.Errorf("got %v, want %v", err, own)
+		}
+	}
+	store.untouched(t)
+}
+
 func TestDirectScope(t *testing.T) {
 	t.Parallel()
 	e := idem.New(&idem.MemoryStore{})
@@ -416,6 +465,20 @@ func TestDirectResults(t *testing.T) {
 			}
 			if out, err := h.Invoke(t.Context(), []byte(`"in"`)); string(out) != `"stored"` || err != nil {
 				t.Errorf("%s: got %s, %v", name, out, err)
+			}
+		}
+	})
+	t.Run("of a phase, without a body", func(t *testing.T) {
+		t.Parallel()
+		h := lambda.Wrap(idem.New(&idem.MemoryStore{}), lambda.Direct[string, string](key), func(context.Context, string) (string, error) {
+			return "", idem.Respond(idem.Response{Status: 204})
+		})
+		for range 2 {
+			if out, err := h.Invoke(t.Context(), []byte(`"in"`)); string(out) != "null" || err != nil {
+				t.Errorf("got %s, %v", out, err)
+			}
+			if re, err := h.Handle(t.Context(), "in"); re != "" || err != nil {
+				t.Errorf("got %q, %v", re, err)
 			}
 		}
 	})

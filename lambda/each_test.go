@@ -9,6 +9,8 @@ import (
 	"strconv"
 	"sync"
 	"testing"
+	"testing/synctest"
+	"time"
 
 	"github.com/aws/aws-lambda-go/events"
 	"github.com/google/go-cmp/cmp"
@@ -325,17 +327,22 @@ func TestDuplicatesInOneBatch(t *testing.T) {
 	for _, concurrency := range []int{1, 4} {
 		t.Run(fmt.Sprint("concurrency ", concurrency), func(t *testing.T) {
 			t.Parallel()
-			w := &worker{}
-			b := quiet(lambda.SQS)
-			b.Concurrency = concurrency
-			h := lambda.WrapEach(idem.New(&idem.MemoryStore{}), b, w.message)
-			var messages []events.SQSMessage
-			for i := range 40 {
-				messages = append(messages, keyed(message(strconv.Itoa(i), "same"), "job-1"))
-			}
-			re, err := h.Handle(t.Context(), batch(messages...))
-			reported(t, re, err)
-			w.ran(t, "0")
+			synctest.Test(t, func(t *testing.T) {
+				w := &worker{}
+				b := quiet(lambda.SQS)
+				b.Concurrency = concurrency
+				h := lambda.WrapEach(idem.New(&idem.MemoryStore{}), b, func(ctx context.Context, m events.SQSMessage) error {
+					time.Sleep(time.Second) //nolint:forbidigo // virtual
+					return w.message(ctx, m)
+				})
+				var messages []events.SQSMessage
+				for i := range 40 {
+					messages = append(messages, keyed(message(strconv.Itoa(i), "same"), "job-1"))
+				}
+				re, err := h.Handle(t.Context(), batch(messages...))
+				reported(t, re, err)
+				w.ran(t, "0")
+			})
 		})
 	}
 }

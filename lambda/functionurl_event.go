@@ -33,7 +33,7 @@ func functionURLEvent(req idem.Request) (ev events.LambdaFunctionURLRequest, err
 	ev.RawPath = cmp.Or(ev.RawPath, req.Path)
 	ev.RawQueryString = req.Query
 	ev.QueryStringParameters = joinedParameters(req.Query)
-	ev.Headers, ev.Cookies = v2Headers(req.Header)
+	ev.Headers = v2Headers(req.Header) // never cookies: no record has them
 	ev.Body, ev.IsBase64Encoded = eventBody(req.Body, ev.IsBase64Encoded)
 	rc.DomainPrefix = firstLabel(rc.DomainName)
 	rc.HTTP.Method, rc.HTTP.Path = req.Method, ev.RawPath

@@ -71,16 +71,12 @@ func withoutSetCookies(h http.Header) (rest http.Header, cookies []string) {
 	return rest, cookies
 }
 
-// v2Headers is the inverse of what payload format 2.0 does to a request's
-// headers: lower-case names, values joined by commas, cookies apart.
-func v2Headers(h http.Header) (headers map[string]string, cookies []string) {
-	headers = make(map[string]string, len(h))
+// v2Headers has the headers of a request in the form of payload format 2.0:
+// lower-case names, values joined by commas.
+func v2Headers(h http.Header) map[string]string {
+	headers := make(map[string]string, len(h))
 	for name, values := range h {
-		if name == "Cookie" {
-			cookies = strings.Split(strings.Join(values, "; "), "; ")
-			continue
-		}
 		headers[strings.ToLower(name)] = strings.Join(values, ",")
 	}
-	return headers, cookies
+	return headers
 }

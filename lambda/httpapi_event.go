@@ -99,7 +99,7 @@ func httpAPIEvent(req idem.Request) (ev events.APIGatewayV2HTTPRequest, err erro
 	ev.RawPath = cmp.Or(ev.RawPath, req.Path)
 	ev.RawQueryString = req.Query
 	ev.QueryStringParameters = joinedParameters(req.Query)
-	ev.Headers, ev.Cookies = v2Headers(req.Header)
+	ev.Headers = v2Headers(req.Header) // never cookies: no record has them
 	ev.Body, ev.IsBase64Encoded = eventBody(req.Body, ev.IsBase64Encoded)
 	rc.RouteKey = ev.RouteKey
 	rc.DomainPrefix = firstLabel(rc.DomainName)

@@ -64,7 +64,7 @@ func lanesOf(tasks []task) [][]int {
 			id.scope, id.key = t.req.Scope, t.req.Key
 		}
 		n, known := at[id]
-		if !known || t.group == "" && t.err != nil {
+		if !known {
 			at[id] = len(lanes)
 			lanes = append(lanes, []int{i})
 			continue

@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"net/http"
 	"strings"
 	"testing"
@@ -362,6 +363,33 @@ func checkEvent[Ev, Re any](t *testing.T, a lambda.Adapter[Ev, Re], req idem.Req
 		req.Snapshot = []byte(torn)
 		if _, err := a.Event(req); !errors.Is(err, idem.ErrCorrupt) {
 			t.Errorf("%T: snapshot %s: got %v, want ErrCorrupt", ev, torn, err)
+		}
+	}
+}
+
+// What is empty is somebody without a name; what isn't there is nobody. The two
+// must not become one another.
+func TestEmptyAuthorizers(t *testing.T) {
+	t.Parallel()
+	for _, authorizer := range []string{
+		`null`, `{}`, `{"jwt":{}}`, `{"jwt":{"claims":{}}}`, `{"lambda":null}`, `{"lambda":{}}`, `{"jwt":{},"lambda":{}}`, `{"iam":{}}`,
+	} {
+		var ev v2Request
+		payload := fmt.Sprintf(`{"routeKey":"POST /a","rawPath":"/a","requestContext":{"http":{"method":"POST"},"authorizer":%s}}`, authorizer)
+		if err := json.Unmarshal([]byte(payload), &ev); err != nil {
+			t.Fatal(err)
+		}
+		before, err := lambda.HTTPAPI.Request(t.Context(), ev)
+		if err != nil {
+			t.Fatal(err)
+		}
+		made, err := lambda.HTTPAPI.Event(before) // not through JSON, which has no room for some of these
+		if err != nil {
+			t.Fatal(err)
+		}
+		after, err := lambda.HTTPAPI.Request(t.Context(), made)
+		if diff := cmp.Diff(before, after); diff != "" || err != nil {
+			t.Errorf("%s: err %v (-want +got):\n%s", authorizer, err, diff)
 		}
 	}
 }

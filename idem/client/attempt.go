@@ -1,0 +1,116 @@
+package client
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"net/http/httptrace"
+	"sync/atomic"
+	"time"
+)
+
+var errBadTransport = errors.New("the transport returned neither a response nor an error")
+
+// attempt sends the request once. abort ends the attempt; for a response that
+// is returned this happens when its body is read or closed.
+func (o *operation) attempt() (resp *http.Response, abort func(), err error) {
+	ctx, cancel := context.WithCancelCause(o.req.Context())
+	abort = func() { cancel(nil) }
+	wrote := new(atomic.Bool)
+	ctx = httptrace.WithClientTrace(ctx, &httptrace.ClientTrace{WroteHeaders: func() { wrote.Store(true) }})
+	r := o.req.WithContext(ctx)
+	r.Header = o.header()
+	o.attempts++
+	if err := o.body.attach(r, o.attempts); err != nil {
+		o.attempts--
+		abort()
+		return nil, abort, err
+	}
+	start := time.Now()
+	o.sent, o.heard = o.t.wall(), nil
+	inTime := o.limit(cancel)
+	resp, err = o.exchange(r)
+	if !inTime() {
+		resp, err = nil, timedOut(resp, err)
+	}
+	if until, told := expires(o.heard, o.sent); told && o.key != "" {
+		o.until = until
+	}
+	ev := Event{Took: time.Since(start), Err: err}
+	if err != nil {
+		abort()
+		o.unknown = o.unknown || wrote.Load() || !isUnsent(err)
+		o.tell(o.t.opt.Hooks.Attempt, ev)
+		return nil, abort, err
+	}
+	ev.Status = resp.StatusCode
+	o.unknown = o.unknown || resp.StatusCode >= http.StatusInternalServerError
+	o.maybe = o.maybe || o.key != "" && resp.StatusCode == http.StatusConflict
+	releasing(resp, abort)
+	o.tell(o.t.opt.Hooks.Attempt, ev)
+	o.note(resp)
+	return resp, abort, nil
+}
+
+// header is the caller's with the key.
+func (o *operation) header() http.Header {
+	h := o.req.Header.Clone()
+	if h == nil {
+		h = make(http.Header, 1)
+	}
+	if _, set, _ := callersKey(h, o.t.opt.KeyHeader); !set && o.key != "" {
+		h[http.CanonicalHeaderKey(o.t.opt.KeyHeader)] = []string{o.key}
+	}
+	return h
+}
+
+// exchange has the base transport send r, and reads ahead of the answer where
+// it will not come twice without its key.
+func (o *operation) exchange(r *http.Request) (*http.Response, error) {
+	resp, err := o.t.base.RoundTrip(r)
+	switch {
+	case err != nil:
+		return nil, err
+	case resp == nil:
+		return nil, errBadTransport
+	case resp.Body == nil:
+		resp.Body = http.NoBody
+	}
+	if resp.Request == nil {
+		resp.Request = r // http.Client and redirectedKey look at it
+	}
+	resp.Request = resp.Request.WithContext(o.req.Context()) // the attempt's own ends before the caller is done
+	if resp.Header == nil {
+		resp.Header = make(http.Header, 1)
+	}
+	o.heard = resp.Header
+	if o.key != "" {
+		if err := readAhead(resp, o.t.opt.MaxAnswer); err != nil {
+			_ = resp.Body.Close()
+			return nil, fmt.Errorf("reading the answer: %w", err)
+		}
+	}
+	return resp, nil
+}
+
+// limit cancels the attempt after AttemptTimeout. The function returned stops
+// that, and reports whether it came before.
+func (o *operation) limit(cancel context.CancelCauseFunc) (inTime func() bool) {
+	if o.t.opt.AttemptTimeout == 0 {
+		return func() bool { return true }
+	}
+	timer := time.AfterFunc(o.t.opt.AttemptTimeout, func() { cancel(ErrAttemptTimeout) })
+	return timer.Stop
+}
+
+// timedOut is the error of an attempt that took too long, whatever came of it.
+func timedOut(resp *http.Response, err error) error {
+	if err == nil {
+		_ = resp.Body.Close()
+	}
+	if err == nil || errors.Is(err, ErrAttemptTimeout) {
+		return ErrAttemptTimeout
+	}
+	return fmt.Errorf("%w: %w", ErrAttemptTimeout, err)
+}

@@ -1,0 +1,56 @@
+package client
+
+import (
+	"context"
+	"math/rand/v2"
+	"net/http"
+	"time"
+)
+
+// backoff is the wait before retry n (from 1), by the formula of R93:
+//
+//	sleep  = min(initial * 2^(n-1), max)
+//	jitter = random(sleep/2, sleep)
+//	actual = max(jitter, initial)
+func backoff(n int, initial, most time.Duration) time.Duration {
+	sleep := initial
+	for i := 1; i < n && sleep < most; i++ {
+		sleep *= 2
+		if sleep <= 0 { // overflow
+			sleep = most
+		}
+	}
+	sleep = min(sleep, most)
+	jitter := sleep/2 + rand.N(sleep-sleep/2+1)
+	return max(jitter, initial)
+}
+
+// spread adds to a wait that many clients were told at the same moment, so that
+// they don't all come back at the same moment too.
+func spread(wait, initial time.Duration) time.Duration { return wait + rand.N(initial) }
+
+// pause waits for d or until req is cancelled, and reports the latter.
+func pause(req *http.Request, d time.Duration) error {
+	timer := time.NewTimer(d)
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+		return nil
+	case <-req.Context().Done():
+	case <-req.Cancel: //nolint:staticcheck // deprecated, but http.Client.Timeout uses it
+	}
+	return cancelled(req)
+}
+
+// cancelled returns why req is cancelled, nil if it isn't.
+func cancelled(req *http.Request) error {
+	if err := req.Context().Err(); err != nil {
+		return context.Cause(req.Context())
+	}
+	select {
+	case <-req.Cancel: //nolint:staticcheck // as above
+		return context.Canceled
+	default:
+		return nil
+	}
+}

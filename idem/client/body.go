@@ -1,0 +1,95 @@
+package client
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"io"
+	"net/http"
+	"sync"
+)
+
+// body is a request's body, for as many attempts as there will be.
+type body struct {
+	first  io.ReadCloser                 // the caller's own, for the first attempt; nil = open it
+	open   func() (io.ReadCloser, error) // nil = can't be sent again
+	length int64
+}
+
+// rewindable makes the body of req fit to be sent again, by its GetBody or by
+// keeping it. must is true where it has to be.
+func rewindable(req *http.Request, limit int64, must bool) (*body, error) {
+	switch {
+	case req.Body == nil || req.Body == http.NoBody:
+		return &body{open: func() (io.ReadCloser, error) { return req.Body, nil }, length: req.ContentLength}, nil
+	case req.GetBody != nil:
+		return &body{first: req.Body, open: req.GetBody, length: req.ContentLength}, nil
+	case req.ContentLength <= limit:
+		return keep(req, limit, must)
+	case must:
+		return nil, tooLong(limit)
+	}
+	return &body{first: req.Body, length: req.ContentLength}, nil
+}
+
+// keep reads the body into memory. What turns out to be too long goes on from
+// where it was read to, once.
+func keep(req *http.Request, limit int64, must bool) (*body, error) {
+	if limit < 0 {
+		if must {
+			return nil, tooLong(limit)
+		}
+		return &body{first: req.Body, length: req.ContentLength}, nil
+	}
+	once := sync.OnceFunc(func() { _ = req.Body.Close() })
+	stop := context.AfterFunc(req.Context(), once) // ends a Read that hangs
+	defer stop()
+	var buf bytes.Buffer
+	n, err := buf.ReadFrom(io.LimitReader(req.Body, limit+1))
+	if cause := cancelled(req); cause != nil {
+		err = cause
+	}
+	switch {
+	case err != nil:
+		return nil, fmt.Errorf("reading the request body: %w", err)
+	case n > limit && must:
+		return nil, tooLong(limit)
+	case n > limit:
+		rest := struct {
+			io.Reader
+			io.Closer
+		}{io.MultiReader(&buf, req.Body), req.Body}
+		return &body{first: rest, length: req.ContentLength}, nil
+	}
+	once()
+	b := &body{length: req.ContentLength, open: func() (io.ReadCloser, error) { return io.NopCloser(bytes.NewReader(buf.Bytes())), nil }}
+	if b.length <= 0 { // was unknown; what was declared is left for the transport to check
+		b.length = n
+	}
+	if b.length == 0 {
+		b.open = func() (io.ReadCloser, error) { return http.NoBody, nil }
+	}
+	return b, nil
+}
+
+func tooLong(limit int64) error {
+	return fmt.Errorf("%w: it has no GetBody and is longer than MaxBuffer (%d bytes): "+
+		"set Request.GetBody, make the request from a bytes.Reader or strings.Reader, or raise Options.MaxBuffer", ErrBody, max(limit, 0))
+}
+
+// attach gives r the body for its attempt.
+func (b *body) attach(r *http.Request, attempt int) error {
+	if attempt == 1 && b.first != nil {
+		r.Body = b.first
+	} else {
+		var err error
+		if r.Body, err = b.open(); err != nil {
+			return fmt.Errorf("%w: GetBody: %w", ErrBody, err)
+		}
+	}
+	r.ContentLength = b.length
+	if r.GetBody == nil && r.Body != nil && b.open != nil {
+		r.GetBody = b.open
+	}
+	return nil
+}

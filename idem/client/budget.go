@@ -1,0 +1,54 @@
+package client
+
+import (
+	"sync"
+	"time"
+)
+
+// savings is for how many seconds of quiet a budget saves up.
+const savings = 10
+
+// budget is a token bucket that every request fills a little and every retry
+// empties by one. While all is well it is full; when everything fails, retries
+// come down to a fraction of the requests instead of multiplying them.
+type budget struct {
+	ratio, perSecond, most float64
+
+	mu     sync.Mutex
+	tokens float64
+	last   time.Time
+}
+
+func newBudget(ratio, perSecond float64) *budget {
+	most := max(perSecond*savings, 1)
+	return &budget{ratio: ratio, perSecond: perSecond, most: most, tokens: most, last: time.Now()}
+}
+
+// request counts one logical request.
+func (b *budget) request() {
+	if b == nil {
+		return
+	}
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.add(b.ratio)
+}
+
+// retry takes a token, and reports whether there was one.
+func (b *budget) retry() bool {
+	if b == nil {
+		return true
+	}
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	now := time.Now()
+	b.add(now.Sub(b.last).Seconds() * b.perSecond)
+	b.last = now
+	if b.tokens < 1 {
+		return false
+	}
+	b.tokens--
+	return true
+}
+
+func (b *budget) add(tokens float64) { b.tokens = min(b.tokens+tokens, b.most) }

@@ -1,0 +1,87 @@
+package client
+
+import (
+	"math"
+	"net/http"
+	"strconv"
+	"strings"
+	"time"
+)
+
+// Response headers of the contract, as package idem sends them.
+const (
+	replayedHeader = "Idempotent-Replayed"
+	expiresHeader  = "Idempotency-Expires"
+	statusHeader   = "Idempotency-Status"
+)
+
+// lifetimeMargin is kept before the end of a key's lifetime: HTTP dates are cut
+// to seconds, and a request takes some time to arrive.
+const lifetimeMargin = 2 * time.Second
+
+// retryAfter reads the Retry-After header: seconds or an HTTP date (RFC 9110,
+// 10.2.3). A date is taken relative to the server's own clock, where it tells
+// it. Never negative; ok is false where there is nothing to go by.
+func retryAfter(h http.Header, now time.Time) (wait time.Duration, ok bool) {
+	value := strings.TrimSpace(h.Get("Retry-After"))
+	if value == "" {
+		return 0, false
+	}
+	if strings.Trim(value, "0123456789") == "" {
+		seconds, err := strconv.ParseInt(value, 10, 64)
+		if err != nil || seconds > math.MaxInt64/int64(time.Second) {
+			return math.MaxInt64, true
+		}
+		return time.Duration(seconds) * time.Second, true
+	}
+	at, err := http.ParseTime(value)
+	if err != nil {
+		return 0, false
+	}
+	return max(at.Sub(clock(h, now)), 0), true
+}
+
+// expires reads until when the server remembers the key. Where it tells its
+// own clock, its lifetime is counted from when the request was sent, so that
+// neither clock needs to be right.
+func expires(h http.Header, sent time.Time) (until time.Time, ok bool) {
+	at, err := http.ParseTime(h.Get(expiresHeader))
+	if err != nil {
+		return time.Time{}, false
+	}
+	return sent.Add(at.Sub(clock(h, sent))), true
+}
+
+// clock is the server's time, now where it doesn't tell.
+func clock(h http.Header, now time.Time) time.Time {
+	if date, err := http.ParseTime(h.Get("Date")); err == nil {
+		return date
+	}
+	return now
+}
+
+// shouldRetry reads the header by which a server overrules the client.
+func shouldRetry(h http.Header, name string) (yes, said bool) {
+	switch strings.ToLower(strings.TrimSpace(h.Get(name))) {
+	case "true":
+		return true, true
+	case "false":
+		return false, true
+	}
+	return false, false
+}
+
+// isKeyIgnored reports whether the server says that it did nothing with the key.
+func isKeyIgnored(h http.Header) bool { return strings.EqualFold(h.Get(statusHeader), "ignored") }
+
+// isToken reports whether s can be a method or the name of a header.
+func isToken(s string) bool {
+	return s != "" && !strings.ContainsFunc(s, func(c rune) bool {
+		return c <= ' ' || c >= 0x7f || strings.ContainsRune(`"(),/:;<=>?@[\]{}`, c)
+	})
+}
+
+// isValue reports whether s can be the value of a header.
+func isValue(s string) bool {
+	return !strings.ContainsFunc(s, func(c rune) bool { return c < ' ' && c != '\t' || c == 0x7f })
+}

@@ -1,0 +1,192 @@
+package client
+
+import (
+	"bytes"
+	"errors"
+	"os"
+	"path/filepath"
+	"runtime"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+)
+
+// badDisk is a file that fails.
+type badDisk struct {
+	journalFile
+	write, sync, truncate error
+}
+
+func (d *badDisk) Write(p []byte) (int, error) {
+	if d.write == nil {
+		return d.journalFile.Write(p)
+	}
+	n, err := d.journalFile.Write(p[:len(p)/2])
+	return n, errors.Join(d.write, err)
+}
+
+func (d *badDisk) Sync() error { return errors.Join(d.sync, d.journalFile.Sync()) }
+
+func (d *badDisk) Truncate(n int64) error {
+	if d.truncate != nil {
+		return d.truncate
+	}
+	return d.journalFile.Truncate(n)
+}
+
+// What was not stored is not promised, and nothing that was stored is lost.
+func TestJournalOnABadDisk(t *testing.T) {
+	t.Parallel()
+	full, failed := errors.New("no space left"), errors.New("input/output error")
+	for name, tt := range map[string]struct {
+		disk   badDisk
+		usable bool   // after the disk is well again
+		want   string // is there when it is opened again
+	}{
+		"full":                        {badDisk{write: full}, true, "c a"},
+		"full, and can't be cut back": {badDisk{write: full, truncate: failed}, false, "a"},
+		"can't sync":                  {badDisk{sync: failed}, false, "a b"}, // b was not promised, but may be there
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			path := filepath.Join(t.TempDir(), "operations")
+			j, err := OpenJournal(path)
+			if err != nil {
+				t.Fatal(err)
+			}
+			begin := func(name string) error {
+				_, _, err := j.Begin(t.Context(), Entry{Operation: name, Key: "k", Created: time.Now(), Expires: time.Now().Add(time.Hour)})
+				return err
+			}
+			if err := begin("a"); err != nil {
+				t.Fatal(err)
+			}
+			well := j.file
+			tt.disk.journalFile = well
+			j.file = &tt.disk
+			if err := begin("b"); !errors.Is(err, tt.disk.write) && !errors.Is(err, tt.disk.sync) || err == nil {
+				t.Errorf("%v: what was not stored was promised", err)
+			}
+			j.file = well
+			for what, err := range map[string]error{
+				"begin": begin("c"), "update": j.Update(t.Context(), j.entries["a"]), "done": j.Done("a"), "begin again": begin("a"),
+			} {
+				if (err == nil) != tt.usable {
+					t.Errorf("%s: %v, want usable: %t", what, err, tt.usable)
+				}
+			}
+			if err := j.Close(); err != nil {
+				t.Fatal(err)
+			}
+			if j, err = OpenJournal(path); err != nil {
+				t.Fatal(err)
+			}
+			defer func() { _ = j.Close() }()
+			names := make([]string, 0, 2)
+			for _, e := range j.Entries() {
+				names = append(names, e.Operation)
+			}
+			if got := strings.Join(names, " "); got != tt.want {
+				t.Errorf("%q is there, want %q", got, tt.want)
+			}
+		})
+	}
+}
+
+// Where the file can't be rewritten, the old one serves.
+func TestJournalThatCantBeRewritten(t *testing.T) {
+	t.Parallel()
+	path := filepath.Join(t.TempDir(), "operations")
+	j, err := OpenJournal(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = j.Close() }()
+	if err := os.MkdirAll(path+".tmp/in/the/way", 0o700); err != nil {
+		t.Fatal(err)
+	}
+	j.lines = 10 * slack
+	for _, name := range []string{"a", "b"} {
+		if _, _, err := j.Begin(t.Context(), Entry{Operation: name, Key: "k", Expires: time.Now().Add(time.Hour)}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if data, err := os.ReadFile(path); err != nil || bytes.Count(data, []byte("\n")) != 3 {
+		t.Errorf("%q, %v", data, err)
+	}
+}
+
+// The file is rewritten where it was opened, through links and wherever the
+// process goes.
+func TestJournalIsRewrittenInItsPlace(t *testing.T) {
+	folder := t.TempDir()
+	t.Chdir(folder)
+	if err := os.Mkdir("data", 0o700); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile("data/operations", nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Symlink("data/operations", "link"); err != nil {
+		t.Skip(err) // Windows, where it is a privilege
+	}
+	j, err := OpenJournal("link")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = j.Close() }()
+	if second, err := OpenJournal("data/operations"); runtime.GOOS != "windows" && !errors.Is(err, ErrLocked) {
+		t.Errorf("%v, %v: want ErrLocked by the file's other name", second, err)
+	}
+	t.Chdir(t.TempDir())
+	j.lines = 10 * slack
+	if _, _, err := j.Begin(t.Context(), Entry{Operation: "a", Key: "k", Expires: time.Now().Add(time.Hour)}); err != nil || j.lines > 1 {
+		t.Fatalf("%v, %d lines", err, j.lines)
+	}
+	for _, name := range []string{"link", "data/operations"} {
+		data, err := os.ReadFile(filepath.Join(folder, name))
+		if err != nil || !strings.Contains(string(data), `"op":"a"`) {
+			t.Errorf("%s: %q, %v", name, data, err)
+		}
+	}
+}
+
+func FuzzJournalLine(f *testing.F) {
+	at := time.Date(2026, 11, 21, 12, 0, 0, 1, time.UTC)
+	whole, err := lineOf(Entry{Operation: "order-42", Key: "k", Fingerprint: "f", Created: at, Expires: at, Answered: at, Status: 201}).encode()
+	if err != nil {
+		f.Fatal(err)
+	}
+	f.Add(whole, 3)
+	f.Add(whole[:20], 0)
+	f.Add([]byte("00000000 {}\n"), 1)
+	f.Add(append([]byte(magic), whole...), 9)
+	f.Add(append([]byte(magic+"torn\n"), whole...), 9)
+	f.Fuzz(func(t *testing.T, data []byte, bit int) {
+		l, err := decodeLine(data)
+		if err == nil { // what can be read is written back the same
+			again, err := l.encode()
+			if err != nil {
+				t.Skip()
+			}
+			if l2, err := decodeLine(again); err != nil || l2.Operation != l.Operation || l2.Key != l.Key || !l2.Expires.Equal(l.Expires) {
+				t.Errorf("%+v became %+v, %v", l, l2, err)
+			}
+			if i := bit & 0xffff; i < 8*len(data) { // one flipped bit is noticed
+				broken := slices.Clone(data)
+				broken[i/8] ^= 1 << (i % 8)
+				if l2, err := decodeLine(broken); err == nil && (l2.Operation != l.Operation || l2.Key != l.Key || !l2.Expires.Equal(l.Expires)) {
+					t.Errorf("%q was read as %+v", broken, l2)
+				}
+			}
+		}
+		lines, err := decodeFile(data)
+		if err != nil && !errors.Is(err, ErrCorrupt) {
+			t.Errorf("%v", err)
+		}
+		if len(lines) > bytes.Count(data, []byte("\n")) {
+			t.Errorf("%d lines in %q", len(lines), data)
+		}
+	})
+}

@@ -1,0 +1,323 @@
+package client_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"net/url"
+	"path/filepath"
+	"strings"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/samekey/samekey/idem"
+	"github.com/samekey/samekey/idem/client"
+)
+
+func open(t *testing.T, path string, optFns ...func(*client.JournalOptions)) *client.FileJournal {
+	t.Helper()
+	j, err := client.OpenJournal(path, optFns...)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := j.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+	return j
+}
+
+func journalFile(t *testing.T) string { return filepath.Join(t.TempDir(), "operations") }
+
+func with(j client.Journal) func(*client.Options) {
+	return func(o *client.Options) { o.Journal = j }
+}
+
+// named is a request of the operation.
+func named(t *testing.T, method, operation, body string) *http.Request {
+	t.Helper()
+	req := request(t, method, body)
+	return req.WithContext(client.WithOperation(req.Context(), operation))
+}
+
+// crash leaves the journal as a process that dies would.
+func crash(t *testing.T, j *client.FileJournal) {
+	t.Helper()
+	if err := j.Close(); err != nil { // writes nothing
+		t.Fatal(err)
+	}
+}
+
+func TestOperationIsResumed(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		path := journalFile(t)
+		j := open(t, path)
+		s := &script{steps: []step{failing(errReset)}}
+		first := failure(t, client.New(s, with(j)), named(t, "POST", "order-42", "x"))
+		status(t, client.New(&script{steps: []step{answer(201)}}, with(j)), named(t, "POST", "order-43", "x"))
+		crash(t, j)
+
+		j = open(t, path)
+		entries := j.Entries()
+		if len(entries) != 2 || entries[0].Operation != "order-42" || entries[0].Key != first.Key || !entries[0].Answered.IsZero() ||
+			entries[1].Status != 201 || entries[1].Answered.IsZero() {
+			t.Fatalf("entries %+v", entries)
+		}
+		c := &counts{}
+		s = &script{steps: []step{answer(201)}}
+		tr := client.New(s, with(j), func(o *client.Options) { o.Hooks = c.hooks() })
+		status(t, tr, named(t, "POST", "order-42", "x"))
+		if got := s.attempts()[0].Key; got != first.Key || c.of("resumed") != 1 || c.of("key") != 0 {
+			t.Errorf("key %q, want the first one's %q (%v)", got, first.Key, c.n)
+		}
+
+		// An answer doesn't end it, only Done does.
+		status(t, tr, named(t, "POST", "order-42", "x"))
+		if err := j.Done("order-42"); err != nil {
+			t.Fatal(err)
+		}
+		status(t, tr, named(t, "POST", "order-42", "y"))
+		seen := s.attempts()
+		if seen[1].Key != first.Key || seen[2].Key == first.Key || c.of("key") != 1 {
+			t.Errorf("keys %q, %q after Done; want the same, then a new one", seen[1].Key, seen[2].Key)
+		}
+	})
+}
+
+func TestOperationIsRefused(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		j := open(t, journalFile(t))
+		s := &script{steps: []step{answer(200)}}
+		tr := client.New(s, with(j))
+		status(t, tr, named(t, "POST", "order-42", "x"))
+
+		other := named(t, "POST", "order-42", "x")
+		other.URL.Path = "/refunds"
+		host := named(t, "POST", "order-42", "x")
+		host.URL.Host = "other.test"
+		ownKey := named(t, "POST", "order-42", "x")
+		ownKey.Header.Set(keyHeader, "mine")
+		virtual := named(t, "POST", "order-42", "x")
+		virtual.Host = "other.test"
+		long := named(t, "POST", "order-42", "")
+		long.Body, long.GetBody, long.ContentLength = io.NopCloser(strings.NewReader("x")), nil, 1
+		for name, tt := range map[string]struct {
+			req  *http.Request
+			tr   *client.Transport
+			want error
+		}{
+			"another body":   {req: named(t, "POST", "order-42", "y"), want: client.ErrMismatch},
+			"another method": {req: named(t, "PATCH", "order-42", "x"), want: client.ErrMismatch},
+			"another path":   {req: other, want: client.ErrMismatch},
+			"another host":   {req: host, want: client.ErrMismatch},
+			"another Host":   {req: virtual, want: client.ErrMismatch},
+			"another key":    {req: ownKey, want: client.ErrMismatch},
+			"no name":        {req: named(t, "POST", "", "x"), want: client.ErrOperation},
+			"long name":      {req: named(t, "POST", strings.Repeat("n", 1025), "x"), want: client.ErrOperation},
+			"not UTF-8":      {req: named(t, "POST", "\xff", "x"), want: client.ErrOperation},
+			"no journal":     {req: named(t, "POST", "order-1", "x"), tr: client.New(s), want: client.ErrOperation},
+			"body too long to compare": {
+				req: long, want: client.ErrBody,
+				tr: client.New(s, with(j), func(o *client.Options) { o.MaxRetries, o.MaxBuffer = -1, -1 }),
+			},
+		} {
+			if tt.tr == nil {
+				tt.tr = tr
+			}
+			e := failure(t, tt.tr, tt.req)
+			if !errors.Is(e, tt.want) || e.Attempts != 0 || e.Unknown != (e.Key != "") || e.Key != tt.req.Header.Get(keyHeader) {
+				t.Errorf("%s: %+v, want %v", name, e, tt.want)
+			}
+		}
+		if len(s.attempts()) != 1 {
+			t.Errorf("%d attempts, want the first only", len(s.attempts()))
+		}
+
+		// Credentials and requests without a key don't matter.
+		req := named(t, "POST", "order-42", "x")
+		req.Header.Set("Authorization", "Bearer new")
+		req.URL.User = url.UserPassword("new", "secret")
+		req.URL.Fragment = "top"
+		status(t, tr, req)
+		status(t, tr, named(t, "GET", "order-42", ""))
+		if seen := s.attempts(); seen[1].Key != seen[0].Key || seen[2].Key != "" {
+			t.Errorf("keys %q, %q, %q", seen[0].Key, seen[1].Key, seen[2].Key)
+		}
+	})
+}
+
+// The caller's key is remembered like one of ours.
+func TestOperationWithOwnKey(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		j := open(t, journalFile(t))
+		s := &script{steps: []step{answer(200)}}
+		for range 2 {
+			req := named(t, "POST", "order-42", "x")
+			req.Header.Set(keyHeader, "mine")
+			status(t, client.New(s, with(j)), req)
+		}
+		status(t, client.New(s, with(j)), named(t, "POST", "order-42", "x"))
+		for _, a := range s.attempts() {
+			if a.Key != "mine" {
+				t.Errorf("key %q", a.Key)
+			}
+		}
+	})
+}
+
+// After the key's lifetime nothing is sent: neither the old key nor a new one is safe.
+func TestOperationExpires(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		path := journalFile(t)
+		j := open(t, path)
+		s := &script{steps: []step{answer(503, idem.ExpiresHeader, timeAfter(7200)), answer(503)}}
+		tr := func() *client.Transport {
+			return client.New(s, with(j), func(o *client.Options) { o.MaxRetries = -1 })
+		}
+		status(t, tr(), named(t, "POST", "advertised", "x")) // two hours
+		status(t, tr(), named(t, "POST", "default", "x"))    // a day
+
+		wait := func(d time.Duration) {
+			time.Sleep(d) //nolint:forbidigo // virtual
+			crash(t, j)
+			j = open(t, path)
+		}
+		wait(time.Hour)
+		status(t, tr(), named(t, "POST", "advertised", "x"))
+		wait(time.Hour)
+		if e := failure(t, tr(), named(t, "POST", "advertised", "x")); !errors.Is(e, client.ErrExpired) || e.Attempts != 0 || !e.Unknown || e.Key != s.attempts()[0].Key {
+			t.Errorf("%v", e)
+		}
+		status(t, tr(), named(t, "POST", "default", "x"))
+		wait(23 * time.Hour)
+		if e := failure(t, tr(), named(t, "POST", "default", "x")); !errors.Is(e, client.ErrExpired) {
+			t.Errorf("%v", e)
+		}
+		before := len(s.attempts())
+		wait(client.DefaultKeep)
+		if got := j.Entries(); len(got) != 0 {
+			t.Errorf("%d entries are still kept: %+v", len(got), got)
+		}
+		status(t, tr(), named(t, "POST", "default", "y")) // dropped: a new operation
+		time.Sleep(25*time.Hour + client.DefaultKeep)     //nolint:forbidigo // virtual
+		status(t, tr(), named(t, "POST", "default", "z")) // likewise, without opening it again
+		if keys := s.attempts(); len(keys) != before+2 || keys[before].Key == keys[1].Key || keys[before].Key == keys[before+1].Key {
+			t.Errorf("%d attempts, want two more, with new keys", len(keys))
+		}
+	})
+}
+
+// What is not yet settled keeps its key, also where an answer came.
+func TestWhichAnswersAreNoted(t *testing.T) {
+	t.Parallel()
+	settled := map[int]bool{
+		200: true, 201: true, 202: true, 303: true, 400: true, 402: true, 404: true, 410: true, 422: true,
+		307: false, 308: false, 401: false, 403: false, 409: false, 425: false, 429: false, 500: false, 503: false,
+	}
+	synctest.Test(t, func(t *testing.T) {
+		j := open(t, journalFile(t))
+		for code, want := range settled {
+			name := fmt.Sprint(code)
+			status(t, client.New(&script{steps: []step{answer(code)}}, with(j)), named(t, "POST", name, "x"))
+			for _, e := range j.Entries() {
+				if e.Operation == name && (e.Status == code) != want {
+					t.Errorf("%d: noted as answered: %t, want %t", code, e.Status == code, want)
+				}
+			}
+		}
+		// Package idem's "still running".
+		status(t, client.New(&script{steps: []step{answer(202, "Retry-After", "1")}}, with(j)), named(t, "POST", "running", "x"))
+		if e := j.Entries(); len(e) != len(settled)+1 || e[len(e)-1].Operation != "running" || e[len(e)-1].Status != 0 {
+			t.Errorf("entries %+v", e)
+		}
+	})
+}
+
+// A DELETE that an earlier process may have carried out.
+func TestResumedDelete(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		path := journalFile(t)
+		j := open(t, path)
+		_ = failure(t, client.New(&script{steps: []step{failing(errReset)}}, with(j), idemStripe), named(t, "DELETE", "cancel-42", ""))
+		crash(t, j)
+		j = open(t, path)
+		if got := status(t, client.New(&script{steps: []step{answer(404)}}, with(j), idemStripe), named(t, "DELETE", "cancel-42", "")); got != 204 {
+			t.Errorf("status %d, want 204", got)
+		}
+	})
+}
+
+// The answer is noted though its caller has gone.
+func TestAnswerIsNotedAfterCancel(t *testing.T) {
+	t.Parallel()
+	ctx, cancel := context.WithCancel(t.Context())
+	c := &counts{}
+	s := &script{steps: []step{func(req *http.Request) (*http.Response, error) {
+		cancel()
+		return answer(201)(req)
+	}}}
+	tr := client.New(s, with(strictJournal{}), func(o *client.Options) { o.Hooks = c.hooks() })
+	if got := status(t, tr, request(t, "POST", "x").WithContext(client.WithOperation(ctx, "o"))); got != 201 || c.of("journal failed") != 0 {
+		t.Errorf("status %d, %v", got, c.n)
+	}
+}
+
+// strictJournal fails where its context has ended.
+type strictJournal struct{}
+
+func (strictJournal) Begin(ctx context.Context, e client.Entry) (client.Entry, bool, error) {
+	return e, false, ctx.Err()
+}
+func (strictJournal) Update(ctx context.Context, _ client.Entry) error { return ctx.Err() }
+
+type brokenJournal struct{ begin, update error }
+
+func (b brokenJournal) Begin(_ context.Context, e client.Entry) (client.Entry, bool, error) {
+	return e, false, b.begin
+}
+func (b brokenJournal) Update(context.Context, client.Entry) error { return b.update }
+
+func TestJournalFails(t *testing.T) {
+	t.Parallel()
+	full := errors.New("disk full")
+	s := &script{steps: []step{answer(201)}}
+	if e := failure(t, client.New(s, with(brokenJournal{begin: full})), named(t, "POST", "o", "x")); !errors.Is(e, full) || len(s.attempts()) != 0 {
+		t.Errorf("%v after %d attempts, want nothing sent", e, len(s.attempts()))
+	}
+	c := &counts{}
+	tr := client.New(s, with(brokenJournal{update: full}), func(o *client.Options) { o.Hooks = c.hooks() })
+	if got := status(t, tr, named(t, "POST", "o", "x")); got != 201 || c.of("journal failed") != 1 {
+		t.Errorf("status %d, %v; want the answer all the same", got, c.n)
+	}
+}
+
+// Many goroutines at once with one name are one operation.
+func TestOneOperationAtOnce(t *testing.T) {
+	t.Parallel()
+	j := open(t, journalFile(t))
+	s := &script{steps: []step{answer(201)}}
+	tr := client.New(s, with(j))
+	var wg sync.WaitGroup
+	for range 50 {
+		wg.Go(func() { status(t, tr, named(t, "POST", "order-42", "x")) })
+	}
+	wg.Wait()
+	for _, a := range s.attempts() {
+		if a.Key != s.attempts()[0].Key {
+			t.Fatalf("keys %q and %q", a.Key, s.attempts()[0].Key)
+		}
+	}
+	if len(s.attempts()) != 50 || len(j.Entries()) != 1 {
+		t.Errorf("%d attempts, %d entries", len(s.attempts()), len(j.Entries()))
+	}
+}

@@ -1,0 +1,77 @@
+package client
+
+import (
+	"crypto/rand"
+	"fmt"
+	"net/http"
+	"strings"
+)
+
+// maxKey is the longest key that servers agree on.
+const maxKey = 255
+
+// NewKey returns a new random key, a version 4 UUID. The transport makes its
+// own; this is for callers that store the key with their data and set the
+// header themselves.
+func NewKey() string {
+	var u [16]byte
+	_, _ = rand.Read(u[:])     // never fails: it would end the process
+	u[6] = u[6]&0x0f | 4<<4    // version
+	u[8] = u[8]&0x3f | 0b10<<6 // variant
+	return fmt.Sprintf("%x-%x-%x-%x-%x", u[:4], u[4:6], u[6:8], u[8:10], u[10:])
+}
+
+// callersKey finds the key that the caller of RoundTrip set. Maps that were not
+// filled through http.Header keep their spelling, so all are looked at. set is
+// true with an empty key for an entry without values: no key is wanted.
+func callersKey(h http.Header, name string) (key string, set bool, err error) {
+	var values []string
+	for n, v := range h {
+		if strings.EqualFold(n, name) {
+			set = true
+			values = append(values, v...)
+		}
+	}
+	if len(values) == 0 {
+		return "", set, nil
+	}
+	key = strings.Trim(values[0], " \t")
+	bare := strings.TrimSuffix(strings.TrimPrefix(key, `"`), `"`)
+	switch {
+	case len(values) > 1:
+		err = fmt.Errorf("%w: header sent %d times", ErrKeyInvalid, len(values))
+	case bare == "":
+		err = fmt.Errorf("%w: empty; delete the header to have a key made, or set it to no values to send none", ErrKeyInvalid)
+	case len(bare) > maxKey:
+		err = fmt.Errorf("%w: %d bytes, at most %d are allowed", ErrKeyInvalid, len(bare), maxKey)
+	case strings.ContainsFunc(key, func(c rune) bool { return c < ' ' || c > '~' }):
+		err = fmt.Errorf("%w: not visible ASCII", ErrKeyInvalid)
+	}
+	return key, true, err
+}
+
+// newKey makes a key in the form it is sent.
+func (t *Transport) newKey() string {
+	if t.opt.QuoteKey {
+		return `"` + NewKey() + `"`
+	}
+	return NewKey()
+}
+
+// redirectedKey returns the key of the request that was answered by the 307 or
+// 308 that caused req. Such a redirect means "the same request, over there":
+// the same operation, so the same key. http.Client copies the caller's headers
+// to it, but not those that were added here.
+func redirectedKey(req *http.Request, header string) string {
+	from := req.Response
+	if from == nil || !sameElsewhere(from.StatusCode) || from.Request == nil {
+		return ""
+	}
+	return from.Request.Header.Get(header)
+}
+
+// sameElsewhere reports whether status asks to repeat the request at another
+// address.
+func sameElsewhere(status int) bool {
+	return status == http.StatusTemporaryRedirect || status == http.StatusPermanentRedirect
+}

@@ -1,0 +1,76 @@
+package client_test
+
+import (
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/samekey/samekey/idem"
+	"github.com/samekey/samekey/idem/client"
+)
+
+// First-at 9, apache/iceberg #18070: no retry after the server forgot the key.
+func TestNeverPastTheKeysLifetime(t *testing.T) {
+	t.Parallel()
+	const expires = idem.ExpiresHeader
+	for name, tt := range map[string]struct {
+		method  string
+		headers func() []string
+		opt     func(*client.Options)
+		retried bool
+	}{
+		"advertised, over before the wait is": {headers: func() []string { return []string{expires, timeAfter(5), "Retry-After", "4"} }},
+		"advertised, long enough":             {headers: func() []string { return []string{expires, timeAfter(60), "Retry-After", "4"} }, retried: true},
+		"advertised, in the past":             {headers: func() []string { return []string{expires, timeAfter(-5)} }},
+		"advertised nonsense":                 {headers: func() []string { return []string{expires, "tomorrow"} }, retried: true},
+		"by the server's clock, an hour fast": {headers: func() []string {
+			return []string{expires, timeAfter(3605), "Date", timeAfter(3600), "Retry-After", "4"}
+		}},
+		"by the server's clock, an hour slow": {headers: func() []string {
+			return []string{expires, timeAfter(-3540), "Date", timeAfter(-3600), "Retry-After", "4"}
+		}, retried: true},
+		"of the option": {headers: func() []string { return []string{"Retry-After", "4"} }, opt: lifetime},
+		"the server's word counts more": {
+			headers: func() []string { return []string{expires, timeAfter(60), "Retry-After", "4"} },
+			opt:     lifetime, retried: true,
+		},
+		"no key, no lifetime": {method: "PUT", headers: func() []string { return []string{expires, timeAfter(5), "Retry-After", "4"} }, retried: true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			synctest.Test(t, func(t *testing.T) {
+				if tt.opt == nil {
+					tt.opt = func(*client.Options) {}
+				}
+				if tt.method == "" {
+					tt.method = "POST"
+				}
+				c := &counts{}
+				s := &script{steps: []step{answer(503, tt.headers()...), answer(200)}}
+				status(t, client.New(s, tt.opt, func(o *client.Options) { o.Hooks = c.hooks() }), request(t, tt.method, "x"))
+				if got := len(s.attempts()) == 2; got != tt.retried || c.of("gave up lifetime") == 1 == got {
+					t.Errorf("retried: %t, want %t (%v)", got, tt.retried, c.n)
+				}
+			})
+		})
+	}
+}
+
+func lifetime(o *client.Options) { o.KeyLifetime = 5 * time.Second }
+
+// However the waits fall, no attempt comes after the end.
+func TestNoAttemptAfterTheEnd(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		for _, life := range []time.Duration{3 * time.Second, 10 * time.Second, time.Minute, 10 * time.Minute} {
+			s := &script{steps: []step{failing(errReset)}}
+			e := failure(t, client.New(s, func(o *client.Options) {
+				o.KeyLifetime, o.MaxRetries, o.NoBudget = life, 1000, true
+			}), request(t, "POST", "x"))
+			seen := s.attempts()
+			if last := seen[len(seen)-1].At.Sub(seen[0].At); last > life || e.GaveUp != client.ReasonLifetime || len(seen) < 2 {
+				t.Errorf("lifetime %v: last of %d attempts after %v, %v", life, len(seen), last, e)
+			}
+		}
+	})
+}

@@ -1,0 +1,210 @@
+package client
+
+import (
+	"errors"
+	"fmt"
+	"net/http"
+	"time"
+)
+
+// operation is one logical request: all attempts of one RoundTrip.
+type operation struct {
+	t      *Transport
+	req    *http.Request // the caller's, never changed
+	passes bool          // goes to the base transport as it is
+
+	key   string // in the form it is sent; "" = none
+	body  *body
+	entry Entry     // in the journal; its Operation is "" if there is none
+	until time.Time // end of the key's lifetime; zero if there is no key
+
+	attempts int
+	sent     time.Time   // the last of them
+	heard    http.Header // of its answer, also of a torn one; nil if there was none
+	unknown  bool        // an attempt, or one of an earlier process, may have been carried out
+	maybe    bool        // so may another request with this key: one at work (409), redirected here, or the caller's
+}
+
+// begin decides what kind of request it is and makes it fit to be repeated.
+// Nothing is sent before it has succeeded.
+func (o *operation) begin() error {
+	if err := checkRequest(o.req); err != nil {
+		return err
+	}
+	if cause := cancelled(o.req); cause != nil {
+		return cause
+	}
+	own, set, err := callersKey(o.req.Header, o.t.opt.KeyHeader)
+	if err != nil {
+		return err
+	}
+	o.key, o.maybe = own, own != ""
+	keyed := own != "" || !set && o.t.keyed(o.req.Method)
+	if !keyed && !set && !isIdempotent(o.req.Method) {
+		o.passes = true
+		return nil
+	}
+	_, named := operationOf(o.req)
+	must := keyed && (o.t.opt.MaxRetries > 0 || named)
+	if o.body, err = rewindable(o.req, o.t.opt.MaxBuffer, must); err != nil {
+		return err
+	}
+	if keyed {
+		if err := o.chooseKey(own); err != nil {
+			return err
+		}
+	}
+	o.t.budget.request()
+	return nil
+}
+
+// chooseKey takes the caller's key, else that of the request that was
+// redirected here, else a new one; and has the journal's word on it.
+func (o *operation) chooseKey(own string) error {
+	moved := redirectedKey(o.req, o.t.opt.KeyHeader)
+	if o.key == "" {
+		o.key, o.maybe = moved, moved != ""
+	}
+	used, made := o.key, o.key == ""
+	if made {
+		o.key = o.t.newKey()
+	}
+	resumed, err := o.remember(own, moved)
+	switch {
+	case errors.Is(err, ErrExpired): // with the key that is over
+		return err
+	case err != nil:
+		o.key = used // what was made has not been
+		return err
+	case resumed:
+		o.tell(o.t.opt.Hooks.Resumed, Event{})
+	case made:
+		o.tell(o.t.opt.Hooks.KeyMade, Event{})
+	}
+	return nil
+}
+
+// run sends the request until its answer is one to return.
+func (o *operation) run() (*http.Response, error) {
+	for {
+		resp, abort, err := o.attempt()
+		why, retry := o.judge(resp, err)
+		if !retry {
+			return o.end(resp, err, why)
+		}
+		wait, no := o.mayRetry()
+		if no != "" {
+			return o.end(resp, err, no)
+		}
+		if err == nil {
+			err = fmt.Errorf("status %d", resp.StatusCode)
+			discard(resp, abort)
+		}
+		o.tell(o.t.opt.Hooks.Retry, Event{Wait: wait, Reason: why, Err: err})
+		if cause := pause(o.req, wait); cause != nil {
+			return nil, o.failed(fmt.Errorf("%w, while waiting to retry after: %w", cause, err))
+		}
+		if o.isOver(0) { // the machine was asleep meanwhile, or its clock was set
+			return nil, o.gaveUp(fmt.Errorf("%w: while waiting to retry after: %w", ErrExpired, err), ReasonLifetime)
+		}
+	}
+}
+
+// judge says whether the outcome of an attempt is one to retry, and why.
+func (o *operation) judge(resp *http.Response, err error) (why Reason, retry bool) {
+	switch {
+	case cancelled(o.req) != nil:
+		return "", false
+	case errors.Is(err, ErrAttemptTimeout):
+		return ReasonTimeout, true
+	case err != nil && (errors.Is(err, ErrBody) || permanent(o.req, err)):
+		return "", false
+	case err != nil:
+		return ReasonNetwork, true
+	case resp.StatusCode < http.StatusBadRequest:
+		return "", false
+	}
+	retried := o.t.opt.Retried(resp.StatusCode)
+	yes, said := shouldRetry(resp.Header, o.t.opt.ShouldRetryHeader)
+	switch {
+	case said && yes:
+		return ReasonAsked, true
+	case said && retried:
+		return ReasonRefused, false
+	case retried && isKeyIgnored(resp.Header) && !isIdempotent(o.req.Method):
+		return ReasonIgnored, false
+	case retried && !isReplay(resp): // what is stored is the same the next time
+		return ReasonStatus, true
+	}
+	return "", false
+}
+
+// mayRetry says how long to wait before the next attempt, or why there is none.
+func (o *operation) mayRetry() (wait time.Duration, no Reason) {
+	now := time.Now()
+	wait = backoff(o.attempts, o.t.opt.InitialDelay, o.t.opt.MaxDelay)
+	asked, ok := retryAfter(o.heard, now)
+	if ok && asked <= o.t.opt.MaxRetryAfter {
+		wait = max(wait, spread(asked, o.t.opt.InitialDelay))
+	}
+	deadline, limited := o.req.Context().Deadline()
+	switch {
+	case o.attempts > o.t.opt.MaxRetries:
+		return 0, ReasonRetries
+	case o.body.open == nil:
+		return 0, ReasonBody
+	case asked > o.t.opt.MaxRetryAfter:
+		return 0, ReasonRetryAfter
+	case o.isOver(wait):
+		return 0, ReasonLifetime
+	case limited && !now.Add(wait).Before(deadline):
+		return 0, ReasonDeadline
+	case !o.t.budget.retry():
+		return 0, ReasonBudget
+	}
+	return wait, ""
+}
+
+// isOver reports whether it will be too late for the key after wait.
+func (o *operation) isOver(wait time.Duration) bool {
+	return !o.until.IsZero() && !o.t.wall().Add(wait+lifetimeMargin).Before(o.until)
+}
+
+// end returns the last attempt's outcome. why is set where it could have been
+// retried.
+func (o *operation) end(resp *http.Response, err error, why Reason) (*http.Response, error) {
+	if err != nil {
+		return nil, o.gaveUp(err, why)
+	}
+	if why != "" {
+		o.tell(o.t.opt.Hooks.GaveUp, Event{Status: resp.StatusCode, Reason: why})
+	}
+	switch {
+	case isReplay(resp): // a 404 too: it is the true answer to the first attempt
+		o.tell(o.t.opt.Hooks.Replayed, Event{Status: resp.StatusCode})
+	case o.deletedBefore(resp):
+		_ = resp.Body.Close()
+		noContent(resp)
+		o.tell(o.t.opt.Hooks.DeletedBefore, Event{Status: resp.StatusCode})
+	case resp.StatusCode >= http.StatusBadRequest && o.key != "" && (o.unknown || o.maybe) && !settles(resp):
+		resp.Header.Set(ResultHeader, OutcomeUnknown)
+	}
+	return resp, nil
+}
+
+func (o *operation) gaveUp(err error, why Reason) error {
+	if cause := cancelled(o.req); cause != nil && !errors.Is(err, cause) {
+		err = fmt.Errorf("%w: %w", cause, err)
+	}
+	if why != "" {
+		o.tell(o.t.opt.Hooks.GaveUp, Event{Reason: why, Err: err})
+	}
+	e := o.failed(err)
+	e.GaveUp = why
+	return e
+}
+
+// failed makes the error of this operation.
+func (o *operation) failed(err error) *Error {
+	return &Error{Key: o.key, Attempts: o.attempts, Unknown: o.unknown || o.maybe, Err: err}
+}

@@ -1,0 +1,63 @@
+package client
+
+import (
+	"net/http"
+	"strings"
+)
+
+// ResultHeader is a response header that this package adds where the server's
+// answer alone would mislead. Its values are [DeletedBefore] and [OutcomeUnknown].
+const ResultHeader = "Idempotency-Client"
+
+// Values of [ResultHeader].
+const (
+	// DeletedBefore marks the 204 that stands for the 404 of a repeated DELETE.
+	DeletedBefore = "deleted-before"
+	// OutcomeUnknown marks an answer that doesn't settle a keyed operation, such
+	// as 401, 429 or 503, where the server may have carried it out all the same:
+	// an attempt before it got no answer, for instance. To send it again is safe
+	// only with the same key, which is in Response.Request.Header, and not even
+	// then where the server ignores keys (Idempotency-Status: ignored). Such an
+	// answer to a request whose key the caller set is always marked, since an
+	// earlier request may have had that key.
+	OutcomeUnknown = "outcome-unknown"
+)
+
+// settles reports whether an answer is the operation's: the same request can't
+// get a better one. Not so where it only has to wait, to sign in, or to go
+// elsewhere.
+func settles(resp *http.Response) bool {
+	if isReplay(resp) {
+		return true
+	}
+	switch resp.StatusCode {
+	case http.StatusUnauthorized, http.StatusForbidden, http.StatusProxyAuthRequired, http.StatusRequestTimeout, http.StatusConflict,
+		http.StatusTooEarly, http.StatusTooManyRequests:
+		return false
+	case http.StatusAccepted:
+		return resp.Header.Get("Retry-After") == "" // package idem's "still running"
+	}
+	return resp.StatusCode < http.StatusInternalServerError && !sameElsewhere(resp.StatusCode)
+}
+
+func isReplay(resp *http.Response) bool {
+	return strings.EqualFold(resp.Header.Get(replayedHeader), "true")
+}
+
+// deletedBefore reports whether a 404 is the sign of success: the attempt
+// before it may have deleted the thing, and nobody heard (R95).
+func (o *operation) deletedBefore(resp *http.Response) bool {
+	return resp.StatusCode == http.StatusNotFound && o.req.Method == http.MethodDelete && o.unknown && !o.t.opt.KeepNotFound
+}
+
+// noContent turns resp into a 204 without the headers that describe its body.
+func noContent(resp *http.Response) {
+	resp.Status, resp.StatusCode = "204 No Content", http.StatusNoContent
+	resp.Body, resp.ContentLength, resp.TransferEncoding, resp.Trailer, resp.Uncompressed = http.NoBody, 0, nil, nil, false
+	for name := range resp.Header {
+		if strings.HasPrefix(name, "Content-") || name == "Etag" || name == "Last-Modified" || name == "Trailer" {
+			delete(resp.Header, name)
+		}
+	}
+	resp.Header.Set(ResultHeader, DeletedBefore)
+}

@@ -1,0 +1,213 @@
+package client_test
+
+import (
+	"context"
+	"crypto/tls"
+	"crypto/x509"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"net/url"
+	"os"
+	"strconv"
+	"syscall"
+	"testing"
+	"testing/synctest"
+
+	"github.com/samekey/samekey/idem/client"
+)
+
+// R91, R92, R94, R96: which answers are retried.
+func TestRetriedStatuses(t *testing.T) {
+	t.Parallel()
+	retried := map[int]bool{409: true, 429: true}
+	for code := 500; code < 600; code++ {
+		retried[code] = true
+	}
+	for code := 200; code < 600; code++ {
+		synctest.Test(t, func(t *testing.T) {
+			for header, want := range map[string]bool{
+				"":      retried[code],
+				"?":     retried[code], // says nothing
+				"true":  code >= 400,
+				"TRUE":  code >= 400,
+				"false": false,
+			} {
+				s := &script{steps: []step{answer(code, client.DefaultShouldRetryHeader, header), answer(200)}}
+				status(t, client.New(s), request(t, "POST", "x"))
+				if got := len(s.attempts()) == 2; got != want {
+					t.Errorf("%d, should-retry %q: retried: %t, want %t", code, header, got, want)
+				}
+			}
+		})
+	}
+}
+
+func TestPolicyIsSettable(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		tr := func(s *script) *client.Transport {
+			return client.New(s, func(o *client.Options) {
+				o.Retried = func(status int) bool { return status == 404 }
+				o.ShouldRetryHeader = "X-Retry"
+			})
+		}
+		for _, tt := range []struct {
+			first step
+			want  int
+		}{
+			{answer(404), 2},
+			{answer(503), 1},
+			{answer(503, "X-Retry", "true"), 2},
+			{answer(404, "x-retry", "false"), 1},
+			{answer(404, "Stripe-Should-Retry", "false"), 2},
+		} {
+			s := &script{steps: []step{tt.first, answer(200)}}
+			status(t, tr(s), request(t, "POST", "x"))
+			if len(s.attempts()) != tt.want {
+				t.Errorf("%d attempts, want %d", len(s.attempts()), tt.want)
+			}
+		}
+	})
+}
+
+func TestRetriedErrors(t *testing.T) {
+	t.Parallel()
+	op := func(op string, err error) error { return &net.OpError{Op: op, Net: "tcp", Err: err} }
+	for name, tt := range map[string]struct {
+		err   error
+		url   string
+		retry bool
+		known bool // that nothing was carried out
+	}{
+		"reset":                 {err: op("read", os.NewSyscallError("read", syscall.ECONNRESET)), retry: true},
+		"broken pipe":           {err: op("write", syscall.EPIPE), retry: true},
+		"EOF":                   {err: io.EOF, retry: true},
+		"refused":               {err: op("dial", syscall.ECONNREFUSED), retry: true, known: true},
+		"no such host":          {err: op("dial", &net.DNSError{Err: "no such host", IsNotFound: true}), retry: true, known: true},
+		"proxy unreachable":     {err: op("proxyconnect", syscall.EHOSTUNREACH), retry: true, known: true},
+		"untyped":               {err: errors.New("http2: client connection lost"), retry: true},
+		"timeout of the base":   {err: os.ErrDeadlineExceeded, retry: true},
+		"inner deadline":        {err: context.DeadlineExceeded, retry: true},
+		"inner cancel":          {err: fmt.Errorf("token: %w", context.Canceled)},
+		"unknown authority":     {err: &tls.CertificateVerificationError{Err: x509.UnknownAuthorityError{}}, known: true},
+		"bare authority":        {err: x509.UnknownAuthorityError{}, known: true},
+		"other host's":          {err: &tls.CertificateVerificationError{Err: x509.HostnameError{Certificate: &x509.Certificate{}, Host: "api.test"}}, known: true},
+		"expired certificate":   {err: x509.CertificateInvalidError{Cert: &x509.Certificate{}, Reason: x509.Expired}, known: true},
+		"not TLS":               {err: tls.RecordHeaderError{Msg: "not TLS"}},
+		"alert from the server": {err: op("remote error", tls.AlertError(40))},
+		"alert to the server":   {err: op("local error", tls.AlertError(42))},
+		"unsupported protocol":  {err: errors.New("unsupported protocol scheme"), url: "ftp://api.test/"},
+		"reset, other protocol": {err: op("read", syscall.ECONNRESET), url: "http+unix://sock/", retry: true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			synctest.Test(t, func(t *testing.T) {
+				s := &script{steps: []step{failing(tt.err)}}
+				req := request(t, "POST", "x")
+				if tt.url != "" {
+					req.URL, _ = url.Parse(tt.url)
+				}
+				e := failure(t, client.New(s), req)
+				if got := len(s.attempts()) > 1; got != tt.retry || !errors.Is(e, tt.err) || e.Unknown == tt.known {
+					t.Errorf("%d attempts, %+v; want retried: %t, unknown: %t", len(s.attempts()), e, tt.retry, !tt.known)
+				}
+				if (e.GaveUp == client.ReasonRetries) != tt.retry {
+					t.Errorf("gave up for %q", e.GaveUp)
+				}
+			})
+		})
+	}
+}
+
+func TestWhatCantBeSent(t *testing.T) {
+	t.Parallel()
+	for name, spoil := range map[string]func(*http.Request){
+		"no URL":           func(r *http.Request) { r.URL = nil },
+		"no host":          func(r *http.Request) { r.URL.Host = "" },
+		"method":           func(r *http.Request) { r.Method = "PO ST" },
+		"header name":      func(r *http.Request) { r.Header["a b"] = []string{"c"} },
+		"header injection": func(r *http.Request) { r.Header["A"] = []string{"b\r\nc: d"} },
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			s := &script{steps: []step{answer(200)}}
+			req := request(t, "POST", "")
+			body := &trackedBody{ReadCloser: io.NopCloser(errReader{io.EOF})}
+			req.Body = body
+			spoil(req)
+			e := failure(t, client.New(s), req)
+			if !errors.Is(e, client.ErrRequest) || len(s.attempts()) != 0 || e.Unknown {
+				t.Errorf("%+v after %d attempts", e, len(s.attempts()))
+			}
+			if !body.isClosed() {
+				t.Error("the body was not closed")
+			}
+		})
+	}
+}
+
+func TestBadTransport(t *testing.T) {
+	t.Parallel()
+	s := &script{steps: []step{func(*http.Request) (*http.Response, error) { return nil, nil }}}
+	if e := failure(t, client.New(s), request(t, "POST", "x")); e.Attempts != 1 {
+		t.Errorf("%v", e)
+	}
+	// One that leaves out what http.Client would fill in.
+	s = &script{steps: []step{func(*http.Request) (*http.Response, error) { return &http.Response{StatusCode: 204}, nil }}}
+	resp, body, err := roundTrip(t, client.New(s), request(t, "POST", "x"))
+	if err != nil || body != "" || resp.Request == nil {
+		t.Errorf("%v, %q, %v", resp, body, err)
+	}
+}
+
+func TestRetryAfter(t *testing.T) {
+	t.Parallel()
+	for name, tt := range map[string]struct {
+		value  any // seconds from now for a date
+		date   any
+		least  int  // seconds
+		gaveUp bool // and returned at once
+	}{
+		"seconds":                        {value: "7", least: 7},
+		"spaces":                         {value: " 7 ", least: 7},
+		"the longest":                    {value: "60", least: 60},
+		"too long":                       {value: "61", gaveUp: true},
+		"overflow":                       {value: strconv.Itoa(1<<62) + "00", gaveUp: true},
+		"date":                           {value: 30, least: 30},
+		"date too far":                   {value: 90, gaveUp: true},
+		"date by the server's own clock": {value: -3570, date: -3600, least: 30},
+		"date in the past":               {value: -30},
+		"negative":                       {value: "-1"},
+		"nonsense":                       {value: "soon"},
+		"fraction":                       {value: "1.5"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			synctest.Test(t, func(t *testing.T) {
+				text := func(v any) string {
+					if seconds, ok := v.(int); ok {
+						return timeAfter(seconds)
+					}
+					s, _ := v.(string)
+					return s
+				}
+				s := &script{steps: []step{answer(429, "Retry-After", text(tt.value), "Date", text(tt.date)), answer(200)}}
+				c := &counts{}
+				got := status(t, client.New(s, func(o *client.Options) { o.Hooks = c.hooks() }), request(t, "POST", "x"))
+				if tt.gaveUp {
+					if got != 429 || c.of("gave up retry-after") != 1 {
+						t.Errorf("status %d, %v; want the 429 at once", got, c.n)
+					}
+					return
+				}
+				wait := s.attempts()[1].At.Sub(s.attempts()[0].At).Seconds()
+				if got != 200 || wait < max(float64(tt.least), 0.5) || wait > float64(tt.least)+0.5 {
+					t.Errorf("status %d after %.3f s, want about %d", got, wait, tt.least)
+				}
+			})
+		})
+	}
+}

@@ -1,0 +1,325 @@
+package idem_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"net/http/httptest"
+	"sync"
+	"sync/atomic"
+	"testing"
+
+	"github.com/stripe/stripe-go/v85"
+
+	"github.com/samekey/samekey/idem"
+)
+
+// Stripe's own client, pointed at an endpoint under the Stripe presets, has to
+// find what Stripe documents.
+
+// stripeServer is a charging endpoint under a preset.
+type stripeServer struct {
+	srv     *httptest.Server
+	charges atomic.Int64
+	mu      sync.Mutex
+	seen    []*http.Response // what the client was sent, in order
+
+	// charge, if set, answers a request in place of the usual.
+	charge func(w http.ResponseWriter, r *http.Request, n int64) (done bool)
+	// drop loses the answer of the n-th request on its way to the client.
+	drop func(n int) bool
+}
+
+func newStripeServer(t *testing.T, preset func(*idem.Options)) *stripeServer {
+	t.Helper()
+	s := &stripeServer{}
+	charge := http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		n := s.charges.Add(1)
+		if s.charge != nil && s.charge(w, r, n) {
+			return
+		}
+		if err := r.ParseForm(); err != nil {
+			t.Error(err)
+		}
+		w.Header().Set("Content-Type", "application/json")
+		fmt.Fprintf(w, `{"id":"pi_%d","object":"payment_intent","amount":%s}`, n, r.PostForm.Get("amount"))
+	})
+	s.srv = httptest.NewServer(idem.New(&idem.MemoryStore{}, preset).Middleware(charge))
+	t.Cleanup(s.srv.Close)
+	return s
+}
+
+// RoundTrip notes what the client is sent, and loses what drop says.
+func (s *stripeServer) RoundTrip(r *http.Request) (*http.Response, error) {
+	resp, err := http.DefaultTransport.RoundTrip(r)
+	if err != nil {
+		return nil, err
+	}
+	s.mu.Lock()
+	s.seen = append(s.seen, resp)
+	n := len(s.seen)
+	s.mu.Unlock()
+	if s.drop != nil && s.drop(n) {
+		_ = resp.Body.Close()
+		return nil, errors.New("connection reset by peer")
+	}
+	return resp, nil
+}
+
+// client is stripe-go as its users have it, but for the waits between retries.
+func (s *stripeServer) client(retries int64) *stripe.Client {
+	backend := stripe.GetBackendWithConfig(stripe.APIBackend, &stripe.BackendConfig{
+		URL: stripe.String(s.srv.URL), HTTPClient: &http.Client{Transport: s}, MaxNetworkRetries: &retries,
+		LeveledLogger: &stripe.LeveledLogger{Level: stripe.LevelNull}, EnableTelemetry: new(false),
+	})
+	backend.(*stripe.BackendImplementation).SetNetworkRetriesSleep(false)
+	return stripe.NewClient("sk_test_123", stripe.WithBackends(&stripe.Backends{API: backend}))
+}
+
+// pay makes a payment; without a key the client makes one.
+func pay(ctx context.Context, c *stripe.Client, key string, amount int64) (*stripe.PaymentIntent, error) {
+	params := &stripe.PaymentIntentCreateParams{Amount: &amount, Currency: stripe.String("usd")}
+	if key != "" {
+		params.SetIdempotencyKey(key)
+	}
+	return c.V1PaymentIntents.Create(ctx, params)
+}
+
+var stripePresets = map[string]func(*idem.Options){"v1": idem.StripeV1, "v2": idem.Stripe}
+
+func eachPreset(t *testing.T, test func(t *testing.T, s *stripeServer)) {
+	t.Helper()
+	for name, preset := range stripePresets {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			test(t, newStripeServer(t, preset))
+		})
+	}
+}
+
+func (s *stripeServer) charged(t *testing.T, n int64) {
+	t.Helper()
+	if got := s.charges.Load(); got != n {
+		t.Errorf("%d charges, want %d", got, n)
+	}
+}
+
+func TestStripeClientRepeatsALostAnswer(t *testing.T) {
+	t.Parallel()
+	eachPreset(t, func(t *testing.T, s *stripeServer) {
+		s.drop = func(n int) bool { return n <= 2 }
+		pi, err := pay(t.Context(), s.client(2), "", 2000)
+		if err != nil || pi.ID != "pi_1" || pi.Amount != 2000 {
+			t.Fatalf("got %+v, %v", pi, err)
+		}
+		s.charged(t, 1)
+		if len(s.seen) != 3 {
+			t.Fatalf("%d requests, want 3", len(s.seen))
+		}
+		key := s.seen[0].Request.Header.Get("Idempotency-Key")
+		for i, resp := range s.seen {
+			if got := resp.Header.Get("Idempotent-Replayed") == "true"; got != (i > 0) {
+				t.Errorf("answer %d is marked as a replay: %t", i+1, got)
+			}
+			if key == "" || resp.Request.Header.Get("Idempotency-Key") != key || resp.Header.Get("Idempotency-Key") != key {
+				t.Errorf("answer %d: the key is not that of the first, or not echoed", i+1)
+			}
+		}
+		// What the client's users see of it.
+		if last := pi.LastResponse; last.IdempotencyKey != key || last.Header.Get("Idempotent-Replayed") != "true" {
+			t.Errorf("LastResponse: key %q, %v", last.IdempotencyKey, last.Header)
+		}
+	})
+}
+
+func TestStripeClientSeesAReplay(t *testing.T) {
+	t.Parallel()
+	eachPreset(t, func(t *testing.T, s *stripeServer) {
+		c := s.client(0)
+		first, err := pay(t.Context(), c, "order-1", 2000)
+		if err != nil {
+			t.Fatal(err)
+		}
+		again, err := pay(t.Context(), c, "order-1", 2000)
+		if err != nil || again.ID != first.ID || string(again.LastResponse.RawJSON) != string(first.LastResponse.RawJSON) {
+			t.Errorf("got %+v, %v, want %s again", again, err, first.LastResponse.RawJSON)
+		}
+		other, err := pay(t.Context(), c, "order-2", 2000)
+		if err != nil || other.ID == first.ID {
+			t.Errorf("another key: got %+v, %v", other, err)
+		}
+		s.charged(t, 2)
+	})
+}
+
+// A key with other parameters: recognised by its type, and not retried.
+func TestStripeClientSeesAnIdempotencyError(t *testing.T) {
+	t.Parallel()
+	eachPreset(t, func(t *testing.T, s *stripeServer) {
+		c := s.client(3)
+		if _, err := pay(t.Context(), c, "order-1", 2000); err != nil {
+			t.Fatal(err)
+		}
+		_, err := pay(t.Context(), c, "order-1", 9900)
+		e, ok := errors.AsType[*stripe.Error](err)
+		if !ok || e.Type != stripe.ErrorTypeIdempotency || e.HTTPStatusCode != http.StatusUnprocessableEntity || e.Msg == "" {
+			t.Fatalf("got %v", err)
+		}
+		if _, ok := errors.AsType[*stripe.IdempotencyError](e.Err); !ok {
+			t.Errorf("it wraps a %T", e.Err)
+		}
+		if len(s.seen) != 2 {
+			t.Errorf("%d requests, want 2: it must not be retried", len(s.seen))
+		}
+		s.charged(t, 1)
+	})
+}
+
+// A request whose key is in use: 409, which the client retries until it gets the
+// first one's answer, or gives up with the documented type and code.
+func TestStripeClientMeetsARequestInFlight(t *testing.T) {
+	t.Parallel()
+	eachPreset(t, func(t *testing.T, s *stripeServer) {
+		running, goOn := make(chan struct{}), make(chan struct{})
+		s.charge = func(http.ResponseWriter, *http.Request, int64) bool {
+			close(running)
+			<-goOn
+			return false
+		}
+		first := make(chan error, 1)
+		go func() {
+			_, err := pay(t.Context(), s.client(0), "order-1", 2000)
+			first <- err
+		}()
+		<-running
+		_, err := pay(t.Context(), s.client(0), "order-1", 2000)
+		e, ok := errors.AsType[*stripe.Error](err)
+		if !ok || e.Type != stripe.ErrorTypeIdempotency || e.Code != stripe.ErrorCodeIdempotencyKeyInUse || e.HTTPStatusCode != http.StatusConflict {
+			t.Errorf("got %v", err)
+		}
+		var conflicts atomic.Int64
+		s.drop = func(int) bool { // not dropped: the first one ends once this one was refused twice
+			if conflicts.Add(1) == 2 {
+				close(goOn)
+				if err := <-first; err != nil {
+					t.Error(err)
+				}
+			}
+			return false
+		}
+		pi, err := pay(t.Context(), s.client(5), "order-1", 2000)
+		if err != nil || pi.ID != "pi_1" {
+			t.Errorf("got %+v, %v", pi, err)
+		}
+		s.charged(t, 1)
+	})
+}
+
+// A server error: v2 runs again and may succeed; v1 gives the same error.
+func TestStripeClientMeetsAServerError(t *testing.T) {
+	t.Parallel()
+	broken := func(w http.ResponseWriter, _ *http.Request, n int64) bool {
+		if n > 1 {
+			return false
+		}
+		w.WriteHeader(http.StatusInternalServerError)
+		fmt.Fprint(w, `{"error":{"type":"api_error","message":"broken"}}`)
+		return true
+	}
+	v2 := newStripeServer(t, idem.Stripe)
+	v2.charge = broken
+	if pi, err := pay(t.Context(), v2.client(2), "", 2000); err != nil || pi.ID != "pi_2" {
+		t.Errorf("v2: got %+v, %v", pi, err)
+	}
+	v2.charged(t, 2)
+
+	v1 := newStripeServer(t, idem.StripeV1)
+	v1.charge = broken
+	_, err := pay(t.Context(), v1.client(2), "", 2000)
+	if e, ok := errors.AsType[*stripe.Error](err); !ok || e.Type != stripe.ErrorTypeAPI || e.HTTPStatusCode != http.StatusInternalServerError {
+		t.Errorf("v1: got %v", err)
+	}
+	v1.charged(t, 1)
+}
+
+// A declined card is an answer: 402, kept and replayed, never charged again.
+func TestStripeClientSeesADeclinedCard(t *testing.T) {
+	t.Parallel()
+	eachPreset(t, func(t *testing.T, s *stripeServer) {
+		s.charge = func(w http.ResponseWriter, _ *http.Request, _ int64) bool {
+			w.WriteHeader(http.StatusPaymentRequired)
+			fmt.Fprint(w, `{"error":{"type":"card_error","code":"card_declined","message":"Your card was declined."}}`)
+			return true
+		}
+		for range 2 {
+			_, err := pay(t.Context(), s.client(2), "order-1", 2000)
+			if e, ok := errors.AsType[*stripe.Error](err); !ok || e.Type != stripe.ErrorTypeCard || e.Code != stripe.ErrorCodeCardDeclined {
+				t.Errorf("got %v", err)
+			}
+		}
+		s.charged(t, 1)
+		if len(s.seen) != 2 {
+			t.Errorf("%d requests, want 2", len(s.seen))
+		}
+	})
+}
+
+// Invalid parameters don't burn a key.
+func TestStripeClientMayCorrectARequest(t *testing.T) {
+	t.Parallel()
+	eachPreset(t, func(t *testing.T, s *stripeServer) {
+		s.charge = func(w http.ResponseWriter, r *http.Request, _ int64) bool {
+			if r.FormValue("amount") != "1" {
+				return false
+			}
+			w.WriteHeader(http.StatusBadRequest)
+			fmt.Fprint(w, `{"error":{"type":"invalid_request_error","code":"amount_too_small","message":"Amount must be at least 50 cents."}}`)
+			return true
+		}
+		_, err := pay(t.Context(), s.client(2), "order-1", 1)
+		if e, ok := errors.AsType[*stripe.Error](err); !ok || e.Type != stripe.ErrorTypeInvalidRequest || e.Code != stripe.ErrorCodeAmountTooSmall {
+			t.Errorf("got %v", err)
+		}
+		if pi, err := pay(t.Context(), s.client(2), "order-1", 2000); err != nil || pi.Amount != 2000 {
+			t.Errorf("got %+v, %v", pi, err)
+		}
+	})
+}
+
+// A store that is down: 503, nothing charged, and the client's retry succeeds.
+func TestStripeClientOutlastsAStoreThatIsDown(t *testing.T) {
+	t.Parallel()
+	for name, preset := range stripePresets {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			s := &stripeServer{}
+			store := &flickering{}
+			store.down.Store(2)
+			s.srv = httptest.NewServer(idem.New(store, preset).Middleware(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+				fmt.Fprintf(w, `{"id":"pi_%d","object":"payment_intent"}`, s.charges.Add(1))
+			})))
+			t.Cleanup(s.srv.Close)
+			if pi, err := pay(t.Context(), s.client(2), "", 2000); err != nil || pi.ID != "pi_1" {
+				t.Errorf("got %+v, %v", pi, err)
+			}
+			s.charged(t, 1)
+			if len(s.seen) != 3 || s.seen[0].StatusCode != http.StatusServiceUnavailable || s.seen[0].Header.Get("Stripe-Should-Retry") != "true" {
+				t.Errorf("%d answers, the first %d %v", len(s.seen), s.seen[0].StatusCode, s.seen[0].Header)
+			}
+		})
+	}
+}
+
+// flickering is a store whose first claims fail.
+type flickering struct {
+	idem.MemoryStore
+	down atomic.Int64
+}
+
+func (f *flickering) Claim(ctx context.Context, c idem.Claim) (*idem.Record, error) {
+	if f.down.Add(-1) >= 0 {
+		return nil, errors.New("down")
+	}
+	return f.MemoryStore.Claim(ctx, c)
+}

@@ -1,0 +1,94 @@
+package webhook
+
+import (
+	"encoding/json"
+	"errors"
+	"math"
+	"net/http"
+	"strconv"
+	"time"
+
+	"github.com/samekey/samekey/idem"
+)
+
+// refusal is an answer that makes the provider try again.
+type refusal struct {
+	status int
+	code   string // stable, and explained in docs/webhooks.md
+	detail string
+	retry  time.Duration // 0 = say nothing: providers have schedules of their own
+}
+
+// refusals maps each error to its answer. The first match counts. None is a 2xx,
+// which would end the retries, nor 410, by which some providers disable the
+// endpoint.
+var refusals = []struct {
+	err error
+	refusal
+}{
+	{errMethod, refusal{http.StatusMethodNotAllowed, "method_not_allowed", "Webhooks are sent by POST.", 0}},
+	{idem.ErrTooLarge, refusal{http.StatusRequestEntityTooLarge, "body_too_large", "The body is larger than this endpoint takes.", 0}},
+	{ErrNotSigned, refusal{http.StatusBadRequest, "not_signed", "The signature's header is missing.", 0}},
+	{ErrNoValidSignature, refusal{http.StatusBadRequest, "no_valid_signature", "No signature fits this endpoint's secret and the body.", 0}},
+	{ErrTooOld, refusal{http.StatusBadRequest, "too_old", "The signature was made too long ago.", 0}},
+	{ErrTooNew, refusal{http.StatusBadRequest, "too_new", "The signature's time is in the future.", 0}},
+	{ErrMalformed, refusal{http.StatusBadRequest, "malformed", "The delivery is not what its scheme demands.", 0}},
+
+	{errNotRecorded, refusal{http.StatusServiceUnavailable, "not_recorded", "The event could not be recorded. Send it again.", time.Second}},
+	{idem.ErrStuck, refusal{http.StatusConflict, "stuck", "The event waits for an operator.", 0}},
+	{idem.ErrInFlight, refusal{http.StatusConflict, "in_flight", "Another delivery of the event is being handled.", time.Second}},
+	{idem.ErrLeaseLost, refusal{http.StatusConflict, "in_flight", "Another delivery of the event is being handled.", time.Second}},
+	{idem.ErrNoTime, refusal{http.StatusServiceUnavailable, "no_time_left", "Nothing was done. Send it again.", time.Second}},
+	{idem.ErrUnavailable, refusal{http.StatusServiceUnavailable, "store_unavailable", "What is known of the event could not be read. Send it again.", time.Second}},
+}
+
+// failed answers any other error, and all of the handler's.
+var failed = refusal{http.StatusInternalServerError, "internal_error", "The event could not be handled. Send it again.", 0}
+
+func answerOf(err error) refusal {
+	if _, own := errors.AsType[*handlerError](err); own {
+		return failed // whatever it wraps
+	}
+	for _, row := range refusals {
+		if errors.Is(err, row.err) {
+			return row.refusal
+		}
+	}
+	return failed
+}
+
+// docs is where each code is explained.
+const docs = "https://github.com/samekey/samekey/blob/main/docs/webhooks.md#"
+
+// answer makes a problem of RFC 9457 of err. It tells a stranger nothing that
+// helps to forge a signature.
+func answer(err error) idem.Response {
+	r := answerOf(err)
+	body, _ := json.Marshal(struct { // strings and an int: it can't fail
+		Type   string `json:"type"`
+		Title  string `json:"title"`
+		Status int    `json:"status"`
+		Detail string `json:"detail"`
+		Code   string `json:"code"`
+	}{docs + r.code, http.StatusText(r.status), r.status, r.detail, r.code})
+	h := http.Header{"Content-Type": {"application/problem+json"}, "Cache-Control": {"no-store"}}
+	if e, ok := errors.AsType[*idem.Error](err); ok && r.retry > 0 && e.RetryAfter > r.retry {
+		r.retry = e.RetryAfter
+	}
+	if r.retry > 0 {
+		h["Retry-After"] = []string{strconv.Itoa(int(math.Ceil(r.retry.Seconds())))}
+	}
+	if r.status == http.StatusMethodNotAllowed {
+		h["Allow"] = []string{http.MethodPost}
+	}
+	return idem.Response{Status: r.status, Header: h, Body: body}
+}
+
+// handled answers an event that is on record.
+func handled(replayed bool) idem.Response {
+	h := http.Header{"Cache-Control": {"no-store"}}
+	if replayed {
+		h[idem.ReplayedHeader] = []string{"true"}
+	}
+	return idem.Response{Status: http.StatusOK, Header: h}
+}

@@ -1,0 +1,675 @@
+package webhook_test
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net/http"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/samekey/samekey/idem"
+	"github.com/samekey/samekey/idem/webhook"
+)
+
+// endpoint is a handler under test, with all that it touches.
+type endpoint struct {
+	*webhook.Handler
+	clock  *clock
+	store  *store
+	log    bytes.Buffer
+	events []webhook.Event // that were handled
+	mu     sync.Mutex
+}
+
+// newEndpoint makes an endpoint for Stripe's events. fn may be nil.
+func newEndpoint(t testing.TB, fn func(context.Context, webhook.Event) error, optFns ...func(*idem.Options)) *endpoint {
+	t.Helper()
+	e := &endpoint{clock: newClock(), store: &store{}}
+	common := func(o *idem.Options) {
+		o.Now, o.Logger = e.clock.Now, slog.New(slog.NewTextHandler(&e.log, nil))
+	}
+	e.Handler = webhook.New(e.store, "stripe", newStripe(t, e.clock), func(ctx context.Context, ev webhook.Event) error {
+		e.mu.Lock()
+		e.events = append(e.events, ev)
+		e.mu.Unlock()
+		if fn == nil {
+			return nil
+		}
+		return fn(ctx, ev)
+	}, append([]func(*idem.Options){common}, optFns...)...)
+	return e
+}
+
+// deliver signs and sends an event now.
+func (e *endpoint) deliver(t testing.TB, body string) idem.Response {
+	t.Helper()
+	return e.Serve(t.Context(), delivery(stripeSigned(body, e.clock.Now(), stripeSecret), body))
+}
+
+func (e *endpoint) ran(t testing.TB, n int) {
+	t.Helper()
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	if len(e.events) != n {
+		t.Errorf("the handler ran %d times, want %d", len(e.events), n)
+	}
+}
+
+// store is a MemoryStore that can fail, and remembers what was asked of it.
+type store struct {
+	idem.MemoryStore
+	mu      sync.Mutex
+	claims  int
+	commits []idem.Commit
+	down    error // fails claims and loads
+	refuse  error // fails commits
+}
+
+func (s *store) Claim(ctx context.Context, c idem.Claim) (*idem.Record, error) {
+	s.mu.Lock()
+	s.claims++
+	down := s.down
+	s.mu.Unlock()
+	if down != nil {
+		return nil, down
+	}
+	return s.MemoryStore.Claim(ctx, c)
+}
+
+func (s *store) Load(ctx context.Context, pk string) (*idem.Record, error) {
+	s.mu.Lock()
+	down := s.down
+	s.mu.Unlock()
+	if down != nil {
+		return nil, down
+	}
+	return s.MemoryStore.Load(ctx, pk)
+}
+
+func (s *store) Commit(ctx context.Context, c idem.Commit) (*idem.Record, error) {
+	s.mu.Lock()
+	s.commits = append(s.commits, c)
+	refuse := s.refuse
+	s.mu.Unlock()
+	if refuse != nil {
+		return nil, refuse
+	}
+	return s.MemoryStore.Commit(ctx, c)
+}
+
+// untouched checks that the store was not even asked.
+func (s *store) untouched(t testing.TB) {
+	t.Helper()
+	if s.claims != 0 || len(s.commits) != 0 {
+		t.Errorf("%d claims and %d commits, want none", s.claims, len(s.commits))
+	}
+}
+
+// note is a write of the user's.
+type note string
+
+func (note) Err() error       { return nil }
+func (n note) String() string { return string(n) }
+
+func finish(writes ...idem.Write) func(context.Context, webhook.Event) error {
+	return func(ctx context.Context, _ webhook.Event) error {
+		_, err := idem.Finish(ctx, func(_ context.Context, tx *idem.Tx) (any, error) {
+			tx.Write(writes...)
+			tx.Stage(idem.NewJob("send_receipt", "pi_1"))
+			return nil, nil
+		})
+		return err
+	}
+}
+
+// A28 of the requirements.
+func TestA28Webhook(t *testing.T) {
+	t.Parallel()
+	e := newEndpoint(t, nil)
+	want(t, e.deliver(t, succeeded), http.StatusOK, "")
+	e.ran(t, 1)
+	if diff := cmp.Diff(webhook.Event{ID: "evt_1", Sent: start, Body: []byte(succeeded)}, e.events[0]); diff != "" {
+		t.Errorf("the event (-want +got):\n%s", diff)
+	}
+
+	e.clock.Add(2 * time.Hour) // a retry is signed anew
+	want(t, e.deliver(t, succeeded), http.StatusOK, "duplicate")
+	e.ran(t, 1)
+
+	t.Run("bad signature", func(t *testing.T) {
+		t.Parallel()
+		e := newEndpoint(t, nil)
+		want(t, e.Serve(t.Context(), delivery(stripeSigned(succeeded, start, otherSecret), succeeded)), http.StatusBadRequest, "no_valid_signature")
+		e.ran(t, 0)
+		e.store.untouched(t)
+	})
+	t.Run("6 min old", func(t *testing.T) {
+		t.Parallel()
+		e := newEndpoint(t, nil)
+		want(t, e.Serve(t.Context(), delivery(stripeSigned(succeeded, start.Add(-6*time.Minute), stripeSecret), succeeded)), http.StatusBadRequest, "too_old")
+		e.ran(t, 0)
+		e.store.untouched(t)
+	})
+	t.Run("two v1, one right", func(t *testing.T) {
+		t.Parallel()
+		e := newEndpoint(t, nil)
+		h := stripeSigned(succeeded, start, stripeSecret)
+		stamp, right, _ := strings.Cut(h.Get(webhook.StripeHeader), ",")
+		_, wrong, _ := strings.Cut(stripeSigned(succeeded, start, otherSecret).Get(webhook.StripeHeader), ",")
+		h[webhook.StripeHeader] = []string{stamp + "," + wrong + "," + right}
+		want(t, e.Serve(t.Context(), delivery(h, succeeded)), http.StatusOK, "")
+		e.ran(t, 1)
+	})
+	t.Run("B before A", func(t *testing.T) {
+		t.Parallel()
+		e := newEndpoint(t, nil)
+		for _, id := range []string{"evt_B", "evt_A", "evt_B", "evt_A"} {
+			e.deliver(t, `{"id":"`+id+`"}`)
+		}
+		e.ran(t, 2)
+		if e.events[0].ID != "evt_B" || e.events[1].ID != "evt_A" {
+			t.Errorf("handled %s, then %s", e.events[0].ID, e.events[1].ID)
+		}
+	})
+}
+
+// What is not a delivery of the provider's reaches neither store nor handler.
+func TestRefusedDeliveries(t *testing.T) {
+	t.Parallel()
+	good := stripeSigned(succeeded, start, stripeSecret)
+	twice := good.Clone()
+	twice.Add(webhook.StripeHeader, good.Get(webhook.StripeHeader))
+	noID := `{"object":"event"}`
+	large := `{"id":"evt_1","x":"` + strings.Repeat("x", 1000) + `"}`
+	post := delivery(good, succeeded)
+	get := post
+	get.Method = http.MethodGet
+	for name, tc := range map[string]struct {
+		r      idem.Request
+		status int
+		code   string
+	}{
+		"GET":           {get, 405, "method_not_allowed"},
+		"not signed":    {delivery(nil, succeeded), 400, "not_signed"},
+		"altered":       {delivery(good, strings.Replace(succeeded, "evt_1", "evt_2", 1)), 400, "no_valid_signature"},
+		"truncated":     {delivery(good, succeeded[:20]), 400, "no_valid_signature"},
+		"empty":         {delivery(good, ""), 400, "no_valid_signature"},
+		"too old":       {delivery(stripeSigned(succeeded, start.Add(-time.Hour), stripeSecret), succeeded), 400, "too_old"},
+		"too new":       {delivery(stripeSigned(succeeded, start.Add(time.Hour), stripeSecret), succeeded), 400, "too_new"},
+		"signed twice":  {delivery(twice, succeeded), 400, "malformed"},
+		"without an id": {delivery(stripeSigned(noID, start, stripeSecret), noID), 400, "malformed"},
+		"too large":     {delivery(stripeSigned(large, start, stripeSecret), large), 413, "body_too_large"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			var told []idem.Event
+			e := newEndpoint(t, nil, func(o *idem.Options) {
+				o.MaxRequest = 1000
+				o.Hooks.Refused = func(_ context.Context, ev idem.Event) { told = append(told, ev) }
+			})
+			resp := e.Serve(t.Context(), tc.r)
+			want(t, resp, tc.status, tc.code)
+			if resp.Header.Get("Retry-After") != "" || (resp.Header.Get("Allow") == "POST") != (tc.status == 405) {
+				t.Errorf("headers: %v", resp.Header)
+			}
+			e.ran(t, 0)
+			e.store.untouched(t)
+			if len(told) != 1 || told[0].Route != "stripe" || told[0].Err == nil {
+				t.Errorf("Hooks.Refused was told %+v", told)
+			}
+			for what, s := range map[string]string{"secret": stripeSecret, "body": "payment_intent", "signature": good.Get(webhook.StripeHeader)[15:]} {
+				if strings.Contains(e.log.String()+string(resp.Body), s) {
+					t.Errorf("log or answer show the %s:\n%s\n%s", what, &e.log, resp.Body)
+				}
+			}
+			if !strings.Contains(e.log.String(), "webhook refused") {
+				t.Errorf("the log says nothing of it: %s", &e.log)
+			}
+		})
+	}
+}
+
+// The record says "handled" in the very commit that has the handler's writes and
+// jobs, and not before.
+func TestRecordedWithItsHandling(t *testing.T) {
+	t.Parallel()
+	e := newEndpoint(t, finish(note("payment pi_1")))
+	want(t, e.deliver(t, succeeded), http.StatusOK, "")
+	if n := len(e.store.commits); n != 1 {
+		t.Fatalf("%d commits, want 1", n)
+	}
+	c := e.store.commits[0]
+	if c.Prev.State != idem.Open || c.Next.State != idem.Done || len(c.Writes) != 1 || len(c.Next.Jobs) != 1 {
+		t.Errorf("the commit turns %s into %s with %d writes and %d jobs", c.Prev.State, c.Next.State, len(c.Writes), len(c.Next.Jobs))
+	}
+	want(t, e.deliver(t, succeeded), http.StatusOK, "duplicate")
+	e.ran(t, 1)
+	if len(e.store.Writes()) != 1 {
+		t.Errorf("writes: %v", e.store.Writes())
+	}
+}
+
+// With MergeClaim the whole event is one call. The handler begins for a
+// duplicate too, but nothing it hands to its phase happens again.
+func TestMergedClaim(t *testing.T) {
+	t.Parallel()
+	e := newEndpoint(t, finish(note("payment pi_1")), func(o *idem.Options) { o.MergeClaim = true })
+	want(t, e.deliver(t, succeeded), http.StatusOK, "")
+	if e.store.claims != 1 || len(e.store.commits) != 0 {
+		t.Errorf("%d claims, %d commits", e.store.claims, len(e.store.commits))
+	}
+	want(t, e.deliver(t, succeeded), http.StatusOK, "duplicate")
+	if len(e.store.Writes()) != 1 {
+		t.Errorf("writes: %v", e.store.Writes())
+	}
+}
+
+func TestCommitThatFailsLeavesNothing(t *testing.T) {
+	t.Parallel()
+	e := newEndpoint(t, finish(note("payment pi_1")))
+	boom := errors.New("table is gone")
+	e.store.refuse = boom
+	resp := e.deliver(t, succeeded)
+	want(t, resp, http.StatusInternalServerError, "internal_error")
+	if len(e.store.Writes()) != 0 {
+		t.Errorf("writes: %v", e.store.Writes())
+	}
+	e.store.refuse = nil
+	e.clock.Add(time.Hour) // the lease, which could not be released either, is over
+	want(t, e.deliver(t, succeeded), http.StatusOK, "")
+	e.ran(t, 2)
+	if len(e.store.Writes()) != 1 {
+		t.Errorf("writes: %v", e.store.Writes())
+	}
+}
+
+// 2xx is given for what is on record only, even if the handler has succeeded.
+func TestNotRecorded(t *testing.T) {
+	t.Parallel()
+	for name, refuse := range map[string]bool{"store refuses": true, "a phase has failed": false} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			fails := true
+			e := newEndpoint(t, func(ctx context.Context, _ webhook.Event) error {
+				if !refuse && fails {
+					_, _ = idem.Atomic(ctx, "a", func(context.Context, *idem.Tx) (int, error) { return 0, errors.New("boom") })
+				}
+				return nil
+			})
+			if refuse {
+				e.store.refuse = errors.New("no")
+			}
+			resp := e.deliver(t, succeeded)
+			want(t, resp, http.StatusServiceUnavailable, "not_recorded")
+			if resp.Header.Get("Retry-After") == "" {
+				t.Error("no Retry-After")
+			}
+			e.store.refuse, fails = nil, false
+			e.clock.Add(time.Hour)
+			want(t, e.deliver(t, succeeded), http.StatusOK, "")
+			want(t, e.deliver(t, succeeded), http.StatusOK, "duplicate")
+			e.ran(t, 2)
+		})
+	}
+}
+
+// An error of the handler's frees the event, whatever error it is.
+func TestHandlerFails(t *testing.T) {
+	t.Parallel()
+	for name, boom := range map[string]error{
+		"any error":              errors.New("boom: s3cr3t"),
+		"as if it were recorded": &idem.Error{Op: "claim", Err: idem.ErrExpired},
+		"as if it were in vain":  fmt.Errorf("payments: %w", idem.ErrNotKept),
+		"as if it were in use":   &idem.Error{Op: "claim", Err: idem.ErrInFlight, RetryAfter: time.Hour},
+		"as if it were refused":  webhook.ErrNotSigned,
+		"as if it were large":    idem.ErrTooLarge,
+		"cancelled":              context.Canceled,
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			failing := true
+			e := newEndpoint(t, func(context.Context, webhook.Event) error {
+				if failing {
+					return boom
+				}
+				return nil
+			})
+			resp := e.deliver(t, succeeded)
+			want(t, resp, http.StatusInternalServerError, "internal_error")
+			if strings.Contains(string(resp.Body), boom.Error()) {
+				t.Errorf("the error leaks: %s", resp.Body)
+			}
+			if !strings.Contains(e.log.String(), "event=evt_1") {
+				t.Errorf("the log doesn't name the event: %s", &e.log)
+			}
+			failing = false
+			e.clock.Add(time.Second)
+			want(t, e.deliver(t, succeeded), http.StatusOK, "")
+			want(t, e.deliver(t, succeeded), http.StatusOK, "duplicate")
+			e.ran(t, 2)
+		})
+	}
+}
+
+func TestHandlerPanics(t *testing.T) {
+	t.Parallel()
+	panicking := true
+	e := newEndpoint(t, func(context.Context, webhook.Event) error {
+		if panicking {
+			panic("boom")
+		}
+		return nil
+	})
+	func() {
+		defer func() {
+			if r := recover(); r != "boom" {
+				t.Errorf("recovered %v", r)
+			}
+		}()
+		e.deliver(t, succeeded)
+	}()
+	panicking = false
+	want(t, e.deliver(t, succeeded), http.StatusOK, "")
+}
+
+// The provider names the event: what else is in the body may differ between its
+// deliveries, and must neither refuse a retry nor pass as another event.
+func TestSameEventOtherBody(t *testing.T) {
+	t.Parallel()
+	failing := true
+	e := newEndpoint(t, func(context.Context, webhook.Event) error {
+		if failing {
+			return errors.New("boom")
+		}
+		return nil
+	})
+	want(t, e.deliver(t, `{"id":"evt_1","pending_webhooks":2}`), http.StatusInternalServerError, "internal_error")
+	failing = false
+	want(t, e.deliver(t, `{"id":"evt_1","pending_webhooks":1}`), http.StatusOK, "")
+	want(t, e.deliver(t, `{"id":"evt_1","pending_webhooks":0}`), http.StatusOK, "duplicate")
+	e.ran(t, 2)
+	if got := string(e.events[1].Body); got != `{"id":"evt_1","pending_webhooks":1}` {
+		t.Errorf("handled %s", got)
+	}
+}
+
+// The same when phases are on record.
+func TestRetryResumesAfterPhases(t *testing.T) {
+	t.Parallel()
+	var atoms int
+	failing := true
+	e := newEndpoint(t, func(ctx context.Context, _ webhook.Event) error {
+		if _, err := idem.Atomic(ctx, "noted", func(_ context.Context, tx *idem.Tx) (int, error) {
+			atoms++
+			tx.Write(note("a"))
+			return 1, nil
+		}); err != nil {
+			return err
+		}
+		if failing {
+			return errors.New("mail server is down")
+		}
+		return finish(note("b"))(ctx, webhook.Event{})
+	})
+	want(t, e.deliver(t, succeeded), http.StatusInternalServerError, "internal_error")
+	failing = false
+	want(t, e.deliver(t, `{"id":"evt_1","pending_webhooks":1}`), http.StatusOK, "")
+	if got := fmt.Sprint(e.store.Writes()); got != "[a b]" || atoms != 1 {
+		t.Errorf("writes %s after %d runs of the phase", got, atoms)
+	}
+}
+
+func TestTwoEndpointsAreTold(t *testing.T) {
+	t.Parallel()
+	s, c := &idem.MemoryStore{}, newClock()
+	var handled []string
+	for _, name := range []string{"billing", "analytics"} {
+		h := webhook.New(s, name, newStripe(t, c), func(context.Context, webhook.Event) error {
+			handled = append(handled, name)
+			return nil
+		}, func(o *idem.Options) { o.Now = c.Now })
+		for range 2 {
+			h.Serve(t.Context(), delivery(stripeSigned(succeeded, start, stripeSecret), succeeded))
+		}
+	}
+	if diff := cmp.Diff([]string{"billing", "analytics"}, handled); diff != "" {
+		t.Errorf("handled by (-want +got):\n%s", diff)
+	}
+}
+
+// 100 deliveries at once: one is handled, the others are told to come again, and
+// when they do it is done.
+func TestHundredAtOnce(t *testing.T) {
+	t.Parallel()
+	const n = 100
+	refused := make(chan struct{})
+	e := newEndpoint(t, func(context.Context, webhook.Event) error {
+		<-refused // until all others have their answer
+		return nil
+	})
+	h := stripeSigned(succeeded, start, stripeSecret)
+	var inFlight atomic.Int32
+	var wg sync.WaitGroup
+	for range n {
+		wg.Go(func() {
+			resp := e.Serve(t.Context(), delivery(h, succeeded))
+			if resp.Status == http.StatusOK {
+				want(t, resp, http.StatusOK, "")
+				return
+			}
+			want(t, resp, http.StatusConflict, "in_flight")
+			if resp.Header.Get("Retry-After") == "" {
+				t.Error("no Retry-After")
+			}
+			if inFlight.Add(1) == n-1 {
+				close(refused)
+			}
+		})
+	}
+	wg.Wait()
+	for range n {
+		wg.Go(func() { want(t, e.Serve(t.Context(), delivery(h, succeeded)), http.StatusOK, "duplicate") })
+	}
+	wg.Wait()
+	e.ran(t, 1)
+}
+
+// A duplicate may wait for the first one, but never gets 202: that would end the
+// retries of an event that can still fail.
+func TestInFlightModes(t *testing.T) {
+	t.Parallel()
+	for name, tc := range map[string]struct {
+		mode   idem.InFlightMode
+		status int
+		code   string
+	}{
+		"wait":   {idem.InFlightWait, http.StatusOK, "duplicate"},
+		"accept": {idem.InFlightAccept, http.StatusConflict, "in_flight"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			second := make(chan idem.Response, 1)
+			var e *endpoint
+			e = newEndpoint(t, func(ctx context.Context, _ webhook.Event) error {
+				go func() { second <- e.deliver(t, succeeded) }()
+				if tc.mode == idem.InFlightAccept {
+					want(t, <-second, tc.status, tc.code)
+				}
+				return ctx.Err()
+			}, func(o *idem.Options) { o.InFlight, o.StatusURL = tc.mode, "/status/" })
+			want(t, e.deliver(t, succeeded), http.StatusOK, "")
+			if tc.mode == idem.InFlightWait {
+				want(t, <-second, tc.status, tc.code)
+			}
+			e.ran(t, 1)
+		})
+	}
+}
+
+func TestStuckEventWaitsForAnOperator(t *testing.T) {
+	t.Parallel()
+	calls := 0
+	e := newEndpoint(t, func(ctx context.Context, _ webhook.Event) error {
+		_, err := idem.Foreign(ctx, "mailed", func(context.Context, *idem.Tx) (int, error) {
+			calls++
+			return 0, errors.New("no answer")
+		}, idem.NotIdempotent())
+		return err
+	})
+	for range 3 {
+		resp := e.deliver(t, succeeded)
+		want(t, resp, http.StatusConflict, "stuck")
+		if resp.Header.Get("Retry-After") != "" {
+			t.Error("Retry-After, though retries don't help")
+		}
+		e.clock.Add(time.Hour)
+	}
+	if calls != 1 {
+		t.Errorf("called %d times", calls)
+	}
+}
+
+// Respond says that an event is handled, whatever became of a phase.
+func TestRespondEndsAnEvent(t *testing.T) {
+	t.Parallel()
+	for name, v := range map[string]any{"nothing": nil, "a response": idem.Response{Status: 402}, "anything": 7} {
+		e := newEndpoint(t, func(ctx context.Context, ev webhook.Event) error {
+			if err := finish(note("older"))(ctx, ev); errors.Is(err, idem.ErrCondition) {
+				return idem.Respond(v) // an event told of something newer: nothing to do
+			}
+			return errors.New("no ErrCondition")
+		})
+		e.store.Apply = func([]idem.Write) error { return idem.ErrCondition }
+		want(t, e.deliver(t, succeeded), http.StatusOK, "")
+		want(t, e.deliver(t, succeeded), http.StatusOK, "duplicate")
+		if e.ran(t, 1); t.Failed() {
+			t.Fatalf("Respond with %s", name)
+		}
+	}
+}
+
+func TestRetention(t *testing.T) {
+	t.Parallel()
+	for name, tc := range map[string]struct {
+		opt  func(*idem.Options)
+		gap  time.Duration
+		code string
+	}{
+		"Stripe's last own retry":           {nil, 75 * time.Hour, "duplicate"},
+		"sent again by hand after a month":  {nil, 30 * 24 * time.Hour, "duplicate"},
+		"after the retention it is new":     {nil, 32 * 24 * time.Hour, ""},
+		"with a tombstone it is still done": {func(o *idem.Options) { o.Tombstone = 24 * time.Hour * 30 }, 32 * 24 * time.Hour, "duplicate"},
+	} {
+		e := newEndpoint(t, nil, func(o *idem.Options) {
+			if tc.opt != nil {
+				tc.opt(o)
+			}
+		})
+		want(t, e.deliver(t, succeeded), http.StatusOK, "")
+		e.clock.Add(tc.gap)
+		want(t, e.deliver(t, succeeded), http.StatusOK, tc.code)
+		if t.Failed() {
+			t.Fatal(name)
+		}
+	}
+}
+
+func TestStoreDown(t *testing.T) {
+	t.Parallel()
+	e := newEndpoint(t, nil)
+	e.store.down = errors.New("down")
+	resp := e.deliver(t, succeeded)
+	want(t, resp, http.StatusServiceUnavailable, "store_unavailable")
+	if resp.Header.Get("Retry-After") == "" {
+		t.Error("no Retry-After")
+	}
+	e.ran(t, 0)
+}
+
+func TestNoTimeLeft(t *testing.T) {
+	t.Parallel()
+	e := newEndpoint(t, nil)
+	ctx, cancel := context.WithTimeout(t.Context(), 100*time.Millisecond)
+	defer cancel()
+	resp := e.Serve(ctx, delivery(stripeSigned(succeeded, start, stripeSecret), succeeded))
+	want(t, resp, http.StatusServiceUnavailable, "no_time_left")
+	e.ran(t, 0)
+}
+
+func TestUnprotected(t *testing.T) {
+	t.Parallel()
+	for name, opt := range map[string]func(*idem.Options){
+		"disabled":  func(o *idem.Options) { o.Disabled = true },
+		"fail open": func(o *idem.Options) { o.FailOpen = true },
+	} {
+		e := newEndpoint(t, nil, opt)
+		e.store.down = errors.New("down")
+		want(t, e.deliver(t, succeeded), http.StatusOK, "")
+		want(t, e.deliver(t, succeeded), http.StatusOK, "")
+		if e.ran(t, 2); t.Failed() {
+			t.Fatal(name)
+		}
+	}
+}
+
+// verifierFunc is a verifier of one's own.
+type verifierFunc func(http.Header, []byte) (webhook.Event, error)
+
+func (f verifierFunc) Verify(h http.Header, body []byte) (webhook.Event, error) { return f(h, body) }
+
+func TestOwnVerifier(t *testing.T) {
+	t.Parallel()
+	for name, tc := range map[string]struct {
+		ev     webhook.Event
+		err    error
+		status int
+		code   string
+	}{
+		"good":                 {webhook.Event{ID: "e1"}, nil, 200, ""},
+		"refuses":              {webhook.Event{}, webhook.ErrNoValidSignature, 400, "no_valid_signature"},
+		"errors of its own":    {webhook.Event{ID: "e1"}, errors.New("what?"), 400, "malformed"},
+		"can't tell now":       {webhook.Event{}, fmt.Errorf("keys: %w", idem.ErrUnavailable), 503, "store_unavailable"},
+		"names no event":       {webhook.Event{}, nil, 400, "malformed"},
+		"names an event badly": {webhook.Event{ID: "a b"}, nil, 400, "malformed"},
+	} {
+		runs := 0
+		h := webhook.New(&idem.MemoryStore{}, "own", verifierFunc(func(http.Header, []byte) (webhook.Event, error) { return tc.ev, tc.err }),
+			func(context.Context, webhook.Event) error { runs++; return nil })
+		want(t, h.Serve(t.Context(), delivery(nil, "x")), tc.status, tc.code)
+		if (runs == 1) != (tc.status == 200) {
+			t.Errorf("%s: ran %d times", name, runs)
+		}
+	}
+}
+
+func TestNewPanicsOnMistakes(t *testing.T) {
+	t.Parallel()
+	s, v := &idem.MemoryStore{}, newStripe(t, newClock())
+	fn := func(context.Context, webhook.Event) error { return nil }
+	for name, make := range map[string]func(){
+		"store":           func() { webhook.New(nil, "e", v, fn) },
+		"endpoint":        func() { webhook.New(s, "", v, fn) },
+		"verifier":        func() { webhook.New(s, "e", nil, fn) },
+		"handler":         func() { webhook.New(s, "e", v, nil) },
+		"short retention": func() { webhook.New(s, "e", v, fn, func(o *idem.Options) { o.Retention = 24 * time.Hour }) },
+		"no room":         func() { webhook.New(s, "e", v, fn, func(o *idem.Options) { o.MaxRequest = -1 }) },
+	} {
+		func() {
+			defer func() {
+				if recover() == nil {
+					t.Errorf("%s: no panic", name)
+				}
+			}()
+			make()
+		}()
+	}
+	webhook.New(s, "e", v, fn, func(o *idem.Options) { o.Retention, o.RetryWindow = 24*time.Hour, time.Hour }) // says why
+}

@@ -1,0 +1,120 @@
+package webhook_test
+
+import (
+	"crypto/hmac"
+	"crypto/sha256"
+	"encoding/base64"
+	"encoding/json"
+	"net/http"
+	"strconv"
+	"sync"
+	"testing"
+	"time"
+
+	stripehook "github.com/stripe/stripe-go/v85/webhook"
+
+	"github.com/samekey/samekey/idem"
+	"github.com/samekey/samekey/idem/webhook"
+)
+
+const (
+	stripeSecret   = "whsec_test_of_the_endpoint"
+	otherSecret    = "whsec_test_of_another_endpoint"
+	standardSecret = "whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw"
+	succeeded      = `{"id":"evt_1","object":"event","type":"payment_intent.succeeded","data":{"object":{"id":"pi_1"}}}`
+)
+
+// start is when the tests begin: whole seconds, as signatures have them.
+var start = time.Unix(1_800_000_000, 0)
+
+// clock is a clock that tests set.
+type clock struct {
+	mu  sync.Mutex
+	now time.Time
+}
+
+func (c *clock) Now() time.Time {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.now
+}
+
+func (c *clock) Add(d time.Duration) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.now = c.now.Add(d)
+}
+
+func newClock() *clock { return &clock{now: start} }
+
+// stripeSigned is a delivery as Stripe's own library signs it for tests.
+func stripeSigned(body string, at time.Time, secret string) http.Header {
+	p := stripehook.GenerateTestSignedPayload(&stripehook.UnsignedPayload{Payload: []byte(body), Secret: secret, Timestamp: at})
+	return http.Header{webhook.StripeHeader: {p.Header}}
+}
+
+// standardSign signs by the specification's words; TestStandardVectors holds it
+// to the published vector.
+func standardSign(t testing.TB, id string, at time.Time, body, secret string) string {
+	t.Helper()
+	return standardSignText(t, id+"."+strconv.FormatInt(at.Unix(), 10)+"."+body, secret)
+}
+
+func standardSignText(t testing.TB, message, secret string) string {
+	t.Helper()
+	key, err := base64.StdEncoding.DecodeString(secret[len("whsec_"):])
+	if err != nil {
+		t.Fatal(err)
+	}
+	mac := hmac.New(sha256.New, key)
+	mac.Write([]byte(message))
+	return "v1," + base64.StdEncoding.EncodeToString(mac.Sum(nil))
+}
+
+func standardHeader(id string, at time.Time, signature string) http.Header {
+	return http.Header{
+		webhook.StandardID: {id}, webhook.StandardTimestamp: {strconv.FormatInt(at.Unix(), 10)}, webhook.StandardSignature: {signature},
+	}
+}
+
+func newStripe(t testing.TB, c *clock, optFns ...func(*webhook.VerifierOptions)) *webhook.Stripe {
+	t.Helper()
+	v, err := webhook.NewStripe(stripeSecret, append([]func(*webhook.VerifierOptions){func(o *webhook.VerifierOptions) { o.Now = c.Now }}, optFns...)...)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return v
+}
+
+func newStandard(t testing.TB, c *clock, secret string) *webhook.Standard {
+	t.Helper()
+	v, err := webhook.NewStandard(secret, func(o *webhook.VerifierOptions) { o.Now = c.Now })
+	if err != nil {
+		t.Fatal(err)
+	}
+	return v
+}
+
+// delivery is a neutral request.
+func delivery(h http.Header, body string) idem.Request {
+	return idem.Request{Method: http.MethodPost, Path: "/webhooks", Header: h, Body: []byte(body)}
+}
+
+// want checks status, code (of a refusal) and replay marker of an answer.
+func want(t testing.TB, got idem.Response, status int, code string) {
+	t.Helper()
+	var p struct {
+		Type, Code string
+		Status     int
+	}
+	if status != http.StatusOK {
+		if err := json.Unmarshal(got.Body, &p); err != nil || p.Status != got.Status || got.Header.Get("Content-Type") != "application/problem+json" {
+			t.Errorf("the answer is no problem: %d %v %s", got.Status, got.Header, got.Body)
+		}
+	} else if got.Header.Get(idem.ReplayedHeader) == "true" {
+		p.Code = "duplicate"
+	}
+	if got.Status != status || p.Code != code {
+		t.Errorf("got %d %q, want %d %q", got.Status, p.Code, status, code)
+	}
+}

@@ -1,0 +1,121 @@
+package webhook
+
+import (
+	"crypto/ed25519"
+	"encoding/base64"
+	"errors"
+	"fmt"
+	"net/http"
+	"slices"
+	"strings"
+)
+
+// The headers of the Standard Webhooks specification.
+const (
+	StandardID        = "Webhook-Id"
+	StandardTimestamp = "Webhook-Timestamp"
+	StandardSignature = "Webhook-Signature"
+)
+
+// Standard verifies what is sent by the Standard Webhooks specification 1.0:
+//
+//	webhook-id: msg_2KWPBgLlAfxdpx2AI54pPJ85f4W
+//	webhook-timestamp: 1674087231
+//	webhook-signature: v1,K5oZfzN95Z9UVu1EsfQmfVNQhnkZ2pj9o9NDN/H/pI4= v1a,…
+//
+// where v1 is the HMAC-SHA256 and v1a the Ed25519 signature of
+// "id.timestamp.body", in base64. The event's id is the webhook-id, which may
+// have no full stop in it: with one, a recorded delivery could be sent again
+// under another id. Make one with [NewStandard].
+type Standard struct{ verifier }
+
+var _ Verifier = (*Standard)(nil)
+
+// NewStandard returns a verifier for the endpoint with this secret (whsec_ and
+// base64), or for a provider with this public key (whpk_ and base64). Anything
+// else is an error. Both kinds may be mixed in MoreSecrets.
+func NewStandard(secret string, optFns ...func(*VerifierOptions)) (*Standard, error) {
+	v, err := newVerifier("NewStandard", secret, standardKey, optFns)
+	if err != nil {
+		return nil, err
+	}
+	return &Standard{v}, nil
+}
+
+// v1a is Ed25519.
+const v1a = "v1a"
+
+func standardKey(s string) (key, error) {
+	kind, rest, _ := strings.Cut(s, "_")
+	if kind != "whsec" && kind != "whpk" {
+		return key{}, errors.New("it begins neither with whsec_ nor with whpk_")
+	}
+	b, err := base64.RawStdEncoding.DecodeString(strings.TrimRight(rest, "="))
+	switch {
+	case err != nil || len(b) == 0:
+		return key{}, errors.New("what follows its prefix is no base64")
+	case kind == "whsec":
+		return hmacKey(b), nil
+	case len(b) != ed25519.PublicKeySize:
+		return key{}, fmt.Errorf("a public key has %d bytes, this has %d", ed25519.PublicKeySize, len(b))
+	}
+	return key{scheme: v1a, of: func(message []byte) func([]byte) bool {
+		return func(sum []byte) bool { return ed25519.Verify(b, message, sum) }
+	}}, nil
+}
+
+// Verify implements [Verifier]. One good signature of several is enough, and
+// those of unknown schemes are not looked at.
+func (s *Standard) Verify(h http.Header, body []byte) (Event, error) {
+	value, found, err := header(h, StandardSignature)
+	switch {
+	case err != nil:
+		return Event{}, err
+	case !found:
+		return Event{}, fmt.Errorf("%w: no %s", ErrNotSigned, StandardSignature)
+	}
+	id, _, err := header(h, StandardID)
+	if err != nil {
+		return Event{}, err
+	}
+	if err = checkID(id); err == nil && strings.Contains(id, ".") {
+		err = fmt.Errorf("%w: %s has a full stop in it", ErrMalformed, StandardID)
+	}
+	if err != nil {
+		return Event{}, err
+	}
+	t, _, err := header(h, StandardTimestamp)
+	if err != nil {
+		return Event{}, err
+	}
+	sent, err := parseTime(t)
+	if err != nil {
+		return Event{}, err
+	}
+	signatures, err := parseStandard(value)
+	if err != nil {
+		return Event{}, err
+	}
+	if err := s.check(slices.Concat([]byte(id+"."+t+"."), body), signatures, sent); err != nil {
+		return Event{}, err
+	}
+	return Event{ID: id, Sent: sent, Body: body}, nil
+}
+
+// parseStandard takes a list of signatures apart. One that is no base64 can't
+// be good, and is left out.
+func parseStandard(value string) (signatures []signature, err error) {
+	for part := range strings.FieldsSeq(value) {
+		scheme, val, _ := strings.Cut(part, ",")
+		if scheme != v1 && scheme != v1a {
+			continue
+		}
+		if len(signatures) == maxSignatures {
+			return nil, fmt.Errorf("%w: more than %d signatures", ErrMalformed, maxSignatures)
+		}
+		if sum, err := base64.StdEncoding.DecodeString(val); err == nil {
+			signatures = append(signatures, signature{scheme, sum})
+		}
+	}
+	return signatures, nil
+}

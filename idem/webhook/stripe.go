@@ -1,0 +1,127 @@
+package webhook
+
+import (
+	"crypto/hmac"
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net/http"
+	"slices"
+	"strings"
+)
+
+// StripeHeader is the header that carries Stripe's signatures.
+const StripeHeader = "Stripe-Signature"
+
+// Stripe verifies what Stripe sends, and whoever signs like it:
+//
+//	Stripe-Signature: t=1492774577,v1=5257a869e7ec…,v1=…,v0=…
+//
+// where each v1 is the HMAC-SHA256 of "t.body", in hex. The event's id is the id
+// in its body. Make one with [NewStripe].
+type Stripe struct{ verifier }
+
+var _ Verifier = (*Stripe)(nil)
+
+// NewStripe returns a verifier for the endpoint with this signing secret, which
+// is all of it, whsec_ included. An empty secret is an error, and so is one with
+// white space, such as the line break at the end of a file.
+func NewStripe(secret string, optFns ...func(*VerifierOptions)) (*Stripe, error) {
+	v, err := newVerifier("NewStripe", secret, func(s string) (key, error) {
+		switch {
+		case s == "":
+			return key{}, errors.New("it is empty")
+		case strings.ContainsAny(s, " \t\r\n"):
+			return key{}, errors.New("it has white space in it")
+		}
+		return hmacKey([]byte(s)), nil
+	}, optFns)
+	if err != nil {
+		return nil, err
+	}
+	return &Stripe{v}, nil
+}
+
+// v1 is the name that both schemes give to HMAC-SHA256.
+const v1 = "v1"
+
+func hmacKey(secret []byte) key {
+	return key{scheme: v1, of: func(message []byte) func([]byte) bool {
+		mac := hmac.New(sha256.New, secret)
+		mac.Write(message)
+		want := mac.Sum(nil)
+		return func(sum []byte) bool { return hmac.Equal(want, sum) }
+	}}
+}
+
+// Verify implements [Verifier]. One good signature of several is enough, and
+// those of schemes other than v1 are not looked at.
+func (s *Stripe) Verify(h http.Header, body []byte) (Event, error) {
+	value, found, err := header(h, StripeHeader)
+	switch {
+	case err != nil:
+		return Event{}, err
+	case !found:
+		return Event{}, fmt.Errorf("%w: no %s", ErrNotSigned, StripeHeader)
+	}
+	t, signatures, err := parseStripe(value)
+	if err != nil {
+		return Event{}, err
+	}
+	sent, err := parseTime(t)
+	if err != nil {
+		return Event{}, err
+	}
+	if err := s.check(slices.Concat([]byte(t+"."), body), signatures, sent); err != nil {
+		return Event{}, err
+	}
+	id, err := stripeID(body)
+	if err != nil {
+		return Event{}, err
+	}
+	return Event{ID: id, Sent: sent, Body: body}, nil
+}
+
+// parseStripe takes a header apart. A signature that is no SHA-256 in hex can't
+// be good, and is left out.
+func parseStripe(value string) (t string, signatures []signature, err error) {
+	for part := range strings.SplitSeq(value, ",") {
+		name, val, ok := strings.Cut(part, "=")
+		switch {
+		case !ok:
+			return "", nil, fmt.Errorf("%w: a part of %s is no pair", ErrMalformed, StripeHeader)
+		case name == "t" && t != "":
+			return "", nil, fmt.Errorf("%w: %s has two timestamps", ErrMalformed, StripeHeader)
+		case name == "t":
+			if t = val; t == "" {
+				return "", nil, fmt.Errorf("%w: %s has an empty timestamp", ErrMalformed, StripeHeader)
+			}
+		case name == v1 && len(signatures) == maxSignatures:
+			return "", nil, fmt.Errorf("%w: more than %d signatures", ErrMalformed, maxSignatures)
+		case name == v1:
+			if sum, err := hex.DecodeString(val); err == nil && len(sum) == sha256.Size {
+				signatures = append(signatures, signature{v1, sum})
+			}
+		}
+	}
+	if t == "" {
+		return "", nil, fmt.Errorf("%w: %s has no timestamp", ErrMalformed, StripeHeader)
+	}
+	return t, signatures, nil
+}
+
+// stripeID finds the id of a verified event. The names of members are compared
+// exactly, which encoding/json doesn't do for structs.
+func stripeID(body []byte) (string, error) {
+	var members map[string]json.RawMessage
+	if err := json.Unmarshal(body, &members); err != nil {
+		return "", fmt.Errorf("%w: the body is no JSON object", ErrMalformed) // err would quote it
+	}
+	var id string
+	if err := json.Unmarshal(members["id"], &id); err != nil {
+		return "", fmt.Errorf("%w: the body's id is no string", ErrMalformed)
+	}
+	return id, checkID(id)
+}
