@@ -274,6 +274,10 @@ func TestObserveSurvivesItsStore(t *testing.T) {
 		if _, err := e.Serve(t.Context(), keyed("k"), func(context.Context) (idem.Response, error) { return idem.Response{}, boom }); !errors.Is(err, boom) {
 			t.Errorf("%s: %v", name, err)
 		}
+		declined := idem.Respond(idem.Response{Status: 402})
+		if res, err := e.Serve(t.Context(), keyed("d"), func(context.Context) (idem.Response, error) { return idem.Response{}, declined }); err != nil || res.Status != 402 {
+			t.Errorf("%s: %+v, %v", name, res, err)
+		}
 		if res, err := e.Serve(t.Context(), keyed("k"), func(context.Context) (idem.Response, error) { return idem.Response{Status: 200}, nil }); err != nil || res.Status != 200 {
 			t.Errorf("%s: %+v, %v", name, res, err)
 		}

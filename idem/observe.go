@@ -39,6 +39,9 @@ func (e *Engine) observe(ctx context.Context, r *Request, keyErr error, fn func(
 	}
 	f := &flow{a: a, rec: held}
 	resp, err := a.handle(ctx, f, v == takeOver, fn)
+	if answer, ok := errors.AsType[*answered](err); ok {
+		resp, err = a.response(answer.v)
+	}
 	if f.ended() == nil && err == nil && a.opt.Stored(resp.Status) {
 		stored := resp
 		stored.clean()
