@@ -287,6 +287,17 @@ func TestDirectRequestError(t *testing.T) {
 		if _, err := h.Handle(t.Context(), order{ID: "o-1"}); !errors.Is(err, own) {
 			t.Errorf("got %v, want %v", err, own)
 		}
+		if out, err := h.Invoke(t.Context(), []byte(`{"id":"o-1"}`)); !errors.Is(err, own) || out != nil {
+			t.Errorf("Invoke: got %s, %v, want %v", out, err, own)
+		}
+	}
+	h := lambda.Wrap(idem.New(store), lambda.Direct[chan int, string](func(chan int) (string, error) { return "k", nil }),
+		func(context.Context, chan int) (string, error) {
+			t.Error("the handler ran")
+			return "", nil
+		})
+	if _, err := h.Handle(t.Context(), nil); !errors.Is(err, idem.ErrRequest) {
+		t.Errorf("an event without JSON form: got %v", err)
 	}
 	store.untouched(t)
 }
@@ -545,6 +556,13 @@ func TestDirectEvent(t *testing.T) {
 	got, err := a.Event(req)
 	if diff := cmp.Diff(in, got); diff != "" || err != nil {
 		t.Errorf("err %v (-want +got):\n%s", err, diff)
+	}
+	resp, err := a.Response(receipt{Order: "o-1", Run: 1})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff(receipt{Order: "o-1", Run: 1}, a.Reply(resp)); diff != "" {
+		t.Errorf("the result read back (-want +got):\n%s", diff)
 	}
 	if _, err := a.Event(idem.Request{Body: []byte("{")}); !errors.Is(err, idem.ErrCorrupt) {
 		t.Errorf("a torn payload: %v", err)

@@ -2,6 +2,7 @@ package lambda_test
 
 import (
 	"context"
+	"errors"
 	"testing"
 	"time"
 
@@ -183,5 +184,26 @@ func TestNilAfterAFailedPhase(t *testing.T) {
 		if runs != tc.runs {
 			t.Errorf("%s: %d runs, want %d", name, runs, tc.runs)
 		}
+	}
+}
+
+// A batch of one's own may find that a record can't be read.
+func TestUnreadableRecord(t *testing.T) {
+	t.Parallel()
+	b := quiet(lambda.SQS)
+	b.Request = func(ctx context.Context, m events.SQSMessage) (idem.Request, error) {
+		req, _ := lambda.SQS.Request(ctx, m)
+		if m.Body == "bad" {
+			return req, errBad
+		}
+		return req, nil
+	}
+	w := &worker{}
+	h := lambda.WrapEach(idem.New(&idem.MemoryStore{}), b, w.message)
+	re, err := h.Handle(t.Context(), batch(message("1", ""), message("2", "bad"), message("3", "bad"), message("4", "")))
+	reported(t, re, err, "2", "3")
+	w.ran(t, "1", "4")
+	if _, err := h.Handle(t.Context(), batch(message("2", "bad"))); !errors.Is(err, errBad) {
+		t.Errorf("got %v, want its own error", err)
 	}
 }

@@ -52,7 +52,8 @@ var _ awslambda.Handler = (*Handler[any, any])(nil)
 //
 // The error is nil unless the request passed, [idem.Options.PassErrors] is set,
 // or ev is of another kind than the adapter's ([ErrEvent]; the handler did not
-// run). A panic of the handler goes on once its key is free.
+// run). With an adapter of [Direct]'s it is the handler's own, or what the engine
+// refuses. A panic of the handler goes on once its key is free.
 func (h *Handler[Ev, Re]) Handle(ctx context.Context, ev Ev) (Re, error) {
 	if h.adapter.typed {
 		return h.handleTyped(ctx, ev)
@@ -63,7 +64,8 @@ func (h *Handler[Ev, Re]) Handle(ctx context.Context, ev Ev) (Re, error) {
 
 // Invoke is Handle for the runtime: payload and result are JSON. A payload that
 // isn't the adapter's kind of event is an error that says what came instead; a
-// field of the wrong JSON type makes it one too.
+// field of the wrong JSON type makes it one too. With an adapter of [Direct]'s
+// the result is the stored bytes, the first time and later.
 func (h *Handler[Ev, Re]) Invoke(ctx context.Context, payload []byte) ([]byte, error) {
 	ev, err := decode[Ev](payload)
 	if err != nil {
