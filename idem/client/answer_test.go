@@ -10,6 +10,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/samekey/samekey/idem"
 	"github.com/samekey/samekey/idem/client"
 )
 
@@ -25,6 +26,18 @@ func TestTornAnswers(t *testing.T) {
 				t.Errorf("%q, %v, %v", body, err, c.n)
 			}
 			s.allClosed(t)
+		})
+	})
+	t.Run("what their headers say counts", func(t *testing.T) {
+		t.Parallel()
+		synctest.Test(t, func(t *testing.T) {
+			c := &counts{}
+			s := &script{steps: []step{torn(409, "Retry-After", "7"), torn(409, "Retry-After", "7", idem.ExpiresHeader, timeAfter(10))}}
+			e := failure(t, client.New(s, func(o *client.Options) { o.Hooks = c.hooks() }), request(t, "POST", "x"))
+			seen := s.attempts()
+			if len(seen) != 2 || seen[1].At.Sub(seen[0].At) < 7*time.Second || e.GaveUp != client.ReasonLifetime || !e.Unknown {
+				t.Errorf("%+v after %d attempts, %v", e, len(seen), c.n)
+			}
 		})
 	})
 	t.Run("are handed over where they are streamed", func(t *testing.T) {

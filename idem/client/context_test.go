@@ -74,6 +74,17 @@ func TestContext(t *testing.T) {
 			_ = resp.Body.Close()
 		}
 	})
+	t.Run("or with its error", func(t *testing.T) {
+		t.Parallel()
+		var ctx context.Context
+		s := &script{steps: []step{func(req *http.Request) (*http.Response, error) {
+			ctx = req.Context()
+			return nil, errReset
+		}}}
+		if failure(t, client.New(s, func(o *client.Options) { o.MaxRetries = -1 }), request(t, "GET", "")); ctx.Err() == nil {
+			t.Error("it goes on")
+		}
+	})
 	t.Run("a wait beyond the deadline isn't begun", func(t *testing.T) {
 		t.Parallel()
 		synctest.Test(t, func(t *testing.T) {

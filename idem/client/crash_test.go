@@ -9,32 +9,38 @@ import (
 	"net/http/httptest"
 	"os"
 	"os/exec"
-	"path/filepath"
 	"strings"
 	"sync"
 	"testing"
+	"time"
 
 	"github.com/samekey/samekey/idem"
 	"github.com/samekey/samekey/idem/client"
 )
 
 // crashingClient is the environment variable that makes this test binary a
-// client that stops at a point, and is killed there. Its value is the point.
+// client that is killed. Its value says where; [writing] is anywhere.
 const crashingClient = "SAMEKEY_TEST_CRASHING_CLIENT"
 
-// runCrashingClient sends order-42 and never comes back.
-func runCrashingClient() {
-	stop := func() {
-		fmt.Println("stopped")               // to the parent
-		_, _ = io.Copy(io.Discard, os.Stdin) // until killed
-	}
+const writing = "while it writes"
+
+// runCrashingClient works with the journal named by the first argument, tells
+// the parent about it, and never comes back.
+func runCrashingClient(point string) {
 	j, err := client.OpenJournal(os.Args[1])
 	if err != nil {
-		fmt.Println(err) // to the parent
+		fmt.Println(err)
 		os.Exit(1)
 	}
+	if point == writing {
+		keepWriting(j)
+	}
+	stop := func() {
+		fmt.Println("stopped")
+		_, _ = io.Copy(io.Discard, os.Stdin) // until killed
+	}
 	tr := client.New(roundTripperFunc(func(r *http.Request) (*http.Response, error) {
-		if os.Getenv(crashingClient) == "before it is sent" {
+		if point == "before it is sent" {
 			stop()
 		}
 		resp, err := http.DefaultTransport.RoundTrip(r)
@@ -42,6 +48,50 @@ func runCrashingClient() {
 		return resp, err
 	}), with(j))
 	_, _ = sendOrder(tr, os.Args[2])
+}
+
+// keepWriting begins operations and is done with those before, opening the
+// journal again and again, so that it is rewritten all the time.
+func keepWriting(j *client.FileJournal) {
+	must := func(err error) {
+		if err != nil {
+			fmt.Println(err)
+			os.Exit(1)
+		}
+	}
+	for {
+		e := client.Entry{Operation: client.NewKey(), Key: client.NewKey(), Created: time.Now(), Expires: time.Now().Add(time.Hour)}
+		_, _, err := j.Begin(context.Background(), e)
+		must(err)
+		fmt.Println("begun", e.Operation, e.Key)
+		if old := j.Entries(); len(old) > 3 {
+			fmt.Println("done", old[0].Operation)
+			must(j.Done(old[0].Operation))
+		}
+		must(j.Close())
+		j, err = client.OpenJournal(os.Args[1])
+		must(err)
+	}
+}
+
+// startClient starts a client that is to be killed.
+func startClient(t *testing.T, point string, args ...string) (*exec.Cmd, *bufio.Reader) {
+	t.Helper()
+	child := exec.CommandContext(t.Context(), os.Args[0], args...)
+	child.Env = append(os.Environ(), crashingClient+"="+point)
+	stdin, err := child.StdinPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = stdin.Close() })
+	stdout, err := child.StdoutPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := child.Start(); err != nil {
+		t.Fatal(err)
+	}
+	return child, bufio.NewReader(stdout)
 }
 
 func sendOrder(rt http.RoundTripper, url string) (*http.Response, error) {
@@ -73,24 +123,10 @@ func TestKilledClientResumes(t *testing.T) {
 			}))
 			server := httptest.NewServer(handler)
 			defer server.Close()
-			path := filepath.Join(t.TempDir(), "operations")
+			path := journalFile(t)
 
-			child := exec.CommandContext(t.Context(), os.Args[0], path, server.URL)
-			child.Env = append(os.Environ(), crashingClient+"="+point)
-			stdin, err := child.StdinPipe()
-			if err != nil {
-				t.Fatal(err)
-			}
-			defer stdin.Close()
-			stdout, err := child.StdoutPipe()
-			if err != nil {
-				t.Fatal(err)
-			}
-			if err := child.Start(); err != nil {
-				t.Fatal(err)
-			}
-			said, err := bufio.NewReader(stdout).ReadString('\n')
-			if err != nil || said != "stopped\n" {
+			child, stdout := startClient(t, point, path, server.URL)
+			if said, err := stdout.ReadString('\n'); err != nil || said != "stopped\n" {
 				t.Fatalf("the client said %q, %v", said, err)
 			}
 			if err := child.Process.Kill(); err != nil {
@@ -117,5 +153,66 @@ func TestKilledClientResumes(t *testing.T) {
 				t.Errorf("keys %v, entries %+v", keys, got)
 			}
 		})
+	}
+}
+
+// Killed in the middle of writing or rewriting, a journal still has each key it
+// promised to keep.
+func TestKilledJournalKeepsItsPromises(t *testing.T) {
+	t.Parallel()
+	path := journalFile(t)
+	promised := map[string]string{}
+	begun := 0
+	for round := range 8 {
+		child, stdout := startClient(t, writing, path)
+		finishing := ""
+		for lines := 1; ; lines++ {
+			said, err := stdout.ReadString('\n')
+			if err != nil { // what was said by half was not promised
+				break
+			}
+			switch words := strings.Fields(said); {
+			case len(words) == 3 && words[0] == "begun":
+				delete(promised, finishing) // that has happened by now
+				promised[words[1]], finishing = words[2], ""
+				begun++
+			case len(words) == 2 && words[0] == "done":
+				finishing = words[1]
+			default:
+				t.Fatalf("the client said %q", said)
+			}
+			if lines == 7+round*5 {
+				if err := child.Process.Kill(); err != nil {
+					t.Fatal(err)
+				}
+			}
+		}
+		_ = child.Wait()
+		j, err := client.OpenJournal(path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		kept := map[string]string{}
+		for _, e := range j.Entries() {
+			kept[e.Operation] = e.Key
+		}
+		if err := j.Close(); err != nil {
+			t.Fatal(err)
+		}
+		if kept[finishing] == "" { // it may or may not have happened
+			delete(promised, finishing)
+		}
+		for name, key := range promised {
+			if kept[name] != key {
+				t.Errorf("round %d: %s has key %q, want %q", round, name, kept[name], key)
+			}
+		}
+		if over := len(kept) - len(promised); over < 0 || over > 1 { // one may have been begun and not told
+			t.Errorf("round %d: kept %d, promised %d", round, len(kept), len(promised))
+		}
+		promised = kept
+	}
+	if begun < 50 {
+		t.Errorf("only %d operations were begun", begun)
 	}
 }

@@ -125,7 +125,7 @@ func TestJournalIsCutAnywhere(t *testing.T) {
 	}
 
 	for n := begin; n <= len(whole); n++ { // it comes into being with its first line
-		for _, tail := range []string{"", "\x00\x00\x00", "garbage\n"} {
+		for _, tail := range []string{"", "\x00\x00\x00", "garbage\n"}[n%3 : n%3+1] {
 			if err := os.WriteFile(path, append(whole[:n:n], tail...), 0o600); err != nil {
 				t.Fatal(err)
 			}
@@ -232,7 +232,7 @@ func TestJournalStaysSmall(t *testing.T) {
 	var wg sync.WaitGroup
 	for w := range 8 {
 		wg.Go(func() {
-			for i := range 200 {
+			for i := range 80 {
 				name := fmt.Sprint(w, "-", i)
 				status(t, tr, named(t, "POST", name, "secret body"))
 				if err := j.Done(name); err != nil {

@@ -58,20 +58,13 @@ func (t *Transport) newKey() string {
 	return NewKey()
 }
 
-// redirectedKey returns the key of the request that was answered by the 307 or
-// 308 that caused req. Such a redirect means "the same request, over there":
-// the same operation, so the same key. http.Client copies the caller's headers
-// to it, but not those that were added here.
+// redirectedKey returns the key of the request that was redirected here. Where
+// http.Client keeps a method that has keys (307, 308), it means "the same
+// request, over there": the same operation, so the same key. It copies the
+// caller's headers to the new request, but not those that were added here.
 func redirectedKey(req *http.Request, header string) string {
-	from := req.Response
-	if from == nil || !sameElsewhere(from.StatusCode) || from.Request == nil {
+	if req.Response == nil || req.Response.Request == nil {
 		return ""
 	}
-	return from.Request.Header.Get(header)
-}
-
-// sameElsewhere reports whether status asks to repeat the request at another
-// address.
-func sameElsewhere(status int) bool {
-	return status == http.StatusTemporaryRedirect || status == http.StatusPermanentRedirect
+	return req.Response.Request.Header.Get(header)
 }

@@ -32,12 +32,12 @@ func settles(resp *http.Response) bool {
 	}
 	switch resp.StatusCode {
 	case http.StatusUnauthorized, http.StatusForbidden, http.StatusProxyAuthRequired, http.StatusRequestTimeout, http.StatusConflict,
-		http.StatusTooEarly, http.StatusTooManyRequests:
+		http.StatusTooEarly, http.StatusTooManyRequests, http.StatusTemporaryRedirect, http.StatusPermanentRedirect:
 		return false
 	case http.StatusAccepted:
 		return resp.Header.Get("Retry-After") == "" // package idem's "still running"
 	}
-	return resp.StatusCode < http.StatusInternalServerError && !sameElsewhere(resp.StatusCode)
+	return resp.StatusCode < http.StatusInternalServerError
 }
 
 func isReplay(resp *http.Response) bool {

@@ -2,6 +2,8 @@ package client_test
 
 import (
 	"fmt"
+	"net/http"
+	"net/http/httptrace"
 	"testing"
 	"testing/synctest"
 
@@ -24,6 +26,13 @@ func TestReplayedAnswerIsFinal(t *testing.T) {
 	})
 }
 
+// sentThenRefused is what net/http does where a connection broke and its own
+// second try found nobody.
+func sentThenRefused(req *http.Request) (*http.Response, error) {
+	httptrace.ContextClientTrace(req.Context()).WroteHeaders()
+	return nil, errRefused
+}
+
 func TestUnknown(t *testing.T) {
 	t.Parallel()
 	for name, tt := range map[string]struct {
@@ -31,7 +40,7 @@ func TestUnknown(t *testing.T) {
 		want  bool
 	}{
 		"no answer": {failing(errReset), true}, "503": {answer(503), true}, "409": {answer(409), true}, "429": {answer(429), false},
-		"refused": {failing(errRefused), false},
+		"refused": {failing(errRefused), false}, "refused after it was sent": {sentThenRefused, true},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

@@ -155,11 +155,15 @@ func TestBadTransport(t *testing.T) {
 	if e := failure(t, client.New(s), request(t, "POST", "x")); e.Attempts != 1 {
 		t.Errorf("%v", e)
 	}
-	// One that leaves out what http.Client would fill in.
+	// One that leaves out what http.Client would fill in, and more.
 	s = &script{steps: []step{func(*http.Request) (*http.Response, error) { return &http.Response{StatusCode: 204}, nil }}}
 	resp, body, err := roundTrip(t, client.New(s), request(t, "POST", "x"))
 	if err != nil || body != "" || resp.Request == nil {
 		t.Errorf("%v, %q, %v", resp, body, err)
+	}
+	s = &script{steps: []step{func(*http.Request) (*http.Response, error) { return &http.Response{StatusCode: 503}, nil }}}
+	if got := status(t, client.New(s, func(o *client.Options) { o.MaxRetries = -1 }), request(t, "POST", "x")); got != 503 {
+		t.Errorf("status %d", got)
 	}
 }
 

@@ -100,6 +100,22 @@ func TestRedirectedOperationIsOneEntry(t *testing.T) {
 	}
 }
 
+// A redirect is no attempt at it: nothing was there to delete.
+func TestRedirectedDeleteFindsNothing(t *testing.T) {
+	t.Parallel()
+	s := &script{steps: []step{answer(307, "Location", "/new"), answer(404)}}
+	req := named(t, "DELETE", "o", "")
+	req.Body = http.NoBody
+	resp, err := (&http.Client{Transport: client.New(s, with(open(t, journalFile(t))), idemStripe)}).Do(req)
+	if err != nil {
+		t.Fatal(err)
+	}
+	_ = resp.Body.Close()
+	if resp.StatusCode != 404 || len(s.attempts()) != 2 {
+		t.Errorf("status %d after %d requests, want the 404", resp.StatusCode, len(s.attempts()))
+	}
+}
+
 // What the request that was redirected did, nobody can tell from here.
 func TestRedirectedRequestIsUnknown(t *testing.T) {
 	t.Parallel()

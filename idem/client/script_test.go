@@ -126,10 +126,11 @@ func failing(err error) step {
 }
 
 // torn is a step whose answer ends early.
-func torn(status int) step {
+func torn(status int, headers ...string) step {
 	return func(req *http.Request) (*http.Response, error) {
-		body := io.MultiReader(strings.NewReader("ans"), errReader{io.ErrUnexpectedEOF})
-		return &http.Response{StatusCode: status, Header: http.Header{}, Request: req, Body: io.NopCloser(body), ContentLength: 6}, nil
+		resp, err := answer(status, headers...)(req)
+		resp.Body = io.NopCloser(io.MultiReader(io.LimitReader(resp.Body, 3), errReader{io.ErrUnexpectedEOF}))
+		return resp, err
 	}
 }
 

@@ -90,7 +90,7 @@ func parseStripe(value string) (t string, signatures []signature, err error) {
 	for part := range strings.SplitSeq(value, ",") {
 		name, val, ok := strings.Cut(part, "=")
 		switch {
-		case !ok:
+		case !ok, (name == "t" || name == v1) && strings.Contains(val, "="): // neither a time nor hex has one
 			return "", nil, fmt.Errorf("%w: a part of %s is no pair", ErrMalformed, StripeHeader)
 		case name == "t" && t != "":
 			return "", nil, fmt.Errorf("%w: %s has two timestamps", ErrMalformed, StripeHeader)

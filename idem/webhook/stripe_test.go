@@ -291,7 +291,7 @@ func TestPrintedVerifierShowsNoSecret(t *testing.T) {
 	for _, v := range []any{stripe, *stripe, standard, *standard} {
 		for _, format := range []string{"%v", "%+v", "%#v", "%s", "%x"} {
 			printed := fmt.Sprintf(format, v)
-			for _, secret := range []string{stripeSecret, fmt.Sprintf("%x", stripeSecret), "MfKQ9r8GK", "31f290f6bf06298aab4f"} {
+			for _, secret := range []string{stripeSecret, fmt.Sprintf("%x", stripeSecret), fmt.Sprintf("%d", []byte(stripeSecret)), "MfKQ9r8GK", "31f290f6bf06298aab4f"} {
 				if strings.Contains(printed, strings.Trim(secret, "[]")) {
 					t.Errorf("%s of %T shows the secret", format, v)
 				}

@@ -30,9 +30,10 @@ func TestWhoMayImportWhom(t *testing.T) {
 		may    []string // of modules other than ours and the standard library
 		mayNot []string
 	}{
-		"idem": {may: []string{"github.com/dunglas/httpsfv"}, mayNot: []string{module + "dynamo", module + "lambda"}},
+		"idem":         {may: []string{"github.com/dunglas/httpsfv"}, mayNot: []string{module + "dynamo", module + "lambda"}},
+		"idem/webhook": {may: []string{"github.com/dunglas/httpsfv"}, mayNot: []string{module + "dynamo", module + "lambda"}},
 		"dynamo": {
-			may:    []string{"github.com/aws/aws-sdk-go-v2", "github.com/aws/smithy-go", "github.com/dunglas/httpsfv"},
+			may:    []string{"github.com/aws/aws-sdk-go-v2", "github.com/aws/smithy-go", "github.com/dunglas/httpsfv", "github.com/aws/aws-lambda-go/events"},
 			mayNot: []string{module + "lambda", "github.com/aws/aws-sdk-go-v2/config"},
 		},
 		"lambda": {
