@@ -28,7 +28,7 @@ func (a *attempt) fresh(now time.Time) *Record {
 	r := Record{
 		PK: a.pk, Owner: a.owner, ID: a.id, Fingerprint: fp, Secret: secret, Route: a.req.Route, Scope: a.scope,
 	}
-	if a.opt.Resumable {
+	if a.opt.Resumable && !a.req.Redelivered {
 		r.Input = a.input(a.req)
 	}
 	return claimed(r, now, a.leaseEnd(now), a.opt.Retention)
@@ -146,7 +146,7 @@ func (a *attempt) look(ctx context.Context) (Result, bool, error) {
 			return res, true, err
 		}
 	}
-	if !a.opt.ReadFirst {
+	if !a.opt.ReadFirst && !a.req.ReadFirst {
 		return Result{}, false, nil
 	}
 	peek := a.store.Load

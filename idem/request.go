@@ -27,6 +27,13 @@ type Request struct {
 	Header   http.Header // canonical names; nil is fine
 	Body     []byte      // decoded bytes
 
+	// ReadFirst looks before it claims, for this request as [Options.ReadFirst]
+	// does for all.
+	ReadFirst bool
+	// Redelivered says that the request's source brings it again until it is
+	// done, so nobody else has to complete it: [Options.Resumable] doesn't store it.
+	Redelivered bool
+
 	// Answer makes a Response of the handler's own response type, for [Respond]
 	// and [Finish]. Adapters set it; nil takes a [Response] only.
 	Answer func(v any) (Response, error)

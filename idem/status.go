@@ -68,8 +68,15 @@ func (a *attempt) accepted(rec *Record) Result {
 
 // ServeStatus is [Engine.Status] as the HTTP resource that [Options.StatusURL]
 // names: the key is what follows it in r's path, unless r has one. Adapters and
-// [Engine.StatusHandler] are built on it.
+// [Engine.StatusHandler] are built on it. Methods other than GET and HEAD are
+// answered with 405.
 func (e *Engine) ServeStatus(ctx context.Context, r Request) Response {
+	if r.Method != http.MethodGet && r.Method != http.MethodHead {
+		return Response{
+			Status: http.StatusMethodNotAllowed, Header: http.Header{"Allow": {"GET, HEAD"}, "Content-Type": {"text/plain; charset=utf-8"}},
+			Body: []byte("the status of an operation can only be read\n"),
+		}
+	}
 	if r.Key == "" {
 		r.Key = e.statusKey(r.Path)
 	}
@@ -84,11 +91,6 @@ func (e *Engine) ServeStatus(ctx context.Context, r Request) Response {
 // StatusHandler is [Engine.ServeStatus] for net/http.
 func (e *Engine) StatusHandler() http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		if r.Method != http.MethodGet && r.Method != http.MethodHead {
-			w.Header().Set("Allow", "GET, HEAD")
-			http.Error(w, "the status of an operation can only be read", http.StatusMethodNotAllowed)
-			return
-		}
 		write(w, e.ServeStatus(r.Context(), Request{Method: r.Method, Path: r.URL.EscapedPath(), Route: r.Pattern, Header: r.Header}))
 	})
 }

@@ -142,7 +142,7 @@ func TestGoldenBatches(t *testing.T) {
 			reqs: []idem.Request{{
 				Key:   "shardId-000000000006:49590338271490256608559692538361571095921575989136588898",
 				Scope: "arn:aws:kinesis:eu-central-1:123456789012:stream/positions|" + functionARN, Route: "Kinesis positions",
-				Query: query("@partition", "ride-1"), Body: []byte("Hello, this is a test."),
+				Query: query("@partition", "ride-1"), Body: []byte("Hello, this is a test."), ReadFirst: true,
 			}},
 		},
 		"dynamodbstream": {
@@ -154,11 +154,11 @@ func TestGoldenBatches(t *testing.T) {
 					Body: []byte(`{"Event":"MODIFY","Keys":{"id":{"S":"ride-1"}},"New":{"fares":{"NS":["20","3.5"]},"id":{"S":"ride-1"},` +
 						`"paid":{"BOOL":true},"seals":{"BS":["AAE=","QQ=="]},` +
 						`"stops":{"L":[{"M":{"lat":{"N":"37.77"},"via":{"SS":["x","y"]}}},{"NULL":true}]},"tags":{"SS":["a","b"]}},` +
-						`"Old":{"id":{"S":"ride-1"}}}`),
+						`"Old":{"id":{"S":"ride-1"}}}`), ReadFirst: true,
 				},
 				{
 					Key: "c81e728d9d4c2f636f067f89cc14862c", Scope: stream, Route: "DynamoDBStream rides",
-					Body: []byte(`{"Event":"REMOVE","Keys":{"id":{"S":"ride-2"}},"New":null,"Old":{"id":{"S":"ride-2"}}}`),
+					Body: []byte(`{"Event":"REMOVE","Keys":{"id":{"S":"ride-2"}},"New":null,"Old":{"id":{"S":"ride-2"}}}`), ReadFirst: true,
 				},
 			},
 		},

@@ -29,6 +29,7 @@ func (h *EachHandler[Ev, Rec, Re]) read(ctx context.Context, rec Rec) (t task) {
 		t.req.Key = ""
 		return t
 	}
+	t.req.Redelivered = true
 	t.req.Key, t.err = h.batch.Key(rec)
 	t.err = keyError(t.req.Key, t.err)
 	if t.err != nil {

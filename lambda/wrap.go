@@ -66,7 +66,15 @@ func (h *Handler[Ev, Re]) Handle(ctx context.Context, ev Ev) (Re, error) {
 // isn't the adapter's kind of event is an error that says what came instead; a
 // field of the wrong JSON type makes it one too. With an adapter of [Direct]'s
 // the result is the stored bytes, the first time and later.
+//
+// A completer's envelope ([EncodeResume]) is no event: the operation it names is
+// brought to an end with the request its record holds, and the result is an
+// [Outcome]. No gateway lets a client make one, and it says nothing of who asks
+// for what, so whoever may invoke the function can't invent that either.
 func (h *Handler[Ev, Re]) Invoke(ctx context.Context, payload []byte) ([]byte, error) {
+	if t, ok, err := ParseResume(payload); ok || err != nil {
+		return h.resume(ctx, t, err)
+	}
 	ev, err := decode[Ev](payload)
 	if err != nil {
 		return nil, err

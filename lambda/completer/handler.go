@@ -1,0 +1,192 @@
+package completer
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"log/slog"
+	"sync"
+	"time"
+
+	"github.com/aws/aws-lambda-go/events"
+
+	"github.com/samekey/samekey/idem"
+	"github.com/samekey/samekey/lambda"
+)
+
+// Handler takes tickets from their queue. One that isn't due is put back; one
+// that is goes to the [Resumer], and what came of it decides: an operation still
+// in flight and a try that failed are put back for later, everything else is
+// over. It is safe for concurrent use.
+//
+// The function's event source mapping must have ReportBatchItemFailures, and the
+// queue a redrive policy: a message that is no ticket goes there.
+type Handler struct {
+	queue   idem.TicketQueue
+	resumer Resumer
+	opt     Options
+}
+
+// Options are a handler's settings; the zero value is the default.
+type Options struct {
+	// Grace is how long after its lease an operation that was in flight is looked
+	// at again, and the back-off after a try that failed, which doubles with each
+	// up to an hour. Default: [idem.DefaultGrace].
+	Grace time.Duration
+	// MaxTries is after how many failed tries a ticket is given up. Its record is
+	// kept, so the sweep makes a new one. Default: 20.
+	MaxTries int
+	// Concurrency is how many tickets are resumed at once. Default: 1.
+	Concurrency int
+	// Logger takes warnings and errors. Default: none.
+	Logger *slog.Logger
+	// Resumed is told what came of each ticket that was due; nil is skipped. It
+	// may be called for several at once.
+	Resumed func(context.Context, idem.DueTicket, lambda.Outcome)
+	// Now is the clock, for tests. Default: time.Now.
+	Now func() time.Time
+}
+
+const (
+	defaultMaxTries = 20
+	maxBackOff      = time.Hour
+	minTime         = time.Second // below that nothing is begun
+)
+
+// New returns a handler of queue's messages. It panics if queue or resumer is nil
+// or a number is negative: mistakes in the program, best found at cold start.
+func New(queue idem.TicketQueue, resumer Resumer, optFns ...func(*Options)) *Handler {
+	var opt Options
+	for _, fn := range optFns {
+		fn(&opt)
+	}
+	if queue == nil || resumer == nil || opt.Grace < 0 || opt.MaxTries < 0 || opt.Concurrency < 0 {
+		panic("completer: New: queue and resumer must not be nil, numbers not negative") //nolint:forbidigo // a mistake in the program
+	}
+	if opt.Grace == 0 {
+		opt.Grace = idem.DefaultGrace
+	}
+	if opt.MaxTries == 0 {
+		opt.MaxTries = defaultMaxTries
+	}
+	if opt.Concurrency == 0 {
+		opt.Concurrency = 1
+	}
+	if opt.Logger == nil {
+		opt.Logger = slog.New(slog.DiscardHandler)
+	}
+	if opt.Now == nil {
+		opt.Now = time.Now
+	}
+	return &Handler{queue: queue, resumer: resumer, opt: opt}
+}
+
+// Handle works on a batch of messages. The report names those that must stay in
+// the queue; the error is always nil.
+func (h *Handler) Handle(ctx context.Context, ev events.SQSEvent) (events.SQSEventResponse, error) {
+	errs := make([]error, len(ev.Records))
+	var wg sync.WaitGroup
+	slots := make(chan struct{}, h.opt.Concurrency)
+	for i := range ev.Records {
+		slots <- struct{}{}
+		wg.Go(func() {
+			defer func() { <-slots }()
+			errs[i] = h.message(ctx, &ev.Records[i])
+		})
+	}
+	wg.Wait()
+	re := events.SQSEventResponse{BatchItemFailures: []events.SQSBatchItemFailure{}}
+	for i, err := range errs {
+		if err == nil {
+			continue
+		}
+		h.opt.Logger.ErrorContext(ctx, "ticket stays in the queue", "message", ev.Records[i].MessageId, "error", err)
+		re.BatchItemFailures = append(re.BatchItemFailures, events.SQSBatchItemFailure{ItemIdentifier: ev.Records[i].MessageId})
+	}
+	return re, nil
+}
+
+// Invoke is Handle for the runtime: payload and result are JSON. An event of
+// another source is an error.
+func (h *Handler) Invoke(ctx context.Context, payload []byte) ([]byte, error) {
+	var ev events.SQSEvent
+	if err := json.Unmarshal(payload, &ev); err != nil {
+		return nil, fmt.Errorf("completer: not an SQS event: %w", err)
+	}
+	if len(ev.Records) == 0 {
+		return nil, errors.New("completer: not an SQS event: it has no records")
+	}
+	for i := range ev.Records {
+		if source := ev.Records[i].EventSource; source != "aws:sqs" {
+			return nil, fmt.Errorf("completer: not an SQS event: a record is of %.40q", source)
+		}
+	}
+	re, err := h.Handle(ctx, ev)
+	if err != nil {
+		return nil, err
+	}
+	return json.Marshal(re)
+}
+
+// message works on one message; an error leaves it in the queue.
+func (h *Handler) message(ctx context.Context, m *events.SQSMessage) error {
+	t, err := parse(m.Body)
+	if err != nil {
+		return err
+	}
+	if t.Due.After(h.opt.Now()) {
+		return h.again(ctx, t)
+	}
+	if deadline, ok := ctx.Deadline(); ctx.Err() != nil || ok && time.Until(deadline) < minTime {
+		return errors.New("completer: no time left for it")
+	}
+	o := h.resume(ctx, t.Ticket)
+	log := h.opt.Logger.With("record", idem.RecordName(t.PK), "outcome", o.Kind, "tries", t.Tries)
+	if h.opt.Resumed != nil {
+		h.opt.Resumed(ctx, t, o)
+	}
+	switch o.Kind {
+	case lambda.OutcomeInFlight:
+		t.Due = h.opt.Now().Add(o.RetryAfter + h.opt.Grace)
+		return h.again(ctx, t)
+	case lambda.OutcomeFailed:
+		if t.Tries++; t.Tries >= h.opt.MaxTries {
+			log.ErrorContext(ctx, "ticket given up: the sweep makes another", "error", o.Error)
+			return nil
+		}
+		log.WarnContext(ctx, "not completed", "error", o.Error)
+		t.Due = h.opt.Now().Add(h.backOff(t.Tries))
+		return h.again(ctx, t)
+	case lambda.OutcomeStuck:
+		log.ErrorContext(ctx, "operation is stuck and waits for an operator", "error", o.Error)
+	default:
+		log.InfoContext(ctx, "ticket is over")
+	}
+	return nil
+}
+
+// again puts a ticket back; the message it came in is then over.
+func (h *Handler) again(ctx context.Context, t idem.DueTicket) error {
+	return idem.Delivered(h.queue.Put(ctx, []idem.DueTicket{t}), 1)[0]
+}
+
+// resume asks the resumer. A panic of the operation's code is that ticket's.
+func (h *Handler) resume(ctx context.Context, t idem.Ticket) (o lambda.Outcome) {
+	defer func() {
+		if v := recover(); v != nil {
+			o = failed(fmt.Sprintf("panic with a %T", v))
+		}
+	}()
+	return h.resumer.Resume(ctx, t)
+}
+
+// backOff is the wait after so many failed tries. It matters for what fails
+// before the operation is taken over; what fails later has a new ticket.
+func (h *Handler) backOff(tries int) time.Duration {
+	wait := h.opt.Grace
+	for range min(tries-1, 16) {
+		wait = max(h.opt.Grace, min(2*wait, maxBackOff))
+	}
+	return wait
+}

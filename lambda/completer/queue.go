@@ -1,0 +1,122 @@
+package completer
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/service/sqs"
+	"github.com/aws/aws-sdk-go-v2/service/sqs/types"
+
+	"github.com/samekey/samekey/idem"
+)
+
+// SQS is the part of *sqs.Client that a [Queue] uses.
+type SQS interface {
+	SendMessageBatch(context.Context, *sqs.SendMessageBatchInput, ...func(*sqs.Options)) (*sqs.SendMessageBatchOutput, error)
+}
+
+var _ SQS = (*sqs.Client)(nil)
+
+// Queue keeps tickets in an SQS queue, hidden until they are due, or for the 15
+// minutes SQS allows: [Handler] puts back what comes too early. The queue must be
+// a standard one, since FIFO queues don't delay single messages.
+type Queue struct {
+	api SQS
+	url string
+	now func() time.Time
+}
+
+var _ idem.TicketQueue = (*Queue)(nil)
+
+// NewQueue returns the queue at url. It panics if api is nil, or url is empty or
+// a FIFO queue's: mistakes in the program, best found at cold start.
+func NewQueue(api SQS, url string) *Queue {
+	if api == nil || url == "" || strings.HasSuffix(url, ".fifo") {
+		panic("completer: NewQueue: want a client and the URL of a standard queue") //nolint:forbidigo // a mistake in the program
+	}
+	return &Queue{api: api, url: url, now: time.Now}
+}
+
+const (
+	maxDelay   = 15 * time.Minute
+	maxEntries = 10
+)
+
+// message is a ticket on its way.
+type message struct {
+	idem.Ticket
+	DueMS int64 `json:"due_ms"`
+	Tries int   `json:"tries,omitempty"`
+}
+
+// Put implements [idem.TicketQueue], ten tickets a call.
+func (q *Queue) Put(ctx context.Context, tickets []idem.DueTicket) []error {
+	errs := make([]error, 0, len(tickets))
+	for len(tickets) > 0 {
+		n := min(len(tickets), maxEntries)
+		errs = append(errs, q.send(ctx, tickets[:n])...)
+		tickets = tickets[n:]
+	}
+	return errs
+}
+
+func (q *Queue) send(ctx context.Context, tickets []idem.DueTicket) []error {
+	in := &sqs.SendMessageBatchInput{QueueUrl: &q.url, Entries: make([]types.SendMessageBatchRequestEntry, len(tickets))}
+	errs := make([]error, len(tickets))
+	for i, t := range tickets {
+		body, err := json.Marshal(message{t.Ticket, t.Due.UnixMilli(), t.Tries})
+		if err != nil {
+			panic(err) //nolint:forbidigo // strings and numbers only
+		}
+		in.Entries[i] = types.SendMessageBatchRequestEntry{
+			Id: aws.String(strconv.Itoa(i)), MessageBody: aws.String(string(body)), DelaySeconds: q.delay(t.Due),
+		}
+		errs[i] = errors.New("completer: sqs: the answer doesn't tell")
+	}
+	out, err := q.api.SendMessageBatch(ctx, in)
+	if err != nil {
+		for i := range errs {
+			errs[i] = fmt.Errorf("completer: sqs: %w", err)
+		}
+		return errs
+	}
+	set := func(id *string, err error) {
+		if i, e := strconv.Atoi(aws.ToString(id)); e == nil && i >= 0 && i < len(errs) {
+			errs[i] = err
+		}
+	}
+	for _, e := range out.Successful {
+		set(e.Id, nil)
+	}
+	for _, e := range out.Failed {
+		set(e.Id, fmt.Errorf("completer: sqs: %s: %s", aws.ToString(e.Code), aws.ToString(e.Message)))
+	}
+	return errs
+}
+
+// delay is for how many seconds to hide a message: rounded up, since a ticket
+// that comes too early takes another round.
+func (q *Queue) delay(due time.Time) int32 {
+	wait := min(max(due.Sub(q.now()), 0), maxDelay)
+	return int32((wait + time.Second - 1) / time.Second)
+}
+
+// parse reads a message of a Queue.
+func parse(body string) (idem.DueTicket, error) {
+	var m message
+	dec := json.NewDecoder(strings.NewReader(body))
+	dec.DisallowUnknownFields()
+	if err := dec.Decode(&m); err != nil {
+		return idem.DueTicket{}, fmt.Errorf("completer: not a ticket: %w", err)
+	}
+	if m.PK == "" || m.Owner == "" || m.Ver < 1 || m.Tries < 0 {
+		return idem.DueTicket{}, errors.New("completer: not a ticket: it is not complete")
+	}
+	return idem.DueTicket{Ticket: m.Ticket, Due: time.UnixMilli(m.DueMS), Tries: m.Tries}, nil
+}

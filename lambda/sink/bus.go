@@ -1,0 +1,70 @@
+package sink
+
+import (
+	"context"
+	"encoding/json"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/service/eventbridge"
+	"github.com/aws/aws-sdk-go-v2/service/eventbridge/types"
+
+	"github.com/samekey/samekey/idem"
+	"github.com/samekey/samekey/lambda"
+)
+
+// EventBridge is the part of *eventbridge.Client that a [Bus] uses.
+type EventBridge interface {
+	PutEvents(context.Context, *eventbridge.PutEventsInput, ...func(*eventbridge.Options)) (*eventbridge.PutEventsOutput, error)
+}
+
+var _ EventBridge = (*eventbridge.Client)(nil)
+
+// Bus puts jobs on an EventBridge bus. An event's detail-type is the job's kind,
+// and its detail a lambda.Job, whose key is the job's id: an event has an id of
+// its own, another one for each delivery.
+type Bus struct{ batcher }
+
+// NewBus returns a sink to the bus of that name or ARN ("default" is there in
+// every account), whose events come from source. It panics if api is nil or a
+// name is empty: mistakes in the program, best found at cold start.
+func NewBus(api EventBridge, bus, source string) *Bus {
+	if api == nil || bus == "" || source == "" {
+		panic("sink: NewBus: api is nil, or bus or source is empty") //nolint:forbidigo // a mistake in the program
+	}
+	size := func(d idem.Delivery) int { return len(payload(d)) + len(source) + len(d.Kind) }
+	return &Bus{batcher{service: "eventbridge", size: size, call: func(ctx context.Context, batch []idem.Delivery) ([]error, error) {
+		in := &eventbridge.PutEventsInput{Entries: make([]types.PutEventsRequestEntry, len(batch))}
+		for i, d := range batch {
+			in.Entries[i] = types.PutEventsRequestEntry{
+				EventBusName: &bus, Source: &source, DetailType: aws.String(d.Kind), Detail: aws.String(string(payload(d))),
+			}
+		}
+		out, err := api.PutEvents(ctx, in)
+		if err != nil {
+			return nil, err
+		}
+		errs := missing("eventbridge", len(batch))
+		for i, e := range out.Entries[:min(len(out.Entries), len(batch))] { // in the order of the request
+			if e.ErrorCode == nil {
+				errs[i] = nil
+			} else {
+				errs[i] = entryFault("eventbridge", *e.ErrorCode, aws.ToString(e.ErrorMessage), content[*e.ErrorCode])
+			}
+		}
+		return errs, nil
+	}}}
+}
+
+// Deliver implements [idem.Sink], ten jobs a call.
+func (b *Bus) Deliver(ctx context.Context, batch []idem.Delivery) []error {
+	return b.deliver(ctx, batch)
+}
+
+// payload is a job as a lambda.Job.
+func payload(d idem.Delivery) []byte {
+	b, err := json.Marshal(lambda.Job{Key: d.JobID, Operation: d.Operation, Kind: d.Kind, Args: d.Args})
+	if err != nil {
+		return nil // Args that aren't JSON: the service refuses an empty payload
+	}
+	return b
+}

@@ -1,0 +1,68 @@
+package sink
+
+import (
+	"context"
+	"fmt"
+
+	awslambda "github.com/aws/aws-sdk-go-v2/service/lambda"
+	"github.com/aws/aws-sdk-go-v2/service/lambda/types"
+
+	"github.com/samekey/samekey/idem"
+)
+
+// Lambda is the part of the SDK's *lambda.Client that a [Function] uses.
+type Lambda interface {
+	Invoke(context.Context, *awslambda.InvokeInput, ...func(*awslambda.Options)) (*awslambda.InvokeOutput, error)
+}
+
+var _ Lambda = (*awslambda.Client)(nil)
+
+// Function invokes a function asynchronously for each job: Lambda has taken the
+// job once it has queued the event. The payload is a lambda.Job, whose key is
+// the job's id. Jobs of a group are queued in order, but Lambda doesn't keep it.
+type Function struct {
+	api  Lambda
+	name string
+}
+
+// NewFunction returns a sink to the function of that name or ARN, which may have
+// a qualifier. It panics if api is nil or name is empty: mistakes in the program,
+// best found at cold start.
+func NewFunction(api Lambda, name string) *Function {
+	if api == nil || name == "" {
+		panic("sink: NewFunction: api is nil or name is empty") //nolint:forbidigo // a mistake in the program
+	}
+	return &Function{api, name}
+}
+
+// Deliver implements [idem.Sink], a call for each job.
+func (f *Function) Deliver(ctx context.Context, batch []idem.Delivery) []error {
+	errs := make([]error, len(batch))
+	held := make(map[string]bool)
+	for i, d := range batch {
+		switch {
+		case ctx.Err() != nil:
+			errs[i] = outOfTime(ctx)
+		case held[d.Group]:
+			errs[i] = errHeldBack
+		default:
+			errs[i] = f.invoke(ctx, d)
+			held[d.Group] = errs[i] != nil
+		}
+	}
+	return errs
+}
+
+func (f *Function) invoke(ctx context.Context, d idem.Delivery) error {
+	const accepted = 202
+	out, err := f.api.Invoke(ctx, &awslambda.InvokeInput{
+		FunctionName: &f.name, InvocationType: types.InvocationTypeEvent, Payload: payload(d),
+	})
+	switch {
+	case err != nil:
+		return fault("lambda", err)
+	case out.StatusCode != accepted:
+		return down("lambda", fmt.Errorf("status %d", out.StatusCode))
+	}
+	return nil
+}

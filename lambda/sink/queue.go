@@ -1,0 +1,71 @@
+package sink
+
+import (
+	"context"
+	"strconv"
+	"strings"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/service/sqs"
+	"github.com/aws/aws-sdk-go-v2/service/sqs/types"
+
+	"github.com/samekey/samekey/idem"
+	"github.com/samekey/samekey/lambda"
+)
+
+// SQS is the part of *sqs.Client that a [Queue] uses.
+type SQS interface {
+	SendMessageBatch(context.Context, *sqs.SendMessageBatchInput, ...func(*sqs.Options)) (*sqs.SendMessageBatchOutput, error)
+}
+
+var _ SQS = (*sqs.Client)(nil)
+
+// Queue sends jobs to an SQS queue. A message is the job's Args; its attributes
+// are lambda.KeyAttribute, with the job's id, and lambda.KindAttribute.
+//
+// In a FIFO queue (one whose URL ends in ".fifo") the job's id is the
+// deduplication id as well, and its group the message group: after a failure the
+// rest of a group is held back.
+type Queue struct{ batcher }
+
+// NewQueue returns a sink to the queue at url. It panics if api is nil or url is
+// empty: mistakes in the program, best found at cold start.
+func NewQueue(api SQS, url string) *Queue {
+	if api == nil || url == "" {
+		panic("sink: NewQueue: api is nil or url is empty") //nolint:forbidigo // a mistake in the program
+	}
+	fifo := strings.HasSuffix(url, ".fifo")
+	return &Queue{batcher{service: "sqs", ordered: fifo, size: messageSize, call: func(ctx context.Context, batch []idem.Delivery) ([]error, error) {
+		in := &sqs.SendMessageBatchInput{QueueUrl: &url, Entries: make([]types.SendMessageBatchRequestEntry, len(batch))}
+		for i, d := range batch {
+			e := types.SendMessageBatchRequestEntry{
+				Id: aws.String(strconv.Itoa(i)), MessageBody: aws.String(text(d.Args)),
+				MessageAttributes: map[string]types.MessageAttributeValue{
+					lambda.KeyAttribute:  {DataType: aws.String("String"), StringValue: aws.String(d.JobID)},
+					lambda.KindAttribute: {DataType: aws.String("String"), StringValue: aws.String(d.Kind)},
+				},
+			}
+			if fifo {
+				e.MessageDeduplicationId, e.MessageGroupId = aws.String(d.JobID), aws.String(group(d.Group))
+			}
+			in.Entries[i] = e
+		}
+		out, err := api.SendMessageBatch(ctx, in)
+		if err != nil {
+			return nil, err
+		}
+		errs := missing("sqs", len(batch))
+		for _, e := range out.Successful {
+			errs.set(e.Id, nil)
+		}
+		for _, e := range out.Failed {
+			errs.set(e.Id, entryFault("sqs", aws.ToString(e.Code), aws.ToString(e.Message), e.SenderFault))
+		}
+		return errs, nil
+	}}}
+}
+
+// Deliver implements [idem.Sink], ten jobs a call.
+func (q *Queue) Deliver(ctx context.Context, batch []idem.Delivery) []error {
+	return q.deliver(ctx, batch)
+}
