@@ -4,6 +4,7 @@ import (
 	"context"
 	"crypto/sha256"
 	"errors"
+	"strings"
 	"time"
 )
 
@@ -111,9 +112,9 @@ func (a *attempt) release(ctx context.Context, rec *Record, entered bool, cause 
 func truncate(s string) string {
 	const limit = 256
 	if len(s) > limit {
-		return s[:limit]
+		s = s[:limit]
 	}
-	return s
+	return strings.ToValidUTF8(s, "")
 }
 
 // overtaken answers an attempt that lost its lease. It has written nothing

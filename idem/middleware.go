@@ -70,6 +70,9 @@ type recorder struct {
 func (r *recorder) Header() http.Header { return r.header }
 
 func (r *recorder) WriteHeader(status int) {
+	if status < 100 || status > 999 { // as net/http does, while the key can still be freed
+		panic(fmt.Sprintf("idem: Middleware: invalid WriteHeader code %d", status)) //nolint:forbidigo // a mistake in the program
+	}
 	if r.status != 0 || status < http.StatusOK { // informational answers can't be replayed
 		return
 	}

@@ -176,6 +176,30 @@ func TestMiddlewarePanic(t *testing.T) {
 	}
 }
 
+// A status that net/http would panic over does so before anything is stored.
+func TestMiddlewareInvalidStatus(t *testing.T) {
+	t.Parallel()
+	for _, status := range []int{0, 99, 1000} {
+		runs := 0
+		h := idem.New(&idem.MemoryStore{}).Middleware(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+			if runs++; runs == 1 {
+				w.WriteHeader(status)
+			}
+		}))
+		func() {
+			defer func() {
+				if recover() == nil {
+					t.Errorf("%d: no panic", status)
+				}
+			}()
+			ask(t, h, "POST", "k", "")
+		}()
+		if r := ask(t, h, "POST", "k", ""); r.StatusCode != 200 || runs != 2 {
+			t.Errorf("%d: the retry got %d after %d runs", status, r.StatusCode, runs)
+		}
+	}
+}
+
 // R122: a client that goes away leaves nothing half done.
 func TestMiddlewareClientGoesAway(t *testing.T) {
 	t.Parallel()
