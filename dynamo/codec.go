@@ -89,6 +89,9 @@ func (v *values) encode(r *idem.Record, body value) item {
 	if !r.Until.IsZero() {
 		it[attrUntil] = v.secs(r.Until)
 	}
+	if r.Tombstone > 0 {
+		it[attrTomb] = v.num(int64(r.Tombstone / time.Second))
+	}
 	if r.Tries != 0 {
 		it[attrTries] = v.num(int64(r.Tries))
 	}
@@ -178,6 +181,7 @@ func decode(it item) (*idem.Record, error) {
 		Expires:     d.second(attrExpires),
 		Keep:        idem.Keep(d.text(attrKeep, false)),
 		Until:       d.second(attrUntil),
+		Tombstone:   time.Duration(d.number(attrTomb, false)) * time.Second,
 		Fingerprint: d.text(attrFP, true),
 		Secret:      d.text(attrSecret, false),
 		ID:          d.text(attrID, true),

@@ -54,6 +54,7 @@ func anyRecord(t *rapid.T) *idem.Record {
 	if rapid.Bool().Draw(t, "kept") {
 		r.Keep = rapid.SampledFrom([]idem.Keep{idem.KeepOpen, idem.KeepJobs}).Draw(t, "keep")
 		r.Until = second.Draw(t, "until")
+		r.Tombstone = time.Duration(rapid.Int64Range(0, 1<<30).Draw(t, "tombstone")) * time.Second
 	} else {
 		r.Expires = second.Draw(t, "expires")
 	}
@@ -197,7 +198,7 @@ func TestReservedWordsHavePlaceholders(t *testing.T) {
 	t.Parallel()
 	prev := &idem.Record{Owner: "a", Ver: 1, Expires: time.Unix(1, 0)}
 	next := &idem.Record{
-		Owner: "b", Ver: 2, State: idem.Done, Keep: idem.KeepJobs, LastErr: "e", Until: time.Unix(2, 0), Lease: time.UnixMilli(3),
+		Owner: "b", Ver: 2, State: idem.Done, Keep: idem.KeepJobs, LastErr: "e", Until: time.Unix(2, 0), Tombstone: time.Minute, Lease: time.UnixMilli(3),
 		Run: time.UnixMilli(4), Tries: 1, Phases: []idem.Phase{{Name: "p"}}, Jobs: map[string]idem.Job{"0.0": {Kind: "k"}},
 		Response: &idem.Response{Status: 200},
 	}
@@ -211,7 +212,7 @@ func TestReservedWordsHavePlaceholders(t *testing.T) {
 			t.Errorf("reserved word %q in %s", word, expression)
 		}
 	}
-	want := "SET ver = :ver1, #owner = :owner1, st = :st, keep = :keep, last_err = :last_err, until_s = :until_s, " +
+	want := "SET ver = :ver1, #owner = :owner1, st = :st, keep = :keep, last_err = :last_err, until_s = :until_s, tomb_s = :tomb_s, " +
 		"lease_ms = :lease, run_ms = :run, tries = :tries, phases = :phases, jobs.#j0 = :j0, resp = :resp REMOVE exp_s, req"
 	if diff := cmp.Diff(want, expression); diff != "" {
 		t.Errorf("expression (-want +got):\n%s", diff)

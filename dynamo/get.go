@@ -32,8 +32,8 @@ const maxRead = 140
 // that read each other's items never both commit.
 //
 // on names the attributes that matter, a version for instance; by default it is
-// all that were read, and the absence of the struct's other fields. More than
-// 140 can't be compared: name some. found is false where there is no item; then
+// all that were read, and the absence of the struct's other fields. A name that
+// neither the item nor the struct has is an error. More than 140 can't be compared: name some. found is false where there is no item; then
 // the phase commits only if there still is none, and out is untouched.
 //
 // db is the client or a fake. key is a struct or map of the key's attributes.
@@ -53,7 +53,11 @@ func Get(ctx context.Context, tx *idem.Tx, db Getter, table string, key, out any
 			read[name] = nil
 		}
 	case len(on) > 0:
+		known := fields(reflect.TypeOf(out))
 		for _, name := range on {
+			if _, there := res.Item[name]; !there && known != nil && !slices.Contains(known, name) {
+				return false, fmt.Errorf("dynamo: get %s: neither the item nor a %T has an attribute %q: the check would compare nothing", table, out, name)
+			}
 			read[name] = res.Item[name]
 		}
 	default:

@@ -17,6 +17,7 @@ const (
 	attrExpires = "exp_s"      // N  the table's TTL attribute; absent while the record must be kept
 	attrKeep    = "keep"       // S  open, jobs; present exactly while exp_s is absent
 	attrUntil   = "until_s"    // N  end of replay, where it differs from exp_s
+	attrTomb    = "tomb_s"     // N  seconds by which exp_s is to outlive until_s, of a record kept for jobs
 	attrFP      = "fp"         // S  fingerprint
 	attrSecret  = "fpk"        // S  id of the fingerprint's secret
 	attrID      = "id"         // S  server-made id of the operation

@@ -131,10 +131,18 @@ func (s *Store) Claim(ctx context.Context, c idem.Claim) (*idem.Record, error) {
 			ReturnValuesOnConditionCheckFailure: types.ReturnValuesOnConditionCheckFailureAllOld,
 		}}, mine)
 	}
-	if err != nil || held != nil || large == nil {
+	if large == nil {
 		return held, err
 	}
-	return nil, s.putInput(ctx, c.Next, large)
+	switch {
+	case err == nil && held == nil, errors.Is(err, idem.ErrUnknown): // if it was refused, the companion goes by TTL
+		return held, errors.Join(err, s.putInput(ctx, c.Next, large))
+	case held != nil && held.Owner == c.Next.Owner && held.Ver == 1 && held.Input != nil && held.Input.Overflow != nil:
+		mine := c.Next.Clone() // claimed before, and the answer was lost
+		mine.Input.Overflow = held.Input.Overflow
+		return held, s.putInput(ctx, mine, large)
+	}
+	return held, err
 }
 
 // What every request points to; never changed.

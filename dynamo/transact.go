@@ -154,6 +154,14 @@ func merge(a, b *Write) (*Write, error) {
 		return nil, fmt.Errorf("dynamo: %w: a Raw write on an item of %s that was read with Get: build it with Put, Update or Delete",
 			idem.ErrWrite, a.table)
 	}
+	for name, v := range a.read {
+		if other, there := b.read[name]; there && !(v == nil && other == nil) && (v == nil || other == nil || !sameValue(v, other)) {
+			return nil, fmt.Errorf("dynamo: %w: an item of %s changed between two reads", idem.ErrConflict, a.table)
+		}
+	}
+	if a.read != nil && a.found != b.found {
+		return nil, fmt.Errorf("dynamo: %w: an item of %s changed between two reads", idem.ErrConflict, a.table)
+	}
 	w := *a
 	w.cond = both(a.cond, b.cond)
 	w.names, w.values, w.read = maps.Clone(b.names), maps.Clone(b.values), maps.Clone(b.read)

@@ -36,6 +36,9 @@ func (s *Store) update(ctx context.Context, c idem.Commit) (*update, error) {
 	u.text(attrLastErr, ":last_err", prev.LastErr, next.LastErr)
 	u.time(attrExpires, ":exp_s", prev.Expires, next.Expires)
 	u.time(attrUntil, ":until_s", prev.Until, next.Until)
+	if next.Tombstone != prev.Tombstone {
+		u.put(attrTomb, ":tomb_s", u.num(int64(next.Tombstone/time.Second)))
+	}
 	if !next.Lease.Equal(prev.Lease) {
 		u.put(attrLease, ":lease", u.millis(next.Lease)) // 0 and not absent: "released" is a fact
 	}

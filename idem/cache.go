@@ -44,6 +44,9 @@ func (c *cache) put(r *Record) {
 		return
 	}
 	r = r.clone()
+	if r.Expires.IsZero() {
+		r.Expires = r.Until // kept for its jobs, and nobody tells this copy when they are delivered
+	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if el := c.byKey[r.PK]; el != nil {

@@ -249,9 +249,15 @@ func (a *attempt) once(ctx context.Context, f *flow, resumed bool, fn func(conte
 		resp, err = a.response(answer.v)
 	}
 	if err == nil {
+		err = resp.check()
+	}
+	if err == nil {
 		a.cleaned(ctx, &resp)
 	}
 	failed := f.failure()
+	if err == nil && f.leftBehind() {
+		err = failed // a call that is under way may contradict any answer
+	}
 	if err == nil && (definitive || failed == nil && a.opt.Stored(resp.Status)) {
 		if err = f.complete(); err == nil {
 			return a.conclude(ctx, f, resp)
@@ -267,7 +273,7 @@ func (a *attempt) once(ctx context.Context, f *flow, resumed bool, fn func(conte
 func (a *attempt) withdraw(ctx context.Context, f *flow, resp Response, err, failed error) (Result, error) {
 	rec := f.record()
 	if rec == nil {
-		return a.consult(ctx, resp, err)
+		return a.consult(ctx, f, resp, err)
 	}
 	cause := err
 	if cause == nil {
@@ -294,8 +300,9 @@ func (a *attempt) withdraw(ctx context.Context, f *flow, resp Response, err, fai
 
 // consult looks at the record before an answer that isn't stored leaves an
 // attempt that never claimed: a finished operation has an answer of its own, and
-// another request must not pass as this one.
-func (a *attempt) consult(ctx context.Context, resp Response, err error) (Result, error) {
+// another request must not pass as this one. What an earlier attempt has
+// committed and abandoned is taken over, and the handler begins again with it.
+func (a *attempt) consult(ctx context.Context, f *flow, resp Response, err error) (Result, error) {
 	ctx, cancel := a.within(ctx, maxClaim)
 	defer cancel()
 	held, lerr := a.store.Load(ctx, a.pk)
@@ -303,10 +310,17 @@ func (a *attempt) consult(ctx context.Context, resp Response, err error) (Result
 		return Result{}, a.unavailable("look", errors.Join(lerr, err))
 	}
 	v, jerr := a.judge(held)
+	if jerr == nil && v == takeOver {
+		held, v, jerr = a.settle(ctx, held)
+	}
 	switch {
 	case jerr != nil:
 		return Result{}, jerr
-	case v != again && v != takeOver:
+	case v == takeOver:
+		f.set(held)
+		f.restart = true
+		return Result{}, nil
+	case v != again:
 		return a.answer(ctx, held, v)
 	case err != nil:
 		return Result{}, &handlerError{err}
@@ -334,7 +348,7 @@ func (a *attempt) response(v any) (Response, error) {
 			return Response{}, fmt.Errorf("%w: %w", ErrResult, err)
 		}
 	}
-	return resp, nil
+	return resp, resp.check()
 }
 
 // handle calls fn, and releases the lease if fn doesn't come back: a panic (or

@@ -4,14 +4,18 @@ import (
 	"context"
 	"crypto/sha256"
 	"errors"
+	"maps"
+	"slices"
 	"strings"
 	"time"
 )
 
 // conclude stores the handler's own answer and gives it. The effect has
-// happened, so nothing that fails here makes it an error: at worst the answer is
-// given unstored. Only a merged claim that failed does, since then nothing has
-// been committed, nor the record seen.
+// happened, so what fails here need not make it an error: at worst the answer of
+// a handler without phases is given unstored. It is an error where something
+// else hangs on the commit: a merged claim, results or jobs that wait for it, and
+// phases or a stored request, by which another attempt may come to another
+// answer.
 func (a *attempt) conclude(ctx context.Context, f *flow, resp Response) (Result, error) {
 	var err error
 	for try := range 3 {
@@ -38,6 +42,9 @@ func (a *attempt) conclude(ctx context.Context, f *flow, resp Response) (Result,
 	err = a.fail("finish", err)
 	a.log.ErrorContext(ctx, "answer not stored: a retry after the lease runs again", "record", short(a.pk), "error", err)
 	call(ctx, a.opt.Hooks.Failed, a.event(rec, err))
+	if rec.Keep == KeepOpen || f.outstanding() {
+		return Result{}, a.unavailable("finish", err)
+	}
 	return Result{Response: resp}, nil
 }
 
@@ -66,7 +73,8 @@ func samePayload(rec, made *Record) bool {
 		}
 		return sha256.Sum256(r.Response.Body)
 	}
-	return rec.Response != nil && rec.Response.Status == made.Response.Status && sum(rec) == sum(made)
+	return rec.Response != nil && rec.Response.Status == made.Response.Status && sum(rec) == sum(made) &&
+		maps.EqualFunc(rec.Response.Header, made.Response.Header, slices.Equal)
 }
 
 // refused reports whether a write failed for good, and not for want of time.

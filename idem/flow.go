@@ -22,6 +22,7 @@ type flow struct {
 	names   map[string]bool // of phases, so far
 	busy    bool            // a phase is running
 	over    bool            // the handler has returned
+	left    bool            // while a phase was running
 	entered bool            // a Foreign was entered: derived keys may be out
 	err     error           // why the first failed phase failed
 
@@ -113,6 +114,9 @@ func (f *flow) recall(s step) (raw []byte, recorded bool, err error) {
 	if s.kind == last || p.Name != s.name {
 		return nil, false, f.failed(fmt.Errorf("%w: %q is next, but %q is recorded there", ErrPhaseOrder, s.name, p.Name))
 	}
+	if p.Intent && s.kind != foreign {
+		return nil, false, f.failed(fmt.Errorf("%w: %q is recorded as a call whose outcome is unknown", ErrPhaseOrder, s.name))
+	}
 	if p.Intent {
 		return nil, false, nil // begun by an attempt that never told how it ended: foreign decides
 	}
@@ -174,7 +178,12 @@ func (f *flow) foreign(ctx context.Context, s step, fn func(context.Context, *Tx
 	f.mu.Lock()
 	outstanding := f.rec == nil || len(f.pending) > 0
 	begun := f.rec != nil && f.passed < len(f.rec.Phases)
+	loose := len(f.loose)
 	f.mu.Unlock()
+	if s.intent && !begun && loose > 0 {
+		// Whoever settles its outcome could not stage them.
+		return nil, f.fail(fmt.Errorf("%w: jobs are staged for %q, which is NotIdempotent: stage them with another phase", ErrWrite, s.name))
+	}
 	if outstanding {
 		if err := f.commit(ctx, nil, nil, nil, false); err != nil {
 			return nil, f.commitFailed(s, err)
@@ -301,6 +310,33 @@ func (f *flow) postpone(p Phase, jobs []Job) error {
 	f.waiting, f.loose = waiting, nil
 	f.pending = append(f.pending, p)
 	f.passed++
+	return nil
+}
+
+// stage keeps jobs for the next commit.
+func (f *flow) stage(jobs []Job) error {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	switch {
+	case f.end != nil:
+		return ErrAnswered
+	case f.over:
+		return f.failed(fmt.Errorf("%w: jobs are staged after the handler has returned", ErrPhaseOrder))
+	case f.busy:
+		return f.failed(fmt.Errorf("%w: Stage while a phase runs: use its Tx", ErrPhaseOrder))
+	}
+	for _, j := range jobs {
+		if err := j.check(); err != nil {
+			return f.failed(err)
+		}
+	}
+	f.loose = append(f.loose, jobs...)
+	if f.rec != nil && f.passed < len(f.rec.Phases) {
+		return nil // a recorded phase follows, which has them already
+	}
+	if _, err := f.stagedJobs(nil); err != nil {
+		return f.failed(err)
+	}
 	return nil
 }
 

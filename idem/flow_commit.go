@@ -83,6 +83,10 @@ func (f *flow) passes(ctx context.Context, p Phase) {
 // to come, else as a commit. It keeps and returns the record as it then is.
 func (f *flow) write(ctx context.Context, build func(*Record) *Record, writes []Write, rerun bool) (*Record, error) {
 	a := f.a
+	if f.leftBehind() {
+		// The attempt has ended without this phase, and may have said so.
+		return nil, f.fail(fmt.Errorf("%w: it outlived its handler", ErrPhaseOrder))
+	}
 	prev := f.record()
 	if prev == nil {
 		held, v, err := a.claim(ctx, build, writes, rerun)
@@ -153,6 +157,13 @@ func (f *flow) ended() *ending {
 	return f.end
 }
 
+// outstanding reports whether results or jobs wait for a commit.
+func (f *flow) outstanding() bool {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return len(f.pending)+len(f.waiting)+len(f.loose) > 0
+}
+
 // calledOut reports whether a derived key may be out in the world.
 func (f *flow) calledOut() bool {
 	f.mu.Lock()
@@ -184,8 +195,16 @@ func (f *flow) close() {
 	defer f.mu.Unlock()
 	f.over = true
 	if f.busy {
+		f.left = true
 		_ = f.failed(fmt.Errorf("%w: the handler returned while a phase was running", ErrPhaseOrder))
 	}
+}
+
+// leftBehind reports whether the handler has returned while a phase was running.
+func (f *flow) leftBehind() bool {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return f.left
 }
 
 // stop ends the operation with an answer that the handler no longer changes.
@@ -233,7 +252,7 @@ func (f *flow) giveUp(ctx context.Context, why string) error {
 	a := f.a
 	rec, err := f.write(ctx, func(base *Record) *Record { return stuckFor(base, why) }, nil, false)
 	if err != nil {
-		return a.phaseError("phase", fmt.Errorf("%w: %w", ErrStuck, err))
+		return f.commitFailed(step{name: "that is to be settled"}, err) // the next attempt finds it open
 	}
 	a.log.ErrorContext(ctx, "operation is stuck and waits for an operator", "record", short(a.pk), "operation", rec.ID)
 	stuckErr := a.phaseError("phase", ErrStuck)

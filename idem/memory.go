@@ -121,6 +121,7 @@ func patched(r, prev, next *Record) *Record {
 	patchTime(&r.Lease, prev.Lease, next.Lease)
 	patchTime(&r.Expires, prev.Expires, next.Expires)
 	patchTime(&r.Until, prev.Until, next.Until)
+	patch(&r.Tombstone, prev.Tombstone, next.Tombstone)
 	patchTime(&r.Run, prev.Run, next.Run)
 	if !slices.EqualFunc(prev.Phases, next.Phases, samePhase) {
 		r.Phases = next.Phases

@@ -89,7 +89,7 @@ func (r *recorder) Write(b []byte) (int, error) {
 
 func (r *recorder) response() Response {
 	r.WriteHeader(http.StatusOK)
-	if _, ok := r.sent["Content-Type"]; !ok && r.body.Len() > 0 {
+	if _, ok := r.sent["Content-Type"]; !ok && r.body.Len() > 0 && r.sent.Get("Content-Encoding") == "" {
 		r.sent.Set("Content-Type", http.DetectContentType(r.body.Bytes())) // as net/http would
 	}
 	return Response{Status: r.status, Header: r.sent, Body: r.body.Bytes()}

@@ -49,6 +49,11 @@ type Record struct {
 	Keep    Keep
 	Until   time.Time // end of replay, where that differs from Expires; else zero
 
+	// Tombstone is how far Expires is to lie beyond Until once the last job is
+	// delivered, in whole seconds. It is set with Keep of KeepJobs only: any other
+	// finished record has Expires already.
+	Tombstone time.Duration
+
 	Fingerprint string // SHA-256 or HMAC-SHA-256 of the request, hex
 	Secret      string // id of the secret that keyed Fingerprint; "" for none
 	ID          string // server-made id of the operation

@@ -1,6 +1,7 @@
 package idem
 
 import (
+	"fmt"
 	"maps"
 	"net/http"
 	"slices"
@@ -71,6 +72,15 @@ func (r Response) stored(allowed map[string]bool) Response {
 		s.Header[name] = values
 	}
 	return s
+}
+
+// check refuses a status that no transport could send, while it is still the
+// handler's mistake and not a record that nobody can read.
+func (r *Response) check() error {
+	if r.Status != 0 && (r.Status < 100 || r.Status > 999) {
+		return fmt.Errorf("%w: status %d", ErrResult, r.Status)
+	}
+	return nil
 }
 
 // clean drops header fields that would split the answer, and canonicalises

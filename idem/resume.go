@@ -77,10 +77,12 @@ func (e *Engine) GiveUp(ctx context.Context, t Ticket, why string) error {
 	if rec, err = a.takeTicket(ctx, rec); err != nil {
 		return err
 	}
-	if err := (&flow{a: a, rec: rec}).giveUp(ctx, why); !errors.Is(err, ErrStuck) || errors.Is(err, ErrUnavailable) {
-		return err
+	f := &flow{a: a, rec: rec}
+	err = f.giveUp(ctx, why)
+	if end := f.ended(); end != nil && errors.Is(end.err, ErrStuck) {
+		return nil
 	}
-	return nil
+	return err
 }
 
 // pickUp reads the record of a ticket that is still good.

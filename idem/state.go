@@ -152,7 +152,7 @@ func finished(held *Record, resp Response, now time.Time, retention, tombstone t
 	r.Response, r.Lease, r.LastErr, r.Input = &resp, time.Time{}, "", nil
 	r.Phases = names(held.Phases)
 	if until := seconds(now.Add(retention)); len(held.Jobs) > 0 {
-		r.Keep, r.Expires, r.Until = KeepJobs, time.Time{}, until
+		r.Keep, r.Expires, r.Until, r.Tombstone = KeepJobs, time.Time{}, until, (tombstone + time.Second - 1).Truncate(time.Second)
 	} else {
 		r.Keep, r.Expires, r.Until = KeepNothing, until, time.Time{}
 		if tombstone > 0 {

@@ -134,6 +134,7 @@ func TestTransitions(t *testing.T) {
 		"finish":                      {finished(claim, resp, now, retention, 0), Done, "a", 2, time.Time{}, now.Add(retention), "", time.Time{}, ""},
 		"finish after phases":         {finished(&phased, resp, now, retention, 0), Done, "a", 4, time.Time{}, now.Add(retention), "", time.Time{}, ""},
 		"finish with jobs":            {finished(&withJobs, resp, now, retention, 0), Done, "a", 4, time.Time{}, time.Time{}, KeepJobs, now.Add(retention), ""},
+		"finish with a tombstone":     {finished(claim, resp, now, retention, time.Hour), Done, "a", 2, time.Time{}, now.Add(retention + time.Hour), "", now.Add(retention), ""},
 		"release frees an own claim":  {released(claim, now, false), Open, "a", 2, time.Time{}, now.Add(-time.Minute), "", time.Time{}, ""},
 		"release keeps a later state": {released(&phased, now, false), Open, "a", 4, time.Time{}, time.Time{}, KeepOpen, time.Time{}, "1"},
 		"release keeps a taken-over one": {
@@ -153,6 +154,9 @@ func TestTransitions(t *testing.T) {
 				if !pair[0].Equal(pair[1]) {
 					t.Errorf("%s is %v, want %v", what, pair[0], pair[1])
 				}
+			}
+			if r.Tombstone != 0 && r.Keep != KeepJobs {
+				t.Errorf("tombstone %v of a record kept for %q", r.Tombstone, r.Keep)
 			}
 			if (r.Keep == KeepNothing) != !r.Expires.IsZero() {
 				t.Error("exactly one of keep and expires must be set")

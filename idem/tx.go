@@ -118,22 +118,18 @@ func (tx *Tx) close() (writes []Write, jobs []Job, err error) {
 // Stage adds jobs to the next commit of the operation in ctx, at the latest the
 // one that stores the answer. An answer that isn't stored stages nothing.
 // Outside of an operation it returns [ErrNoOperation]; a job that can't be
-// staged is [ErrWrite].
+// staged is [ErrWrite], and then the answer isn't stored either, as after any
+// failed phase: nothing is lost where nobody looks at the error.
 //
 // It belongs to the phase that follows: where that is already committed, the
-// jobs were too, and are not staged again.
+// jobs were too, and are not staged again. That phase must not be a
+// [NotIdempotent] one. Inside of a phase, which may run more than once, it is
+// refused ([ErrPhaseOrder]): use [Tx.Stage]. After the answer it is too late
+// ([ErrAnswered]).
 func Stage(ctx context.Context, jobs ...Job) error {
 	f, err := flowOf(ctx)
 	if err != nil {
 		return err
 	}
-	for _, j := range jobs {
-		if err := j.check(); err != nil {
-			return err
-		}
-	}
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	f.loose = append(f.loose, jobs...)
-	return nil
+	return f.stage(jobs)
 }

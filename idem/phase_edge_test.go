@@ -1,0 +1,362 @@
+package idem_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"testing"
+	"time"
+
+	"github.com/samekey/samekey/idem"
+	"github.com/samekey/samekey/idem/idemtest"
+)
+
+var receipt = idem.NewJob("receipt", "r1")
+
+func jobsOf(s *idem.MemoryStore) (n int) {
+	for _, r := range s.Records() {
+		n += len(r.Jobs)
+	}
+	return n
+}
+
+func one(s *idem.MemoryStore) *idem.Record {
+	for _, r := range s.Records() {
+		return r
+	}
+	return nil
+}
+
+// Whoever settles an unknown outcome could not stage what was to go with it, so
+// that is refused before the call.
+func TestStageBeforeANotIdempotentPhase(t *testing.T) {
+	t.Parallel()
+	var mem idem.MemoryStore
+	called := false
+	_, err := do(t, idem.New(&mem), func(ctx context.Context) (idem.Response, error) {
+		if err := idem.Stage(ctx, receipt); err != nil {
+			return idem.Response{}, err
+		}
+		_, err := idem.Foreign(ctx, "transfer", func(context.Context, *idem.Tx) (string, error) {
+			called = true
+			return "tr_1", nil
+		}, idem.NotIdempotent())
+		return idem.Response{Status: 201}, err
+	})
+	if !errors.Is(err, idem.ErrWrite) || called {
+		t.Errorf("got %v, called: %v", err, called)
+	}
+}
+
+// Idem.Stage inside an Atomic's fn that runs again stages twice.
+func TestStageInAnAtomicThatRunsAgain(t *testing.T) {
+	t.Parallel()
+	conflicts := 2
+	mem := idem.MemoryStore{Apply: func([]idem.Write) error {
+		if conflicts--; conflicts >= 0 {
+			return idem.ErrConflict
+		}
+		return nil
+	}}
+	res, err := do(t, idem.New(&mem), func(ctx context.Context) (idem.Response, error) {
+		return idem.Finish(ctx, func(ctx context.Context, tx *idem.Tx) (idem.Response, error) {
+			tx.Write(note("ride"))
+			if err := idem.Stage(ctx, receipt); err != nil {
+				return idem.Response{}, err
+			}
+			return idem.Response{Status: 201}, nil
+		})
+	})
+	t.Log(res.Status, err)
+	if n := jobsOf(&mem); n > 1 {
+		t.Errorf("%d receipts staged by one operation", n)
+	}
+}
+
+// What an aborted phase staged goes out with the refusal.
+func TestStageInAnAbortedPhase(t *testing.T) {
+	t.Parallel()
+	mem := idem.MemoryStore{Apply: func([]idem.Write) error { return idem.ErrCondition }}
+	res, err := do(t, idem.New(&mem), func(ctx context.Context) (idem.Response, error) {
+		_, err := idem.Atomic(ctx, "paid", func(ctx context.Context, tx *idem.Tx) (string, error) {
+			tx.Write(note("ride"))
+			return "", idem.Stage(ctx, receipt)
+		})
+		if errors.Is(err, idem.ErrCondition) {
+			return idem.Response{}, idem.Respond(idem.Response{Status: 402})
+		}
+		return idem.Response{Status: 201}, err
+	})
+	t.Log(res.Status, err)
+	if n := jobsOf(&mem); n > 0 {
+		t.Errorf("%d jobs of a phase that did not commit, with the stored 402", n)
+	}
+}
+
+// A4: Stage after the answer is accepted and dropped.
+func TestStageAfterFinish(t *testing.T) {
+	t.Parallel()
+	var mem idem.MemoryStore
+	var serr error
+	_, err := do(t, idem.New(&mem), func(ctx context.Context) (idem.Response, error) {
+		re, err := idem.Finish(ctx, func(context.Context, *idem.Tx) (idem.Response, error) { return idem.Response{Status: 201}, nil })
+		serr = idem.Stage(ctx, receipt)
+		return re, err
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if serr == nil && jobsOf(&mem) == 0 {
+		t.Error("Stage said nil, and the job is nowhere")
+	}
+}
+
+// More jobs than the record takes: 200 and none of them.
+func TestTooManyLooseJobs(t *testing.T) {
+	t.Parallel()
+	var mem idem.MemoryStore
+	var serr error
+	res, err := do(t, idem.New(&mem), func(ctx context.Context) (idem.Response, error) {
+		for range 51 {
+			serr = errors.Join(serr, idem.Stage(ctx, receipt))
+		}
+		return idem.Response{Status: 200, Body: []byte("51 receipts are on their way")}, serr
+	})
+	if serr == nil && err == nil && jobsOf(&mem) == 0 {
+		t.Errorf("client got %d %q; Stage gave no error; no job is staged; record is %s", res.Status, res.Body, one(&mem).State)
+	}
+}
+
+// The answer leaves though the commit that carries its jobs (and a Deferred result) failed.
+func TestAnswerWithoutItsJobs(t *testing.T) {
+	t.Parallel()
+	var mem idem.MemoryStore
+	store := idemtest.Faulty(&mem, idemtest.At(idemtest.Commit, 0, idemtest.Fault{Err: errors.New("item too large")}))
+	res, err := do(t, idem.New(store), func(ctx context.Context) (idem.Response, error) {
+		if _, err := idem.Foreign(ctx, "charge", func(_ context.Context, tx *idem.Tx) (string, error) {
+			return tx.Key("pay"), nil
+		}, idem.Deferred()); err != nil {
+			return idem.Response{}, err
+		}
+		if err := idem.Stage(ctx, receipt); err != nil {
+			return idem.Response{}, err
+		}
+		return idem.Response{Status: 201}, nil
+	})
+	if err == nil && res.Status == 201 && jobsOf(&mem) == 0 {
+		r := one(&mem)
+		t.Errorf("client got 201; record %s keep=%q phases=%d jobs=%d: nobody will come back for the receipt", r.State, r.Keep, len(r.Phases), len(r.Jobs))
+	}
+}
+
+// Merged claim: an attempt that doesn't commit answers past its own abandoned, committed operation.
+func TestMergedClaimAnswersPastItsOwnCommit(t *testing.T) {
+	t.Parallel()
+	taken := false
+	mem := idem.MemoryStore{Apply: func([]idem.Write) error { taken = true; return nil }}
+	clock := idemtest.NewClock()
+	engine := func(s idem.Store) *idem.Engine {
+		return idem.New(s, func(o *idem.Options) { o.MergeClaim, o.Now = true, clock.Now })
+	}
+	errTaken := errors.New("seat is taken")
+	handler := func(ctx context.Context) (idem.Response, error) {
+		_, err := idem.Atomic(ctx, "seat", func(_ context.Context, tx *idem.Tx) (string, error) {
+			if taken { // as read by dynamo.Get
+				return "", errTaken
+			}
+			tx.Write(note("seat"))
+			return "12A", nil
+		})
+		if errors.Is(err, errTaken) {
+			return idem.Response{Status: 404, Body: []byte("no seat")}, nil
+		}
+		if err != nil {
+			return idem.Response{}, err
+		}
+		return idem.Finish(ctx, func(_ context.Context, tx *idem.Tx) (idem.Response, error) {
+			tx.Stage(receipt)
+			return idem.Response{Status: 201, Body: []byte("12A")}, nil
+		})
+	}
+	dying := idemtest.Faulty(&mem, idemtest.CrashAt(1, true)) // the seat is committed, the process dies
+	_, _ = do(t, engine(dying), handler)
+	clock.Advance(time.Hour)
+	res, err := do(t, engine(&mem), handler)
+	r := one(&mem)
+	if res.Status != 201 {
+		t.Errorf("the seat is booked under this key (phases %d, state %s), and its owner is told %d %s (%v)", len(r.Phases), r.State, res.Status, res.Body, err)
+	}
+}
+
+// An answer with other headers than the stored one.
+func TestFirstAnswerIsTheStoredOne(t *testing.T) {
+	t.Parallel()
+	var mem idem.MemoryStore
+	var slow idem.Commit
+	store := idemtest.Faulty(&mem, func(ctx context.Context, c idemtest.Call) idemtest.Fault {
+		if c.Verb != idemtest.Commit {
+			return idemtest.Fault{}
+		}
+		switch c.N {
+		case 1: // on its way, answer lost
+			slow = c.Commit
+			return idemtest.Fault{Err: idem.ErrUnknown}
+		case 2: // meets the first copy: TransactionConflict; which lands right after
+			if held, err := mem.Commit(ctx, slow); held != nil || err != nil {
+				t.Error(held, err)
+			}
+			return idemtest.Fault{Err: idem.ErrConflict}
+		}
+		return idemtest.Fault{}
+	})
+	e := idem.New(store)
+	n := 0
+	handler := func(ctx context.Context) (idem.Response, error) {
+		return idem.Finish(ctx, func(_ context.Context, tx *idem.Tx) (idem.Response, error) {
+			n++
+			id := fmt.Sprint("/rides/", n)
+			tx.Write(note("put " + id))
+			return idem.Response{Status: 201, Header: http.Header{"Location": {id}}}, nil
+		})
+	}
+	first, err := do(t, e, handler)
+	if err != nil {
+		t.Fatal(err)
+	}
+	again, err := do(t, e, handler)
+	if err != nil || !again.Replayed {
+		t.Fatal(again, err)
+	}
+	if a, b := first.Header.Get("Location"), again.Header.Get("Location"); a != b {
+		t.Errorf("first answer: Location %s; stored, replayed: %s; written: %v", a, b, written(&mem))
+	}
+}
+
+// An unknown outcome is passed over by a phase of another kind.
+func TestIntentIsNotPassedByAnAtomic(t *testing.T) {
+	t.Parallel()
+	var mem idem.MemoryStore
+	clock := idemtest.NewClock()
+	with := func(o *idem.Options) { o.Now = clock.Now }
+	dying := idemtest.Faulty(&mem, nil)
+	_, _ = do(t, idem.New(dying, with), func(ctx context.Context) (idem.Response, error) {
+		_, err := idem.Foreign(ctx, "transfer", func(context.Context, *idem.Tx) (string, error) { dying.Crash(); return "x", nil }, idem.NotIdempotent())
+		return idem.Response{}, err
+	})
+	clock.Advance(time.Hour)
+	_, err := do(t, idem.New(&mem, with), func(ctx context.Context) (idem.Response, error) {
+		_, err := idem.Atomic(ctx, "transfer", func(_ context.Context, tx *idem.Tx) (string, error) { tx.Write(note("transfer")); return "x", nil })
+		return idem.Response{Status: 201}, err
+	})
+	t.Log(err, one(&mem).Phases)
+	if len(written(&mem)) > 0 {
+		t.Errorf("a phase whose outcome is unknown ran as Atomic and committed %v; record: %d phases, %s", written(&mem), len(one(&mem).Phases), one(&mem).State)
+	}
+}
+
+// A10: GiveUp says it is done though nothing was written.
+func TestGiveUpTellsThatItFailed(t *testing.T) {
+	t.Parallel()
+	var mem idem.MemoryStore
+	clock := idemtest.NewClock()
+	with := func(o *idem.Options) { o.Now = clock.Now }
+	dying := idemtest.Faulty(&mem, nil)
+	_, _ = do(t, idem.New(dying, with), func(ctx context.Context) (idem.Response, error) {
+		_, err := idem.Atomic(ctx, "a", func(_ context.Context, tx *idem.Tx) (string, error) { return "x", nil })
+		dying.Crash()
+		return idem.Response{}, err
+	})
+	clock.Advance(time.Hour)
+	store := idemtest.Faulty(&mem, func(_ context.Context, c idemtest.Call) idemtest.Fault {
+		if c.Verb == idemtest.Commit && c.N > 1 {
+			return idemtest.Fault{Err: errors.New("access denied")}
+		}
+		return idemtest.Fault{}
+	})
+	ctx, cancel := context.WithTimeout(t.Context(), 5*time.Second)
+	defer cancel()
+	err := idem.New(store, with).GiveUp(ctx, idem.TicketFor(one(&mem)), "nobody")
+	if r := one(&mem); err == nil && r.State != idem.Stuck {
+		t.Errorf("GiveUp: nil; the record is %s, run %v ago", r.State, clock.Now().Sub(r.Run))
+	}
+}
+
+// A refusal that is not stored, then a success.
+func TestRefusalThatIsNotStored(t *testing.T) {
+	t.Parallel()
+	var mem idem.MemoryStore
+	clock := idemtest.NewClock()
+	down := false
+	store := idemtest.Faulty(&mem, func(_ context.Context, c idemtest.Call) idemtest.Fault {
+		if c.Verb == idemtest.Commit && down {
+			return idemtest.Fault{Err: errors.New("throttled")}
+		}
+		return idemtest.Fault{}
+	})
+	e := idem.New(store, func(o *idem.Options) { o.Now, o.Resumable = clock.Now, true })
+	rate := 3
+	handler := func(ctx context.Context) (idem.Response, error) {
+		_, err := idem.Atomic(ctx, "ride", func(_ context.Context, tx *idem.Tx) (string, error) { tx.Write(note("ride")); return "r", nil })
+		if err != nil {
+			return idem.Response{}, err
+		}
+		if rate > 2 {
+			down = true
+			return idem.Response{}, idem.Respond(idem.Response{Status: 402, Body: []byte("too dear, nothing was charged")})
+		}
+		return idem.Finish(ctx, func(_ context.Context, tx *idem.Tx) (idem.Response, error) { return idem.Response{Status: 201}, nil })
+	}
+	first, err1 := do(t, e, handler)
+	down, rate = false, 1
+	clock.Advance(time.Hour)
+	ctx, cancel := context.WithTimeout(t.Context(), 5*time.Second)
+	defer cancel()
+	second, err2 := e.Resume(ctx, idem.TicketFor(one(&mem)), func(ctx context.Context, _ *idem.Request) (idem.Response, error) { return handler(ctx) })
+	if err1 == nil && first.Status == 402 && second.Status == 201 {
+		t.Errorf("the client was told %d %q as definitive; the completer then made it %d (%v)", first.Status, first.Body, second.Status, err2)
+	}
+}
+
+// A definitive answer while a Foreign still runs.
+func TestRespondWhileAPhaseRuns(t *testing.T) {
+	t.Parallel()
+	var mem idem.MemoryStore
+	started, release, done := make(chan struct{}), make(chan struct{}), make(chan error, 1)
+	res, err := do(t, idem.New(&mem), func(ctx context.Context) (idem.Response, error) {
+		go func() {
+			_, err := idem.Foreign(ctx, "charge", func(context.Context, *idem.Tx) (string, error) {
+				close(started)
+				<-release
+				return "charged", nil
+			})
+			done <- err
+		}()
+		<-started
+		return idem.Response{}, idem.Respond(idem.Response{Status: 402, Body: []byte("not charged")})
+	})
+	close(release)
+	perr := <-done
+	r := one(&mem)
+	if r.State == idem.Done && r.Keep == idem.KeepOpen {
+		t.Errorf("the phase (%v) was committed on the finished record: %d phases, ver %d, keep=%q, expires %v: it never expires", perr, len(r.Phases), r.Ver, r.Keep, r.Expires)
+	}
+	if err == nil && one(&mem).State == idem.Done {
+		t.Errorf("stored %d %s while the call was under way", res.Status, res.Body)
+	}
+}
+
+// A status that no record can hold is refused before the commit.
+func TestStatusOutOfRange(t *testing.T) {
+	t.Parallel()
+	var mem idem.MemoryStore
+	res, err := do(t, idem.New(&mem), func(ctx context.Context) (idem.Response, error) {
+		return idem.Finish(ctx, func(_ context.Context, tx *idem.Tx) (idem.Response, error) {
+			tx.Write(note("charge"))
+			return idem.Response{Status: 20}, nil
+		})
+	})
+	if !errors.Is(err, idem.ErrResult) || len(written(&mem)) != 0 {
+		t.Errorf("got %d, %v; written: %v", res.Status, err, written(&mem))
+	}
+}
