@@ -169,6 +169,9 @@ func (a *attempt) look(ctx context.Context) (Result, bool, error) {
 func (a *attempt) commit(ctx context.Context, c change, rounds int) (*Record, landing, error) {
 	var err error
 	giveUp := time.Now().Add(maxPatience)
+	if a.limit > 0 {
+		giveUp, rounds = time.Now().Add(a.limit), min(rounds, maxRounds)
+	}
 	for round := range rounds {
 		if round > 0 && !a.pauseBetween(ctx, round, giveUp) {
 			break
@@ -220,7 +223,7 @@ func (a *attempt) pauseBetween(ctx context.Context, round int, giveUp time.Time)
 	ctx, cancel := a.within(ctx, maxClaim)
 	defer cancel()
 	now := time.Now()
-	return pause(ctx, round) && (round < maxRounds || now.Before(a.deadline) && now.Before(giveUp))
+	return pause(ctx, round) && (a.limit == 0 && round < maxRounds || now.Before(a.deadline) && now.Before(giveUp))
 }
 
 // pause waits before round: full jitter over 20 ms · 2^round, at most 0.64 s.

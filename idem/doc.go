@@ -25,8 +25,10 @@
 //
 // A process that dies after its handler had an effect and before the answer is
 // stored leaves an open record. Once its lease is over, a retry runs the handler
-// again. What the handler did outside of the store may then happen twice, unless
-// the other side has keys of its own to which [Op.ID] can be the root.
+// again. What a handler without phases did may then happen twice. Phases
+// ([Atomic], [Foreign], [Finish]) commit it together with a recovery point, or
+// repeat a call to others with the same derived key; they don't make a call safe
+// that has no keys ([NotIdempotent]): its outcome may need a human.
 //
 // # The lease
 //

@@ -154,7 +154,8 @@ type attempt struct {
 	id       string // of the operation, if it is new
 	resumed  bool   // by a completer: there is no client, and no request but the stored one
 	digest   [sha256.Size]byte
-	deadline time.Time // when the work must be over
+	deadline time.Time     // when the work must be over
+	limit    time.Duration // of each call to the store, where that is not the usual one
 }
 
 // attempt checks a request and names its record.
@@ -215,6 +216,9 @@ func (a *attempt) within(ctx context.Context, limit time.Duration) (context.Cont
 	if left <= 0 {
 		left = time.Second // a thawed worker: the version fence protects
 	}
+	if a.limit > 0 {
+		limit = min(limit, a.limit)
+	}
 	return context.WithTimeout(context.WithoutCancel(ctx), min(left, limit))
 }
 
@@ -234,7 +238,12 @@ func (a *attempt) run(ctx context.Context, rec *Record, resumed bool, fn func(co
 	f := &flow{a: a, rec: rec}
 	res, err := a.once(ctx, f, resumed, fn)
 	if f.restart { // at most once: from then on there is a record
-		return a.run(ctx, f.record(), true, fn)
+		rec := f.record()
+		if err := a.enough(); err != nil {
+			_, _, _ = a.release(ctx, rec, false, err)
+			return Result{}, err
+		}
+		return a.begin(ctx, rec, rec.Ver > 1, fn)
 	}
 	return res, err
 }

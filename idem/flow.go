@@ -192,9 +192,18 @@ func (f *flow) foreign(ctx context.Context, s step, fn func(context.Context, *Tx
 	if begun {
 		return nil, f.giveUp(ctx, fmt.Sprintf("the outcome of phase %q is unknown: an attempt began the call and never came back", s.name))
 	}
+	if err := f.alive(ctx, s); err != nil {
+		return nil, err
+	}
 	if s.intent {
 		if err := f.commit(ctx, []Phase{{Name: s.name, Intent: true}}, nil, nil, false); err != nil {
 			return nil, f.commitFailed(s, err)
+		}
+		if err := f.alive(ctx, s); err != nil {
+			if rerr := f.replaceIntent(ctx); rerr != nil {
+				return nil, f.commitFailed(s, rerr)
+			}
+			return nil, err
 		}
 	}
 	f.mu.Lock()
@@ -206,6 +215,15 @@ func (f *flow) foreign(ctx context.Context, s step, fn func(context.Context, *Tx
 		return f.settleIntent(ctx, s, tx, raw, err)
 	}
 	return f.outcome(ctx, s, tx, raw, err)
+}
+
+// alive refuses a call whose context is over: it would fail before anything is
+// sent, and whether that is so nobody could tell from its error.
+func (f *flow) alive(ctx context.Context, s step) error {
+	if ctx.Err() == nil {
+		return nil
+	}
+	return f.fail(fmt.Errorf("%w: phase %q is not begun: %w", ErrNoTime, s.name, context.Cause(ctx)))
 }
 
 // outcome commits what a run of a phase came to.
@@ -283,7 +301,7 @@ func (f *flow) settleIntent(ctx context.Context, s step, tx *Tx, raw []byte, err
 		}
 		return nil, err
 	case err != nil && !responds || txErr != nil:
-		return nil, f.giveUp(ctx, fmt.Sprintf("the outcome of phase %q is unknown: %v", s.name, errors.Join(err, txErr)))
+		return nil, f.giveUp(ctx, fmt.Sprintf("the outcome of phase %q is unknown: %s", s.name, lastErr(errors.Join(err, txErr))))
 	case responds:
 		f.mu.Lock()
 		f.passed++ // its outcome is the answer

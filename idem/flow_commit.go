@@ -88,6 +88,9 @@ func (f *flow) write(ctx context.Context, build func(*Record) *Record, writes []
 		return nil, f.fail(fmt.Errorf("%w: it outlived its handler", ErrPhaseOrder))
 	}
 	prev := f.record()
+	if prev != nil && prev.State != Open {
+		return nil, ErrAnswered // nothing goes on top of an answer
+	}
 	if prev == nil {
 		held, v, err := a.claim(ctx, build, writes, rerun)
 		if err != nil {
@@ -117,15 +120,17 @@ func (f *flow) write(ctx context.Context, build func(*Record) *Record, writes []
 // claimed takes in what a merged claim came to.
 func (f *flow) claimed(ctx context.Context, held *Record, v verdict, build func(*Record) *Record) (*Record, error) {
 	a := f.a
-	switch v { //nolint:exhaustive // the others are answers
-	case own:
-		f.set(held)
-		call(ctx, a.opt.Hooks.Claimed, a.event(held, nil))
-		if !sameShape(held, build(a.fresh(a.opt.Now()))) {
-			return nil, ErrUnknown // as crossed
+	begin := v == takeOver
+	if v == inFlight {
+		// The handler's writes are not sent again: it begins anew with what was there.
+		var err error
+		if held, v, err = a.patiently(ctx, held, v); err != nil {
+			return nil, err
 		}
-		return held, nil
-	case takeOver:
+		begin = v == own || v == takeOver
+	}
+	switch {
+	case begin:
 		// An earlier attempt's record: what is recorded there counts, so the handler
 		// begins again with it.
 		f.set(held)
@@ -134,6 +139,13 @@ func (f *flow) claimed(ctx context.Context, held *Record, v verdict, build func(
 		f.mu.Unlock()
 		f.stop(Result{}, ErrAnswered)
 		return nil, ErrAnswered
+	case v == own:
+		f.set(held)
+		call(ctx, a.opt.Hooks.Claimed, a.event(held, nil))
+		if !sameShape(held, build(a.fresh(a.opt.Now()))) {
+			return nil, ErrUnknown // as crossed
+		}
+		return held, nil
 	}
 	f.stop(a.answer(ctx, held, v))
 	return nil, ErrAnswered

@@ -59,6 +59,16 @@ func sleep(ctx context.Context, d time.Duration) bool {
 // claimOrWait is claim, patient with another holder where that is asked for.
 func (a *attempt) claimOrWait(ctx context.Context) (*Record, verdict, error) {
 	held, v, err := a.claim(ctx, nil, nil, false)
+	if err != nil {
+		return nil, 0, err
+	}
+	return a.patiently(ctx, held, v)
+}
+
+// patiently waits for the holder of a claim that was refused, where that is
+// asked for.
+func (a *attempt) patiently(ctx context.Context, held *Record, v verdict) (*Record, verdict, error) {
+	var err error
 	for err == nil && v == inFlight && held != nil && a.opt.InFlight == InFlightWait {
 		if held, v = a.wait(ctx, held); v == inFlight {
 			break

@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/samekey/samekey/idem"
+	"github.com/samekey/samekey/idem/idemtest"
 )
 
 func keyed(key string) idem.Request {
@@ -381,4 +382,31 @@ func TestFormKey(t *testing.T) {
 	if res, _ := e.Serve(t.Context(), req, slow(0, &runs)); res.Status != 400 || runs.Load() != 1 {
 		t.Errorf("without a token: %d, %d runs", res.Status, runs.Load())
 	}
+}
+
+// A table that hangs takes little of an observed request's time, and a client
+// that sends a key is told that nothing is done with it.
+func TestObserveDoesNotWaitForTheStore(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		store := idemtest.Faulty(new(idem.MemoryStore), func(ctx context.Context, _ idemtest.Call) idemtest.Fault {
+			<-ctx.Done()
+			return idemtest.Fault{Err: ctx.Err()}
+		})
+		e := idem.New(store, func(o *idem.Options) { o.Key, o.MarkIgnored = idem.KeyObserve, true })
+		ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second)
+		defer cancel()
+		begun := time.Now()
+		var waited time.Duration
+		res, err := e.Serve(ctx, keyed("k"), func(context.Context) (idem.Response, error) {
+			waited = time.Since(begun)
+			return idem.Response{Status: 201}, nil
+		})
+		if err != nil || res.Status != 201 || res.Header.Get(idem.StatusHeader) != "ignored" {
+			t.Errorf("got %+v, %v", res, err)
+		}
+		if total := time.Since(begun); waited > 2500*time.Millisecond || total > 5*time.Second {
+			t.Errorf("the handler began after %v, the answer came after %v", waited, total)
+		}
+	})
 }

@@ -3,7 +3,12 @@ package idem
 import (
 	"context"
 	"errors"
+	"time"
 )
+
+// observing bounds each step at the store: a table that hangs must not take the
+// handler's time.
+const observing = time.Second
 
 // observe runs fn whatever is known of the key, and tells Hooks.Observed what
 // would have become of the request otherwise. New operations leave a record, so
@@ -29,6 +34,7 @@ func (e *Engine) observe(ctx context.Context, r *Request, keyErr error, fn func(
 	if inside(ctx, e.store, a.pk) {
 		return e.pass(ctx, r, fn)
 	}
+	a.limit = observing
 	held, v, err := a.claim(ctx, nil, nil, false)
 	if err != nil || v != own && v != takeOver {
 		if err == nil {

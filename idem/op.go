@@ -17,7 +17,9 @@ type Op struct {
 }
 
 // ID is the operation's server-made id: the same for every attempt, another one
-// once the key has expired and is used again. It is safe to log.
+// once the key has expired and is used again. It is safe to log. With
+// [Options.MergeClaim] it is known for certain from the first commit on: a handler
+// that begins again with an earlier attempt's record gets that one's.
 func (o *Op) ID() string { return o.flow.id() }
 
 // Resumed reports whether an earlier attempt began this operation and left it.

@@ -88,7 +88,8 @@ type Options struct {
 	// an event that has no headers. [ErrKeyMissing] says that there is none.
 	KeyFrom func(*Request) (string, error)
 	// MarkIgnored adds "Idempotency-Status: ignored" to the answers of requests
-	// that carry a key nothing is done with: another method, or Disabled.
+	// that carry a key nothing is done with: another method, Disabled,
+	// KeyObserve, or a store that FailOpen does without.
 	MarkIgnored bool
 
 	// InFlight says what a request gets whose key another attempt holds.

@@ -37,7 +37,8 @@ func Atomic[T any](ctx context.Context, name string, fn func(context.Context, *T
 
 // Foreign is a phase whose fn may call other systems, with the derived key of
 // [Tx.Key]. The record is claimed and all results so far are committed before
-// fn runs. fn runs once an attempt: a conflict sends its commit again, never fn.
+// fn runs, and where its context is over by then it doesn't run ([ErrNoTime]).
+// fn runs once an attempt: a conflict sends its commit again, never fn.
 // Where the process dies before the commit, the next attempt calls again, with
 // the same key.
 //
@@ -82,7 +83,9 @@ func Deferred() ForeignOption { return func(s *step) { s.deferred = true } }
 //		return created(ride), nil
 //	})
 //
-// Re is the response type of the handler's adapter, or [Response].
+// Re is the response type of the handler's adapter, or [Response]. What is
+// stored is what the client gets, also where it isn't what Finish returns: an
+// earlier commit of this attempt may have landed after all.
 func Finish[Re any](ctx context.Context, fn func(context.Context, *Tx) (Re, error)) (Re, error) {
 	var re Re
 	f, err := flowOf(ctx)

@@ -4,7 +4,10 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"net/http"
+	"net/url"
+	"strings"
 	"testing"
 	"time"
 
@@ -358,5 +361,112 @@ func TestStatusOutOfRange(t *testing.T) {
 	})
 	if !errors.Is(err, idem.ErrResult) || len(written(&mem)) != 0 {
 		t.Errorf("got %d, %v; written: %v", res.Status, err, written(&mem))
+	}
+}
+
+// InFlightWait does nothing with MergeClaim.
+func TestWaitWithMergedClaim(t *testing.T) {
+	t.Parallel()
+	var mem idem.MemoryStore
+	e := idem.New(&mem, func(o *idem.Options) { o.MergeClaim, o.InFlight = true, idem.InFlightWait })
+	started, release := make(chan struct{}), make(chan struct{})
+	first := make(chan struct{})
+	go func() {
+		defer close(first)
+		_, _ = do(t, e, func(ctx context.Context) (idem.Response, error) {
+			_, err := idem.Foreign(ctx, "charge", func(context.Context, *idem.Tx) (string, error) { close(started); <-release; return "ch", nil })
+			return idem.Response{Status: 201}, err
+		})
+	}()
+	<-started
+	time.AfterFunc(200*time.Millisecond, func() { close(release) })
+	res, err := do(t, e, func(ctx context.Context) (idem.Response, error) {
+		_, err := idem.Foreign(ctx, "charge", func(context.Context, *idem.Tx) (string, error) { return "ch", nil })
+		return idem.Response{Status: 201}, err
+	})
+	<-first
+	if err != nil || !res.Replayed {
+		t.Errorf("waiting mode: %+v, %v", res, err)
+	}
+}
+
+// Merged restart begins with no time left.
+func TestMergedRestartWithoutTime(t *testing.T) {
+	t.Parallel()
+	var mem idem.MemoryStore
+	clock := idemtest.NewClock()
+	engine := func(s idem.Store) *idem.Engine {
+		return idem.New(s, func(o *idem.Options) { o.MergeClaim, o.Now = true, clock.Now })
+	}
+	dying := idemtest.Faulty(&mem, idemtest.CrashAt(1, true))
+	h := func(calls *int, slow time.Duration) func(context.Context) (idem.Response, error) {
+		return func(ctx context.Context) (idem.Response, error) {
+			_, err := idem.Atomic(ctx, "a", func(ctx context.Context, tx *idem.Tx) (int, error) {
+				tx.Write(note("a"))
+				time.Sleep(slow)
+				return 1, nil
+			})
+			if err != nil {
+				return idem.Response{}, err
+			}
+			_, err = idem.Foreign(ctx, "charge", func(ctx context.Context, _ *idem.Tx) (string, error) {
+				*calls++
+				return "x", ctx.Err()
+			})
+			return idem.Response{Status: 201}, err
+		}
+	}
+	n := 0
+	_, _ = do(t, engine(dying), h(&n, 0))
+	clock.Advance(time.Hour)
+	ctx, cancel := context.WithTimeout(t.Context(), 700*time.Millisecond)
+	defer cancel()
+	n = 0
+	_, err := engine(&mem).Do(ctx, idem.Request{Key: "k", Scope: "s", Method: "POST", Path: "/rides"}, h(&n, 400*time.Millisecond))
+	left := "reserve passed"
+	if n > 0 && !errors.Is(err, idem.ErrNoTime) {
+		t.Errorf("begun again after the %s: called out %d times, %v", left, n, err)
+	}
+}
+
+// What net/http says of a call that failed has the whole URL in it.
+func TestLastErrorHasNoQuery(t *testing.T) {
+	t.Parallel()
+	var mem idem.MemoryStore
+	_, _ = do(t, idem.New(&mem), func(ctx context.Context) (idem.Response, error) {
+		_, err := idem.Foreign(ctx, "transfer", func(context.Context, *idem.Tx) (string, error) {
+			return "", fmt.Errorf("pay: %w", &url.Error{Op: "Post", URL: "https://bank.example/pay?token=sk_live_123", Err: io.EOF})
+		}, idem.NotIdempotent())
+		return idem.Response{}, err
+	})
+	if r := one(&mem); strings.Contains(r.LastErr, "sk_live") || !strings.Contains(r.LastErr, "https://bank.example/pay?…") {
+		t.Errorf("last error: %s", r.LastErr)
+	}
+}
+
+// A call that can't be repeated is begun although its context is over: it fails for certain, and is stuck.
+func TestCallBegunWithoutTimeIsNotStuck(t *testing.T) {
+	t.Parallel()
+	var mem idem.MemoryStore
+	ctx, leave := context.WithTimeout(t.Context(), 20*time.Second)
+	calls := 0
+	_, err := idem.New(&mem).Do(ctx, idem.Request{Key: "k", Scope: "s", Method: "POST"}, func(ctx context.Context) (idem.Response, error) {
+		if _, err := idem.Atomic(ctx, "ride", func(_ context.Context, tx *idem.Tx) (int, error) { tx.Write(note("ride")); return 1, nil }); err != nil {
+			return idem.Response{}, err
+		}
+		leave() // the client goes away; or the time is up
+		_, err := idem.Foreign(ctx, "transfer", func(ctx context.Context, _ *idem.Tx) (string, error) {
+			if err := ctx.Err(); err != nil {
+				return "", err // as every client does, before it sends anything
+			}
+			calls++
+			return "tr", nil
+		}, idem.NotIdempotent())
+		return idem.Response{Status: 201}, err
+	})
+	for _, r := range mem.Records() {
+		if r.State == idem.Stuck && calls == 0 {
+			t.Errorf("stuck (%v), though nothing was sent: %s", errors.Is(err, idem.ErrStuck), r.LastErr)
+		}
 	}
 }

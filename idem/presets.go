@@ -15,7 +15,8 @@ func Stripe(o *Options) {
 }
 
 // StripeV1 sets the contract of Stripe's API v1: optional keys on POST, kept
-// for 24 hours, server errors stored and replayed like any other answer.
+// for 24 hours, server errors that the handler answers with stored and replayed
+// like any other answer. (An error it returns, or a panic, frees the key.)
 func StripeV1(o *Options) {
 	o.Retention = 24 * time.Hour
 	o.Methods = []string{http.MethodPost}

@@ -50,7 +50,7 @@ var problems = []struct {
 	}},
 	{ErrKeyUnknown, Problem{
 		Status: 404, Code: "idempotency_key_unknown", Title: "Nothing is known of this Idempotency-Key",
-		Detail: "No request with this key has been received, or it was refused before it began, or its lifetime is over.",
+		Detail: "No request with this key has been received, or it failed and may be sent again, or its lifetime is over.",
 	}},
 	{ErrExpired, Problem{
 		Status: 410, Code: "idempotency_key_expired", Title: "Idempotency-Key has expired",

@@ -66,7 +66,7 @@ type Record struct {
 	Overflow *Overflow // set when Response.Body is not in the record itself
 
 	Tries   int       // attempts by the completer
-	LastErr string    // last error, for people; never a body or a key
+	LastErr string    // last error, for people: what the handler or a phase returned, in 256 bytes, without the query of a URL
 	Created time.Time // when the key was claimed
 	Run     time.Time // when the last attempt began
 	Route   string    // for people

@@ -95,7 +95,7 @@ func (e *Engine) pickUp(ctx context.Context, t Ticket) (*attempt, *Record, error
 	switch {
 	case err != nil:
 		return nil, nil, err
-	case rec == nil || rec.Owner != t.Owner || rec.Ver != t.Ver || rec.State != Open:
+	case rec == nil || rec.Owner != t.Owner || rec.Ver != t.Ver || rec.State != Open || over(rec.Expires, e.opt.Now()):
 		return nil, nil, a.fail("resume", ErrMoved)
 	case rec.Lease.After(e.opt.Now()):
 		inFlight := a.fail("resume", ErrInFlight)

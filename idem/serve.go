@@ -51,7 +51,7 @@ func (e *Engine) Serve(ctx context.Context, r Request, fn func(context.Context) 
 	switch {
 	case !res.Passed:
 		res.mark(echo)
-	case e.opt.MarkIgnored && !acts && len(headerValues(r.Header, KeyHeader)) > 0:
+	case e.opt.MarkIgnored && (!acts || !nested(ctx)) && len(headerValues(r.Header, KeyHeader)) > 0:
 		res.Passed = false // no longer the handler's own
 		res.Header = res.Header.Clone()
 		if res.Header == nil {

@@ -66,7 +66,7 @@
 //
 // Between a handler's effects and the storing of its answer a crash can come:
 // then the next retry runs the handler again. A handler that must not repeat an
-// effect does it under a condition of its own. Responses that stream can't be
+// effect does it in a phase ([idem.Atomic]). Responses that stream can't be
 // stored, so there is no adapter for them. A Lambda response is at most 6 MB,
 // 1 MB behind a load balancer, base64 included, and larger ones fail as they do
 // without this package; what the engine keeps of them is up to
