@@ -10,13 +10,15 @@ import (
 	"os/exec"
 	"strings"
 	"time"
+
+	"github.com/samekey/samekey/internal/localserver"
 )
 
 // tryCompose runs DynamoDB Local in a container, published on 127.0.0.1 only.
-func tryCompose(ctx context.Context, s *search) (*DB, error) {
+func tryCompose(ctx context.Context, s *localserver.Search) (*DB, error) {
 	db, err := startCompose(ctx)
 	if err != nil {
-		s.miss("docker compose", err)
+		s.Miss("docker compose", err)
 		return nil, nil
 	}
 	return db, nil
@@ -57,7 +59,7 @@ func (c compose) start(ctx context.Context) (*DB, error) {
 		return nil, fmt.Errorf("docker published the database on %s instead of loopback", addr)
 	}
 	db := &DB{Endpoint: "http://" + addr.String(), stop: c.down}
-	if err := waitAnswer(ctx, db.Endpoint, nil); err != nil {
+	if err := localserver.WaitAnswer(ctx, product, db.Endpoint, nil); err != nil {
 		return nil, err
 	}
 	if err := db.firstRequest(ctx); err != nil {
@@ -82,7 +84,7 @@ func (c compose) run(ctx context.Context, args ...string) (string, error) {
 func runDocker(ctx context.Context, docker string, args ...string) (string, error) {
 	cmd := exec.CommandContext(ctx, docker, args...)
 	var out bytes.Buffer
-	errOut := &headTail{}
+	errOut := &localserver.HeadTail{}
 	cmd.Stdin, cmd.Stdout, cmd.Stderr = bytes.NewReader(localFile("compose.yaml")), &out, errOut
 	cmd.WaitDelay = time.Second
 	if err := cmd.Run(); err != nil {

@@ -5,8 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
-	"net/netip"
-	"net/url"
 	"os"
 	"strings"
 	"sync"
@@ -14,6 +12,8 @@ import (
 
 	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
+
+	"github.com/samekey/samekey/internal/localserver"
 )
 
 // What the environment can say; the package documentation lists the meanings.
@@ -58,14 +58,14 @@ type DB struct {
 // The error matches [ErrUnavailable] if there is nothing to run.
 func Find(ctx context.Context) (*DB, error) {
 	if endpoint := os.Getenv(envEndpoint); endpoint != "" {
-		if err := checkEndpoint(endpoint); err != nil {
+		if err := localserver.CheckEndpoint(endpoint, envAllowRemote); err != nil {
 			return nil, fmt.Errorf("dynamotest: %s: %w", envEndpoint, err)
 		}
 		return &DB{Endpoint: strings.TrimRight(endpoint, "/")}, nil
 	}
-	var s search
-	s.miss(envEndpoint, errors.New("not set"))
-	for _, try := range []func(context.Context, *search) (*DB, error){tryJava, tryCompose} {
+	var s localserver.Search
+	s.Miss(envEndpoint, errors.New("not set"))
+	for _, try := range []func(context.Context, *localserver.Search) (*DB, error){tryJava, tryCompose} {
 		db, err := try(ctx, &s)
 		if err != nil {
 			return nil, fmt.Errorf("dynamotest: %w", err)
@@ -80,45 +80,6 @@ func Find(ctx context.Context) (*DB, error) {
 	}
 	return nil, fmt.Errorf("%w; tried:%w", ErrUnavailable, s)
 }
-
-// search collects why each way to a database was none. It is the error that
-// lists them.
-type search struct{ tried []string }
-
-func (s *search) miss(what string, why error) {
-	s.tried = append(s.tried, "\n  "+what+": "+oneLine(why.Error()))
-}
-
-func (s search) Error() string { return strings.Join(s.tried, "") }
-
-// checkEndpoint refuses what isn't a URL of this machine: tests create and
-// delete tables, and a variable left over from other work must not point them
-// at somebody's data.
-func checkEndpoint(endpoint string) error {
-	u, err := url.Parse(endpoint)
-	if err != nil {
-		return fmt.Errorf("not a URL: %w", err)
-	}
-	if u.Scheme != "http" && u.Scheme != "https" || u.Hostname() == "" {
-		return fmt.Errorf("%q is not a URL like http://127.0.0.1:8000", endpoint)
-	}
-	if isLoopback(u.Hostname()) || allowed(envAllowRemote) {
-		return nil
-	}
-	return fmt.Errorf("host %q may be another machine, and tests write to it: use a loopback address, or set %s=1", u.Hostname(), envAllowRemote)
-}
-
-func isLoopback(host string) bool {
-	if strings.EqualFold(host, "localhost") {
-		return true
-	}
-	ip, err := netip.ParseAddr(host)
-	return err == nil && ip.Unmap().IsLoopback()
-}
-
-// allowed reports whether the environment lifts a safety rule: only by "1", so
-// that no misread value can.
-func allowed(name string) bool { return os.Getenv(name) == "1" }
 
 // Client returns a client of the database. It uses static test credentials and
 // the region us-east-1, and it makes no retries, so a test sees every answer.

@@ -6,17 +6,17 @@ import (
 	"context"
 	"fmt"
 	"runtime"
+
+	"github.com/samekey/samekey/internal/localserver"
 )
 
 // canKeepLocal refuses: DynamoDB Local listens on every interface, and only
 // on Linux is there a way to keep it on loopback.
 func canKeepLocal() error {
-	if allowed(envAllInterfaces) {
+	if localserver.Allowed(envAllInterfaces) {
 		return nil
 	}
 	return fmt.Errorf("DynamoDB Local listens on every interface, and on %s nothing keeps it from that: set %s=1 behind a firewall, or use Docker", runtime.GOOS, envAllInterfaces)
 }
 
 func loopbackEnv(context.Context, string) ([]string, error) { return nil, nil }
-
-func checkListeners(int, int) error { return nil }

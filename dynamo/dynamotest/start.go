@@ -8,6 +8,8 @@ import (
 	"sync"
 	"testing"
 	"time"
+
+	"github.com/samekey/samekey/internal/localserver"
 )
 
 // startTimeout bounds the search of [Start]: a first call may download 74 MB.
@@ -50,7 +52,7 @@ func (s *sharedDB) start(tb testing.TB, find func(context.Context) (*DB, error))
 	tb.Helper()
 	db, err := s.get(find)
 	if err != nil {
-		if errors.Is(err, ErrUnavailable) && !required() {
+		if errors.Is(err, ErrUnavailable) && !localserver.Required(envRequire) {
 			tb.Skip(err)
 		}
 		tb.Fatal(err)
@@ -81,13 +83,4 @@ func (s *sharedDB) main(m interface{ Run() int }) (code int) {
 		}
 	}()
 	return m.Run()
-}
-
-// required errs on the strict side: a value nobody foresaw counts as set.
-func required() bool {
-	switch os.Getenv(envRequire) {
-	case "", "0", "false":
-		return false
-	}
-	return true
 }

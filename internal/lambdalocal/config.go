@@ -40,6 +40,10 @@ type Config struct {
 	// Timeout is how long an invocation may take; the sandbox is killed then.
 	// Starting a process does not count. Default 3 s, at most 15 min.
 	Timeout time.Duration
+	// Overtime is for how long beyond its deadline an invocation may go on before
+	// the sandbox is killed. Lambda gives none; with it, tests can stop a process
+	// and wake it when others believe it dead. Default 0.
+	Overtime time.Duration
 	// MaxConcurrency is how many invocations may be in flight, and with that
 	// how many processes there are at most. Default 10.
 	MaxConcurrency int
@@ -72,6 +76,9 @@ func (c Config) withDefaults() (Config, error) {
 
 	if c.Timeout < 0 || c.Timeout > maxTimeout {
 		return c, fmt.Errorf("timeout %s is not within 0 and %s", c.Timeout, maxTimeout)
+	}
+	if c.Overtime < 0 {
+		return c, fmt.Errorf("overtime %s is negative", c.Overtime)
 	}
 	if c.MaxConcurrency < 0 {
 		return c, fmt.Errorf("concurrency %d is negative", c.MaxConcurrency)

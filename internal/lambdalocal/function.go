@@ -227,7 +227,7 @@ func (f *Function) run(ctx context.Context, warm *sandbox, inv *invocation) (out
 		}
 		ran = fresh
 	}
-	out, reusable = ran.finish(inv, f.cfg.Timeout)
+	out, reusable = ran.finish(inv, f.cfg)
 	return out
 }
 

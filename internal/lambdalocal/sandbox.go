@@ -164,8 +164,8 @@ func (s *sandbox) ready(requestID string) error {
 
 // finish waits for the end of the invocation that was handed over. It reports
 // whether the sandbox can take another; if not, its process is gone.
-func (s *sandbox) finish(inv *invocation, timeout time.Duration) (out outcome, reusable bool) {
-	timer := time.NewTimer(time.Until(inv.deadline))
+func (s *sandbox) finish(inv *invocation, cfg Config) (out outcome, reusable bool) {
+	timer := time.NewTimer(time.Until(inv.deadline.Add(cfg.Overtime)))
 	defer timer.Stop()
 
 	// An answer that is there counts, whatever else has come to pass.
@@ -184,7 +184,7 @@ func (s *sandbox) finish(inv *invocation, timeout time.Duration) (out outcome, r
 	case <-timer.C:
 		s.kill()
 		<-s.gone
-		return answered(timedOutError(inv.id, timeout)), false
+		return answered(timedOutError(inv.id, cfg.Timeout)), false
 	}
 
 	// The invocation ends when the runtime asks for the next: until then the

@@ -1,0 +1,43 @@
+// Package eventsource invokes functions the way Lambda's event source mappings
+// and EventBridge's schedules do, on one machine: from a DynamoDB stream, an
+// SQS queue or a clock.
+//
+//	m, err := eventsource.Stream{
+//		Function:                fn,
+//		API:                     dynamodbstreams.NewFromConfig(cfg),
+//		ARN:                     streamARN,
+//		Filters:                 []string{`{"dynamodb":{"NewImage":{"keep":{"S":["jobs"]}}}}`},
+//		ReportBatchItemFailures: true,
+//		MaximumRetryAttempts:    new(5),
+//	}.Start(ctx)
+//	if err != nil {
+//		return err
+//	}
+//	defer m.Close()
+//
+// [Stream], [Queue] and [Schedule] are plain descriptions; Start checks one and
+// begins. Fields are named as the properties of a template, and their defaults
+// are Lambda's unless they say otherwise.
+//
+// # What is as in Lambda
+//
+// Streams: each shard in order, parents before children, across rollovers;
+// filters before batching; batches by size, window and 6 MB; a failed batch
+// again from its checkpoint, bisected if asked, up to the retry limit or the
+// age of its records, then to the destination and on. A function that could not
+// be invoked, because it is throttled, uses up no retries.
+//
+// Queues: batches are deleted as far as they succeeded, the rest is left to the
+// visibility timeout and the queue's redrive policy. A FIFO queue keeps the
+// order within a message group.
+//
+// Both deliver at least once. Nothing is remembered across processes: a stream
+// begins at its starting position each time it is started.
+//
+// # What is not
+//
+// Waits are short: an empty shard is read ten times a second, retries wait a
+// second at most. There are no tumbling windows, no parallelization of a shard,
+// no scaling; what a bisected batch gives up is reported batch by batch, while
+// Lambda may put several into one document. A scheduled run isn't retried.
+package eventsource

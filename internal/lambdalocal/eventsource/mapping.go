@@ -1,0 +1,49 @@
+package eventsource
+
+import (
+	"context"
+	"fmt"
+	"sync"
+)
+
+// Mapping is a running event source. It is safe for concurrent use.
+//
+// It ends when the context it was started with ends, or by Close, which has to
+// be called in either case.
+type Mapping struct {
+	cancel context.CancelFunc
+	wg     sync.WaitGroup
+	gate   gate
+}
+
+// Pause stops the source as disabling a mapping does, but at once: after Pause
+// returns no invocation begins. One that is under way is not interrupted, and
+// its result counts; Idle waits for it. A paused stream keeps its place; a
+// paused queue gives back the messages it holds, which counts as a receive.
+// Pause of a paused source does nothing.
+func (m *Mapping) Pause() { m.gate.close() }
+
+// Resume lets a paused source go on from where it stopped.
+func (m *Mapping) Resume() { m.gate.open() }
+
+// Paused reports whether the source is paused.
+func (m *Mapping) Paused() bool { return m.gate.closed() }
+
+// Idle returns when no invocation is under way, or with ctx's error when ctx
+// ends. Of a paused source it means that nothing happens until Resume.
+func (m *Mapping) Idle(ctx context.Context) error {
+	if err := m.gate.waitIdle(ctx); err != nil {
+		return fmt.Errorf("eventsource: idle: %w", err)
+	}
+	return nil
+}
+
+// Close ends the source and returns when all its goroutines have ended. It
+// doesn't wait for an invocation under way, whose result is lost: the batch
+// comes again when the source is started anew. It may be called more than once
+// and returns nil.
+func (m *Mapping) Close() error {
+	m.cancel()
+	m.wg.Wait()
+	return nil
+}

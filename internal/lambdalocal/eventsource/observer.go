@@ -1,0 +1,82 @@
+package eventsource
+
+import (
+	"context"
+	"log/slog"
+	"time"
+)
+
+// observer tells hooks and log what happens.
+type observer struct {
+	hooks Hooks
+	log   *slog.Logger
+}
+
+func newObserver(hooks Hooks, log *slog.Logger, source string) observer {
+	if log == nil {
+		log = slog.New(slog.DiscardHandler)
+	}
+	return observer{hooks, log.With("source", source)}
+}
+
+func (o observer) invoked(ctx context.Context, i Invocation) {
+	if i.Failed > 0 || i.Err != nil {
+		o.log.WarnContext(ctx, "invocation failed", "records", i.Records, "failed", i.Failed, "error", i.Err)
+	}
+	if o.hooks.Invoked != nil {
+		o.hooks.Invoked(i)
+	}
+}
+
+func (o observer) filtered(records int) {
+	if records > 0 && o.hooks.Filtered != nil {
+		o.hooks.Filtered(records)
+	}
+}
+
+func (o observer) discarded(ctx context.Context, f Failure) {
+	o.log.ErrorContext(ctx, "batch given up", "condition", f.RequestContext.Condition,
+		"records", f.Batch.BatchSize, "first", f.Batch.StartSequenceNumber)
+	if o.hooks.Discarded != nil {
+		o.hooks.Discarded(f)
+	}
+}
+
+// failed tells of an error of the source's surroundings, unless it is only that
+// ctx has ended.
+func (o observer) failed(ctx context.Context, err error) {
+	if ctx.Err() != nil {
+		return
+	}
+	o.log.WarnContext(ctx, "event source failed", "error", err)
+	if o.hooks.Error != nil {
+		o.hooks.Error(err)
+	}
+}
+
+// sleep waits for d and reports whether it did: false if ctx ended first.
+func sleep(ctx context.Context, d time.Duration) bool {
+	if d <= 0 {
+		return ctx.Err() == nil
+	}
+	t := time.NewTimer(d)
+	defer t.Stop()
+	select {
+	case <-t.C:
+		return true
+	case <-ctx.Done():
+		return false
+	}
+}
+
+// growing returns base doubled with each failure after the first, up to limit
+// times base.
+func growing(base time.Duration, failures, limit int) time.Duration {
+	factor := 1
+	for range failures - 1 {
+		if factor *= 2; factor >= limit {
+			return base * time.Duration(limit)
+		}
+	}
+	return base * time.Duration(factor)
+}

@@ -1,0 +1,92 @@
+package eventsource
+
+import (
+	"maps"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/service/sqs/types"
+)
+
+// message is a message of a queue as a batch holds it.
+type message struct {
+	id, handle string
+	body       string
+	json       []byte // the record as the event has it
+}
+
+// The order of the fields is that of Lambda's events.
+type messageJSON struct {
+	MessageID              string                          `json:"messageId"`
+	ReceiptHandle          string                          `json:"receiptHandle"`
+	Body                   string                          `json:"body"`
+	Attributes             map[string]string               `json:"attributes"`
+	MessageAttributes      map[string]messageAttributeJSON `json:"messageAttributes"`
+	MD5OfMessageAttributes string                          `json:"md5OfMessageAttributes,omitempty"`
+	MD5OfBody              string                          `json:"md5OfBody"`
+	EventSource            string                          `json:"eventSource"`
+	EventSourceARN         string                          `json:"eventSourceARN"`
+	AWSRegion              string                          `json:"awsRegion"`
+}
+
+type messageAttributeJSON struct {
+	StringValue      *string  `json:"stringValue,omitempty"`
+	BinaryValue      []byte   `json:"binaryValue,omitempty"`
+	StringListValues []string `json:"stringListValues"`
+	BinaryListValues [][]byte `json:"binaryListValues"`
+	DataType         string   `json:"dataType"`
+}
+
+func newMessage(arn string, m types.Message) message {
+	out := messageJSON{
+		MessageID:              aws.ToString(m.MessageId),
+		ReceiptHandle:          aws.ToString(m.ReceiptHandle),
+		Body:                   aws.ToString(m.Body),
+		Attributes:             map[string]string{},
+		MessageAttributes:      map[string]messageAttributeJSON{},
+		MD5OfMessageAttributes: aws.ToString(m.MD5OfMessageAttributes),
+		MD5OfBody:              aws.ToString(m.MD5OfBody),
+		EventSource:            "aws:sqs",
+		EventSourceARN:         arn,
+		AWSRegion:              regionOf(arn),
+	}
+	maps.Copy(out.Attributes, m.Attributes)
+	for name, value := range m.MessageAttributes {
+		out.MessageAttributes[name] = messageAttributeJSON{
+			StringValue:      value.StringValue,
+			BinaryValue:      value.BinaryValue,
+			StringListValues: []string{},
+			BinaryListValues: [][]byte{},
+			DataType:         aws.ToString(value.DataType),
+		}
+	}
+	return message{id: out.MessageID, handle: out.ReceiptHandle, body: out.Body, json: marshal(out)}
+}
+
+// wants reports whether a filter wants the message. A pattern for the body that
+// is an object is for bodies in JSON, one that is an array for plain text; a
+// body of the other kind matches neither. A pattern without body looks at the
+// rest only.
+func (f filters) wants(m message) bool {
+	if len(f) == 0 {
+		return true
+	}
+	v, _ := decodeJSON(m.json) // we made it
+	record, _ := v.(map[string]any)
+	body, err := decodeJSON([]byte(m.body))
+	plain := err != nil
+	for _, p := range f {
+		if field, ok := p.fields["body"]; ok {
+			if plain == (field.below != nil) {
+				continue
+			}
+			record["body"] = body
+			if plain {
+				record["body"] = m.body
+			}
+		}
+		if p.match(record) {
+			return true
+		}
+	}
+	return false
+}

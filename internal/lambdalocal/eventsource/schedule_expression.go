@@ -1,0 +1,99 @@
+package eventsource
+
+import (
+	"errors"
+	"fmt"
+	"regexp"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/adhocore/gronx"
+)
+
+// every returns the plan of a rate.
+func every(interval time.Duration) func(time.Time) (time.Time, bool) {
+	return func(after time.Time) (time.Time, bool) { return after.Add(interval), true }
+}
+
+var expressionForm = regexp.MustCompile(`^(rate|cron)\((.*)\)$`)
+
+// parseExpression reads rate(5 minutes) and cron(0 9 ? * MON-FRI *).
+func parseExpression(expression, timezone string) (func(time.Time) (time.Time, bool), error) {
+	form := expressionForm.FindStringSubmatch(expression)
+	if form == nil {
+		return nil, fmt.Errorf("expression %q is neither rate(…) nor cron(…)", expression)
+	}
+	parse := parseRate
+	if form[1] == "cron" {
+		zone, err := time.LoadLocation(timezone)
+		if err != nil {
+			return nil, err
+		}
+		parse = func(s string) (func(time.Time) (time.Time, bool), error) { return parseCron(s, zone) }
+	}
+	plan, err := parse(form[2])
+	if err != nil {
+		return nil, fmt.Errorf("expression %q: %w", expression, err)
+	}
+	return plan, nil
+}
+
+func parseRate(s string) (func(time.Time) (time.Time, bool), error) {
+	units := map[string]time.Duration{"minute": time.Minute, "hour": time.Hour, "day": 24 * time.Hour}
+	value, unit, _ := strings.Cut(s, " ")
+	n, err := strconv.ParseUint(value, 10, 32)
+	length := units[strings.TrimSuffix(unit, "s")]
+	if err != nil || n == 0 || length == 0 {
+		return nil, errors.New("a rate is a positive number and minutes, hours or days")
+	}
+	return every(time.Duration(n) * length), nil
+}
+
+// parseCron reads AWS's six fields: minutes, hours, day of month, month, day of
+// week, year.
+func parseCron(s string, zone *time.Location) (func(time.Time) (time.Time, bool), error) {
+	fields := strings.Fields(s)
+	if len(fields) != 6 {
+		return nil, fmt.Errorf("%d fields, want 6", len(fields))
+	}
+	if (fields[2] == "?") == (fields[4] == "?") {
+		return nil, errors.New("one of day of month and day of week must be ?, and not both")
+	}
+	days, err := weekdays(fields[4])
+	if err != nil {
+		return nil, err
+	}
+	fields[4] = days
+	gronxExpression := "0 " + strings.Join(fields, " ") // seconds first
+	if !gronx.IsValid(gronxExpression) {
+		return nil, errors.New("a field is wrong, or of a form that isn't known here")
+	}
+	return func(after time.Time) (time.Time, bool) {
+		// Where there is none any more, it gives an error or the time it was given.
+		next, err := gronx.NextTickAfter(gronxExpression, after.In(zone), false)
+		return next, err == nil && next.After(after)
+	}, nil
+}
+
+// weekdays turns AWS's days of the week, 1 to 7 from Sunday on, into gronx's, 0
+// to 6. Steps and the number behind # aren't days.
+func weekdays(field string) (string, error) {
+	var out strings.Builder
+	for i, c := range field {
+		before := byte(',')
+		if i > 0 {
+			before = field[i-1]
+		}
+		digit := c >= '0' && c <= '9'
+		switch {
+		case !digit || before == '#' || before == '/':
+			out.WriteRune(c)
+		case c < '1' || c > '7' || before >= '0' && before <= '9':
+			return "", errors.New("days of the week are 1 to 7")
+		default:
+			out.WriteRune(c - 1)
+		}
+	}
+	return out.String(), nil
+}

@@ -1,0 +1,56 @@
+package eventsource
+
+import "time"
+
+// streamBatch gathers records until there are enough for a batch or the window
+// is over.
+type streamBatch struct {
+	size   int
+	window time.Duration
+
+	records []streamRecord
+	due     time.Time // when the first of them has waited for the window
+}
+
+func (b *streamBatch) add(r streamRecord) {
+	if len(b.records) == 0 {
+		b.due = time.Now().Add(b.window)
+	}
+	b.records = append(b.records, r)
+}
+
+// next takes out a batch, nil if none is due. With all set, what is there is
+// due.
+func (b *streamBatch) next(all bool) []streamRecord {
+	n, full := b.fit()
+	if n == 0 || !full && !all && time.Now().Before(b.due) {
+		return nil
+	}
+	batch := b.records[:n:n]
+	b.records = b.records[n:]
+	b.due = time.Now().Add(b.window)
+	return batch
+}
+
+// fit returns how many records go into a batch, and whether no more would. One
+// record always goes, even if it is too large.
+func (b *streamBatch) fit() (n int, full bool) {
+	bytes := 0
+	for n < len(b.records) && n < b.size {
+		bytes += len(b.records[n].json)
+		if n > 0 && bytes+n > maxEventBytes { // n commas
+			return n, true
+		}
+		n++
+	}
+	return n, n == b.size
+}
+
+// wait returns how long to wait before there is something to do: poll, or less
+// if a batch is due before.
+func (b *streamBatch) wait(poll time.Duration) time.Duration {
+	if len(b.records) == 0 {
+		return poll
+	}
+	return min(poll, time.Until(b.due))
+}

@@ -1,0 +1,143 @@
+package eventsource
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/service/dynamodbstreams/types"
+)
+
+// streamRun is a running [Stream]: watch finds shards, read reads one of them,
+// deliver takes a batch through the function.
+type streamRun struct {
+	Stream
+	filters  filters
+	observer observer
+	mapping  *Mapping
+	tree     *shardTree
+	shards   []types.Shard           // as last listed; watch's own
+	latest   map[string]*shardReader // of the shards there were when it began
+	ended    chan struct{}           // a shard has ended
+}
+
+// locate lists the shards for the first time and, for LATEST, takes the place
+// in each, so that what is written after Start is seen.
+func (r *streamRun) locate(ctx context.Context) error {
+	var err error
+	if r.shards, err = r.describe(ctx); err != nil {
+		return err
+	}
+	if r.StartingPosition != Latest {
+		return nil
+	}
+	since := time.Now().Truncate(time.Second)
+	for _, s := range r.shards {
+		id := aws.ToString(s.ShardId)
+		reader := &shardReader{api: r.API, arn: r.ARN, id: id, latest: true, since: since}
+		if err := reader.take(ctx); err != nil {
+			return fmt.Errorf("iterator of shard %s: %w", id, err)
+		}
+		r.latest[id] = reader
+	}
+	return nil
+}
+
+// watch starts the shards as they appear and their turn comes.
+func (r *streamRun) watch(ctx context.Context) {
+	tick := time.NewTicker(describeEvery)
+	defer tick.Stop()
+	for failures := 0; ; {
+		for _, id := range r.tree.list(r.shards) {
+			reader := r.latest[id]
+			if reader == nil {
+				// All of a shard that came later was written after the start.
+				reader = &shardReader{api: r.API, arn: r.ARN, id: id}
+			}
+			r.mapping.wg.Go(func() { r.read(ctx, reader) })
+		}
+		select {
+		case <-ctx.Done():
+			return
+		case <-r.ended:
+		case <-tick.C:
+		}
+		shards, err := r.describe(ctx)
+		if err == nil {
+			r.shards, failures = shards, 0
+			continue
+		}
+		r.observer.failed(ctx, err)
+		failures++
+		if !sleep(ctx, r.pollWait(failures)) {
+			return
+		}
+	}
+}
+
+// read takes one shard to its end.
+func (r *streamRun) read(ctx context.Context, reader *shardReader) {
+	batch := streamBatch{size: r.BatchSize, window: r.MaximumBatchingWindow}
+	failures := 0
+	for end := false; !end; {
+		if r.mapping.gate.wait(ctx) != nil {
+			return
+		}
+		records, closed, err := reader.read(ctx)
+		end = closed || r.gone(reader.id, err)
+		failures++
+		if err == nil || end {
+			failures = 0
+		} else {
+			r.observer.failed(ctx, fmt.Errorf("eventsource: read shard %s: %w", reader.id, err))
+		}
+		r.add(&batch, records)
+		for next := batch.next(end); len(next) > 0; next = batch.next(end) {
+			if !r.deliver(ctx, reader.id, next) {
+				return
+			}
+		}
+		if len(records) == 0 && !end && !sleep(ctx, batch.wait(r.pollWait(failures))) {
+			return
+		}
+	}
+	r.tree.finish(reader.id)
+	select {
+	case r.ended <- struct{}{}:
+	default: // watch has yet to look at another one
+	}
+}
+
+// gone reports whether a shard couldn't be read because it is no more: shards
+// disappear when the last of their records is a day old.
+func (r *streamRun) gone(shard string, err error) bool {
+	_, notFound := errors.AsType[*types.ResourceNotFoundException](err)
+	return notFound && !r.tree.listed(shard)
+}
+
+// add puts the records that a filter wants into the batch.
+func (r *streamRun) add(batch *streamBatch, records []types.Record) {
+	unwanted := 0
+	for _, record := range records {
+		made := newStreamRecord(r.ARN, record)
+		if !r.wanted(made) {
+			unwanted++
+			continue
+		}
+		batch.add(made)
+	}
+	r.observer.filtered(unwanted)
+}
+
+func (r *streamRun) wanted(record streamRecord) bool {
+	if len(r.filters) == 0 {
+		return true
+	}
+	v, err := decodeJSON(record.json)
+	return err == nil && r.filters.match(v)
+}
+
+// pollWait is the pause before the next read, after so many failed ones.
+func (r *streamRun) pollWait(failures int) time.Duration { return growing(r.PollEvery, failures, 50) }

@@ -1,0 +1,52 @@
+package localrun
+
+import (
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/samekey/samekey/internal/sam"
+)
+
+func TestVisibilityGoesWithTheFunctionsTimeout(t *testing.T) {
+	t.Parallel()
+	feeds := func(timeout time.Duration, queues ...string) sam.Function {
+		f := sam.Function{Timeout: timeout}
+		for _, id := range queues {
+			f.Events = append(f.Events, sam.Event{Queue: &sam.QueueEvent{Queue: id}})
+		}
+		return f
+	}
+	functions := []sam.Function{
+		feeds(30*time.Second, "six times", "default", "shared", "zero", "odd"),
+		feeds(60*time.Second, "shared"),
+		{Timeout: time.Hour, Events: []sam.Event{{Route: &sam.RouteEvent{}}}},
+	}
+	for name, tt := range map[string]struct {
+		given   string
+		timeout time.Duration
+		want    string
+	}{
+		"six times": {"180", 3 * time.Second, "18"},
+		"default":   {"", 3 * time.Second, "3"},
+		"shared":    {"360", 3 * time.Second, "18"},
+		"zero":      {"0", 3 * time.Second, "0"},
+		"odd":       {"31", 500 * time.Millisecond, "1"},
+		"nobody's":  {"300", 3 * time.Second, "300"},
+	} {
+		q := sam.Queue{ID: name, Attributes: map[string]string{}}
+		if tt.given != "" {
+			q.Attributes["VisibilityTimeout"] = tt.given
+		}
+		scaleVisibility([]sam.Queue{q}, functions, tt.timeout)
+		if got := q.Attributes["VisibilityTimeout"]; got != tt.want {
+			t.Errorf("%s: %q, want %q", name, got, tt.want)
+		}
+	}
+	long := sam.Queue{ID: "six times", Attributes: map[string]string{"VisibilityTimeout": "180"}}
+	scaleVisibility([]sam.Queue{long}, functions, 24*time.Hour)
+	if diff := cmp.Diff(map[string]string{"VisibilityTimeout": "43200"}, long.Attributes); diff != "" {
+		t.Errorf("-want +got:\n%s", diff)
+	}
+}

@@ -1,0 +1,204 @@
+package sam
+
+import (
+	"errors"
+	"fmt"
+	"regexp"
+	"strings"
+	"time"
+)
+
+// API is an HTTP API or a REST API with the routes of all functions.
+type API struct {
+	ID    string // logical id
+	REST  bool
+	Stage string // "$default" for an HTTP API without one
+	// StageVariables are passed to the functions.
+	StageVariables map[string]string
+	// BinaryMediaTypes are a REST API's.
+	BinaryMediaTypes []string
+	Routes           []Route
+	// Notes tell of properties that have no effect here.
+	Notes []string
+}
+
+// Route is a route of an API.
+type Route struct {
+	Key        string // see [RouteEvent]
+	Function   string // logical id
+	Timeout    time.Duration
+	Authorizer *Authorizer // nil: everybody is let through
+}
+
+// Authorizer decides who may call a route: a function, or a JWT configuration.
+type Authorizer struct {
+	Name     string
+	Function string // logical id; "" for JWT
+	JWT      *JWT
+	// Token: a REST API's authorizer of type TOKEN, not REQUEST.
+	Token bool
+	// Simple: an HTTP API's authorizer may answer with isAuthorized instead of
+	// a policy.
+	Simple bool
+	// Sources are the identity sources, all of which a request has to have:
+	// "header.Name", "querystring.name" or "stageVariables.name".
+	Sources []string
+	// Validation, if not nil, is what a token has to match as a whole.
+	Validation *regexp.Regexp
+}
+
+// JWT is the configuration of a JWT authorizer.
+type JWT struct {
+	Issuer    string
+	Audience  []string
+	Scopes    []string // of which the token must have one, if there are any
+	HeaderKey string   // where the token is
+}
+
+// APIs returns the APIs that functions have routes of, the template's own
+// first, in its order.
+func (t *Template) APIs(functions []Function) ([]API, error) {
+	var out []API
+	var errs []error
+	for _, r := range t.resources {
+		if r.kind == typeHTTPAPI || r.kind == typeRESTAPI {
+			api, err := t.readAPI(r, functions)
+			if len(api.Routes) > 0 || err != nil {
+				out = append(out, api)
+			}
+			errs = append(errs, err)
+		}
+	}
+	for _, implicit := range []resource{{id: implicitHTTP, kind: typeHTTPAPI}, {id: implicitREST, kind: typeRESTAPI}} {
+		if _, declared := t.resource(implicit.id); declared {
+			continue
+		}
+		implicit.properties = child(child(t.root, "Globals"), strings.TrimPrefix(implicit.kind, "AWS::Serverless::"))
+		api, err := t.readAPI(implicit, functions)
+		if len(api.Routes) > 0 {
+			out = append(out, api)
+			errs = append(errs, err)
+		}
+	}
+	return out, errors.Join(errs...)
+}
+
+func (t *Template) readAPI(r resource, functions []Function) (API, error) {
+	p := t.props(r)
+	api := API{ID: r.id, REST: r.kind == typeRESTAPI, Stage: p.str("StageName"), BinaryMediaTypes: p.strs("BinaryMediaTypes")}
+	for i, mediaType := range api.BinaryMediaTypes {
+		api.BinaryMediaTypes[i] = strings.ReplaceAll(mediaType, "~1", "/")
+	}
+	switch {
+	case api.Stage != "":
+	case api.REST:
+		api.Stage = "Prod"
+	default:
+		api.Stage = "$default"
+	}
+	api.StageVariables = p.texts(map[bool]string{true: "Variables", false: "StageVariables"}[api.REST])
+	for _, name := range []string{"CorsConfiguration", "Cors", "DefinitionBody", "DefinitionUri", "Domain", "Models", "GatewayResponses"} {
+		if child(p.node, name) != nil {
+			api.Notes = append(api.Notes, name+" has no effect here")
+		}
+	}
+	auth := p.mapping("Auth")
+	byDefault := auth.str("DefaultAuthorizer")
+	for _, f := range functions {
+		for _, e := range f.Events {
+			if e.Route == nil || e.Route.API != r.id {
+				continue
+			}
+			route := Route{Key: e.Route.Key, Function: f.ID, Timeout: e.Route.Timeout}
+			name := e.Route.authorizer
+			if name == "" {
+				name = byDefault
+			}
+			if name != "" && name != "NONE" {
+				route.Authorizer = t.authorizer(auth, e.Route.where, name, api.REST)
+				if a := route.Authorizer; a != nil && a.JWT != nil && len(e.Route.scopes) > 0 {
+					a.JWT.Scopes = e.Route.scopes
+				}
+			}
+			api.Routes = append(api.Routes, route)
+		}
+	}
+	return api, p.err()
+}
+
+// authorizer reads one of an API's authorizers for the route named by where.
+func (t *Template) authorizer(auth *props, where, name string, rest bool) *Authorizer {
+	p := auth.mapping("Authorizers").mapping(name)
+	if p.node == nil {
+		auth.fail("", fmt.Errorf("%s needs authorizer %s, which is not among the Authorizers; others are not run here", where, name))
+		return nil
+	}
+	a := &Authorizer{Name: name}
+	if jwt := p.mapping("JwtConfiguration"); jwt.node != nil && !rest {
+		a.JWT = &JWT{Issuer: jwt.str("issuer"), Audience: jwt.strs("audience"), Scopes: p.strs("AuthorizationScopes"), HeaderKey: "Authorization"}
+		if source := p.str("IdentitySource"); source != "" {
+			header, ok := strings.CutPrefix(source, "$request.header.")
+			if !ok {
+				p.fail("IdentitySource", fmt.Errorf("%s: only a header is read here", source))
+			}
+			a.JWT.HeaderKey = header
+		}
+		return a
+	}
+	arn := p.str("FunctionArn")
+	if arn == "" {
+		p.fail("", errors.New("only Lambda and JWT authorizers are run here"))
+		return nil
+	}
+	id, ok := t.byARN(typeFunction, arn)
+	if !ok {
+		p.fail("FunctionArn", fmt.Errorf("%s is no function of this template", arn))
+	}
+	a.Function = id
+	identity := p.mapping("Identity")
+	if rest {
+		t.restAuthorizer(a, p, identity)
+		return a
+	}
+	if v := p.str("AuthorizerPayloadFormatVersion"); v != "2.0" {
+		p.fail("AuthorizerPayloadFormatVersion", fmt.Errorf("%q: an HTTP API's authorizer gets format 2.0 here, and no other", v))
+	}
+	a.Simple = p.boolean("EnableSimpleResponses")
+	a.Sources = sources(identity)
+	return a
+}
+
+func (t *Template) restAuthorizer(a *Authorizer, p, identity *props) {
+	a.Token = !strings.EqualFold(p.str("FunctionPayloadType"), "REQUEST")
+	if !a.Token {
+		a.Sources = sources(identity)
+		return
+	}
+	header := identity.str("Header")
+	if header == "" {
+		header = "Authorization"
+	}
+	a.Sources = []string{"header." + header}
+	if expr := identity.str("ValidationExpression"); expr != "" {
+		re, err := regexp.Compile(`^(?:` + expr + `)$`)
+		if err != nil {
+			identity.fail("ValidationExpression", err)
+		}
+		a.Validation = re
+	}
+}
+
+func sources(identity *props) []string {
+	var out []string
+	if identity.has("Context") {
+		identity.fail("Context", errors.New("no identity source here"))
+	}
+	for _, source := range [][2]string{
+		{"Headers", "header"}, {"QueryStrings", "querystring"}, {"StageVariables", "stageVariables"},
+	} {
+		for _, name := range identity.strs(source[0]) {
+			out = append(out, source[1]+"."+name)
+		}
+	}
+	return out
+}

@@ -1,0 +1,192 @@
+package sam
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+)
+
+// Event is an event source of a function. One of the pointers is set.
+type Event struct {
+	Name     string
+	Route    *RouteEvent
+	Stream   *StreamEvent
+	Queue    *QueueEvent
+	Schedule *ScheduleEvent
+}
+
+// RouteEvent is a route of an API.
+type RouteEvent struct {
+	API  string // logical id; of an API that SAM makes where the event names none
+	REST bool
+	// Key is the route's key as API Gateway writes it: "POST /rides", "ANY
+	// /{proxy+}" or, for HTTP APIs, "$default".
+	Key string
+	// Timeout is how long the gateway waits; 0 is the gateway's default.
+	Timeout time.Duration
+	// authorizer is the one that the event names; "" is the API's default.
+	authorizer string
+	scopes     []string
+	where      string // for errors
+}
+
+// StreamEvent is a mapping of a DynamoDB stream.
+type StreamEvent struct {
+	ARN string
+	Batching
+	StartingPosition      string
+	Bisect                bool
+	Retries               *int          // nil: not given
+	MaxAge                time.Duration // 0: not given; negative: until the record expires
+	ParallelizationFactor int
+	OnFailure             string // ARN
+}
+
+// QueueEvent is a mapping of an SQS queue.
+type QueueEvent struct {
+	Queue string // logical id
+	Batching
+	MaxConcurrency int
+}
+
+// Batching is what the mappings of streams and queues have in common.
+type Batching struct {
+	BatchSize          int           // 0: not given
+	Window             time.Duration // 0: not given
+	Filters            []string
+	ReportItemFailures bool
+	Disabled           bool
+}
+
+// ScheduleEvent is a schedule.
+type ScheduleEvent struct {
+	// Rule: an EventBridge rule (SAM's Schedule), not one of EventBridge
+	// Scheduler (ScheduleV2).
+	Rule       bool
+	Name       string
+	Expression string
+	Timezone   string
+	Input      string
+	Disabled   bool
+}
+
+// events reads the events of a function into f.
+func (t *Template) events(f *Function, all *props) {
+	for name, e := range all.each {
+		kind, p := e.required("Type"), e.mapping("Properties")
+		event := Event{Name: name}
+		switch kind {
+		case "HttpApi":
+			event.Route = t.httpEvent(p)
+		case "Api":
+			event.Route = t.restEvent(p)
+		case "DynamoDB":
+			event.Stream = &StreamEvent{
+				ARN: p.required("Stream"), Batching: batching(p), StartingPosition: p.required("StartingPosition"),
+				Bisect: p.boolean("BisectBatchOnFunctionError"), ParallelizationFactor: p.number("ParallelizationFactor"),
+				MaxAge: p.seconds("MaximumRecordAgeInSeconds"), OnFailure: destination(p),
+			}
+			if n, ok := p.integer("MaximumRetryAttempts"); ok {
+				event.Stream.Retries = &n
+			}
+			if p.has("TumblingWindowInSeconds") {
+				p.fail("TumblingWindowInSeconds", errors.New("tumbling windows are not run here"))
+			}
+		case "SQS":
+			arn := p.required("Queue")
+			id, ok := t.byARN(typeQueue, arn)
+			if !ok && arn != "" {
+				p.fail("Queue", fmt.Errorf("%s is no queue of this template", arn))
+			}
+			event.Queue = &QueueEvent{Queue: id, Batching: batching(p), MaxConcurrency: p.mapping("ScalingConfig").number("MaximumConcurrency")}
+		case "Schedule", "ScheduleV2":
+			event.Schedule = schedule(f.ID+name, kind, p)
+		default:
+			f.Notes = append(f.Notes, fmt.Sprintf("event %s of type %s is not there: nothing here sends it", name, kind))
+			continue
+		}
+		f.Events = append(f.Events, event)
+	}
+}
+
+func batching(p *props) Batching {
+	b := Batching{
+		BatchSize: p.number("BatchSize"), Window: p.seconds("MaximumBatchingWindowInSeconds"),
+		ReportItemFailures: slices.Contains(p.strs("FunctionResponseTypes"), "ReportBatchItemFailures"),
+		Disabled:           p.has("Enabled") && !p.boolean("Enabled"),
+	}
+	for filter := range p.mapping("FilterCriteria").items("Filters") {
+		b.Filters = append(b.Filters, filter.required("Pattern"))
+	}
+	return b
+}
+
+func schedule(name, kind string, p *props) *ScheduleEvent {
+	s := &ScheduleEvent{Rule: kind == "Schedule", Name: name, Input: p.str("Input"), Timezone: p.str("ScheduleExpressionTimezone")}
+	if s.Rule {
+		s.Expression = p.required("Schedule")
+		s.Disabled = p.has("Enabled") && !p.boolean("Enabled")
+	} else {
+		s.Expression = p.required("ScheduleExpression")
+	}
+	if p.str("State") == "DISABLED" {
+		s.Disabled = true
+	}
+	if given := p.str("Name"); given != "" {
+		s.Name = given
+	}
+	return s
+}
+
+func (t *Template) httpEvent(p *props) *RouteEvent {
+	r := t.route(p, "ApiId", implicitHTTP, typeHTTPAPI)
+	r.Key = "$default"
+	if path := p.str("Path"); path != "" {
+		r.Key = routeKey(p.str("Method"), path)
+	}
+	if v := p.str("PayloadFormatVersion"); v != "" && v != "2.0" {
+		p.fail("PayloadFormatVersion", fmt.Errorf("%s: an HTTP API sends format 2.0 here, and no other", v))
+	}
+	return r
+}
+
+func (t *Template) restEvent(p *props) *RouteEvent {
+	r := t.route(p, "RestApiId", implicitREST, typeRESTAPI)
+	r.REST = true
+	r.Key = routeKey(p.required("Method"), p.required("Path"))
+	return r
+}
+
+func (t *Template) route(p *props, property, implicit, kind string) *RouteEvent {
+	auth := p.mapping("Auth")
+	return &RouteEvent{
+		API:        t.api(p, property, implicit, kind),
+		Timeout:    time.Duration(p.number("TimeoutInMillis")) * time.Millisecond,
+		authorizer: auth.str("Authorizer"),
+		scopes:     auth.strs("AuthorizationScopes"),
+		where:      p.path,
+	}
+}
+
+// api returns the logical id of the API that an event names.
+func (t *Template) api(p *props, property, implicit, kind string) string {
+	if !p.has(property) {
+		return implicit
+	}
+	id := p.str(property) // Ref gives the logical id itself
+	if r, ok := t.resource(id); id == implicit || ok && r.kind == kind {
+		return id
+	}
+	p.fail(property, fmt.Errorf("%q is no %s of this template", id, kind))
+	return ""
+}
+
+func routeKey(method, path string) string {
+	method = strings.ToUpper(method)
+	if method == "" || method == "*" || method == "X-AMAZON-APIGATEWAY-ANY-METHOD" {
+		method = "ANY"
+	}
+	return method + " " + path
+}

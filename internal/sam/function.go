@@ -1,0 +1,166 @@
+package sam
+
+import (
+	"errors"
+	"fmt"
+	"maps"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"time"
+)
+
+// Function is a Lambda function.
+type Function struct {
+	ID, Name, ARN string
+	// Bootstrap is the path of its binary. Whether it can be run is for others
+	// to find out.
+	Bootstrap   string
+	Environment map[string]string
+	Timeout     time.Duration
+	MemoryMB    int
+	// Concurrency is the reserved concurrency; 0 is none.
+	Concurrency int
+	Async       Async
+	Events      []Event
+	// Notes tell of properties and events that have no effect here.
+	Notes []string
+}
+
+// Async is what becomes of asynchronous invocations that fail.
+type Async struct {
+	Retries int           // 0 to 2; 2 by default
+	MaxAge  time.Duration // 6 h by default
+	// OnFailure is the ARN of the destination; "" is none.
+	OnFailure string
+}
+
+// functionProperties are the ones that are read, or mean nothing on one machine.
+var functionProperties = []string{
+	"AssumeRolePolicyDocument", "Architectures", "AutoPublishAlias", "AutoPublishAliasAllProperties", "AutoPublishCodeSha256",
+	"CodeSigningConfigArn", "CodeUri", "DeploymentPreference", "Description", "Environment", "EphemeralStorage", "EventInvokeConfig",
+	"Events", "FunctionName", "Handler", "KmsKeyArn", "LoggingConfig", "MemorySize", "PackageType", "PermissionsBoundary", "Policies",
+	"PropagateTags", "ProvisionedConcurrencyConfig", "RecursiveLoop", "ReservedConcurrentExecutions", "Role", "RolePath", "Runtime",
+	"RuntimeManagementConfig", "SnapStart", "SourceKMSKeyArn", "Tags", "Timeout", "Tracing", "VersionDescription", "VpcConfig",
+}
+
+// Functions returns the template's functions in its order.
+func (t *Template) Functions() ([]Function, error) {
+	var out []Function
+	var errs []error
+	for _, r := range t.resources {
+		if r.kind != typeFunction {
+			continue
+		}
+		f, err := t.function(r)
+		out = append(out, f)
+		errs = append(errs, err)
+	}
+	return out, errors.Join(errs...)
+}
+
+func (t *Template) function(r resource) (Function, error) {
+	p := t.props(r)
+	f := Function{ID: r.id, Timeout: 3 * time.Second, MemoryMB: 128, Async: Async{Retries: 2, MaxAge: 6 * time.Hour}}
+	var err error
+	if f.Name, err = t.name(r); err != nil {
+		return f, err
+	}
+	f.ARN = t.arn("lambda", "function:"+f.Name)
+	if p.str("PackageType") == "Image" || child(p.node, "ImageUri") != nil || child(p.node, "InlineCode") != nil {
+		p.fail("", errors.New("only functions with a bootstrap in a folder are run here, no images and no inline code"))
+	} else if runtime := p.str("Runtime"); !strings.HasPrefix(runtime, "provided") {
+		p.fail("Runtime", fmt.Errorf("%q: only bootstraps of provided.al2023 and its like are run here", runtime))
+	} else {
+		f.Bootstrap = t.bootstrap(p, r)
+	}
+	f.Environment = t.environment(p)
+	if s := p.seconds("Timeout"); s > 0 {
+		f.Timeout = s
+	}
+	if mb := p.number("MemorySize"); mb > 0 {
+		f.MemoryMB = mb
+	}
+	if n, ok := p.integer("ReservedConcurrentExecutions"); ok {
+		f.Concurrency = n
+		if n < 1 {
+			p.fail("ReservedConcurrentExecutions", errors.New("the function could never run"))
+		}
+	}
+	async := p.mapping("EventInvokeConfig")
+	if n, ok := async.integer("MaximumRetryAttempts"); ok {
+		f.Async.Retries = n
+	}
+	if s := async.seconds("MaximumEventAgeInSeconds"); s > 0 {
+		f.Async.MaxAge = s
+	}
+	f.Async.OnFailure = destination(async)
+	for name := range entries(p.node) {
+		if !slices.Contains(functionProperties, name) {
+			f.Notes = append(f.Notes, name+" has no effect here")
+		}
+	}
+	t.events(&f, p.mapping("Events"))
+	return f, p.err()
+}
+
+// bootstrap finds the binary: in CodeUri where nothing else builds it, else
+// where sam build puts it.
+func (t *Template) bootstrap(p *props, r resource) string {
+	dir := p.str("CodeUri")
+	if dir == "" || strings.Contains(dir, "://") {
+		p.fail("CodeUri", errors.New("has to be a folder with a bootstrap in it"))
+		return ""
+	}
+	if !filepath.IsAbs(dir) {
+		dir = filepath.Join(t.dir, dir)
+	}
+	own := filepath.Join(dir, "bootstrap")
+	skip, err := t.isTrue(child(child(r.node, "Metadata"), "SkipBuild"))
+	if err != nil {
+		p.fail("", fmt.Errorf("Metadata.SkipBuild: %w", err))
+	}
+	if skip {
+		return own
+	}
+	built := filepath.Join(t.dir, ".aws-sam", "build", r.id, "bootstrap")
+	if _, err := os.Stat(built); err != nil {
+		if _, err := os.Stat(own); err == nil {
+			return own
+		}
+	}
+	return built
+}
+
+func (t *Template) environment(p *props) map[string]string {
+	variables := p.mapping("Environment").mapping("Variables")
+	out := maps.Clone(t.opts.Environment)
+	if out == nil {
+		out = make(map[string]string)
+	}
+	for name := range entries(variables.node) {
+		if _, replaced := t.opts.Environment[name]; replaced {
+			continue
+		}
+		if v := variables.value(name); v != nil {
+			s, err := text(v)
+			if err != nil {
+				variables.fail(name, err)
+			}
+			out[name] = s
+		}
+	}
+	return out
+}
+
+// destination reads the DestinationConfig of a mapping or a function: the ARN
+// of OnFailure's target. SAM makes one itself where only a Type is given.
+func destination(p *props) string {
+	on := p.mapping("DestinationConfig").mapping("OnFailure")
+	arn := on.str("Destination")
+	if arn == "" && on.str("Type") != "" {
+		on.fail("", errors.New("name a Destination: the one that SAM would make is not made here"))
+	}
+	return arn
+}

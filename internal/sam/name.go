@@ -1,0 +1,152 @@
+package sam
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+)
+
+// The APIs that SAM makes for events that name none.
+const (
+	implicitHTTP = "ServerlessHttpApi"
+	implicitREST = "ServerlessRestApi"
+)
+
+// ref resolves Ref: a pseudo parameter, a parameter or a resource's name.
+func (t *Template) ref(name string) (any, error) {
+	switch name {
+	case "AWS::NoValue":
+		return noValue{}, nil
+	case "AWS::Region":
+		return t.opts.Region, nil
+	case "AWS::AccountId":
+		return t.opts.AccountID, nil
+	case "AWS::Partition":
+		return "aws", nil
+	case "AWS::URLSuffix":
+		return "amazonaws.com", nil
+	case "AWS::StackName":
+		return t.opts.StackName, nil
+	case "AWS::StackId":
+		return t.arn("cloudformation", "stack/"+t.opts.StackName+"/local"), nil
+	case "AWS::NotificationARNs":
+		return []any{}, nil
+	}
+	if child(child(t.root, "Parameters"), name) != nil {
+		return t.parameter(name)
+	}
+	if v, ok := t.known[name]; ok {
+		return v, nil
+	}
+	// SAM's own: the version or the alias of a function.
+	if id, suffix, ok := strings.Cut(name, "."); ok {
+		r, there := t.resource(id)
+		if there && r.kind == typeFunction && (suffix == "Alias" || suffix == "Version") {
+			return t.attribute(id, "Arn")
+		}
+	}
+	if name == implicitHTTP || name == implicitREST {
+		return name, nil
+	}
+	r, ok := t.resource(name)
+	if !ok {
+		return nil, t.missing(name)
+	}
+	switch r.kind {
+	case typeQueue:
+		return nil, fmt.Errorf("the URL of queue %s is not known yet", name)
+	case "AWS::SNS::Topic", "AWS::StepFunctions::StateMachine", "AWS::Serverless::StateMachine", "AWS::SecretsManager::Secret":
+		return t.attribute(name, "Arn")
+	case typeHTTPAPI, typeRESTAPI:
+		return name, nil
+	}
+	return t.name(r)
+}
+
+func (t *Template) missing(name string) error {
+	if node := child(child(t.root, "Resources"), name); node != nil {
+		return fmt.Errorf("resource %s is not there: its condition is false", name)
+	}
+	return fmt.Errorf("there is no parameter or resource %s", name)
+}
+
+// name returns the name of a resource: the one that the template sets, else
+// one like CloudFormation's.
+func (t *Template) name(r resource) (string, error) {
+	property := map[string]string{
+		typeFunction: "FunctionName", typeTable: "TableName", typeSimpleTable: "TableName", typeQueue: "QueueName",
+		"AWS::S3::Bucket": "BucketName", "AWS::SNS::Topic": "TopicName", "AWS::IAM::Role": "RoleName", "AWS::Logs::LogGroup": "LogGroupName",
+		"AWS::Serverless::StateMachine": "Name", "AWS::StepFunctions::StateMachine": "StateMachineName",
+		"AWS::SecretsManager::Secret": "Name",
+	}[r.kind]
+	name := t.opts.StackName + "-" + r.id
+	if r.kind == "AWS::S3::Bucket" {
+		name = strings.ToLower(name)
+	}
+	if n := child(r.properties, property); n != nil && property != "" {
+		v, err := t.value(n)
+		if err != nil {
+			return "", fmt.Errorf("%s of %s: %w", property, r.id, err)
+		}
+		if _, none := v.(noValue); !none {
+			return text(v)
+		}
+	}
+	if r.kind == typeQueue {
+		if fifo, err := t.isTrue(child(r.properties, "FifoQueue")); err != nil || fifo {
+			return name + ".fifo", err
+		}
+	}
+	return name, nil
+}
+
+// attribute resolves Fn::GetAtt.
+func (t *Template) attribute(id, attribute string) (any, error) {
+	if v, ok := t.known[id+"."+attribute]; ok {
+		return v, nil
+	}
+	r, ok := t.resource(id)
+	if !ok {
+		return nil, t.missing(id)
+	}
+	name, err := t.name(r)
+	if err != nil {
+		return nil, err
+	}
+	switch {
+	case attribute == "Arn" || attribute == "TopicArn" && r.kind == "AWS::SNS::Topic":
+		switch r.kind {
+		case typeFunction:
+			return t.arn("lambda", "function:"+name), nil
+		case typeTable, typeSimpleTable:
+			return t.arn("dynamodb", "table/"+name), nil
+		case typeQueue:
+			return t.arn("sqs", name), nil
+		case "AWS::S3::Bucket":
+			return "arn:aws:s3:::" + name, nil
+		case "AWS::SNS::Topic":
+			return t.arn("sns", name), nil
+		case "AWS::IAM::Role":
+			return "arn:aws:iam::" + t.opts.AccountID + ":role/" + name, nil
+		case "AWS::KMS::Key":
+			return t.arn("kms", "key/"+name), nil
+		case "AWS::Logs::LogGroup":
+			return t.arn("logs", "log-group:"+name+":*"), nil
+		case "AWS::Serverless::StateMachine", "AWS::StepFunctions::StateMachine":
+			return t.arn("states", "stateMachine:"+name), nil
+		case "AWS::SecretsManager::Secret":
+			return t.arn("secretsmanager", "secret:"+name), nil
+		}
+	case attribute == "QueueName" && r.kind == typeQueue, attribute == "TopicName" && r.kind == "AWS::SNS::Topic":
+		return name, nil
+	case attribute == "QueueUrl" && r.kind == typeQueue:
+		return t.ref(id)
+	case attribute == "StreamArn" && r.kind == typeTable:
+		return nil, errors.New("the stream of " + id + " is not known: give the table a StreamSpecification")
+	}
+	return nil, fmt.Errorf("%s of %s (%s) is not known here: make it a parameter, or set the function's variable with -env", attribute, id, r.kind)
+}
+
+func (t *Template) arn(service, rest string) string {
+	return "arn:aws:" + service + ":" + t.opts.Region + ":" + t.opts.AccountID + ":" + rest
+}

@@ -1,0 +1,234 @@
+package sam
+
+import (
+	"errors"
+	"fmt"
+	"iter"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"go.yaml.in/yaml/v3"
+)
+
+// props reads the properties of a mapping, one at a time, so that what nobody
+// asks for is never resolved. Errors are collected.
+type props struct {
+	t    *Template
+	path string // "Function Api: Environment"
+	node *yaml.Node
+	errs *[]error
+}
+
+func (t *Template) props(r resource) *props {
+	return &props{t: t, path: r.id, node: r.properties, errs: new([]error)}
+}
+
+// err returns what has gone wrong so far.
+func (p *props) err() error { return errors.Join(*p.errs...) }
+
+func (p *props) fail(name string, err error) {
+	where := p.path
+	node := p.node
+	if name != "" {
+		where += "." + name
+		if n := child(p.node, name); n != nil {
+			node = n
+		}
+	}
+	if node != nil && node.Line > 0 {
+		where += " (line " + strconv.Itoa(node.Line) + ")"
+	}
+	err = fmt.Errorf("%s: %w", where, err)
+	// What is read twice is wrong once.
+	if !slices.ContainsFunc(*p.errs, func(e error) bool { return e.Error() == err.Error() }) {
+		*p.errs = append(*p.errs, err)
+	}
+}
+
+func (p *props) has(name string) bool {
+	return p.value(name) != nil
+}
+
+// value returns a property resolved, or nil if there is none.
+func (p *props) value(name string) any {
+	n := child(p.node, name)
+	if n == nil {
+		return nil
+	}
+	v, err := p.t.value(n)
+	if err != nil {
+		p.fail(name, err)
+		return nil
+	}
+	if _, none := v.(noValue); none {
+		return nil
+	}
+	return v
+}
+
+// str returns a property as text; "" if there is none.
+func (p *props) str(name string) string {
+	v := p.value(name)
+	if v == nil {
+		return ""
+	}
+	s, err := text(v)
+	if err != nil {
+		p.fail(name, err)
+	}
+	return s
+}
+
+// required is str for a property that must be there.
+func (p *props) required(name string) string {
+	before := len(*p.errs)
+	s := p.str(name)
+	if s == "" && len(*p.errs) == before {
+		p.fail("", errors.New(name+" is missing"))
+	}
+	return s
+}
+
+// strs returns a list of texts; one text is a list of itself.
+func (p *props) strs(name string) []string {
+	v := p.value(name)
+	if v == nil {
+		return nil
+	}
+	list, err := texts(v)
+	if err != nil {
+		p.fail(name, err)
+	}
+	return list
+}
+
+// integer returns a whole number, and whether there is one.
+func (p *props) integer(name string) (int, bool) {
+	s := p.str(name)
+	if s == "" {
+		return 0, false
+	}
+	n, err := strconv.Atoi(s)
+	if err != nil {
+		p.fail(name, fmt.Errorf("%q is not a whole number", s))
+		return 0, false
+	}
+	return n, true
+}
+
+// number is integer where 0 stands for none.
+func (p *props) number(name string) int {
+	n, _ := p.integer(name)
+	return n
+}
+
+// seconds returns a number of seconds as a duration.
+func (p *props) seconds(name string) time.Duration {
+	return time.Duration(p.number(name)) * time.Second
+}
+
+// boolean returns true only for true; a text is taken as CloudFormation does.
+func (p *props) boolean(name string) bool {
+	yes, err := p.t.isTrue(child(p.node, name))
+	if err != nil {
+		p.fail(name, err)
+	}
+	return yes
+}
+
+func (t *Template) isTrue(n *yaml.Node) (bool, error) {
+	if n == nil {
+		return false, nil
+	}
+	v, err := t.value(n)
+	if err != nil {
+		return false, err
+	}
+	switch v := v.(type) {
+	case bool:
+		return v, nil
+	case nil, noValue:
+		return false, nil
+	case string:
+		switch strings.ToLower(v) {
+		case "true":
+			return true, nil
+		case "false":
+			return false, nil
+		}
+	}
+	return false, fmt.Errorf("%v is neither true nor false", v)
+}
+
+// mapping returns the properties of a property; of nothing if there is none.
+func (p *props) mapping(name string) *props {
+	return p.enter(name, child(p.node, name), yaml.MappingNode)
+}
+
+func (p *props) enter(name string, n *yaml.Node, kind yaml.Kind) *props {
+	path := p.path
+	if name != "" {
+		path += "." + name
+	}
+	in := &props{t: p.t, path: path, errs: p.errs}
+	n, err := p.t.settle(n)
+	switch {
+	case err != nil:
+		p.fail(name, err)
+	case n != nil && n.Kind != kind:
+		p.fail(name, errors.New("has another form than expected"))
+	default:
+		in.node = n
+	}
+	return in
+}
+
+// each ranges over the mappings in a mapping, by their names.
+func (p *props) each(yield func(string, *props) bool) {
+	for name, n := range entries(p.node) {
+		in := p.enter(name, n, yaml.MappingNode)
+		if in.node != nil && !yield(name, in) {
+			return
+		}
+	}
+}
+
+// items ranges over the mappings in a list.
+func (p *props) items(name string) iter.Seq[*props] {
+	return func(yield func(*props) bool) {
+		list := p.enter(name, child(p.node, name), yaml.SequenceNode)
+		if list.node == nil {
+			return
+		}
+		for i, n := range list.node.Content {
+			in := list.enter("["+strconv.Itoa(i)+"]", n, yaml.MappingNode)
+			if in.node != nil && !yield(in) {
+				return
+			}
+		}
+	}
+}
+
+// texts returns a mapping of texts.
+func (p *props) texts(name string) map[string]string {
+	var out map[string]string
+	in := p.mapping(name)
+	for key := range entries(in.node) {
+		v := in.value(key)
+		if v == nil {
+			continue
+		}
+		s, err := text(v)
+		if err != nil {
+			in.fail(key, err)
+			continue
+		}
+		if out == nil {
+			out = make(map[string]string)
+		}
+		out[key] = s
+	}
+	return out
+}

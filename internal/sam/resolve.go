@@ -1,0 +1,161 @@
+package sam
+
+import (
+	"errors"
+	"fmt"
+	"strconv"
+	"strings"
+
+	"go.yaml.in/yaml/v3"
+)
+
+// A resolved value is nil, a string, a bool, a number, a []any or a
+// map[string]any. Numbers keep the spelling of the template.
+type number string
+
+// noValue is what AWS::NoValue resolves to; what holds it drops it.
+type noValue struct{}
+
+// value resolves n with everything in it.
+func (t *Template) value(n *yaml.Node) (any, error) {
+	if name, arg, ok := intrinsic(n); ok {
+		return t.call(name, arg)
+	}
+	switch n.Kind {
+	case yaml.MappingNode:
+		m := make(map[string]any, len(n.Content)/2)
+		for key, child := range entries(n) {
+			v, err := t.value(child)
+			if err != nil {
+				return nil, fmt.Errorf("%s: %w", key, err)
+			}
+			if _, none := v.(noValue); !none {
+				m[key] = v
+			}
+		}
+		return m, nil
+	case yaml.SequenceNode:
+		list := make([]any, 0, len(n.Content))
+		for _, child := range n.Content {
+			v, err := t.value(child)
+			if err != nil {
+				return nil, err
+			}
+			if _, none := v.(noValue); !none {
+				list = append(list, v)
+			}
+		}
+		return list, nil
+	default:
+		return scalar(n), nil
+	}
+}
+
+func scalar(n *yaml.Node) any {
+	switch n.ShortTag() {
+	case "!!null":
+		return nil
+	case "!!bool":
+		return strings.EqualFold(n.Value, "true")
+	case "!!int", "!!float":
+		return number(n.Value)
+	default: // also timestamps, such as the version of a policy
+		return n.Value
+	}
+}
+
+// settle follows what n stands for without looking inside: a branch of Fn::If,
+// or the list or mapping another function returns. It returns nil for
+// AWS::NoValue and null.
+func (t *Template) settle(n *yaml.Node) (*yaml.Node, error) {
+	for n != nil {
+		name, arg, ok := intrinsic(n)
+		switch {
+		case !ok && n.Kind == yaml.ScalarNode && n.ShortTag() == "!!null":
+			return nil, nil
+		case !ok:
+			return n, nil
+		case name == "Fn::If":
+			branch, err := t.branch(arg)
+			if err != nil {
+				return nil, err
+			}
+			n = branch
+		default:
+			v, err := t.call(name, arg)
+			if err != nil {
+				return nil, err
+			}
+			return asNode(v, n.Line), nil
+		}
+	}
+	return nil, nil
+}
+
+// asNode turns a resolved value back into a tree.
+func asNode(v any, line int) *yaml.Node {
+	str := func(tag, s string) *yaml.Node {
+		return &yaml.Node{Kind: yaml.ScalarNode, Tag: tag, Value: s, Line: line}
+	}
+	switch v := v.(type) {
+	case string:
+		return str("!!str", v)
+	case number:
+		return str("!!float", string(v))
+	case bool:
+		return str("!!bool", strconv.FormatBool(v))
+	case []any:
+		n := &yaml.Node{Kind: yaml.SequenceNode, Tag: "!!seq", Line: line}
+		for _, e := range v {
+			n.Content = append(n.Content, asNode(e, line))
+		}
+		return n
+	case map[string]any:
+		n := &yaml.Node{Kind: yaml.MappingNode, Tag: "!!map", Line: line}
+		for _, key := range sortedKeys(v) {
+			n.Content = append(n.Content, str("!!str", key), asNode(v[key], line))
+		}
+		return n
+	default:
+		return nil
+	}
+}
+
+// text returns a scalar as CloudFormation writes it into a string.
+func text(v any) (string, error) {
+	switch v := v.(type) {
+	case string:
+		return v, nil
+	case number:
+		return string(v), nil
+	case bool:
+		if v {
+			return "true", nil
+		}
+		return "false", nil
+	case nil:
+		return "", errors.New("null where a text is wanted")
+	case noValue:
+		return "", errors.New("AWS::NoValue where a text is wanted")
+	default:
+		return "", errors.New("a list or mapping where a text is wanted")
+	}
+}
+
+// texts returns a list of scalars; one scalar is a list of itself.
+func texts(v any) ([]string, error) {
+	list, ok := v.([]any)
+	if !ok {
+		s, err := text(v)
+		return []string{s}, err
+	}
+	out := make([]string, 0, len(list))
+	for _, e := range list {
+		s, err := text(e)
+		if err != nil {
+			return nil, err
+		}
+		out = append(out, s)
+	}
+	return out, nil
+}

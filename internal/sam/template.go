@@ -1,0 +1,172 @@
+package sam
+
+import (
+	"errors"
+	"fmt"
+	"maps"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"go.yaml.in/yaml/v3"
+)
+
+// Options are the options of [Load].
+type Options struct {
+	// StackName is AWS::StackName and begins the names that the template does
+	// not set. Default "local".
+	StackName string
+	// Region is AWS::Region. Default "us-east-1".
+	Region string
+	// AccountID is AWS::AccountId. Default "123456789012".
+	AccountID string
+	// Parameters are values for the template's parameters, in place of their
+	// defaults. A name that the template doesn't have is an error of Load.
+	Parameters map[string]string
+	// Environment holds variables that every function gets, over its own. What
+	// the template says about a variable of such a name isn't resolved.
+	Environment map[string]string
+}
+
+// Template is a template that was read. It is not safe for concurrent use.
+type Template struct {
+	opts Options
+	dir  string // of the file
+	root *yaml.Node
+	// resources holds those whose condition is true, in the template's order.
+	resources []resource
+	// known is what Set told: by "Resource", or "Resource.Attribute".
+	known   map[string]string
+	judging map[string]bool // the conditions being evaluated
+	depth   int             // of calls being evaluated
+}
+
+type resource struct {
+	id, kind string
+	node     *yaml.Node // the whole resource
+	// properties have the template's Globals in them.
+	properties *yaml.Node
+}
+
+// Load reads a template. The paths in it are relative to its folder.
+func Load(path string, optFns ...func(*Options)) (*Template, error) {
+	opts := Options{StackName: "local", Region: "us-east-1", AccountID: "123456789012"}
+	for _, fn := range optFns {
+		fn(&opts)
+	}
+	data, err := os.ReadFile(path)
+	if err != nil {
+		return nil, err
+	}
+	root, err := parse(data)
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", path, err)
+	}
+	t := &Template{opts: opts, dir: filepath.Dir(path), root: root, known: make(map[string]string), judging: make(map[string]bool)}
+	if err := t.checkParameters(); err != nil {
+		return nil, fmt.Errorf("%s: %w", path, err)
+	}
+	if err := t.readResources(); err != nil {
+		return nil, fmt.Errorf("%s: %w", path, err)
+	}
+	return t, nil
+}
+
+func (t *Template) readResources() error {
+	for id, node := range entries(child(t.root, "Resources")) {
+		kind := child(node, "Type")
+		if kind == nil || kind.Kind != yaml.ScalarNode {
+			return fmt.Errorf("resource %s has no Type (line %d)", id, node.Line)
+		}
+		if c := child(node, "Condition"); c != nil {
+			there, err := t.named(c.Value)
+			if err != nil {
+				return fmt.Errorf("resource %s: %w", id, err)
+			}
+			if !there {
+				continue
+			}
+		}
+		properties := child(node, "Properties")
+		if section, ok := strings.CutPrefix(kind.Value, "AWS::Serverless::"); ok {
+			properties = merge(child(child(t.root, "Globals"), section), properties)
+		}
+		t.resources = append(t.resources, resource{id: id, kind: kind.Value, node: node, properties: properties})
+	}
+	if len(t.resources) == 0 {
+		return errors.New("no resources")
+	}
+	return nil
+}
+
+// merge lays a resource's properties over the Globals of its type, as SAM does:
+// mappings are merged, lists joined with the global entries first, and of
+// anything else the resource's own counts.
+func merge(global, own *yaml.Node) *yaml.Node {
+	switch {
+	case global == nil:
+		return own
+	case own == nil:
+		return global
+	case global.Kind != own.Kind, isCall(global), isCall(own):
+		return own
+	case own.Kind == yaml.SequenceNode:
+		return &yaml.Node{Kind: own.Kind, Tag: own.Tag, Line: own.Line, Content: slices.Concat(global.Content, own.Content)}
+	case own.Kind != yaml.MappingNode:
+		return own
+	}
+	out := &yaml.Node{Kind: own.Kind, Tag: own.Tag, Line: own.Line}
+	add := func(name string, value *yaml.Node) {
+		key := &yaml.Node{Kind: yaml.ScalarNode, Tag: "!!str", Value: name, Line: value.Line}
+		out.Content = append(out.Content, key, value)
+	}
+	for name, value := range entries(global) {
+		add(name, merge(value, child(own, name)))
+	}
+	for name, value := range entries(own) {
+		if child(global, name) == nil {
+			add(name, value)
+		}
+	}
+	return out
+}
+
+func isCall(n *yaml.Node) bool {
+	_, _, ok := intrinsic(n)
+	return ok
+}
+
+// Set tells what a resource turned out to be: what Fn::GetAtt of an attribute
+// gives from now on or, with an empty attribute, what Ref gives.
+func (t *Template) Set(id, attribute, value string) {
+	if attribute == "" {
+		t.known[id] = value
+	} else {
+		t.known[id+"."+attribute] = value
+	}
+}
+
+// Resource names a resource of the template.
+type Resource struct{ ID, Type string }
+
+// Resources lists the resources whose condition is true, in the template's
+// order.
+func (t *Template) Resources() []Resource {
+	out := make([]Resource, 0, len(t.resources))
+	for _, r := range t.resources {
+		out = append(out, Resource{ID: r.id, Type: r.kind})
+	}
+	return out
+}
+
+func (t *Template) resource(id string) (resource, bool) {
+	for _, r := range t.resources {
+		if r.id == id {
+			return r, true
+		}
+	}
+	return resource{}, false
+}
+
+func sortedKeys[V any](m map[string]V) []string { return slices.Sorted(maps.Keys(m)) }
