@@ -86,7 +86,9 @@ func ParseOutcome(payload []byte) (Outcome, error) {
 	}
 	switch o.Kind {
 	case OutcomeDone, OutcomeMoved, OutcomeInFlight, OutcomeStuck, OutcomeFailed:
-		return Outcome{o.Kind, time.Duration(max(o.RetryAfterMS, 0)) * time.Millisecond, o.Error}, nil
+		const day = 24 * time.Hour // beyond any lease, and no multiplication overflows
+		after := time.Duration(min(max(o.RetryAfterMS, 0), day.Milliseconds())) * time.Millisecond
+		return Outcome{o.Kind, after, o.Error}, nil
 	}
 	return Outcome{}, badEnvelope(fmt.Sprintf("it has the outcome %.40q", o.Kind))
 }

@@ -115,8 +115,8 @@ func parse(body string) (idem.DueTicket, error) {
 	if err := dec.Decode(&m); err != nil {
 		return idem.DueTicket{}, fmt.Errorf("completer: not a ticket: %w", err)
 	}
-	if m.PK == "" || m.Owner == "" || m.Ver < 1 || m.Tries < 0 {
-		return idem.DueTicket{}, errors.New("completer: not a ticket: it is not complete")
+	if dec.More() || m.PK == "" || m.Owner == "" || m.Ver < 1 || m.Tries < 0 {
+		return idem.DueTicket{}, errors.New("completer: not a ticket: it is not complete, or not alone")
 	}
 	return idem.DueTicket{Ticket: m.Ticket, Due: time.UnixMilli(m.DueMS), Tries: m.Tries}, nil
 }

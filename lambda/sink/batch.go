@@ -98,8 +98,9 @@ func (b *batcher) send(ctx context.Context, all []idem.Delivery, now []int, errs
 	each, err := b.call(ctx, batch)
 	switch {
 	case err == nil:
-		for n, e := range idem.Delivered(each, len(now)) {
-			errs[now[n]] = e
+		each = idem.Delivered(each, len(now))
+		for n, i := range now {
+			errs[i] = each[n]
 		}
 	case len(now) > 1 && refused(err):
 		for _, i := range now {

@@ -35,6 +35,17 @@ var content = map[string]bool{
 	"RequestTooLargeException":       true,
 }
 
+// elsewhere are the codes of entries of SQS and SNS that blame the sender, but not
+// for what it sent: too much at once, or a key or a queue it may not use.
+var elsewhere = map[string]bool{
+	"AccessDenied": true, "AccessDeniedException": true, "AuthorizationError": true, "InvalidSecurity": true,
+	"OverLimit": true, "RequestThrottled": true, "Throttled": true, "ThrottlingException": true,
+	"KmsAccessDenied": true, "KmsDisabled": true, "KmsInvalidKeyUsage": true, "KmsInvalidState": true,
+	"KmsNotFound": true, "KmsOptInRequired": true, "KmsThrottled": true,
+	"KMSAccessDenied": true, "KMSDisabled": true, "KMSInvalidState": true,
+	"KMSNotFound": true, "KMSOptInRequired": true, "KMSThrottling": true,
+}
+
 // refused reports whether err blames what was sent.
 func refused(err error) bool {
 	if api, ok := errors.AsType[smithy.APIError](err); ok && content[api.ErrorCode()] {
@@ -63,10 +74,11 @@ func outOfTime(ctx context.Context) error {
 
 var errHeldBack = fmt.Errorf("%w: an earlier job of its group failed", idem.ErrNotTried)
 
-// entryFault is the error of one entry of a batch that was taken in part.
+// entryFault is the error of one entry of a batch that was taken in part. sender
+// says that the service blames who sent it.
 func entryFault(service, code, message string, sender bool) error {
 	err := errors.New(code + ": " + message)
-	if sender {
+	if sender && !elsewhere[code] {
 		return fmt.Errorf("%s: %w", service, err)
 	}
 	return down(service, err)

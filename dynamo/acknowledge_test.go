@@ -1,0 +1,124 @@
+package dynamo_test
+
+import (
+	"net/http"
+	"testing"
+
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
+
+	"github.com/samekey/samekey/dynamo"
+	"github.com/samekey/samekey/dynamo/dynamotest"
+	"github.com/samekey/samekey/idem"
+)
+
+// Two drains deliver the same last job. The one that is late finds a record
+// without jobs, which the other, who saw it unfinished, didn't let go.
+func TestLastAckOfWhatOthersDeliveredSettles(t *testing.T) {
+	t.Parallel()
+	tab := newTable(t)
+	r := tab.finished(t, nil, "0.0")
+	tab.edit(t, r.PK, "REMOVE jobs.#j", nil, "#j", "0.0")
+	if err := tab.store.Ack(t.Context(), r, "0.0"); err != nil {
+		t.Fatal(err)
+	}
+	tab.settled(t, r.PK)
+}
+
+// A drain that counted to the limit meets an operator who begins a new round: the
+// job isn't parked by the old count.
+func TestParkingMeetsARedrive(t *testing.T) {
+	t.Parallel()
+	tab := newTable(t)
+	r := tab.finished(t, nil, "0.0")
+	writes := 0
+	tab.tr.Fault = func(op string, _ int) dynamotest.Fault {
+		return func(base http.RoundTripper, req *http.Request) (*http.Response, error) {
+			if writes++; writes == 2 { // the first has counted, this one parks
+				tab.edit(t, r.PK, "REMOVE jobs.#j.t", nil, "#j", "0.0")
+			}
+			return base.RoundTrip(req)
+		}
+	}
+	_, _ = tab.store.Fail(t.Context(), r, map[string]error{"0.0": errPoison}, 1)
+	now, err := tab.store.Load(t.Context(), r.PK)
+	if err != nil || now.Jobs["0.0"].Failed != "" || writes < 2 {
+		t.Errorf("got %+v, %v after %d writes; want it not parked", now.Jobs, err, writes)
+	}
+}
+
+// Two drains fail with the same job: people read why it was parked first.
+func TestParkedJobKeepsItsFirstReason(t *testing.T) {
+	t.Parallel()
+	tab := newTable(t)
+	r := tab.finished(t, nil, "0.0")
+	writes := 0
+	tab.tr.Fault = func(string, int) dynamotest.Fault {
+		return func(base http.RoundTripper, req *http.Request) (*http.Response, error) {
+			if writes++; writes == 2 {
+				tab.edit(t, r.PK, "SET jobs.#j.f = :f", map[string]types.AttributeValue{":f": str("the first")}, "#j", "0.0")
+			}
+			return base.RoundTrip(req)
+		}
+	}
+	if _, err := tab.store.Fail(t.Context(), r, map[string]error{"0.0": errPoison}, 1); err != nil {
+		t.Error(err)
+	}
+	now, err := tab.store.Load(t.Context(), r.PK)
+	if err != nil || now.Jobs["0.0"].Failed != "the first" || writes < 2 {
+		t.Errorf("got %+v, %v after %d writes", now.Jobs, err, writes)
+	}
+}
+
+// Two operators redrive the same job, and it has failed again in between: the
+// slower one doesn't take the new count away.
+func TestRedriveMeetsANewRound(t *testing.T) {
+	t.Parallel()
+	tab := newTable(t)
+	r := tab.finished(t, func(r *idem.Record) {
+		r.Jobs["0.0"] = idem.Job{Kind: "job", Args: []byte("1"), Tries: 5, Failed: "poison"}
+	})
+	tab.tr.Fault = func(op string, n int) dynamotest.Fault {
+		if op != "UpdateItem" || n > 1 {
+			return nil
+		}
+		return func(base http.RoundTripper, req *http.Request) (*http.Response, error) {
+			tab.edit(t, r.PK, "SET jobs.#j.t = :t REMOVE jobs.#j.f", map[string]types.AttributeValue{":t": num(2)}, "#j", "0.0")
+			return base.RoundTrip(req)
+		}
+	}
+	if _, err := tab.store.Redrive(t.Context(), r.PK); err != nil {
+		t.Error(err)
+	}
+	if now, err := tab.store.Load(t.Context(), r.PK); err != nil || now.Jobs["0.0"].Tries != 2 {
+		t.Errorf("got %+v, %v", now.Jobs, err)
+	}
+}
+
+// The drain's own writes show in the stream too, with jobs that still wait in
+// them: they ask for nothing, or a failure would feed itself.
+func TestDrainsOwnWritesAskForNothing(t *testing.T) {
+	t.Parallel()
+	tab := newTable(t)
+	stream := tab.tail(t)
+	out := &outbox{fail: func(d idem.Delivery) error {
+		if d.Kind == "audit" {
+			return errPoison
+		}
+		return nil
+	}}
+	run(t, idem.New(tab.store), staging)
+	drain := dynamo.NewDrain(tab.store, out)
+	if seq := handle(t, drain, stream.event(t)); seq == "" {
+		t.Fatal("the failure isn't reported")
+	}
+	ev := stream.event(t)
+	if len(ev.Records) != 2 {
+		t.Fatalf("%d records, want the acknowledgement's and the count's", len(ev.Records))
+	}
+	tried := 0
+	out.fail = func(idem.Delivery) error { tried++; return nil }
+	tab.tr.Reset()
+	if seq := handle(t, dynamo.NewDrain(tab.store, out), ev); seq != "" || tried != 0 || tab.tr.Total() != 0 {
+		t.Errorf("reported %q after %d deliveries and %d calls", seq, tried, tab.tr.Total())
+	}
+}

@@ -1,0 +1,176 @@
+package dynamo
+
+import (
+	"context"
+	"log/slog"
+	"time"
+
+	"github.com/aws/aws-lambda-go/events"
+
+	"github.com/samekey/samekey/idem"
+)
+
+// Completer watches the table's stream for operations that are left unfinished,
+// and hands each as a ticket to a queue, from which it comes back once its lease
+// and a grace are over. What finishes within one batch costs nothing, so its
+// event source mapping should have a batching window of up to a minute. It is
+// safe for concurrent use, and may run twice, late or never: a ticket is good
+// for one take-over, and a client's retry needs none.
+//
+// A ticket is made for what can be completed: its request is stored
+// ([idem.Options.Resumable]). The rest is the sweep's.
+//
+// It also tells of operations whose records went away unfinished
+// ([StreamHooks.ExpiredOpen]), at least once for each.
+type Completer struct {
+	reader
+	queue idem.TicketQueue
+	opt   CompleterOptions
+}
+
+// CompleterOptions are a completer's settings; the zero value is the default.
+type CompleterOptions struct {
+	// Grace is for how long an operation is left to its client after its lease
+	// has ended, or after it was given back. It doubles with every try of the
+	// completer, up to an hour. Default: [idem.DefaultGrace].
+	Grace time.Duration
+	// MaxHold is how far ahead a lease may end for a ticket to be made; what is
+	// held longer is left to the sweep. Default: a day.
+	MaxHold time.Duration
+	// Logger takes warnings and errors. Default: none.
+	Logger *slog.Logger
+	// Hooks are told what happens, for metrics and alarms.
+	Hooks StreamHooks
+	// Now is the clock, for tests. Default: time.Now.
+	Now func() time.Time
+}
+
+const defaultMaxHold = 24 * time.Hour
+
+// NewCompleter returns a completer that hands tickets to queue. It panics if
+// queue is nil or a time is negative: mistakes in the program, best found at
+// cold start.
+func NewCompleter(queue idem.TicketQueue, optFns ...func(*CompleterOptions)) *Completer {
+	var opt CompleterOptions
+	for _, fn := range optFns {
+		fn(&opt)
+	}
+	if queue == nil || opt.Grace < 0 || opt.MaxHold < 0 {
+		panic("dynamo: NewCompleter: queue must not be nil, times not negative") //nolint:forbidigo // a mistake in the program
+	}
+	if opt.Grace == 0 {
+		opt.Grace = idem.DefaultGrace
+	}
+	if opt.MaxHold == 0 {
+		opt.MaxHold = defaultMaxHold
+	}
+	if opt.Now == nil {
+		opt.Now = time.Now
+	}
+	c := &Completer{queue: queue, opt: opt}
+	c.reader = reader{log: orDiscard(opt.Logger), hooks: &c.opt.Hooks}
+	return c
+}
+
+// Handle works on a batch of the stream. The report names the first record that
+// has to come again; the error is always nil.
+func (c *Completer) Handle(ctx context.Context, ev events.DynamoDBEvent) (events.DynamoDBEventResponse, error) {
+	return report(ev, c.run(ctx, c.changes(ctx, ev.Records))), nil
+}
+
+// Invoke is Handle for the runtime: payload and result are JSON. An event of
+// another source is an error.
+func (c *Completer) Invoke(ctx context.Context, payload []byte) ([]byte, error) {
+	return invokeStream(ctx, payload, c.Handle)
+}
+
+// run works on changes, and returns the first record that has to come again.
+func (c *Completer) run(ctx context.Context, changes []change) (first int) {
+	newest := make(map[string]*change)
+	for i := range changes {
+		ch := &changes[i]
+		if ch.replaced() && unfinished(ch.old) {
+			c.expired(ctx, entry(WhyExpiredOpen, ch.old))
+		}
+		if ch.new != nil {
+			newest[ch.new.PK] = ch
+		} else {
+			delete(newest, ch.old.PK)
+		}
+	}
+	var tickets []idem.DueTicket
+	var at []int
+	for i := range changes { // in the batch's order
+		ch := &changes[i]
+		if ch.new == nil || newest[ch.new.PK] != ch || !completable(ch.new) {
+			continue
+		}
+		if ch.new.Lease.Sub(c.opt.Now()) > c.opt.MaxHold {
+			continue
+		}
+		tickets = append(tickets, idem.DueTicket{Ticket: idem.TicketFor(ch.new), Due: due(ch.new, ch.time, c.opt.Grace)})
+		at = append(at, ch.at)
+	}
+	return c.put(ctx, tickets, at)
+}
+
+// put hands tickets to the queue; at has the record of each.
+func (c *Completer) put(ctx context.Context, tickets []idem.DueTicket, at []int) (first int) {
+	first = none
+	if len(tickets) == 0 {
+		return first
+	}
+	for i, err := range idem.Delivered(c.queue.Put(ctx, tickets), len(tickets)) {
+		if err != nil {
+			c.log.ErrorContext(ctx, "ticket not queued", "record", idem.RecordName(tickets[i].PK), "error", err)
+			first = min(first, at[i])
+			continue
+		}
+		if c.hooks.Queued != nil {
+			c.hooks.Queued(ctx, tickets[i])
+		}
+	}
+	return first
+}
+
+func (c *Completer) expired(ctx context.Context, e Entry) {
+	c.log.ErrorContext(ctx, "an unfinished operation is gone", "record", e.Record, "operation", e.ID, "route", e.Route,
+		"phase", e.Phase, "created", e.Created, "error", e.LastErr)
+	if c.hooks.ExpiredOpen != nil {
+		c.hooks.ExpiredOpen(ctx, e)
+	}
+}
+
+// completable reports whether an operation can be brought to an end without its
+// client.
+func completable(r *idem.Record) bool {
+	return r.State == idem.Open && r.Keep == idem.KeepOpen && r.Input != nil
+}
+
+// unfinished reports whether an operation would be forgotten undone. One that
+// was given back is not: its client was told, and the key was free.
+func unfinished(r *idem.Record) bool {
+	return r.State == idem.Stuck || r.State == idem.Open && !freed(r)
+}
+
+// freed reports whether an attempt gave its key back. It sets an expiry in the
+// past, where any other is a retention ahead of the attempt.
+func freed(r *idem.Record) bool {
+	return r.State == idem.Open && r.Lease.IsZero() && r.Keep == idem.KeepNothing &&
+		r.Expires.Before(r.Run.Add(idem.MinRetention/2))
+}
+
+const maxBackOff = time.Hour
+
+// due is when an operation, last seen at seen, may be taken up: not before its
+// lease is over, and not while its client may still come back.
+func due(r *idem.Record, seen time.Time, grace time.Duration) time.Time {
+	wait := grace
+	for range min(r.Tries, 16) {
+		wait = max(grace, min(2*wait, maxBackOff))
+	}
+	if r.Lease.After(seen) {
+		seen = r.Lease
+	}
+	return seen.Add(wait)
+}

@@ -1,0 +1,264 @@
+package dynamo_test
+
+import (
+	"context"
+	"crypto/rand"
+	"errors"
+	"net/http"
+	"testing"
+	"time"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/samekey/samekey/dynamo"
+	"github.com/samekey/samekey/dynamo/dynamotest"
+	"github.com/samekey/samekey/idem"
+)
+
+// held claims a record, and brings it to version 2.
+func (tab *table) held(t testing.TB) *idem.Record {
+	t.Helper()
+	now := time.Now().Truncate(time.Millisecond)
+	r := &idem.Record{
+		PK: "v1##" + (rand.Text() + rand.Text())[:43], State: idem.Open, Owner: rand.Text(), Ver: 1, ID: rand.Text(), Fingerprint: "f",
+		Lease: now.Add(time.Minute), Expires: now.Add(time.Hour).Truncate(time.Second), Created: now, Run: now,
+	}
+	if held, err := tab.store.Claim(t.Context(), idem.Claim{Next: r, Now: now}); err != nil || held != nil {
+		t.Fatalf("got %+v, %v", held, err)
+	}
+	next := r.Clone()
+	next.Ver, next.LastErr = 2, "it failed"
+	if held, err := tab.store.Commit(t.Context(), idem.Commit{Prev: r, Next: next}); err != nil || held != nil {
+		t.Fatalf("got %+v, %v", held, err)
+	}
+	return next
+}
+
+// seen is r as somebody saw it who is late.
+func seen(r *idem.Record) map[string]*idem.Record {
+	other, old, newer := r.Clone(), r.Clone(), r.Clone()
+	other.Owner = rand.Text()
+	old.Ver--
+	newer.Ver++
+	return map[string]*idem.Record{"another owner": other, "an old version": old, "a later version": newer}
+}
+
+// refusedCommit fails the test unless a commit is refused and nothing is written.
+func (tab *table) refusedCommit(t *testing.T, r *idem.Record, c idem.Commit) {
+	t.Helper()
+	held, err := tab.store.Commit(t.Context(), c)
+	if err != nil || held == nil || held.Owner != r.Owner || held.Ver != r.Ver {
+		t.Errorf("got %+v, %v; want it refused with the record", held, err)
+	}
+	if now, err := tab.store.Load(t.Context(), r.PK); err != nil || cmp.Diff(held, now) != "" {
+		t.Errorf("the record was written: %+v, %v", now, err)
+	}
+}
+
+// A write with the user's items names the owner and the version as any other
+// does: nothing of it is applied unless both are as seen.
+func TestMergedWritesAreConditional(t *testing.T) {
+	t.Parallel()
+	tab := newTable(t)
+	app := tab.app(t)
+	write := []idem.Write{dynamo.Put(app, order{ID: "never"})}
+	r := tab.held(t)
+	for name, prev := range seen(r) {
+		t.Run(name+" in a commit", func(t *testing.T) {
+			next := prev.Clone()
+			next.Ver++
+			next.Phases = []idem.Phase{{Name: "one", Result: []byte("1")}}
+			tab.refusedCommit(t, r, idem.Commit{Prev: prev, Next: next, Writes: write})
+		})
+	}
+	for name, owner := range map[string]string{"another attempt": rand.Text(), "the same attempt": r.Owner} {
+		t.Run(name+" in a claim", func(t *testing.T) {
+			next := r.Clone()
+			next.Owner, next.Ver = owner, 1
+			held, err := tab.store.Claim(t.Context(), idem.Claim{Next: next, Now: time.Now(), Writes: write})
+			if err != nil || held == nil || held.Owner != r.Owner || held.Ver != r.Ver {
+				t.Errorf("got %+v, %v; want it refused with the record", held, err)
+			}
+		})
+	}
+	if _, found := read[order](t, tab, app, "never"); found {
+		t.Error("the user's item was written")
+	}
+}
+
+func TestTakeOverIsConditional(t *testing.T) {
+	t.Parallel()
+	tab := newTable(t)
+	r := tab.held(t)
+	for by, tries := range map[string]int{"a client": 0, "a completer": 1} {
+		for name, prev := range seen(r) {
+			t.Run(name+" seen by "+by, func(t *testing.T) {
+				next := prev.Clone()
+				next.Owner, next.Ver, next.Tries = rand.Text(), prev.Ver+1, prev.Tries+tries
+				tab.refusedCommit(t, r, idem.Commit{Prev: prev, Next: next})
+			})
+		}
+	}
+}
+
+// reader remembers how items were read.
+type reader struct {
+	*dynamodb.Client
+	strong []bool
+}
+
+func (r *reader) GetItem(ctx context.Context, in *dynamodb.GetItemInput, optFns ...func(*dynamodb.Options)) (*dynamodb.GetItemOutput, error) {
+	r.strong = append(r.strong, aws.ToBool(in.ConsistentRead))
+	return r.Client.GetItem(ctx, in, optFns...)
+}
+
+// DynamoDB Local never gives an old answer: only the request shows that DynamoDB
+// wouldn't either.
+func TestReadsThatDecideAreStrong(t *testing.T) {
+	t.Parallel()
+	tab := newTable(t)
+	app := tab.app(t)
+	api := &reader{Client: tab.client}
+	store, err := dynamo.New(api, tab.name)
+	if err != nil {
+		t.Fatal(err)
+	}
+	r := tab.held(t)
+	finished := r.Clone()
+	finished.State, finished.Ver, finished.Response = idem.Done, 3, &idem.Response{Status: 200, Body: []byte(randomText(9 << 10))}
+	if held, err := store.Commit(t.Context(), idem.Commit{Prev: r, Next: finished}); held != nil || err != nil {
+		t.Fatal(held, err)
+	}
+	for _, tt := range []struct {
+		name   string
+		read   func() error
+		strong bool
+	}{
+		{"Load", func() error { _, err := store.Load(t.Context(), r.PK); return err }, true},
+		{"Peek, which the engine doesn't trust", func() error { _, err := store.Peek(t.Context(), r.PK); return err }, false},
+		{"LoadBody", func() error {
+			now, err := tab.store.Load(t.Context(), r.PK)
+			return errors.Join(err, store.LoadBody(t.Context(), now))
+		}, true},
+		{"Get", func() error {
+			_, err := idem.New(tab.store).Do(t.Context(), post(newKey(), "{}"), func(ctx context.Context) (idem.Response, error) {
+				return idem.Finish(ctx, func(ctx context.Context, tx *idem.Tx) (idem.Response, error) {
+					_, err := dynamo.Get(ctx, tx, api, app, id("none"), &order{})
+					return idem.Response{Status: 200}, err
+				})
+			})
+			return err
+		}, true},
+	} {
+		api.strong = nil
+		if err := tt.read(); err != nil || !cmp.Equal(api.strong, []bool{tt.strong}) {
+			t.Errorf("%s: strong %v, %v; want one read, strong %t", tt.name, api.strong, err, tt.strong)
+		}
+	}
+}
+
+// The companions of a body belong to one try of one attempt: neither a worker that
+// lost its lease, in a process that counts from the start too, nor the attempt's
+// own next try can touch those of the finish that landed.
+func TestCompanionsAreTheAttemptsOwn(t *testing.T) {
+	t.Parallel()
+	tab := newTable(t)
+	another, err := dynamo.New(tab.client, tab.name)
+	if err != nil {
+		t.Fatal(err)
+	}
+	finish := func(t *testing.T, store *dynamo.Store, r *idem.Record, owner, body string) *idem.Record {
+		t.Helper()
+		prev := r.Clone()
+		prev.Owner = owner
+		next := prev.Clone()
+		next.State, next.Ver, next.Response = idem.Done, prev.Ver+1, &idem.Response{Status: 200, Body: []byte(body)}
+		held, err := store.Commit(t.Context(), idem.Commit{Prev: prev, Next: next})
+		if err != nil {
+			t.Fatal(err)
+		}
+		return held
+	}
+	for name, late := range map[string]struct {
+		store *dynamo.Store
+		owner string
+	}{
+		"a worker of another process": {another, "late"},
+		"another try of the attempt":  {tab.store, ""},
+	} {
+		t.Run(name, func(t *testing.T) {
+			first, err := dynamo.New(tab.client, tab.name)
+			if err != nil {
+				t.Fatal(err)
+			}
+			r, body := tab.held(t), randomText(30<<10)
+			if held := finish(t, first, r, r.Owner, body); held != nil {
+				t.Fatalf("refused with %+v", held)
+			}
+			owner, store := late.owner, late.store
+			if owner == "" {
+				owner, store = r.Owner, first
+			}
+			if held := finish(t, store, r, owner, randomText(30<<10)); held == nil {
+				t.Error("the second finish landed")
+			}
+			now, err := first.Load(t.Context(), r.PK)
+			if err == nil {
+				err = first.LoadBody(t.Context(), now)
+			}
+			if err != nil || string(now.Response.Body) != body {
+				t.Errorf("the body is not the one that was committed: %v", err)
+			}
+		})
+	}
+}
+
+// Whoever reads a finished record finds its body, at any moment.
+func TestBodyIsThereBeforeItsRecordSaysSo(t *testing.T) {
+	t.Parallel()
+	tab := newTable(t)
+	finishes := 0
+	tab.tr.Fault = func(op string, _ int) dynamotest.Fault {
+		if op != "UpdateItem" {
+			return nil
+		}
+		return func(base http.RoundTripper, req *http.Request) (*http.Response, error) {
+			finishes++
+			companions := 0
+			for _, it := range tab.items(t) {
+				if it["st"] == nil && it["b"] != nil {
+					companions++
+				}
+			}
+			if companions != 1 {
+				t.Errorf("the finish is sent with %d companions written", companions)
+			}
+			return base.RoundTrip(req)
+		}
+	}
+	if _, err := idem.New(tab.store).Do(t.Context(), post(newKey(), "{}"), created(randomText(30<<10))); err != nil || finishes != 1 {
+		t.Errorf("%v after %d finishes", err, finishes)
+	}
+}
+
+// A conflict may be what made a condition untrue: with both, the phase runs again
+// instead of telling the user.
+func TestConflictIsToldBeforeACondition(t *testing.T) {
+	t.Parallel()
+	tab := newTable(t)
+	app := tab.app(t)
+	tab.tr.Fault = on("TransactWriteItems", 1, dynamotest.CancelTransaction("", "ConditionalCheckFailed", "TransactionConflict"))
+	runs := 0
+	_, err := idem.New(tab.store).Do(t.Context(), post(newKey(), "{}"), func(ctx context.Context) (idem.Response, error) {
+		return idem.Finish(ctx, func(_ context.Context, tx *idem.Tx) (idem.Response, error) {
+			runs++
+			tx.Write(dynamo.Put(app, order{ID: "a"}).If("attribute_not_exists(id)"), dynamo.Put(app, order{ID: "b"}))
+			return idem.Response{Status: 201}, nil
+		})
+	})
+	if err != nil || runs != 2 {
+		t.Errorf("%v after %d runs", err, runs)
+	}
+}

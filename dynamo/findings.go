@@ -1,0 +1,143 @@
+package dynamo
+
+import (
+	"context"
+	"errors"
+	"maps"
+	"slices"
+	"time"
+
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
+
+	"github.com/samekey/samekey/idem"
+)
+
+// findings are what a page of the table asks for.
+type findings struct {
+	entries []Entry
+	errands []*errand
+	tickets []idem.DueTicket
+	giveUps []*idem.Record
+}
+
+func (s *Sweep) look(ctx context.Context, items []item) findings {
+	var f findings
+	for _, it := range items {
+		rec, why, err := readItem(it)
+		if why == "" {
+			s.judge(&f, rec, s.opt.Now())
+			continue
+		}
+		if why == SkipUnreadable {
+			e := Entry{Why: WhyUnreadable, LastErr: reason(err)}
+			if pk, ok := it[attrPK].(*types.AttributeValueMemberS); ok {
+				e.PK, e.Record = pk.Value, idem.RecordName(pk.Value)
+			}
+			f.entries = append(f.entries, e)
+			if s.opt.Hooks.Skipped != nil {
+				s.opt.Hooks.Skipped(ctx, Skipped{Why: why, Record: e.Record, Err: err})
+			}
+		}
+	}
+	return f
+}
+
+// judge says what is the matter with a record, and what is to be done about it.
+func (s *Sweep) judge(f *findings, r *idem.Record, now time.Time) {
+	s.judgeJobs(f, r, now.Sub(r.Run) > s.opt.Late)
+	late := due(r, r.Run, s.opt.Grace)
+	held := r.Lease.Sub(now) > defaultMaxHold // nobody works that long: its clock was wrong
+	overdue := now.After(late) || held
+	switch {
+	case r.State == idem.Stuck:
+		f.entries = append(f.entries, entry(WhyStuck, r))
+	case r.State != idem.Open || !overdue || freed(r):
+	case r.Keep == idem.KeepNothing:
+		f.entries = append(f.entries, entry(WhyExpiring, r))
+	case completable(r):
+		f.entries = append(f.entries, entry(WhyOpen, r))
+		if !held && now.Sub(late) > s.opt.Late {
+			f.tickets = append(f.tickets, idem.DueTicket{Ticket: idem.TicketFor(r), Due: now})
+		}
+	default:
+		f.entries = append(f.entries, entry(WhyNoRequest, r))
+		if now.Sub(r.Run) > s.opt.Retention {
+			f.giveUps = append(f.giveUps, r)
+		}
+	}
+}
+
+func (s *Sweep) judgeJobs(f *findings, r *idem.Record, late bool) {
+	e := &errand{image: r, settle: late && unsettled(r)}
+	for _, name := range slices.SortedFunc(maps.Keys(r.Jobs), byPosition) {
+		switch {
+		case !pending(r, name):
+			f.entries = append(f.entries, jobEntry(WhyParked, r, name))
+		case late:
+			f.entries = append(f.entries, jobEntry(WhyUndelivered, r, name))
+			e.jobs = append(e.jobs, staged{name: name})
+		}
+	}
+	if e.settle {
+		f.entries = append(f.entries, entry(WhyUnsettled, r))
+	}
+	if e.settle || len(e.jobs) > 0 {
+		f.errands = append(f.errands, e)
+	}
+}
+
+// act does what the findings ask for, as far as it was told how.
+func (s *Sweep) act(ctx context.Context, f findings, rep *Report) error {
+	var errs []error
+	var jobs []*errand
+	for _, e := range f.errands {
+		switch {
+		case e.settle:
+			err := s.store.Settle(ctx, e.image)
+			if err == nil {
+				rep.Settled++
+			}
+			errs = append(errs, err)
+		case s.opt.Drain != nil:
+			jobs = append(jobs, e)
+		}
+	}
+	if len(jobs) > 0 {
+		_, n := s.opt.Drain.run(ctx, jobs) // what fails is logged there, and found again
+		rep.Delivered += n
+	}
+	if s.opt.Queue != nil && len(f.tickets) > 0 {
+		for i, err := range idem.Delivered(s.opt.Queue.Put(ctx, f.tickets), len(f.tickets)) {
+			errs = append(errs, err)
+			if err != nil {
+				continue
+			}
+			rep.Queued++
+			if s.opt.Hooks.Queued != nil {
+				s.opt.Hooks.Queued(ctx, f.tickets[i])
+			}
+		}
+	}
+	for _, r := range f.giveUps {
+		errs = append(errs, s.giveUp(ctx, r, rep))
+	}
+	return errors.Join(errs...)
+}
+
+func (s *Sweep) giveUp(ctx context.Context, r *idem.Record, rep *Report) error {
+	if s.opt.GiveUp == nil {
+		return nil
+	}
+	err := s.opt.GiveUp(ctx, idem.TicketFor(r), "its request was not stored, and no client has come back for it")
+	switch {
+	case errors.Is(err, idem.ErrMoved), errors.Is(err, idem.ErrInFlight):
+		return nil // somebody works on it, or it is another application's
+	case err != nil:
+		return err
+	}
+	rep.GivenUp++
+	if s.opt.Hooks.GivenUp != nil {
+		s.opt.Hooks.GivenUp(ctx, entry(WhyStuck, r))
+	}
+	return nil
+}

@@ -1,0 +1,124 @@
+package dynamo
+
+import (
+	"cmp"
+	"maps"
+	"slices"
+
+	"github.com/samekey/samekey/idem"
+)
+
+// errand is what a batch asks of the drain about one operation.
+type errand struct {
+	image  *idem.Record // the newest there is
+	gone   bool         // and the record is no longer there
+	jobs   []staged
+	settle bool // it is kept for jobs that were delivered before its finish
+	at     int  // the record that asks for settling
+}
+
+// staged is a job to be delivered.
+type staged struct {
+	name string
+	at   int // the record that staged it
+}
+
+// pending reports whether a job waits to be delivered; a parked one doesn't.
+func pending(r *idem.Record, name string) bool {
+	if r == nil {
+		return false
+	}
+	job, there := r.Jobs[name]
+	return there && job.Failed == ""
+}
+
+// fold nets a batch by key and operation. What is asked for is what came into
+// being in it: jobs that are in a new image and not in the old one, so that the
+// drain's own writes ask for nothing; and all that is left in a record that was
+// removed. A job that a later record of the batch no longer has was delivered.
+func fold(changes []change) []*errand {
+	type id struct{ pk, operation string }
+	index := make(map[id]*errand)
+	var all []*errand
+	of := func(r *idem.Record) *errand {
+		key := id{r.PK, r.ID}
+		if index[key] == nil {
+			index[key] = &errand{}
+			all = append(all, index[key])
+		}
+		return index[key]
+	}
+	for i := range changes {
+		c := &changes[i]
+		if c.replaced() {
+			of(c.old).remove(c)
+		}
+		if c.new != nil {
+			of(c.new).add(c)
+		}
+	}
+	for _, e := range all {
+		e.jobs = slices.DeleteFunc(e.jobs, func(j staged) bool { return !pending(e.image, j.name) })
+		e.settle = e.settle && !e.gone && unsettled(e.image)
+	}
+	return slices.DeleteFunc(all, func(e *errand) bool { return len(e.jobs) == 0 && !e.settle })
+}
+
+func (e *errand) add(c *change) {
+	before := c.before()
+	for _, name := range slices.SortedFunc(maps.Keys(c.new.Jobs), byPosition) {
+		if pending(c.new, name) && !pending(before, name) {
+			e.want(name, c.at)
+		}
+	}
+	// A holder's write raises ver, an acknowledgement doesn't: that one settles
+	// the record itself.
+	if unsettled(c.new) && (before == nil || before.Ver != c.new.Ver) {
+		e.settle, e.at = true, c.at
+	}
+	e.image, e.gone = c.new, false
+}
+
+func (e *errand) remove(c *change) {
+	e.image, e.gone = c.old, true
+	for _, name := range slices.SortedFunc(maps.Keys(c.old.Jobs), byPosition) {
+		if pending(c.old, name) {
+			e.want(name, c.at)
+		}
+	}
+}
+
+// want notes a job once, at the first record that asks for it.
+func (e *errand) want(name string, at int) {
+	if !slices.ContainsFunc(e.jobs, func(j staged) bool { return j.name == name }) {
+		e.jobs = append(e.jobs, staged{name, at})
+	}
+}
+
+// parcel is a job of an errand on its way.
+type parcel struct {
+	errand *errand
+	staged
+}
+
+// parcels are all jobs of some errands in the order in which they were staged.
+func parcels(errands []*errand) []parcel {
+	var all []parcel
+	for _, e := range errands {
+		for _, j := range e.jobs {
+			all = append(all, parcel{e, j})
+		}
+	}
+	slices.SortStableFunc(all, func(a, b parcel) int { return cmp.Compare(a.at, b.at) })
+	return all
+}
+
+func (p parcel) id() string { return idem.JobID(p.errand.image.ID, p.name) }
+
+func (p parcel) delivery() idem.Delivery {
+	r := p.errand.image
+	job := r.Jobs[p.name]
+	return idem.Delivery{
+		JobID: p.id(), Operation: r.ID, Kind: job.Kind, Args: job.Args, Group: cmp.Or(job.Group, r.ID), Tries: job.Tries,
+	}
+}

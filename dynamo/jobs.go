@@ -1,0 +1,170 @@
+package dynamo
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
+
+	"github.com/samekey/samekey/idem"
+)
+
+// The conditions of what is written about jobs. None of these writes raises ver:
+// a holder goes on undisturbed.
+const (
+	// ackCondition is on every write about the jobs of one operation:
+	//   - id = :id: the key may have been used anew since the image was made, and
+	//     the new operation's jobs have the same names;
+	//   - attribute_exists(jobs): without the map the update has no path to go.
+	ackCondition = "id = :id AND attribute_exists(jobs)"
+
+	// lastCondition comes on top where an acknowledgement also lets the record go:
+	//   - st = :done: an operation that isn't finished is kept for its own sake;
+	//   - size(jobs) = :n, and each of them (appended): a commit may have added a job
+	//     since the image was made, which then would expire undelivered;
+	//   - attribute_exists(until_s): what exp_s is to become.
+	lastCondition = ackCondition + " AND st = :done AND attribute_exists(until_s) AND size(jobs) = :n"
+
+	// settleCondition lets a record go whose jobs were all delivered before its
+	// finish: nothing else will write it.
+	//   - st, size: as above;
+	//   - keep = :jobs: what it is kept for, so that a second one changes nothing.
+	settleCondition = "id = :id AND st = :done AND keep = :jobs AND attribute_exists(until_s) AND size(jobs) = :zero"
+
+	// letGo gives a record the end it would have had without jobs: that of its
+	// replay, and of its tombstone where it has one, for which until_s stays.
+	letGo = "SET exp_s = until_s + if_not_exists(tomb_s, :zero) REMOVE keep"
+)
+
+// Ack removes delivered jobs, by their names in image.Jobs, from the record that
+// image is of, as far as they are still there. Where image is finished and they
+// are the last, the record is let go in the same call: it expires at the end of
+// its replay. A record that is gone, or of another operation by now, is no
+// error: it has none of these jobs.
+//
+// Ack is safe to repeat, and sends again what had no answer: it removes what is
+// named and nothing else, and lets go of nothing that has jobs.
+func (s *Store) Ack(ctx context.Context, image *idem.Record, names ...string) error {
+	if len(names) == 0 {
+		return nil
+	}
+	if lets(image, names) {
+		now, refused, err := s.amend(ctx, "acknowledge", s.ack(image, names, true))
+		switch {
+		case err != nil || !refused || now.ID != image.ID:
+			return err
+		case unsettled(now):
+			return s.Settle(ctx, now)
+		case !anyOf(now.Jobs, names):
+			return nil // our own write, whose answer was lost
+		}
+	}
+	now, refused, err := s.amend(ctx, "acknowledge", s.ack(image, names, false))
+	if err != nil || refused || !unsettled(now) {
+		return err
+	}
+	return s.Settle(ctx, now)
+}
+
+// lets reports whether names are all jobs of a finished record.
+func lets(image *idem.Record, names []string) bool {
+	if image.State != idem.Done || len(image.Jobs) != len(names) {
+		return false
+	}
+	return !slices.ContainsFunc(names, func(name string) bool { _, ok := image.Jobs[name]; return !ok })
+}
+
+func anyOf(jobs map[string]idem.Job, names []string) bool {
+	return slices.ContainsFunc(names, func(name string) bool { _, ok := jobs[name]; return ok })
+}
+
+// unsettled reports whether a record is kept for jobs that it doesn't have.
+func unsettled(r *idem.Record) bool {
+	return r.State == idem.Done && r.Keep == idem.KeepJobs && len(r.Jobs) == 0
+}
+
+func (s *Store) ack(image *idem.Record, names []string, last bool) *dynamodb.UpdateItemInput {
+	var v values
+	condition, update := ackCondition, "REMOVE "
+	args := item{":id": v.str(image.ID)}
+	if last {
+		condition, update = lastCondition, letGo+", "
+		args[":done"], args[":n"], args[":zero"] = v.str(string(idem.Done)), v.num(int64(len(names))), v.num(0)
+	}
+	paths, placeholders := jobPaths(names)
+	if last {
+		condition += each(paths, " AND attribute_exists(%s)")
+	}
+	update += strings.Join(paths, ", ")
+	in := s.amendment(image.PK, condition, update, args)
+	in.ExpressionAttributeNames = placeholders
+	return in
+}
+
+// Settle lets a finished record go that is kept for jobs it no longer has: it
+// expires at the end of its replay. Any other record stays as it is, and that is
+// no error. It is safe to repeat: a settled record is not kept.
+func (s *Store) Settle(ctx context.Context, image *idem.Record) error {
+	var v values
+	_, _, err := s.amend(ctx, "settle", s.amendment(image.PK, settleCondition, letGo, item{
+		":id": v.str(image.ID), ":done": v.str(string(idem.Done)), ":jobs": v.str(string(idem.KeepJobs)), ":zero": v.num(0),
+	}))
+	return err
+}
+
+func (s *Store) amendment(pk, condition, update string, args item) *dynamodb.UpdateItemInput {
+	return &dynamodb.UpdateItemInput{
+		TableName:                           &s.table,
+		Key:                                 key(pk),
+		ConditionExpression:                 &condition,
+		UpdateExpression:                    &update,
+		ExpressionAttributeValues:           args,
+		ReturnValues:                        types.ReturnValueAllNew,
+		ReturnValuesOnConditionCheckFailure: types.ReturnValuesOnConditionCheckFailureAllOld,
+	}
+}
+
+// amendRounds is how often a write about jobs is sent, on top of what the client
+// itself repeats: a transaction on the record is over soon.
+const amendRounds = 6
+
+// amend sends a write that may be sent again, until there is an answer to it. It
+// returns the record as it then is, and whether that refused the write; never
+// nil without an error, but a zero Record where there is none.
+func (s *Store) amend(ctx context.Context, op string, in *dynamodb.UpdateItemInput) (now *idem.Record, refused bool, err error) {
+	for round := range amendRounds {
+		if round > 0 && !pause(ctx, round) {
+			break
+		}
+		var out *dynamodb.UpdateItemOutput
+		if out, err = s.api.UpdateItem(ctx, in); err == nil {
+			now, err = decode(out.Attributes)
+			return now, false, err
+		}
+		now, err = writeError(op, err)
+		if err == nil {
+			return now, true, nil
+		}
+		if !errors.Is(err, idem.ErrUnknown) && !errors.Is(err, idem.ErrConflict) {
+			break
+		}
+	}
+	return nil, false, err
+}
+
+// pause waits a little before a write is sent again; false where ctx ends.
+func pause(ctx context.Context, round int) bool {
+	d, _ := backoff(round, nil)
+	timer := time.NewTimer(d)
+	defer timer.Stop()
+	select {
+	case <-ctx.Done():
+		return false
+	case <-timer.C:
+		return true
+	}
+}

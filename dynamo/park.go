@@ -1,0 +1,120 @@
+package dynamo
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"maps"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
+
+	"github.com/samekey/samekey/idem"
+)
+
+// Fail counts failed deliveries, by the jobs' names, in the record that image is
+// of. A job that has failed maxTries times is parked with its last error: it
+// stays in the record, which is kept for it, and is handed out again only by
+// [Store.Redrive].
+//
+// It returns the record as it then is, in which a job may be gone (another drain
+// delivered it) or have been parked by others; a zero Record where the operation
+// itself is gone.
+//
+// Fail sends again what had no answer. Such a failure may be counted twice, and
+// its job be parked a try early: that loses nothing, since it is listed.
+func (s *Store) Fail(ctx context.Context, image *idem.Record, failures map[string]error, maxTries int) (*idem.Record, error) {
+	names := slices.SortedFunc(maps.Keys(failures), byPosition)
+	now, err := s.eachJob(ctx, "count failures", image, names, s.count)
+	if err != nil {
+		return nil, err
+	}
+	names = slices.DeleteFunc(names, func(name string) bool { return now.Jobs[name].Tries < maxTries })
+	for part := range slices.Chunk(names, parkedAtOnce) {
+		now, err = s.eachJob(ctx, "park", now, part, func(now *idem.Record, names []string) *dynamodb.UpdateItemInput {
+			return s.park(now, names, failures, maxTries)
+		})
+		if err != nil {
+			return nil, err
+		}
+	}
+	return now, nil
+}
+
+// parkedAtOnce keeps the condition below the 4 KB that an expression may have.
+const parkedAtOnce = 25
+
+// eachJob writes about those of some jobs that still wait, as far as others let
+// it: whoever comes in between, it starts again from what is there.
+func (s *Store) eachJob(ctx context.Context, op string, image *idem.Record, names []string,
+	build func(now *idem.Record, names []string) *dynamodb.UpdateItemInput,
+) (*idem.Record, error) {
+	now := image
+	for range amendRounds {
+		names = slices.DeleteFunc(slices.Clone(names), func(name string) bool { return !pending(now, name) })
+		if len(names) == 0 {
+			return now, nil
+		}
+		next, refused, err := s.amend(ctx, op, build(now, names))
+		switch {
+		case err != nil:
+			return nil, err
+		case next.ID != image.ID:
+			return &idem.Record{}, nil
+		case !refused:
+			return next, nil
+		}
+		now = next
+	}
+	return nil, fmt.Errorf("dynamo: %s: %w: other writes come in between", op, idem.ErrConflict)
+}
+
+// waiting is a condition on jobs:
+//   - attribute_exists: one that was delivered since doesn't come back;
+//   - attribute_not_exists: one that is parked keeps its first reason.
+func waiting(paths []string) string {
+	return ackCondition + each(paths, " AND attribute_exists(%s) AND attribute_not_exists(%s.#f)")
+}
+
+func (s *Store) count(now *idem.Record, names []string) *dynamodb.UpdateItemInput {
+	var v values
+	paths, placeholders := jobPaths(names)
+	placeholders["#t"], placeholders["#f"] = jobTries, jobFailed
+	sets := make([]string, len(paths))
+	for i, path := range paths {
+		sets[i] = path + ".#t = if_not_exists(" + path + ".#t, :zero) + :one"
+	}
+	in := s.amendment(now.PK, waiting(paths), "SET "+strings.Join(sets, ", "),
+		item{":id": v.str(now.ID), ":zero": v.num(0), ":one": v.num(1)})
+	in.ExpressionAttributeNames = placeholders
+	return in
+}
+
+func (s *Store) park(now *idem.Record, names []string, failures map[string]error, maxTries int) *dynamodb.UpdateItemInput {
+	var v values
+	paths, placeholders := jobPaths(names)
+	placeholders["#t"], placeholders["#f"] = jobTries, jobFailed
+	condition := waiting(paths) + each(paths, " AND %s.#t >= :max") // an operator may have begun a new round
+	args := item{":id": v.str(now.ID), ":max": v.num(int64(maxTries))}
+	sets := make([]string, len(paths))
+	for i, path := range paths {
+		n := strconv.Itoa(i)
+		sets[i] = path + ".#f = :f" + n
+		args[":f"+n] = v.str(reason(failures[names[i]]))
+	}
+	in := s.amendment(now.PK, condition, "SET "+strings.Join(sets, ", "), args)
+	in.ExpressionAttributeNames = placeholders
+	return in
+}
+
+// reason is an error as a record keeps it, for people.
+func reason(err error) string {
+	const limit = 256
+	s := strings.ToValidUTF8(err.Error(), "?")
+	if len(s) > limit {
+		s = strings.ToValidUTF8(s[:limit], "")
+	}
+	return cmp.Or(s, "unknown")
+}

@@ -1,0 +1,64 @@
+package dynamo
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	"github.com/samekey/samekey/idem"
+)
+
+// Redrive hands parked jobs out again, after an operator has removed what made
+// them fail: all of the operation's, or those named. It returns how many there
+// were. A drain sees them in the stream, as if they had just been staged.
+func (s *Store) Redrive(ctx context.Context, pk string, names ...string) (int, error) {
+	now, err := s.Load(ctx, pk)
+	if err != nil || now == nil {
+		return 0, err
+	}
+	id := now.ID
+	for range amendRounds {
+		parked := parkedJobs(now, names)
+		if len(parked) == 0 {
+			return 0, nil
+		}
+		held, refused, err := s.unpark(ctx, now, parked)
+		switch {
+		case err != nil:
+			return 0, err
+		case !refused:
+			return len(parked), nil
+		case held.ID != id:
+			return 0, fmt.Errorf("dynamo: redrive: %w", idem.ErrMoved)
+		case len(parkedJobs(held, parked)) == 0:
+			return len(parked), nil // our own write, whose answer was lost
+		}
+		now = held
+	}
+	return 0, fmt.Errorf("dynamo: redrive: %w: other writes come in between", idem.ErrConflict)
+}
+
+func (s *Store) unpark(ctx context.Context, now *idem.Record, names []string) (*idem.Record, bool, error) {
+	var v values
+	paths, placeholders := jobPaths(names)
+	placeholders["#t"], placeholders["#f"] = jobTries, jobFailed
+	condition := ackCondition + each(paths, " AND attribute_exists(%s.#f)") // still parked: counts of a new round stay
+	remove := make([]string, 0, 2*len(paths))
+	for _, path := range paths {
+		remove = append(remove, path+".#f", path+".#t")
+	}
+	in := s.amendment(now.PK, condition, "REMOVE "+strings.Join(remove, ", "), item{":id": v.str(now.ID)})
+	in.ExpressionAttributeNames = placeholders
+	return s.amend(ctx, "redrive", in)
+}
+
+func parkedJobs(r *idem.Record, names []string) (parked []string) {
+	for _, name := range slices.SortedFunc(maps.Keys(r.Jobs), byPosition) {
+		if r.Jobs[name].Failed != "" && (len(names) == 0 || slices.Contains(names, name)) {
+			parked = append(parked, name)
+		}
+	}
+	return parked
+}

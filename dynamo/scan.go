@@ -1,0 +1,82 @@
+package dynamo
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"time"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
+
+	"github.com/samekey/samekey/idem"
+)
+
+// ScanAPI is the part of *dynamodb.Client that a [Sweep] uses.
+type ScanAPI interface {
+	Scan(context.Context, *dynamodb.ScanInput, ...func(*dynamodb.Options)) (*dynamodb.ScanOutput, error)
+}
+
+var _ ScanAPI = (*dynamodb.Client)(nil)
+
+// scanner reads a table slowly, page by page.
+type scanner struct {
+	api       ScanAPI
+	table     string
+	segments  int
+	pageSize  int
+	perSecond float64
+	pages     int
+	scanned   int
+}
+
+// each hands the items of every page that may concern somebody to fn. Reads are
+// eventually consistent and use no write capacity, so claims don't notice. It
+// ends early, without an error, when ctx does or the time is up by the wall clock.
+//
+// The segments come in another order every time: a budget that is too short for
+// the whole table leaves out other parts of it each time.
+func (s *scanner) each(ctx context.Context, end time.Time, fn func([]item)) (complete bool, err error) {
+	pace := time.NewTicker(time.Duration(float64(time.Second) / s.perSecond))
+	defer pace.Stop()
+	var errs []error
+	for _, segment := range rand.Perm(s.segments) {
+		in := s.input(segment)
+		for more := true; more; more = in.ExclusiveStartKey != nil {
+			if s.pages > 0 {
+				select {
+				case <-ctx.Done():
+				case <-pace.C:
+				}
+			}
+			if ctx.Err() != nil || !end.IsZero() && !time.Now().Before(end) {
+				return false, errors.Join(errs...)
+			}
+			out, err := s.api.Scan(ctx, in)
+			if err != nil {
+				errs = append(errs, fmt.Errorf("dynamo: scan of segment %d of %d: %w", segment, s.segments, err))
+				break
+			}
+			s.pages++
+			s.scanned += int(out.ScannedCount)
+			fn(out.Items)
+			in.ExclusiveStartKey = out.LastEvaluatedKey
+		}
+	}
+	return len(errs) == 0, errors.Join(errs...)
+}
+
+func (s *scanner) input(segment int) *dynamodb.ScanInput {
+	var v values
+	return &dynamodb.ScanInput{
+		TableName: &s.table,
+		// What is kept, and what is open without being kept: finished records are
+		// nearly all there are, and needn't be sent.
+		FilterExpression:          aws.String("attribute_exists(keep) OR st = :open"),
+		ExpressionAttributeValues: item{":open": v.str(string(idem.Open))},
+		Segment:                   aws.Int32(int32(segment)),
+		TotalSegments:             aws.Int32(int32(s.segments)),
+		Limit:                     aws.Int32(int32(s.pageSize)),
+	}
+}

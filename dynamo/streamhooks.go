@@ -1,0 +1,55 @@
+package dynamo
+
+import (
+	"context"
+	"log/slog"
+
+	"github.com/samekey/samekey/idem"
+)
+
+// StreamHooks are called as [Drain], [Completer] and [Sweep] work; a nil one is
+// skipped. Several may be called at once; they must neither block nor panic.
+// What is retried is told again.
+type StreamHooks struct {
+	// Skipped is told of a record that is passed over. Companions are ordinary;
+	// anything else is worth a look.
+	Skipped func(context.Context, Skipped)
+
+	Delivered func(context.Context, idem.Delivery)        // a job was handed on
+	Failed    func(context.Context, idem.Delivery, error) // it was not, this time
+	Parked    func(context.Context, Entry)                // it won't be, without an operator
+
+	Queued  func(context.Context, idem.DueTicket) // an operation was handed to the completer's queue
+	GivenUp func(context.Context, Entry)          // an operation nobody can complete is stuck now
+
+	// ExpiredOpen is told of an operation whose record is gone though it was not
+	// finished. There is no other trace of it: the entry is for an alarm and for
+	// whoever looks after what has been left undone.
+	ExpiredOpen func(context.Context, Entry)
+}
+
+// Skip says why a stream record, or an item of the table, is passed over.
+type Skip string
+
+// The reasons to pass over.
+const (
+	SkipCompanion  Skip = "companion"  // it holds a body, and belongs to a record of its own
+	SkipForeign    Skip = "foreign"    // it is not of this package
+	SkipNoImage    Skip = "no image"   // the stream must have new and old images
+	SkipUnreadable Skip = "unreadable" // of another layout, state or form: see docs/item.md
+)
+
+// Skipped is a record that was passed over.
+type Skipped struct {
+	Why      Skip
+	Record   string // its short name in logs; "" where it has none
+	Sequence string // of the stream record; "" for an item of the table
+	Err      error  // what is wrong with it, where that can be said
+}
+
+func orDiscard(log *slog.Logger) *slog.Logger {
+	if log == nil {
+		return slog.New(slog.DiscardHandler)
+	}
+	return log
+}

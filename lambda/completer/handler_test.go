@@ -1,0 +1,291 @@
+package completer_test
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/aws/aws-lambda-go/events"
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/samekey/samekey/idem"
+	"github.com/samekey/samekey/lambda"
+	"github.com/samekey/samekey/lambda/completer"
+)
+
+var now = time.UnixMilli(1_800_000_000_123)
+
+// queue is one that remembers.
+type queue struct {
+	fail error
+
+	mu  sync.Mutex
+	got []idem.DueTicket
+}
+
+func (q *queue) Put(_ context.Context, tickets []idem.DueTicket) []error {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	if q.fail != nil {
+		return []error{q.fail}
+	}
+	q.got = append(q.got, tickets...)
+	return nil
+}
+
+// answers is a Resumer that answers by the ticket's owner, and notes the order.
+type answers struct {
+	of func(owner string) lambda.Outcome
+
+	mu    sync.Mutex
+	asked []string
+}
+
+func (a *answers) Resume(_ context.Context, t idem.Ticket) lambda.Outcome {
+	a.mu.Lock()
+	a.asked = append(a.asked, t.Owner)
+	a.mu.Unlock()
+	return a.of(t.Owner)
+}
+
+func always(o lambda.Outcome) *answers {
+	return &answers{of: func(string) lambda.Outcome { return o }}
+}
+
+// due is a message with a ticket of that owner, that is due for so long.
+func due(owner string, since time.Duration, tries int) events.SQSMessage {
+	body, err := json.Marshal(map[string]any{
+		"pk": "v1##" + owner, "owner": owner, "ver": 3, "due_ms": now.Add(-since).UnixMilli(), "tries": tries,
+	})
+	if err != nil {
+		panic(err)
+	}
+	return events.SQSMessage{MessageId: "m-" + owner, Body: string(body), EventSource: "aws:sqs"}
+}
+
+func at(o *completer.Options) { o.Now = func() time.Time { return now } }
+
+// handle lets h work on messages as the runtime does. It returns the owners of
+// those that must stay.
+func handle(t *testing.T, h *completer.Handler, messages ...events.SQSMessage) []string {
+	t.Helper()
+	payload, err := json.Marshal(events.SQSEvent{Records: messages})
+	if err != nil {
+		t.Fatal(err)
+	}
+	out, err := h.Invoke(t.Context(), payload)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var re events.SQSEventResponse
+	if err := json.Unmarshal(out, &re); err != nil || !strings.Contains(string(out), "[") {
+		t.Fatalf("%s: %v", out, err)
+	}
+	var stay []string
+	for _, f := range re.BatchItemFailures {
+		stay = append(stay, strings.TrimPrefix(f.ItemIdentifier, "m-"))
+	}
+	return stay
+}
+
+func TestTicketNotDueGoesBack(t *testing.T) {
+	t.Parallel()
+	q, asked := &queue{}, always(lambda.Outcome{Kind: lambda.OutcomeDone})
+	h := completer.New(q, asked, at)
+	if stay := handle(t, h, due("early", -time.Millisecond, 2), due("now", 0, 0)); stay != nil {
+		t.Errorf("%v stay", stay)
+	}
+	want := []idem.DueTicket{{Ticket: idem.Ticket{PK: "v1##early", Owner: "early", Ver: 3}, Due: now.Add(time.Millisecond), Tries: 2}}
+	if diff := cmp.Diff(want, q.got); diff != "" {
+		t.Errorf("put back (-want +got):\n%s", diff)
+	}
+	if !slices.Equal(asked.asked, []string{"now"}) {
+		t.Errorf("resumed %v", asked.asked)
+	}
+}
+
+// What comes of a ticket decides whether and when it comes again.
+func TestOutcomes(t *testing.T) {
+	t.Parallel()
+	const grace = 10 * time.Minute
+	for name, test := range map[string]struct {
+		outcome lambda.Outcome
+		tries   int // before
+		after   time.Duration
+		again   bool
+		then    int // its tries after
+	}{
+		"done":                                    {lambda.Outcome{Kind: lambda.OutcomeDone}, 0, 0, false, 0},
+		"others went on":                          {lambda.Outcome{Kind: lambda.OutcomeMoved}, 0, 0, false, 0},
+		"stuck":                                   {lambda.Outcome{Kind: lambda.OutcomeStuck, Error: "e"}, 0, 0, false, 0},
+		"in flight: its lease and the grace":      {lambda.Outcome{Kind: lambda.OutcomeInFlight, RetryAfter: 20 * time.Second}, 0, 20*time.Second + grace, true, 0},
+		"in flight, often: it is no failure":      {lambda.Outcome{Kind: lambda.OutcomeInFlight}, 19, grace, true, 19},
+		"failed":                                  {lambda.Outcome{Kind: lambda.OutcomeFailed}, 0, grace, true, 1},
+		"failed again":                            {lambda.Outcome{Kind: lambda.OutcomeFailed}, 1, 2 * grace, true, 2},
+		"failed a third time":                     {lambda.Outcome{Kind: lambda.OutcomeFailed}, 2, 4 * grace, true, 3},
+		"failed often: an hour":                   {lambda.Outcome{Kind: lambda.OutcomeFailed}, 17, time.Hour, true, 18},
+		"failed too often: the sweep's":           {lambda.Outcome{Kind: lambda.OutcomeFailed}, 19, 0, false, 0},
+		"failed far too often":                    {lambda.Outcome{Kind: lambda.OutcomeFailed}, 1 << 40, 0, false, 0},
+		"something that is said by nobody as yet": {lambda.Outcome{Kind: "later"}, 0, 0, false, 0},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			q := &queue{}
+			var told []lambda.OutcomeKind
+			h := completer.New(q, always(test.outcome), at, func(o *completer.Options) {
+				o.Grace = grace
+				o.Resumed = func(_ context.Context, d idem.DueTicket, out lambda.Outcome) {
+					told = append(told, out.Kind)
+					if d.Tries != test.tries {
+						t.Errorf("told of %d tries", d.Tries)
+					}
+				}
+			})
+			if stay := handle(t, h, due("o", time.Second, test.tries)); stay != nil {
+				t.Errorf("%v stay", stay)
+			}
+			var want []idem.DueTicket
+			if test.again {
+				want = []idem.DueTicket{{Ticket: idem.Ticket{PK: "v1##o", Owner: "o", Ver: 3}, Due: now.Add(test.after), Tries: test.then}}
+			}
+			if diff := cmp.Diff(want, q.got); diff != "" {
+				t.Errorf("put back (-want +got):\n%s", diff)
+			}
+			if !slices.Equal(told, []lambda.OutcomeKind{test.outcome.Kind}) {
+				t.Errorf("told %v", told)
+			}
+		})
+	}
+}
+
+// A24: whatever becomes of one ticket, the others of its batch go their way.
+func TestA24OneTicketDoesNotStopTheBatch(t *testing.T) {
+	t.Parallel()
+	for _, concurrency := range []int{1, 4} {
+		t.Run(fmt.Sprint(concurrency, " at once"), func(t *testing.T) {
+			t.Parallel()
+			q := &queue{}
+			var mu sync.Mutex
+			outcomes := make(map[lambda.OutcomeKind]int)
+			asked := &answers{of: func(owner string) lambda.Outcome {
+				if owner == "panics" {
+					panic("secret of a client")
+				}
+				return lambda.Outcome{Kind: lambda.OutcomeDone}
+			}}
+			h := completer.New(q, asked, at, func(o *completer.Options) {
+				o.Concurrency = concurrency
+				o.Resumed = func(_ context.Context, _ idem.DueTicket, out lambda.Outcome) {
+					mu.Lock()
+					defer mu.Unlock()
+					outcomes[out.Kind]++
+					if strings.Contains(out.Error, "secret") {
+						t.Errorf("told %q", out.Error)
+					}
+				}
+			})
+			batch := []events.SQSMessage{{MessageId: "m-garbage", Body: "{", EventSource: "aws:sqs"}, due("panics", 1, 0)}
+			for i := range 9 {
+				batch = append(batch, due(fmt.Sprint("good", i), 1, 0))
+			}
+			if stay := handle(t, h, batch...); !slices.Equal(stay, []string{"garbage"}) {
+				t.Errorf("%v stay", stay)
+			}
+			if diff := cmp.Diff(map[lambda.OutcomeKind]int{lambda.OutcomeDone: 9, lambda.OutcomeFailed: 1}, outcomes); diff != "" {
+				t.Errorf("outcomes (-want +got):\n%s", diff)
+			}
+			if len(q.got) != 1 || q.got[0].Owner != "panics" || q.got[0].Tries != 1 {
+				t.Errorf("put back %+v", q.got)
+			}
+		})
+	}
+}
+
+// A queue that doesn't take a ticket back: the message stays, and comes again.
+func TestTicketThatCannotGoBackStays(t *testing.T) {
+	t.Parallel()
+	h := completer.New(&queue{fail: errors.New("injected")}, always(lambda.Outcome{Kind: lambda.OutcomeFailed}), at)
+	if stay := handle(t, h, due("early", -time.Minute, 0), due("fails", time.Minute, 0)); !slices.Equal(stay, []string{"early", "fails"}) {
+		t.Errorf("%v stay", stay)
+	}
+}
+
+// What is no ticket stays in the queue, for its redrive policy.
+func TestMessagesThatAreNoTickets(t *testing.T) {
+	t.Parallel()
+	asked := always(lambda.Outcome{Kind: lambda.OutcomeDone})
+	h := completer.New(&queue{}, asked, at)
+	for _, body := range []string{
+		``, `null`, `{}`, `[]`, `"pk"`, `{"pk":"p","owner":"o"}`, `{"pk":"p","ver":1}`, `{"owner":"o","ver":1}`, `{"pk":"p","owner":"o","ver":0}`,
+		`{"pk":"p","owner":"o","ver":1,"tries":-1}`, `{"pk":"p","owner":"o","ver":"1"}`, `{"pk":"p","owner":"o","ver":1,"identity":"root"}`,
+		`{"pk":"p","owner":"o","ver":1} {"pk":"p","owner":"o","ver":2}`,
+		string(lambda.EncodeResume(idem.Ticket{PK: "p", Owner: "o", Ver: 1})),
+	} {
+		if stay := handle(t, h, events.SQSMessage{MessageId: "m-x", Body: body, EventSource: "aws:sqs"}); !slices.Equal(stay, []string{"x"}) {
+			t.Errorf("%s does not stay", body)
+		}
+	}
+	if asked.asked != nil {
+		t.Errorf("resumed %v", asked.asked)
+	}
+}
+
+// With no time left nothing is begun: the messages come again.
+func TestNoTimeLeft(t *testing.T) {
+	t.Parallel()
+	asked := always(lambda.Outcome{Kind: lambda.OutcomeDone})
+	h := completer.New(&queue{}, asked, at)
+	short, cancel := context.WithTimeout(t.Context(), 500*time.Millisecond)
+	defer cancel()
+	over, cancelOver := context.WithCancel(t.Context())
+	cancelOver()
+	for name, ctx := range map[string]context.Context{"half a second": short, "none": over} {
+		re, err := h.Handle(ctx, events.SQSEvent{Records: []events.SQSMessage{due("a", 1, 0), due("b", 1, 0)}})
+		if err != nil || len(re.BatchItemFailures) != 2 || asked.asked != nil {
+			t.Errorf("%s: got %+v, %v; resumed %v", name, re, err, asked.asked)
+		}
+	}
+}
+
+func TestOtherSourcesAreRefused(t *testing.T) {
+	t.Parallel()
+	h := completer.New(&queue{}, always(lambda.Outcome{}), at)
+	for _, payload := range []string{``, `{`, `null`, `{}`, `{"Records":[]}`, `{"Records":[{"eventSource":"aws:dynamodb"}]}`, `{"Records":[{"body":"{}"}]}`} {
+		if out, err := h.Invoke(t.Context(), []byte(payload)); err == nil {
+			t.Errorf("%s: answered %s", payload, out)
+		}
+	}
+}
+
+func TestMistakesAreRefused(t *testing.T) {
+	t.Parallel()
+	asked := always(lambda.Outcome{})
+	for name, fn := range map[string]func(){
+		"no queue":             func() { completer.New(nil, asked) },
+		"no resumer":           func() { completer.New(&queue{}, nil) },
+		"negative grace":       func() { completer.New(&queue{}, asked, func(o *completer.Options) { o.Grace = -1 }) },
+		"negative tries":       func() { completer.New(&queue{}, asked, func(o *completer.Options) { o.MaxTries = -1 }) },
+		"negative concurrency": func() { completer.New(&queue{}, asked, func(o *completer.Options) { o.Concurrency = -1 }) },
+		"queue: no client":     func() { completer.NewQueue(nil, "url") },
+		"queue: no url":        func() { completer.NewQueue(&fakeSQS{}, "") },
+		"queue: FIFO":          func() { completer.NewQueue(&fakeSQS{}, "https://sqs/1/q.fifo") },
+		"invoke: no client":    func() { completer.Invoke(nil, "f") },
+		"invoke: no name":      func() { completer.Invoke(&fakeLambda{}, "") },
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			defer func() {
+				if recover() == nil {
+					t.Error("no panic")
+				}
+			}()
+			fn()
+		})
+	}
+}

@@ -1,0 +1,130 @@
+package completer_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/aws/aws-lambda-go/events"
+	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/service/sqs"
+	"github.com/aws/aws-sdk-go-v2/service/sqs/types"
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/samekey/samekey/idem"
+	"github.com/samekey/samekey/lambda"
+	"github.com/samekey/samekey/lambda/completer"
+)
+
+// fakeSQS keeps what it was sent. Entries whose body holds "refused" or "mute"
+// fail, or are not told of.
+type fakeSQS struct {
+	err   error
+	calls []int
+	got   []types.SendMessageBatchRequestEntry
+	url   string
+}
+
+func (f *fakeSQS) SendMessageBatch(_ context.Context, in *sqs.SendMessageBatchInput, _ ...func(*sqs.Options)) (*sqs.SendMessageBatchOutput, error) {
+	f.calls = append(f.calls, len(in.Entries))
+	if f.err != nil {
+		return nil, f.err
+	}
+	f.url = aws.ToString(in.QueueUrl)
+	out := &sqs.SendMessageBatchOutput{Successful: []types.SendMessageBatchResultEntry{{Id: aws.String("no number")}, {Id: aws.String("77")}, {}}}
+	for _, e := range slices.Backward(in.Entries) { // results come in any order
+		switch {
+		case strings.Contains(*e.MessageBody, "refused"):
+			out.Failed = append(out.Failed, types.BatchResultErrorEntry{Id: e.Id, Code: aws.String("InternalError"), Message: aws.String("m")})
+		case strings.Contains(*e.MessageBody, "mute"):
+		default:
+			out.Successful = append(out.Successful, types.SendMessageBatchResultEntry{Id: e.Id})
+		}
+	}
+	f.got = append(f.got, in.Entries...)
+	return out, nil
+}
+
+func tickets(owners ...string) []idem.DueTicket {
+	all := make([]idem.DueTicket, len(owners))
+	for i, owner := range owners {
+		all[i] = idem.DueTicket{Ticket: idem.Ticket{PK: "v1##" + owner, Owner: owner, Ver: 3}, Due: now, Tries: i}
+	}
+	return all
+}
+
+// A ticket is hidden until it is due, but not for longer than SQS can; rounded
+// up, since one that comes early takes another round.
+func TestQueueHidesTickets(t *testing.T) {
+	t.Parallel()
+	for wait, want := range map[time.Duration]int32{
+		-time.Hour: 0, 0: 0, 1: 1, time.Second: 1, time.Second + 1: 2, 5 * time.Minute: 300, 15*time.Minute - 1: 900, 15 * time.Minute: 900, 100 * time.Hour: 900,
+	} {
+		synctest.Test(t, func(t *testing.T) {
+			f := &fakeSQS{}
+			ticket := tickets("o")
+			ticket[0].Due = time.Now().Add(wait)
+			errs := completer.NewQueue(f, "https://sqs/1/tickets").Put(t.Context(), ticket)
+			if err := errors.Join(errs...); err != nil || f.got[0].DelaySeconds != want || f.url != "https://sqs/1/tickets" {
+				t.Errorf("due in %v: hidden for %d s at %s, want %d; %v", wait, f.got[0].DelaySeconds, f.url, want, err)
+			}
+		})
+	}
+}
+
+// A ticket comes back from the queue as it went in, and names nothing but a
+// record.
+func TestTicketsThereAndBack(t *testing.T) {
+	t.Parallel()
+	f := &fakeSQS{}
+	sent := idem.DueTicket{Ticket: idem.Ticket{PK: "v1#ns#<é>", Owner: "o", Ver: 1 << 60}, Due: now.Add(-time.Second), Tries: 7}
+	if errs := completer.NewQueue(f, "url").Put(t.Context(), []idem.DueTicket{sent}); errors.Join(errs...) != nil {
+		t.Fatal(errs)
+	}
+	var got idem.DueTicket
+	h := completer.New(&queue{}, always(lambda.Outcome{Kind: lambda.OutcomeDone}), at, func(o *completer.Options) {
+		o.Resumed = func(_ context.Context, t idem.DueTicket, _ lambda.Outcome) { got = t }
+	})
+	if stay := handle(t, h, events.SQSMessage{MessageId: "m", Body: *f.got[0].MessageBody, EventSource: "aws:sqs"}); stay != nil {
+		t.Errorf("%v stay", stay)
+	}
+	if diff := cmp.Diff(sent, got); diff != "" {
+		t.Errorf("-sent +got:\n%s", diff)
+	}
+}
+
+func TestQueueTakesTenACall(t *testing.T) {
+	t.Parallel()
+	f := &fakeSQS{}
+	var owners []string
+	for i := range 23 {
+		owners = append(owners, fmt.Sprint("o", i))
+	}
+	owners[3], owners[11], owners[22] = "refused", "mute", "refused"
+	errs := completer.NewQueue(f, "url").Put(t.Context(), tickets(owners...))
+	if diff := cmp.Diff([]int{10, 10, 3}, f.calls); diff != "" || len(errs) != 23 {
+		t.Errorf("%d results, calls (-want +got):\n%s", len(errs), diff)
+	}
+	for i, err := range errs {
+		if (err != nil) != (i == 3 || i == 11 || i == 22) {
+			t.Errorf("%s: %v", owners[i], err)
+		}
+	}
+	if errs := completer.NewQueue(f, "url").Put(t.Context(), nil); len(errs) != 0 || len(f.calls) != 3 {
+		t.Errorf("nothing took a call: %v, %v", errs, f.calls)
+	}
+}
+
+func TestQueueIsDown(t *testing.T) {
+	t.Parallel()
+	down := errors.New("injected")
+	errs := completer.NewQueue(&fakeSQS{err: down}, "url").Put(t.Context(), tickets("a", "b"))
+	if len(errs) != 2 || !errors.Is(errs[0], down) || !errors.Is(errs[1], down) {
+		t.Errorf("got %v", errs)
+	}
+}

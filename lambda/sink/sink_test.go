@@ -1,0 +1,383 @@
+package sink_test
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/aws/aws-sdk-go-v2/service/eventbridge"
+	awslambda "github.com/aws/aws-sdk-go-v2/service/lambda"
+	"github.com/aws/aws-sdk-go-v2/service/sns"
+	"github.com/aws/aws-sdk-go-v2/service/sqs"
+	"github.com/aws/smithy-go"
+	smithyhttp "github.com/aws/smithy-go/transport/http"
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/samekey/samekey/idem"
+	"github.com/samekey/samekey/lambda/sink"
+)
+
+// verdict is what became of a delivery.
+type verdict string
+
+const (
+	taken   verdict = "taken"
+	counted verdict = "counts against its job"
+	down    verdict = "the sink is down"
+	held    verdict = "not tried"
+)
+
+func verdictOf(err error) verdict {
+	switch {
+	case err == nil:
+		return taken
+	case errors.Is(err, idem.ErrSinkDown):
+		return down
+	case errors.Is(err, idem.ErrNotTried):
+		return held
+	}
+	return counted
+}
+
+func verdicts(errs []error, n int) []verdict {
+	var all []verdict
+	for _, err := range idem.Delivered(errs, n) {
+		all = append(all, verdictOf(err))
+	}
+	return all
+}
+
+// jobs are deliveries named a, b, c…, each in the group of its place in groups,
+// or in its own.
+func jobs(n int, groups ...string) []idem.Delivery {
+	batch := make([]idem.Delivery, n)
+	for i := range batch {
+		name := string(rune('a' + i))
+		batch[i] = idem.Delivery{
+			JobID: "op-" + name + ".0.0", Operation: "op-" + name, Kind: "mail", Args: json.RawMessage(`{"to":"` + name + `"}`), Group: "op-" + name,
+		}
+		if i < len(groups) {
+			batch[i].Group = groups[i]
+		}
+	}
+	return batch
+}
+
+// names are those of jobs in calls, as "ab c": calls are parted by a space.
+func names(calls [][]string) string {
+	parts := make([]string, len(calls))
+	for i, c := range calls {
+		for _, id := range c {
+			parts[i] += strings.TrimSuffix(strings.TrimPrefix(id, "op-"), ".0.0")
+		}
+	}
+	return strings.Join(parts, " ")
+}
+
+// fake is any of the services: it notes the job ids of each call, and answers as
+// it is told.
+type fake struct {
+	calls [][]string
+	whole func(ids []string) error                   // the error of a call; nil: none
+	entry func(id string) (code string, sender bool) // of an entry; nil or "": taken
+	mute  bool                                       // answers without a word about the entries
+	last  any                                        // the request of the last call
+}
+
+func (f *fake) note(in any) { f.last = in }
+
+func (f *fake) call(ids []string) error {
+	f.calls = append(f.calls, ids)
+	if f.whole == nil {
+		return nil
+	}
+	return f.whole(ids)
+}
+
+func (f *fake) judge(id string) (string, bool) {
+	if f.entry == nil {
+		return "", false
+	}
+	return f.entry(id)
+}
+
+func apiError(code string) error { return &smithy.GenericAPIError{Code: code, Message: "injected"} }
+
+// entityTooLarge is an answer without a code, of the web server in front.
+func entityTooLarge() error {
+	return &smithyhttp.ResponseError{Response: &smithyhttp.Response{Response: response(413)}, Err: errors.New("injected")}
+}
+
+// sinks are the four over one fake.
+func sinks(f *fake) map[string]idem.Sink {
+	return map[string]idem.Sink{
+		"queue":      sink.NewQueue(fakeSQS{f}, "https://sqs/1/jobs"),
+		"fifo queue": sink.NewQueue(fakeSQS{f}, "https://sqs/1/jobs.fifo"),
+		"topic":      sink.NewTopic(fakeSNS{f}, "arn:aws:sns:us-east-1:1:jobs"),
+		"fifo topic": sink.NewTopic(fakeSNS{f}, "arn:aws:sns:us-east-1:1:jobs.fifo"),
+		"bus":        sink.NewBus(fakeBus{f}, "default", "rides"),
+		"function":   sink.NewFunction(fakeLambda{f}, "mails"),
+	}
+}
+
+// each runs a test on every sink.
+func each(t *testing.T, test func(t *testing.T, name string, f *fake, s idem.Sink)) {
+	t.Helper()
+	for name := range sinks(nil) {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			f := &fake{}
+			test(t, name, f, sinks(f)[name])
+		})
+	}
+}
+
+// eachBatching runs a test on the sinks that send several jobs in a call.
+func eachBatching(t *testing.T, test func(t *testing.T, f *fake, s idem.Sink)) {
+	t.Helper()
+	for _, name := range []string{"queue", "fifo queue", "topic", "fifo topic", "bus"} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			f := &fake{}
+			test(t, f, sinks(f)[name])
+		})
+	}
+}
+
+func TestTenJobsACall(t *testing.T) {
+	t.Parallel()
+	each(t, func(t *testing.T, name string, f *fake, s idem.Sink) {
+		t.Helper()
+		if errs := s.Deliver(t.Context(), jobs(23)); slices.ContainsFunc(verdicts(errs, 23), func(v verdict) bool { return v != taken }) {
+			t.Errorf("got %v", errs)
+		}
+		want := "abcdefghij klmnopqrst uvw"
+		if name == "function" {
+			want = strings.Join(strings.Split("abcdefghijklmnopqrstuvw", ""), " ")
+		}
+		if got := names(f.calls); got != want {
+			t.Errorf("calls %q, want %q", got, want)
+		}
+	})
+}
+
+func TestNothingIsNoCall(t *testing.T) {
+	t.Parallel()
+	each(t, func(t *testing.T, _ string, f *fake, s idem.Sink) {
+		t.Helper()
+		if errs := s.Deliver(t.Context(), nil); len(errs) != 0 || len(f.calls) != 0 {
+			t.Errorf("got %v after %v", errs, f.calls)
+		}
+	})
+}
+
+// Partial failures: each entry is judged by its own error.
+func TestPartOfACallFails(t *testing.T) {
+	t.Parallel()
+	entry := func(id string) (string, bool) {
+		switch id {
+		case "op-b.0.0":
+			return "MalformedDetail", true // blames what was sent, for all of them
+		case "op-d.0.0":
+			return "InternalError", false
+		case "op-e.0.0":
+			return "ThrottlingException", true
+		case "op-f.0.0":
+			return "AccessDeniedException", true
+		}
+		return "", false
+	}
+	eachBatching(t, func(t *testing.T, f *fake, s idem.Sink) {
+		t.Helper()
+		f.entry = entry
+		want := []verdict{taken, counted, taken, down, down, down, taken}
+		if diff := cmp.Diff(want, verdicts(s.Deliver(t.Context(), jobs(7)), 7)); diff != "" {
+			t.Errorf("-want +got:\n%s", diff)
+		}
+		if len(f.calls) != 1 {
+			t.Errorf("calls %q", names(f.calls))
+		}
+	})
+}
+
+// A whole call that fails: where what was sent is to blame, each is sent alone
+// to find out which; else none is counted.
+func TestCallFails(t *testing.T) {
+	t.Parallel()
+	only := func(bad string, err error) func([]string) error {
+		return func(ids []string) error {
+			if slices.Contains(ids, "op-"+bad+".0.0") {
+				return err
+			}
+			return nil
+		}
+	}
+	for name, test := range map[string]struct {
+		whole func([]string) error
+		want  []verdict
+		calls string // of those that send several
+	}{
+		"one is too large":           {only("b", entityTooLarge()), []verdict{taken, counted, taken}, "abc a b c"},
+		"one has bad content":        {only("c", apiError("InvalidParameterValueException")), []verdict{taken, taken, counted}, "abc a b c"},
+		"refused as it is not taken": {only("b", apiError("ValidationException")), []verdict{taken, counted, taken}, "abc a b c"},
+		"throttled":                  {only("b", apiError("ThrottlingException")), []verdict{down, down, down}, "abc"},
+		"forbidden":                  {only("b", apiError("AccessDeniedException")), []verdict{down, down, down}, "abc"},
+		"nobody there":               {only("b", apiError("ResourceNotFoundException")), []verdict{down, down, down}, "abc"},
+		"no answer":                  {only("b", errors.New("connection reset")), []verdict{down, down, down}, "abc"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			each(t, func(t *testing.T, name string, f *fake, s idem.Sink) {
+				t.Helper()
+				f.whole = test.whole
+				got, want, calls := verdicts(s.Deliver(t.Context(), jobs(3)), 3), test.want, test.calls
+				if name == "function" {
+					calls = "a b c"
+					if want[0] == down {
+						want = []verdict{taken, down, taken}
+					}
+				}
+				if diff := cmp.Diff(want, got); diff != "" {
+					t.Errorf("-want +got:\n%s", diff)
+				}
+				if names(f.calls) != calls {
+					t.Errorf("calls %q, want %q", names(f.calls), calls)
+				}
+			})
+		})
+	}
+}
+
+// What an answer doesn't tell of has not been taken, for all that is known.
+func TestMuteAnswer(t *testing.T) {
+	t.Parallel()
+	each(t, func(t *testing.T, _ string, f *fake, s idem.Sink) {
+		t.Helper()
+		f.mute = true
+		if diff := cmp.Diff([]verdict{down, down}, verdicts(s.Deliver(t.Context(), jobs(2)), 2)); diff != "" {
+			t.Errorf("-want +got:\n%s", diff)
+		}
+	})
+}
+
+// A group keeps its order: no call has two of it, and after a failure the rest is
+// held back. Others go on.
+func TestGroupsKeepTheirOrder(t *testing.T) {
+	t.Parallel()
+	for name, s := range map[string]func(*fake) idem.Sink{
+		"queue": func(f *fake) idem.Sink { return sinks(f)["fifo queue"] },
+		"topic": func(f *fake) idem.Sink { return sinks(f)["fifo topic"] },
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			f := &fake{}
+			if errs := s(f).Deliver(t.Context(), jobs(6, "x", "y", "x", "x", "y", "z")); verdictOf(errors.Join(errs...)) != taken {
+				t.Errorf("got %v", errs)
+			}
+			if got, want := names(f.calls), "abf ce d"; got != want {
+				t.Errorf("calls %q, want %q", got, want)
+			}
+			f = &fake{entry: func(id string) (string, bool) {
+				if id == "op-a.0.0" {
+					return "InvalidMessageContents", true
+				}
+				return "", false
+			}}
+			want := []verdict{counted, taken, held, held, taken, taken}
+			if diff := cmp.Diff(want, verdicts(s(f).Deliver(t.Context(), jobs(6, "x", "y", "x", "x", "y", "z")), 6)); diff != "" {
+				t.Errorf("-want +got:\n%s", diff)
+			}
+			if got, want := names(f.calls), "abf e"; got != want {
+				t.Errorf("calls %q, want %q", got, want)
+			}
+		})
+	}
+	t.Run("function", func(t *testing.T) {
+		t.Parallel()
+		f := &fake{whole: func(ids []string) error {
+			if ids[0] == "op-a.0.0" {
+				return errors.New("connection reset")
+			}
+			return nil
+		}}
+		if diff := cmp.Diff([]verdict{down, taken, held}, verdicts(sinks(f)["function"].Deliver(t.Context(), jobs(3, "x", "y", "x")), 3)); diff != "" {
+			t.Errorf("-want +got:\n%s", diff)
+		}
+	})
+	t.Run("a standard queue has no order to keep", func(t *testing.T) {
+		t.Parallel()
+		f := &fake{}
+		sinks(f)["queue"].Deliver(t.Context(), jobs(3, "x", "x", "x"))
+		if got := names(f.calls); got != "abc" {
+			t.Errorf("calls %q", got)
+		}
+	})
+}
+
+// No call is larger than the services take; what is too large by itself goes
+// alone, for the service to judge.
+func TestCallsKeepTheSizeLimit(t *testing.T) {
+	t.Parallel()
+	eachBatching(t, func(t *testing.T, f *fake, s idem.Sink) {
+		t.Helper()
+		batch := jobs(5)
+		for i, kb := range []int{100, 100, 100, 300, 1} {
+			batch[i].Args = json.RawMessage(`"` + strings.Repeat("x", kb<<10) + `"`)
+		}
+		if errs := s.Deliver(t.Context(), batch); verdictOf(errors.Join(errs...)) != taken {
+			t.Errorf("got %v", errs)
+		}
+		if got, want := names(f.calls), "ab c d e"; got != want {
+			t.Errorf("calls %q, want %q", got, want)
+		}
+	})
+}
+
+// Once time is up nothing is sent; what was sent keeps its verdict.
+func TestTimeIsUp(t *testing.T) {
+	t.Parallel()
+	each(t, func(t *testing.T, name string, f *fake, s idem.Sink) {
+		t.Helper()
+		ctx, cancel := context.WithCancel(t.Context())
+		f.whole = func([]string) error { cancel(); return nil }
+		got := verdicts(s.Deliver(ctx, jobs(12)), 12)
+		want := make([]verdict, 12)
+		for i := range want {
+			want[i] = taken
+			if i >= 10 || name == "function" && i > 0 {
+				want[i] = held
+			}
+		}
+		if diff := cmp.Diff(want, got); diff != "" || len(f.calls) != 1 {
+			t.Errorf("%d calls, -want +got:\n%s", len(f.calls), diff)
+		}
+	})
+}
+
+func TestMistakesAreRefused(t *testing.T) {
+	t.Parallel()
+	for name, fn := range map[string]func(){
+		"queue: no client":    func() { sink.NewQueue(nil, "url") },
+		"queue: no url":       func() { sink.NewQueue(&sqs.Client{}, "") },
+		"topic: no client":    func() { sink.NewTopic(nil, "arn") },
+		"topic: no arn":       func() { sink.NewTopic(&sns.Client{}, "") },
+		"bus: no client":      func() { sink.NewBus(nil, "default", "s") },
+		"bus: no name":        func() { sink.NewBus(&eventbridge.Client{}, "", "s") },
+		"bus: no source":      func() { sink.NewBus(&eventbridge.Client{}, "default", "") },
+		"function: no client": func() { sink.NewFunction(nil, "f") },
+		"function: no name":   func() { sink.NewFunction(&awslambda.Client{}, "") },
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			defer func() {
+				if recover() == nil {
+					t.Error("no panic")
+				}
+			}()
+			fn()
+		})
+	}
+}
