@@ -1,0 +1,253 @@
+package main
+
+import (
+	"bufio"
+	"context"
+	"encoding/json"
+	"io"
+	"net"
+	"net/http"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"runtime"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp/cmpopts"
+
+	"github.com/samekey/samekey/dynamo/dynamotest"
+	"github.com/samekey/samekey/internal/localrun"
+)
+
+func TestOptionsOfLocal(t *testing.T) {
+	t.Parallel()
+	defaults := localrun.Options{Template: "template.yaml", StackName: "local", APIPort: 3000, ControlPort: 3002}
+	with := func(change func(*localrun.Options)) localrun.Options {
+		o := defaults
+		change(&o)
+		return o
+	}
+	for name, tt := range map[string]struct {
+		env  map[string]string
+		args []string
+		want localrun.Options
+	}{
+		"defaults": {want: defaults},
+		"ports of the environment": {
+			env:  map[string]string{"LOCAL_API_PORT": "4000", "LOCAL_CONTROL_PORT": "0"},
+			want: with(func(o *localrun.Options) { o.APIPort, o.ControlPort = 4000, 0 }),
+		},
+		"flags win": {
+			env:  map[string]string{"LOCAL_API_PORT": "4000", "LOCAL_GRACE": "2s"},
+			args: []string{"-api-port", "0", "-control-port=5002", "-template", "t.yaml", "-stack-name", "s", "-ttl"},
+			want: with(func(o *localrun.Options) {
+				o.APIPort, o.ControlPort, o.Template, o.StackName, o.TTL = 0, 5002, "t.yaml", "s", true
+				o.Overrides.Grace = new(2 * time.Second)
+			}),
+		},
+		"values": {
+			args: []string{
+				"-parameter", "A=1=2", "-parameter", "B=", "-env", "C=x y",
+				"-process", "world=dist/world  -v", "-process-url", "world=http://127.0.0.1:3001", "-process", "other=sleep",
+			},
+			want: with(func(o *localrun.Options) {
+				o.Parameters = map[string]string{"A": "1=2", "B": ""}
+				o.Environment = map[string]string{"C": "x y"}
+				o.Processes = []localrun.Process{
+					{Name: "world", Command: []string{"dist/world", "-v"}, URL: "http://127.0.0.1:3001"},
+					{Name: "other", Command: []string{"sleep"}},
+				}
+			}),
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			got, _, err := localOptions(environment{stderr: io.Discard, getenv: func(name string) string { return tt.env[name] }}, tt.args)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if diff := cmp.Diff(tt.want, got, cmpopts.IgnoreFields(localrun.Options{}, "Logs"), cmpopts.EquateEmpty()); diff != "" {
+				t.Errorf("-want +got:\n%s", diff)
+			}
+		})
+	}
+}
+
+func TestBadOptionsOfLocal(t *testing.T) {
+	t.Parallel()
+	for want, tt := range map[string]struct {
+		env  map[string]string
+		args []string
+	}{
+		`LOCAL_API_PORT is "http"`:      {env: map[string]string{"LOCAL_API_PORT": "http"}},
+		`LOCAL_CONTROL_PORT is "70000"`: {env: map[string]string{"LOCAL_CONTROL_PORT": "70000"}},
+		`LOCAL_GRACE is "5"`:            {env: map[string]string{"LOCAL_GRACE": "5"}},
+		"has to be NAME=VALUE":          {args: []string{"-env", "X"}},
+		"no -process of that name":      {args: []string{"-process-url", "world=http://127.0.0.1:1"}},
+	} {
+		code, _, stderr := call(t, tt.env, append([]string{"local"}, tt.args...)...)
+		if code != 2 || !strings.Contains(stderr, want) {
+			t.Errorf("code %d, %q; want %q", code, stderr, want)
+		}
+	}
+}
+
+const template = `
+Resources:
+  Table:
+    Type: AWS::DynamoDB::Table
+    Properties:
+      AttributeDefinitions: [{AttributeName: pk, AttributeType: S}]
+      KeySchema: [{AttributeName: pk, KeyType: HASH}]
+  Api:
+    Type: AWS::Serverless::Function
+    Metadata: {SkipBuild: true}
+    Properties:
+      CodeUri: dist
+      Runtime: provided.al2023
+      Timeout: 30
+      Environment: {Variables: {ROLE: api, TABLE: !Ref Table}}
+      Events:
+        Env: {Type: HttpApi, Properties: {Path: /env, Method: GET}}
+`
+
+// The whole program with a database of its own: told to end, and killed.
+func TestNothingIsLeftBehind(t *testing.T) {
+	dynamotest.Start(t) // or a skip that says why
+	if err := os.WriteFile(filepath.Join(stackDir, "template.yaml"), []byte(template), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	for _, tt := range []struct {
+		signal syscall.Signal
+		want   string // how it ends
+	}{
+		{syscall.SIGTERM, "exit status 0"},
+		{syscall.SIGINT, "exit status 0"},
+		{syscall.SIGKILL, "signal: killed"},
+	} {
+		t.Run(tt.signal.String(), func(t *testing.T) {
+			if tt.signal == syscall.SIGKILL && runtime.GOOS != "linux" {
+				t.Skip("only Linux ends the children of a process that is killed")
+			}
+			endLocal(t, tt.signal, tt.want)
+		})
+	}
+}
+
+func endLocal(t *testing.T, signal syscall.Signal, want string) {
+	t.Helper()
+	cmd := exec.Command(samekey, "local",
+		"-process", "world="+filepath.Join(stackDir, "world"), "-process-url", "world=http://127.0.0.1:0")
+	cmd.Dir = stackDir
+	cmd.Env = append(withoutAWS(os.Environ()), "LOCAL_API_PORT=0", "LOCAL_CONTROL_PORT=0")
+	var logs strings.Builder
+	cmd.Stderr = &logs
+	out, err := cmd.StdoutPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	ended := false
+	defer func() {
+		if !ended {
+			_ = cmd.Process.Kill()
+			_ = cmd.Wait()
+		}
+		if t.Failed() {
+			t.Log(logs.String())
+		}
+	}()
+	stdout := bufio.NewReader(out)
+	first, err := stdout.ReadBytes('\n')
+	if err != nil {
+		t.Fatal(err)
+	}
+	var line map[string]any
+	if err := json.Unmarshal(first, &line); err != nil {
+		t.Fatalf("%v in %s", err, first)
+	}
+	if line["ready"] != true || line["table"] != "local-Table" {
+		t.Errorf("line is %s", first)
+	}
+	if body := get(t, line["api"].(string)+"/env"); !strings.Contains(body, `"TABLE":"local-Table"`) {
+		t.Errorf("the function says %s", body)
+	}
+	var functions []localrun.FunctionState
+	if err := json.Unmarshal([]byte(get(t, line["control"].(string)+"/functions")), &functions); err != nil {
+		t.Fatal(err)
+	}
+	if len(functions) != 1 || functions[0].PID == 0 || functions[0].Invocations != 1 {
+		t.Fatalf("functions are %+v", functions)
+	}
+
+	if err := cmd.Process.Signal(signal); err != nil {
+		t.Fatal(err)
+	}
+	rest, err := io.ReadAll(stdout)
+	if err != nil || len(rest) > 0 {
+		t.Errorf("more output: %q, %v", rest, err)
+	}
+	_ = cmd.Wait()
+	ended = true
+	if got := cmd.ProcessState.String(); got != want {
+		t.Errorf("ended with %s, want %s", got, want)
+	}
+	if process, err := os.FindProcess(functions[0].PID); err == nil {
+		eventually(t, "the function is gone", func() bool { return process.Signal(syscall.Signal(0)) != nil })
+	}
+	for _, key := range []string{"api", "control", "world", "dynamodb", "lambda"} {
+		addr := strings.TrimPrefix(line[key].(string), "http://")
+		eventually(t, key+" is gone", func() bool {
+			conn, err := net.Dial("tcp", addr)
+			if err == nil {
+				_ = conn.Close()
+			}
+			return err != nil
+		})
+	}
+}
+
+// withoutAWS leaves the caller's database and credentials out.
+func withoutAWS(env []string) []string {
+	var out []string
+	for _, kv := range env {
+		if !strings.HasPrefix(kv, "AWS_") && !strings.HasPrefix(kv, "LOCAL_") {
+			out = append(out, kv)
+		}
+	}
+	return out
+}
+
+func get(t *testing.T, url string) string {
+	t.Helper()
+	resp, err := http.Get(url)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer resp.Body.Close()
+	data, err := io.ReadAll(resp.Body)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(data)
+}
+
+// eventually waits for what the system does in its own time.
+func eventually(t *testing.T, what string, ok func() bool) {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
+	defer cancel()
+	for !ok() {
+		select {
+		case <-ctx.Done():
+			t.Fatalf("it never came to pass: %s", what)
+		case <-time.After(10 * time.Millisecond):
+		}
+	}
+}

@@ -1,0 +1,66 @@
+// Command samekey is for those who write and run idempotent functions.
+//
+//	samekey local   run a SAM template's functions on this machine
+//	samekey stuck   list and settle what waits for people
+package main
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"os"
+	"os/signal"
+	"syscall"
+)
+
+// command is a sub-command. Each has a file of its own.
+type command struct {
+	name, summary string
+	// run does the work and returns the exit code: 0, 1 when it failed, 2 when
+	// it was called the wrong way. It ends when ctx does.
+	run func(ctx context.Context, env environment, args []string) int
+}
+
+// environment is what a command has of the outside.
+type environment struct {
+	stdout, stderr io.Writer
+	getenv         func(string) string
+}
+
+func commands() []command {
+	return []command{localCommand, stuckCommand}
+}
+
+func main() {
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	// A second signal ends the program as usual.
+	context.AfterFunc(ctx, stop)
+	os.Exit(run(ctx, environment{stdout: os.Stdout, stderr: os.Stderr, getenv: os.Getenv}, os.Args[1:]))
+}
+
+func run(ctx context.Context, env environment, args []string) int {
+	if len(args) == 0 {
+		usage(env.stderr)
+		return 2
+	}
+	for _, c := range commands() {
+		if c.name == args[0] {
+			return c.run(ctx, env, args[1:])
+		}
+	}
+	switch args[0] {
+	case "help", "-h", "-help", "--help":
+		usage(env.stdout)
+		return 0
+	}
+	fmt.Fprintf(env.stderr, "samekey: there is no command %s\n", args[0])
+	usage(env.stderr)
+	return 2
+}
+
+func usage(w io.Writer) {
+	fmt.Fprintln(w, "usage: samekey COMMAND [FLAGS]; samekey COMMAND -h tells the flags")
+	for _, c := range commands() {
+		fmt.Fprintf(w, "  %-8s %s\n", c.name, c.summary)
+	}
+}

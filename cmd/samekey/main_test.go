@@ -1,0 +1,73 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/samekey/samekey/dynamo/dynamotest"
+	"github.com/samekey/samekey/internal/lambdalocal"
+)
+
+// Made by TestMain: the program, and a folder with a template and a function.
+var samekey, stackDir string
+
+func TestMain(m *testing.M) { os.Exit(mainOf(m)) }
+
+func mainOf(m *testing.M) int {
+	dir, err := os.MkdirTemp("", "samekey")
+	if err != nil {
+		panic(err)
+	}
+	defer os.RemoveAll(dir) //nolint:errcheck // a test's folder
+	samekey, stackDir = filepath.Join(dir, "samekey"), dir
+	build := exec.Command("go", "build", "-o", samekey, ".")
+	if out, err := build.CombinedOutput(); err != nil {
+		panic(string(out))
+	}
+	const testdata = "../../internal/localrun/testdata/"
+	for pkg, out := range map[string]string{testdata + "fn": "dist/bootstrap", testdata + "world": "world"} {
+		if err := lambdalocal.BuildBootstrap(context.Background(), pkg, filepath.Join(dir, out)); err != nil {
+			panic(err)
+		}
+	}
+	return dynamotest.Main(m)
+}
+
+// call runs a command in this process.
+func call(t *testing.T, env map[string]string, args ...string) (code int, stdout, stderr string) {
+	t.Helper()
+	var out, errOut bytes.Buffer
+	code = run(t.Context(), environment{stdout: &out, stderr: &errOut, getenv: func(name string) string { return env[name] }}, args)
+	return code, out.String(), errOut.String()
+}
+
+func TestUsage(t *testing.T) {
+	t.Parallel()
+	for _, tt := range []struct {
+		args   []string
+		code   int
+		stdout string
+		stderr string
+	}{
+		{nil, 2, "", "usage: samekey"},
+		{[]string{"help"}, 0, "usage: samekey", ""},
+		{[]string{"nonsense"}, 2, "", "there is no command nonsense"},
+		{[]string{"local", "-h"}, 0, "", "-process-url"},
+		{[]string{"local", "-nonsense"}, 2, "", "flag provided but not defined"},
+		{[]string{"local", "more"}, 2, "", `"more" is not a flag`},
+		{[]string{"local", "-template", "/nowhere.yaml"}, 1, "", "/nowhere.yaml"},
+	} {
+		code, stdout, stderr := call(t, nil, tt.args...)
+		if code != tt.code || !strings.Contains(stdout, tt.stdout) || !strings.Contains(stderr, tt.stderr) {
+			t.Errorf("%v: code %d, output %q, %q", tt.args, code, stdout, stderr)
+		}
+		if (tt.stdout == "") != (stdout == "") {
+			t.Errorf("%v: output %q", tt.args, stdout)
+		}
+	}
+}

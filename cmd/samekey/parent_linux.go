@@ -1,0 +1,33 @@
+package main
+
+import (
+	"bufio"
+	"bytes"
+	"fmt"
+	"os"
+	"strconv"
+	"strings"
+	"syscall"
+)
+
+// interrupted reports whether a process is dying of a signal: make, in its
+// handler, has put the default action back and waits with the signal blocked.
+// A process that blocks its signals for other reasons still catches them.
+func interrupted(pid int) bool {
+	status, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", pid))
+	return err == nil && dying(status)
+}
+
+// dying looks for a signal to end that is blocked, and neither caught nor
+// ignored.
+func dying(status []byte) bool {
+	masks := make(map[string]uint64)
+	for lines := bufio.NewScanner(bytes.NewReader(status)); lines.Scan(); {
+		name, value, _ := strings.Cut(lines.Text(), ":")
+		if strings.HasPrefix(name, "Sig") {
+			masks[name], _ = strconv.ParseUint(strings.TrimSpace(value), 16, 64) // SigQ is no mask
+		}
+	}
+	const ends = 1<<(syscall.SIGHUP-1) | 1<<(syscall.SIGINT-1) | 1<<(syscall.SIGTERM-1)
+	return masks["SigBlk"]&^masks["SigCgt"]&^masks["SigIgn"]&ends != 0
+}

@@ -1,0 +1,243 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"flag"
+	"fmt"
+	"net/http"
+	"os"
+	"strings"
+	"time"
+
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
+
+	"github.com/samekey/samekey/dynamo"
+	"github.com/samekey/samekey/idem"
+)
+
+var stuckCommand = command{name: "stuck", summary: "list and settle what waits for people", run: runStuck}
+
+const stuckUsage = `usage: samekey stuck list    [FLAGS]
+       samekey stuck show    [FLAGS] PK
+       samekey stuck retry   [FLAGS] PK
+       samekey stuck answer  [FLAGS] PK
+       samekey stuck redrive [FLAGS] PK [JOB...]
+
+list     scans the table slowly, and prints everything that is left undone
+show     prints one record; its data only with -data
+retry    lets a stuck operation be tried again
+answer   ends a stuck operation with an answer, which its client gets from now on
+redrive  hands parked jobs out again: all of the record's, or those named
+
+PK is an entry's partition key, as list prints it. See docs/jobs.md.
+
+Environment: IDEM_TABLE, for -table; AWS_REGION, AWS_ACCESS_KEY_ID,
+AWS_SECRET_ACCESS_KEY, AWS_SESSION_TOKEN, which, for a profile, come from
+	eval "$(aws configure export-credentials --format env)"
+and AWS_ENDPOINT_URL_DYNAMODB, for a local database.
+
+Flags:
+`
+
+// stuckOptions are the flags of all sub-commands.
+type stuckOptions struct {
+	table string
+
+	json             bool // list
+	max              int
+	pages            float64
+	grace, retention time.Duration // list, and retention for answer
+	data             bool          // show
+	result           string        // retry
+	notMade          bool
+	status           int // answer
+	body, bodyFile   string
+	contentType      string
+	tombstone        time.Duration
+
+	args []string
+}
+
+// operator does what people ask for on one table.
+type operator struct {
+	env    environment
+	client *dynamodb.Client
+	store  *dynamo.Store
+	opt    stuckOptions
+}
+
+// stuckVerbs are the sub-commands: how many arguments they take at least and at
+// most, and what they do.
+var stuckVerbs = map[string]struct {
+	least, most int
+	do          func(*operator, context.Context) error
+}{
+	"list":    {0, 0, (*operator).list},
+	"show":    {1, 1, (*operator).show},
+	"retry":   {1, 1, (*operator).retry},
+	"answer":  {1, 1, (*operator).answer},
+	"redrive": {1, 1 + 50, (*operator).redrive},
+}
+
+func runStuck(ctx context.Context, env environment, args []string) int {
+	opt, fs := stuckOptions{}, stuckFlags(env)
+	opt.register(fs, env)
+	if len(args) == 0 {
+		fs.Usage()
+		return 2
+	}
+	verb, known := stuckVerbs[args[0]]
+	if !known {
+		if err := fs.Parse(args); errors.Is(err, flag.ErrHelp) {
+			return 0
+		}
+		fmt.Fprintf(env.stderr, "samekey stuck: there is no command %s\n", args[0])
+		return 2
+	}
+	if err := fs.Parse(args[1:]); err != nil {
+		if errors.Is(err, flag.ErrHelp) {
+			return 0
+		}
+		return 2
+	}
+	opt.args = fs.Args()
+	if n := len(opt.args); n < verb.least || n > verb.most {
+		fmt.Fprintf(env.stderr, "samekey stuck %s: %d arguments after the flags; samekey stuck -h tells what it takes\n", args[0], n)
+		return 2
+	}
+	op, err := newOperator(env, opt)
+	if err != nil {
+		fmt.Fprintf(env.stderr, "samekey stuck: %v\n", err)
+		return 2
+	}
+	if err := verb.do(op, ctx); err != nil {
+		fmt.Fprintf(env.stderr, "samekey stuck %s: %v\n", args[0], err)
+		return 1
+	}
+	return 0
+}
+
+func stuckFlags(env environment) *flag.FlagSet {
+	fs := flag.NewFlagSet("samekey stuck", flag.ContinueOnError)
+	fs.SetOutput(env.stderr)
+	fs.Usage = func() {
+		fmt.Fprint(env.stderr, stuckUsage)
+		fs.PrintDefaults()
+	}
+	return fs
+}
+
+func (o *stuckOptions) register(fs *flag.FlagSet, env environment) {
+	fs.StringVar(&o.table, "table", env.getenv("IDEM_TABLE"), "the `TABLE` of the records")
+	fs.BoolVar(&o.json, "json", false, "list: print the report as JSON")
+	fs.IntVar(&o.max, "max", 1000, "list: the most entries to print; all are counted")
+	fs.Float64Var(&o.pages, "pages", 4, "list: pages a second; a page of 500 records of 1 KB takes 64 read units")
+	fs.DurationVar(&o.grace, "grace", idem.DefaultGrace, "list: the completer's grace")
+	fs.DurationVar(&o.retention, "retention", idem.DefaultRetention, "answer: for how long it is replayed; that of the function")
+	fs.DurationVar(&o.tombstone, "tombstone", 0, "answer: for how long after that the key says expired; that of the function")
+	fs.BoolVar(&o.data, "data", false, "show: with results of phases, args of jobs, the request and the answer, which may be personal")
+	fs.StringVar(&o.result, "result", "", "retry: what the call with an unknown outcome came to, as `JSON`")
+	fs.BoolVar(&o.notMade, "not-made", false, "retry: the call with an unknown outcome was not made")
+	fs.IntVar(&o.status, "status", 0, "answer: its HTTP status")
+	fs.StringVar(&o.body, "body", "", "answer: its body")
+	fs.StringVar(&o.bodyFile, "body-file", "", "answer: a `FILE` with its body")
+	fs.StringVar(&o.contentType, "content-type", "application/json", "answer: its Content-Type")
+}
+
+func newOperator(env environment, opt stuckOptions) (*operator, error) {
+	if opt.table == "" {
+		return nil, errors.New("which table? Set -table or IDEM_TABLE")
+	}
+	client, err := dynamo.NewClient()
+	if err != nil {
+		return nil, err
+	}
+	store, err := dynamo.New(client, opt.table)
+	if err != nil {
+		return nil, err
+	}
+	return &operator{env, client, store, opt}, nil
+}
+
+// engine is one for the namespace of the record pk, which has to be there.
+func (op *operator) engine(ctx context.Context, pk string) (*idem.Engine, error) {
+	if op.opt.retention < idem.MinRetention || op.opt.tombstone < 0 {
+		return nil, fmt.Errorf("-retention is at least %v, -tombstone not negative", idem.MinRetention)
+	}
+	if _, err := op.load(ctx, pk); err != nil {
+		return nil, err
+	}
+	return idem.New(op.store, func(o *idem.Options) {
+		o.Namespace, o.Retention, o.Tombstone = strings.Split(pk, "#")[1], op.opt.retention, op.opt.tombstone
+	}), nil
+}
+
+func (op *operator) load(ctx context.Context, pk string) (*idem.Record, error) {
+	if strings.Count(pk, "#") != 2 {
+		return nil, fmt.Errorf("%q is not the partition key of a record: v1#NAMESPACE#HASH", pk)
+	}
+	rec, err := op.store.Load(ctx, pk)
+	if err == nil && rec == nil {
+		err = fmt.Errorf("there is no record %s", pk)
+	}
+	return rec, err
+}
+
+func (op *operator) retry(ctx context.Context) error {
+	pk := op.opt.args[0]
+	e, err := op.engine(ctx, pk)
+	if err != nil {
+		return err
+	}
+	s := idem.Settlement{NotMade: op.opt.notMade}
+	if op.opt.result != "" {
+		if s.Result = json.RawMessage(op.opt.result); !json.Valid(s.Result) {
+			return fmt.Errorf("-result %s is not JSON", op.opt.result)
+		}
+	}
+	if err := e.Settle(ctx, pk, s); err != nil {
+		return err
+	}
+	fmt.Fprintln(op.env.stdout, "open: its client's next retry takes it up, or the completer")
+	return nil
+}
+
+func (op *operator) answer(ctx context.Context) error {
+	pk := op.opt.args[0]
+	if op.opt.status < 200 || op.opt.status > 599 {
+		return fmt.Errorf("-status %d: 200 to 599", op.opt.status)
+	}
+	e, err := op.engine(ctx, pk)
+	if err != nil {
+		return err
+	}
+	body := []byte(op.opt.body)
+	if op.opt.bodyFile != "" {
+		if body, err = os.ReadFile(op.opt.bodyFile); err != nil {
+			return err
+		}
+	}
+	re := &idem.Response{Status: op.opt.status, Body: body}
+	if len(body) > 0 {
+		re.Header = http.Header{"Content-Type": {op.opt.contentType}}
+	}
+	err = e.Settle(ctx, pk, idem.Settlement{Answer: re})
+	if err == nil {
+		fmt.Fprintf(op.env.stdout, "done: its client gets %d from now on\n", op.opt.status)
+	}
+	return err
+}
+
+func (op *operator) redrive(ctx context.Context) error {
+	n, err := op.store.Redrive(ctx, op.opt.args[0], op.opt.args[1:]...)
+	switch {
+	case err != nil:
+		return err
+	case n == 0:
+		return errors.New("no such job is parked in it")
+	}
+	fmt.Fprintf(op.env.stdout, "%d handed out again: the drain sees them in the stream\n", n)
+	return nil
+}

@@ -1,0 +1,66 @@
+package main
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"text/tabwriter"
+	"time"
+
+	"github.com/samekey/samekey/dynamo"
+)
+
+func (op *operator) list(ctx context.Context) error {
+	if op.opt.max < 0 || op.opt.pages < 0 || op.opt.grace < 0 {
+		return errors.New("-max, -pages and -grace are not negative")
+	}
+	report, err := dynamo.NewSweep(op.client, op.store, func(o *dynamo.SweepOptions) {
+		o.MaxEntries, o.PagesPerSecond, o.Grace = op.opt.max, op.opt.pages, op.opt.grace
+	}).List(ctx)
+	if op.opt.json {
+		return cmp.Or(op.encode(report), err)
+	}
+	op.print(report, time.Now())
+	if err == nil && !report.Complete {
+		err = cmp.Or(ctx.Err(), errors.New("the table was not seen to its end"))
+	}
+	return err
+}
+
+// print prints a report as a table: what it is, where, and what went wrong.
+func (op *operator) print(report *dynamo.Report, now time.Time) {
+	w := tabwriter.NewWriter(op.env.stdout, 0, 0, 2, ' ', 0)
+	if len(report.Entries) > 0 {
+		fmt.Fprintln(w, "WHY\tAGE\tTRIES\tROUTE\tAT\tPK\tERROR")
+	}
+	for _, e := range report.Entries {
+		age, at := "", e.Phase
+		if !e.Run.IsZero() {
+			age = e.Age(now).Round(time.Second).String()
+		}
+		if e.Job != "" {
+			at = "job " + e.Job + " " + e.Kind
+		}
+		fmt.Fprintf(w, "%s\t%s\t%d\t%s\t%s\t%s\t%s\n", e.Why, age, e.Tries, printable(e.Route), printable(at), e.PK, printable(e.LastErr))
+	}
+	_ = w.Flush() // to the standard output, or to a buffer of a test
+	for _, why := range slices.Sorted(maps.Keys(report.ByWhy)) {
+		fmt.Fprintf(op.env.stderr, "%s: %d\n", why, report.ByWhy[why].Count)
+	}
+	fmt.Fprintf(op.env.stderr, "%d items seen\n", report.Scanned)
+}
+
+// printable takes what would break a line or a terminal out of a text that may
+// have come from anywhere.
+func printable(s string) string {
+	out := []rune(s)
+	for i, c := range out {
+		if c < ' ' || c >= 0x7f && c < 0xa0 {
+			out[i] = ' '
+		}
+	}
+	return string(out)
+}
