@@ -1,5 +1,5 @@
 # make           build, vet, lint and test
-# make demo      a story with its real results, about half a minute
+# make demo      a story with its real results, about a minute
 # make test      needs Go only; uses DynamoDB Local whenever it can be had
 
 ARCH          ?= arm64
@@ -10,6 +10,8 @@ LINT_VERSION  := v2.15.0
 LINT          := $(BIN)/golangci-lint-$(LINT_VERSION)
 GOARCH_arm64  := arm64
 GOARCH_x86_64 := amd64
+HOSTARCH      := $(if $(filter arm64 aarch64,$(shell uname -m)),arm64,x86_64)
+LOCALFLAGS    ?=
 # Static, small, reproducible: see docs/decisions/0004-build-flags.md
 BUILD         := CGO_ENABLED=0 GOOS=linux GOARCH=$(GOARCH_$(ARCH)) go build -trimpath -buildvcs=false -ldflags=-s -tags=lambda.norpc
 
@@ -20,14 +22,32 @@ all: build vet lint test
 help: ## list the targets
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## /  \1\t/' | expand -t 18
 
+# The functions of template.yaml: cmd/NAME of examples/rides.
+FUNCTIONS     := rides authorizer drain completer sweeper receipts
+
 .PHONY: build
-build: ## the example's bootstrap for Lambda in dist/hello (ARCH=arm64 or x86_64)
+build: ## the examples' bootstraps for Lambda in dist/ (ARCH=arm64 or x86_64)
 	$(if $(GOARCH_$(ARCH)),,$(error ARCH is "$(ARCH)": use arm64 or x86_64))
 	$(BUILD) -o dist/hello/bootstrap ./examples/hello
+	@for f in $(FUNCTIONS); do (set -x; $(BUILD) -o dist/$$f/bootstrap ./examples/rides/cmd/$$f) || exit; done
 
 .PHONY: demo
-demo: ## play the story of one key, over HTTP
+demo: ## Rocket Rides on this machine: what Murphy's law has in store, and SIGKILL in each phase (Java)
+	@go run ./examples/rides/demo
+
+.PHONY: demo-hello
+demo-hello: ## play the story of one key, over HTTP
 	go run ./examples/hello/demo
+
+# samekey takes the place of the shell, and minds make: a signal to either ends everything.
+.PHONY: local
+local: ## run template.yaml on this machine (docs/local.md; more flags in LOCALFLAGS)
+	@$(MAKE) --no-print-directory build ARCH=$(HOSTARCH) >&2
+	@go build -o dist/world/bootstrap ./examples/rides/cmd/world
+	@go build -o $(BIN)/samekey ./cmd/samekey
+	@exec $(BIN)/samekey local -with-parent -parameter Architecture=$(HOSTARCH) -parameter WorldUrl={world} \
+		-process world=dist/world/bootstrap -process-url world=http://127.0.0.1:$(or $(LOCAL_WORLD_PORT),3001) \
+		$(LOCALFLAGS)
 
 .PHONY: test
 test: ## all tests; REQUIRE_DYNAMODB=1 makes a missing DynamoDB Local a failure
@@ -50,12 +70,16 @@ $(LINT):
 	mv $(BIN)/golangci-lint $@
 
 .PHONY: lint-template
-lint-template: ## sam validate, cfn-lint and checkov on template.yaml (python3)
+lint-template: ## sam validate, cfn-lint and checkov on the templates (python3)
 	internal/tools/template-lint.sh --security
 
 .PHONY: fuzz
 fuzz: ## every fuzz target for FUZZTIME each
 	internal/tools/fuzz.sh $(FUZZTIME)
+
+.PHONY: mutants
+mutants: ## break each rule of the protocol once; a test must fail each time (docs/testing.md)
+	go run ./internal/tools/mutate
 
 .PHONY: bench
 bench: ## ns and allocations of the hot paths

@@ -12,7 +12,7 @@ import (
 )
 
 // The scenarios of requirements.md, part 3, where the form of the event
-// matters. A16 is TestReplayAcrossSources.
+// matters; those of a key's life are in acceptance_life_test.go.
 
 func TestA05MissingKey(t *testing.T) {
 	t.Parallel()

@@ -11,7 +11,7 @@ import (
 
 // An answer stored through one source must come out right through every other,
 // for the same request in each one's spelling (A16).
-func TestReplayAcrossSources(t *testing.T) {
+func TestA16ReplayAcrossSources(t *testing.T) {
 	t.Parallel()
 	const png = "\x89PNG\r\n\x1a\n\x00\xff"
 	handle := func(context.Context, []byte) (idem.Response, error) {

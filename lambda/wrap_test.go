@@ -111,7 +111,8 @@ func TestFailOpenIsUntouched(t *testing.T) {
 	}
 }
 
-func TestStoreDown(t *testing.T) {
+// The handler does not run unprotected.
+func TestA31StoreDown(t *testing.T) {
 	t.Parallel()
 	each(t, sources, func(t *testing.T, s source) {
 		h, runs := counted(created)

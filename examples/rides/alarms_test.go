@@ -1,0 +1,98 @@
+package rides_test
+
+import (
+	"bytes"
+	"encoding/json"
+	"os"
+	"slices"
+	"testing"
+	"time"
+
+	"go.yaml.in/yaml/v3"
+
+	"github.com/samekey/samekey/dynamo"
+	"github.com/samekey/samekey/examples/rides"
+	"github.com/samekey/samekey/idem"
+)
+
+// A30: a mismatch, and a ride that nobody has ended five minutes after its lease,
+// are each counted under a metric that an alarm is on.
+func TestA30MetricsThatAlarm(t *testing.T) {
+	t.Parallel()
+	var log bytes.Buffer
+	metrics := rides.NewMetrics(&log)
+	st := onDynamoDB(t, func(o *idem.Options) { o.Hooks = metrics.Hooks() })
+	counted := func(name string) (n float64) {
+		t.Helper()
+		for line := range bytes.Lines(log.Bytes()) {
+			var values map[string]any
+			if err := json.Unmarshal(line, &values); err != nil {
+				t.Fatal(err)
+			}
+			v, _ := values[name].(float64)
+			n += v
+		}
+		return n
+	}
+	alarms := alarmed(t)
+	for _, name := range []string{rides.MetricMismatch, rides.MetricAbandoned} {
+		if !slices.Contains(alarms, name) {
+			t.Errorf("no alarm is on %s", name)
+		}
+	}
+
+	st.post(t, jane, "k", trip).is(t, 201)
+	if n := counted(rides.MetricMismatch); n != 0 {
+		t.Errorf("%v mismatches before there was one", n)
+	}
+	st.post(t, jane, "k", other).is(t, 422)
+	if n := counted(rides.MetricMismatch); n != 1 {
+		t.Errorf("%v mismatches, want 1", n)
+	}
+
+	st.post(t, jane, "abandoned", raising(chargeCreated)).is(t, 500) // and nobody comes back
+	sweep := rides.Sweeper{Metrics: metrics, Sweep: dynamo.NewSweep(st.direct, st.store.(*dynamo.Store), func(o *dynamo.SweepOptions) {
+		o.PagesPerSecond = 1000
+		o.Now = func() time.Time { return st.clock }
+	})}
+	begun := st.clock
+	for _, tt := range []struct {
+		later time.Duration
+		want  float64
+	}{{idem.DefaultGrace - time.Minute, 0}, {idem.DefaultGrace + time.Minute, 1}} {
+		st.clock = begun.Add(tt.later)
+		log.Reset()
+		if _, err := sweep.Invoke(t.Context(), nil); err != nil {
+			t.Fatal(err)
+		}
+		if n := counted(rides.MetricAbandoned); n != tt.want {
+			t.Errorf("%v after it was left: %v abandoned, want %v", tt.later, n, tt.want)
+		}
+	}
+}
+
+// alarmed are our metrics that the template has alarms on.
+func alarmed(t *testing.T) (names []string) {
+	t.Helper()
+	raw, err := os.ReadFile(template)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var parsed struct {
+		Resources map[string]struct {
+			Properties struct {
+				Namespace  string `yaml:"Namespace"`
+				MetricName string `yaml:"MetricName"`
+			} `yaml:"Properties"`
+		} `yaml:"Resources"`
+	}
+	if err := yaml.Unmarshal(raw, &parsed); err != nil {
+		t.Fatal(err)
+	}
+	for _, r := range parsed.Resources {
+		if r.Properties.Namespace == rides.MetricsNamespace {
+			names = append(names, r.Properties.MetricName)
+		}
+	}
+	return names
+}

@@ -1,0 +1,37 @@
+// Command completer brings rides to an end that their clients have left: from
+// the table's stream to a queue, where they wait for their time, and from there
+// to the API's function.
+package main
+
+import (
+	"log"
+	"os"
+	"time"
+
+	"github.com/samekey/samekey/dynamo"
+	"github.com/samekey/samekey/examples/rides"
+	"github.com/samekey/samekey/examples/rides/cmd/internal/client"
+	"github.com/samekey/samekey/lambda"
+	"github.com/samekey/samekey/lambda/completer"
+)
+
+func main() {
+	var env rides.Env
+	tickets, api, grace := env.Text("TICKETS_QUEUE_URL"), env.Text("RIDES_FUNCTION"), env.Duration("SAMEKEY_GRACE", time.Millisecond)
+	if err := env.Err(); err != nil {
+		log.Fatal(err)
+	}
+	queue := completer.NewQueue(client.SQS(), tickets)
+	lambda.Start(rides.BySource{
+		"aws:dynamodb": dynamo.NewCompleter(queue, func(o *dynamo.CompleterOptions) {
+			o.Grace = grace
+			o.Logger = rides.Logger()
+			o.Hooks = rides.NewMetrics(os.Stdout).StreamHooks()
+		}),
+		"aws:sqs": completer.New(queue, completer.Invoke(client.Lambda(), api), func(o *completer.Options) {
+			o.Grace = grace
+			o.Concurrency = 5
+			o.Logger = rides.Logger()
+		}),
+	})
+}

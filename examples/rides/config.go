@@ -1,0 +1,75 @@
+package rides
+
+import (
+	"errors"
+	"fmt"
+	"log/slog"
+	"os"
+	"time"
+
+	"github.com/samekey/samekey/idem"
+)
+
+// Env reads a function's settings from its environment, and remembers what is
+// wrong with them: ask Err once all are read. The zero value is ready to use.
+type Env struct{ errs []error }
+
+// Err says what is missing or wrong; nil if nothing is.
+func (e *Env) Err() error { return errors.Join(e.errs...) }
+
+// Text is a setting that must be there.
+func (e *Env) Text(name string) string {
+	v := os.Getenv(name)
+	if v == "" {
+		e.errs = append(e.errs, fmt.Errorf("%s is not set", name))
+	}
+	return v
+}
+
+// Duration is a setting such as 1.5s. 0 where it is not set, which is a default
+// to whoever gets it; less than least is least.
+func (e *Env) Duration(name string, least time.Duration) time.Duration {
+	v := os.Getenv(name)
+	if v == "" {
+		return 0
+	}
+	d, err := time.ParseDuration(v)
+	if err != nil || d < 0 {
+		e.errs = append(e.errs, fmt.Errorf("%s is %q: not a duration such as 1.5s or 5m", name, v))
+	}
+	return max(d, least)
+}
+
+// Flag is a setting that is on if it is 1, and off if it is 0 or not set.
+func (e *Env) Flag(name string) bool {
+	v := os.Getenv(name)
+	if v != "" && v != "0" && v != "1" {
+		e.errs = append(e.errs, fmt.Errorf("%s is %q: 1 turns it on, 0 off", name, v))
+	}
+	return v == "1"
+}
+
+// Retention is how long a key is remembered: a bug that is deployed on a Friday
+// can be mended on Monday, and the requests it broke still come to their end.
+const Retention = 72 * time.Hour
+
+// The namespaces of the functions that keep records. Each function has its own
+// part of the table, and a role that lets it touch no other (see template.yaml).
+const (
+	RidesNamespace    = "rides"
+	ReceiptsNamespace = "receipts"
+)
+
+// Engine returns an engine with the settings that all functions have in common.
+func Engine(store idem.Store, namespace string, optFns ...func(*idem.Options)) *idem.Engine {
+	common := func(o *idem.Options) {
+		o.Namespace = namespace
+		o.Retention = Retention
+		o.Logger = Logger()
+		o.Hooks = NewMetrics(os.Stdout).Hooks()
+	}
+	return idem.New(store, append([]func(*idem.Options){common}, optFns...)...)
+}
+
+// Logger returns the functions' logger.
+func Logger() *slog.Logger { return slog.New(slog.NewJSONHandler(os.Stderr, nil)) }

@@ -1,0 +1,80 @@
+package rides
+
+import (
+	"context"
+	"errors"
+	"net/http"
+
+	"github.com/samekey/samekey/dynamo"
+	"github.com/samekey/samekey/idem"
+)
+
+// The phases, and with them the recovery points, of a booking. The names are
+// stored: a renamed phase can't be resumed.
+const (
+	rideCreated   = "ride_created"
+	chargeCreated = "charge_created"
+)
+
+// create books a ride. Whatever fails in it, the request may be sent again with
+// the same key, and goes on behind the last phase that was committed.
+func (a *App) create(ctx context.Context, ev request) (response, error) {
+	user, in, refused := check(ev)
+	if refused != nil {
+		return *refused, nil
+	}
+	if err := in.raise("started"); err != nil {
+		return response{}, err
+	}
+
+	// The ride, its audit record and the recovery point: all or none.
+	ride, err := idem.Atomic(ctx, rideCreated, func(_ context.Context, tx *idem.Tx) (Ride, error) {
+		ride := newRide(user, in)
+		tx.Write(
+			dynamo.Put(a.RidesTable, ride),
+			dynamo.Put(a.AuditTable, ride.created(ev.RequestContext.HTTP.SourceIP)),
+		)
+		return ride, in.raise(rideCreated)
+	})
+	if err != nil {
+		return response{}, err
+	}
+
+	// Somebody else's system: it can't be rolled back, and it may not answer. The
+	// key is the same for every attempt at this request, so it charges once.
+	charge, err := idem.Foreign(ctx, chargeCreated, func(ctx context.Context, tx *idem.Tx) (Charge, error) {
+		if err := in.raise(chargeCreated); err != nil {
+			return Charge{}, err
+		}
+		charge, err := a.Payments.Charge(ctx, user.Customer, Price, "Ride "+ride.ID, tx.Key("payments"))
+		switch {
+		case errors.Is(err, ErrDeclined): // definitive: stored, and the same for every retry
+			return Charge{}, idem.Respond(problem(http.StatusPaymentRequired, "Your card was declined."))
+		case errors.Is(err, ErrRefused):
+			return Charge{}, idem.Respond(problem(http.StatusBadGateway, "The payment was refused. You were not charged."))
+		}
+		return charge, err // the client is told to retry with the same key
+	}, a.charging()...)
+	if err != nil {
+		return response{}, err
+	}
+
+	// The ride is paid, the receipt is on its way and the answer is stored: all or
+	// none.
+	return idem.Finish(ctx, func(_ context.Context, tx *idem.Tx) (response, error) {
+		paid := ride
+		paid.ChargeID = charge.ID
+		tx.Write(dynamo.Update(a.RidesTable, rideKey{ride.ID}, "SET charge_id = :charge", dynamo.Args{":charge": charge.ID}).
+			If("attribute_exists(id)")) // an update would make a ride of nothing but its charge
+		tx.Stage(idem.NewJob(ReceiptJob, Receipt{RideID: ride.ID, To: user.Email, Amount: Price}))
+		return booked(paid), in.raise("finished")
+	})
+}
+
+// charging is how the charge is committed.
+func (a *App) charging() []idem.ForeignOption {
+	if a.Deferred {
+		return []idem.ForeignOption{idem.Deferred()}
+	}
+	return nil
+}

@@ -1,0 +1,210 @@
+//go:build unix
+
+package killsweep_test
+
+import (
+	"context"
+	"crypto/rand"
+	"log/slog"
+	"net/http"
+	"net/http/httptest"
+	"path/filepath"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/feature/dynamodb/attributevalue"
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
+	"github.com/aws/aws-sdk-go-v2/service/dynamodbstreams"
+	awslambda "github.com/aws/aws-sdk-go-v2/service/lambda"
+
+	"github.com/samekey/samekey/dynamo"
+	"github.com/samekey/samekey/dynamo/dynamotest"
+	"github.com/samekey/samekey/examples/rides"
+	"github.com/samekey/samekey/examples/rides/world"
+	"github.com/samekey/samekey/idem"
+	"github.com/samekey/samekey/internal/lambdalocal"
+	"github.com/samekey/samekey/internal/lambdalocal/eventsource"
+	"github.com/samekey/samekey/internal/localstream"
+	"github.com/samekey/samekey/internal/sam"
+	"github.com/samekey/samekey/lambda"
+	"github.com/samekey/samekey/lambda/completer"
+	"github.com/samekey/samekey/lambda/sink"
+)
+
+const (
+	template = "../../../template.yaml"
+	pkgs     = "github.com/samekey/samekey/examples/rides/cmd/"
+
+	// A process is believed dead timeout and margin after it got its work.
+	timeout = 3 * time.Second
+	margin  = idem.MinLeaseMargin
+	grace   = 100 * time.Millisecond
+)
+
+// backstage is what all runs share: the tables, and what works behind the API.
+type backstage struct {
+	db                    *dynamotest.DB
+	client                *dynamodb.Client
+	store                 *dynamo.Store
+	records, rides, audit string
+	bootstrap             string
+	mails                 world.World
+
+	mu   sync.Mutex
+	runs map[string]*run // by the keys of their records
+}
+
+func openBackstage(t *testing.T) *backstage {
+	t.Helper()
+	db := dynamotest.Start(t)
+	name := rand.Text()
+	b := &backstage{
+		db: db, client: db.Client(), records: "records-" + name, rides: "rides-" + name, audit: "audit-" + name,
+		bootstrap: filepath.Join(t.TempDir(), "bootstrap"), runs: make(map[string]*run),
+	}
+	if err := lambdalocal.BuildBootstrap(t.Context(), pkgs+"rides", b.bootstrap); err != nil {
+		t.Fatal(err)
+	}
+	stream := b.createTable(t, dynamo.CreateTableInput(b.records))
+	b.createTable(t, byID(b.rides))
+	b.createTable(t, byID(b.audit))
+	var err error
+	if b.store, err = dynamo.New(db.Client(dynamo.Tune), b.records); err != nil {
+		t.Fatal(err)
+	}
+	b.startDrain(t, stream)
+	b.startCompleter(t, stream)
+	return b
+}
+
+func (b *backstage) createTable(t *testing.T, in *dynamodb.CreateTableInput) (stream string) {
+	t.Helper()
+	if _, err := b.client.CreateTable(t.Context(), in); err != nil {
+		t.Fatal(err)
+	}
+	wait := dynamodb.NewTableExistsWaiter(b.client, func(o *dynamodb.TableExistsWaiterOptions) { o.MinDelay = 10 * time.Millisecond })
+	out, err := wait.WaitForOutput(t.Context(), &dynamodb.DescribeTableInput{TableName: in.TableName}, time.Minute)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return aws.ToString(out.Table.LatestStreamArn)
+}
+
+func byID(table string) *dynamodb.CreateTableInput {
+	return &dynamodb.CreateTableInput{
+		TableName:            &table,
+		AttributeDefinitions: []types.AttributeDefinition{{AttributeName: aws.String("id"), AttributeType: types.ScalarAttributeTypeS}},
+		KeySchema:            []types.KeySchemaElement{{AttributeName: aws.String("id"), KeyType: types.KeyTypeHash}},
+		BillingMode:          types.BillingModePayPerRequest,
+	}
+}
+
+// startDrain starts what the functions Drain and Receipts do.
+func (b *backstage) startDrain(t *testing.T, stream string) {
+	t.Helper()
+	srv := httptest.NewServer(b.mails.Handler())
+	t.Cleanup(srv.Close)
+	receipts := lambda.WrapEach(rides.Engine(b.store, rides.ReceiptsNamespace, quiet), lambda.SQS, (&rides.Mails{URL: srv.URL}).Receive)
+	queue := newQueue(t, receipts)
+	b.startStream(t, stream, "Drain", dynamo.NewDrain(b.store, idem.Route{rides.ReceiptJob: sink.NewQueue(queue, "https://receipts")}))
+}
+
+// startCompleter starts what the function Completer does. It invokes the
+// function of the run that a ticket is of, if the run has no client any more.
+func (b *backstage) startCompleter(t *testing.T, stream string) {
+	t.Helper()
+	later := &queue{}
+	tickets := completer.NewQueue(later, "https://tickets")
+	later.start(t, completer.New(tickets, completer.ByNamespace{
+		rides.RidesNamespace:    byRun{b},
+		rides.ReceiptsNamespace: completer.InProcess(func(context.Context, idem.Ticket) error { return nil }),
+	}, func(o *completer.Options) { o.Grace = grace }))
+	b.startStream(t, stream, "Completer", dynamo.NewCompleter(tickets, func(o *dynamo.CompleterOptions) { o.Grace = grace }))
+}
+
+func (b *backstage) startStream(t *testing.T, stream, function string, h lambdalocal.Invoker) {
+	t.Helper()
+	base := &http.Transport{}
+	t.Cleanup(base.CloseIdleConnections)
+	m, err := eventsource.Stream{
+		Function: lambdalocal.InProcess(h, time.Minute), ARN: stream, ReportBatchItemFailures: true, Filters: filters(t, function),
+		API: dynamodbstreams.New(dynamodbstreams.Options{
+			BaseEndpoint: &b.db.Endpoint, Region: "us-east-1", HTTPClient: &http.Client{Transport: localstream.Transport(base)},
+			Credentials: aws.CredentialsProviderFunc(func(context.Context) (aws.Credentials, error) {
+				return aws.Credentials{AccessKeyID: "test", SecretAccessKey: "test"}, nil
+			}),
+		}),
+		Logger: slog.New(slog.NewTextHandler(t.Output(), nil)),
+	}.Start(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = m.Close() })
+}
+
+// filters are those of a function's stream in the template.
+func filters(t *testing.T, function string) []string {
+	t.Helper()
+	parsed, err := sam.Load(template)
+	if err != nil {
+		t.Fatal(err)
+	}
+	parsed.Set("Table", "StreamArn", "arn:of:the:stream")
+	parsed.Set("ReceiptsQueue", "", "https://receipts")
+	parsed.Set("TicketsQueue", "", "https://tickets")
+	functions, err := parsed.Functions()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, f := range functions {
+		for _, e := range f.Events {
+			if f.ID == function && e.Stream != nil && len(e.Stream.Filters) > 0 {
+				return e.Stream.Filters
+			}
+		}
+	}
+	t.Fatalf("%s has no filters", function)
+	return nil
+}
+
+func quiet(o *idem.Options) { o.Hooks, o.Logger = idem.Hooks{}, nil }
+
+// byRun hands a ticket to the function of the run it is of.
+type byRun struct{ *backstage }
+
+func (b byRun) Resume(ctx context.Context, t idem.Ticket) lambda.Outcome {
+	b.mu.Lock()
+	r := b.runs[t.PK]
+	b.mu.Unlock()
+	if r == nil || r.end != completes {
+		return lambda.Outcome{Kind: lambda.OutcomeMoved} // it has a client
+	}
+	return completer.Invoke(invoker{r.function}, "rides").Resume(ctx, t)
+}
+
+// invoker is Lambda's Invoke API over a local function.
+type invoker struct{ *lambdalocal.Function }
+
+func (i invoker) Invoke(ctx context.Context, in *awslambda.InvokeInput, _ ...func(*awslambda.Options)) (*awslambda.InvokeOutput, error) {
+	out, err := i.Function.Invoke(ctx, in.Payload)
+	return &awslambda.InvokeOutput{Payload: out}, err
+}
+
+func (b *backstage) scan(t *testing.T, table string, out any) {
+	t.Helper()
+	var items []map[string]types.AttributeValue
+	pages := dynamodb.NewScanPaginator(b.client, &dynamodb.ScanInput{TableName: &table, ConsistentRead: aws.Bool(true)})
+	for pages.HasMorePages() {
+		page, err := pages.NextPage(t.Context())
+		if err != nil {
+			t.Fatal(err)
+		}
+		items = append(items, page.Items...)
+	}
+	if err := attributevalue.UnmarshalListOfMaps(items, out); err != nil {
+		t.Fatal(err)
+	}
+}

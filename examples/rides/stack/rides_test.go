@@ -1,0 +1,194 @@
+//go:build linux
+
+package stack_test
+
+import (
+	"net/http"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+)
+
+// book asks for a ride once.
+func (s *stack) book(t *testing.T, user, key string) answer {
+	t.Helper()
+	in := map[string]float64{"origin_lat": 37.7, "origin_lon": -122.4, "target_lat": 37.8, "target_lon": -122.3}
+	return call(t, http.MethodPost, s.at.API+"/rides", in, "Authorization", "Bearer "+user, "Idempotency-Key", key)
+}
+
+// rideID is "" if an answer isn't a ride's.
+func rideID(a answer) string {
+	id, _ := strings.CutPrefix(a.header.Get("Location"), "/rides/")
+	return id
+}
+
+func (s *stack) function(t *testing.T, name string) function {
+	t.Helper()
+	for _, f := range get[[]function](t, s.at.Control+"/functions") {
+		if f.Name == name {
+			return f
+		}
+	}
+	t.Fatalf("there is no function %s", name)
+	return function{}
+}
+
+func (s *stack) charges(t *testing.T) []charge {
+	t.Helper()
+	return get[[]charge](t, s.at.World+"/v1/charges")
+}
+
+func (s *stack) receipts(t *testing.T) []mail {
+	t.Helper()
+	return get[[]mail](t, s.at.World+"/v1/mails")
+}
+
+// mails counts the mails of a ride, each as often as it was sent.
+func (s *stack) mails(t *testing.T, ride string) (n int) {
+	t.Helper()
+	for _, m := range s.receipts(t) {
+		if m.RideID == ride && m.JobID != "" {
+			n += m.Calls
+		}
+	}
+	return n
+}
+
+func (s *stack) mode(t *testing.T, mode map[string]any) {
+	t.Helper()
+	if a := call(t, http.MethodPut, s.at.World+"/v1/mode", mode); a.status != http.StatusOK {
+		t.Fatalf("mode: %d %s", a.status, a.body)
+	}
+}
+
+func (s *stack) control(t *testing.T, path string) answer {
+	t.Helper()
+	a := call(t, http.MethodPost, s.at.Control+path, nil)
+	if a.status != http.StatusOK {
+		t.Fatalf("POST %s: %d %s", path, a.status, a.body)
+	}
+	return a
+}
+
+func (s *stack) testRide(t *testing.T) {
+	first := s.book(t, "jane@example.com", "first-ride")
+	if first.status != http.StatusCreated || rideID(first) == "" {
+		t.Fatalf("%d %s", first.status, first.body)
+	}
+	again := s.book(t, "jane@example.com", "first-ride")
+	if again.status != http.StatusCreated || again.body != first.body || again.header.Get("Idempotent-Replayed") != "true" {
+		t.Errorf("again: %d %v %s", again.status, again.header, again.body)
+	}
+	show := call(t, http.MethodGet, s.at.API+"/rides/"+rideID(first), nil, "Authorization", "Bearer jane@example.com")
+	if show.status != http.StatusOK || !strings.Contains(show.body, rideID(first)) {
+		t.Errorf("show: %d %s", show.status, show.body)
+	}
+	eventually(t, "the receipt is mailed", func() bool { return s.mails(t, rideID(first)) == 1 })
+	if c := s.charges(t); len(c) != 1 || c[0].Amount != 2000 || c[0].Calls != 1 || c[0].Key == "" || c[0].ID == "" || c[0].Customer == "" {
+		t.Errorf("charges are %+v", c)
+	}
+	for _, name := range []string{"Rides", "Authorizer", "Drain", "Completer", "Receipts"} {
+		if f := s.function(t, name); f.PID == 0 || f.Invocations == 0 || syscall.Kill(f.PID, 0) != nil {
+			t.Errorf("%+v", f)
+		}
+	}
+}
+
+func (s *stack) testUnauthorized(t *testing.T) {
+	before := s.function(t, "Rides").Invocations
+	url := s.at.API + "/rides"
+	if a := call(t, http.MethodPost, url, map[string]any{}, "Idempotency-Key", "no-user"); a.status != http.StatusUnauthorized {
+		t.Errorf("no user: %d %s", a.status, a.body)
+	}
+	if a := s.book(t, "mallory@example.com", "no-such-user"); a.status != http.StatusUnauthorized && a.status != http.StatusForbidden {
+		t.Errorf("unknown user: %d %s", a.status, a.body)
+	}
+	if n := s.function(t, "Rides").Invocations - before; n != 0 {
+		t.Errorf("%d requests came through", n)
+	}
+}
+
+func (s *stack) testKilled(t *testing.T) {
+	charged, mailed := len(s.charges(t)), len(s.receipts(t))
+	// The provider takes the money at once and is slow to say so.
+	s.mode(t, map[string]any{"delay_ms": 10_000, "times": 1})
+	var cut answer
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		cut = s.book(t, "jane@example.com", "killed-ride")
+	}()
+	eventually(t, "the ride is charged", func() bool { return len(s.charges(t)) == charged+1 })
+	victim := s.function(t, "Rides").PID
+	if err := syscall.Kill(victim, syscall.SIGKILL); err != nil {
+		t.Fatal(err)
+	}
+	<-done
+	s.mode(t, map[string]any{}) // the mail service has been slow as well
+	if cut.status != http.StatusInternalServerError {
+		t.Errorf("the client got %d %s", cut.status, cut.body)
+	}
+	// Nobody asks again: it is the stream, the queue and the completer.
+	eventually(t, "a receipt is mailed", func() bool { return len(s.receipts(t)) == mailed+1 })
+	final := s.book(t, "jane@example.com", "killed-ride")
+	if final.status != http.StatusCreated || final.header.Get("Idempotent-Replayed") != "true" {
+		t.Errorf("the client gets %d %v %s", final.status, final.header, final.body)
+	}
+	if n := s.mails(t, rideID(final)); n != 1 {
+		t.Errorf("%d receipts", n)
+	}
+	if c := s.charges(t); len(c) != charged+1 || c[charged].Calls != 2 {
+		t.Errorf("charges are %+v, want one more, asked for twice", c)
+	}
+	if now := s.function(t, "Rides").PID; now == 0 || now == victim {
+		t.Errorf("process %d follows %d", now, victim)
+	}
+}
+
+func (s *stack) testTimeout(t *testing.T) {
+	before := s.function(t, "Rides")
+	if err := syscall.Kill(before.PID, syscall.SIGSTOP); err != nil { // an endless loop would do as well
+		t.Fatal(err)
+	}
+	began := time.Now()
+	cut := s.book(t, "omar@example.com", "slow-ride")
+	if took := time.Since(began); cut.status != http.StatusInternalServerError || took < timeout || took > 5*timeout {
+		t.Errorf("%d after %v: %s", cut.status, took, cut.body)
+	}
+	eventually(t, "the process is gone", func() bool { return syscall.Kill(before.PID, 0) != nil })
+	if a := s.book(t, "omar@example.com", "slow-ride"); a.status != http.StatusCreated {
+		t.Errorf("afterwards: %d %s", a.status, a.body)
+	}
+	if now := s.function(t, "Rides").PID; now == 0 || now == before.PID {
+		t.Errorf("process %d follows %d", now, before.PID)
+	}
+}
+
+func (s *stack) testPause(t *testing.T) {
+	s.control(t, "/functions/Receipts/pause")
+	before := s.function(t, "Receipts").Invocations
+	drained := s.function(t, "Drain").Invocations
+	a := s.book(t, "jane@example.com", "paused-ride")
+	if a.status != http.StatusCreated {
+		t.Fatalf("%d %s", a.status, a.body)
+	}
+	eventually(t, "the job is in the queue", func() bool { return s.function(t, "Drain").Invocations > drained })
+	<-time.After(500 * time.Millisecond) // time enough for a receipt that was not held back
+	if n := s.function(t, "Receipts").Invocations - before; n != 0 || s.mails(t, rideID(a)) != 0 {
+		t.Errorf("%d invocations while paused", n)
+	}
+	s.control(t, "/functions/Receipts/resume")
+	eventually(t, "the receipt is mailed", func() bool { return s.mails(t, rideID(a)) == 1 })
+}
+
+func (s *stack) testTick(t *testing.T) {
+	before := s.function(t, "Sweeper").Invocations
+	s.control(t, "/tick/Sweeper")
+	if n := s.function(t, "Sweeper").Invocations - before; n != 1 {
+		t.Errorf("%d runs", n)
+	}
+	if before != 0 {
+		t.Errorf("it ran %d times in less than LOCAL_SWEEP_EVERY", before)
+	}
+}

@@ -1,0 +1,60 @@
+package idem_test
+
+import (
+	"errors"
+	"net/http"
+	"net/url"
+	"strings"
+	"testing"
+
+	"github.com/samekey/samekey/idem"
+)
+
+// Whatever a form holds: no panic, an error that is answered with 400, or a key
+// that is the field's value as net/http reads the form, and that the engine then
+// holds to the rules for keys. More seeds are in testdata/fuzz/FuzzFormKey.
+func FuzzFormKey(f *testing.F) {
+	f.Add("application/x-www-form-urlencoded", []byte("token=abc"))
+	f.Add("multipart/form-data; boundary=x", []byte("--x\r\nContent-Disposition: form-data; name=\"token\"\r\n\r\nabc\r\n--x--\r\n"))
+	f.Fuzz(func(t *testing.T, contentType string, body []byte) {
+		req := &idem.Request{Method: "POST", Path: "/", Scope: "s", Header: http.Header{"Content-Type": {contentType}}, Body: body}
+		key, err := idem.FormKey("token")(req)
+		switch {
+		case err == nil:
+			if want, ok := netHTTPReads(contentType, string(body)); ok && key != want && len(key) <= idem.DefaultMaxKey {
+				t.Errorf("%q: net/http reads %q", key, want)
+			}
+		case !errors.Is(err, idem.ErrKeyMissing) && !errors.Is(err, idem.ErrKeyInvalid) && !errors.Is(err, idem.ErrRequest):
+			t.Errorf("an error of no kind: %v", err)
+		case key != "":
+			t.Errorf("a key, %q, with the error %v", key, err)
+		}
+
+		res, err := idem.New(&idem.MemoryStore{}, func(o *idem.Options) { o.KeyFrom = idem.FormKey("token") }).
+			Serve(t.Context(), *req, charged)
+		if err != nil || res.Status != 201 && res.Status != 400 {
+			t.Fatalf("%d %s, %v", res.Status, res.Body, err)
+		}
+		usable := key != "" && len(key) <= idem.DefaultMaxKey && !strings.ContainsFunc(key, func(c rune) bool { return c <= ' ' || c > '~' })
+		if usable != (res.Status == 201) {
+			t.Errorf("key %q: %d %s", key, res.Status, res.Body)
+		}
+	})
+}
+
+// netHTTPReads is the only value of the field, by another reader of forms.
+func netHTTPReads(contentType, body string) (string, bool) {
+	r, err := http.NewRequest(http.MethodPost, "/", strings.NewReader(body))
+	if err != nil {
+		return "", false
+	}
+	r.Header.Set("Content-Type", contentType)
+	if err := r.ParseMultipartForm(1 << 20); err != nil && !errors.Is(err, http.ErrNotMultipart) {
+		return "", false
+	}
+	values := url.Values(r.PostForm)["token"]
+	if len(values) != 1 {
+		return "", false
+	}
+	return values[0], true
+}

@@ -1,0 +1,214 @@
+package idem_test
+
+import (
+	"context"
+	"errors"
+	"testing"
+	"time"
+
+	"github.com/samekey/samekey/idem"
+	"github.com/samekey/samekey/idem/idemtest"
+)
+
+// abandoned is an operation whose attempt has died in its handler, with a store
+// and a clock to go on with.
+type abandoned struct {
+	mem    idem.MemoryStore
+	clock  *idemtest.Clock
+	engine *idem.Engine
+}
+
+// abandon lets one attempt die after the phase "one".
+func abandon(t *testing.T, optFns ...func(*idem.Options)) *abandoned {
+	t.Helper()
+	a := &abandoned{clock: idemtest.NewClock()}
+	optFns = append([]func(*idem.Options){func(o *idem.Options) { o.Now, o.Resumable = a.clock.Now, true }}, optFns...)
+	a.engine = idem.New(&a.mem, optFns...)
+	store := idemtest.Faulty(&a.mem, nil)
+	_, err := do(t, idem.New(store, optFns...), func(ctx context.Context) (idem.Response, error) {
+		_, err := idem.Atomic(ctx, "one", func(_ context.Context, tx *idem.Tx) (int, error) { tx.Write(note("one")); return 1, nil })
+		store.Crash()
+		return idem.Response{}, errors.Join(err, errors.New("died"))
+	})
+	if err == nil {
+		t.Fatal("no error")
+	}
+	return a
+}
+
+func (a *abandoned) record(t *testing.T) *idem.Record {
+	t.Helper()
+	for _, r := range a.mem.Records() {
+		return r
+	}
+	t.Fatal("no record")
+	return nil
+}
+
+func (a *abandoned) leaseOver() { a.clock.Advance(time.Hour) }
+
+func (a *abandoned) resume(t *testing.T, e *idem.Engine, ticket idem.Ticket, fn func(context.Context, *idem.Request) (idem.Response, error)) error {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
+	defer cancel()
+	_, err := e.Resume(ctx, ticket, fn)
+	return err
+}
+
+func completes(ctx context.Context, _ *idem.Request) (idem.Response, error) {
+	_, err := idem.Atomic(ctx, "one", func(_ context.Context, tx *idem.Tx) (int, error) { tx.Write(note("again")); return 1, nil })
+	return idem.Response{Status: 201}, err
+}
+
+func TestTicketIsGoodForWhatItSaw(t *testing.T) {
+	t.Parallel()
+	settle := func(a *abandoned, t *testing.T) idem.Ticket {
+		t.Helper()
+		a.leaseOver()
+		if err := a.resume(t, a.engine, idem.TicketFor(a.record(t)), completes); err != nil {
+			t.Fatal(err)
+		}
+		return idem.TicketFor(a.record(t))
+	}
+	giveUp := func(a *abandoned, t *testing.T) idem.Ticket {
+		t.Helper()
+		a.leaseOver()
+		if err := a.engine.GiveUp(t.Context(), idem.TicketFor(a.record(t)), "test"); err != nil {
+			t.Fatal(err)
+		}
+		return idem.TicketFor(a.record(t))
+	}
+	of := func(change func(*idem.Ticket)) func(*abandoned, *testing.T) idem.Ticket {
+		return func(a *abandoned, t *testing.T) idem.Ticket {
+			t.Helper()
+			a.leaseOver()
+			ticket := idem.TicketFor(a.record(t))
+			change(&ticket)
+			return ticket
+		}
+	}
+	for name, tc := range map[string]struct {
+		ticket func(*abandoned, *testing.T) idem.Ticket
+		want   error
+	}{
+		"another operation with the same version": {of(func(t *idem.Ticket) { t.Owner = "another" }), idem.ErrMoved},
+		"written since":       {of(func(t *idem.Ticket) { t.Ver-- }), idem.ErrMoved},
+		"no record":           {of(func(t *idem.Ticket) { t.PK += "x" }), idem.ErrMoved},
+		"finished":            {settle, idem.ErrMoved},
+		"stuck":               {giveUp, idem.ErrMoved},
+		"still running":       {func(a *abandoned, t *testing.T) idem.Ticket { t.Helper(); return idem.TicketFor(a.record(t)) }, idem.ErrInFlight},
+		"the right one helps": {of(func(*idem.Ticket) {}), nil},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			a := abandon(t)
+			ticket := tc.ticket(a, t)
+			before := a.record(t)
+			err := a.resume(t, a.engine, ticket, func(ctx context.Context, r *idem.Request) (idem.Response, error) {
+				if tc.want != nil {
+					t.Error("the handler ran")
+				}
+				return completes(ctx, r)
+			})
+			if !errors.Is(err, tc.want) || (err == nil) != (tc.want == nil) {
+				t.Fatalf("got %v, want %v", err, tc.want)
+			}
+			if after := a.record(t); tc.want != nil && (after.Ver != before.Ver || after.Owner != before.Owner) {
+				t.Error("the record was written")
+			}
+			if n := len(a.mem.Writes()); n != 1 {
+				t.Errorf("%d writes, want one", n)
+			}
+		})
+	}
+}
+
+func TestTicketWithoutARequestIsRefused(t *testing.T) {
+	t.Parallel()
+	a := abandon(t, func(o *idem.Options) { o.Resumable = false })
+	a.leaseOver()
+	before := a.record(t)
+	if err := a.resume(t, a.engine, idem.TicketFor(before), completes); !errors.Is(err, idem.ErrNotKept) {
+		t.Errorf("got %v", err)
+	}
+	if a.record(t).Ver != before.Ver {
+		t.Error("it was taken over")
+	}
+}
+
+func TestTicketOfAnotherNamespaceIsRefused(t *testing.T) {
+	t.Parallel()
+	a := abandon(t, func(o *idem.Options) { o.Namespace = "a" })
+	a.leaseOver()
+	before := a.record(t)
+	other := idem.New(&a.mem, func(o *idem.Options) { o.Namespace, o.Now, o.Resumable = "b", a.clock.Now, true })
+	if err := a.resume(t, other, idem.TicketFor(before), completes); !errors.Is(err, idem.ErrMoved) {
+		t.Errorf("got %v", err)
+	}
+	if a.record(t).Ver != before.Ver {
+		t.Error("it was taken over")
+	}
+}
+
+// A try that dies is counted by its take-over, so what kills every process is
+// given up in the end.
+func TestTriesThatDieAreCounted(t *testing.T) {
+	t.Parallel()
+	const tries = 2
+	limit := func(o *idem.Options) { o.MaxTries = tries }
+	a := abandon(t, limit)
+	runs := 0
+	for range tries + 1 {
+		a.leaseOver()
+		store := idemtest.Faulty(&a.mem, nil)
+		dying := idem.New(store, limit, func(o *idem.Options) { o.Now, o.Resumable = a.clock.Now, true })
+		err := a.resume(t, dying, idem.TicketFor(a.record(t)), func(context.Context, *idem.Request) (idem.Response, error) {
+			runs++
+			store.Crash()
+			return idem.Response{}, errors.New("died")
+		})
+		if runs == tries && errors.Is(err, idem.ErrStuck) {
+			break
+		}
+	}
+	if r := a.record(t); r.State != idem.Stuck || runs != tries || r.Keep != idem.KeepOpen {
+		t.Errorf("state %q, keep %q after %d runs; want it stuck and kept after %d", r.State, r.Keep, runs, tries)
+	}
+	if _, err := do(t, a.engine, func(context.Context) (idem.Response, error) { t.Error("ran"); return idem.Response{}, nil }); !errors.Is(err, idem.ErrStuck) {
+		t.Errorf("a client gets %v", err)
+	}
+}
+
+// Two completers in one process are two attempts: the one that slept past its
+// lease can't give back what the other holds.
+func TestTwoCompletersAreTwoAttempts(t *testing.T) {
+	t.Parallel()
+	a := abandon(t)
+	a.leaseOver()
+	asleep, wake, over := make(chan struct{}), make(chan struct{}), make(chan error, 1)
+	ticket := idem.TicketFor(a.record(t))
+	go func() {
+		_, err := a.engine.Resume(context.WithoutCancel(t.Context()), ticket, func(context.Context, *idem.Request) (idem.Response, error) {
+			close(asleep)
+			<-wake
+			return idem.Response{}, errors.New("provider is down")
+		})
+		over <- err
+	}()
+	<-asleep
+	a.leaseOver()
+	err := a.resume(t, a.engine, idem.TicketFor(a.record(t)), func(ctx context.Context, r *idem.Request) (idem.Response, error) {
+		before := a.record(t)
+		close(wake)
+		if err := <-over; err == nil {
+			t.Error("the first completer says it is done")
+		}
+		if now := a.record(t); now.Ver != before.Ver || !now.Lease.Equal(before.Lease) {
+			t.Errorf("version %d and lease until %v, were %d and %v: the holder was robbed", now.Ver, now.Lease, before.Ver, before.Lease)
+		}
+		return completes(ctx, r)
+	})
+	if err != nil || a.record(t).State != idem.Done {
+		t.Errorf("%v, state %q", err, a.record(t).State)
+	}
+}

@@ -1,0 +1,135 @@
+package main
+
+// bodyMutants break how large bodies are kept beside their record.
+func bodyMutants() []mutant {
+	const body = "dynamo/body.go"
+	return []mutant{
+		{
+			rule: "CompOwner", what: "companions have no nonce in their key",
+			file: body, old: `return pk + "#" + o.Owner + "#" + strconv`, new: `return pk + "#" + "body" + "#" + strconv`, run: "^TestCompanionsAreTheAttemptsOwn$",
+		},
+		{
+			rule: "CompTry", what: "another try of an attempt uses the same companions",
+			file: body, old: "First: s.companions.Add(int64(count)) - int64(count),", new: "First: s.companions.Load(),", run: "^TestCompanionsAreTheAttemptsOwn$",
+		},
+		{
+			rule: "CompBefore", what: "the record says where its body is before it is there",
+			file: body, old: "if err := s.putChunks(ctx, r.PK, over, body, end.Add(companionsOutlive)); err != nil {",
+			new: "var err error\n\ttime.AfterFunc(100*time.Millisecond, func() {\n\t\t_ = s.putChunks(context.WithoutCancel(ctx), r.PK, over, body, end.Add(companionsOutlive))\n\t})\n\tif err != nil {",
+			run: "^TestBodyIsThereBeforeItsRecordSaysSo$",
+		},
+		{
+			rule: "CompBefore", what: "a record says it has a body that could not be written",
+			file: body, old: "\t\treturn nil, fmt.Errorf(\"dynamo: write body: %w\", err)\n", new: "\t\treturn over, nil\n", run: "^TestCompanionRefused$",
+		},
+		{
+			rule: "CompOutlive", what: "companions expire with their record",
+			file: body, old: "over, body, end.Add(companionsOutlive))", new: "over, body, end)", run: "^TestCompanionsOutliveTheirRecord$",
+		},
+		{
+			rule: "BodySum", what: "a body that isn't the one that was stored replays",
+			file: body, old: " || sha256.Sum256(body) != o.SHA256 {", new: " {", run: "^TestSpoiltCompanions$",
+		},
+		{
+			rule: "BodyNotKept", what: "a missing part of a body is an empty one",
+			file: body, old: "\t\tif !ok {\n\t\t\treturn nil, fmt.Errorf", new: "\t\tif !ok {\n\t\t\treturn body[:0:0], nil\n\t\t}\n\t\tif !ok {\n\t\t\treturn nil, fmt.Errorf", run: "^TestSpoiltCompanions$",
+		},
+		{
+			rule: "MissingRequest", what: "a request that is gone is run without its body",
+			file: "idem/resume.go", old: "\tcase missing != nil:\n", new: "\tcase missing != nil && rec == nil:\n",
+			pkg: "dynamo", run: "^TestStoredRequestThatIsGoneGetsStuck$",
+		},
+		{
+			rule: "NoInputAtRest", what: "the parts of a large request stay after the answer",
+			file: "dynamo/store.go", old: "\tif err == nil && held == nil && c.Next.Input == nil {\n\t\ts.dropInput(ctx, c.Prev)\n\t}\n", new: "",
+			run: "^TestLargeStoredRequestIsResumedAndThenEmptied$",
+		},
+	}
+}
+
+// writeMutants break what is asked of the user's own writes.
+func writeMutants() []mutant {
+	const transact, get, bad = "dynamo/transact.go", "dynamo/get.go", "^TestBadInput30WritesThatCannotCommit$"
+	return []mutant{
+		{
+			rule: "ReadCheck", what: "what was read isn't checked at the commit: write skew",
+			file: get, old: "\ttx.Write(asRead(table, k, read, len(res.Item) > 0))\n", new: "\t_ = asRead(table, k, read, len(res.Item) > 0)\n",
+			run: "^TestWriteSkewIsRefused$",
+		},
+		{
+			rule: "ReadCheck", what: "an attribute that comes into being isn't noticed",
+			file: get, old: "if _, there := res.Item[name]; !there {", new: "if _, there := res.Item[name]; !there && name == \"\" {", run: "^TestGetChecksEveryAttribute$",
+		},
+		{
+			rule: "ReadCheck", what: "an item that comes into being isn't noticed",
+			file: get, old: "\t\tfor name := range k {\n\t\t\tread[name] = nil\n\t\t}\n", new: "\t\treturn false, nil\n", run: "^TestGetChecksEveryAttribute$",
+		},
+		{
+			rule: "ReadCheck", what: "an item with its key alone may be deleted unnoticed",
+			file: get, old: "if found && !values {", new: "if found && !values && len(key) == 0 {", run: "^TestGetChecksEveryAttribute$",
+		},
+		{
+			rule: "ReadCheckFolded", what: "what was read of an item that is also written isn't checked",
+			file: transact, old: "\t\tfolded, err := merge(out[i], w)\n", new: "\t\tif out[i].verb == \"check\" {\n\t\t\tout[i] = w\n\t\t\tcontinue\n\t\t}\n\t\tfolded, err := merge(out[i], w)\n",
+			run: "^TestReadModifyWriteUnderContention$",
+		},
+		{
+			rule: "ConditionOrChange", what: "a change of what was read is told as a false condition",
+			file: transact, old: "if w.read != nil && !w.still(r.Item) {", new: "if w.read != nil && len(r.Item) < 0 {", run: "^TestConditionAndChangeAreToldApart$",
+		},
+		{
+			rule: "ConditionOrChange", what: "a false condition is told as a change",
+			file: transact, old: "if w.read != nil && !w.still(r.Item) {", new: "if w.read != nil {", run: "^TestConditionAndChangeAreToldApart$",
+		},
+		{
+			rule: "RecordReasonFirst", what: "the user's condition, untrue after a lost answer, is told before the record's",
+			file: transact,
+			old: `	if deref(reasons[0].Code) == "ConditionalCheckFailed" {
+		if len(reasons[0].Item) == 0 {
+			return &idem.Record{}, nil
+		}
+		return decode(reasons[0].Item)
+	}
+	var conflict, condition error
+	for i, r := range reasons {
+`,
+			new: `	var conflict, condition error
+	if deref(reasons[0].Code) == "ConditionalCheckFailed" && !slices.ContainsFunc(reasons[1:], func(r types.CancellationReason) bool {
+		return deref(r.Code) == "ConditionalCheckFailed"
+	}) {
+		return decode(reasons[0].Item)
+	}
+	for i, r := range reasons {
+		if i == 0 {
+			continue
+		}
+`,
+			run: "^TestPhasesSurviveLostAnswers$",
+		},
+		{
+			rule: "ConflictFirst", what: "a false condition is told though a conflict may have made it so",
+			file: transact, old: "\tcase conflict != nil:\n\t\treturn nil, conflict\n\tcase condition != nil:\n\t\treturn nil, condition\n",
+			new: "\tcase condition != nil:\n\t\treturn nil, condition\n\tcase conflict != nil:\n\t\treturn nil, conflict\n", run: "^TestConflictIsToldBeforeACondition$",
+		},
+		{
+			rule: "SizeLimit", what: "more than 100 items are sent",
+			file: transact, old: "n > maxItems {", new: "n < 0 {", run: bad,
+		},
+		{
+			rule: "SizeLimit", what: "more than 4 MB are sent",
+			file: transact, old: "if total > maxTransaction {", new: "if total < 0 {", run: bad,
+		},
+		{
+			rule: "SizeLimit", what: "an item of more than 400 KB is sent",
+			file: transact, old: "if size > maxItem {", new: "if size < 0 {", run: bad,
+		},
+		{
+			rule: "OwnTable", what: "the user's writes reach records",
+			file: transact, old: "case plainName(w.table) == plainName(s.table):", new: "case plainName(w.table) == \"\":", run: bad,
+		},
+		{
+			rule: "ForeignWrite", what: "another store's write is left out in silence",
+			file: transact, old: "\t\tcase !ok:\n", new: "\t\tcase !ok && one != nil:\n\t\t\tcontinue\n\t\tcase !ok:\n", run: bad,
+		},
+	}
+}

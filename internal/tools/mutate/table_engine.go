@@ -1,0 +1,160 @@
+package main
+
+// engineMutants break how an attempt claims, writes and withdraws.
+func engineMutants() []mutant {
+	const claim, engine, finish, commit = "idem/claim.go", "idem/engine.go", "idem/finish.go", "idem/flow_commit.go"
+	return []mutant{
+		{
+			rule: "OwnNonce", what: "all attempts of a process have one nonce",
+			file: engine, old: "owner: rand.Text(), id: rand.Text(), digest: digest,", new: "owner: \"process\", id: rand.Text(), digest: digest,",
+			pkg: "idem/idemtest", run: "^TestMemoryStore$/^engine_(in-flight|take-over)$",
+		},
+		{
+			rule: "RFTrust", what: "read-first believes an old read whatever it shows",
+			file: claim, old: "if v, err := a.judge(rec); err == nil && v == replay {", new: "if v, err := a.judge(rec); err == nil && v != again && v != takeOver {",
+			pkg: "idem/idemtest", run: "^TestMemoryStore$/^engine_cache$",
+		},
+		{
+			rule: "CacheDone", what: "the cache takes records that aren't finished",
+			file: "idem/cache.go", old: "r.State != Done || ", new: "", run: "^TestCacheTakesFinishedRecordsOnly$",
+		},
+		{
+			rule: "MaxClaim", what: "a claim is sent again however long the sandbox was frozen",
+			file: claim, old: "if now.Round(0).Sub(begun) > maxClaim {", new: "if now.Before(begun) {", run: "^TestThawedAfterALifetime$",
+		},
+		{
+			rule: "MinRetention", what: "a record may expire before a late packet of its claim",
+			file: "idem/options.go", old: "check(o.Retention >= MinRetention,", new: "check(o.Retention > 0,", run: "^TestNewPanicsOnWhatCantWork$",
+		},
+		{
+			rule: "FencedStops", what: "an overtaken attempt takes its write for landed",
+			file: claim, old: "return held, land(held, c.prev, c.next, a.owner), nil\n\tcase !errors.Is", new: "return held, landed, nil\n\tcase !errors.Is",
+			pkg: "idem/idemtest", run: "^TestMemoryStore$/^engine_take-over$",
+		},
+		{
+			rule: "UnknownIsRead", what: "an unknown outcome is taken for not applied",
+			file: claim, old: "return now, land(now, c.prev, c.next, a.owner), nil", new: "return now, notYet, nil",
+			run: "^TestOneReadTellsWhereEveryAnswerIsLost$",
+		},
+		{
+			rule: "Adopt", what: "after a lost answer the run at hand counts, not what was stored",
+			file: commit, old: "case l == landed:\n\t\tf.set(held)\n\t\treturn held, nil", new: "case l == landed:\n\t\tf.set(next)\n\t\treturn next, nil",
+			run: "^TestWhatWasStoredCounts$",
+		},
+		{
+			rule: "Adopt", what: "after a lost merged claim the run at hand counts",
+			file: commit, old: "\tcase v == own:\n\t\tf.set(held)\n",
+			new: "\tcase v == own:\n\t\tif mine := build(a.fresh(a.opt.Now())); sameShape(held, mine) {\n\t\t\theld = mine\n\t\t}\n\t\tf.set(held)\n",
+			run: "^TestWhatWasStoredCounts$",
+		},
+		{
+			rule: "Adopt", what: "after a lost finish the answer at hand is given",
+			file: finish, old: "return Result{Response: rec.Response.clone(), Expires: rec.lifetime()}, nil", new: "return Result{Response: resp, Expires: rec.lifetime()}, nil",
+			run: "^TestWhatWasStoredCounts$",
+		},
+		{
+			rule: "CWCCheck", what: "an answer leaves a merged claim before the record was seen",
+			file: engine, old: "\tif rec == nil {\n\t\treturn a.consult(ctx, f, resp, err)\n\t}\n\tcause",
+			new: "\tif rec == nil && err != nil {\n\t\treturn Result{}, &handlerError{err}\n\t}\n\tif rec == nil {\n\t\treturn Result{Response: resp}, nil\n\t}\n\tcause",
+			run: "^TestMergedClaimConsultsTheRecord$",
+		},
+		{
+			rule: "MergedTakeOver", what: "a merged claim that takes a record over goes on as if it were new",
+			file: commit, old: "\t\tf.restart = true\n", new: "", run: "^TestPhasesSurviveACrashAtEveryCall$/^claim_merged$",
+		},
+		{
+			rule: "CWCTakeOver", what: "an answer that isn't stored leaves past what an earlier attempt committed and abandoned",
+			file: engine, old: "\tcase v == takeOver:\n\t\tf.set(held)\n\t\tf.restart = true\n\t\treturn Result{}, nil\n\tcase v != again:",
+			new: "\tcase v != again && v != takeOver:", run: "^TestMergedClaimAnswersPastItsOwnCommit$",
+		},
+		{
+			rule: "AnswerAsStored", what: "an answer with other headers than the stored one is given",
+			file: finish, old: " &&\n\t\tmaps.EqualFunc(rec.Response.Header, made.Response.Header, slices.Equal)", new: " &&\n\t\t(maps.EqualFunc(rec.Response.Header, made.Response.Header, slices.Equal) || slices.Contains([]string{}, \"\") == false)",
+			run: "^TestFirstAnswerIsTheStoredOne$",
+		},
+		{
+			rule: "AnswerWithItsJobs", what: "an answer is given though the commit that has its jobs failed",
+			file: finish, old: "if rec.Keep == KeepOpen || f.outstanding() {", new: "if rec.Keep == KeepOpen {", run: "^TestAnswerWithoutItsJobs$",
+		},
+		{
+			rule: "RelForm", what: "a repeated release has the form of the first",
+			file: finish, old: "\t\tif cause != nil {\n\t\t\tnext.LastErr",
+			new: "\t\tif free(rec, entered) {\n\t\t\tnext.Keep, next.Expires = KeepNothing, seconds(a.opt.Now()).Add(-time.Minute)\n\t\t}\n\t\tif cause != nil {\n\t\t\tnext.LastErr",
+			run: "^TestReleaseAfterALateCommitKeepsIt$",
+		},
+		{
+			rule: "RelAgain", what: "a release that meets its own later write gives up: the key stays locked",
+			file: finish, old: "\t\tprev = held // our own later write had landed after all: decide again from it\n", new: "\t\treturn held, fenced, nil\n",
+			run: "^TestReleaseAfterALateCommitKeepsIt$",
+		},
+	}
+}
+
+// resumeMutants break what completers and operators do.
+func resumeMutants() []mutant {
+	const resume = "idem/resume.go"
+	return []mutant{
+		{
+			rule: "TakeOwnerK", what: "a ticket is good for another operation with the same ver",
+			file: resume, old: "rec.Owner != t.Owner || ", new: "", run: "^TestTicketIsGoodForWhatItSaw$",
+		},
+		{
+			rule: "TakeVer", what: "a ticket is good whatever was written since",
+			file: resume, old: " || rec.Ver != t.Ver", new: "", run: "^TestTicketIsGoodForWhatItSaw$",
+		},
+		{
+			rule: "TakeLease", what: "a completer takes a running request over",
+			file: resume, old: "case rec.Lease.After(e.opt.Now()):", new: "case rec.Lease.Before(time.Time{}):", run: "^TestTicketIsGoodForWhatItSaw$",
+		},
+		{
+			rule: "TakeOpen", what: "a completer takes a finished or stuck record over",
+			file: resume, old: " || rec.State != Open", new: "", run: "^TestTicketIsGoodForWhatItSaw$",
+		},
+		{
+			rule: "TakeExpired", what: "a key that was given back is given up",
+			file: resume, old: " || over(rec.Expires, e.opt.Now())", new: "", run: "^TestFreedKeyIsNotGivenUp$",
+		},
+		{
+			rule: "TakeInput", what: "a completer takes up what it has no request for",
+			file: resume, old: "\tif rec.Input == nil {\n\t\treturn Result{},", new: "\tif rec.Input == nil && e == nil {\n\t\treturn Result{},",
+			run: "^TestTicketWithoutARequestIsRefused$",
+		},
+		{
+			rule: "TriesTake", what: "tries aren't counted in the take-over",
+			file: resume, old: "\tnext.Tries++\n", new: "", run: "^TestTriesThatDieAreCounted$",
+		},
+		{
+			rule: "TriesTake", what: "there is no ceiling",
+			file: resume, old: "case rec.Tries > e.opt.MaxTries:", new: "case rec.Tries < 0:", run: "^TestTriesThatDieAreCounted$",
+		},
+		{
+			rule: "OwnNonce", what: "all completers have one nonce",
+			file: resume, old: "pk: pk, owner: rand.Text(), resumed: true", new: "pk: pk, owner: \"completer\", resumed: true",
+			run: "^(TestTicketIsGoodForWhatItSaw|TestTwoCompletersAreTwoAttempts)$",
+		},
+		{
+			rule: "BumpOwner", what: "an operator writes under the nonce of the attempt that got stuck",
+			file: resume, old: "next.Owner = a.owner // a late", new: "_ = a.owner // a late", run: "^TestLateWriteDoesNotFitAfterASettlement$",
+		},
+		{
+			rule: "BumpOwner", what: "giving up doesn't take the record over first",
+			file: resume, old: "if rec, err = a.takeTicket(ctx, rec); err != nil {\n\t\treturn err", new: "if err != nil {\n\t\treturn err", run: "^TestLateWriteDoesNotFitAfterGivingUp$",
+		},
+		{
+			rule: "OpCond", what: "an operator settles what isn't stuck",
+			file: resume, old: "case rec == nil || rec.State != Stuck:", new: "case rec == nil:", run: "^TestOnlyWhatIsStuckIsSettled$",
+		},
+		{
+			rule: "OpCond", what: "an operator who was overtaken is told that it is done",
+			file: resume, old: "\tcase l != landed:\n\t\treturn a.fail(\"settle\", ErrMoved)\n", new: "", run: "^TestTwoOperatorsDecideOnce$",
+		},
+		{
+			rule: "OwnNamespace", what: "a ticket reaches another application's records",
+			file: resume, old: "if !strings.HasPrefix(pk, e.prefix) {", new: "if strings.HasPrefix(pk, \"#\") {", run: "^TestTicketOfAnotherNamespaceIsRefused$",
+		},
+		{
+			rule: "IntentNeedsOutcome", what: "an unknown outcome may be tried again unsettled",
+			file: resume, old: "\tcase begun:\n\t\treturn nil, fmt.Errorf", new: "\tcase begun && rec == nil:\n\t\treturn nil, fmt.Errorf", run: "^TestNotIdempotent$/^unknown$",
+		},
+	}
+}

@@ -1,0 +1,127 @@
+package main
+
+// phaseMutants break what holds phases together.
+func phaseMutants() []mutant {
+	const flow, commit, phase, tx = "idem/flow.go", "idem/flow_commit.go", "idem/phase.go", "idem/tx.go"
+	return []mutant{
+		{
+			rule: "AdoptID", what: "derived keys come from the attempt's id",
+			file: flow, old: "\tif f.rec != nil {\n\t\treturn f.rec.ID\n\t}\n\treturn f.a.id", new: "\treturn f.a.id", run: "^TestRetryResumesAtTheRecoveryPoint$",
+		},
+		{
+			rule: "FlushBeforeForeign", what: "a call begins before the results it rests on are stored",
+			file: flow, old: "outstanding := f.rec == nil || len(f.pending) > 0", new: "outstanding := f.rec == nil", run: "^TestForeignCommitsWhatIsPending$",
+		},
+		{
+			rule: "ClaimBeforeForeign", what: "a call begins before the claim",
+			file: flow, old: "outstanding := f.rec == nil || len(f.pending) > 0", new: "outstanding := len(f.pending) > 0", run: "^TestMergedClaimConsultsTheRecord$",
+		},
+		{
+			rule: "IntentFirst", what: "the intent of a call is stored after it",
+			file: flow, old: "\tif s.intent {\n\t\tif err := f.commit(ctx, []Phase{{Name",
+			new: "\tif s.intent {\n\t\tfirst, firstErr := fn(ctx, &Tx{id: f.id(), phase: s.name})\n\t\tfn = func(context.Context, *Tx) ([]byte, error) { return first, firstErr }\n" +
+				"\t\tif err := f.commit(ctx, []Phase{{Name",
+			run: "^TestNotIdempotent$",
+		},
+		{
+			rule: "IntentIsUnknown", what: "a call that was begun and never came back is made again",
+			file: flow, old: "\tif begun {\n", new: "\tif begun && s.name == \"\" {\n", run: "^TestNotIdempotent$",
+		},
+		{
+			rule: "UnknownIsStuck", what: "a call whose outcome is unknown is made again",
+			file: flow, old: "case retry && txErr == nil:", new: "case (retry || err != nil && !responds) && txErr == nil:", run: "^TestNotIdempotent$",
+		},
+		{
+			rule: "PoisonedPhase", what: "phases go on after one has failed",
+			file: flow, old: "case f.err != nil:\n\t\treturn nil, false,", new: "case f.err != nil && s.name == \"\":\n\t\treturn nil, false,", run: "^TestFalseConditionCommitsNothing$",
+		},
+		{
+			rule: "SwallowedError", what: "an answer that hides a failed phase is stored",
+			file: "idem/engine.go", old: "failed == nil && a.opt.Stored(resp.Status)", new: "a.opt.Stored(resp.Status)", run: "^TestSwallowedPhaseErrorIsNotStored$",
+		},
+		{
+			rule: "PhaseOrder", what: "any phase gets the result that is recorded at its place",
+			file: flow, old: "if s.kind == last || p.Name != s.name {", new: "if s.kind == last {", run: "^TestPhasesOutOfOrderAreRefused$",
+		},
+		{
+			rule: "PhaseOrder", what: "the finish may come before phases that are recorded",
+			file: flow, old: "if s.kind == last || p.Name != s.name {", new: "if s.kind != last && p.Name != s.name {", run: "^TestPhasesOutOfOrderAreRefused$",
+		},
+		{
+			rule: "PhaseOrder", what: "a name may be used twice",
+			file: flow, old: "case s.kind != last && f.names[s.name]:", new: "case s.kind == last && f.names[s.name]:", run: "^Test(PhasesOutOfOrderAreRefused|MisusedPhasesAreRefused)$",
+		},
+		{
+			rule: "PhaseOrder", what: "phases may be nested",
+			file: flow, old: "\tcase f.busy:\n\t\treturn nil, false,", new: "\tcase f.busy && f.over:\n\t\treturn nil, false,", run: "^TestMisusedPhasesAreRefused$",
+		},
+		{
+			rule: "Leftover", what: "a plain answer may come before phases that are recorded",
+			file: commit, old: "\tif err := f.leftover(); err != nil {\n\t\treturn f.failed(err)", new: "\tif err := f.leftover(); err != nil && f.a == nil {\n\t\treturn f.failed(err)",
+			run: "^TestPhasesOutOfOrderAreRefused$",
+		},
+		{
+			rule: "IntentKind", what: "an Atomic passes over a call whose outcome is unknown",
+			file: flow, old: "if p.Intent && s.kind != foreign {", new: "if p.Intent && s.kind == last {", run: "^TestIntentIsNotPassedByAnAtomic$",
+		},
+		{
+			rule: "LeftBehind", what: "a phase that outlives its handler commits",
+			file: commit, old: "\tif f.leftBehind() {\n\t\t// The attempt", new: "\tif f.leftBehind() && f.a == nil {\n\t\t// The attempt", run: "^TestRespondWhileAPhaseRuns$",
+		},
+		{
+			rule: "LeftBehind", what: "an answer is stored while a call is under way",
+			file: "idem/engine.go", old: "if err == nil && f.leftBehind() {", new: "if err == nil && f.leftBehind() && f.a == nil {", run: "^TestRespondWhileAPhaseRuns$",
+		},
+		{
+			rule: "StageBeforeIntent", what: "jobs are staged for a call that a human may have to settle",
+			file: flow, old: "if s.intent && !begun && loose > 0 {", new: "if s.intent && !begun && loose < 0 {", run: "^TestStageBeforeANotIdempotentPhase$",
+		},
+		{
+			rule: "StageOutsideOfPhases", what: "a phase that runs again stages twice",
+			file: flow, old: "\tcase f.busy:\n\t\treturn f.failed(fmt.Errorf(\"%w: Stage while", new: "\tcase f.busy && f.over:\n\t\treturn f.failed(fmt.Errorf(\"%w: Stage while", run: "^TestStageInAnAtomicThatRunsAgain$",
+		},
+		{
+			rule: "StageOnResume", what: "a resumed run stages the jobs of a committed phase again",
+			file: flow, old: "\tf.loose = nil // committed with the phase\n", new: "", run: "^TestStagedJobsAreCommittedOnceWithStableNames$",
+		},
+		{
+			rule: "IntentIsNoResult", what: "an intent counts as a phase that is through",
+			file: commit, old: "ends := len(phases) > 0 && !phases[0].Intent", new: "ends := len(phases) > 0", run: "^TestNotIdempotent$",
+		},
+		{
+			rule: "JobLimit", what: "a record may have any number of jobs",
+			file: flow, old: "if n > maxJobs {", new: "if n < 0 {", run: "^TestMisusedPhasesAreRefused$",
+		},
+		{
+			rule: "KeyReused", what: "one derived key serves two calls of a run",
+			file: tx, old: "if tx.keys[key] {", new: "if tx.keys[key] && key == \"\" {", run: "^TestMisusedPhasesAreRefused$",
+		},
+		{
+			rule: "KeyParts", what: "derived keys of different services are the same",
+			file: tx, old: "parts := append([]string{tx.id, tx.phase, service}, step...)", new: "parts := append([]string{tx.id, tx.phase}, append(step, service)[:len(step)]...)",
+			run: "^TestOperationIDsAndDerivedKeys$",
+		},
+		{
+			rule: "KeyParts", what: "derived keys of different phases are the same",
+			file: tx, old: "parts := append([]string{tx.id, tx.phase, service}, step...)", new: "parts := append([]string{tx.id, \"\", service}, step...)",
+			run: "^TestOperationIDsAndDerivedKeys$",
+		},
+		{
+			rule: "ResultSurvives", what: "a result may be another one when it is resumed",
+			file: phase, old: "if again, err := json.Marshal(back); err != nil || !bytes.Equal(raw, again) {", new: "if _, err := json.Marshal(back); err != nil {",
+			run: "^TestMisusedPhasesAreRefused$",
+		},
+		{
+			rule: "DeferredWrites", what: "a Deferred phase loses its writes",
+			file: flow, old: "case s.deferred && !responds && len(writes) > 0:", new: "case s.deferred && !responds && len(writes) < 0:", run: "^TestMisusedPhasesAreRefused$",
+		},
+		{
+			rule: "AtomicRunsAgain", what: "a conflict fails a phase",
+			file: flow, old: "if !errors.Is(err, ErrConflict) || ", new: "if err != nil || round == 0 || ", run: "^TestAtomicRunsAgainAfterAConflict$",
+		},
+		{
+			rule: "ForeignRunsOnce", what: "a conflict repeats a call",
+			file: flow, old: "rerun := s.kind != foreign", new: "rerun := s.kind != last", run: "^TestConflictSendsACallsCommitAgain$",
+		},
+	}
+}

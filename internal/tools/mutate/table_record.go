@@ -1,0 +1,122 @@
+package main
+
+// recordMutants break the pure part: what becomes of a record, and what an
+// attempt does about one.
+func recordMutants() []mutant {
+	const (
+		state       = "idem/state.go"
+		judgements  = "^TestJudgeExhaustively$"
+		transitions = "^TestTransitions$"
+	)
+	return []mutant{
+		{
+			rule: "MismatchLock", what: "another request is judged after the lock: it takes an abandoned record over",
+			file: state, old: "case !matches:\n", new: "case !matches && held.State != Open:\n", run: judgements,
+		},
+		{
+			rule: "MismatchLock", what: "another request is told of the lock first",
+			file: state, old: "case !matches:\n", new: "case !matches && !held.Lease.After(now):\n", run: judgements,
+		},
+		{
+			rule: "OwnFirst", what: "an attempt doesn't know its own claim, whose answer was lost",
+			file: state, old: "case held.Owner == me && held.Ver == 1 && held.State != Stuck:", new: "case held.Owner == me && held.Ver < 1:", run: judgements,
+		},
+		{
+			rule: "TombstoneJudge", what: "an answer past its end replays",
+			file: state, old: "\tcase held.State == Done && !held.Expires.IsZero() && over(held.Until, now):\n\t\treturn expired\n", new: "", run: judgements,
+		},
+		{
+			rule: "KeptReplays", what: "a record that is kept for its jobs says expired",
+			file: state, old: "held.State == Done && !held.Expires.IsZero() && over(held.Until, now)", new: "held.State == Done && over(held.Until, now)",
+			run: judgements,
+		},
+		{
+			rule: "StuckStays", what: "a client takes a stuck record over",
+			file: state, old: "case held.State == Stuck:\n\t\treturn stuck\n", new: "", run: judgements,
+		},
+		{
+			rule: "LeaseHolds", what: "a client takes a running request over",
+			file: state, old: "case held.Lease.After(now):\n\t\treturn inFlight\n\tdefault:", new: "default:", run: judgements,
+		},
+		{
+			rule: "TakeBump", what: "a take-over keeps ver",
+			file: state, old: "r.Owner, r.Ver = me, held.Ver+1\n\tr.Lease, r.Run", new: "r.Owner, r.Ver = me, held.Ver\n\tr.Lease, r.Run", run: transitions,
+		},
+		{
+			rule: "TakeBump", what: "a release keeps ver",
+			file: state, old: "r.Ver, r.Lease = held.Ver+1, time.Time{}\n", new: "r.Ver, r.Lease = held.Ver, time.Time{}\n", run: transitions,
+		},
+		{
+			rule: "TakeExp", what: "a take-over keeps exp_s: TTL deletes the record under its holder",
+			file: state, old: "if !held.Expires.IsZero() {\n\t\tr.Expires", new: "if held.Expires.IsZero() && now.IsZero() {\n\t\tr.Expires", run: transitions,
+		},
+		{
+			rule: "ExpAfterLease", what: "a claim with a long lease expires before it",
+			file: state, old: "return seconds(later(now.Add(retention), lease.Add(time.Hour)))", new: "return seconds(now.Add(retention))", run: transitions,
+		},
+		{
+			rule: "NoExp", what: "a claim with a stored request has exp_s",
+			file: state, old: "\t\tr.Keep = KeepOpen // from the claim on: somebody is to complete it\n",
+			new: "\t\tr.Keep, r.Expires = KeepOpen, claimExpiry(now, lease, retention)\n", run: "^TestKeptRecordsHaveNoExpiry$",
+		},
+		{
+			rule: "NoExp", what: "a phase leaves exp_s where it is",
+			file: state, old: "\tr.Keep, r.Expires = KeepOpen, time.Time{}\n\treturn &r\n}\n\n// taken", new: "\tr.Keep = KeepOpen\n\treturn &r\n}\n\n// taken",
+			run: "^TestKeptRecordsHaveNoExpiry$",
+		},
+		{
+			rule: "NoExp", what: "a finish with jobs sets exp_s",
+			file: state, old: "r.Keep, r.Expires, r.Until, r.Tombstone = KeepJobs, time.Time{}, until,", new: "r.Keep, r.Expires, r.Until, r.Tombstone = KeepJobs, until, until,",
+			run: transitions,
+		},
+		{
+			rule: "NoExp", what: "a stuck record keeps its exp_s",
+			file: state, old: "\tr.Keep, r.Expires = KeepOpen, time.Time{}\n\treturn &r\n}\n\n// claimExpiry", new: "\tr.Keep = KeepOpen\n\treturn &r\n}\n\n// claimExpiry",
+			run: "^TestKeptRecordsHaveNoExpiry$",
+		},
+		{
+			rule: "PhaseKeep", what: "a record with committed phases may expire",
+			file: state, old: "\tr.Keep, r.Expires = KeepOpen, time.Time{}\n\treturn &r\n}\n\n// taken", new: "\treturn &r\n}\n\n// taken",
+			run: "^TestKeptRecordsHaveNoExpiry$",
+		},
+		{
+			rule: "ClaimOpen", what: "a claim with a stored request may expire",
+			file: state, old: "\t\tr.Keep = KeepOpen // from the claim on: somebody is to complete it\n",
+			new: "\t\tr.Expires = claimExpiry(now, lease, retention)\n", run: "^TestKeptRecordsHaveNoExpiry$",
+		},
+		{
+			rule: "FinKeep", what: "a finish with undelivered jobs may expire",
+			file: state, old: "len(held.Jobs) > 0 {\n\t\tr.Keep", new: "len(held.Jobs) < 0 {\n\t\tr.Keep", run: transitions,
+		},
+		{
+			rule: "RelFree", what: "a release never gives a key up",
+			file: state, old: "return r.Ver == 1 && !entered && len(r.Phases) == 0 && len(r.Jobs) == 0", new: "return r.Ver < 1", run: transitions,
+		},
+		{
+			rule: "RelVer1", what: "a release gives up a record that was taken over",
+			file: state, old: "return r.Ver == 1 && !entered &&", new: "return !entered &&", run: transitions,
+		},
+		{
+			rule: "RelKeepID", what: "a release gives up an id from which keys were derived",
+			file: state, old: "return r.Ver == 1 && !entered &&", new: "return r.Ver == 1 &&", run: "^TestFailedCallKeepsItsDerivedKey$",
+		},
+		{
+			rule: "RelCommitted", what: "a release gives up what a merged claim committed",
+			file: state, old: "&& len(r.Phases) == 0 && len(r.Jobs) == 0", new: "", run: "^TestFailureAfterAMergedClaimKeepsItsPhase$",
+		},
+		{
+			rule: "FreedInThePast", what: "a freed key expires now, which a host whose clock is behind doesn't see",
+			file: state, old: "seconds(now).Add(-time.Minute), nil", new: "seconds(now), nil", run: "^TestFreedKeyUnderSkew$",
+		},
+		{
+			rule: "SameShape", what: "any write of ours with the next ver is taken for this one",
+			file: state, old: "case now.Ver == prev.Ver+1 && sameShape(now, next):", new: "case now.Ver == prev.Ver+1:",
+			run: "^TestAnswerAfterALateCommitIsNotTakenForStored$",
+		},
+		{
+			rule: "NoInputAtRest", what: "a finished record still has its request",
+			file: state, old: "r.LastErr, r.Input = &resp, time.Time{}, \"\", nil", new: "r.LastErr = &resp, time.Time{}, \"\"",
+			run: "^TestPhasesSurviveACrashAtEveryCall$/^resumable$",
+		},
+	}
+}
