@@ -155,7 +155,7 @@ func merge(a, b *Write) (*Write, error) {
 			idem.ErrWrite, a.table)
 	}
 	for name, v := range a.read {
-		if other, there := b.read[name]; there && !(v == nil && other == nil) && (v == nil || other == nil || !sameValue(v, other)) {
+		if other, there := b.read[name]; there && !sameValue(v, other) {
 			return nil, fmt.Errorf("dynamo: %w: an item of %s changed between two reads", idem.ErrConflict, a.table)
 		}
 	}

@@ -81,7 +81,7 @@ func TestContext(t *testing.T) {
 			ctx = req.Context()
 			return nil, errReset
 		}}}
-		if failure(t, client.New(s, func(o *client.Options) { o.MaxRetries = -1 }), request(t, "GET", "")); ctx.Err() == nil {
+		if _ = failure(t, client.New(s, func(o *client.Options) { o.MaxRetries = -1 }), request(t, "GET", "")); ctx.Err() == nil {
 			t.Error("it goes on")
 		}
 	})

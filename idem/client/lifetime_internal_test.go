@@ -33,7 +33,7 @@ func TestNoRetryAfterASleepThatOutlastedTheKey(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		_, err = tr.RoundTrip(req) //nolint:bodyclose // there is none
+		_, err = tr.RoundTrip(req)
 		e, ok := errors.AsType[*Error](err)
 		if !ok || base.n != 1 || !errors.Is(err, ErrExpired) || !errors.Is(err, syscall.ECONNRESET) || !e.Unknown || e.GaveUp != ReasonLifetime {
 			t.Errorf("%+v after %d attempts", e, base.n)

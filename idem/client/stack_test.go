@@ -71,7 +71,7 @@ func TestUnderStripeGo(t *testing.T) {
 				network, _ := serve(t, s, nil)
 				sc := stripe.NewClient("sk_test", stripe.WithBackends(stripe.NewBackendsWithConfig(&stripe.BackendConfig{
 					HTTPClient: &http.Client{Transport: client.New(network)}, URL: stripe.String("http://api.test"),
-					MaxNetworkRetries: &retries, EnableTelemetry: stripe.Bool(false), LeveledLogger: &stripe.LeveledLogger{},
+					MaxNetworkRetries: &retries, EnableTelemetry: new(false), LeveledLogger: &stripe.LeveledLogger{},
 				})))
 				charge := func(card, key string) (*stripe.Charge, error) {
 					params := &stripe.ChargeCreateParams{Amount: stripe.Int64(2000), Currency: stripe.String("usd")}
