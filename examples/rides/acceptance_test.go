@@ -6,6 +6,7 @@ import (
 	"net/http"
 	"slices"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -192,6 +193,34 @@ func TestA08TwoUsers(t *testing.T) {
 		st.post(t, jane, "k", trip).replays(t, a)
 		st.post(t, omar, "k", trip).replays(t, b)
 		st.want(t, seen{Rides: 2, Paid: 2, Audits: 2, Jobs: 2, Charges: 2, Calls: 2})
+	})
+}
+
+func TestA09HundredAtOnce(t *testing.T) {
+	t.Parallel()
+	each(t, func(t *testing.T, st *stage) {
+		const clients = 100
+		answers := make([]answer, clients)
+		var wg sync.WaitGroup
+		for i := range clients {
+			wg.Go(func() { answers[i] = st.post(t, jane, "k", trip) })
+		}
+		wg.Wait()
+		var made, told int
+		for _, a := range answers {
+			switch {
+			case a.StatusCode == 201 && a.Headers["Idempotent-Replayed"] == "":
+				made++
+			case a.StatusCode == 201, a.StatusCode == 409 && a.Headers["Retry-After"] != "":
+				told++
+			default:
+				t.Errorf("a client got %d %s", a.StatusCode, a.Body)
+			}
+		}
+		if made != 1 || told != clients-1 {
+			t.Errorf("%d made and %d told, want 1 and %d", made, told, clients-1)
+		}
+		st.want(t, whole)
 	})
 }
 

@@ -14,4 +14,6 @@
 //	config.go      settings from the environment; metrics.go what is counted
 //	cmd/           one main for each function of template.yaml; they only wire
 //	world/         stands for everything outside: payments and mails
+//	demo/          what can go wrong, played on one machine: make demo
+//	killsweep/     the test that kills it wherever it can die
 package rides

@@ -276,6 +276,20 @@ func TestTimeoutKillsTheSandbox(t *testing.T) {
 	}
 }
 
+func TestOvertimeLetsAProcessGoOnBeyondItsDeadline(t *testing.T) {
+	t.Parallel()
+	f := start(t, func(c *Config) { c.Timeout, c.Overtime = 3*time.Second, time.Minute })
+	g := newGate(t) // stays closed: the function gives up at the deadline it was told
+	_, err := invoke(t.Context(), f, testEvent{Op: "echo", URL: g.URL})
+	fe, ok := errors.AsType[*FunctionError](err)
+	if !ok || fe.Type == TypeTimedOut || !strings.Contains(fe.Message, "context deadline exceeded") {
+		t.Fatalf("error is %v, want the function's own", err)
+	}
+	if pids := f.PIDs(); len(pids) != 1 || !alive(pids[0]) {
+		t.Errorf("processes %v, want the one that is late", pids)
+	}
+}
+
 func TestKillInTheMiddleOfAnInvocation(t *testing.T) {
 	t.Parallel()
 	f := start(t, nil)
@@ -550,6 +564,7 @@ func TestStartChecksItsConfiguration(t *testing.T) {
 		{"directory", Config{Binary: "testdata"}, "is a directory"},
 		{"negative timeout", Config{Binary: bootstrap, Timeout: -1}, "timeout"},
 		{"timeout over Lambda's", Config{Binary: bootstrap, Timeout: time.Hour}, "timeout"},
+		{"negative overtime", Config{Binary: bootstrap, Overtime: -1}, "overtime"},
 		{"negative concurrency", Config{Binary: bootstrap, MaxConcurrency: -1}, "concurrency"},
 		{"negative memory", Config{Binary: bootstrap, MemoryMB: -1}, "memory"},
 		{"bad variable", Config{Binary: bootstrap, Env: []string{"NAME"}}, "NAME=value"},

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"maps"
+	"net"
 	"os"
 	"slices"
 	"strings"
@@ -49,6 +50,8 @@ type Process struct {
 	// for any free one. The process is told the port in the variable
 	// LOCAL_<NAME>_PORT. "": nobody waits for it.
 	URL string
+
+	port net.Listener // holds the port until the process is started
 }
 
 // Overrides replace settings of the template; what is nil is left as it is.

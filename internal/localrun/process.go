@@ -19,7 +19,8 @@ import (
 const processGrace = 3 * time.Second
 
 // choosePort replaces port 0 of the URL by a free one. Of another port it makes
-// sure that nobody has it, who would then be taken for the process.
+// sure that nobody has it, who would then be taken for the process, and keeps it
+// until the process is started, seconds later.
 func (p *Process) choosePort(ctx context.Context) error {
 	if p.URL == "" {
 		return nil
@@ -39,7 +40,8 @@ func (p *Process) choosePort(ctx context.Context) error {
 		u.Host = ln.Addr().String()
 		p.URL = u.String()
 	}
-	return ln.Close()
+	p.port = ln
+	return nil
 }
 
 // portVariable is the variable that tells the process its port.
@@ -88,17 +90,19 @@ func (s *Stack) watch(ctx context.Context, name string, run *localserver.Process
 func startProcess(p Process, env []string, output io.Writer) (*localserver.Process, error) {
 	cmd := exec.Command(p.Command[0], p.Command[1:]...) //nolint:noctx // it is asked to end before it is killed
 	cmd.Env, cmd.Stdout, cmd.Stderr = env, output, output
+	if p.port != nil {
+		if err := p.port.Close(); err != nil {
+			return nil, err
+		}
+	}
 	return localserver.StartProcess(cmd)
 }
 
 // awaitProcess waits until the process answers at its URL, whatever it says.
 func awaitProcess(ctx context.Context, p Process, run *localserver.Process) error {
 	err := localserver.WaitAnswer(ctx, "it", p.URL, run.Done())
-	if err == nil {
-		return nil
-	}
 	select {
-	case <-run.Done():
+	case <-run.Done(): // also where somebody else answers
 		return fmt.Errorf("it has ended: %w", orExit(run.Err()))
 	default:
 		return err

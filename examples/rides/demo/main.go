@@ -43,7 +43,7 @@ func run() (ok bool, err error) {
 	}
 	s := &story{stage: st}
 	defer func() {
-		keep := !ok || err != nil
+		keep := !ok && ctx.Err() == nil
 		if cerr := st.close(keep); err == nil {
 			err = cerr
 		}

@@ -67,6 +67,9 @@ func (st *stage) up(ctx context.Context, name string, flags ...string) (*stack, 
 	st.closers = append(st.closers, s.down)
 	lines := bufio.NewScanner(out)
 	if !lines.Scan() {
+		if ctx.Err() != nil {
+			return nil, errInterrupted
+		}
 		return nil, fmt.Errorf("make local has not come up; its log ends with\n%s", tail(st.logs.Name()))
 	}
 	if err := json.Unmarshal(lines.Bytes(), &s.at); err != nil {

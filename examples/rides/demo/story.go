@@ -13,6 +13,8 @@ const (
 	omar = "omar@example.com"
 )
 
+var errInterrupted = errors.New("interrupted")
+
 // story plays and checks.
 type story struct {
 	*stage
@@ -43,7 +45,7 @@ func (s *story) tell(ctx context.Context) error {
 			return err
 		}
 		if ctx.Err() != nil {
-			return errors.New("interrupted")
+			return errInterrupted
 		}
 	}
 	if err := s.stack.down(); err != nil {
