@@ -1,6 +1,7 @@
 package dynamo_test
 
 import (
+	"errors"
 	"net/http"
 	"testing"
 
@@ -22,6 +23,22 @@ func TestLastAckOfWhatOthersDeliveredSettles(t *testing.T) {
 		t.Fatal(err)
 	}
 	tab.settled(t, r.PK)
+}
+
+// A record without the map is no record of ours: that is told, and not that the
+// request was malformed, which a drain would repeat for ever.
+func TestAckOfARecordWithoutItsMap(t *testing.T) {
+	t.Parallel()
+	tab := newTable(t)
+	r := tab.finished(t, nil, "0.0")
+	tab.edit(t, r.PK, "REMOVE jobs", nil)
+	image := *r
+	image.State = idem.Open // so that this job isn't the record's last
+	for name, seen := range map[string]*idem.Record{"the last job": r, "a job": &image} {
+		if err := tab.store.Ack(t.Context(), seen, "0.0"); !errors.Is(err, idem.ErrCorrupt) {
+			t.Errorf("%s: got %v, want corrupt", name, err)
+		}
+	}
 }
 
 // A drain that counted to the limit meets an operator who begins a new round: the

@@ -4,7 +4,6 @@ import (
 	"context"
 	"crypto/rand"
 	"errors"
-	"net/http"
 	"testing"
 	"time"
 
@@ -59,6 +58,8 @@ func (tab *table) refusedCommit(t *testing.T, r *idem.Record, c idem.Commit) {
 
 // A write with the user's items names the owner and the version as any other
 // does: nothing of it is applied unless both are as seen.
+//
+//nolint:tparallel // one table, looked at in the end
 func TestMergedWritesAreConditional(t *testing.T) {
 	t.Parallel()
 	tab := newTable(t)
@@ -95,6 +96,7 @@ func TestTakeOverIsConditional(t *testing.T) {
 	for by, tries := range map[string]int{"a client": 0, "a completer": 1} {
 		for name, prev := range seen(r) {
 			t.Run(name+" seen by "+by, func(t *testing.T) {
+				t.Parallel()
 				next := prev.Clone()
 				next.Owner, next.Ver, next.Tries = rand.Text(), prev.Ver+1, prev.Tries+tries
 				tab.refusedCommit(t, r, idem.Commit{Prev: prev, Next: next})
@@ -156,90 +158,6 @@ func TestReadsThatDecideAreStrong(t *testing.T) {
 		if err := tt.read(); err != nil || !cmp.Equal(api.strong, []bool{tt.strong}) {
 			t.Errorf("%s: strong %v, %v; want one read, strong %t", tt.name, api.strong, err, tt.strong)
 		}
-	}
-}
-
-// The companions of a body belong to one try of one attempt: neither a worker that
-// lost its lease, in a process that counts from the start too, nor the attempt's
-// own next try can touch those of the finish that landed.
-func TestCompanionsAreTheAttemptsOwn(t *testing.T) {
-	t.Parallel()
-	tab := newTable(t)
-	another, err := dynamo.New(tab.client, tab.name)
-	if err != nil {
-		t.Fatal(err)
-	}
-	finish := func(t *testing.T, store *dynamo.Store, r *idem.Record, owner, body string) *idem.Record {
-		t.Helper()
-		prev := r.Clone()
-		prev.Owner = owner
-		next := prev.Clone()
-		next.State, next.Ver, next.Response = idem.Done, prev.Ver+1, &idem.Response{Status: 200, Body: []byte(body)}
-		held, err := store.Commit(t.Context(), idem.Commit{Prev: prev, Next: next})
-		if err != nil {
-			t.Fatal(err)
-		}
-		return held
-	}
-	for name, late := range map[string]struct {
-		store *dynamo.Store
-		owner string
-	}{
-		"a worker of another process": {another, "late"},
-		"another try of the attempt":  {tab.store, ""},
-	} {
-		t.Run(name, func(t *testing.T) {
-			first, err := dynamo.New(tab.client, tab.name)
-			if err != nil {
-				t.Fatal(err)
-			}
-			r, body := tab.held(t), randomText(30<<10)
-			if held := finish(t, first, r, r.Owner, body); held != nil {
-				t.Fatalf("refused with %+v", held)
-			}
-			owner, store := late.owner, late.store
-			if owner == "" {
-				owner, store = r.Owner, first
-			}
-			if held := finish(t, store, r, owner, randomText(30<<10)); held == nil {
-				t.Error("the second finish landed")
-			}
-			now, err := first.Load(t.Context(), r.PK)
-			if err == nil {
-				err = first.LoadBody(t.Context(), now)
-			}
-			if err != nil || string(now.Response.Body) != body {
-				t.Errorf("the body is not the one that was committed: %v", err)
-			}
-		})
-	}
-}
-
-// Whoever reads a finished record finds its body, at any moment.
-func TestBodyIsThereBeforeItsRecordSaysSo(t *testing.T) {
-	t.Parallel()
-	tab := newTable(t)
-	finishes := 0
-	tab.tr.Fault = func(op string, _ int) dynamotest.Fault {
-		if op != "UpdateItem" {
-			return nil
-		}
-		return func(base http.RoundTripper, req *http.Request) (*http.Response, error) {
-			finishes++
-			companions := 0
-			for _, it := range tab.items(t) {
-				if it["st"] == nil && it["b"] != nil {
-					companions++
-				}
-			}
-			if companions != 1 {
-				t.Errorf("the finish is sent with %d companions written", companions)
-			}
-			return base.RoundTrip(req)
-		}
-	}
-	if _, err := idem.New(tab.store).Do(t.Context(), post(newKey(), "{}"), created(randomText(30<<10))); err != nil || finishes != 1 {
-		t.Errorf("%v after %d finishes", err, finishes)
 	}
 }
 

@@ -335,6 +335,37 @@ func TestBadInput32PoisonJobIsParked(t *testing.T) {
 	})
 }
 
+// What the drain writes about a job that waits on is no reason to deliver it: the
+// batch that failed comes again, and nothing else.
+func TestOwnWritesAboutAWaitingJobAskForNothing(t *testing.T) {
+	t.Parallel()
+	tab := newTable(t)
+	stream := tab.tail(t)
+	out := &outbox{fail: func(d idem.Delivery) error {
+		if d.Kind == "poison" {
+			return errPoison
+		}
+		return nil
+	}}
+	run(t, idem.New(tab.store), func(ctx context.Context) (idem.Response, error) {
+		return idem.Response{Status: 201}, idem.Stage(ctx, idem.NewJob("fine", 1), idem.NewJob("poison", 2))
+	})
+	ev := stream.event(t)
+	if seq := handle(t, dynamo.NewDrain(tab.store, out), ev); seq == "" {
+		t.Fatal("nothing is reported")
+	}
+	own := stream.event(t)
+	if len(own.Records) != 2 {
+		t.Fatalf("%d records, want those of an acknowledgement and a count", len(own.Records))
+	}
+	again := &outbox{}
+	tab.tr.Reset()
+	if seq := handle(t, dynamo.NewDrain(tab.store, again), own); seq != "" || tab.tr.Total() != 0 || len(again.kinds()) != 0 {
+		t.Errorf("reported %q after %d calls, delivered %v", seq, tab.tr.Total(), again.kinds())
+	}
+	tab.kept(t, pkOf(ev.Records[0]), "0.1")
+}
+
 // An outage of the sink is not the jobs' fault: none is parked, however long.
 func TestOutageParksNothing(t *testing.T) {
 	t.Parallel()

@@ -266,6 +266,55 @@ func TestSweepWaitsForTheStream(t *testing.T) {
 	}
 }
 
+// What nobody can complete is listed until its client no longer will either; then
+// it is given up, once.
+func TestSweepGivesUpAfterRetention(t *testing.T) {
+	t.Parallel()
+	day := func(o *dynamo.SweepOptions) {}
+	week := func(o *dynamo.SweepOptions) { o.Retention = 7 * 24 * time.Hour }
+	for name, test := range map[string]struct {
+		after  time.Duration
+		opt    func(*dynamo.SweepOptions)
+		answer error
+		asked  int
+		gaveUp int
+		fails  bool
+	}{
+		"before":                      {23 * time.Hour, day, nil, 0, 0, false},
+		"after":                       {25 * time.Hour, day, nil, 1, 1, false},
+		"before another retention":    {25 * time.Hour, week, nil, 0, 0, false},
+		"after another retention":     {8 * 24 * time.Hour, week, nil, 1, 1, false},
+		"somebody went on with it":    {25 * time.Hour, day, idem.ErrMoved, 1, 0, false},
+		"somebody is at work":         {25 * time.Hour, day, idem.ErrInFlight, 1, 0, false},
+		"the store is down":           {25 * time.Hour, day, idem.ErrUnavailable, 1, 0, true},
+		"nobody said how to do it":    {25 * time.Hour, func(o *dynamo.SweepOptions) { o.GiveUp = nil }, nil, 0, 0, false},
+		"its lease ends in a century": {25 * time.Hour, day, idem.ErrInFlight, 1, 0, false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			tab := newTable(t)
+			change := map[string]any{"req": nil}
+			if strings.Contains(name, "century") {
+				change["lease_ms"] = digits(time.Now().AddDate(100, 0, 0).UnixMilli())
+			}
+			tab.put(t, item(t, open(change)))
+			asked := 0
+			rep, err := tab.sweep(in(test.after), func(o *dynamo.SweepOptions) {
+				o.GiveUp = func(_ context.Context, ticket idem.Ticket, why string) error {
+					asked++
+					if ticket.PK != "v1##open" || ticket.Ver != 1 || why == "" {
+						t.Errorf("asked to give up %+v because %q", ticket, why)
+					}
+					return test.answer
+				}
+			}, test.opt).Run(t.Context())
+			if (err != nil) != test.fails || asked != test.asked || rep.GivenUp != test.gaveUp || rep.ByWhy[dynamo.WhyNoRequest].Count != 1 {
+				t.Errorf("asked %d times, got %+v, %v", asked, rep, err)
+			}
+		})
+	}
+}
+
 // What fails is an error, what is out of time isn't, and neither stops the rest.
 //
 //nolint:tparallel // one table

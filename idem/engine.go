@@ -58,6 +58,9 @@ func New(store Store, optFns ...func(*Options)) *Engine {
 // is returned; a panic does the same and goes on. An answer that
 // [Options.Stored] does not keep is returned and frees the key.
 //
+// With [KeyObserve] fn runs whatever is known of the key. A request in flight is
+// an error also with [InFlightAccept], which is [Engine.Serve]'s.
+//
 // What the engine itself refuses is an *[Error] that matches ErrKeyInvalid,
 // ErrScope, ErrRequest, ErrMismatch, ErrInFlight, ErrStuck, ErrExpired,
 // ErrNotKept, ErrLeaseLost, ErrNoTime, ErrUnavailable, ErrCorrupt or ErrSecret;
@@ -67,7 +70,16 @@ func New(store Store, optFns ...func(*Options)) *Engine {
 // If ctx is cancelled while fn runs, fn decides what to do about it; what it
 // returns is stored or released all the same.
 func (e *Engine) Do(ctx context.Context, r Request, fn func(context.Context) (Response, error)) (Result, error) {
-	res, err := e.do(ctx, &r, fn)
+	var res Result
+	var err error
+	if e.opt.Key == KeyObserve && !e.opt.Disabled {
+		if r.Key == "" {
+			err = &Error{Op: "key", Err: ErrKeyMissing}
+		}
+		res, err = e.observe(ctx, &r, err, fn)
+	} else {
+		res, err = e.do(ctx, &r, false, fn)
+	}
 	if h, ok := errors.AsType[*handlerError](err); ok {
 		err = h.err
 	}
@@ -80,7 +92,9 @@ type handlerError struct{ err error }
 func (h *handlerError) Error() string { return h.err.Error() }
 func (h *handlerError) Unwrap() error { return h.err }
 
-func (e *Engine) do(ctx context.Context, r *Request, fn func(context.Context) (Response, error)) (Result, error) {
+// do is Do. accepts says that a 202 may stand for an answer ([InFlightAccept]):
+// it is HTTP's, and no result to anybody else.
+func (e *Engine) do(ctx context.Context, r *Request, accepts bool, fn func(context.Context) (Response, error)) (Result, error) {
 	if e.opt.Disabled {
 		return e.pass(ctx, r, fn)
 	}
@@ -89,6 +103,7 @@ func (e *Engine) do(ctx context.Context, r *Request, fn func(context.Context) (R
 		call(ctx, e.opt.Hooks.Refused, Event{Route: r.Route, Err: err})
 		return Result{}, err
 	}
+	a.accepts = accepts
 	if inside(ctx, e.store, a.pk) {
 		return e.pass(ctx, r, fn)
 	}
@@ -152,6 +167,7 @@ type attempt struct {
 	pk       string
 	owner    string // its nonce
 	id       string // of the operation, if it is new
+	accepts  bool   // may be answered with 202
 	resumed  bool   // by a completer: there is no client, and no request but the stored one
 	digest   [sha256.Size]byte
 	deadline time.Time     // when the work must be over
@@ -367,8 +383,12 @@ func (a *attempt) handle(ctx context.Context, f *flow, resumed bool, fn func(con
 	op := &Op{store: a.store, pk: a.pk, flow: f, resumed: resumed, outer: outer}
 	defer op.over.Store(true)
 	ctx = context.WithValue(ctx, opKey{}, op)
-	hctx, cancel := context.WithDeadline(ctx, a.deadline.Add(-a.opt.Reserve))
-	defer cancel()
+	hctx := ctx
+	if a.limit == 0 { // else nothing is to be changed for the handler
+		var cancel context.CancelFunc
+		hctx, cancel = context.WithDeadline(ctx, a.deadline.Add(-a.opt.Reserve))
+		defer cancel()
+	}
 	back := false
 	defer func() {
 		f.close()

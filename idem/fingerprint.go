@@ -13,7 +13,8 @@ import (
 )
 
 // Fingerprint says what makes two requests the same request. The zero value
-// takes method, path, query and the body's bytes, by SHA-256.
+// takes method, path, query and the body's bytes, by SHA-256. Of a multipart form
+// the boundary doesn't count.
 //
 // It never takes the key, credentials or tracing headers (R17): the same
 // request may be repeated with a fresh token.
@@ -88,6 +89,9 @@ func (f *Fingerprint) digest(r *Request) (sum [sha256.Size]byte, err error) {
 			if canonical, ok := canonicalJSON(r.Body); ok {
 				tag, body = 'j', canonical
 			}
+		}
+		if form, ok := withoutBoundary(r.Header, r.Body); ok {
+			tag, body = 'x', form
 		}
 		if f.SkipBody {
 			tag, body = 's', nil

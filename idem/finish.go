@@ -183,7 +183,7 @@ func (a *attempt) answer(ctx context.Context, held *Record, v verdict) (Result, 
 	case stuck:
 		return refuse(hooks.Refused, a.fail("claim", ErrStuck))
 	case inFlight:
-		if a.opt.InFlight == InFlightAccept && held != nil {
+		if a.accepts && a.opt.InFlight == InFlightAccept && held != nil {
 			call(ctx, hooks.InFlight, a.event(held, ErrInFlight))
 			return a.accepted(held), nil
 		}

@@ -6,12 +6,16 @@ import (
 	"io"
 	"mime"
 	"mime/multipart"
+	"net/http"
 	"net/url"
 )
 
 // FormKey finds the key in a field of an HTML form (urlencoded or multipart),
 // for pages whose forms may be submitted twice: put a fresh value into a hidden
 // field each time the page is made. It is for [Options.KeyFrom].
+//
+// A browser makes a new boundary for each submission of a multipart form; the
+// fingerprint leaves it out.
 //
 // A body that isn't a form, or a form without the field, has no key
 // ([ErrKeyMissing]); the field twice is [ErrKeyInvalid].
@@ -30,7 +34,7 @@ func FormKey(field string) func(*Request) (string, error) {
 		case "application/x-www-form-urlencoded":
 			form, err := url.ParseQuery(string(r.Body))
 			if err != nil {
-				return "", fmt.Errorf("%w: form: %w", ErrRequest, err)
+				return "", fmt.Errorf("%w: the form can't be decoded", ErrRequest) // err quotes it
 			}
 			values = form[field]
 		case "multipart/form-data":
@@ -48,6 +52,20 @@ func FormKey(field string) func(*Request) (string, error) {
 	}
 }
 
+// withoutBoundary takes the boundary out of a multipart form, which is another
+// one each time a browser sends it. ok is false for any other body.
+func withoutBoundary(h http.Header, body []byte) (form []byte, ok bool) {
+	values := headerValues(h, "Content-Type")
+	if len(values) != 1 {
+		return nil, false
+	}
+	kind, params, err := mime.ParseMediaType(values[0])
+	if err != nil || kind != "multipart/form-data" || params["boundary"] == "" {
+		return nil, false
+	}
+	return bytes.ReplaceAll(body, []byte("--"+params["boundary"]), []byte("--")), true
+}
+
 // partsNamed returns the parts of a multipart body with a name, no more of each
 // than a key may have.
 func partsNamed(field string, body []byte, boundary string) (values []string, err error) {
@@ -58,14 +76,14 @@ func partsNamed(field string, body []byte, boundary string) (values []string, er
 			return values, nil
 		}
 		if err != nil {
-			return nil, fmt.Errorf("%w: form: %w", ErrRequest, err)
+			return nil, fmt.Errorf("%w: the form can't be decoded", ErrRequest) // err may quote it
 		}
 		if part.FormName() != field || part.FileName() != "" {
 			continue
 		}
 		b, err := io.ReadAll(io.LimitReader(part, DefaultMaxKey+1))
 		if err != nil {
-			return nil, fmt.Errorf("%w: form: %w", ErrRequest, err)
+			return nil, fmt.Errorf("%w: the form can't be decoded", ErrRequest)
 		}
 		values = append(values, string(b))
 	}

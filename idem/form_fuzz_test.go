@@ -3,7 +3,6 @@ package idem_test
 import (
 	"errors"
 	"net/http"
-	"net/url"
 	"strings"
 	"testing"
 
@@ -52,7 +51,7 @@ func netHTTPReads(contentType, body string) (string, bool) {
 	if err := r.ParseMultipartForm(1 << 20); err != nil && !errors.Is(err, http.ErrNotMultipart) {
 		return "", false
 	}
-	values := url.Values(r.PostForm)["token"]
+	values := r.PostForm["token"]
 	if len(values) != 1 {
 		return "", false
 	}

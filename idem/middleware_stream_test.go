@@ -131,10 +131,17 @@ func TestMiddlewareLetsOthersStream(t *testing.T) {
 func TestMiddlewareSniffsAsNetHTTPDoes(t *testing.T) {
 	t.Parallel()
 	for name, handler := range map[string]http.HandlerFunc{
-		"text":       func(w http.ResponseWriter, _ *http.Request) { fmt.Fprint(w, "text") },
-		"html":       func(w http.ResponseWriter, _ *http.Request) { fmt.Fprint(w, "<html>") },
-		"no body":    func(http.ResponseWriter, *http.Request) {},
-		"suppressed": func(w http.ResponseWriter, _ *http.Request) { w.Header()["Content-Type"] = nil; fmt.Fprint(w, "<html>") },
+		"text":    func(w http.ResponseWriter, _ *http.Request) { fmt.Fprint(w, "text") },
+		"html":    func(w http.ResponseWriter, _ *http.Request) { fmt.Fprint(w, "<html>") },
+		"no body": func(http.ResponseWriter, *http.Request) {},
+		"suppressed": func(w http.ResponseWriter, _ *http.Request) {
+			w.Header()["Content-Type"] = nil
+			fmt.Fprint(w, "<html>")
+		},
+		"compressed": func(w http.ResponseWriter, _ *http.Request) {
+			w.Header().Set("Content-Encoding", "br")
+			fmt.Fprint(w, "\x1f\x8b\x08 packed")
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

@@ -81,27 +81,10 @@ func TestPresetIETF(t *testing.T) {
 	})
 }
 
-const (
-	made  = `{"id":"ch_1"}`
-	pages = "https://github.com/samekey/samekey/blob/main/docs/problems.md#"
-)
+const pages = "https://github.com/samekey/samekey/blob/main/docs/problems.md#"
 
 // problem is an answer in the form of RFC 9457.
 func problem(status, runs int, header, code, title, detail string) string {
 	return fmt.Sprintf("%d after %d runs\nCache-Control: no-store\nContent-Type: application/problem+json\n%s"+
 		`{"type":"%s","title":"%s","status":%d,"detail":"%s","code":"%s"}`, status, runs, header, pages+code, title, status, detail, code)
-}
-
-// The answers that all presets share.
-
-// untouched is the handler's own answer: nothing was done with a key.
-func untouched(runs int) string {
-	return fmt.Sprintf("201 after %d runs\nContent-Type: application/json\nSet-Cookie: a=b\n%s", runs, made)
-}
-
-// limited is what a rate limiter behind the engine answered: untouched but for
-// the echo, and no lifetime, since the key is free (R96).
-func limited(key string) string {
-	return "429 after 1 runs\nContent-Type: application/json\nIdempotency-Key: " + key +
-		"\nRetry-After: 1\nSet-Cookie: a=b\nStripe-Rate-Limited-Reason: global-rate\nStripe-Should-Retry: true\nslow down"
 }

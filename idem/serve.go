@@ -37,7 +37,7 @@ func (e *Engine) Serve(ctx context.Context, r Request, fn func(context.Context) 
 	case !acts:
 		res, err = e.pass(ctx, &r, fn)
 	default:
-		res, err = e.do(ctx, &r, fn)
+		res, err = e.do(ctx, &r, true, fn)
 	}
 	if h, ok := errors.AsType[*handlerError](err); ok && (res.Passed || e.opt.PassErrors) {
 		return res, h.err
@@ -71,6 +71,10 @@ func (e *Engine) Refuse(ctx context.Context, r Request, err error) Response {
 	call(ctx, e.opt.Hooks.Refused, Event{Route: r.Route, Err: err})
 	return e.opt.Problem(problemOf(err))
 }
+
+// Keeps reports whether answers of this status are stored ([Options.Stored]). It
+// is for adapters whose answers have no status of their own.
+func (e *Engine) Keeps(status int) bool { return e.opt.Disabled || e.opt.Stored(status) }
 
 // Acts reports whether the engine has anything to do with a request of this
 // method and these headers, so that others can pass without being read.

@@ -33,10 +33,10 @@ var settlements = map[string]idem.Settlement{
 func TestOnlyWhatIsStuckIsSettled(t *testing.T) {
 	t.Parallel()
 	for how, s := range settlements {
-		for name, state := range map[string]func(*abandoned, *testing.T){
-			"open": func(a *abandoned, _ *testing.T) { a.leaseOver() },
-			"held": func(*abandoned, *testing.T) {},
-			"finished": func(a *abandoned, t *testing.T) {
+		for name, state := range map[string]func(*testing.T, *abandoned){
+			"open": func(_ *testing.T, a *abandoned) { a.leaseOver() },
+			"held": func(*testing.T, *abandoned) {},
+			"finished": func(t *testing.T, a *abandoned) {
 				t.Helper()
 				a.leaseOver()
 				if err := a.resume(t, a.engine, idem.TicketFor(a.record(t)), completes); err != nil {
@@ -47,7 +47,7 @@ func TestOnlyWhatIsStuckIsSettled(t *testing.T) {
 			t.Run(name+" is not "+how, func(t *testing.T) {
 				t.Parallel()
 				a := abandon(t)
-				state(a, t)
+				state(t, a)
 				before := a.record(t)
 				if err := a.engine.Settle(t.Context(), before.PK, s); !errors.Is(err, idem.ErrMoved) {
 					t.Errorf("got %v", err)

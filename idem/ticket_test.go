@@ -62,7 +62,7 @@ func completes(ctx context.Context, _ *idem.Request) (idem.Response, error) {
 
 func TestTicketIsGoodForWhatItSaw(t *testing.T) {
 	t.Parallel()
-	settle := func(a *abandoned, t *testing.T) idem.Ticket {
+	settle := func(t *testing.T, a *abandoned) idem.Ticket {
 		t.Helper()
 		a.leaseOver()
 		if err := a.resume(t, a.engine, idem.TicketFor(a.record(t)), completes); err != nil {
@@ -70,7 +70,7 @@ func TestTicketIsGoodForWhatItSaw(t *testing.T) {
 		}
 		return idem.TicketFor(a.record(t))
 	}
-	giveUp := func(a *abandoned, t *testing.T) idem.Ticket {
+	giveUp := func(t *testing.T, a *abandoned) idem.Ticket {
 		t.Helper()
 		a.leaseOver()
 		if err := a.engine.GiveUp(t.Context(), idem.TicketFor(a.record(t)), "test"); err != nil {
@@ -78,8 +78,8 @@ func TestTicketIsGoodForWhatItSaw(t *testing.T) {
 		}
 		return idem.TicketFor(a.record(t))
 	}
-	of := func(change func(*idem.Ticket)) func(*abandoned, *testing.T) idem.Ticket {
-		return func(a *abandoned, t *testing.T) idem.Ticket {
+	of := func(change func(*idem.Ticket)) func(*testing.T, *abandoned) idem.Ticket {
+		return func(t *testing.T, a *abandoned) idem.Ticket {
 			t.Helper()
 			a.leaseOver()
 			ticket := idem.TicketFor(a.record(t))
@@ -88,7 +88,7 @@ func TestTicketIsGoodForWhatItSaw(t *testing.T) {
 		}
 	}
 	for name, tc := range map[string]struct {
-		ticket func(*abandoned, *testing.T) idem.Ticket
+		ticket func(*testing.T, *abandoned) idem.Ticket
 		want   error
 	}{
 		"another operation with the same version": {of(func(t *idem.Ticket) { t.Owner = "another" }), idem.ErrMoved},
@@ -96,13 +96,13 @@ func TestTicketIsGoodForWhatItSaw(t *testing.T) {
 		"no record":           {of(func(t *idem.Ticket) { t.PK += "x" }), idem.ErrMoved},
 		"finished":            {settle, idem.ErrMoved},
 		"stuck":               {giveUp, idem.ErrMoved},
-		"still running":       {func(a *abandoned, t *testing.T) idem.Ticket { t.Helper(); return idem.TicketFor(a.record(t)) }, idem.ErrInFlight},
+		"still running":       {func(t *testing.T, a *abandoned) idem.Ticket { t.Helper(); return idem.TicketFor(a.record(t)) }, idem.ErrInFlight},
 		"the right one helps": {of(func(*idem.Ticket) {}), nil},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			a := abandon(t)
-			ticket := tc.ticket(a, t)
+			ticket := tc.ticket(t, a)
 			before := a.record(t)
 			err := a.resume(t, a.engine, ticket, func(ctx context.Context, r *idem.Request) (idem.Response, error) {
 				if tc.want != nil {

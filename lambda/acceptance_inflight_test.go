@@ -11,7 +11,7 @@ import (
 )
 
 // A9 and A10: what a request gets while another one with its key is at work.
-// The 202 of A10 is in status_test.go, a thousand at once in idem.
+// The 202 of A10 is in status_test.go; a thousand at once are in idem.
 
 func TestA09HundredAtOnce(t *testing.T) {
 	t.Parallel()

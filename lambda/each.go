@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"net/http"
 
 	awslambda "github.com/aws/aws-lambda-go/lambda"
 
@@ -34,6 +35,8 @@ func WrapEach[Ev, Rec, Re any](e *idem.Engine, b Batch[Ev, Rec, Re], h func(cont
 	switch {
 	case e == nil:
 		panic("lambda: WrapEach: engine is nil") //nolint:forbidigo // a mistake in the program
+	case !e.Keeps(http.StatusOK):
+		panic("lambda: WrapEach: Options.Stored doesn't keep 200, so no record would ever count as done") //nolint:forbidigo // a mistake in the program
 	case !b.valid():
 		panic("lambda: WrapEach: the batch lacks a function, or its Concurrency is negative") //nolint:forbidigo // a mistake in the program
 	case h == nil:

@@ -26,9 +26,9 @@ func (s source) status(e *idem.Engine) awslambda.Handler {
 	return lambda.Status(e, lambda.ALB)
 }
 
-// A30: 202 with a Location, under which the operation can be seen by who asked
+// A10 in 202 mode: a Location, under which the operation can be seen by who asked
 // for it, and nobody else.
-func TestA30StatusResource(t *testing.T) {
+func TestA10StatusResource(t *testing.T) {
 	t.Parallel()
 	each(t, sources, func(t *testing.T, s source) {
 		e := idem.New(&idem.MemoryStore{}, func(o *idem.Options) {

@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"net/http"
 
 	awslambda "github.com/aws/aws-lambda-go/lambda"
 
@@ -27,6 +28,8 @@ func Wrap[Ev, Re any](e *idem.Engine, a Adapter[Ev, Re], h func(context.Context,
 		panic("lambda: Wrap: the adapter lacks a function") //nolint:forbidigo // a mistake in the program
 	case h == nil:
 		panic("lambda: Wrap: handler is nil") //nolint:forbidigo // a mistake in the program
+	case a.typed && !e.Keeps(http.StatusOK):
+		panic("lambda: Wrap: Options.Stored doesn't keep 200, so no result would ever be kept") //nolint:forbidigo // a mistake in the program
 	}
 	return &Handler[Ev, Re]{engine: e, adapter: a, fn: h}
 }

@@ -1,0 +1,36 @@
+package idem_test
+
+import (
+	"context"
+	"errors"
+	"testing"
+	"time"
+
+	"github.com/samekey/samekey/idem"
+)
+
+// R40: a record says when its last attempt began, and keeps when its first did.
+func TestEachAttemptNotesItsTime(t *testing.T) {
+	t.Parallel()
+	begun := time.UnixMilli(1_800_000_000_000)
+	now := begun
+	store := &idem.MemoryStore{}
+	engine := idem.New(store, func(o *idem.Options) { o.Now = func() time.Time { return now } })
+	for _, later := range []time.Duration{0, time.Minute, time.Hour} {
+		now = begun.Add(later)
+		_, _ = engine.Serve(t.Context(), keyed("k"), func(ctx context.Context) (idem.Response, error) {
+			if _, err := idem.Atomic(ctx, "made", func(context.Context, *idem.Tx) (int, error) { return 1, nil }); err != nil {
+				t.Error(err)
+			}
+			return idem.Response{}, errors.New("down")
+		})
+		for _, r := range store.Records() {
+			if !r.Run.Equal(now) || !r.Created.Equal(begun) {
+				t.Errorf("after %v: run at %v, created at %v", later, r.Run, r.Created)
+			}
+		}
+		if n := len(store.Records()); n != 1 {
+			t.Errorf("%d records", n)
+		}
+	}
+}

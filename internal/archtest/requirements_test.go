@@ -1,0 +1,153 @@
+package archtest
+
+import (
+	"errors"
+	"go/ast"
+	"go/parser"
+	"go/token"
+	"os"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+)
+
+const (
+	root = "../.."
+	page = root + "/docs/requirements.md"
+	// suite has the names of the conformance suite's cases.
+	suite = "idem/idemtest"
+)
+
+// docs/requirements.md has a row for each number, and names nothing that isn't
+// there: a test that is renamed or removed takes its row along.
+func TestRequirementsNameTheirTests(t *testing.T) {
+	t.Parallel()
+	raw, err := os.ReadFile(page)
+	if err != nil {
+		t.Fatal(err)
+	}
+	code := regexp.MustCompile("`([^`]+)`")
+	got := make(map[string]bool)
+	tests := make(tests)
+	for line := range strings.Lines(string(raw)) {
+		cells := strings.Split(strings.Trim(strings.TrimSpace(line), "|"), "|")
+		number := strings.TrimSpace(cells[0])
+		if len(cells) < 3 || number == "" || strings.HasPrefix(number, "-") {
+			continue
+		}
+		if got[number] {
+			t.Errorf("%s has two rows", number)
+		}
+		got[number] = true
+		if len(cells) == 4 {
+			for _, path := range code.FindAllStringSubmatch(cells[2], -1) {
+				if _, err := os.Stat(filepath.Join(root, path[1])); err != nil {
+					t.Errorf("%s is built in %s: %v", number, path[1], err)
+				}
+			}
+		}
+		held := strings.TrimSpace(cells[len(cells)-1])
+		if strings.HasPrefix(held, "not yet: ") {
+			continue
+		}
+		names := code.FindAllStringSubmatch(held, -1)
+		if len(names) == 0 {
+			t.Errorf("%s is held by nothing", number)
+		}
+		for _, name := range names {
+			if err := tests.find(name[1]); err != nil {
+				t.Errorf("%s is held by %s: %v", number, name[1], err)
+			}
+		}
+	}
+	for kind, last := range map[string]int{"R": 124, "B": 34, "A": 34} {
+		for n := 1; n <= last; n++ {
+			if number := kind + strconv.Itoa(n); !got[number] {
+				t.Errorf("%s has no row", number)
+			}
+		}
+	}
+	if len(got) != 124+34+34 {
+		t.Errorf("%d rows", len(got))
+	}
+}
+
+// tests are the test functions of each folder, with the texts that can be names
+// of subtests.
+type tests map[string]folder
+
+type folder struct {
+	functions map[string]bool
+	texts     []string
+}
+
+// find looks for a name such as lambda.TestBadInput/08 any case.
+func (ts tests) find(name string) error {
+	dir, test, _ := strings.Cut(name, ".")
+	function, sub, isSub := strings.Cut(test, "/")
+	f, err := ts.in(dir)
+	if err != nil {
+		return err
+	}
+	if !f.functions[function] {
+		return errors.New("there is no such test")
+	}
+	if function == "TestConformance" {
+		if f, err = ts.in(suite); err != nil {
+			return err
+		}
+	}
+	if isSub && !slices.ContainsFunc(f.texts, func(text string) bool { return strings.HasPrefix(text, sub) }) {
+		return errors.New("there is no such subtest")
+	}
+	return nil
+}
+
+// in parses the Go files of a folder.
+func (ts tests) in(dir string) (folder, error) {
+	if f, ok := ts[dir]; ok {
+		return f, nil
+	}
+	files, err := filepath.Glob(filepath.Join(root, filepath.FromSlash(dir), "*.go"))
+	if err != nil {
+		return folder{}, err
+	}
+	f := folder{functions: make(map[string]bool)}
+	for _, path := range files {
+		isTest := strings.HasSuffix(path, "_test.go")
+		if !isTest && dir != suite {
+			continue
+		}
+		parsed, err := parser.ParseFile(token.NewFileSet(), path, nil, parser.SkipObjectResolution)
+		if err != nil {
+			return folder{}, err
+		}
+		ast.Inspect(parsed, func(n ast.Node) bool {
+			switch n := n.(type) {
+			case *ast.FuncDecl:
+				if isTest && n.Recv == nil && isTestName(n.Name.Name) {
+					f.functions[n.Name.Name] = true
+				}
+			case *ast.BasicLit:
+				if text, err := strconv.Unquote(n.Value); n.Kind == token.STRING && err == nil {
+					f.texts = append(f.texts, text)
+				}
+			}
+			return true
+		})
+	}
+	ts[dir] = f
+	return f, nil
+}
+
+func isTestName(name string) bool {
+	for _, prefix := range []string{"Test", "Fuzz", "Example"} {
+		if strings.HasPrefix(name, prefix) && name != "TestMain" {
+			return true
+		}
+	}
+	return false
+}
