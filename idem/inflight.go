@@ -24,10 +24,9 @@ const (
 // DefaultWaitMax is for how long InFlightWait waits.
 const DefaultWaitMax = 10 * time.Second
 
-// wait looks at a record until its holder is done with it, or time is up. The
+// wait looks at a record until its holder is done with it, or it is end. The
 // verdict is inFlight in the latter case only.
-func (a *attempt) wait(ctx context.Context, held *Record) (*Record, verdict) {
-	end := time.Now().Add(min(a.opt.WaitMax, time.Until(a.deadline)-a.opt.Reserve))
+func (a *attempt) wait(ctx context.Context, held *Record, end time.Time) (*Record, verdict) {
 	for pace := 50 * time.Millisecond; ; pace = min(pace*3/2, time.Second) {
 		// Half of it by chance, so that many that wait don't look all at once.
 		next := pace/2 + time.Duration(mathrand.Int64N(int64(pace/2)))
@@ -68,9 +67,10 @@ func (a *attempt) claimOrWait(ctx context.Context) (*Record, verdict, error) {
 // patiently waits for the holder of a claim that was refused, where that is
 // asked for.
 func (a *attempt) patiently(ctx context.Context, held *Record, v verdict) (*Record, verdict, error) {
+	end := time.Now().Add(min(a.opt.WaitMax, time.Until(a.deadline)-a.opt.Reserve)) // however many hold it in turn
 	var err error
 	for err == nil && v == inFlight && held != nil && a.opt.InFlight == InFlightWait {
-		if held, v = a.wait(ctx, held); v == inFlight {
+		if held, v = a.wait(ctx, held, end); v == inFlight {
 			break
 		}
 		if v == again || v == takeOver { // the holder gave up, or died

@@ -22,26 +22,64 @@ import (
 // who is calling in a middleware before this one.
 func (e *Engine) Middleware(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		if !e.Acts(r.Method, r.Header) {
+		switch {
+		case !e.Acts(r.Method, r.Header):
 			next.ServeHTTP(w, r)
 			return
-		}
-		req := Request{Method: r.Method, Path: r.URL.EscapedPath(), Query: r.URL.RawQuery, Route: r.Pattern, Header: r.Header}
-		var err error
-		if req.Body, err = e.readBody(w, r); err != nil {
-			e.log.WarnContext(r.Context(), "request refused", "route", req.Route, "error", err)
-			write(w, e.Refuse(r.Context(), req, err))
+		case e.opt.Disabled || !e.methods[r.Method]: // only to be marked
+			w.Header().Set(StatusHeader, "ignored")
+			next.ServeHTTP(w, r)
+			return
+		case e.opt.Key == KeyObserve:
+			e.observeHTTP(w, r, next)
 			return
 		}
-		res, _ := e.Serve(r.Context(), req, func(ctx context.Context) (Response, error) {
-			rec := &recorder{header: make(http.Header)}
-			inner := r.WithContext(ctx)
-			inner.Body = io.NopCloser(bytes.NewReader(req.Body))
-			next.ServeHTTP(rec, inner)
-			return rec.response(), nil
-		})
-		write(w, res.Response)
+		e.serveHTTP(w, r, next)
 	})
+}
+
+// observeHTTP lets what has no key, or can't be read, through as it is.
+func (e *Engine) observeHTTP(w http.ResponseWriter, r *http.Request, next http.Handler) {
+	req := Request{Method: r.Method, Route: r.Pattern}
+	if e.opt.KeyFrom == nil && len(headerValues(r.Header, KeyHeader)) == 0 {
+		e.Observes(r.Context(), req, &Error{Op: "key", Err: ErrKeyMissing})
+		next.ServeHTTP(w, r)
+		return
+	}
+	body, err := io.ReadAll(io.LimitReader(r.Body, e.opt.MaxRequest+1))
+	if err == nil && int64(len(body)) > e.opt.MaxRequest {
+		err = ErrTooLarge
+	}
+	whole := r.WithContext(r.Context())
+	if err != nil {
+		e.Observes(r.Context(), req, err)
+		whole.Body = struct {
+			io.Reader
+			io.Closer
+		}{io.MultiReader(bytes.NewReader(body), r.Body), r.Body}
+		next.ServeHTTP(w, whole)
+		return
+	}
+	whole.Body = io.NopCloser(bytes.NewReader(body))
+	e.serveHTTP(w, whole, next)
+}
+
+func (e *Engine) serveHTTP(w http.ResponseWriter, r *http.Request, next http.Handler) {
+	req := Request{Method: r.Method, Path: r.URL.EscapedPath(), Query: r.URL.RawQuery, Route: r.Pattern, Header: r.Header}
+	var err error
+	if req.Body, err = e.readBody(w, r); err != nil {
+		e.log.WarnContext(r.Context(), "request refused", "route", req.Route, "error", err)
+		write(w, e.Refuse(r.Context(), req, err))
+		return
+	}
+	res, _ := e.Serve(r.Context(), req, func(ctx context.Context) (Response, error) {
+		rec := &recorder{header: make(http.Header)}
+		inner := r.WithContext(ctx)
+		inner.Body = io.NopCloser(bytes.NewReader(req.Body))
+		next.ServeHTTP(rec, inner)
+		return rec.response(), nil
+	})
+	write(w, res.Response)
 }
 
 func (e *Engine) readBody(w http.ResponseWriter, r *http.Request) ([]byte, error) {
@@ -92,6 +130,7 @@ func (r *recorder) response() Response {
 	if _, ok := r.sent["Content-Type"]; !ok && r.body.Len() > 0 && r.sent.Get("Content-Encoding") == "" {
 		r.sent.Set("Content-Type", http.DetectContentType(r.body.Bytes())) // as net/http would
 	}
+	r.sent.Del("Trailer") // none is sent
 	return Response{Status: r.status, Header: r.sent, Body: r.body.Bytes()}
 }
 

@@ -10,15 +10,24 @@ import (
 // handler's time.
 const observing = time.Second
 
+// Observes reports whether the engine only observes ([KeyObserve]), and counts a
+// request that can't be read, and why: its handler is to run all the same. It is
+// for adapters.
+func (e *Engine) Observes(ctx context.Context, r Request, err error) bool {
+	if e.opt.Key != KeyObserve || e.opt.Disabled {
+		return false
+	}
+	e.log.InfoContext(ctx, "observed", "route", r.Route, "would", err)
+	call(ctx, e.opt.Hooks.Observed, Event{Route: r.Route, Err: err})
+	return true
+}
+
 // observe runs fn whatever is known of the key, and tells Hooks.Observed what
 // would have become of the request otherwise. New operations leave a record, so
 // that later requests can be judged; nothing that goes wrong with it is the
 // client's business.
 func (e *Engine) observe(ctx context.Context, r *Request, keyErr error, fn func(context.Context) (Response, error)) (Result, error) {
-	would := func(err error) {
-		e.log.InfoContext(ctx, "observed", "route", r.Route, "would", err)
-		call(ctx, e.opt.Hooks.Observed, Event{Route: r.Route, Err: err})
-	}
+	would := func(err error) { e.Observes(ctx, *r, err) }
 	if keyErr != nil {
 		would(keyErr)
 		return e.pass(ctx, r, fn)

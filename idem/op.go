@@ -34,6 +34,16 @@ func FromContext(ctx context.Context) (*Op, bool) {
 	return op, ok
 }
 
+// resumes reports whether ctx is that of an operation of this engine's store which
+// a completer brings to its end, and r has no key of its own.
+func (e *Engine) resumes(ctx context.Context, r *Request) bool {
+	if len(headerValues(r.Header, KeyHeader)) > 0 {
+		return false
+	}
+	op, ok := FromContext(ctx)
+	return ok && !op.over.Load() && op.flow.a.resumed && sameStore(op.store, e.store)
+}
+
 // inside reports whether ctx already runs in the operation of pk, however deep:
 // a wrapper in a wrapper would else answer "in flight" to itself.
 func inside(ctx context.Context, store Store, pk string) bool {

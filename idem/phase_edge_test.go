@@ -9,6 +9,7 @@ import (
 	"net/url"
 	"strings"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/samekey/samekey/idem"
@@ -393,40 +394,42 @@ func TestWaitWithMergedClaim(t *testing.T) {
 // Merged restart begins with no time left.
 func TestMergedRestartWithoutTime(t *testing.T) {
 	t.Parallel()
-	var mem idem.MemoryStore
-	clock := idemtest.NewClock()
-	engine := func(s idem.Store) *idem.Engine {
-		return idem.New(s, func(o *idem.Options) { o.MergeClaim, o.Now = true, clock.Now })
-	}
-	dying := idemtest.Faulty(&mem, idemtest.CrashAt(1, true))
-	h := func(calls *int, slow time.Duration) func(context.Context) (idem.Response, error) {
-		return func(ctx context.Context) (idem.Response, error) {
-			_, err := idem.Atomic(ctx, "a", func(ctx context.Context, tx *idem.Tx) (int, error) {
-				tx.Write(note("a"))
-				time.Sleep(slow)
-				return 1, nil
-			})
-			if err != nil {
-				return idem.Response{}, err
-			}
-			_, err = idem.Foreign(ctx, "charge", func(ctx context.Context, _ *idem.Tx) (string, error) {
-				*calls++
-				return "x", ctx.Err()
-			})
-			return idem.Response{Status: 201}, err
+	synctest.Test(t, func(t *testing.T) {
+		var mem idem.MemoryStore
+		clock := idemtest.NewClock()
+		engine := func(s idem.Store) *idem.Engine {
+			return idem.New(s, func(o *idem.Options) { o.MergeClaim, o.Now = true, clock.Now })
 		}
-	}
-	n := 0
-	_, _ = do(t, engine(dying), h(&n, 0))
-	clock.Advance(time.Hour)
-	ctx, cancel := context.WithTimeout(t.Context(), 700*time.Millisecond)
-	defer cancel()
-	n = 0
-	_, err := engine(&mem).Do(ctx, idem.Request{Key: "k", Scope: "s", Method: "POST", Path: "/rides"}, h(&n, 400*time.Millisecond))
-	left := "reserve passed"
-	if n > 0 && !errors.Is(err, idem.ErrNoTime) {
-		t.Errorf("begun again after the %s: called out %d times, %v", left, n, err)
-	}
+		dying := idemtest.Faulty(&mem, idemtest.CrashAt(1, true))
+		h := func(calls *int, slow time.Duration) func(context.Context) (idem.Response, error) {
+			return func(ctx context.Context) (idem.Response, error) {
+				_, err := idem.Atomic(ctx, "a", func(ctx context.Context, tx *idem.Tx) (int, error) {
+					tx.Write(note("a"))
+					<-time.After(slow)
+					return 1, nil
+				})
+				if err != nil {
+					return idem.Response{}, err
+				}
+				_, err = idem.Foreign(ctx, "charge", func(ctx context.Context, _ *idem.Tx) (string, error) {
+					*calls++
+					return "x", ctx.Err()
+				})
+				return idem.Response{Status: 201}, err
+			}
+		}
+		n := 0
+		_, _ = do(t, engine(dying), h(&n, 0))
+		clock.Advance(time.Hour)
+		ctx, cancel := context.WithTimeout(t.Context(), 700*time.Millisecond)
+		defer cancel()
+		n = 0
+		_, err := engine(&mem).Do(ctx, idem.Request{Key: "k", Scope: "s", Method: "POST", Path: "/rides"}, h(&n, 400*time.Millisecond))
+		left := "reserve passed"
+		if n > 0 && !errors.Is(err, idem.ErrNoTime) {
+			t.Errorf("begun again after the %s: called out %d times, %v", left, n, err)
+		}
+	})
 }
 
 // What net/http says of a call that failed has the whole URL in it.

@@ -24,9 +24,9 @@ func TestPresetIETF(t *testing.T) {
 		return fmt.Sprintf("%d after 1 runs\n%sIdempotent-Replayed: true\n%s", status, head+expires+key, body)
 	}
 	invalid := problem(400, 0, "", "idempotency_key_invalid", "Idempotency-Key is invalid",
-		"Send one key of 1 to 255 visible ASCII characters, for instance a UUID.")
+		"Send one key of 1 to 255 visible ASCII characters, for instance a UUID, in double quotes (a string of RFC 9651).")
 	bare := problem(400, 1, "", "idempotency_key_invalid", "Idempotency-Key is invalid",
-		"Send one key of 1 to 255 visible ASCII characters, for instance a UUID.")
+		"Send one key of 1 to 255 visible ASCII characters, for instance a UUID, in double quotes (a string of RFC 9651).")
 	mismatch := problem(422, 1, expires+key, "idempotency_key_mismatch", "Idempotency-Key is already used",
 		"This key was first used with another request. Retry with the same request, or use a new key for a new operation.")
 

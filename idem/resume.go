@@ -32,7 +32,7 @@ func TicketFor(r *Record) Ticket { return Ticket{PK: r.PK, Owner: r.Owner, Ver: 
 // lease is not over yet, [ErrNotKept] that there is no stored request,
 // [ErrStuck] that it has been taken up [Options.MaxTries] times and waits for
 // an operator. Any other error is a failed try: the record is released, and a
-// later ticket may do better.
+// later ticket may do better. The handler's own error comes as its text.
 func (e *Engine) Resume(ctx context.Context, t Ticket, fn func(context.Context, *Request) (Response, error)) (Result, error) {
 	a, rec, err := e.pickUp(ctx, t)
 	if err != nil {
@@ -59,7 +59,8 @@ func (e *Engine) Resume(ctx context.Context, t Ticket, fn func(context.Context, 
 	a.req = rec.Input.request()
 	res, err := a.begin(ctx, rec, true, func(ctx context.Context) (Response, error) { return fn(ctx, a.req) })
 	if h, ok := errors.AsType[*handlerError](err); ok {
-		err = h.err
+		// The handler's own error may be one of this package's, of an operation inside.
+		err = fmt.Errorf("idem: resume: the handler failed: %s", lastErr(h.err))
 	}
 	if err == nil && res.Expires.IsZero() {
 		err = a.fail("resume", fmt.Errorf("the handler answered %d, which is not stored", res.Status))

@@ -4,6 +4,7 @@ import (
 	"context"
 	"crypto/rand"
 	"errors"
+	"fmt"
 	"net/http"
 	"strings"
 )
@@ -30,6 +31,10 @@ func (e *Engine) Serve(ctx context.Context, r Request, fn func(context.Context) 
 	echo, acts, err := e.key(ctx, &r)
 	var res Result
 	switch {
+	case e.resumes(ctx, &r):
+		// The wrapper around this one has the key, which isn't stored with a request.
+		acts, echo = false, ""
+		res, err = e.pass(ctx, &r, fn)
 	case e.opt.Key == KeyObserve && (acts || err != nil):
 		res, err = e.observe(ctx, &r, err, fn)
 	case err != nil:
@@ -139,6 +144,13 @@ func echoed(value, key string) string {
 // problem answers err in the engine's contract.
 func (e *Engine) problem(ctx context.Context, r *Request, err error) Response {
 	p := problemOf(err)
+	if errors.Is(err, ErrKeyInvalid) && (e.opt.StrictKey || e.opt.MinKey > 1 || e.opt.MaxKey < DefaultMaxKey) {
+		p.Detail = fmt.Sprintf("Send one key of %d to %d visible ASCII characters, for instance a UUID", e.opt.MinKey, e.opt.MaxKey)
+		if e.opt.StrictKey {
+			p.Detail += ", in double quotes (a string of RFC 9651)"
+		}
+		p.Detail += "."
+	}
 	if h, ok := errors.AsType[*handlerError](err); ok {
 		if ours, _ := errors.AsType[*Error](h.err); ours == nil || !ours.phase {
 			p = failed

@@ -9,14 +9,15 @@ import (
 // transportAttributes are message attributes that say how a message came here
 // and not what it asks for: they differ where a producer sends one job twice.
 var transportAttributes = []string{
-	KeyAttribute, "_datadog", "awstraceheader", "b3", "baggage", "traceparent", "tracestate", "uber-trace-id", "x-amzn-trace-id", "x-request-id",
+	KeyAttribute, "_datadog", "b3", "baggage", "correlation-context", "newrelic", "x-request-id",
 }
 
 // identifies reports whether a message attribute is part of what a message asks
 // for.
 func identifies(name string) bool {
 	name = strings.ToLower(name)
-	return !slices.Contains(transportAttributes, name) && !strings.HasPrefix(name, "x-b3-") && !strings.HasPrefix(name, "x-datadog-")
+	return !slices.Contains(transportAttributes, name) && !strings.Contains(name, "trace") &&
+		!strings.HasPrefix(name, "x-b3-") && !strings.HasPrefix(name, "x-datadog-") && !strings.HasPrefix(name, "dd-")
 }
 
 // attributeKey is the key in a message's attribute, or the message's id where

@@ -39,7 +39,7 @@ import (
 //	IdempotencyScopeUnknown      nothing was done: DirectOptions.Scope failed
 //	IdempotencyRequestInvalid    nothing was done: the fingerprint can't be made
 //	IdempotencyKeyExpired        it was done, and the result is no longer kept
-//	IdempotencyAnswerNotKept     it was done, and the result was larger than idem.Options.MaxBody
+//	IdempotencyAnswerNotKept     it was done, and the result was larger than idem.Options.MaxBody, or has no JSON form
 //	IdempotencyStuck             it waits for an operator
 //	IdempotencyRecordCorrupt     an operator must look at the record
 //	IdempotencySecretMissing     an operator must configure the fingerprint's secret

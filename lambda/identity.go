@@ -1,6 +1,8 @@
 package lambda
 
 import (
+	"context"
+	"errors"
 	"strings"
 
 	"github.com/samekey/samekey/idem"
@@ -20,14 +22,40 @@ func jwtIdentity(iss, sub string) idem.Identity {
 	return id
 }
 
+// poolSession is the session of every user of an identity pool: where the event
+// doesn't tell the user, as those of function URLs, it names nobody.
+const poolSession = "/CognitoIdentityCredentials"
+
 // iamIdentity is a signed request's caller: the user of an identity pool, all
 // of whom share one role, or else an ARN. The ARN of an assumed role ends in
-// the session's name, so two sessions of one role are two callers.
+// the session's name, so two sessions of one role are two callers: [RoleScope].
 func iamIdentity(pool, identity, userARN string) idem.Identity {
-	if identity != "" {
+	switch {
+	case identity != "":
 		return idem.Identity{Kind: "iam", Subject: join(pool, identity)}
+	case strings.HasSuffix(userARN, poolSession):
+		return idem.Identity{Kind: "iam"}
 	}
 	return idem.Identity{Kind: "iam", Subject: userARN}
+}
+
+// RoleScope is an [idem.Options.Scope] for callers that sign their requests as
+// services: all sessions of a role are one caller. By default each session is one
+// of its own, since its name may be a person's; but where it changes with fresh
+// credentials (an SDK that assumes a role, an ECS task that is replaced), a retry
+// under the new name is a new operation. Don't use it where people share a role.
+//
+// A caller without a verified IAM identity is refused, as is a user of a Cognito
+// identity pool whom the event doesn't name.
+func RoleScope(_ context.Context, r *idem.Request) (string, error) {
+	if r.Identity.Kind != "iam" || r.Identity.Subject == "" {
+		return "", errors.New("lambda: RoleScope: the request has no verified IAM identity")
+	}
+	arn := r.Identity.Subject
+	if i := strings.Index(arn, ":assumed-role/"); i >= 0 && strings.Count(arn, "/") > 1 {
+		arn = arn[:strings.LastIndexByte(arn, '/')]
+	}
+	return "iam:" + arn, nil
 }
 
 // lambdaIdentity is who a Lambda authorizer says is calling. The whole context

@@ -3,6 +3,7 @@ package lambda
 import (
 	"context"
 	"errors"
+	"net/http"
 
 	"github.com/samekey/samekey/idem"
 )
@@ -13,6 +14,9 @@ import (
 func (h *Handler[Ev, Re]) handleTyped(ctx context.Context, ev Ev) (Re, error) {
 	req, reqErr := h.adapter.Request(ctx, ev)
 	res, own, err := h.do(ctx, ev, req, reqErr)
+	if o, ok := err.(*ownError); ok { //nolint:errorlint // as do returns it
+		return own, o.err
+	}
 	if err != nil {
 		return own, err
 	}
@@ -28,6 +32,9 @@ func (h *Handler[Ev, Re]) handleTyped(ctx context.Context, ev Ev) (Re, error) {
 func (h *Handler[Ev, Re]) invokeTyped(ctx context.Context, payload []byte, ev Ev) ([]byte, error) {
 	req, reqErr := h.adapter.Request(withPayload(ctx, payload), ev)
 	res, _, err := h.do(ctx, ev, req, reqErr)
+	if own, ok := err.(*ownError); ok { //nolint:errorlint // its text and type are the handler's, also where it is another engine's
+		return nil, own.err
+	}
 	switch {
 	case err != nil:
 		return nil, reported(err)
@@ -37,8 +44,11 @@ func (h *Handler[Ev, Re]) invokeTyped(ctx context.Context, payload []byte, ev Ev
 	return res.Body, nil
 }
 
+// noFormStatus is stored for a result that can't be: no other has a status but 200.
+const noFormStatus = http.StatusInternalServerError
+
 // do carries out a request. own is the handler's own result where it ran, and
-// the error its own where that is the reason.
+// the error an *ownError where the handler's is the reason.
 func (h *Handler[Ev, Re]) do(ctx context.Context, ev Ev, req idem.Request, reqErr error) (res idem.Result, own Re, err error) {
 	if errors.Is(reqErr, ErrEvent) {
 		return res, own, reqErr
@@ -49,6 +59,7 @@ func (h *Handler[Ev, Re]) do(ctx context.Context, ev Ev, req idem.Request, reqEr
 	if req.Answer == nil {
 		req.Answer = h.answer
 	}
+	var noForm error
 	ran := false
 	res, err = h.engine.Do(ctx, req, func(ctx context.Context) (idem.Response, error) {
 		ran = true
@@ -58,12 +69,16 @@ func (h *Handler[Ev, Re]) do(ctx context.Context, ev Ev, req idem.Request, reqEr
 		}
 		resp, err := h.adapter.Response(own)
 		if err != nil {
-			return idem.Response{}, &ownError{err}
+			noForm = err // the effect has happened: that it is done counts
+			return idem.Response{}, idem.Respond(idem.Response{Status: noFormStatus})
 		}
 		return resp, nil
 	})
 	if o, ok := errors.AsType[*ownError](err); ok {
-		return res, own, o.err
+		return res, own, o
+	}
+	if err == nil && res.Status == noFormStatus {
+		err = &idem.Error{Op: "result", Err: errors.Join(idem.ErrNotKept, noForm)}
 	}
 	if err != nil {
 		own = *new(Re) // not what is stored

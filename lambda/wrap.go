@@ -102,7 +102,7 @@ func (h *Handler[Ev, Re]) serve(ctx context.Context, ev Ev, req idem.Request, re
 	switch {
 	case errors.Is(reqErr, ErrEvent):
 		return own, reqErr
-	case reqErr != nil && !h.engine.Acts(req.Method, req.Header):
+	case reqErr != nil && (!h.engine.Acts(req.Method, req.Header) || h.engine.Observes(ctx, req, reqErr)):
 		return h.fn(ctx, ev) // unreadable to us only, and none of our business
 	case reqErr != nil:
 		return h.adapter.Reply(h.engine.Refuse(ctx, req, reqErr)), nil

@@ -26,7 +26,8 @@
 //   - a body that can't be sent twice is refused before it is sent once.
 //
 // Together with a server that keeps its half, an operation is carried out at
-// most once, and an answer of 2xx says that it was.
+// most once, and an answer of 2xx says that it was; but 202 says that it will be,
+// or is being, and is told apart by [OutcomeUnknown] where it asks to come again.
 //
 // # What it does not
 //
@@ -86,8 +87,8 @@
 // # Redirects
 //
 // They are http.Client's. A 307 or 308 asks for the same request elsewhere and
-// goes out with the same key; what follows other redirects is a GET and gets
-// none.
+// goes out with the same key; what follows other redirects is a GET and gets no
+// key made here (http.Client repeats one that the caller has set).
 //
 // # Other transports and clients
 //

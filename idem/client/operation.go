@@ -179,6 +179,7 @@ func (o *operation) end(resp *http.Response, err error, why Reason) (*http.Respo
 	if why != "" {
 		o.tell(o.t.opt.Hooks.GaveUp, Event{Status: resp.StatusCode, Reason: why})
 	}
+	resp.Header.Del(ResultHeader) // this package's word, and no server's
 	switch {
 	case isReplay(resp): // a 404 too: it is the true answer to the first attempt
 		o.tell(o.t.opt.Hooks.Replayed, Event{Status: resp.StatusCode})
@@ -186,7 +187,8 @@ func (o *operation) end(resp *http.Response, err error, why Reason) (*http.Respo
 		_ = resp.Body.Close()
 		noContent(resp)
 		o.tell(o.t.opt.Hooks.DeletedBefore, Event{Status: resp.StatusCode})
-	case resp.StatusCode >= http.StatusBadRequest && o.key != "" && (o.unknown || o.maybe) && !settles(resp):
+	case o.key != "" && !settles(resp) &&
+		(resp.StatusCode == http.StatusAccepted || resp.StatusCode >= http.StatusBadRequest && (o.unknown || o.maybe)):
 		resp.Header.Set(ResultHeader, OutcomeUnknown)
 	}
 	return resp, nil

@@ -3,7 +3,9 @@ package client_test
 import (
 	"fmt"
 	"net/http"
+	"net/http/httptest"
 	"net/http/httptrace"
+	"strings"
 	"testing"
 	"testing/synctest"
 
@@ -88,7 +90,7 @@ func TestAnswersThatDontSettleAreMarked(t *testing.T) {
 		"503, replayed":               {steps: []step{failing(errReset), answer(503, idem.ReplayedHeader, "true")}},
 		"402 after no answer":         {steps: []step{failing(errReset), answer(402)}},
 		"422 after no answer":         {steps: []step{failing(errReset), answer(422)}},
-		"202 still running":           {steps: []step{failing(errReset), answer(202, "Retry-After", "1")}},
+		"202 still running":           {steps: []step{answer(202, "Retry-After", "1")}, marked: true},
 		"201 after no answer":         {steps: []step{failing(errReset), answer(201)}},
 		"503 to a GET, needs no mark": {method: "GET", steps: []step{answer(503)}},
 	} {
@@ -191,5 +193,22 @@ func TestRepeatedDelete(t *testing.T) {
 				s.allClosed(t)
 			})
 		})
+	}
+}
+
+// The mark is this package's word.
+func TestServerSpoofsResultHeader(t *testing.T) {
+	t.Parallel()
+	srv := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		w.Header().Set(client.ResultHeader, client.OutcomeUnknown)
+		w.WriteHeader(201)
+	}))
+	defer srv.Close()
+	resp, err := (&http.Client{Transport: client.New(nil)}).Post(srv.URL, "text/plain", strings.NewReader("x"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if resp.Header.Get(client.ResultHeader) != "" {
+		t.Errorf("header of ours, by the server: %v", resp.Header)
 	}
 }

@@ -1,6 +1,7 @@
 package doctest_test
 
 import (
+	"bytes"
 	"cmp"
 	"encoding/json"
 	"fmt"
@@ -157,8 +158,10 @@ func bodies(t *testing.T, c, same contract) string {
 		var first outcome
 		play(t, c, sit.opt, func(s *stage) { first = sit.act(s) })
 		play(t, same, sit.opt, func(s *stage) {
-			// StripeV1 takes requests without a key.
-			if o := sit.act(s); string(o.Body) != string(first.Body) && sit.name != "no key" {
+			// StripeV1 takes requests without a key; IETF's keys are quoted, and it says so.
+			o := sit.act(s)
+			o.Body = bytes.ReplaceAll(o.Body, []byte(", in double quotes (a string of RFC 9651)"), nil)
+			if string(o.Body) != string(first.Body) && sit.name != "no key" {
 				t.Errorf("%s: %s and %s answer differently:\n%s\n%s", sit.name, c.name, same.name, first.Body, o.Body)
 			}
 		})

@@ -1,0 +1,130 @@
+package idem_test
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"io"
+	"mime/multipart"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/samekey/samekey/idem"
+)
+
+func TestObserveExecutesLargeBodies(t *testing.T) {
+	t.Parallel()
+	e := idem.New(&idem.MemoryStore{}, func(o *idem.Options) { o.Key, o.MaxRequest = idem.KeyObserve, 10 })
+	h := e.Middleware(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		b, _ := io.ReadAll(r.Body)
+		fmt.Fprint(w, len(b))
+	}))
+	for _, key := range []string{"", "k"} {
+		r := ask(t, h, "POST", key, strings.Repeat("x", 11))
+		if got := bodyOf(t, r); r.StatusCode != 200 || got != "11" {
+			t.Errorf("key %q: %d %s", key, r.StatusCode, got)
+		}
+	}
+}
+
+func TestObserveStreams(t *testing.T) {
+	t.Parallel()
+	e := idem.New(&idem.MemoryStore{}, func(o *idem.Options) { o.Key = idem.KeyObserve })
+	var err error
+	h := e.Middleware(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { err = http.NewResponseController(w).Flush() }))
+	if ask(t, h, "POST", "", "{}"); err != nil {
+		t.Errorf("no key: %v", err)
+	}
+}
+
+func TestIgnoredKeysPassUntouched(t *testing.T) {
+	t.Parallel()
+	e := idem.New(&idem.MemoryStore{}, func(o *idem.Options) { o.MarkIgnored, o.MaxRequest = true, 10 })
+	var err error
+	h := e.Middleware(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { err = http.NewResponseController(w).Flush() }))
+	if r := ask(t, h, "GET", "k", ""); err != nil || r.Header.Get("Idempotency-Status") != "ignored" {
+		t.Errorf("GET with a key: %v, %v", err, r.Header)
+	}
+	if r := ask(t, h, "PUT", "k", strings.Repeat("x", 11)); r.StatusCode != 200 {
+		t.Errorf("PUT with a key: %d", r.StatusCode)
+	}
+}
+
+func TestStrictKeySaysQuotes(t *testing.T) {
+	t.Parallel()
+	for name, opt := range map[string]func(*idem.Options){
+		"quote": idem.IETF, "100": func(o *idem.Options) { o.MaxKey = 100 },
+	} {
+		h := idem.New(&idem.MemoryStore{}, opt).Middleware(http.NotFoundHandler())
+		if got := bodyOf(t, ask(t, h, "POST", strings.Repeat("k", 101), "")); !strings.Contains(got, name) {
+			t.Errorf("%s: %s", name, got)
+		}
+	}
+}
+
+// multipart double submit: each submission has a boundary of its own.
+func TestMultipartDoubleSubmit(t *testing.T) {
+	t.Parallel()
+	e := idem.New(&idem.MemoryStore{}, func(o *idem.Options) { o.KeyFrom = idem.FormKey("token") })
+	n := 0
+	h := e.Middleware(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { n++; w.WriteHeader(201) }))
+	for range 2 {
+		var b bytes.Buffer
+		m := multipart.NewWriter(&b) // a fresh random boundary, as browsers make
+		_ = m.WriteField("token", "abc")
+		_ = m.WriteField("amount", "5")
+		_ = m.Close()
+		r := httptest.NewRequest("POST", "/pay", &b)
+		r.Header.Set("Content-Type", m.FormDataContentType())
+		w := httptest.NewRecorder()
+		h.ServeHTTP(w, r)
+		if w.Code != 201 {
+			t.Errorf("the same form, submitted twice: %d %s", w.Code, w.Body)
+		}
+	}
+}
+
+// Error text of FormKey holds the body.
+func TestFormErrorHoldsBody(t *testing.T) {
+	t.Parallel()
+	var seen error
+	e := idem.New(&idem.MemoryStore{}, func(o *idem.Options) {
+		o.KeyFrom = idem.FormKey("token")
+		o.Hooks.Refused = func(_ context.Context, ev idem.Event) { seen = ev.Err }
+	})
+	h := e.Middleware(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {}))
+	for ct, body := range map[string]string{
+		"multipart/form-data; boundary=x":   "card=4242424242424242\r\ncvc=123\r\n--x--\r\n--x\r\nfoo\r\n",
+		"multipart/form-data; boundary=y":   "--y\r\ncard 4242424242424242\r\n\r\n--y--",
+		"multipart/form-data; boundary=z":   "--z\r\n\r\na\r\n--z card=4242424242424242\r\n\r\n--z--",
+		"application/x-www-form-urlencoded": "card=%zz4242424242424242&a=b",
+	} {
+		seen = nil
+		r := httptest.NewRequest("POST", "/pay", strings.NewReader(body))
+		r.Header.Set("Content-Type", ct)
+		h.ServeHTTP(httptest.NewRecorder(), r)
+		if seen != nil && strings.Contains(seen.Error(), "4242424242424242") {
+			t.Errorf("hook's error holds the card number: %v", seen)
+		}
+	}
+}
+
+// observe takes the handler's time away.
+func TestObserveCancelsHandler(t *testing.T) {
+	t.Parallel()
+	e := idem.New(&idem.MemoryStore{}, func(o *idem.Options) { o.Key = idem.KeyObserve; o.Lease = 700 * time.Millisecond })
+	h := e.Middleware(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		select {
+		case <-r.Context().Done():
+			t.Errorf("observed handler was cancelled: %v", r.Context().Err())
+		case <-time.After(600 * time.Millisecond):
+		}
+		w.WriteHeader(201)
+	}))
+	r := httptest.NewRequest("POST", "/pay", strings.NewReader("x"))
+	r.Header.Set("Idempotency-Key", "k")
+	h.ServeHTTP(httptest.NewRecorder(), r)
+}

@@ -1,0 +1,114 @@
+package lambda_test
+
+import (
+	"context"
+	"testing"
+	"time"
+
+	"github.com/aws/aws-lambda-go/events"
+
+	"github.com/samekey/samekey/idem"
+	"github.com/samekey/samekey/lambda"
+)
+
+func keyedEvent(key string) events.APIGatewayV2HTTPRequest {
+	ev := events.APIGatewayV2HTTPRequest{RawPath: "/x", Headers: map[string]string{"idempotency-key": key}}
+	ev.RequestContext.HTTP.Method = "POST"
+	return ev
+}
+
+// A wrapper in a wrapper, resumed: the inner one finds no key.
+func TestNestedWrapResumed(t *testing.T) {
+	t.Parallel()
+	now := time.Now()
+	store := new(idem.MemoryStore)
+	e := resumable(store, &now)
+	dies := true
+	type re = events.APIGatewayV2HTTPResponse
+	inner := lambda.Wrap(e, lambda.HTTPAPI, func(ctx context.Context, _ events.APIGatewayV2HTTPRequest) (re, error) {
+		if _, err := idem.Foreign(ctx, "charge", func(context.Context, *idem.Tx) (int, error) { return 1, nil }); err != nil {
+			return re{}, err
+		}
+		if dies {
+			panic("dies")
+		}
+		return re{StatusCode: 201}, nil
+	})
+	outer := lambda.Wrap(e, lambda.HTTPAPI, inner.Handle)
+	func() {
+		defer func() { _ = recover() }()
+		_, _ = outer.Handle(t.Context(), keyedEvent("k"))
+	}()
+	dies = false
+	now = now.Add(time.Hour)
+	if o := resume(t, outer, ticket(t, store)); o.Kind != lambda.OutcomeDone {
+		t.Errorf("got %+v, want done", o)
+	}
+}
+
+// A handler's own error that is another operation's is taken for the ticket's.
+func TestOutcomeOfInnerError(t *testing.T) {
+	t.Parallel()
+	for _, own := range []error{idem.ErrMoved, idem.ErrStuck, idem.ErrInFlight, idem.ErrLeaseLost} {
+		now := time.Now()
+		store := new(idem.MemoryStore)
+		e := resumable(store, &now)
+		type re = events.APIGatewayV2HTTPResponse
+		h := lambda.Wrap(e, lambda.HTTPAPI, func(ctx context.Context, _ events.APIGatewayV2HTTPRequest) (re, error) {
+			if _, err := idem.Atomic(ctx, "one", func(context.Context, *idem.Tx) (int, error) { return 1, nil }); err != nil {
+				return re{}, err
+			}
+			return re{}, &idem.Error{Op: "inner", Err: own} // a nested operation of another key
+		})
+		_, _ = h.Handle(t.Context(), keyedEvent("k"))
+		now = now.Add(time.Hour)
+		o := resume(t, h, ticket(t, store))
+		for _, r := range store.Records() {
+			if o.Kind != lambda.OutcomeFailed {
+				t.Errorf("own error %v: outcome %q, want failed; the record is %q, try %d", own, o.Kind, r.State, r.Tries)
+			}
+		}
+	}
+}
+
+// The same with KeyGenerate: the inner wrapper makes a key of its own, so every try charges under a new derived key.
+func TestNestedGenerateChargesAgain(t *testing.T) {
+	t.Parallel()
+	now := time.Now()
+	store := new(idem.MemoryStore)
+	e := resumable(store, &now, func(o *idem.Options) { o.Key = idem.KeyGenerate })
+	dies := true
+	keys := map[string]int{}
+	type re = events.APIGatewayV2HTTPResponse
+	inner := lambda.Wrap(e, lambda.HTTPAPI, func(ctx context.Context, _ events.APIGatewayV2HTTPRequest) (re, error) {
+		if _, err := idem.Foreign(ctx, "charge", func(_ context.Context, tx *idem.Tx) (int, error) { keys[tx.Key("payments")]++; return 1, nil }); err != nil {
+			return re{}, err
+		}
+		if dies {
+			panic("dies")
+		}
+		return re{StatusCode: 201}, nil
+	})
+	outer := lambda.Wrap(e, lambda.HTTPAPI, inner.Handle)
+	func() {
+		defer func() { _ = recover() }()
+		_, _ = outer.Handle(t.Context(), keyedEvent("k"))
+	}()
+	dies = false
+	now = now.Add(time.Hour)
+	o := resume(t, outer, ticket(t, store))
+	if len(keys) != 1 {
+		t.Errorf("%d derived keys (charges) for one request: %v; outcome %+v", len(keys), keys, o)
+	}
+}
+
+// Whoever watches first must not be refused what can't be read.
+func TestObserveExecutesUndecodable(t *testing.T) {
+	t.Parallel()
+	each(t, sources, func(t *testing.T, s source) {
+		h, runs := counted(created)
+		bad := editedSource(s, func(ev map[string]any) { ev["body"], ev["isBase64Encoded"] = "@@@", true })
+		bad.send(t, s.wrap(idem.New(&idem.MemoryStore{}, func(o *idem.Options) { o.Key = idem.KeyObserve }), h), newCall("k"))
+		ran(t, runs, 1)
+	})
+}

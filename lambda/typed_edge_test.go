@@ -1,0 +1,207 @@
+package lambda_test
+
+import (
+	"context"
+	"errors"
+	"math"
+	"testing"
+	"time"
+
+	"github.com/aws/aws-lambda-go/events"
+	"github.com/aws/aws-lambda-go/lambda/messages"
+
+	"github.com/samekey/samekey/idem"
+	"github.com/samekey/samekey/lambda"
+)
+
+func sqsMessage(id, body string) events.SQSMessage {
+	return events.SQSMessage{MessageId: id, Body: body, EventSource: "aws:sqs", EventSourceARN: "arn:aws:sqs:eu-west-1:1:q"}
+}
+
+func accepts(o *idem.Options) { o.InFlight, o.StatusURL = idem.InFlightAccept, "/operations/" }
+
+type in struct{ ID string }
+
+type paid struct {
+	Status string `json:"status"`
+	Paid   int
+}
+
+// Engine shared with HTTP routes in 202 mode: second delivery while first runs is reported done.
+func TestAcceptLosesRecord(t *testing.T) {
+	t.Parallel()
+	e := idem.New(&idem.MemoryStore{}, accepts)
+	begun, fail := make(chan struct{}), make(chan struct{})
+	runs := 0
+	h := lambda.WrapEach(e, lambda.SQS, func(context.Context, events.SQSMessage) error {
+		runs++
+		close(begun)
+		<-fail
+		return errors.New("the card machine is down")
+	})
+	first := make(chan error)
+	ev := events.SQSEvent{Records: []events.SQSMessage{sqsMessage("1", "pay")}}
+	go func() { _, err := h.Handle(context.Background(), ev); first <- err }()
+	<-begun
+	re, err := h.Handle(t.Context(), ev) // second delivery
+	if err == nil && len(re.BatchItemFailures) == 0 {
+		t.Errorf("second delivery: told the queue to delete the message while the first is running")
+	}
+	close(fail)
+}
+
+func TestAcceptDirectAnswersStatusDocument(t *testing.T) {
+	t.Parallel()
+	e := idem.New(&idem.MemoryStore{}, accepts)
+	begun, end := make(chan struct{}), make(chan struct{})
+	h := lambda.Wrap(e, lambda.Direct[in, paid](func(i in) (string, error) { return i.ID, nil }), func(context.Context, in) (paid, error) {
+		close(begun)
+		<-end
+		return paid{}, errors.New("declined")
+	})
+	go func() { _, _ = h.Invoke(context.Background(), []byte(`{"ID":"1"}`)) }()
+	<-begun
+	out, err := h.Invoke(t.Context(), []byte(`{"ID":"1"}`))
+	if err == nil {
+		t.Errorf("in flight, but Invoke succeeded with %s", out)
+	}
+	close(end)
+}
+
+// An inner operation's refusal is reported as the outer's.
+func TestDirectReportsInnerRefusalAsOwn(t *testing.T) {
+	t.Parallel()
+	store := &idem.MemoryStore{}
+	now := time.Now()
+	clock := func(o *idem.Options) { o.Now = func() time.Time { return now } }
+	inner := idem.New(store, clock, func(o *idem.Options) { o.Namespace = "inner"; o.Tombstone = 24 * time.Hour })
+	use := func(ctx context.Context) error {
+		_, err := inner.Do(ctx, idem.Request{Key: "shared", Scope: "s"}, func(context.Context) (idem.Response, error) { return idem.Response{}, nil })
+		return err
+	}
+	_ = use(t.Context())
+	now = now.Add(30 * time.Hour)
+	outer := idem.New(store, clock)
+	h := lambda.Wrap(outer, lambda.Direct[in, paid](func(i in) (string, error) { return i.ID, nil }), func(ctx context.Context, _ in) (paid, error) {
+		if err := use(ctx); err != nil {
+			return paid{}, err
+		}
+		return paid{Paid: 1}, nil
+	})
+	_, err := h.Invoke(t.Context(), []byte(`{"ID":"new"}`))
+	if m, ok := errors.AsType[messages.InvokeResponse_Error](err); ok || !errors.Is(err, idem.ErrExpired) {
+		t.Errorf("a new operation, of which nothing is done, is reported to Step Functions as %s: %v", m.Type, err)
+	}
+}
+
+// A result with no JSON form frees the key: each retry charges again.
+func TestDirectResultWithoutJSONIsDoneAllTheSame(t *testing.T) {
+	t.Parallel()
+	e := idem.New(&idem.MemoryStore{})
+	type out struct{ Rate float64 }
+	charges := 0
+	h := lambda.Wrap(e, lambda.Direct[in, out](func(i in) (string, error) { return i.ID, nil }), func(context.Context, in) (out, error) {
+		charges++
+		return out{math.NaN()}, nil
+	})
+	for range 3 {
+		_, err := h.Invoke(t.Context(), []byte(`{"ID":"1"}`))
+		if reported, _ := errors.AsType[messages.InvokeResponse_Error](err); reported.Type != "IdempotencyAnswerNotKept" {
+			t.Errorf("got %v", err)
+		}
+	}
+	if charges != 1 {
+		t.Errorf("%d charges under one key; handler returned success each time", charges)
+	}
+}
+
+// KeyObserve is ignored by Direct/WrapEach: they enforce.
+func TestObserveOnSources(t *testing.T) {
+	t.Parallel()
+	e := idem.New(&idem.MemoryStore{}, func(o *idem.Options) { o.Key = idem.KeyObserve })
+	runs := 0
+	h := lambda.WrapEach(e, lambda.SQS, func(context.Context, events.SQSMessage) error { runs++; return nil })
+	ev := events.SQSEvent{Records: []events.SQSMessage{sqsMessage("1", "pay")}}
+	for range 2 {
+		if _, err := h.Handle(t.Context(), ev); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if runs != 2 {
+		t.Errorf("KeyObserve executes every request; ran %d of 2", runs)
+	}
+	ev.Records[0].Body = "other"
+	_, err := h.Handle(t.Context(), ev)
+	if err != nil {
+		t.Errorf("KeyObserve never fails a request: %v", err)
+	}
+}
+
+// IAM role session changes (credentials refreshed, other ECS task) => second execution.
+func TestRoleScope(t *testing.T) {
+	t.Parallel()
+	e := idem.New(&idem.MemoryStore{}, func(o *idem.Options) { o.Scope = lambda.RoleScope })
+	charges := 0
+	h := lambda.Wrap(e, lambda.HTTPAPI, func(context.Context, events.APIGatewayV2HTTPRequest) (events.APIGatewayV2HTTPResponse, error) {
+		charges++
+		return events.APIGatewayV2HTTPResponse{StatusCode: 201}, nil
+	})
+	for _, session := range []string{"botocore-session-1700000000", "botocore-session-1700003600"} {
+		ev := events.APIGatewayV2HTTPRequest{RawPath: "/charges", Headers: map[string]string{"idempotency-key": "k"}}
+		ev.RequestContext.HTTP.Method = "POST"
+		ev.RequestContext.Authorizer = &events.APIGatewayV2HTTPRequestContextAuthorizerDescription{IAM: &events.APIGatewayV2HTTPRequestContextAuthorizerIAMDescription{
+			AccountID: "1", UserARN: "arn:aws:sts::111122223333:assumed-role/Checkout/" + session, CallerID: "AROAX:" + session,
+		}}
+		if _, err := h.Handle(t.Context(), ev); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if charges != 1 {
+		t.Errorf("the same service retried with the same key after its credentials were refreshed: %d charges", charges)
+	}
+}
+
+// Function URL: all users of one identity pool have one session name.
+func TestFunctionURLPoolUsers(t *testing.T) {
+	t.Parallel()
+	e := idem.New(&idem.MemoryStore{})
+	n := 0
+	h := lambda.Wrap(e, lambda.FunctionURL, func(context.Context, events.LambdaFunctionURLRequest) (events.LambdaFunctionURLResponse, error) {
+		n++
+		return events.LambdaFunctionURLResponse{StatusCode: 200, Body: "secret"}, nil
+	})
+	for range 2 {
+		ev := events.LambdaFunctionURLRequest{RawPath: "/me", Headers: map[string]string{"idempotency-key": "k"}}
+		ev.RequestContext.HTTP.Method = "POST"
+		ev.RequestContext.Authorizer = &events.LambdaFunctionURLRequestContextAuthorizerDescription{IAM: &events.LambdaFunctionURLRequestContextAuthorizerIAMDescription{
+			UserARN: "arn:aws:sts::111122223333:assumed-role/Cognito_Auth/CognitoIdentityCredentials",
+		}}
+		if re, err := h.Handle(t.Context(), ev); err != nil || re.StatusCode != 500 {
+			t.Errorf("got %d, %v", re.StatusCode, err)
+		}
+	}
+	if n != 0 {
+		t.Errorf("the handler ran %d times for users nobody can tell apart", n)
+	}
+}
+
+func TestWrapRefusesAPolicyThatKeepsNoResult(t *testing.T) {
+	t.Parallel()
+	e := idem.New(&idem.MemoryStore{}, func(o *idem.Options) { o.Stored = func(s int) bool { return s == 201 } })
+	for name, wrap := range map[string]func(){
+		"WrapEach": func() { lambda.WrapEach(e, lambda.SQS, func(context.Context, events.SQSMessage) error { return nil }) },
+		"Direct": func() {
+			lambda.Wrap(e, lambda.Direct[in, paid](func(i in) (string, error) { return i.ID, nil }),
+				func(context.Context, in) (paid, error) { return paid{}, nil })
+		},
+	} {
+		func() {
+			defer func() {
+				if recover() == nil {
+					t.Errorf("%s: no panic", name)
+				}
+			}()
+			wrap()
+		}()
+	}
+}
