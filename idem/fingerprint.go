@@ -90,7 +90,7 @@ func (f *Fingerprint) digest(r *Request) (sum [sha256.Size]byte, err error) {
 				tag, body = 'j', canonical
 			}
 		}
-		if form, ok := withoutBoundary(r.Header, r.Body); ok {
+		if form, ok := formParts(r.Header, r.Body); ok {
 			tag, body = 'x', form
 		}
 		if f.SkipBody {
@@ -170,21 +170,25 @@ func canonicalQuery(raw string) string {
 		return ""
 	}
 	values := make(url.Values)
+	var odd []string // what can't be decoded must not pass as what decodes to its text
 	for pair := range strings.SplitSeq(raw, "&") {
-		name, value, _ := strings.Cut(pair, "=")
-		if pair != "" {
-			values.Add(unescape(name), unescape(value))
+		if pair == "" {
+			continue
 		}
+		name, value, _ := strings.Cut(pair, "=")
+		n, err1 := url.QueryUnescape(name)
+		v, err2 := url.QueryUnescape(value)
+		if err1 != nil || err2 != nil {
+			n, v, odd = name, value, append(odd, pair)
+		}
+		values.Add(n, v)
 	}
-	return values.Encode()
-}
-
-// unescape leaves what isn't an escape as it is.
-func unescape(s string) string {
-	if u, err := url.QueryUnescape(s); err == nil {
-		return u
+	canonical := values.Encode()
+	if len(odd) > 0 {
+		slices.Sort(odd)
+		canonical += "!" + strings.Join(odd, "&") // "!" is one that Encode escapes
 	}
-	return s
+	return canonical
 }
 
 func isJSON(h http.Header) bool {

@@ -84,8 +84,8 @@ func TestCanonicalQuery(t *testing.T) {
 		"b=2&a=1":       "a=1&b=2",
 		"a=1;b=2":       "a=1%3Bb%3D2",
 		"a=1%3Bb%3D2":   "a=1%3Bb%3D2",
-		"a=x+y&a=%zz":   "a=x+y&a=%25zz",
-		"a=x%20y&a=%zz": "a=x+y&a=%25zz",
+		"a=x+y&a=%zz":   "a=x+y&a=%25zz!a=%zz",
+		"a=x%20y&a=%zz": "a=x+y&a=%25zz!a=%zz",
 		"a&&b=":         "a=&b=",
 	} {
 		if got := canonicalQuery(raw); got != want {

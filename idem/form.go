@@ -4,10 +4,12 @@ import (
 	"bytes"
 	"fmt"
 	"io"
+	"maps"
 	"mime"
 	"mime/multipart"
 	"net/http"
 	"net/url"
+	"slices"
 )
 
 // FormKey finds the key in a field of an HTML form (urlencoded or multipart),
@@ -52,9 +54,10 @@ func FormKey(field string) func(*Request) (string, error) {
 	}
 }
 
-// withoutBoundary takes the boundary out of a multipart form, which is another
-// one each time a browser sends it. ok is false for any other body.
-func withoutBoundary(h http.Header, body []byte) (form []byte, ok bool) {
+// formParts is what a multipart form says without its boundary, which is another
+// one each time a browser sends it: the header and the body of each part, after
+// their lengths. ok is false for any other body.
+func formParts(h http.Header, body []byte) (form []byte, ok bool) {
 	values := headerValues(h, "Content-Type")
 	if len(values) != 1 {
 		return nil, false
@@ -63,7 +66,27 @@ func withoutBoundary(h http.Header, body []byte) (form []byte, ok bool) {
 	if err != nil || kind != "multipart/form-data" || params["boundary"] == "" {
 		return nil, false
 	}
-	return bytes.ReplaceAll(body, []byte("--"+params["boundary"]), []byte("--")), true
+	form = make([]byte, 0, len(body))
+	parts := multipart.NewReader(bytes.NewReader(body), params["boundary"])
+	for {
+		part, err := parts.NextRawPart()
+		if err == io.EOF { //nolint:errorlint // as documented
+			return form, true
+		}
+		if err != nil {
+			return nil, false
+		}
+		for _, name := range slices.Sorted(maps.Keys(part.Header)) {
+			for _, v := range part.Header[name] {
+				form = appendTagged(appendTagged(form, 'n', name), 'v', v)
+			}
+		}
+		content, err := io.ReadAll(part)
+		if err != nil {
+			return nil, false
+		}
+		form = appendTagged(form, 'c', string(content))
+	}
 }
 
 // partsNamed returns the parts of a multipart body with a name, no more of each

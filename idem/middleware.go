@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io"
 	"maps"
+	"math"
 	"net/http"
 )
 
@@ -17,6 +18,10 @@ import (
 // what it writes is sent once it is stored. So it can't flush, hijack or send
 // trailers; http.ResponseController answers http.ErrNotSupported there. A panic
 // in next frees the key and goes on.
+//
+// A handler must not return while it goes on working: what it has answered is the
+// key's answer. So an http.TimeoutHandler belongs outside of Middleware, never
+// inside.
 //
 // The scope comes from [Options.Scope], whose context is the request's: set
 // who is calling in a middleware before this one.
@@ -46,9 +51,18 @@ func (e *Engine) observeHTTP(w http.ResponseWriter, r *http.Request, next http.H
 		next.ServeHTTP(w, r)
 		return
 	}
-	body, err := io.ReadAll(io.LimitReader(r.Body, e.opt.MaxRequest+1))
-	if err == nil && int64(len(body)) > e.opt.MaxRequest {
+	if r.PostForm != nil || r.MultipartForm != nil { // its body is read
+		e.Observes(r.Context(), req, ErrRequest)
+		next.ServeHTTP(w, r)
+		return
+	}
+	body, err := io.ReadAll(io.LimitReader(r.Body, min(e.opt.MaxRequest, math.MaxInt64-1)+1))
+	switch {
+	case err != nil:
+	case int64(len(body)) > e.opt.MaxRequest:
 		err = ErrTooLarge
+	case int64(len(body)) < r.ContentLength:
+		err = ErrRequest // as in readBody
 	}
 	whole := r.WithContext(r.Context())
 	if err != nil {

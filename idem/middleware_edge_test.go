@@ -5,6 +5,7 @@ import (
 	"context"
 	"fmt"
 	"io"
+	"math"
 	"mime/multipart"
 	"net/http"
 	"net/http/httptest"
@@ -127,4 +128,80 @@ func TestObserveCancelsHandler(t *testing.T) {
 	r := httptest.NewRequest("POST", "/pay", strings.NewReader("x"))
 	r.Header.Set("Idempotency-Key", "k")
 	h.ServeHTTP(httptest.NewRecorder(), r)
+}
+
+func TestObserveParsedForm(t *testing.T) {
+	t.Parallel()
+	e := idem.New(&idem.MemoryStore{}, func(o *idem.Options) { o.Key = idem.KeyObserve })
+	ran := false
+	h := e.Middleware(http.HandlerFunc(func(http.ResponseWriter, *http.Request) { ran = true }))
+	r := httptest.NewRequest("POST", "/", strings.NewReader("a=b"))
+	r.Header.Set("Content-Type", "application/x-www-form-urlencoded")
+	r.Header.Set("Idempotency-Key", "k")
+	_ = r.ParseForm() // CSRF middleware in front
+	w := httptest.NewRecorder()
+	h.ServeHTTP(w, r)
+	if !ran {
+		t.Errorf("observing refused it: %d %s", w.Code, w.Body)
+	}
+}
+
+func TestObserveMaxInt(t *testing.T) {
+	t.Parallel()
+	e := idem.New(&idem.MemoryStore{}, func(o *idem.Options) { o.Key = idem.KeyObserve; o.MaxRequest = math.MaxInt64 })
+	got := "not run"
+	h := e.Middleware(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) { b, _ := io.ReadAll(r.Body); got = string(b) }))
+	r := httptest.NewRequest("POST", "/", io.MultiReader(strings.NewReader("charge 5")))
+	r.ContentLength = -1
+	r.Header.Set("Idempotency-Key", "k")
+	h.ServeHTTP(httptest.NewRecorder(), r)
+	if got != "charge 5" {
+		t.Errorf("the handler got %q", got)
+	}
+}
+
+// Two multipart bodies that differ in a field's value, with the same boundary.
+func TestBoundaryCollision(t *testing.T) {
+	t.Parallel()
+	e := idem.New(&idem.MemoryStore{})
+	seen := []string{}
+	h := e.Middleware(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if err := r.ParseMultipartForm(1 << 20); err != nil {
+			t.Error(err)
+		}
+		seen = append(seen, r.FormValue("memo"))
+		_, _ = w.Write([]byte(r.FormValue("memo")))
+	}))
+	send := func(boundary, memo string) (int, string) {
+		b := "--" + boundary + "\r\nContent-Disposition: form-data; name=\"memo\"\r\n\r\n" + memo + "\r\n--" + boundary + "--\r\n"
+		r := httptest.NewRequest("POST", "/", strings.NewReader(b))
+		r.Header.Set("Content-Type", "multipart/form-data; boundary="+boundary)
+		r.Header.Set("Idempotency-Key", "k")
+		w := httptest.NewRecorder()
+		h.ServeHTTP(w, r)
+		return w.Code, w.Body.String()
+	}
+	send("1", "a--1b")
+	code, body := send("1", "a--b")
+	if code != 422 {
+		t.Errorf("another value, same boundary: %d %q", code, body)
+	}
+}
+
+func TestQueryCollision(t *testing.T) {
+	t.Parallel()
+	e := idem.New(&idem.MemoryStore{})
+	n, last := 0, 0
+	h := e.Middleware(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { n++; _, _ = w.Write([]byte(r.URL.RawQuery)) }))
+	for _, q := range []string{"/pay?to=%25zz", "/pay?to=%zz"} {
+		r := httptest.NewRequest("POST", "/pay", nil)
+		_, r.URL.RawQuery, _ = strings.Cut(q, "?")
+		r.Header.Set("Idempotency-Key", "k")
+		w := httptest.NewRecorder()
+		h.ServeHTTP(w, r)
+		last = w.Code
+	}
+	if n != 1 || last != http.StatusUnprocessableEntity {
+		t.Errorf("two queries under one key: %d runs, the second is answered %d", n, last)
+	}
 }

@@ -34,14 +34,13 @@ func FromContext(ctx context.Context) (*Op, bool) {
 	return op, ok
 }
 
-// resumes reports whether ctx is that of an operation of this engine's store which
-// a completer brings to its end, and r has no key of its own.
+// resumes reports whether ctx is that of an operation of this very engine which a
+// completer brings to its end, and r has no key of its own. Another engine's
+// wrapper had an operation of its own here, which must not be done unprotected.
 func (e *Engine) resumes(ctx context.Context, r *Request) bool {
-	if len(headerValues(r.Header, KeyHeader)) > 0 {
-		return false
-	}
 	op, ok := FromContext(ctx)
-	return ok && !op.over.Load() && op.flow.a.resumed && sameStore(op.store, e.store)
+	return ok && !op.over.Load() && op.flow.a.resumed && op.flow.a.Engine == e &&
+		r.Key == "" && len(headerValues(r.Header, KeyHeader)) == 0
 }
 
 // inside reports whether ctx already runs in the operation of pk, however deep:

@@ -161,7 +161,8 @@ type Options struct {
 	// Default: ProblemJSON.
 	Problem func(Problem) Response
 
-	// Logger takes warnings and errors; never keys or bodies. Default: none.
+	// Logger takes warnings and errors; never keys or bodies. Default: none, but
+	// that all callers share a scope is told slog.Default().
 	Logger *slog.Logger
 	// Hooks are told what happens, for metrics and traces.
 	Hooks Hooks

@@ -39,6 +39,7 @@ func (r Response) clone() Response {
 // storedHeaders are the response headers worth replaying. Everything else is
 // either made anew by the gateway or may hold a secret.
 var storedHeaders = []string{
+	"Access-Control-Allow-Credentials", "Access-Control-Allow-Origin", "Access-Control-Expose-Headers", // or a browser can't read its replay
 	"Cache-Control", "Content-Disposition", "Content-Encoding", "Content-Language", "Content-Type",
 	"Etag", "Last-Modified", "Link", "Location", "Vary",
 }

@@ -28,10 +28,11 @@ const (
 // The error is nil unless the request passed, or [Options.PassErrors] is set:
 // then it is fn's own.
 func (e *Engine) Serve(ctx context.Context, r Request, fn func(context.Context) (Response, error)) (Result, error) {
+	inner := e.resumes(ctx, &r)
 	echo, acts, err := e.key(ctx, &r)
 	var res Result
 	switch {
-	case e.resumes(ctx, &r):
+	case inner:
 		// The wrapper around this one has the key, which isn't stored with a request.
 		acts, echo = false, ""
 		res, err = e.pass(ctx, &r, fn)

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"maps"
 	"strconv"
+	"unicode/utf8"
 )
 
 // Write is one of the user's own writes, or a check of something that was read,
@@ -38,7 +39,7 @@ func (j Job) check() error {
 	switch {
 	case j.Kind == "":
 		return fmt.Errorf("%w: a job without a Kind", ErrWrite)
-	case !json.Valid(j.Args):
+	case !json.Valid(j.Args) || !utf8.Valid(j.Args):
 		return fmt.Errorf("%w: the Args of job %q are not JSON", ErrWrite, j.Kind)
 	case j.Tries != 0 || j.Failed != "":
 		return fmt.Errorf("%w: job %q has Tries or Failed set", ErrWrite, j.Kind)

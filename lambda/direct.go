@@ -19,7 +19,8 @@ import (
 //
 // The first invocation's result is stored as JSON, and every later one with the
 // same key and payload gets the same bytes. What must be the same is the whole
-// payload; where callers may spell it differently, set
+// payload, byte for byte ([Handler.Handle], which has none, makes it by
+// json.Marshal); where callers may spell it differently, set
 // [idem.Fingerprint.CanonicalJSON]. The scope is the function (each alias of it
 // for itself, all versions together), or what [DirectOptions] says.
 //

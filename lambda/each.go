@@ -118,7 +118,7 @@ func (h *EachHandler[Ev, Rec, Re]) try(ctx context.Context, rec Rec, t *task) (e
 			err = panicked(v) // the other records go on; the engine has freed the key
 		}
 		if err != nil {
-			h.batch.Failed(ctx, rec, err)
+			h.tell(ctx, rec, err)
 		}
 	}()
 	if ctx.Err() != nil {
@@ -145,6 +145,17 @@ func (h *EachHandler[Ev, Rec, Re]) try(ctx context.Context, rec Rec, t *task) (e
 		return nil // it was done, and there is no answer that anybody waits for
 	}
 	return engineError(err)
+}
+
+// tell reports a failure. A hook that panics must not take the other records' report
+// with it.
+func (h *EachHandler[Ev, Rec, Re]) tell(ctx context.Context, rec Rec, failure error) {
+	defer func() {
+		if v := recover(); v != nil {
+			logFailure(ctx, h.batch.ID(rec), errors.Join(failure, fmt.Errorf("Batch.Failed: %w", panicked(v))))
+		}
+	}()
+	h.batch.Failed(ctx, rec, failure)
 }
 
 // done is the answer for a record, whatever a phase says: that it was done.

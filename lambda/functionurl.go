@@ -22,7 +22,8 @@ const (
 // As with HTTP APIs, the values of a header come joined by commas. The route is
 // method and path.
 //
-// Who is calling is the user ARN of a URL with AuthType AWS_IAM. With AuthType
+// Who is calling is the user ARN of a URL with AuthType AWS_IAM, to which
+// [RoleScope] applies; users of a Cognito identity pool can't be told apart here. With AuthType
 // NONE it is nobody, whatever else the event or its headers say.
 //
 // HTTP API events look alike, but their authorizers would be lost here: an

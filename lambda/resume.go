@@ -42,6 +42,9 @@ func (h *Handler[Ev, Re]) run(ctx context.Context, t idem.Ticket) (err error) {
 		if err != nil {
 			return idem.Response{}, err
 		}
+		if h.adapter.typed {
+			return h.neutral(own), nil
+		}
 		return h.adapter.Response(own)
 	})
 	return err

@@ -112,3 +112,45 @@ func TestObserveExecutesUndecodable(t *testing.T) {
 		ran(t, runs, 1)
 	})
 }
+
+// The inner wrapper is of another namespace on the same table: its operation is done once, with the client's key, and again without any when resumed.
+func TestResumedInnerOfOtherNamespace(t *testing.T) {
+	t.Parallel()
+	now := time.Now()
+	store := new(idem.MemoryStore)
+	outerE := resumable(store, &now)
+	innerE := idem.New(store, func(o *idem.Options) { o.Namespace = "payments"; o.Now = func() time.Time { return now } })
+	dies := true
+	charges := 0
+	type re = events.APIGatewayV2HTTPResponse
+	inner := lambda.Wrap(innerE, lambda.HTTPAPI, func(context.Context, events.APIGatewayV2HTTPRequest) (re, error) {
+		charges++
+		return re{StatusCode: 201}, nil
+	})
+	outer := lambda.Wrap(outerE, lambda.HTTPAPI, func(ctx context.Context, ev events.APIGatewayV2HTTPRequest) (re, error) {
+		if _, err := idem.Atomic(ctx, "order", func(context.Context, *idem.Tx) (int, error) { return 1, nil }); err != nil {
+			return re{}, err
+		}
+		out, err := inner.Handle(ctx, ev)
+		if dies {
+			panic("dies")
+		}
+		return out, err
+	})
+	func() {
+		defer func() { _ = recover() }()
+		_, _ = outer.Handle(t.Context(), keyedEvent("k"))
+	}()
+	dies = false
+	now = now.Add(time.Hour)
+	var tk idem.Ticket
+	for _, r := range store.Records() {
+		if r.State == idem.Open {
+			tk = idem.TicketFor(r)
+		}
+	}
+	o := resume(t, outer, tk)
+	if charges != 1 {
+		t.Errorf("%d charges, outcome %+v", charges, o)
+	}
+}

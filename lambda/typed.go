@@ -3,7 +3,8 @@ package lambda
 import (
 	"context"
 	"errors"
-	"net/http"
+	"fmt"
+	"strings"
 
 	"github.com/samekey/samekey/idem"
 )
@@ -44,8 +45,18 @@ func (h *Handler[Ev, Re]) invokeTyped(ctx context.Context, payload []byte, ev Ev
 	return res.Body, nil
 }
 
-// noFormStatus is stored for a result that can't be: no other has a status but 200.
-const noFormStatus = http.StatusInternalServerError
+// noForm begins what is stored for a result that can't be, which is no JSON.
+const noForm = "\x00"
+
+// neutral is a handler's own result as it is stored. What has no JSON form was done
+// all the same: an error would only make the caller repeat it.
+func (h *Handler[Ev, Re]) neutral(own Re) idem.Response {
+	resp, err := h.adapter.Response(own)
+	if err != nil {
+		return idem.Response{Body: []byte(noForm + err.Error())}
+	}
+	return resp
+}
 
 // do carries out a request. own is the handler's own result where it ran, and
 // the error an *ownError where the handler's is the reason.
@@ -59,7 +70,6 @@ func (h *Handler[Ev, Re]) do(ctx context.Context, ev Ev, req idem.Request, reqEr
 	if req.Answer == nil {
 		req.Answer = h.answer
 	}
-	var noForm error
 	ran := false
 	res, err = h.engine.Do(ctx, req, func(ctx context.Context) (idem.Response, error) {
 		ran = true
@@ -67,18 +77,13 @@ func (h *Handler[Ev, Re]) do(ctx context.Context, ev Ev, req idem.Request, reqEr
 		if own, err = h.fn(ctx, ev); err != nil {
 			return idem.Response{}, &ownError{err}
 		}
-		resp, err := h.adapter.Response(own)
-		if err != nil {
-			noForm = err // the effect has happened: that it is done counts
-			return idem.Response{}, idem.Respond(idem.Response{Status: noFormStatus})
-		}
-		return resp, nil
+		return h.neutral(own), nil
 	})
 	if o, ok := errors.AsType[*ownError](err); ok {
 		return res, own, o
 	}
-	if err == nil && res.Status == noFormStatus {
-		err = &idem.Error{Op: "result", Err: errors.Join(idem.ErrNotKept, noForm)}
+	if err == nil && strings.HasPrefix(string(res.Body), noForm) {
+		err = &idem.Error{Op: "result", Err: fmt.Errorf("%w: %s", idem.ErrNotKept, res.Body[len(noForm):])}
 	}
 	if err != nil {
 		own = *new(Re) // not what is stored

@@ -205,3 +205,89 @@ func TestWrapRefusesAPolicyThatKeepsNoResult(t *testing.T) {
 		}()
 	}
 }
+
+// A nil-looking result after a failed phase isn't stored, but one without JSON form now is.
+func TestNoFormCoversFailedPhase(t *testing.T) {
+	t.Parallel()
+	type out struct{ Rate float64 }
+	rate := 1.0
+	fails := true
+	phase := 0
+	e := idem.New(&idem.MemoryStore{})
+	h := lambda.Wrap(e, lambda.Direct[in, out](func(i in) (string, error) { return i.ID, nil }), func(ctx context.Context, _ in) (out, error) {
+		_, err := idem.Atomic(ctx, "pay", func(context.Context, *idem.Tx) (int, error) {
+			if fails {
+				return 0, errors.New("refused")
+			}
+			phase++
+			return 1, nil
+		})
+		_ = err // swallowed
+		return out{rate}, nil
+	})
+	for _, rate = range []float64{1, math.NaN()} {
+		_, _ = h.Invoke(t.Context(), []byte(`{"ID":"`+map[bool]string{true: "nan", false: "one"}[math.IsNaN(rate)]+`"}`))
+	}
+	fails, rate = false, 2
+	for _, id := range []string{"one", "nan"} {
+		phase = 0
+		_, err := h.Invoke(t.Context(), []byte(`{"ID":"`+id+`"}`))
+		if phase != 1 {
+			t.Errorf("%s: the phase that failed is never done: %v", id, err)
+		}
+	}
+}
+
+// Direct: an operator's or phase's own 500 answer.
+func TestRespond500(t *testing.T) {
+	t.Parallel()
+	h := lambda.Wrap(idem.New(&idem.MemoryStore{}), lambda.Direct[in, paid](func(i in) (string, error) { return i.ID, nil }), func(context.Context, in) (paid, error) {
+		return paid{}, idem.Respond(idem.Response{Status: 500, Body: []byte(`{"status":"failed for good","Paid":0}`)})
+	})
+	for range 2 {
+		_, err := h.Invoke(t.Context(), []byte(`{"ID":"1"}`))
+		if err != nil {
+			t.Errorf("a definitive answer comes as an error: %v", err)
+		}
+	}
+}
+
+// An attribute that only sounds like tracing identifies the work: two orders, one key, no mismatch.
+func TestTraceInBusinessName(t *testing.T) {
+	t.Parallel()
+	e := idem.New(&idem.MemoryStore{})
+	b := lambda.SQS
+	b.Failed = func(context.Context, events.SQSMessage, error) {}
+	n := 0
+	h := lambda.WrapEach(e, b, func(context.Context, events.SQSMessage) error { n++; return nil })
+	for _, v := range []string{"card-1", "card-2"} {
+		m := sqsMessage(v, "pay")
+		s, k := v, "k"
+		m.MessageAttributes = map[string]events.SQSMessageAttribute{"dd-account": {DataType: "String", StringValue: &s}, lambda.KeyAttribute: {DataType: "String", StringValue: &k}}
+		_, err := h.Handle(t.Context(), events.SQSEvent{Records: []events.SQSMessage{m}})
+		if v == "card-2" && err == nil {
+			t.Error("another value of dd-account (direct debit) under the same key is taken for done")
+		}
+	}
+}
+
+// Without the header a browser takes the replay of a payment for a network error.
+func TestBrowsersCanReadReplays(t *testing.T) {
+	t.Parallel()
+	type re = events.APIGatewayProxyResponse
+	h := lambda.Wrap(idem.New(&idem.MemoryStore{}), lambda.REST, func(context.Context, events.APIGatewayProxyRequest) (re, error) {
+		return re{StatusCode: 201, Headers: map[string]string{"Access-Control-Allow-Origin": "https://shop.example", "Content-Type": "application/json"}, Body: "{}"}, nil
+	})
+	for i, body := range []string{"a", "a"} {
+		r, err := h.Handle(t.Context(), events.APIGatewayProxyRequest{
+			HTTPMethod: "POST", Resource: "/pay", Path: "/pay", Body: body,
+			Headers: map[string]string{"Origin": "https://shop.example", "Idempotency-Key": "k"},
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if r.Headers["Access-Control-Allow-Origin"] == "" {
+			t.Errorf("answer %d (%d, replayed %q): no Access-Control-Allow-Origin", i, r.StatusCode, r.Headers["Idempotent-Replayed"])
+		}
+	}
+}

@@ -78,6 +78,7 @@ func New(store idem.Store, endpoint string, v Verifier, fn func(context.Context,
 	// refused a retry would lose the event.
 	opt.Fingerprint = idem.Fingerprint{SkipMethod: true, SkipPath: true, SkipQuery: true, SkipBody: true}
 	opt.Stored = func(int) bool { return true }
+	opt.Key, opt.KeyFrom = idem.KeyRequired, nil
 	opt.ScopeRoute, opt.Resumable, opt.StatusURL = false, false, ""
 	if opt.InFlight == idem.InFlightAccept {
 		opt.InFlight = idem.InFlightRefuse // 202 would end the retries of an event that can still fail

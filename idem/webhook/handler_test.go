@@ -673,3 +673,17 @@ func TestNewPanicsOnMistakes(t *testing.T) {
 	}
 	webhook.New(s, "e", v, fn, func(o *idem.Options) { o.Retention, o.RetryWindow = 24*time.Hour, time.Hour }) // says why
 }
+
+// Options that are shared with routes can't make an event be handled twice.
+func TestObserveRunsEventsTwice(t *testing.T) {
+	t.Parallel()
+	runs := 0
+	h := webhook.New(&idem.MemoryStore{}, "own", verifierFunc(func(http.Header, []byte) (webhook.Event, error) { return webhook.Event{ID: "evt_1"}, nil }),
+		func(context.Context, webhook.Event) error { runs++; return nil }, func(o *idem.Options) { o.Key = idem.KeyObserve })
+	for range 2 {
+		h.Serve(t.Context(), delivery(nil, "x"))
+	}
+	if runs != 1 {
+		t.Errorf("one event handled %d times: 'what concerns the Idempotency-Key has no meaning'", runs)
+	}
+}
