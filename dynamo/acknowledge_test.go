@@ -5,6 +5,7 @@ import (
 	"net/http"
 	"testing"
 
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 
 	"github.com/samekey/samekey/dynamo"
@@ -138,4 +139,46 @@ func TestDrainsOwnWritesAskForNothing(t *testing.T) {
 	if seq := handle(t, dynamo.NewDrain(tab.store, out), ev); seq != "" || tried != 0 || tab.tr.Total() != 0 {
 		t.Errorf("reported %q after %d deliveries and %d calls", seq, tried, tab.tr.Total())
 	}
+}
+
+// There is nothing to count a failure in once the record is gone: the job comes
+// again until it is delivered, and is never parked.
+func TestFailedJobOfARemovedRecordComesAgain(t *testing.T) {
+	t.Parallel()
+	tab := newTable(t)
+	stream := tab.tail(t)
+	r := tab.finished(t, nil, "0.0")
+	stream.event(t) // lost
+	if _, err := tab.direct.DeleteItem(t.Context(), &dynamodb.DeleteItemInput{
+		TableName: &tab.name, Key: map[string]types.AttributeValue{"pk": str(r.PK)},
+	}); err != nil {
+		t.Fatal(err)
+	}
+	ev := stream.event(t)
+	out := &outbox{fail: func(idem.Delivery) error { return errPoison }}
+	drain := dynamo.NewDrain(tab.store, out, func(o *dynamo.DrainOptions) { o.MaxTries = 1 })
+	for range 3 {
+		if seq := handle(t, drain, ev); seq != ev.Records[0].Change.SequenceNumber {
+			t.Errorf("reported %q", seq)
+		}
+	}
+	out.fail = nil
+	if seq := handle(t, drain, ev); seq != "" || out.byID[r.ID+".0.0"] != 1 {
+		t.Errorf("reported %q, delivered %v", seq, out.byID)
+	}
+}
+
+// A parked job waits for its operator: the drain delivers what is staged beside
+// it, and hands it to nobody.
+func TestParkedJobIsLeftAlone(t *testing.T) {
+	t.Parallel()
+	tab := newTable(t)
+	stream, out := tab.tail(t), &outbox{}
+	r := tab.finished(t, func(r *idem.Record) {
+		r.Jobs["0.1"] = idem.Job{Kind: "parked", Args: []byte("1"), Tries: 5, Failed: "poison"}
+	}, "0.0")
+	if seq := handle(t, dynamo.NewDrain(tab.store, out), stream.event(t)); seq != "" || len(out.all) != 1 || out.byID[r.ID+".0.0"] != 1 {
+		t.Errorf("reported %q, delivered %v", seq, out.byID)
+	}
+	tab.kept(t, r.PK, "0.1")
 }

@@ -161,6 +161,26 @@ func TestReadsThatDecideAreStrong(t *testing.T) {
 	}
 }
 
+// A commit that is sent again after its answer was lost meets its own record and
+// its own items: that it has landed is told, and not that a condition of the
+// user's has come untrue.
+func TestRecordsReasonIsToldFirst(t *testing.T) {
+	t.Parallel()
+	tab := newTable(t)
+	app := tab.app(t)
+	prev := tab.held(t)
+	next := prev.Clone()
+	next.Ver++
+	next.Phases = []idem.Phase{{Name: "one", Result: []byte("1")}}
+	c := idem.Commit{Prev: prev, Next: next, Writes: []idem.Write{dynamo.Put(app, order{ID: "once"}).If("attribute_not_exists(id)")}}
+	if held, err := tab.store.Commit(t.Context(), c); held != nil || err != nil {
+		t.Fatalf("got %+v, %v", held, err)
+	}
+	if held, err := tab.store.Commit(t.Context(), c); err != nil || held == nil || held.Owner != next.Owner || held.Ver != next.Ver {
+		t.Errorf("sent again: %+v, %v; want the record as committed", held, err)
+	}
+}
+
 // A conflict may be what made a condition untrue: with both, the phase runs again
 // instead of telling the user.
 func TestConflictIsToldBeforeACondition(t *testing.T) {

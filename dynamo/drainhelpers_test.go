@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"errors"
 	"net/http"
+	"slices"
 	"strconv"
 	"sync"
 	"testing"
@@ -56,7 +57,7 @@ func (s *tail) event(t testing.TB) events.DynamoDBEvent {
 	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 	defer cancel()
 	for {
-		recs := append(s.ahead, s.records(ctx, t)...)
+		recs := slices.Concat(s.ahead, s.records(ctx, t))
 		s.ahead = nil
 		for i, r := range recs {
 			pk := r.Dynamodb.Keys["pk"].(*types.AttributeValueMemberS).Value

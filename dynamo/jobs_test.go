@@ -14,6 +14,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/samekey/samekey/dynamo/dynamotest"
 	"github.com/samekey/samekey/idem"
 )
 
@@ -348,6 +349,27 @@ func TestFailOfWhatIsGone(t *testing.T) {
 			t.Error("a ghost was made")
 		}
 	})
+}
+
+// Between the count and the parking another drain may park the job, and an
+// operator hand it out again: its new round begins from nothing, and stays.
+func TestParkingDoesNotUndoARedrive(t *testing.T) {
+	t.Parallel()
+	tab := newTable(t)
+	r := tab.finished(t, nil, "0.0")
+	tab.tr.Fault = func(op string, n int) dynamotest.Fault {
+		if op == "UpdateItem" && n == 2 {
+			tab.edit(t, r.PK, "REMOVE jobs.#j.t", nil, "#j", "0.0")
+		}
+		return nil
+	}
+	now, err := tab.store.Fail(t.Context(), r, map[string]error{"0.0": errPoison}, 1)
+	if err != nil || now.Jobs["0.0"].Failed != "" || now.Jobs["0.0"].Tries != 0 {
+		t.Errorf("got %+v, %v", now, err)
+	}
+	if diff := cmp.Diff(calls{"UpdateItem": 2}, tab.tr.Calls()); diff != "" {
+		t.Error(diff)
+	}
 }
 
 // Drains that fail at once lose no count.

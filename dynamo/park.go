@@ -27,33 +27,24 @@ import (
 // its job be parked a try early: that loses nothing, since it is listed.
 func (s *Store) Fail(ctx context.Context, image *idem.Record, failures map[string]error, maxTries int) (*idem.Record, error) {
 	names := slices.SortedFunc(maps.Keys(failures), byPosition)
-	now, err := s.eachJob(ctx, "count failures", image, names, s.count)
+	now, err := s.eachJob(ctx, "count failures", image, names, 0, s.count)
 	if err != nil {
 		return nil, err
 	}
-	names = slices.DeleteFunc(names, func(name string) bool { return now.Jobs[name].Tries < maxTries })
-	for part := range slices.Chunk(names, parkedAtOnce) {
-		now, err = s.eachJob(ctx, "park", now, part, func(now *idem.Record, names []string) *dynamodb.UpdateItemInput {
-			return s.park(now, names, failures, maxTries)
-		})
-		if err != nil {
-			return nil, err
-		}
-	}
-	return now, nil
+	return s.eachJob(ctx, "park", now, names, maxTries, func(now *idem.Record, names []string) *dynamodb.UpdateItemInput {
+		return s.park(now, names, failures, maxTries)
+	})
 }
 
-// parkedAtOnce keeps the condition below the 4 KB that an expression may have.
-const parkedAtOnce = 25
-
-// eachJob writes about those of some jobs that still wait, as far as others let
-// it: whoever comes in between, it starts again from what is there.
-func (s *Store) eachJob(ctx context.Context, op string, image *idem.Record, names []string,
+// eachJob writes about those of some jobs that still wait, after as many tries at
+// least, as far as others let it: whoever comes in between, it starts again from
+// what is there.
+func (s *Store) eachJob(ctx context.Context, op string, image *idem.Record, names []string, tries int,
 	build func(now *idem.Record, names []string) *dynamodb.UpdateItemInput,
 ) (*idem.Record, error) {
 	now := image
 	for range amendRounds {
-		names = slices.DeleteFunc(slices.Clone(names), func(name string) bool { return !pending(now, name) })
+		names = slices.DeleteFunc(slices.Clone(names), func(name string) bool { return !pending(now, name) || now.Jobs[name].Tries < tries })
 		if len(names) == 0 {
 			return now, nil
 		}
@@ -71,11 +62,10 @@ func (s *Store) eachJob(ctx context.Context, op string, image *idem.Record, name
 	return nil, fmt.Errorf("dynamo: %s: %w: other writes come in between", op, idem.ErrConflict)
 }
 
-// waiting is a condition on jobs:
-//   - attribute_exists: one that was delivered since doesn't come back;
-//   - attribute_not_exists: one that is parked keeps its first reason.
+// waiting is a condition on jobs: one that is parked keeps its first reason. It is
+// as short as can be: with 50 jobs an expression is close to its 4 KB.
 func waiting(paths []string) string {
-	return ackCondition + each(paths, " AND attribute_exists(%s) AND attribute_not_exists(%s.#f)")
+	return ackCondition + each(paths, " AND attribute_not_exists(%s.#f)")
 }
 
 func (s *Store) count(now *idem.Record, names []string) *dynamodb.UpdateItemInput {
@@ -86,7 +76,8 @@ func (s *Store) count(now *idem.Record, names []string) *dynamodb.UpdateItemInpu
 	for i, path := range paths {
 		sets[i] = path + ".#t = if_not_exists(" + path + ".#t, :zero) + :one"
 	}
-	in := s.amendment(now.PK, waiting(paths), "SET "+strings.Join(sets, ", "),
+	condition := waiting(paths) + each(paths, " AND attribute_exists(%s)") // one that was delivered since doesn't come back
+	in := s.amendment(now.PK, condition, "SET "+strings.Join(sets, ", "),
 		item{":id": v.str(now.ID), ":zero": v.num(0), ":one": v.num(1)})
 	in.ExpressionAttributeNames = placeholders
 	return in
@@ -96,7 +87,9 @@ func (s *Store) park(now *idem.Record, names []string, failures map[string]error
 	var v values
 	paths, placeholders := jobPaths(names)
 	placeholders["#t"], placeholders["#f"] = jobTries, jobFailed
-	condition := waiting(paths) + each(paths, " AND %s.#t >= :max") // an operator may have begun a new round
+	// One that was delivered since has no count, and a lower one is that of a new
+	// round, which an operator has begun.
+	condition := waiting(paths) + each(paths, " AND %s.#t >= :max")
 	args := item{":id": v.str(now.ID), ":max": v.num(int64(maxTries))}
 	sets := make([]string, len(paths))
 	for i, path := range paths {

@@ -3,8 +3,6 @@ package main
 import (
 	"fmt"
 	"io"
-	"maps"
-	"slices"
 	"text/tabwriter"
 	"time"
 )
@@ -54,7 +52,7 @@ func printTable(w io.Writer, ms []mutant) {
 	}
 	_ = tab.Flush()
 	fmt.Fprintln(w, "\nWithout a condition in the code:")
-	for _, rule := range slices.Sorted(maps.Keys(exceptions)) {
-		fmt.Fprintf(w, "%s: %s\n", rule, exceptions[rule])
+	for _, e := range exceptions {
+		fmt.Fprintf(w, "%s: %s\n", e.rule, e.why)
 	}
 }

@@ -20,7 +20,7 @@ func bodyMutants() []mutant {
 		},
 		{
 			rule: "CompBefore", what: "a record says it has a body that could not be written",
-			file: body, old: "\t\treturn nil, fmt.Errorf(\"dynamo: write body: %w\", err)\n", new: "\t\treturn over, nil\n", run: "^TestCompanionRefused$",
+			file: body, old: "\t\treturn nil, fmt.Errorf(\"dynamo: write body: %w\", err)\n", new: "\t\treturn over, nil\n", run: "^TestCompanionRefusedOnceIsWrittenAgain$",
 		},
 		{
 			rule: "CompOutlive", what: "companions expire with their record",
@@ -28,7 +28,7 @@ func bodyMutants() []mutant {
 		},
 		{
 			rule: "BodySum", what: "a body that isn't the one that was stored replays",
-			file: body, old: " || sha256.Sum256(body) != o.SHA256 {", new: " {", run: "^TestSpoiltCompanions$",
+			file: body, old: " || sha256.Sum256(body) != o.SHA256 {", new: " {", run: "^TestAlteredBodyDoesNotReplay$",
 		},
 		{
 			rule: "BodyNotKept", what: "a missing part of a body is an empty one",
@@ -104,7 +104,7 @@ func writeMutants() []mutant {
 			continue
 		}
 `,
-			run: "^TestPhasesSurviveLostAnswers$",
+			run: "^TestRecordsReasonIsToldFirst$",
 		},
 		{
 			rule: "ConflictFirst", what: "a false condition is told though a conflict may have made it so",
@@ -113,15 +113,15 @@ func writeMutants() []mutant {
 		},
 		{
 			rule: "SizeLimit", what: "more than 100 items are sent",
-			file: transact, old: "n > maxItems {", new: "n < 0 {", run: bad,
+			file: transact, old: "n > maxItems {", new: "n < 0 {", run: bad, refused: true,
 		},
 		{
 			rule: "SizeLimit", what: "more than 4 MB are sent",
-			file: transact, old: "if total > maxTransaction {", new: "if total < 0 {", run: bad,
+			file: transact, old: "if total > maxTransaction {", new: "if total < 0 {", run: bad, refused: true,
 		},
 		{
 			rule: "SizeLimit", what: "an item of more than 400 KB is sent",
-			file: transact, old: "if size > maxItem {", new: "if size < 0 {", run: bad,
+			file: transact, old: "if size > maxItem {", new: "if size < 0 {", run: bad, refused: true,
 		},
 		{
 			rule: "OwnTable", what: "the user's writes reach records",

@@ -104,7 +104,7 @@ func resumeMutants() []mutant {
 		},
 		{
 			rule: "TakeLease", what: "a completer takes a running request over",
-			file: resume, old: "case rec.Lease.After(e.opt.Now()):", new: "case rec.Lease.Before(time.Time{}):", run: "^TestTicketIsGoodForWhatItSaw$",
+			file: resume, old: "case rec.Lease.After(e.opt.Now()):", new: "case rec.Lease.After(e.opt.Now()) && rec.Ver < 0:", run: "^TestTicketIsGoodForWhatItSaw$",
 		},
 		{
 			rule: "TakeOpen", what: "a completer takes a finished or stuck record over",
@@ -129,7 +129,7 @@ func resumeMutants() []mutant {
 		},
 		{
 			rule: "OwnNonce", what: "all completers have one nonce",
-			file: resume, old: "pk: pk, owner: rand.Text(), resumed: true", new: "pk: pk, owner: \"completer\", resumed: true",
+			file: resume, old: "pk: pk, owner: rand.Text(), resumed: true", new: "pk: pk, owner: rand.Text()[:0] + \"completer\", resumed: true",
 			run: "^(TestTicketIsGoodForWhatItSaw|TestTwoCompletersAreTwoAttempts)$",
 		},
 		{
@@ -146,7 +146,7 @@ func resumeMutants() []mutant {
 		},
 		{
 			rule: "OpCond", what: "an operator who was overtaken is told that it is done",
-			file: resume, old: "\tcase l != landed:\n\t\treturn a.fail(\"settle\", ErrMoved)\n", new: "", run: "^TestTwoOperatorsDecideOnce$",
+			file: resume, old: "case l != landed:\n\t\treturn a.fail(\"settle\", ErrMoved)\n", new: "case l < 0:\n\t\treturn a.fail(\"settle\", ErrMoved)\n", run: "^TestTwoOperatorsDecideOnce$",
 		},
 		{
 			rule: "OwnNamespace", what: "a ticket reaches another application's records",

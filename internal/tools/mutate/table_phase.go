@@ -66,11 +66,11 @@ func phaseMutants() []mutant {
 		},
 		{
 			rule: "LeftBehind", what: "a phase that outlives its handler commits",
-			file: commit, old: "\tif f.leftBehind() {\n\t\t// The attempt", new: "\tif f.leftBehind() && f.a == nil {\n\t\t// The attempt", run: "^TestRespondWhileAPhaseRuns$",
+			file: commit, old: "\tif f.leftBehind() {\n\t\t// The attempt", new: "\tif f.leftBehind() && f.a == nil {\n\t\t// The attempt", run: "^TestPhaseThatOutlivesItsHandlerWritesNothing$",
 		},
 		{
 			rule: "LeftBehind", what: "an answer is stored while a call is under way",
-			file: "idem/engine.go", old: "if err == nil && f.leftBehind() {", new: "if err == nil && f.leftBehind() && f.a == nil {", run: "^TestRespondWhileAPhaseRuns$",
+			file: "idem/engine.go", old: "if err == nil && f.leftBehind() {", new: "if err == nil && f.leftBehind() && f.a == nil {", run: "^TestNoAnswerLeavesWhileACallIsUnderWay$",
 		},
 		{
 			rule: "StageBeforeIntent", what: "jobs are staged for a call that a human may have to settle",
@@ -86,7 +86,7 @@ func phaseMutants() []mutant {
 		},
 		{
 			rule: "IntentIsNoResult", what: "an intent counts as a phase that is through",
-			file: commit, old: "ends := len(phases) > 0 && !phases[0].Intent", new: "ends := len(phases) > 0", run: "^TestNotIdempotent$",
+			file: commit, old: "ends := len(phases) > 0 && !phases[0].Intent", new: "ends := len(phases) > 0", run: "^TestHooksOfPhases$",
 		},
 		{
 			rule: "JobLimit", what: "a record may have any number of jobs",
@@ -108,8 +108,8 @@ func phaseMutants() []mutant {
 		},
 		{
 			rule: "ResultSurvives", what: "a result may be another one when it is resumed",
-			file: phase, old: "if again, err := json.Marshal(back); err != nil || !bytes.Equal(raw, again) {", new: "if _, err := json.Marshal(back); err != nil {",
-			run: "^TestMisusedPhasesAreRefused$",
+			file: phase, old: "if again, err := json.Marshal(back); err != nil || !bytes.Equal(raw, again) {", new: "if again, err := json.Marshal(back); err != nil || bytes.Equal(again, nil) {",
+			run: "^TestResultThatChangesInTheRecordIsRefused$",
 		},
 		{
 			rule: "DeferredWrites", what: "a Deferred phase loses its writes",

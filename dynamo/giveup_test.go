@@ -1,0 +1,38 @@
+package dynamo_test
+
+import (
+	"testing"
+	"time"
+
+	"github.com/samekey/samekey/dynamo"
+	"github.com/samekey/samekey/idem"
+)
+
+// What only its client can bring to an end is left to its client for as long as
+// that may come back, and then given up, so that it doesn't lie there unseen.
+func TestSweepGivesUpAfterTheRetentionOnly(t *testing.T) {
+	t.Parallel()
+	for name, tt := range map[string]struct {
+		after time.Duration
+		want  idem.State
+	}{
+		"before": {idem.DefaultRetention - time.Hour, idem.Open},
+		"after":  {idem.DefaultRetention + time.Hour, idem.Stuck},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			tab := newTable(t)
+			begin(t, tab, post(newKey(), "{}"), phase)
+			tab.edit(t, tab.only(t).PK, "REMOVE req", nil) // as without Resumable
+			engine := idem.New(tab.store, ahead(tt.after))
+			sweep := tab.sweep(in(tt.after), func(o *dynamo.SweepOptions) { o.GiveUp = engine.GiveUp })
+			rep, err := sweep.Run(t.Context())
+			if err != nil || rep.ByWhy[dynamo.WhyNoRequest].Count != 1 {
+				t.Errorf("got %+v, %v; want it listed", rep, err)
+			}
+			if r := tab.only(t); r.State != tt.want {
+				t.Errorf("state %q, want %q", r.State, tt.want)
+			}
+		})
+	}
+}
