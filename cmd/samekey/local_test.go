@@ -70,7 +70,7 @@ func TestOptionsOfLocal(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			if diff := cmp.Diff(tt.want, got, cmpopts.IgnoreFields(localrun.Options{}, "Logs"), cmpopts.EquateEmpty()); diff != "" {
+			if diff := cmp.Diff(tt.want, got, cmpopts.IgnoreFields(localrun.Options{}, "Logs"), cmpopts.EquateEmpty(), cmpopts.IgnoreUnexported(localrun.Process{})); diff != "" {
 				t.Errorf("-want +got:\n%s", diff)
 			}
 		})

@@ -36,6 +36,14 @@ func TestWhoMayImportWhom(t *testing.T) {
 			may:    []string{"github.com/aws/aws-sdk-go-v2", "github.com/aws/smithy-go", "github.com/dunglas/httpsfv", "github.com/aws/aws-lambda-go/events"},
 			mayNot: []string{module + "lambda", "github.com/aws/aws-sdk-go-v2/config"},
 		},
+		"lambda/sink": {
+			may:    []string{"github.com/aws/aws-sdk-go-v2", "github.com/aws/smithy-go", "github.com/aws/aws-lambda-go", "github.com/dunglas/httpsfv"},
+			mayNot: []string{module + "dynamo"},
+		},
+		"lambda/completer": {
+			may:    []string{"github.com/aws/aws-sdk-go-v2", "github.com/aws/smithy-go", "github.com/aws/aws-lambda-go", "github.com/dunglas/httpsfv"},
+			mayNot: []string{module + "dynamo"},
+		},
 		"lambda": {
 			may:    []string{"github.com/aws/aws-lambda-go", "github.com/dunglas/httpsfv"},
 			mayNot: []string{module + "dynamo"},
