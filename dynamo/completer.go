@@ -37,7 +37,7 @@ type CompleterOptions struct {
 	// MaxHold is how far ahead a lease may end for a ticket to be made; what is
 	// held longer is left to the sweep. Default: a day.
 	MaxHold time.Duration
-	// Logger takes warnings and errors. Default: none.
+	// Logger takes warnings and errors. Default: slog.Default().
 	Logger *slog.Logger
 	// Hooks are told what happens, for metrics and alarms.
 	Hooks StreamHooks
@@ -68,7 +68,7 @@ func NewCompleter(queue idem.TicketQueue, optFns ...func(*CompleterOptions)) *Co
 		opt.Now = time.Now
 	}
 	c := &Completer{queue: queue, opt: opt}
-	c.reader = reader{log: orDiscard(opt.Logger), hooks: &c.opt.Hooks}
+	c.reader = reader{log: orDefault(opt.Logger), hooks: &c.opt.Hooks}
 	return c
 }
 

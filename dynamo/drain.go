@@ -41,7 +41,7 @@ type DrainOptions struct {
 	MaxTries int
 	// Concurrency is how many records are acknowledged at once. Default: 8.
 	Concurrency int
-	// Logger takes warnings and errors; never a job's Args. Default: none.
+	// Logger takes warnings and errors; never a job's Args. Default: slog.Default().
 	Logger *slog.Logger
 	// Hooks are told what happens, for metrics.
 	Hooks StreamHooks
@@ -70,7 +70,7 @@ func NewDrain(store *Store, sink idem.Sink, optFns ...func(*DrainOptions)) *Drai
 		opt.Concurrency = defaultConcurrency
 	}
 	d := &Drain{store: store, sink: sink, opt: opt}
-	d.reader = reader{log: orDiscard(opt.Logger), hooks: &d.opt.Hooks}
+	d.reader = reader{log: orDefault(opt.Logger), hooks: &d.opt.Hooks}
 	return d
 }
 

@@ -3,6 +3,7 @@ package dynamo_test
 import (
 	"context"
 	"crypto/rand"
+	"log/slog"
 	"net/http"
 	"os"
 	"testing"
@@ -16,7 +17,10 @@ import (
 	"github.com/samekey/samekey/idem"
 )
 
-func TestMain(m *testing.M) { os.Exit(dynamotest.Main(m)) }
+func TestMain(m *testing.M) {
+	slog.SetDefault(slog.New(slog.DiscardHandler)) // much fails on purpose here
+	os.Exit(dynamotest.Main(m))
+}
 
 // table is a fresh table, with a store on it whose requests can be counted and
 // spoiled.

@@ -1,6 +1,7 @@
 package dynamo
 
 import (
+	"cmp"
 	"context"
 	"log/slog"
 
@@ -47,9 +48,4 @@ type Skipped struct {
 	Err      error  // what is wrong with it, where that can be said
 }
 
-func orDiscard(log *slog.Logger) *slog.Logger {
-	if log == nil {
-		return slog.New(slog.DiscardHandler)
-	}
-	return log
-}
+func orDefault(log *slog.Logger) *slog.Logger { return cmp.Or(log, slog.Default()) }

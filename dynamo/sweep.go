@@ -56,7 +56,7 @@ type SweepOptions struct {
 	// MaxEntries bounds the list of a report, not its counts. Default: 1000.
 	MaxEntries int
 
-	// Logger takes a line a run, and one for each entry. Default: none.
+	// Logger takes a line a run, and one for each entry. Default: slog.Default().
 	Logger *slog.Logger
 	// Hooks are told what happens, for metrics.
 	Hooks StreamHooks
@@ -86,7 +86,7 @@ func NewSweep(api ScanAPI, store *Store, optFns ...func(*SweepOptions)) *Sweep {
 	if opt.Now == nil {
 		opt.Now = time.Now
 	}
-	return &Sweep{api: api, store: store, opt: opt, log: orDiscard(opt.Logger)}
+	return &Sweep{api: api, store: store, opt: opt, log: orDefault(opt.Logger)}
 }
 
 // Run scans the table, acts, and reports. An error says that something was left

@@ -30,6 +30,8 @@
 // repeat a call to others with the same derived key; they don't make a call safe
 // that has no keys ([NotIdempotent]): its outcome may need a human.
 //
+// Numbers such as R34 in comments are those of docs/requirements.md.
+//
 // # The lease
 //
 // An attempt holds its key until its context's deadline plus

@@ -1,7 +1,6 @@
 package idem
 
 import (
-	"cmp"
 	"context"
 	"crypto/rand"
 	"crypto/sha256"
@@ -18,8 +17,7 @@ type Engine struct {
 	store     Store
 	opt       Options
 	log       *slog.Logger
-	warn      *slog.Logger // of what must not go unseen
-	prefix    string       // of every partition key
+	prefix    string // of every partition key
 	methods   map[string]bool
 	headers   map[string]bool // to store
 	cache     *cache
@@ -35,7 +33,6 @@ func New(store Store, optFns ...func(*Options)) *Engine {
 	for _, fn := range optFns {
 		fn(&opt)
 	}
-	warn := opt.Logger
 	opt = opt.withDefaults()
 	if isNil(store) && !opt.Disabled {
 		panic("idem: New: store is nil") //nolint:forbidigo // a mistake in the program, at cold start
@@ -44,7 +41,7 @@ func New(store Store, optFns ...func(*Options)) *Engine {
 		panic(fmt.Sprintf("idem: New: %v", err)) //nolint:forbidigo // as above
 	}
 	e := &Engine{
-		store: store, opt: opt, log: opt.Logger, warn: cmp.Or(warn, slog.Default()), prefix: layout + "#" + opt.Namespace + "#",
+		store: store, opt: opt, log: opt.Logger, prefix: layout + "#" + opt.Namespace + "#",
 		methods: make(map[string]bool), headers: allowList(opt.StoreHeaders), cache: newCache(opt.CacheBytes),
 	}
 	for _, m := range opt.Methods {

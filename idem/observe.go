@@ -57,7 +57,7 @@ func (e *Engine) observe(ctx context.Context, r *Request, keyErr error, fn func(
 	if answer, ok := errors.AsType[*answered](err); ok {
 		resp, err = a.response(answer.v)
 	}
-	if f.ended() == nil && err == nil && a.opt.Stored(resp.Status) {
+	if f.ended() == nil && err == nil && resp.check() == nil && a.opt.Stored(resp.Status) {
 		stored := resp
 		stored.clean()
 		_ = f.finish(ctx, stored, nil, nil, false)

@@ -161,8 +161,8 @@ type Options struct {
 	// Default: ProblemJSON.
 	Problem func(Problem) Response
 
-	// Logger takes warnings and errors; never keys or bodies. Default: none, but
-	// that all callers share a scope is told slog.Default().
+	// Logger takes warnings and errors; never keys or bodies. Default:
+	// slog.Default(), so that the cause of a 500 or 503 is in the function's log.
 	Logger *slog.Logger
 	// Hooks are told what happens, for metrics and traces.
 	Hooks Hooks
@@ -194,7 +194,7 @@ func (o Options) withDefaults() Options {
 		o.Problem = ProblemJSON
 	}
 	if o.Logger == nil {
-		o.Logger = slog.New(slog.DiscardHandler)
+		o.Logger = slog.Default()
 	}
 	if o.Now == nil {
 		o.Now = time.Now

@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"time"
 )
 
 // Ticket names an operation as somebody saw it: it is good for one take-over,
@@ -161,8 +162,9 @@ func (a *attempt) takeTicket(ctx context.Context, rec *Record) (*Record, error) 
 // Settlement is an operator's decision about a stuck operation. The zero
 // Settlement lets it be tried again.
 type Settlement struct {
-	// Answer ends the operation with this answer, replayed from now on. Jobs that
-	// were staged are still delivered.
+	// Answer ends the operation with this answer, replayed from now on: a stuck
+	// one, or one that is open and held by nobody. Jobs that were staged are still
+	// delivered.
 	Answer *Response
 
 	// Result tells what the call came to whose outcome is unknown (a
@@ -173,18 +175,25 @@ type Settlement struct {
 }
 
 // Settle carries out an operator's decision about the stuck operation pk. It
-// returns [ErrMoved] where that is not stuck, and what the store returns.
+// returns [ErrMoved] where that is not stuck (nor, for an answer, abandoned), and
+// what the store returns.
 func (e *Engine) Settle(ctx context.Context, pk string, s Settlement) error {
 	a, err := e.operator(ctx, pk)
 	if err != nil {
 		return err
 	}
 	rec, err := a.reads(ctx)
+	fits := rec != nil && (rec.State == Stuck || s.Answer != nil && abandoned(rec, e.opt.Now()))
 	switch {
 	case err != nil:
 		return err
-	case rec == nil || rec.State != Stuck:
-		return a.fail("settle", fmt.Errorf("%w: it is not stuck", ErrMoved))
+	case !fits:
+		return a.fail("settle", fmt.Errorf("%w: it is not stuck, and has no use for this", ErrMoved))
+	}
+	if s.Answer != nil {
+		if err := s.Answer.check(); err != nil {
+			return a.fail("settle", err)
+		}
 	}
 	next, err := settled(rec, s)
 	if err != nil {
@@ -206,6 +215,11 @@ func (e *Engine) Settle(ctx context.Context, pk string, s Settlement) error {
 	return nil
 }
 
+// abandoned reports whether rec is open, and nobody holds it.
+func abandoned(rec *Record, now time.Time) bool {
+	return rec.State == Open && !rec.Lease.After(now) && !over(rec.Expires, now)
+}
+
 // settled returns rec as it may be tried again.
 func settled(rec *Record, s Settlement) (*Record, error) {
 	r := *rec
@@ -219,7 +233,7 @@ func settled(rec *Record, s Settlement) (*Record, error) {
 	case begun && s.NotMade:
 		r.Phases = slices.Clone(rec.Phases[:n-1])
 	case begun:
-		return nil, fmt.Errorf("%w: say what the call of phase %q came to: its result as JSON, or that it was not made",
+		return nil, fmt.Errorf("%w: the call of phase %q has an unknown outcome: say what it came to, as JSON, or that it was not made",
 			ErrResult, rec.Phases[n-1].Name)
 	case s.Result != nil || s.NotMade:
 		return nil, fmt.Errorf("%w: no call of this operation has an unknown outcome", ErrResult)

@@ -32,7 +32,7 @@ func (e *Engine) scopeOf(ctx context.Context, r *Request) (string, error) {
 		return r.Identity.Kind + ":" + r.Identity.Subject, nil
 	}
 	e.anonymous.Do(func() {
-		e.warn.WarnContext(ctx, "requests carry no verified identity: every caller shares one scope; set Options.Scope", "route", r.Route)
+		e.log.WarnContext(ctx, "requests carry no verified identity: every caller shares one scope; set Options.Scope", "route", r.Route)
 	})
 	return "", nil
 }

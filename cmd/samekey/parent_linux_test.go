@@ -4,6 +4,7 @@ import (
 	"bufio"
 	"os"
 	"os/exec"
+	"os/signal"
 	"path/filepath"
 	"strings"
 	"syscall"
@@ -50,8 +51,13 @@ Resources:
 			t.Fatal(err)
 		}
 	}
-	for _, signal := range []syscall.Signal{syscall.SIGINT, syscall.SIGTERM, syscall.SIGHUP, syscall.SIGKILL} {
-		t.Run(signal.String(), func(t *testing.T) {
+	// Under nohup a hangup would be ignored by all that is started here; a signal
+	// that is caught is one of its own again after exec.
+	hangups := make(chan os.Signal, 1)
+	signal.Notify(hangups, syscall.SIGHUP)
+	t.Cleanup(func() { signal.Stop(hangups) })
+	for _, sig := range []syscall.Signal{syscall.SIGINT, syscall.SIGTERM, syscall.SIGHUP, syscall.SIGKILL} {
+		t.Run(sig.String(), func(t *testing.T) {
 			cmd := exec.Command("make", "-f", makefile)
 			cmd.Env = append(withoutAWS(os.Environ()), "LOCAL_API_PORT=0", "LOCAL_CONTROL_PORT=0")
 			cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
@@ -70,7 +76,7 @@ Resources:
 			if line, err := stdout.ReadString('\n'); err != nil || !strings.HasPrefix(line, `{"ready":true`) {
 				t.Fatalf("line %q, %v", line, err)
 			}
-			if err := cmd.Process.Signal(signal); err != nil {
+			if err := cmd.Process.Signal(sig); err != nil {
 				t.Fatal(err)
 			}
 			ended := make(chan struct{})

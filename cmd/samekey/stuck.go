@@ -6,8 +6,10 @@ import (
 	"errors"
 	"flag"
 	"fmt"
+	"log/slog"
 	"net/http"
 	"os"
+	"slices"
 	"strings"
 	"time"
 
@@ -28,7 +30,8 @@ const stuckUsage = `usage: samekey stuck list    [FLAGS]
 list     scans the table slowly, and prints everything that is left undone
 show     prints one record; its data only with -data
 retry    lets a stuck operation be tried again
-answer   ends a stuck operation with an answer, which its client gets from now on
+answer   ends a stuck or abandoned operation with an answer, which its client gets
+         from now on
 redrive  hands parked jobs out again: all of the record's, or those named
 
 PK is an entry's partition key, as list prints it. See docs/jobs.md.
@@ -171,6 +174,7 @@ func (op *operator) engine(ctx context.Context, pk string) (*idem.Engine, error)
 	}
 	return idem.New(op.store, func(o *idem.Options) {
 		o.Namespace, o.Retention, o.Tombstone = strings.Split(pk, "#")[1], op.opt.retention, op.opt.tombstone
+		o.Logger = slog.New(slog.DiscardHandler) // what it would say is returned
 	}), nil
 }
 
@@ -194,10 +198,15 @@ func (op *operator) retry(ctx context.Context) error {
 	s := idem.Settlement{NotMade: op.opt.notMade}
 	if op.opt.result != "" {
 		if s.Result = json.RawMessage(op.opt.result); !json.Valid(s.Result) {
-			return fmt.Errorf("-result %s is not JSON", op.opt.result)
+			return fmt.Errorf(`-result %[1]s is not JSON (a string needs quotes: -result '"%[1]s"')`, op.opt.result)
 		}
 	}
-	if err := e.Settle(ctx, pk, s); err != nil {
+	switch err := e.Settle(ctx, pk, s); {
+	case errors.Is(err, idem.ErrResult) && s.Result == nil && !s.NotMade:
+		return fmt.Errorf("%w; -result JSON says what it came to, -not-made that it had no effect", err)
+	case errors.Is(err, idem.ErrMoved):
+		return fmt.Errorf("%w; for a parked job use redrive", err)
+	case err != nil:
 		return err
 	}
 	fmt.Fprintln(op.env.stdout, "open: its client's next retry takes it up, or the completer")
@@ -231,7 +240,13 @@ func (op *operator) answer(ctx context.Context) error {
 }
 
 func (op *operator) redrive(ctx context.Context) error {
-	n, err := op.store.Redrive(ctx, op.opt.args[0], op.opt.args[1:]...)
+	jobs := slices.Clone(op.opt.args[1:])
+	for i, id := range jobs {
+		if parts := strings.Split(id, "."); len(parts) == 3 { // a job's whole id, as logs have it
+			jobs[i] = parts[1] + "." + parts[2]
+		}
+	}
+	n, err := op.store.Redrive(ctx, op.opt.args[0], jobs...)
 	switch {
 	case err != nil:
 		return err

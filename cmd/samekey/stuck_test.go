@@ -126,7 +126,7 @@ func TestStuckRetry(t *testing.T) {
 			if e.Why != dynamo.WhyStuck || e.Route != "POST /rides" || e.Phase != "charge_created" {
 				t.Errorf("listed %+v", e)
 			}
-			d.fails(t, 1, `say what the call of phase "charge_created" came to`, "retry", e.PK)
+			d.fails(t, 1, `the call of phase "charge_created" has an unknown outcome`, "retry", e.PK)
 			args := []string{"retry", tt.flag}
 			if tt.value != "" {
 				args = append(args, tt.value)

@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"log/slog"
 	"maps"
 	"slices"
 	"text/tabwriter"
@@ -19,6 +20,7 @@ func (op *operator) list(ctx context.Context) error {
 	}
 	report, err := dynamo.NewSweep(op.client, op.store, func(o *dynamo.SweepOptions) {
 		o.MaxEntries, o.PagesPerSecond, o.Grace = op.opt.max, op.opt.pages, op.opt.grace
+		o.Logger = slog.New(slog.DiscardHandler) // what it would say is printed
 	}).List(ctx)
 	if op.opt.json {
 		return cmp.Or(op.encode(report), err)
@@ -50,7 +52,11 @@ func (op *operator) print(report *dynamo.Report, now time.Time) {
 	for _, why := range slices.Sorted(maps.Keys(report.ByWhy)) {
 		fmt.Fprintf(op.env.stderr, "%s: %d\n", why, report.ByWhy[why].Count)
 	}
-	fmt.Fprintf(op.env.stderr, "%d items seen\n", report.Scanned)
+	nothing := ""
+	if len(report.ByWhy) == 0 {
+		nothing = "nothing waits for people; "
+	}
+	fmt.Fprintf(op.env.stderr, "%s%d items seen\n", nothing, report.Scanned)
 }
 
 // printable takes what would break a line or a terminal out of a text that may

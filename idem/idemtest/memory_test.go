@@ -1,6 +1,7 @@
 package idemtest
 
 import (
+	"log/slog"
 	"os"
 	"testing"
 
@@ -9,7 +10,10 @@ import (
 	"github.com/samekey/samekey/idem"
 )
 
-func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+func TestMain(m *testing.M) {
+	slog.SetDefault(slog.New(slog.DiscardHandler)) // engines fail on purpose here
+	goleak.VerifyTestMain(m)
+}
 
 func TestMemoryStore(t *testing.T) {
 	t.Parallel()

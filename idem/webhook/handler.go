@@ -84,7 +84,7 @@ func New(store idem.Store, endpoint string, v Verifier, fn func(context.Context,
 		opt.InFlight = idem.InFlightRefuse // 202 would end the retries of an event that can still fail
 	}
 	if opt.Logger == nil {
-		opt.Logger = slog.New(slog.DiscardHandler)
+		opt.Logger = slog.Default()
 	}
 	return &Handler{
 		engine: idem.New(store, func(o *idem.Options) { *o = opt }), verifier: v, fn: fn,

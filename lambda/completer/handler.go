@@ -39,7 +39,7 @@ type Options struct {
 	MaxTries int
 	// Concurrency is how many tickets are resumed at once. Default: 1.
 	Concurrency int
-	// Logger takes warnings and errors. Default: none.
+	// Logger takes warnings and errors. Default: slog.Default().
 	Logger *slog.Logger
 	// Resumed is told what came of each ticket that was due; nil is skipped. It
 	// may be called for several at once.
@@ -74,7 +74,7 @@ func New(queue idem.TicketQueue, resumer Resumer, optFns ...func(*Options)) *Han
 		opt.Concurrency = 1
 	}
 	if opt.Logger == nil {
-		opt.Logger = slog.New(slog.DiscardHandler)
+		opt.Logger = slog.Default()
 	}
 	if opt.Now == nil {
 		opt.Now = time.Now

@@ -20,8 +20,11 @@ func newObserver(hooks Hooks, log *slog.Logger, source string) observer {
 }
 
 func (o observer) invoked(ctx context.Context, i Invocation) {
-	if i.Failed > 0 || i.Err != nil {
+	switch {
+	case i.Err != nil:
 		o.log.WarnContext(ctx, "invocation failed", "records", i.Records, "failed", i.Failed, "error", i.Err)
+	case i.Failed > 0:
+		o.log.WarnContext(ctx, "records failed", "records", i.Records, "failed", i.Failed)
 	}
 	if o.hooks.Invoked != nil {
 		o.hooks.Invoked(i)
