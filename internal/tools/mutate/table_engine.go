@@ -142,7 +142,11 @@ func resumeMutants() []mutant {
 		},
 		{
 			rule: "OpCond", what: "an operator settles what isn't stuck",
-			file: resume, old: "case rec == nil || rec.State != Stuck:", new: "case rec == nil:", run: "^TestOnlyWhatIsStuckIsSettled$",
+			file: resume, old: "rec.State == Stuck || s.Answer", new: "rec.State != None || s.Answer", run: "^TestOnlyWhatIsStuckIsSettled$",
+		},
+		{
+			rule: "OpCond", what: "an operator answers what somebody holds",
+			file: resume, old: "return rec.State == Open && !rec.Lease.After(now) && ", new: "return rec.State == Open && ", run: "^TestOnlyWhatIsStuckIsSettled$",
 		},
 		{
 			rule: "OpCond", what: "an operator who was overtaken is told that it is done",
