@@ -187,8 +187,12 @@ func (e *Engine) attempt(ctx context.Context, r *Request) (*attempt, error) {
 	if err != nil {
 		return nil, &Error{Op: "fingerprint", Err: err}
 	}
+	pk := e.partitionKey(scope, r)
+	if e.opt.MismatchIsNew {
+		pk = e.partitionKey(scope, r, string(digest[:]))
+	}
 	return &attempt{
-		Engine: e, req: r, scope: scope, pk: e.partitionKey(scope, r), owner: rand.Text(), id: rand.Text(), digest: digest,
+		Engine: e, req: r, scope: scope, pk: pk, owner: rand.Text(), id: rand.Text(), digest: digest,
 	}, nil
 }
 

@@ -205,3 +205,17 @@ func TestQueryCollision(t *testing.T) {
 		t.Errorf("two queries under one key: %d runs, the second is answered %d", n, last)
 	}
 }
+
+// R22: the same key with another request is another operation, each with its
+// own answer.
+func TestR22MismatchIsNew(t *testing.T) {
+	t.Parallel()
+	h := idem.New(&idem.MemoryStore{}, func(o *idem.Options) { o.MismatchIsNew = true }).Middleware(
+		http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { _, _ = io.Copy(w, r.Body) }))
+	for i, body := range []string{"a", "b", "a", "b"} {
+		r := ask(t, h, "POST", "k", body)
+		if got := bodyOf(t, r); r.StatusCode != 200 || got != body || (r.Header.Get("Idempotent-Replayed") == "true") != (i > 1) {
+			t.Errorf("%s: %d %s %v", body, r.StatusCode, got, r.Header)
+		}
+	}
+}

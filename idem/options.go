@@ -104,6 +104,11 @@ type Options struct {
 
 	// Scope finds a request's scope. Default: its verified Identity. See ScopeFunc.
 	Scope ScopeFunc
+	// MismatchIsNew makes the fingerprint part of the scope: the same key with
+	// another request is another operation instead of a mismatch. A client that
+	// changes a request by mistake between retries then pays twice, so it is for
+	// keys that others hand out, such as one for each session. Not with StatusURL.
+	MismatchIsNew bool
 	// ScopeRoute makes the route part of the scope: the same key on another
 	// route is then another operation instead of a mismatch.
 	ScopeRoute bool
@@ -238,6 +243,7 @@ func (o *Options) validate() error {
 		err := validStatusURL(o.StatusURL)
 		check(err == nil, "StatusURL %q: %v", o.StatusURL, err)
 		check(!o.ScopeRoute, "StatusURL and ScopeRoute: the status of an operation has a route of its own")
+		check(!o.MismatchIsNew, "StatusURL and MismatchIsNew: who asks for a status has no body to tell two operations apart")
 	}
 	check(o.Key != KeyObserve || !o.MergeClaim && !o.Resumable, "KeyObserve is not for handlers with phases")
 	check(o.MaxTries > 0, "MaxTries %d: above zero", o.MaxTries)

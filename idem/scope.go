@@ -40,12 +40,15 @@ func (e *Engine) scopeOf(ctx context.Context, r *Request) (string, error) {
 // partitionKey returns the record's key: fixed in length, spread evenly, and
 // without the client's key in clear. The parts are length-prefixed, so no key
 // can reach into another scope.
-func (e *Engine) partitionKey(scope string, r *Request) string {
+func (e *Engine) partitionKey(scope string, r *Request, more ...string) string {
 	buf := make([]byte, 0, 256)
 	buf = appendPart(buf, scope)
 	buf = appendPart(buf, r.Key)
 	if e.opt.ScopeRoute {
 		buf = appendPart(buf, r.Route)
+	}
+	for _, part := range more {
+		buf = appendPart(buf, part)
 	}
 	sum := sha256.Sum256(buf)
 	return string(base64.RawURLEncoding.AppendEncode(append(buf[:0], e.prefix...), sum[:]))
