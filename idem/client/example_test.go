@@ -10,6 +10,7 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"sync/atomic"
 	"time"
 
 	"github.com/samekey/samekey/idem"
@@ -18,15 +19,13 @@ import (
 
 // pizzeria is a server that loses the answer to every first request.
 func pizzeria() *httptest.Server {
-	orders := 0
+	var orders, requests atomic.Int64
 	orderOnce := idem.New(&idem.MemoryStore{}).Middleware(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
-		orders++
 		w.WriteHeader(http.StatusCreated)
-		fmt.Fprintf(w, "order %d", orders)
+		fmt.Fprintf(w, "order %d", orders.Add(1))
 	}))
-	requests := 0
 	return httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		if requests++; requests%2 == 1 {
+		if requests.Add(1)%2 == 1 {
 			orderOnce.ServeHTTP(httptest.NewRecorder(), r)
 			panic(http.ErrAbortHandler)
 		}

@@ -47,10 +47,10 @@ func (r *shardReader) read(ctx context.Context) (records []types.Record, end boo
 func (r *shardReader) prepare(err error) bool {
 	// Whatever happened, a fresh iterator is right, and may be what it takes.
 	r.iterator = ""
+	// But an iterator at the end of a shard is gone for good: another would leave
+	// out what was written in between.
+	r.horizon = r.horizon || r.latest && r.last == ""
 	if _, expired := errors.AsType[*types.ExpiredIteratorException](err); expired {
-		// An iterator at the end of a shard without records is gone for good:
-		// another would leave out what was written in between.
-		r.horizon = r.horizon || r.last == ""
 		return true
 	}
 	if _, trimmed := errors.AsType[*types.TrimmedDataAccessException](err); trimmed {

@@ -202,6 +202,31 @@ func TestStreamTakesTheHorizonWhereDataIsTrimmed(t *testing.T) {
 	}
 }
 
+// Any error costs the iterator, and another one at the end of the shard would
+// leave out what was written in between.
+func TestStreamFromTheLatestLosesNothingToAnError(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		api, f := newFakeStream("a"), &function{}
+		api.put("a", "before")
+		<-time.After(5 * time.Second)
+		failed := false
+		startStream(t, api, f, func(s *eventsource.Stream) { s.StartingPosition = eventsource.Latest })
+		api.failWith(func(op string, _ int) error {
+			if op == "GetRecords" && len(api.shard("a").records) > 1 && !failed {
+				failed = true
+				return errors.New("internal failure")
+			}
+			return nil
+		})
+		synctest.Wait()
+		api.put("a", "1", "2")
+		after(time.Minute)
+		if got := slices.Concat(f.got()...); !cmp.Equal(got, []string{"1", "2"}) {
+			t.Errorf("got %v", got)
+		}
+	})
+}
+
 // After a day of pause the oldest records are no more. The rest comes, once.
 func TestStreamGoesOnAtTheHorizonWhenItsPlaceIsGone(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
