@@ -19,7 +19,7 @@ type shardReader struct {
 	api     StreamAPI
 	arn, id string
 	latest  bool      // whether a shard without a last record begins at its end
-	since   time.Time // when that was, in whole seconds
+	since   time.Time // when that was, in whole minutes: what was written in the same one may come too
 
 	iterator string // empty: one has to be taken
 	last     string // of the last record read; empty: none yet

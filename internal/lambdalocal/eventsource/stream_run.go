@@ -33,7 +33,7 @@ func (r *streamRun) locate(ctx context.Context) error {
 	if r.StartingPosition != Latest {
 		return nil
 	}
-	since := time.Now().Truncate(time.Second)
+	since := time.Now().Truncate(time.Minute) // as records of DynamoDB Local have it
 	for _, s := range r.shards {
 		id := aws.ToString(s.ShardId)
 		reader := &shardReader{api: r.API, arn: r.ARN, id: id, latest: true, since: since}

@@ -178,7 +178,7 @@ func TestStreamTakesTheHorizonWhereDataIsTrimmed(t *testing.T) {
 		synctest.Test(t, func(t *testing.T) {
 			api, f := newFakeStream("a"), &function{}
 			api.put("a", "before")
-			<-time.After(5 * time.Second)
+			<-time.After(2 * time.Minute)
 			refused := false
 			startStream(t, api, f, func(s *eventsource.Stream) { s.StartingPosition = position })
 			api.failWith(func(op string, _ int) error {
@@ -208,7 +208,7 @@ func TestStreamFromTheLatestLosesNothingToAnError(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		api, f := newFakeStream("a"), &function{}
 		api.put("a", "before")
-		<-time.After(5 * time.Second)
+		<-time.After(2 * time.Minute)
 		failed := false
 		startStream(t, api, f, func(s *eventsource.Stream) { s.StartingPosition = eventsource.Latest })
 		api.failWith(func(op string, _ int) error {
