@@ -103,11 +103,4 @@ func (s *Store) park(now *idem.Record, names []string, failures map[string]error
 }
 
 // reason is an error as a record keeps it, for people.
-func reason(err error) string {
-	const limit = 256
-	s := strings.ToValidUTF8(err.Error(), "?")
-	if len(s) > limit {
-		s = strings.ToValidUTF8(s[:limit], "")
-	}
-	return cmp.Or(s, "unknown")
-}
+func reason(err error) string { return cmp.Or(idem.ErrorText(err), "unknown") }

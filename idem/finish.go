@@ -5,10 +5,7 @@ import (
 	"crypto/sha256"
 	"errors"
 	"maps"
-	"net/url"
 	"slices"
-	"strconv"
-	"strings"
 	"time"
 )
 
@@ -99,7 +96,7 @@ func (a *attempt) release(ctx context.Context, rec *Record, entered bool, cause 
 	for range maxRounds {
 		next := released(prev, a.opt.Now(), entered)
 		if cause != nil {
-			next.LastErr = lastErr(cause)
+			next.LastErr = ErrorText(cause)
 		}
 		held, l, err := a.commit(ctx, change{prev: prev, next: next}, maxRounds)
 		switch {
@@ -117,28 +114,6 @@ func (a *attempt) release(ctx context.Context, rec *Record, entered bool, cause 
 		prev = held // our own later write had landed after all: decide again from it
 	}
 	return nil, notYet, a.fail("release", ErrConflict)
-}
-
-// lastErr is an error as a record keeps it, for people. The query of a URL stays
-// out of it, since that is where keys and card numbers are found in the errors of
-// net/http.
-func lastErr(err error) string {
-	s := err.Error()
-	if u, ok := errors.AsType[*url.Error](err); ok {
-		if bare, _, cut := strings.Cut(u.URL, "?"); cut {
-			s = strings.ReplaceAll(s, u.URL, bare+"?…")
-			s = strings.ReplaceAll(s, strconv.Quote(u.URL), strconv.Quote(bare+"?…"))
-		}
-	}
-	return truncate(s)
-}
-
-func truncate(s string) string {
-	const limit = 256
-	if len(s) > limit {
-		s = s[:limit]
-	}
-	return strings.ToValidUTF8(s, "")
 }
 
 // overtaken answers an attempt that lost its lease. It has written nothing

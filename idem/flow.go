@@ -301,7 +301,7 @@ func (f *flow) settleIntent(ctx context.Context, s step, tx *Tx, raw []byte, err
 		}
 		return nil, err
 	case err != nil && !responds || txErr != nil:
-		return nil, f.giveUp(ctx, fmt.Sprintf("the outcome of phase %q is unknown: %s", s.name, lastErr(errors.Join(err, txErr))))
+		return nil, f.giveUp(ctx, fmt.Sprintf("the outcome of phase %q is unknown: %s", s.name, ErrorText(errors.Join(err, txErr))))
 	case responds:
 		f.mu.Lock()
 		f.passed++ // its outcome is the answer

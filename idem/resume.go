@@ -61,7 +61,7 @@ func (e *Engine) Resume(ctx context.Context, t Ticket, fn func(context.Context, 
 	res, err := a.begin(ctx, rec, true, func(ctx context.Context) (Response, error) { return fn(ctx, a.req) })
 	if h, ok := errors.AsType[*handlerError](err); ok {
 		// The handler's own error may be one of this package's, of an operation inside.
-		err = fmt.Errorf("idem: resume: the handler failed: %s", lastErr(h.err))
+		err = fmt.Errorf("idem: resume: the handler failed: %s", ErrorText(h.err))
 	}
 	if err == nil && res.Expires.IsZero() {
 		err = a.fail("resume", fmt.Errorf("the handler answered %d, which is not stored", res.Status))

@@ -4,7 +4,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"strings"
 	"time"
 
 	"github.com/samekey/samekey/idem"
@@ -37,9 +36,9 @@ func OutcomeOf(err error) Outcome {
 	case errors.Is(err, idem.ErrMoved), errors.Is(err, idem.ErrLeaseLost):
 		return Outcome{Kind: OutcomeMoved}
 	case errors.Is(err, idem.ErrUnavailable), errors.Is(err, idem.ErrUnknown), errors.Is(err, idem.ErrConflict):
-		return Outcome{Kind: OutcomeFailed, Error: brief(err)} // also where it was to be marked as stuck
+		return Outcome{Kind: OutcomeFailed, Error: idem.ErrorText(err)} // also where it was to be marked as stuck
 	case errors.Is(err, idem.ErrStuck):
-		return Outcome{Kind: OutcomeStuck, Error: brief(err)}
+		return Outcome{Kind: OutcomeStuck, Error: idem.ErrorText(err)}
 	case errors.Is(err, idem.ErrInFlight):
 		o := Outcome{Kind: OutcomeInFlight}
 		if e, ok := errors.AsType[*idem.Error](err); ok {
@@ -47,16 +46,7 @@ func OutcomeOf(err error) Outcome {
 		}
 		return o
 	}
-	return Outcome{Kind: OutcomeFailed, Error: brief(err)}
-}
-
-func brief(err error) string {
-	const limit = 256
-	s := err.Error()
-	if len(s) > limit {
-		s = s[:limit]
-	}
-	return strings.ToValidUTF8(s, "")
+	return Outcome{Kind: OutcomeFailed, Error: idem.ErrorText(err)}
 }
 
 type outcomeJSON struct {

@@ -1,0 +1,31 @@
+package idem
+
+import (
+	"errors"
+	"net/url"
+	"strconv"
+	"strings"
+)
+
+// ErrorText returns err's text as records, answers to other functions and logs
+// keep it: cut to 256 bytes of valid UTF-8, and without the query of a URL, since
+// that is where keys and card numbers are found in the errors of net/http. err
+// must not be nil.
+func ErrorText(err error) string {
+	s := err.Error()
+	if u, ok := errors.AsType[*url.Error](err); ok {
+		if bare, _, cut := strings.Cut(u.URL, "?"); cut {
+			s = strings.ReplaceAll(s, u.URL, bare+"?…")
+			s = strings.ReplaceAll(s, strconv.Quote(u.URL), strconv.Quote(bare+"?…"))
+		}
+	}
+	return truncate(s)
+}
+
+func truncate(s string) string {
+	const limit = 256
+	if len(s) > limit {
+		s = s[:limit]
+	}
+	return strings.ToValidUTF8(s, "")
+}
