@@ -39,20 +39,21 @@ func (e *Engine) Middleware(next http.Handler) http.Handler {
 			e.observeHTTP(w, r, next)
 			return
 		}
-		e.serveHTTP(w, r, next)
+		body, err := e.readBody(w, r)
+		if err != nil {
+			req := httpRequest(r, nil)
+			e.log.WarnContext(r.Context(), "request refused", "route", req.Route, "error", err)
+			write(w, e.Refuse(r.Context(), req, err))
+			return
+		}
+		e.serveHTTP(w, r, body, next)
 	})
 }
 
 // observeHTTP lets what has no key, or can't be read, through as it is.
 func (e *Engine) observeHTTP(w http.ResponseWriter, r *http.Request, next http.Handler) {
-	req := Request{Method: r.Method, Route: r.Pattern}
 	if e.opt.KeyFrom == nil && len(headerValues(r.Header, KeyHeader)) == 0 {
-		e.Observes(r.Context(), req, &Error{Op: "key", Err: ErrKeyMissing})
-		next.ServeHTTP(w, r)
-		return
-	}
-	if r.PostForm != nil || r.MultipartForm != nil { // its body is read
-		e.Observes(r.Context(), req, ErrRequest)
+		e.Observes(r.Context(), httpRequest(r, nil), &Error{Op: "key", Err: ErrKeyMissing})
 		next.ServeHTTP(w, r)
 		return
 	}
@@ -61,12 +62,12 @@ func (e *Engine) observeHTTP(w http.ResponseWriter, r *http.Request, next http.H
 	case err != nil:
 	case int64(len(body)) > e.opt.MaxRequest:
 		err = ErrTooLarge
-	case int64(len(body)) < r.ContentLength:
-		err = ErrRequest // as in readBody
+	default:
+		err = readBefore(r, body)
 	}
-	whole := r.WithContext(r.Context())
 	if err != nil {
-		e.Observes(r.Context(), req, err)
+		e.Observes(r.Context(), httpRequest(r, nil), err)
+		whole := r.WithContext(r.Context())
 		whole.Body = struct {
 			io.Reader
 			io.Closer
@@ -74,26 +75,24 @@ func (e *Engine) observeHTTP(w http.ResponseWriter, r *http.Request, next http.H
 		next.ServeHTTP(w, whole)
 		return
 	}
-	whole.Body = io.NopCloser(bytes.NewReader(body))
-	e.serveHTTP(w, whole, next)
+	e.serveHTTP(w, r, body, next)
 }
 
-func (e *Engine) serveHTTP(w http.ResponseWriter, r *http.Request, next http.Handler) {
-	req := Request{Method: r.Method, Path: r.URL.EscapedPath(), Query: r.URL.RawQuery, Route: r.Pattern, Header: r.Header}
-	var err error
-	if req.Body, err = e.readBody(w, r); err != nil {
-		e.log.WarnContext(r.Context(), "request refused", "route", req.Route, "error", err)
-		write(w, e.Refuse(r.Context(), req, err))
-		return
-	}
-	res, _ := e.Serve(r.Context(), req, func(ctx context.Context) (Response, error) {
+func (e *Engine) serveHTTP(w http.ResponseWriter, r *http.Request, body []byte, next http.Handler) {
+	res, _ := e.Serve(r.Context(), httpRequest(r, body), func(ctx context.Context) (Response, error) {
 		rec := &recorder{header: make(http.Header)}
 		inner := r.WithContext(ctx)
-		inner.Body = io.NopCloser(bytes.NewReader(req.Body))
+		inner.Body = io.NopCloser(bytes.NewReader(body))
 		next.ServeHTTP(rec, inner)
 		return rec.response(), nil
 	})
 	write(w, res.Response)
+}
+
+func httpRequest(r *http.Request, body []byte) Request {
+	return Request{
+		Method: r.Method, Path: r.URL.EscapedPath(), Query: r.URL.RawQuery, Route: r.Pattern, Header: r.Header, Body: body,
+	}
 }
 
 func (e *Engine) readBody(w http.ResponseWriter, r *http.Request) ([]byte, error) {
@@ -101,14 +100,20 @@ func (e *Engine) readBody(w http.ResponseWriter, r *http.Request) ([]byte, error
 	if _, ok := errors.AsType[*http.MaxBytesError](err); ok {
 		return nil, fmt.Errorf("%w: at most %d bytes", ErrTooLarge, e.opt.MaxRequest)
 	}
-	switch parsed := r.PostForm != nil || r.MultipartForm != nil; {
-	case err != nil:
+	if err != nil {
 		return nil, fmt.Errorf("%w: %w", ErrRequest, err)
-	case int64(len(body)) < r.ContentLength, len(body) == 0 && parsed:
-		// The fingerprint would miss what next reads from the parsed form.
-		return nil, fmt.Errorf("%w: its body was read before Middleware; put Middleware outside of whatever reads it", ErrRequest)
 	}
-	return body, nil
+	return body, readBefore(r, body)
+}
+
+// readBefore says that somebody else has read the body, or a part of it: the
+// fingerprint would miss what next finds in the parsed form.
+func readBefore(r *http.Request, body []byte) error {
+	parsed := r.PostForm != nil || r.MultipartForm != nil
+	if int64(len(body)) < r.ContentLength || len(body) == 0 && parsed {
+		return fmt.Errorf("%w: its body was read before Middleware; put Middleware outside of whatever reads it", ErrRequest)
+	}
+	return nil
 }
 
 // recorder is the ResponseWriter of a wrapped handler.
