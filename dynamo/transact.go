@@ -154,12 +154,7 @@ func merge(a, b *Write) (*Write, error) {
 		return nil, fmt.Errorf("dynamo: %w: a Raw write on an item of %s that was read with Get: build it with Put, Update or Delete",
 			idem.ErrWrite, a.table)
 	}
-	for name, v := range a.read {
-		if other, there := b.read[name]; there && !sameValue(v, other) {
-			return nil, fmt.Errorf("dynamo: %w: an item of %s changed between two reads", idem.ErrConflict, a.table)
-		}
-	}
-	if a.read != nil && a.found != b.found {
+	if a.read != nil && (a.found != b.found || disagree(a.read, b.read)) {
 		return nil, fmt.Errorf("dynamo: %w: an item of %s changed between two reads", idem.ErrConflict, a.table)
 	}
 	w := *a
@@ -173,6 +168,16 @@ func merge(a, b *Write) (*Write, error) {
 	maps.Copy(w.read, a.read)
 	w.found = a.found || b.found
 	return &w, nil
+}
+
+// disagree reports whether an attribute was read as two values.
+func disagree(a, b item) bool {
+	for name, v := range a {
+		if other, there := b[name]; there && !sameValue(v, other) {
+			return true
+		}
+	}
+	return false
 }
 
 // transactItem is the write as the service takes it. Where it is refused, what
