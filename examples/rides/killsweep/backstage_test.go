@@ -199,6 +199,9 @@ func (b *backstage) scan(t *testing.T, table string, out any) {
 	pages := dynamodb.NewScanPaginator(b.client, &dynamodb.ScanInput{TableName: &table, ConsistentRead: aws.Bool(true)})
 	for pages.HasMorePages() {
 		page, err := pages.NextPage(t.Context())
+		for try := 0; err != nil && try < 2; try++ { // the client has no retries, and this is no part of the run
+			page, err = pages.NextPage(t.Context())
+		}
 		if err != nil {
 			t.Fatal(err)
 		}
