@@ -11,6 +11,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"runtime"
+	"slices"
 	"strings"
 	"syscall"
 	"testing"
@@ -21,6 +22,7 @@ import (
 
 	"github.com/samekey/samekey/dynamo/dynamotest"
 	"github.com/samekey/samekey/internal/localrun"
+	"github.com/samekey/samekey/internal/localserver"
 )
 
 func TestOptionsOfLocal(t *testing.T) {
@@ -143,7 +145,7 @@ func endLocal(t *testing.T, signal syscall.Signal, want string) {
 	cmd := exec.Command(samekey, "local",
 		"-process", "world="+filepath.Join(stackDir, "world"), "-process-url", "world=http://127.0.0.1:0")
 	cmd.Dir = stackDir
-	cmd.Env = append(withoutAWS(os.Environ()), "LOCAL_API_PORT=0", "LOCAL_CONTROL_PORT=0")
+	cmd.Env = append(clean(os.Environ()), "LOCAL_API_PORT=0", "LOCAL_CONTROL_PORT=0")
 	var logs strings.Builder
 	cmd.Stderr = &logs
 	out, err := cmd.StdoutPipe()
@@ -213,15 +215,12 @@ func endLocal(t *testing.T, signal syscall.Signal, want string) {
 	}
 }
 
-// withoutAWS leaves the caller's database and credentials out.
-func withoutAWS(env []string) []string {
-	var out []string
-	for _, kv := range env {
-		if !strings.HasPrefix(kv, "AWS_") && !strings.HasPrefix(kv, "LOCAL_") {
-			out = append(out, kv)
-		}
-	}
-	return out
+// clean leaves out the caller's database and credentials, and what a make that
+// runs these tests tells the makes below it.
+func clean(env []string) []string {
+	return slices.DeleteFunc(env, func(kv string) bool {
+		return strings.HasPrefix(kv, "AWS_") || strings.HasPrefix(kv, "LOCAL_") || localserver.OfMake(kv)
+	})
 }
 
 func get(t *testing.T, url string) string {

@@ -51,6 +51,8 @@ Resources:
 			t.Fatal(err)
 		}
 	}
+	t.Setenv("MAKELEVEL", "1") // as below `make test`, whoever runs this
+	t.Setenv("MAKEFLAGS", "w")
 	// Under nohup a hangup would be ignored by all that is started here; a signal
 	// that is caught is one of its own again after exec.
 	hangups := make(chan os.Signal, 1)
@@ -59,7 +61,7 @@ Resources:
 	for _, sig := range []syscall.Signal{syscall.SIGINT, syscall.SIGTERM, syscall.SIGHUP, syscall.SIGKILL} {
 		t.Run(sig.String(), func(t *testing.T) {
 			cmd := exec.Command("make", "-f", makefile)
-			cmd.Env = append(withoutAWS(os.Environ()), "LOCAL_API_PORT=0", "LOCAL_CONTROL_PORT=0")
+			cmd.Env = append(clean(os.Environ()), "LOCAL_API_PORT=0", "LOCAL_CONTROL_PORT=0")
 			cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
 			out, err := cmd.StdoutPipe()
 			if err != nil {

@@ -23,7 +23,7 @@ func TestNothingIsLeftOfAStart(t *testing.T) {
 			mark := "SAMEKEY_TEST_START=" + t.Name()
 			cmd := exec.Command(samekey, "local", "-template", "start.yaml")
 			cmd.Dir = stackDir
-			cmd.Env = append(withoutAWS(os.Environ()), "LOCAL_API_PORT=0", "LOCAL_CONTROL_PORT=0", mark)
+			cmd.Env = append(clean(os.Environ()), "LOCAL_API_PORT=0", "LOCAL_CONTROL_PORT=0", mark)
 			var logs bytes.Buffer
 			cmd.Stderr = &logs
 			if err := cmd.Start(); err != nil {

@@ -17,6 +17,7 @@ import (
 	"time"
 
 	"github.com/samekey/samekey/examples/rides/internal/tap"
+	"github.com/samekey/samekey/internal/localserver"
 )
 
 // The times of the stacks: short, so that leases are soon over. What a dead
@@ -51,7 +52,7 @@ func (st *stage) up(ctx context.Context, name string, flags ...string) (*stack, 
 	s.cmd.Cancel = func() error { return s.cmd.Process.Signal(syscall.SIGTERM) }
 	s.cmd.WaitDelay = 20 * time.Second
 	s.cmd.Stderr = st.logs
-	s.cmd.Env = append(slices.DeleteFunc(os.Environ(), ofMake),
+	s.cmd.Env = append(slices.DeleteFunc(os.Environ(), localserver.OfMake),
 		"LOCAL_API_PORT=0", "LOCAL_WORLD_PORT=0", "LOCAL_CONTROL_PORT=0",
 		"LOCAL_FUNCTION_TIMEOUT="+timeout.String(), "LOCAL_LEASE_MARGIN="+margin.String(), "LOCAL_GRACE="+grace.String(), "LOCAL_STREAM_WINDOW=0s",
 		"AWS_ENDPOINT_URL_DYNAMODB="+st.tapURL, "AWS_ENDPOINT_URL_DYNAMODB_STREAMS="+st.db.Endpoint,
@@ -85,12 +86,6 @@ func (st *stage) up(ctx context.Context, name string, flags ...string) (*stack, 
 	ctx, s.stop = context.WithCancel(ctx)
 	s.watched.Go(func() { s.watch(ctx) })
 	return s, nil
-}
-
-// ofMake finds what a make tells the makes below it.
-func ofMake(variable string) bool {
-	name, _, _ := strings.Cut(variable, "=")
-	return strings.HasPrefix(name, "MAKE") || name == "MFLAGS"
 }
 
 // down ends the stack, as Ctrl-C does, and returns when it has ended.

@@ -16,6 +16,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"syscall"
@@ -24,6 +25,7 @@ import (
 
 	"github.com/samekey/samekey/dynamo/dynamotest"
 	"github.com/samekey/samekey/internal/lambdalocal/queuelocal"
+	"github.com/samekey/samekey/internal/localserver"
 )
 
 // ready is the line that make local prints, as far as it is promised.
@@ -98,14 +100,9 @@ func available(t *testing.T) error {
 // clean leaves out what would lead the stack elsewhere, and what a make that
 // runs these tests tells the makes below it.
 func clean(env []string) []string {
-	var out []string
-	for _, kv := range env {
-		name, _, _ := strings.Cut(kv, "=")
-		if !strings.HasPrefix(name, "AWS_") && !strings.HasPrefix(name, "LOCAL") && !strings.HasPrefix(name, "MAKE") && name != "MFLAGS" {
-			out = append(out, kv)
-		}
-	}
-	return out
+	return slices.DeleteFunc(env, func(kv string) bool {
+		return strings.HasPrefix(kv, "AWS_") || strings.HasPrefix(kv, "LOCAL") || localserver.OfMake(kv)
+	})
 }
 
 // freePorts returns ports that nobody listens on.
