@@ -102,7 +102,8 @@ type Options struct {
 	// path stands before it. InFlightAccept needs it. See [Engine.ServeStatus].
 	StatusURL string
 
-	// Scope finds a request's scope. Default: its verified Identity. See ScopeFunc.
+	// Scope finds a request's scope. Default: its Tenant and its verified Identity.
+	// See ScopeFunc.
 	Scope ScopeFunc
 	// MismatchIsNew makes the fingerprint part of the scope: the same key with
 	// another request is another operation instead of a mismatch. A client that

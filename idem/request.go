@@ -12,8 +12,13 @@ type Request struct {
 	Key string
 
 	// Scope separates tenants: equal keys of two scopes are two operations.
-	// Empty means that [Options.Scope], else Identity decides.
+	// Empty means that [Options.Scope], else Tenant and Identity decide.
 	Scope string
+
+	// Tenant is for whom a function runs that AWS Lambda isolates by tenant, as
+	// the invocation says it. It is part of the default scope: equal keys of two
+	// tenants are two operations. Empty means that there are no tenants.
+	Tenant string
 
 	Identity Identity
 	// Snapshot is what an adapter needs to put the verified identity back where

@@ -6,6 +6,7 @@ import (
 	"encoding/base64"
 	"encoding/binary"
 	"fmt"
+	"strings"
 )
 
 // layout is the first part of every partition key: records of another layout
@@ -29,12 +30,23 @@ func (e *Engine) scopeOf(ctx context.Context, r *Request) (string, error) {
 	case r.Identity.Kind != "" && r.Identity.Subject == "":
 		return "", fmt.Errorf("%w: the %s authorizer names no subject; set Options.Scope", ErrScope, r.Identity.Kind)
 	case r.Identity.Subject != "":
-		return r.Identity.Kind + ":" + r.Identity.Subject, nil
+		return tenantScope(r, r.Identity.Kind+":"+r.Identity.Subject), nil
 	}
 	e.anonymous.Do(func() {
 		e.log.WarnContext(ctx, "requests carry no verified identity: every caller shares one scope; set Options.Scope", "route", r.Route)
 	})
-	return "", nil
+	return tenantScope(r, ""), nil
+}
+
+var escapeTenant = strings.NewReplacer("%", "%25", "|", "%7C")
+
+// tenantScope puts scope below the request's tenant. The first "|" ends the
+// tenant's name, whatever that holds.
+func tenantScope(r *Request, scope string) string {
+	if r.Tenant == "" {
+		return scope
+	}
+	return "tenant:" + escapeTenant.Replace(r.Tenant) + "|" + scope
 }
 
 // partitionKey returns the record's key: fixed in length, spread evenly, and

@@ -3,6 +3,8 @@ package lambda
 import (
 	"context"
 
+	"github.com/aws/aws-lambda-go/lambdacontext"
+
 	"github.com/samekey/samekey/idem"
 )
 
@@ -24,7 +26,8 @@ import (
 // All functions but Event are required; all must be safe for concurrent use.
 type Adapter[Ev, Re any] struct {
 	// Request makes an event neutral. Body is what the client sent, decoded.
-	// Identity is set from what the source has verified, or left empty.
+	// Identity is set from what the source has verified, or left empty. A Tenant
+	// that is left empty is taken from the invocation's lambdacontext.
 	//
 	// An error that matches [ErrEvent] says that the event is of another kind:
 	// nobody waits for an HTTP answer, so [Handler] returns the error. Any other
@@ -48,4 +51,23 @@ type Adapter[Ev, Re any] struct {
 
 	// typed answers are values and errors, and no HTTP: see Direct.
 	typed bool
+}
+
+// request is Request, with the tenant of the invocation. It is put in here, so
+// that adapters of one's own needn't know of it.
+func (a *Adapter[Ev, Re]) request(ctx context.Context, ev Ev) (idem.Request, error) {
+	req, err := a.Request(ctx, ev)
+	if req.Tenant == "" {
+		req.Tenant = tenantOf(ctx)
+	}
+	return req, err
+}
+
+// tenantOf is the tenant for which the function is invoked, "" for a function
+// without tenant isolation. Lambda demands it of every invocation otherwise.
+func tenantOf(ctx context.Context) string {
+	if lc, ok := lambdacontext.FromContext(ctx); ok {
+		return lc.TenantID
+	}
+	return ""
 }

@@ -22,7 +22,8 @@ import (
 // payload, byte for byte ([Handler.Handle], which has none, makes it by
 // json.Marshal); where callers may spell it differently, set
 // [idem.Fingerprint.CanonicalJSON]. The scope is the function (each alias of it
-// for itself, all versions together), or what [DirectOptions] says.
+// for itself, all versions together) and the tenant, where Lambda isolates
+// tenants, or what [DirectOptions] says.
 //
 // # Errors
 //
@@ -76,16 +77,21 @@ func Direct[In, Out any](key func(In) (string, error), optFns ...func(*DirectOpt
 type DirectOptions[In any] struct {
 	// Scope says whose key it is: equal keys of two scopes are two operations.
 	// It must rest on verified facts; an error refuses the event. Default: the
-	// function.
+	// function and the tenant it is invoked for.
 	Scope func(ctx context.Context, in In) (string, error)
 }
 
-// functionScope is the scope of what is given to this function only.
+// functionScope is the scope of what is given to this function only, and to it
+// for one tenant only where Lambda isolates them.
 func functionScope(ctx context.Context) string {
+	scope := "function:" + lambdacontext.FunctionName
 	if arn := functionARN(ctx); arn != "" {
-		return arn
+		scope = arn
 	}
-	return "function:" + lambdacontext.FunctionName
+	if tenant := tenantOf(ctx); tenant != "" {
+		scope = join(tenant, scope)
+	}
+	return scope
 }
 
 func directRequest[In any](ctx context.Context, in In, key func(In) (string, error), scope func(context.Context, In) (string, error)) (idem.Request, error) {

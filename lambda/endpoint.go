@@ -33,7 +33,7 @@ var _ awslambda.Handler = (*EndpointHandler[any, any])(nil)
 // events here and others elsewhere. The error is nil unless ev is of another kind
 // than the adapter's ([ErrEvent]; the endpoint was not asked).
 func (h *EndpointHandler[Ev, Re]) Handle(ctx context.Context, ev Ev) (Re, error) {
-	req, err := h.adapter.Request(ctx, ev)
+	req, err := h.adapter.request(ctx, ev)
 	switch {
 	case errors.Is(err, ErrEvent):
 		var none Re

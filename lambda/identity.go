@@ -45,7 +45,7 @@ func iamIdentity(pool, identity, userARN string) idem.Identity {
 // credentials (an SDK that assumes a role, an ECS task that is replaced), a retry
 // under the new name is a new operation. Don't use it where people share a role.
 //
-// A caller without a verified IAM identity is refused, as is a user of a Cognito
+// Tenants of the function stay apart. A caller without a verified IAM identity is refused, as is a user of a Cognito
 // identity pool whom the event doesn't name.
 func RoleScope(_ context.Context, r *idem.Request) (string, error) {
 	if r.Identity.Kind != "iam" || r.Identity.Subject == "" {
@@ -54,6 +54,9 @@ func RoleScope(_ context.Context, r *idem.Request) (string, error) {
 	arn := r.Identity.Subject
 	if i := strings.Index(arn, ":assumed-role/"); i >= 0 && strings.Count(arn, "/") > 1 {
 		arn = arn[:strings.LastIndexByte(arn, '/')]
+	}
+	if r.Tenant != "" {
+		return "iam:" + join(r.Tenant, arn), nil
 	}
 	return "iam:" + arn, nil
 }

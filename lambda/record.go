@@ -38,11 +38,10 @@ func checkOrigins(want, service string, n int, of func(i int) origin) error {
 // consumerScope is the scope of records that several functions may get, such as
 // those of a topic: what one of them has done, another one has not.
 func consumerScope(ctx context.Context, source string) string {
-	arn := functionARN(ctx)
-	if arn == "" {
+	if functionARN(ctx) == "" {
 		return source // in a test
 	}
-	return join(source, arn)
+	return join(source, functionScope(ctx))
 }
 
 // functionARN names the function that is invoked, without its version: a

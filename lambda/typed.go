@@ -13,7 +13,7 @@ import (
 
 // handleTyped is Handle for them.
 func (h *Handler[Ev, Re]) handleTyped(ctx context.Context, ev Ev) (Re, error) {
-	req, reqErr := h.adapter.Request(ctx, ev)
+	req, reqErr := h.adapter.request(ctx, ev)
 	res, own, err := h.do(ctx, ev, req, reqErr)
 	if o, ok := err.(*ownError); ok { //nolint:errorlint // as do returns it
 		return own, o.err
@@ -31,7 +31,7 @@ func (h *Handler[Ev, Re]) handleTyped(ctx context.Context, ev Ev) (Re, error) {
 
 // invokeTyped is Invoke for them. First and later results are the same bytes.
 func (h *Handler[Ev, Re]) invokeTyped(ctx context.Context, payload []byte, ev Ev) ([]byte, error) {
-	req, reqErr := h.adapter.Request(withPayload(ctx, payload), ev)
+	req, reqErr := h.adapter.request(withPayload(ctx, payload), ev)
 	res, _, err := h.do(ctx, ev, req, reqErr)
 	if own, ok := err.(*ownError); ok { //nolint:errorlint // its text and type are the handler's, also where it is another engine's
 		return nil, own.err

@@ -61,7 +61,7 @@ func (h *Handler[Ev, Re]) Handle(ctx context.Context, ev Ev) (Re, error) {
 	if h.adapter.typed {
 		return h.handleTyped(ctx, ev)
 	}
-	req, err := h.adapter.Request(ctx, ev)
+	req, err := h.adapter.request(ctx, ev)
 	return h.serve(ctx, ev, req, err)
 }
 
@@ -85,7 +85,7 @@ func (h *Handler[Ev, Re]) Invoke(ctx context.Context, payload []byte) ([]byte, e
 	if h.adapter.typed {
 		return h.invokeTyped(ctx, payload, ev)
 	}
-	req, err := h.adapter.Request(ctx, ev)
+	req, err := h.adapter.request(ctx, ev)
 	if errors.Is(err, ErrEvent) {
 		return nil, fmt.Errorf("%w; the payload is %s", err, kind(payload))
 	}

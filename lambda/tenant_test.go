@@ -1,0 +1,120 @@
+package lambda_test
+
+import (
+	"context"
+	"net/http"
+	"testing"
+	"time"
+
+	"github.com/aws/aws-lambda-go/lambdacontext"
+
+	"github.com/samekey/samekey/idem"
+	"github.com/samekey/samekey/lambda"
+)
+
+// asTenant is the context of an invocation under Lambda's tenant isolation.
+func asTenant(ctx context.Context, tenant string) context.Context {
+	return lambdacontext.NewContext(ctx, &lambdacontext.LambdaContext{InvokedFunctionArn: functionARN, TenantID: tenant})
+}
+
+// Two tenants of one function have keys of their own, whoever calls for them.
+func TestTenantsHaveKeysOfTheirOwn(t *testing.T) {
+	t.Parallel()
+	each(t, sources, func(t *testing.T, s source) {
+		for _, user := range []string{"", "alice"} {
+			h, runs := counted(created)
+			wrapped := s.wrap(idem.New(&idem.MemoryStore{}), h)
+			for i, tenant := range []string{"blue", "green", "blue", ""} {
+				c := newCall("k")
+				c.user = user
+				ctx, cancel := context.WithTimeout(asTenant(t.Context(), tenant), 20*time.Second)
+				out, err := wrapped.Invoke(ctx, s.payload(t, c))
+				cancel()
+				if err != nil {
+					t.Fatal(err)
+				}
+				s.result(t, out).accepted(t, 201, createdBody, i == 2)
+			}
+			ran(t, runs, 3)
+		}
+	})
+}
+
+func TestTenantsOfDirectInvocations(t *testing.T) {
+	t.Parallel()
+	h, runs, _ := charging(idem.New(&idem.MemoryStore{}))
+	for i, tenant := range []string{"blue", "green", "blue", ""} {
+		if _, err := h.Handle(asTenant(t.Context(), tenant), order{ID: "o-1"}); err != nil {
+			t.Error(err)
+		}
+		if want := []int{1, 2, 2, 3}[i]; *runs != want {
+			t.Errorf("%d runs after tenant %q, want %d", *runs, tenant, want)
+		}
+	}
+}
+
+// A name with the divider in it must not reach into another tenant's scope.
+func TestTenantsNamesDontRunTogether(t *testing.T) {
+	t.Parallel()
+	seen := make(map[string]string)
+	for _, c := range []struct {
+		tenant string
+		id     idem.Identity
+	}{
+		{"", idem.Identity{}}, {"a", idem.Identity{}}, {"a|", idem.Identity{}}, {"a|jwt:x", idem.Identity{}}, {"a%7Cjwt:x", idem.Identity{}},
+		{"a", idem.Identity{Kind: "jwt", Subject: "x|"}},
+		{"a", idem.Identity{Kind: "jwt", Subject: "x"}}, {"", idem.Identity{Kind: "jwt", Subject: "x"}},
+	} {
+		store := &idem.MemoryStore{}
+		_, err := idem.New(store).Do(t.Context(), idem.Request{Key: "k", Tenant: c.tenant, Identity: c.id, Method: http.MethodPost},
+			func(context.Context) (idem.Response, error) { return idem.Response{Status: 201}, nil })
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, rec := range store.Records() {
+			if before, there := seen[rec.PK]; there {
+				t.Errorf("%+v shares a record with %s", c, before)
+			}
+			seen[rec.PK] = rec.Scope
+		}
+	}
+}
+
+// The status of an operation is its tenant's, too.
+func TestTenantsStatus(t *testing.T) {
+	t.Parallel()
+	h, _ := counted(created)
+	e := idem.New(&idem.MemoryStore{}, func(o *idem.Options) { o.InFlight, o.StatusURL = idem.InFlightAccept, "/operations/" })
+	ctx, cancel := context.WithTimeout(asTenant(t.Context(), "blue"), 20*time.Second)
+	defer cancel()
+	if _, err := httpAPI.wrap(e, h).Invoke(ctx, httpAPI.payload(t, newCall("k"))); err != nil {
+		t.Fatal(err)
+	}
+	for tenant, want := range map[string]int{"blue": 201, "green": 404} {
+		c := newCall("k")
+		c.method, c.path, c.body = "GET", "/operations/k", nil
+		out, err := lambda.Status(e, lambda.HTTPAPI).Invoke(asTenant(ctx, tenant), httpAPI.payload(t, c))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if a := httpAPI.result(t, out); a.status != want {
+			t.Errorf("tenant %s: %d %s, want %d", tenant, a.status, a.body, want)
+		}
+	}
+}
+
+func TestTenantsOfARole(t *testing.T) {
+	t.Parallel()
+	scopes := make(map[string]bool)
+	for _, tenant := range []string{"", "blue", "green"} {
+		r := idem.Request{Tenant: tenant, Identity: idem.Identity{Kind: "iam", Subject: "arn:aws:sts::1:assumed-role/Checkout/s"}}
+		scope, err := lambda.RoleScope(t.Context(), &r)
+		if err != nil {
+			t.Error(err)
+		}
+		scopes[scope] = true
+	}
+	if len(scopes) != 3 {
+		t.Errorf("tenants of one role share a scope: %v", scopes)
+	}
+}
