@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"reflect"
 )
 
 // Atomic runs fn and commits, all or nothing: the writes and jobs fn handed to
@@ -18,8 +19,9 @@ import (
 // returns its result and assigns nothing outside. A condition of the user's own
 // that is false is returned as [ErrCondition] and not tried again.
 //
-// The result must survive JSON ([ErrResult]); what is returned is what a resumed
-// run would get, also on the first run. Names are stable: a phase that is
+// The result must survive JSON: one with data in fields that JSON leaves out,
+// at any depth, is refused before anything commits ([ErrResult]). What is
+// returned is what a resumed run would get, also on the first run. Names are stable: a phase that is
 // renamed, repeated, reordered, nested or left out, or overlaps another, fails
 // with [ErrPhaseOrder] and never restarts anything. After a phase has failed,
 // later ones return [ErrPhaseFailed] and what the handler then answers is not
@@ -203,6 +205,9 @@ func encodeResult[T any](v T) ([]byte, error) {
 	}
 	if again, err := json.Marshal(back); err != nil || !bytes.Equal(raw, again) {
 		return nil, fmt.Errorf("%w: %T is another value when read back from JSON", ErrResult, v)
+	}
+	if at := altered(reflect.ValueOf(v), reflect.ValueOf(back), reflect.TypeFor[T]().String()); at != "" {
+		return nil, fmt.Errorf("%w: %s is lost when read back from JSON: return what is needed of it in exported fields", ErrResult, at)
 	}
 	return raw, nil
 }

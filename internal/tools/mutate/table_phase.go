@@ -107,6 +107,15 @@ func phaseMutants() []mutant {
 			run: "^TestOperationIDsAndDerivedKeys$",
 		},
 		{
+			rule: "ResultWhole", what: "a result may lose what JSON doesn't see",
+			file: "idem/roundtrip.go", old: "\t\tif hidden(f) {\n\t\t\tif !v.Field(i).IsZero() {", new: "\t\tif hidden(f) {\n\t\t\tif v.Field(i).IsZero() && false {",
+			run: "^TestResultThatLosesDataIsRefused$",
+		},
+		{
+			rule: "ResultWhole", what: "a marshaler counts that a value doesn't have",
+			file: "idem/roundtrip.go", old: " || v.CanAddr() && is(", new: " || is(", run: "^TestResultThatLosesDataIsRefused$",
+		},
+		{
 			rule: "ResultSurvives", what: "a result may be another one when it is resumed",
 			file: phase, old: "if again, err := json.Marshal(back); err != nil || !bytes.Equal(raw, again) {", new: "if again, err := json.Marshal(back); err != nil || bytes.Equal(again, nil) {",
 			run: "^TestResultThatChangesInTheRecordIsRefused$",

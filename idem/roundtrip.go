@@ -1,0 +1,144 @@
+package idem
+
+import (
+	"encoding"
+	"encoding/json"
+	"reflect"
+)
+
+// altered finds the first part of v that is another one in back, which was read
+// from v's JSON: a field that JSON doesn't see, a string that isn't UTF-8. It
+// returns where that is, as Go would write it, or "".
+//
+// What makes its own JSON is taken at its word. Empty and nil are one, since
+// omitempty turns the one into the other. Where v holds an interface, back has
+// the types that JSON knows: there only what JSON doesn't see counts.
+func altered(v, back reflect.Value, at string) string {
+	if !v.IsValid() || ownJSON(v) {
+		return ""
+	}
+	if !back.IsValid() || v.Type() != back.Type() {
+		return unseen(v, at)
+	}
+	switch v.Kind() {
+	case reflect.Pointer, reflect.Interface:
+		if v.IsNil() || back.IsNil() {
+			return differs(v.IsNil() != back.IsNil(), at)
+		}
+		return altered(v.Elem(), back.Elem(), at)
+	case reflect.Struct:
+		return alteredField(v, back, at)
+	case reflect.Slice, reflect.Array:
+		if v.Len() != back.Len() {
+			return at
+		}
+		for i := range v.Len() {
+			if bad := altered(v.Index(i), back.Index(i), at+"[…]"); bad != "" {
+				return bad
+			}
+		}
+		return ""
+	case reflect.Map:
+		return alteredEntry(v, back, at)
+	default:
+		return differs(!v.Equal(back), at)
+	}
+}
+
+func differs(is bool, at string) string {
+	if is {
+		return at
+	}
+	return ""
+}
+
+// alteredField is altered for structs. A field that JSON doesn't see may be there
+// as long as it holds nothing.
+func alteredField(v, back reflect.Value, at string) string {
+	for i := range v.NumField() {
+		f := v.Type().Field(i)
+		if hidden(f) {
+			if !v.Field(i).IsZero() {
+				return at + "." + f.Name
+			}
+			continue
+		}
+		was := reflect.Value{}
+		if back.IsValid() {
+			was = back.Field(i)
+		}
+		if bad := altered(v.Field(i), was, at+"."+f.Name); bad != "" {
+			return bad
+		}
+	}
+	return ""
+}
+
+// alteredEntry is altered for maps. Keys that aren't plain are found under
+// another value, so of those only the number is compared, and what JSON doesn't
+// see of their values.
+func alteredEntry(v, back reflect.Value, at string) string {
+	if back.IsValid() && v.Len() != back.Len() {
+		return at
+	}
+	for _, key := range v.MapKeys() {
+		was := reflect.Value{}
+		if back.IsValid() {
+			if was = back.MapIndex(key); !was.IsValid() && key.Kind() == reflect.String && !ownJSON(key) {
+				return at
+			}
+		}
+		if bad := altered(v.MapIndex(key), was, at+"[…]"); bad != "" {
+			return bad
+		}
+	}
+	return ""
+}
+
+// unseen finds what JSON doesn't see of v where there is nothing to compare it
+// with.
+func unseen(v reflect.Value, at string) string {
+	switch v.Kind() {
+	case reflect.Pointer, reflect.Interface:
+		return altered(v.Elem(), reflect.Value{}, at)
+	case reflect.Struct:
+		return alteredField(v, reflect.Value{}, at)
+	case reflect.Slice, reflect.Array:
+		for i := range v.Len() {
+			if bad := altered(v.Index(i), reflect.Value{}, at+"[…]"); bad != "" {
+				return bad
+			}
+		}
+	case reflect.Map:
+		return alteredEntry(v, reflect.Value{}, at)
+	default: // in the JSON, whatever it is
+	}
+	return ""
+}
+
+// hidden reports whether JSON leaves a field out, whatever it holds.
+func hidden(f reflect.StructField) bool {
+	if f.Tag.Get("json") == "-" {
+		return true
+	}
+	if f.IsExported() {
+		return false
+	}
+	t := f.Type
+	if t.Kind() == reflect.Pointer {
+		t = t.Elem()
+	}
+	return !f.Anonymous || t.Kind() != reflect.Struct // the exported fields of an embedded struct are seen
+}
+
+var (
+	jsonMarshaler = reflect.TypeFor[json.Marshaler]()
+	textMarshaler = reflect.TypeFor[encoding.TextMarshaler]()
+)
+
+// ownJSON reports whether v makes its JSON itself. A method on the pointer counts
+// where encoding/json can take one.
+func ownJSON(v reflect.Value) bool {
+	is := func(t reflect.Type) bool { return t.Implements(jsonMarshaler) || t.Implements(textMarshaler) }
+	return is(v.Type()) && v.Kind() != reflect.Interface || v.CanAddr() && is(reflect.PointerTo(v.Type()))
+}
