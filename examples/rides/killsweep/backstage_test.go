@@ -57,27 +57,36 @@ type backstage struct {
 	runs map[string]*run // by the keys of their records
 }
 
+// openBackstage makes the tables and runs drain and completer in the test's
+// process.
 func openBackstage(t *testing.T) *backstage {
+	t.Helper()
+	b, stream := newBackstage(t)
+	b.startDrain(t, stream)
+	b.startCompleter(t, stream)
+	return b
+}
+
+// newBackstage makes the tables. Nothing reads the stream of the records yet.
+func newBackstage(t *testing.T) (b *backstage, stream string) {
 	t.Helper()
 	db := dynamotest.Start(t)
 	name := rand.Text()
-	b := &backstage{
+	b = &backstage{
 		db: db, client: db.Client(), records: "records-" + name, rides: "rides-" + name, audit: "audit-" + name,
 		bootstrap: filepath.Join(t.TempDir(), "bootstrap"), runs: make(map[string]*run),
 	}
 	if err := lambdalocal.BuildBootstrap(t.Context(), pkgs+"rides", b.bootstrap); err != nil {
 		t.Fatal(err)
 	}
-	stream := b.createTable(t, dynamo.CreateTableInput(b.records))
+	stream = b.createTable(t, dynamo.CreateTableInput(b.records))
 	b.createTable(t, byID(b.rides))
 	b.createTable(t, byID(b.audit))
 	var err error
 	if b.store, err = dynamo.New(db.Client(dynamo.Tune), b.records); err != nil {
 		t.Fatal(err)
 	}
-	b.startDrain(t, stream)
-	b.startCompleter(t, stream)
-	return b
+	return b, stream
 }
 
 func (b *backstage) createTable(t *testing.T, in *dynamodb.CreateTableInput) (stream string) {
@@ -105,11 +114,16 @@ func byID(table string) *dynamodb.CreateTableInput {
 // startDrain starts what the functions Drain and Receipts do.
 func (b *backstage) startDrain(t *testing.T, stream string) {
 	t.Helper()
+	queue := newQueue(t, b.receipts(t))
+	b.startStream(t, stream, "Drain", dynamo.NewDrain(b.store, idem.Route{rides.ReceiptJob: sink.NewQueue(queue, "https://receipts")}))
+}
+
+// receipts is what the function Receipts does.
+func (b *backstage) receipts(t *testing.T) lambdalocal.Invoker {
+	t.Helper()
 	srv := httptest.NewServer(b.mails.Handler())
 	t.Cleanup(srv.Close)
-	receipts := lambda.WrapEach(rides.Engine(b.store, rides.ReceiptsNamespace, quiet), lambda.SQS, (&rides.Mails{URL: srv.URL}).Receive)
-	queue := newQueue(t, receipts)
-	b.startStream(t, stream, "Drain", dynamo.NewDrain(b.store, idem.Route{rides.ReceiptJob: sink.NewQueue(queue, "https://receipts")}))
+	return lambda.WrapEach(rides.Engine(b.store, rides.ReceiptsNamespace, quiet), lambda.SQS, (&rides.Mails{URL: srv.URL}).Receive)
 }
 
 // startCompleter starts what the function Completer does. It invokes the

@@ -5,6 +5,9 @@
 // Whatever was hit, there is one ride, one audit record, one charge and one
 // receipt in the end, and the answer replays.
 //
-// DynamoDB is DynamoDB Local, with its stream; drain and completer run in the
+// The processes of the drain and of the completer are harmed in the same way, with
+// real queues (ElasticMQ).
+//
+// DynamoDB is DynamoDB Local, with its stream; in the sweep of a ride, drain and completer run in the
 // test's process, from the stream on, with the filters of template.yaml.
 package killsweep

@@ -168,6 +168,12 @@ var pkOf = regexp.MustCompile(`"S":"(v1#rides#[^"]+)"`)
 func (r *run) reached(t *testing.T, h *tap.Held) (pid int) {
 	t.Helper()
 	pid = reached(t, h, r.function)
+	r.named()
+	return pid
+}
+
+// named notes the record of the run, which its calls name.
+func (r *run) named() {
 	for _, c := range r.tap.Calls() {
 		if m := pkOf.FindStringSubmatch(c.Body); m != nil {
 			r.pk = m[1]
@@ -176,7 +182,6 @@ func (r *run) reached(t *testing.T, h *tap.Held) (pid int) {
 	r.mu.Lock()
 	r.runs[r.pk] = r
 	r.mu.Unlock()
-	return pid
 }
 
 func reached(t *testing.T, h *tap.Held, f *lambdalocal.Function) (pid int) {
@@ -227,13 +232,18 @@ func (r *run) settled(t *testing.T) *idem.Record {
 	defer cancel()
 	for {
 		rec := r.record(t)
-		if rec != nil && rec.State == idem.Done && len(rec.Jobs) == 0 && rec.Keep == idem.KeepNothing {
+		if atEnd(rec) {
 			return rec
 		}
 		if !sleep(ctx, 50*time.Millisecond) {
 			t.Fatalf("it doesn't come to its end: %+v", rec)
 		}
 	}
+}
+
+// atEnd reports whether an operation is done and its jobs are delivered.
+func atEnd(rec *idem.Record) bool {
+	return rec != nil && rec.State == idem.Done && len(rec.Jobs) == 0 && rec.Keep == idem.KeepNothing
 }
 
 // left is what a ride has left behind.

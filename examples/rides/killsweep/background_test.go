@@ -1,0 +1,338 @@
+//go:build unix
+
+package killsweep_test
+
+import (
+	"bytes"
+	"context"
+	"crypto/rand"
+	"encoding/json"
+	"errors"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"path/filepath"
+	"strconv"
+	"sync"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/aws/aws-lambda-go/events"
+	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/service/sqs"
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/samekey/samekey/examples/rides/internal/tap"
+	"github.com/samekey/samekey/idem"
+	"github.com/samekey/samekey/internal/lambdalocal"
+	"github.com/samekey/samekey/internal/lambdalocal/eventsource"
+	"github.com/samekey/samekey/internal/lambdalocal/queuelocal"
+)
+
+const (
+	// workTime is the timeout of a background function: the completer waits for
+	// the function that it invokes. A queue hides a message for longer.
+	workTime   = 2 * timeout
+	visibility = workTime + time.Second
+)
+
+// background is a backstage whose background functions are processes of their
+// own, with real queues. What they would read from the stream is kept, and the
+// test delivers it.
+type background struct {
+	*backstage
+	stream string
+	queues *queuelocal.Server
+	sqs    *sqs.Client
+}
+
+func openBackground(t *testing.T) *background {
+	t.Helper()
+	b, stream := newBackstage(t)
+	server, err := queuelocal.Find(t.Context())
+	if errors.Is(err, queuelocal.ErrUnavailable) && !queuelocal.Required() {
+		t.Skip(err)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := server.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+	return &background{backstage: b, stream: stream, queues: server, sqs: server.Client()}
+}
+
+// build builds the bootstrap of a function.
+func build(t *testing.T, name string) (bootstrap string) {
+	t.Helper()
+	bootstrap = filepath.Join(t.TempDir(), "bootstrap")
+	if err := lambdalocal.BuildBootstrap(t.Context(), pkgs+name, bootstrap); err != nil {
+		t.Fatal(err)
+	}
+	return bootstrap
+}
+
+// collect keeps what a function would get from the stream.
+func (bg *background) collect(t *testing.T, function string) *collector {
+	t.Helper()
+	c := &collector{}
+	bg.startStream(t, bg.stream, function, c)
+	return c
+}
+
+// collector keeps what a function would get from the stream, by the keys of the
+// records.
+type collector struct {
+	mu      sync.Mutex
+	records map[string][]json.RawMessage
+}
+
+// Invoke takes a batch from the stream.
+func (c *collector) Invoke(_ context.Context, payload []byte) ([]byte, error) {
+	var raw struct{ Records []json.RawMessage }
+	var ev events.DynamoDBEvent
+	if err := errors.Join(json.Unmarshal(payload, &raw), json.Unmarshal(payload, &ev)); err != nil {
+		return nil, err
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.records == nil {
+		c.records = make(map[string][]json.RawMessage)
+	}
+	for i, r := range raw.Records {
+		pk := ev.Records[i].Change.Keys["pk"].String()
+		c.records[pk] = append(c.records[pk], r)
+	}
+	return []byte(`{"batchItemFailures":[]}`), nil
+}
+
+// of returns the event that has a record's changes from the nth on, and how many
+// changes there are now; nil if there are no more.
+func (c *collector) of(pk string, n int) (payload []byte, now int, err error) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	records := c.records[pk]
+	if len(records) <= n {
+		return nil, n, nil
+	}
+	payload, err = json.Marshal(map[string]any{"Records": records[n:]})
+	return payload, len(records), err
+}
+
+// newSQS makes a queue and starts what reads it. The queue is the run's own.
+func (bg *background) newSQS(t *testing.T, name string, reader lambdalocal.Invoker) (url string) {
+	t.Helper()
+	name += "-" + rand.Text()
+	out, err := bg.sqs.CreateQueue(t.Context(), &sqs.CreateQueueInput{
+		QueueName: &name, Attributes: map[string]string{"VisibilityTimeout": strconv.Itoa(int(visibility / time.Second))},
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	m, err := eventsource.Queue{
+		Function: reader, API: bg.sqs, URL: aws.ToString(out.QueueUrl),
+		ARN:                     "arn:aws:sqs:" + queuelocal.Region + ":" + queuelocal.AccountID + ":" + name,
+		ReportBatchItemFailures: true,
+	}.Start(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = m.Close() })
+	return aws.ToString(out.QueueUrl)
+}
+
+// worker is a process of a background function, and the calls it makes.
+type worker struct {
+	tap      tap.Tap
+	function *lambdalocal.Function
+}
+
+// start starts the process, which calls what it calls through the tap.
+func (w *worker) start(t *testing.T, bg *background, name, bootstrap string, env ...string) {
+	t.Helper()
+	var err error
+	w.function, err = lambdalocal.Start(t.Context(), lambdalocal.Config{
+		Name: name, Binary: bootstrap, Timeout: workTime, Overtime: 2 * patience, Stderr: t.Output(),
+		Env: append([]string{
+			"AWS_ENDPOINT_URL_DYNAMODB=" + through(t, &w.tap, bg.db.Endpoint, tap.DynamoDB),
+			"AWS_ENDPOINT_URL_SQS=" + through(t, &w.tap, bg.queues.Endpoint, tap.DynamoDB),
+			"AWS_ACCESS_KEY_ID=test", "AWS_SECRET_ACCESS_KEY=test", "IDEM_TABLE=" + bg.records,
+		}, env...),
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = w.function.Close() })
+}
+
+// calls are the names of the calls so far.
+func (w *worker) calls() (names []string) {
+	for _, c := range w.tap.Calls() {
+		names = append(names, c.Name)
+	}
+	return names
+}
+
+// follow delivers the changes of a record as a stream does, each until it is
+// taken, until the ride is at its end.
+func (w *worker) follow(ctx context.Context, c *collector, r *run) error {
+	ctx, cancel := context.WithTimeout(ctx, 2*patience)
+	defer cancel()
+	for taken := 0; ; sleep(ctx, 50*time.Millisecond) {
+		payload, now, err := c.of(r.pk, taken)
+		if err == nil && payload != nil && w.takes(ctx, payload) {
+			taken = now
+		}
+		if err == nil && taken > 0 {
+			var rec *idem.Record
+			if rec, err = r.store.Load(ctx, r.pk); atEnd(rec) {
+				return nil
+			}
+		}
+		if err != nil {
+			return err
+		}
+	}
+}
+
+// takes reports whether the process took all of an event.
+func (w *worker) takes(ctx context.Context, payload []byte) bool {
+	out, err := w.function.Invoke(ctx, payload)
+	var re events.DynamoDBEventResponse
+	return err == nil && json.Unmarshal(out, &re) == nil && len(re.BatchItemFailures) == 0
+}
+
+// harmed runs act, which has the process do its work, harms the process at p, and
+// has the work done again. It returns when the process that was woken, if it was,
+// has ended.
+func (w *worker) harmed(t *testing.T, p point, act func() error) {
+	t.Helper()
+	held := w.tap.Hold(p.nth, nil, p.side)
+	defer held.Drop()
+	first := make(chan error, 1)
+	go func() { first <- act() }()
+	pid := reached(t, held, w.function)
+	if p.harm == killed {
+		kill(t, w.function, pid, held)
+		if err := <-first; err != nil {
+			t.Fatal(err)
+		}
+		return
+	}
+	signal(t, pid, syscall.SIGSTOP)
+	if err := act(); err != nil {
+		t.Fatal(err)
+	}
+	held.GoOn() // what was on its way arrives
+	signal(t, pid, syscall.SIGCONT)
+	select {
+	case err := <-first:
+		if err != nil {
+			t.Fatal(err)
+		}
+	case <-time.After(patience):
+		t.Fatal("the process that was woken doesn't come to its end")
+	}
+}
+
+// TestKillSweepOfTheDrain harms the process of the Drain at every call it makes
+// for a ride's receipt. The stream delivers the batch again until it is taken.
+func TestKillSweepOfTheDrain(t *testing.T) {
+	t.Parallel()
+	bg := openBackground(t)
+	bootstrap, stream, mails := build(t, "drain"), bg.collect(t, "Drain"), lambdalocal.InProcess(bg.receipts(t), time.Minute)
+	sweepOf(t, stream, []string{"SendMessageBatch", "UpdateItem"}, func(t *testing.T) (*run, *worker) {
+		t.Helper()
+		r := newRun(t, bg.backstage, modes[0], retried)
+		r.retry(t)
+		r.named()
+		w := &worker{}
+		w.start(t, bg, "drain", bootstrap, "RECEIPTS_QUEUE_URL="+bg.newSQS(t, "receipts", mails))
+		return r, w
+	})
+}
+
+// TestKillSweepOfTheCompleter harms the process of the Completer at every call it
+// makes for a ride whose process died after its claim and whose client has gone:
+// when it puts the ticket into its queue, and when it has the ride resumed.
+func TestKillSweepOfTheCompleter(t *testing.T) {
+	t.Parallel()
+	bg := openBackground(t)
+	bg.startDrain(t, bg.stream)
+	bootstrap, stream := build(t, "completer"), bg.collect(t, "Completer")
+	const resume = "/2015-03-31/functions/rides/invocations"
+	sweepOf(t, stream, []string{"SendMessageBatch", resume}, func(t *testing.T) (*run, *worker) {
+		t.Helper()
+		r := newRun(t, bg.backstage, modes[0], completes)
+		held := r.tap.Hold(1, nil, tap.After)
+		first := r.inBackground(t)
+		kill(t, r.function, r.reached(t, held), held)
+		<-first
+		api := httptest.NewServer(invokeAPI{r.function})
+		t.Cleanup(api.Close)
+		w := &worker{}
+		tickets := bg.newSQS(t, "tickets", lazily(func() lambdalocal.Invoker { return w.function }))
+		w.start(t, bg, "completer", bootstrap, "TICKETS_QUEUE_URL="+tickets, "RIDES_FUNCTION=rides", "SAMEKEY_GRACE="+grace.String(),
+			"AWS_ENDPOINT_URL_LAMBDA="+through(t, &w.tap, api.URL, tap.Path))
+		return r, w
+	})
+}
+
+// sweepOf harms a process at each of calls, which are those that it makes
+// unharmed: it is killed there, or stopped until its work was done by another.
+func sweepOf(t *testing.T, stream *collector, calls []string, begin func(*testing.T) (*run, *worker)) {
+	t.Helper()
+	t.Run("unharmed", func(t *testing.T) {
+		t.Parallel()
+		r, w := begin(t)
+		for range 2 { // a stream may deliver all of it again
+			if err := w.follow(t.Context(), stream, r); err != nil {
+				t.Fatal(err)
+			}
+			r.finish(t)
+		}
+		if got := w.calls(); len(got) < len(calls) || !cmp.Equal(calls, got[:len(calls)]) {
+			t.Errorf("the process calls %v, want %v first", got, calls)
+		}
+	})
+	for _, p := range points(calls) {
+		t.Run(p.name, func(t *testing.T) {
+			t.Parallel()
+			r, w := begin(t)
+			w.harmed(t, p, func() error { return w.follow(t.Context(), stream, r) })
+			r.finish(t)
+		})
+	}
+}
+
+// lazily is an invoker that is there when it is called.
+type lazily func() lambdalocal.Invoker
+
+// Invoke calls the invoker.
+func (f lazily) Invoke(ctx context.Context, payload []byte) ([]byte, error) {
+	return f().Invoke(ctx, payload)
+}
+
+// invokeAPI is Lambda's Invoke API for one function.
+type invokeAPI struct{ *lambdalocal.Function }
+
+// ServeHTTP invokes the function.
+func (a invokeAPI) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	payload, err := io.ReadAll(r.Body)
+	if err != nil {
+		return // the caller has gone
+	}
+	out, err := a.Invoke(context.WithoutCancel(r.Context()), payload)
+	if failed, ok := errors.AsType[*lambdalocal.FunctionError](err); ok {
+		w.Header().Set("X-Amz-Function-Error", "Unhandled")
+		out, err = failed.Payload, nil
+	}
+	if err != nil {
+		http.Error(w, err.Error(), http.StatusInternalServerError)
+		return
+	}
+	_, _ = io.Copy(w, bytes.NewReader(out))
+}
