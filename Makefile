@@ -73,6 +73,10 @@ $(LINT):
 lint-template: ## sam validate, cfn-lint and checkov on the templates (python3)
 	internal/tools/template-lint.sh --security
 
+.PHONY: smoke-deploy
+smoke-deploy: ## deploy both templates to a stand-in for AWS by the README's commands, and call them (python3)
+	internal/tools/smoke-deploy.sh
+
 .PHONY: fuzz
 fuzz: ## every fuzz target for FUZZTIME each
 	internal/tools/fuzz.sh $(FUZZTIME)

@@ -1,12 +1,10 @@
 #!/usr/bin/env bash
 # Lints the templates with the SAM CLI and cfn-lint; --security adds checkov, a second and larger install.
 #
-# Needs python3 (3.11 or newer) with venv, and pip's configured package index for the first run; no AWS account. What it
-# installs lies in .venv/, which git ignores, and is installed anew when its lock file changes.
+# Needs what venv.sh needs; no AWS account.
 set -euo pipefail
 
 root=$(cd "$(dirname "${BASH_SOURCE[0]}")/../.." && pwd)
-tools=$root/internal/tools
 
 security=
 case "$*" in
@@ -23,35 +21,7 @@ unset AWS_PROFILE AWS_DEFAULT_PROFILE AWS_ACCESS_KEY_ID AWS_SECRET_ACCESS_KEY AW
 export AWS_CONFIG_FILE=/dev/null AWS_SHARED_CREDENTIALS_FILE=/dev/null AWS_EC2_METADATA_DISABLED=true
 export AWS_DEFAULT_REGION=us-east-1 SAM_CLI_TELEMETRY=0
 
-# install NAME LOCK makes .venv/NAME hold exactly what LOCK says.
-install() {
-	local venv=$root/.venv/$1 lock=$tools/$2 want
-	# The Python is part of it: another one may need other wheels, and the old one's files may be gone.
-	want=$(python3 - "$lock" <<-'PY'
-		import hashlib, platform, sys
-		if sys.version_info < (3, 11):
-		    sys.exit("template-lint: needs Python 3.11 or newer, python3 is " + platform.python_version())
-		print(hashlib.sha256(open(sys.argv[1], "rb").read()).hexdigest(), sys.executable, platform.python_version())
-	PY
-	)
-	if [[ -f $venv/lock && $(<"$venv/lock") == "$want" ]]; then
-		return
-	fi
-	echo "template-lint: installing $2 into .venv/$1 (about half a minute)"
-	rm -rf "$venv"
-	python3 -m venv "$venv"
-	# The lock is complete, so there is nothing to resolve (--no-deps); wheels only, so that no package's code runs here.
-	"$venv/bin/python" -m pip install --quiet --disable-pip-version-check --no-input \
-		--no-deps --require-hashes --only-binary :all: --requirement "$lock"
-	# Last, so that an install that was interrupted starts over.
-	echo "$want" >"$venv/lock"
-}
-
-# run NAME COMMAND... runs a command of .venv/NAME. It names the Python itself, since the first line of these commands
-# breaks when the clone is moved.
-run() {
-	.venv/"$1"/bin/python .venv/"$1"/bin/"$2" "${@:3}"
-}
+. "$root/internal/tools/venv.sh"
 
 cd "$root"
 

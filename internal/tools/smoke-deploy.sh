@@ -1,0 +1,13 @@
+#!/usr/bin/env bash
+# Deploys both templates by the README's commands to MiniStack, a stand-in for AWS on this machine, and calls them:
+# smoke_deploy.py says what it checks, docs/testing.md what that shows. Needs Go and what venv.sh needs; no AWS account.
+set -euo pipefail
+
+root=$(cd "$(dirname "${BASH_SOURCE[0]}")/../.." && pwd)
+. "$root/internal/tools/venv.sh"
+install lint requirements.txt
+install ministack requirements-ministack.txt
+
+# Nothing of an account on this machine gets in.
+unset "${!AWS_@}" "${!SAM_@}"
+"$root/.venv/ministack/bin/python" "$root/internal/tools/smoke_deploy.py"

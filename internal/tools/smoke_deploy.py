@@ -1,0 +1,296 @@
+"""Deploys both templates to MiniStack and calls them; run by smoke-deploy.sh.
+
+The commands are those that README.md prints under "Deploy", typed as they stand there. The environment leads the SAM CLI to
+MiniStack instead of AWS, and `sam` is a file in the PATH that adds three parameters (see write_sam). MiniStack runs the
+functions' bootstraps as processes, feeds them from streams and queues, and checks no permissions.
+
+One thing is done for it: it makes an HTTP API, but doesn't read the API's OpenAPI document, so the routes and authorizers in
+the deployed template are entered by import_routes.
+"""
+
+import contextlib
+import json
+import os
+import pathlib
+import platform
+import re
+import socket
+import subprocess
+import sys
+import tempfile
+import time
+import urllib.error
+import urllib.request
+
+import boto3
+
+ROOT = pathlib.Path(__file__).resolve().parents[2]
+VENV = ROOT / ".venv"
+TRIP = {"origin_lat": 37.77, "origin_lon": -122.42, "target_lat": 37.79, "target_lon": -122.39}
+JANE = "jane@example.com"
+
+
+def main():
+    with contextlib.ExitStack() as stack:
+        work = pathlib.Path(stack.enter_context(tempfile.TemporaryDirectory()))
+        port = free_port()
+        env = environment(port)
+        endpoint = env["AWS_ENDPOINT_URL"]
+        log = open(work / "ministack.log", "w+")
+        stack.callback(log.close)
+        run_along(stack, [VENV / "ministack/bin/ministack"], ministack_environment(env, port), work, log)
+        world = start_world(stack, work)
+        try:
+            wait(lambda: call(endpoint + "/_ministack/health")[0] == 200, "MiniStack to start")
+            hello, rides = readme("Deploy")
+            check_failed_deploy(rides, work, env, world)
+            deploy(hello, work, env, f"Architecture={architecture()}")
+            check_hello(Deployed("samekey-hello", env))
+            deploy(rides, work, {**env, "WORLD_URL": world}, f"Architecture={architecture()} MetricMathAlarms=false")
+            check_rides(Deployed("samekey", env), world)
+        except BaseException:
+            log.flush()
+            print("MiniStack's log ends with:", *(work / "ministack.log").read_text().splitlines()[-60:], sep="\n", file=sys.stderr)
+            raise
+
+
+# ---- What is deployed ------------------------------------------------------------------------------------------------
+
+
+def check_hello(api):
+    """One greeting per key, and its record."""
+    body = {"name": "Jane"}
+    status, headers, first = api.post("/hello", body, key="hello-1")
+    expect("a new key", (status, headers.get("Idempotency-Key"), headers.get("Idempotent-Replayed")), (201, "hello-1", None))
+    status, headers, again = api.post("/hello", body, key="hello-1")
+    expect("the same again", (status, headers.get("Idempotent-Replayed"), again), (201, "true", first))
+    expect("another request", api.post("/hello", {"name": "Omar"}, key="hello-1")[0], 422)
+    expect("no key", api.post("/hello", body)[0], 400)
+    (record,) = api.items("Table")
+    expect("the record", (record["v"], record["st"], record.get("keep")), ({"N": "1"}, {"S": "done"}, None))
+    said(f"{api.name}: answer, replay, mismatch and record are as the README says")
+
+
+def check_rides(api, world):
+    """One booking, through every function of the stack."""
+    token = {"Authorization": "Bearer " + JANE}
+    expect("no token", api.post("/rides", TRIP, key="rides-1")[0], 401)
+    status, headers, first = api.post("/rides", TRIP, key="rides-1", headers=token)
+    expect("a new key", (status, headers.get("Idempotent-Replayed")), (201, None))
+    status, headers, again = api.post("/rides", TRIP, key="rides-1", headers=token)
+    expect("the same again", (status, headers.get("Idempotent-Replayed"), again), (201, "true", first))
+    expect("another request", api.post("/rides", {**TRIP, "target_lat": 1}, key="rides-1", headers=token)[0], 422)
+    ride = json.loads(first)
+    shown = json.loads(api.send("GET", f"/rides/{ride['id']}", headers=token)[2])
+    expect("the ride", shown, {name: ride[name] for name in ride if name != "message"})
+    (charge,) = json.loads(call(world + "/v1/charges")[2])
+    expect("the charge", ride["charge_id"], charge["id"])
+    # Stream → Drain → queue → Receipts.
+    wait(lambda: len(json.loads(call(world + "/v1/mails")[2])) == 1, "the receipt to be mailed")
+    wait(lambda: settled(api.items("Table")), "the records to be settled")
+    expect("rides, audit records", (len(api.items("RidesTable")), len(api.items("AuditTable"))), (1, 1))
+    expect("the sweeper's error", api.invoke("Sweeper", {}).get("FunctionError"), None)
+    expect("charges in the end", len(json.loads(call(world + "/v1/charges")[2])), 1)
+    said(f"{api.name}: answer, replay, records, charge and mail are as the README says")
+
+
+def settled(records):
+    """The ride's record and the receipt's: done, nothing to deliver."""
+    return len(records) == 2 and all(r["st"] == {"S": "done"} and "keep" not in r for r in records)
+
+
+def check_failed_deploy(command, work, env, world):
+    """A first deploy that fails leaves no table and no bucket behind. This one fails because MiniStack has no metric math."""
+    deploy(command, work, {**env, "WORLD_URL": world}, f"Architecture={architecture()}", fails="metric math")
+    tables, buckets = client("dynamodb", env).list_tables()["TableNames"], client("s3", env).list_buckets()["Buckets"]
+    left = tables + [b["Name"] for b in buckets if not b["Name"].startswith("aws-sam-cli-managed-default")]
+    expect("what a failed first deploy leaves", left, [])
+    client("cloudformation", env).delete_stack(StackName="samekey")
+    said("a failed first deploy leaves no table and no bucket")
+
+
+class Deployed:
+    """A stack that is deployed, with the routes of its API."""
+
+    def __init__(self, name, env):
+        self.name, self.env = name, env
+        resources = client("cloudformation", env).describe_stack_resources(StackName=name)["StackResources"]
+        self.ids = {r["LogicalResourceId"]: r["PhysicalResourceId"] for r in resources}
+        self.host = import_routes(name, self.ids, env)
+
+    def post(self, path, body, key=None, headers=None):
+        more = {"Idempotency-Key": key} if key else {}
+        return self.send("POST", path, json.dumps(body).encode(), {"Content-Type": "application/json", **(headers or {}), **more})
+
+    def send(self, method, path, body=None, headers=None):
+        return call(self.env["AWS_ENDPOINT_URL"] + path, method, body, {"Host": self.host, **(headers or {})})
+
+    def items(self, table):
+        return client("dynamodb", self.env).scan(TableName=self.ids[table])["Items"]
+
+    def invoke(self, function, event):
+        return client("lambda", self.env).invoke(FunctionName=self.ids[function], Payload=json.dumps(event))
+
+
+def import_routes(stack, ids, env):
+    """Enters the routes of the deployed template's OpenAPI document, and returns the API's host."""
+    template = client("cloudformation", env).get_template(StackName=stack, TemplateStage="Processed")["TemplateBody"]
+    if isinstance(template, str):
+        template = json.loads(template)
+    document = template["Resources"]["Api"]["Properties"]["Body"]
+    api, gateway = ids["Api"], client("apigatewayv2", env)
+    arn = client("lambda", env).get_function
+
+    def uri(value):
+        """The function that {"Fn::Sub": …} names, as the gateway wants to have it."""
+        (name,) = re.findall(r"(?:\$\{|GetAtt\W+)(\w+)(?:\.|\W+)Arn\b", json.dumps(value))
+        function = arn(FunctionName=ids[name])["Configuration"]["FunctionArn"]
+        return f"arn:aws:apigateway:us-east-1:lambda:path/2015-03-31/functions/{function}/invocations"
+
+    authorizers = {}
+    for name, scheme in document.get("components", {}).get("securitySchemes", {}).items():
+        a = scheme["x-amazon-apigateway-authorizer"]
+        authorizers[name] = gateway.create_authorizer(
+            ApiId=api, Name=name, AuthorizerType=a["type"].upper(), AuthorizerUri=uri(a["authorizerUri"]),
+            IdentitySource=a["identitySource"], AuthorizerResultTtlInSeconds=a["authorizerResultTtlInSeconds"],
+            AuthorizerPayloadFormatVersion=a["authorizerPayloadFormatVersion"], EnableSimpleResponses=a["enableSimpleResponses"],
+        )["AuthorizerId"]
+    for path, methods in document["paths"].items():
+        for method, operation in methods.items():
+            i = operation["x-amazon-apigateway-integration"]
+            integration = gateway.create_integration(
+                ApiId=api, IntegrationType=i["type"].upper(), IntegrationMethod=i["httpMethod"],
+                IntegrationUri=uri(i["uri"]), PayloadFormatVersion=i["payloadFormatVersion"],
+            )["IntegrationId"]
+            auth = {"AuthorizationType": "CUSTOM", "AuthorizerId": authorizers[name]} if (name := authorizer(operation)) else {}
+            gateway.create_route(ApiId=api, RouteKey=f"{method.upper()} {path}", Target="integrations/" + integration, **auth)
+    return f"{api}.execute-api.localhost"
+
+
+def authorizer(operation):
+    return next((name for scheme in operation.get("security", []) for name in scheme), None)
+
+
+# ---- Commands --------------------------------------------------------------------------------------------------------
+
+
+def readme(section):
+    out = subprocess.run([ROOT / "internal/tools/readme.sh", section], check=True, stdout=subprocess.PIPE, text=True).stdout
+    return out.splitlines()
+
+
+def deploy(command, work, env, parameters, fails=None):
+    """Runs a command of the README, and answers yes when it asks. fails is what a command that has to fail says."""
+    bin_ = work / "bin"
+    write_sam(bin_, parameters)
+    env = {**env, "PATH": f"{bin_}:{env['PATH']}"}
+    said("$ " + command)
+    done = subprocess.run(["bash", "-c", command], cwd=ROOT, env=env, input="y\n", text=True, stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
+    as_wanted = done.returncode == 0 if fails is None else done.returncode != 0 and fails in done.stdout
+    if not as_wanted:
+        sys.exit(f"{done.stdout}\nexit status {done.returncode}" + (f", wanted a failure for {fails}" if fails else ""))
+
+
+def write_sam(folder, parameters):
+    """Makes `sam`: the SAM CLI of .venv, with more values for --parameter-overrides, which takes all words up to the next option."""
+    folder.mkdir(exist_ok=True)
+    sam = folder / "sam"
+    sam.write_text(
+        "#!/usr/bin/env bash\n"
+        'case " $* " in *" --parameter-overrides "*) ;; *) set -- "$@" --parameter-overrides ;; esac\n'
+        f'exec "{VENV}/lint/bin/python" "{VENV}/lint/bin/sam" "$@" {parameters}\n'
+    )
+    sam.chmod(0o755)
+
+
+def architecture():
+    return "arm64" if platform.machine() in ("arm64", "aarch64") else "x86_64"
+
+
+def environment(port):
+    """What leads the AWS clients to MiniStack, and make to this machine's architecture."""
+    return {
+        **{name: os.environ[name] for name in os.environ if not name.startswith(("AWS_", "SAM_", "MAKE", "MFLAGS"))},
+        "AWS_ENDPOINT_URL": f"http://127.0.0.1:{port}", "AWS_ACCESS_KEY_ID": "test", "AWS_SECRET_ACCESS_KEY": "test",
+        "AWS_REGION": "us-east-1", "AWS_DEFAULT_REGION": "us-east-1", "AWS_EC2_METADATA_DISABLED": "true",
+        "AWS_CONFIG_FILE": "/dev/null", "AWS_SHARED_CREDENTIALS_FILE": "/dev/null",
+        "SAM_CLI_TELEMETRY": "0", "SAM_CLI_POLL_DELAY": "1", "ARCH": architecture(),
+    }
+
+
+def ministack_environment(env, port):
+    # Without the addresses it would listen to the network. The functions get AWS_ENDPOINT_URL from it.
+    return {
+        **env, "GATEWAY_PORT": str(port), "BIND_HOST": "127.0.0.1", "MINISTACK_HOST": "localhost",
+        "IOT_MTLS_ENABLED": "0", "SFTP_ENABLED": "0", "LAMBDA_EXECUTOR": "local",
+    }
+
+
+def start_world(stack, work):
+    """Starts Rocket Rides' payment provider and mail service, and returns their address."""
+    world = work / "world"
+    subprocess.run(["go", "build", "-o", world, "./examples/rides/cmd/world"], cwd=ROOT, check=True)
+    process = run_along(stack, [world], {**os.environ, "LOCAL_WORLD_PORT": "0"}, work, subprocess.PIPE)
+    return process.stdout.readline().decode().strip()
+
+
+# ---- Small things ----------------------------------------------------------------------------------------------------
+
+
+def run_along(stack, command, env, folder, output):
+    process = subprocess.Popen(command, env=env, cwd=folder, stdout=output, stderr=subprocess.STDOUT)
+
+    def end():
+        process.terminate()
+        try:
+            process.wait(10)
+        except subprocess.TimeoutExpired:
+            process.kill()
+            process.wait()
+
+    stack.callback(end)
+    return process
+
+
+def client(service, env):
+    return boto3.client(service, region_name=env["AWS_REGION"], endpoint_url=env["AWS_ENDPOINT_URL"],
+                        aws_access_key_id="test", aws_secret_access_key="test")
+
+
+def call(url, method="GET", body=None, headers=None):
+    """Returns status, headers and body; 0 if nobody answers."""
+    request = urllib.request.Request(url, data=body, headers=headers or {}, method=method)
+    opener = urllib.request.build_opener(urllib.request.ProxyHandler({}))
+    try:
+        with opener.open(request, timeout=60) as answer:
+            return answer.status, answer.headers, answer.read()
+    except urllib.error.HTTPError as answer:
+        return answer.code, answer.headers, answer.read()
+    except urllib.error.URLError:
+        return 0, {}, b""
+
+
+def wait(done, what, seconds=60):
+    deadline = time.monotonic() + seconds
+    while not done():
+        if time.monotonic() > deadline:
+            sys.exit(f"waited {seconds} s for {what}")
+        time.sleep(0.1)
+
+
+def free_port():
+    with socket.create_server(("127.0.0.1", 0)) as s:
+        return s.getsockname()[1]
+
+
+def expect(what, got, want):
+    if got != want:
+        sys.exit(f"{what}: {got!r}, want {want!r}")
+
+
+def said(line):
+    print("smoke-deploy: " + line, flush=True)
+
+
+if __name__ == "__main__":
+    main()
