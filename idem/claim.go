@@ -5,21 +5,7 @@ import (
 	"crypto/rand"
 	"errors"
 	"fmt"
-	mathrand "math/rand/v2"
 	"time"
-)
-
-const (
-	// maxClaim is for how long a claim is sent again: far shorter than any
-	// retention, so that no copy of it can outlive its record.
-	maxClaim = 60 * time.Second
-	// maxRounds bounds how often an attempt judges a record that keeps changing.
-	maxRounds = 5
-	// patient is for a write that must not be given up soon, since the handler's
-	// effect has happened: rounds until the deadline, but for maxPatience at most,
-	// since a client waits.
-	patient     = 1000
-	maxPatience = 10 * time.Second
 )
 
 // fresh is the record of a new operation, not written yet.
@@ -38,9 +24,19 @@ func (a *attempt) fresh(now time.Time) *Record {
 // about it. The verdicts own and takeOver say that it is ours now. What build
 // makes of the new record is written, nil for the bare claim; writes go with it
 // but for a take-over, where nothing of this attempt's is written.
-func (a *attempt) claim(ctx context.Context, build func(*Record) *Record, writes []Write, rerun bool) (*Record, verdict, error) {
-	ctx, cancel := a.within(ctx, min(maxClaim, time.Until(a.deadline)-a.opt.Reserve))
+func (a *attempt) claim(ctx context.Context, build func(*Record) *Record, writes []Write, rerun bool) (rec *Record, v verdict, err error) {
+	until := a.unbegun()
+	if build != nil {
+		until = a.until(nil) // the handler has made it
+	}
+	until = earlier(until, time.Now().Add(maxClaim))
+	ctx, cancel := a.within(ctx, until)
 	defer cancel()
+	defer func() {
+		if rec == nil {
+			a.gaveUp(ctx)
+		}
+	}()
 	begun := a.opt.Now().Round(0) // by the wall clock, which goes on while a sandbox is frozen
 	for round := range maxRounds {
 		if round > 0 && !pause(ctx, round) {
@@ -75,7 +71,7 @@ func (a *attempt) claim(ctx context.Context, build func(*Record) *Record, writes
 				return nil, 0, err
 			}
 		}
-		rec, v, err := a.settle(ctx, held)
+		rec, v, err = a.settle(ctx, held, until)
 		if err != nil || v != again {
 			return rec, v, err
 		}
@@ -96,14 +92,15 @@ func (a *attempt) load(ctx context.Context, cause error) (*Record, error) {
 	return rec, nil
 }
 
-// settle judges the record in the way, and takes it over where nobody holds it.
-func (a *attempt) settle(ctx context.Context, held *Record) (*Record, verdict, error) {
+// settle judges the record in the way, and takes it over where nobody holds it,
+// if that can be done until then.
+func (a *attempt) settle(ctx context.Context, held *Record, until time.Time) (*Record, verdict, error) {
 	v, err := a.judge(held)
 	if err != nil || v != takeOver {
 		return held, v, err
 	}
 	now := a.opt.Now()
-	rec, l, err := a.commit(ctx, change{prev: held, next: taken(held, a.owner, now, a.leaseEnd(now), a.opt.Retention)}, maxRounds)
+	rec, l, err := a.commit(ctx, change{prev: held, next: taken(held, a.owner, now, a.leaseEnd(now), a.opt.Retention)}, until, maxRounds)
 	switch {
 	case errors.Is(err, ErrConflict):
 		return held, inFlight, nil // somebody is writing this very record
@@ -149,6 +146,8 @@ func (a *attempt) look(ctx context.Context) (Result, bool, error) {
 	if !a.opt.ReadFirst && !a.req.ReadFirst {
 		return Result{}, false, nil
 	}
+	ctx, cancel := a.within(ctx, time.Now().Add(half(a.unbegun()))) // the claim needs time too
+	defer cancel()
 	peek := a.store.Load
 	if p, ok := a.store.(Peeker); ok {
 		peek = p.Peek
@@ -165,25 +164,24 @@ func (a *attempt) look(ctx context.Context) (Result, bool, error) {
 }
 
 // commit sends one conditional write until it is known what became of it, at
-// most rounds times, and returns the record as it then is: c.next if it landed.
-func (a *attempt) commit(ctx context.Context, c change, rounds int) (*Record, landing, error) {
+// most rounds times and until then, and returns the record as it then is: c.next
+// if it landed.
+func (a *attempt) commit(ctx context.Context, c change, until time.Time, rounds int) (*Record, landing, error) {
+	ctx, cancel := a.within(ctx, until)
+	defer cancel()
 	var err error
-	giveUp := time.Now().Add(maxPatience)
-	if a.limit > 0 {
-		giveUp, rounds = time.Now().Add(a.limit), min(rounds, maxRounds)
-	}
 	for round := range rounds {
-		if round > 0 && !a.pauseBetween(ctx, round, giveUp) {
+		if round > 0 && !pause(ctx, round) {
 			break
 		}
 		var held *Record
 		var l landing
-		if held, l, err = a.commitOnce(ctx, c); err == nil && l != notYet {
+		if held, l, err = a.commitOnce(ctx, c, until); err == nil && l != notYet {
 			return held, l, nil
 		}
 		blind := errors.Is(err, errUnread) && rounds < patient
 		if err != nil && (blind || c.rerun && errors.Is(err, ErrConflict) || !errors.Is(err, ErrConflict) && !errors.Is(err, ErrUnknown)) {
-			return nil, 0, err
+			break
 		}
 		// Not applied, as far as is known: the same bytes may go again. Should the
 		// first copy land in between, the condition refuses the second and land
@@ -192,13 +190,13 @@ func (a *attempt) commit(ctx context.Context, c change, rounds int) (*Record, la
 	if err == nil {
 		err = ErrUnknown
 	}
+	a.gaveUp(ctx)
 	return nil, 0, err
 }
 
-// commitOnce takes at most half of the time left, so that one packet that hangs
-// doesn't use up what another could do.
-func (a *attempt) commitOnce(ctx context.Context, c change) (*Record, landing, error) {
-	ctx, cancel := a.within(ctx, min(maxClaim, max(time.Until(a.deadline)/2, 100*time.Millisecond)))
+// commitOnce takes at most half of the time there is until then.
+func (a *attempt) commitOnce(ctx context.Context, c change, until time.Time) (*Record, landing, error) {
+	ctx, cancel := context.WithTimeout(ctx, half(until))
 	defer cancel()
 	held, err := a.store.Commit(ctx, Commit{Prev: c.prev, Next: c.next, Writes: c.writes})
 	switch {
@@ -217,26 +215,6 @@ func (a *attempt) commitOnce(ctx context.Context, c change) (*Record, landing, e
 }
 
 var errUnread = errors.New("record can't be read")
-
-// pauseBetween waits before another round, unless the time is over.
-func (a *attempt) pauseBetween(ctx context.Context, round int, giveUp time.Time) bool {
-	ctx, cancel := a.within(ctx, maxClaim)
-	defer cancel()
-	now := time.Now()
-	return pause(ctx, round) && (a.limit == 0 && round < maxRounds || now.Before(a.deadline) && now.Before(giveUp))
-}
-
-// pause waits before round: full jitter over 20 ms · 2^round, at most 0.64 s.
-func pause(ctx context.Context, round int) bool {
-	t := time.NewTimer(time.Duration(mathrand.Int64N(int64(20*time.Millisecond) << min(round, maxRounds))))
-	defer t.Stop()
-	select {
-	case <-ctx.Done():
-		return false
-	case <-t.C:
-		return true
-	}
-}
 
 // unavailable wraps a store's error that keeps the handler from running.
 func (a *attempt) unavailable(op string, err error) error {

@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"log/slog"
 	"sync"
+	"sync/atomic"
 	"time"
 )
 
@@ -107,10 +108,11 @@ func (e *Engine) do(ctx context.Context, r *Request, accepts bool, fn func(conte
 	if inside(ctx, e.store, a.pk) {
 		return e.pass(ctx, r, fn)
 	}
+	a.arrives(ctx)
 	if res, ok, err := a.look(ctx); ok {
 		return res, err
 	}
-	if err := a.start(ctx); err != nil {
+	if err := a.enough(); err != nil {
 		call(ctx, e.opt.Hooks.Refused, a.event(nil, err))
 		return Result{}, err
 	}
@@ -172,6 +174,7 @@ type attempt struct {
 	digest   [sha256.Size]byte
 	deadline time.Time     // when the work must be over
 	limit    time.Duration // of each call to the store, where that is not the usual one
+	spent    atomic.Bool   // waiting for the store has used up the time
 }
 
 // attempt checks a request and names its record.
@@ -196,9 +199,14 @@ func (e *Engine) attempt(ctx context.Context, r *Request) (*attempt, error) {
 	}, nil
 }
 
-// start fixes the time the attempt has, or refuses to begin: work that is cut
-// off in the middle is worse than work that was never begun.
+// start fixes the time the attempt has, or refuses to begin.
 func (a *attempt) start(ctx context.Context) error {
+	a.arrives(ctx)
+	return a.enough()
+}
+
+// arrives fixes the time the attempt has.
+func (a *attempt) arrives(ctx context.Context) {
 	deadline, ok := ctx.Deadline()
 	if !ok {
 		a.noLimit.Do(func() {
@@ -210,10 +218,10 @@ func (a *attempt) start(ctx context.Context) error {
 		deadline = farthest // a lease beyond the key's lifetime holds nothing
 	}
 	a.deadline = deadline
-	return a.enough()
 }
 
-// enough refuses to go on with too little time left.
+// enough refuses to go on with too little time left: work that is cut off in the
+// middle is worse than work that was never begun.
 func (a *attempt) enough() error {
 	if left := time.Until(a.deadline); left <= a.opt.Reserve {
 		return a.fail("start", fmt.Errorf("%w: %v, more than %v is required", ErrNoTime, left.Round(time.Millisecond), a.opt.Reserve))
@@ -225,21 +233,6 @@ func (a *attempt) enough() error {
 // the stored end is by the engine's clock.
 func (a *attempt) leaseEnd(now time.Time) time.Time {
 	return now.Add(time.Until(a.deadline) + a.opt.LeaseMargin)
-}
-
-// within returns a context for the store's calls: it survives a client that
-// goes away, since a half-made write helps nobody, and ends when the attempt
-// must be over, or after limit.
-func (a *attempt) within(ctx context.Context, limit time.Duration) (context.Context, context.CancelFunc) {
-	left := time.Until(a.deadline)
-	left -= left / 8 // to give the answer
-	if left <= 0 {
-		left = time.Second // a thawed worker: the version fence protects
-	}
-	if a.limit > 0 {
-		limit = min(limit, a.limit)
-	}
-	return context.WithTimeout(context.WithoutCancel(ctx), min(left, limit))
 }
 
 // begin runs an operation whose record is ours.
@@ -332,7 +325,8 @@ func (a *attempt) withdraw(ctx context.Context, f *flow, resp Response, err, fai
 // another request must not pass as this one. What an earlier attempt has
 // committed and abandoned is taken over, and the handler begins again with it.
 func (a *attempt) consult(ctx context.Context, f *flow, resp Response, err error) (Result, error) {
-	ctx, cancel := a.within(ctx, maxClaim)
+	until := a.until(nil)
+	ctx, cancel := a.within(ctx, until)
 	defer cancel()
 	held, lerr := a.store.Load(ctx, a.pk)
 	if lerr != nil {
@@ -340,7 +334,7 @@ func (a *attempt) consult(ctx context.Context, f *flow, resp Response, err error
 	}
 	v, jerr := a.judge(held)
 	if jerr == nil && v == takeOver {
-		held, v, jerr = a.settle(ctx, held)
+		held, v, jerr = a.settle(ctx, held, until)
 	}
 	switch {
 	case jerr != nil:

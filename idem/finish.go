@@ -98,7 +98,7 @@ func (a *attempt) release(ctx context.Context, rec *Record, entered bool, cause 
 		if cause != nil {
 			next.LastErr = ErrorText(cause)
 		}
-		held, l, err := a.commit(ctx, change{prev: prev, next: next}, maxRounds)
+		held, l, err := a.commit(ctx, change{prev: prev, next: next}, a.until(prev), maxRounds)
 		switch {
 		case err != nil:
 			err = a.fail("release", err)
@@ -183,6 +183,8 @@ func (a *attempt) body(ctx context.Context, held *Record) *Error {
 		if !ok {
 			return a.fail("replay", ErrNotKept)
 		}
+		ctx, cancel := a.within(ctx, a.until(nil))
+		defer cancel()
 		if err := loader.LoadBody(ctx, held); err != nil {
 			a.log.ErrorContext(ctx, "stored body can't be read", "record", short(a.pk), "error", err)
 			if !errors.Is(err, ErrNotKept) {

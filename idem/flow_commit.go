@@ -100,7 +100,7 @@ func (f *flow) write(ctx context.Context, build func(*Record) *Record, writes []
 	}
 	next := build(prev)
 	next.Ver = prev.Ver + 1
-	held, l, err := a.commit(ctx, change{prev, next, writes, rerun}, patient)
+	held, l, err := a.commit(ctx, change{prev, next, writes, rerun}, a.until(prev), patient)
 	switch {
 	case err != nil:
 		return nil, err

@@ -33,7 +33,7 @@ func (a *attempt) wait(ctx context.Context, held *Record, end time.Time) (*Recor
 		if time.Now().Add(next).After(end) || !sleep(ctx, next) {
 			return held, inFlight
 		}
-		rec, err := a.reads(ctx)
+		rec, err := a.reads(ctx, end)
 		if err != nil {
 			continue // the store may come back; the holder's work goes on
 		}

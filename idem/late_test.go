@@ -139,6 +139,27 @@ func TestAnswerAfterALateCommitIsNotTakenForStored(t *testing.T) {
 	}
 }
 
+// An attempt that meets its own later write has lost nothing to anybody: nobody is
+// told of a take-over, and the client may come back at once.
+func TestLateCommitOfOnesOwnIsNoTakeOver(t *testing.T) {
+	t.Parallel()
+	var mem idem.MemoryStore
+	lost := 0
+	e := idem.New(&lateStore{MemoryStore: &mem, tell: errors.New("access denied"), after: 1}, func(o *idem.Options) {
+		o.Hooks.LeaseLost = func(context.Context, idem.Event) { lost++ }
+	})
+	_, err := do(t, e, func(ctx context.Context) (idem.Response, error) {
+		_, _ = idem.Atomic(ctx, "one", func(_ context.Context, tx *idem.Tx) (int, error) { tx.Write(note("one")); return 1, nil })
+		return idem.Response{}, idem.Respond(idem.Response{Status: 402})
+	})
+	if !errors.Is(err, idem.ErrUnknown) || errors.Is(err, idem.ErrLeaseLost) || lost != 0 {
+		t.Errorf("got %v, and %d were told of a lost lease", err, lost)
+	}
+	if r := one(&mem); len(r.Phases) != 1 || r.State != idem.Open {
+		t.Errorf("%d phases, state %q: nothing was late", len(r.Phases), r.State)
+	}
+}
+
 // Keys that were derived from an operation's id may be out in the world as soon
 // as a call has begun: a failure must not free the id.
 func TestFailedCallKeepsItsDerivedKey(t *testing.T) {

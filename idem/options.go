@@ -68,9 +68,11 @@ type Options struct {
 	// late and clocks differ. At least MinLeaseMargin. Default: DefaultLeaseMargin.
 	LeaseMargin time.Duration
 
-	// Reserve is kept back before the deadline for the last write: the
-	// handler's context ends that much earlier, and a request with less time
-	// left is not begun (ErrNoTime). Default: DefaultReserve.
+	// Reserve is kept back before the deadline for the last write and the answer:
+	// the handler's context ends that much earlier, and a request with less time
+	// left is not begun (ErrNoTime). Its last fifth is the answer's: until then,
+	// what the handler has done is tried to be stored, and no longer. Default:
+	// DefaultReserve.
 	Reserve time.Duration
 
 	// Methods are the HTTP methods keys act on; others pass untouched. Default: POST.

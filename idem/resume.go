@@ -93,7 +93,7 @@ func (e *Engine) pickUp(ctx context.Context, t Ticket) (*attempt, *Record, error
 	if err != nil {
 		return nil, nil, err
 	}
-	rec, err := a.reads(ctx)
+	rec, err := a.reads(ctx, a.unbegun())
 	switch {
 	case err != nil:
 		return nil, nil, err
@@ -117,8 +117,8 @@ func (e *Engine) operator(ctx context.Context, pk string) (*attempt, error) {
 	return a, a.start(ctx)
 }
 
-func (a *attempt) reads(ctx context.Context) (*Record, error) {
-	ctx, cancel := a.within(ctx, maxClaim)
+func (a *attempt) reads(ctx context.Context, until time.Time) (*Record, error) {
+	ctx, cancel := a.within(ctx, until)
 	defer cancel()
 	rec, err := a.store.Load(ctx, a.pk)
 	if err != nil {
@@ -135,7 +135,7 @@ func (a *attempt) loadInput(ctx context.Context, rec *Record) error {
 	if !ok {
 		return ErrNotKept
 	}
-	ctx, cancel := a.within(ctx, maxClaim)
+	ctx, cancel := a.within(ctx, a.unbegun())
 	defer cancel()
 	return loader.LoadBody(ctx, rec)
 }
@@ -146,7 +146,7 @@ func (a *attempt) takeTicket(ctx context.Context, rec *Record) (*Record, error) 
 	now := a.opt.Now()
 	next := taken(rec, a.owner, now, a.leaseEnd(now), a.opt.Retention)
 	next.Tries++
-	got, l, err := a.commit(ctx, change{prev: rec, next: next}, maxRounds)
+	got, l, err := a.commit(ctx, change{prev: rec, next: next}, a.unbegun(), maxRounds)
 	switch {
 	case err != nil:
 		return nil, a.unavailable("take-over", err)
@@ -182,7 +182,7 @@ func (e *Engine) Settle(ctx context.Context, pk string, s Settlement) error {
 	if err != nil {
 		return err
 	}
-	rec, err := a.reads(ctx)
+	rec, err := a.reads(ctx, a.end())
 	fits := rec != nil && (rec.State == Stuck || s.Answer != nil && abandoned(rec, e.opt.Now()))
 	switch {
 	case err != nil:
@@ -205,7 +205,7 @@ func (e *Engine) Settle(ctx context.Context, pk string, s Settlement) error {
 		next = finished(rec, answer.stored(e.headers), e.opt.Now(), e.opt.Retention, e.opt.Tombstone)
 	}
 	next.Owner = a.owner // a late write of the attempt that got stuck must not fit
-	_, l, err := a.commit(ctx, change{prev: rec, next: next}, maxRounds)
+	_, l, err := a.commit(ctx, change{prev: rec, next: next}, a.end(), maxRounds)
 	switch {
 	case err != nil:
 		return a.unavailable("settle", err)

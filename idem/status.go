@@ -30,7 +30,7 @@ func (e *Engine) Status(ctx context.Context, r Request) (Result, error) {
 	if err := a.start(ctx); err != nil {
 		return Result{}, err
 	}
-	rec, err := a.reads(ctx)
+	rec, err := a.reads(ctx, a.end())
 	if err != nil {
 		return Result{}, err
 	}

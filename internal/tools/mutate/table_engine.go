@@ -90,6 +90,48 @@ func engineMutants() []mutant {
 	}
 }
 
+// patienceMutants break how long an attempt waits for the store.
+func patienceMutants() []mutant {
+	const claim, commit, patience = "idem/claim.go", "idem/flow_commit.go", "idem/patience.go"
+	return []mutant{
+		{
+			rule: "Patience", what: "a finish is given up while there is time",
+			file: patience, old: "\tpatient = math.MaxInt\n", new: "\tpatient = maxRounds + 0*math.MaxInt\n", run: "^TestFinishHasAllTheTimeThereIs$",
+		},
+		{
+			rule: "AnswerTime", what: "writes after the handler go on until the deadline",
+			file: patience, old: "return a.deadline.Add(-a.opt.Reserve / answerShare)", new: "return a.deadline.Add(-a.opt.Reserve / answerShare / 100)",
+			run: "^TestEveryAnswerIsOutInTime$",
+		},
+		{
+			rule: "AnswerTime", what: "what the store took from the deadline's other side is given to the next call",
+			file: patience, old: " || a.spent.Load() {", new: " {", run: "^TestEveryAnswerIsOutInTime$",
+		},
+		{
+			rule: "AnswerTime", what: "what is done before the handler goes on into its reserve",
+			file: patience, old: "return a.deadline.Add(-a.opt.Reserve) }", new: "return a.end() }", run: "^(TestEveryAnswerIsOutInTime|TestEveryResumeIsOutInTime)$",
+		},
+		{
+			rule: "AnswerTime", what: "a look before the claim takes all the time",
+			file: claim, old: "a.within(ctx, time.Now().Add(half(a.unbegun())))", new: "a.within(ctx, a.deadline)", run: "^TestEveryAnswerIsOutInTime$",
+		},
+		{
+			rule: "HalfTheTime", what: "one commit may take all the time left",
+			file: patience, old: "max(time.Until(until)/2, 100*time.Millisecond)", new: "max(time.Until(until), 100*time.Millisecond)",
+			run: "^TestOneCommitNeverTakesAllTheTime$",
+		},
+		{
+			rule: "MaxClaim", what: "there is no limit on a claim but the invocation's",
+			file: claim, old: "until = earlier(until, time.Now().Add(maxClaim))", new: "until = earlier(until, time.Now().Add(1000*maxClaim))",
+			run: "^TestClaimIsGivenUpAfterAMinute$",
+		},
+		{
+			rule: "Crossed", what: "a crossed write is taken as overtaken",
+			file: commit, old: "case l == crossed:", new: "case l == crossed && a == nil:", run: "^TestLateCommitOfOnesOwnIsNoTakeOver$",
+		},
+	}
+}
+
 // resumeMutants break what completers and operators do.
 func resumeMutants() []mutant {
 	const resume = "idem/resume.go"

@@ -1,0 +1,289 @@
+package idem_test
+
+import (
+	"context"
+	"errors"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/samekey/samekey/idem"
+	"github.com/samekey/samekey/idem/idemtest"
+)
+
+// down is a plan for a table that can't be reached for a while: each call hangs
+// until its context ends, or is refused at once.
+func down(until time.Time, hangs bool, verbs ...idemtest.Verb) idemtest.Plan {
+	return func(ctx context.Context, c idemtest.Call) idemtest.Fault {
+		struck := len(verbs) == 0
+		for _, v := range verbs {
+			struck = struck || v == c.Verb
+		}
+		if !struck || !time.Now().Before(until) {
+			return idemtest.Fault{}
+		}
+		if hangs {
+			select {
+			case <-ctx.Done():
+			case <-time.After(time.Until(until)):
+			}
+		}
+		return idemtest.Fault{Err: idem.ErrUnknown}
+	}
+}
+
+// inTime runs fn under a deadline, as an invocation does; 0 is none.
+func inTime(t *testing.T, limit time.Duration, e *idem.Engine, fn func(context.Context) (idem.Response, error)) (idem.Result, error) {
+	t.Helper()
+	ctx := t.Context()
+	if limit > 0 {
+		var cancel context.CancelFunc
+		ctx, cancel = context.WithTimeout(ctx, limit)
+		defer cancel()
+	}
+	return e.Do(ctx, idem.Request{Key: "k", Scope: "s"}, fn)
+}
+
+// A handler has charged somebody when the table goes away for most of the
+// invocation: its answer is stored as soon as the table is back.
+func TestFinishHasAllTheTimeThereIs(t *testing.T) {
+	t.Parallel()
+	for name, tc := range map[string]struct {
+		limit, away time.Duration // limit 0: a context without a deadline
+		hangs       bool
+		write       func(ctx context.Context) (idem.Response, error)
+	}{
+		"a plain answer":                 {limit: time.Minute, away: 55 * time.Second},
+		"a plain answer, packets hang":   {limit: time.Minute, away: 55 * time.Second, hangs: true},
+		"a plain answer, no deadline":    {away: 25 * time.Second},
+		"a phase's commit":               {limit: time.Minute, away: 55 * time.Second, write: onePhase},
+		"a phase's commit, packets hang": {limit: time.Minute, away: 55 * time.Second, hangs: true, write: onePhase},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			synctest.Test(t, func(t *testing.T) {
+				var mem idem.MemoryStore
+				store := idemtest.Faulty(&mem, nil)
+				e, effects := idem.New(store), 0
+				handler := func(ctx context.Context) (idem.Response, error) {
+					effects++
+					store.Reset(down(time.Now().Add(tc.away), tc.hangs))
+					if tc.write != nil {
+						return tc.write(ctx)
+					}
+					return idem.Response{Status: 201, Body: []byte("charged")}, nil
+				}
+				begun := time.Now()
+				res, err := inTime(t, tc.limit, e, handler)
+				if err != nil || res.Status != 201 || res.Expires.IsZero() {
+					t.Errorf("after %v: %+v, %v; want it stored", time.Since(begun), res, err)
+				}
+				time.Sleep(time.Minute) //nolint:forbidigo // virtual
+				if res, err := inTime(t, tc.limit, e, handler); err != nil || !res.Replayed || effects != 1 {
+					t.Errorf("the retry gets %+v, %v after %d effects", res, err, effects)
+				}
+			})
+		})
+	}
+}
+
+func onePhase(ctx context.Context) (idem.Response, error) {
+	if _, err := idem.Atomic(ctx, "one", func(context.Context, *idem.Tx) (int, error) { return 1, nil }); err != nil {
+		return idem.Response{}, err
+	}
+	return idem.Response{Status: 201}, nil
+}
+
+// One packet that hangs leaves time for another.
+func TestOneCommitNeverTakesAllTheTime(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		store := idemtest.Faulty(new(idem.MemoryStore), func(ctx context.Context, c idemtest.Call) idemtest.Fault {
+			if c.Verb == idemtest.Commit && c.N == 1 {
+				<-ctx.Done()
+				return idemtest.Fault{Err: idem.ErrUnknown}
+			}
+			return idemtest.Fault{}
+		})
+		res, err := inTime(t, 10*time.Second, idem.New(store), answers(201))
+		if err != nil || res.Expires.IsZero() || store.Calls(idemtest.Commit) != 2 {
+			t.Errorf("%+v, %v after %d commits; want it stored by the second", res, err, store.Calls(idemtest.Commit))
+		}
+	})
+}
+
+// Whatever the table does, the answer is on its way before the invocation is cut
+// off: a fifth of the reserve before its end, and all of the reserve where the
+// handler has not begun.
+func TestEveryAnswerIsOutInTime(t *testing.T) {
+	t.Parallel()
+	const limit, begun, notBegun = 10 * time.Second, idem.DefaultReserve / 5, idem.DefaultReserve
+	stored := func(ctx context.Context) (idem.Response, error) { return idem.Response{Status: 201}, nil }
+	// A handler that heeds its context uses all the time it is given.
+	late := func(then func(context.Context) (idem.Response, error)) func(context.Context) (idem.Response, error) {
+		return func(ctx context.Context) (idem.Response, error) {
+			<-ctx.Done()
+			return then(ctx)
+		}
+	}
+	fails := func(ctx context.Context) (idem.Response, error) { return idem.Response{}, ctx.Err() }
+	waits := func(o *idem.Options) { o.InFlight, o.WaitMax = idem.InFlightWait, time.Hour }
+	for name, tc := range map[string]struct {
+		opt     func(*idem.Options)
+		before  func(*testing.T, *idem.Engine, *idemtest.FaultyStore) // what the table holds
+		verbs   []idemtest.Verb                                       // are struck; none = all
+		handler func(context.Context) (idem.Response, error)
+		reserve time.Duration
+	}{
+		"a claim":                     {verbs: []idemtest.Verb{idemtest.Claim}, reserve: notBegun},
+		"a claim, and the look at it": {reserve: notBegun},
+		"a look before the claim":     {opt: func(o *idem.Options) { o.ReadFirst = true }, reserve: notBegun},
+		"a take-over":                 {before: died, verbs: []idemtest.Verb{idemtest.Commit, idemtest.Load}, reserve: notBegun},
+		"waiting":                     {opt: waits, before: held, verbs: []idemtest.Verb{idemtest.Load}, reserve: notBegun},
+		"a replay's body":             {before: elsewhere, verbs: []idemtest.Verb{idemtest.LoadBody}, reserve: begun},
+		"a finish":                    {verbs: []idemtest.Verb{idemtest.Commit, idemtest.Load}, handler: late(stored), reserve: begun},
+		"a finish, an answer lost":    {verbs: []idemtest.Verb{idemtest.Commit}, handler: late(stored), reserve: begun},
+		"a phase":                     {verbs: []idemtest.Verb{idemtest.Commit, idemtest.Load}, handler: late(onePhase), reserve: begun},
+		"a release":                   {verbs: []idemtest.Verb{idemtest.Commit, idemtest.Load}, handler: late(fails), reserve: begun},
+		"a merged claim":              {opt: merge, handler: late(stored), reserve: begun},
+		"a merged claim's phase":      {opt: merge, handler: late(onePhase), reserve: begun},
+		"a merged claim's failure":    {opt: merge, handler: late(fails), reserve: begun},
+		"a call that is not repeated": {verbs: []idemtest.Verb{idemtest.Commit, idemtest.Load}, handler: late(oneCall), reserve: begun},
+	} {
+		for how, hangs := range map[string]bool{"refused": false, "hanging": true} {
+			t.Run(name+", "+how, func(t *testing.T) {
+				t.Parallel()
+				synctest.Test(t, func(t *testing.T) {
+					store := idemtest.Faulty(new(bodiesElsewhere), nil)
+					opt := tc.opt
+					if opt == nil {
+						opt = func(*idem.Options) {}
+					}
+					e := idem.New(store, opt)
+					if tc.before != nil {
+						tc.before(t, e, store)
+					}
+					store.Reset(down(time.Now().Add(time.Hour), hangs, tc.verbs...))
+					begun := time.Now()
+					handler := tc.handler
+					if handler == nil {
+						handler = never(t)
+					}
+					res, err := inTime(t, limit, e, handler)
+					if left := limit - time.Since(begun); left < tc.reserve {
+						t.Errorf("%v left, want %v: %+v, %v", left, tc.reserve, res, err)
+					}
+					if err == nil && !res.Expires.IsZero() || store.Calls() == 0 {
+						t.Errorf("%+v, %v after %d calls: nothing was struck", res, err, store.Calls())
+					}
+				})
+			})
+		}
+	}
+}
+
+// A completer tells its queue in time what became of a ticket.
+func TestEveryResumeIsOutInTime(t *testing.T) {
+	t.Parallel()
+	const limit = 10 * time.Second
+	for name, tc := range map[string]struct {
+		verb    idemtest.Verb
+		reserve time.Duration
+	}{
+		"a read": {idemtest.Load, idem.DefaultReserve}, "a stored request": {idemtest.LoadBody, idem.DefaultReserve},
+		"a take-over or a finish": {idemtest.Commit, idem.DefaultReserve / 5},
+	} {
+		for how, hangs := range map[string]bool{"refused": false, "hanging": true} {
+			t.Run(name+", "+how, func(t *testing.T) {
+				t.Parallel()
+				synctest.Test(t, func(t *testing.T) {
+					a := abandon(t)
+					a.leaseOver()
+					store := idemtest.Faulty(&inputsElsewhere{&a.mem}, down(time.Now().Add(time.Hour), hangs, tc.verb))
+					ctx, cancel := context.WithTimeout(t.Context(), limit)
+					defer cancel()
+					begun := time.Now()
+					e := idem.New(store, func(o *idem.Options) { o.Now, o.Resumable = a.clock.Now, true })
+					res, err := e.Resume(ctx, idem.TicketFor(a.record(t)), func(ctx context.Context, _ *idem.Request) (idem.Response, error) {
+						<-ctx.Done()
+						return idem.Response{}, ctx.Err()
+					})
+					if left := limit - time.Since(begun); left < tc.reserve || err == nil || store.Calls(tc.verb) == 0 {
+						t.Errorf("%v left, want %v: %+v, %v", left, tc.reserve, res, err)
+					}
+				})
+			})
+		}
+	}
+}
+
+// inputsElsewhere keeps the bodies of requests outside of their records.
+type inputsElsewhere struct{ *idem.MemoryStore }
+
+func (s *inputsElsewhere) Load(ctx context.Context, pk string) (*idem.Record, error) {
+	r, err := s.MemoryStore.Load(ctx, pk)
+	if r != nil && r.Input != nil {
+		r.Input.Overflow = &idem.Overflow{Count: 1}
+	}
+	return r, err
+}
+
+func (s *inputsElsewhere) LoadBody(context.Context, *idem.Record) error { return nil }
+
+// However long an invocation may take, no copy of a claim is under way for longer
+// than a minute: it could outlive its record.
+func TestClaimIsGivenUpAfterAMinute(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		store := idemtest.Faulty(new(idem.MemoryStore), down(time.Now().Add(time.Hour), true, idemtest.Claim))
+		begun := time.Now()
+		_, err := inTime(t, 15*time.Minute, idem.New(store), never(t))
+		if took := time.Since(begun); !errors.Is(err, idem.ErrUnavailable) || took > time.Minute {
+			t.Errorf("after %v: %v", took, err)
+		}
+	})
+}
+
+// died leaves a record whose attempt is dead and whose lease is over.
+func died(t *testing.T, e *idem.Engine, store *idemtest.FaultyStore) {
+	t.Helper()
+	_, _ = inTime(t, 0, e, func(context.Context) (idem.Response, error) { store.Crash(); return idem.Response{}, nil })
+	store.Reset(nil)
+	time.Sleep(time.Hour) //nolint:forbidigo // virtual
+}
+
+// held leaves a record whose attempt is at work.
+func held(t *testing.T, e *idem.Engine, _ *idemtest.FaultyStore) {
+	t.Helper()
+	over := make(chan struct{})
+	t.Cleanup(func() { close(over) })
+	go func() {
+		_, _ = inTime(t, 0, e, func(context.Context) (idem.Response, error) { <-over; return idem.Response{}, nil })
+	}()
+	synctest.Wait()
+}
+
+// elsewhere leaves a finished record without its body.
+func elsewhere(t *testing.T, e *idem.Engine, _ *idemtest.FaultyStore) {
+	t.Helper()
+	if _, err := inTime(t, 0, e, answers(299)); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func oneCall(ctx context.Context) (idem.Response, error) {
+	ctx = context.WithoutCancel(ctx)
+	_, err := idem.Foreign(ctx, "one", func(context.Context, *idem.Tx) (int, error) { return 1, nil }, idem.NotIdempotent())
+	return idem.Response{Status: 201}, err
+}
+
+// bodiesElsewhere keeps the bodies of 299 answers outside of their records.
+type bodiesElsewhere struct{ idem.MemoryStore }
+
+func (s *bodiesElsewhere) Claim(ctx context.Context, c idem.Claim) (*idem.Record, error) {
+	held, err := s.MemoryStore.Claim(ctx, c)
+	if held != nil && held.Response != nil && held.Response.Status == 299 {
+		held.Overflow = &idem.Overflow{Count: 1}
+	}
+	return held, err
+}
