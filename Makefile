@@ -53,6 +53,10 @@ local: ## run template.yaml on this machine (docs/local.md; more flags in LOCALF
 test: ## all tests; REQUIRE_DYNAMODB=1 makes a missing DynamoDB Local a failure
 	go test $(TESTFLAGS) ./...
 
+.PHONY: stripe-sdks
+stripe-sdks: ## the Stripe presets against Stripe's clients for Go, Python and Node (python3, npm)
+	internal/tools/stripe-sdks.sh $(TESTFLAGS)
+
 .PHONY: vet
 vet: ## go vet
 	go vet ./...

@@ -48,6 +48,9 @@ func New(store Store, optFns ...func(*Options)) *Engine {
 	for _, m := range opt.Methods {
 		e.methods[m] = true
 	}
+	if opt.stripe {
+		e.headers[stripeRequestID] = true
+	}
 	return e
 }
 

@@ -79,13 +79,22 @@ func (e *Engine) observeHTTP(w http.ResponseWriter, r *http.Request, next http.H
 }
 
 func (e *Engine) serveHTTP(w http.ResponseWriter, r *http.Request, body []byte, next http.Handler) {
+	// What stands before this has given the request an id: it is stored with the answer, and a replay has its own.
+	id, ours := w.Header()[stripeRequestID]
+	ours = ours && e.opt.stripe
 	res, _ := e.Serve(r.Context(), httpRequest(r, body), func(ctx context.Context) (Response, error) {
 		rec := &recorder{header: make(http.Header)}
+		if ours {
+			rec.header[stripeRequestID] = id
+		}
 		inner := r.WithContext(ctx)
 		inner.Body = io.NopCloser(bytes.NewReader(body))
 		next.ServeHTTP(rec, inner)
 		return rec.response(), nil
 	})
+	if ours && res.Replayed {
+		res.Header[stripeRequestID] = id
+	}
 	write(w, res.Response)
 }
 

@@ -80,6 +80,9 @@ type Options struct {
 
 	// Key says what becomes of a request without a key. Default: KeyRequired.
 	Key KeyMode
+	// KeyOptionalOn are methods on which a request without a key passes whatever
+	// Key says, unless that is KeyObserve. Default: none.
+	KeyOptionalOn []string
 	// StrictKey takes keys in quotes only, as the IETF draft has them.
 	StrictKey bool
 	// MinKey and MaxKey are the limits of a key's length in bytes. Default: 1
@@ -168,6 +171,7 @@ type Options struct {
 	// Problem makes the answer for what the handler didn't answer.
 	// Default: ProblemJSON.
 	Problem func(Problem) Response
+	stripe  bool // answers have the headers of Stripe's
 
 	// Logger takes warnings and errors; never keys or bodies. Default:
 	// slog.Default(), so that the cause of a 500 or 503 is in the function's log.

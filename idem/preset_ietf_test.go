@@ -41,6 +41,8 @@ func TestPresetIETF(t *testing.T) {
 
 		"no key": problem(400, 0, "", "idempotency_key_missing", "Idempotency-Key is missing",
 			"Send a unique key for this operation in the Idempotency-Key header, and the same one with every retry of it."),
+		"no key, other method": problem(400, 0, "", "idempotency_key_missing", "Idempotency-Key is missing",
+			"Send a unique key for this operation in the Idempotency-Key header, and the same one with every retry of it."),
 		"key empty": invalid, "key empty quote": invalid, "key of spaces": invalid, "key too long": invalid, "key twice": invalid,
 		"keys in a list": invalid, "key with umlaut": invalid, "key is a number": invalid,
 		"key bare":       bare,
@@ -57,6 +59,9 @@ func TestPresetIETF(t *testing.T) {
 		"after a 400":         replay(400, "no"),
 		"after a 401":         again,
 		"after a 402":         replay(402, "no"),
+		"a 500":               "500 after 1 runs\n" + head + key + "Set-Cookie: a=b\nStripe-Should-Retry: true\nno",
+		"with a request id":   "201 after 1 runs\n" + head + expires + key + "Request-Id: req_1\nSet-Cookie: a=b\n" + made,
+		"after a request id":  replay(201, made),
 		"after a 409":         again,
 		"after a 429":         again,
 		"after a 500":         again,

@@ -78,7 +78,12 @@ var situations = map[string]func(*desk) idem.Result{
 	"other user":   other(func(_ *desk, r *idem.Request) { r.Scope = "acct_2" }),
 	"other token":  other(func(_ *desk, r *idem.Request) { r.Header.Set("Authorization", "Bearer anew") }),
 
-	"no key":          keys(),
+	"no key": keys(),
+	"no key, other method": func(d *desk) idem.Result {
+		r := d.charge()
+		r.Method = d.also
+		return d.ask(r, charged)
+	},
 	"key empty":       keys(""),
 	"key empty quote": keys(`""`),
 	"key of spaces":   keys("  "),
@@ -131,6 +136,13 @@ var situations = map[string]func(*desk) idem.Result{
 		return d.ask(d.charge(d.key), says(429, "slow down", "Retry-After", "1", "Stripe-Should-Retry", "true", "Stripe-Rate-Limited-Reason", "global-rate"))
 	},
 	"after a 429": twice(says(429, "slow down")),
+	"a 500": func(d *desk) idem.Result {
+		return d.ask(d.charge(d.key), says(500, "no", "Stripe-Should-Retry", "true"))
+	},
+	"with a request id": func(d *desk) idem.Result {
+		return d.ask(d.charge(d.key), says(201, made, "Request-Id", "req_1"))
+	},
+	"after a request id": twice(says(201, made, "Request-Id", "req_1")),
 
 	"expired":       after(month, func(*idem.Options) {}),
 	"expired, told": after(month, func(o *idem.Options) { o.Tombstone = month }),

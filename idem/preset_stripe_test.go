@@ -3,6 +3,7 @@ package idem_test
 import (
 	"fmt"
 	"maps"
+	"slices"
 	"strings"
 	"testing"
 
@@ -10,7 +11,8 @@ import (
 )
 
 // Stripe's API v2: keys live for 30 days, on POST and DELETE; no failure is
-// final. A missing key is refused: it is Stripe's clients that always send one.
+// final. A missing key is refused: it is Stripe's clients that always send one,
+// but not with DELETE to v1's paths.
 func TestPresetStripe(t *testing.T) {
 	t.Parallel()
 	c := stripeContract{expires: "Mon, 31 Jan 2000 00:00:00 GMT", renewed: "Thu, 02 Mar 2000 00:00:00 GMT"}
@@ -19,8 +21,10 @@ func TestPresetStripe(t *testing.T) {
 		"other method": want["other body"],
 		"no key": stripeError(400, 0, "", "invalid_request_error", "idempotency_key_missing", "Idempotency-Key is missing. "+
 			"Send a unique key for this operation in the Idempotency-Key header, and the same one with every retry of it."),
-		"after a 500": c.first(2),
-		"after a 503": c.first(2),
+		"no key, other method": untouched(1),
+		"a 500":                "500 after 1 runs\nContent-Type: application/json\nIdempotency-Key: k\nSet-Cookie: a=b\nStripe-Should-Retry: true\nno",
+		"after a 500":          c.first(2),
+		"after a 503":          c.first(2),
 	})
 	testPreset(t, desk{preset: idem.Stripe, key: "k", also: "DELETE"}, want)
 }
@@ -33,10 +37,12 @@ func TestPresetStripeV1(t *testing.T) {
 	c := stripeContract{expires: "Sun, 02 Jan 2000 00:00:00 GMT", renewed: "Wed, 02 Feb 2000 00:00:00 GMT"}
 	want := c.both()
 	maps.Copy(want, map[string]string{
-		"other method": untouched(2),
-		"no key":       untouched(1),
-		"after a 500":  c.replay(500, "no"),
-		"after a 503":  c.replay(503, "no"),
+		"other method":         untouched(2),
+		"no key":               untouched(1),
+		"no key, other method": untouched(1),
+		"a 500":                kept(500, 1, c.expires, "k", "Set-Cookie: a=b\nStripe-Should-Retry: false", "no"), // whatever the handler says
+		"after a 500":          c.replay(500, "no"),
+		"after a 503":          c.replay(503, "no"),
 	})
 	testPreset(t, desk{preset: idem.StripeV1, key: "k", also: "DELETE"}, want)
 }
@@ -51,8 +57,7 @@ func (c stripeContract) both() map[string]string {
 	known := "Idempotency-Expires: " + c.expires + "\n" + key
 	badKey := stripeError(400, 0, "", "invalid_request_error", "idempotency_key_invalid",
 		"Idempotency-Key is invalid. Send one key of 1 to 255 visible ASCII characters, for instance a UUID.")
-	// In Stripe's words; its 400 is a 422 here (requirements, part 1).
-	mismatch := stripeError(422, 1, known, "idempotency_error", "", "Keys for idempotent requests can only be used with the same parameters "+
+	mismatch := stripeError(400, 1, known, "idempotency_error", "", "Keys for idempotent requests can only be used with the same parameters "+
 		"they were first used with. Try using a key other than the one you sent if you meant to execute a different request.")
 	return map[string]string{
 		"new":         c.first(1),
@@ -88,6 +93,8 @@ Stripe-Should-Retry: true
 		"after a 409":         c.first(2),
 		"after a 429":         c.first(2),
 		"rate limited":        limited("k"),
+		"with a request id":   identified(c.first(1)),
+		"after a request id":  identified(c.replay(201, made)),
 
 		"expired": kept(201, 2, c.renewed, "k", "Set-Cookie: a=b", made),
 		"expired, told": stripeError(410, 1, known, "idempotency_error", "idempotency_key_expired", "Idempotency-Key has expired. "+
@@ -115,7 +122,20 @@ func (c stripeContract) first(runs int) string {
 }
 
 func (c stripeContract) replay(status int, body string) string {
-	return kept(status, 1, c.expires, "k", "Idempotent-Replayed: true", body)
+	more := "Idempotent-Replayed: true"
+	if status >= 400 {
+		more += "\nStripe-Should-Retry: false"
+	}
+	return kept(status, 1, c.expires, "k", more, body)
+}
+
+// identified is an answer to req_1, or a replay of it where nothing gives
+// requests ids but the handler.
+func identified(answer string) string {
+	head, body, _ := strings.Cut(answer, "\n{")
+	lines := append(strings.Split(head, "\n"), "Original-Request: req_1", "Request-Id: req_1")
+	slices.Sort(lines[1:])
+	return strings.Join(lines, "\n") + "\n{" + body
 }
 
 // kept is an answer of the handler's with all that is told of its key.

@@ -152,11 +152,13 @@ func stripeJSON(p Problem) Response {
 	case p.Status < http.StatusInternalServerError:
 		e.Type = "invalid_request_error"
 	}
+	if p.Status == http.StatusUnprocessableEntity {
+		p.Status = http.StatusBadRequest // as Stripe: on v1's paths its clients make an idempotency error of no other status
+	}
 	resp := problemResponse(p, "application/json", struct {
 		Error stripeError `json:"error"`
 	}{e})
-	// Stripe's clients obey this before their own judgement.
-	resp.Header["Stripe-Should-Retry"] = []string{strconv.FormatBool(p.RetryAfter > 0 || p.Code == failed.Code)}
+	resp.Header[stripeShouldRetry] = []string{strconv.FormatBool(p.RetryAfter > 0 || p.Code == failed.Code)}
 	return resp
 }
 

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
+	"slices"
 	"strings"
 )
 
@@ -57,6 +58,9 @@ func (e *Engine) Serve(ctx context.Context, r Request, fn func(context.Context) 
 	switch {
 	case !res.Passed:
 		res.mark(echo)
+		if err == nil {
+			e.dress(&res)
+		}
 	case e.opt.MarkIgnored && (!acts || !nested(ctx)) && len(headerValues(r.Header, KeyHeader)) > 0:
 		res.Passed = false // no longer the handler's own
 		res.Header = res.Header.Clone()
@@ -89,7 +93,12 @@ func (e *Engine) Acts(method string, h http.Header) bool {
 	if e.opt.Disabled || !e.methods[method] {
 		return e.opt.MarkIgnored && keyed
 	}
-	return e.opt.Key != KeyOptional || e.opt.KeyFrom != nil || keyed
+	return keyed || e.opt.KeyFrom != nil || !e.keyOptional(method)
+}
+
+// keyOptional reports whether a request of this method passes without a key.
+func (e *Engine) keyOptional(method string) bool {
+	return e.opt.Key == KeyOptional || e.opt.Key != KeyObserve && slices.Contains(e.opt.KeyOptionalOn, method)
 }
 
 // key finds the key of r and how to echo it. acts is false where the request
@@ -117,10 +126,10 @@ func (e *Engine) key(ctx context.Context, r *Request) (echo string, acts bool, e
 	switch {
 	case err == nil:
 		return echoed(values[0], r.Key), true, nil
+	case errors.Is(err, ErrKeyMissing) && e.keyOptional(r.Method):
+		return "", false, nil
 	case !errors.Is(err, ErrKeyMissing) || e.opt.Key == KeyRequired || e.opt.Key == KeyObserve:
 		return "", false, &Error{Op: "key", Err: err}
-	case e.opt.Key == KeyOptional:
-		return "", false, nil
 	}
 	r.Key = rand.Text()
 	e.log.WarnContext(ctx, "request without an idempotency key: one was made", "route", r.Route)
@@ -183,4 +192,12 @@ func (r *Result) mark(echo string) {
 		delete(h, ReplayedHeader)
 	}
 	r.Header = h
+}
+
+// dress adds what a contract's kept answers have besides. What a handler has
+// answered and nobody has stored is left as it is.
+func (e *Engine) dress(r *Result) {
+	if e.opt.stripe && (r.Replayed || !r.Expires.IsZero()) {
+		r.stripes()
+	}
 }

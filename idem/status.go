@@ -85,6 +85,9 @@ func (e *Engine) ServeStatus(ctx context.Context, r Request) Response {
 		res = Result{Response: e.problem(ctx, &r, err)}
 	}
 	res.mark("")
+	if err == nil {
+		e.dress(&res)
+	}
 	return res.Response
 }
 

@@ -163,7 +163,7 @@ func TestStripeClientSeesAnIdempotencyError(t *testing.T) {
 		}
 		_, err := pay(t.Context(), c, "order-1", 9900)
 		e, ok := errors.AsType[*stripe.Error](err)
-		if !ok || e.Type != stripe.ErrorTypeIdempotency || e.HTTPStatusCode != http.StatusUnprocessableEntity || e.Msg == "" {
+		if !ok || e.Type != stripe.ErrorTypeIdempotency || e.HTTPStatusCode != http.StatusBadRequest || e.Msg == "" {
 			t.Fatalf("got %v", err)
 		}
 		if _, ok := errors.AsType[*stripe.IdempotencyError](e.Err); !ok {
