@@ -49,9 +49,17 @@ func (e *Env) Flag(name string) bool {
 	return v == "1"
 }
 
-// Retention is how long a key is remembered: a bug that is deployed on a Friday
+// Retention is how long a booking's key is remembered: a bug that is deployed on a Friday
 // can be mended on Monday, and the requests it broke still come to their end.
 const Retention = 72 * time.Hour
+
+// A receipt's job is remembered for longer than its message can come again:
+// template.yaml lets the queue keep it for 14 days, and its dead letters for
+// another 14. A message that came later would send a second mail.
+const (
+	receiptsRetention   = idem.RetentionMonth
+	receiptsRetryWindow = 28 * 24 * time.Hour
+)
 
 // The namespaces of the functions that keep records. Each function has its own
 // part of the table, and a role that lets it touch no other (see template.yaml).
@@ -65,6 +73,9 @@ func Engine(store idem.Store, namespace string, optFns ...func(*idem.Options)) *
 	common := func(o *idem.Options) {
 		o.Namespace = namespace
 		o.Retention = Retention
+		if namespace == ReceiptsNamespace {
+			o.Retention, o.RetryWindow = receiptsRetention, receiptsRetryWindow
+		}
 		o.Logger = Logger()
 		o.Hooks = NewMetrics(os.Stdout).Hooks()
 	}

@@ -25,16 +25,17 @@ type rideKey struct {
 	ID string `dynamodbav:"id"`
 }
 
-// auditRecord is an item of the table of audit records: who did what, and from
-// where.
+// auditRecord is an item of the table of audit records: who did what, with what,
+// and from where.
 type auditRecord struct {
-	ID           string    `dynamodbav:"id"`
-	Action       string    `dynamodbav:"action"`
-	User         string    `dynamodbav:"user"`
-	OriginIP     string    `dynamodbav:"origin_ip"`
-	ResourceType string    `dynamodbav:"resource_type"`
-	ResourceID   string    `dynamodbav:"resource_id"`
-	CreatedAt    time.Time `dynamodbav:"created_at"`
+	ID           string             `dynamodbav:"id"`
+	Action       string             `dynamodbav:"action"`
+	Data         map[string]float64 `dynamodbav:"data"`
+	User         string             `dynamodbav:"user"`
+	OriginIP     string             `dynamodbav:"origin_ip"`
+	ResourceType string             `dynamodbav:"resource_type"`
+	ResourceID   string             `dynamodbav:"resource_id"`
+	CreatedAt    time.Time          `dynamodbav:"created_at"`
 }
 
 // newRide returns a ride that is not paid yet.
@@ -45,10 +46,13 @@ func newRide(user User, in input) Ride {
 	}
 }
 
-// created is the audit record of a new ride.
+// created is the audit record of a new ride. Its data is what the client asked for.
 func (r Ride) created(originIP string) auditRecord {
 	return auditRecord{
 		ID: "audit_" + rand.Text(), Action: "ride.created", User: r.User, OriginIP: originIP,
+		Data: map[string]float64{
+			"origin_lat": r.OriginLat, "origin_lon": r.OriginLon, "target_lat": r.TargetLat, "target_lon": r.TargetLon,
+		},
 		ResourceType: "ride", ResourceID: r.ID, CreatedAt: r.CreatedAt,
 	}
 }

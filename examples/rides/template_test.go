@@ -9,10 +9,12 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"go.yaml.in/yaml/v3"
 
 	"github.com/samekey/samekey/examples/rides"
+	"github.com/samekey/samekey/idem"
 	"github.com/samekey/samekey/internal/sam"
 )
 
@@ -108,6 +110,35 @@ func TestFunctionsGetTheSettingsTheyRead(t *testing.T) {
 	slices.Sort(names)
 	if want := []string{"Authorizer", "Completer", "Drain", "Receipts", "Rides", "Sweeper"}; !slices.Equal(names, want) {
 		t.Errorf("functions %v, want %v", names, want)
+	}
+}
+
+// docs/sources.md: a key has to be known for longer than its message can come
+// again, by way of the dead letters as well.
+func TestReceiptsAreRememberedLongerThanTheirMessages(t *testing.T) {
+	t.Parallel()
+	raw, err := os.ReadFile(template)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var parsed struct {
+		Resources map[string]struct {
+			Properties struct {
+				Seconds int `yaml:"MessageRetentionPeriod"`
+			} `yaml:"Properties"`
+		} `yaml:"Resources"`
+	}
+	if err := yaml.Unmarshal(raw, &parsed); err != nil {
+		t.Fatal(err)
+	}
+	queue, letters := parsed.Resources["ReceiptsQueue"].Properties.Seconds, parsed.Resources["ReceiptsDeadLetters"].Properties.Seconds
+	if queue == 0 || letters == 0 {
+		t.Fatalf("the queues keep messages for %d s and %d s", queue, letters)
+	}
+	var got idem.Options
+	rides.Engine(&idem.MemoryStore{}, rides.ReceiptsNamespace, func(o *idem.Options) { got = *o })
+	if lifetime := time.Duration(queue+letters) * time.Second; got.RetryWindow < lifetime || got.Retention < lifetime {
+		t.Errorf("messages come for %v, and keys are known for %v (retry window %v)", lifetime, got.Retention, got.RetryWindow)
 	}
 }
 
