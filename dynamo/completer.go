@@ -153,8 +153,9 @@ func unfinished(r *idem.Record) bool {
 	return r.State == idem.Stuck || r.State == idem.Open && !freed(r)
 }
 
-// freed reports whether an attempt gave its key back. It sets an expiry in the
-// past, where any other is a retention ahead of the attempt.
+// freed reports whether an attempt gave its key back. It then set an expiry
+// before Run, where any other is a retention ahead of it, however long the attempt
+// took. (Records of earlier programs have the begin of the attempt as their Run.)
 func freed(r *idem.Record) bool {
 	return r.State == idem.Open && r.Lease.IsZero() && r.Keep == idem.KeepNothing &&
 		r.Expires.Before(r.Run.Add(idem.MinRetention/2))

@@ -60,7 +60,9 @@ func New(store Store, optFns ...func(*Options)) *Engine {
 // fn's context carries the [Op] and ends [Options.Reserve] before ctx does (or
 // before the lease, where ctx has no deadline). An error of fn frees the key and
 // is returned; a panic does the same and goes on. An answer that
-// [Options.Stored] does not keep is returned and frees the key.
+// [Options.Stored] does not keep is returned and frees the key. With
+// [Options.Resumable] only an unstored 4xx does: whatever else stops a request
+// that has been accepted, a completer ends it.
 //
 // With [KeyObserve] fn runs whatever is known of the key. A request in flight is
 // an error also with [InFlightAccept], which is [Engine.Serve]'s.
@@ -134,7 +136,7 @@ func (e *Engine) do(ctx context.Context, r *Request, accepts bool, fn func(conte
 		return Result{}, err
 	case v == own || v == takeOver:
 		if err := a.enough(); err != nil { // the claim took it, or the sandbox was frozen
-			_, _, _ = a.release(ctx, held, false, err)
+			_, _, _ = a.release(ctx, held, giveBack{}, err)
 			call(ctx, e.opt.Hooks.Refused, a.event(nil, err))
 			return Result{}, err
 		}
@@ -256,7 +258,7 @@ func (a *attempt) run(ctx context.Context, rec *Record, resumed bool, fn func(co
 	if f.restart { // at most once: from then on there is a record
 		rec := f.record()
 		if err := a.enough(); err != nil {
-			_, _, _ = a.release(ctx, rec, false, err)
+			_, _, _ = a.release(ctx, rec, giveBack{}, err)
 			return Result{}, err
 		}
 		return a.begin(ctx, rec, rec.Ver > 1, fn)
@@ -304,7 +306,11 @@ func (a *attempt) withdraw(ctx context.Context, f *flow, resp Response, err, fai
 	if cause == nil {
 		cause = failed
 	}
-	held, l, rerr := a.release(ctx, rec, f.calledOut(), cause)
+	b := giveBack{entered: f.calledOut(), refused: cause == nil && resp.Status/100 == 4}
+	if cause == nil {
+		b.why = notStored(resp.Status)
+	}
+	held, l, rerr := a.release(ctx, rec, b, cause)
 	switch {
 	case l == fenced && rerr == nil:
 		if err != nil {
@@ -321,6 +327,11 @@ func (a *attempt) withdraw(ctx context.Context, f *flow, resp Response, err, fai
 	default:
 		return Result{Response: resp}, nil
 	}
+}
+
+// notStored is what is to be said of an answer that the policy doesn't keep.
+func notStored(status int) string {
+	return fmt.Sprintf("the handler answered %d, which is not stored", status)
 }
 
 // consult looks at the record before an answer that isn't stored leaves an
@@ -394,7 +405,7 @@ func (a *attempt) handle(ctx context.Context, f *flow, resumed bool, fn func(con
 	defer func() {
 		f.close()
 		if rec := f.record(); !back && rec != nil && (f.ended() == nil || f.restart) {
-			_, _, _ = a.release(ctx, rec, f.calledOut(), errPanic) // it logs its own failure
+			_, _, _ = a.release(ctx, rec, giveBack{entered: f.calledOut()}, errPanic) // it logs its own failure
 		}
 	}()
 	resp, err := fn(hctx)

@@ -91,13 +91,13 @@ func notKept(r *Record) {
 
 // release gives the lease back, so that the next retry needn't wait for its
 // end. A failure is logged and never hides why it was released (R38).
-func (a *attempt) release(ctx context.Context, rec *Record, entered bool, cause error) (*Record, landing, error) {
+func (a *attempt) release(ctx context.Context, rec *Record, b giveBack, cause error) (*Record, landing, error) {
+	if cause != nil {
+		b.why = ErrorText(cause)
+	}
 	prev := rec
 	for range maxRounds {
-		next := released(prev, a.opt.Now(), entered)
-		if cause != nil {
-			next.LastErr = ErrorText(cause)
-		}
+		next := released(prev, a.opt.Now(), b)
 		held, l, err := a.commit(ctx, change{prev: prev, next: next}, a.until(prev), maxRounds)
 		switch {
 		case err != nil:

@@ -149,7 +149,10 @@ type Options struct {
 	// answer is given only after a look at the record.
 	MergeClaim bool
 	// Resumable stores the request with its claim, so that a completer can bring
-	// it to an end without its client. Phases are what makes that safe.
+	// it to an end without its client. Phases are what makes that safe. From its
+	// claim on a request is accepted: an error, a panic or an unstored 5xx leaves it
+	// to its client's retry and to the completer, and only an answer that is stored
+	// or an unstored 4xx ends it.
 	Resumable bool
 	// InputHeaders are request headers to store with it, besides Content-Type.
 	// Headers that carry secrets are refused.

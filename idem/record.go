@@ -68,7 +68,7 @@ type Record struct {
 	Tries   int       // attempts by the completer
 	LastErr string    // last error, for people: what the handler or a phase returned, in 256 bytes, without the query of a URL
 	Created time.Time // when the key was claimed
-	Run     time.Time // when the last attempt began
+	Run     time.Time // when the last attempt began; once that gave the lease back or finished with jobs, when it did
 	Route   string    // for people
 	Scope   string    // for people
 }

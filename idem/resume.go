@@ -64,7 +64,7 @@ func (e *Engine) Resume(ctx context.Context, t Ticket, fn func(context.Context, 
 		err = fmt.Errorf("idem: resume: the handler failed: %s", ErrorText(h.err))
 	}
 	if err == nil && res.Expires.IsZero() {
-		err = a.fail("resume", fmt.Errorf("the handler answered %d, which is not stored", res.Status))
+		err = a.fail("resume", errors.New(notStored(res.Status)))
 	}
 	return res, err
 }

@@ -95,12 +95,20 @@ func sameShape(a, b *Record) bool {
 	return same
 }
 
+// giveBack says how an attempt ended that has no answer to store.
+type giveBack struct {
+	entered bool   // a derived key may be out in the world
+	refused bool   // the handler itself refused the request, with a 4xx
+	why     string // for people; "" leaves the record's
+}
+
 // free reports whether a release may give the key up altogether: only this
 // attempt's own claim, with nothing written since, and no derived key out.
 // Anything else stays, because committed work and derived keys hang on the
-// record.
-func free(r *Record, entered bool) bool {
-	return r.Ver == 1 && !entered && len(r.Phases) == 0 && len(r.Jobs) == 0
+// record. A request that was stored with its claim has been accepted: unless its
+// handler refused it, it is completed, whatever stopped it.
+func free(r *Record, b giveBack) bool {
+	return r.Ver == 1 && !b.entered && len(r.Phases) == 0 && len(r.Jobs) == 0 && (r.Input == nil || b.refused)
 }
 
 // claimed returns the record of a new operation.
@@ -153,6 +161,7 @@ func finished(held *Record, resp Response, now time.Time, retention, tombstone t
 	r.Phases = names(held.Phases)
 	if until := seconds(now.Add(retention)); len(held.Jobs) > 0 {
 		r.Keep, r.Expires, r.Until, r.Tombstone = KeepJobs, time.Time{}, until, (tombstone + time.Second - 1).Truncate(time.Second)
+		r.Run = millis(now) // from now on they are left to the drain
 	} else {
 		r.Keep, r.Expires, r.Until = KeepNothing, until, time.Time{}
 		if tombstone > 0 {
@@ -163,11 +172,15 @@ func finished(held *Record, resp Response, now time.Time, retention, tombstone t
 }
 
 // released returns held without a lease: free for a new request where that is
-// safe, else as it is for the next attempt.
-func released(held *Record, now time.Time, entered bool) *Record {
+// safe, else as it is for the next attempt. Run is renewed, since from now on it
+// is left to its client, however long the attempt took.
+func released(held *Record, now time.Time, b giveBack) *Record {
 	r := *held
-	r.Ver, r.Lease = held.Ver+1, time.Time{}
-	if free(held, entered) {
+	r.Ver, r.Lease, r.Run = held.Ver+1, time.Time{}, millis(now)
+	if b.why != "" {
+		r.LastErr = b.why
+	}
+	if free(held, b) {
 		// A minute ago, for hosts whose clocks are behind; not 0, since TTL ignores
 		// what is over five years old.
 		r.Keep, r.Expires, r.Input = KeepNothing, seconds(now).Add(-time.Minute), nil

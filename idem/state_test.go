@@ -115,6 +115,8 @@ func TestTransitions(t *testing.T) {
 	withJobs.Jobs = map[string]Job{"0.0": {Kind: "mail"}}
 	long := claimed(Record{}, now, now.Add(5*time.Hour), retention)
 
+	accepted := claimed(Record{PK: "p", Owner: "a", ID: "i", Input: &Input{}}, now, lease, retention)
+
 	resp := Response{Status: 201}
 	tests := map[string]struct {
 		got         *Record
@@ -127,18 +129,23 @@ func TestTransitions(t *testing.T) {
 		until       time.Time
 		phaseResult string
 	}{
-		"claim":                       {claim, Open, "a", 1, lease, now.Add(retention), "", time.Time{}, ""},
-		"claim beyond its retention":  {long, Open, "", 1, now.Add(5 * time.Hour), now.Add(6 * time.Hour), "", time.Time{}, ""},
-		"take-over":                   {taken(claim, "b", now.Add(time.Hour), lease.Add(time.Hour), retention), Open, "b", 2, lease.Add(time.Hour), now.Add(3 * time.Hour), "", time.Time{}, ""},
-		"take-over of a kept record":  {taken(&phased, "b", now, lease, retention), Open, "b", 4, lease, time.Time{}, KeepOpen, time.Time{}, "1"},
-		"finish":                      {finished(claim, resp, now, retention, 0), Done, "a", 2, time.Time{}, now.Add(retention), "", time.Time{}, ""},
-		"finish after phases":         {finished(&phased, resp, now, retention, 0), Done, "a", 4, time.Time{}, now.Add(retention), "", time.Time{}, ""},
-		"finish with jobs":            {finished(&withJobs, resp, now, retention, 0), Done, "a", 4, time.Time{}, time.Time{}, KeepJobs, now.Add(retention), ""},
-		"finish with a tombstone":     {finished(claim, resp, now, retention, time.Hour), Done, "a", 2, time.Time{}, now.Add(retention + time.Hour), "", now.Add(retention), ""},
-		"release frees an own claim":  {released(claim, now, false), Open, "a", 2, time.Time{}, now.Add(-time.Minute), "", time.Time{}, ""},
-		"release keeps a later state": {released(&phased, now, false), Open, "a", 4, time.Time{}, time.Time{}, KeepOpen, time.Time{}, "1"},
+		"claim":                         {claim, Open, "a", 1, lease, now.Add(retention), "", time.Time{}, ""},
+		"claim beyond its retention":    {long, Open, "", 1, now.Add(5 * time.Hour), now.Add(6 * time.Hour), "", time.Time{}, ""},
+		"take-over":                     {taken(claim, "b", now.Add(time.Hour), lease.Add(time.Hour), retention), Open, "b", 2, lease.Add(time.Hour), now.Add(3 * time.Hour), "", time.Time{}, ""},
+		"take-over of a kept record":    {taken(&phased, "b", now, lease, retention), Open, "b", 4, lease, time.Time{}, KeepOpen, time.Time{}, "1"},
+		"finish":                        {finished(claim, resp, now, retention, 0), Done, "a", 2, time.Time{}, now.Add(retention), "", time.Time{}, ""},
+		"finish after phases":           {finished(&phased, resp, now, retention, 0), Done, "a", 4, time.Time{}, now.Add(retention), "", time.Time{}, ""},
+		"finish with jobs":              {finished(&withJobs, resp, now, retention, 0), Done, "a", 4, time.Time{}, time.Time{}, KeepJobs, now.Add(retention), ""},
+		"finish with a tombstone":       {finished(claim, resp, now, retention, time.Hour), Done, "a", 2, time.Time{}, now.Add(retention + time.Hour), "", now.Add(retention), ""},
+		"release frees an own claim":    {released(claim, now, giveBack{}), Open, "a", 2, time.Time{}, now.Add(-time.Minute), "", time.Time{}, ""},
+		"release keeps an accepted one": {released(accepted, now, giveBack{why: "down"}), Open, "a", 2, time.Time{}, time.Time{}, KeepOpen, time.Time{}, ""},
+		"release frees a refused one":   {released(accepted, now, giveBack{refused: true}), Open, "a", 2, time.Time{}, now.Add(-time.Minute), "", time.Time{}, ""},
+		"release keeps what was refused after a call": {
+			released(accepted, now, giveBack{refused: true, entered: true}), Open, "a", 2, time.Time{}, time.Time{}, KeepOpen, time.Time{}, "",
+		},
+		"release keeps a later state": {released(&phased, now, giveBack{}), Open, "a", 4, time.Time{}, time.Time{}, KeepOpen, time.Time{}, "1"},
 		"release keeps a taken-over one": {
-			released(taken(claim, "b", now, lease, retention), now, false), Open, "b", 3, time.Time{}, now.Add(retention), "", time.Time{}, "",
+			released(taken(claim, "b", now, lease, retention), now, giveBack{}), Open, "b", 3, time.Time{}, now.Add(retention), "", time.Time{}, "",
 		},
 	}
 	for name, tt := range tests {

@@ -54,8 +54,9 @@
 //     differs in method, path, query or body gets 422; a missing or malformed
 //     key gets 400. In none of these cases the handler runs.
 //   - A handler that fails, panics, or answers with what isn't worth keeping (by
-//     default 5xx and the 4xx that ask for a corrected request) frees the key:
-//     the next retry runs it again.
+//     default 5xx and the 4xx that ask for a corrected request) frees the key,
+//     unless the completer is to end it ([idem.Options.Resumable]): the next retry
+//     runs it again.
 //   - With too little time left to the function's deadline the answer is 503 and
 //     nothing is begun. The handler's context ends shortly before the deadline,
 //     so that the answer can still be stored.

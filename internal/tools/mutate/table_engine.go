@@ -87,8 +87,8 @@ func engineMutants() []mutant {
 		},
 		{
 			rule: "RelForm", what: "a repeated release has the form of the first",
-			file: finish, old: "\t\tif cause != nil {\n\t\t\tnext.LastErr",
-			new: "\t\tif free(rec, entered) {\n\t\t\tnext.Keep, next.Expires = KeepNothing, seconds(a.opt.Now()).Add(-time.Minute)\n\t\t}\n\t\tif cause != nil {\n\t\t\tnext.LastErr",
+			file: finish, old: "\t\tnext := released(prev, a.opt.Now(), b)\n",
+			new: "\t\tnext := released(prev, a.opt.Now(), b)\n\t\tif free(rec, b) {\n\t\t\tnext.Keep, next.Expires = KeepNothing, seconds(a.opt.Now()).Add(-time.Minute)\n\t\t}\n",
 			run: "^TestReleaseAfterALateCommitKeepsIt$",
 		},
 		{

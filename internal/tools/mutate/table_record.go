@@ -44,7 +44,7 @@ func recordMutants() []mutant {
 		},
 		{
 			rule: "TakeBump", what: "a release keeps ver",
-			file: state, old: "r.Ver, r.Lease = held.Ver+1, time.Time{}\n", new: "r.Ver, r.Lease = held.Ver, time.Time{}\n", run: transitions,
+			file: state, old: "r.Ver, r.Lease, r.Run = held.Ver+1, ", new: "r.Ver, r.Lease, r.Run = held.Ver, ", run: transitions,
 		},
 		{
 			rule: "TakeExp", what: "a take-over keeps exp_s: TTL deletes the record under its holder",
@@ -90,19 +90,36 @@ func recordMutants() []mutant {
 		},
 		{
 			rule: "RelFree", what: "a release never gives a key up",
-			file: state, old: "return r.Ver == 1 && !entered && len(r.Phases) == 0 && len(r.Jobs) == 0", new: "return r.Ver < 1", run: transitions,
+			file: state, old: "return r.Ver == 1 && !b.entered && len(r.Phases) == 0 && len(r.Jobs) == 0 &&", new: "return r.Ver < 1 &&", run: transitions,
 		},
 		{
 			rule: "RelVer1", what: "a release gives up a record that was taken over",
-			file: state, old: "return r.Ver == 1 && !entered &&", new: "return !entered &&", run: transitions,
+			file: state, old: "return r.Ver == 1 && !b.entered &&", new: "return !b.entered &&", run: transitions,
 		},
 		{
 			rule: "RelKeepID", what: "a release gives up an id from which keys were derived",
-			file: state, old: "return r.Ver == 1 && !entered &&", new: "return r.Ver == 1 &&", run: "^TestFailedCallKeepsItsDerivedKey$",
+			file: state, old: "return r.Ver == 1 && !b.entered &&", new: "return r.Ver == 1 &&", run: "^TestFailedCallKeepsItsDerivedKey$",
 		},
 		{
 			rule: "RelCommitted", what: "a release gives up what a merged claim committed",
 			file: state, old: "&& len(r.Phases) == 0 && len(r.Jobs) == 0", new: "", run: "^TestFailureAfterAMergedClaimKeepsItsPhase$",
+		},
+		{
+			rule: "AcceptedIsKept", what: "an error before the first commit frees what a resumable route has accepted",
+			file: state, old: " && (r.Input == nil || b.refused)", new: "", run: "^TestAcceptedIsCompletedWhateverStoppedIt$",
+		},
+		{
+			rule: "RefusedIsFree", what: "a resumable route's refusal doesn't free the key",
+			file: state, old: "(r.Input == nil || b.refused)", new: "r.Input == nil", run: "^TestAcceptedIsCompletedWhateverStoppedIt$",
+		},
+		{
+			rule: "FinishNotesItsTime", what: "the jobs of a handler that took long are the sweep's at once",
+			file: state, old: "\t\tr.Run = millis(now) // from now on", new: "\t\t_ = now // from now on", run: "^TestFinishNotesItsTime$",
+		},
+		{
+			rule: "ReleaseNotesItsTime", what: "what is given back late has no grace, and a key that is freed late is told as abandoned",
+			file: state, old: "r.Ver, r.Lease, r.Run = held.Ver+1, time.Time{}, millis(now)", new: "r.Ver, r.Lease = held.Ver+1, time.Time{}",
+			run: "^TestGivingBackNotesItsTime$",
 		},
 		{
 			rule: "FreedInThePast", what: "a freed key expires now, which a host whose clock is behind doesn't see",

@@ -1,0 +1,177 @@
+package idem_test
+
+import (
+	"context"
+	"errors"
+	"net/http"
+	"testing"
+	"time"
+
+	"github.com/samekey/samekey/idem"
+	"github.com/samekey/samekey/idem/idemtest"
+)
+
+// accepting is an engine whose requests are stored with their claims.
+func accepting(optFns ...func(*idem.Options)) *abandoned {
+	a := &abandoned{clock: idemtest.NewClock()}
+	a.engine = idem.New(&a.mem, append([]func(*idem.Options){func(o *idem.Options) { o.Now, o.Resumable = a.clock.Now, true }}, optFns...)...)
+	return a
+}
+
+// stops are what may stop an attempt before its first commit, and whether the
+// key is free after it.
+var stops = map[string]struct {
+	fn    func(context.Context) (idem.Response, error)
+	freed bool
+}{
+	"an error": {func(context.Context) (idem.Response, error) { return idem.Response{}, errors.New("bad deploy") }, false},
+	"a panic":  {func(context.Context) (idem.Response, error) { panic("bad deploy") }, false},
+	"a 503": {func(context.Context) (idem.Response, error) {
+		return idem.Response{Status: http.StatusServiceUnavailable}, nil
+	}, false},
+	"a phase that fails": {func(ctx context.Context) (idem.Response, error) {
+		_, err := idem.Atomic(ctx, "one", func(context.Context, *idem.Tx) (int, error) { return 0, errors.New("bad deploy") })
+		return idem.Response{}, err
+	}, false},
+	"a 409 after a phase that failed": {func(ctx context.Context) (idem.Response, error) {
+		_, _ = idem.Atomic(ctx, "one", func(context.Context, *idem.Tx) (int, error) { return 0, errors.New("bad deploy") })
+		return idem.Response{Status: http.StatusConflict}, nil
+	}, false},
+	"a refusal, 409": {func(context.Context) (idem.Response, error) { return idem.Response{Status: http.StatusConflict}, nil }, true},
+	"a refusal, 429": {func(context.Context) (idem.Response, error) {
+		return idem.Response{Status: http.StatusTooManyRequests}, nil
+	}, true},
+}
+
+// survived calls fn; a panic that it passes on is its caller's business.
+func survived(fn func()) {
+	defer func() { _ = recover() }()
+	fn()
+}
+
+// What a resumable route has accepted is completed, whatever stopped it and
+// whether or not its client comes back. Only a refusal frees the key.
+func TestAcceptedIsCompletedWhateverStoppedIt(t *testing.T) {
+	t.Parallel()
+	for name, stop := range stops {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			a := accepting()
+			survived(func() { _, _ = do(t, a.engine, stop.fn) })
+			r := a.record(t)
+			if !r.Lease.IsZero() || r.State != idem.Open {
+				t.Fatalf("state %q, lease until %v; want it open and given back", r.State, r.Lease)
+			}
+			if free := r.Keep == idem.KeepNothing && r.Expires.Before(a.clock.Now()) && r.Input == nil; free != stop.freed {
+				t.Fatalf("keep %q, expires %v, request %v; want the key free: %v", r.Keep, r.Expires, r.Input, stop.freed)
+			}
+			err := a.resume(t, a.engine, idem.TicketFor(r), completes)
+			if stop.freed {
+				if !errors.Is(err, idem.ErrMoved) {
+					t.Errorf("a completer gets %v for a key that is free", err)
+				}
+				return
+			}
+			if r := a.record(t); err != nil || r.State != idem.Done || r.Response.Status != 201 || len(a.mem.Writes()) != 1 {
+				t.Errorf("completed: %v, state %q, writes %v", err, r.State, written(&a.mem))
+			}
+		})
+	}
+}
+
+// The client's own retry needs not wait for a completer, and makes its ticket
+// worthless.
+func TestClientsRetryGoesFirst(t *testing.T) {
+	t.Parallel()
+	for name, stop := range stops {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			a := accepting()
+			survived(func() { _, _ = do(t, a.engine, stop.fn) })
+			ticket := idem.TicketFor(a.record(t))
+			res, err := do(t, a.engine, func(ctx context.Context) (idem.Response, error) { return completes(ctx, nil) })
+			if err != nil || res.Status != 201 || res.Replayed {
+				t.Fatalf("the retry gets %+v, %v", res, err)
+			}
+			if err := a.resume(t, a.engine, ticket, completes); !errors.Is(err, idem.ErrMoved) {
+				t.Errorf("the ticket is still good: %v", err)
+			}
+			if n := len(a.mem.Writes()); n != 1 {
+				t.Errorf("%d writes, want 1", n)
+			}
+		})
+	}
+}
+
+// Without Resumable nobody completes it: an error before the first commit gives
+// the key back, as it always has.
+func TestNotResumableGivesTheKeyBack(t *testing.T) {
+	t.Parallel()
+	for name, stop := range stops {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			a := accepting(func(o *idem.Options) { o.Resumable = false })
+			survived(func() { _, _ = do(t, a.engine, stop.fn) })
+			if r := a.record(t); r.Keep != idem.KeepNothing || !r.Expires.Before(a.clock.Now()) {
+				t.Errorf("keep %q, expires %v", r.Keep, r.Expires)
+			}
+		})
+	}
+}
+
+// A handler that never comes to an answer to keep is given up with what it said.
+func TestUnstoredStatusIsTheCause(t *testing.T) {
+	t.Parallel()
+	const tries = 2
+	a := accepting(func(o *idem.Options) { o.MaxTries = tries })
+	busy := func(context.Context) (idem.Response, error) { return idem.Response{Status: 503}, nil }
+	if res, err := do(t, a.engine, busy); err != nil || res.Status != 503 {
+		t.Fatalf("%+v, %v", res, err)
+	}
+	const said = "the handler answered 503, which is not stored"
+	if r := a.record(t); r.LastErr != said {
+		t.Errorf("last error %q", r.LastErr)
+	}
+	var err error
+	for range tries + 1 {
+		err = a.resume(t, a.engine, idem.TicketFor(a.record(t)), func(ctx context.Context, _ *idem.Request) (idem.Response, error) { return busy(ctx) })
+	}
+	if r := a.record(t); !errors.Is(err, idem.ErrStuck) || r.State != idem.Stuck || r.LastErr != "not completed in 2 tries: "+said {
+		t.Errorf("%v, state %q: %s", err, r.State, r.LastErr)
+	}
+}
+
+// A handler may run for any time: what it gives back is left to its client for
+// the whole grace after that, and a key it frees is told from an abandoned one.
+func TestGivingBackNotesItsTime(t *testing.T) {
+	t.Parallel()
+	for name, resumable := range map[string]bool{"kept": true, "freed": false} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			a := accepting(func(o *idem.Options) { o.Resumable = resumable })
+			begun := a.clock.Now()
+			_, err := do(t, a.engine, func(context.Context) (idem.Response, error) {
+				a.clock.Advance(40 * time.Minute)
+				return idem.Response{}, errors.New("down")
+			})
+			if r := a.record(t); err == nil || !r.Run.Equal(a.clock.Now()) || !r.Created.Equal(begun) {
+				t.Errorf("%v: run at %v, created at %v; want the time it was given back, and %v", err, r.Run, r.Created, begun)
+			}
+		})
+	}
+}
+
+// Jobs wait since the finish that staged them, for however long the handler ran.
+func TestFinishNotesItsTime(t *testing.T) {
+	t.Parallel()
+	a := accepting()
+	if _, err := do(t, a.engine, func(ctx context.Context) (idem.Response, error) {
+		a.clock.Advance(40 * time.Minute)
+		return idem.Response{Status: 201}, idem.Stage(ctx, idem.NewJob("mail", 1))
+	}); err != nil {
+		t.Fatal(err)
+	}
+	if r := a.record(t); r.Keep != idem.KeepJobs || !r.Run.Equal(a.clock.Now()) {
+		t.Errorf("keep %q, run at %v, want the finish", r.Keep, r.Run)
+	}
+}
