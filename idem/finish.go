@@ -44,7 +44,7 @@ func (a *attempt) conclude(ctx context.Context, f *flow, resp Response) (Result,
 	if rec.Keep == KeepOpen || f.outstanding() {
 		return Result{}, a.unavailable("finish", err)
 	}
-	return Result{Response: resp}, nil
+	return Result{Response: resp, Unstored: true}, nil
 }
 
 // finished is what an operation that has just been stored answers: resp, which

@@ -26,6 +26,10 @@ type Result struct {
 	// Passed is true where the request carried no key to act on, so the answer
 	// is the handler's own, untouched.
 	Passed bool
+	// Unstored is true for an answer of the handler's that was to be stored and
+	// could not be: its effect has happened, and a retry, once the lease is over,
+	// runs the handler again.
+	Unstored bool
 	// Expires is the end of the key's lifetime; zero where that is not known.
 	Expires time.Time
 }

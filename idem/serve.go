@@ -18,7 +18,8 @@ const (
 	// retry after that is a new request.
 	ExpiresHeader = "Idempotency-Expires"
 	// StatusHeader says "ignored" where nothing was done with a key
-	// ([Options.MarkIgnored]).
+	// ([Options.MarkIgnored]), and "unstored" on the handler's answer that could
+	// not be stored ([Result.Unstored]): a retry may do the same again.
 	StatusHeader = "Idempotency-Status"
 )
 
@@ -190,6 +191,10 @@ func (r *Result) mark(echo string) {
 		h[ReplayedHeader] = []string{"true"}
 	} else {
 		delete(h, ReplayedHeader)
+	}
+	delete(h, StatusHeader) // the engine's word only
+	if r.Unstored {
+		h[StatusHeader] = []string{"unstored"}
 	}
 	r.Header = h
 }

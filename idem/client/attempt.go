@@ -37,11 +37,15 @@ func (o *operation) attempt() (resp *http.Response, abort func(), err error) {
 	if until, told := expires(o.heard, o.sent); told && o.key != "" {
 		o.until = until
 	}
+	if isUnstored(o.heard) && o.key != "" {
+		o.until = o.sent // the server remembers nothing: asked again, it does it again
+	}
 	ev := Event{Took: time.Since(start), Err: err}
 	if err != nil {
 		abort()
 		o.unknown = o.unknown || wrote.Load() || !isUnsent(err)
 		o.tell(o.t.opt.Hooks.Attempt, ev)
+		o.note(nil)
 		return nil, abort, err
 	}
 	ev.Status = resp.StatusCode

@@ -74,6 +74,9 @@ func shouldRetry(h http.Header, name string) (yes, said bool) {
 // isKeyIgnored reports whether the server says that it did nothing with the key.
 func isKeyIgnored(h http.Header) bool { return strings.EqualFold(h.Get(statusHeader), "ignored") }
 
+// isUnstored reports whether the server says that it could not store its answer.
+func isUnstored(h http.Header) bool { return strings.EqualFold(h.Get(statusHeader), "unstored") }
+
 // isToken reports whether s can be a method or the name of a header.
 func isToken(s string) bool {
 	return s != "" && !strings.ContainsFunc(s, func(c rune) bool {

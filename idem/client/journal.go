@@ -110,20 +110,24 @@ func (o *operation) remember(own, moved string) (resumed bool, err error) {
 	return o.unknown, nil
 }
 
-// note enters in the journal what an answer has told.
+// note enters in the journal what an answer has told; resp is nil for a torn one.
 func (o *operation) note(resp *http.Response) {
 	news := o.until.Sub(o.entry.Expires).Abs() > lifetimeMargin // the dates are of whole seconds
-	settled := settles(resp)
+	settled := resp != nil && settles(resp)
 	if o.entry.Operation == "" || !news && !settled {
 		return
 	}
 	o.entry.Expires = o.until
+	status := 0
+	if resp != nil {
+		status = resp.StatusCode
+	}
 	if settled {
-		o.entry.Answered, o.entry.Status = o.t.wall(), resp.StatusCode
+		o.entry.Answered, o.entry.Status = o.t.wall(), status
 	}
 	// The answer is here: remembering it must not depend on the caller's patience.
 	if err := o.t.opt.Journal.Update(context.WithoutCancel(o.req.Context()), o.entry); err != nil {
-		o.tell(o.t.opt.Hooks.JournalFailed, Event{Status: resp.StatusCode, Err: err})
+		o.tell(o.t.opt.Hooks.JournalFailed, Event{Status: status, Err: err})
 	}
 }
 

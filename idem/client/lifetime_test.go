@@ -1,6 +1,7 @@
 package client_test
 
 import (
+	"errors"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -50,6 +51,33 @@ func TestNeverPastTheKeysLifetime(t *testing.T) {
 				status(t, client.New(s, tt.opt, func(o *client.Options) { o.Hooks = c.hooks() }), request(t, tt.method, "x"))
 				if got := len(s.attempts()) == 2; got != tt.retried || c.of("gave up lifetime") == 1 == got {
 					t.Errorf("retried: %t, want %t (%v)", got, tt.retried, c.n)
+				}
+			})
+		})
+	}
+}
+
+// What the server could not store it does again when it is asked again: the key
+// has no lifetime left.
+func TestUnstoredAnswerEndsTheKey(t *testing.T) {
+	t.Parallel()
+	unstored := []string{idem.StatusHeader, "Unstored", idem.ExpiresHeader, timeAfter(3600)}
+	for name, first := range map[string]step{
+		"an answer": answer(201, unstored...), "an answer that would be retried": answer(500, unstored...), "a torn answer": torn(201, unstored...),
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			synctest.Test(t, func(t *testing.T) {
+				path := journalFile(t)
+				j := open(t, path)
+				s := &script{steps: []step{first, answer(201)}}
+				if resp, err := client.New(s, with(j)).RoundTrip(named(t, "POST", "order-42", "x")); err == nil {
+					_ = resp.Body.Close()
+				}
+				crash(t, j) // before the answer was put away
+				e := failure(t, client.New(s, with(open(t, path))), named(t, "POST", "order-42", "x"))
+				if len(s.attempts()) != 1 || !errors.Is(e, client.ErrExpired) || !e.Unknown {
+					t.Errorf("sent %d times, %v; want once", len(s.attempts()), e)
 				}
 			})
 		})

@@ -76,6 +76,12 @@ var situations = []situation{
 		s.post(failing)
 		return s.post(created)
 	}},
+	{name: "the answer can't be stored", act: func(s *stage) outcome {
+		return s.post(func(ctx context.Context) (idem.Response, error) {
+			s.store.finish = idem.ErrWrite
+			return created(ctx)
+		})
+	}},
 	{name: "others keep changing what a phase writes", act: func(s *stage) outcome {
 		s.store.phase = idem.ErrConflict
 		return s.post(phased)

@@ -179,8 +179,9 @@ func (s *stage) overtaken() outcome {
 // troubled is a store on which things go wrong as told.
 type troubled struct {
 	idem.MemoryStore
-	down  error // of every call
-	phase error // of every commit of a phase
+	down   error // of every call
+	phase  error // of every commit of a phase
+	finish error // of every answer
 }
 
 func (s *troubled) Claim(ctx context.Context, c idem.Claim) (*idem.Record, error) {
@@ -200,6 +201,9 @@ func (s *troubled) Load(ctx context.Context, pk string) (*idem.Record, error) {
 func (s *troubled) Commit(ctx context.Context, c idem.Commit) (*idem.Record, error) {
 	if s.phase != nil && len(c.Next.Phases) > 0 {
 		return nil, s.phase
+	}
+	if s.finish != nil && c.Next.State == idem.Done {
+		return nil, s.finish
 	}
 	return s.MemoryStore.Commit(ctx, c)
 }

@@ -135,6 +135,23 @@ func patienceMutants() []mutant {
 			run: "^TestClaimIsGivenUpAfterAMinute$",
 		},
 		{
+			rule: "Unstored", what: "an answer that could not be stored looks like one that was",
+			file: "idem/finish.go", old: "Result{Response: resp, Unstored: true}", new: "Result{Response: resp}", run: "^TestUnstoredAnswerSaysSo$",
+		},
+		{
+			rule: "Unstored", what: "the handler's own word on it goes out",
+			file: "idem/serve.go", old: "\tdelete(h, StatusHeader) // the engine's word only\n", new: "", run: "^TestUnstoredAnswerSaysSo$",
+		},
+		{
+			rule: "Unstored", what: "the client goes on with a key whose answer could not be stored",
+			file: "idem/client/attempt.go", old: "if isUnstored(o.heard) && o.key != \"\" {", new: "if isUnstored(o.heard) && o.key == \"\" {",
+			pkg: "idem/client", run: "^TestUnstoredAnswerEndsTheKey$",
+		},
+		{
+			rule: "Unstored", what: "the journal forgets what a torn answer said of it",
+			file: "idem/client/attempt.go", old: "\t\to.note(nil)\n", new: "", pkg: "idem/client", run: "^TestUnstoredAnswerEndsTheKey$",
+		},
+		{
 			rule: "Crossed", what: "a crossed write is taken as overtaken",
 			file: commit, old: "case l == crossed:", new: "case l == crossed && a == nil:", run: "^TestLateCommitOfOnesOwnIsNoTakeOver$",
 		},
