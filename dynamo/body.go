@@ -12,8 +12,6 @@ import (
 	"sync"
 	"time"
 
-	"github.com/aws/aws-sdk-go-v2/aws"
-	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 
 	"github.com/samekey/samekey/idem"
@@ -25,7 +23,9 @@ const (
 
 	chunkSize     = 390 << 10 // an item holds 400 KB, names included
 	maxCompanions = 28        // 10 MB, even if compression made it larger
-	maxStored     = 10 << 20  // of a body: more than Lambda takes or gives
+
+	// maxStored is of a body, and more than Lambda takes or gives.
+	maxStored = idem.MaxStoredRequest
 
 	// companionsOutlive is for how long companions stay after their record has
 	// expired: TTL deletes both late and in no order.
@@ -34,22 +34,30 @@ const (
 
 // encodeBody makes the resp attribute of r, which must have a Response. A body
 // over the inline limit goes to companions, which are written here, before the
-// write that refers to them.
+// write that refers to them, and once: where they are is noted in r, and the
+// same record comes again if that write fails.
 func (s *Store) encodeBody(ctx context.Context, v *values, r *idem.Record) (value, error) {
+	if n := len(r.Response.Body); n > maxStored {
+		return nil, tooLarge("body", n)
+	}
 	resp := item{respStatus: v.num(int64(r.Response.Status))}
 	if len(r.Response.Header) > 0 {
 		resp[respHeader] = v.header(r.Response.Header)
 	}
-	body, zipped := compress(r.Response.Body)
+	var body []byte
+	var zipped bool
+	if r.Overflow == nil || r.Overflow.Missing > 0 {
+		body, zipped = compress(r.Response.Body)
+	}
+	if r.Overflow == nil && len(body) > s.inline {
+		r.Overflow = s.overflow(r.Owner, r.Response.Body, body, zipped)
+	}
 	switch {
 	case r.Overflow != nil:
-		resp[respOverflow] = v.overflow(r.Overflow)
-	case len(body) > s.inline:
-		over, err := s.putCompanions(ctx, r, body, zipped)
-		if err != nil {
+		if err := s.putCompanions(ctx, r, body); err != nil {
 			return nil, err
 		}
-		resp[respOverflow] = v.overflow(over)
+		resp[respOverflow] = v.overflow(r.Overflow)
 	case len(body) > 0: // an empty binary is refused by the service
 		resp[respBody] = &types.AttributeValueMemberB{Value: body}
 		if zipped {
@@ -57,6 +65,11 @@ func (s *Store) encodeBody(ctx context.Context, v *values, r *idem.Record) (valu
 		}
 	}
 	return &types.AttributeValueMemberM{Value: resp}, nil
+}
+
+// tooLarge refuses what no reader would take for a body.
+func tooLarge(what string, n int) error {
+	return fmt.Errorf("dynamo: write %s: %w: %d bytes, at most %d", what, idem.ErrTooLarge, n, maxStored)
 }
 
 func (v *values) overflow(o *idem.Overflow) value {
@@ -75,50 +88,33 @@ func (v *values) overflow(o *idem.Overflow) value {
 // putCompanions writes body in chunks under the owner's nonce, so a worker that
 // lost its lease can't touch the winner's body, and under numbers this process
 // never uses again, so a late write of an earlier try can't either.
-func (s *Store) putCompanions(ctx context.Context, r *idem.Record, body []byte, zipped bool) (*idem.Overflow, error) {
-	over := s.overflow(r.Owner, r.Response.Body, body, zipped)
+func (s *Store) putCompanions(ctx context.Context, r *idem.Record, body []byte) error {
 	end := r.Expires
 	if end.Before(r.Until) {
 		end = r.Until
 	}
-	if err := s.putChunks(ctx, r.PK, over, body, end.Add(companionsOutlive)); err != nil {
+	if err := s.putChunks(ctx, r.PK, r.Overflow, body, end.Add(companionsOutlive)); err != nil {
 		// Whatever became of the chunks, the record was not touched.
-		return nil, fmt.Errorf("dynamo: write body: %w", err)
+		return fmt.Errorf("dynamo: write body: %w", err)
 	}
-	return over, nil
+	return nil
 }
 
-// overflow describes companions for body, which is stored as packed.
+// overflow describes companions for body, which is to be stored as packed.
 func (s *Store) overflow(owner string, body, packed []byte, zipped bool) *idem.Overflow {
 	count := (len(packed) + chunkSize - 1) / chunkSize
 	return &idem.Overflow{
-		Owner: owner, First: s.companions.Add(int64(count)) - int64(count), Count: count,
+		Owner: owner, First: s.companions.Add(int64(count)) - int64(count), Count: count, Missing: count,
 		Length: len(body), Gzip: zipped, SHA256: sha256.Sum256(body),
 	}
-}
-
-func (s *Store) putChunks(ctx context.Context, pk string, over *idem.Overflow, packed []byte, end time.Time) error {
-	for i := range over.Count {
-		var v values
-		_, err := s.api.PutItem(ctx, &dynamodb.PutItemInput{TableName: &s.table, Item: item{
-			attrPK:      v.str(companionKey(pk, over, i)),
-			attrVersion: v.digits(layoutVersion),
-			attrExpires: v.secs(end),
-			respBody:    &types.AttributeValueMemberB{Value: packed[i*chunkSize : min((i+1)*chunkSize, len(packed))]},
-		}})
-		if err != nil {
-			return err
-		}
-	}
-	return nil
 }
 
 func companionKey(pk string, o *idem.Overflow, i int) string {
 	return pk + "#" + o.Owner + "#" + strconv.FormatInt(o.First+int64(i), 10)
 }
 
-// LoadBody implements [idem.BodyLoader] by strongly consistent reads: one for
-// every 390 KiB.
+// LoadBody implements [idem.BodyLoader] by one strongly consistent read; where
+// the role doesn't allow BatchGetItem, by one for every 390 KiB.
 func (s *Store) LoadBody(ctx context.Context, r *idem.Record) (err error) {
 	if r.Overflow != nil && r.Response != nil {
 		r.Response.Body, err = s.readBody(ctx, r.PK, r.Overflow)
@@ -130,15 +126,13 @@ func (s *Store) LoadBody(ctx context.Context, r *idem.Record) (err error) {
 }
 
 func (s *Store) readBody(ctx context.Context, pk string, o *idem.Overflow) ([]byte, error) {
+	chunks, err := s.getChunks(ctx, pk, o)
+	if err != nil {
+		return nil, readError("read body", err)
+	}
 	body := make([]byte, 0, o.Length)
 	for i := range o.Count {
-		out, err := s.api.GetItem(ctx, &dynamodb.GetItemInput{
-			TableName: &s.table, Key: key(companionKey(pk, o, i)), ConsistentRead: aws.Bool(true),
-		})
-		if err != nil {
-			return nil, readError("read body", err)
-		}
-		chunk, ok := out.Item[respBody].(*types.AttributeValueMemberB)
+		chunk, ok := chunks[companionKey(pk, o, i)][respBody].(*types.AttributeValueMemberB)
 		if !ok {
 			return nil, fmt.Errorf("dynamo: %w: part %d of %d is missing", idem.ErrNotKept, i+1, o.Count)
 		}

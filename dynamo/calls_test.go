@@ -138,6 +138,37 @@ func TestCallsPerRequest(t *testing.T) {
 		}
 		expect(t, calls{"PutItem": 1, "GetItem": 1})
 	})
+	t.Run("a body over 390 KB takes one batch, and its replay another", func(t *testing.T) {
+		engine := idem.New(tab.store, func(o *idem.Options) { o.MaxBody = idem.MaxMaxBody })
+		req, body := post(newKey(), "{}"), randomText(idem.MaxMaxBody)
+		if _, err := engine.Do(ctx, req, created(body)); err != nil {
+			t.Fatal(err)
+		}
+		expect(t, calls{"PutItem": 1, "BatchWriteItem": 1, "UpdateItem": 1})
+		res, err := engine.Do(ctx, req, neverRuns(t))
+		if err != nil || string(res.Body) != body {
+			t.Fatalf("got %d bytes, %v", len(res.Body), err)
+		}
+		expect(t, calls{"PutItem": 1, "BatchGetItem": 1})
+	})
+	t.Run("a stored request over the inline limit takes two more: written, and emptied", func(t *testing.T) {
+		engine := idem.New(tab.store, func(o *idem.Options) { o.Resumable = true })
+		for _, size := range []int{20 << 10, 900 << 10} {
+			req := post(newKey(), randomText(size))
+			if _, err := engine.Do(ctx, req, created("{}")); err != nil {
+				t.Fatal(err)
+			}
+			if size > 390<<10 {
+				expect(t, calls{"PutItem": 1, "UpdateItem": 1, "BatchWriteItem": 2})
+			} else {
+				expect(t, calls{"PutItem": 2, "UpdateItem": 2})
+			}
+			if _, err := engine.Do(ctx, req, neverRuns(t)); err != nil {
+				t.Fatal(err)
+			}
+			expect(t, calls{"PutItem": 1})
+		}
+	})
 }
 
 // The sizes the layout was designed for: spike part 2.

@@ -1,12 +1,21 @@
 package dynamo_test
 
 import (
+	"bytes"
+	"context"
 	"crypto/rand"
+	"encoding/json"
 	"errors"
+	"io"
 	"net/http"
+	"strings"
 	"testing"
+	"time"
 
+	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
+	"github.com/google/go-cmp/cmp"
 
 	"github.com/samekey/samekey/dynamo"
 	"github.com/samekey/samekey/dynamo/dynamotest"
@@ -139,5 +148,202 @@ func TestAlteredBodyDoesNotReplay(t *testing.T) {
 	}
 	if _, err := engine.Do(t.Context(), req, neverRuns(t)); !errors.Is(err, idem.ErrNotKept) {
 		t.Errorf("a retry got %v, want not kept", err)
+	}
+}
+
+// Companions are as patient as the record's own writes: a table that is
+// throttled for longer than the client tries again doesn't lose the answer.
+func TestCompanionsWaitOutAThrottle(t *testing.T) {
+	t.Parallel()
+	tab := newTable(t)
+	tab.tr.Fault = func(op string, n int) dynamotest.Fault {
+		if op == "PutItem" && n > 1 && n < 15 { // the client gives up after 6
+			return dynamotest.Throttle
+		}
+		return nil
+	}
+	engine, req, body := idem.New(tab.store), post(newKey(), "{}"), randomText(8<<10)
+	if _, err := engine.Do(t.Context(), req, created(body)); err != nil {
+		t.Fatal(err)
+	}
+	replays(t, engine, req, body)
+}
+
+// What has to wait for the table is told so: nothing was committed.
+func TestFinishWithoutItsCompanionsIsUnavailable(t *testing.T) {
+	t.Parallel()
+	tab := newTable(t)
+	tab.tr.Fault = func(op string, n int) dynamotest.Fault {
+		if op == "PutItem" && n > 1 {
+			return dynamotest.Throttle
+		}
+		return nil
+	}
+	req := post("", "{}")
+	req.Header = http.Header{idem.KeyHeader: {newKey()}}
+	res, err := idem.New(tab.store, func(o *idem.Options) { o.Lease = 3 * time.Second }).Serve(t.Context(), req,
+		func(ctx context.Context) (idem.Response, error) {
+			return idem.Finish(ctx, func(context.Context, *idem.Tx) (idem.Response, error) { return created(randomText(8 << 10))(ctx) })
+		})
+	if err != nil || res.Status != http.StatusServiceUnavailable || res.Header.Get("Retry-After") == "" {
+		t.Errorf("got %d, %.200s, %v", res.Status, res.Body, err)
+	}
+}
+
+// However often a finish is tried, its body is written once.
+func TestFinishTriedAgainWritesItsBodyOnce(t *testing.T) {
+	t.Parallel()
+	for name, fault := range map[string]dynamotest.Fault{
+		"no answer, and not applied": dynamotest.LoseRequest,
+		"no answer, but applied":     dynamotest.LoseAnswer,
+		"refused":                    dynamotest.AnswerError(http.StatusBadRequest, "AccessDeniedException", "injected"),
+		"a conflict":                 dynamotest.Conflict,
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			tab := newTable(t)
+			once := dynamodb.New(tab.client.Options(), func(o *dynamodb.Options) { o.Retryer = aws.NopRetryer{} })
+			store, err := dynamo.New(once, tab.name)
+			if err != nil {
+				t.Fatal(err)
+			}
+			times := 3
+			if name == "refused" {
+				times = 1 // then it is the status that is stored
+			}
+			tab.tr.Fault = on("UpdateItem", times, fault)
+			engine := idem.New(store, func(o *idem.Options) { o.MaxBody = idem.MaxMaxBody })
+			req, body := post(newKey(), "{}"), randomText(2<<20)
+			if _, err := engine.Do(t.Context(), req, created(body)); err != nil {
+				t.Fatal(err)
+			}
+			size := 0
+			for _, it := range tab.items(t) {
+				if b, ok := it["b"].(*types.AttributeValueMemberB); ok && it["st"] == nil {
+					size += len(b.Value)
+				}
+			}
+			if size > 2<<20 {
+				t.Errorf("%d KB of companions for an answer of 2 MB", size>>10)
+			}
+			replays(t, engine, req, body)
+		})
+	}
+}
+
+// An Atomic finish that runs again with another answer stores that one.
+func TestFinishThatRunsAgainStoresItsOwnBody(t *testing.T) {
+	t.Parallel()
+	tab := newTable(t)
+	app := tab.app(t)
+	tab.tr.Fault = on("TransactWriteItems", 1, dynamotest.Conflict)
+	runs, last := 0, ""
+	engine, req := idem.New(tab.store), post(newKey(), "{}")
+	_, err := engine.Do(t.Context(), req, func(ctx context.Context) (idem.Response, error) {
+		return idem.Finish(ctx, func(_ context.Context, tx *idem.Tx) (idem.Response, error) {
+			runs++
+			last = randomText(20 << 10)
+			tx.Write(dynamo.Put(app, counter{ID: "c", N: runs}))
+			return idem.Response{Status: 201, Body: []byte(last)}, nil
+		})
+	})
+	if err != nil || runs < 2 {
+		t.Fatalf("%d runs, %v", runs, err)
+	}
+	replays(t, engine, req, last)
+}
+
+// A body of many parts takes one call, and where the role doesn't allow batches,
+// one for each part.
+func TestBatchesOfCompanions(t *testing.T) {
+	t.Parallel()
+	for name, tt := range map[string]struct {
+		fault func(op string, n int) dynamotest.Fault
+		want  calls // for the answer and one replay
+	}{
+		"one call": {want: calls{"PutItem": 2, "BatchWriteItem": 1, "UpdateItem": 1, "BatchGetItem": 1}},
+		"a part is left out, twice": {
+			fault: func(op string, n int) dynamotest.Fault {
+				if op == "BatchWriteItem" && n <= 2 {
+					return firstOnly("RequestItems", "UnprocessedItems")
+				}
+				if op == "BatchGetItem" && n <= 2 {
+					return firstOnly("RequestItems", "UnprocessedKeys")
+				}
+				return nil
+			},
+			want: calls{"PutItem": 2, "BatchWriteItem": 3, "UpdateItem": 1, "BatchGetItem": 3},
+		},
+		"not allowed": {
+			fault: func(op string, _ int) dynamotest.Fault {
+				if strings.HasPrefix(op, "Batch") {
+					return dynamotest.AnswerError(http.StatusBadRequest, "AccessDeniedException", "injected")
+				}
+				return nil
+			},
+			want: calls{"PutItem": 2 + 4, "BatchWriteItem": 1, "UpdateItem": 1, "GetItem": 4},
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			tab := newTable(t)
+			tab.tr.Fault = tt.fault
+			engine := idem.New(tab.store, func(o *idem.Options) { o.MaxBody = idem.MaxMaxBody })
+			req, body := post(newKey(), "{}"), randomText(2<<20)
+			if _, err := engine.Do(t.Context(), req, created(body)); err != nil {
+				t.Fatal(err)
+			}
+			replays(t, engine, req, body)
+			if diff := cmp.Diff(tt.want, tab.tr.Calls()); diff != "" {
+				t.Errorf("DynamoDB calls (-want +got):\n%s", diff)
+			}
+		})
+	}
+}
+
+// firstOnly is a throttled batch: of what is asked for, only the first is done.
+func firstOnly(asked, left string) dynamotest.Fault {
+	return func(base http.RoundTripper, req *http.Request) (*http.Response, error) {
+		var in map[string]map[string]json.RawMessage
+		if err := json.NewDecoder(req.Body).Decode(&in); err != nil {
+			return nil, err
+		}
+		rest := make(map[string]json.RawMessage)
+		for table, raw := range in[asked] {
+			var of struct {
+				Keys           []json.RawMessage
+				ConsistentRead bool
+			}
+			var items []json.RawMessage
+			if json.Unmarshal(raw, &items) == nil {
+				rest[table], _ = json.Marshal(items[1:])
+				in[asked][table], _ = json.Marshal(items[:1])
+				continue
+			}
+			if err := json.Unmarshal(raw, &of); err != nil {
+				return nil, err
+			}
+			all := of.Keys
+			of.Keys = all[1:]
+			rest[table], _ = json.Marshal(of)
+			of.Keys = all[:1]
+			in[asked][table], _ = json.Marshal(of)
+		}
+		b, _ := json.Marshal(in)
+		req.Body, req.ContentLength = io.NopCloser(bytes.NewReader(b)), int64(len(b))
+		resp, err := base.RoundTrip(req)
+		if err != nil {
+			return nil, err
+		}
+		defer func() { _ = resp.Body.Close() }()
+		var out map[string]json.RawMessage
+		if err := json.NewDecoder(resp.Body).Decode(&out); err != nil {
+			return nil, err
+		}
+		out[left], _ = json.Marshal(rest)
+		b, _ = json.Marshal(out)
+		resp.Header.Del("X-Amz-Crc32")
+		resp.Body, resp.ContentLength = io.NopCloser(bytes.NewReader(b)), int64(len(b))
+		return resp, nil
 	}
 }

@@ -212,7 +212,8 @@ func TestFinishRefusedStoresTheStatus(t *testing.T) {
 	}
 }
 
-// A companion that can't be written must not leave the record unfinished.
+// A companion that can't be written in all the time there is must not leave the
+// record unfinished.
 func TestCompanionRefused(t *testing.T) {
 	t.Parallel()
 	tab := newTable(t)
@@ -222,7 +223,7 @@ func TestCompanionRefused(t *testing.T) {
 		}
 		return nil
 	}
-	engine, req := idem.New(tab.store), post(newKey(), "{}")
+	engine, req := idem.New(tab.store, func(o *idem.Options) { o.Lease = 5 * time.Second }), post(newKey(), "{}")
 	body := randomText(20 << 10)
 	if res, err := engine.Do(t.Context(), req, created(body)); err != nil || string(res.Body) != body {
 		t.Fatalf("got %d bytes, %v", len(res.Body), err)

@@ -2,11 +2,10 @@ package dynamo
 
 import (
 	"context"
-	"fmt"
+	"crypto/sha256"
+	"errors"
 	"time"
 
-	"github.com/aws/aws-sdk-go-v2/aws"
-	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 
 	"github.com/samekey/samekey/idem"
@@ -48,34 +47,88 @@ func (s *Store) encodeInput(v *values, r *idem.Record) (req value, large []byte)
 	return &types.AttributeValueMemberM{Value: m}, large
 }
 
-// putInput writes the body of a stored request beside its record. If that
-// fails, the claim stands: this attempt has its request, and a completer that
-// misses it says so.
-func (s *Store) putInput(ctx context.Context, r *idem.Record, large []byte) error {
-	if err := s.putChunks(ctx, r.PK, r.Input.Overflow, large, time.Now().Add(inputOutlives)); err != nil {
-		return fmt.Errorf("dynamo: write request: %w: %w", idem.ErrUnknown, err)
-	}
-	return nil
-}
-
-// dropInput empties the companions of a stored request that is no longer
-// needed. A failure leaves them to TTL.
-func (s *Store) dropInput(ctx context.Context, r *idem.Record) {
-	if r.Input == nil || r.Input.Overflow == nil {
-		return
-	}
-	for i := range r.Input.Overflow.Count {
-		var v values
-		_, err := s.api.UpdateItem(ctx, &dynamodb.UpdateItemInput{
-			TableName: &s.table, Key: key(companionKey(r.PK, r.Input.Overflow, i)),
-			UpdateExpression:          aws.String("SET exp_s = :now REMOVE b"),
-			ConditionExpression:       aws.String("attribute_exists(pk)"), // one that TTL has deleted must not come back
-			ExpressionAttributeValues: item{":now": v.secs(time.Now().Add(-time.Minute))},
-		})
-		if err != nil {
-			return
+// keepInput writes the body of a stored request beside its record, after the
+// claim: a refused one must not pay for it. held and err are what the claim came
+// to.
+//
+// If that fails, or the process dies before, the claim stands: this attempt has
+// its request, and so has the client, whose retry supplies it again. Until then
+// nobody else can complete the operation.
+func (s *Store) keepInput(ctx context.Context, next, held *idem.Record, err error, large []byte) (*idem.Record, error) {
+	if errors.Is(err, idem.ErrUnknown) {
+		// Which copy of the claim was applied, if any, decides where its request belongs.
+		if now, lerr := s.Load(ctx, next.PK); lerr == nil && now != nil {
+			held, err = now, nil
 		}
 	}
+	into := next.Input.Overflow
+	switch {
+	case err != nil:
+		return held, err
+	case held == nil:
+	case held.Owner == next.Owner && held.Ver == 1 && held.Input != nil && held.Input.Overflow != nil:
+		into = missing(held.Input.Overflow) // claimed before, and the answer was lost
+	default:
+		return held, nil
+	}
+	s.putInput(ctx, next.PK, into, large)
+	return held, nil
+}
+
+// putInput takes half of the time there is: the other is the handler's.
+func (s *Store) putInput(ctx context.Context, pk string, into *idem.Overflow, large []byte) {
+	if d, ok := ctx.Deadline(); ok {
+		var cancel context.CancelFunc
+		ctx, cancel = context.WithTimeout(ctx, time.Until(d)/2)
+		defer cancel()
+	}
+	_ = s.putChunks(ctx, pk, into, large, time.Now().Add(inputOutlives))
+}
+
+// missing is o with none of its companions written.
+func missing(o *idem.Overflow) *idem.Overflow {
+	again := *o
+	again.Missing = o.Count
+	return &again
+}
+
+// tendInput looks after the companions of c.Prev's request when c came to held
+// and err: they are removed when no record refers to them any more, and written
+// again when a client's retry, which has taken over, brings the request.
+func (s *Store) tendInput(ctx context.Context, c idem.Commit, held *idem.Record, err error) (*idem.Record, error) {
+	over := c.Prev.Input.Overflow
+	supplied := c.Next.Input != nil && len(c.Prev.Input.Body) == 0 && len(c.Next.Input.Body) > 0
+	if c.Next.Input != nil && !supplied {
+		return held, err
+	}
+	if errors.Is(err, idem.ErrUnknown) {
+		now, lerr := s.Load(ctx, c.Prev.PK)
+		if lerr != nil || now == nil || now.Owner == c.Prev.Owner && now.Ver == c.Prev.Ver {
+			return held, err // not applied, as far as is known
+		}
+		held, err = now, nil
+	}
+	switch {
+	case err != nil:
+	case supplied && (held == nil || held.Owner == c.Next.Owner && refers(held, over)):
+		body := c.Next.Input.Body
+		if packed, zipped := compress(body); zipped == over.Gzip && fits(over, body, packed) {
+			s.putInput(ctx, c.Prev.PK, missing(over), packed)
+		}
+	case !supplied && (held == nil || !refers(held, over)):
+		s.dropChunks(ctx, c.Prev.PK, over)
+	}
+	return held, err
+}
+
+// fits reports whether body, which is to be stored as packed, is what o describes.
+func fits(o *idem.Overflow, body, packed []byte) bool {
+	return len(body) == o.Length && (len(packed)+chunkSize-1)/chunkSize == o.Count && sha256.Sum256(body) == o.SHA256
+}
+
+// refers reports whether r's stored request lies in the companions of o.
+func refers(r *idem.Record, o *idem.Overflow) bool {
+	return r.Input != nil && r.Input.Overflow != nil && r.Input.Overflow.Owner == o.Owner && r.Input.Overflow.First == o.First
 }
 
 func (d *decoder) input(r *idem.Record) {

@@ -3,13 +3,18 @@ package dynamo_test
 import (
 	"bytes"
 	"context"
+	"crypto/rand"
 	"errors"
 	"strings"
 	"testing"
+	"time"
 
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 
+	"github.com/samekey/samekey/dynamo/dynamotest"
 	"github.com/samekey/samekey/idem"
+	"github.com/samekey/samekey/idem/idemtest"
 )
 
 // A large request is completed from its record, and no input is at rest after
@@ -73,11 +78,13 @@ func TestLargeStoredRequestIsResumedAndThenEmptied(t *testing.T) {
 	}
 }
 
-// Only the owner of a lost companion is told, and nobody runs half a request.
+// Only the owner of a lost companion is told, and nobody runs half a request:
+// when its client won't come any more, the operation waits for an operator.
 func TestStoredRequestThatIsGoneGetsStuck(t *testing.T) {
 	t.Parallel()
 	tab := newTable(t)
-	engine := idem.New(tab.store, func(o *idem.Options) { o.Resumable = true })
+	clock := idemtest.NewClock()
+	engine := idem.New(tab.store, func(o *idem.Options) { o.Resumable, o.Now = true, clock.Now })
 	_, err := engine.Do(t.Context(), post(newKey(), randomText(10<<10)), func(ctx context.Context) (idem.Response, error) {
 		_, err := idem.Atomic(ctx, "one", func(context.Context, *idem.Tx) (int, error) { return 1, nil })
 		return idem.Response{}, errors.Join(err, errors.New("died"))
@@ -98,11 +105,221 @@ func TestStoredRequestThatIsGoneGetsStuck(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	_, err = engine.Resume(t.Context(), idem.TicketFor(rec), func(context.Context, *idem.Request) (idem.Response, error) {
-		t.Error("ran without its request")
-		return idem.Response{}, nil
-	})
-	if !errors.Is(err, idem.ErrStuck) {
+	resume := func() error {
+		_, err := engine.Resume(t.Context(), idem.TicketFor(rec), func(context.Context, *idem.Request) (idem.Response, error) {
+			t.Error("ran without its request")
+			return idem.Response{}, nil
+		})
+		return err
+	}
+	clock.Advance(idem.DefaultRetention - time.Minute)
+	if err := resume(); !errors.Is(err, idem.ErrNotKept) {
+		t.Errorf("while its client may still come, a completer got %v", err)
+	}
+	if now, err := tab.store.Load(t.Context(), pk); err != nil || now.Ver != rec.Ver {
+		t.Errorf("the completer has written the record: %+v, %v", now, err)
+	}
+	clock.Advance(2 * time.Minute)
+	if err := resume(); !errors.Is(err, idem.ErrStuck) {
 		t.Errorf("got %v", err)
+	}
+}
+
+// A process that dies between its claim and the companion of its request leaves a
+// record that its client's retry carries on, with the request: from then on a
+// completer can end it too.
+func TestClaimThatDiesBeforeItsCompanion(t *testing.T) {
+	t.Parallel()
+	for name, died := range map[string]func(tab *table, dead func()){
+		"at the companion": func(tab *table, dead func()) {
+			tab.tr.Fault = func(op string, n int) dynamotest.Fault {
+				if op == "PutItem" && n == 1 {
+					return nil
+				}
+				dead()
+				return dynamotest.LoseRequest
+			}
+		},
+		"at the claim's answer": func(tab *table, dead func()) {
+			tab.tr.Fault = func(op string, n int) dynamotest.Fault {
+				if op == "PutItem" && n == 1 {
+					dead()
+					return dynamotest.LoseAnswer
+				}
+				return dynamotest.LoseRequest
+			}
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			tab := newTable(t)
+			clock := idemtest.NewClock()
+			resumable := func(o *idem.Options) { o.Resumable, o.Now, o.Lease = true, clock.Now, 5*time.Second }
+			req := post(newKey(), randomText(700<<10))
+			completer := func(runs *int) error {
+				_, err := idem.New(tab.store, resumable).Resume(t.Context(), idem.TicketFor(only(t, tab)),
+					func(ctx context.Context, in *idem.Request) (idem.Response, error) {
+						if *runs++; !bytes.Equal(in.Body, req.Body) {
+							t.Errorf("the completer's handler sees %d bytes", len(in.Body))
+						}
+						return created("made")(ctx)
+					})
+				return err
+			}
+
+			ctx, cancel := context.WithCancel(t.Context())
+			died(tab, cancel)
+			dying := idemtest.Faulty(tab.store, idemtest.At(idemtest.Claim, 1, idemtest.Fault{Crash: true, Applied: true}))
+			if _, err := idem.New(dying, resumable).Do(ctx, req, neverRuns(t)); err == nil {
+				t.Fatal("no error")
+			}
+			tab.tr.Fault = nil
+
+			clock.Advance(time.Hour)
+			runs := 0
+			if err := completer(&runs); !errors.Is(err, idem.ErrNotKept) || runs != 0 {
+				t.Errorf("the completer got %v, ran %d times", err, runs)
+			}
+			if rec := only(t, tab); rec.State != idem.Open {
+				t.Fatalf("the record is %s: %s", rec.State, rec.LastErr)
+			}
+
+			// The client's retry, which dies too, in its handler.
+			again := idemtest.Faulty(tab.store, nil)
+			_, _ = idem.New(again, resumable).Do(t.Context(), req, func(context.Context) (idem.Response, error) {
+				again.Crash()
+				return idem.Response{}, errors.New("dead")
+			})
+			clock.Advance(time.Hour)
+			if err := completer(&runs); err != nil || runs != 1 {
+				t.Errorf("the completer got %v, ran %d times", err, runs)
+			}
+			replays(t, idem.New(tab.store, resumable), req, "made")
+			noInput(t, tab)
+		})
+	}
+}
+
+// noInput fails t if a part of a request lies anywhere.
+func noInput(t *testing.T, tab *table) {
+	t.Helper()
+	for _, it := range tab.items(t) {
+		if it["req"] != nil || it["st"] == nil && it["b"] != nil {
+			t.Errorf("a part of a request is still there: %v", it["pk"])
+		}
+	}
+}
+
+// No input is at rest after the answer, whatever got lost on the way.
+func TestLostAnswersLeaveNothingOfTheRequest(t *testing.T) {
+	t.Parallel()
+	for name, tt := range map[string]struct {
+		op    string
+		nth   int
+		fault dynamotest.Fault
+	}{
+		"the claim is lost":                 {"PutItem", 1, dynamotest.LoseRequest},
+		"the claim's answer is lost":        {"PutItem", 1, dynamotest.LoseAnswer},
+		"a conflict at the claim":           {"PutItem", 1, dynamotest.Conflict},
+		"the companion's answer is lost":    {"PutItem", 2, dynamotest.LoseAnswer},
+		"the release's answer is lost":      {"UpdateItem", 1, dynamotest.LoseAnswer},
+		"the take-over's answer is lost":    {"UpdateItem", 2, dynamotest.LoseAnswer},
+		"the finish is lost":                {"UpdateItem", 3, dynamotest.LoseRequest},
+		"the finish's answer is lost":       {"UpdateItem", 3, dynamotest.LoseAnswer},
+		"the finish's answer is torn":       {"UpdateItem", 3, dynamotest.TearAnswer},
+		"a 500 after the finish is applied": {"UpdateItem", 3, dynamotest.Answer500Applied},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			withRetries(t, func(t *testing.T, tab *table) {
+				tab.tr.Fault = func(op string, n int) dynamotest.Fault {
+					if op == tt.op && n == tt.nth {
+						return tt.fault
+					}
+					return nil
+				}
+				engine := idem.New(tab.store, func(o *idem.Options) { o.Resumable = true })
+				req := post(newKey(), randomText(10<<10))
+				fail := func(ctx context.Context) (idem.Response, error) {
+					_, err := idem.Foreign(ctx, "call", func(context.Context, *idem.Tx) (int, error) { return 0, errors.New("down") })
+					return idem.Response{}, err
+				}
+				for range 2 { // a claim that was lost and sent once is refused
+					if _, err := engine.Do(t.Context(), req, fail); err == nil {
+						t.Fatal("no error")
+					} else if !errors.Is(err, idem.ErrUnavailable) {
+						break
+					}
+				}
+				if _, err := engine.Resume(t.Context(), idem.TicketFor(only(t, tab)), func(ctx context.Context, in *idem.Request) (idem.Response, error) {
+					if !bytes.Equal(in.Body, req.Body) {
+						t.Errorf("the handler sees %d bytes", len(in.Body))
+					}
+					return created("made")(ctx)
+				}); err != nil {
+					t.Fatal(err)
+				}
+				replays(t, engine, req, "made")
+				noInput(t, tab)
+			})
+		})
+	}
+}
+
+// A part of a request that TTL has deleted must not come back when it is emptied.
+func TestDeletedPartOfARequestStaysDeleted(t *testing.T) {
+	t.Parallel()
+	tab := newTable(t)
+	engine := idem.New(tab.store, func(o *idem.Options) { o.Resumable = true })
+	if _, err := engine.Do(t.Context(), post(newKey(), randomText(10<<10)), func(ctx context.Context) (idem.Response, error) {
+		for _, it := range tab.items(t) {
+			if it["st"] == nil {
+				if _, err := tab.direct.DeleteItem(t.Context(), &dynamodb.DeleteItemInput{
+					TableName: &tab.name, Key: map[string]types.AttributeValue{"pk": it["pk"]},
+				}); err != nil {
+					t.Error(err)
+				}
+			}
+		}
+		return created("made")(ctx)
+	}); err != nil {
+		t.Fatal(err)
+	}
+	if items := tab.items(t); len(items) != 1 {
+		t.Errorf("%d items, want the record only", len(items))
+	}
+}
+
+// The largest request that is taken comes back; a larger one is refused before
+// anything is sent: its record could never be read.
+func TestLargestStoredRequest(t *testing.T) {
+	t.Parallel()
+	tab := newTable(t)
+	body := make([]byte, idem.MaxStoredRequest)
+	_, _ = rand.Read(body)
+	claim := func(n int) (string, error) {
+		next := &idem.Record{
+			PK: "v1##" + newKey(), State: idem.Open, Keep: idem.KeepOpen, Owner: newKey(), Ver: 1, ID: newKey(), Fingerprint: "f",
+			Created: time.Now(), Run: time.Now(), Input: &idem.Input{Method: "POST", Path: "/", Body: append(body, 0)[:n]},
+		}
+		_, err := tab.store.Claim(t.Context(), idem.Claim{Next: next, Now: time.Now()})
+		return next.PK, err
+	}
+	if _, err := claim(idem.MaxStoredRequest + 1); !errors.Is(err, idem.ErrTooLarge) || tab.tr.Total() != 0 {
+		t.Errorf("got %v after %d requests", err, tab.tr.Total())
+	}
+	pk, err := claim(idem.MaxStoredRequest)
+	if err != nil {
+		t.Fatal(err)
+	}
+	rec, err := tab.store.Load(t.Context(), pk)
+	if err == nil {
+		err = tab.store.LoadBody(t.Context(), rec)
+	}
+	if err != nil || !bytes.Equal(rec.Input.Body, body) {
+		t.Errorf("the largest request doesn't come back: %v", err)
+	}
+	if c := tab.tr.Calls(); c["BatchWriteItem"] != 2 || c["BatchGetItem"] != 1 {
+		t.Errorf("calls %v, want two batches to write it, and one to read it", c)
 	}
 }

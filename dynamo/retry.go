@@ -52,7 +52,7 @@ var errPastDeadline = fmt.Errorf("dynamo: %w by the wall clock: the sandbox was 
 // while a sandbox is frozen; the wall clock does not, and a claim that is sent
 // again an hour later could revive what has been freed since.
 func (r retryer) GetAttemptToken(ctx context.Context) (func(error) error, error) {
-	if d, ok := ctx.Deadline(); ok && time.Now().Round(0).After(d.Round(0)) {
+	if overdue(ctx) {
 		return nil, errPastDeadline
 	}
 	return r.Standard.GetAttemptToken(ctx)

@@ -21,6 +21,10 @@ type API interface {
 	PutItem(context.Context, *dynamodb.PutItemInput, ...func(*dynamodb.Options)) (*dynamodb.PutItemOutput, error)
 	UpdateItem(context.Context, *dynamodb.UpdateItemInput, ...func(*dynamodb.Options)) (*dynamodb.UpdateItemOutput, error)
 	TransactWriteItems(context.Context, *dynamodb.TransactWriteItemsInput, ...func(*dynamodb.Options)) (*dynamodb.TransactWriteItemsOutput, error)
+
+	// For bodies over 390 KB. Where the role allows neither, they go in single items.
+	BatchGetItem(context.Context, *dynamodb.BatchGetItemInput, ...func(*dynamodb.Options)) (*dynamodb.BatchGetItemOutput, error)
+	BatchWriteItem(context.Context, *dynamodb.BatchWriteItemInput, ...func(*dynamodb.Options)) (*dynamodb.BatchWriteItemOutput, error)
 }
 
 var (
@@ -38,6 +42,7 @@ type Store struct {
 	region     string
 	function   string
 	companions atomic.Int64 // numbers of companions used so far
+	noBatches  atomic.Bool  // the role doesn't allow them
 }
 
 // Options are a store's settings; the zero value is the default.
@@ -99,6 +104,9 @@ func (s *Store) Claim(ctx context.Context, c idem.Claim) (*idem.Record, error) {
 	it := v.encode(c.Next, body)
 	var large []byte
 	if c.Next.Input != nil {
+		if n := len(c.Next.Input.Body); n > maxStored {
+			return nil, tooLarge("request", n)
+		}
 		it[attrRequest], large = s.encodeInput(&v, c.Next)
 	}
 	if s.region != "" {
@@ -131,16 +139,8 @@ func (s *Store) Claim(ctx context.Context, c idem.Claim) (*idem.Record, error) {
 			ReturnValuesOnConditionCheckFailure: types.ReturnValuesOnConditionCheckFailureAllOld,
 		}}, mine)
 	}
-	if large == nil {
-		return held, err
-	}
-	switch {
-	case err == nil && held == nil, errors.Is(err, idem.ErrUnknown): // if it was refused, the companion goes by TTL
-		return held, errors.Join(err, s.putInput(ctx, c.Next, large))
-	case held != nil && held.Owner == c.Next.Owner && held.Ver == 1 && held.Input != nil && held.Input.Overflow != nil:
-		mine := c.Next.Clone() // claimed before, and the answer was lost
-		mine.Input.Overflow = held.Input.Overflow
-		return held, s.putInput(ctx, mine, large)
+	if large != nil {
+		held, err = s.keepInput(ctx, c.Next, held, err, large)
 	}
 	return held, err
 }
@@ -191,8 +191,8 @@ func (s *Store) Commit(ctx context.Context, c idem.Commit) (*idem.Record, error)
 			ReturnValuesOnConditionCheckFailure: types.ReturnValuesOnConditionCheckFailureAllOld,
 		}}, mine)
 	}
-	if err == nil && held == nil && c.Next.Input == nil {
-		s.dropInput(ctx, c.Prev)
+	if c.Prev.Input != nil && c.Prev.Input.Overflow != nil {
+		held, err = s.tendInput(ctx, c, held, err)
 	}
 	return held, err
 }

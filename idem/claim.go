@@ -100,7 +100,9 @@ func (a *attempt) settle(ctx context.Context, held *Record, until time.Time) (*R
 		return held, v, err
 	}
 	now := a.opt.Now()
-	rec, l, err := a.commit(ctx, change{prev: held, next: taken(held, a.owner, now, a.leaseEnd(now), a.opt.Retention)}, until, maxRounds)
+	next := taken(held, a.owner, now, a.leaseEnd(now), a.opt.Retention)
+	next.Input = a.supplied(held.Input)
+	rec, l, err := a.commit(ctx, change{prev: held, next: next}, until, maxRounds)
 	switch {
 	case errors.Is(err, ErrConflict):
 		return held, inFlight, nil // somebody is writing this very record

@@ -68,7 +68,7 @@ func New(store Store, optFns ...func(*Options)) *Engine {
 // an error also with [InFlightAccept], which is [Engine.Serve]'s.
 //
 // What the engine itself refuses is an *[Error] that matches ErrKeyInvalid,
-// ErrScope, ErrRequest, ErrMismatch, ErrInFlight, ErrStuck, ErrExpired,
+// ErrScope, ErrRequest, ErrTooLarge, ErrMismatch, ErrInFlight, ErrStuck, ErrExpired,
 // ErrNotKept, ErrLeaseLost, ErrNoTime, ErrUnavailable, ErrCorrupt or ErrSecret;
 // fn has run only if it matches ErrLeaseLost, or ErrInFlight after an overtaken
 // attempt.
@@ -114,6 +114,13 @@ func (e *Engine) do(ctx context.Context, r *Request, accepts bool, fn func(conte
 		return e.pass(ctx, r, fn)
 	}
 	a.arrives(ctx)
+	if e.opt.Resumable && !r.Redelivered {
+		if err := e.input(r).storable(); err != nil {
+			err := a.fail("request", err)
+			call(ctx, e.opt.Hooks.Refused, a.event(nil, err))
+			return Result{}, err
+		}
+	}
 	if res, ok, err := a.look(ctx); ok {
 		return res, err
 	}

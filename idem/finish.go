@@ -52,8 +52,10 @@ func (a *attempt) conclude(ctx context.Context, f *flow, resp Response) (Result,
 func (a *attempt) finished(ctx context.Context, rec, made *Record, resp Response) (Result, error) {
 	call(ctx, a.opt.Hooks.Finished, a.event(rec, nil))
 	if rec == made || samePayload(rec, made) {
-		if made.Overflow == nil {
-			a.cache.put(made)
+		if made.Overflow == nil || made.Overflow.Count > 0 {
+			whole := *made // the store may have put its body elsewhere; here it is
+			whole.Overflow = nil
+			a.cache.put(&whole)
 		}
 		return Result{Response: resp, Expires: rec.lifetime()}, nil
 	}

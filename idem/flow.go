@@ -30,7 +30,8 @@ type flow struct {
 	waiting map[string]Job // their jobs
 	loose   []Job          // staged since the last phase, for the next commit
 
-	statusOnly bool // the answer itself can't be stored
+	statusOnly bool      // the answer itself can't be stored
+	kept       *Overflow // where a store has put the body of an answer that is not stored yet
 
 	end     *ending
 	restart bool // a merged claim took a record over: run the handler again, from it

@@ -2,6 +2,7 @@ package idem
 
 import (
 	"context"
+	"crypto/sha256"
 	"fmt"
 	"slices"
 )
@@ -246,13 +247,19 @@ func (f *flow) finish(ctx context.Context, resp Response, writes []Write, jobs [
 	build := func(base *Record) *Record {
 		made = finished(advanced(base, phases, waiting), stored, a.opt.Now(), a.opt.Retention, a.opt.Tombstone)
 		made.Ver = base.Ver
-		if len(resp.Body) > a.opt.MaxBody || f.statusOnly {
+		switch {
+		case len(resp.Body) > a.opt.MaxBody || f.statusOnly:
 			notKept(made)
+		case f.kept != nil && f.kept.SHA256 == sha256.Sum256(resp.Body):
+			made.Overflow = f.kept // an earlier try has got that far
 		}
 		return made
 	}
 	rec, err := f.write(ctx, build, writes, rerun)
 	if err != nil {
+		if made != nil && made.Overflow != nil && made.Overflow.Count > 0 {
+			f.kept = made.Overflow
+		}
 		return err
 	}
 	f.stop(a.finished(ctx, rec, made, resp))

@@ -1,6 +1,7 @@
 package idem
 
 import (
+	"fmt"
 	"maps"
 	"net/http"
 	"slices"
@@ -27,6 +28,42 @@ func (e *Engine) input(r *Request) *Input {
 		}
 	}
 	return in
+}
+
+// supplied is in with the body that this attempt has, where it lies outside of the
+// record: whoever claimed may have died before it was written there.
+func (a *attempt) supplied(in *Input) *Input {
+	if in == nil || in.Overflow == nil || a.resumed {
+		return in
+	}
+	with := *in
+	with.Body = a.req.Body
+	return &with
+}
+
+// Limits of a stored request ([Options.Resumable]). One beyond them is refused
+// before it is claimed.
+const (
+	MaxStoredRequest = 10 << 20 // bytes of its body
+	maxStoredHead    = 64 << 10 // and of all else that is stored of it
+)
+
+// storable refuses a request that can't be stored: its record would be one that
+// nobody can read.
+func (in *Input) storable() error {
+	head := len(in.Method) + len(in.Path) + len(in.Query) + len(in.Identity.Kind) + len(in.Identity.Subject) + len(in.Snapshot)
+	for name, values := range in.Header {
+		for _, v := range values {
+			head += len(name) + len(v)
+		}
+	}
+	switch {
+	case len(in.Body) > MaxStoredRequest:
+		return fmt.Errorf("%w: %d bytes, of which at most %d can be stored", ErrTooLarge, len(in.Body), MaxStoredRequest)
+	case head > maxStoredHead:
+		return fmt.Errorf("%w: %d bytes without its body, of which at most %d can be stored", ErrTooLarge, head, maxStoredHead)
+	}
+	return nil
 }
 
 // request is the inverse of input, for a resumed run.

@@ -97,6 +97,10 @@ type Overflow struct {
 	Length int               // bytes of the body
 	Gzip   bool              // the companions hold it compressed
 	SHA256 [sha256.Size]byte // of the body
+
+	// Missing is how many of the last companions are still to be written. It is the
+	// store's own note, in a record that it was handed; in none that is stored.
+	Missing int
 }
 
 // Input is a request as a record keeps it, to run it again without its client:

@@ -31,6 +31,8 @@ func TicketFor(r *Record) Ticket { return Ticket{PK: r.PK, Owner: r.Owner, Ver: 
 // A nil error says that the operation has its answer now. [ErrMoved] says that
 // there is nothing to do any more, [ErrInFlight] (with RetryAfter) that the
 // lease is not over yet, [ErrNotKept] that there is no stored request,
+// or none that can be read: its client, who has it, may come back for
+// [Options.Retention], and only then is it stuck,
 // [ErrStuck] that it has been taken up [Options.MaxTries] times and waits for
 // an operator. Any other error is a failed try: the record is released, and a
 // later ticket may do better. The handler's own error comes as its text.
@@ -45,6 +47,9 @@ func (e *Engine) Resume(ctx context.Context, t Ticket, fn func(context.Context, 
 	missing := a.loadInput(ctx, rec)
 	if missing != nil && !errors.Is(missing, ErrNotKept) {
 		return Result{}, a.unavailable("resume", missing)
+	}
+	if missing != nil && leftToClient(rec, e.opt.Now(), e.opt.Retention) {
+		return Result{}, a.fail("resume", fmt.Errorf("%w: the stored request is not there; it is left to its client, who has it", missing))
 	}
 	rec, err = a.takeTicket(ctx, rec)
 	if err != nil {
@@ -154,7 +159,7 @@ func (a *attempt) takeTicket(ctx context.Context, rec *Record) (*Record, error) 
 		return nil, a.fail("resume", ErrMoved)
 	}
 	if got != next && got.Input != nil && next.Input != nil {
-		got.Input.Body, got.Input.Overflow = next.Input.Body, nil // read before
+		got.Input.Body = next.Input.Body // read before
 	}
 	return got, nil
 }

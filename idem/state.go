@@ -188,6 +188,13 @@ func released(held *Record, now time.Time, b giveBack) *Record {
 	return &r
 }
 
+// leftToClient reports whether an operation whose stored request is not there can
+// wait for its client, whose retry brings it again: for as long after the last
+// attempt as clients retry.
+func leftToClient(held *Record, now time.Time, retention time.Duration) bool {
+	return now.Before(held.Run.Add(retention))
+}
+
 // stuckFor returns held as given up: kept until an operator settles it.
 func stuckFor(held *Record, why string) *Record {
 	r := *held

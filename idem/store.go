@@ -11,7 +11,7 @@ import (
 // shared. Methods return promptly when ctx ends; a write whose answer did not
 // come must then report ErrUnknown, since it may still have been applied. A
 // record handed in or out belongs to the other side afterwards: neither side
-// changes it.
+// changes it, but for the notes about bodies named below.
 //
 // A write that the record in the way refuses is no error: it returns that
 // record, read in the same step as the refusal. If there is none any more,
@@ -33,13 +33,18 @@ type Store interface {
 	// Claim writes c.Next if there is no record for its PK, or an expired one
 	// (Expires before c.Now, in whole seconds) of another owner: a late copy of
 	// a claim must not revive a record that its own attempt has freed. A store
-	// that keeps the body of a stored request elsewhere sets Next.Input.Overflow.
+	// that keeps the body of a stored request elsewhere sets Next.Input.Overflow,
+	// and writes it once the claim is won.
 	Claim(ctx context.Context, c Claim) (held *Record, err error)
 
 	// Commit turns c.Prev into c.Next, both for the same PK, if the stored
 	// record has Prev's Owner and Ver. Nothing else is compared, and only what
 	// differs between the two is touched. Jobs are only ever added: those that
 	// were delivered since Prev was read stay away.
+	//
+	// A store that keeps bodies elsewhere sets Next.Overflow before it writes one,
+	// so that the same record, sent again, isn't written twice; and writes the body
+	// of Next.Input again where Prev.Input has none: a client's retry brings it.
 	Commit(ctx context.Context, c Commit) (held *Record, err error)
 
 	// Load reads a record, never an outdated one. Without one it returns nil.

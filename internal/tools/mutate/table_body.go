@@ -2,7 +2,7 @@ package main
 
 // bodyMutants break how large bodies are kept beside their record.
 func bodyMutants() []mutant {
-	const body = "dynamo/body.go"
+	const body, chunks, input = "dynamo/body.go", "dynamo/chunks.go", "dynamo/input.go"
 	return []mutant{
 		{
 			rule: "CompOwner", what: "companions have no nonce in their key",
@@ -14,17 +14,17 @@ func bodyMutants() []mutant {
 		},
 		{
 			rule: "CompBefore", what: "the record says where its body is before it is there",
-			file: body, old: "if err := s.putChunks(ctx, r.PK, over, body, end.Add(companionsOutlive)); err != nil {",
-			new: "var err error\n\ttime.AfterFunc(100*time.Millisecond, func() {\n\t\t_ = s.putChunks(context.WithoutCancel(ctx), r.PK, over, body, end.Add(companionsOutlive))\n\t})\n\tif err != nil {",
+			file: body, old: "if err := s.putChunks(ctx, r.PK, r.Overflow, body, end.Add(companionsOutlive)); err != nil {",
+			new: "var err error\n\ttime.AfterFunc(100*time.Millisecond, func() {\n\t\t_ = s.putChunks(context.WithoutCancel(ctx), r.PK, r.Overflow, body, end.Add(companionsOutlive))\n\t})\n\tif err != nil {",
 			run: "^TestBodyIsThereBeforeItsRecordSaysSo$",
 		},
 		{
 			rule: "CompBefore", what: "a record says it has a body that could not be written",
-			file: body, old: "\t\treturn nil, fmt.Errorf(\"dynamo: write body: %w\", err)\n", new: "\t\treturn over, nil\n", run: "^TestCompanionRefusedOnceIsWrittenAgain$",
+			file: body, old: "\t\treturn fmt.Errorf(\"dynamo: write body: %w\", err)\n", new: "\t\treturn nil\n", run: "^TestCompanionRefusedOnceIsWrittenAgain$",
 		},
 		{
 			rule: "CompOutlive", what: "companions expire with their record",
-			file: body, old: "over, body, end.Add(companionsOutlive))", new: "over, body, end)", run: "^TestCompanionsOutliveTheirRecord$",
+			file: body, old: "r.Overflow, body, end.Add(companionsOutlive))", new: "r.Overflow, body, end)", run: "^TestCompanionsOutliveTheirRecord$",
 		},
 		{
 			rule: "BodySum", what: "a body that isn't the one that was stored replays",
@@ -41,8 +41,65 @@ func bodyMutants() []mutant {
 		},
 		{
 			rule: "NoInputAtRest", what: "the parts of a large request stay after the answer",
-			file: "dynamo/store.go", old: "\tif err == nil && held == nil && c.Next.Input == nil {\n\t\ts.dropInput(ctx, c.Prev)\n\t}\n", new: "",
-			run: "^TestLargeStoredRequestIsResumedAndThenEmptied$",
+			file: input, old: "\t\ts.dropChunks(ctx, c.Prev.PK, over)\n", new: "\t\t_ = over\n", run: "^TestLargeStoredRequestIsResumedAndThenEmptied$",
+		},
+		{
+			rule: "NoInputAtRest", what: "they stay where the answer of the finish was lost",
+			file: input, old: "case !supplied && (held == nil || !refers(held, over)):", new: "case !supplied && held == nil:",
+			run: "^TestLostAnswersLeaveNothingOfTheRequest$",
+		},
+		{
+			rule: "NoInputAtRest", what: "a claim that was not applied leaves the parts of its request",
+			file: input, old: "\tcase err != nil:\n\t\treturn held, err\n\tcase held == nil:", new: "\tcase err != nil && !errors.Is(err, idem.ErrUnknown):\n\t\treturn held, err\n\tcase held == nil:",
+			run: "^TestLostAnswersLeaveNothingOfTheRequest$",
+		},
+		{
+			rule: "RequestOfTheClaim", what: "the request of a claim whose answer was lost lies where the record doesn't say",
+			file: input, old: "into = missing(held.Input.Overflow)", new: "into = missing(next.Input.Overflow)\n\t\tinto.First += 1000", run: "^TestLargeRequestAfterALostClaimAnswer$",
+		},
+		{
+			rule: "DropExists", what: "a part of a request that TTL has deleted comes back",
+			file: chunks, old: `aws.String("attribute_exists(pk)"),`, new: `aws.String("attribute_exists(pk) OR attribute_not_exists(pk)"),`,
+			run: "^TestDeletedPartOfARequestStaysDeleted$",
+		},
+		{
+			rule: "LeftToClient", what: "a completer that misses the request makes the operation stuck at once",
+			file: "idem/state.go", old: "return now.Before(held.Run.Add(retention))", new: "return now.Before(held.Run)", pkg: "dynamo", run: "^TestClaimThatDiesBeforeItsCompanion$",
+		},
+		{
+			rule: "LeftToClient", what: "it never gets stuck, whoever has forgotten it",
+			file: "idem/state.go", old: "return now.Before(held.Run.Add(retention))", new: "return now.Before(held.Run.Add(1000 * retention))",
+			pkg: "dynamo", run: "^TestStoredRequestThatIsGoneGetsStuck$",
+		},
+		{
+			rule: "RequestSupplied", what: "a client's retry doesn't bring the request that is missing",
+			file: "idem/claim.go", old: "next.Input = a.supplied(held.Input)", new: "next.Input = held.Input", pkg: "dynamo", run: "^TestClaimThatDiesBeforeItsCompanion$",
+		},
+		{
+			rule: "CompPatience", what: "a body is given up with the first refusal",
+			file: chunks, old: "\t\t\tif overdue(ctx) || !pause(ctx, round) {\n\t\t\t\treturn fmt.Errorf", new: "\t\t\tif overdue(ctx) || round > 0 {\n\t\t\t\treturn fmt.Errorf",
+			run: "^TestCompanionsWaitOutAThrottle$",
+		},
+		{
+			rule: "CompOnce", what: "each try of a finish writes its body again",
+			file: "idem/flow_commit.go", old: "made.Overflow = f.kept // ", new: "_ = f.kept // ", pkg: "dynamo", run: "^TestFinishTriedAgainWritesItsBodyOnce$",
+		},
+		{
+			rule: "CompOnce", what: "a finish that ran again has the body of the run before",
+			file: "idem/flow_commit.go", old: "case f.kept != nil && f.kept.SHA256 == sha256.Sum256(resp.Body):", new: "case f.kept != nil && f.kept.SHA256 != sha256.Sum256(nil):",
+			pkg: "dynamo", run: "^TestFinishThatRunsAgainStoresItsOwnBody$",
+		},
+		{
+			rule: "BatchInPart", what: "what a batch leaves out is not sent again",
+			file: chunks, old: "return slices.Concat(slices.Collect(maps.Values(out.UnprocessedItems))...), nil", new: "return nil, nil", run: "^TestBatchesOfCompanions$",
+		},
+		{
+			rule: "StoredLimit", what: "a request is stored that no reader takes",
+			file: "dynamo/store.go", old: "n > maxStored {", new: "n > 2*maxStored {", run: "^TestLargestStoredRequest$",
+		},
+		{
+			rule: "StoredLimit", what: "a request is claimed that can't be stored",
+			file: "idem/input.go", old: "case len(in.Body) > MaxStoredRequest:", new: "case len(in.Body) > 2*MaxStoredRequest:", run: "^TestRequestThatCannotBeStoredIsRefused$",
 		},
 	}
 }

@@ -1,0 +1,189 @@
+package dynamo
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"time"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
+	"github.com/aws/smithy-go"
+
+	"github.com/samekey/samekey/idem"
+)
+
+const (
+	maxBatch   = 25 // items in a BatchWriteItem
+	readRounds = 6  // how often a batch is read again that came back in part
+	dropRounds = 3  // how often a batch is deleted again of which a part was not
+)
+
+// putChunks writes what is missing of the companions of packed, in batches, and
+// notes it in over. It is as patient as ctx: they have no condition, so they may
+// be sent again at any time. An error is never ErrUnknown: the record that is to
+// refer to them was not touched.
+func (s *Store) putChunks(ctx context.Context, pk string, over *idem.Overflow, packed []byte, end time.Time) error {
+	for over.Missing > 0 {
+		first := over.Count - over.Missing
+		n := min(s.batch(), over.Missing)
+		todo := make([]types.WriteRequest, n)
+		for i := range todo {
+			var v values
+			at := (first + i) * chunkSize
+			todo[i].PutRequest = &types.PutRequest{Item: item{
+				attrPK:      v.str(companionKey(pk, over, first+i)),
+				attrVersion: v.digits(layoutVersion),
+				attrExpires: v.secs(end),
+				respBody:    &types.AttributeValueMemberB{Value: packed[at:min(at+chunkSize, len(packed))]},
+			}}
+		}
+		for round := 1; ; round++ {
+			var err error
+			if todo, err = s.write(ctx, todo); len(todo) == 0 {
+				break
+			}
+			if err == nil {
+				err = errThrottled
+			} else if _, known := writeError("companion", err); !errors.Is(known, idem.ErrUnknown) {
+				return known
+			}
+			if overdue(ctx) || !pause(ctx, round) {
+				return fmt.Errorf("%w: %w", idem.ErrUnavailable, err)
+			}
+		}
+		over.Missing -= n
+	}
+	return nil
+}
+
+var errThrottled = errors.New("a part of a batch was left out: throttled")
+
+// write sends what fits a batch, and returns what is left of it. A single item
+// needs no right to batches.
+func (s *Store) write(ctx context.Context, todo []types.WriteRequest) (left []types.WriteRequest, err error) {
+	if len(todo) > 1 && !s.noBatches.Load() {
+		out, err := s.api.BatchWriteItem(ctx, &dynamodb.BatchWriteItemInput{RequestItems: map[string][]types.WriteRequest{s.table: todo}})
+		if err == nil {
+			return slices.Concat(slices.Collect(maps.Values(out.UnprocessedItems))...), nil
+		}
+		if !s.denied(err) {
+			return todo, err
+		}
+	}
+	for i, w := range todo {
+		if _, err := s.api.PutItem(ctx, &dynamodb.PutItemInput{TableName: &s.table, Item: w.PutRequest.Item}); err != nil {
+			return todo[i:], err
+		}
+	}
+	return nil, nil
+}
+
+// batch is how many items are sent at once.
+func (s *Store) batch() int {
+	if s.noBatches.Load() {
+		return 1
+	}
+	return maxBatch
+}
+
+// denied reports whether the role doesn't allow batches, and remembers it. Such
+// a right is more than the others: BatchWriteItem may delete. So roles do without,
+// and companions then go one by one.
+func (s *Store) denied(err error) bool {
+	api, ok := errors.AsType[smithy.APIError](err)
+	if ok && api.ErrorCode() == "AccessDeniedException" {
+		s.noBatches.Store(true)
+		return true
+	}
+	return false
+}
+
+// overdue reports whether ctx is over by the wall clock, though its timer, which
+// stands still while a sandbox is frozen, may not have fired.
+func overdue(ctx context.Context) bool {
+	d, ok := ctx.Deadline()
+	return ok && time.Now().Round(0).After(d.Round(0))
+}
+
+// getChunks reads companions, strongly consistent, by their keys. Those that
+// aren't there are missing from the answer.
+func (s *Store) getChunks(ctx context.Context, pk string, o *idem.Overflow) (map[string]item, error) {
+	found := make(map[string]item, o.Count)
+	var keys []item
+	for i := range o.Count {
+		keys = append(keys, key(companionKey(pk, o, i)))
+	}
+	for round := 1; len(keys) > 1 && !s.noBatches.Load(); round++ {
+		out, err := s.api.BatchGetItem(ctx, &dynamodb.BatchGetItemInput{
+			RequestItems: map[string]types.KeysAndAttributes{s.table: {Keys: keys, ConsistentRead: aws.Bool(true)}},
+		})
+		if err != nil {
+			if s.denied(err) {
+				break
+			}
+			return nil, err
+		}
+		for _, items := range out.Responses {
+			for _, it := range items {
+				if k, ok := it[attrPK].(*types.AttributeValueMemberS); ok {
+					found[k.Value] = it
+				}
+			}
+		}
+		keys = nil
+		for _, left := range out.UnprocessedKeys {
+			keys = append(keys, left.Keys...)
+		}
+		if len(keys) > 1 && (round >= readRounds || !pause(ctx, round)) {
+			return nil, errThrottled
+		}
+	}
+	for _, k := range keys {
+		out, err := s.api.GetItem(ctx, &dynamodb.GetItemInput{TableName: &s.table, Key: k, ConsistentRead: aws.Bool(true)})
+		if err != nil {
+			return nil, err
+		}
+		found[k[attrPK].(*types.AttributeValueMemberS).Value] = out.Item
+	}
+	return found, nil
+}
+
+// dropChunks removes companions that hold what is no longer needed. A failure
+// leaves them to TTL.
+func (s *Store) dropChunks(ctx context.Context, pk string, o *idem.Overflow) {
+	var todo []types.WriteRequest
+	for i := range o.Count {
+		todo = append(todo, types.WriteRequest{DeleteRequest: &types.DeleteRequest{Key: key(companionKey(pk, o, i))}})
+	}
+	for round := 1; len(todo) > 1 && !s.noBatches.Load(); round++ {
+		out, err := s.api.BatchWriteItem(ctx, &dynamodb.BatchWriteItemInput{
+			RequestItems: map[string][]types.WriteRequest{s.table: todo[:min(maxBatch, len(todo))]},
+		})
+		if err != nil {
+			if s.denied(err) {
+				break
+			}
+			return
+		}
+		todo = slices.Concat(append(slices.Collect(maps.Values(out.UnprocessedItems)), todo[min(maxBatch, len(todo)):])...)
+		if len(out.UnprocessedItems) > 0 && (round >= dropRounds || !pause(ctx, round)) {
+			return
+		}
+	}
+	for _, w := range todo {
+		var v values
+		_, err := s.api.UpdateItem(ctx, &dynamodb.UpdateItemInput{
+			TableName: &s.table, Key: w.DeleteRequest.Key,
+			UpdateExpression:          aws.String("SET exp_s = :now REMOVE b"),
+			ConditionExpression:       aws.String("attribute_exists(pk)"), // one that TTL has deleted must not come back
+			ExpressionAttributeValues: item{":now": v.secs(time.Now().Add(-time.Minute))},
+		})
+		if _, gone := errors.AsType[*types.ConditionalCheckFailedException](err); err != nil && !gone {
+			return
+		}
+	}
+}

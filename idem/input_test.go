@@ -1,0 +1,61 @@
+package idem_test
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"net/http"
+	"strings"
+	"testing"
+
+	"github.com/samekey/samekey/idem"
+)
+
+// A request that can't be stored is refused before it is claimed: its key stays
+// free, and nothing is left that nobody can read.
+func TestRequestThatCannotBeStoredIsRefused(t *testing.T) {
+	t.Parallel()
+	large := bytes.Repeat([]byte("x"), idem.MaxStoredRequest+1)
+	post := func(change func(*idem.Request)) idem.Request {
+		r := idem.Request{Method: "POST", Path: "/", Header: http.Header{idem.KeyHeader: {"k"}, "Content-Type": {"text/plain"}}}
+		change(&r)
+		return r
+	}
+	for name, tt := range map[string]struct {
+		req    idem.Request
+		status int
+	}{
+		"a body over the limit":    {post(func(r *idem.Request) { r.Body = large }), 413},
+		"a body at the limit":      {post(func(r *idem.Request) { r.Body = large[1:] }), 201},
+		"a query over the limit":   {post(func(r *idem.Request) { r.Query = strings.Repeat("x", 100<<10) }), 413},
+		"a header over the limit":  {post(func(r *idem.Request) { r.Header["Content-Type"] = []string{strings.Repeat("x", 100<<10)} }), 413},
+		"a header that isn't kept": {post(func(r *idem.Request) { r.Header["X-Other"] = []string{strings.Repeat("x", 100<<10)} }), 201},
+		"an event over the limit":  {post(func(r *idem.Request) { r.Snapshot = make([]byte, 100<<10) }), 413},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			var store idem.MemoryStore
+			var refused error
+			engine := idem.New(&store, func(o *idem.Options) {
+				o.Resumable = true
+				o.Hooks.Refused = func(_ context.Context, ev idem.Event) { refused = ev.Err }
+			})
+			res, err := engine.Serve(t.Context(), tt.req, func(context.Context) (idem.Response, error) {
+				return idem.Response{Status: 201}, nil
+			})
+			if err != nil || res.Status != tt.status || (res.Status == 413) == (len(store.Records()) == 1) {
+				t.Errorf("got %d, %v, and %d records; want %d", res.Status, err, len(store.Records()), tt.status)
+			}
+			if (res.Status == 413) != errors.Is(refused, idem.ErrTooLarge) {
+				t.Errorf("Hooks.Refused was told %v", refused)
+			}
+			// What is not stored has no such limit.
+			plain := idem.New(new(idem.MemoryStore))
+			if res, err := plain.Serve(t.Context(), tt.req, func(context.Context) (idem.Response, error) {
+				return idem.Response{Status: 201}, nil
+			}); err != nil || res.Status != 201 {
+				t.Errorf("without Resumable: %d, %v", res.Status, err)
+			}
+		})
+	}
+}
