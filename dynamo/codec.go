@@ -95,6 +95,12 @@ func (v *values) encode(r *idem.Record, body value) item {
 	if r.Tries != 0 {
 		it[attrTries] = v.num(int64(r.Tries))
 	}
+	if r.Calls != nil {
+		it[attrCalls] = v.calls(r.Calls)
+	}
+	if len(r.Doubts) > 0 {
+		it[attrDoubts], it[attrDoubt] = v.list(r.Doubts), v.millis(r.DoubtSince)
+	}
 	if len(r.Phases) > 0 {
 		it[attrPhases] = v.phases(r.Phases)
 	}
@@ -115,6 +121,22 @@ func (v *values) phases(phases []idem.Phase) value {
 			entry = append(entry, v.str(string(p.Result)))
 		}
 		list[i] = &types.AttributeValueMemberL{Value: entry}
+	}
+	return &types.AttributeValueMemberL{Value: list}
+}
+
+func (v *values) calls(calls map[string]int) value {
+	m := make(item, len(calls))
+	for call, n := range calls {
+		m[call] = v.num(int64(n))
+	}
+	return &types.AttributeValueMemberM{Value: m}
+}
+
+func (v *values) list(all []string) value {
+	list := make([]value, len(all))
+	for i, s := range all {
+		list[i] = v.str(s)
 	}
 	return &types.AttributeValueMemberL{Value: list}
 }
@@ -187,6 +209,9 @@ func decode(it item) (*idem.Record, error) {
 		ID:          d.text(attrID, true),
 		Phases:      d.phases(),
 		Jobs:        d.jobs(),
+		Calls:       d.calls(),
+		Doubts:      d.doubts(),
+		DoubtSince:  d.milli(attrDoubt, false),
 		Tries:       int(d.number(attrTries, false)),
 		LastErr:     d.text(attrLastErr, false),
 		Created:     d.milli(attrCreated, true),
@@ -227,6 +252,8 @@ func (d *decoder) check(r *idem.Record) {
 		d.fail("resp.s is %d", r.Response.Status)
 	case (r.State == idem.Done) != (r.Response != nil):
 		d.fail("st is %q, but resp doesn't fit", r.State)
+	case (len(r.Doubts) == 0) != r.DoubtSince.IsZero():
+		d.fail("doubts and doubt_ms belong together")
 	case (r.Keep == idem.KeepNothing) != !r.Expires.IsZero():
 		d.fail("exactly one of keep and exp_s must be there")
 	}
@@ -312,6 +339,35 @@ func (d *decoder) phases() []idem.Phase {
 		}
 	}
 	return phases
+}
+
+func (d *decoder) calls() map[string]int {
+	m := as[*types.AttributeValueMemberM](d, d.it, attrCalls, false)
+	if m == nil {
+		return nil
+	}
+	calls := make(map[string]int, len(m.Value))
+	for call := range m.Value {
+		calls[call] = int(d.numberIn(m.Value, call, true))
+	}
+	return calls
+}
+
+func (d *decoder) doubts() []string {
+	list := as[*types.AttributeValueMemberL](d, d.it, attrDoubts, false)
+	if list == nil {
+		return nil
+	}
+	var doubts []string
+	for i, raw := range list.Value {
+		s, ok := raw.(*types.AttributeValueMemberS)
+		if !ok {
+			d.fail("doubts[%d] has type %T", i, raw)
+			return nil
+		}
+		doubts = append(doubts, s.Value)
+	}
+	return doubts
 }
 
 func (d *decoder) jobs() map[string]idem.Job {

@@ -65,6 +65,12 @@ func anyRecord(t *rapid.T) *idem.Record {
 		}
 		r.Phases = append(r.Phases, p)
 	}
+	if rapid.Bool().Draw(t, "counts calls") {
+		r.Calls = rapid.MapOfN(text, rapid.IntRange(0, 9), 0, 3).Draw(t, "calls")
+	}
+	if rapid.Bool().Draw(t, "doubted") {
+		r.Doubts, r.DoubtSince = rapid.SliceOfN(text, 1, 3).Draw(t, "doubts"), milli.Draw(t, "doubt")
+	}
 	for range rapid.IntRange(0, 3).Draw(t, "jobs") {
 		if r.Jobs == nil {
 			r.Jobs = map[string]idem.Job{}
@@ -111,16 +117,21 @@ func TestBadInput24CorruptRecord(t *testing.T) {
 		spoil func(item)
 		want  string // in the error
 	}{
-		"another layout version":  {func(it item) { it[attrVersion] = new(values).num(2) }, "layout version 2"},
-		"no layout version":       {func(it item) { delete(it, attrVersion) }, "v is missing"},
-		"no state":                {func(it item) { delete(it, attrState) }, "st is missing"},
-		"unknown state":           {func(it item) { it[attrState] = new(values).str("paused") }, `st is "paused"`},
-		"no owner":                {func(it item) { delete(it, attrOwner) }, "owner is missing"},
-		"version as text":         {func(it item) { it[attrVer] = new(values).str("2") }, "ver has type"},
-		"version zero":            {func(it item) { it[attrVer] = new(values).num(0) }, "ver is 0"},
-		"fractional lease":        {func(it item) { it[attrLease] = &types.AttributeValueMemberN{Value: "1.5"} }, "lease_ms is not a whole number"},
-		"no fingerprint":          {func(it item) { delete(it, attrFP) }, "fp is missing"},
-		"no id":                   {func(it item) { delete(it, attrID) }, "id is missing"},
+		"another layout version": {func(it item) { it[attrVersion] = new(values).num(2) }, "layout version 2"},
+		"no layout version":      {func(it item) { delete(it, attrVersion) }, "v is missing"},
+		"no state":               {func(it item) { delete(it, attrState) }, "st is missing"},
+		"unknown state":          {func(it item) { it[attrState] = new(values).str("paused") }, `st is "paused"`},
+		"no owner":               {func(it item) { delete(it, attrOwner) }, "owner is missing"},
+		"version as text":        {func(it item) { it[attrVer] = new(values).str("2") }, "ver has type"},
+		"version zero":           {func(it item) { it[attrVer] = new(values).num(0) }, "ver is 0"},
+		"fractional lease":       {func(it item) { it[attrLease] = &types.AttributeValueMemberN{Value: "1.5"} }, "lease_ms is not a whole number"},
+		"no fingerprint":         {func(it item) { delete(it, attrFP) }, "fp is missing"},
+		"no id":                  {func(it item) { delete(it, attrID) }, "id is missing"},
+		"calls that don't count": {func(it item) { it[attrCalls] = &types.AttributeValueMemberM{Value: item{"pay#": null}} }, "pay# has type"},
+		"a doubt that isn't one": {func(it item) { it[attrDoubts] = &types.AttributeValueMemberL{Value: []value{null}} }, "doubts[0]"},
+		"a doubt without a time": {func(it item) {
+			it[attrDoubts] = &types.AttributeValueMemberL{Value: []value{&types.AttributeValueMemberS{Value: "?"}}}
+		}, "belong together"},
 		"no jobs":                 {func(it item) { delete(it, attrJobs) }, "jobs is missing"},
 		"a job that isn't one":    {func(it item) { it[attrJobs] = &types.AttributeValueMemberM{Value: item{"0.0": null}} }, "jobs.0.0 has type"},
 		"a phase that isn't one":  {func(it item) { it[attrPhases] = &types.AttributeValueMemberL{Value: []value{null}} }, "phases[0]"},

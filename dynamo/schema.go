@@ -22,6 +22,9 @@ const (
 	attrSecret  = "fpk"        // S  id of the fingerprint's secret
 	attrID      = "id"         // S  server-made id of the operation
 	attrPhases  = "phases"     // L  of [name, result]
+	attrCalls   = "calls"      // M  call → how many; of an open record, absent in older ones
+	attrDoubts  = "doubts"     // L  calls that may have been made and of which no phase tells
+	attrDoubt   = "doubt_ms"   // N  since when
 	attrJobs    = "jobs"       // M  phase.index → job; the claim writes {} and nobody removes the map
 	attrRequest = "req"        // M  what is needed to run it again, until it is done
 	attrResp    = "resp"       // M  the answer

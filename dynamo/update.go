@@ -51,6 +51,20 @@ func (s *Store) update(ctx context.Context, c idem.Commit) (*update, error) {
 	if !slices.EqualFunc(prev.Phases, next.Phases, samePhase) {
 		u.put(attrPhases, ":phases", u.phases(next.Phases))
 	}
+	switch {
+	case next.Calls == nil && prev.Calls != nil:
+		u.remove = append(u.remove, attrCalls)
+	case !maps.Equal(prev.Calls, next.Calls):
+		u.put(attrCalls, ":calls", u.calls(next.Calls))
+	}
+	if !slices.Equal(prev.Doubts, next.Doubts) || !prev.DoubtSince.Equal(next.DoubtSince) {
+		if len(next.Doubts) == 0 {
+			u.remove = append(u.remove, attrDoubts, attrDoubt)
+		} else {
+			u.put(attrDoubts, ":doubts", u.list(next.Doubts))
+			u.put(attrDoubt, ":doubt", u.millis(next.DoubtSince))
+		}
+	}
 	u.addJobs(prev.Jobs, next.Jobs)
 	if next.Response != nil && prev.Response == nil {
 		body, err := s.encodeBody(ctx, &u.values, next)

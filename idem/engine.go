@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"net/http"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -299,6 +300,9 @@ func (a *attempt) once(ctx context.Context, f *flow, resumed bool, fn func(conte
 	}
 	if err == nil && failed != nil {
 		a.log.ErrorContext(ctx, "answer not stored: a phase had failed", "record", short(a.pk), "error", failed)
+		if resp.Status < http.StatusBadRequest {
+			err = failed // whoever is told of success doesn't come again
+		}
 	}
 	return a.withdraw(ctx, f, resp, err, failed)
 }
@@ -313,7 +317,7 @@ func (a *attempt) withdraw(ctx context.Context, f *flow, resp Response, err, fai
 	if cause == nil {
 		cause = failed
 	}
-	b := giveBack{entered: f.calledOut(), refused: cause == nil && resp.Status/100 == 4}
+	b := giveBack{calls: f.calledOut(), refused: cause == nil && resp.Status/100 == 4}
 	if cause == nil {
 		b.why = notStored(resp.Status)
 	}
@@ -412,7 +416,7 @@ func (a *attempt) handle(ctx context.Context, f *flow, resumed bool, fn func(con
 	defer func() {
 		f.close()
 		if rec := f.record(); !back && rec != nil && (f.ended() == nil || f.restart) {
-			_, _, _ = a.release(ctx, rec, giveBack{entered: f.calledOut()}, errPanic) // it logs its own failure
+			_, _, _ = a.release(ctx, rec, giveBack{calls: f.calledOut()}, errPanic) // it logs its own failure
 		}
 	}()
 	resp, err := fn(hctx)

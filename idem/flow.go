@@ -23,11 +23,13 @@ type flow struct {
 	busy    bool            // a phase is running
 	over    bool            // the handler has returned
 	left    bool            // while a phase was running
-	entered bool            // a Foreign was entered: derived keys may be out
+	asked   map[string]bool // calls of this run's Foreigns: true until they are committed
+	entered bool            // a Foreign runs, or has failed
 	err     error           // why the first failed phase failed
 
 	pending []Phase        // results that join the next commit
 	waiting map[string]Job // their jobs
+	calls   []string       // and calls
 	loose   []Job          // staged since the last phase, for the next commit
 
 	statusOnly bool      // the answer itself can't be stored
@@ -147,10 +149,24 @@ func (f *flow) failed(err error) error {
 // was begun by an attempt that never told how it ended: an answer must not
 // cover that up.
 func (f *flow) leftover() error {
-	if f.rec == nil || f.passed >= len(f.rec.Phases) {
+	if f.rec == nil {
 		return nil
 	}
-	return fmt.Errorf("%w: the handler ended without %q, which is recorded", ErrPhaseOrder, f.rec.Phases[f.passed].Name)
+	if f.passed < len(f.rec.Phases) {
+		return fmt.Errorf("%w: the handler ended without %q, which is recorded", ErrPhaseOrder, f.rec.Phases[f.passed].Name)
+	}
+	return f.unrepeated("the handler ended")
+}
+
+// unrepeated refuses to go on past a call that an earlier attempt may have made,
+// and that this one has not repeated: nothing would tell what it came to.
+func (f *flow) unrepeated(what string) error {
+	for _, call := range f.rec.Doubts {
+		if _, asked := f.asked[call]; call != anyCall && !asked {
+			return fmt.Errorf("%w: %s without the call %s, which an earlier attempt may have made", ErrPhaseOrder, what, call)
+		}
+	}
+	return nil
 }
 
 // rerunFor is for how long an Atomic runs again after conflicts.
@@ -160,7 +176,7 @@ const rerunFor = 5 * time.Second
 func (f *flow) atomic(ctx context.Context, s step, fn func(context.Context, *Tx) ([]byte, error)) ([]byte, error) {
 	giveUp := time.Now().Add(rerunFor)
 	for round := 0; ; round++ {
-		tx := &Tx{id: f.id(), phase: s.name}
+		tx := f.tx(s)
 		raw, err := fn(ctx, tx)
 		raw, err = f.outcome(ctx, s, tx, raw, err)
 		if !errors.Is(err, ErrConflict) || !f.a.rerun(ctx, round, giveUp) {
@@ -177,45 +193,105 @@ func (a *attempt) rerun(ctx context.Context, round int, giveUp time.Time) bool {
 // foreign claims and commits what is outstanding, calls fn once, and commits.
 func (f *flow) foreign(ctx context.Context, s step, fn func(context.Context, *Tx) ([]byte, error)) ([]byte, error) {
 	f.mu.Lock()
+	leading := f.rec == nil && len(f.pending) == 0
 	outstanding := f.rec == nil || len(f.pending) > 0
 	begun := f.rec != nil && f.passed < len(f.rec.Phases)
-	loose := len(f.loose)
 	f.mu.Unlock()
-	if s.intent && !begun && loose > 0 {
-		// Whoever settles its outcome could not stage them.
-		return nil, f.fail(fmt.Errorf("%w: jobs are staged for %q, which is NotIdempotent: stage them with another phase", ErrWrite, s.name))
-	}
-	if outstanding {
-		if err := f.commit(ctx, nil, nil, nil, false); err != nil {
-			return nil, f.commitFailed(s, err)
-		}
-	}
 	if begun {
 		return nil, f.giveUp(ctx, fmt.Sprintf("the outcome of phase %q is unknown: an attempt began the call and never came back", s.name))
 	}
-	if err := f.alive(ctx, s); err != nil {
-		return nil, err
-	}
 	if s.intent {
-		if err := f.commit(ctx, []Phase{{Name: s.name, Intent: true}}, nil, nil, false); err != nil {
-			return nil, f.commitFailed(s, err)
-		}
-		if err := f.alive(ctx, s); err != nil {
-			if rerr := f.replaceIntent(ctx); rerr != nil {
-				return nil, f.commitFailed(s, rerr)
-			}
+		if err := f.intend(ctx, s); err != nil {
 			return nil, err
 		}
+	} else if outstanding {
+		if err := f.commit(ctx, nil, collected{}, false); err != nil {
+			return nil, f.commitFailed(s, err)
+		}
+		s.joins = leading
+	}
+	if since := f.forgotten(s); !since.IsZero() {
+		return nil, f.giveUpCall(ctx, s, fmt.Sprintf("the outcome of phase %q is unknown: an attempt may have made the call since %s, and its provider may have forgotten that",
+			s.name, since.UTC().Format(time.RFC3339)))
+	}
+	if err := f.alive(ctx, s); err != nil {
+		if !s.intent {
+			return nil, err
+		}
+		if rerr := f.replaceIntent(ctx, nil); rerr != nil {
+			return nil, f.commitFailed(s, rerr)
+		}
+		return nil, err
 	}
 	f.mu.Lock()
 	f.entered = true
 	f.mu.Unlock()
-	tx := &Tx{id: f.id(), phase: s.name}
+	tx := f.tx(s)
 	raw, err := fn(ctx, tx)
 	if s.intent {
 		return f.settleIntent(ctx, s, tx, raw, err)
 	}
 	return f.outcome(ctx, s, tx, raw, err)
+}
+
+// intend commits that a call begins which can't be repeated, with the claim or
+// the results that wait for a commit.
+func (f *flow) intend(ctx context.Context, s step) error {
+	f.mu.Lock()
+	var err error
+	if len(f.loose) > 0 {
+		// Whoever settles its outcome could not stage them.
+		err = fmt.Errorf("%w: jobs are staged for %q, which is NotIdempotent: stage them with another phase", ErrWrite, s.name)
+	} else if f.rec != nil {
+		err = f.unrepeated(fmt.Sprintf("%q, which is NotIdempotent, begins", s.name))
+	}
+	f.mu.Unlock()
+	if err != nil {
+		return f.fail(err)
+	}
+	if err := f.alive(ctx, s); err != nil {
+		return err
+	}
+	if err := f.commit(ctx, []Phase{{Name: s.name, Intent: true}}, collected{}, false); err != nil {
+		return f.commitFailed(s, err)
+	}
+	return nil
+}
+
+// tx is an empty Tx for a run of s.
+func (f *flow) tx(s step) *Tx {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	tx := &Tx{id: f.a.id, phase: s.name, made: map[string]int{}}
+	if f.rec != nil {
+		tx.id, tx.made, tx.repeats = f.rec.ID, f.rec.Calls, len(f.rec.Doubts) > 0
+	}
+	tx.made = tally(tx.made, f.calls)
+	if s.kind == foreign {
+		tx.called = f.called
+	}
+	return tx
+}
+
+// called notes that a key is out.
+func (f *flow) called(call string) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if f.asked == nil {
+		f.asked = make(map[string]bool)
+	}
+	f.asked[call] = true
+}
+
+// forgotten returns since when a call of s may have been made, where that is so
+// long ago that its provider may have forgotten the key; else the zero time.
+func (f *flow) forgotten(s step) (since time.Time) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if s.intent || f.a.opt.Now().Sub(f.rec.DoubtSince) < s.memory {
+		return time.Time{}
+	}
+	return f.rec.DoubtSince // zero where no call is in doubt
 }
 
 // alive refuses a call whose context is over: it would fail before anything is
@@ -229,7 +305,7 @@ func (f *flow) alive(ctx context.Context, s step) error {
 
 // outcome commits what a run of a phase came to.
 func (f *flow) outcome(ctx context.Context, s step, tx *Tx, raw []byte, err error) ([]byte, error) {
-	writes, jobs, txErr := tx.close()
+	got, txErr := tx.close()
 	noop := errors.Is(err, NoOp)
 	answer, responds := errors.AsType[*answered](err)
 	switch {
@@ -239,9 +315,9 @@ func (f *flow) outcome(ctx context.Context, s step, tx *Tx, raw []byte, err erro
 		return nil, err
 	case txErr != nil:
 		return nil, f.fail(txErr)
-	case noop && (s.kind != atomically || len(writes)+len(jobs) > 0):
+	case noop && (s.kind != atomically || len(got.writes)+len(got.jobs) > 0):
 		return nil, f.fail(fmt.Errorf("%w: NoOp is for an Atomic without writes and jobs", ErrWrite))
-	case s.deferred && !responds && len(writes) > 0:
+	case s.deferred && !responds && len(got.writes) > 0:
 		return nil, f.fail(fmt.Errorf("%w: %q is Deferred: write in the phase that follows", ErrWrite, s.name))
 	}
 	rerun := s.kind != foreign
@@ -251,14 +327,14 @@ func (f *flow) outcome(ctx context.Context, s step, tx *Tx, raw []byte, err erro
 		if rerr != nil {
 			return nil, f.fail(rerr)
 		}
-		if ferr := f.finish(ctx, resp, writes, jobs, rerun); ferr != nil {
+		if ferr := f.finish(ctx, resp, got.writes, got.jobs, rerun); ferr != nil {
 			return nil, f.commitFailed(s, ferr)
 		}
 		return nil, err
-	case noop || s.deferred:
-		return raw, f.postpone(Phase{Name: s.name, Result: raw}, jobs)
+	case noop || s.deferred || s.joins && len(got.writes) == 0:
+		return raw, f.postpone(Phase{Name: s.name, Result: raw}, got)
 	}
-	if err := f.commit(ctx, []Phase{{Name: s.name, Result: raw}}, writes, jobs, rerun); err != nil {
+	if err := f.commit(ctx, []Phase{{Name: s.name, Result: raw}}, got, rerun); err != nil {
 		return nil, f.commitFailed(s, err)
 	}
 	return slices.Clone(f.lastResult()), nil
@@ -284,10 +360,10 @@ func (a *attempt) phaseError(op string, err error) *Error {
 
 // settleIntent writes how a call ended that can't be repeated.
 func (f *flow) settleIntent(ctx context.Context, s step, tx *Tx, raw []byte, err error) ([]byte, error) {
-	writes, jobs, txErr := tx.close()
+	got, txErr := tx.close()
 	answer, responds := errors.AsType[*answered](err)
 	_, retry := errors.AsType[*safe](err)
-	if txErr == nil && len(writes)+len(jobs) > 0 {
+	if txErr == nil && len(got.writes)+len(got.jobs) > 0 {
 		txErr = fmt.Errorf("%w: a NotIdempotent phase takes neither writes nor jobs", ErrWrite)
 	}
 	var resp Response
@@ -297,7 +373,8 @@ func (f *flow) settleIntent(ctx context.Context, s step, tx *Tx, raw []byte, err
 	switch {
 	case retry && txErr == nil:
 		// As if it had never begun: the key stays, the call may be made again.
-		if rerr := f.replaceIntent(ctx); rerr != nil {
+		f.recorded(got.calls)
+		if rerr := f.replaceIntent(ctx, nil); rerr != nil {
 			return nil, f.commitFailed(s, rerr)
 		}
 		return nil, err
@@ -312,22 +389,22 @@ func (f *flow) settleIntent(ctx context.Context, s step, tx *Tx, raw []byte, err
 		}
 		return nil, err
 	}
-	if err := f.replaceIntent(ctx, Phase{Name: s.name, Result: raw}); err != nil {
+	if err := f.replaceIntent(ctx, got.calls, Phase{Name: s.name, Result: raw}); err != nil {
 		return nil, f.commitFailed(s, err)
 	}
 	return slices.Clone(f.lastResult()), nil
 }
 
 // postpone keeps a result for the next commit.
-func (f *flow) postpone(p Phase, jobs []Job) error {
+func (f *flow) postpone(p Phase, got collected) error {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	waiting, err := f.stagedJobs(jobs)
+	waiting, err := f.stagedJobs(got.jobs)
 	if err != nil {
 		return f.failed(err)
 	}
 	f.waiting, f.loose = waiting, nil
-	f.pending = append(f.pending, p)
+	f.pending, f.calls = append(f.pending, p), with(f.calls, got.calls...)
 	f.passed++
 	return nil
 }

@@ -17,26 +17,27 @@ type change struct {
 // commit writes phases and all that waits for a commit, with the user's writes.
 // Without a phase, or with one that only begins, what is staged for that phase
 // stays with it.
-func (f *flow) commit(ctx context.Context, phases []Phase, writes []Write, jobs []Job, rerun bool) error {
+func (f *flow) commit(ctx context.Context, phases []Phase, got collected, rerun bool) error {
 	ends := len(phases) > 0 && !phases[0].Intent
 	f.mu.Lock()
 	all := slices.Concat(f.pending, phases)
-	waiting := f.waiting
+	waiting, calls := f.waiting, slices.Concat(f.calls, got.calls)
 	var err error
 	if ends {
-		waiting, err = f.stagedJobs(jobs)
+		waiting, err = f.stagedJobs(got.jobs)
 	}
 	f.mu.Unlock()
 	if err != nil {
 		return f.fail(err)
 	}
-	_, err = f.write(ctx, func(base *Record) *Record { return advanced(base, all, waiting) }, writes, rerun)
+	_, err = f.write(ctx, func(base *Record) *Record { return advanced(base, all, waiting, calls) }, got.writes, rerun)
 	if err != nil {
 		return err
 	}
 	f.mu.Lock()
-	f.pending, f.waiting = nil, nil
+	f.pending, f.waiting, f.calls = nil, nil, nil
 	f.mu.Unlock()
+	f.recorded(calls)
 	if ends {
 		f.passes(ctx, phases[0])
 	}
@@ -45,7 +46,7 @@ func (f *flow) commit(ctx context.Context, phases []Phase, writes []Write, jobs 
 
 // replaceIntent puts phases, none or one, in the place of the intent that is
 // the last of the record.
-func (f *flow) replaceIntent(ctx context.Context, phases ...Phase) error {
+func (f *flow) replaceIntent(ctx context.Context, calls []string, phases ...Phase) error {
 	f.mu.Lock()
 	waiting, err := f.stagedJobs(nil)
 	f.mu.Unlock()
@@ -58,15 +59,28 @@ func (f *flow) replaceIntent(ctx context.Context, phases ...Phase) error {
 		if len(phases) == 0 {
 			return &r
 		}
-		return advanced(&r, phases, waiting)
+		return advanced(&r, phases, waiting, calls)
 	}, nil, false)
 	if err != nil {
 		return err
 	}
 	if len(phases) > 0 {
+		f.recorded(calls)
 		f.passes(ctx, phases[0])
 	}
 	return nil
+}
+
+// recorded notes that nothing about calls is in doubt any more.
+func (f *flow) recorded(calls []string) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.entered = false
+	for _, call := range calls {
+		if f.asked[call] {
+			f.asked[call] = false
+		}
+	}
 }
 
 // passes notes that a phase is committed.
@@ -177,11 +191,21 @@ func (f *flow) outstanding() bool {
 	return len(f.pending)+len(f.waiting)+len(f.loose) > 0
 }
 
-// calledOut reports whether a derived key may be out in the world.
-func (f *flow) calledOut() bool {
+// calledOut names the calls that this run may have made and that are not
+// recorded; nil if there are none.
+func (f *flow) calledOut() []string {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	return f.entered
+	var out []string
+	for call, open := range f.asked {
+		if open {
+			out = append(out, call)
+		}
+	}
+	if f.entered && len(out) == 0 || f.left {
+		out = append(out, anyCall) // without a key, or its key is still to be asked for
+	}
+	return out
 }
 
 // failure is why the first failed phase failed; nil if none did.
@@ -245,7 +269,7 @@ func (f *flow) finish(ctx context.Context, resp Response, writes []Write, jobs [
 	stored := resp.stored(a.headers)
 	var made *Record
 	build := func(base *Record) *Record {
-		made = finished(advanced(base, phases, waiting), stored, a.opt.Now(), a.opt.Retention, a.opt.Tombstone)
+		made = finished(advanced(base, phases, waiting, nil), stored, a.opt.Now(), a.opt.Retention, a.opt.Tombstone)
 		made.Ver = base.Ver
 		switch {
 		case len(resp.Body) > a.opt.MaxBody || f.statusOnly:
@@ -266,10 +290,15 @@ func (f *flow) finish(ctx context.Context, resp Response, writes []Write, jobs [
 	return nil
 }
 
+// giveUpCall marks the operation as stuck in s, whose outcome is unknown.
+func (f *flow) giveUpCall(ctx context.Context, s step, why string) error {
+	return f.giveUp(ctx, why, Phase{Name: s.name, Intent: true})
+}
+
 // giveUp marks the operation as stuck, for a human to settle.
-func (f *flow) giveUp(ctx context.Context, why string) error {
+func (f *flow) giveUp(ctx context.Context, why string, begun ...Phase) error {
 	a := f.a
-	rec, err := f.write(ctx, func(base *Record) *Record { return stuckFor(base, why) }, nil, false)
+	rec, err := f.write(ctx, func(base *Record) *Record { return stuckFor(advanced(base, begun, nil, nil), why) }, nil, false)
 	if err != nil {
 		return f.commitFailed(step{name: "that is to be settled"}, err) // the next attempt finds it open
 	}

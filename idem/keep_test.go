@@ -19,9 +19,9 @@ func TestKeptRecordsHaveNoExpiry(t *testing.T) {
 	}{
 		"a claim":                         {plain, KeepNothing},
 		"a claim with its request stored": {claimed(Record{PK: "p", Input: &Input{}}, now, lease, 2*time.Hour), KeepOpen},
-		"a first phase":                   {advanced(plain, []Phase{{Name: "one"}}, nil), KeepOpen},
-		"a first phase with jobs only":    {advanced(plain, nil, map[string]Job{"0.0": {Kind: "mail"}}), KeepOpen},
-		"a commit of nothing":             {advanced(plain, nil, nil), KeepNothing},
+		"a first phase":                   {advanced(plain, []Phase{{Name: "one"}}, nil, nil), KeepOpen},
+		"a first phase with jobs only":    {advanced(plain, nil, map[string]Job{"0.0": {Kind: "mail"}}, nil), KeepOpen},
+		"a commit of nothing":             {advanced(plain, nil, nil, nil), KeepNothing},
 		"given up":                        {stuckFor(plain, "nobody came"), KeepOpen},
 		"finished with jobs":              {finished(&withJobs, Response{Status: 201}, now, 2*time.Hour, 0), KeepJobs},
 		"finished without":                {finished(plain, Response{Status: 201}, now, 2*time.Hour, 0), KeepNothing},

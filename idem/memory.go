@@ -3,6 +3,7 @@ package idem
 import (
 	"bytes"
 	"context"
+	"maps"
 	"slices"
 	"sync"
 	"time"
@@ -126,6 +127,13 @@ func patched(r, prev, next *Record) *Record {
 	if !slices.EqualFunc(prev.Phases, next.Phases, samePhase) {
 		r.Phases = next.Phases
 	}
+	if !maps.Equal(prev.Calls, next.Calls) || (prev.Calls == nil) != (next.Calls == nil) {
+		r.Calls = next.Calls
+	}
+	if !slices.Equal(prev.Doubts, next.Doubts) {
+		r.Doubts = next.Doubts
+	}
+	patchTime(&r.DoubtSince, prev.DoubtSince, next.DoubtSince)
 	for id, job := range next.Jobs {
 		if _, known := prev.Jobs[id]; !known {
 			if r.Jobs == nil {

@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"reflect"
+	"time"
 )
 
 // Atomic runs fn and commits, all or nothing: the writes and jobs fn handed to
@@ -42,7 +43,7 @@ func Atomic[T any](ctx context.Context, name string, fn func(context.Context, *T
 // fn runs, and where its context is over by then it doesn't run ([ErrNoTime]).
 // fn runs once an attempt: a conflict sends its commit again, never fn.
 // Where the process dies before the commit, the next attempt calls again, with
-// the same key.
+// the same key, for as long as the provider remembers it ([Remembers]).
 //
 // Writes of the user are allowed here, but better in an [Atomic] that follows: a
 // condition refused here repeats the call with the next attempt.
@@ -51,7 +52,7 @@ func Atomic[T any](ctx context.Context, name string, fn func(context.Context, *T
 // to retry with the same key. See [NotIdempotent] for systems without keys and
 // [Deferred] for one call less.
 func Foreign[T any](ctx context.Context, name string, fn func(context.Context, *Tx) (T, error), opts ...ForeignOption) (T, error) {
-	s := step{kind: foreign, name: name}
+	s := step{kind: foreign, name: name, memory: trusted(DefaultMemory)}
 	for _, opt := range opts {
 		opt(&s)
 	}
@@ -74,6 +75,22 @@ func NotIdempotent() ForeignOption { return func(s *step) { s.intent = true } }
 // call. If the process dies in between, the next attempt calls again with the
 // same derived key. The Tx takes no writes. Not together with [NotIdempotent].
 func Deferred() ForeignOption { return func(s *step) { s.deferred = true } }
+
+// DefaultMemory is for how long a provider is taken to remember a key.
+const DefaultMemory = 24 * time.Hour
+
+// Remembers says for how long the system that is called remembers a key.
+// Default: [DefaultMemory]. A call that may have been made before is repeated
+// only while that has not passed, less an hour (of a short memory, less a
+// quarter), since the attempt that may have made it first began. Later the
+// provider would take it for a new call, so it counts as one that is
+// [NotIdempotent] and whose outcome is unknown: the operation is stuck, and
+// waits for people. With zero or less no call is repeated that may have been
+// made.
+func Remembers(d time.Duration) ForeignOption { return func(s *step) { s.memory = trusted(d) } }
+
+// trusted is how much of a provider's memory is relied on.
+func trusted(memory time.Duration) time.Duration { return memory - min(time.Hour, memory/4) }
 
 // Finish is the last phase: its fn returns the handler's own response, which is
 // stored whatever its status, in one commit with fn's writes and jobs. It is
@@ -152,6 +169,8 @@ type step struct {
 	name     string
 	intent   bool // NotIdempotent
 	deferred bool
+	joins    bool          // it has no other claim: its result waits for the next commit, if it can
+	memory   time.Duration // for how long a call may be repeated
 }
 
 // maxPhaseName is the longest name of a phase, in bytes.

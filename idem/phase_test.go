@@ -256,26 +256,32 @@ func TestAtomicRunsAgainAfterAConflict(t *testing.T) {
 	}
 }
 
-// A swallowed error must not become a stored answer with a hole in it.
+// A swallowed error must not become a stored answer with a hole in it, nor be
+// told to the client as success. An error of the handler's own making goes out.
 func TestSwallowedPhaseErrorIsNotStored(t *testing.T) {
 	t.Parallel()
 	var mem idem.MemoryStore
 	e := idem.New(&mem)
-	fail := true
+	fail, status := true, 201
+	oops := errors.New("oops")
 	fn := func(ctx context.Context) (idem.Response, error) {
 		_, _ = idem.Atomic(ctx, "a", func(_ context.Context, tx *idem.Tx) (int, error) {
 			if fail {
-				return 0, errors.New("oops")
+				return 0, oops
 			}
 			tx.Write(note("a"))
 			return 1, nil
 		})
-		return idem.Response{Status: 200, Body: []byte("fine")}, nil
+		return idem.Response{Status: status, Body: []byte("fine")}, nil
 	}
-	if res, err := do(t, e, fn); err != nil || res.Replayed || res.Status != 200 {
+	if res, err := do(t, e, fn); !errors.Is(err, oops) || res.Status != 0 {
 		t.Fatalf("%+v, %v", res, err)
 	}
-	fail = false
+	status = 402
+	if res, err := do(t, e, fn); err != nil || res.Replayed || res.Status != 402 {
+		t.Fatalf("%+v, %v", res, err)
+	}
+	fail, status = false, 201
 	if res, err := do(t, e, fn); err != nil || res.Replayed || len(mem.Writes()) != 1 {
 		t.Fatalf("%+v, %v", res, err)
 	}
@@ -648,7 +654,7 @@ func TestOperationIDsAndDerivedKeys(t *testing.T) {
 	_, err := do(t, e, answering(func(ctx context.Context) error {
 		for _, name := range []string{"one", "two"} {
 			_, err := idem.Foreign(ctx, name, func(_ context.Context, tx *idem.Tx) (int, error) {
-				for _, k := range [][]string{{"payments"}, {"payments", "refund"}, {"mail"}} {
+				for _, k := range [][]string{{"payments"}, {"payments", "refund" + name}, {"payments/refund" + name}, {"payments#"}, {"payments", "refund", name}, {"mail"}} {
 					key := tx.Key(k[0], k[1:]...)
 					if old, ok := keys[key]; ok {
 						t.Errorf("%s %v has the key of %s", name, k, old)
@@ -663,7 +669,7 @@ func TestOperationIDsAndDerivedKeys(t *testing.T) {
 		}
 		return nil
 	}))
-	if err != nil || len(keys) != 6 {
+	if err != nil || len(keys) != 12 {
 		t.Fatal(err, keys)
 	}
 }

@@ -62,6 +62,17 @@ type Record struct {
 	Jobs   map[string]Job // staged, undelivered jobs by "phase.index"; see [JobID]
 	Input  *Input         // the request, where it is to be completed without its client
 
+	// Calls counts the calls of committed phases, as [Tx.Key] names them: by
+	// service, or once for each step. Derived keys are made from it. nil only in
+	// records of an earlier version, whose keys are made from the phases' names,
+	// and in those that are done.
+	Calls map[string]int
+	// Doubts names the calls that may have been made and of which no phase tells;
+	// "?" is any. DoubtSince is when the first of them may have been made. Both
+	// are zero where there are none.
+	Doubts     []string
+	DoubtSince time.Time
+
 	Response *Response // nil until Done
 	Overflow *Overflow // set when Response.Body is not in the record itself
 
@@ -149,6 +160,7 @@ func (r *Record) clone() *Record {
 		c.Jobs[id] = job
 	}
 	c.Input = r.Input.clone()
+	c.Calls, c.Doubts = maps.Clone(r.Calls), slices.Clone(r.Doubts)
 	if r.Response != nil {
 		resp := r.Response.clone()
 		c.Response = &resp

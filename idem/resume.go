@@ -173,10 +173,15 @@ type Settlement struct {
 	Answer *Response
 
 	// Result tells what the call came to whose outcome is unknown (a
-	// [NotIdempotent] phase), as JSON; NotMade that it had no effect. One of
-	// them is needed to try such an operation again.
+	// [NotIdempotent] phase, or one whose provider may have forgotten its key, see
+	// [Remembers]), as JSON; NotMade that it had no effect. One of them, or
+	// RiskTwice, is needed to try such an operation again.
 	Result  json.RawMessage
 	NotMade bool
+
+	// RiskTwice lets such a call be made again although it may have been made: it
+	// may then have its effect twice.
+	RiskTwice bool
 }
 
 // Settle carries out an operator's decision about the stuck operation pk. It
@@ -235,12 +240,17 @@ func settled(rec *Record, s Settlement) (*Record, error) {
 	case s.Answer != nil:
 	case begun && s.Result != nil && json.Valid(s.Result):
 		r.Phases = append(slices.Clone(rec.Phases[:n-1]), Phase{Name: rec.Phases[n-1].Name, Result: s.Result})
-	case begun && s.NotMade:
+		r.Calls = tally(rec.Calls, []string{skipped}) // it had keys that nobody counted
+		r.doubt(nil, time.Time{})
+	case begun && (s.NotMade || s.RiskTwice):
 		r.Phases = slices.Clone(rec.Phases[:n-1])
+		r.doubt(nil, time.Time{})
 	case begun:
 		return nil, fmt.Errorf("%w: the call of phase %q has an unknown outcome: say what it came to, as JSON, or that it was not made",
 			ErrResult, rec.Phases[n-1].Name)
-	case s.Result != nil || s.NotMade:
+	case s.Result == nil && (s.NotMade || s.RiskTwice) && len(rec.Doubts) > 0:
+		r.doubt(nil, time.Time{})
+	case s.Result != nil || s.NotMade || s.RiskTwice:
 		return nil, fmt.Errorf("%w: no call of this operation has an unknown outcome", ErrResult)
 	}
 	return &r, nil

@@ -1,6 +1,7 @@
 package idem
 
 import (
+	"maps"
 	"slices"
 	"time"
 )
@@ -97,9 +98,9 @@ func sameShape(a, b *Record) bool {
 
 // giveBack says how an attempt ended that has no answer to store.
 type giveBack struct {
-	entered bool   // a derived key may be out in the world
-	refused bool   // the handler itself refused the request, with a 4xx
-	why     string // for people; "" leaves the record's
+	calls   []string // that this attempt may have made and has not recorded
+	refused bool     // the handler itself refused the request, with a 4xx
+	why     string   // for people; "" leaves the record's
 }
 
 // free reports whether a release may give the key up altogether: only this
@@ -108,12 +109,12 @@ type giveBack struct {
 // record. A request that was stored with its claim has been accepted: unless its
 // handler refused it, it is completed, whatever stopped it.
 func free(r *Record, b giveBack) bool {
-	return r.Ver == 1 && !b.entered && len(r.Phases) == 0 && len(r.Jobs) == 0 && (r.Input == nil || b.refused)
+	return r.Ver == 1 && len(b.calls) == 0 && len(r.Phases) == 0 && len(r.Jobs) == 0 && (r.Input == nil || b.refused)
 }
 
 // claimed returns the record of a new operation.
 func claimed(r Record, now time.Time, lease time.Time, retention time.Duration) *Record {
-	r.State, r.Ver = Open, 1
+	r.State, r.Ver, r.Calls = Open, 1, map[string]int{}
 	r.Created, r.Run = millis(now), millis(now)
 	r.Lease = millis(lease)
 	if r.Input != nil {
@@ -124,15 +125,18 @@ func claimed(r Record, now time.Time, lease time.Time, retention time.Duration) 
 	return &r
 }
 
-// advanced returns held with more phases and jobs. From the first one on the
-// record is kept: committed work must not be forgotten. The caller raises Ver.
-func advanced(held *Record, phases []Phase, jobs map[string]Job) *Record {
+// advanced returns held with more phases, their jobs and the calls they made.
+// From the first one on the record is kept: committed work must not be
+// forgotten. The caller raises Ver.
+func advanced(held *Record, phases []Phase, jobs map[string]Job, calls []string) *Record {
 	if len(phases)+len(jobs) == 0 {
 		return held
 	}
 	r := *held
 	r.Phases = slices.Concat(held.Phases, phases)
 	r.Jobs = merged(held.Jobs, jobs)
+	r.Calls = tally(held.Calls, calls)
+	r.doubt(without(held.Doubts, calls), held.DoubtSince)
 	r.Keep, r.Expires = KeepOpen, time.Time{}
 	return &r
 }
@@ -143,6 +147,10 @@ func taken(held *Record, me string, now, lease time.Time, retention time.Duratio
 	r := *held
 	r.Owner, r.Ver = me, held.Ver+1
 	r.Lease, r.Run = millis(lease), millis(now)
+	if !held.Lease.IsZero() {
+		// Its holder never came back to say what it had called.
+		r.doubt(with(held.Doubts, anyCall), held.doubtSince())
+	}
 	if !held.Expires.IsZero() {
 		r.Expires = claimExpiry(now, lease, retention)
 	}
@@ -158,7 +166,8 @@ func finished(held *Record, resp Response, now time.Time, retention, tombstone t
 	r := *held
 	r.State, r.Ver = Done, held.Ver+1
 	r.Response, r.Lease, r.LastErr, r.Input = &resp, time.Time{}, "", nil
-	r.Phases = names(held.Phases)
+	r.Phases, r.Calls = names(held.Phases), nil
+	r.doubt(nil, time.Time{})
 	if until := seconds(now.Add(retention)); len(held.Jobs) > 0 {
 		r.Keep, r.Expires, r.Until, r.Tombstone = KeepJobs, time.Time{}, until, (tombstone + time.Second - 1).Truncate(time.Second)
 		r.Run = millis(now) // from now on they are left to the drain
@@ -179,6 +188,9 @@ func released(held *Record, now time.Time, b giveBack) *Record {
 	r.Ver, r.Lease, r.Run = held.Ver+1, time.Time{}, millis(now)
 	if b.why != "" {
 		r.LastErr = b.why
+	}
+	if len(b.calls) > 0 {
+		r.doubt(with(held.Doubts, b.calls...), held.doubtSince())
 	}
 	if free(held, b) {
 		// A minute ago, for hosts whose clocks are behind; not 0, since TTL ignores
@@ -207,6 +219,50 @@ func stuckFor(held *Record, why string) *Record {
 // can't delete a record that somebody holds.
 func claimExpiry(now, lease time.Time, retention time.Duration) time.Time {
 	return seconds(later(now.Add(retention), lease.Add(time.Hour)))
+}
+
+// anyCall stands in [Record.Doubts] for calls whose names nobody knows.
+const anyCall = "?"
+
+// doubt sets which calls may have been made, and since when.
+func (r *Record) doubt(calls []string, since time.Time) {
+	if r.Doubts, r.DoubtSince = calls, since; len(calls) == 0 {
+		r.Doubts, r.DoubtSince = nil, time.Time{}
+	}
+}
+
+// doubtSince is the time from which on the record's calls are in doubt, if those
+// of its last attempt are: that began no earlier.
+func (r *Record) doubtSince() time.Time {
+	if len(r.Doubts) > 0 {
+		return r.DoubtSince
+	}
+	return r.Run
+}
+
+// tally returns made with calls counted in. Without counts, nil, there are
+// none afterwards either: the record's keys are made in another way.
+func tally(made map[string]int, calls []string) map[string]int {
+	if made == nil || len(calls) == 0 {
+		return made
+	}
+	made = maps.Clone(made)
+	for _, call := range calls {
+		made[counted(call)]++
+	}
+	return made
+}
+
+// with returns calls with more, each once; without returns them without some.
+// Neither changes calls.
+func with(calls []string, more ...string) []string {
+	all := slices.Concat(calls, more)
+	slices.Sort(all)
+	return slices.Compact(all)
+}
+
+func without(calls, some []string) []string {
+	return slices.DeleteFunc(slices.Clone(calls), func(call string) bool { return slices.Contains(some, call) })
 }
 
 func names(phases []Phase) []Phase {

@@ -141,7 +141,7 @@ func TestTransitions(t *testing.T) {
 		"release keeps an accepted one": {released(accepted, now, giveBack{why: "down"}), Open, "a", 2, time.Time{}, time.Time{}, KeepOpen, time.Time{}, ""},
 		"release frees a refused one":   {released(accepted, now, giveBack{refused: true}), Open, "a", 2, time.Time{}, now.Add(-time.Minute), "", time.Time{}, ""},
 		"release keeps what was refused after a call": {
-			released(accepted, now, giveBack{refused: true, entered: true}), Open, "a", 2, time.Time{}, time.Time{}, KeepOpen, time.Time{}, "",
+			released(accepted, now, giveBack{refused: true, calls: []string{"payments#1"}}), Open, "a", 2, time.Time{}, time.Time{}, KeepOpen, time.Time{}, "",
 		},
 		"release keeps a later state": {released(&phased, now, giveBack{}), Open, "a", 4, time.Time{}, time.Time{}, KeepOpen, time.Time{}, "1"},
 		"release keeps a taken-over one": {

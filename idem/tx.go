@@ -5,7 +5,9 @@ import (
 	"crypto/sha256"
 	"encoding/binary"
 	"fmt"
+	"net/url"
 	"slices"
+	"strconv"
 	"strings"
 	"sync"
 )
@@ -15,15 +17,18 @@ import (
 // nothing. It is made anew for each run. It is safe for concurrent use until
 // the phase's function returns; later calls are ignored.
 type Tx struct {
-	id    string // the operation's
-	phase string
+	id      string         // the operation's
+	phase   string         // only the keys of older records are made from it
+	made    map[string]int // the calls of the phases before this one; nil in an older record
+	repeats bool           // an earlier attempt may have made this phase's calls
+	called  func(string)   // is told of each call; nil in a phase that makes none
 
 	mu     sync.Mutex
 	closed bool
 	writes []Write
 	jobs   []Job
-	keys   map[string]bool
-	err    error // the first thing that can't be committed
+	calls  []string // that keys were asked for
+	err    error    // the first thing that can't be committed
 }
 
 // Write adds writes to the commit. A write that could not be built
@@ -64,24 +69,67 @@ func (tx *Tx) Stage(jobs ...Job) {
 }
 
 // Key returns the idempotency key for a call to service: the same for every
-// attempt at this operation and phase, another one for any other, also once the
+// attempt at this operation, another one for any other operation, also once the
 // client's key has expired and is used again (R61, R62). It has the form of a
-// UUID. A phase that calls one service more than once names each call by a
-// step; the same service and step twice in one run fail the phase
-// ([ErrKeyReused]).
+// UUID.
+//
+// It is made from the operation, the service, and the step, if one is named;
+// else from how many calls without a step the phases before this one made to the
+// service. The name of the phase and its place don't matter, so phases can be
+// renamed, inserted and removed while operations are under way. A service or a
+// step can't: under another name it is another call.
+//
+// A phase that calls one service more than once names each call by a step. A
+// second call without one in a run of a phase, and a step that this or an
+// earlier phase has used, gets the key it got before, and fails the phase
+// ([ErrKeyReused]): so a loop that tries a call again never makes it twice.
 func (tx *Tx) Key(service string, step ...string) string {
 	tx.mu.Lock()
 	defer tx.mu.Unlock()
-	parts := append([]string{tx.id, tx.phase, service}, step...)
-	key := derived(parts)
-	if tx.keys[key] {
-		tx.fail(fmt.Errorf("%w: %s", ErrKeyReused, strings.Join(parts[2:], ", ")))
+	call := callName(tx.made, service, step)
+	if slices.Contains(tx.calls, call) || len(step) > 0 && tx.made[call] > 0 {
+		tx.fail(fmt.Errorf("%w: %s", ErrKeyReused, strings.Join(append([]string{service}, step...), ", ")))
 	}
-	if tx.keys == nil {
-		tx.keys = make(map[string]bool)
+	if !tx.closed {
+		tx.calls = with(tx.calls, call)
+		if tx.called != nil {
+			tx.called(call)
+		}
 	}
-	tx.keys[key] = true
-	return key
+	if tx.made == nil {
+		return derived(append([]string{tx.id, tx.phase, service}, step...))
+	}
+	return derived([]string{tx.id, call})
+}
+
+// Repeats reports whether an earlier attempt may have made this phase's calls:
+// it died, or failed in a call. Then an answer that isn't the call's own outcome
+// (401, 404, a refusal of parameters) does not mean that nothing has happened.
+func (tx *Tx) Repeats() bool { return tx.repeats }
+
+// skipped counts in [Record.Calls], for every service, the calls of phases that
+// people settled: nobody knows how many there were.
+const skipped = "*"
+
+// callName names a call: "service#2", or "service/step".
+func callName(made map[string]int, service string, step []string) string {
+	name := url.PathEscape(service)
+	if len(step) == 0 {
+		name += "#"
+		return name + strconv.Itoa(made[name]+made[skipped]+1)
+	}
+	for _, s := range step {
+		name += "/" + url.PathEscape(s)
+	}
+	return name
+}
+
+// counted is what a call is counted as: "service#", or "service/step".
+func counted(call string) string {
+	if i := strings.IndexByte(call, '#'); i >= 0 {
+		return call[:i+1]
+	}
+	return call
 }
 
 // derived hashes parts, each after its length so that no two lists are alike,
@@ -108,11 +156,18 @@ func (tx *Tx) fail(err error) {
 
 // close ends the collecting, so that a goroutine left behind can't change what
 // is being sent.
-func (tx *Tx) close() (writes []Write, jobs []Job, err error) {
+func (tx *Tx) close() (collected, error) {
 	tx.mu.Lock()
 	defer tx.mu.Unlock()
 	tx.closed = true
-	return slices.Clone(tx.writes), slices.Clone(tx.jobs), tx.err
+	return collected{slices.Clone(tx.writes), slices.Clone(tx.jobs), tx.calls}, tx.err
+}
+
+// collected is what a run of a phase commits besides its result.
+type collected struct {
+	writes []Write
+	jobs   []Job
+	calls  []string // as [Tx.Key] named them
 }
 
 // Stage adds jobs to the next commit of the operation in ctx, at the latest the

@@ -55,6 +55,7 @@ type stuckOptions struct {
 	data             bool          // show
 	result           string        // retry
 	notMade          bool
+	riskTwice        bool
 	status           int // answer
 	body, bodyFile   string
 	contentType      string
@@ -143,6 +144,7 @@ func (o *stuckOptions) register(fs *flag.FlagSet, env environment) {
 	fs.BoolVar(&o.data, "data", false, "show: with results of phases, args of jobs, the request and the answer, which may be personal")
 	fs.StringVar(&o.result, "result", "", "retry: what the call with an unknown outcome came to, as `JSON`")
 	fs.BoolVar(&o.notMade, "not-made", false, "retry: the call with an unknown outcome was not made")
+	fs.BoolVar(&o.riskTwice, "risk-twice", false, "retry: make the call with an unknown outcome again, though it may then happen twice")
 	fs.IntVar(&o.status, "status", 0, "answer: its HTTP status")
 	fs.StringVar(&o.body, "body", "", "answer: its body")
 	fs.StringVar(&o.bodyFile, "body-file", "", "answer: a `FILE` with its body")
@@ -195,15 +197,15 @@ func (op *operator) retry(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	s := idem.Settlement{NotMade: op.opt.notMade}
+	s := idem.Settlement{NotMade: op.opt.notMade, RiskTwice: op.opt.riskTwice}
 	if op.opt.result != "" {
 		if s.Result = json.RawMessage(op.opt.result); !json.Valid(s.Result) {
 			return fmt.Errorf(`-result %[1]s is not JSON (a string needs quotes: -result '"%[1]s"')`, op.opt.result)
 		}
 	}
 	switch err := e.Settle(ctx, pk, s); {
-	case errors.Is(err, idem.ErrResult) && s.Result == nil && !s.NotMade:
-		return fmt.Errorf("%w; -result JSON says what it came to, -not-made that it had no effect", err)
+	case errors.Is(err, idem.ErrResult) && s.Result == nil && !s.NotMade && !s.RiskTwice:
+		return fmt.Errorf("%w; -result JSON says what it came to, -not-made that it had no effect, -risk-twice lets it happen twice", err)
 	case errors.Is(err, idem.ErrMoved):
 		return fmt.Errorf("%w; for a parked job use redrive", err)
 	case err != nil:

@@ -38,6 +38,13 @@ func storeRecords(s suite) {
 				"2.0": {Kind: "push", Args: []byte(`[]`)},
 			}
 		}},
+		{"open with calls", func(r *idem.Record) {
+			r.Keep, r.Expires = idem.KeepOpen, time.Time{}
+			r.Phases = []idem.Phase{{Name: "charge", Result: []byte(`1`)}}
+			r.Calls = map[string]int{"payments#": 2, "payments/refund%2F1": 1, "*": 1, "#": 1}
+			r.Doubts, r.DoubtSince = []string{"?", "mail#1", "payments/zoë"}, r.Run
+		}},
+		{"of an earlier version, without calls", func(r *idem.Record) { r.Calls = nil }},
 		{"done", func(r *idem.Record) {
 			*r = *finishedNext(r, []byte(`{"message":"ride accepted"}`))
 		}},
@@ -83,7 +90,7 @@ func storeRecords(s suite) {
 // finishedNext is what follows r when it finishes with body.
 func finishedNext(r *idem.Record, body []byte) *idem.Record {
 	return next(r, func(n *idem.Record) {
-		n.State, n.Lease, n.Keep = idem.Done, time.Time{}, idem.KeepNothing
+		n.State, n.Lease, n.Keep, n.Calls = idem.Done, time.Time{}, idem.KeepNothing, nil
 		n.Expires = n.Run.Truncate(time.Second).Add(24 * time.Hour)
 		n.Response = &idem.Response{Status: http.StatusCreated, Header: http.Header{"Content-Type": {"text/plain"}}, Body: body}
 	})

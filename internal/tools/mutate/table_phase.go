@@ -18,9 +18,9 @@ func phaseMutants() []mutant {
 		},
 		{
 			rule: "IntentFirst", what: "the intent of a call is stored after it",
-			file: flow, old: "\tif s.intent {\n\t\tif err := f.commit(ctx, []Phase{{Name",
-			new: "\tif s.intent {\n\t\tfirst, firstErr := fn(ctx, &Tx{id: f.id(), phase: s.name})\n\t\tfn = func(context.Context, *Tx) ([]byte, error) { return first, firstErr }\n" +
-				"\t\tif err := f.commit(ctx, []Phase{{Name",
+			file: flow, old: "\tif s.intent {\n\t\tif err := f.intend(",
+			new: "\tif s.intent {\n\t\tfirst, firstErr := fn(ctx, f.tx(s))\n\t\tfn = func(context.Context, *Tx) ([]byte, error) { return first, firstErr }\n" +
+				"\t\tif err := f.intend(",
 			run: "^TestNotIdempotent$",
 		},
 		{
@@ -38,6 +38,10 @@ func phaseMutants() []mutant {
 		{
 			rule: "SwallowedError", what: "an answer that hides a failed phase is stored",
 			file: "idem/engine.go", old: "failed == nil && a.opt.Stored(resp.Status)", new: "a.opt.Stored(resp.Status)", run: "^TestSwallowedPhaseErrorIsNotStored$",
+		},
+		{
+			rule: "SwallowedError", what: "a client is told of success by an answer that hides a failed phase",
+			file: "idem/engine.go", old: "if resp.Status < http.StatusBadRequest {", new: "if resp.Status < http.StatusContinue {", run: "^TestSwallowedPhaseErrorIsNotStored$",
 		},
 		{
 			rule: "PhaseOrder", what: "any phase gets the result that is recorded at its place",
@@ -74,7 +78,7 @@ func phaseMutants() []mutant {
 		},
 		{
 			rule: "StageBeforeIntent", what: "jobs are staged for a call that a human may have to settle",
-			file: flow, old: "if s.intent && !begun && loose > 0 {", new: "if s.intent && !begun && loose < 0 {", run: "^TestStageBeforeANotIdempotentPhase$",
+			file: flow, old: "if len(f.loose) > 0 {\n\t\t// Whoever", new: "if len(f.loose) < 0 {\n\t\t// Whoever", run: "^TestStageBeforeANotIdempotentPhase$",
 		},
 		{
 			rule: "StageOutsideOfPhases", what: "a phase that runs again stages twice",
@@ -94,17 +98,68 @@ func phaseMutants() []mutant {
 		},
 		{
 			rule: "KeyReused", what: "one derived key serves two calls of a run",
-			file: tx, old: "if tx.keys[key] {", new: "if tx.keys[key] && key == \"\" {", run: "^TestMisusedPhasesAreRefused$",
+			file: tx, old: "if slices.Contains(tx.calls, call) || ", new: "if ", run: "^TestReusedKeysAreRefused$",
+		},
+		{
+			rule: "KeyReused", what: "a step that an earlier phase has used serves another call",
+			file: tx, old: " || len(step) > 0 && tx.made[call] > 0 {", new: " {", run: "^TestReusedKeysAreRefused$",
 		},
 		{
 			rule: "KeyParts", what: "derived keys of different services are the same",
-			file: tx, old: "parts := append([]string{tx.id, tx.phase, service}, step...)", new: "parts := append([]string{tx.id, tx.phase}, append(step, service)[:len(step)]...)",
-			run: "^TestOperationIDsAndDerivedKeys$",
+			file: tx, old: "name := url.PathEscape(service)", new: "name := \"\"", run: "^TestOperationIDsAndDerivedKeys$",
 		},
 		{
-			rule: "KeyParts", what: "derived keys of different phases are the same",
-			file: tx, old: "parts := append([]string{tx.id, tx.phase, service}, step...)", new: "parts := append([]string{tx.id, \"\", service}, step...)",
-			run: "^TestOperationIDsAndDerivedKeys$",
+			rule: "KeyParts", what: "a name with a slash in it is another call's",
+			file: tx, old: "name := url.PathEscape(service)", new: "name := service", run: "^TestOperationIDsAndDerivedKeys$",
+		},
+		{
+			rule: "KeyParts", what: "derived keys of the calls to one service are the same",
+			file: tx, old: "made[name]+made[skipped]+1", new: "1", run: "^TestOperationIDsAndDerivedKeys$",
+		},
+		{
+			rule: "KeyParts", what: "a call has the key of one whose outcome people told",
+			file: tx, old: "made[name]+made[skipped]+1", new: "made[name]+1", run: "^TestSettlingACallThatTheProviderMayHaveForgotten$",
+		},
+		{
+			rule: "KeyParts", what: "a phase's name is part of its derived keys",
+			file: tx, old: "return derived([]string{tx.id, call})", new: "return derived([]string{tx.id, tx.phase, call})", run: "^TestRenamedForeignKeepsItsKey$",
+		},
+		{
+			rule: "KeyParts", what: "an operation changes its keys with this package's version",
+			file: tx, old: "if tx.made == nil {", new: "if tx.id == \"\" {", run: "^TestRecordsOfAnEarlierVersionKeepTheirKeys$",
+		},
+		{
+			rule: "CountCalls", what: "a resumed run begins to count its calls anew",
+			file: "idem/state.go", old: "r.Calls = tally(held.Calls, calls)", new: "r.Calls = tally(held.Calls, nil)", run: "^TestResumedRunGoesOnCounting$",
+		},
+		{
+			rule: "CountCalls", what: "the calls of a Deferred phase aren't counted",
+			file: flow, old: "tx.made = tally(tx.made, f.calls)", new: "tx.made = tally(tx.made, nil)", run: "^TestDerivedKeysOfADeferredCall$",
+		},
+		{
+			rule: "Memory", what: "a call is repeated that its provider may have forgotten",
+			file: flow, old: "if s.intent || f.a.opt.Now()", new: "if s.intent || s.name != \"\" || f.a.opt.Now()", run: "^TestForHowLongACallIsRepeated$",
+		},
+		{
+			rule: "Memory", what: "a call is in doubt that was never made",
+			file: "idem/state.go", old: "\tif !held.Lease.IsZero() {\n\t\t// Its holder", new: "\tif held.Ver > 0 {\n\t\t// Its holder", run: "^TestForHowLongACallIsRepeated$",
+		},
+		{
+			rule: "Memory", what: "a call that was made by a holder that never came back counts from its take-over",
+			file: "idem/state.go", old: "r.doubt(with(held.Doubts, anyCall), held.doubtSince())", new: "r.doubt(with(held.Doubts, anyCall), now)", run: "^TestForHowLongACallIsRepeated$",
+		},
+		{
+			rule: "Memory", what: "each attempt begins to count a call's age anew",
+			file: "idem/state.go", old: "if len(r.Doubts) > 0 {\n\t\treturn r.DoubtSince", new: "if len(r.Doubts) > 9 {\n\t\treturn r.DoubtSince", run: "^TestForHowLongACallIsRepeated$",
+		},
+		{
+			rule: "Memory", what: "the last hour of a provider's memory is relied on",
+			file: phase, old: "return memory - min(time.Hour, memory/4)", new: "return memory", run: "^TestForHowLongACallIsRepeated$",
+		},
+		{
+			rule: "Memory", what: "an operation that people let go on is stuck in the same call again",
+			file: "idem/resume.go", old: "r.Phases = slices.Clone(rec.Phases[:n-1])\n\t\tr.doubt(nil, time.Time{})", new: "r.Phases = slices.Clone(rec.Phases[:n-1])",
+			run: "^TestSettlingACallThatTheProviderMayHaveForgotten$",
 		},
 		{
 			rule: "ResultWhole", what: "a result may lose what JSON doesn't see",
@@ -122,7 +177,7 @@ func phaseMutants() []mutant {
 		},
 		{
 			rule: "DeferredWrites", what: "a Deferred phase loses its writes",
-			file: flow, old: "case s.deferred && !responds && len(writes) > 0:", new: "case s.deferred && !responds && len(writes) < 0:", run: "^TestMisusedPhasesAreRefused$",
+			file: flow, old: "case s.deferred && !responds && len(got.writes) > 0:", new: "case s.deferred && !responds && len(got.writes) < 0:", run: "^TestMisusedPhasesAreRefused$",
 		},
 		{
 			rule: "AtomicRunsAgain", what: "a conflict fails a phase",

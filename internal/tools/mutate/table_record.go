@@ -90,15 +90,15 @@ func recordMutants() []mutant {
 		},
 		{
 			rule: "RelFree", what: "a release never gives a key up",
-			file: state, old: "return r.Ver == 1 && !b.entered && len(r.Phases) == 0 && len(r.Jobs) == 0 &&", new: "return r.Ver < 1 &&", run: transitions,
+			file: state, old: "return r.Ver == 1 && len(b.calls) == 0 && len(r.Phases) == 0 && len(r.Jobs) == 0 &&", new: "return r.Ver < 1 &&", run: transitions,
 		},
 		{
 			rule: "RelVer1", what: "a release gives up a record that was taken over",
-			file: state, old: "return r.Ver == 1 && !b.entered &&", new: "return !b.entered &&", run: transitions,
+			file: state, old: "return r.Ver == 1 && len(b.calls) == 0 &&", new: "return len(b.calls) == 0 &&", run: transitions,
 		},
 		{
 			rule: "RelKeepID", what: "a release gives up an id from which keys were derived",
-			file: state, old: "return r.Ver == 1 && !b.entered &&", new: "return r.Ver == 1 &&", run: "^TestFailedCallKeepsItsDerivedKey$",
+			file: state, old: "return r.Ver == 1 && len(b.calls) == 0 &&", new: "return r.Ver == 1 &&", run: "^TestFailedCallKeepsItsDerivedKey$",
 		},
 		{
 			rule: "RelCommitted", what: "a release gives up what a merged claim committed",

@@ -1,0 +1,454 @@
+package idem_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/samekey/samekey/idem"
+	"github.com/samekey/samekey/idem/idemtest"
+)
+
+// charging is a handler whose only phase before the finish calls the provider.
+// In the process that dies, crash takes it down while the money is taken.
+func charging(name string, charge func(key string), opts ...idem.ForeignOption) func(context.Context) (idem.Response, error) {
+	return func(ctx context.Context) (idem.Response, error) {
+		id, err := idem.Foreign(ctx, name, func(_ context.Context, tx *idem.Tx) (string, error) {
+			key := tx.Key("payments")
+			charge(key)
+			return key, nil
+		}, opts...)
+		if err != nil {
+			return idem.Response{}, err
+		}
+		return idem.Finish(ctx, func(context.Context, *idem.Tx) (idem.Response, error) {
+			return idem.Response{Status: 201, Body: []byte(id)}, nil
+		})
+	}
+}
+
+// A deploy that renames a phase must not change the key of a call that may have
+// been made.
+func TestRenamedForeignKeepsItsKey(t *testing.T) {
+	t.Parallel()
+	var mem idem.MemoryStore
+	clock := idemtest.NewClock()
+	opt := func(o *idem.Options) { o.Now = clock.Now }
+	var w outside
+	store := idemtest.Faulty(&mem, nil)
+	_, _ = do(t, idem.New(store, opt), charging("charge", func(key string) { w.charge(key); store.Crash() }))
+	clock.Advance(time.Hour)
+	res, err := do(t, idem.New(&mem, opt), charging("payment", w.charge))
+	if err != nil || res.Status != 201 {
+		t.Fatalf("%+v, %v", res, err)
+	}
+	if keys := w.charged(); len(keys) != 1 || len(w.calls) != 2 {
+		t.Errorf("the provider was called with %v, want one key twice", keys)
+	}
+}
+
+// What the provider has forgotten would be a new call to it.
+func TestKeyThatTheProviderMayHaveForgottenIsNotSent(t *testing.T) {
+	t.Parallel()
+	var mem idem.MemoryStore
+	clock := idemtest.NewClock()
+	opt := func(o *idem.Options) { o.Now = clock.Now }
+	var w outside
+	store := idemtest.Faulty(&mem, nil)
+	_, _ = do(t, idem.New(store, opt, func(o *idem.Options) { o.Resumable = true }), charging("charge", func(key string) { w.charge(key); store.Crash() }))
+	clock.Advance(25 * time.Hour)
+	_, err := do(t, idem.New(&mem, opt), charging("charge", w.charge))
+	if !errors.Is(err, idem.ErrStuck) || len(w.calls) != 1 {
+		t.Errorf("got %v after %d calls, want ErrStuck after one", err, len(w.calls))
+	}
+}
+
+// What is stored with a call's beginning costs no call of its own.
+func TestCallsOfALeadingForeign(t *testing.T) {
+	t.Parallel()
+	for name, tc := range map[string]struct {
+		opt   func(*idem.Options)
+		opts  []idem.ForeignOption
+		calls int
+	}{
+		"claim first":            {func(*idem.Options) {}, nil, 3},
+		"merged":                 {merge, nil, 2},
+		"not idempotent":         {func(*idem.Options) {}, []idem.ForeignOption{idem.NotIdempotent()}, 4},
+		"not idempotent, merged": {merge, []idem.ForeignOption{idem.NotIdempotent()}, 3},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			store := idemtest.Faulty(new(idem.MemoryStore), nil)
+			if _, err := do(t, idem.New(store, tc.opt), charging("charge", func(string) {}, tc.opts...)); err != nil {
+				t.Fatal(err)
+			}
+			if diff := cmp.Diff(tc.calls, store.Calls()); diff != "" {
+				t.Errorf("calls (-want +got):\n%s", diff)
+			}
+		})
+	}
+}
+
+// keysOf runs phases of a fresh operation, each of which asks for keys: "service"
+// or "service/step". It returns them in order, and what the handler came to.
+func keysOf(t *testing.T, e *idem.Engine, phases ...[]string) (keys []string, err error) {
+	t.Helper()
+	_, err = do(t, e, answering(func(ctx context.Context) error {
+		for i, asks := range phases {
+			_, err := idem.Foreign(ctx, fmt.Sprint("phase", i), func(_ context.Context, tx *idem.Tx) (int, error) {
+				for _, ask := range asks {
+					service, step, named := strings.Cut(ask, "/")
+					if named {
+						keys = append(keys, tx.Key(service, step))
+					} else {
+						keys = append(keys, tx.Key(service))
+					}
+				}
+				return i, nil
+			})
+			if err != nil {
+				return err
+			}
+		}
+		return nil
+	}))
+	return keys, err
+}
+
+func TestReusedKeysAreRefused(t *testing.T) {
+	t.Parallel()
+	for name, tc := range map[string]struct {
+		phases  [][]string
+		refused bool
+	}{
+		"without a step in one phase":           {[][]string{{"pay", "pay"}}, true},
+		"without a step in two phases":          {[][]string{{"pay"}, {"pay"}}, false},
+		"one step in one phase":                 {[][]string{{"pay/a", "pay/a"}}, true},
+		"one step in two phases":                {[][]string{{"pay/a"}, {"pay/a"}}, true},
+		"two steps in one phase":                {[][]string{{"pay/a", "pay/b"}}, false},
+		"one step of two services":              {[][]string{{"pay/a", "mail/a"}, {"fax/a"}}, false},
+		"a step after a call without one":       {[][]string{{"pay", "pay/a"}, {"pay/b", "pay"}}, false},
+		"two services without a step, repeated": {[][]string{{"pay", "mail"}, {"mail", "pay"}}, false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			keys, err := keysOf(t, idem.New(new(idem.MemoryStore)), tc.phases...)
+			different := len(slices.Compact(slices.Sorted(slices.Values(keys))))
+			if refused := errors.Is(err, idem.ErrKeyReused); refused != tc.refused || !refused && err != nil {
+				t.Errorf("got %v", err)
+			}
+			if tc.refused && different != 1 || !tc.refused && different != len(keys) {
+				t.Errorf("%d different keys of %d", different, len(keys))
+			}
+		})
+	}
+}
+
+// A resumed run doesn't run recorded phases again, and goes on counting where
+// they ended: also after a process died, and after a Deferred one.
+func TestResumedRunGoesOnCounting(t *testing.T) {
+	t.Parallel()
+	for name, opts := range map[string][]idem.ForeignOption{"committed": nil, "deferred": {idem.Deferred()}} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			var mem idem.MemoryStore
+			clock := idemtest.NewClock()
+			opt := func(o *idem.Options) { o.Now = clock.Now }
+			tips := make(map[string]int)
+			handler := func(charges *outside, tip func(key string)) func(context.Context) (idem.Response, error) {
+				return answering(func(ctx context.Context) error {
+					_, err := idem.Foreign(ctx, "charge", func(_ context.Context, tx *idem.Tx) (int, error) {
+						charges.charge(tx.Key("payments"))
+						charges.charge(tx.Key("payments", "fee"))
+						return 1, nil
+					}, opts...)
+					if err != nil {
+						return err
+					}
+					_, err = idem.Foreign(ctx, "tip", func(_ context.Context, tx *idem.Tx) (int, error) {
+						key := tx.Key("payments")
+						tips[key]++
+						tip(key)
+						return 1, nil
+					})
+					return err
+				})
+			}
+			var w outside
+			store := idemtest.Faulty(&mem, nil)
+			_, _ = do(t, idem.New(store, opt), handler(&w, func(string) { store.Crash() }))
+			clock.Advance(time.Hour)
+			if _, err := do(t, idem.New(&mem, opt), handler(&w, func(string) {})); err != nil {
+				t.Fatal(err)
+			}
+			if len(tips) != 1 || len(w.calls) != 2 || len(w.charged()) != 2 {
+				t.Errorf("tips %v, charges %v", tips, w.calls)
+			}
+			for key := range tips {
+				if w.charged()[key] > 0 {
+					t.Error("the tip has the key of the charge")
+				}
+			}
+		})
+	}
+}
+
+// An operation that an earlier version of this package has begun keeps the keys
+// that version made: its calls may be out.
+func TestRecordsOfAnEarlierVersionKeepTheirKeys(t *testing.T) {
+	t.Parallel()
+	var mem idem.MemoryStore
+	clock := idemtest.NewClock()
+	now := clock.Now()
+	e := idem.New(&mem, func(o *idem.Options) { o.Now = clock.Now })
+	crashed := idemtest.Faulty(&mem, nil)
+	_, _ = do(t, idem.New(crashed, func(o *idem.Options) { o.Now = clock.Now }), charging("charge", func(string) { crashed.Crash() }))
+	old := one(&mem)
+	before := old.Clone()
+	before.ID, before.Calls, before.Ver = "operation", nil, before.Ver+1
+	mem = idem.MemoryStore{}
+	before.Ver, before.Run, before.Created = 1, now, now
+	if held, err := mem.Claim(t.Context(), idem.Claim{Next: before, Now: now}); held != nil || err != nil {
+		t.Fatal(held, err)
+	}
+	clock.Advance(time.Hour)
+	var w outside
+	if _, err := do(t, e, charging("charge", w.charge)); err != nil {
+		t.Fatal(err)
+	}
+	// As version 0.1 made it of "operation", "charge" and "payments".
+	if diff := cmp.Diff([]string{"d6c6eb78-43b2-87f7-a2cd-237b5dddd8f0"}, w.calls); diff != "" {
+		t.Error(diff)
+	}
+	if r := one(&mem); r.Calls != nil {
+		t.Errorf("calls %v", r.Calls)
+	}
+}
+
+// memoryOf lets a call die, and comes back for it after age.
+func memoryOf(t *testing.T, age time.Duration, again func(*idem.Engine, *outside) error) (*idem.MemoryStore, *idemtest.Clock, *outside, error) {
+	t.Helper()
+	var w outside
+	mem, clock := new(idem.MemoryStore), idemtest.NewClock()
+	opt := func(o *idem.Options) { o.Now, o.Resumable = clock.Now, true }
+	store := idemtest.Faulty(mem, nil)
+	_, _ = do(t, idem.New(store, opt), charging("charge", func(key string) { w.charge(key); store.Crash() }))
+	clock.Advance(age)
+	err := again(idem.New(mem, opt), &w)
+	return mem, clock, &w, err
+}
+
+// The age of a call counts from the attempt that may first have made it, however
+// many attempts and inserted phases have come since.
+func TestForHowLongACallIsRepeated(t *testing.T) {
+	t.Parallel()
+	retry := func(opts ...idem.ForeignOption) func(*testing.T, *idem.Engine, *outside) error {
+		return func(t *testing.T, e *idem.Engine, w *outside) error {
+			t.Helper()
+			_, err := do(t, e, charging("charge", w.charge, opts...))
+			return err
+		}
+	}
+	for name, tc := range map[string]struct {
+		age   time.Duration
+		opts  []idem.ForeignOption
+		stuck bool
+	}{
+		"just remembered":                 {23*time.Hour - time.Second, nil, false},
+		"less than an hour is left":       {23 * time.Hour, nil, true},
+		"a long memory":                   {1000 * time.Hour, []idem.ForeignOption{idem.Remembers(1002 * time.Hour)}, false},
+		"a short memory":                  {44 * time.Minute, []idem.ForeignOption{idem.Remembers(time.Hour)}, false},
+		"a short memory, a quarter left":  {45 * time.Minute, []idem.ForeignOption{idem.Remembers(time.Hour)}, true},
+		"no memory":                       {time.Minute, []idem.ForeignOption{idem.Remembers(0)}, true},
+		"long ago, of a system without":   {100 * time.Hour, []idem.ForeignOption{idem.NotIdempotent()}, false},
+		"a day ago, and deferred by then": {25 * time.Hour, []idem.ForeignOption{idem.Deferred()}, true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			mem, _, w, err := memoryOf(t, tc.age, func(e *idem.Engine, w *outside) error { return retry(tc.opts...)(t, e, w) })
+			calls := 2
+			if tc.stuck {
+				calls = 1
+			}
+			if errors.Is(err, idem.ErrStuck) != tc.stuck || !tc.stuck && err != nil || len(w.calls) != calls {
+				t.Fatalf("%v after %d calls", err, len(w.calls))
+			}
+			if r := one(mem); tc.stuck && (r.State != idem.Stuck || !strings.Contains(r.LastErr, `phase "charge"`)) {
+				t.Errorf("%s: %s", r.State, r.LastErr)
+			}
+		})
+	}
+	t.Run("another death and an inserted phase in between", func(t *testing.T) {
+		t.Parallel()
+		inserted := func(w *outside, then func() error) func(context.Context) (idem.Response, error) {
+			return func(ctx context.Context) (idem.Response, error) {
+				_, err := idem.Atomic(ctx, "new", func(context.Context, *idem.Tx) (int, error) { return 1, nil })
+				if err := errors.Join(err, then()); err != nil {
+					return idem.Response{}, err
+				}
+				return charging("charge", w.charge)(ctx)
+			}
+		}
+		mem, clock, w, _ := memoryOf(t, 22*time.Hour, func(*idem.Engine, *outside) error { return nil })
+		opt := func(o *idem.Options) { o.Now = clock.Now }
+		store := idemtest.Faulty(mem, nil)
+		_, _ = do(t, idem.New(store, opt), inserted(w, func() error { store.Crash(); return errors.New("died") }))
+		if r := one(mem); len(r.Phases) != 1 {
+			t.Fatalf("phases %v", r.Phases)
+		}
+		clock.Advance(2 * time.Hour)
+		_, err := do(t, idem.New(mem, opt), inserted(w, func() error { return nil }))
+		if !errors.Is(err, idem.ErrStuck) || len(w.calls) != 1 {
+			t.Errorf("%v after %d calls", err, len(w.calls))
+		}
+	})
+	t.Run("nothing was called", func(t *testing.T) {
+		t.Parallel()
+		var mem idem.MemoryStore
+		clock := idemtest.NewClock()
+		e := idem.New(&mem, func(o *idem.Options) { o.Now = clock.Now })
+		var w outside
+		for i := range 2 {
+			_, err := do(t, e, func(ctx context.Context) (idem.Response, error) {
+				_, err := idem.Atomic(ctx, "first", func(context.Context, *idem.Tx) (int, error) { return 1, nil })
+				if i == 0 {
+					return idem.Response{}, errors.Join(err, errors.New("down"))
+				}
+				return charging("charge", w.charge)(ctx)
+			})
+			if (err == nil) != (i > 0) {
+				t.Fatal(err)
+			}
+			clock.Advance(100 * time.Hour)
+		}
+		if len(w.calls) != 1 {
+			t.Errorf("%d calls", len(w.calls))
+		}
+	})
+	t.Run("what was called is known", func(t *testing.T) {
+		t.Parallel()
+		var mem idem.MemoryStore
+		clock := idemtest.NewClock()
+		e := idem.New(&mem, func(o *idem.Options) { o.Now = clock.Now })
+		var w outside
+		down := errors.New("down")
+		for i := range 3 { // the charge fails and is repeated; the tip fails a day later, and is a call of its own
+			_, err := do(t, e, func(ctx context.Context) (idem.Response, error) {
+				for at, name := range []string{"charge", "tip"} {
+					_, err := idem.Foreign(ctx, name, func(_ context.Context, tx *idem.Tx) (int, error) {
+						w.charge(tx.Key("payments"))
+						if at == i {
+							return 0, down
+						}
+						return 1, nil
+					})
+					if err != nil {
+						return idem.Response{}, err
+					}
+				}
+				return idem.Response{Status: 201}, nil
+			})
+			if errors.Is(err, down) != (i < 2) {
+				t.Fatal(err)
+			}
+			clock.Advance(22 * time.Hour)
+		}
+		if n := w.charged(); len(n) != 2 || len(w.calls) != 4 {
+			t.Errorf("calls %v", n)
+		}
+	})
+}
+
+// What people say about such a call, and how the operation goes on.
+func TestSettlingACallThatTheProviderMayHaveForgotten(t *testing.T) {
+	t.Parallel()
+	for name, tc := range map[string]struct {
+		settlement idem.Settlement
+		refused    bool
+		charges    int // calls in the end
+		body       string
+	}{
+		"without a word":  {idem.Settlement{}, true, 1, ""},
+		"its result":      {idem.Settlement{Result: []byte(`"ch_1"`)}, false, 1, "ch_1"},
+		"not made":        {idem.Settlement{NotMade: true}, false, 2, ""},
+		"at the own risk": {idem.Settlement{RiskTwice: true}, false, 2, ""},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			mem, clock, w, _ := memoryOf(t, 25*time.Hour, func(e *idem.Engine, w *outside) error {
+				_, err := do(t, e, charging("charge", w.charge))
+				return err
+			})
+			e := idem.New(mem, func(o *idem.Options) { o.Now = clock.Now })
+			err := e.Settle(t.Context(), one(mem).PK, tc.settlement)
+			if errors.Is(err, idem.ErrResult) != tc.refused || !tc.refused && err != nil {
+				t.Fatal(err)
+			}
+			clock.Advance(30 * time.Hour) // of the new attempt nothing is in doubt
+			tips := make(map[string]bool)
+			res, err := do(t, e, func(ctx context.Context) (idem.Response, error) {
+				id, err := idem.Foreign(ctx, "charge", func(_ context.Context, tx *idem.Tx) (string, error) {
+					w.charge(tx.Key("payments"))
+					return "", nil
+				})
+				if err != nil {
+					return idem.Response{}, err
+				}
+				_, err = idem.Foreign(ctx, "tip", func(_ context.Context, tx *idem.Tx) (int, error) { tips[tx.Key("payments")] = true; return 1, nil })
+				return idem.Response{Status: 201, Body: []byte(id)}, err
+			})
+			if tc.refused {
+				if !errors.Is(err, idem.ErrStuck) || len(w.calls) != 1 {
+					t.Errorf("%v after %d calls", err, len(w.calls))
+				}
+				return
+			}
+			if err != nil || string(res.Body) != tc.body || len(w.calls) != tc.charges || len(w.charged()) != 1 {
+				t.Errorf("%+v, %v, calls %v", res, err, w.calls)
+			}
+			if len(tips) != 1 || tips[w.calls[0]] {
+				t.Error("the tip has the key of the charge")
+			}
+		})
+	}
+	t.Run("before it is stuck in the call", func(t *testing.T) {
+		t.Parallel()
+		for name, s := range map[string]idem.Settlement{"not made": {NotMade: true}, "at the own risk": {RiskTwice: true}} {
+			mem, clock, w, _ := memoryOf(t, 25*time.Hour, func(*idem.Engine, *outside) error { return nil })
+			e := idem.New(mem, func(o *idem.Options) { o.Now = clock.Now })
+			if err := e.GiveUp(t.Context(), idem.TicketFor(one(mem)), "nobody came"); err != nil {
+				t.Fatal(err)
+			}
+			if err := e.Settle(t.Context(), one(mem).PK, s); err != nil {
+				t.Fatalf("%s: %v", name, err)
+			}
+			if _, err := do(t, e, charging("charge", w.charge)); err != nil || len(w.calls) != 2 {
+				t.Errorf("%s: %v after %d calls", name, err, len(w.calls))
+			}
+		}
+	})
+}
+
+// A key that an Atomic asks for, say for a job of its own, is none that a
+// Deferred call before it has.
+func TestDerivedKeysOfADeferredCall(t *testing.T) {
+	t.Parallel()
+	var call, job string
+	_, err := do(t, idem.New(new(idem.MemoryStore)), answering(func(ctx context.Context) error {
+		_, err := idem.Foreign(ctx, "charge", func(_ context.Context, tx *idem.Tx) (int, error) { call = tx.Key("payments"); return 1, nil }, idem.Deferred())
+		if err != nil {
+			return err
+		}
+		_, err = idem.Atomic(ctx, "refund", func(_ context.Context, tx *idem.Tx) (int, error) { job = tx.Key("payments"); return 1, nil })
+		return err
+	}))
+	if err != nil || call == "" || call == job {
+		t.Errorf("%v: keys %q and %q", err, call, job)
+	}
+}
