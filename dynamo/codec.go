@@ -79,6 +79,7 @@ func (v *values) encode(r *idem.Record, body value) item {
 		}
 	}
 	optional(attrKeep, string(r.Keep))
+	optional(attrCred, r.Cred)
 	optional(attrSecret, r.Secret)
 	optional(attrLastErr, r.LastErr)
 	optional(attrRoute, r.Route)
@@ -205,6 +206,7 @@ func decode(it item) (*idem.Record, error) {
 		Until:       d.second(attrUntil),
 		Tombstone:   time.Duration(d.number(attrTomb, false)) * time.Second,
 		Fingerprint: d.text(attrFP, true),
+		Cred:        d.text(attrCred, false),
 		Secret:      d.text(attrSecret, false),
 		ID:          d.text(attrID, true),
 		Phases:      d.phases(),

@@ -19,7 +19,8 @@ const (
 	attrUntil   = "until_s"    // N  end of replay, where it differs from exp_s
 	attrTomb    = "tomb_s"     // N  seconds by which exp_s is to outlive until_s, of a record kept for jobs
 	attrFP      = "fp"         // S  fingerprint
-	attrSecret  = "fpk"        // S  id of the fingerprint's secret
+	attrCred    = "cred"       // S  keyed hash of what an unverified caller presented
+	attrSecret  = "fpk"        // S  id of the secret of fp and cred
 	attrID      = "id"         // S  server-made id of the operation
 	attrPhases  = "phases"     // L  of [name, result]
 	attrCalls   = "calls"      // M  call → how many; of an open record, absent in older ones

@@ -68,7 +68,7 @@ func (c *cache) remove(el *list.Element) {
 // weight estimates what a record takes in memory, in bytes.
 func weight(r *Record) int64 {
 	const overhead = 768 // the structs, the map's and the list's share
-	n := overhead + len(r.PK) + len(r.Fingerprint) + len(r.Scope) + len(r.Route)
+	n := overhead + len(r.PK) + len(r.Fingerprint) + len(r.Cred) + len(r.Scope) + len(r.Route)
 	if r.Response != nil {
 		n += len(r.Response.Body)
 		for name, values := range r.Response.Header {

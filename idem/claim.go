@@ -11,8 +11,12 @@ import (
 // fresh is the record of a new operation, not written yet.
 func (a *attempt) fresh(now time.Time) *Record {
 	fp, secret := a.opt.Fingerprint.sign(a.digest)
+	var cred string
+	if a.anonymous {
+		cred, _ = a.opt.Fingerprint.sign(a.cred)
+	}
 	r := Record{
-		PK: a.pk, Owner: a.owner, ID: a.id, Fingerprint: fp, Secret: secret, Route: a.req.Route, Scope: a.scope,
+		PK: a.pk, Owner: a.owner, ID: a.id, Fingerprint: fp, Cred: cred, Secret: secret, Route: a.req.Route, Scope: a.scope,
 	}
 	if a.opt.Resumable && !a.req.Redelivered {
 		r.Input = a.input(a.req)
@@ -125,22 +129,19 @@ func (a *attempt) judge(held *Record) (verdict, error) {
 	if known := held.State == Open || held.State == Done || held.State == Stuck; !known || held.State == Done && held.Response == nil {
 		return 0, a.fail("claim", fmt.Errorf("%w: state %q, without what belongs to it", ErrCorrupt, held.State))
 	}
-	if a.resumed {
-		return judge(held, a.owner, true, a.opt.Now()), nil // it has no request of its own
-	}
-	matches, err := a.opt.Fingerprint.matches(held, a.digest)
+	same, err := a.compare(held)
 	if err != nil && held.Owner != a.owner {
 		return 0, a.fail("fingerprint", err)
 	}
-	return judge(held, a.owner, matches, a.opt.Now()), nil
+	return judge(held, a.owner, same, a.opt.Now()), nil
 }
 
 // look answers from this process's cache, or from a cheap read, where that
 // suffices: a finished record of the same request, or a finished record of
-// another one in the cache. Everything else goes to the claim.
+// another one, or of another caller, in the cache. Everything else goes to the claim.
 func (a *attempt) look(ctx context.Context) (Result, bool, error) {
 	if rec := a.cache.get(a.pk); rec != nil {
-		if v, err := a.judge(rec); err == nil && (v == replay || v == mismatch) {
+		if v, err := a.judge(rec); err == nil && (v == replay || v == mismatch || v == otherCaller) {
 			res, err := a.answer(ctx, rec, v)
 			return res, true, err
 		}

@@ -16,7 +16,8 @@
 //     gets that answer, byte for byte, marked as a replay;
 //   - of requests at the same time one runs, the others are told that it is in
 //     flight and when to ask again;
-//   - a key that comes with another request is refused, and told nothing;
+//   - a key that comes with another request, or where nobody has verified the
+//     caller with other credentials, is refused and told nothing;
 //   - a worker that lost its lease, however late it wakes up, changes nothing;
 //   - a lost acknowledgement of the store is recognised, not taken for somebody
 //     else's claim.

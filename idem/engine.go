@@ -16,15 +16,15 @@ import (
 // Engine runs operations once for each key. It holds no state of a request, so
 // one engine serves any number of handlers and goroutines.
 type Engine struct {
-	store     Store
-	opt       Options
-	log       *slog.Logger
-	prefix    string // of every partition key
-	methods   map[string]bool
-	headers   map[string]bool // to store
-	cache     *cache
-	anonymous sync.Once // guards a warning
-	noLimit   sync.Once // guards a warning
+	store    Store
+	opt      Options
+	log      *slog.Logger
+	prefix   string // of every partition key
+	methods  map[string]bool
+	headers  map[string]bool // to store
+	cache    *cache
+	unscoped sync.Once // guards a warning
+	noLimit  sync.Once // guards a warning
 }
 
 // New returns an engine on store. It panics if store is nil (also a nil pointer
@@ -69,7 +69,7 @@ func New(store Store, optFns ...func(*Options)) *Engine {
 // an error also with [InFlightAccept], which is [Engine.Serve]'s.
 //
 // What the engine itself refuses is an *[Error] that matches ErrKeyInvalid,
-// ErrScope, ErrRequest, ErrTooLarge, ErrMismatch, ErrInFlight, ErrStuck, ErrExpired,
+// ErrScope, ErrRequest, ErrTooLarge, ErrCredentials, ErrMismatch, ErrInFlight, ErrStuck, ErrExpired,
 // ErrNotKept, ErrLeaseLost, ErrNoTime, ErrUnavailable, ErrCorrupt or ErrSecret;
 // fn has run only if it matches ErrLeaseLost, or ErrInFlight after an overtaken
 // attempt.
@@ -177,14 +177,18 @@ func (e *Engine) pass(ctx context.Context, r *Request, fn func(context.Context) 
 // the start, so nested and concurrent attempts can't mix.
 type attempt struct {
 	*Engine
-	req      *Request
-	scope    string
-	pk       string
-	owner    string // its nonce
-	id       string // of the operation, if it is new
-	accepts  bool   // may be answered with 202
-	resumed  bool   // by a completer: there is no client, and no request but the stored one
-	digest   [sha256.Size]byte
+	req     *Request
+	scope   string
+	pk      string
+	owner   string // its nonce
+	id      string // of the operation, if it is new
+	accepts bool   // may be answered with 202
+	resumed bool   // by a completer: there is no client, and no request but the stored one
+	digest  [sha256.Size]byte
+
+	anonymous bool              // nobody has verified who is calling: cred tells callers apart
+	cred      [sha256.Size]byte // of what the request presents
+
 	deadline time.Time     // when the work must be over
 	limit    time.Duration // of each call to the store, where that is not the usual one
 	spent    atomic.Bool   // waiting for the store has used up the time
@@ -195,7 +199,7 @@ func (e *Engine) attempt(ctx context.Context, r *Request) (*attempt, error) {
 	if err := checkKey(r.Key, e.opt.MinKey, e.opt.MaxKey); err != nil {
 		return nil, &Error{Op: "key", Err: err}
 	}
-	scope, err := e.scopeOf(ctx, r)
+	scope, anonymous, err := e.scopeOf(ctx, r)
 	if err != nil {
 		return nil, &Error{Op: "scope", Err: err}
 	}
@@ -207,9 +211,11 @@ func (e *Engine) attempt(ctx context.Context, r *Request) (*attempt, error) {
 	if e.opt.MismatchIsNew {
 		pk = e.partitionKey(scope, r, string(digest[:]))
 	}
-	return &attempt{
+	a := &attempt{
 		Engine: e, req: r, scope: scope, pk: pk, owner: rand.Text(), id: rand.Text(), digest: digest,
-	}, nil
+	}
+	a.identify(anonymous)
+	return a, nil
 }
 
 // start fixes the time the attempt has, or refuses to begin.

@@ -20,6 +20,9 @@ var (
 	ErrTooLarge = errors.New("request body is too large")
 	// ErrMismatch matches errors from a key that was first used with another request.
 	ErrMismatch = errors.New("idempotency key was first used with another request")
+	// ErrCredentials matches errors from a key that was first used with other
+	// credentials, or on another host, where nobody has verified who is calling.
+	ErrCredentials = errors.New("idempotency key was first used with other credentials")
 	// ErrInFlight matches errors from a request whose key is held by another attempt.
 	ErrInFlight = errors.New("a request with this idempotency key is in flight")
 	// ErrStuck matches errors from a key that waits for an operator.

@@ -17,7 +17,8 @@ import (
 // the boundary doesn't count.
 //
 // It never takes the key, credentials or tracing headers (R17): the same
-// request may be repeated with a fresh token.
+// request may be repeated with a fresh token, by a caller whom somebody verifies.
+// Of others the credentials are compared apart from it: [ErrCredentials].
 type Fingerprint struct {
 	SkipMethod, SkipPath, SkipQuery, SkipBody bool
 
@@ -32,7 +33,7 @@ type Fingerprint struct {
 	CanonicalJSON bool
 
 	// Secrets key the fingerprint by HMAC-SHA-256, since bodies with little
-	// entropy can be guessed from a bare hash at rest. The first one keys new
+	// entropy can be guessed from a bare hash at rest; and so the hash of credentials. The first one keys new
 	// records. Keep older ones for one retention, so that a rotation doesn't
 	// turn honest retries away; records from before the first secret still
 	// match.
@@ -137,19 +138,19 @@ func (f *Fingerprint) sign(digest [sha256.Size]byte) (fp, secret string) {
 	return keyed(f.Secrets[0], digest), f.Secrets[0].ID
 }
 
-// matches reports whether held was made by the request of digest, under the
-// secret held was keyed with. Without that secret nothing can be told, which
-// must neither replay nor refuse: ErrSecret.
-func (f *Fingerprint) matches(held *Record, digest [sha256.Size]byte) (bool, error) {
+// matches reports whether stored was made of digest, under the secret that keyed
+// it. Without that secret nothing can be told, which must neither replay nor
+// refuse: ErrSecret.
+func (f *Fingerprint) matches(stored, secret string, digest [sha256.Size]byte) (bool, error) {
 	want := hexOf(digest[:])
-	if held.Secret != "" {
-		i := slices.IndexFunc(f.Secrets, func(s Secret) bool { return s.ID == held.Secret })
+	if secret != "" {
+		i := slices.IndexFunc(f.Secrets, func(s Secret) bool { return s.ID == secret })
 		if i < 0 {
-			return false, fmt.Errorf("%w: id %q", ErrSecret, held.Secret)
+			return false, fmt.Errorf("%w: id %q", ErrSecret, secret)
 		}
 		want = keyed(f.Secrets[i], digest)
 	}
-	return hmac.Equal([]byte(held.Fingerprint), []byte(want)), nil
+	return hmac.Equal([]byte(stored), []byte(want)), nil
 }
 
 func keyed(s Secret, digest [sha256.Size]byte) string {

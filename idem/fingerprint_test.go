@@ -193,14 +193,14 @@ func TestSecretRotation(t *testing.T) {
 		t.Error("the first secret doesn't key new records")
 	}
 	for name, held := range map[string]*Record{"unkeyed": unkeyed, "older secret": old, "newer secret": record(rotated)} {
-		if ok, err := rotated.matches(held, digestOf(r)); !ok || err != nil {
+		if ok, err := rotated.matches(held.Fingerprint, held.Secret, digestOf(r)); !ok || err != nil {
 			t.Errorf("%s: an honest retry got %t, %v", name, ok, err)
 		}
-		if ok, err := rotated.matches(held, digestOf(other)); ok || err != nil {
+		if ok, err := rotated.matches(held.Fingerprint, held.Secret, digestOf(other)); ok || err != nil {
 			t.Errorf("%s: another request got %t, %v", name, ok, err)
 		}
 	}
-	if _, err := (&Fingerprint{Secrets: []Secret{newer}}).matches(old, digestOf(r)); !errors.Is(err, ErrSecret) {
+	if _, err := (&Fingerprint{Secrets: []Secret{newer}}).matches(old.Fingerprint, old.Secret, digestOf(r)); !errors.Is(err, ErrSecret) {
 		t.Errorf("a secret that is gone: %v, want ErrSecret", err)
 	}
 }

@@ -153,6 +153,10 @@ func (a *attempt) answer(ctx context.Context, held *Record, v verdict) (Result, 
 		resp.clean() // what was stored by other hands may hold anything
 		call(ctx, hooks.Replayed, a.event(held, nil))
 		return Result{Response: resp, Replayed: true, Expires: held.lifetime()}, nil
+	case otherCaller:
+		err := a.fail("claim", ErrCredentials) // not even when it expires is told
+		call(ctx, hooks.Refused, a.event(held, err))
+		return Result{}, err
 	case mismatch:
 		return refuse(hooks.Mismatch, a.fail("claim", ErrMismatch))
 	case expired:

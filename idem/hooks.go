@@ -32,7 +32,7 @@ type Hooks struct {
 	Mismatch   func(context.Context, Event) // refused: the key was used with another request
 	Stuck      func(context.Context, Event) // given up: an operator has to settle it
 	LeaseLost  func(context.Context, Event) // the attempt was overtaken
-	Refused    func(context.Context, Event) // refused before the record was looked at, or stuck, or expired
+	Refused    func(context.Context, Event) // refused before the record was looked at, or stuck, or expired, or for its credentials
 	Failed     func(context.Context, Event) // the store failed, or a record is corrupt
 	FailedOpen func(context.Context, Event) // the handler ran unprotected (Options.FailOpen)
 	Observed   func(context.Context, Event) // KeyObserve: Err says what would have become of the request

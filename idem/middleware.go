@@ -24,7 +24,8 @@ import (
 // inside.
 //
 // The scope comes from [Options.Scope], whose context is the request's: set
-// who is calling in a middleware before this one.
+// who is calling in a middleware before this one. Without it callers are told
+// apart by what they present ([ErrCredentials]).
 func (e *Engine) Middleware(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		switch {
@@ -100,7 +101,7 @@ func (e *Engine) serveHTTP(w http.ResponseWriter, r *http.Request, body []byte, 
 
 func httpRequest(r *http.Request, body []byte) Request {
 	return Request{
-		Method: r.Method, Path: r.URL.EscapedPath(), Query: r.URL.RawQuery, Route: r.Pattern, Header: r.Header, Body: body,
+		Method: r.Method, Path: r.URL.EscapedPath(), Query: r.URL.RawQuery, Route: r.Pattern, Host: r.Host, Header: r.Header, Body: body,
 	}
 }
 

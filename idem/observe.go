@@ -77,5 +77,5 @@ var ErrReplay = errors.New("would have been replayed")
 
 // outcomes name what a verdict would have come to.
 var outcomes = map[verdict]error{
-	mismatch: ErrMismatch, replay: ErrReplay, expired: ErrExpired, stuck: ErrStuck, inFlight: ErrInFlight, again: ErrInFlight,
+	otherCaller: ErrCredentials, mismatch: ErrMismatch, replay: ErrReplay, expired: ErrExpired, stuck: ErrStuck, inFlight: ErrInFlight, again: ErrInFlight,
 }

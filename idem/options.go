@@ -110,6 +110,10 @@ type Options struct {
 	// Scope finds a request's scope. Default: its Tenant and its verified Identity.
 	// See ScopeFunc.
 	Scope ScopeFunc
+	// Credentials name what tells callers apart whom nobody has verified, besides
+	// Authorization, X-Api-Key and the host: headers, and cookies as "Cookie:NAME".
+	// A session's cookie belongs here, unless Scope reads it. See ErrCredentials.
+	Credentials []string
 	// MismatchIsNew makes the fingerprint part of the scope: the same key with
 	// another request is another operation instead of a mismatch. A client that
 	// changes a request by mistake between retries then pays twice, so it is for
@@ -181,6 +185,8 @@ type Options struct {
 	Logger *slog.Logger
 	// Hooks are told what happens, for metrics and traces.
 	Hooks Hooks
+
+	oneScope bool // see OneScope
 
 	// Now is the clock that stored times are made and judged with, for tests.
 	// Default: time.Now.
@@ -254,6 +260,10 @@ func (o *Options) validate() error {
 		check(err == nil, "StatusURL %q: %v", o.StatusURL, err)
 		check(!o.ScopeRoute, "StatusURL and ScopeRoute: the status of an operation has a route of its own")
 		check(!o.MismatchIsNew, "StatusURL and MismatchIsNew: who asks for a status has no body to tell two operations apart")
+	}
+	for _, name := range o.Credentials {
+		err := validCredential(name)
+		check(err == nil, "Credentials: %v", err)
 	}
 	check(o.Key != KeyObserve || !o.MergeClaim && !o.Resumable, "KeyObserve is not for handlers with phases")
 	check(o.MaxTries > 0, "MaxTries %d: above zero", o.MaxTries)

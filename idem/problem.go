@@ -44,6 +44,11 @@ var problems = []struct {
 		Status: 400, Code: "request_invalid", Title: "Request can't be decoded",
 		Detail: "Nothing was done. Correct the request's encoding.",
 	}},
+	{ErrCredentials, Problem{
+		Status: 422, Code: "idempotency_credentials", Title: "Idempotency-Key is used by another caller",
+		Detail: "This key was first used with other credentials, or on another host. Retry with those: with a new key the request " +
+			"may be carried out a second time.",
+	}},
 	{ErrMismatch, Problem{
 		Status: 422, Code: "idempotency_key_mismatch", Title: "Idempotency-Key is already used",
 		Detail: "This key was first used with another request. Retry with the same request, or use a new key for a new operation.",

@@ -41,6 +41,7 @@ func TestProblems(t *testing.T) {
 		{ErrKeyInvalid, 400, "idempotency_key_invalid", "", "invalid_request_error"},
 		{ErrTooLarge, 413, "request_too_large", "", "invalid_request_error"},
 		{ErrRequest, 400, "request_invalid", "", "invalid_request_error"},
+		{ErrCredentials, 422, "idempotency_credentials", "", "idempotency_error"},
 		{ErrMismatch, 422, "idempotency_key_mismatch", "", "idempotency_error"},
 		{ErrExpired, 410, "idempotency_key_expired", "", "idempotency_error"},
 		{ErrNotKept, 410, "idempotency_answer_not_kept", "", "idempotency_error"},
@@ -93,7 +94,11 @@ func TestProblems(t *testing.T) {
 			if err := json.Unmarshal(s.Body, &stripe); err != nil {
 				t.Fatal(err)
 			}
-			if s.Status != tt.status || stripe.Error.Type != tt.stripe || stripe.Error.Message == "" {
+			status := tt.status
+			if status == http.StatusUnprocessableEntity {
+				status = http.StatusBadRequest
+			}
+			if s.Status != status || stripe.Error.Type != tt.stripe || stripe.Error.Message == "" {
 				t.Errorf("Stripe's shape: got %d %s", s.Status, s.Body)
 			}
 		})

@@ -55,7 +55,8 @@ type Record struct {
 	Tombstone time.Duration
 
 	Fingerprint string // SHA-256 or HMAC-SHA-256 of the request, hex
-	Secret      string // id of the secret that keyed Fingerprint; "" for none
+	Cred        string // keyed hash of what a caller presented whom nobody verified, hex; "" for others
+	Secret      string // id of the secret that keyed Fingerprint and Cred; "" for none
 	ID          string // server-made id of the operation
 
 	Phases []Phase        // committed phases in order; the last is the recovery point

@@ -29,6 +29,7 @@ type Request struct {
 	Path     string      // as the client sent it, without a stage
 	Query    string      // raw, without "?"
 	Route    string      // the pattern that matched, for people and [Options.ScopeRoute]
+	Host     string      // that the client asked for; "" is the Host in Header
 	Header   http.Header // canonical names; nil is fine
 	Body     []byte      // decoded bytes
 

@@ -13,29 +13,34 @@ import (
 // version are never mistaken for ours.
 const layout = "v1"
 
-// scopeOf returns the scope of r, "" for a request of nobody in particular.
-func (e *Engine) scopeOf(ctx context.Context, r *Request) (string, error) {
+// scopeOf returns the scope of r. It is shared where nobody has verified who is
+// calling; anonymous says that callers are then to be told apart by what they
+// present.
+func (e *Engine) scopeOf(ctx context.Context, r *Request) (scope string, anonymous bool, err error) {
 	switch {
 	case r.Scope != "":
-		return r.Scope, nil
+		return r.Scope, false, nil
 	case e.opt.Scope != nil:
 		scope, err := e.opt.Scope(ctx, r)
 		switch {
 		case err != nil:
-			return "", fmt.Errorf("%w: %w", ErrScope, err)
+			return "", false, fmt.Errorf("%w: %w", ErrScope, err)
 		case scope == "":
-			return "", fmt.Errorf("%w: Options.Scope returned an empty one", ErrScope)
+			return "", false, fmt.Errorf("%w: Options.Scope returned an empty one", ErrScope)
 		}
-		return scope, nil
+		return scope, false, nil
 	case r.Identity.Kind != "" && r.Identity.Subject == "":
-		return "", fmt.Errorf("%w: the %s authorizer names no subject; set Options.Scope", ErrScope, r.Identity.Kind)
+		return "", false, fmt.Errorf("%w: the %s authorizer names no subject; set Options.Scope", ErrScope, r.Identity.Kind)
 	case r.Identity.Subject != "":
-		return tenantScope(r, r.Identity.Kind+":"+r.Identity.Subject), nil
+		return tenantScope(r, r.Identity.Kind+":"+r.Identity.Subject), false, nil
+	case e.opt.oneScope:
+		return tenantScope(r, ""), false, nil
 	}
-	e.anonymous.Do(func() {
-		e.log.WarnContext(ctx, "requests carry no verified identity: every caller shares one scope; set Options.Scope", "route", r.Route)
+	e.unscoped.Do(func() {
+		e.log.WarnContext(ctx, "requests carry no verified identity: callers are told apart by what they present, and refused once "+
+			"that has changed; set Options.Scope, or idem.OneScope", "route", r.Route)
 	})
-	return tenantScope(r, ""), nil
+	return tenantScope(r, ""), true, nil
 }
 
 var escapeTenant = strings.NewReplacer("%", "%25", "|", "%7C")
@@ -78,3 +83,13 @@ func short(pk string) string {
 	}
 	return pk[len(pk)-43:][:8]
 }
+
+// OneScope says that all callers whom nobody has verified are one caller, for
+// routes that are open to everybody, or that check credentials which change
+// between retries. They see each other's answers, if they know the key and the
+// request. Callers with a verified identity stay apart, and so do tenants.
+//
+//	idem.New(store, idem.OneScope)
+//
+// It changes no key: what was claimed without it is found with it.
+func OneScope(o *Options) { o.oneScope = true }

@@ -10,24 +10,29 @@ import (
 type verdict int
 
 const (
-	again    verdict = iota // nothing stands there any more: claim once more
-	own                     // it is this attempt's own claim: its answer was lost
-	mismatch                // the key was used with another request
-	replay                  // finished: give the stored answer
-	expired                 // finished, and its lifetime is over
-	stuck                   // waits for an operator
-	inFlight                // held by another attempt
-	takeOver                // open, and nobody holds it
+	again       verdict = iota // nothing stands there any more: claim once more
+	own                        // it is this attempt's own claim: its answer was lost
+	otherCaller                // the key was used with other credentials
+	mismatch                   // the key was used with another request
+	replay                     // finished: give the stored answer
+	expired                    // finished, and its lifetime is over
+	stuck                      // waits for an operator
+	inFlight                   // held by another attempt
+	takeOver                   // open, and nobody holds it
 )
+
+// same says what is as it was when a record was claimed.
+type same struct{ caller, request bool }
 
 // judge decides about the record that refused a claim. It is pure: the claim,
 // the take-over and the read-first path all ask it. The order matters:
 //
 //   - own first, or a lost acknowledgement would lock the caller out;
+//   - another caller before everything that a record tells, or does;
 //   - mismatch before the lock, so that a wrong retry of a running request is
 //     told so (R23) and never takes a record over;
 //   - a record without Expires never expires: it is kept.
-func judge(held *Record, me string, matches bool, now time.Time) verdict {
+func judge(held *Record, me string, same same, now time.Time) verdict {
 	switch {
 	case held == nil || held.State == None:
 		return again
@@ -35,7 +40,9 @@ func judge(held *Record, me string, matches bool, now time.Time) verdict {
 		return own
 	case over(held.Expires, now):
 		return again
-	case !matches:
+	case !same.caller:
+		return otherCaller
+	case !same.request:
 		return mismatch
 	case held.State == Done && !held.Expires.IsZero() && over(held.Until, now):
 		return expired

@@ -17,16 +17,16 @@ func TestJudgeExhaustively(t *testing.T) {
 	for _, state := range []State{None, Open, Done, Stuck} {
 		for _, owner := range []string{"me", "other"} {
 			for _, ver := range []int64{1, 2} {
-				for _, matches := range []bool{true, false} {
+				for _, same := range []same{{true, true}, {true, false}, {false, true}, {false, false}} {
 					for leaseName, lease := range times {
 						for expName, exp := range times {
 							for untilName, until := range times {
 								n++
 								r := &Record{State: state, Owner: owner, Ver: ver, Lease: lease, Expires: exp, Until: until}
-								v := judge(r, "me", matches, now)
-								if bad := violation(r, v, matches, now); bad != "" {
-									t.Errorf("state=%q owner=%s ver=%d matches=%t lease=%s expires=%s until=%s: verdict %d: %s",
-										state, owner, ver, matches, leaseName, expName, untilName, v, bad)
+								v := judge(r, "me", same, now)
+								if bad := violation(r, v, same, now); bad != "" {
+									t.Errorf("state=%q owner=%s ver=%d same=%v lease=%s expires=%s until=%s: verdict %d: %s",
+										state, owner, ver, same, leaseName, expName, untilName, v, bad)
 								}
 							}
 						}
@@ -35,14 +35,14 @@ func TestJudgeExhaustively(t *testing.T) {
 			}
 		}
 	}
-	if judge(nil, "me", true, now) != again {
+	if judge(nil, "me", same{true, true}, now) != again {
 		t.Error("no record at all isn't claimed again")
 	}
 	t.Logf("%d combinations", n)
 }
 
 // violation says which rule a verdict breaks.
-func violation(r *Record, v verdict, matches bool, now time.Time) string {
+func violation(r *Record, v verdict, same same, now time.Time) string {
 	ours := (r.State == Open || r.State == Done) && r.Owner == "me" && r.Ver == 1
 	gone := r.State == None || (!ours && !r.Expires.IsZero() && r.Expires.Before(now))
 	held := r.Lease.After(now)
@@ -53,11 +53,13 @@ func violation(r *Record, v verdict, matches bool, now time.Time) string {
 		return "claim again exactly over nothing or an expired record of somebody else"
 	case ours || gone:
 		return ""
-	case !matches && v != mismatch:
-		return "another request gets a mismatch, whatever the state or lock"
-	case matches && v == mismatch:
-		return "the same request is never a mismatch"
-	case !matches:
+	case same.caller != (v != otherCaller):
+		return "another caller, and nobody else, is told so, whatever the state, the lock or the request"
+	case !same.caller:
+		return ""
+	case same.request != (v != mismatch):
+		return "another request, and no other, gets a mismatch, whatever the state or lock"
+	case !same.request:
 		return ""
 	}
 	want := map[State]verdict{Done: replay, Stuck: stuck, Open: takeOver}[r.State]

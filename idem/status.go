@@ -14,19 +14,20 @@ import (
 
 // Status tells how the operation of r's key stands, without running anything:
 // its answer as a replay once it is done; 202 with the recovery point while it
-// is open; an error that matches [ErrStuck], [ErrExpired], [ErrNotKept] or
-// [ErrKeyUnknown] otherwise. r needs its Key and what its scope is found by:
+// is open; an error that matches [ErrStuck], [ErrExpired], [ErrNotKept],
+// [ErrCredentials] or [ErrKeyUnknown] otherwise. r needs its Key and what its scope is found by:
 // only who sent the request sees anything of it. There is no fingerprint to
 // compare, since r is another request.
 func (e *Engine) Status(ctx context.Context, r Request) (Result, error) {
 	if err := checkKey(r.Key, e.opt.MinKey, e.opt.MaxKey); err != nil {
 		return Result{}, &Error{Op: "key", Err: err}
 	}
-	scope, err := e.scopeOf(ctx, &r)
+	scope, anonymous, err := e.scopeOf(ctx, &r)
 	if err != nil {
 		return Result{}, &Error{Op: "scope", Err: err}
 	}
 	a := &attempt{Engine: e, req: &r, scope: scope, pk: e.partitionKey(scope, &r), resumed: true}
+	a.identify(anonymous)
 	if err := a.start(ctx); err != nil {
 		return Result{}, err
 	}
@@ -94,7 +95,7 @@ func (e *Engine) ServeStatus(ctx context.Context, r Request) Response {
 // StatusHandler is [Engine.ServeStatus] for net/http.
 func (e *Engine) StatusHandler() http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		write(w, e.ServeStatus(r.Context(), Request{Method: r.Method, Path: r.URL.EscapedPath(), Route: r.Pattern, Header: r.Header}))
+		write(w, e.ServeStatus(r.Context(), Request{Method: r.Method, Path: r.URL.EscapedPath(), Route: r.Pattern, Host: r.Host, Header: r.Header}))
 	})
 }
 

@@ -137,7 +137,7 @@ func TestA15OtherTokenAndTrace(t *testing.T) {
 	t.Parallel()
 	each(t, sources, func(t *testing.T, s source) {
 		h, runs := counted(created)
-		wrapped := s.wrap(idem.New(&idem.MemoryStore{}), h)
+		wrapped := s.wrap(idem.New(&idem.MemoryStore{}, idem.OneScope), h)
 		for i, try := range []string{"first", "second"} {
 			c := newCall("k")
 			for _, name := range []string{"Authorization", "Traceparent", "X-Request-Id", "X-Amzn-Trace-Id", "Cookie", "User-Agent"} {

@@ -24,7 +24,8 @@ const albKind = "a load balancer's event"
 //
 // A load balancer vouches for nobody in its events: x-amzn-oidc-identity is
 // plain text, and x-amzn-oidc-data a token to be verified. Do that in
-// [idem.Options.Scope], else all callers share one scope.
+// [idem.Options.Scope], else callers are told apart by what they present
+// ([idem.ErrCredentials]).
 //
 // A reply fills in Headers and MultiValueHeaders alike, since the load balancer
 // reads the one that its setting names. Of several cookies Headers has room for

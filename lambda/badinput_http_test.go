@@ -307,7 +307,7 @@ func cookiesAndLines(t *testing.T, f front) {
 // forgedIdentity claims to be alice by all a client can write: nobody believes
 // it, and what is in a body stays there.
 func forgedIdentity(t *testing.T, f front) {
-	s := f.open(t, nil)
+	s := f.open(t, nil, idem.OneScope) // else the X-Api-Key is another caller's, who is refused
 	s.post("Idempotency-Key: k", "Authorization: Bearer alice").accepted(t, 201, createdBody, false)
 	for i, line := range []string{
 		"X-Amzn-Oidc-Identity: alice", "X-Amzn-Oidc-Data: alice", "X-Forwarded-User: alice", "X-Api-Key: alice",

@@ -283,12 +283,13 @@ func badInput33(t *testing.T) {
 			}
 		})
 	})
-	// Headers make no difference anywhere: another one is still the same caller.
+	// Headers give nobody a scope: without their comparison another one is still the
+	// same caller.
 	t.Run("in headers", func(t *testing.T) {
 		t.Parallel()
 		each(t, sources, func(t *testing.T, s source) {
 			h, runs := counted(created)
-			wrapped := s.wrap(idem.New(&idem.MemoryStore{}), h)
+			wrapped := s.wrap(idem.New(&idem.MemoryStore{}, idem.OneScope), h)
 			for i, victim := range []string{"alice", "bob"} {
 				c := newCall("k")
 				for _, name := range []string{

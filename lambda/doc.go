@@ -99,11 +99,12 @@
 // # Who is calling
 //
 // Keys of different callers never meet: the scope of a key is the identity that
-// the event source has verified, as each adapter describes. Nothing else in an
-// event is believed, headers least of all. Without an authorizer all callers
-// share one scope, about which the engine logs a warning; set
-// [idem.Options.Scope], or [idem.Request.Scope] in an adapter of your own, where
-// you know better.
+// the event source has verified, as each adapter describes, and the tenant where
+// Lambda isolates tenants. Nothing else in an event is believed, headers least of
+// all. Without an authorizer all callers share one scope, and whoever presents
+// other credentials than the first one is refused ([idem.ErrCredentials]), about
+// which the engine logs a warning; set [idem.Options.Scope], or
+// [idem.Request.Scope] in an adapter of your own, where you know better.
 //
 // # One request, four forms
 //

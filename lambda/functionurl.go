@@ -47,6 +47,7 @@ func functionURLRequest(_ context.Context, ev events.LambdaFunctionURLRequest) (
 		Method: rc.HTTP.Method,
 		Path:   canonicalPath(ev.RawPath),
 		Query:  ev.RawQueryString,
+		Host:   rc.DomainName,
 		Header: withCookies(header(ev.Headers, nil), ev.Cookies),
 	}
 	req.Route = req.Method + " " + req.Path

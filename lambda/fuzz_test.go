@@ -115,7 +115,7 @@ func FuzzSameRequest(f *testing.F) {
 		c.header["X-Any"] = []string{header}
 		c.body = body
 		h, runs := counted(created)
-		e := idem.New(&idem.MemoryStore{}, func(o *idem.Options) { o.Fingerprint.Headers = []string{"x-any"} })
+		e := idem.New(&idem.MemoryStore{}, idem.OneScope, func(o *idem.Options) { o.Fingerprint.Headers = []string{"x-any"} })
 		for i, s := range []source{httpAPI, rest, functionURL, albMulti} {
 			s.send(t, s.wrap(e, h), c).accepted(t, 201, "made: "+string(body), i > 0)
 		}

@@ -2,6 +2,7 @@ package lambda_test
 
 import (
 	"context"
+	"encoding/json"
 	"net/http"
 	"os"
 	"path/filepath"
@@ -107,6 +108,7 @@ func TestGoldenEvents(t *testing.T) {
 			if !ok {
 				t.Fatal("no expectation for this file")
 			}
+			wantReq.Host = domainName(t, file)
 			got := read(t, file)
 			got.Snapshot = nil // TestSnapshots has it
 			for _, name := range noise {
@@ -120,6 +122,20 @@ func TestGoldenEvents(t *testing.T) {
 	if n := len(golden(t)); n != len(want) {
 		t.Errorf("%d expectations for %d files", len(want), n)
 	}
+}
+
+// domainName is the host that the client asked for, as the gateway says it. A load
+// balancer says it in a header only.
+func domainName(t *testing.T, file string) string {
+	t.Helper()
+	var ev struct{ RequestContext struct{ DomainName string } }
+	if err := json.Unmarshal(load(t, file), &ev); err != nil {
+		t.Fatal(err)
+	}
+	if (ev.RequestContext.DomainName == "") != strings.HasPrefix(file, "alb") {
+		t.Errorf("the event's domain name is %q", ev.RequestContext.DomainName)
+	}
+	return ev.RequestContext.DomainName
 }
 
 // noise are headers that every golden event has and no case is about.

@@ -42,6 +42,7 @@ func httpAPIRequest(_ context.Context, ev events.APIGatewayV2HTTPRequest) (idem.
 		Method:   rc.HTTP.Method,
 		Path:     canonicalPath(withoutStage(ev.RawPath, rc.Stage)),
 		Query:    ev.RawQueryString,
+		Host:     rc.DomainName,
 		Header:   withCookies(header(ev.Headers, nil), ev.Cookies),
 		Identity: httpAPIIdentity(rc.Authorizer),
 	}

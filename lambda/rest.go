@@ -45,6 +45,7 @@ func restRequest(_ context.Context, ev events.APIGatewayProxyRequest) (idem.Requ
 		Method:   ev.HTTPMethod,
 		Path:     canonicalPath(ev.Path),
 		Query:    encodedQuery(ev.QueryStringParameters, ev.MultiValueQueryStringParameters),
+		Host:     ev.RequestContext.DomainName,
 		Header:   header(ev.Headers, ev.MultiValueHeaders),
 		Route:    ev.HTTPMethod + " " + ev.Resource,
 		Identity: restIdentity(&ev.RequestContext),

@@ -62,12 +62,13 @@ func engineFingerprint(s suite) {
 		a.ran(t, 1)
 	})
 
-	s.run("A15: credentials, tracing and other headers don't count", func(t *testing.T, e *env) {
+	s.run("A15: a verified caller's credentials, tracing and other headers don't count", func(t *testing.T, e *env) {
 		var a app
 		eng := e.engine()
 		var first result
 		for i, token := range []string{"one", "two", "three"} {
 			r := keyed("k", "1")
+			r.Identity = idem.Identity{Kind: "jwt", Subject: "ann"}
 			for _, name := range []string{"Authorization", "Cookie", "Traceparent", "X-Request-Id", "X-Amzn-Trace-Id", "User-Agent"} {
 				r.Header.Set(name, token)
 			}

@@ -3,6 +3,7 @@ package idemtest
 import (
 	"context"
 	"errors"
+	"net/http"
 	"testing"
 	"time"
 
@@ -29,6 +30,23 @@ func engineScope(s suite) {
 			a.ran(t, i+2)
 		}
 		do(t, eng, ann, a.run).replays(t, first)
+	})
+
+	s.run("where nobody is verified, other credentials are refused at once", func(t *testing.T, e *env) {
+		var a app
+		with := func(token, body string) idem.Request {
+			r := order("k", body)
+			r.Header = http.Header{"Authorization": {token}}
+			return r
+		}
+		eng := e.engine()
+		first := do(t, eng, with("ann", "1"), a.run).first(t)
+		e.costs(t, 1, func() { do(t, eng, with("bob", "1"), a.run).refused(t, idem.ErrCredentials) })
+		e.costs(t, 1, func() { do(t, eng, with("bob", "2"), a.run).refused(t, idem.ErrCredentials) })
+		e.costs(t, 1, func() { do(t, eng, order("k", "1"), a.run).refused(t, idem.ErrCredentials) })
+		do(t, eng, with("ann", "1"), a.run).replays(t, first)
+		do(t, e.engine(idem.OneScope), with("bob", "1"), a.run).replays(t, first)
+		a.ran(t, 1)
 	})
 
 	s.run("A8: no key reaches into another scope", func(t *testing.T, e *env) {

@@ -22,7 +22,7 @@ func claimAt(now time.Time) idem.Claim {
 		PK:    "v1#idemtest#" + base64.RawURLEncoding.EncodeToString(random[:]),
 		State: idem.Open, Owner: rand.Text(), Ver: 1,
 		Lease: now.Add(limit + 123*time.Millisecond), Expires: now.Add(24 * time.Hour), // in ms and s, as an item holds them
-		Fingerprint: hex.EncodeToString(random[:]), Secret: "2026-11", ID: rand.Text(),
+		Fingerprint: hex.EncodeToString(random[:]), Cred: hex.EncodeToString(random[1:]), Secret: "2026-11", ID: rand.Text(),
 		Created: now.Add(7 * time.Millisecond), Run: now.Add(7 * time.Millisecond), Route: "/rides/{id}", Scope: "jwt:zoë#1",
 		Calls: map[string]int{},
 	}}

@@ -19,6 +19,11 @@ const year = 365 * 24 * time.Hour
 
 func accept(o *idem.Options) { o.InFlight, o.StatusURL = idem.InFlightAccept, "/operations/" }
 
+// bearer is a caller whom nobody has verified.
+func bearer(token string) func(*idem.Request) {
+	return func(r *idem.Request) { r.Scope, r.Header["Authorization"] = "", []string{"Bearer " + token} }
+}
+
 func again(s *stage) outcome {
 	s.post(created)
 	return s.post(created)
@@ -51,9 +56,17 @@ var situations = []situation{
 	{name: "another body, while the first runs", act: func(s *stage) outcome {
 		return s.meanwhile(func() outcome { return s.post(created, otherBody) })
 	}},
-	{name: "the key from another caller", act: func(s *stage) outcome {
+	{name: "the key from another verified caller", act: func(s *stage) outcome {
 		s.post(created)
 		return s.post(created, func(r *idem.Request) { r.Scope = "omar" })
+	}},
+	{name: "with other credentials, nobody verified", act: func(s *stage) outcome {
+		s.post(created, bearer("jane"))
+		return s.post(created, bearer("omar"))
+	}},
+	{name: "the same, `OneScope`", opt: idem.OneScope, act: func(s *stage) outcome {
+		s.post(created, bearer("jane"))
+		return s.post(created, bearer("omar"))
 	}},
 	{name: "no key", act: func(s *stage) outcome { return s.post(created, withKey()) }},
 	{name: "a key that is none", act: func(s *stage) outcome { return s.post(created, withKey("")) }},

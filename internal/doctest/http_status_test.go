@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"net/http"
 	"strings"
 	"testing"
 	"time"
@@ -13,7 +14,7 @@ import (
 
 // status reads the status resource of a key.
 func (s *stage) status(key string, edits ...func(*idem.Request)) idem.Response {
-	r := idem.Request{Method: "GET", Path: "/operations/" + key, Scope: "jane"}
+	r := idem.Request{Method: "GET", Path: "/operations/" + key, Scope: "jane", Header: make(http.Header)}
 	for _, edit := range edits {
 		edit(&r)
 	}
@@ -51,7 +52,11 @@ func status(t *testing.T) string {
 			s.post(unknown)
 			return s.status(key)
 		}},
-		{name: "is another caller's", act: func(s *stage) idem.Response {
+		{name: "was begun with other credentials, nobody verified", act: func(s *stage) idem.Response {
+			s.post(created, bearer("jane"))
+			return s.status(key, bearer("omar"))
+		}},
+		{name: "is another verified caller's", act: func(s *stage) idem.Response {
 			s.post(created)
 			return s.status(key, func(r *idem.Request) { r.Scope = "omar" })
 		}},

@@ -2,15 +2,57 @@ package main
 
 // callerMutants break how callers are told apart.
 func callerMutants() []mutant {
-	const scope, adapter = "idem/scope.go", "lambda/adapter.go"
+	const scope, adapter, cred, state = "idem/scope.go", "lambda/adapter.go", "idem/credentials.go", "idem/state.go"
+	const every = "^TestOtherCredentialsOnEveryPath$"
 	return []mutant{
 		{
+			rule: "Credentials", what: "another caller is taken for the first one",
+			file: state, old: "\tcase !same.caller:\n\t\treturn otherCaller\n", new: "", run: every,
+		},
+		{
+			rule: "Credentials", what: "another caller of another request learns that it is another",
+			file: state, old: "\tcase !same.caller:\n\t\treturn otherCaller\n\tcase !same.request:\n\t\treturn mismatch\n",
+			new: "\tcase !same.request:\n\t\treturn mismatch\n\tcase !same.caller:\n\t\treturn otherCaller\n", run: "^TestJudgeExhaustively$",
+		},
+		{
+			rule: "Credentials", what: "credentials aren't stored",
+			file: "idem/claim.go", old: "\t\tcred, _ = a.opt.Fingerprint.sign(a.cred)\n", new: "", run: every,
+		},
+		{
+			rule: "Credentials", what: "who asks for the status of another caller's operation is told",
+			file: "idem/status.go", old: "\ta.identify(anonymous)\n", new: "\ta.identify(anonymous && scope != \"\")\n", run: every,
+		},
+		{
+			rule: "Credentials", what: "what is presented doesn't count",
+			file: cred, old: "\t\tif len(values) > 0 {", new: "\t\tif len(values) > 9 {", run: "^TestOtherCredentialsAreRefused$",
+		},
+		{
+			rule: "Credentials", what: "one header passes for another",
+			file: cred, old: "appendTagged(b, 'n', strings.ToLower(name))", new: "b", run: "^TestCredentialsKnowTheirHeader$",
+		},
+		{
+			rule: "CredentialsHost", what: "the host doesn't count",
+			file: cred, old: "appendTagged(b, 'o', strings.ToLower(host))", new: "appendTagged(b, 'o', \"\")", run: "^TestOtherCredentialsAreRefused$",
+		},
+		{
+			rule: "CredentialsHost", what: "the host before a proxy doesn't count",
+			file: cred, old: "\tb = appendTagged(b, 'f', ", new: "\t_ = appendTagged(b, 'f', ", run: "^TestOtherCredentialsAreRefused$",
+		},
+		{
+			rule: "CredentialsAtRest", what: "credentials can be guessed from the table alone",
+			file: cred, old: "hmac.New(sha256.New, []byte(r.Key))", new: "hmac.New(sha256.New, nil)", run: "^TestCredentialsAtRest$",
+		},
+		{
+			rule: "OldCredentials", what: "records from before credentials were stored replay to nobody",
+			file: cred, old: "if a.anonymous && held.Cred != \"\" {", new: "if a.anonymous {", run: "^TestRecordsWithoutCredentialsReplay$",
+		},
+		{
 			rule: "TenantScope", what: "two tenants share the keys of nobody in particular",
-			file: scope, old: "\treturn tenantScope(r, \"\"), nil\n", new: "\treturn \"\", nil\n", pkg: "lambda", run: "^TestTenantsHaveKeysOfTheirOwn$",
+			file: scope, old: "\treturn tenantScope(r, \"\"), true, nil\n", new: "\treturn \"\", true, nil\n", pkg: "lambda", run: "^TestTenantsHaveKeysOfTheirOwn$",
 		},
 		{
 			rule: "TenantScope", what: "two tenants share the keys of a verified caller",
-			file: scope, old: "return tenantScope(r, r.Identity.Kind+\":\"+r.Identity.Subject), nil", new: "return r.Identity.Kind + \":\" + r.Identity.Subject, nil",
+			file: scope, old: "return tenantScope(r, r.Identity.Kind+\":\"+r.Identity.Subject), false, nil", new: "return r.Identity.Kind + \":\" + r.Identity.Subject, false, nil",
 			pkg: "lambda", run: "^TestTenantsHaveKeysOfTheirOwn$",
 		},
 		{

@@ -11,11 +11,11 @@ func recordMutants() []mutant {
 	return []mutant{
 		{
 			rule: "MismatchLock", what: "another request is judged after the lock: it takes an abandoned record over",
-			file: state, old: "case !matches:\n", new: "case !matches && held.State != Open:\n", run: judgements,
+			file: state, old: "case !same.request:\n", new: "case !same.request && held.State != Open:\n", run: judgements,
 		},
 		{
 			rule: "MismatchLock", what: "another request is told of the lock first",
-			file: state, old: "case !matches:\n", new: "case !matches && !held.Lease.After(now):\n", run: judgements,
+			file: state, old: "case !same.request:\n", new: "case !same.request && !held.Lease.After(now):\n", run: judgements,
 		},
 		{
 			rule: "OwnFirst", what: "an attempt doesn't know its own claim, whose answer was lost",
