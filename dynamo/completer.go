@@ -68,14 +68,14 @@ func NewCompleter(queue idem.TicketQueue, optFns ...func(*CompleterOptions)) *Co
 		opt.Now = time.Now
 	}
 	c := &Completer{queue: queue, opt: opt}
-	c.reader = reader{log: orDefault(opt.Logger), hooks: &c.opt.Hooks}
+	c.log, c.hooks = orDefault(opt.Logger), &c.opt.Hooks
 	return c
 }
 
 // Handle works on a batch of the stream. The report names the first record that
 // has to come again; the error is always nil.
 func (c *Completer) Handle(ctx context.Context, ev events.DynamoDBEvent) (events.DynamoDBEventResponse, error) {
-	return report(ev, c.run(ctx, c.changes(ctx, ev.Records))), nil
+	return c.report(ctx, ev, c.run(ctx, c.changes(ctx, ev.Records))), nil
 }
 
 // Invoke is Handle for the runtime: payload and result are JSON. An event of

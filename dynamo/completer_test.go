@@ -1,9 +1,12 @@
 package dynamo_test
 
 import (
+	"bytes"
 	"context"
 	"errors"
+	"log/slog"
 	"maps"
+	"strings"
 	"sync"
 	"testing"
 	"time"
@@ -206,8 +209,10 @@ func TestQueueFails(t *testing.T) {
 		return nil
 	}}
 	var told []idem.DueTicket
+	var log bytes.Buffer
 	completer := dynamo.NewCompleter(queue, func(o *dynamo.CompleterOptions) {
 		o.Hooks.Queued = func(_ context.Context, t idem.DueTicket) { told = append(told, t) }
+		o.Logger = slog.New(slog.NewTextHandler(&log, nil))
 	})
 	var ev events.DynamoDBEvent
 	for i, pk := range []string{"v1##c", "v1##b", "v1##a"} {
@@ -215,6 +220,12 @@ func TestQueueFails(t *testing.T) {
 	}
 	if seq := handle(t, completer, ev); seq != "2" || len(queue.all()) != 1 || len(told) != 1 {
 		t.Errorf("reported %q, told %v; want the second", seq, told)
+	}
+	if seq := handle(t, completer, from(t, ev, "2")); seq != "2" {
+		t.Errorf("reported %q", seq)
+	}
+	if n := strings.Count(log.String(), "takes ReportBatchItemFailures on the event source mapping"); n != 1 {
+		t.Errorf("what a report takes is said %d times, want once:\n%s", n, &log)
 	}
 	bad = false
 	if seq := handle(t, completer, from(t, ev, "2")); seq != "" || len(queue.all()) != 2 || len(told) != 3 {

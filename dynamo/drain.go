@@ -70,7 +70,7 @@ func NewDrain(store *Store, sink idem.Sink, optFns ...func(*DrainOptions)) *Drai
 		opt.Concurrency = defaultConcurrency
 	}
 	d := &Drain{store: store, sink: sink, opt: opt}
-	d.reader = reader{log: orDefault(opt.Logger), hooks: &d.opt.Hooks}
+	d.log, d.hooks = orDefault(opt.Logger), &d.opt.Hooks
 	return d
 }
 
@@ -78,7 +78,7 @@ func NewDrain(store *Store, sink idem.Sink, optFns ...func(*DrainOptions)) *Drai
 // has to come again; the error is always nil.
 func (d *Drain) Handle(ctx context.Context, ev events.DynamoDBEvent) (events.DynamoDBEventResponse, error) {
 	first, _ := d.run(ctx, fold(d.changes(ctx, ev.Records)))
-	return report(ev, first), nil
+	return d.report(ctx, ev, first), nil
 }
 
 // Invoke is Handle for the runtime: payload and result are JSON. An event of

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"sync"
 	"time"
 
 	"github.com/aws/aws-lambda-go/events"
@@ -36,6 +37,8 @@ func (c *change) before() *idem.Record {
 type reader struct {
 	log   *slog.Logger
 	hooks *StreamHooks
+
+	warned sync.Once // of what a report takes
 }
 
 // changes reads the records of a batch. What isn't ours or can't be read is
@@ -176,10 +179,15 @@ func invokeStream(ctx context.Context, payload []byte, handle func(context.Conte
 }
 
 // report tells the source at which record to begin again; at none, if first is
-// not one of them.
-func report(ev events.DynamoDBEvent, first int) events.DynamoDBEventResponse {
+// not one of them. Nothing tells a function whether its source listens, so the
+// first such report of a process says in the log what it takes.
+func (r *reader) report(ctx context.Context, ev events.DynamoDBEvent, first int) events.DynamoDBEventResponse {
 	re := events.DynamoDBEventResponse{BatchItemFailures: []events.DynamoDBBatchItemFailure{}}
 	if first < len(ev.Records) {
+		r.warned.Do(func() {
+			r.log.WarnContext(ctx, "records have to come again, which takes ReportBatchItemFailures on the event source mapping: "+
+				"without it Lambda goes on behind them, and they wait for the sweep")
+		})
 		re.BatchItemFailures = append(re.BatchItemFailures,
 			events.DynamoDBBatchItemFailure{ItemIdentifier: ev.Records[first].Change.SequenceNumber})
 	}

@@ -19,7 +19,7 @@ type Stream struct {
 func (s Stream) Handle(ctx context.Context, ev events.DynamoDBEvent) (events.DynamoDBEventResponse, error) {
 	changes := s.Drain.changes(ctx, ev.Records)
 	first, _ := s.Drain.run(ctx, fold(changes))
-	return report(ev, min(first, s.Completer.run(ctx, changes))), nil
+	return s.Drain.report(ctx, ev, min(first, s.Completer.run(ctx, changes))), nil
 }
 
 // Invoke is Handle for the runtime: payload and result are JSON. An event of

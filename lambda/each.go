@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"log/slog"
 	"net/http"
+	"sync"
 
 	awslambda "github.com/aws/aws-lambda-go/lambda"
 
@@ -54,6 +55,7 @@ type EachHandler[Ev, Rec, Re any] struct {
 	engine *idem.Engine
 	batch  Batch[Ev, Rec, Re]
 	fn     func(context.Context, Rec) error
+	warned sync.Once // of what a report takes
 }
 
 // *EachHandler is what the runtime starts.
@@ -88,6 +90,12 @@ func (h *EachHandler[Ev, Rec, Re]) Handle(ctx context.Context, ev Ev) (Re, error
 		return re, failure.Records[0].Err
 	case len(failed) > 0 && (h.batch.Reply == nil || len(failed) == len(recs)):
 		return re, failure
+	}
+	if len(failed) > 0 {
+		h.warned.Do(func() { // nothing tells a function whether its source listens
+			slog.WarnContext(ctx, "records have to come again, which takes ReportBatchItemFailures on the event source mapping: "+
+				"without it Lambda takes them for done")
+		})
 	}
 	return h.batch.Reply(failed), nil
 }

@@ -286,6 +286,7 @@ func TestFailuresAreLogged(t *testing.T) {
 	reported(t, re, err, "1", "2")
 	for _, want := range []string{
 		`level=ERROR msg="record failed" record=1 error="bad record"` + "\n",
+		`level=WARN msg="records have to come again, which takes ReportBatchItemFailures on the event source mapping: `,
 		`level=ERROR msg="record failed" record=2 error="lambda: handler panicked with a string" stack="goroutine `,
 	} {
 		if !strings.Contains(log.String(), want) {

@@ -35,7 +35,7 @@ func (s *Stack) startFunctions(ctx context.Context, defs []sam.Function, base []
 	s.onClose(s.async.close)
 	o := s.opts.Overrides
 	var top []string
-	for name, d := range map[string]*time.Duration{"SAMEKEY_LEASE_MARGIN": o.LeaseMargin, "SAMEKEY_GRACE": o.Grace} {
+	for name, d := range map[string]*time.Duration{envLeaseMargin: o.LeaseMargin, envGrace: o.Grace} {
 		if _, given := s.opts.Environment[name]; d != nil && !given {
 			top = append(top, name+"="+d.String())
 		}

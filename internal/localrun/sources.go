@@ -18,8 +18,10 @@ func (s *Stack) startSources(ctx context.Context) error {
 			var err error
 			switch {
 			case e.Stream != nil:
+				f.tellUnreported(ctx, e.Name, e.Stream.Batching)
 				err = s.startStream(ctx, f, e.Stream)
 			case e.Queue != nil:
+				f.tellUnreported(ctx, e.Name, e.Queue.Batching)
 				err = s.startQueue(ctx, f, e.Queue)
 			case e.Schedule != nil:
 				err = s.startSchedule(ctx, f, e.Schedule)
@@ -30,6 +32,13 @@ func (s *Stack) startSources(ctx context.Context) error {
 		}
 	}
 	return errors.Join(errs...)
+}
+
+// tellUnreported warns where Lambda doesn't listen to what the function reports.
+func (f *function) tellUnreported(ctx context.Context, event string, b sam.Batching) {
+	if !b.ReportItemFailures && !b.Disabled {
+		f.log.WarnContext(ctx, "the mapping has no ReportBatchItemFailures: records that the function reports as failed count as done", "event", event)
+	}
 }
 
 func (s *Stack) startStream(ctx context.Context, f *function, def *sam.StreamEvent) error {

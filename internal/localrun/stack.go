@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"net"
 	"slices"
 	"sync"
 
@@ -103,7 +104,9 @@ func (s *Stack) start(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	byID, err := s.startFunctions(ctx, defs, base)
+	s.tellOverrides(ctx, defs)
+	out := &proxy{ctx: ctx, allow: s.opts.Environment, dial: new(net.Dialer).DialContext, log: s.log}
+	byID, err := s.startFunctions(ctx, defs, append(base, out.environ(invoke.url)...))
 	if err != nil {
 		return err
 	}
@@ -116,7 +119,8 @@ func (s *Stack) start(ctx context.Context) error {
 		s.ready.APIs[a.ID] = api.url + fr.at(a.ID)
 		s.tellAPI(ctx, a)
 	}
-	invoke.serve((&invokeAPI{region: s.id.region, account: accountID, functions: byID, async: s.async}).handler())
+	out.next = (&invokeAPI{region: s.id.region, account: accountID, functions: byID, async: s.async}).handler()
+	invoke.serve(out)
 	if err := s.startProcesses(ctx, base); err != nil {
 		return err
 	}

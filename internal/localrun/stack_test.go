@@ -133,11 +133,24 @@ func (s *running) testEnvironment(t *testing.T) {
 		"SAMEKEY_LEASE_MARGIN": "300ms", "SAMEKEY_GRACE": "1s",
 		"AWS_ENDPOINT_URL_DYNAMODB": s.url("dynamodb"), "AWS_ENDPOINT_URL_DYNAMODB_STREAMS": s.url("dynamodb"),
 		"AWS_ENDPOINT_URL_SQS": s.url("sqs"), "AWS_ENDPOINT_URL_LAMBDA": s.url("lambda"), "AWS_ENDPOINT_URL": s.url("lambda"),
+		"HTTPS_PROXY": s.url("lambda"), "https_proxy": s.url("lambda"), "HTTP_PROXY": "", "NO_PROXY": "127.0.0.1,localhost,::1",
 		"AWS_LAMBDA_FUNCTION_NAME": "e2e-Api", "AWS_REGION": "us-east-1", "HOME": "",
 	} {
 		if env[name] != want {
 			t.Errorf("%s is %q, want %q", name, env[name], want)
 		}
+	}
+	// What an SDK that is too old for AWS_ENDPOINT_URL does.
+	if _, body := s.do(t, http.MethodGet, s.url("api")+"/aws", ""); !strings.Contains(body, "Not Implemented") {
+		t.Errorf("AWS itself: %s", body)
+	}
+	for _, want := range []string{"LOCAL_GRACE changes nothing", "LOCAL_LEASE_MARGIN changes nothing", "host=sns.us-east-1.amazonaws.com", "no ReportBatchItemFailures: records that the function reports as failed count as done\" function=Worker event=Work"} {
+		if !strings.Contains(s.logs.String(), want) {
+			t.Errorf("the log lacks %q", want)
+		}
+	}
+	if strings.Contains(s.logs.String(), "function=Stream event=Changes") {
+		t.Error("the log warns of a mapping that has ReportBatchItemFailures")
 	}
 }
 

@@ -26,6 +26,7 @@ type Handler struct {
 	queue   idem.TicketQueue
 	resumer Resumer
 	opt     Options
+	warned  sync.Once // of what a report takes
 }
 
 // Options are a handler's settings; the zero value is the default.
@@ -102,6 +103,10 @@ func (h *Handler) Handle(ctx context.Context, ev events.SQSEvent) (events.SQSEve
 			continue
 		}
 		h.opt.Logger.ErrorContext(ctx, "ticket stays in the queue", "message", ev.Records[i].MessageId, "error", err)
+		h.warned.Do(func() { // nothing tells a function whether its source listens
+			h.opt.Logger.WarnContext(ctx, "that takes ReportBatchItemFailures on the event source mapping: without it Lambda deletes the message, "+
+				"and the sweep makes another")
+		})
 		re.BatchItemFailures = append(re.BatchItemFailures, events.SQSBatchItemFailure{ItemIdentifier: ev.Records[i].MessageId})
 	}
 	return re, nil

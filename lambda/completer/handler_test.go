@@ -1,10 +1,12 @@
 package completer_test
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
+	"log/slog"
 	"slices"
 	"strings"
 	"sync"
@@ -210,9 +212,15 @@ func TestA24OneTicketDoesNotStopTheBatch(t *testing.T) {
 // A queue that doesn't take a ticket back: the message stays, and comes again.
 func TestTicketThatCannotGoBackStays(t *testing.T) {
 	t.Parallel()
-	h := completer.New(&queue{fail: errors.New("injected")}, always(lambda.Outcome{Kind: lambda.OutcomeFailed}), at)
+	var log bytes.Buffer
+	h := completer.New(&queue{fail: errors.New("injected")}, always(lambda.Outcome{Kind: lambda.OutcomeFailed}), at, func(o *completer.Options) {
+		o.Logger = slog.New(slog.NewTextHandler(&log, nil))
+	})
 	if stay := handle(t, h, due("early", -time.Minute, 0), due("fails", time.Minute, 0)); !slices.Equal(stay, []string{"early", "fails"}) {
 		t.Errorf("%v stay", stay)
+	}
+	if n := strings.Count(log.String(), "takes ReportBatchItemFailures on the event source mapping"); n != 1 {
+		t.Errorf("what that takes is said %d times, want once:\n%s", n, &log)
 	}
 }
 

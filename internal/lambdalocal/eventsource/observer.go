@@ -31,6 +31,13 @@ func (o observer) invoked(ctx context.Context, i Invocation) {
 	}
 }
 
+// ignored tells of records that were reported as failed to nobody.
+func (o observer) ignored(ctx context.Context, records int) {
+	if records > 0 {
+		o.log.WarnContext(ctx, "records were reported as failed and count as done: the mapping has no ReportBatchItemFailures", "failed", records)
+	}
+}
+
 func (o observer) filtered(records int) {
 	if records > 0 && o.hooks.Filtered != nil {
 		o.hooks.Filtered(records)

@@ -160,10 +160,12 @@ func (r *queueRun) invoke(ctx context.Context, batch []message) (failed []int, r
 		_, ran = errors.AsType[*lambdalocal.FunctionError](err)
 		return all, ran, err
 	}
-	if !r.ReportBatchItemFailures {
+	failed, err = failedItems(response, ids)
+	switch {
+	case !r.ReportBatchItemFailures:
+		r.observer.ignored(ctx, len(failed))
 		return nil, true, nil
-	}
-	if failed, err = failedItems(response, ids); err != nil {
+	case err != nil:
 		return all, true, err
 	}
 	return failed, true, nil

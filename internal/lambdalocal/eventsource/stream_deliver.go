@@ -76,15 +76,14 @@ func (r *streamRun) invoke(ctx context.Context, records []streamRecord) attempt 
 		// Too large never gets better; the other reasons, such as throttling, do.
 		return attempt{err: err, ran: errors.Is(err, lambdalocal.ErrRequestTooLarge)}
 	}
-	if !r.ReportBatchItemFailures {
-		return attempt{failedFrom: len(records), ran: true}
-	}
 	ids := make([]string, 0, len(records))
 	for _, record := range records {
 		ids = append(ids, record.sequence)
 	}
 	failed, err := failedItems(response, ids)
 	switch {
+	case !r.ReportBatchItemFailures:
+		r.observer.ignored(ctx, len(failed))
 	case err != nil:
 		return attempt{err: err, ran: true}
 	case len(failed) > 0:

@@ -8,6 +8,7 @@ import (
 	"errors"
 	"fmt"
 	"maps"
+	"net/http"
 	"os"
 	"slices"
 	"strings"
@@ -60,7 +61,7 @@ func authorizer(_ context.Context, ev events.APIGatewayV2CustomAuthorizerV2Reque
 }
 
 // api writes an item for POST, hangs for /slow, and for GET /env says what it
-// finds in its environment.
+// finds in its environment. For GET /aws it turns to AWS itself.
 func api(ctx context.Context, ev events.APIGatewayV2HTTPRequest) (events.APIGatewayV2HTTPResponse, error) {
 	switch ev.RouteKey {
 	case "GET /env":
@@ -71,6 +72,12 @@ func api(ctx context.Context, ev events.APIGatewayV2HTTPRequest) (events.APIGate
 		}
 		body, err := json.Marshal(env)
 		return events.APIGatewayV2HTTPResponse{StatusCode: 200, Body: string(body)}, err
+	case "GET /aws":
+		resp, err := http.Get("https://sns.us-east-1.amazonaws.com/")
+		if err == nil {
+			err = errors.Join(errors.New(resp.Status), resp.Body.Close())
+		}
+		return events.APIGatewayV2HTTPResponse{StatusCode: 502, Body: err.Error()}, nil
 	case "GET /slow":
 		<-time.After(time.Hour)
 	}
