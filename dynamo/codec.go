@@ -105,6 +105,9 @@ func (v *values) encode(r *idem.Record, body value) item {
 	if len(r.Phases) > 0 {
 		it[attrPhases] = v.phases(r.Phases)
 	}
+	if len(r.Settled) > 0 {
+		it[attrSettled] = v.settled(r.Settled)
+	}
 	if body != nil {
 		it[attrResp] = body
 	}
@@ -138,6 +141,14 @@ func (v *values) list(all []string) value {
 	list := make([]value, len(all))
 	for i, s := range all {
 		list[i] = v.str(s)
+	}
+	return &types.AttributeValueMemberL{Value: list}
+}
+
+func (v *values) settled(decisions []idem.Decision) value {
+	list := make([]value, len(decisions))
+	for i, d := range decisions {
+		list[i] = &types.AttributeValueMemberM{Value: item{settledBy: v.str(d.By), settledAt: v.millis(d.At), settledWhat: v.str(d.What)}}
 	}
 	return &types.AttributeValueMemberL{Value: list}
 }
@@ -218,6 +229,7 @@ func decode(it item) (*idem.Record, error) {
 		LastErr:     d.text(attrLastErr, false),
 		Created:     d.milli(attrCreated, true),
 		Run:         d.milli(attrRun, true),
+		Settled:     d.settled(),
 		Route:       d.text(attrRoute, false),
 		Scope:       d.text(attrScope, false),
 	}
@@ -370,6 +382,27 @@ func (d *decoder) doubts() []string {
 		doubts = append(doubts, s.Value)
 	}
 	return doubts
+}
+
+func (d *decoder) settled() []idem.Decision {
+	list := as[*types.AttributeValueMemberL](d, d.it, attrSettled, false)
+	if list == nil {
+		return nil
+	}
+	decisions := make([]idem.Decision, len(list.Value))
+	for i, raw := range list.Value {
+		entry, ok := raw.(*types.AttributeValueMemberM)
+		if !ok {
+			d.fail("settled[%d] has type %T", i, raw)
+			return nil
+		}
+		one := decoder{it: entry.Value}
+		decisions[i] = idem.Decision{By: one.text(settledBy, true), At: one.milli(settledAt, true), What: one.text(settledWhat, true)}
+		if one.err != nil {
+			d.fail("settled[%d]: %w", i, one.err)
+		}
+	}
+	return decisions
 }
 
 func (d *decoder) jobs() map[string]idem.Job {

@@ -71,6 +71,9 @@ func anyRecord(t *rapid.T) *idem.Record {
 	if rapid.Bool().Draw(t, "doubted") {
 		r.Doubts, r.DoubtSince = rapid.SliceOfN(text, 1, 3).Draw(t, "doubts"), milli.Draw(t, "doubt")
 	}
+	for range rapid.IntRange(0, 3).Draw(t, "settled") {
+		r.Settled = append(r.Settled, idem.Decision{By: optional.Draw(t, "by"), At: milli.Draw(t, "at"), What: text.Draw(t, "what")})
+	}
 	for range rapid.IntRange(0, 3).Draw(t, "jobs") {
 		if r.Jobs == nil {
 			r.Jobs = map[string]idem.Job{}

@@ -33,6 +33,7 @@ const (
 	attrLastErr = "last_err"   // S  for operators
 	attrCreated = "created_ms" // N  time of the claim
 	attrRun     = "run_ms"     // N  begin of the last attempt
+	attrSettled = "settled"    // L  of what operators decided
 	attrRegion  = "region"     // S  where it was claimed
 	attrRoute   = "route"      // S  for operators
 	attrScope   = "scope"      // S  for operators
@@ -70,6 +71,13 @@ const (
 	reqHeader   = "h" // M
 	reqIdentity = "i" // L  kind, subject
 	reqSnapshot = "d" // B  the adapter's
+)
+
+// The parts of a decision of an operator.
+const (
+	settledBy   = "w" // S
+	settledAt   = "t" // N  epoch ms
+	settledWhat = "d" // S
 )
 
 // phaseIntent is the third part of a phase that has only begun. Programs that

@@ -65,6 +65,9 @@ func (s *Store) update(ctx context.Context, c idem.Commit) (*update, error) {
 			u.put(attrDoubt, ":doubt", u.millis(next.DoubtSince))
 		}
 	}
+	if !slices.EqualFunc(prev.Settled, next.Settled, idem.Decision.Equal) {
+		u.put(attrSettled, ":settled", u.settled(next.Settled))
+	}
 	u.addJobs(prev.Jobs, next.Jobs)
 	if next.Response != nil && prev.Response == nil {
 		body, err := s.encodeBody(ctx, &u.values, next)

@@ -124,6 +124,9 @@ func patched(r, prev, next *Record) *Record {
 	patchTime(&r.Until, prev.Until, next.Until)
 	patch(&r.Tombstone, prev.Tombstone, next.Tombstone)
 	patchTime(&r.Run, prev.Run, next.Run)
+	if !slices.EqualFunc(prev.Settled, next.Settled, Decision.Equal) {
+		r.Settled = next.Settled
+	}
 	if !slices.EqualFunc(prev.Phases, next.Phases, samePhase) {
 		r.Phases = next.Phases
 	}

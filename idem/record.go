@@ -77,12 +77,26 @@ type Record struct {
 	Response *Response // nil until Done
 	Overflow *Overflow // set when Response.Body is not in the record itself
 
-	Tries   int       // attempts by the completer
-	LastErr string    // last error, for people: what the handler or a phase returned, in 256 bytes, without the query of a URL
-	Created time.Time // when the key was claimed
-	Run     time.Time // when the last attempt began; once that gave the lease back or finished with jobs, when it did
-	Route   string    // for people
-	Scope   string    // for people
+	Tries   int        // attempts by the completer
+	LastErr string     // last error, for people: what the handler or a phase returned, in 256 bytes, without the query of a URL
+	Created time.Time  // when the key was claimed
+	Run     time.Time  // when the last attempt began; once that gave the lease back or finished with jobs, when it did
+	Settled []Decision // what operators have decided about it, the last ones
+	Route   string     // for people
+	Scope   string     // for people
+}
+
+// Decision is what an operator decided about a stuck operation: it tells people
+// afterwards, and holds nothing of the request or its result.
+type Decision struct {
+	By   string // who, as they said
+	At   time.Time
+	What string
+}
+
+// Equal reports whether d and other are the same decision.
+func (d Decision) Equal(other Decision) bool {
+	return d.By == other.By && d.At.Equal(other.At) && d.What == other.What
 }
 
 // Phase is a committed phase and its result.
@@ -160,6 +174,7 @@ func (r *Record) clone() *Record {
 		job.Args = slices.Clone(job.Args)
 		c.Jobs[id] = job
 	}
+	c.Settled = slices.Clone(r.Settled)
 	c.Input = r.Input.clone()
 	c.Calls, c.Doubts = maps.Clone(r.Calls), slices.Clone(r.Doubts)
 	if r.Response != nil {

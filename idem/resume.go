@@ -165,7 +165,8 @@ func (a *attempt) takeTicket(ctx context.Context, rec *Record) (*Record, error) 
 }
 
 // Settlement is an operator's decision about a stuck operation. The zero
-// Settlement lets it be tried again.
+// Settlement lets it be tried again. Answer, Result, NotMade and RiskTwice
+// exclude each other: of two that contradict each other neither is carried out.
 type Settlement struct {
 	// Answer ends the operation with this answer, replayed from now on: a stuck
 	// one, or one that is open and held by nobody. Jobs that were staged are still
@@ -182,11 +183,23 @@ type Settlement struct {
 	// RiskTwice lets such a call be made again although it may have been made: it
 	// may then have its effect twice.
 	RiskTwice bool
+
+	// Seen is a ticket for the record as the operator saw it: if anybody has
+	// written it since, the decision may be about something else, and is not
+	// carried out. The zero Ticket takes the record as it is.
+	Seen Ticket
+
+	// By is who decides, for the record: at most 256 bytes, "" where that is not
+	// known.
+	By string
 }
 
 // Settle carries out an operator's decision about the stuck operation pk. It
-// returns [ErrMoved] where that is not stuck (nor, for an answer, abandoned), and
-// what the store returns.
+// returns [ErrMoved] where that is not stuck (nor, for an answer, abandoned),
+// [ErrResult] for a decision that doesn't fit or contradicts itself, and what the
+// store returns. Who decided what, and when, stays in the record. The operation is
+// then left to its client and the completer as if an attempt had just given it
+// back.
 func (e *Engine) Settle(ctx context.Context, pk string, s Settlement) error {
 	a, err := e.operator(ctx, pk)
 	if err != nil {
@@ -197,6 +210,8 @@ func (e *Engine) Settle(ctx context.Context, pk string, s Settlement) error {
 	switch {
 	case err != nil:
 		return err
+	case rec != nil && s.Seen.Owner != "" && (rec.Owner != s.Seen.Owner || rec.Ver != s.Seen.Ver):
+		return a.fail("settle", fmt.Errorf("%w: somebody has written it since it was looked at", ErrMoved))
 	case !fits:
 		return a.fail("settle", fmt.Errorf("%w: it is not stuck, and has no use for this", ErrMoved))
 	}
@@ -205,14 +220,16 @@ func (e *Engine) Settle(ctx context.Context, pk string, s Settlement) error {
 			return a.fail("settle", err)
 		}
 	}
-	next, err := settled(rec, s)
+	now := e.opt.Now()
+	next, err := settled(rec, s, now)
 	if err != nil {
 		return a.fail("settle", err)
 	}
 	if s.Answer != nil {
 		answer := *s.Answer
 		answer.clean()
-		next = finished(rec, answer.stored(e.headers), e.opt.Now(), e.opt.Retention, e.opt.Tombstone)
+		next = finished(next, answer.stored(e.headers), now, e.opt.Retention, e.opt.Tombstone)
+		next.Ver = rec.Ver + 1
 	}
 	next.Owner = a.owner // a late write of the attempt that got stuck must not fit
 	_, l, err := a.commit(ctx, change{prev: rec, next: next}, a.end(), maxRounds)
@@ -230,28 +247,63 @@ func abandoned(rec *Record, now time.Time) bool {
 	return rec.State == Open && !rec.Lease.After(now) && !over(rec.Expires, now)
 }
 
-// settled returns rec as it may be tried again.
-func settled(rec *Record, s Settlement) (*Record, error) {
+// decisions counts what s says, of what excludes each other.
+func (s *Settlement) decisions() (n int) {
+	for _, said := range []bool{s.Answer != nil, s.Result != nil, s.NotMade, s.RiskTwice} {
+		if said {
+			n++
+		}
+	}
+	return n
+}
+
+// again is how a call may be made once more.
+func (s *Settlement) again() string {
+	if s.RiskTwice {
+		return "risk of twice"
+	}
+	return "not made"
+}
+
+// maxSettled is how many decisions of operators a record keeps.
+const maxSettled = 10
+
+// settled returns rec as it may be tried again. Run is renewed: whoever counts
+// from the last attempt must not undo the decision a minute later.
+func settled(rec *Record, s Settlement, now time.Time) (*Record, error) {
 	r := *rec
-	r.State, r.Ver, r.Tries, r.LastErr = Open, rec.Ver+1, 0, ""
+	r.State, r.Ver, r.Tries, r.LastErr, r.Run = Open, rec.Ver+1, 0, "", millis(now)
 	n := len(rec.Phases)
 	begun := n > 0 && rec.Phases[n-1].Intent
+	what := "try again"
 	switch {
+	case s.decisions() > 1:
+		return nil, fmt.Errorf("%w: an answer, a result, not made and the risk of twice exclude each other: say one of them", ErrResult)
 	case s.Answer != nil:
-	case begun && s.Result != nil && json.Valid(s.Result):
+		what = fmt.Sprintf("answer %d", s.Answer.Status)
+	case s.Result != nil && !json.Valid(s.Result):
+		return nil, fmt.Errorf("%w: it is not JSON", ErrResult)
+	case begun && s.Result != nil:
 		r.Phases = append(slices.Clone(rec.Phases[:n-1]), Phase{Name: rec.Phases[n-1].Name, Result: s.Result})
 		r.Calls = tally(rec.Calls, []string{skipped}) // it had keys that nobody counted
 		r.doubt(nil, time.Time{})
+		what = "result of " + rec.Phases[n-1].Name
 	case begun && (s.NotMade || s.RiskTwice):
 		r.Phases = slices.Clone(rec.Phases[:n-1])
 		r.doubt(nil, time.Time{})
+		what = s.again() + ": " + rec.Phases[n-1].Name
 	case begun:
 		return nil, fmt.Errorf("%w: the call of phase %q has an unknown outcome: say what it came to, as JSON, or that it was not made",
 			ErrResult, rec.Phases[n-1].Name)
-	case s.Result == nil && (s.NotMade || s.RiskTwice) && len(rec.Doubts) > 0:
+	case (s.NotMade || s.RiskTwice) && len(rec.Doubts) > 0:
 		r.doubt(nil, time.Time{})
+		what = s.again()
 	case s.Result != nil || s.NotMade || s.RiskTwice:
 		return nil, fmt.Errorf("%w: no call of this operation has an unknown outcome", ErrResult)
+	}
+	r.Settled = append(slices.Clone(rec.Settled), Decision{By: truncate(s.By), At: millis(now), What: truncate(what)})
+	if n := len(r.Settled); n > maxSettled {
+		r.Settled = r.Settled[n-maxSettled:]
 	}
 	return &r, nil
 }

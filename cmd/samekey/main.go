@@ -23,6 +23,7 @@ type command struct {
 
 // environment is what a command has of the outside.
 type environment struct {
+	stdin          io.Reader
 	stdout, stderr io.Writer
 	getenv         func(string) string
 }
@@ -35,7 +36,7 @@ func main() {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	// A second signal ends the program as usual.
 	context.AfterFunc(ctx, stop)
-	os.Exit(run(ctx, environment{stdout: os.Stdout, stderr: os.Stderr, getenv: os.Getenv}, os.Args[1:]))
+	os.Exit(run(ctx, environment{stdin: os.Stdin, stdout: os.Stdout, stderr: os.Stderr, getenv: os.Getenv}, os.Args[1:]))
 }
 
 func run(ctx context.Context, env environment, args []string) int {

@@ -41,8 +41,16 @@ func mainOf(m *testing.M) int {
 // call runs a command in this process.
 func call(t *testing.T, env map[string]string, args ...string) (code int, stdout, stderr string) {
 	t.Helper()
+	return callWith(t, "", env, args...)
+}
+
+// callWith is call, with what somebody types.
+func callWith(t *testing.T, typed string, env map[string]string, args ...string) (code int, stdout, stderr string) {
+	t.Helper()
 	var out, errOut bytes.Buffer
-	code = run(t.Context(), environment{stdout: &out, stderr: &errOut, getenv: func(name string) string { return env[name] }}, args)
+	code = run(t.Context(), environment{
+		stdin: strings.NewReader(typed), stdout: &out, stderr: &errOut, getenv: func(name string) string { return env[name] },
+	}, args)
 	return code, out.String(), errOut.String()
 }
 

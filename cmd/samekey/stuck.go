@@ -1,14 +1,12 @@
 package main
 
 import (
+	"cmp"
 	"context"
-	"encoding/json"
 	"errors"
 	"flag"
 	"fmt"
 	"log/slog"
-	"net/http"
-	"os"
 	"slices"
 	"strings"
 	"time"
@@ -36,7 +34,10 @@ redrive  hands parked jobs out again: all of the record's, or those named
 
 PK is an entry's partition key, as list prints it. See docs/jobs.md.
 
-Environment: IDEM_TABLE, for -table; AWS_REGION, AWS_ACCESS_KEY_ID,
+What can't be undone is shown and asked about; -yes is for scripts. Who decided
+what, and when, stays in the record, and show prints it.
+
+Environment: IDEM_TABLE, for -table; USER, for -by; AWS_REGION, AWS_ACCESS_KEY_ID,
 AWS_SECRET_ACCESS_KEY, AWS_SESSION_TOKEN, which, for a profile, come from
 	eval "$(aws configure export-credentials --format env)"
 and AWS_ENDPOINT_URL_DYNAMODB, for a local database.
@@ -60,6 +61,8 @@ type stuckOptions struct {
 	body, bodyFile   string
 	contentType      string
 	tombstone        time.Duration
+	by               string // retry and answer
+	yes              bool
 
 	args []string
 }
@@ -145,6 +148,8 @@ func (o *stuckOptions) register(fs *flag.FlagSet, env environment) {
 	fs.StringVar(&o.result, "result", "", "retry: what the call with an unknown outcome came to, as `JSON`")
 	fs.BoolVar(&o.notMade, "not-made", false, "retry: the call with an unknown outcome was not made")
 	fs.BoolVar(&o.riskTwice, "risk-twice", false, "retry: make the call with an unknown outcome again, though it may then happen twice")
+	fs.StringVar(&o.by, "by", cmp.Or(env.getenv("USER"), env.getenv("USERNAME")), "retry, answer: `WHO` decides, for the record")
+	fs.BoolVar(&o.yes, "yes", false, "retry, answer: don't ask")
 	fs.IntVar(&o.status, "status", 0, "answer: its HTTP status")
 	fs.StringVar(&o.body, "body", "", "answer: its body")
 	fs.StringVar(&o.bodyFile, "body-file", "", "answer: a `FILE` with its body")
@@ -167,17 +172,21 @@ func newOperator(env environment, opt stuckOptions) (*operator, error) {
 }
 
 // engine is one for the namespace of the record pk, which has to be there.
-func (op *operator) engine(ctx context.Context, pk string) (*idem.Engine, error) {
-	if op.opt.retention < idem.MinRetention || op.opt.tombstone < 0 {
-		return nil, fmt.Errorf("-retention is at least %v, -tombstone not negative", idem.MinRetention)
+func (op *operator) engine(ctx context.Context, pk string) (*idem.Engine, *idem.Record, error) {
+	switch {
+	case op.opt.retention < idem.MinRetention || op.opt.tombstone < 0:
+		return nil, nil, fmt.Errorf("-retention is at least %v, -tombstone not negative", idem.MinRetention)
+	case op.opt.by == "":
+		return nil, nil, errors.New("who decides? Set -by or USER; it stays in the record")
 	}
-	if _, err := op.load(ctx, pk); err != nil {
-		return nil, err
+	rec, err := op.load(ctx, pk)
+	if err != nil {
+		return nil, nil, err
 	}
 	return idem.New(op.store, func(o *idem.Options) {
 		o.Namespace, o.Retention, o.Tombstone = strings.Split(pk, "#")[1], op.opt.retention, op.opt.tombstone
 		o.Logger = slog.New(slog.DiscardHandler) // what it would say is returned
-	}), nil
+	}), rec, nil
 }
 
 func (op *operator) load(ctx context.Context, pk string) (*idem.Record, error) {
@@ -189,56 +198,6 @@ func (op *operator) load(ctx context.Context, pk string) (*idem.Record, error) {
 		err = fmt.Errorf("there is no record %s", pk)
 	}
 	return rec, err
-}
-
-func (op *operator) retry(ctx context.Context) error {
-	pk := op.opt.args[0]
-	e, err := op.engine(ctx, pk)
-	if err != nil {
-		return err
-	}
-	s := idem.Settlement{NotMade: op.opt.notMade, RiskTwice: op.opt.riskTwice}
-	if op.opt.result != "" {
-		if s.Result = json.RawMessage(op.opt.result); !json.Valid(s.Result) {
-			return fmt.Errorf(`-result %[1]s is not JSON (a string needs quotes: -result '"%[1]s"')`, op.opt.result)
-		}
-	}
-	switch err := e.Settle(ctx, pk, s); {
-	case errors.Is(err, idem.ErrResult) && s.Result == nil && !s.NotMade && !s.RiskTwice:
-		return fmt.Errorf("%w; -result JSON says what it came to, -not-made that it had no effect, -risk-twice lets it happen twice", err)
-	case errors.Is(err, idem.ErrMoved):
-		return fmt.Errorf("%w; for a parked job use redrive", err)
-	case err != nil:
-		return err
-	}
-	fmt.Fprintln(op.env.stdout, "open: its client's next retry takes it up, or the completer")
-	return nil
-}
-
-func (op *operator) answer(ctx context.Context) error {
-	pk := op.opt.args[0]
-	if op.opt.status < 200 || op.opt.status > 599 {
-		return fmt.Errorf("-status %d: 200 to 599", op.opt.status)
-	}
-	e, err := op.engine(ctx, pk)
-	if err != nil {
-		return err
-	}
-	body := []byte(op.opt.body)
-	if op.opt.bodyFile != "" {
-		if body, err = os.ReadFile(op.opt.bodyFile); err != nil {
-			return err
-		}
-	}
-	re := &idem.Response{Status: op.opt.status, Body: body}
-	if len(body) > 0 {
-		re.Header = http.Header{"Content-Type": {op.opt.contentType}}
-	}
-	err = e.Settle(ctx, pk, idem.Settlement{Answer: re})
-	if err == nil {
-		fmt.Fprintf(op.env.stdout, "done: its client gets %d from now on\n", op.opt.status)
-	}
-	return err
 }
 
 func (op *operator) redrive(ctx context.Context) error {

@@ -49,7 +49,7 @@ func newDesk(t *testing.T) *desk {
 	if err != nil {
 		t.Fatal(err)
 	}
-	return &desk{store: store, env: map[string]string{"IDEM_TABLE": table}, engine: idem.New(store, func(o *idem.Options) { o.Namespace = "rides" })}
+	return &desk{store: store, env: map[string]string{"IDEM_TABLE": table, "USER": "jane"}, engine: idem.New(store, func(o *idem.Options) { o.Namespace = "rides" })}
 }
 
 // ok runs a command that must succeed, and returns what it prints.
@@ -127,7 +127,7 @@ func TestStuckRetry(t *testing.T) {
 				t.Errorf("listed %+v", e)
 			}
 			d.fails(t, 1, `the call of phase "charge_created" has an unknown outcome`, "retry", e.PK)
-			args := []string{"retry", tt.flag}
+			args := []string{"retry", "-yes", tt.flag}
 			if tt.value != "" {
 				args = append(args, tt.value)
 			}
@@ -157,7 +157,7 @@ func TestStuckAnswer(t *testing.T) {
 		t.Fatal(err)
 	}
 	d.fails(t, 1, "no such file", "answer", "-status", "410", "-body-file", body+".not", pk)
-	if out := d.ok(t, "answer", "-status", "410", "-body-file", body, "-content-type", "application/problem+json", pk); !strings.Contains(out, "410") {
+	if out := d.ok(t, "answer", "-yes", "-status", "410", "-body-file", body, "-content-type", "application/problem+json", pk); !strings.Contains(out, "410") {
 		t.Errorf("printed %q", out)
 	}
 	d.unlisted(t)
@@ -166,7 +166,7 @@ func TestStuckAnswer(t *testing.T) {
 		!res.Replayed || calls != 1 {
 		t.Errorf("got %+v, %v after %d calls", res, err, calls)
 	}
-	d.fails(t, 1, "not stuck", "answer", "-status", "200", pk)
+	d.fails(t, 1, "not stuck", "answer", "-yes", "-status", "200", pk)
 }
 
 func TestStuckRedrive(t *testing.T) {
@@ -252,7 +252,7 @@ func TestStuckShow(t *testing.T) {
 			t.Errorf("%s is not in %s", secret, data)
 		}
 	}
-	d.ok(t, "answer", "-status", "409", "-body", `"given up"`, pk)
+	d.ok(t, "answer", "-yes", "-status", "409", "-body", `"given up"`, pk)
 	if data := d.ok(t, "show", "-data", pk); !strings.Contains(data, "given up") || strings.Contains(data, "secret body") {
 		t.Errorf("shows %s", data)
 	}

@@ -27,6 +27,8 @@ type shown struct {
 	Tries   int       `json:"tries"`
 	LastErr string    `json:"last_err,omitempty"`
 
+	Settled []shownDecision `json:"settled,omitempty"` // by operators, the last ten
+
 	Phases []shownPhase `json:"phases,omitempty"`
 	Jobs   []shownJob   `json:"jobs,omitempty"`
 
@@ -34,6 +36,12 @@ type shown struct {
 	Status     int           `json:"status,omitempty"`
 	Request    *shownRequest `json:"request,omitempty"`
 	Answer     *shownAnswer  `json:"answer,omitempty"`
+}
+
+type shownDecision struct {
+	By   string    `json:"by"`
+	At   time.Time `json:"at"`
+	What string    `json:"what"`
 }
 
 type shownPhase struct {
@@ -83,6 +91,9 @@ func shownOf(r *idem.Record, data bool) shown {
 	s := shown{
 		PK: r.PK, State: string(r.State), Keep: string(r.Keep), ID: r.ID, Route: r.Route, Scope: r.Scope, Created: r.Created, Run: r.Run,
 		Lease: r.Lease, Expires: r.Expires, Until: r.Until, Tries: r.Tries, LastErr: r.LastErr, HasRequest: r.Input != nil,
+	}
+	for _, d := range r.Settled {
+		s.Settled = append(s.Settled, shownDecision(d))
 	}
 	for _, p := range r.Phases {
 		view := shownPhase{Name: p.Name, Unknown: p.Intent}

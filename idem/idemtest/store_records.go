@@ -25,6 +25,13 @@ func storeRecords(s suite) {
 		{"stuck", func(r *idem.Record) {
 			r.State, r.Keep, r.Expires, r.Tries, r.LastErr = idem.Stuck, idem.KeepOpen, time.Time{}, 17, "given up"
 		}},
+		{"settled", func(r *idem.Record) {
+			r.Keep, r.Expires = idem.KeepOpen, time.Time{}
+			r.Settled = []idem.Decision{
+				{By: "zoë@example.com", At: time.UnixMilli(1_800_000_000_123), What: "not made: charge_created"},
+				{At: time.UnixMilli(1_800_000_100_000), What: "try again"},
+			}
+		}},
 		{"open with phases and jobs", func(r *idem.Record) {
 			r.Keep, r.Expires = idem.KeepOpen, time.Time{}
 			r.Phases = []idem.Phase{

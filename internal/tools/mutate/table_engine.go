@@ -221,6 +221,23 @@ func resumeMutants() []mutant {
 			file: resume, old: "case l != landed:\n\t\treturn a.fail(\"settle\", ErrMoved)\n", new: "case l < 0:\n\t\treturn a.fail(\"settle\", ErrMoved)\n", run: "^TestTwoOperatorsDecideOnce$",
 		},
 		{
+			rule: "OneDecision", what: "of two decisions that contradict each other one is carried out",
+			file: resume, old: "case s.decisions() > 1:", new: "case s.decisions() > 4:",
+			run: "^TestSettlementIsOneDecision$",
+		},
+		{
+			rule: "DecisionSeen", what: "a decision is carried out on what nobody has looked at",
+			file: resume, old: "case rec != nil && s.Seen.Owner != \"\" &&", new: "case rec != nil && s.Seen.Ver < 0 &&", run: "^TestSettlementIsAboutWhatWasSeen$",
+		},
+		{
+			rule: "DecisionStays", what: "nobody can tell who decided what",
+			file: resume, old: "next = finished(next, answer", new: "next = finished(rec, answer", run: "^TestSettlementsStayInTheRecord$",
+		},
+		{
+			rule: "SettlingStartsAnew", what: "the sweep undoes a settlement, for how long it had lain there before",
+			file: resume, old: "r.LastErr, r.Run = Open, rec.Ver+1, 0, \"\", millis(now)", new: "r.LastErr = Open, rec.Ver+1, 0, \"\"", run: "^TestSettlementsStayInTheRecord$",
+		},
+		{
 			rule: "OwnNamespace", what: "a ticket reaches another application's records",
 			file: resume, old: "if !strings.HasPrefix(pk, e.prefix) {", new: "if strings.HasPrefix(pk, \"#\") {", run: "^TestTicketOfAnotherNamespaceIsRefused$",
 		},

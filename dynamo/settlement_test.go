@@ -1,0 +1,56 @@
+package dynamo_test
+
+import (
+	"context"
+	"testing"
+	"time"
+
+	"github.com/samekey/samekey/dynamo"
+	"github.com/samekey/samekey/idem"
+	"github.com/samekey/samekey/idem/idemtest"
+)
+
+// An operator's decision starts the sweep's times anew: the operation is not
+// given up again a minute later, for having lain there before, but a retention
+// later.
+func TestSweepLeavesASettlementToItsClient(t *testing.T) {
+	t.Parallel()
+	tab, clock := newTable(t), idemtest.NewClock()
+	onClock := func(o *idem.Options) { o.Now = clock.Now }
+	begin(t, tab, post(newKey(), "{}"), func(ctx context.Context) error {
+		_, err := idem.Atomic(ctx, "ride_created", func(context.Context, *idem.Tx) (int, error) { return 1, nil })
+		return err
+	}, onClock)
+	pk := tab.only(t).PK
+	tab.edit(t, pk, "REMOVE req", nil) // as without Resumable
+	engine := idem.New(tab.store, onClock)
+	sweep := tab.sweep(func(o *dynamo.SweepOptions) { o.Now, o.GiveUp = clock.Now, engine.GiveUp })
+	for _, step := range []struct {
+		later  time.Duration
+		settle bool
+		state  idem.State
+		listed dynamo.Why
+	}{
+		{26 * time.Hour, false, idem.Stuck, dynamo.WhyNoRequest},
+		{26 * time.Hour, false, idem.Stuck, dynamo.WhyStuck}, // nobody looks for a day
+		{time.Minute, true, idem.Open, ""},
+		{10 * time.Minute, false, idem.Open, dynamo.WhyNoRequest},
+		{23 * time.Hour, false, idem.Open, dynamo.WhyNoRequest},
+		{2 * time.Hour, false, idem.Stuck, dynamo.WhyNoRequest},
+	} {
+		if step.settle {
+			if err := engine.Settle(t.Context(), pk, idem.Settlement{By: "jane"}); err != nil {
+				t.Fatal(err)
+			}
+		}
+		clock.Advance(step.later)
+		rep, err := sweep.Run(t.Context())
+		listed := step.listed == "" && len(rep.Entries) == 0 || rep.ByWhy[step.listed].Count == 1
+		if r := tab.only(t); err != nil || r.State != step.state || !listed {
+			t.Fatalf("%+v: state %q, got %+v, %v", step, r.State, rep, err)
+		}
+	}
+	if r := tab.only(t); len(r.Settled) != 1 || r.Settled[0].By != "jane" {
+		t.Errorf("settled: %+v", r.Settled)
+	}
+}
