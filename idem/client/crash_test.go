@@ -24,6 +24,9 @@ const crashingClient = "SAMEKEY_TEST_CRASHING_CLIENT"
 
 const writing = "while it writes"
 
+// crashPoints are what a process does besides.
+var crashPoints = map[string]func(*client.FileJournal){}
+
 // runCrashingClient works with the journal named by the first argument, tells
 // the parent about it, and never comes back.
 func runCrashingClient(point string) {
@@ -31,6 +34,10 @@ func runCrashingClient(point string) {
 	if err != nil {
 		fmt.Println(err)
 		os.Exit(1)
+	}
+	if do := crashPoints[point]; do != nil {
+		do(j)
+		return
 	}
 	if point == writing {
 		keepWriting(j)

@@ -28,8 +28,8 @@ var (
 
 	// ErrLocked matches errors from a journal that another process, or another FileJournal, has open.
 	ErrLocked = errors.New("journal is in use")
-	// ErrCorrupt matches errors from a file that was damaged otherwise than by a crash, or is no journal. It is
-	// left as it is.
+	// ErrCorrupt matches errors from a journal's file that was damaged otherwise than by a crash, is gone, is an
+	// earlier copy, or is no journal. It is left as it is.
 	ErrCorrupt = errors.New("journal is corrupt")
 	// ErrClosed matches errors from a journal that was closed.
 	ErrClosed = errors.New("journal is closed")

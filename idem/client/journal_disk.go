@@ -2,7 +2,9 @@ package client
 
 import (
 	"bytes"
+	"crypto/rand"
 	"errors"
+	"fmt"
 	"io/fs"
 	"os"
 	"path/filepath"
@@ -31,16 +33,30 @@ func realPath(path string) (string, error) {
 	}
 }
 
-// load reads the file.
+// load reads the file, up to where the lock's mark says at least.
 func (j *FileJournal) load() error {
-	data, err := os.ReadFile(j.path)
-	if errors.Is(err, fs.ErrNotExist) {
-		return nil
+	mark, err := readMark(j.lock)
+	if err != nil {
+		return fmt.Errorf("%s: %w; if the journal is whole, remove this file", lockPath(j.path), err)
 	}
+	data, err := os.ReadFile(j.path)
+	switch {
+	case errors.Is(err, fs.ErrNotExist) && mark == nil:
+		j.at.id = rand.Text()
+		return nil
+	case errors.Is(err, fs.ErrNotExist):
+		return fmt.Errorf("%w: it is gone, and with it the keys of operations: put it back, or remove %s too to begin with none",
+			ErrCorrupt, lockPath(j.path))
+	case err != nil:
+		return err
+	case len(data) == 0:
+		return fmt.Errorf("%w: it is empty, which no journal ever is: put it back, or remove it (and %s) to begin with none",
+			ErrCorrupt, lockPath(j.path))
+	}
+	lines, at, err := decodeFile(data, mark)
 	if err != nil {
 		return err
 	}
-	lines, err := decodeFile(data)
 	for _, l := range lines {
 		if l.Done {
 			delete(j.entries, l.Operation)
@@ -48,7 +64,10 @@ func (j *FileJournal) load() error {
 			j.entries[l.Operation] = l.entry()
 		}
 	}
-	return err
+	if j.at = at; at.id == "" { // of version 1
+		j.at.id = rand.Text()
+	}
+	return nil
 }
 
 // append writes a line and waits until it is on the disk.
@@ -61,12 +80,12 @@ func (j *FileJournal) append(l line) error {
 			return j.broken
 		}
 	}
-	text, err := l.encode()
+	text, sum, err := l.encode(j.at.sum)
 	if err != nil {
 		return err
 	}
 	if _, err := j.file.Write(text); err != nil { // disk full: take back what was written of it
-		if undo := j.file.Truncate(j.size); undo != nil {
+		if undo := j.file.Truncate(j.at.size); undo != nil {
 			j.broken = errors.Join(err, undo)
 		}
 		return err
@@ -75,23 +94,41 @@ func (j *FileJournal) append(l line) error {
 		j.broken = err
 		return err
 	}
-	j.size += int64(len(text))
+	j.at.size, j.at.sum = j.at.size+int64(len(text)), sum
 	j.lines++
+	// Only now is it known that it went where the next process will look for it.
+	if err := j.reach(); err != nil {
+		return err
+	}
 	return nil
+}
+
+// reach writes the mark of the place that the file has reached.
+func (j *FileJournal) reach() error {
+	if err := j.usable(); err != nil {
+		return err
+	}
+	_, err := j.lock.WriteAt(j.at.mark(), 0)
+	if err != nil {
+		j.broken = fmt.Errorf("%s: %w", lockPath(j.path), err)
+	}
+	return j.broken
 }
 
 // rewrite replaces the file by one with the entries that count. A crash leaves
 // the old file or the new one.
 func (j *FileJournal) rewrite() error {
 	entries := j.live()
-	data := bytes.NewBufferString(magic)
+	text, at := place{id: j.at.id, gen: j.at.gen + 1}.header()
+	data := bytes.NewBuffer(text)
 	for _, e := range entries {
-		text, err := lineOf(e).encode()
-		if err != nil {
+		var err error
+		if text, at.sum, err = lineOf(e).encode(at.sum); err != nil {
 			return err
 		}
 		data.Write(text)
 	}
+	at.size = int64(data.Len())
 	tmp := j.path + ".tmp"
 	if err := writeFile(tmp, data.Bytes()); err != nil {
 		_ = os.Remove(tmp)
@@ -108,19 +145,27 @@ func (j *FileJournal) rewrite() error {
 			_ = j.file.Close() // synced, and nobody's any more
 		}
 		j.file = file
+		j.opened, err = file.Stat()
+	}
+	if err == nil {
 		err = syncFolder(filepath.Dir(j.path))
 	}
 	if err != nil {
 		j.broken = err // what is appended now might be gone with the new name
 		return err
 	}
-	j.size, j.lines = int64(data.Len()), len(entries)
+	j.at, j.lines = at, len(entries)
 	clear(j.entries)
 	for _, e := range entries {
 		j.entries[e.Operation] = e
 	}
-	return nil
+	if err := j.reach(); err != nil {
+		return err
+	}
+	return j.lock.Sync() // once, so that a power failure leaves an old mark and not half of one
 }
+
+func lockPath(path string) string { return path + ".lock" }
 
 // writeFile makes a file for its owner only, and sees it onto the disk.
 func writeFile(path string, data []byte) error {

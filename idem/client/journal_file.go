@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"os"
 	"slices"
 	"sync"
 	"time"
@@ -31,17 +32,21 @@ type JournalOptions struct {
 // its owner's eyes only (0600) and holds names, keys, hashes and times, no bodies
 // and no addresses.
 //
-// When the disk fails in a way that leaves the file in doubt, the journal refuses
-// everything from then on, and so nothing is sent. Open it again once the disk
-// is well.
+// When the disk fails in a way that leaves the file in doubt, or the file is
+// deleted, replaced or changed by others while it is open ([ErrCorrupt]), the
+// journal refuses everything from then on, and so nothing is sent. Open it again
+// once the matter is settled.
 type FileJournal struct {
 	path string
 	keep time.Duration
 
 	mu      sync.Mutex
 	file    journalFile // nil once closed
+	opened  os.FileInfo // of file
+	lock    *os.File
+	locked  os.FileInfo // of lock
 	unlock  func() error
-	size    int64 // of the lines that are whole
+	at      place // the end of the lines that are whole
 	lines   int
 	entries map[string]Entry
 	broken  error // the file's state is not known: nothing can be promised any more
@@ -56,10 +61,14 @@ type journalFile interface {
 	Truncate(size int64) error
 }
 
-// OpenJournal opens the journal at path and makes it where there is none. What
-// a crash left unfinished is tidied up.
+// OpenJournal opens the journal at path and makes it where there never was one.
+// What a crash left unfinished is tidied up. A file that has lost anything else is
+// refused ([ErrCorrupt]): emptied, cut, changed by a single bit, deleted, or
+// replaced by an earlier copy. Going on would give operations that are under way
+// new keys. To begin with none on purpose, remove the file and its lock.
 //
-// A file next to it, with ".lock" added to the name, keeps a second process
+// A file next to it, with ".lock" added to the name, remembers how far the journal
+// has come, so it belongs to it and moves with it. It also keeps a second process
 // out, which gets [ErrLocked]. On systems without flock (Windows) there is no
 // such guard, and the caller has to see to it. Network file systems often can
 // neither lock nor sync: use a local disk.
@@ -77,10 +86,13 @@ func OpenJournal(path string, optFns ...func(*JournalOptions)) (*FileJournal, er
 		return nil, fmt.Errorf("client: journal: %w", err)
 	}
 	j := &FileJournal{path: path, keep: o.Keep, entries: make(map[string]Entry)}
-	if j.unlock, err = lockFile(path + ".lock"); err != nil {
+	if j.lock, j.unlock, err = lockFile(lockPath(path)); err != nil {
 		return nil, fmt.Errorf("client: journal: %w", err)
 	}
-	if err = j.load(); err == nil {
+	if j.locked, err = j.lock.Stat(); err == nil {
+		err = j.load()
+	}
+	if err == nil {
 		err = j.rewrite()
 	}
 	if err != nil {
@@ -170,10 +182,19 @@ func (j *FileJournal) Close() error {
 	return err
 }
 
-// usable reports why nothing can be written.
+// usable reports why nothing can be written. What is entered in a file that is
+// no longer where it was, or not as long as it was, would be lost by a crash.
 func (j *FileJournal) usable() error {
 	if j.unlock == nil {
 		return ErrClosed
+	}
+	if j.broken != nil {
+		return j.broken
+	}
+	if now, same := sameFile(j.path, j.opened); !same || now.Size() != j.at.size {
+		j.broken = fmt.Errorf("%w: %s was deleted, replaced or changed while it was open", ErrCorrupt, j.path)
+	} else if _, same := sameFile(lockPath(j.path), j.locked); !same {
+		j.broken = fmt.Errorf("%w: %s was deleted or replaced while it was open", ErrCorrupt, lockPath(j.path))
 	}
 	return j.broken
 }

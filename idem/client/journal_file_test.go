@@ -19,9 +19,6 @@ import (
 	"github.com/samekey/samekey/idem/client"
 )
 
-// magic is the first line of a journal.
-const magic = "samekey operations 1\n"
-
 func TestJournalFile(t *testing.T) {
 	t.Parallel()
 	path := journalFile(t)
@@ -82,7 +79,8 @@ func TestJournalFile(t *testing.T) {
 	}
 }
 
-// A crash may cut the file anywhere. What was promised must still be there.
+// A crash may cut the line that is being written anywhere. What was promised must
+// still be there, and what else is missing was no crash.
 func TestJournalIsCutAnywhere(t *testing.T) {
 	t.Parallel()
 	path := journalFile(t)
@@ -90,18 +88,15 @@ func TestJournalIsCutAnywhere(t *testing.T) {
 	now := time.Now()
 	type state struct {
 		size int
+		mark []byte
 		keys map[string]string
 	}
-	size := func() int {
-		b, err := os.ReadFile(path)
-		if err != nil {
-			t.Fatal(err)
-		}
-		return len(b)
-	}
 	keys := map[string]string{}
-	begin := size()
-	states := []state{{begin, map[string]string{}}}
+	var states []state
+	note := func() {
+		states = append(states, state{len(read(t, path)), read(t, path+".lock"), maps.Clone(keys)})
+	}
+	note()
 	for i := range 6 {
 		name := fmt.Sprint("order-", i%4)
 		if i == 4 { // order-0 is done, then new
@@ -109,41 +104,44 @@ func TestJournalIsCutAnywhere(t *testing.T) {
 				t.Fatal(err)
 			}
 			delete(keys, name)
-			states = append(states, state{size(), maps.Clone(keys)})
+			note()
 		}
 		e, _, err := j.Begin(t.Context(), client.Entry{Operation: name, Key: fmt.Sprint("key-", i), Created: now, Expires: now.Add(time.Hour)})
 		if err != nil {
 			t.Fatal(err)
 		}
 		keys[name] = e.Key
-		states = append(states, state{size(), maps.Clone(keys)})
+		note()
 	}
 	crash(t, j)
-	whole, err := os.ReadFile(path)
-	if err != nil {
-		t.Fatal(err)
-	}
+	whole := read(t, path)
 
-	for n := begin; n <= len(whole); n++ { // it comes into being with its first line
-		for _, tail := range []string{"", "\x00\x00\x00", "garbage\n"}[n%3 : n%3+1] {
-			if err := os.WriteFile(path, append(whole[:n:n], tail...), 0o600); err != nil {
-				t.Fatal(err)
+	for n := range len(whole) + 1 {
+		last := 0 // state that is wholly there
+		for i, s := range states {
+			if s.size <= n {
+				last = i
 			}
+		}
+		tail := []string{"", "\x00\x00\x00"}[n%2]
+		// The mark is never above what is on the disk, and after a power failure it may be below.
+		for _, i := range []int{last + 1, last, n % (last + 1)} {
+			if i == len(states) {
+				continue
+			}
+			write(t, path, append(whole[:n:n], tail...))
+			write(t, path+".lock", states[i].mark)
 			j, err := client.OpenJournal(path)
-			if err != nil {
-				t.Fatalf("cut to %d bytes and %q: %v", n, tail, err)
-			}
-			got := map[string]string{}
-			for _, e := range j.Entries() {
-				got[e.Operation] = e.Key
-			}
-			want := states[0].keys
-			for _, s := range states {
-				if s.size <= n {
-					want = s.keys
+			if i > last || n < states[0].size {
+				if !errors.Is(err, client.ErrCorrupt) {
+					t.Fatalf("cut to %d of %d bytes that were promised, and %q: %v", n, states[i].size, tail, err)
 				}
+				continue
 			}
-			if diff := cmp.Diff(want, got); diff != "" {
+			if err != nil {
+				t.Fatalf("cut to %d bytes and %q, of which %d were promised: %v", n, tail, states[i].size, err)
+			}
+			if diff := cmp.Diff(states[last].keys, keysIn(j)); diff != "" {
 				t.Fatalf("cut to %d of %d bytes and %q (-want +got):\n%s", n, len(whole), tail, diff)
 			}
 			if err := j.Close(); err != nil {
@@ -153,53 +151,74 @@ func TestJournalIsCutAnywhere(t *testing.T) {
 	}
 }
 
-// Damage before other lines is no crash: a key could be lost in silence. What is
-// no journal is somebody's file.
+// Without its lock's mark, too, damage is told from a crash. What is no journal is
+// somebody's file.
 func TestJournalIsCorrupt(t *testing.T) {
 	t.Parallel()
 	path := journalFile(t)
 	j := open(t, path)
-	now := time.Now()
 	for _, name := range []string{"a", "b", "c"} {
-		if _, _, err := j.Begin(t.Context(), client.Entry{Operation: name, Key: "k", Created: now, Expires: now.Add(time.Hour)}); err != nil {
-			t.Fatal(err)
-		}
+		enter(t, j, name)
 	}
 	crash(t, j)
-	good, err := os.ReadFile(path)
-	if err != nil {
-		t.Fatal(err)
-	}
+	good := string(read(t, path))
+	const old = "samekey operations 1\n"
 	for name, data := range map[string]string{
-		"a byte changed":       strings.Replace(string(good), `"op":"b"`, `"op":"x"`, 1),
-		"a line cut":           strings.Replace(string(good), `"op":"b"`, "", 1),
-		"two bad lines at end": string(good) + "bad\nworse\n",
-		"another version":      strings.Replace(string(good), "1\n", "2\n", 1),
-		"no key":               magic + withSum(`{"op":"a","expires":"2026-11-21T12:00:00Z"}`),
-		"not JSON":             magic + withSum(`{"op"`),
-		"no first line":        strings.TrimPrefix(string(good), magic),
-		"no journal":           "root:x:0:0:root:/root:/bin/sh\n",
+		"empty":                 "",
+		"a byte changed":        strings.Replace(good, `"op":"b"`, `"op":"x"`, 1),
+		"last line changed":     strings.Replace(good, `"op":"c"`, `"op":"x"`, 1),
+		"last byte changed":     strings.TrimSuffix(good, "\n") + "\v",
+		"a line cut":            strings.Replace(good, `"op":"b"`, "", 1),
+		"a bad line at its end": good + "bad\n",
+		"another version":       strings.Replace(good, "operations 2", "operations 3", 1),
+		"no first line":         good[strings.Index(good, "\n")+1:],
+		"half a first line":     good[:30],
+		"no journal":            "root:x:0:0:root:/root:/bin/sh\n",
+
+		"version 1, no key":            old + withSum(`{"op":"a","expires":"2026-11-21T12:00:00Z"}`),
+		"version 1, not JSON":          old + withSum(`{"op"`),
+		"version 1, a bad line":        old + "bad\n" + withSum(oldLine("a")),
+		"version 1, a bad last line":   old + withSum(oldLine("a")) + "bad\n",
+		"version 1, a bad last byte":   old + strings.TrimSuffix(withSum(oldLine("a")), "\n") + "\v",
+		"version 1 in version 2's way": old + good[strings.Index(good, "\n")+1:],
 	} {
-		if err := os.WriteFile(path, []byte(data), 0o600); err != nil {
-			t.Fatal(err)
-		}
+		write(t, path, []byte(data))
+		write(t, path+".lock", nil)
 		if _, err := client.OpenJournal(path); !errors.Is(err, client.ErrCorrupt) {
 			t.Errorf("%s: %v, want ErrCorrupt", name, err)
 		}
-		left, err := os.ReadFile(path)
-		if err != nil || string(left) != data {
+		if string(read(t, path)) != data {
 			t.Errorf("%s: the file was changed", name)
 		}
 	}
 }
 
-func TestJournalInAnEmptyFile(t *testing.T) {
+func oldLine(name string) string {
+	return fmt.Sprintf(`{"op":%q,"key":"key of %[1]s","fp":"f","created":"2026-11-21T12:00:00Z","expires":"9000-01-01T00:00:00Z"}`, name)
+}
+
+// A journal of version 1 is read, whole or cut off by a crash, and is one of
+// version 2 from then on.
+func TestJournalOfVersion1(t *testing.T) {
 	t.Parallel()
 	path := journalFile(t)
-	if err := os.WriteFile(path, nil, 0o600); err != nil {
-		t.Fatal(err)
+	for _, tail := range []string{"", withSum(oldLine("c"))[:40], "\x00\x00"} {
+		write(t, path, []byte("samekey operations 1\n"+withSum(oldLine("a"))+withSum(oldLine("b"))+withSum(`{"op":"a","done":true}`)+tail))
+		write(t, path+".lock", nil)
+		for range 2 {
+			j, err := client.OpenJournal(path)
+			if err != nil {
+				t.Fatalf("%q: %v", tail, err)
+			}
+			if diff := cmp.Diff(map[string]string{"b": "key of b"}, keysIn(j)); diff != "" {
+				t.Errorf("%q (-want +got):\n%s", tail, diff)
+			}
+			must(t, j.Close())
+		}
+		if data := read(t, path); !strings.HasPrefix(string(data), "samekey operations 2 ") {
+			t.Errorf("it became %q", data)
+		}
 	}
-	open(t, path)
 }
 
 // A rewrite that a crash interrupted leaves a file that is of no use.

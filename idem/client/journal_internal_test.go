@@ -125,7 +125,11 @@ func TestJournalIsRewrittenInItsPlace(t *testing.T) {
 	if err := os.Mkdir("data", 0o700); err != nil {
 		t.Fatal(err)
 	}
-	if err := os.WriteFile("data/operations", nil, 0o600); err != nil {
+	first, err := OpenJournal("data/operations")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := first.Close(); err != nil {
 		t.Fatal(err)
 	}
 	if err := os.Symlink("data/operations", "link"); err != nil {
@@ -152,41 +156,69 @@ func TestJournalIsRewrittenInItsPlace(t *testing.T) {
 	}
 }
 
-func FuzzJournalLine(f *testing.F) {
+func FuzzJournalFile(f *testing.F) {
 	at := time.Date(2026, 11, 21, 12, 0, 0, 1, time.UTC)
-	whole, err := lineOf(Entry{Operation: "order-42", Key: "k", Fingerprint: "f", Created: at, Expires: at, Answered: at, Status: 201}).encode()
-	if err != nil {
-		f.Fatal(err)
+	whole, end := place{id: "journal", gen: 7}.header()
+	for _, l := range []line{
+		lineOf(Entry{Operation: "order-42", Key: "k", Fingerprint: "f", Created: at, Expires: at, Answered: at, Status: 201}),
+		{Operation: "order-42", Done: true},
+	} {
+		text, sum, err := l.encode(end.sum)
+		if err != nil {
+			f.Fatal(err)
+		}
+		whole, end.sum = append(whole, text...), sum
 	}
 	f.Add(whole, 3)
-	f.Add(whole[:20], 0)
-	f.Add([]byte("00000000 {}\n"), 1)
-	f.Add(append([]byte(magic), whole...), 9)
-	f.Add(append([]byte(magic+"torn\n"), whole...), 9)
+	f.Add(whole[:len(whole)-20], 400)
+	f.Add([]byte(magic1+"00000000 {}\n"), 1)
+	f.Add([]byte(magic1), 9)
 	f.Fuzz(func(t *testing.T, data []byte, bit int) {
-		l, err := decodeLine(data)
-		if err == nil { // what can be read is written back the same
-			again, err := l.encode()
-			if err != nil {
-				t.Skip()
+		lines, at, err := decodeFile(data, nil)
+		if err != nil {
+			if !errors.Is(err, ErrCorrupt) {
+				t.Errorf("%v", err)
 			}
-			if l2, err := decodeLine(again); err != nil || l2.Operation != l.Operation || l2.Key != l.Key || !l2.Expires.Equal(l.Expires) {
-				t.Errorf("%+v became %+v, %v", l, l2, err)
-			}
-			if i := bit & 0xffff; i < 8*len(data) { // one flipped bit is noticed
-				broken := slices.Clone(data)
-				broken[i/8] ^= 1 << (i % 8)
-				if l2, err := decodeLine(broken); err == nil && (l2.Operation != l.Operation || l2.Key != l.Key || !l2.Expires.Equal(l.Expires)) {
-					t.Errorf("%q was read as %+v", broken, l2)
-				}
-			}
+			return
 		}
-		lines, err := decodeFile(data)
-		if err != nil && !errors.Is(err, ErrCorrupt) {
-			t.Errorf("%v", err)
+		if len(lines) > bytes.Count(data, []byte("\n")) || at.size > int64(len(data)) {
+			t.Errorf("%d lines, %d bytes in %q", len(lines), at.size, data)
 		}
-		if len(lines) > bytes.Count(data, []byte("\n")) {
-			t.Errorf("%d lines in %q", len(lines), data)
+		if at.id == "" { // version 1
+			return
+		}
+		if again, end, err := decodeFile(data[:at.size], &at); err != nil || end != at || !slices.Equal(again, lines) {
+			t.Errorf("at its own mark: %v, %+v, %v", again, end, err)
+		}
+		if i := bit & 0xffff; i < 8*int(at.size) { // one flipped bit is noticed
+			broken := slices.Clone(data)
+			broken[i/8] ^= 1 << (i % 8)
+			if lines, _, err := decodeFile(broken, &at); err == nil {
+				t.Errorf("%q was read as %+v", broken, lines)
+			}
 		}
 	})
+}
+
+// The same without a mark, for every bit of a whole file.
+func TestJournalFileWithAFlippedBit(t *testing.T) {
+	t.Parallel()
+	data, end := place{id: "journal", gen: 7}.header()
+	for _, name := range []string{"a", "b"} {
+		text, sum, err := lineOf(Entry{Operation: name, Key: "k", Expires: time.Now()}).encode(end.sum)
+		if err != nil {
+			t.Fatal(err)
+		}
+		data, end.sum = append(data, text...), sum
+	}
+	if _, _, err := decodeFile(data, nil); err != nil {
+		t.Fatal(err)
+	}
+	for i := range 8 * len(data) {
+		broken := slices.Clone(data)
+		broken[i/8] ^= 1 << (i % 8)
+		if lines, _, err := decodeFile(broken, nil); !errors.Is(err, ErrCorrupt) {
+			t.Errorf("bit %d of byte %d: %+v, %v", i%8, i/8, lines, err)
+		}
+	}
 }

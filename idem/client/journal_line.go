@@ -3,20 +3,28 @@ package client
 import (
 	"bytes"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"hash/crc32"
 	"strconv"
 	"time"
 )
 
-// magic begins a journal's file, and tells its version. The file comes into
-// being with it, so one without is something else and must not be overwritten.
-const magic = "samekey operations 1\n"
+// A journal's file begins with magic, its version, and where it was made. The
+// file comes into being with its first line, so one without is something else, or
+// was a journal and has been emptied.
+//
+//	samekey operations 2 <id> <generation> <checksum>
+//	<checksum> <length> <JSON>
+//	…
+//
+// The id is the journal's for good, and each time the file is written anew the
+// generation is one higher. Each checksum is over all that stands before it and
+// the line's own JSON, so that no line can be missing, or stand in another place.
+// The length is the JSON's: by it a line that a crash has cut off is told from one
+// whose end has changed.
+const magic = "samekey operations "
 
-// line is one line of a journal's file: the state of one operation. The last
-// line of an operation counts. In the file it is a checksum, a space, JSON and
-// a newline, so that a line that a crash cut off is known as such.
+// line is the state of one operation. The last line of an operation counts.
 type line struct {
 	Operation   string    `json:"op"`
 	Done        bool      `json:"done,omitempty"` // forgotten: the rest is empty
@@ -27,9 +35,6 @@ type line struct {
 	Answered    time.Time `json:"answered,omitzero"`
 	Status      int       `json:"status,omitempty"`
 }
-
-// errTorn is a line that was not wholly written.
-var errTorn = errors.New("torn line")
 
 // lineOf is the line that stores e.
 func lineOf(e Entry) line {
@@ -46,24 +51,61 @@ func (l line) entry() Entry {
 	}
 }
 
-func (l line) encode() ([]byte, error) {
+// encode makes the line of a file, and its checksum: sum is that of the line before.
+func (l line) encode(sum uint32) ([]byte, uint32, error) {
 	text, err := json.Marshal(l)
 	if err != nil {
-		return nil, fmt.Errorf("encoding the entry: %w", err) // a time beyond the year 9999
+		return nil, 0, fmt.Errorf("encoding the entry: %w", err) // a time beyond the year 9999
 	}
-	return fmt.Appendf(nil, "%08x %s\n", crc32.ChecksumIEEE(text), text), nil
+	sum = crc32.Update(sum, crc32.IEEETable, text)
+	return fmt.Appendf(nil, "%08x %d %s\n", sum, len(text), text), sum, nil
 }
 
-// decodeLine reads a line with its newline.
-func decodeLine(b []byte) (line, error) {
-	b, whole := bytes.CutSuffix(b, []byte("\n"))
-	sum, text, found := bytes.Cut(b, []byte(" "))
-	if !whole || !found || len(sum) != 8 {
-		return line{}, errTorn
+// place is a place in a journal's history: after its first size bytes of one
+// generation, whose checksum is sum.
+type place struct {
+	id   string
+	gen  uint64
+	size int64
+	sum  uint32
+}
+
+// header is the first line of a generation, and the place after it.
+func (p place) header() ([]byte, place) {
+	text := fmt.Appendf(nil, "%s2 %s %d", magic, p.id, p.gen)
+	p.sum = crc32.ChecksumIEEE(text)
+	text = fmt.Appendf(text, " %08x\n", p.sum)
+	p.size = int64(len(text))
+	return text, p
+}
+
+// decodeHeader reads a first line with its newline.
+func decodeHeader(b []byte) (place, error) {
+	var p place
+	text, _, _ := bytes.Cut(bytes.TrimPrefix(b, []byte(magic+"2 ")), []byte("\n"))
+	if fields := bytes.Fields(text); len(fields) == 3 {
+		p.id = string(fields[0])
+		p.gen, _ = strconv.ParseUint(string(fields[1]), 10, 64)
 	}
-	if want, err := strconv.ParseUint(string(sum), 16, 32); err != nil || uint32(want) != crc32.ChecksumIEEE(text) {
-		return line{}, errTorn
+	again, p := p.header()
+	if !bytes.Equal(again, b) { // as it would be written, to the byte
+		return place{}, fmt.Errorf("%w: not a journal, or one of another version: its first line is unknown", ErrCorrupt)
 	}
+	return p, nil
+}
+
+// decodeLine reads a line with its newline, and returns its checksum.
+func decodeLine(b []byte, sum uint32) (line, uint32, error) {
+	text := bytes.TrimSuffix(b[max(bytes.IndexByte(b, '{'), 0):], []byte("\n"))
+	sum = crc32.Update(sum, crc32.IEEETable, text)
+	if !bytes.Equal(b, fmt.Appendf(nil, "%08x %d %s\n", sum, len(text), text)) {
+		return line{}, 0, fmt.Errorf("%w: its checksum is another", ErrCorrupt)
+	}
+	l, err := decodeJSON(text)
+	return l, sum, err
+}
+
+func decodeJSON(text []byte) (line, error) {
 	var l line
 	switch err := json.Unmarshal(text, &l); {
 	case err != nil:
@@ -74,32 +116,87 @@ func decodeLine(b []byte) (line, error) {
 	return l, nil
 }
 
-// decodeFile reads a journal's file. What a crash left of its last line is
-// passed over: nothing was sent for it. A bad line before others is not the mark
-// of a crash, and forgetting a key in silence could do something twice.
-func decodeFile(data []byte) ([]line, error) {
-	if len(data) == 0 {
-		return nil, nil // a new file, made by somebody else
+// decodeFile reads a journal's file, and tells the place where it ends. mark is a
+// place that it has reached, if that is known: up to there it must be as it was.
+// What a crash has left of a line after that is passed over, since nothing was
+// sent for it. All else is damage, and forgetting a key in silence could do
+// something twice.
+func decodeFile(data []byte, mark *place) ([]line, place, error) {
+	if bytes.HasPrefix(data, []byte(magic1)) && mark == nil {
+		lines, err := decodeFile1(data)
+		return lines, place{}, err
 	}
-	data, ok := bytes.CutPrefix(data, []byte(magic))
-	if !ok {
-		return nil, fmt.Errorf("%w: not a journal of this version", ErrCorrupt)
+	n := bytes.IndexByte(data, '\n') + 1
+	at, err := decodeHeader(data[:n])
+	if err != nil {
+		return nil, place{}, err
 	}
+	if mark != nil && (mark.id != at.id || mark.gen > at.gen) {
+		return nil, place{}, fmt.Errorf("%w: it is another journal, or an earlier copy of it", ErrCorrupt)
+	}
+	if mark != nil && mark.gen < at.gen {
+		mark = nil // the process has died between writing this file and its mark
+	}
+	reached := mark == nil || *mark == at
 	var lines []line
-	torn := 0
+	for n := 2; at.size < int64(len(data)); n++ {
+		rest := data[at.size:]
+		end := bytes.IndexByte(rest, '\n') + 1
+		if end == 0 && isCut(rest) {
+			break
+		}
+		if end == 0 {
+			end = len(rest)
+		}
+		l, sum, err := decodeLine(rest[:end], at.sum)
+		if err != nil {
+			return nil, place{}, fmt.Errorf("line %d: %w", n, err)
+		}
+		lines = append(lines, l)
+		at.size, at.sum = at.size+int64(end), sum
+		reached = reached || *mark == at
+	}
+	if !reached {
+		return nil, place{}, fmt.Errorf("%w: it was cut off, or changed: it had %d bytes", ErrCorrupt, mark.size)
+	}
+	return lines, at, nil
+}
+
+// isCut reports whether text is the beginning of a line and no more, as a crash
+// leaves it; some file systems add zeros.
+func isCut(text []byte) bool {
+	text = bytes.TrimRight(text, "\x00")
+	head, _, whole := bytes.Cut(text, []byte("{"))
+	fields := bytes.Fields(head)
+	if !whole || len(fields) != 2 {
+		return true
+	}
+	length, err := strconv.Atoi(string(fields[1]))
+	return err != nil || len(text) <= len(head)+length
+}
+
+// Version 1 had no id and no lengths, and each line a checksum of its own.
+
+const magic1 = magic + "1\n"
+
+func decodeFile1(data []byte) ([]line, error) {
+	var lines []line
 	n := 1
-	for text := range bytes.Lines(data) {
-		if n++; torn != 0 {
-			return nil, fmt.Errorf("%w: line %d", ErrCorrupt, torn)
+	for text := range bytes.Lines(data[len(magic1):]) {
+		n++
+		sum, body, _ := bytes.Cut(text[:len(text)-1], []byte(" "))
+		good := string(sum) == fmt.Sprintf("%08x", crc32.ChecksumIEEE(body))
+		switch whole := text[len(text)-1] == '\n'; {
+		case !whole && !good:
+			return lines, nil // cut off by a crash
+		case !whole || !good:
+			return nil, fmt.Errorf("line %d: %w: its checksum is another", n, ErrCorrupt)
 		}
-		switch l, err := decodeLine(text); {
-		case errors.Is(err, errTorn):
-			torn = n
-		case err != nil:
+		l, err := decodeJSON(body)
+		if err != nil {
 			return nil, fmt.Errorf("line %d: %w", n, err)
-		default:
-			lines = append(lines, l)
 		}
+		lines = append(lines, l)
 	}
 	return lines, nil
 }

@@ -11,10 +11,10 @@ import (
 
 // lockFile takes the lock file at path or returns [ErrLocked]. The kernel frees
 // it when the process dies, so no stale lock can be left behind.
-func lockFile(path string) (unlock func() error, err error) {
-	f, err := os.OpenFile(path, os.O_CREATE|os.O_RDWR, 0o600)
+func lockFile(path string) (f *os.File, unlock func() error, err error) {
+	f, err = os.OpenFile(path, os.O_CREATE|os.O_RDWR, 0o600)
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
 	for {
 		err = syscall.Flock(int(f.Fd()), syscall.LOCK_EX|syscall.LOCK_NB)
@@ -25,10 +25,10 @@ func lockFile(path string) (unlock func() error, err error) {
 	if err == nil {
 		// Closing alone would not free it while a child process that is just
 		// being started has a copy of the descriptor.
-		return func() error { return errors.Join(syscall.Flock(int(f.Fd()), syscall.LOCK_UN), f.Close()) }, nil
+		return f, func() error { return errors.Join(syscall.Flock(int(f.Fd()), syscall.LOCK_UN), f.Close()) }, nil
 	}
 	if errors.Is(err, syscall.EWOULDBLOCK) {
 		err = ErrLocked
 	}
-	return nil, errors.Join(fmt.Errorf("locking %s: %w", path, err), f.Close())
+	return nil, nil, errors.Join(fmt.Errorf("locking %s: %w", path, err), f.Close())
 }

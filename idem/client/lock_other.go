@@ -2,7 +2,13 @@
 
 package client
 
-// lockFile does nothing where there is no flock: see [OpenJournal].
-func lockFile(string) (unlock func() error, err error) {
-	return func() error { return nil }, nil
+import "os"
+
+// lockFile keeps nobody out where there is no flock: see [OpenJournal].
+func lockFile(path string) (f *os.File, unlock func() error, err error) {
+	f, err = os.OpenFile(path, os.O_CREATE|os.O_RDWR, 0o600)
+	if err != nil {
+		return nil, nil, err
+	}
+	return f, f.Close, nil
 }
