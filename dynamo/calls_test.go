@@ -10,6 +10,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/samekey/samekey/idem"
+	"github.com/samekey/samekey/idem/idemtest"
 )
 
 type calls = map[string]int
@@ -169,6 +170,69 @@ func TestCallsPerRequest(t *testing.T) {
 			expect(t, calls{"PutItem": 1})
 		}
 	})
+}
+
+// A ticket that is taken up: one update brings the request along, whether its
+// attempt gave it back or never came back, and what can't be used costs no more.
+func TestCallsOfATicket(t *testing.T) {
+	t.Parallel()
+	for name, dies := range map[string]bool{"given back": false, "abandoned": true} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			tab := newTable(t)
+			clock := idemtest.NewClock()
+			options := func(o *idem.Options) { o.Resumable, o.Function, o.Now = true, "rides", clock.Now }
+			req := post(newKey(), `{"amount":2000}`)
+			phase := func(ctx context.Context) error {
+				_, err := idem.Atomic(ctx, "one", func(context.Context, *idem.Tx) (int, error) { return 1, nil })
+				return err
+			}
+			process := idemtest.Faulty(tab.store, nil)
+			_, err := idem.New(process, options).Do(t.Context(), req, func(ctx context.Context) (idem.Response, error) {
+				err := phase(ctx)
+				if dies {
+					process.Crash()
+				}
+				return idem.Response{}, errors.Join(err, errors.New("down"))
+			})
+			if err == nil {
+				t.Fatal("no error")
+			}
+			clock.Advance(time.Hour)
+			engine := idem.New(tab.store, options)
+			expect := func(what string, want calls) {
+				t.Helper()
+				if diff := cmp.Diff(want, tab.tr.Calls()); diff != "" {
+					t.Errorf("%s: DynamoDB calls (-want +got):\n%s", what, diff)
+				}
+				tab.tr.Reset()
+			}
+			ticket := idem.TicketFor(tab.only(t))
+			tab.tr.Reset()
+			other := idem.New(tab.store, options, func(o *idem.Options) { o.Function = "refunds" })
+			if _, err := other.Resume(t.Context(), ticket, nil); !errors.Is(err, idem.ErrNotMine) {
+				t.Fatal(err)
+			}
+			expect("another function's", calls{"UpdateItem": 1})
+			if _, err := engine.Resume(t.Context(), ticket, func(ctx context.Context, in *idem.Request) (idem.Response, error) {
+				if string(in.Body) != string(req.Body) {
+					t.Errorf("the handler got %q", in.Body)
+				}
+				expect("taken up", calls{"UpdateItem": 1})
+				if err := phase(ctx); err != nil {
+					return idem.Response{}, err
+				}
+				return created("{}")(ctx)
+			}); err != nil {
+				t.Fatal(err)
+			}
+			expect("its answer", calls{"UpdateItem": 1})
+			if _, err := engine.Resume(t.Context(), ticket, nil); !errors.Is(err, idem.ErrMoved) {
+				t.Fatal(err)
+			}
+			expect("out of date", calls{"UpdateItem": 1})
+		})
+	}
 }
 
 // The sizes the layout was designed for: spike part 2.

@@ -84,6 +84,9 @@ func (v *values) encode(r *idem.Record, body value) item {
 	optional(attrLastErr, r.LastErr)
 	optional(attrRoute, r.Route)
 	optional(attrScope, r.Scope)
+	optional(attrFn, r.Handler.Function)
+	optional(attrHandler, r.Handler.Name)
+	optional(attrTenant, r.Tenant)
 	if !r.Expires.IsZero() {
 		it[attrExpires] = v.secs(r.Expires)
 	}
@@ -232,6 +235,8 @@ func decode(it item) (*idem.Record, error) {
 		Settled:     d.settled(),
 		Route:       d.text(attrRoute, false),
 		Scope:       d.text(attrScope, false),
+		Handler:     idem.HandlerID{Function: d.text(attrFn, false), Name: d.text(attrHandler, false)},
+		Tenant:      d.text(attrTenant, false),
 	}
 	d.response(r)
 	d.input(r)

@@ -188,7 +188,8 @@ func TestTickets(t *testing.T) {
 			}
 			var want []idem.DueTicket
 			if test.due != 0 {
-				want = []idem.DueTicket{{Ticket: idem.Ticket{PK: "v1##open", Owner: "o", Ver: 1}, Due: now.Add(test.due)}}
+				released := cmp.Equal(test.image["lease_ms"], digits(0))
+				want = []idem.DueTicket{{Ticket: idem.Ticket{PK: "v1##open", Owner: "o", Ver: 1, Released: released}, Due: now.Add(test.due)}}
 			}
 			if diff := cmp.Diff(want, queue.all()); diff != "" {
 				t.Errorf("tickets (-want +got):\n%s", diff)

@@ -9,7 +9,9 @@ import (
 
 	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 	"github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp/cmpopts"
 
 	"github.com/samekey/samekey/dynamo"
 	"github.com/samekey/samekey/dynamo/dynamotest"
@@ -42,6 +44,31 @@ func seen(r *idem.Record) map[string]*idem.Record {
 	old.Ver--
 	newer.Ver++
 	return map[string]*idem.Record{"another owner": other, "an old version": old, "a later version": newer}
+}
+
+// A program that can't read a record must not take it over: after that nobody else
+// could for as long as its lease lasts.
+func TestRecordOfANewerLayoutIsNotTaken(t *testing.T) {
+	t.Parallel()
+	tab := newTable(t)
+	now := time.Now().Truncate(time.Millisecond)
+	r := &idem.Record{
+		PK: "v1##" + (rand.Text() + rand.Text())[:43], State: idem.Open, Owner: rand.Text(), Ver: 1, ID: rand.Text(), Fingerprint: "f",
+		Lease: now.Add(-time.Minute), Keep: idem.KeepOpen, Created: now, Run: now, Input: &idem.Input{Method: "POST", Path: "/"},
+	}
+	if held, err := tab.store.Claim(t.Context(), idem.Claim{Next: r, Now: now}); err != nil || held != nil {
+		t.Fatalf("got %+v, %v", held, err)
+	}
+	it := tab.items(t)[0]
+	it["v"] = &types.AttributeValueMemberN{Value: "2"}
+	tab.put(t, it)
+	_, taken, err := tab.store.Take(t.Context(), idem.Take{Ticket: idem.TicketFor(r), Now: now, Handlers: []idem.HandlerID{{}}, NewOwner: rand.Text(), Lease: now})
+	if taken || !errors.Is(err, idem.ErrCorrupt) {
+		t.Errorf("taken: %t, %v", taken, err)
+	}
+	if diff := cmp.Diff(it, tab.items(t)[0], cmpopts.IgnoreUnexported(types.AttributeValueMemberS{}, types.AttributeValueMemberN{}, types.AttributeValueMemberM{})); diff != "" {
+		t.Errorf("the record was written (-before +after):\n%s", diff)
+	}
 }
 
 // refusedCommit fails the test unless a commit is refused and nothing is written.

@@ -37,7 +37,9 @@ const (
 	attrRegion  = "region"     // S  where it was claimed
 	attrRoute   = "route"      // S  for operators
 	attrScope   = "scope"      // S  for operators
-	attrFn      = "fn"         // S  function that claimed it
+	attrFn      = "fn"         // S  function that claimed it, or took it over for its client
+	attrHandler = "hn"         // S  handler in that function
+	attrTenant  = "tn"         // S  tenant it was invoked for
 )
 
 // The parts of resp, and of the companions that hold a large body.
@@ -97,4 +99,23 @@ const (
 	// a late copy of its own earlier write, changes nothing. Every holder's write
 	// raises ver, so an equal ver proves an unchanged lease.
 	holderCondition = "#owner = :owner AND ver = :ver"
+
+	// takeCondition is on a take-over by a ticket, which knows nothing else of the
+	// record; takeReleased or takeAbandoned, and conditions on fn, hn and tn follow.
+	//   - v: a program must not take over what it can't read;
+	//   - st: a ticket that is late must not open what has ended, or is stuck;
+	//   - req, and no exp_s: without its request it can't be completed, and one whose
+	//     key is to become free again must not be held beyond that;
+	//   - no req.o: a request that lies elsewhere may be missing, and is read first;
+	//   - fn, hn, tn: another handler would answer for it, and its answer would stay.
+	takeCondition = holderCondition + " AND v = :v AND st = :open AND attribute_exists(req) AND attribute_not_exists(req.o) AND attribute_not_exists(exp_s)"
+	// takeReleased: its holder has said which calls are in doubt.
+	takeReleased = " AND lease_ms = :zero"
+	// takeAbandoned: the holder may be alive until its lease is over; and takeDoubts
+	// would overwrite what is in doubt already.
+	takeAbandoned = " AND lease_ms > :zero AND lease_ms <= :now AND attribute_not_exists(doubts)"
+
+	takeSet = "SET #owner = :owner1, ver = :ver1, lease_ms = :lease, run_ms = :now, tries = if_not_exists(tries, :zero) + :one"
+	// takeDoubts: calls of the attempt that never came back, since it began.
+	takeDoubts = ", doubts = :doubts, doubt_ms = run_ms"
 )

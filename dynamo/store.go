@@ -40,7 +40,6 @@ type Store struct {
 	table      string
 	inline     int
 	region     string
-	function   string
 	companions atomic.Int64 // numbers of companions used so far
 	noBatches  atomic.Bool  // the role doesn't allow them
 }
@@ -81,7 +80,7 @@ func New(api API, table string, optFns ...func(*Options)) (*Store, error) {
 	}
 	return &Store{
 		api: api, table: table, inline: opt.Inline,
-		region: os.Getenv("AWS_REGION"), function: os.Getenv("AWS_LAMBDA_FUNCTION_NAME"),
+		region: os.Getenv("AWS_REGION"),
 	}, nil
 }
 
@@ -111,9 +110,6 @@ func (s *Store) Claim(ctx context.Context, c idem.Claim) (*idem.Record, error) {
 	}
 	if s.region != "" {
 		it[attrRegion] = v.str(s.region)
-	}
-	if s.function != "" {
-		it[attrFn] = v.str(s.function)
 	}
 	args := item{":now": v.secs(c.Now), ":me": it[attrOwner]}
 	var held *idem.Record

@@ -34,6 +34,9 @@ func (s *Store) update(ctx context.Context, c idem.Commit) (*update, error) {
 	u.text(attrState, ":st", string(prev.State), string(next.State))
 	u.text(attrKeep, ":keep", string(prev.Keep), string(next.Keep))
 	u.text(attrLastErr, ":last_err", prev.LastErr, next.LastErr)
+	u.text(attrFn, ":fn", prev.Handler.Function, next.Handler.Function)
+	u.text(attrHandler, ":hn", prev.Handler.Name, next.Handler.Name)
+	u.text(attrTenant, ":tn", prev.Tenant, next.Tenant)
 	u.time(attrExpires, ":exp_s", prev.Expires, next.Expires)
 	u.time(attrUntil, ":until_s", prev.Until, next.Until)
 	if next.Tombstone != prev.Tombstone {

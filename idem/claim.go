@@ -17,6 +17,7 @@ func (a *attempt) fresh(now time.Time) *Record {
 	}
 	r := Record{
 		PK: a.pk, Owner: a.owner, ID: a.id, Fingerprint: fp, Cred: cred, Secret: secret, Route: a.req.Route, Scope: a.scope,
+		Handler: a.handler(), Tenant: a.req.Tenant,
 	}
 	if a.opt.Resumable && !a.req.Redelivered {
 		r.Input = a.input(a.req)
@@ -106,6 +107,7 @@ func (a *attempt) settle(ctx context.Context, held *Record, until time.Time) (*R
 	now := a.opt.Now()
 	next := taken(held, a.owner, now, a.leaseEnd(now), a.opt.Retention)
 	next.Input = a.supplied(held.Input)
+	next.Handler, next.Tenant = a.handler(), a.req.Tenant // who may have another name by now
 	rec, l, err := a.commit(ctx, change{prev: held, next: next}, until, maxRounds)
 	switch {
 	case errors.Is(err, ErrConflict):

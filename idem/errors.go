@@ -63,6 +63,9 @@ var (
 	// ErrMoved matches errors from a [Ticket] that is out of date: somebody has
 	// written the record since, so there is nothing to do for its bearer.
 	ErrMoved = errors.New("the record has moved on")
+	// ErrNotMine matches errors from a [Ticket] of another handler's operation, or
+	// of another tenant's: nothing was changed, and the ticket is still good.
+	ErrNotMine = errors.New("the operation is another handler's")
 
 	// ErrUnknown is a [Store]'s: the write may or may not have been applied.
 	ErrUnknown = errors.New("outcome is unknown")

@@ -162,7 +162,7 @@ func (f *flow) leftover() error {
 // and that this one has not repeated: nothing would tell what it came to.
 func (f *flow) unrepeated(what string) error {
 	for _, call := range f.rec.Doubts {
-		if _, asked := f.asked[call]; call != anyCall && !asked {
+		if _, asked := f.asked[call]; call != AnyCall && !asked {
 			return fmt.Errorf("%w: %s without the call %s, which an earlier attempt may have made", ErrPhaseOrder, what, call)
 		}
 	}

@@ -203,7 +203,7 @@ func (f *flow) calledOut() []string {
 		}
 	}
 	if f.entered && len(out) == 0 || f.left {
-		out = append(out, anyCall) // without a key, or its key is still to be asked for
+		out = append(out, AnyCall) // without a key, or its key is still to be asked for
 	}
 	return out
 }

@@ -23,7 +23,10 @@ type MemoryStore struct {
 	writes  []Write
 }
 
-var _ Store = (*MemoryStore)(nil)
+var (
+	_ Store = (*MemoryStore)(nil)
+	_ Taker = (*MemoryStore)(nil)
+)
 
 // Claim implements [Store].
 func (m *MemoryStore) Claim(ctx context.Context, c Claim) (*Record, error) {
@@ -94,6 +97,25 @@ func (m *MemoryStore) Commit(ctx context.Context, c Commit) (*Record, error) {
 	return nil, nil
 }
 
+// Take implements [Taker].
+func (m *MemoryStore) Take(ctx context.Context, t Take) (*Record, bool, error) {
+	if err := ctx.Err(); err != nil {
+		return nil, false, err
+	}
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	old := m.records[t.PK]
+	next, err := t.From(old)
+	switch {
+	case old == nil:
+		return &Record{}, false, nil
+	case err != nil:
+		return old.clone(), false, nil //nolint:nilerr // the record says why
+	}
+	m.put(next)
+	return next.clone(), true, nil
+}
+
 // Load implements [Store].
 func (m *MemoryStore) Load(ctx context.Context, pk string) (*Record, error) {
 	if err := ctx.Err(); err != nil {
@@ -127,6 +149,8 @@ func patched(r, prev, next *Record) *Record {
 	if !slices.EqualFunc(prev.Settled, next.Settled, Decision.Equal) {
 		r.Settled = next.Settled
 	}
+	patch(&r.Handler, prev.Handler, next.Handler)
+	patch(&r.Tenant, prev.Tenant, next.Tenant)
 	if !slices.EqualFunc(prev.Phases, next.Phases, samePhase) {
 		r.Phases = next.Phases
 	}

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"log/slog"
 	"net/http"
+	"os"
 	"reflect"
 	"slices"
 	"strings"
@@ -32,6 +33,8 @@ const (
 	MaxMaxBody        = 6 << 20
 	DefaultMaxRequest = 10 << 20
 	DefaultMaxTries   = 10
+
+	maxName = 256 // of a function or handler, in bytes
 )
 
 // Options are an engine's settings. The zero value is the default contract;
@@ -45,6 +48,13 @@ type Options struct {
 	// partition key. Letters, digits, "-", "_" and "."; at most 64. A change
 	// makes all earlier keys new. Default: none.
 	Namespace string
+
+	// Function names the program that runs this engine's operations. A record keeps
+	// it, and only who acts for that function completes it without its client
+	// ([Engine.Resume]). Aliases that are applications of their own on one table
+	// need names of their own. At most 256 bytes. Default: AWS_LAMBDA_FUNCTION_NAME,
+	// which Lambda sets; none elsewhere.
+	Function string
 
 	// Retention is how long a finished operation replays, and how long a key
 	// that nobody finished is remembered. It must outlast the longest time over
@@ -195,6 +205,7 @@ type Options struct {
 
 // withDefaults returns o with every zero field set.
 func (o Options) withDefaults() Options {
+	setDefault(&o.Function, os.Getenv("AWS_LAMBDA_FUNCTION_NAME"))
 	setDefault(&o.Retention, DefaultRetention)
 	setDefault(&o.Lease, DefaultLease)
 	setDefault(&o.LeaseMargin, DefaultLeaseMargin)
@@ -240,6 +251,7 @@ func (o *Options) validate() error {
 	}
 	check(len(o.Namespace) <= 64 && !strings.ContainsFunc(o.Namespace, notNamespace),
 		"Namespace %q: at most 64 letters, digits, '-', '_' and '.'", o.Namespace)
+	check(len(o.Function) <= maxName, "Function %.40q: at most %d bytes", o.Function, maxName)
 	check(o.Retention >= MinRetention, "Retention %v: at least %v", o.Retention, MinRetention)
 	check(o.Lease > 0 && o.Lease <= o.Retention, "Lease %v: above zero and at most the retention", o.Lease)
 	check(o.LeaseMargin >= MinLeaseMargin, "LeaseMargin %v: at least %v", o.LeaseMargin, MinLeaseMargin)

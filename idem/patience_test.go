@@ -187,11 +187,13 @@ func TestEveryResumeIsOutInTime(t *testing.T) {
 	t.Parallel()
 	const limit = 10 * time.Second
 	for name, tc := range map[string]struct {
-		verb    idemtest.Verb
+		verbs   []idemtest.Verb
 		reserve time.Duration
 	}{
-		"a read": {idemtest.Load, idem.DefaultReserve}, "a stored request": {idemtest.LoadBody, idem.DefaultReserve},
-		"a take-over or a finish": {idemtest.Commit, idem.DefaultReserve / 5},
+		"a take-over":            {[]idemtest.Verb{idemtest.Take}, idem.DefaultReserve},
+		"a take-over and a read": {[]idemtest.Verb{idemtest.Take, idemtest.Load}, idem.DefaultReserve},
+		"a stored request":       {[]idemtest.Verb{idemtest.LoadBody}, idem.DefaultReserve},
+		"a finish":               {[]idemtest.Verb{idemtest.Commit}, idem.DefaultReserve / 5},
 	} {
 		for how, hangs := range map[string]bool{"refused": false, "hanging": true} {
 			t.Run(name+", "+how, func(t *testing.T) {
@@ -199,7 +201,7 @@ func TestEveryResumeIsOutInTime(t *testing.T) {
 				synctest.Test(t, func(t *testing.T) {
 					a := abandon(t)
 					a.leaseOver()
-					store := idemtest.Faulty(&inputsElsewhere{&a.mem}, down(time.Now().Add(time.Hour), hangs, tc.verb))
+					store := idemtest.Faulty(&inputsElsewhere{&a.mem}, down(time.Now().Add(time.Hour), hangs, tc.verbs...))
 					ctx, cancel := context.WithTimeout(t.Context(), limit)
 					defer cancel()
 					begun := time.Now()
@@ -208,7 +210,7 @@ func TestEveryResumeIsOutInTime(t *testing.T) {
 						<-ctx.Done()
 						return idem.Response{}, ctx.Err()
 					})
-					if left := limit - time.Since(begun); left < tc.reserve || err == nil || store.Calls(tc.verb) == 0 {
+					if left := limit - time.Since(begun); left < tc.reserve || err == nil || store.Calls(tc.verbs...) == 0 {
 						t.Errorf("%v left, want %v: %+v, %v", left, tc.reserve, res, err)
 					}
 				})
@@ -226,6 +228,11 @@ func (s *inputsElsewhere) Load(ctx context.Context, pk string) (*idem.Record, er
 		r.Input.Overflow = &idem.Overflow{Count: 1}
 	}
 	return r, err
+}
+
+func (s *inputsElsewhere) Take(ctx context.Context, t idem.Take) (*idem.Record, bool, error) {
+	r, err := s.Load(ctx, t.PK) // its request lies elsewhere: the engine commits
+	return r, false, err
 }
 
 func (s *inputsElsewhere) LoadBody(context.Context, *idem.Record) error { return nil }

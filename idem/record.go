@@ -3,6 +3,7 @@ package idem
 import (
 	"crypto/sha256"
 	"encoding/json"
+	"fmt"
 	"maps"
 	"net/http"
 	"slices"
@@ -84,6 +85,24 @@ type Record struct {
 	Settled []Decision // what operators have decided about it, the last ones
 	Route   string     // for people
 	Scope   string     // for people
+
+	// Handler is the code that claimed the operation, or took it over for its
+	// client: nobody else completes it.
+	Handler HandlerID
+	// Tenant is for whom it was invoked, of a function that keeps tenants apart.
+	Tenant string
+}
+
+// HandlerID names the code that runs an operation. Names are stored: whoever
+// changes one declares the former name ([ResumeOptions.Handlers]).
+type HandlerID struct {
+	Function string // the program: a Lambda function, without its version and alias; "" for none
+	Name     string // the handler in it; "" for one without a name
+}
+
+// String is for logs.
+func (h HandlerID) String() string {
+	return fmt.Sprintf("handler %q of function %q", h.Name, h.Function)
 }
 
 // Decision is what an operator decided about a stuck operation: it tells people

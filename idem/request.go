@@ -17,7 +17,8 @@ type Request struct {
 
 	// Tenant is for whom a function runs that AWS Lambda isolates by tenant, as
 	// the invocation says it. It is part of the default scope: equal keys of two
-	// tenants are two operations. Empty means that there are no tenants.
+	// tenants are two operations. The record keeps it, so that nobody completes the
+	// operation for another. Empty means that there are no tenants.
 	Tenant string
 
 	Identity Identity
@@ -33,6 +34,11 @@ type Request struct {
 	Header   http.Header // canonical names; nil is fine
 	Body     []byte      // decoded bytes
 
+	// Handler names the code that serves the request: the record keeps it, and
+	// nobody else completes it ([Engine.Resume]). Adapters set it; its Function may
+	// be left empty, for [Options.Function]. Of a request that is run again from its
+	// record it is what the record says.
+	Handler HandlerID
 	// ReadFirst looks before it claims, for this request as [Options.ReadFirst]
 	// does for all.
 	ReadFirst bool

@@ -18,40 +18,49 @@ type Ticket struct {
 	PK    string `json:"pk"`
 	Owner string `json:"owner"`
 	Ver   int64  `json:"ver"`
+
+	// Released says that its attempt gave the record back. It only saves a call,
+	// since the record itself decides.
+	Released bool `json:"released,omitempty"`
 }
 
 // TicketFor returns a ticket for r as it is.
-func TicketFor(r *Record) Ticket { return Ticket{PK: r.PK, Owner: r.Owner, Ver: r.Ver} }
+func TicketFor(r *Record) Ticket {
+	return Ticket{PK: r.PK, Owner: r.Owner, Ver: r.Ver, Released: r.Lease.IsZero()}
+}
+
+// ResumeOptions say for whom [Engine.Resume] acts.
+type ResumeOptions struct {
+	// Handlers are the handlers that fn is, under their present names and former
+	// ones; an empty Function stands for [Options.Function]. Default: the handler
+	// without a name of that function.
+	Handlers []HandlerID
+	// Tenant is the one that this process works for, where its platform keeps
+	// tenants apart.
+	Tenant string
+}
 
 // Resume takes over an operation that its attempt has abandoned, and brings it
 // to an end with the request stored in its record ([Options.Resumable]). It is
-// for completers: a client's retry needs none of it. fn gets that request and
-// may set its Answer; what it returns is treated as [Engine.Do] does.
+// for completers: a client's retry needs none of it. fn gets that request, whose
+// Handler says which of [ResumeOptions.Handlers] it is for, and may set its
+// Answer; what it returns is treated as [Engine.Do] does.
 //
 // A nil error says that the operation has its answer now. [ErrMoved] says that
 // there is nothing to do any more, [ErrInFlight] (with RetryAfter) that the
-// lease is not over yet, [ErrNotKept] that there is no stored request,
-// or none that can be read: its client, who has it, may come back for
-// [Options.Retention], and only then is it stuck,
-// [ErrStuck] that it has been taken up [Options.MaxTries] times and waits for
-// an operator. Any other error is a failed try: the record is released, and a
-// later ticket may do better. The handler's own error comes as its text.
-func (e *Engine) Resume(ctx context.Context, t Ticket, fn func(context.Context, *Request) (Response, error)) (Result, error) {
-	a, rec, err := e.pickUp(ctx, t)
+// lease is not over yet, [ErrNotMine] that the operation is another handler's,
+// [ErrNotKept] that there is no stored request, or none that can be read: its
+// client, who has it, may come back for [Options.Retention], and only then is it
+// stuck. None of these has changed anything. [ErrStuck] says that it has been
+// taken up [Options.MaxTries] times and waits for an operator. Any other error is
+// a failed try: the record is released, and a later ticket may do better. The
+// handler's own error comes as its text.
+func (e *Engine) Resume(ctx context.Context, t Ticket, fn func(context.Context, *Request) (Response, error), optFns ...func(*ResumeOptions)) (Result, error) {
+	a, err := e.operator(ctx, t.PK)
 	if err != nil {
 		return Result{}, err
 	}
-	if rec.Input == nil {
-		return Result{}, a.fail("resume", fmt.Errorf("%w: the request was not stored with its claim", ErrNotKept))
-	}
-	missing := a.loadInput(ctx, rec)
-	if missing != nil && !errors.Is(missing, ErrNotKept) {
-		return Result{}, a.unavailable("resume", missing)
-	}
-	if missing != nil && leftToClient(rec, e.opt.Now(), e.opt.Retention) {
-		return Result{}, a.fail("resume", fmt.Errorf("%w: the stored request is not there; it is left to its client, who has it", missing))
-	}
-	rec, err = a.takeTicket(ctx, rec)
+	rec, missing, err := a.takeUp(ctx, t, e.resumeOptions(optFns))
 	if err != nil {
 		return Result{}, err
 	}
@@ -63,6 +72,7 @@ func (e *Engine) Resume(ctx context.Context, t Ticket, fn func(context.Context, 
 		return Result{}, f.giveUp(ctx, fmt.Sprintf("not completed in %d tries: %s", e.opt.MaxTries, rec.LastErr))
 	}
 	a.req = rec.Input.request()
+	a.req.Handler, a.req.Tenant = rec.Handler, rec.Tenant
 	res, err := a.begin(ctx, rec, true, func(ctx context.Context) (Response, error) { return fn(ctx, a.req) })
 	if h, ok := errors.AsType[*handlerError](err); ok {
 		// The handler's own error may be one of this package's, of an operation inside.
@@ -74,8 +84,107 @@ func (e *Engine) Resume(ctx context.Context, t Ticket, fn func(context.Context, 
 	return res, err
 }
 
+func (e *Engine) resumeOptions(optFns []func(*ResumeOptions)) ResumeOptions {
+	var opt ResumeOptions
+	for _, fn := range optFns {
+		fn(&opt)
+	}
+	if len(opt.Handlers) == 0 {
+		opt.Handlers = make([]HandlerID, 1)
+	}
+	opt.Handlers = slices.Clone(opt.Handlers)
+	for i := range opt.Handlers {
+		setDefault(&opt.Handlers[i].Function, e.opt.Function)
+	}
+	return opt
+}
+
+// handler is who serves a's request.
+func (a *attempt) handler() HandlerID {
+	h := a.req.Handler
+	setDefault(&h.Function, a.opt.Function)
+	return h
+}
+
+// takeUp takes the operation of a ticket over, in one write where the store can.
+// missing says that the stored request is gone for good.
+func (a *attempt) takeUp(ctx context.Context, ticket Ticket, opt ResumeOptions) (_ *Record, missing, _ error) {
+	now := a.opt.Now()
+	t := Take{
+		Ticket: ticket, Now: millis(now), Handlers: opt.Handlers, Tenant: opt.Tenant, NewOwner: a.owner, Lease: a.leaseEnd(now),
+	}
+	rec, taken, err := a.takeOnce(ctx, t)
+	switch {
+	case err != nil:
+		return nil, nil, err
+	case taken:
+		return a.took(rec), nil, nil
+	}
+	next, err := t.From(rec)
+	if err != nil {
+		return nil, nil, a.refused(rec, err)
+	}
+	missing = a.loadInput(ctx, rec)
+	switch {
+	case missing != nil && !errors.Is(missing, ErrNotKept):
+		return nil, nil, a.unavailable("resume", missing)
+	case missing != nil && leftToClient(rec, a.opt.Now(), a.opt.Retention):
+		return nil, nil, a.fail("resume", fmt.Errorf("%w: the stored request is not there; it is left to its client, who has it", missing))
+	}
+	got, l, err := a.commit(ctx, change{prev: rec, next: next}, a.unbegun(), maxRounds)
+	switch {
+	case err != nil:
+		return nil, nil, a.unavailable("take-over", err)
+	case l != landed:
+		return nil, nil, a.fail("resume", ErrMoved)
+	}
+	if got != next && got.Input != nil && next.Input != nil {
+		got.Input.Body = next.Input.Body // read before
+	}
+	return a.took(got), missing, nil
+}
+
+// takeOnce takes the record over in one write. Where that is not done, it returns
+// the record as it is.
+func (a *attempt) takeOnce(ctx context.Context, t Take) (rec *Record, taken bool, _ error) {
+	var cause error
+	if taker, ok := a.store.(Taker); ok {
+		until := earlier(a.unbegun(), time.Now().Add(maxClaim))
+		ctx, cancel := a.within(ctx, time.Now().Add(half(until)))
+		defer cancel()
+		rec, taken, cause = taker.Take(ctx, t)
+		switch {
+		case cause == nil:
+			return rec, taken, nil
+		case !errors.Is(cause, ErrUnknown) && !errors.Is(cause, ErrConflict):
+			return nil, false, a.unavailable("take-over", cause)
+		}
+	}
+	rec, err := a.reads(ctx, a.unbegun())
+	if err != nil {
+		return nil, false, errors.Join(err, cause)
+	}
+	// Its answer was lost if the record shows it.
+	return rec, rec != nil && rec.Owner == t.NewOwner && rec.Ver == t.Ver+1, nil
+}
+
+func (a *attempt) took(rec *Record) *Record {
+	a.scope, a.req.Route = rec.Scope, rec.Route
+	return rec
+}
+
+// refused says why a ticket is of no use.
+func (a *attempt) refused(rec *Record, err error) error {
+	e := a.fail("resume", err)
+	if errors.Is(err, ErrInFlight) {
+		e.RetryAfter = rec.Lease.Sub(a.opt.Now())
+	}
+	return e
+}
+
 // GiveUp marks an abandoned operation as stuck, for what nobody can complete:
-// it has no stored request. Errors are those of [Engine.Resume].
+// it has no stored request. Errors are those of [Engine.Resume], but anybody may
+// give up another handler's operation.
 func (e *Engine) GiveUp(ctx context.Context, t Ticket, why string) error {
 	a, rec, err := e.pickUp(ctx, t)
 	if err != nil {
@@ -99,18 +208,13 @@ func (e *Engine) pickUp(ctx context.Context, t Ticket) (*attempt, *Record, error
 		return nil, nil, err
 	}
 	rec, err := a.reads(ctx, a.unbegun())
-	switch {
-	case err != nil:
+	if err != nil {
 		return nil, nil, err
-	case rec == nil || rec.Owner != t.Owner || rec.Ver != t.Ver || rec.State != Open || over(rec.Expires, e.opt.Now()):
-		return nil, nil, a.fail("resume", ErrMoved)
-	case rec.Lease.After(e.opt.Now()):
-		inFlight := a.fail("resume", ErrInFlight)
-		inFlight.RetryAfter = rec.Lease.Sub(e.opt.Now())
-		return nil, nil, inFlight
 	}
-	a.scope, a.req.Route = rec.Scope, rec.Route
-	return a, rec, nil
+	if err := t.fits(rec, e.opt.Now()); err != nil {
+		return nil, nil, a.refused(rec, err)
+	}
+	return a, a.took(rec), nil
 }
 
 // operator returns an attempt at a record that comes without a request.
@@ -157,9 +261,6 @@ func (a *attempt) takeTicket(ctx context.Context, rec *Record) (*Record, error) 
 		return nil, a.unavailable("take-over", err)
 	case l != landed:
 		return nil, a.fail("resume", ErrMoved)
-	}
-	if got != next && got.Input != nil && next.Input != nil {
-		got.Input.Body = next.Input.Body // read before
 	}
 	return got, nil
 }

@@ -1,6 +1,7 @@
 package idem
 
 import (
+	"fmt"
 	"maps"
 	"slices"
 	"time"
@@ -156,12 +157,46 @@ func taken(held *Record, me string, now, lease time.Time, retention time.Duratio
 	r.Lease, r.Run = millis(lease), millis(now)
 	if !held.Lease.IsZero() {
 		// Its holder never came back to say what it had called.
-		r.doubt(with(held.Doubts, anyCall), held.doubtSince())
+		r.doubt(with(held.Doubts, AnyCall), held.doubtSince())
 	}
 	if !held.Expires.IsZero() {
 		r.Expires = claimExpiry(now, lease, retention)
 	}
 	return &r
+}
+
+// From returns rec as t takes it over: held by t.NewOwner, with the try counted,
+// so that one which dies is counted too. An error says that it must not be taken:
+// [ErrMoved] since it is no longer what the ticket has seen, [ErrInFlight] since
+// its lease is not over, [ErrNotMine] since it is another handler's or tenant's,
+// [ErrNotKept] since its request isn't stored. Owner and version come first: they
+// are no secret, while what else is said of a record is for those who know them.
+func (t Take) From(rec *Record) (*Record, error) {
+	err := t.fits(rec, t.Now)
+	switch {
+	case err != nil:
+		return nil, err
+	case !slices.Contains(t.Handlers, rec.Handler):
+		return nil, fmt.Errorf("%w: it is of the %v", ErrNotMine, rec.Handler)
+	case rec.Tenant != t.Tenant:
+		return nil, fmt.Errorf("%w: it was invoked for another tenant", ErrNotMine)
+	case rec.Input == nil || !rec.Expires.IsZero():
+		return nil, fmt.Errorf("%w: the request was not stored with its claim", ErrNotKept)
+	}
+	r := taken(rec, t.NewOwner, t.Now, t.Lease, 0) // without an expiry, there is nothing to renew
+	r.Tries++
+	return r, nil
+}
+
+// fits says why a ticket is of no use for rec as it is now; nil if it is of use.
+func (t Ticket) fits(rec *Record, now time.Time) error {
+	switch {
+	case rec == nil || rec.Owner != t.Owner || rec.Ver != t.Ver || rec.State != Open || over(rec.Expires, now):
+		return ErrMoved
+	case rec.Lease.After(now):
+		return ErrInFlight
+	}
+	return nil
 }
 
 // finished returns held with its response. The phases keep their names only,
@@ -228,8 +263,8 @@ func claimExpiry(now, lease time.Time, retention time.Duration) time.Time {
 	return seconds(later(now.Add(retention), lease.Add(time.Hour)))
 }
 
-// anyCall stands in [Record.Doubts] for calls whose names nobody knows.
-const anyCall = "?"
+// AnyCall stands in [Record.Doubts] for calls whose names nobody knows.
+const AnyCall = "?"
 
 // doubt sets which calls may have been made, and since when.
 func (r *Record) doubt(calls []string, since time.Time) {

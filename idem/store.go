@@ -65,6 +65,28 @@ type Commit struct {
 	Writes []Write // the user's
 }
 
+// Taker is implemented by a [Store] that takes over without reading first. On
+// any other, an engine reads the record and commits.
+type Taker interface {
+	// Take turns the record of t.PK into what [Take.From] makes of it and returns
+	// that, with true. Where From refuses, it changes nothing and returns the record
+	// as it is, with false. It may do so, too, where From wouldn't, and must do so
+	// where the body of the stored request lies elsewhere: the engine then decides
+	// from the record, and commits. Errors are those of [Store].
+	Take(ctx context.Context, t Take) (held *Record, taken bool, err error)
+}
+
+// Take is a take-over by somebody who has a [Ticket] and not the record.
+type Take struct {
+	Ticket             // what the record must still be
+	Now      time.Time // by the taker's clock, to the millisecond: the lease must be over
+	Handlers []HandlerID
+	Tenant   string // with Handlers: one of them, and the tenant, must be the record's
+
+	NewOwner string    // the taker's nonce
+	Lease    time.Time // until when it holds the record
+}
+
 // BodyLoader is implemented by a [Store] that may keep bodies outside of their
 // record: a Record it returns then has Overflow set and an empty body.
 type BodyLoader interface {

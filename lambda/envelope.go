@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"strings"
 
 	"github.com/samekey/samekey/idem"
 )
@@ -12,7 +13,7 @@ import (
 // The envelope by which a completer asks a function to bring an operation to an
 // end, and the function's answer:
 //
-//	{"samekey":{"resume":{"pk":"v1#…","owner":"…","ver":3}}}
+//	{"samekey":{"resume":{"pk":"v1#…","owner":"…","ver":3}}}   and "released":true, where it was
 //	{"samekey":{"outcome":"in_flight","retry_after_ms":1500}}
 //
 // It names a record and holds nothing of the request: whoever may invoke the
@@ -41,11 +42,15 @@ func ParseResume(payload []byte) (t idem.Ticket, ok bool, err error) {
 	if err != nil {
 		return t, false, err
 	}
-	m, err := members(resume["resume"], "pk", "owner", "ver")
+	m, err := members(resume["resume"], "pk", "owner", "ver", "released?")
 	if err != nil {
 		return t, false, err
 	}
-	if err := errors.Join(json.Unmarshal(m["pk"], &t.PK), json.Unmarshal(m["owner"], &t.Owner), json.Unmarshal(m["ver"], &t.Ver)); err != nil {
+	err = errors.Join(json.Unmarshal(m["pk"], &t.PK), json.Unmarshal(m["owner"], &t.Owner), json.Unmarshal(m["ver"], &t.Ver))
+	if released, there := m["released"]; there {
+		err = errors.Join(err, json.Unmarshal(released, &t.Released))
+	}
+	if err != nil {
 		return idem.Ticket{}, false, badEnvelope(err.Error())
 	}
 	if t.PK == "" || t.Owner == "" || t.Ver < 1 {
@@ -79,7 +84,8 @@ func open(payload []byte) (inner json.RawMessage, ok bool, err error) {
 	return m[envelopeMember], err == nil, err
 }
 
-// members reads an object that has exactly these members, each of them once.
+// members reads an object that has exactly these members, each of them once. One
+// whose name ends in "?" may be missing.
 func members(object json.RawMessage, names ...string) (map[string]json.RawMessage, error) {
 	dec := json.NewDecoder(bytes.NewReader(object))
 	if t, err := dec.Token(); err != nil || t != json.Delim('{') {
@@ -101,12 +107,18 @@ func members(object json.RawMessage, names ...string) (map[string]json.RawMessag
 		}
 		m[name] = v
 	}
+	known := 0
 	for _, name := range names {
-		if _, there := m[name]; !there {
+		name, optional := strings.CutSuffix(name, "?")
+		_, there := m[name]
+		switch {
+		case there:
+			known++
+		case !optional:
 			return nil, badEnvelope(name + " is missing")
 		}
 	}
-	if len(m) != len(names) {
+	if len(m) != known {
 		return nil, badEnvelope("a member too many")
 	}
 	return m, nil

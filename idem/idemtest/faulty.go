@@ -12,13 +12,14 @@ import (
 // Verb names a method of a store.
 type Verb string
 
-// The methods of [idem.Store], [idem.BodyLoader] and [idem.Peeker].
+// The methods of [idem.Store], [idem.BodyLoader], [idem.Peeker] and [idem.Taker].
 const (
 	Claim    Verb = "Claim"
 	Commit   Verb = "Commit"
 	Load     Verb = "Load"
 	LoadBody Verb = "LoadBody"
 	Peek     Verb = "Peek"
+	Take     Verb = "Take"
 )
 
 // Call is a call that is about to reach a store.
@@ -28,10 +29,11 @@ type Call struct {
 	Total int // which call of any verb this is, from 1
 	PK    string
 
-	// What is asked for, where the verb is Claim or Commit. A plan may keep it,
-	// to send it again later, but must not change it.
+	// What is asked for, where the verb is Claim, Commit or Take. A plan may keep
+	// it, to send it again later, but must not change it.
 	Claim  idem.Claim
 	Commit idem.Commit
+	Take   idem.Take
 }
 
 // Fault is what becomes of a call. The zero Fault lets it pass.
@@ -81,7 +83,8 @@ var ErrCrashed = errors.New("idemtest: the process has crashed")
 // since Go can't stop them, but what they return was never sent to anybody.
 //
 // It implements the optional interfaces too. Where the store below doesn't,
-// Peek is Load and LoadBody knows no body: what an engine does without them.
+// Peek is Load, LoadBody knows no body, and Take is a Load and a Commit: what an
+// engine does without them.
 // It is safe for concurrent use if its plan is.
 type FaultyStore struct {
 	store idem.Store
@@ -97,6 +100,7 @@ var (
 	_ idem.Store      = (*FaultyStore)(nil)
 	_ idem.BodyLoader = (*FaultyStore)(nil)
 	_ idem.Peeker     = (*FaultyStore)(nil)
+	_ idem.Taker      = (*FaultyStore)(nil)
 )
 
 // Faulty returns s with faults; a nil plan only counts.
@@ -181,6 +185,42 @@ func (f *FaultyStore) Peek(ctx context.Context, pk string) (*idem.Record, error)
 		}
 		return f.store.Load(ctx, pk)
 	})
+}
+
+// Take implements [idem.Taker].
+func (f *FaultyStore) Take(ctx context.Context, t idem.Take) (*idem.Record, bool, error) {
+	type answer struct {
+		held  *idem.Record
+		taken bool
+	}
+	a, err := through(ctx, f, Call{Verb: Take, PK: t.PK, Take: t}, func() (a answer, err error) {
+		a.held, a.taken, err = take(ctx, f.store, t)
+		return a, err
+	})
+	return a.held, a.taken, err
+}
+
+// take is Take on any store.
+func take(ctx context.Context, s idem.Store, t idem.Take) (*idem.Record, bool, error) {
+	if taker, ok := s.(idem.Taker); ok {
+		return taker.Take(ctx, t)
+	}
+	prev, err := s.Load(ctx, t.PK)
+	if err != nil {
+		return nil, false, err
+	}
+	next, refused := t.From(prev)
+	switch {
+	case prev == nil:
+		return &idem.Record{}, false, nil
+	case refused != nil, prev.Input.Overflow != nil:
+		return prev, false, nil
+	}
+	held, err := s.Commit(ctx, idem.Commit{Prev: prev, Next: next})
+	if held != nil || err != nil {
+		return held, false, err
+	}
+	return next, true, nil
 }
 
 // through sends a call through the plan.

@@ -111,6 +111,7 @@ func fullNext(r *idem.Record) *idem.Record {
 	n.Jobs = map[string]idem.Job{"1.0": {Kind: "receipt", Args: []byte(`{"n":1}`), Tries: 2}, "1.1": {Kind: "mail", Args: []byte(`2`)}}
 	n.Response.Header.Add("Link", "</a>")
 	n.Response.Header.Add("Link", "</b>")
+	n.Handler, n.Tenant = idem.HandlerID{Function: "bikes", Name: ""}, ""
 	n.Tries, n.LastErr, n.Run = 4, "it failed before", n.Run.Add(7*time.Second+8*time.Millisecond)
 	return n
 }

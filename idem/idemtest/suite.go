@@ -21,6 +21,7 @@ func TestStore(t *testing.T, open func(t testing.TB) idem.Store) { //nolint:tpar
 		{"store claim", storeClaim},
 		{"store commit", storeCommit},
 		{"store load", storeLoad},
+		{"store take", storeTake},
 		{"store records", storeRecords},
 		{"store input", storeInput},
 		{"store marks", storeMarks},

@@ -151,36 +151,52 @@ func patienceMutants() []mutant {
 
 // resumeMutants break what completers and operators do.
 func resumeMutants() []mutant {
-	const resume = "idem/resume.go"
+	const resume, state = "idem/resume.go", "idem/state.go"
 	return []mutant{
 		{
 			rule: "TakeOwnerK", what: "a ticket is good for another operation with the same ver",
-			file: resume, old: "rec.Owner != t.Owner || ", new: "", run: "^TestTicketIsGoodForWhatItSaw$",
+			file: state, old: "rec.Owner != t.Owner || ", new: "", run: "^TestTicketIsGoodForWhatItSaw$",
 		},
 		{
 			rule: "TakeVer", what: "a ticket is good whatever was written since",
-			file: resume, old: " || rec.Ver != t.Ver", new: "", run: "^TestTicketIsGoodForWhatItSaw$",
+			file: state, old: " || rec.Ver != t.Ver", new: "", run: "^TestTicketIsGoodForWhatItSaw$",
 		},
 		{
 			rule: "TakeLease", what: "a completer takes a running request over",
-			file: resume, old: "case rec.Lease.After(e.opt.Now()):", new: "case rec.Lease.After(e.opt.Now()) && rec.Ver < 0:", run: "^TestTicketIsGoodForWhatItSaw$",
+			file: state, old: "case rec.Lease.After(now):\n\t\treturn ErrInFlight", new: "case rec.Lease.After(now) && rec.Ver < 0:\n\t\treturn ErrInFlight", run: "^TestTicketIsGoodForWhatItSaw$",
 		},
 		{
 			rule: "TakeOpen", what: "a completer takes a finished or stuck record over",
-			file: resume, old: " || rec.State != Open", new: "", run: "^TestTicketIsGoodForWhatItSaw$",
+			file: state, old: " || rec.State != Open || over", new: " || over", run: "^TestTicketIsGoodForWhatItSaw$",
 		},
 		{
 			rule: "TakeExpired", what: "a key that was given back is given up",
-			file: resume, old: " || over(rec.Expires, e.opt.Now())", new: "", run: "^TestFreedKeyIsNotGivenUp$",
+			file: state, old: " || over(rec.Expires, now):\n\t\treturn ErrMoved", new: ":\n\t\treturn ErrMoved", run: "^TestFreedKeyIsNotGivenUp$",
 		},
 		{
 			rule: "TakeInput", what: "a completer takes up what it has no request for",
-			file: resume, old: "\tif rec.Input == nil {\n\t\treturn Result{},", new: "\tif rec.Input == nil && e == nil {\n\t\treturn Result{},",
+			file: state, old: "case rec.Input == nil || !rec.Expires.IsZero():", new: "case rec.Ver < 0:",
 			run: "^TestTicketWithoutARequestIsRefused$",
 		},
 		{
 			rule: "TriesTake", what: "tries aren't counted in the take-over",
-			file: resume, old: "\tnext.Tries++\n", new: "", run: "^TestTriesThatDieAreCounted$",
+			file: state, old: "\tr.Tries++\n", new: "", run: "^TestTriesThatDieAreCounted$",
+		},
+		{
+			rule: "TakeHandler", what: "a handler ends another handler's operation",
+			file: state, old: "case !slices.Contains(t.Handlers, rec.Handler):", new: "case t.Handlers == nil:", run: "^TestMemoryStore$/^store_take$", pkg: "idem/idemtest",
+		},
+		{
+			rule: "TakeHandler", what: "an engine doesn't know its own operations by its function",
+			file: resume, old: "\t\tsetDefault(&opt.Handlers[i].Function, e.opt.Function)\n", new: "\t\t_ = i\n", run: "^TestTicketsOnAPlainStore$",
+		},
+		{
+			rule: "TakeTenant", what: "an operation is completed for another tenant",
+			file: state, old: "case rec.Tenant != t.Tenant:", new: "case rec.Tenant != t.Tenant && t.Handlers == nil:", run: "^TestMemoryStore$/^store_take$", pkg: "idem/idemtest",
+		},
+		{
+			rule: "TakeAck", what: "a take-over whose answer was lost is left alone",
+			file: resume, old: "return rec, rec != nil && rec.Owner == t.NewOwner && rec.Ver == t.Ver+1, nil", new: "return rec, rec == nil, nil", run: "^TestTakeOverWhoseAnswerWasLost$",
 		},
 		{
 			rule: "TriesTake", what: "there is no ceiling",

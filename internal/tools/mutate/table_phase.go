@@ -146,7 +146,7 @@ func phaseMutants() []mutant {
 		},
 		{
 			rule: "Memory", what: "a call that was made by a holder that never came back counts from its take-over",
-			file: "idem/state.go", old: "r.doubt(with(held.Doubts, anyCall), held.doubtSince())", new: "r.doubt(with(held.Doubts, anyCall), now)", run: "^TestForHowLongACallIsRepeated$",
+			file: "idem/state.go", old: "r.doubt(with(held.Doubts, AnyCall), held.doubtSince())", new: "r.doubt(with(held.Doubts, AnyCall), now)", run: "^TestForHowLongACallIsRepeated$",
 		},
 		{
 			rule: "Memory", what: "each attempt begins to count a call's age anew",

@@ -4,6 +4,7 @@ package main
 func storeMutants() []mutant {
 	const (
 		memory, schema, store = "idem/memory.go", "dynamo/schema.go", "dynamo/store.go"
+		take                  = "dynamo/take.go"
 		suite                 = "idem/idemtest"
 
 		claims  = "^TestMemoryStore$/^store_claim$"
@@ -11,6 +12,7 @@ func storeMutants() []mutant {
 
 		dynamoClaims  = "^TestConformance$/^store_claim$"
 		dynamoCommits = "^TestConformance$/^store_commit$"
+		dynamoTakes   = "^TestConformance$/^store_take$"
 
 		claimOld  = `"attribute_not_exists(pk) OR (exp_s < :now AND #owner <> :me)"`
 		holderOld = `"#owner = :owner AND ver = :ver"`
@@ -49,6 +51,54 @@ func storeMutants() []mutant {
 		completer = "c.Next.Owner != c.Prev.Owner && c.Next.Tries > c.Prev.Tries"
 	)
 	return []mutant{
+		{
+			rule: "TakeOpen", what: "a ticket opens what has ended",
+			file: schema, old: " AND st = :open AND attribute", new: " AND (st = :open OR st <> :open) AND attribute", run: dynamoTakes,
+		},
+		{
+			rule: "TakeLease", what: "a ticket takes a running request over on the table",
+			file: schema, old: " AND lease_ms <= :now AND", new: " AND", run: dynamoTakes,
+		},
+		{
+			rule: "TakeInput", what: "what has no request is taken over on the table",
+			file: schema, old: " AND attribute_exists(req) AND", new: " AND", run: dynamoTakes,
+		},
+		{
+			rule: "TakeKept", what: "what isn't kept is taken over on the table",
+			file: schema, old: "(req.o) AND attribute_not_exists(exp_s)\"", new: "(req.o)\"", run: dynamoTakes,
+		},
+		{
+			rule: "TakeElsewhere", what: "what has its request elsewhere is taken over unread",
+			file: schema, old: " AND attribute_not_exists(req.o)", new: "", run: "^TestClaimThatDiesBeforeItsCompanion$",
+		},
+		{
+			rule: "TakeReleased", what: "a ticket that says released takes a running request over",
+			file: schema, old: `takeReleased = " AND lease_ms = :zero"`, new: `takeReleased = " AND lease_ms >= :zero"`, run: dynamoTakes,
+		},
+		{
+			rule: "TakeDoubts", what: "a take-over forgets what is in doubt",
+			file: schema, old: " AND attribute_not_exists(doubts)\"", new: "\"", run: dynamoTakes,
+		},
+		{
+			rule: "TakeDoubts", what: "the calls of who never came back aren't in doubt",
+			file: take, old: "takeSet+takeDoubts\n\t\targs[\":doubts\"] = v.list([]string{idem.AnyCall})\n", new: "takeSet\n", run: dynamoTakes,
+		},
+		{
+			rule: "TakeLayout", what: "a record of a newer layout is taken over",
+			file: schema, old: " AND v = :v AND st = :open", new: " AND (v = :v OR v <> :v) AND st = :open", run: "^TestRecordOfANewerLayoutIsNotTaken$",
+		},
+		{
+			rule: "TakeHandler", what: "another handler's operation is taken over on the table",
+			file: take, old: "\tcondition += v.handlers(t.Handlers, args) + ", new: "\tcondition += ", run: dynamoTakes,
+		},
+		{
+			rule: "TakeHandler", what: "another handler of the same function takes it over on the table",
+			file: take, old: "\" AND (\"+v.names(n, functions[function], args)+\")\")", new: "\"\")", run: dynamoTakes,
+		},
+		{
+			rule: "TakeTenant", what: "another tenant's operation is taken over on the table",
+			file: take, old: " + \" AND \" + v.equals(attrTenant, \":tn\", t.Tenant, args)\n", new: "\n", run: dynamoTakes,
+		},
 		{
 			rule: "ClaimCond", what: "memory: a claim over anything that isn't its own",
 			file: memory, old: memClaim, new: "old != nil && old.Owner == c.Next.Owner {", pkg: suite, run: claims,

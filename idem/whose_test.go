@@ -1,0 +1,155 @@
+package idem_test
+
+import (
+	"context"
+	"errors"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/samekey/samekey/idem"
+	"github.com/samekey/samekey/idem/idemtest"
+)
+
+func refuses(t *testing.T) func(context.Context, *idem.Request) (idem.Response, error) {
+	t.Helper()
+	return func(context.Context, *idem.Request) (idem.Response, error) {
+		t.Error("the handler ran")
+		return idem.Response{Status: 404}, nil
+	}
+}
+
+// Only the handler that a record names completes it, whoever sends the ticket to
+// whom; any other changes nothing, and the ticket is still good.
+func TestTicketOfAnotherHandlerIsRefused(t *testing.T) {
+	t.Parallel()
+	function := func(name string) func(*idem.Options) { return func(o *idem.Options) { o.Function = name } }
+	a := abandon(t, function("charges"))
+	a.leaseOver()
+	before := a.record(t)
+	if before.Handler != (idem.HandlerID{Function: "charges"}) {
+		t.Fatalf("the record names the %v", before.Handler)
+	}
+	ticket := idem.TicketFor(before)
+	refunds := idem.New(&a.mem, function("refunds"), func(o *idem.Options) { o.Now, o.Resumable = a.clock.Now, true })
+	for name, as := range map[string]struct {
+		engine *idem.Engine
+		opt    func(*idem.ResumeOptions)
+	}{
+		"another function": {refunds, func(*idem.ResumeOptions) {}},
+		"another handler of it": {a.engine, func(o *idem.ResumeOptions) {
+			o.Handlers = []idem.HandlerID{{Name: "POST /refunds"}}
+		}},
+		"another tenant's process": {a.engine, func(o *idem.ResumeOptions) { o.Tenant = "jane" }},
+	} {
+		t.Run(name, func(t *testing.T) {
+			if _, err := as.engine.Resume(t.Context(), ticket, refuses(t), as.opt); !errors.Is(err, idem.ErrNotMine) {
+				t.Errorf("got %v, want ErrNotMine", err)
+			}
+			if diff := cmp.Diff(before, a.record(t)); diff != "" {
+				t.Errorf("the record was written (-before +after):\n%s", diff)
+			}
+		})
+	}
+	for name, as := range map[string]func(*idem.ResumeOptions){
+		"under its former name": func(o *idem.ResumeOptions) {
+			o.Handlers = []idem.HandlerID{{Name: "POST /refunds"}, {Function: "charges"}}
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			_, err := refunds.Resume(t.Context(), ticket, func(ctx context.Context, r *idem.Request) (idem.Response, error) {
+				if r.Handler != before.Handler {
+					t.Errorf("the handler is told that it is the %v", r.Handler)
+				}
+				return completes(ctx, r)
+			}, as)
+			if err != nil || a.record(t).State != idem.Done {
+				t.Errorf("got %v, state %s", err, a.record(t).State)
+			}
+		})
+	}
+}
+
+// A client's retry goes wherever its client sends it. From then on the operation
+// is that handler's: the one before it may be gone.
+func TestTakeOverByAClientNamesItsHandler(t *testing.T) {
+	t.Parallel()
+	a := abandon(t, func(o *idem.Options) { o.Function = "charges" })
+	a.leaseOver()
+	store := idemtest.Faulty(&a.mem, nil)
+	renamed := idem.New(store, func(o *idem.Options) { o.Function, o.Now, o.Resumable = "payments", a.clock.Now, true })
+	if _, err := do(t, renamed, func(context.Context) (idem.Response, error) {
+		store.Crash()
+		return idem.Response{}, errors.New("died")
+	}); err == nil {
+		t.Fatal("no error")
+	}
+	if got := a.record(t); got.Handler.Function != "payments" || got.Ver < 3 {
+		t.Errorf("version %d is of the %v", got.Ver, got.Handler)
+	}
+}
+
+// The answer to the take-over is lost, applied or not: the operation is completed
+// once, and no try is counted twice.
+func TestTakeOverWhoseAnswerWasLost(t *testing.T) {
+	t.Parallel()
+	for name, applied := range map[string]bool{"applied": true, "not applied": false} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			a := abandon(t)
+			a.leaseOver()
+			store := idemtest.Faulty(&a.mem, idemtest.At(idemtest.Take, 1, idemtest.Fault{Err: idem.ErrUnknown, Applied: applied}))
+			engine := idem.New(store, func(o *idem.Options) { o.Now, o.Resumable = a.clock.Now, true })
+			if err := a.resume(t, engine, idem.TicketFor(a.record(t)), completes); err != nil {
+				t.Fatal(err)
+			}
+			if r := a.record(t); r.State != idem.Done || r.Tries != 1 {
+				t.Errorf("state %s after %d tries", r.State, r.Tries)
+			}
+		})
+	}
+}
+
+// plain is a store without optional parts.
+type plain struct{ idem.Store }
+
+// A store that can't take over by a ticket is read first.
+func TestTicketsOnAPlainStore(t *testing.T) {
+	t.Parallel()
+	a := abandon(t, func(o *idem.Options) { o.Function = "charges" })
+	option := func(name string) func(*idem.Options) {
+		return func(o *idem.Options) { o.Now, o.Resumable, o.Function = a.clock.Now, true, name }
+	}
+	ticket := idem.TicketFor(a.record(t))
+	if err := a.resume(t, idem.New(plain{&a.mem}, option("charges")), ticket, refuses(t)); !errors.Is(err, idem.ErrInFlight) {
+		t.Errorf("before the lease is over: %v", err)
+	}
+	a.leaseOver()
+	before := a.record(t)
+	if err := a.resume(t, idem.New(plain{&a.mem}, option("refunds")), ticket, refuses(t)); !errors.Is(err, idem.ErrNotMine) {
+		t.Errorf("another function: %v", err)
+	}
+	if diff := cmp.Diff(before, a.record(t)); diff != "" {
+		t.Errorf("the record was written (-before +after):\n%s", diff)
+	}
+	if err := a.resume(t, idem.New(plain{&a.mem}, option("charges")), ticket, completes); err != nil {
+		t.Error(err)
+	}
+	if err := a.resume(t, idem.New(plain{&a.mem}, option("charges")), ticket, refuses(t)); !errors.Is(err, idem.ErrMoved) {
+		t.Errorf("the ticket again: %v", err)
+	}
+}
+
+// The name is the function's on Lambda, without a word.
+func TestFunctionIsNamedByItsPlatform(t *testing.T) {
+	t.Setenv("AWS_LAMBDA_FUNCTION_NAME", "orders")
+	var store idem.MemoryStore
+	if _, err := do(t, idem.New(&store), func(context.Context) (idem.Response, error) { return idem.Response{Status: 201}, nil }); err != nil {
+		t.Fatal(err)
+	}
+	for _, r := range store.Records() {
+		if r.Handler != (idem.HandlerID{Function: "orders"}) {
+			t.Errorf("the record names the %v", r.Handler)
+		}
+	}
+}
