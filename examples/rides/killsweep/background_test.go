@@ -240,15 +240,14 @@ func (w *worker) harmed(t *testing.T, p point, act func() error) {
 
 // TestKillSweepOfTheDrain harms the process of the Drain at every call it makes
 // for a ride's receipt. The stream delivers the batch again until it is taken.
-func TestKillSweepOfTheDrain(t *testing.T) {
-	t.Parallel()
+func TestKillSweepOfTheDrain(t *testing.T) { //nolint:tparallel // alone: its runs are as many processes as the machine takes
 	bg := openBackground(t)
 	bootstrap, stream, mails := build(t, "drain"), bg.collect(t, "Drain"), lambdalocal.InProcess(bg.receipts(t), time.Minute)
 	sweepOf(t, stream, []string{"SendMessageBatch", "UpdateItem"}, func(t *testing.T) (*run, *worker) {
 		t.Helper()
 		r := newRun(t, bg.backstage, modes[0], retried)
 		r.retry(t)
-		r.named()
+		r.named(t)
 		w := &worker{}
 		w.start(t, bg, "drain", bootstrap, "RECEIPTS_QUEUE_URL="+bg.newSQS(t, "receipts", mails))
 		return r, w
@@ -258,8 +257,7 @@ func TestKillSweepOfTheDrain(t *testing.T) {
 // TestKillSweepOfTheCompleter harms the process of the Completer at every call it
 // makes for a ride whose process died after its claim and whose client has gone:
 // when it puts the ticket into its queue, and when it has the ride resumed.
-func TestKillSweepOfTheCompleter(t *testing.T) {
-	t.Parallel()
+func TestKillSweepOfTheCompleter(t *testing.T) { //nolint:tparallel // alone: its runs are as many processes as the machine takes
 	bg := openBackground(t)
 	bg.startDrain(t, bg.stream)
 	bootstrap, stream := build(t, "completer"), bg.collect(t, "Completer")

@@ -193,7 +193,7 @@ func (b byRun) Resume(ctx context.Context, t idem.Ticket) lambda.Outcome {
 	b.mu.Lock()
 	r := b.runs[t.PK]
 	b.mu.Unlock()
-	if r == nil || r.end != completes {
+	if r == nil || r.end == retried {
 		return lambda.Outcome{Kind: lambda.OutcomeMoved} // it has a client
 	}
 	return completer.Invoke(invoker{r.function}, "rides").Resume(ctx, t)

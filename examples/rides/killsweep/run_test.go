@@ -168,12 +168,14 @@ var pkOf = regexp.MustCompile(`"S":"(v1#rides#[^"]+)"`)
 func (r *run) reached(t *testing.T, h *tap.Held) (pid int) {
 	t.Helper()
 	pid = reached(t, h, r.function)
-	r.named()
+	r.named(t)
 	return pid
 }
 
-// named notes the record of the run, which its calls name.
-func (r *run) named() {
+// named notes the record of the run, which its calls name, for as long as the run
+// lasts.
+func (r *run) named(t *testing.T) {
+	t.Helper()
 	for _, c := range r.tap.Calls() {
 		if m := pkOf.FindStringSubmatch(c.Body); m != nil {
 			r.pk = m[1]
@@ -182,6 +184,11 @@ func (r *run) named() {
 	r.mu.Lock()
 	r.runs[r.pk] = r
 	r.mu.Unlock()
+	t.Cleanup(func() {
+		r.mu.Lock()
+		defer r.mu.Unlock()
+		delete(r.runs, r.pk)
+	})
 }
 
 func reached(t *testing.T, h *tap.Held, f *lambdalocal.Function) (pid int) {
