@@ -160,7 +160,9 @@ type Options struct {
 	// MergeClaim puts the claim into the handler's first commit, which saves a
 	// call. The handler then begins before anything is known of the key, and may
 	// begin again: so nothing but phases may have an effect in it, and a plain
-	// answer is given only after a look at the record.
+	// answer is given only after a look at the record. A Foreign that comes first is
+	// claimed before its call; its result then joins the next commit, as with
+	// [Deferred], unless it has writes.
 	MergeClaim bool
 	// Resumable stores the request with its claim, so that a completer can bring
 	// it to an end without its client. Phases are what makes that safe. From its

@@ -1,6 +1,10 @@
 package idem
 
-import "net/http"
+import (
+	"net/http"
+	"slices"
+	"strings"
+)
 
 // Outcome is what another system's answer means for the [Foreign] that called
 // it (R64).
@@ -10,8 +14,10 @@ type Outcome int
 const (
 	// Succeeded: return the result.
 	Succeeded Outcome = iota
-	// Unknown: no answer, a timeout, 5xx, 408 or 429. Return the error: the client's
-	// retry, or the completer, calls again with the same derived key.
+	// Unknown: no answer, a timeout, 5xx, 408, 425 or 429; 401, 403 or 407, which
+	// another credential mends; and an answer about the key instead of the call.
+	// Return the error: the client's retry, or the completer, calls again with the
+	// same derived key.
 	Unknown
 	// Pending: 409, an earlier call with this key is still running. Wait and call
 	// again with the same key, or return the error.
@@ -19,28 +25,54 @@ const (
 	// Declined: 402. Tell the user, by [Respond].
 	Declined
 	// Rejected: any other answer, and a redirect. Calling again with the same
-	// request won't help: answer by [Respond], or mend the program.
+	// request won't help. Of a first call it is final: answer by [Respond], or mend
+	// the program. Where the call may have been made before ([Tx.Repeats]) it says
+	// nothing of that one: then treat it as Unknown.
 	Rejected
 )
 
 // Classify says what a status, or the error in place of one, means. An answer
 // that can't be read to its end is an error, whatever its status: a torn 200 is
 // Unknown.
-func Classify(status int, err error) Outcome {
+//
+// codes are what the provider names a refusal by, in its own words, "" for none:
+// of Stripe the error's type and code. One about idempotency ("idempotency_error",
+// "IDEMPOTENCY_KEY_REUSED", "idempotent_creation_conflict", and the codes of this
+// package's own answers) is Unknown, whatever the 4xx it comes with: the provider
+// knows the key, so an earlier call was made, and this answer doesn't say what it
+// came to.
+func Classify(status int, err error, codes ...string) Outcome {
 	switch {
-	case err != nil, status >= http.StatusInternalServerError,
-		status == http.StatusRequestTimeout, status == http.StatusTooManyRequests, status < http.StatusOK:
+	case err != nil, status >= http.StatusInternalServerError, status < http.StatusOK:
 		return Unknown
 	case status < http.StatusMultipleChoices:
 		return Succeeded
-	case status == http.StatusConflict:
+	case slices.ContainsFunc(codes, running):
 		return Pending
-	case status == http.StatusPaymentRequired:
+	case slices.ContainsFunc(codes, aboutKey):
+		return Unknown
+	}
+	switch status {
+	case http.StatusRequestTimeout, http.StatusTooEarly, http.StatusTooManyRequests,
+		http.StatusUnauthorized, http.StatusForbidden, http.StatusProxyAuthRequired:
+		return Unknown
+	case http.StatusConflict:
+		return Pending
+	case http.StatusPaymentRequired:
 		return Declined
 	default:
 		return Rejected
 	}
 }
+
+// running reports whether a code says that an earlier call with the key is under way.
+func running(code string) bool {
+	code = strings.ToLower(code)
+	return aboutKey(code) && (strings.Contains(code, "in_use") || strings.Contains(code, "in_flight") || strings.Contains(code, "in_progress"))
+}
+
+// aboutKey reports whether a code is about the key of a call, and not the call.
+func aboutKey(code string) bool { return strings.Contains(strings.ToLower(code), "idempoten") }
 
 // Retry reports whether the same call may succeed later, with the same key.
 func (o Outcome) Retry() bool { return o == Unknown || o == Pending }

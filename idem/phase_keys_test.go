@@ -452,3 +452,41 @@ func TestDerivedKeysOfADeferredCall(t *testing.T) {
 		t.Errorf("%v: keys %q and %q", err, call, job)
 	}
 }
+
+// A phase is told whether its calls may have been made before.
+func TestRepeats(t *testing.T) {
+	t.Parallel()
+	var mem idem.MemoryStore
+	clock := idemtest.NewClock()
+	opt := func(o *idem.Options) { o.Now = clock.Now }
+	var got []bool
+	call := func(after func() error) func(context.Context) (idem.Response, error) {
+		return answering(func(ctx context.Context) error {
+			for _, name := range []string{"charge", "tip"} {
+				_, err := idem.Foreign(ctx, name, func(_ context.Context, tx *idem.Tx) (int, error) {
+					tx.Key("payments")
+					got = append(got, tx.Repeats())
+					if name == "tip" {
+						return 1, after()
+					}
+					return 1, nil
+				})
+				if err != nil {
+					return err
+				}
+			}
+			return nil
+		})
+	}
+	nothing := func() error { return nil }
+	_, _ = do(t, idem.New(&mem, opt), call(func() error { return errors.New("no answer") })) // two first calls, of which the second fails
+	died := idemtest.Faulty(&mem, nil)
+	_, _ = do(t, idem.New(died, opt), call(func() error { died.Crash(); return nil })) // which is repeated
+	clock.Advance(time.Hour)
+	if _, err := do(t, idem.New(&mem, opt), call(nothing)); err != nil { // and once more
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff([]bool{false, false, true, true}, got); diff != "" {
+		t.Error(diff)
+	}
+}

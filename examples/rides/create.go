@@ -16,6 +16,21 @@ const (
 	chargeCreated = "charge_created"
 )
 
+// order is a ride, and what is to be paid for it and by whom.
+type order struct {
+	Ride     Ride   `json:"ride"`
+	Customer string `json:"customer"`
+	Amount   int    `json:"amount"` // in cents
+}
+
+// price is what a ride costs now.
+func (a *App) price() int {
+	if a.Price > 0 {
+		return a.Price
+	}
+	return Price
+}
+
 // create books a ride. Whatever fails in it, the request may be sent again with
 // the same key, and goes on behind the last phase that was committed.
 func (a *App) create(ctx context.Context, ev request) (response, error) {
@@ -27,14 +42,16 @@ func (a *App) create(ctx context.Context, ev request) (response, error) {
 		return response{}, err
 	}
 
-	// The ride, its audit record and the recovery point: all or none.
-	ride, err := idem.Atomic(ctx, rideCreated, func(_ context.Context, tx *idem.Tx) (Ride, error) {
+	// The ride, its audit record and the recovery point: all or none. What the
+	// provider gets to see is part of the result: so every attempt sends the same
+	// with the same key, whatever the prices are by then.
+	order, err := idem.Atomic(ctx, rideCreated, func(_ context.Context, tx *idem.Tx) (order, error) {
 		ride := newRide(user, in)
 		tx.Write(
 			dynamo.Put(a.RidesTable, ride),
 			dynamo.Put(a.AuditTable, ride.created(ev.RequestContext.HTTP.SourceIP)),
 		)
-		return ride, in.raise(rideCreated)
+		return order{ride, user.Customer, a.price()}, in.raise(rideCreated)
 	})
 	if err != nil {
 		return response{}, err
@@ -46,12 +63,12 @@ func (a *App) create(ctx context.Context, ev request) (response, error) {
 		if err := in.raise(chargeCreated); err != nil {
 			return Charge{}, err
 		}
-		charge, err := a.Payments.Charge(ctx, user.Customer, Price, "Ride "+ride.ID, tx.Key("payments"))
+		charge, err := a.Payments.Charge(ctx, order.Customer, order.Amount, "Ride "+order.Ride.ID, tx.Key("payments"))
 		switch {
 		case errors.Is(err, ErrDeclined): // definitive: stored, and the same for every retry
 			return Charge{}, idem.Respond(problem(http.StatusPaymentRequired, "Your card was declined."))
-		case errors.Is(err, ErrRefused):
-			return Charge{}, idem.Respond(problem(http.StatusBadGateway, "The payment was refused. You were not charged."))
+		case errors.Is(err, ErrRefused) && !tx.Repeats(): // else an earlier call may have been taken
+			return Charge{}, idem.Respond(problem(http.StatusBadGateway, "The payment was refused."))
 		}
 		return charge, err // the client is told to retry with the same key
 	}, a.charging()...)
@@ -62,11 +79,11 @@ func (a *App) create(ctx context.Context, ev request) (response, error) {
 	// The ride is paid, the receipt is on its way and the answer is stored: all or
 	// none.
 	return idem.Finish(ctx, func(_ context.Context, tx *idem.Tx) (response, error) {
-		paid := ride
+		paid := order.Ride
 		paid.ChargeID = charge.ID
-		tx.Write(dynamo.Update(a.RidesTable, rideKey{ride.ID}, "SET charge_id = :charge", dynamo.Args{":charge": charge.ID}).
+		tx.Write(dynamo.Update(a.RidesTable, rideKey{paid.ID}, "SET charge_id = :charge", dynamo.Args{":charge": charge.ID}).
 			If("attribute_exists(id)")) // an update would make a ride of nothing but its charge
-		tx.Stage(idem.NewJob(ReceiptJob, Receipt{RideID: ride.ID, To: user.Email, Amount: Price}))
+		tx.Stage(idem.NewJob(ReceiptJob, Receipt{RideID: paid.ID, To: paid.User, Amount: order.Amount}))
 		return booked(paid), in.raise("finished")
 	})
 }

@@ -18,6 +18,7 @@ type App struct {
 	RidesTable string        // with the key id
 	AuditTable string        // with the key id
 	Payments   Payments
+	Price      int // of a ride, in cents; 0 is [Price]
 
 	// Deferred commits the charge together with what follows it. That saves a
 	// call to DynamoDB; if the process dies in between, the provider is called

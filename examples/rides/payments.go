@@ -17,7 +17,8 @@ import (
 var (
 	// ErrDeclined says that the customer's card was declined.
 	ErrDeclined = errors.New("the card was declined")
-	// ErrRefused says that the system will never do what was asked.
+	// ErrRefused says that the system won't do what was asked. Of an earlier call
+	// with the same key it says nothing.
 	ErrRefused = errors.New("refused")
 )
 
@@ -35,8 +36,9 @@ type Payments struct {
 // Charge takes amount cents from a customer, once for each key, however often
 // it is called.
 //
-// [ErrDeclined] and [ErrRefused] are final. After any other error the money may
-// have been taken or not: call again with the same key.
+// [ErrDeclined] is final, and [ErrRefused] is where no earlier call was made.
+// After any other error the money may have been taken or not: call again with the
+// same key.
 func (p *Payments) Charge(ctx context.Context, customer string, amount int, description, key string) (Charge, error) {
 	var c Charge
 	err := post(ctx, &p.Client, p.URL+"/v1/charges", key, map[string]any{
@@ -86,7 +88,13 @@ func post(ctx context.Context, client *http.Client, url, key string, in, out any
 	if err != nil {
 		return err
 	}
-	switch outcome := idem.Classify(resp.StatusCode, nil); outcome {
+	var refusal struct {
+		Error struct{ Type, Code string }
+	}
+	if resp.StatusCode >= http.StatusBadRequest {
+		_ = json.Unmarshal(answer, &refusal) // what isn't of that form has no code
+	}
+	switch outcome := idem.Classify(resp.StatusCode, nil, refusal.Error.Type, refusal.Error.Code); outcome {
 	case idem.Succeeded:
 		return json.Unmarshal(answer, out)
 	case idem.Declined:

@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"github.com/samekey/samekey/examples/rides"
+	"github.com/samekey/samekey/examples/rides/world"
 )
 
 func TestWhatThePaymentProviderAnswers(t *testing.T) {
@@ -28,7 +29,10 @@ func TestWhatThePaymentProviderAnswers(t *testing.T) {
 		{"too many", 429, ``, nil, true},
 		{"took too long to send", 408, ``, nil, true},
 		{"bad request", 400, ``, rides.ErrRefused, false},
-		{"unauthorized", 401, ``, rides.ErrRefused, false},
+		{"unauthorized", 401, ``, nil, true},
+		{"the key was used before", 400, `{"error":{"type":"idempotency_error"}}`, nil, true},
+		{"the key is in use", 409, `{"error":{"type":"invalid_request_error","code":"idempotency_key_in_use"}}`, nil, true},
+		{"a bad amount", 400, `{"error":{"type":"invalid_request_error","code":"parameter_invalid_integer"}}`, rides.ErrRefused, false},
 		{"not found", 404, ``, rides.ErrRefused, false},
 		{"elsewhere", 304, ``, rides.ErrRefused, false},
 		{"broken", 500, ``, nil, true},
@@ -71,13 +75,71 @@ func TestChargeSendsItsKey(t *testing.T) {
 	}
 }
 
+// The money was taken, the answer was lost, and the next try is refused: by
+// then that says nothing of the first. So nothing final is said, and the charge
+// is found once the provider answers again.
+func TestRefusalAfterALostAnswerIsNotFinal(t *testing.T) {
+	t.Parallel()
+	for name, refusal := range map[string]struct {
+		status int
+		body   string
+	}{
+		"the key was used with other parameters": {400, `{"error":{"type":"idempotency_error","message":"Keys for idempotent requests can only be used with the same parameters"}}`},
+		"our credentials have changed":           {401, `{"error":{"type":"invalid_request_error"}}`},
+		"the URL has changed":                    {404, `not found`},
+		"the parameters are checked first":       {422, `{"error":{"type":"invalid_request_error"}}`},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			each(t, func(t *testing.T, st *stage) {
+				srv := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+					w.WriteHeader(refusal.status)
+					_, _ = io.WriteString(w, refusal.body)
+				}))
+				defer srv.Close()
+				st.world.SetMode(world.Mode{Charge: world.ChargeThenDrop, Times: 1})
+				st.post(t, jane, "k", trip).is(t, 500)
+				st.app.Payments.URL = srv.URL
+				st.post(t, jane, "k", trip).is(t, 500).has(t, "Retry with the same key")
+				st.app.Payments.URL = st.url
+				st.post(t, jane, "k", trip).is(t, 201)
+				want := whole
+				want.Calls = 2
+				st.want(t, want)
+			})
+		})
+	}
+}
+
+// Prices change while requests are under way: who was charged the old one hears
+// of the old one, and is charged once.
+func TestPriceChangesAfterALostAnswer(t *testing.T) {
+	t.Parallel()
+	each(t, func(t *testing.T, st *stage) {
+		st.world.SetMode(world.Mode{Charge: world.ChargeThenDrop, Times: 1})
+		st.post(t, jane, "k", trip).is(t, 500)
+		st.app.Price = 2500
+		st.post(t, jane, "k", trip).is(t, 201)
+		want := whole
+		want.Calls = 2
+		st.want(t, want)
+		if c := st.charges(t)[0]; c.Amount != rides.Price {
+			t.Errorf("charged %d", c.Amount)
+		}
+		st.post(t, jane, "another", trip).is(t, 201)
+		if c := st.charges(t)[1]; c.Amount != 2500 {
+			t.Errorf("the next ride: charged %d", c.Amount)
+		}
+	})
+}
+
 func TestRefusedPaymentIsDefinitive(t *testing.T) {
 	t.Parallel()
 	each(t, func(t *testing.T, st *stage) {
 		srv := httptest.NewServer(http.NotFoundHandler())
 		defer srv.Close()
 		st.app.Payments.URL = srv.URL
-		first := st.post(t, jane, "k", trip).is(t, http.StatusBadGateway).has(t, "You were not charged")
+		first := st.post(t, jane, "k", trip).is(t, http.StatusBadGateway).has(t, "The payment was refused.")
 		st.app.Payments.URL = st.url
 		st.post(t, jane, "k", trip).replays(t, first)
 		st.want(t, seen{Rides: 1, Audits: 1})

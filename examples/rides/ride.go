@@ -5,7 +5,7 @@ import (
 	"time"
 )
 
-// Price is what every ride costs, whatever its length, in cents.
+// Price is what every ride costs, whatever its length, in cents, unless App.Price says otherwise.
 const Price = 20_00
 
 // Ride is an item of the table of rides. ChargeID is empty until it is paid.

@@ -129,6 +129,18 @@ func phaseMutants() []mutant {
 			file: tx, old: "if tx.made == nil {", new: "if tx.id == \"\" {", run: "^TestRecordsOfAnEarlierVersionKeepTheirKeys$",
 		},
 		{
+			rule: "Classify", what: "a refusal of a key is taken for one of the call",
+			file: "idem/outcome.go", old: "\tcase slices.ContainsFunc(codes, aboutKey):\n\t\treturn Unknown\n", new: "", run: "^TestClassifyAnswersAboutTheKey$",
+		},
+		{
+			rule: "Classify", what: "credentials that are refused are taken for the end of an earlier call",
+			file: "idem/outcome.go", old: "\t\thttp.StatusUnauthorized, http.StatusForbidden, http.StatusProxyAuthRequired:", new: "\t\thttp.StatusProxyAuthRequired:", run: "^TestClassify$",
+		},
+		{
+			rule: "Repeats", what: "a call that may have been made passes for a first one",
+			file: flow, old: "f.rec.Calls, len(f.rec.Doubts) > 0", new: "f.rec.Calls, len(f.rec.Doubts) > 9", run: "^TestRepeats$",
+		},
+		{
 			rule: "CountCalls", what: "a resumed run begins to count its calls anew",
 			file: "idem/state.go", old: "r.Calls = tally(held.Calls, calls)", new: "r.Calls = tally(held.Calls, nil)", run: "^TestResumedRunGoesOnCounting$",
 		},
