@@ -90,6 +90,17 @@ func buy(app string, calls *atomic.Int64, opts ...idem.ForeignOption) func(conte
 	}
 }
 
+// callOut has one call to somebody else, and the finish.
+func callOut(opts ...idem.ForeignOption) func(context.Context) (idem.Response, error) {
+	return func(ctx context.Context) (idem.Response, error) {
+		_, err := idem.Foreign(ctx, "call", func(_ context.Context, tx *idem.Tx) (string, error) { return tx.Key("payments"), nil }, opts...)
+		if err != nil {
+			return idem.Response{}, err
+		}
+		return idem.Finish(ctx, func(context.Context, *idem.Tx) (idem.Response, error) { return idem.Response{Status: 201}, nil })
+	}
+}
+
 // Calls of a request with phases: design part 5.
 //
 //nolint:tparallel // the calls are counted on one table
@@ -125,16 +136,28 @@ func TestCallsPerPhase(t *testing.T) {
 		fn   func(context.Context) (idem.Response, error)
 		want calls
 	}{
-		"rides":                      {plain, buy(app, &charges), calls{"PutItem": 1, "TransactWriteItems": 2, "UpdateItem": 1}},
-		"rides, merged":              {merge, buy(app, &charges), calls{"TransactWriteItems": 2, "UpdateItem": 1}},
-		"rides, deferred":            {plain, buy(app, &charges, idem.Deferred()), calls{"PutItem": 1, "TransactWriteItems": 2}},
-		"rides, merged and deferred": {merge, buy(app, &charges, idem.Deferred()), calls{"TransactWriteItems": 2}},
-		"finish only":                {plain, phases(1, true), calls{"PutItem": 1, "TransactWriteItems": 1}},
-		"finish only, merged":        {merge, phases(1, true), calls{"TransactWriteItems": 1}},
-		"five phases":                {plain, phases(5, true), calls{"PutItem": 1, "TransactWriteItems": 5}},
-		"five phases, merged":        {merge, phases(5, true), calls{"TransactWriteItems": 5}},
-		"five without items":         {plain, phases(5, false), calls{"PutItem": 1, "UpdateItem": 4, "TransactWriteItems": 1}},
-		"a stored answer, merged":    {merge, created("x"), calls{"PutItem": 1}},
+		"rides":                              {plain, buy(app, &charges), calls{"PutItem": 1, "TransactWriteItems": 2, "UpdateItem": 1}},
+		"rides, merged":                      {merge, buy(app, &charges), calls{"TransactWriteItems": 2, "UpdateItem": 1}},
+		"rides, deferred":                    {plain, buy(app, &charges, idem.Deferred()), calls{"PutItem": 1, "TransactWriteItems": 2}},
+		"rides, merged and deferred":         {merge, buy(app, &charges, idem.Deferred()), calls{"TransactWriteItems": 2}},
+		"finish only":                        {plain, phases(1, true), calls{"PutItem": 1, "TransactWriteItems": 1}},
+		"finish only, merged":                {merge, phases(1, true), calls{"TransactWriteItems": 1}},
+		"five phases":                        {plain, phases(5, true), calls{"PutItem": 1, "TransactWriteItems": 5}},
+		"five phases, merged":                {merge, phases(5, true), calls{"TransactWriteItems": 5}},
+		"five without items":                 {plain, phases(5, false), calls{"PutItem": 1, "UpdateItem": 4, "TransactWriteItems": 1}},
+		"a call first":                       {plain, callOut(), calls{"PutItem": 1, "UpdateItem": 2}},
+		"a call first, merged":               {merge, callOut(), calls{"PutItem": 1, "UpdateItem": 1}},
+		"a NotIdempotent call first":         {plain, callOut(idem.NotIdempotent()), calls{"PutItem": 1, "UpdateItem": 3}},
+		"a NotIdempotent call first, merged": {merge, callOut(idem.NotIdempotent()), calls{"PutItem": 1, "UpdateItem": 2}},
+		"a NotIdempotent call behind what is pending": {
+			plain, func(ctx context.Context) (idem.Response, error) {
+				if _, err := idem.Atomic(ctx, "price", func(context.Context, *idem.Tx) (int, error) { return 20, idem.NoOp }); err != nil {
+					return idem.Response{}, err
+				}
+				return callOut(idem.NotIdempotent())(ctx)
+			}, calls{"PutItem": 1, "UpdateItem": 3},
+		},
+		"a stored answer, merged": {merge, created("x"), calls{"PutItem": 1}},
 		"an answer not stored, merged": {
 			merge, func(context.Context) (idem.Response, error) { return idem.Response{Status: 409}, nil }, calls{"GetItem": 1},
 		},

@@ -473,3 +473,81 @@ func TestCallBegunWithoutTimeIsNotStuck(t *testing.T) {
 		}
 	}
 }
+
+// The intent's own commit may take the time that was left: then nothing is sent,
+// and the intent is taken back, or people would have to look for a call that
+// was never made.
+func TestContextThatEndsInTheIntentsCommit(t *testing.T) {
+	t.Parallel()
+	for name, tc := range map[string]struct {
+		opt func(*idem.Options)
+		at  int // the store call that takes too long
+	}{"claim first": {func(*idem.Options) {}, 2}, "merged": {merge, 1}} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			var mem idem.MemoryStore
+			called := 0
+			ctx, cancel := context.WithCancel(t.Context())
+			slow := idemtest.Faulty(&mem, func(_ context.Context, c idemtest.Call) idemtest.Fault {
+				if c.Total == tc.at {
+					cancel()
+				}
+				return idemtest.Fault{}
+			})
+			fax := func(ctx context.Context) (idem.Response, error) {
+				_, err := idem.Foreign(ctx, "fax", func(context.Context, *idem.Tx) (int, error) { called++; return 1, nil }, idem.NotIdempotent())
+				return idem.Response{Status: 201}, err
+			}
+			req := idem.Request{Key: "k", Scope: "s", Method: "POST", Path: "/rides"}
+			if _, err := idem.New(slow, tc.opt).Do(ctx, req, fax); !errors.Is(err, idem.ErrNoTime) || called != 0 {
+				t.Errorf("got %v after %d calls", err, called)
+			}
+			if r := one(&mem); r.State != idem.Open || len(r.Phases) != 0 {
+				t.Errorf("%s with phases %v", r.State, r.Phases)
+			}
+			if res, err := idem.New(&mem, tc.opt).Do(t.Context(), req, fax); err != nil || res.Status != 201 || called != 1 {
+				t.Errorf("the retry: %+v, %v, %d calls", res, err, called)
+			}
+		})
+	}
+}
+
+// A record has room for 50 jobs in all, however many attempts stage them.
+func TestJobsInTheRecordCountForItsLimit(t *testing.T) {
+	t.Parallel()
+	stage := func(n int) func(context.Context, *idem.Tx) (int, error) {
+		return func(_ context.Context, tx *idem.Tx) (int, error) {
+			for i := range n {
+				tx.Stage(idem.NewJob("mail", i))
+			}
+			return n, nil
+		}
+	}
+	for name, between := range map[string]error{"one attempt": nil, "two attempts": errors.New("down")} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			for second, want := range map[int]error{20: nil, 21: idem.ErrWrite} {
+				var mem idem.MemoryStore
+				down := between
+				handler := answering(func(ctx context.Context) error {
+					if _, err := idem.Atomic(ctx, "one", stage(30)); err != nil {
+						return err
+					}
+					if err := down; err != nil {
+						down = nil
+						return err
+					}
+					_, err := idem.Atomic(ctx, "two", stage(second))
+					return err
+				})
+				_, err := do(t, idem.New(&mem), handler)
+				if between != nil {
+					_, err = do(t, idem.New(&mem), handler)
+				}
+				if !errors.Is(err, want) || want == nil && jobsOf(&mem) != 50 || want != nil && jobsOf(&mem) != 30 {
+					t.Errorf("30 and %d jobs: %v, %d are staged", second, err, jobsOf(&mem))
+				}
+			}
+		})
+	}
+}

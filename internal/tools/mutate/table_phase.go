@@ -97,6 +97,20 @@ func phaseMutants() []mutant {
 			file: flow, old: "if n > maxJobs {", new: "if n < 0 {", run: "^TestMisusedPhasesAreRefused$",
 		},
 		{
+			rule: "JobLimit", what: "jobs that are in the record already don't count for its limit",
+			file: flow, old: "\t\tn += len(f.rec.Jobs)\n", new: "\t\tn += 0 * len(f.rec.Jobs)\n", run: "^TestJobsInTheRecordCountForItsLimit$",
+		},
+		{
+			rule: "SecondLook", what: "a call is made whose context has ended in its intent's commit",
+			file: flow, old: "if err := f.alive(ctx, s); err != nil {\n\t\tif !s.intent {", new: "if err := f.alive(ctx, s); err != nil && !s.intent {\n\t\tif !s.intent {",
+			run: "^TestContextThatEndsInTheIntentsCommit$",
+		},
+		{
+			rule: "SecondLook", what: "an intent is left behind whose call wasn't made",
+			file: flow, old: "if rerr := f.replaceIntent(ctx, nil); rerr != nil {\n\t\t\treturn nil, f.commitFailed(s, rerr)\n\t\t}\n\t\treturn nil, err\n\t}\n\tf.mu.Lock()",
+			new: "return nil, err\n\t}\n\tf.mu.Lock()", run: "^TestContextThatEndsInTheIntentsCommit$",
+		},
+		{
 			rule: "KeyReused", what: "one derived key serves two calls of a run",
 			file: tx, old: "if slices.Contains(tx.calls, call) || ", new: "if ", run: "^TestReusedKeysAreRefused$",
 		},
