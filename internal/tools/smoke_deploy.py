@@ -38,7 +38,7 @@ def main():
         endpoint = env["AWS_ENDPOINT_URL"]
         log = open(work / "ministack.log", "w+")
         stack.callback(log.close)
-        run_along(stack, [VENV / "ministack/bin/ministack"], ministack_environment(env, port), work, log)
+        run_along(stack, [sys.executable, VENV / "ministack/bin/ministack"], ministack_environment(env, port, work), work, log)
         world = start_world(stack, work)
         try:
             wait(lambda: call(endpoint + "/_ministack/health")[0] == 200, "MiniStack to start")
@@ -218,10 +218,10 @@ def environment(port):
     }
 
 
-def ministack_environment(env, port):
-    # Without the addresses it would listen to the network. The functions get AWS_ENDPOINT_URL from it.
+def ministack_environment(env, port, folder):
+    # Without the addresses it would listen to the network. The functions get AWS_ENDPOINT_URL from it. It leaves files behind.
     return {
-        **env, "GATEWAY_PORT": str(port), "BIND_HOST": "127.0.0.1", "MINISTACK_HOST": "localhost",
+        **env, "TMPDIR": str(folder), "HOME": str(folder), "GATEWAY_PORT": str(port), "BIND_HOST": "127.0.0.1", "MINISTACK_HOST": "localhost",
         "IOT_MTLS_ENABLED": "0", "SFTP_ENABLED": "0", "LAMBDA_EXECUTOR": "local",
     }
 
