@@ -22,103 +22,166 @@ var errNotCanonical = errors.New("no canonical form")
 //
 // RFC 8785 (JCS) is not used because it reads numbers as float64, which makes
 // 12345678901234567890 and …891 one number.
+//
+// It takes time in proportion to the body, however deep that is: the values are
+// written once in the order they come in, and once more where members have to
+// change places.
 func canonicalJSON(body []byte) ([]byte, bool) {
 	if !utf8.Valid(body) {
 		return nil, false
 	}
-	dec := json.NewDecoder(bytes.NewReader(body))
-	dec.UseNumber()
-	out, err := appendValue(make([]byte, 0, len(body)), dec, 0)
-	if err != nil {
+	c := canonical{dec: json.NewDecoder(bytes.NewReader(body)), out: make([]byte, 0, len(body))}
+	c.dec.UseNumber()
+	if c.value(0) != nil {
 		return nil, false
 	}
-	if _, err := dec.Token(); !errors.Is(err, io.EOF) {
+	if _, err := c.dec.Token(); !errors.Is(err, io.EOF) {
 		return nil, false
 	}
-	return out, true
+	if len(c.moved) == 0 {
+		return c.out, true
+	}
+	return c.sorted(make([]byte, 0, len(c.out)), 0, len(c.out), c.moved), true
 }
 
-func appendValue(out []byte, dec *json.Decoder, depth int) ([]byte, error) {
-	tok, err := dec.Token()
+// canonical is a body on its way to its canonical form.
+type canonical struct {
+	dec     *json.Decoder
+	out     []byte   // without white space, members as they came
+	members []member // of the objects that are open, the innermost last
+	moved   []object // whose members must change places, in their order in out
+}
+
+// object is one in out.
+type object struct {
+	start, end int
+	members    []member // sorted
+	moved      []object // in it
+}
+
+// member is `"name":value` in out.
+type member struct {
+	name       string
+	start, end int
+}
+
+func (c *canonical) value(depth int) error {
+	tok, err := c.dec.Token()
 	if err != nil {
-		return nil, err
+		return err
 	}
 	if depth > maxDepth {
-		return nil, errNotCanonical
+		return errNotCanonical
 	}
 	switch tok {
 	case json.Delim('{'):
-		return appendObject(out, dec, depth)
+		return c.object(depth)
 	case json.Delim('['):
-		return appendArray(out, dec, depth)
+		return c.array(depth)
 	}
-	return appendScalar(out, tok)
+	return c.scalar(tok)
 }
 
-func appendArray(out []byte, dec *json.Decoder, depth int) ([]byte, error) {
-	out = append(out, '[')
-	for i := 0; dec.More(); i++ {
+func (c *canonical) array(depth int) error {
+	c.out = append(c.out, '[')
+	for i := 0; c.dec.More(); i++ {
 		if i > 0 {
-			out = append(out, ',')
+			c.out = append(c.out, ',')
 		}
-		var err error
-		if out, err = appendValue(out, dec, depth+1); err != nil {
-			return nil, err
+		if err := c.value(depth + 1); err != nil {
+			return err
 		}
 	}
-	_, err := dec.Token()
-	return append(out, ']'), err
+	_, err := c.dec.Token()
+	c.out = append(c.out, ']')
+	return err
 }
 
-func appendObject(out []byte, dec *json.Decoder, depth int) ([]byte, error) {
-	type member struct {
-		name  string
-		value []byte
-	}
-	var members []member
-	for dec.More() {
-		tok, err := dec.Token()
+func (c *canonical) object(depth int) error {
+	start, first := len(c.out), len(c.members)
+	c.out = append(c.out, '{')
+	for i := 0; c.dec.More(); i++ {
+		tok, err := c.dec.Token()
 		if err != nil {
-			return nil, err
+			return err
+		}
+		if i > 0 {
+			c.out = append(c.out, ',')
 		}
 		name, _ := tok.(string)
-		value, err := appendValue(nil, dec, depth+1)
-		if err != nil {
-			return nil, err
+		at := len(c.out)
+		if err := c.scalar(name); err != nil {
+			return err
 		}
-		members = append(members, member{name, value})
+		c.out = append(c.out, ':')
+		if err := c.value(depth + 1); err != nil {
+			return err
+		}
+		c.members = append(c.members, member{name, at, len(c.out)})
 	}
-	if _, err := dec.Token(); err != nil {
-		return nil, err
+	_, err := c.dec.Token()
+	c.out = append(c.out, '}')
+	if err == nil {
+		err = c.arrange(start, c.members[first:])
 	}
-	slices.SortFunc(members, func(a, b member) int { return strings.Compare(a.name, b.name) })
+	c.members = c.members[:first]
+	return err
+}
+
+// arrange notes the object from start on, which has just ended, if its members
+// are not in order.
+func (c *canonical) arrange(start int, members []member) error {
+	if len(members) < 2 {
+		return nil
+	}
 	seen := make(map[string]bool, len(members))
-	out = append(out, '{')
-	for i, m := range members {
+	for _, m := range members {
 		// Go's decoder matches names in any case, and then the last one counts.
 		folded := strings.ToLower(strings.ToUpper(m.name))
 		if seen[folded] {
-			return nil, errNotCanonical
+			return errNotCanonical
 		}
 		seen[folded] = true
-		if i > 0 {
-			out = append(out, ',')
-		}
-		var err error
-		if out, err = appendScalar(out, m.name); err != nil {
-			return nil, err
-		}
-		out = append(append(out, ':'), m.value...)
 	}
-	return append(out, '}'), nil
+	byName := func(a, b member) int { return strings.Compare(a.name, b.name) }
+	if slices.IsSortedFunc(members, byName) {
+		return nil
+	}
+	o := object{start: start, end: len(c.out), members: slices.Clone(members)}
+	slices.SortFunc(o.members, byName)
+	i := len(c.moved)
+	for i > 0 && c.moved[i-1].start > start {
+		i--
+	}
+	o.moved = slices.Clone(c.moved[i:])
+	c.moved = append(c.moved[:i], o)
+	return nil
 }
 
-func appendScalar(out []byte, tok json.Token) ([]byte, error) {
+// sorted appends out[from:to], in which moved are the objects to put in order.
+func (c *canonical) sorted(to []byte, from, end int, moved []object) []byte {
+	for _, o := range moved {
+		to = append(append(to, c.out[from:o.start]...), '{')
+		for i, m := range o.members {
+			if i > 0 {
+				to = append(to, ',')
+			}
+			first, _ := slices.BinarySearchFunc(o.moved, m.start, func(o object, at int) int { return o.start - at })
+			last, _ := slices.BinarySearchFunc(o.moved, m.end, func(o object, at int) int { return o.start - at })
+			to = c.sorted(to, m.start, m.end, o.moved[first:last])
+		}
+		to, from = append(to, '}'), o.end
+	}
+	return append(to, c.out[from:end]...)
+}
+
+func (c *canonical) scalar(tok json.Token) error {
 	// The decoder puts U+FFFD in place of a lone surrogate, so two different
 	// strings would become one.
 	if s, ok := tok.(string); ok && strings.ContainsRune(s, utf8.RuneError) {
-		return nil, errNotCanonical
+		return errNotCanonical
 	}
 	b, err := json.Marshal(tok)
-	return append(out, b...), err
+	c.out = append(c.out, b...)
+	return err
 }
