@@ -38,15 +38,21 @@ func (c *cache) get(pk string) *Record {
 	return el.Value.(*Record)
 }
 
-// put remembers a finished record whose body is whole.
+// put remembers a finished record whose body is whole, as far as an answer needs
+// it.
 func (c *cache) put(r *Record) {
-	if c == nil || r.State != Done || r.Overflow != nil || weight(r) > c.limit || c.get(r.PK) == r {
+	if c == nil || r.State != Done || r.Overflow != nil || c.get(r.PK) == r {
 		return
 	}
-	r = r.clone()
-	if r.Expires.IsZero() {
-		r.Expires = r.Until // kept for its jobs, and nobody tells this copy when they are delivered
+	answer := *r
+	answer.Phases, answer.Jobs, answer.Input, answer.LastErr = nil, nil, nil, ""
+	if answer.Expires.IsZero() {
+		answer.Expires = r.Until // kept for its jobs, and nobody tells this copy when they are delivered
 	}
+	if weight(&answer) > c.limit {
+		return
+	}
+	r = answer.clone()
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if el := c.byKey[r.PK]; el != nil {
@@ -65,18 +71,28 @@ func (c *cache) remove(el *list.Element) {
 	c.size -= weight(r)
 }
 
-// weight estimates what a record takes in memory, in bytes.
+// weight estimates what a record takes in memory, in bytes, and rather too much:
+// what it isn't told of, it would let in.
 func weight(r *Record) int64 {
-	const overhead = 768 // the structs, the map's and the list's share
-	n := overhead + len(r.PK) + len(r.Fingerprint) + len(r.Cred) + len(r.Scope) + len(r.Route)
+	const overhead = 1200 // the structs, the map's and the list's share, what is left of a block
+	n := overhead + len(r.PK) + len(r.Owner) + len(r.ID) + len(r.Fingerprint) + len(r.Secret) + len(r.Cred) + len(r.Scope) + len(r.Route) + len(r.LastErr)
 	if r.Response != nil {
-		n += len(r.Response.Body)
+		n += cap(r.Response.Body) + cap(r.Response.Body)/8
+		if len(r.Response.Header) > 0 {
+			n += 400 // of a map, up to 8 names
+		}
 		for name, values := range r.Response.Header {
 			n += len(name) + 64
 			for _, v := range values {
 				n += len(v) + 16
 			}
 		}
+	}
+	for _, p := range r.Phases {
+		n += len(p.Name) + cap(p.Result) + 64
+	}
+	for name, j := range r.Jobs {
+		n += len(name) + len(j.Kind) + cap(j.Args) + len(j.Group) + len(j.Failed) + 160
 	}
 	return int64(n)
 }

@@ -2,6 +2,9 @@ package idem
 
 import (
 	"fmt"
+	"net/http"
+	"runtime"
+	"strings"
 	"testing"
 	"time"
 )
@@ -19,8 +22,8 @@ func TestCacheIsBoundedInBytes(t *testing.T) {
 			t.Fatalf("after %d: %d bytes, %d in order, %d by key", i, c.size, c.order.Len(), len(c.byKey))
 		}
 	}
-	if n := len(c.byKey); n < 40 || n > 100 {
-		t.Errorf("holds %d records of about 1.8 kB in 100 kB", n)
+	if n := len(c.byKey); n < 35 || n > 100 {
+		t.Errorf("holds %d records of about 2.3 kB in 100 kB", n)
 	}
 	if c.get("0") != nil || c.get("999") == nil {
 		t.Error("the oldest must go first")
@@ -74,5 +77,58 @@ func TestCacheSharesNothing(t *testing.T) {
 	c.put(doneRecord("a", 2))
 	if len(c.get("a").Response.Body) != 2 || c.size != weight(c.get("a")) {
 		t.Error("a second put must replace the first")
+	}
+}
+
+// The bound is one of memory, whatever a record holds.
+//
+//nolint:paralleltest // it measures this process's memory
+func TestCacheBoundsMemory(t *testing.T) {
+	const limit = 4 << 20
+	text := func(n int) string { return strings.Repeat("x", n) }
+	for name, fill := range map[string]func(*Record){
+		"jobs": func(r *Record) {
+			r.Jobs = make(map[string]Job)
+			for i := range 50 {
+				r.Jobs[fmt.Sprintf("0.%d", i)] = Job{Kind: text(20), Args: []byte(text(500))}
+			}
+		},
+		"phases": func(r *Record) {
+			for range 20 {
+				r.Phases = append(r.Phases, Phase{Name: text(100), Result: []byte(text(2000))})
+			}
+		},
+		"headers": func(r *Record) {
+			r.Response.Header = http.Header{"Content-Type": {text(30)}, "Link": {text(200), text(200)}}
+		},
+		"names": func(r *Record) {
+			r.Scope, r.Route, r.Owner, r.ID, r.Secret = text(300), text(300), text(26), text(26), text(50)
+		},
+		"an error": func(r *Record) { r.LastErr = text(256) },
+		"nothing":  func(*Record) {},
+		"a body":   func(r *Record) { r.Response.Body = []byte(text(1025)) },
+	} {
+		heap := func() uint64 {
+			runtime.GC()
+			var m runtime.MemStats
+			runtime.ReadMemStats(&m)
+			return m.HeapAlloc
+		}
+		before := heap()
+		c := newCache(limit)
+		for i := range 6000 {
+			r := doneRecord(strings.Clone(fmt.Sprint("v1##", i, text(40))), 0)
+			r.Fingerprint = text(64)
+			fill(r)
+			c.put(r)
+		}
+		got := heap() - before
+		if got > limit+limit/8 {
+			t.Errorf("%s: %d KB in a cache of %d KB, %d records", name, got>>10, limit>>10, len(c.byKey))
+		}
+		if len(c.byKey) < 500 {
+			t.Errorf("%s: only %d records in %d KB", name, len(c.byKey), limit>>10)
+		}
+		runtime.KeepAlive(c)
 	}
 }

@@ -128,6 +128,7 @@ func (a *attempt) judge(held *Record) (verdict, error) {
 	if held == nil || held.State == None {
 		return again, nil
 	}
+	a.seen = true
 	if known := held.State == Open || held.State == Done || held.State == Stuck; !known || held.State == Done && held.Response == nil {
 		return 0, a.fail("claim", fmt.Errorf("%w: state %q, without what belongs to it", ErrCorrupt, held.State))
 	}

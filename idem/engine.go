@@ -134,7 +134,7 @@ func (e *Engine) do(ctx context.Context, r *Request, accepts bool, fn func(conte
 	}
 	held, v, err := a.claimOrWait(ctx)
 	switch {
-	case e.opt.FailOpen && unreachable(err):
+	case e.opt.FailOpen && !a.seen && unreachable(err):
 		e.log.ErrorContext(ctx, "store unavailable: handler runs unprotected", "record", short(a.pk), "error", err)
 		call(ctx, e.opt.Hooks.FailedOpen, a.event(nil, err))
 		return e.pass(ctx, r, fn)
@@ -154,8 +154,8 @@ func (e *Engine) do(ctx context.Context, r *Request, accepts bool, fn func(conte
 	}
 }
 
-// unreachable reports whether nothing at all is known of the key: once the store
-// has shown a record, FailOpen must not run its request again.
+// unreachable reports whether the store kept a claim from being made, or told.
+// Once it has shown a record (attempt.seen), FailOpen must not run its request.
 func unreachable(err error) bool {
 	e, ok := errors.AsType[*Error](err)
 	return ok && e.Op == "claim" && errors.Is(err, ErrUnavailable)
@@ -184,6 +184,7 @@ type attempt struct {
 	id      string // of the operation, if it is new
 	accepts bool   // may be answered with 202
 	resumed bool   // by a completer: there is no client, and no request but the stored one
+	seen    bool   // a record of the key, by a look at it or in the way of a claim
 	digest  [sha256.Size]byte
 
 	anonymous bool              // nobody has verified who is calling: cred tells callers apart

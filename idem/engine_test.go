@@ -166,6 +166,56 @@ func TestFailOpenNotOverAKnownRecord(t *testing.T) {
 	}
 }
 
+// However the record was seen, and whatever became of it since.
+func TestFailOpenNotOverARecordThatWasSeen(t *testing.T) {
+	t.Parallel()
+	down := errors.New("throttled")
+	hour := func(o *idem.Options) { o.Now = func() time.Time { return time.Now().Add(time.Hour) } }
+	for name, tt := range map[string]struct {
+		opt  func(*idem.Options)
+		held idem.State // what the other attempt leaves
+	}{
+		"in flight, by a look before the claim":    {func(o *idem.Options) { o.ReadFirst = true }, idem.Open},
+		"abandoned, by a look before the claim":    {func(o *idem.Options) { o.ReadFirst = true; hour(o) }, idem.Open},
+		"gone while it was waited for":             {func(o *idem.Options) { o.InFlight, o.WaitMax = idem.InFlightWait, 2*time.Second }, idem.None},
+		"given back while it was being taken over": {hour, idem.None},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			memory := &idem.MemoryStore{}
+			var held *idem.Record
+			holder := &spoilt{Store: memory, commit: func(context.Context, idem.Commit) (*idem.Record, error) { return nil, errors.New("dead") }}
+			_, _ = idem.New(holder).Do(t.Context(), request, func(context.Context) (idem.Response, error) { return idem.Response{}, errors.New("dead") })
+			for _, held = range memory.Records() {
+			}
+			claims := 0
+			broken := &spoilt{
+				Store: memory,
+				claim: func(ctx context.Context, c idem.Claim) (*idem.Record, error) {
+					if claims++; tt.held == idem.Open || claims > 1 {
+						return nil, down
+					}
+					return held, nil
+				},
+				commit: func(context.Context, idem.Commit) (*idem.Record, error) { return &idem.Record{}, nil }, // gone
+				load: func(ctx context.Context, pk string) (*idem.Record, error) {
+					if tt.held == idem.Open && claims == 0 {
+						return memory.Load(ctx, pk)
+					}
+					if claims > 1 || claims == 1 && tt.held == idem.Open {
+						return nil, down
+					}
+					return nil, nil
+				},
+			}
+			engine := idem.New(broken, func(o *idem.Options) { o.FailOpen = true; tt.opt(o) })
+			if _, err := engine.Do(t.Context(), request, never(t)); !errors.Is(err, idem.ErrUnavailable) {
+				t.Errorf("got %v, want unavailable", err)
+			}
+		})
+	}
+}
+
 // A handler's context that outlives it is not a nested call.
 func TestContextThatOutlivesItsHandler(t *testing.T) {
 	t.Parallel()

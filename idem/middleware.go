@@ -73,6 +73,7 @@ func (e *Engine) observeHTTP(w http.ResponseWriter, r *http.Request, next http.H
 			io.Reader
 			io.Closer
 		}{io.MultiReader(bytes.NewReader(body), r.Body), r.Body}
+		defer removeFiles(whole)
 		next.ServeHTTP(w, whole)
 		return
 	}
@@ -90,6 +91,7 @@ func (e *Engine) serveHTTP(w http.ResponseWriter, r *http.Request, body []byte, 
 		}
 		inner := r.WithContext(ctx)
 		inner.Body = io.NopCloser(bytes.NewReader(body))
+		defer removeFiles(inner)
 		next.ServeHTTP(rec, inner)
 		return rec.response(), nil
 	})
@@ -97,6 +99,14 @@ func (e *Engine) serveHTTP(w http.ResponseWriter, r *http.Request, body []byte, 
 		res.Header[stripeRequestID] = id
 	}
 	write(w, res.Response)
+}
+
+// removeFiles removes the temporary files of a parsed form, as net/http does for
+// the request that it made itself, and for no copy of it.
+func removeFiles(r *http.Request) {
+	if r.MultipartForm != nil {
+		_ = r.MultipartForm.RemoveAll()
+	}
 }
 
 func httpRequest(r *http.Request, body []byte) Request {

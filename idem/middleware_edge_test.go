@@ -9,6 +9,7 @@ import (
 	"mime/multipart"
 	"net/http"
 	"net/http/httptest"
+	"os"
 	"strings"
 	"testing"
 	"time"
@@ -218,4 +219,50 @@ func TestR22MismatchIsNew(t *testing.T) {
 			t.Errorf("%s: %d %s %v", body, r.StatusCode, got, r.Header)
 		}
 	}
+}
+
+// What a handler's form has put on the disk is gone when the request is over, as
+// it is under net/http alone.
+//
+//nolint:paralleltest // the folder for temporary files is this process's
+func TestMiddlewareRemovesTheFormsFiles(t *testing.T) {
+	folder := t.TempDir()
+	t.Setenv("TMPDIR", folder)
+	form := "--x\r\nContent-Disposition: form-data; name=\"f\"; filename=\"f\"\r\n\r\n" + strings.Repeat("x", 1<<20) + "\r\n--x--\r\n"
+	for name, opt := range map[string]func(*idem.Options){
+		"a keyed request":                    func(*idem.Options) {},
+		"a panic":                            func(*idem.Options) {},
+		"observed":                           func(o *idem.Options) { o.Key = idem.KeyObserve },
+		"observed, and too large to be read": func(o *idem.Options) { o.Key, o.MaxRequest = idem.KeyObserve, 1<<10 },
+	} {
+		files := 0
+		h := idem.New(&idem.MemoryStore{}, opt).Middleware(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
+			if err := r.ParseMultipartForm(1 << 10); err != nil {
+				t.Errorf("%s: %v", name, err)
+			}
+			files = entries(t, folder)
+			if name == "a panic" {
+				panic(http.ErrAbortHandler)
+			}
+		}))
+		r := httptest.NewRequest("POST", "/", strings.NewReader(form))
+		r.Header.Set("Content-Type", "multipart/form-data; boundary=x")
+		r.Header.Set("Idempotency-Key", "k")
+		func() {
+			defer func() { _ = recover() }()
+			h.ServeHTTP(httptest.NewRecorder(), r)
+		}()
+		if left := entries(t, folder); files != 1 || left != 0 {
+			t.Errorf("%s: %d files in the handler, %d after it", name, files, left)
+		}
+	}
+}
+
+func entries(t *testing.T, folder string) int {
+	t.Helper()
+	list, err := os.ReadDir(folder)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return len(list)
 }
