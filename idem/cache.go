@@ -75,7 +75,8 @@ func (c *cache) remove(el *list.Element) {
 // what it isn't told of, it would let in.
 func weight(r *Record) int64 {
 	const overhead = 1200 // the structs, the map's and the list's share, what is left of a block
-	n := overhead + len(r.PK) + len(r.Owner) + len(r.ID) + len(r.Fingerprint) + len(r.Secret) + len(r.Cred) + len(r.Scope) + len(r.Route) + len(r.LastErr)
+	n := overhead + len(r.PK) + len(r.Owner) + len(r.ID) + len(r.Fingerprint) + len(r.Secret) + len(r.Cred) +
+		len(r.Scope) + len(r.Route) + len(r.LastErr)
 	if r.Response != nil {
 		n += cap(r.Response.Body) + cap(r.Response.Body)/8
 		if len(r.Response.Header) > 0 {

@@ -19,8 +19,6 @@ func engineMutants() []mutant {
 			file: "idem/cache.go", old: "r.State != Done || ", new: "", run: "^TestCacheTakesFinishedRecordsOnly$",
 		},
 		{
-<<<<<<< HEAD
-=======
 			rule: "CacheBound", what: "the cache holds what no answer needs",
 			file: "idem/cache.go", old: "answer.Phases, answer.Jobs, answer.Input, answer.LastErr = nil, nil, nil, \"\"\n", new: "", run: "^TestCacheBoundsMemory$",
 		},
@@ -30,16 +28,6 @@ func engineMutants() []mutant {
 			run: "^TestFailOpenNotOverARecordThatWasSeen$",
 		},
 		{
-			rule: "StripeKept", what: "a kept server error is retried by Stripe's clients, which only get it again",
-			file: "idem/presets.go", old: "if r.Status >= http.StatusBadRequest {", new: "if r.Status < http.StatusBadRequest {", run: "^TestPresetStripeV1$/^a_500$",
-		},
-		{
-			rule: "StripeMismatch", what: "Stripe's clients can't tell a reused key from a server error",
-			file: "idem/problem.go", old: "p.Status = http.StatusBadRequest // as Stripe", new: "p.Status = http.StatusUnprocessableEntity // as Stripe",
-			run: "^TestPresetStripe$/^other_body$",
-		},
-		{
->>>>>>> 1515e94 (The cache holds what an answer needs and weighs all of it; FailOpen never runs over a record that was seen; Middleware removes the files of forms)
 			rule: "MaxClaim", what: "a claim is sent again however long the sandbox was frozen",
 			file: claim, old: "if now.Round(0).Sub(begun) > maxClaim {", new: "if now.Before(begun) {", run: "^TestThawedAfterALifetime$",
 		},
