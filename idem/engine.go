@@ -105,7 +105,7 @@ func (e *Engine) do(ctx context.Context, r *Request, accepts bool, fn func(conte
 	if e.opt.Disabled {
 		return e.pass(ctx, r, fn)
 	}
-	a, err := e.attempt(ctx, r)
+	a, err := e.attempt(ctx, r, accepts)
 	if err != nil {
 		call(ctx, e.opt.Hooks.Refused, Event{Route: r.Route, Err: err})
 		return Result{}, err
@@ -195,9 +195,9 @@ type attempt struct {
 	spent    atomic.Bool   // waiting for the store has used up the time
 }
 
-// attempt checks a request and names its record.
-func (e *Engine) attempt(ctx context.Context, r *Request) (*attempt, error) {
-	if err := checkKey(r.Key, e.opt.MinKey, e.opt.MaxKey); err != nil {
+// attempt checks a request and names its record. spaces allows them in the key.
+func (e *Engine) attempt(ctx context.Context, r *Request, spaces bool) (*attempt, error) {
+	if err := checkKey(r.Key, e.opt.MinKey, e.opt.MaxKey, spaces); err != nil {
 		return nil, &Error{Op: "key", Err: err}
 	}
 	scope, anonymous, err := e.scopeOf(ctx, r)

@@ -3,8 +3,10 @@ package idem_test
 import (
 	"context"
 	"errors"
+	"io"
 	"net/http"
 	"net/http/httptest"
+	"net/url"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -175,6 +177,57 @@ func TestAcceptedAndStatus(t *testing.T) {
 	}
 	if r := status("s", "/elsewhere/x"); r.Status != 400 {
 		t.Errorf("no key in the path: %d", r.Status)
+	}
+}
+
+// Every key has a status resource that a client reaches, whatever a path would
+// make of it: "." and ".." are the folder and the one above to clients and muxes.
+func TestStatusOfEveryKey(t *testing.T) {
+	t.Parallel()
+	e := idem.New(new(idem.MemoryStore), func(o *idem.Options) {
+		o.InFlight, o.StatusURL = idem.InFlightAccept, "/operations/"
+		o.Scope = func(context.Context, *idem.Request) (string, error) { return "s", nil }
+	})
+	mux := http.NewServeMux()
+	mux.Handle("GET /operations/", e.StatusHandler())
+	srv := httptest.NewServer(mux)
+	t.Cleanup(srv.Close)
+	base, err := url.Parse(srv.URL + "/orders")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, key := range []string{
+		".", "..", "...", "./", "../", "a/../b", "/", "//", "%2e%2e", "..;", `".."`, `"."`, `"`, `""`, `\`, `..\`, "a b", " ", "?", "#", "a;b", "a,b", "~",
+	} {
+		r := keyed(`"` + strings.NewReplacer(`\`, `\\`, `"`, `\"`).Replace(key) + `"`)
+		var location string
+		_, err := e.Serve(t.Context(), r, func(context.Context) (idem.Response, error) {
+			second, err := e.Serve(context.WithoutCancel(t.Context()), r, nil)
+			location = second.Header.Get("Location")
+			return idem.Response{Status: 201, Body: []byte("answer of " + key)}, err
+		})
+		if err != nil || location == "" {
+			t.Errorf("%q: %q, %v", key, location, err)
+			continue
+		}
+		at, err := base.Parse(location) // as clients do, dots and all
+		if err != nil {
+			t.Errorf("%q: %v", key, err)
+			continue
+		}
+		req, err := http.NewRequestWithContext(t.Context(), http.MethodGet, at.String(), http.NoBody)
+		if err != nil {
+			t.Fatal(err)
+		}
+		resp, err := srv.Client().Do(req)
+		if err != nil {
+			t.Fatal(err)
+		}
+		body, err := io.ReadAll(resp.Body)
+		_ = resp.Body.Close()
+		if err != nil || resp.StatusCode != 201 || string(body) != "answer of "+key {
+			t.Errorf("%q at %s: %d %s, %v", key, location, resp.StatusCode, body, err)
+		}
 	}
 }
 

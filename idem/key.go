@@ -32,8 +32,9 @@ const (
 // ("8e03978e…"): both are the same key. With strict only the latter will do.
 //
 // No value at all is ErrKeyMissing. Two values or an unquoted comma (which is
-// how HTTP APIs join two headers), an empty key, anything but visible ASCII,
-// and a length outside of min to max bytes are ErrKeyInvalid (R1–R7).
+// how HTTP APIs join two headers), an empty key, a space in the bare form, control
+// characters and all beyond ASCII, and a length outside of min to max bytes are
+// ErrKeyInvalid (R1–R7).
 func ParseKey(values []string, minLen, maxLen int, strict bool) (string, error) {
 	switch {
 	case len(values) == 0:
@@ -57,12 +58,15 @@ func ParseKey(values []string, minLen, maxLen int, strict bool) (string, error) 
 		return "", fmt.Errorf("%w: must be a quoted RFC 9651 string", ErrKeyInvalid)
 	case strings.Contains(key, ","):
 		return "", fmt.Errorf("%w: more than one value; quote a key that contains a comma", ErrKeyInvalid)
+	case strings.Contains(key, " "):
+		return "", fmt.Errorf("%w: a space in it; quote a key that contains one", ErrKeyInvalid)
 	}
-	return key, checkKey(key, minLen, maxLen)
+	return key, checkKey(key, minLen, maxLen, true)
 }
 
-// checkKey holds every key to the same rules, wherever it came from.
-func checkKey(key string, minLen, maxLen int) error {
+// checkKey holds every key to the same rules, wherever it came from, but for
+// spaces: those are for who can quote.
+func checkKey(key string, minLen, maxLen int, spaces bool) error {
 	switch {
 	case key == "":
 		return fmt.Errorf("%w: empty", ErrKeyInvalid)
@@ -72,11 +76,16 @@ func checkKey(key string, minLen, maxLen int) error {
 		return fmt.Errorf("%w: %d bytes, at most %d are allowed", ErrKeyInvalid, len(key), maxLen)
 	}
 	for i := range len(key) {
-		if key[i] <= ' ' || key[i] > '~' {
+		if key[i] < ' ' || key[i] > '~' || key[i] == ' ' && !spaces {
 			return fmt.Errorf("%w: byte %d is not visible ASCII", ErrKeyInvalid, i+1)
 		}
 	}
 	return nil
+}
+
+// quoted is a key as an RFC 9651 string.
+func quoted(key string) string {
+	return `"` + strings.NewReplacer(`\`, `\\`, `"`, `\"`).Replace(key) + `"`
 }
 
 // headerValues finds a header whatever its case: maps that were not filled

@@ -45,7 +45,9 @@ func TestParseKey(t *testing.T) {
 		"parameters are ignored":          {[]string{`"abc";v=1`}, false, "abc", nil},
 		"unfinished quotes":               {[]string{`"abc`}, false, "", ErrKeyInvalid},
 		"space inside":                    {[]string{"a b"}, false, "", ErrKeyInvalid},
-		"space inside quotes":             {[]string{`"a b"`}, false, "", ErrKeyInvalid},
+		"space inside quotes":             {[]string{`"a b"`}, false, "a b", nil},
+		"strict: space inside quotes":     {[]string{`" a b "`}, true, " a b ", nil},
+		"tab inside quotes":               {[]string{"\"a\tb\""}, false, "", ErrKeyInvalid},
 		"strict: quoted":                  {[]string{`"abc"`}, true, "abc", nil},
 		"strict: bare":                    {[]string{"abc"}, true, "", ErrKeyInvalid},
 		"19 looks like a key of another":  {[]string{"v1#other-tenant#abc"}, false, "v1#other-tenant#abc", nil},
@@ -93,7 +95,7 @@ func FuzzParseKey(f *testing.F) {
 			}
 			return
 		}
-		if len(key) < 1 || len(key) > DefaultMaxKey || strings.ContainsFunc(key, func(c rune) bool { return c <= ' ' || c > '~' }) {
+		if len(key) < 1 || len(key) > DefaultMaxKey || strings.ContainsFunc(key, func(c rune) bool { return c < ' ' || c > '~' }) {
 			t.Errorf("%q was taken as %q", value, key)
 		}
 		// Its quoted form is the same key.

@@ -32,7 +32,7 @@ func (e *Engine) observe(ctx context.Context, r *Request, keyErr error, fn func(
 		would(keyErr)
 		return e.pass(ctx, r, fn)
 	}
-	a, err := e.attempt(ctx, r)
+	a, err := e.attempt(ctx, r, true)
 	if err == nil && !inside(ctx, e.store, a.pk) {
 		err = a.start(ctx)
 	}

@@ -109,7 +109,7 @@ func (e *Engine) key(ctx context.Context, r *Request) (echo string, acts bool, e
 		return "", false, nil
 	}
 	if r.Key != "" { // found elsewhere than in the header
-		if err := checkKey(r.Key, e.opt.MinKey, e.opt.MaxKey); err != nil {
+		if err := checkKey(r.Key, e.opt.MinKey, e.opt.MaxKey, false); err != nil {
 			return "", false, &Error{Op: "key", Err: err}
 		}
 		return r.Key, true, nil
@@ -117,7 +117,7 @@ func (e *Engine) key(ctx context.Context, r *Request) (echo string, acts bool, e
 	values := headerValues(r.Header, KeyHeader)
 	if len(values) == 0 && e.opt.KeyFrom != nil {
 		if r.Key, err = e.opt.KeyFrom(r); err == nil {
-			err = checkKey(r.Key, e.opt.MinKey, e.opt.MaxKey)
+			err = checkKey(r.Key, e.opt.MinKey, e.opt.MaxKey, false)
 		}
 		if err == nil || !errors.Is(err, ErrKeyMissing) {
 			return "", err == nil, e.keyError(err)
@@ -147,7 +147,7 @@ func (e *Engine) keyError(err error) error {
 // echoed gives a key back in the form it came in, without parameters.
 func echoed(value, key string) string {
 	if strings.HasPrefix(strings.TrimLeft(value, " \t"), `"`) {
-		return `"` + strings.NewReplacer(`\`, `\\`, `"`, `\"`).Replace(key) + `"`
+		return quoted(key)
 	}
 	return key
 }

@@ -19,7 +19,7 @@ import (
 // only who sent the request sees anything of it. There is no fingerprint to
 // compare, since r is another request.
 func (e *Engine) Status(ctx context.Context, r Request) (Result, error) {
-	if err := checkKey(r.Key, e.opt.MinKey, e.opt.MaxKey); err != nil {
+	if err := checkKey(r.Key, e.opt.MinKey, e.opt.MaxKey, true); err != nil {
 		return Result{}, &Error{Op: "key", Err: err}
 	}
 	scope, anonymous, err := e.scopeOf(ctx, &r)
@@ -62,7 +62,7 @@ func (a *attempt) accepted(rec *Record) Result {
 		h.Set("Retry-After", strconv.Itoa(int(math.Ceil(min(left, 5*time.Second).Seconds()))))
 	}
 	if a.opt.StatusURL != "" {
-		h.Set("Location", a.opt.StatusURL+url.PathEscape(a.req.Key))
+		h.Set("Location", a.opt.StatusURL+statusSegment(a.req.Key))
 	}
 	return Result{Response: Response{Status: http.StatusAccepted, Header: h, Body: b}, Expires: rec.lifetime()}
 }
@@ -99,6 +99,16 @@ func (e *Engine) StatusHandler() http.Handler {
 	})
 }
 
+// statusSegment names a key in the path of the status resource. Quoted as in the
+// header are those that clients would take for the folder or the one above it, and
+// those that look as if they were quoted.
+func statusSegment(key string) string {
+	if key == "." || key == ".." || strings.HasPrefix(key, `"`) {
+		key = quoted(key)
+	}
+	return url.PathEscape(key)
+}
+
 // statusKey finds the key in the path of the status resource, before which a
 // gateway may have put a stage.
 func (e *Engine) statusKey(path string) string {
@@ -111,6 +121,9 @@ func (e *Engine) statusKey(path string) string {
 		return ""
 	}
 	key, err := url.PathUnescape(escaped)
+	if err == nil && strings.HasPrefix(key, `"`) {
+		key, err = ParseKey([]string{key}, e.opt.MinKey, e.opt.MaxKey, true)
+	}
 	if err != nil {
 		return ""
 	}

@@ -51,7 +51,7 @@ func ExampleNew() {
 // A secret that is being rotated: both are good until the old one is removed.
 func ExampleNewStandard() {
 	verifier, err := webhook.NewStandard("whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw", func(o *webhook.VerifierOptions) {
-		o.MoreSecrets = []string{"whsec_plJ3nmyCDGBKInavdOK15jsl"}
+		o.MoreSecrets = []string{"whsec_plJ3nmyCDGBKInavdOK15jslQ9r8GKYq"}
 	})
 	fmt.Println(err)
 	_, err = verifier.Verify(http.Header{}, []byte(`{}`))

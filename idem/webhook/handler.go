@@ -157,16 +157,20 @@ func (h *Handler) handle(ctx context.Context, r *idem.Request, ev Event) (replay
 		Key: ev.ID, Scope: "webhook:" + h.endpoint, Route: h.endpoint, Method: r.Method, Path: r.Path,
 		Answer: func(any) (idem.Response, error) { return idem.Response{}, nil },
 	}
+	succeeded := false
 	res, err := h.engine.Do(ctx, op, func(ctx context.Context) (idem.Response, error) {
-		if err := h.fn(ctx, ev); err != nil {
+		err := h.fn(ctx, ev)
+		if succeeded = err == nil; !succeeded {
 			return idem.Response{}, &handlerError{err}
 		}
 		return idem.Response{}, nil
 	})
-	own, failed := errors.AsType[*handlerError](err)
+	own, ofHandler := errors.AsType[*handlerError](err)
 	switch {
-	case failed:
+	case ofHandler:
 		return false, own
+	case err != nil && succeeded && answerOf(err).code == failed.code: // one of its phases had failed
+		return false, fmt.Errorf("%w: %w", errNotRecorded, err)
 	case errors.Is(err, idem.ErrExpired), errors.Is(err, idem.ErrNotKept):
 		return true, nil // it was handled, and nobody asks for the answer
 	case err != nil:

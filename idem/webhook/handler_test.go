@@ -294,13 +294,17 @@ func TestCommitThatFailsLeavesNothing(t *testing.T) {
 // 2xx is given for what is on record only, even if the handler has succeeded.
 func TestNotRecorded(t *testing.T) {
 	t.Parallel()
-	for name, refuse := range map[string]bool{"store refuses": true, "a phase has failed": false} {
+	for name, cause := range map[string]error{
+		"store refuses": nil, "a phase has failed": errors.New("boom"),
+		// By which this endpoint's engine would say that the event is handled.
+		"a phase has failed on another engine's word": fmt.Errorf("refund: %w", idem.ErrNotKept),
+	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			fails := true
+			refuse, fails := cause == nil, true
 			e := newEndpoint(t, func(ctx context.Context, _ webhook.Event) error {
 				if !refuse && fails {
-					_, _ = idem.Atomic(ctx, "a", func(context.Context, *idem.Tx) (int, error) { return 0, errors.New("boom") })
+					_, _ = idem.Atomic(ctx, "a", func(context.Context, *idem.Tx) (int, error) { return 0, cause })
 				}
 				return nil
 			})

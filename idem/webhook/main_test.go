@@ -86,9 +86,9 @@ func newStripe(t testing.TB, c *clock, optFns ...func(*webhook.VerifierOptions))
 	return v
 }
 
-func newStandard(t testing.TB, c *clock, secret string) *webhook.Standard {
+func newStandard(t testing.TB, c *clock, secret string, optFns ...func(*webhook.VerifierOptions)) *webhook.Standard {
 	t.Helper()
-	v, err := webhook.NewStandard(secret, func(o *webhook.VerifierOptions) { o.Now = c.Now })
+	v, err := webhook.NewStandard(secret, append([]func(*webhook.VerifierOptions){func(o *webhook.VerifierOptions) { o.Now = c.Now }}, optFns...)...)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -31,9 +31,10 @@ type Standard struct{ verifier }
 
 var _ Verifier = (*Standard)(nil)
 
-// NewStandard returns a verifier for the endpoint with this secret (whsec_ and
-// base64), or for a provider with this public key (whpk_ and base64). Anything
-// else is an error. Both kinds may be mixed in MoreSecrets.
+// NewStandard returns a verifier for the endpoint with this secret (base64 of at
+// least 24 bytes, as the specification has it, with whsec_ before it or without),
+// or for a provider with this public key (whpk_ and base64). Anything else is an
+// error. Both kinds may be mixed in MoreSecrets.
 func NewStandard(secret string, optFns ...func(*VerifierOptions)) (*Standard, error) {
 	v, err := newVerifier("NewStandard", secret, standardKey, optFns)
 	if err != nil {
@@ -45,15 +46,24 @@ func NewStandard(secret string, optFns ...func(*VerifierOptions)) (*Standard, er
 // v1a is Ed25519.
 const v1a = "v1a"
 
+// minSecret is the least a secret may have, in bytes: what is shorter was cut off,
+// or can be guessed.
+const minSecret = 24
+
 func standardKey(s string) (key, error) {
-	kind, rest, _ := strings.Cut(s, "_")
+	kind, rest, prefixed := strings.Cut(s, "_")
+	if !prefixed {
+		kind, rest = "whsec", s
+	}
 	if kind != "whsec" && kind != "whpk" {
-		return key{}, errors.New("it begins neither with whsec_ nor with whpk_")
+		return key{}, errors.New("its prefix is neither whsec_ nor whpk_")
 	}
 	b, err := base64.RawStdEncoding.DecodeString(strings.TrimRight(rest, "="))
 	switch {
 	case err != nil || len(b) == 0:
-		return key{}, errors.New("what follows its prefix is no base64")
+		return key{}, errors.New("it is no base64, but for its prefix")
+	case kind == "whsec" && len(b) < minSecret:
+		return key{}, fmt.Errorf("a secret has at least %d bytes, this has %d", minSecret, len(b))
 	case kind == "whsec":
 		return hmacKey(b), nil
 	case len(b) != ed25519.PublicKeySize:

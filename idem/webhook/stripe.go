@@ -26,13 +26,16 @@ type Stripe struct{ verifier }
 var _ Verifier = (*Stripe)(nil)
 
 // NewStripe returns a verifier for the endpoint with this signing secret, which
-// is all of it, whsec_ included. An empty secret is an error, and so is one with
+// is all of it, whsec_ included. An empty secret is an error, and so is one of
+// less than 8 characters, which was cut off and could be guessed, and one with
 // white space, such as the line break at the end of a file.
 func NewStripe(secret string, optFns ...func(*VerifierOptions)) (*Stripe, error) {
 	v, err := newVerifier("NewStripe", secret, func(s string) (key, error) {
 		switch {
 		case s == "":
 			return key{}, errors.New("it is empty")
+		case len(s) < 8:
+			return key{}, errors.New("it was cut off: so short a secret can be guessed")
 		case strings.ContainsAny(s, " \t\r\n"):
 			return key{}, errors.New("it has white space in it")
 		}

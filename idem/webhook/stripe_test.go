@@ -270,7 +270,15 @@ func TestSecretsThatCannotWork(t *testing.T) {
 		"stripe: negative tolerance":    stripe(good, func(o *webhook.VerifierOptions) { o.Tolerance = -1 }),
 		"stripe: no clock":              stripe(good, func(o *webhook.VerifierOptions) { o.Now = nil }),
 		"standard: empty":               standard(""),
-		"standard: without prefix":      standard("MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw"),
+		"stripe: prefix only":           stripe("whsec_"),
+		"stripe: one character":         stripe("M"),
+		"stripe: cut off":               stripe("whsec_M"),
+		"standard: one byte":            standard("whsec_MQ=="),
+		"standard: 23 bytes":            standard("whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaQ="),
+		"standard: 23 without prefix":   standard("MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaQ="),
+		"standard: word":                standard("MfKQ9r8GK_of_the_endpoint"),
+		"standard: another prefix":      standard("whsek_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw"),
+		"standard: two in one":          standard("whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw"),
 		"standard: prefix only":         standard("whsec_"),
 		"standard: no base64":           standard("whsec_MfKQ9r8GK!"),
 		"standard: line break":          standard(good + "\n "),
@@ -280,6 +288,24 @@ func TestSecretsThatCannotWork(t *testing.T) {
 	} {
 		if err == nil || strings.Contains(err.Error(), "MfKQ9r8GK") {
 			t.Errorf("%s: got %v, want an error that doesn't show the secret", name, err)
+		}
+	}
+}
+
+// The secret's prefix is no part of the key, and some providers leave it out.
+func TestStandardSecretWithoutPrefix(t *testing.T) {
+	t.Parallel()
+	bare := strings.TrimPrefix(standardSecret, "whsec_")
+	for name, v := range map[string]*webhook.Standard{
+		"first": newStandard(t, newClock(), bare),
+		"more":  newStandard(t, newClock(), publicKey(t), func(o *webhook.VerifierOptions) { o.MoreSecrets = []string{bare} }),
+	} {
+		h := standardHeader("msg_1", start, standardSign(t, "msg_1", start, vectorBody, standardSecret))
+		if ev, err := v.Verify(h, []byte(vectorBody)); err != nil || ev.ID != "msg_1" {
+			t.Errorf("%s: %+v, %v", name, ev, err)
+		}
+		if _, err := v.Verify(h, []byte(vectorBody+" ")); !errors.Is(err, webhook.ErrNoValidSignature) {
+			t.Errorf("%s, another body: %v", name, err)
 		}
 	}
 }

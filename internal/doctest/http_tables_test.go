@@ -76,6 +76,7 @@ func keys(t *testing.T) string {
 		{shown: "empty, or spaces", values: []string{" "}},
 		{values: []string{`""`}},
 		{values: []string{"a b"}},
+		{values: []string{`"a b"`}},
 		{values: []string{"a,b"}},
 		{values: []string{`"a,b"`}},
 		{values: []string{`"abc`}},

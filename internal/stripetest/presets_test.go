@@ -133,6 +133,18 @@ func TestIdempotencyError(t *testing.T) {
 	})
 }
 
+// So is a key of another account's, where the server doesn't tell accounts apart.
+func TestAnotherAccountsKey(t *testing.T) {
+	each(t, func(t *trial) {
+		t.succeeds(t.call(call{Key: "k"}), "pi_k_1", false)
+		t.fails(t.call(call{Key: "k", Account: "2", Retries: 2}), "IdempotencyError", http.StatusBadRequest, "")
+		if diff := cmp.Diff([]int{200, 400}, t.came("k")); diff != "" {
+			t.Errorf("answers (-want +got):\n%s", diff)
+		}
+		t.ran("k", 1)
+	})
+}
+
 // A request whose key is in use is refused with 409. The clients retry that by
 // themselves, since Stripe-Should-Retry says so, and get the first one's answer.
 func TestInFlight(t *testing.T) {
