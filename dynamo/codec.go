@@ -99,6 +99,9 @@ func (v *values) encode(r *idem.Record, body value) item {
 	if r.Tries != 0 {
 		it[attrTries] = v.num(int64(r.Tries))
 	}
+	if r.Blocked {
+		it[attrBlocked] = yes
+	}
 	if r.Calls != nil {
 		it[attrCalls] = v.calls(r.Calls)
 	}
@@ -116,6 +119,8 @@ func (v *values) encode(r *idem.Record, body value) item {
 	}
 	return it
 }
+
+var yes value = &types.AttributeValueMemberBOOL{Value: true}
 
 func (v *values) phases(phases []idem.Phase) value {
 	list := make([]value, len(phases))
@@ -230,6 +235,7 @@ func decode(it item) (*idem.Record, error) {
 		DoubtSince:  d.milli(attrDoubt, false),
 		Tries:       int(d.number(attrTries, false)),
 		LastErr:     d.text(attrLastErr, false),
+		Blocked:     d.flag(attrBlocked),
 		Created:     d.milli(attrCreated, true),
 		Run:         d.milli(attrRun, true),
 		Settled:     d.settled(),
@@ -313,6 +319,11 @@ func (d *decoder) numberIn(it item, name string, must bool) int64 {
 		d.fail("%s is not a whole number", name)
 	}
 	return n
+}
+
+func (d *decoder) flag(name string) bool {
+	b := as[*types.AttributeValueMemberBOOL](d, d.it, name, false)
+	return b != nil && b.Value
 }
 
 func (d *decoder) milli(name string, must bool) time.Time {

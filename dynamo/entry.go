@@ -12,6 +12,7 @@ type Why string
 // What can be the matter.
 const (
 	WhyStuck       Why = "stuck"        // given up: an operator settles it
+	WhyBlocked     Why = "blocked"      // its program refuses to go on: people change that, or settle it
 	WhyParked      Why = "parked"       // a job that can't be delivered: an operator hands it out again
 	WhyOpen        Why = "open"         // abandoned: the completer is to end it
 	WhyNoRequest   Why = "no_request"   // abandoned, and its request wasn't stored: only its client can end it

@@ -48,19 +48,28 @@ func (s *Sweep) judge(f *findings, r *idem.Record, now time.Time) {
 	late := due(r, r.Run, s.opt.Grace)
 	held := r.Lease.Sub(now) > defaultMaxHold // nobody works that long: its clock was wrong
 	overdue := now.After(late) || held
+	list := func(why Why) {
+		if r.Blocked {
+			why = WhyBlocked
+		}
+		f.entries = append(f.entries, entry(why, r))
+	}
 	switch {
 	case r.State == idem.Stuck:
-		f.entries = append(f.entries, entry(WhyStuck, r))
-	case r.State != idem.Open || !overdue || freed(r):
+		list(WhyStuck)
+	case r.State != idem.Open || freed(r):
+	case !overdue && r.Blocked: // time doesn't help it
+		list(WhyBlocked)
+	case !overdue:
 	case r.Keep == idem.KeepNothing:
-		f.entries = append(f.entries, entry(WhyExpiring, r))
+		list(WhyExpiring)
 	case completable(r):
-		f.entries = append(f.entries, entry(WhyOpen, r))
+		list(WhyOpen)
 		if !held && now.Sub(late) > s.opt.Late {
 			f.tickets = append(f.tickets, idem.DueTicket{Ticket: idem.TicketFor(r), Due: now})
 		}
 	default:
-		f.entries = append(f.entries, entry(WhyNoRequest, r))
+		list(WhyNoRequest)
 		if now.Sub(r.Run) > s.opt.Retention {
 			f.giveUps = append(f.giveUps, r)
 		}

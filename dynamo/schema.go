@@ -31,6 +31,7 @@ const (
 	attrResp    = "resp"       // M  the answer
 	attrTries   = "tries"      // N  attempts by the completer
 	attrLastErr = "last_err"   // S  for operators
+	attrBlocked = "blocked"    // BOOL  open, but its program refuses to go on; absent otherwise
 	attrCreated = "created_ms" // N  time of the claim
 	attrRun     = "run_ms"     // N  begin of the last attempt
 	attrSettled = "settled"    // L  of what operators decided

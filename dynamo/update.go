@@ -37,6 +37,13 @@ func (s *Store) update(ctx context.Context, c idem.Commit) (*update, error) {
 	u.text(attrFn, ":fn", prev.Handler.Function, next.Handler.Function)
 	u.text(attrHandler, ":hn", prev.Handler.Name, next.Handler.Name)
 	u.text(attrTenant, ":tn", prev.Tenant, next.Tenant)
+	switch {
+	case next.Blocked == prev.Blocked:
+	case next.Blocked:
+		u.put(attrBlocked, ":blocked", yes)
+	default:
+		u.remove = append(u.remove, attrBlocked)
+	}
 	u.time(attrExpires, ":exp_s", prev.Expires, next.Expires)
 	u.time(attrUntil, ":until_s", prev.Until, next.Until)
 	if next.Tombstone != prev.Tombstone {

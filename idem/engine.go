@@ -324,9 +324,9 @@ func (a *attempt) withdraw(ctx context.Context, f *flow, resp Response, err, fai
 	if cause == nil {
 		cause = failed
 	}
-	b := giveBack{calls: f.calledOut(), refused: cause == nil && resp.Status/100 == 4}
+	b := f.giveBack()
 	if cause == nil {
-		b.why = notStored(resp.Status)
+		b.refused, b.why = resp.Status/100 == 4, notStored(resp.Status)
 	}
 	held, l, rerr := a.release(ctx, rec, b, cause)
 	switch {
@@ -423,7 +423,7 @@ func (a *attempt) handle(ctx context.Context, f *flow, resumed bool, fn func(con
 	defer func() {
 		f.close()
 		if rec := f.record(); !back && rec != nil && (f.ended() == nil || f.restart) {
-			_, _, _ = a.release(ctx, rec, giveBack{calls: f.calledOut()}, errPanic) // it logs its own failure
+			_, _, _ = a.release(ctx, rec, f.giveBack(), errPanic) // it logs its own failure
 		}
 	}()
 	resp, err := fn(hctx)

@@ -94,7 +94,7 @@ func notKept(r *Record) {
 // release gives the lease back, so that the next retry needn't wait for its
 // end. A failure is logged and never hides why it was released (R38).
 func (a *attempt) release(ctx context.Context, rec *Record, b giveBack, cause error) (*Record, landing, error) {
-	if cause != nil {
+	if b.why == "" && cause != nil {
 		b.why = ErrorText(cause)
 	}
 	prev := rec
@@ -111,6 +111,11 @@ func (a *attempt) release(ctx context.Context, rec *Record, b giveBack, cause er
 			return held, fenced, nil
 		case held.State != Open || held.Lease.IsZero():
 			call(ctx, a.opt.Hooks.Released, a.event(rec, cause))
+			if held.State == Open && held.Blocked {
+				a.log.ErrorContext(ctx, "the program refuses to go on with an operation: it waits for people", "record", short(a.pk),
+					"operation", held.ID, "route", held.Route, "error", held.LastErr)
+				call(ctx, a.opt.Hooks.Blocked, a.event(held, b.refusal))
+			}
 			return held, landed, nil
 		}
 		prev = held // our own later write had landed after all: decide again from it

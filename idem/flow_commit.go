@@ -215,6 +215,17 @@ func (f *flow) failure() error {
 	return f.err
 }
 
+// giveBack is what there is to say of an attempt without an answer. That the
+// program refuses to go on is told in the words of its phase, which the handler may
+// have kept to itself.
+func (f *flow) giveBack() giveBack {
+	b := giveBack{calls: f.calledOut()}
+	if err := f.failure(); refuses(err) {
+		b.refusal, b.why = err, ErrorText(err)
+	}
+	return b
+}
+
 // complete says what is missing for the answer to be stored.
 func (f *flow) complete() error {
 	f.mu.Lock()

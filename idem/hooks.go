@@ -31,6 +31,7 @@ type Hooks struct {
 	InFlight   func(context.Context, Event) // refused: another attempt holds the key
 	Mismatch   func(context.Context, Event) // refused: the key was used with another request
 	Stuck      func(context.Context, Event) // given up: an operator has to settle it
+	Blocked    func(context.Context, Event) // refused by its own program, each time: people have to change that
 	LeaseLost  func(context.Context, Event) // the attempt was overtaken
 	Refused    func(context.Context, Event) // refused before the record was looked at, or stuck, or expired, or for its credentials
 	Failed     func(context.Context, Event) // the store failed, or a record is corrupt

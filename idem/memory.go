@@ -140,6 +140,7 @@ func patched(r, prev, next *Record) *Record {
 	patch(&r.State, prev.State, next.State)
 	patch(&r.Keep, prev.Keep, next.Keep)
 	patch(&r.LastErr, prev.LastErr, next.LastErr)
+	patch(&r.Blocked, prev.Blocked, next.Blocked)
 	patch(&r.Tries, prev.Tries, next.Tries)
 	patchTime(&r.Lease, prev.Lease, next.Lease)
 	patchTime(&r.Expires, prev.Expires, next.Expires)

@@ -63,7 +63,7 @@ func (e *Engine) observe(ctx context.Context, r *Request, keyErr error, fn func(
 		_ = f.finish(ctx, stored, nil, nil, false)
 	}
 	if f.ended() == nil {
-		_, _, _ = a.release(ctx, f.record(), giveBack{calls: f.calledOut()}, err)
+		_, _, _ = a.release(ctx, f.record(), f.giveBack(), err)
 	}
 	if err != nil {
 		return Result{Passed: true}, &handlerError{err}

@@ -82,6 +82,7 @@ type Record struct {
 	LastErr string     // last error, for people: what the handler or a phase returned, in 256 bytes, without the query of a URL
 	Created time.Time  // when the key was claimed
 	Run     time.Time  // when the last attempt began; once that gave the lease back or finished with jobs, when it did
+	Blocked bool       // open, but its program refuses to go on, as LastErr tells: it waits for people
 	Settled []Decision // what operators have decided about it, the last ones
 	Route   string     // for people
 	Scope   string     // for people

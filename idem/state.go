@@ -1,6 +1,7 @@
 package idem
 
 import (
+	"errors"
 	"fmt"
 	"maps"
 	"slices"
@@ -108,7 +109,20 @@ func sameShape(a, b *Record) bool {
 type giveBack struct {
 	calls   []string // that this attempt may have made and has not recorded
 	refused bool     // the handler itself refused the request, with a 4xx
+	refusal error    // why the program refuses to go on with what is recorded; nil if it doesn't
 	why     string   // for people; "" leaves the record's
+}
+
+// refuses reports whether a phase failed so that the same program will always
+// fail with this record: trying again doesn't help, people have to change one of
+// the two.
+func refuses(err error) bool {
+	for _, mistake := range []error{ErrPhaseOrder, ErrResult, ErrWrite, ErrKeyReused} {
+		if errors.Is(err, mistake) {
+			return true
+		}
+	}
+	return false
 }
 
 // free reports whether a release may give the key up altogether: only this
@@ -145,7 +159,7 @@ func advanced(held *Record, phases []Phase, jobs map[string]Job, calls []string)
 	r.Jobs = merged(held.Jobs, jobs)
 	r.Calls = tally(held.Calls, calls)
 	r.doubt(without(held.Doubts, calls), held.DoubtSince)
-	r.Keep, r.Expires = KeepOpen, time.Time{}
+	r.Keep, r.Expires, r.Blocked = KeepOpen, time.Time{}, false // it goes on
 	return &r
 }
 
@@ -208,7 +222,7 @@ func finished(held *Record, resp Response, now time.Time, retention, tombstone t
 	r := *held
 	r.State, r.Ver = Done, held.Ver+1
 	r.Response, r.Lease, r.LastErr, r.Input = &resp, time.Time{}, "", nil
-	r.Phases, r.Calls = names(held.Phases), nil
+	r.Phases, r.Calls, r.Blocked = names(held.Phases), nil, false
 	r.doubt(nil, time.Time{})
 	if until := seconds(now.Add(retention)); len(held.Jobs) > 0 {
 		r.Keep, r.Expires, r.Until, r.Tombstone = KeepJobs, time.Time{}, until, (tombstone + time.Second - 1).Truncate(time.Second)
@@ -228,6 +242,7 @@ func finished(held *Record, resp Response, now time.Time, retention, tombstone t
 func released(held *Record, now time.Time, b giveBack) *Record {
 	r := *held
 	r.Ver, r.Lease, r.Run = held.Ver+1, time.Time{}, millis(now)
+	r.Blocked = b.refusal != nil
 	if b.why != "" {
 		r.LastErr = b.why
 	}
@@ -237,7 +252,7 @@ func released(held *Record, now time.Time, b giveBack) *Record {
 	if free(held, b) {
 		// A minute ago, for hosts whose clocks are behind; not 0, since TTL ignores
 		// what is over five years old.
-		r.Keep, r.Expires, r.Input = KeepNothing, seconds(now).Add(-time.Minute), nil
+		r.Keep, r.Expires, r.Input, r.Blocked = KeepNothing, seconds(now).Add(-time.Minute), nil, false
 	}
 	return &r
 }
@@ -253,7 +268,7 @@ func leftToClient(held *Record, now time.Time, retention time.Duration) bool {
 func stuckFor(held *Record, why string) *Record {
 	r := *held
 	r.State, r.Ver, r.Lease, r.LastErr = Stuck, held.Ver+1, time.Time{}, truncate(why)
-	r.Keep, r.Expires = KeepOpen, time.Time{}
+	r.Keep, r.Expires, r.Blocked = KeepOpen, time.Time{}, false
 	return &r
 }
 

@@ -26,6 +26,7 @@ type shown struct {
 	Until   time.Time `json:"until,omitzero"`
 	Tries   int       `json:"tries"`
 	LastErr string    `json:"last_err,omitempty"`
+	Blocked bool      `json:"blocked,omitempty"` // its program refuses to go on
 
 	Settled []shownDecision `json:"settled,omitempty"` // by operators, the last ten
 
@@ -90,7 +91,7 @@ func (op *operator) encode(v any) error {
 func shownOf(r *idem.Record, data bool) shown {
 	s := shown{
 		PK: r.PK, State: string(r.State), Keep: string(r.Keep), ID: r.ID, Route: r.Route, Scope: r.Scope, Created: r.Created, Run: r.Run,
-		Lease: r.Lease, Expires: r.Expires, Until: r.Until, Tries: r.Tries, LastErr: r.LastErr, HasRequest: r.Input != nil,
+		Lease: r.Lease, Expires: r.Expires, Until: r.Until, Tries: r.Tries, LastErr: r.LastErr, Blocked: r.Blocked, HasRequest: r.Input != nil,
 	}
 	for _, d := range r.Settled {
 		s.Settled = append(s.Settled, shownDecision(d))

@@ -28,6 +28,7 @@ const (
 	MetricMismatch  = "Mismatch"  // refused: the key was used for another request
 	MetricLeaseLost = "LeaseLost" // an attempt was overtaken
 	MetricStuck     = "Stuck"     // an operation was given up and waits for a human
+	MetricBlocked   = "Blocked"   // the deployed code refuses to go on with an operation: it waits for a human
 	MetricFailed    = "Failed"    // the table failed, or a record is corrupt
 
 	MetricDelivered   = "Delivered"   // a job was handed on
@@ -66,6 +67,7 @@ func (m *Metrics) Hooks() idem.Hooks {
 		Mismatch:  count(MetricMismatch),
 		LeaseLost: count(MetricLeaseLost),
 		Stuck:     count(MetricStuck),
+		Blocked:   count(MetricBlocked),
 		Failed:    count(MetricFailed),
 	}
 }
@@ -97,7 +99,7 @@ func (m *Metrics) Swept(r *dynamo.Report) {
 	for name, whys := range map[string][]dynamo.Why{
 		MetricAbandoned:   {dynamo.WhyOpen, dynamo.WhyNoRequest, dynamo.WhyExpiring},
 		MetricUndelivered: {dynamo.WhyUndelivered},
-		MetricWaiting:     {dynamo.WhyStuck, dynamo.WhyParked, dynamo.WhyUnreadable},
+		MetricWaiting:     {dynamo.WhyStuck, dynamo.WhyBlocked, dynamo.WhyParked, dynamo.WhyUnreadable},
 	} {
 		n := 0
 		for _, why := range whys {

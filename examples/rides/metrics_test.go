@@ -91,7 +91,7 @@ func TestSweptCountsWhatWasFound(t *testing.T) {
 	rides.NewMetrics(&log).Swept(&dynamo.Report{ByWhy: map[dynamo.Why]dynamo.Tally{
 		dynamo.WhyOpen: {Count: 1}, dynamo.WhyNoRequest: {Count: 2}, dynamo.WhyExpiring: {Count: 4},
 		dynamo.WhyStuck: {Count: 8}, dynamo.WhyParked: {Count: 16}, dynamo.WhyUnreadable: {Count: 32},
-		dynamo.WhyUndelivered: {Count: 64}, dynamo.WhyUnsettled: {Count: 128},
+		dynamo.WhyUndelivered: {Count: 64}, dynamo.WhyUnsettled: {Count: 128}, dynamo.WhyBlocked: {Count: 256},
 	}})
 	got := make(map[string]float64)
 	for line := range bytes.Lines(log.Bytes()) {
@@ -103,7 +103,7 @@ func TestSweptCountsWhatWasFound(t *testing.T) {
 			got[name] = values[name].(float64)
 		}
 	}
-	want := map[string]float64{rides.MetricAbandoned: 7, rides.MetricWaiting: 56, rides.MetricUndelivered: 64}
+	want := map[string]float64{rides.MetricAbandoned: 7, rides.MetricWaiting: 312, rides.MetricUndelivered: 64}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("counts (-want +got):\n%s", diff)
 	}

@@ -25,6 +25,7 @@ func storeRecords(s suite) {
 		{"stuck", func(r *idem.Record) {
 			r.State, r.Keep, r.Expires, r.Tries, r.LastErr = idem.Stuck, idem.KeepOpen, time.Time{}, 17, "given up"
 		}},
+		{"blocked", func(r *idem.Record) { r.Keep, r.Expires, r.Blocked = idem.KeepOpen, time.Time{}, true }},
 		{"settled", func(r *idem.Record) {
 			r.Keep, r.Expires = idem.KeepOpen, time.Time{}
 			r.Settled = []idem.Decision{

@@ -61,7 +61,7 @@ func recordMutants() []mutant {
 		},
 		{
 			rule: "NoExp", what: "a phase leaves exp_s where it is",
-			file: state, old: "\tr.Keep, r.Expires = KeepOpen, time.Time{}\n\treturn &r\n}\n\n// taken", new: "\tr.Keep = KeepOpen\n\treturn &r\n}\n\n// taken",
+			file: state, old: "r.Keep, r.Expires, r.Blocked = KeepOpen, time.Time{}, false // it", new: "r.Keep, r.Blocked = KeepOpen, false // it",
 			run: "^TestKeptRecordsHaveNoExpiry$",
 		},
 		{
@@ -71,12 +71,12 @@ func recordMutants() []mutant {
 		},
 		{
 			rule: "NoExp", what: "a stuck record keeps its exp_s",
-			file: state, old: "\tr.Keep, r.Expires = KeepOpen, time.Time{}\n\treturn &r\n}\n\n// claimExpiry", new: "\tr.Keep = KeepOpen\n\treturn &r\n}\n\n// claimExpiry",
+			file: state, old: "\tr.Keep, r.Expires, r.Blocked = KeepOpen, time.Time{}, false\n", new: "\tr.Keep, r.Blocked = KeepOpen, false\n",
 			run: "^TestKeptRecordsHaveNoExpiry$",
 		},
 		{
 			rule: "PhaseKeep", what: "a record with committed phases may expire",
-			file: state, old: "\tr.Keep, r.Expires = KeepOpen, time.Time{}\n\treturn &r\n}\n\n// taken", new: "\treturn &r\n}\n\n// taken",
+			file: state, old: "r.Keep, r.Expires, r.Blocked = KeepOpen, time.Time{}, false // it", new: "r.Blocked = false // it",
 			run: "^TestKeptRecordsHaveNoExpiry$",
 		},
 		{
@@ -111,6 +111,15 @@ func recordMutants() []mutant {
 		{
 			rule: "RefusedIsFree", what: "a resumable route's refusal doesn't free the key",
 			file: state, old: "(r.Input == nil || b.refused)", new: "r.Input == nil", run: "^TestAcceptedIsCompletedWhateverStoppedIt$",
+		},
+		{
+			rule: "RefusedIsListed", what: "an operation that its program refuses looks like any other that is open",
+			file: state, old: "r.Blocked = b.refusal != nil", new: "r.Blocked = b.refusal != nil && now.IsZero()", run: "^TestRefusedWaitsForPeople$",
+		},
+		{
+			rule: "RefusedIsListed", what: "what goes on is still listed as refused",
+			file: state, old: "r.Keep, r.Expires, r.Blocked = KeepOpen, time.Time{}, false // it goes on", new: "r.Keep, r.Expires = KeepOpen, time.Time{} // it goes on",
+			run: "^TestBlockedUntilItGoesOn$",
 		},
 		{
 			rule: "FinishNotesItsTime", what: "the jobs of a handler that took long are the sweep's at once",
