@@ -39,7 +39,8 @@ func TestOverridesThatChangeNothingAreTold(t *testing.T) {
 		"one program reads each": {all, []sam.Function{nothing, program("grace", "…SAMEKEY_GRACE…"), program("margin", "…SAMEKEY_LEASE_MARGIN…")}, []string{"LOCAL_STREAM_WINDOW", "LOCAL_SWEEP_EVERY"}},
 		"a stream and a schedule": {
 			Overrides{StreamWindow: all.StreamWindow, SweepEvery: all.SweepEvery},
-			[]sam.Function{with(nothing, sam.Event{Stream: &sam.StreamEvent{}}), with(nothing, sam.Event{Schedule: &sam.ScheduleEvent{}})}, nil,
+			[]sam.Function{with(nothing, sam.Event{Stream: &sam.StreamEvent{}}), with(nothing, sam.Event{Schedule: &sam.ScheduleEvent{}})},
+			nil,
 		},
 		"a program that can't be read": {Overrides{Grace: all.Grace}, []sam.Function{{Bootstrap: filepath.Join(dir, "missing")}}, nil},
 	} {

@@ -15,7 +15,7 @@ import (
 // they get no further; other hosts are connected. What is no CONNECT goes to
 // next.
 type proxy struct {
-	ctx   context.Context   // ends the connections
+	ended <-chan struct{}   // ends the connections
 	allow map[string]string // what was given by -env: an endpoint of AWS in it is meant
 	dial  func(ctx context.Context, network, address string) (net.Conn, error)
 	log   *slog.Logger
@@ -50,17 +50,21 @@ func (p *proxy) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		_ = out.Close()
 		return
 	}
-	end := func() { _, _ = in.Close(), out.Close() }
-	defer context.AfterFunc(p.ctx, end)()
-	defer end()
+	defer func() { _, _ = in.Close(), out.Close() }()
 	if _, err := io.WriteString(in, "HTTP/1.1 200 Connection established\r\n\r\n"); err != nil {
 		return
 	}
-	go func() {
-		defer end()
-		_, _ = io.Copy(out, in)
-	}()
-	_, _ = io.Copy(in, out)
+	over := make(chan struct{}, 2) // room for both: closing one connection ends the other's copy too
+	connect := func(to io.Writer, from io.Reader) {
+		_, _ = io.Copy(to, from)
+		over <- struct{}{}
+	}
+	go connect(out, in)
+	go connect(in, out)
+	select {
+	case <-over:
+	case <-p.ended:
+	}
 }
 
 // wanted reports whether somebody gave this host by -env.

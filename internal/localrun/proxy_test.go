@@ -21,7 +21,7 @@ func TestProxyKeepsFunctionsFromAWS(t *testing.T) {
 	told := &syncBuffer{}
 	var dialed []string
 	p := &proxy{
-		ctx: t.Context(), allow: map[string]string{"AWS_ENDPOINT_URL_SNS": "https://sns.eu-west-1.amazonaws.com"},
+		ended: t.Context().Done(), allow: map[string]string{"AWS_ENDPOINT_URL_SNS": "https://sns.eu-west-1.amazonaws.com"},
 		dial: func(_ context.Context, _, address string) (net.Conn, error) {
 			dialed = append(dialed, address)
 			return nil, errors.New("injected")
@@ -68,7 +68,7 @@ func TestProxyConnectsOthers(t *testing.T) {
 	defer target.Close()
 	ctx, cancel := context.WithCancel(t.Context())
 	p := &proxy{
-		ctx: ctx, dial: func(ctx context.Context, network, _ string) (net.Conn, error) {
+		ended: ctx.Done(), dial: func(ctx context.Context, network, _ string) (net.Conn, error) {
 			return new(net.Dialer).DialContext(ctx, network, target.Listener.Addr().String())
 		},
 		log:  slog.New(slog.DiscardHandler),

@@ -105,7 +105,7 @@ func (s *Stack) start(ctx context.Context) error {
 		return err
 	}
 	s.tellOverrides(ctx, defs)
-	out := &proxy{ctx: ctx, allow: s.opts.Environment, dial: new(net.Dialer).DialContext, log: s.log}
+	out := &proxy{ended: ctx.Done(), allow: s.opts.Environment, dial: new(net.Dialer).DialContext, log: s.log}
 	byID, err := s.startFunctions(ctx, defs, append(base, out.environ(invoke.url)...))
 	if err != nil {
 		return err
