@@ -6,7 +6,6 @@ import (
 	"errors"
 	"maps"
 	"slices"
-	"time"
 )
 
 // conclude stores the handler's own answer and gives it. The effect has
@@ -176,10 +175,7 @@ func (a *attempt) answer(ctx context.Context, held *Record, v verdict) (Result, 
 		fallthrough
 	default:
 		err := a.fail("claim", ErrInFlight)
-		err.RetryAfter = time.Second
-		if held != nil {
-			err.RetryAfter = max(held.Lease.Sub(a.opt.Now()), time.Second)
-		}
+		err.RetryAfter = a.retryAfter(held)
 		return refuse(hooks.InFlight, err)
 	}
 }

@@ -10,7 +10,8 @@ import (
 type InFlightMode int
 
 const (
-	// InFlightRefuse answers 409 at once, with Retry-After: what is left of the lease.
+	// InFlightRefuse answers 409 at once, with Retry-After: what is left of the
+	// lease, at most [Options.MaxRetryAfter].
 	InFlightRefuse InFlightMode = iota
 	// InFlightWait waits for the other attempt's answer and gives it as a replay;
 	// if it takes too long ([Options.WaitMax], or the time of this request), 409.
@@ -21,15 +22,20 @@ const (
 	InFlightAccept
 )
 
+// firstLook is the longest wait before a first look at a record: it doubles with
+// each look, up to a second, so that to wait for t costs about log2(t/firstLook)
+// reads, and then one a second.
+const firstLook = 100 * time.Millisecond
+
 // DefaultWaitMax is for how long InFlightWait waits.
 const DefaultWaitMax = 10 * time.Second
 
 // wait looks at a record until its holder is done with it, or it is end. The
 // verdict is inFlight in the latter case only.
 func (a *attempt) wait(ctx context.Context, held *Record, end time.Time) (*Record, verdict) {
-	for pace := 50 * time.Millisecond; ; pace = min(pace*3/2, time.Second) {
-		// Half of it by chance, so that many that wait don't look all at once.
-		next := pace/2 + time.Duration(mathrand.Int64N(int64(pace/2)))
+	for pace := firstLook; ; pace = min(pace*2, time.Second) {
+		// A quarter of it by chance, so that many that wait don't look all at once.
+		next := pace*3/4 + time.Duration(mathrand.Int64N(int64(pace/4)))
 		if time.Now().Add(next).After(end) || !sleep(ctx, next) {
 			return held, inFlight
 		}
@@ -42,6 +48,15 @@ func (a *attempt) wait(ctx context.Context, held *Record, end time.Time) (*Recor
 		}
 		held = rec
 	}
+}
+
+// retryAfter is when to ask again for what held's holder does: once its lease is
+// over at the latest, and MaxRetryAfter long before, since most are done by then.
+func (a *attempt) retryAfter(held *Record) time.Duration {
+	if held == nil {
+		return time.Second
+	}
+	return min(max(held.Lease.Sub(a.opt.Now()), time.Second), a.opt.MaxRetryAfter)
 }
 
 func sleep(ctx context.Context, d time.Duration) bool {

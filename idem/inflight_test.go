@@ -463,3 +463,123 @@ func TestObserveDoesNotWaitForTheStore(t *testing.T) {
 		}
 	})
 }
+
+// countingLoads counts the reads of a store.
+type countingLoads struct {
+	idem.MemoryStore
+	loads atomic.Int64
+}
+
+func (s *countingLoads) Load(ctx context.Context, pk string) (*idem.Record, error) {
+	s.loads.Add(1)
+	return s.MemoryStore.Load(ctx, pk)
+}
+
+// Waiting looks at the record less and less often.
+func TestWaitingBacksOff(t *testing.T) {
+	t.Parallel()
+	for _, tc := range []struct {
+		handler time.Duration
+		reads   int64
+	}{
+		{50 * time.Millisecond, 1}, {1800 * time.Millisecond, 5}, {9 * time.Second, 14},
+	} {
+		t.Run(tc.handler.String(), func(t *testing.T) {
+			t.Parallel()
+			synctest.Test(t, func(t *testing.T) {
+				store := &countingLoads{}
+				e := idem.New(store, func(o *idem.Options) { o.InFlight = idem.InFlightWait })
+				ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second)
+				defer cancel()
+				var runs atomic.Int64
+				var wg sync.WaitGroup
+				wg.Go(func() { _, _ = e.Serve(ctx, keyed("k"), slow(tc.handler, &runs)) })
+				synctest.Wait()
+				begun := time.Now()
+				res, err := e.Serve(ctx, keyed("k"), slow(0, &runs))
+				if err != nil || !res.Replayed || runs.Load() != 1 {
+					t.Errorf("replayed %t, %v, %d runs", res.Replayed, err, runs.Load())
+				}
+				if n := store.loads.Load(); n > tc.reads {
+					t.Errorf("waiting for %v took %d reads, want at most %d", tc.handler, n, tc.reads)
+				}
+				if late := time.Since(begun) - tc.handler; late > time.Second {
+					t.Errorf("the answer came %v late", late)
+				}
+				wg.Wait()
+			})
+		})
+	}
+}
+
+// Nobody waits for a client that is gone.
+func TestWaitingEndsWithItsClient(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		store := &countingLoads{}
+		e := idem.New(store, func(o *idem.Options) { o.InFlight = idem.InFlightWait })
+		limit, cancel := context.WithTimeout(t.Context(), 30*time.Second)
+		defer cancel()
+		var runs atomic.Int64
+		var wg sync.WaitGroup
+		wg.Go(func() { _, _ = e.Serve(limit, keyed("k"), slow(8*time.Second, &runs)) })
+		synctest.Wait()
+		begun := time.Now()
+		ctx, gone := context.WithCancel(limit)
+		wg.Go(func() {
+			time.Sleep(time.Second)
+			gone()
+		})
+		res, err := e.Serve(ctx, keyed("k"), slow(0, &runs))
+		if waited := time.Since(begun); err != nil || res.Status != http.StatusConflict || waited != time.Second {
+			t.Errorf("%d, %v after %v, want in flight as soon as the client is gone", res.Status, err, waited)
+		}
+		wg.Wait()
+		if n := runs.Load(); n != 1 {
+			t.Errorf("%d runs", n)
+		}
+	})
+}
+
+// Retry-After says when asking makes sense, and not when the lease is over: most
+// handlers take far less.
+func TestRetryAfterIsCapped(t *testing.T) {
+	t.Parallel()
+	for name, tc := range map[string]struct {
+		set  func(*idem.Options)
+		left time.Duration // of the lease, with its margin
+		want string
+	}{
+		"default":           {func(*idem.Options) {}, time.Minute, "5"},
+		"less is left":      {func(*idem.Options) {}, 3500 * time.Millisecond, "4"},
+		"almost none":       {func(*idem.Options) {}, 300 * time.Millisecond, "1"},
+		"an option":         {func(o *idem.Options) { o.MaxRetryAfter = 20 * time.Second }, time.Minute, "20"},
+		"as long as it may": {func(o *idem.Options) { o.MaxRetryAfter = time.Hour }, time.Minute, "60"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			synctest.Test(t, func(t *testing.T) {
+				var store idem.MemoryStore
+				held, _ := annsRecord(t)
+				held.Lease = time.Now().Add(tc.left)
+				if _, err := store.Claim(t.Context(), idem.Claim{Next: held, Now: time.Now()}); err != nil {
+					t.Fatal(err)
+				}
+				accept := func(o *idem.Options) { o.InFlight, o.StatusURL = idem.InFlightAccept, "/operations/" }
+				serve := func(status int, set ...func(*idem.Options)) {
+					res, err := idem.New(&store, set...).Serve(t.Context(), ann, slow(0, new(atomic.Int64)))
+					if got := res.Header.Get("Retry-After"); err != nil || res.Status != status || got != tc.want {
+						t.Errorf("%d, Retry-After %q, %v; want %d, %q", res.Status, got, err, status, tc.want)
+					}
+				}
+				serve(http.StatusConflict, tc.set)
+				serve(http.StatusAccepted, tc.set, accept)
+				r := ann
+				r.Method = http.MethodGet
+				if got := idem.New(&store, tc.set, accept).ServeStatus(t.Context(), r).Header.Get("Retry-After"); got != tc.want {
+					t.Errorf("status: Retry-After %q, want %q", got, tc.want)
+				}
+			})
+		})
+	}
+}

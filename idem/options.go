@@ -34,6 +34,8 @@ const (
 	DefaultMaxRequest = 10 << 20
 	DefaultMaxTries   = 10
 
+	DefaultMaxRetryAfter = 5 * time.Second
+
 	maxName = 256 // of a function or handler, in bytes
 )
 
@@ -112,6 +114,10 @@ type Options struct {
 	InFlight InFlightMode
 	// WaitMax bounds InFlightWait. Default: DefaultWaitMax.
 	WaitMax time.Duration
+	// MaxRetryAfter bounds what a client is told to wait for while another attempt
+	// holds its key, in a 409, a 202 and by the status resource: its lease may end
+	// long after its handler has. At least a second. Default: DefaultMaxRetryAfter.
+	MaxRetryAfter time.Duration
 	// StatusURL is where the status of an operation can be read, up to and with
 	// the "/" that the key follows: a path, or a whole URL where a stage or a base
 	// path stands before it. InFlightAccept needs it. See [Engine.ServeStatus].
@@ -218,6 +224,7 @@ func (o Options) withDefaults() Options {
 	setDefault(&o.MaxRequest, DefaultMaxRequest)
 	setDefault(&o.MaxTries, DefaultMaxTries)
 	setDefault(&o.WaitMax, DefaultWaitMax)
+	setDefault(&o.MaxRetryAfter, DefaultMaxRetryAfter)
 	if o.Methods == nil {
 		o.Methods = []string{http.MethodPost}
 	}
@@ -267,6 +274,7 @@ func (o *Options) validate() error {
 		"Retention %v: must outlast RetryWindow %v, or a late retry runs again", o.Retention, o.RetryWindow)
 	check(o.Tombstone >= 0, "Tombstone %v: not negative", o.Tombstone)
 	check(o.InFlight >= InFlightRefuse && o.InFlight <= InFlightAccept, "InFlight %d: unknown mode", o.InFlight)
+	check(o.MaxRetryAfter >= time.Second, "MaxRetryAfter %v: at least a second", o.MaxRetryAfter)
 	check(o.WaitMax > 0, "WaitMax %v: above zero", o.WaitMax)
 	check(o.InFlight != InFlightAccept || o.StatusURL != "", "InFlightAccept needs StatusURL")
 	if o.StatusURL != "" {

@@ -28,7 +28,8 @@ func TestPresetIETF(t *testing.T) {
 	bare := problem(400, 1, "", "idempotency_key_invalid", "Idempotency-Key is invalid",
 		"Send one key of 1 to 255 visible ASCII characters, for instance a UUID, in double quotes (a string of RFC 9651).")
 	mismatch := problem(422, 1, expires+key, "idempotency_key_mismatch", "Idempotency-Key is already used",
-		"This key was first used with another request. Retry with the same request, or use a new key for a new operation.")
+		"This key was first used with another request, which may have been carried out in part. Retry that one unchanged, or "+
+			"send another or a corrected request with a new key.")
 
 	testPreset(t, desk{preset: idem.IETF, key: `"k"`, also: "PATCH"}, map[string]string{
 		"new":          "201 after 1 runs\n" + head + expires + key + "Set-Cookie: a=b\n" + made,
@@ -49,7 +50,7 @@ func TestPresetIETF(t *testing.T) {
 		"key quoted":     replay(201, made), // parameters say nothing
 		"GET with a key": untouched(2),
 
-		"in flight": problem(409, 1, expires+key+"Retry-After: 19\n", "idempotency_in_flight", "A request is outstanding for this Idempotency-Key",
+		"in flight": problem(409, 1, expires+key+"Retry-After: 5\n", "idempotency_in_flight", "A request is outstanding for this Idempotency-Key",
 			"The original request is still being processed. Retry with the same key to get its answer."),
 		"other body in flight": mismatch,
 

@@ -75,7 +75,7 @@ func (c stripeContract) both() map[string]string {
 		"GET with a key":  untouched(2),
 
 		// 22 s of lease, of which 3 have gone.
-		"in flight": stripeError(409, 1, known+"Retry-After: 19\n", "idempotency_error", "idempotency_key_in_use",
+		"in flight": stripeError(409, 1, known+"Retry-After: 5\n", "idempotency_error", "idempotency_key_in_use",
 			"There is currently another in-progress request using this Idempotent Key (that probably means you submitted twice, "+
 				"and the other request is still going through). Please try again later."),
 		"other body in flight": mismatch,

@@ -51,7 +51,8 @@ var problems = []struct {
 	}},
 	{ErrMismatch, Problem{
 		Status: 422, Code: "idempotency_key_mismatch", Title: "Idempotency-Key is already used",
-		Detail: "This key was first used with another request. Retry with the same request, or use a new key for a new operation.",
+		Detail: "This key was first used with another request, which may have been carried out in part. Retry that one unchanged, or " +
+			"send another or a corrected request with a new key.",
 	}},
 	{ErrKeyUnknown, Problem{
 		Status: 404, Code: "idempotency_key_unknown", Title: "Nothing is known of this Idempotency-Key",
@@ -174,7 +175,9 @@ func problemResponse(p Problem, contentType string, body any) Response {
 	}
 	h := http.Header{"Content-Type": {contentType}, "Cache-Control": {"no-store"}}
 	if p.RetryAfter > 0 {
-		h["Retry-After"] = []string{strconv.Itoa(int(math.Ceil(p.RetryAfter.Seconds())))}
+		h["Retry-After"] = []string{wholeSeconds(p.RetryAfter)}
 	}
 	return Response{Status: p.Status, Header: h, Body: b}
 }
+
+func wholeSeconds(d time.Duration) string { return strconv.Itoa(int(math.Ceil(d.Seconds()))) }

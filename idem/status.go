@@ -4,12 +4,9 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
-	"math"
 	"net/http"
 	"net/url"
-	"strconv"
 	"strings"
-	"time"
 )
 
 // Status tells how the operation of r's key stands, without running anything:
@@ -57,9 +54,8 @@ func (a *attempt) accepted(rec *Record) Result {
 		body.RecoveryPoint = rec.Phases[n-1].Name
 	}
 	b, _ := json.Marshal(body) // strings only
-	h := http.Header{"Content-Type": {"application/json"}, "Cache-Control": {"no-store"}, "Retry-After": {"1"}}
-	if left := rec.Lease.Sub(a.opt.Now()); left > 0 {
-		h.Set("Retry-After", strconv.Itoa(int(math.Ceil(min(left, 5*time.Second).Seconds()))))
+	h := http.Header{
+		"Content-Type": {"application/json"}, "Cache-Control": {"no-store"}, "Retry-After": {wholeSeconds(a.retryAfter(rec))},
 	}
 	if a.opt.StatusURL != "" {
 		h.Set("Location", a.opt.StatusURL+statusSegment(a.req.Key))

@@ -19,10 +19,12 @@ type operation struct {
 	until time.Time // end of the key's lifetime; zero if there is no key
 
 	attempts int
-	sent     time.Time   // the last of them
-	heard    http.Header // of its answer, also of a torn one; nil if there was none
-	unknown  bool        // an attempt, or one of an earlier process, may have been carried out
-	maybe    bool        // so may another request with this key: one at work (409), redirected here, or the caller's
+	waits    int           // attempts that were told to wait for another one's answer
+	waited   time.Duration // and for how long
+	sent     time.Time     // the last of them
+	heard    http.Header   // of its answer, also of a torn one; nil if there was none
+	unknown  bool          // an attempt, or one of an earlier process, may have been carried out
+	maybe    bool          // so may another request with this key: one at work (409), redirected here, or the caller's
 }
 
 // begin decides what kind of request it is and makes it fit to be repeated.
@@ -92,7 +94,7 @@ func (o *operation) run() (*http.Response, error) {
 		if !retry {
 			return o.end(resp, err, why)
 		}
-		wait, no := o.mayRetry()
+		wait, no := o.mayRetry(resp)
 		if no != "" {
 			return o.end(resp, err, no)
 		}
@@ -140,16 +142,20 @@ func (o *operation) judge(resp *http.Response, err error) (why Reason, retry boo
 }
 
 // mayRetry says how long to wait before the next attempt, or why there is none.
-func (o *operation) mayRetry() (wait time.Duration, no Reason) {
+func (o *operation) mayRetry(resp *http.Response) (wait time.Duration, no Reason) {
 	now := time.Now()
 	wait = backoff(o.attempts, o.t.opt.InitialDelay, o.t.opt.MaxDelay)
 	asked, ok := retryAfter(o.heard, now)
 	if ok && asked <= o.t.opt.MaxRetryAfter {
 		wait = max(wait, spread(asked, o.t.opt.InitialDelay))
 	}
+	if ok && o.inFlight(resp) && o.waited+wait <= o.t.opt.MaxRetryAfter {
+		o.waits++
+		o.waited += wait
+	}
 	deadline, limited := o.req.Context().Deadline()
 	switch {
-	case o.attempts > o.t.opt.MaxRetries:
+	case o.attempts-o.waits > o.t.opt.MaxRetries:
 		return 0, ReasonRetries
 	case o.body.open == nil:
 		return 0, ReasonBody
@@ -163,6 +169,13 @@ func (o *operation) mayRetry() (wait time.Duration, no Reason) {
 		return 0, ReasonBudget
 	}
 	return wait, ""
+}
+
+// inFlight reports whether the server works on the very request: its answer is
+// waited for, and that is no retry of something that failed. A holder that died
+// keeps the key until its lease is over, which may take many times Retry-After.
+func (o *operation) inFlight(resp *http.Response) bool {
+	return o.key != "" && resp != nil && resp.StatusCode == http.StatusConflict
 }
 
 // isOver reports whether it will be too late for the key after wait.

@@ -58,7 +58,9 @@ type Options struct {
 	// than InitialDelay. Defaults: DefaultInitialDelay and DefaultMaxDelay.
 	InitialDelay, MaxDelay time.Duration
 	// MaxRetryAfter is the longest Retry-After that is waited for. An answer
-	// that asks for more is returned at once. Default: DefaultMaxRetryAfter.
+	// that asks for more is returned at once. A keyed request that is told by 409
+	// to come again, since it is still being worked on, does so for as long in
+	// all, besides MaxRetries. Default: DefaultMaxRetryAfter.
 	MaxRetryAfter time.Duration
 	// AttemptTimeout ends an attempt that has no answer by then: its headers,
 	// and for a keyed request also as much of its body as MaxAnswer says. It

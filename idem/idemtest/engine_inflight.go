@@ -24,8 +24,8 @@ func engineInFlight(s suite) {
 		e.costs(t, 1, func() {
 			r := do(t, eng, order("k", "1"), a.run).refused(t, idem.ErrInFlight)
 			ierr, ok := errors.AsType[*idem.Error](r.err)
-			if !ok || ierr.RetryAfter <= 0 || ierr.RetryAfter > limit+idem.DefaultLeaseMargin {
-				t.Errorf("%v says to retry after %v, want what is left of the lease", r.err, ierr.RetryAfter)
+			if !ok || ierr.RetryAfter <= 0 || ierr.RetryAfter > idem.DefaultMaxRetryAfter {
+				t.Errorf("%v says to retry after %v, want what is left of the lease, and no more than %v", r.err, ierr.RetryAfter, idem.DefaultMaxRetryAfter)
 			}
 		})
 		sameRecord(t, e.record(t, order("k", "1")), want)

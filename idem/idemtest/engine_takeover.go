@@ -15,7 +15,7 @@ func engineTakeOver(s suite) {
 		var a app
 		e.abandon(t, order("k", "1"))
 		old := e.record(t, order("k", "1"))
-		eng := e.engine()
+		eng := e.engine(func(o *idem.Options) { o.MaxRetryAfter = 2 * limit })
 
 		r := do(t, eng, order("k", "1"), a.run).refused(t, idem.ErrInFlight)
 		left := old.Lease.Sub(e.clock.Now())

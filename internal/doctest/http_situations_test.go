@@ -2,6 +2,7 @@ package doctest_test
 
 import (
 	"context"
+	"net/http"
 	"time"
 
 	"github.com/samekey/samekey/idem"
@@ -94,6 +95,14 @@ var situations = []situation{
 			s.store.finish = idem.ErrWrite
 			return created(ctx)
 		})
+	}},
+	{name: "a corrected request, after an answer that isn't kept", act: func(s *stage) outcome {
+		s.post(answering(http.StatusConflict))
+		return s.post(created, otherBody)
+	}},
+	{name: "the same, where that was a second attempt's", act: func(s *stage) outcome {
+		s.late(answering(http.StatusConflict))
+		return s.post(created, otherBody)
 	}},
 	{name: "others keep changing what a phase writes", act: func(s *stage) outcome {
 		s.store.phase = idem.ErrConflict

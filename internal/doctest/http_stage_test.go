@@ -163,13 +163,17 @@ func (s *stage) meanwhile(second func() outcome) outcome {
 
 // overtaken is a request whose worker sleeps past its lease, and finds that
 // another attempt has failed meanwhile.
-func (s *stage) overtaken() outcome {
+func (s *stage) overtaken() outcome { return s.late(failing) }
+
+// late is a request whose worker sleeps past its lease, while another attempt
+// runs h.
+func (s *stage) late(h handler) outcome {
 	return s.post(func(ctx context.Context) (idem.Response, error) {
 		wait(limit + 2*idem.DefaultLeaseMargin)
 		other := make(chan struct{})
 		go func() { // another client, not a nested call
 			defer close(other)
-			s.post(failing)
+			s.post(h)
 		}()
 		<-other
 		return created(ctx)

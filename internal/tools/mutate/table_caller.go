@@ -1,5 +1,33 @@
 package main
 
+// waitMutants break how a request waits for another one with its key.
+func waitMutants() []mutant {
+	const inFlight = "idem/inflight.go"
+	return []mutant{
+		{
+			rule: "WaitEnds", what: "waiting ignores the client's context",
+			file: inFlight, old: "!sleep(ctx, next)", new: "!sleep(context.WithoutCancel(ctx), next)", run: "^TestWaitingEndsWithItsClient$",
+		},
+		{
+			rule: "WaitBacksOff", what: "who waits looks as often in the tenth second as in the first",
+			file: inFlight, old: "pace = min(pace*2, time.Second)", new: "pace = firstLook", run: "^TestWaitingBacksOff$",
+		},
+		{
+			rule: "RetryAfterCap", what: "a client is told to wait for the end of the lease",
+			file: inFlight, old: "return min(max(held.Lease.Sub(a.opt.Now()), time.Second), a.opt.MaxRetryAfter)",
+			new: "return max(held.Lease.Sub(a.opt.Now()), time.Second)", run: "^TestRetryAfterIsCapped$",
+		},
+		{
+			rule: "RetryAfterCap", what: "idem/client gives up on a request in flight after two more tries",
+			file: "idem/client/operation.go", old: "\t\to.waits++\n", new: "", run: "^TestRequestInFlightIsWaitedFor$",
+		},
+		{
+			rule: "RetryAfterCap", what: "idem/client waits for a request in flight for ever",
+			file: "idem/client/operation.go", old: "\t\to.waited += wait\n", new: "", run: "^TestRequestInFlightIsWaitedFor$",
+		},
+	}
+}
+
 // callerMutants break how callers are told apart.
 func callerMutants() []mutant {
 	const scope, adapter, cred, state = "idem/scope.go", "lambda/adapter.go", "idem/credentials.go", "idem/state.go"

@@ -1,0 +1,77 @@
+package client_test
+
+import (
+	"context"
+	"net/http"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/samekey/samekey/idem"
+	"github.com/samekey/samekey/idem/client"
+)
+
+// A client that is less patient than the handler is slow gets the answer soon
+// after it is there, and not only when the handler's lease is over.
+func TestRequestInFlightIsAskedForSoon(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		runs := 0
+		engine := idem.New(&idem.MemoryStore{})
+		network, _ := serve(t, engine.Middleware(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+			runs++
+			time.Sleep(2 * time.Second)
+			w.WriteHeader(http.StatusCreated)
+		})), nil)
+		hc := &http.Client{Transport: client.New(network, func(o *client.Options) { o.AttemptTimeout = time.Second })}
+		begun := time.Now()
+		resp := post(t, hc, "http://api.test/")
+		if took := time.Since(begun); resp.StatusCode != http.StatusCreated || took > 10*time.Second || runs != 1 {
+			t.Errorf("%d after %v and %d runs, want 201 after a few seconds", resp.StatusCode, took, runs)
+		}
+	})
+}
+
+// Whoever holds the key may have died: its lease, of 30 s or so, is waited for,
+// however often the server says to ask again. For longer than MaxRetryAfter
+// nothing is waited for.
+func TestRequestInFlightIsWaitedFor(t *testing.T) {
+	t.Parallel()
+	for name, tc := range map[string]struct {
+		lease time.Duration
+		after string // Retry-After
+		want  int
+		most  time.Duration
+	}{
+		"until the lease is over":    {32 * time.Second, "5", 201, 45 * time.Second},
+		"a long lease is given up":   {time.Hour, "5", 409, 90 * time.Second},
+		"nothing is asked of us":     {time.Hour, "", 409, 10 * time.Second},
+		"more is asked than we wait": {time.Hour, "61", 409, 0},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			synctest.Test(t, func(t *testing.T) {
+				begun := time.Now()
+				s := &script{steps: []step{failing(errReset), func(req *http.Request) (*http.Response, error) {
+					switch {
+					case time.Since(begun) > tc.lease:
+						return answer(201)(req)
+					case tc.after == "":
+						return answer(409)(req)
+					}
+					return answer(409, "Retry-After", tc.after)(req)
+				}}}
+				var gaveUp client.Reason
+				resp := post(t, &http.Client{Transport: client.New(s, func(o *client.Options) {
+					o.Hooks.GaveUp = func(_ context.Context, ev client.Event) { gaveUp = ev.Reason }
+				})}, "https://api.test/")
+				if took := time.Since(begun); resp.StatusCode != tc.want || took > tc.most+time.Second {
+					t.Errorf("%d after %v, %d attempts, gave up for %q", resp.StatusCode, took, len(s.attempts()), gaveUp)
+				}
+				if tc.want == 409 && resp.Header.Get(client.ResultHeader) != client.OutcomeUnknown {
+					t.Error("the answer isn't marked as unknown")
+				}
+			})
+		})
+	}
+}
