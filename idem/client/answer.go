@@ -15,27 +15,29 @@ const (
 )
 
 // readAhead reads up to limit bytes of a response's body, so that one that
-// tears is found out while the request can still be repeated.
-func readAhead(resp *http.Response, limit int64) error {
+// tears is found out while the request can still be repeated. It returns what it
+// has read: all of it, or of a longer body one byte more than limit.
+func readAhead(resp *http.Response, limit int64) ([]byte, error) {
 	if limit < 0 || resp.StatusCode == http.StatusSwitchingProtocols || isEventStream(resp.Header) {
-		return nil
+		return nil, nil
 	}
 	var buf bytes.Buffer
 	n, err := buf.ReadFrom(io.LimitReader(resp.Body, limit+1))
 	if err != nil {
-		return err
+		return nil, err
 	}
+	read := buf.Bytes()
 	rest := resp.Body
 	if n <= limit {
 		_ = rest.Close() // read to its end
 		resp.Body = io.NopCloser(&buf)
-		return nil
+		return read, nil
 	}
 	resp.Body = struct {
 		io.Reader
 		io.Closer
 	}{io.MultiReader(&buf, rest), rest}
-	return nil
+	return read, nil
 }
 
 func isEventStream(h http.Header) bool {

@@ -28,7 +28,7 @@ func (o *operation) attempt() (resp *http.Response, abort func(), err error) {
 		return nil, abort, err
 	}
 	start := time.Now()
-	o.sent, o.heard = o.t.wall(), nil
+	o.sent, o.heard, o.aboutKey = o.t.wall(), nil, false
 	inTime := o.limit(cancel)
 	resp, err = o.exchange(r)
 	if !inTime() {
@@ -49,7 +49,7 @@ func (o *operation) attempt() (resp *http.Response, abort func(), err error) {
 		return nil, abort, err
 	}
 	ev.Status = resp.StatusCode
-	o.unknown = o.unknown || resp.StatusCode >= http.StatusInternalServerError
+	o.unknown = o.unknown || resp.StatusCode >= http.StatusInternalServerError || o.aboutKey
 	o.maybe = o.maybe || o.key != "" && resp.StatusCode == http.StatusConflict
 	releasing(resp, abort)
 	o.tell(o.t.opt.Hooks.Attempt, ev)
@@ -90,10 +90,12 @@ func (o *operation) exchange(r *http.Request) (*http.Response, error) {
 	}
 	o.heard = resp.Header
 	if o.key != "" {
-		if err := readAhead(resp, o.t.opt.MaxAnswer); err != nil {
+		body, err := readAhead(resp, o.t.opt.MaxAnswer)
+		if err != nil {
 			_ = resp.Body.Close()
 			return nil, fmt.Errorf("reading the answer: %w", err)
 		}
+		o.aboutKey = isAboutKey(resp, body)
 	}
 	return resp, nil
 }

@@ -113,7 +113,7 @@ func (o *operation) remember(own, moved string) (resumed bool, err error) {
 // note enters in the journal what an answer has told; resp is nil for a torn one.
 func (o *operation) note(resp *http.Response) {
 	news := o.until.Sub(o.entry.Expires).Abs() > lifetimeMargin // the dates are of whole seconds
-	settled := resp != nil && settles(resp)
+	settled := resp != nil && o.settles(resp)
 	if o.entry.Operation == "" || !news && !settled {
 		return
 	}

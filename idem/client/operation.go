@@ -23,6 +23,7 @@ type operation struct {
 	waited   time.Duration // and for how long
 	sent     time.Time     // the last of them
 	heard    http.Header   // of its answer, also of a torn one; nil if there was none
+	aboutKey bool          // so is its answer, and not about the operation
 	unknown  bool          // an attempt, or one of an earlier process, may have been carried out
 	maybe    bool          // so may another request with this key: one at work (409), redirected here, or the caller's
 }
@@ -200,7 +201,7 @@ func (o *operation) end(resp *http.Response, err error, why Reason) (*http.Respo
 		_ = resp.Body.Close()
 		noContent(resp)
 		o.tell(o.t.opt.Hooks.DeletedBefore, Event{Status: resp.StatusCode})
-	case o.key != "" && !settles(resp) &&
+	case o.key != "" && !o.settles(resp) &&
 		(resp.StatusCode == http.StatusAccepted || resp.StatusCode >= http.StatusBadRequest && (o.unknown || o.maybe)):
 		resp.Header.Set(ResultHeader, OutcomeUnknown)
 	}

@@ -1,7 +1,9 @@
 package client
 
 import (
+	"encoding/json"
 	"net/http"
+	"slices"
 	"strings"
 )
 
@@ -15,7 +17,8 @@ const (
 	DeletedBefore = "deleted-before"
 	// OutcomeUnknown marks an answer that doesn't settle a keyed operation, such
 	// as 401, 429 or 503, where the server may have carried it out all the same:
-	// an attempt before it got no answer, for instance. To send it again is safe
+	// an attempt before it got no answer, for instance; or that is about the key,
+	// which an earlier attempt has used then. To send it again is safe
 	// only with the same key, which is in Response.Request.Header, and not even
 	// then where the server ignores keys (Idempotency-Status: ignored). Such an
 	// answer to a request whose key the caller set is always marked, since an
@@ -25,10 +28,13 @@ const (
 
 // settles reports whether an answer is the operation's: the same request can't
 // get a better one. Not so where it only has to wait, to sign in, or to go
-// elsewhere.
-func settles(resp *http.Response) bool {
+// elsewhere, or where the answer is about its key.
+func (o *operation) settles(resp *http.Response) bool {
 	if isReplay(resp) {
 		return true
+	}
+	if o.aboutKey {
+		return false
 	}
 	switch resp.StatusCode {
 	case http.StatusUnauthorized, http.StatusForbidden, http.StatusProxyAuthRequired, http.StatusRequestTimeout, http.StatusConflict,
@@ -38,6 +44,30 @@ func settles(resp *http.Response) bool {
 		return resp.Header.Get("Retry-After") == "" // package idem's "still running"
 	}
 	return resp.StatusCode < http.StatusInternalServerError
+}
+
+// isAboutKey reports whether a refusal is about the request's key: the server
+// knows it already, so an earlier attempt got there, and what that one came to is
+// not said. Refusals of keys that the server has no use for are none, nor is 410,
+// by which package idem says that the operation was carried out.
+func isAboutKey(resp *http.Response, body []byte) bool {
+	if isReplay(resp) || resp.StatusCode < http.StatusBadRequest || resp.StatusCode >= http.StatusInternalServerError ||
+		resp.StatusCode == http.StatusGone {
+		return false
+	}
+	type refusal struct{ Type, Code string }
+	var r struct {
+		refusal
+		Error  refusal   // Stripe
+		Errors []refusal // Square
+	}
+	if err := json.Unmarshal(body, &r); err != nil && !isA[*json.UnmarshalTypeError](err) { // which leaves one field out
+		return false
+	}
+	return slices.ContainsFunc(append(r.Errors, r.refusal, r.Error), func(r refusal) bool {
+		names := strings.ToLower(r.Type + " " + r.Code)
+		return strings.Contains(names, "idempoten") && !strings.HasSuffix(names, "_invalid") && !strings.HasSuffix(names, "_missing")
+	})
 }
 
 func isReplay(resp *http.Response) bool {

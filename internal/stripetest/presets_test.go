@@ -66,7 +66,7 @@ func (t *trial) begin(c call) <-chan seen {
 	if c.Account == "" {
 		c.Account = "1"
 	}
-	return t.client.do(t.T, c)
+	return t.do(t.T, c)
 }
 
 func (t *trial) call(c call) seen {
@@ -81,10 +81,10 @@ func (t *trial) call(c call) seen {
 
 // came are the statuses that a key's requests were answered with.
 func (t *trial) came(key string) []int {
-	t.server.mu.Lock()
-	defer t.server.mu.Unlock()
+	t.mu.Lock()
+	defer t.mu.Unlock()
 	var statuses []int
-	for _, r := range t.server.seen[key] {
+	for _, r := range t.seen[key] {
 		statuses = append(statuses, r.status)
 	}
 	return statuses
@@ -92,8 +92,8 @@ func (t *trial) came(key string) []int {
 
 func (t *trial) ran(key string, want int) {
 	t.Helper()
-	t.server.mu.Lock()
-	defer t.server.mu.Unlock()
+	t.mu.Lock()
+	defer t.mu.Unlock()
 	if got := t.runs[key]; got != want {
 		t.Errorf("the handler ran %d times, want %d", got, want)
 	}
@@ -270,9 +270,9 @@ func TestDelete(t *testing.T) {
 		for range 2 {
 			t.succeeds(t.call(call{Call: "delete", Retries: 2}), "cus_1", false)
 		}
-		t.server.mu.Lock()
-		defer t.server.mu.Unlock()
-		if keyed := len(t.server.seen[""]) == 0; keyed != (t.v2 || t.name == "go") {
+		t.mu.Lock()
+		defer t.mu.Unlock()
+		if keyed := len(t.seen[""]) == 0; keyed != (t.v2 || t.name == "go") {
 			t.Errorf("DELETE has a key: %t", keyed)
 		}
 	})

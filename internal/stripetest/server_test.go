@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"maps"
 	"net/http"
 	"net/http/httptest"
 	"strconv"
@@ -70,9 +71,7 @@ func (s *server) front(next http.Handler) http.Handler {
 		if rec.Header().Get("Test-Lose") != "" && n == 1 {
 			panic(http.ErrAbortHandler) // the connection is closed
 		}
-		for name, values := range rec.Header() {
-			w.Header()[name] = values
-		}
+		maps.Copy(w.Header(), rec.Header())
 		w.WriteHeader(rec.Code)
 		_, _ = w.Write(rec.Body.Bytes())
 	})

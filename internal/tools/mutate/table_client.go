@@ -46,6 +46,20 @@ func clientMutants() []mutant {
 			file: line, old: "mark.id != at.id || mark.gen > at.gen", new: "mark.gen > at.gen", run: "^TestJournalIsHarmedWhileClosed$",
 		},
 		{
+			rule: "AboutKey", what: "a refusal of the key passes for the operation's outcome",
+			file: "idem/client/outcome.go", old: "\tif o.aboutKey {\n\t\treturn false\n\t}\n", new: "", run: "^TestRefreshedTokenAfterALostAnswer$",
+		},
+		{
+			rule: "WebhookSecret", what: "a secret that can be guessed is taken",
+			file: "idem/webhook/standard.go", old: "case kind == \"whsec\" && len(b) < minSecret:", new: "case kind == \"whsec\" && len(b) < 1:",
+			run: "^TestSecretsThatCannotWork$",
+		},
+		{
+			rule: "WebhookRecorded", what: "an event one of whose phases has failed is handled",
+			file: "idem/webhook/handler.go", old: "case err != nil && succeeded && answerOf(err).code == failed.code:", new: "case err != nil && replayed && answerOf(err).code == failed.code:",
+			run: "^TestNotRecorded$",
+		},
+		{
 			rule: "JournalGone", what: "a journal that was deleted begins anew",
 			file: disk, old: "case errors.Is(err, fs.ErrNotExist) && mark == nil:", new: "case errors.Is(err, fs.ErrNotExist):", run: "^TestJournalIsHarmedWhileClosed$",
 		},
