@@ -9,6 +9,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/samekey/samekey/dynamo/dynamotest"
 	"github.com/samekey/samekey/idem"
 	"github.com/samekey/samekey/idem/idemtest"
 )
@@ -125,6 +126,27 @@ func TestCallsPerRequest(t *testing.T) {
 			t.Fatal(err)
 		}
 		expect(t, calls{})
+	})
+	t.Run("a handler that outlives its time takes one more for each renewal", func(t *testing.T) {
+		renewed := make(chan struct{})
+		tab.tr.Fault = func(op string, n int) dynamotest.Fault {
+			if op == "UpdateItem" && n == 1 {
+				close(renewed)
+			}
+			return nil
+		}
+		defer func() { tab.tr.Fault = nil }()
+		short, cancel := context.WithTimeout(ctx, 300*time.Millisecond)
+		defer cancel()
+		engine := idem.New(tab.store, func(o *idem.Options) { o.Reserve, o.LeaseMargin = 10*time.Millisecond, idem.MinLeaseMargin })
+		res, err := engine.Do(short, post(newKey(), "{}"), func(ctx context.Context) (idem.Response, error) {
+			<-renewed
+			return created(reply)(ctx)
+		})
+		if err != nil || res.Expires.IsZero() {
+			t.Fatalf("got %+v, %v", res, err)
+		}
+		expect(t, calls{"PutItem": 1, "UpdateItem": 2})
 	})
 	t.Run("a body over the inline limit takes a companion, and its replay a read", func(t *testing.T) {
 		req := post(newKey(), "{}")

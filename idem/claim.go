@@ -175,6 +175,15 @@ func (a *attempt) look(ctx context.Context) (Result, bool, error) {
 func (a *attempt) commit(ctx context.Context, c change, until time.Time, rounds int) (*Record, landing, error) {
 	ctx, cancel := a.within(ctx, until)
 	defer cancel()
+	held, l, err := a.send(ctx, c, until, rounds)
+	if err != nil {
+		a.gaveUp(ctx)
+	}
+	return held, l, err
+}
+
+// send is commit, within ctx.
+func (a *attempt) send(ctx context.Context, c change, until time.Time, rounds int) (*Record, landing, error) {
 	var err error
 	for round := range rounds {
 		if round > 0 && !pause(ctx, round) {
@@ -196,7 +205,6 @@ func (a *attempt) commit(ctx context.Context, c change, until time.Time, rounds 
 	if err == nil {
 		err = ErrUnknown
 	}
-	a.gaveUp(ctx)
 	return nil, 0, err
 }
 

@@ -38,6 +38,7 @@
 // An attempt holds its key until its context's deadline plus
 // [Options.LeaseMargin]. On Lambda that is the end of the invocation, so a key
 // is never taken from a function that still runs, and is free soon after one
-// that was killed. Clocks only decide when a retry may take over; that nothing
+// that was killed. Where nobody kills it, the lease of a handler that works on
+// after its deadline is renewed, up to [Options.RenewFor]. Clocks only decide when a retry may take over; that nothing
 // happens twice in the store rests on the record's owner and version.
 package idem

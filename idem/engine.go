@@ -59,7 +59,8 @@ func New(store Store, optFns ...func(*Options)) *Engine {
 // call, marked Replayed from the second on.
 //
 // fn's context carries the [Op] and ends [Options.Reserve] before ctx does (or
-// before the lease, where ctx has no deadline). An error of fn frees the key and
+// before the lease, where ctx has no deadline). A fn that works on all the same
+// keeps its key ([Options.RenewFor]), until another attempt takes over. An error of fn frees the key and
 // is returned; a panic does the same and goes on. An answer that
 // [Options.Stored] does not keep is returned and frees the key. With
 // [Options.Resumable] only an unstored 4xx does: whatever else stops a request
@@ -413,14 +414,18 @@ func (a *attempt) handle(ctx context.Context, f *flow, resumed bool, fn func(con
 	op := &Op{store: a.store, pk: a.pk, flow: f, resumed: resumed, outer: outer}
 	defer op.over.Store(true)
 	ctx = context.WithValue(ctx, opKey{}, op)
-	hctx := ctx
+	hctx, stop := ctx, func() {}
 	if a.limit == 0 { // else nothing is to be changed for the handler
+		lctx, lost := context.WithCancelCause(ctx)
+		defer lost(nil)
 		var cancel context.CancelFunc
-		hctx, cancel = context.WithDeadline(ctx, a.deadline.Add(-a.opt.Reserve))
+		hctx, cancel = context.WithDeadline(lctx, a.unbegun())
 		defer cancel()
+		stop = f.keep(ctx, lost)
 	}
 	back := false
 	defer func() {
+		stop()
 		f.close()
 		if rec := f.record(); !back && rec != nil && (f.ended() == nil || f.restart) {
 			_, _, _ = a.release(ctx, rec, f.giveBack(), errPanic) // it logs its own failure

@@ -35,6 +35,9 @@ type flow struct {
 	statusOnly bool      // the answer itself can't be stored
 	kept       *Overflow // where a store has put the body of an answer that is not stored yet
 
+	turn chan struct{}           // who has put something in may write; nil: nobody else does
+	lost context.CancelCauseFunc // ends the handler's context; nil where that is left alone
+
 	end     *ending
 	restart bool // a merged claim took a record over: run the handler again, from it
 }

@@ -102,6 +102,7 @@ func (f *flow) write(ctx context.Context, build func(*Record) *Record, writes []
 		// The attempt has ended without this phase, and may have said so.
 		return nil, f.fail(fmt.Errorf("%w: it outlived its handler", ErrPhaseOrder))
 	}
+	defer f.alone()()
 	prev := f.record()
 	if prev != nil && prev.State != Open {
 		return nil, ErrAnswered // nothing goes on top of an answer
@@ -116,6 +117,13 @@ func (f *flow) write(ctx context.Context, build func(*Record) *Record, writes []
 	next := build(prev)
 	next.Ver = prev.Ver + 1
 	held, l, err := a.commit(ctx, change{prev, next, writes, rerun}, a.until(prev), patient)
+	if err == nil && l == crossed && renewal(held, prev) {
+		// This attempt's, whose answer was lost: nothing else has changed.
+		prev = held
+		next = build(prev)
+		next.Ver = prev.Ver + 1
+		held, l, err = a.commit(ctx, change{prev, next, writes, rerun}, a.until(prev), patient)
+	}
 	switch {
 	case err != nil:
 		return nil, err
@@ -127,6 +135,9 @@ func (f *flow) write(ctx context.Context, build func(*Record) *Record, writes []
 		// after all: nothing here can be relied on.
 		f.set(held)
 		return nil, ErrUnknown
+	}
+	if f.lost != nil {
+		f.lost(ErrLeaseLost)
 	}
 	f.stop(a.overtaken(ctx, held))
 	return nil, a.phaseError("phase", ErrLeaseLost)

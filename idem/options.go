@@ -26,6 +26,7 @@ const (
 	DefaultLease       = 30 * time.Second
 	DefaultLeaseMargin = 2 * time.Second
 	MinLeaseMargin     = time.Second
+	DefaultRenewFor    = 15 * time.Minute // the longest an invocation can take
 	DefaultReserve     = 500 * time.Millisecond
 
 	DefaultMaxKey     = 255
@@ -79,6 +80,14 @@ type Options struct {
 	// LeaseMargin is added to the end of every lease, since a timeout may kill
 	// late and clocks differ. At least MinLeaseMargin. Default: DefaultLeaseMargin.
 	LeaseMargin time.Duration
+
+	// RenewFor is for how long the lease of a handler is renewed that works on when
+	// its time is over, where nobody kills it: on Lambda Managed Instances, in a
+	// container, under net/http. A renewal is one write and adds a Lease. Requests
+	// that end in time have none, and a process that is killed at its deadline has
+	// none. After it, the next attempt takes over, though the handler may live.
+	// Default: DefaultRenewFor. Negative: never.
+	RenewFor time.Duration
 
 	// Reserve is kept back before the deadline for the last write and the answer:
 	// the handler's context ends that much earlier, and a request with less time
@@ -217,6 +226,7 @@ func (o Options) withDefaults() Options {
 	setDefault(&o.Retention, DefaultRetention)
 	setDefault(&o.Lease, DefaultLease)
 	setDefault(&o.LeaseMargin, DefaultLeaseMargin)
+	setDefault(&o.RenewFor, DefaultRenewFor)
 	setDefault(&o.Reserve, DefaultReserve)
 	setDefault(&o.MinKey, 1)
 	setDefault(&o.MaxKey, DefaultMaxKey)

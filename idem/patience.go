@@ -39,7 +39,7 @@ func (a *attempt) until(rec *Record) time.Time {
 	}
 	left := time.Second
 	if rec != nil {
-		left = max(left, rec.Lease.Sub(a.opt.Now())-a.opt.LeaseMargin/2)
+		left = max(left, rec.Lease.Sub(a.opt.Now())-a.spare())
 	}
 	return now.Add(left)
 }

@@ -163,16 +163,23 @@ func advanced(held *Record, phases []Phase, jobs map[string]Job, calls []string)
 	return &r
 }
 
-// taken returns held as the attempt me takes it over. Expires is renewed where
-// it is there, so that TTL can't delete the record under its new holder.
+// taken returns held as the attempt me takes it over.
 func taken(held *Record, me string, now, lease time.Time, retention time.Duration) *Record {
-	r := *held
-	r.Owner, r.Ver = me, held.Ver+1
-	r.Lease, r.Run = millis(lease), millis(now)
+	r := renewed(held, now, lease, retention)
+	r.Owner, r.Run = me, millis(now)
 	if !held.Lease.IsZero() {
 		// Its holder never came back to say what it had called.
 		r.doubt(with(held.Doubts, AnyCall), held.doubtSince())
 	}
+	return r
+}
+
+// renewed returns held with a later end of its lease, for a holder that still
+// works. Expires is renewed where it is there, so that TTL can't delete the record
+// under its holder.
+func renewed(held *Record, now, lease time.Time, retention time.Duration) *Record {
+	r := *held
+	r.Ver, r.Lease = held.Ver+1, millis(lease)
 	if !held.Expires.IsZero() {
 		r.Expires = claimExpiry(now, lease, retention)
 	}
@@ -211,6 +218,12 @@ func (t Ticket) fits(rec *Record, now time.Time) error {
 		return ErrInFlight
 	}
 	return nil
+}
+
+// renewal reports whether now is prev after a renewal, and nothing else: no other
+// write of a holder moves the end of its lease and leaves the phases.
+func renewal(now, prev *Record) bool {
+	return now.Owner == prev.Owner && now.Ver == prev.Ver+1 && now.Lease.After(prev.Lease) && sameShape(now, prev)
 }
 
 // finished returns held with its response. The phases keep their names only,

@@ -103,6 +103,39 @@ func TestLandExhaustively(t *testing.T) {
 	}
 }
 
+// What is no renewal must not be passed over as one: a commit on top of it would
+// leave out what it wrote.
+func TestOnlyARenewalIsARenewal(t *testing.T) {
+	t.Parallel()
+	now, lease := time.Unix(1_000_000, 0), time.Unix(1_000_030, 0)
+	const retention = 2 * time.Hour
+	prev := claimed(Record{PK: "p", Owner: "a", ID: "i"}, now, lease, retention)
+	raised := func(r *Record) *Record {
+		c := *r
+		c.Ver = prev.Ver + 1
+		return &c
+	}
+	again := renewed(prev, now, lease.Add(time.Minute), retention)
+	for name, tt := range map[string]struct {
+		now  *Record
+		want bool
+	}{
+		"a renewal":               {again, true},
+		"the record as it was":    {prev, false},
+		"two renewals":            {renewed(again, now, lease.Add(time.Hour), retention), false},
+		"a take-over":             {taken(prev, "b", now, lease.Add(time.Hour), retention), false},
+		"a phase":                 {raised(advanced(again, []Phase{{Name: "one"}}, nil, nil)), false},
+		"a commit of nothing new": {raised(prev), false},
+		"a finish":                {finished(prev, Response{}, now, retention, 0), false},
+		"a release":               {released(prev, now, giveBack{}), false},
+		"stuck":                   {stuckFor(prev, "nobody came"), false},
+	} {
+		if got := renewal(tt.now, prev); got != tt.want {
+			t.Errorf("%s: %t", name, got)
+		}
+	}
+}
+
 // Every write of a holder raises the version by one and keeps what the record
 // needs to be safe from TTL and from claims.
 func TestTransitions(t *testing.T) {
@@ -135,6 +168,8 @@ func TestTransitions(t *testing.T) {
 		"claim beyond its retention":    {long, Open, "", 1, now.Add(5 * time.Hour), now.Add(6 * time.Hour), "", time.Time{}, ""},
 		"take-over":                     {taken(claim, "b", now.Add(time.Hour), lease.Add(time.Hour), retention), Open, "b", 2, lease.Add(time.Hour), now.Add(3 * time.Hour), "", time.Time{}, ""},
 		"take-over of a kept record":    {taken(&phased, "b", now, lease, retention), Open, "b", 4, lease, time.Time{}, KeepOpen, time.Time{}, "1"},
+		"renewal":                       {renewed(claim, now.Add(time.Hour), lease.Add(time.Hour), retention), Open, "a", 2, lease.Add(time.Hour), now.Add(3 * time.Hour), "", time.Time{}, ""},
+		"renewal of a kept record":      {renewed(&phased, now.Add(time.Hour), lease.Add(time.Hour), retention), Open, "a", 4, lease.Add(time.Hour), time.Time{}, KeepOpen, time.Time{}, "1"},
 		"finish":                        {finished(claim, resp, now, retention, 0), Done, "a", 2, time.Time{}, now.Add(retention), "", time.Time{}, ""},
 		"finish after phases":           {finished(&phased, resp, now, retention, 0), Done, "a", 4, time.Time{}, now.Add(retention), "", time.Time{}, ""},
 		"finish with jobs":              {finished(&withJobs, resp, now, retention, 0), Done, "a", 4, time.Time{}, time.Time{}, KeepJobs, now.Add(retention), ""},

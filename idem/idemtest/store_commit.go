@@ -118,6 +118,16 @@ func commitTouchesWhatDiffers(s suite) {
 			want:   func(r *idem.Record) { r.Lease = time.Time{} },
 		},
 		{
+			name: "a renewed lease leaves phases, jobs and the reason to keep as stored",
+			stored: func(r *idem.Record) {
+				r.Phases, r.Jobs = []idem.Phase{{Name: "ride_created", Result: []byte(`{"id":7}`)}}, map[string]idem.Job{"0.0": a}
+				r.Keep, r.Expires = idem.KeepOpen, time.Time{}
+			},
+			seen:   func(*idem.Record) {},
+			change: func(r *idem.Record) { r.Lease = r.Lease.Add(time.Minute) },
+			want:   func(r *idem.Record) { r.Lease = r.Lease.Add(time.Minute) },
+		},
+		{
 			name:   "the reason to keep and the expiry stay as stored",
 			stored: func(r *idem.Record) { r.Keep, r.Expires = idem.KeepOpen, time.Time{} },
 			seen:   func(*idem.Record) {},

@@ -158,6 +158,65 @@ func patienceMutants() []mutant {
 	}
 }
 
+// renewMutants break how a handler that outlives its time keeps its lease.
+func renewMutants() []mutant {
+	const commit, renew, state = "idem/flow_commit.go", "idem/renew.go", "idem/state.go"
+	return []mutant{
+		{
+			rule: "Renew", what: "no lease is renewed", file: renew, old: "if f.a.opt.RenewFor < 0 {", new: "if f.a.opt.RenewFor != 0 {",
+			run: "^TestHandlerThatOutlivesItsTimeKeepsItsKey$",
+		},
+		{
+			rule: "Renew", what: "what ends after its time is not stored",
+			file: "idem/patience.go", old: "if now.Before(end) || a.spent.Load() {", new: "if now.Before(end) || a.spent.Load() || rec != nil {",
+			run: "^TestHandlerThatOutlivesItsTimeKeepsItsKey$",
+		},
+		{
+			rule: "RenewLate", what: "requests that end in time are renewed",
+			file: renew, old: "time.AfterFunc(time.Until(f.a.deadline)+f.a.spare(), func() {", new: "time.AfterFunc(time.Until(f.a.deadline)/2, func() {\n\t\tf.a.opt.LeaseMargin *= 4\n",
+			run: "^TestRequestInTimeIsNotRenewed$",
+		},
+		{
+			rule: "RenewBound", what: "a handler that hangs keeps its key for ever",
+			file: renew, old: "time.Until(a.deadline) + a.opt.RenewFor", new: "time.Until(a.deadline) + 100*a.opt.RenewFor", run: "^TestRenewalsEnd$",
+		},
+		{
+			rule: "RenewTurn", what: "a renewal and a phase's commit go side by side",
+			file: renew, old: "\tf.turn <- struct{}{}\n\treturn func() { <-f.turn }", new: "\treturn func() {}", run: "^TestRenewalsAndPhasesGoTogether$",
+		},
+		{
+			rule: "RenewCross", what: "a renewal whose answer was lost fences its own attempt's commit",
+			file: commit, old: "l == crossed && renewal(held, prev) {", new: "l == crossed && renewal(held, prev) && a == nil {",
+			run: "^TestRenewalsAndPhasesGoTogether$",
+		},
+		{
+			rule: "RenewCross", what: "any later write of the attempt is passed over as a renewal",
+			file: state, old: "now.Lease.After(prev.Lease) && sameShape(now, prev)", new: "now.Lease.After(prev.Lease)", run: "^TestOnlyARenewalIsARenewal$",
+		},
+		{
+			rule: "RenewCross", what: "a write that moves no lease is passed over as a renewal",
+			file: state, old: "now.Lease.After(prev.Lease) && sameShape(now, prev)", new: "sameShape(now, prev)", run: "^TestOnlyARenewalIsARenewal$",
+		},
+		{
+			rule: "RenewStop", what: "a renewal outlives its handler",
+			file: renew, old: "\t\tif !timer.Stop() {\n\t\t\t<-done\n\t\t}\n", new: "\t\ttimer.Stop()\n", run: "^TestNoRenewalOutlivesItsHandler$",
+		},
+		{
+			rule: "RenewFenced", what: "a handler whose lease was taken over goes on calling others",
+			file: renew, old: "\t\t_ = f.fail(fmt.Errorf(\"%w: another attempt has taken over\", ErrLeaseLost))\n", new: "\t\t_ = fmt.Errorf\n",
+			run: "^TestRenewalThatIsFencedEndsTheOperation$",
+		},
+		{
+			rule: "RenewFenced", what: "a handler isn't told that its lease is lost",
+			file: commit, old: "\t\tf.lost(ErrLeaseLost)\n", new: "", run: "^TestLostLeaseEndsTheHandlersContext$",
+		},
+		{
+			rule: "RenewOpen", what: "a renewal or a release goes on top of an answer",
+			file: renew, old: "\tcase held.State != Open:\n\t\treturn", new: "\tcase held.State != Open && held == nil:\n\t\treturn", run: "^TestRenewalLeavesAnAnswerAlone$",
+		},
+	}
+}
+
 // resumeMutants break what completers and operators do.
 func resumeMutants() []mutant {
 	const resume, state = "idem/resume.go", "idem/state.go"

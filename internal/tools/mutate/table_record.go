@@ -39,8 +39,8 @@ func recordMutants() []mutant {
 			file: state, old: "case held.Lease.After(now):\n\t\treturn inFlight\n\tdefault:", new: "default:", run: judgements,
 		},
 		{
-			rule: "TakeBump", what: "a take-over keeps ver",
-			file: state, old: "r.Owner, r.Ver = me, held.Ver+1\n\tr.Lease, r.Run", new: "r.Owner, r.Ver = me, held.Ver\n\tr.Lease, r.Run", run: transitions,
+			rule: "TakeBump", what: "a take-over or a renewal keeps ver",
+			file: state, old: "r.Ver, r.Lease = held.Ver+1, millis(lease)", new: "r.Ver, r.Lease = held.Ver, millis(lease)", run: transitions,
 		},
 		{
 			rule: "TakeBump", what: "a release keeps ver",

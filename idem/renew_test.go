@@ -1,0 +1,351 @@
+package idem_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/samekey/samekey/idem"
+	"github.com/samekey/samekey/idem/idemtest"
+)
+
+// sleeps works for d whatever its context says, as code does that knows none.
+func sleeps(d time.Duration, effects *int) func(context.Context) (idem.Response, error) {
+	return func(context.Context) (idem.Response, error) {
+		time.Sleep(d) //nolint:forbidigo // virtual
+		*effects++
+		return idem.Response{Status: 201, Body: []byte("charged")}, nil
+	}
+}
+
+func shortLease(o *idem.Options) { o.Lease = 2500 * time.Millisecond }
+
+// renewals counts the writes that move nothing but the lease.
+func renewals(seen *int) idemtest.Plan {
+	return func(_ context.Context, c idemtest.Call) idemtest.Fault {
+		if c.Verb == idemtest.Commit && c.Commit.Next.Lease.After(c.Commit.Prev.Lease) {
+			*seen++
+		}
+		return idemtest.Fault{}
+	}
+}
+
+// Where nobody kills it at its deadline (Lambda Managed Instances, a container,
+// net/http), a handler that doesn't heed its context works on, and keeps its key:
+// who comes meanwhile waits, the effect happens once, and its answer is stored.
+func TestHandlerThatOutlivesItsTimeKeepsItsKey(t *testing.T) {
+	t.Parallel()
+	for name, tc := range map[string]struct {
+		opt      func(*idem.Options)
+		limit    time.Duration // 0: none
+		wrap     func(handler func(context.Context) (idem.Response, error)) func(context.Context) (idem.Response, error)
+		renewals int
+	}{
+		"a deadline":                 {limit: 2500 * time.Millisecond, renewals: 1},
+		"no deadline":                {opt: shortLease, renewals: 2},
+		"a deadline, a short lease":  {opt: shortLease, limit: 2500 * time.Millisecond, renewals: 2},
+		"after a phase":              {limit: 2500 * time.Millisecond, wrap: afterPhase, renewals: 1},
+		"after a merged phase":       {opt: merge, limit: 2500 * time.Millisecond, wrap: afterPhase, renewals: 1},
+		"and commits a phase then":   {limit: 2500 * time.Millisecond, wrap: beforePhase, renewals: 1},
+		"and ends in Finish":         {limit: 2500 * time.Millisecond, wrap: beforeFinish, renewals: 1},
+		"and ends in a merged claim": {opt: merge, limit: 2500 * time.Millisecond, wrap: beforeFinish},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			synctest.Test(t, func(t *testing.T) {
+				var mem idem.MemoryStore
+				effects, seen := 0, 0
+				opt := tc.opt
+				if opt == nil {
+					opt = func(*idem.Options) {}
+				}
+				e := idem.New(idemtest.Faulty(&mem, renewals(&seen)), opt)
+				others := idem.New(&mem)
+				handler := sleeps(7300*time.Millisecond, &effects)
+				if tc.wrap != nil {
+					handler = tc.wrap(handler)
+				}
+				var first idem.Result
+				var wg sync.WaitGroup
+				wg.Go(func() {
+					var err error
+					if first, err = inTime(t, tc.limit, e, handler); err != nil || first.Status != 201 || first.Expires.IsZero() {
+						t.Errorf("got %+v, %v; want it stored", first, err)
+					}
+				})
+				for range 6 { // until its seventh second
+					time.Sleep(1100 * time.Millisecond) //nolint:forbidigo // virtual
+					if tc.renewals > 0 {
+						if res, err := inTime(t, 2500*time.Millisecond, others, never(t)); !errors.Is(err, idem.ErrInFlight) {
+							t.Errorf("a retry gets %+v, %v", res, err)
+						}
+					}
+				}
+				wg.Wait()
+				if res, err := inTime(t, time.Minute, others, never(t)); err != nil || !res.Replayed || string(res.Body) != string(first.Body) {
+					t.Errorf("a late retry gets %+v, %v", res, err)
+				}
+				if effects != 1 || seen != tc.renewals {
+					t.Errorf("%d effects, %d renewals; want 1 and %d", effects, seen, tc.renewals)
+				}
+			})
+		})
+	}
+}
+
+func afterPhase(handler func(context.Context) (idem.Response, error)) func(context.Context) (idem.Response, error) {
+	return func(ctx context.Context) (idem.Response, error) {
+		if _, err := onePhase(ctx); err != nil {
+			return idem.Response{}, err
+		}
+		return handler(ctx)
+	}
+}
+
+func beforePhase(handler func(context.Context) (idem.Response, error)) func(context.Context) (idem.Response, error) {
+	return func(ctx context.Context) (idem.Response, error) {
+		resp, _ := handler(ctx)
+		_, err := onePhase(ctx)
+		return resp, err
+	}
+}
+
+func beforeFinish(handler func(context.Context) (idem.Response, error)) func(context.Context) (idem.Response, error) {
+	return func(ctx context.Context) (idem.Response, error) {
+		return idem.Finish(ctx, func(ctx context.Context, _ *idem.Tx) (idem.Response, error) { return handler(ctx) })
+	}
+}
+
+// A request that ends in time pays for no renewal, however late in its time.
+func TestRequestInTimeIsNotRenewed(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		effects, seen := 0, 0
+		store := idemtest.Faulty(new(idem.MemoryStore), renewals(&seen))
+		if _, err := inTime(t, 2500*time.Millisecond, idem.New(store), sleeps(2400*time.Millisecond, &effects)); err != nil {
+			t.Error(err)
+		}
+		time.Sleep(time.Hour) //nolint:forbidigo // virtual
+		if seen != 0 || store.Calls() != 2 {
+			t.Errorf("%d renewals, %d calls; want the claim and the finish", seen, store.Calls())
+		}
+	})
+}
+
+// A handler that hangs for ever doesn't keep its key for ever.
+func TestRenewalsEnd(t *testing.T) {
+	t.Parallel()
+	for name, tc := range map[string]struct {
+		renewFor time.Duration
+		held     time.Duration // from the beginning, at least, and a lease's margin more at most
+	}{
+		"at the bound": {20 * time.Second, 30 * time.Second},
+		"by default":   {0, 10*time.Second + idem.DefaultRenewFor},
+		"turned off":   {-1, 10 * time.Second},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			synctest.Test(t, func(t *testing.T) {
+				e := idem.New(new(idem.MemoryStore), func(o *idem.Options) { o.RenewFor = tc.renewFor })
+				effects := 0
+				var wg sync.WaitGroup
+				wg.Go(func() {
+					res, err := inTime(t, 10*time.Second, e, sleeps(time.Hour, &effects))
+					if err != nil || !res.Replayed || string(res.Body) != "x" {
+						t.Errorf("the hanging one gets %+v, %v; want the other's answer", res, err)
+					}
+				})
+				time.Sleep(tc.held) //nolint:forbidigo // virtual
+				if _, err := inTime(t, 0, e, never(t)); !errors.Is(err, idem.ErrInFlight) {
+					t.Errorf("got %v while the lease was to be held", err)
+				}
+				time.Sleep(idem.DefaultLeaseMargin + time.Millisecond) //nolint:forbidigo // virtual
+				if res, err := inTime(t, 0, e, answers(201)); err != nil || res.Replayed {
+					t.Errorf("got %+v, %v after the bound", res, err)
+				}
+				wg.Wait()
+			})
+		})
+	}
+}
+
+// A renewal that finds another holder tells the handler, as far as that can be
+// told: no phase of it begins any more, and what it returns changes nothing.
+func TestRenewalThatIsFencedEndsTheOperation(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		var mem idem.MemoryStore
+		var asleep atomic.Bool // the process
+		store := idemtest.Faulty(&mem, func(context.Context, idemtest.Call) idemtest.Fault {
+			if asleep.Load() {
+				return idemtest.Fault{Err: idem.ErrUnknown}
+			}
+			return idemtest.Fault{}
+		})
+		lost, called := 0, false
+		e := idem.New(store, func(o *idem.Options) { o.Hooks.LeaseLost = func(context.Context, idem.Event) { lost++ } })
+		res, err := inTime(t, 2500*time.Millisecond, e, func(ctx context.Context) (idem.Response, error) {
+			asleep.Store(true)
+			time.Sleep(10 * time.Second) //nolint:forbidigo // virtual
+			if res, err := inTime(t, 0, idem.New(&mem), answers(201)); err != nil {
+				t.Errorf("the successor gets %+v, %v", res, err)
+			}
+			asleep.Store(false)
+			time.Sleep(10 * time.Second) //nolint:forbidigo // virtual
+			_, err := idem.Foreign(context.WithoutCancel(ctx), "charge", func(context.Context, *idem.Tx) (int, error) {
+				called = true
+				return 1, nil
+			})
+			if !errors.Is(err, idem.ErrLeaseLost) {
+				t.Errorf("a phase gets %v", err)
+			}
+			return idem.Response{Status: 202}, nil
+		})
+		if called || err != nil || !res.Replayed || res.Status != 201 || lost != 1 {
+			t.Errorf("got %+v, %v; called: %t, told %d times", res, err, called, lost)
+		}
+	})
+}
+
+// A commit that finds another holder ends the handler's context, with the cause.
+func TestLostLeaseEndsTheHandlersContext(t *testing.T) {
+	t.Parallel()
+	var mem idem.MemoryStore
+	clock := idemtest.NewClock()
+	e := idem.New(&mem, func(o *idem.Options) { o.Now = clock.Now })
+	res, err := do(t, e, func(ctx context.Context) (idem.Response, error) {
+		clock.Advance(time.Hour)
+		if _, err := do(t, e, answers(201)); err != nil {
+			t.Error(err)
+		}
+		_, err := onePhase(ctx)
+		if cause := context.Cause(ctx); !errors.Is(cause, idem.ErrLeaseLost) || !errors.Is(err, idem.ErrLeaseLost) {
+			t.Errorf("the phase gets %v, the context's cause is %v", err, cause)
+		}
+		return idem.Response{}, err
+	})
+	if err != nil || !res.Replayed {
+		t.Errorf("%+v, %v", res, err)
+	}
+}
+
+// Renewals and the handler's own commits are writes of one owner, one after the
+// other: neither fences the other, whatever the store does to their answers.
+func TestRenewalsAndPhasesGoTogether(t *testing.T) {
+	t.Parallel()
+	for name, fault := range map[string]idemtest.Fault{
+		"slow":                            {},
+		"renewals' answers lost":          {Err: idem.ErrUnknown, Applied: true},
+		"renewals lost":                   {Err: idem.ErrUnknown},
+		"renewals refused":                {Err: errors.New("access denied")},
+		"applied, and said to be refused": {Err: errors.New("access denied"), Applied: true},
+	} {
+		for _, after := range []time.Duration{0, 300 * time.Millisecond, 700 * time.Millisecond, 1100 * time.Millisecond} {
+			t.Run(fmt.Sprintf("%s, %v apart", name, after), func(t *testing.T) {
+				t.Parallel()
+				synctest.Test(t, func(t *testing.T) {
+					var mem idem.MemoryStore
+					lost, struck := 0, 0
+					var busy atomic.Bool
+					store := idemtest.Faulty(&mem, func(_ context.Context, c idemtest.Call) idemtest.Fault {
+						if busy.Swap(true) {
+							t.Error("a renewal and a commit are under way together")
+						}
+						time.Sleep(250 * time.Millisecond) //nolint:forbidigo // virtual
+						busy.Store(false)
+						if c.Verb == idemtest.Commit && c.Commit.Next.Lease.After(c.Commit.Prev.Lease) {
+							if struck++; struck%2 == 1 {
+								return fault
+							}
+						}
+						if c.Verb == idemtest.Load && struck%2 == 1 && fault.Err != nil {
+							return idemtest.Fault{Err: errors.New("connection refused")}
+						}
+						return idemtest.Fault{}
+					})
+					e := idem.New(store, func(o *idem.Options) {
+						o.Lease, o.Hooks.LeaseLost = time.Second, func(context.Context, idem.Event) { lost++ }
+					})
+					const phases = 20
+					res, err := inTime(t, time.Second, e, func(ctx context.Context) (idem.Response, error) {
+						time.Sleep(time.Second) //nolint:forbidigo // virtual
+						for i := range phases {
+							time.Sleep(after) //nolint:forbidigo // virtual
+							if _, err := idem.Atomic(ctx, fmt.Sprint(i), func(context.Context, *idem.Tx) (int, error) { return i, nil }); err != nil {
+								return idem.Response{}, err
+							}
+						}
+						return idem.Response{Status: 201}, nil
+					})
+					if err != nil || res.Status != 201 || res.Expires.IsZero() || lost != 0 || struck == 0 {
+						t.Errorf("%+v, %v; the lease lost %d times, %d renewals", res, err, lost, struck)
+					}
+					if r := one(&mem); len(r.Phases) != phases || r.State != idem.Done {
+						t.Errorf("%d phases, state %q", len(r.Phases), r.State)
+					}
+				})
+			})
+		}
+	}
+}
+
+// An answer that was stored after all, though its attempt was told otherwise, is
+// final: no renewal and no release goes on top of it.
+func TestRenewalLeavesAnAnswerAlone(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		var mem idem.MemoryStore
+		store := idemtest.Faulty(&mem, idemtest.At(idemtest.Commit, 1, idemtest.Fault{Err: errors.New("access denied"), Applied: true}))
+		res, err := inTime(t, 2500*time.Millisecond, idem.New(store), func(ctx context.Context) (idem.Response, error) {
+			resp, err := finishes(ctx)
+			time.Sleep(10 * time.Second) //nolint:forbidigo // virtual
+			return resp, err
+		})
+		if err != nil || !res.Replayed || res.Status != 201 || one(&mem).Ver != 2 || store.Calls(idemtest.Commit) < 3 {
+			t.Errorf("%+v, %v; version %d after %d commits", res, err, one(&mem).Ver, store.Calls(idemtest.Commit))
+		}
+	})
+}
+
+// A renewal that is under way when the handler returns is waited for, and none
+// follows.
+func TestNoRenewalOutlivesItsHandler(t *testing.T) {
+	t.Parallel()
+	for name, fails := range map[string]error{"an answer": nil, "a failure": errors.New("down")} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			synctest.Test(t, func(t *testing.T) {
+				var renewing atomic.Bool
+				store := idemtest.Faulty(new(idem.MemoryStore), func(_ context.Context, c idemtest.Call) idemtest.Fault {
+					switch {
+					case c.Verb != idemtest.Commit:
+					case c.Commit.Next.Lease.After(c.Commit.Prev.Lease):
+						renewing.Store(true)
+						time.Sleep(800 * time.Millisecond) //nolint:forbidigo // virtual
+						renewing.Store(false)
+					case renewing.Load():
+						t.Error("a renewal is under way when its attempt ends")
+					}
+					return idemtest.Fault{}
+				})
+				// The renewal begins half a margin after the deadline: the handler returns in the middle of it.
+				_, err := inTime(t, 2500*time.Millisecond, idem.New(store), func(context.Context) (idem.Response, error) {
+					time.Sleep(3900 * time.Millisecond) //nolint:forbidigo // virtual
+					return idem.Response{Status: 201}, fails
+				})
+				if !errors.Is(err, fails) || store.Calls(idemtest.Commit) != 2 {
+					t.Errorf("%v after %d commits", err, store.Calls(idemtest.Commit))
+				}
+				time.Sleep(time.Hour) //nolint:forbidigo // virtual
+				if n := store.Calls(); n != 3 {
+					t.Errorf("%d calls", n)
+				}
+			})
+		})
+	}
+}
