@@ -108,7 +108,7 @@ func (c *Completer) run(ctx context.Context, changes []change) (first int) {
 		if ch.new.Lease.Sub(c.opt.Now()) > c.opt.MaxHold {
 			continue
 		}
-		tickets = append(tickets, idem.DueTicket{Ticket: idem.TicketFor(ch.new), Due: due(ch.new, ch.time, c.opt.Grace)})
+		tickets = append(tickets, idem.TicketDue(ch.new, due(ch.new, ch.time, c.opt.Grace)))
 		at = append(at, ch.at)
 	}
 	return c.put(ctx, tickets, at)

@@ -54,8 +54,8 @@ func newCompletion(t testing.TB, tab *table, fn func(context.Context, *idem.Requ
 	c := &completion{stream: tab.tail(t), queue: &tickets{}, outcomes: make(map[lambda.OutcomeKind]int)}
 	c.engine = idem.New(tab.store, append([]func(*idem.Options){resumable, func(o *idem.Options) { o.Now = c.clock.now }}, optFns...)...)
 	c.dispatch = dynamo.NewCompleter(c.queue, func(o *dynamo.CompleterOptions) { o.Now = c.clock.now })
-	c.handler = completer.New(c.queue, completer.InProcess(func(ctx context.Context, t idem.Ticket) error {
-		_, err := c.engine.Resume(ctx, t, fn)
+	c.handler = completer.New(c.queue, completer.InProcess(func(ctx context.Context, t idem.DueTicket) error {
+		_, err := c.engine.Resume(ctx, t.Ticket, fn)
 		return err
 	}), func(o *completer.Options) {
 		o.Now = c.clock.now

@@ -31,6 +31,9 @@ type Entry struct {
 	Record string `json:"record"` // its short name in logs
 	ID     string `json:"id,omitempty"`
 
+	Function string `json:"function,omitempty"` // that is to complete it
+	Handler  string `json:"handler,omitempty"`  // in it
+
 	Route   string    `json:"route,omitempty"`
 	Phase   string    `json:"phase,omitempty"` // the recovery point
 	Tries   int       `json:"tries,omitempty"` // of the completer; of a job, failed deliveries
@@ -48,7 +51,7 @@ func (e Entry) Age(now time.Time) time.Duration { return now.Sub(e.Run) }
 func entry(why Why, r *idem.Record) Entry {
 	e := Entry{
 		Why: why, PK: r.PK, Record: idem.RecordName(r.PK), ID: r.ID, Route: r.Route, Tries: r.Tries, LastErr: r.LastErr,
-		Created: r.Created, Run: r.Run,
+		Created: r.Created, Run: r.Run, Function: r.Handler.Function, Handler: r.Handler.Name,
 	}
 	if n := len(r.Phases); n > 0 {
 		e.Phase = r.Phases[n-1].Name

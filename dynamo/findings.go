@@ -66,7 +66,7 @@ func (s *Sweep) judge(f *findings, r *idem.Record, now time.Time) {
 	case completable(r):
 		list(WhyOpen)
 		if !held && now.Sub(late) > s.opt.Late {
-			f.tickets = append(f.tickets, idem.DueTicket{Ticket: idem.TicketFor(r), Due: now})
+			f.tickets = append(f.tickets, idem.TicketDue(r, now))
 		}
 	default:
 		list(WhyNoRequest)

@@ -120,5 +120,6 @@ func (p parcel) delivery() idem.Delivery {
 	job := r.Jobs[p.name]
 	return idem.Delivery{
 		JobID: p.id(), Operation: r.ID, Kind: job.Kind, Args: job.Args, Group: cmp.Or(job.Group, r.ID), Tries: job.Tries,
+		Tenant: r.Tenant,
 	}
 }

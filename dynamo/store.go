@@ -41,7 +41,8 @@ type Store struct {
 	inline     int
 	region     string
 	companions atomic.Int64 // numbers of companions used so far
-	noBatches  atomic.Bool  // the role doesn't allow them
+	unnamed    unnamed
+	noBatches  atomic.Bool // the role doesn't allow them
 }
 
 // Options are a store's settings; the zero value is the default.

@@ -25,6 +25,7 @@ type Engine struct {
 	cache    *cache
 	unscoped sync.Once // guards a warning
 	noLimit  sync.Once // guards a warning
+	handlers handlers
 }
 
 // New returns an engine on store. It panics if store is nil (also a nil pointer

@@ -22,6 +22,9 @@ type Delivery struct {
 	Group string
 	// Tries is how often a delivery had failed when the job was read.
 	Tries int
+	// Tenant is the one that the operation was invoked for, where its function keeps
+	// tenants apart.
+	Tenant string
 }
 
 // Sink hands jobs on: to a queue, to a topic, to a function.

@@ -2,7 +2,8 @@
 // request, a message or a record is carried out once for each idempotency key,
 // and every retry of a request gets the same answer.
 //
-//   - HTTP: [Wrap] with [HTTPAPI], [REST], [FunctionURL] or [ALB].
+//   - HTTP: [Wrap] with [HTTPAPI], [REST], [FunctionURL] or [ALB]; a function with
+//     several routes has a [Router].
 //   - Queues, topics, streams, buckets, buses: [WrapEach] with [SQS], [SNS],
 //     [Kinesis], [DynamoDBStream], [S3] or [EventBridge].
 //   - Invocations by name, synchronous or not: [Wrap] with [Direct].

@@ -19,13 +19,14 @@ const (
 	OutcomeInFlight OutcomeKind = "in_flight" // it is still held: come again later
 	OutcomeStuck    OutcomeKind = "stuck"     // it waits for an operator
 	OutcomeFailed   OutcomeKind = "failed"    // this try has failed: come again later
+	OutcomeNotMine  OutcomeKind = "not_mine"  // it is another handler's: nothing was changed, and somebody must look why it came here
 )
 
 // Outcome is a function's answer to a ticket.
 type Outcome struct {
 	Kind       OutcomeKind
 	RetryAfter time.Duration // of OutcomeInFlight: what is left of the lease
-	Error      string        // of OutcomeFailed and OutcomeStuck, for logs
+	Error      string        // of OutcomeFailed, OutcomeNotMine and OutcomeStuck, for logs
 }
 
 // OutcomeOf says what [idem.Engine.Resume] came to by its error.
@@ -35,6 +36,8 @@ func OutcomeOf(err error) Outcome {
 		return Outcome{Kind: OutcomeDone}
 	case errors.Is(err, idem.ErrMoved), errors.Is(err, idem.ErrLeaseLost):
 		return Outcome{Kind: OutcomeMoved}
+	case errors.Is(err, idem.ErrNotMine):
+		return Outcome{Kind: OutcomeNotMine, Error: idem.ErrorText(err)}
 	case errors.Is(err, idem.ErrUnavailable), errors.Is(err, idem.ErrUnknown), errors.Is(err, idem.ErrConflict):
 		return Outcome{Kind: OutcomeFailed, Error: idem.ErrorText(err)} // also where it was to be marked as stuck
 	case errors.Is(err, idem.ErrStuck):
@@ -75,7 +78,7 @@ func ParseOutcome(payload []byte) (Outcome, error) {
 		return Outcome{}, badEnvelope(err.Error())
 	}
 	switch o.Kind {
-	case OutcomeDone, OutcomeMoved, OutcomeInFlight, OutcomeStuck, OutcomeFailed:
+	case OutcomeDone, OutcomeMoved, OutcomeInFlight, OutcomeStuck, OutcomeFailed, OutcomeNotMine:
 		const day = 24 * time.Hour // beyond any lease, and no multiplication overflows
 		after := time.Duration(min(max(o.RetryAfterMS, 0), day.Milliseconds())) * time.Millisecond
 		return Outcome{o.Kind, after, o.Error}, nil

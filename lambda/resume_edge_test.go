@@ -11,6 +11,10 @@ import (
 	"github.com/samekey/samekey/lambda"
 )
 
+func named(name string) func(*lambda.HandlerOptions) {
+	return func(o *lambda.HandlerOptions) { o.Name = name }
+}
+
 func keyedEvent(key string) events.APIGatewayV2HTTPRequest {
 	ev := events.APIGatewayV2HTTPRequest{RawPath: "/x", Headers: map[string]string{"idempotency-key": key}}
 	ev.RequestContext.HTTP.Method = "POST"
@@ -34,7 +38,7 @@ func TestNestedWrapResumed(t *testing.T) {
 		}
 		return re{StatusCode: 201}, nil
 	})
-	outer := lambda.Wrap(e, lambda.HTTPAPI, inner.Handle)
+	outer := lambda.Wrap(e, lambda.HTTPAPI, inner.Handle, named("outer"))
 	func() {
 		defer func() { _ = recover() }()
 		_, _ = outer.Handle(t.Context(), keyedEvent("k"))
@@ -89,7 +93,7 @@ func TestNestedGenerateChargesAgain(t *testing.T) {
 		}
 		return re{StatusCode: 201}, nil
 	})
-	outer := lambda.Wrap(e, lambda.HTTPAPI, inner.Handle)
+	outer := lambda.Wrap(e, lambda.HTTPAPI, inner.Handle, named("outer"))
 	func() {
 		defer func() { _ = recover() }()
 		_, _ = outer.Handle(t.Context(), keyedEvent("k"))

@@ -19,8 +19,32 @@ import (
 //	lambda.Wrap(engine, lambda.HTTPAPI, hello)
 //
 // h gets the event as it came, whatever the adapter read from it. Wrap panics
-// if anything is nil: a mistake in the program, best found at cold start.
-func Wrap[Ev, Re any](e *idem.Engine, a Adapter[Ev, Re], h func(context.Context, Ev) (Re, error)) *Handler[Ev, Re] {
+// if anything is nil, and for a second handler with the same name, or without one,
+// on an engine with [idem.Options.Resumable], whose abandoned requests would end
+// in either: mistakes in the program, best found at cold start. A function with
+// several routes has a [Router].
+func Wrap[Ev, Re any](e *idem.Engine, a Adapter[Ev, Re], h func(context.Context, Ev) (Re, error), optFns ...func(*HandlerOptions)) *Handler[Ev, Re] {
+	var opt HandlerOptions
+	for _, fn := range optFns {
+		fn(&opt)
+	}
+	return wrap(e, a, h, opt)
+}
+
+// HandlerOptions say by which names a handler is known to the records of its
+// requests. Names are stored: whoever changes one declares the former.
+type HandlerOptions struct {
+	// Name tells the handler from the others of its function. At most 256 bytes.
+	// Default: none; in a [Router] the pattern of its route.
+	Name string
+	// Accepts are the handlers that this one was before, whose abandoned requests it
+	// completes: of another name, or of another function, where a completer's
+	// Functions send such tickets here. An empty Function stands for this one, and
+	// an empty Name for a handler without one.
+	Accepts []idem.HandlerID
+}
+
+func wrap[Ev, Re any](e *idem.Engine, a Adapter[Ev, Re], h func(context.Context, Ev) (Re, error), opt HandlerOptions) *Handler[Ev, Re] {
 	switch {
 	case e == nil:
 		panic("lambda: Wrap: engine is nil") //nolint:forbidigo // a mistake in the program
@@ -31,7 +55,15 @@ func Wrap[Ev, Re any](e *idem.Engine, a Adapter[Ev, Re], h func(context.Context,
 	case a.typed && !e.Keeps(http.StatusOK):
 		panic("lambda: Wrap: Options.Stored doesn't keep 200, so no result would ever be kept") //nolint:forbidigo // a mistake in the program
 	}
-	return &Handler[Ev, Re]{engine: e, adapter: a, fn: h}
+	const maxName = 256
+	err := e.AddHandler(opt.Name)
+	if len(opt.Name) > maxName {
+		err = fmt.Errorf("the name %.40q has more than %d bytes", opt.Name, maxName)
+	}
+	if err != nil {
+		panic(fmt.Sprintf("lambda: Wrap: %v", err)) //nolint:forbidigo // a mistake in the program
+	}
+	return &Handler[Ev, Re]{engine: e, adapter: a, fn: h, opt: opt}
 }
 
 // Handler is a wrapped handler. It is safe for concurrent use.
@@ -39,6 +71,7 @@ type Handler[Ev, Re any] struct {
 	engine  *idem.Engine
 	adapter Adapter[Ev, Re]
 	fn      func(context.Context, Ev) (Re, error)
+	opt     HandlerOptions
 }
 
 // *Handler is what the runtime starts.
@@ -110,6 +143,7 @@ func (h *Handler[Ev, Re]) serve(ctx context.Context, ev Ev, req idem.Request, re
 	if req.Answer == nil {
 		req.Answer = h.answer
 	}
+	req.Handler.Name = h.opt.Name
 	var ownErr error
 	res, err := h.engine.Serve(ctx, req, func(ctx context.Context) (idem.Response, error) {
 		if own, ownErr = h.fn(ctx, ev); ownErr != nil {

@@ -2,10 +2,7 @@ package rides
 
 import (
 	"context"
-	"encoding/json"
 	"net/http"
-
-	awslambda "github.com/aws/aws-lambda-go/lambda"
 
 	"github.com/samekey/samekey/dynamo"
 	"github.com/samekey/samekey/idem"
@@ -27,47 +24,22 @@ type App struct {
 }
 
 // Function is the API's function.
-type Function struct {
-	app   *App
-	keyed *lambda.Handler[request, response]
-}
-
-var _ awslambda.Handler = (*Function)(nil)
+type Function = lambda.Router[request, response]
 
 // NewFunction returns the function of an app. The engine has to be one with
 // [idem.Options.Resumable] for a completer to be of use.
 func NewFunction(app *App, engine *idem.Engine) *Function {
-	return &Function{app: app, keyed: lambda.Wrap(engine, adapter(), app.create)}
+	router := lambda.NewRouter(adapter())
+	router.Keyed("POST /rides", engine, app.create).Before(refuse)
+	router.Route("GET /rides/{id}", app.show)
+	return router
 }
 
-// Invoke is the runtime's side of [Function.Handle]. What doesn't come from the
-// API is the completer's, who asks for a request that is stored to be resumed.
-func (f *Function) Invoke(ctx context.Context, payload []byte) ([]byte, error) {
-	var ev request
-	if err := json.Unmarshal(payload, &ev); err != nil || ev.RouteKey == "" {
-		return f.keyed.Invoke(ctx, payload)
-	}
-	re, err := f.Handle(ctx, ev)
-	if err != nil {
-		return nil, err
-	}
-	return json.Marshal(re)
-}
-
-// Handle answers a request to the API. One that can't be served whatever
-// becomes of it is refused before its key is looked at: the key is still new
-// when the request comes corrected.
-func (f *Function) Handle(ctx context.Context, ev request) (response, error) {
-	switch ev.RouteKey {
-	case "POST /rides":
-		if _, _, refused := check(ev); refused != nil {
-			return *refused, nil
-		}
-		return f.keyed.Handle(ctx, ev)
-	case "GET /rides/{id}":
-		return f.app.show(ctx, ev)
-	}
-	return problem(http.StatusNotFound, "There is no such route."), nil
+// refuse answers a booking that can't be made whatever becomes of it, before its
+// key is looked at: the key is still new when the request comes corrected.
+func refuse(_ context.Context, ev request) (*response, error) {
+	_, _, refused := check(ev)
+	return refused, nil
 }
 
 // check finds the user and the booking, or says why there is none.

@@ -71,8 +71,11 @@ func TestBodyInBase64(t *testing.T) {
 func TestUnknownRoute(t *testing.T) {
 	t.Parallel()
 	ev := event(jane, "k", trip)
-	ev.RouteKey = "POST /planes"
+	ev.RouteKey, ev.RawPath = "POST /planes", "/planes"
 	inMemory(t).send(t, ev).is(t, 404)
+	ev = event(jane, "k", trip)
+	ev.RequestContext.HTTP.Method = "PATCH"
+	inMemory(t).send(t, ev).is(t, 405)
 }
 
 // What the client asks to fail fails, before or behind what it has done, and the

@@ -10,6 +10,7 @@ import (
 
 	"github.com/samekey/samekey/dynamo"
 	"github.com/samekey/samekey/idem"
+	"github.com/samekey/samekey/lambda"
 )
 
 // MetricsNamespace is where the metrics are in CloudWatch, each under the one
@@ -29,6 +30,7 @@ const (
 	MetricLeaseLost = "LeaseLost" // an attempt was overtaken
 	MetricStuck     = "Stuck"     // an operation was given up and waits for a human
 	MetricBlocked   = "Blocked"   // the deployed code refuses to go on with an operation: it waits for a human
+	MetricNotMine   = "NotMine"   // no handler was found for an abandoned operation, which waits for one
 	MetricFailed    = "Failed"    // the table failed, or a record is corrupt
 
 	MetricDelivered   = "Delivered"   // a job was handed on
@@ -91,6 +93,13 @@ func (m *Metrics) StreamHooks() dynamo.StreamHooks {
 				m.Count(MetricUnreadable, 1, map[string]any{"record": s.Record, "why": s.Why})
 			}
 		},
+	}
+}
+
+// Resumed counts what came of a ticket, as far as a human must hear of it.
+func (m *Metrics) Resumed(_ context.Context, t idem.DueTicket, o lambda.Outcome) {
+	if o.Kind == lambda.OutcomeNotMine {
+		m.Count(MetricNotMine, 1, map[string]any{"record": idem.RecordName(t.PK), "function": t.Function, "error": o.Error})
 	}
 }
 

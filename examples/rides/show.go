@@ -7,6 +7,8 @@ import (
 	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/feature/dynamodb/attributevalue"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
+
+	"github.com/samekey/samekey/lambda"
 )
 
 // show answers with a ride, to the user who booked it. It changes nothing and
@@ -16,7 +18,7 @@ func (a *App) show(ctx context.Context, ev request) (response, error) {
 	if !known {
 		return problem(http.StatusUnauthorized, "Send your token in the Authorization header."), nil
 	}
-	key, err := attributevalue.MarshalMap(rideKey{ev.PathParameters["id"]})
+	key, err := attributevalue.MarshalMap(rideKey{lambda.PathValue(ctx, "id")})
 	if err != nil {
 		return response{}, err
 	}

@@ -58,6 +58,13 @@ var _ = func() { // completer
 	lambda.Start(completer.New(queue, api))
 }
 
+var _ = func() { // functions on one table
+	queue := completer.NewQueue(sqs.NewFromConfig(cfg), os.Getenv("TICKETS_URL"))
+	functions := completer.Invoke(awslambda.NewFromConfig(cfg), "charges", "refunds:live")
+	functions["payments"] = functions["charges"] // its former name
+	lambda.Start(completer.New(queue, functions))
+}
+
 var _ = func() { // sweep
 	engine, drain, queue := idem.New(store), dynamo.NewDrain(store, idem.Route{}), completer.NewQueue(sqs.NewFromConfig(cfg), "url")
 	lambda.Start(dynamo.NewSweep(client, store, func(o *dynamo.SweepOptions) {

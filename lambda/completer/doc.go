@@ -22,6 +22,9 @@
 //
 // # Several functions on one table
 //
-// A ticket must come to the function whose code began the operation. Functions
-// that share a table use an idem.Options.Namespace each, and [ByNamespace].
+// A record names the function and the handler that claimed it, and its ticket goes
+// to that function, if it is one of the completer's [Functions]; the function takes
+// nothing over that isn't its own. A ticket whose handler isn't found changes
+// nothing and is kept, for somebody to look why ([lambda.OutcomeNotMine]). Aliases,
+// renamed functions, tenants: docs/completing.md.
 package completer

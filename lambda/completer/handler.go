@@ -17,8 +17,9 @@ import (
 
 // Handler takes tickets from their queue. One that isn't due is put back; one
 // that is goes to the [Resumer], and what came of it decides: an operation still
-// in flight and a try that failed are put back for later, everything else is
-// over. It is safe for concurrent use.
+// in flight and a try that failed are put back for later; so is, for as long as
+// it takes, a ticket whose handler isn't found ([lambda.OutcomeNotMine]).
+// Everything else is over. It is safe for concurrent use.
 //
 // The function's event source mapping must have ReportBatchItemFailures, and the
 // queue a redrive policy: a message that is no ticket goes there.
@@ -36,14 +37,16 @@ type Options struct {
 	// up to an hour. Default: [idem.DefaultGrace].
 	Grace time.Duration
 	// MaxTries is after how many failed tries a ticket is given up. Its record is
-	// kept, so the sweep makes a new one. Default: 20.
+	// kept, so the sweep makes a new one. A ticket whose handler isn't found is not
+	// given up. Default: 20.
 	MaxTries int
 	// Concurrency is how many tickets are resumed at once. Default: 1.
 	Concurrency int
 	// Logger takes warnings and errors. Default: slog.Default().
 	Logger *slog.Logger
 	// Resumed is told what came of each ticket that was due; nil is skipped. It
-	// may be called for several at once.
+	// may be called for several at once. There should be an alarm on
+	// [lambda.OutcomeNotMine]: such an operation waits for people.
 	Resumed func(context.Context, idem.DueTicket, lambda.Outcome)
 	// Now is the clock, for tests. Default: time.Now.
 	Now func() time.Time
@@ -146,7 +149,7 @@ func (h *Handler) message(ctx context.Context, m *events.SQSMessage) error {
 	if deadline, ok := ctx.Deadline(); ctx.Err() != nil || ok && time.Until(deadline) < minTime {
 		return errors.New("completer: no time left for it")
 	}
-	o := h.resume(ctx, t.Ticket)
+	o := h.resume(ctx, t)
 	log := h.opt.Logger.With("record", idem.RecordName(t.PK), "outcome", o.Kind, "tries", t.Tries)
 	if h.opt.Resumed != nil {
 		h.opt.Resumed(ctx, t, o)
@@ -154,6 +157,11 @@ func (h *Handler) message(ctx context.Context, m *events.SQSMessage) error {
 	switch o.Kind {
 	case lambda.OutcomeInFlight:
 		t.Due = h.opt.Now().Add(o.RetryAfter + h.opt.Grace)
+		return h.again(ctx, t)
+	case lambda.OutcomeNotMine:
+		log.ErrorContext(ctx, "no handler for an abandoned operation: its ticket is kept", "function", t.Function, "error", o.Error)
+		t.Tries = min(t.Tries+1, h.opt.MaxTries-1) // for the back-off: nothing has failed
+		t.Due = h.opt.Now().Add(h.backOff(t.Tries))
 		return h.again(ctx, t)
 	case lambda.OutcomeFailed:
 		if t.Tries++; t.Tries >= h.opt.MaxTries {
@@ -177,7 +185,7 @@ func (h *Handler) again(ctx context.Context, t idem.DueTicket) error {
 }
 
 // resume asks the resumer. A panic of the operation's code is that ticket's.
-func (h *Handler) resume(ctx context.Context, t idem.Ticket) (o lambda.Outcome) {
+func (h *Handler) resume(ctx context.Context, t idem.DueTicket) (o lambda.Outcome) {
 	defer func() {
 		if v := recover(); v != nil {
 			o = failed(fmt.Sprintf("panic with a %T", v))

@@ -49,7 +49,7 @@ type answers struct {
 	asked []string
 }
 
-func (a *answers) Resume(_ context.Context, t idem.Ticket) lambda.Outcome {
+func (a *answers) Resume(_ context.Context, t idem.DueTicket) lambda.Outcome {
 	a.mu.Lock()
 	a.asked = append(a.asked, t.Owner)
 	a.mu.Unlock()
@@ -134,6 +134,9 @@ func TestOutcomes(t *testing.T) {
 		"failed often: an hour":                   {lambda.Outcome{Kind: lambda.OutcomeFailed}, 17, time.Hour, true, 18},
 		"failed too often: the sweep's":           {lambda.Outcome{Kind: lambda.OutcomeFailed}, 19, 0, false, 0},
 		"failed far too often":                    {lambda.Outcome{Kind: lambda.OutcomeFailed}, 1 << 40, 0, false, 0},
+		"no handler for it":                       {lambda.Outcome{Kind: lambda.OutcomeNotMine, Error: "e"}, 0, grace, true, 1},
+		"no handler for it, however long":         {lambda.Outcome{Kind: lambda.OutcomeNotMine, Error: "e"}, 19, time.Hour, true, 19},
+		"no handler for it, beyond counting":      {lambda.Outcome{Kind: lambda.OutcomeNotMine, Error: "e"}, 1 << 40, time.Hour, true, 19},
 		"something that is said by nobody as yet": {lambda.Outcome{Kind: "later"}, 0, 0, false, 0},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -275,16 +278,21 @@ func TestMistakesAreRefused(t *testing.T) {
 	t.Parallel()
 	asked := always(lambda.Outcome{})
 	for name, fn := range map[string]func(){
-		"no queue":             func() { completer.New(nil, asked) },
-		"no resumer":           func() { completer.New(&queue{}, nil) },
-		"negative grace":       func() { completer.New(&queue{}, asked, func(o *completer.Options) { o.Grace = -1 }) },
-		"negative tries":       func() { completer.New(&queue{}, asked, func(o *completer.Options) { o.MaxTries = -1 }) },
-		"negative concurrency": func() { completer.New(&queue{}, asked, func(o *completer.Options) { o.Concurrency = -1 }) },
-		"queue: no client":     func() { completer.NewQueue(nil, "url") },
-		"queue: no url":        func() { completer.NewQueue(&fakeSQS{}, "") },
-		"queue: FIFO":          func() { completer.NewQueue(&fakeSQS{}, "https://sqs/1/q.fifo") },
-		"invoke: no client":    func() { completer.Invoke(nil, "f") },
-		"invoke: no name":      func() { completer.Invoke(&fakeLambda{}, "") },
+		"no queue":              func() { completer.New(nil, asked) },
+		"no resumer":            func() { completer.New(&queue{}, nil) },
+		"negative grace":        func() { completer.New(&queue{}, asked, func(o *completer.Options) { o.Grace = -1 }) },
+		"negative tries":        func() { completer.New(&queue{}, asked, func(o *completer.Options) { o.MaxTries = -1 }) },
+		"negative concurrency":  func() { completer.New(&queue{}, asked, func(o *completer.Options) { o.Concurrency = -1 }) },
+		"queue: no client":      func() { completer.NewQueue(nil, "url") },
+		"queue: no url":         func() { completer.NewQueue(&fakeSQS{}, "") },
+		"queue: FIFO":           func() { completer.NewQueue(&fakeSQS{}, "https://sqs/1/q.fifo") },
+		"invoke: no client":     func() { completer.Invoke(nil, "f") },
+		"invoke: no function":   func() { completer.Invoke(&fakeLambda{}) },
+		"invoke: no name":       func() { completer.Invoke(&fakeLambda{}, "") },
+		"invoke: only an alias": func() { completer.Invoke(&fakeLambda{}, "f", ":live") },
+		"invoke: one function twice": func() {
+			completer.Invoke(&fakeLambda{}, "f:live", "arn:aws:lambda:eu-central-1:123456789012:function:f:beta")
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

@@ -51,8 +51,10 @@ const (
 // message is a ticket on its way.
 type message struct {
 	idem.Ticket
-	DueMS int64 `json:"due_ms"`
-	Tries int   `json:"tries,omitempty"`
+	DueMS    int64  `json:"due_ms"`
+	Tries    int    `json:"tries,omitempty"`
+	Function string `json:"fn,omitempty"`
+	Tenant   string `json:"tn,omitempty"`
 }
 
 // Put implements [idem.TicketQueue], ten tickets a call.
@@ -70,7 +72,7 @@ func (q *Queue) send(ctx context.Context, tickets []idem.DueTicket) []error {
 	in := &sqs.SendMessageBatchInput{QueueUrl: &q.url, Entries: make([]types.SendMessageBatchRequestEntry, len(tickets))}
 	errs := make([]error, len(tickets))
 	for i, t := range tickets {
-		body, err := json.Marshal(message{t.Ticket, t.Due.UnixMilli(), t.Tries})
+		body, err := json.Marshal(message{t.Ticket, t.Due.UnixMilli(), t.Tries, t.Function, t.Tenant})
 		if err != nil {
 			panic(err) //nolint:forbidigo // strings and numbers only
 		}
@@ -118,5 +120,5 @@ func parse(body string) (idem.DueTicket, error) {
 	if dec.More() || m.PK == "" || m.Owner == "" || m.Ver < 1 || m.Tries < 0 {
 		return idem.DueTicket{}, errors.New("completer: not a ticket: it is not complete, or not alone")
 	}
-	return idem.DueTicket{Ticket: m.Ticket, Due: time.UnixMilli(m.DueMS), Tries: m.Tries}, nil
+	return idem.DueTicket{Ticket: m.Ticket, Due: time.UnixMilli(m.DueMS), Tries: m.Tries, Function: m.Function, Tenant: m.Tenant}, nil
 }

@@ -82,7 +82,7 @@ func TestQueueHidesTickets(t *testing.T) {
 func TestTicketsThereAndBack(t *testing.T) {
 	t.Parallel()
 	f := &fakeSQS{}
-	sent := idem.DueTicket{Ticket: idem.Ticket{PK: "v1#ns#<é>", Owner: "o", Ver: 1 << 60}, Due: now.Add(-time.Second), Tries: 7}
+	sent := idem.DueTicket{Ticket: idem.Ticket{PK: "v1#ns#<é>", Owner: "o", Ver: 1 << 60, Released: true}, Due: now.Add(-time.Second), Tries: 7, Function: "rides", Tenant: "jane|1"}
 	if errs := completer.NewQueue(f, "url").Put(t.Context(), []idem.DueTicket{sent}); errors.Join(errs...) != nil {
 		t.Fatal(errs)
 	}

@@ -3,6 +3,8 @@ package completer
 import (
 	"context"
 	"fmt"
+	"maps"
+	"slices"
 	"strings"
 
 	awslambda "github.com/aws/aws-sdk-go-v2/service/lambda"
@@ -15,16 +17,47 @@ import (
 // Resumer takes a due ticket up, and says what came of it. It is safe for
 // concurrent use.
 type Resumer interface {
-	Resume(ctx context.Context, t idem.Ticket) lambda.Outcome
+	Resume(ctx context.Context, t idem.DueTicket) lambda.Outcome
 }
 
 // InProcess is a Resumer that runs the operation in this process: resume is
-// [idem.Engine.Resume] with the handler's code.
-type InProcess func(ctx context.Context, t idem.Ticket) error
+// [idem.Engine.Resume] with the handler's code. The engine's options, or
+// [idem.ResumeOptions], say for which function it acts: it must be the one that
+// the records name.
+type InProcess func(ctx context.Context, t idem.DueTicket) error
 
 // Resume implements [Resumer].
-func (resume InProcess) Resume(ctx context.Context, t idem.Ticket) lambda.Outcome {
+func (resume InProcess) Resume(ctx context.Context, t idem.DueTicket) lambda.Outcome {
 	return lambda.OutcomeOf(resume(ctx, t))
+}
+
+// Functions is a Resumer that hands a ticket to the function which its record
+// names: these functions a completer may call, and no others. "" is code that has
+// no idem.Options.Function, outside of Lambda.
+//
+// A function that was renamed is reached under both names, and says itself which
+// ones it accepts ([lambda.HandlerOptions]):
+//
+//	functions := completer.Invoke(client, "payments:live", "refunds")
+//	functions["charges"] = functions["payments"]
+type Functions map[string]Resumer
+
+// Resume implements [Resumer]. A ticket for a function that isn't on the list is
+// [lambda.OutcomeNotMine]. One that names no function, as those of an earlier
+// version, is offered to each until one says that it is its own: the record tells.
+func (f Functions) Resume(ctx context.Context, t idem.DueTicket) lambda.Outcome {
+	if r := f[t.Function]; r != nil {
+		return r.Resume(ctx, t)
+	}
+	o := lambda.Outcome{Kind: lambda.OutcomeNotMine, Error: fmt.Sprintf("the function %q is not on the completer's list", t.Function)}
+	if t.Function == "" {
+		for _, name := range slices.Sorted(maps.Keys(f)) {
+			if o = f[name].Resume(ctx, t); o.Kind != lambda.OutcomeNotMine {
+				break
+			}
+		}
+	}
+	return o
 }
 
 // Lambda is the part of the SDK's *lambda.Client that [Invoke] uses.
@@ -34,18 +67,41 @@ type Lambda interface {
 
 var _ Lambda = (*awslambda.Client)(nil)
 
-// Invoke returns a Resumer that invokes the function of that name or ARN, which
-// may have a qualifier, and waits for its answer. The function takes the request
-// and who made it from its own table, and runs the same code as for a client; it
-// must be one that [lambda.Wrap] made. The ticket is all it is given.
+// Invoke returns the list of these functions. Each is a name or an ARN, both of
+// which may have a qualifier: a record names its function without one, and this
+// says which alias or version completes it.
 //
-// The client's HTTP timeout must be longer than the function's. Invoke panics if
-// api is nil or name is empty: mistakes in the program, best found at cold start.
-func Invoke(api Lambda, name string) Resumer {
-	if api == nil || name == "" {
-		panic("completer: Invoke: api is nil or name is empty") //nolint:forbidigo // a mistake in the program
+// The function is invoked, for the tenant of the record if that has one, and its
+// answer is waited for. It takes the request and who made it from its own table,
+// and runs the same code as for a client; it must be one that [lambda.Wrap] or
+// [lambda.NewRouter] made. The ticket is all it is given.
+//
+// The client's HTTP timeout must be longer than the functions'. Invoke panics if
+// api is nil, if there is no function or one without a name, or if two have the
+// same: mistakes in the program, best found at cold start.
+func Invoke(api Lambda, functions ...string) Functions {
+	if api == nil || len(functions) == 0 {
+		panic("completer: Invoke: api is nil, or there is no function") //nolint:forbidigo // a mistake in the program
 	}
-	return &function{api, name}
+	all := make(Functions, len(functions))
+	for _, f := range functions {
+		name := functionName(f)
+		if name == "" || all[name] != nil {
+			panic(fmt.Sprintf("completer: Invoke: %q has no name, or that of another function", f)) //nolint:forbidigo // as above
+		}
+		all[name] = &function{api, f}
+	}
+	return all
+}
+
+// functionName is the name in what Lambda takes for one: NAME, NAME:QUALIFIER,
+// ACCOUNT:function:NAME or an ARN.
+func functionName(s string) string {
+	if _, rest, ok := strings.Cut(s, ":function:"); ok {
+		s = rest
+	}
+	name, _, _ := strings.Cut(s, ":")
+	return name
 }
 
 type function struct {
@@ -53,10 +109,14 @@ type function struct {
 	name string
 }
 
-func (f *function) Resume(ctx context.Context, t idem.Ticket) lambda.Outcome {
-	out, err := f.api.Invoke(ctx, &awslambda.InvokeInput{
-		FunctionName: &f.name, InvocationType: types.InvocationTypeRequestResponse, Payload: lambda.EncodeResume(t),
-	})
+func (f *function) Resume(ctx context.Context, t idem.DueTicket) lambda.Outcome {
+	in := &awslambda.InvokeInput{
+		FunctionName: &f.name, InvocationType: types.InvocationTypeRequestResponse, Payload: lambda.EncodeResume(t.Ticket),
+	}
+	if t.Tenant != "" {
+		in.TenantId = &t.Tenant
+	}
+	out, err := f.api.Invoke(ctx, in)
 	if err != nil {
 		return failed(fmt.Sprintf("invoke %s: %v", f.name, err))
 	}
@@ -77,16 +137,16 @@ func failed(why string) lambda.Outcome {
 
 // ByNamespace is a Resumer for applications that share a table: it asks the one
 // whose idem.Options.Namespace the record is of. "" is that of an engine without
-// one.
+// one. A ticket of any other is [lambda.OutcomeNotMine].
 type ByNamespace map[string]Resumer
 
 // Resume implements [Resumer].
-func (m ByNamespace) Resume(ctx context.Context, t idem.Ticket) lambda.Outcome {
+func (m ByNamespace) Resume(ctx context.Context, t idem.DueTicket) lambda.Outcome {
 	_, rest, _ := strings.Cut(t.PK, "#")
 	namespace, _, _ := strings.Cut(rest, "#")
 	r := m[namespace]
 	if r == nil {
-		return failed(fmt.Sprintf("no resumer for the namespace %q", namespace))
+		return lambda.Outcome{Kind: lambda.OutcomeNotMine, Error: fmt.Sprintf("no resumer for the namespace %q", namespace)}
 	}
 	return r.Resume(ctx, t)
 }

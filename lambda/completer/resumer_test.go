@@ -27,6 +27,59 @@ func (f *fakeLambda) Invoke(_ context.Context, in *awslambda.InvokeInput, _ ...f
 	return f.out, f.err
 }
 
+func ticketFor(function, tenant string) idem.DueTicket {
+	return idem.DueTicket{Ticket: idem.Ticket{PK: "v1##p", Owner: "o", Ver: 3}, Due: now, Function: function, Tenant: tenant}
+}
+
+func done() *awslambda.InvokeOutput {
+	return &awslambda.InvokeOutput{StatusCode: 200, Payload: lambda.EncodeOutcome(lambda.Outcome{Kind: lambda.OutcomeDone})}
+}
+
+// A ticket goes to the function that its record names, by the alias that the list
+// has for it, and to no other.
+func TestTicketsGoToTheirFunction(t *testing.T) {
+	t.Parallel()
+	const arn = "arn:aws:lambda:eu-central-1:123456789012:function:receipts:7"
+	for function, want := range map[string]string{
+		"charges": "charges:live", "refunds": "refunds", "receipts": arn, "partial": "123456789012:function:partial", "payments": "charges:live",
+		"charges:live": "", "live": "", "Charges": "", "function": "", "mails": "",
+	} {
+		f := &fakeLambda{out: done()}
+		list := completer.Invoke(f, "charges:live", "refunds", arn, "123456789012:function:partial")
+		list["payments"] = list["charges"] // renamed
+		o := list.Resume(t.Context(), ticketFor(function, ""))
+		switch {
+		case want == "" && (o.Kind != lambda.OutcomeNotMine || f.in != nil || !strings.Contains(o.Error, function)):
+			t.Errorf("%s: got %+v, invoked %v", function, o, f.in)
+		case want != "" && (o.Kind != lambda.OutcomeDone || *f.in.FunctionName != want):
+			t.Errorf("%s: got %+v, invoked %v, want %s", function, o, f.in, want)
+		}
+	}
+}
+
+// Tickets of an earlier version don't say of which function they are. Each is asked,
+// and changes nothing about what isn't its own.
+func TestTicketWithoutAFunctionIsOffered(t *testing.T) {
+	t.Parallel()
+	mine, other := always(lambda.Outcome{Kind: lambda.OutcomeMoved}), always(lambda.Outcome{Kind: lambda.OutcomeNotMine, Error: "e"})
+	list := completer.Functions{"a": other, "b": mine, "c": mine}
+	if o := list.Resume(t.Context(), ticketFor("", "")); o.Kind != lambda.OutcomeMoved || len(other.asked) != 1 || len(mine.asked) != 1 {
+		t.Errorf("got %+v after %d and %d", o, len(other.asked), len(mine.asked))
+	}
+	if o := (completer.Functions{"a": other}).Resume(t.Context(), ticketFor("", "")); o.Kind != lambda.OutcomeNotMine {
+		t.Errorf("got %+v", o)
+	}
+}
+
+// A function that keeps tenants apart takes no invocation without one.
+func TestTicketIsResumedForItsTenant(t *testing.T) {
+	t.Parallel()
+	f := &fakeLambda{out: done()}
+	if o := completer.Invoke(f, "api").Resume(t.Context(), ticketFor("api", "jane")); o.Kind != lambda.OutcomeDone || f.in.TenantId == nil || *f.in.TenantId != "jane" {
+		t.Errorf("got %+v, invoked %+v", o, f.in)
+	}
+}
+
 func TestInvoke(t *testing.T) {
 	t.Parallel()
 	crashed := "Unhandled"
@@ -57,7 +110,7 @@ func TestInvoke(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			f := &fakeLambda{out: test.out, err: test.err}
-			got := completer.Invoke(f, "api:live").Resume(t.Context(), idem.Ticket{PK: "v1##p", Owner: "o", Ver: 3})
+			got := completer.Invoke(f, "api:live").Resume(t.Context(), ticketFor("api", ""))
 			if !strings.Contains(got.Error, test.want.Error) {
 				t.Errorf("error %q, want %q in it", got.Error, test.want.Error)
 			}
@@ -66,7 +119,7 @@ func TestInvoke(t *testing.T) {
 				t.Errorf("-want +got:\n%s", diff)
 			}
 			if *f.in.FunctionName != "api:live" || f.in.InvocationType != types.InvocationTypeRequestResponse ||
-				string(f.in.Payload) != `{"samekey":{"resume":{"pk":"v1##p","owner":"o","ver":3}}}` {
+				f.in.TenantId != nil || string(f.in.Payload) != `{"samekey":{"resume":{"pk":"v1##p","owner":"o","ver":3}}}` {
 				t.Errorf("invoked %s as %s with %s", *f.in.FunctionName, f.in.InvocationType, f.in.Payload)
 			}
 		})
@@ -75,8 +128,8 @@ func TestInvoke(t *testing.T) {
 
 func TestInProcess(t *testing.T) {
 	t.Parallel()
-	ticket := idem.Ticket{PK: "v1##p", Owner: "o", Ver: 3}
-	r := completer.InProcess(func(_ context.Context, got idem.Ticket) error {
+	ticket := ticketFor("api", "jane")
+	r := completer.InProcess(func(_ context.Context, got idem.DueTicket) error {
 		if got != ticket {
 			t.Errorf("got %+v", got)
 		}
@@ -103,15 +156,15 @@ func TestByNamespace(t *testing.T) {
 		}
 		want := map[string]lambda.OutcomeKind{"rides": "rides", "": "none"}[namespace]
 		if want == "" {
-			want = lambda.OutcomeFailed
+			want = lambda.OutcomeNotMine
 		}
 		for _, rec := range store.Records() {
-			if o := r.Resume(t.Context(), idem.TicketFor(rec)); o.Kind != want {
+			if o := r.Resume(t.Context(), idem.TicketDue(rec, now)); o.Kind != want {
 				t.Errorf("%q (%s): got %+v, want %s", namespace, rec.PK, o, want)
 			}
 		}
 	}
-	if o := r.Resume(t.Context(), idem.Ticket{PK: "nonsense"}); o.Kind != "none" && o.Kind != lambda.OutcomeFailed {
+	if o := r.Resume(t.Context(), idem.DueTicket{Ticket: idem.Ticket{PK: "nonsense"}}); o.Kind != "none" && o.Kind != lambda.OutcomeNotMine {
 		t.Errorf("got %+v", o)
 	}
 }

@@ -20,19 +20,34 @@ var _ Lambda = (*awslambda.Client)(nil)
 // Function invokes a function asynchronously for each job: Lambda has taken the
 // job once it has queued the event. The payload is a lambda.Job, whose key is
 // the job's id. Jobs of a group are queued in order, but Lambda doesn't keep it.
+//
+// A job of an operation that was invoked for a tenant is handed on for that
+// tenant, which Lambda takes only for a function that keeps tenants apart as well.
 type Function struct {
 	api  Lambda
 	name string
+	opt  FunctionOptions
+}
+
+// FunctionOptions vary [NewFunction].
+type FunctionOptions struct {
+	// WithoutTenant invokes a function that doesn't keep tenants apart, and so
+	// leaves it to the job's Args to say whose it is.
+	WithoutTenant bool
 }
 
 // NewFunction returns a sink to the function of that name or ARN, which may have
 // a qualifier. It panics if api is nil or name is empty: mistakes in the program,
 // best found at cold start.
-func NewFunction(api Lambda, name string) *Function {
+func NewFunction(api Lambda, name string, optFns ...func(*FunctionOptions)) *Function {
 	if api == nil || name == "" {
 		panic("sink: NewFunction: api is nil or name is empty") //nolint:forbidigo // a mistake in the program
 	}
-	return &Function{api, name}
+	f := &Function{api: api, name: name}
+	for _, fn := range optFns {
+		fn(&f.opt)
+	}
+	return f
 }
 
 // Deliver implements [idem.Sink], a call for each job.
@@ -55,9 +70,11 @@ func (f *Function) Deliver(ctx context.Context, batch []idem.Delivery) []error {
 
 func (f *Function) invoke(ctx context.Context, d idem.Delivery) error {
 	const accepted = 202
-	out, err := f.api.Invoke(ctx, &awslambda.InvokeInput{
-		FunctionName: &f.name, InvocationType: types.InvocationTypeEvent, Payload: payload(d),
-	})
+	in := &awslambda.InvokeInput{FunctionName: &f.name, InvocationType: types.InvocationTypeEvent, Payload: payload(d)}
+	if d.Tenant != "" && !f.opt.WithoutTenant {
+		in.TenantId = &d.Tenant
+	}
+	out, err := f.api.Invoke(ctx, in)
 	switch {
 	case err != nil:
 		return fault("lambda", err)

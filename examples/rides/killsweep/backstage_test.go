@@ -134,7 +134,7 @@ func (b *backstage) startCompleter(t *testing.T, stream string) {
 	tickets := completer.NewQueue(later, "https://tickets")
 	later.start(t, completer.New(tickets, completer.ByNamespace{
 		rides.RidesNamespace:    byRun{b},
-		rides.ReceiptsNamespace: completer.InProcess(func(context.Context, idem.Ticket) error { return nil }),
+		rides.ReceiptsNamespace: completer.InProcess(func(context.Context, idem.DueTicket) error { return nil }),
 	}, func(o *completer.Options) { o.Grace = grace }))
 	b.startStream(t, stream, "Completer", dynamo.NewCompleter(tickets, func(o *dynamo.CompleterOptions) { o.Grace = grace }))
 }
@@ -189,7 +189,7 @@ func quiet(o *idem.Options) { o.Hooks, o.Logger = idem.Hooks{}, nil }
 // byRun hands a ticket to the function of the run it is of.
 type byRun struct{ *backstage }
 
-func (b byRun) Resume(ctx context.Context, t idem.Ticket) lambda.Outcome {
+func (b byRun) Resume(ctx context.Context, t idem.DueTicket) lambda.Outcome {
 	b.mu.Lock()
 	r := b.runs[t.PK]
 	b.mu.Unlock()

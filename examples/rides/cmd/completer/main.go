@@ -21,16 +21,17 @@ func main() {
 	if err := env.Err(); err != nil {
 		log.Fatal(err)
 	}
-	queue := completer.NewQueue(client.SQS(), tickets)
+	queue, metrics := completer.NewQueue(client.SQS(), tickets), rides.NewMetrics(os.Stdout)
 	lambda.Start(rides.BySource{
 		"aws:dynamodb": dynamo.NewCompleter(queue, func(o *dynamo.CompleterOptions) {
 			o.Grace = grace
 			o.Logger = rides.Logger()
-			o.Hooks = rides.NewMetrics(os.Stdout).StreamHooks()
+			o.Hooks = metrics.StreamHooks()
 		}),
 		"aws:sqs": completer.New(queue, completer.Invoke(client.Lambda(), api), func(o *completer.Options) {
 			o.Grace = grace
 			o.Concurrency = 5
+			o.Resumed = metrics.Resumed
 			o.Logger = rides.Logger()
 		}),
 	})

@@ -1,0 +1,53 @@
+package lambda_test
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/aws/aws-lambda-go/events"
+
+	"github.com/samekey/samekey/idem"
+	"github.com/samekey/samekey/lambda"
+)
+
+// A function with several routes: some keyed, some not, one door for the gateway's
+// events and for the completer.
+func ExampleRouter() {
+	type (
+		request  = events.APIGatewayV2HTTPRequest
+		response = events.APIGatewayV2HTTPResponse
+	)
+	engine := idem.New(&idem.MemoryStore{}, func(o *idem.Options) { o.Resumable = true })
+	router := lambda.NewRouter(lambda.HTTPAPI)
+	router.Keyed("POST /charges", engine, func(context.Context, request) (response, error) {
+		return response{StatusCode: 201, Body: "charged"}, nil
+	})
+	router.Keyed("POST /charges/{id}/refunds", engine, func(ctx context.Context, _ request) (response, error) {
+		return response{StatusCode: 201, Body: "refunded " + lambda.PathValue(ctx, "id")}, nil
+	})
+	router.Route("GET /charges/{id}", func(ctx context.Context, _ request) (response, error) {
+		return response{StatusCode: 200, Body: lambda.PathValue(ctx, "id")}, nil
+	})
+	// lambda.Start(router)
+
+	for _, r := range [][2]string{{"POST", "/charges"}, {"POST", "/charges/7/refunds"}, {"POST", "/charges/7/refunds"}, {"GET", "/charges/7"}, {"GET", "/charges"}} {
+		ev := request{RawPath: r[1], Headers: map[string]string{"idempotency-key": fmt.Sprintf("%x", r[1])}}
+		ev.RequestContext.HTTP.Method = r[0]
+		re, err := router.Handle(context.Background(), ev)
+		if err != nil {
+			fmt.Println(err)
+			continue
+		}
+		if re.StatusCode < 400 {
+			fmt.Println(re.StatusCode, re.Body, re.Headers["Idempotent-Replayed"] == "true")
+		} else {
+			fmt.Println(re.StatusCode, re.Headers["Allow"])
+		}
+	}
+	// Output:
+	// 201 charged false
+	// 201 refunded 7 false
+	// 201 refunded 7 true
+	// 200 7 false
+	// 405 POST
+}

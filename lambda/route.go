@@ -1,0 +1,123 @@
+package lambda
+
+import (
+	"context"
+	"fmt"
+	"net/http"
+	"net/url"
+	"strings"
+
+	"github.com/samekey/samekey/idem"
+)
+
+type pathKey struct{}
+
+// PathValue is what a wildcard of the route's pattern stands for in the request's
+// path, decoded, as [http.Request.PathValue] has it. It is "" where the pattern has
+// no such wildcard, and outside of a [Router].
+func PathValue(ctx context.Context, name string) string {
+	r, ok := ctx.Value(pathKey{}).(*http.Request)
+	if !ok {
+		return ""
+	}
+	return r.PathValue(name)
+}
+
+func withPath(ctx context.Context, r *http.Request) context.Context {
+	return context.WithValue(ctx, pathKey{}, r)
+}
+
+// target is a route in a ServeMux, which only finds it.
+type target struct{ route any }
+
+// ServeHTTP notes that the route was found.
+func (t *target) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	if m, ok := w.(*matched); ok {
+		m.target, m.request = t, r
+	}
+}
+
+// matched is what a ServeMux says about a request.
+type matched struct {
+	target  *target       // nil: none
+	request *http.Request // with path values
+	header  http.Header
+	status  int // without a target
+}
+
+func (m *matched) Header() http.Header         { return m.header }
+func (m *matched) Write(b []byte) (int, error) { return len(b), nil }
+func (m *matched) WriteHeader(status int)      { m.status = status }
+
+// match asks mux for the route of req.
+func match(mux *http.ServeMux, req *idem.Request) *matched {
+	m := &matched{header: make(http.Header)}
+	u := &url.URL{Path: req.Path, RawPath: req.Path}
+	if path, err := url.PathUnescape(req.Path); err == nil {
+		u.Path = path
+	}
+	mux.ServeHTTP(m, &http.Request{Method: req.Method, URL: u, Host: req.Header.Get("Host"), Header: req.Header})
+	return m
+}
+
+// refusal answers a request that has no route. Where ServeMux would redirect, since
+// the path is not clean or lacks its last slash, there is none either: a client may
+// send a POST that is redirected again without its body.
+func (m *matched) refusal(problem func(idem.Problem) idem.Response) idem.Response {
+	if m.status != http.StatusMethodNotAllowed {
+		return problem(idem.Problem{
+			Status: http.StatusNotFound, Code: "route_not_found", Title: "There is nothing at this path",
+			Detail: "Nothing was done. Correct the path.",
+		})
+	}
+	resp := problem(idem.Problem{
+		Status: http.StatusMethodNotAllowed, Code: "method_not_allowed", Title: "The method is not allowed here",
+		Detail: "Nothing was done. Use one of the methods in the Allow header.",
+	})
+	resp.Header = resp.Header.Clone()
+	if resp.Header == nil {
+		resp.Header = make(http.Header, 1)
+	}
+	resp.Header["Allow"] = m.header["Allow"]
+	return resp
+}
+
+// pattern is a ServeMux pattern.
+type pattern struct {
+	method string // "": any
+	path   string
+	mux    *http.ServeMux // of the path alone
+}
+
+func parsePattern(text string) pattern {
+	p := pattern{path: text, mux: http.NewServeMux()}
+	if method, rest, ok := strings.Cut(text, " "); ok {
+		p.method, p.path = method, strings.TrimLeft(rest, " \t")
+	}
+	if i := strings.Index(p.path, "/"); i > 0 {
+		p.path = p.path[i:] // without the host
+	}
+	p.mux.Handle(p.path, &target{})
+	return p
+}
+
+// route is the pattern as a gateway would have it.
+func (p *pattern) route(method string) string {
+	if p.method != "" {
+		method = p.method
+	}
+	return method + " " + p.path
+}
+
+// values finds the path values of a stored request. Its host isn't stored, and the
+// routes may have become others since.
+func (p *pattern) values(ctx context.Context, req *idem.Request) (context.Context, error) {
+	m := match(p.mux, req)
+	switch {
+	case m.target != nil:
+		return withPath(ctx, m.request), nil
+	case strings.Contains(p.path, "{"):
+		return nil, fmt.Errorf("lambda: the stored request's path doesn't match the route's pattern %q any more", p.path)
+	}
+	return ctx, nil
+}

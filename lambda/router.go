@@ -1,0 +1,233 @@
+package lambda
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"slices"
+
+	awslambda "github.com/aws/aws-lambda-go/lambda"
+
+	"github.com/samekey/samekey/idem"
+)
+
+// Router is the door of a function that has several routes. Some of them are
+// keyed, each with an engine of its own or one in common, and others are not; all
+// share one adapter for HTTP. Its Invoke takes the gateway's events and the
+// completer's envelopes, and each finds its handler:
+//
+//	router := lambda.NewRouter(lambda.HTTPAPI)
+//	router.Keyed("POST /rides", engine, app.create)
+//	router.Route("GET /rides/{id}", app.show)
+//	lambda.Start(router)
+//
+// Patterns are those of [http.ServeMux], with methods and wildcards, on the path as
+// the client sent it, without a stage; the most specific one counts, and
+// [PathValue] gives what a wildcard stands for. A path that no pattern matches is
+// answered with 404, and one with other methods only with 405 and Allow. Nothing is
+// redirected: neither "/rides/" to "/rides", nor "/a//b" to "/a/b".
+//
+// A keyed route's name is its pattern, unless [HandlerOptions] say otherwise. It is
+// stored with each request, so a route whose pattern changes keeps its name, or
+// declares the former one.
+//
+// Routes are added before the router is used. From then on it is safe for
+// concurrent use.
+type Router[Ev, Re any] struct {
+	adapter Adapter[Ev, Re]
+	opt     RouterOptions
+	mux     *http.ServeMux
+	keyed   []*Route[Ev, Re]
+}
+
+// *Router is what the runtime starts.
+var _ awslambda.Handler = (*Router[any, any])(nil)
+
+// RouterOptions vary [NewRouter].
+type RouterOptions struct {
+	// Problem makes the answers where no route matches: 404 with the code
+	// "route_not_found", and 405 with "method_not_allowed". Default: idem.ProblemJSON.
+	Problem func(idem.Problem) idem.Response
+}
+
+// NewRouter returns a router without routes. It panics if the adapter lacks a
+// function, or isn't for HTTP: a mistake in the program, best found at cold start.
+func NewRouter[Ev, Re any](a Adapter[Ev, Re], optFns ...func(*RouterOptions)) *Router[Ev, Re] {
+	opt := RouterOptions{Problem: idem.ProblemJSON}
+	for _, fn := range optFns {
+		fn(&opt)
+	}
+	if a.Request == nil || a.Response == nil || a.Reply == nil || a.typed || opt.Problem == nil {
+		panic("lambda: NewRouter: an adapter for HTTP with all its functions, and a Problem, are required") //nolint:forbidigo // a mistake in the program
+	}
+	return &Router[Ev, Re]{adapter: a, opt: opt, mux: http.NewServeMux()}
+}
+
+// Route is a route of a [Router].
+type Route[Ev, Re any] struct {
+	pattern pattern
+	handler *Handler[Ev, Re] // nil: not keyed
+	plain   func(context.Context, Ev) (Re, error)
+	before  func(context.Context, Ev) (*Re, error)
+}
+
+// Route adds a route without keys: h gets the event as it came, and its answer
+// goes out as it is. An [EndpointHandler] such as [Status] is added by its Handle.
+// It panics for a pattern that [http.ServeMux] refuses, beside the others.
+func (r *Router[Ev, Re]) Route(pattern string, h func(context.Context, Ev) (Re, error)) {
+	if h == nil {
+		panic("lambda: Router: handler is nil") //nolint:forbidigo // a mistake in the program
+	}
+	r.add(pattern, &Route[Ev, Re]{plain: h})
+}
+
+// Keyed adds a route whose handler is wrapped by an engine, as [Wrap] does it. It
+// panics where Wrap does, for a pattern that [http.ServeMux] refuses, and if another
+// route has the same name or accepts the same one.
+func (r *Router[Ev, Re]) Keyed(pattern string, e *idem.Engine, h func(context.Context, Ev) (Re, error), optFns ...func(*HandlerOptions)) *Route[Ev, Re] {
+	opt := HandlerOptions{Name: pattern}
+	for _, fn := range optFns {
+		fn(&opt)
+	}
+	route := &Route[Ev, Re]{}
+	for _, name := range append([]idem.HandlerID{{Name: opt.Name}}, opt.Accepts...) {
+		if r.named(name) != nil || opt.Name == "" {
+			panic(fmt.Sprintf("lambda: Router: the %v is another route's, or has no name", name)) //nolint:forbidigo // a mistake in the program
+		}
+	}
+	route.handler = wrap(e, r.adapter, h, opt)
+	r.add(pattern, route)
+	r.keyed = append(r.keyed, route)
+	return route
+}
+
+// Before has check asked before the key is looked at, and returns the route. What
+// it answers is the answer, and the key stays new: for requests that nobody can
+// serve, such as those without a user, or out of form. nil lets them go on, to the
+// handler or to what is stored. A request that is run again from its record has
+// been through it already.
+func (t *Route[Ev, Re]) Before(check func(context.Context, Ev) (*Re, error)) *Route[Ev, Re] {
+	t.before = check
+	return t
+}
+
+func (r *Router[Ev, Re]) add(text string, t *Route[Ev, Re]) {
+	t.pattern = parsePattern(text)
+	r.mux.Handle(text, &target{t})
+}
+
+// named is the route that has exactly this name.
+func (r *Router[Ev, Re]) named(id idem.HandlerID) *Route[Ev, Re] {
+	i := slices.IndexFunc(r.keyed, func(t *Route[Ev, Re]) bool { return slices.Contains(t.handler.names(), id) })
+	if i < 0 {
+		return nil
+	}
+	return r.keyed[i]
+}
+
+// Handle answers an event, for tests and for routers around this one. The error is
+// that of the route's handler as [Handler.Handle] returns it, or ErrEvent where ev
+// is of another kind than the adapter's.
+func (r *Router[Ev, Re]) Handle(ctx context.Context, ev Ev) (Re, error) {
+	var none Re
+	req, err := r.adapter.request(ctx, ev)
+	if errors.Is(err, ErrEvent) {
+		return none, err
+	}
+	found := match(r.mux, &req)
+	if found.target == nil {
+		return r.adapter.Reply(found.refusal(r.opt.Problem)), nil
+	}
+	t, _ := found.target.route.(*Route[Ev, Re])
+	ctx = withPath(ctx, found.request)
+	if t.handler == nil {
+		return t.plain(ctx, ev)
+	}
+	if t.before != nil {
+		if re, err := t.before(ctx, ev); re != nil || err != nil {
+			if re == nil {
+				re = &none
+			}
+			return *re, err
+		}
+	}
+	req.Route = t.pattern.route(req.Method)
+	return t.handler.serve(ctx, ev, req, err)
+}
+
+// Invoke is Handle for the runtime: payload and result are JSON. A completer's
+// envelope brings an operation to an end in the handler that its record names; the
+// result is then an [Outcome].
+func (r *Router[Ev, Re]) Invoke(ctx context.Context, payload []byte) ([]byte, error) {
+	if t, ok, err := ParseResume(payload); ok || err != nil {
+		if err != nil {
+			return nil, err
+		}
+		return EncodeOutcome(OutcomeOf(r.resume(ctx, t))), nil
+	}
+	ev, err := decode[Ev](payload)
+	if err != nil {
+		return nil, err
+	}
+	re, err := r.Handle(ctx, ev)
+	switch {
+	case errors.Is(err, ErrEvent):
+		return nil, fmt.Errorf("%w; the payload is %s", err, kind(payload))
+	case err != nil:
+		return nil, err
+	}
+	return encode(re)
+}
+
+// resume brings t's operation to an end. Which engine it is of is the record's to
+// say: each is asked for its own, and changes nothing about another's.
+func (r *Router[Ev, Re]) resume(ctx context.Context, t idem.Ticket) error {
+	if r.adapter.Event == nil {
+		return errNoInverse
+	}
+	result := error(&idem.Error{Op: "resume", Err: fmt.Errorf("%w: the function has no keyed routes", idem.ErrNotMine)})
+	asked := make(map[*idem.Engine]bool)
+	for _, route := range r.keyed {
+		e := route.handler.engine
+		if asked[e] {
+			continue
+		}
+		asked[e] = true
+		switch err := resume(ctx, e, t, r.names(e), r.again); {
+		case errors.Is(err, idem.ErrNotMine):
+			result = err // it is there, and perhaps another engine's
+		case !errors.Is(err, idem.ErrMoved):
+			return err
+		case len(asked) == 1:
+			result = err // another engine may have another table
+		}
+	}
+	return result
+}
+
+// names are those of an engine's routes.
+func (r *Router[Ev, Re]) names(e *idem.Engine) (all []idem.HandlerID) {
+	for _, route := range r.keyed {
+		if route.handler.engine == e {
+			all = append(all, route.handler.names()...)
+		}
+	}
+	return all
+}
+
+// again runs the handler that a stored request names.
+func (r *Router[Ev, Re]) again(ctx context.Context, req *idem.Request) (idem.Response, error) {
+	t := r.named(req.Handler)
+	if t == nil {
+		t = r.named(idem.HandlerID{Name: req.Handler.Name}) // of this function, which names leave out
+	}
+	if t == nil {
+		return idem.Response{}, fmt.Errorf("there is no route of the %v", req.Handler) // its names were asked for
+	}
+	ctx, err := t.pattern.values(ctx, req)
+	if err != nil {
+		return idem.Response{}, err
+	}
+	return t.handler.again(ctx, req)
+}

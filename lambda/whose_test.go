@@ -1,0 +1,194 @@
+package lambda_test
+
+import (
+	"context"
+	"errors"
+	"strings"
+	"testing"
+	"time"
+
+	awslambda "github.com/aws/aws-lambda-go/lambda"
+
+	"github.com/samekey/samekey/idem"
+	"github.com/samekey/samekey/idem/idemtest"
+	"github.com/samekey/samekey/lambda"
+)
+
+// Two handlers without a name on one Resumable engine: an abandoned request of one
+// would end in the other. It shows at cold start.
+func TestSecondWrapOnAResumableEnginePanics(t *testing.T) {
+	t.Parallel()
+	now := time.Now()
+	panics := func(fn func()) (text string) {
+		defer func() { text, _ = recover().(string) }()
+		fn()
+		return ""
+	}
+	for name, tc := range map[string]struct {
+		optFns []func(*idem.Options)
+		names  []string
+		want   string // in the panic; "" for none
+	}{
+		"two without a name":       {nil, []string{"", ""}, "without a name"},
+		"one of them with a name":  {nil, []string{"", "refunds"}, ""},
+		"two names":                {nil, []string{"charges", "refunds"}, ""},
+		"one name twice":           {nil, []string{"charges", "charges"}, `"charges"`},
+		"nothing is completed":     {[]func(*idem.Options){func(o *idem.Options) { o.Resumable = false }}, []string{"", ""}, ""},
+		"nothing is done about it": {[]func(*idem.Options){func(o *idem.Options) { o.Disabled, o.Resumable = true, false }}, []string{"", ""}, ""},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			e := idem.New(new(idem.MemoryStore), append([]func(*idem.Options){func(o *idem.Options) {
+				o.Resumable, o.Now = true, func() time.Time { return now }
+			}}, tc.optFns...)...)
+			got := panics(func() {
+				for _, n := range tc.names {
+					lambda.Wrap(e, lambda.Direct[string, string](func(s string) (string, error) { return s, nil }),
+						func(context.Context, string) (string, error) { return "", nil }, named(n))
+				}
+			})
+			if (got != "") != (tc.want != "") || !strings.Contains(got, tc.want) {
+				t.Errorf("panicked with %q, want %q", got, tc.want)
+			}
+		})
+	}
+}
+
+// Functions that share a table without a Namespace don't end each other's
+// operations, also those that have died before their first commit; a client's retry
+// of one goes on, and so does its own function's completer.
+func TestFunctionsOnOneTable(t *testing.T) {
+	t.Parallel()
+	each(t, sources, func(t *testing.T, s source) {
+		for _, committed := range []bool{false, true} {
+			now := time.Now()
+			store := new(idem.MemoryStore)
+			function := func(st idem.Store, name string, h handler) awslambda.Handler {
+				return s.wrap(resumable(st, &now, func(o *idem.Options) { o.Function = name }), h)
+			}
+			made := 0
+			refund := func(died func()) handler {
+				return func(ctx context.Context, _ []byte) (idem.Response, error) {
+					if committed {
+						if _, err := idem.Atomic(ctx, "one", func(context.Context, *idem.Tx) (int, error) { return 1, nil }); err != nil {
+							return idem.Response{}, err
+						}
+					}
+					died()
+					made++
+					return idem.Response{Status: 201, Body: []byte("refunded")}, nil
+				}
+			}
+			c := on("k", "POST", "/refunds")
+			for _, back := range []string{"its client", "its completer"} {
+				c.header.Set("Idempotency-Key", back[4:])
+				faulty := idemtest.Faulty(store, nil)
+				s.send(t, function(faulty, "refunds", refund(faulty.Crash)), c)
+				made = 0
+				now = now.Add(time.Hour)
+				tk := open(t, store)
+				charges := function(store, "charges", func(context.Context, []byte) (idem.Response, error) {
+					t.Error("the charges handler ran")
+					return idem.Response{Status: 404, Body: []byte("no such charge")}, nil
+				})
+				for range 3 {
+					if o := resume(t, charges, tk); o.Kind != lambda.OutcomeNotMine || !strings.Contains(o.Error, "refunds") {
+						t.Errorf("the other function: %+v, want not_mine", o)
+					}
+				}
+				if after := open(t, store); after != tk {
+					t.Fatalf("the record was written: %+v, was %+v", after, tk)
+				}
+				refunds := function(store, "refunds", refund(func() {}))
+				if back == "its client" {
+					s.send(t, refunds, c).accepted(t, 201, "refunded", false)
+				} else if o := resume(t, refunds, tk); o.Kind != lambda.OutcomeDone {
+					t.Errorf("its own function: %+v", o)
+				}
+				s.send(t, refunds, c).accepted(t, 201, "refunded", true)
+				if made != 1 {
+					t.Errorf("%s: refunded %d times", back, made)
+				}
+			}
+		}
+	})
+}
+
+// A renamed function says which one it was.
+func TestRenamedFunction(t *testing.T) {
+	t.Parallel()
+	each(t, sources, func(t *testing.T, s source) {
+		now := time.Now()
+		store := new(idem.MemoryStore)
+		function := func(name string) func(*idem.Options) { return func(o *idem.Options) { o.Function = name } }
+		faulty := idemtest.Faulty(store, nil)
+		c := newCall("k")
+		s.send(t, s.wrap(resumable(faulty, &now, function("charges")), func(context.Context, []byte) (idem.Response, error) {
+			faulty.Crash()
+			return idem.Response{}, errors.New("died")
+		}), c)
+		now = now.Add(time.Hour)
+		tk := open(t, store)
+		if o := resume(t, s.wrap(resumable(store, &now, function("payments")), created), tk); o.Kind != lambda.OutcomeNotMine {
+			t.Errorf("without a word: %+v", o)
+		}
+		r := s.shop()
+		r.keyed("POST /rides", resumable(store, &now, function("payments")), created, func(o *lambda.HandlerOptions) {
+			o.Accepts = []idem.HandlerID{{Function: "charges"}}
+		})
+		if o := resume(t, r, tk); o.Kind != lambda.OutcomeDone {
+			t.Errorf("declared: %+v", o)
+		}
+		s.send(t, r, c).accepted(t, 201, createdBody, true)
+	})
+}
+
+// A tenant's operation is completed in an invocation for that tenant, and in no
+// other.
+func TestTenantsOperationIsCompletedForIt(t *testing.T) {
+	t.Parallel()
+	each(t, sources, func(t *testing.T, s source) {
+		now := time.Now()
+		store := new(idem.MemoryStore)
+		faulty := idemtest.Faulty(store, nil)
+		dying := s.wrap(resumable(faulty, &now), func(context.Context, []byte) (idem.Response, error) {
+			faulty.Crash()
+			return idem.Response{}, errors.New("died")
+		})
+		invoke := func(h awslambda.Handler, tenant string, payload []byte) []byte {
+			t.Helper()
+			ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
+			defer cancel()
+			if tenant != "" {
+				ctx = asTenant(ctx, tenant)
+			}
+			out, err := h.Invoke(ctx, payload)
+			if err != nil {
+				t.Fatal(err)
+			}
+			return out
+		}
+		invoke(dying, "jane", s.payload(t, newCall("k")))
+		now = now.Add(time.Hour)
+		tk := open(t, store)
+		for _, rec := range store.Records() {
+			if due := idem.TicketDue(rec, now); due.Tenant != "jane" {
+				t.Errorf("the ticket is for the tenant %q", due.Tenant)
+			}
+		}
+		h, runs := counted(created)
+		wrapped := s.wrap(resumable(store, &now), h)
+		for _, tenant := range []string{"omar", ""} {
+			o, err := lambda.ParseOutcome(invoke(wrapped, tenant, lambda.EncodeResume(tk)))
+			if err != nil || o.Kind != lambda.OutcomeNotMine || strings.Contains(o.Error, "jane") {
+				t.Errorf("for the tenant %q: %+v, %v", tenant, o, err)
+			}
+		}
+		ran(t, runs, 0)
+		if o, err := lambda.ParseOutcome(invoke(wrapped, "jane", lambda.EncodeResume(tk))); err != nil || o.Kind != lambda.OutcomeDone {
+			t.Errorf("for its own: %+v, %v", o, err)
+		}
+		ran(t, runs, 1)
+		s.result(t, invoke(wrapped, "jane", s.payload(t, newCall("k")))).accepted(t, 201, createdBody, true)
+	})
+}
