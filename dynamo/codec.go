@@ -105,6 +105,9 @@ func (v *values) encode(r *idem.Record, body value) item {
 	if r.Calls != nil {
 		it[attrCalls] = v.calls(r.Calls)
 	}
+	if len(r.Sent) > 0 {
+		it[attrSent] = v.texts(r.Sent)
+	}
 	if len(r.Doubts) > 0 {
 		it[attrDoubts], it[attrDoubt] = v.list(r.Doubts), v.millis(r.DoubtSince)
 	}
@@ -141,6 +144,14 @@ func (v *values) calls(calls map[string]int) value {
 	m := make(item, len(calls))
 	for call, n := range calls {
 		m[call] = v.num(int64(n))
+	}
+	return &types.AttributeValueMemberM{Value: m}
+}
+
+func (v *values) texts(texts map[string]string) value {
+	m := make(item, len(texts))
+	for name, s := range texts {
+		m[name] = v.str(s)
 	}
 	return &types.AttributeValueMemberM{Value: m}
 }
@@ -233,6 +244,7 @@ func decode(it item) (*idem.Record, error) {
 		Calls:       d.calls(),
 		Doubts:      d.doubts(),
 		DoubtSince:  d.milli(attrDoubt, false),
+		Sent:        d.sent(),
 		Tries:       int(d.number(attrTries, false)),
 		LastErr:     d.text(attrLastErr, false),
 		Blocked:     d.flag(attrBlocked),
@@ -381,6 +393,21 @@ func (d *decoder) calls() map[string]int {
 		calls[call] = int(d.numberIn(m.Value, call, true))
 	}
 	return calls
+}
+
+func (d *decoder) sent() map[string]string {
+	m := as[*types.AttributeValueMemberM](d, d.it, attrSent, false)
+	if m == nil {
+		return nil
+	}
+	sent, in := make(map[string]string, len(m.Value)), decoder{it: m.Value}
+	for call := range m.Value {
+		sent[call] = in.text(call, true)
+	}
+	if in.err != nil {
+		d.fail("sent: %w", in.err)
+	}
+	return sent
 }
 
 func (d *decoder) doubts() []string {

@@ -68,6 +68,9 @@ func anyRecord(t *rapid.T) *idem.Record {
 	if rapid.Bool().Draw(t, "counts calls") {
 		r.Calls = rapid.MapOfN(text, rapid.IntRange(0, 9), 0, 3).Draw(t, "calls")
 	}
+	if rapid.Bool().Draw(t, "sends") {
+		r.Sent = rapid.MapOfN(text, text, 1, 3).Draw(t, "sent")
+	}
 	if rapid.Bool().Draw(t, "doubted") {
 		r.Doubts, r.DoubtSince = rapid.SliceOfN(text, 1, 3).Draw(t, "doubts"), milli.Draw(t, "doubt")
 	}
@@ -131,6 +134,7 @@ func TestBadInput24CorruptRecord(t *testing.T) {
 		"no fingerprint":         {func(it item) { delete(it, attrFP) }, "fp is missing"},
 		"no id":                  {func(it item) { delete(it, attrID) }, "id is missing"},
 		"calls that don't count": {func(it item) { it[attrCalls] = &types.AttributeValueMemberM{Value: item{"pay#": null}} }, "pay# has type"},
+		"a hash that isn't one":  {func(it item) { it[attrSent] = &types.AttributeValueMemberM{Value: item{"pay#1": null}} }, "pay#1 has type"},
 		"a doubt that isn't one": {func(it item) { it[attrDoubts] = &types.AttributeValueMemberL{Value: []value{null}} }, "doubts[0]"},
 		"a doubt without a time": {func(it item) {
 			it[attrDoubts] = &types.AttributeValueMemberL{Value: []value{&types.AttributeValueMemberS{Value: "?"}}}

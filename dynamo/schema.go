@@ -26,6 +26,7 @@ const (
 	attrCalls   = "calls"      // M  call → how many; of an open record, absent in older ones
 	attrDoubts  = "doubts"     // L  calls that may have been made and of which no phase tells
 	attrDoubt   = "doubt_ms"   // N  since when
+	attrSent    = "sent"       // M  call → hash of what it sends
 	attrJobs    = "jobs"       // M  phase.index → job; the claim writes {} and nobody removes the map
 	attrRequest = "req"        // M  what is needed to run it again, until it is done
 	attrResp    = "resp"       // M  the answer

@@ -75,6 +75,12 @@ func (s *Store) update(ctx context.Context, c idem.Commit) (*update, error) {
 			u.put(attrDoubt, ":doubt", u.millis(next.DoubtSince))
 		}
 	}
+	switch {
+	case len(next.Sent) == 0 && len(prev.Sent) > 0:
+		u.remove = append(u.remove, attrSent)
+	case !maps.Equal(prev.Sent, next.Sent):
+		u.put(attrSent, ":sent", u.texts(next.Sent))
+	}
 	if !slices.EqualFunc(prev.Settled, next.Settled, idem.Decision.Equal) {
 		u.put(attrSettled, ":settled", u.settled(next.Settled))
 	}

@@ -2,6 +2,9 @@ package idem
 
 import (
 	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"maps"
@@ -30,7 +33,9 @@ type flow struct {
 	pending []Phase        // results that join the next commit
 	waiting map[string]Job // their jobs
 	calls   []string       // and calls
-	loose   []Job          // staged since the last phase, for the next commit
+
+	sent  map[string]string // hashes of what this run's calls send, where that is known
+	loose []Job             // staged since the last phase, for the next commit
 
 	statusOnly bool      // the answer itself can't be stored
 	kept       *Overflow // where a store has put the body of an answer that is not stored yet
@@ -203,12 +208,16 @@ func (f *flow) foreign(ctx context.Context, s step, fn func(context.Context, *Tx
 	if begun {
 		return nil, f.giveUp(ctx, fmt.Sprintf("the outcome of phase %q is unknown: an attempt began the call and never came back", s.name))
 	}
+	sent, err := f.sends(s)
+	if err != nil {
+		return nil, f.fail(err)
+	}
 	if s.intent {
 		if err := f.intend(ctx, s); err != nil {
 			return nil, err
 		}
 	} else if outstanding {
-		if err := f.commit(ctx, nil, collected{}, false); err != nil {
+		if err := f.commit(ctx, nil, collected{sent: sent}, false); err != nil {
 			return nil, f.commitFailed(s, err)
 		}
 		s.joins = leading
@@ -216,6 +225,9 @@ func (f *flow) foreign(ctx context.Context, s step, fn func(context.Context, *Tx
 	if since := f.forgotten(s); !since.IsZero() {
 		return nil, f.giveUpCall(ctx, s, fmt.Sprintf("the outcome of phase %q is unknown: an attempt may have made the call since %s, and its provider may have forgotten that",
 			s.name, since.UTC().Format(time.RFC3339)))
+	}
+	if call := f.differs(sent); call != "" && !s.intent {
+		return nil, f.giveUpCall(ctx, s, fmt.Sprintf("the outcome of phase %q is unknown: the call %s may have been made with other parameters than it would send now", s.name, call))
 	}
 	if err := f.alive(ctx, s); err != nil {
 		if !s.intent {
@@ -274,6 +286,40 @@ func (f *flow) tx(s step) *Tx {
 		tx.called = f.called
 	}
 	return tx
+}
+
+// sends is what s says that its calls send, as hashes by the calls' names.
+func (f *flow) sends(s step) (map[string]string, error) {
+	if len(s.sends) == 0 {
+		return nil, nil
+	}
+	tx := f.tx(s)
+	sent := make(map[string]string, len(s.sends))
+	for _, one := range s.sends {
+		raw, err := json.Marshal(one.v)
+		if err != nil {
+			return nil, fmt.Errorf("%w: what %q sends: %w", ErrResult, s.name, err)
+		}
+		sum := sha256.Sum256(slices.Concat([]byte(tx.id), raw))
+		sent[callName(tx.made, one.service, one.step)] = hex.EncodeToString(sum[:16])
+	}
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.sent = sending(sent, f.sent)
+	return sent, nil
+}
+
+// differs names a call that may have been made with something else than is to be
+// sent now; "" if none is known of.
+func (f *flow) differs(sent map[string]string) string {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	for call, hash := range sent {
+		if first := f.rec.Sent[call]; first != "" && first != hash {
+			return call
+		}
+	}
+	return ""
 }
 
 // called notes that a key is out.

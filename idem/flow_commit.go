@@ -30,7 +30,11 @@ func (f *flow) commit(ctx context.Context, phases []Phase, got collected, rerun 
 	if err != nil {
 		return f.fail(err)
 	}
-	_, err = f.write(ctx, func(base *Record) *Record { return advanced(base, all, waiting, calls) }, got.writes, rerun)
+	_, err = f.write(ctx, func(base *Record) *Record {
+		r := *advanced(base, all, waiting, calls)
+		r.Sent = sending(r.Sent, got.sent)
+		return &r
+	}, got.writes, rerun)
 	if err != nil {
 		return err
 	}
@@ -219,6 +223,19 @@ func (f *flow) calledOut() []string {
 	return out
 }
 
+// sentOut is what this run's calls have sent that are not recorded.
+func (f *flow) sentOut() map[string]string {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	out := make(map[string]string)
+	for call, open := range f.asked {
+		if hash := f.sent[call]; open && hash != "" {
+			out[call] = hash
+		}
+	}
+	return out
+}
+
 // failure is why the first failed phase failed; nil if none did.
 func (f *flow) failure() error {
 	f.mu.Lock()
@@ -230,7 +247,7 @@ func (f *flow) failure() error {
 // program refuses to go on is told in the words of its phase, which the handler may
 // have kept to itself.
 func (f *flow) giveBack() giveBack {
-	b := giveBack{calls: f.calledOut()}
+	b := giveBack{calls: f.calledOut(), sent: f.sentOut()}
 	if err := f.failure(); refuses(err) {
 		b.refusal, b.why = err, ErrorText(err)
 	}

@@ -161,6 +161,9 @@ func patched(r, prev, next *Record) *Record {
 	if !slices.Equal(prev.Doubts, next.Doubts) {
 		r.Doubts = next.Doubts
 	}
+	if !maps.Equal(prev.Sent, next.Sent) {
+		r.Sent = next.Sent
+	}
 	patchTime(&r.DoubtSince, prev.DoubtSince, next.DoubtSince)
 	for id, job := range next.Jobs {
 		if _, known := prev.Jobs[id]; !known {

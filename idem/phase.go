@@ -2,11 +2,13 @@ package idem
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"reflect"
+	"strings"
 	"time"
 )
 
@@ -88,6 +90,26 @@ const DefaultMemory = 24 * time.Hour
 // waits for people. With zero or less no call is repeated that may have been
 // made.
 func Remembers(d time.Duration) ForeignOption { return func(s *step) { s.memory = trusted(d) } }
+
+// Sends says what the call to service (and steps, as of [Tx.Key]) sends: any
+// value that JSON can hold, of which a hash is recorded. An attempt that would
+// send something else under the key of a call that may have been made sends
+// nothing: the operation is stuck, and waits for people.
+//
+// The hash is recorded where that costs no call of its own: with what is
+// committed before the call, such as a merged claim or a pending result, and
+// where the attempt fails in the call. After a process that died it may thus be
+// missing, so it is no reason to send what isn't committed.
+func Sends(service string, v any, steps ...string) ForeignOption {
+	return func(s *step) { s.sends = append(s.sends, send{service, steps, v}) }
+}
+
+// send is what one call of a phase sends.
+type send struct {
+	service string
+	step    []string
+	v       any
+}
 
 // trusted is how much of a provider's memory is relied on.
 func trusted(memory time.Duration) time.Duration { return memory - min(time.Hour, memory/4) }
@@ -171,6 +193,7 @@ type step struct {
 	deferred bool
 	joins    bool          // it has no other claim: its result waits for the next commit, if it can
 	memory   time.Duration // for how long a call may be repeated
+	sends    []send
 }
 
 // maxPhaseName is the longest name of a phase, in bytes.
@@ -205,11 +228,73 @@ func phase[T any](ctx context.Context, s step, fn func(context.Context, *Tx) (T,
 	if err != nil {
 		return out, err
 	}
+	var zero T
 	if err := json.Unmarshal(raw, &out); err != nil {
-		var zero T
 		return zero, f.fail(fmt.Errorf("%w: what %q stored is no %T: %w", ErrResult, s.name, zero, err))
 	}
+	if at := missing(raw, out); at != "" {
+		return zero, f.fail(fmt.Errorf("%w: a %T has no place for %s of what %q stored", ErrResult, zero, at, s.name))
+	}
 	return out, nil
+}
+
+// missing names a part of what is stored that was lost in reading it into v, as
+// that is of another type than the value that was stored; "" if none was.
+func missing[T any](stored []byte, v T) string {
+	again, err := json.Marshal(v)
+	if err == nil && bytes.Equal(stored, again) {
+		return ""
+	}
+	was, werr := parsed(stored)
+	is, ierr := parsed(again)
+	if errors.Join(err, werr, ierr) != nil {
+		return "the whole"
+	}
+	return lost(was, is, "")
+}
+
+func parsed(raw []byte) (v any, err error) {
+	d := json.NewDecoder(bytes.NewReader(raw))
+	d.UseNumber()
+	err = d.Decode(&v)
+	return v, err
+}
+
+// lost names a part of was, as JSON has it, that isn't in is. What is empty may
+// be left out, and names are compared as encoding/json does.
+func lost(was, is any, at string) string {
+	switch was := was.(type) {
+	case map[string]any:
+		fields, _ := is.(map[string]any)
+		for name, v := range was {
+			now, exact := fields[name]
+			for field, value := range fields {
+				if !exact && strings.EqualFold(field, name) {
+					now = value
+				}
+			}
+			if at := lost(v, now, at+"."+name); at != "" {
+				return at
+			}
+		}
+		return ""
+	case []any:
+		list, _ := is.([]any)
+		for i, v := range was {
+			var now any
+			if i < len(list) {
+				now = list[i]
+			}
+			if at := lost(v, now, fmt.Sprintf("%s[%d]", at, i)); at != "" {
+				return at
+			}
+		}
+		return ""
+	}
+	if was == is || was == nil || was == "" || was == false || was == json.Number("0") {
+		return ""
+	}
+	return cmp.Or(strings.TrimPrefix(at, "."), "the value")
 }
 
 // encodeResult is v as JSON, if v comes back from it as it is.

@@ -490,3 +490,159 @@ func TestRepeats(t *testing.T) {
 		t.Error(diff)
 	}
 }
+
+// A phase whose result is of another type by now gets all that was stored, or
+// nothing: never a value with holes in it, such as an amount of 0.
+func TestResultOfAnotherTypeIsRefusedWhereItLosesData(t *testing.T) {
+	t.Parallel()
+	type v1 struct {
+		ID     string         `json:"id"`
+		Amount int            `json:"amount"`
+		Tags   map[string]any `json:"tags,omitempty"`
+		Legs   []ride         `json:"legs"`
+	}
+	stored := v1{"o1", 9007199254740993, map[string]any{"a": true}, []ride{{"r1"}, {"r2"}}}
+	retry := func(second func(context.Context) (string, error)) (string, error) {
+		var mem idem.MemoryStore
+		e := idem.New(&mem)
+		_, err := do(t, e, func(ctx context.Context) (idem.Response, error) {
+			_, err := idem.Atomic(ctx, "order", func(context.Context, *idem.Tx) (v1, error) { return stored, nil })
+			return idem.Response{}, errors.Join(err, errors.New("down"))
+		})
+		if one(&mem) == nil || len(one(&mem).Phases) != 1 {
+			t.Fatal(err)
+		}
+		var got string
+		_, err = do(t, e, answering(func(ctx context.Context) error {
+			got, err = second(ctx)
+			return err
+		}))
+		return got, err
+	}
+	as := func(ctx context.Context, v any) (string, error) { // what is read into a copy of v
+		switch v.(type) {
+		case v1:
+			r, err := idem.Atomic(ctx, "order", func(context.Context, *idem.Tx) (v1, error) { return v1{}, nil })
+			return r.ID, err
+		case string:
+			return idem.Atomic(ctx, "order", func(context.Context, *idem.Tx) (string, error) { return "", nil })
+		case map[string]any:
+			r, err := idem.Atomic(ctx, "order", func(context.Context, *idem.Tx) (map[string]any, error) { return nil, nil })
+			return fmt.Sprint(r["id"]), err
+		}
+		return "", nil
+	}
+	type renamed struct {
+		ID    string         `json:"id"`
+		Price int            `json:"price"`
+		Tags  map[string]any `json:"tags"`
+		Legs  []ride         `json:"legs"`
+	}
+	type more struct {
+		v1ID   string
+		ID     string         `json:"ID"`
+		Amount int64          `json:"amount"`
+		Tags   map[string]any `json:"tags"`
+		Legs   []ride         `json:"legs"`
+		New    int            `json:"new"`
+	}
+	type fewer struct {
+		ID     string         `json:"id"`
+		Amount int            `json:"amount"`
+		Tags   map[string]any `json:"tags"`
+		Legs   []struct{}     `json:"legs"`
+	}
+	for name, tc := range map[string]struct {
+		read func(context.Context) (string, error)
+		lost string // "" = it is taken
+	}{
+		"the same":     {func(ctx context.Context) (string, error) { return as(ctx, v1{}) }, ""},
+		"another kind": {func(ctx context.Context) (string, error) { return as(ctx, "") }, "is no string"},
+		"a map":        {func(ctx context.Context) (string, error) { return as(ctx, map[string]any{}) }, "amount"}, // float64
+		"more fields": {func(ctx context.Context) (string, error) {
+			r, err := idem.Atomic(ctx, "order", func(context.Context, *idem.Tx) (more, error) { return more{}, nil })
+			_ = r.v1ID
+			return r.ID, err
+		}, ""},
+		"a renamed field": {func(ctx context.Context) (string, error) {
+			r, err := idem.Atomic(ctx, "order", func(context.Context, *idem.Tx) (renamed, error) { return renamed{}, nil })
+			return r.ID, err
+		}, "amount"},
+		"a field that is gone, deep": {func(ctx context.Context) (string, error) {
+			r, err := idem.Atomic(ctx, "order", func(context.Context, *idem.Tx) (fewer, error) { return fewer{}, nil })
+			return r.ID, err
+		}, "legs[0].id"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			got, err := retry(tc.read)
+			switch {
+			case tc.lost == "" && (err != nil || got != "o1"):
+				t.Errorf("got %q, %v", got, err)
+			case tc.lost != "" && (!errors.Is(err, idem.ErrResult) || !strings.Contains(err.Error(), tc.lost)):
+				t.Errorf("got %v, want ErrResult about %s", err, tc.lost)
+			}
+		})
+	}
+}
+
+// What would go out under the key of an earlier call is compared before it goes,
+// wherever that call's could be recorded for nothing.
+func TestSends(t *testing.T) {
+	t.Parallel()
+	for name, tc := range map[string]struct {
+		opt   func(*idem.Options)
+		dies  bool
+		price any
+		want  error
+	}{
+		"failed, the same":              {func(*idem.Options) {}, false, 20, nil},
+		"failed, another price":         {func(*idem.Options) {}, false, 25, idem.ErrStuck},
+		"merged, died, the same":        {merge, true, 20, nil},
+		"merged, died, another price":   {merge, true, 25, idem.ErrStuck},
+		"merged, failed, another price": {merge, false, 25, idem.ErrStuck},
+		"nothing that JSON can hold":    {func(*idem.Options) {}, false, make(chan int), idem.ErrResult},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			var mem idem.MemoryStore
+			var w outside
+			clock := idemtest.NewClock()
+			now := func(o *idem.Options) { o.Now = clock.Now }
+			handler := func(price any, after func() error) func(context.Context) (idem.Response, error) {
+				return func(ctx context.Context) (idem.Response, error) {
+					_, err := idem.Foreign(ctx, "charge", func(_ context.Context, tx *idem.Tx) (int, error) {
+						w.charge(tx.Key("payments"))
+						return 1, after()
+					}, idem.Sends("payments", price))
+					if err != nil {
+						return idem.Response{}, err
+					}
+					_, err = idem.Foreign(ctx, "tip", func(_ context.Context, tx *idem.Tx) (int, error) {
+						w.charge(tx.Key("payments"))
+						return 1, nil
+					}, idem.Sends("payments", "another call, another price"))
+					return idem.Response{Status: 201}, err
+				}
+			}
+			store := idemtest.Faulty(&mem, nil)
+			_, _ = do(t, idem.New(store, tc.opt, now), handler(20, func() error {
+				if tc.dies {
+					store.Crash()
+				}
+				return errors.New("no answer")
+			}))
+			clock.Advance(time.Hour)
+			_, err := do(t, idem.New(&mem, tc.opt, now), handler(tc.price, func() error { return nil }))
+			if !errors.Is(err, tc.want) || tc.want == nil && err != nil {
+				t.Errorf("got %v, want %v", err, tc.want)
+			}
+			if calls := len(w.calls); tc.want != nil && calls != 1 || tc.want == nil && calls != 3 {
+				t.Errorf("%d calls", calls)
+			}
+			if r := one(&mem); tc.want == idem.ErrStuck && !strings.Contains(r.LastErr, "payments#1") || r.State == idem.Done && len(r.Sent) > 0 {
+				t.Errorf("%s, sent %v: %s", r.State, r.Sent, r.LastErr)
+			}
+		})
+	}
+}

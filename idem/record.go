@@ -74,6 +74,8 @@ type Record struct {
 	// are zero where there are none.
 	Doubts     []string
 	DoubtSince time.Time
+	// Sent is a hash of what such a call sends, by its name, where [Sends] says it.
+	Sent map[string]string
 
 	Response *Response // nil until Done
 	Overflow *Overflow // set when Response.Body is not in the record itself
@@ -197,6 +199,7 @@ func (r *Record) clone() *Record {
 	c.Settled = slices.Clone(r.Settled)
 	c.Input = r.Input.clone()
 	c.Calls, c.Doubts = maps.Clone(r.Calls), slices.Clone(r.Doubts)
+	c.Sent = maps.Clone(r.Sent)
 	if r.Response != nil {
 		resp := r.Response.clone()
 		c.Response = &resp

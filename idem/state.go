@@ -107,10 +107,11 @@ func sameShape(a, b *Record) bool {
 
 // giveBack says how an attempt ended that has no answer to store.
 type giveBack struct {
-	calls   []string // that this attempt may have made and has not recorded
-	refused bool     // the handler itself refused the request, with a 4xx
-	refusal error    // why the program refuses to go on with what is recorded; nil if it doesn't
-	why     string   // for people; "" leaves the record's
+	calls   []string          // that this attempt may have made and has not recorded
+	sent    map[string]string // hashes of what they sent, where that is known
+	refused bool              // the handler itself refused the request, with a 4xx
+	refusal error             // why the program refuses to go on with what is recorded; nil if it doesn't
+	why     string            // for people; "" leaves the record's
 }
 
 // refuses reports whether a phase failed so that the same program will always
@@ -159,6 +160,12 @@ func advanced(held *Record, phases []Phase, jobs map[string]Job, calls []string)
 	r.Jobs = merged(held.Jobs, jobs)
 	r.Calls = tally(held.Calls, calls)
 	r.doubt(without(held.Doubts, calls), held.DoubtSince)
+	for _, call := range calls {
+		if _, known := r.Sent[call]; known {
+			r.Sent = maps.Clone(r.Sent)
+			delete(r.Sent, call)
+		}
+	}
 	r.Keep, r.Expires, r.Blocked = KeepOpen, time.Time{}, false // it goes on
 	return &r
 }
@@ -261,6 +268,7 @@ func released(held *Record, now time.Time, b giveBack) *Record {
 	}
 	if len(b.calls) > 0 {
 		r.doubt(with(held.Doubts, b.calls...), held.doubtSince())
+		r.Sent = sending(held.Sent, b.sent)
 	}
 	if free(held, b) {
 		// A minute ago, for hosts whose clocks are behind; not 0, since TTL ignores
@@ -297,8 +305,20 @@ const AnyCall = "?"
 // doubt sets which calls may have been made, and since when.
 func (r *Record) doubt(calls []string, since time.Time) {
 	if r.Doubts, r.DoubtSince = calls, since; len(calls) == 0 {
-		r.Doubts, r.DoubtSince = nil, time.Time{}
+		r.Doubts, r.DoubtSince, r.Sent = nil, time.Time{}, nil
 	}
+}
+
+// sending is sent with what more calls send.
+func sending(sent, more map[string]string) map[string]string {
+	if len(more) == 0 {
+		return sent
+	}
+	all := maps.Clone(more)
+	for call, hash := range sent {
+		all[call] = hash // of a call that may have been made, what went out first
+	}
+	return all
 }
 
 // doubtSince is the time from which on the record's calls are in doubt, if those

@@ -160,7 +160,7 @@ func (tx *Tx) close() (collected, error) {
 	tx.mu.Lock()
 	defer tx.mu.Unlock()
 	tx.closed = true
-	return collected{slices.Clone(tx.writes), slices.Clone(tx.jobs), tx.calls}, tx.err
+	return collected{writes: slices.Clone(tx.writes), jobs: slices.Clone(tx.jobs), calls: tx.calls}, tx.err
 }
 
 // collected is what a run of a phase commits besides its result.
@@ -168,6 +168,8 @@ type collected struct {
 	writes []Write
 	jobs   []Job
 	calls  []string // as [Tx.Key] named them
+
+	sent map[string]string // of the calls that begin now
 }
 
 // Stage adds jobs to the next commit of the operation in ctx, at the latest the

@@ -51,6 +51,7 @@ func storeRecords(s suite) {
 			r.Phases = []idem.Phase{{Name: "charge", Result: []byte(`1`)}}
 			r.Calls = map[string]int{"payments#": 2, "payments/refund%2F1": 1, "*": 1, "#": 1}
 			r.Doubts, r.DoubtSince = []string{"?", "mail#1", "payments/zoë"}, r.Run
+			r.Sent = map[string]string{"mail#1": "5f", "payments/zoë": "a0"}
 		}},
 		{"of an earlier version, without calls", func(r *idem.Record) { r.Calls = nil }},
 		{"done", func(r *idem.Record) {
