@@ -212,6 +212,10 @@ func (f *flow) foreign(ctx context.Context, s step, fn func(context.Context, *Tx
 	if err != nil {
 		return nil, f.fail(err)
 	}
+	if since := f.forgotten(s); !since.IsZero() {
+		return nil, f.giveUpCall(ctx, s, fmt.Sprintf("the outcome of phase %q is unknown: an attempt may have made the call since %s, and its provider may have forgotten that",
+			s.name, since.UTC().Format(time.RFC3339)))
+	}
 	if s.intent {
 		if err := f.intend(ctx, s); err != nil {
 			return nil, err
@@ -221,10 +225,6 @@ func (f *flow) foreign(ctx context.Context, s step, fn func(context.Context, *Tx
 			return nil, f.commitFailed(s, err)
 		}
 		s.joins = leading
-	}
-	if since := f.forgotten(s); !since.IsZero() {
-		return nil, f.giveUpCall(ctx, s, fmt.Sprintf("the outcome of phase %q is unknown: an attempt may have made the call since %s, and its provider may have forgotten that",
-			s.name, since.UTC().Format(time.RFC3339)))
 	}
 	if call := f.differs(sent); call != "" && !s.intent {
 		return nil, f.giveUpCall(ctx, s, fmt.Sprintf("the outcome of phase %q is unknown: the call %s may have been made with other parameters than it would send now", s.name, call))
@@ -337,7 +337,7 @@ func (f *flow) called(call string) {
 func (f *flow) forgotten(s step) (since time.Time) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	if s.intent || f.a.opt.Now().Sub(f.rec.DoubtSince) < s.memory {
+	if f.rec == nil || f.a.opt.Now().Sub(f.rec.DoubtSince) < s.memory {
 		return time.Time{}
 	}
 	return f.rec.DoubtSince // zero where no call is in doubt

@@ -329,7 +329,8 @@ func (f *flow) finish(ctx context.Context, resp Response, writes []Write, jobs [
 	return nil
 }
 
-// giveUpCall marks the operation as stuck in s, whose outcome is unknown.
+// giveUpCall marks the operation as stuck in s, whose outcome is unknown. What
+// waits for a commit is stored with it: the settled operation goes on behind it.
 func (f *flow) giveUpCall(ctx context.Context, s step, why string) error {
 	return f.giveUp(ctx, why, Phase{Name: s.name, Intent: true})
 }
@@ -337,7 +338,10 @@ func (f *flow) giveUpCall(ctx context.Context, s step, why string) error {
 // giveUp marks the operation as stuck, for a human to settle.
 func (f *flow) giveUp(ctx context.Context, why string, begun ...Phase) error {
 	a := f.a
-	rec, err := f.write(ctx, func(base *Record) *Record { return stuckFor(advanced(base, begun, nil, nil), why) }, nil, false)
+	f.mu.Lock()
+	phases, jobs, calls := slices.Concat(f.pending, begun), f.waiting, f.calls
+	f.mu.Unlock()
+	rec, err := f.write(ctx, func(base *Record) *Record { return stuckFor(advanced(base, phases, jobs, calls), why) }, nil, false)
 	if err != nil {
 		return f.commitFailed(step{name: "that is to be settled"}, err) // the next attempt finds it open
 	}

@@ -266,7 +266,7 @@ func TestForHowLongACallIsRepeated(t *testing.T) {
 		"a short memory":                  {44 * time.Minute, []idem.ForeignOption{idem.Remembers(time.Hour)}, false},
 		"a short memory, a quarter left":  {45 * time.Minute, []idem.ForeignOption{idem.Remembers(time.Hour)}, true},
 		"no memory":                       {time.Minute, []idem.ForeignOption{idem.Remembers(0)}, true},
-		"long ago, of a system without":   {100 * time.Hour, []idem.ForeignOption{idem.NotIdempotent()}, false},
+		"of a system without keys by now": {25 * time.Hour, []idem.ForeignOption{idem.NotIdempotent()}, true},
 		"a day ago, and deferred by then": {25 * time.Hour, []idem.ForeignOption{idem.Deferred()}, true},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -417,6 +417,37 @@ func TestSettlingACallThatTheProviderMayHaveForgotten(t *testing.T) {
 			}
 		})
 	}
+	t.Run("behind a result that waits for its commit", func(t *testing.T) {
+		t.Parallel()
+		var mem idem.MemoryStore
+		clock := idemtest.NewClock()
+		opt := func(o *idem.Options) { o.Now, o.Resumable = clock.Now, true }
+		handler := func(look func()) func(context.Context) (idem.Response, error) {
+			return func(ctx context.Context) (idem.Response, error) {
+				_, err := idem.Atomic(ctx, "look", func(context.Context, *idem.Tx) (int, error) { look(); return 7, idem.NoOp })
+				if err != nil {
+					return idem.Response{}, err
+				}
+				return charging("charge", func(string) { t.Error("called") })(ctx)
+			}
+		}
+		store := idemtest.Faulty(&mem, nil)
+		func() {
+			defer func() { _ = recover() }()
+			_, _ = do(t, idem.New(store, opt), handler(func() { store.Crash(); panic("died") }))
+		}()
+		clock.Advance(25 * time.Hour)
+		e := idem.New(&mem, opt)
+		if _, err := do(t, e, handler(func() {})); !errors.Is(err, idem.ErrStuck) {
+			t.Fatal(err)
+		}
+		if err := e.Settle(t.Context(), one(&mem).PK, idem.Settlement{Result: []byte(`"ch_1"`)}); err != nil {
+			t.Fatal(err)
+		}
+		if res, err := do(t, e, handler(func() { t.Error("looked again") })); err != nil || string(res.Body) != "ch_1" {
+			t.Errorf("%+v, %v", res, err)
+		}
+	})
 	t.Run("before it is stuck in the call", func(t *testing.T) {
 		t.Parallel()
 		for name, s := range map[string]idem.Settlement{"not made": {NotMade: true}, "at the own risk": {RiskTwice: true}} {

@@ -155,6 +155,34 @@ func phaseMutants() []mutant {
 			file: flow, old: "f.rec.Calls, len(f.rec.Doubts) > 0", new: "f.rec.Calls, len(f.rec.Doubts) > 9", run: "^TestRepeats$",
 		},
 		{
+			rule: "Memory", what: "a call that is stuck takes what is pending with it",
+			file: commit, old: "slices.Concat(f.pending, begun), f.waiting, f.calls", new: "slices.Clone(begun), f.waiting, f.calls", run: "^TestSettlingACallThatTheProviderMayHaveForgotten$",
+		},
+		{
+			rule: "Unrepeated", what: "an operation ends without a call that may have been made",
+			file: flow, old: "\treturn f.unrepeated(\"the handler ended\")", new: "\treturn nil", run: "^TestChangesOfPhasesBetweenVersions$",
+		},
+		{
+			rule: "Unrepeated", what: "a call without a key is made though one with a key may have been",
+			file: flow, old: "\t\terr = f.unrepeated(", new: "\t\t_ = f.unrepeated(", run: "^TestChangesOfPhasesBetweenVersions$",
+		},
+		{
+			rule: "Unrepeated", what: "an attempt that fails in a call doesn't say so",
+			file: "idem/state.go", old: "\tif len(b.calls) > 0 {\n", new: "\tif len(b.calls) > 9 {\n", run: "^TestChangesOfPhasesBetweenVersions$",
+		},
+		{
+			rule: "Sends", what: "something else is sent under the key of a call that may have been made",
+			file: flow, old: "first != \"\" && first != hash", new: "first == \"none\"", run: "^TestSends$",
+		},
+		{
+			rule: "Sends", what: "a call is compared with one that is recorded",
+			file: flow, old: "sent[callName(tx.made, one.service, one.step)]", new: "sent[callName(nil, one.service, one.step)]", run: "^TestSends$",
+		},
+		{
+			rule: "ResultFits", what: "a result that its type no longer holds comes back with holes in it",
+			file: phase, old: "at := missing(raw, out); at != \"\"", new: "at := missing(raw, out); at == \"none\"", run: "^TestResultOfAnotherTypeIsRefusedWhereItLosesData$",
+		},
+		{
 			rule: "CountCalls", what: "a resumed run begins to count its calls anew",
 			file: "idem/state.go", old: "r.Calls = tally(held.Calls, calls)", new: "r.Calls = tally(held.Calls, nil)", run: "^TestResumedRunGoesOnCounting$",
 		},
@@ -164,7 +192,7 @@ func phaseMutants() []mutant {
 		},
 		{
 			rule: "Memory", what: "a call is repeated that its provider may have forgotten",
-			file: flow, old: "if s.intent || f.a.opt.Now()", new: "if s.intent || s.name != \"\" || f.a.opt.Now()", run: "^TestForHowLongACallIsRepeated$",
+			file: flow, old: "if f.rec == nil || f.a.opt.Now()", new: "if f.rec == nil || s.name != \"\" || f.a.opt.Now()", run: "^TestForHowLongACallIsRepeated$",
 		},
 		{
 			rule: "Memory", what: "a call is in doubt that was never made",

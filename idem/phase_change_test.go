@@ -1,0 +1,467 @@
+package idem_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/samekey/samekey/idem"
+	"github.com/samekey/samekey/idem/idemtest"
+)
+
+// What becomes of an operation under way when a deploy changes its handler's
+// phases: the table of docs/phases.md, row by row. Version 1 dies or fails at
+// every point there is, in every mode; version 2 comes for it, called by the
+// client or the completer, soon or after the provider has forgotten. In the end
+// each thing was paid for once, or the operation is refused and on the list.
+
+// part is a phase of a handler: an Atomic without calls, a Foreign with some.
+type part struct {
+	name   string
+	calls  []payment
+	result any // of an Atomic
+	opts   []idem.ForeignOption
+	kind   partKind
+}
+
+type partKind int
+
+const (
+	atomicPart partKind = iota
+	foreignPart
+	unkeyedPart // NotIdempotent, of a system without keys
+	finishPart
+	answerPart
+)
+
+// payment is a call: what for, how much, and who is asked.
+type payment struct{ what, amount, service, step string }
+
+func writes(name string) part { return part{name: name, result: ride{name}} }
+
+func pays(name string, calls ...payment) part {
+	return part{name: name, calls: calls, kind: foreignPart}
+}
+
+var (
+	theEnd   = part{kind: finishPart}
+	charge20 = payment{"charge", "20", "payments", ""}
+	mail     = payment{"mail", "hello", "mailer", ""}
+	tip      = payment{"tip", "3", "payments", ""}
+	rides20  = []part{writes("ride"), pays("charge", charge20), theEnd}
+)
+
+func with(p payment, change func(*payment)) payment { change(&p); return p }
+
+func having(p part, opts ...idem.ForeignOption) part { p.opts = opts; return p }
+
+func kindOf(k partKind, p part) part { p.kind = k; return p }
+
+func loop(n int) []part {
+	parts := []part{writes("ride")}
+	for i := range n {
+		parts = append(parts, pays(fmt.Sprint("leg/", i), payment{fmt.Sprint("leg", i), "5", "payments", fmt.Sprint(i)}))
+	}
+	return append(parts, theEnd)
+}
+
+// fate is what becomes of an operation.
+type fate int
+
+const (
+	goesOn    fate = iota // to its answer, with each call made once
+	mayStop               // the same, or it is refused, and on the list; never is a call made twice
+	isRefused             // refused, and on the list
+	unsafe                // a call may be made twice
+)
+
+func (f fate) String() string {
+	return [...]string{"goes on", "goes on, or is refused", "refused", "**may call twice**"}[f]
+}
+
+// changeOfPhases is a row of the table.
+type changeOfPhases struct {
+	name    string
+	v1, v2  []part
+	opt2    func(*idem.Options)
+	before  fate // of an operation whose first phase is recorded, and none of its calls
+	after   fate // whose first call is recorded
+	because string
+	first   fate // with nothing recorded
+}
+
+func changesOfPhases() []changeOfPhases {
+	two := []part{writes("ride"), pays("charge", charge20), pays("mail", mail), theEnd}
+	return []changeOfPhases{
+		{"nothing", rides20, rides20, nil, goesOn, goesOn, "", goesOn},
+		{"a call's phase is renamed", rides20, []part{writes("ride"), pays("payment", charge20), theEnd}, nil, goesOn, isRefused, "", goesOn},
+		{"another phase is renamed", rides20, []part{writes("trip"), pays("charge", charge20), theEnd}, nil, isRefused, isRefused, "", goesOn},
+		{"a phase is inserted at the front", rides20, append([]part{writes("new")}, rides20...), nil, isRefused, isRefused, "", goesOn},
+		{"an `Atomic` is inserted before the call", rides20, []part{writes("ride"), writes("new"), pays("charge", charge20), theEnd}, nil, goesOn, isRefused, "", goesOn},
+		{"an `Atomic` is inserted behind the call", rides20, []part{writes("ride"), pays("charge", charge20), writes("new"), theEnd}, nil, goesOn, goesOn, "", goesOn},
+		{"a call to another service is inserted before the call", rides20, []part{writes("ride"), pays("mail", mail), pays("charge", charge20), theEnd}, nil, goesOn, isRefused, "", goesOn},
+		{"a call to another service is inserted behind the call", rides20, two, nil, goesOn, goesOn, "", goesOn},
+		{"a call to the same service is inserted before the call", rides20, []part{writes("ride"), pays("tip", tip), pays("charge", charge20), theEnd}, nil, mayStop, isRefused,
+			"it has the key of the call that may have been made, which the provider refuses with other parameters. With a step it goes on", goesOn},
+		{"the same, and has a step", rides20, []part{writes("ride"), pays("tip", with(tip, func(p *payment) { p.step = "tip" })), pays("charge", charge20), theEnd}, nil, goesOn, isRefused, "", goesOn},
+		{"a call to the same service is inserted behind the call", rides20, []part{writes("ride"), pays("charge", charge20), pays("tip", tip), theEnd}, nil, goesOn, goesOn, "", goesOn},
+		{"a phase before the call is removed", rides20, []part{pays("charge", charge20), theEnd}, nil, isRefused, isRefused, "", goesOn},
+		{"the call is removed", rides20, []part{writes("ride"), theEnd}, nil, mayStop, isRefused,
+			"refused where the call is known to have been begun. After a process that died nobody knows: it goes on without, and what was paid isn't recorded", goesOn},
+		{"the call is moved to the front", rides20, []part{pays("charge", charge20), writes("ride"), theEnd}, nil, isRefused, isRefused, "", goesOn},
+		{"calls to two services are swapped", two, []part{writes("ride"), pays("mail", mail), pays("charge", charge20), theEnd}, nil, goesOn, isRefused, "", goesOn},
+		{"calls to one service are swapped", []part{writes("ride"), pays("charge", charge20), pays("tip", tip), theEnd},
+			[]part{writes("ride"), pays("tip", tip), pays("charge", charge20), theEnd}, nil, mayStop, isRefused, "as above: the provider refuses. With steps they go on", goesOn},
+		{"two phases with a call each become one", two, []part{writes("ride"), pays("both", charge20, mail), theEnd}, nil, goesOn, isRefused, "", goesOn},
+		{"a phase with two calls becomes two", []part{writes("ride"), pays("both", charge20, mail), theEnd}, two, nil, goesOn, isRefused, "", goesOn},
+		{"a call becomes `Deferred`", rides20, []part{writes("ride"), having(pays("charge", charge20), idem.Deferred()), theEnd}, nil, goesOn, goesOn, "", goesOn},
+		{"a `Deferred` call becomes a plain one", []part{writes("ride"), having(pays("charge", charge20), idem.Deferred()), theEnd}, rides20, nil, goesOn, goesOn, "", goesOn},
+		{"a call becomes `NotIdempotent`, and still sends its key", rides20, []part{writes("ride"), having(pays("charge", charge20), idem.NotIdempotent()), theEnd}, nil, mayStop, goesOn,
+			"refused where the call is known to have been begun", goesOn},
+		{"a call becomes `NotIdempotent`, and sends no key", rides20, []part{writes("ride"), kindOf(unkeyedPart, pays("charge", charge20)), theEnd}, nil, unsafe, goesOn,
+			"refused where the call is known to have been begun, but a process that died tells nobody. Let what is under way end first", goesOn},
+		{"a `NotIdempotent` call becomes a plain one", []part{writes("ride"), kindOf(unkeyedPart, pays("charge", charge20)), theEnd}, rides20, nil, mayStop, goesOn,
+			"stuck where the call was begun", goesOn},
+		{"a call becomes an `Atomic`", rides20, []part{writes("ride"), writes("charge"), theEnd}, nil, mayStop, goesOn, "as if the call were removed", goesOn},
+		{"an `Atomic` becomes a `Foreign`", rides20, []part{kindOf(foreignPart, writes("ride")), pays("charge", charge20), theEnd}, nil, goesOn, goesOn, "", goesOn},
+		{"a call sends other parameters", rides20, []part{writes("ride"), pays("charge", with(charge20, func(p *payment) { p.amount = "25" })), theEnd}, nil, mayStop, goesOn,
+			"the provider refuses. What is sent belongs in the result of a phase before; `idem.Sends` finds it out sooner", goesOn},
+		{"a call's service is renamed", rides20, []part{writes("ride"), pays("charge", with(charge20, func(p *payment) { p.service = "pay" })), theEnd}, nil, unsafe, goesOn,
+			"another service, another call. Let what is under way end first (`samekey stuck list`). Found out too late, before the answer, where the call is known to have been begun", goesOn},
+		{"a call gets a step", rides20, []part{writes("ride"), pays("charge", with(charge20, func(p *payment) { p.step = "charge" })), theEnd}, nil, unsafe, goesOn, "the same", goesOn},
+		{"a call's step is renamed", loop(1), []part{writes("ride"), pays("leg/0", payment{"leg0", "5", "payments", "first"}), theEnd}, nil, unsafe, goesOn, "the same", goesOn},
+		{"a loop has another round", loop(2), loop(3), nil, goesOn, goesOn, "", goesOn},
+		{"a loop has a round less", loop(2), loop(1), nil, goesOn, mayStop, "refused where the last round is recorded, or known to have been begun", goesOn},
+		{"a phase's result is of another type", rides20, []part{{name: "ride", result: struct{ Name string }{"x"}}, pays("charge", charge20), theEnd}, nil, isRefused, isRefused,
+			"`ErrResult`, where the new type has no place for what is stored. A field that is new to it is zero", goesOn},
+		{"a phase's result has more fields", rides20, []part{{name: "ride", result: struct {
+			ID, More string
+		}{"x", "y"}}, pays("charge", charge20), theEnd}, nil, goesOn, goesOn, "", goesOn},
+		{"`Finish` becomes a plain answer", rides20, []part{writes("ride"), pays("charge", charge20), {kind: answerPart}}, nil, goesOn, goesOn, "", goesOn},
+		{"`MergeClaim` is turned on or off", rides20, rides20, func(o *idem.Options) { o.MergeClaim = !o.MergeClaim }, goesOn, goesOn, "", goesOn},
+		{"`Resumable` is turned off", rides20, rides20, func(o *idem.Options) { o.Resumable = false }, goesOn, goesOn, "", goesOn},
+		{"`Remembers` becomes shorter", rides20, []part{writes("ride"), having(pays("charge", charge20), idem.Remembers(time.Hour)), theEnd}, nil, mayStop, goesOn,
+			"stuck where the time is over by now", mayStop},
+	}
+}
+
+// bank stands for the providers: each does a thing once for each key it
+// remembers, and refuses a key that comes with something else.
+type bank struct {
+	clock *idemtest.Clock
+	keys  map[string]entry
+	made  map[string]int // what was paid for
+}
+
+type entry struct {
+	request string
+	at      time.Time
+}
+
+const bankRemembers = 24 * time.Hour
+
+var errOtherParameters = errors.New("400 idempotency_error")
+
+func (b *bank) pay(p payment, key string) error {
+	known, ok := b.keys[p.service+key]
+	switch {
+	case key == "":
+	case ok && b.clock.Now().Sub(known.at) > bankRemembers: // forgotten
+	case ok && known.request != p.what+p.amount:
+		return errOtherParameters
+	case ok:
+		return nil
+	}
+	b.keys[p.service+key] = entry{p.what + p.amount, b.clock.Now()}
+	b.made[p.what]++
+	return nil
+}
+
+// accident is what happens to version 1: at one of its calls to the store or to
+// a provider, before or after that has done its work, it dies or hears nothing.
+type accident struct {
+	call  int // to the store, from 1; 0 = to a provider
+	pay   int // to a provider, from 1
+	after bool
+	dies  bool
+}
+
+func (a accident) String() string {
+	how := map[bool]string{true: "dies", false: "fails"}[a.dies] + map[bool]string{true: " after", false: " before"}[a.after]
+	if a.call > 0 {
+		return fmt.Sprintf("%s call %d to the store", how, a.call)
+	}
+	return fmt.Sprintf("%s payment %d", how, a.pay)
+}
+
+var errAccident = errors.New("no answer")
+
+// handler makes a handler of parts. Nothing that it does after the accident
+// counts.
+func (b *bank) handler(parts []part, deferred bool, acc accident, store *idemtest.FaultyStore) func(context.Context) (idem.Response, error) {
+	payments := 0
+	payOnce := func(p payment, key string) error {
+		payments++
+		hit := store != nil && acc.call == 0 && payments == acc.pay
+		if store != nil && store.Crashed() {
+			return idemtest.ErrCrashed
+		}
+		if hit && !acc.after {
+			if acc.dies {
+				store.Crash()
+			}
+			return errAccident
+		}
+		if err := b.pay(p, key); err != nil || !hit {
+			return err
+		}
+		if acc.dies {
+			store.Crash()
+		}
+		return errAccident
+	}
+	return func(ctx context.Context) (idem.Response, error) {
+		payments = 0
+		for _, p := range parts {
+			var err error
+			switch p.kind {
+			case atomicPart:
+				switch v := p.result.(type) {
+				case ride:
+					_, err = idem.Atomic(ctx, p.name, func(context.Context, *idem.Tx) (ride, error) { return v, nil })
+				case struct{ Name string }:
+					_, err = idem.Atomic(ctx, p.name, func(context.Context, *idem.Tx) (struct{ Name string }, error) { return v, nil })
+				case struct{ ID, More string }:
+					_, err = idem.Atomic(ctx, p.name, func(context.Context, *idem.Tx) (struct{ ID, More string }, error) { return v, nil })
+				}
+			case foreignPart, unkeyedPart:
+				opts := p.opts
+				if p.kind == unkeyedPart {
+					opts = []idem.ForeignOption{idem.NotIdempotent()}
+				} else if deferred && len(opts) == 0 {
+					opts = []idem.ForeignOption{idem.Deferred()}
+				}
+				_, err = idem.Foreign(ctx, p.name, func(_ context.Context, tx *idem.Tx) (ride, error) {
+					for _, c := range p.calls {
+						key := ""
+						switch {
+						case p.kind == unkeyedPart:
+						case c.step == "":
+							key = tx.Key(c.service)
+						default:
+							key = tx.Key(c.service, c.step)
+						}
+						if err := payOnce(c, key); err != nil {
+							return ride{}, err
+						}
+					}
+					return ride{p.name}, nil
+				}, opts...)
+			case finishPart:
+				return idem.Finish(ctx, func(context.Context, *idem.Tx) (idem.Response, error) { return idem.Response{Status: 201}, nil })
+			case answerPart:
+			}
+			if err != nil {
+				return idem.Response{}, err
+			}
+		}
+		return idem.Response{Status: 201}, nil
+	}
+}
+
+// deploy is one scenario.
+type deploy struct {
+	changeOfPhases
+	merged, deferred, byCompleter bool
+	acc                           accident
+	gone                          time.Duration // until version 2 comes
+}
+
+func (d deploy) String() string {
+	return fmt.Sprintf("merged %t, deferred %t, %v, completer %t, gone for %v", d.merged, d.deferred, d.acc, d.byCompleter, d.gone)
+}
+
+// seen is what came of it.
+type deploySeen struct {
+	happened bool   // the accident did
+	expected fate   // by what was recorded then
+	ended    bool   // with an answer
+	listed   bool   // else people see it
+	again    string // what was paid for twice
+	short    string // or not at all, though it ended
+	err      error
+}
+
+func (d deploy) run(t *testing.T) (seen deploySeen) {
+	t.Helper()
+	var mem idem.MemoryStore
+	b := &bank{clock: idemtest.NewClock(), keys: make(map[string]entry), made: make(map[string]int)}
+	opt := func(o *idem.Options) {
+		o.Now, o.Resumable, o.MergeClaim, o.Retention = b.clock.Now, true, d.merged, idem.RetentionMonth
+	}
+	plan := func(_ context.Context, c idemtest.Call) idemtest.Fault {
+		if d.acc.call == 0 || c.Total != d.acc.call {
+			return idemtest.Fault{}
+		}
+		seen.happened = true
+		if d.acc.dies {
+			return idemtest.Fault{Crash: true, Applied: d.acc.after}
+		}
+		return idemtest.Fault{Err: errors.New("access denied")}
+	}
+	store := idemtest.Faulty(&mem, plan)
+	_, err := do(t, idem.New(store, opt), b.handler(d.v1, d.deferred, d.acc, store))
+	seen.happened = seen.happened || errors.Is(err, errAccident) || store.Crashed() || errors.Is(err, idem.ErrStuck)
+	if !seen.happened {
+		return seen
+	}
+	seen.expected = d.expected(one(&mem))
+	done := one(&mem) != nil && one(&mem).State == idem.Done // it was the answer that was lost
+	b.clock.Advance(d.gone)
+	if d.opt2 == nil {
+		d.opt2 = func(*idem.Options) {}
+	}
+	e := idem.New(&mem, opt, d.opt2)
+	v2 := b.handler(d.v2, d.deferred, accident{}, nil)
+	for range 3 {
+		r := one(&mem)
+		if d.byCompleter && r != nil && r.State == idem.Open && r.Input != nil {
+			_, seen.err = e.Resume(t.Context(), idem.TicketFor(r), func(ctx context.Context, _ *idem.Request) (idem.Response, error) { return v2(ctx) })
+		} else {
+			_, seen.err = do(t, e, v2)
+		}
+		b.clock.Advance(5 * time.Minute)
+	}
+	r := one(&mem)
+	seen.ended = r.State == idem.Done
+	seen.listed = r.State == idem.Stuck || r.State == idem.Open && r.Keep == idem.KeepOpen && r.LastErr != ""
+	for what, n := range b.made {
+		if n > 1 {
+			seen.again = what
+		}
+	}
+	for _, p := range d.v2 {
+		for _, c := range p.calls {
+			if b.made[c.what] == 0 && !done {
+				seen.short = c.what
+			}
+		}
+	}
+	return seen
+}
+
+// expected reads the row: by how far version 1 has come.
+func (d deploy) expected(r *idem.Record) fate {
+	switch {
+	case r == nil || r.State == idem.Done:
+		return goesOn
+	case len(r.Phases) == 0:
+		return d.first
+	case len(r.Phases) == 1 || r.Phases[1].Intent:
+		return d.before
+	default:
+		return d.after
+	}
+}
+
+func TestChangesOfPhasesBetweenVersions(t *testing.T) {
+	t.Parallel()
+	var accidents []accident
+	for _, dies := range []bool{true, false} {
+		for _, after := range []bool{false, true} {
+			for n := 1; n <= 6; n++ {
+				accidents = append(accidents, accident{call: n, after: after, dies: dies}, accident{pay: n, after: after, dies: dies})
+			}
+		}
+	}
+	for _, change := range changesOfPhases() {
+		t.Run(change.name, func(t *testing.T) {
+			t.Parallel()
+			met := make(map[fate]map[string]int) // what came of operations of each fate
+			for _, f := range []fate{goesOn, mayStop, isRefused, unsafe} {
+				met[f] = make(map[string]int)
+			}
+			for mode := range 16 {
+				for _, acc := range accidents {
+					d := deploy{change, mode&1 > 0, mode&2 > 0, mode&4 > 0, acc, time.Hour}
+					if mode&8 > 0 {
+						d.gone = 30 * time.Hour
+					}
+					seen := d.run(t)
+					if !seen.happened {
+						continue
+					}
+					d.judge(t, seen)
+					result := "refused"
+					if seen.again != "" {
+						result = "twice"
+					} else if seen.ended {
+						result = "ended"
+					}
+					if d.gone == time.Hour {
+						met[seen.expected][result]++
+					}
+				}
+			}
+			change.met(t, met)
+		})
+	}
+}
+
+// judge holds one scenario to its row.
+func (d deploy) judge(t *testing.T, seen deploySeen) {
+	t.Helper()
+	soon := d.gone == time.Hour
+	if seen.again != "" && seen.expected != unsafe && d.before != unsafe {
+		t.Errorf("%v: %s was paid for twice", d, seen.again)
+	}
+	if seen.again != "" && seen.ended && !d.acc.dies {
+		t.Errorf("%v: %s was paid for twice, and nobody hears of it", d, seen.again)
+	}
+	if seen.ended && seen.short != "" {
+		t.Errorf("%v: it ended, and %s was never paid for", d, seen.short)
+	}
+	if !seen.ended && !seen.listed {
+		t.Errorf("%v: refused (%v), and on no list", d, seen.err)
+	}
+	if soon && seen.expected == goesOn && !seen.ended {
+		t.Errorf("%v: %v, want it to go on", d, seen.err)
+	}
+	if seen.expected == isRefused && seen.ended {
+		t.Errorf("%v: it ended, want it refused", d)
+	}
+}
+
+// met holds the row to what was met: a warning without a case is none.
+func (c changeOfPhases) met(t *testing.T, met map[fate]map[string]int) {
+	t.Helper()
+	for _, f := range []fate{c.before, c.after} {
+		want := map[fate][]string{goesOn: {"ended"}, mayStop: {"refused"}, isRefused: {"refused"}, unsafe: {"twice"}}[f]
+		for _, result := range want {
+			if met[f][result] == 0 {
+				t.Errorf("nothing that %v: %v", f, strings.Join(want, ", "))
+			}
+		}
+	}
+}
+
+// The page says what the test has met, word for word.
+func TestChangesOfPhasesAreAsThePageSays(t *testing.T) {
+	t.Parallel()
+	page, err := os.ReadFile("../docs/phases.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var table strings.Builder
+	for _, c := range changesOfPhases()[1:] {
+		row := fmt.Sprintf("| %s | %v | %v | %s |\n", c.name, c.before, c.after, c.because)
+		table.WriteString(strings.ReplaceAll(row, "|  |", "| |"))
+	}
+	if !strings.Contains(string(page), table.String()) {
+		t.Errorf("docs/phases.md should have these rows:\n%s", table.String())
+	}
+}
