@@ -172,7 +172,7 @@ func phaseMutants() []mutant {
 		},
 		{
 			rule: "Sends", what: "something else is sent under the key of a call that may have been made",
-			file: flow, old: "first != \"\" && first != hash", new: "first == \"none\"", run: "^TestSends$",
+			file: flow, old: "first != \"\" && first != hash", new: "first == hash && call == \"\"", run: "^TestSends$",
 		},
 		{
 			rule: "Sends", what: "a call is compared with one that is recorded",
