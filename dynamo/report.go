@@ -4,10 +4,18 @@ import "time"
 
 // Report is what a [Sweep] found and did.
 type Report struct {
-	// Complete says that the whole table was seen.
+	// Complete says that the whole table was seen: by [Sweep.List], or by this run
+	// of [Sweep.Run] and those before it, which ends the pass.
 	Complete bool `json:"complete"`
-	Pages    int  `json:"pages"`
-	Scanned  int  `json:"scanned"` // items looked at
+	// PassBegan is when the pass began that this run was part of, and LastPass when
+	// the last one came to its end; zero for none. Overdue says that this is longer
+	// ago than it should be ([SweepOptions.PassWithin]), or that there has been none
+	// for as long: there are records that nobody looks at.
+	PassBegan time.Time `json:"pass_began"`
+	LastPass  time.Time `json:"last_pass,omitzero"`
+	Overdue   bool      `json:"overdue"`
+	Pages     int       `json:"pages"`
+	Scanned   int       `json:"scanned"` // items looked at
 
 	// ByWhy counts what was found, and Entries lists it, as far as the list may
 	// go: the oldest first for each reason.

@@ -9,6 +9,7 @@ import (
 
 	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 
 	"github.com/samekey/samekey/idem"
 )
@@ -31,19 +32,17 @@ type scanner struct {
 	scanned   int
 }
 
-// each hands the items of every page that may concern somebody to fn. Reads are
-// eventually consistent and use no write capacity, so claims don't notice. It
-// ends early, without an error, when ctx does or the time is up by the wall clock.
-//
-// The segments come in another order every time: a budget that is too short for
-// the whole table leaves out other parts of it each time.
-func (s *scanner) each(ctx context.Context, end time.Time, fn func([]item)) (complete bool, err error) {
+// each hands the items of every page that may concern somebody to fn, from where
+// the pass stands. Reads are eventually consistent and use no write capacity, so
+// claims don't notice. It ends early, without an error, when ctx does or the time
+// is up by the wall clock. A segment that can't be read is left where it stands.
+func (s *scanner) each(ctx context.Context, end time.Time, p *pass, fn func([]item)) error {
 	pace := time.NewTicker(time.Duration(float64(time.Second) / s.perSecond))
 	defer pace.Stop()
 	var errs []error
-	for _, segment := range rand.Perm(s.segments) {
-		in := s.input(segment)
-		for more := true; more; more = in.ExclusiveStartKey != nil {
+	for _, segment := range rand.Perm(s.segments) { // two sweeps at once begin at other ends
+		to := p.at[segment]
+		for !p.at[segment].done {
 			if s.pages > 0 {
 				select {
 				case <-ctx.Done():
@@ -51,9 +50,9 @@ func (s *scanner) each(ctx context.Context, end time.Time, fn func([]item)) (com
 				}
 			}
 			if ctx.Err() != nil || !end.IsZero() && !time.Now().Before(end) {
-				return false, errors.Join(errs...)
+				return errors.Join(errs...)
 			}
-			out, err := s.api.Scan(ctx, in)
+			out, err := s.api.Scan(ctx, s.input(segment, to.after))
 			if err != nil {
 				errs = append(errs, fmt.Errorf("dynamo: scan of segment %d of %d: %w", segment, s.segments, err))
 				break
@@ -61,15 +60,22 @@ func (s *scanner) each(ctx context.Context, end time.Time, fn func([]item)) (com
 			s.pages++
 			s.scanned += int(out.ScannedCount)
 			fn(out.Items)
-			in.ExclusiveStartKey = out.LastEvaluatedKey
+			last, more := out.LastEvaluatedKey[attrPK].(*types.AttributeValueMemberS)
+			if to.done = !more; more {
+				to.after = last.Value
+			}
+			to.seen += int64(out.ScannedCount)
+			if !p.moved(ctx, segment, to) {
+				return errors.Join(errs...)
+			}
 		}
 	}
-	return len(errs) == 0, errors.Join(errs...)
+	return errors.Join(errs...)
 }
 
-func (s *scanner) input(segment int) *dynamodb.ScanInput {
+func (s *scanner) input(segment int, after string) *dynamodb.ScanInput {
 	var v values
-	return &dynamodb.ScanInput{
+	in := &dynamodb.ScanInput{
 		TableName: &s.table,
 		// What is kept, and what is open without being kept: finished records are
 		// nearly all there are, and needn't be sent.
@@ -79,4 +85,8 @@ func (s *scanner) input(segment int) *dynamodb.ScanInput {
 		TotalSegments:             aws.Int32(int32(s.segments)),
 		Limit:                     aws.Int32(int32(s.pageSize)),
 	}
+	if after != "" {
+		in.ExclusiveStartKey = key(after)
+	}
+	return in
 }

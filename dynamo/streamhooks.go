@@ -34,7 +34,7 @@ type Skip string
 
 // The reasons to pass over.
 const (
-	SkipCompanion  Skip = "companion"  // it holds a body, and belongs to a record of its own
+	SkipCompanion  Skip = "companion"  // it holds a body, and belongs to a record of its own; or the sweep's place
 	SkipForeign    Skip = "foreign"    // it is not of this package
 	SkipNoImage    Skip = "no image"   // the stream must have new and old images
 	SkipUnreadable Skip = "unreadable" // of another layout, state or form: see docs/item.md

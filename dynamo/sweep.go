@@ -43,8 +43,17 @@ type SweepOptions struct {
 	// [idem.DefaultRetention].
 	Retention time.Duration
 
-	// Segments is into how many parts the scan is cut; a run that is out of time
-	// leaves out others each time. Default: 8.
+	// Name tells sweeps of one table apart that do different things, such as those
+	// of two applications: each sees the whole table. Runs of one name share its
+	// passes, and must have the same Segments. Default: "".
+	Name string
+	// PassWithin is for how long no pass over the whole table may come to its end
+	// until the report says Overdue. See docs/jobs.md for what a run gets through.
+	// Default: a day.
+	PassWithin time.Duration
+
+	// Segments is into how many parts the scan is cut. A change begins the pass
+	// under way again. Default: 8.
 	Segments int
 	// PageSize is how many items a page may have. Default: 500.
 	PageSize int
@@ -73,12 +82,13 @@ func NewSweep(api ScanAPI, store *Store, optFns ...func(*SweepOptions)) *Sweep {
 		fn(&opt)
 	}
 	if api == nil || store == nil || min(opt.Segments, opt.PageSize, opt.MaxEntries) < 0 || opt.PagesPerSecond < 0 ||
-		min(opt.Late, opt.Grace, opt.Retention, opt.Budget) < 0 {
+		min(opt.Late, opt.Grace, opt.Retention, opt.Budget, opt.PassWithin) < 0 {
 		panic("dynamo: NewSweep: api and store must not be nil, numbers not negative") //nolint:forbidigo // a mistake in the program
 	}
 	opt.Late = cmp.Or(opt.Late, 15*time.Minute)
 	opt.Grace = cmp.Or(opt.Grace, idem.DefaultGrace)
 	opt.Retention = cmp.Or(opt.Retention, idem.DefaultRetention)
+	opt.PassWithin = cmp.Or(opt.PassWithin, 24*time.Hour)
 	opt.Segments = cmp.Or(opt.Segments, 8)
 	opt.PageSize = cmp.Or(opt.PageSize, 500)
 	opt.PagesPerSecond = cmp.Or(opt.PagesPerSecond, 4)
@@ -91,10 +101,12 @@ func NewSweep(api ScanAPI, store *Store, optFns ...func(*SweepOptions)) *Sweep {
 
 // Run scans the table, acts, and reports. An error says that something was left
 // undone; the report is there all the same. Running out of time is none: the
-// report says so, and another run goes on elsewhere.
+// report says so, and the next run goes on where this one stopped. How far it came
+// is stored in an item of the table that nothing else reads.
 func (s *Sweep) Run(ctx context.Context) (*Report, error) { return s.scan(ctx, true) }
 
-// List scans the table and reports, but changes nothing.
+// List scans the table from its begin, whatever Run has seen of it, and reports. It
+// changes nothing.
 func (s *Sweep) List(ctx context.Context) (*Report, error) { return s.scan(ctx, false) }
 
 // Invoke is Run for the runtime, whatever the payload. The result is the report
@@ -112,8 +124,8 @@ func (s *Sweep) scan(ctx context.Context, act bool) (*Report, error) {
 		api: s.api, table: s.store.table, segments: s.opt.Segments, pageSize: s.opt.PageSize, perSecond: s.opt.PagesPerSecond,
 	}
 	rep := &Report{ByWhy: make(map[Why]Tally)}
-	var undone error
-	complete, err := scan.each(ctx, s.end(ctx), func(items []item) {
+	over, undone := s.pass(ctx, act)
+	err := scan.each(ctx, s.end(ctx), over, func(items []item) {
 		found := s.look(ctx, items)
 		for _, e := range found.entries {
 			rep.add(e, s.opt.Now(), s.opt.MaxEntries)
@@ -122,11 +134,28 @@ func (s *Sweep) scan(ctx context.Context, act bool) (*Report, error) {
 			undone = errors.Join(undone, s.act(ctx, found, rep))
 		}
 	})
-	rep.Complete, rep.Pages, rep.Scanned = complete, scan.pages, scan.scanned
+	rep.Complete, rep.Pages, rep.Scanned = over.whole(), scan.pages, scan.scanned
+	rep.PassBegan = over.began
+	over.save(ctx)
+	rep.LastPass, rep.Overdue = over.passed, act && over.overdue(s.opt.Now(), s.opt.PassWithin)
 	slices.SortStableFunc(rep.Entries, func(a, b Entry) int { return cmp.Or(cmp.Compare(a.Why, b.Why), a.Run.Compare(b.Run)) })
-	err = errors.Join(undone, err)
+	err = errors.Join(undone, err, over.err)
 	s.tell(ctx, rep, err)
 	return rep, err
+}
+
+// pass goes on with the pass under way, or begins one. A place that can't be read
+// is an error, and the run begins at the begin.
+func (s *Sweep) pass(ctx context.Context, stored bool) (*pass, error) {
+	p := &pass{now: s.opt.Now}
+	var err error
+	if stored {
+		if p.cursor, err = s.store.getCursor(ctx, s.opt.Name); err == nil {
+			p.store, p.name = s.store, s.opt.Name
+		}
+	}
+	p.begin(s.opt.Segments, s.opt.Now())
+	return p, err
 }
 
 // end is when the scan must be over, by the wall clock; zero for never.
@@ -149,9 +178,9 @@ func (s *Sweep) tell(ctx context.Context, rep *Report, err error) {
 			"job", e.Job, "tries", e.Tries, "age", e.Age(s.opt.Now()).Round(time.Second), "error", e.LastErr)
 	}
 	level := slog.LevelInfo
-	if err != nil || !rep.Complete {
+	if err != nil || rep.Overdue {
 		level = slog.LevelWarn
 	}
-	s.log.Log(ctx, level, "swept", "complete", rep.Complete, "pages", rep.Pages, "scanned", rep.Scanned, "delivered", rep.Delivered,
+	s.log.Log(ctx, level, "swept", "complete", rep.Complete, "overdue", rep.Overdue, "last_pass", rep.LastPass, "pages", rep.Pages, "scanned", rep.Scanned, "delivered", rep.Delivered,
 		"settled", rep.Settled, "queued", rep.Queued, "given_up", rep.GivenUp, "error", err)
 }

@@ -42,6 +42,8 @@ const (
 	MetricAbandoned   = "Abandoned"   // operations that nobody has ended in time
 	MetricUndelivered = "Undelivered" // jobs that nobody has handed on in time
 	MetricWaiting     = "Waiting"     // operations and jobs that wait for a human
+
+	MetricSweepOverdue = "SweepOverdue" // 1 where no pass over the whole table has ended in time
 )
 
 // Metrics writes metrics as log lines in CloudWatch's embedded metric format.
@@ -116,6 +118,11 @@ func (m *Metrics) Swept(r *dynamo.Report) {
 		}
 		m.Count(name, n, nil)
 	}
+	overdue := 0
+	if r.Overdue {
+		overdue = 1
+	}
+	m.Count(MetricSweepOverdue, overdue, map[string]any{"pass_began": r.PassBegan, "last_pass": r.LastPass})
 }
 
 // Count writes n under a metric's name. The properties can be searched for in

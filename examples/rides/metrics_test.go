@@ -90,7 +90,7 @@ func TestMetricsAreInEmbeddedMetricFormat(t *testing.T) {
 func TestSweptCountsWhatWasFound(t *testing.T) {
 	t.Parallel()
 	var log bytes.Buffer
-	rides.NewMetrics(&log).Swept(&dynamo.Report{ByWhy: map[dynamo.Why]dynamo.Tally{
+	rides.NewMetrics(&log).Swept(&dynamo.Report{Overdue: true, ByWhy: map[dynamo.Why]dynamo.Tally{
 		dynamo.WhyOpen: {Count: 1}, dynamo.WhyNoRequest: {Count: 2}, dynamo.WhyExpiring: {Count: 4},
 		dynamo.WhyStuck: {Count: 8}, dynamo.WhyParked: {Count: 16}, dynamo.WhyUnreadable: {Count: 32},
 		dynamo.WhyUndelivered: {Count: 64}, dynamo.WhyUnsettled: {Count: 128}, dynamo.WhyBlocked: {Count: 256},
@@ -105,7 +105,7 @@ func TestSweptCountsWhatWasFound(t *testing.T) {
 			got[name] = values[name].(float64)
 		}
 	}
-	want := map[string]float64{rides.MetricAbandoned: 7, rides.MetricWaiting: 312, rides.MetricUndelivered: 64}
+	want := map[string]float64{rides.MetricAbandoned: 7, rides.MetricWaiting: 312, rides.MetricUndelivered: 64, rides.MetricSweepOverdue: 1}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("counts (-want +got):\n%s", diff)
 	}

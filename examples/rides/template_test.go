@@ -60,7 +60,10 @@ func TestAlarmsAreOnMetricsThatAreEmitted(t *testing.T) {
 			t.Errorf("%s has the dimensions %v", name, p.Dimensions)
 		}
 	}
-	for _, name := range []string{rides.MetricMismatch, rides.MetricStuck, rides.MetricBlocked, rides.MetricNotMine, rides.MetricExpiredOpen, rides.MetricAbandoned} {
+	for _, name := range []string{
+		rides.MetricMismatch, rides.MetricStuck, rides.MetricBlocked, rides.MetricNotMine, rides.MetricExpiredOpen, rides.MetricAbandoned,
+		rides.MetricSweepOverdue,
+	} {
 		if !slices.Contains(watched, name) {
 			t.Errorf("no alarm is on %s", name)
 		}

@@ -82,6 +82,7 @@ func jobMutants() []mutant {
 // streamMutants break what the functions behind the stream do.
 func streamMutants() []mutant {
 	const drain, fold, stream, completer, findings = "dynamo/drain.go", "dynamo/fold.go", "dynamo/stream.go", "dynamo/completer.go", "dynamo/findings.go"
+	const scan, sweep, cursor = "dynamo/scan.go", "dynamo/sweep.go", "dynamo/cursor.go"
 	return []mutant{
 		{
 			rule: "AckLast", what: "jobs are acknowledged before they are delivered",
@@ -158,6 +159,30 @@ func streamMutants() []mutant {
 		{
 			rule: "SweepLate", what: "the sweep works on what the stream's readers have hardly seen",
 			file: findings, old: "s.judgeJobs(f, r, now.Sub(r.Run) > s.opt.Late)", new: "s.judgeJobs(f, r, now.After(r.Run))", run: "^TestSweepWaitsForTheStream$",
+		},
+		{
+			rule: "SweepGoesOn", what: "each run begins at the begin",
+			file: scan, old: "\tif after != \"\" {\n", new: "\tif after != \"\" && segment < 0 {\n", run: "^TestEveryRecordIsVisited$",
+		},
+		{
+			rule: "SweepGoesOn", what: "a run doesn't store its place",
+			file: sweep, old: "\tover.save(ctx)\n", new: "", run: "^TestEveryRecordIsVisited$",
+		},
+		{
+			rule: "SweepGoesOn", what: "a run that is killed has stored nothing",
+			file: cursor, old: "const savePages = 50", new: "const savePages = 5000", run: "^TestKilledSweepGoesOnFromItsLastStoredPlace$",
+		},
+		{
+			rule: "SweepCond", what: "the slower of two sweeps puts the other's place back",
+			file: cursor, old: "condition := \"ver = :prev\"", new: "condition := \"(ver = :prev OR ver <> :prev)\"", run: "^TestTwoSweepsLoseNoProgress$",
+		},
+		{
+			rule: "SweepJoin", what: "the slower of two sweeps forgets how far it came",
+			file: cursor, old: "c.at[i] = further(p, c.at[i])", new: "c.at[i] = p", run: "^TestTwoSweepsLoseNoProgress$",
+		},
+		{
+			rule: "SweepOverdue", what: "a first pass that never ends is never overdue",
+			file: cursor, old: "\t\tsince = c.began\n", new: "", run: "^TestSweepTellsOfAnOverduePass$",
 		},
 		{
 			rule: "Clean", what: "the sweep doesn't settle",

@@ -1,0 +1,227 @@
+package dynamo
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
+)
+
+// A cursor says how far a sweep's pass over the whole table has come, so that a
+// run that is out of time leaves the rest of the table to the next one. It is an
+// item of the table without st: no reader of a record takes it for one.
+type cursor struct {
+	ver    int64     // counts its writes
+	began  time.Time // of the pass under way; zero between two
+	passed time.Time // end of the last whole pass; zero before the first
+	at     []place   // by segment, of the pass under way
+}
+
+// place is how far a segment has been seen.
+type place struct {
+	after string // partition key of the last item that was seen; "" at the begin
+	seen  int64  // items up to there
+	done  bool
+}
+
+// begin begins a pass where none is under way, or where that has other segments.
+func (c *cursor) begin(segments int, now time.Time) {
+	if c.began.IsZero() {
+		c.began = now.Truncate(time.Millisecond)
+		c.at = nil
+	}
+	if len(c.at) != segments {
+		c.at = make([]place, segments)
+	}
+}
+
+// whole reports whether the pass under way has come to its end.
+func (c *cursor) whole() bool {
+	for _, p := range c.at {
+		if !p.done {
+			return false
+		}
+	}
+	return len(c.at) > 0
+}
+
+// next is c as it is stored next: at the end of a pass without one under way.
+func (c *cursor) next(now time.Time) cursor {
+	n := *c
+	n.ver++
+	if c.whole() {
+		n.began, n.passed, n.at = time.Time{}, now.Truncate(time.Millisecond), nil
+	}
+	return n
+}
+
+// join takes in what another sweep has stored meanwhile. It reports false if that
+// is about another pass: this one has been ended, and theirs stands.
+func (c *cursor) join(theirs cursor) bool {
+	if !theirs.began.Equal(c.began) || len(theirs.at) != len(c.at) {
+		*c = theirs
+		return false
+	}
+	c.ver, c.passed = theirs.ver, theirs.passed
+	for i, p := range theirs.at {
+		c.at[i] = further(p, c.at[i])
+	}
+	return true
+}
+
+// further is the one of two places in a segment that is behind the other; b, if
+// they are the same.
+func further(a, b place) place {
+	if a.done || !b.done && a.seen > b.seen {
+		return a
+	}
+	return b
+}
+
+// overdue reports whether no pass has come to its end for longer than within.
+func (c *cursor) overdue(now time.Time, within time.Duration) bool {
+	since := c.passed
+	if since.IsZero() {
+		since = c.began
+	}
+	return !since.IsZero() && now.Sub(since) > within
+}
+
+// pass is one run's part in a pass over the table.
+type pass struct {
+	cursor
+	store *Store // nil: it is not stored
+	name  string
+	now   func() time.Time
+
+	unsaved int  // pages
+	lost    bool // another sweep has ended the pass
+	err     error
+}
+
+// savePages is after how many pages a place is stored: what a run that is killed
+// has seen since is seen once more.
+const savePages = 50
+
+// moved notes that a segment has been seen up to p. It returns false if there is
+// no use in going on.
+func (p *pass) moved(ctx context.Context, segment int, to place) bool {
+	p.at[segment] = further(p.at[segment], to)
+	if p.unsaved++; p.unsaved >= savePages {
+		p.save(ctx)
+	}
+	return !p.lost
+}
+
+// save stores the places, joined with those of another sweep that came in between.
+func (p *pass) save(ctx context.Context) {
+	p.unsaved = 0
+	if p.store == nil || p.lost {
+		return
+	}
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), 5*time.Second)
+	defer cancel()
+	for range amendRounds {
+		next := p.next(p.now())
+		held, err := p.store.putCursor(ctx, p.name, next)
+		switch {
+		case err != nil:
+			p.err = errors.Join(p.err, err)
+			return
+		case held == nil:
+			if p.whole() {
+				p.passed = next.passed
+			}
+			p.ver = next.ver
+			return
+		case !p.join(*held):
+			p.lost = true
+			return
+		}
+	}
+	p.err = errors.Join(p.err, errors.New("dynamo: sweep: its place can't be stored: other writes come in between"))
+}
+
+// The attributes of a cursor, besides pk, v and ver.
+const (
+	cursorBegan  = "began_ms"  // N  0 = none is under way
+	cursorPassed = "passed_ms" // N  0 = never
+	cursorAt     = "segs"      // L
+	placeAfter   = "k"         // S
+	placeSeen    = "n"         // N
+	placeDone    = "d"         // BOOL
+)
+
+// cursorPK names a sweep's cursor. It is no record's: those begin with v1#.
+func cursorPK(name string) string { return "samekey#sweep#" + name }
+
+func (s *Store) getCursor(ctx context.Context, name string) (cursor, error) {
+	out, err := s.api.GetItem(ctx, &dynamodb.GetItemInput{TableName: &s.table, Key: key(cursorPK(name)), ConsistentRead: aws.Bool(true)})
+	if err != nil {
+		return cursor{}, readError("load the sweep's place", err)
+	}
+	return cursorOf(out.Item), nil
+}
+
+// putCursor stores c over its predecessor, or returns what is there instead.
+func (s *Store) putCursor(ctx context.Context, name string, c cursor) (held *cursor, err error) {
+	var v values
+	at := make([]value, len(c.at))
+	for i, p := range c.at {
+		at[i] = &types.AttributeValueMemberM{Value: item{placeAfter: v.str(p.after), placeSeen: v.num(p.seen), placeDone: &types.AttributeValueMemberBOOL{Value: p.done}}}
+	}
+	// Two sweeps at once: the second to store its places joins them with the
+	// first's, instead of putting the segments that are done back to their begin.
+	condition := "ver = :prev"
+	if c.ver == 1 {
+		condition += " OR attribute_not_exists(ver)"
+	}
+	_, err = s.api.UpdateItem(ctx, &dynamodb.UpdateItemInput{
+		TableName:           &s.table,
+		Key:                 key(cursorPK(name)),
+		ConditionExpression: &condition,
+		UpdateExpression:    aws.String("SET v = :v, ver = :ver, " + cursorBegan + " = :began, " + cursorPassed + " = :passed, " + cursorAt + " = :at"),
+		ExpressionAttributeValues: item{
+			":v": v.digits(layoutVersion), ":prev": v.num(c.ver - 1), ":ver": v.num(c.ver), ":began": v.millis(c.began), ":passed": v.millis(c.passed),
+			":at": &types.AttributeValueMemberL{Value: at},
+		},
+		ReturnValuesOnConditionCheckFailure: types.ReturnValuesOnConditionCheckFailureAllOld,
+	})
+	if failed, ok := errors.AsType[*types.ConditionalCheckFailedException](err); ok {
+		there := cursorOf(failed.Item)
+		return &there, nil
+	}
+	if err != nil {
+		return nil, fmt.Errorf("dynamo: store the sweep's place: %w", err)
+	}
+	return nil, nil
+}
+
+// cursorOf reads a cursor. What can't be read of it is begun again: a place is
+// worth no more than the time to see its segment once more.
+func cursorOf(it item) cursor {
+	d := decoder{it: it}
+	c := cursor{ver: d.number(attrVer, false), began: d.milli(cursorBegan, false), passed: d.milli(cursorPassed, false)}
+	list := as[*types.AttributeValueMemberL](&d, it, cursorAt, false)
+	if list == nil {
+		return c
+	}
+	for _, raw := range list.Value {
+		entry, ok := raw.(*types.AttributeValueMemberM)
+		if !ok {
+			d.fail("%s has type %T", cursorAt, raw)
+			break
+		}
+		one := decoder{it: entry.Value}
+		c.at = append(c.at, place{after: one.text(placeAfter, true), seen: one.numberIn(entry.Value, placeSeen, true), done: one.flag(placeDone)})
+		d.err = errors.Join(d.err, one.err)
+	}
+	if d.err != nil {
+		c.began, c.at = time.Time{}, nil
+	}
+	return c
+}
