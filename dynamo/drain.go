@@ -182,6 +182,9 @@ func (d *Drain) conclude(ctx context.Context, e *errand, outcomes map[string]err
 		}
 	}
 	if e.gone {
+		for _, j := range e.lost {
+			d.lost(ctx, jobEntry(WhyJobLost, e.image, j.name))
+		}
 		return first, len(names)
 	}
 	if err := d.store.Ack(ctx, e.image, names...); d.failed(ctx, e, "acknowledge", err) {
@@ -227,6 +230,14 @@ func (d *Drain) failed(ctx context.Context, e *errand, what string, err error) b
 		d.hooks.Skipped(ctx, Skipped{Why: SkipUnreadable, Record: name, Err: err})
 	}
 	return false
+}
+
+func (d *Drain) lost(ctx context.Context, e Entry) {
+	d.log.ErrorContext(ctx, "a parked job is gone with its record", "record", e.Record, "operation", e.ID, "job", e.Job,
+		"kind", e.Kind, "tries", e.Tries, "error", e.LastErr)
+	if d.hooks.JobLost != nil {
+		d.hooks.JobLost(ctx, e)
+	}
 }
 
 func (d *Drain) parked(ctx context.Context, e Entry) {

@@ -417,9 +417,16 @@ func TestRemovedRecordsJobsAreDelivered(t *testing.T) {
 			r, ev := removed(t)
 			ev.Records[0].UserIdentity = identity
 			out := &outbox{}
+			var lost []dynamo.Entry
 			tab.tr.Reset()
-			if seq := handle(t, dynamo.NewDrain(tab.store, out), ev); seq != "" || tab.tr.Total() != 0 {
+			drain := dynamo.NewDrain(tab.store, out, func(o *dynamo.DrainOptions) {
+				o.Hooks.JobLost = func(_ context.Context, e dynamo.Entry) { lost = append(lost, e) }
+			})
+			if seq := handle(t, drain, ev); seq != "" || tab.tr.Total() != 0 {
 				t.Errorf("reported %q after %d calls", seq, tab.tr.Total())
+			}
+			if len(lost) != 1 || lost[0].Why != dynamo.WhyJobLost || lost[0].Job != "0.2" || lost[0].ID != r.ID || lost[0].LastErr != "poison" {
+				t.Errorf("told of %+v, want the parked job", lost)
 			}
 			if diff := cmp.Diff(map[string]int{r.ID + ".0.0": 1, r.ID + ".0.1": 1}, out.byID); diff != "" {
 				t.Errorf("delivered (-want +got):\n%s", diff)
@@ -429,6 +436,24 @@ func TestRemovedRecordsJobsAreDelivered(t *testing.T) {
 			}
 		})
 	}
+	t.Run("a parked job is told of, if there is nothing else", func(t *testing.T) {
+		r := tab.finished(t, func(r *idem.Record) {
+			r.Jobs = map[string]idem.Job{"0.2": {Kind: "parked", Args: []byte("1"), Tries: 9, Failed: "poison"}}
+		})
+		stream.event(t)
+		if _, err := tab.direct.DeleteItem(t.Context(), &dynamodb.DeleteItemInput{
+			TableName: &tab.name, Key: map[string]types.AttributeValue{"pk": str(r.PK)},
+		}); err != nil {
+			t.Fatal(err)
+		}
+		told := 0
+		drain := dynamo.NewDrain(tab.store, &outbox{}, func(o *dynamo.DrainOptions) {
+			o.Hooks.JobLost = func(context.Context, dynamo.Entry) { told++ }
+		})
+		if seq := handle(t, drain, stream.event(t)); seq != "" || told != 1 {
+			t.Errorf("reported %q, told %d times", seq, told)
+		}
+	})
 	t.Run("what fails comes again", func(t *testing.T) {
 		_, ev := removed(t)
 		out := &outbox{fail: func(idem.Delivery) error { return errPoison }}

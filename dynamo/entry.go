@@ -18,6 +18,7 @@ const (
 	WhyNoRequest   Why = "no_request"   // abandoned, and its request wasn't stored: only its client can end it
 	WhyExpiring    Why = "expiring"     // abandoned, with nothing committed: it will be forgotten
 	WhyExpiredOpen Why = "expired_open" // was forgotten, or deleted, unfinished
+	WhyJobLost     Why = "job_lost"     // a parked job that was forgotten, or deleted, with its record
 	WhyUndelivered Why = "undelivered"  // a job that has waited for too long
 	WhyUnsettled   Why = "unsettled"    // finished and delivered, but still kept
 	WhyUnreadable  Why = "unreadable"   // a record that this program can't understand

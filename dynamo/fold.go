@@ -13,8 +13,9 @@ type errand struct {
 	image  *idem.Record // the newest there is
 	gone   bool         // and the record is no longer there
 	jobs   []staged
-	settle bool // it is kept for jobs that were delivered before its finish
-	at     int  // the record that asks for settling
+	lost   []staged // its parked jobs, if it is gone: nobody can redrive them any more
+	settle bool     // it is kept for jobs that were delivered before its finish
+	at     int      // the record that asks for settling
 }
 
 // staged is a job to be delivered.
@@ -61,7 +62,7 @@ func fold(changes []change) []*errand {
 		e.jobs = slices.DeleteFunc(e.jobs, func(j staged) bool { return !pending(e.image, j.name) })
 		e.settle = e.settle && !e.gone && unsettled(e.image)
 	}
-	return slices.DeleteFunc(all, func(e *errand) bool { return len(e.jobs) == 0 && !e.settle })
+	return slices.DeleteFunc(all, func(e *errand) bool { return len(e.jobs)+len(e.lost) == 0 && !e.settle })
 }
 
 func (e *errand) add(c *change) {
@@ -84,6 +85,8 @@ func (e *errand) remove(c *change) {
 	for _, name := range slices.SortedFunc(maps.Keys(c.old.Jobs), byPosition) {
 		if pending(c.old, name) {
 			e.want(name, c.at)
+		} else {
+			e.lost = append(e.lost, staged{name, c.at})
 		}
 	}
 }

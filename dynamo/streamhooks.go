@@ -27,6 +27,11 @@ type StreamHooks struct {
 	// finished. There is no other trace of it: the entry is for an alarm and for
 	// whoever looks after what has been left undone.
 	ExpiredOpen func(context.Context, Entry)
+
+	// JobLost is told of a parked job whose record is gone: it was never delivered,
+	// and nobody can redrive it. What was staged in the record besides, and still
+	// waited, is delivered.
+	JobLost func(context.Context, Entry)
 }
 
 // Skip says why a stream record, or an item of the table, is passed over.

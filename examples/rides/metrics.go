@@ -35,7 +35,7 @@ const (
 
 	MetricDelivered   = "Delivered"   // a job was handed on
 	MetricParked      = "Parked"      // a job was given up and waits for a human
-	MetricExpiredOpen = "ExpiredOpen" // an operation was forgotten unfinished
+	MetricExpiredOpen = "ExpiredOpen" // an operation, or a parked job, was forgotten unfinished
 	MetricUnreadable  = "Unreadable"  // what is in the table or its stream is not understood
 
 	// What a sweep finds, once for each run, 0 included.
@@ -90,6 +90,7 @@ func (m *Metrics) StreamHooks() dynamo.StreamHooks {
 		Parked:      entry(MetricParked),
 		GivenUp:     entry(MetricStuck),
 		ExpiredOpen: entry(MetricExpiredOpen),
+		JobLost:     entry(MetricExpiredOpen),
 		Skipped: func(_ context.Context, s dynamo.Skipped) {
 			if s.Why != dynamo.SkipCompanion {
 				m.Count(MetricUnreadable, 1, map[string]any{"record": s.Record, "why": s.Why})

@@ -117,6 +117,10 @@ func streamMutants() []mutant {
 			file: fold, old: "if pending(c.new, name) && !pending(before, name) {", new: "if pending(c.new, name) {", run: "^(TestBadInput32PoisonJobIsParked|TestDrainsOwnWritesAskForNothing)$",
 		},
 		{
+			rule: "ParkedTold", what: "a parked job goes with its record, and nobody is told",
+			file: fold, old: "e.lost = append(e.lost, staged{name, c.at})", new: "_ = c.at", run: "^TestRemovedRecordsJobsAreDelivered$",
+		},
+		{
 			rule: "ParkedStays", what: "a parked job is handed out again",
 			file: fold, old: "return there && job.Failed == \"\"", new: "return there && len(job.Failed) >= 0", run: "^TestParkedJobIsLeftAlone$",
 		},
