@@ -28,6 +28,12 @@ var refused = map[string]bool{
 	"KMSNotFoundException":                true,
 }
 
+// invalid reports whether the service couldn't make sense of a request.
+func invalid(err error) bool {
+	api, ok := errors.AsType[smithy.APIError](err)
+	return ok && api.ErrorCode() == "ValidationException"
+}
+
 // writeError translates what came instead of an answer to a write. held is the
 // record that refused it; for that and no other case err is nil.
 //

@@ -446,11 +446,34 @@ func TestBadInput30WritesThatCannotCommit(t *testing.T) {
 		"our own table by its ARN": {
 			[]idem.Write{dynamo.Delete("arn:aws:dynamodb:us-east-1:000000000000:table/"+tab.name, map[string]string{"pk": "v1#x"})}, "table of the records",
 		},
-		"two writes on one item": {[]idem.Write{dynamo.Put(app, id("a")), dynamo.Delete(app, id("a"))}, "two writes on one item"},
-		"an empty item":          {[]idem.Write{dynamo.Put(app, 5)}, "empty item"},
-		"a foreign write":        {[]idem.Write{foreignWrite{}}, "not of this package"},
-		"a bad placeholder":      {[]idem.Write{dynamo.Update(app, id("a"), "SET x = :x", dynamo.Args{"x": 1})}, "placeholder"},
+		"two writes on one item":    {[]idem.Write{dynamo.Put(app, id("a")), dynamo.Delete(app, id("a"))}, "two writes on one item"},
+		"an empty item":             {[]idem.Write{dynamo.Put(app, 5)}, "empty item"},
+		"a foreign write":           {[]idem.Write{foreignWrite{}}, "not of this package"},
+		"a bad placeholder":         {[]idem.Write{dynamo.Update(app, id("a"), "SET x = :x", dynamo.Args{"x": 1})}, "placeholder"},
+		"a value that is not there": {[]idem.Write{dynamo.Update(app, id("a"), "SET n = n + :by, m = :b", dynamo.Args{":b": 1})}, `":by" stands for nothing`},
+		"a name that is not there":  {[]idem.Write{dynamo.Check(app, id("a"), "attribute_exists(#n)")}, `"#n" stands for nothing`},
+		"a value in no expression":  {[]idem.Write{dynamo.Put(app, id("a")).If("attribute_exists(id)", dynamo.Args{":a": 1})}, `":a" is in no expression`},
+		"a name in no expression":   {[]idem.Write{dynamo.Delete(app, id("a")).If("attribute_exists(id)", dynamo.Args{"#a": "a"})}, `"#a" is in no expression`},
+		"raw, without its value": {[]idem.Write{dynamo.Raw(types.TransactWriteItem{Update: &types.Update{
+			TableName: &app, Key: map[string]types.AttributeValue{"id": str("a")}, UpdateExpression: aws.String("SET n = :n"),
+		}})}, `":n" stands for nothing`},
+		"the same put twice": {[]idem.Write{dynamo.Put(app, id("a")), dynamo.Put(app, id("a"))}, "two writes on one item"},
 	} {
+		if !strings.HasPrefix(name, "our own") { // a store in memory has no table
+			t.Run("in memory, "+name, func(t *testing.T) {
+				t.Parallel()
+				var memory idem.MemoryStore
+				_, err := idem.New(&memory).Do(t.Context(), post(newKey(), "{}"), func(ctx context.Context) (idem.Response, error) {
+					return idem.Finish(ctx, func(_ context.Context, tx *idem.Tx) (idem.Response, error) {
+						tx.Write(tc.writes...)
+						return idem.Response{}, nil
+					})
+				})
+				if foreign := name == "a foreign write"; !foreign && !errors.Is(err, idem.ErrWrite) || len(memory.Writes()) != 0 && !foreign {
+					t.Errorf("got %v, and %d writes", err, len(memory.Writes()))
+				}
+			})
+		}
 		//nolint:paralleltest // counts calls
 		t.Run(name, func(t *testing.T) {
 			_, err := engine.Do(t.Context(), post(newKey(), "{}"), func(ctx context.Context) (idem.Response, error) {
@@ -473,6 +496,43 @@ func TestBadInput30WritesThatCannotCommit(t *testing.T) {
 		})
 	}); err != nil {
 		t.Errorf("99 writes: %v", err)
+	}
+}
+
+// A mistake in a write that only the service can find is the program's, and
+// nothing that a retry could help: it is ErrWrite, whatever the commit.
+func TestMistakesTheServiceFinds(t *testing.T) {
+	t.Parallel()
+	tab := newTable(t)
+	app := tab.app(t)
+	for name, writes := range map[string][]idem.Write{
+		"a reserved word":             {dynamo.Update(app, id("a"), "SET name = :n", dynamo.Args{":n": 1})},
+		"an expression, half":         {dynamo.Check(app, id("a"), "attribute_exists(")},
+		"two puts on one item":        {dynamo.Put(app, counter{ID: "a", N: 1}), dynamo.Put(app, counter{ID: "a", N: 2})},
+		"a key of another name":       {dynamo.Delete(app, map[string]string{"pk": "a"})},
+		"a key of another type":       {dynamo.Put(app, map[string]int{"id": 1})},
+		"adding to what is no number": {dynamo.Put(app, id("b")), dynamo.Update(app, id("text"), "SET id2 = id + :n", dynamo.Args{":n": 1})},
+	} {
+		for _, merge := range []bool{false, true} {
+			t.Run(fmt.Sprintf("%s, merged=%t", name, merge), func(t *testing.T) {
+				t.Parallel()
+				var failed error
+				engine := idem.New(tab.store, func(o *idem.Options) { o.MergeClaim = merge })
+				req := post("", "{}")
+				req.Header = http.Header{idem.KeyHeader: {newKey()}}
+				res, err := engine.Serve(t.Context(), req, func(ctx context.Context) (idem.Response, error) {
+					res, err := idem.Finish(ctx, func(_ context.Context, tx *idem.Tx) (idem.Response, error) {
+						tx.Write(writes...)
+						return idem.Response{Status: 201}, nil
+					})
+					failed = err
+					return res, err
+				})
+				if err != nil || res.Status != http.StatusInternalServerError || !errors.Is(failed, idem.ErrWrite) {
+					t.Errorf("got %d, %v: %v", res.Status, err, failed)
+				}
+			})
+		}
 	}
 }
 

@@ -35,6 +35,11 @@ func (s *Store) transact(ctx context.Context, record types.TransactWriteItem, mi
 	if err == nil {
 		return nil, nil
 	}
+	if invalid(err) {
+		// The record's own part is never at fault: an expression that can't be parsed,
+		// a reserved word, two writes on one item.
+		return nil, fmt.Errorf("dynamo: %w: %w", idem.ErrWrite, err)
+	}
 	cancelled, ok := errors.AsType[*types.TransactionCanceledException](err)
 	if !ok || len(cancelled.CancellationReasons) != len(items) {
 		return writeError("transaction", err)
@@ -81,6 +86,28 @@ func why(reasons []types.CancellationReason, mine []*Write, err error) (*idem.Re
 // fold makes of the user's writes what DynamoDB takes: one write for an item.
 // What was read of an item becomes part of the condition of the write on it.
 func (s *Store) fold(writes []idem.Write) ([]*Write, error) {
+	for _, one := range writes {
+		if w, ok := one.(*Write); ok && w.Err() == nil && plainName(w.table) == plainName(s.table) {
+			return nil, fmt.Errorf("dynamo: %w: %s on %s, the table of the records themselves: keep your items in another",
+				idem.ErrWrite, w.verb, w.table)
+		}
+	}
+	return joined(writes)
+}
+
+// CheckCommit implements [idem.CommitChecker]: it finds what is wrong with writes
+// that are to commit together without asking the table. Two puts on one item are
+// found where they are the same, since nothing says which attributes are the key.
+func (w *Write) CheckCommit(all []idem.Write) error {
+	mine, err := joined(all)
+	if err != nil {
+		return err
+	}
+	return checkSize(nil, mine)
+}
+
+// joined is the writes with one for each item.
+func joined(writes []idem.Write) ([]*Write, error) {
 	out := make([]*Write, 0, len(writes))
 	for _, one := range writes {
 		w, ok := one.(*Write)
@@ -89,9 +116,6 @@ func (s *Store) fold(writes []idem.Write) ([]*Write, error) {
 			return nil, fmt.Errorf("dynamo: %w: a %T is not of this package", idem.ErrWrite, one)
 		case w.Err() != nil:
 			return nil, fmt.Errorf("%w: %w", idem.ErrWrite, w.Err())
-		case plainName(w.table) == plainName(s.table):
-			return nil, fmt.Errorf("dynamo: %w: %s on %s, the table of the records themselves: keep your items in another",
-				idem.ErrWrite, w.verb, w.table)
 		}
 		i := slices.IndexFunc(out, func(o *Write) bool { return sameItem(o, w) })
 		if i < 0 {
@@ -127,8 +151,8 @@ func sameItem(a, b *Write) bool {
 		return contains(b.item, a.key)
 	case b.key != nil:
 		return contains(a.item, b.key)
-	default:
-		return false // two puts: the service tells
+	default: // two puts: of others the service tells
+		return sameValue(&types.AttributeValueMemberM{Value: a.item}, &types.AttributeValueMemberM{Value: b.item})
 	}
 }
 

@@ -42,7 +42,7 @@ type Write struct {
 	err    error
 }
 
-var _ idem.Write = (*Write)(nil)
+var _ idem.CommitChecker = (*Write)(nil)
 
 // Put writes the whole item, a struct or map with a form in DynamoDB.
 func Put(table string, v any) *Write {
@@ -186,10 +186,68 @@ func (w *Write) Err() error {
 	if w.err == nil && w.table == "" {
 		w.err = errors.New("the table is empty")
 	}
-	if w.err != nil {
-		return fmt.Errorf("dynamo: %s %s: %w", w.verb, w.table, w.err)
+	err := w.err
+	if err == nil {
+		err = w.placeholders()
+	}
+	if err != nil {
+		return fmt.Errorf("dynamo: %s %s: %w", w.verb, w.table, err)
 	}
 	return nil
+}
+
+// placeholders finds one that stands for nothing, or that no expression uses:
+// DynamoDB takes neither.
+func (w *Write) placeholders() error {
+	exprs, names, values := []string{w.update, w.cond}, w.names, w.values
+	if w.raw != nil {
+		exprs, names, values = rawParts(w.raw)
+	}
+	used := make(map[string]bool)
+	for _, e := range exprs {
+		for i := strings.IndexAny(e, "#:"); i >= 0; i = strings.IndexAny(e, "#:") {
+			end := i + 1
+			for end < len(e) && inName(e[end]) {
+				end++
+			}
+			used[e[i:end]], e = true, e[end:]
+		}
+	}
+	for _, p := range slices.Sorted(maps.Keys(used)) {
+		if _, name := names[p]; !name && values[p] == nil {
+			return fmt.Errorf("placeholder %q stands for nothing: say what in Args", p)
+		}
+	}
+	for _, p := range slices.Sorted(maps.Keys(names)) {
+		if !used[p] {
+			return fmt.Errorf("placeholder %q is in no expression", p)
+		}
+	}
+	for _, p := range slices.Sorted(maps.Keys(values)) {
+		if !used[p] {
+			return fmt.Errorf("placeholder %q is in no expression", p)
+		}
+	}
+	return nil
+}
+
+func inName(c byte) bool {
+	return c == '_' || '0' <= c && c <= '9' || 'a' <= c && c <= 'z' || 'A' <= c && c <= 'Z'
+}
+
+func rawParts(t *types.TransactWriteItem) (exprs []string, names map[string]string, values item) {
+	switch {
+	case t.Put != nil:
+		return []string{deref(t.Put.ConditionExpression)}, t.Put.ExpressionAttributeNames, t.Put.ExpressionAttributeValues
+	case t.Update != nil:
+		return []string{deref(t.Update.UpdateExpression), deref(t.Update.ConditionExpression)},
+			t.Update.ExpressionAttributeNames, t.Update.ExpressionAttributeValues
+	case t.Delete != nil:
+		return []string{deref(t.Delete.ConditionExpression)}, t.Delete.ExpressionAttributeNames, t.Delete.ExpressionAttributeValues
+	default:
+		c := t.ConditionCheck
+		return []string{deref(c.ConditionExpression)}, c.ExpressionAttributeNames, c.ExpressionAttributeValues
+	}
 }
 
 // String implements [idem.Write]: verb, table, item or key, and expressions

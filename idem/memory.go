@@ -3,7 +3,9 @@ package idem
 import (
 	"bytes"
 	"context"
+	"fmt"
 	"maps"
+	"net/http"
 	"slices"
 	"sync"
 	"time"
@@ -11,7 +13,9 @@ import (
 
 // MemoryStore is a [Store] in this process's memory, for tests and for trying
 // things out: it is lost with the process and shared with no other. The zero
-// value is ready to use. It never deletes expired records.
+// value is ready to use. It never deletes expired records. It refuses what a
+// table would: a record over 400 KB, and writes that can't be committed together
+// ([CommitChecker]).
 type MemoryStore struct {
 	// Apply decides about the user's writes of one commit in a test: an error
 	// that matches ErrConflict or ErrCondition refuses the commit, nil lets it
@@ -37,6 +41,9 @@ func (m *MemoryStore) Claim(ctx context.Context, c Claim) (*Record, error) {
 	defer m.mu.Unlock()
 	if old := m.records[c.Next.PK]; old != nil && (!over(old.Expires, c.Now) || old.Owner == c.Next.Owner) {
 		return old.clone(), nil
+	}
+	if err := fits(c.Next); err != nil {
+		return nil, err
 	}
 	if err := m.apply(c.Writes); err != nil {
 		return nil, err
@@ -67,6 +74,9 @@ func (m *MemoryStore) Records() map[string]*Record {
 
 // apply commits the user's writes, which this store only remembers.
 func (m *MemoryStore) apply(writes []Write) error {
+	if err := checkWrites(writes); err != nil {
+		return err
+	}
 	if m.Apply != nil && len(writes) > 0 {
 		if err := m.Apply(writes); err != nil {
 			return err
@@ -90,10 +100,14 @@ func (m *MemoryStore) Commit(ctx context.Context, c Commit) (*Record, error) {
 	case old.Owner != c.Prev.Owner || old.Ver != c.Prev.Ver:
 		return old.clone(), nil
 	}
+	next := patched(old.clone(), c.Prev, c.Next)
+	if err := fits(next); err != nil {
+		return nil, err
+	}
 	if err := m.apply(c.Writes); err != nil {
 		return nil, err
 	}
-	m.put(patched(old.clone(), c.Prev, c.Next))
+	m.put(next)
 	return nil, nil
 }
 
@@ -124,6 +138,39 @@ func (m *MemoryStore) Load(ctx context.Context, pk string) (*Record, error) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	return m.records[pk].clone(), nil
+}
+
+// maxRecord is what a record may hold in bytes, bodies apart: DynamoDB's limit, so
+// that a test finds a result that would not fit.
+const maxRecord = 400 << 10
+
+// fits refuses a record that is too large, by about what its item would have.
+func fits(r *Record) error {
+	n := len(r.PK) + len(r.Scope) + len(r.Route) + len(r.LastErr)
+	for _, p := range r.Phases {
+		n += len(p.Name) + len(p.Result)
+	}
+	for name, j := range r.Jobs {
+		n += len(name) + len(j.Kind) + len(j.Args) + len(j.Group) + len(j.Failed)
+	}
+	headers := func(h http.Header) {
+		for name, values := range h {
+			for _, v := range values {
+				n += len(name) + len(v)
+			}
+		}
+	}
+	if r.Response != nil {
+		headers(r.Response.Header)
+	}
+	if r.Input != nil {
+		n += len(r.Input.Path) + len(r.Input.Query) + len(r.Input.Snapshot)
+		headers(r.Input.Header)
+	}
+	if n > maxRecord {
+		return fmt.Errorf("idem: a record of %d bytes without its bodies: at most %d", n, maxRecord)
+	}
+	return nil
 }
 
 func (m *MemoryStore) put(r *Record) {

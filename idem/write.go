@@ -20,6 +20,36 @@ type Write interface {
 	String() string
 }
 
+// CommitChecker is implemented by a [Write] that knows what its medium refuses of
+// the writes of one commit: two on one item, say, or too many. Any of them may be
+// asked, for all. [MemoryStore] does, so that a handler's test fails where its
+// commit would.
+type CommitChecker interface {
+	Write
+	// CheckCommit says why all can't be committed together; it wraps [ErrWrite].
+	// Conflicts that only the medium can see are not its concern.
+	CheckCommit(all []Write) error
+}
+
+// checkWrites says why writes can't be committed, as far as they know themselves.
+func checkWrites(writes []Write) error {
+	for _, w := range writes {
+		if w == nil {
+			return fmt.Errorf("%w: a write is nil", ErrWrite)
+		}
+		if err := w.Err(); err != nil {
+			return fmt.Errorf("%w: %w", ErrWrite, err)
+		}
+	}
+	if len(writes) == 0 {
+		return nil
+	}
+	if c, ok := writes[0].(CommitChecker); ok {
+		return c.CheckCommit(writes)
+	}
+	return nil
+}
+
 // maxJobs is how many jobs may wait in one record: each acknowledgement pays
 // for the record's size.
 const maxJobs = 50
