@@ -234,6 +234,62 @@ func TestCompanionRefused(t *testing.T) {
 	}
 }
 
+// A transaction that is cancelled because the table is short of capacity, or by
+// another write, wrote nothing and is sent again.
+func TestCancelledForWantOfCapacityIsSentAgain(t *testing.T) {
+	t.Parallel()
+	for _, reason := range []string{"ThrottlingError", "ProvisionedThroughputExceeded", "TransactionConflict"} {
+		for at, reasons := range map[string][]string{"the record": {reason, ""}, "the user's item": {"", reason}} {
+			for name, opt := range map[string]func(*idem.Options){
+				"plain": func(*idem.Options) {}, "merged": func(o *idem.Options) { o.MergeClaim = true },
+			} {
+				t.Run(reason+" for "+at+", "+name, func(t *testing.T) {
+					t.Parallel()
+					tab := newTable(t)
+					app := tab.app(t)
+					tab.tr.Fault = on("TransactWriteItems", 2, dynamotest.CancelTransaction(reasons...))
+					engine, req := idem.New(tab.store, opt), post(newKey(), "{}")
+					_, err := engine.Do(t.Context(), req, func(ctx context.Context) (idem.Response, error) {
+						return idem.Finish(ctx, func(_ context.Context, tx *idem.Tx) (idem.Response, error) {
+							tx.Write(dynamo.Put(app, counter{ID: "c", N: 1}))
+							return idem.Response{Status: 201, Body: []byte("made")}, nil
+						})
+					})
+					if err != nil {
+						t.Fatal(err)
+					}
+					if c, found := read[counter](t, tab, app, "c"); !found || c.N != 1 {
+						t.Errorf("the item is %+v, %t", c, found)
+					}
+					replays(t, idem.New(tab.store), req, "made")
+				})
+			}
+		}
+	}
+}
+
+// In a global table with strong consistency a write may meet one of another
+// Region: it was not applied, and is sent again.
+func TestConflictWithAnotherRegionIsSentAgain(t *testing.T) {
+	t.Parallel()
+	for _, op := range []string{"PutItem", "UpdateItem"} {
+		t.Run(op, func(t *testing.T) {
+			t.Parallel()
+			withRetries(t, func(t *testing.T, tab *table) {
+				tab.tr.Fault = on(op, 2, dynamotest.AnswerError(http.StatusBadRequest, "ReplicatedWriteConflictException", "injected"))
+				engine, req := idem.New(tab.store), post(newKey(), "{}")
+				if _, err := engine.Do(t.Context(), req, created("made")); err != nil {
+					t.Fatal(err)
+				}
+				if n := tab.tr.Calls()["GetItem"]; n != 0 {
+					t.Errorf("%d reads: what was refused needs none", n)
+				}
+				replays(t, engine, req, "made")
+			})
+		})
+	}
+}
+
 // An attempt that hangs is given up and sent again.
 func TestHangingAttemptIsSentAgain(t *testing.T) {
 	t.Parallel()

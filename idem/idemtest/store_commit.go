@@ -3,6 +3,7 @@ package idemtest
 import (
 	"crypto/rand"
 	"errors"
+	"strings"
 	"testing"
 	"time"
 
@@ -78,8 +79,46 @@ func storeCommit(s suite) {
 		}
 	})
 
+	s.run("writes that could not be built are refused, and nothing is written", func(t *testing.T, e *env) {
+		for name, writes := range map[string][]idem.Write{"broken": {brokenWrite{}}, "nil": {nil}} {
+			c := claimAt(e.clock.Now())
+			c.Writes = writes
+			if held, err := e.inner.Claim(limited(t), c); held != nil || !errors.Is(err, idem.ErrWrite) {
+				t.Errorf("%s: Claim returned %+v, %v; want idem.ErrWrite", name, held, err)
+			}
+			if r := load(t, e.inner, c.Next.PK); r != nil {
+				t.Errorf("%s: the claim wrote %+v", name, r)
+			}
+			c.Writes = nil
+			r := mustClaim(t, e.inner, c)
+			held, err := e.inner.Commit(limited(t), idem.Commit{Prev: r, Next: finishedNext(r, nil), Writes: writes})
+			if held != nil || !errors.Is(err, idem.ErrWrite) {
+				t.Errorf("%s: Commit returned %+v, %v; want idem.ErrWrite", name, held, err)
+			}
+			sameRecord(t, load(t, e.inner, r.PK), r)
+		}
+	})
+
+	s.run("a record that is too large is refused, and nothing is written", func(t *testing.T, e *env) {
+		r := mustClaim(t, e.inner, claimAt(e.clock.Now()))
+		big := next(r, func(n *idem.Record) {
+			n.Keep, n.Expires = idem.KeepOpen, time.Time{}
+			n.Phases = []idem.Phase{{Name: "one", Result: []byte(`"` + strings.Repeat("x", 401<<10) + `"`)}}
+		})
+		if held, err := e.inner.Commit(limited(t), idem.Commit{Prev: r, Next: big}); held != nil || err == nil || errors.Is(err, idem.ErrUnknown) {
+			t.Errorf("Commit returned %+v, %v; want an error that says nothing was written", held, err)
+		}
+		sameRecord(t, load(t, e.inner, r.PK), r)
+	})
+
 	commitTouchesWhatDiffers(s)
 }
+
+// brokenWrite is one that could not be built.
+type brokenWrite struct{}
+
+func (brokenWrite) Err() error     { return errors.New("it could not be built") }
+func (brokenWrite) String() string { return "broken" }
 
 // commitTouchesWhatDiffers holds a store to the last sentence of Commit's
 // contract. Jobs are acknowledged without raising the version, so a holder's

@@ -109,6 +109,30 @@ func writeMutants() []mutant {
 	const transact, get, bad = "dynamo/transact.go", "dynamo/get.go", "^TestBadInput30WritesThatCannotCommit$"
 	return []mutant{
 		{
+			rule: "CapacityPasses", what: "a transaction cancelled for want of capacity is final",
+			file: transact, old: `case "TransactionConflict", "ThrottlingError", "ProvisionedThroughputExceeded", "DuplicateItem":`,
+			new: `case "TransactionConflict", "DuplicateItem":`, run: "^TestCancelledForWantOfCapacityIsSentAgain$",
+		},
+		{
+			rule: "RegionConflict", what: "a conflict with another Region is final",
+			file: "dynamo/errors.go",
+			old:  "[*types.ReplicatedWriteConflictException](err); ok {\n\t\treturn nil, fmt.Errorf(\"dynamo: %s: %w: %w\", op, idem.ErrConflict, err)",
+			new:  "[*types.ReplicatedWriteConflictException](err); ok {\n\t\treturn nil, fmt.Errorf(\"dynamo: %s: %w\", op, err)",
+			run:  "^TestConflictWithAnotherRegionIsSentAgain$",
+		},
+		{
+			rule: "WriteMistake", what: "a mistake in a write is the store's, to be tried again",
+			file: transact, old: "\tif invalid(err) {\n", new: "\tif invalid(err) && len(mine) == 0 {\n", run: "^TestMistakesTheServiceFinds$",
+		},
+		{
+			rule: "WriteMistake", what: "a placeholder that stands for nothing is sent",
+			file: "dynamo/write.go", old: "\t\terr = w.placeholders()\n", new: "\t\t_ = w.placeholders()\n", run: bad,
+		},
+		{
+			rule: "WriteMistake", what: "a handler's test passes with writes that no table takes",
+			file: "idem/memory.go", old: "\tif err := checkWrites(writes); err != nil {", new: "\tif err := checkWrites(writes); err != nil && m == nil {", pkg: "dynamo", run: bad,
+		},
+		{
 			rule: "ReadCheck", what: "what was read isn't checked at the commit: write skew",
 			file: get, old: "\ttx.Write(asRead(table, k, read, len(res.Item) > 0))\n", new: "\t_ = asRead(table, k, read, len(res.Item) > 0)\n",
 			run: "^TestWriteSkewIsRefused$",
