@@ -46,6 +46,7 @@ const (
 	textBodies            = "takes bodies for text"
 	losesSubseconds       = "keeps leases in seconds"
 	ignoresContexts       = "ignores that the context is over"
+	takesBrokenWrites     = "takes writes that could not be built"
 )
 
 func TestMutants(t *testing.T) {
@@ -65,6 +66,7 @@ func TestMutants(t *testing.T) {
 		{commitsEverything, "store commit"},
 		{commitRevivesJobs, "store commit"},
 		{refusesWithOldRecord, "store commit"},
+		{takesBrokenWrites, "store commit"},
 		{loadsOld, "store load"},
 		{sharesRecords, "store load"},
 		{dropsHeaderValues, "store records"},
@@ -147,6 +149,9 @@ func (m *mutant) Claim(ctx context.Context, c idem.Claim) (*idem.Record, error) 
 	if old != nil && !over {
 		return m.refuse(old)
 	}
+	if err := m.broken(c.Writes); err != nil {
+		return nil, err
+	}
 	next := clone(c.Next)
 	if m.is(mergesOnClaim) && old != nil {
 		next.Phases, next.Jobs = old.Phases, old.Jobs
@@ -170,6 +175,9 @@ func (m *mutant) Commit(ctx context.Context, c idem.Commit) (*idem.Record, error
 	if !owner || !ver {
 		return m.refuse(old)
 	}
+	if err := m.broken(c.Writes); err != nil {
+		return nil, err
+	}
 	next := merged(old, c)
 	if m.is(commitRevivesJobs) {
 		next.Jobs = c.Next.Jobs
@@ -179,6 +187,16 @@ func (m *mutant) Commit(ctx context.Context, c idem.Commit) (*idem.Record, error
 		next.Jobs = merged(old, c).Jobs
 	}
 	return m.write(m.is(commitReadsAndWrites), old, next, c.Next)
+}
+
+// broken refuses writes that could not be built.
+func (m *mutant) broken(writes []idem.Write) error {
+	for _, w := range writes {
+		if (w == nil || w.Err() != nil) && !m.is(takesBrokenWrites) {
+			return idem.ErrWrite
+		}
+	}
+	return nil
 }
 
 // merged is old with what a commit changes.

@@ -1,0 +1,67 @@
+package idem_test
+
+import (
+	"context"
+	"errors"
+	"net/http"
+	"strings"
+	"testing"
+
+	"github.com/samekey/samekey/idem"
+)
+
+// A result or an answer that a table would not take is not taken in a test either.
+func TestMemoryStoreRefusesLargeRecords(t *testing.T) {
+	t.Parallel()
+	large := strings.Repeat("x", 401<<10)
+	t.Run("a phase's result", func(t *testing.T) {
+		t.Parallel()
+		var mem idem.MemoryStore
+		_, err := idem.New(&mem).Do(t.Context(), request, func(ctx context.Context) (idem.Response, error) {
+			_, err := idem.Atomic(ctx, "one", func(context.Context, *idem.Tx) (string, error) { return large, nil })
+			return idem.Response{}, err
+		})
+		if err == nil || errors.Is(err, idem.ErrUnknown) {
+			t.Errorf("got %v", err)
+		}
+	})
+	t.Run("a job", func(t *testing.T) {
+		t.Parallel()
+		var mem idem.MemoryStore
+		_, err := idem.New(&mem).Do(t.Context(), request, func(ctx context.Context) (idem.Response, error) {
+			return idem.Finish(ctx, func(_ context.Context, tx *idem.Tx) (idem.Response, error) {
+				tx.Stage(idem.NewJob("receipt", large))
+				return idem.Response{}, nil
+			})
+		})
+		if err == nil {
+			t.Error("taken")
+		}
+	})
+	t.Run("headers: the status is kept, as in a table", func(t *testing.T) {
+		t.Parallel()
+		var mem idem.MemoryStore
+		engine := idem.New(&mem)
+		if _, err := engine.Do(t.Context(), request, func(context.Context) (idem.Response, error) {
+			return idem.Response{Header: http.Header{"Link": {large}}}, nil
+		}); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := engine.Do(t.Context(), request, never(t)); !errors.Is(err, idem.ErrNotKept) {
+			t.Errorf("a retry got %v, want not kept", err)
+		}
+	})
+	t.Run("a body lies elsewhere", func(t *testing.T) {
+		t.Parallel()
+		var mem idem.MemoryStore
+		engine := idem.New(&mem, func(o *idem.Options) { o.MaxBody = idem.MaxMaxBody })
+		if _, err := engine.Do(t.Context(), request, func(context.Context) (idem.Response, error) {
+			return idem.Response{Body: []byte(large)}, nil
+		}); err != nil {
+			t.Fatal(err)
+		}
+		if res, err := engine.Do(t.Context(), request, never(t)); err != nil || string(res.Body) != large {
+			t.Errorf("a retry got %d bytes, %v", len(res.Body), err)
+		}
+	})
+}
