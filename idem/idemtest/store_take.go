@@ -47,6 +47,15 @@ func storeTake(s suite) {
 		{"held, and the ticket says released", func(*idem.Record) {}, func(t *idem.Take) {
 			t.Released, t.Now = true, leaseOf(t.Now).Add(-time.Millisecond)
 		}, idem.ErrInFlight},
+		{"with all that an open record may have", func(r *idem.Record) {
+			full := fullNext(r)
+			full.State, full.Response, full.Overflow, full.Input = r.State, nil, nil, r.Input
+			full.Ver, full.Keep, full.Until, full.Tombstone, full.Lease = r.Ver, idem.KeepOpen, time.Time{}, 0, r.Lease
+			full.Handler, full.Tenant = r.Handler, r.Tenant
+			full.Phases = []idem.Phase{{Name: "one", Result: []byte("1")}, {Name: "fax", Intent: true}}
+			full.Calls, full.Doubts, full.DoubtSince, full.Blocked = map[string]int{"payments#": 2}, nil, time.Time{}, true
+			*r = *full
+		}, func(*idem.Take) {}, nil},
 		{"a large request", func(*idem.Record) {}, func(*idem.Take) {}, nil},
 		{"its lease is over since this millisecond", func(*idem.Record) {}, func(t *idem.Take) { t.Now = leaseOf(t.Now) }, nil},
 		{"its lease ends in a millisecond", func(*idem.Record) {}, func(t *idem.Take) { t.Now = leaseOf(t.Now).Add(-time.Millisecond) }, idem.ErrInFlight},

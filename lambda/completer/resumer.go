@@ -2,6 +2,7 @@ package completer
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"maps"
 	"slices"
@@ -117,6 +118,9 @@ func (f *function) Resume(ctx context.Context, t idem.DueTicket) lambda.Outcome 
 		in.TenantId = &t.Tenant
 	}
 	out, err := f.api.Invoke(ctx, in)
+	if _, gone := errors.AsType[*types.ResourceNotFoundException](err); gone {
+		return lambda.Outcome{Kind: lambda.OutcomeNotMine, Error: fmt.Sprintf("invoke %s: %v", f.name, err)}
+	}
 	if err != nil {
 		return failed(fmt.Sprintf("invoke %s: %v", f.name, err))
 	}

@@ -3,10 +3,12 @@ package completer_test
 import (
 	"context"
 	"errors"
+	"fmt"
 	"strings"
 	"testing"
 	"time"
 
+	"github.com/aws/aws-sdk-go-v2/aws"
 	awslambda "github.com/aws/aws-sdk-go-v2/service/lambda"
 	"github.com/aws/aws-sdk-go-v2/service/lambda/types"
 	"github.com/google/go-cmp/cmp"
@@ -93,6 +95,10 @@ func TestInvoke(t *testing.T) {
 			lambda.Outcome{Kind: lambda.OutcomeInFlight, RetryAfter: time.Second},
 		},
 		"no answer": {nil, errors.New("timeout"), lambda.Outcome{Kind: lambda.OutcomeFailed, Error: "timeout"}},
+		"it is gone, or its alias is": {
+			nil, fmt.Errorf("operation error Lambda: Invoke: %w", &types.ResourceNotFoundException{Message: aws.String("Function not found")}),
+			lambda.Outcome{Kind: lambda.OutcomeNotMine, Error: "Function not found"},
+		},
 		"a crash": {
 			&awslambda.InvokeOutput{StatusCode: 200, FunctionError: &crashed, Payload: []byte(`{"errorMessage":"Task timed out"}`)}, nil,
 			lambda.Outcome{Kind: lambda.OutcomeFailed, Error: "Task timed out"},

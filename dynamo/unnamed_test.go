@@ -1,0 +1,33 @@
+package dynamo_test
+
+import (
+	"testing"
+
+	"github.com/samekey/samekey/idem"
+)
+
+// Engines of one process share a store. Handlers without a name are told apart by
+// their namespace only: a second one there would end the first one's operations.
+func TestTwoEnginesWithoutNamesOnOneStore(t *testing.T) {
+	t.Parallel()
+	tab := newTable(t)
+	engine := func(namespace string, resumable bool) *idem.Engine {
+		return idem.New(tab.store, func(o *idem.Options) { o.Namespace, o.Resumable = namespace, resumable })
+	}
+	for _, step := range []struct {
+		namespace, name string
+		resumable, ok   bool
+	}{
+		{"a", "", false, true}, // nobody completes its requests
+		{"a", "", true, true},
+		{"b", "", true, true},
+		{"a", "POST /refunds", true, true},
+		{"a", "POST /refunds", true, true}, // the same route of another version, in a test: it has the same name
+		{"a", "", true, false},
+		{"b", "", true, false},
+	} {
+		if err := engine(step.namespace, step.resumable).AddHandler(step.name); (err == nil) != step.ok {
+			t.Errorf("%+v: %v", step, err)
+		}
+	}
+}
