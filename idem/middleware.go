@@ -17,7 +17,8 @@ import (
 // Others are buffered both ways: next reads the whole body from memory, and
 // what it writes is sent once it is stored. So it can't flush, hijack or send
 // trailers; http.ResponseController answers http.ErrNotSupported there. A panic
-// in next frees the key and goes on.
+// in next is logged and answered with 500 as an error is, but for
+// http.ErrAbortHandler, which frees the key and goes on.
 //
 // A handler must not return while it goes on working: what it has answered is the
 // key's answer. So an http.TimeoutHandler belongs outside of Middleware, never

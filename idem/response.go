@@ -32,6 +32,9 @@ type Result struct {
 	Unstored bool
 	// Expires is the end of the key's lifetime; zero where that is not known.
 	Expires time.Time
+	// Panic is what the handler panicked with, where [Engine.Serve] has answered
+	// all the same; else nil. Adapters end the process that it happened in.
+	Panic any
 }
 
 func (r Response) clone() Response {

@@ -28,7 +28,9 @@ const (
 // Adapters and [Engine.Middleware] are built on it.
 //
 // The error is nil unless the request passed, or [Options.PassErrors] is set:
-// then it is fn's own.
+// then it is fn's own. A panic of fn is answered as an error is, and told as
+// Result.Panic; it goes on where an error would be passed, and so does
+// http.ErrAbortHandler.
 func (e *Engine) Serve(ctx context.Context, r Request, fn func(context.Context) (Response, error)) (Result, error) {
 	inner := e.resumes(ctx, &r)
 	echo, acts, err := e.key(ctx, &r)
@@ -44,14 +46,22 @@ func (e *Engine) Serve(ctx context.Context, r Request, fn func(context.Context) 
 		call(ctx, e.opt.Hooks.Refused, Event{Route: r.Route, Err: err})
 	case !acts:
 		res, err = e.pass(ctx, &r, fn)
-	default:
+	case e.opt.PassErrors:
 		res, err = e.do(ctx, &r, true, fn)
+	default:
+		var caught *panicked
+		if res, err = e.do(ctx, &r, true, e.catching(r.Route, fn, &caught)); caught != nil {
+			if res.Passed {
+				panic(caught.value) //nolint:forbidigo // the handler's own, as without a wrapper
+			}
+			res.Panic = caught.value
+		}
 	}
 	if h, ok := errors.AsType[*handlerError](err); ok && (res.Passed || e.opt.PassErrors) {
 		return res, h.err
 	}
 	if err != nil {
-		res = Result{Response: e.problem(ctx, &r, err)}
+		res = Result{Response: e.problem(ctx, &r, err), Panic: res.Panic}
 		if ours, ok := errors.AsType[*Error](err); ok {
 			res.Expires = ours.Expires
 		}

@@ -57,7 +57,8 @@
 //   - A handler that fails, panics, or answers with what isn't worth keeping (by
 //     default 5xx and the 4xx that ask for a corrected request) frees the key,
 //     unless the completer is to end it ([idem.Options.Resumable]): the next retry
-//     runs it again.
+//     runs it again. After a panic the client gets the same 500 as after an error,
+//     and then the process ends, as it does without a wrapper.
 //   - With too little time left to the function's deadline the answer is 503 and
 //     nothing is begun. The handler's context ends shortly before the deadline,
 //     so that the answer can still be stored.

@@ -2,7 +2,9 @@ package lambda_test
 
 import (
 	"context"
+	"encoding/json"
 	"io"
+	"log/slog"
 	"net/http"
 	"net/http/httptest"
 	"os"
@@ -19,7 +21,8 @@ import (
 )
 
 // TestStart runs this test binary as a function under a Lambda runtime API: one
-// event, its retry, then one that panics, which ends the process.
+// event, its retry, then one that panics: its client is answered, and then the
+// process ends without asking for more work, which Lambda counts as an error.
 func TestStart(t *testing.T) {
 	if os.Getenv("AWS_LAMBDA_RUNTIME_API") != "" {
 		startFunction()
@@ -42,7 +45,14 @@ func TestStart(t *testing.T) {
 		_, _ = w.Write(httpAPI.payload(t, c))
 		n++
 	})
+	answered := make(map[string]bool)
 	mux.HandleFunc("POST /2018-06-01/runtime/invocation/{id}/{kind}", func(w http.ResponseWriter, r *http.Request) {
+		id := r.PathValue("id")
+		if answered[id] { // as Lambda does it
+			w.WriteHeader(http.StatusForbidden)
+			return
+		}
+		answered[id] = true
 		body, _ := io.ReadAll(r.Body)
 		reports <- report{r.PathValue("id") + "/" + r.PathValue("kind"), string(body)}
 		w.WriteHeader(http.StatusAccepted)
@@ -55,11 +65,14 @@ func TestStart(t *testing.T) {
 	cmd := exec.CommandContext(ctx, os.Args[0], "-test.run=^TestStart$")
 	cmd.Env = append(os.Environ(), "AWS_LAMBDA_RUNTIME_API="+strings.TrimPrefix(api.URL, "http://"))
 	out, err := cmd.CombinedOutput()
-	if err == nil {
-		t.Error("the process ended well, want it to end after the panic")
+	if err == nil || ctx.Err() != nil {
+		t.Errorf("the process ended with %v, %v; want it to end after the panic, with an error", err, ctx.Err())
 	}
 	close(reports)
-	want := []report{{"0/response", "made one"}, {"1/response", idem.ReplayedHeader}, {"2/error", "boom"}}
+	if !strings.Contains(string(out), "boom") || !strings.Contains(string(out), "startFunction") {
+		t.Errorf("the log doesn't say what panicked, and where:\n%s", out)
+	}
+	want := []report{{"0/response", "made one"}, {"1/response", idem.ReplayedHeader}, {"2/response", "internal_error"}}
 	for _, w := range want {
 		got, ok := <-reports
 		if !ok || got.path != w.path || !strings.Contains(got.body, w.body) {
@@ -69,6 +82,7 @@ func TestStart(t *testing.T) {
 }
 
 func startFunction() {
+	slog.SetDefault(slog.New(slog.NewTextHandler(os.Stderr, nil)))
 	lambda.Start(lambda.Wrap(idem.New(&idem.MemoryStore{}), lambda.HTTPAPI,
 		func(_ context.Context, ev events.APIGatewayV2HTTPRequest) (events.APIGatewayV2HTTPResponse, error) {
 			if ev.Body == "panic" {
@@ -76,4 +90,46 @@ func startFunction() {
 			}
 			return events.APIGatewayV2HTTPResponse{StatusCode: 201, Body: "made " + ev.Body}, nil
 		}))
+}
+
+// A panic of the handler is answered with 500 through every adapter, and the key is
+// free, or kept with what was committed.
+func TestPanicIsAnswered(t *testing.T) {
+	t.Parallel()
+	each(t, sources, func(t *testing.T, s source) {
+		h, runs := counted(created)
+		e := idem.New(&idem.MemoryStore{})
+		panicking := s.wrap(e, func(context.Context, []byte) (idem.Response, error) { panic("boom: secret") })
+		a := s.send(t, panicking, newCall("k"))
+		a.refused(t, 500, "internal_error")
+		if strings.Contains(string(a.body), "secret") {
+			t.Errorf("the client is told: %s", a.body)
+		}
+		s.send(t, s.wrap(e, h), newCall("k")).accepted(t, 201, createdBody, false)
+		ran(t, runs, 1)
+	})
+}
+
+// Who calls Handle in a function of his own can't answer before the process ends.
+//
+//nolint:paralleltest // the environment is this process's
+func TestPanicOfHandleInAFunctionGoesOn(t *testing.T) {
+	h := lambda.Wrap(idem.New(&idem.MemoryStore{}), lambda.HTTPAPI,
+		func(context.Context, events.APIGatewayV2HTTPRequest) (events.APIGatewayV2HTTPResponse, error) {
+			panic("boom")
+		})
+	var ev events.APIGatewayV2HTTPRequest
+	if err := json.Unmarshal(httpAPI.payload(t, newCall("k")), &ev); err != nil {
+		t.Fatal(err)
+	}
+	if re, err := h.Handle(t.Context(), ev); re.StatusCode != 500 || err != nil {
+		t.Errorf("outside of a function: %d, %v", re.StatusCode, err)
+	}
+	t.Setenv("AWS_LAMBDA_RUNTIME_API", "127.0.0.1:1")
+	defer func() {
+		if v := recover(); v != "boom" {
+			t.Errorf("recovered %v", v)
+		}
+	}()
+	_, _ = h.Handle(t.Context(), ev)
 }

@@ -89,7 +89,11 @@ var _ awslambda.Handler = (*Handler[any, any])(nil)
 // The error is nil unless the request passed, [idem.Options.PassErrors] is set,
 // or ev is of another kind than the adapter's ([ErrEvent]; the handler did not
 // run). With an adapter of [Direct]'s it is the handler's own, or what the engine
-// refuses. A panic of the handler goes on once its key is free.
+// refuses.
+//
+// A panic of the handler is answered with 500, as an error is; with an adapter of
+// [Direct]'s, or PassErrors, it goes on once its key is free. In a Lambda function
+// it goes on too, so that the process ends: there only Invoke can answer first.
 func (h *Handler[Ev, Re]) Handle(ctx context.Context, ev Ev) (Re, error) {
 	if h.adapter.typed {
 		return h.handleTyped(ctx, ev)
@@ -102,6 +106,10 @@ func (h *Handler[Ev, Re]) Handle(ctx context.Context, ev Ev) (Re, error) {
 // isn't the adapter's kind of event is an error that says what came instead; a
 // field of the wrong JSON type makes it one too. With an adapter of [Direct]'s
 // the result is the stored bytes, the first time and later.
+//
+// A panic of the handler ends the process, after its client was answered with 500
+// "retry with the same key". Lambda takes that for an error of the invocation
+// (Runtime.ExitError), and starts a fresh process.
 //
 // A completer's envelope ([EncodeResume]) is no event: the operation it names is
 // brought to an end with the request its record holds, and the result is an
@@ -122,11 +130,13 @@ func (h *Handler[Ev, Re]) Invoke(ctx context.Context, payload []byte) ([]byte, e
 	if errors.Is(err, ErrEvent) {
 		return nil, fmt.Errorf("%w; the payload is %s", err, kind(payload))
 	}
-	re, err := h.serve(ctx, ev, req, err)
-	if err != nil {
-		return nil, err
-	}
-	return encode(re)
+	return invoked(ctx, func(ctx context.Context) ([]byte, error) {
+		re, err := h.serve(ctx, ev, req, err)
+		if err != nil {
+			return nil, err
+		}
+		return encode(re)
+	})
 }
 
 // serve answers the request that ev was read as, or could not be read as.
@@ -151,6 +161,7 @@ func (h *Handler[Ev, Re]) serve(ctx context.Context, ev Ev, req idem.Request, re
 		}
 		return h.adapter.Response(own)
 	})
+	crashed(ctx, res.Panic)
 	switch {
 	case res.Passed && ownErr == nil: // even where Response could make nothing of it
 		return own, nil

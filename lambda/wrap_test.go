@@ -133,30 +133,6 @@ func (downStore) Claim(context.Context, idem.Claim) (*idem.Record, error)   { re
 func (downStore) Commit(context.Context, idem.Commit) (*idem.Record, error) { return nil, errDown }
 func (downStore) Load(context.Context, string) (*idem.Record, error)        { return nil, errDown }
 
-// A panic reaches the runtime, which reports it, and a retry may run.
-func TestPanicGoesOnAndFreesTheKey(t *testing.T) {
-	t.Parallel()
-	each(t, sources, func(t *testing.T, s source) {
-		panicking := true
-		wrapped := s.wrap(idem.New(&idem.MemoryStore{}), func(ctx context.Context, body []byte) (idem.Response, error) {
-			if panicking {
-				panic("boom")
-			}
-			return created(ctx, body)
-		})
-		func() {
-			defer func() {
-				if r := recover(); r != "boom" {
-					t.Errorf("recovered %v, want the handler's panic", r)
-				}
-			}()
-			s.send(t, wrapped, newCall("k"))
-		}()
-		panicking = false
-		s.send(t, wrapped, newCall("k")).accepted(t, 201, createdBody, false)
-	})
-}
-
 // An answer that isn't the base64 it says it is: the effect has happened, so it
 // is taken as it stands and replayed, never run again.
 func TestUndecodableResponse(t *testing.T) {

@@ -28,6 +28,29 @@ func waitMutants() []mutant {
 	}
 }
 
+// panicMutants break what becomes of a handler's panic.
+func panicMutants() []mutant {
+	const crash = "lambda/crash.go"
+	return []mutant{
+		{
+			rule: "PanicAnswered", what: "a panic cuts the connection",
+			file: "idem/serve.go", old: "e.catching(r.Route, fn, &caught)", new: "fn", run: "^TestPanicAfterTheAnswer$",
+		},
+		{
+			rule: "PanicEnds", what: "a process whose handler has panicked goes on",
+			file: crash, old: "if c.value == nil || runtimeAPI() == \"\" {", new: "if runtimeAPI() != \"x\" {", run: "^TestStart$",
+		},
+		{
+			rule: "PanicEnds", what: "a process ends before the panic is answered",
+			file: crash, old: "\t\terr = postAnswer(ctx, out)\n", new: "", run: "^TestStart$",
+		},
+		{
+			rule: "PanicEnds", what: "a panic behind Handle is swallowed in a function",
+			file: crash, old: "case runtimeAPI() != \"\":", new: "case runtimeAPI() == \"x\":", run: "^TestPanicOfHandleInAFunctionGoesOn$",
+		},
+	}
+}
+
 // callerMutants break how callers are told apart.
 func callerMutants() []mutant {
 	const scope, adapter, cred, state = "idem/scope.go", "lambda/adapter.go", "idem/credentials.go", "idem/state.go"

@@ -1,0 +1,35 @@
+package idem
+
+import (
+	"context"
+	"fmt"
+	"net/http"
+	"runtime/debug"
+)
+
+// panicked is a handler's panic, as an error. It unwraps to nothing: what the
+// handler panicked with is not what it answers.
+type panicked struct{ value any }
+
+func (p *panicked) Error() string { return fmt.Sprintf("handler panicked: %v", p.value) }
+
+// catching is fn with its panic made an error, which is noted in caught: the
+// attempt is given back, and its client told to come again, like after an error.
+// What asks net/http to cut the connection goes on, and so does runtime.Goexit.
+func (e *Engine) catching(route string, fn func(context.Context) (Response, error), caught **panicked) func(context.Context) (Response, error) {
+	return func(ctx context.Context) (resp Response, err error) {
+		defer func() {
+			v := recover()
+			if v == nil {
+				return
+			}
+			if v == http.ErrAbortHandler {
+				panic(v) //nolint:forbidigo // as above
+			}
+			*caught = &panicked{v}
+			e.log.ErrorContext(ctx, "handler panicked", "route", route, "panic", fmt.Sprint(v), "stack", string(debug.Stack()))
+			resp, err = Response{}, *caught
+		}()
+		return fn(ctx)
+	}
+}

@@ -1,0 +1,177 @@
+package idem_test
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"log/slog"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"testing"
+
+	"github.com/samekey/samekey/idem"
+)
+
+// answersPanics serves h over real HTTP, and returns what a client of it gets.
+func overHTTP(t *testing.T, h http.Handler) func(key string) (status int, body string, err error) {
+	t.Helper()
+	server := httptest.NewUnstartedServer(h)
+	server.Config.ErrorLog = slog.NewLogLogger(slog.DiscardHandler, slog.LevelError)
+	server.Start()
+	t.Cleanup(server.Close)
+	return func(key string) (int, string, error) {
+		r, err := http.NewRequestWithContext(t.Context(), http.MethodPost, server.URL, strings.NewReader("x"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if key != "" {
+			r.Header.Set("Idempotency-Key", key)
+		}
+		resp, err := server.Client().Do(r)
+		if err != nil {
+			return 0, "", err
+		}
+		defer func() { _ = resp.Body.Close() }()
+		return resp.StatusCode, bodyOf(t, resp), nil
+	}
+}
+
+// A panic is answered like an error, "retry with the same key", and its place is
+// in the log.
+func TestPanicIsAnswered(t *testing.T) {
+	t.Parallel()
+	for name, panics := range map[string]func(){
+		"a text":                  func() { panic("boom: secret") },
+		"an error":                func() { panic(errors.New("boom: secret")) },
+		"an error of the engine":  func() { panic(&idem.Error{Op: "phase", Err: idem.ErrStuck}) },
+		"a nil pointer":           func() { var p *http.Request; _ = p.Host },
+		"nil":                     func() { panic(nil) }, //nolint:govet // what some do
+		"an answer from a panic":  func() { panic(idem.Respond(idem.Response{Status: 201})) },
+		"an impossible WriteHead": func() { panic("idem: Middleware: invalid WriteHeader code 0") },
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			var log bytes.Buffer
+			runs := 0
+			e := idem.New(&idem.MemoryStore{}, func(o *idem.Options) { o.Logger = slog.New(slog.NewTextHandler(&log, nil)) })
+			send := overHTTP(t, e.Middleware(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+				if runs++; runs == 1 {
+					panics()
+				}
+				w.WriteHeader(http.StatusCreated)
+			})))
+			status, body, err := send("k")
+			if err != nil || status != 500 || !strings.Contains(body, `"code":"internal_error"`) || !strings.Contains(body, "Retry with the same key") {
+				t.Errorf("the client gets %d %s, %v", status, body, err)
+			}
+			if strings.Contains(body, "secret") || !strings.Contains(log.String(), "panic_test.go") {
+				t.Errorf("the client is told %s, the log %s", body, &log)
+			}
+			if status, body, err := send("k"); err != nil || status != 201 || runs != 2 {
+				t.Errorf("the retry gets %d %s, %v after %d runs", status, body, err, runs)
+			}
+		})
+	}
+}
+
+// What the engine has nothing to do with, or is told to pass, goes on as without
+// it: so does what asks net/http to cut the connection.
+func TestPanicsThatGoOn(t *testing.T) {
+	t.Parallel()
+	for name, tc := range map[string]struct {
+		set   func(*idem.Options)
+		key   string
+		value any
+	}{
+		"no key":          {func(o *idem.Options) { o.Key = idem.KeyOptional }, "", "boom"},
+		"PassErrors":      {func(o *idem.Options) { o.PassErrors = true }, "k", "boom"},
+		"observed":        {func(o *idem.Options) { o.Key = idem.KeyObserve }, "k", "boom"},
+		"disabled":        {func(o *idem.Options) { o.Disabled = true }, "k", "boom"},
+		"ErrAbortHandler": {func(*idem.Options) {}, "k", http.ErrAbortHandler},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			runs := 0
+			h := idem.New(&idem.MemoryStore{}, tc.set).Middleware(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+				if runs++; runs == 1 {
+					panic(tc.value)
+				}
+				w.WriteHeader(http.StatusCreated)
+			}))
+			var got any
+			send := overHTTP(t, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+				defer func() {
+					if got = recover(); got != nil {
+						panic(http.ErrAbortHandler)
+					}
+				}()
+				h.ServeHTTP(w, r)
+			}))
+			if status, _, err := send(tc.key); err == nil || got != tc.value {
+				t.Errorf("the client gets %d, %v; the server %v", status, err, got)
+			}
+			if status, _, err := send(tc.key); err != nil || status != 201 || runs != 2 {
+				t.Errorf("the retry gets %d, %v after %d runs", status, err, runs)
+			}
+		})
+	}
+}
+
+// A wrapper in a wrapper passes a panic on to the outer one, which answers.
+func TestPanicInANestedWrapper(t *testing.T) {
+	t.Parallel()
+	var between any
+	e := idem.New(&idem.MemoryStore{})
+	inner := e.Middleware(http.HandlerFunc(func(http.ResponseWriter, *http.Request) { panic("boom") }))
+	send := overHTTP(t, e.Middleware(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		defer func() {
+			if between = recover(); between != nil {
+				panic(between)
+			}
+		}()
+		inner.ServeHTTP(w, r)
+	})))
+	if status, body, err := send("k"); err != nil || status != 500 || between != "boom" {
+		t.Errorf("got %d %s, %v; between the wrappers %v", status, body, err, between)
+	}
+}
+
+// What a phase has stored as the answer is the answer, whatever comes after it.
+func TestPanicAfterTheAnswer(t *testing.T) {
+	t.Parallel()
+	e := idem.New(&idem.MemoryStore{})
+	runs := 0
+	for i := range 2 {
+		r := ann
+		res, err := e.Serve(t.Context(), r, func(ctx context.Context) (idem.Response, error) {
+			runs++
+			_, _ = idem.Finish(ctx, func(context.Context, *idem.Tx) (idem.Response, error) { return idem.Response{Status: 201}, nil })
+			panic("boom")
+		})
+		if err != nil || res.Status != 201 || (res.Panic == "boom") != (i == 0) || res.Replayed != (i == 1) {
+			t.Errorf("%d: %d, replayed %t, panic %v, %v", i, res.Status, res.Replayed, res.Panic, err)
+		}
+	}
+	if runs != 1 {
+		t.Errorf("%d runs", runs)
+	}
+}
+
+// Do is no HTTP: its caller has the panic, and the key is free.
+func TestPanicOfDoGoesOn(t *testing.T) {
+	t.Parallel()
+	e := idem.New(&idem.MemoryStore{})
+	func() {
+		defer func() {
+			if v := recover(); v != "boom" {
+				t.Errorf("recovered %v", v)
+			}
+		}()
+		_, _ = e.Do(t.Context(), ann, func(context.Context) (idem.Response, error) { panic("boom") })
+	}()
+	runs := 0
+	if res, err := e.Do(t.Context(), ann, keepsCount(&runs)); err != nil || res.Status != 201 {
+		t.Errorf("the retry gets %d, %v", res.Status, err)
+	}
+}
