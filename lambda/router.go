@@ -170,14 +170,16 @@ func (r *Router[Ev, Re]) Invoke(ctx context.Context, payload []byte) ([]byte, er
 	if err != nil {
 		return nil, err
 	}
-	re, err := r.Handle(ctx, ev)
-	switch {
-	case errors.Is(err, ErrEvent):
-		return nil, fmt.Errorf("%w; the payload is %s", err, kind(payload))
-	case err != nil:
-		return nil, err
-	}
-	return encode(re)
+	return invoked(ctx, func(ctx context.Context) ([]byte, error) {
+		re, err := r.Handle(ctx, ev)
+		switch {
+		case errors.Is(err, ErrEvent):
+			return nil, fmt.Errorf("%w; the payload is %s", err, kind(payload))
+		case err != nil:
+			return nil, err
+		}
+		return encode(re)
+	})
 }
 
 // resume brings t's operation to an end. Which engine it is of is the record's to

@@ -28,6 +28,16 @@ func TestStart(t *testing.T) {
 		startFunction()
 	}
 	t.Parallel()
+	for _, function := range []string{"wrapped", "router"} {
+		t.Run(function, func(t *testing.T) {
+			t.Parallel()
+			started(t, function)
+		})
+	}
+}
+
+func started(t *testing.T, function string) {
+	t.Helper()
 	type report struct{ path, body string }
 	reports := make(chan report, 8)
 	bodies := []string{"one", "one", "panic"}
@@ -63,7 +73,7 @@ func TestStart(t *testing.T) {
 	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 	defer cancel()
 	cmd := exec.CommandContext(ctx, os.Args[0], "-test.run=^TestStart$")
-	cmd.Env = append(os.Environ(), "AWS_LAMBDA_RUNTIME_API="+strings.TrimPrefix(api.URL, "http://"))
+	cmd.Env = append(os.Environ(), "AWS_LAMBDA_RUNTIME_API="+strings.TrimPrefix(api.URL, "http://"), "START_TEST="+function)
 	out, err := cmd.CombinedOutput()
 	if err == nil || ctx.Err() != nil {
 		t.Errorf("the process ended with %v, %v; want it to end after the panic, with an error", err, ctx.Err())
@@ -83,13 +93,19 @@ func TestStart(t *testing.T) {
 
 func startFunction() {
 	slog.SetDefault(slog.New(slog.NewTextHandler(os.Stderr, nil)))
-	lambda.Start(lambda.Wrap(idem.New(&idem.MemoryStore{}), lambda.HTTPAPI,
-		func(_ context.Context, ev events.APIGatewayV2HTTPRequest) (events.APIGatewayV2HTTPResponse, error) {
-			if ev.Body == "panic" {
-				panic("boom")
-			}
-			return events.APIGatewayV2HTTPResponse{StatusCode: 201, Body: "made " + ev.Body}, nil
-		}))
+	e := idem.New(&idem.MemoryStore{})
+	h := func(_ context.Context, ev events.APIGatewayV2HTTPRequest) (events.APIGatewayV2HTTPResponse, error) {
+		if ev.Body == "panic" {
+			panic("boom")
+		}
+		return events.APIGatewayV2HTTPResponse{StatusCode: 201, Body: "made " + ev.Body}, nil
+	}
+	if os.Getenv("START_TEST") == "wrapped" {
+		lambda.Start(lambda.Wrap(e, lambda.HTTPAPI, h))
+	}
+	router := lambda.NewRouter(lambda.HTTPAPI)
+	router.Keyed("POST /rides", e, h)
+	lambda.Start(router)
 }
 
 // A panic of the handler is answered with 500 through every adapter, and the key is
