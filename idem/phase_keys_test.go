@@ -687,3 +687,51 @@ func TestSends(t *testing.T) {
 		})
 	}
 }
+
+// lateCommit is a store whose commit number at is late: what comes next is
+// refused for good, and then the late one is applied.
+type lateCommit struct {
+	*idem.MemoryStore
+	at   int
+	n    int
+	late *idem.Commit
+}
+
+func (s *lateCommit) Commit(ctx context.Context, c idem.Commit) (*idem.Record, error) {
+	s.n++
+	switch s.n {
+	case s.at:
+		s.late = &c
+		return nil, idem.ErrUnknown
+	case s.at + 1:
+		return nil, errors.New("access denied")
+	case s.at + 2:
+		if held, err := s.MemoryStore.Commit(ctx, *s.late); held != nil || err != nil {
+			return held, err
+		}
+	}
+	return s.MemoryStore.Commit(ctx, c)
+}
+
+// A call is in no doubt whose result was stored after all.
+func TestRecordedCallIsInNoDoubt(t *testing.T) {
+	t.Parallel()
+	clock := idemtest.NewClock()
+	opt := func(o *idem.Options) { o.Now = clock.Now }
+	var mem idem.MemoryStore
+	var w outside
+	store := &lateCommit{MemoryStore: &mem, at: 1}
+	if _, err := do(t, idem.New(store, opt), charging("charge", w.charge)); err == nil {
+		t.Fatal("no error")
+	}
+	for _, r := range mem.Records() {
+		if len(r.Phases) != 1 || len(r.Doubts) > 0 {
+			t.Errorf("phases %v, in doubt %v", r.Phases, r.Doubts)
+		}
+	}
+	clock.Advance(time.Hour)
+	res, err := do(t, idem.New(&mem, opt), charging("charge", w.charge))
+	if err != nil || res.Status != 201 || len(w.calls) != 1 {
+		t.Errorf("got %d, %v after %d calls", res.Status, err, len(w.calls))
+	}
+}

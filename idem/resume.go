@@ -147,6 +147,8 @@ func (a *attempt) takeUp(ctx context.Context, ticket Ticket, opt ResumeOptions) 
 // takeOnce takes the record over in one write. Where that is not done, it returns
 // the record as it is.
 func (a *attempt) takeOnce(ctx context.Context, t Take) (rec *Record, taken bool, _ error) {
+	// Its answer was lost if the record shows it.
+	ours := func(rec *Record) bool { return rec != nil && rec.Owner == t.NewOwner && rec.Ver == t.Ver+1 }
 	var cause error
 	if taker, ok := a.store.(Taker); ok {
 		until := earlier(a.unbegun(), time.Now().Add(maxClaim))
@@ -155,7 +157,7 @@ func (a *attempt) takeOnce(ctx context.Context, t Take) (rec *Record, taken bool
 		rec, taken, cause = taker.Take(ctx, t)
 		switch {
 		case cause == nil:
-			return rec, taken, nil
+			return rec, taken || ours(rec), nil // refused, where a store has sent it again by itself
 		case !errors.Is(cause, ErrUnknown) && !errors.Is(cause, ErrConflict):
 			return nil, false, a.unavailable("take-over", cause)
 		}
@@ -164,8 +166,7 @@ func (a *attempt) takeOnce(ctx context.Context, t Take) (rec *Record, taken bool
 	if err != nil {
 		return nil, false, errors.Join(err, cause)
 	}
-	// Its answer was lost if the record shows it.
-	return rec, rec != nil && rec.Owner == t.NewOwner && rec.Ver == t.Ver+1, nil
+	return rec, ours(rec), nil
 }
 
 func (a *attempt) took(rec *Record) *Record {

@@ -5,6 +5,8 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"strconv"
+	"strings"
 	"time"
 )
 
@@ -266,8 +268,9 @@ func released(held *Record, now time.Time, b giveBack) *Record {
 	if b.why != "" {
 		r.LastErr = b.why
 	}
-	if len(b.calls) > 0 {
-		r.doubt(with(held.Doubts, b.calls...), held.doubtSince())
+	// One whose commit landed after all is in no doubt: nobody will repeat it.
+	if calls := slices.DeleteFunc(slices.Clone(b.calls), held.tells); len(calls) > 0 {
+		r.doubt(with(held.Doubts, calls...), held.doubtSince())
 		r.Sent = sending(held.Sent, b.sent)
 	}
 	if free(held, b) {
@@ -328,6 +331,16 @@ func (r *Record) doubtSince() time.Time {
 		return r.DoubtSince
 	}
 	return r.Run
+}
+
+// tells reports whether a committed phase made this call, as [Tx.Key] names it.
+func (r *Record) tells(call string) bool {
+	service, number, numbered := strings.Cut(call, "#")
+	if !numbered {
+		return r.Calls[call] > 0
+	}
+	n, err := strconv.Atoi(number)
+	return err == nil && n <= r.Calls[service+"#"]+r.Calls[skipped]
 }
 
 // tally returns made with calls counted in. Without counts, nil, there are

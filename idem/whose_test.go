@@ -110,6 +110,31 @@ func TestTakeOverWhoseAnswerWasLost(t *testing.T) {
 	}
 }
 
+// resent is a store whose client sends each take-over again, since the first
+// answer was lost, as an SDK does by itself.
+type resent struct{ *idem.MemoryStore }
+
+func (r resent) Take(ctx context.Context, t idem.Take) (*idem.Record, bool, error) {
+	if _, _, err := r.MemoryStore.Take(ctx, t); err != nil {
+		return nil, false, err
+	}
+	return r.MemoryStore.Take(ctx, t)
+}
+
+// The record that refuses the second copy is what the first one has made of it.
+func TestTakeOverThatWasSentTwiceIsOurs(t *testing.T) {
+	t.Parallel()
+	a := abandon(t)
+	a.leaseOver()
+	engine := idem.New(resent{&a.mem}, func(o *idem.Options) { o.Now, o.Resumable = a.clock.Now, true })
+	if err := a.resume(t, engine, idem.TicketFor(a.record(t)), completes); err != nil {
+		t.Error(err)
+	}
+	if rec := a.record(t); rec.State != idem.Done || rec.Tries != 1 {
+		t.Errorf("the record is %s after %d tries, held until %v", rec.State, rec.Tries, rec.Lease)
+	}
+}
+
 // plain is a store without optional parts.
 type plain struct{ idem.Store }
 

@@ -264,7 +264,11 @@ func resumeMutants() []mutant {
 		},
 		{
 			rule: "TakeAck", what: "a take-over whose answer was lost is left alone",
-			file: resume, old: "return rec, rec != nil && rec.Owner == t.NewOwner && rec.Ver == t.Ver+1, nil", new: "return rec, rec == nil, nil", run: "^TestTakeOverWhoseAnswerWasLost$",
+			file: resume, old: "return rec, ours(rec), nil", new: "return rec, rec == nil, nil", run: "^TestTakeOverWhoseAnswerWasLost$",
+		},
+		{
+			rule: "TakeResent", what: "a take-over that the SDK has sent twice is another's",
+			file: resume, old: "return rec, taken || ours(rec), nil", new: "return rec, taken, nil", run: "^TestTakeOverThatWasSentTwiceIsOurs$",
 		},
 		{
 			rule: "TriesTake", what: "there is no ceiling",

@@ -168,7 +168,11 @@ func phaseMutants() []mutant {
 		},
 		{
 			rule: "Unrepeated", what: "an attempt that fails in a call doesn't say so",
-			file: "idem/state.go", old: "\tif len(b.calls) > 0 {\n", new: "\tif len(b.calls) > 9 {\n", run: "^TestChangesOfPhasesBetweenVersions$",
+			file: "idem/state.go", old: "held.tells); len(calls) > 0 {\n", new: "held.tells); len(calls) > 9 {\n", run: "^TestChangesOfPhasesBetweenVersions$",
+		},
+		{
+			rule: "TellsOf", what: "a call is in doubt though its commit landed after all",
+			file: "idem/state.go", old: "slices.DeleteFunc(slices.Clone(b.calls), held.tells)", new: "slices.Clone(b.calls)", run: "^TestRecordedCallIsInNoDoubt$",
 		},
 		{
 			rule: "Sends", what: "something else is sent under the key of a call that may have been made",
