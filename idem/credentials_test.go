@@ -200,7 +200,7 @@ func TestOtherCredentialsOnEveryPath(t *testing.T) {
 						if _, err := store.Claim(t.Context(), idem.Claim{Next: before, Now: time.Now()}); err != nil {
 							t.Fatal(err)
 						}
-						time.Sleep(time.Second)
+						time.Sleep(time.Second) //nolint:forbidigo // virtual
 						e := idem.New(&store, set, quiet)
 						runs := 0
 						if mode == "cache" && before.State == idem.Done {

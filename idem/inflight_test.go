@@ -527,7 +527,7 @@ func TestWaitingEndsWithItsClient(t *testing.T) {
 		begun := time.Now()
 		ctx, gone := context.WithCancel(limit)
 		wg.Go(func() {
-			time.Sleep(time.Second)
+			time.Sleep(time.Second) //nolint:forbidigo // virtual
 			gone()
 		})
 		res, err := e.Serve(ctx, keyed("k"), slow(0, &runs))

@@ -20,7 +20,7 @@ func TestRequestInFlightIsAskedForSoon(t *testing.T) {
 		engine := idem.New(&idem.MemoryStore{})
 		network, _ := serve(t, engine.Middleware(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
 			runs++
-			time.Sleep(2 * time.Second)
+			time.Sleep(2 * time.Second) //nolint:forbidigo // virtual
 			w.WriteHeader(http.StatusCreated)
 		})), nil)
 		hc := &http.Client{Transport: client.New(network, func(o *client.Options) { o.AttemptTimeout = time.Second })}
