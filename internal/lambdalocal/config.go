@@ -19,6 +19,8 @@ const (
 	defaultRegion         = "us-east-1"
 	accountID             = "123456789012"
 
+	// maxPerProcess is Lambda's, on Managed Instances.
+	maxPerProcess = 1600
 	// maxTimeout is Lambda's.
 	maxTimeout = 15 * time.Minute
 	// initTimeout is what Lambda gives a process until it asks for work.
@@ -47,6 +49,12 @@ type Config struct {
 	// MaxConcurrency is how many invocations may be in flight, and with that
 	// how many processes there are at most. Default 10.
 	MaxConcurrency int
+	// PerProcess is how many invocations one process runs at a time. Default 1, as
+	// Lambda does it. More is what Lambda Managed Instances do: the process is told
+	// the number in AWS_LAMBDA_MAX_CONCURRENCY and asks for as many invocations at
+	// once; one that times out fails for its caller, and its process is not killed
+	// but works on, so Overtime has no meaning.
+	PerProcess int
 	// MemoryMB is told to the process but not enforced. Default 128.
 	MemoryMB int
 	// Stdout and Stderr take what the processes write; nil discards it. Unless
@@ -83,6 +91,9 @@ func (c Config) withDefaults() (Config, error) {
 	if c.MaxConcurrency < 0 {
 		return c, fmt.Errorf("concurrency %d is negative", c.MaxConcurrency)
 	}
+	if c.PerProcess < 0 || c.PerProcess > maxPerProcess {
+		return c, fmt.Errorf("%d invocations in a process are not within 0 and %d", c.PerProcess, maxPerProcess)
+	}
 	if c.MemoryMB < 0 {
 		return c, fmt.Errorf("memory %d is negative", c.MemoryMB)
 	}
@@ -100,6 +111,9 @@ func (c Config) withDefaults() (Config, error) {
 	}
 	if c.MaxConcurrency == 0 {
 		c.MaxConcurrency = defaultMaxConcurrency
+	}
+	if c.PerProcess == 0 {
+		c.PerProcess = 1
 	}
 	if c.MemoryMB == 0 {
 		c.MemoryMB = defaultMemoryMB
@@ -122,13 +136,16 @@ func (c Config) region() string {
 // at the given address. As in Lambda, an OS-only runtime gets no
 // AWS_EXECUTION_ENV.
 func (c Config) environ(runtimeAPI, logStream string) []string {
-	region := c.region()
+	region, initialization := c.region(), "on-demand"
+	if c.PerProcess > 1 {
+		initialization = "lambda-managed-instances"
+	}
 	env := []string{
 		"AWS_DEFAULT_REGION=" + region,
 		"AWS_LAMBDA_FUNCTION_MEMORY_SIZE=" + strconv.Itoa(c.MemoryMB),
 		"AWS_LAMBDA_FUNCTION_NAME=" + c.Name,
 		"AWS_LAMBDA_FUNCTION_VERSION=$LATEST",
-		"AWS_LAMBDA_INITIALIZATION_TYPE=on-demand",
+		"AWS_LAMBDA_INITIALIZATION_TYPE=" + initialization,
 		"AWS_LAMBDA_LOG_GROUP_NAME=/aws/lambda/" + c.Name,
 		"AWS_LAMBDA_LOG_STREAM_NAME=" + logStream,
 		"AWS_REGION=" + region,
@@ -141,6 +158,9 @@ func (c Config) environ(runtimeAPI, logStream string) []string {
 	}
 	// The last entry of a name wins.
 	env = append(env, c.Env...)
+	if c.PerProcess > 1 {
+		env = append(env, "AWS_LAMBDA_MAX_CONCURRENCY="+strconv.Itoa(c.PerProcess))
+	}
 	return append(env, "AWS_LAMBDA_RUNTIME_API="+runtimeAPI)
 }
 

@@ -4,7 +4,8 @@
 // [Start] takes the path of a custom-runtime binary (provided.al2023, built by
 // [BuildBootstrap] or by the same go build that makes the deployed one) and
 // runs it as Lambda does: one process, a sandbox, for each concurrent
-// invocation, reused while it lives. Every sandbox talks to a Runtime API of
+// invocation, reused while it lives; or, as on Lambda Managed Instances, one
+// process for several ([Config.PerProcess]). Every sandbox talks to a Runtime API of
 // its own on 127.0.0.1. [HTTPAPI] turns any [Invoker] into an [http.Handler]
 // that behaves as an API Gateway HTTP API with payload format 2.0.
 //
@@ -16,6 +17,10 @@
 //	server := &http.Server{Addr: "127.0.0.1:8080", Handler: lambdalocal.HTTPAPI(fn)}
 //
 // # What is as in Lambda
+//
+// With PerProcess the process runs as many invocations at a time, is told so in
+// AWS_LAMBDA_MAX_CONCURRENCY, and is not killed at a deadline: only that
+// invocation has failed. What is late is taken and thrown away.
 //
 // A function that returns an error keeps its process; one that panics, exits or
 // is killed loses it, and the next invocation starts a fresh one. At the

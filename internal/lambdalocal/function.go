@@ -23,12 +23,12 @@ type Function struct {
 	closed   bool
 	inFlight int
 	all      map[*sandbox]struct{}
-	idle     []*sandbox // the last one is the one used last
+	idle     []*sandbox // with a worker that is free; the last one is the one used last
 }
 
 var _ Invoker = (*Function)(nil)
 
-// Sandbox is a process at work, as [Function.Running] lists it.
+// Sandbox is a process at work on an invocation, as [Function.Running] lists it.
 type Sandbox struct {
 	PID       int
 	RequestID string    // of the invocation it runs
@@ -64,7 +64,7 @@ func (f *Function) Invoke(ctx context.Context, payload []byte) ([]byte, error) {
 	if len(payload) > MaxRequestBytes {
 		return nil, wrap(ErrRequestTooLarge)
 	}
-	warm, err := f.acquire()
+	start, s, err := f.acquire(context.WithoutCancel(ctx))
 	if err != nil {
 		return nil, wrap(err)
 	}
@@ -72,7 +72,7 @@ func (f *Function) Invoke(ctx context.Context, payload []byte) ([]byte, error) {
 	done := make(chan outcome, 1)
 	go func() {
 		defer f.wg.Done()
-		done <- f.run(context.WithoutCancel(ctx), warm, inv)
+		done <- f.run(context.WithoutCancel(ctx), start, s, inv)
 	}()
 	select {
 	case out := <-done:
@@ -89,14 +89,14 @@ func (f *Function) Invoke(ctx context.Context, payload []byte) ([]byte, error) {
 }
 
 // Running lists the processes that are running an invocation now, the longest
-// running first.
+// running first: one that runs several as often.
 func (f *Function) Running() []Sandbox {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	var running []Sandbox
 	for s := range f.all {
-		if s.pid != 0 && s.current != nil {
-			running = append(running, Sandbox{PID: s.pid, RequestID: s.current.id, Since: s.current.since})
+		for inv := range s.runs {
+			running = append(running, Sandbox{PID: s.pid, RequestID: inv.id, Since: inv.since})
 		}
 	}
 	slices.SortFunc(running, func(a, b Sandbox) int { return a.Since.Compare(b.Since) })
@@ -172,95 +172,165 @@ func (f *Function) shutdown() {
 	}
 }
 
-// acquire claims a place for one invocation. It returns an idle sandbox, or nil
-// where one has to be started. The caller owes a wg.Done.
-func (f *Function) acquire() (*sandbox, error) {
+// starter starts the process of a new sandbox, for an invocation of that id.
+type starter func(requestID string)
+
+// acquire claims a place for one invocation, in a sandbox that has a free worker
+// or in a new one, which the caller has to start. The caller owes a wg.Done.
+func (f *Function) acquire(ctx context.Context) (starter, *sandbox, error) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	if f.closed {
-		return nil, ErrClosed
+		return nil, nil, ErrClosed
 	}
 	if f.inFlight >= f.cfg.MaxConcurrency {
-		return nil, ErrThrottled
+		return nil, nil, ErrThrottled
 	}
 	f.inFlight++
 	f.wg.Add(1)
-	n := len(f.idle)
-	if n == 0 {
-		return nil, nil
+	if n := len(f.idle); n > 0 {
+		s := f.idle[n-1]
+		f.enter(s)
+		return nil, s, nil
 	}
-	s := f.idle[n-1]
-	f.idle = f.idle[:n-1]
-	return s, nil
+	start, s := f.newSandbox(ctx)
+	return start, s, nil
 }
 
-// run takes inv through a sandbox: warm if there is one, or a new one.
-func (f *Function) run(ctx context.Context, warm *sandbox, inv *invocation) (out outcome) {
-	var ran *sandbox
-	reusable := false
+// enter takes a worker of s, leave gives it back. The caller holds mu.
+func (f *Function) enter(s *sandbox) {
+	if s.load++; s.load == f.cfg.PerProcess {
+		f.idle = slices.DeleteFunc(f.idle, func(other *sandbox) bool { return other == s })
+	}
+}
+
+func (f *Function) leave(s *sandbox) {
+	s.load--
+	if _, alive := f.all[s]; alive && !slices.Contains(f.idle, s) {
+		f.idle = append(f.idle, s)
+	}
+}
+
+// run takes inv through a sandbox: s, or a new one if that is dead.
+func (f *Function) run(ctx context.Context, start starter, s *sandbox, inv *invocation) (out outcome) {
+	var back <-chan struct{} // nil: the worker is not coming back
 	defer func() {
 		f.mu.Lock()
-		defer f.mu.Unlock()
 		f.inFlight--
-		if ran != nil {
-			ran.current = nil
-			if _, alive := f.all[ran]; alive && reusable {
-				f.idle = append(f.idle, ran)
-			}
-		}
+		delete(s.runs, inv)
 		// The kill was ours, whatever it looked like to the invocation.
 		if fe, ok := errors.AsType[*FunctionError](out.err); ok && f.closed && fe.Type == TypeExited {
 			out.err = ErrClosed
 		}
+		f.mu.Unlock()
+		if back != nil {
+			f.leaveAfter(back, s)
+		}
 	}()
 
 	// A sandbox that died idle has seen nothing of the invocation.
-	if warm != nil && f.hand(warm, inv) {
-		ran = warm
-	} else {
-		fresh, err := f.startSandbox(ctx, inv.id)
-		if err != nil {
-			return outcome{err: err}
+	if start == nil && !f.hand(s, inv) {
+		f.mu.Lock()
+		if f.closed {
+			f.mu.Unlock()
+			return outcome{err: ErrClosed}
 		}
-		if !f.hand(fresh, inv) {
-			return outcome{err: exitedError(inv.id, fresh.exit)}
-		}
-		ran = fresh
+		start, s = f.newSandbox(ctx)
+		f.mu.Unlock()
 	}
-	out, reusable = ran.finish(inv, f.cfg)
+	if start != nil {
+		start(inv.id)
+		if s.upErr != nil {
+			return outcome{err: s.upErr}
+		}
+		if !f.hand(s, inv) {
+			return outcome{err: exitedError(inv.id, s.exit)}
+		}
+	}
+	if s.shared() {
+		out, back = s.finishShared(inv, f.cfg)
+		return out
+	}
+	out, reusable := s.finish(inv, f.cfg)
+	if reusable {
+		over := make(chan struct{})
+		close(over)
+		back = over
+	}
 	return out
 }
 
-// hand gives inv to a sandbox that waits for work; the clock starts here. It
-// reports false if the process is gone.
+// leaveAfter gives a worker of s back once it has come back. It returns at once:
+// what timed out may work on for long.
+func (f *Function) leaveAfter(back <-chan struct{}, s *sandbox) {
+	leave := func() {
+		f.mu.Lock()
+		defer f.mu.Unlock()
+		f.leave(s)
+	}
+	select {
+	case <-back:
+		leave()
+	default:
+		f.wg.Add(1) // the invocation's own is not yet done
+		go func() {
+			defer f.wg.Done()
+			<-back
+			leave()
+		}()
+	}
+}
+
+// hand gives inv to a sandbox once that has a worker that waits for work; the
+// clock starts then. It reports false if the process is gone.
 func (f *Function) hand(s *sandbox, inv *invocation) bool {
+	if s.shared() {
+		<-s.up
+		select {
+		case <-s.api.polled:
+		case <-s.gone:
+			return false
+		}
+	}
 	f.mu.Lock()
 	inv.since = time.Now()
 	inv.deadline = inv.since.Add(f.cfg.Timeout)
-	s.current = inv
+	s.runs[inv] = struct{}{}
 	f.mu.Unlock()
-	return s.api.hand(inv, s.gone)
+	if !s.api.hand(inv, s.gone) {
+		f.mu.Lock()
+		defer f.mu.Unlock()
+		delete(s.runs, inv)
+		return false
+	}
+	return true
 }
 
-// startSandbox starts a process and returns when it asks for work.
-func (f *Function) startSandbox(ctx context.Context, requestID string) (*sandbox, error) {
+// newSandbox returns a sandbox that shutdown knows of, with one worker taken,
+// and what starts its process. The caller holds mu.
+func (f *Function) newSandbox(ctx context.Context) (starter, *sandbox) {
 	ctx, kill := context.WithCancel(ctx)
 	s := &sandbox{
-		api:  newRuntimeAPI(functionARN(f.cfg.region(), f.cfg.Name)),
+		api:  newRuntimeAPI(functionARN(f.cfg.region(), f.cfg.Name), f.cfg.PerProcess),
+		up:   make(chan struct{}),
 		kill: kill,
 		gone: make(chan struct{}),
+		runs: make(map[*invocation]struct{}),
 	}
-	f.mu.Lock()
-	if f.closed {
-		f.mu.Unlock()
-		kill()
-		return nil, ErrClosed
-	}
-	// From here on shutdown knows of it.
 	f.all[s] = struct{}{}
 	f.wg.Add(1)
-	f.mu.Unlock()
+	if s.shared() {
+		f.idle = append(f.idle, s) // others may wait for it to start
+	}
+	f.enter(s)
+	return func(requestID string) {
+		defer close(s.up)
+		s.upErr = f.startSandbox(ctx, s, requestID)
+	}, s
+}
 
+// startSandbox starts the process and returns when it asks for work.
+func (f *Function) startSandbox(ctx context.Context, s *sandbox, requestID string) error {
 	result := make(chan error, 1)
 	started := func(pid int, err error) {
 		f.mu.Lock()
@@ -269,7 +339,7 @@ func (f *Function) startSandbox(ctx context.Context, requestID string) (*sandbox
 		result <- err
 	}
 	ended := func() {
-		kill() // frees the context
+		s.kill() // frees the context
 		f.mu.Lock()
 		defer f.mu.Unlock()
 		delete(f.all, s)
@@ -280,10 +350,7 @@ func (f *Function) startSandbox(ctx context.Context, requestID string) (*sandbox
 		s.run(ctx, f.cfg, &f.outputMu, started, ended)
 	}()
 	if err := <-result; err != nil {
-		return nil, startError(requestID, err)
+		return startError(requestID, err)
 	}
-	if err := s.ready(requestID); err != nil {
-		return nil, err
-	}
-	return s, nil
+	return s.ready(requestID)
 }

@@ -566,6 +566,8 @@ func TestStartChecksItsConfiguration(t *testing.T) {
 		{"timeout over Lambda's", Config{Binary: bootstrap, Timeout: time.Hour}, "timeout"},
 		{"negative overtime", Config{Binary: bootstrap, Overtime: -1}, "overtime"},
 		{"negative concurrency", Config{Binary: bootstrap, MaxConcurrency: -1}, "concurrency"},
+		{"negative share", Config{Binary: bootstrap, PerProcess: -1}, "in a process"},
+		{"share over Lambda's", Config{Binary: bootstrap, PerProcess: 1601}, "in a process"},
 		{"negative memory", Config{Binary: bootstrap, MemoryMB: -1}, "memory"},
 		{"bad variable", Config{Binary: bootstrap, Env: []string{"NAME"}}, "NAME=value"},
 	}
@@ -580,7 +582,7 @@ func TestStartChecksItsConfiguration(t *testing.T) {
 	}
 
 	cfg, err := Config{Binary: bootstrap}.withDefaults()
-	want := Config{Name: "function", Binary: bootstrap, Timeout: 3 * time.Second, MaxConcurrency: 10, MemoryMB: 128}
+	want := Config{Name: "function", Binary: bootstrap, Timeout: 3 * time.Second, MaxConcurrency: 10, PerProcess: 1, MemoryMB: 128}
 	if diff := cmp.Diff(want, cfg); err != nil || diff != "" {
 		t.Errorf("defaults: %v (-want +got):\n%s", err, diff)
 	}

@@ -34,26 +34,30 @@ type outcome struct {
 }
 
 // runtimeAPI is the Runtime API of one sandbox: the process asks it for work
-// and posts results to it. It holds at most one invocation at a time, and an
-// answer is taken for that one only and only once: a process that outlives its
-// deadline cannot answer for the next.
+// and posts results to it. An answer is taken for an invocation that it holds only
+// and only once. A process that runs one invocation at a time holds the last one
+// it was given: if it outlives its deadline it cannot answer for the next.
 type runtimeAPI struct {
-	arn string
-	// polled has a token when the process asks for work, which also says that
+	arn     string
+	workers int
+	// polled has a token for each worker that asks for work, which also says that
 	// it is through with what it had.
 	polled chan struct{}
 	work   chan *invocation
 	// initFailed has room for the one report.
 	initFailed chan *FunctionError
 
-	mu      sync.Mutex
-	current *invocation
+	mu   sync.Mutex
+	held map[string]*invocation
 }
 
-func newRuntimeAPI(arn string) *runtimeAPI {
+// newRuntimeAPI serves a process of that many workers, which each ask for work.
+func newRuntimeAPI(arn string, workers int) *runtimeAPI {
 	return &runtimeAPI{
 		arn:        arn,
-		polled:     make(chan struct{}, 1),
+		workers:    workers,
+		held:       make(map[string]*invocation),
+		polled:     make(chan struct{}, workers),
 		work:       make(chan *invocation),
 		initFailed: make(chan *FunctionError, 1),
 	}
@@ -71,9 +75,7 @@ func (a *runtimeAPI) handler() http.Handler {
 // hand gives inv to the process, which must have polled. It reports false if
 // gone is closed first; the process has then seen nothing of it.
 func (a *runtimeAPI) hand(inv *invocation, gone <-chan struct{}) bool {
-	a.mu.Lock()
-	a.current = inv
-	a.mu.Unlock()
+	a.hold(inv)
 	// The request of a dead process can linger for a moment; don't answer it.
 	select {
 	case <-gone:
@@ -88,15 +90,21 @@ func (a *runtimeAPI) hand(inv *invocation, gone <-chan struct{}) bool {
 	}
 }
 
-// take returns the current invocation if it has the given id, and only once.
+func (a *runtimeAPI) hold(inv *invocation) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if a.workers == 1 {
+		clear(a.held)
+	}
+	a.held[inv.id] = inv
+}
+
+// take returns the invocation of the given id if it is held, and only once.
 func (a *runtimeAPI) take(id string) *invocation {
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	inv := a.current
-	if inv == nil || inv.id != id {
-		return nil
-	}
-	a.current = nil
+	inv := a.held[id]
+	delete(a.held, id)
 	return inv
 }
 

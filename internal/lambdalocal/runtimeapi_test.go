@@ -51,7 +51,7 @@ func (c apiClient) wantStatus(want int, method, path, body string) {
 
 func TestRuntimeAPIHandsOutWork(t *testing.T) {
 	t.Parallel()
-	api := newRuntimeAPI("arn:test")
+	api := newRuntimeAPI("arn:test", 1)
 	c := newAPIClient(t, api)
 	inv := newInvocation([]byte(`{"a":1}`))
 	inv.deadline = time.UnixMilli(1_700_000_000_123)
@@ -76,7 +76,7 @@ func TestRuntimeAPIHandsOutWork(t *testing.T) {
 
 func TestRuntimeAPITakesOneAnswerForTheRightInvocation(t *testing.T) {
 	t.Parallel()
-	api := newRuntimeAPI("arn:test")
+	api := newRuntimeAPI("arn:test", 1)
 	c := newAPIClient(t, api)
 	c.wantStatus(http.StatusBadRequest, http.MethodPost, "/invocation/none/response", "before any")
 
@@ -108,9 +108,9 @@ func TestRuntimeAPIReadsErrors(t *testing.T) {
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
 			t.Parallel()
-			api := newRuntimeAPI("arn:test")
+			api := newRuntimeAPI("arn:test", 1)
 			inv := newInvocation(nil)
-			api.current = inv
+			api.hold(inv)
 			req := httptest.NewRequestWithContext(t.Context(), http.MethodPost,
 				"/2018-06-01/runtime/invocation/"+inv.id+"/error", strings.NewReader(tt.body))
 			if tt.header != "" {
@@ -132,9 +132,9 @@ func TestRuntimeAPIReadsErrors(t *testing.T) {
 // Ensure a runtime that breaks off in the middle has not answered.
 func TestRuntimeAPIIgnoresAResponseCutShort(t *testing.T) {
 	t.Parallel()
-	api := newRuntimeAPI("arn:test")
+	api := newRuntimeAPI("arn:test", 1)
 	inv := newInvocation(nil)
-	api.current = inv
+	api.hold(inv)
 	for _, path := range []string{"/invocation/" + inv.id + "/response", "/invocation/" + inv.id + "/error", "/init/error"} {
 		req := httptest.NewRequestWithContext(t.Context(), http.MethodPost, "/2018-06-01/runtime"+path,
 			io.MultiReader(strings.NewReader("half"), errorReader{}))
@@ -155,7 +155,7 @@ func (errorReader) Read([]byte) (int, error) { return 0, io.ErrUnexpectedEOF }
 
 func TestRuntimeAPIHandsNothingToTheDead(t *testing.T) {
 	t.Parallel()
-	api := newRuntimeAPI("arn:test")
+	api := newRuntimeAPI("arn:test", 1)
 	gone := make(chan struct{})
 	close(gone)
 	if api.hand(newInvocation(nil), gone) {
@@ -166,7 +166,7 @@ func TestRuntimeAPIHandsNothingToTheDead(t *testing.T) {
 // Ensure a poll that is broken off leaves nothing waiting.
 func TestRuntimeAPIPollEndsWithItsClient(t *testing.T) {
 	t.Parallel()
-	api := newRuntimeAPI("arn:test")
+	api := newRuntimeAPI("arn:test", 1)
 	ctx, cancel := context.WithCancel(t.Context())
 	done := make(chan struct{})
 	go func() {

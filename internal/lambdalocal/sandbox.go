@@ -17,9 +17,13 @@ import (
 )
 
 // sandbox is one process with its Runtime API. It runs one invocation at a
-// time.
+// time, or as many as its process has workers.
 type sandbox struct {
 	api *runtimeAPI
+	// up is closed when the process asks for its first work, or has failed to.
+	up chan struct{}
+	// upErr is why it failed; read it after up is closed.
+	upErr error
 	// kill sends SIGKILL, to this very process and to no other that may have
 	// got its number. Before the start it prevents the start.
 	kill context.CancelFunc
@@ -29,8 +33,9 @@ type sandbox struct {
 	exit string
 
 	// Guarded by Function.mu:
-	pid     int         // 0 before the start
-	current *invocation // nil when idle or starting
+	pid  int                      // 0 before the start
+	load int                      // workers that are taken
+	runs map[*invocation]struct{} // what they run
 }
 
 // output gives a child process its standard output or error. All writers of a
@@ -145,6 +150,9 @@ func (s *sandbox) ready(requestID string) error {
 	defer timer.Stop()
 	select {
 	case <-s.api.polled:
+		if s.shared() {
+			s.api.polled <- struct{}{} // for who is handed an invocation first
+		}
 		return nil
 	case <-s.gone:
 	case <-timer.C:
@@ -160,6 +168,39 @@ func (s *sandbox) ready(requestID string) error {
 	default:
 		return exitedError(requestID, s.exit)
 	}
+}
+
+// shared reports whether the process runs several invocations at a time.
+func (s *sandbox) shared() bool { return s.api.workers > 1 }
+
+// finishShared waits for the end of the invocation that was handed over. At its
+// deadline only that has failed: nobody ends the process. back is closed when
+// the worker has come back from it, or its process is gone.
+func (s *sandbox) finishShared(inv *invocation, cfg Config) (out outcome, back <-chan struct{}) {
+	timer := time.NewTimer(time.Until(inv.deadline))
+	defer timer.Stop()
+	over := make(chan struct{})
+	select {
+	case out = <-inv.answer:
+		close(over)
+	case <-s.gone:
+		close(over)
+		select {
+		case out = <-inv.answer:
+		default:
+			out = outcome{err: exitedError(inv.id, s.exit)}
+		}
+	case <-timer.C:
+		out = outcome{err: timedOutError(inv.id, cfg.Timeout)}
+		go func() {
+			defer close(over)
+			select {
+			case <-inv.answer:
+			case <-s.gone:
+			}
+		}()
+	}
+	return out, over
 }
 
 // finish waits for the end of the invocation that was handed over. It reports

@@ -43,6 +43,9 @@ func (s *Stack) startFunctions(ctx context.Context, defs []sam.Function, base []
 	byID := make(map[string]*function, len(defs))
 	for _, def := range defs {
 		def.Timeout = orOverride(o.FunctionTimeout, def.Timeout)
+		if o.PerProcess != nil {
+			def.PerProcess = *o.PerProcess
+		}
 		f, err := startFunction(ctx, def, base, top, s.logs, s.log)
 		if err != nil {
 			return nil, err
@@ -73,7 +76,7 @@ func startFunction(ctx context.Context, def sam.Function, base, top []string, l 
 	out := l.prefixed(def.ID)
 	fn, err := lambdalocal.Start(ctx, lambdalocal.Config{
 		Name: def.Name, Binary: def.Bootstrap, Env: env,
-		Timeout: def.Timeout, MaxConcurrency: concurrency, MemoryMB: def.MemoryMB,
+		Timeout: def.Timeout, MaxConcurrency: concurrency, PerProcess: def.PerProcess, MemoryMB: def.MemoryMB,
 		Stdout: out, Stderr: out,
 	})
 	if err != nil {

@@ -93,6 +93,25 @@ func TestInvokeTellsOfTheFunctionsError(t *testing.T) {
 	}
 }
 
+// As on Managed Instances: the second invocation joins the first in its process.
+func TestInvocationsShareAProcess(t *testing.T) {
+	t.Parallel()
+	f := startRole(t, "Shared", "api", func(def *sam.Function) { def.PerProcess = 2 })
+	for n := range 2 {
+		go f.Invoke(context.Background(), []byte(`{"routeKey":"GET /slow"}`)) //nolint:errcheck // ends with the function
+		for len(f.lambda.Running()) <= n {
+			select {
+			case <-t.Context().Done():
+				t.Fatal("it never began")
+			case <-time.After(time.Millisecond):
+			}
+		}
+	}
+	if pids := f.lambda.PIDs(); len(pids) != 1 {
+		t.Errorf("processes %v, want one", pids)
+	}
+}
+
 func TestInvokeRefuses(t *testing.T) {
 	t.Parallel()
 	busy := startRole(t, "Busy", "api", func(def *sam.Function) { def.Concurrency = 1 })

@@ -9,6 +9,7 @@ import (
 	"net"
 	"os"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 )
@@ -58,6 +59,8 @@ type Process struct {
 type Overrides struct {
 	// FunctionTimeout is the timeout of all functions.
 	FunctionTimeout *time.Duration
+	// PerProcess is how many invocations a process of each function runs at a time.
+	PerProcess *int
 	// LeaseMargin and Grace are given to the functions, as SAMEKEY_LEASE_MARGIN
 	// and SAMEKEY_GRACE.
 	LeaseMargin, Grace *time.Duration
@@ -67,7 +70,7 @@ type Overrides struct {
 	SweepEvery *time.Duration
 }
 
-// ReadOverrides reads LOCAL_FUNCTION_TIMEOUT, LOCAL_LEASE_MARGIN, LOCAL_GRACE,
+// ReadOverrides reads LOCAL_CONCURRENCY, a number, and LOCAL_FUNCTION_TIMEOUT, LOCAL_LEASE_MARGIN, LOCAL_GRACE,
 // LOCAL_STREAM_WINDOW and LOCAL_SWEEP_EVERY, Go durations, by getenv. What is
 // empty is not set. The error names every bad value.
 func ReadOverrides(getenv func(string) string) (Overrides, error) {
@@ -97,6 +100,13 @@ func ReadOverrides(getenv func(string) string) (Overrides, error) {
 		default:
 			*v.target = &d
 		}
+	}
+	if s := getenv("LOCAL_CONCURRENCY"); s != "" {
+		n, err := strconv.Atoi(s)
+		if err != nil || n < 1 {
+			errs = append(errs, fmt.Errorf("LOCAL_CONCURRENCY is %q: not a number of invocations such as 8", s))
+		}
+		o.PerProcess = &n
 	}
 	return o, errors.Join(errs...)
 }

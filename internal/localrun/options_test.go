@@ -12,6 +12,7 @@ func TestOverridesAreReadFromTheEnvironment(t *testing.T) {
 	t.Parallel()
 	env := map[string]string{
 		"LOCAL_FUNCTION_TIMEOUT": "2s", "LOCAL_LEASE_MARGIN": "500ms", "LOCAL_GRACE": "0s", "LOCAL_STREAM_WINDOW": "0", "LOCAL_SWEEP_EVERY": "1m",
+		"LOCAL_CONCURRENCY": "8",
 	}
 	got, err := ReadOverrides(func(name string) string { return env[name] })
 	if err != nil {
@@ -19,7 +20,7 @@ func TestOverridesAreReadFromTheEnvironment(t *testing.T) {
 	}
 	want := Overrides{
 		FunctionTimeout: new(2 * time.Second), LeaseMargin: new(500 * time.Millisecond), Grace: new(time.Duration(0)),
-		StreamWindow: new(time.Duration(0)), SweepEvery: new(time.Minute),
+		StreamWindow: new(time.Duration(0)), SweepEvery: new(time.Minute), PerProcess: new(8),
 	}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("-want +got:\n%s", diff)
@@ -34,6 +35,7 @@ func TestBadOverridesAreAllNamed(t *testing.T) {
 	t.Parallel()
 	env := map[string]string{
 		"LOCAL_FUNCTION_TIMEOUT": "0s", "LOCAL_LEASE_MARGIN": "2", "LOCAL_GRACE": "soon", "LOCAL_STREAM_WINDOW": "-1s", "LOCAL_SWEEP_EVERY": "1s",
+		"LOCAL_CONCURRENCY": "0",
 	}
 	_, err := ReadOverrides(func(name string) string { return env[name] })
 	if err == nil {

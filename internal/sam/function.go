@@ -22,11 +22,18 @@ type Function struct {
 	MemoryMB    int
 	// Concurrency is the reserved concurrency; 0 is none.
 	Concurrency int
-	Async       Async
-	Events      []Event
+	// PerProcess is how many invocations a process runs at a time: with a capacity
+	// provider (Lambda Managed Instances) its number, or DefaultPerProcess; else 0.
+	PerProcess int
+	Async      Async
+	Events     []Event
 	// Notes tell of properties and events that have no effect here.
 	Notes []string
 }
+
+// DefaultPerProcess is how many invocations run in a process of a function on
+// Managed Instances whose template doesn't say.
+const DefaultPerProcess = 16
 
 // Async is what becomes of asynchronous invocations that fail.
 type Async struct {
@@ -39,7 +46,7 @@ type Async struct {
 // functionProperties are the ones that are read, or mean nothing on one machine.
 var functionProperties = []string{
 	"AssumeRolePolicyDocument", "Architectures", "AutoPublishAlias", "AutoPublishAliasAllProperties", "AutoPublishCodeSha256",
-	"CodeSigningConfigArn", "CodeUri", "DeploymentPreference", "Description", "Environment", "EphemeralStorage", "EventInvokeConfig",
+	"CapacityProviderConfig", "CodeSigningConfigArn", "CodeUri", "DeploymentPreference", "Description", "Environment", "EphemeralStorage", "EventInvokeConfig",
 	"Events", "FunctionName", "Handler", "KmsKeyArn", "LoggingConfig", "MemorySize", "PackageType", "PermissionsBoundary", "Policies",
 	"PropagateTags", "ProvisionedConcurrencyConfig", "RecursiveLoop", "ReservedConcurrentExecutions", "Role", "RolePath", "Runtime",
 	"RuntimeManagementConfig", "SnapStart", "SourceKMSKeyArn", "Tags", "Timeout", "Tracing", "VersionDescription", "VpcConfig",
@@ -86,6 +93,12 @@ func (t *Template) function(r resource) (Function, error) {
 		f.Concurrency = n
 		if n < 1 {
 			p.fail("ReservedConcurrentExecutions", errors.New("the function could never run"))
+		}
+	}
+	if p.has("CapacityProviderConfig") {
+		f.PerProcess = DefaultPerProcess
+		if n, ok := p.mapping("CapacityProviderConfig").integer("PerExecutionEnvironmentMaxConcurrency"); ok {
+			f.PerProcess = n
 		}
 	}
 	async := p.mapping("EventInvokeConfig")

@@ -77,7 +77,7 @@ func TestFunctions(t *testing.T) {
 		{
 			ID: "Rides", Name: "local-Rides", ARN: lambdaARN + "local-Rides", Bootstrap: "testdata/dist/rides/bootstrap",
 			Environment: map[string]string{"TABLE": "local-Table", "GRACE": "1m", "QUEUE": "http://work"},
-			Timeout:     28 * time.Second, MemoryMB: 256, Concurrency: 7,
+			Timeout:     28 * time.Second, MemoryMB: 256, Concurrency: 7, PerProcess: 5,
 			Async: sam.Async{Retries: 1, MaxAge: time.Minute, OnFailure: "arn:aws:s3:::local-failures"},
 			Events: []sam.Event{
 				{Name: "Create", Route: &sam.RouteEvent{API: "ServerlessHttpApi", Key: "POST /rides", Timeout: 5 * time.Second}},
@@ -202,6 +202,7 @@ func TestWhatIsNotRunHereIsRefused(t *testing.T) {
 		"an image":             {function + "      PackageType: Image\n", "no images"},
 		"code in a bucket":     {strings.Replace(function, "dist", "s3://b/k", 1), "Fn.CodeUri (line 5): has to be a folder"},
 		"timeout of letters":   {function + "      Timeout: soon\n", `Fn.Timeout (line 7): "soon" is not a whole number`},
+		"concurrency unclear":  {function + "      CapacityProviderConfig: {Arn: a, PerExecutionEnvironmentMaxConcurrency: many}\n", `"many" is not a whole number`},
 		"no concurrency":       {function + "      ReservedConcurrentExecutions: 0\n", "could never run"},
 		"format 1.0":           {event(`{Type: HttpApi, Properties: {Path: /, Method: GET, PayloadFormatVersion: "1.0"}}`), "format 2.0 here"},
 		"an API that isn't":    {event("{Type: HttpApi, Properties: {ApiId: elsewhere}}"), `"elsewhere" is no AWS::Serverless::HttpApi`},

@@ -10,6 +10,7 @@ import (
 	"net/http"
 	"os"
 	"strings"
+	"sync/atomic"
 	"time"
 
 	"github.com/aws/aws-lambda-go/lambda"
@@ -43,10 +44,10 @@ type declinedError struct{ reason string }
 
 func (e *declinedError) Error() string { return "declined: " + e.reason }
 
-var count int
+var count atomic.Int64
 
 func handle(ctx context.Context, ev event) (any, error) {
-	count++
+	n := int(count.Add(1))
 	if ev.Op == "" {
 		ev.Op, ev.URL = strings.TrimPrefix(ev.RawPath, "/"), ev.Query["url"]
 	}
@@ -55,7 +56,7 @@ func handle(ctx context.Context, ev event) (any, error) {
 			return nil, err
 		}
 	}
-	r := reply{PID: os.Getpid(), Count: count, Value: ev.Value}
+	r := reply{PID: os.Getpid(), Count: n, Value: ev.Value}
 	switch ev.Op {
 	case "echo":
 	case "describe":
@@ -77,6 +78,10 @@ func handle(ctx context.Context, ev event) (any, error) {
 		panic(ev.Value)
 	case "exit":
 		os.Exit(ev.N)
+	case "outlive": // its deadline, until it is let go
+		if err := call(context.WithoutCancel(ctx), ev.Value); err != nil {
+			return nil, err
+		}
 	case "hang":
 		<-time.After(time.Hour)
 	case "big":
