@@ -104,11 +104,47 @@ func TestRedriveMeetsANewRound(t *testing.T) {
 			return base.RoundTrip(req)
 		}
 	}
-	if _, err := tab.store.Redrive(t.Context(), r.PK); err != nil {
+	if _, err := tab.store.Redrive(t.Context(), r.PK, r.ID); err != nil {
 		t.Error(err)
 	}
 	if now, err := tab.store.Load(t.Context(), r.PK); err != nil || now.Jobs["0.0"].Tries != 2 {
 		t.Errorf("got %+v, %v", now.Jobs, err)
+	}
+}
+
+// An operator looked at one operation: the parked jobs of another that has the key
+// by then, or gets it in between, stay parked.
+func TestRedriveReachesNoOtherOperation(t *testing.T) {
+	t.Parallel()
+	for name, before := range map[string]bool{"the key is another's": true, "the key becomes another's": false} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			tab := newTable(t)
+			r := tab.finished(t, func(r *idem.Record) {
+				r.Jobs["0.0"] = idem.Job{Kind: "job", Args: []byte("1"), Tries: 5, Failed: "poison"}
+			})
+			replace := func() { tab.edit(t, r.PK, "SET id = :id", map[string]types.AttributeValue{":id": str("another")}) }
+			if before {
+				replace()
+			} else {
+				tab.tr.Fault = func(op string, n int) dynamotest.Fault {
+					if op != "UpdateItem" || n > 1 {
+						return nil
+					}
+					return func(base http.RoundTripper, req *http.Request) (*http.Response, error) {
+						replace()
+						return base.RoundTrip(req)
+					}
+				}
+			}
+			n, err := tab.store.Redrive(t.Context(), r.PK, r.ID)
+			if n != 0 || !errors.Is(err, idem.ErrMoved) {
+				t.Errorf("got %d, %v", n, err)
+			}
+			if now, err := tab.store.Load(t.Context(), r.PK); err != nil || now.ID != "another" || now.Jobs["0.0"].Failed == "" || now.Jobs["0.0"].Tries != 5 {
+				t.Errorf("got %+v, %v", now.Jobs, err)
+			}
+		})
 	}
 }
 

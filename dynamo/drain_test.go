@@ -321,7 +321,7 @@ func TestBadInput32PoisonJobIsParked(t *testing.T) {
 	})
 	t.Run("redriven, it is delivered under its id, and the record is let go", func(t *testing.T) {
 		bad = false
-		if n, err := tab.store.Redrive(t.Context(), pk); n != 1 || err != nil {
+		if n, err := tab.store.Redrive(t.Context(), pk, tab.only(t).ID); n != 1 || err != nil {
 			t.Fatalf("got %d, %v", n, err)
 		}
 		before := len(out.all)
@@ -529,6 +529,36 @@ func TestUnacknowledgedJobsComeAgain(t *testing.T) {
 	if len(out.kinds()) != 1 {
 		t.Errorf("delivered %d times by one process", len(out.kinds()))
 	}
+}
+
+// A settle that fails is reported, so that the source brings it again: nothing else
+// of the stream would let the record go.
+func TestFailedSettleComesAgain(t *testing.T) {
+	t.Parallel()
+	tab := newTable(t)
+	stream, out := tab.tail(t), &outbox{}
+	drain := dynamo.NewDrain(tab.store, out)
+	run(t, idem.New(tab.store), func(ctx context.Context) (idem.Response, error) {
+		_, err := idem.Atomic(ctx, "early", func(_ context.Context, tx *idem.Tx) (int, error) {
+			tx.Stage(idem.NewJob("early", 1))
+			return 1, nil
+		})
+		handle(t, drain, stream.event(t))
+		return idem.Response{Status: 201}, err
+	})
+	ev := stream.event(t)
+	tab.tr.Fault = func(string, int) dynamotest.Fault {
+		return dynamotest.AnswerError(400, "AccessDeniedException", "injected")
+	}
+	seq := handle(t, drain, ev)
+	if want := ev.Records[len(ev.Records)-1].Change.SequenceNumber; seq != want {
+		t.Fatalf("reported %q, want %q", seq, want)
+	}
+	tab.tr.Fault = nil
+	if seq := handle(t, drain, from(t, ev, seq)); seq != "" {
+		t.Errorf("the rerun reports %q", seq)
+	}
+	tab.settled(t, pkOf(ev.Records[0]))
 }
 
 // A record that somebody broke by hand must not hold up the others.

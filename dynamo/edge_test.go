@@ -243,7 +243,7 @@ func TestFiftyFailingJobsAreParked(t *testing.T) {
 				break
 			}
 		}
-		if _, err := tab.store.Redrive(t.Context(), r.PK); err != nil {
+		if _, err := tab.store.Redrive(t.Context(), r.PK, r.ID); err != nil {
 			t.Errorf("%d jobs redriven: %.300v", n, err)
 		}
 		if err := tab.store.Ack(t.Context(), r, names...); err != nil {

@@ -444,7 +444,7 @@ func TestRedrive(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			r := parked(t, test.parked...)
-			n, err := tab.store.Redrive(t.Context(), r.PK, test.redriven...)
+			n, err := tab.store.Redrive(t.Context(), r.PK, r.ID, test.redriven...)
 			if err != nil || n != test.n {
 				t.Errorf("got %d, %v; want %d", n, err, test.n)
 			}
@@ -454,7 +454,7 @@ func TestRedrive(t *testing.T) {
 		})
 	}
 	t.Run("nobody is there", func(t *testing.T) {
-		if n, err := tab.store.Redrive(t.Context(), "v1##nobody"); n != 0 || err != nil {
+		if n, err := tab.store.Redrive(t.Context(), "v1##nobody", "i"); n != 0 || err != nil {
 			t.Errorf("got %d, %v", n, err)
 		}
 	})
@@ -506,7 +506,7 @@ func TestJobWritesWhoseAnswerIsLost(t *testing.T) {
 		},
 		"redrive": {
 			func(ctx context.Context, tab *table, r *idem.Record) error {
-				n, err := tab.store.Redrive(ctx, r.PK)
+				n, err := tab.store.Redrive(ctx, r.PK, r.ID)
 				if err == nil && n != 1 {
 					err = fmt.Errorf("redrove %d", n)
 				}

@@ -10,16 +10,21 @@ import (
 	"github.com/samekey/samekey/idem"
 )
 
-// Redrive hands parked jobs out again, after an operator has removed what made
-// them fail: all of the operation's, or those named. It returns how many there
-// were. A drain sees them in the stream, as if they had just been staged.
-func (s *Store) Redrive(ctx context.Context, pk string, names ...string) (int, error) {
+// Redrive hands parked jobs of the operation id out again, after an operator has
+// removed what made them fail: all of them, or those named. It returns how many
+// there were. A drain sees them in the stream, as if they had just been staged.
+//
+// A record that is another operation's by now is [idem.ErrMoved]: its jobs have the
+// same names, and nobody has looked at why they failed.
+func (s *Store) Redrive(ctx context.Context, pk, id string, names ...string) (int, error) {
 	now, err := s.Load(ctx, pk)
 	if err != nil || now == nil {
 		return 0, err
 	}
-	id := now.ID
 	for range amendRounds {
+		if now.ID != id {
+			return 0, fmt.Errorf("dynamo: redrive: %w: it is another operation's", idem.ErrMoved)
+		}
 		parked := parkedJobs(now, names)
 		if len(parked) == 0 {
 			return 0, nil
@@ -30,9 +35,7 @@ func (s *Store) Redrive(ctx context.Context, pk string, names ...string) (int, e
 			return 0, err
 		case !refused:
 			return len(parked), nil
-		case held.ID != id:
-			return 0, fmt.Errorf("dynamo: redrive: %w", idem.ErrMoved)
-		case len(parkedJobs(held, parked)) == 0:
+		case held.ID == id && len(parkedJobs(held, parked)) == 0:
 			return len(parked), nil // our own write, whose answer was lost
 		}
 		now = held

@@ -177,10 +177,14 @@ func (s *Sweep) tell(ctx context.Context, rep *Report, err error) {
 		s.log.WarnContext(ctx, "unfinished", "why", e.Why, "record", e.Record, "operation", e.ID, "route", e.Route, "phase", e.Phase,
 			"job", e.Job, "tries", e.Tries, "age", e.Age(s.opt.Now()).Round(time.Second), "error", e.LastErr)
 	}
+	if rep.Overdue {
+		s.log.ErrorContext(ctx, "no sweep has seen the whole table in time: it needs more time, runs or pages", "within", s.opt.PassWithin,
+			"pass_began", rep.PassBegan, "last_pass", rep.LastPass)
+	}
 	level := slog.LevelInfo
-	if err != nil || rep.Overdue {
+	if err != nil {
 		level = slog.LevelWarn
 	}
-	s.log.Log(ctx, level, "swept", "complete", rep.Complete, "overdue", rep.Overdue, "last_pass", rep.LastPass, "pages", rep.Pages, "scanned", rep.Scanned, "delivered", rep.Delivered,
+	s.log.Log(ctx, level, "swept", "complete", rep.Complete, "pages", rep.Pages, "scanned", rep.Scanned, "delivered", rep.Delivered,
 		"settled", rep.Settled, "queued", rep.Queued, "given_up", rep.GivenUp, "error", err)
 }

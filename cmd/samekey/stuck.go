@@ -201,13 +201,22 @@ func (op *operator) load(ctx context.Context, pk string) (*idem.Record, error) {
 }
 
 func (op *operator) redrive(ctx context.Context) error {
-	jobs := slices.Clone(op.opt.args[1:])
-	for i, id := range jobs {
-		if parts := strings.Split(id, "."); len(parts) == 3 { // a job's whole id, as logs have it
-			jobs[i] = parts[1] + "." + parts[2]
-		}
+	pk, jobs := op.opt.args[0], slices.Clone(op.opt.args[1:])
+	rec, err := op.load(ctx, pk)
+	if err != nil {
+		return err
 	}
-	n, err := op.store.Redrive(ctx, op.opt.args[0], jobs...)
+	for i, id := range jobs {
+		parts := strings.Split(id, ".")
+		if len(parts) != 3 { // its number alone: of the operation that is there
+			continue
+		}
+		if parts[0] != rec.ID {
+			return fmt.Errorf("%s is of another operation: that of the record is %s", id, rec.ID)
+		}
+		jobs[i] = parts[1] + "." + parts[2]
+	}
+	n, err := op.store.Redrive(ctx, pk, rec.ID, jobs...)
 	switch {
 	case err != nil:
 		return err

@@ -186,12 +186,17 @@ func TestStuckRedrive(t *testing.T) {
 		t.Fatal(err)
 	}
 	out := d.ok(t, "list", "-pages", "1000")
-	if lines := strings.Split(strings.TrimSpace(out), "\n"); len(lines) != 2 || !strings.Contains(lines[1], "job 0.0 mail") ||
+	if lines := strings.Split(strings.TrimSpace(out), "\n"); len(lines) != 2 || !strings.Contains(lines[1], "job "+rec.ID+".0.0 mail") ||
 		!strings.Contains(lines[1], pk) || !strings.Contains(lines[1], "550 no such user") {
 		t.Errorf("listed\n%s", out)
 	}
 	d.fails(t, 1, "no such job is parked", "redrive", pk, "0.1")
-	if out := d.ok(t, "redrive", pk, "0.0"); !strings.HasPrefix(out, "1 ") {
+	d.fails(t, 1, "another operation", "redrive", pk, "ANOTHER.0.0")
+	d.fails(t, 1, "another operation", "redrive", pk, rec.ID+".0.0", "ANOTHER.0.0")
+	if now, err := d.store.Load(t.Context(), pk); err != nil || now.Jobs["0.0"].Failed == "" {
+		t.Errorf("%+v, %v: a job of another operation was handed out", now.Jobs, err)
+	}
+	if out := d.ok(t, "redrive", pk, rec.ID+".0.0"); !strings.HasPrefix(out, "1 ") {
 		t.Errorf("printed %q", out)
 	}
 	d.unlisted(t)

@@ -44,7 +44,7 @@ func (op *operator) print(report *dynamo.Report, now time.Time) {
 			age = e.Age(now).Round(time.Second).String()
 		}
 		if e.Job != "" {
-			at = "job " + e.Job + " " + e.Kind
+			at = "job " + e.ID + "." + e.Job + " " + e.Kind
 		}
 		fmt.Fprintf(w, "%s\t%s\t%d\t%s\t%s\t%s\t%s\n", e.Why, age, e.Tries, printable(e.Route), printable(at), e.PK, printable(e.LastErr))
 	}

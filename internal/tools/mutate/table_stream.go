@@ -72,6 +72,10 @@ func jobMutants() []mutant {
 			run: "^TestParkingMeetsARedrive$",
 		},
 		{
+			rule: "RedriveID", what: "a redrive reaches another operation, which has the key by now",
+			file: redrive, old: "if now.ID != id {", new: "if now.ID == \"\" {", run: "^TestRedriveReachesNoOtherOperation$",
+		},
+		{
 			rule: "RedriveParked", what: "a redrive takes the counts of a new round",
 			file: redrive, old: `" AND attribute_exists(%s.#f)"`, new: `" AND (attribute_exists(%s.#f) OR attribute_not_exists(%s.#f))"`,
 			run: "^TestRedriveMeetsANewRound$",
@@ -103,6 +107,10 @@ func streamMutants() []mutant {
 		{
 			rule: "Clean", what: "the drain doesn't settle",
 			file: drain, old: "\tif e.settle {\n", new: "\tif e.settle && e.gone {\n", run: "^TestJobsDeliveredBeforeTheFinishTakeASettle$",
+		},
+		{
+			rule: "SettleFailedComesAgain", what: "a settle that failed isn't reported",
+			file: drain, old: "\t\t\tagain(e.at)\n", new: "", run: "^TestFailedSettleComesAgain$",
 		},
 		{
 			rule: "OutageParksNothing", what: "an outage of the sink counts against its jobs",
