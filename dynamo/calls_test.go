@@ -198,13 +198,22 @@ func TestCallsPerRequest(t *testing.T) {
 // attempt gave it back or never came back, and what can't be used costs no more.
 func TestCallsOfATicket(t *testing.T) {
 	t.Parallel()
-	for name, dies := range map[string]bool{"given back": false, "abandoned": true} {
+	one := calls{"UpdateItem": 1}
+	for name, tt := range map[string]struct {
+		dies  bool
+		body  string
+		takes calls
+	}{
+		"given back":                       {false, `{"amount":2000}`, one},
+		"abandoned":                        {true, `{"amount":2000}`, one},
+		"its request is beside its record": {false, randomText(20 << 10), calls{"UpdateItem": 2, "GetItem": 1}}, // looked for before it is taken
+	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			tab := newTable(t)
 			clock := idemtest.NewClock()
 			options := func(o *idem.Options) { o.Resumable, o.Function, o.Now = true, "rides", clock.Now }
-			req := post(newKey(), `{"amount":2000}`)
+			req := post(newKey(), tt.body)
 			phase := func(ctx context.Context) error {
 				_, err := idem.Atomic(ctx, "one", func(context.Context, *idem.Tx) (int, error) { return 1, nil })
 				return err
@@ -212,7 +221,7 @@ func TestCallsOfATicket(t *testing.T) {
 			process := idemtest.Faulty(tab.store, nil)
 			_, err := idem.New(process, options).Do(t.Context(), req, func(ctx context.Context) (idem.Response, error) {
 				err := phase(ctx)
-				if dies {
+				if tt.dies {
 					process.Crash()
 				}
 				return idem.Response{}, errors.Join(err, errors.New("down"))
@@ -240,7 +249,7 @@ func TestCallsOfATicket(t *testing.T) {
 				if string(in.Body) != string(req.Body) {
 					t.Errorf("the handler got %q", in.Body)
 				}
-				expect("taken up", calls{"UpdateItem": 1})
+				expect("taken up", tt.takes)
 				if err := phase(ctx); err != nil {
 					return idem.Response{}, err
 				}
