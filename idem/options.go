@@ -299,6 +299,7 @@ func (o *Options) validate() error {
 	}
 	check(o.Key != KeyObserve || !o.MergeClaim && !o.Resumable, "KeyObserve is not for handlers with phases")
 	check(o.MaxTries > 0, "MaxTries %d: above zero", o.MaxTries)
+	check(!o.Resumable || !o.FailOpen, "Resumable and FailOpen: a completer would run again what has run unprotected")
 	check(!o.MergeClaim || !o.FailOpen, "MergeClaim and FailOpen: phases can't run without their store")
 	for _, name := range o.InputHeaders {
 		check(!secretInput[http.CanonicalHeaderKey(name)], "InputHeaders: %s may hold a secret", http.CanonicalHeaderKey(name))

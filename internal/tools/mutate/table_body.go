@@ -206,7 +206,7 @@ func writeMutants() []mutant {
 		},
 		{
 			rule: "OwnTable", what: "the user's writes reach records",
-			file: transact, old: "case plainName(w.table) == plainName(s.table):", new: "case plainName(w.table) == \"\":", run: bad,
+			file: transact, old: "w.Err() == nil && plainName(w.table) == plainName(s.table) {", new: "w.Err() == nil && plainName(w.table) == \"\" {", run: bad,
 		},
 		{
 			rule: "ForeignWrite", what: "another store's write is left out in silence",
