@@ -2,6 +2,7 @@ package idem
 
 import (
 	"fmt"
+	"slices"
 	"testing"
 	"time"
 )
@@ -220,4 +221,34 @@ func sec(t time.Time) time.Time {
 		return t
 	}
 	return seconds(t)
+}
+
+// A call is as old as the attempt that may have made it, however often that
+// renewed its lease, and however many attempts have come since.
+func TestDoubtCountsFromTheBeginOfTheAttempt(t *testing.T) {
+	t.Parallel()
+	begun := time.UnixMilli(1_000_000_000)
+	at := func(h int) time.Time { return begun.Add(time.Duration(h) * time.Hour) }
+	r := claimed(Record{PK: "p", Owner: "a"}, begun, at(1), time.Hour)
+	for h := 1; h < 4; h++ {
+		r = renewed(r, at(h), at(h+1), time.Hour)
+	}
+	failed := released(r, at(4), giveBack{calls: []string{"pay#1"}})
+	for h := 5; h < 8; h++ {
+		r = taken(r, "b", at(h), at(h+1), time.Hour)
+		failed = released(taken(failed, "b", at(h), at(h+1), time.Hour), at(h+1), giveBack{calls: []string{"pay#2"}})
+	}
+	if !r.DoubtSince.Equal(begun) || !slices.Equal(r.Doubts, []string{AnyCall}) {
+		t.Errorf("after deaths: %v since %v", r.Doubts, r.DoubtSince)
+	}
+	if !failed.DoubtSince.Equal(begun) || !slices.Equal(failed.Doubts, []string{"pay#1", "pay#2"}) {
+		t.Errorf("after failures: %v since %v", failed.Doubts, failed.DoubtSince)
+	}
+	again := advanced(failed, []Phase{{Name: "one"}}, nil, []string{"pay#1"})
+	if !again.DoubtSince.Equal(begun) || !slices.Equal(again.Doubts, []string{"pay#2"}) {
+		t.Errorf("with one of two calls recorded: %v since %v", again.Doubts, again.DoubtSince)
+	}
+	if done := advanced(again, []Phase{{Name: "two"}}, nil, []string{"pay#2"}); len(done.Doubts) > 0 || !done.DoubtSince.IsZero() {
+		t.Errorf("with both recorded: %v since %v", done.Doubts, done.DoubtSince)
+	}
 }

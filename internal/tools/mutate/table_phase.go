@@ -159,6 +159,11 @@ func phaseMutants() []mutant {
 			file: commit, old: "slices.Concat(f.pending, begun), f.waiting, f.calls", new: "slices.Clone(begun), f.waiting, f.calls", run: "^TestSettlingACallThatTheProviderMayHaveForgotten$",
 		},
 		{
+			rule: "Memory", what: "a renewed lease makes a call younger",
+			file: "idem/state.go", old: "r.Ver, r.Lease = held.Ver+1, millis(lease)\n", new: "r.Ver, r.Lease, r.Run = held.Ver+1, millis(lease), millis(now)\n",
+			run: "^TestDoubtCountsFromTheBeginOfTheAttempt$",
+		},
+		{
 			rule: "Unrepeated", what: "an operation ends without a call that may have been made",
 			file: flow, old: "\treturn f.unrepeated(\"the handler ended\")", new: "\treturn nil", run: "^TestChangesOfPhasesBetweenVersions$",
 		},
