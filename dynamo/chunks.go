@@ -113,7 +113,7 @@ func overdue(ctx context.Context) bool {
 // aren't there are missing from the answer.
 func (s *Store) getChunks(ctx context.Context, pk string, o *idem.Overflow) (map[string]item, error) {
 	found := make(map[string]item, o.Count)
-	var keys []item
+	keys := make([]item, 0, o.Count)
 	for i := range o.Count {
 		keys = append(keys, key(companionKey(pk, o, i)))
 	}

@@ -321,7 +321,11 @@ func TestBadInput32PoisonJobIsParked(t *testing.T) {
 	})
 	t.Run("redriven, it is delivered under its id, and the record is let go", func(t *testing.T) {
 		bad = false
-		if n, err := tab.store.Redrive(t.Context(), pk, tab.only(t).ID); n != 1 || err != nil {
+		r, err := tab.store.Load(t.Context(), pk)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if n, err := tab.store.Redrive(t.Context(), pk, r.ID); n != 1 || err != nil {
 			t.Fatalf("got %d, %v", n, err)
 		}
 		before := len(out.all)

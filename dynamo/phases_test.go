@@ -422,8 +422,6 @@ func TestGetChecksEveryAttribute(t *testing.T) {
 var errChanged = errors.New("ran again")
 
 // Bad input 30: what the service would refuse is refused before it is sent.
-//
-//nolint:tparallel // the calls are counted on one table
 func TestBadInput30WritesThatCannotCommit(t *testing.T) {
 	t.Parallel()
 	tab := newTable(t)

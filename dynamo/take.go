@@ -63,7 +63,7 @@ func (v *values) handlers(all []idem.HandlerID, args item) string {
 		}
 		functions[h.Function] = append(functions[h.Function], h.Name)
 	}
-	var or []string
+	or := make([]string, 0, len(order))
 	for i, function := range order {
 		n := strconv.Itoa(i)
 		or = append(or, v.equals(attrFn, ":fn"+n, function, args)+" AND ("+v.names(n, functions[function], args)+")")

@@ -124,7 +124,7 @@ func (m *MemoryStore) Take(ctx context.Context, t Take) (*Record, bool, error) {
 	case old == nil:
 		return &Record{}, false, nil
 	case err != nil:
-		return old.clone(), false, nil //nolint:nilerr // the record says why
+		return old.clone(), false, nil // the record says why
 	}
 	m.put(next)
 	return next.clone(), true, nil

@@ -23,7 +23,7 @@ func (e *Engine) catching(route string, fn func(context.Context) (Response, erro
 			if v == nil {
 				return
 			}
-			if v == http.ErrAbortHandler {
+			if v == http.ErrAbortHandler { //nolint:errorlint // a panic is that value, never one that wraps it
 				panic(v) //nolint:forbidigo // as above
 			}
 			*caught = &panicked{v}

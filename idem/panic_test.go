@@ -45,8 +45,8 @@ func TestPanicIsAnswered(t *testing.T) {
 		"a text":                  func() { panic("boom: secret") },
 		"an error":                func() { panic(errors.New("boom: secret")) },
 		"an error of the engine":  func() { panic(&idem.Error{Op: "phase", Err: idem.ErrStuck}) },
-		"a nil pointer":           func() { var p *http.Request; _ = p.Host },
-		"nil":                     func() { panic(nil) }, //nolint:govet // what some do
+		"a nil pointer":           func() { var p *http.Request; _ = p.Host }, //nolint:govet // is what panics
+		"nil":                     func() { panic(nil) },                      //nolint:govet // what some do
 		"an answer from a panic":  func() { panic(idem.Respond(idem.Response{Status: 201})) },
 		"an impossible WriteHead": func() { panic("idem: Middleware: invalid WriteHeader code 0") },
 	} {

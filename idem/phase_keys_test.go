@@ -681,7 +681,7 @@ func TestSends(t *testing.T) {
 				t.Errorf("%s was called %d times, want %d", tc.at, made[tc.at], want)
 			}
 			call := map[string]string{"charge": "payments#1", "tip": "payments#2"}[tc.at]
-			if r := one(&mem); tc.want == idem.ErrStuck && !strings.Contains(r.LastErr, call) || r.State == idem.Done && len(r.Sent) > 0 {
+			if r := one(&mem); errors.Is(tc.want, idem.ErrStuck) && !strings.Contains(r.LastErr, call) || r.State == idem.Done && len(r.Sent) > 0 {
 				t.Errorf("%s, sent %v: %s", r.State, r.Sent, r.LastErr)
 			}
 		})

@@ -318,9 +318,7 @@ func sending(sent, more map[string]string) map[string]string {
 		return sent
 	}
 	all := maps.Clone(more)
-	for call, hash := range sent {
-		all[call] = hash // of a call that may have been made, what went out first
-	}
+	maps.Copy(all, sent) // of a call that may have been made, what went out first
 	return all
 }
 

@@ -118,10 +118,11 @@ func callName(made map[string]int, service string, step []string) string {
 		name += "#"
 		return name + strconv.Itoa(made[name]+made[skipped]+1)
 	}
+	parts := []string{name}
 	for _, s := range step {
-		name += "/" + url.PathEscape(s)
+		parts = append(parts, url.PathEscape(s))
 	}
-	return name
+	return strings.Join(parts, "/")
 }
 
 // counted is what a call is counted as: "service#", or "service/step".

@@ -21,7 +21,7 @@ func refuses(t *testing.T) func(context.Context, *idem.Request) (idem.Response, 
 
 // Only the handler that a record names completes it, whoever sends the ticket to
 // whom; any other changes nothing, and the ticket is still good.
-func TestTicketOfAnotherHandlerIsRefused(t *testing.T) {
+func TestTicketOfAnotherHandlerIsRefused(t *testing.T) { //nolint:tparallel // one record, in this order
 	t.Parallel()
 	function := func(name string) func(*idem.Options) { return func(o *idem.Options) { o.Function = name } }
 	a := abandon(t, function("charges"))

@@ -23,7 +23,7 @@ import (
 // TestStart runs this test binary as a function under a Lambda runtime API: one
 // event, its retry, then one that panics: its client is answered, and then the
 // process ends without asking for more work, which Lambda counts as an error.
-func TestStart(t *testing.T) {
+func TestStart(t *testing.T) { //nolint:tparallel // as a function it never comes that far
 	if os.Getenv("AWS_LAMBDA_RUNTIME_API") != "" {
 		startFunction()
 	}

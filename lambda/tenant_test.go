@@ -61,9 +61,14 @@ func TestTenantsNamesDontRunTogether(t *testing.T) {
 		tenant string
 		id     idem.Identity
 	}{
-		{"", idem.Identity{}}, {"a", idem.Identity{}}, {"a|", idem.Identity{}}, {"a|jwt:x", idem.Identity{}}, {"a%7Cjwt:x", idem.Identity{}},
+		{"", idem.Identity{}},
+		{"a", idem.Identity{}},
+		{"a|", idem.Identity{}},
+		{"a|jwt:x", idem.Identity{}},
+		{"a%7Cjwt:x", idem.Identity{}},
 		{"a", idem.Identity{Kind: "jwt", Subject: "x|"}},
-		{"a", idem.Identity{Kind: "jwt", Subject: "x"}}, {"", idem.Identity{Kind: "jwt", Subject: "x"}},
+		{"a", idem.Identity{Kind: "jwt", Subject: "x"}},
+		{"", idem.Identity{Kind: "jwt", Subject: "x"}},
 	} {
 		store := &idem.MemoryStore{}
 		_, err := idem.New(store).Do(t.Context(), idem.Request{Key: "k", Tenant: c.tenant, Identity: c.id, Method: http.MethodPost},

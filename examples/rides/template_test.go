@@ -154,7 +154,7 @@ func TestRolesKnowTheNamespaces(t *testing.T) {
 		t.Fatal(err)
 	}
 	got := make(map[string]int)
-	for _, m := range regexp.MustCompile(`dynamodb:LeadingKeys: \[v1#(\w+)#\*\]`).FindAllStringSubmatch(string(raw), -1) {
+	for _, m := range regexp.MustCompile(`dynamodb:LeadingKeys: \[v1#(\w+)#\*[],]`).FindAllStringSubmatch(string(raw), -1) {
 		got[m[1]]++
 	}
 	if want := map[string]int{rides.RidesNamespace: 3, rides.ReceiptsNamespace: 1}; !maps.Equal(got, want) {

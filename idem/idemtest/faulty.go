@@ -214,7 +214,7 @@ func take(ctx context.Context, s idem.Store, t idem.Take) (*idem.Record, bool, e
 	case prev == nil:
 		return &idem.Record{}, false, nil
 	case refused != nil, prev.Input.Overflow != nil:
-		return prev, false, nil
+		return prev, false, nil //nolint:nilerr // the record says why
 	}
 	held, err := s.Commit(ctx, idem.Commit{Prev: prev, Next: next})
 	if held != nil || err != nil {

@@ -272,12 +272,10 @@ func (f *Function) leaveAfter(back <-chan struct{}, s *sandbox) {
 	case <-back:
 		leave()
 	default:
-		f.wg.Add(1) // the invocation's own is not yet done
-		go func() {
-			defer f.wg.Done()
+		f.wg.Go(func() { // the invocation's own is not yet done
 			<-back
 			leave()
-		}()
+		})
 	}
 }
 

@@ -39,7 +39,7 @@ const (
 	pkgs     = "github.com/samekey/samekey/examples/rides/cmd/"
 
 	// A process is believed dead timeout and margin after it got its work.
-	timeout = 3 * time.Second
+	timeout = 5 * time.Second
 	margin  = idem.MinLeaseMargin
 	grace   = 100 * time.Millisecond
 )

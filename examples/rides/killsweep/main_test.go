@@ -10,7 +10,7 @@ import (
 
 // atOnce is how many runs are under way at once: they wait for leases most of the
 // time.
-const atOnce = "24"
+const atOnce = "20"
 
 func TestMain(m *testing.M) {
 	flag.Parse()
