@@ -155,9 +155,10 @@ func TestClaimThatDiesBeforeItsCompanion(t *testing.T) {
 			tab := newTable(t)
 			clock := idemtest.NewClock()
 			resumable := func(o *idem.Options) { o.Resumable, o.Now, o.Lease = true, clock.Now, 5*time.Second }
+			unhurried := func(o *idem.Options) { o.Lease = time.Minute } // a slow machine takes seconds for the request
 			req := post(newKey(), randomText(700<<10))
 			completer := func(runs *int) error {
-				_, err := idem.New(tab.store, resumable).Resume(t.Context(), idem.TicketFor(only(t, tab)),
+				_, err := idem.New(tab.store, resumable, unhurried).Resume(t.Context(), idem.TicketFor(only(t, tab)),
 					func(ctx context.Context, in *idem.Request) (idem.Response, error) {
 						if *runs++; !bytes.Equal(in.Body, req.Body) {
 							t.Errorf("the completer's handler sees %d bytes", len(in.Body))
@@ -186,7 +187,7 @@ func TestClaimThatDiesBeforeItsCompanion(t *testing.T) {
 
 			// The client's retry, which dies too, in its handler.
 			again := idemtest.Faulty(tab.store, nil)
-			_, _ = idem.New(again, resumable).Do(t.Context(), req, func(context.Context) (idem.Response, error) {
+			_, _ = idem.New(again, resumable, unhurried).Do(t.Context(), req, func(context.Context) (idem.Response, error) {
 				again.Crash()
 				return idem.Response{}, errors.New("dead")
 			})
