@@ -68,14 +68,7 @@ func half(until time.Time) time.Duration {
 
 // pause waits before round: full jitter over 20 ms · 2^round, at most 0.64 s.
 func pause(ctx context.Context, round int) bool {
-	t := time.NewTimer(time.Duration(mathrand.Int64N(int64(20*time.Millisecond) << min(round, maxRounds))))
-	defer t.Stop()
-	select {
-	case <-ctx.Done():
-		return false
-	case <-t.C:
-		return true
-	}
+	return sleep(ctx, time.Duration(mathrand.Int64N(int64(20*time.Millisecond)<<min(round, maxRounds))))
 }
 
 func earlier(a, b time.Time) time.Time {
