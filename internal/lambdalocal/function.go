@@ -216,13 +216,15 @@ func (f *Function) run(ctx context.Context, start starter, s *sandbox, inv *invo
 	var back <-chan struct{} // nil: the worker is not coming back
 	defer func() {
 		f.mu.Lock()
+		defer f.mu.Unlock()
+		// The place and the worker become free together: who gets the place must
+		// find the worker.
 		f.inFlight--
 		delete(s.runs, inv)
 		// The kill was ours, whatever it looked like to the invocation.
 		if fe, ok := errors.AsType[*FunctionError](out.err); ok && f.closed && fe.Type == TypeExited {
 			out.err = ErrClosed
 		}
-		f.mu.Unlock()
 		if back != nil {
 			f.leaveAfter(back, s)
 		}
@@ -261,20 +263,17 @@ func (f *Function) run(ctx context.Context, start starter, s *sandbox, inv *invo
 }
 
 // leaveAfter gives a worker of s back once it has come back. It returns at once:
-// what timed out may work on for long.
+// what timed out may work on for long. The caller holds mu.
 func (f *Function) leaveAfter(back <-chan struct{}, s *sandbox) {
-	leave := func() {
-		f.mu.Lock()
-		defer f.mu.Unlock()
-		f.leave(s)
-	}
 	select {
 	case <-back:
-		leave()
+		f.leave(s)
 	default:
 		f.wg.Go(func() { // the invocation's own is not yet done
 			<-back
-			leave()
+			f.mu.Lock()
+			defer f.mu.Unlock()
+			f.leave(s)
 		})
 	}
 }
