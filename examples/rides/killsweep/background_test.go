@@ -50,18 +50,7 @@ type background struct {
 func openBackground(t *testing.T) *background {
 	t.Helper()
 	b, stream := newBackstage(t)
-	server, err := queuelocal.Find(t.Context())
-	if errors.Is(err, queuelocal.ErrUnavailable) && !queuelocal.Required() {
-		t.Skip(err)
-	}
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() {
-		if err := server.Close(); err != nil {
-			t.Error(err)
-		}
-	})
+	server := queuelocal.Start(t)
 	return &background{backstage: b, stream: stream, queues: server, sqs: server.Client()}
 }
 

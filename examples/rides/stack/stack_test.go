@@ -47,10 +47,8 @@ type stack struct {
 // can't run, the test is skipped, or fails if REQUIRE_DYNAMODB is set.
 func start(t *testing.T, env ...string) *stack {
 	t.Helper()
-	if err := available(t); err != nil {
-		if !queuelocal.Required() {
-			t.Skip(err)
-		}
+	dynamotest.Start(t)
+	if err := queuelocal.Start(t).Close(); err != nil { // the stack starts its own
 		t.Fatal(err)
 	}
 	cmd := exec.Command("make", "--no-print-directory", "local")
@@ -82,19 +80,6 @@ func start(t *testing.T, env ...string) *stack {
 		t.Fatalf("the line is %s: %v", line, err)
 	}
 	return s
-}
-
-// available says what a stack lacks here.
-func available(t *testing.T) error {
-	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), 5*time.Minute)
-	defer cancel()
-	dynamotest.Start(t)
-	queue, err := queuelocal.Find(ctx)
-	if err != nil {
-		return err
-	}
-	return queue.Close()
 }
 
 // clean leaves out what would lead the stack elsewhere, and what a make that

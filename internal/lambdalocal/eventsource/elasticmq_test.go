@@ -3,7 +3,6 @@ package eventsource_test
 import (
 	"context"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"slices"
 	"strconv"
@@ -26,18 +25,7 @@ import (
 
 func TestQueueOnElasticMQ(t *testing.T) {
 	t.Parallel()
-	server, err := queuelocal.Find(t.Context())
-	if errors.Is(err, queuelocal.ErrUnavailable) && !queuelocal.Required() {
-		t.Skip(err)
-	}
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() {
-		if err := server.Close(); err != nil {
-			t.Error(err)
-		}
-	})
+	server := queuelocal.Start(t)
 	for name, test := range map[string]func(*testing.T, *sqs.Client){
 		"delivers an event that aws-lambda-go reads": queueDelivers,
 		"leaves failures to the redrive policy":      queueRedrives,

@@ -8,6 +8,9 @@
 //	defer q.Close()
 //	out, err := q.Client().CreateQueue(ctx, &sqs.CreateQueueInput{QueueName: aws.String("jobs")})
 //
+// A test calls [Start], which skips it where there is no queue and closes the
+// queue at its end.
+//
 // Queues with delay, visibility timeout, redrive policy and FIFO order are made
 // and used by the SQS API.
 //

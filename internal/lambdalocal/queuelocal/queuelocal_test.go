@@ -48,19 +48,7 @@ func TestMain(m *testing.M) {
 func findOwn(t *testing.T) *Server {
 	t.Helper()
 	t.Setenv(envEndpoint, "")
-	s, err := Find(t.Context())
-	if errors.Is(err, ErrUnavailable) && !Required() {
-		t.Skip(err)
-	}
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() {
-		if err := s.Close(); err != nil {
-			t.Error(err)
-		}
-	})
-	return s
+	return Start(t)
 }
 
 // bare gives the test an environment in which Find finds nothing but the
