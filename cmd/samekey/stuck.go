@@ -37,10 +37,9 @@ PK is an entry's partition key, as list prints it. See docs/jobs.md.
 What can't be undone is shown and asked about; -yes is for scripts. Who decided
 what, and when, stays in the record, and show prints it.
 
-Environment: IDEM_TABLE, for -table; USER, for -by; AWS_REGION, AWS_ACCESS_KEY_ID,
-AWS_SECRET_ACCESS_KEY, AWS_SESSION_TOKEN, which, for a profile, come from
-	eval "$(aws configure export-credentials --format env)"
-and AWS_ENDPOINT_URL_DYNAMODB, for a local database.
+Environment: IDEM_TABLE, for -table; USER, for -by; what AWS's own tools read, such
+as AWS_PROFILE and AWS_REGION, for the account; AWS_ENDPOINT_URL_DYNAMODB, for a
+local database.
 
 Flags:
 `
@@ -114,7 +113,7 @@ func runStuck(ctx context.Context, env environment, args []string) int {
 		fmt.Fprintf(env.stderr, "samekey stuck %s: %d arguments after the flags; samekey stuck -h tells what it takes\n", args[0], n)
 		return 2
 	}
-	op, err := newOperator(env, opt)
+	op, err := newOperator(ctx, env, opt)
 	if err != nil {
 		fmt.Fprintf(env.stderr, "samekey stuck: %v\n", err)
 		return 2
@@ -156,11 +155,11 @@ func (o *stuckOptions) register(fs *flag.FlagSet, env environment) {
 	fs.StringVar(&o.contentType, "content-type", "application/json", "answer: its Content-Type")
 }
 
-func newOperator(env environment, opt stuckOptions) (*operator, error) {
+func newOperator(ctx context.Context, env environment, opt stuckOptions) (*operator, error) {
 	if opt.table == "" {
 		return nil, errors.New("which table? Set -table or IDEM_TABLE")
 	}
-	client, err := dynamo.NewClient()
+	client, err := newClient(ctx)
 	if err != nil {
 		return nil, err
 	}

@@ -30,6 +30,7 @@ type desk struct {
 func newDesk(t *testing.T) *desk {
 	t.Helper()
 	db := dynamotest.Start(t)
+	bareAWS(t)
 	t.Setenv("AWS_REGION", "us-east-1")
 	t.Setenv("AWS_ACCESS_KEY_ID", "local")
 	t.Setenv("AWS_SECRET_ACCESS_KEY", "local")
@@ -286,8 +287,6 @@ func TestStuckMistakes(t *testing.T) {
 	if code, _, stderr := call(t, nil, "stuck", "-h"); code != 0 || !strings.Contains(stderr, "-not-made") {
 		t.Errorf("code %d, %q", code, stderr)
 	}
-	t.Setenv("AWS_ACCESS_KEY_ID", "")
-	d.fails(t, 2, "AWS_ACCESS_KEY_ID", "list", "-table", "t")
 }
 
 func (d *desk) stuckPK(t *testing.T) string {
