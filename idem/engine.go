@@ -67,10 +67,12 @@ func New(store Store, optFns ...func(*Options)) *Engine {
 // [Options.Resumable] only an unstored 4xx does: whatever else stops a request
 // that has been accepted, a completer ends it.
 //
-// With [KeyObserve] fn runs whatever is known of the key. A request in flight is
-// an error also with [InFlightAccept], which is [Engine.Serve]'s.
+// Without a key, r is refused (ErrKeyMissing), runs each time, or gets a key, as
+// [Options.Key] says. With [KeyObserve] fn runs whatever is known of the key. A
+// request in flight is an error also with [InFlightAccept], which is
+// [Engine.Serve]'s.
 //
-// What the engine itself refuses is an *[Error] that matches ErrKeyInvalid,
+// What the engine itself refuses is an *[Error] that matches ErrKeyMissing, ErrKeyInvalid,
 // ErrScope, ErrRequest, ErrTooLarge, ErrCredentials, ErrMismatch, ErrInFlight, ErrStuck, ErrExpired,
 // ErrNotKept, ErrLeaseLost, ErrNoTime, ErrUnavailable, ErrCorrupt or ErrSecret;
 // fn has run only if it matches ErrLeaseLost, or ErrInFlight after an overtaken
@@ -81,12 +83,18 @@ func New(store Store, optFns ...func(*Options)) *Engine {
 func (e *Engine) Do(ctx context.Context, r Request, fn func(context.Context) (Response, error)) (Result, error) {
 	var res Result
 	var err error
-	if e.opt.Key == KeyObserve && !e.opt.Disabled {
-		if r.Key == "" {
-			err = &Error{Op: "key", Err: ErrKeyMissing}
-		}
+	acts := true
+	if r.Key == "" && !e.opt.Disabled {
+		acts, err = e.keyless(ctx, &r)
+	}
+	switch {
+	case e.opt.Key == KeyObserve && !e.opt.Disabled:
 		res, err = e.observe(ctx, &r, err, fn)
-	} else {
+	case err != nil:
+		call(ctx, e.opt.Hooks.Refused, Event{Route: r.Route, Err: err})
+	case !acts:
+		res, err = e.pass(ctx, &r, fn)
+	default:
 		res, err = e.do(ctx, &r, false, fn)
 	}
 	if h, ok := errors.AsType[*handlerError](err); ok {

@@ -19,7 +19,10 @@ const (
 	KeyRequired KeyMode = iota
 	// KeyOptional runs it every time; nothing is stored.
 	KeyOptional
-	// KeyGenerate makes a key, logs a warning, and goes on; the key is echoed.
+	// KeyGenerate makes a key, logs a warning, and goes on; over HTTP the key is
+	// echoed. It refuses what its source brings again ([Request.Redelivered]), which
+	// would have another key each time. Inside of an operation none is made: what
+	// runs there without a key of its own is part of that operation.
 	KeyGenerate
 	// KeyObserve executes every request, with a key or without, and only counts
 	// what would have become of it ([Hooks.Observed]): the first stage of a

@@ -43,7 +43,8 @@ type Request struct {
 	// does for all.
 	ReadFirst bool
 	// Redelivered says that the request's source brings it again until it is
-	// done, so nobody else has to complete it: [Options.Resumable] doesn't store it.
+	// done, so nobody else has to complete it: [Options.Resumable] doesn't store it,
+	// and [KeyGenerate] makes no key for it.
 	Redelivered bool
 
 	// Answer makes a Response of the handler's own response type, for [Respond]

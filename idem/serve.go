@@ -137,14 +137,26 @@ func (e *Engine) key(ctx context.Context, r *Request) (echo string, acts bool, e
 	switch {
 	case err == nil:
 		return echoed(values[0], r.Key), true, nil
-	case errors.Is(err, ErrKeyMissing) && e.keyOptional(r.Method):
-		return "", false, nil
-	case !errors.Is(err, ErrKeyMissing) || e.opt.Key == KeyRequired || e.opt.Key == KeyObserve:
+	case !errors.Is(err, ErrKeyMissing):
 		return "", false, &Error{Op: "key", Err: err}
+	}
+	acts, err = e.keyless(ctx, r)
+	return r.Key, acts, err
+}
+
+// keyless says what becomes of a request without a key: acts is false where it
+// passes. A source that brings its requests again would be given another key each
+// time; and what runs in an operation, and has no key of its own, is part of that.
+func (e *Engine) keyless(ctx context.Context, r *Request) (acts bool, err error) {
+	switch generates := e.opt.Key == KeyGenerate; {
+	case e.keyOptional(r.Method), generates && nested(ctx):
+		return false, nil
+	case !generates || r.Redelivered:
+		return false, &Error{Op: "key", Err: ErrKeyMissing}
 	}
 	r.Key = rand.Text()
 	e.log.WarnContext(ctx, "request without an idempotency key: one was made", "route", r.Route)
-	return r.Key, true, nil
+	return true, nil
 }
 
 func (e *Engine) keyError(err error) error {

@@ -14,13 +14,14 @@ import (
 // The scenarios of requirements.md, part 3, where the form of the event
 // matters; those of a key's life are in acceptance_life_test.go.
 
+func withoutKey() call {
+	c := newCall("")
+	delete(c.header, "Idempotency-Key")
+	return c
+}
+
 func TestA05MissingKey(t *testing.T) {
 	t.Parallel()
-	withoutKey := func() call {
-		c := newCall("")
-		delete(c.header, "Idempotency-Key")
-		return c
-	}
 	each(t, sources, func(t *testing.T, s source) {
 		for _, mode := range []idem.KeyMode{idem.KeyRequired, idem.KeyOptional, idem.KeyGenerate} {
 			store := &watched{}

@@ -35,7 +35,8 @@ type Batch[Ev, Rec, Re any] struct {
 
 	// Key names the work that a record asks for: records of one key are done
 	// once. An error, or a key that isn't 1 to 255 visible ASCII characters,
-	// fails the record. Required.
+	// fails the record. "" says that there is none, which fails it too, unless the
+	// engine has [idem.KeyOptional]. Required.
 	Key func(rec Rec) (string, error)
 
 	// Request makes a record neutral, but for its key. Scope is who else may

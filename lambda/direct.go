@@ -25,6 +25,13 @@ import (
 // for itself, all versions together) and the tenant, where Lambda isolates
 // tenants, or what [DirectOptions] says.
 //
+// An event for which key returns "" and no error has no key. As over HTTP,
+// [idem.Options.Key] says what becomes of it: it is refused, it runs each time
+// ([idem.KeyOptional]), or it gets a key that nobody else knows
+// ([idem.KeyGenerate]), so that handlers with phases run; when Lambda or the caller
+// invokes again, they run again. An error of key refuses the event whatever the
+// mode.
+//
 // # Errors
 //
 // An error of the handler frees the key and is returned as it is. What the
@@ -35,7 +42,7 @@ import (
 //	IdempotencyLeaseLost         another invocation has taken over: invoke again
 //	IdempotencyNoTimeLeft        nothing was done: invoke again
 //	IdempotencyStoreUnavailable  what is known of the key can't be read: invoke again
-//	IdempotencyKeyMissing        nothing was done: the payload names no key
+//	IdempotencyKeyMissing        nothing was done: the payload names no key, which idem.KeyRequired demands
 //	IdempotencyKeyInvalid        nothing was done: as key says, or not 1 to 255 visible ASCII characters
 //	IdempotencyKeyMismatch       nothing was done: the key was used with another payload
 //	IdempotencyScopeUnknown      nothing was done: DirectOptions.Scope failed
@@ -109,10 +116,7 @@ func directRequest[In any](ctx context.Context, in In, key func(In) (string, err
 	case req.Scope == "":
 		return req, &idem.Error{Op: "scope", Err: fmt.Errorf("%w: DirectOptions.Scope returned an empty one", idem.ErrScope)}
 	}
-	k, err := key(in)
-	if err = keyError(k, err); err == nil {
-		req.Key = k
-	}
+	req.Key, err = keyOf(key(in))
 	return req, err
 }
 

@@ -26,6 +26,11 @@ import (
 // too little time is left, and where the store can't be reached; the source then
 // delivers it again.
 //
+// A record without a key, for which [Batch.Key] returns "" and no error, fails
+// unless the engine has [idem.KeyOptional]: then h runs for each delivery of it.
+// [idem.KeyGenerate] doesn't help it, since the next delivery would get another
+// key. A record whose key can't be told fails whatever the mode.
+//
 // A nil is taken at its word even after a phase has failed: the record counts as
 // done, but that isn't stored, and another delivery would run h again. Return the
 // phase's error, or [idem.Respond] where the record is settled all the same.

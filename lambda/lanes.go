@@ -64,7 +64,7 @@ func lanesOf(tasks []task) [][]int {
 			id.scope, id.key = t.req.Scope, t.req.Key
 		}
 		n, known := at[id]
-		if !known {
+		if known = known && (t.group != "" || t.req.Key != ""); !known {
 			at[id] = len(lanes)
 			lanes = append(lanes, []int{i})
 			continue

@@ -58,6 +58,11 @@ func (h *Handler[Ev, Re]) neutral(own Re) idem.Response {
 	return resp
 }
 
+// unreadable is the key of what can't be read. The engine refuses it, whatever
+// becomes of requests without a key ([idem.Options.Key]); one that is disabled, or
+// observes, runs the handler all the same.
+const unreadable = "\x00"
+
 // do carries out a request. own is the handler's own result where it ran, and
 // the error an *ownError where the handler's is the reason.
 func (h *Handler[Ev, Re]) do(ctx context.Context, ev Ev, req idem.Request, reqErr error) (res idem.Result, own Re, err error) {
@@ -65,7 +70,7 @@ func (h *Handler[Ev, Re]) do(ctx context.Context, ev Ev, req idem.Request, reqEr
 		return res, own, reqErr
 	}
 	if reqErr != nil {
-		req.Key = "" // which the engine refuses; a disabled one runs the handler all the same
+		req.Key = unreadable
 	}
 	if req.Answer == nil {
 		req.Answer = h.answer

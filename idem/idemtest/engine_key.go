@@ -77,7 +77,7 @@ func engineKey(s suite) {
 				do(t, e.engine(), order(bad, "1"), a.run).refused(t, idem.ErrKeyInvalid)
 			})
 		}
-		do(t, e.engine(), order("", "1"), a.run).refused(t, idem.ErrKeyInvalid)
+		do(t, e.engine(), order("", "1"), a.run).refused(t, idem.ErrKeyMissing)
 		a.ran(t, 0)
 	})
 
