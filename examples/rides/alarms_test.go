@@ -3,12 +3,9 @@ package rides_test
 import (
 	"bytes"
 	"encoding/json"
-	"os"
 	"slices"
 	"testing"
 	"time"
-
-	"go.yaml.in/yaml/v3"
 
 	"github.com/samekey/samekey/dynamo"
 	"github.com/samekey/samekey/examples/rides"
@@ -74,22 +71,7 @@ func TestA30MetricsThatAlarm(t *testing.T) {
 // alarmed are our metrics that the template has alarms on.
 func alarmed(t *testing.T) (names []string) {
 	t.Helper()
-	raw, err := os.ReadFile(template)
-	if err != nil {
-		t.Fatal(err)
-	}
-	var parsed struct {
-		Resources map[string]struct {
-			Properties struct {
-				Namespace  string `yaml:"Namespace"`
-				MetricName string `yaml:"MetricName"`
-			} `yaml:"Properties"`
-		} `yaml:"Resources"`
-	}
-	if err := yaml.Unmarshal(raw, &parsed); err != nil {
-		t.Fatal(err)
-	}
-	for _, r := range parsed.Resources {
+	for _, r := range resources(t) {
 		if r.Properties.Namespace == rides.MetricsNamespace {
 			names = append(names, r.Properties.MetricName)
 		}

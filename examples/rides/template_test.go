@@ -20,34 +20,44 @@ import (
 
 const template = "../../template.yaml"
 
-// A30: the alarms are on metrics that there are.
-func TestAlarmsAreOnMetricsThatAreEmitted(t *testing.T) {
-	t.Parallel()
+// resource is a resource of the template, as far as these tests look at it.
+type resource struct {
+	Type       string `yaml:"Type"`
+	Properties struct {
+		Namespace  string `yaml:"Namespace"`
+		MetricName string `yaml:"MetricName"`
+		Dimensions []struct {
+			Name  string `yaml:"Name"`
+			Value string `yaml:"Value"`
+		} `yaml:"Dimensions"`
+		MessageRetentionPeriod int `yaml:"MessageRetentionPeriod"` // in seconds
+	} `yaml:"Properties"`
+}
+
+// resources are the template's, by their logical ids.
+func resources(t *testing.T) map[string]resource {
+	t.Helper()
 	raw, err := os.ReadFile(template)
 	if err != nil {
 		t.Fatal(err)
 	}
 	var parsed struct {
-		Resources map[string]struct {
-			Type       string `yaml:"Type"`
-			Properties struct {
-				Namespace  string `yaml:"Namespace"`
-				MetricName string `yaml:"MetricName"`
-				Dimensions []struct {
-					Name  string `yaml:"Name"`
-					Value string `yaml:"Value"`
-				} `yaml:"Dimensions"`
-			} `yaml:"Properties"`
-		} `yaml:"Resources"`
+		Resources map[string]resource `yaml:"Resources"`
 	}
 	if err := yaml.Unmarshal(raw, &parsed); err != nil {
 		t.Fatal(err)
 	}
+	return parsed.Resources
+}
+
+// A30: the alarms are on metrics that there are.
+func TestAlarmsAreOnMetricsThatAreEmitted(t *testing.T) {
+	t.Parallel()
 	var log bytes.Buffer
 	everything(rides.NewMetrics(&log))
 	known := emitted(t, log.Bytes())
 	var watched []string
-	for name, r := range parsed.Resources {
+	for name, r := range resources(t) {
 		p := r.Properties
 		if r.Type != "AWS::CloudWatch::Alarm" || p.Namespace != rides.MetricsNamespace {
 			continue
@@ -120,21 +130,8 @@ func TestFunctionsGetTheSettingsTheyRead(t *testing.T) {
 // again, by way of the dead letters as well.
 func TestReceiptsAreRememberedLongerThanTheirMessages(t *testing.T) {
 	t.Parallel()
-	raw, err := os.ReadFile(template)
-	if err != nil {
-		t.Fatal(err)
-	}
-	var parsed struct {
-		Resources map[string]struct {
-			Properties struct {
-				Seconds int `yaml:"MessageRetentionPeriod"`
-			} `yaml:"Properties"`
-		} `yaml:"Resources"`
-	}
-	if err := yaml.Unmarshal(raw, &parsed); err != nil {
-		t.Fatal(err)
-	}
-	queue, letters := parsed.Resources["ReceiptsQueue"].Properties.Seconds, parsed.Resources["ReceiptsDeadLetters"].Properties.Seconds
+	all := resources(t)
+	queue, letters := all["ReceiptsQueue"].Properties.MessageRetentionPeriod, all["ReceiptsDeadLetters"].Properties.MessageRetentionPeriod
 	if queue == 0 || letters == 0 {
 		t.Fatalf("the queues keep messages for %d s and %d s", queue, letters)
 	}
