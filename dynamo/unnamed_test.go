@@ -31,3 +31,31 @@ func TestTwoEnginesWithoutNamesOnOneStore(t *testing.T) {
 		}
 	}
 }
+
+// Two engines of one store and namespace have the same keys: handlers of one kind
+// without a name would take each other's work for done.
+func TestTwoEnginesWithTheSameKeysOnOneStore(t *testing.T) {
+	t.Parallel()
+	tab := newTable(t)
+	for _, step := range []struct {
+		namespace, kind, name string
+		ok                    bool
+	}{
+		{"a", "Direct", "", true},
+		{"b", "Direct", "", true},
+		{"a", "events.SNSEventRecord", "", true},
+		{"a", "Direct", "refund", true},
+		{"a", "Direct", "refund", true}, // another version of it, in a test: it has the same name
+		{"a", "Direct", "", false},
+		{"a", "events.SNSEventRecord", "", false},
+	} {
+		e := idem.New(tab.store, func(o *idem.Options) { o.Namespace = step.namespace })
+		if err := e.AddOperation(step.kind, step.name); (err == nil) != step.ok {
+			t.Errorf("%+v: %v", step, err)
+		}
+	}
+	off := idem.New(tab.store, func(o *idem.Options) { o.Namespace, o.Disabled = "a", true })
+	if err := off.AddOperation("Direct", ""); err != nil {
+		t.Errorf("a disabled engine: %v", err)
+	}
+}

@@ -20,6 +20,9 @@ import (
 // request may be repeated with a fresh token, by a caller whom somebody verifies.
 // Of others the credentials are compared apart from it: [ErrCredentials].
 type Fingerprint struct {
+	// Skip leaves parts out. Routes with one engine are told apart by method and
+	// path: without these, and with a Func that leaves them out, equal keys of two
+	// routes are one operation, unless [Options.ScopeRoute] is set.
 	SkipMethod, SkipPath, SkipQuery, SkipBody bool
 
 	// Headers are further request headers to take, such as one that routes to

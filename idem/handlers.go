@@ -8,9 +8,13 @@ import (
 
 // handlers are the names of the handlers that an engine's requests run in.
 type handlers struct {
-	mu   sync.Mutex
-	name map[string]bool
+	mu        sync.Mutex
+	name      map[string]bool
+	operation map[operation]bool
 }
+
+// operation is whose keys a handler's are: of its kind, no other has the name.
+type operation struct{ kind, name string }
 
 // AddHandler tells the engine of a handler under which its requests will run
 // ([Request.Handler]). It is for adapters, at cold start. An error says that an
@@ -26,7 +30,7 @@ func (e *Engine) AddHandler(name string) error {
 	switch {
 	case e.handlers.name[name] && name != "":
 		return fmt.Errorf("idem: a Resumable engine has two handlers with the name %q: an abandoned request would end in either", name)
-	case e.handlers.name[name] || name == "" && e.unnamedElsewhere():
+	case e.handlers.name[name] || name == "" && e.unnamedElsewhere(e.opt.Namespace):
 		return errors.New("idem: two handlers without a name are on a Resumable engine: an abandoned request would end in either; name them, or have a router")
 	}
 	if e.handlers.name == nil {
@@ -36,9 +40,36 @@ func (e *Engine) AddHandler(name string) error {
 	return nil
 }
 
+// AddOperation tells the engine of a handler whose requests have this
+// [Request.Operation], and are told apart from those of other handlers of its kind
+// by nothing else. It is for adapters, at cold start. An error says that two
+// handlers would share their keys, and that each would take the other's work for
+// its own: one of this kind and name is there already, of this engine, or without
+// a name of another engine with this Namespace, where the store tells. A Disabled
+// engine takes any.
+func (e *Engine) AddOperation(kind, name string) error {
+	if e.opt.Disabled {
+		return nil
+	}
+	e.handlers.mu.Lock()
+	defer e.handlers.mu.Unlock()
+	op := operation{kind, name}
+	switch {
+	case e.handlers.operation[op] && name != "":
+		return fmt.Errorf("idem: two handlers of %s have the name %q: each would take the other's work for done", kind, name)
+	case e.handlers.operation[op] || name == "" && e.unnamedElsewhere(e.opt.Namespace+" "+kind):
+		return fmt.Errorf("idem: two handlers of %s are without a name: each would take the other's work for done; name the newer one", kind)
+	}
+	if e.handlers.operation == nil {
+		e.handlers.operation = make(map[operation]bool)
+	}
+	e.handlers.operation[op] = true
+	return nil
+}
+
 // unnamedElsewhere asks the store, which all engines of a process share, whether
-// another one has a handler without a name.
-func (e *Engine) unnamedElsewhere() bool {
-	s, ok := e.store.(interface{ AddUnnamed(namespace string) int })
-	return ok && s.AddUnnamed(e.opt.Namespace) > 1
+// another one has a handler without a name among these.
+func (e *Engine) unnamedElsewhere(among string) bool {
+	s, ok := e.store.(interface{ AddUnnamed(among string) int })
+	return ok && s.AddUnnamed(among) > 1
 }

@@ -15,6 +15,12 @@ type Request struct {
 	// Empty means that [Options.Scope], else Tenant and Identity decide.
 	Scope string
 
+	// Operation tells apart what several handlers of one source do with equal keys
+	// of one scope: it becomes part of the scope, whatever that is made of. Empty
+	// adds nothing. Adapters set it, after [Engine.AddOperation]. HTTP needs none,
+	// since method and path are part of the fingerprint.
+	Operation string
+
 	// Tenant is for whom a function runs that AWS Lambda isolates by tenant, as
 	// the invocation says it. It is part of the default scope: equal keys of two
 	// tenants are two operations. The record keeps it, so that nobody completes the

@@ -13,10 +13,19 @@ import (
 // version are never mistaken for ours.
 const layout = "v1"
 
-// scopeOf returns the scope of r. It is shared where nobody has verified who is
+// scopeOf returns the scope of r: whose it is, and for which operation.
+func (e *Engine) scopeOf(ctx context.Context, r *Request) (scope string, anonymous bool, err error) {
+	scope, anonymous, err = e.whose(ctx, r)
+	if err == nil && r.Operation != "" {
+		scope = "operation:" + escapeFirst.Replace(r.Operation) + "|" + scope
+	}
+	return scope, anonymous, err
+}
+
+// whose returns whose keys r's are. They are shared where nobody has verified who is
 // calling; anonymous says that callers are then to be told apart by what they
 // present.
-func (e *Engine) scopeOf(ctx context.Context, r *Request) (scope string, anonymous bool, err error) {
+func (e *Engine) whose(ctx context.Context, r *Request) (scope string, anonymous bool, err error) {
 	switch {
 	case r.Scope != "":
 		return r.Scope, false, nil
@@ -43,15 +52,15 @@ func (e *Engine) scopeOf(ctx context.Context, r *Request) (scope string, anonymo
 	return tenantScope(r, ""), true, nil
 }
 
-var escapeTenant = strings.NewReplacer("%", "%25", "|", "%7C")
+// escapeFirst lets the first "|" of a scope end its first part, whatever that holds.
+var escapeFirst = strings.NewReplacer("%", "%25", "|", "%7C")
 
-// tenantScope puts scope below the request's tenant. The first "|" ends the
-// tenant's name, whatever that holds.
+// tenantScope puts scope below the request's tenant.
 func tenantScope(r *Request, scope string) string {
 	if r.Tenant == "" {
 		return scope
 	}
-	return "tenant:" + escapeTenant.Replace(r.Tenant) + "|" + scope
+	return "tenant:" + escapeFirst.Replace(r.Tenant) + "|" + scope
 }
 
 // partitionKey returns the record's key: fixed in length, spread evenly, and

@@ -56,6 +56,13 @@ type Batch[Ev, Rec, Re any] struct {
 	// is the whole invocation's.
 	Reply func(failed []string) Re
 
+	// Name tells apart what several handlers of one function do with the records of
+	// one source: it is part of the scope. With another name all earlier keys are
+	// new, and what they name is done again. So a handler keeps the name it has, and
+	// one that has none stays without when a second one comes. At most 256 bytes.
+	// Default: none, which one handler of each kind of record may have.
+	Name string
+
 	// Concurrency is how many records are worked on at once, of different keys
 	// and groups. 0 or 1: one after the other.
 	Concurrency int
@@ -76,6 +83,16 @@ type Batch[Ev, Rec, Re any] struct {
 //	})
 func (b Batch[Ev, Rec, Re]) WithKey(key func(rec Rec) (string, error)) Batch[Ev, Rec, Re] {
 	b.Key = key
+	return b
+}
+
+// WithName is a copy of b with another [Batch.Name], for a function in which two
+// handlers take records of one kind:
+//
+//	mails := lambda.WrapEach(engine, lambda.SNS.WithName("mails"), mail)
+//	ledger := lambda.WrapEach(engine, lambda.SNS.WithName("ledger"), book)
+func (b Batch[Ev, Rec, Re]) WithName(name string) Batch[Ev, Rec, Re] {
+	b.Name = name
 	return b
 }
 

@@ -23,7 +23,8 @@ import (
 // json.Marshal); where callers may spell it differently, set
 // [idem.Fingerprint.CanonicalJSON]. The scope is the function (each alias of it
 // for itself, all versions together) and the tenant, where Lambda isolates
-// tenants, or what [DirectOptions] says.
+// tenants, or what [DirectOptions] says; and the handler's name, if it has one
+// ([HandlerOptions.Operation]). One handler of an engine may be without.
 //
 // An event for which key returns "" and no error has no key. As over HTTP,
 // [idem.Options.Key] says what becomes of it: it is refused, it runs each time

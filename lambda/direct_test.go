@@ -145,8 +145,8 @@ func TestDirectRefusals(t *testing.T) {
 		o.Scope = func(context.Context, order) (string, error) { return "", nil }
 	}
 	record := func(edit func(*idem.Record)) *idem.Engine { return idem.New(&held{edit: edit}) }
-	e := idem.New(memory)
-	if _, err := e.Do(t.Context(), idem.Request{Key: "taken", Scope: "function:", Body: []byte("{}")}, func(context.Context) (idem.Response, error) {
+	e := func() *idem.Engine { return idem.New(memory) }
+	if _, err := e().Do(t.Context(), idem.Request{Key: "taken", Scope: "function:", Body: []byte("{}")}, func(context.Context) (idem.Response, error) {
 		return idem.Response{}, nil
 	}); err != nil {
 		t.Fatal(err)
@@ -159,12 +159,12 @@ func TestDirectRefusals(t *testing.T) {
 		want   error
 		called string
 	}{
-		"no key":         {engine: e, in: order{}, want: idem.ErrKeyMissing, called: "IdempotencyKeyMissing"},
-		"no usable key":  {engine: e, in: order{ID: "ö"}, want: idem.ErrKeyInvalid, called: "IdempotencyKeyInvalid"},
-		"mismatch":       {engine: e, in: order{ID: "taken"}, want: idem.ErrMismatch, called: "IdempotencyKeyMismatch"},
-		"no scope":       {engine: e, in: order{ID: "1"}, opts: []func(*lambda.DirectOptions[order]){tenant}, want: idem.ErrScope, called: "IdempotencyScopeUnknown"},
-		"empty scope":    {engine: e, in: order{ID: "1"}, opts: []func(*lambda.DirectOptions[order]){nobody}, want: idem.ErrScope, called: "IdempotencyScopeUnknown"},
-		"no time":        {engine: e, in: order{ID: "1"}, left: 100 * time.Millisecond, want: idem.ErrNoTime, called: "IdempotencyNoTimeLeft"},
+		"no key":         {engine: e(), in: order{}, want: idem.ErrKeyMissing, called: "IdempotencyKeyMissing"},
+		"no usable key":  {engine: e(), in: order{ID: "ö"}, want: idem.ErrKeyInvalid, called: "IdempotencyKeyInvalid"},
+		"mismatch":       {engine: e(), in: order{ID: "taken"}, want: idem.ErrMismatch, called: "IdempotencyKeyMismatch"},
+		"no scope":       {engine: e(), in: order{ID: "1"}, opts: []func(*lambda.DirectOptions[order]){tenant}, want: idem.ErrScope, called: "IdempotencyScopeUnknown"},
+		"empty scope":    {engine: e(), in: order{ID: "1"}, opts: []func(*lambda.DirectOptions[order]){nobody}, want: idem.ErrScope, called: "IdempotencyScopeUnknown"},
+		"no time":        {engine: e(), in: order{ID: "1"}, left: 100 * time.Millisecond, want: idem.ErrNoTime, called: "IdempotencyNoTimeLeft"},
 		"store down":     {engine: idem.New(downStore{}), in: order{ID: "1"}, want: idem.ErrUnavailable, called: "IdempotencyStoreUnavailable"},
 		"in flight":      {engine: record(func(*idem.Record) {}), in: order{ID: "1"}, want: idem.ErrInFlight, called: "IdempotencyInFlight"},
 		"stuck":          {engine: record(func(r *idem.Record) { r.State = idem.Stuck }), in: order{ID: "1"}, want: idem.ErrStuck, called: "IdempotencyStuck"},
@@ -222,13 +222,15 @@ func TestDirectOvertaken(t *testing.T) {
 	t.Parallel()
 	now := time.Now()
 	store := &idem.MemoryStore{}
-	e := idem.New(store, func(o *idem.Options) { o.Now = func() time.Time { return now } })
-	second, _, _ := charging(e)
+	engine := func() *idem.Engine {
+		return idem.New(store, func(o *idem.Options) { o.Now = func() time.Time { return now } })
+	}
+	second, _, _ := charging(engine())
 	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 	defer cancel()
 	for i, own := range []error{nil, errBad} {
 		id := fmt.Sprint("o-", i)
-		first := lambda.Wrap(e, lambda.Direct[order, receipt](orderID), func(context.Context, order) (receipt, error) {
+		first := lambda.Wrap(engine(), lambda.Direct[order, receipt](orderID), func(context.Context, order) (receipt, error) {
 			now = now.Add(time.Hour) // the lease is over
 			if _, err := second.Handle(ctx, order{ID: id}); err != nil {
 				t.Errorf("the one that overtakes: %v", err)
@@ -304,8 +306,7 @@ func TestDirectRequestError(t *testing.T) {
 
 func TestDirectScope(t *testing.T) {
 	t.Parallel()
-	e := idem.New(&idem.MemoryStore{})
-	h, runs, _ := charging(e)
+	h, runs, _ := charging(idem.New(&idem.MemoryStore{}))
 	call := func(h *lambda.Handler[order, receipt], arn, tenant string, want int) {
 		t.Helper()
 		if _, err := h.Handle(invoked(t.Context(), arn), order{ID: "o-1", Tenant: tenant}); err != nil || *runs != want {
@@ -318,7 +319,7 @@ func TestDirectScope(t *testing.T) {
 	call(h, functionARN+":live", "", 2)
 	call(h, functionARN+"-2", "", 3)
 
-	h, runs, _ = charging(e, func(o *lambda.DirectOptions[order]) {
+	h, runs, _ = charging(idem.New(&idem.MemoryStore{}), func(o *lambda.DirectOptions[order]) {
 		o.Scope = func(_ context.Context, o order) (string, error) { return "tenant " + o.Tenant, nil }
 	})
 	call(h, functionARN, "a", 1)
@@ -379,7 +380,7 @@ func (o *oneWay) UnmarshalJSON(b []byte) error {
 // A handler in a handler has a payload of its own.
 func TestDirectNested(t *testing.T) {
 	t.Parallel()
-	e := idem.New(&idem.MemoryStore{})
+	store := &idem.MemoryStore{}
 	var seen []idem.Request
 	adapter := lambda.Direct[order, receipt](orderID)
 	request := adapter.Request
@@ -388,8 +389,8 @@ func TestDirectNested(t *testing.T) {
 		seen = append(seen, req)
 		return req, err
 	}
-	inner := lambda.Wrap(e, adapter, func(_ context.Context, o order) (receipt, error) { return receipt{Order: o.ID}, nil })
-	outer := lambda.Wrap(e, lambda.Direct[order, receipt](orderID), func(ctx context.Context, o order) (receipt, error) {
+	inner := lambda.Wrap(idem.New(store), adapter, func(_ context.Context, o order) (receipt, error) { return receipt{Order: o.ID}, nil })
+	outer := lambda.Wrap(idem.New(store), lambda.Direct[order, receipt](orderID), func(ctx context.Context, o order) (receipt, error) {
 		if re, err := inner.Handle(ctx, o); re.Order != o.ID || err != nil { // the same operation: transparent
 			t.Errorf("got %+v, %v", re, err)
 		}

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"log/slog"
 	"net/http"
+	"reflect"
 	"sync"
 
 	awslambda "github.com/aws/aws-lambda-go/lambda"
@@ -36,7 +37,10 @@ import (
 // phase's error, or [idem.Respond] where the record is settled all the same.
 //
 // h gets the record as it came. WrapEach panics if anything is nil that is
-// required: a mistake in the program, best found at cold start.
+// required, and for a second handler of one kind of record with the same
+// [Batch.Name], or without one, on one engine (or on one store and namespace, where
+// that tells): each would take the other's work for done. Both are mistakes in the
+// program, best found at cold start.
 func WrapEach[Ev, Rec, Re any](e *idem.Engine, b Batch[Ev, Rec, Re], h func(context.Context, Rec) error) *EachHandler[Ev, Rec, Re] {
 	switch {
 	case e == nil:
@@ -47,6 +51,13 @@ func WrapEach[Ev, Rec, Re any](e *idem.Engine, b Batch[Ev, Rec, Re], h func(cont
 		panic("lambda: WrapEach: the batch lacks a function, or its Concurrency is negative") //nolint:forbidigo // a mistake in the program
 	case h == nil:
 		panic("lambda: WrapEach: handler is nil") //nolint:forbidigo // a mistake in the program
+	}
+	err := checkName(b.Name)
+	if err == nil {
+		err = e.AddOperation(reflect.TypeFor[Rec]().String(), b.Name)
+	}
+	if err != nil {
+		panic(fmt.Sprintf("lambda: WrapEach: %v", err)) //nolint:forbidigo // a mistake in the program
 	}
 	if b.Failed == nil {
 		b.Failed = func(ctx context.Context, rec Rec, err error) { logFailure(ctx, b.ID(rec), err) }

@@ -124,13 +124,13 @@ func TestThousandRecords(t *testing.T) {
 // A message that another invocation works on is not done: it comes again.
 func TestInFlightElsewhereIsReported(t *testing.T) {
 	t.Parallel()
-	e := idem.New(&idem.MemoryStore{})
+	store := &idem.MemoryStore{}
 	var twin error
-	inner := lambda.WrapEach(e, quiet(lambda.SQS), func(context.Context, events.SQSMessage) error {
+	inner := lambda.WrapEach(idem.New(store), quiet(lambda.SQS), func(context.Context, events.SQSMessage) error {
 		t.Error("worked on by two at once")
 		return nil
 	})
-	outer := lambda.WrapEach(e, lambda.SQS, func(context.Context, events.SQSMessage) error {
+	outer := lambda.WrapEach(idem.New(store), lambda.SQS, func(context.Context, events.SQSMessage) error {
 		_, twin = inner.Handle(t.Context(), batch(message("1", ""))) // not in the handler's context: another invocation
 		return nil
 	})

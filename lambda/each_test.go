@@ -457,8 +457,8 @@ func TestWithKey(t *testing.T) {
 		return *order.ID, err
 	}))
 	w := &worker{}
-	e := idem.New(&idem.MemoryStore{})
-	h := lambda.WrapEach(e, byOrder, w.message)
+	store := &idem.MemoryStore{}
+	h := lambda.WrapEach(idem.New(store), byOrder, w.message)
 	re, err := h.Handle(t.Context(), batch(message("1", `{"ID":"o-1"}`), message("2", `{"ID":"o-2"}`), message("3", `{"ID":"o-1"}`)))
 	reported(t, re, err)
 	w.ran(t, "1", "2")
@@ -478,7 +478,7 @@ func TestWithKey(t *testing.T) {
 			b := byOrder
 			b.Failed = func(_ context.Context, _ events.SQSMessage, err error) { why = err }
 			w := &worker{}
-			h := lambda.WrapEach(e, b, w.message)
+			h := lambda.WrapEach(idem.New(store), b, w.message)
 			re, err := h.Handle(t.Context(), batch(message("1", tc.body), message("2", `{"ID":"`+strconv.Itoa(len(name))+`"}`)))
 			reported(t, re, err, "1")
 			w.ran(t, "2")

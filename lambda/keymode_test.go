@@ -105,13 +105,13 @@ func TestDirectKeyModes(t *testing.T) {
 func TestGeneratedKeyOfANestedHandler(t *testing.T) {
 	t.Parallel()
 	store := &idem.MemoryStore{}
-	e := idem.New(store, func(o *idem.Options) { o.Key = idem.KeyGenerate })
+	e := func() *idem.Engine { return idem.New(store, func(o *idem.Options) { o.Key = idem.KeyGenerate }) }
 	charge := func(ctx context.Context, o order) (receipt, error) {
 		n, err := idem.Foreign(ctx, "charge", func(_ context.Context, tx *idem.Tx) (int, error) { return len(tx.Key("payments")), nil })
 		return receipt{Order: o.ID, Run: n}, err
 	}
-	inner := lambda.Wrap(e, lambda.Direct[order, receipt](orderID), charge)
-	outer := lambda.Wrap(e, lambda.Direct[order, receipt](orderID), inner.Handle)
+	inner := lambda.Wrap(e(), lambda.Direct[order, receipt](orderID), charge)
+	outer := lambda.Wrap(e(), lambda.Direct[order, receipt](orderID), inner.Handle)
 	if re, err := outer.Handle(t.Context(), order{}); re.Run == 0 || err != nil {
 		t.Errorf("got %+v, %v", re, err)
 	}

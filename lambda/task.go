@@ -29,7 +29,7 @@ func (h *EachHandler[Ev, Rec, Re]) read(ctx context.Context, rec Rec) (t task) {
 		t.req.Key = unreadable
 		return t
 	}
-	t.req.Redelivered = true
+	t.req.Redelivered, t.req.Operation = true, h.batch.Name
 	t.req.Key, t.err = keyOf(h.batch.Key(rec))
 	return t
 }

@@ -75,7 +75,7 @@ func (h *Handler[Ev, Re]) do(ctx context.Context, ev Ev, req idem.Request, reqEr
 	if req.Answer == nil {
 		req.Answer = h.answer
 	}
-	req.Handler.Name = h.opt.Name
+	req.Handler.Name, req.Operation = h.opt.Name, h.opt.operation()
 	ran := false
 	res, err = h.engine.Do(ctx, req, func(ctx context.Context) (idem.Response, error) {
 		ran = true

@@ -7,6 +7,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/aws/aws-lambda-go/events"
 	awslambda "github.com/aws/aws-lambda-go/lambda"
 
 	"github.com/samekey/samekey/idem"
@@ -43,8 +44,9 @@ func TestSecondWrapOnAResumableEnginePanics(t *testing.T) {
 			}}, tc.optFns...)...)
 			got := panics(func() {
 				for _, n := range tc.names {
-					lambda.Wrap(e, lambda.Direct[string, string](func(s string) (string, error) { return s, nil }),
-						func(context.Context, string) (string, error) { return "", nil }, named(n))
+					lambda.Wrap(e, lambda.HTTPAPI, func(context.Context, events.APIGatewayV2HTTPRequest) (events.APIGatewayV2HTTPResponse, error) {
+						return events.APIGatewayV2HTTPResponse{}, nil
+					}, named(n))
 				}
 			})
 			if (got != "") != (tc.want != "") || !strings.Contains(got, tc.want) {

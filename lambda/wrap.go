@@ -2,6 +2,7 @@ package lambda
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -19,10 +20,11 @@ import (
 //	lambda.Wrap(engine, lambda.HTTPAPI, hello)
 //
 // h gets the event as it came, whatever the adapter read from it. Wrap panics
-// if anything is nil, and for a second handler with the same name, or without one,
+// if anything is nil; for a second handler with the same name, or without one,
 // on an engine with [idem.Options.Resumable], whose abandoned requests would end
-// in either: mistakes in the program, best found at cold start. A function with
-// several routes has a [Router].
+// in either; and for a second one of [Direct], whose keys would be the first one's:
+// mistakes in the program, best found at cold start. A function with several routes
+// has a [Router].
 func Wrap[Ev, Re any](e *idem.Engine, a Adapter[Ev, Re], h func(context.Context, Ev) (Re, error), optFns ...func(*HandlerOptions)) *Handler[Ev, Re] {
 	var opt HandlerOptions
 	for _, fn := range optFns {
@@ -37,11 +39,39 @@ type HandlerOptions struct {
 	// Name tells the handler from the others of its function. At most 256 bytes.
 	// Default: none; in a [Router] the pattern of its route.
 	Name string
+	// Operation names whose keys the handler's are, for adapters of [Direct]: it is
+	// part of their scope, so that equal keys of two handlers are two operations.
+	// With another one all earlier keys are new, and what they name is done again: a
+	// handler whose Name changes keeps its former one here, and one that had none has
+	// [Unnamed]. At most 256 bytes. Default: Name. Adapters for HTTP don't use it:
+	// there method and path are part of the fingerprint.
+	Operation string
 	// Accepts are the handlers that this one was before, whose abandoned requests it
 	// completes: of another name, or of another function, where a completer's
 	// Functions send such tickets here. An empty Function stands for this one, and
 	// an empty Name for a handler without one.
 	Accepts []idem.HandlerID
+}
+
+// Unnamed is the [HandlerOptions.Operation] of a handler that had no name when its
+// first keys were used.
+const Unnamed = "-"
+
+// operation is whose keys the handler's are, "" for those of one without a name.
+func (o *HandlerOptions) operation() string {
+	if o.Operation == Unnamed {
+		return ""
+	}
+	return cmp.Or(o.Operation, o.Name)
+}
+
+// checkName refuses names that records can't hold.
+func checkName(name string) error {
+	const maxName = 256
+	if len(name) > maxName {
+		return fmt.Errorf("the name %.40q has more than %d bytes", name, maxName)
+	}
+	return nil
 }
 
 func wrap[Ev, Re any](e *idem.Engine, a Adapter[Ev, Re], h func(context.Context, Ev) (Re, error), opt HandlerOptions) *Handler[Ev, Re] {
@@ -55,10 +85,12 @@ func wrap[Ev, Re any](e *idem.Engine, a Adapter[Ev, Re], h func(context.Context,
 	case a.typed && !e.Keeps(http.StatusOK):
 		panic("lambda: Wrap: Options.Stored doesn't keep 200, so no result would ever be kept") //nolint:forbidigo // a mistake in the program
 	}
-	const maxName = 256
-	err := e.AddHandler(opt.Name)
-	if len(opt.Name) > maxName {
-		err = fmt.Errorf("the name %.40q has more than %d bytes", opt.Name, maxName)
+	err := cmp.Or(checkName(opt.Name), checkName(opt.Operation))
+	if err == nil {
+		err = e.AddHandler(opt.Name)
+	}
+	if err == nil && a.typed {
+		err = e.AddOperation("Direct", opt.operation())
 	}
 	if err != nil {
 		panic(fmt.Sprintf("lambda: Wrap: %v", err)) //nolint:forbidigo // a mistake in the program

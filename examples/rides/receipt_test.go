@@ -53,11 +53,13 @@ func message(job, body string) events.SQSMessage {
 
 func (st *stage) receive(t *testing.T, ev events.SQSEvent) (events.SQSEventResponse, error) {
 	t.Helper()
-	mails := &rides.Mails{URL: st.url}
-	engine := rides.Engine(st.store, rides.ReceiptsNamespace, func(o *idem.Options) { o.Hooks = idem.Hooks{} })
+	if st.receipts == nil {
+		engine := rides.Engine(st.store, rides.ReceiptsNamespace, func(o *idem.Options) { o.Hooks = idem.Hooks{} })
+		st.receipts = lambda.WrapEach(engine, lambda.SQS, (&rides.Mails{URL: st.url}).Receive)
+	}
 	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
 	defer cancel()
-	return lambda.WrapEach(engine, lambda.SQS, mails.Receive).Handle(ctx, ev)
+	return st.receipts.Handle(ctx, ev)
 }
 
 func TestEachReceiptIsSentOnce(t *testing.T) {

@@ -22,6 +22,7 @@ import (
 	"github.com/samekey/samekey/examples/rides"
 	"github.com/samekey/samekey/examples/rides/world"
 	"github.com/samekey/samekey/idem"
+	"github.com/samekey/samekey/lambda"
 )
 
 const (
@@ -36,6 +37,7 @@ const (
 type stage struct {
 	store    idem.Store
 	function *rides.Function
+	receipts *lambda.EachHandler[events.SQSEvent, events.SQSMessage, events.SQSEventResponse] // nil until a message comes
 	app      *rides.App
 	world    *world.World
 	url      string // of the world

@@ -39,7 +39,7 @@ type target struct{ pkg, run string }
 
 // table is every mutant there is.
 func table() []mutant {
-	return slices.Concat(whoseMutants(), recordMutants(), engineMutants(), phaseMutants(), resumeMutants(), storeMutants(), bodyMutants(), writeMutants(),
+	return slices.Concat(whoseMutants(), operationMutants(), recordMutants(), engineMutants(), phaseMutants(), resumeMutants(), storeMutants(), bodyMutants(), writeMutants(),
 		jobMutants(), streamMutants(), callerMutants(), waitMutants(), panicMutants(), patienceMutants(), clientMutants(), renewMutants(), keyMutants())
 }
 

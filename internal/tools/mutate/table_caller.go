@@ -116,7 +116,7 @@ func callerMutants() []mutant {
 		},
 		{
 			rule: "TenantName", what: "a tenant's name may hold what ends it",
-			file: scope, old: "escapeTenant.Replace(r.Tenant)", new: "r.Tenant", pkg: "lambda", run: "^TestTenantsNamesDontRunTogether$",
+			file: scope, old: "escapeFirst.Replace(r.Tenant)", new: "r.Tenant", pkg: "lambda", run: "^TestTenantsNamesDontRunTogether$",
 		},
 	}
 }

@@ -50,7 +50,7 @@ func whoseMutants() []mutant {
 		},
 		{
 			rule: "SecondWrap", what: "two engines of a process have a handler without a name each",
-			file: "idem/handlers.go", old: "return ok && s.AddUnnamed(e.opt.Namespace) > 1", new: "return ok && s.AddUnnamed(e.opt.Namespace) < 0", pkg: "dynamo", run: "^TestTwoEnginesWithoutNamesOnOneStore$",
+			file: "idem/handlers.go", old: "return ok && s.AddUnnamed(among) > 1", new: "return ok && s.AddUnnamed(among) < 0", pkg: "dynamo", run: "^TestTwoEnginesWithoutNamesOnOneStore$",
 		},
 		{
 			rule: "RouteName", what: "a route's records don't name it",
