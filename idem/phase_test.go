@@ -181,6 +181,35 @@ func TestRetryResumesAtTheRecoveryPoint(t *testing.T) {
 	}
 }
 
+// An operation keeps its id whoever goes on with it, also where the record is known
+// only with the first commit.
+func TestRetryKeepsTheOperationsID(t *testing.T) {
+	t.Parallel()
+	for _, opt := range []func(*idem.Options){func(*idem.Options) {}, merge} {
+		e := idem.New(&idem.MemoryStore{}, opt)
+		var ids []string
+		run := func(fail error) {
+			_, err := do(t, e, func(ctx context.Context) (idem.Response, error) {
+				op, _ := idem.FromContext(ctx)
+				_, err := idem.Atomic(ctx, "note", func(context.Context, *idem.Tx) (int, error) { return 0, nil })
+				ids = append(ids, op.ID())
+				if err == nil {
+					err = fail
+				}
+				return idem.Response{Status: 201}, err
+			})
+			if !errors.Is(err, fail) {
+				t.Fatal(err)
+			}
+		}
+		run(errors.New("later"))
+		run(nil)
+		if len(ids) != 2 || ids[0] != ids[1] || ids[0] == "" {
+			t.Errorf("the ids of one operation: %q", ids)
+		}
+	}
+}
+
 // A11: a definitive answer ends the operation and is replayed.
 func TestRespondInAPhaseIsStored(t *testing.T) {
 	t.Parallel()

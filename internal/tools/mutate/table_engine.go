@@ -88,7 +88,7 @@ func engineMutants() []mutant {
 		{
 			rule: "RelForm", what: "a repeated release has the form of the first",
 			file: finish, old: "\t\tnext := released(prev, a.opt.Now(), b)\n",
-			new: "\t\tnext := released(prev, a.opt.Now(), b)\n\t\tif free(rec, b) {\n\t\t\tnext.Keep, next.Expires = KeepNothing, seconds(a.opt.Now()).Add(-time.Minute)\n\t\t}\n",
+			new: "\t\tnext := released(prev, a.opt.Now(), b)\n\t\tif free(rec, b) {\n\t\t\tnext.Keep, next.Expires = KeepNothing, seconds(a.opt.Now())\n\t\t}\n",
 			run: "^TestReleaseAfterALateCommitKeepsIt$",
 		},
 		{

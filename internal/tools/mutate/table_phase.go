@@ -6,7 +6,11 @@ func phaseMutants() []mutant {
 	return []mutant{
 		{
 			rule: "AdoptID", what: "derived keys come from the attempt's id",
-			file: flow, old: "\tif f.rec != nil {\n\t\treturn f.rec.ID\n\t}\n\treturn f.a.id", new: "\treturn f.a.id", run: "^TestRetryResumesAtTheRecoveryPoint$",
+			file: flow, old: "tx.id, tx.made, tx.repeats = f.rec.ID,", new: "tx.id, tx.made, tx.repeats = f.a.id,", run: "^TestRetryResumesAtTheRecoveryPoint$",
+		},
+		{
+			rule: "AdoptOpID", what: "an operation's id is the attempt's",
+			file: flow, old: "\tif f.rec != nil {\n\t\treturn f.rec.ID\n\t}\n\treturn f.a.id", new: "\treturn f.a.id", run: "^TestRetryKeepsTheOperationsID$",
 		},
 		{
 			rule: "FlushBeforeForeign", what: "a call begins before the results it rests on are stored",
