@@ -43,7 +43,7 @@ func countedBatch[Ev, Rec, Re any](e *idem.Engine, b lambda.Batch[Ev, Rec, Re], 
 	})
 }
 
-var batchFiles = []string{"sqs", "sqs_fifo", "sns", "sns_key", "s3", "kinesis", "dynamodbstream", "eventbridge"}
+var batchFiles = []string{"sqs", "sqs_fifo", "sns", "sns_key", "s3", "kinesis", "dynamodbstream", "eventbridge", "sqs_sns", "sqs_eventbridge"}
 
 // Through the runtime's door: each record once, however often it is delivered.
 func TestInvokeEach(t *testing.T) {
@@ -54,6 +54,7 @@ func TestInvokeEach(t *testing.T) {
 	}{
 		"sqs":            {2, `{"batchItemFailures":[]}`},
 		"sqs_fifo":       {1, `{"batchItemFailures":[]}`},
+		"sqs_sns":        {2, `{"batchItemFailures":[]}`},
 		"kinesis":        {1, `{"batchItemFailures":[]}`},
 		"dynamodbstream": {2, `{"batchItemFailures":[]}`},
 		"sns":            {1, `{}`},

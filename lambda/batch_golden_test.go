@@ -79,6 +79,7 @@ func TestGoldenBatches(t *testing.T) {
 		bucket = "arn:aws:s3:::statements|" + functionARN
 		stream = "arn:aws:dynamodb:eu-central-1:123456789012:table/rides/stream/2026-11-21T00:48:05.899|" + functionARN
 	)
+	const job = `{"idempotency_key":"01JD7W5Z3QH6M8.2.0","operation":"01JD7W5Z3QH6M8","kind":"send_ride_receipt","args":{"ride":"ride-2"}}`
 	for file, want := range map[string]struct {
 		ids, groups []string
 		reqs        []idem.Request
@@ -105,6 +106,41 @@ func TestGoldenBatches(t *testing.T) {
 				Key: "11d6ee51-4cc7-4302-9e22-7cd8afdaadf5", Scope: bySQS + "ledger.fifo", Route: "SQS ledger.fifo",
 				Query: query("@group", "account-1"), Body: []byte("Test message."),
 			}},
+		},
+		"sqs_sns": {
+			ids:    []string{"b6b95dcd-0000-4ca9-8df5-e7812a6f6f4a", "0d5c3b0e-1111-4a6c-a6f2-6f2a4d1f8a11"},
+			groups: []string{"", ""},
+			reqs: []idem.Request{
+				{
+					Key: "dc1e94d9-56c5-5e96-808d-cc7f68faa162", Scope: bySQS + "receipts", Route: "SQS receipts",
+					Query: query("@subject", "Ride created", "@topic", topicARN), Body: []byte(`{"ride":"ride-1"}`),
+				},
+				{
+					Key: "01JD7W5Z3QH6M8.2.0", Scope: bySQS + "receipts", Route: "SQS receipts",
+					Query: query("kind", "String:send_ride_receipt", "seal", "Binary:AAH/", "@topic", topicARN), Body: []byte(`{"ride":"ride-2"}`),
+				},
+			},
+		},
+		"sqs_eventbridge": {
+			ids: []string{
+				"4a1c0f52-2222-4d0c-9d3d-0c6f0b0b1a22", "7d0e1c9b-3333-4f5e-8b7a-5a1e2d3c4b33", "9c8b7a6f-4444-4e3d-9a2b-1f0e9d8c7b44",
+			},
+			groups: []string{"", "", ""},
+			reqs: []idem.Request{
+				{
+					Key: "6a7e8feb-b491-4cf7-a9f1-bf3703467718", Scope: bySQS + "receipts", Route: "SQS receipts",
+					Query: query("@type", "Ride Completed", "@source", "rides", "@resource", "arn:aws:rides:eu-central-1:123456789012:ride/ride-1"),
+					Body:  []byte(`{"ride":"ride-1","fare":2000}`),
+				},
+				{
+					Key: "01JD7W5Z3QH6M8.2.0", Scope: bySQS + "receipts", Route: "SQS receipts",
+					Query: query("@type", "send_ride_receipt", "@source", "rides"), Body: []byte(job),
+				},
+				{
+					Key: "01JD7W5Z3QH6M8.2.0", Scope: bySQS + "receipts", Route: "SQS receipts",
+					Query: query("@type", "send_ride_receipt", "@source", "rides", "@topic", topicARN), Body: []byte(job),
+				},
+			},
 		},
 		"sns": {
 			ids: []string{"95df01b4-ee98-5cb9-9903-4c221d41eb5e"},
@@ -193,7 +229,7 @@ func readGolden(t testing.TB, file string) (ids, groups []string, reqs []idem.Re
 	t.Helper()
 	payload := loadBatch(t, file)
 	switch file {
-	case "sqs", "sqs_fifo":
+	case "sqs", "sqs_fifo", "sqs_sns", "sqs_eventbridge":
 		return readBatch(t, lambda.SQS, payload)
 	case "sns", "sns_key":
 		return readBatch(t, lambda.SNS, payload)

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
 	"strings"
 
 	"github.com/samekey/samekey/idem"
@@ -86,26 +87,10 @@ func open(payload []byte) (inner json.RawMessage, ok bool, err error) {
 
 // members reads an object that has exactly these members, each of them once. One
 // whose name ends in "?" may be missing.
-func members(object json.RawMessage, names ...string) (map[string]json.RawMessage, error) {
-	dec := json.NewDecoder(bytes.NewReader(object))
-	if t, err := dec.Token(); err != nil || t != json.Delim('{') {
-		return nil, badEnvelope("want an object")
-	}
-	m := make(map[string]json.RawMessage, len(names))
-	for dec.More() {
-		t, err := dec.Token()
-		name, _ := t.(string)
-		var v json.RawMessage
-		if err == nil {
-			err = dec.Decode(&v)
-		}
-		if err != nil {
-			return nil, badEnvelope(err.Error())
-		}
-		if _, twice := m[name]; twice {
-			return nil, badEnvelope(fmt.Sprintf("%.40q twice", name))
-		}
-		m[name] = v
+func members(raw json.RawMessage, names ...string) (map[string]json.RawMessage, error) {
+	m, err := object(raw)
+	if err != nil {
+		return nil, badEnvelope(err.Error())
 	}
 	known := 0
 	for _, name := range names {
@@ -120,6 +105,38 @@ func members(object json.RawMessage, names ...string) (map[string]json.RawMessag
 	}
 	if len(m) != known {
 		return nil, badEnvelope("a member too many")
+	}
+	return m, nil
+}
+
+// object reads an object whose members are there once each. Unlike a struct, it knows
+// large from small letters.
+func object(raw json.RawMessage) (map[string]json.RawMessage, error) {
+	dec := json.NewDecoder(bytes.NewReader(raw))
+	if t, err := dec.Token(); err != nil || t != json.Delim('{') {
+		return nil, errors.New("want an object")
+	}
+	m := make(map[string]json.RawMessage)
+	for dec.More() {
+		t, err := dec.Token()
+		name, _ := t.(string)
+		var v json.RawMessage
+		if err == nil {
+			err = dec.Decode(&v)
+		}
+		if err != nil {
+			return nil, err
+		}
+		if _, twice := m[name]; twice {
+			return nil, fmt.Errorf("%.40q twice", name)
+		}
+		m[name] = v
+	}
+	if _, err := dec.Token(); err != nil {
+		return nil, errors.New("the object has no end")
+	}
+	if _, err := dec.Token(); !errors.Is(err, io.EOF) {
+		return nil, errors.New("something follows the object")
 	}
 	return m, nil
 }

@@ -19,7 +19,7 @@ const eventBridgeKind = "an EventBridge event"
 // runs it again, by default twice, then hands it to the function's failure
 // destination. There should be one.
 //
-// An event's key is its id. The scope is the account, region and source of the
+// An event's key is the id of the [Job] that its detail is, or else its own. The scope is the account, region and source of the
 // event, and the function: two rules that hand one event to one function make
 // one operation, and an event that comes again from an archive under its old id
 // is not carried out again while its key lives. What must be the same under one
@@ -27,7 +27,7 @@ const eventBridgeKind = "an EventBridge event"
 var EventBridge = Batch[events.EventBridgeEvent, events.EventBridgeEvent, struct{}]{
 	Records: eventBridgeRecords,
 	ID:      func(ev events.EventBridgeEvent) string { return ev.ID },
-	Key:     func(ev events.EventBridgeEvent) (string, error) { return ev.ID, nil },
+	Key:     func(ev events.EventBridgeEvent) (string, error) { return detailKey(ev.Detail, ev.ID) },
 	Request: eventBridgeRequest,
 }
 

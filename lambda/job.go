@@ -15,7 +15,10 @@ const KindAttribute = "kind"
 // the detail of an event of EventBridge, or as the payload of a function:
 //
 //	send := lambda.Wrap(engine, lambda.Direct[lambda.Job, struct{}](func(j lambda.Job) (string, error) { return j.Key, nil }), mail)
-//	hear := lambda.WrapEach(engine, lambda.EventBridge.WithKey(lambda.JobKey), listen)
+//	hear := lambda.WrapEach(engine, lambda.EventBridge, listen)
+//
+// [SQS], [SNS] and [EventBridge] know a Job by its four members and take its key by
+// themselves.
 type Job struct {
 	Key       string          `json:"idempotency_key"` // the job's id: do each once
 	Operation string          `json:"operation"`       // the id of the operation that staged it
@@ -23,8 +26,9 @@ type Job struct {
 	Args      json.RawMessage `json:"args"`
 }
 
-// JobKey is the key of an event of EventBridge that brings a [Job]. The event's
-// own id is another one if the job is handed on twice.
+// JobKey is the key of an event of EventBridge whose detail is a [Job], or has at
+// least the member idempotency_key. [EventBridge] itself takes it of a Job only: any
+// other event has its own id for a key.
 func JobKey(ev events.EventBridgeEvent) (string, error) {
 	var j Job
 	if err := json.Unmarshal(ev.Detail, &j); err != nil {

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"net/url"
+	"strings"
 
 	"github.com/aws/aws-lambda-go/events"
 
@@ -14,14 +15,14 @@ const snsKind = "an SNS event"
 
 // SNS takes the messages of a topic that the function itself is subscribed to.
 // It must not be changed; see [Batch] for how to vary it. For a queue that is
-// subscribed to the topic use [SQS], best with raw message delivery, which hands
-// the attributes through.
+// subscribed to the topic use [SQS], with or without raw message delivery.
 //
 // SNS invokes asynchronously and takes no report of single messages: a failure
 // fails the invocation, and Lambda runs it again, by default twice, then hands it
 // to the function's failure destination. There should be one.
 //
-// A message's key is its attribute [KeyAttribute], or else its message id. The
+// A message's key is its attribute [KeyAttribute], or else the id of the [Job] or of
+// EventBridge's event that it is, or else its message id. The
 // scope is the topic and the function, since each subscriber does its own work.
 // What must be the same under one key is the message, its subject and its
 // attributes, but for those of tracing.
@@ -40,29 +41,51 @@ func snsRecords(ev events.SNSEvent) ([]events.SNSEventRecord, error) {
 }
 
 func snsKey(r events.SNSEventRecord) (string, error) {
-	a, there := r.SNS.MessageAttributes[KeyAttribute]
-	_, value := snsAttribute(a)
-	return attributeKey(value, there, r.SNS.MessageID)
+	if _, there := r.SNS.MessageAttributes[KeyAttribute]; !there {
+		if in, ok, err := openBody(r.SNS.Message); ok || err != nil {
+			return in.key, err
+		}
+	}
+	return snsAttributeKey(r.SNS.MessageAttributes, r.SNS.MessageID)
+}
+
+func snsAttributeKey(attributes map[string]any, id string) (string, error) {
+	a, there := attributes[KeyAttribute]
+	dataType, value := snsAttribute(a)
+	if strings.HasPrefix(dataType, "Binary") {
+		value = ""
+	}
+	return attributeKey(value, there, id)
 }
 
 func snsRequest(ctx context.Context, r events.SNSEventRecord) (idem.Request, error) {
-	values := make(url.Values)
-	for name, a := range r.SNS.MessageAttributes {
-		if identifies(name) {
-			dataType, value := snsAttribute(a)
-			values.Set(name, dataType+":"+value)
+	body, said := r.SNS.Message, make(url.Values)
+	if _, there := r.SNS.MessageAttributes[KeyAttribute]; !there {
+		if in, ok, err := openBody(body); ok && err == nil {
+			body, said = in.body, in.said
 		}
 	}
-	if r.SNS.Subject != "" {
-		values.Set("@subject", r.SNS.Subject) // no attribute can have this name
-	}
+	snsSaid(said, r.SNS.MessageAttributes, r.SNS.Subject)
 	return idem.Request{
 		Scope:  consumerScope(ctx, r.SNS.TopicArn),
 		Route:  "SNS " + resourceName(r.SNS.TopicArn),
 		Header: jsonHeader(),
-		Query:  values.Encode(),
-		Body:   []byte(r.SNS.Message),
+		Query:  said.Encode(),
+		Body:   []byte(body),
 	}, nil
+}
+
+// snsSaid puts into said what a publisher has said beside the message.
+func snsSaid(said url.Values, attributes map[string]any, subject string) {
+	for name, a := range attributes {
+		if identifies(name) {
+			dataType, value := snsAttribute(a)
+			said.Set(name, dataType+":"+value)
+		}
+	}
+	if subject != "" {
+		said.Set("@subject", subject) // no attribute can have this name
+	}
 }
 
 // snsAttribute is a message attribute's type and value; binary ones come in

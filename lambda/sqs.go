@@ -22,13 +22,18 @@ const sqsKind = "an SQS event"
 // fails the invocation, all messages come again, and those that were done are
 // not done again.
 //
-// A message's key is its attribute [KeyAttribute], or else its message id. The
+// A message's key is its attribute [KeyAttribute]; or else what stands in the
+// envelope that SNS (without raw message delivery) or EventBridge has put around it:
+// the attribute of that name, the id of a [Job], the id of the notification or event;
+// or else its message id. That
 // id is the same for every delivery of a message, and another one where a
-// producer sends it again or an operator redrives it from a dead-letter queue.
+// producer sends it again or an operator redrives it from a dead-letter queue. A
+// message that looks like such an envelope and can't be read fails ([idem.ErrKeyInvalid]).
 // The deduplication id of a FIFO queue is not used: where it is made from the
 // content, two equal messages an hour apart would be one. The scope is the
 // queue. What must be the same under one key is the body, the message group and
-// the attributes, but for those of tracing.
+// the attributes, but for those of tracing; of an envelope what is in it, and not its
+// times and signatures. The handler gets the message as it came; see [Inner].
 //
 // In a FIFO queue a message group stops at its first failure: that message and
 // all later ones of the group are reported, other groups go on. A message that
@@ -52,25 +57,43 @@ func sqsRecords(ev events.SQSEvent) ([]events.SQSMessage, error) {
 }
 
 func sqsKey(m events.SQSMessage) (string, error) {
-	a, there := m.MessageAttributes[KeyAttribute]
-	value := ""
-	if a.StringValue != nil {
-		value = *a.StringValue
+	if a, there := m.MessageAttributes[KeyAttribute]; there {
+		value := ""
+		if a.StringValue != nil {
+			value = *a.StringValue
+		}
+		return attributeKey(value, there, m.MessageId)
 	}
-	return attributeKey(value, there, m.MessageId)
+	in, ok, err := openBody(m.Body)
+	if !ok || err != nil {
+		return m.MessageId, err
+	}
+	return in.key, nil
 }
 
 func sqsRequest(_ context.Context, m events.SQSMessage) (idem.Request, error) {
+	body, said := sqsContent(&m)
+	if group := m.Attributes["MessageGroupId"]; group != "" {
+		said.Set("@group", group) // no attribute can have this name
+	}
 	return idem.Request{
 		Scope:  m.EventSourceARN,
 		Route:  "SQS " + resourceName(m.EventSourceARN),
 		Header: jsonHeader(),
-		Query:  sqsAttributes(&m),
-		Body:   []byte(m.Body),
+		Query:  said.Encode(),
+		Body:   []byte(body),
 	}, nil
 }
 
-func sqsAttributes(m *events.SQSMessage) string {
+// sqsContent is what a message asks for: what is in its envelope, or else its body
+// and its attributes. An envelope that can't be read is [sqsKey]'s to refuse: a key
+// from [Batch.WithKey] does without.
+func sqsContent(m *events.SQSMessage) (body string, said url.Values) {
+	if _, there := m.MessageAttributes[KeyAttribute]; !there {
+		if in, ok, err := openBody(m.Body); ok && err == nil {
+			return in.body, in.said
+		}
+	}
 	values := make(url.Values)
 	for name, a := range m.MessageAttributes {
 		if !identifies(name) {
@@ -82,10 +105,7 @@ func sqsAttributes(m *events.SQSMessage) string {
 		}
 		values.Set(name, a.DataType+":"+value)
 	}
-	if group := m.Attributes["MessageGroupId"]; group != "" {
-		values.Set("@group", group) // no attribute can have this name
-	}
-	return values.Encode()
+	return m.Body, values
 }
 
 // sqsGroup is a message's group where that is an order: standard queues have

@@ -31,6 +31,7 @@ func TestQueueOnElasticMQ(t *testing.T) {
 		"leaves failures to the redrive policy":      queueRedrives,
 		"keeps the order within groups":              queueKeepsOrder,
 		"pauses":                                     queuePauses,
+		"does jobs in envelopes once":                queueDoesJobsInEnvelopesOnce,
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

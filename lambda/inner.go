@@ -1,0 +1,247 @@
+package lambda
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net/url"
+	"strings"
+
+	"github.com/aws/aws-lambda-go/events"
+)
+
+// inner is what a message is about, without the envelopes that services have put
+// around it. Envelopes hold what another delivery of one job changes: ids, times
+// and signatures.
+type inner struct {
+	key  string     // the job's id, or that of the innermost envelope
+	body string     // a notification's message, an event's detail, a job
+	said url.Values // what the envelopes say of the work: attributes, subject, topic, type, source, resources
+}
+
+// An envelope is a JSON object
+//
+//   - whose Type is "Notification" and that has a TopicArn: SNS without raw message
+//     delivery;
+//   - with Records, of which there is one, of aws:sns: what Lambda puts into the
+//     dead-letter queue of a function that a topic invokes;
+//   - with a detail-type and a source, and an id or a detail: an event of
+//     EventBridge;
+//   - whose members are exactly those of [Job]: the detail of an event that a [Job]
+//     travels in, where the rule hands on nothing else.
+//
+// Names count as they are written. What has an envelope's marks and can't be read is
+// an error: under the message's own id a job would be done once for each delivery.
+var marks = [][]string{
+	{`"Notification"`, `"TopicArn"`},
+	{`"detail-type"`, `"source"`},
+	{`"idempotency_key"`, `"operation"`, `"kind"`, `"args"`},
+}
+
+// openBody takes a message out of its envelopes. ok is false where it has none.
+func openBody(body string) (in inner, ok bool, err error) {
+	if !marked(body) {
+		return inner{}, false, nil // the usual case, for a few passes over the body
+	}
+	in, ok, err = openObject([]byte(body))
+	if err != nil {
+		return inner{}, false, fmt.Errorf("the message looks like an envelope of SNS or EventBridge and can't be read (%w); "+
+			"turn on raw message delivery, hand events on whole, or say what the key is by Batch.WithKey", err)
+	}
+	return in, ok, nil
+}
+
+func marked(body string) bool {
+	if !strings.HasPrefix(strings.TrimLeft(body, " \t\r\n"), "{") {
+		return false
+	}
+	for _, all := range marks {
+		n := 0
+		for _, mark := range all {
+			if strings.Contains(body, mark) {
+				n++
+			}
+		}
+		if n == len(all) {
+			return true
+		}
+	}
+	return false
+}
+
+func openObject(body []byte) (inner, bool, error) {
+	m, err := object(body)
+	if err != nil {
+		return inner{}, false, err
+	}
+	_, topic := m["TopicArn"]
+	_, detailType := m["detail-type"]
+	_, source := m["source"]
+	switch {
+	case topic && string(m["Type"]) == `"Notification"`:
+		return openNotification(m)
+	case detailType && source && (m["id"] != nil || m["detail"] != nil):
+		return openEvent(m)
+	case isJob(m):
+		key, err := jobKey(m)
+		return inner{key: key, body: string(body), said: url.Values{}}, true, err
+	case m["Records"] != nil:
+		return openRecords(m["Records"])
+	}
+	return inner{}, false, nil
+}
+
+func openNotification(m map[string]json.RawMessage) (inner, bool, error) {
+	id, err1 := textIn(m, "MessageId")
+	topic, err2 := textIn(m, "TopicArn")
+	message, err3 := textIn(m, "Message")
+	subject, err4 := optionalText(m, "Subject")
+	attributes, err5 := attributesIn(m["MessageAttributes"])
+	err := errors.Join(err1, err2, err3, err4, err5)
+	if err == nil && !(strings.HasPrefix(topic, "arn:") && strings.Contains(topic, ":sns:")) {
+		err = errors.New("TopicArn isn't a topic's")
+	}
+	if err == nil && id == "" {
+		err = errors.New("MessageId is empty")
+	}
+	if err != nil {
+		return inner{}, false, err
+	}
+	in, opened := inner{key: id, body: message, said: url.Values{}}, false
+	if _, there := attributes[KeyAttribute]; !there {
+		var deeper inner
+		if deeper, opened, err = openBody(message); err != nil {
+			return inner{}, false, err
+		} else if opened {
+			in = deeper
+		}
+	}
+	if !opened {
+		in.key, err = snsAttributeKey(attributes, id)
+	}
+	snsSaid(in.said, attributes, subject)
+	in.said.Set("@topic", topic)
+	return in, true, err
+}
+
+func openEvent(m map[string]json.RawMessage) (inner, bool, error) {
+	id, err1 := textIn(m, "id")
+	detailType, err2 := textIn(m, "detail-type")
+	source, err3 := textIn(m, "source")
+	var resources []string
+	var err4 error
+	if m["resources"] != nil {
+		if err4 = json.Unmarshal(m["resources"], &resources); err4 != nil {
+			err4 = errors.New("resources isn't a list of texts")
+		}
+	}
+	err := errors.Join(err1, err2, err3, err4)
+	if err == nil && id == "" {
+		err = errors.New("id is empty")
+	}
+	if err != nil {
+		return inner{}, false, err
+	}
+	key, err := detailKey(m["detail"], id)
+	return inner{
+		key: key, body: string(m["detail"]),
+		said: url.Values{"@type": {detailType}, "@source": {source}, "@resource": resources},
+	}, true, err
+}
+
+// openRecords opens the event by which SNS invokes a function.
+func openRecords(raw json.RawMessage) (inner, bool, error) {
+	var records []json.RawMessage
+	if json.Unmarshal(raw, &records) != nil || len(records) != 1 {
+		return inner{}, false, nil
+	}
+	r, err := object(records[0])
+	if err != nil || string(r["EventSource"]) != `"aws:sns"` {
+		return inner{}, false, err
+	}
+	m, err := object(r["Sns"])
+	if err != nil {
+		return inner{}, false, err
+	}
+	return openNotification(m)
+}
+
+// detailKey is the key of an event: the id of the job in it, or else the event's.
+func detailKey(detail json.RawMessage, id string) (string, error) {
+	if !bytes.Contains(detail, []byte(`"idempotency_key"`)) {
+		return id, nil
+	}
+	m, err := object(detail)
+	if err != nil || !isJob(m) {
+		return id, nil //nolint:nilerr // a detail of somebody else's
+	}
+	return jobKey(m)
+}
+
+// isJob reports whether an object has the members of a [Job] and no others.
+func isJob(m map[string]json.RawMessage) bool {
+	for _, name := range []string{"idempotency_key", "operation", "kind", "args"} {
+		if m[name] == nil {
+			return false
+		}
+	}
+	return len(m) == 4
+}
+
+func jobKey(m map[string]json.RawMessage) (string, error) {
+	key, err := textIn(m, "idempotency_key")
+	if err == nil && key == "" {
+		err = errors.New("idempotency_key is empty")
+	}
+	return key, err
+}
+
+func attributesIn(raw json.RawMessage) (map[string]any, error) {
+	if raw == nil || string(raw) == "null" {
+		return nil, nil
+	}
+	m, err := object(raw)
+	if err != nil {
+		return nil, errors.New("MessageAttributes isn't an object")
+	}
+	all := make(map[string]any, len(m))
+	for name, a := range m {
+		var v struct{ Type, Value *string }
+		if json.Unmarshal(a, &v) != nil || v.Type == nil || v.Value == nil {
+			return nil, errors.New("an attribute isn't a Type and a Value")
+		}
+		all[name] = map[string]any{"Type": *v.Type, "Value": *v.Value}
+	}
+	return all, nil
+}
+
+func textIn(m map[string]json.RawMessage, name string) (s string, err error) {
+	if json.Unmarshal(m[name], &s) != nil || string(m[name]) == "null" {
+		return "", errors.New(name + " isn't a text")
+	}
+	return s, nil
+}
+
+func optionalText(m map[string]json.RawMessage, name string) (string, error) {
+	if m[name] == nil || string(m[name]) == "null" {
+		return "", nil
+	}
+	return textIn(m, name)
+}
+
+// Inner is what the producer of a message has sent: the body of m, or, where SNS
+// (without raw message delivery) or EventBridge has put an envelope around it, the
+// message of the notification or the detail of the event. [SQS] reads envelopes by
+// itself; a handler gets m as it came. An error says that m looks like an envelope
+// and can't be read.
+func Inner(m events.SQSMessage) (string, error) {
+	in, ok, err := openBody(m.Body)
+	if err != nil {
+		return "", fmt.Errorf("lambda: %w", err)
+	}
+	if !ok {
+		return m.Body, nil
+	}
+	return in.body, nil
+}
