@@ -2,6 +2,7 @@ package dynamo
 
 import (
 	"context"
+	"errors"
 	"log/slog"
 	"time"
 
@@ -122,7 +123,9 @@ func (c *Completer) put(ctx context.Context, tickets []idem.DueTicket, at []int)
 	}
 	for i, err := range idem.Delivered(c.queue.Put(ctx, tickets), len(tickets)) {
 		if err != nil {
-			c.log.ErrorContext(ctx, "ticket not queued", "record", idem.RecordName(tickets[i].PK), "error", err)
+			if !errors.Is(err, idem.ErrNotTried) {
+				c.log.ErrorContext(ctx, "ticket not queued", "record", idem.RecordName(tickets[i].PK), "error", err)
+			}
 			first = min(first, at[i])
 			continue
 		}

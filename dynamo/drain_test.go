@@ -207,22 +207,28 @@ func TestA20AbortedPhaseStagesNothing(t *testing.T) {
 	}
 }
 
-// A21: ten requests with a job each, and a queue that fails on the fourth.
+// A21: ten requests with a job each, and a queue that fails on the fourth. It isn't
+// asked for the rest, and another queue gets its own.
 func TestA21FailureIsReportedAndTheRestComesAgain(t *testing.T) {
 	t.Parallel()
 	tab := newTable(t)
 	stream := tab.tail(t)
-	down := true
+	down, tried := true, 0
 	out := &outbox{fail: func(d idem.Delivery) error {
-		if d.Kind >= "job 4" && down { // in the order of names: the fourth and all later ones
+		tried++
+		if d.Kind >= "job 4" && down {
 			return fmt.Errorf("%w: injected", idem.ErrSinkDown)
 		}
 		return nil
 	}}
+	route, other := idem.Route{}, &outbox{}
 	engine := idem.New(tab.store)
 	for i := range 10 {
-		run(t, engine, one(fmt.Sprint("job ", i+1-i/9*10))) // job 0 is the tenth
+		kind := fmt.Sprint("job ", i+1-i/9*10) // job 0 is the tenth
+		route[kind] = out
+		run(t, engine, one(kind))
 	}
+	route["job 0"] = other
 	ev := stream.event(t)
 	var staged []events.DynamoDBEventRecord // the finishes
 	for _, r := range ev.Records {
@@ -233,9 +239,12 @@ func TestA21FailureIsReportedAndTheRestComesAgain(t *testing.T) {
 	if len(staged) != 10 {
 		t.Fatalf("%d finishes", len(staged))
 	}
-	seq := handle(t, dynamo.NewDrain(tab.store, out), ev)
+	seq := handle(t, dynamo.NewDrain(tab.store, route), ev)
 	if seq != staged[3].Change.SequenceNumber {
 		t.Errorf("reported %s, want the fourth's, %s", seq, staged[3].Change.SequenceNumber)
+	}
+	if tried != 4 {
+		t.Errorf("the queue was asked %d times, want 4", tried)
 	}
 	for i, r := range staged {
 		if i < 3 || i == 9 { // job 0 got through
@@ -245,14 +254,14 @@ func TestA21FailureIsReportedAndTheRestComesAgain(t *testing.T) {
 		}
 	}
 	down = false
-	if seq := handle(t, dynamo.NewDrain(tab.store, out), from(t, ev, seq)); seq != "" {
+	if seq := handle(t, dynamo.NewDrain(tab.store, route), from(t, ev, seq)); seq != "" {
 		t.Errorf("the rerun reports %s", seq)
 	}
 	for _, r := range staged {
 		tab.settled(t, pkOf(r))
 	}
-	if len(out.byID) != 10 {
-		t.Errorf("%d ids were delivered, want 10: %v", len(out.byID), out.byID)
+	if len(out.byID) != 9 || len(other.byID) != 1 {
+		t.Errorf("delivered %v and %v, want 9 ids and one", out.byID, other.byID)
 	}
 }
 

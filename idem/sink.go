@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"reflect"
 	"runtime"
 )
 
@@ -48,29 +49,34 @@ var (
 	// everything: they don't count against a job.
 	ErrSinkDown = errors.New("sink is unavailable")
 	// ErrNotTried matches errors from deliveries that were held back, since an
-	// earlier one of their group failed or time was up: they don't count either.
+	// earlier one of their group failed, the sink was down for an earlier one, or
+	// time was up: they don't count either.
 	ErrNotTried = errors.New("not tried")
 )
 
 // SinkFunc is a function that hands on one job, as a [Sink]. It is called for
 // one after the other. Once it fails, the rest of the job's group is held back
-// ([ErrNotTried]) and other groups go on. A panic is a failure of its job.
+// ([ErrNotTried]) and other groups go on; once its error matches [ErrSinkDown], the
+// whole rest is. A panic is a failure of its job.
 type SinkFunc func(ctx context.Context, d Delivery) error
 
 // Deliver implements [Sink].
 func (f SinkFunc) Deliver(ctx context.Context, batch []Delivery) []error {
 	errs := make([]error, len(batch))
 	held := make(map[string]bool)
+	down := false
 	for i, d := range batch {
 		switch {
 		case ctx.Err() != nil:
 			errs[i] = fmt.Errorf("%w: %w", ErrNotTried, context.Cause(ctx))
+		case down:
+			errs[i] = fmt.Errorf("%w: the sink is unavailable to an earlier one", ErrNotTried)
 		case held[d.Group]:
 			errs[i] = fmt.Errorf("%w: an earlier job of its group failed", ErrNotTried)
 		default:
-			if errs[i] = f.try(ctx, d); errs[i] != nil {
-				held[d.Group] = true
-			}
+			errs[i] = f.try(ctx, d)
+			held[d.Group] = errs[i] != nil
+			down = errors.Is(errs[i], ErrSinkDown)
 		}
 	}
 	return errs
@@ -91,31 +97,42 @@ func (f SinkFunc) try(ctx context.Context, d Delivery) (err error) {
 
 // Route is a [Sink] that hands jobs on by their Kind. A kind without a sink is a
 // failure of its job: it is parked, and can be handed out again once there is a
-// sink for it. The order of a group holds within each kind.
+// sink for it. Kinds with the same sink are handed to it together, so that the
+// order of a group holds within each sink. (A [SinkFunc] is another one for each
+// kind: functions can't be compared.)
 type Route map[string]Sink
 
 // Deliver implements [Sink].
 func (r Route) Deliver(ctx context.Context, batch []Delivery) []error {
+	type end struct {
+		sink Sink
+		kind string // of a sink that can't be compared
+	}
 	errs := make([]error, len(batch))
-	at := make(map[string][]int)
-	var kinds []string // in order of appearance
+	at := make(map[end][]int)
+	var ends []end // in order of appearance
 	for i, d := range batch {
-		if r[d.Kind] == nil {
+		sink := r[d.Kind]
+		if sink == nil {
 			errs[i] = fmt.Errorf("no sink for jobs of kind %q", d.Kind)
 			continue
 		}
-		if at[d.Kind] == nil {
-			kinds = append(kinds, d.Kind)
+		e := end{sink: sink}
+		if !reflect.ValueOf(sink).Comparable() {
+			e = end{kind: d.Kind}
 		}
-		at[d.Kind] = append(at[d.Kind], i)
+		if at[e] == nil {
+			ends = append(ends, e)
+		}
+		at[e] = append(at[e], i)
 	}
-	for _, kind := range kinds {
-		part := make([]Delivery, len(at[kind]))
-		for n, i := range at[kind] {
+	for _, e := range ends {
+		part := make([]Delivery, len(at[e]))
+		for n, i := range at[e] {
 			part[n] = batch[i]
 		}
-		for n, err := range Delivered(r[kind].Deliver(ctx, part), len(part)) {
-			errs[at[kind][n]] = err
+		for n, err := range Delivered(r[part[0].Kind].Deliver(ctx, part), len(part)) {
+			errs[at[e][n]] = err
 		}
 	}
 	return errs

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -57,18 +58,31 @@ type message struct {
 	Tenant   string `json:"tn,omitempty"`
 }
 
-// Put implements [idem.TicketQueue], ten tickets a call.
+// Put implements [idem.TicketQueue], ten tickets a call. After a call that fails as a
+// whole the rest isn't tried ([idem.ErrNotTried]): tickets are small and all alike,
+// and so it is the queue.
 func (q *Queue) Put(ctx context.Context, tickets []idem.DueTicket) []error {
 	errs := make([]error, 0, len(tickets))
-	for len(tickets) > 0 {
-		n := min(len(tickets), maxEntries)
-		errs = append(errs, q.send(ctx, tickets[:n])...)
-		tickets = tickets[n:]
+	var untried error
+	for some := range slices.Chunk(tickets, maxEntries) {
+		if untried == nil && ctx.Err() != nil {
+			untried = fmt.Errorf("completer: sqs: %w: %w", idem.ErrNotTried, context.Cause(ctx))
+		}
+		if untried != nil {
+			errs = append(errs, slices.Repeat([]error{untried}, len(some))...)
+			continue
+		}
+		each, err := q.send(ctx, some)
+		errs = append(errs, each...)
+		if err != nil {
+			untried = fmt.Errorf("completer: sqs: %w: the queue is unavailable to an earlier one", idem.ErrNotTried)
+		}
 	}
 	return errs
 }
 
-func (q *Queue) send(ctx context.Context, tickets []idem.DueTicket) []error {
+// send returns what became of each, and the error of the call.
+func (q *Queue) send(ctx context.Context, tickets []idem.DueTicket) ([]error, error) {
 	in := &sqs.SendMessageBatchInput{QueueUrl: &q.url, Entries: make([]types.SendMessageBatchRequestEntry, len(tickets))}
 	errs := make([]error, len(tickets))
 	for i, t := range tickets {
@@ -86,7 +100,7 @@ func (q *Queue) send(ctx context.Context, tickets []idem.DueTicket) []error {
 		for i := range errs {
 			errs[i] = fmt.Errorf("completer: sqs: %w", err)
 		}
-		return errs
+		return errs, err
 	}
 	set := func(id *string, err error) {
 		if i, e := strconv.Atoi(aws.ToString(id)); e == nil && i >= 0 && i < len(errs) {
@@ -99,7 +113,7 @@ func (q *Queue) send(ctx context.Context, tickets []idem.DueTicket) []error {
 	for _, e := range out.Failed {
 		set(e.Id, fmt.Errorf("completer: sqs: %s: %s", aws.ToString(e.Code), aws.ToString(e.Message)))
 	}
-	return errs
+	return errs, nil
 }
 
 // delay is for how many seconds to hide a message: rounded up, since a ticket

@@ -128,3 +128,30 @@ func TestQueueIsDown(t *testing.T) {
 		t.Errorf("got %v", errs)
 	}
 }
+
+// A queue that can't be reached is asked once, and not for each ten of the tickets
+// that wait; and once time is up it isn't asked at all.
+func TestQueueThatIsDownIsAskedOnce(t *testing.T) {
+	t.Parallel()
+	all := tickets(make([]string, 35)...)
+	f := &fakeSQS{err: errors.New("connection refused")}
+	untried := 0
+	for _, err := range idem.Delivered(completer.NewQueue(f, "url").Put(t.Context(), all), len(all)) {
+		if err == nil {
+			t.Error("a ticket is queued")
+		}
+		if errors.Is(err, idem.ErrNotTried) {
+			untried++
+		}
+	}
+	if len(f.calls) != 1 || untried != 25 {
+		t.Errorf("calls %v, %d not tried", f.calls, untried)
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	f = &fakeSQS{}
+	errs := completer.NewQueue(f, "url").Put(ctx, all)
+	if len(f.calls) != 0 || len(errs) != 35 || !errors.Is(errs[0], idem.ErrNotTried) {
+		t.Errorf("time is up: calls %v, %v", f.calls, errs)
+	}
+}

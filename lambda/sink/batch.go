@@ -6,27 +6,21 @@ import (
 	"github.com/samekey/samekey/idem"
 )
 
-// The limits of one call of SQS, SNS and EventBridge. A queue or topic may take
-// more bytes; one message over the limit is sent alone, for it to judge.
-const (
-	maxEntries = 10
-	maxBytes   = 256 << 10
-)
-
 // batcher cuts deliveries into calls.
 type batcher struct {
 	service string
+	limits  limits
 	// ordered keeps the order of each group: no call has two of one group, since
 	// the first may be refused and the second taken.
 	ordered bool
 	size    func(idem.Delivery) int
 	// call sends a batch: an error for the whole of it, or else one for each
 	// entry, nil for those that were taken.
-	call func(ctx context.Context, batch []idem.Delivery) ([]error, error)
+	call func(ctx context.Context, batch []idem.Delivery) (results, error)
 }
 
 func (b *batcher) deliver(ctx context.Context, all []idem.Delivery) []error {
-	errs := make([]error, len(all))
+	r := newRound(b.service, len(all))
 	held := make(map[string]bool)
 	left := make([]int, len(all))
 	for i := range left {
@@ -35,19 +29,12 @@ func (b *batcher) deliver(ctx context.Context, all []idem.Delivery) []error {
 	for len(left) > 0 {
 		var now []int
 		now, left = b.next(all, left)
-		if ctx.Err() != nil {
-			for _, i := range now {
-				errs[i] = outOfTime(ctx)
-			}
-			continue
-		}
-		now = b.release(all, now, held, errs)
-		b.send(ctx, all, now, errs)
+		b.send(ctx, all, b.release(all, now, held, r.errs), r)
 		for _, i := range now {
-			held[all[i].Group] = held[all[i].Group] || errs[i] != nil
+			held[all[i].Group] = held[all[i].Group] || r.errs[i] != nil
 		}
 	}
-	return errs
+	return r.verdicts()
 }
 
 // next takes the deliveries of one call off what is left.
@@ -56,7 +43,7 @@ func (b *batcher) next(all []idem.Delivery, left []int) (now, later []int) {
 	groups := make(map[string]bool)
 	for n, i := range left {
 		size := b.size(all[i])
-		if len(now) == maxEntries || len(now) > 0 && bytes+size > maxBytes {
+		if len(now) == b.limits.entries || len(now) > 0 && bytes+size > b.limits.bytes {
 			return now, append(later, left[n:]...)
 		}
 		if b.ordered && groups[all[i].Group] {
@@ -74,7 +61,7 @@ func (b *batcher) release(all []idem.Delivery, now []int, held map[string]bool, 
 	if !b.ordered {
 		return now
 	}
-	free := now[:0]
+	var free []int
 	for _, i := range now {
 		if held[all[i].Group] {
 			errs[i] = errHeldBack
@@ -85,10 +72,10 @@ func (b *batcher) release(all []idem.Delivery, now []int, held map[string]bool, 
 	return free
 }
 
-// send makes one call. Where what was sent is to blame, each is sent alone, to
+// send makes one call. Where what was sent may be to blame, each is sent alone, to
 // find out which.
-func (b *batcher) send(ctx context.Context, all []idem.Delivery, now []int, errs []error) {
-	if len(now) == 0 {
+func (b *batcher) send(ctx context.Context, all []idem.Delivery, now []int, r *round) {
+	if len(now) == 0 || r.over(ctx, now...) {
 		return
 	}
 	batch := make([]idem.Delivery, len(now))
@@ -96,19 +83,22 @@ func (b *batcher) send(ctx context.Context, all []idem.Delivery, now []int, errs
 		batch[n] = all[i]
 	}
 	each, err := b.call(ctx, batch)
-	switch {
-	case err == nil:
-		each = idem.Delivered(each, len(now))
+	if err == nil {
+		r.down = each.down()
 		for n, i := range now {
-			errs[i] = each[n]
+			r.note(i, each[n])
 		}
-	case len(now) > 1 && refused(err):
+		return
+	}
+	f := callFault(err)
+	if len(now) > 1 && f.blame != ofSink {
 		for _, i := range now {
-			b.send(ctx, all, []int{i}, errs)
+			b.send(ctx, all, []int{i}, r)
 		}
-	default:
-		for _, i := range now {
-			errs[i] = fault(b.service, err)
-		}
+		return
+	}
+	r.down = f.blame == ofSink
+	for _, i := range now {
+		r.note(i, f)
 	}
 }

@@ -32,7 +32,7 @@ func NewBus(api EventBridge, bus, source string) *Bus {
 		panic("sink: NewBus: api is nil, or bus or source is empty") //nolint:forbidigo // a mistake in the program
 	}
 	size := func(d idem.Delivery) int { return len(payload(d)) + len(source) + len(d.Kind) }
-	return &Bus{batcher{service: "eventbridge", size: size, call: func(ctx context.Context, batch []idem.Delivery) ([]error, error) {
+	return &Bus{batcher{service: "eventbridge", limits: busLimits, size: size, call: func(ctx context.Context, batch []idem.Delivery) (results, error) {
 		in := &eventbridge.PutEventsInput{Entries: make([]types.PutEventsRequestEntry, len(batch))}
 		for i, d := range batch {
 			in.Entries[i] = types.PutEventsRequestEntry{
@@ -43,12 +43,12 @@ func NewBus(api EventBridge, bus, source string) *Bus {
 		if err != nil {
 			return nil, err
 		}
-		errs := missing("eventbridge", len(batch))
+		errs := missing(len(batch))
 		for i, e := range out.Entries[:min(len(out.Entries), len(batch))] { // in the order of the request
 			if e.ErrorCode == nil {
 				errs[i] = nil
 			} else {
-				errs[i] = entryFault("eventbridge", *e.ErrorCode, aws.ToString(e.ErrorMessage), content[*e.ErrorCode])
+				errs[i] = entryFault(*e.ErrorCode, aws.ToString(e.ErrorMessage), true)
 			}
 		}
 		return errs, nil

@@ -1,85 +1,122 @@
 package sink
 
 import (
-	"context"
 	"errors"
-	"fmt"
 	"net/http"
+	"slices"
+	"strings"
 
+	"github.com/aws/aws-sdk-go-v2/aws/retry"
 	"github.com/aws/smithy-go"
 	smithyhttp "github.com/aws/smithy-go/transport/http"
-
-	"github.com/samekey/samekey/idem"
 )
 
-// content are the errors of the services that blame what was sent, and not who
-// sent it, where to, or how much.
-var content = map[string]bool{
-	// SQS and SNS
-	"AWS.SimpleQueueService.BatchRequestTooLong":  true,
-	"AWS.SimpleQueueService.UnsupportedOperation": true,
-	"BatchRequestTooLong":                         true,
-	"InvalidMessageContents":                      true,
-	"InvalidParameter":                            true,
-	"InvalidParameterValue":                       true,
-	"MissingParameter":                            true,
-	"ParameterValueInvalid":                       true,
-	"UnsupportedOperation":                        true,
-	// EventBridge, where it refuses a whole request and an entry
-	"ValidationException": true,
-	"InvalidArgument":     true,
-	"MalformedDetail":     true,
-	// Lambda
-	"InvalidParameterValueException": true,
-	"InvalidRequestContentException": true,
-	"RequestTooLargeException":       true,
+// blame is whose fault an error is.
+type blame int
+
+const (
+	// ofSink: the service, the way there, or who sends. It says nothing of the job.
+	ofSink blame = iota
+	// ofJob: what was sent.
+	ofJob
+	// inDoubt: a refusal of the request, which may be for what the job holds, or
+	// for how the sink is set up. A [round] decides by what becomes of the others.
+	inDoubt
+)
+
+// fault is an error of a service, and whose it is.
+type fault struct {
+	blame blame
+	err   error
 }
 
-// elsewhere are the codes of entries of SQS and SNS that blame the sender, but not
-// for what it sent: too much at once, or a key or a queue it may not use.
-var elsewhere = map[string]bool{
-	"AccessDenied": true, "AccessDeniedException": true, "AuthorizationError": true, "InvalidSecurity": true,
-	"OverLimit": true, "RequestThrottled": true, "Throttled": true, "ThrottlingException": true,
-	"KmsAccessDenied": true, "KmsDisabled": true, "KmsInvalidKeyUsage": true, "KmsInvalidState": true,
-	"KmsNotFound": true, "KmsOptInRequired": true, "KmsThrottled": true,
-	"KMSAccessDenied": true, "KMSDisabled": true, "KMSInvalidState": true,
-	"KMSNotFound": true, "KMSOptInRequired": true, "KMSThrottling": true,
+// judged are the error codes that the services document for the calls made here,
+// and that tell more than their class does. Codes of SQS are without their prefix
+// AWS.SimpleQueueService.
+var judged = codes{
+	ofJob: {
+		// SQS, SNS
+		"BatchRequestTooLong", "InvalidMessageContents",
+		// EventBridge
+		"MalformedDetail",
+		// Lambda
+		"InvalidRequestContentException", "RequestTooLargeException", "SerializedRequestEntityTooLargeException",
+	},
+	ofSink: {
+		// all: who sends
+		"AccessDenied", "AccessDeniedException", "AuthorizationError", "ExpiredToken", "ExpiredTokenException", "IncompleteSignature",
+		"IncompleteSignatureException", "InvalidClientTokenId", "InvalidSecurity", "InvalidSignatureException", "MissingAuthenticationToken",
+		"MissingAuthenticationTokenException", "NotAuthorized", "OptInRequired", "RequestExpired", "SignatureDoesNotMatch",
+		"UnrecognizedClientException",
+		// all: the way there, and the service
+		"InternalError", "InternalException", "InternalFailure", "InvalidAction", "MalformedHttpRequestException", "RequestAbortedException",
+		"RequestTimeout", "RequestTimeoutException", "ServiceException", "ServiceUnavailable", "UnknownOperationException",
+		// SQS
+		"InvalidAddress", "NonExistentQueue", "OverLimit", "QueueDeletedRecently", "QueueDoesNotExist", "ResourceNotFoundException",
+		"KmsAccessDenied", "KmsDisabled", "KmsInvalidKeyUsage", "KmsInvalidState", "KmsNotFound", "KmsOptInRequired", "KmsThrottled",
+		// SNS
+		"EndpointDisabled", "NotFound", "PlatformApplicationDisabled", "Throttled",
+		"KMSAccessDenied", "KMSDisabled", "KMSInvalidState", "KMSNotFound", "KMSOptInRequired", "KMSThrottling",
+		// EventBridge
+		"InvalidAccountIdException", "NotAuthorizedForDetailTypeException", "NotAuthorizedForSourceException", "OperationDisabledException",
+		// Lambda
+		"ModeNotSupportedException", "NoPublishedVersionException", "ResourceConflictException", "ResourceNotReadyException", "SnapStartException",
+		"KMSAccessDeniedException", "KMSDisabledException", "KMSInvalidStateException", "KMSNotFoundException",
+	},
 }
 
-// refused reports whether err blames what was sent.
-func refused(err error) bool {
-	if api, ok := errors.AsType[smithy.APIError](err); ok && content[api.ErrorCode()] {
-		return true
+type codes map[blame][]string
+
+// of returns whose fault an error with a code is, false for one that isn't known.
+func (c codes) of(code string) (blame, bool) {
+	code = strings.TrimPrefix(code, "AWS.SimpleQueueService.")
+	for b, list := range c {
+		if slices.Contains(list, code) {
+			return b, true
+		}
+	}
+	_, throttled := retry.DefaultThrottleErrorCodes[code]
+	return ofSink, throttled
+}
+
+// callFault judges the error of a whole call: by its code, else by its class. A
+// refusal of an unknown kind is in doubt; what is no answer is the sink's.
+func callFault(err error) *fault {
+	if api, ok := errors.AsType[smithy.APIError](err); ok {
+		if b, known := judged.of(api.ErrorCode()); known {
+			return &fault{b, err}
+		}
 	}
 	resp, ok := errors.AsType[*smithyhttp.ResponseError](err)
-	return ok && resp.HTTPStatusCode() == http.StatusRequestEntityTooLarge
-}
-
-// fault is the error of one delivery that was sent alone.
-func fault(service string, err error) error {
-	if refused(err) {
-		return fmt.Errorf("%s: %w", service, err)
+	if !ok {
+		return &fault{ofSink, err}
 	}
-	return down(service, err)
+	return &fault{classes(resp.HTTPStatusCode()), err}
 }
 
-func down(service string, err error) error {
-	return fmt.Errorf("%s: %w: %w", service, idem.ErrSinkDown, err)
-}
-
-// outOfTime is the error of a delivery that isn't tried any more.
-func outOfTime(ctx context.Context) error {
-	return fmt.Errorf("%w: %w", idem.ErrNotTried, context.Cause(ctx))
-}
-
-var errHeldBack = fmt.Errorf("%w: an earlier job of its group failed", idem.ErrNotTried)
-
-// entryFault is the error of one entry of a batch that was taken in part. sender
-// says that the service blames who sent it.
-func entryFault(service, code, message string, sender bool) error {
-	err := errors.New(code + ": " + message)
-	if sender && !elsewhere[code] {
-		return fmt.Errorf("%s: %w", service, err)
+// classes are whose fault errors are of which only the status is known.
+func classes(status int) blame {
+	switch status {
+	case http.StatusRequestEntityTooLarge:
+		return ofJob
+	case http.StatusUnauthorized, http.StatusForbidden, http.StatusNotFound, http.StatusProxyAuthRequired, http.StatusRequestTimeout,
+		http.StatusConflict, http.StatusTooEarly, http.StatusTooManyRequests:
+		return ofSink
 	}
-	return down(service, err)
+	if status/100 == 4 {
+		return inDoubt
+	}
+	return ofSink
+}
+
+// entryFault judges the error of one entry of a batch. sender says that it is one
+// of those that blame the request, as far as the service tells.
+func entryFault(code, message string, sender bool) *fault {
+	f := &fault{ofSink, errors.New(code + ": " + message)}
+	if b, known := judged.of(code); known {
+		f.blame = b
+	} else if sender {
+		f.blame = inDoubt
+	}
+	return f
 }

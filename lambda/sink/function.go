@@ -52,23 +52,24 @@ func NewFunction(api Lambda, name string, optFns ...func(*FunctionOptions)) *Fun
 
 // Deliver implements [idem.Sink], a call for each job.
 func (f *Function) Deliver(ctx context.Context, batch []idem.Delivery) []error {
-	errs := make([]error, len(batch))
+	r := newRound("lambda", len(batch))
 	held := make(map[string]bool)
 	for i, d := range batch {
 		switch {
-		case ctx.Err() != nil:
-			errs[i] = outOfTime(ctx)
+		case r.over(ctx, i):
 		case held[d.Group]:
-			errs[i] = errHeldBack
+			r.errs[i] = errHeldBack
 		default:
-			errs[i] = f.invoke(ctx, d)
-			held[d.Group] = errs[i] != nil
+			fault := f.invoke(ctx, d)
+			r.note(i, fault)
+			r.down = fault != nil && fault.blame == ofSink
+			held[d.Group] = fault != nil
 		}
 	}
-	return errs
+	return r.verdicts()
 }
 
-func (f *Function) invoke(ctx context.Context, d idem.Delivery) error {
+func (f *Function) invoke(ctx context.Context, d idem.Delivery) *fault {
 	const accepted = 202
 	in := &awslambda.InvokeInput{FunctionName: &f.name, InvocationType: types.InvocationTypeEvent, Payload: payload(d)}
 	if d.Tenant != "" && !f.opt.WithoutTenant {
@@ -77,9 +78,9 @@ func (f *Function) invoke(ctx context.Context, d idem.Delivery) error {
 	out, err := f.api.Invoke(ctx, in)
 	switch {
 	case err != nil:
-		return fault("lambda", err)
+		return callFault(err)
 	case out.StatusCode != accepted:
-		return down("lambda", fmt.Errorf("status %d", out.StatusCode))
+		return &fault{ofSink, fmt.Errorf("status %d", out.StatusCode)}
 	}
 	return nil
 }

@@ -4,32 +4,22 @@ import (
 	"crypto/sha256"
 	"encoding/base64"
 	"encoding/json"
-	"errors"
 	"strconv"
 	"strings"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
 
 	"github.com/samekey/samekey/idem"
 	"github.com/samekey/samekey/lambda"
 )
 
-// results are what became of the entries of a call, by their numbers.
-type results []error
-
-// missing are results of n entries none of which has been told of yet.
-func missing(service string, n int) results {
-	errs := make(results, n)
-	for i := range errs {
-		errs[i] = down(service, errors.New("the answer doesn't tell"))
-	}
-	return errs
-}
-
-func (r results) set(id *string, err error) {
+// set is what became of the entry with an id, which is its number.
+func (r results) set(id *string, f *fault) {
 	if id == nil {
 		return
 	}
 	if i, e := strconv.Atoi(*id); e == nil && i >= 0 && i < len(r) {
-		r[i] = err
+		r[i] = f
 	}
 }
 
@@ -43,6 +33,20 @@ func text(args json.RawMessage) string { return unsendable.Replace(string(args))
 func messageSize(d idem.Delivery) int {
 	const types = 2 * len("String")
 	return len(text(d.Args)) + len(lambda.KeyAttribute) + len(d.JobID) + len(lambda.KindAttribute) + len(d.Kind) + types
+}
+
+// address is the deduplication id of a message, and its group: for order in a FIFO
+// queue or topic, else for a fair share.
+func address(d idem.Delivery, fifo bool, fairBy func(idem.Delivery) string) (dedup, of *string) {
+	if fifo {
+		return &d.JobID, aws.String(group(d.Group))
+	}
+	if fairBy != nil {
+		if tenant := fairBy(d); tenant != "" {
+			return nil, aws.String(group(tenant))
+		}
+	}
+	return nil, nil
 }
 
 // group is a message group id for a job's group: itself, if the service takes it.

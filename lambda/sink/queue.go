@@ -28,14 +28,27 @@ var _ SQS = (*sqs.Client)(nil)
 // rest of a group is held back.
 type Queue struct{ batcher }
 
-// NewQueue returns a sink to the queue at url. It panics if api is nil or url is
-// empty: mistakes in the program, best found at cold start.
-func NewQueue(api SQS, url string) *Queue {
-	if api == nil || url == "" {
-		panic("sink: NewQueue: api is nil or url is empty") //nolint:forbidigo // a mistake in the program
+// QueueOptions vary [NewQueue].
+type QueueOptions struct {
+	// FairBy names the tenant of a job, or whoever else a busy one must not hold up:
+	// SQS lets the messages of the others in a standard queue go first (fair queues).
+	// "" is a job of nobody's. nil: all are. A FIFO queue goes by the job's group.
+	FairBy func(idem.Delivery) string
+}
+
+// NewQueue returns a sink to the queue at url. It panics if api is nil, url is
+// empty, or a FIFO queue has FairBy: mistakes in the program, best found at cold
+// start.
+func NewQueue(api SQS, url string, optFns ...func(*QueueOptions)) *Queue {
+	var opt QueueOptions
+	for _, fn := range optFns {
+		fn(&opt)
 	}
 	fifo := strings.HasSuffix(url, ".fifo")
-	return &Queue{batcher{service: "sqs", ordered: fifo, size: messageSize, call: func(ctx context.Context, batch []idem.Delivery) ([]error, error) {
+	if api == nil || url == "" || fifo && opt.FairBy != nil {
+		panic("sink: NewQueue: api is nil, or url is empty, or a FIFO queue has FairBy") //nolint:forbidigo // a mistake in the program
+	}
+	return &Queue{batcher{service: "sqs", limits: sqsLimits, ordered: fifo, size: messageSize, call: func(ctx context.Context, batch []idem.Delivery) (results, error) {
 		in := &sqs.SendMessageBatchInput{QueueUrl: &url, Entries: make([]types.SendMessageBatchRequestEntry, len(batch))}
 		for i, d := range batch {
 			e := types.SendMessageBatchRequestEntry{
@@ -45,21 +58,19 @@ func NewQueue(api SQS, url string) *Queue {
 					lambda.KindAttribute: {DataType: aws.String("String"), StringValue: aws.String(d.Kind)},
 				},
 			}
-			if fifo {
-				e.MessageDeduplicationId, e.MessageGroupId = aws.String(d.JobID), aws.String(group(d.Group))
-			}
+			e.MessageDeduplicationId, e.MessageGroupId = address(d, fifo, opt.FairBy)
 			in.Entries[i] = e
 		}
 		out, err := api.SendMessageBatch(ctx, in)
 		if err != nil {
 			return nil, err
 		}
-		errs := missing("sqs", len(batch))
+		errs := missing(len(batch))
 		for _, e := range out.Successful {
 			errs.set(e.Id, nil)
 		}
 		for _, e := range out.Failed {
-			errs.set(e.Id, entryFault("sqs", aws.ToString(e.Code), aws.ToString(e.Message), e.SenderFault))
+			errs.set(e.Id, entryFault(aws.ToString(e.Code), aws.ToString(e.Message), e.SenderFault))
 		}
 		return errs, nil
 	}}}

@@ -104,11 +104,14 @@ func (f *fake) judge(id string) (string, bool) {
 	return f.entry(id)
 }
 
-func apiError(code string) error { return &smithy.GenericAPIError{Code: code, Message: "injected"} }
-
-// entityTooLarge is an answer without a code, of the web server in front.
-func entityTooLarge() error {
-	return &smithyhttp.ResponseError{Response: &smithyhttp.Response{Response: response(413)}, Err: errors.New("injected")}
+// answer is the error of a whole call, as a client gives it; code "": what a web
+// server in front says.
+func answer(status int, code string) error {
+	err := errors.New("injected")
+	if code != "" {
+		err = &smithy.GenericAPIError{Code: code, Message: "injected"}
+	}
+	return &smithyhttp.ResponseError{Response: &smithyhttp.Response{Response: response(status)}, Err: err}
 }
 
 // sinks are the four over one fake.
@@ -220,13 +223,17 @@ func TestCallFails(t *testing.T) {
 		want  []verdict
 		calls string // of those that send several
 	}{
-		"one is too large":           {only("b", entityTooLarge()), []verdict{taken, counted, taken}, "abc a b c"},
-		"one has bad content":        {only("c", apiError("InvalidParameterValueException")), []verdict{taken, taken, counted}, "abc a b c"},
-		"refused as it is not taken": {only("b", apiError("ValidationException")), []verdict{taken, counted, taken}, "abc a b c"},
-		"throttled":                  {only("b", apiError("ThrottlingException")), []verdict{down, down, down}, "abc"},
-		"forbidden":                  {only("b", apiError("AccessDeniedException")), []verdict{down, down, down}, "abc"},
-		"nobody there":               {only("b", apiError("ResourceNotFoundException")), []verdict{down, down, down}, "abc"},
-		"no answer":                  {only("b", errors.New("connection reset")), []verdict{down, down, down}, "abc"},
+		"one is too large":        {only("b", answer(413, "")), []verdict{taken, counted, taken}, "abc a b c"},
+		"one has bad content":     {only("c", answer(400, "InvalidMessageContents")), []verdict{taken, taken, counted}, "abc a b c"},
+		"one has a bad parameter": {only("b", answer(400, "ValidationException")), []verdict{taken, counted, taken}, "abc a b c"},
+		"one isn't liked":         {only("a", answer(422, "NobodyDocumentsThis")), []verdict{counted, taken, taken}, "abc a b c"},
+		"throttled":               {only("b", answer(400, "ThrottlingException")), []verdict{down, down, down}, "abc"},
+		"throttled, by class":     {only("b", answer(429, "NobodyDocumentsThis")), []verdict{down, down, down}, "abc"},
+		"forbidden":               {only("b", answer(400, "AccessDeniedException")), []verdict{down, down, down}, "abc"},
+		"forbidden, by class":     {only("b", answer(403, "NobodyDocumentsThis")), []verdict{down, down, down}, "abc"},
+		"nobody there":            {only("b", answer(404, "ResourceNotFoundException")), []verdict{down, down, down}, "abc"},
+		"broken":                  {only("b", answer(503, "NobodyDocumentsThis")), []verdict{down, down, down}, "abc"},
+		"no answer":               {only("b", errors.New("connection reset")), []verdict{down, down, down}, "abc"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -237,7 +244,7 @@ func TestCallFails(t *testing.T) {
 				if name == "function" {
 					calls = "a b c"
 					if want[0] == down {
-						want = []verdict{taken, down, taken}
+						calls, want = "a b", []verdict{taken, down, held}
 					}
 				}
 				if diff := cmp.Diff(want, got); diff != "" {
@@ -254,10 +261,14 @@ func TestCallFails(t *testing.T) {
 // What an answer doesn't tell of has not been taken, for all that is known.
 func TestMuteAnswer(t *testing.T) {
 	t.Parallel()
-	each(t, func(t *testing.T, _ string, f *fake, s idem.Sink) {
+	each(t, func(t *testing.T, name string, f *fake, s idem.Sink) {
 		t.Helper()
 		f.mute = true
-		if diff := cmp.Diff([]verdict{down, down}, verdicts(s.Deliver(t.Context(), jobs(2)), 2)); diff != "" {
+		want := []verdict{down, down}
+		if name == "function" {
+			want = []verdict{down, held}
+		}
+		if diff := cmp.Diff(want, verdicts(s.Deliver(t.Context(), jobs(2)), 2)); diff != "" {
 			t.Errorf("-want +got:\n%s", diff)
 		}
 	})
@@ -299,11 +310,11 @@ func TestGroupsKeepTheirOrder(t *testing.T) {
 		t.Parallel()
 		f := &fake{whole: func(ids []string) error {
 			if ids[0] == "op-a.0.0" {
-				return errors.New("connection reset")
+				return answer(413, "RequestTooLargeException")
 			}
 			return nil
 		}}
-		if diff := cmp.Diff([]verdict{down, taken, held}, verdicts(sinks(f)["function"].Deliver(t.Context(), jobs(3, "x", "y", "x")), 3)); diff != "" {
+		if diff := cmp.Diff([]verdict{counted, taken, held}, verdicts(sinks(f)["function"].Deliver(t.Context(), jobs(3, "x", "y", "x")), 3)); diff != "" {
 			t.Errorf("-want +got:\n%s", diff)
 		}
 	})
@@ -313,25 +324,6 @@ func TestGroupsKeepTheirOrder(t *testing.T) {
 		sinks(f)["queue"].Deliver(t.Context(), jobs(3, "x", "x", "x"))
 		if got := names(f.calls); got != "abc" {
 			t.Errorf("calls %q", got)
-		}
-	})
-}
-
-// No call is larger than the services take; what is too large by itself goes
-// alone, for the service to judge.
-func TestCallsKeepTheSizeLimit(t *testing.T) {
-	t.Parallel()
-	eachBatching(t, func(t *testing.T, f *fake, s idem.Sink) {
-		t.Helper()
-		batch := jobs(5)
-		for i, kb := range []int{100, 100, 100, 300, 1} {
-			batch[i].Args = json.RawMessage(`"` + strings.Repeat("x", kb<<10) + `"`)
-		}
-		if errs := s.Deliver(t.Context(), batch); verdictOf(errors.Join(errs...)) != taken {
-			t.Errorf("got %v", errs)
-		}
-		if got, want := names(f.calls), "ab c d e"; got != want {
-			t.Errorf("calls %q, want %q", got, want)
 		}
 	})
 }
@@ -362,6 +354,8 @@ func TestMistakesAreRefused(t *testing.T) {
 	for name, fn := range map[string]func(){
 		"queue: no client":    func() { sink.NewQueue(nil, "url") },
 		"queue: no url":       func() { sink.NewQueue(&sqs.Client{}, "") },
+		"queue: fair, FIFO":   func() { sink.NewQueue(&sqs.Client{}, "jobs.fifo", fairQueue) },
+		"topic: fair, FIFO":   func() { sink.NewTopic(&sns.Client{}, "jobs.fifo", fairTopic) },
 		"topic: no client":    func() { sink.NewTopic(nil, "arn") },
 		"topic: no arn":       func() { sink.NewTopic(&sns.Client{}, "") },
 		"bus: no client":      func() { sink.NewBus(nil, "default", "s") },

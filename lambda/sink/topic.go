@@ -24,14 +24,25 @@ var _ SNS = (*sns.Client)(nil)
 // of a FIFO topic (one whose ARN ends in ".fifo") too.
 type Topic struct{ batcher }
 
-// NewTopic returns a sink to the topic arn. It panics if api is nil or arn is
-// empty: mistakes in the program, best found at cold start.
-func NewTopic(api SNS, arn string) *Topic {
-	if api == nil || arn == "" {
-		panic("sink: NewTopic: api is nil or arn is empty") //nolint:forbidigo // a mistake in the program
+// TopicOptions vary [NewTopic].
+type TopicOptions struct {
+	// FairBy is that of [QueueOptions]: a standard topic hands it on to the standard
+	// queues that are subscribed, and to nobody else.
+	FairBy func(idem.Delivery) string
+}
+
+// NewTopic returns a sink to the topic arn. It panics if api is nil, arn is empty,
+// or a FIFO topic has FairBy: mistakes in the program, best found at cold start.
+func NewTopic(api SNS, arn string, optFns ...func(*TopicOptions)) *Topic {
+	var opt TopicOptions
+	for _, fn := range optFns {
+		fn(&opt)
 	}
 	fifo := strings.HasSuffix(arn, ".fifo")
-	return &Topic{batcher{service: "sns", ordered: fifo, size: messageSize, call: func(ctx context.Context, batch []idem.Delivery) ([]error, error) {
+	if api == nil || arn == "" || fifo && opt.FairBy != nil {
+		panic("sink: NewTopic: api is nil, or arn is empty, or a FIFO topic has FairBy") //nolint:forbidigo // a mistake in the program
+	}
+	return &Topic{batcher{service: "sns", limits: snsLimits, ordered: fifo, size: messageSize, call: func(ctx context.Context, batch []idem.Delivery) (results, error) {
 		in := &sns.PublishBatchInput{TopicArn: &arn, PublishBatchRequestEntries: make([]types.PublishBatchRequestEntry, len(batch))}
 		for i, d := range batch {
 			e := types.PublishBatchRequestEntry{
@@ -41,21 +52,19 @@ func NewTopic(api SNS, arn string) *Topic {
 					lambda.KindAttribute: {DataType: aws.String("String"), StringValue: aws.String(d.Kind)},
 				},
 			}
-			if fifo {
-				e.MessageDeduplicationId, e.MessageGroupId = aws.String(d.JobID), aws.String(group(d.Group))
-			}
+			e.MessageDeduplicationId, e.MessageGroupId = address(d, fifo, opt.FairBy)
 			in.PublishBatchRequestEntries[i] = e
 		}
 		out, err := api.PublishBatch(ctx, in)
 		if err != nil {
 			return nil, err
 		}
-		errs := missing("sns", len(batch))
+		errs := missing(len(batch))
 		for _, e := range out.Successful {
 			errs.set(e.Id, nil)
 		}
 		for _, e := range out.Failed {
-			errs.set(e.Id, entryFault("sns", aws.ToString(e.Code), aws.ToString(e.Message), e.SenderFault))
+			errs.set(e.Id, entryFault(aws.ToString(e.Code), aws.ToString(e.Message), e.SenderFault))
 		}
 		return errs, nil
 	}}}

@@ -1,0 +1,97 @@
+package idem_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/samekey/samekey/idem"
+)
+
+// deliveries are one for each word: its kind, a slash, and its name, which is its
+// group as well.
+func deliveries(words ...string) []idem.Delivery {
+	var batch []idem.Delivery
+	for _, w := range words {
+		kind, name, _ := strings.Cut(w, "/")
+		batch = append(batch, idem.Delivery{JobID: w, Kind: kind, Group: name})
+	}
+	return batch
+}
+
+// A function whose other end is down is called once, and not for each of the jobs
+// that wait. A job that fails by itself holds nobody up but its group.
+func TestSinkFuncThatIsDownIsCalledOnce(t *testing.T) {
+	t.Parallel()
+	for name, tt := range map[string]struct {
+		err   error
+		calls string
+		tried []bool
+	}{
+		"down":       {fmt.Errorf("mail server: %w", idem.ErrSinkDown), "k/a k/b", []bool{true, true, false, false}},
+		"a bad job":  {errors.New("no such address"), "k/a k/b k/c", []bool{true, true, false, true}},
+		"all's well": {nil, "k/a k/b k/b k/c", []bool{true, true, true, true}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			var calls []string
+			errs := idem.SinkFunc(func(_ context.Context, d idem.Delivery) error {
+				calls = append(calls, d.JobID)
+				if d.JobID == "k/b" {
+					return tt.err
+				}
+				return nil
+			}).Deliver(t.Context(), deliveries("k/a", "k/b", "k/b", "k/c"))
+			var tried []bool
+			for _, err := range idem.Delivered(errs, 4) {
+				tried = append(tried, !errors.Is(err, idem.ErrNotTried))
+			}
+			if diff := cmp.Diff(tt.tried, tried); diff != "" || strings.Join(calls, " ") != tt.calls {
+				t.Errorf("called %q, tried (-want +got):\n%s", calls, diff)
+			}
+		})
+	}
+}
+
+type noted struct {
+	got *[][]string
+	err error
+}
+
+func (s *noted) Deliver(_ context.Context, batch []idem.Delivery) []error {
+	var ids []string
+	for _, d := range batch {
+		ids = append(ids, d.JobID)
+	}
+	*s.got = append(*s.got, ids)
+	return slices.Repeat([]error{s.err}, len(batch))
+}
+
+// A sink of several kinds gets their jobs together: in their order, and once where
+// it is down. The sinks of the others go on.
+func TestRouteHandsASinkItsKindsTogether(t *testing.T) {
+	t.Parallel()
+	var queue, topic [][]string
+	shared := &noted{&queue, idem.ErrSinkDown}
+	plain := idem.SinkFunc(func(context.Context, idem.Delivery) error { return nil }) // can't be compared
+	route := idem.Route{"a": shared, "b": shared, "c": &noted{&topic, nil}, "d": plain, "e": plain}
+	errs := route.Deliver(t.Context(), deliveries("a/1", "c/1", "b/1", "d/1", "a/2", "x/1", "e/1"))
+	if diff := cmp.Diff([][]string{{"a/1", "b/1", "a/2"}}, queue); diff != "" {
+		t.Errorf("the shared one got (-want +got):\n%s", diff)
+	}
+	if diff := cmp.Diff([][]string{{"c/1"}}, topic); diff != "" {
+		t.Errorf("the other one got (-want +got):\n%s", diff)
+	}
+	var ok []bool
+	for _, err := range errs {
+		ok = append(ok, err == nil)
+	}
+	if diff := cmp.Diff([]bool{false, true, false, true, false, false, true}, ok); diff != "" {
+		t.Errorf("delivered (-want +got):\n%s: %v", diff, errs)
+	}
+}

@@ -1,0 +1,50 @@
+package sink_test
+
+import (
+	"encoding/json"
+	"errors"
+	"strings"
+	"testing"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/service/sqs"
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/samekey/samekey/internal/lambdalocal/queuelocal"
+	"github.com/samekey/samekey/lambda/sink"
+)
+
+// A server with a lower limit than AWS's, and a code of its own for what is over
+// it: the job that is too large counts against itself, alone and among others,
+// which go through.
+func TestOversizedJobOnElasticMQ(t *testing.T) {
+	t.Parallel()
+	server, err := queuelocal.Find(t.Context())
+	if errors.Is(err, queuelocal.ErrUnavailable) && !queuelocal.Required() {
+		t.Skip(err)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := server.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+	for name, attributes := range map[string]map[string]string{"jobs": nil, "jobs.fifo": {"FifoQueue": "true"}} {
+		queue, err := server.Client().CreateQueue(t.Context(), &sqs.CreateQueueInput{QueueName: aws.String(name), Attributes: attributes})
+		if err != nil {
+			t.Fatal(err)
+		}
+		s := sink.NewQueue(server.Client(), *queue.QueueUrl)
+		large := json.RawMessage(`"` + strings.Repeat("x", 300<<10) + `"`)
+		for alone, want := range map[bool][]verdict{true: {counted}, false: {taken, counted, taken, taken}} {
+			batch := jobs(len(want))
+			batch[len(want)/3].Args = large
+			errs := s.Deliver(t.Context(), batch)
+			if diff := cmp.Diff(want, verdicts(errs, len(want))); diff != "" {
+				t.Errorf("%s, alone %v: %v: -want +got:\n%s", name, alone, errs, diff)
+			}
+		}
+	}
+}
