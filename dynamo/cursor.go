@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
@@ -19,6 +20,7 @@ type cursor struct {
 	began  time.Time // of the pass under way; zero between two
 	passed time.Time // end of the last whole pass; zero before the first
 	at     []place   // by segment, of the pass under way
+	again  []failure // to be tried by the next run
 }
 
 // place is how far a segment has been seen.
@@ -98,8 +100,9 @@ type pass struct {
 	name  string
 	now   func() time.Time
 
-	unsaved int  // pages
-	lost    bool // another sweep has ended the pass
+	tried   map[string]int64 // by key, in this run: in how many runs it had failed
+	unsaved int              // pages
+	lost    bool             // another sweep has ended the pass
 	err     error
 }
 
@@ -138,9 +141,11 @@ func (p *pass) save(ctx context.Context) {
 			}
 			p.ver = next.ver
 			return
-		case !p.join(*held):
-			p.lost = true
-			return
+		}
+		again := p.joinAgain(held.again)
+		p.lost = !p.join(*held) || p.lost
+		if p.again = again; p.lost && slices.Equal(again, held.again) {
+			return // theirs says it all
 		}
 	}
 	p.err = errors.Join(p.err, errors.New("dynamo: sweep: its place can't be stored: other writes come in between"))
@@ -151,9 +156,12 @@ const (
 	cursorBegan  = "began_ms"  // N  0 = none is under way
 	cursorPassed = "passed_ms" // N  0 = never
 	cursorAt     = "segs"      // L
+	cursorAgain  = "again"     // L
 	placeAfter   = "k"         // S
 	placeSeen    = "n"         // N
 	placeDone    = "d"         // BOOL
+	failurePK    = "k"         // S
+	failureRuns  = "n"         // N
 )
 
 // cursorPK names a sweep's cursor. It is no record's: those begin with v1#.
@@ -174,6 +182,10 @@ func (s *Store) putCursor(ctx context.Context, name string, c cursor) (held *cur
 	for i, p := range c.at {
 		at[i] = &types.AttributeValueMemberM{Value: item{placeAfter: v.str(p.after), placeSeen: v.num(p.seen), placeDone: &types.AttributeValueMemberBOOL{Value: p.done}}}
 	}
+	again := make([]value, len(c.again))
+	for i, f := range c.again {
+		again[i] = &types.AttributeValueMemberM{Value: item{failurePK: v.str(f.pk), failureRuns: v.num(f.runs)}}
+	}
 	// Two sweeps at once: the second to store its places joins them with the
 	// first's, instead of putting the segments that are done back to their begin.
 	condition := "ver = :prev"
@@ -184,10 +196,11 @@ func (s *Store) putCursor(ctx context.Context, name string, c cursor) (held *cur
 		TableName:           &s.table,
 		Key:                 key(cursorPK(name)),
 		ConditionExpression: &condition,
-		UpdateExpression:    aws.String("SET v = :v, ver = :ver, " + cursorBegan + " = :began, " + cursorPassed + " = :passed, " + cursorAt + " = :at"),
+		UpdateExpression: aws.String("SET v = :v, ver = :ver, " + cursorBegan + " = :began, " + cursorPassed + " = :passed, " + cursorAt + " = :at, " +
+			cursorAgain + " = :again"),
 		ExpressionAttributeValues: item{
 			":v": v.digits(layoutVersion), ":prev": v.num(c.ver - 1), ":ver": v.num(c.ver), ":began": v.millis(c.began), ":passed": v.millis(c.passed),
-			":at": &types.AttributeValueMemberL{Value: at},
+			":at": &types.AttributeValueMemberL{Value: at}, ":again": &types.AttributeValueMemberL{Value: again},
 		},
 		ReturnValuesOnConditionCheckFailure: types.ReturnValuesOnConditionCheckFailureAllOld,
 	})
@@ -206,22 +219,32 @@ func (s *Store) putCursor(ctx context.Context, name string, c cursor) (held *cur
 func cursorOf(it item) cursor {
 	d := decoder{it: it}
 	c := cursor{ver: d.number(attrVer, false), began: d.milli(cursorBegan, false), passed: d.milli(cursorPassed, false)}
-	list := as[*types.AttributeValueMemberL](&d, it, cursorAt, false)
+	d.maps(cursorAt, func(one *decoder) {
+		c.at = append(c.at, place{after: one.text(placeAfter, true), seen: one.number(placeSeen, true), done: one.flag(placeDone)})
+	})
+	d.maps(cursorAgain, func(one *decoder) {
+		c.again = append(c.again, failure{pk: one.text(failurePK, true), runs: one.number(failureRuns, true)})
+	})
+	if d.err != nil {
+		c.began, c.at, c.again = time.Time{}, nil, nil
+	}
+	return c
+}
+
+// maps hands each map of a list to fn; none, if there is no such list.
+func (d *decoder) maps(name string, fn func(*decoder)) {
+	list := as[*types.AttributeValueMemberL](d, d.it, name, false)
 	if list == nil {
-		return c
+		return
 	}
 	for _, raw := range list.Value {
 		entry, ok := raw.(*types.AttributeValueMemberM)
 		if !ok {
-			d.fail("%s has type %T", cursorAt, raw)
-			break
+			d.fail("%s has type %T", name, raw)
+			return
 		}
 		one := decoder{it: entry.Value}
-		c.at = append(c.at, place{after: one.text(placeAfter, true), seen: one.numberIn(entry.Value, placeSeen, true), done: one.flag(placeDone)})
+		fn(&one)
 		d.err = errors.Join(d.err, one.err)
 	}
-	if d.err != nil {
-		c.began, c.at = time.Time{}, nil
-	}
-	return c
 }

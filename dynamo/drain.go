@@ -103,6 +103,7 @@ func (d *Drain) run(ctx context.Context, errands []*errand) (first, delivered in
 		wg.Go(func() {
 			defer func() { <-slots }()
 			at, n := d.conclude(ctx, e, outcomes[e])
+			e.again = at != none
 			mu.Lock()
 			defer mu.Unlock()
 			first, delivered = min(first, at), delivered+n

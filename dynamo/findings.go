@@ -30,8 +30,8 @@ func (s *Sweep) look(ctx context.Context, items []item) findings {
 		}
 		if why == SkipUnreadable {
 			e := Entry{Why: WhyUnreadable, LastErr: reason(err)}
-			if pk, ok := it[attrPK].(*types.AttributeValueMemberS); ok {
-				e.PK, e.Record = pk.Value, idem.RecordName(pk.Value)
+			if pk := itemPK(it); pk != "" {
+				e.PK, e.Record = pk, idem.RecordName(pk)
 			}
 			f.entries = append(f.entries, e)
 			if s.opt.Hooks.Skipped != nil {
@@ -95,9 +95,23 @@ func (s *Sweep) judgeJobs(f *findings, r *idem.Record, late bool) {
 	}
 }
 
-// act does what the findings ask for, as far as it was told how.
-func (s *Sweep) act(ctx context.Context, f findings, rep *Report) error {
+func itemPK(it item) string {
+	if pk, ok := it[attrPK].(*types.AttributeValueMemberS); ok {
+		return pk.Value
+	}
+	return ""
+}
+
+// act does what the findings ask for, as far as it was told how. It returns the
+// records for which that failed.
+func (s *Sweep) act(ctx context.Context, f findings, rep *Report) (failed []string, _ error) {
 	var errs []error
+	note := func(pk string, err error) {
+		if err != nil {
+			errs = append(errs, err)
+			failed = append(failed, pk)
+		}
+	}
 	var jobs []*errand
 	for _, e := range f.errands {
 		switch {
@@ -106,19 +120,23 @@ func (s *Sweep) act(ctx context.Context, f findings, rep *Report) error {
 			if err == nil {
 				rep.Settled++
 			}
-			errs = append(errs, err)
+			note(e.image.PK, err)
 		case s.opt.Drain != nil:
 			jobs = append(jobs, e)
 		}
 	}
 	if len(jobs) > 0 {
-		_, n := s.opt.Drain.run(ctx, jobs) // what fails is logged there, and found again
+		_, n := s.opt.Drain.run(ctx, jobs) // what fails is logged there
 		rep.Delivered += n
+		for _, e := range jobs {
+			if e.again {
+				failed = append(failed, e.image.PK)
+			}
+		}
 	}
 	if s.opt.Queue != nil && len(f.tickets) > 0 {
 		for i, err := range idem.Delivered(s.opt.Queue.Put(ctx, f.tickets), len(f.tickets)) {
-			errs = append(errs, err)
-			if err != nil {
+			if note(f.tickets[i].PK, err); err != nil {
 				continue
 			}
 			rep.Queued++
@@ -128,9 +146,10 @@ func (s *Sweep) act(ctx context.Context, f findings, rep *Report) error {
 		}
 	}
 	for _, r := range f.giveUps {
-		errs = append(errs, s.giveUp(ctx, r, rep))
+		note(r.PK, s.giveUp(ctx, r, rep))
 	}
-	return errors.Join(errs...)
+	slices.Sort(failed)
+	return slices.Compact(failed), errors.Join(errs...) // a record may have failed twice
 }
 
 func (s *Sweep) giveUp(ctx context.Context, r *idem.Record, rep *Report) error {

@@ -16,6 +16,7 @@ type errand struct {
 	lost   []staged // its parked jobs, if it is gone: nobody can redrive them any more
 	settle bool     // it is kept for jobs that were delivered before its finish
 	at     int      // the record that asks for settling
+	again  bool     // what came of it: something has to come again
 }
 
 // staged is a job to be delivered.

@@ -35,8 +35,9 @@ type scanner struct {
 // each hands the items of every page that may concern somebody to fn, from where
 // the pass stands. Reads are eventually consistent and use no write capacity, so
 // claims don't notice. It ends early, without an error, when ctx does or the time
-// is up by the wall clock. A segment that can't be read is left where it stands.
-func (s *scanner) each(ctx context.Context, end time.Time, p *pass, fn func([]item)) error {
+// is up by the wall clock. A segment is left where it stands if it can't be read,
+// or if fn reports that it could neither work on a page nor put it off.
+func (s *scanner) each(ctx context.Context, end time.Time, p *pass, fn func([]item) bool) error {
 	pace := time.NewTicker(time.Duration(float64(time.Second) / s.perSecond))
 	defer pace.Stop()
 	var errs []error
@@ -49,22 +50,25 @@ func (s *scanner) each(ctx context.Context, end time.Time, p *pass, fn func([]it
 				case <-pace.C:
 				}
 			}
-			if ctx.Err() != nil || !end.IsZero() && !time.Now().Before(end) {
+			if out(ctx, end) {
 				return errors.Join(errs...)
 			}
-			out, err := s.api.Scan(ctx, s.input(segment, to.after))
+			got, err := s.api.Scan(ctx, s.input(segment, to.after))
 			if err != nil {
 				errs = append(errs, fmt.Errorf("dynamo: scan of segment %d of %d: %w", segment, s.segments, err))
 				break
 			}
 			s.pages++
-			s.scanned += int(out.ScannedCount)
-			fn(out.Items)
-			last, more := out.LastEvaluatedKey[attrPK].(*types.AttributeValueMemberS)
+			s.scanned += int(got.ScannedCount)
+			if !fn(got.Items) {
+				errs = append(errs, fmt.Errorf("dynamo: sweep: segment %d of %d waits: too much fails", segment, s.segments))
+				break
+			}
+			last, more := got.LastEvaluatedKey[attrPK].(*types.AttributeValueMemberS)
 			if to.done = !more; more {
 				to.after = last.Value
 			}
-			to.seen += int64(out.ScannedCount)
+			to.seen += int64(got.ScannedCount)
 			if !p.moved(ctx, segment, to) {
 				return errors.Join(errs...)
 			}

@@ -100,7 +100,8 @@ func NewSweep(api ScanAPI, store *Store, optFns ...func(*SweepOptions)) *Sweep {
 }
 
 // Run scans the table, acts, and reports. An error says that something was left
-// undone; the report is there all the same. Running out of time is none: the
+// undone; the report is there all the same. What failed is the first thing that the
+// next run tries, whatever of the table that run sees. Running out of time is none: the
 // report says so, and the next run goes on where this one stopped. How far it came
 // is stored in an item of the table that nothing else reads.
 func (s *Sweep) Run(ctx context.Context) (*Report, error) { return s.scan(ctx, true) }
@@ -125,21 +126,27 @@ func (s *Sweep) scan(ctx context.Context, act bool) (*Report, error) {
 	}
 	rep := &Report{ByWhy: make(map[Why]Tally)}
 	over, undone := s.pass(ctx, act)
-	err := scan.each(ctx, s.end(ctx), over, func(items []item) {
+	see := func(items []item, later func(pks []string) bool) bool {
 		found := s.look(ctx, items)
 		for _, e := range found.entries {
 			rep.add(e, s.opt.Now(), s.opt.MaxEntries)
 		}
-		if act {
-			undone = errors.Join(undone, s.act(ctx, found, rep))
+		if !act {
+			return true
 		}
-	})
+		failed, err := s.act(ctx, found, rep)
+		undone = errors.Join(undone, err)
+		return later(failed)
+	}
+	end := s.end(ctx)
+	again := s.again(ctx, half(end), over, see)
+	err := scan.each(ctx, end, over, func(items []item) bool { return see(over.fresh(items), over.later) })
 	rep.Complete, rep.Pages, rep.Scanned = over.whole(), scan.pages, scan.scanned
 	rep.PassBegan = over.began
 	over.save(ctx)
 	rep.LastPass, rep.Overdue = over.passed, act && over.overdue(s.opt.Now(), s.opt.PassWithin)
 	slices.SortStableFunc(rep.Entries, func(a, b Entry) int { return cmp.Or(cmp.Compare(a.Why, b.Why), a.Run.Compare(b.Run)) })
-	err = errors.Join(undone, err, over.err)
+	err = errors.Join(undone, again, err, over.err)
 	s.tell(ctx, rep, err)
 	return rep, err
 }
@@ -147,7 +154,7 @@ func (s *Sweep) scan(ctx context.Context, act bool) (*Report, error) {
 // pass goes on with the pass under way, or begins one. A place that can't be read
 // is an error, and the run begins at the begin.
 func (s *Sweep) pass(ctx context.Context, stored bool) (*pass, error) {
-	p := &pass{now: s.opt.Now}
+	p := &pass{now: s.opt.Now, tried: make(map[string]int64)}
 	var err error
 	if stored {
 		if p.cursor, err = s.store.getCursor(ctx, s.opt.Name); err == nil {

@@ -86,7 +86,7 @@ func jobMutants() []mutant {
 // streamMutants break what the functions behind the stream do.
 func streamMutants() []mutant {
 	const drain, fold, stream, completer, findings = "dynamo/drain.go", "dynamo/fold.go", "dynamo/stream.go", "dynamo/completer.go", "dynamo/findings.go"
-	const scan, sweep, cursor = "dynamo/scan.go", "dynamo/sweep.go", "dynamo/cursor.go"
+	const scan, sweep, cursor, again = "dynamo/scan.go", "dynamo/sweep.go", "dynamo/cursor.go", "dynamo/again.go"
 	return []mutant{
 		{
 			rule: "AckLast", what: "jobs are acknowledged before they are delivered",
@@ -195,6 +195,26 @@ func streamMutants() []mutant {
 		{
 			rule: "SweepOverdue", what: "a first pass that never ends is never overdue",
 			file: cursor, old: "\t\tsince = c.began\n", new: "", run: "^TestSweepTellsOfAnOverduePass$",
+		},
+		{
+			rule: "SweepAgain", what: "what failed waits until the pass comes by again",
+			file: sweep, old: "return later(failed)", new: "return later(failed[:0])", run: "^TestFailedActIsTriedByTheNextRun$",
+		},
+		{
+			rule: "SweepAgain", what: "of two sweeps the slower one forgets what failed with the other",
+			file: cursor, old: "again := p.joinAgain(held.again)", new: "again := p.again", run: "^TestTwoSweepsKeepWhatFailed$",
+		},
+		{
+			rule: "SweepAgain", what: "of two sweeps the slower one keeps to itself what failed with it",
+			file: cursor, old: "if p.again = again; p.lost && slices.Equal(again, held.again) {", new: "if p.again = again; p.lost && !slices.Equal(again, nil) {", run: "^TestTwoSweepsKeepWhatFailed$",
+		},
+		{
+			rule: "SweepAgain", what: "where too much fails the pass leaves the table behind unworked",
+			file: again, old: "if over > 0 && f.runs >= giveWayAfter {", new: "if over > 0 {", run: "^TestRoomForWhatFails$",
+		},
+		{
+			rule: "SweepPoison", what: "records that fail for ever hold up the pass",
+			file: again, old: "if over > 0 && f.runs >= giveWayAfter {", new: "if over > 0 && f.runs < 0 {", run: "^TestPassWaitsForATimeWhereTooMuchFails$",
 		},
 		{
 			rule: "Clean", what: "the sweep doesn't settle",
