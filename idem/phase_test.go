@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -204,7 +205,7 @@ func TestRetryKeepsTheOperationsID(t *testing.T) {
 		}
 		run(errors.New("later"))
 		run(nil)
-		if len(ids) != 2 || ids[0] != ids[1] || ids[0] == "" {
+		if ids[0] == "" || len(slices.Compact(ids)) != 1 { // a handler may begin again with the first one's record
 			t.Errorf("the ids of one operation: %q", ids)
 		}
 	}
