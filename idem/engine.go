@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"log/slog"
 	"net/http"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -52,6 +53,9 @@ func New(store Store, optFns ...func(*Options)) *Engine {
 	}
 	if opt.stripe {
 		e.headers[stripeRequestID] = true
+		if len(e.opt.CORS.Origins) > 0 {
+			e.opt.CORS.Expose = slices.Concat(e.opt.CORS.Expose, []string{stripeShouldRetry, stripeRequestID})
+		}
 	}
 	return e
 }

@@ -174,8 +174,14 @@ func (r *recorder) response() Response {
 	return Response{Status: r.status, Header: r.sent, Body: r.body.Bytes()}
 }
 
+// write sends r. What stands before the engine may have said in Vary that answers
+// depend on something else besides: that stays.
 func write(w http.ResponseWriter, r Response) {
+	outer := w.Header()[varyHeader]
 	maps.Copy(w.Header(), r.Header)
+	if own := r.Header[varyHeader]; len(own) > 0 && len(outer) > 0 {
+		w.Header()[varyHeader] = varies(own, outer...)
+	}
 	w.WriteHeader(r.Status)
 	_, _ = w.Write(r.Body) // the client is gone: its retry gets the same answer
 }

@@ -205,7 +205,10 @@ type Options struct {
 	// Problem makes the answer for what the handler didn't answer.
 	// Default: ProblemJSON.
 	Problem func(Problem) Response
-	stripe  bool // answers have the headers of Stripe's
+	// CORS says which pages of other origins may read what the handler didn't
+	// answer. Default: none, unless something before the engine says so.
+	CORS   CORS
+	stripe bool // answers have the headers of Stripe's
 
 	// Logger takes warnings and errors; never keys or bodies. Default:
 	// slog.Default(), so that the cause of a 500 or 503 is in the function's log.
@@ -314,8 +317,10 @@ func (o *Options) validate() error {
 		check(m == strings.ToUpper(m) && m != "" && m != http.MethodGet && m != http.MethodHead,
 			"Methods: %q is not a method that changes something, in upper case", m)
 	}
-	if err := o.Fingerprint.validate(); err != nil {
-		errs = append(errs, err)
+	for _, err := range []error{o.Fingerprint.validate(), o.CORS.validate()} {
+		if err != nil {
+			errs = append(errs, err)
+		}
 	}
 	return errors.Join(errs...)
 }

@@ -43,9 +43,27 @@ func TestNewPanicsOnWhatCantWork(t *testing.T) {
 		"secret without id":              {&MemoryStore{}, func(o *Options) { o.Fingerprint.Secrets = []Secret{{Key: key}} }, "empty or used twice"},
 		"secret id used twice":           {&MemoryStore{}, func(o *Options) { o.Fingerprint.Secrets = []Secret{{"a", key}, {"a", key}} }, "empty or used twice"},
 		"secret too short":               {&MemoryStore{}, func(o *Options) { o.Fingerprint.Secrets = []Secret{{"a", key[:8]}} }, "at least 16"},
-		"Stripe":                         {&MemoryStore{}, Stripe, ""},
-		"StripeV1":                       {&MemoryStore{}, StripeV1, ""},
-		"IETF":                           {&MemoryStore{}, IETF, ""},
+		"CORS": {&MemoryStore{}, func(o *Options) {
+			o.CORS = CORS{Origins: []string{"https://shop.example", "http://localhost:3000", "http://[::1]:8080", "app://shop"}, Credentials: true, Expose: []string{"X-A"}}
+		}, ""},
+		"CORS of all":                 {&MemoryStore{}, func(o *Options) { o.CORS = CORS{Origins: []string{"*"}} }, ""},
+		"CORS: all, with credentials": {&MemoryStore{}, func(o *Options) { o.CORS = CORS{Origins: []string{"*"}, Credentials: true} }, "Credentials"},
+		"CORS: all and one":           {&MemoryStore{}, func(o *Options) { o.CORS = CORS{Origins: []string{"https://shop.example", "*"}} }, "stands by itself"},
+		"CORS: a path":                {&MemoryStore{}, func(o *Options) { o.CORS = CORS{Origins: []string{"https://shop.example/"}} }, "origin"},
+		"CORS: a pattern":             {&MemoryStore{}, func(o *Options) { o.CORS = CORS{Origins: []string{"https://*.example"}} }, "origin"},
+		"CORS: no scheme":             {&MemoryStore{}, func(o *Options) { o.CORS = CORS{Origins: []string{"shop.example"}} }, "origin"},
+		"CORS: null":                  {&MemoryStore{}, func(o *Options) { o.CORS = CORS{Origins: []string{"null"}} }, "origin"},
+		"CORS: empty":                 {&MemoryStore{}, func(o *Options) { o.CORS = CORS{Origins: []string{""}} }, "origin"},
+		"CORS: upper case":            {&MemoryStore{}, func(o *Options) { o.CORS = CORS{Origins: []string{"https://Shop.example"}} }, "origin"},
+		"CORS: the scheme's port":     {&MemoryStore{}, func(o *Options) { o.CORS = CORS{Origins: []string{"https://shop.example:443"}} }, "origin"},
+		"CORS: two in one":            {&MemoryStore{}, func(o *Options) { o.CORS = CORS{Origins: []string{"https://a.example, https://b.example"}} }, "origin"},
+		"CORS: a user":                {&MemoryStore{}, func(o *Options) { o.CORS = CORS{Origins: []string{"https://me@shop.example"}} }, "origin"},
+		"CORS: no origin":             {&MemoryStore{}, func(o *Options) { o.CORS = CORS{Credentials: true} }, "without Origins"},
+		"CORS: exposing all":          {&MemoryStore{}, func(o *Options) { o.CORS = CORS{Origins: []string{"*"}, Expose: []string{"*"}} }, "Expose"},
+		"CORS: exposing no name":      {&MemoryStore{}, func(o *Options) { o.CORS = CORS{Origins: []string{"*"}, Expose: []string{"a b"}} }, "Expose"},
+		"Stripe":                      {&MemoryStore{}, Stripe, ""},
+		"StripeV1":                    {&MemoryStore{}, StripeV1, ""},
+		"IETF":                        {&MemoryStore{}, IETF, ""},
 	}
 	for name, tt := range tests {
 		t.Run(name, func(t *testing.T) {

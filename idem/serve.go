@@ -90,7 +90,7 @@ func (e *Engine) Refuse(ctx context.Context, r Request, err error) Response {
 		err = errors.Join(ErrRequest, err)
 	}
 	call(ctx, e.opt.Hooks.Refused, Event{Route: r.Route, Err: err})
-	return e.opt.Problem(problemOf(err))
+	return e.answers(&r, problemOf(err))
 }
 
 // Keeps reports whether answers of this status are stored ([Options.Stored]). It
@@ -191,8 +191,14 @@ func (e *Engine) problem(ctx context.Context, r *Request, err error) Response {
 		p.Err = h.err
 		e.log.ErrorContext(ctx, "handler failed", "route", r.Route, "error", h.err)
 	}
+	return e.answers(r, p)
+}
+
+// answers makes the engine's own answer to r of a problem.
+func (e *Engine) answers(r *Request, p Problem) Response {
 	resp := e.opt.Problem(p)
 	resp.clean()
+	e.opt.CORS.Allow(&resp, r.Header)
 	return resp
 }
 

@@ -60,7 +60,9 @@ func (a *attempt) accepted(rec *Record) Result {
 	if a.opt.StatusURL != "" {
 		h.Set("Location", a.opt.StatusURL+statusSegment(a.req.Key))
 	}
-	return Result{Response: Response{Status: http.StatusAccepted, Header: h, Body: b}, Expires: rec.lifetime()}
+	resp := Response{Status: http.StatusAccepted, Header: h, Body: b}
+	a.opt.CORS.Allow(&resp, a.req.Header)
+	return Result{Response: resp, Expires: rec.lifetime()}
 }
 
 // ServeStatus is [Engine.Status] as the HTTP resource that [Options.StatusURL]
@@ -69,10 +71,12 @@ func (a *attempt) accepted(rec *Record) Result {
 // answered with 405.
 func (e *Engine) ServeStatus(ctx context.Context, r Request) Response {
 	if r.Method != http.MethodGet && r.Method != http.MethodHead {
-		return Response{
+		resp := Response{
 			Status: http.StatusMethodNotAllowed, Header: http.Header{"Allow": {"GET, HEAD"}, "Content-Type": {"text/plain; charset=utf-8"}},
 			Body: []byte("the status of an operation can only be read\n"),
 		}
+		e.opt.CORS.Allow(&resp, r.Header)
+		return resp
 	}
 	if r.Key == "" {
 		r.Key = e.statusKey(r.Path)

@@ -49,6 +49,9 @@ type RouterOptions struct {
 	// Problem makes the answers where no route matches: 404 with the code
 	// "route_not_found", and 405 with "method_not_allowed". Default: idem.ProblemJSON.
 	Problem func(idem.Problem) idem.Response
+	// CORS says which pages of other origins may read those answers, as
+	// [idem.Options.CORS] does for an engine's. Default: none.
+	CORS idem.CORS
 }
 
 // NewRouter returns a router without routes. It panics if the adapter lacks a
@@ -137,7 +140,9 @@ func (r *Router[Ev, Re]) Handle(ctx context.Context, ev Ev) (Re, error) {
 	}
 	found := match(r.mux, &req)
 	if found.target == nil {
-		return r.adapter.Reply(found.refusal(r.opt.Problem)), nil
+		resp := found.refusal(r.opt.Problem)
+		r.opt.CORS.Allow(&resp, req.Header)
+		return r.adapter.Reply(resp), nil
 	}
 	t, _ := found.target.route.(*Route[Ev, Re])
 	ctx = withPath(ctx, found.request)

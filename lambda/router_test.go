@@ -58,16 +58,16 @@ func (s shopOf[Ev, Re]) before(pattern string, e *idem.Engine, h handler, refuse
 }
 
 // shop is a router of s's events.
-func (s source) shop() shop {
+func (s source) shop(optFns ...func(*lambda.RouterOptions)) shop {
 	switch s.name {
 	case "HTTPAPI":
-		return shopOf[events.APIGatewayV2HTTPRequest, events.APIGatewayV2HTTPResponse]{lambda.NewRouter(lambda.HTTPAPI), lambda.HTTPAPI}
+		return shopOf[events.APIGatewayV2HTTPRequest, events.APIGatewayV2HTTPResponse]{lambda.NewRouter(lambda.HTTPAPI, optFns...), lambda.HTTPAPI}
 	case "REST":
-		return shopOf[events.APIGatewayProxyRequest, events.APIGatewayProxyResponse]{lambda.NewRouter(lambda.REST), lambda.REST}
+		return shopOf[events.APIGatewayProxyRequest, events.APIGatewayProxyResponse]{lambda.NewRouter(lambda.REST, optFns...), lambda.REST}
 	case "FunctionURL":
-		return shopOf[events.LambdaFunctionURLRequest, events.LambdaFunctionURLResponse]{lambda.NewRouter(lambda.FunctionURL), lambda.FunctionURL}
+		return shopOf[events.LambdaFunctionURLRequest, events.LambdaFunctionURLResponse]{lambda.NewRouter(lambda.FunctionURL, optFns...), lambda.FunctionURL}
 	}
-	return shopOf[events.ALBTargetGroupRequest, events.ALBTargetGroupResponse]{lambda.NewRouter(lambda.ALB), lambda.ALB}
+	return shopOf[events.ALBTargetGroupRequest, events.ALBTargetGroupResponse]{lambda.NewRouter(lambda.ALB, optFns...), lambda.ALB}
 }
 
 func says(text string) handler {
