@@ -33,9 +33,23 @@ func (a *asyncInvoker) invoke(f *function, payload []byte) bool {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	if !a.closed {
-		a.wg.Go(func() { a.run(f, payload) })
+		a.wg.Go(func() { _ = a.run(a.ctx, f, payload) })
 	}
 	return !a.closed
+}
+
+// asyncFunction is a function whose invocations are asynchronous, for who waits for
+// their end.
+type asyncFunction struct {
+	async *asyncInvoker
+	f     *function
+}
+
+var _ lambdalocal.Invoker = asyncFunction{}
+
+// Invoke returns the error of the last try; there is no answer.
+func (a asyncFunction) Invoke(ctx context.Context, payload []byte) ([]byte, error) {
+	return nil, a.async.run(ctx, a.f, payload)
 }
 
 // close waits for what runs in the background; its context should have ended.
@@ -47,13 +61,13 @@ func (a *asyncInvoker) close() error {
 	return nil
 }
 
-func (a *asyncInvoker) run(f *function, payload []byte) {
+func (a *asyncInvoker) run(ctx context.Context, f *function, payload []byte) error {
 	begin := time.Now()
 	failures, pause := 0, a.pause
 	for {
-		_, err := f.Invoke(a.ctx, payload)
-		if err == nil || a.ctx.Err() != nil || errors.Is(err, lambdalocal.ErrClosed) {
-			return
+		_, err := f.Invoke(ctx, payload)
+		if err == nil || ctx.Err() != nil || errors.Is(err, lambdalocal.ErrClosed) {
+			return err
 		}
 		fe, failed := errors.AsType[*lambdalocal.FunctionError](err)
 		condition := ""
@@ -68,11 +82,11 @@ func (a *asyncInvoker) run(f *function, payload []byte) {
 		}
 		if condition != "" {
 			a.giveUp(f, payload, fe, condition, failures)
-			return
+			return err
 		}
 		select {
-		case <-a.ctx.Done():
-			return
+		case <-ctx.Done():
+			return err
 		case <-time.After(pause):
 		}
 		if failed {

@@ -94,12 +94,39 @@ func (q *queues) create(ctx context.Context, def sam.Queue) error {
 	return nil
 }
 
+// defaultVisibility is that of a queue whose template says nothing.
+const defaultVisibility = 30 * time.Second
+
+func visibility(q sam.Queue) time.Duration {
+	d, err := time.ParseDuration(q.Attributes["VisibilityTimeout"] + "s")
+	if err != nil {
+		return defaultVisibility
+	}
+	return d
+}
+
+// checkVisibility refuses queues whose messages come again while the function they
+// feed may still work on them, as Lambda does when it makes the mapping.
+func checkVisibility(queues []sam.Queue, functions []sam.Function) error {
+	var errs []error
+	for _, f := range functions {
+		for _, e := range f.Events {
+			for _, q := range queues {
+				if e.Queue != nil && e.Queue.Queue == q.ID && visibility(q) < f.Timeout {
+					errs = append(errs, fmt.Errorf("event %s of function %s: the visibility timeout of queue %s, %s, is below the function's timeout, %s",
+						e.Name, f.ID, q.ID, visibility(q), f.Timeout))
+				}
+			}
+		}
+	}
+	return errors.Join(errs...)
+}
+
 // scaleVisibility changes the visibility timeouts of queues as timeout changes
 // those of the functions they feed: what a killed function held is seen again
 // after as many of its timeouts as before. A queue that feeds several goes by the
 // one that has most time.
 func scaleVisibility(queues []sam.Queue, functions []sam.Function, timeout time.Duration) {
-	const byDefault = 30 * time.Second
 	for _, q := range queues {
 		var was time.Duration
 		for _, f := range functions {
@@ -107,12 +134,8 @@ func scaleVisibility(queues []sam.Queue, functions []sam.Function, timeout time.
 				was = max(was, f.Timeout)
 			}
 		}
-		visibility, err := time.ParseDuration(q.Attributes["VisibilityTimeout"] + "s")
-		if err != nil {
-			visibility = byDefault
-		}
 		if was > 0 {
-			scaled := time.Duration(float64(visibility) * float64(timeout) / float64(was))
+			scaled := time.Duration(float64(visibility(q)) * float64(timeout) / float64(was))
 			q.Attributes["VisibilityTimeout"] = strconv.Itoa(int(min((scaled+time.Second-1)/time.Second, maxVisibility)))
 		}
 	}

@@ -9,6 +9,33 @@ import (
 	"github.com/samekey/samekey/internal/sam"
 )
 
+// Lambda makes no mapping of a queue that would bring a message again while the
+// function still works on it.
+func TestVisibilityBelowTheTimeoutIsRefused(t *testing.T) {
+	t.Parallel()
+	for name, tt := range map[string]struct {
+		visibility string
+		timeout    time.Duration
+		refused    bool
+	}{
+		"by default, equal": {"", 30 * time.Second, false},
+		"by default, below": {"", 31 * time.Second, true},
+		"equal":             {"60", time.Minute, false},
+		"below":             {"59", time.Minute, true},
+		"zero":              {"0", 3 * time.Second, true},
+		"above":             {"360", time.Minute, false},
+	} {
+		q := sam.Queue{ID: "Q", Attributes: map[string]string{}}
+		if tt.visibility != "" {
+			q.Attributes["VisibilityTimeout"] = tt.visibility
+		}
+		fn := sam.Function{ID: "Fn", Timeout: tt.timeout, Events: []sam.Event{{Name: "E", Queue: &sam.QueueEvent{Queue: "Q"}}, {Schedule: &sam.ScheduleEvent{}}}}
+		if err := checkVisibility([]sam.Queue{{ID: "Other"}, q}, []sam.Function{fn}); (err != nil) != tt.refused {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+}
+
 func TestVisibilityGoesWithTheFunctionsTimeout(t *testing.T) {
 	t.Parallel()
 	feeds := func(timeout time.Duration, queues ...string) sam.Function {

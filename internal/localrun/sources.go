@@ -95,21 +95,25 @@ func (s *Stack) startQueue(ctx context.Context, f *function, def *sam.QueueEvent
 }
 
 func (s *Stack) startSchedule(ctx context.Context, f *function, def *sam.ScheduleEvent) error {
-	schedule := eventsource.Schedule{
-		Function: f, Name: def.Name, Expression: def.Expression, Timezone: def.Timezone,
-		Every: orOverride(s.opts.Overrides.SweepEvery, 0), Rule: def.Rule, Disabled: def.Disabled,
-		Logger: f.log,
-	}
-	if def.Input != "" {
-		schedule.Input = []byte(def.Input)
-	}
-	t, err := schedule.Start(ctx)
+	t, err := s.schedule(f, def).Start(ctx)
 	if err != nil {
 		return err
 	}
 	s.onClose(t.Close)
 	f.timers = append(f.timers, t)
 	return nil
+}
+
+func (s *Stack) schedule(f *function, def *sam.ScheduleEvent) eventsource.Schedule {
+	schedule := eventsource.Schedule{
+		Function: f, Async: asyncFunction{s.async, f}, Name: def.Name, Expression: def.Expression, Timezone: def.Timezone,
+		Every: orOverride(s.opts.Overrides.SweepEvery, 0), Rule: def.Rule, Disabled: def.Disabled,
+		Logger: f.log,
+	}
+	if def.Input != "" {
+		schedule.Input = []byte(def.Input)
+	}
+	return schedule
 }
 
 // fail hands what a function could not do to its OnFailure destination: it is

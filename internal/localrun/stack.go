@@ -164,7 +164,7 @@ func (s *Stack) readTemplate(ctx context.Context) (*sam.Template, error) {
 		t.Set(q.ID, "", "url:"+q.ID)
 	}
 	defs, err := t.Functions()
-	errs := []error{tablesErr, queuesErr, err}
+	errs := []error{tablesErr, queuesErr, err, checkVisibility(queues, defs)}
 	if err == nil {
 		_, err = t.APIs(defs)
 		errs = append(errs, err)

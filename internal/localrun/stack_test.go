@@ -19,6 +19,7 @@ import (
 
 	"github.com/samekey/samekey/dynamo/dynamotest"
 	"github.com/samekey/samekey/internal/lambdalocal/queuelocal"
+	"github.com/samekey/samekey/internal/sam"
 )
 
 // stackTimeout is the timeout of all functions in TestStack: one of them has to
@@ -274,6 +275,19 @@ func (s *running) testAsync(t *testing.T) {
 	}
 	if n := s.state(t, "Flaky").Invocations - runs; n != 2 {
 		t.Errorf("%d invocations, want 2", n)
+	}
+	// What a schedule begins is such an event too.
+	var flaky *function
+	for _, f := range s.functions {
+		if f.def.ID == "Flaky" {
+			flaky = f
+		}
+	}
+	if _, err := s.schedule(flaky, &sam.ScheduleEvent{}).Async.Invoke(t.Context(), []byte(`{"fail":"no luck"}`)); err == nil {
+		t.Error("a schedule's event: no error")
+	}
+	if n := s.state(t, "Flaky").Invocations - runs; n != 4 || len(s.failures(t)) != before+2 {
+		t.Errorf("a schedule's event: %d invocations in all, want 4; %+v", n, s.failures(t))
 	}
 }
 

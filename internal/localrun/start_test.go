@@ -20,11 +20,13 @@ func TestStartRefusesBeforeAnythingRuns(t *testing.T) {
 	dir := t.TempDir()
 	path := filepath.Join(dir, "template.yaml")
 	const head = "Resources:\n  Fn:\n    Type: AWS::Serverless::Function\n    Metadata: {SkipBuild: true}\n    Properties:\n      Runtime: provided.al2023\n"
+	const queue = head + "      CodeUri: dist\n      Timeout: 31\n      Events: {E: {Type: SQS, Properties: {Queue: !GetAtt Q.Arn}}}\n  Q:\n    Type: AWS::SQS::Queue\n"
 	for name, tt := range map[string]struct {
 		template string
 		opts     Options
 		want     string
 	}{
+		"a short visibility":  {template: queue, want: "event E of function Fn: the visibility timeout of queue Q, 30s, is below the function's timeout, 31s"},
 		"no binary":           {template: head + "      CodeUri: dist\n", want: "make build"},
 		"no function":         {template: "Resources: {T: {Type: \"AWS::SNS::Topic\"}}", want: "there is no function in it"},
 		"a bad template":      {template: head + "      CodeUri: dist\n      Timeout: x\n", want: `Fn.Timeout (line 8): "x" is not a whole number`},

@@ -100,7 +100,7 @@ func (t *Template) events(f *Function, all *props) {
 			if !ok && arn != "" {
 				p.fail("Queue", fmt.Errorf("%s is no queue of this template", arn))
 			}
-			event.Queue = &QueueEvent{Queue: id, Batching: batching(p), MaxConcurrency: p.mapping("ScalingConfig").number("MaximumConcurrency")}
+			event.Queue = &QueueEvent{Queue: id, Batching: batching(p), MaxConcurrency: maxConcurrency(p.mapping("ScalingConfig"))}
 		case "Schedule", "ScheduleV2":
 			event.Schedule = schedule(f.ID+name, kind, p)
 		default:
@@ -121,6 +121,15 @@ func batching(p *props) Batching {
 		b.Filters = append(b.Filters, filter.required("Pattern"))
 	}
 	return b
+}
+
+// maxConcurrency reads MaximumConcurrency, 0 for none: Lambda takes 2 to 1000.
+func maxConcurrency(p *props) int {
+	n, given := p.integer("MaximumConcurrency")
+	if given && (n < 2 || n > 1000) {
+		p.fail("MaximumConcurrency", fmt.Errorf("%d is not within 2 and 1000", n))
+	}
+	return n
 }
 
 func schedule(name, kind string, p *props) *ScheduleEvent {

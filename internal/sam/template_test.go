@@ -192,6 +192,9 @@ func TestWhatIsNotRunHereIsRefused(t *testing.T) {
 	t.Parallel()
 	const function = "Resources:\n  Fn:\n    Type: AWS::Serverless::Function\n    Properties:\n      CodeUri: dist\n      Runtime: provided.al2023\n"
 	event := func(s string) string { return function + "      Events: {E: " + s + "}\n" }
+	scaled := func(n string) string {
+		return "{Type: SQS, Properties: {Queue: !GetAtt Q.Arn, ScalingConfig: {MaximumConcurrency: " + n + "}}}}\n  Q: {Type: AWS::SQS::Queue"
+	}
 	authorizer := func(s string) string {
 		return event("{Type: HttpApi, Properties: {Path: /, Method: GET}}") +
 			"Globals: {HttpApi: {Auth: {DefaultAuthorizer: A, Authorizers: {A: " + s + "}}}}\n"
@@ -207,6 +210,9 @@ func TestWhatIsNotRunHereIsRefused(t *testing.T) {
 		"format 1.0":           {event(`{Type: HttpApi, Properties: {Path: /, Method: GET, PayloadFormatVersion: "1.0"}}`), "format 2.0 here"},
 		"an API that isn't":    {event("{Type: HttpApi, Properties: {ApiId: elsewhere}}"), `"elsewhere" is no AWS::Serverless::HttpApi`},
 		"a queue elsewhere":    {event("{Type: SQS, Properties: {Queue: arn:aws:sqs:us-east-1:1:q}}"), "arn:aws:sqs:us-east-1:1:q is no queue of this template"},
+		"one at a time":        {event(scaled("1")), "Fn.Events.E.Properties.ScalingConfig.MaximumConcurrency (line 7): 1 is not within 2 and 1000"},
+		"none at a time":       {event(scaled("0")), "0 is not within 2 and 1000"},
+		"a crowd at a time":    {event(scaled("1001")), "1001 is not within 2 and 1000"},
 		"no stream":            {event("{Type: DynamoDB, Properties: {StartingPosition: LATEST}}"), "Stream is missing"},
 		"tumbling windows":     {event("{Type: DynamoDB, Properties: {Stream: s, StartingPosition: LATEST, TumblingWindowInSeconds: 5}}"), "tumbling windows"},
 		"a destination unmade": {event("{Type: DynamoDB, Properties: {Stream: s, StartingPosition: LATEST, DestinationConfig: {OnFailure: {Type: SQS}}}}"), "name a Destination"},

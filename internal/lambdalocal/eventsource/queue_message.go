@@ -2,6 +2,7 @@ package eventsource
 
 import (
 	"maps"
+	"slices"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/service/sqs/types"
@@ -62,10 +63,7 @@ func newMessage(arn string, m types.Message) message {
 	return message{id: out.MessageID, handle: out.ReceiptHandle, body: out.Body, json: marshal(out)}
 }
 
-// wants reports whether a filter wants the message. A pattern for the body that
-// is an object is for bodies in JSON, one that is an array for plain text; a
-// body of the other kind matches neither. A pattern without body looks at the
-// rest only.
+// wants reports whether a filter wants the message.
 func (f filters) wants(m message) bool {
 	if len(f) == 0 {
 		return true
@@ -74,19 +72,33 @@ func (f filters) wants(m message) bool {
 	record, _ := v.(map[string]any)
 	body, err := decodeJSON([]byte(m.body))
 	plain := err != nil
-	for _, p := range f {
-		if field, ok := p.fields["body"]; ok {
+	if plain {
+		body = m.body
+	}
+	return slices.ContainsFunc(f, func(p pattern) bool { return p.wants(record, body, plain) })
+}
+
+// wants is match for a message and its body. A pattern for the body that is an
+// object is for bodies in JSON, one that is an array for plain text; a body of the
+// other kind matches neither. A pattern without body looks at the rest only. The
+// same goes for each of the alternatives.
+func (p pattern) wants(record map[string]any, body any, plain bool) bool {
+	for key, field := range p.fields {
+		value, present := record[key]
+		if key == "body" {
 			if plain == (field.below != nil) {
-				continue
+				return false
 			}
-			record["body"] = body
-			if plain {
-				record["body"] = m.body
-			}
+			value, present = body, true
 		}
-		if p.match(record) {
-			return true
+		if !field.match(value, present) {
+			return false
 		}
 	}
-	return false
+	for _, alternatives := range p.ors {
+		if !slices.ContainsFunc(alternatives, func(p pattern) bool { return p.wants(record, body, plain) }) {
+			return false
+		}
+	}
+	return true
 }

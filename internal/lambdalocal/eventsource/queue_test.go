@@ -170,6 +170,34 @@ func TestQueueDeletesWhatNoFilterWants(t *testing.T) {
 	})
 }
 
+// Alternatives may be about the body as well, also in part and nested: what an
+// alternative wants is delivered, and not deleted.
+func TestQueueFiltersWithAlternatives(t *testing.T) {
+	all := []string{`{"kind":"a"}`, `{"kind":"b"}`, `{"kind":"c"}`, `5`, `plain`}
+	for filter, want := range map[string][]string{
+		`{"$or":[{"body":{"kind":["a"]}},{"body":{"kind":["b"]}}]}`:                                        all[:2],
+		`{"$or":[{"body":{"kind":["a"]}},{"body":["plain"]}]}`:                                             {all[0], all[4]},
+		`{"$or":[{"body":{"kind":["a"]}},{"eventSource":["aws:sns"]}]}`:                                    all[:1],
+		`{"$or":[{"body":{"kind":["a"]}},{"eventSource":["aws:sqs"]}]}`:                                    all,
+		`{"$or":[{"$or":[{"body":{"kind":["a"]}},{"body":{"kind":["c"]}}]},{"body":["5"]}]}`:               {all[0], all[2]},
+		`{"eventSource":["aws:sqs"],"$or":[{"body":{"kind":["a"]}},{"body":{"kind":["b"]}}]}`:              all[:2],
+		`{"eventSource":["aws:sns"],"$or":[{"body":{"kind":["a"]}},{"body":{"kind":["b"]}}]}`:              nil,
+		`{"body":{"$or":[{"kind":["a"]},{"kind":["b"]}]}}`:                                                 all[:2],
+		`{"$or":[{"body":{"kind":[{"exists":false}]}},{"body":["x"]}]}`:                                    {all[3]},
+		`{"body":{"kind":[{"exists":true}]},"$or":[{"body":{"kind":["a"]}},{"messageId":["no such id"]}]}`: all[:1],
+	} {
+		synctest.Test(t, func(t *testing.T) {
+			api, f := newFakeQueue(), &function{}
+			api.send(all...)
+			startQueue(t, api, f, func(q *eventsource.Queue) { q.Filters = []string{filter} })
+			synctest.Wait()
+			if diff := cmp.Diff(want, slices.Concat(f.got()...)); diff != "" {
+				t.Errorf("%s (-want +got):\n%s", filter, diff)
+			}
+		})
+	}
+}
+
 func TestQueueKeepsToItsConcurrency(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		release := make(chan struct{})

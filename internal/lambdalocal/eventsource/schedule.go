@@ -15,15 +15,19 @@ import (
 type Schedule struct {
 	// Function is invoked with Input.
 	Function lambdalocal.Invoker
+	// Async, if not nil, is invoked in its place by the clock, but not by Tick: it
+	// may try again what failed, as Lambda does with events it was handed.
+	Async lambdalocal.Invoker
 	// Name is the schedule's, told in the event. Default "schedule".
 	Name string
-	// Expression is rate(…) or cron(…) as EventBridge writes it; at(…) isn't
-	// known.
+	// Expression is rate(…), cron(…) or, but for a rule, at(…), as EventBridge
+	// writes it.
 	Expression string
-	// Timezone is the IANA name of the zone that a cron expression is meant in.
-	// Default UTC.
+	// Timezone is the IANA name of the zone that cron and at are meant in. Default
+	// UTC.
 	Timezone string
-	// Every, if positive, is used in place of Expression.
+	// Every, if positive, is used in place of Expression, which has to be a right one
+	// all the same if there is one.
 	Every time.Duration
 	// Input is the payload. Default: the event of EventBridge Scheduler or, with
 	// Rule, of an EventBridge rule.
@@ -46,12 +50,12 @@ type Timer struct {
 	*Mapping
 	schedule Schedule
 	observer observer
-	running  chan struct{} // holds a token while the function runs
 }
 
 // Start checks the description and begins. The first run of a rate is one
-// interval from now. Runs don't overlap: one that is due while another goes on
-// is left out, and a failed one isn't repeated. The source ends when ctx does.
+// interval from now. Runs overlap: one that is due while another goes on begins all
+// the same, as EventBridge waits for no function. A time that is over has no run.
+// The source ends when ctx does.
 func (s Schedule) Start(ctx context.Context) (*Timer, error) {
 	if s.Name == "" {
 		s.Name = "schedule"
@@ -64,7 +68,6 @@ func (s Schedule) Start(ctx context.Context) (*Timer, error) {
 		Mapping:  &Mapping{},
 		schedule: s,
 		observer: newObserver(s.Hooks, s.Logger, s.Name),
-		running:  make(chan struct{}, 1),
 	}
 	ctx, t.cancel = context.WithCancel(ctx)
 	if !s.Disabled {
@@ -80,10 +83,14 @@ func (s Schedule) plan() (func(time.Time) (time.Time, bool), error) {
 		return nil, errors.New("no Function")
 	case s.Every < 0:
 		return nil, fmt.Errorf("interval %s is negative", s.Every)
-	case s.Every > 0:
+	case s.Every > 0 && s.Expression == "":
 		return every(s.Every), nil
 	}
-	return parseExpression(s.Expression, s.Timezone)
+	plan, err := parseExpression(s.Expression, s.Timezone, s.Rule)
+	if err == nil && s.Every > 0 {
+		plan = every(s.Every)
+	}
+	return plan, err
 }
 
 func (t *Timer) watch(ctx context.Context, next func(time.Time) (time.Time, bool)) {
@@ -99,35 +106,27 @@ func (t *Timer) watch(ctx context.Context, next func(time.Time) (time.Time, bool
 		if t.Paused() {
 			continue
 		}
-		select {
-		case t.running <- struct{}{}:
-			t.wg.Go(func() { _ = t.run(ctx, due) })
-		default:
+		invoker := t.schedule.Async
+		if invoker == nil {
+			invoker = t.schedule.Function
 		}
+		t.wg.Go(func() { _ = t.run(ctx, invoker, due) })
 	}
 }
 
-// Tick invokes the function now and returns when it has answered, with the
-// function's error. It waits for a run that is under way first. ctx bounds how
-// long Tick waits, not the function.
+// Tick invokes the function now, whatever else runs, and returns when it has
+// answered, with the function's error, or when ctx ends.
 func (t *Timer) Tick(ctx context.Context) error {
-	select {
-	case t.running <- struct{}{}:
-	case <-ctx.Done():
-		return fmt.Errorf("eventsource: tick %s: %w", t.schedule.Name, ctx.Err())
-	}
-	if err := t.run(ctx, time.Now()); err != nil {
+	if err := t.run(ctx, t.schedule.Function, time.Now()); err != nil {
 		return fmt.Errorf("eventsource: tick %s: %w", t.schedule.Name, err)
 	}
 	return nil
 }
 
-// run invokes the function, for which the caller holds the token.
-func (t *Timer) run(ctx context.Context, at time.Time) error {
-	defer func() { <-t.running }()
+func (t *Timer) run(ctx context.Context, invoker lambdalocal.Invoker, at time.Time) error {
 	t.gate.count()
 	defer t.gate.end()
-	_, err := t.schedule.Function.Invoke(ctx, t.schedule.payload(at))
+	_, err := invoker.Invoke(ctx, t.schedule.payload(at))
 	if ctx.Err() == nil {
 		t.observer.invoked(ctx, Invocation{Err: err})
 	}

@@ -16,38 +16,60 @@ func every(interval time.Duration) func(time.Time) (time.Time, bool) {
 	return func(after time.Time) (time.Time, bool) { return after.Add(interval), true }
 }
 
-var expressionForm = regexp.MustCompile(`^(rate|cron)\((.*)\)$`)
+var expressionForm = regexp.MustCompile(`^(rate|cron|at)\((.*)\)$`)
 
-// parseExpression reads rate(5 minutes) and cron(0 9 ? * MON-FRI *).
-func parseExpression(expression, timezone string) (func(time.Time) (time.Time, bool), error) {
+// parseExpression reads rate(5 minutes), cron(0 9 ? * MON-FRI *) and, but for a
+// rule, at(2026-11-21T10:00:00).
+func parseExpression(expression, timezone string, rule bool) (func(time.Time) (time.Time, bool), error) {
 	form := expressionForm.FindStringSubmatch(expression)
 	if form == nil {
-		return nil, fmt.Errorf("expression %q is neither rate(…) nor cron(…)", expression)
+		return nil, fmt.Errorf("expression %q is neither rate(…) nor cron(…) nor at(…)", expression)
 	}
-	parse := parseRate
-	if form[1] == "cron" {
-		zone, err := time.LoadLocation(timezone)
-		if err != nil {
-			return nil, err
-		}
-		parse = func(s string) (func(time.Time) (time.Time, bool), error) { return parseCron(s, zone) }
+	zone, err := time.LoadLocation(timezone)
+	if err != nil {
+		return nil, err
 	}
-	plan, err := parse(form[2])
+	var plan func(time.Time) (time.Time, bool)
+	switch {
+	case form[1] == "rate":
+		plan, err = parseRate(form[2], rule)
+	case form[1] == "cron":
+		plan, err = parseCron(form[2], zone)
+	case rule:
+		err = errors.New("a rule has no at(…), only a schedule of EventBridge Scheduler (ScheduleV2) has")
+	default:
+		plan, err = parseAt(form[2], zone)
+	}
 	if err != nil {
 		return nil, fmt.Errorf("expression %q: %w", expression, err)
 	}
 	return plan, nil
 }
 
-func parseRate(s string) (func(time.Time) (time.Time, bool), error) {
+// parseRate reads a number and a unit. A rule takes 1 minute and 5 minutes only;
+// EventBridge Scheduler takes 1 minutes as well.
+func parseRate(s string, rule bool) (func(time.Time) (time.Time, bool), error) {
 	units := map[string]time.Duration{"minute": time.Minute, "hour": time.Hour, "day": 24 * time.Hour}
 	value, unit, _ := strings.Cut(s, " ")
 	n, err := strconv.ParseUint(value, 10, 32)
-	length := units[strings.TrimSuffix(unit, "s")]
-	if err != nil || n == 0 || length == 0 {
+	one, plural := strings.CutSuffix(unit, "s")
+	length := units[one]
+	switch {
+	case err != nil || n == 0 || length == 0:
 		return nil, errors.New("a rate is a positive number and minutes, hours or days")
+	case rule && plural == (n == 1):
+		return nil, errors.New("in a rule, a rate of 1 has its unit in the singular, and any other in the plural")
 	}
 	return every(time.Duration(n) * length), nil
+}
+
+// parseAt reads the one time of a schedule.
+func parseAt(s string, zone *time.Location) (func(time.Time) (time.Time, bool), error) {
+	at, err := time.ParseInLocation("2006-01-02T15:04:05", s, zone)
+	if err != nil {
+		return nil, errors.New("at(…) has a time as 2026-11-21T10:00:00, without a zone")
+	}
+	return func(after time.Time) (time.Time, bool) { return at, at.After(after) }, nil
 }
 
 // parseCron reads AWS's six fields: minutes, hours, day of month, month, day of

@@ -132,38 +132,81 @@ func TestSchedulePauses(t *testing.T) {
 	})
 }
 
-func TestScheduleRunsDoNotOverlap(t *testing.T) {
+// A run that is due while another goes on begins all the same: EventBridge hands
+// its events over and waits for nobody. So does Tick.
+func TestScheduleRunsOverlap(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		f := &function{answer: func(context.Context, int, []string) ([]byte, error) {
 			<-time.After(150 * time.Second)
 			return nil, nil
 		}}
 		timer := startSchedule(t, eventsource.Schedule{Function: f, Every: time.Minute})
-		after(70 * time.Second) // in the first run
 		begin := time.Now()
+		after(130 * time.Second) // in the second run, and the first goes on
 		if err := timer.Tick(t.Context()); err != nil {
 			t.Fatal(err)
 		}
-		if waited := time.Since(begin); waited < 280*time.Second {
-			t.Errorf("Tick returned after %s: it has to wait for the run, and then for its own", waited)
+		if waited := time.Since(begin); waited != 280*time.Second {
+			t.Errorf("Tick returned after %s: it waits for its own run only", waited)
 		}
-		times := f.times()
-		for i := range times[1:] {
-			if gap := times[i+1].Sub(times[i]); gap < 150*time.Second {
-				t.Errorf("a run %s after another began", gap)
-			}
+		var got []time.Duration
+		for _, at := range f.times() {
+			got = append(got, at.Sub(begin))
+		}
+		if diff := cmp.Diff([]time.Duration{60 * time.Second, 120 * time.Second, 130 * time.Second, 180 * time.Second, 240 * time.Second}, got); diff != "" {
+			t.Errorf("runs (-want +got):\n%s", diff)
+		}
+		timer.Pause()
+		if err := timer.Idle(t.Context()); err != nil || time.Since(begin) != 390*time.Second {
+			t.Errorf("idle after %s, %v: the run of minute 4 ends at 390 s", time.Since(begin), err)
 		}
 	})
 }
 
+// What the clock begins goes another way than a Tick, which tells the error of one
+// run: it may be tried again.
+func TestScheduleHasItsOwnInvoker(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		f, retried := &function{}, &function{}
+		timer := startSchedule(t, eventsource.Schedule{Function: f, Async: retried, Every: time.Minute})
+		after(90 * time.Second)
+		if err := timer.Tick(t.Context()); err != nil || len(f.got()) != 1 || len(retried.got()) != 1 {
+			t.Errorf("%v; %d ticks, %d by the clock", err, len(f.got()), len(retried.got()))
+		}
+	})
+}
+
+// A bubble begins on Saturday, 1 January 2000, at midnight UTC.
+func TestScheduleRunsOnce(t *testing.T) {
+	for _, tt := range []struct {
+		expression, zone string
+		want             []time.Duration
+	}{
+		{"at(2000-01-01T10:00:30)", "", []time.Duration{10*time.Hour + 30*time.Second}},
+		{"at(2000-01-01T10:00:00)", "Europe/Berlin", []time.Duration{9 * time.Hour}},
+		{"at(1999-12-31T23:59:59)", "", nil}, // it is over
+	} {
+		synctest.Test(t, func(t *testing.T) {
+			f, begin := &function{}, time.Now()
+			timer := startSchedule(t, eventsource.Schedule{Function: f, Expression: tt.expression, Timezone: tt.zone})
+			after(100 * time.Hour)
+			var got []time.Duration
+			for _, at := range f.times() {
+				got = append(got, at.Sub(begin))
+			}
+			if diff := cmp.Diff(tt.want, got); diff != "" {
+				t.Errorf("%s %s (-want +got):\n%s", tt.expression, tt.zone, diff)
+			}
+			if err := timer.Tick(t.Context()); err != nil || len(f.got()) != len(tt.want)+1 {
+				t.Errorf("Tick: %v, %d runs", err, len(f.got()))
+			}
+		})
+	}
+}
+
 func TestTickReturnsTheFunctionsError(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		f := &function{answer: func(_ context.Context, n int, _ []string) ([]byte, error) {
-			if n == 2 {
-				<-time.After(time.Hour)
-			}
-			return nil, crash()
-		}}
+		f := &function{answer: func(context.Context, int, []string) ([]byte, error) { return nil, crash() }}
 		w := &watcher{}
 		timer := startSchedule(t, eventsource.Schedule{
 			Function: f, Expression: "rate(1 day)", Disabled: true,
@@ -177,16 +220,9 @@ func TestTickReturnsTheFunctionsError(t *testing.T) {
 		if invoked := w.invocations(); len(invoked) != 1 || invoked[0].Err == nil {
 			t.Errorf("invocations %+v", invoked)
 		}
-		go func() { _ = timer.Tick(t.Context()) }()
-		synctest.Wait()
-		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
-		defer cancel()
-		if err := timer.Tick(ctx); !errors.Is(err, context.DeadlineExceeded) {
-			t.Errorf("Tick while another runs: %v", err)
-		}
-		after(2 * time.Hour)
-		if n := len(f.got()); n != 2 {
-			t.Errorf("%d runs of a disabled schedule, want the two ticks", n)
+		after(48 * time.Hour)
+		if n := len(f.got()); n != 1 {
+			t.Errorf("%d runs of a disabled schedule, want the tick", n)
 		}
 	})
 }
@@ -252,8 +288,11 @@ func TestScheduleEndsWithItsContext(t *testing.T) {
 func TestScheduleStartTellsWhatIsWrong(t *testing.T) {
 	t.Parallel()
 	for expression, want := range map[string]string{
-		"":                              "neither rate(…) nor cron(…)",
-		"at(2026-11-21T10:00:00)":       "neither rate(…) nor cron(…)",
+		"":                              "neither rate(…) nor cron(…) nor at(…)",
+		"every(5 minutes)":              "neither rate(…) nor cron(…) nor at(…)",
+		"at(2026-11-21T10:00)":          "at(…) has a time as 2026-11-21T10:00:00",
+		"at(2026-11-21T10:00:00Z)":      "at(…) has a time as 2026-11-21T10:00:00",
+		"at(2026-02-30T10:00:00)":       "at(…) has a time as 2026-11-21T10:00:00",
 		"rate(5)":                       "a rate is",
 		"rate(0 minutes)":               "a rate is",
 		"rate(-1 minutes)":              "a rate is",
@@ -274,9 +313,28 @@ func TestScheduleStartTellsWhatIsWrong(t *testing.T) {
 			t.Errorf("%s: got %v, want %s", expression, err, want)
 		}
 	}
+	for expression, want := range map[string]string{
+		"rate(1 minutes)":         "a rate of 1 has its unit in the singular",
+		"rate(1 days)":            "a rate of 1 has its unit in the singular",
+		"rate(5 minute)":          "in the plural",
+		"at(2026-11-21T10:00:00)": "a rule has no at(…)",
+	} {
+		s := eventsource.Schedule{Function: &function{}, Expression: expression, Rule: true, Name: "nightly"}
+		if _, err := s.Start(t.Context()); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("rule with %s: got %v, want %s", expression, err, want)
+		}
+		s.Rule = false // EventBridge Scheduler takes them
+		timer, err := s.Start(t.Context())
+		if err != nil {
+			t.Errorf("schedule with %s: %v", expression, err)
+			continue
+		}
+		_ = timer.Close()
+	}
 	for want, s := range map[string]eventsource.Schedule{
 		"no Function":            {Every: time.Minute},
 		"interval -1s":           {Function: &function{}, Every: -time.Second},
+		"neither rate":           {Function: &function{}, Expression: "often", Every: time.Minute},
 		"unknown time zone Moon": {Function: &function{}, Expression: "cron(0 10 * * ? *)", Timezone: "Moon"},
 	} {
 		if _, err := s.Start(t.Context()); err == nil || !strings.Contains(err.Error(), want) {
