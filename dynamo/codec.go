@@ -102,6 +102,9 @@ func (v *values) encode(r *idem.Record, body value) item {
 	if r.Blocked {
 		it[attrBlocked] = yes
 	}
+	if r.DeliveryKey {
+		it[attrDeliver] = yes
+	}
 	if r.Calls != nil {
 		it[attrCalls] = v.calls(r.Calls)
 	}
@@ -248,6 +251,7 @@ func decode(it item) (*idem.Record, error) {
 		Tries:       int(d.number(attrTries, false)),
 		LastErr:     d.text(attrLastErr, false),
 		Blocked:     d.flag(attrBlocked),
+		DeliveryKey: d.flag(attrDeliver),
 		Created:     d.milli(attrCreated, true),
 		Run:         d.milli(attrRun, true),
 		Settled:     d.settled(),

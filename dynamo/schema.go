@@ -33,6 +33,7 @@ const (
 	attrTries   = "tries"      // N  attempts by the completer
 	attrLastErr = "last_err"   // S  for operators
 	attrBlocked = "blocked"    // BOOL  open, but its program refuses to go on; absent otherwise
+	attrDeliver = "delivery"   // BOOL  its key names a delivery only; absent otherwise
 	attrCreated = "created_ms" // N  time of the claim
 	attrRun     = "run_ms"     // N  begin of the last attempt
 	attrSettled = "settled"    // L  of what operators decided

@@ -17,7 +17,7 @@ func (a *attempt) fresh(now time.Time) *Record {
 	}
 	r := Record{
 		PK: a.pk, Owner: a.owner, ID: a.id, Fingerprint: fp, Cred: cred, Secret: secret, Route: a.req.Route, Scope: a.scope,
-		Handler: a.handler(), Tenant: a.req.Tenant,
+		Handler: a.handler(), Tenant: a.req.Tenant, DeliveryKey: a.req.DeliveryKey,
 	}
 	if a.opt.Resumable && !a.req.Redelivered {
 		r.Input = a.input(a.req)

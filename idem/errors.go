@@ -55,6 +55,9 @@ var (
 	ErrCondition = errors.New("condition is false")
 	// ErrKeyReused matches errors from a phase that asked for one derived key twice.
 	ErrKeyReused = errors.New("derived key is used twice: name the step")
+	// ErrDeliveryKey matches errors from a phase that must not run under a key which
+	// names only a delivery ([Request.DeliveryKey]): nothing was called or written.
+	ErrDeliveryKey = errors.New("the key names a delivery and not the work")
 	// ErrNoOperation matches errors from a phase outside of an operation.
 	ErrNoOperation = errors.New("not in an operation")
 	// ErrAnswered matches errors from a phase of an operation that already has its

@@ -208,6 +208,9 @@ func (f *flow) foreign(ctx context.Context, s step, fn func(context.Context, *Tx
 	if begun {
 		return nil, f.giveUp(ctx, fmt.Sprintf("the outcome of phase %q is unknown: an attempt began the call and never came back", s.name))
 	}
+	if err := f.reaches(fmt.Sprintf("phase %q calls another system", s.name)); err != nil {
+		return nil, f.fail(err)
+	}
 	sent, err := f.sends(s)
 	if err != nil {
 		return nil, f.fail(err)
@@ -247,6 +250,16 @@ func (f *flow) foreign(ctx context.Context, s step, fn func(context.Context, *Tx
 		return f.settleIntent(ctx, s, tx, raw, err)
 	}
 	return f.outcome(ctx, s, tx, raw, err)
+}
+
+// reaches refuses to reach other systems under a key that names a delivery.
+func (f *flow) reaches(what string) error {
+	if mayReach(f.a.req.DeliveryKey, f.record()) {
+		return nil
+	}
+	return fmt.Errorf("%w: %s, and would do so again, under a new derived key, once the message comes back from a dead-letter queue with another id; "+
+		"have a key that names the work: lambda.Batch.WithKey, or the message attribute lambda.KeyAttribute; "+
+		"or say that you accept it: lambda.Batch.CallsAgainAfterRedrive", ErrDeliveryKey, what)
 }
 
 // intend commits that a call begins which can't be repeated, with the claim or

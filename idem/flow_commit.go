@@ -27,6 +27,9 @@ func (f *flow) commit(ctx context.Context, phases []Phase, got collected, rerun 
 		waiting, err = f.stagedJobs(got.jobs)
 	}
 	f.mu.Unlock()
+	if err == nil && len(waiting) > 0 {
+		err = f.reaches("a phase that isn't the last stages jobs")
+	}
 	if err != nil {
 		return f.fail(err)
 	}

@@ -80,14 +80,15 @@ type Record struct {
 	Response *Response // nil until Done
 	Overflow *Overflow // set when Response.Body is not in the record itself
 
-	Tries   int        // attempts by the completer
-	LastErr string     // last error, for people: what the handler or a phase returned, in 256 bytes, without the query of a URL
-	Created time.Time  // when the key was claimed
-	Run     time.Time  // when the last attempt began; once that gave the lease back or finished with jobs, when it did
-	Blocked bool       // open, but its program refuses to go on, as LastErr tells: it waits for people
-	Settled []Decision // what operators have decided about it, the last ones
-	Route   string     // for people
-	Scope   string     // for people
+	Tries       int        // attempts by the completer
+	LastErr     string     // last error, for people: what the handler or a phase returned, in 256 bytes, without the query of a URL
+	Created     time.Time  // when the key was claimed
+	Run         time.Time  // when the last attempt began; once that gave the lease back or finished with jobs, when it did
+	Blocked     bool       // open, but its program refuses to go on, as LastErr tells: it waits for people
+	DeliveryKey bool       // claimed under a key that names a delivery only ([Request.DeliveryKey]): its program calls nobody
+	Settled     []Decision // what operators have decided about it, the last ones
+	Route       string     // for people
+	Scope       string     // for people
 
 	// Handler is the code that claimed the operation, or took it over for its
 	// client: nobody else completes it.

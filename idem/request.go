@@ -48,6 +48,12 @@ type Request struct {
 	// ReadFirst looks before it claims, for this request as [Options.ReadFirst]
 	// does for all.
 	ReadFirst bool
+	// DeliveryKey says that Key names a delivery and not the work: whoever brings the
+	// request back once its source has given up, brings it with another key. That is
+	// a new operation, with new derived keys, of which the systems that the first one
+	// has called know nothing. So a [Foreign] phase is refused, and a commit that
+	// stages jobs and isn't the last ([ErrDeliveryKey]).
+	DeliveryKey bool
 	// Redelivered says that the request's source brings it again until it is
 	// done, so nobody else has to complete it: [Options.Resumable] doesn't store it,
 	// and [KeyGenerate] makes no key for it.

@@ -120,12 +120,20 @@ type giveBack struct {
 // fail with this record: trying again doesn't help, people have to change one of
 // the two.
 func refuses(err error) bool {
-	for _, mistake := range []error{ErrPhaseOrder, ErrResult, ErrWrite, ErrKeyReused} {
+	for _, mistake := range []error{ErrPhaseOrder, ErrResult, ErrWrite, ErrKeyReused, ErrDeliveryKey} {
 		if errors.Is(err, mistake) {
 			return true
 		}
 	}
 	return false
+}
+
+// mayReach reports whether an operation may reach other systems, held being its
+// record (nil before its claim). Under the key of a delivery it may not; but where
+// that was claimed before such keys were refused, its program may have called
+// already, and goes on.
+func mayReach(deliveryKey bool, held *Record) bool {
+	return !deliveryKey || held != nil && !held.DeliveryKey
 }
 
 // free reports whether a release may give the key up altogether: only this

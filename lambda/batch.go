@@ -43,7 +43,9 @@ type Batch[Ev, Rec, Re any] struct {
 	// use the same key for other work: the source. Body and Query are what
 	// identifies the work, so that the same key with other work is refused
 	// ([idem.ErrMismatch]); what another delivery may change must not be in
-	// them. Required.
+	// them. DeliveryKey says that an ID is another one where a record is brought
+	// back after its source has given up; it counts only where Key is the ID.
+	// Required.
 	Request func(ctx context.Context, rec Rec) (idem.Request, error)
 
 	// Group puts records in groups that must be done in order: once one fails,
@@ -63,6 +65,19 @@ type Batch[Ev, Rec, Re any] struct {
 	// Default: none, which one handler of each kind of record may have.
 	Name string
 
+	// Scope is where the keys are of, instead of the source itself, such as the queue
+	// of which a dead-letter queue is. Whoever uses the same one shares the keys; of a
+	// source that hands each record to several functions, each function still has its
+	// own. Default: the source.
+	Scope string
+
+	// CallsAgainAfterRedrive says that the program knows: a record that comes back
+	// from a dead-letter queue with another ID is a new operation, so its phases call
+	// other systems again under new derived keys, and stage their jobs again. Without
+	// it, such phases are refused ([idem.ErrDeliveryKey]) where the key is only the
+	// ID. Better have a key that names the work.
+	CallsAgainAfterRedrive bool
+
 	// Concurrency is how many records are worked on at once, of different keys
 	// and groups. 0 or 1: one after the other.
 	Concurrency int
@@ -71,6 +86,8 @@ type Batch[Ev, Rec, Re any] struct {
 	// invocation that reports it looks fine. It may be called for several at
 	// once. nil: an error line on slog.Default, without the record's content.
 	Failed func(ctx context.Context, rec Rec, err error)
+
+	shared bool // each function that gets a record does its own work
 }
 
 // WithKey is a copy of b with another [Batch.Key], for records that say
@@ -83,6 +100,19 @@ type Batch[Ev, Rec, Re any] struct {
 //	})
 func (b Batch[Ev, Rec, Re]) WithKey(key func(rec Rec) (string, error)) Batch[Ev, Rec, Re] {
 	b.Key = key
+	return b
+}
+
+// WithScope is a copy of b with another [Batch.Scope], so that several sources of
+// one work have their keys in common, such as a queue and the one that an operator
+// moves its dead letters to:
+//
+//	orders := lambda.SQS.WithScope("orders").WithKey(orderID)
+//
+// With another scope all earlier keys are new, and what they name is done again. The
+// ARN of a queue is the scope that it has without.
+func (b Batch[Ev, Rec, Re]) WithScope(scope string) Batch[Ev, Rec, Re] {
+	b.Scope = scope
 	return b
 }
 

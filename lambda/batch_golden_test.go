@@ -89,11 +89,11 @@ func TestGoldenBatches(t *testing.T) {
 			groups: []string{"", ""},
 			reqs: []idem.Request{
 				{
-					Key: "059f36b4-87a3-44ab-83d2-661975830a7d", Scope: bySQS + "receipts", Route: "SQS receipts",
+					Key: "059f36b4-87a3-44ab-83d2-661975830a7d", Scope: bySQS + "receipts", Route: "SQS receipts", DeliveryKey: true,
 					Body: []byte(`{"ride":"ride-1","kind":"receipt"}`),
 				},
 				{
-					Key: "01JD7W5Z3QH6M8.2.0", Scope: bySQS + "receipts", Route: "SQS receipts",
+					Key: "01JD7W5Z3QH6M8.2.0", Scope: bySQS + "receipts", Route: "SQS receipts", DeliveryKey: true,
 					Query: query("kind", "String:send_ride_receipt", "retries", "Number:3", "seal", "Binary:AAH/", "@group", "tenant-7"),
 					Body:  []byte(`{"ride":"ride-2","kind":"receipt"}`),
 				},
@@ -103,7 +103,7 @@ func TestGoldenBatches(t *testing.T) {
 			ids:    []string{"11d6ee51-4cc7-4302-9e22-7cd8afdaadf5"},
 			groups: []string{"group account-1"},
 			reqs: []idem.Request{{
-				Key: "11d6ee51-4cc7-4302-9e22-7cd8afdaadf5", Scope: bySQS + "ledger.fifo", Route: "SQS ledger.fifo",
+				Key: "11d6ee51-4cc7-4302-9e22-7cd8afdaadf5", Scope: bySQS + "ledger.fifo", Route: "SQS ledger.fifo", DeliveryKey: true,
 				Query: query("@group", "account-1"), Body: []byte("Test message."),
 			}},
 		},
@@ -112,11 +112,11 @@ func TestGoldenBatches(t *testing.T) {
 			groups: []string{"", ""},
 			reqs: []idem.Request{
 				{
-					Key: "dc1e94d9-56c5-5e96-808d-cc7f68faa162", Scope: bySQS + "receipts", Route: "SQS receipts",
+					Key: "dc1e94d9-56c5-5e96-808d-cc7f68faa162", Scope: bySQS + "receipts", Route: "SQS receipts", DeliveryKey: true,
 					Query: query("@subject", "Ride created", "@topic", topicARN), Body: []byte(`{"ride":"ride-1"}`),
 				},
 				{
-					Key: "01JD7W5Z3QH6M8.2.0", Scope: bySQS + "receipts", Route: "SQS receipts",
+					Key: "01JD7W5Z3QH6M8.2.0", Scope: bySQS + "receipts", Route: "SQS receipts", DeliveryKey: true,
 					Query: query("kind", "String:send_ride_receipt", "seal", "Binary:AAH/", "@topic", topicARN), Body: []byte(`{"ride":"ride-2"}`),
 				},
 			},
@@ -128,16 +128,16 @@ func TestGoldenBatches(t *testing.T) {
 			groups: []string{"", "", ""},
 			reqs: []idem.Request{
 				{
-					Key: "6a7e8feb-b491-4cf7-a9f1-bf3703467718", Scope: bySQS + "receipts", Route: "SQS receipts",
+					Key: "6a7e8feb-b491-4cf7-a9f1-bf3703467718", Scope: bySQS + "receipts", Route: "SQS receipts", DeliveryKey: true,
 					Query: query("@type", "Ride Completed", "@source", "rides", "@resource", "arn:aws:rides:eu-central-1:123456789012:ride/ride-1"),
 					Body:  []byte(`{"ride":"ride-1","fare":2000}`),
 				},
 				{
-					Key: "01JD7W5Z3QH6M8.2.0", Scope: bySQS + "receipts", Route: "SQS receipts",
+					Key: "01JD7W5Z3QH6M8.2.0", Scope: bySQS + "receipts", Route: "SQS receipts", DeliveryKey: true,
 					Query: query("@type", "send_ride_receipt", "@source", "rides"), Body: []byte(job),
 				},
 				{
-					Key: "01JD7W5Z3QH6M8.2.0", Scope: bySQS + "receipts", Route: "SQS receipts",
+					Key: "01JD7W5Z3QH6M8.2.0", Scope: bySQS + "receipts", Route: "SQS receipts", DeliveryKey: true,
 					Query: query("@type", "send_ride_receipt", "@source", "rides", "@topic", topicARN), Body: []byte(job),
 				},
 			},
@@ -145,7 +145,7 @@ func TestGoldenBatches(t *testing.T) {
 		"sns": {
 			ids: []string{"95df01b4-ee98-5cb9-9903-4c221d41eb5e"},
 			reqs: []idem.Request{{
-				Key: "95df01b4-ee98-5cb9-9903-4c221d41eb5e", Scope: topicARN + "|" + functionARN, Route: "SNS rides",
+				Key: "95df01b4-ee98-5cb9-9903-4c221d41eb5e", Scope: topicARN + "|" + functionARN, Route: "SNS rides", DeliveryKey: true,
 				Query: query("kind", "String:ride_created", "seal", "Binary:AAH/", "@subject", "Ride created"),
 				Body:  []byte(`{"ride":"ride-1"}`),
 			}},
@@ -153,7 +153,7 @@ func TestGoldenBatches(t *testing.T) {
 		"sns_key": {
 			ids: []string{"95df01b4-ee98-5cb9-9903-4c221d41eb5e"},
 			reqs: []idem.Request{{
-				Key: "01JD7W5Z3QH6M8.2.0", Scope: topicARN + "|" + functionARN, Route: "SNS rides",
+				Key: "01JD7W5Z3QH6M8.2.0", Scope: topicARN + "|" + functionARN, Route: "SNS rides", DeliveryKey: true,
 				Query: query("kind", "String:ride_created"), Body: []byte(`{"ride":"ride-1"}`),
 			}},
 		},

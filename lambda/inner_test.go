@@ -252,7 +252,7 @@ func TestOwnMessageIsNoEnvelope(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			_, _, reqs := readBatch(t, lambda.SQS, []byte(marshalled(t, batch(message("1", body)))))
-			want := []idem.Request{{Key: "1", Scope: queueARN, Route: "SQS receipts", Body: []byte(body)}}
+			want := []idem.Request{{Key: "1", Scope: queueARN, Route: "SQS receipts", DeliveryKey: true, Body: []byte(body)}}
 			if diff := cmp.Diff(want, reqs); diff != "" {
 				t.Errorf("idem.Request (-want +got):\n%s", diff)
 			}

@@ -31,6 +31,7 @@ var SNS = Batch[events.SNSEvent, events.SNSEventRecord, struct{}]{
 	ID:      func(r events.SNSEventRecord) string { return r.SNS.MessageID },
 	Key:     snsKey,
 	Request: snsRequest,
+	shared:  true,
 }
 
 func snsRecords(ev events.SNSEvent) ([]events.SNSEventRecord, error) {
@@ -72,6 +73,8 @@ func snsRequest(ctx context.Context, r events.SNSEventRecord) (idem.Request, err
 		Header: jsonHeader(),
 		Query:  said.Encode(),
 		Body:   []byte(body),
+
+		DeliveryKey: true, // published again, it has another id
 	}, nil
 }
 

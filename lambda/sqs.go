@@ -1,6 +1,7 @@
 package lambda
 
 import (
+	"cmp"
 	"context"
 	"encoding/base64"
 	"net/url"
@@ -72,16 +73,19 @@ func sqsKey(m events.SQSMessage) (string, error) {
 }
 
 func sqsRequest(_ context.Context, m events.SQSMessage) (idem.Request, error) {
+	queue := cmp.Or(m.Attributes["DeadLetterQueueSourceArn"], m.EventSourceARN)
 	body, said := sqsContent(&m)
 	if group := m.Attributes["MessageGroupId"]; group != "" {
 		said.Set("@group", group) // no attribute can have this name
 	}
 	return idem.Request{
-		Scope:  m.EventSourceARN,
-		Route:  "SQS " + resourceName(m.EventSourceARN),
+		Scope:  queue,
+		Route:  "SQS " + resourceName(queue),
 		Header: jsonHeader(),
 		Query:  said.Encode(),
 		Body:   []byte(body),
+
+		DeliveryKey: true, // a redrive gives it another id
 	}, nil
 }
 

@@ -30,7 +30,15 @@ func (h *EachHandler[Ev, Rec, Re]) read(ctx context.Context, rec Rec) (t task) {
 		return t
 	}
 	t.req.Redelivered, t.req.Operation = true, h.batch.Name
+	switch {
+	case h.batch.Scope == "":
+	case h.batch.shared:
+		t.req.Scope = consumerScope(ctx, h.batch.Scope)
+	default:
+		t.req.Scope = h.batch.Scope
+	}
 	t.req.Key, t.err = keyOf(h.batch.Key(rec))
+	t.req.DeliveryKey = t.req.DeliveryKey && t.req.Key == h.batch.ID(rec) && !h.batch.CallsAgainAfterRedrive
 	return t
 }
 

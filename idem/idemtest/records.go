@@ -24,7 +24,7 @@ func claimAt(now time.Time) idem.Claim {
 		Lease: now.Add(limit + 123*time.Millisecond), Expires: now.Add(24 * time.Hour), // in ms and s, as an item holds them
 		Fingerprint: hex.EncodeToString(random[:]), Cred: hex.EncodeToString(random[1:]), Secret: "2026-11", ID: rand.Text(),
 		Created: now.Add(7 * time.Millisecond), Run: now.Add(7 * time.Millisecond), Route: "/rides/{id}", Scope: "jwt:zoë#1",
-		Calls:   map[string]int{},
+		Calls: map[string]int{}, DeliveryKey: true,
 		Handler: idem.HandlerID{Function: "rides", Name: "POST /rides/{id}"}, Tenant: "zoë",
 	}}
 }
