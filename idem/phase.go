@@ -47,6 +47,9 @@ func Atomic[T any](ctx context.Context, name string, fn func(context.Context, *T
 // Where the process dies before the commit, the next attempt calls again, with
 // the same key, for as long as the provider remembers it ([Remembers]).
 //
+// Under a key that names only a delivery, such as the id of a message, it is refused
+// ([ErrDeliveryKey]): with the next delivery's key, the call would be another one.
+//
 // Writes of the user are allowed here, but better in an [Atomic] that follows: a
 // condition refused here repeats the call with the next attempt.
 //

@@ -21,6 +21,9 @@ const snsKind = "an SNS event"
 // fails the invocation, and Lambda runs it again, by default twice, then hands it
 // to the function's failure destination. There should be one.
 //
+// Published again, a message has another id: phases don't call others under it
+// ([idem.ErrDeliveryKey], [Batch.CallsAgainAfterRedrive]).
+//
 // A message's key is its attribute [KeyAttribute], or else the id of the [Job] or of
 // EventBridge's event that it is, or else its message id. The
 // scope is the topic and the function, since each subscriber does its own work.

@@ -28,11 +28,13 @@ const sqsKind = "an SQS event"
 // the attribute of that name, the id of a [Job], the id of the notification or event;
 // or else its message id. That
 // id is the same for every delivery of a message, and another one where a
-// producer sends it again or an operator redrives it from a dead-letter queue. A
+// producer sends it again or an operator redrives it from a dead-letter queue: so
+// phases don't call others under it ([idem.ErrDeliveryKey],
+// [Batch.CallsAgainAfterRedrive]). A
 // message that looks like such an envelope and can't be read fails ([idem.ErrKeyInvalid]).
 // The deduplication id of a FIFO queue is not used: where it is made from the
 // content, two equal messages an hour apart would be one. The scope is the
-// queue. What must be the same under one key is the body, the message group and
+// queue; of a message in a dead-letter queue it is the queue that gave it up. What must be the same under one key is the body, the message group and
 // the attributes, but for those of tracing; of an envelope what is in it, and not its
 // times and signatures. The handler gets the message as it came; see [Inner].
 //

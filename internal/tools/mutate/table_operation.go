@@ -4,6 +4,7 @@ package main
 // and the work, however often it is delivered.
 func operationMutants() []mutant {
 	const operation = "^(TestTwoDirectHandlers|TestTwoConsumers|TestHandlersThatShare|TestAFormerNames|TestTheOperationIs|TestRoutesThatSkip)"
+	const redrive = "^(TestARedriveIs|TestCallsUnder|TestWithScope)"
 	return []mutant{
 		{
 			rule: "OwnKeys", what: "an operation isn't part of the scope",
@@ -40,6 +41,46 @@ func operationMutants() []mutant {
 		{
 			rule: "SharedKeys", what: "handlers of two engines on one store share their keys",
 			file: "idem/handlers.go", old: "name == \"\" && e.unnamedElsewhere(e.opt.Namespace+\" \"+kind):", new: "name == \"\" && e == nil:", pkg: "dynamo", run: "^TestTwoEnginesWithTheSameKeysOnOneStore$",
+		},
+		{
+			rule: "DeliveryKey", what: "a call is made under a message's id",
+			file: "idem/flow.go", old: "\tif mayReach(f.a.req.DeliveryKey, f.record()) {", new: "\tif f != nil {", pkg: "lambda", run: redrive,
+		},
+		{
+			rule: "DeliveryKey", what: "a job before the answer is staged under a message's id",
+			file: "idem/flow_commit.go", old: "\tif err == nil && len(waiting) > 0 {", new: "\tif err == nil && f == nil {", pkg: "lambda", run: redrive,
+		},
+		{
+			rule: "DeliveryKey", what: "what an earlier version has begun can't be finished",
+			file: "idem/state.go", old: "!deliveryKey || held != nil && !held.DeliveryKey", new: "!deliveryKey", pkg: "lambda", run: redrive,
+		},
+		{
+			rule: "DeliveryKey", what: "a second delivery slips through",
+			file: "idem/claim.go", old: ", DeliveryKey: a.req.DeliveryKey,", new: ",", pkg: "lambda", run: redrive,
+		},
+		{
+			rule: "DeliveryKey", what: "people aren't told of a refused operation",
+			file: "idem/state.go", old: "ErrKeyReused, ErrDeliveryKey}", new: "ErrKeyReused}", pkg: "lambda", run: redrive,
+		},
+		{
+			rule: "DeliveryKey", what: "a key of the work counts as a message's id",
+			file: "lambda/task.go", old: "t.req.DeliveryKey && t.req.Key == h.batch.ID(rec) &&", new: "t.req.DeliveryKey &&", run: redrive,
+		},
+		{
+			rule: "DeliveryKey", what: "an item doesn't say that its key names a delivery",
+			file: "dynamo/codec.go", old: "\t\tit[attrDeliver] = yes\n", new: "", run: "^TestConformance",
+		},
+		{
+			rule: "DeadLetterScope", what: "a dead-letter queue has keys of its own",
+			file: "lambda/sqs.go", old: "cmp.Or(m.Attributes[\"DeadLetterQueueSourceArn\"], m.EventSourceARN)", new: "cmp.Or(m.EventSourceARN)", run: redrive,
+		},
+		{
+			rule: "NamedScope", what: "a scope of one's own doesn't count",
+			file: "lambda/task.go", old: "\t\tt.req.Scope = h.batch.Scope\n", new: "", run: redrive,
+		},
+		{
+			rule: "NamedScope", what: "two functions share a topic's messages",
+			file: "lambda/task.go", old: "\t\tt.req.Scope = consumerScope(ctx, h.batch.Scope)\n", new: "\t\tt.req.Scope = h.batch.Scope\n", run: redrive,
 		},
 	}
 }
