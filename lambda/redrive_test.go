@@ -65,7 +65,7 @@ func TestARedriveIsTheSameOperation(t *testing.T) {
 		"moved back, a key in an attribute":         {lambda.SQS, withKeyAttribute(queue, "job-1"), withKeyAttribute(moved, "job-1")},
 		"read where it lies, a key of one's own":    {lambda.SQS.WithKey(byBody), queue, dead},
 		"read where it lies, a key in an attribute": {lambda.SQS, withKeyAttribute(queue, "job-1"), withKeyAttribute(dead, "job-1")},
-		"read where it lies, by its id":             {accepting(lambda.SQS), queue, dead},
+		"read where it lies, by its id":             {knowing(lambda.SQS), queue, dead},
 		"moved elsewhere, a scope":                  {lambda.SQS.WithKey(byBody).WithScope("orders"), queue, elsewhere},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -90,8 +90,8 @@ func TestARedriveIsTheSameOperation(t *testing.T) {
 	}
 }
 
-// accepting is b in a program that knows what a redrive does.
-func accepting(b queueBatch) queueBatch {
+// knowing is b in a program that knows what a redrive does.
+func knowing(b queueBatch) queueBatch {
 	b.CallsAgainAfterRedrive = true
 	return b
 }
@@ -219,7 +219,7 @@ func TestCallsUnderAMessagesIDGoOn(t *testing.T) {
 		t.Parallel()
 		store := &idem.MemoryStore{}
 		b := &bank{down: errBad}
-		earlier := lambda.WrapEach(idem.New(store), quiet(accepting(lambda.SQS)), reserve(b)) // its records say nothing of their keys
+		earlier := lambda.WrapEach(idem.New(store), quiet(knowing(lambda.SQS)), reserve(b)) // its records say nothing of their keys
 		if _, err := earlier.Handle(t.Context(), batch(message("1", ""))); !errors.Is(err, errBad) {
 			t.Fatal(err)
 		}
@@ -247,7 +247,7 @@ func TestCallsUnderAMessagesIDGoOn(t *testing.T) {
 		if blocked == 0 || len(b.keys) > 0 {
 			t.Errorf("people were told %d times, the provider was called with %v", blocked, b.keys)
 		}
-		re, err := lambda.WrapEach(e(), accepting(lambda.SQS), reserve(b)).Handle(t.Context(), batch(message("1", "")))
+		re, err := lambda.WrapEach(e(), knowing(lambda.SQS), reserve(b)).Handle(t.Context(), batch(message("1", "")))
 		reported(t, re, err)
 		if len(b.keys) != 1 {
 			t.Errorf("%d charges", len(b.keys))
