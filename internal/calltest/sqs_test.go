@@ -80,6 +80,12 @@ func TestCallsPerMessage(t *testing.T) {
 // newStore is a store on a table of its own, and the transport that counts.
 func newStore(t *testing.T) (*dynamo.Store, *dynamotest.Transport) {
 	t.Helper()
+	store, _, tr := newTable(t)
+	return store, tr
+}
+
+func newTable(t *testing.T) (*dynamo.Store, *dynamodb.Client, *dynamotest.Transport) {
+	t.Helper()
 	db := dynamotest.Start(t)
 	table := "t-" + rand.Text()
 	direct := db.Client()
@@ -98,5 +104,5 @@ func newStore(t *testing.T) (*dynamo.Store, *dynamotest.Transport) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	return store, tr
+	return store, client, tr
 }
