@@ -88,10 +88,13 @@ func (a *App) create(ctx context.Context, ev request) (response, error) {
 	})
 }
 
-// charging is how the charge is committed.
-func (a *App) charging() []idem.ForeignOption {
+// charging is how the charge is committed, and for how long it may be repeated.
+func (a *App) charging() (opts []idem.ForeignOption) {
 	if a.Deferred {
-		return []idem.ForeignOption{idem.Deferred()}
+		opts = append(opts, idem.Deferred())
 	}
-	return nil
+	if a.Memory > 0 {
+		opts = append(opts, idem.Remembers(a.Memory))
+	}
+	return opts
 }

@@ -3,13 +3,15 @@ package rides
 import (
 	"context"
 	"net/http"
+	"time"
 
 	"github.com/samekey/samekey/dynamo"
 	"github.com/samekey/samekey/idem"
 	"github.com/samekey/samekey/lambda"
 )
 
-// App is what the handlers need. All fields but Deferred are required.
+// App is what the handlers need. All fields but Price, Deferred and Memory are
+// required.
 type App struct {
 	DB         dynamo.Getter // reads rides
 	RidesTable string        // with the key id
@@ -21,6 +23,10 @@ type App struct {
 	// call to DynamoDB; if the process dies in between, the provider is called
 	// again, with the same key.
 	Deferred bool
+
+	// Memory is for how long the payment provider remembers a key; 0 is
+	// [idem.DefaultMemory].
+	Memory time.Duration
 }
 
 // Function is the API's function.

@@ -48,7 +48,7 @@ type run struct {
 
 var lats atomic.Int64
 
-func newRun(t *testing.T, b *backstage, m mode, end ending) *run {
+func newRun(t *testing.T, b *backstage, m mode, end ending, env ...string) *run {
 	t.Helper()
 	r := &run{backstage: b, key: rand.Text(), lat: int(lats.Add(1)), end: end}
 	provider := httptest.NewServer(r.provider.Handler())
@@ -56,13 +56,13 @@ func newRun(t *testing.T, b *backstage, m mode, end ending) *run {
 	var err error
 	r.function, err = lambdalocal.Start(t.Context(), lambdalocal.Config{
 		Name: "rides", Binary: b.bootstrap, Timeout: timeout, Overtime: 2 * patience, Stderr: t.Output(),
-		Env: []string{
+		Env: append([]string{
 			"IDEM_TABLE=" + b.records, "RIDES_TABLE=" + b.rides, "AUDIT_TABLE=" + b.audit,
 			"PAYMENTS_URL=" + through(t, &r.tap, provider.URL, tap.Path),
 			"AWS_ENDPOINT_URL_DYNAMODB=" + through(t, &r.tap, b.db.Endpoint, tap.DynamoDB),
 			"AWS_ACCESS_KEY_ID=test", "AWS_SECRET_ACCESS_KEY=test",
 			"SAMEKEY_LEASE_MARGIN=" + margin.String(), "RIDES_MERGE_CLAIM=" + m.merge, "RIDES_DEFERRED=" + m.deferred,
-		},
+		}, env...),
 	})
 	if err != nil {
 		t.Fatal(err)

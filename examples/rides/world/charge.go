@@ -3,6 +3,7 @@ package world
 import (
 	"crypto/rand"
 	"net/http"
+	"time"
 )
 
 // charge is a payment that was taken. Its exported fields are what is listed.
@@ -14,6 +15,7 @@ type charge struct {
 	Calls    int    `json:"calls"`
 
 	request chargeRequest // that made it
+	made    time.Time
 }
 
 // chargeRequest is the body of a request for a charge. Amount is in the
@@ -66,7 +68,7 @@ func drop(rw http.ResponseWriter) {
 	panic(http.ErrAbortHandler) // net/http's way to cut a connection
 }
 
-// charge takes the money, once for each key. It returns nil for a card that is
+// charge takes the money, once for each key that is remembered. It returns nil for a card that is
 // declined, and nothing of use where the provider is down.
 func (w *World) charge(key string, req chargeRequest) (*charge, behaviour) {
 	w.mu.Lock()
@@ -76,7 +78,7 @@ func (w *World) charge(key string, req chargeRequest) (*charge, behaviour) {
 		return nil, how
 	}
 	for _, c := range w.charges {
-		if key != "" && c.Key == key {
+		if key != "" && c.Key == key && (w.Memory == 0 || time.Since(c.made) < w.Memory) {
 			c.Calls++
 			return c, how
 		}
@@ -84,7 +86,7 @@ func (w *World) charge(key string, req chargeRequest) (*charge, behaviour) {
 	if how.kind == Decline {
 		return nil, how
 	}
-	c := &charge{ID: "ch_" + rand.Text(), Key: key, Customer: req.Customer, Amount: req.Amount, Calls: 1, request: req}
+	c := &charge{ID: "ch_" + rand.Text(), Key: key, Customer: req.Customer, Amount: req.Amount, Calls: 1, request: req, made: time.Now()}
 	w.charges = append(w.charges, c)
 	return c, how
 }

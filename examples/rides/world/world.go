@@ -18,6 +18,7 @@ import (
 	"encoding/json"
 	"net/http"
 	"sync"
+	"time"
 )
 
 // maxBody is the largest request body, in bytes.
@@ -26,6 +27,11 @@ const maxBody = 64 << 10
 // World is the server. The zero value is one in which all goes well. It is safe
 // for concurrent use and must not be copied.
 type World struct {
+	// Memory is for how long the payment provider remembers a key, from its first
+	// charge on: later the same key makes another charge. 0: for ever. It is set
+	// before the first request.
+	Memory time.Duration
+
 	mu      sync.Mutex
 	charges []*charge
 	mails   []*mail

@@ -21,6 +21,7 @@ func main() {
 		AuditTable: env.Text("AUDIT_TABLE"),
 		Payments:   rides.Payments{URL: env.Text("PAYMENTS_URL")},
 		Deferred:   env.Flag("RIDES_DEFERRED"),
+		Memory:     env.Duration("PAYMENTS_MEMORY", 0),
 	}
 	margin, merge := env.Duration("SAMEKEY_LEASE_MARGIN", idem.MinLeaseMargin), env.Flag("RIDES_MERGE_CLAIM")
 	if err := errors.Join(env.Err(), err1, err2); err != nil {

@@ -1,0 +1,191 @@
+//go:build unix
+
+package killsweep_test
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"net/http"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/samekey/samekey/dynamo"
+	"github.com/samekey/samekey/idem"
+	"github.com/samekey/samekey/internal/lambdalocal"
+)
+
+// How long the payment provider remembers a key, and says so. The shorter one is
+// over when a dead process's lease is, the longer one at no time in a test.
+const (
+	forgetful = 2 * time.Second
+	mindful   = time.Hour
+)
+
+// TestKillSweepOfAProviderThatForgets kills the process of a ride at every call it
+// makes. Whoever goes on with it comes after the provider has forgotten the key. A
+// charge that may have been taken by then isn't asked for again: the ride is stuck,
+// and listed. A human looks at the provider's list, and settles it by the command.
+// With a provider that still knows the key nobody has to.
+func TestKillSweepOfAProviderThatForgets(t *testing.T) {
+	t.Parallel()
+	b := openBackstage(t)
+	op := newOperator(t, b)
+	t.Run("rides", func(t *testing.T) { //nolint:paralleltest // what is left is looked at after it
+		for _, m := range []mode{modes[0], modes[3]} {
+			for _, p := range points(m.calls) {
+				if p.harm != killed {
+					continue // a request that was stopped on its way arrives when a human has long looked
+				}
+				for _, end := range []ending{retried, completes} {
+					t.Run(m.name+", "+p.name+", "+string(end), func(t *testing.T) {
+						t.Parallel()
+						newForgetfulRun(t, b, m, end, forgetful).playForgotten(t, op, p)
+					})
+				}
+				t.Run(m.name+", "+p.name+", and the key is still known", func(t *testing.T) {
+					t.Parallel()
+					newForgetfulRun(t, b, m, retried, mindful).play(t, p)
+				})
+			}
+		}
+	})
+	if left := op.list(t); len(left) > 0 {
+		t.Errorf("left open: %+v", left)
+	}
+}
+
+func newForgetfulRun(t *testing.T, b *backstage, m mode, end ending, memory time.Duration) *run {
+	t.Helper()
+	r := newRun(t, b, m, end, "PAYMENTS_MEMORY="+memory.String())
+	r.provider.Memory = memory
+	return r
+}
+
+// playForgotten kills the process, and has the request come to its end, with a
+// human's help where the charge may have been taken and nobody knows.
+func (r *run) playForgotten(t *testing.T, op *operator, p point) {
+	t.Helper()
+	held := r.tap.Hold(p.nth, nil, p.side)
+	defer held.Drop()
+	first := r.inBackground(t)
+	pid := r.reached(t, held)
+	kill(t, r.function, pid, held)
+	if a := <-first; a.status < http.StatusInternalServerError {
+		t.Errorf("the client of the dead process gets %d %s", a.status, a.body)
+	}
+	rec := r.record(t)
+	if rec == nil {
+		r.end = retried // nobody but the client knows of it, and no charge is in doubt
+		r.finish(t)
+		return
+	}
+	// Its attempt may have asked for the charge unless the charge is recorded.
+	doubtful := rec.State == idem.Open && !slices.ContainsFunc(rec.Phases, func(ph idem.Phase) bool { return ph.Name == "charge_created" })
+	before, _ := r.look(t)
+	if doubtful {
+		r.untilStuck(t)
+		if after, _ := r.look(t); after.Charges != before.Charges {
+			t.Errorf("%d charges while it is stuck, and %d before", after.Charges, before.Charges)
+		}
+		op.settle(t, r)
+	}
+	r.finish(t)
+	var charges []struct{ Calls int }
+	list(t, &r.provider, "/v1/charges", &charges)
+	if len(charges) != 1 || charges[0].Calls != 1 {
+		t.Errorf("the provider was asked for %+v, want one charge, once", charges)
+	}
+}
+
+// untilStuck waits until a ride is given up. Its client, if it has one, retries,
+// and is told.
+func (r *run) untilStuck(t *testing.T) {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), patience)
+	defer cancel()
+	for rec := r.record(t); rec.State != idem.Stuck; rec = r.record(t) {
+		if r.end == retried {
+			if a := r.post(ctx); a.status < http.StatusConflict {
+				t.Fatalf("the client gets %d %s, though its charge is in doubt", a.status, a.body)
+			}
+		}
+		if !sleep(ctx, 100*time.Millisecond) {
+			t.Fatalf("it isn't given up: %+v", rec)
+		}
+	}
+	if a := r.post(ctx); a.status != http.StatusConflict {
+		t.Errorf("the client of a stuck ride gets %d %s", a.status, a.body)
+	}
+}
+
+// operator is a human with the command, for the table of a backstage.
+type operator struct {
+	command string
+	env     []string
+}
+
+func newOperator(t *testing.T, b *backstage) *operator {
+	t.Helper()
+	dir := t.TempDir()
+	op := &operator{command: filepath.Join(dir, "samekey")}
+	if err := lambdalocal.BuildBootstrap(t.Context(), "github.com/samekey/samekey/cmd/samekey", op.command); err != nil {
+		t.Fatal(err)
+	}
+	op.env = []string{
+		"PATH=" + os.Getenv("PATH"), "HOME=" + dir, "USER=jane", "IDEM_TABLE=" + b.records,
+		"AWS_REGION=us-east-1", "AWS_ACCESS_KEY_ID=test", "AWS_SECRET_ACCESS_KEY=test", "AWS_ENDPOINT_URL_DYNAMODB=" + b.db.Endpoint,
+	}
+	return op
+}
+
+func (op *operator) run(t *testing.T, args ...string) (stdout []byte) {
+	t.Helper()
+	cmd := exec.CommandContext(t.Context(), op.command, append([]string{"stuck"}, args...)...)
+	var stderr bytes.Buffer
+	cmd.Env, cmd.Stderr = op.env, &stderr
+	stdout, err := cmd.Output()
+	if err != nil {
+		t.Fatalf("samekey stuck %v: %v: %s", args, err, stderr.Bytes())
+	}
+	return stdout
+}
+
+func (op *operator) list(t *testing.T) []dynamo.Entry {
+	t.Helper()
+	var report dynamo.Report
+	if err := json.Unmarshal(op.run(t, "list", "-json", "-pages", "1000"), &report); err != nil || !report.Complete {
+		t.Fatalf("got %+v, %v", report, err)
+	}
+	return report.Entries
+}
+
+// settle does what docs/jobs.md tells people to do: they look up on the provider's
+// side whether the charge was taken.
+func (op *operator) settle(t *testing.T, r *run) {
+	t.Helper()
+	listed := slices.DeleteFunc(op.list(t), func(e dynamo.Entry) bool { return e.PK != r.pk })
+	if len(listed) != 1 || listed[0].Why != dynamo.WhyStuck || listed[0].Phase != "charge_created" {
+		t.Errorf("listed %+v", listed)
+	}
+	var charges []struct {
+		ID string `json:"id"`
+	}
+	list(t, &r.provider, "/v1/charges", &charges)
+	switch len(charges) {
+	case 0:
+		op.run(t, "retry", "-yes", "-not-made", r.pk)
+	case 1:
+		result, err := json.Marshal(charges[0])
+		if err != nil {
+			t.Fatal(err)
+		}
+		op.run(t, "retry", "-yes", "-result", string(result), r.pk)
+	default:
+		t.Errorf("%d charges", len(charges))
+	}
+}
