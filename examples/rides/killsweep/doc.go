@@ -8,6 +8,11 @@
 // The processes of the drain and of the completer are harmed in the same way, with
 // real queues (ElasticMQ).
 //
-// DynamoDB is DynamoDB Local, with its stream; in the sweep of a ride, drain and completer run in the
-// test's process, from the stream on, with the filters of template.yaml.
+// With a payment provider that forgets its keys within seconds, what may have been
+// charged by the time is never charged again: it waits for people, who end it with
+// the samekey command.
+//
+// DynamoDB is DynamoDB Local, with its stream; in the sweeps of a ride, drain and
+// completer run in the test's process, from the stream on, with the filters of
+// template.yaml.
 package killsweep

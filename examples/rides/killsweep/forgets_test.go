@@ -47,6 +47,9 @@ func TestKillSweepOfAProviderThatForgets(t *testing.T) {
 						newForgetfulRun(t, b, m, end, forgetful).playForgotten(t, op, p)
 					})
 				}
+				if m.deferred == "0" {
+					continue // enough of them are in TestKillSweep
+				}
 				t.Run(m.name+", "+p.name+", and the key is still known", func(t *testing.T) {
 					t.Parallel()
 					newForgetfulRun(t, b, m, retried, mindful).play(t, p)
@@ -86,8 +89,8 @@ func (r *run) playForgotten(t *testing.T, op *operator, p point) {
 	}
 	// Its attempt may have asked for the charge unless the charge is recorded.
 	doubtful := rec.State == idem.Open && !slices.ContainsFunc(rec.Phases, func(ph idem.Phase) bool { return ph.Name == "charge_created" })
-	before, _ := r.look(t)
 	if doubtful {
+		before, _ := r.look(t)
 		r.untilStuck(t)
 		if after, _ := r.look(t); after.Charges != before.Charges {
 			t.Errorf("%d charges while it is stuck, and %d before", after.Charges, before.Charges)
@@ -109,10 +112,12 @@ func (r *run) untilStuck(t *testing.T) {
 	ctx, cancel := context.WithTimeout(t.Context(), patience)
 	defer cancel()
 	for rec := r.record(t); rec.State != idem.Stuck; rec = r.record(t) {
+		if rec.State == idem.Done {
+			l, _ := r.look(t)
+			t.Fatalf("it comes to its end, though its charge was in doubt: %d charges", l.Charges)
+		}
 		if r.end == retried {
-			if a := r.post(ctx); a.status < http.StatusConflict {
-				t.Fatalf("the client gets %d %s, though its charge is in doubt", a.status, a.body)
-			}
+			r.post(ctx)
 		}
 		if !sleep(ctx, 100*time.Millisecond) {
 			t.Fatalf("it isn't given up: %+v", rec)

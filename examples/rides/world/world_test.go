@@ -289,3 +289,38 @@ func TestHealth(t *testing.T) {
 		t.Errorf("got %d", status)
 	}
 }
+
+// A key that is forgotten makes another charge, as with a provider that keeps keys
+// for a day.
+func TestKeysAreForgotten(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		w := &world.World{Memory: time.Hour}
+		charges := func() (n int) {
+			t.Helper()
+			rec := httptest.NewRecorder()
+			req := httptest.NewRequest(http.MethodPost, "/v1/charges", strings.NewReader(twenty))
+			req.Header.Set("Idempotency-Key", "k")
+			w.Handler().ServeHTTP(rec, req)
+			if rec.Code != 200 {
+				t.Fatalf("got %d %s", rec.Code, rec.Body)
+			}
+			rec = httptest.NewRecorder()
+			w.Handler().ServeHTTP(rec, httptest.NewRequest(http.MethodGet, "/v1/charges", http.NoBody))
+			var all []charge
+			if err := json.Unmarshal(rec.Body.Bytes(), &all); err != nil {
+				t.Fatal(err)
+			}
+			return len(all)
+		}
+		for _, tt := range []struct {
+			later time.Duration
+			want  int
+		}{{0, 1}, {59 * time.Minute, 1}, {time.Minute, 2}, {time.Minute, 2}} {
+			time.Sleep(tt.later)
+			if n := charges(); n != tt.want {
+				t.Errorf("%v later: %d charges, want %d", tt.later, n, tt.want)
+			}
+		}
+	})
+}
