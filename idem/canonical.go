@@ -15,6 +15,13 @@ const maxDepth = 200
 
 var errNotCanonical = errors.New("no canonical form")
 
+// CanonicalJSON returns the form in which [Fingerprint.CanonicalJSON] compares a body,
+// for a [Fingerprint.Func] of one's own: without white space, members sorted, numbers as
+// they are written. It returns false for what isn't one JSON value, and for what
+// different parsers may read differently: members repeated (in any case), invalid
+// UTF-8, more than 200 levels.
+func CanonicalJSON(body []byte) ([]byte, bool) { return canonicalJSON(body) }
+
 // canonicalJSON returns body without white space and with sorted members, or
 // false where that could make two bodies alike that a handler may tell apart:
 // not one JSON value, members repeated (in any case), invalid UTF-8, or too deep. Numbers are

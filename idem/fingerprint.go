@@ -44,7 +44,8 @@ type Fingerprint struct {
 
 	// Func, if set, replaces all of the above but Secrets: equal bytes mean the
 	// same request. An error refuses the request (ErrRequest). It must not
-	// change the request.
+	// change the request. It is the engine's, so for every handler on it; what an
+	// adapter has put into [Request.Same] is for it to look at, or not.
 	Func func(r *Request) ([]byte, error)
 }
 
@@ -81,6 +82,9 @@ func (f *Fingerprint) validate() error {
 // digest is the unkeyed SHA-256 of the parts that count.
 func (f *Fingerprint) digest(r *Request) (sum [sha256.Size]byte, err error) {
 	small, tag, body := make([]byte, 0, 256), byte('b'), r.Body
+	if r.Same != nil {
+		body = r.Same
+	}
 	switch {
 	case f.Func != nil:
 		tag = 'f'
@@ -90,11 +94,11 @@ func (f *Fingerprint) digest(r *Request) (sum [sha256.Size]byte, err error) {
 	default:
 		small = f.appendHead(small, r)
 		if f.CanonicalJSON && isJSON(r.Header) {
-			if canonical, ok := canonicalJSON(r.Body); ok {
+			if canonical, ok := canonicalJSON(body); ok {
 				tag, body = 'j', canonical
 			}
 		}
-		if form, ok := formParts(r.Header, r.Body); ok {
+		if form, ok := formParts(r.Header, body); ok {
 			tag, body = 'x', form
 		}
 		if f.SkipBody {

@@ -204,3 +204,36 @@ func TestSecretRotation(t *testing.T) {
 		t.Errorf("a secret that is gone: %v, want ErrSecret", err)
 	}
 }
+
+// What an adapter knows to be the same counts in place of the body, and as the body
+// does.
+func TestSameInPlaceOfTheBody(t *testing.T) {
+	t.Parallel()
+	digest := func(f Fingerprint, body, same string) [32]byte {
+		r := &Request{Method: "POST", Body: []byte(body), Header: http.Header{"Content-Type": {"application/json"}}}
+		if same != "" {
+			r.Same = []byte(same)
+		}
+		d, err := f.digest(r)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return d
+	}
+	plain, canonical := Fingerprint{}, Fingerprint{CanonicalJSON: true}
+	for name, tt := range map[string]struct {
+		a, b [32]byte
+		same bool
+	}{
+		"other bodies":                {digest(plain, "1", "x"), digest(plain, "2", "x"), true},
+		"other parts":                 {digest(plain, "1", "x"), digest(plain, "1", "y"), false},
+		"none, and the body":          {digest(plain, "1", ""), digest(plain, "1", "x"), false},
+		"by its meaning":              {digest(canonical, "1", `{"a":1,"b":2}`), digest(canonical, "2", `{"b":2, "a":1}`), true},
+		"skipped as the body is":      {digest(Fingerprint{SkipBody: true}, "1", "x"), digest(Fingerprint{SkipBody: true}, "2", "y"), true},
+		"another method all the same": {digest(plain, "1", "x"), digest(Fingerprint{SkipMethod: true}, "1", "x"), false},
+	} {
+		if (tt.a == tt.b) != tt.same {
+			t.Errorf("%s: the same %t, want %t", name, !tt.same, tt.same)
+		}
+	}
+}

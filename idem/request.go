@@ -40,6 +40,10 @@ type Request struct {
 	Header   http.Header // canonical names; nil is fine
 	Body     []byte      // decoded bytes
 
+	// Same, unless it is nil, is compared in place of Body: what an adapter knows to
+	// be the same each time the request is honestly repeated.
+	Same []byte
+
 	// Handler names the code that serves the request: the record keeps it, and
 	// nobody else completes it ([Engine.Resume]). Adapters set it; its Function may
 	// be left empty, for [Options.Function]. Of a request that is run again from its

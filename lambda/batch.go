@@ -98,6 +98,15 @@ type Batch[Ev, Rec, Re any] struct {
 //		err := json.Unmarshal([]byte(m.Body), &o)
 //		return o.ID, err
 //	})
+//
+// [Batch.WithBodyKey] has such functions ready for JSON.
+//
+// A key doesn't change what is compared: the whole body, with the attributes. So a body
+// that differs each time it is sent, such as by a time, is refused at each delivery
+// after the first ([idem.ErrMismatch]), until it is in the dead-letter queue. Say what
+// must be the same by [BodyKey.Comparing], or, for all handlers on an engine, by
+// [idem.Fingerprint.Func]. A message group is compared as well: a key that comes again
+// in another group is refused.
 func (b Batch[Ev, Rec, Re]) WithKey(key func(rec Rec) (string, error)) Batch[Ev, Rec, Re] {
 	b.Key = key
 	return b

@@ -60,9 +60,26 @@ import (
 // and in vain for the rest. Then it hands the event to the failure destination;
 // there should be one.
 //
+// # Keys in the payload
+//
+// key may also be a [BodyKey], which reads the payload itself, also what In leaves out:
+//
+//	pay := lambda.Wrap(engine, lambda.Direct[Order, Receipt](lambda.JSONKey("/order/id")), charge)
+//
 // Direct panics if key is nil.
-func Direct[In, Out any](key func(In) (string, error), optFns ...func(*DirectOptions[In])) Adapter[In, Out] {
-	if key == nil {
+func Direct[In, Out any, Key func(In) (string, error) | BodyKey](key Key, optFns ...func(*DirectOptions[In])) Adapter[In, Out] {
+	var find func(In, *idem.Request) (string, error)
+	switch key := any(key).(type) {
+	case func(In) (string, error):
+		if key != nil {
+			find = func(in In, _ *idem.Request) (string, error) { return keyOf(key(in)) }
+		}
+	case BodyKey:
+		if key.Key != nil {
+			find = func(_ In, req *idem.Request) (string, error) { return key.From(req) }
+		}
+	}
+	if find == nil {
 		panic("lambda: Direct: key is nil") //nolint:forbidigo // a mistake in the program
 	}
 	var opt DirectOptions[In]
@@ -74,7 +91,7 @@ func Direct[In, Out any](key func(In) (string, error), optFns ...func(*DirectOpt
 	}
 	return Adapter[In, Out]{
 		typed:    true,
-		Request:  func(ctx context.Context, in In) (idem.Request, error) { return directRequest(ctx, in, key, opt.Scope) },
+		Request:  func(ctx context.Context, in In) (idem.Request, error) { return directRequest(ctx, in, find, opt.Scope) },
 		Event:    directEvent[In],
 		Response: directResponse[Out],
 		Reply:    directReply[Out],
@@ -102,7 +119,7 @@ func functionScope(ctx context.Context) string {
 	return scope
 }
 
-func directRequest[In any](ctx context.Context, in In, key func(In) (string, error), scope func(context.Context, In) (string, error)) (idem.Request, error) {
+func directRequest[In any](ctx context.Context, in In, key func(In, *idem.Request) (string, error), scope func(context.Context, In) (string, error)) (idem.Request, error) {
 	req := idem.Request{Route: "direct", Header: jsonHeader()}
 	var err error
 	if req.Body = payloadFrom(ctx); req.Body == nil {
@@ -117,7 +134,7 @@ func directRequest[In any](ctx context.Context, in In, key func(In) (string, err
 	case req.Scope == "":
 		return req, &idem.Error{Op: "scope", Err: fmt.Errorf("%w: DirectOptions.Scope returned an empty one", idem.ErrScope)}
 	}
-	req.Key, err = keyOf(key(in))
+	req.Key, err = key(in, &req)
 	return req, err
 }
 

@@ -542,7 +542,7 @@ func TestDirectBadPayload(t *testing.T) {
 			t.Error("no panic for a nil key")
 		}
 	}()
-	lambda.Direct[order, receipt](nil)
+	lambda.Direct[order, receipt, func(order) (string, error)](nil)
 }
 
 // What is stored of an event is enough to make it again.

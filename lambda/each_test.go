@@ -494,3 +494,44 @@ func TestWithKey(t *testing.T) {
 		t.Errorf("the original was changed: its key is %q, %v", key, err)
 	}
 }
+
+// A key names work within its group: a message with the key and the body of another
+// group's is refused, not skipped, since a group may be a tenant. Nor does it wait for
+// the other one.
+func TestKeyInTwoGroupsIsRefused(t *testing.T) {
+	t.Parallel()
+	for _, concurrency := range []int{1, 8} {
+		for name, m := range map[string]func(group, id string) events.SQSMessage{
+			"FIFO": inGroup,
+			"standard": func(group, id string) events.SQSMessage {
+				m := inGroup(group, id)
+				m.EventSourceARN = queueARN
+				return m
+			},
+		} {
+			t.Run(fmt.Sprint(name, ", concurrency ", concurrency), func(t *testing.T) {
+				t.Parallel()
+				w := &worker{}
+				var mu sync.Mutex
+				refused := make(map[string]error)
+				b := lambda.SQS.WithKey(func(events.SQSMessage) (string, error) { return "order-1", nil })
+				b.Concurrency = concurrency
+				b.Failed = func(_ context.Context, m events.SQSMessage, err error) {
+					mu.Lock()
+					defer mu.Unlock()
+					refused[m.MessageId] = err
+				}
+				h := lambda.WrapEach(idem.New(&idem.MemoryStore{}), b, func(_ context.Context, m events.SQSMessage) error { return w.do(m.Body) })
+				one, other := m("A", "a1"), m("B", "b1")
+				one.Body, other.Body = "pay 20", "pay 20"
+				for range 2 { // what was refused comes again
+					re, err := h.Handle(t.Context(), batch(one, other))
+					if failed := failures(re); len(failed) != 1 || err != nil || !errors.Is(refused[failed[0]], idem.ErrMismatch) {
+						t.Errorf("reported %v, %v: %v, want one mismatch", failed, err, refused)
+					}
+				}
+				w.ran(t, "pay 20")
+			})
+		}
+	}
+}

@@ -34,3 +34,42 @@ func envelopeMutants() []mutant {
 		},
 	}
 }
+
+// bodyKeyMutants break how a key is found in a body.
+func bodyKeyMutants() []mutant {
+	const pointer, rpc, appsync, state = "lambda/pointer.go", "lambda/rpckey.go", "lambda/appsynckey.go", "lambda/statekey.go"
+	return []mutant{
+		{
+			rule: "BodyKey", what: "bodies with an empty value share a key",
+			file: pointer, old: "case text == \"\":", new: "case text == \"\\x00\":", run: "^TestJSONKeyFindsNone$",
+		},
+		{
+			rule: "BodyKey", what: "of a member that is there twice one is taken",
+			file: "lambda/envelope.go", old: "_, twice := m[name]; twice {", new: "_, twice := m[name]; twice && false {", run: "^TestJSONKeyFindsNone$",
+		},
+		{
+			rule: "BodyKey", what: "the ids 1 and \"1\" of JSON-RPC are one",
+			file: rpc, old: "return method, \"number \" + id, nil", new: "return method, \"text \" + id, nil", run: "^TestJSONRPCKey$",
+		},
+		{
+			rule: "BodyKey", what: "a tool call without arguments has a key",
+			file: rpc, old: "string(call.arguments) == \"{}\" || ", new: "", run: "^TestMCPToolKey$",
+		},
+		{
+			rule: "BodyKey", what: "two users of AppSync share their keys",
+			file: appsync, old: "return []string{id.Kind, id.Subject}, err", new: "return []string{id.Kind}, err", run: "^TestAppSyncKey$",
+		},
+		{
+			rule: "BodyKey", what: "two items of a Map share a key",
+			file: state, old: "[]string{fmt.Sprint(len(index))}, index, extra", new: "[]string{fmt.Sprint(len(index))}, extra", run: "^TestStateKey$",
+		},
+		{
+			rule: "BodySame", what: "other work under a key from a body is taken for the same",
+			file: "lambda/bodykey.go", old: "r.Same, err = k.Same(r.Body)", new: "r.Same, err = []byte{}, nil", run: "^TestComparing$",
+		},
+		{
+			rule: "BodySame", what: "what changes with each delivery is compared",
+			file: "idem/fingerprint.go", old: "\t\tbody = r.Same\n", new: "", pkg: "lambda", run: "^TestComparing$",
+		},
+	}
+}

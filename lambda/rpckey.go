@@ -1,0 +1,138 @@
+package lambda
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+)
+
+// JSONRPCKey makes the key of a JSON-RPC 2.0 request of its method and its id, and of
+// the values that more leads to (JSON Pointers into the request). An id of 1 and one
+// of "1" are two, as JSON-RPC has it. A notification, which has no id, and a batch are
+// errors.
+//
+// JSON-RPC lets every client choose its ids, for as long as the request is open. Ids
+// that are random (a UUID) name a request for good. Ids that count from 1 don't: two
+// clients, or one that is started again, would get each other's answers. For those
+// take in what tells sessions apart: JSONRPCKey("/params/session").
+func JSONRPCKey(more ...string) BodyKey {
+	paths := parsePointers("JSONRPCKey", more)
+	return BodyKey{Key: func(body []byte) (string, error) {
+		method, id, err := rpcRequest(body)
+		if err != nil {
+			return "", err
+		}
+		texts, err := textsAt(body, paths)
+		if err != nil {
+			return "", err
+		}
+		return textKey(append([]string{"jsonrpc", method, id}, texts...)...), nil
+	}}
+}
+
+// rpcRequest is a request's method, and its id with its type.
+func rpcRequest(body []byte) (method, id string, err error) {
+	m, err := object(body)
+	if err != nil {
+		return "", "", fmt.Errorf("not a JSON-RPC request: %w", err)
+	}
+	if string(m["jsonrpc"]) != `"2.0"` {
+		return "", "", errors.New(`/jsonrpc isn't "2.0"`)
+	}
+	if method, err = textAt(body, "/method"); err != nil || method == "" {
+		return "", "", errors.Join(errors.New("/method: not a JSON-RPC request"), err)
+	}
+	if m["id"] == nil {
+		return "", "", errors.New("/id: a notification has none")
+	}
+	id, number, err := scalar(m["id"])
+	if err != nil {
+		return "", "", fmt.Errorf("/id: %w", err)
+	}
+	if number {
+		return method, "number " + id, nil
+	}
+	return method, "text " + id, nil
+}
+
+// MCPToolKey makes the key of a tool call of the Model Context Protocol: of the tool's
+// name and the values that pointers lead to, which begin at the request's params:
+//
+//	lambda.MCPToolKey("/arguments/order_id")         // one refund for an order
+//	lambda.MCPToolKey("/_meta/idempotency-key")      // a client that says itself what is one call
+//	lambda.MCPToolKey()                              // all arguments: equal calls are one
+//
+// The body is a tools/call request, or its params. What must be the same is name and
+// arguments: the request's id and _meta, with its progress token, are new each time an
+// agent tries again, so they are in neither key nor comparison, unless a pointer takes
+// them in.
+//
+// Without pointers two equal calls are one for as long as the key lives, wanted or not,
+// and a call without arguments is an error. Take it for tools whose equal calls mean
+// the same thing, such as refunding one order.
+//
+// The answer that is stored must not hold the request's id, which is the first call's
+// in each replay: wrap what does the tool's work, inside of what speaks JSON-RPC. The
+// scope should be the user for whom the agent acts.
+func MCPToolKey(pointers ...string) BodyKey {
+	paths := parsePointers("MCPToolKey", pointers)
+	return BodyKey{
+		Key: func(body []byte) (string, error) {
+			call, err := toolCall(body)
+			if err != nil {
+				return "", err
+			}
+			if len(paths) == 0 {
+				if string(call.arguments) == "{}" || call.arguments == nil {
+					return "", errors.New("/arguments: there are none, so nothing names this call")
+				}
+				return textKey("mcp, all", call.name, string(call.arguments)), nil
+			}
+			texts, err := textsAt(call.params, paths)
+			if err != nil {
+				return "", err
+			}
+			return textKey(append([]string{"mcp", call.name}, texts...)...), nil
+		},
+		Same: func(body []byte) ([]byte, error) {
+			call, err := toolCall(body)
+			if err != nil {
+				return nil, err
+			}
+			return []byte(digestKey(call.name, string(call.arguments))), nil
+		},
+	}
+}
+
+type tool struct {
+	name              string
+	params, arguments json.RawMessage // arguments in their canonical form; nil if there are none
+}
+
+func toolCall(body []byte) (tool, error) {
+	params := json.RawMessage(body)
+	m, err := object(body)
+	if err != nil {
+		return tool{}, fmt.Errorf("not a tool call: %w", err)
+	}
+	if method := m["method"]; method != nil {
+		if string(method) != `"tools/call"` {
+			return tool{}, errors.New("/method isn't tools/call")
+		}
+		params = m["params"]
+		if m, err = object(params); err != nil {
+			return tool{}, fmt.Errorf("/params: %w", err)
+		}
+	}
+	name, err := textAt(params, "/name")
+	if err != nil || name == "" {
+		return tool{}, errors.Join(errors.New("/name: not a tool call"), err)
+	}
+	call := tool{name: name, params: params}
+	if m["arguments"] != nil {
+		if call.arguments, err = canonical("/arguments", m["arguments"]); err == nil && call.arguments[0] != '{' {
+			err = errors.New("/arguments isn't an object")
+		}
+	}
+	return call, err
+}
