@@ -2,7 +2,9 @@ package idem
 
 import (
 	"errors"
+	"fmt"
 	"net/url"
+	"runtime"
 	"strconv"
 	"strings"
 )
@@ -20,6 +22,16 @@ func ErrorText(err error) string {
 		}
 	}
 	return truncate(s)
+}
+
+// PanicText says what a handler, or other code of the program's, panicked with: in
+// the words of the Go runtime, or by its type only, since any other value may hold
+// what was in a request. It begins with "panicked".
+func PanicText(value any) string {
+	if err, ok := value.(runtime.Error); ok {
+		return "panicked: " + err.Error()
+	}
+	return fmt.Sprintf("panicked with a %T", value)
 }
 
 func truncate(s string) string {

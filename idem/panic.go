@@ -2,16 +2,16 @@ package idem
 
 import (
 	"context"
-	"fmt"
 	"net/http"
 	"runtime/debug"
 )
 
 // panicked is a handler's panic, as an error. It unwraps to nothing: what the
-// handler panicked with is not what it answers.
+// handler panicked with is not what it answers. Its text goes to the log and into
+// the record.
 type panicked struct{ value any }
 
-func (p *panicked) Error() string { return fmt.Sprintf("handler panicked: %v", p.value) }
+func (p *panicked) Error() string { return "handler " + PanicText(p.value) }
 
 // catching is fn with its panic made an error, which is noted in caught: the
 // attempt is given back, and its client told to come again, like after an error.
@@ -27,7 +27,7 @@ func (e *Engine) catching(route string, fn func(context.Context) (Response, erro
 				panic(v) //nolint:forbidigo // as above
 			}
 			*caught = &panicked{v}
-			e.log.ErrorContext(ctx, "handler panicked", "route", route, "panic", fmt.Sprint(v), "stack", string(debug.Stack()))
+			e.log.ErrorContext(ctx, "handler panicked", "route", route, "error", *caught, "stack", string(debug.Stack()))
 			resp, err = Response{}, *caught
 		}()
 		return fn(ctx)

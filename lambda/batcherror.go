@@ -2,9 +2,10 @@ package lambda
 
 import (
 	"fmt"
-	"runtime"
 	"runtime/debug"
 	"strings"
+
+	"github.com/samekey/samekey/idem"
 )
 
 // BatchError says which records of an event have failed, where the source can't
@@ -56,10 +57,7 @@ type PanicError struct {
 // Error has the value only where the Go runtime made it: another one may hold
 // what was in the record.
 func (e *PanicError) Error() string {
-	if err, ok := e.Value.(runtime.Error); ok {
-		return "lambda: handler panicked: " + err.Error()
-	}
-	return fmt.Sprintf("lambda: handler panicked with a %T", e.Value)
+	return "lambda: handler " + idem.PanicText(e.Value)
 }
 
 // Unwrap returns the value, if it is an error.

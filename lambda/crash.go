@@ -21,7 +21,7 @@ import (
 // A response and an error are two ends of an invocation, and it has one. But it
 // isn't over before the runtime asks for the next: an invocation whose process
 // ends before that has failed (Runtime.ExitError), whatever was answered. So the
-// answer is posted here, and the panic goes on to the runtime, which finds that it
+// answer is posted here, and a panic goes on to the runtime, which finds that it
 // can report no error any more, and exits without asking for more work. Other
 // invocations of the process end first, where it has several.
 
@@ -31,7 +31,7 @@ type crash struct{ value any }
 type crashKey struct{}
 
 // invoked runs an invocation for the runtime. What panics in it goes on once the
-// answer is posted.
+// answer is posted, as a [*PanicError].
 func invoked(ctx context.Context, run func(context.Context) ([]byte, error)) ([]byte, error) {
 	var c crash
 	out, err := run(context.WithValue(ctx, crashKey{}, &c))
@@ -44,7 +44,7 @@ func invoked(ctx context.Context, run func(context.Context) ([]byte, error)) ([]
 	if err != nil { // the client gets the gateway's own 5xx, as for any panic
 		slog.ErrorContext(ctx, "a panic's answer was not posted", "error", err)
 	}
-	panic(c.value) //nolint:forbidigo // the handler's own
+	panic(panicked(c.value)) //nolint:forbidigo // the handler's own, without its value: the runtime writes it to the log
 }
 
 // crashed tells invoked of a panic whose answer is on its way. Where nobody is there

@@ -17,6 +17,7 @@ import (
 	"github.com/aws/aws-lambda-go/events"
 
 	"github.com/samekey/samekey/idem"
+	"github.com/samekey/samekey/idem/webhook"
 	"github.com/samekey/samekey/lambda"
 )
 
@@ -28,7 +29,7 @@ func TestStart(t *testing.T) { //nolint:tparallel // as a function it never come
 		startFunction()
 	}
 	t.Parallel()
-	for _, function := range []string{"wrapped", "router"} {
+	for _, function := range []string{"wrapped", "router", "webhook"} {
 		t.Run(function, func(t *testing.T) {
 			t.Parallel()
 			started(t, function)
@@ -79,10 +80,16 @@ func started(t *testing.T, function string) {
 		t.Errorf("the process ended with %v, %v; want it to end after the panic, with an error", err, ctx.Err())
 	}
 	close(reports)
-	if !strings.Contains(string(out), "boom") || !strings.Contains(string(out), "startFunction") {
+	if !strings.Contains(string(out), "panicked with a string") || !strings.Contains(string(out), "startFunction") {
 		t.Errorf("the log doesn't say what panicked, and where:\n%s", out)
 	}
+	if strings.Contains(string(out), "secret") {
+		t.Errorf("the log has the panic's value:\n%s", out)
+	}
 	want := []report{{"0/response", "made one"}, {"1/response", idem.ReplayedHeader}, {"2/response", "internal_error"}}
+	if function == "webhook" {
+		want[0].body = `"statusCode":200`
+	}
 	for _, w := range want {
 		got, ok := <-reports
 		if !ok || got.path != w.path || !strings.Contains(got.body, w.body) {
@@ -96,16 +103,30 @@ func startFunction() {
 	e := idem.New(&idem.MemoryStore{})
 	h := func(_ context.Context, ev events.APIGatewayV2HTTPRequest) (events.APIGatewayV2HTTPResponse, error) {
 		if ev.Body == "panic" {
-			panic("boom")
+			panic("boom: secret")
 		}
 		return events.APIGatewayV2HTTPResponse{StatusCode: 201, Body: "made " + ev.Body}, nil
 	}
 	if os.Getenv("START_TEST") == "wrapped" {
 		lambda.Start(lambda.Wrap(e, lambda.HTTPAPI, h))
 	}
+	if os.Getenv("START_TEST") == "webhook" {
+		hooks := webhook.New(&idem.MemoryStore{}, "any", trusting{}, func(ctx context.Context, ev webhook.Event) error {
+			_, err := h(ctx, events.APIGatewayV2HTTPRequest{Body: ev.ID})
+			return err
+		})
+		lambda.Start(lambda.Webhook(lambda.HTTPAPI, hooks))
+	}
 	router := lambda.NewRouter(lambda.HTTPAPI)
 	router.Keyed("POST /rides", e, h)
 	lambda.Start(router)
+}
+
+// trusting is a verifier for events that are their own ids.
+type trusting struct{}
+
+func (trusting) Verify(_ http.Header, body []byte) (webhook.Event, error) {
+	return webhook.Event{ID: string(body), Body: body}, nil
 }
 
 // A panic of the handler is answered with 500 through every adapter, and the key is

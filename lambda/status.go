@@ -28,6 +28,6 @@ func Status[Ev, Re any](engine *idem.Engine, a Adapter[Ev, Re]) *EndpointHandler
 
 type status struct{ *idem.Engine }
 
-func (s status) Serve(ctx context.Context, r idem.Request) idem.Response {
-	return s.ServeStatus(ctx, r)
+func (s status) Serve(ctx context.Context, r idem.Request) idem.Result {
+	return idem.Result{Response: s.ServeStatus(ctx, r)}
 }

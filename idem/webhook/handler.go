@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"log/slog"
 	"net/http"
+	"runtime/debug"
 	"time"
 
 	"github.com/samekey/samekey/idem"
@@ -50,8 +51,9 @@ type Handler struct {
 // When fn returns nil, the event is recorded as handled, and every later
 // delivery is answered 200 without fn. An error frees the event, or keeps what
 // phases have committed, for the provider's next try, and is answered 500; a
-// panic does the same and goes on. [idem.Respond], with anything, says that the
-// event is handled whatever became of a phase. What fn passes on of its phases'
+// panic does the same, and is logged with its stack; in a Lambda function the
+// process then ends. [idem.Respond], with anything, says that the event is handled
+// whatever became of a phase. What fn passes on of its phases'
 // errors is an error like any other. Events that are none of fn's business are
 // handled by returning nil.
 //
@@ -104,21 +106,40 @@ var errNotRecorded = errors.New("the handler succeeded, but the event is not on 
 // and a scope are not looked at.
 //
 // A 2xx says that the event is on record, and any other status that the provider
-// should send it again. [idem.ReplayedHeader] marks the answer to a duplicate.
-func (h *Handler) Serve(ctx context.Context, r idem.Request) idem.Response {
-	ev, err := h.verify(&r)
-	if err != nil {
-		return h.Refuse(ctx, r, err)
+// should send it again. [idem.ReplayedHeader] marks the answer to a duplicate. A
+// panic, but for http.ErrAbortHandler, is answered with 500, and told as
+// Result.Panic.
+func (h *Handler) Serve(ctx context.Context, r idem.Request) (res idem.Result) {
+	var ev Event
+	var err error
+	defer func() {
+		switch v := recover(); v {
+		case nil:
+		case http.ErrAbortHandler:
+			panic(v) //nolint:forbidigo // it asks net/http to cut the connection
+		default:
+			h.log.ErrorContext(ctx, "webhook handler "+idem.PanicText(v), "endpoint", h.endpoint, "event", ev.ID, "stack", string(debug.Stack()))
+			res = idem.Result{Response: answer(errPanic), Panic: v}
+		}
+	}()
+	if ev, err = h.verify(&r); err != nil {
+		res.Response = h.Refuse(ctx, r, err)
+		return res
 	}
 	replayed, err := h.handle(ctx, &r, ev)
 	if err != nil {
 		// The id is the provider's, not a client's secret: with it the delivery is
 		// found in the provider's log.
 		h.log.ErrorContext(ctx, "webhook not handled", "endpoint", h.endpoint, "event", ev.ID, "error", err)
-		return answer(err)
+		res.Response = answer(err)
+		return res
 	}
-	return handled(replayed)
+	res.Response = handled(replayed)
+	return res
 }
+
+// errPanic is a handler, or a verifier, that panicked.
+var errPanic = errors.New("panic")
 
 // Refuse answers a delivery that could not be read, or is not to be: err is
 // wrapped by [ErrMalformed] unless it is one that has an answer of its own. It

@@ -51,7 +51,7 @@ func newEndpoint(t testing.TB, fn func(context.Context, webhook.Event) error, op
 // deliver signs and sends an event now.
 func (e *endpoint) deliver(t testing.TB, body string) idem.Response {
 	t.Helper()
-	return e.Serve(t.Context(), delivery(stripeSigned(body, e.clock.Now(), stripeSecret), body))
+	return e.Serve(t.Context(), delivery(stripeSigned(body, e.clock.Now(), stripeSecret), body)).Response
 }
 
 func (e *endpoint) ran(t testing.TB, n int) {
@@ -147,14 +147,14 @@ func TestA28Webhook(t *testing.T) {
 	t.Run("bad signature", func(t *testing.T) {
 		t.Parallel()
 		e := newEndpoint(t, nil)
-		want(t, e.Serve(t.Context(), delivery(stripeSigned(succeeded, start, otherSecret), succeeded)), http.StatusBadRequest, "no_valid_signature")
+		want(t, e.Serve(t.Context(), delivery(stripeSigned(succeeded, start, otherSecret), succeeded)).Response, http.StatusBadRequest, "no_valid_signature")
 		e.ran(t, 0)
 		e.store.untouched(t)
 	})
 	t.Run("6 min old", func(t *testing.T) {
 		t.Parallel()
 		e := newEndpoint(t, nil)
-		want(t, e.Serve(t.Context(), delivery(stripeSigned(succeeded, start.Add(-6*time.Minute), stripeSecret), succeeded)), http.StatusBadRequest, "too_old")
+		want(t, e.Serve(t.Context(), delivery(stripeSigned(succeeded, start.Add(-6*time.Minute), stripeSecret), succeeded)).Response, http.StatusBadRequest, "too_old")
 		e.ran(t, 0)
 		e.store.untouched(t)
 	})
@@ -165,7 +165,7 @@ func TestA28Webhook(t *testing.T) {
 		stamp, right, _ := strings.Cut(h.Get(webhook.StripeHeader), ",")
 		_, wrong, _ := strings.Cut(stripeSigned(succeeded, start, otherSecret).Get(webhook.StripeHeader), ",")
 		h[webhook.StripeHeader] = []string{stamp + "," + wrong + "," + right}
-		want(t, e.Serve(t.Context(), delivery(h, succeeded)), http.StatusOK, "")
+		want(t, e.Serve(t.Context(), delivery(h, succeeded)).Response, http.StatusOK, "")
 		e.ran(t, 1)
 	})
 	t.Run("B before A", func(t *testing.T) {
@@ -215,7 +215,7 @@ func TestRefusedDeliveries(t *testing.T) {
 				o.MaxRequest = 1000
 				o.Hooks.Refused = func(_ context.Context, ev idem.Event) { told = append(told, ev) }
 			})
-			resp := e.Serve(t.Context(), tc.r)
+			resp := e.Serve(t.Context(), tc.r).Response
 			want(t, resp, tc.status, tc.code)
 			if resp.Header.Get("Retry-After") != "" || (resp.Header.Get("Allow") == "POST") != (tc.status == 405) {
 				t.Errorf("headers: %v", resp.Header)
@@ -363,26 +363,50 @@ func TestHandlerFails(t *testing.T) {
 	}
 }
 
+// A panic is answered like an error, and frees the event; its place is in the log,
+// and what it came with is not. http.ErrAbortHandler asks for the cut, and gets it.
 func TestHandlerPanics(t *testing.T) {
 	t.Parallel()
-	panicking := true
+	var value any = "boom: secret"
 	e := newEndpoint(t, func(context.Context, webhook.Event) error {
-		if panicking {
-			panic("boom")
+		if value != nil {
+			panic(value)
 		}
 		return nil
 	})
+	want(t, e.deliver(t, succeeded), http.StatusInternalServerError, "internal_error")
+	if log := e.log.String(); strings.Contains(log, "secret") || !strings.Contains(log, "handler_test.go") || !strings.Contains(log, "evt_") {
+		t.Errorf("the log says %s", log)
+	}
+	res := e.Serve(t.Context(), delivery(stripeSigned(succeeded, start, stripeSecret), succeeded))
+	if res.Status != http.StatusInternalServerError || res.Panic != value {
+		t.Errorf("adapters are told %d and %v", res.Status, res.Panic)
+	}
+	value = http.ErrAbortHandler
 	func() {
 		defer func() {
-			if r := recover(); r != "boom" {
+			if r := recover(); r != value {
 				t.Errorf("recovered %v", r)
 			}
 		}()
 		e.deliver(t, succeeded)
 	}()
-	panicking = false
+	value = nil
 	want(t, e.deliver(t, succeeded), http.StatusOK, "")
 }
+
+// A verifier may be anybody's.
+func TestVerifierPanics(t *testing.T) {
+	t.Parallel()
+	h := webhook.New(&idem.MemoryStore{}, "e", panickingVerifier{}, func(context.Context, webhook.Event) error { return nil },
+		func(o *idem.Options) { o.Logger = slog.New(slog.DiscardHandler) })
+	res := h.Serve(t.Context(), delivery(nil, "x"))
+	want(t, res.Response, http.StatusInternalServerError, "internal_error")
+}
+
+type panickingVerifier struct{}
+
+func (panickingVerifier) Verify(http.Header, []byte) (webhook.Event, error) { panic("boom") }
 
 // The provider names the event: what else is in the body may differ between its
 // deliveries, and must neither refuse a retry nor pass as another event.
@@ -464,7 +488,7 @@ func TestHundredAtOnce(t *testing.T) {
 	var wg sync.WaitGroup
 	for range n {
 		wg.Go(func() {
-			resp := e.Serve(t.Context(), delivery(h, succeeded))
+			resp := e.Serve(t.Context(), delivery(h, succeeded)).Response
 			if resp.Status == http.StatusOK {
 				want(t, resp, http.StatusOK, "")
 				return
@@ -480,7 +504,7 @@ func TestHundredAtOnce(t *testing.T) {
 	}
 	wg.Wait()
 	for range n {
-		wg.Go(func() { want(t, e.Serve(t.Context(), delivery(h, succeeded)), http.StatusOK, "duplicate") })
+		wg.Go(func() { want(t, e.Serve(t.Context(), delivery(h, succeeded)).Response, http.StatusOK, "duplicate") })
 	}
 	wg.Wait()
 	e.ran(t, 1)
@@ -603,7 +627,7 @@ func TestNoTimeLeft(t *testing.T) {
 	e := newEndpoint(t, nil)
 	ctx, cancel := context.WithTimeout(t.Context(), 100*time.Millisecond)
 	defer cancel()
-	resp := e.Serve(ctx, delivery(stripeSigned(succeeded, start, stripeSecret), succeeded))
+	resp := e.Serve(ctx, delivery(stripeSigned(succeeded, start, stripeSecret), succeeded)).Response
 	want(t, resp, http.StatusServiceUnavailable, "no_time_left")
 	e.ran(t, 0)
 }
@@ -647,7 +671,7 @@ func TestOwnVerifier(t *testing.T) {
 		runs := 0
 		h := webhook.New(&idem.MemoryStore{}, "own", verifierFunc(func(http.Header, []byte) (webhook.Event, error) { return tc.ev, tc.err }),
 			func(context.Context, webhook.Event) error { runs++; return nil })
-		want(t, h.Serve(t.Context(), delivery(nil, "x")), tc.status, tc.code)
+		want(t, h.Serve(t.Context(), delivery(nil, "x")).Response, tc.status, tc.code)
 		if (runs == 1) != (tc.status == 200) {
 			t.Errorf("%s: ran %d times", name, runs)
 		}

@@ -21,7 +21,7 @@ func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	if req.Body, err = h.readBody(w, r); err != nil {
 		resp = h.Refuse(r.Context(), req, err)
 	} else {
-		resp = h.Serve(r.Context(), req)
+		resp = h.Serve(r.Context(), req).Response
 	}
 	maps.Copy(w.Header(), resp.Header)
 	w.WriteHeader(resp.Status)

@@ -188,7 +188,7 @@ func (h *Handler) again(ctx context.Context, t idem.DueTicket) error {
 func (h *Handler) resume(ctx context.Context, t idem.DueTicket) (o lambda.Outcome) {
 	defer func() {
 		if v := recover(); v != nil {
-			o = failed(fmt.Sprintf("panic with a %T", v))
+			o = failed(idem.PanicText(v))
 		}
 	}()
 	return h.resumer.Resume(ctx, t)

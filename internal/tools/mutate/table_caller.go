@@ -45,6 +45,14 @@ func panicMutants() []mutant {
 			file: crash, old: "\t\terr = postAnswer(ctx, out)\n", new: "", run: "^TestStart$",
 		},
 		{
+			rule: "PanicSilent", what: "a panic's value goes into the log and into the record",
+			file: "idem/errtext.go", old: "fmt.Sprintf(\"panicked with a %T\", value)", new: "fmt.Sprintf(\"panicked: %v\", value)", run: "^TestPanicIsAnswered$",
+		},
+		{
+			rule: "PanicSilent", what: "the runtime writes a panic's value to the log",
+			file: crash, old: "panic(panicked(c.value))", new: "panic(c.value)", run: "^TestStart$",
+		},
+		{
 			rule: "PanicEnds", what: "a panic behind Handle is swallowed in a function",
 			file: crash, old: "case runtimeAPI() != \"\":", new: "case runtimeAPI() == \"x\":", run: "^TestPanicOfHandleInAFunctionGoesOn$",
 		},
