@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"sync"
+	"time"
 )
 
 // handlers are the names of the handlers that an engine's requests run in.
@@ -65,6 +66,18 @@ func (e *Engine) AddOperation(kind, name string) error {
 	}
 	e.handlers.operation[op] = true
 	return nil
+}
+
+// AddSource tells the engine of a source that may bring a request again for as long
+// as keeps. It is for adapters, at cold start. Where the engine has forgotten a key by
+// then, a late delivery is carried out a second time: unless [Options.RetryWindow]
+// says that somebody has thought about it, the log warns. Zero says nothing.
+func (e *Engine) AddSource(name string, keeps time.Duration) {
+	if known := e.opt.Retention + e.opt.Tombstone; known < keeps && e.opt.RetryWindow == 0 && !e.opt.Disabled {
+		e.log.Warn("a late delivery would be carried out a second time: the source keeps a record for longer than Options.Retention; "+
+			"set a longer one, or say for how long the source keeps it (lambda.Batch.Keeps), or your Options.RetryWindow",
+			"source", name, "keeps", keeps, "retention", known)
+	}
 }
 
 // unnamedElsewhere asks the store, which all engines of a process share, whether

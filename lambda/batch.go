@@ -2,6 +2,7 @@ package lambda
 
 import (
 	"context"
+	"time"
 
 	"github.com/samekey/samekey/idem"
 )
@@ -70,6 +71,13 @@ type Batch[Ev, Rec, Re any] struct {
 	// source that hands each record to several functions, each function still has its
 	// own. Default: the source.
 	Scope string
+
+	// Keeps is for how long the source may bring a record: an engine that forgets
+	// earlier ([idem.Options.Retention]) would let a late delivery run again, of which
+	// WrapEach warns at cold start. The sources of this package have the longest time
+	// that AWS lets them be set to; say less where yours is set to less, and more where
+	// a dead-letter queue or an archive keeps it for longer. 0: nobody knows.
+	Keeps time.Duration
 
 	// CallsAgainAfterRedrive says that the program knows: a record that comes back
 	// from a dead-letter queue with another ID is a new operation, so its phases call

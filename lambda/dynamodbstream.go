@@ -26,6 +26,7 @@ var DynamoDBStream = Batch[events.DynamoDBEvent, events.DynamoDBEventRecord, eve
 	ID:      func(r events.DynamoDBEventRecord) string { return r.Change.SequenceNumber },
 	Key:     func(r events.DynamoDBEventRecord) (string, error) { return r.EventID, nil },
 	Request: dynamoDBStreamRequest,
+	Keeps:   keepsDynamoDB,
 	shared:  true,
 	Group:   func(events.DynamoDBEventRecord) string { return shard },
 	Reply:   dynamoDBStreamReply,

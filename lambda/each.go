@@ -59,6 +59,7 @@ func WrapEach[Ev, Rec, Re any](e *idem.Engine, b Batch[Ev, Rec, Re], h func(cont
 	if err != nil {
 		panic(fmt.Sprintf("lambda: WrapEach: %v", err)) //nolint:forbidigo // a mistake in the program
 	}
+	e.AddSource(reflect.TypeFor[Rec]().String(), b.Keeps)
 	if b.Failed == nil {
 		b.Failed = func(ctx context.Context, rec Rec, err error) { logFailure(ctx, b.ID(rec), err) }
 	}

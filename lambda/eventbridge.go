@@ -29,6 +29,7 @@ var EventBridge = Batch[events.EventBridgeEvent, events.EventBridgeEvent, struct
 	ID:      func(ev events.EventBridgeEvent) string { return ev.ID },
 	Key:     func(ev events.EventBridgeEvent) (string, error) { return detailKey(ev.Detail, ev.ID) },
 	Request: eventBridgeRequest,
+	Keeps:   keepsEventBridge,
 	shared:  true,
 }
 

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"time"
 
 	"github.com/aws/aws-lambda-go/events"
 
@@ -26,7 +27,10 @@ func ExampleWrapEach() {
 	}
 	queue := lambda.SQS
 	queue.Failed = func(_ context.Context, m events.SQSMessage, err error) { fmt.Println("failed:", m.MessageId, err) }
-	h := lambda.WrapEach(idem.New(&idem.MemoryStore{}), queue, pay)
+	engine := idem.New(&idem.MemoryStore{}, func(o *idem.Options) {
+		o.Retention = 30 * 24 * time.Hour // the queue keeps a message for up to 14 days, its dead-letter queue for as long
+	})
+	h := lambda.WrapEach(engine, queue, pay)
 
 	message := func(id, body string) events.SQSMessage {
 		return events.SQSMessage{
@@ -56,7 +60,8 @@ func ExampleBatch_WithKey() {
 		err := json.Unmarshal([]byte(m.Body), &order)
 		return order.ID, err
 	}
-	h := lambda.WrapEach(idem.New(&idem.MemoryStore{}), lambda.SQS.WithKey(orderID), func(_ context.Context, m events.SQSMessage) error {
+	engine := idem.New(&idem.MemoryStore{}, func(o *idem.Options) { o.Retention = idem.RetentionMonth })
+	h := lambda.WrapEach(engine, lambda.SQS.WithKey(orderID), func(_ context.Context, m events.SQSMessage) error {
 		fmt.Println("shipped", m.Body)
 		return nil
 	})
@@ -81,7 +86,8 @@ func ExampleWrapEach_eventBridge() {
 		fmt.Println("invoiced", string(ev.Detail))
 		return nil
 	}
-	h := lambda.WrapEach(idem.New(&idem.MemoryStore{}), lambda.EventBridge, invoice)
+	engine := idem.New(&idem.MemoryStore{}, func(o *idem.Options) { o.Retention = idem.RetentionWeekend })
+	h := lambda.WrapEach(engine, lambda.EventBridge, invoice)
 
 	payload := []byte(`{
 		"version": "0", "id": "6a7e8feb-b491-4cf7-a9f1-bf3703467718", "detail-type": "Ride Completed", "source": "rides",
@@ -101,7 +107,8 @@ func ExampleWrapEach_eventBridge() {
 // The messages of a topic. SNS takes no report of single messages: a failure is
 // the invocation's.
 func ExampleWrapEach_sns() {
-	h := lambda.WrapEach(idem.New(&idem.MemoryStore{}), lambda.SNS, func(_ context.Context, r events.SNSEventRecord) error {
+	engine := idem.New(&idem.MemoryStore{}, func(o *idem.Options) { o.Retention = idem.RetentionMonth })
+	h := lambda.WrapEach(engine, lambda.SNS, func(_ context.Context, r events.SNSEventRecord) error {
 		fmt.Println("mailed", r.SNS.Message)
 		return nil
 	})

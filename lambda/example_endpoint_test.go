@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"net/http"
+	"time"
 
 	"github.com/aws/aws-lambda-go/events"
 	stripehook "github.com/stripe/stripe-go/v85/webhook"
@@ -95,6 +96,7 @@ func ExampleWrapEach_kinesis() {
 	stream.Failed = func(_ context.Context, r events.KinesisEventRecord, err error) {
 		fmt.Println("failed:", r.Kinesis.SequenceNumber, err)
 	}
+	stream.Keeps = 24 * time.Hour // as the stream is set to; it may be up to a year
 	h := lambda.WrapEach(idem.New(&idem.MemoryStore{}), stream, track)
 
 	record := func(number, data string) events.KinesisEventRecord {
@@ -122,7 +124,8 @@ func ExampleWrapEach_kinesis() {
 // The jobs that a drain has sent to a queue: each has its id in the message's
 // idempotency-key attribute, so SQS needs no key function.
 func ExampleSQS_jobs() {
-	h := lambda.WrapEach(idem.New(&idem.MemoryStore{}), lambda.SQS, func(_ context.Context, m events.SQSMessage) error {
+	engine := idem.New(&idem.MemoryStore{}, func(o *idem.Options) { o.Retention = idem.RetentionMonth })
+	h := lambda.WrapEach(engine, lambda.SQS, func(_ context.Context, m events.SQSMessage) error {
 		fmt.Println(*m.MessageAttributes[lambda.KindAttribute].StringValue, m.Body)
 		return nil
 	})

@@ -35,6 +35,7 @@ var Kinesis = Batch[events.KinesisEvent, events.KinesisEventRecord, events.Kines
 	ID:      func(r events.KinesisEventRecord) string { return r.Kinesis.SequenceNumber },
 	Key:     func(r events.KinesisEventRecord) (string, error) { return r.EventID, nil },
 	Request: kinesisRequest,
+	Keeps:   keepsKinesis,
 	shared:  true,
 	Group:   func(events.KinesisEventRecord) string { return shard },
 	Reply:   kinesisReply,

@@ -31,6 +31,7 @@ var S3 = Batch[events.S3Event, events.S3EventRecord, struct{}]{
 	ID:      func(r events.S3EventRecord) string { return r.S3.Object.Key },
 	Key:     s3Key,
 	Request: s3Request,
+	Keeps:   keepsAsync,
 	shared:  true,
 }
 

@@ -34,6 +34,7 @@ var SNS = Batch[events.SNSEvent, events.SNSEventRecord, struct{}]{
 	ID:      func(r events.SNSEventRecord) string { return r.SNS.MessageID },
 	Key:     snsKey,
 	Request: snsRequest,
+	Keeps:   keepsSNS,
 	shared:  true,
 }
 

@@ -48,6 +48,7 @@ var SQS = Batch[events.SQSEvent, events.SQSMessage, events.SQSEventResponse]{
 	ID:      func(m events.SQSMessage) string { return m.MessageId },
 	Key:     sqsKey,
 	Request: sqsRequest,
+	Keeps:   keepsSQS,
 	Group:   sqsGroup,
 	Reply:   sqsReply,
 }

@@ -27,6 +27,9 @@ func TestGoBlocks(t *testing.T) {
 			if from != "" {
 				excerpts++
 			}
+			if strings.Contains(source, "lambda.WrapEach(") && strings.Contains(source, "idem.New(") && !strings.Contains(source, "o.Retention = ") {
+				t.Errorf("%s, block %d: a source's records outlast the default of Options.Retention", page, i+1)
+			}
 			if language == "go" {
 				inGo++
 			}

@@ -82,5 +82,9 @@ func operationMutants() []mutant {
 			rule: "NamedScope", what: "two functions share a topic's messages",
 			file: "lambda/task.go", old: "\t\tt.req.Scope = consumerScope(ctx, h.batch.Scope)\n", new: "\t\tt.req.Scope = h.batch.Scope\n", run: redrive,
 		},
+		{
+			rule: "SourceOutlasts", what: "nobody is told that a source keeps a record for longer than the engine knows it",
+			file: "lambda/each.go", old: "\te.AddSource(reflect.TypeFor[Rec]().String(), b.Keeps)\n", new: "", run: "^TestASourceThatOutlasts",
+		},
 	}
 }
