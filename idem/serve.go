@@ -8,6 +8,7 @@ import (
 	"net/http"
 	"slices"
 	"strings"
+	"time"
 )
 
 // Headers of keyed answers.
@@ -96,6 +97,10 @@ func (e *Engine) Refuse(ctx context.Context, r Request, err error) Response {
 // Keeps reports whether answers of this status are stored ([Options.Stored]). It
 // is for adapters whose answers have no status of their own.
 func (e *Engine) Keeps(status int) bool { return e.opt.Disabled || e.opt.Stored(status) }
+
+// Reserve is [Options.Reserve]. It is for adapters that share an invocation's time
+// out among several requests.
+func (e *Engine) Reserve() time.Duration { return e.opt.Reserve }
 
 // Acts reports whether the engine has anything to do with a request of this
 // method and these headers, so that others can pass without being read.

@@ -14,6 +14,10 @@ import (
 // and another one if the producer sends it again.
 const KeyAttribute = "idempotency-key"
 
+// DefaultConcurrency is how many records are worked on at once by default: as many
+// as a queue delivers at once by default, so that none of them waits for another.
+const DefaultConcurrency = 10
+
 // Batch takes the events of a source apart into records, each of which
 // [WrapEach] makes an operation of its own, and reports to the source which of
 // them have failed.
@@ -22,7 +26,7 @@ const KeyAttribute = "idempotency-key"
 // They must not be changed; a copy may be:
 //
 //	queue := lambda.SQS.WithKey(orderID)
-//	queue.Concurrency = 10
+//	queue.RecordTimeout = 5 * time.Second
 //
 // All functions must be safe for concurrent use.
 type Batch[Ev, Rec, Re any] struct {
@@ -87,13 +91,31 @@ type Batch[Ev, Rec, Re any] struct {
 	CallsAgainAfterRedrive bool
 
 	// Concurrency is how many records are worked on at once, of different keys
-	// and groups. 0 or 1: one after the other.
+	// and groups; so the handler must be safe for concurrent use unless this is 1.
+	// Each of them takes the memory that one call of the handler takes. A handler
+	// that has not come back in its time is left behind, and another record takes
+	// its place: it may run besides these until the event's end.
+	// 0: [DefaultConcurrency]. 1: one after the other.
 	Concurrency int
+
+	// RecordTimeout is the longest time a record gets, from when it is begun, the
+	// claim included, until its handler's context ends. Set it to what a sound
+	// record needs at most: then one that hangs costs its event no more than that.
+	// 0: what is left of the invocation, shared out so that the records which wait
+	// for a worker get theirs too.
+	RecordTimeout time.Duration
 
 	// Failed is told of each record that was tried and has failed, since the
 	// invocation that reports it looks fine. It may be called for several at
 	// once. nil: an error line on slog.Default, without the record's content.
 	Failed func(ctx context.Context, rec Rec, err error)
+
+	// NotTried is told of each record whose handler was not run, though nothing
+	// was wrong with the record: an earlier one of its group or key has failed, or
+	// the time was up. It comes again as if it had failed. err matches
+	// [ErrNotTried]. It is called for one after the other, at the event's end. nil:
+	// one warning line for the event on slog.Default.
+	NotTried func(ctx context.Context, rec Rec, err error)
 
 	shared bool // each function that gets a record does its own work
 }
@@ -145,5 +167,5 @@ func (b Batch[Ev, Rec, Re]) WithName(name string) Batch[Ev, Rec, Re] {
 
 // valid reports whether b has all it needs.
 func (b *Batch[Ev, Rec, Re]) valid() bool {
-	return b.Records != nil && b.ID != nil && b.Key != nil && b.Request != nil && b.Concurrency >= 0
+	return b.Records != nil && b.ID != nil && b.Key != nil && b.Request != nil && b.Concurrency >= 0 && b.RecordTimeout >= 0
 }

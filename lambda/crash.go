@@ -39,7 +39,7 @@ func invoked(ctx context.Context, run func(context.Context) ([]byte, error)) ([]
 		return out, err
 	}
 	if err == nil {
-		err = postAnswer(ctx, out)
+		err = post(ctx, "response", out)
 	}
 	if err != nil { // the client gets the gateway's own 5xx, as for any panic
 		slog.ErrorContext(ctx, "a panic's answer was not posted", "error", err)
@@ -66,13 +66,14 @@ func runtimeAPI() string { return os.Getenv("AWS_LAMBDA_RUNTIME_API") }
 // runtimeClient never goes by a proxy, like the runtime's own.
 var runtimeClient = &http.Client{Timeout: 5 * time.Second, Transport: &http.Transport{}}
 
-// postAnswer ends an invocation with its answer, which the runtime does else.
-func postAnswer(ctx context.Context, answer []byte) error {
+// post ends an invocation with its answer ("response") or its failure ("error"), which
+// the runtime does else.
+func post(ctx context.Context, kind string, answer []byte) error {
 	lc, ok := lambdacontext.FromContext(ctx)
 	if !ok {
 		return errors.New("the context is no invocation's")
 	}
-	url := "http://" + runtimeAPI() + "/2018-06-01/runtime/invocation/" + lc.AwsRequestID + "/response"
+	url := "http://" + runtimeAPI() + "/2018-06-01/runtime/invocation/" + lc.AwsRequestID + "/" + kind
 	req, err := http.NewRequestWithContext(context.WithoutCancel(ctx), http.MethodPost, url, bytes.NewReader(answer))
 	if err != nil {
 		return err

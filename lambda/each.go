@@ -32,6 +32,11 @@ import (
 // [idem.KeyGenerate] doesn't help it, since the next delivery would get another
 // key. A record whose key can't be told fails whatever the mode.
 //
+// h is called for several records at once, each in a goroutine of its own
+// ([Batch.Concurrency]). Its context ends when its share of the time is over, or
+// [Batch.RecordTimeout]: h has to return then. If it doesn't, the record has failed
+// ([ErrOverdue]) and the others go on without it; see [EachHandler.Handle].
+//
 // A nil is taken at its word even after a phase has failed: the record counts as
 // done, but that isn't stored, and another delivery would run h again. Return the
 // phase's error, or [idem.Respond] where the record is settled all the same.
@@ -85,15 +90,59 @@ var _ awslambda.Handler = (*EachHandler[any, any, any])(nil)
 // The error is nil unless no record was done, or the source takes no report of
 // single records, or ev is of another kind ([ErrEvent]; nothing was done). It is
 // the record's own where there is only one, else a [*BatchError].
+//
+// A handler that has not come back in its time has failed ([ErrOverdue]), and
+// Handle returns without it. It works on beside whatever comes next, and its key
+// stays with it ([idem.Options.RenewFor]). A function on Lambda is frozen then, and
+// would work on when its key is no longer its own: there Handle panics, so that the
+// process ends, where Invoke answers first.
 func (h *EachHandler[Ev, Rec, Re]) Handle(ctx context.Context, ev Ev) (Re, error) {
-	var re Re
+	re, overdue, err := h.each(ctx, ev)
+	if overdue > 0 && freezes() {
+		panic(ErrOverdue) //nolint:forbidigo // the process must not be frozen with a handler in it
+	}
+	return re, err
+}
+
+// Invoke is Handle for the runtime: payload and result are JSON. A payload that
+// isn't the batch's kind of event is an error that says what came instead. What
+// the engine refuses is reported with an errorType of its own, as [Direct] lists
+// them.
+//
+// Where a handler has not come back, Invoke posts the answer itself, and the
+// program begins anew in its process, without that handler.
+func (h *EachHandler[Ev, Rec, Re]) Invoke(ctx context.Context, payload []byte) ([]byte, error) {
+	ev, err := decode[Ev](payload)
+	if err != nil {
+		return nil, err
+	}
+	re, overdue, err := h.each(ctx, ev)
+	var out []byte
+	switch {
+	case errors.Is(err, ErrEvent):
+		err = fmt.Errorf("%w; the payload is %s", err, kind(payload))
+	case err != nil:
+		err = reported(err)
+	default:
+		out, err = encode(re)
+	}
+	if overdue > 0 && freezes() {
+		startAnew(ctx, out, err)
+	}
+	return out, err
+}
+
+// each does the records of an event. overdue is how many of their handlers are
+// still running.
+func (h *EachHandler[Ev, Rec, Re]) each(ctx context.Context, ev Ev) (re Re, overdue int, err error) {
 	recs, err := h.batch.Records(ev)
 	if err != nil {
-		return re, err
+		return re, 0, err
 	}
 	failed := []string{} // never null, which some emulators don't take for empty
 	failure := &BatchError{Total: len(recs)}
-	for i, err := range h.all(ctx, recs) {
+	errs, overdue := h.all(ctx, recs)
+	for i, err := range errs {
 		if err != nil {
 			id := h.batch.ID(recs[i])
 			failed = append(failed, id)
@@ -102,11 +151,11 @@ func (h *EachHandler[Ev, Rec, Re]) Handle(ctx context.Context, ev Ev) (Re, error
 	}
 	switch {
 	case len(failed) == 0 && h.batch.Reply == nil:
-		return re, nil
+		return re, overdue, nil
 	case len(failed) > 0 && len(recs) == 1:
-		return re, failure.Records[0].Err
+		return re, overdue, failure.Records[0].Err
 	case len(failed) > 0 && (h.batch.Reply == nil || len(failed) == len(recs)):
-		return re, failure
+		return re, overdue, failure
 	}
 	if len(failed) > 0 {
 		h.warned.Do(func() { // nothing tells a function whether its source listens
@@ -114,26 +163,7 @@ func (h *EachHandler[Ev, Rec, Re]) Handle(ctx context.Context, ev Ev) (Re, error
 				"without it Lambda takes them for done")
 		})
 	}
-	return h.batch.Reply(failed), nil
-}
-
-// Invoke is Handle for the runtime: payload and result are JSON. A payload that
-// isn't the batch's kind of event is an error that says what came instead. What
-// the engine refuses is reported with an errorType of its own, as [Direct] lists
-// them.
-func (h *EachHandler[Ev, Rec, Re]) Invoke(ctx context.Context, payload []byte) ([]byte, error) {
-	ev, err := decode[Ev](payload)
-	if err != nil {
-		return nil, err
-	}
-	re, err := h.Handle(ctx, ev)
-	switch {
-	case errors.Is(err, ErrEvent):
-		return nil, fmt.Errorf("%w; the payload is %s", err, kind(payload))
-	case err != nil:
-		return nil, reported(err)
-	}
-	return encode(re)
+	return h.batch.Reply(failed), overdue, nil
 }
 
 // try does one record, and returns why it has failed.
@@ -142,19 +172,17 @@ func (h *EachHandler[Ev, Rec, Re]) try(ctx context.Context, rec Rec, t *task) (e
 		if v := recover(); v != nil {
 			err = panicked(v) // the other records go on; the engine has freed the key
 		}
-		if err != nil {
-			h.tell(ctx, rec, err)
-		}
 	}()
-	if ctx.Err() != nil {
-		return &idem.Error{Op: "start", Err: fmt.Errorf("%w: %w", idem.ErrNoTime, context.Cause(ctx))}
-	}
 	if t.req.Answer == nil {
 		t.req.Answer = done
 	}
-	ran := false
 	_, err = h.engine.Do(ctx, t.req, func(ctx context.Context) (idem.Response, error) {
-		ran = true
+		ctx, cancel := t.window(ctx)
+		defer cancel()
+		if !t.enter(ctx) {
+			return idem.Response{}, noTime(ctx) // the claim has taken it
+		}
+		defer t.leave()
 		if err := h.fn(ctx, rec); err != nil {
 			return idem.Response{}, &ownError{err}
 		}
@@ -164,23 +192,25 @@ func (h *EachHandler[Ev, Rec, Re]) try(ctx context.Context, rec Rec, t *task) (e
 		return own.err
 	}
 	switch {
-	case t.err != nil && !ran:
+	case t.err != nil && !t.ran():
 		return t.err
 	case errors.Is(err, idem.ErrNotKept), errors.Is(err, idem.ErrExpired):
 		return nil // it was done, and there is no answer that anybody waits for
+	case errors.Is(err, idem.ErrNoTime) && !t.ran() && !errors.Is(err, ErrNotTried):
+		return &idem.Error{Op: "start", Err: fmt.Errorf("%w: %w", ErrNotTried, err)}
 	}
 	return engineError(err)
 }
 
-// tell reports a failure. A hook that panics must not take the other records' report
-// with it.
-func (h *EachHandler[Ev, Rec, Re]) tell(ctx context.Context, rec Rec, failure error) {
+// tell hands a failure to a hook. One that panics must not take the other records'
+// report with it.
+func (h *EachHandler[Ev, Rec, Re]) tell(ctx context.Context, hook func(context.Context, Rec, error), name string, rec Rec, failure error) {
 	defer func() {
 		if v := recover(); v != nil {
-			logFailure(ctx, h.batch.ID(rec), errors.Join(failure, fmt.Errorf("Batch.Failed: %w", panicked(v))))
+			logFailure(ctx, h.batch.ID(rec), errors.Join(failure, fmt.Errorf("%s: %w", name, panicked(v))))
 		}
 	}()
-	h.batch.Failed(ctx, rec, failure)
+	hook(ctx, rec, failure)
 }
 
 // done is the answer for a record, whatever a phase says: that it was done.

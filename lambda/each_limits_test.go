@@ -109,13 +109,11 @@ func TestThousandRecords(t *testing.T) {
 			w.failing(bad...)
 			re, err := h.Handle(t.Context(), batch(messages...))
 			reported(t, re, err, bad...)
-			slices.Sort(w.did)
 			w.ran(t, all...)
 
 			w.failing()
 			re, err = h.Handle(t.Context(), batch(messages...))
 			reported(t, re, err)
-			slices.Sort(w.did)
 			w.ran(t, bad...)
 		})
 	}
@@ -164,22 +162,45 @@ func TestNoTimeLeft(t *testing.T) {
 			n := 0
 			var why []error
 			b := lambda.SQS
-			b.Failed = func(_ context.Context, _ events.SQSMessage, err error) { why = append(why, err) }
+			b.Failed = func(_ context.Context, _ events.SQSMessage, err error) {
+				t.Errorf("told %v of what was not tried", err)
+			}
+			b.NotTried = func(_ context.Context, m events.SQSMessage, err error) {
+				why = append(why, fmt.Errorf("%s: %w", m.MessageId, err))
+			}
 			h := lambda.WrapEach(idem.New(store), b, func(context.Context, events.SQSMessage) error {
 				n++
-				time.Sleep(4900 * time.Millisecond) //nolint:forbidigo // virtual
+				time.Sleep(4700 * time.Millisecond) //nolint:forbidigo // virtual
 				return nil
 			})
-			re, err := h.Handle(ctx, batch(message("1", ""), message("2", ""), message("3", ""), message("4", "")))
+			re, err := h.Handle(ctx, batch(inGroup("A", "1"), inGroup("A", "2"), inGroup("A", "3"), inGroup("A", "4")))
 			reported(t, re, err, "3", "4")
 			if n != 2 || store.claims.Load() != 2 {
 				t.Errorf("%d runs, %d claims, want 2 of each", n, store.claims.Load())
 			}
+			if len(why) != 2 || !strings.HasPrefix(why[0].Error(), "3: ") || !strings.HasPrefix(why[1].Error(), "4: ") {
+				t.Errorf("not tried: %q", why)
+			}
 			for _, err := range why {
-				if !errors.Is(err, idem.ErrNoTime) {
-					t.Errorf("failed because %v, want ErrNoTime", err)
+				if !errors.Is(err, idem.ErrNoTime) || !errors.Is(err, lambda.ErrNotTried) {
+					t.Errorf("not tried because %v, want ErrNoTime", err)
 				}
 			}
+		})
+	})
+	t.Run("from the begin", func(t *testing.T) {
+		t.Parallel()
+		synctest.Test(t, func(t *testing.T) {
+			store, w := &watched{}, &worker{}
+			h := lambda.WrapEach(idem.New(store), quiet(lambda.SQS), w.message)
+			ctx, cancel := context.WithTimeout(t.Context(), idem.DefaultReserve*3/2-time.Millisecond)
+			defer cancel()
+			_, err := h.Handle(ctx, batch(message("1", ""), message("2", "")))
+			if !errors.Is(err, idem.ErrNoTime) || !errors.Is(err, lambda.ErrNotTried) {
+				t.Errorf("got %v", err)
+			}
+			store.untouched(t)
+			w.ran(t)
 		})
 	})
 	t.Run("cancelled", func(t *testing.T) {
@@ -220,7 +241,6 @@ func TestPanicIsTheRecordsFailure(t *testing.T) {
 			ev := batch(message("1", ""), message("2", "s3cr3t"), message("3", ""))
 			re, err := h.Handle(t.Context(), ev)
 			reported(t, re, err, "2")
-			slices.Sort(w.did)
 			w.ran(t, "1", "3")
 			p, ok := errors.AsType[*lambda.PanicError](why)
 			if !ok || p.Value != "can't parse s3cr3t" || !strings.Contains(string(p.Stack), "TestPanicIsTheRecordsFailure") {

@@ -26,6 +26,7 @@ func ExampleWrapEach() {
 		return nil
 	}
 	queue := lambda.SQS
+	queue.Concurrency = 1 // one after the other; by default ten at once
 	queue.Failed = func(_ context.Context, m events.SQSMessage, err error) { fmt.Println("failed:", m.MessageId, err) }
 	engine := idem.New(&idem.MemoryStore{}, func(o *idem.Options) {
 		o.Retention = 30 * 24 * time.Hour // the queue keeps a message for up to 14 days, its dead-letter queue for as long
@@ -74,7 +75,7 @@ func ExampleBatch_WithKey() {
 	}
 	re, err := h.Handle(context.Background(), ev)
 	fmt.Println(re.BatchItemFailures, err)
-	// Output:
+	// Unordered output:
 	// shipped {"ID":"order-1"}
 	// shipped {"ID":"order-2"}
 	// [] <nil>

@@ -3,62 +3,240 @@ package lambda
 import (
 	"context"
 	"errors"
+	"fmt"
+	"log/slog"
 	"sync"
+	"time"
+
+	"github.com/samekey/samekey/idem"
 )
 
-// ErrNotTried matches errors of records that were held back, since an earlier
-// one of their group has failed.
-var ErrNotTried = errors.New("not tried: an earlier record of its group failed")
+var (
+	// ErrNotTried matches errors of records whose handler was not run, though
+	// nothing was wrong with them: an earlier record of their group or key failed,
+	// or there was no time left (then they match [idem.ErrNoTime] too). They come
+	// again, and a queue counts the delivery all the same.
+	ErrNotTried = errors.New("not tried")
 
-// all tries all records of an event and returns what became of each.
-func (h *EachHandler[Ev, Rec, Re]) all(ctx context.Context, recs []Rec) []error {
-	tasks := make([]task, len(recs))
-	errs := make([]error, len(recs))
+	// ErrOverdue matches errors of records whose handler had not come back when
+	// the report went out, though its context had ended. It may have had its effect.
+	ErrOverdue = errors.New("the handler has not come back, though its time is over")
+
+	errHeldBack = fmt.Errorf("%w: an earlier record of its group failed", ErrNotTried)
+	errSameKey  = fmt.Errorf("%w: the handler of an earlier record with its key has not come back", ErrNotTried)
+	errGone     = errors.New("the handler ended its goroutine")
+)
+
+// noTime is why a record is not begun.
+func noTime(ctx context.Context) error {
+	err := fmt.Errorf("%w: %w", ErrNotTried, idem.ErrNoTime)
+	if cause := context.Cause(ctx); cause != nil {
+		err = fmt.Errorf("%w: %w", err, cause)
+	}
+	return &idem.Error{Op: "start", Err: err}
+}
+
+// course is the way of one event's records through their lanes.
+type course[Ev, Rec, Re any] struct {
+	h     *EachHandler[Ev, Rec, Re]
+	recs  []Rec
+	tasks []*task
+	errs  []error // of what was not begun; then of all
+
+	workers int
+	end     time.Time // of all handlers' contexts; zero: there is no deadline
+	mu      sync.Mutex
+	waiting [][]int // lanes no worker has taken
+	behind  []int   // of each waiting lane, and of all after it: the records
+	longest []int   // and the records of the longest
+}
+
+// all tries all records of an event and returns what became of each, and how many
+// of their handlers are still running.
+func (h *EachHandler[Ev, Rec, Re]) all(ctx context.Context, recs []Rec) (errs []error, overdue int) {
+	c := &course[Ev, Rec, Re]{h: h, recs: recs, tasks: make([]*task, len(recs)), errs: make([]error, len(recs))}
 	for i, rec := range recs {
-		tasks[i] = h.read(ctx, rec)
-		errs[i] = ErrNotTried // until it is: a goroutine that ends early leaves nothing done
+		c.tasks[i] = h.read(ctx, rec)
 	}
-	lanes := lanesOf(tasks)
-	run := func(lane []int) {
-		for _, i := range lane {
-			errs[i] = h.try(ctx, recs[i], &tasks[i])
-			if errs[i] != nil && tasks[i].group != "" {
-				return
-			}
-		}
+	if deadline, ok := ctx.Deadline(); ok {
+		c.end = deadline.Add(-h.engine.Reserve())
 	}
-	if h.batch.Concurrency <= 1 || len(lanes) == 1 {
-		for _, lane := range lanes {
-			run(lane)
-		}
-		return errs
-	}
-	queue := make(chan []int, len(lanes))
-	for _, lane := range lanes {
-		queue <- lane
-	}
-	close(queue)
+	c.queue(lanesOf(c.tasks))
 	var wg sync.WaitGroup
-	for range min(h.batch.Concurrency, len(lanes)) {
+	for range c.workers {
+		lane, t := c.next()
 		wg.Go(func() {
-			for lane := range queue {
-				run(lane)
+			for ; lane != nil; lane, t = c.next() {
+				c.run(ctx, lane, t)
 			}
 		})
 	}
-	wg.Wait() // Lambda freezes what goes on after the return
-	return errs
+	wg.Wait()
+	overdue = c.report(ctx)
+	c.notTried(ctx)
+	return c.errs, overdue
+}
+
+func (c *course[Ev, Rec, Re]) queue(lanes [][]int) {
+	c.waiting, c.workers = lanes, c.h.batch.Concurrency
+	if c.workers == 0 {
+		c.workers = DefaultConcurrency
+	}
+	c.workers = min(c.workers, len(lanes))
+	c.behind, c.longest = make([]int, len(lanes)+1), make([]int, len(lanes)+1)
+	for i := len(lanes) - 1; i >= 0; i-- {
+		c.behind[i] = c.behind[i+1] + len(lanes[i])
+		c.longest[i] = max(c.longest[i+1], len(lanes[i]))
+	}
+}
+
+// next takes the next lane; nil if there is none.
+func (c *course[Ev, Rec, Re]) next() ([]int, turn) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if len(c.waiting) == 0 {
+		return nil, turn{}
+	}
+	lane := c.waiting[0]
+	c.waiting, c.behind, c.longest = c.waiting[1:], c.behind[1:], c.longest[1:]
+	return lane, turn{own: len(lane), behind: c.behind[0], longest: c.longest[0], workers: c.workers}
+}
+
+// run does the records of a lane, as far as that goes.
+func (c *course[Ev, Rec, Re]) run(ctx context.Context, lane []int, t turn) {
+	reserve := c.h.engine.Reserve()
+	end := c.end
+	if now := time.Now(); !end.IsZero() {
+		end = now.Add(share(end.Sub(now), reserve, t))
+	}
+	for n, i := range lane {
+		task := c.tasks[i]
+		if ctx.Err() != nil || !end.IsZero() && time.Until(end) < least(reserve) {
+			c.skip(lane[n:], noTime(ctx))
+			return
+		}
+		task.until = end
+		if limit := c.h.batch.RecordTimeout; limit > 0 {
+			task.until = earliest(end, time.Now().Add(limit))
+		}
+		c.begin(ctx, i)
+		ended := c.await(task, reserve)
+		switch {
+		case task.group != "" && (!ended || task.came != nil):
+			c.skip(lane[n+1:], errHeldBack)
+			return
+		case !ended:
+			c.skip(lane[n+1:], errSameKey)
+			return
+		}
+	}
+}
+
+// begin tries a record in a goroutine of its own, which can be left behind.
+func (c *course[Ev, Rec, Re]) begin(ctx context.Context, i int) {
+	t := c.tasks[i]
+	t.done, t.came = make(chan struct{}), errGone // unless it comes back
+	go func() {
+		defer close(t.done)
+		defer func() { c.came(ctx, i) }()
+		t.came = c.h.try(ctx, c.recs[i], t)
+	}()
+}
+
+// came tells what came of a record.
+func (c *course[Ev, Rec, Re]) came(ctx context.Context, i int) {
+	switch t := c.tasks[i]; {
+	case t.givenUp():
+		slog.WarnContext(ctx, "an overdue handler has come back", "record", c.h.batch.ID(c.recs[i]), "error", t.came)
+	case t.came != nil && !t.untried(t.came):
+		c.h.tell(ctx, c.h.batch.Failed, "Batch.Failed", c.recs[i], t.came)
+	}
+}
+
+// await waits until a record is done, or its handler should have come back.
+func (c *course[Ev, Rec, Re]) await(t *task, reserve time.Duration) (ended bool) {
+	if t.until.IsZero() {
+		<-t.done
+		return true
+	}
+	timer := time.NewTimer(time.Until(t.until) + grace(reserve))
+	defer timer.Stop()
+	select {
+	case <-t.done:
+		return true
+	case <-timer.C:
+		return false
+	}
+}
+
+func (c *course[Ev, Rec, Re]) skip(rest []int, why error) {
+	for _, i := range rest {
+		c.errs[i] = why
+	}
+}
+
+// report collects what came of the records that were begun, and returns how many
+// handlers are still running. What a handler has done that came back is waited for,
+// until it is stored; the engine sees to it that the answer gets out in time.
+func (c *course[Ev, Rec, Re]) report(ctx context.Context) (overdue int) {
+	for i, t := range c.tasks {
+		if t.done == nil {
+			continue
+		}
+		select {
+		case <-t.done:
+			c.errs[i] = t.came
+			continue
+		default:
+		}
+		if t.giveUp() {
+			overdue++
+			c.errs[i] = ErrOverdue
+			c.h.tell(ctx, c.h.batch.Failed, "Batch.Failed", c.recs[i], ErrOverdue)
+			continue
+		}
+		<-t.done
+		c.errs[i] = t.came
+	}
+	return overdue
+}
+
+// notTried tells of the records that come again without a try.
+func (c *course[Ev, Rec, Re]) notTried(ctx context.Context) {
+	n, first, hook := 0, 0, c.h.batch.NotTried
+	for i, err := range c.errs {
+		if err == nil || !c.tasks[i].untried(err) {
+			continue
+		}
+		if n++; n == 1 {
+			first = i
+		}
+		if hook != nil {
+			c.h.tell(ctx, hook, "Batch.NotTried", c.recs[i], err)
+		}
+	}
+	if n > 0 && hook == nil {
+		slog.WarnContext(ctx, "records were not tried and come again", "records", n, "of", len(c.recs),
+			"first", c.h.batch.ID(c.recs[first]), "error", c.errs[first])
+	}
+}
+
+// earliest of two times, of which the first may be missing.
+func earliest(a, b time.Time) time.Time {
+	if a.IsZero() || b.Before(a) {
+		return b
+	}
+	return a
 }
 
 // lanesOf puts together what must be done one after the other: the records of a
 // group, and those of one key, the later of which are then replays instead of
 // in flight. Lanes begin in the event's order.
-func lanesOf(tasks []task) [][]int {
+func lanesOf(tasks []*task) [][]int {
 	type id struct{ group, scope, key string }
 	at := make(map[id]int, len(tasks))
 	var lanes [][]int
-	for i := range tasks {
-		t := &tasks[i]
+	for i, t := range tasks {
 		id := id{group: t.group}
 		if t.group == "" {
 			id.scope, id.key = t.req.Scope, t.req.Key

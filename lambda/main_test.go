@@ -8,9 +8,12 @@ import (
 
 // Engines and records fail on purpose here.
 func TestMain(m *testing.M) {
-	if os.Getenv(asFunction) != "" {
+	switch os.Getenv(asFunction) {
+	case "":
+	case "overdue":
+		overdueFunction()
+	default:
 		concurrentFunction()
-		return
 	}
 	slog.SetDefault(slog.New(slog.DiscardHandler))
 	os.Exit(m.Run())

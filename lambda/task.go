@@ -2,21 +2,70 @@ package lambda
 
 import (
 	"context"
+	"errors"
 	"fmt"
+	"sync/atomic"
+	"time"
 
 	"github.com/samekey/samekey/idem"
 )
 
-// task is what is known of a record before it is tried.
+// task is a record on its way.
 type task struct {
 	req   idem.Request
 	group string
 	err   error // why it can't be told what the record asks for
+
+	until   time.Time     // when its handler's context ends; zero: with the engine's
+	done    chan struct{} // closed when nothing is left to be done for it; nil: not begun
+	came    error         // what came of it, once done is closed
+	handler atomic.Int32
 }
+
+// What is known of a task's handler.
+const (
+	notRun int32 = iota
+	barred       // it was not run, and must not be any more: the report is being made
+	running
+	returned
+	overdue // the report went out without it
+)
+
+// window is the handler's context.
+func (t *task) window(ctx context.Context) (context.Context, context.CancelFunc) {
+	if t.until.IsZero() {
+		return context.WithCancel(ctx)
+	}
+	return context.WithDeadline(ctx, t.until)
+}
+
+// enter says whether the handler may run, and notes that it does: for a second time
+// where a merged claim has taken a record over.
+func (t *task) enter(ctx context.Context) bool {
+	return ctx.Err() == nil && (t.handler.CompareAndSwap(notRun, running) || t.handler.CompareAndSwap(returned, running))
+}
+
+// leave notes that the handler has come back.
+func (t *task) leave() { t.handler.CompareAndSwap(running, returned) }
+
+// giveUp gives up waiting for a handler that is running. One that hasn't begun
+// doesn't any more; nor is one given up that has come back.
+func (t *task) giveUp() bool {
+	return !t.handler.CompareAndSwap(notRun, barred) && t.handler.CompareAndSwap(running, overdue)
+}
+
+func (t *task) givenUp() bool { return t.handler.Load() == overdue }
+
+// ran reports whether the handler has been run.
+func (t *task) ran() bool { return t.handler.Load() >= running }
+
+// untried reports whether err, which came of the task, says that it was not tried.
+func (t *task) untried(err error) bool { return !t.ran() && errors.Is(err, ErrNotTried) }
 
 // read makes a record neutral. What can't be read has a key that the engine
 // refuses.
-func (h *EachHandler[Ev, Rec, Re]) read(ctx context.Context, rec Rec) (t task) {
+func (h *EachHandler[Ev, Rec, Re]) read(ctx context.Context, rec Rec) (t *task) {
+	t = &task{}
 	defer func() {
 		if v := recover(); v != nil {
 			t.req.Key, t.err = unreadable, panicked(v) // a Key function that didn't expect this record

@@ -1,0 +1,277 @@
+package lambda_test
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/aws/aws-lambda-go/events"
+
+	"github.com/samekey/samekey/idem"
+	"github.com/samekey/samekey/lambda"
+)
+
+// hanging is a handler of messages that hang until their contexts end ("hang"),
+// or until they are let go ("ignore").
+type hanging struct {
+	worker
+	told worker // what the hooks were told
+	why  map[string]error
+	free chan struct{}
+}
+
+func newHanging() *hanging {
+	return &hanging{why: make(map[string]error), free: make(chan struct{})}
+}
+
+func (h *hanging) handle(ctx context.Context, m events.SQSMessage) error {
+	_ = h.do(m.MessageId)
+	switch m.Body {
+	case "hang":
+		<-ctx.Done()
+		return ctx.Err()
+	case "ignore":
+		<-h.free
+	}
+	return nil
+}
+
+// hooked is b with hooks that note what they are told: "failed 1", "not tried 2".
+func (h *hanging) hooked(b lambda.Batch[events.SQSEvent, events.SQSMessage, events.SQSEventResponse]) lambda.Batch[events.SQSEvent, events.SQSMessage, events.SQSEventResponse] {
+	note := func(what string) func(context.Context, events.SQSMessage, error) {
+		return func(_ context.Context, m events.SQSMessage, err error) {
+			_ = h.told.do(what + " " + m.MessageId)
+			h.told.mu.Lock()
+			defer h.told.mu.Unlock()
+			h.why[m.MessageId] = err
+		}
+	}
+	b.Failed, b.NotTried = note("failed"), note("not tried")
+	return b
+}
+
+func of(m events.SQSMessage, body string) events.SQSMessage { m.Body = body; return m }
+
+// Each record of an event that hangs as a whole is tried, and its key is free then.
+func TestRecordsShareTheTime(t *testing.T) {
+	t.Parallel()
+	for _, tc := range []struct {
+		concurrency int
+		records     int
+	}{{0, 10}, {0, 60}, {1, 5}, {3, 10}} {
+		t.Run(fmt.Sprint(tc), func(t *testing.T) {
+			t.Parallel()
+			synctest.Test(t, func(t *testing.T) {
+				w := newHanging()
+				b := w.hooked(lambda.SQS)
+				b.Concurrency = tc.concurrency
+				h := lambda.WrapEach(idem.New(&idem.MemoryStore{}), b, w.handle)
+				var messages []events.SQSMessage
+				var all []string
+				for i := range tc.records {
+					all = append(all, fmt.Sprintf("%02d", i))
+					messages = append(messages, message(all[i], "hang"))
+				}
+				for range 2 {
+					ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
+					_, err := h.Handle(ctx, batch(messages...))
+					if !errors.Is(err, context.DeadlineExceeded) || ctx.Err() != nil {
+						t.Errorf("got %v, %v", err, ctx.Err())
+					}
+					cancel()
+					w.ran(t, all...)
+				}
+				for told := range slices.Values(w.told.did) {
+					if !strings.HasPrefix(told, "failed ") {
+						t.Errorf("told: %s", told)
+					}
+				}
+			})
+		})
+	}
+}
+
+// One record that hangs takes its own time, and no more.
+func TestRecordTimeout(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		w := newHanging()
+		b := w.hooked(lambda.SQS)
+		b.Concurrency, b.RecordTimeout = 1, 2*time.Second
+		h := lambda.WrapEach(idem.New(&idem.MemoryStore{}), b, w.handle)
+		ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+		defer cancel()
+		begun := time.Now()
+		re, err := h.Handle(ctx, batch(message("1", ""), message("2", "hang"), message("3", "")))
+		reported(t, re, err, "2")
+		if took := time.Since(begun); took != 2*time.Second {
+			t.Errorf("took %v", took)
+		}
+		w.ranInOrder(t, "1", "2", "3")
+		re, err = h.Handle(ctx, batch(message("2", ""))) // its key is free
+		reported(t, re, err)
+	})
+}
+
+// A handler that ignores its context holds up neither other records nor the report,
+// and its key stays with it.
+func TestOverdueHandlerIsLeftBehind(t *testing.T) {
+	t.Parallel()
+	for _, concurrency := range []int{0, 1, 2} {
+		t.Run(fmt.Sprint("concurrency ", concurrency), func(t *testing.T) {
+			t.Parallel()
+			synctest.Test(t, func(t *testing.T) {
+				w := newHanging()
+				b := w.hooked(lambda.SQS)
+				b.Concurrency = concurrency
+				h := lambda.WrapEach(idem.New(&idem.MemoryStore{}), b, w.handle)
+				ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
+				defer cancel()
+				re, err := h.Handle(ctx, batch(
+					of(inGroup("A", "a1"), "ignore"), inGroup("A", "a2"),
+					inGroup("B", "b1"), inGroup("B", "b2"), of(inGroup("C", "c1"), "ignore"), inGroup("B", "b3"), inGroup("D", "d1"),
+				))
+				reported(t, re, err, "a1", "a2", "c1")
+				if left, _ := ctx.Deadline(); time.Until(left) < idem.DefaultReserve/2 {
+					t.Errorf("the report came %v before the deadline", time.Until(left))
+				}
+				w.ran(t, "a1", "b1", "b2", "b3", "c1", "d1")
+				w.told.ran(t, "failed a1", "failed c1", "not tried a2")
+				if !errors.Is(w.why["a1"], lambda.ErrOverdue) || !errors.Is(w.why["a2"], lambda.ErrNotTried) || errors.Is(w.why["a2"], idem.ErrNoTime) {
+					t.Errorf("told %v", w.why)
+				}
+
+				// Hours after its context's end it has its key still, and then its outcome counts.
+				_, err = h.Handle(t.Context(), batch(of(inGroup("A", "a1"), "ignore")))
+				if !errors.Is(err, idem.ErrInFlight) {
+					t.Errorf("while the handler works on: %v", err)
+				}
+				close(w.free)
+				synctest.Wait()
+				w.ran(t)
+				re, err = h.Handle(t.Context(), batch(of(inGroup("A", "a1"), "ignore"), inGroup("A", "a2")))
+				reported(t, re, err)
+				w.ran(t, "a2")
+			})
+		})
+	}
+}
+
+// What comes back late counts as long as the report is not out.
+func TestLateHandlerCountsUntilTheReport(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		b := quiet(lambda.SQS)
+		b.RecordTimeout = 2 * time.Second
+		var mu sync.Mutex
+		runs := 0
+		h := lambda.WrapEach(idem.New(&idem.MemoryStore{}), b, func(_ context.Context, m events.SQSMessage) error {
+			mu.Lock()
+			runs++
+			mu.Unlock()
+			if m.MessageId == "1" || m.MessageId == "2" {
+				time.Sleep(4 * time.Second) //nolint:forbidigo // virtual
+			} else {
+				time.Sleep(1500 * time.Millisecond) //nolint:forbidigo // virtual
+			}
+			return nil
+		})
+		ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
+		defer cancel()
+		messages := []events.SQSMessage{message("1", "")}
+		for i := range 3 {
+			messages = append(messages, inGroup("B", fmt.Sprint("b", i)))
+		}
+		begun := time.Now()
+		re, err := h.Handle(ctx, batch(messages...))
+		reported(t, re, err)
+		if took := time.Since(begun); took != 4500*time.Millisecond || runs != 4 {
+			t.Errorf("took %v, %d runs", took, runs)
+		}
+	})
+}
+
+// Records of one key wait for a handler that doesn't come back, and are not tried.
+func TestSameKeyWaitsForAnOverdueHandler(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		w := newHanging()
+		b := w.hooked(lambda.SQS)
+		b.RecordTimeout = time.Second
+		h := lambda.WrapEach(idem.New(&idem.MemoryStore{}), b, w.handle)
+		re, err := h.Handle(t.Context(), batch(keyed(message("1", "ignore"), "k"), keyed(message("2", "ignore"), "k"), message("3", "")))
+		reported(t, re, err, "1", "2")
+		w.ran(t, "1", "3")
+		w.told.ran(t, "failed 1", "not tried 2")
+		close(w.free)
+		synctest.Wait()
+	})
+}
+
+// What wasn't tried is one line of the log, and no failure.
+func TestNotTriedIsLogged(t *testing.T) {
+	var log bytes.Buffer
+	old := slog.Default()
+	slog.SetDefault(slog.New(slog.NewTextHandler(&log, nil)))
+	t.Cleanup(func() { slog.SetDefault(old) })
+	w := &worker{}
+	w.failing("a1")
+	h := lambda.WrapEach(idem.New(&idem.MemoryStore{}), lambda.SQS, w.message)
+	re, err := h.Handle(t.Context(), batch(inGroup("A", "a1"), inGroup("A", "a2"), inGroup("A", "a3"), inGroup("B", "b1")))
+	reported(t, re, err, "a1", "a2", "a3")
+	const want = `level=WARN msg="records were not tried and come again" records=2 of=4 first=a2 error="not tried: an earlier record of its group failed"` + "\n"
+	if got := log.String(); !strings.Contains(got, want) || strings.Count(got, "record failed") != 1 {
+		t.Errorf("the log is\n%s", got)
+	}
+}
+
+// Who calls Handle in a function of his own can't have the program begin anew.
+//
+//nolint:paralleltest // the environment is this process's
+func TestOverdueHandlerOfHandleInAFunctionEndsIt(t *testing.T) {
+	t.Setenv("AWS_LAMBDA_RUNTIME_API", "127.0.0.1:1")
+	w := newHanging()
+	b := w.hooked(lambda.SQS)
+	b.RecordTimeout = time.Millisecond
+	h := lambda.WrapEach(idem.New(&idem.MemoryStore{}), b, w.handle)
+	defer func() {
+		if err, ok := recover().(error); !ok || !errors.Is(err, lambda.ErrOverdue) {
+			t.Errorf("panicked %t, with %v", ok, err)
+		}
+		close(w.free)
+	}()
+	_, _ = h.Handle(t.Context(), batch(message("1", "ignore"), message("2", "")))
+}
+
+// A merged claim that takes a record over has the handler begin again, with what the
+// earlier attempt has committed.
+func TestMergedClaimBeginsAgain(t *testing.T) {
+	t.Parallel()
+	var runs, made int
+	fail := errors.New("down")
+	h := lambda.WrapEach(idem.New(&idem.MemoryStore{}, func(o *idem.Options) { o.MergeClaim = true }), quiet(lambda.SQS),
+		func(ctx context.Context, _ events.SQSMessage) error {
+			runs++
+			if _, err := idem.Atomic(ctx, "made", func(context.Context, *idem.Tx) (int, error) { made++; return made, nil }); err != nil {
+				return err
+			}
+			return fail
+		})
+	if _, err := h.Handle(t.Context(), batch(message("1", ""))); !errors.Is(err, fail) {
+		t.Errorf("got %v", err)
+	}
+	fail = nil
+	re, err := h.Handle(t.Context(), batch(message("1", "")))
+	reported(t, re, err)
+	if runs != 3 {
+		t.Errorf("%d runs; want one, then one that meets its record, and one that goes on from it", runs)
+	}
+}
