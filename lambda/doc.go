@@ -92,6 +92,9 @@
 //     time, and what the store can't say anything about is never taken for done:
 //     it counts as failed, and is delivered again.
 //   - A panic is the failure of its record. The others go on.
+//   - Ten records are worked on at once, unless [Batch] says otherwise, and those
+//     that wait get their share of the time. A handler that ignores the end of its
+//     context is left behind, and holds up neither the others nor the report.
 //
 // Each batch says what its keys, scopes and failures are. An engine serves HTTP
 // and records alike, with two differences: [idem.Options.Key] and Methods are

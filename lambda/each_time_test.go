@@ -275,3 +275,91 @@ func TestMergedClaimBeginsAgain(t *testing.T) {
 		t.Errorf("%d runs; want one, then one that meets its record, and one that goes on from it", runs)
 	}
 }
+
+// A queue delivers ten by default: none of them waits for another.
+func TestConcurrencyByDefault(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		h := lambda.WrapEach(idem.New(&idem.MemoryStore{}), lambda.SQS, func(context.Context, events.SQSMessage) error {
+			time.Sleep(time.Second) //nolint:forbidigo // virtual
+			return nil
+		})
+		var messages []events.SQSMessage
+		for i := range lambda.DefaultConcurrency + 1 {
+			messages = append(messages, message(fmt.Sprint(i), ""))
+		}
+		begun := time.Now()
+		re, err := h.Handle(t.Context(), batch(messages...))
+		reported(t, re, err)
+		if took := time.Since(begun); took != 2*time.Second {
+			t.Errorf("%d records of a second took %v, want 2s", len(messages), took)
+		}
+	})
+}
+
+// slowStore takes its time.
+type slowStore struct {
+	idem.MemoryStore
+	claim, commit time.Duration
+}
+
+func (s *slowStore) Claim(ctx context.Context, c idem.Claim) (*idem.Record, error) {
+	time.Sleep(s.claim) //nolint:forbidigo // virtual
+	return s.MemoryStore.Claim(ctx, c)
+}
+
+func (s *slowStore) Commit(ctx context.Context, c idem.Commit) (*idem.Record, error) {
+	time.Sleep(s.commit) //nolint:forbidigo // virtual
+	return s.MemoryStore.Commit(ctx, c)
+}
+
+// A handler whose time has gone into its claim is not run, and its key is freed.
+func TestSlowClaimDoesNotBeginTheHandler(t *testing.T) {
+	t.Parallel()
+	for _, others := range []int{0, 6} { // the event ends before the claim does, or after it
+		t.Run(fmt.Sprint(others, " others"), func(t *testing.T) {
+			t.Parallel()
+			synctest.Test(t, func(t *testing.T) {
+				w := newHanging()
+				b := w.hooked(lambda.SQS)
+				b.RecordTimeout = 2 * time.Second
+				store := &slowStore{claim: 5 * time.Second}
+				h := lambda.WrapEach(idem.New(store), b, w.handle)
+				ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+				defer cancel()
+				quick := lambda.WrapEach(idem.New(&store.MemoryStore), b, w.handle)
+				messages := []events.SQSMessage{inGroup("A", "a1"), inGroup("A", "a2")}
+				want := []string{"not tried a1", "not tried a2"}
+				for i := range others {
+					messages = append(messages, inGroup("B", fmt.Sprint("b", i)))
+					want = append(want, fmt.Sprint("not tried b", i))
+				}
+				_, err := h.Handle(ctx, batch(messages...))
+				if !errors.Is(err, lambda.ErrNotTried) || !errors.Is(err, idem.ErrNoTime) {
+					t.Errorf("got %v", err)
+				}
+				w.ran(t)
+				w.told.ran(t, want...)
+				re, err := quick.Handle(ctx, batch(messages...))
+				reported(t, re, err)
+			})
+		})
+	}
+}
+
+// What a handler has done counts, also where storing it takes longer than it may
+// hold others up for.
+func TestReportWaitsForWhatIsBeingStored(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		w := newHanging()
+		b := w.hooked(lambda.SQS)
+		b.RecordTimeout = 2 * time.Second
+		h := lambda.WrapEach(idem.New(&slowStore{commit: 5 * time.Second}), b, w.handle)
+		ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+		defer cancel()
+		re, err := h.Handle(ctx, batch(message("1", ""), message("2", "")))
+		reported(t, re, err)
+		w.told.ran(t)
+	})
+}

@@ -121,12 +121,12 @@ func (c *course[Ev, Rec, Re]) run(ctx context.Context, lane []int, t turn) {
 		}
 		c.begin(ctx, i)
 		ended := c.await(task, reserve)
-		switch {
-		case task.group != "" && (!ended || task.came != nil):
-			c.skip(lane[n+1:], errHeldBack)
-			return
-		case !ended:
-			c.skip(lane[n+1:], errSameKey)
+		if !ended || task.came != nil && task.group != "" {
+			why := errHeldBack
+			if task.group == "" {
+				why = errSameKey
+			}
+			c.skip(lane[n+1:], why)
 			return
 		}
 	}
@@ -178,7 +178,7 @@ func (c *course[Ev, Rec, Re]) skip(rest []int, why error) {
 // report collects what came of the records that were begun, and returns how many
 // handlers are still running. What a handler has done that came back is waited for,
 // until it is stored; the engine sees to it that the answer gets out in time.
-func (c *course[Ev, Rec, Re]) report(ctx context.Context) (overdue int) {
+func (c *course[Ev, Rec, Re]) report(ctx context.Context) (left int) {
 	for i, t := range c.tasks {
 		if t.done == nil {
 			continue
@@ -190,7 +190,7 @@ func (c *course[Ev, Rec, Re]) report(ctx context.Context) (overdue int) {
 		default:
 		}
 		if t.giveUp() {
-			overdue++
+			left++
 			c.errs[i] = ErrOverdue
 			c.h.tell(ctx, c.h.batch.Failed, "Batch.Failed", c.recs[i], ErrOverdue)
 			continue
@@ -198,7 +198,7 @@ func (c *course[Ev, Rec, Re]) report(ctx context.Context) (overdue int) {
 		<-t.done
 		c.errs[i] = t.came
 	}
-	return overdue
+	return left
 }
 
 // notTried tells of the records that come again without a try.

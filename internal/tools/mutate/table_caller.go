@@ -42,7 +42,7 @@ func panicMutants() []mutant {
 		},
 		{
 			rule: "PanicEnds", what: "a process ends before the panic is answered",
-			file: crash, old: "\t\terr = postAnswer(ctx, out)\n", new: "", run: "^TestStart$",
+			file: crash, old: "\t\terr = post(ctx, \"response\", out)\n", new: "", run: "^TestStart$",
 		},
 		{
 			rule: "PanicSilent", what: "a panic's value goes into the log and into the record",
