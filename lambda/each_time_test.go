@@ -99,6 +99,27 @@ func TestRecordsShareTheTime(t *testing.T) {
 	}
 }
 
+// With a worker for each, nobody waits, and each has all the time.
+func TestRecordsWithAWorkerEachHaveAllTheTime(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		h := lambda.WrapEach(idem.New(&idem.MemoryStore{}), quiet(lambda.SQS), func(ctx context.Context, m events.SQSMessage) error {
+			if ends, ok := ctx.Deadline(); !ok || time.Until(ends) != 20*time.Second-idem.DefaultReserve {
+				t.Errorf("%s has %v", m.MessageId, time.Until(ends))
+			}
+			return nil
+		})
+		ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
+		defer cancel()
+		var messages []events.SQSMessage
+		for i := range lambda.DefaultConcurrency {
+			messages = append(messages, message(fmt.Sprint(i), ""))
+		}
+		re, err := h.Handle(ctx, batch(messages...))
+		reported(t, re, err)
+	})
+}
+
 // One record that hangs takes its own time, and no more.
 func TestRecordTimeout(t *testing.T) {
 	t.Parallel()

@@ -61,12 +61,10 @@ func (h *EachHandler[Ev, Rec, Re]) all(ctx context.Context, recs []Rec) (errs []
 	if deadline, ok := ctx.Deadline(); ok {
 		c.end = deadline.Add(-h.engine.Reserve())
 	}
-	c.queue(lanesOf(c.tasks))
 	var wg sync.WaitGroup
-	for range c.workers {
-		lane, t := c.next()
+	for _, lane := range c.queue(lanesOf(c.tasks)) { // nobody waits that has a worker
 		wg.Go(func() {
-			for ; lane != nil; lane, t = c.next() {
+			for t := c.turn(lane); lane != nil; lane, t = c.next() {
 				c.run(ctx, lane, t)
 			}
 		})
@@ -77,17 +75,20 @@ func (h *EachHandler[Ev, Rec, Re]) all(ctx context.Context, recs []Rec) (errs []
 	return c.errs, overdue
 }
 
-func (c *course[Ev, Rec, Re]) queue(lanes [][]int) {
-	c.waiting, c.workers = lanes, c.h.batch.Concurrency
+// queue returns a lane for each worker, and has the others wait.
+func (c *course[Ev, Rec, Re]) queue(lanes [][]int) (first [][]int) {
+	c.workers = c.h.batch.Concurrency
 	if c.workers == 0 {
 		c.workers = DefaultConcurrency
 	}
 	c.workers = min(c.workers, len(lanes))
-	c.behind, c.longest = make([]int, len(lanes)+1), make([]int, len(lanes)+1)
-	for i := len(lanes) - 1; i >= 0; i-- {
-		c.behind[i] = c.behind[i+1] + len(lanes[i])
-		c.longest[i] = max(c.longest[i+1], len(lanes[i]))
+	c.waiting = lanes[c.workers:]
+	c.behind, c.longest = make([]int, len(c.waiting)+1), make([]int, len(c.waiting)+1)
+	for i := len(c.waiting) - 1; i >= 0; i-- {
+		c.behind[i] = c.behind[i+1] + len(c.waiting[i])
+		c.longest[i] = max(c.longest[i+1], len(c.waiting[i]))
 	}
+	return lanes[:c.workers]
 }
 
 // next takes the next lane; nil if there is none.
@@ -99,7 +100,18 @@ func (c *course[Ev, Rec, Re]) next() ([]int, turn) {
 	}
 	lane := c.waiting[0]
 	c.waiting, c.behind, c.longest = c.waiting[1:], c.behind[1:], c.longest[1:]
-	return lane, turn{own: len(lane), behind: c.behind[0], longest: c.longest[0], workers: c.workers}
+	return lane, c.turnOf(lane)
+}
+
+// turn is that of a lane that didn't wait.
+func (c *course[Ev, Rec, Re]) turn(lane []int) turn {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.turnOf(lane)
+}
+
+func (c *course[Ev, Rec, Re]) turnOf(lane []int) turn {
+	return turn{own: len(lane), behind: c.behind[0], longest: c.longest[0], workers: c.workers}
 }
 
 // run does the records of a lane, as far as that goes.
