@@ -55,6 +55,10 @@ type Config struct {
 	// once; one that times out fails for its caller, and its process is not killed
 	// but works on, so Overtime has no meaning.
 	PerProcess int
+	// PerTenant keeps tenants apart, as Lambda's tenant isolation does: each
+	// invocation is for one ([ForTenant]), and a process works for no other than its
+	// first. Default: there are no tenants.
+	PerTenant bool
 	// MemoryMB is told to the process but not enforced. Default 128.
 	MemoryMB int
 	// Stdout and Stderr take what the processes write; nil discards it. Unless

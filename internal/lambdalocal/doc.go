@@ -5,7 +5,8 @@
 // [BuildBootstrap] or by the same go build that makes the deployed one) and
 // runs it as Lambda does: one process, a sandbox, for each concurrent
 // invocation, reused while it lives; or, as on Lambda Managed Instances, one
-// process for several ([Config.PerProcess]). Every sandbox talks to a Runtime API of
+// process for several ([Config.PerProcess]); and no process for two tenants, where
+// the function keeps them apart ([Config.PerTenant]). Every sandbox talks to a Runtime API of
 // its own on 127.0.0.1. [HTTPAPI] turns any [Invoker] into an [http.Handler]
 // that behaves as an API Gateway HTTP API with payload format 2.0.
 //

@@ -52,8 +52,9 @@ func Start(ctx context.Context, cfg Config) (*Function, error) {
 
 // Invoke runs the function once. It returns when the sandbox is ready for the
 // next invocation or gone, so that invocations one after the other share a
-// process. Besides a [*FunctionError] and the context's error there are
-// [ErrThrottled], [ErrRequestTooLarge] and [ErrClosed].
+// process; those of one tenant, where the function keeps tenants apart. Besides a
+// [*FunctionError] and the context's error there are [ErrThrottled],
+// [ErrRequestTooLarge], [ErrTenant] and [ErrClosed].
 func (f *Function) Invoke(ctx context.Context, payload []byte) ([]byte, error) {
 	wrap := func(err error) error {
 		return fmt.Errorf("lambdalocal: invoke %s: %w", f.cfg.Name, err)
@@ -64,11 +65,15 @@ func (f *Function) Invoke(ctx context.Context, payload []byte) ([]byte, error) {
 	if len(payload) > MaxRequestBytes {
 		return nil, wrap(ErrRequestTooLarge)
 	}
+	if err := f.CheckTenant(ctx); err != nil {
+		return nil, wrap(err)
+	}
 	start, s, err := f.acquire(context.WithoutCancel(ctx))
 	if err != nil {
 		return nil, wrap(err)
 	}
 	inv := newInvocation(payload)
+	inv.tenant = tenantOf(ctx)
 	done := make(chan outcome, 1)
 	go func() {
 		defer f.wg.Done()
@@ -188,13 +193,31 @@ func (f *Function) acquire(ctx context.Context) (starter, *sandbox, error) {
 	}
 	f.inFlight++
 	f.wg.Add(1)
-	if n := len(f.idle); n > 0 {
-		s := f.idle[n-1]
-		f.enter(s)
-		return nil, s, nil
+	for _, s := range slices.Backward(f.idle) {
+		if s.tenant == tenantOf(ctx) {
+			f.enter(s)
+			return nil, s, nil
+		}
 	}
+	f.makeRoom()
 	start, s := f.newSandbox(ctx)
 	return start, s, nil
+}
+
+// makeRoom ends the process that has been idle for longest where there are as many
+// as there may be: it is another tenant's, or the new one would not be needed. The
+// caller holds mu.
+func (f *Function) makeRoom() {
+	if len(f.all) < f.cfg.MaxConcurrency {
+		return
+	}
+	for i, s := range f.idle {
+		if s.load == 0 {
+			f.idle = slices.Delete(f.idle, i, i+1)
+			s.kill()
+			return
+		}
+	}
 }
 
 // enter takes a worker of s, leave gives it back. The caller holds mu.
@@ -308,11 +331,12 @@ func (f *Function) hand(s *sandbox, inv *invocation) bool {
 func (f *Function) newSandbox(ctx context.Context) (starter, *sandbox) {
 	ctx, kill := context.WithCancel(ctx)
 	s := &sandbox{
-		api:  newRuntimeAPI(functionARN(f.cfg.region(), f.cfg.Name), f.cfg.PerProcess),
-		up:   make(chan struct{}),
-		kill: kill,
-		gone: make(chan struct{}),
-		runs: make(map[*invocation]struct{}),
+		api:    newRuntimeAPI(functionARN(f.cfg.region(), f.cfg.Name), f.cfg.PerProcess),
+		up:     make(chan struct{}),
+		kill:   kill,
+		gone:   make(chan struct{}),
+		runs:   make(map[*invocation]struct{}),
+		tenant: tenantOf(ctx),
 	}
 	f.all[s] = struct{}{}
 	f.wg.Add(1)

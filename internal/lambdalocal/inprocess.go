@@ -73,6 +73,7 @@ func (f *InProcessFunction) Invoke(ctx context.Context, payload []byte) ([]byte,
 	hctx = lambdacontext.NewContext(hctx, &lambdacontext.LambdaContext{
 		AwsRequestID:       requestID,
 		InvokedFunctionArn: functionARN(defaultRegion, defaultName),
+		TenantID:           tenantOf(ctx),
 	})
 	done := make(chan outcome, 1)
 	go func() {

@@ -57,6 +57,7 @@ type testReply struct {
 	ARN        string   `json:"arn"`
 	TraceID    string   `json:"traceId"`
 	DeadlineMS int64    `json:"deadlineMs"`
+	Tenant     string   `json:"tenant"`
 }
 
 // start returns the test bootstrap as a function with a timeout that no test

@@ -15,6 +15,7 @@ const runtimePath = "/2018-06-01/runtime"
 type invocation struct {
 	id      string
 	traceID string
+	tenant  string // "" where there are none
 	payload []byte
 	// since and deadline are set when a sandbox takes the invocation.
 	since    time.Time
@@ -121,6 +122,9 @@ func (a *runtimeAPI) serveNext(w http.ResponseWriter, r *http.Request) {
 		h.Set("Lambda-Runtime-Deadline-Ms", strconv.FormatInt(inv.deadline.UnixMilli(), 10))
 		h.Set("Lambda-Runtime-Invoked-Function-Arn", a.arn)
 		h.Set("Lambda-Runtime-Trace-Id", inv.traceID)
+		if inv.tenant != "" {
+			h.Set("Lambda-Runtime-Aws-Tenant-Id", inv.tenant)
+		}
 		// A process that cannot read its work dies or times out.
 		_, _ = w.Write(inv.payload)
 	case <-r.Context().Done():

@@ -20,6 +20,8 @@ import (
 // time, or as many as its process has workers.
 type sandbox struct {
 	api *runtimeAPI
+	// tenant is the one that the process works for; "" where there are none.
+	tenant string
 	// up is closed when the process asks for its first work, or has failed to.
 	up chan struct{}
 	// upErr is why it failed; read it after up is closed.

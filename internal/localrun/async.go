@@ -28,12 +28,19 @@ type asyncInvoker struct {
 // failFunc hands what a function could not do to its OnFailure destination.
 type failFunc func(ctx context.Context, f *function, destination string, message, object []byte) error
 
-// invoke reports false once the stack is being closed.
-func (a *asyncInvoker) invoke(f *function, payload []byte) bool {
+// invoke reports false once the stack is being closed. What it starts has of ctx
+// the values, such as the tenant, and outlives it.
+func (a *asyncInvoker) invoke(ctx context.Context, f *function, payload []byte) bool {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	if !a.closed {
-		a.wg.Go(func() { _ = a.run(a.ctx, f, payload) })
+		ctx, cancel := context.WithCancel(context.WithoutCancel(ctx))
+		stop := context.AfterFunc(a.ctx, cancel)
+		a.wg.Go(func() {
+			defer cancel()
+			defer stop()
+			_ = a.run(ctx, f, payload)
+		})
 	}
 	return !a.closed
 }

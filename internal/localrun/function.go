@@ -76,7 +76,7 @@ func startFunction(ctx context.Context, def sam.Function, base, top []string, l 
 	out := l.prefixed(def.ID)
 	fn, err := lambdalocal.Start(ctx, lambdalocal.Config{
 		Name: def.Name, Binary: def.Bootstrap, Env: env,
-		Timeout: def.Timeout, MaxConcurrency: concurrency, PerProcess: def.PerProcess, MemoryMB: def.MemoryMB,
+		Timeout: def.Timeout, MaxConcurrency: concurrency, PerProcess: def.PerProcess, PerTenant: def.PerTenant, MemoryMB: def.MemoryMB,
 		Stdout: out, Stderr: out,
 	})
 	if err != nil {
@@ -93,6 +93,9 @@ func (f *function) Invoke(ctx context.Context, payload []byte) ([]byte, error) {
 	switch fe, failed := errors.AsType[*lambdalocal.FunctionError](err); {
 	case failed:
 		f.log.WarnContext(ctx, "the function failed", "type", fe.Type, "message", fe.Message, "request_id", fe.RequestID)
+	case errors.Is(err, lambdalocal.ErrTenant):
+		f.log.WarnContext(ctx, "an invocation is refused", "error", err)
+		f.invocations.Add(-1)
 	case errors.Is(err, lambdalocal.ErrThrottled), errors.Is(err, lambdalocal.ErrRequestTooLarge), errors.Is(err, lambdalocal.ErrClosed):
 		f.invocations.Add(-1) // it did not run
 	}

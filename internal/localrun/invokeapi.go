@@ -1,6 +1,7 @@
 package localrun
 
 import (
+	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -68,11 +69,16 @@ func (a *invokeAPI) invoke(w http.ResponseWriter, r *http.Request) {
 		})
 		return
 	}
+	ctx := lambdalocal.ForTenant(r.Context(), r.Header.Get("X-Amz-Tenant-Id"))
+	if err := f.lambda.CheckTenant(ctx); err != nil {
+		writeError(w, http.StatusBadRequest, "InvalidParameterValueException", map[string]string{"Type": "User", "message": err.Error()})
+		return
+	}
 	switch kind {
 	case "", "RequestResponse":
-		a.respond(w, r, f, payload)
+		a.respond(ctx, w, f, payload)
 	case "Event":
-		if !a.async.invoke(f, payload) {
+		if !a.async.invoke(ctx, f, payload) {
 			writeError(w, http.StatusInternalServerError, "ServiceException", map[string]string{"Type": "Service", "Message": "the stack is ending"})
 			return
 		}
@@ -86,8 +92,8 @@ func (a *invokeAPI) invoke(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-func (a *invokeAPI) respond(w http.ResponseWriter, r *http.Request, f *function, payload []byte) {
-	out, err := f.Invoke(r.Context(), payload)
+func (a *invokeAPI) respond(ctx context.Context, w http.ResponseWriter, f *function, payload []byte) {
+	out, err := f.Invoke(ctx, payload)
 	fe, failed := errors.AsType[*lambdalocal.FunctionError](err)
 	switch {
 	case failed:

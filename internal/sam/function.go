@@ -26,7 +26,9 @@ type Function struct {
 	// provider (Lambda Managed Instances) its number, or DefaultPerProcess; else 0.
 	PerProcess int
 	Async      Async
-	Events     []Event
+	// PerTenant: a process works for one tenant only, and each invocation names its.
+	PerTenant bool
+	Events    []Event
 	// Notes tell of properties and events that have no effect here.
 	Notes []string
 }
@@ -49,7 +51,7 @@ var functionProperties = []string{
 	"CapacityProviderConfig", "CodeSigningConfigArn", "CodeUri", "DeploymentPreference", "Description", "Environment", "EphemeralStorage", "EventInvokeConfig",
 	"Events", "FunctionName", "Handler", "KmsKeyArn", "LoggingConfig", "MemorySize", "PackageType", "PermissionsBoundary", "Policies",
 	"PropagateTags", "ProvisionedConcurrencyConfig", "RecursiveLoop", "ReservedConcurrentExecutions", "Role", "RolePath", "Runtime",
-	"RuntimeManagementConfig", "SnapStart", "SourceKMSKeyArn", "Tags", "Timeout", "Tracing", "VersionDescription", "VpcConfig",
+	"RuntimeManagementConfig", "SnapStart", "SourceKMSKeyArn", "Tags", "TenancyConfig", "Timeout", "Tracing", "VersionDescription", "VpcConfig",
 }
 
 // Functions returns the template's functions in its order.
@@ -100,6 +102,10 @@ func (t *Template) function(r resource) (Function, error) {
 		if n, ok := p.mapping("CapacityProviderConfig").integer("PerExecutionEnvironmentMaxConcurrency"); ok {
 			f.PerProcess = n
 		}
+	}
+	f.PerTenant = p.mapping("TenancyConfig").str("TenantIsolationMode") == "PER_TENANT"
+	if f.PerTenant && p.has("Events") {
+		f.Notes = append(f.Notes, "TenancyConfig: no event names a tenant here, so the function refuses them; the Invoke API takes X-Amz-Tenant-Id")
 	}
 	async := p.mapping("EventInvokeConfig")
 	if n, ok := async.integer("MaximumRetryAttempts"); ok {

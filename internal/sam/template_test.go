@@ -279,3 +279,31 @@ func TestTemplateOfThisRepositoryIsRead(t *testing.T) {
 		t.Fatal(len(apis), err)
 	}
 }
+
+func TestTenancy(t *testing.T) {
+	t.Parallel()
+	const function = "Resources:\n  Fn:\n    Type: AWS::Serverless::Function\n    Properties:\n      CodeUri: dist\n      Runtime: provided.al2023\n"
+	const config = "      TenancyConfig: {TenantIsolationMode: PER_TENANT}\n"
+	for name, tt := range map[string]struct {
+		template  string
+		perTenant bool
+		notes     int
+	}{
+		"without":     {function, false, 0},
+		"with":        {function + config, true, 0},
+		"with events": {function + config + "      Events: {E: {Type: Schedule, Properties: {Schedule: rate(1 minute)}}}\n", true, 1},
+	} {
+		path := filepath.Join(t.TempDir(), "template.yaml")
+		if err := os.WriteFile(path, []byte(tt.template), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		parsed, err := sam.Load(path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		got, err := parsed.Functions()
+		if err != nil || len(got) != 1 || got[0].PerTenant != tt.perTenant || len(got[0].Notes) != tt.notes {
+			t.Errorf("%s: got %+v, %v", name, got, err)
+		}
+	}
+}

@@ -38,6 +38,7 @@ type reply struct {
 	ARN        string   `json:"arn,omitempty"`
 	TraceID    string   `json:"traceId,omitempty"`
 	DeadlineMS int64    `json:"deadlineMs,omitempty"`
+	Tenant     string   `json:"tenant,omitempty"`
 }
 
 type declinedError struct{ reason string }
@@ -70,7 +71,7 @@ func handle(ctx context.Context, ev event) (any, error) {
 			return nil, err
 		}
 		r.Env, r.Dir = os.Environ(), dir
-		r.RequestID, r.ARN, r.DeadlineMS = lc.AwsRequestID, lc.InvokedFunctionArn, deadline.UnixMilli()
+		r.RequestID, r.ARN, r.DeadlineMS, r.Tenant = lc.AwsRequestID, lc.InvokedFunctionArn, deadline.UnixMilli(), lc.TenantID
 		r.TraceID, _ = ctx.Value("x-amzn-trace-id").(string)
 	case "fail":
 		return nil, &declinedError{ev.Value}

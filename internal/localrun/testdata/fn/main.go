@@ -16,6 +16,7 @@ import (
 
 	"github.com/aws/aws-lambda-go/events"
 	awslambda "github.com/aws/aws-lambda-go/lambda"
+	"github.com/aws/aws-lambda-go/lambdacontext"
 	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
@@ -26,7 +27,7 @@ import (
 
 func main() {
 	handlers := map[string]any{
-		"api": api, "authorizer": authorizer, "rest": rest, "stream": stream, "worker": worker, "timer": timer, "flaky": flaky,
+		"api": api, "authorizer": authorizer, "rest": rest, "stream": stream, "worker": worker, "timer": timer, "flaky": flaky, "tenant": tenant,
 	}
 	fmt.Println("started as", os.Getenv("ROLE"))
 	awslambda.Start(handlers[os.Getenv("ROLE")])
@@ -169,4 +170,16 @@ func flaky(ctx context.Context, ev struct {
 		return "hello", nil
 	}
 	return "hello " + ev.Mark, put(ctx, "mark#"+ev.Mark, "flaky")
+}
+
+// tenant says for whom it was invoked, and in which process.
+func tenant(ctx context.Context) (string, error) {
+	lc, ok := lambdacontext.FromContext(ctx)
+	if !ok {
+		return "", errors.New("no Lambda context")
+	}
+	if os.Getenv("MARK") != "" {
+		return "", os.WriteFile(os.Getenv("MARK"), []byte(lc.TenantID), 0o600)
+	}
+	return fmt.Sprint(lc.TenantID, " in ", os.Getpid()), nil
 }
