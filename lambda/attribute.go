@@ -9,7 +9,7 @@ import (
 // transportAttributes are message attributes that say how a message came here
 // and not what it asks for: they differ where a producer sends one job twice.
 var transportAttributes = []string{
-	KeyAttribute, "_datadog", "awstraceheader", "b3", "baggage", "correlation-context", "dd-pathway-ctx", "dd-pathway-ctx-base64",
+	KeyAttribute, "replayed" /* of what SNS brings from a topic's archive */, "_datadog", "awstraceheader", "b3", "baggage", "correlation-context", "dd-pathway-ctx", "dd-pathway-ctx-base64",
 	"elastic-apm-traceparent", "grpc-trace-bin", "newrelic", "ot-tracer-sampled", "ot-tracer-spanid", "ot-tracer-traceid",
 	"sentry-trace", "traceparent", "tracestate", "uber-trace-id", "x-amzn-trace-id", "x-cloud-trace-context", "x-request-id",
 }

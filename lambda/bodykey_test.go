@@ -44,7 +44,10 @@ func TestJSONKey(t *testing.T) {
 		"two":                    {lambda.JSONKey("/shop", "/id"), `{"shop":"s","id":7}`, "sha256:"},
 	} {
 		got, err := tc.key.Key([]byte(tc.body))
-		if err != nil || got != tc.want && !(tc.want == "sha256:" && len(got) == 50 && strings.HasPrefix(got, tc.want)) {
+		if tc.want == "sha256:" && len(got) == 50 && strings.HasPrefix(got, tc.want) {
+			got = tc.want
+		}
+		if got != tc.want || err != nil {
 			t.Errorf("%s: got %q, %v, want %q", name, got, err, tc.want)
 		}
 	}

@@ -99,7 +99,7 @@ func openNotification(m map[string]json.RawMessage) (inner, bool, error) {
 	subject, err4 := optionalText(m, "Subject")
 	attributes, err5 := attributesIn(m["MessageAttributes"])
 	err := errors.Join(err1, err2, err3, err4, err5)
-	if err == nil && !(strings.HasPrefix(topic, "arn:") && strings.Contains(topic, ":sns:")) {
+	if err == nil && (!strings.HasPrefix(topic, "arn:") || !strings.Contains(topic, ":sns:")) {
 		err = errors.New("TopicArn isn't a topic's")
 	}
 	if err == nil && id == "" {
@@ -153,8 +153,8 @@ func openEvent(m map[string]json.RawMessage) (inner, bool, error) {
 // openRecords opens the event by which SNS invokes a function.
 func openRecords(raw json.RawMessage) (inner, bool, error) {
 	var records []json.RawMessage
-	if json.Unmarshal(raw, &records) != nil || len(records) != 1 {
-		return inner{}, false, nil
+	if err := json.Unmarshal(raw, &records); err != nil || len(records) != 1 || !bytes.Contains(records[0], []byte(`"aws:sns"`)) {
+		return inner{}, false, nil //nolint:nilerr // a message of one's own
 	}
 	r, err := object(records[0])
 	if err != nil || string(r["EventSource"]) != `"aws:sns"` {

@@ -84,11 +84,12 @@ func step(at json.RawMessage, token string) (json.RawMessage, error) {
 		if err := json.Unmarshal(at, &list); err != nil {
 			return nil, errors.New("it isn't JSON")
 		}
-		n, err := strconv.Atoi(token)
-		if err != nil || n < 0 || n >= len(list) || strconv.Itoa(n) != token {
-			return nil, nil //nolint:nilnil // as said
+		for n := range list { // a number with a sign or with zeros before it is none
+			if strconv.Itoa(n) == token {
+				return list[n], nil
+			}
 		}
-		return list[n], nil
+		return nil, nil
 	}
 	m, err := object(at)
 	if err != nil {

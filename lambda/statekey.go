@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strconv"
 )
 
 // StateKey makes the key of a task of AWS Step Functions: of the execution, the state,
@@ -43,7 +44,7 @@ func StateKey(context string, more ...string) BodyKey {
 			if err != nil {
 				return "", err
 			}
-			return textKey(slices.Concat([]string{"state"}, texts, []string{fmt.Sprint(len(index))}, index, extra)...), nil
+			return textKey(slices.Concat([]string{"state"}, texts, []string{strconv.Itoa(len(index))}, index, extra)...), nil
 		},
 		Same: func(body []byte) ([]byte, error) {
 			rest, err := without(body, at.tokens)

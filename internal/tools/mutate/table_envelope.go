@@ -32,6 +32,10 @@ func envelopeMutants() []mutant {
 			rule: "EnvelopeContent", what: "work of two topics under one key is taken for the same",
 			file: inner, old: "\tin.said.Set(\"@topic\", topic)\n", new: "", run: "^TestOtherWorkInAnEnvelopeIsRefused$",
 		},
+		{
+			rule: "EnvelopeContent", what: "what comes from a topic's archive is other work",
+			file: "lambda/attribute.go", old: "\"replayed\" ", new: "\"of replay\" ", run: "^TestWhatComesAgain$",
+		},
 	}
 }
 
@@ -61,7 +65,7 @@ func bodyKeyMutants() []mutant {
 		},
 		{
 			rule: "BodyKey", what: "two items of a Map share a key",
-			file: state, old: "[]string{fmt.Sprint(len(index))}, index, extra", new: "[]string{fmt.Sprint(len(index))}, extra", run: "^TestStateKey$",
+			file: state, old: "[]string{strconv.Itoa(len(index))}, index, extra", new: "[]string{strconv.Itoa(len(index))}, extra", run: "^TestStateKey$",
 		},
 		{
 			rule: "BodySame", what: "other work under a key from a body is taken for the same",

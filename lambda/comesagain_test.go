@@ -1,0 +1,212 @@
+package lambda_test
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/aws/aws-lambda-go/events"
+	awslambda "github.com/aws/aws-lambda-go/lambda"
+
+	"github.com/samekey/samekey/idem"
+	"github.com/samekey/samekey/lambda"
+)
+
+// delivery is one invocation of a function.
+type delivery struct {
+	arn     string // functionARN, if empty
+	payload any
+}
+
+// sourceHandler wraps a handler that counts, for the source a row is about.
+func sourceHandler(t *testing.T, source string, e *idem.Engine, runs *int) awslambda.Handler {
+	t.Helper()
+	switch source {
+	case "SQS", "envelope":
+		return countedBatch(e, lambda.SQS, runs)
+	case "SQS by its body":
+		return countedBatch(e, lambda.SQS.WithBodyKey(lambda.JSONKey("/order")), runs)
+	case "SNS":
+		return countedBatch(e, lambda.SNS, runs)
+	case "EventBridge":
+		return countedBatch(e, lambda.EventBridge, runs)
+	case "S3":
+		return countedBatch(e, lambda.S3, runs)
+	case "Kinesis":
+		return countedBatch(e, lambda.Kinesis, runs)
+	case "DynamoDBStream":
+		return countedBatch(e, lambda.DynamoDBStream, runs)
+	case "Direct":
+		return lambda.Wrap(e, lambda.Direct[order, int](orderID), func(context.Context, order) (int, error) {
+			*runs++
+			return *runs, nil
+		})
+	}
+	t.Fatalf("no handler for %s", source)
+	return nil
+}
+
+func changed[T any](v T, change func(*T)) T {
+	change(&v)
+	return v
+}
+
+// What comes a second time, from every source and by every way: the table in
+// docs/sources.md.
+func TestWhatComesAgain(t *testing.T) {
+	t.Parallel()
+	sqs := func(m events.SQSMessage) any { return batch(m) }
+	sns := func(r events.SNSEventRecord) any { return events.SNSEvent{Records: []events.SNSEventRecord{r}} }
+	s3 := func(r events.S3EventRecord) any { return events.S3Event{Records: []events.S3EventRecord{r}} }
+	kinesis := func(r events.KinesisEventRecord) any {
+		return events.KinesisEvent{Records: []events.KinesisEventRecord{r}}
+	}
+	stream := func(r events.DynamoDBEventRecord) any {
+		return events.DynamoDBEvent{Records: []events.DynamoDBEventRecord{r}}
+	}
+	bus := func(n string, detail any, change ...func(map[string]any)) any {
+		return json.RawMessage(put(t, n, detail, change...))
+	}
+	const body = `{"order":"o-1"}`
+	received := func(m *events.SQSMessage) { // again: what a delivery changes
+		m.ReceiptHandle = "other"
+		m.Attributes = map[string]string{"ApproximateReceiveCount": "2", "ApproximateFirstReceiveTimestamp": "7"}
+	}
+	replayed := func(m *events.SQSMessage) {
+		yes := "true"
+		m.MessageId = "2"
+		m.MessageAttributes["Replayed"] = events.SQSMessageAttribute{DataType: "String", StringValue: &yes}
+	}
+	dead := func(m *events.SQSMessage) {
+		m.EventSourceARN += "-dead"
+		m.Attributes = map[string]string{"DeadLetterQueueSourceArn": queueARN}
+	}
+	said := map[string]any{"ride": "ride-1"}
+	later := "2026-11-22T00:00:00.000Z"
+	for name, row := range map[string]struct {
+		source        string
+		first, second delivery
+		runs          int
+	}{
+		"SQS, delivered again":               {"SQS", delivery{"", sqs(message("1", body))}, delivery{"", sqs(changed(message("1", body), received))}, 1},
+		"SQS, sent again":                    {"SQS", delivery{"", sqs(message("1", body))}, delivery{"", sqs(message("2", body))}, 2},
+		"SQS, sent again with its key":       {"SQS", delivery{"", sqs(keyed(message("1", body), "k"))}, delivery{"", sqs(keyed(message("2", body), "k"))}, 1},
+		"SQS, redriven":                      {"SQS", delivery{"", sqs(message("1", body))}, delivery{"", sqs(message("2", body))}, 2},
+		"SQS, redriven with its key":         {"SQS", delivery{"", sqs(keyed(message("1", body), "k"))}, delivery{"", sqs(keyed(message("2", body), "k"))}, 1},
+		"SQS, redriven, a key in its body":   {"SQS by its body", delivery{"", sqs(message("1", body))}, delivery{"", sqs(message("2", body))}, 1},
+		"SQS, read in the dead-letter queue": {"SQS", delivery{"", sqs(message("1", body))}, delivery{"", sqs(changed(message("1", body), dead))}, 1},
+		"SQS, another queue": {
+			"SQS", delivery{"", sqs(message("1", body))}, delivery{"", sqs(changed(message("1", body), func(m *events.SQSMessage) { m.EventSourceARN += "-2" }))}, 2,
+		},
+		"SQS, another function": {"SQS", delivery{"", sqs(message("1", body))}, delivery{functionARN + "-2", sqs(message("1", body))}, 1},
+
+		"envelope, sent again by SNS": {"envelope", delivery{"", sqs(message("1", published(t, "1", body, nil)))}, delivery{"", sqs(message("2", published(t, "1", body, nil)))}, 1},
+		"envelope, published again":   {"envelope", delivery{"", sqs(message("1", published(t, "1", body, nil)))}, delivery{"", sqs(message("2", published(t, "2", body, nil)))}, 2},
+		"envelope, published again with its key": {
+			"envelope", delivery{"", sqs(message("1", published(t, "1", body, jobAttributes)))}, delivery{"", sqs(message("2", published(t, "2", body, jobAttributes)))}, 1,
+		},
+		"envelope, redriven": {"envelope", delivery{"", sqs(message("1", put(t, "1", said)))}, delivery{"", sqs(message("2", put(t, "1", said)))}, 1},
+		"envelope, from the topic's archive": {
+			"envelope", delivery{"", sqs(message("1", published(t, "1", body, nil)))}, delivery{"", sqs(message("2", published(t, "1", body, nil, changing("Replayed", true))))}, 1,
+		},
+		"envelope, from the topic's archive, raw, with its key": {
+			"envelope", delivery{"", sqs(keyed(message("1", body), "k"))}, delivery{"", sqs(changed(keyed(message("1", body), "k"), replayed))}, 1,
+		},
+		"envelope, from the bus's archive": {
+			"envelope", delivery{"", sqs(message("1", put(t, "1", said)))}, delivery{"", sqs(message("2", put(t, "1", said, changing("replay-name", "r"))))}, 1,
+		},
+
+		"SNS, delivered again": {
+			"SNS", delivery{"", sns(notification("1"))}, delivery{"", sns(changed(notification("1"), func(r *events.SNSEventRecord) { r.SNS.Signature = "other" }))}, 1,
+		},
+		"SNS, published again":                     {"SNS", delivery{"", sns(notification("1"))}, delivery{"", sns(notification("2"))}, 2},
+		"SNS, invoked again with the failed event": {"SNS", delivery{"", sns(notification("1"))}, delivery{"", sns(notification("1"))}, 1},
+		"SNS, another function":                    {"SNS", delivery{"", sns(notification("1"))}, delivery{functionARN + "-2", sns(notification("1"))}, 2},
+		"SNS, another version":                     {"SNS", delivery{functionARN + ":1", sns(notification("1"))}, delivery{functionARN + ":2", sns(notification("1"))}, 1},
+
+		"EventBridge, delivered again":  {"EventBridge", delivery{"", bus("1", said)}, delivery{"", bus("1", said)}, 1},
+		"EventBridge, put again":        {"EventBridge", delivery{"", bus("1", said)}, delivery{"", bus("2", said)}, 2},
+		"EventBridge, a job, put again": {"EventBridge", delivery{"", bus("1", staged)}, delivery{"", bus("2", staged)}, 1},
+		"EventBridge, from the archive, under its id": {
+			"EventBridge", delivery{"", bus("1", said)}, delivery{"", bus("1", said, changing("replay-name", "r"), changing("time", later))}, 1,
+		},
+		"EventBridge, another function": {"EventBridge", delivery{"", bus("1", said)}, delivery{functionARN + "-2", bus("1", said)}, 2},
+
+		"S3, notified again":   {"S3", delivery{"", s3(upload("a"))}, delivery{"", s3(changed(upload("a"), func(r *events.S3EventRecord) { r.EventTime = time.Unix(1, 0) }))}, 1},
+		"S3, written again":    {"S3", delivery{"", s3(upload("a"))}, delivery{"", s3(changed(upload("a"), func(r *events.S3EventRecord) { r.S3.Object.Sequencer = "02" }))}, 2},
+		"S3, another function": {"S3", delivery{"", s3(upload("a"))}, delivery{functionARN + "-2", s3(upload("a"))}, 2},
+
+		"Kinesis, delivered again, or read again by another mapping": {"Kinesis", delivery{"", kinesis(position("1"))}, delivery{"", kinesis(position("1"))}, 1},
+		"Kinesis, put again":        {"Kinesis", delivery{"", kinesis(position("1"))}, delivery{"", kinesis(changed(position("2"), func(r *events.KinesisEventRecord) { r.Kinesis.Data = []byte("1") }))}, 2},
+		"Kinesis, another function": {"Kinesis", delivery{"", kinesis(position("1"))}, delivery{functionARN + "-2", kinesis(position("1"))}, 2},
+
+		"DynamoDBStream, delivered again, or read again by another mapping": {"DynamoDBStream", delivery{"", stream(change("1"))}, delivery{"", stream(change("1"))}, 1},
+		"DynamoDBStream, changed again":                                     {"DynamoDBStream", delivery{"", stream(change("1"))}, delivery{"", stream(change("2"))}, 2},
+		"DynamoDBStream, another function":                                  {"DynamoDBStream", delivery{"", stream(change("1"))}, delivery{functionARN + "-2", stream(change("1"))}, 2},
+
+		"Direct, invoked again":   {"Direct", delivery{"", order{ID: "o-1"}}, delivery{"", order{ID: "o-1"}}, 1},
+		"Direct, another order":   {"Direct", delivery{"", order{ID: "o-1"}}, delivery{"", order{ID: "o-2"}}, 2},
+		"Direct, another version": {"Direct", delivery{functionARN + ":1", order{ID: "o-1"}}, delivery{functionARN + ":2", order{ID: "o-1"}}, 1},
+		"Direct, another alias":   {"Direct", delivery{functionARN + ":live", order{ID: "o-1"}}, delivery{functionARN + ":next", order{ID: "o-1"}}, 2},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			runs := 0
+			h := sourceHandler(t, row.source, idem.New(&idem.MemoryStore{}), &runs)
+			for _, d := range []delivery{row.first, row.second} {
+				invoke(t, h, d)
+			}
+			if runs != row.runs {
+				t.Errorf("ran %d times, want %d", runs, row.runs)
+			}
+		})
+	}
+}
+
+func invoke(t *testing.T, h awslambda.Handler, d delivery) {
+	t.Helper()
+	ctx := invoked(t.Context(), functionARN)
+	if d.arn != "" {
+		ctx = invoked(t.Context(), d.arn)
+	}
+	if _, err := h.Invoke(ctx, []byte(marshalled(t, d.payload))); err != nil {
+		t.Errorf("%v", err)
+	}
+}
+
+// What a source brings again is known for Options.Retention after it was done, and no
+// longer: then it is new.
+func TestHowLongIsRemembered(t *testing.T) {
+	t.Parallel()
+	for source, payload := range map[string]any{
+		"SQS":            batch(message("1", "")),
+		"envelope":       batch(message("1", published(t, "1", "m", jobAttributes))),
+		"SNS":            events.SNSEvent{Records: []events.SNSEventRecord{notification("1")}},
+		"EventBridge":    json.RawMessage(put(t, "1", staged)),
+		"S3":             events.S3Event{Records: []events.S3EventRecord{upload("a")}},
+		"Kinesis":        events.KinesisEvent{Records: []events.KinesisEventRecord{position("1")}},
+		"DynamoDBStream": events.DynamoDBEvent{Records: []events.DynamoDBEventRecord{change("1")}},
+		"Direct":         order{ID: "o-1"},
+	} {
+		t.Run(source, func(t *testing.T) {
+			t.Parallel()
+			synctest.Test(t, func(t *testing.T) {
+				const retention = 30 * 24 * time.Hour
+				runs := 0
+				h := sourceHandler(t, source, idem.New(&idem.MemoryStore{}, func(o *idem.Options) { o.Retention = retention }), &runs)
+				for i, step := range []struct {
+					wait time.Duration
+					runs int
+				}{{0, 1}, {retention - time.Minute, 1}, {2 * time.Minute, 2}} {
+					time.Sleep(step.wait)
+					if invoke(t, h, delivery{"", payload}); runs != step.runs {
+						t.Error(fmt.Sprint("step ", i, ": ran ", runs, " times, want ", step.runs))
+					}
+				}
+			})
+		})
+	}
+}
