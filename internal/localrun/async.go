@@ -28,19 +28,12 @@ type asyncInvoker struct {
 // failFunc hands what a function could not do to its OnFailure destination.
 type failFunc func(ctx context.Context, f *function, destination string, message, object []byte) error
 
-// invoke reports false once the stack is being closed. What it starts has of ctx
-// the values, such as the tenant, and outlives it.
-func (a *asyncInvoker) invoke(ctx context.Context, f *function, payload []byte) bool {
+// invoke reports false once the stack is being closed.
+func (a *asyncInvoker) invoke(f *function, tenant string, payload []byte) bool {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	if !a.closed {
-		ctx, cancel := context.WithCancel(context.WithoutCancel(ctx))
-		stop := context.AfterFunc(a.ctx, cancel)
-		a.wg.Go(func() {
-			defer cancel()
-			defer stop()
-			_ = a.run(ctx, f, payload)
-		})
+		a.wg.Go(func() { _ = a.run(lambdalocal.ForTenant(a.ctx, tenant), f, payload) })
 	}
 	return !a.closed
 }

@@ -69,7 +69,8 @@ func (a *invokeAPI) invoke(w http.ResponseWriter, r *http.Request) {
 		})
 		return
 	}
-	ctx := lambdalocal.ForTenant(r.Context(), r.Header.Get("X-Amz-Tenant-Id"))
+	tenant := r.Header.Get("X-Amz-Tenant-Id")
+	ctx := lambdalocal.ForTenant(r.Context(), tenant)
 	if err := f.lambda.CheckTenant(ctx); err != nil {
 		writeError(w, http.StatusBadRequest, "InvalidParameterValueException", map[string]string{"Type": "User", "message": err.Error()})
 		return
@@ -78,7 +79,7 @@ func (a *invokeAPI) invoke(w http.ResponseWriter, r *http.Request) {
 	case "", "RequestResponse":
 		a.respond(ctx, w, f, payload)
 	case "Event":
-		if !a.async.invoke(ctx, f, payload) {
+		if !a.async.invoke(f, tenant, payload) {
 			writeError(w, http.StatusInternalServerError, "ServiceException", map[string]string{"Type": "Service", "Message": "the stack is ending"})
 			return
 		}

@@ -31,11 +31,11 @@ const (
 // charge that may have been taken by then isn't asked for again: the ride is stuck,
 // and listed. A human looks at the provider's list, and settles it by the command.
 // With a provider that still knows the key nobody has to.
-func TestKillSweepOfAProviderThatForgets(t *testing.T) {
+func TestKillSweepOfAProviderThatForgets(t *testing.T) { //nolint:tparallel // what is left is looked at after its rides
 	t.Parallel()
 	b := openBackstage(t)
 	op := newOperator(t, b)
-	t.Run("rides", func(t *testing.T) { //nolint:paralleltest // what is left is looked at after it
+	t.Run("rides", func(t *testing.T) {
 		for _, m := range []mode{modes[0], modes[3]} {
 			for _, p := range points(m.calls) {
 				if p.harm != killed {
