@@ -218,12 +218,16 @@ func TestCallsUnderAMessagesIDGoOn(t *testing.T) {
 	t.Run("claimed by an earlier version", func(t *testing.T) {
 		t.Parallel()
 		store := &idem.MemoryStore{}
-		b := &bank{down: errBad}
-		earlier := lambda.WrapEach(idem.New(store), quiet(knowing(lambda.SQS)), reserve(b)) // its records say nothing of their keys
+		b := &bank{}
+		earlier := lambda.WrapEach(idem.New(store), quiet(knowing(lambda.SQS)), func(ctx context.Context, _ events.SQSMessage) error {
+			if _, err := idem.Atomic(ctx, "reserve", func(context.Context, *idem.Tx) (int, error) { return 1, nil }); err != nil {
+				return err
+			}
+			return errBad
+		}) // its records say nothing of their keys
 		if _, err := earlier.Handle(t.Context(), batch(message("1", ""))); !errors.Is(err, errBad) {
 			t.Fatal(err)
 		}
-		b.down = nil
 		re, err := lambda.WrapEach(idem.New(store), lambda.SQS, reserve(b)).Handle(t.Context(), batch(message("1", "")))
 		reported(t, re, err)
 		if len(b.keys) != 1 {
