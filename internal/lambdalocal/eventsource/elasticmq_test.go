@@ -32,6 +32,7 @@ func TestQueueOnElasticMQ(t *testing.T) {
 		"keeps the order within groups":              queueKeepsOrder,
 		"pauses":                                     queuePauses,
 		"does jobs in envelopes once":                queueDoesJobsInEnvelopesOnce,
+		"redrives one operation":                     queueRedrivesOneOperation,
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
