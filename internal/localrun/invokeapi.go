@@ -79,7 +79,7 @@ func (a *invokeAPI) invoke(w http.ResponseWriter, r *http.Request) {
 	case "", "RequestResponse":
 		a.respond(ctx, w, f, payload)
 	case "Event":
-		if !a.async.invoke(f, tenant, payload) {
+		if !a.async.invoke(f, tenant, payload) { //nolint:contextcheck // it outlives its request
 			writeError(w, http.StatusInternalServerError, "ServiceException", map[string]string{"Type": "Service", "Message": "the stack is ending"})
 			return
 		}
