@@ -201,7 +201,7 @@ func TestHowLongIsRemembered(t *testing.T) {
 					wait time.Duration
 					runs int
 				}{{0, 1}, {retention - time.Minute, 1}, {2 * time.Minute, 2}} {
-					time.Sleep(step.wait)
+					time.Sleep(step.wait) //nolint:forbidigo // virtual
 					if invoke(t, h, delivery{"", payload}); runs != step.runs {
 						t.Error(fmt.Sprint("step ", i, ": ran ", runs, " times, want ", step.runs))
 					}

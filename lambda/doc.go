@@ -7,6 +7,8 @@
 //   - Queues, topics, streams, buckets, buses: [WrapEach] with [SQS], [SNS],
 //     [Kinesis], [DynamoDBStream], [S3] or [EventBridge].
 //   - Invocations by name, synchronous or not: [Wrap] with [Direct].
+//   - Keys in bodies, for all of them: [JSONKey], [JSONRPCKey], [MCPToolKey],
+//     [AppSyncKey], [StateKey].
 //
 // [Wrap] takes an engine, the adapter for the function's event source, and an
 // ordinary handler. A complete function behind an HTTP API:
