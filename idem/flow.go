@@ -40,6 +40,8 @@ type flow struct {
 	statusOnly bool      // the answer itself can't be stored
 	kept       *Overflow // where a store has put the body of an answer that is not stored yet
 
+	renewals int64 // of the lease, by this attempt
+
 	turn chan struct{}           // who has put something in may write; nil: nobody else does
 	lost context.CancelCauseFunc // ends the handler's context; nil where that is left alone
 

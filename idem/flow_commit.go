@@ -126,6 +126,7 @@ func (f *flow) write(ctx context.Context, build func(*Record) *Record, writes []
 	held, l, err := a.commit(ctx, change{prev, next, writes, rerun}, a.until(prev), patient)
 	if err == nil && l == crossed && renewal(held, prev) {
 		// This attempt's, whose answer was lost: nothing else has changed.
+		f.renewed()
 		prev = held
 		next = build(prev)
 		next.Ver = prev.Ver + 1
@@ -250,7 +251,10 @@ func (f *flow) failure() error {
 // program refuses to go on is told in the words of its phase, which the handler may
 // have kept to itself.
 func (f *flow) giveBack() giveBack {
-	b := giveBack{calls: f.calledOut(), sent: f.sentOut()}
+	f.mu.Lock()
+	renewals := f.renewals
+	f.mu.Unlock()
+	b := giveBack{calls: f.calledOut(), sent: f.sentOut(), renewed: renewals}
 	if err := f.failure(); refuses(err) {
 		b.refusal, b.why = err, ErrorText(err)
 	}
@@ -310,7 +314,13 @@ func (f *flow) finish(ctx context.Context, resp Response, writes []Write, jobs [
 	}
 	stored := resp.stored(a.headers)
 	var made *Record
+	keeps := func() { // what a try has written beside the record is the next one's too
+		if made != nil && made.Overflow != nil && made.Overflow.Count > 0 {
+			f.kept = made.Overflow
+		}
+	}
 	build := func(base *Record) *Record {
+		keeps()
 		made = finished(advanced(base, phases, waiting, nil), stored, a.opt.Now(), a.opt.Retention, a.opt.Tombstone)
 		made.Ver = base.Ver
 		switch {
@@ -323,9 +333,7 @@ func (f *flow) finish(ctx context.Context, resp Response, writes []Write, jobs [
 	}
 	rec, err := f.write(ctx, build, writes, rerun)
 	if err != nil {
-		if made != nil && made.Overflow != nil && made.Overflow.Count > 0 {
-			f.kept = made.Overflow
-		}
+		keeps()
 		return err
 	}
 	f.stop(a.finished(ctx, rec, made, resp))

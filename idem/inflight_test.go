@@ -475,6 +475,36 @@ func (s *countingLoads) Load(ctx context.Context, pk string) (*idem.Record, erro
 	return s.MemoryStore.Load(ctx, pk)
 }
 
+// waiting is a request under way, for which others of its key wait.
+type waiting struct {
+	store  *countingLoads
+	engine *idem.Engine
+	runs   *atomic.Int64
+	ctx    context.Context // 30 s
+	first  *sync.WaitGroup
+}
+
+// waitFor begins a request whose handler takes so long, and ends it with the test.
+func waitFor(t *testing.T, handler time.Duration) waiting {
+	t.Helper()
+	s := waiting{store: &countingLoads{}, runs: new(atomic.Int64), first: new(sync.WaitGroup)}
+	s.engine = idem.New(s.store, func(o *idem.Options) { o.InFlight = idem.InFlightWait })
+	ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second)
+	s.ctx = ctx
+	s.first.Go(func() { _, _ = s.engine.Serve(ctx, keyed("k"), slow(handler, s.runs)) })
+	t.Cleanup(func() {
+		s.first.Wait()
+		cancel()
+	})
+	synctest.Wait()
+	return s
+}
+
+// wait sends the same request.
+func (s waiting) wait(ctx context.Context) (idem.Result, error) {
+	return s.engine.Serve(ctx, keyed("k"), slow(0, s.runs))
+}
+
 // Waiting looks at the record less and less often.
 func TestWaitingBacksOff(t *testing.T) {
 	t.Parallel()
@@ -487,26 +517,18 @@ func TestWaitingBacksOff(t *testing.T) {
 		t.Run(tc.handler.String(), func(t *testing.T) {
 			t.Parallel()
 			synctest.Test(t, func(t *testing.T) {
-				store := &countingLoads{}
-				e := idem.New(store, func(o *idem.Options) { o.InFlight = idem.InFlightWait })
-				ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second)
-				defer cancel()
-				var runs atomic.Int64
-				var wg sync.WaitGroup
-				wg.Go(func() { _, _ = e.Serve(ctx, keyed("k"), slow(tc.handler, &runs)) })
-				synctest.Wait()
+				s := waitFor(t, tc.handler)
 				begun := time.Now()
-				res, err := e.Serve(ctx, keyed("k"), slow(0, &runs))
-				if err != nil || !res.Replayed || runs.Load() != 1 {
-					t.Errorf("replayed %t, %v, %d runs", res.Replayed, err, runs.Load())
+				res, err := s.wait(s.ctx)
+				if err != nil || !res.Replayed || s.runs.Load() != 1 {
+					t.Errorf("replayed %t, %v, %d runs", res.Replayed, err, s.runs.Load())
 				}
-				if n := store.loads.Load(); n > tc.reads {
+				if n := s.store.loads.Load(); n > tc.reads {
 					t.Errorf("waiting for %v took %d reads, want at most %d", tc.handler, n, tc.reads)
 				}
 				if late := time.Since(begun) - tc.handler; late > time.Second {
 					t.Errorf("the answer came %v late", late)
 				}
-				wg.Wait()
 			})
 		})
 	}
@@ -516,26 +538,16 @@ func TestWaitingBacksOff(t *testing.T) {
 func TestWaitingEndsWithItsClient(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		store := &countingLoads{}
-		e := idem.New(store, func(o *idem.Options) { o.InFlight = idem.InFlightWait })
-		limit, cancel := context.WithTimeout(t.Context(), 30*time.Second)
-		defer cancel()
-		var runs atomic.Int64
-		var wg sync.WaitGroup
-		wg.Go(func() { _, _ = e.Serve(limit, keyed("k"), slow(8*time.Second, &runs)) })
-		synctest.Wait()
+		s := waitFor(t, 8*time.Second)
 		begun := time.Now()
-		ctx, gone := context.WithCancel(limit)
-		wg.Go(func() {
-			time.Sleep(time.Second) //nolint:forbidigo // virtual
-			gone()
-		})
-		res, err := e.Serve(ctx, keyed("k"), slow(0, &runs))
+		ctx, gone := context.WithCancel(s.ctx)
+		defer time.AfterFunc(time.Second, gone).Stop()
+		res, err := s.wait(ctx)
 		if waited := time.Since(begun); err != nil || res.Status != http.StatusConflict || waited != time.Second {
 			t.Errorf("%d, %v after %v, want in flight as soon as the client is gone", res.Status, err, waited)
 		}
-		wg.Wait()
-		if n := runs.Load(); n != 1 {
+		s.first.Wait()
+		if n := s.runs.Load(); n != 1 {
 			t.Errorf("%d runs", n)
 		}
 	})

@@ -688,6 +688,54 @@ func TestSends(t *testing.T) {
 	}
 }
 
+// telling is a store that says when a commit is applied.
+type telling struct {
+	*idem.MemoryStore
+	commit func()
+}
+
+func (s *telling) Commit(ctx context.Context, c idem.Commit) (*idem.Record, error) {
+	held, err := s.MemoryStore.Commit(ctx, c)
+	s.commit()
+	return held, err
+}
+
+// What was to be sent, and in the end was not, since no time was left, stands in
+// nobody's way: the next attempt may send something else.
+func TestSendsNothingOfACallThatWasNotMade(t *testing.T) {
+	t.Parallel()
+	var mem idem.MemoryStore
+	store := &telling{&mem, func() {}}
+	called := 0
+	charge := func(price int) func(context.Context) (idem.Response, error) {
+		return answering(func(ctx context.Context) error {
+			ctx, cancel := context.WithCancel(ctx)
+			defer cancel()
+			if price == 20 {
+				store.commit = cancel
+			}
+			if _, err := idem.Atomic(ctx, "look", func(context.Context, *idem.Tx) (int, error) { return 1, idem.NoOp }); err != nil {
+				return err
+			}
+			_, err := idem.Foreign(ctx, "charge", func(_ context.Context, tx *idem.Tx) (int, error) {
+				called++
+				return len(tx.Key("payments")), nil
+			}, idem.Sends("payments", price))
+			return err
+		})
+	}
+	if _, err := do(t, idem.New(store), charge(20)); !errors.Is(err, idem.ErrNoTime) || called != 0 {
+		t.Fatalf("the first attempt: %v, %d calls", err, called)
+	}
+	if r := one(&mem); len(r.Phases) != 1 || len(r.Doubts)+len(r.Sent) > 0 {
+		t.Errorf("phases %v, in doubt %v, sent %v", r.Phases, r.Doubts, r.Sent)
+	}
+	store.commit = func() {}
+	if _, err := do(t, idem.New(store), charge(25)); err != nil || called != 1 {
+		t.Errorf("the next attempt: %v, %d calls", err, called)
+	}
+}
+
 // lateCommit is a store whose commit number at is late: what comes next is
 // refused for good, and then the late one is applied.
 type lateCommit struct {

@@ -91,12 +91,20 @@ func (f *flow) renew(ctx context.Context) (due time.Duration, more bool) {
 		_ = f.fail(fmt.Errorf("%w: another attempt has taken over", ErrLeaseLost))
 		return 0, false
 	case l == landed:
+		f.renewed()
 		a.log.WarnContext(ctx, "handler works on after its time: lease renewed", "record", short(a.pk), "until", held.Lease)
 	case held.State != Open:
 		return 0, false // answered after all: the release will see it
 	}
 	f.set(held) // or it is an earlier write of this attempt that has landed after all
 	return 0, true
+}
+
+// renewed counts a renewal of this attempt's.
+func (f *flow) renewed() {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.renewals++
 }
 
 // alone keeps renewals away from a commit of the handler's: both are writes of

@@ -2,6 +2,7 @@ package idem_test
 
 import (
 	"context"
+	"crypto/sha256"
 	"errors"
 	"fmt"
 	"sync"
@@ -291,6 +292,165 @@ func TestRenewalsAndPhasesGoTogether(t *testing.T) {
 				})
 			})
 		}
+	}
+}
+
+// A handler that refuses the request after its lease was renewed frees the key, as
+// one does that refuses it in time: a renewal is nothing that hangs on the record.
+// What does hang on it keeps it all the same.
+func TestRefusedAfterARenewal(t *testing.T) {
+	t.Parallel()
+	slowly := func(answer idem.Response, err error) func(context.Context) (idem.Response, error) {
+		return func(context.Context) (idem.Response, error) {
+			time.Sleep(7300 * time.Millisecond) //nolint:forbidigo // virtual
+			return answer, err
+		}
+	}
+	refused := slowly(idem.Response{Status: 400}, nil)
+	resumable := func(o *idem.Options) { o.Resumable = true }
+	for name, tc := range map[string]struct {
+		opt   func(*idem.Options)
+		h     func(context.Context) (idem.Response, error)
+		fault idemtest.Fault // of renewals
+		takes bool           // the attempt took the record over
+		frees bool
+	}{
+		"a 400":                     {h: refused, frees: true},
+		"an error":                  {h: slowly(idem.Response{}, errors.New("down")), frees: true},
+		"a 400, Resumable":          {opt: resumable, h: refused, frees: true},
+		"an error, Resumable":       {opt: resumable, h: slowly(idem.Response{}, errors.New("down"))},
+		"renewals' answers lost":    {h: refused, fault: idemtest.Fault{Err: idem.ErrUnknown, Applied: true}, frees: true},
+		"an earlier attempt died":   {h: refused, takes: true},
+		"a call's outcome is open":  {h: calling(refused)},
+		"a phase is committed":      {h: afterPhase(refused)},
+		"a phase committed it then": {h: beforePhase(refused)},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			synctest.Test(t, func(t *testing.T) {
+				var mem idem.MemoryStore
+				seen := 0
+				count := renewals(&seen)
+				store := idemtest.Faulty(&mem, func(ctx context.Context, c idemtest.Call) idemtest.Fault {
+					before := seen
+					if count(ctx, c); seen > before && c.Commit.Prev.Owner == c.Commit.Next.Owner {
+						return tc.fault
+					}
+					return idemtest.Fault{}
+				})
+				opts := []func(*idem.Options){shortLease}
+				if tc.opt != nil {
+					opts = append(opts, tc.opt)
+				}
+				request := func(body string) idem.Request {
+					return idem.Request{Key: "k", Scope: "s", Method: "POST", Body: []byte(body)}
+				}
+				if tc.takes {
+					dying := idemtest.Faulty(&mem, nil)
+					_, _ = idem.New(dying, opts...).Do(t.Context(), request("1"), func(context.Context) (idem.Response, error) {
+						dying.Crash()
+						return idem.Response{}, errors.New("died")
+					})
+					time.Sleep(time.Hour) //nolint:forbidigo // virtual
+				}
+				_, _ = idem.New(store, opts...).Do(t.Context(), request("1"), tc.h)
+				if seen == 0 {
+					t.Fatal("the lease was not renewed")
+				}
+				res, err := idem.New(&mem, opts...).Do(t.Context(), request("corrected"), func(context.Context) (idem.Response, error) {
+					return idem.Response{Status: 201}, nil
+				})
+				if tc.frees && (err != nil || res.Status != 201) || !tc.frees && !errors.Is(err, idem.ErrMismatch) {
+					t.Errorf("a corrected request gets %d, %v; want the key freed: %t", res.Status, err, tc.frees)
+				}
+			})
+		})
+	}
+}
+
+// companions is a store that keeps answers' bodies beside their records, as the
+// one on DynamoDB does with large ones. It fails what fail says, after the bodies.
+type companions struct {
+	idem.MemoryStore
+	bodies map[*idem.Overflow]bool
+	fail   func(idem.Commit) error
+}
+
+func (s *companions) put(r *idem.Record) {
+	if r.Response != nil && r.Overflow == nil {
+		r.Overflow = &idem.Overflow{Count: 1, Length: len(r.Response.Body), SHA256: sha256.Sum256(r.Response.Body)}
+	}
+	if r.Overflow != nil {
+		s.bodies[r.Overflow] = true
+	}
+}
+
+func (s *companions) Claim(ctx context.Context, c idem.Claim) (*idem.Record, error) {
+	s.put(c.Next)
+	if err := s.fail(idem.Commit{Next: c.Next}); err != nil {
+		return nil, err
+	}
+	return s.MemoryStore.Claim(ctx, c)
+}
+
+func (s *companions) Commit(ctx context.Context, c idem.Commit) (*idem.Record, error) {
+	s.put(c.Next)
+	if err := s.fail(c); err != nil && c.Next.Response != nil {
+		return nil, err
+	}
+	held, err := s.MemoryStore.Commit(ctx, c)
+	return held, errors.Join(err, s.fail(c))
+}
+
+// An answer that has to be made anew, on top of a renewal whose answer was lost or
+// by another claim, has the body that is stored already.
+func TestBodyIsStoredOnceForAnAnswerMadeAnew(t *testing.T) {
+	t.Parallel()
+	conflicts := 0
+	for name, tc := range map[string]struct {
+		opt  func(*idem.Options)
+		fail func(idem.Commit) error
+	}{
+		"after a renewal": {shortLease, func(c idem.Commit) error {
+			if c.Prev != nil && c.Next.Response == nil {
+				return errors.New("its answer is lost")
+			}
+			return nil
+		}},
+		"with a merged claim": {merge, func(idem.Commit) error {
+			if conflicts++; conflicts < 3 {
+				return idem.ErrConflict
+			}
+			return nil
+		}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			synctest.Test(t, func(t *testing.T) {
+				store := &companions{bodies: make(map[*idem.Overflow]bool), fail: tc.fail}
+				effects := 0
+				res, err := inTime(t, 2500*time.Millisecond, idem.New(store, tc.opt), sleeps(4*time.Second, &effects))
+				if err != nil || res.Status != 201 || res.Expires.IsZero() {
+					t.Errorf("got %+v, %v", res, err)
+				}
+				if len(store.bodies) != 1 {
+					t.Errorf("the body was stored %d times", len(store.bodies))
+				}
+			})
+		})
+	}
+}
+
+// calling is handler in a call to another system, which fails with what it answers.
+func calling(handler func(context.Context) (idem.Response, error)) func(context.Context) (idem.Response, error) {
+	return func(ctx context.Context) (idem.Response, error) {
+		var resp idem.Response
+		_, _ = idem.Foreign(ctx, "charge", func(ctx context.Context, tx *idem.Tx) (int, error) {
+			tx.Key("payments")
+			resp, _ = handler(ctx)
+			return 0, errors.New("no answer")
+		})
+		return resp, nil
 	}
 }
 

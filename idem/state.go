@@ -112,6 +112,7 @@ type giveBack struct {
 	calls   []string          // that this attempt may have made and has not recorded
 	sent    map[string]string // hashes of what they sent, where that is known
 	refused bool              // the handler itself refused the request, with a 4xx
+	renewed int64             // how often this attempt has renewed its lease
 	refusal error             // why the program refuses to go on with what is recorded; nil if it doesn't
 	why     string            // for people; "" leaves the record's
 }
@@ -137,12 +138,13 @@ func mayReach(deliveryKey bool, held *Record) bool {
 }
 
 // free reports whether a release may give the key up altogether: only this
-// attempt's own claim, with nothing written since, and no derived key out.
+// attempt's own claim, with nothing written since but renewals of its lease, and no
+// derived key out.
 // Anything else stays, because committed work and derived keys hang on the
 // record. A request that was stored with its claim has been accepted: unless its
 // handler refused it, it is completed, whatever stopped it.
 func free(r *Record, b giveBack) bool {
-	return r.Ver == 1 && len(b.calls) == 0 && len(r.Phases) == 0 && len(r.Jobs) == 0 && (r.Input == nil || b.refused)
+	return r.Ver == 1+b.renewed && len(b.calls) == 0 && len(r.Phases) == 0 && len(r.Jobs) == 0 && (r.Input == nil || b.refused)
 }
 
 // claimed returns the record of a new operation.
@@ -281,6 +283,7 @@ func released(held *Record, now time.Time, b giveBack) *Record {
 		r.doubt(with(held.Doubts, calls...), held.doubtSince())
 		r.Sent = sending(held.Sent, b.sent)
 	}
+	r.Sent = inDoubt(r.Sent, r.Doubts) // what was to be sent, and was not, binds nobody
 	if free(held, b) {
 		// A minute ago, for hosts whose clocks are behind; not 0, since TTL ignores
 		// what is over five years old.
@@ -328,6 +331,19 @@ func sending(sent, more map[string]string) map[string]string {
 	all := maps.Clone(more)
 	maps.Copy(all, sent) // of a call that may have been made, what went out first
 	return all
+}
+
+// inDoubt is the part of sent that calls in doubt may have sent.
+func inDoubt(sent map[string]string, doubts []string) map[string]string {
+	switch {
+	case len(doubts) == 0:
+		return nil
+	case slices.Contains(doubts, AnyCall):
+		return sent
+	}
+	kept := maps.Clone(sent)
+	maps.DeleteFunc(kept, func(call, _ string) bool { return !slices.Contains(doubts, call) })
+	return kept
 }
 
 // doubtSince is the time from which on the record's calls are in doubt, if those

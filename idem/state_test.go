@@ -2,6 +2,7 @@ package idem
 
 import (
 	"fmt"
+	"maps"
 	"slices"
 	"testing"
 	"time"
@@ -221,6 +222,35 @@ func sec(t time.Time) time.Time {
 		return t
 	}
 	return seconds(t)
+}
+
+// A release keeps what was sent with calls that are in doubt, and nothing else.
+func TestReleaseKeepsWhatMayHaveBeenSent(t *testing.T) {
+	t.Parallel()
+	now := time.UnixMilli(1_000_000_000)
+	open := claimed(Record{PK: "p", Owner: "a"}, now, now.Add(time.Hour), time.Hour)
+	open.Sent = map[string]string{"pay#1": "one", "pay#2": "two"}
+	for name, tc := range map[string]struct {
+		doubts []string
+		b      giveBack
+		want   []string
+	}{
+		"nothing was called":                   {nil, giveBack{}, nil},
+		"this attempt's":                       {nil, giveBack{calls: []string{"pay#2"}}, []string{"pay#2"}},
+		"an earlier attempt's":                 {[]string{"pay#1"}, giveBack{}, []string{"pay#1"}},
+		"both":                                 {[]string{"pay#1"}, giveBack{calls: []string{"pay#2"}}, []string{"pay#1", "pay#2"}},
+		"of one, nobody knows which":           {[]string{AnyCall}, giveBack{}, []string{"pay#1", "pay#2"}},
+		"of one of this, nobody knows which":   {nil, giveBack{calls: []string{AnyCall}}, []string{"pay#1", "pay#2"}},
+		"with something else, the first stays": {nil, giveBack{calls: []string{"pay#1"}, sent: map[string]string{"pay#1": "x"}}, []string{"pay#1"}},
+	} {
+		held := *open
+		held.Doubts = tc.doubts
+		r := released(&held, now, tc.b)
+		got := slices.Sorted(maps.Keys(r.Sent))
+		if !slices.Equal(got, tc.want) || r.Sent["pay#1"] == "x" || len(held.Sent) != 2 {
+			t.Errorf("%s: %v is kept, want %v", name, r.Sent, tc.want)
+		}
+	}
 }
 
 // A call is as old as the attempt that may have made it, however often that

@@ -90,15 +90,24 @@ func recordMutants() []mutant {
 		},
 		{
 			rule: "RelFree", what: "a release never gives a key up",
-			file: state, old: "return r.Ver == 1 && len(b.calls) == 0 && len(r.Phases) == 0 && len(r.Jobs) == 0 &&", new: "return r.Ver < 1 &&", run: transitions,
+			file: state, old: "return r.Ver == 1+b.renewed && len(b.calls) == 0 && len(r.Phases) == 0 && len(r.Jobs) == 0 &&", new: "return r.Ver < 1 &&", run: transitions,
 		},
 		{
 			rule: "RelVer1", what: "a release gives up a record that was taken over",
-			file: state, old: "return r.Ver == 1 && len(b.calls) == 0 &&", new: "return len(b.calls) == 0 &&", run: transitions,
+			file: state, old: "return r.Ver == 1+b.renewed && len(b.calls) == 0 &&", new: "return len(b.calls) == 0 &&", run: transitions,
 		},
 		{
 			rule: "RelKeepID", what: "a release gives up an id from which keys were derived",
-			file: state, old: "return r.Ver == 1 && len(b.calls) == 0 &&", new: "return r.Ver == 1 &&", run: "^TestFailedCallKeepsItsDerivedKey$",
+			file: state, old: "return r.Ver == 1+b.renewed && len(b.calls) == 0 &&", new: "return r.Ver == 1+b.renewed &&", run: "^TestFailedCallKeepsItsDerivedKey$",
+		},
+		{
+			rule: "RelSent", what: "a release forgets what a call of an attempt that died has sent",
+			file: state, old: "case slices.Contains(doubts, AnyCall):\n\t\treturn sent", new: "case slices.Contains(doubts, AnyCall):\n\t\treturn nil",
+			run: "^TestReleaseKeepsWhatMayHaveBeenSent$",
+		},
+		{
+			rule: "RelSent", what: "an operation is stuck over a call that was never made",
+			file: state, old: "\tr.Sent = inDoubt(r.Sent, r.Doubts)", new: "\t_ = inDoubt", run: "^TestSendsNothingOfACallThatWasNotMade$",
 		},
 		{
 			rule: "RelCommitted", what: "a release gives up what a merged claim committed",
