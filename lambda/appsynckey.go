@@ -11,9 +11,10 @@ import (
 //
 //	lambda.Direct[Charge, Receipt](lambda.AppSyncKey("/input/idempotencyKey"))
 //
-// What must be the same is the field and its arguments. Headers, claims and the
-// selection differ from try to try and don't count; a replay is the first answer, for
-// AppSync to select from.
+// What must be the same is the field, its arguments, and its parent (source), which a
+// field of Query and Mutation doesn't have. Headers, claims and the selection differ
+// from try to try and don't count; a replay is the first answer, for AppSync to select
+// from.
 //
 // Who is calling is subject and issuer of a user pool or an OpenID provider, a user of
 // an identity pool, or else the ARN that signed. With an API key nobody is known, and
@@ -46,8 +47,11 @@ func AppSyncKey(argument string, caller ...string) BodyKey {
 			if err != nil {
 				return nil, err
 			}
-			arguments, err = canonical("/arguments", arguments)
-			return []byte(digestKey(append(parts, string(arguments))...)), err
+			if arguments, err = canonical("/arguments", arguments); err != nil {
+				return nil, err
+			}
+			parent, err := appSyncParent(body)
+			return []byte(digestKey(append(append(parts, string(arguments)), parent...)...)), err
 		},
 	}
 }
@@ -60,6 +64,19 @@ func appSyncField(body []byte) (field []string, arguments []byte, err error) {
 		return nil, nil, fmt.Errorf("not what AppSync hands to a direct resolver: %w", err)
 	}
 	return field, arguments, nil
+}
+
+// appSyncParent is the object whose field is resolved, nothing for a field of Query or
+// Mutation. AppSync resolves the field of each object of a list with the same arguments.
+func appSyncParent(body []byte) ([]string, error) {
+	parent, err := parsePointers("", []string{"/source"})[0].find(body)
+	if errors.Is(err, errAbsent) || string(parent) == "null" {
+		return nil, nil
+	}
+	if err == nil {
+		parent, err = canonical("/source", parent)
+	}
+	return []string{string(parent)}, err
 }
 
 func appSyncCaller(body []byte, named []pointer) ([]string, error) {

@@ -384,6 +384,28 @@ func TestAppSyncKey(t *testing.T) {
 	})
 }
 
+// A field of an object is resolved for each of them, with the same arguments: the
+// refund of one order is no answer for the next.
+func TestAppSyncKeyComparesTheParent(t *testing.T) {
+	t.Parallel()
+	key := lambda.AppSyncKey("/key")
+	refund := func(source string) []byte {
+		return []byte(`{"arguments":{"key":"k"},"identity":null,"source":` + source + `,"info":{"fieldName":"refund","parentTypeName":"Order"}}`)
+	}
+	for source, same := range map[string]bool{
+		`{"total":20,"id":"o-1"}`: true, `{"id":"o-2","total":20}`: false, `null`: false, `{}`: false,
+	} {
+		first, err1 := key.Same(refund(`{"id":"o-1","total":20}`))
+		second, err2 := key.Same(refund(source))
+		if string(first) == string(second) != same || err1 != nil || err2 != nil {
+			t.Errorf("the parent %s is the same: %t, want %t; %v, %v", source, !same, same, err1, err2)
+		}
+	}
+	if _, err := key.Same(refund(`{"id":"o-1","id":"o-2"}`)); err == nil || !strings.Contains(err.Error(), "/source") {
+		t.Errorf("a parent that can be read in two ways: got %v", err)
+	}
+}
+
 func TestStateKey(t *testing.T) {
 	t.Parallel()
 	state := func(execution, name, item, retry, input string) string {

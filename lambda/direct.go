@@ -101,8 +101,11 @@ func Direct[In, Out any, Key func(In) (string, error) | BodyKey](key Key, optFns
 // DirectOptions vary [Direct].
 type DirectOptions[In any] struct {
 	// Scope says whose key it is: equal keys of two scopes are two operations.
-	// It must rest on verified facts; an error refuses the event. Default: the
-	// function and the tenant it is invoked for.
+	// It must rest on verified facts; an error refuses the event. It takes the place of
+	// the function: two functions on one table whose scopes may be equal take each
+	// other's work for done, unless a name tells their handlers apart
+	// ([HandlerOptions.Name]) or a namespace their engines ([idem.Options.Namespace]).
+	// Default: the function and the tenant it is invoked for.
 	Scope func(ctx context.Context, in In) (string, error)
 }
 

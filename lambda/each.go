@@ -37,9 +37,8 @@ import (
 // [Batch.RecordTimeout]: h has to return then. If it doesn't, the record has failed
 // ([ErrOverdue]) and the others go on without it; see [EachHandler.Handle].
 //
-// A nil is taken at its word even after a phase has failed: the record counts as
-// done, but that isn't stored, and another delivery would run h again. Return the
-// phase's error, or [idem.Respond] where the record is settled all the same.
+// Where h returns nil though one of its phases has failed, the record has failed with
+// the phase's error: return [idem.Respond] where it is settled all the same.
 //
 // h gets the record as it came. WrapEach panics if anything is nil that is
 // required, and for a second handler of one kind of record with the same

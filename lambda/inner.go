@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"net/url"
+	"slices"
 	"strings"
 
 	"github.com/aws/aws-lambda-go/events"
@@ -17,7 +18,7 @@ import (
 type inner struct {
 	key  string     // the job's id, or that of the innermost envelope
 	body string     // a notification's message, an event's detail, a job
-	said url.Values // what the envelopes say of the work: attributes, subject, topic, type, source, resources
+	said url.Values // what the envelopes say of the work: attributes, subject, topic, type, source, resources, members of others
 }
 
 // An envelope is a JSON object
@@ -87,7 +88,7 @@ func openObject(body []byte) (inner, bool, error) {
 		key, err := jobKey(m)
 		return inner{key: key, body: string(body), said: url.Values{}}, true, err
 	case m["Records"] != nil:
-		return openRecords(m["Records"])
+		return openRecords(m)
 	}
 	return inner{}, false, nil
 }
@@ -122,6 +123,7 @@ func openNotification(m map[string]json.RawMessage) (inner, bool, error) {
 	}
 	snsSaid(in.said, attributes, subject)
 	in.said.Set("@topic", topic)
+	others(in.said, m, notificationMembers)
 	return in, true, err
 }
 
@@ -144,16 +146,35 @@ func openEvent(m map[string]json.RawMessage) (inner, bool, error) {
 		return inner{}, false, err
 	}
 	key, err := detailKey(m["detail"], id)
-	return inner{
-		key: key, body: string(m["detail"]),
-		said: url.Values{"@type": {detailType}, "@source": {source}, "@resource": resources},
-	}, true, err
+	said := url.Values{"@type": {detailType}, "@source": {source}, "@resource": resources}
+	others(said, m, eventMembers)
+	return inner{key: key, body: string(m["detail"]), said: said}, true, err
+}
+
+// The members that the services write, and those that Lambda puts around them.
+var (
+	notificationMembers = []string{
+		"Message", "MessageAttributes", "MessageId", "Replayed", "SequenceNumber", "Signature", "SignatureVersion", "SigningCertURL", "SigningCertUrl",
+		"Subject", "Timestamp", "TopicArn", "Type", "UnsubscribeURL", "UnsubscribeUrl",
+	}
+	eventMembers  = []string{"account", "detail", "detail-type", "id", "region", "replay-name", "resources", "source", "time", "version"}
+	recordMembers = []string{"EventSource", "EventSubscriptionArn", "EventVersion", "Sns"}
+)
+
+// others puts into said what stands in an envelope beside the members that are known:
+// somebody else has said it, and it may be what the work is about.
+func others(said url.Values, m map[string]json.RawMessage, known []string) {
+	for name, v := range m {
+		if !slices.Contains(known, name) {
+			said.Add("@member "+name, string(v)) // no attribute can have this name
+		}
+	}
 }
 
 // openRecords opens the event by which SNS invokes a function.
-func openRecords(raw json.RawMessage) (inner, bool, error) {
+func openRecords(event map[string]json.RawMessage) (inner, bool, error) {
 	var records []json.RawMessage
-	if err := json.Unmarshal(raw, &records); err != nil || len(records) != 1 || !bytes.Contains(records[0], []byte(`"aws:sns"`)) {
+	if err := json.Unmarshal(event["Records"], &records); err != nil || len(records) != 1 || !bytes.Contains(records[0], []byte(`"aws:sns"`)) {
 		return inner{}, false, nil //nolint:nilerr // a message of one's own
 	}
 	r, err := object(records[0])
@@ -164,7 +185,12 @@ func openRecords(raw json.RawMessage) (inner, bool, error) {
 	if err != nil {
 		return inner{}, false, err
 	}
-	return openNotification(m)
+	in, ok, err := openNotification(m)
+	if ok && err == nil {
+		others(in.said, r, recordMembers)
+		others(in.said, event, []string{"Records"})
+	}
+	return in, ok, err
 }
 
 // detailKey is the key of an event: the id of the job in it, or else the event's.

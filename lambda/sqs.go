@@ -36,7 +36,8 @@ const sqsKind = "an SQS event"
 // content, two equal messages an hour apart would be one. The scope is the
 // queue; of a message in a dead-letter queue it is the queue that gave it up. What must be the same under one key is the body, the message group and
 // the attributes, but for those of tracing; of an envelope what is in it, and not its
-// times and signatures. The handler gets the message as it came; see [Inner].
+// times and signatures. Nobody verifies an envelope: who writes a body chooses its key,
+// unless the attribute has one. The handler gets the message as it came; see [Inner].
 //
 // In a FIFO queue a message group stops at its first failure: that message and
 // all later ones of the group are reported, other groups go on. A message that

@@ -60,11 +60,11 @@ func (b *Bus) Deliver(ctx context.Context, batch []idem.Delivery) []error {
 	return b.deliver(ctx, batch)
 }
 
-// payload is a job as a lambda.Job.
+// payload is a job as a lambda.Job, nil where its Args aren't JSON.
 func payload(d idem.Delivery) []byte {
 	b, err := json.Marshal(lambda.Job{Key: d.JobID, Operation: d.Operation, Kind: d.Kind, Args: d.Args})
 	if err != nil {
-		return nil // Args that aren't JSON: the service refuses an empty payload
+		return nil // EventBridge refuses an event without a detail
 	}
 	return b
 }

@@ -2,6 +2,7 @@ package sink
 
 import (
 	"context"
+	"errors"
 	"fmt"
 
 	awslambda "github.com/aws/aws-sdk-go-v2/service/lambda"
@@ -72,6 +73,9 @@ func (f *Function) Deliver(ctx context.Context, batch []idem.Delivery) []error {
 func (f *Function) invoke(ctx context.Context, d idem.Delivery) *fault {
 	const accepted = 202
 	in := &awslambda.InvokeInput{FunctionName: &f.name, InvocationType: types.InvocationTypeEvent, Payload: payload(d)}
+	if in.Payload == nil {
+		return &fault{ofJob, errors.New("its Args are not JSON")} // Lambda would take an event without a payload
+	}
 	if d.Tenant != "" && !f.opt.WithoutTenant {
 		in.TenantId = &d.Tenant
 	}

@@ -21,6 +21,10 @@ func sinkMutants() []mutant {
 			file: sink, old: "down = errors.Is(errs[i], ErrSinkDown)", new: "down = false", run: "^TestSinkFuncThatIsDownIsCalledOnce$",
 		},
 		{
+			rule: "NoEmptyEvent", what: "a job that is no JSON is handed on as an event without a payload",
+			file: "lambda/sink/function.go", old: "if in.Payload == nil {", new: "if false {", run: "^TestFunctionGetsNoEmptyEvent$",
+		},
+		{
 			rule: "UnknownRefusal", what: "a refusal that nobody documents is the sink's for ever",
 			file: fault, old: "\tif status/100 == 4 {\n\t\treturn inDoubt\n", new: "\tif status/100 == 4 {\n\t\treturn ofSink\n", run: "^TestUnknownRefusals$",
 		},
