@@ -1,6 +1,6 @@
 # make           build, vet, lint and test
 # make demo      a story with its real results, about a minute
-# make test      needs Go only; uses DynamoDB Local whenever it can be had
+# make test      needs Go only; uses DynamoDB Local if it is available
 
 ARCH          ?= arm64
 TESTFLAGS     ?=
@@ -32,7 +32,7 @@ build: ## the examples' bootstraps for Lambda in dist/ (ARCH=arm64 or x86_64)
 	@for f in $(FUNCTIONS); do (set -x; $(BUILD) -o dist/$$f/bootstrap ./examples/rides/cmd/$$f) || exit; done
 
 .PHONY: demo
-demo: ## Rocket Rides on this machine: what Murphy's law has in store, and SIGKILL in each phase (Java)
+demo: ## run Rocket Rides on this machine, and inject failures and SIGKILL (Java)
 	@go run ./examples/rides/demo
 
 .PHONY: demo-hello

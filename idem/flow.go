@@ -260,7 +260,7 @@ func (f *flow) reaches(what string) error {
 		return nil
 	}
 	return fmt.Errorf("%w: %s, and would do so again, under a new derived key, once the message comes back from a dead-letter queue with another id; "+
-		"have a key that names the work: lambda.Batch.WithKey, or the message attribute lambda.KeyAttribute; "+
+		"have a key that names the work: lambda.Batch.WithKey or WithBodyKey, or the message attribute lambda.KeyAttribute; "+
 		"or say that you accept it: lambda.Batch.CallsAgainAfterRedrive", ErrDeliveryKey, what)
 }
 

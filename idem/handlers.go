@@ -59,7 +59,7 @@ func (e *Engine) AddOperation(kind, name string) error {
 	case e.handlers.operation[op] && name != "":
 		return fmt.Errorf("idem: two handlers of %s have the name %q: each would take the other's work for done", kind, name)
 	case e.handlers.operation[op] || name == "" && e.unnamedElsewhere(e.opt.Namespace+" "+kind):
-		return fmt.Errorf("idem: two handlers of %s are without a name: each would take the other's work for done; name the newer one", kind)
+		return fmt.Errorf("idem: two handlers of %s are without a name: each would take the other's work for done; name the newer one: lambda.HandlerOptions.Name of Direct, lambda.Batch.WithName of records", kind)
 	}
 	if e.handlers.operation == nil {
 		e.handlers.operation = make(map[operation]bool)

@@ -84,13 +84,13 @@ func TestHandlersThatShareKeysPanic(t *testing.T) {
 		wrap func(e *idem.Engine)
 		want string // in the panic; "" for none
 	}{
-		"two Direct without a name":           {func(e *idem.Engine) { direct(e); direct(e) }, "without a name"},
+		"two Direct without a name":           {func(e *idem.Engine) { direct(e); direct(e) }, "HandlerOptions.Name"},
 		"two Direct with one name":            {func(e *idem.Engine) { direct(e, named("a")); direct(e, named("a")) }, `"a"`},
 		"one Direct has the other's former":   {func(e *idem.Engine) { direct(e, named("a")); direct(e, formerly("b", "a")) }, `"a"`},
 		"two Direct that had no name":         {func(e *idem.Engine) { direct(e); direct(e, formerly("b", lambda.Unnamed)) }, "without a name"},
 		"a name that is too long":             {func(e *idem.Engine) { direct(e, formerly("b", strings.Repeat("x", 257))) }, "256 bytes"},
 		"one Direct has a name":               {func(e *idem.Engine) { direct(e); direct(e, named("a")) }, ""},
-		"two topics without a name":           {func(e *idem.Engine) { topic(e, ""); topic(e, "") }, "without a name"},
+		"two topics without a name":           {func(e *idem.Engine) { topic(e, ""); topic(e, "") }, "Batch.WithName"},
 		"two topics with one name":            {func(e *idem.Engine) { topic(e, "a"); topic(e, "a") }, `"a"`},
 		"two topics with names":               {func(e *idem.Engine) { topic(e, "a"); topic(e, "b") }, ""},
 		"a topic with a name that's too long": {func(e *idem.Engine) { topic(e, strings.Repeat("x", 257)) }, "256 bytes"},

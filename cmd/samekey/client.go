@@ -23,7 +23,7 @@ func newClient(ctx context.Context) (*dynamodb.Client, error) {
 		return nil, errors.New("no region: set AWS_REGION or AWS_DEFAULT_REGION, or give the profile in AWS_PROFILE a region")
 	}
 	if _, err := cfg.Credentials.Retrieve(ctx); err != nil {
-		return nil, fmt.Errorf("no credentials: set AWS_PROFILE, or AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY: %w", err)
+		return nil, fmt.Errorf("no credentials: set AWS_PROFILE (and log in, if it uses SSO: aws sso login), or AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY: %w", err)
 	}
 	return dynamodb.NewFromConfig(cfg, dynamo.Tune), nil
 }

@@ -22,9 +22,9 @@ logs go to standard error. Ends with Ctrl-C or SIGTERM.
 
 Environment: LOCAL_API_PORT, LOCAL_CONTROL_PORT; AWS_ENDPOINT_URL_DYNAMODB and
 AWS_ENDPOINT_URL_DYNAMODB_STREAMS, to use a database that is there, and
-AWS_ENDPOINT_URL_SQS, for queues; and, as
-durations such as 500ms or 2m, LOCAL_FUNCTION_TIMEOUT, LOCAL_LEASE_MARGIN,
-LOCAL_GRACE, LOCAL_STREAM_WINDOW and LOCAL_SWEEP_EVERY. See docs/local.md.
+AWS_ENDPOINT_URL_SQS, for queues; LOCAL_CONCURRENCY, a number; and, as durations
+such as 500ms or 2m, LOCAL_FUNCTION_TIMEOUT, LOCAL_LEASE_MARGIN, LOCAL_GRACE,
+LOCAL_STREAM_WINDOW and LOCAL_SWEEP_EVERY. See docs/local.md.
 
 Flags:
 `

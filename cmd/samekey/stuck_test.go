@@ -279,7 +279,8 @@ func TestStuckMistakes(t *testing.T) {
 	d.fails(t, 1, "not JSON", "retry", "-result", "ch_1", d.stuckPK(t))
 	d.fails(t, 1, "not negative", "list", "-pages", "-1")
 	d.env["IDEM_TABLE"] = "another"
-	if code, _, stderr := call(t, d.env, "stuck", "list"); code != 1 || !strings.Contains(stderr, "ResourceNotFoundException") {
+	if code, _, stderr := call(t, d.env, "stuck", "list"); code != 1 || !strings.Contains(stderr, "ResourceNotFoundException") ||
+		!strings.Contains(stderr, "the list is incomplete") || strings.Contains(stderr, "nothing waits") {
 		t.Errorf("code %d, %q", code, stderr)
 	}
 	delete(d.env, "IDEM_TABLE")

@@ -25,15 +25,16 @@ func (op *operator) list(ctx context.Context) error {
 	if op.opt.json {
 		return cmp.Or(op.encode(report), err)
 	}
-	op.print(report, time.Now())
 	if err == nil && !report.Complete {
 		err = cmp.Or(ctx.Err(), errors.New("the table was not seen to its end"))
 	}
+	op.print(report, err == nil, time.Now())
 	return err
 }
 
-// print prints a report as a table: what it is, where, and what went wrong.
-func (op *operator) print(report *dynamo.Report, now time.Time) {
+// print prints a report as a table: what it is, where, and what went wrong. Only of
+// the whole table can it say that nothing waits.
+func (op *operator) print(report *dynamo.Report, whole bool, now time.Time) {
 	w := tabwriter.NewWriter(op.env.stdout, 0, 0, 2, ' ', 0)
 	if len(report.Entries) > 0 {
 		fmt.Fprintln(w, "WHY\tAGE\tTRIES\tROUTE\tAT\tPK\tERROR")
@@ -52,11 +53,14 @@ func (op *operator) print(report *dynamo.Report, now time.Time) {
 	for _, why := range slices.Sorted(maps.Keys(report.ByWhy)) {
 		fmt.Fprintf(op.env.stderr, "%s: %d\n", why, report.ByWhy[why].Count)
 	}
-	nothing := ""
-	if len(report.ByWhy) == 0 {
-		nothing = "nothing waits for people; "
+	verdict := ""
+	switch {
+	case !whole:
+		verdict = "the list is incomplete; "
+	case len(report.ByWhy) == 0:
+		verdict = "nothing waits for people; "
 	}
-	fmt.Fprintf(op.env.stderr, "%s%d items seen\n", nothing, report.Scanned)
+	fmt.Fprintf(op.env.stderr, "%s%d items seen\n", verdict, report.Scanned)
 }
 
 // printable takes what would break a line or a terminal out of a text that may
