@@ -259,17 +259,19 @@ func TestNotTriedIsLogged(t *testing.T) {
 //nolint:paralleltest // the environment is this process's
 func TestOverdueHandlerOfHandleInAFunctionEndsIt(t *testing.T) {
 	t.Setenv("AWS_LAMBDA_RUNTIME_API", "127.0.0.1:1")
-	w := newHanging()
-	b := w.hooked(lambda.SQS)
-	b.RecordTimeout = time.Millisecond
-	h := lambda.WrapEach(idem.New(&idem.MemoryStore{}), b, w.handle)
-	defer func() {
-		if err, ok := recover().(error); !ok || !errors.Is(err, lambda.ErrOverdue) {
-			t.Errorf("panicked %t, with %v", ok, err)
-		}
-		close(w.free)
-	}()
-	_, _ = h.Handle(t.Context(), batch(message("1", "ignore"), message("2", "")))
+	synctest.Test(t, func(t *testing.T) { // by the real clock a slow machine may not begin the handler in time
+		w := newHanging()
+		b := w.hooked(lambda.SQS)
+		b.RecordTimeout = time.Second
+		h := lambda.WrapEach(idem.New(&idem.MemoryStore{}), b, w.handle)
+		defer func() {
+			if err, ok := recover().(error); !ok || !errors.Is(err, lambda.ErrOverdue) {
+				t.Errorf("panicked %t, with %v", ok, err)
+			}
+			close(w.free)
+		}()
+		_, _ = h.Handle(t.Context(), batch(message("1", "ignore"), message("2", "")))
+	})
 }
 
 // A merged claim that takes a record over has the handler begin again, with what the
