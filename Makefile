@@ -53,6 +53,12 @@ local: ## run template.yaml on this machine (docs/local.md; more flags in LOCALF
 test: ## all tests; REQUIRE_DYNAMODB=1 makes a missing DynamoDB Local a failure
 	go test $(TESTFLAGS) ./...
 
+LOAD          ?= 10000
+
+.PHONY: load
+load: ## a queue's whole life under load, LOAD messages each; figures are printed (Java; docs/testing.md)
+	QUEUETEST_LOAD=$(LOAD) go test ./internal/queuetest -run '^TestLoad$$' -v -count=1 -timeout 90m
+
 .PHONY: stripe-sdks
 stripe-sdks: ## the Stripe presets against Stripe's clients for Go, Python and Node (python3, npm)
 	internal/tools/stripe-sdks.sh $(TESTFLAGS)

@@ -98,11 +98,11 @@ type Batch[Ev, Rec, Re any] struct {
 	// 0: [DefaultConcurrency]. 1: one after the other.
 	Concurrency int
 
-	// RecordTimeout is the longest time a record gets, from when it is begun, the
-	// claim included, until its handler's context ends. Set it to what a sound
-	// record needs at most: then one that hangs costs its event no more than that.
+	// RecordTimeout is the longest time a record's handler gets, from when it begins
+	// until its context ends. Set it to what a sound record needs at most: then one
+	// that hangs costs its event no more than that.
 	// 0: what is left of the invocation, shared out so that the records which wait
-	// for a worker get theirs too.
+	// for a worker get theirs too. That is a limit in any case.
 	RecordTimeout time.Duration
 
 	// Failed is told of each record that was tried and has failed, since the

@@ -176,13 +176,13 @@ func (h *EachHandler[Ev, Rec, Re]) try(ctx context.Context, rec Rec, t *task) (e
 		t.req.Answer = done
 	}
 	_, err = h.engine.Do(ctx, t.req, func(ctx context.Context) (idem.Response, error) {
-		ctx, cancel := t.window(ctx)
-		defer cancel()
-		if !t.enter(ctx) {
+		hctx, cancel, enters := t.enter(ctx)
+		if !enters {
 			return idem.Response{}, noTime(ctx) // the claim has taken it
 		}
+		defer cancel()
 		defer t.leave()
-		if err := h.fn(ctx, rec); err != nil {
+		if err := h.fn(hctx, rec); err != nil {
 			return idem.Response{}, &ownError{err}
 		}
 		return idem.Response{}, nil

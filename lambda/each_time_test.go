@@ -9,6 +9,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -320,14 +321,17 @@ func TestConcurrencyByDefault(t *testing.T) {
 	})
 }
 
-// slowStore takes its time.
+// slowStore takes its time: for its first claim, and for each commit.
 type slowStore struct {
 	idem.MemoryStore
 	claim, commit time.Duration
+	claims        atomic.Int32
 }
 
 func (s *slowStore) Claim(ctx context.Context, c idem.Claim) (*idem.Record, error) {
-	time.Sleep(s.claim) //nolint:forbidigo // virtual
+	if s.claims.Add(1) == 1 {
+		time.Sleep(s.claim) //nolint:forbidigo // virtual
+	}
 	return s.MemoryStore.Claim(ctx, c)
 }
 
@@ -336,38 +340,59 @@ func (s *slowStore) Commit(ctx context.Context, c idem.Commit) (*idem.Record, er
 	return s.MemoryStore.Commit(ctx, c)
 }
 
-// A handler whose time has gone into its claim is not run, and its key is freed.
+// A handler whose share of the time has gone into its claim is not run, and its key
+// is freed.
 func TestSlowClaimDoesNotBeginTheHandler(t *testing.T) {
 	t.Parallel()
-	for _, others := range []int{0, 6} { // the event ends before the claim does, or after it
-		t.Run(fmt.Sprint(others, " others"), func(t *testing.T) {
+	for _, each := range []time.Duration{0, time.Second} { // the event ends before the claim does, or after it
+		t.Run(fmt.Sprint("others take ", each), func(t *testing.T) {
 			t.Parallel()
 			synctest.Test(t, func(t *testing.T) {
 				w := newHanging()
 				b := w.hooked(lambda.SQS)
-				b.RecordTimeout = 2 * time.Second
-				store := &slowStore{claim: 5 * time.Second}
-				h := lambda.WrapEach(idem.New(store), b, w.handle)
-				ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+				b.Concurrency = 1
+				h := lambda.WrapEach(idem.New(&slowStore{claim: 6 * time.Second}), b, func(ctx context.Context, m events.SQSMessage) error {
+					time.Sleep(each) //nolint:forbidigo // virtual
+					return w.handle(ctx, m)
+				})
+				ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second) // a fourth of it for A
 				defer cancel()
-				quick := lambda.WrapEach(idem.New(&store.MemoryStore), b, w.handle)
 				messages := []events.SQSMessage{inGroup("A", "a1"), inGroup("A", "a2")}
-				want := []string{"not tried a1", "not tried a2"}
-				for i := range others {
+				for i := range 6 {
 					messages = append(messages, inGroup("B", fmt.Sprint("b", i)))
-					want = append(want, fmt.Sprint("not tried b", i))
 				}
-				_, err := h.Handle(ctx, batch(messages...))
-				if !errors.Is(err, lambda.ErrNotTried) || !errors.Is(err, idem.ErrNoTime) {
-					t.Errorf("got %v", err)
+				re, err := h.Handle(ctx, batch(messages...))
+				reported(t, re, err, "a1", "a2")
+				w.ran(t, "b0", "b1", "b2", "b3", "b4", "b5")
+				w.told.ran(t, "not tried a1", "not tried a2")
+				if !errors.Is(w.why["a1"], lambda.ErrNotTried) || !errors.Is(w.why["a1"], idem.ErrNoTime) {
+					t.Errorf("a1 was not tried because %v", w.why["a1"])
 				}
-				w.ran(t)
-				w.told.ran(t, want...)
-				re, err := quick.Handle(ctx, batch(messages...))
+				re, err = h.Handle(t.Context(), batch(messages...))
 				reported(t, re, err)
+				w.ran(t, "a1", "a2")
 			})
 		})
 	}
+}
+
+// A record's own limit is its handler's: a store that is slow doesn't use it up.
+func TestRecordTimeoutBeginsWithTheHandler(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		b := quiet(lambda.SQS)
+		b.RecordTimeout = 2 * time.Second
+		h := lambda.WrapEach(idem.New(&slowStore{claim: 5 * time.Second}), b, func(ctx context.Context, _ events.SQSMessage) error {
+			if ends, _ := ctx.Deadline(); time.Until(ends) != 2*time.Second {
+				t.Errorf("the handler has %v", time.Until(ends))
+			}
+			return nil
+		})
+		ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+		defer cancel()
+		re, err := h.Handle(ctx, batch(message("1", "")))
+		reported(t, re, err)
+	})
 }
 
 // What a handler has done counts, also where storing it takes longer than it may

@@ -127,12 +127,9 @@ func (c *course[Ev, Rec, Re]) run(ctx context.Context, lane []int, t turn) {
 			c.skip(lane[n:], noTime(ctx))
 			return
 		}
-		task.until = end
-		if limit := c.h.batch.RecordTimeout; limit > 0 {
-			task.until = earliest(end, time.Now().Add(limit))
-		}
+		task.lane, task.limit = end, c.h.batch.RecordTimeout
 		c.begin(ctx, i)
-		ended := c.await(task, reserve)
+		ended := task.await(grace(reserve))
 		if !ended || task.came != nil && task.group != "" {
 			why := errHeldBack
 			if task.group == "" {
@@ -147,7 +144,8 @@ func (c *course[Ev, Rec, Re]) run(ctx context.Context, lane []int, t turn) {
 // begin tries a record in a goroutine of its own, which can be left behind.
 func (c *course[Ev, Rec, Re]) begin(ctx context.Context, i int) {
 	t := c.tasks[i]
-	t.done, t.came = make(chan struct{}), errGone // unless it comes back
+	t.begun, t.done = make(chan struct{}), make(chan struct{})
+	t.came = errGone // unless it comes back
 	go func() {
 		defer close(t.done)
 		defer func() { c.came(ctx, i) }()
@@ -162,22 +160,6 @@ func (c *course[Ev, Rec, Re]) came(ctx context.Context, i int) {
 		slog.WarnContext(ctx, "an overdue handler has come back", "record", c.h.batch.ID(c.recs[i]), "error", t.came)
 	case t.came != nil && !t.untried(t.came):
 		c.h.tell(ctx, c.h.batch.Failed, "Batch.Failed", c.recs[i], t.came)
-	}
-}
-
-// await waits until a record is done, or its handler should have come back.
-func (c *course[Ev, Rec, Re]) await(t *task, reserve time.Duration) (ended bool) {
-	if t.until.IsZero() {
-		<-t.done
-		return true
-	}
-	timer := time.NewTimer(time.Until(t.until) + grace(reserve))
-	defer timer.Stop()
-	select {
-	case <-t.done:
-		return true
-	case <-timer.C:
-		return false
 	}
 }
 
@@ -231,14 +213,6 @@ func (c *course[Ev, Rec, Re]) notTried(ctx context.Context) {
 		slog.WarnContext(ctx, "records were not tried and come again", "records", n, "of", len(c.recs),
 			"first", c.h.batch.ID(c.recs[first]), "error", c.errs[first])
 	}
-}
-
-// earliest of two times, of which the first may be missing.
-func earliest(a, b time.Time) time.Time {
-	if a.IsZero() || b.Before(a) {
-		return b
-	}
-	return a
 }
 
 // lanesOf puts together what must be done one after the other: the records of a

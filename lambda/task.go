@@ -16,7 +16,10 @@ type task struct {
 	group string
 	err   error // why it can't be told what the record asks for
 
-	until   time.Time     // when its handler's context ends; zero: with the engine's
+	limit   time.Duration // of its handler; 0: none but the lane's
+	lane    time.Time     // when the lane's time is over; zero: there is no end
+	until   time.Time     // when its handler's context ends, once that has begun; zero: with the engine's
+	begun   chan struct{} // closed when until is known
 	done    chan struct{} // closed when nothing is left to be done for it; nil: not begun
 	came    error         // what came of it, once done is closed
 	handler atomic.Int32
@@ -31,18 +34,64 @@ const (
 	overdue // the report went out without it
 )
 
-// window is the handler's context.
-func (t *task) window(ctx context.Context) (context.Context, context.CancelFunc) {
-	if t.until.IsZero() {
-		return context.WithCancel(ctx)
+// enter lets the handler begin, with a context that ends when it has to come back.
+// It refuses where the time is over already. A merged claim that takes a record over
+// has it begin a second time, and nothing more of time.
+func (t *task) enter(ctx context.Context) (context.Context, context.CancelFunc, bool) {
+	switch {
+	case ctx.Err() != nil || passed(t.lane):
+		return nil, nil, false
+	case t.handler.CompareAndSwap(notRun, running):
+		t.until = t.lane
+		if t.limit > 0 {
+			t.until = earliest(t.lane, time.Now().Add(t.limit))
+		}
+		close(t.begun)
+	case passed(t.until) || !t.handler.CompareAndSwap(returned, running):
+		return nil, nil, false
 	}
-	return context.WithDeadline(ctx, t.until)
+	if t.until.IsZero() {
+		ctx, cancel := context.WithCancel(ctx)
+		return ctx, cancel, true
+	}
+	ctx, cancel := context.WithDeadline(ctx, t.until)
+	return ctx, cancel, true
 }
 
-// enter says whether the handler may run, and notes that it does: for a second time
-// where a merged claim has taken a record over.
-func (t *task) enter(ctx context.Context) bool {
-	return ctx.Err() == nil && (t.handler.CompareAndSwap(notRun, running) || t.handler.CompareAndSwap(returned, running))
+// passed reports whether a time is over. The zero time is none.
+func passed(t time.Time) bool { return !t.IsZero() && !time.Now().Before(t) }
+
+// earliest of two times, of which the first may be missing.
+func earliest(a, b time.Time) time.Time {
+	if a.IsZero() || b.Before(a) {
+		return b
+	}
+	return a
+}
+
+// await waits until a record is done, or its handler should have come back.
+func (t *task) await(grace time.Duration) (ended bool) {
+	select {
+	case <-t.done:
+		return true
+	case <-after(t.lane, grace):
+		return false
+	case <-t.begun:
+	}
+	select {
+	case <-t.done:
+		return true
+	case <-after(t.until, grace):
+		return false
+	}
+}
+
+// after tells when it is later than t by d; never, where there is no t.
+func after(t time.Time, d time.Duration) <-chan time.Time {
+	if t.IsZero() {
+		return nil
+	}
+	return time.After(time.Until(t) + d)
 }
 
 // leave notes that the handler has come back.

@@ -25,6 +25,8 @@ func TestMain(m *testing.M) {
 	switch os.Getenv(asFunction) {
 	case "neighbours":
 		neighbours()
+	case "orders":
+		orders()
 	default:
 		os.Exit(dynamotest.Main(m))
 	}
@@ -59,7 +61,7 @@ func neighbours() {
 	}))
 }
 
-func mustEngine() *idem.Engine {
+func mustEngine(optFns ...func(*idem.Options)) *idem.Engine {
 	client, err := dynamo.NewClient()
 	if err != nil {
 		panic(err)
@@ -68,7 +70,7 @@ func mustEngine() *idem.Engine {
 	if err != nil {
 		panic(err)
 	}
-	return idem.New(store)
+	return idem.New(store, optFns...)
 }
 
 // effects is a file to which processes append what they do, a line at a time.

@@ -6,6 +6,7 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -71,6 +72,7 @@ const maxReceives = 3
 type testQueue struct {
 	client       *sqs.Client
 	name         string
+	deadName     string
 	url, deadURL string
 	fn           *lambdalocal.Function
 	effects      string
@@ -79,7 +81,12 @@ type testQueue struct {
 
 // newQueue has the function time out after 2 s, and its messages come again after
 // 5: the lease of what a process left is over by then.
-func newQueue(t *testing.T, db *dynamotest.DB, c *sqs.Client, name, function string, env ...string) *testQueue {
+func newQueue(t *testing.T, db *dynamotest.DB, c *sqs.Client, name, function string) *testQueue {
+	t.Helper()
+	return makeQueue(t, db, c, name, function, maxReceives, 2*time.Second, 5*time.Second)
+}
+
+func makeQueue(t *testing.T, db *dynamotest.DB, c *sqs.Client, name, function string, receives int, timeout, visibility time.Duration, env ...string) *testQueue {
 	t.Helper()
 	q := &testQueue{client: c, name: name, effects: filepath.Join(t.TempDir(), "effects")}
 	base, fifo := strings.CutSuffix(name, ".fifo")
@@ -88,9 +95,10 @@ func newQueue(t *testing.T, db *dynamotest.DB, c *sqs.Client, name, function str
 		deadName += ".fifo"
 		attributes["FifoQueue"] = "true"
 	}
+	q.deadName = deadName
 	q.deadURL = createQueue(t, c, deadName, attributes)
-	policy, _ := json.Marshal(map[string]any{"deadLetterTargetArn": queueARN(deadName), "maxReceiveCount": maxReceives})
-	attributes["RedrivePolicy"], attributes["VisibilityTimeout"] = string(policy), "5"
+	policy, _ := json.Marshal(map[string]any{"deadLetterTargetArn": queueARN(deadName), "maxReceiveCount": receives})
+	attributes["RedrivePolicy"], attributes["VisibilityTimeout"] = string(policy), strconv.Itoa(int(visibility.Seconds()))
 	q.url = createQueue(t, c, name, attributes)
 
 	table := strings.ReplaceAll(name, ".", "-")
@@ -102,9 +110,10 @@ func newQueue(t *testing.T, db *dynamotest.DB, c *sqs.Client, name, function str
 		t.Fatal(err)
 	}
 	q.fn, err = lambdalocal.Start(t.Context(), lambdalocal.Config{
-		Name: table, Binary: self, Timeout: 2 * time.Second, Stdout: os.Stderr, Stderr: os.Stderr,
+		Name: table, Binary: self, Timeout: timeout, Stdout: os.Stderr, Stderr: os.Stderr,
 		Env: append([]string{
 			asFunction + "=" + function, "EFFECTS=" + q.effects, "IDEM_TABLE=" + table,
+			"QUEUE_URL=" + q.url, "QUEUE_ARN=" + queueARN(name), "AWS_ENDPOINT_URL_SQS=" + q.url[:strings.LastIndex(q.url, "/"+queuelocal.AccountID)],
 			"AWS_ENDPOINT_URL_DYNAMODB=" + db.Endpoint, "AWS_ACCESS_KEY_ID=test", "AWS_SECRET_ACCESS_KEY=test",
 		}, env...),
 	})

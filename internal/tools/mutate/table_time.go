@@ -25,7 +25,7 @@ func shareMutants() []mutant {
 		},
 		{
 			rule: "RecordTimeout", what: "a record's own limit is not kept",
-			file: lanes, old: "if limit := c.h.batch.RecordTimeout; limit > 0 {", new: "if limit := c.h.batch.RecordTimeout; limit < 0 {", run: "^TestRecordTimeout$",
+			file: task, old: "if t.limit > 0 {", new: "if t.limit < 0 {", run: "^TestRecordTimeout$",
 		},
 		{
 			rule: "NotBegun", what: "a record is begun with hardly any time left",
@@ -33,7 +33,7 @@ func shareMutants() []mutant {
 		},
 		{
 			rule: "NotBegun", what: "a handler begins after its time, its claim having taken that",
-			file: task, old: "return ctx.Err() == nil && (", new: "return (", run: "^TestSlowClaimDoesNotBeginTheHandler$",
+			file: task, old: "case ctx.Err() != nil || passed(t.lane):", new: "case ctx.Err() != nil:", run: "^TestSlowClaimDoesNotBeginTheHandler$",
 		},
 		{
 			rule: "NotBegun", what: "what was not tried is told as a failure",
