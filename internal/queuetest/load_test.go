@@ -48,7 +48,7 @@ const (
 // dead-letter queue was tried at each delivery: with 5 % of the messages failing once,
 // 2 % hanging once, a third of them failing until they are redriven, and ten processes
 // killed. QUEUETEST_LOAD is how many messages each of the queues gets.
-func TestLoad(t *testing.T) {
+func TestLoad(t *testing.T) { //nolint:tparallel // one after the other where it is measured
 	t.Parallel()
 	n := few
 	if s := os.Getenv(loadEnv); s != "" {
@@ -101,7 +101,7 @@ type load struct {
 	killed    int
 	nextKill  int
 	begun     int
-	deliverd  int
+	delivered int
 	killQueue chan struct{}
 }
 
@@ -121,7 +121,8 @@ func newLoad(t *testing.T, db *dynamotest.DB, c *sqs.Client, name string, n, bat
 	t.Cleanup(srv.Close)
 	l.testQueue = makeQueue(t, db, c, name, "orders", receives, timeout, hidden, "WORLD="+srv.URL)
 	l.batch, l.fifo = batch, strings.HasSuffix(name, ".fifo")
-	random := mathrand.New(mathrand.NewPCG(1, 2)) //nolint:gosec // the same load each time
+	// The same load each time.
+	random := mathrand.New(mathrand.NewPCG(1, 2))
 	for i := range n {
 		o := order{ID: fmt.Sprint("order-", i), Group: i % groups, Seq: i / groups}
 		o.Sick = o.Group%3 == 1 // groups as a whole: the others are healthy
@@ -242,7 +243,7 @@ func (l *load) Invoke(ctx context.Context, payload []byte) ([]byte, error) {
 	}
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	l.deliverd += len(ev.Records)
+	l.delivered += len(ev.Records)
 	if fe, ok := errors.AsType[*lambdalocal.FunctionError](err); ok && (fe.Type == lambdalocal.TypeExited || fe.Type == lambdalocal.TypeTimedOut) {
 		for _, m := range ev.Records {
 			l.lost[delivery{m.MessageId, m.Attributes["ApproximateReceiveCount"]}] = fe.Type
@@ -363,5 +364,5 @@ func (l *load) print(t *testing.T, took time.Duration) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	t.Logf("%d orders, %d deliveries, %d tries, %d failures reported, %d deliveries not tried, %d lost with %d killed processes, %d dead letters moved back: %v",
-		len(l.orders), l.deliverd, len(l.tried), len(l.failed), len(l.untried), len(l.lost), l.killed, len(l.dead), took.Round(time.Second))
+		len(l.orders), l.delivered, len(l.tried), len(l.failed), len(l.untried), len(l.lost), l.killed, len(l.dead), took.Round(time.Second))
 }
