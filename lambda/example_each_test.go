@@ -81,6 +81,56 @@ func ExampleBatch_WithKey() {
 	// [] <nil>
 }
 
+// A charge for each order that a topic puts into a queue. The order is the key, so
+// one that is moved back from the dead-letter queue is charged with the key that an
+// earlier attempt has sent.
+func ExampleWrapEach_charge() {
+	type order struct {
+		ID     string
+		Amount int
+	}
+	bankIsDown, keys := true, map[string]int{}
+	charge := func(_ context.Context, o order, key string) (string, error) {
+		keys[key]++
+		fmt.Printf("charging %d: call %d with this key\n", o.Amount, keys[key])
+		if bankIsDown {
+			return "", errors.New("bank is down")
+		}
+		return "charge of " + o.ID, nil
+	}
+	pay := func(ctx context.Context, m events.SQSMessage) error {
+		body, err := lambda.Inner(m) // what was published, in the topic's envelope or not
+		if err != nil {
+			return err
+		}
+		var o order
+		if err := json.Unmarshal([]byte(body), &o); err != nil {
+			return err
+		}
+		_, err = idem.Foreign(ctx, "charged", func(ctx context.Context, tx *idem.Tx) (string, error) {
+			return charge(ctx, o, tx.Key("payments"))
+		})
+		return err
+	}
+	engine := idem.New(&idem.MemoryStore{}, func(o *idem.Options) { o.Retention = idem.RetentionMonth })
+	queue := lambda.SQS.WithBodyKey(lambda.JSONKey("/ID")) // reads the envelope by itself
+	queue.Failed = func(_ context.Context, m events.SQSMessage, err error) { fmt.Println("failed:", m.MessageId, err) }
+	h := lambda.WrapEach(engine, queue, pay)
+
+	for _, id := range []string{"1", "2", "2"} { // SQS gives another id to what is moved back
+		ev := events.SQSEvent{Records: []events.SQSMessage{{
+			MessageId: id, EventSource: "aws:sqs", EventSourceARN: "arn:aws:sqs:eu-central-1:123456789012:orders",
+			Body: `{"Type":"Notification","MessageId":"n-1","TopicArn":"arn:aws:sns:eu-central-1:123456789012:orders","Message":"{\"ID\":\"o-1\",\"Amount\":20}"}`,
+		}}}
+		_, _ = h.Handle(context.Background(), ev) // its failure is printed
+		bankIsDown = false
+	}
+	// Output:
+	// charging 20: call 1 with this key
+	// failed: 1 bank is down
+	// charging 20: call 2 with this key
+}
+
 // An event of a bus, which may be delivered more than once.
 func ExampleWrapEach_eventBridge() {
 	invoice := func(_ context.Context, ev events.EventBridgeEvent) error {
