@@ -51,6 +51,8 @@ type Adapter[Ev, Re any] struct {
 
 	// typed answers are values and errors, and no HTTP: see Direct.
 	typed bool
+	// ownScope leaves the function out of the scope of a typed adapter's keys.
+	ownScope bool
 }
 
 // request is Request, with the tenant of the invocation. It is put in here, so

@@ -86,11 +86,13 @@ func Direct[In, Out any, Key func(In) (string, error) | BodyKey](key Key, optFns
 	for _, fn := range optFns {
 		fn(&opt)
 	}
-	if opt.Scope == nil {
+	ownScope := opt.Scope != nil
+	if !ownScope {
 		opt.Scope = func(ctx context.Context, _ In) (string, error) { return functionScope(ctx), nil }
 	}
 	return Adapter[In, Out]{
 		typed:    true,
+		ownScope: ownScope,
 		Request:  func(ctx context.Context, in In) (idem.Request, error) { return directRequest(ctx, in, find, opt.Scope) },
 		Event:    directEvent[In],
 		Response: directResponse[Out],
@@ -102,9 +104,8 @@ func Direct[In, Out any, Key func(In) (string, error) | BodyKey](key Key, optFns
 type DirectOptions[In any] struct {
 	// Scope says whose key it is: equal keys of two scopes are two operations.
 	// It must rest on verified facts; an error refuses the event. It takes the place of
-	// the function: two functions on one table whose scopes may be equal take each
-	// other's work for done, unless a name tells their handlers apart
-	// ([HandlerOptions.Name]) or a namespace their engines ([idem.Options.Namespace]).
+	// the function, so the handler must have a name ([HandlerOptions.Name]), which tells
+	// its keys from those of other functions on the table: [Wrap] panics without.
 	// Default: the function and the tenant it is invoked for.
 	Scope func(ctx context.Context, in In) (string, error)
 }

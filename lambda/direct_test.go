@@ -34,10 +34,15 @@ func orderID(o order) (string, error) { return o.ID, nil }
 // charging is a wrapped handler that counts its runs.
 func charging(e *idem.Engine, optFns ...func(*lambda.DirectOptions[order])) (h *lambda.Handler[order, receipt], runs *int, fail *error) {
 	runs, fail = new(int), new(error)
+	named := func(o *lambda.HandlerOptions) {
+		if len(optFns) > 0 {
+			o.Name = "charge"
+		}
+	}
 	return lambda.Wrap(e, lambda.Direct[order, receipt](orderID, optFns...), func(_ context.Context, o order) (receipt, error) {
 		*runs++
 		return receipt{Order: o.ID, Run: *runs, Note: "<&>\u2028"}, *fail
-	}), runs, fail
+	}, named), runs, fail
 }
 
 func TestDirectReplaysTheResult(t *testing.T) {

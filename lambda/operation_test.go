@@ -66,6 +66,12 @@ func TestHandlersThatShareKeysPanic(t *testing.T) {
 	direct := func(e *idem.Engine, optFns ...func(*lambda.HandlerOptions)) {
 		lambda.Wrap(e, lambda.Direct[order, string](orderID), func(context.Context, order) (string, error) { return "", nil }, optFns...)
 	}
+	scoped := func(e *idem.Engine, optFns ...func(*lambda.HandlerOptions)) {
+		own := func(o *lambda.DirectOptions[order]) {
+			o.Scope = func(context.Context, order) (string, error) { return "acme", nil }
+		}
+		lambda.Wrap(e, lambda.Direct[order, string](orderID, own), func(context.Context, order) (string, error) { return "", nil }, optFns...)
+	}
 	topic := func(e *idem.Engine, name string) {
 		lambda.WrapEach(e, lambda.SNS.WithName(name), func(context.Context, events.SNSEventRecord) error { return nil })
 	}
@@ -90,6 +96,9 @@ func TestHandlersThatShareKeysPanic(t *testing.T) {
 		"two Direct that had no name":         {func(e *idem.Engine) { direct(e); direct(e, formerly("b", lambda.Unnamed)) }, "without a name"},
 		"a name that is too long":             {func(e *idem.Engine) { direct(e, formerly("b", strings.Repeat("x", 257))) }, "256 bytes"},
 		"one Direct has a name":               {func(e *idem.Engine) { direct(e); direct(e, named("a")) }, ""},
+		"a scope of its own, without a name":  {func(e *idem.Engine) { scoped(e) }, "HandlerOptions.Name"},
+		"a scope of its own, with a name":     {func(e *idem.Engine) { scoped(e, named("a")) }, ""},
+		"a scope of its own, from before":     {func(e *idem.Engine) { scoped(e, formerly("", lambda.Unnamed)) }, ""},
 		"two topics without a name":           {func(e *idem.Engine) { topic(e, ""); topic(e, "") }, "Batch.WithName"},
 		"two topics with one name":            {func(e *idem.Engine) { topic(e, "a"); topic(e, "a") }, `"a"`},
 		"two topics with names":               {func(e *idem.Engine) { topic(e, "a"); topic(e, "b") }, ""},
@@ -104,7 +113,7 @@ func TestHandlersThatShareKeysPanic(t *testing.T) {
 			if (said != "") != (tc.want != "") || !strings.Contains(said, tc.want) {
 				t.Errorf("panicked with %q, want %q", said, tc.want)
 			}
-			if said := panicOf(func() { tc.wrap(idem.New(nil, func(o *idem.Options) { o.Disabled = true })) }); said != "" && !strings.Contains(said, "256") {
+			if said := panicOf(func() { tc.wrap(idem.New(nil, func(o *idem.Options) { o.Disabled = true })) }); said != "" && !strings.Contains(said, "256") && !strings.Contains(said, "DirectOptions.Scope") {
 				t.Errorf("a disabled engine keeps nothing apart: %q", said)
 			}
 		})

@@ -22,8 +22,8 @@ import (
 // h gets the event as it came, whatever the adapter read from it. Wrap panics
 // if anything is nil; for a second handler with the same name, or without one,
 // on an engine with [idem.Options.Resumable], whose abandoned requests would end
-// in either; and for a second one of [Direct], whose keys would be the first one's:
-// mistakes in the program, best found at cold start. A function with several routes
+// in either; for a second one of [Direct], whose keys would be the first one's, and
+// for one without a name whose [DirectOptions] have a Scope: mistakes in the program, best found at cold start. A function with several routes
 // has a [Router].
 func Wrap[Ev, Re any](e *idem.Engine, a Adapter[Ev, Re], h func(context.Context, Ev) (Re, error), optFns ...func(*HandlerOptions)) *Handler[Ev, Re] {
 	var opt HandlerOptions
@@ -88,6 +88,10 @@ func wrap[Ev, Re any](e *idem.Engine, a Adapter[Ev, Re], h func(context.Context,
 	err := cmp.Or(checkName(opt.Name), checkName(opt.Operation))
 	if err == nil {
 		err = e.AddHandler(opt.Name)
+	}
+	if err == nil && a.ownScope && cmp.Or(opt.Operation, opt.Name) == "" {
+		err = errors.New("DirectOptions.Scope takes the function out of the keys, so the handler of another one could share them: " +
+			"set HandlerOptions.Name, or Operation to lambda.Unnamed where keys are in use already")
 	}
 	if err == nil && a.typed {
 		err = e.AddOperation("Direct", opt.operation())

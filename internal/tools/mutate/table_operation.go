@@ -43,6 +43,10 @@ func operationMutants() []mutant {
 			file: "idem/handlers.go", old: "name == \"\" && e.unnamedElsewhere(e.opt.Namespace+\" \"+kind):", new: "name == \"\" && e == nil:", pkg: "dynamo", run: "^TestTwoEnginesWithTheSameKeysOnOneStore$",
 		},
 		{
+			rule: "SharedKeys", what: "handlers of two functions share a scope without a name",
+			file: "lambda/wrap.go", old: "a.ownScope && cmp.Or", new: "a.ownScope && e == nil && cmp.Or", pkg: "lambda", run: "^TestHandlersThatShareKeysPanic$",
+		},
+		{
 			rule: "DeliveryKey", what: "a call is made under a message's id",
 			file: "idem/flow.go", old: "\tif mayReach(f.a.req.DeliveryKey, f.record()) {", new: "\tif f != nil {", pkg: "lambda", run: redrive,
 		},
