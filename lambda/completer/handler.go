@@ -146,8 +146,15 @@ func (h *Handler) message(ctx context.Context, m *events.SQSMessage) error {
 	if t.Due.After(h.opt.Now()) {
 		return h.again(ctx, t)
 	}
-	if deadline, ok := ctx.Deadline(); ctx.Err() != nil || ok && time.Until(deadline) < minTime {
+	deadline, ok := ctx.Deadline()
+	switch {
+	case ctx.Err() != nil:
 		return errors.New("completer: no time left for it")
+	case ok && time.Until(deadline) < minTime:
+		// Another ticket has taken the time. A receive counts: this one would end in
+		// the dead-letter queue without a try, so a new message takes its place.
+		t.Due = h.opt.Now().Add(h.opt.Grace)
+		return h.again(ctx, t)
 	}
 	o := h.resume(ctx, t)
 	log := h.opt.Logger.With("record", idem.RecordName(t.PK), "outcome", o.Kind, "tries", t.Tries)

@@ -247,19 +247,34 @@ func TestMessagesThatAreNoTickets(t *testing.T) {
 	}
 }
 
-// With no time left nothing is begun: the messages come again.
+// With no time left nothing is begun. A ticket that another one has kept waiting goes
+// back as a new message, as long as there is time for that: it has lost no receive, and
+// doesn't end in the dead-letter queue without a try.
 func TestNoTimeLeft(t *testing.T) {
 	t.Parallel()
 	asked := always(lambda.Outcome{Kind: lambda.OutcomeDone})
-	h := completer.New(&queue{}, asked, at)
-	short, cancel := context.WithTimeout(t.Context(), 500*time.Millisecond)
+	short, cancel := context.WithTimeout(t.Context(), 900*time.Millisecond)
 	defer cancel()
 	over, cancelOver := context.WithCancel(t.Context())
 	cancelOver()
-	for name, ctx := range map[string]context.Context{"half a second": short, "none": over} {
-		re, err := h.Handle(ctx, events.SQSEvent{Records: []events.SQSMessage{due("a", 1, 0), due("b", 1, 0)}})
-		if err != nil || len(re.BatchItemFailures) != 2 || asked.asked != nil {
+	for name, tc := range map[string]struct {
+		ctx   context.Context
+		stay  int
+		again []string
+	}{"less than a second": {short, 0, []string{"a", "b"}}, "none": {over, 2, nil}} {
+		q := &queue{}
+		re, err := completer.New(q, asked, at).Handle(tc.ctx, events.SQSEvent{Records: []events.SQSMessage{due("a", 1, 3), due("b", 1, 3)}})
+		if err != nil || len(re.BatchItemFailures) != tc.stay || asked.asked != nil {
 			t.Errorf("%s: got %+v, %v; resumed %v", name, re, err, asked.asked)
+		}
+		var again []string
+		for _, d := range q.got {
+			if again = append(again, d.Owner); d.Tries != 3 || !d.Due.Equal(now.Add(idem.DefaultGrace)) {
+				t.Errorf("%s: put back %+v", name, d)
+			}
+		}
+		if slices.Sort(again); !slices.Equal(again, tc.again) {
+			t.Errorf("%s: %q go back", name, again)
 		}
 	}
 }
