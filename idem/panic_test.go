@@ -8,6 +8,7 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"strings"
+	"sync/atomic"
 	"testing"
 
 	"github.com/samekey/samekey/idem"
@@ -104,27 +105,30 @@ func TestPanicsThatGoOn(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			runs := 0
+			var runs atomic.Int32
 			h := idem.New(&idem.MemoryStore{}, tc.set).Middleware(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
-				if runs++; runs == 1 {
+				if runs.Add(1) == 1 {
 					panic(tc.value)
 				}
 				w.WriteHeader(http.StatusCreated)
 			}))
-			var got any
+			went := make(chan any, 2) // what went on to the server, nil for nothing
 			send := overHTTP(t, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 				defer func() {
-					if got = recover(); got != nil {
+					v := recover()
+					went <- v
+					if v != nil {
 						panic(http.ErrAbortHandler)
 					}
 				}()
 				h.ServeHTTP(w, r)
 			}))
-			if status, _, err := send(tc.key); err == nil || got != tc.value {
+			status, _, err := send(tc.key)
+			if got := <-went; err == nil || got != tc.value {
 				t.Errorf("the client gets %d, %v; the server %v", status, err, got)
 			}
-			if status, _, err := send(tc.key); err != nil || status != 201 || runs != 2 {
-				t.Errorf("the retry gets %d, %v after %d runs", status, err, runs)
+			if status, _, err := send(tc.key); err != nil || status != 201 || runs.Load() != 2 {
+				t.Errorf("the retry gets %d, %v after %d runs", status, err, runs.Load())
 			}
 		})
 	}
@@ -133,18 +137,20 @@ func TestPanicsThatGoOn(t *testing.T) {
 // A wrapper in a wrapper passes a panic on to the outer one, which answers.
 func TestPanicInANestedWrapper(t *testing.T) {
 	t.Parallel()
-	var between any
+	went := make(chan any, 1)
 	e := idem.New(&idem.MemoryStore{})
 	inner := e.Middleware(http.HandlerFunc(func(http.ResponseWriter, *http.Request) { panic("boom") }))
 	send := overHTTP(t, e.Middleware(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		defer func() {
-			if between = recover(); between != nil {
+			if between := recover(); between != nil {
+				went <- between
 				panic(between)
 			}
 		}()
 		inner.ServeHTTP(w, r)
 	})))
-	if status, body, err := send("k"); err != nil || status != 500 || between != "boom" {
+	status, body, err := send("k")
+	if between := <-went; err != nil || status != 500 || between != "boom" {
 		t.Errorf("got %d %s, %v; between the wrappers %v", status, body, err, between)
 	}
 }
