@@ -224,11 +224,12 @@ func TestLostAnswersLeaveNothingOfTheRequest(t *testing.T) {
 		"a conflict at the claim":           {"PutItem", 1, dynamotest.Conflict},
 		"the companion's answer is lost":    {"PutItem", 2, dynamotest.LoseAnswer},
 		"the release's answer is lost":      {"UpdateItem", 1, dynamotest.LoseAnswer},
-		"the take-over's answer is lost":    {"UpdateItem", 2, dynamotest.LoseAnswer},
-		"the finish is lost":                {"UpdateItem", 3, dynamotest.LoseRequest},
-		"the finish's answer is lost":       {"UpdateItem", 3, dynamotest.LoseAnswer},
-		"the finish's answer is torn":       {"UpdateItem", 3, dynamotest.TearAnswer},
-		"a 500 after the finish is applied": {"UpdateItem", 3, dynamotest.Answer500Applied},
+		"the ticket's refusal is lost":      {"UpdateItem", 2, dynamotest.LoseAnswer},
+		"the take-over's answer is lost":    {"UpdateItem", 3, dynamotest.LoseAnswer},
+		"the finish is lost":                {"UpdateItem", 4, dynamotest.LoseRequest},
+		"the finish's answer is lost":       {"UpdateItem", 4, dynamotest.LoseAnswer},
+		"the finish's answer is torn":       {"UpdateItem", 4, dynamotest.TearAnswer},
+		"a 500 after the finish is applied": {"UpdateItem", 4, dynamotest.Answer500Applied},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
