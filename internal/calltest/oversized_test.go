@@ -2,7 +2,6 @@ package calltest_test
 
 import (
 	"context"
-	"errors"
 	"strings"
 	"testing"
 	"time"
@@ -21,18 +20,7 @@ import (
 // parked, the one that is alone in the end as well.
 func TestOversizedJobsAreParked(t *testing.T) {
 	t.Parallel()
-	server, err := queuelocal.Find(t.Context())
-	if errors.Is(err, queuelocal.ErrUnavailable) && !queuelocal.Required() {
-		t.Skip(err)
-	}
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() {
-		if err := server.Close(); err != nil {
-			t.Error(err)
-		}
-	})
+	server := queuelocal.Start(t)
 	queue, err := server.Client().CreateQueue(t.Context(), &sqs.CreateQueueInput{QueueName: aws.String("receipts")})
 	if err != nil {
 		t.Fatal(err)

@@ -2,7 +2,6 @@ package sink_test
 
 import (
 	"encoding/json"
-	"errors"
 	"strings"
 	"testing"
 
@@ -19,18 +18,7 @@ import (
 // which go through.
 func TestOversizedJobOnElasticMQ(t *testing.T) {
 	t.Parallel()
-	server, err := queuelocal.Find(t.Context())
-	if errors.Is(err, queuelocal.ErrUnavailable) && !queuelocal.Required() {
-		t.Skip(err)
-	}
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() {
-		if err := server.Close(); err != nil {
-			t.Error(err)
-		}
-	})
+	server := queuelocal.Start(t)
 	for name, attributes := range map[string]map[string]string{"jobs": nil, "jobs.fifo": {"FifoQueue": "true"}} {
 		queue, err := server.Client().CreateQueue(t.Context(), &sqs.CreateQueueInput{QueueName: aws.String(name), Attributes: attributes})
 		if err != nil {
