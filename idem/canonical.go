@@ -16,16 +16,11 @@ const maxDepth = 200
 var errNotCanonical = errors.New("no canonical form")
 
 // CanonicalJSON returns the form in which [Fingerprint.CanonicalJSON] compares a body,
-// for a [Fingerprint.Func] of one's own: without white space, members sorted, numbers as
-// they are written. It returns false for what isn't one JSON value, and for what
-// different parsers may read differently: members repeated (in any case), invalid
-// UTF-8, more than 200 levels.
-func CanonicalJSON(body []byte) ([]byte, bool) { return canonicalJSON(body) }
-
-// canonicalJSON returns body without white space and with sorted members, or
-// false where that could make two bodies alike that a handler may tell apart:
-// not one JSON value, members repeated (in any case), invalid UTF-8, or too deep. Numbers are
-// kept as written: 1.0 and 1 differ, and so do integers beyond 2^53.
+// for a [Fingerprint.Func] of one's own: without white space and with sorted members.
+// It returns false where that could make two bodies alike that a handler may tell
+// apart: not one JSON value, members repeated (in any case), invalid UTF-8, or more
+// than 200 levels. Numbers are kept as written: 1.0 and 1 differ, and so do integers
+// beyond 2^53.
 //
 // RFC 8785 (JCS) is not used because it reads numbers as float64, which makes
 // 12345678901234567890 and …891 one number.
@@ -33,7 +28,7 @@ func CanonicalJSON(body []byte) ([]byte, bool) { return canonicalJSON(body) }
 // It takes time in proportion to the body, however deep that is: the values are
 // written once in the order they come in, and once more where members have to
 // change places.
-func canonicalJSON(body []byte) ([]byte, bool) {
+func CanonicalJSON(body []byte) ([]byte, bool) {
 	if !utf8.Valid(body) {
 		return nil, false
 	}

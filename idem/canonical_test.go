@@ -26,7 +26,7 @@ func TestCanonicalJSONOfDeepBodies(t *testing.T) {
 	allocated := func(body []byte) uint64 {
 		var before, after runtime.MemStats
 		runtime.ReadMemStats(&before)
-		out, ok := canonicalJSON(body)
+		out, ok := CanonicalJSON(body)
 		runtime.ReadMemStats(&after)
 		if !ok || len(out) > len(body) || len(out) < size-20000 {
 			t.Fatalf("%d bytes became %d, %t", len(body), len(out), ok)
@@ -84,7 +84,7 @@ func TestCanonicalJSONSortsAtEveryDepth(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if got, ok := canonicalJSON([]byte(body)); !ok || !bytes.Equal(got, want) {
+		if got, ok := CanonicalJSON([]byte(body)); !ok || !bytes.Equal(got, want) {
 			t.Fatalf("%s\nbecame %s\nwant   %s", body, got, want)
 		}
 	}

@@ -94,7 +94,7 @@ func (f *Fingerprint) digest(r *Request) (sum [sha256.Size]byte, err error) {
 	default:
 		small = f.appendHead(small, r)
 		if f.CanonicalJSON && isJSON(r.Header) {
-			if canonical, ok := canonicalJSON(body); ok {
+			if canonical, ok := CanonicalJSON(body); ok {
 				tag, body = 'j', canonical
 			}
 		}

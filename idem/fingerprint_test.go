@@ -136,7 +136,7 @@ func TestCanonicalJSON(t *testing.T) {
 	for name, tt := range tests {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			got, ok := canonicalJSON([]byte(tt.in))
+			got, ok := CanonicalJSON([]byte(tt.in))
 			if ok != (tt.want != "") || ok && string(got) != tt.want {
 				t.Errorf("got %s, %t; want %s", got, ok, tt.want)
 			}
@@ -149,20 +149,20 @@ func FuzzCanonicalJSON(f *testing.F) {
 		f.Add([]byte(seed))
 	}
 	f.Fuzz(func(t *testing.T, body []byte) {
-		canonical, ok := canonicalJSON(body)
+		canonical, ok := CanonicalJSON(body)
 		if !ok {
 			return
 		}
 		if !json.Valid(body) || !json.Valid(canonical) {
 			t.Fatalf("%q became %q", body, canonical)
 		}
-		again, ok := canonicalJSON(canonical)
+		again, ok := CanonicalJSON(canonical)
 		if !ok || !bytes.Equal(again, canonical) {
 			t.Fatalf("%q isn't stable: %q", canonical, again)
 		}
 		var indented bytes.Buffer
 		if json.Indent(&indented, body, "", "  ") == nil {
-			if spaced, ok := canonicalJSON(indented.Bytes()); !ok || !bytes.Equal(spaced, canonical) {
+			if spaced, ok := CanonicalJSON(indented.Bytes()); !ok || !bytes.Equal(spaced, canonical) {
 				t.Fatalf("white space changed %q to %q", canonical, spaced)
 			}
 		}

@@ -56,10 +56,13 @@ func AppSyncKey(argument string, caller ...string) BodyKey {
 	}
 }
 
+// appSyncInfo leads to the names of the field.
+var appSyncInfo = parsePointers("AppSyncKey", []string{"/info/parentTypeName", "/info/fieldName"})
+
 // appSyncField is which field is resolved, and with what arguments.
 func appSyncField(body []byte) (field []string, arguments []byte, err error) {
-	field, err1 := textsAt(body, parsePointers("", []string{"/info/parentTypeName", "/info/fieldName"}))
-	arguments, err2 := parsePointers("", []string{"/arguments"})[0].find(body)
+	field, err1 := textsAt(body, appSyncInfo)
+	arguments, err2 := top("arguments").find(body)
 	if err := errors.Join(err1, err2); err != nil {
 		return nil, nil, fmt.Errorf("not what AppSync hands to a direct resolver: %w", err)
 	}
@@ -69,7 +72,7 @@ func appSyncField(body []byte) (field []string, arguments []byte, err error) {
 // appSyncParent is the object whose field is resolved, nothing for a field of Query or
 // Mutation. AppSync resolves the field of each object of a list with the same arguments.
 func appSyncParent(body []byte) ([]string, error) {
-	parent, err := parsePointers("", []string{"/source"})[0].find(body)
+	parent, err := top("source").find(body)
 	if errors.Is(err, errAbsent) || string(parent) == "null" {
 		return nil, nil
 	}
@@ -80,7 +83,7 @@ func appSyncParent(body []byte) ([]string, error) {
 }
 
 func appSyncCaller(body []byte, named []pointer) ([]string, error) {
-	identity, err := parsePointers("", []string{"/identity"})[0].find(body)
+	identity, err := top("identity").find(body)
 	switch {
 	case len(named) > 0 && err == nil:
 		texts, err := textsAt(identity, named)
@@ -100,7 +103,7 @@ func appSyncCaller(body []byte, named []pointer) ([]string, error) {
 		return nil, fmt.Errorf("/identity: %w", err)
 	}
 	text := func(name string) string {
-		if err == nil && m[name] != nil && string(m[name]) != "null" && string(m[name]) != `""` {
+		if err == nil && given(m[name]) && string(m[name]) != `""` {
 			var s string
 			if s, _, err = scalar(m[name]); err != nil {
 				err = fmt.Errorf("/identity/%s: %w", name, err)

@@ -141,4 +141,7 @@ func object(raw json.RawMessage) (map[string]json.RawMessage, error) {
 	return m, nil
 }
 
+// given reports whether a member is there and isn't null.
+func given(v json.RawMessage) bool { return v != nil && string(v) != "null" }
+
 func badEnvelope(why string) error { return fmt.Errorf("lambda: not a sound envelope: %s", why) }

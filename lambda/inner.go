@@ -224,7 +224,7 @@ func jobKey(m map[string]json.RawMessage) (string, error) {
 }
 
 func attributesIn(raw json.RawMessage) (map[string]any, error) {
-	if raw == nil || string(raw) == "null" {
+	if !given(raw) {
 		return nil, nil
 	}
 	m, err := object(raw)
@@ -243,14 +243,14 @@ func attributesIn(raw json.RawMessage) (map[string]any, error) {
 }
 
 func textIn(m map[string]json.RawMessage, name string) (s string, err error) {
-	if json.Unmarshal(m[name], &s) != nil || string(m[name]) == "null" {
+	if !given(m[name]) || json.Unmarshal(m[name], &s) != nil {
 		return "", errors.New(name + " isn't a text")
 	}
 	return s, nil
 }
 
 func optionalText(m map[string]json.RawMessage, name string) (string, error) {
-	if m[name] == nil || string(m[name]) == "null" {
+	if !given(m[name]) {
 		return "", nil
 	}
 	return textIn(m, name)

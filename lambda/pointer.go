@@ -43,6 +43,9 @@ type pointer struct {
 
 var unescape = strings.NewReplacer("~1", "/", "~0", "~")
 
+// top is the pointer to a member that a format has at its top.
+func top(member string) pointer { return pointer{text: "/" + member, tokens: []string{member}} }
+
 // parsePointers panics where one isn't sound.
 func parsePointers(who string, pointers []string) []pointer {
 	paths := make([]pointer, len(pointers))
@@ -113,8 +116,8 @@ func textsAt(body []byte, paths []pointer) ([]string, error) {
 }
 
 // textAt is the value at p, or "" if it is missing.
-func textAt(body []byte, p string) (string, error) {
-	texts, err := textsAt(body, parsePointers("", []string{p}))
+func textAt(body []byte, p pointer) (string, error) {
+	texts, err := textsAt(body, []pointer{p})
 	switch {
 	case errors.Is(err, errAbsent):
 		return "", nil

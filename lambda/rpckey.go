@@ -39,7 +39,7 @@ func rpcRequest(body []byte) (method, id string, err error) {
 	if string(m["jsonrpc"]) != `"2.0"` {
 		return "", "", errors.New(`/jsonrpc isn't "2.0"`)
 	}
-	if method, err = textAt(body, "/method"); err != nil || method == "" {
+	if method, err = textAt(body, top("method")); err != nil || method == "" {
 		return "", "", errors.Join(errors.New("/method: not a JSON-RPC request"), err)
 	}
 	if m["id"] == nil {
@@ -124,7 +124,7 @@ func toolCall(body []byte) (tool, error) {
 			return tool{}, fmt.Errorf("/params: %w", err)
 		}
 	}
-	name, err := textAt(params, "/name")
+	name, err := textAt(params, top("name"))
 	if err != nil || name == "" {
 		return tool{}, errors.Join(errors.New("/name: not a tool call"), err)
 	}
