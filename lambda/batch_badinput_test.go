@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"strings"
+	"sync/atomic"
 	"testing"
 
 	"github.com/aws/aws-lambda-go/events"
@@ -16,7 +17,7 @@ import (
 
 // batchHandler wraps a handler that counts, for the source a golden event's name
 // begins with.
-func batchHandler(t testing.TB, e *idem.Engine, file string, runs *int) awslambda.Handler {
+func batchHandler(t testing.TB, e *idem.Engine, file string, runs *atomic.Int64) awslambda.Handler {
 	t.Helper()
 	switch source, _, _ := strings.Cut(file, "_"); source {
 	case "sqs":
@@ -36,9 +37,9 @@ func batchHandler(t testing.TB, e *idem.Engine, file string, runs *int) awslambd
 	return nil
 }
 
-func countedBatch[Ev, Rec, Re any](e *idem.Engine, b lambda.Batch[Ev, Rec, Re], runs *int) awslambda.Handler {
+func countedBatch[Ev, Rec, Re any](e *idem.Engine, b lambda.Batch[Ev, Rec, Re], runs *atomic.Int64) awslambda.Handler {
 	return lambda.WrapEach(e, quiet(b), func(context.Context, Rec) error {
-		*runs++
+		runs.Add(1)
 		return nil
 	})
 }
@@ -49,7 +50,7 @@ var batchFiles = []string{"sqs", "sqs_fifo", "sns", "sns_key", "s3", "kinesis", 
 func TestInvokeEach(t *testing.T) {
 	t.Parallel()
 	for file, want := range map[string]struct {
-		records int
+		records int64
 		answer  string
 	}{
 		"sqs":            {2, `{"batchItemFailures":[]}`},
@@ -64,7 +65,7 @@ func TestInvokeEach(t *testing.T) {
 	} {
 		t.Run(file, func(t *testing.T) {
 			t.Parallel()
-			runs := 0
+			var runs atomic.Int64
 			h := batchHandler(t, idem.New(&idem.MemoryStore{}), file, &runs)
 			for range 3 {
 				out, err := h.Invoke(t.Context(), loadBatch(t, file))
@@ -72,8 +73,8 @@ func TestInvokeEach(t *testing.T) {
 					t.Errorf("got %s, %v, want %s", out, err, want.answer)
 				}
 			}
-			if runs != want.records {
-				t.Errorf("the handler ran %d times, want %d", runs, want.records)
+			if runs.Load() != want.records {
+				t.Errorf("the handler ran %d times, want %d", runs.Load(), want.records)
 			}
 		})
 	}
@@ -113,11 +114,11 @@ func TestWrongKindOfBatch(t *testing.T) {
 			for _, p := range payloads {
 				for _, disabled := range []bool{false, true} {
 					store := &watched{}
-					runs := 0
+					var runs atomic.Int64
 					h := batchHandler(t, idem.New(store, func(o *idem.Options) { o.Disabled = disabled }), file, &runs)
 					out, err := h.Invoke(t.Context(), []byte(p.json))
-					if !errors.Is(err, lambda.ErrEvent) || out != nil || runs != 0 {
-						t.Errorf("%s: got %s, %v, %d runs, want ErrEvent", p.name, out, err, runs)
+					if !errors.Is(err, lambda.ErrEvent) || out != nil || runs.Load() != 0 {
+						t.Errorf("%s: got %s, %v, %d runs, want ErrEvent", p.name, out, err, runs.Load())
 					}
 					if err != nil && !strings.Contains(err.Error(), "the payload is ") {
 						t.Errorf("%s: the error does not say what came: %v", p.name, err)
@@ -230,7 +231,7 @@ func TestNotificationsOfAnObject(t *testing.T) {
 	t.Parallel()
 	for name, tc := range map[string]struct {
 		edit func(*events.S3EventRecord)
-		runs int
+		runs int64
 	}{
 		"again":                     {func(*events.S3EventRecord) {}, 1},
 		"later, of another request": {func(r *events.S3EventRecord) { r.ResponseElements = map[string]string{"x-amz-request-id": "2"} }, 1},
@@ -240,15 +241,15 @@ func TestNotificationsOfAnObject(t *testing.T) {
 		"another object":            {func(r *events.S3EventRecord) { r.S3.Object.Key = "b" }, 2},
 		"another bucket":            {func(r *events.S3EventRecord) { r.S3.Bucket.Name = "b" }, 2},
 	} {
-		runs := 0
+		var runs atomic.Int64
 		h := lambda.WrapEach(idem.New(&idem.MemoryStore{}), lambda.S3, func(context.Context, events.S3EventRecord) error {
-			runs++
+			runs.Add(1)
 			return nil
 		})
 		first, second := upload("a"), upload("a")
 		tc.edit(&second)
-		if _, err := h.Handle(t.Context(), events.S3Event{Records: []events.S3EventRecord{first, second}}); err != nil || runs != tc.runs {
-			t.Errorf("%s: %d runs, %v, want %d", name, runs, err, tc.runs)
+		if _, err := h.Handle(t.Context(), events.S3Event{Records: []events.S3EventRecord{first, second}}); err != nil || runs.Load() != tc.runs {
+			t.Errorf("%s: %d runs, %v, want %d", name, runs.Load(), err, tc.runs)
 		}
 	}
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -22,7 +23,7 @@ type delivery struct {
 }
 
 // sourceHandler wraps a handler that counts, for the source a row is about.
-func sourceHandler(t *testing.T, source string, e *idem.Engine, runs *int) awslambda.Handler {
+func sourceHandler(t *testing.T, source string, e *idem.Engine, runs *atomic.Int64) awslambda.Handler {
 	t.Helper()
 	switch source {
 	case "SQS", "envelope":
@@ -41,8 +42,7 @@ func sourceHandler(t *testing.T, source string, e *idem.Engine, runs *int) awsla
 		return countedBatch(e, lambda.DynamoDBStream, runs)
 	case "Direct":
 		return lambda.Wrap(e, lambda.Direct[order, int](orderID), func(context.Context, order) (int, error) {
-			*runs++
-			return *runs, nil
+			return int(runs.Add(1)), nil
 		})
 	}
 	t.Fatalf("no handler for %s", source)
@@ -89,7 +89,7 @@ func TestWhatComesAgain(t *testing.T) {
 	for name, row := range map[string]struct {
 		source        string
 		first, second delivery
-		runs          int
+		runs          int64
 	}{
 		"SQS, delivered again":               {"SQS", delivery{"", sqs(message("1", body))}, delivery{"", sqs(changed(message("1", body), received))}, 1},
 		"SQS, sent again":                    {"SQS", delivery{"", sqs(message("1", body))}, delivery{"", sqs(message("2", body))}, 2},
@@ -154,13 +154,13 @@ func TestWhatComesAgain(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			runs := 0
+			var runs atomic.Int64
 			h := sourceHandler(t, row.source, idem.New(&idem.MemoryStore{}), &runs)
 			for _, d := range []delivery{row.first, row.second} {
 				invoke(t, h, d)
 			}
-			if runs != row.runs {
-				t.Errorf("ran %d times, want %d", runs, row.runs)
+			if runs.Load() != row.runs {
+				t.Errorf("ran %d times, want %d", runs.Load(), row.runs)
 			}
 		})
 	}
@@ -195,15 +195,15 @@ func TestHowLongIsRemembered(t *testing.T) {
 			t.Parallel()
 			synctest.Test(t, func(t *testing.T) {
 				const retention = 30 * 24 * time.Hour
-				runs := 0
+				var runs atomic.Int64
 				h := sourceHandler(t, source, idem.New(&idem.MemoryStore{}, func(o *idem.Options) { o.Retention = retention }), &runs)
 				for i, step := range []struct {
 					wait time.Duration
-					runs int
+					runs int64
 				}{{0, 1}, {retention - time.Minute, 1}, {2 * time.Minute, 2}} {
 					time.Sleep(step.wait) //nolint:forbidigo // virtual
-					if invoke(t, h, delivery{"", payload}); runs != step.runs {
-						t.Error(fmt.Sprint("step ", i, ": ran ", runs, " times, want ", step.runs))
+					if invoke(t, h, delivery{"", payload}); runs.Load() != step.runs {
+						t.Error(fmt.Sprint("step ", i, ": ran ", runs.Load(), " times, want ", step.runs))
 					}
 				}
 			})

@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -23,24 +24,24 @@ func FuzzBatches(f *testing.F) {
 	}
 	f.Fuzz(func(t *testing.T, source byte, payload []byte) {
 		file := batchFiles[int(source)%len(batchFiles)]
-		runs := 0
+		var runs atomic.Int64
 		h := batchHandler(t, idem.New(&idem.MemoryStore{}), file, &runs)
 		ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 		defer cancel()
 		out, err := h.Invoke(ctx, payload)
 		if errors.Is(err, lambda.ErrEvent) {
-			if runs != 0 || out != nil {
-				t.Errorf("%d runs, answer %s", runs, out)
+			if runs.Load() != 0 || out != nil {
+				t.Errorf("%d runs, answer %s", runs.Load(), out)
 			}
 			return
 		}
-		first := runs
+		first := runs.Load()
 		again, err2 := h.Invoke(ctx, payload)
 		if string(again) != string(out) || (err == nil) != (err2 == nil) {
 			t.Errorf("first %s, %v, then %s, %v", out, err, again, err2)
 		}
-		if runs != first { // what wasn't done has failed before the handler was run
-			t.Errorf("%d runs, then %d more", first, runs-first)
+		if all := runs.Load(); all != first { // what wasn't done has failed before the handler was run
+			t.Errorf("%d runs, then %d more", first, all-first)
 		}
 		if err == nil && !json.Valid(out) {
 			t.Errorf("the answer is %s", out)

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"net/http"
 	"os"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -31,11 +32,12 @@ type calls = map[string]int
 func TestCallsPerMessage(t *testing.T) {
 	t.Parallel()
 	store, tr := newStore(t)
-	runs, failing := 0, ""
+	var runs atomic.Int64
+	failing := ""
 	b := lambda.SQS
 	b.Failed = func(context.Context, events.SQSMessage, error) {}
 	h := lambda.WrapEach(idem.New(store), b, func(_ context.Context, m events.SQSMessage) error {
-		runs++
+		runs.Add(1)
 		if m.MessageId == failing {
 			return errors.New("bad message")
 		}
@@ -47,15 +49,15 @@ func TestCallsPerMessage(t *testing.T) {
 			MessageId: fmt.Sprint("m-", i), Body: "{}", EventSource: "aws:sqs", EventSourceARN: "arn:aws:sqs:eu-central-1:123456789012:jobs",
 		})
 	}
-	deliver := func(t *testing.T, left time.Duration, wantFailures, wantRuns int, want calls) {
+	deliver := func(t *testing.T, left time.Duration, wantFailures int, wantRuns int64, want calls) {
 		t.Helper()
 		ctx, cancel := context.WithTimeout(t.Context(), left)
 		defer cancel()
-		runs = 0
+		runs.Store(0)
 		tr.Reset()
 		re, err := h.Handle(ctx, ev)
-		if len(re.BatchItemFailures) != wantFailures || (err != nil) != (left < time.Second) || runs != wantRuns {
-			t.Errorf("%d failures, %v, %d runs, want %d and %d", len(re.BatchItemFailures), err, runs, wantFailures, wantRuns)
+		if len(re.BatchItemFailures) != wantFailures || (err != nil) != (left < time.Second) || runs.Load() != wantRuns {
+			t.Errorf("%d failures, %v, %d runs, want %d and %d", len(re.BatchItemFailures), err, runs.Load(), wantFailures, wantRuns)
 		}
 		if diff := cmp.Diff(want, tr.Calls()); diff != "" {
 			t.Errorf("DynamoDB calls (-want +got):\n%s", diff)
