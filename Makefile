@@ -63,6 +63,10 @@ load: ## a queue's whole life under load, LOAD messages each; figures are printe
 stripe-sdks: ## the Stripe presets against Stripe's clients for Go, Python and Node (python3, npm)
 	internal/tools/stripe-sdks.sh $(TESTFLAGS)
 
+.PHONY: pictures
+pictures: ## render every Mermaid diagram of the pages; a broken one fails (node, npm)
+	internal/tools/mermaid.sh
+
 .PHONY: vet
 vet: ## go vet
 	go vet ./...
