@@ -61,7 +61,7 @@ var situations = []situation{
 		s.post(created)
 		return s.post(created, func(r *idem.Request) { r.Scope = "omar" })
 	}},
-	{name: "with other credentials, nobody verified", act: func(s *stage) outcome {
+	{name: "with other, unverified credentials", act: func(s *stage) outcome {
 		s.post(created, bearer("jane"))
 		return s.post(created, bearer("omar"))
 	}},
@@ -70,10 +70,10 @@ var situations = []situation{
 		return s.post(created, bearer("omar"))
 	}},
 	{name: "no key", act: func(s *stage) outcome { return s.post(created, withKey()) }},
-	{name: "a key that is none", act: func(s *stage) outcome { return s.post(created, withKey("")) }},
-	{name: "a body that isn't the base64 it says it is", act: func(s *stage) outcome { return s.refuse(idem.ErrRequest) }},
+	{name: "an invalid key", act: func(s *stage) outcome { return s.post(created, withKey("")) }},
+	{name: "a body that isn't valid base64", act: func(s *stage) outcome { return s.refuse(idem.ErrRequest) }},
 	{name: "a body over `MaxRequest` (net/http)", act: func(s *stage) outcome { return s.refuse(idem.ErrTooLarge) }},
-	{name: "a caller that can't be told from others", act: func(s *stage) outcome {
+	{name: "a caller that can't be identified", act: func(s *stage) outcome {
 		return s.post(created, func(r *idem.Request) { r.Scope, r.Identity.Kind = "", "lambda" })
 	}},
 	{name: "too little time is left", act: func(s *stage) outcome {
@@ -100,11 +100,11 @@ var situations = []situation{
 		s.post(answering(http.StatusConflict))
 		return s.post(created, otherBody)
 	}},
-	{name: "the same, where that was a second attempt's", act: func(s *stage) outcome {
+	{name: "the same, if a second attempt gave that answer", act: func(s *stage) outcome {
 		s.late(answering(http.StatusConflict))
 		return s.post(created, otherBody)
 	}},
-	{name: "others keep changing what a phase writes", act: func(s *stage) outcome {
+	{name: "other requests keep changing a phase's items", act: func(s *stage) outcome {
 		s.store.phase = idem.ErrConflict
 		return s.post(phased)
 	}},

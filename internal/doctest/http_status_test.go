@@ -52,11 +52,11 @@ func status(t *testing.T) string {
 			s.post(unknown)
 			return s.status(key)
 		}},
-		{name: "was begun with other credentials, nobody verified", act: func(s *stage) idem.Response {
+		{name: "was begun with other, unverified credentials", act: func(s *stage) idem.Response {
 			s.post(created, bearer("jane"))
 			return s.status(key, bearer("omar"))
 		}},
-		{name: "is another verified caller's", act: func(s *stage) idem.Response {
+		{name: "belongs to another verified caller", act: func(s *stage) idem.Response {
 			s.post(created)
 			return s.status(key, func(r *idem.Request) { r.Scope = "omar" })
 		}},
@@ -69,7 +69,7 @@ func status(t *testing.T) string {
 			wait(25 * time.Hour)
 			return s.status(key)
 		}},
-		{name: "asked for by POST", act: func(s *stage) idem.Response {
+		{name: "queried by POST", act: func(s *stage) idem.Response {
 			return s.status(key, func(r *idem.Request) { r.Method = "POST" })
 		}},
 	} {

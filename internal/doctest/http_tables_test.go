@@ -93,7 +93,7 @@ func keys(t *testing.T) string {
 		if echo != "" && len(echo) < 100 {
 			echo = code(echo)
 		} else if echo != "" {
-			echo = "it is"
+			echo = "as sent"
 		}
 		tb.add(shown, parsed(row.values, false), parsed(row.values, true), echo)
 	}
@@ -106,14 +106,14 @@ func parsed(values []string, strict bool) string {
 	case err != nil:
 		return "400"
 	case len(key) > 100:
-		return "it is"
+		return "as sent"
 	}
 	return code(key)
 }
 
 // modes: what becomes of requests with and without a key.
 func modes(t *testing.T) string {
-	tb := table{head: []string{"`Options.Key`", "no key", "a new key", "the same again", "the key with another body", "a key that is none"}}
+	tb := table{head: []string{"`Options.Key`", "no key", "a new key", "the same again", "the key with another body", "an invalid key"}}
 	for mode, name := range []string{"KeyRequired", "KeyOptional", "KeyGenerate", "KeyObserve"} {
 		row := []string{code(name)}
 		for _, act := range []func(*stage) outcome{

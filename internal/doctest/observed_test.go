@@ -36,8 +36,8 @@ func observed(t *testing.T) string {
 			o.Hooks.Observed = func(_ context.Context, ev idem.Event) { told = append(told, ev.Err) }
 		}
 		if sit.opt != nil || slices.Contains([]string{
-			"others keep changing what a phase writes", "a call to others has an unknown outcome", "again, after such a call", "the fingerprint's secret is gone",
-			"a body that isn't the base64 it says it is", "a body over `MaxRequest` (net/http)", "the worker slept past its lease, and was overtaken",
+			"other requests keep changing a phase's items", "a call to others has an unknown outcome", "again, after such a call", "the fingerprint's secret is gone",
+			"a body that isn't valid base64", "a body over `MaxRequest` (net/http)", "the worker slept past its lease, and was overtaken",
 			"the record is damaged", "after the key's lifetime",
 		}, sit.name) {
 			continue // not for handlers with phases; or nothing new
