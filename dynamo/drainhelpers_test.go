@@ -21,7 +21,7 @@ import (
 
 	"github.com/samekey/samekey/dynamo/dynamotest"
 	"github.com/samekey/samekey/idem"
-	"github.com/samekey/samekey/internal/localstream"
+	"github.com/samekey/samekey/internal/local/mendstream"
 )
 
 // tail reads the stream of a table, as Lambda hands it to a function.
@@ -43,7 +43,7 @@ func (tab *table) tail(t testing.TB) *tail {
 	o := tab.direct.Options()
 	return &tail{tab: tab, arn: aws.ToString(out.Table.LatestStreamArn), client: dynamodbstreams.New(dynamodbstreams.Options{
 		BaseEndpoint: aws.String(dynamotest.Start(t).Endpoint), Region: o.Region, Credentials: o.Credentials,
-		HTTPClient: &http.Client{Transport: localstream.Transport(nil)},
+		HTTPClient: &http.Client{Transport: mendstream.Transport(nil)},
 	})}
 }
 

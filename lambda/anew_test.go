@@ -15,7 +15,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/samekey/samekey/idem"
-	"github.com/samekey/samekey/internal/lambdalocal"
+	"github.com/samekey/samekey/internal/local/lambdarun"
 	"github.com/samekey/samekey/lambda"
 )
 
@@ -69,7 +69,7 @@ func TestProgramBeginsAnewWithoutAnOverdueHandler(t *testing.T) {
 			re, err = deliver(message("b", "ignore"), message("c", "")) // one start for both
 			reported(t, re, err, "b")
 			_, err = deliver(message("d", "ignore"))
-			if fe, ok := errors.AsType[*lambdalocal.FunctionError](err); !ok || fe.Message != lambda.ErrOverdue.Error() || fe.Type != "errorString" {
+			if fe, ok := errors.AsType[*lambdarun.FunctionError](err); !ok || fe.Message != lambda.ErrOverdue.Error() || fe.Type != "errorString" {
 				t.Errorf("got %v, want the record's own failure", err)
 			}
 			re, err = deliver(message("e", ""))
@@ -106,14 +106,14 @@ func TestProgramBeginsAnewWithoutAnOverdueHandler(t *testing.T) {
 	}
 }
 
-func overdue(t *testing.T, perProcess int) (*lambdalocal.Function, *logBuffer) {
+func overdue(t *testing.T, perProcess int) (*lambdarun.Function, *logBuffer) {
 	t.Helper()
 	self, err := os.Executable()
 	if err != nil {
 		t.Fatal(err)
 	}
 	logs := new(logBuffer)
-	fn, err := lambdalocal.Start(t.Context(), lambdalocal.Config{
+	fn, err := lambdarun.Start(t.Context(), lambdarun.Config{
 		Name: "overdue", Binary: self, PerProcess: perProcess, MaxConcurrency: perProcess, Timeout: time.Minute,
 		Stdout: logs, Stderr: logs, Env: []string{asFunction + "=overdue"},
 	})

@@ -14,7 +14,7 @@ import (
 	"github.com/aws/aws-lambda-go/lambdacontext"
 
 	"github.com/samekey/samekey/idem"
-	"github.com/samekey/samekey/internal/lambdalocal"
+	"github.com/samekey/samekey/internal/local/lambdarun"
 	"github.com/samekey/samekey/lambda"
 )
 
@@ -80,7 +80,7 @@ func TestInvocationsShareAProcess(t *testing.T) {
 		t.Fatal(err)
 	}
 	logs := new(logBuffer)
-	fn, err := lambdalocal.Start(t.Context(), lambdalocal.Config{
+	fn, err := lambdarun.Start(t.Context(), lambdarun.Config{
 		Name: "concurrent", Binary: self, PerProcess: workers, MaxConcurrency: workers, Timeout: time.Minute, Stdout: logs, Stderr: logs,
 		Env: []string{asFunction + "=1", "GORACE=halt_on_error=1"},
 	})

@@ -19,7 +19,8 @@ import (
 	awslambda "github.com/aws/aws-lambda-go/lambda"
 
 	"github.com/samekey/samekey/idem"
-	"github.com/samekey/samekey/internal/lambdalocal"
+	"github.com/samekey/samekey/internal/local/apigateway"
+	"github.com/samekey/samekey/internal/local/lambdarun"
 )
 
 // front is what stands between a client and a handler: net/http itself, or a
@@ -33,20 +34,20 @@ type front struct {
 var fronts = []front{
 	{"net http", false, serveHTTP},
 	{"HTTP API", true, func(e *idem.Engine, h handler, between func(awslambda.Handler) awslambda.Handler) http.Handler {
-		return lambdalocal.HTTPAPI(lambdalocal.InProcess(between(httpAPI.wrap(e, h)), 20*time.Second), func(o *lambdalocal.HTTPAPIOptions) {
-			o.Authorizer = func(r *http.Request) (*lambdalocal.Identity, error) {
+		return apigateway.HTTPAPI(lambdarun.InProcess(between(httpAPI.wrap(e, h)), 20*time.Second), func(o *apigateway.HTTPAPIOptions) {
+			o.Authorizer = func(r *http.Request) (*apigateway.Identity, error) {
 				if name := bearer(r.Header); name != "" {
-					return lambdalocal.JWT(map[string]string{"iss": "https://issuer.example", "sub": name}), nil
+					return apigateway.JWT(map[string]string{"iss": "https://issuer.example", "sub": name}), nil
 				}
 				return nil, nil
 			}
 		})
 	}},
 	{"REST API", true, func(e *idem.Engine, h handler, between func(awslambda.Handler) awslambda.Handler) http.Handler {
-		return lambdalocal.RESTAPI(map[string]lambdalocal.RESTRoute{"ANY /{proxy+}": {
-			Function:   lambdalocal.InProcess(between(rest.wrap(e, h)), 20*time.Second),
-			Authorizer: &lambdalocal.RESTAuthorizer{Function: invoker(principal)},
-		}}, func(o *lambdalocal.RESTAPIOptions) { o.BinaryMediaTypes = []string{"application/octet-stream"} })
+		return apigateway.RESTAPI(map[string]apigateway.RESTRoute{"ANY /{proxy+}": {
+			Function:   lambdarun.InProcess(between(rest.wrap(e, h)), 20*time.Second),
+			Authorizer: &apigateway.RESTAuthorizer{Function: invoker(principal)},
+		}}, func(o *apigateway.RESTAPIOptions) { o.BinaryMediaTypes = []string{"application/octet-stream"} })
 	}},
 }
 

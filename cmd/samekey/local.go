@@ -8,7 +8,7 @@ import (
 	"strconv"
 	"strings"
 
-	"github.com/samekey/samekey/internal/localrun"
+	"github.com/samekey/samekey/internal/local/stack"
 )
 
 var localCommand = command{name: "local", summary: "run a SAM template's functions on this machine", run: runLocal}
@@ -43,7 +43,7 @@ func runLocal(ctx context.Context, env environment, args []string) int {
 		ctx, cancel = withParent(ctx)
 		defer cancel()
 	}
-	stack, err := localrun.Start(ctx, opts)
+	running, err := stack.Start(ctx, opts)
 	if err != nil {
 		if ctx.Err() != nil {
 			return 0 // told to end while it started
@@ -51,9 +51,9 @@ func runLocal(ctx context.Context, env environment, args []string) int {
 		fmt.Fprintf(env.stderr, "samekey local: %v\n", err)
 		return 1
 	}
-	fmt.Fprintln(env.stdout, stack.Ready())
+	fmt.Fprintln(env.stdout, running.Ready())
 	<-ctx.Done()
-	if err := stack.Close(); err != nil {
+	if err := running.Close(); err != nil {
 		fmt.Fprintf(env.stderr, "samekey local: %v\n", err)
 		return 1
 	}
@@ -62,8 +62,8 @@ func runLocal(ctx context.Context, env environment, args []string) int {
 
 // localOptions reads flags and environment. Flags win. follow says that the stack
 // ends with the program that started this one.
-func localOptions(env environment, args []string) (opts localrun.Options, follow bool, err error) {
-	overrides, err := localrun.ReadOverrides(env.getenv)
+func localOptions(env environment, args []string) (opts stack.Options, follow bool, err error) {
+	overrides, err := stack.ReadOverrides(env.getenv)
 	if err != nil {
 		return opts, false, err
 	}
@@ -72,7 +72,7 @@ func localOptions(env environment, args []string) (opts localrun.Options, follow
 	if err := errors.Join(err1, err2); err != nil {
 		return opts, false, err
 	}
-	opts = localrun.Options{
+	opts = stack.Options{
 		Parameters: make(map[string]string), Environment: make(map[string]string),
 		Overrides: overrides, Logs: env.stderr,
 	}
@@ -147,12 +147,12 @@ func add(into *[]named) func(string) error {
 	}
 }
 
-func joinProcesses(processes, urls []named) ([]localrun.Process, error) {
-	out := make([]localrun.Process, 0, len(processes))
+func joinProcesses(processes, urls []named) ([]stack.Process, error) {
+	out := make([]stack.Process, 0, len(processes))
 	byName := make(map[string]int)
 	for _, p := range processes {
 		byName[p.name] = len(out)
-		out = append(out, localrun.Process{Name: p.name, Command: strings.Fields(p.value)})
+		out = append(out, stack.Process{Name: p.name, Command: strings.Fields(p.value)})
 	}
 	for _, u := range urls {
 		i, ok := byName[u.name]

@@ -21,14 +21,14 @@ import (
 	"github.com/google/go-cmp/cmp/cmpopts"
 
 	"github.com/samekey/samekey/dynamo/dynamotest"
-	"github.com/samekey/samekey/internal/localrun"
-	"github.com/samekey/samekey/internal/localserver"
+	"github.com/samekey/samekey/internal/local/servers"
+	"github.com/samekey/samekey/internal/local/stack"
 )
 
 func TestOptionsOfLocal(t *testing.T) {
 	t.Parallel()
-	defaults := localrun.Options{Template: "template.yaml", StackName: "local", APIPort: 3000, ControlPort: 3002}
-	with := func(change func(*localrun.Options)) localrun.Options {
+	defaults := stack.Options{Template: "template.yaml", StackName: "local", APIPort: 3000, ControlPort: 3002}
+	with := func(change func(*stack.Options)) stack.Options {
 		o := defaults
 		change(&o)
 		return o
@@ -36,17 +36,17 @@ func TestOptionsOfLocal(t *testing.T) {
 	for name, tt := range map[string]struct {
 		env  map[string]string
 		args []string
-		want localrun.Options
+		want stack.Options
 	}{
 		"defaults": {want: defaults},
 		"ports of the environment": {
 			env:  map[string]string{"LOCAL_API_PORT": "4000", "LOCAL_CONTROL_PORT": "0"},
-			want: with(func(o *localrun.Options) { o.APIPort, o.ControlPort = 4000, 0 }),
+			want: with(func(o *stack.Options) { o.APIPort, o.ControlPort = 4000, 0 }),
 		},
 		"flags win": {
 			env:  map[string]string{"LOCAL_API_PORT": "4000", "LOCAL_GRACE": "2s"},
 			args: []string{"-api-port", "0", "-control-port=5002", "-template", "t.yaml", "-stack-name", "s", "-ttl"},
-			want: with(func(o *localrun.Options) {
+			want: with(func(o *stack.Options) {
 				o.APIPort, o.ControlPort, o.Template, o.StackName, o.TTL = 0, 5002, "t.yaml", "s", true
 				o.Overrides.Grace = new(2 * time.Second)
 			}),
@@ -56,10 +56,10 @@ func TestOptionsOfLocal(t *testing.T) {
 				"-parameter", "A=1=2", "-parameter", "B=", "-env", "C=x y",
 				"-process", "world=dist/world  -v", "-process-url", "world=http://127.0.0.1:3001", "-process", "other=sleep",
 			},
-			want: with(func(o *localrun.Options) {
+			want: with(func(o *stack.Options) {
 				o.Parameters = map[string]string{"A": "1=2", "B": ""}
 				o.Environment = map[string]string{"C": "x y"}
-				o.Processes = []localrun.Process{
+				o.Processes = []stack.Process{
 					{Name: "world", Command: []string{"dist/world", "-v"}, URL: "http://127.0.0.1:3001"},
 					{Name: "other", Command: []string{"sleep"}},
 				}
@@ -72,7 +72,7 @@ func TestOptionsOfLocal(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			if diff := cmp.Diff(tt.want, got, cmpopts.IgnoreFields(localrun.Options{}, "Logs"), cmpopts.EquateEmpty(), cmpopts.IgnoreUnexported(localrun.Process{})); diff != "" {
+			if diff := cmp.Diff(tt.want, got, cmpopts.IgnoreFields(stack.Options{}, "Logs"), cmpopts.EquateEmpty(), cmpopts.IgnoreUnexported(stack.Process{})); diff != "" {
 				t.Errorf("-want +got:\n%s", diff)
 			}
 		})
@@ -180,7 +180,7 @@ func endLocal(t *testing.T, signal syscall.Signal, want string) {
 	if body := get(t, line["api"].(string)+"/env"); !strings.Contains(body, `"TABLE":"local-Table"`) {
 		t.Errorf("the function says %s", body)
 	}
-	var functions []localrun.FunctionState
+	var functions []stack.FunctionState
 	if err := json.Unmarshal([]byte(get(t, line["control"].(string)+"/functions")), &functions); err != nil {
 		t.Fatal(err)
 	}
@@ -219,7 +219,7 @@ func endLocal(t *testing.T, signal syscall.Signal, want string) {
 // runs these tests tells the makes below it.
 func clean(env []string) []string {
 	return slices.DeleteFunc(env, func(kv string) bool {
-		return strings.HasPrefix(kv, "AWS_") || strings.HasPrefix(kv, "LOCAL_") || localserver.OfMake(kv)
+		return strings.HasPrefix(kv, "AWS_") || strings.HasPrefix(kv, "LOCAL_") || servers.OfMake(kv)
 	})
 }
 

@@ -10,7 +10,7 @@ import (
 	"testing"
 
 	"github.com/samekey/samekey/dynamo/dynamotest"
-	"github.com/samekey/samekey/internal/lambdalocal"
+	"github.com/samekey/samekey/internal/local/lambdarun"
 )
 
 // Made by TestMain: the program, and a folder with a template and a function.
@@ -29,9 +29,9 @@ func mainOf(m *testing.M) int {
 	if out, err := build.CombinedOutput(); err != nil {
 		panic(string(out))
 	}
-	const testdata = "../../internal/localrun/testdata/"
+	const testdata = "../../internal/local/stack/testdata/"
 	for pkg, out := range map[string]string{testdata + "fn": "dist/bootstrap", testdata + "world": "world"} {
-		if err := lambdalocal.BuildBootstrap(context.Background(), pkg, filepath.Join(dir, out)); err != nil {
+		if err := lambdarun.BuildBootstrap(context.Background(), pkg, filepath.Join(dir, out)); err != nil {
 			panic(err)
 		}
 	}

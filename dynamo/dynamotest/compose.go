@@ -11,11 +11,11 @@ import (
 	"strings"
 	"time"
 
-	"github.com/samekey/samekey/internal/localserver"
+	"github.com/samekey/samekey/internal/local/servers"
 )
 
 // tryCompose runs DynamoDB Local in a container, published on 127.0.0.1 only.
-func tryCompose(ctx context.Context, s *localserver.Search) (*DB, error) {
+func tryCompose(ctx context.Context, s *servers.Search) (*DB, error) {
 	db, err := startCompose(ctx)
 	if err != nil {
 		s.Miss("docker compose", err)
@@ -59,7 +59,7 @@ func (c compose) start(ctx context.Context) (*DB, error) {
 		return nil, fmt.Errorf("docker published the database on %s instead of loopback", addr)
 	}
 	db := &DB{Endpoint: "http://" + addr.String(), stop: c.down}
-	if err := localserver.WaitAnswer(ctx, product, db.Endpoint, nil); err != nil {
+	if err := servers.WaitAnswer(ctx, product, db.Endpoint, nil); err != nil {
 		return nil, err
 	}
 	if err := db.firstRequest(ctx); err != nil {
@@ -84,7 +84,7 @@ func (c compose) run(ctx context.Context, args ...string) (string, error) {
 func runDocker(ctx context.Context, docker string, args ...string) (string, error) {
 	cmd := exec.CommandContext(ctx, docker, args...)
 	var out bytes.Buffer
-	errOut := &localserver.HeadTail{}
+	errOut := &servers.HeadTail{}
 	cmd.Stdin, cmd.Stdout, cmd.Stderr = bytes.NewReader(localFile("compose.yaml")), &out, errOut
 	cmd.WaitDelay = time.Second
 	if err := cmd.Run(); err != nil {

@@ -12,7 +12,7 @@ import (
 
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
 
-	"github.com/samekey/samekey/internal/localserver"
+	"github.com/samekey/samekey/internal/local/servers"
 )
 
 // product is what errors call it.
@@ -28,14 +28,14 @@ func startLocal(ctx context.Context, java, dir string) (*DB, error) {
 	if err != nil {
 		return nil, err
 	}
-	running, err := localserver.Server{
+	running, err := servers.Server{
 		Name: product,
 		Dir:  dir,
 		Command: func(tmp string, port int) *exec.Cmd {
 			return localCommand(java, dir, tmp, port, env)
 		},
 		PortTaken:         []string{"Failed to bind", "Address already in use"},
-		AllInterfaces:     localserver.Allowed(envAllInterfaces),
+		AllInterfaces:     servers.Allowed(envAllInterfaces),
 		AllInterfacesHint: "set " + envAllInterfaces + "=1 to let it listen on every interface",
 	}.Start(ctx)
 	if err != nil {

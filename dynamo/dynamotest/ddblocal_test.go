@@ -13,7 +13,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 
-	"github.com/samekey/samekey/internal/localserver"
+	"github.com/samekey/samekey/internal/local/servers"
 )
 
 // waitEnd waits until nothing listens at the endpoint any more.
@@ -124,8 +124,8 @@ func TestStartTakesAnotherPortIfTheFirstIsTaken(t *testing.T) {
 	log := dir + "/log"
 	t.Setenv("JAVA_LOG", log)
 	java := commands(t, map[string]string{"java": `echo x >>"$JAVA_LOG"; echo "java.io.IOException: Failed to bind to 0.0.0.0/0.0.0.0:1" >&2; exit 1`}) + "/java"
-	if _, err := startLocal(t.Context(), java, dir); !errors.Is(err, localserver.ErrPortTaken) {
-		t.Errorf("startLocal: got %v, want %v", err, localserver.ErrPortTaken)
+	if _, err := startLocal(t.Context(), java, dir); !errors.Is(err, servers.ErrPortTaken) {
+		t.Errorf("startLocal: got %v, want %v", err, servers.ErrPortTaken)
 	}
 	if b, err := os.ReadFile(log); err != nil || len(b) != 2*5 {
 		t.Errorf("tried %d times (%v), want %d", len(b)/2, err, 5)

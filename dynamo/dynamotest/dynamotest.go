@@ -13,7 +13,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
 
-	"github.com/samekey/samekey/internal/localserver"
+	"github.com/samekey/samekey/internal/local/servers"
 )
 
 // What the environment can say; the package documentation lists the meanings.
@@ -58,14 +58,14 @@ type DB struct {
 // The error matches [ErrUnavailable] if there is nothing to run.
 func Find(ctx context.Context) (*DB, error) {
 	if endpoint := os.Getenv(envEndpoint); endpoint != "" {
-		if err := localserver.CheckEndpoint(endpoint, envAllowRemote); err != nil {
+		if err := servers.CheckEndpoint(endpoint, envAllowRemote); err != nil {
 			return nil, fmt.Errorf("dynamotest: %s: %w", envEndpoint, err)
 		}
 		return &DB{Endpoint: strings.TrimRight(endpoint, "/")}, nil
 	}
-	var s localserver.Search
+	var s servers.Search
 	s.Miss(envEndpoint, errors.New("not set"))
-	for _, try := range []func(context.Context, *localserver.Search) (*DB, error){tryJava, tryCompose} {
+	for _, try := range []func(context.Context, *servers.Search) (*DB, error){tryJava, tryCompose} {
 		db, err := try(ctx, &s)
 		if err != nil {
 			return nil, fmt.Errorf("dynamotest: %w", err)

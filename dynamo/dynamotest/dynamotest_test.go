@@ -12,7 +12,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
 	"github.com/google/go-cmp/cmp"
 
-	"github.com/samekey/samekey/internal/localserver"
+	"github.com/samekey/samekey/internal/local/servers"
 )
 
 const (
@@ -116,7 +116,7 @@ func TestFindNamesWhatIsMissing(t *testing.T) {
 		t.Run(tt.name, func(t *testing.T) {
 			bare(t, tt.scripts)
 			got := findNothing(t)
-			root, err := localserver.CacheRoot(envCache)
+			root, err := servers.CacheRoot(envCache)
 			if err != nil {
 				t.Fatal(err)
 			}

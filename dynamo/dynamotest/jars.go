@@ -3,7 +3,7 @@ package dynamotest
 import (
 	"embed"
 
-	"github.com/samekey/samekey/internal/localserver"
+	"github.com/samekey/samekey/internal/local/servers"
 )
 
 // localFiles are the recipe only: no jar may be among them (see the package
@@ -15,8 +15,8 @@ var localFiles embed.FS
 // localVersion is the version of DynamoDB Local, as pinned in local/.
 const localVersion = "3.3.1"
 
-func ddbLocal() localserver.Bundle {
-	return localserver.Bundle{
+func ddbLocal() servers.Bundle {
+	return servers.Bundle{
 		Name:  "dynamodb-local-" + localVersion,
 		POM:   localFile("pom.xml"),
 		Sums:  localFile("SHA256SUMS"),

@@ -10,7 +10,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"github.com/samekey/samekey/internal/localserver"
+	"github.com/samekey/samekey/internal/local/servers"
 )
 
 func TestAFalseJarFailsTheSearch(t *testing.T) {
@@ -23,7 +23,7 @@ func TestAFalseJarFailsTheSearch(t *testing.T) {
 	// It puts a file where the jars belong.
 	mvn := commands(t, map[string]string{"mvn": `for arg; do case "$arg" in -DoutputDirectory=*) mkdir -p "${arg#*=}" && echo x >"${arg#*=}/DynamoDBLocal-3.3.1.jar" ;; esac; done`})
 	t.Setenv("PATH", mvn+string(os.PathListSeparator)+os.Getenv("PATH"))
-	if _, err := Find(t.Context()); !errors.Is(err, localserver.ErrChecksum) || errors.Is(err, ErrUnavailable) {
+	if _, err := Find(t.Context()); !errors.Is(err, servers.ErrChecksum) || errors.Is(err, ErrUnavailable) {
 		t.Errorf("Find: got %v, want ErrChecksum and not ErrUnavailable", err)
 	}
 }

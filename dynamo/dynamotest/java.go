@@ -5,7 +5,7 @@ import (
 	"errors"
 	"fmt"
 
-	"github.com/samekey/samekey/internal/localserver"
+	"github.com/samekey/samekey/internal/local/servers"
 )
 
 // minJava is what DynamoDB Local's class files ask for.
@@ -13,13 +13,13 @@ const minJava = 17
 
 // tryJava runs DynamoDB Local on this machine's Java, from jars in the cache
 // or, where there are none, from jars that Maven gets.
-func tryJava(ctx context.Context, s *localserver.Search) (*DB, error) {
-	java, err := localserver.FindJava(ctx, minJava)
+func tryJava(ctx context.Context, s *servers.Search) (*DB, error) {
+	java, err := servers.FindJava(ctx, minJava)
 	if err != nil {
 		s.Miss(fmt.Sprintf("Java %d or newer", minJava), err)
 		return nil, nil
 	}
-	root, err := localserver.CacheRoot(envCache)
+	root, err := servers.CacheRoot(envCache)
 	if err != nil {
 		return nil, err
 	}
@@ -34,7 +34,7 @@ func tryJava(ctx context.Context, s *localserver.Search) (*DB, error) {
 		s.Miss(from, err)
 		from = "Java with Maven"
 		switch err := b.Install(ctx, root); {
-		case errors.Is(err, localserver.ErrChecksum):
+		case errors.Is(err, servers.ErrChecksum):
 			return nil, err
 		case err != nil:
 			s.Miss(from, err)

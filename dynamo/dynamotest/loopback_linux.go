@@ -11,7 +11,7 @@ import (
 	"runtime"
 	"time"
 
-	"github.com/samekey/samekey/internal/localserver"
+	"github.com/samekey/samekey/internal/local/servers"
 )
 
 // DynamoDB Local listens on every interface and has no option against it. On
@@ -20,7 +20,7 @@ import (
 
 // canKeepLocal returns why DynamoDB Local can't be kept off the network here.
 func canKeepLocal() error {
-	if _, err := compiler(); err != nil && !localserver.Allowed(envAllInterfaces) {
+	if _, err := compiler(); err != nil && !servers.Allowed(envAllInterfaces) {
 		return err
 	}
 	return nil
@@ -40,7 +40,7 @@ func compiler() (string, error) {
 func loopbackEnv(ctx context.Context, dir string) ([]string, error) {
 	name, err := compileShim(ctx, dir)
 	if err != nil {
-		if localserver.Allowed(envAllInterfaces) {
+		if servers.Allowed(envAllInterfaces) {
 			return nil, nil
 		}
 		return nil, err

@@ -15,7 +15,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"github.com/samekey/samekey/internal/localserver"
+	"github.com/samekey/samekey/internal/local/servers"
 )
 
 // What DynamoDB Local listens on, seen without the code that checks it.
@@ -113,7 +113,7 @@ func TestTheDatabaseEndsWithAKilledTestProcess(t *testing.T) {
 	waitEnd(t, &DB{Endpoint: endpoint})
 
 	// A later run would remove what it left; this one needn't leave it.
-	root, err := localserver.CacheRoot(envCache)
+	root, err := servers.CacheRoot(envCache)
 	if err != nil {
 		t.Fatal(err)
 	}

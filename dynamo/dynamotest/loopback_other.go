@@ -7,13 +7,13 @@ import (
 	"fmt"
 	"runtime"
 
-	"github.com/samekey/samekey/internal/localserver"
+	"github.com/samekey/samekey/internal/local/servers"
 )
 
 // canKeepLocal refuses: DynamoDB Local listens on every interface, and only
 // on Linux is there a way to keep it on loopback.
 func canKeepLocal() error {
-	if localserver.Allowed(envAllInterfaces) {
+	if servers.Allowed(envAllInterfaces) {
 		return nil
 	}
 	return fmt.Errorf("DynamoDB Local listens on every interface, and on %s nothing keeps it from that: set %s=1 behind a firewall, or use Docker", runtime.GOOS, envAllInterfaces)

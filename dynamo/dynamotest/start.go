@@ -9,7 +9,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/samekey/samekey/internal/localserver"
+	"github.com/samekey/samekey/internal/local/servers"
 )
 
 // startTimeout bounds the search of [Start]: a first call may download 74 MB.
@@ -52,7 +52,7 @@ func (s *sharedDB) start(tb testing.TB, find func(context.Context) (*DB, error))
 	tb.Helper()
 	db, err := s.get(find)
 	if err != nil {
-		if errors.Is(err, ErrUnavailable) && !localserver.Required(envRequire) {
+		if errors.Is(err, ErrUnavailable) && !servers.Required(envRequire) {
 			tb.Skip(err)
 		}
 		tb.Fatal(err)

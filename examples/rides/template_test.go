@@ -15,7 +15,7 @@ import (
 
 	"github.com/samekey/samekey/examples/rides"
 	"github.com/samekey/samekey/idem"
-	"github.com/samekey/samekey/internal/sam"
+	"github.com/samekey/samekey/internal/local/sam"
 )
 
 const template = "../../template.yaml"

@@ -11,7 +11,7 @@ import (
 
 	"github.com/samekey/samekey/dynamo"
 	"github.com/samekey/samekey/idem"
-	"github.com/samekey/samekey/internal/lambdalocal/queuelocal"
+	"github.com/samekey/samekey/internal/local/elasticmq"
 	"github.com/samekey/samekey/lambda/sink"
 )
 
@@ -20,7 +20,7 @@ import (
 // parked, the one that is alone in the end as well.
 func TestOversizedJobsAreParked(t *testing.T) {
 	t.Parallel()
-	server := queuelocal.Start(t)
+	server := elasticmq.Start(t)
 	queue, err := server.Client().CreateQueue(t.Context(), &sqs.CreateQueueInput{QueueName: aws.String("receipts")})
 	if err != nil {
 		t.Fatal(err)

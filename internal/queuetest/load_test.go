@@ -24,9 +24,9 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/sqs/types"
 
 	"github.com/samekey/samekey/dynamo/dynamotest"
-	"github.com/samekey/samekey/internal/lambdalocal"
-	"github.com/samekey/samekey/internal/lambdalocal/eventsource"
-	"github.com/samekey/samekey/internal/lambdalocal/queuelocal"
+	"github.com/samekey/samekey/internal/local/elasticmq"
+	"github.com/samekey/samekey/internal/local/eventsource"
+	"github.com/samekey/samekey/internal/local/lambdarun"
 )
 
 const (
@@ -57,7 +57,7 @@ func TestLoad(t *testing.T) { //nolint:tparallel // one after the other where it
 			t.Fatal(err)
 		}
 	}
-	db, queues := dynamotest.Start(t), queuelocal.Start(t)
+	db, queues := dynamotest.Start(t), elasticmq.Start(t)
 	for _, tc := range []struct {
 		name  string
 		batch int
@@ -244,7 +244,7 @@ func (l *load) Invoke(ctx context.Context, payload []byte) ([]byte, error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.delivered += len(ev.Records)
-	if fe, ok := errors.AsType[*lambdalocal.FunctionError](err); ok && (fe.Type == lambdalocal.TypeExited || fe.Type == lambdalocal.TypeTimedOut) {
+	if fe, ok := errors.AsType[*lambdarun.FunctionError](err); ok && (fe.Type == lambdarun.TypeExited || fe.Type == lambdarun.TypeTimedOut) {
 		for _, m := range ev.Records {
 			l.lost[delivery{m.MessageId, m.Attributes["ApproximateReceiveCount"]}] = fe.Type
 		}

@@ -18,9 +18,10 @@ import (
 
 	"github.com/samekey/samekey/dynamo"
 	"github.com/samekey/samekey/dynamo/dynamotest"
-	"github.com/samekey/samekey/internal/lambdalocal"
-	"github.com/samekey/samekey/internal/lambdalocal/eventsource"
-	"github.com/samekey/samekey/internal/lambdalocal/queuelocal"
+	"github.com/samekey/samekey/internal/local/elasticmq"
+	"github.com/samekey/samekey/internal/local/eventsource"
+	"github.com/samekey/samekey/internal/local/ids"
+	"github.com/samekey/samekey/internal/local/lambdarun"
 )
 
 // patience ends a test that fails.
@@ -30,7 +31,7 @@ const patience = 2 * time.Minute
 // those of another group in their order.
 func TestSlowMessageCostsItsNeighboursNothing(t *testing.T) {
 	t.Parallel()
-	db, queues := dynamotest.Start(t), queuelocal.Start(t)
+	db, queues := dynamotest.Start(t), elasticmq.Start(t)
 	for _, does := range []string{"hang", "ignore"} {
 		t.Run(does, func(t *testing.T) {
 			t.Parallel()
@@ -74,7 +75,7 @@ type testQueue struct {
 	name         string
 	deadName     string
 	url, deadURL string
-	fn           *lambdalocal.Function
+	fn           *lambdarun.Function
 	effects      string
 	sent         int
 }
@@ -109,11 +110,11 @@ func makeQueue(t *testing.T, db *dynamotest.DB, c *sqs.Client, name, function st
 	if err != nil {
 		t.Fatal(err)
 	}
-	q.fn, err = lambdalocal.Start(t.Context(), lambdalocal.Config{
+	q.fn, err = lambdarun.Start(t.Context(), lambdarun.Config{
 		Name: table, Binary: self, Timeout: timeout, Stdout: os.Stderr, Stderr: os.Stderr,
 		Env: append([]string{
 			asFunction + "=" + function, "EFFECTS=" + q.effects, "IDEM_TABLE=" + table,
-			"QUEUE_URL=" + q.url, "QUEUE_ARN=" + queueARN(name), "AWS_ENDPOINT_URL_SQS=" + q.url[:strings.LastIndex(q.url, "/"+queuelocal.AccountID)],
+			"QUEUE_URL=" + q.url, "QUEUE_ARN=" + queueARN(name), "AWS_ENDPOINT_URL_SQS=" + q.url[:strings.LastIndex(q.url, "/"+ids.AccountID)],
 			"AWS_ENDPOINT_URL_DYNAMODB=" + db.Endpoint, "AWS_ACCESS_KEY_ID=test", "AWS_SECRET_ACCESS_KEY=test",
 		}, env...),
 	})
@@ -134,7 +135,7 @@ func createQueue(t *testing.T, c *sqs.Client, name string, attributes map[string
 }
 
 func queueARN(name string) string {
-	return "arn:aws:sqs:" + queuelocal.Region + ":" + queuelocal.AccountID + ":" + name
+	return "arn:aws:sqs:" + ids.Region + ":" + ids.AccountID + ":" + name
 }
 
 func (q *testQueue) send(t *testing.T, group string, j job) {

@@ -9,7 +9,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/sqs"
 	"github.com/google/go-cmp/cmp"
 
-	"github.com/samekey/samekey/internal/lambdalocal/queuelocal"
+	"github.com/samekey/samekey/internal/local/elasticmq"
 	"github.com/samekey/samekey/lambda/sink"
 )
 
@@ -18,7 +18,7 @@ import (
 // which go through.
 func TestOversizedJobOnElasticMQ(t *testing.T) {
 	t.Parallel()
-	server := queuelocal.Start(t)
+	server := elasticmq.Start(t)
 	for name, attributes := range map[string]map[string]string{"jobs": nil, "jobs.fifo": {"FifoQueue": "true"}} {
 		queue, err := server.Client().CreateQueue(t.Context(), &sqs.CreateQueueInput{QueueName: aws.String(name), Attributes: attributes})
 		if err != nil {

@@ -24,7 +24,8 @@ import (
 	"github.com/samekey/samekey/dynamo/dynamotest"
 	"github.com/samekey/samekey/examples/hello/greeting"
 	"github.com/samekey/samekey/idem"
-	"github.com/samekey/samekey/internal/lambdalocal"
+	"github.com/samekey/samekey/internal/local/apigateway"
+	"github.com/samekey/samekey/internal/local/lambdarun"
 	"github.com/samekey/samekey/lambda"
 )
 
@@ -36,7 +37,7 @@ const (
 // stage is what the story plays on. Without DynamoDB, function and db are nil.
 type stage struct {
 	api      string
-	function *lambdalocal.Function
+	function *lambdarun.Function
 	db       *dynamodb.Client
 	runs     *runs  // of the handler
 	calls    *calls // to DynamoDB
@@ -83,14 +84,14 @@ func (st *stage) asLambda(ctx context.Context, endpoint string) error {
 	st.closers = append(st.closers, func() error { return os.RemoveAll(dir) })
 	fmt.Println("Building the example's bootstrap …")
 	bootstrap := filepath.Join(dir, "bootstrap")
-	if err := lambdalocal.BuildBootstrap(ctx, "github.com/samekey/samekey/examples/hello", bootstrap); err != nil {
+	if err := lambdarun.BuildBootstrap(ctx, "github.com/samekey/samekey/examples/hello", bootstrap); err != nil {
 		return err
 	}
 	counted, err := st.countCalls(ctx, endpoint)
 	if err != nil {
 		return err
 	}
-	st.function, err = lambdalocal.Start(ctx, lambdalocal.Config{
+	st.function, err = lambdarun.Start(ctx, lambdarun.Config{
 		Name: "hello", Binary: bootstrap, Timeout: timeout, MaxConcurrency: 60, Stderr: st.runs,
 		Env: []string{
 			"IDEM_TABLE=" + table, "AWS_ENDPOINT_URL_DYNAMODB=" + counted, "AWS_REGION=us-east-1",
@@ -108,22 +109,22 @@ func (st *stage) asLambda(ctx context.Context, endpoint string) error {
 func (st *stage) inProcess(ctx context.Context) error {
 	engine := idem.New(&idem.MemoryStore{}, func(o *idem.Options) { o.MaxBody = 2 << 20 })
 	hello := lambda.Wrap(engine, lambda.HTTPAPI, greeting.Greeter{Log: st.runs}.Hello)
-	fn := lambdalocal.InProcess(hello, timeout)
+	fn := lambdarun.InProcess(hello, timeout)
 	st.closers = append(st.closers, fn.Close)
 	return st.serve(ctx, fn)
 }
 
 // serve puts the HTTP API in front, with an authorizer that believes every
 // token: in the demo the token is the user.
-func (st *stage) serve(ctx context.Context, fn lambdalocal.Invoker) error {
-	api := lambdalocal.HTTPAPI(fn, func(o *lambdalocal.HTTPAPIOptions) {
+func (st *stage) serve(ctx context.Context, fn lambdarun.Invoker) error {
+	api := apigateway.HTTPAPI(fn, func(o *apigateway.HTTPAPIOptions) {
 		o.Routes = []string{"POST /hello"}
-		o.Authorizer = func(r *http.Request) (*lambdalocal.Identity, error) {
+		o.Authorizer = func(r *http.Request) (*apigateway.Identity, error) {
 			user, ok := strings.CutPrefix(r.Header.Get("Authorization"), "Bearer ")
 			if !ok || user == "" {
 				return nil, errors.New("no token")
 			}
-			return lambdalocal.JWT(map[string]string{"iss": "https://issuer.example.com", "sub": user}), nil
+			return apigateway.JWT(map[string]string{"iss": "https://issuer.example.com", "sub": user}), nil
 		}
 	})
 	var err error

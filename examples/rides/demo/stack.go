@@ -17,7 +17,7 @@ import (
 	"time"
 
 	"github.com/samekey/samekey/examples/rides/internal/tap"
-	"github.com/samekey/samekey/internal/localserver"
+	"github.com/samekey/samekey/internal/local/servers"
 )
 
 // The times of the stacks: short, so that leases are soon over. What a dead
@@ -52,7 +52,7 @@ func (st *stage) up(ctx context.Context, name string, flags ...string) (*stack, 
 	s.cmd.Cancel = func() error { return s.cmd.Process.Signal(syscall.SIGTERM) }
 	s.cmd.WaitDelay = 20 * time.Second
 	s.cmd.Stderr = st.logs
-	s.cmd.Env = append(slices.DeleteFunc(os.Environ(), localserver.OfMake),
+	s.cmd.Env = append(slices.DeleteFunc(os.Environ(), servers.OfMake),
 		"LOCAL_API_PORT=0", "LOCAL_WORLD_PORT=0", "LOCAL_CONTROL_PORT=0",
 		"LOCAL_FUNCTION_TIMEOUT="+timeout.String(), "LOCAL_LEASE_MARGIN="+margin.String(), "LOCAL_GRACE="+grace.String(), "LOCAL_STREAM_WINDOW=0s",
 		"AWS_ENDPOINT_URL_DYNAMODB="+st.tapURL, "AWS_ENDPOINT_URL_DYNAMODB_STREAMS="+st.db.Endpoint,

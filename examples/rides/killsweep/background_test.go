@@ -25,9 +25,10 @@ import (
 
 	"github.com/samekey/samekey/examples/rides/internal/tap"
 	"github.com/samekey/samekey/idem"
-	"github.com/samekey/samekey/internal/lambdalocal"
-	"github.com/samekey/samekey/internal/lambdalocal/eventsource"
-	"github.com/samekey/samekey/internal/lambdalocal/queuelocal"
+	"github.com/samekey/samekey/internal/local/elasticmq"
+	"github.com/samekey/samekey/internal/local/eventsource"
+	"github.com/samekey/samekey/internal/local/ids"
+	"github.com/samekey/samekey/internal/local/lambdarun"
 )
 
 const (
@@ -43,14 +44,14 @@ const (
 type background struct {
 	*backstage
 	stream string
-	queues *queuelocal.Server
+	queues *elasticmq.Server
 	sqs    *sqs.Client
 }
 
 func openBackground(t *testing.T) *background {
 	t.Helper()
 	b, stream := newBackstage(t)
-	server := queuelocal.Start(t)
+	server := elasticmq.Start(t)
 	return &background{backstage: b, stream: stream, queues: server, sqs: server.Client()}
 }
 
@@ -58,7 +59,7 @@ func openBackground(t *testing.T) *background {
 func build(t *testing.T, name string) (bootstrap string) {
 	t.Helper()
 	bootstrap = filepath.Join(t.TempDir(), "bootstrap")
-	if err := lambdalocal.BuildBootstrap(t.Context(), pkgs+name, bootstrap); err != nil {
+	if err := lambdarun.BuildBootstrap(t.Context(), pkgs+name, bootstrap); err != nil {
 		t.Fatal(err)
 	}
 	return bootstrap
@@ -112,7 +113,7 @@ func (c *collector) of(pk string, n int) (payload []byte, now int, err error) {
 }
 
 // newSQS makes a queue and starts what reads it. The queue is the run's own.
-func (bg *background) newSQS(t *testing.T, name string, reader lambdalocal.Invoker) (url string) {
+func (bg *background) newSQS(t *testing.T, name string, reader lambdarun.Invoker) (url string) {
 	t.Helper()
 	name += "-" + rand.Text()
 	out, err := bg.sqs.CreateQueue(t.Context(), &sqs.CreateQueueInput{
@@ -123,7 +124,7 @@ func (bg *background) newSQS(t *testing.T, name string, reader lambdalocal.Invok
 	}
 	m, err := eventsource.Queue{
 		Function: reader, API: bg.sqs, URL: aws.ToString(out.QueueUrl),
-		ARN:                     "arn:aws:sqs:" + queuelocal.Region + ":" + queuelocal.AccountID + ":" + name,
+		ARN:                     "arn:aws:sqs:" + ids.Region + ":" + ids.AccountID + ":" + name,
 		ReportBatchItemFailures: true,
 	}.Start(t.Context())
 	if err != nil {
@@ -136,14 +137,14 @@ func (bg *background) newSQS(t *testing.T, name string, reader lambdalocal.Invok
 // worker is a process of a background function, and the calls it makes.
 type worker struct {
 	tap      tap.Tap
-	function *lambdalocal.Function
+	function *lambdarun.Function
 }
 
 // start starts the process, which calls what it calls through the tap.
 func (w *worker) start(t *testing.T, bg *background, name, bootstrap string, env ...string) {
 	t.Helper()
 	var err error
-	w.function, err = lambdalocal.Start(t.Context(), lambdalocal.Config{
+	w.function, err = lambdarun.Start(t.Context(), lambdarun.Config{
 		Name: name, Binary: bootstrap, Timeout: workTime, Overtime: 2 * patience, Stderr: t.Output(),
 		Env: append([]string{
 			"AWS_ENDPOINT_URL_DYNAMODB=" + through(t, &w.tap, bg.db.Endpoint, tap.DynamoDB),
@@ -231,7 +232,7 @@ func (w *worker) harmed(t *testing.T, p point, act func() error) {
 // for a ride's receipt. The stream delivers the batch again until it is taken.
 func TestKillSweepOfTheDrain(t *testing.T) { //nolint:tparallel // alone: its runs are as many processes as the machine takes
 	bg := openBackground(t)
-	bootstrap, stream, mails := build(t, "drain"), bg.collect(t, "Drain"), lambdalocal.InProcess(bg.receipts(t), time.Minute)
+	bootstrap, stream, mails := build(t, "drain"), bg.collect(t, "Drain"), lambdarun.InProcess(bg.receipts(t), time.Minute)
 	sweepOf(t, stream, []string{"SendMessageBatch", "UpdateItem"}, func(t *testing.T) (*run, *worker) {
 		t.Helper()
 		r := newRun(t, bg.backstage, modes[0], retried)
@@ -261,7 +262,7 @@ func TestKillSweepOfTheCompleter(t *testing.T) { //nolint:tparallel // alone: it
 		api := httptest.NewServer(invokeAPI{r.function})
 		t.Cleanup(api.Close)
 		w := &worker{}
-		tickets := bg.newSQS(t, "tickets", lazily(func() lambdalocal.Invoker { return w.function }))
+		tickets := bg.newSQS(t, "tickets", lazily(func() lambdarun.Invoker { return w.function }))
 		w.start(t, bg, "completer", bootstrap, "TICKETS_QUEUE_URL="+tickets, "RIDES_FUNCTION=rides", "SAMEKEY_GRACE="+grace.String(),
 			"AWS_ENDPOINT_URL_LAMBDA="+through(t, &w.tap, api.URL, tap.Path))
 		return r, w
@@ -296,7 +297,7 @@ func sweepOf(t *testing.T, stream *collector, calls []string, begin func(*testin
 }
 
 // lazily is an invoker that is there when it is called.
-type lazily func() lambdalocal.Invoker
+type lazily func() lambdarun.Invoker
 
 // Invoke calls the invoker.
 func (f lazily) Invoke(ctx context.Context, payload []byte) ([]byte, error) {
@@ -304,7 +305,7 @@ func (f lazily) Invoke(ctx context.Context, payload []byte) ([]byte, error) {
 }
 
 // invokeAPI is Lambda's Invoke API for one function.
-type invokeAPI struct{ *lambdalocal.Function }
+type invokeAPI struct{ *lambdarun.Function }
 
 // ServeHTTP invokes the function.
 func (a invokeAPI) ServeHTTP(w http.ResponseWriter, r *http.Request) {
@@ -313,7 +314,7 @@ func (a invokeAPI) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		return // the caller has gone
 	}
 	out, err := a.Invoke(context.WithoutCancel(r.Context()), payload)
-	if failed, ok := errors.AsType[*lambdalocal.FunctionError](err); ok {
+	if failed, ok := errors.AsType[*lambdarun.FunctionError](err); ok {
 		w.Header().Set("X-Amz-Function-Error", "Unhandled")
 		out, err = failed.Payload, nil
 	}

@@ -25,10 +25,10 @@ import (
 	"github.com/samekey/samekey/examples/rides"
 	"github.com/samekey/samekey/examples/rides/world"
 	"github.com/samekey/samekey/idem"
-	"github.com/samekey/samekey/internal/lambdalocal"
-	"github.com/samekey/samekey/internal/lambdalocal/eventsource"
-	"github.com/samekey/samekey/internal/localstream"
-	"github.com/samekey/samekey/internal/sam"
+	"github.com/samekey/samekey/internal/local/eventsource"
+	"github.com/samekey/samekey/internal/local/lambdarun"
+	"github.com/samekey/samekey/internal/local/mendstream"
+	"github.com/samekey/samekey/internal/local/sam"
 	"github.com/samekey/samekey/lambda"
 	"github.com/samekey/samekey/lambda/completer"
 	"github.com/samekey/samekey/lambda/sink"
@@ -76,7 +76,7 @@ func newBackstage(t *testing.T) (b *backstage, stream string) {
 		db: db, client: db.Client(), records: "records-" + name, rides: "rides-" + name, audit: "audit-" + name,
 		bootstrap: filepath.Join(t.TempDir(), "bootstrap"), runs: make(map[string]*run),
 	}
-	if err := lambdalocal.BuildBootstrap(t.Context(), pkgs+"rides", b.bootstrap); err != nil {
+	if err := lambdarun.BuildBootstrap(t.Context(), pkgs+"rides", b.bootstrap); err != nil {
 		t.Fatal(err)
 	}
 	stream = b.createTable(t, dynamo.CreateTableInput(b.records))
@@ -119,7 +119,7 @@ func (b *backstage) startDrain(t *testing.T, stream string) {
 }
 
 // receipts is what the function Receipts does.
-func (b *backstage) receipts(t *testing.T) lambdalocal.Invoker {
+func (b *backstage) receipts(t *testing.T) lambdarun.Invoker {
 	t.Helper()
 	srv := httptest.NewServer(b.mails.Handler())
 	t.Cleanup(srv.Close)
@@ -139,14 +139,14 @@ func (b *backstage) startCompleter(t *testing.T, stream string) {
 	b.startStream(t, stream, "Completer", dynamo.NewCompleter(tickets, func(o *dynamo.CompleterOptions) { o.Grace = grace }))
 }
 
-func (b *backstage) startStream(t *testing.T, stream, function string, h lambdalocal.Invoker) {
+func (b *backstage) startStream(t *testing.T, stream, function string, h lambdarun.Invoker) {
 	t.Helper()
 	base := &http.Transport{}
 	t.Cleanup(base.CloseIdleConnections)
 	m, err := eventsource.Stream{
-		Function: lambdalocal.InProcess(h, time.Minute), ARN: stream, ReportBatchItemFailures: true, Filters: filters(t, function),
+		Function: lambdarun.InProcess(h, time.Minute), ARN: stream, ReportBatchItemFailures: true, Filters: filters(t, function),
 		API: dynamodbstreams.New(dynamodbstreams.Options{
-			BaseEndpoint: &b.db.Endpoint, Region: "us-east-1", HTTPClient: &http.Client{Transport: localstream.Transport(base)},
+			BaseEndpoint: &b.db.Endpoint, Region: "us-east-1", HTTPClient: &http.Client{Transport: mendstream.Transport(base)},
 			Credentials: aws.CredentialsProviderFunc(func(context.Context) (aws.Credentials, error) {
 				return aws.Credentials{AccessKeyID: "test", SecretAccessKey: "test"}, nil
 			}),
@@ -200,7 +200,7 @@ func (b byRun) Resume(ctx context.Context, t idem.DueTicket) lambda.Outcome {
 }
 
 // invoker is Lambda's Invoke API over a local function.
-type invoker struct{ *lambdalocal.Function }
+type invoker struct{ *lambdarun.Function }
 
 func (i invoker) Invoke(ctx context.Context, in *awslambda.InvokeInput, _ ...func(*awslambda.Options)) (*awslambda.InvokeOutput, error) {
 	out, err := i.Function.Invoke(ctx, in.Payload)

@@ -16,7 +16,7 @@ import (
 
 	"github.com/samekey/samekey/dynamo"
 	"github.com/samekey/samekey/idem"
-	"github.com/samekey/samekey/internal/lambdalocal"
+	"github.com/samekey/samekey/internal/local/lambdarun"
 )
 
 // How long the payment provider remembers a key, and says so. The shorter one is
@@ -160,7 +160,7 @@ func newOperator(t *testing.T, b *backstage) *operator {
 	t.Helper()
 	dir := t.TempDir()
 	op := &operator{command: filepath.Join(dir, "samekey")}
-	if err := lambdalocal.BuildBootstrap(t.Context(), "github.com/samekey/samekey/cmd/samekey", op.command); err != nil {
+	if err := lambdarun.BuildBootstrap(t.Context(), "github.com/samekey/samekey/cmd/samekey", op.command); err != nil {
 		t.Fatal(err)
 	}
 	op.env = []string{

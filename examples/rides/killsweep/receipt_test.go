@@ -18,7 +18,7 @@ import (
 	"github.com/samekey/samekey/dynamo/dynamotest"
 	"github.com/samekey/samekey/examples/rides/internal/tap"
 	"github.com/samekey/samekey/examples/rides/world"
-	"github.com/samekey/samekey/internal/lambdalocal"
+	"github.com/samekey/samekey/internal/local/lambdarun"
 	"github.com/samekey/samekey/lambda"
 )
 
@@ -28,7 +28,7 @@ func TestKillSweepOfAReceipt(t *testing.T) {
 	t.Parallel()
 	db := dynamotest.Start(t)
 	b := &backstage{db: db, client: db.Client(), records: "receipts-" + rand.Text(), bootstrap: filepath.Join(t.TempDir(), "bootstrap")}
-	if err := lambdalocal.BuildBootstrap(t.Context(), pkgs+"receipts", b.bootstrap); err != nil {
+	if err := lambdarun.BuildBootstrap(t.Context(), pkgs+"receipts", b.bootstrap); err != nil {
 		t.Fatal(err)
 	}
 	b.createTable(t, dynamo.CreateTableInput(b.records))
@@ -67,7 +67,7 @@ func TestKillSweepOfAReceipt(t *testing.T) {
 type receipt struct {
 	tap      tap.Tap
 	mails    world.World
-	function *lambdalocal.Function
+	function *lambdarun.Function
 	job      string
 	payload  []byte
 }
@@ -86,7 +86,7 @@ func newReceipt(t *testing.T, b *backstage) *receipt {
 	if err != nil {
 		t.Fatal(err)
 	}
-	r.function, err = lambdalocal.Start(t.Context(), lambdalocal.Config{
+	r.function, err = lambdarun.Start(t.Context(), lambdarun.Config{
 		Name: "receipts", Binary: b.bootstrap, Timeout: timeout, Overtime: 2 * patience, Stderr: t.Output(),
 		Env: []string{
 			"IDEM_TABLE=" + b.records, "MAILS_URL=" + through(t, &r.tap, srv.URL, tap.Path),

@@ -25,7 +25,8 @@ import (
 	"github.com/samekey/samekey/examples/rides/internal/tap"
 	"github.com/samekey/samekey/examples/rides/world"
 	"github.com/samekey/samekey/idem"
-	"github.com/samekey/samekey/internal/lambdalocal"
+	"github.com/samekey/samekey/internal/local/apigateway"
+	"github.com/samekey/samekey/internal/local/lambdarun"
 )
 
 const user = "jane@example.com"
@@ -38,7 +39,7 @@ type run struct {
 	*backstage
 	tap      tap.Tap // the calls to DynamoDB and to the provider
 	provider world.World
-	function *lambdalocal.Function
+	function *lambdarun.Function
 	api      string
 	key      string
 	lat      int // where it begins, unlike any other
@@ -54,7 +55,7 @@ func newRun(t *testing.T, b *backstage, m mode, end ending, env ...string) *run 
 	provider := httptest.NewServer(r.provider.Handler())
 	t.Cleanup(provider.Close)
 	var err error
-	r.function, err = lambdalocal.Start(t.Context(), lambdalocal.Config{
+	r.function, err = lambdarun.Start(t.Context(), lambdarun.Config{
 		Name: "rides", Binary: b.bootstrap, Timeout: timeout, Overtime: 2 * patience, Stderr: t.Output(),
 		Env: append([]string{
 			"IDEM_TABLE=" + b.records, "RIDES_TABLE=" + b.rides, "AUDIT_TABLE=" + b.audit,
@@ -68,10 +69,10 @@ func newRun(t *testing.T, b *backstage, m mode, end ending, env ...string) *run 
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = r.function.Close() })
-	api := httptest.NewServer(lambdalocal.HTTPAPI(r.function, func(o *lambdalocal.HTTPAPIOptions) {
+	api := httptest.NewServer(apigateway.HTTPAPI(r.function, func(o *apigateway.HTTPAPIOptions) {
 		o.Routes = []string{"POST /rides"}
 		o.IntegrationTimeout = 2 * patience
-		o.Authorizer = func(*http.Request) (*lambdalocal.Identity, error) {
+		o.Authorizer = func(*http.Request) (*apigateway.Identity, error) {
 			return &events.APIGatewayV2HTTPRequestContextAuthorizerDescription{Lambda: map[string]any{"sub": user}}, nil
 		}
 	}))
@@ -191,7 +192,7 @@ func (r *run) named(t *testing.T) {
 	})
 }
 
-func reached(t *testing.T, h *tap.Held, f *lambdalocal.Function) (pid int) {
+func reached(t *testing.T, h *tap.Held, f *lambdarun.Function) (pid int) {
 	t.Helper()
 	select {
 	case <-h.Reached():
@@ -213,7 +214,7 @@ func reached(t *testing.T, h *tap.Held, f *lambdalocal.Function) (pid int) {
 
 // kill kills a process, and with it the call it was making: one that was held
 // before it was passed on never arrives.
-func kill(t *testing.T, f *lambdalocal.Function, pid int, h *tap.Held) {
+func kill(t *testing.T, f *lambdarun.Function, pid int, h *tap.Held) {
 	t.Helper()
 	if err := f.Kill(pid); err != nil {
 		t.Fatal(err)

@@ -24,8 +24,8 @@ import (
 	"time"
 
 	"github.com/samekey/samekey/dynamo/dynamotest"
-	"github.com/samekey/samekey/internal/lambdalocal/queuelocal"
-	"github.com/samekey/samekey/internal/localserver"
+	"github.com/samekey/samekey/internal/local/elasticmq"
+	"github.com/samekey/samekey/internal/local/servers"
 )
 
 // ready is the line that make local prints, as far as it is promised.
@@ -48,7 +48,7 @@ type stack struct {
 func start(t *testing.T, env ...string) *stack {
 	t.Helper()
 	dynamotest.Start(t)
-	if err := queuelocal.Start(t).Close(); err != nil { // the stack starts its own
+	if err := elasticmq.Start(t).Close(); err != nil { // the stack starts its own
 		t.Fatal(err)
 	}
 	cmd := exec.Command("make", "--no-print-directory", "local")
@@ -86,7 +86,7 @@ func start(t *testing.T, env ...string) *stack {
 // runs these tests tells the makes below it.
 func clean(env []string) []string {
 	return slices.DeleteFunc(env, func(kv string) bool {
-		return strings.HasPrefix(kv, "AWS_") || strings.HasPrefix(kv, "LOCAL") || localserver.OfMake(kv)
+		return strings.HasPrefix(kv, "AWS_") || strings.HasPrefix(kv, "LOCAL") || servers.OfMake(kv)
 	})
 }
 

@@ -1,0 +1,103 @@
+package apigateway
+
+import (
+	"bytes"
+	"context"
+	"net"
+	"net/http"
+	"strings"
+	"sync"
+)
+
+// maxHeadBytes is how much of a request's head is looked at.
+const maxHeadBytes = 1 << 20
+
+type headKey struct{}
+
+// KeepHeaderCase makes srv, which must not serve yet, remember in which case
+// clients write the names of headers, as REST APIs hand them on; Go's server
+// changes them to its own. It returns the listener to serve on, in place of ln.
+// Only HTTP/1 without TLS.
+func KeepHeaderCase(srv *http.Server, ln net.Listener) net.Listener {
+	connContext, connState := srv.ConnContext, srv.ConnState
+	srv.ConnContext = func(ctx context.Context, c net.Conn) context.Context {
+		if connContext != nil {
+			ctx = connContext(ctx, c)
+		}
+		if c, ok := c.(*headConn); ok {
+			ctx = context.WithValue(ctx, headKey{}, c)
+		}
+		return ctx
+	}
+	srv.ConnState = func(c net.Conn, state http.ConnState) {
+		// The next head begins when the connection is through with a request. A
+		// byte of it may have been read before: of its first line, which nobody
+		// looks at.
+		if c, ok := c.(*headConn); ok && state == http.StateIdle {
+			c.reset()
+		}
+		if connState != nil {
+			connState(c, state)
+		}
+	}
+	return headListener{ln}
+}
+
+type headListener struct{ net.Listener }
+
+func (l headListener) Accept() (net.Conn, error) {
+	c, err := l.Listener.Accept()
+	if err != nil {
+		return nil, err
+	}
+	return &headConn{Conn: c}, nil
+}
+
+// headConn keeps the head of the request that is being read.
+type headConn struct {
+	net.Conn
+	mu   sync.Mutex
+	head []byte
+	done bool
+}
+
+func (c *headConn) Read(p []byte) (int, error) {
+	n, err := c.Conn.Read(p)
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if !c.done && n > 0 {
+		from := max(0, len(c.head)-3)
+		c.head = append(c.head, p[:n]...)
+		if i := bytes.Index(c.head[from:], []byte("\r\n\r\n")); i >= 0 {
+			c.head, c.done = c.head[:from+i], true
+		} else if len(c.head) > maxHeadBytes {
+			c.done = true
+		}
+	}
+	return n, err
+}
+
+func (c *headConn) reset() {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.head, c.done = c.head[:0], false
+}
+
+// headerSpelling returns how the client spelt the names of a request's headers,
+// by their canonical names; nothing where that isn't known.
+func headerSpelling(r *http.Request) map[string]string {
+	c, ok := r.Context().Value(headKey{}).(*headConn)
+	if !ok {
+		return nil
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	spelling := make(map[string]string)
+	_, lines, _ := strings.Cut(string(c.head), "\r\n")
+	for line := range strings.SplitSeq(lines, "\r\n") {
+		if name, _, ok := strings.Cut(line, ":"); ok {
+			spelling[http.CanonicalHeaderKey(name)] = name
+		}
+	}
+	return spelling
+}

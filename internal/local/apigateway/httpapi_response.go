@@ -1,0 +1,94 @@
+package apigateway
+
+import (
+	"encoding/base64"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"maps"
+	"net/http"
+	"slices"
+	"strconv"
+
+	"github.com/aws/aws-lambda-go/events"
+)
+
+// httpResponse is what an HTTP API sends to the client.
+type httpResponse struct {
+	status     int
+	header     http.Header
+	body       []byte
+	multiValue bool // the function used multiValueHeaders
+}
+
+// gatewayHeaders are set by API Gateway itself, whatever the function says.
+var gatewayHeaders = []string{"Connection", "Content-Length", "Keep-Alive", "Trailer", "Transfer-Encoding", "Upgrade"}
+
+// parseHTTPAPIResponse reads what a function returned. A JSON object with a
+// statusCode is a response in payload format 2.0. Anything else, JSON or not,
+// is the body of a 200 with type application/json. The error says what API
+// Gateway would not accept.
+func parseHTTPAPIResponse(payload []byte) (*httpResponse, error) {
+	var fields map[string]json.RawMessage
+	isObject := json.Unmarshal(payload, &fields) == nil
+	if !isObject || fields["statusCode"] == nil {
+		return &httpResponse{
+			status: http.StatusOK,
+			header: http.Header{"Content-Type": {"application/json"}},
+			body:   payload,
+		}, nil
+	}
+	var resp events.APIGatewayV2HTTPResponse
+	if err := json.Unmarshal(payload, &resp); err != nil {
+		return nil, err
+	}
+	// Go's server would take a 1xx for a preliminary answer.
+	if resp.StatusCode < 200 || resp.StatusCode > 599 {
+		return nil, fmt.Errorf("status code %d", resp.StatusCode)
+	}
+
+	header := make(http.Header)
+	// In order, as two names can differ in case only.
+	for _, name := range slices.Sorted(maps.Keys(resp.Headers)) {
+		header.Add(name, resp.Headers[name])
+	}
+	for _, name := range slices.Sorted(maps.Keys(resp.MultiValueHeaders)) {
+		for _, v := range resp.MultiValueHeaders[name] {
+			// A function may fill in both maps.
+			if !slices.Contains(header.Values(name), v) {
+				header.Add(name, v)
+			}
+		}
+	}
+	if len(resp.Cookies) > 0 {
+		header["Set-Cookie"] = slices.Concat(resp.Cookies, header["Set-Cookie"])
+	}
+	for _, name := range gatewayHeaders {
+		header.Del(name)
+	}
+	if header.Get("Content-Type") == "" {
+		header.Set("Content-Type", "text/plain; charset=utf-8")
+	}
+
+	body := []byte(resp.Body)
+	if resp.IsBase64Encoded {
+		var err error
+		if body, err = base64.StdEncoding.DecodeString(resp.Body); err != nil {
+			return nil, errors.New("body is not base64")
+		}
+	}
+	return &httpResponse{
+		status: resp.StatusCode, header: header, body: body,
+		multiValue: len(resp.MultiValueHeaders) > 0,
+	}, nil
+}
+
+// write sends the response. The client may be gone; nobody cares then.
+func (r *httpResponse) write(w http.ResponseWriter) {
+	maps.Copy(w.Header(), r.header)
+	if r.status != http.StatusNoContent && r.status != http.StatusNotModified {
+		w.Header().Set("Content-Length", strconv.Itoa(len(r.body)))
+	}
+	w.WriteHeader(r.status)
+	_, _ = w.Write(r.body)
+}

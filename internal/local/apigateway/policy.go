@@ -1,0 +1,118 @@
+package apigateway
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"strings"
+)
+
+// errImplicitDeny matches the refusal of a policy that says nothing about the
+// request. It matches [ErrForbidden] too.
+var errImplicitDeny = fmt.Errorf("no statement allows it: %w", ErrForbidden)
+
+// policy is the part of an IAM policy that authorizers use.
+type policy struct {
+	Statement statements `json:"Statement"`
+}
+
+type statements []statement
+
+type statement struct {
+	Effect   string   `json:"Effect"`
+	Action   oneOrAll `json:"Action"`
+	Resource oneOrAll `json:"Resource"`
+	// What is not judged here, and must not be passed over.
+	NotAction, NotResource, Condition json.RawMessage
+}
+
+// UnmarshalJSON reads one statement, or a list of them.
+func (s *statements) UnmarshalJSON(data []byte) error {
+	var list []statement
+	if err := json.Unmarshal(data, &list); err == nil {
+		*s = list
+		return nil
+	}
+	var one statement
+	err := json.Unmarshal(data, &one)
+	*s = statements{one}
+	return err
+}
+
+// oneOrAll is a text, or a list of them.
+type oneOrAll []string
+
+func (o *oneOrAll) UnmarshalJSON(data []byte) error {
+	var one string
+	if err := json.Unmarshal(data, &one); err == nil {
+		*o = oneOrAll{one}
+		return nil
+	}
+	return json.Unmarshal(data, (*[]string)(o))
+}
+
+// allows reports, by an error, whether the policy lets the API be invoked with
+// a request of this ARN: one statement has to allow it, and none may deny it.
+func (p *policy) allows(arn string) error {
+	allowed := false
+	for _, s := range p.Statement {
+		if s.NotAction != nil || s.NotResource != nil || s.Condition != nil {
+			return fmt.Errorf("%w: NotAction, NotResource and Condition are not judged here", errAuthorizer)
+		}
+		if !matchesAny(s.Action, "execute-api:invoke", true) || !matchesAny(s.Resource, arn, false) {
+			continue
+		}
+		switch s.Effect {
+		case "Allow":
+			allowed = true
+		case "Deny":
+			return fmt.Errorf("a statement denies it: %w", ErrForbidden)
+		default:
+			return fmt.Errorf("%w: effect %q", errAuthorizer, s.Effect)
+		}
+	}
+	if !allowed {
+		return errImplicitDeny
+	}
+	return nil
+}
+
+func explicitDeny(err error) bool {
+	return errors.Is(err, ErrForbidden) && !errors.Is(err, errImplicitDeny)
+}
+
+func matchesAny(patterns []string, s string, foldCase bool) bool {
+	for _, p := range patterns {
+		if foldCase {
+			p = strings.ToLower(p)
+		}
+		if wildcard(p, s) {
+			return true
+		}
+	}
+	return false
+}
+
+// wildcard matches s as a whole: * stands for any characters, slashes too, and
+// ? for one.
+func wildcard(pattern, s string) bool {
+	// Where to go on when the last star has to take one character more.
+	star, mark := -1, 0
+	p, i := 0, 0
+	for i < len(s) {
+		switch {
+		case p < len(pattern) && pattern[p] == '*':
+			star, mark = p, i
+			p++
+		case p < len(pattern) && (pattern[p] == '?' || pattern[p] == s[i]):
+			p++
+			i++
+		case star >= 0:
+			mark++
+			p, i = star+1, mark
+		default:
+			return false
+		}
+	}
+	return strings.Trim(pattern[p:], "*") == ""
+}

@@ -1,0 +1,100 @@
+package elasticmq
+
+import (
+	"context"
+	"embed"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"strconv"
+	"strings"
+
+	"github.com/samekey/samekey/internal/local/ids"
+	"github.com/samekey/samekey/internal/local/servers"
+)
+
+// recipe says what to install; no jar is among it.
+//
+//go:embed recipe
+var recipe embed.FS
+
+// elasticMQVersion is as pinned in elasticmq/.
+const elasticMQVersion = "1.6.12"
+
+// minJava is what it has been tried with.
+const minJava = 17
+
+func elasticMQ() servers.Bundle {
+	return servers.Bundle{Name: "elasticmq-" + elasticMQVersion, POM: recipeFile("pom.xml"), Sums: recipeFile("SHA256SUMS")}
+}
+
+func recipeFile(name string) []byte {
+	b, err := recipe.ReadFile("recipe/" + name)
+	if err != nil {
+		panic("elasticmq: " + err.Error()) //nolint:forbidigo // it is embedded
+	}
+	return b
+}
+
+// tryJava runs ElasticMQ on this machine's Java, from jars in the cache or,
+// where there are none, from jars that Maven gets.
+func tryJava(ctx context.Context, s *servers.Search) (*Server, error) {
+	java, err := servers.FindJava(ctx, minJava)
+	if err != nil {
+		s.Miss(fmt.Sprintf("Java %d or newer", minJava), err)
+		return nil, nil
+	}
+	root, err := servers.CacheRoot(envCache)
+	if err != nil {
+		return nil, err
+	}
+	b := elasticMQ()
+	dir, from := b.Dir(root), "Java with cached jars"
+	if err := b.Cached(dir); err != nil {
+		s.Miss(from, err)
+		from = "Java with Maven"
+		switch err := b.Install(ctx, root); {
+		case errors.Is(err, servers.ErrChecksum):
+			return nil, err
+		case err != nil:
+			s.Miss(from, err)
+			return nil, nil
+		}
+	}
+	running, err := servers.Server{
+		Name:      "ElasticMQ",
+		Dir:       dir,
+		Command:   func(tmp string, port int) *exec.Cmd { return command(java, dir, tmp, port) },
+		PortTaken: []string{"Address already in use", "Failed to bind", "BindException"},
+	}.Start(ctx)
+	if err != nil {
+		s.Miss(from, err)
+		return nil, nil
+	}
+	return &Server{Endpoint: running.Endpoint, stop: running.Stop}, nil
+}
+
+// command runs in dir and names its files relative to it: a class path can't
+// hold every path that a home folder may have.
+func command(java, dir, tmp string, port int) *exec.Cmd {
+	p := strconv.Itoa(port)
+	cmd := exec.Command(java,
+		// Little memory and a quick start: the queues of a test are small.
+		"-Xms32m", "-Xmx512m", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1", "-XX:-UsePerfData",
+		"-Djava.io.tmpdir="+tmp, "-Djava.net.preferIPv4Stack=true",
+		// It would listen on every interface.
+		"-Drest-sqs.bind-hostname=127.0.0.1", "-Drest-sqs.bind-port="+p, "-Drest-sqs.sqs-limits=strict",
+		"-Dnode-address.host=127.0.0.1", "-Dnode-address.port="+p,
+		"-Drest-stats.enabled=false",
+		"-Daws.region="+ids.Region, "-Daws.accountId="+ids.AccountID,
+		"-cp", "lib/*", "org.elasticmq.server.Main")
+	cmd.Dir = dir
+	for _, kv := range os.Environ() {
+		// It needs no credentials, so it gets none.
+		if !strings.HasPrefix(kv, "AWS_") {
+			cmd.Env = append(cmd.Env, kv)
+		}
+	}
+	return cmd
+}

@@ -1,0 +1,409 @@
+package elasticmq
+
+import (
+	"bufio"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/url"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/service/sqs"
+	"github.com/aws/aws-sdk-go-v2/service/sqs/types"
+	"github.com/google/go-cmp/cmp"
+	"go.uber.org/goleak"
+
+	"github.com/samekey/samekey/internal/local/ids"
+	"github.com/samekey/samekey/internal/local/servers"
+)
+
+// envHelper makes this test binary a program that finds a queue, prints its
+// endpoint and waits until its standard input ends, without closing the queue.
+const envHelper = "QUEUELOCAL_TEST_HELPER"
+
+func TestMain(m *testing.M) {
+	if os.Getenv(envHelper) == "find" {
+		s, err := Find(context.Background())
+		if err != nil {
+			fmt.Fprintln(os.Stderr, err)
+			os.Exit(1)
+		}
+		fmt.Println(s.Endpoint)
+		_, _ = io.Copy(io.Discard, os.Stdin)
+		return
+	}
+	goleak.VerifyTestMain(m)
+}
+
+// findOwn starts a queue that a test may end, or skips the test.
+func findOwn(t *testing.T) *Server {
+	t.Helper()
+	t.Setenv(envEndpoint, "")
+	return Start(t)
+}
+
+// bare gives the test an environment in which Find finds nothing but the
+// scripts.
+func bare(t *testing.T, scripts map[string]string) {
+	t.Helper()
+	for _, name := range []string{envEndpoint, envAllowRemote, envRequire, envRequireAll, "JAVA_HOME"} {
+		t.Setenv(name, "")
+	}
+	t.Setenv(envCache, t.TempDir())
+	dir := t.TempDir()
+	for name, script := range scripts {
+		if err := os.WriteFile(filepath.Join(dir, name), []byte("#!/bin/sh\n"+script), 0o700); err != nil {
+			t.Fatal(err)
+		}
+	}
+	t.Setenv("PATH", dir)
+}
+
+func queue(t *testing.T, c *sqs.Client, name string, attributes map[string]string) string {
+	t.Helper()
+	out, err := c.CreateQueue(t.Context(), &sqs.CreateQueueInput{QueueName: aws.String(name), Attributes: attributes})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return *out.QueueUrl
+}
+
+func send(t *testing.T, c *sqs.Client, in *sqs.SendMessageInput) {
+	t.Helper()
+	if _, err := c.SendMessage(t.Context(), in); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// receive waits for messages for up to a number of seconds.
+func receive(t *testing.T, c *sqs.Client, url string, wait int32) []types.Message {
+	t.Helper()
+	out, err := c.ReceiveMessage(t.Context(), &sqs.ReceiveMessageInput{
+		QueueUrl: aws.String(url), MaxNumberOfMessages: 10, WaitTimeSeconds: wait,
+		MessageSystemAttributeNames: []types.MessageSystemAttributeName{types.MessageSystemAttributeNameAll},
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return out.Messages
+}
+
+func bodies(messages []types.Message) []string {
+	var all []string
+	for _, m := range messages {
+		all = append(all, *m.Body)
+	}
+	return all
+}
+
+// One server for what a queue has to do.
+func TestFindStartsAQueueServer(t *testing.T) {
+	s := findOwn(t)
+	c := s.Client()
+	u, err := url.Parse(s.Endpoint)
+	if err != nil || u.Hostname() != "127.0.0.1" {
+		t.Fatalf("endpoint %s: %v", s.Endpoint, err)
+	}
+
+	t.Run("its queues are found where it is", func(t *testing.T) {
+		jobs := queue(t, c, "jobs", nil)
+		if !strings.HasPrefix(jobs, s.Endpoint+"/") {
+			t.Errorf("queue URL %s, want one at %s", jobs, s.Endpoint)
+		}
+		out, err := c.GetQueueAttributes(t.Context(), &sqs.GetQueueAttributesInput{QueueUrl: aws.String(jobs), AttributeNames: []types.QueueAttributeName{types.QueueAttributeNameQueueArn}})
+		if want := "arn:aws:sqs:" + ids.Region + ":" + ids.AccountID + ":jobs"; err != nil || out.Attributes["QueueArn"] != want {
+			t.Errorf("ARN %v (%v), want %s", out, err, want)
+		}
+	})
+	t.Run("delay", func(t *testing.T) {
+		url := queue(t, c, "delayed", map[string]string{"DelaySeconds": "1"})
+		begin := time.Now()
+		send(t, c, &sqs.SendMessageInput{QueueUrl: aws.String(url), MessageBody: aws.String("by the queue")})
+		send(t, c, &sqs.SendMessageInput{QueueUrl: aws.String(url), MessageBody: aws.String("by the message"), DelaySeconds: 2})
+		if got := receive(t, c, url, 0); len(got) != 0 {
+			t.Errorf("got %v at once", bodies(got))
+		}
+		var got []string
+		for len(got) < 2 && time.Since(begin) < time.Minute {
+			got = append(got, bodies(receive(t, c, url, 5))...)
+		}
+		if diff := cmp.Diff([]string{"by the queue", "by the message"}, got); diff != "" {
+			t.Errorf("(-want +got):\n%s", diff)
+		}
+		if waited := time.Since(begin); waited < 1900*time.Millisecond {
+			t.Errorf("both after %s", waited)
+		}
+	})
+	t.Run("visibility and redrive", func(t *testing.T) {
+		dead := queue(t, c, "dead", nil)
+		policy, _ := json.Marshal(map[string]any{"deadLetterTargetArn": "arn:aws:sqs:" + ids.Region + ":" + ids.AccountID + ":dead", "maxReceiveCount": 2})
+		url := queue(t, c, "poison", map[string]string{"VisibilityTimeout": "30", "RedrivePolicy": string(policy)})
+		send(t, c, &sqs.SendMessageInput{QueueUrl: aws.String(url), MessageBody: aws.String("x")})
+		for n := 1; n <= 2; n++ {
+			got := receive(t, c, url, 5)
+			if len(got) != 1 || got[0].Attributes["ApproximateReceiveCount"] != strconv.Itoa(n) {
+				t.Fatalf("receive %d: %+v", n, got)
+			}
+			if again := receive(t, c, url, 0); len(again) != 0 {
+				t.Errorf("visible while it is in flight: %v", bodies(again))
+			}
+			if _, err := c.ChangeMessageVisibility(t.Context(), &sqs.ChangeMessageVisibilityInput{QueueUrl: aws.String(url), ReceiptHandle: got[0].ReceiptHandle}); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if got := receive(t, c, url, 1); len(got) != 0 {
+			t.Errorf("a third receive: %v", bodies(got))
+		}
+		if got := receive(t, c, dead, 5); !cmp.Equal(bodies(got), []string{"x"}) {
+			t.Errorf("dead letters %v", bodies(got))
+		}
+	})
+	t.Run("FIFO", func(t *testing.T) {
+		url := queue(t, c, "ordered.fifo", map[string]string{"FifoQueue": "true"})
+		fifo := func(group, body, id string) *sqs.SendMessageInput {
+			return &sqs.SendMessageInput{QueueUrl: aws.String(url), MessageBody: aws.String(body), MessageGroupId: aws.String(group), MessageDeduplicationId: aws.String(id)}
+		}
+		for _, m := range [][3]string{{"g", "1", "a"}, {"g", "2", "b"}, {"g", "again", "a"}, {"h", "3", "c"}} {
+			send(t, c, fifo(m[0], m[1], m[2]))
+		}
+		out, err := c.ReceiveMessage(t.Context(), &sqs.ReceiveMessageInput{QueueUrl: aws.String(url), MaxNumberOfMessages: 1})
+		if err != nil || !cmp.Equal(bodies(out.Messages), []string{"1"}) {
+			t.Fatalf("first: %v, %v", bodies(out.Messages), err)
+		}
+		// The rest of its group has to wait; other groups don't.
+		if got := bodies(receive(t, c, url, 0)); !cmp.Equal(got, []string{"3"}) {
+			t.Errorf("while 1 is in flight: %v, want 3", got)
+		}
+		if _, err := c.DeleteMessage(t.Context(), &sqs.DeleteMessageInput{QueueUrl: aws.String(url), ReceiptHandle: out.Messages[0].ReceiptHandle}); err != nil {
+			t.Fatal(err)
+		}
+		if got := bodies(receive(t, c, url, 5)); !cmp.Equal(got, []string{"2"}) {
+			t.Errorf("after 1: %v, want 2", got)
+		}
+	})
+	t.Run("limits are SQS's", func(t *testing.T) {
+		url := queue(t, c, "limits", nil)
+		if _, err := c.SendMessage(t.Context(), &sqs.SendMessageInput{QueueUrl: aws.String(url), MessageBody: aws.String("x"), DelaySeconds: 901}); err == nil {
+			t.Error("a delay of 901 s was taken")
+		}
+	})
+	t.Run("it listens on loopback only", func(t *testing.T) {
+		port, err := strconv.ParseUint(u.Port(), 10, 16)
+		if err != nil {
+			t.Fatal(err)
+		}
+		suffix := fmt.Sprintf(":%04X", port)
+		var got []string
+		for _, name := range []string{"/proc/net/tcp", "/proc/net/tcp6"} {
+			b, err := os.ReadFile(name)
+			if err != nil {
+				t.Skip(err)
+			}
+			for line := range strings.Lines(string(b)) {
+				if f := strings.Fields(line); strings.HasSuffix(f[1], suffix) && f[3] == "0A" {
+					got = append(got, f[1])
+				}
+			}
+		}
+		if want := []string{"0100007F" + suffix}; !cmp.Equal(got, want) {
+			t.Errorf("listening addresses %v, want %v", got, want)
+		}
+	})
+
+	if err := s.Close(); err != nil {
+		t.Fatal(err)
+	}
+	waitEnd(t, s.Endpoint)
+	if err := s.Close(); err != nil {
+		t.Errorf("second Close: %v", err)
+	}
+}
+
+// waitEnd waits until nothing listens at the endpoint any more.
+func waitEnd(t *testing.T, endpoint string) {
+	t.Helper()
+	// Not a figure to be held, only an end to a test that fails.
+	deadline := time.Now().Add(time.Minute)
+	for {
+		conn, err := new(net.Dialer).DialContext(t.Context(), "tcp", strings.TrimPrefix(endpoint, "http://"))
+		if err != nil {
+			return
+		}
+		_ = conn.SetReadDeadline(deadline)
+		_, err = conn.Read(make([]byte, 1))
+		_ = conn.Close()
+		if err == nil || errors.Is(err, os.ErrDeadlineExceeded) {
+			t.Fatalf("the server at %s lives: read got %v", endpoint, err)
+		}
+	}
+}
+
+func TestTheQueueEndsWithAKilledParent(t *testing.T) {
+	if _, err := os.Stat("/proc/self"); err != nil {
+		t.Skip("only Linux ends a child with its parent")
+	}
+	if err := findOwn(t).Close(); err != nil { // or skip
+		t.Fatal(err)
+	}
+	cmd := exec.Command(os.Args[0])
+	cmd.Env = append(os.Environ(), envHelper+"=find", envEndpoint+"=")
+	cmd.Stderr = os.Stderr
+	in, err := cmd.StdinPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer in.Close()
+	out, err := cmd.StdoutPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	line, err := bufio.NewReader(out).ReadString('\n')
+	if err != nil {
+		t.Error(err)
+	}
+	if err := cmd.Process.Kill(); err != nil {
+		t.Fatal(err)
+	}
+	_ = cmd.Wait() // "signal: killed"
+	waitEnd(t, strings.TrimSpace(line))
+
+	// A later run would remove what it left; this one needn't leave it.
+	root, err := servers.CacheRoot(envCache)
+	if err != nil {
+		t.Fatal(err)
+	}
+	left, err := filepath.Glob(filepath.Join(elasticMQ().Dir(root), "tmp-"+strconv.Itoa(cmd.Process.Pid)+"-*"))
+	if err != nil || len(left) > 1 {
+		t.Errorf("the helper left %v (%v), want one folder at most", left, err)
+	}
+	for _, path := range left {
+		if err := os.RemoveAll(path); err != nil {
+			t.Error(err)
+		}
+	}
+}
+
+func TestFindInstallsIntoAnEmptyCache(t *testing.T) {
+	if testing.Short() {
+		t.Skip("downloads ElasticMQ")
+	}
+	if _, err := exec.LookPath("mvn"); err != nil {
+		t.Skip("needs Maven")
+	}
+	t.Setenv(envCache, t.TempDir()+"/My cache: a,b;c")
+	s := findOwn(t)
+	if _, err := s.Client().ListQueues(t.Context(), nil); err != nil {
+		t.Error(err)
+	}
+}
+
+func TestFindTakesTheEndpointOfTheEnvironment(t *testing.T) {
+	bare(t, nil)
+	for endpoint, want := range map[string]string{
+		"http://127.0.0.1:9324":         "http://127.0.0.1:9324",
+		"http://localhost:9324/":        "http://localhost:9324",
+		"https://sqs.example":           "",
+		"sqs.us-east-1.amazonaws.com":   "",
+		"http://localhost.example:9324": "",
+	} {
+		t.Setenv(envEndpoint, endpoint)
+		s, err := Find(t.Context())
+		switch {
+		case want == "" && (err == nil || errors.Is(err, ErrUnavailable) || !strings.Contains(err.Error(), envEndpoint)):
+			t.Errorf("%s: got %v, want an error that is no reason to skip", endpoint, err)
+		case want != "" && (err != nil || s.Endpoint != want):
+			t.Errorf("%s: got %v, %v", endpoint, s, err)
+		}
+		if err := s.Close(); err != nil {
+			t.Error(err)
+		}
+	}
+	t.Setenv(envEndpoint, "https://sqs.example")
+	t.Setenv(envAllowRemote, "1")
+	if s, err := Find(t.Context()); err != nil || s.Endpoint != "https://sqs.example" {
+		t.Errorf("allowed: got %v, %v", s, err)
+	}
+}
+
+func TestFindNamesWhatIsMissing(t *testing.T) {
+	const newJava = `echo 'openjdk version "17.0.15" 2025-04-15' >&2`
+	for _, tt := range []struct {
+		name    string
+		scripts map[string]string
+		want    []string
+	}{
+		{"everything", nil, []string{"AWS_ENDPOINT_URL_SQS: not set", "Java 17 or newer: JAVA_HOME isn't set, java isn't in PATH: install a Java 17 runtime"}},
+		{"Maven", map[string]string{"java": newJava}, []string{
+			"AWS_ENDPOINT_URL_SQS: not set", "Java with cached jars: no jars in CACHE/elasticmq-1.6.12",
+			"Java with Maven: mvn isn't in PATH: install Apache Maven",
+		}},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			bare(t, tt.scripts)
+			_, err := Find(t.Context())
+			if !errors.Is(err, ErrUnavailable) {
+				t.Fatalf("got %v, want ErrUnavailable", err)
+			}
+			got := strings.Split(strings.ReplaceAll(err.Error(), os.Getenv(envCache), "CACHE"), "\n  ")[1:]
+			if diff := cmp.Diff(tt.want, got); diff != "" {
+				t.Errorf("reasons (-want +got):\n%s", diff)
+			}
+		})
+	}
+	t.Run("the time", func(t *testing.T) {
+		bare(t, nil)
+		ctx, cancel := context.WithCancel(t.Context())
+		cancel()
+		if _, err := Find(ctx); !errors.Is(err, context.Canceled) || errors.Is(err, ErrUnavailable) {
+			t.Errorf("got %v, want context.Canceled", err)
+		}
+	})
+	t.Run("the right jars", func(t *testing.T) {
+		bare(t, map[string]string{"java": newJava, "mvn": `for arg; do case "$arg" in -DoutputDirectory=*) /bin/mkdir -p "${arg#*=}" && echo x >"${arg#*=}/config-1.4.3.jar" ;; esac; done`})
+		if _, err := Find(t.Context()); !errors.Is(err, servers.ErrChecksum) || errors.Is(err, ErrUnavailable) {
+			t.Errorf("got %v, want ErrChecksum", err)
+		}
+	})
+}
+
+func TestTheQueueGetsNoAWSVariables(t *testing.T) {
+	t.Setenv("AWS_SECRET_ACCESS_KEY", "secret")
+	env := strings.Join(command("java", "/dir", "/tmp", 1).Env, "\n")
+	if strings.Contains(env, "AWS_") || !strings.Contains(env, "PATH=") {
+		t.Errorf("environment %s", env)
+	}
+}
+
+func TestRecipeNamesOneVersion(t *testing.T) {
+	t.Parallel()
+	b := elasticMQ()
+	if want := "<elasticmq.version>" + elasticMQVersion + "</elasticmq.version>"; !strings.Contains(string(b.POM), want) {
+		t.Errorf("pom.xml lacks %s", want)
+	}
+	if n := strings.Count(string(b.Sums), "\n"); n != 39 || !strings.Contains(string(b.Sums), "-"+elasticMQVersion+".jar\n") {
+		t.Errorf("SHA256SUMS: %d files, want 39 and version %s", n, elasticMQVersion)
+	}
+}
+
+func TestClientRefusesAServerWithoutAnEndpoint(t *testing.T) {
+	t.Parallel()
+	defer func() {
+		if recover() == nil {
+			t.Error("Client of a zero Server didn't panic")
+		}
+	}()
+	new(Server).Client()
+}

@@ -1,0 +1,120 @@
+package eventsource
+
+import (
+	"fmt"
+	"time"
+
+	"github.com/samekey/samekey/internal/local/ids"
+)
+
+// Conditions of a [Failure].
+const (
+	RetryAttemptsExhausted = "RetryAttemptsExhausted"
+	RecordAgeExceeded      = "RecordAgeExceeded"
+)
+
+// Failure is what Lambda sends to the on-failure destination of a stream: where
+// the records of a batch that was given up are to be found. The JSON forms of
+// the structs are Lambda's; [Failure.Message] and [Failure.Object] make the
+// documents.
+type Failure struct {
+	RequestContext FailureRequest `json:"requestContext"`
+	// ResponseContext is nil for records that grew too old before they were
+	// tried.
+	ResponseContext *FailureResponse `json:"responseContext,omitempty"`
+	Version         string           `json:"version"`
+	Timestamp       string           `json:"timestamp"` // RFC 3339, with milliseconds
+	Batch           FailureBatch     `json:"DDBStreamBatchInfo"`
+	// Payload is the event with these records.
+	Payload []byte `json:"-"`
+}
+
+// FailureRequest is the invocation that failed last.
+type FailureRequest struct {
+	// RequestID is the invocation's where the function failed with an error, and
+	// made up otherwise.
+	RequestID   string `json:"requestId"`
+	FunctionARN string `json:"functionArn"`
+	Condition   string `json:"condition"`
+	// ApproximateInvokeCount is how often the function had exactly these
+	// records.
+	ApproximateInvokeCount int `json:"approximateInvokeCount"`
+}
+
+// FailureResponse is how it failed.
+type FailureResponse struct {
+	StatusCode      int    `json:"statusCode"`
+	ExecutedVersion string `json:"executedVersion"`
+	// FunctionError is "Unhandled", or nil where the function returned and
+	// reported failed records.
+	FunctionError *string `json:"functionError"`
+}
+
+// FailureBatch says which records a batch had.
+type FailureBatch struct {
+	ShardID             string `json:"shardId"`
+	StartSequenceNumber string `json:"startSequenceNumber"`
+	EndSequenceNumber   string `json:"endSequenceNumber"`
+	FirstArrival        string `json:"approximateArrivalOfFirstRecord"` // RFC 3339
+	LastArrival         string `json:"approximateArrivalOfLastRecord"`  // RFC 3339
+	BatchSize           int    `json:"batchSize"`
+	StreamARN           string `json:"streamArn"`
+}
+
+func newFailure(s Stream, shard string, records []streamRecord, condition string, invoked int, last attempt) Failure {
+	f := Failure{
+		RequestContext: FailureRequest{
+			RequestID:              last.requestID,
+			FunctionARN:            s.FunctionARN,
+			Condition:              condition,
+			ApproximateInvokeCount: invoked,
+		},
+		Version:   "1.0",
+		Timestamp: time.Now().UTC().Format("2006-01-02T15:04:05.000Z"),
+		Batch: FailureBatch{
+			ShardID:             shard,
+			StartSequenceNumber: records[0].sequence,
+			EndSequenceNumber:   records[len(records)-1].sequence,
+			FirstArrival:        records[0].created.UTC().Format(time.RFC3339),
+			LastArrival:         records[len(records)-1].created.UTC().Format(time.RFC3339),
+			BatchSize:           len(records),
+			StreamARN:           s.ARN,
+		},
+		Payload: streamEvent(records),
+	}
+	if f.RequestContext.RequestID == "" {
+		f.RequestContext.RequestID = ids.UUID()
+	}
+	if invoked > 0 {
+		f.ResponseContext = &FailureResponse{StatusCode: 200, ExecutedVersion: "$LATEST"}
+		if last.unhandled {
+			f.ResponseContext.FunctionError = new("Unhandled")
+		}
+	}
+	return f
+}
+
+// Message returns the document that a queue or a topic gets: no record in it.
+func (f Failure) Message() []byte { return marshal(f) }
+
+// Object returns the document that a bucket gets: the message and, as a string
+// in the field payload, the event.
+func (f Failure) Object() []byte {
+	return marshal(struct {
+		Failure
+		Payload string `json:"payload"`
+	}{f, string(f.Payload)})
+}
+
+// ObjectKey returns a new name for the object in the bucket, with the time of
+// the failure: aws/lambda/<mapping>/<shard>/YYYY/MM/DD/YYYY-MM-DDTHH.MM.SS-<uuid>.
+// In AWS, mapping is the UUID of the event source mapping.
+func (f Failure) ObjectKey(mapping string) string {
+	at, err := time.Parse(time.RFC3339, f.Timestamp)
+	if err != nil {
+		at = time.Now() // a Failure of the caller's own
+	}
+	at = at.UTC()
+	return fmt.Sprintf("aws/lambda/%s/%s/%s/%s-%s", mapping, f.Batch.ShardID,
+		at.Format("2006/01/02"), at.Format("2006-01-02T15.04.05"), ids.UUID())
+}

@@ -1,0 +1,80 @@
+package eventsource_test
+
+import (
+	"context"
+	"encoding/json"
+	"regexp"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/aws/aws-sdk-go-v2/service/dynamodbstreams/types"
+
+	"github.com/samekey/samekey/internal/local/eventsource"
+)
+
+func TestFailureDocumentsAreLambdas(t *testing.T) {
+	for name, tt := range map[string]struct {
+		answer func(context.Context, int, []string) ([]byte, error)
+		age    time.Duration
+	}{
+		"failure_error":    {answer: failing("3")},
+		"failure_reported": {answer: reporting("3", "4")},
+		"failure_age":      {age: time.Second},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				api, f, out := newFakeStream("shardId-00000001573689847184-864758bb"), &function{answer: tt.answer}, &failures{}
+				for _, key := range []string{"1", "2", "3", "4"} {
+					<-time.After(1500 * time.Millisecond)
+					api.write(api.shards[0].id, func(r *types.Record) {
+						r.Dynamodb.Keys = map[string]types.AttributeValue{"pk": &types.AttributeValueMemberS{Value: key}}
+					})
+				}
+				startStream(t, api, f, func(s *eventsource.Stream) {
+					s.FunctionARN = "arn:aws:lambda:eu-west-1:123456789012:function:drain"
+					s.ReportBatchItemFailures = true
+					s.MaximumRetryAttempts = new(1)
+					s.MaximumRecordAge = tt.age
+					s.OnFailure = out.take
+				})
+				after(time.Minute)
+				failure := out.got()[0]
+				wantGolden(t, name+".json", steady(failure.Message()))
+				wantGolden(t, name+"_object.json", steady(failure.Object()))
+				if tt.age == 0 && (len(recordNames(failure.Payload)) == 0 || string(failure.Payload) != string(f.payload(len(f.got())-1))) {
+					t.Errorf("payload: got %s, want what the function got", failure.Payload)
+				}
+				if id := failure.RequestContext.RequestID; name == "failure_error" && id != "6d3d9a37-28b6-4f43-9e4f-5d0b0a0a1c11" || len(id) != 36 {
+					t.Errorf("request id %s", id)
+				}
+			})
+		})
+	}
+}
+
+func TestFailureObjectHasTheEventAsAString(t *testing.T) {
+	t.Parallel()
+	f := eventsource.Failure{Payload: []byte(`{"Records":[{"a":"\"<"}]}`)}
+	var object struct{ Payload string }
+	if err := json.Unmarshal(f.Object(), &object); err != nil {
+		t.Fatal(err)
+	}
+	if object.Payload != string(f.Payload) {
+		t.Errorf("payload: got %s, want %s", object.Payload, f.Payload)
+	}
+	if strings.Contains(string(f.Message()), "Records") {
+		t.Errorf("the message has records: %s", f.Message())
+	}
+}
+
+func TestFailureObjectKey(t *testing.T) {
+	t.Parallel()
+	f := eventsource.Failure{Timestamp: "2019-11-14T00:13:49.717Z", Batch: eventsource.FailureBatch{ShardID: "shardId-1"}}
+	want := regexp.MustCompile(`^aws/lambda/mapping/shardId-1/2019/11/14/2019-11-14T00\.13\.49-[0-9a-f-]{36}$`)
+	one, two := f.ObjectKey("mapping"), f.ObjectKey("mapping")
+	if !want.MatchString(one) || one == two {
+		t.Errorf("got %s and %s", one, two)
+	}
+}

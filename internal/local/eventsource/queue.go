@@ -1,0 +1,136 @@
+package eventsource
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"strings"
+	"time"
+
+	"github.com/aws/aws-sdk-go-v2/service/sqs"
+
+	"github.com/samekey/samekey/internal/local/lambdarun"
+)
+
+// QueueAPI is what a [Queue] needs of a client of SQS.
+type QueueAPI interface {
+	ReceiveMessage(context.Context, *sqs.ReceiveMessageInput, ...func(*sqs.Options)) (*sqs.ReceiveMessageOutput, error)
+	DeleteMessageBatch(context.Context, *sqs.DeleteMessageBatchInput, ...func(*sqs.Options)) (*sqs.DeleteMessageBatchOutput, error)
+	ChangeMessageVisibilityBatch(context.Context, *sqs.ChangeMessageVisibilityBatchInput, ...func(*sqs.Options)) (*sqs.ChangeMessageVisibilityBatchOutput, error)
+}
+
+var _ QueueAPI = (*sqs.Client)(nil)
+
+const (
+	receiveLimit   = 10 // of ReceiveMessage, and of the calls with batches
+	maxConcurrency = 1000
+)
+
+// Queue is the event source mapping of an SQS queue. Function, API, URL and ARN
+// are required.
+type Queue struct {
+	// Function is invoked with batches.
+	Function lambdarun.Invoker
+	// API reads the queue.
+	API QueueAPI
+	// URL is what the API knows the queue by.
+	URL string
+	// ARN is what the function is told. A name that ends in ".fifo" makes it a
+	// FIFO queue.
+	ARN string
+
+	// BatchSize is how many messages an invocation gets at most, 1 to 10000,
+	// above 10 only with a window, and not for a FIFO queue. Default 10.
+	BatchSize int
+	// MaximumBatchingWindow is how long a batch that isn't full is waited for,
+	// from its first message on, up to 5 min; FIFO queues have none. Default 0:
+	// not at all.
+	MaximumBatchingWindow time.Duration
+	// Filters are the patterns of the filter criteria; a message that matches
+	// none of them is deleted. None: every message is wanted.
+	Filters []string
+	// ReportBatchItemFailures is the function response type of that name.
+	ReportBatchItemFailures bool
+	// MaximumConcurrency is how many invocations there are at once, 1 to 1000.
+	// Default 5, Lambda's number of pollers at the beginning.
+	MaximumConcurrency int
+
+	// PollEvery is the pause after a read that found nothing, itself a long
+	// poll of a second, and after one that failed, where it grows up to fifty
+	// times. Default 100 ms.
+	PollEvery time.Duration
+	// Hooks are told what happens.
+	Hooks Hooks
+	// Logger gets a line for each failed invocation and error; nil discards
+	// them.
+	Logger *slog.Logger
+}
+
+// Start checks the description and begins to read the queue, which need not
+// exist yet. The source ends when ctx does.
+func (q Queue) Start(ctx context.Context) (*Mapping, error) {
+	run, err := q.prepare()
+	if err != nil {
+		return nil, fmt.Errorf("eventsource: queue %s: %w", q.ARN, err)
+	}
+	ctx, run.mapping.cancel = context.WithCancel(ctx)
+	run.mapping.wg.Go(func() { run.read(ctx) })
+	return run.mapping, nil
+}
+
+// prepare returns what runs a checked description with its defaults.
+func (q Queue) prepare() (*queueRun, error) {
+	if q.BatchSize == 0 {
+		q.BatchSize = 10
+	}
+	if q.MaximumConcurrency == 0 {
+		q.MaximumConcurrency = 5
+	}
+	if q.PollEvery == 0 {
+		q.PollEvery = defaultPoll
+	}
+	if err := q.check(); err != nil {
+		return nil, err
+	}
+	filters, err := parseFilters(q.Filters)
+	if err != nil {
+		return nil, err
+	}
+	return &queueRun{
+		Queue:    q,
+		filters:  filters,
+		observer: newObserver(q.Hooks, q.Logger, q.ARN),
+		mapping:  &Mapping{},
+		slots:    make(chan struct{}, q.MaximumConcurrency),
+	}, nil
+}
+
+func (q Queue) check() error {
+	fifo := strings.HasSuffix(q.ARN, ".fifo")
+	switch {
+	case q.Function == nil:
+		return errors.New("no Function")
+	case q.API == nil:
+		return errors.New("no API")
+	case q.URL == "":
+		return errors.New("no URL")
+	case q.ARN == "":
+		return errors.New("no ARN")
+	case q.BatchSize < 0 || q.BatchSize > maxBatchSize:
+		return fmt.Errorf("BatchSize %d is not within 1 and %d", q.BatchSize, maxBatchSize)
+	case q.BatchSize > receiveLimit && fifo:
+		return fmt.Errorf("BatchSize %d: a FIFO queue has at most %d", q.BatchSize, receiveLimit)
+	case q.BatchSize > receiveLimit && q.MaximumBatchingWindow < time.Second:
+		return fmt.Errorf("BatchSize %d: above %d it takes a MaximumBatchingWindow of a second or more", q.BatchSize, receiveLimit)
+	case q.MaximumBatchingWindow < 0 || q.MaximumBatchingWindow > maxWindow:
+		return fmt.Errorf("MaximumBatchingWindow %s is not within 0 and %s", q.MaximumBatchingWindow, maxWindow)
+	case q.MaximumBatchingWindow > 0 && fifo:
+		return errors.New("MaximumBatchingWindow: a FIFO queue has none")
+	case q.MaximumConcurrency < 0 || q.MaximumConcurrency > maxConcurrency:
+		return fmt.Errorf("MaximumConcurrency %d is not within 1 and %d", q.MaximumConcurrency, maxConcurrency)
+	case q.PollEvery < 0:
+		return fmt.Errorf("PollEvery %s is negative", q.PollEvery)
+	}
+	return nil
+}

@@ -1,0 +1,227 @@
+package eventsource
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strconv"
+	"time"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/service/sqs"
+	"github.com/aws/aws-sdk-go-v2/service/sqs/types"
+
+	"github.com/samekey/samekey/internal/local/lambdarun"
+)
+
+// longPoll is how long the queue holds an empty answer back. Pause takes effect
+// in between.
+const longPoll = time.Second
+
+// queueRun is a running [Queue]: read gathers one batch after the other, deliver
+// takes each through the function.
+type queueRun struct {
+	Queue
+	filters  filters
+	observer observer
+	mapping  *Mapping
+	slots    chan struct{} // one for each invocation there may be
+}
+
+func (r *queueRun) read(ctx context.Context) {
+	for failures := 0; ; {
+		// What can't be delivered at once had better stay in the queue.
+		select {
+		case r.slots <- struct{}{}:
+		case <-ctx.Done():
+			return
+		}
+		if r.mapping.gate.wait(ctx) != nil {
+			return
+		}
+		batch, err := r.gather(ctx)
+		if err != nil {
+			r.observer.failed(ctx, err)
+			failures++
+		} else {
+			failures = 0
+		}
+		if len(batch) == 0 {
+			<-r.slots
+			if !sleep(ctx, growing(r.PollEvery, failures, 50)) {
+				return
+			}
+			continue
+		}
+		r.mapping.wg.Go(func() {
+			defer func() { <-r.slots }()
+			r.deliver(ctx, batch)
+		})
+	}
+}
+
+// gather receives messages until there are enough for a batch or the window is
+// over, and before that when a call fails or the source is paused.
+func (r *queueRun) gather(ctx context.Context) ([]message, error) {
+	var batch []message
+	var due time.Time
+	for bytes := 0; ; {
+		wait := longPoll
+		if len(batch) > 0 {
+			if wait = min(wait, time.Until(due)); wait <= 0 {
+				return batch, nil
+			}
+		}
+		received, err := r.receive(ctx, min(receiveLimit, r.BatchSize-len(batch)), wait)
+		if len(batch) == 0 {
+			due = time.Now().Add(r.MaximumBatchingWindow)
+		}
+		for _, m := range received {
+			bytes += len(m.json) + len(",")
+		}
+		batch = append(batch, received...)
+		full := len(batch) >= r.BatchSize || bytes >= maxEventBytes
+		if err != nil || full || len(batch) == 0 || r.mapping.gate.closed() {
+			return batch, err
+		}
+		// The API knows whole seconds only.
+		if len(received) == 0 && wait < longPoll && !sleep(ctx, min(r.PollEvery, wait)) {
+			return nil, ctx.Err()
+		}
+	}
+}
+
+// receive returns messages that a filter wants, and deletes the others.
+func (r *queueRun) receive(ctx context.Context, limit int, wait time.Duration) ([]message, error) {
+	out, err := r.API.ReceiveMessage(ctx, &sqs.ReceiveMessageInput{
+		QueueUrl:                    aws.String(r.URL),
+		MaxNumberOfMessages:         int32(limit),
+		WaitTimeSeconds:             int32(wait / time.Second),
+		MessageSystemAttributeNames: []types.MessageSystemAttributeName{types.MessageSystemAttributeNameAll},
+		MessageAttributeNames:       []string{"All"},
+	})
+	if err != nil {
+		return nil, fmt.Errorf("eventsource: receive from %s: %w", r.URL, err)
+	}
+	var wanted, unwanted []message
+	for _, m := range out.Messages {
+		if made := newMessage(r.ARN, m); r.filters.wants(made) {
+			wanted = append(wanted, made)
+		} else {
+			unwanted = append(unwanted, made)
+		}
+	}
+	r.observer.filtered(len(unwanted))
+	r.remove(ctx, unwanted)
+	return wanted, nil
+}
+
+// deliver invokes the function with as much of the batch as goes into one
+// event, and deletes what it has done. The rest is given back; what failed is
+// left to the visibility timeout.
+func (r *queueRun) deliver(ctx context.Context, batch []message) {
+	if paused := r.mapping.gate.tryBegin(); paused != nil {
+		r.giveBack(ctx, batch)
+		return
+	}
+	defer r.mapping.gate.end()
+	n := fitting(batch)
+	r.giveBack(ctx, batch[n:])
+	batch = batch[:n]
+	failed, ran, err := r.invoke(ctx, batch)
+	if ctx.Err() != nil {
+		return
+	}
+	r.observer.invoked(ctx, Invocation{Records: len(batch), Failed: len(failed), Err: err})
+	done := batch[:0:0]
+	for i, m := range batch {
+		if _, isFailed := slices.BinarySearch(failed, i); !isFailed {
+			done = append(done, m)
+		}
+	}
+	r.remove(ctx, done)
+	if !ran {
+		// Throttled: no use in asking for the next at once.
+		_ = sleep(ctx, growing(r.PollEvery, 10, 10))
+	}
+}
+
+// invoke returns the positions of the messages that failed.
+func (r *queueRun) invoke(ctx context.Context, batch []message) (failed []int, ran bool, err error) {
+	all := make([]int, 0, len(batch))
+	ids := make([]string, 0, len(batch))
+	records := make([][]byte, 0, len(batch))
+	for i, m := range batch {
+		all, ids, records = append(all, i), append(ids, m.id), append(records, m.json)
+	}
+	response, err := r.Function.Invoke(ctx, event(records))
+	if err != nil {
+		_, ran = errors.AsType[*lambdarun.FunctionError](err)
+		return all, ran, err
+	}
+	failed, err = failedItems(response, ids)
+	switch {
+	case !r.ReportBatchItemFailures:
+		r.observer.ignored(ctx, len(failed))
+		return nil, true, nil
+	case err != nil:
+		return all, true, err
+	}
+	return failed, true, nil
+}
+
+// fitting returns how many messages go into one event; at least one.
+func fitting(batch []message) int {
+	bytes := 0
+	for n, m := range batch {
+		bytes += len(m.json)
+		if n > 0 && bytes+n > maxEventBytes { // n commas
+			return n
+		}
+	}
+	return len(batch)
+}
+
+// remove deletes messages. What couldn't be deleted comes again.
+func (r *queueRun) remove(ctx context.Context, batch []message) {
+	for some := range slices.Chunk(batch, receiveLimit) {
+		in := &sqs.DeleteMessageBatchInput{QueueUrl: aws.String(r.URL)}
+		for i, m := range some {
+			in.Entries = append(in.Entries, types.DeleteMessageBatchRequestEntry{Id: aws.String(strconv.Itoa(i)), ReceiptHandle: aws.String(m.handle)})
+		}
+		out, err := r.API.DeleteMessageBatch(ctx, in)
+		if err == nil {
+			err = batchError(out.Failed)
+		}
+		if err != nil {
+			r.observer.failed(ctx, fmt.Errorf("eventsource: delete from %s: %w", r.URL, err))
+		}
+	}
+}
+
+// giveBack makes messages visible to the next receive at once. Those for which
+// it fails are seen again after their visibility timeout.
+func (r *queueRun) giveBack(ctx context.Context, batch []message) {
+	for some := range slices.Chunk(batch, receiveLimit) {
+		in := &sqs.ChangeMessageVisibilityBatchInput{QueueUrl: aws.String(r.URL)}
+		for i, m := range some {
+			in.Entries = append(in.Entries, types.ChangeMessageVisibilityBatchRequestEntry{Id: aws.String(strconv.Itoa(i)), ReceiptHandle: aws.String(m.handle)})
+		}
+		out, err := r.API.ChangeMessageVisibilityBatch(ctx, in)
+		if err == nil {
+			err = batchError(out.Failed)
+		}
+		if err != nil {
+			r.observer.failed(ctx, fmt.Errorf("eventsource: give back to %s: %w", r.URL, err))
+		}
+	}
+}
+
+// batchError returns the first of the failures of a call with a batch.
+func batchError(failed []types.BatchResultErrorEntry) error {
+	if len(failed) == 0 {
+		return nil
+	}
+	return fmt.Errorf("%d failed: %s: %s", len(failed), aws.ToString(failed[0].Code), aws.ToString(failed[0].Message))
+}

@@ -1,0 +1,134 @@
+package eventsource
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"time"
+
+	"github.com/samekey/samekey/internal/local/lambdarun"
+)
+
+// Schedule invokes a function by the clock. Function and one of Expression and
+// Every are required.
+type Schedule struct {
+	// Function is invoked with Input.
+	Function lambdarun.Invoker
+	// Async, if not nil, is invoked in its place by the clock, but not by Tick: it
+	// may try again what failed, as Lambda does with events it was handed.
+	Async lambdarun.Invoker
+	// Name is the schedule's, told in the event. Default "schedule".
+	Name string
+	// Expression is rate(…), cron(…) or, but for a rule, at(…), as EventBridge
+	// writes it.
+	Expression string
+	// Timezone is the IANA name of the zone that cron and at are meant in. Default
+	// UTC.
+	Timezone string
+	// Every, if positive, is used in place of Expression, which has to be a right one
+	// all the same if there is one.
+	Every time.Duration
+	// Input is the payload. Default: the event of EventBridge Scheduler or, with
+	// Rule, of an EventBridge rule.
+	Input []byte
+	// Rule says that this is an EventBridge rule (SAM's Schedule), not a
+	// schedule of EventBridge Scheduler (SAM's ScheduleV2).
+	Rule bool
+	// Disabled makes a schedule that runs by Tick only.
+	Disabled bool
+
+	// Hooks are told what happens.
+	Hooks Hooks
+	// Logger gets a line for each failed run; nil discards them.
+	Logger *slog.Logger
+}
+
+// Timer is a running [Schedule]. Runs that are due while it is paused are left
+// out; Tick works all the same.
+type Timer struct {
+	*Mapping
+	schedule Schedule
+	observer observer
+}
+
+// Start checks the description and begins. The first run of a rate is one
+// interval from now. Runs overlap: one that is due while another goes on begins all
+// the same, as EventBridge waits for no function. A time that is over has no run.
+// The source ends when ctx does.
+func (s Schedule) Start(ctx context.Context) (*Timer, error) {
+	if s.Name == "" {
+		s.Name = "schedule"
+	}
+	next, err := s.plan()
+	if err != nil {
+		return nil, fmt.Errorf("eventsource: schedule %s: %w", s.Name, err)
+	}
+	t := &Timer{
+		Mapping:  &Mapping{},
+		schedule: s,
+		observer: newObserver(s.Hooks, s.Logger, s.Name),
+	}
+	ctx, t.cancel = context.WithCancel(ctx)
+	if !s.Disabled {
+		t.wg.Go(func() { t.watch(ctx, next) })
+	}
+	return t, nil
+}
+
+// plan returns what tells the next run after a time; false is none.
+func (s Schedule) plan() (func(time.Time) (time.Time, bool), error) {
+	switch {
+	case s.Function == nil:
+		return nil, errors.New("no Function")
+	case s.Every < 0:
+		return nil, fmt.Errorf("interval %s is negative", s.Every)
+	case s.Every > 0 && s.Expression == "":
+		return every(s.Every), nil
+	}
+	plan, err := parseExpression(s.Expression, s.Timezone, s.Rule)
+	if err == nil && s.Every > 0 {
+		plan = every(s.Every)
+	}
+	return plan, err
+}
+
+func (t *Timer) watch(ctx context.Context, next func(time.Time) (time.Time, bool)) {
+	for after := time.Now(); ; {
+		due, more := next(after)
+		if !more || !sleep(ctx, time.Until(due)) {
+			return
+		}
+		// A machine that slept has one run to make up for, not all of them.
+		if after = due; time.Now().After(due) {
+			after = time.Now()
+		}
+		if t.Paused() {
+			continue
+		}
+		invoker := t.schedule.Async
+		if invoker == nil {
+			invoker = t.schedule.Function
+		}
+		t.wg.Go(func() { _ = t.run(ctx, invoker, due) })
+	}
+}
+
+// Tick invokes the function now, whatever else runs, and returns when it has
+// answered, with the function's error, or when ctx ends.
+func (t *Timer) Tick(ctx context.Context) error {
+	if err := t.run(ctx, t.schedule.Function, time.Now()); err != nil {
+		return fmt.Errorf("eventsource: tick %s: %w", t.schedule.Name, err)
+	}
+	return nil
+}
+
+func (t *Timer) run(ctx context.Context, invoker lambdarun.Invoker, at time.Time) error {
+	t.gate.count()
+	defer t.gate.end()
+	_, err := invoker.Invoke(ctx, t.schedule.payload(at))
+	if ctx.Err() == nil {
+		t.observer.invoked(ctx, Invocation{Err: err})
+	}
+	return err
+}

@@ -1,0 +1,52 @@
+package eventsource
+
+import (
+	"time"
+
+	"github.com/samekey/samekey/internal/local/ids"
+)
+
+// What EventBridge puts into the events of schedules.
+const (
+	scheduleAccount = "123456789012"
+	scheduleRegion  = "us-east-1"
+)
+
+// scheduledEvent is what a schedule without an input sends. Detail is an object
+// from a rule, and from EventBridge Scheduler a string with one in it.
+type scheduledEvent struct {
+	Version    string   `json:"version"`
+	ID         string   `json:"id"`
+	DetailType string   `json:"detail-type"`
+	Source     string   `json:"source"`
+	Account    string   `json:"account"`
+	Time       string   `json:"time"`
+	Region     string   `json:"region"`
+	Resources  []string `json:"resources"`
+	Detail     any      `json:"detail"`
+}
+
+// payload returns what the function gets for the run that is due at the given
+// time.
+func (s Schedule) payload(at time.Time) []byte {
+	if s.Input != nil {
+		return s.Input
+	}
+	e := scheduledEvent{
+		Version:    "0",
+		ID:         ids.UUID(),
+		DetailType: "Scheduled Event",
+		Source:     "aws.scheduler",
+		Account:    scheduleAccount,
+		Time:       at.UTC().Format(time.RFC3339),
+		Region:     scheduleRegion,
+		Resources:  []string{"arn:aws:scheduler:" + scheduleRegion + ":" + scheduleAccount + ":schedule/default/" + s.Name},
+		Detail:     "{}",
+	}
+	if s.Rule {
+		e.Source = "aws.events"
+		e.Resources = []string{"arn:aws:events:" + scheduleRegion + ":" + scheduleAccount + ":rule/" + s.Name}
+		e.Detail = struct{}{}
+	}
+	return marshal(e)
+}

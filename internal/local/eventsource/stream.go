@@ -1,0 +1,168 @@
+package eventsource
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"slices"
+	"time"
+
+	"github.com/aws/aws-sdk-go-v2/service/dynamodbstreams"
+
+	"github.com/samekey/samekey/internal/local/lambdarun"
+)
+
+// StreamAPI is what a [Stream] needs of a client of DynamoDB Streams.
+type StreamAPI interface {
+	DescribeStream(context.Context, *dynamodbstreams.DescribeStreamInput, ...func(*dynamodbstreams.Options)) (*dynamodbstreams.DescribeStreamOutput, error)
+	GetShardIterator(context.Context, *dynamodbstreams.GetShardIteratorInput, ...func(*dynamodbstreams.Options)) (*dynamodbstreams.GetShardIteratorOutput, error)
+	GetRecords(context.Context, *dynamodbstreams.GetRecordsInput, ...func(*dynamodbstreams.Options)) (*dynamodbstreams.GetRecordsOutput, error)
+}
+
+var _ StreamAPI = (*dynamodbstreams.Client)(nil)
+
+// Limits and defaults, Lambda's except for the last.
+const (
+	maxBatchSize    = 10_000
+	maxRetries      = 10_000
+	maxWindow       = 5 * time.Minute
+	streamRetention = 24 * time.Hour
+	defaultPoll     = 100 * time.Millisecond
+)
+
+// Starting positions of a [Stream].
+const (
+	TrimHorizon = "TRIM_HORIZON"
+	Latest      = "LATEST"
+)
+
+// Stream is the event source mapping of a DynamoDB stream. Function, API and
+// ARN are required.
+type Stream struct {
+	// Function is invoked with batches, one at a time for each shard.
+	Function lambdarun.Invoker
+	// FunctionARN is told to the destination; it may be empty.
+	FunctionARN string
+	// API reads the stream.
+	API StreamAPI
+	// ARN is the stream's, with the label of the stream at its end.
+	ARN string
+
+	// StartingPosition is TrimHorizon, the default, or Latest: from the records
+	// written after Start returned on.
+	StartingPosition string
+	// BatchSize is how many records an invocation gets at most, 1 to 10000.
+	// Default 100.
+	BatchSize int
+	// MaximumBatchingWindow is how long a batch that isn't full is waited for,
+	// from its first record on, up to 5 min. Default 0: not at all.
+	MaximumBatchingWindow time.Duration
+	// Filters are the patterns of the filter criteria; a record that matches
+	// none of them is dropped. None: every record is wanted.
+	Filters []string
+	// ReportBatchItemFailures is the function response type of that name.
+	ReportBatchItemFailures bool
+	// BisectBatchOnFunctionError splits a batch in two when the function fails.
+	// Splitting uses up no retries.
+	BisectBatchOnFunctionError bool
+	// MaximumRetryAttempts is how often a batch is retried, 0 to 10000. nil, the
+	// default, and -1 mean until its records expire.
+	MaximumRetryAttempts *int
+	// MaximumRecordAge is how old a record may be when the function is invoked.
+	// 0, the default, and negative values mean the stream's 24 h.
+	MaximumRecordAge time.Duration
+	// ParallelizationFactor must be 0 or 1: a shard is worked on by one
+	// invocation at a time.
+	ParallelizationFactor int
+	// OnFailure is the destination of batches that are given up. An error is
+	// told to Hooks.Error and the batch is gone, as in Lambda. nil: no
+	// destination.
+	OnFailure func(context.Context, Failure) error
+
+	// PollEvery is the pause after a read that found nothing, and after one
+	// that failed, where it grows up to fifty times. Default 100 ms.
+	PollEvery time.Duration
+	// Hooks are told what happens.
+	Hooks Hooks
+	// Logger gets a line for each failed invocation, batch given up and error;
+	// nil discards them.
+	Logger *slog.Logger
+}
+
+// Start checks the description, looks the stream up and begins to read it. The
+// error says which field is wrong, or why the stream can't be described; later
+// failures of the endpoint are survived. The source ends when ctx does.
+func (s Stream) Start(ctx context.Context) (*Mapping, error) {
+	run, err := s.prepare()
+	if err == nil {
+		err = run.locate(ctx)
+	}
+	if err != nil {
+		return nil, fmt.Errorf("eventsource: stream %s: %w", s.ARN, err)
+	}
+	ctx, run.mapping.cancel = context.WithCancel(ctx)
+	run.mapping.wg.Go(func() { run.watch(ctx) })
+	return run.mapping, nil
+}
+
+// prepare returns what runs a checked description with its defaults.
+func (s Stream) prepare() (*streamRun, error) {
+	if err := s.check(); err != nil {
+		return nil, err
+	}
+	filters, err := parseFilters(s.Filters)
+	if err != nil {
+		return nil, err
+	}
+	if s.BatchSize == 0 {
+		s.BatchSize = 100
+	}
+	if s.MaximumRecordAge <= 0 {
+		s.MaximumRecordAge = streamRetention
+	}
+	if s.PollEvery == 0 {
+		s.PollEvery = defaultPoll
+	}
+	return &streamRun{
+		Stream:   s,
+		filters:  filters,
+		observer: newObserver(s.Hooks, s.Logger, s.ARN),
+		mapping:  &Mapping{},
+		tree:     newShardTree(),
+		latest:   map[string]*shardReader{},
+		ended:    make(chan struct{}, 1),
+	}, nil
+}
+
+func (s Stream) check() error {
+	switch {
+	case s.Function == nil:
+		return errors.New("no Function")
+	case s.API == nil:
+		return errors.New("no API")
+	case s.ARN == "":
+		return errors.New("no ARN")
+	case !slices.Contains([]string{"", TrimHorizon, Latest}, s.StartingPosition):
+		return fmt.Errorf("StartingPosition %q is neither %s nor %s", s.StartingPosition, TrimHorizon, Latest)
+	case s.BatchSize < 0 || s.BatchSize > maxBatchSize:
+		return fmt.Errorf("BatchSize %d is not within 1 and %d", s.BatchSize, maxBatchSize)
+	case s.MaximumBatchingWindow < 0 || s.MaximumBatchingWindow > maxWindow:
+		return fmt.Errorf("MaximumBatchingWindow %s is not within 0 and %s", s.MaximumBatchingWindow, maxWindow)
+	case s.retries() < -1 || s.retries() > maxRetries:
+		return fmt.Errorf("MaximumRetryAttempts %d is not within -1 and %d", s.retries(), maxRetries)
+	case s.ParallelizationFactor < 0 || s.ParallelizationFactor > 1:
+		return fmt.Errorf("ParallelizationFactor %d: only 1 can be had here; a shard's records then come in order, one batch at a time", s.ParallelizationFactor)
+	case s.PollEvery < 0:
+		return fmt.Errorf("PollEvery %s is negative", s.PollEvery)
+	}
+	return nil
+}
+
+// retries returns how often a batch may be retried; -1 is no limit.
+func (s Stream) retries() int {
+	if s.MaximumRetryAttempts == nil {
+		return -1
+	}
+	return *s.MaximumRetryAttempts
+}

@@ -1,0 +1,123 @@
+package eventsource
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/samekey/samekey/internal/local/lambdarun"
+)
+
+// attempt is how an invocation for a batch ended.
+type attempt struct {
+	failedFrom int    // the first record that comes again; all before it are done
+	err        error  // why the batch as a whole failed
+	ran        bool   // the function ran, rather than being throttled or closed
+	unhandled  bool   // it ended by an error rather than with an answer
+	requestID  string // where it is known
+}
+
+// deliver takes a batch through the function until each of its records is done
+// or given up. It reports false if ctx ended before that.
+//
+// A retry is the same records again. Where the function says that only some
+// failed, the rest is another batch with all of its retries; so are the halves
+// of a bisected one. That is why these use up no retries.
+func (r *streamRun) deliver(ctx context.Context, shard string, records []streamRecord) bool {
+	var last attempt // in which the function ran
+	invoked := 0     // times that it had just these records
+	failures := 0
+	for len(records) > 0 {
+		if n := r.expired(records); n > 0 {
+			r.discard(ctx, shard, records[:n], RecordAgeExceeded, invoked, last)
+			records = records[n:]
+			continue
+		}
+		if !r.mapping.gate.begin(ctx) {
+			return false
+		}
+		a := r.invoke(ctx, records)
+		r.mapping.gate.end()
+		if ctx.Err() != nil {
+			return false
+		}
+		r.observer.invoked(ctx, Invocation{Records: len(records), Failed: len(records) - a.failedFrom, Err: a.err})
+		if a.failedFrom > 0 {
+			records = records[a.failedFrom:]
+			last, invoked, failures = attempt{}, 0, 0
+			continue
+		}
+		if a.ran {
+			last = a
+			invoked++
+			if half := len(records) / 2; r.BisectBatchOnFunctionError && half > 0 {
+				return r.deliver(ctx, shard, records[:half]) && r.deliver(ctx, shard, records[half:])
+			}
+			if limit := r.retries(); limit >= 0 && invoked > limit {
+				r.discard(ctx, shard, records, RetryAttemptsExhausted, invoked, last)
+				return ctx.Err() == nil
+			}
+		}
+		failures++
+		if !sleep(ctx, growing(r.PollEvery, failures, 10)) {
+			return false
+		}
+	}
+	return true
+}
+
+func (r *streamRun) invoke(ctx context.Context, records []streamRecord) attempt {
+	response, err := r.Function.Invoke(ctx, streamEvent(records))
+	if fe, ok := errors.AsType[*lambdarun.FunctionError](err); ok {
+		return attempt{err: err, ran: true, unhandled: true, requestID: fe.RequestID}
+	}
+	if err != nil {
+		// Too large never gets better; the other reasons, such as throttling, do.
+		return attempt{err: err, ran: errors.Is(err, lambdarun.ErrRequestTooLarge)}
+	}
+	ids := make([]string, 0, len(records))
+	for _, record := range records {
+		ids = append(ids, record.sequence)
+	}
+	failed, err := failedItems(response, ids)
+	switch {
+	case !r.ReportBatchItemFailures:
+		r.observer.ignored(ctx, len(failed))
+	case err != nil:
+		return attempt{err: err, ran: true}
+	case len(failed) > 0:
+		return attempt{failedFrom: failed[0], ran: true}
+	}
+	return attempt{failedFrom: len(records), ran: true}
+}
+
+func streamEvent(records []streamRecord) []byte {
+	list := make([][]byte, 0, len(records))
+	for _, record := range records {
+		list = append(list, record.json)
+	}
+	return event(list)
+}
+
+// expired returns how many records at the beginning of the batch are too old.
+func (r *streamRun) expired(records []streamRecord) int {
+	for i, record := range records {
+		if record.created.IsZero() || time.Since(record.created) <= r.MaximumRecordAge {
+			return i
+		}
+	}
+	return len(records)
+}
+
+// discard gives records up.
+func (r *streamRun) discard(ctx context.Context, shard string, records []streamRecord, condition string, invoked int, last attempt) {
+	f := newFailure(r.Stream, shard, records, condition, invoked, last)
+	r.observer.discarded(ctx, f)
+	if r.OnFailure == nil {
+		return
+	}
+	if err := r.OnFailure(ctx, f); err != nil {
+		r.observer.failed(ctx, fmt.Errorf("eventsource: on-failure destination: %w", err))
+	}
+}

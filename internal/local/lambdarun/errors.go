@@ -1,0 +1,115 @@
+package lambdarun
+
+import (
+	"encoding/base64"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"time"
+)
+
+var (
+	// ErrThrottled matches the error of an invocation refused because
+	// MaxConcurrency others are in flight. The function did not run.
+	ErrThrottled = errors.New("rate exceeded")
+	// ErrRequestTooLarge matches the error of a payload over [MaxRequestBytes].
+	// The function did not run.
+	ErrRequestTooLarge = errors.New("request payload over 6291456 bytes")
+	// ErrClosed matches the error of an invocation after Close, or of one that
+	// Close cut short: the function may have run in part.
+	ErrClosed = errors.New("function is closed")
+)
+
+// Types of the errors that Lambda reports itself, in [FunctionError].Type.
+const (
+	// TypeTimedOut: the deadline passed and the sandbox was killed. Also a
+	// sandbox that was not ready within ten seconds of its start.
+	TypeTimedOut = "Sandbox.Timedout"
+	// TypeExited: the process ended before it answered, whether by itself or
+	// killed, in the invocation or before it asked for the first one.
+	TypeExited = "Runtime.ExitError"
+	// TypeInvalidEntrypoint: the binary could not be started.
+	TypeInvalidEntrypoint = "Runtime.InvalidEntrypoint"
+	// TypeResponseTooLarge: the function answered with more than
+	// [MaxResponseBytes].
+	TypeResponseTooLarge = "Function.ResponseSizeTooLarge"
+)
+
+// FunctionError says that an invocation began and failed: the function returned
+// an error or panicked, or its sandbox died. What it did until then is done.
+type FunctionError struct {
+	// Type is the name of the error's Go type, or one of the Type constants.
+	Type string
+	// Message is the error's text. Lambda's own messages name the request id.
+	Message string
+	// RequestID is the id of the invocation.
+	RequestID string
+	// Payload is the JSON that Lambda gives the caller: errorType, errorMessage
+	// and, for a panic, stackTrace.
+	Payload []byte
+}
+
+// Error returns type and message in one line.
+func (e *FunctionError) Error() string {
+	return fmt.Sprintf("lambdarun: function error: %s: %s", e.Type, e.Message)
+}
+
+// newFunctionError returns an error as a runtime would report it.
+func newFunctionError(requestID, errType, message string) *FunctionError {
+	// Two strings: Marshal cannot fail.
+	payload, _ := json.Marshal(struct {
+		Type    string `json:"errorType"`
+		Message string `json:"errorMessage"`
+	}{errType, message})
+	return &FunctionError{Type: errType, Message: message, RequestID: requestID, Payload: payload}
+}
+
+// reportedError reads what a runtime posted to an error endpoint. header is the
+// type from the request's header, used where the body has none.
+func reportedError(requestID, header string, body []byte) *FunctionError {
+	var report struct {
+		Type    string `json:"errorType"`
+		Message string `json:"errorMessage"`
+	}
+	if err := json.Unmarshal(body, &report); err != nil {
+		// Lambda passes on what is not JSON as a text.
+		if header == "" {
+			header = "Runtime.Unknown"
+		}
+		return newFunctionError(requestID, header, string(body))
+	}
+	if report.Type == "" {
+		report.Type = header
+	}
+	return &FunctionError{Type: report.Type, Message: report.Message, RequestID: requestID, Payload: body}
+}
+
+// trailerError reads an error sent behind a response that had begun; body is
+// base64.
+func trailerError(requestID, errType, body string) *FunctionError {
+	report, err := base64.StdEncoding.DecodeString(body)
+	if err != nil {
+		return newFunctionError(requestID, errType, body)
+	}
+	return reportedError(requestID, errType, report)
+}
+
+func timedOutError(requestID string, after time.Duration) *FunctionError {
+	return newFunctionError(requestID, TypeTimedOut,
+		fmt.Sprintf("RequestId: %s Error: Task timed out after %.2f seconds", requestID, after.Seconds()))
+}
+
+// exitedError tells of a process that ended; how is its state as os/exec
+// words it.
+func exitedError(requestID, how string) *FunctionError {
+	reason := "Runtime exited with error: " + how
+	if how == "exit status 0" {
+		reason = "Runtime exited without providing a reason"
+	}
+	return newFunctionError(requestID, TypeExited, fmt.Sprintf("RequestId: %s Error: %s", requestID, reason))
+}
+
+func responseTooLargeError(requestID string) *FunctionError {
+	return newFunctionError(requestID, TypeResponseTooLarge,
+		fmt.Sprintf("Response payload size exceeded maximum allowed payload size (%d bytes).", MaxResponseBytes))
+}

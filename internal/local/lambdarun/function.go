@@ -1,0 +1,377 @@
+package lambdarun
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"slices"
+	"sync"
+	"time"
+)
+
+// Function runs a bootstrap binary as Lambda does. Make one with [Start]. It is
+// safe for concurrent use.
+type Function struct {
+	cfg  Config
+	stop func() bool // unties the function from Start's context
+	// wg counts the invocations and the processes.
+	wg       sync.WaitGroup
+	outputMu sync.Mutex
+
+	mu       sync.Mutex
+	closed   bool
+	inFlight int
+	all      map[*sandbox]struct{}
+	idle     []*sandbox // with a worker that is free; the last one is the one used last
+}
+
+var _ Invoker = (*Function)(nil)
+
+// Sandbox is a process at work on an invocation, as [Function.Running] lists it.
+type Sandbox struct {
+	PID       int
+	RequestID string    // of the invocation it runs
+	Since     time.Time // when it was given that
+}
+
+// Start checks the configuration and returns a function ready for invocations.
+// Processes are started on demand, so a binary that cannot run shows only then.
+//
+// When ctx ends the function's processes are killed as by [Function.Close],
+// which still has to be called.
+func Start(ctx context.Context, cfg Config) (*Function, error) {
+	cfg, err := cfg.withDefaults()
+	if err != nil {
+		return nil, fmt.Errorf("lambdarun: start: %w", err)
+	}
+	f := &Function{cfg: cfg, all: make(map[*sandbox]struct{})}
+	f.stop = context.AfterFunc(ctx, f.shutdown)
+	return f, nil
+}
+
+// Invoke runs the function once. It returns when the sandbox is ready for the
+// next invocation or gone, so that invocations one after the other share a
+// process; those of one tenant, where the function keeps tenants apart. Besides a
+// [*FunctionError] and the context's error there are [ErrThrottled],
+// [ErrRequestTooLarge], [ErrTenant] and [ErrClosed].
+func (f *Function) Invoke(ctx context.Context, payload []byte) ([]byte, error) {
+	wrap := func(err error) error {
+		return fmt.Errorf("lambdarun: invoke %s: %w", f.cfg.Name, err)
+	}
+	if ctx.Err() != nil {
+		return nil, wrap(context.Cause(ctx))
+	}
+	if len(payload) > MaxRequestBytes {
+		return nil, wrap(ErrRequestTooLarge)
+	}
+	if err := f.CheckTenant(ctx); err != nil {
+		return nil, wrap(err)
+	}
+	start, s, err := f.acquire(context.WithoutCancel(ctx))
+	if err != nil {
+		return nil, wrap(err)
+	}
+	inv := newInvocation(payload)
+	inv.tenant = tenantOf(ctx)
+	done := make(chan outcome, 1)
+	go func() {
+		defer f.wg.Done()
+		done <- f.run(context.WithoutCancel(ctx), start, s, inv)
+	}()
+	select {
+	case out := <-done:
+		if out.err != nil {
+			if fe, ok := errors.AsType[*FunctionError](out.err); ok {
+				return nil, fe
+			}
+			return nil, wrap(out.err)
+		}
+		return out.payload, nil
+	case <-ctx.Done():
+		return nil, wrap(context.Cause(ctx))
+	}
+}
+
+// Running lists the processes that are running an invocation now, the longest
+// running first: one that runs several as often.
+func (f *Function) Running() []Sandbox {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	var running []Sandbox
+	for s := range f.all {
+		for inv := range s.runs {
+			running = append(running, Sandbox{PID: s.pid, RequestID: inv.id, Since: inv.since})
+		}
+	}
+	slices.SortFunc(running, func(a, b Sandbox) int { return a.Since.Compare(b.Since) })
+	return running
+}
+
+// PIDs lists all processes of the function in ascending order: working, idle
+// and starting.
+func (f *Function) PIDs() []int {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	var pids []int
+	for s := range f.all {
+		if s.pid != 0 {
+			pids = append(pids, s.pid)
+		}
+	}
+	slices.Sort(pids)
+	return pids
+}
+
+// PID returns the process that got work last: of those that run an invocation,
+// else of the idle ones. It is 0 while there is neither, as before the first
+// invocation and after the death of the last process.
+func (f *Function) PID() int {
+	if running := f.Running(); len(running) > 0 {
+		return running[len(running)-1].PID
+	}
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if n := len(f.idle); n > 0 {
+		return f.idle[n-1].pid
+	}
+	return 0
+}
+
+// Kill sends SIGKILL to one of the function's own processes and waits until it
+// is gone. Its invocation, if it has one, ends with [TypeExited]. The error is
+// [os.ErrProcessDone] when no process of the function has that id.
+func (f *Function) Kill(pid int) error {
+	f.mu.Lock()
+	var victim *sandbox
+	for s := range f.all {
+		if s.pid == pid && pid != 0 {
+			victim = s
+		}
+	}
+	f.mu.Unlock()
+	if victim == nil {
+		return fmt.Errorf("lambdarun: kill %d: %w", pid, os.ErrProcessDone)
+	}
+	victim.kill()
+	<-victim.gone
+	return nil
+}
+
+// Close kills all processes of the function and returns when they and all
+// goroutines are gone. Invocations in flight end with [ErrClosed]. It may be
+// called more than once and returns nil.
+func (f *Function) Close() error {
+	f.stop()
+	f.shutdown()
+	f.wg.Wait()
+	return nil
+}
+
+func (f *Function) shutdown() {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.closed = true
+	for s := range f.all {
+		s.kill()
+	}
+}
+
+// starter starts the process of a new sandbox, for an invocation of that id.
+type starter func(requestID string)
+
+// acquire claims a place for one invocation, in a sandbox that has a free worker
+// or in a new one, which the caller has to start. The caller owes a wg.Done.
+func (f *Function) acquire(ctx context.Context) (starter, *sandbox, error) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if f.closed {
+		return nil, nil, ErrClosed
+	}
+	if f.inFlight >= f.cfg.MaxConcurrency {
+		return nil, nil, ErrThrottled
+	}
+	f.inFlight++
+	f.wg.Add(1)
+	for _, s := range slices.Backward(f.idle) {
+		if s.tenant == tenantOf(ctx) {
+			f.enter(s)
+			return nil, s, nil
+		}
+	}
+	f.makeRoom()
+	start, s := f.newSandbox(ctx)
+	return start, s, nil
+}
+
+// makeRoom ends the process that has been idle for longest where there are as many
+// as there may be: it is another tenant's, or the new one would not be needed. The
+// caller holds mu.
+func (f *Function) makeRoom() {
+	if len(f.all) < f.cfg.MaxConcurrency {
+		return
+	}
+	for i, s := range f.idle {
+		if s.load == 0 {
+			f.idle = slices.Delete(f.idle, i, i+1)
+			s.kill()
+			return
+		}
+	}
+}
+
+// enter takes a worker of s, leave gives it back. The caller holds mu.
+func (f *Function) enter(s *sandbox) {
+	if s.load++; s.load == f.cfg.PerProcess {
+		f.idle = slices.DeleteFunc(f.idle, func(other *sandbox) bool { return other == s })
+	}
+}
+
+func (f *Function) leave(s *sandbox) {
+	s.load--
+	if _, alive := f.all[s]; alive && !slices.Contains(f.idle, s) {
+		f.idle = append(f.idle, s)
+	}
+}
+
+// run takes inv through a sandbox: s, or a new one if that is dead.
+func (f *Function) run(ctx context.Context, start starter, s *sandbox, inv *invocation) (out outcome) {
+	var back <-chan struct{} // nil: the worker is not coming back
+	defer func() {
+		f.mu.Lock()
+		defer f.mu.Unlock()
+		// The place and the worker become free together: who gets the place must
+		// find the worker.
+		f.inFlight--
+		delete(s.runs, inv)
+		// The kill was ours, whatever it looked like to the invocation.
+		if fe, ok := errors.AsType[*FunctionError](out.err); ok && f.closed && fe.Type == TypeExited {
+			out.err = ErrClosed
+		}
+		if back != nil {
+			f.leaveAfter(back, s)
+		}
+	}()
+
+	// A sandbox that died idle has seen nothing of the invocation.
+	if start == nil && !f.hand(s, inv) {
+		f.mu.Lock()
+		if f.closed {
+			f.mu.Unlock()
+			return outcome{err: ErrClosed}
+		}
+		start, s = f.newSandbox(ctx)
+		f.mu.Unlock()
+	}
+	if start != nil {
+		start(inv.id)
+		if s.upErr != nil {
+			return outcome{err: s.upErr}
+		}
+		if !f.hand(s, inv) {
+			return outcome{err: exitedError(inv.id, s.exit)}
+		}
+	}
+	if s.shared() {
+		out, back = s.finishShared(inv, f.cfg)
+		return out
+	}
+	out, reusable := s.finish(inv, f.cfg)
+	if reusable {
+		over := make(chan struct{})
+		close(over)
+		back = over
+	}
+	return out
+}
+
+// leaveAfter gives a worker of s back once it has come back. It returns at once:
+// what timed out may work on for long. The caller holds mu.
+func (f *Function) leaveAfter(back <-chan struct{}, s *sandbox) {
+	select {
+	case <-back:
+		f.leave(s)
+	default:
+		f.wg.Go(func() { // the invocation's own is not yet done
+			<-back
+			f.mu.Lock()
+			defer f.mu.Unlock()
+			f.leave(s)
+		})
+	}
+}
+
+// hand gives inv to a sandbox once that has a worker that waits for work; the
+// clock starts then. It reports false if the process is gone.
+func (f *Function) hand(s *sandbox, inv *invocation) bool {
+	if s.shared() {
+		<-s.up
+		select {
+		case <-s.api.polled:
+		case <-s.gone:
+			return false
+		}
+	}
+	f.mu.Lock()
+	inv.since = time.Now()
+	inv.deadline = inv.since.Add(f.cfg.Timeout)
+	s.runs[inv] = struct{}{}
+	f.mu.Unlock()
+	if !s.api.hand(inv, s.gone) {
+		f.mu.Lock()
+		defer f.mu.Unlock()
+		delete(s.runs, inv)
+		return false
+	}
+	return true
+}
+
+// newSandbox returns a sandbox that shutdown knows of, with one worker taken,
+// and what starts its process. The caller holds mu.
+func (f *Function) newSandbox(ctx context.Context) (starter, *sandbox) {
+	ctx, kill := context.WithCancel(ctx)
+	s := &sandbox{
+		api:    newRuntimeAPI(functionARN(f.cfg.region(), f.cfg.Name), f.cfg.PerProcess),
+		up:     make(chan struct{}),
+		kill:   kill,
+		gone:   make(chan struct{}),
+		runs:   make(map[*invocation]struct{}),
+		tenant: tenantOf(ctx),
+	}
+	f.all[s] = struct{}{}
+	f.wg.Add(1)
+	if s.shared() {
+		f.idle = append(f.idle, s) // others may wait for it to start
+	}
+	f.enter(s)
+	return func(requestID string) {
+		defer close(s.up)
+		s.upErr = f.startSandbox(ctx, s, requestID)
+	}, s
+}
+
+// startSandbox starts the process and returns when it asks for work.
+func (f *Function) startSandbox(ctx context.Context, s *sandbox, requestID string) error {
+	result := make(chan error, 1)
+	started := func(pid int, err error) {
+		f.mu.Lock()
+		s.pid = pid
+		f.mu.Unlock()
+		result <- err
+	}
+	ended := func() {
+		s.kill() // frees the context
+		f.mu.Lock()
+		defer f.mu.Unlock()
+		delete(f.all, s)
+		f.idle = slices.DeleteFunc(f.idle, func(other *sandbox) bool { return other == s })
+	}
+	go func() {
+		defer f.wg.Done()
+		s.run(ctx, f.cfg, &f.outputMu, started, ended)
+	}()
+	if err := <-result; err != nil {
+		return startError(requestID, err)
+	}
+	return s.ready(requestID)
+}

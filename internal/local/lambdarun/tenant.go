@@ -1,0 +1,42 @@
+package lambdarun
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"regexp"
+)
+
+// ErrTenant matches the error of an invocation that names no tenant, or no valid
+// one, where the function keeps tenants apart ([Config.PerTenant]), or that names one
+// where it doesn't. The function did not run.
+var ErrTenant = errors.New("wrong tenant")
+
+// validTenant is Lambda's rule.
+var validTenant = regexp.MustCompile(`^[a-zA-Z0-9._:/=+\-@ ]{1,256}$`)
+
+type tenantKey struct{}
+
+// ForTenant returns a context whose invocations are for a tenant; "" is none.
+func ForTenant(ctx context.Context, tenant string) context.Context {
+	return context.WithValue(ctx, tenantKey{}, tenant)
+}
+
+func tenantOf(ctx context.Context) string {
+	tenant, _ := ctx.Value(tenantKey{}).(string)
+	return tenant
+}
+
+// CheckTenant returns [ErrTenant] where Invoke would, without an invocation.
+func (f *Function) CheckTenant(ctx context.Context) error {
+	tenant := tenantOf(ctx)
+	switch c := f.cfg; {
+	case c.PerTenant && tenant == "":
+		return fmt.Errorf("%w: the function keeps tenants apart, and the invocation names none", ErrTenant)
+	case c.PerTenant && !validTenant.MatchString(tenant):
+		return fmt.Errorf("%w: %q is not a tenant's id", ErrTenant, tenant)
+	case !c.PerTenant && tenant != "":
+		return fmt.Errorf("%w: the function does not keep tenants apart, and the invocation names one", ErrTenant)
+	}
+	return nil
+}

@@ -1,0 +1,60 @@
+package servers
+
+import (
+	"fmt"
+	"net/netip"
+	"net/url"
+	"os"
+	"strings"
+)
+
+// CheckEndpoint refuses what isn't a URL of this machine, unless the environment
+// variable is 1: tests create and delete things there, and a variable left over
+// from other work must not point them at somebody's data.
+func CheckEndpoint(endpoint, allowRemote string) error {
+	u, err := url.Parse(endpoint)
+	if err != nil {
+		return fmt.Errorf("not a URL: %w", err)
+	}
+	if u.Scheme != "http" && u.Scheme != "https" || u.Hostname() == "" {
+		return fmt.Errorf("%q is not a URL like http://127.0.0.1:8000", endpoint)
+	}
+	if isLoopback(u.Hostname()) || Allowed(allowRemote) {
+		return nil
+	}
+	return fmt.Errorf("host %q may be another machine, and tests write to it: use a loopback address, or set %s=1", u.Hostname(), allowRemote)
+}
+
+func isLoopback(host string) bool {
+	if strings.EqualFold(host, "localhost") {
+		return true
+	}
+	ip, err := netip.ParseAddr(host)
+	return err == nil && ip.Unmap().IsLoopback()
+}
+
+// Allowed reports whether an environment variable lifts a safety rule: only by
+// "1", so that no misread value can.
+func Allowed(variable string) bool { return os.Getenv(variable) == "1" }
+
+// Required reports whether an environment variable asks for something: it is
+// set to anything but "", "0" and "false". A value nobody foresaw counts as set.
+func Required(variable string) bool {
+	switch os.Getenv(variable) {
+	case "", "0", "false":
+		return false
+	}
+	return true
+}
+
+// Search collects why each way to a server was none. It is the error that lists
+// them, a line for each.
+type Search struct{ tried []string }
+
+// Miss adds a way and why it is none.
+func (s *Search) Miss(what string, why error) {
+	s.tried = append(s.tried, "\n  "+what+": "+OneLine(why.Error()))
+}
+
+// Error returns the list.
+func (s Search) Error() string { return strings.Join(s.tried, "") }

@@ -1,0 +1,90 @@
+package servers
+
+import (
+	"errors"
+	"os"
+	"os/exec"
+	"runtime"
+	"syscall"
+	"time"
+)
+
+// A Process is a running command. Its end is always waited for. It is safe for
+// concurrent use.
+type Process struct {
+	cmd    *exec.Cmd
+	output *HeadTail
+	done   chan struct{} // closed when the process has ended
+	err    error         // how it ended; valid once done is closed
+}
+
+// StartProcess starts cmd. Its SysProcAttr and WaitDelay are set here, and so are
+// Stdout and Stderr unless the caller has set Stdout: the beginning and the end
+// of what it prints are collected for Output.
+//
+// On Linux the kernel is asked to kill the child with its parent, and "parent"
+// means the OS thread that forked it, not the process. Threads of a Go program
+// do end (with a goroutine that stays locked to its thread), so the child is
+// forked from a thread that serves nothing else and lives as long as the child.
+func StartProcess(cmd *exec.Cmd) (*Process, error) {
+	p := &Process{cmd: cmd, output: &HeadTail{}, done: make(chan struct{})}
+	if cmd.Stdout == nil {
+		cmd.Stdout, cmd.Stderr = p.output, p.output
+	}
+	cmd.SysProcAttr = childAttr()
+	cmd.WaitDelay = 5 * time.Second
+	started := make(chan error)
+	go func() {
+		runtime.LockOSThread()
+		defer runtime.UnlockOSThread()
+		err := cmd.Start()
+		started <- err
+		if err == nil {
+			p.err = cmd.Wait()
+			close(p.done)
+		}
+	}()
+	if err := <-started; err != nil {
+		return nil, err
+	}
+	return p, nil
+}
+
+// Kill ends the process, by its own id, and waits until it is gone. It is no
+// error that it ended before.
+func (p *Process) Kill() error {
+	if err := p.cmd.Process.Kill(); err != nil && !errors.Is(err, os.ErrProcessDone) {
+		return err
+	}
+	<-p.done
+	return nil
+}
+
+// End asks the process to end by SIGTERM, waits for grace at most, and then is
+// Kill.
+func (p *Process) End(grace time.Duration) error {
+	if p.cmd.Process.Signal(syscall.SIGTERM) == nil { // not if it has ended, or on a system without signals
+		select {
+		case <-p.done:
+		case <-time.After(grace):
+		}
+	}
+	return p.Kill()
+}
+
+// PID returns the process's id.
+func (p *Process) PID() int { return p.cmd.Process.Pid }
+
+// Done is closed when the process has ended.
+func (p *Process) Done() <-chan struct{} { return p.done }
+
+// Err waits for the end of the process and returns how it ended, as
+// [exec.Cmd.Wait] does.
+func (p *Process) Err() error {
+	<-p.done
+	return p.err
+}
+
+// Output returns what the process has printed, without the middle if it is
+// long.
+func (p *Process) Output() string { return p.output.String() }

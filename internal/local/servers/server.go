@@ -1,0 +1,128 @@
+package servers
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"os"
+	"os/exec"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+	"time"
+)
+
+// ErrPortTaken matches the error of [Server.Start] when somebody else took the
+// port that was free a moment before, again and again.
+var ErrPortTaken = errors.New("another process took the port")
+
+const (
+	// portTries is how often a start is repeated with another port.
+	portTries = 5
+	// readyTimeout bounds the start, which takes one to two seconds on an idle
+	// machine.
+	readyTimeout = time.Minute
+)
+
+// Server is a program to be started. All fields are required but the last two.
+type Server struct {
+	// Name is what errors call it.
+	Name string
+	// Dir is a folder for its temporary ones.
+	Dir string
+	// Command returns the command for one try. tmp is a folder of its own for
+	// temporary files.
+	Command func(tmp string, port int) *exec.Cmd
+	// PortTaken is what it prints when the port isn't free: any of these.
+	PortTaken []string
+	// AllInterfaces lets it listen on other interfaces than loopback. Otherwise
+	// it is looked at after the start, where that can be done (Linux).
+	AllInterfaces bool
+	// AllInterfacesHint says in errors how to allow it.
+	AllInterfacesHint string
+}
+
+// Running is a [Server] that answers. It is safe for concurrent use.
+type Running struct {
+	// Endpoint is its base URL, http://127.0.0.1: and the port.
+	Endpoint string
+
+	process *Process
+	tmp     string
+	once    sync.Once
+	err     error
+}
+
+// Start starts the server on a free port of 127.0.0.1 and waits until it
+// answers anything over HTTP. It doesn't leave a process behind when it fails.
+// ctx bounds the start, not the server's life.
+func (s Server) Start(ctx context.Context) (*Running, error) {
+	var running *Running
+	var err error
+	for range portTries {
+		if running, err = s.startOnFreePort(ctx); !errors.Is(err, ErrPortTaken) {
+			break
+		}
+	}
+	return running, err
+}
+
+func (s Server) startOnFreePort(ctx context.Context) (*Running, error) {
+	port, err := freePort(ctx)
+	if err != nil {
+		return nil, err
+	}
+	tmp, err := makeTmp(s.Dir)
+	if err != nil {
+		return nil, err
+	}
+	p, err := StartProcess(s.Command(tmp, port))
+	if err != nil {
+		return nil, errors.Join(fmt.Errorf("starting %s: %w", s.Name, err), os.RemoveAll(tmp))
+	}
+	r := &Running{Endpoint: "http://127.0.0.1:" + strconv.Itoa(port), process: p, tmp: tmp}
+	if err := s.waitReady(ctx, r); err != nil {
+		return nil, errors.Join(err, r.Stop())
+	}
+	if err := s.checkListeners(p.PID(), port); err != nil {
+		return nil, errors.Join(err, r.Stop())
+	}
+	return r, nil
+}
+
+// waitReady waits until the server answers, or ends.
+func (s Server) waitReady(ctx context.Context, r *Running) error {
+	err := WaitAnswer(ctx, s.Name, r.Endpoint, r.process.Done())
+	if err == nil {
+		return nil
+	}
+	out := r.process.Output()
+	if errors.Is(err, errEnded) {
+		if slices.ContainsFunc(s.PortTaken, func(sign string) bool { return strings.Contains(out, sign) }) {
+			return ErrPortTaken
+		}
+		return fmt.Errorf("%w: %w: %s", err, r.process.Err(), out)
+	}
+	return fmt.Errorf("%w: %s", err, out)
+}
+
+// Output returns what the server has printed, without the middle if it is long.
+func (r *Running) Output() string { return r.process.Output() }
+
+// Stop ends the server and waits until it has ended. Calls after the first
+// return what the first returned.
+func (r *Running) Stop() error {
+	r.once.Do(func() { r.err = errors.Join(r.process.Kill(), os.RemoveAll(r.tmp)) })
+	return r.err
+}
+
+func freePort(ctx context.Context) (int, error) {
+	l, err := new(net.ListenConfig).Listen(ctx, "tcp4", "127.0.0.1:0")
+	if err != nil {
+		return 0, fmt.Errorf("looking for a free port: %w", err)
+	}
+	port := l.Addr().(*net.TCPAddr).Port
+	return port, l.Close()
+}

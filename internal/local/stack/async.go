@@ -1,0 +1,141 @@
+package stack
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"sync"
+	"time"
+
+	"github.com/samekey/samekey/internal/local/lambdarun"
+)
+
+// asyncInvoker runs asynchronous invocations as Lambda does: an invocation that
+// fails comes again, as often as the function's configuration says, and then
+// goes to its OnFailure destination. One that is throttled comes again until it
+// is too old. The pauses are Lambda's divided by 300: 0.2 s and 0.4 s in place
+// of one minute and two.
+type asyncInvoker struct {
+	ctx   context.Context //nolint:containedctx // of the stack: it ends what runs in the background
+	pause time.Duration
+	fail  failFunc
+
+	mu     sync.Mutex
+	closed bool
+	wg     sync.WaitGroup
+}
+
+// failFunc hands what a function could not do to its OnFailure destination.
+type failFunc func(ctx context.Context, f *function, destination string, message, object []byte) error
+
+// invoke reports false once the stack is being closed.
+func (a *asyncInvoker) invoke(f *function, tenant string, payload []byte) bool {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if !a.closed {
+		a.wg.Go(func() { _ = a.run(lambdarun.ForTenant(a.ctx, tenant), f, payload) })
+	}
+	return !a.closed
+}
+
+// asyncFunction is a function whose invocations are asynchronous, for who waits for
+// their end.
+type asyncFunction struct {
+	async *asyncInvoker
+	f     *function
+}
+
+var _ lambdarun.Invoker = asyncFunction{}
+
+// Invoke returns the error of the last try; there is no answer.
+func (a asyncFunction) Invoke(ctx context.Context, payload []byte) ([]byte, error) {
+	return nil, a.async.run(ctx, a.f, payload)
+}
+
+// close waits for what runs in the background; its context should have ended.
+func (a *asyncInvoker) close() error {
+	a.mu.Lock()
+	a.closed = true
+	a.mu.Unlock()
+	a.wg.Wait()
+	return nil
+}
+
+func (a *asyncInvoker) run(ctx context.Context, f *function, payload []byte) error {
+	begin := time.Now()
+	failures, pause := 0, a.pause
+	for {
+		_, err := f.Invoke(ctx, payload)
+		if err == nil || ctx.Err() != nil || errors.Is(err, lambdarun.ErrClosed) {
+			return err
+		}
+		fe, failed := errors.AsType[*lambdarun.FunctionError](err)
+		condition := ""
+		switch {
+		case time.Since(begin) > f.def.Async.MaxAge:
+			condition = "EventAgeExceeded"
+		case failed && failures >= f.def.Async.Retries:
+			condition = "RetriesExhausted"
+		}
+		if failed {
+			failures++
+		}
+		if condition != "" {
+			a.giveUp(f, payload, fe, condition, failures)
+			return err
+		}
+		select {
+		case <-ctx.Done():
+			return err
+		case <-time.After(pause):
+		}
+		if failed {
+			pause *= 2
+		}
+	}
+}
+
+// giveUp tells the destination, in the form of Lambda's invocation records.
+func (a *asyncInvoker) giveUp(f *function, payload []byte, fe *lambdarun.FunctionError, condition string, failures int) {
+	f.log.Warn("an asynchronous invocation is given up", "condition", condition, "invocations", failures)
+	if f.def.Async.OnFailure == "" {
+		return
+	}
+	type requestContext struct {
+		RequestID   string `json:"requestId"`
+		FunctionARN string `json:"functionArn"`
+		Condition   string `json:"condition"`
+		Count       int    `json:"approximateInvokeCount"`
+	}
+	type responseContext struct {
+		StatusCode int    `json:"statusCode"`
+		Version    string `json:"executedVersion"`
+		Error      string `json:"functionError"`
+	}
+	record := struct {
+		Version         string           `json:"version"`
+		Timestamp       string           `json:"timestamp"`
+		RequestContext  requestContext   `json:"requestContext"`
+		RequestPayload  json.RawMessage  `json:"requestPayload"`
+		ResponseContext *responseContext `json:"responseContext,omitempty"`
+		ResponsePayload json.RawMessage  `json:"responsePayload,omitempty"`
+	}{
+		Version: "1.0", Timestamp: time.Now().UTC().Format("2006-01-02T15:04:05.000Z"),
+		RequestContext: requestContext{FunctionARN: f.def.ARN + ":$LATEST", Condition: condition, Count: failures},
+		RequestPayload: payload,
+	}
+	if fe != nil {
+		record.RequestContext.RequestID = fe.RequestID
+		record.ResponseContext = &responseContext{StatusCode: 200, Version: "$LATEST", Error: "Unhandled"}
+		if json.Valid(fe.Payload) {
+			record.ResponsePayload = fe.Payload
+		}
+	}
+	message, err := json.Marshal(record)
+	if err == nil {
+		err = a.fail(a.ctx, f, f.def.Async.OnFailure, message, message)
+	}
+	if err != nil {
+		f.log.Error("an invocation record is lost", "error", err)
+	}
+}

@@ -1,0 +1,42 @@
+package stack
+
+import (
+	"debug/elf"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"runtime"
+)
+
+// lambdaArch names a processor as Lambda and the Makefile do.
+var lambdaArch = map[string]string{"amd64": "x86_64", "arm64": "arm64"}
+
+var elfArch = map[elf.Machine]string{elf.EM_X86_64: "amd64", elf.EM_AARCH64: "arm64"}
+
+// checkBinary says why a bootstrap can't be run here, and what to do. What is
+// no ELF file, such as a script, is left to the system to judge.
+func checkBinary(path string) error {
+	advice := "build it for this machine, as with make build"
+	if arch := lambdaArch[runtime.GOARCH]; arch != "" {
+		advice += " ARCH=" + arch
+	}
+	info, err := os.Stat(path)
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+		return fmt.Errorf("there is no %s: %s", path, advice)
+	case err != nil:
+		return err
+	case !info.Mode().IsRegular() || info.Mode().Perm()&0o111 == 0:
+		return fmt.Errorf("%s is not a program", path)
+	}
+	f, err := elf.Open(path)
+	if err != nil {
+		return nil
+	}
+	defer f.Close() //nolint:errcheck // read only
+	if arch := elfArch[f.Machine]; runtime.GOOS != "linux" || arch != runtime.GOARCH {
+		return fmt.Errorf("%s is built for %s on linux, and this is %s on %s: %s", path, f.Machine, runtime.GOARCH, runtime.GOOS, advice)
+	}
+	return nil
+}

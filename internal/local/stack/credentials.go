@@ -1,0 +1,43 @@
+package stack
+
+import (
+	"cmp"
+	"context"
+	"os"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+)
+
+// identity is what the functions and the stack's own clients sign with.
+type identity struct {
+	region           string
+	key, secret, tok string
+}
+
+// readIdentity returns dummy credentials, as the services here check none. Only
+// where the caller brought a database of its own do the caller's count: DynamoDB
+// Local can keep a database for each access key and region.
+func readIdentity() identity {
+	id := identity{
+		region: cmp.Or(os.Getenv("AWS_REGION"), os.Getenv("AWS_DEFAULT_REGION"), "us-east-1"),
+		key:    "samekeylocal", secret: "samekeylocal",
+	}
+	if key := os.Getenv("AWS_ACCESS_KEY_ID"); key != "" && os.Getenv(envDynamoDB) != "" {
+		id.key, id.secret, id.tok = key, os.Getenv("AWS_SECRET_ACCESS_KEY"), os.Getenv("AWS_SESSION_TOKEN")
+	}
+	return id
+}
+
+// Retrieve makes it a credentials provider.
+func (id identity) Retrieve(context.Context) (aws.Credentials, error) {
+	return aws.Credentials{AccessKeyID: id.key, SecretAccessKey: id.secret, SessionToken: id.tok, Source: "samekey local"}, nil
+}
+
+// environ returns the variables of an SDK.
+func (id identity) environ() []string {
+	env := []string{"AWS_REGION=" + id.region, "AWS_DEFAULT_REGION=" + id.region, "AWS_ACCESS_KEY_ID=" + id.key, "AWS_SECRET_ACCESS_KEY=" + id.secret}
+	if id.tok != "" {
+		env = append(env, "AWS_SESSION_TOKEN="+id.tok)
+	}
+	return env
+}

@@ -1,0 +1,73 @@
+package stack
+
+import (
+	"bytes"
+	"io"
+	"log/slog"
+	"sync"
+)
+
+// logs writes whole lines of several writers to one.
+type logs struct {
+	mu sync.Mutex
+	w  io.Writer
+}
+
+func (l *logs) Write(p []byte) (int, error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.w.Write(p)
+}
+
+// logger returns a logger for what the stack itself has to say.
+func (l *logs) logger() *slog.Logger {
+	return slog.New(slog.NewTextHandler(l.prefixed("samekey"), &slog.HandlerOptions{
+		ReplaceAttr: func(groups []string, a slog.Attr) slog.Attr {
+			if len(groups) == 0 && (a.Key == slog.TimeKey || a.Key == slog.LevelKey && a.Value.String() == "INFO") {
+				return slog.Attr{}
+			}
+			return a
+		},
+	}))
+}
+
+// prefixed returns a writer that puts a name before each line. It holds back
+// the rest of a line until its end comes, or 64 KB of it.
+func (l *logs) prefixed(name string) io.Writer {
+	return &prefixWriter{logs: l, prefix: name + " | "}
+}
+
+type prefixWriter struct {
+	logs   *logs
+	prefix string
+	mu     sync.Mutex
+	rest   []byte
+}
+
+const maxLine = 64 << 10
+
+func (p *prefixWriter) Write(b []byte) (int, error) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	var out bytes.Buffer
+	p.rest = append(p.rest, b...)
+	for {
+		i := bytes.IndexByte(p.rest, '\n')
+		if i < 0 && len(p.rest) < maxLine {
+			break
+		}
+		if i < 0 {
+			i = len(p.rest)
+		}
+		out.WriteString(p.prefix)
+		out.Write(p.rest[:i])
+		out.WriteByte('\n')
+		p.rest = p.rest[min(i+1, len(p.rest)):]
+	}
+	if out.Len() > 0 {
+		if _, err := p.logs.Write(out.Bytes()); err != nil {
+			return 0, err
+		}
+	}
+	return len(b), nil
+}

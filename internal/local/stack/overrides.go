@@ -1,0 +1,47 @@
+package stack
+
+import (
+	"bytes"
+	"context"
+	"os"
+	"slices"
+	"time"
+
+	"github.com/samekey/samekey/internal/local/sam"
+)
+
+// Variables that programs have to read themselves.
+const (
+	envLeaseMargin = "SAMEKEY_LEASE_MARGIN"
+	envGrace       = "SAMEKEY_GRACE"
+)
+
+// tellOverrides warns of overrides that change nothing here.
+func (s *Stack) tellOverrides(ctx context.Context, defs []sam.Function) {
+	o := s.opts.Overrides
+	for _, v := range []struct {
+		set            *time.Duration
+		name, variable string
+	}{{o.LeaseMargin, "LOCAL_LEASE_MARGIN", envLeaseMargin}, {o.Grace, "LOCAL_GRACE", envGrace}} {
+		reads := func(f sam.Function) bool { return mentions(f.Bootstrap, v.variable) }
+		if v.set != nil && !slices.ContainsFunc(defs, reads) {
+			s.log.WarnContext(ctx, v.name+" changes nothing: no function's program mentions "+v.variable+", which it would have to read")
+		}
+	}
+	has := func(kind func(sam.Event) bool) bool {
+		return slices.ContainsFunc(defs, func(f sam.Function) bool { return slices.ContainsFunc(f.Events, kind) })
+	}
+	if o.StreamWindow != nil && !has(func(e sam.Event) bool { return e.Stream != nil }) {
+		s.log.WarnContext(ctx, "LOCAL_STREAM_WINDOW changes nothing: no function reads a stream")
+	}
+	if o.SweepEvery != nil && !has(func(e sam.Event) bool { return e.Schedule != nil }) {
+		s.log.WarnContext(ctx, "LOCAL_SWEEP_EVERY changes nothing: no function has a schedule")
+	}
+}
+
+// mentions reports whether a program has the text in it, as a compiled one has
+// the names of the variables it reads. One that can't be read might have.
+func mentions(path, text string) bool {
+	program, err := os.ReadFile(path)
+	return err != nil || bytes.Contains(program, []byte(text))
+}

@@ -1,0 +1,86 @@
+package stack
+
+import (
+	"context"
+	"io"
+	"log/slog"
+	"net"
+	"net/http"
+	"slices"
+	"strings"
+)
+
+// proxy is the way of the functions' HTTPS out of this machine, their
+// HTTPS_PROXY. SDKs that don't know AWS_ENDPOINT_URL turn to AWS itself, and here
+// they get no further; other hosts are connected. What is no CONNECT goes to
+// next.
+type proxy struct {
+	ended <-chan struct{}   // ends the connections
+	allow map[string]string // what was given by -env: an endpoint of AWS in it is meant
+	dial  func(ctx context.Context, network, address string) (net.Conn, error)
+	log   *slog.Logger
+	next  http.Handler
+}
+
+// environ are the variables that lead a function's HTTPS here, and what has to
+// stay on this machine past it.
+func (*proxy) environ(url string) []string {
+	const local = "127.0.0.1,localhost,::1"
+	return []string{"HTTPS_PROXY=" + url, "https_proxy=" + url, "NO_PROXY=" + local, "no_proxy=" + local}
+}
+
+func (p *proxy) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	if r.Method != http.MethodConnect {
+		p.next.ServeHTTP(w, r)
+		return
+	}
+	host := r.URL.Hostname()
+	if ofAWS(host) && !p.wanted(host) {
+		p.log.WarnContext(r.Context(), "a function turns to AWS itself, and is refused: its SDK may be too old for AWS_ENDPOINT_URL, or has an endpoint of its own", "host", host)
+		http.Error(w, "samekey local: nothing goes to AWS from here", http.StatusNotImplemented)
+		return
+	}
+	out, err := p.dial(r.Context(), "tcp", r.Host)
+	if err != nil {
+		http.Error(w, err.Error(), http.StatusBadGateway)
+		return
+	}
+	in, _, err := http.NewResponseController(w).Hijack() // a client says nothing before it is told that it is connected
+	if err != nil {
+		_ = out.Close()
+		return
+	}
+	defer func() { _, _ = in.Close(), out.Close() }()
+	if _, err := io.WriteString(in, "HTTP/1.1 200 Connection established\r\n\r\n"); err != nil {
+		return
+	}
+	over := make(chan struct{}, 2) // room for both: closing one connection ends the other's copy too
+	connect := func(to io.Writer, from io.Reader) {
+		_, _ = io.Copy(to, from)
+		over <- struct{}{}
+	}
+	go connect(out, in)
+	go connect(in, out)
+	select {
+	case <-over:
+	case <-p.ended:
+	}
+}
+
+// wanted reports whether somebody gave this host by -env.
+func (p *proxy) wanted(host string) bool {
+	for _, value := range p.allow {
+		if strings.Contains(value, host) {
+			return true
+		}
+	}
+	return false
+}
+
+// ofAWS reports whether a host is one of AWS's endpoints.
+func ofAWS(host string) bool {
+	host = "." + strings.ToLower(strings.TrimSuffix(host, "."))
+	return slices.ContainsFunc([]string{".amazonaws.com", ".amazonaws.com.cn", ".amazonaws.eu", ".api.aws"}, func(suffix string) bool {
+		return strings.HasSuffix(host, suffix)
+	})
+}

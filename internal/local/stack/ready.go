@@ -1,0 +1,52 @@
+package stack
+
+import (
+	"bytes"
+	"encoding/json"
+)
+
+// Ready is where everything of a running stack is.
+type Ready struct {
+	API     string // base URL of the first HTTP API, else of the first API
+	Control string
+	// DynamoDB is "" for a template without tables, SQS for one without queues.
+	DynamoDB, SQS string
+	// Lambda is the endpoint of the Invoke API.
+	Lambda string
+	// Table is the name of the first table with TTL and a stream, else of the
+	// first with a stream, else of the first.
+	Table string
+	// APIs are the base URLs of all APIs, by logical id.
+	APIs map[string]string
+	// Processes are the URLs of the processes that have one.
+	Processes []Process
+}
+
+// String returns the ready line: JSON, without a line feed.
+func (r Ready) String() string {
+	var out bytes.Buffer
+	out.WriteString(`{"ready":true`)
+	add := func(key string, value any) {
+		// Strings and a map of strings: Marshal cannot fail.
+		k, _ := json.Marshal(key)
+		v, _ := json.Marshal(value)
+		out.WriteByte(',')
+		out.Write(k)
+		out.WriteByte(':')
+		out.Write(v)
+	}
+	add("api", r.API)
+	for _, p := range r.Processes {
+		if p.URL != "" {
+			add(p.Name, p.URL)
+		}
+	}
+	add("control", r.Control)
+	add("dynamodb", r.DynamoDB)
+	add("table", r.Table)
+	add("lambda", r.Lambda)
+	add("sqs", r.SQS)
+	add("apis", r.APIs)
+	out.WriteByte('}')
+	return out.String()
+}

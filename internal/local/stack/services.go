@@ -1,0 +1,102 @@
+package stack
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"sync"
+
+	"github.com/samekey/samekey/internal/local/sam"
+)
+
+// startServices starts the database and the queue server, at once, and makes
+// the tables and queues.
+func (s *Stack) startServices(ctx context.Context, t *sam.Template) error {
+	tables, err := t.Tables()
+	if err != nil {
+		return err
+	}
+	queues, err := t.Queues()
+	if err != nil {
+		return err
+	}
+	var wg sync.WaitGroup
+	var dbErr, queueErr error
+	if len(tables) > 0 {
+		wg.Go(func() { s.db, dbErr = openDatabase(ctx, s.id) })
+	}
+	if len(queues) > 0 {
+		wg.Go(func() { s.queues, queueErr = openQueues(ctx) })
+	}
+	wg.Wait()
+	if s.db != nil {
+		s.onClose(s.db.close)
+		s.ready.DynamoDB = s.db.url
+	}
+	if s.queues != nil {
+		s.onClose(s.queues.close)
+		s.ready.SQS = s.queues.server.Endpoint
+	}
+	if err := errors.Join(dbErr, queueErr); err != nil {
+		return err
+	}
+	for _, table := range tables {
+		arn, stream, err := s.db.create(ctx, table, s.opts.TTL, s.log)
+		if err != nil {
+			return err
+		}
+		t.Set(table.ID, "Arn", arn)
+		if stream != "" {
+			t.Set(table.ID, "StreamArn", stream)
+		}
+	}
+	s.ready.Table = mainTable(tables)
+	if s.queues == nil {
+		return nil
+	}
+	if d := s.opts.Overrides.FunctionTimeout; d != nil {
+		defs, err := t.Functions()
+		if err != nil {
+			return err
+		}
+		scaleVisibility(queues, defs, *d)
+	}
+	if err := s.queues.createAll(ctx, queues); err != nil {
+		return err
+	}
+	for id, q := range s.queues.made {
+		t.Set(id, "", q.url)
+		t.Set(id, "Arn", q.arn)
+	}
+	return nil
+}
+
+// mainTable chooses the table that the ready line names.
+func mainTable(tables []sam.Table) string {
+	rank := func(t sam.Table) int {
+		switch {
+		case t.StreamView != "" && t.TTL != "":
+			return 0
+		case t.StreamView != "":
+			return 1
+		default:
+			return 2
+		}
+	}
+	if len(tables) == 0 {
+		return ""
+	}
+	return slices.MinFunc(tables, func(a, b sam.Table) int { return rank(a) - rank(b) }).Name
+}
+
+// environ is what functions and processes are told of the stack.
+func (s *Stack) environ(lambdaURL string) []string {
+	env := append(s.id.environ(), "AWS_ENDPOINT_URL="+lambdaURL, "AWS_ENDPOINT_URL_LAMBDA="+lambdaURL, "AWS_EC2_METADATA_DISABLED=true")
+	if s.db != nil {
+		env = append(env, s.db.environ()...)
+	}
+	if s.queues != nil {
+		env = append(env, s.queues.environ()...)
+	}
+	return env
+}

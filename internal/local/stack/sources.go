@@ -1,0 +1,140 @@
+package stack
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/samekey/samekey/internal/local/eventsource"
+	"github.com/samekey/samekey/internal/local/sam"
+)
+
+// startSources starts the event sources of all functions.
+func (s *Stack) startSources(ctx context.Context) error {
+	var errs []error
+	for _, f := range s.functions {
+		for _, e := range f.def.Events {
+			var err error
+			switch {
+			case e.Stream != nil:
+				f.tellUnreported(ctx, e.Name, e.Stream.Batching)
+				err = s.startStream(ctx, f, e.Stream)
+			case e.Queue != nil:
+				f.tellUnreported(ctx, e.Name, e.Queue.Batching)
+				err = s.startQueue(ctx, f, e.Queue)
+			case e.Schedule != nil:
+				err = s.startSchedule(ctx, f, e.Schedule)
+			}
+			if err != nil {
+				errs = append(errs, fmt.Errorf("event %s of function %s: %w", e.Name, f.def.ID, err))
+			}
+		}
+	}
+	return errors.Join(errs...)
+}
+
+// tellUnreported warns where Lambda doesn't listen to what the function reports.
+func (f *function) tellUnreported(ctx context.Context, event string, b sam.Batching) {
+	if !b.ReportItemFailures && !b.Disabled {
+		f.log.WarnContext(ctx, "the mapping has no ReportBatchItemFailures: records that the function reports as failed count as done", "event", event)
+	}
+}
+
+func (s *Stack) startStream(ctx context.Context, f *function, def *sam.StreamEvent) error {
+	if s.db == nil {
+		return fmt.Errorf("%s is no stream of this template's tables", def.ARN)
+	}
+	if def.Disabled {
+		f.log.InfoContext(ctx, "the stream's mapping is disabled and isn't run")
+		return nil
+	}
+	if def.ParallelizationFactor > 1 {
+		f.log.InfoContext(ctx, "each shard of the stream is worked on by one invocation at a time, whatever ParallelizationFactor says")
+	}
+	source := eventsource.Stream{
+		Function: f, FunctionARN: f.def.ARN, API: s.db.streams, ARN: def.ARN,
+		StartingPosition: def.StartingPosition, BatchSize: def.BatchSize,
+		MaximumBatchingWindow: orOverride(s.opts.Overrides.StreamWindow, def.Window),
+		Filters:               def.Filters, ReportBatchItemFailures: def.ReportItemFailures,
+		BisectBatchOnFunctionError: def.Bisect, MaximumRetryAttempts: def.Retries, MaximumRecordAge: def.MaxAge,
+		Logger: f.log,
+	}
+	if def.OnFailure != "" {
+		source.OnFailure = func(ctx context.Context, failure eventsource.Failure) error {
+			return s.fail(ctx, f, def.OnFailure, failure.Message(), failure.Object())
+		}
+	}
+	m, err := source.Start(ctx)
+	if err != nil {
+		return err
+	}
+	s.onClose(m.Close)
+	f.mappings = append(f.mappings, m)
+	return nil
+}
+
+func (s *Stack) startQueue(ctx context.Context, f *function, def *sam.QueueEvent) error {
+	if def.Disabled {
+		f.log.InfoContext(ctx, "the queue's mapping is disabled and isn't run")
+		return nil
+	}
+	queue := s.queues.made[def.Queue]
+	m, err := eventsource.Queue{
+		Function: f, API: s.queues.client, URL: queue.url, ARN: queue.arn,
+		BatchSize: def.BatchSize, MaximumBatchingWindow: def.Window, Filters: def.Filters,
+		ReportBatchItemFailures: def.ReportItemFailures, MaximumConcurrency: def.MaxConcurrency,
+		Logger: f.log,
+	}.Start(ctx)
+	if err != nil {
+		return err
+	}
+	s.onClose(m.Close)
+	f.mappings = append(f.mappings, m)
+	return nil
+}
+
+func (s *Stack) startSchedule(ctx context.Context, f *function, def *sam.ScheduleEvent) error {
+	t, err := s.schedule(f, def).Start(ctx)
+	if err != nil {
+		return err
+	}
+	s.onClose(t.Close)
+	f.timers = append(f.timers, t)
+	return nil
+}
+
+func (s *Stack) schedule(f *function, def *sam.ScheduleEvent) eventsource.Schedule {
+	schedule := eventsource.Schedule{
+		Function: f, Async: asyncFunction{s.async, f}, Name: def.Name, Expression: def.Expression, Timezone: def.Timezone,
+		Every: orOverride(s.opts.Overrides.SweepEvery, 0), Rule: def.Rule, Disabled: def.Disabled,
+		Logger: f.log,
+	}
+	if def.Input != "" {
+		schedule.Input = []byte(def.Input)
+	}
+	return schedule
+}
+
+// fail hands what a function could not do to its OnFailure destination: it is
+// listed, and put on the queue if the destination is one. Buckets get the whole
+// object, everything else the message without the payload.
+func (s *Stack) fail(ctx context.Context, f *function, destination string, message, object []byte) error {
+	isQueue, err := s.queues.send(ctx, destination, message)
+	record := object
+	if isQueue {
+		record = message
+	}
+	s.failed.add(Failed{Function: f.def.ID, Destination: destination, Time: time.Now().UTC(), Record: record})
+	if err != nil {
+		return fmt.Errorf("destination %s: %w", destination, err)
+	}
+	return nil
+}
+
+func orOverride(override *time.Duration, d time.Duration) time.Duration {
+	if override != nil {
+		return *override
+	}
+	return d
+}
