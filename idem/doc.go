@@ -1,5 +1,5 @@
 // Package idem runs an operation once for each idempotency key, and answers
-// every repetition the same: same key, same answer.
+// every repetition with the same answer.
 //
 //	engine := idem.New(store)
 //	res, err := engine.Do(ctx, idem.Request{Key: key, Scope: user, Body: body}, work)
@@ -14,31 +14,32 @@
 //
 //   - the handler runs once to an answer that is stored, and every later request
 //     gets that answer, byte for byte, marked as a replay;
-//   - of requests at the same time one runs, the others are told that it is in
-//     flight and when to ask again;
-//   - a key that comes with another request, or where nobody has verified the
-//     caller with other credentials, is refused and told nothing;
+//   - of simultaneous requests only the first runs, and the others learn that the
+//     request is in flight and when to retry;
+//   - a key that comes with another request is refused and doesn't show the first
+//     answer; so is an unverified caller with other credentials;
 //   - a worker that lost its lease, however late it wakes up, changes nothing;
-//   - a lost acknowledgement of the store is recognised, not taken for somebody
-//     else's claim.
+//   - a write whose acknowledgement was lost is recognised as the attempt's own.
 //
-// # What it does not
+// # What it doesn't guarantee
 //
 // A process that dies after its handler had an effect and before the answer is
 // stored leaves an open record. Once its lease is over, a retry runs the handler
-// again. What a handler without phases did may then happen twice. Phases
-// ([Atomic], [Foreign], [Finish]) commit it together with a recovery point, or
-// repeat a call to others with the same derived key; they don't make a call safe
-// that has no keys ([NotIdempotent]): its outcome may need a human.
+// again. The effects of a handler without phases may then happen twice. Phases
+// ([Atomic], [Foreign], [Finish]) commit effects together with a recovery point,
+// or repeat a call to others with the same derived key. A call to a system
+// without keys stays unsafe ([NotIdempotent]): its outcome may need a person.
 //
-// Numbers such as R34 in comments are those of docs/requirements.md.
+// Numbers such as R34 in comments refer to docs/requirements.md.
 //
 // # The lease
 //
 // An attempt holds its key until its context's deadline plus
 // [Options.LeaseMargin]. On Lambda that is the end of the invocation, so a key
 // is never taken from a function that still runs, and is free soon after one
-// that was killed. Where nobody kills it, the lease of a handler that works on
-// after its deadline is renewed, up to [Options.RenewFor]. Clocks only decide when a retry may take over; that nothing
-// happens twice in the store rests on the record's owner and version.
+// that was killed. Outside of Lambda nothing kills a handler at its deadline: its
+// lease is renewed, up to [Options.RenewFor].
+//
+// Clocks only decide when a retry may take over. The record's owner and version
+// prevent a second effect in the store.
 package idem

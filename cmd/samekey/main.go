@@ -1,7 +1,7 @@
-// Command samekey is for those who write and run idempotent functions.
+// Command samekey runs idempotent functions locally and settles operations.
 //
 //	samekey local   run a SAM template's functions on this machine
-//	samekey stuck   list and settle what waits for people
+//	samekey stuck   list and settle operations that wait for people
 package main
 
 import (

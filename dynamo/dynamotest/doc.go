@@ -1,10 +1,10 @@
-// Package dynamotest finds or starts DynamoDB Local for tests, and makes it
-// fail the way a network does.
+// Package dynamotest finds or starts DynamoDB Local for tests, and injects the
+// faults of a network.
 //
 //	func TestMain(m *testing.M) { os.Exit(dynamotest.Main(m)) }
 //
 //	func TestOrders(t *testing.T) {
-//		db := dynamotest.Start(t) // one database for all tests, or a skip that says why
+//		db := dynamotest.Start(t) // one database for all tests, or a skip with the reason
 //		client := db.Client()
 //		…
 //	}
@@ -19,7 +19,7 @@
 //  3. Java and Maven: a pinned pom is resolved into the cache and every file
 //     checked against pinned SHA-256 sums, then as before;
 //  4. docker compose, with an image pinned by digest, published on 127.0.0.1;
-//  5. nothing: [ErrUnavailable], with a line for each thing that was tried.
+//  5. nothing: [ErrUnavailable], with a line for each source that was tried.
 //
 // A first run downloads about 74 MB, a later one starts in one to two seconds.
 // The cache is the folder samekey in [os.UserCacheDir], or DYNAMOTEST_CACHE.
@@ -28,7 +28,7 @@
 // The command ddblocal, in a folder of this package, does the same for any
 // other command, which finds the endpoint in its environment.
 //
-// # What it keeps to
+// # Isolation
 //
 // The database is in memory and empty, its telemetry is off, and it gets no
 // AWS variables of the environment. It runs in a process of its own, which
@@ -37,14 +37,14 @@
 //
 // DynamoDB Local listens on every interface and has no option against it. On
 // Linux a small C shim, compiled into the cache on first use, keeps the Java
-// process on loopback, and its sockets are looked at after the start. Without
-// a C compiler, or on another system, Java is refused and docker is next;
-// DYNAMOTEST_ALL_INTERFACES=1 lets it listen.
+// process on loopback, and its sockets are checked after the start. Without a C
+// compiler, or on another system, the package skips Java and tries docker, unless
+// DYNAMOTEST_ALL_INTERFACES=1 permits the process to listen on every interface.
 //
 // # Faults
 //
-// A [Transport] counts requests by operation and injects what no emulator
-// does: answers that are lost or torn after the write was applied, refused
+// A [Transport] counts requests by operation and injects faults that no emulator
+// produces: answers that are lost or torn after the write was applied, refused
 // connections, throttling, conflicts, delay.
 //
 //	tr := &dynamotest.Transport{Fault: func(op string, n int) dynamotest.Fault {
@@ -55,17 +55,17 @@
 //	}}
 //	client := db.Client(func(o *dynamodb.Options) { o.HTTPClient = &http.Client{Transport: tr} })
 //
-// # What it isn't
+// # Differences from DynamoDB
 //
-// DynamoDB Local isn't DynamoDB: it never throttles, never answers
-// TransactionConflict, reads are always consistent, TTL deletes within a second, and it
-// reports wrong capacity for transactions.
+// DynamoDB Local never throttles and never answers TransactionConflict. Its reads
+// are always consistent, its TTL deletes within a second, and it reports a wrong
+// capacity for transactions.
 //
 // # Licence
 //
 // DynamoDB Local is software of AWS under a licence of its own, which forbids
-// redistribution and asks for an AWS account in good standing. None of it is
-// part of this module: the user's machine gets it, by Maven or Docker, and runs
-// it as a separate process. Don't commit the jars or put them into an image
-// that you publish.
+// redistribution and asks for an AWS account in good standing. This module
+// contains no part of DynamoDB Local: Maven or Docker downloads it to the user's
+// machine, where it runs as a separate process. Don't commit the jars or put them
+// into an image that you publish.
 package dynamotest

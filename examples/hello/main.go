@@ -1,5 +1,5 @@
 // Command hello is the smallest complete function: an ordinary handler behind
-// an HTTP API, safe to retry. template.yaml deploys it, make demo-hello plays with it.
+// an HTTP API, safe to retry. template.yaml deploys it, make demo-hello runs it.
 package main
 
 import (

@@ -1,19 +1,18 @@
 // Package rides is Rocket Rides: users in a hurry book a jetpack pilot for $20.
-// It is what the toolkit is for: one request that writes to two tables, takes
-// money through somebody else's API, and sends a mail, and that may die at any
-// point and be sent again.
+// One request writes to two tables, takes money through an external API, and
+// sends a mail. It may die at any point, and clients may send it again.
 //
-// Read create.go first: it is the whole request. Then
+// Read create.go first, which holds the whole request. The other files:
 //
-//	function.go    the routes, and what is refused before a key is claimed
-//	input.go       what a client sends; raise.go lets it ask for a failure
-//	user.go        who is who; the Lambda authorizer
-//	ride.go        what is stored
+//	function.go    the routes, and refusals before a key is claimed
+//	input.go       the request's input; raise.go lets a client ask for a failure
+//	user.go        the users; the Lambda authorizer
+//	ride.go        the stored items
 //	payments.go    the payment provider's client; mails.go the mail service's
 //	receipt.go     the job that the request leaves behind
-//	config.go      settings from the environment; metrics.go what is counted
-//	cmd/           one main for each function of template.yaml; they only wire
-//	world/         stands for everything outside: payments and mails
-//	demo/          what can go wrong, played on one machine: make demo
-//	killsweep/     the test that kills it wherever it can die
+//	config.go      settings from the environment; metrics.go the metrics
+//	cmd/           a main for each function of template.yaml, without logic
+//	world/         stands in for the external systems: payments and mails
+//	demo/          injects failures on this machine: make demo
+//	killsweep/     the test that kills the app at every point
 package rides

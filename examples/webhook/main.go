@@ -1,8 +1,8 @@
 // Command webhook is a function that keeps a table of payments up to date with
-// Stripe's events, each of them handled once.
+// Stripe's events, and handles each event once.
 //
-// Its settings: IDEM_TABLE and PAYMENTS_TABLE (partition key "id"),
-// STRIPE_WEBHOOK_SECRET, and while that is being rotated the other one in
+// Settings: IDEM_TABLE and PAYMENTS_TABLE (partition key "id"),
+// STRIPE_WEBHOOK_SECRET, and during a rotation the other secret in
 // STRIPE_WEBHOOK_SECRET_2.
 package main
 

@@ -1,5 +1,5 @@
-// Package webhook receives webhooks: it checks who sent them, and handles each
-// event once, however often it is delivered.
+// Package webhook receives webhooks: it verifies the sender, and handles each
+// event once, however often the event is delivered.
 //
 //	secrets, err := webhook.NewStripe(os.Getenv("STRIPE_WEBHOOK_SECRET"))
 //	if err != nil {
@@ -17,34 +17,34 @@
 //	lambda.Start(lambda.Webhook(lambda.HTTPAPI, hooks))        // or a function
 //
 // [NewStripe] checks Stripe's signatures, [NewStandard] those of the Standard
-// Webhooks specification; a [Verifier] of one's own can check any others.
+// Webhooks specification. Implement [Verifier] for other signatures.
 //
-// # What holds
+// # What it guarantees
 //
-//   - Nothing is parsed, stored or handled before a signature over the very
-//     bytes of the body is found to be good, and recent.
-//   - An event is known by the id its provider gave it. Its handler runs until it
+//   - Nothing is parsed, stored or handled before a valid and recent signature
+//     over the body's bytes is found.
+//   - An event is identified by its provider's id. Its handler runs until it
 //     succeeds once, and never again while the record is kept
-//     ([DefaultRetention]). Of deliveries that come at once, one is handled.
-//   - An answer of 2xx means that the event is on record as handled. Providers
-//     repeat everything else, for days: they do what a client's retry does.
-//   - What the handler does in its phases ([idem.Atomic], [idem.Finish]) commits
-//     with the record of the event, so it happens once also if the process dies.
-//   - Secrets and bodies are in no log and no error.
+//     ([DefaultRetention]). Of simultaneous deliveries only one is handled.
+//   - An answer of 2xx means that the event is recorded as handled. After any
+//     other answer, providers deliver the event again, for days.
+//   - The effects of the handler's phases ([idem.Atomic], [idem.Finish]) commit
+//     with the record of the event, and so happen once even if the process dies.
+//   - Logs and errors hold no secrets and no bodies.
 //
-// # What does not
+// # What it doesn't guarantee
 //
-// A handler's effects outside of phases may repeat: where it fails after them,
-// or where the process dies or the store fails before the event is recorded.
+// A handler's effects outside of phases may repeat: if the handler fails after
+// them, or if the process dies or the store fails before the event is recorded.
 //
-// Events come in any order, and two events may tell of the same thing. Both are
-// the handler's business: let writes commute, or carry a condition that an older
-// event fails.
+// Events come in any order, and two events may report the same change. The
+// handler must allow for both: use writes that commute, or a condition that is
+// false for an older event.
 //
 // # Bodies must arrive as they were sent
 //
-// A signature is over bytes. A body that was parsed and encoded again has
-// others, and the error is ErrNoValidSignature. The adapters of package lambda
-// decode what gateways send in base64 and change nothing else; for net/http no
-// middleware in front may have read the body.
+// A signature covers the body's bytes. A body that was parsed and encoded again
+// has other bytes and is refused with ErrNoValidSignature. The adapters of
+// package lambda decode the base64 of gateways and change nothing else. Under
+// net/http, no middleware may read the body before the handler.
 package webhook

@@ -1,4 +1,4 @@
-// Command ddblocal runs a command with a DynamoDB to use:
+// Command ddblocal runs a command with a DynamoDB endpoint in its environment:
 //
 //	go run ./dynamo/dynamotest/ddblocal -- make test
 //
@@ -10,12 +10,12 @@
 //
 // Without a command it prints the endpoint and serves until SIGINT or SIGTERM.
 //
-// If no DynamoDB is to be had it says what is missing and exits with 3. Other
-// failures of its own exit with 1, wrong use with 2, a command that can't be
-// started with 127.
+// If no DynamoDB is available, ddblocal prints the missing parts and exits with
+// 3. It exits with 1 after its other failures, with 2 after wrong use, and with
+// 127 if the command can't be started.
 //
-// To send it signals from a program, build it first: go run passes on none but
-// those typed at the terminal.
+// To send ddblocal signals from a program, build it first: go run passes on only
+// signals typed at the terminal.
 package main
 
 import (

@@ -1,8 +1,8 @@
-// Command demo plays the story of one endpoint with its real results: the
-// wrapped example runs as Lambda runs it (its bootstrap in processes behind an
-// HTTP API), on DynamoDB Local, and a client talks to it over HTTP.
+// Command demo demonstrates a wrapped endpoint: it runs the example as Lambda
+// does (its bootstrap in processes behind an HTTP API), on DynamoDB Local, calls
+// it over HTTP and prints the real results.
 //
-// It exits with 1 if anything is not as it should be.
+// It exits with 1 if a result is wrong.
 package main
 
 import (

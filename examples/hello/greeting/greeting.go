@@ -1,4 +1,4 @@
-// Package greeting is the handler of the hello example. It knows nothing of
+// Package greeting is the handler of the hello example. It has no code for
 // idempotency.
 package greeting
 

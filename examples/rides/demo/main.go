@@ -1,10 +1,10 @@
-// Command demo plays Rocket Rides on this machine, with its real results: the
-// functions of template.yaml as processes behind an HTTP API, DynamoDB Local and
-// its stream, a queue server, and an outside world, all started by make local.
-// What Murphy's law has in store happens to them, and they are killed wherever it
-// hurts. It needs Java; it says so where there is none.
+// Command demo runs Rocket Rides locally and injects failures. It uses make
+// local, which starts the functions of template.yaml as processes behind an HTTP
+// API, DynamoDB Local with its stream, a queue server, and the external systems.
+// The demo kills processes in each phase and prints the real results. It needs
+// Java, and says so if Java is missing.
 //
-// It exits with 1 if anything is not as it should be.
+// It exits with 1 if a result is wrong.
 package main
 
 import (

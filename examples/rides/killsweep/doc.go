@@ -1,16 +1,16 @@
-// Package killsweep has the test that kills Rocket Rides wherever it can die: a
+// Package killsweep has the test that kills Rocket Rides at every point: a
 // process of the real function is killed, or stopped until its lease is over,
-// before and after every call it makes for a ride, to DynamoDB and to the
-// payment provider. Its client retries, or has gone, and the completer is left.
-// Whatever was hit, there is one ride, one audit record, one charge and one
-// receipt in the end, and the answer replays.
+// before and after every call that it makes for a ride, to DynamoDB and to the
+// payment provider. Then the client retries, or the client has gone and the
+// completer continues. Each run ends in one ride, one audit record, one charge
+// and one receipt, and the answer replays.
 //
-// The processes of the drain and of the completer are harmed in the same way, with
-// real queues (ElasticMQ).
+// The processes of the drain and of the completer are killed and stopped in the
+// same way, with real queues (ElasticMQ).
 //
-// With a payment provider that forgets its keys within seconds, what may have been
-// charged by the time is never charged again: it waits for people, who end it with
-// the samekey command.
+// If the payment provider forgets its keys within seconds, a charge that may have
+// been made is never repeated: the ride waits for people, who settle it with the
+// samekey command.
 //
 // DynamoDB is DynamoDB Local, with its stream; in the sweeps of a ride, drain and
 // completer run in the test's process, from the stream on, with the filters of

@@ -1,4 +1,3 @@
-// Package stack holds make local to its word: its tests run the whole of
-// Rocket Rides as a developer does, and use it from outside, over HTTP and by
-// signals.
+// Package stack tests make local: its tests run the whole of Rocket Rides as a
+// developer does, and use it from outside, over HTTP and by signals.
 package stack

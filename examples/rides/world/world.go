@@ -1,6 +1,6 @@
-// Package world stands for everything outside of the app: a payment provider
-// and a mail service, in memory. It can be told to fail in the ways such
-// services do. It knows nothing of the app.
+// Package world stands in for the external systems of Rocket Rides: a payment
+// provider and a mail service, in memory. A mode makes them fail as such services
+// do. The package has no code of the app.
 //
 //	POST /v1/charges  {"customer","amount","currency","description"}, Idempotency-Key honoured
 //	GET  /v1/charges  [{"id","key","customer","amount","calls"}]
@@ -10,8 +10,8 @@
 //	GET  /healthz     200
 //
 // calls counts the requests that reached the service for the same charge or
-// mail: more than one means that somebody repeated himself, and was only heard
-// once.
+// mail: more than one means that a caller repeated the request, and that the
+// service acted once.
 package world
 
 import (

@@ -1,5 +1,5 @@
 // Package payments keeps a record of each payment from the events that Stripe
-// sends about it. It knows nothing of signatures, duplicates and retries.
+// sends. It has no code for signatures, duplicates and retries.
 package payments
 
 import (

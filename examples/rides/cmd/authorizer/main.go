@@ -1,4 +1,4 @@
-// Command authorizer is the API's Lambda authorizer: it tells who sends a
+// Command authorizer is the API's Lambda authorizer: it finds the user of a
 // bearer token.
 package main
 

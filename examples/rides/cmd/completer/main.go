@@ -1,6 +1,6 @@
-// Command completer brings rides to an end that their clients have left: from
-// the table's stream to a queue, where they wait for their time, and from there
-// to the API's function.
+// Command completer completes rides that their clients abandoned. It sends
+// tickets from the table's stream to a queue, where they wait until they are due,
+// and from there invokes the API's function.
 package main
 
 import (

@@ -1,5 +1,5 @@
-// Command drain hands on the jobs that rides have left: from the table's stream
-// to their queue.
+// Command drain delivers the jobs that rides stage: from the table's stream to
+// their queue.
 package main
 
 import (

@@ -1,5 +1,5 @@
-// Command sweeper looks through the whole table for what the stream's readers
-// have missed, and for what waits for a human.
+// Command sweeper scans the whole table for records that the stream's readers
+// missed, and for operations that wait for people.
 package main
 
 import (

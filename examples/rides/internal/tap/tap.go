@@ -1,6 +1,6 @@
-// Package tap stands between the app and what it calls, DynamoDB and the outside
-// world: it counts the calls, and can stop at one of them, on its way there or on
-// its way back. It is for tests and for the demo, which kill the app there.
+// Package tap is a proxy between the app and the systems that it calls: DynamoDB
+// and the external systems. It counts the calls, and can hold a call before it is
+// passed on, or its answer. Tests and the demo kill the app at that point.
 package tap
 
 import (

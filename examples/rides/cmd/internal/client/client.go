@@ -1,5 +1,5 @@
-// Package client makes the SDK's clients from what Lambda puts into a function's
-// environment, as dynamo.NewClient does, without the SDK's config package.
+// Package client makes the SDK's clients from Lambda's environment variables, as
+// dynamo.NewClient does, without the SDK's config package.
 package client
 
 import (
