@@ -15,16 +15,16 @@ import (
 )
 
 // tryCompose runs DynamoDB Local in a container, published on 127.0.0.1 only.
-func tryCompose(ctx context.Context, s *servers.Search) (*DB, error) {
-	db, err := startCompose(ctx)
+func tryCompose(ctx context.Context, s *servers.Search) (*servers.Found, error) {
+	found, err := startCompose(ctx)
 	if err != nil {
 		s.Miss("docker compose", err)
 		return nil, nil
 	}
-	return db, nil
+	return found, nil
 }
 
-func startCompose(ctx context.Context) (*DB, error) {
+func startCompose(ctx context.Context) (*servers.Found, error) {
 	docker, err := exec.LookPath("docker")
 	if err != nil {
 		return nil, errors.New("docker isn't in PATH: install Docker with its compose plugin")
@@ -34,16 +34,16 @@ func startCompose(ctx context.Context) (*DB, error) {
 	}
 	// A project of our own, so that Close can't end anybody else's.
 	c := compose{docker: docker, project: "dynamotest-" + strings.ToLower(rand.Text())}
-	db, err := c.start(ctx)
+	found, err := c.start(ctx)
 	if err != nil {
 		return nil, errors.Join(err, c.down()) //nolint:contextcheck // cleans up even if ctx has ended
 	}
-	return db, nil
+	return found, nil
 }
 
 type compose struct{ docker, project string }
 
-func (c compose) start(ctx context.Context) (*DB, error) {
+func (c compose) start(ctx context.Context) (*servers.Found, error) {
 	if _, err := c.run(ctx, "up", "--detach", "--quiet-pull"); err != nil {
 		return nil, err
 	}
@@ -58,14 +58,14 @@ func (c compose) start(ctx context.Context) (*DB, error) {
 	if !addr.Addr().Unmap().IsLoopback() {
 		return nil, fmt.Errorf("docker published the database on %s instead of loopback", addr)
 	}
-	db := &DB{Endpoint: "http://" + addr.String(), stop: c.down}
-	if err := servers.WaitAnswer(ctx, product, db.Endpoint, nil); err != nil {
+	found := &servers.Found{Endpoint: "http://" + addr.String(), Stop: c.down}
+	if err := servers.WaitAnswer(ctx, product, found.Endpoint, nil); err != nil {
 		return nil, err
 	}
-	if err := db.firstRequest(ctx); err != nil {
+	if err := firstRequest(ctx, found.Endpoint); err != nil {
 		return nil, err
 	}
-	return db, nil
+	return found, nil
 }
 
 // down removes the container and its network. It has to work after ctx ended.

@@ -4,10 +4,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"os"
 	"os/exec"
 	"strconv"
-	"strings"
 	"time"
 
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
@@ -23,7 +21,7 @@ const readyTimeout = time.Minute
 
 // startLocal starts DynamoDB Local from the install in dir and waits until it
 // answers. It doesn't leave a process behind when it fails.
-func startLocal(ctx context.Context, java, dir string) (*DB, error) {
+func startLocal(ctx context.Context, java, dir string) (*servers.Found, error) {
 	env, err := loopbackEnv(ctx, dir)
 	if err != nil {
 		return nil, err
@@ -41,20 +39,21 @@ func startLocal(ctx context.Context, java, dir string) (*DB, error) {
 	if err != nil {
 		return nil, err
 	}
-	db := &DB{Endpoint: running.Endpoint, stop: running.Stop}
-	if err := db.firstRequest(ctx); err != nil {
-		return nil, errors.Join(fmt.Errorf("%w: %s", err, running.Output()), db.Close())
+	found := &servers.Found{Endpoint: running.Endpoint, Stop: running.Stop}
+	if err := firstRequest(ctx, found.Endpoint); err != nil {
+		return nil, errors.Join(fmt.Errorf("%w: %s", err, running.Output()), running.Stop())
 	}
-	return db, nil
+	return found, nil
 }
 
 // firstRequest shows that the database does more than answer: it loads its
 // native library for the first request only, and may fail to.
-func (db *DB) firstRequest(ctx context.Context) error {
+func firstRequest(ctx context.Context, endpoint string) error {
+	db := &DB{Endpoint: endpoint}
+	defer func() { _ = db.Close() }() // only its connections
 	ctx, cancel := context.WithTimeout(ctx, readyTimeout)
 	defer cancel()
 	if _, err := db.Client().ListTables(ctx, &dynamodb.ListTablesInput{}); err != nil {
-		db.httpClient().CloseIdleConnections()
 		return fmt.Errorf("DynamoDB Local runs, but its first request failed: %w", err)
 	}
 	return nil
@@ -72,13 +71,7 @@ func localCommand(java, dir, tmp string, port int, env []string) *exec.Cmd {
 		"-cp", "lib/*", "software.amazon.dynamodb.services.local.main.ServerRunner",
 		"-inMemory", "-sharedDb", "-disableTelemetry", "-port", strconv.Itoa(port))
 	cmd.Dir = dir
-	for _, kv := range os.Environ() {
-		// It needs no credentials, so it gets none.
-		if !strings.HasPrefix(kv, "AWS_") {
-			cmd.Env = append(cmd.Env, kv)
-		}
-	}
-	cmd.Env = append(cmd.Env, "DDB_LOCAL_TELEMETRY=0")
+	cmd.Env = append(servers.Environ(), "DDB_LOCAL_TELEMETRY=0")
 	cmd.Env = append(cmd.Env, env...)
 	return cmd
 }

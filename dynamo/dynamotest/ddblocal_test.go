@@ -2,40 +2,18 @@ package dynamotest
 
 import (
 	"errors"
-	"net"
 	"os"
 	"os/exec"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 
 	"github.com/samekey/samekey/internal/local/servers"
+	"github.com/samekey/samekey/internal/local/servers/serverstest"
 )
-
-// waitEnd waits until nothing listens at the endpoint any more.
-func waitEnd(t *testing.T, db *DB) {
-	t.Helper()
-	// Not a figure to be held, only an end to a test that fails.
-	deadline := time.Now().Add(time.Minute)
-	for {
-		conn, err := new(net.Dialer).DialContext(t.Context(), "tcp", strings.TrimPrefix(db.Endpoint, "http://"))
-		if err != nil {
-			return
-		}
-		// A server that ends, ends its connections. One that lives does so too,
-		// after a while, so this is no proof.
-		_ = conn.SetReadDeadline(deadline)
-		_, err = conn.Read(make([]byte, 1))
-		_ = conn.Close()
-		if err == nil || errors.Is(err, os.ErrDeadlineExceeded) {
-			t.Fatalf("the server at %s lives: read got %v", db.Endpoint, err)
-		}
-	}
-}
 
 func TestFindStartsADatabaseAndCloseEndsIt(t *testing.T) {
 	db := findOwn(t)
@@ -66,7 +44,7 @@ func TestFindStartsADatabaseAndCloseEndsIt(t *testing.T) {
 	if err := db.Close(); err != nil {
 		t.Fatal(err)
 	}
-	waitEnd(t, db)
+	serverstest.WaitEnd(t, db.Endpoint)
 	if _, err := client.ListTables(t.Context(), nil); err == nil {
 		t.Error("ListTables after Close: got an answer")
 	}
@@ -109,7 +87,7 @@ func TestStartTellsWhyTheProcessEnded(t *testing.T) {
 	if err := canKeepLocal(); err != nil {
 		t.Skip(err)
 	}
-	java := commands(t, map[string]string{"java": "echo native library is missing >&2; exit 3"}) + "/java"
+	java := serverstest.Commands(t, map[string]string{"java": "echo native library is missing >&2; exit 3"}) + "/java"
 	_, err := startLocal(t.Context(), java, t.TempDir())
 	if err == nil || !strings.Contains(err.Error(), "ended early: exit status 3: native library is missing") {
 		t.Errorf("startLocal: got %v, want the exit status and what was printed", err)
@@ -123,7 +101,7 @@ func TestStartTakesAnotherPortIfTheFirstIsTaken(t *testing.T) {
 	dir := t.TempDir()
 	log := dir + "/log"
 	t.Setenv("JAVA_LOG", log)
-	java := commands(t, map[string]string{"java": `echo x >>"$JAVA_LOG"; echo "java.io.IOException: Failed to bind to 0.0.0.0/0.0.0.0:1" >&2; exit 1`}) + "/java"
+	java := serverstest.Commands(t, map[string]string{"java": `echo x >>"$JAVA_LOG"; echo "java.io.IOException: Failed to bind to 0.0.0.0/0.0.0.0:1" >&2; exit 1`}) + "/java"
 	if _, err := startLocal(t.Context(), java, dir); !errors.Is(err, servers.ErrPortTaken) {
 		t.Errorf("startLocal: got %v, want %v", err, servers.ErrPortTaken)
 	}

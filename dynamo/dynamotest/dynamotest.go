@@ -4,11 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"net/http"
-	"os"
-	"strings"
-	"sync"
-	"time"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
@@ -39,12 +34,7 @@ type DB struct {
 	// Endpoint is the base URL, such as http://127.0.0.1:54321.
 	Endpoint string
 
-	stop     func() error // nil if nothing was started
-	stopOnce sync.Once
-	stopErr  error
-
-	httpOnce sync.Once
-	http     *http.Client
+	handle servers.Handle
 }
 
 // Find returns the endpoint named by AWS_ENDPOINT_URL_DYNAMODB or else starts
@@ -57,28 +47,14 @@ type DB struct {
 //
 // The error matches [ErrUnavailable] if there is nothing to run.
 func Find(ctx context.Context) (*DB, error) {
-	if endpoint := os.Getenv(envEndpoint); endpoint != "" {
-		if err := servers.CheckEndpoint(endpoint, envAllowRemote); err != nil {
-			return nil, fmt.Errorf("dynamotest: %s: %w", envEndpoint, err)
-		}
-		return &DB{Endpoint: strings.TrimRight(endpoint, "/")}, nil
+	found, err := source().Find(ctx)
+	if errors.Is(err, ErrUnavailable) {
+		return nil, err
 	}
-	var s servers.Search
-	s.Miss(envEndpoint, errors.New("not set"))
-	for _, try := range []func(context.Context, *servers.Search) (*DB, error){tryJava, tryCompose} {
-		db, err := try(ctx, &s)
-		if err != nil {
-			return nil, fmt.Errorf("dynamotest: %w", err)
-		}
-		if db != nil {
-			return db, nil
-		}
-		if ctx.Err() != nil {
-			// What was missed now was missed for lack of time.
-			return nil, fmt.Errorf("dynamotest: looking for a DynamoDB: %w; tried:%w", ctx.Err(), s)
-		}
+	if err != nil {
+		return nil, fmt.Errorf("dynamotest: %w", err)
 	}
-	return nil, fmt.Errorf("%w; tried:%w", ErrUnavailable, s)
+	return &DB{Endpoint: found.Endpoint, handle: servers.Handle{Stop: found.Stop}}, nil
 }
 
 // Client returns a client of the database. It uses static test credentials and
@@ -97,7 +73,7 @@ func (db *DB) Client(optFns ...func(*dynamodb.Options)) *dynamodb.Client {
 		Region:       "us-east-1",
 		Credentials:  aws.CredentialsProviderFunc(testCredentials),
 		Retryer:      aws.NopRetryer{},
-		HTTPClient:   db.httpClient(),
+		HTTPClient:   db.handle.HTTP(),
 	}, optFns...)
 }
 
@@ -105,26 +81,6 @@ func (db *DB) Client(optFns ...func(*dynamodb.Options)) *dynamodb.Client {
 // but wants a key id of letters and digits only.
 func testCredentials(context.Context) (aws.Credentials, error) {
 	return aws.Credentials{AccessKeyID: "dynamotest", SecretAccessKey: "dynamotest", Source: "dynamotest"}, nil
-}
-
-func (db *DB) httpClient() *http.Client {
-	db.httpOnce.Do(func() {
-		tr := &http.Transport{}
-		if def, ok := http.DefaultTransport.(*http.Transport); ok {
-			tr = def.Clone()
-		}
-		// Tests let many goroutines race on one host; the default of two idle
-		// connections would open and close one for nearly every request.
-		tr.MaxIdleConnsPerHost = 100
-		// Shorter than a server keeps them: a request on a connection that is
-		// just being closed would fail, and there are no retries here.
-		tr.IdleConnTimeout = 10 * time.Second
-		db.http = &http.Client{
-			Transport:     tr,
-			CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
-		}
-	})
-	return db.http
 }
 
 // Close ends what [Find] started and waits until it has ended; for an endpoint
@@ -135,14 +91,8 @@ func (db *DB) Close() error {
 	if db == nil {
 		return nil
 	}
-	db.stopOnce.Do(func() {
-		db.httpClient().CloseIdleConnections()
-		if db.stop == nil {
-			return
-		}
-		if err := db.stop(); err != nil {
-			db.stopErr = fmt.Errorf("dynamotest: ending DynamoDB Local at %s: %w", db.Endpoint, err)
-		}
-	})
-	return db.stopErr
+	if err := db.handle.Close(); err != nil {
+		return fmt.Errorf("dynamotest: ending DynamoDB Local at %s: %w", db.Endpoint, err)
+	}
+	return nil
 }

@@ -13,10 +13,11 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/samekey/samekey/internal/local/servers"
+	"github.com/samekey/samekey/internal/local/servers/serverstest"
 )
 
 const (
-	newJava = `echo 'openjdk version "17.0.15" 2025-04-15' >&2`
+	newJava = serverstest.NewJava
 	noMaven = "Java with Maven: mvn isn't in PATH: install Apache Maven"
 	noVar   = "AWS_ENDPOINT_URL_DYNAMODB: not set"
 	noJava  = "Java 17 or newer: JAVA_HOME isn't set, java isn't in PATH: install a Java 17 runtime"
@@ -158,7 +159,7 @@ func TestClientCanBeChangedByItsOptions(t *testing.T) {
 	defer srv.Close()
 	db := &DB{Endpoint: srv.URL}
 	defer db.Close()
-	tr := &Transport{Base: db.httpClient().Transport}
+	tr := &Transport{Base: db.handle.HTTP().Transport}
 	client := db.Client(func(o *dynamodb.Options) {
 		o.Region = "eu-west-1"
 		o.HTTPClient = &http.Client{Transport: tr}
@@ -199,7 +200,7 @@ func TestCloseKeepsItsError(t *testing.T) {
 	t.Parallel()
 	calls := 0
 	cause := errors.New("no permission")
-	db := &DB{stop: func() error { calls++; return cause }}
+	db := &DB{handle: servers.Handle{Stop: func() error { calls++; return cause }}}
 	for range 2 {
 		if err := db.Close(); !errors.Is(err, cause) {
 			t.Errorf("Close: got %v, want %v", err, cause)

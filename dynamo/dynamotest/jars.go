@@ -12,8 +12,27 @@ import (
 //go:embed local
 var localFiles embed.FS
 
+// minJava is what DynamoDB Local's class files ask for.
+const minJava = 17
+
 // localVersion is the version of DynamoDB Local, as pinned in local/.
 const localVersion = "3.3.1"
+
+// source says where [Find] looks.
+func source() servers.Source {
+	return servers.Source{
+		Kind:        "a DynamoDB",
+		Endpoint:    envEndpoint,
+		AllowRemote: envAllowRemote,
+		Cache:       envCache,
+		Unavailable: ErrUnavailable,
+		Java:        minJava,
+		Bundle:      ddbLocal(),
+		Start:       startLocal,
+		Ready:       canKeepLocal, // before any download: what can't be kept on loopback isn't started
+		Otherwise:   tryCompose,
+	}
+}
 
 func ddbLocal() servers.Bundle {
 	return servers.Bundle{

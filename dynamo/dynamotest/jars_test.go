@@ -11,6 +11,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/samekey/samekey/internal/local/servers"
+	"github.com/samekey/samekey/internal/local/servers/serverstest"
 )
 
 func TestAFalseJarFailsTheSearch(t *testing.T) {
@@ -21,7 +22,7 @@ func TestAFalseJarFailsTheSearch(t *testing.T) {
 	bare(t, map[string]string{"java": newJava, "cc": ""})
 	t.Setenv("PATH", commandPath()+string(os.PathListSeparator)+path)
 	// It puts a file where the jars belong.
-	mvn := commands(t, map[string]string{"mvn": `for arg; do case "$arg" in -DoutputDirectory=*) mkdir -p "${arg#*=}" && echo x >"${arg#*=}/DynamoDBLocal-3.3.1.jar" ;; esac; done`})
+	mvn := serverstest.Commands(t, map[string]string{"mvn": `for arg; do case "$arg" in -DoutputDirectory=*) mkdir -p "${arg#*=}" && echo x >"${arg#*=}/DynamoDBLocal-3.3.1.jar" ;; esac; done`})
 	t.Setenv("PATH", mvn+string(os.PathListSeparator)+os.Getenv("PATH"))
 	if _, err := Find(t.Context()); !errors.Is(err, servers.ErrChecksum) || errors.Is(err, ErrUnavailable) {
 		t.Errorf("Find: got %v, want ErrChecksum and not ErrUnavailable", err)

@@ -4,22 +4,23 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"os"
-	"path/filepath"
 	"strings"
 	"testing"
 
 	"go.uber.org/goleak"
+
+	"github.com/samekey/samekey/internal/local/servers/serverstest"
 )
 
-// envHelper makes this test binary a program of its own: what the tests about
-// processes start.
-const envHelper = "DYNAMOTEST_TEST_HELPER"
-
 func TestMain(m *testing.M) {
-	if os.Getenv(envHelper) == "find" {
-		helperFind()
+	if serverstest.HelperMain(func(ctx context.Context) (string, error) {
+		db, err := Find(ctx)
+		if err != nil {
+			return "", err
+		}
+		return db.Endpoint, nil
+	}) {
 		return
 	}
 	code := Main(m)
@@ -28,18 +29,6 @@ func TestMain(m *testing.M) {
 		code = 1
 	}
 	os.Exit(code)
-}
-
-// helperFind finds a database, prints its endpoint and waits until its standard
-// input ends, without closing the database.
-func helperFind() {
-	db, err := Find(context.Background())
-	if err != nil {
-		fmt.Fprintln(os.Stderr, err)
-		os.Exit(1)
-	}
-	fmt.Println(db.Endpoint)
-	_, _ = io.Copy(io.Discard, os.Stdin)
 }
 
 // findOwn finds a database that is not an endpoint of the environment, for
@@ -56,27 +45,11 @@ func findOwn(t *testing.T) *DB {
 	return db
 }
 
-// commands makes a folder of shell scripts, by their names.
-func commands(t *testing.T, scripts map[string]string) string {
-	t.Helper()
-	dir := t.TempDir()
-	for name, script := range scripts {
-		if err := os.WriteFile(filepath.Join(dir, name), []byte("#!/bin/sh\n"+script), 0o700); err != nil {
-			t.Fatal(err)
-		}
-	}
-	return dir
-}
-
 // bare gives the test an environment in which Find finds nothing but the
 // scripts.
 func bare(t *testing.T, scripts map[string]string) {
 	t.Helper()
-	for _, name := range []string{envEndpoint, envAllowRemote, envAllInterfaces, envRequire, "JAVA_HOME"} {
-		t.Setenv(name, "")
-	}
-	t.Setenv(envCache, t.TempDir())
-	t.Setenv("PATH", commands(t, scripts))
+	serverstest.Bare(t, envCache, scripts, envEndpoint, envAllowRemote, envAllInterfaces, envRequire)
 }
 
 // findNothing returns the lines of the error that Find must answer with.

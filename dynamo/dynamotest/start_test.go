@@ -4,32 +4,12 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"runtime"
 	"sync"
 	"testing"
+
+	"github.com/samekey/samekey/internal/local/servers"
+	"github.com/samekey/samekey/internal/local/servers/serverstest"
 )
-
-// A tb records how a test ends.
-type tb struct {
-	testing.TB
-	skipped, failed string
-}
-
-func (t *tb) Helper()           {}
-func (t *tb) Skip(args ...any)  { t.skipped = fmt.Sprint(args...); runtime.Goexit() }
-func (t *tb) Fatal(args ...any) { t.failed = fmt.Sprint(args...); runtime.Goexit() }
-
-// runTest calls f as a test, which Skip and Fatal may end.
-func runTest(f func(t *tb)) *tb {
-	t := &tb{}
-	done := make(chan struct{})
-	go func() {
-		defer close(done)
-		f(t)
-	}()
-	<-done
-	return t
-}
 
 func TestStartSkipsOrFails(t *testing.T) {
 	missing := fmt.Errorf("%w: java", ErrUnavailable)
@@ -37,19 +17,20 @@ func TestStartSkipsOrFails(t *testing.T) {
 	for _, tt := range []struct {
 		name, require string
 		err           error
-		want          tb
+		skipped       string
+		failed        string
 	}{
-		{"nothing to be had", "", missing, tb{skipped: missing.Error()}},
-		{"nothing to be had, and said not to matter", "0", missing, tb{skipped: missing.Error()}},
-		{"nothing to be had, but required", "1", missing, tb{failed: missing.Error()}},
-		{"nothing to be had, but required by another word", "yes", missing, tb{failed: missing.Error()}},
-		{"another error", "", other, tb{failed: other.Error()}},
-		{"no error", "1", nil, tb{}},
+		{"nothing to be had", "", missing, missing.Error(), ""},
+		{"nothing to be had, and said not to matter", "0", missing, missing.Error(), ""},
+		{"nothing to be had, but required", "1", missing, "", missing.Error()},
+		{"nothing to be had, but required by another word", "yes", missing, "", missing.Error()},
+		{"another error", "", other, "", other.Error()},
+		{"no error", "1", nil, "", ""},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			t.Setenv(envRequire, tt.require)
 			var s sharedDB
-			got := runTest(func(t *tb) {
+			got := serverstest.RunTest(func(t *serverstest.TB) {
 				s.start(t, func(context.Context) (*DB, error) {
 					if tt.err != nil {
 						return nil, tt.err
@@ -57,8 +38,8 @@ func TestStartSkipsOrFails(t *testing.T) {
 					return &DB{}, nil
 				})
 			})
-			if *got != tt.want {
-				t.Errorf("got skipped %q, failed %q; want skipped %q, failed %q", got.skipped, got.failed, tt.want.skipped, tt.want.failed)
+			if got.SkippedWith != tt.skipped || got.FailedWith != tt.failed {
+				t.Errorf("got skipped %q, failed %q; want skipped %q, failed %q", got.SkippedWith, got.FailedWith, tt.skipped, tt.failed)
 			}
 		})
 	}
@@ -124,7 +105,7 @@ func TestMainClosesTheSharedDatabase(t *testing.T) {
 			got := s.main(tests(func() int {
 				_, _ = s.get(func(context.Context) (*DB, error) {
 					open = true
-					return &DB{stop: func() error { open = false; return tt.closeErr }}, nil
+					return &DB{handle: servers.Handle{Stop: func() error { open = false; return tt.closeErr }}}, nil
 				})
 				if !open {
 					t.Error("the database was closed before the tests ended")

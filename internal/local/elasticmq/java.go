@@ -3,12 +3,8 @@ package elasticmq
 import (
 	"context"
 	"embed"
-	"errors"
-	"fmt"
-	"os"
 	"os/exec"
 	"strconv"
-	"strings"
 
 	"github.com/samekey/samekey/internal/local/ids"
 	"github.com/samekey/samekey/internal/local/servers"
@@ -37,31 +33,23 @@ func recipeFile(name string) []byte {
 	return b
 }
 
-// tryJava runs ElasticMQ on this machine's Java, from jars in the cache or,
-// where there are none, from jars that Maven gets.
-func tryJava(ctx context.Context, s *servers.Search) (*Server, error) {
-	java, err := servers.FindJava(ctx, minJava)
-	if err != nil {
-		s.Miss(fmt.Sprintf("Java %d or newer", minJava), err)
-		return nil, nil
+// source says where [Find] looks.
+func source() servers.Source {
+	return servers.Source{
+		Kind:        "a queue",
+		Endpoint:    envEndpoint,
+		AllowRemote: envAllowRemote,
+		Cache:       envCache,
+		Unavailable: ErrUnavailable,
+		Java:        minJava,
+		Bundle:      elasticMQ(),
+		Start:       start,
 	}
-	root, err := servers.CacheRoot(envCache)
-	if err != nil {
-		return nil, err
-	}
-	b := elasticMQ()
-	dir, from := b.Dir(root), "Java with cached jars"
-	if err := b.Cached(dir); err != nil {
-		s.Miss(from, err)
-		from = "Java with Maven"
-		switch err := b.Install(ctx, root); {
-		case errors.Is(err, servers.ErrChecksum):
-			return nil, err
-		case err != nil:
-			s.Miss(from, err)
-			return nil, nil
-		}
-	}
+}
+
+// start starts ElasticMQ from the install in dir and waits until it answers. It
+// doesn't leave a process behind when it fails.
+func start(ctx context.Context, java, dir string) (*servers.Found, error) {
 	running, err := servers.Server{
 		Name:      "ElasticMQ",
 		Dir:       dir,
@@ -69,10 +57,9 @@ func tryJava(ctx context.Context, s *servers.Search) (*Server, error) {
 		PortTaken: []string{"Address already in use", "Failed to bind", "BindException"},
 	}.Start(ctx)
 	if err != nil {
-		s.Miss(from, err)
-		return nil, nil
+		return nil, err
 	}
-	return &Server{Endpoint: running.Endpoint, stop: running.Stop}, nil
+	return &servers.Found{Endpoint: running.Endpoint, Stop: running.Stop}, nil
 }
 
 // command runs in dir and names its files relative to it: a class path can't
@@ -90,11 +77,6 @@ func command(java, dir, tmp string, port int) *exec.Cmd {
 		"-Daws.region="+ids.Region, "-Daws.accountId="+ids.AccountID,
 		"-cp", "lib/*", "org.elasticmq.server.Main")
 	cmd.Dir = dir
-	for _, kv := range os.Environ() {
-		// It needs no credentials, so it gets none.
-		if !strings.HasPrefix(kv, "AWS_") {
-			cmd.Env = append(cmd.Env, kv)
-		}
-	}
+	cmd.Env = servers.Environ()
 	return cmd
 }

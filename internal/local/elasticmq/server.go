@@ -4,11 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"net/http"
-	"os"
-	"strings"
-	"sync"
-	"time"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/service/sqs"
@@ -49,12 +44,7 @@ type Server struct {
 	// Endpoint is the base URL, such as http://127.0.0.1:54321.
 	Endpoint string
 
-	stop     func() error // nil if nothing was started
-	stopOnce sync.Once
-	stopErr  error
-
-	httpOnce sync.Once
-	http     *http.Client
+	handle servers.Handle
 }
 
 // Find returns the endpoint named by AWS_ENDPOINT_URL_SQS or else starts
@@ -66,25 +56,14 @@ type Server struct {
 //
 // The error matches [ErrUnavailable] if there is nothing to run.
 func Find(ctx context.Context) (*Server, error) {
-	if endpoint := os.Getenv(envEndpoint); endpoint != "" {
-		if err := servers.CheckEndpoint(endpoint, envAllowRemote); err != nil {
-			return nil, fmt.Errorf("elasticmq: %s: %w", envEndpoint, err)
-		}
-		return &Server{Endpoint: strings.TrimRight(endpoint, "/")}, nil
+	found, err := source().Find(ctx)
+	if errors.Is(err, ErrUnavailable) {
+		return nil, err
 	}
-	var s servers.Search
-	s.Miss(envEndpoint, errors.New("not set"))
-	server, err := tryJava(ctx, &s)
-	switch {
-	case err != nil:
+	if err != nil {
 		return nil, fmt.Errorf("elasticmq: %w", err)
-	case server != nil:
-		return server, nil
-	case ctx.Err() != nil:
-		// What was missed now was missed for lack of time.
-		return nil, fmt.Errorf("elasticmq: looking for a queue: %w; tried:%w", ctx.Err(), s)
 	}
-	return nil, fmt.Errorf("%w; tried:%w", ErrUnavailable, s)
+	return &Server{Endpoint: found.Endpoint, handle: servers.Handle{Stop: found.Stop}}, nil
 }
 
 // Client returns a client of the server. It uses static test credentials and
@@ -102,27 +81,12 @@ func (s *Server) Client(optFns ...func(*sqs.Options)) *sqs.Client {
 		Region:       ids.Region,
 		Credentials:  aws.CredentialsProviderFunc(testCredentials),
 		Retryer:      aws.NopRetryer{},
-		HTTPClient:   s.httpClient(),
+		HTTPClient:   s.handle.HTTP(),
 	}, optFns...)
 }
 
 func testCredentials(context.Context) (aws.Credentials, error) {
 	return aws.Credentials{AccessKeyID: "elasticmq", SecretAccessKey: "elasticmq", Source: "elasticmq"}, nil
-}
-
-func (s *Server) httpClient() *http.Client {
-	s.httpOnce.Do(func() {
-		tr := &http.Transport{}
-		if def, ok := http.DefaultTransport.(*http.Transport); ok {
-			tr = def.Clone()
-		}
-		tr.MaxIdleConnsPerHost = 100
-		// Shorter than a server keeps them: a request on a connection that is
-		// just being closed would fail, and there are no retries here.
-		tr.IdleConnTimeout = 10 * time.Second
-		s.http = &http.Client{Transport: tr}
-	})
-	return s.http
 }
 
 // Close ends what [Find] started and waits until it has ended; for an endpoint
@@ -133,14 +97,8 @@ func (s *Server) Close() error {
 	if s == nil {
 		return nil
 	}
-	s.stopOnce.Do(func() {
-		s.httpClient().CloseIdleConnections()
-		if s.stop == nil {
-			return
-		}
-		if err := s.stop(); err != nil {
-			s.stopErr = fmt.Errorf("elasticmq: ending ElasticMQ at %s: %w", s.Endpoint, err)
-		}
-	})
-	return s.stopErr
+	if err := s.handle.Close(); err != nil {
+		return fmt.Errorf("elasticmq: ending ElasticMQ at %s: %w", s.Endpoint, err)
+	}
+	return nil
 }

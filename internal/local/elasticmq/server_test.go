@@ -1,17 +1,12 @@
 package elasticmq
 
 import (
-	"bufio"
 	"context"
 	"encoding/json"
 	"errors"
-	"fmt"
-	"io"
-	"net"
 	"net/url"
 	"os"
 	"os/exec"
-	"path/filepath"
 	"strconv"
 	"strings"
 	"testing"
@@ -25,21 +20,17 @@ import (
 
 	"github.com/samekey/samekey/internal/local/ids"
 	"github.com/samekey/samekey/internal/local/servers"
+	"github.com/samekey/samekey/internal/local/servers/serverstest"
 )
 
-// envHelper makes this test binary a program that finds a queue, prints its
-// endpoint and waits until its standard input ends, without closing the queue.
-const envHelper = "QUEUELOCAL_TEST_HELPER"
-
 func TestMain(m *testing.M) {
-	if os.Getenv(envHelper) == "find" {
-		s, err := Find(context.Background())
+	if serverstest.HelperMain(func(ctx context.Context) (string, error) {
+		s, err := Find(ctx)
 		if err != nil {
-			fmt.Fprintln(os.Stderr, err)
-			os.Exit(1)
+			return "", err
 		}
-		fmt.Println(s.Endpoint)
-		_, _ = io.Copy(io.Discard, os.Stdin)
+		return s.Endpoint, nil
+	}) {
 		return
 	}
 	goleak.VerifyTestMain(m)
@@ -56,17 +47,7 @@ func findOwn(t *testing.T) *Server {
 // scripts.
 func bare(t *testing.T, scripts map[string]string) {
 	t.Helper()
-	for _, name := range []string{envEndpoint, envAllowRemote, envRequire, envRequireAll, "JAVA_HOME"} {
-		t.Setenv(name, "")
-	}
-	t.Setenv(envCache, t.TempDir())
-	dir := t.TempDir()
-	for name, script := range scripts {
-		if err := os.WriteFile(filepath.Join(dir, name), []byte("#!/bin/sh\n"+script), 0o700); err != nil {
-			t.Fatal(err)
-		}
-	}
-	t.Setenv("PATH", dir)
+	serverstest.Bare(t, envCache, scripts, envEndpoint, envAllowRemote, envRequire, envRequireAll)
 }
 
 func queue(t *testing.T, c *sqs.Client, name string, attributes map[string]string) string {
@@ -198,24 +179,7 @@ func TestFindStartsAQueueServer(t *testing.T) {
 		}
 	})
 	t.Run("it listens on loopback only", func(t *testing.T) {
-		port, err := strconv.ParseUint(u.Port(), 10, 16)
-		if err != nil {
-			t.Fatal(err)
-		}
-		suffix := fmt.Sprintf(":%04X", port)
-		var got []string
-		for _, name := range []string{"/proc/net/tcp", "/proc/net/tcp6"} {
-			b, err := os.ReadFile(name)
-			if err != nil {
-				t.Skip(err)
-			}
-			for line := range strings.Lines(string(b)) {
-				if f := strings.Fields(line); strings.HasSuffix(f[1], suffix) && f[3] == "0A" {
-					got = append(got, f[1])
-				}
-			}
-		}
-		if want := []string{"0100007F" + suffix}; !cmp.Equal(got, want) {
+		if got, want := serverstest.Loopback(t, s.Endpoint); !cmp.Equal(got, want) {
 			t.Errorf("listening addresses %v, want %v", got, want)
 		}
 	})
@@ -223,28 +187,9 @@ func TestFindStartsAQueueServer(t *testing.T) {
 	if err := s.Close(); err != nil {
 		t.Fatal(err)
 	}
-	waitEnd(t, s.Endpoint)
+	serverstest.WaitEnd(t, s.Endpoint)
 	if err := s.Close(); err != nil {
 		t.Errorf("second Close: %v", err)
-	}
-}
-
-// waitEnd waits until nothing listens at the endpoint any more.
-func waitEnd(t *testing.T, endpoint string) {
-	t.Helper()
-	// Not a figure to be held, only an end to a test that fails.
-	deadline := time.Now().Add(time.Minute)
-	for {
-		conn, err := new(net.Dialer).DialContext(t.Context(), "tcp", strings.TrimPrefix(endpoint, "http://"))
-		if err != nil {
-			return
-		}
-		_ = conn.SetReadDeadline(deadline)
-		_, err = conn.Read(make([]byte, 1))
-		_ = conn.Close()
-		if err == nil || errors.Is(err, os.ErrDeadlineExceeded) {
-			t.Fatalf("the server at %s lives: read got %v", endpoint, err)
-		}
 	}
 }
 
@@ -255,45 +200,11 @@ func TestTheQueueEndsWithAKilledParent(t *testing.T) {
 	if err := findOwn(t).Close(); err != nil { // or skip
 		t.Fatal(err)
 	}
-	cmd := exec.Command(os.Args[0])
-	cmd.Env = append(os.Environ(), envHelper+"=find", envEndpoint+"=")
-	cmd.Stderr = os.Stderr
-	in, err := cmd.StdinPipe()
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer in.Close()
-	out, err := cmd.StdoutPipe()
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := cmd.Start(); err != nil {
-		t.Fatal(err)
-	}
-	line, err := bufio.NewReader(out).ReadString('\n')
-	if err != nil {
-		t.Error(err)
-	}
-	if err := cmd.Process.Kill(); err != nil {
-		t.Fatal(err)
-	}
-	_ = cmd.Wait() // "signal: killed"
-	waitEnd(t, strings.TrimSpace(line))
-
-	// A later run would remove what it left; this one needn't leave it.
 	root, err := servers.CacheRoot(envCache)
 	if err != nil {
 		t.Fatal(err)
 	}
-	left, err := filepath.Glob(filepath.Join(elasticMQ().Dir(root), "tmp-"+strconv.Itoa(cmd.Process.Pid)+"-*"))
-	if err != nil || len(left) > 1 {
-		t.Errorf("the helper left %v (%v), want one folder at most", left, err)
-	}
-	for _, path := range left {
-		if err := os.RemoveAll(path); err != nil {
-			t.Error(err)
-		}
-	}
+	serverstest.EndsWithAKilledParent(t, envEndpoint, elasticMQ().Dir(root))
 }
 
 func TestFindInstallsIntoAnEmptyCache(t *testing.T) {
@@ -339,14 +250,13 @@ func TestFindTakesTheEndpointOfTheEnvironment(t *testing.T) {
 }
 
 func TestFindNamesWhatIsMissing(t *testing.T) {
-	const newJava = `echo 'openjdk version "17.0.15" 2025-04-15' >&2`
 	for _, tt := range []struct {
 		name    string
 		scripts map[string]string
 		want    []string
 	}{
 		{"everything", nil, []string{"AWS_ENDPOINT_URL_SQS: not set", "Java 17 or newer: JAVA_HOME isn't set, java isn't in PATH: install a Java 17 runtime"}},
-		{"Maven", map[string]string{"java": newJava}, []string{
+		{"Maven", map[string]string{"java": serverstest.NewJava}, []string{
 			"AWS_ENDPOINT_URL_SQS: not set", "Java with cached jars: no jars in CACHE/elasticmq-1.6.12",
 			"Java with Maven: mvn isn't in PATH: install Apache Maven",
 		}},
@@ -372,7 +282,7 @@ func TestFindNamesWhatIsMissing(t *testing.T) {
 		}
 	})
 	t.Run("the right jars", func(t *testing.T) {
-		bare(t, map[string]string{"java": newJava, "mvn": `for arg; do case "$arg" in -DoutputDirectory=*) /bin/mkdir -p "${arg#*=}" && echo x >"${arg#*=}/config-1.4.3.jar" ;; esac; done`})
+		bare(t, map[string]string{"java": serverstest.NewJava, "mvn": `for arg; do case "$arg" in -DoutputDirectory=*) /bin/mkdir -p "${arg#*=}" && echo x >"${arg#*=}/config-1.4.3.jar" ;; esac; done`})
 		if _, err := Find(t.Context()); !errors.Is(err, servers.ErrChecksum) || errors.Is(err, ErrUnavailable) {
 			t.Errorf("got %v, want ErrChecksum", err)
 		}

@@ -15,6 +15,8 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+
+	"github.com/samekey/samekey/internal/local/servers/serverstest"
 )
 
 // A fake mvn writes into the folder it is told, and a line into a log.
@@ -41,7 +43,7 @@ func withMaven(t *testing.T, script string) (runs func() int) {
 	t.Helper()
 	log := filepath.Join(t.TempDir(), "log")
 	t.Setenv("MVN_LOG", log)
-	t.Setenv("PATH", commands(t, map[string]string{"mvn": script})+string(os.PathListSeparator)+os.Getenv("PATH"))
+	t.Setenv("PATH", serverstest.Commands(t, map[string]string{"mvn": script})+string(os.PathListSeparator)+os.Getenv("PATH"))
 	return func() int {
 		b, err := os.ReadFile(log)
 		if err != nil && !errors.Is(err, fs.ErrNotExist) {

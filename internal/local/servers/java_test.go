@@ -4,6 +4,8 @@ import (
 	"os"
 	"path/filepath"
 	"testing"
+
+	"github.com/samekey/samekey/internal/local/servers/serverstest"
 )
 
 func TestParseJavaMajor(t *testing.T) {
@@ -28,18 +30,18 @@ func TestParseJavaMajor(t *testing.T) {
 func TestFindJavaTakesTheOneThatIsNewEnough(t *testing.T) {
 	oldJava := `echo 'java version "1.8.0_292"' >&2`
 	for _, tt := range []struct{ name, home, path, want string }{
-		{"JAVA_HOME first", newJava, newJava, "home"},
-		{"PATH if JAVA_HOME is old", oldJava, newJava, "path"},
-		{"PATH if JAVA_HOME is unset", "", newJava, "path"},
+		{"JAVA_HOME first", serverstest.NewJava, serverstest.NewJava, "home"},
+		{"PATH if JAVA_HOME is old", oldJava, serverstest.NewJava, "path"},
+		{"PATH if JAVA_HOME is unset", "", serverstest.NewJava, "path"},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
-			inPath := commands(t, map[string]string{"java": tt.path})
+			inPath := serverstest.Commands(t, map[string]string{"java": tt.path})
 			t.Setenv("PATH", inPath)
 			t.Setenv("JAVA_HOME", "")
 			want := filepath.Join(inPath, "java")
 			if tt.home != "" {
 				home := t.TempDir()
-				bin := commands(t, map[string]string{"java": tt.home})
+				bin := serverstest.Commands(t, map[string]string{"java": tt.home})
 				if err := os.Rename(bin, filepath.Join(home, "bin")); err != nil {
 					t.Fatal(err)
 				}

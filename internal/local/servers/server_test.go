@@ -11,6 +11,8 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+
+	"github.com/samekey/samekey/internal/local/servers/serverstest"
 )
 
 // helperServer is this test binary as a server.
@@ -58,7 +60,7 @@ func TestStartAnswersAndStopEndsIt(t *testing.T) {
 
 func TestStartTellsWhyTheProcessEnded(t *testing.T) {
 	t.Parallel()
-	script := commands(t, map[string]string{"server": "echo native library is missing >&2; exit 3"}) + "/server"
+	script := serverstest.Commands(t, map[string]string{"server": "echo native library is missing >&2; exit 3"}) + "/server"
 	dir := t.TempDir()
 	s := Server{Name: "the script", Dir: dir, Command: func(string, int) *exec.Cmd { return exec.Command(script) }}
 	_, err := s.Start(t.Context())
@@ -73,7 +75,7 @@ func TestStartTellsWhyTheProcessEnded(t *testing.T) {
 func TestStartTakesAnotherPortIfTheFirstIsTaken(t *testing.T) {
 	log := t.TempDir() + "/log"
 	t.Setenv("SERVER_LOG", log)
-	script := commands(t, map[string]string{"server": `echo "$1" >>"$SERVER_LOG"; echo "java.io.IOException: Failed to bind to 0.0.0.0/0.0.0.0:1" >&2; exit 1`}) + "/server"
+	script := serverstest.Commands(t, map[string]string{"server": `echo "$1" >>"$SERVER_LOG"; echo "java.io.IOException: Failed to bind to 0.0.0.0/0.0.0.0:1" >&2; exit 1`}) + "/server"
 	s := helperServer(t.TempDir())
 	s.Command = func(_ string, port int) *exec.Cmd { return exec.Command(script, strconv.Itoa(port)) }
 	if _, err := s.Start(t.Context()); !errors.Is(err, ErrPortTaken) {

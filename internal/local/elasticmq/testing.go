@@ -19,10 +19,10 @@ const startTimeout = 5 * time.Minute
 // endpoint: that one is shared, so give queues names of the test's own.
 func Start(tb testing.TB) *Server {
 	tb.Helper()
-	return start(tb, Find)
+	return startWith(tb, Find)
 }
 
-func start(tb testing.TB, find func(context.Context) (*Server, error)) *Server {
+func startWith(tb testing.TB, find func(context.Context) (*Server, error)) *Server {
 	tb.Helper()
 	ctx, cancel := context.WithTimeout(tb.Context(), startTimeout)
 	defer cancel()

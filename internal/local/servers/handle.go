@@ -1,0 +1,54 @@
+package servers
+
+import (
+	"net/http"
+	"sync"
+	"time"
+)
+
+// Handle ends a server once and holds the HTTP client of its clients. The zero
+// value is of a server that somebody else ends. It is safe for concurrent use and
+// must not be copied.
+type Handle struct {
+	// Stop ends the server; nil if nothing was started. Close calls it.
+	Stop func() error
+
+	closeOnce sync.Once
+	closeErr  error
+
+	httpOnce sync.Once
+	http     *http.Client
+}
+
+// HTTP returns the client that all clients of the server share.
+func (h *Handle) HTTP() *http.Client {
+	h.httpOnce.Do(func() {
+		tr := &http.Transport{}
+		if def, ok := http.DefaultTransport.(*http.Transport); ok {
+			tr = def.Clone()
+		}
+		// Tests let many goroutines race on one host; the default of two idle
+		// connections would open and close one for nearly every request.
+		tr.MaxIdleConnsPerHost = 100
+		// Shorter than a server keeps them: a request on a connection that is
+		// just being closed would fail, and there are no retries here.
+		tr.IdleConnTimeout = 10 * time.Second
+		h.http = &http.Client{
+			Transport:     tr,
+			CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
+		}
+	})
+	return h.http
+}
+
+// Close drops the idle connections, ends the server and waits until it has ended.
+// Calls after the first return what the first returned.
+func (h *Handle) Close() error {
+	h.closeOnce.Do(func() {
+		h.HTTP().CloseIdleConnections()
+		if h.Stop != nil {
+			h.closeErr = h.Stop()
+		}
+	})
+	return h.closeErr
+}

@@ -1,0 +1,166 @@
+// Package serverstest has what the tests of packages servers, dynamotest and
+// elasticmq share: fake commands, processes that are killed, and tests that end
+// early.
+package serverstest
+
+import (
+	"bufio"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/url"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"runtime"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+)
+
+// NewJava is a java command that is new enough, for [Commands].
+const NewJava = `echo 'openjdk version "17.0.15" 2025-04-15' >&2`
+
+// Commands makes a folder of shell scripts, by their names, and returns its path.
+func Commands(t *testing.T, scripts map[string]string) string {
+	t.Helper()
+	dir := t.TempDir()
+	for name, script := range scripts {
+		if err := os.WriteFile(filepath.Join(dir, name), []byte("#!/bin/sh\n"+script), 0o700); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return dir
+}
+
+// Bare gives the test an environment with an empty cache, without the variables and
+// with no commands but the scripts.
+func Bare(t *testing.T, cache string, scripts map[string]string, variables ...string) {
+	t.Helper()
+	for _, name := range append(variables, "JAVA_HOME") {
+		t.Setenv(name, "")
+	}
+	t.Setenv(cache, t.TempDir())
+	t.Setenv("PATH", Commands(t, scripts))
+}
+
+// envHelper makes a test binary the program that [HelperMain] is.
+const envHelper = "SERVERSTEST_HELPER"
+
+// HelperMain is the program that [EndsWithAKilledParent] kills: it starts a server,
+// prints its endpoint and waits until standard input ends, without ending the
+// server. It does nothing and returns false in a test process; TestMain calls it.
+func HelperMain(find func(context.Context) (endpoint string, err error)) bool {
+	if os.Getenv(envHelper) == "" {
+		return false
+	}
+	endpoint, err := find(context.Background())
+	if err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		os.Exit(1)
+	}
+	_, _ = fmt.Fprintln(os.Stdout, endpoint)
+	_, _ = io.Copy(io.Discard, os.Stdin)
+	return true
+}
+
+// EndsWithAKilledParent shows that the server that a process has started ends when
+// the process is killed. endpoint is the variable that would spare the start, dir
+// the server's install.
+func EndsWithAKilledParent(t *testing.T, endpoint, dir string) {
+	t.Helper()
+	cmd := exec.Command(os.Args[0])
+	cmd.Env = append(os.Environ(), envHelper+"=1", endpoint+"=")
+	cmd.Stderr = os.Stderr
+	in, err := cmd.StdinPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer in.Close()
+	out, err := cmd.StdoutPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	line, err := bufio.NewReader(out).ReadString('\n')
+	if err != nil && !errors.Is(err, io.EOF) {
+		t.Error(err)
+	}
+	if line = strings.TrimSpace(line); line == "" {
+		_ = cmd.Wait()
+		t.Fatal("the helper printed no endpoint")
+	}
+	if err := cmd.Process.Kill(); err != nil {
+		t.Fatal(err)
+	}
+	_ = cmd.Wait() // "signal: killed"
+	WaitEnd(t, line)
+
+	// A later run would remove what the helper left; this one needn't leave it.
+	left, err := filepath.Glob(filepath.Join(dir, "tmp-"+strconv.Itoa(cmd.Process.Pid)+"-*"))
+	if err != nil || len(left) > 1 {
+		t.Errorf("the helper left %v (%v), want one folder at most", left, err)
+	}
+	for _, path := range left {
+		if err := os.RemoveAll(path); err != nil {
+			t.Error(err)
+		}
+	}
+}
+
+// WaitEnd waits until nothing listens at the endpoint any more.
+func WaitEnd(t *testing.T, endpoint string) {
+	t.Helper()
+	// Not a figure to be held, only an end to a test that fails.
+	deadline := time.Now().Add(time.Minute)
+	for {
+		conn, err := new(net.Dialer).DialContext(t.Context(), "tcp", strings.TrimPrefix(endpoint, "http://"))
+		if err != nil {
+			return
+		}
+		// A server that ends, ends its connections. One that lives does so too,
+		// after a while, so this is no proof.
+		_ = conn.SetReadDeadline(deadline)
+		_, err = conn.Read(make([]byte, 1))
+		_ = conn.Close()
+		if err == nil || errors.Is(err, os.ErrDeadlineExceeded) {
+			t.Fatalf("the server at %s lives: read got %v", endpoint, err)
+		}
+	}
+}
+
+// Loopback returns the addresses, in the kernel's form, that anything listens on at
+// the endpoint's port, and the only one there may be: 127.0.0.1. It reads /proc
+// without the code that checks a server, and skips the test where that can't be done.
+func Loopback(t *testing.T, endpoint string) (got, want []string) {
+	t.Helper()
+	if runtime.GOOS != "linux" || runtime.GOARCH == "s390x" {
+		t.Skip("the kernel's tables are read on Linux only, on little-endian machines")
+	}
+	u, err := url.Parse(endpoint)
+	if err != nil {
+		t.Fatal(err)
+	}
+	port, err := strconv.ParseUint(u.Port(), 10, 16)
+	if err != nil {
+		t.Fatal(err)
+	}
+	suffix := fmt.Sprintf(":%04X", port)
+	for _, name := range []string{"/proc/net/tcp", "/proc/net/tcp6"} {
+		b, err := os.ReadFile(name)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for line := range strings.Lines(string(b)) {
+			if f := strings.Fields(line); strings.HasSuffix(f[1], suffix) && f[3] == "0A" {
+				got = append(got, f[1])
+			}
+		}
+	}
+	return got, []string{"0100007F" + suffix}
+}
