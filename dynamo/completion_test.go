@@ -15,8 +15,7 @@ import (
 
 	"github.com/samekey/samekey/dynamo"
 	"github.com/samekey/samekey/idem"
-	"github.com/samekey/samekey/lambda"           //nolint:depguard // the completer's two halves meet in this test only
-	"github.com/samekey/samekey/lambda/completer" //nolint:depguard // as above
+	"github.com/samekey/samekey/lambda/completer" //nolint:depguard // the completer's two halves meet in this test only
 )
 
 // clock is one that tests set forward.
@@ -46,12 +45,12 @@ type completion struct {
 	dispatch *dynamo.Completer
 	queue    *tickets
 	handler  *completer.Handler
-	outcomes map[lambda.OutcomeKind]int
+	outcomes map[completer.TicketOutcomeKind]int
 }
 
 func newCompletion(t testing.TB, tab *table, fn func(context.Context, *idem.Request) (idem.Response, error), optFns ...func(*idem.Options)) *completion {
 	t.Helper()
-	c := &completion{stream: tab.tail(t), queue: &tickets{}, outcomes: make(map[lambda.OutcomeKind]int)}
+	c := &completion{stream: tab.tail(t), queue: &tickets{}, outcomes: make(map[completer.TicketOutcomeKind]int)}
 	c.engine = idem.New(tab.store, append([]func(*idem.Options){resumable, func(o *idem.Options) { o.Now = c.clock.now }}, optFns...)...)
 	c.dispatch = dynamo.NewCompleter(c.queue, func(o *dynamo.CompleterOptions) { o.Now = c.clock.now })
 	c.handler = completer.New(c.queue, completer.InProcess(func(ctx context.Context, t idem.DueTicket) error {
@@ -59,7 +58,7 @@ func newCompletion(t testing.TB, tab *table, fn func(context.Context, *idem.Requ
 		return err
 	}), func(o *completer.Options) {
 		o.Now = c.clock.now
-		o.Resumed = func(_ context.Context, _ idem.DueTicket, out lambda.Outcome) { c.outcomes[out.Kind]++ }
+		o.Resumed = func(_ context.Context, _ idem.DueTicket, out completer.TicketOutcome) { c.outcomes[out.Kind]++ }
 	})
 	return c
 }
@@ -119,7 +118,7 @@ func TestA22CompleterFinishesWithoutTheClient(t *testing.T) {
 	if left := c.round(t); left != 0 || ran != 1 {
 		t.Fatalf("when it was due: %d tickets are left, ran %d times", left, ran)
 	}
-	if diff := cmp.Diff(map[lambda.OutcomeKind]int{lambda.OutcomeDone: 1}, c.outcomes); diff != "" {
+	if diff := cmp.Diff(map[completer.TicketOutcomeKind]int{completer.TicketDone: 1}, c.outcomes); diff != "" {
 		t.Errorf("outcomes (-want +got):\n%s", diff)
 	}
 	replays(t, c.engine, req, "ride")
@@ -223,7 +222,7 @@ func TestA24OneFailingTicketStopsNothing(t *testing.T) {
 	c.round(t)
 	c.clock.advance(idem.DefaultGrace)
 	c.round(t)
-	want := map[lambda.OutcomeKind]int{lambda.OutcomeDone: 9, lambda.OutcomeFailed: 1}
+	want := map[completer.TicketOutcomeKind]int{completer.TicketDone: 9, completer.TicketFailed: 1}
 	if diff := cmp.Diff(want, c.outcomes); diff != "" {
 		t.Errorf("outcomes of the first round (-want +got):\n%s", diff)
 	}
@@ -231,13 +230,13 @@ func TestA24OneFailingTicketStopsNothing(t *testing.T) {
 		replays(t, c.engine, req, string(req.Body))
 	}
 	for range 10 {
-		if c.outcomes[lambda.OutcomeStuck] > 0 {
+		if c.outcomes[completer.TicketStuck] > 0 {
 			break
 		}
 		c.clock.advance(time.Hour)
 		c.round(t)
 	}
-	if tries != 3 || c.outcomes[lambda.OutcomeStuck] != 1 {
+	if tries != 3 || c.outcomes[completer.TicketStuck] != 1 {
 		t.Errorf("tried %d times, outcomes %v", tries, c.outcomes)
 	}
 	rep := look(t, tab)

@@ -3,6 +3,8 @@ package lambda
 import (
 	"errors"
 	"fmt"
+
+	"github.com/samekey/samekey/lambda/internal/rawjson"
 )
 
 // AppSyncKey makes the key of what AppSync hands to a direct Lambda resolver: of the
@@ -35,7 +37,7 @@ func AppSyncKey(argument string, caller ...string) BodyKey {
 			if err != nil {
 				return "", err
 			}
-			key, err := textsAt(arguments, path)
+			key, err := rawjson.Texts(arguments, path)
 			if err != nil {
 				return "", fmt.Errorf("/arguments%w", err)
 			}
@@ -61,8 +63,8 @@ var appSyncInfo = parsePointers("AppSyncKey", []string{"/info/parentTypeName", "
 
 // appSyncField is which field is resolved, and with what arguments.
 func appSyncField(body []byte) (field []string, arguments []byte, err error) {
-	field, err1 := textsAt(body, appSyncInfo)
-	arguments, err2 := top("arguments").find(body)
+	field, err1 := rawjson.Texts(body, appSyncInfo)
+	arguments, err2 := rawjson.Member("arguments").Find(body)
 	if err := errors.Join(err1, err2); err != nil {
 		return nil, nil, fmt.Errorf("not what AppSync hands to a direct resolver: %w", err)
 	}
@@ -72,8 +74,8 @@ func appSyncField(body []byte) (field []string, arguments []byte, err error) {
 // appSyncParent is the object whose field is resolved, nothing for a field of Query or
 // Mutation. AppSync resolves the field of each object of a list with the same arguments.
 func appSyncParent(body []byte) ([]string, error) {
-	parent, err := top("source").find(body)
-	if errors.Is(err, errAbsent) || string(parent) == "null" {
+	parent, err := rawjson.Member("source").Find(body)
+	if errors.Is(err, rawjson.ErrAbsent) || string(parent) == "null" {
 		return nil, nil
 	}
 	if err == nil {
@@ -82,30 +84,30 @@ func appSyncParent(body []byte) ([]string, error) {
 	return []string{string(parent)}, err
 }
 
-func appSyncCaller(body []byte, named []pointer) ([]string, error) {
-	identity, err := top("identity").find(body)
+func appSyncCaller(body []byte, named []rawjson.Pointer) ([]string, error) {
+	identity, err := rawjson.Member("identity").Find(body)
 	switch {
 	case len(named) > 0 && err == nil:
-		texts, err := textsAt(identity, named)
+		texts, err := rawjson.Texts(identity, named)
 		if err != nil {
 			return nil, fmt.Errorf("/identity%w", err)
 		}
 		return append([]string{"named"}, texts...), nil
 	case len(named) > 0:
 		return nil, err
-	case errors.Is(err, errAbsent) || string(identity) == "null":
+	case errors.Is(err, rawjson.ErrAbsent) || string(identity) == "null":
 		return []string{"api key"}, nil
 	case err != nil:
 		return nil, err
 	}
-	m, err := object(identity)
+	m, err := rawjson.Object(identity)
 	if err != nil {
 		return nil, fmt.Errorf("/identity: %w", err)
 	}
 	text := func(name string) string {
-		if err == nil && given(m[name]) && string(m[name]) != `""` {
+		if err == nil && rawjson.Given(m[name]) && string(m[name]) != `""` {
 			var s string
-			if s, _, err = scalar(m[name]); err != nil {
+			if s, _, err = rawjson.Scalar(m[name]); err != nil {
 				err = fmt.Errorf("/identity/%s: %w", name, err)
 			}
 			return s

@@ -7,17 +7,6 @@ import (
 	"github.com/samekey/samekey/idem"
 )
 
-// KeyAttribute is the message attribute that carries the idempotency key of an
-// SQS or SNS message, as text. A drain sets it to the id of the job; producers
-// of one's own may set it to whatever names the work. Without it a message is
-// known by its message id, which is the same for every delivery of one message
-// and another one if the producer sends it again.
-const KeyAttribute = "idempotency-key"
-
-// DefaultConcurrency is how many records are worked on at once by default: as many
-// as a queue delivers at once by default, so that none of them waits for another.
-const DefaultConcurrency = 10
-
 // Batch takes the events of a source apart into records, each of which
 // [WrapEach] makes an operation of its own, and reports to the source which of
 // them have failed.
@@ -95,7 +84,7 @@ type Batch[Ev, Rec, Re any] struct {
 	// Each of them takes the memory that one call of the handler takes. A handler
 	// that has not come back in its time is left behind, and another record takes
 	// its place: it may run besides these until the event's end.
-	// 0: [DefaultConcurrency]. 1: one after the other.
+	// 0: 10. 1: one after the other.
 	Concurrency int
 
 	// RecordTimeout is the longest time a record's handler gets, from when it begins
@@ -110,12 +99,12 @@ type Batch[Ev, Rec, Re any] struct {
 	// once. nil: an error line on slog.Default, without the record's content.
 	Failed func(ctx context.Context, rec Rec, err error)
 
-	// NotTried is told of each record whose handler was not run, though nothing
+	// NotRun is told of each record whose handler was not run, though nothing
 	// was wrong with the record: an earlier one of its group or key has failed, or
 	// the time was up. It comes again as if it had failed. err matches
-	// [ErrNotTried]. It is called for one after the other, at the event's end. nil:
+	// [ErrNotRun]. It is called for one after the other, at the event's end. nil:
 	// one warning line for the event on slog.Default.
-	NotTried func(ctx context.Context, rec Rec, err error)
+	NotRun func(ctx context.Context, rec Rec, err error)
 
 	shared bool // each function that gets a record does its own work
 }
@@ -139,6 +128,31 @@ type Batch[Ev, Rec, Re any] struct {
 // in another group is refused.
 func (b Batch[Ev, Rec, Re]) WithKey(key func(rec Rec) (string, error)) Batch[Ev, Rec, Re] {
 	b.Key = key
+	return b
+}
+
+// WithBodyKey is a copy of b that finds keys in its records' bodies: a message
+// without the envelopes of SNS and EventBridge, an event's detail, a stream's data. Of
+// S3 and DynamoDB it is the JSON that their batches compare.
+func (b Batch[Ev, Rec, Re]) WithBodyKey(k BodyKey) Batch[Ev, Rec, Re] {
+	if b.Key = nil; k.Key == nil || b.Request == nil {
+		return b // WrapEach says so
+	}
+	request := b.Request
+	b.Key = func(rec Rec) (string, error) {
+		req, err := request(context.Background(), rec)
+		if err != nil {
+			return "", err
+		}
+		return k.Key(req.Body)
+	}
+	b.Request = func(ctx context.Context, rec Rec) (idem.Request, error) {
+		req, err := request(ctx, rec)
+		if err == nil {
+			err = k.compare(&req)
+		}
+		return req, err
+	}
 	return b
 }
 
@@ -169,3 +183,16 @@ func (b Batch[Ev, Rec, Re]) WithName(name string) Batch[Ev, Rec, Re] {
 func (b *Batch[Ev, Rec, Re]) valid() bool {
 	return b.Records != nil && b.ID != nil && b.Key != nil && b.Request != nil && b.Concurrency >= 0 && b.RecordTimeout >= 0
 }
+
+// defaultConcurrency is how many records are worked on at once by default: as many
+// as a queue delivers at once by default, so that none of them waits for another.
+const defaultConcurrency = 10
+
+const (
+	day = 24 * time.Hour
+
+	// keepsAsync is how long an asynchronous invocation waits at most
+	// (MaximumEventAgeInSeconds), as AWS documents it in November 2026.
+	// https://docs.aws.amazon.com/lambda/latest/dg/invocation-async-configuring.html
+	keepsAsync = 6 * time.Hour
+)

@@ -79,7 +79,7 @@ func TestOtherCredentialsSeeNoStatus(t *testing.T) {
 		c := newCall("k")
 		c.method, c.path, c.body = "GET", "/operations/k", nil
 		c.header.Set("Authorization", token)
-		if a := httpAPI.send(t, lambda.Status(e, lambda.HTTPAPI), c); a.status != want {
+		if a := httpAPI.send(t, lambda.StatusHandler(e, lambda.HTTPAPI), c); a.status != want {
 			t.Errorf("%s: %d %s, want %d", token, a.status, a.body, want)
 		}
 	}

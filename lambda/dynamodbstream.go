@@ -32,6 +32,9 @@ var DynamoDBStream = Batch[events.DynamoDBEvent, events.DynamoDBEventRecord, eve
 	Reply:   dynamoDBStreamReply,
 }
 
+// keepsDynamoDB: https://docs.aws.amazon.com/amazondynamodb/latest/developerguide/Streams.html
+const keepsDynamoDB = day
+
 func dynamoDBStreamRecords(ev events.DynamoDBEvent) ([]events.DynamoDBEventRecord, error) {
 	return ev.Records, checkOrigins(dynamoDBStreamKind, "aws:dynamodb", len(ev.Records), func(i int) origin {
 		r := &ev.Records[i]

@@ -165,7 +165,7 @@ func TestNoTimeLeft(t *testing.T) {
 			b.Failed = func(_ context.Context, _ events.SQSMessage, err error) {
 				t.Errorf("told %v of what was not tried", err)
 			}
-			b.NotTried = func(_ context.Context, m events.SQSMessage, err error) {
+			b.NotRun = func(_ context.Context, m events.SQSMessage, err error) {
 				why = append(why, fmt.Errorf("%s: %w", m.MessageId, err))
 			}
 			h := lambda.WrapEach(idem.New(store), b, func(context.Context, events.SQSMessage) error {
@@ -182,7 +182,7 @@ func TestNoTimeLeft(t *testing.T) {
 				t.Errorf("not tried: %q", why)
 			}
 			for _, err := range why {
-				if !errors.Is(err, idem.ErrNoTime) || !errors.Is(err, lambda.ErrNotTried) {
+				if !errors.Is(err, idem.ErrNoTime) || !errors.Is(err, lambda.ErrNotRun) {
 					t.Errorf("not tried because %v, want ErrNoTime", err)
 				}
 			}
@@ -196,7 +196,7 @@ func TestNoTimeLeft(t *testing.T) {
 			ctx, cancel := context.WithTimeout(t.Context(), idem.DefaultReserve*3/2-time.Millisecond)
 			defer cancel()
 			_, err := h.Handle(ctx, batch(message("1", ""), message("2", "")))
-			if !errors.Is(err, idem.ErrNoTime) || !errors.Is(err, lambda.ErrNotTried) {
+			if !errors.Is(err, idem.ErrNoTime) || !errors.Is(err, lambda.ErrNotRun) {
 				t.Errorf("got %v", err)
 			}
 			store.untouched(t)

@@ -114,7 +114,7 @@ func (w *worker) ranInOrder(t testing.TB, want ...string) {
 // quiet is a batch that doesn't log, for tests in which records fail.
 func quiet[Ev, Rec, Re any](b lambda.Batch[Ev, Rec, Re]) lambda.Batch[Ev, Rec, Re] {
 	b.Failed = func(context.Context, Rec, error) {}
-	b.NotTried = b.Failed
+	b.NotRun = b.Failed
 	return b
 }
 
@@ -244,7 +244,7 @@ func stopsAtFirst(t *testing.T, w *worker, deliver func(seqs ...string) (any, er
 	// Nothing done: the invocation fails, so that a mapping that bisects halves.
 	_, err = deliver("103", "104")
 	failed, ok := errors.AsType[*lambda.BatchError](err)
-	if !ok || failed.Total != 2 || len(failed.Records) != 2 || !errors.Is(failed.Records[0].Err, errBad) || !errors.Is(failed.Records[1].Err, lambda.ErrNotTried) {
+	if !ok || failed.Total != 2 || len(failed.Records) != 2 || !errors.Is(failed.Records[0].Err, errBad) || !errors.Is(failed.Records[1].Err, lambda.ErrNotRun) {
 		t.Errorf("got %v, want both to have failed", err)
 	}
 	w.ran(t, "103")

@@ -55,7 +55,7 @@ func (h *hanging) hooked(b lambda.Batch[events.SQSEvent, events.SQSMessage, even
 			h.why[m.MessageId] = err
 		}
 	}
-	b.Failed, b.NotTried = note("failed"), note("not tried")
+	b.Failed, b.NotRun = note("failed"), note("not tried")
 	return b
 }
 
@@ -113,7 +113,7 @@ func TestRecordsWithAWorkerEachHaveAllTheTime(t *testing.T) {
 		ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
 		defer cancel()
 		var messages []events.SQSMessage
-		for i := range lambda.DefaultConcurrency {
+		for i := range 10 {
 			messages = append(messages, message(fmt.Sprint(i), ""))
 		}
 		re, err := h.Handle(ctx, batch(messages...))
@@ -167,7 +167,7 @@ func TestOverdueHandlerIsLeftBehind(t *testing.T) {
 				}
 				w.ran(t, "a1", "b1", "b2", "b3", "c1", "d1")
 				w.told.ran(t, "failed a1", "failed c1", "not tried a2")
-				if !errors.Is(w.why["a1"], lambda.ErrOverdue) || !errors.Is(w.why["a2"], lambda.ErrNotTried) || errors.Is(w.why["a2"], idem.ErrNoTime) {
+				if !errors.Is(w.why["a1"], lambda.ErrOverdue) || !errors.Is(w.why["a2"], lambda.ErrNotRun) || errors.Is(w.why["a2"], idem.ErrNoTime) {
 					t.Errorf("told %v", w.why)
 				}
 
@@ -309,7 +309,7 @@ func TestConcurrencyByDefault(t *testing.T) {
 			return nil
 		})
 		var messages []events.SQSMessage
-		for i := range lambda.DefaultConcurrency + 1 {
+		for i := range 11 {
 			messages = append(messages, message(fmt.Sprint(i), ""))
 		}
 		begun := time.Now()
@@ -365,7 +365,7 @@ func TestSlowClaimDoesNotBeginTheHandler(t *testing.T) {
 				reported(t, re, err, "a1", "a2")
 				w.ran(t, "b0", "b1", "b2", "b3", "b4", "b5")
 				w.told.ran(t, "not tried a1", "not tried a2")
-				if !errors.Is(w.why["a1"], lambda.ErrNotTried) || !errors.Is(w.why["a1"], idem.ErrNoTime) {
+				if !errors.Is(w.why["a1"], lambda.ErrNotRun) || !errors.Is(w.why["a1"], idem.ErrNoTime) {
 					t.Errorf("a1 was not tried because %v", w.why["a1"])
 				}
 				re, err = h.Handle(t.Context(), batch(messages...))

@@ -3,12 +3,44 @@ package lambda
 import (
 	"context"
 	"errors"
-	"fmt"
 
 	awslambda "github.com/aws/aws-lambda-go/lambda"
 
 	"github.com/samekey/samekey/idem"
 )
+
+// StatusHandler answers for the status resource that [idem.Options.StatusURL] names,
+// by the contract of [idem.Engine.ServeStatus]: how the operation of the key in
+// the path stands. Its route needs the authorizer of the requests themselves,
+// since only who sent a request is told of it:
+//
+//	lambda.Start(lambda.StatusHandler(engine, lambda.HTTPAPI)) // GET /operations/{key}
+//
+// HTTP APIs decode the path, so a key that has an escape such as %2F in it is not
+// found behind one.
+//
+// engine has the options of the one that runs the operations, or its scopes and
+// keys are others. StatusHandler panics if anything is nil, or the adapter is one of
+// [Direct]'s: mistakes in the program, best found at cold start.
+func StatusHandler[Ev, Re any](engine *idem.Engine, a Adapter[Ev, Re]) *EndpointHandler[Ev, Re] {
+	if engine == nil || a.Request == nil || a.Reply == nil || a.typed {
+		panic("lambda: StatusHandler: an engine and an adapter for HTTP are required") //nolint:forbidigo // a mistake in the program
+	}
+	return &EndpointHandler[Ev, Re]{adapter: a, endpoint: status{engine}}
+}
+
+// Webhook lets h answer the events of an adapter for HTTP:
+//
+//	lambda.Start(lambda.Webhook(lambda.HTTPAPI, webhook.New(store, "stripe", verifier, handle)))
+//
+// It panics if anything is nil, or the adapter is one of [Direct]'s: mistakes in
+// the program, best found at cold start.
+func Webhook[Ev, Re any](a Adapter[Ev, Re], h Endpoint) *EndpointHandler[Ev, Re] {
+	if a.Request == nil || a.Reply == nil || a.typed || h == nil {
+		panic("lambda: Webhook: an adapter for HTTP and an endpoint are required") //nolint:forbidigo // a mistake in the program
+	}
+	return &EndpointHandler[Ev, Re]{adapter: a, endpoint: h}
+}
 
 // Endpoint answers requests in their neutral form, by rules of its own.
 // *webhook.Handler of package idem/webhook is one.
@@ -52,15 +84,11 @@ func (h *EndpointHandler[Ev, Re]) Handle(ctx context.Context, ev Ev) (Re, error)
 // Invoke is Handle for the runtime: payload and result are JSON. A payload that
 // isn't the adapter's kind of event is an error that says what came instead.
 func (h *EndpointHandler[Ev, Re]) Invoke(ctx context.Context, payload []byte) ([]byte, error) {
-	ev, err := decode[Ev](payload)
-	if err != nil {
-		return nil, err
-	}
-	return invoked(ctx, func(ctx context.Context) ([]byte, error) {
-		re, err := h.Handle(ctx, ev)
-		if err != nil {
-			return nil, fmt.Errorf("%w; the payload is %s", err, kind(payload))
-		}
-		return encode(re)
-	})
+	return invoke(ctx, payload, h.Handle)
+}
+
+type status struct{ *idem.Engine }
+
+func (s status) Serve(ctx context.Context, r idem.Request) idem.Result {
+	return idem.Result{Response: s.ServeStatus(ctx, r)}
 }

@@ -5,8 +5,11 @@ import (
 	"errors"
 	"fmt"
 	"maps"
+	"net/http"
 	"slices"
 	"strings"
+
+	"github.com/samekey/samekey/lambda/internal/rawjson"
 )
 
 // ErrEvent matches errors from an event of another kind than the adapter's: a
@@ -17,6 +20,43 @@ var ErrEvent = errors.New("event of another kind")
 // notA says that an event isn't what want names, and why.
 func notA(want, why string) error {
 	return fmt.Errorf("lambda: %w: want %s: %s", ErrEvent, want, why)
+}
+
+// origin is where a record says it comes from.
+type origin struct{ service, id, arn string }
+
+// checkOrigins holds each of n records to its source. A function that is wired
+// to another one, or a record that couldn't be reported, must not go through in
+// silence.
+func checkOrigins(want, service string, n int, of func(i int) origin) error {
+	if n == 0 {
+		return notA(want, "it has no records")
+	}
+	for i := range n {
+		switch o := of(i); {
+		case o.service != service:
+			return notA(want, fmt.Sprintf("record %d is of %.40q", i, o.service))
+		case o.id == "":
+			return notA(want, fmt.Sprintf("record %d has no id", i))
+		case o.arn == "":
+			return notA(want, fmt.Sprintf("record %d doesn't name its source", i))
+		}
+	}
+	return nil
+}
+
+// decode reads an event. Types of aws-lambda-go that decode themselves panic on
+// some of what isn't theirs.
+func decode[Ev any](payload []byte) (ev Ev, err error) {
+	defer func() {
+		if v := recover(); v != nil {
+			err = fmt.Errorf("lambda: %w: it can't be decoded; the payload is %s", ErrEvent, kind(payload))
+		}
+	}()
+	if err := json.Unmarshal(payload, &ev); err != nil {
+		return ev, fmt.Errorf("lambda: %w: %w; the payload is %s", ErrEvent, err, kind(payload))
+	}
+	return ev, nil
 }
 
 // kind says what a payload looks like, without any of its values but the name
@@ -64,3 +104,21 @@ func kind(payload []byte) string {
 	names := slices.Sorted(maps.Keys(members))
 	return fmt.Sprintf("an object of %.40q", names[:min(len(names), 5)])
 }
+
+// encode marshals an answer as the runtime does for plain handlers.
+func encode(re any) ([]byte, error) {
+	b, err := rawjson.Encode(re)
+	if err != nil {
+		return nil, fmt.Errorf("lambda: %w", err)
+	}
+	return b, nil
+}
+
+// resourceName is the last part of an ARN, for people.
+func resourceName(arn string) string {
+	return arn[strings.LastIndexAny(arn, ":/")+1:]
+}
+
+// jsonHeader says that a body may be JSON, for engines that compare that by its
+// meaning ([idem.Fingerprint.CanonicalJSON]). One that isn't counts by its bytes.
+func jsonHeader() http.Header { return http.Header{"Content-Type": {"application/json"}} }

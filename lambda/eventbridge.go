@@ -19,7 +19,7 @@ const eventBridgeKind = "an EventBridge event"
 // runs it again, by default twice, then hands it to the function's failure
 // destination. There should be one.
 //
-// An event's key is the id of the [Job] that its detail is, or else its own. The scope is the account, region and source of the
+// An event's key is the id of the [JobEvent] that its detail is, or else its own. The scope is the account, region and source of the
 // event, and the function: two rules that hand one event to one function make
 // one operation, and an event that comes again from an archive under its old id
 // is not carried out again while its key lives. What must be the same under one
@@ -32,6 +32,11 @@ var EventBridge = Batch[events.EventBridgeEvent, events.EventBridgeEvent, struct
 	Keeps:   keepsEventBridge,
 	shared:  true,
 }
+
+// keepsEventBridge: EventBridge tries for 24 hours (MaximumEventAgeInSeconds of a
+// target). An archive can replay events for as long as it keeps them.
+// https://docs.aws.amazon.com/eventbridge/latest/userguide/eb-rule-retry-policy.html
+const keepsEventBridge = day + keepsAsync
 
 func eventBridgeRecords(ev events.EventBridgeEvent) ([]events.EventBridgeEvent, error) {
 	switch {

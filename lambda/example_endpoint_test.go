@@ -49,7 +49,7 @@ func ExampleWebhook() {
 
 // The status resource is a route of its own, or a function, with the authorizer
 // of the requests: nobody else is told anything.
-func ExampleStatus() {
+func ExampleStatusHandler() {
 	engine := idem.New(&idem.MemoryStore{}, func(o *idem.Options) {
 		o.InFlight, o.StatusURL = idem.InFlightAccept, "/operations/"
 	})
@@ -57,7 +57,7 @@ func ExampleStatus() {
 		func(context.Context, events.APIGatewayV2HTTPRequest) (events.APIGatewayV2HTTPResponse, error) {
 			return events.APIGatewayV2HTTPResponse{StatusCode: 201, Body: "order 1"}, nil
 		})
-	status := lambda.Status(engine, lambda.HTTPAPI)
+	status := lambda.StatusHandler(engine, lambda.HTTPAPI)
 
 	event := func(method, path, subject string) (ev events.APIGatewayV2HTTPRequest) {
 		ev.RawPath, ev.Headers = path, map[string]string{"idempotency-key": "8e03978e-40d5"}

@@ -10,7 +10,25 @@ import (
 	"strings"
 
 	"github.com/aws/aws-lambda-go/events"
+
+	"github.com/samekey/samekey/lambda/internal/rawjson"
 )
+
+// Inner is what the producer of a message has sent: the body of m, or, where SNS
+// (without raw message delivery) or EventBridge has put an envelope around it, the
+// message of the notification or the detail of the event. [SQS] reads envelopes by
+// itself; a handler gets m as it came. An error says that m looks like an envelope
+// and can't be read.
+func Inner(m events.SQSMessage) (string, error) {
+	in, ok, err := openBody(m.Body)
+	if err != nil {
+		return "", fmt.Errorf("lambda: %w", err)
+	}
+	if !ok {
+		return m.Body, nil
+	}
+	return in.body, nil
+}
 
 // inner is what a message is about, without the envelopes that services have put
 // around it. Envelopes hold what another delivery of one job changes: ids, times
@@ -21,23 +39,26 @@ type inner struct {
 	said url.Values // what the envelopes say of the work: attributes, subject, topic, type, source, resources, members of others
 }
 
-// An envelope is a JSON object
-//
-//   - whose Type is "Notification" and that has a TopicArn: SNS without raw message
-//     delivery;
-//   - with Records, of which there is one, of aws:sns: what Lambda puts into the
-//     dead-letter queue of a function that a topic invokes;
-//   - with a detail-type and a source, and an id or a detail: an event of
-//     EventBridge;
-//   - whose members are exactly those of [Job]: the detail of an event that a [Job]
-//     travels in, where the rule hands on nothing else.
-//
-// Names count as they are written. What has an envelope's marks and can't be read is
-// an error: under the message's own id a job would be done once for each delivery.
-var marks = [][]string{
-	{`"Notification"`, `"TopicArn"`},
-	{`"detail-type"`, `"source"`},
-	{`"idempotency_key"`, `"operation"`, `"kind"`, `"args"`},
+// content returns what a message asks for: what is in its envelope, or else its body
+// under its id. keyed says that [KeyAttribute] has the key: then the producer has said
+// what the message is, and no envelope is opened. If an envelope can't be read, content
+// returns the message as it is, with the error.
+func content(keyed bool, id, body string) (in inner, opened bool, err error) {
+	if !keyed {
+		if in, opened, err = openBody(body); opened {
+			return in, true, nil
+		}
+	}
+	return inner{key: id, body: body, said: make(url.Values)}, false, err
+}
+
+// attributeKey is the key in [KeyAttribute]. An attribute without text must not count
+// as none: the same job would be done once for each message.
+func attributeKey(value string) (string, error) {
+	if value == "" {
+		return "", fmt.Errorf("the message attribute %s has no text", KeyAttribute)
+	}
+	return value, nil
 }
 
 // openBody takes a message out of its envelopes. ok is false where it has none.
@@ -51,6 +72,25 @@ func openBody(body string) (in inner, ok bool, err error) {
 			"turn on raw message delivery, hand events on whole, or say what the key is by Batch.WithKey", err)
 	}
 	return in, ok, nil
+}
+
+// An envelope is a JSON object
+//
+//   - whose Type is "Notification" and that has a TopicArn: SNS without raw message
+//     delivery;
+//   - with Records, of which there is one, of aws:sns: what Lambda puts into the
+//     dead-letter queue of a function that a topic invokes;
+//   - with a detail-type and a source, and an id or a detail: an event of
+//     EventBridge;
+//   - whose members are exactly those of [JobEvent]: the detail of an event that a
+//     [JobEvent] travels in, where the rule hands on nothing else.
+//
+// Names count as they are written. What has an envelope's marks and can't be read is
+// an error: under the message's own id a job would be done once for each delivery.
+var marks = [][]string{
+	{`"Notification"`, `"TopicArn"`},
+	{`"detail-type"`, `"source"`},
+	{`"idempotency_key"`, `"operation"`, `"kind"`, `"args"`},
 }
 
 func marked(body string) bool {
@@ -72,7 +112,7 @@ func marked(body string) bool {
 }
 
 func openObject(body []byte) (inner, bool, error) {
-	m, err := object(body)
+	m, err := rawjson.Object(body)
 	if err != nil {
 		return inner{}, false, err
 	}
@@ -109,22 +149,51 @@ func openNotification(m map[string]json.RawMessage) (inner, bool, error) {
 	if err != nil {
 		return inner{}, false, err
 	}
-	in, opened := inner{key: id, body: message, said: url.Values{}}, false
-	if _, there := attributes[KeyAttribute]; !there {
-		var deeper inner
-		if deeper, opened, err = openBody(message); err != nil {
-			return inner{}, false, err
-		} else if opened {
-			in = deeper
-		}
+	in, err := snsContent(id, message, subject, attributes)
+	if err != nil {
+		return inner{}, false, err
 	}
-	if !opened {
-		in.key, err = snsAttributeKey(attributes, id)
-	}
-	snsSaid(in.said, attributes, subject)
 	in.said.Set("@topic", topic)
 	others(in.said, m, notificationMembers)
-	return in, true, err
+	return in, true, nil
+}
+
+// snsContent returns what an SNS message asks for, in an event of SNS or in an
+// envelope. Attributes beside an envelope that EventBridge or a drain has put into the
+// message count too.
+func snsContent(id, message, subject string, attributes map[string]any) (inner, error) {
+	a, keyed := attributes[KeyAttribute]
+	in, _, err := content(keyed, id, message)
+	if dataType, value := snsAttribute(a); keyed {
+		if strings.HasPrefix(dataType, "Binary") {
+			value = ""
+		}
+		in.key, err = attributeKey(value)
+	}
+	for name, a := range attributes {
+		if identifies(name) {
+			dataType, value := snsAttribute(a)
+			in.said.Set(name, dataType+":"+value)
+		}
+	}
+	if subject != "" {
+		in.said.Set("@subject", subject) // no attribute can have this name
+	}
+	return in, err
+}
+
+// snsAttribute is a message attribute's type and value. Binary values are in base64.
+func snsAttribute(a any) (dataType, value string) {
+	m, _ := a.(map[string]any)
+	dataType, _ = m["Type"].(string)
+	switch v := m["Value"].(type) {
+	case nil:
+	case string:
+		value = v
+	default:
+		value = fmt.Sprint(v)
+	}
+	return dataType, value
 }
 
 func openEvent(m map[string]json.RawMessage) (inner, bool, error) {
@@ -177,11 +246,11 @@ func openRecords(event map[string]json.RawMessage) (inner, bool, error) {
 	if err := json.Unmarshal(event["Records"], &records); err != nil || len(records) != 1 || !bytes.Contains(records[0], []byte(`"aws:sns"`)) {
 		return inner{}, false, nil //nolint:nilerr // a message of one's own
 	}
-	r, err := object(records[0])
+	r, err := rawjson.Object(records[0])
 	if err != nil || string(r["EventSource"]) != `"aws:sns"` {
 		return inner{}, false, err
 	}
-	m, err := object(r["Sns"])
+	m, err := rawjson.Object(r["Sns"])
 	if err != nil {
 		return inner{}, false, err
 	}
@@ -193,41 +262,11 @@ func openRecords(event map[string]json.RawMessage) (inner, bool, error) {
 	return in, ok, err
 }
 
-// detailKey is the key of an event: the id of the job in it, or else the event's.
-func detailKey(detail json.RawMessage, id string) (string, error) {
-	if !bytes.Contains(detail, []byte(`"idempotency_key"`)) {
-		return id, nil
-	}
-	m, err := object(detail)
-	if err != nil || !isJob(m) {
-		return id, nil //nolint:nilerr // a detail of somebody else's
-	}
-	return jobKey(m)
-}
-
-// isJob reports whether an object has the members of a [Job] and no others.
-func isJob(m map[string]json.RawMessage) bool {
-	for _, name := range []string{"idempotency_key", "operation", "kind", "args"} {
-		if m[name] == nil {
-			return false
-		}
-	}
-	return len(m) == 4
-}
-
-func jobKey(m map[string]json.RawMessage) (string, error) {
-	key, err := textIn(m, "idempotency_key")
-	if err == nil && key == "" {
-		err = errors.New("idempotency_key is empty")
-	}
-	return key, err
-}
-
 func attributesIn(raw json.RawMessage) (map[string]any, error) {
-	if !given(raw) {
+	if !rawjson.Given(raw) {
 		return nil, nil
 	}
-	m, err := object(raw)
+	m, err := rawjson.Object(raw)
 	if err != nil {
 		return nil, errors.New("MessageAttributes isn't an object")
 	}
@@ -243,31 +282,15 @@ func attributesIn(raw json.RawMessage) (map[string]any, error) {
 }
 
 func textIn(m map[string]json.RawMessage, name string) (s string, err error) {
-	if !given(m[name]) || json.Unmarshal(m[name], &s) != nil {
+	if !rawjson.Given(m[name]) || json.Unmarshal(m[name], &s) != nil {
 		return "", errors.New(name + " isn't a text")
 	}
 	return s, nil
 }
 
 func optionalText(m map[string]json.RawMessage, name string) (string, error) {
-	if !given(m[name]) {
+	if !rawjson.Given(m[name]) {
 		return "", nil
 	}
 	return textIn(m, name)
-}
-
-// Inner is what the producer of a message has sent: the body of m, or, where SNS
-// (without raw message delivery) or EventBridge has put an envelope around it, the
-// message of the notification or the detail of the event. [SQS] reads envelopes by
-// itself; a handler gets m as it came. An error says that m looks like an envelope
-// and can't be read.
-func Inner(m events.SQSMessage) (string, error) {
-	in, ok, err := openBody(m.Body)
-	if err != nil {
-		return "", fmt.Errorf("lambda: %w", err)
-	}
-	if !ok {
-		return m.Body, nil
-	}
-	return in.body, nil
 }

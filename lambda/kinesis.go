@@ -41,6 +41,10 @@ var Kinesis = Batch[events.KinesisEvent, events.KinesisEventRecord, events.Kines
 	Reply:   kinesisReply,
 }
 
+// keepsKinesis is the longest RetentionPeriodHours, 8760.
+// https://docs.aws.amazon.com/streams/latest/dev/kinesis-extended-retention.html
+const keepsKinesis = 365 * day
+
 // shard is the one group of a stream's event, which is of one shard.
 const shard = "shard"
 

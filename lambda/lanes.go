@@ -2,39 +2,10 @@ package lambda
 
 import (
 	"context"
-	"errors"
-	"fmt"
 	"log/slog"
 	"sync"
 	"time"
-
-	"github.com/samekey/samekey/idem"
 )
-
-var (
-	// ErrNotTried matches errors of records whose handler was not run, though
-	// nothing was wrong with them: an earlier record of their group or key failed,
-	// or there was no time left (then they match [idem.ErrNoTime] too). They come
-	// again, and a queue counts the delivery all the same.
-	ErrNotTried = errors.New("not tried")
-
-	// ErrOverdue matches errors of records whose handler had not come back when
-	// the report went out, though its context had ended. It may have had its effect.
-	ErrOverdue = errors.New("the handler has not come back, though its time is over")
-
-	errHeldBack = fmt.Errorf("%w: an earlier record of its group failed", ErrNotTried)
-	errSameKey  = fmt.Errorf("%w: the handler of an earlier record with its key has not come back", ErrNotTried)
-	errGone     = errors.New("the handler ended its goroutine")
-)
-
-// noTime is why a record is not begun.
-func noTime(ctx context.Context) error {
-	err := fmt.Errorf("%w: %w", ErrNotTried, idem.ErrNoTime)
-	if cause := context.Cause(ctx); cause != nil {
-		err = fmt.Errorf("%w: %w", err, cause)
-	}
-	return &idem.Error{Op: "start", Err: err}
-}
 
 // course is the way of one event's records through their lanes.
 type course[Ev, Rec, Re any] struct {
@@ -75,11 +46,34 @@ func (h *EachHandler[Ev, Rec, Re]) all(ctx context.Context, recs []Rec) (errs []
 	return c.errs, overdue
 }
 
+// lanesOf puts together what must be done one after the other: the records of a
+// group, and those of one key, the later of which are then replays instead of
+// in flight. Lanes begin in the event's order.
+func lanesOf(tasks []*task) [][]int {
+	type id struct{ group, scope, key string }
+	at := make(map[id]int, len(tasks))
+	var lanes [][]int
+	for i, t := range tasks {
+		id := id{group: t.group}
+		if t.group == "" {
+			id.scope, id.key = t.req.Scope, t.req.Key
+		}
+		n, known := at[id]
+		if known = known && (t.group != "" || t.req.Key != ""); !known {
+			at[id] = len(lanes)
+			lanes = append(lanes, []int{i})
+			continue
+		}
+		lanes[n] = append(lanes[n], i)
+	}
+	return lanes
+}
+
 // queue returns a lane for each worker, and has the others wait.
 func (c *course[Ev, Rec, Re]) queue(lanes [][]int) (first [][]int) {
 	c.workers = c.h.batch.Concurrency
 	if c.workers == 0 {
-		c.workers = DefaultConcurrency
+		c.workers = defaultConcurrency
 	}
 	c.workers = min(c.workers, len(lanes))
 	c.waiting = lanes[c.workers:]
@@ -197,7 +191,7 @@ func (c *course[Ev, Rec, Re]) report(ctx context.Context) (left int) {
 
 // notTried tells of the records that come again without a try.
 func (c *course[Ev, Rec, Re]) notTried(ctx context.Context) {
-	n, first, hook := 0, 0, c.h.batch.NotTried
+	n, first, hook := 0, 0, c.h.batch.NotRun
 	for i, err := range c.errs {
 		if err == nil || !c.tasks[i].untried(err) {
 			continue
@@ -206,34 +200,11 @@ func (c *course[Ev, Rec, Re]) notTried(ctx context.Context) {
 			first = i
 		}
 		if hook != nil {
-			c.h.tell(ctx, hook, "Batch.NotTried", c.recs[i], err)
+			c.h.tell(ctx, hook, "Batch.NotRun", c.recs[i], err)
 		}
 	}
 	if n > 0 && hook == nil {
 		slog.WarnContext(ctx, "records were not tried and come again", "records", n, "of", len(c.recs),
 			"first", c.h.batch.ID(c.recs[first]), "error", c.errs[first])
 	}
-}
-
-// lanesOf puts together what must be done one after the other: the records of a
-// group, and those of one key, the later of which are then replays instead of
-// in flight. Lanes begin in the event's order.
-func lanesOf(tasks []*task) [][]int {
-	type id struct{ group, scope, key string }
-	at := make(map[id]int, len(tasks))
-	var lanes [][]int
-	for i, t := range tasks {
-		id := id{group: t.group}
-		if t.group == "" {
-			id.scope, id.key = t.req.Scope, t.req.Key
-		}
-		n, known := at[id]
-		if known = known && (t.group != "" || t.req.Key != ""); !known {
-			at[id] = len(lanes)
-			lanes = append(lanes, []int{i})
-			continue
-		}
-		lanes[n] = append(lanes[n], i)
-	}
-	return lanes
 }

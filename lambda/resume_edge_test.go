@@ -9,6 +9,7 @@ import (
 
 	"github.com/samekey/samekey/idem"
 	"github.com/samekey/samekey/lambda"
+	"github.com/samekey/samekey/lambda/internal/envelope"
 )
 
 func named(name string) func(*lambda.HandlerOptions) {
@@ -45,7 +46,7 @@ func TestNestedWrapResumed(t *testing.T) {
 	}()
 	dies = false
 	now = now.Add(time.Hour)
-	if o := resume(t, outer, ticket(t, store)); o.Kind != lambda.OutcomeDone {
+	if o := resume(t, outer, ticket(t, store)); o.Kind != envelope.Done {
 		t.Errorf("got %+v, want done", o)
 	}
 }
@@ -68,7 +69,7 @@ func TestOutcomeOfInnerError(t *testing.T) {
 		now = now.Add(time.Hour)
 		o := resume(t, h, ticket(t, store))
 		for _, r := range store.Records() {
-			if o.Kind != lambda.OutcomeFailed {
+			if o.Kind != envelope.Failed {
 				t.Errorf("own error %v: outcome %q, want failed; the record is %q, try %d", own, o.Kind, r.State, r.Tries)
 			}
 		}

@@ -14,6 +14,7 @@ import (
 
 	"github.com/samekey/samekey/idem"
 	"github.com/samekey/samekey/lambda"
+	"github.com/samekey/samekey/lambda/internal/envelope"
 )
 
 // resumable is an engine whose operations a completer may take up, on a clock
@@ -37,15 +38,15 @@ func ticket(t *testing.T, store *idem.MemoryStore) idem.Ticket {
 	return idem.Ticket{}
 }
 
-func resume(t *testing.T, h awslambda.Handler, tk idem.Ticket) lambda.Outcome {
+func resume(t *testing.T, h awslambda.Handler, tk idem.Ticket) envelope.Outcome {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
 	defer cancel()
-	out, err := h.Invoke(ctx, lambda.EncodeResume(tk))
+	out, err := h.Invoke(ctx, envelope.EncodeTicket(tk))
 	if err != nil {
 		t.Fatal(err)
 	}
-	o, err := lambda.ParseOutcome(out)
+	o, err := envelope.ParseOutcome(out)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -85,10 +86,10 @@ func TestA22CompleterResumesThroughTheEnvelope(t *testing.T) {
 		dies = false
 		now = now.Add(time.Hour)
 		stale := ticket(t, store)
-		if o := resume(t, h, stale); o.Kind != lambda.OutcomeDone {
+		if o := resume(t, h, stale); o.Kind != envelope.Done {
 			t.Fatalf("got %+v, want done", o)
 		}
-		if o := resume(t, h, stale); o.Kind != lambda.OutcomeMoved {
+		if o := resume(t, h, stale); o.Kind != envelope.Moved {
 			t.Errorf("the ticket again: %+v, want moved", o)
 		}
 		if charges != 1 || len(bodies) != 2 || !bytes.Equal(bodies[0], bodies[1]) {
@@ -112,7 +113,7 @@ func TestResumeSaysWhatBecameOfATicket(t *testing.T) {
 	})
 	down := errors.New("the provider is down")
 	fail = func() error {
-		if o := resume(t, h, ticket(t, store)); o.Kind != lambda.OutcomeInFlight || o.RetryAfter <= 0 {
+		if o := resume(t, h, ticket(t, store)); o.Kind != envelope.InFlight || o.RetryAfter <= 0 {
 			t.Errorf("while it runs: %+v", o)
 		}
 		return down
@@ -120,16 +121,16 @@ func TestResumeSaysWhatBecameOfATicket(t *testing.T) {
 	s.send(t, h, newCall("k"))
 	fail = func() error { return down }
 	now = now.Add(time.Hour)
-	if o := resume(t, h, ticket(t, store)); o.Kind != lambda.OutcomeFailed || !strings.Contains(o.Error, down.Error()) {
+	if o := resume(t, h, ticket(t, store)); o.Kind != envelope.Failed || !strings.Contains(o.Error, down.Error()) {
 		t.Errorf("a failed try: %+v", o)
 	}
 	fail = func() error { panic("a secret") }
 	now = now.Add(time.Hour)
-	if o := resume(t, h, ticket(t, store)); o.Kind != lambda.OutcomeFailed || !strings.Contains(o.Error, "panic") || strings.Contains(o.Error, "secret") {
+	if o := resume(t, h, ticket(t, store)); o.Kind != envelope.Failed || !strings.Contains(o.Error, "panic") || strings.Contains(o.Error, "secret") {
 		t.Errorf("a panic: %+v", o)
 	}
 	now = now.Add(time.Hour)
-	if o := resume(t, h, ticket(t, store)); o.Kind != lambda.OutcomeStuck {
+	if o := resume(t, h, ticket(t, store)); o.Kind != envelope.Stuck {
 		t.Errorf("after MaxTries: %+v", o)
 	}
 }
@@ -157,7 +158,7 @@ func TestDirectResumes(t *testing.T) {
 	}
 	dies = false
 	now = now.Add(time.Hour)
-	if o := resume(t, h, ticket(t, store)); o.Kind != lambda.OutcomeDone {
+	if o := resume(t, h, ticket(t, store)); o.Kind != envelope.Done {
 		t.Fatalf("got %+v", o)
 	}
 	out, err := h.Invoke(t.Context(), payload)
@@ -180,7 +181,7 @@ func TestForgedEnvelopes(t *testing.T) {
 		tk := ticket(t, store)
 
 		inBody := newCall("k2")
-		inBody.body = lambda.EncodeResume(tk)
+		inBody.body = envelope.EncodeTicket(tk)
 		s.send(t, wrapped, inBody).accepted(t, 201, "made: "+string(inBody.body), false)
 		ran(t, runs, 2)
 
@@ -190,7 +191,7 @@ func TestForgedEnvelopes(t *testing.T) {
 			"of no record":            {PK: tk.PK + "x", Owner: "me", Ver: 1},
 			"of another namespace":    {PK: "v1#other#x", Owner: "me", Ver: 1},
 		} {
-			if o := resume(t, wrapped, forged); o.Kind != lambda.OutcomeMoved {
+			if o := resume(t, wrapped, forged); o.Kind != envelope.Moved {
 				t.Errorf("%s: %+v, want moved", name, o)
 			}
 		}
@@ -210,7 +211,7 @@ func TestResumeRefusesWhatIsNoTicket(t *testing.T) {
 		}
 	}
 	var more map[string]any
-	if err := json.Unmarshal(lambda.EncodeResume(idem.Ticket{PK: "p", Owner: "o", Ver: 1}), &more); err != nil {
+	if err := json.Unmarshal(envelope.EncodeTicket(idem.Ticket{PK: "p", Owner: "o", Ver: 1}), &more); err != nil {
 		t.Fatal(err)
 	}
 	more["version"] = "2.0"
@@ -228,7 +229,7 @@ func TestResumeNeedsAnInverse(t *testing.T) {
 	now := time.Now()
 	store := new(idem.MemoryStore)
 	h := wrapped(a)(resumable(store, &now), created)
-	if o := resume(t, h, idem.Ticket{PK: "v1##x", Owner: "o", Ver: 1}); o.Kind != lambda.OutcomeFailed || !strings.Contains(o.Error, "Event") {
+	if o := resume(t, h, idem.Ticket{PK: "v1##x", Owner: "o", Ver: 1}); o.Kind != envelope.Failed || !strings.Contains(o.Error, "Event") {
 		t.Errorf("got %+v", o)
 	}
 }

@@ -45,9 +45,11 @@ type matched struct {
 	status  int // without a target
 }
 
-func (m *matched) Header() http.Header         { return m.header }
+func (m *matched) Header() http.Header { return m.header }
+
 func (m *matched) Write(b []byte) (int, error) { return len(b), nil }
-func (m *matched) WriteHeader(status int)      { m.status = status }
+
+func (m *matched) WriteHeader(status int) { m.status = status }
 
 // match asks mux for the route of req.
 func match(mux *http.ServeMux, req *idem.Request) *matched {

@@ -76,7 +76,7 @@ type Route[Ev, Re any] struct {
 }
 
 // Route adds a route without keys: h gets the event as it came, and its answer
-// goes out as it is. An [EndpointHandler] such as [Status] is added by its Handle.
+// goes out as it is. An [EndpointHandler] such as [StatusHandler] is added by its Handle.
 // It panics for a pattern that [http.ServeMux] refuses, beside the others.
 func (r *Router[Ev, Re]) Route(pattern string, h func(context.Context, Ev) (Re, error)) {
 	if h == nil {
@@ -161,30 +161,13 @@ func (r *Router[Ev, Re]) Handle(ctx context.Context, ev Ev) (Re, error) {
 	return t.handler.serve(ctx, ev, req, err)
 }
 
-// Invoke is Handle for the runtime: payload and result are JSON. A completer's
-// envelope brings an operation to an end in the handler that its record names; the
-// result is then an [Outcome].
+// Invoke is Handle for the runtime: payload and result are JSON. For a completer's
+// envelope, the handler that the record names completes the operation.
 func (r *Router[Ev, Re]) Invoke(ctx context.Context, payload []byte) ([]byte, error) {
-	if t, ok, err := ParseResume(payload); ok || err != nil {
-		if err != nil {
-			return nil, err
-		}
-		return EncodeOutcome(OutcomeOf(r.resume(ctx, t))), nil
+	if out, ok, err := completed(ctx, payload, r.resume); ok {
+		return out, err
 	}
-	ev, err := decode[Ev](payload)
-	if err != nil {
-		return nil, err
-	}
-	return invoked(ctx, func(ctx context.Context) ([]byte, error) {
-		re, err := r.Handle(ctx, ev)
-		switch {
-		case errors.Is(err, ErrEvent):
-			return nil, fmt.Errorf("%w; the payload is %s", err, kind(payload))
-		case err != nil:
-			return nil, err
-		}
-		return encode(re)
-	})
+	return invoke(ctx, payload, r.Handle)
 }
 
 // resume brings t's operation to an end. Which engine it is of is the record's to

@@ -16,6 +16,7 @@ import (
 	"github.com/samekey/samekey/idem"
 	"github.com/samekey/samekey/idem/idemtest"
 	"github.com/samekey/samekey/lambda"
+	"github.com/samekey/samekey/lambda/internal/envelope"
 )
 
 // shop adds routes to a router, whatever its events are.
@@ -181,7 +182,7 @@ func TestRouterCompletesInTheRightRoute(t *testing.T) {
 				now = now.Add(time.Hour)
 				r, runs := deploy(store, same, func() {})
 				name := strings.Replace(path[1:], "7", "{id}", 1)
-				if o := resume(t, r, open(t, store)); o.Kind != lambda.OutcomeDone {
+				if o := resume(t, r, open(t, store)); o.Kind != envelope.Done {
 					t.Fatalf("%s: %+v, want done", path, o)
 				}
 				if diff := cmp.Diff(map[string]int{name: 1}, runs); diff != "" {
@@ -238,16 +239,16 @@ func TestRouterAfterAChange(t *testing.T) {
 		name         func(*lambda.HandlerOptions)
 		after        string
 		opt          func(*lambda.HandlerOptions)
-		want         lambda.OutcomeKind
+		want         envelope.Kind
 		body         string
 	}{
-		"unchanged":                   {"POST /a", "/a", named("POST /a"), "POST /a", accepts(), lambda.OutcomeDone, "new "},
-		"another pattern":             {"POST /a", "/a", named("POST /a"), "POST /b", accepts(), lambda.OutcomeNotMine, ""},
-		"another pattern, declared":   {"POST /a", "/a", named("POST /a"), "POST /b", accepts("x", "POST /a"), lambda.OutcomeDone, "new "},
-		"another pattern, same name":  {"POST /a", "/a", named("make"), "POST /b", named("make"), lambda.OutcomeDone, "new "},
-		"a name where there was none": {"POST /a", "/a", named("POST /a"), "POST /a", named("make"), lambda.OutcomeNotMine, ""},
-		"another wildcard's name":     {"POST /a/{x}", "/a/7", named("make"), "POST /a/{id}", named("make"), lambda.OutcomeDone, "new 7"},
-		"a path that doesn't match":   {"POST /a/{id}", "/a/7", named("make"), "POST /b/{id}", named("make"), lambda.OutcomeFailed, ""},
+		"unchanged":                   {"POST /a", "/a", named("POST /a"), "POST /a", accepts(), envelope.Done, "new "},
+		"another pattern":             {"POST /a", "/a", named("POST /a"), "POST /b", accepts(), envelope.NotMine, ""},
+		"another pattern, declared":   {"POST /a", "/a", named("POST /a"), "POST /b", accepts("x", "POST /a"), envelope.Done, "new "},
+		"another pattern, same name":  {"POST /a", "/a", named("make"), "POST /b", named("make"), envelope.Done, "new "},
+		"a name where there was none": {"POST /a", "/a", named("POST /a"), "POST /a", named("make"), envelope.NotMine, ""},
+		"another wildcard's name":     {"POST /a/{x}", "/a/7", named("make"), "POST /a/{id}", named("make"), envelope.Done, "new 7"},
+		"a path that doesn't match":   {"POST /a/{id}", "/a/7", named("make"), "POST /b/{id}", named("make"), envelope.Failed, ""},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -261,9 +262,9 @@ func TestRouterAfterAChange(t *testing.T) {
 				t.Errorf("got %+v, want %s", o, tc.want)
 			}
 			switch {
-			case tc.want == lambda.OutcomeNotMine && open(t, store) != before:
+			case tc.want == envelope.NotMine && open(t, store) != before:
 				t.Error("the record was written")
-			case tc.want == lambda.OutcomeDone:
+			case tc.want == envelope.Done:
 				for _, rec := range store.Records() {
 					if string(rec.Response.Body) != tc.body {
 						t.Errorf("answered %s, want %s", rec.Response.Body, tc.body)
@@ -352,7 +353,7 @@ func TestRouterRefusesWhatIsNotItsOwn(t *testing.T) {
 			t.Errorf("%.60s: answered %s", payload, out)
 		}
 	}
-	if o := resume(t, r, idem.Ticket{PK: "v1##x", Owner: "o", Ver: 1}); o.Kind != lambda.OutcomeNotMine {
+	if o := resume(t, r, idem.Ticket{PK: "v1##x", Owner: "o", Ver: 1}); o.Kind != envelope.NotMine {
 		t.Errorf("got %+v", o)
 	}
 }

@@ -4,6 +4,8 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+
+	"github.com/samekey/samekey/lambda/internal/rawjson"
 )
 
 // JSONRPCKey makes the key of a JSON-RPC 2.0 request of its method and its id, and of
@@ -22,7 +24,7 @@ func JSONRPCKey(more ...string) BodyKey {
 		if err != nil {
 			return "", err
 		}
-		texts, err := textsAt(body, paths)
+		texts, err := rawjson.Texts(body, paths)
 		if err != nil {
 			return "", err
 		}
@@ -32,20 +34,20 @@ func JSONRPCKey(more ...string) BodyKey {
 
 // rpcRequest is a request's method, and its id with its type.
 func rpcRequest(body []byte) (method, id string, err error) {
-	m, err := object(body)
+	m, err := rawjson.Object(body)
 	if err != nil {
 		return "", "", fmt.Errorf("not a JSON-RPC request: %w", err)
 	}
 	if string(m["jsonrpc"]) != `"2.0"` {
 		return "", "", errors.New(`/jsonrpc isn't "2.0"`)
 	}
-	if method, err = textAt(body, top("method")); err != nil || method == "" {
+	if method, err = rawjson.Text(body, rawjson.Member("method")); err != nil || method == "" {
 		return "", "", errors.Join(errors.New("/method: not a JSON-RPC request"), err)
 	}
 	if m["id"] == nil {
 		return "", "", errors.New("/id: a notification has none")
 	}
-	id, number, err := scalar(m["id"])
+	id, number, err := rawjson.Scalar(m["id"])
 	if err != nil {
 		return "", "", fmt.Errorf("/id: %w", err)
 	}
@@ -88,7 +90,7 @@ func MCPToolKey(pointers ...string) BodyKey {
 				}
 				return textKey("mcp, all", call.name, string(call.arguments)), nil
 			}
-			texts, err := textsAt(call.params, paths)
+			texts, err := rawjson.Texts(call.params, paths)
 			if err != nil {
 				return "", err
 			}
@@ -111,7 +113,7 @@ type tool struct {
 
 func toolCall(body []byte) (tool, error) {
 	params := json.RawMessage(body)
-	m, err := object(body)
+	m, err := rawjson.Object(body)
 	if err != nil {
 		return tool{}, fmt.Errorf("not a tool call: %w", err)
 	}
@@ -120,11 +122,11 @@ func toolCall(body []byte) (tool, error) {
 			return tool{}, errors.New("/method isn't tools/call")
 		}
 		params = m["params"]
-		if m, err = object(params); err != nil {
+		if m, err = rawjson.Object(params); err != nil {
 			return tool{}, fmt.Errorf("/params: %w", err)
 		}
 	}
-	name, err := textAt(params, top("name"))
+	name, err := rawjson.Text(params, rawjson.Member("name"))
 	if err != nil || name == "" {
 		return tool{}, errors.Join(errors.New("/name: not a tool call"), err)
 	}

@@ -2,9 +2,6 @@ package lambda
 
 import (
 	"context"
-	"fmt"
-	"net/url"
-	"strings"
 
 	"github.com/aws/aws-lambda-go/events"
 
@@ -24,7 +21,7 @@ const snsKind = "an SNS event"
 // Published again, a message has another id: phases don't call others under it
 // ([idem.ErrDeliveryKey], [Batch.CallsAgainAfterRedrive]).
 //
-// A message's key is its attribute [KeyAttribute], or else the id of the [Job] or of
+// A message's key is its attribute [KeyAttribute], or else the id of the [JobEvent] or of
 // EventBridge's event that it is, or else its message id. The
 // scope is the topic and the function, since each subscriber does its own work.
 // What must be the same under one key is the message, its subject and its
@@ -38,6 +35,10 @@ var SNS = Batch[events.SNSEvent, events.SNSEventRecord, struct{}]{
 	shared:  true,
 }
 
+// keepsSNS: SNS tries to hand a message to Lambda for 23 days.
+// https://docs.aws.amazon.com/sns/latest/dg/sns-message-delivery-retries.html
+const keepsSNS = 23*day + keepsAsync
+
 func snsRecords(ev events.SNSEvent) ([]events.SNSEventRecord, error) {
 	return ev.Records, checkOrigins(snsKind, "aws:sns", len(ev.Records), func(i int) origin {
 		r := &ev.Records[i]
@@ -46,66 +47,19 @@ func snsRecords(ev events.SNSEvent) ([]events.SNSEventRecord, error) {
 }
 
 func snsKey(r events.SNSEventRecord) (string, error) {
-	if _, there := r.SNS.MessageAttributes[KeyAttribute]; !there {
-		if in, ok, err := openBody(r.SNS.Message); ok || err != nil {
-			return in.key, err
-		}
-	}
-	return snsAttributeKey(r.SNS.MessageAttributes, r.SNS.MessageID)
-}
-
-func snsAttributeKey(attributes map[string]any, id string) (string, error) {
-	a, there := attributes[KeyAttribute]
-	dataType, value := snsAttribute(a)
-	if strings.HasPrefix(dataType, "Binary") {
-		value = ""
-	}
-	return attributeKey(value, there, id)
+	in, err := snsContent(r.SNS.MessageID, r.SNS.Message, r.SNS.Subject, r.SNS.MessageAttributes)
+	return in.key, err
 }
 
 func snsRequest(ctx context.Context, r events.SNSEventRecord) (idem.Request, error) {
-	body, said := r.SNS.Message, make(url.Values)
-	if _, there := r.SNS.MessageAttributes[KeyAttribute]; !there {
-		if in, ok, err := openBody(body); ok && err == nil {
-			body, said = in.body, in.said
-		}
-	}
-	snsSaid(said, r.SNS.MessageAttributes, r.SNS.Subject)
+	in, _ := snsContent(r.SNS.MessageID, r.SNS.Message, r.SNS.Subject, r.SNS.MessageAttributes) // snsKey returns its error; a key from Batch.WithKey does without
 	return idem.Request{
 		Scope:  consumerScope(ctx, r.SNS.TopicArn),
 		Route:  "SNS " + resourceName(r.SNS.TopicArn),
 		Header: jsonHeader(),
-		Query:  said.Encode(),
-		Body:   []byte(body),
+		Query:  in.said.Encode(),
+		Body:   []byte(in.body),
 
 		DeliveryKey: true, // published again, it has another id
 	}, nil
-}
-
-// snsSaid puts into said what a publisher has said beside the message.
-func snsSaid(said url.Values, attributes map[string]any, subject string) {
-	for name, a := range attributes {
-		if identifies(name) {
-			dataType, value := snsAttribute(a)
-			said.Set(name, dataType+":"+value)
-		}
-	}
-	if subject != "" {
-		said.Set("@subject", subject) // no attribute can have this name
-	}
-}
-
-// snsAttribute is a message attribute's type and value; binary ones come in
-// base64.
-func snsAttribute(a any) (dataType, value string) {
-	m, _ := a.(map[string]any)
-	dataType, _ = m["Type"].(string)
-	switch v := m["Value"].(type) {
-	case nil:
-	case string:
-		value = v
-	default:
-		value = fmt.Sprint(v)
-	}
-	return dataType, value
 }

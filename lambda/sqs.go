@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"context"
 	"encoding/base64"
-	"net/url"
 	"strings"
 
 	"github.com/aws/aws-lambda-go/events"
@@ -25,7 +24,7 @@ const sqsKind = "an SQS event"
 //
 // A message's key is its attribute [KeyAttribute]; or else what stands in the
 // envelope that SNS (without raw message delivery) or EventBridge has put around it:
-// the attribute of that name, the id of a [Job], the id of the notification or event;
+// the attribute of that name, the id of a [JobEvent], the id of the notification or event;
 // or else its message id. That
 // id is the same for every delivery of a message, and another one where a
 // producer sends it again or an operator redrives it from a dead-letter queue: so
@@ -54,6 +53,11 @@ var SQS = Batch[events.SQSEvent, events.SQSMessage, events.SQSEventResponse]{
 	Reply:   sqsReply,
 }
 
+// keepsSQS is the longest MessageRetentionPeriod. A dead-letter queue counts from when
+// the message was sent (a FIFO queue: from the move). A redrive counts anew.
+// https://docs.aws.amazon.com/AWSSimpleQueueService/latest/SQSDeveloperGuide/quotas-messages.html
+const keepsSQS = 14 * day
+
 func sqsRecords(ev events.SQSEvent) ([]events.SQSMessage, error) {
 	return ev.Records, checkOrigins(sqsKind, "aws:sqs", len(ev.Records), func(i int) origin {
 		m := &ev.Records[i]
@@ -62,47 +66,41 @@ func sqsRecords(ev events.SQSEvent) ([]events.SQSMessage, error) {
 }
 
 func sqsKey(m events.SQSMessage) (string, error) {
-	if a, there := m.MessageAttributes[KeyAttribute]; there {
-		value := ""
-		if a.StringValue != nil {
-			value = *a.StringValue
-		}
-		return attributeKey(value, there, m.MessageId)
-	}
-	in, ok, err := openBody(m.Body)
-	if !ok || err != nil {
-		return m.MessageId, err
-	}
-	return in.key, nil
+	in, err := sqsContent(&m)
+	return in.key, err
 }
 
 func sqsRequest(_ context.Context, m events.SQSMessage) (idem.Request, error) {
 	queue := cmp.Or(m.Attributes["DeadLetterQueueSourceArn"], m.EventSourceARN)
-	body, said := sqsContent(&m)
+	in, _ := sqsContent(&m) // sqsKey returns its error; a key from Batch.WithKey does without
 	if group := m.Attributes["MessageGroupId"]; group != "" {
-		said.Set("@group", group) // no attribute can have this name
+		in.said.Set("@group", group) // no attribute can have this name
 	}
 	return idem.Request{
 		Scope:  queue,
 		Route:  "SQS " + resourceName(queue),
 		Header: jsonHeader(),
-		Query:  said.Encode(),
-		Body:   []byte(body),
+		Query:  in.said.Encode(),
+		Body:   []byte(in.body),
 
 		DeliveryKey: true, // a redrive gives it another id
 	}, nil
 }
 
-// sqsContent is what a message asks for: what is in its envelope, or else its body
-// and its attributes. An envelope that can't be read is [sqsKey]'s to refuse: a key
-// from [Batch.WithKey] does without.
-func sqsContent(m *events.SQSMessage) (body string, said url.Values) {
-	if _, there := m.MessageAttributes[KeyAttribute]; !there {
-		if in, ok, err := openBody(m.Body); ok && err == nil {
-			return in.body, in.said
+// sqsContent returns what a message asks for. Attributes beside an envelope don't count.
+func sqsContent(m *events.SQSMessage) (inner, error) {
+	a, keyed := m.MessageAttributes[KeyAttribute]
+	in, opened, err := content(keyed, m.MessageId, m.Body)
+	if keyed {
+		value := ""
+		if a.StringValue != nil {
+			value = *a.StringValue
 		}
+		in.key, err = attributeKey(value)
 	}
-	values := make(url.Values)
+	if opened {
+		return in, err
+	}
 	for name, a := range m.MessageAttributes {
 		if !identifies(name) {
 			continue
@@ -111,9 +109,9 @@ func sqsContent(m *events.SQSMessage) (body string, said url.Values) {
 		if a.StringValue != nil {
 			value = *a.StringValue
 		}
-		values.Set(name, a.DataType+":"+value)
+		in.said.Set(name, a.DataType+":"+value)
 	}
-	return m.Body, values
+	return in, err
 }
 
 // sqsGroup is a message's group where that is an order: standard queues have

@@ -1,11 +1,12 @@
 package lambda
 
 import (
-	"encoding/json"
 	"errors"
 	"fmt"
 	"slices"
 	"strconv"
+
+	"github.com/samekey/samekey/lambda/internal/rawjson"
 )
 
 // StateKey makes the key of a task of AWS Step Functions: of the execution, the state,
@@ -32,42 +33,26 @@ func StateKey(context string, more ...string) BodyKey {
 	further := parsePointers("StateKey", more)
 	return BodyKey{
 		Key: func(body []byte) (string, error) {
-			texts, err := textsAt(body, own)
+			texts, err := rawjson.Texts(body, own)
 			if err != nil {
 				return "", err
 			}
-			index, err := textsAt(body, item)
-			if err != nil && !errors.Is(err, errAbsent) {
+			index, err := rawjson.Texts(body, item)
+			if err != nil && !errors.Is(err, rawjson.ErrAbsent) {
 				return "", err
 			}
-			extra, err := textsAt(body, further)
+			extra, err := rawjson.Texts(body, further)
 			if err != nil {
 				return "", err
 			}
 			return textKey(slices.Concat([]string{"state"}, texts, []string{strconv.Itoa(len(index))}, index, extra)...), nil
 		},
 		Same: func(body []byte) ([]byte, error) {
-			rest, err := without(body, at.tokens)
+			rest, err := at.Without(body)
 			if err != nil {
-				return nil, fmt.Errorf("%s: %w", at.text, err)
+				return nil, fmt.Errorf("%s: %w", at.Text, err)
 			}
 			return canonical("the payload", rest)
 		},
 	}
-}
-
-// without is body without the member that path leads to.
-func without(body json.RawMessage, path []string) (json.RawMessage, error) {
-	m, err := object(body)
-	if err != nil {
-		return nil, err
-	}
-	if len(path) == 1 {
-		delete(m, path[0])
-	} else if m[path[0]] != nil {
-		if m[path[0]], err = without(m[path[0]], path[1:]); err != nil {
-			return nil, err
-		}
-	}
-	return json.Marshal(m)
 }

@@ -17,13 +17,13 @@ import (
 func (s source) status(e *idem.Engine) awslambda.Handler {
 	switch s.name {
 	case "HTTPAPI":
-		return lambda.Status(e, lambda.HTTPAPI)
+		return lambda.StatusHandler(e, lambda.HTTPAPI)
 	case "REST":
-		return lambda.Status(e, lambda.REST)
+		return lambda.StatusHandler(e, lambda.REST)
 	case "FunctionURL":
-		return lambda.Status(e, lambda.FunctionURL)
+		return lambda.StatusHandler(e, lambda.FunctionURL)
 	}
-	return lambda.Status(e, lambda.ALB)
+	return lambda.StatusHandler(e, lambda.ALB)
 }
 
 // A10 in 202 mode: a Location, under which the operation can be seen by who asked

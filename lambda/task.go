@@ -4,11 +4,99 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"log/slog"
 	"sync/atomic"
 	"time"
 
 	"github.com/samekey/samekey/idem"
 )
+
+// read makes a record neutral. What can't be read has a key that the engine
+// refuses.
+func (h *EachHandler[Ev, Rec, Re]) read(ctx context.Context, rec Rec) (t *task) {
+	t = &task{}
+	defer func() {
+		if v := recover(); v != nil {
+			t.req.Key, t.err = unreadable, panicked(v) // a Key function that didn't expect this record
+		}
+	}()
+	if h.batch.Group != nil {
+		t.group = h.batch.Group(rec)
+	}
+	if t.req, t.err = h.batch.Request(ctx, rec); t.err != nil {
+		t.req.Key = unreadable
+		return t
+	}
+	t.req.Redelivered, t.req.Operation = true, h.batch.Name
+	switch {
+	case h.batch.Scope == "":
+	case h.batch.shared:
+		t.req.Scope = consumerScope(ctx, h.batch.Scope)
+	default:
+		t.req.Scope = h.batch.Scope
+	}
+	t.req.Key, t.err = keyOf(h.batch.Key(rec))
+	t.req.DeliveryKey = t.req.DeliveryKey && t.req.Key == h.batch.ID(rec) && !h.batch.CallsAgainAfterRedrive
+	return t
+}
+
+// try does one record, and returns why it has failed.
+func (h *EachHandler[Ev, Rec, Re]) try(ctx context.Context, rec Rec, t *task) (err error) {
+	defer func() {
+		if v := recover(); v != nil {
+			err = panicked(v) // the other records go on; the engine has freed the key
+		}
+	}()
+	if t.req.Answer == nil {
+		t.req.Answer = done
+	}
+	_, err = h.engine.Do(ctx, t.req, func(ctx context.Context) (idem.Response, error) {
+		hctx, cancel, enters := t.enter(ctx)
+		if !enters {
+			return idem.Response{}, noTime(ctx) // the claim has taken it
+		}
+		defer cancel()
+		defer t.leave()
+		if err := h.fn(hctx, rec); err != nil {
+			return idem.Response{}, &ownError{err}
+		}
+		return idem.Response{}, nil
+	})
+	if own, ok := errors.AsType[*ownError](err); ok {
+		return own.err
+	}
+	switch {
+	case t.err != nil && !t.ran():
+		return t.err
+	case errors.Is(err, idem.ErrNotKept), errors.Is(err, idem.ErrExpired):
+		return nil // it was done, and there is no answer that anybody waits for
+	case errors.Is(err, idem.ErrNoTime) && !t.ran() && !errors.Is(err, ErrNotRun):
+		return &idem.Error{Op: "start", Err: fmt.Errorf("%w: %w", ErrNotRun, err)}
+	}
+	return engineError(err)
+}
+
+// done is the answer for a record, whatever a phase says: that it was done.
+func done(any) (idem.Response, error) { return idem.Response{}, nil }
+
+// tell hands a failure to a hook. One that panics must not take the other records'
+// report with it.
+func (h *EachHandler[Ev, Rec, Re]) tell(ctx context.Context, hook func(context.Context, Rec, error), name string, rec Rec, failure error) {
+	defer func() {
+		if v := recover(); v != nil {
+			logFailure(ctx, h.batch.ID(rec), errors.Join(failure, fmt.Errorf("%s: %w", name, panicked(v))))
+		}
+	}()
+	hook(ctx, rec, failure)
+}
+
+func logFailure(ctx context.Context, id string, err error) {
+	args := []any{"record", id, "error", err}
+	if p, ok := errors.AsType[*PanicError](err); ok {
+		args = append(args, "stack", string(p.Stack))
+	}
+	slog.ErrorContext(ctx, "record failed", args...)
+}
 
 // task is a record on its way.
 type task struct {
@@ -109,42 +197,4 @@ func (t *task) givenUp() bool { return t.handler.Load() == overdue }
 func (t *task) ran() bool { return t.handler.Load() >= running }
 
 // untried reports whether err, which came of the task, says that it was not tried.
-func (t *task) untried(err error) bool { return !t.ran() && errors.Is(err, ErrNotTried) }
-
-// read makes a record neutral. What can't be read has a key that the engine
-// refuses.
-func (h *EachHandler[Ev, Rec, Re]) read(ctx context.Context, rec Rec) (t *task) {
-	t = &task{}
-	defer func() {
-		if v := recover(); v != nil {
-			t.req.Key, t.err = unreadable, panicked(v) // a Key function that didn't expect this record
-		}
-	}()
-	if h.batch.Group != nil {
-		t.group = h.batch.Group(rec)
-	}
-	if t.req, t.err = h.batch.Request(ctx, rec); t.err != nil {
-		t.req.Key = unreadable
-		return t
-	}
-	t.req.Redelivered, t.req.Operation = true, h.batch.Name
-	switch {
-	case h.batch.Scope == "":
-	case h.batch.shared:
-		t.req.Scope = consumerScope(ctx, h.batch.Scope)
-	default:
-		t.req.Scope = h.batch.Scope
-	}
-	t.req.Key, t.err = keyOf(h.batch.Key(rec))
-	t.req.DeliveryKey = t.req.DeliveryKey && t.req.Key == h.batch.ID(rec) && !h.batch.CallsAgainAfterRedrive
-	return t
-}
-
-// keyOf is what a key function's result means. One that fails has not found that
-// there is no key.
-func keyOf(key string, err error) (string, error) {
-	if err != nil {
-		return unreadable, &idem.Error{Op: "key", Err: fmt.Errorf("%w: %w", idem.ErrKeyInvalid, err)}
-	}
-	return key, nil
-}
+func (t *task) untried(err error) bool { return !t.ran() && errors.Is(err, ErrNotRun) }

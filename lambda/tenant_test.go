@@ -98,7 +98,7 @@ func TestTenantsStatus(t *testing.T) {
 	for tenant, want := range map[string]int{"blue": 201, "green": 404} {
 		c := newCall("k")
 		c.method, c.path, c.body = "GET", "/operations/k", nil
-		out, err := lambda.Status(e, lambda.HTTPAPI).Invoke(asTenant(ctx, tenant), httpAPI.payload(t, c))
+		out, err := lambda.StatusHandler(e, lambda.HTTPAPI).Invoke(asTenant(ctx, tenant), httpAPI.payload(t, c))
 		if err != nil {
 			t.Fatal(err)
 		}

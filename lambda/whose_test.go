@@ -13,6 +13,7 @@ import (
 	"github.com/samekey/samekey/idem"
 	"github.com/samekey/samekey/idem/idemtest"
 	"github.com/samekey/samekey/lambda"
+	"github.com/samekey/samekey/lambda/internal/envelope"
 )
 
 // Two handlers without a name on one Resumable engine: an abandoned request of one
@@ -94,7 +95,7 @@ func TestFunctionsOnOneTable(t *testing.T) {
 					return idem.Response{Status: 404, Body: []byte("no such charge")}, nil
 				})
 				for range 3 {
-					if o := resume(t, charges, tk); o.Kind != lambda.OutcomeNotMine || !strings.Contains(o.Error, "refunds") {
+					if o := resume(t, charges, tk); o.Kind != envelope.NotMine || !strings.Contains(o.Error, "refunds") {
 						t.Errorf("the other function: %+v, want not_mine", o)
 					}
 				}
@@ -104,7 +105,7 @@ func TestFunctionsOnOneTable(t *testing.T) {
 				refunds := function(store, "refunds", refund(func() {}))
 				if back == "its client" {
 					s.send(t, refunds, c).accepted(t, 201, "refunded", false)
-				} else if o := resume(t, refunds, tk); o.Kind != lambda.OutcomeDone {
+				} else if o := resume(t, refunds, tk); o.Kind != envelope.Done {
 					t.Errorf("its own function: %+v", o)
 				}
 				s.send(t, refunds, c).accepted(t, 201, "refunded", true)
@@ -131,14 +132,14 @@ func TestRenamedFunction(t *testing.T) {
 		}), c)
 		now = now.Add(time.Hour)
 		tk := open(t, store)
-		if o := resume(t, s.wrap(resumable(store, &now, function("payments")), created), tk); o.Kind != lambda.OutcomeNotMine {
+		if o := resume(t, s.wrap(resumable(store, &now, function("payments")), created), tk); o.Kind != envelope.NotMine {
 			t.Errorf("without a word: %+v", o)
 		}
 		r := s.shop()
 		r.keyed("POST /rides", resumable(store, &now, function("payments")), created, func(o *lambda.HandlerOptions) {
 			o.Accepts = []idem.HandlerID{{Function: "charges"}}
 		})
-		if o := resume(t, r, tk); o.Kind != lambda.OutcomeDone {
+		if o := resume(t, r, tk); o.Kind != envelope.Done {
 			t.Errorf("declared: %+v", o)
 		}
 		s.send(t, r, c).accepted(t, 201, createdBody, true)
@@ -181,13 +182,13 @@ func TestTenantsOperationIsCompletedForIt(t *testing.T) {
 		h, runs := counted(created)
 		wrapped := s.wrap(resumable(store, &now), h)
 		for _, tenant := range []string{"omar", ""} {
-			o, err := lambda.ParseOutcome(invoke(wrapped, tenant, lambda.EncodeResume(tk)))
-			if err != nil || o.Kind != lambda.OutcomeNotMine || strings.Contains(o.Error, "jane") {
+			o, err := envelope.ParseOutcome(invoke(wrapped, tenant, envelope.EncodeTicket(tk)))
+			if err != nil || o.Kind != envelope.NotMine || strings.Contains(o.Error, "jane") {
 				t.Errorf("for the tenant %q: %+v, %v", tenant, o, err)
 			}
 		}
 		ran(t, runs, 0)
-		if o, err := lambda.ParseOutcome(invoke(wrapped, "jane", lambda.EncodeResume(tk))); err != nil || o.Kind != lambda.OutcomeDone {
+		if o, err := envelope.ParseOutcome(invoke(wrapped, "jane", envelope.EncodeTicket(tk))); err != nil || o.Kind != envelope.Done {
 			t.Errorf("for its own: %+v, %v", o, err)
 		}
 		ran(t, runs, 1)

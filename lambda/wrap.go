@@ -1,10 +1,8 @@
 package lambda
 
 import (
-	"bytes"
 	"cmp"
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"net/http"
@@ -12,7 +10,18 @@ import (
 	awslambda "github.com/aws/aws-lambda-go/lambda"
 
 	"github.com/samekey/samekey/idem"
+	"github.com/samekey/samekey/lambda/internal/envelope"
 )
+
+// Start hands h to the Lambda runtime and does not return: it serves one event
+// after the other until the sandbox ends. It stands here so that a main needs
+// this package only; h may be any handler of aws-lambda-go.
+//
+// The options are the runtime's, such as awslambda.WithEnableSIGTERM. Those on
+// JSON don't touch what [Wrap] returns, which reads and writes its own.
+func Start(h awslambda.Handler, opts ...awslambda.Option) {
+	awslambda.StartWithOptions(h, opts...)
+}
 
 // Wrap makes handler h safe to retry, by the contract of [idem.Engine.Serve].
 // Its types follow from the adapter; none has to be written out:
@@ -65,15 +74,6 @@ func (o *HandlerOptions) operation() string {
 	return cmp.Or(o.Operation, o.Name)
 }
 
-// checkName refuses names that records can't hold.
-func checkName(name string) error {
-	const maxName = 256
-	if len(name) > maxName {
-		return fmt.Errorf("the name %.40q has more than %d bytes", name, maxName)
-	}
-	return nil
-}
-
 func wrap[Ev, Re any](e *idem.Engine, a Adapter[Ev, Re], h func(context.Context, Ev) (Re, error), opt HandlerOptions) *Handler[Ev, Re] {
 	switch {
 	case e == nil:
@@ -93,13 +93,23 @@ func wrap[Ev, Re any](e *idem.Engine, a Adapter[Ev, Re], h func(context.Context,
 		err = errors.New("DirectOptions.Scope takes the function out of the keys, so the handler of another one could share them: " +
 			"set HandlerOptions.Name, or Operation to lambda.Unnamed where keys are in use already")
 	}
+	operation := opt.operation()
 	if err == nil && a.typed {
-		err = e.AddOperation("Direct", opt.operation())
+		err = e.AddOperation("Direct", operation)
 	}
 	if err != nil {
 		panic(fmt.Sprintf("lambda: Wrap: %v", err)) //nolint:forbidigo // a mistake in the program
 	}
-	return &Handler[Ev, Re]{engine: e, adapter: a, fn: h, opt: opt}
+	return &Handler[Ev, Re]{engine: e, adapter: a, fn: h, opt: opt, operation: operation}
+}
+
+// checkName refuses names that records can't hold.
+func checkName(name string) error {
+	const maxName = 256
+	if len(name) > maxName {
+		return fmt.Errorf("the name %.40q has more than %d bytes", name, maxName)
+	}
+	return nil
 }
 
 // Handler is a wrapped handler. It is safe for concurrent use.
@@ -108,6 +118,8 @@ type Handler[Ev, Re any] struct {
 	adapter Adapter[Ev, Re]
 	fn      func(context.Context, Ev) (Re, error)
 	opt     HandlerOptions
+
+	operation string // whose its keys are
 }
 
 // *Handler is what the runtime starts.
@@ -147,32 +159,22 @@ func (h *Handler[Ev, Re]) Handle(ctx context.Context, ev Ev) (Re, error) {
 // "retry with the same key". Lambda takes that for an error of the invocation
 // (Runtime.ExitError), and starts a fresh process.
 //
-// A completer's envelope ([EncodeResume]) is no event: the operation it names is
-// brought to an end with the request its record holds, and the result is an
-// [Outcome]. No gateway lets a client make one, and it says nothing of who asks
-// for what, so whoever may invoke the function can't invent that either.
+// A completer's envelope is no event. The handler completes the operation that it
+// names, with the request from the operation's record, and the result says what came
+// of it. No gateway lets a client make an envelope. It doesn't say who asks for what,
+// so whoever may invoke the function can't invent that either.
 func (h *Handler[Ev, Re]) Invoke(ctx context.Context, payload []byte) ([]byte, error) {
-	if t, ok, err := ParseResume(payload); ok || err != nil {
-		return h.resume(ctx, t, err)
+	if out, ok, err := completed(ctx, payload, h.resume); ok {
+		return out, err
+	}
+	if !h.adapter.typed {
+		return invoke(ctx, payload, h.Handle)
 	}
 	ev, err := decode[Ev](payload)
 	if err != nil {
 		return nil, err
 	}
-	if h.adapter.typed {
-		return h.invokeTyped(ctx, payload, ev)
-	}
-	req, err := h.adapter.request(ctx, ev)
-	if errors.Is(err, ErrEvent) {
-		return nil, fmt.Errorf("%w; the payload is %s", err, kind(payload))
-	}
-	return invoked(ctx, func(ctx context.Context) ([]byte, error) {
-		re, err := h.serve(ctx, ev, req, err)
-		if err != nil {
-			return nil, err
-		}
-		return encode(re)
-	})
+	return h.invokeTyped(ctx, payload, ev)
 }
 
 // serve answers the request that ev was read as, or could not be read as.
@@ -187,7 +189,7 @@ func (h *Handler[Ev, Re]) serve(ctx context.Context, ev Ev, req idem.Request, re
 		return h.adapter.Reply(h.engine.Refuse(ctx, req, reqErr)), nil
 	}
 	if req.Answer == nil {
-		req.Answer = h.answer
+		req.Answer = h.adapter.answer
 	}
 	req.Handler.Name = h.opt.Name
 	var ownErr error
@@ -208,37 +210,58 @@ func (h *Handler[Ev, Re]) serve(ctx context.Context, ev Ev, req idem.Request, re
 	}
 }
 
-// answer makes a Response of what a phase answers.
-func (h *Handler[Ev, Re]) answer(v any) (idem.Response, error) {
-	re, ok := v.(Re)
-	if !ok {
-		return idem.Response{}, fmt.Errorf("a %T is no %T", v, re)
+// completed answers a completer's envelope by resume. ok is false for any other
+// payload. The client's answer goes into the record; the completer learns only what
+// came of its ticket.
+func completed(ctx context.Context, payload []byte, resume func(context.Context, idem.Ticket) error) (out []byte, ok bool, err error) {
+	t, ok, err := envelope.ParseTicket(payload)
+	if !ok || err != nil {
+		return nil, err != nil, err
 	}
-	return h.adapter.Response(re)
+	return envelope.EncodeOutcome(envelope.OutcomeOf(resume(ctx, t))), true, nil
 }
 
-// decode reads an event. Types of aws-lambda-go that decode themselves panic on
-// some of what isn't theirs.
-func decode[Ev any](payload []byte) (ev Ev, err error) {
+// resume completes t's operation: the handler gets an event made of the stored request.
+func (h *Handler[Ev, Re]) resume(ctx context.Context, t idem.Ticket) error {
+	if h.adapter.Event == nil {
+		return errNoInverse
+	}
+	return resume(ctx, h.engine, t, h.names(), h.again)
+}
+
+// errNoInverse says that requests of an adapter are not run again.
+var errNoInverse = errors.New("lambda: the adapter has no Event function: its requests can't be run again from their records")
+
+// resume completes t's operation. A panic is a failed try like any other: the engine
+// has released the record, and nobody waits for a crash.
+func resume(ctx context.Context, e *idem.Engine, t idem.Ticket, names []idem.HandlerID, again func(context.Context, *idem.Request) (idem.Response, error)) (err error) {
 	defer func() {
 		if v := recover(); v != nil {
-			err = fmt.Errorf("lambda: %w: it can't be decoded; the payload is %s", ErrEvent, kind(payload))
+			err = panicked(v)
 		}
 	}()
-	if err := json.Unmarshal(payload, &ev); err != nil {
-		return ev, fmt.Errorf("lambda: %w: %w; the payload is %s", ErrEvent, err, kind(payload))
-	}
-	return ev, nil
+	_, err = e.Resume(ctx, t, again, func(o *idem.ResumeOptions) { o.Handlers, o.Tenant = names, tenantOf(ctx) })
+	return err
 }
 
-// encode marshals without HTML escapes, as the runtime does for plain handlers:
-// they would cost six bytes for one, out of the 6 MB of a response.
-func encode(re any) ([]byte, error) {
-	var buf bytes.Buffer
-	enc := json.NewEncoder(&buf)
-	enc.SetEscapeHTML(false)
-	if err := enc.Encode(re); err != nil {
-		return nil, fmt.Errorf("lambda: %w", err)
+// names are all that this handler's records may name.
+func (h *Handler[Ev, Re]) names() []idem.HandlerID {
+	return append([]idem.HandlerID{{Name: h.opt.Name}}, h.opt.Accepts...)
+}
+
+// again runs the handler with an event made of a stored request.
+func (h *Handler[Ev, Re]) again(ctx context.Context, req *idem.Request) (idem.Response, error) {
+	req.Answer = h.adapter.answer
+	ev, err := h.adapter.Event(*req)
+	if err != nil {
+		return idem.Response{}, fmt.Errorf("the stored request: %w", err)
 	}
-	return bytes.TrimSuffix(buf.Bytes(), []byte("\n")), nil
+	own, err := h.fn(ctx, ev)
+	if err != nil {
+		return idem.Response{}, err
+	}
+	if h.adapter.typed {
+		return h.neutral(own), nil
+	}
+	return h.adapter.Response(own)
 }

@@ -10,7 +10,6 @@ import (
 
 	"github.com/samekey/samekey/dynamo"
 	"github.com/samekey/samekey/idem"
-	"github.com/samekey/samekey/lambda"
 )
 
 // MetricsNamespace is where the metrics are in CloudWatch, each under the one
@@ -99,11 +98,9 @@ func (m *Metrics) StreamHooks() dynamo.StreamHooks {
 	}
 }
 
-// Resumed counts what came of a ticket, as far as a human must hear of it.
-func (m *Metrics) Resumed(_ context.Context, t idem.DueTicket, o lambda.Outcome) {
-	if o.Kind == lambda.OutcomeNotMine {
-		m.Count(MetricNotMine, 1, map[string]any{"record": idem.RecordName(t.PK), "function": t.Function, "error": o.Error})
-	}
+// NotMine counts a ticket whose handler wasn't found: a human must look why.
+func (m *Metrics) NotMine(t idem.DueTicket, why string) {
+	m.Count(MetricNotMine, 1, map[string]any{"record": idem.RecordName(t.PK), "function": t.Function, "error": why})
 }
 
 // Swept counts what a sweep has found.

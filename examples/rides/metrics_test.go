@@ -13,7 +13,6 @@ import (
 	"github.com/samekey/samekey/dynamo"
 	"github.com/samekey/samekey/examples/rides"
 	"github.com/samekey/samekey/idem"
-	"github.com/samekey/samekey/lambda"
 )
 
 // emitted are the names of the metrics in a log, each of which must be in the
@@ -75,7 +74,7 @@ func everything(m *rides.Metrics) {
 		}
 	}
 	m.Swept(&dynamo.Report{})
-	m.Resumed(ctx, idem.DueTicket{}, lambda.Outcome{Kind: lambda.OutcomeNotMine})
+	m.NotMine(idem.DueTicket{}, "")
 }
 
 func TestMetricsAreInEmbeddedMetricFormat(t *testing.T) {
@@ -108,21 +107,6 @@ func TestSweptCountsWhatWasFound(t *testing.T) {
 	want := map[string]float64{rides.MetricAbandoned: 7, rides.MetricWaiting: 312, rides.MetricUndelivered: 64, rides.MetricSweepOverdue: 1}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("counts (-want +got):\n%s", diff)
-	}
-}
-
-// Only what a person must hear of is counted: nothing else waits for one.
-func TestResumedCountsWhatHasNoHandler(t *testing.T) {
-	t.Parallel()
-	for kind, want := range map[lambda.OutcomeKind][]string{
-		lambda.OutcomeNotMine: {rides.MetricNotMine},
-		lambda.OutcomeDone:    nil, lambda.OutcomeMoved: nil, lambda.OutcomeFailed: nil, lambda.OutcomeStuck: nil, lambda.OutcomeInFlight: nil,
-	} {
-		var log bytes.Buffer
-		rides.NewMetrics(&log).Resumed(t.Context(), idem.DueTicket{Function: "rides"}, lambda.Outcome{Kind: kind})
-		if diff := cmp.Diff(want, emitted(t, log.Bytes())); diff != "" {
-			t.Errorf("%s (-want +got):\n%s", kind, diff)
-		}
 	}
 }
 

@@ -61,7 +61,7 @@ func orders() {
 		}
 		again(ctx, m)
 	}
-	queue.NotTried = func(ctx context.Context, m events.SQSMessage, err error) {
+	queue.NotRun = func(ctx context.Context, m events.SQSMessage, err error) {
 		why := "held back"
 		if errors.Is(err, idem.ErrNoTime) {
 			why = "no time"

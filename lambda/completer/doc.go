@@ -25,6 +25,6 @@
 // A record names the function and the handler that claimed it, and its ticket goes
 // to that function, if it is one of the completer's [Functions]; the function takes
 // nothing over that isn't its own. A ticket whose handler isn't found changes
-// nothing and is kept, for somebody to look why ([lambda.OutcomeNotMine]). Aliases,
+// nothing and is kept, for somebody to look why ([TicketNotMine]). Aliases,
 // renamed functions, tenants: docs/completing.md.
 package completer

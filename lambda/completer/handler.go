@@ -12,13 +12,12 @@ import (
 	"github.com/aws/aws-lambda-go/events"
 
 	"github.com/samekey/samekey/idem"
-	"github.com/samekey/samekey/lambda"
 )
 
 // Handler takes tickets from their queue. One that isn't due is put back; one
 // that is goes to the [Resumer], and what came of it decides: an operation still
 // in flight and a try that failed are put back for later; so is, for as long as
-// it takes, a ticket whose handler isn't found ([lambda.OutcomeNotMine]).
+// it takes, a ticket whose handler isn't found ([TicketNotMine]).
 // Everything else is over. It is safe for concurrent use.
 //
 // The function's event source mapping must have ReportBatchItemFailures, and the
@@ -46,8 +45,8 @@ type Options struct {
 	Logger *slog.Logger
 	// Resumed is told what came of each ticket that was due; nil is skipped. It
 	// may be called for several at once. There should be an alarm on
-	// [lambda.OutcomeNotMine]: such an operation waits for people.
-	Resumed func(context.Context, idem.DueTicket, lambda.Outcome)
+	// [TicketNotMine]: such an operation waits for people.
+	Resumed func(context.Context, idem.DueTicket, TicketOutcome)
 	// Now is the clock, for tests. Default: time.Now.
 	Now func() time.Time
 }
@@ -162,15 +161,15 @@ func (h *Handler) message(ctx context.Context, m *events.SQSMessage) error {
 		h.opt.Resumed(ctx, t, o)
 	}
 	switch o.Kind {
-	case lambda.OutcomeInFlight:
+	case TicketInFlight:
 		t.Due = h.opt.Now().Add(o.RetryAfter + h.opt.Grace)
 		return h.again(ctx, t)
-	case lambda.OutcomeNotMine:
+	case TicketNotMine:
 		log.ErrorContext(ctx, "no handler for an abandoned operation: its ticket is kept", "function", t.Function, "error", o.Error)
 		t.Tries = min(t.Tries+1, h.opt.MaxTries-1) // for the back-off: nothing has failed
 		t.Due = h.opt.Now().Add(h.backOff(t.Tries))
 		return h.again(ctx, t)
-	case lambda.OutcomeFailed:
+	case TicketFailed:
 		if t.Tries++; t.Tries >= h.opt.MaxTries {
 			log.ErrorContext(ctx, "ticket given up: the sweep makes another", "error", o.Error)
 			return nil
@@ -178,7 +177,7 @@ func (h *Handler) message(ctx context.Context, m *events.SQSMessage) error {
 		log.WarnContext(ctx, "not completed", "error", o.Error)
 		t.Due = h.opt.Now().Add(h.backOff(t.Tries))
 		return h.again(ctx, t)
-	case lambda.OutcomeStuck:
+	case TicketStuck:
 		log.ErrorContext(ctx, "operation is stuck and waits for an operator", "error", o.Error)
 	default:
 		log.InfoContext(ctx, "ticket is over")
@@ -192,7 +191,7 @@ func (h *Handler) again(ctx context.Context, t idem.DueTicket) error {
 }
 
 // resume asks the resumer. A panic of the operation's code is that ticket's.
-func (h *Handler) resume(ctx context.Context, t idem.DueTicket) (o lambda.Outcome) {
+func (h *Handler) resume(ctx context.Context, t idem.DueTicket) (o TicketOutcome) {
 	defer func() {
 		if v := recover(); v != nil {
 			o = failed(idem.PanicText(v))

@@ -17,8 +17,8 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/samekey/samekey/idem"
-	"github.com/samekey/samekey/lambda"
 	"github.com/samekey/samekey/lambda/completer"
+	"github.com/samekey/samekey/lambda/internal/envelope"
 )
 
 var now = time.UnixMilli(1_800_000_000_123)
@@ -43,21 +43,21 @@ func (q *queue) Put(_ context.Context, tickets []idem.DueTicket) []error {
 
 // answers is a Resumer that answers by the ticket's owner, and notes the order.
 type answers struct {
-	of func(owner string) lambda.Outcome
+	of func(owner string) completer.TicketOutcome
 
 	mu    sync.Mutex
 	asked []string
 }
 
-func (a *answers) Resume(_ context.Context, t idem.DueTicket) lambda.Outcome {
+func (a *answers) Resume(_ context.Context, t idem.DueTicket) completer.TicketOutcome {
 	a.mu.Lock()
 	a.asked = append(a.asked, t.Owner)
 	a.mu.Unlock()
 	return a.of(t.Owner)
 }
 
-func always(o lambda.Outcome) *answers {
-	return &answers{of: func(string) lambda.Outcome { return o }}
+func always(o completer.TicketOutcome) *answers {
+	return &answers{of: func(string) completer.TicketOutcome { return o }}
 }
 
 // due is a message with a ticket of that owner, that is due for so long.
@@ -98,7 +98,7 @@ func handle(t *testing.T, h *completer.Handler, messages ...events.SQSMessage) [
 
 func TestTicketNotDueGoesBack(t *testing.T) {
 	t.Parallel()
-	q, asked := &queue{}, always(lambda.Outcome{Kind: lambda.OutcomeDone})
+	q, asked := &queue{}, always(completer.TicketOutcome{Kind: completer.TicketDone})
 	h := completer.New(q, asked, at)
 	if stay := handle(t, h, due("early", -time.Millisecond, 2), due("now", 0, 0)); stay != nil {
 		t.Errorf("%v stay", stay)
@@ -117,35 +117,35 @@ func TestOutcomes(t *testing.T) {
 	t.Parallel()
 	const grace = 10 * time.Minute
 	for name, test := range map[string]struct {
-		outcome lambda.Outcome
+		outcome completer.TicketOutcome
 		tries   int // before
 		after   time.Duration
 		again   bool
 		then    int // its tries after
 	}{
-		"done":                                    {lambda.Outcome{Kind: lambda.OutcomeDone}, 0, 0, false, 0},
-		"others went on":                          {lambda.Outcome{Kind: lambda.OutcomeMoved}, 0, 0, false, 0},
-		"stuck":                                   {lambda.Outcome{Kind: lambda.OutcomeStuck, Error: "e"}, 0, 0, false, 0},
-		"in flight: its lease and the grace":      {lambda.Outcome{Kind: lambda.OutcomeInFlight, RetryAfter: 20 * time.Second}, 0, 20*time.Second + grace, true, 0},
-		"in flight, often: it is no failure":      {lambda.Outcome{Kind: lambda.OutcomeInFlight}, 19, grace, true, 19},
-		"failed":                                  {lambda.Outcome{Kind: lambda.OutcomeFailed}, 0, grace, true, 1},
-		"failed again":                            {lambda.Outcome{Kind: lambda.OutcomeFailed}, 1, 2 * grace, true, 2},
-		"failed a third time":                     {lambda.Outcome{Kind: lambda.OutcomeFailed}, 2, 4 * grace, true, 3},
-		"failed often: an hour":                   {lambda.Outcome{Kind: lambda.OutcomeFailed}, 17, time.Hour, true, 18},
-		"failed too often: the sweep's":           {lambda.Outcome{Kind: lambda.OutcomeFailed}, 19, 0, false, 0},
-		"failed far too often":                    {lambda.Outcome{Kind: lambda.OutcomeFailed}, 1 << 40, 0, false, 0},
-		"no handler for it":                       {lambda.Outcome{Kind: lambda.OutcomeNotMine, Error: "e"}, 0, grace, true, 1},
-		"no handler for it, however long":         {lambda.Outcome{Kind: lambda.OutcomeNotMine, Error: "e"}, 19, time.Hour, true, 19},
-		"no handler for it, beyond counting":      {lambda.Outcome{Kind: lambda.OutcomeNotMine, Error: "e"}, 1 << 40, time.Hour, true, 19},
-		"something that is said by nobody as yet": {lambda.Outcome{Kind: "later"}, 0, 0, false, 0},
+		"done":                                    {completer.TicketOutcome{Kind: completer.TicketDone}, 0, 0, false, 0},
+		"others went on":                          {completer.TicketOutcome{Kind: completer.TicketMoved}, 0, 0, false, 0},
+		"stuck":                                   {completer.TicketOutcome{Kind: completer.TicketStuck, Error: "e"}, 0, 0, false, 0},
+		"in flight: its lease and the grace":      {completer.TicketOutcome{Kind: completer.TicketInFlight, RetryAfter: 20 * time.Second}, 0, 20*time.Second + grace, true, 0},
+		"in flight, often: it is no failure":      {completer.TicketOutcome{Kind: completer.TicketInFlight}, 19, grace, true, 19},
+		"failed":                                  {completer.TicketOutcome{Kind: completer.TicketFailed}, 0, grace, true, 1},
+		"failed again":                            {completer.TicketOutcome{Kind: completer.TicketFailed}, 1, 2 * grace, true, 2},
+		"failed a third time":                     {completer.TicketOutcome{Kind: completer.TicketFailed}, 2, 4 * grace, true, 3},
+		"failed often: an hour":                   {completer.TicketOutcome{Kind: completer.TicketFailed}, 17, time.Hour, true, 18},
+		"failed too often: the sweep's":           {completer.TicketOutcome{Kind: completer.TicketFailed}, 19, 0, false, 0},
+		"failed far too often":                    {completer.TicketOutcome{Kind: completer.TicketFailed}, 1 << 40, 0, false, 0},
+		"no handler for it":                       {completer.TicketOutcome{Kind: completer.TicketNotMine, Error: "e"}, 0, grace, true, 1},
+		"no handler for it, however long":         {completer.TicketOutcome{Kind: completer.TicketNotMine, Error: "e"}, 19, time.Hour, true, 19},
+		"no handler for it, beyond counting":      {completer.TicketOutcome{Kind: completer.TicketNotMine, Error: "e"}, 1 << 40, time.Hour, true, 19},
+		"something that is said by nobody as yet": {completer.TicketOutcome{Kind: "later"}, 0, 0, false, 0},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			q := &queue{}
-			var told []lambda.OutcomeKind
+			var told []completer.TicketOutcomeKind
 			h := completer.New(q, always(test.outcome), at, func(o *completer.Options) {
 				o.Grace = grace
-				o.Resumed = func(_ context.Context, d idem.DueTicket, out lambda.Outcome) {
+				o.Resumed = func(_ context.Context, d idem.DueTicket, out completer.TicketOutcome) {
 					told = append(told, out.Kind)
 					if d.Tries != test.tries {
 						t.Errorf("told of %d tries", d.Tries)
@@ -162,7 +162,7 @@ func TestOutcomes(t *testing.T) {
 			if diff := cmp.Diff(want, q.got); diff != "" {
 				t.Errorf("put back (-want +got):\n%s", diff)
 			}
-			if !slices.Equal(told, []lambda.OutcomeKind{test.outcome.Kind}) {
+			if !slices.Equal(told, []completer.TicketOutcomeKind{test.outcome.Kind}) {
 				t.Errorf("told %v", told)
 			}
 		})
@@ -177,16 +177,16 @@ func TestA24OneTicketDoesNotStopTheBatch(t *testing.T) {
 			t.Parallel()
 			q := &queue{}
 			var mu sync.Mutex
-			outcomes := make(map[lambda.OutcomeKind]int)
-			asked := &answers{of: func(owner string) lambda.Outcome {
+			outcomes := make(map[completer.TicketOutcomeKind]int)
+			asked := &answers{of: func(owner string) completer.TicketOutcome {
 				if owner == "panics" {
 					panic("secret of a client")
 				}
-				return lambda.Outcome{Kind: lambda.OutcomeDone}
+				return completer.TicketOutcome{Kind: completer.TicketDone}
 			}}
 			h := completer.New(q, asked, at, func(o *completer.Options) {
 				o.Concurrency = concurrency
-				o.Resumed = func(_ context.Context, _ idem.DueTicket, out lambda.Outcome) {
+				o.Resumed = func(_ context.Context, _ idem.DueTicket, out completer.TicketOutcome) {
 					mu.Lock()
 					defer mu.Unlock()
 					outcomes[out.Kind]++
@@ -202,7 +202,7 @@ func TestA24OneTicketDoesNotStopTheBatch(t *testing.T) {
 			if stay := handle(t, h, batch...); !slices.Equal(stay, []string{"garbage"}) {
 				t.Errorf("%v stay", stay)
 			}
-			if diff := cmp.Diff(map[lambda.OutcomeKind]int{lambda.OutcomeDone: 9, lambda.OutcomeFailed: 1}, outcomes); diff != "" {
+			if diff := cmp.Diff(map[completer.TicketOutcomeKind]int{completer.TicketDone: 9, completer.TicketFailed: 1}, outcomes); diff != "" {
 				t.Errorf("outcomes (-want +got):\n%s", diff)
 			}
 			if len(q.got) != 1 || q.got[0].Owner != "panics" || q.got[0].Tries != 1 {
@@ -216,7 +216,7 @@ func TestA24OneTicketDoesNotStopTheBatch(t *testing.T) {
 func TestTicketThatCannotGoBackStays(t *testing.T) {
 	t.Parallel()
 	var log bytes.Buffer
-	h := completer.New(&queue{fail: errors.New("injected")}, always(lambda.Outcome{Kind: lambda.OutcomeFailed}), at, func(o *completer.Options) {
+	h := completer.New(&queue{fail: errors.New("injected")}, always(completer.TicketOutcome{Kind: completer.TicketFailed}), at, func(o *completer.Options) {
 		o.Logger = slog.New(slog.NewTextHandler(&log, nil))
 	})
 	if stay := handle(t, h, due("early", -time.Minute, 0), due("fails", time.Minute, 0)); !slices.Equal(stay, []string{"early", "fails"}) {
@@ -230,13 +230,13 @@ func TestTicketThatCannotGoBackStays(t *testing.T) {
 // What is no ticket stays in the queue, for its redrive policy.
 func TestMessagesThatAreNoTickets(t *testing.T) {
 	t.Parallel()
-	asked := always(lambda.Outcome{Kind: lambda.OutcomeDone})
+	asked := always(completer.TicketOutcome{Kind: completer.TicketDone})
 	h := completer.New(&queue{}, asked, at)
 	for _, body := range []string{
 		``, `null`, `{}`, `[]`, `"pk"`, `{"pk":"p","owner":"o"}`, `{"pk":"p","ver":1}`, `{"owner":"o","ver":1}`, `{"pk":"p","owner":"o","ver":0}`,
 		`{"pk":"p","owner":"o","ver":1,"tries":-1}`, `{"pk":"p","owner":"o","ver":"1"}`, `{"pk":"p","owner":"o","ver":1,"identity":"root"}`,
 		`{"pk":"p","owner":"o","ver":1} {"pk":"p","owner":"o","ver":2}`,
-		string(lambda.EncodeResume(idem.Ticket{PK: "p", Owner: "o", Ver: 1})),
+		string(envelope.EncodeTicket(idem.Ticket{PK: "p", Owner: "o", Ver: 1})),
 	} {
 		if stay := handle(t, h, events.SQSMessage{MessageId: "m-x", Body: body, EventSource: "aws:sqs"}); !slices.Equal(stay, []string{"x"}) {
 			t.Errorf("%s does not stay", body)
@@ -252,7 +252,7 @@ func TestMessagesThatAreNoTickets(t *testing.T) {
 // doesn't end in the dead-letter queue without a try.
 func TestNoTimeLeft(t *testing.T) {
 	t.Parallel()
-	asked := always(lambda.Outcome{Kind: lambda.OutcomeDone})
+	asked := always(completer.TicketOutcome{Kind: completer.TicketDone})
 	short, cancel := context.WithTimeout(t.Context(), 900*time.Millisecond)
 	defer cancel()
 	over, cancelOver := context.WithCancel(t.Context())
@@ -281,7 +281,7 @@ func TestNoTimeLeft(t *testing.T) {
 
 func TestOtherSourcesAreRefused(t *testing.T) {
 	t.Parallel()
-	h := completer.New(&queue{}, always(lambda.Outcome{}), at)
+	h := completer.New(&queue{}, always(completer.TicketOutcome{}), at)
 	for _, payload := range []string{``, `{`, `null`, `{}`, `{"Records":[]}`, `{"Records":[{"eventSource":"aws:dynamodb"}]}`, `{"Records":[{"body":"{}"}]}`} {
 		if out, err := h.Invoke(t.Context(), []byte(payload)); err == nil {
 			t.Errorf("%s: answered %s", payload, out)
@@ -291,7 +291,7 @@ func TestOtherSourcesAreRefused(t *testing.T) {
 
 func TestMistakesAreRefused(t *testing.T) {
 	t.Parallel()
-	asked := always(lambda.Outcome{})
+	asked := always(completer.TicketOutcome{})
 	for name, fn := range map[string]func(){
 		"no queue":              func() { completer.New(nil, asked) },
 		"no resumer":            func() { completer.New(&queue{}, nil) },

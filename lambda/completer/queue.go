@@ -17,18 +17,18 @@ import (
 	"github.com/samekey/samekey/idem"
 )
 
-// SQS is the part of *sqs.Client that a [Queue] uses.
-type SQS interface {
+// QueueAPI is the part of *sqs.Client that a [Queue] uses.
+type QueueAPI interface {
 	SendMessageBatch(context.Context, *sqs.SendMessageBatchInput, ...func(*sqs.Options)) (*sqs.SendMessageBatchOutput, error)
 }
 
-var _ SQS = (*sqs.Client)(nil)
+var _ QueueAPI = (*sqs.Client)(nil)
 
 // Queue keeps tickets in an SQS queue, hidden until they are due, or for the 15
 // minutes SQS allows: [Handler] puts back what comes too early. The queue must be
 // a standard one, since FIFO queues don't delay single messages.
 type Queue struct {
-	api SQS
+	api QueueAPI
 	url string
 	now func() time.Time
 }
@@ -37,7 +37,7 @@ var _ idem.TicketQueue = (*Queue)(nil)
 
 // NewQueue returns the queue at url. It panics if api is nil, or url is empty or
 // a FIFO queue's: mistakes in the program, best found at cold start.
-func NewQueue(api SQS, url string) *Queue {
+func NewQueue(api QueueAPI, url string) *Queue {
 	if api == nil || url == "" || strings.HasSuffix(url, ".fifo") {
 		panic("completer: NewQueue: want a client and the URL of a standard queue") //nolint:forbidigo // a mistake in the program
 	}

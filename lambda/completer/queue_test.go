@@ -17,7 +17,6 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/samekey/samekey/idem"
-	"github.com/samekey/samekey/lambda"
 	"github.com/samekey/samekey/lambda/completer"
 )
 
@@ -87,8 +86,8 @@ func TestTicketsThereAndBack(t *testing.T) {
 		t.Fatal(errs)
 	}
 	var got idem.DueTicket
-	h := completer.New(&queue{}, always(lambda.Outcome{Kind: lambda.OutcomeDone}), at, func(o *completer.Options) {
-		o.Resumed = func(_ context.Context, t idem.DueTicket, _ lambda.Outcome) { got = t }
+	h := completer.New(&queue{}, always(completer.TicketOutcome{Kind: completer.TicketDone}), at, func(o *completer.Options) {
+		o.Resumed = func(_ context.Context, t idem.DueTicket, _ completer.TicketOutcome) { got = t }
 	})
 	if stay := handle(t, h, events.SQSMessage{MessageId: "m", Body: *f.got[0].MessageBody, EventSource: "aws:sqs"}); stay != nil {
 		t.Errorf("%v stay", stay)

@@ -12,13 +12,13 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/lambda/types"
 
 	"github.com/samekey/samekey/idem"
-	"github.com/samekey/samekey/lambda"
+	"github.com/samekey/samekey/lambda/internal/envelope"
 )
 
 // Resumer takes a due ticket up, and says what came of it. It is safe for
 // concurrent use.
 type Resumer interface {
-	Resume(ctx context.Context, t idem.DueTicket) lambda.Outcome
+	Resume(ctx context.Context, t idem.DueTicket) TicketOutcome
 }
 
 // InProcess is a Resumer that runs the operation in this process: resume is
@@ -28,8 +28,8 @@ type Resumer interface {
 type InProcess func(ctx context.Context, t idem.DueTicket) error
 
 // Resume implements [Resumer].
-func (resume InProcess) Resume(ctx context.Context, t idem.DueTicket) lambda.Outcome {
-	return lambda.OutcomeOf(resume(ctx, t))
+func (resume InProcess) Resume(ctx context.Context, t idem.DueTicket) TicketOutcome {
+	return outcome(envelope.OutcomeOf(resume(ctx, t)))
 }
 
 // Functions is a Resumer that hands a ticket to the function which its record
@@ -44,16 +44,16 @@ func (resume InProcess) Resume(ctx context.Context, t idem.DueTicket) lambda.Out
 type Functions map[string]Resumer
 
 // Resume implements [Resumer]. A ticket for a function that isn't on the list is
-// [lambda.OutcomeNotMine]. One that names no function, as those of an earlier
+// [TicketNotMine]. One that names no function, as those of an earlier
 // version, is offered to each until one says that it is its own: the record tells.
-func (f Functions) Resume(ctx context.Context, t idem.DueTicket) lambda.Outcome {
+func (f Functions) Resume(ctx context.Context, t idem.DueTicket) TicketOutcome {
 	if r := f[t.Function]; r != nil {
 		return r.Resume(ctx, t)
 	}
-	o := lambda.Outcome{Kind: lambda.OutcomeNotMine, Error: fmt.Sprintf("the function %q is not on the completer's list", t.Function)}
+	o := TicketOutcome{Kind: TicketNotMine, Error: fmt.Sprintf("the function %q is not on the completer's list", t.Function)}
 	if t.Function == "" {
 		for _, name := range slices.Sorted(maps.Keys(f)) {
-			if o = f[name].Resume(ctx, t); o.Kind != lambda.OutcomeNotMine {
+			if o = f[name].Resume(ctx, t); o.Kind != TicketNotMine {
 				break
 			}
 		}
@@ -61,12 +61,12 @@ func (f Functions) Resume(ctx context.Context, t idem.DueTicket) lambda.Outcome 
 	return o
 }
 
-// Lambda is the part of the SDK's *lambda.Client that [Invoke] uses.
-type Lambda interface {
+// FunctionAPI is the part of the SDK's *lambda.Client that [Invoke] uses.
+type FunctionAPI interface {
 	Invoke(context.Context, *awslambda.InvokeInput, ...func(*awslambda.Options)) (*awslambda.InvokeOutput, error)
 }
 
-var _ Lambda = (*awslambda.Client)(nil)
+var _ FunctionAPI = (*awslambda.Client)(nil)
 
 // Invoke returns the list of these functions. Each is a name or an ARN, both of
 // which may have a qualifier: a record names its function without one, and this
@@ -80,7 +80,7 @@ var _ Lambda = (*awslambda.Client)(nil)
 // The client's HTTP timeout must be longer than the functions'. Invoke panics if
 // api is nil, if there is no function or one without a name, or if two have the
 // same: mistakes in the program, best found at cold start.
-func Invoke(api Lambda, functions ...string) Functions {
+func Invoke(api FunctionAPI, functions ...string) Functions {
 	if api == nil || len(functions) == 0 {
 		panic("completer: Invoke: api is nil, or there is no function") //nolint:forbidigo // a mistake in the program
 	}
@@ -106,20 +106,20 @@ func functionName(s string) string {
 }
 
 type function struct {
-	api  Lambda
+	api  FunctionAPI
 	name string
 }
 
-func (f *function) Resume(ctx context.Context, t idem.DueTicket) lambda.Outcome {
+func (f *function) Resume(ctx context.Context, t idem.DueTicket) TicketOutcome {
 	in := &awslambda.InvokeInput{
-		FunctionName: &f.name, InvocationType: types.InvocationTypeRequestResponse, Payload: lambda.EncodeResume(t.Ticket),
+		FunctionName: &f.name, InvocationType: types.InvocationTypeRequestResponse, Payload: envelope.EncodeTicket(t.Ticket),
 	}
 	if t.Tenant != "" {
 		in.TenantId = &t.Tenant
 	}
 	out, err := f.api.Invoke(ctx, in)
 	if _, gone := errors.AsType[*types.ResourceNotFoundException](err); gone {
-		return lambda.Outcome{Kind: lambda.OutcomeNotMine, Error: fmt.Sprintf("invoke %s: %v", f.name, err)}
+		return TicketOutcome{Kind: TicketNotMine, Error: fmt.Sprintf("invoke %s: %v", f.name, err)}
 	}
 	if err != nil {
 		return failed(fmt.Sprintf("invoke %s: %v", f.name, err))
@@ -128,29 +128,29 @@ func (f *function) Resume(ctx context.Context, t idem.DueTicket) lambda.Outcome 
 		// Crashed or timed out: the record has its lease, and the stream a new ticket.
 		return failed(fmt.Sprintf("invoke %s: %s: %.200s", f.name, *out.FunctionError, out.Payload))
 	}
-	o, err := lambda.ParseOutcome(out.Payload)
+	o, err := envelope.ParseOutcome(out.Payload)
 	if err != nil {
 		return failed(fmt.Sprintf("invoke %s: %v", f.name, err))
 	}
-	return o
+	return outcome(o)
 }
 
-func failed(why string) lambda.Outcome {
-	return lambda.Outcome{Kind: lambda.OutcomeFailed, Error: why}
+func failed(why string) TicketOutcome {
+	return TicketOutcome{Kind: TicketFailed, Error: why}
 }
 
 // ByNamespace is a Resumer for applications that share a table: it asks the one
 // whose idem.Options.Namespace the record is of. "" is that of an engine without
-// one. A ticket of any other is [lambda.OutcomeNotMine].
+// one. A ticket of any other is [TicketNotMine].
 type ByNamespace map[string]Resumer
 
 // Resume implements [Resumer].
-func (m ByNamespace) Resume(ctx context.Context, t idem.DueTicket) lambda.Outcome {
+func (m ByNamespace) Resume(ctx context.Context, t idem.DueTicket) TicketOutcome {
 	_, rest, _ := strings.Cut(t.PK, "#")
 	namespace, _, _ := strings.Cut(rest, "#")
 	r := m[namespace]
 	if r == nil {
-		return lambda.Outcome{Kind: lambda.OutcomeNotMine, Error: fmt.Sprintf("no resumer for the namespace %q", namespace)}
+		return TicketOutcome{Kind: TicketNotMine, Error: fmt.Sprintf("no resumer for the namespace %q", namespace)}
 	}
 	return r.Resume(ctx, t)
 }

@@ -14,8 +14,8 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/samekey/samekey/idem"
-	"github.com/samekey/samekey/lambda"
 	"github.com/samekey/samekey/lambda/completer"
+	"github.com/samekey/samekey/lambda/internal/envelope"
 )
 
 type fakeLambda struct {
@@ -34,7 +34,7 @@ func ticketFor(function, tenant string) idem.DueTicket {
 }
 
 func done() *awslambda.InvokeOutput {
-	return &awslambda.InvokeOutput{StatusCode: 200, Payload: lambda.EncodeOutcome(lambda.Outcome{Kind: lambda.OutcomeDone})}
+	return &awslambda.InvokeOutput{StatusCode: 200, Payload: envelope.EncodeOutcome(envelope.Outcome{Kind: envelope.Done})}
 }
 
 // A ticket goes to the function that its record names, by the alias that the list
@@ -51,9 +51,9 @@ func TestTicketsGoToTheirFunction(t *testing.T) {
 		list["payments"] = list["charges"] // renamed
 		o := list.Resume(t.Context(), ticketFor(function, ""))
 		switch {
-		case want == "" && (o.Kind != lambda.OutcomeNotMine || f.in != nil || !strings.Contains(o.Error, function)):
+		case want == "" && (o.Kind != completer.TicketNotMine || f.in != nil || !strings.Contains(o.Error, function)):
 			t.Errorf("%s: got %+v, invoked %v", function, o, f.in)
-		case want != "" && (o.Kind != lambda.OutcomeDone || *f.in.FunctionName != want):
+		case want != "" && (o.Kind != completer.TicketDone || *f.in.FunctionName != want):
 			t.Errorf("%s: got %+v, invoked %v, want %s", function, o, f.in, want)
 		}
 	}
@@ -63,12 +63,12 @@ func TestTicketsGoToTheirFunction(t *testing.T) {
 // and changes nothing about what isn't its own.
 func TestTicketWithoutAFunctionIsOffered(t *testing.T) {
 	t.Parallel()
-	mine, other := always(lambda.Outcome{Kind: lambda.OutcomeMoved}), always(lambda.Outcome{Kind: lambda.OutcomeNotMine, Error: "e"})
+	mine, other := always(completer.TicketOutcome{Kind: completer.TicketMoved}), always(completer.TicketOutcome{Kind: completer.TicketNotMine, Error: "e"})
 	list := completer.Functions{"a": other, "b": mine, "c": mine}
-	if o := list.Resume(t.Context(), ticketFor("", "")); o.Kind != lambda.OutcomeMoved || len(other.asked) != 1 || len(mine.asked) != 1 {
+	if o := list.Resume(t.Context(), ticketFor("", "")); o.Kind != completer.TicketMoved || len(other.asked) != 1 || len(mine.asked) != 1 {
 		t.Errorf("got %+v after %d and %d", o, len(other.asked), len(mine.asked))
 	}
-	if o := (completer.Functions{"a": other}).Resume(t.Context(), ticketFor("", "")); o.Kind != lambda.OutcomeNotMine {
+	if o := (completer.Functions{"a": other}).Resume(t.Context(), ticketFor("", "")); o.Kind != completer.TicketNotMine {
 		t.Errorf("got %+v", o)
 	}
 }
@@ -77,7 +77,7 @@ func TestTicketWithoutAFunctionIsOffered(t *testing.T) {
 func TestTicketIsResumedForItsTenant(t *testing.T) {
 	t.Parallel()
 	f := &fakeLambda{out: done()}
-	if o := completer.Invoke(f, "api").Resume(t.Context(), ticketFor("api", "jane")); o.Kind != lambda.OutcomeDone || f.in.TenantId == nil || *f.in.TenantId != "jane" {
+	if o := completer.Invoke(f, "api").Resume(t.Context(), ticketFor("api", "jane")); o.Kind != completer.TicketDone || f.in.TenantId == nil || *f.in.TenantId != "jane" {
 		t.Errorf("got %+v, invoked %+v", o, f.in)
 	}
 }
@@ -88,30 +88,30 @@ func TestInvoke(t *testing.T) {
 	for name, test := range map[string]struct {
 		out  *awslambda.InvokeOutput
 		err  error
-		want lambda.Outcome
+		want completer.TicketOutcome
 	}{
 		"its answer": {
-			&awslambda.InvokeOutput{StatusCode: 200, Payload: lambda.EncodeOutcome(lambda.Outcome{Kind: lambda.OutcomeInFlight, RetryAfter: time.Second})}, nil,
-			lambda.Outcome{Kind: lambda.OutcomeInFlight, RetryAfter: time.Second},
+			&awslambda.InvokeOutput{StatusCode: 200, Payload: envelope.EncodeOutcome(envelope.Outcome{Kind: envelope.InFlight, RetryAfter: time.Second})}, nil,
+			completer.TicketOutcome{Kind: completer.TicketInFlight, RetryAfter: time.Second},
 		},
-		"no answer": {nil, errors.New("timeout"), lambda.Outcome{Kind: lambda.OutcomeFailed, Error: "timeout"}},
+		"no answer": {nil, errors.New("timeout"), completer.TicketOutcome{Kind: completer.TicketFailed, Error: "timeout"}},
 		"it is gone, or its alias is": {
 			nil, fmt.Errorf("operation error Lambda: Invoke: %w", &types.ResourceNotFoundException{Message: aws.String("Function not found")}),
-			lambda.Outcome{Kind: lambda.OutcomeNotMine, Error: "Function not found"},
+			completer.TicketOutcome{Kind: completer.TicketNotMine, Error: "Function not found"},
 		},
 		"a crash": {
 			&awslambda.InvokeOutput{StatusCode: 200, FunctionError: &crashed, Payload: []byte(`{"errorMessage":"Task timed out"}`)}, nil,
-			lambda.Outcome{Kind: lambda.OutcomeFailed, Error: "Task timed out"},
+			completer.TicketOutcome{Kind: completer.TicketFailed, Error: "Task timed out"},
 		},
 		"a crash that looks like an answer": {
-			&awslambda.InvokeOutput{StatusCode: 200, FunctionError: &crashed, Payload: lambda.EncodeOutcome(lambda.Outcome{Kind: lambda.OutcomeDone})}, nil,
-			lambda.Outcome{Kind: lambda.OutcomeFailed, Error: "Unhandled"},
+			&awslambda.InvokeOutput{StatusCode: 200, FunctionError: &crashed, Payload: envelope.EncodeOutcome(envelope.Outcome{Kind: envelope.Done})}, nil,
+			completer.TicketOutcome{Kind: completer.TicketFailed, Error: "Unhandled"},
 		},
 		"a function that knows no envelopes": {
 			&awslambda.InvokeOutput{StatusCode: 200, Payload: []byte(`{"statusCode":400,"body":"no route"}`)}, nil,
-			lambda.Outcome{Kind: lambda.OutcomeFailed, Error: "not a sound envelope"},
+			completer.TicketOutcome{Kind: completer.TicketFailed, Error: "not a sound envelope"},
 		},
-		"nothing at all": {&awslambda.InvokeOutput{StatusCode: 200}, nil, lambda.Outcome{Kind: lambda.OutcomeFailed, Error: "not a sound envelope"}},
+		"nothing at all": {&awslambda.InvokeOutput{StatusCode: 200}, nil, completer.TicketOutcome{Kind: completer.TicketFailed, Error: "not a sound envelope"}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -141,7 +141,7 @@ func TestInProcess(t *testing.T) {
 		}
 		return idem.ErrMoved
 	})
-	if o := r.Resume(t.Context(), ticket); o.Kind != lambda.OutcomeMoved {
+	if o := r.Resume(t.Context(), ticket); o.Kind != completer.TicketMoved {
 		t.Errorf("got %+v", o)
 	}
 }
@@ -150,7 +150,7 @@ func TestInProcess(t *testing.T) {
 // others.
 func TestByNamespace(t *testing.T) {
 	t.Parallel()
-	kind := func(k lambda.OutcomeKind) completer.Resumer { return always(lambda.Outcome{Kind: k}) }
+	kind := func(k completer.TicketOutcomeKind) completer.Resumer { return always(completer.TicketOutcome{Kind: k}) }
 	r := completer.ByNamespace{"rides": kind("rides"), "": kind("none")}
 	for _, namespace := range []string{"rides", "", "mails", "ride"} {
 		store := &idem.MemoryStore{}
@@ -160,9 +160,9 @@ func TestByNamespace(t *testing.T) {
 		}); err != nil {
 			t.Fatal(err)
 		}
-		want := map[string]lambda.OutcomeKind{"rides": "rides", "": "none"}[namespace]
+		want := map[string]completer.TicketOutcomeKind{"rides": "rides", "": "none"}[namespace]
 		if want == "" {
-			want = lambda.OutcomeNotMine
+			want = completer.TicketNotMine
 		}
 		for _, rec := range store.Records() {
 			if o := r.Resume(t.Context(), idem.TicketDue(rec, now)); o.Kind != want {
@@ -170,7 +170,7 @@ func TestByNamespace(t *testing.T) {
 			}
 		}
 	}
-	if o := r.Resume(t.Context(), idem.DueTicket{Ticket: idem.Ticket{PK: "nonsense"}}); o.Kind != "none" && o.Kind != lambda.OutcomeNotMine {
+	if o := r.Resume(t.Context(), idem.DueTicket{Ticket: idem.Ticket{PK: "nonsense"}}); o.Kind != "none" && o.Kind != completer.TicketNotMine {
 		t.Errorf("got %+v", o)
 	}
 }

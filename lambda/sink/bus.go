@@ -12,22 +12,22 @@ import (
 	"github.com/samekey/samekey/lambda"
 )
 
-// EventBridge is the part of *eventbridge.Client that a [Bus] uses.
-type EventBridge interface {
+// BusAPI is the part of *eventbridge.Client that a [Bus] uses.
+type BusAPI interface {
 	PutEvents(context.Context, *eventbridge.PutEventsInput, ...func(*eventbridge.Options)) (*eventbridge.PutEventsOutput, error)
 }
 
-var _ EventBridge = (*eventbridge.Client)(nil)
+var _ BusAPI = (*eventbridge.Client)(nil)
 
 // Bus puts jobs on an EventBridge bus. An event's detail-type is the job's kind,
-// and its detail a lambda.Job, whose key is the job's id: an event has an id of
+// and its detail a lambda.JobEvent, whose key is the job's id: an event has an id of
 // its own, another one for each delivery.
 type Bus struct{ batcher }
 
 // NewBus returns a sink to the bus of that name or ARN ("default" is there in
 // every account), whose events come from source. It panics if api is nil or a
 // name is empty: mistakes in the program, best found at cold start.
-func NewBus(api EventBridge, bus, source string) *Bus {
+func NewBus(api BusAPI, bus, source string) *Bus {
 	if api == nil || bus == "" || source == "" {
 		panic("sink: NewBus: api is nil, or bus or source is empty") //nolint:forbidigo // a mistake in the program
 	}
@@ -60,9 +60,9 @@ func (b *Bus) Deliver(ctx context.Context, batch []idem.Delivery) []error {
 	return b.deliver(ctx, batch)
 }
 
-// payload is a job as a lambda.Job, nil where its Args aren't JSON.
+// payload is a job as a lambda.JobEvent, nil where its Args aren't JSON.
 func payload(d idem.Delivery) []byte {
-	b, err := json.Marshal(lambda.Job{Key: d.JobID, Operation: d.Operation, Kind: d.Kind, Args: d.Args})
+	b, err := json.Marshal(lambda.JobEvent{Key: d.JobID, Operation: d.Operation, Kind: d.Kind, Args: d.Args})
 	if err != nil {
 		return nil // EventBridge refuses an event without a detail
 	}

@@ -71,7 +71,7 @@ func (f fakeBus) PutEvents(_ context.Context, in *eventbridge.PutEventsInput, _ 
 	out := &eventbridge.PutEventsOutput{}
 	ids := make([]string, len(in.Entries))
 	for i, e := range in.Entries {
-		var job lambda.Job
+		var job lambda.JobEvent
 		if err := json.Unmarshal([]byte(aws.ToString(e.Detail)), &job); err != nil {
 			return nil, err
 		}
@@ -94,7 +94,7 @@ func (f fakeBus) PutEvents(_ context.Context, in *eventbridge.PutEventsInput, _ 
 type fakeLambda struct{ *fake }
 
 func (f fakeLambda) Invoke(_ context.Context, in *awslambda.InvokeInput, _ ...func(*awslambda.Options)) (*awslambda.InvokeOutput, error) {
-	var job lambda.Job
+	var job lambda.JobEvent
 	if err := json.Unmarshal(in.Payload, &job); err != nil {
 		return nil, err
 	}

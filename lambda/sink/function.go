@@ -11,21 +11,21 @@ import (
 	"github.com/samekey/samekey/idem"
 )
 
-// Lambda is the part of the SDK's *lambda.Client that a [Function] uses.
-type Lambda interface {
+// FunctionAPI is the part of the SDK's *lambda.Client that a [Function] uses.
+type FunctionAPI interface {
 	Invoke(context.Context, *awslambda.InvokeInput, ...func(*awslambda.Options)) (*awslambda.InvokeOutput, error)
 }
 
-var _ Lambda = (*awslambda.Client)(nil)
+var _ FunctionAPI = (*awslambda.Client)(nil)
 
 // Function invokes a function asynchronously for each job: Lambda has taken the
-// job once it has queued the event. The payload is a lambda.Job, whose key is
+// job once it has queued the event. The payload is a lambda.JobEvent, whose key is
 // the job's id. Jobs of a group are queued in order, but Lambda doesn't keep it.
 //
 // A job of an operation that was invoked for a tenant is handed on for that
 // tenant, which Lambda takes only for a function that keeps tenants apart as well.
 type Function struct {
-	api  Lambda
+	api  FunctionAPI
 	name string
 	opt  FunctionOptions
 }
@@ -40,7 +40,7 @@ type FunctionOptions struct {
 // NewFunction returns a sink to the function of that name or ARN, which may have
 // a qualifier. It panics if api is nil or name is empty: mistakes in the program,
 // best found at cold start.
-func NewFunction(api Lambda, name string, optFns ...func(*FunctionOptions)) *Function {
+func NewFunction(api FunctionAPI, name string, optFns ...func(*FunctionOptions)) *Function {
 	if api == nil || name == "" {
 		panic("sink: NewFunction: api is nil or name is empty") //nolint:forbidigo // a mistake in the program
 	}

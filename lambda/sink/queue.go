@@ -13,12 +13,12 @@ import (
 	"github.com/samekey/samekey/lambda"
 )
 
-// SQS is the part of *sqs.Client that a [Queue] uses.
-type SQS interface {
+// QueueAPI is the part of *sqs.Client that a [Queue] uses.
+type QueueAPI interface {
 	SendMessageBatch(context.Context, *sqs.SendMessageBatchInput, ...func(*sqs.Options)) (*sqs.SendMessageBatchOutput, error)
 }
 
-var _ SQS = (*sqs.Client)(nil)
+var _ QueueAPI = (*sqs.Client)(nil)
 
 // Queue sends jobs to an SQS queue. A message is the job's Args; its attributes
 // are lambda.KeyAttribute, with the job's id, and lambda.KindAttribute.
@@ -39,7 +39,7 @@ type QueueOptions struct {
 // NewQueue returns a sink to the queue at url. It panics if api is nil, url is
 // empty, or a FIFO queue has FairBy: mistakes in the program, best found at cold
 // start.
-func NewQueue(api SQS, url string, optFns ...func(*QueueOptions)) *Queue {
+func NewQueue(api QueueAPI, url string, optFns ...func(*QueueOptions)) *Queue {
 	var opt QueueOptions
 	for _, fn := range optFns {
 		fn(&opt)

@@ -13,12 +13,12 @@ import (
 	"github.com/samekey/samekey/lambda"
 )
 
-// SNS is the part of *sns.Client that a [Topic] uses.
-type SNS interface {
+// TopicAPI is the part of *sns.Client that a [Topic] uses.
+type TopicAPI interface {
 	PublishBatch(context.Context, *sns.PublishBatchInput, ...func(*sns.Options)) (*sns.PublishBatchOutput, error)
 }
 
-var _ SNS = (*sns.Client)(nil)
+var _ TopicAPI = (*sns.Client)(nil)
 
 // Topic publishes jobs to an SNS topic, in the form of [Queue]'s messages. That
 // of a FIFO topic (one whose ARN ends in ".fifo") too.
@@ -33,7 +33,7 @@ type TopicOptions struct {
 
 // NewTopic returns a sink to the topic arn. It panics if api is nil, arn is empty,
 // or a FIFO topic has FairBy: mistakes in the program, best found at cold start.
-func NewTopic(api SNS, arn string, optFns ...func(*TopicOptions)) *Topic {
+func NewTopic(api TopicAPI, arn string, optFns ...func(*TopicOptions)) *Topic {
 	var opt TopicOptions
 	for _, fn := range optFns {
 		fn(&opt)

@@ -189,12 +189,12 @@ func quiet(o *idem.Options) { o.Hooks, o.Logger = idem.Hooks{}, nil }
 // byRun hands a ticket to the function of the run it is of.
 type byRun struct{ *backstage }
 
-func (b byRun) Resume(ctx context.Context, t idem.DueTicket) lambda.Outcome {
+func (b byRun) Resume(ctx context.Context, t idem.DueTicket) completer.TicketOutcome {
 	b.mu.Lock()
 	r := b.runs[t.PK]
 	b.mu.Unlock()
 	if r == nil || r.end == retried {
-		return lambda.Outcome{Kind: lambda.OutcomeMoved} // it has a client
+		return completer.TicketOutcome{Kind: completer.TicketMoved} // it has a client
 	}
 	return completer.Invoke(invoker{r.function}, "rides").Resume(ctx, t)
 }

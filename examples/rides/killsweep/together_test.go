@@ -4,9 +4,11 @@ package killsweep_test
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"math/rand/v2"
 	"net/http"
+	"strings"
 	"sync"
 	"syscall"
 	"testing"
@@ -14,7 +16,7 @@ import (
 
 	"github.com/samekey/samekey/examples/rides/internal/tap"
 	"github.com/samekey/samekey/idem"
-	"github.com/samekey/samekey/lambda"
+	"github.com/samekey/samekey/lambda/completer"
 )
 
 // together is a request that its first process, its client and a completer all
@@ -101,8 +103,9 @@ func (r *run) playTogether(t *testing.T, p point) {
 // until there is nothing to do any more.
 func (r *run) resume(ctx context.Context, rec *idem.Record) error {
 	for rec != nil && rec.State == idem.Open {
-		if _, err := r.function.Invoke(ctx, lambda.EncodeResume(idem.TicketFor(rec))); err != nil {
-			return err
+		o := completer.Invoke(invoker{r.function}, "rides").Resume(ctx, idem.DueTicket{Ticket: idem.TicketFor(rec)})
+		if strings.HasPrefix(o.Error, "invoke ") { // the function has not answered
+			return errors.New(o.Error)
 		}
 		if !sleep(ctx, 20*time.Millisecond) {
 			return ctx.Err()

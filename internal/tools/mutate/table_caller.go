@@ -30,7 +30,7 @@ func waitMutants() []mutant {
 
 // panicMutants break what becomes of a handler's panic.
 func panicMutants() []mutant {
-	const crash = "lambda/crash.go"
+	const crash = "lambda/process.go"
 	return []mutant{
 		{
 			rule: "PanicAnswered", what: "a panic cuts the connection",
@@ -120,7 +120,7 @@ func callerMutants() []mutant {
 		},
 		{
 			rule: "TenantScope", what: "a direct invocation has no tenant",
-			file: "lambda/direct.go", old: "\t\tscope = join(tenant, scope)\n", new: "\t\t_ = join(tenant, scope)\n", run: "^TestTenantsOfDirectInvocations$",
+			file: "lambda/scope.go", old: "\t\tscope = join(tenant, scope)\n", new: "\t\t_ = join(tenant, scope)\n", run: "^TestTenantsOfDirectInvocations$",
 		},
 		{
 			rule: "TenantName", what: "a tenant's name may hold what ends it",

@@ -6,19 +6,19 @@ func envelopeMutants() []mutant {
 	return []mutant{
 		{
 			rule: "EnvelopeKey", what: "a job in SNS's envelope is known by the notification's id",
-			file: inner, old: "in.key, err = snsAttributeKey(attributes, id)", new: "in.key = id", run: "^TestJobInAnEnvelopeIsDoneOnce$",
+			file: inner, old: "in.key, err = attributeKey(value)", new: "_, err = attributeKey(value)", run: "^TestJobInAnEnvelopeIsDoneOnce$",
 		},
 		{
 			rule: "EnvelopeKey", what: "a job in an event is known by the event's id",
-			file: inner, old: "\treturn jobKey(m)\n", new: "\treturn id, nil\n", run: "^TestJobOnABusIsDoneOnce$",
+			file: "lambda/message.go", old: "\treturn jobKey(m)\n", new: "\treturn id, nil\n", run: "^TestJobOnABusIsDoneOnce$",
 		},
 		{
 			rule: "EnvelopeKey", what: "an event that reached a function through a topic is known by the notification's id",
-			file: "lambda/sns.go", old: "openBody(r.SNS.Message); ok || err != nil {", new: "openBody(r.SNS.Message); ok && err != nil {", run: "^TestEventThroughSNSIsDoneOnce$",
+			file: "lambda/sns.go", old: "return in.key, err", new: "return r.SNS.MessageID + in.key[:0], err", run: "^TestEventThroughSNSIsDoneOnce$",
 		},
 		{
 			rule: "EnvelopeKey", what: "an envelope that can't be read is run under the message's id",
-			file: sqs, old: "return m.MessageId, err", new: "return m.MessageId, nil", run: "^TestUnreadableEnvelope$",
+			file: inner, old: "said: make(url.Values)}, false, err", new: "said: make(url.Values)}, false, nil", run: "^TestUnreadableEnvelope$",
 		},
 		{
 			rule: "EnvelopeKey", what: "a message of one's own is taken for an envelope by its type",
@@ -26,7 +26,7 @@ func envelopeMutants() []mutant {
 		},
 		{
 			rule: "EnvelopeContent", what: "an envelope's times and signatures are compared",
-			file: sqs, old: "ok && err == nil", new: "ok && err != nil", run: "^TestJobInAnEnvelopeIsDoneOnce$",
+			file: sqs, old: "[]byte(in.body)", new: "[]byte(m.Body)", run: "^TestJobInAnEnvelopeIsDoneOnce$",
 		},
 		{
 			rule: "EnvelopeContent", what: "work of two topics under one key is taken for the same",
@@ -38,22 +38,22 @@ func envelopeMutants() []mutant {
 		},
 		{
 			rule: "EnvelopeContent", what: "what comes from a topic's archive is other work",
-			file: "lambda/attribute.go", old: "\"replayed\" ", new: "\"of replay\" ", run: "^TestWhatComesAgain$",
+			file: "lambda/message.go", old: "\"replayed\" ", new: "\"of replay\" ", run: "^TestWhatComesAgain$",
 		},
 	}
 }
 
 // bodyKeyMutants break how a key is found in a body.
 func bodyKeyMutants() []mutant {
-	const pointer, rpc, appsync, state = "lambda/pointer.go", "lambda/rpckey.go", "lambda/appsynckey.go", "lambda/statekey.go"
+	const pointer, rpc, appsync, state = "lambda/internal/rawjson/pointer.go", "lambda/rpckey.go", "lambda/appsynckey.go", "lambda/statekey.go"
 	return []mutant{
 		{
 			rule: "BodyKey", what: "bodies with an empty value share a key",
-			file: pointer, old: "case text == \"\":", new: "case text == \"\\x00\":", run: "^TestJSONKeyFindsNone$",
+			file: pointer, pkg: "lambda", old: "case text == \"\":", new: "case text == \"\\x00\":", run: "^TestJSONKeyFindsNone$",
 		},
 		{
 			rule: "BodyKey", what: "of a member that is there twice one is taken",
-			file: "lambda/envelope.go", old: "_, twice := m[name]; twice {", new: "_, twice := m[name]; twice && false {", run: "^TestJSONKeyFindsNone$",
+			file: "lambda/internal/rawjson/object.go", pkg: "lambda", old: "_, twice := m[name]; twice {", new: "_, twice := m[name]; twice && false {", run: "^TestJSONKeyFindsNone$",
 		},
 		{
 			rule: "BodyKey", what: "the ids 1 and \"1\" of JSON-RPC are one",
@@ -69,7 +69,7 @@ func bodyKeyMutants() []mutant {
 		},
 		{
 			rule: "BodySame", what: "a field of two objects of AppSync is one",
-			file: appsync, old: "errors.Is(err, errAbsent) || string(parent) == \"null\"", new: "true", run: "^TestAppSyncKeyComparesTheParent$",
+			file: appsync, old: "errors.Is(err, rawjson.ErrAbsent) || string(parent) == \"null\"", new: "true", run: "^TestAppSyncKeyComparesTheParent$",
 		},
 		{
 			rule: "BodyKey", what: "two items of a Map share a key",

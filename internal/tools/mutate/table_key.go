@@ -5,11 +5,11 @@ func keyMutants() []mutant {
 	return []mutant{
 		{
 			rule: "FailedKey", what: "an event whose key function fails runs as one without a key",
-			file: "lambda/typed.go", old: "\t\treq.Key = unreadable\n", new: "\t\treq.Key = \"\"\n", run: "^TestDirectKeyModes$",
+			file: "lambda/direct.go", old: "\t\treq.Key = unreadable\n", new: "\t\treq.Key = \"\"\n", run: "^TestDirectKeyModes$",
 		},
 		{
 			rule: "FailedKey", what: "a record whose key function fails runs as one without a key",
-			file: "lambda/task.go", old: "return unreadable, &idem.Error{", new: "return \"\", &idem.Error{", run: "^TestEachKeyModes$",
+			file: "lambda/bodykey.go", old: "return unreadable, &idem.Error{", new: "return \"\", &idem.Error{", run: "^TestEachKeyModes$",
 		},
 		{
 			rule: "FailedKey", what: "a record whose key function panics runs as one without a key",

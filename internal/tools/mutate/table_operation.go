@@ -12,7 +12,7 @@ func operationMutants() []mutant {
 		},
 		{
 			rule: "OwnKeys", what: "a Direct handler's name isn't its operation",
-			file: "lambda/typed.go", old: ", req.Operation = h.opt.Name, h.opt.operation()", new: " = h.opt.Name", run: operation,
+			file: "lambda/direct.go", old: ", req.Operation = h.opt.Name, h.operation", new: " = h.opt.Name", run: operation,
 		},
 		{
 			rule: "OwnKeys", what: "a batch's name isn't its operation",

@@ -3,7 +3,7 @@ package main
 // shareMutants break how the records of an event share its time, and what becomes of
 // a handler that doesn't come back.
 func shareMutants() []mutant {
-	const share, lanes, task, each, anew = "lambda/share.go", "lambda/lanes.go", "lambda/task.go", "lambda/each.go", "lambda/anew.go"
+	const share, lanes, task, each, anew = "lambda/share.go", "lambda/lanes.go", "lambda/task.go", "lambda/each.go", "lambda/process.go"
 	const left = "^TestOverdueHandlerIsLeftBehind$"
 	return []mutant{
 		{
@@ -21,7 +21,7 @@ func shareMutants() []mutant {
 		},
 		{
 			rule: "FairShare", what: "one record after the other by default",
-			file: lanes, old: "c.workers = DefaultConcurrency", new: "c.workers = 1", run: "^TestConcurrencyByDefault$",
+			file: lanes, old: "c.workers = defaultConcurrency", new: "c.workers = 1", run: "^TestConcurrencyByDefault$",
 		},
 		{
 			rule: "RecordTimeout", what: "a record's own limit is not kept",

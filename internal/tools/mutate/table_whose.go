@@ -14,7 +14,7 @@ func whoseMutants() []mutant {
 		},
 		{
 			rule: "NotMineKept", what: "a ticket whose handler isn't found is dropped",
-			file: "lambda/completer/handler.go", old: "\tcase lambda.OutcomeNotMine:\n", new: "\tcase \"nobody's\":\n", run: "^TestOutcomes$",
+			file: "lambda/completer/handler.go", old: "\tcase TicketNotMine:\n", new: "\tcase \"nobody's\":\n", run: "^TestOutcomes$",
 		},
 		{
 			rule: "NotMineKept", what: "a ticket whose handler isn't found is dropped after a while",
@@ -66,7 +66,7 @@ func whoseMutants() []mutant {
 		},
 		{
 			rule: "InvokedFor", what: "an operation is completed in another tenant's invocation",
-			file: "lambda/resume.go", old: "o.Handlers, o.Tenant = names, tenantOf(ctx)", new: "o.Handlers, o.Tenant = names, \"jane\"", run: whose,
+			file: "lambda/wrap.go", old: "o.Handlers, o.Tenant = names, tenantOf(ctx)", new: "o.Handlers, o.Tenant = names, \"jane\"", run: whose,
 		},
 	}
 }

@@ -31,7 +31,7 @@ func main() {
 		"aws:sqs": completer.New(queue, completer.Invoke(client.Lambda(), api), func(o *completer.Options) {
 			o.Grace = grace
 			o.Concurrency = 5
-			o.Resumed = metrics.Resumed
+			o.Resumed = resumed(metrics)
 			o.Logger = rides.Logger()
 		}),
 	})

@@ -5,6 +5,8 @@ import (
 	"errors"
 	"strings"
 
+	"github.com/aws/aws-lambda-go/lambdacontext"
+
 	"github.com/samekey/samekey/idem"
 )
 
@@ -39,6 +41,19 @@ func iamIdentity(pool, identity, userARN string) idem.Identity {
 	return idem.Identity{Kind: "iam", Subject: userARN}
 }
 
+// lambdaIdentity is who a Lambda authorizer says is calling. The whole context
+// is no substitute for a name: it may hold what changes with each token.
+func lambdaIdentity(authorizer map[string]any) idem.Identity {
+	id := idem.Identity{Kind: "lambda"}
+	for _, name := range []string{"principalId", "sub"} {
+		if s, ok := authorizer[name].(string); ok && s != "" {
+			id.Subject = s
+			break
+		}
+	}
+	return id
+}
+
 // RoleScope is an [idem.Options.Scope] for callers that sign their requests as
 // services: all sessions of a role are one caller. By default each session is one
 // of its own, since its name may be a person's; but where it changes with fresh
@@ -61,17 +76,51 @@ func RoleScope(_ context.Context, r *idem.Request) (string, error) {
 	return "iam:" + arn, nil
 }
 
-// lambdaIdentity is who a Lambda authorizer says is calling. The whole context
-// is no substitute for a name: it may hold what changes with each token.
-func lambdaIdentity(authorizer map[string]any) idem.Identity {
-	id := idem.Identity{Kind: "lambda"}
-	for _, name := range []string{"principalId", "sub"} {
-		if s, ok := authorizer[name].(string); ok && s != "" {
-			id.Subject = s
-			break
-		}
+// consumerScope is the scope of records that several functions may get, such as
+// those of a topic: what one of them has done, another one has not.
+func consumerScope(ctx context.Context, source string) string {
+	if functionARN(ctx) == "" {
+		return source // in a test
 	}
-	return id
+	return join(source, functionScope(ctx))
+}
+
+// functionScope is the scope of what is given to this function only, and to it
+// for one tenant only where Lambda isolates them.
+func functionScope(ctx context.Context) string {
+	scope := "function:" + lambdacontext.FunctionName
+	if arn := functionARN(ctx); arn != "" {
+		scope = arn
+	}
+	if tenant := tenantOf(ctx); tenant != "" {
+		scope = join(tenant, scope)
+	}
+	return scope
+}
+
+// functionARN names the function that is invoked, without its version: a
+// deployment goes on with the work of the one before. An alias stays, since it
+// may be a stage. It is empty outside of Lambda.
+func functionARN(ctx context.Context) string {
+	lc, ok := lambdacontext.FromContext(ctx)
+	if !ok {
+		return ""
+	}
+	const qualifier = 7 // arn:aws:lambda:REGION:ACCOUNT:function:NAME:QUALIFIER
+	parts := strings.Split(lc.InvokedFunctionArn, ":")
+	if len(parts) > qualifier && (parts[qualifier] == "$LATEST" || strings.Trim(parts[qualifier], "0123456789") == "") {
+		parts = parts[:qualifier]
+	}
+	return strings.Join(parts, ":")
+}
+
+// tenantOf is the tenant for which the function is invoked, "" for a function
+// without tenant isolation. Lambda demands it of every invocation otherwise.
+func tenantOf(ctx context.Context) string {
+	if lc, ok := lambdacontext.FromContext(ctx); ok {
+		return lc.TenantID
+	}
+	return ""
 }
 
 var escapeFirst = strings.NewReplacer("%", "%25", "|", "%7C")

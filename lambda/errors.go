@@ -1,0 +1,151 @@
+package lambda
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"runtime/debug"
+	"strings"
+
+	"github.com/aws/aws-lambda-go/lambda/messages"
+
+	"github.com/samekey/samekey/idem"
+)
+
+var (
+	// ErrNotRun matches errors of records whose handler was not run, though
+	// nothing was wrong with them: an earlier record of their group or key failed,
+	// or there was no time left (then they match [idem.ErrNoTime] too). They come
+	// again, and a queue counts the delivery all the same.
+	ErrNotRun = errors.New("not tried")
+
+	// ErrOverdue matches errors of records whose handler had not come back when
+	// the report went out, though its context had ended. It may have had its effect.
+	ErrOverdue = errors.New("the handler has not come back, though its time is over")
+
+	errHeldBack = fmt.Errorf("%w: an earlier record of its group failed", ErrNotRun)
+	errSameKey  = fmt.Errorf("%w: the handler of an earlier record with its key has not come back", ErrNotRun)
+	errGone     = errors.New("the handler ended its goroutine")
+)
+
+// noTime is why a record is not begun.
+func noTime(ctx context.Context) error {
+	err := fmt.Errorf("%w: %w", ErrNotRun, idem.ErrNoTime)
+	if cause := context.Cause(ctx); cause != nil {
+		err = fmt.Errorf("%w: %w", err, cause)
+	}
+	return &idem.Error{Op: "start", Err: err}
+}
+
+// BatchError says which records of an event have failed, where the source can't
+// be told in the answer.
+type BatchError struct {
+	Total   int           // records of the event
+	Records []RecordError // the failed ones, in the event's order
+}
+
+// RecordError is the failure of one record.
+type RecordError struct {
+	ID  string // what the source knows it by
+	Err error  // why: the handler's own error, or the engine's
+}
+
+func (e *BatchError) Error() string {
+	const most = 3 // it ends up in logs and failure destinations
+	var b strings.Builder
+	fmt.Fprintf(&b, "lambda: %d of %d records failed", len(e.Records), e.Total)
+	for i, r := range e.Records[:min(len(e.Records), most)] {
+		sep := "; "
+		if i == 0 {
+			sep = ": "
+		}
+		fmt.Fprintf(&b, "%s%s: %v", sep, r.ID, r.Err)
+	}
+	if more := len(e.Records) - most; more > 0 {
+		fmt.Fprintf(&b, "; and %d more", more)
+	}
+	return b.String()
+}
+
+// Unwrap returns the errors of the records.
+func (e *BatchError) Unwrap() []error {
+	errs := make([]error, len(e.Records))
+	for i, r := range e.Records {
+		errs[i] = r.Err
+	}
+	return errs
+}
+
+// PanicError is a handler's panic over one record. The others of its event go
+// on, so that a record nobody can work on doesn't keep them from being done.
+type PanicError struct {
+	Value any    // what it panicked with
+	Stack []byte // where, as of debug.Stack
+}
+
+// Error has the value only where the Go runtime made it: another one may hold
+// what was in the record.
+func (e *PanicError) Error() string {
+	return "lambda: handler " + idem.PanicText(e.Value)
+}
+
+// Unwrap returns the value, if it is an error.
+func (e *PanicError) Unwrap() error {
+	err, _ := e.Value.(error)
+	return err
+}
+
+func panicked(v any) *PanicError { return &PanicError{Value: v, Stack: debug.Stack()} }
+
+// ownError tells the handler's own error from the engine's.
+type ownError struct{ err error }
+
+func (o *ownError) Error() string { return o.err.Error() }
+
+func (o *ownError) Unwrap() error { return o.err }
+
+// engineError makes sure that what the engine refuses is known as such.
+func engineError(err error) error {
+	if _, ok := err.(*idem.Error); ok || err == nil { //nolint:errorlint // a joined one is not
+		return err
+	}
+	return &idem.Error{Op: "do", Err: err}
+}
+
+// errorTypes names what the engine refuses, for callers that see no Go errors:
+// Step Functions match on errorType, and so do log filters. The first match
+// counts. The names are part of the API.
+var errorTypes = []struct {
+	err  error
+	name string
+}{
+	{idem.ErrKeyMissing, "IdempotencyKeyMissing"},
+	{idem.ErrKeyInvalid, "IdempotencyKeyInvalid"},
+	{idem.ErrCredentials, "IdempotencyCredentials"},
+	{idem.ErrMismatch, "IdempotencyKeyMismatch"},
+	{idem.ErrExpired, "IdempotencyKeyExpired"},
+	{idem.ErrNotKept, "IdempotencyAnswerNotKept"},
+	{idem.ErrStuck, "IdempotencyStuck"},
+	{idem.ErrInFlight, "IdempotencyInFlight"},
+	{idem.ErrLeaseLost, "IdempotencyLeaseLost"},
+	{idem.ErrNoTime, "IdempotencyNoTimeLeft"},
+	{idem.ErrCorrupt, "IdempotencyRecordCorrupt"},
+	{idem.ErrSecret, "IdempotencySecretMissing"},
+	{idem.ErrScope, "IdempotencyScopeUnknown"},
+	{idem.ErrUnavailable, "IdempotencyStoreUnavailable"},
+	{idem.ErrRequest, "IdempotencyRequestInvalid"},
+}
+
+// reported is err as the runtime is to report it: an error of the engine's under
+// its own name, any other as it is, which the runtime names after its Go type.
+func reported(err error) error {
+	if _, ours := err.(*idem.Error); !ours { //nolint:errorlint // one inside of another error is that error's business
+		return err
+	}
+	for _, t := range errorTypes {
+		if errors.Is(err, t.err) {
+			return messages.InvokeResponse_Error{Message: err.Error(), Type: t.name}
+		}
+	}
+	return err
+}

@@ -1,0 +1,267 @@
+package lambda
+
+import (
+	"encoding/base64"
+	"fmt"
+	"maps"
+	"net/http"
+	"net/url"
+	"slices"
+	"strings"
+	"unicode/utf8"
+
+	"github.com/samekey/samekey/idem"
+)
+
+// canonicalPath gives a path one spelling, since HTTP APIs decode it and others
+// leave it as the client wrote it: every segment is decoded, if it can be, and
+// encoded again.
+func canonicalPath(path string) string {
+	if path == "" {
+		return "/"
+	}
+	segments := strings.Split(path, "/")
+	for i, s := range segments {
+		if u, err := url.PathUnescape(s); err == nil {
+			s = u
+		}
+		segments[i] = url.PathEscape(s)
+	}
+	return strings.Join(segments, "/")
+}
+
+// encodedQuery encodes parameters that come decoded. multi, if there, has all.
+func encodedQuery(single map[string]string, multi map[string][]string) string {
+	return url.Values(parameters(single, multi)).Encode()
+}
+
+// rawQuery joins parameters that come as the client encoded them. A map has no
+// order, so the names are sorted; the engine compares queries that way.
+func rawQuery(single map[string]string, multi map[string][]string) string {
+	var b strings.Builder
+	params := parameters(single, multi)
+	for _, name := range slices.Sorted(maps.Keys(params)) {
+		for _, value := range params[name] {
+			if b.Len() > 0 {
+				b.WriteByte('&')
+			}
+			b.WriteString(name + "=" + value)
+		}
+	}
+	return b.String()
+}
+
+func parameters(single map[string]string, multi map[string][]string) map[string][]string {
+	if len(multi) > 0 || len(single) == 0 {
+		return multi
+	}
+	params := make(map[string][]string, len(single))
+	for name, value := range single {
+		params[name] = []string{value}
+	}
+	return params
+}
+
+// splitQuery takes a query apart and leaves names and values as the client
+// encoded them. Values of one name keep their order.
+func splitQuery(raw string) url.Values {
+	values := make(url.Values)
+	for pair := range strings.SplitSeq(raw, "&") {
+		if name, value, _ := strings.Cut(pair, "="); pair != "" {
+			values.Add(name, value)
+		}
+	}
+	return values
+}
+
+// decodedQuery takes a query apart and decodes it, but for what is no escape.
+func decodedQuery(raw string) url.Values {
+	values := make(url.Values)
+	for pair := range strings.SplitSeq(raw, "&") {
+		if name, value, _ := strings.Cut(pair, "="); pair != "" {
+			values.Add(unescaped(name), unescaped(value))
+		}
+	}
+	return values
+}
+
+func unescaped(s string) string {
+	if u, err := url.QueryUnescape(s); err == nil {
+		return u
+	}
+	return s
+}
+
+// joinedParameters is a decoded query with one value for each name, several of
+// them joined by commas, as payload format 2.0 has it.
+func joinedParameters(raw string) map[string]string {
+	if raw == "" {
+		return nil
+	}
+	single := make(map[string]string)
+	for name, values := range decodedQuery(raw) {
+		single[name] = strings.Join(values, ",")
+	}
+	return single
+}
+
+// lastOf is m with the last value of each name, as sources have it that give one.
+func lastOf[M url.Values | http.Header](m M) map[string]string {
+	if len(m) == 0 {
+		return nil
+	}
+	single := make(map[string]string, len(m))
+	for name, values := range m {
+		if len(values) > 0 {
+			single[name] = values[len(values)-1]
+		}
+	}
+	return single
+}
+
+// firstLabel is what comes before the first dot of a domain name.
+func firstLabel(domain string) string {
+	label, _, _ := strings.Cut(domain, ".")
+	return label
+}
+
+// header makes one of an event's two maps, with canonical names. Where a name
+// is in both, multi has all values and single the last of them. Spellings of
+// one name are put together, in a fixed order.
+func header(single map[string]string, multi map[string][]string) http.Header {
+	h := make(http.Header, max(len(single), len(multi)))
+	for _, name := range slices.Sorted(maps.Keys(single)) {
+		h.Add(name, single[name])
+	}
+	all := make(http.Header, len(multi))
+	for _, name := range slices.Sorted(maps.Keys(multi)) {
+		for _, value := range multi[name] {
+			all.Add(name, value)
+		}
+	}
+	maps.Copy(h, all)
+	return h
+}
+
+// v2Headers has the headers of a request in the form of payload format 2.0:
+// lower-case names, values joined by commas.
+func v2Headers(h http.Header) map[string]string {
+	headers := make(map[string]string, len(h))
+	for name, values := range h {
+		headers[strings.ToLower(name)] = strings.Join(values, ",")
+	}
+	return headers
+}
+
+// joined is h with one value for each name: several are a list with commas,
+// which is the same thing (RFC 9110, 5.3), but for cookies.
+func joined(h http.Header) map[string]string {
+	single := make(map[string]string, len(h))
+	for name, values := range h {
+		switch {
+		case len(values) == 0:
+		case name == setCookie:
+			single[name] = values[len(values)-1]
+		default:
+			single[name] = strings.Join(values, ", ")
+		}
+	}
+	return single
+}
+
+const setCookie = "Set-Cookie"
+
+// withCookies puts the cookies of a request back into the header they were
+// taken from.
+func withCookies(h http.Header, cookies []string) http.Header {
+	if len(cookies) > 0 {
+		h["Cookie"] = []string{strings.Join(cookies, "; ")}
+	}
+	return h
+}
+
+// withSetCookies adds a response's cookies to h.
+func withSetCookies(h http.Header, cookies []string) http.Header {
+	if len(cookies) > 0 {
+		h[setCookie] = append(h[setCookie], cookies...)
+	}
+	return h
+}
+
+// withoutSetCookies is the reverse of withSetCookies. h is not changed.
+func withoutSetCookies(h http.Header) (rest http.Header, cookies []string) {
+	cookies = h[setCookie]
+	if cookies == nil {
+		return h, nil
+	}
+	rest = maps.Clone(h)
+	delete(rest, setCookie)
+	return rest, cookies
+}
+
+// requestBody returns the bytes that the client sent.
+func requestBody(body string, isBase64 bool) ([]byte, error) {
+	b, err := decoded(body, isBase64)
+	if err != nil {
+		return nil, fmt.Errorf("%w: body is not base64: %w", idem.ErrRequest, err)
+	}
+	return b, nil
+}
+
+// response is a handler's answer. Without a status it is 200. A body that isn't
+// the base64 it is said to be is taken as it stands: the effect has happened, so
+// an error here would only make the client repeat it.
+func response(status int, h http.Header, body string, isBase64 bool) (idem.Response, error) {
+	b, err := decoded(body, isBase64)
+	if err != nil {
+		b = []byte(body)
+	}
+	if status == 0 {
+		status = http.StatusOK
+	}
+	return idem.Response{Status: status, Header: h, Body: b}, nil
+}
+
+func decoded(body string, isBase64 bool) ([]byte, error) {
+	switch {
+	case body == "":
+		return nil, nil
+	case isBase64:
+		return base64.StdEncoding.DecodeString(body)
+	}
+	return []byte(body), nil
+}
+
+// textBody returns a body as an event carries it. JSON strings hold text only:
+// anything else would not come out as it went in.
+func textBody(b []byte) (body string, isBase64 bool) {
+	if utf8.Valid(b) && !inflates(b) {
+		return string(b), false
+	}
+	return base64.StdEncoding.EncodeToString(b), true
+}
+
+// inflates reports whether b has so many control characters, at six bytes each
+// in JSON, that base64 is shorter. It matters only for bodies that could then
+// exceed what an invocation may return: 1 MB to a load balancer, 6 MB to others.
+func inflates(b []byte) bool {
+	const small = 128 << 10 // fits even if all of it are control characters
+	if len(b) <= small {
+		return false
+	}
+	n := 0
+	for _, c := range b {
+		if c < ' ' && c != '\n' && c != '\r' && c != '\t' {
+			n++
+		}
+	}
+	return n > len(b)/15 // 5·n bytes more, against a third more
+}
+
+// eventBody is the inverse of requestBody. was says that the body came in base64.
+func eventBody(b []byte, was bool) (body string, isBase64 bool) {
+	if !was && utf8.Valid(b) {
+		return string(b), false
+	}
+	return base64.StdEncoding.EncodeToString(b), true
+}

@@ -1,0 +1,87 @@
+package envelope
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/samekey/samekey/idem"
+)
+
+// Kind says what came of a ticket.
+type Kind string
+
+// What can come of a ticket. Package completer says what each means.
+const (
+	Done     Kind = "done"
+	Moved    Kind = "moved"
+	InFlight Kind = "in_flight"
+	Stuck    Kind = "stuck"
+	Failed   Kind = "failed"
+	NotMine  Kind = "not_mine"
+)
+
+// Outcome is a function's answer to a ticket.
+type Outcome struct {
+	Kind       Kind
+	RetryAfter time.Duration // of InFlight: the rest of the lease
+	Error      string        // of Failed, NotMine and Stuck, for logs
+}
+
+// OutcomeOf returns the outcome for the error of [idem.Engine.Resume].
+func OutcomeOf(err error) Outcome {
+	switch {
+	case err == nil:
+		return Outcome{Kind: Done}
+	case errors.Is(err, idem.ErrMoved), errors.Is(err, idem.ErrLeaseLost):
+		return Outcome{Kind: Moved}
+	case errors.Is(err, idem.ErrNotMine):
+		return Outcome{Kind: NotMine, Error: idem.ErrorText(err)}
+	case errors.Is(err, idem.ErrUnavailable), errors.Is(err, idem.ErrUnknown), errors.Is(err, idem.ErrConflict):
+		return Outcome{Kind: Failed, Error: idem.ErrorText(err)} // also if the record was to be marked as stuck
+	case errors.Is(err, idem.ErrStuck):
+		return Outcome{Kind: Stuck, Error: idem.ErrorText(err)}
+	case errors.Is(err, idem.ErrInFlight):
+		o := Outcome{Kind: InFlight}
+		if e, ok := errors.AsType[*idem.Error](err); ok {
+			o.RetryAfter = e.RetryAfter
+		}
+		return o
+	}
+	return Outcome{Kind: Failed, Error: idem.ErrorText(err)}
+}
+
+type outcomeJSON struct {
+	Kind         Kind   `json:"outcome"`
+	RetryAfterMS int64  `json:"retry_after_ms,omitempty"`
+	Error        string `json:"error,omitempty"`
+}
+
+// EncodeOutcome returns the answer to [EncodeTicket]'s payload.
+func EncodeOutcome(o Outcome) []byte {
+	return encode(outcomeJSON{o.Kind, o.RetryAfter.Milliseconds(), o.Error})
+}
+
+// ParseOutcome reads what [EncodeOutcome] made. Any other answer is an error: the
+// function that was invoked doesn't know envelopes.
+func ParseOutcome(payload []byte) (Outcome, error) {
+	content, ok, err := open(payload)
+	if err != nil {
+		return Outcome{}, err
+	}
+	if !ok {
+		return Outcome{}, unsound("it is none")
+	}
+	var o outcomeJSON
+	if err := json.Unmarshal(content, &o); err != nil {
+		return Outcome{}, unsound(err.Error())
+	}
+	switch o.Kind {
+	case Done, Moved, InFlight, Stuck, Failed, NotMine:
+		const day = 24 * time.Hour // beyond any lease, and no multiplication overflows
+		after := time.Duration(min(max(o.RetryAfterMS, 0), day.Milliseconds())) * time.Millisecond
+		return Outcome{o.Kind, after, o.Error}, nil
+	}
+	return Outcome{}, unsound(fmt.Sprintf("it has the outcome %.40q", o.Kind))
+}

@@ -1,0 +1,143 @@
+package rawjson
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"regexp"
+	"strconv"
+	"strings"
+	"unicode/utf8"
+)
+
+// ErrAbsent matches the error for a value that isn't there.
+var ErrAbsent = errors.New("it is missing")
+
+// Pointer is a parsed JSON Pointer (RFC 6901) to a value in a body.
+type Pointer struct {
+	Text   string
+	tokens []string
+}
+
+// Member is the pointer to a member of the body itself.
+func Member(name string) Pointer { return Pointer{Text: "/" + name, tokens: []string{name}} }
+
+// Parse returns the pointer that text spells, false if it spells none, or the whole
+// body.
+func Parse(text string) (Pointer, bool) {
+	if !strings.HasPrefix(text, "/") || strings.Contains(strings.NewReplacer("~0", "", "~1", "").Replace(text), "~") {
+		return Pointer{}, false
+	}
+	p := Pointer{Text: text}
+	for token := range strings.SplitSeq(text[1:], "/") {
+		p.tokens = append(p.tokens, unescape.Replace(token))
+	}
+	return p, true
+}
+
+var unescape = strings.NewReplacer("~1", "/", "~0", "~")
+
+// Texts returns the texts and integers at these pointers. Each must be there.
+func Texts(body []byte, pointers []Pointer) ([]string, error) {
+	texts := make([]string, len(pointers))
+	for i, p := range pointers {
+		v, err := p.Find(body)
+		if err != nil {
+			return nil, err
+		}
+		if texts[i], _, err = Scalar(v); err != nil {
+			return nil, fmt.Errorf("%s: %w", p.Text, err)
+		}
+	}
+	return texts, nil
+}
+
+// Text returns the text or integer at p, "" if it is missing.
+func Text(body []byte, p Pointer) (string, error) {
+	texts, err := Texts(body, []Pointer{p})
+	switch {
+	case errors.Is(err, ErrAbsent):
+		return "", nil
+	case err != nil:
+		return "", err
+	}
+	return texts[0], nil
+}
+
+// Find returns the value at p.
+func (p Pointer) Find(body []byte) (json.RawMessage, error) {
+	at := json.RawMessage(body)
+	for i, token := range p.tokens {
+		next, err := step(at, token)
+		if err != nil {
+			return nil, fmt.Errorf("%s: at %s: %w", p.Text, "/"+strings.Join(p.tokens[:i], "/"), err)
+		}
+		if next == nil {
+			return nil, fmt.Errorf("%s: %w", p.Text, ErrAbsent)
+		}
+		at = next
+	}
+	return at, nil
+}
+
+// step returns a member of an object or an element of a list, nil if there is none.
+func step(at json.RawMessage, token string) (json.RawMessage, error) {
+	if bytes.HasPrefix(bytes.TrimLeft(at, " \t\r\n"), []byte("[")) {
+		var list []json.RawMessage
+		if err := json.Unmarshal(at, &list); err != nil {
+			return nil, errors.New("it isn't JSON")
+		}
+		for n := range list { // a number with a sign or with zeros before it is none
+			if strconv.Itoa(n) == token {
+				return list[n], nil
+			}
+		}
+		return nil, nil
+	}
+	m, err := Object(at)
+	if err != nil {
+		return nil, err
+	}
+	return m[token], nil
+}
+
+// Scalar returns a text, or an integer as it is written. number tells them apart.
+func Scalar(v json.RawMessage) (text string, number bool, err error) {
+	if integer.Match(v) {
+		return string(v), true, nil
+	}
+	if len(v) == 0 || v[0] != '"' {
+		return "", false, errors.New("it is neither a text nor an integer")
+	}
+	switch err := json.Unmarshal(v, &text); {
+	case err != nil:
+		return "", false, errors.New("it isn't JSON")
+	case text == "":
+		return "", false, errors.New("it is empty")
+	case !utf8.Valid(v) || strings.ContainsRune(text, utf8.RuneError):
+		return "", false, errors.New("it isn't Unicode") // two texts would become one
+	}
+	return text, false, nil
+}
+
+var integer = regexp.MustCompile(`^(0|-?[1-9][0-9]*)$`)
+
+// Without returns the body without the member at p. Objects on the way are encoded
+// anew.
+func (p Pointer) Without(body []byte) (json.RawMessage, error) { return without(body, p.tokens) }
+
+func without(body json.RawMessage, path []string) (json.RawMessage, error) {
+	m, err := Object(body)
+	if err != nil {
+		return nil, err
+	}
+	if len(path) == 1 {
+		delete(m, path[0])
+	} else if m[path[0]] != nil {
+		if m[path[0]], err = without(m[path[0]], path[1:]); err != nil {
+			return nil, err
+		}
+	}
+	return json.Marshal(m)
+}

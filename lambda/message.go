@@ -1,0 +1,83 @@
+package lambda
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"slices"
+	"strings"
+
+	"github.com/samekey/samekey/lambda/internal/rawjson"
+)
+
+// KeyAttribute is the message attribute that carries the idempotency key of an
+// SQS or SNS message, as text. A drain sets it to the id of the job. Your own
+// producers may set it to a name of the work. Without the attribute the key is the
+// message id: it is the same for every delivery of a message, and a new one if the
+// producer sends the message again.
+const KeyAttribute = "idempotency-key"
+
+// KindAttribute is the message attribute that carries the kind of a job that a drain
+// has sent to SQS or SNS. The message itself is the job's Args.
+const KindAttribute = "kind"
+
+// transportAttributes are message attributes that describe the way of a message and
+// not the work: they differ if a producer sends one job twice.
+var transportAttributes = []string{
+	KeyAttribute, "replayed" /* of what SNS brings from a topic's archive */, "_datadog", "awstraceheader", "b3", "baggage", "correlation-context", "dd-pathway-ctx", "dd-pathway-ctx-base64",
+	"elastic-apm-traceparent", "grpc-trace-bin", "newrelic", "ot-tracer-sampled", "ot-tracer-spanid", "ot-tracer-traceid",
+	"sentry-trace", "traceparent", "tracestate", "uber-trace-id", "x-amzn-trace-id", "x-cloud-trace-context", "x-request-id",
+}
+
+// identifies reports whether a message attribute is part of what a message asks
+// for.
+func identifies(name string) bool {
+	name = strings.ToLower(name)
+	return !slices.Contains(transportAttributes, name) && !strings.HasPrefix(name, "x-b3-") && !strings.HasPrefix(name, "x-datadog-")
+}
+
+// JobEvent is a staged job as it arrives without message attributes: as the detail of
+// an EventBridge event, or as the payload of a function:
+//
+//	send := lambda.Wrap(engine, lambda.Direct[lambda.JobEvent, struct{}](func(j lambda.JobEvent) (string, error) { return j.Key, nil }), mail)
+//	hear := lambda.WrapEach(engine, lambda.EventBridge, listen)
+//
+// [SQS], [SNS] and [EventBridge] recognize a JobEvent by its four members and take its
+// key from it.
+type JobEvent struct {
+	Key       string          `json:"idempotency_key"` // the job's id: do each once
+	Operation string          `json:"operation"`       // the id of the operation that staged it
+	Kind      string          `json:"kind"`
+	Args      json.RawMessage `json:"args"`
+}
+
+// isJob reports whether an object has the members of a [JobEvent] and no others.
+func isJob(m map[string]json.RawMessage) bool {
+	for _, name := range []string{"idempotency_key", "operation", "kind", "args"} {
+		if m[name] == nil {
+			return false
+		}
+	}
+	return len(m) == 4
+}
+
+func jobKey(m map[string]json.RawMessage) (string, error) {
+	key, err := textIn(m, "idempotency_key")
+	if err == nil && key == "" {
+		err = errors.New("idempotency_key is empty")
+	}
+	return key, err
+}
+
+// detailKey is the key of an event: the id of the job in its detail, or else the
+// event's id.
+func detailKey(detail json.RawMessage, id string) (string, error) {
+	if !bytes.Contains(detail, []byte(`"idempotency_key"`)) {
+		return id, nil
+	}
+	m, err := rawjson.Object(detail)
+	if err != nil || !isJob(m) {
+		return id, nil //nolint:nilerr // not a JobEvent
+	}
+	return jobKey(m)
+}
