@@ -10,6 +10,7 @@ import (
 var (
 	word    = regexp.MustCompile(`[A-Za-z][A-Za-z'’-]*`)
 	comment = regexp.MustCompile(`(?s)<!--.*?-->`)
+	tables  = regexp.MustCompile(`(?s)<!-- generated [a-z-]+ -->.*?<!-- end [a-z-]+ -->`)
 )
 
 // maxWhat is the number of times that a page may say "what" in 1,000 words. The
@@ -44,8 +45,8 @@ func TestPagesNameThings(t *testing.T) {
 	}
 }
 
-// prose is a page without its code, comments and link targets.
+// prose is a page without its code, generated blocks, comments and link targets.
 func prose(text string) string {
-	text = comment.ReplaceAllString(fence.ReplaceAllString(text, ""), "")
+	text = comment.ReplaceAllString(fence.ReplaceAllString(tables.ReplaceAllString(text, ""), ""), "")
 	return link.ReplaceAllString(codeSpan.ReplaceAllString(text, ""), "]")
 }
