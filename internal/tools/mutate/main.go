@@ -5,11 +5,13 @@
 //	go run ./internal/tools/mutate -only '^Ack' # the rules that match
 //	go run ./internal/tools/mutate -list        # the table, without a run
 //
-// The table is in the files table_*.go, a line for each mutant: which text of
-// which file becomes what, and the fastest test that has to notice. The text must
-// be there exactly once, the mutant must compile, and the tests must pass without
-// it; anything else is an error of the table. The checkout is never written to:
-// the compiler gets the changed file in its stead (go build -overlay).
+// The table is in the files table_*.go, a line for each mutant: a function or
+// another declaration, a snippet of it, the snippet's replacement, and the fastest
+// test that has to notice. The snippet must be there exactly once, the mutant must
+// compile, and the tests must pass without it; anything else is an error of the
+// table. Layout, comments, files and the names of local variables don't matter
+// (see mutant). The checkout is never written to: the compiler gets the changed
+// file in its stead (go build -overlay).
 //
 // Tests that need DynamoDB Local share one, found or started as package
 // dynamotest does. The command exits with 1 if a mutant survives or the table is

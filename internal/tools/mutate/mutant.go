@@ -3,9 +3,7 @@ package main
 import (
 	"errors"
 	"fmt"
-	"os"
 	"path"
-	"path/filepath"
 	"slices"
 	"strings"
 )
@@ -14,10 +12,23 @@ import (
 type mutant struct {
 	rule string // the model's name, or a name for a fence that the model doesn't have
 	what string // what the mutant does
-	file string // from the module's root, with slashes
-	old  string // the text that is replaced: exactly once in the file
-	new  string
-	pkg  string // the package of the tests, "idem/idemtest"; "": that of file
+
+	// in is the declaration that is changed, "idem/client.Operation.wait": the package
+	// from the module's root, and the function, Type.Method, constant, variable or type.
+	in string
+	// old is the piece of Go that is replaced, which must be in the declaration once.
+	// Its layout doesn't matter. $x stands for an identifier that belongs to the
+	// declaration (a parameter, a variable, a label), for the same one each time;
+	// anything else is taken literally. A string may leave out its begin or its end:
+	// "… AND ver = :ver".
+	old string
+	// new has each $x and … of old. Identifiers that it adds have no $.
+	new string
+	// where is another piece of the declaration, found as old is, that says what
+	// further $x of old and new are: "func ($s *Store)".
+	where string
+
+	pkg  string // the package of the tests, "idem/idemtest"; "": that of in
 	run  string // go test -run
 	hang bool   // the tests notice by never ending
 
@@ -29,7 +40,7 @@ type mutant struct {
 
 func (m mutant) tests() target {
 	if m.pkg == "" {
-		return target{path.Dir(m.file), m.run}
+		return target{m.dir(), m.run}
 	}
 	return target{m.pkg, m.run}
 }
@@ -43,25 +54,63 @@ func table() []mutant {
 		jobMutants(), streamMutants(), sinkMutants(), callerMutants(), waitMutants(), panicMutants(), patienceMutants(), clientMutants(), renewMutants(), keyMutants(), envelopeMutants(), corsMutants(), bodyKeyMutants(), shareMutants())
 }
 
-// mutated returns the text of m's file with the rule off.
-func (m mutant) mutated(root string) ([]byte, error) {
-	b, err := os.ReadFile(filepath.Join(root, filepath.FromSlash(m.file)))
+// dir is the folder of the changed package, from the module's root.
+func (m mutant) dir() string {
+	dir, _ := m.place()
+	return dir
+}
+
+// place cuts in into the package and the name of the declaration.
+func (m mutant) place() (dir, name string) {
+	slash := strings.LastIndex(m.in, "/") + 1
+	last, name, _ := strings.Cut(m.in[slash:], ".")
+	return m.in[:slash] + last, name
+}
+
+// mutated returns the file that m changes, and its text with the rule off.
+func (s *source) mutated(m mutant) (file string, text []byte, err error) {
+	dir, name := m.place()
+	if n := len(s.decls[name]); n != 1 {
+		return "", nil, fmt.Errorf("%s has %d declarations with the name %q, want one", dir, n, name)
+	}
+	d := s.decls[name][0]
+	bound := binding{}
+	if m.where != "" {
+		if _, _, bound, err = find(d.words, m.where, bound); err != nil {
+			return "", nil, fmt.Errorf("where, in %s: %w", m.in, err)
+		}
+	}
+	begin, end, bound, err := find(d.words, m.old, bound)
 	if err != nil {
-		return nil, err
+		return "", nil, fmt.Errorf("old, in %s: %w", m.in, err)
 	}
-	text := string(b)
-	if n := strings.Count(text, m.old); n != 1 || m.old == m.new {
-		return nil, fmt.Errorf("the text is %d times in %s, want once and changed:\n%s", n, m.file, m.old)
+	replacement, err := bound.fill(m.new)
+	if err != nil {
+		return "", nil, fmt.Errorf("new, in %s: %w", m.in, err)
 	}
-	return []byte(strings.Replace(text, m.old, m.new, 1)), nil
+	from, to := d.words[begin].from, d.words[end-1].to
+	if was := s.text[d.file]; string(was[from:to]) != replacement {
+		return path.Join(dir, d.file), slices.Concat(was[:from], []byte(replacement), was[to:]), nil
+	}
+	return "", nil, fmt.Errorf("in %s: nothing is changed: %s", m.in, m.old)
 }
 
 // check finds what is wrong with a table without running anything.
 func check(root string, ms []mutant) error {
 	var errs []error
 	seen := make(map[string]bool)
+	sources := make(map[string]*source)
 	for _, m := range ms {
-		_, err := m.mutated(root)
+		var err error
+		s := sources[m.dir()]
+		if s == nil {
+			if s, err = load(root, m.dir()); err == nil {
+				sources[m.dir()] = s
+			}
+		}
+		if err == nil {
+			_, _, err = s.mutated(m)
+		}
 		switch {
 		case m.rule == "" || m.what == "" || m.run == "":
 			err = errors.New("a line is not complete")

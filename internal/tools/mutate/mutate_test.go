@@ -11,7 +11,7 @@ import (
 	"time"
 )
 
-// The table keeps up with the code: every text is there exactly once, and every
+// The table keeps up with the code: every snippet is there exactly once, and every
 // rule of the model is broken by some line.
 func TestTableFitsTheCode(t *testing.T) {
 	t.Parallel()
@@ -117,18 +117,18 @@ func TestVerdicts(t *testing.T) {
 		killer        string
 		err           string // a part of it
 	}{
-		"killed":                     {old: "return -n", new: "return n", run: "^TestAbs$", killer: "TestAbs/of_one_below_zero"},
-		"survives":                   {old: "return -n", new: "return n", run: "^TestWeak$"},
-		"does not compile":           {old: "return -n", new: "return nil", run: "^TestAbs$", err: "does not compile"},
-		"the text is gone":           {old: "return +n", new: "return n", run: "^TestAbs$", err: "0 times"},
-		"the text is not one":        {old: "return", new: "panic(n)\nreturn", run: "^TestAbs$", err: "2 times"},
-		"hangs":                      {old: "n--", new: "n++\nn--", run: "^TestWait$", limit: 2 * time.Second, err: "timed out: true, marked so: false"},
-		"hangs, and was to":          {old: "n--", new: "n++\nn--", run: "^TestWait$", limit: 2 * time.Second, mod: func(m *mutant) { m.hang = true }, killer: "time out"},
-		"was to hang":                {old: "return -n", new: "return n", run: "^TestAbs$", mod: func(m *mutant) { m.hang = true }, err: "timed out: false, marked so: true"},
-		"an invalid request":         {old: "return -n", new: "return n", run: "^TestService$", err: "proves nothing"},
-		"an invalid request, wanted": {old: "return -n", new: "return n", run: "^TestService$", mod: func(m *mutant) { m.refused = true }, killer: "TestService"},
-		"ends without a failure":     {old: "return -n", new: "return n", run: "^TestExits$", err: "no test has failed"},
-		"a panic":                    {old: "return -n", new: "panic(n)", run: "^TestAbs$", killer: "TestAbs/of_one_below_zero"},
+		"killed":                     {old: "return -$n", new: "return $n", run: "^TestAbs$", killer: "TestAbs/of_one_below_zero"},
+		"survives":                   {old: "return -$n", new: "return $n", run: "^TestWeak$"},
+		"does not compile":           {old: "return -$n", new: "return nil", run: "^TestAbs$", err: "does not compile"},
+		"the snippet is gone":        {old: "return +$n", new: "return $n", run: "^TestAbs$", err: "is not there"},
+		"the snippet is not one":     {old: "return", new: "panic($n); return", run: "^TestAbs$", err: "2 times"},
+		"hangs":                      {old: "$n--", new: "$n++; $n--", run: "^TestWait$", limit: 2 * time.Second, err: "timed out: true, marked so: false"},
+		"hangs, and was to":          {old: "$n--", new: "$n++; $n--", run: "^TestWait$", limit: 2 * time.Second, mod: func(m *mutant) { m.hang = true }, killer: "time out"},
+		"was to hang":                {old: "return -$n", new: "return $n", run: "^TestAbs$", mod: func(m *mutant) { m.hang = true }, err: "timed out: false, marked so: true"},
+		"an invalid request":         {old: "return -$n", new: "return $n", run: "^TestService$", err: "proves nothing"},
+		"an invalid request, wanted": {old: "return -$n", new: "return $n", run: "^TestService$", mod: func(m *mutant) { m.refused = true }, killer: "TestService"},
+		"ends without a failure":     {old: "return -$n", new: "return $n", run: "^TestExits$", err: "no test has failed"},
+		"a panic":                    {old: "return -$n", new: "panic($n)", run: "^TestAbs$", killer: "TestAbs/of_one_below_zero"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -136,7 +136,10 @@ func TestVerdicts(t *testing.T) {
 			if tc.limit > 0 {
 				one.limit = tc.limit
 			}
-			m := mutant{rule: name, what: name, file: "p/p.go", old: tc.old, new: tc.new, run: tc.run}
+			m := mutant{rule: name, what: name, in: "p.Abs", old: tc.old, new: tc.new, run: tc.run}
+			if strings.Contains(tc.run, "Wait") {
+				m.in = "p.Wait"
+			}
 			if tc.mod != nil {
 				tc.mod(&m)
 			}
@@ -160,7 +163,7 @@ func TestBaseline(t *testing.T) {
 	for run, want := range map[string]string{
 		"^TestAbs$": "", "^TestFails$": "always", "^TestSkips$": "skipped", "^TestNone$": "no such test",
 	} {
-		err := r.baseline(t.Context(), []mutant{{file: "p/p.go", run: run}})
+		err := r.baseline(t.Context(), []mutant{{in: "p.Abs", run: run}})
 		if (err == nil) != (want == "") || err != nil && !strings.Contains(err.Error(), want) {
 			t.Errorf("%s: %v, want %q", run, err, want)
 		}

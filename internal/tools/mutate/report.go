@@ -46,9 +46,9 @@ func printResults(w io.Writer, results []result, took time.Duration) error {
 // printTable prints what would be done.
 func printTable(w io.Writer, ms []mutant) {
 	tab := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
-	fmt.Fprintln(tab, "RULE\tMUTANT\tFILE\tTESTS")
+	fmt.Fprintln(tab, "RULE\tMUTANT\tIN\tTESTS")
 	for _, m := range ms {
-		fmt.Fprintf(tab, "%s\t%s\t%s\t./%s -run '%s'\n", m.rule, m.what, m.file, m.tests().pkg, m.run)
+		fmt.Fprintf(tab, "%s\t%s\t%s\t./%s -run '%s'\n", m.rule, m.what, m.in, m.tests().pkg, m.run)
 	}
 	_ = tab.Flush()
 	fmt.Fprintln(w, "\nWithout a condition in the code:")

@@ -101,7 +101,11 @@ func (r *runner) each(n int, fn func(i int)) {
 
 // try returns the test that kills a mutant, "" for a survivor.
 func (r *runner) try(ctx context.Context, m mutant, name string) (killer string, err error) {
-	text, err := m.mutated(r.root)
+	code, err := load(r.root, m.dir())
+	if err != nil {
+		return "", err
+	}
+	file, text, err := code.mutated(m)
 	if err != nil {
 		return "", err
 	}
@@ -110,8 +114,8 @@ func (r *runner) try(ctx context.Context, m mutant, name string) (killer string,
 		return "", err
 	}
 	defer os.RemoveAll(dir) //nolint:errcheck // the whole of tmp goes in the end
-	source, overlay, binary := filepath.Join(dir, path.Base(m.file)), filepath.Join(dir, "overlay.json"), filepath.Join(dir, "mutant.test")
-	replace, err := json.Marshal(map[string]any{"Replace": map[string]string{filepath.Join(r.root, filepath.FromSlash(m.file)): source}})
+	source, overlay, binary := filepath.Join(dir, path.Base(file)), filepath.Join(dir, "overlay.json"), filepath.Join(dir, "mutant.test")
+	replace, err := json.Marshal(map[string]any{"Replace": map[string]string{filepath.Join(r.root, filepath.FromSlash(file)): source}})
 	err = errors.Join(err, os.WriteFile(source, text, 0o600), os.WriteFile(overlay, replace, 0o600))
 	if err != nil {
 		return "", err

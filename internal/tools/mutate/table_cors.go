@@ -2,24 +2,23 @@ package main
 
 // corsMutants break who may read the engine's own answers.
 func corsMutants() []mutant {
-	const cors = "idem/cors.go"
 	return []mutant{
 		{
 			rule: "CORSListed", what: "any page may read the engine's answers, with its user's credentials",
-			file: cors, old: "if len(sent) != 1 || !slices.Contains(c.Origins, sent[0]) {", new: "if len(sent) != 1 {", run: "^TestCORSAllow$",
+			in: "idem.CORS.Allow", old: "if len($sent) != 1 || !slices.Contains($c.Origins, $sent[0]) {", new: "if len($sent) != 1 {", run: "^TestCORSAllow$",
 		},
 		{
 			rule: "CORSWhole", what: "a page whose origin begins like a listed one may read the engine's answers",
-			file: cors, old: "!slices.Contains(c.Origins, sent[0])",
-			new: "!slices.ContainsFunc(c.Origins, func(o string) bool { return strings.HasPrefix(sent[0], o) })", run: "^TestCORSAllow$",
+			in: "idem.CORS.Allow", old: "!slices.Contains($c.Origins, $sent[0])",
+			new: "!slices.ContainsFunc($c.Origins, func(o string) bool { return strings.HasPrefix($sent[0], o) })", run: "^TestCORSAllow$",
 		},
 		{
 			rule: "CORSVary", what: "a cache may give one page's answer to another",
-			file: cors, old: "h[varyHeader] = varies(h[varyHeader], originHeader) //", new: "//", run: "^TestCORSAllow$",
+			in: "idem.CORS.Allow", old: "$h[varyHeader] = varies($h[varyHeader], originHeader)", new: "", run: "^TestCORSAllow$",
 		},
 		{
 			rule: "CORSCredentials", what: "every page may read what was asked for with credentials",
-			file: cors, old: "case origin == anyOrigin && c.Credentials:", new: "case false:", run: "^TestNewPanicsOnWhatCantWork$",
+			in: "idem.CORS.validate", old: "case $origin == anyOrigin && $c.Credentials:", new: "case false:", run: "^TestNewPanicsOnWhatCantWork$",
 		},
 	}
 }
