@@ -31,6 +31,8 @@ var generators = map[string]func(*testing.T) string{
 	"stored-headers": storedHeaders,
 	"status":         status,
 	"observed":       observed,
+	"api-options":    apiOptions,
+	"api-names":      apiNames,
 }
 
 // byContract is a table with a column for each contract.
