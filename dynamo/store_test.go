@@ -4,12 +4,12 @@ import (
 	"testing"
 
 	"github.com/samekey/samekey/idem"
-	"github.com/samekey/samekey/idem/idemtest"
+	"github.com/samekey/samekey/internal/enginetest"
 )
 
 // The suite that MemoryStore passes too, unchanged.
 func TestConformance(t *testing.T) {
 	t.Parallel()
 	tab := newTable(t)
-	idemtest.TestStore(t, func(testing.TB) idem.Store { return tab.store })
+	enginetest.TestStore(t, func(testing.TB) idem.Store { return tab.store })
 }

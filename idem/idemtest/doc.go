@@ -1,28 +1,18 @@
-// Package idemtest tests what is built on package idem: stores, and handlers
-// under failure.
+// Package idemtest helps to test stores, and handlers under failure.
 //
-// [TestStore] is the conformance suite of [idem.Store]: it holds a store to its
-// contract, then runs the engine on it through the scenarios of the
-// requirements, with lost answers, crashes and races. A store's own test is
-// three lines:
+// If you write a store, you need [TestStore], the conformance suite of
+// [idem.Store]. The test of a store is three lines:
 //
-//	func TestMemoryStore(t *testing.T) {
-//		idemtest.TestStore(t, func(testing.TB) idem.Store { return new(idem.MemoryStore) })
+//	func TestMyStore(t *testing.T) {
+//		idemtest.TestStore(t, func(testing.TB) idem.Store { return mystore.New() })
 //	}
 //
-// [Faulty] wraps a store that fails, hangs, loses answers or takes its process
-// down at chosen calls. Since every durable effect of an engine passes through
-// its store, these are all the points at which it can crash. [Recorder] notes
-// what concurrent clients were told, and checks that some sequence of single
-// requests explains all of it. [Clock] moves time without waiting.
-//
-// # Where is scenario A14?
-//
-// Subtests carry the ids of the requirements (A…) and of the cases other
-// implementations taught (P…):
-//
-//	go test -v -run '//A14' ./idem/idemtest
-//	grep -nw A14 idem/idemtest/*.go
+// If you write an application, you need the faults and the clock. [Faulty] wraps a
+// store that fails, hangs, loses answers or crashes its process at the calls that
+// you choose. Every durable effect of an engine passes through its store, so these
+// calls are all the points at which the engine can crash. [Twice] runs the function
+// of every phase twice and so finds functions with effects of their own. [Clock]
+// moves time without waiting.
 //
 // The package imports testing, as testing/fstest does: use it from tests only.
 package idemtest

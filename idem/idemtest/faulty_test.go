@@ -7,7 +7,10 @@ import (
 	"testing"
 
 	"github.com/samekey/samekey/idem"
+	"github.com/samekey/samekey/internal/storetest"
 )
+
+var errDown = errors.New("the store is down")
 
 func TestFaultLosesAnswersAsPlanned(t *testing.T) {
 	cause := errors.New("planned")
@@ -25,11 +28,11 @@ func TestFaultLosesAnswersAsPlanned(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			below := new(idem.MemoryStore)
 			store := Faulty(below, At(Claim, 1, tt.fault))
-			c := claimAt(NewClock().Now())
-			if _, err := store.Claim(limited(t), c); !errors.Is(err, tt.want) {
+			c := storetest.ClaimAt(NewClock().Now())
+			if _, err := store.Claim(storetest.Limited(t), c); !errors.Is(err, tt.want) {
 				t.Errorf("Claim returned %v, want %v", err, tt.want)
 			}
-			if r := load(t, below, c.Next.PK); (r != nil) != tt.applied {
+			if r := storetest.Load(t, below, c.Next.PK); (r != nil) != tt.applied {
 				t.Errorf("stored is %+v, want it applied: %t", r, tt.applied)
 			}
 		})
@@ -39,16 +42,16 @@ func TestFaultLosesAnswersAsPlanned(t *testing.T) {
 func TestAtStrikesTheCallItNames(t *testing.T) {
 	store := Faulty(new(idem.MemoryStore), At(Load, 2, Fault{Err: errDown}))
 	for i, want := range []error{nil, errDown, nil} {
-		if _, err := store.Load(limited(t), "k"); !errors.Is(err, want) {
+		if _, err := store.Load(storetest.Limited(t), "k"); !errors.Is(err, want) {
 			t.Errorf("call %d returned %v, want %v", i+1, err, want)
 		}
-		if _, err := store.Peek(limited(t), "k"); err != nil {
+		if _, err := store.Peek(storetest.Limited(t), "k"); err != nil {
 			t.Errorf("Peek %d: %v", i+1, err)
 		}
 	}
 	store.Reset(At(Load, 0, Fault{Err: errDown}))
 	for i := range 3 {
-		if _, err := store.Load(limited(t), "k"); !errors.Is(err, errDown) {
+		if _, err := store.Load(storetest.Limited(t), "k"); !errors.Is(err, errDown) {
 			t.Errorf("call %d returned %v, want %v", i+1, err, errDown)
 		}
 	}
@@ -56,8 +59,8 @@ func TestAtStrikesTheCallItNames(t *testing.T) {
 
 func TestFaultyStoreCountsByVerb(t *testing.T) {
 	store := Faulty(new(idem.MemoryStore), nil)
-	ctx := limited(t)
-	r := claimAt(NewClock().Now()).Next
+	ctx := storetest.Limited(t)
+	r := storetest.ClaimAt(NewClock().Now()).Next
 	_, _ = store.Claim(ctx, idem.Claim{Next: r, Now: r.Created})
 	_, _ = store.Commit(ctx, idem.Commit{Prev: r, Next: finishedNext(r, nil)})
 	_, _ = store.Commit(ctx, idem.Commit{Prev: r, Next: finishedNext(r, nil)})
@@ -79,8 +82,8 @@ func TestFaultyStoreCountsByVerb(t *testing.T) {
 func TestACrashedProcessDoesNothingMore(t *testing.T) {
 	below := new(idem.MemoryStore)
 	store := Faulty(below, CrashAt(2, false))
-	ctx := limited(t)
-	r := claimAt(NewClock().Now()).Next
+	ctx := storetest.Limited(t)
+	r := storetest.ClaimAt(NewClock().Now()).Next
 	if _, err := store.Claim(ctx, idem.Claim{Next: r, Now: r.Created}); err != nil {
 		t.Fatal(err)
 	}
@@ -92,7 +95,7 @@ func TestACrashedProcessDoesNothingMore(t *testing.T) {
 			t.Errorf("Load returned %v, want ErrCrashed", err)
 		}
 	}
-	if got := load(t, below, r.PK); got.Ver != 1 || !store.Crashed() || store.Calls() != 2 {
+	if got := storetest.Load(t, below, r.PK); got.Ver != 1 || !store.Crashed() || store.Calls() != 2 {
 		t.Errorf("stored is %+v after %d calls, crashed is %t", got, store.Calls(), store.Crashed())
 	}
 	store.Reset(nil)
@@ -104,26 +107,26 @@ func TestACrashedProcessDoesNothingMore(t *testing.T) {
 // What is under way when the process goes down may reach the store, but its
 // answer reaches nobody.
 func TestACrashTakesCallsUnderWayWithIt(t *testing.T) {
-	for name, stage := range map[string]func(gate *gate) (Plan, idem.Store){
-		"before the store": func(g *gate) (Plan, idem.Store) {
-			return func(ctx context.Context, _ Call) Fault { g.pass(ctx); return Fault{} }, new(idem.MemoryStore)
+	for name, stage := range map[string]func(gate *storetest.Gate) (Plan, idem.Store){
+		"before the store": func(g *storetest.Gate) (Plan, idem.Store) {
+			return func(ctx context.Context, _ Call) Fault { g.Pass(ctx); return Fault{} }, new(idem.MemoryStore)
 		},
-		"in the store": func(g *gate) (Plan, idem.Store) {
-			return nil, Faulty(new(idem.MemoryStore), func(ctx context.Context, _ Call) Fault { g.pass(ctx); return Fault{} })
+		"in the store": func(g *storetest.Gate) (Plan, idem.Store) {
+			return nil, Faulty(new(idem.MemoryStore), func(ctx context.Context, _ Call) Fault { g.Pass(ctx); return Fault{} })
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
-			g := newGate()
+			g := storetest.NewGate()
 			plan, below := stage(g)
 			store := Faulty(below, plan)
-			ctx, done := limited(t), make(chan error)
+			ctx, done := storetest.Limited(t), make(chan error)
 			go func() {
 				_, err := store.Load(ctx, "k")
 				done <- err
 			}()
-			g.reached(t)
+			g.Reached(t)
 			store.Crash()
-			g.open()
+			g.Open()
 			if err := <-done; !errors.Is(err, ErrCrashed) {
 				t.Errorf("Load returned %v, want ErrCrashed", err)
 			}
@@ -134,21 +137,21 @@ func TestACrashTakesCallsUnderWayWithIt(t *testing.T) {
 // A plan that blocks delays its call, no longer than the caller waits, and no
 // other call.
 func TestAPlanCanDelayACall(t *testing.T) {
-	g := newGate()
+	g := storetest.NewGate()
 	store := Faulty(new(idem.MemoryStore), func(ctx context.Context, c Call) Fault {
 		if c.Verb == Claim {
-			g.pass(ctx)
+			g.Pass(ctx)
 		}
 		return Fault{Err: ctx.Err()}
 	})
-	ctx, cancel := context.WithCancel(limited(t))
+	ctx, cancel := context.WithCancel(storetest.Limited(t))
 	done := make(chan error)
 	go func() {
-		_, err := store.Claim(ctx, claimAt(NewClock().Now()))
+		_, err := store.Claim(ctx, storetest.ClaimAt(NewClock().Now()))
 		done <- err
 	}()
-	g.reached(t)
-	if _, err := store.Load(limited(t), "k"); err != nil {
+	g.Reached(t)
+	if _, err := store.Load(storetest.Limited(t), "k"); err != nil {
 		t.Errorf("Load beside it: %v", err)
 	}
 	cancel()
@@ -170,7 +173,7 @@ func (*full) LoadBody(_ context.Context, r *idem.Record) error {
 }
 
 func TestFaultyStoreForwardsTheOptionalMethods(t *testing.T) {
-	ctx := limited(t)
+	ctx := storetest.Limited(t)
 	store := Faulty(new(full), nil)
 	if r, err := store.Peek(ctx, "k"); err != nil || r.ID != "peeked" {
 		t.Errorf("Peek returned %+v, %v", r, err)

@@ -4,24 +4,24 @@ import (
 	"bytes"
 	"crypto/sha256"
 	"errors"
-	mathrand "math/rand/v2"
 	"strconv"
 	"testing"
 
 	"github.com/samekey/samekey/idem"
+	"github.com/samekey/samekey/internal/storetest"
 )
 
 // Bodies of any size up to idem.MaxMaxBody come back byte for byte, from where
 // the store puts them.
 func storeBodies(s suite) {
 	for _, size := range []int{0, 1, 149, 151, 1 << 10, 4 << 10, 5 << 10, 300 << 10, 900 << 10, idem.MaxMaxBody} {
-		for name, body := range map[string]func(int) []byte{"incompressible": noise, "compressible": prose} {
+		for name, body := range map[string]func(int) []byte{"incompressible": storetest.Noise, "compressible": storetest.Prose} {
 			s.run("a body of "+strconv.Itoa(size)+" bytes comes back, "+name, func(t *testing.T, e *env) {
-				c := claimAt(e.clock.Now())
-				prev := mustClaim(t, e.inner, c)
-				want := mustCommit(t, e.inner, prev, finishedNext(prev, body(size)))
-				sameBody(t, load(t, e.inner, want.PK), want)
-				sameBody(t, refusedClaim(t, e.inner, rival(c, e.clock.Now())), want)
+				c := storetest.ClaimAt(e.clock.Now())
+				prev := storetest.MustClaim(t, e.inner, c)
+				want := storetest.MustCommit(t, e.inner, prev, finishedNext(prev, body(size)))
+				sameBody(t, storetest.Load(t, e.inner, want.PK), want)
+				sameBody(t, storetest.RefusedClaim(t, e.inner, storetest.Rival(c, e.clock.Now())), want)
 			})
 		}
 	}
@@ -29,11 +29,11 @@ func storeBodies(s suite) {
 	// Companions of a body carry their writer's nonce: what an attempt that is
 	// fenced out has already put down must not reach the winner's answer.
 	s.run("a refused commit does not touch the winner's body", func(t *testing.T, e *env) {
-		old := mustClaim(t, e.inner, claimAt(e.clock.Now()))
-		taken := mustCommit(t, e.inner, old, takenOver(old))
-		want := mustCommit(t, e.inner, taken, finishedNext(taken, noise(500<<10)))
-		sameBody(t, refusedCommit(t, e.inner, old, finishedNext(old, noise(600<<10))), want)
-		sameBody(t, load(t, e.inner, want.PK), want)
+		old := storetest.MustClaim(t, e.inner, storetest.ClaimAt(e.clock.Now()))
+		taken := storetest.MustCommit(t, e.inner, old, storetest.TakenOver(old))
+		want := storetest.MustCommit(t, e.inner, taken, finishedNext(taken, storetest.Noise(500<<10)))
+		sameBody(t, storetest.RefusedCommit(t, e.inner, old, finishedNext(old, storetest.Noise(600<<10))), want)
+		sameBody(t, storetest.Load(t, e.inner, want.PK), want)
 	})
 
 	for name, spoil := range map[string]func(*idem.Overflow){
@@ -42,19 +42,19 @@ func storeBodies(s suite) {
 		"is missing":            func(o *idem.Overflow) { o.Owner += "X" },
 	} {
 		s.run("a body that "+name+" is reported as not kept", func(t *testing.T, e *env) {
-			prev := mustClaim(t, e.inner, claimAt(e.clock.Now()))
-			mustCommit(t, e.inner, prev, finishedNext(prev, noise(900<<10)))
-			r, err := e.inner.Load(limited(t), prev.PK)
+			prev := storetest.MustClaim(t, e.inner, storetest.ClaimAt(e.clock.Now()))
+			storetest.MustCommit(t, e.inner, prev, finishedNext(prev, storetest.Noise(900<<10)))
+			r, err := e.inner.Load(storetest.Limited(t), prev.PK)
 			if err != nil {
 				t.Fatal(err)
 			}
 			loader, ok := e.inner.(idem.BodyLoader)
 			if !ok || r.Overflow == nil {
-				sameBody(t, r, finishedNext(prev, noise(900<<10))) // it is in the record: nothing can go missing
+				sameBody(t, r, finishedNext(prev, storetest.Noise(900<<10))) // it is in the record: nothing can go missing
 				return
 			}
 			spoil(r.Overflow)
-			if err := loader.LoadBody(limited(t), r); !errors.Is(err, idem.ErrNotKept) {
+			if err := loader.LoadBody(storetest.Limited(t), r); !errors.Is(err, idem.ErrNotKept) {
 				t.Errorf("LoadBody returned %v, want idem.ErrNotKept", err)
 			}
 		})
@@ -67,7 +67,7 @@ func sameBody(t testing.TB, got, want *idem.Record) {
 	if got.Response == nil || !bytes.Equal(got.Response.Body, want.Response.Body) {
 		t.Fatalf("the body came back as %s, want %s", summary(got.Response), summary(want.Response))
 	}
-	sameRecord(t, got, want)
+	storetest.SameRecord(t, got, want)
 }
 
 func summary(r *idem.Response) string {
@@ -76,17 +76,4 @@ func summary(r *idem.Response) string {
 	}
 	sum := sha256.Sum256(r.Body)
 	return strconv.Itoa(len(r.Body)) + " bytes, SHA-256 " + strconv.QuoteToASCII(string(sum[:4]))
-}
-
-// noise does not compress, and is the same every time.
-func noise(n int) []byte {
-	b := make([]byte, n)
-	_, _ = mathrand.NewChaCha8([32]byte{1}).Read(b)
-	return b
-}
-
-// prose compresses well.
-func prose(n int) []byte {
-	const line = `{"ride":"from here to there","price":{"amount":2000,"currency":"usd"}},`
-	return bytes.Repeat([]byte(line), n/len(line)+1)[:n]
 }

@@ -8,111 +8,112 @@ import (
 	"time"
 
 	"github.com/samekey/samekey/idem"
+	"github.com/samekey/samekey/internal/storetest"
 )
 
 func storeCommit(s suite) {
 	s.run("a commit with the right owner and version lands", func(t *testing.T, e *env) {
-		r := mustClaim(t, e.inner, claimAt(e.clock.Now()))
-		r = mustCommit(t, e.inner, r, next(r, func(n *idem.Record) { n.LastErr = "it failed" }))
-		sameRecord(t, load(t, e.inner, r.PK), r)
-		r = mustCommit(t, e.inner, r, next(r, func(n *idem.Record) { n.LastErr = "" }))
-		sameRecord(t, load(t, e.inner, r.PK), r)
+		r := storetest.MustClaim(t, e.inner, storetest.ClaimAt(e.clock.Now()))
+		r = storetest.MustCommit(t, e.inner, r, storetest.Next(r, func(n *idem.Record) { n.LastErr = "it failed" }))
+		storetest.SameRecord(t, storetest.Load(t, e.inner, r.PK), r)
+		r = storetest.MustCommit(t, e.inner, r, storetest.Next(r, func(n *idem.Record) { n.LastErr = "" }))
+		storetest.SameRecord(t, storetest.Load(t, e.inner, r.PK), r)
 	})
 
 	s.run("a take-over changes the owner, and the old one is fenced out", func(t *testing.T, e *env) {
-		old := mustClaim(t, e.inner, claimAt(e.clock.Now()))
-		r := mustCommit(t, e.inner, old, takenOver(old))
-		sameRecord(t, refusedCommit(t, e.inner, old, finishedNext(old, []byte("too late"))), r)
-		sameRecord(t, load(t, e.inner, r.PK), r)
+		old := storetest.MustClaim(t, e.inner, storetest.ClaimAt(e.clock.Now()))
+		r := storetest.MustCommit(t, e.inner, old, storetest.TakenOver(old))
+		storetest.SameRecord(t, storetest.RefusedCommit(t, e.inner, old, finishedNext(old, []byte("too late"))), r)
+		storetest.SameRecord(t, storetest.Load(t, e.inner, r.PK), r)
 	})
 
 	s.run("another owner at the same version is refused", func(t *testing.T, e *env) {
-		r := mustClaim(t, e.inner, claimAt(e.clock.Now()))
-		prev := clone(r)
+		r := storetest.MustClaim(t, e.inner, storetest.ClaimAt(e.clock.Now()))
+		prev := r.Clone()
 		prev.Owner = rand.Text()
-		sameRecord(t, refusedCommit(t, e.inner, prev, finishedNext(prev, []byte("not mine"))), r)
-		sameRecord(t, load(t, e.inner, r.PK), r)
+		storetest.SameRecord(t, storetest.RefusedCommit(t, e.inner, prev, finishedNext(prev, []byte("not mine"))), r)
+		storetest.SameRecord(t, storetest.Load(t, e.inner, r.PK), r)
 	})
 
 	for name, ver := range map[string]int64{"an older": 1, "a newer": 3} {
 		s.run(name+" version of the same owner is refused", func(t *testing.T, e *env) {
-			r := mustClaim(t, e.inner, claimAt(e.clock.Now()))
-			r = mustCommit(t, e.inner, r, next(r, func(n *idem.Record) { n.LastErr = "it failed" }))
-			prev := clone(r)
+			r := storetest.MustClaim(t, e.inner, storetest.ClaimAt(e.clock.Now()))
+			r = storetest.MustCommit(t, e.inner, r, storetest.Next(r, func(n *idem.Record) { n.LastErr = "it failed" }))
+			prev := r.Clone()
 			prev.Ver = ver
-			sameRecord(t, refusedCommit(t, e.inner, prev, finishedNext(prev, []byte("not now"))), r)
-			sameRecord(t, load(t, e.inner, r.PK), r)
+			storetest.SameRecord(t, storetest.RefusedCommit(t, e.inner, prev, finishedNext(prev, []byte("not now"))), r)
+			storetest.SameRecord(t, storetest.Load(t, e.inner, r.PK), r)
 		})
 	}
 
 	s.run("a commit sent twice lands once and then gets its own record", func(t *testing.T, e *env) {
-		prev := mustClaim(t, e.inner, claimAt(e.clock.Now()))
-		r := mustCommit(t, e.inner, prev, finishedNext(prev, []byte("once")))
-		sameRecord(t, refusedCommit(t, e.inner, prev, clone(r)), r)
+		prev := storetest.MustClaim(t, e.inner, storetest.ClaimAt(e.clock.Now()))
+		r := storetest.MustCommit(t, e.inner, prev, finishedNext(prev, []byte("once")))
+		storetest.SameRecord(t, storetest.RefusedCommit(t, e.inner, prev, r.Clone()), r)
 	})
 
 	// The engine judges the time, a store doesn't: what it has read it may write.
 	s.run("an expired record can be committed by who holds it", func(t *testing.T, e *env) {
-		c := claimAt(e.clock.Now())
+		c := storetest.ClaimAt(e.clock.Now())
 		c.Next.Expires = c.Now.Add(-time.Hour)
-		r := mustClaim(t, e.inner, c)
-		r = mustCommit(t, e.inner, r, finishedNext(r, []byte("late, but fenced")))
-		sameRecord(t, load(t, e.inner, r.PK), r)
+		r := storetest.MustClaim(t, e.inner, c)
+		r = storetest.MustCommit(t, e.inner, r, finishedNext(r, []byte("late, but fenced")))
+		storetest.SameRecord(t, storetest.Load(t, e.inner, r.PK), r)
 	})
 
 	s.run("a commit on a missing record makes none, and says that there is none", func(t *testing.T, e *env) {
-		r := claimAt(e.clock.Now()).Next
-		sameRecord(t, refusedCommit(t, e.inner, r, finishedNext(r, []byte("nowhere"))), &idem.Record{})
-		if got := load(t, e.inner, r.PK); got != nil {
+		r := storetest.ClaimAt(e.clock.Now()).Next
+		storetest.SameRecord(t, storetest.RefusedCommit(t, e.inner, r, finishedNext(r, []byte("nowhere"))), &idem.Record{})
+		if got := storetest.Load(t, e.inner, r.PK); got != nil {
 			t.Errorf("a record was made: %+v", got)
 		}
 	})
 
 	s.run("a commit in a cancelled context fails, and says whether it may have been applied", func(t *testing.T, e *env) {
-		r := mustClaim(t, e.inner, claimAt(e.clock.Now()))
+		r := storetest.MustClaim(t, e.inner, storetest.ClaimAt(e.clock.Now()))
 		held, err := e.inner.Commit(cancelled(t), idem.Commit{Prev: r, Next: finishedNext(r, []byte("too late"))})
 		if held != nil || err == nil {
 			t.Fatalf("Commit returned %+v, %v; want an error", held, err)
 		}
-		if got := load(t, e.inner, r.PK); got.Ver != r.Ver && !errors.Is(err, idem.ErrUnknown) {
+		if got := storetest.Load(t, e.inner, r.PK); got.Ver != r.Ver && !errors.Is(err, idem.ErrUnknown) {
 			t.Errorf("Commit returned %v, which says nothing was written, and wrote %+v", err, got)
 		}
 	})
 
 	s.run("writes that could not be built are refused, and nothing is written", func(t *testing.T, e *env) {
 		for name, writes := range map[string][]idem.Write{"broken": {brokenWrite{}}, "nil": {nil}} {
-			c := claimAt(e.clock.Now())
+			c := storetest.ClaimAt(e.clock.Now())
 			c.Writes = writes
-			if held, err := e.inner.Claim(limited(t), c); held != nil || !errors.Is(err, idem.ErrWrite) {
+			if held, err := e.inner.Claim(storetest.Limited(t), c); held != nil || !errors.Is(err, idem.ErrWrite) {
 				t.Errorf("%s: Claim returned %+v, %v; want idem.ErrWrite", name, held, err)
 			}
-			if r := load(t, e.inner, c.Next.PK); r != nil {
+			if r := storetest.Load(t, e.inner, c.Next.PK); r != nil {
 				t.Errorf("%s: the claim wrote %+v", name, r)
 			}
 			c.Writes = nil
-			r := mustClaim(t, e.inner, c)
-			held, err := e.inner.Commit(limited(t), idem.Commit{Prev: r, Next: finishedNext(r, nil), Writes: writes})
+			r := storetest.MustClaim(t, e.inner, c)
+			held, err := e.inner.Commit(storetest.Limited(t), idem.Commit{Prev: r, Next: finishedNext(r, nil), Writes: writes})
 			if held != nil || !errors.Is(err, idem.ErrWrite) {
 				t.Errorf("%s: Commit returned %+v, %v; want idem.ErrWrite", name, held, err)
 			}
-			sameRecord(t, load(t, e.inner, r.PK), r)
+			storetest.SameRecord(t, storetest.Load(t, e.inner, r.PK), r)
 		}
 	})
 
 	s.run("a large record is written whole, or refused and not written", func(t *testing.T, e *env) {
-		r := mustClaim(t, e.inner, claimAt(e.clock.Now()))
-		big := next(r, func(n *idem.Record) {
+		r := storetest.MustClaim(t, e.inner, storetest.ClaimAt(e.clock.Now()))
+		big := storetest.Next(r, func(n *idem.Record) {
 			n.Keep, n.Expires = idem.KeepOpen, time.Time{}
 			n.Phases = []idem.Phase{{Name: "one", Result: []byte(`"` + strings.Repeat("x", 401<<10) + `"`)}}
 		})
-		held, err := e.inner.Commit(limited(t), idem.Commit{Prev: r, Next: clone(big)})
+		held, err := e.inner.Commit(storetest.Limited(t), idem.Commit{Prev: r, Next: big.Clone()})
 		if held != nil || errors.Is(err, idem.ErrUnknown) {
 			t.Errorf("Commit returned %+v, %v; want none, or an error that says nothing was written", held, err)
 		}
 		if err != nil {
 			big = r
 		}
-		sameRecord(t, load(t, e.inner, r.PK), big)
+		storetest.SameRecord(t, storetest.Load(t, e.inner, r.PK), big)
 	})
 
 	commitTouchesWhatDiffers(s)
@@ -179,13 +180,13 @@ func commitTouchesWhatDiffers(s suite) {
 		},
 	} {
 		s.run("a commit touches only what differs: "+tt.name, func(t *testing.T, e *env) {
-			claim := mustClaim(t, e.inner, claimAt(e.clock.Now()))
-			stored := mustCommit(t, e.inner, claim, next(claim, tt.stored))
-			seen := clone(claim)
+			claim := storetest.MustClaim(t, e.inner, storetest.ClaimAt(e.clock.Now()))
+			stored := storetest.MustCommit(t, e.inner, claim, storetest.Next(claim, tt.stored))
+			seen := claim.Clone()
 			seen.Ver = stored.Ver
 			tt.seen(seen)
-			mustCommit(t, e.inner, seen, next(seen, tt.change))
-			sameRecord(t, load(t, e.inner, stored.PK), next(stored, tt.want))
+			storetest.MustCommit(t, e.inner, seen, storetest.Next(seen, tt.change))
+			storetest.SameRecord(t, storetest.Load(t, e.inner, stored.PK), storetest.Next(stored, tt.want))
 		})
 	}
 }

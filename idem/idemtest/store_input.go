@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/samekey/samekey/idem"
+	"github.com/samekey/samekey/internal/storetest"
 )
 
 // A stored request is there for whoever takes the record over, whatever its
@@ -18,24 +19,24 @@ func storeInput(s suite) {
 	_, _ = rand.Read(random)
 	for _, body := range [][]byte{nil, []byte(`{"amount":5}`), []byte(strings.Repeat("text ", 2000)), random[:5000], random} {
 		s.run(fmt.Sprintf("a stored request of %d bytes", len(body)), func(t *testing.T, e *env) {
-			c := claimAt(e.clock.Now())
+			c := storetest.ClaimAt(e.clock.Now())
 			c.Next.Keep, c.Next.Expires = idem.KeepOpen, time.Time{}
 			c.Next.Input = &idem.Input{
 				Method: "POST", Path: "/rides/%2F", Query: "a=1&b=%20", Route: c.Next.Route, Body: body,
 				Header:   http.Header{"Content-Type": {"application/json"}, "X-Many": {"a", "b\xff"}},
 				Identity: idem.Identity{Kind: "jwt", Subject: "https://issuer|zoë"}, Snapshot: []byte(`{"claims":{"sub":"zoë"}}`),
 			}
-			want := mustClaim(t, e.inner, c)
-			sameRecord(t, load(t, e.inner, want.PK), want)
-			sameRecord(t, refusedClaim(t, e.inner, rival(c, e.clock.Now())), want)
+			want := storetest.MustClaim(t, e.inner, c)
+			storetest.SameRecord(t, storetest.Load(t, e.inner, want.PK), want)
+			storetest.SameRecord(t, storetest.RefusedClaim(t, e.inner, storetest.Rival(c, e.clock.Now())), want)
 
-			taken := mustCommit(t, e.inner, load(t, e.inner, want.PK), takenOver(want))
-			sameRecord(t, load(t, e.inner, want.PK), taken)
+			taken := storetest.MustCommit(t, e.inner, storetest.Load(t, e.inner, want.PK), storetest.TakenOver(want))
+			storetest.SameRecord(t, storetest.Load(t, e.inner, want.PK), taken)
 
 			done := finishedNext(taken, []byte("done"))
 			done.Input = nil
-			want = mustCommit(t, e.inner, taken, done)
-			sameRecord(t, load(t, e.inner, want.PK), want)
+			want = storetest.MustCommit(t, e.inner, taken, done)
+			storetest.SameRecord(t, storetest.Load(t, e.inner, want.PK), want)
 		})
 	}
 }
@@ -43,16 +44,16 @@ func storeInput(s suite) {
 // What a call that must not be repeated, and jobs that were parked, are known by.
 func storeMarks(s suite) {
 	s.run("a record comes back complete: intents and parked jobs", func(t *testing.T, e *env) {
-		want := mustClaim(t, e.inner, claimAt(e.clock.Now()))
-		want = mustCommit(t, e.inner, want, next(want, func(n *idem.Record) {
+		want := storetest.MustClaim(t, e.inner, storetest.ClaimAt(e.clock.Now()))
+		want = storetest.MustCommit(t, e.inner, want, storetest.Next(want, func(n *idem.Record) {
 			n.Keep, n.Expires = idem.KeepOpen, time.Time{}
 			n.Phases = []idem.Phase{{Name: "one", Result: []byte("1")}, {Name: "fax", Intent: true}}
 			n.Jobs = map[string]idem.Job{"0.0": {Kind: "mail", Args: []byte("1"), Group: "g", Tries: 9, Failed: "no such address"}}
 		}))
-		sameRecord(t, load(t, e.inner, want.PK), want)
-		want = mustCommit(t, e.inner, want, next(want, func(n *idem.Record) {
+		storetest.SameRecord(t, storetest.Load(t, e.inner, want.PK), want)
+		want = storetest.MustCommit(t, e.inner, want, storetest.Next(want, func(n *idem.Record) {
 			n.Phases = []idem.Phase{{Name: "one", Result: []byte("1")}, {Name: "fax", Result: []byte(`"sent"`)}}
 		}))
-		sameRecord(t, load(t, e.inner, want.PK), want)
+		storetest.SameRecord(t, storetest.Load(t, e.inner, want.PK), want)
 	})
 }

@@ -4,73 +4,74 @@ import (
 	"testing"
 
 	"github.com/samekey/samekey/idem"
+	"github.com/samekey/samekey/internal/storetest"
 )
 
 func storeLoad(s suite) {
 	s.run("a load of nothing is nil without an error", func(t *testing.T, e *env) {
-		if r, err := e.inner.Load(limited(t), claimAt(e.clock.Now()).Next.PK); r != nil || err != nil {
+		if r, err := e.inner.Load(storetest.Limited(t), storetest.ClaimAt(e.clock.Now()).Next.PK); r != nil || err != nil {
 			t.Errorf("Load returned %+v, %v; want nil, nil", r, err)
 		}
 	})
 
 	s.run("a load sees the write before it", func(t *testing.T, e *env) {
-		r := mustClaim(t, e.inner, claimAt(e.clock.Now()))
+		r := storetest.MustClaim(t, e.inner, storetest.ClaimAt(e.clock.Now()))
 		for range 20 {
-			r = mustCommit(t, e.inner, r, takenOver(r))
-			sameRecord(t, load(t, e.inner, r.PK), r)
+			r = storetest.MustCommit(t, e.inner, r, storetest.TakenOver(r))
+			storetest.SameRecord(t, storetest.Load(t, e.inner, r.PK), r)
 		}
 	})
 
 	s.run("a load in a cancelled context fails", func(t *testing.T, e *env) {
-		r := mustClaim(t, e.inner, claimAt(e.clock.Now()))
+		r := storetest.MustClaim(t, e.inner, storetest.ClaimAt(e.clock.Now()))
 		if got, err := e.inner.Load(cancelled(t), r.PK); got != nil || err == nil {
 			t.Errorf("Load returned %+v, %v; want an error", got, err)
 		}
 	})
 
 	s.run("a peek of nothing is nil without an error", func(t *testing.T, e *env) {
-		if r, err := e.store.Peek(limited(t), claimAt(e.clock.Now()).Next.PK); r != nil || err != nil {
+		if r, err := e.store.Peek(storetest.Limited(t), storetest.ClaimAt(e.clock.Now()).Next.PK); r != nil || err != nil {
 			t.Errorf("Peek returned %+v, %v; want nil, nil", r, err)
 		}
 	})
 
 	// It may be outdated, but not made up.
 	s.run("a peek shows the record as it is or was", func(t *testing.T, e *env) {
-		claim := mustClaim(t, e.inner, claimAt(e.clock.Now()))
-		finished := mustCommit(t, e.inner, claim, finishedNext(claim, []byte("peeked")))
-		got, err := e.store.Peek(limited(t), claim.PK)
+		claim := storetest.MustClaim(t, e.inner, storetest.ClaimAt(e.clock.Now()))
+		finished := storetest.MustCommit(t, e.inner, claim, finishedNext(claim, []byte("peeked")))
+		got, err := e.store.Peek(storetest.Limited(t), claim.PK)
 		switch {
 		case err != nil:
 			t.Errorf("Peek: %v", err)
 		case got == nil: // from before the claim
 		case got.Ver == claim.Ver:
-			sameRecord(t, got, claim)
+			storetest.SameRecord(t, got, claim)
 		default:
-			sameRecord(t, whole(t, e.inner, got), finished)
+			storetest.SameRecord(t, storetest.Whole(t, e.inner, got), finished)
 		}
 	})
 
 	s.run("changing what was handed in changes nothing", func(t *testing.T, e *env) {
-		c := claimAt(e.clock.Now())
-		claim := mustClaim(t, e.inner, c)
+		c := storetest.ClaimAt(e.clock.Now())
+		claim := storetest.MustClaim(t, e.inner, c)
 		scribble(c.Next)
-		sameRecord(t, load(t, e.inner, claim.PK), claim)
+		storetest.SameRecord(t, storetest.Load(t, e.inner, claim.PK), claim)
 
 		handed := fullNext(claim)
-		want := mustCommit(t, e.inner, claim, handed)
+		want := storetest.MustCommit(t, e.inner, claim, handed)
 		scribble(handed)
-		sameRecord(t, load(t, e.inner, claim.PK), want)
+		storetest.SameRecord(t, storetest.Load(t, e.inner, claim.PK), want)
 	})
 
 	s.run("changing what was handed out changes nothing", func(t *testing.T, e *env) {
-		c := claimAt(e.clock.Now())
-		claim := mustClaim(t, e.inner, c)
-		want := mustCommit(t, e.inner, claim, fullNext(claim))
+		c := storetest.ClaimAt(e.clock.Now())
+		claim := storetest.MustClaim(t, e.inner, c)
+		want := storetest.MustCommit(t, e.inner, claim, fullNext(claim))
 
-		scribble(load(t, e.inner, claim.PK))
-		scribble(refusedClaim(t, e.inner, rival(c, e.clock.Now())))
-		scribble(refusedCommit(t, e.inner, claim, fullNext(claim)))
-		sameRecord(t, load(t, e.inner, claim.PK), want)
+		scribble(storetest.Load(t, e.inner, claim.PK))
+		scribble(storetest.RefusedClaim(t, e.inner, storetest.Rival(c, e.clock.Now())))
+		scribble(storetest.RefusedCommit(t, e.inner, claim, fullNext(claim)))
+		storetest.SameRecord(t, storetest.Load(t, e.inner, claim.PK), want)
 	})
 }
 

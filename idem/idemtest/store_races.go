@@ -7,38 +7,39 @@ import (
 	"time"
 
 	"github.com/samekey/samekey/idem"
+	"github.com/samekey/samekey/internal/storetest"
 )
 
 func storeRaces(s suite) {
 	s.run("of 50 claimers of a new key exactly one wins", func(t *testing.T, e *env) {
-		c := claimAt(e.clock.Now())
+		c := storetest.ClaimAt(e.clock.Now())
 		claimRace(t, e.inner, c, c.Now)
 	})
 
 	s.run("of 50 claimers of an expired key exactly one wins", func(t *testing.T, e *env) {
-		c := claimAt(e.clock.Now())
-		old := mustClaim(t, e.inner, c)
+		c := storetest.ClaimAt(e.clock.Now())
+		old := storetest.MustClaim(t, e.inner, c)
 		claimRace(t, e.inner, c, old.Expires.Add(time.Second))
 	})
 
 	s.run("of 50 rivals that take over one lease exactly one wins", func(t *testing.T, e *env) {
-		old := mustClaim(t, e.inner, claimAt(e.clock.Now()))
+		old := storetest.MustClaim(t, e.inner, storetest.ClaimAt(e.clock.Now()))
 		race(t, e.inner, old.PK, 50, func(int) (*idem.Record, *idem.Record, error) {
-			next := takenOver(old)
-			held, err := e.inner.Commit(t.Context(), idem.Commit{Prev: clone(old), Next: clone(next)})
+			next := storetest.TakenOver(old)
+			held, err := e.inner.Commit(t.Context(), idem.Commit{Prev: old.Clone(), Next: next.Clone()})
 			return next, held, err
 		})
 	})
 
 	// The woken owner finishes while others take over.
 	s.run("of a finish and 49 take-overs exactly one wins", func(t *testing.T, e *env) {
-		old := mustClaim(t, e.inner, claimAt(e.clock.Now()))
+		old := storetest.MustClaim(t, e.inner, storetest.ClaimAt(e.clock.Now()))
 		race(t, e.inner, old.PK, 50, func(i int) (*idem.Record, *idem.Record, error) {
-			next := takenOver(old)
+			next := storetest.TakenOver(old)
 			if i == 0 {
 				next = finishedNext(old, []byte("woken"))
 			}
-			held, err := e.inner.Commit(t.Context(), idem.Commit{Prev: clone(old), Next: clone(next)})
+			held, err := e.inner.Commit(t.Context(), idem.Commit{Prev: old.Clone(), Next: next.Clone()})
 			return next, held, err
 		})
 	})
@@ -47,8 +48,8 @@ func storeRaces(s suite) {
 func claimRace(t *testing.T, s idem.Store, c idem.Claim, now time.Time) {
 	t.Helper()
 	race(t, s, c.Next.PK, 50, func(int) (*idem.Record, *idem.Record, error) {
-		r := rival(c, now)
-		next := clone(r.Next)
+		r := storetest.Rival(c, now)
+		next := r.Next.Clone()
 		held, err := s.Claim(t.Context(), r)
 		return next, held, err
 	})
@@ -63,7 +64,7 @@ func race(t *testing.T, s idem.Store, pk string, n int, write func(i int) (next,
 		winners []*idem.Record
 		losers  []*idem.Record
 	)
-	together(n, func(i int) {
+	storetest.Together(n, func(i int) {
 		next, held, err := write(i)
 		for errors.Is(err, idem.ErrConflict) && t.Context().Err() == nil { // certainly not written: try again
 			next, held, err = write(i)
@@ -83,21 +84,7 @@ func race(t *testing.T, s idem.Store, pk string, n int, write func(i int) (next,
 		t.Fatalf("%d writes won, want exactly one", len(winners))
 	}
 	for _, held := range losers {
-		sameRecord(t, whole(t, s, held), winners[0])
+		storetest.SameRecord(t, storetest.Whole(t, s, held), winners[0])
 	}
-	sameRecord(t, load(t, s, pk), winners[0])
-}
-
-// together runs n goroutines from one start and waits for them.
-func together(n int, f func(i int)) {
-	var wg sync.WaitGroup
-	start := make(chan struct{})
-	for i := range n {
-		wg.Go(func() {
-			<-start
-			f(i)
-		})
-	}
-	close(start)
-	wg.Wait()
+	storetest.SameRecord(t, storetest.Load(t, s, pk), winners[0])
 }

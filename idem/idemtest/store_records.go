@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/samekey/samekey/idem"
+	"github.com/samekey/samekey/internal/storetest"
 )
 
 // Every field of a record comes back as it was handed in. What stands in a
@@ -82,23 +83,23 @@ func storeRecords(s suite) {
 		}},
 	} {
 		s.run("a record comes back complete: "+tt.name, func(t *testing.T, e *env) {
-			c := claimAt(e.clock.Now())
-			want := mustClaim(t, e.inner, c)
-			want = mustCommit(t, e.inner, want, next(want, func(n *idem.Record) {
+			c := storetest.ClaimAt(e.clock.Now())
+			want := storetest.MustClaim(t, e.inner, c)
+			want = storetest.MustCommit(t, e.inner, want, storetest.Next(want, func(n *idem.Record) {
 				ver := n.Ver
 				tt.change(n)
 				n.Ver = ver
 			}))
-			sameRecord(t, load(t, e.inner, want.PK), want)
-			sameRecord(t, refusedClaim(t, e.inner, rival(c, e.clock.Now().Add(-time.Minute))), want)
-			sameRecord(t, refusedCommit(t, e.inner, rival(c, e.clock.Now()).Next, want), want)
+			storetest.SameRecord(t, storetest.Load(t, e.inner, want.PK), want)
+			storetest.SameRecord(t, storetest.RefusedClaim(t, e.inner, storetest.Rival(c, e.clock.Now().Add(-time.Minute))), want)
+			storetest.SameRecord(t, storetest.RefusedCommit(t, e.inner, storetest.Rival(c, e.clock.Now()).Next, want), want)
 		})
 	}
 }
 
 // finishedNext is what follows r when it finishes with body.
 func finishedNext(r *idem.Record, body []byte) *idem.Record {
-	return next(r, func(n *idem.Record) {
+	return storetest.Next(r, func(n *idem.Record) {
 		n.State, n.Lease, n.Keep, n.Calls = idem.Done, time.Time{}, idem.KeepNothing, nil
 		n.Expires = n.Run.Truncate(time.Second).Add(24 * time.Hour)
 		n.Response = &idem.Response{Status: http.StatusCreated, Header: http.Header{"Content-Type": {"text/plain"}}, Body: body}

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/samekey/samekey/idem"
+	"github.com/samekey/samekey/internal/storetest"
 )
 
 // A take-over by a ticket changes what [idem.Take.From] says, if it says so, and
@@ -85,18 +86,18 @@ func storeTake(s suite) {
 		{"no tenant, and nobody asks", func(r *idem.Record) { r.Tenant = "" }, func(t *idem.Take) { t.Tenant = "" }, nil},
 	} {
 		s.run("take: "+tt.name, func(t *testing.T, e *env) {
-			c := claimAt(e.clock.Now())
+			c := storetest.ClaimAt(e.clock.Now())
 			c.Next.Keep, c.Next.Expires = idem.KeepOpen, time.Time{}
 			c.Next.Input = &idem.Input{Method: "POST", Path: "/rides/1", Route: c.Next.Route, Body: []byte(`{"amount":5}`)}
 			if strings.HasPrefix(tt.name, "a large") {
 				c.Next.Input.Body = random
 			}
-			r := mustClaim(t, e.inner, c)
-			r = mustCommit(t, e.inner, r, next(r, tt.stored))
+			r := storetest.MustClaim(t, e.inner, c)
+			r = storetest.MustCommit(t, e.inner, r, storetest.Next(r, tt.stored))
 
 			tk := idem.Take{
 				Ticket: idem.TicketFor(r), Now: c.Now.Add(time.Hour), Handlers: handlers, Tenant: r.Tenant,
-				NewOwner: rand.Text(), Lease: c.Now.Add(time.Hour + limit),
+				NewOwner: rand.Text(), Lease: c.Now.Add(time.Hour + storetest.Limit),
 			}
 			if tk.Tenant == "" {
 				tk.Tenant = "zoë"
@@ -110,30 +111,30 @@ func storeTake(s suite) {
 			if !errors.Is(err, tt.err) || (err == nil) != (tt.err == nil) {
 				t.Fatalf("From says %v, want %v", err, tt.err)
 			}
-			held, taken, err := takeOrCommit(limited(t), e.inner, tk)
+			held, taken, err := takeOrCommit(storetest.Limited(t), e.inner, tk)
 			if err != nil || taken != (tt.err == nil) {
 				t.Fatalf("Take returned %+v, %t, %v", held, taken, err)
 			}
 			switch {
 			case taken:
-				sameRecord(t, whole(t, e.inner, held), want)
-				sameRecord(t, load(t, e.inner, r.PK), want)
-				if held, again, err := takeOrCommit(limited(t), e.inner, tk); err != nil || again {
+				storetest.SameRecord(t, storetest.Whole(t, e.inner, held), want)
+				storetest.SameRecord(t, storetest.Load(t, e.inner, r.PK), want)
+				if held, again, err := takeOrCommit(storetest.Limited(t), e.inner, tk); err != nil || again {
 					t.Errorf("the same ticket again: %+v, %t, %v", held, again, err)
 				} else {
-					sameRecord(t, whole(t, e.inner, held), want)
+					storetest.SameRecord(t, storetest.Whole(t, e.inner, held), want)
 				}
 			case seen == nil:
-				sameRecord(t, held, &idem.Record{})
+				storetest.SameRecord(t, held, &idem.Record{})
 			default:
-				sameRecord(t, whole(t, e.inner, held), r)
-				sameRecord(t, load(t, e.inner, r.PK), r)
+				storetest.SameRecord(t, storetest.Whole(t, e.inner, held), r)
+				storetest.SameRecord(t, storetest.Load(t, e.inner, r.PK), r)
 			}
 		})
 	}
 
 	s.run("take: in a cancelled context it fails, and says whether it may have been applied", func(t *testing.T, e *env) {
-		r := mustClaim(t, e.inner, claimAt(e.clock.Now()))
+		r := storetest.MustClaim(t, e.inner, storetest.ClaimAt(e.clock.Now()))
 		held, taken, err := take(cancelled(t), e.inner, idem.Take{Ticket: idem.TicketFor(r), Now: r.Lease, NewOwner: rand.Text()})
 		if held != nil || taken || err == nil {
 			t.Errorf("Take returned %+v, %t, %v; want an error", held, taken, err)
@@ -141,16 +142,16 @@ func storeTake(s suite) {
 	})
 
 	s.run("take: of two tickets one is good", func(t *testing.T, e *env) {
-		c := claimAt(e.clock.Now())
+		c := storetest.ClaimAt(e.clock.Now())
 		c.Next.Keep, c.Next.Expires, c.Next.Input = idem.KeepOpen, time.Time{}, &idem.Input{Method: "POST", Path: "/"}
-		r := mustClaim(t, e.inner, c)
+		r := storetest.MustClaim(t, e.inner, c)
 		won := make(chan string, 4)
 		for range cap(won) {
 			tk := idem.Take{
-				Ticket: idem.TicketFor(r), Now: r.Lease, Handlers: handlers, Tenant: r.Tenant, NewOwner: rand.Text(), Lease: r.Lease.Add(limit),
+				Ticket: idem.TicketFor(r), Now: r.Lease, Handlers: handlers, Tenant: r.Tenant, NewOwner: rand.Text(), Lease: r.Lease.Add(storetest.Limit),
 			}
 			go func() {
-				_, taken, err := take(limited(t), e.inner, tk)
+				_, taken, err := take(storetest.Limited(t), e.inner, tk)
 				if err != nil && !errors.Is(err, idem.ErrConflict) {
 					t.Errorf("Take: %v", err)
 				}
@@ -168,7 +169,7 @@ func storeTake(s suite) {
 				owner = o
 			}
 		}
-		if got := load(t, e.inner, r.PK); got.Owner != owner || got.Ver != r.Ver+1 || got.Tries != 1 {
+		if got := storetest.Load(t, e.inner, r.PK); got.Owner != owner || got.Ver != r.Ver+1 || got.Tries != 1 {
 			t.Errorf("the record is %s's at version %d, try %d; want %s's at %d, try 1", got.Owner, got.Ver, got.Tries, owner, r.Ver+1)
 		}
 	})
@@ -193,5 +194,5 @@ func takeOrCommit(ctx context.Context, s idem.Store, t idem.Take) (*idem.Record,
 
 // leaseOf is when a record's lease ends that a ticket of these scenarios is for.
 func leaseOf(takenAt time.Time) time.Time {
-	return takenAt.Add(-time.Hour + limit + 123*time.Millisecond)
+	return takenAt.Add(-time.Hour + storetest.Limit + 123*time.Millisecond)
 }

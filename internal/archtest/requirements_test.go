@@ -17,8 +17,9 @@ import (
 const (
 	root = "../.."
 	page = root + "/docs/requirements.md"
-	// suite has the names of the conformance suite's cases.
-	suite = "idem/idemtest"
+	// conformance and engine have the names of the cases that TestMemoryStore and
+	// TestConformance run.
+	conformance, engine = "idem/idemtest", "internal/enginetest"
 )
 
 // docs/requirements.md has a row for each number, and names nothing that isn't
@@ -95,10 +96,15 @@ func (ts tests) find(name string) error {
 	if !f.functions[function] {
 		return errors.New("there is no such test")
 	}
-	if function == "TestConformance" {
-		if f, err = ts.in(suite); err != nil {
-			return err
+	if function == "TestConformance" || function == "TestMemoryStore" {
+		var texts []string
+		for _, suite := range []string{conformance, engine} {
+			if f, err = ts.in(suite); err != nil {
+				return err
+			}
+			texts = append(texts, f.texts...)
 		}
+		f.texts = texts
 	}
 	if isSub && !slices.ContainsFunc(f.texts, func(text string) bool { return strings.HasPrefix(text, sub) }) {
 		return errors.New("there is no such subtest")
@@ -118,7 +124,7 @@ func (ts tests) in(dir string) (folder, error) {
 	f := folder{functions: make(map[string]bool)}
 	for _, path := range files {
 		isTest := strings.HasSuffix(path, "_test.go")
-		if !isTest && dir != suite {
+		if !isTest && dir != conformance && dir != engine {
 			continue
 		}
 		parsed, err := parser.ParseFile(token.NewFileSet(), path, nil, parser.SkipObjectResolution)

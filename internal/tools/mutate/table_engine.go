@@ -6,12 +6,12 @@ func engineMutants() []mutant {
 		{
 			rule: "OwnNonce", what: "all attempts of a process have one nonce",
 			in: "idem.Engine.attempt", old: "owner: rand.Text(), id: rand.Text(), digest: $digest", new: `owner: "process", id: rand.Text(), digest: $digest`,
-			pkg: "idem/idemtest", run: "^TestMemoryStore$/^engine_(in-flight|take-over)$",
+			pkg: "internal/enginetest", run: "^TestMemoryStore$/^engine_(in-flight|take-over)$",
 		},
 		{
 			rule: "RFTrust", what: "read-first believes an old read whatever it shows",
 			in: "idem.attempt.look", old: "if $v, $err := $a.judge($rec); $err == nil && $v == replay {",
-			new: "if $v, $err := $a.judge($rec); $err == nil && $v != again && $v != takeOver {", pkg: "idem/idemtest", run: "^TestMemoryStore$/^engine_cache$",
+			new: "if $v, $err := $a.judge($rec); $err == nil && $v != again && $v != takeOver {", pkg: "internal/enginetest", run: "^TestMemoryStore$/^engine_cache$",
 		},
 		{
 			rule: "CacheDone", what: "the cache takes records that aren't finished",
@@ -37,7 +37,7 @@ func engineMutants() []mutant {
 		{
 			rule: "FencedStops", what: "an overtaken attempt takes its write for landed",
 			in: "idem.attempt.commitOnce", old: "return $held, land($held, $c.prev, $c.next, $a.owner), nil; case !errors.Is",
-			new: "return $held, landed, nil; case !errors.Is", pkg: "idem/idemtest", run: "^TestMemoryStore$/^engine_take-over$",
+			new: "return $held, landed, nil; case !errors.Is", pkg: "internal/enginetest", run: "^TestMemoryStore$/^engine_take-over$",
 		},
 		{
 			rule: "UnknownIsRead", what: "an unknown outcome is taken for not applied",
@@ -248,7 +248,7 @@ func resumeMutants() []mutant {
 		},
 		{
 			rule: "TakeHandler", what: "a handler ends another handler's operation",
-			in: "idem.Take.From", old: "case !slices.Contains($t.Handlers, $rec.Handler):", new: "case $t.Handlers == nil:", pkg: "idem/idemtest",
+			in: "idem.Take.From", old: "case !slices.Contains($t.Handlers, $rec.Handler):", new: "case $t.Handlers == nil:", pkg: "internal/enginetest",
 			run: "^TestMemoryStore$/^store_take$",
 		},
 		{
@@ -257,7 +257,7 @@ func resumeMutants() []mutant {
 		},
 		{
 			rule: "TakeTenant", what: "an operation is completed for another tenant",
-			in: "idem.Take.From", old: "case $rec.Tenant != $t.Tenant:", new: "case $rec.Tenant != $t.Tenant && $t.Handlers == nil:", pkg: "idem/idemtest",
+			in: "idem.Take.From", old: "case $rec.Tenant != $t.Tenant:", new: "case $rec.Tenant != $t.Tenant && $t.Handlers == nil:", pkg: "internal/enginetest",
 			run: "^TestMemoryStore$/^store_take$",
 		},
 		{

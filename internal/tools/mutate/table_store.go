@@ -3,7 +3,7 @@ package main
 // storeMutants break the conditions of both stores.
 func storeMutants() []mutant {
 	const (
-		suite = "idem/idemtest"
+		suite = "internal/enginetest"
 
 		claims  = "^TestMemoryStore$/^store_claim$"
 		commits = "^TestMemoryStore$/^store_commit$"

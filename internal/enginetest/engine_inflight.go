@@ -1,4 +1,4 @@
-package idemtest
+package enginetest
 
 import (
 	"context"
@@ -10,16 +10,17 @@ import (
 	"time"
 
 	"github.com/samekey/samekey/idem"
+	"github.com/samekey/samekey/internal/storetest"
 )
 
 // What a request meets while another one with its key is at work.
 func engineInFlight(s suite) {
 	s.run("P4: a request in flight refuses its like in one call, and its record stays as it is", func(t *testing.T, e *env) {
 		var a app
-		g := newGate()
+		g := storetest.NewGate()
 		eng := e.engine()
 		held := begin(t, eng, order("k", "1"), a.held(g))
-		g.reached(t)
+		g.Reached(t)
 		want := e.record(t, order("k", "1"))
 		e.costs(t, 1, func() {
 			r := do(t, eng, order("k", "1"), a.run).refused(t, idem.ErrInFlight)
@@ -28,8 +29,8 @@ func engineInFlight(s suite) {
 				t.Errorf("%v says to retry after %v, want what is left of the lease, and no more than %v", r.err, ierr.RetryAfter, idem.DefaultMaxRetryAfter)
 			}
 		})
-		sameRecord(t, e.record(t, order("k", "1")), want)
-		g.open()
+		storetest.SameRecord(t, e.record(t, order("k", "1")), want)
+		g.Open()
 		first := (<-held).first(t)
 		do(t, eng, order("k", "1"), a.run).replays(t, first)
 		a.ran(t, 1)
@@ -37,26 +38,26 @@ func engineInFlight(s suite) {
 
 	s.run("P4: over HTTP that is 409 with Retry-After", func(t *testing.T, e *env) {
 		var a app
-		g := newGate()
+		g := storetest.NewGate()
 		held := begin(t, e.engine(), keyedDo("k", "1"), a.held(g))
-		g.reached(t)
+		g.Reached(t)
 		r := serve(t, e.engine(), keyed("k", "1"), a.run).status(t, http.StatusConflict)
 		if n, err := strconv.Atoi(r.Header.Get("Retry-After")); err != nil || n < 1 {
 			t.Errorf("Retry-After is %q, want seconds", r.Header.Get("Retry-After"))
 		}
-		g.open()
+		g.Open()
 		(<-held).first(t)
 		a.ran(t, 1)
 	})
 
 	s.run("P17: another payload in flight is a mismatch, not in flight", func(t *testing.T, e *env) {
 		var a app
-		g := newGate()
+		g := storetest.NewGate()
 		eng := e.engine()
 		held := begin(t, eng, order("k", "1"), a.held(g))
-		g.reached(t)
+		g.Reached(t)
 		e.costs(t, 1, func() { do(t, eng, order("k", "2"), a.run).refused(t, idem.ErrMismatch) })
-		g.open()
+		g.Open()
 		first := (<-held).first(t)
 		do(t, eng, order("k", "1"), a.run).replays(t, first)
 		a.ran(t, 1)
@@ -65,7 +66,7 @@ func engineInFlight(s suite) {
 	s.run("P17: another payload is a mismatch even when the lease is over, and takes nothing over", func(t *testing.T, e *env) {
 		var a app
 		e.abandon(t, order("k", "1"))
-		e.clock.Advance(leaseOver)
+		e.clock.Advance(storetest.LeaseOver)
 		do(t, e.engine(), order("k", "2"), a.run).refused(t, idem.ErrMismatch)
 		a.ran(t, 0)
 		do(t, e.engine(), order("k", "1"), a.run).first(t)
@@ -78,8 +79,8 @@ func engineInFlight(s suite) {
 			var created, refused, replayed atomic.Int64
 			eng := e.engine()
 			results := make([]result, n)
-			ctx := limited(t)
-			together(n, func(i int) {
+			ctx := storetest.Limited(t)
+			storetest.Together(n, func(i int) {
 				res, err := eng.Serve(ctx, keyed("k", "1"), a.run)
 				results[i] = result{res, err}
 			})
@@ -106,7 +107,7 @@ func engineInFlight(s suite) {
 	s.run("P27: many goroutines through two handlers of one engine get no wrong answer and leave nothing open", func(t *testing.T, e *env) {
 		const keys, clients = 12, 6
 		eng := e.engine()
-		ctx := limited(t)
+		ctx := storetest.Limited(t)
 		handlers := []string{"/rides", "/refunds"}
 		request := func(i int) (idem.Request, string) {
 			r := order("k"+strconv.Itoa(i/len(handlers)%keys), "1")
@@ -121,7 +122,7 @@ func engineInFlight(s suite) {
 				return idem.Response{Status: 201, Body: []byte(name)}, nil
 			}
 		}
-		together(keys*clients*len(handlers), func(i int) {
+		storetest.Together(keys*clients*len(handlers), func(i int) {
 			r, name := request(i)
 			res, err := eng.Do(ctx, r, handle(name))
 			if err != nil && !errors.Is(err, idem.ErrInFlight) || err == nil && string(res.Body) != name {
@@ -171,17 +172,17 @@ func engineInFlight(s suite) {
 		var a app
 		eng := e.engine()
 		for _, key := range []string{"k1", "k2"} {
-			g := newGate()
+			g := storetest.NewGate()
 			done := make(chan result, 1)
 			go func() {
 				res, err := eng.Do(context.WithoutCancel(t.Context()), order(key, "1"), a.held(g))
 				done <- result{res, err}
 			}()
-			g.reached(t)
+			g.Reached(t)
 			do(t, eng, order(key, "1"), a.run).refused(t, idem.ErrInFlight)
 			e.clock.Advance(idem.DefaultLease + idem.DefaultLeaseMargin)
 			second := do(t, eng, order(key, "1"), a.run).first(t)
-			g.open()
+			g.Open()
 			(<-done).replays(t, second)
 		}
 		if n := e.log.count("no deadline"); n != 1 {

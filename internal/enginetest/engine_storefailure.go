@@ -1,4 +1,4 @@
-package idemtest
+package enginetest
 
 import (
 	"context"
@@ -8,6 +8,8 @@ import (
 	"time"
 
 	"github.com/samekey/samekey/idem"
+	"github.com/samekey/samekey/idem/idemtest"
+	"github.com/samekey/samekey/internal/storetest"
 )
 
 var errDown = errors.New("the store is down")
@@ -27,7 +29,7 @@ func engineStoreFailure(s suite) {
 		s.run("A31, P39: a claim that is "+name+" runs nothing", func(t *testing.T, e *env) {
 			var a app
 			eng := e.engine()
-			e.store.Reset(func(context.Context, Call) Fault { return Fault{Err: err} })
+			e.store.Reset(func(context.Context, idemtest.Call) idemtest.Fault { return idemtest.Fault{Err: err} })
 			do(t, eng, order("k", "1"), a.run).refused(t, want, err)
 			r := serve(t, eng, keyed("k", "1"), a.run).status(t, status)
 			if after := r.Header.Get("Retry-After"); (after != "") != (status == 503) {
@@ -44,8 +46,8 @@ func engineStoreFailure(s suite) {
 	s.run("A31: a take-over that fails runs nothing", func(t *testing.T, e *env) {
 		var a app
 		e.abandon(t, order("k", "1"))
-		e.clock.Advance(leaseOver)
-		e.store.Reset(At(Commit, 0, Fault{Err: errDown}))
+		e.clock.Advance(storetest.LeaseOver)
+		e.store.Reset(idemtest.At(idemtest.Commit, 0, idemtest.Fault{Err: errDown}))
 		do(t, e.engine(), order("k", "1"), a.run).refused(t, idem.ErrUnavailable, errDown)
 		a.ran(t, 0)
 		e.store.Reset(nil)
@@ -56,12 +58,12 @@ func engineStoreFailure(s suite) {
 	s.run("A31: a claim and a take-over that conflict are tried again", func(t *testing.T, e *env) {
 		var a app
 		e.abandon(t, order("k", "1"))
-		e.clock.Advance(leaseOver)
-		e.store.Reset(func(_ context.Context, c Call) Fault {
+		e.clock.Advance(storetest.LeaseOver)
+		e.store.Reset(func(_ context.Context, c idemtest.Call) idemtest.Fault {
 			if c.N == 1 {
-				return Fault{Err: idem.ErrConflict}
+				return idemtest.Fault{Err: idem.ErrConflict}
 			}
-			return Fault{}
+			return idemtest.Fault{}
 		})
 		first := do(t, e.engine(), order("k", "1"), a.run).first(t)
 		do(t, e.engine(), order("k", "1"), a.run).replays(t, first)
@@ -71,23 +73,23 @@ func engineStoreFailure(s suite) {
 	s.run("A31: a claim that a sandbox slept through ends with a look at the record", func(t *testing.T, e *env) {
 		var a app
 		first := do(t, e.engine(), order("k", "1"), a.run).first(t)
-		e.store.Reset(func(_ context.Context, c Call) Fault {
-			if c.Verb == Claim && c.N == 1 {
-				e.clock.Advance(leaseOver) // longer than any claim may be sent
-				return Fault{Err: idem.ErrConflict}
+		e.store.Reset(func(_ context.Context, c idemtest.Call) idemtest.Fault {
+			if c.Verb == idemtest.Claim && c.N == 1 {
+				e.clock.Advance(storetest.LeaseOver) // longer than any claim may be sent
+				return idemtest.Fault{Err: idem.ErrConflict}
 			}
-			return Fault{}
+			return idemtest.Fault{}
 		})
 		do(t, e.engine(), order("k", "1"), a.run).replays(t, first)
 		a.ran(t, 1)
 	})
 
-	for _, verb := range []Verb{Claim, Commit} {
+	for _, verb := range []idemtest.Verb{idemtest.Claim, idemtest.Commit} {
 		s.run("A31: a "+string(verb)+" that goes on conflicting is in flight, not a failure", func(t *testing.T, e *env) {
 			var a app
 			e.abandon(t, order("k", "1"))
-			e.clock.Advance(leaseOver)
-			e.store.Reset(At(verb, 0, Fault{Err: idem.ErrConflict}))
+			e.clock.Advance(storetest.LeaseOver)
+			e.store.Reset(idemtest.At(verb, 0, idemtest.Fault{Err: idem.ErrConflict}))
 			serve(t, e.engine(), keyed("k", "1"), a.run).status(t, 409)
 			a.ran(t, 0)
 		})
@@ -100,7 +102,7 @@ func engineStoreFailure(s suite) {
 			o.FailOpen = true
 			o.Hooks.FailedOpen = func(context.Context, idem.Event) { opened.Add(1) }
 		})
-		e.store.Reset(At(Claim, 0, Fault{Err: errDown}))
+		e.store.Reset(idemtest.At(idemtest.Claim, 0, idemtest.Fault{Err: errDown}))
 		for range 2 {
 			if r := serve(t, eng, keyed("k", "1"), a.run).status(t, 201); !r.Passed || r.Replayed {
 				t.Errorf("got %v, want it passed", r)
@@ -120,7 +122,7 @@ func engineStoreFailure(s suite) {
 		eng := e.engine(func(o *idem.Options) { o.FailOpen = true })
 		do(t, eng, order("k", "1"), a.run).first(t)
 		do(t, eng, order("k", "2"), a.run).refused(t, idem.ErrMismatch)
-		e.store.Reset(At(Claim, 0, Fault{Err: idem.ErrCorrupt}))
+		e.store.Reset(idemtest.At(idemtest.Claim, 0, idemtest.Fault{Err: idem.ErrCorrupt}))
 		do(t, eng, order("k", "1"), a.run).refused(t, idem.ErrCorrupt)
 		a.ran(t, 1)
 	})
@@ -128,19 +130,19 @@ func engineStoreFailure(s suite) {
 	s.run("P13: if the release fails too, both errors are seen", func(t *testing.T, e *env) {
 		var a app
 		cause := errors.New("handler failed")
-		e.store.Reset(At(Commit, 0, Fault{Err: errDown}))
+		e.store.Reset(idemtest.At(idemtest.Commit, 0, idemtest.Fault{Err: errDown}))
 		r := do(t, e.engine(), order("k", "1"), a.fail(cause)).refused(t, cause, errDown)
 		if ierr, ok := errors.AsType[*idem.Error](r.err); !ok || ierr.Op != "release" {
 			t.Errorf("got %v, want it to say that the release failed", r.err)
 		}
 		e.store.Reset(nil)
 		do(t, e.engine(), order("k", "1"), a.run).refused(t, idem.ErrInFlight)
-		e.clock.Advance(leaseOver)
+		e.clock.Advance(storetest.LeaseOver)
 		do(t, e.engine(), order("k", "1"), a.run).first(t)
 	})
 
 	s.run("P13: a panic is not hidden by a release that fails", func(t *testing.T, e *env) {
-		e.store.Reset(At(Commit, 0, Fault{Err: errDown}))
+		e.store.Reset(idemtest.At(idemtest.Commit, 0, idemtest.Fault{Err: errDown}))
 		defer func() {
 			if got := recover(); got != "boom" {
 				t.Errorf("recovered %v, want the handler's own panic", got)
@@ -154,7 +156,7 @@ func engineStoreFailure(s suite) {
 	for name, err := range map[string]error{"with an error": errDown, "with a conflict": idem.ErrConflict, "unknown": idem.ErrUnknown} {
 		s.run("P14: a finish that fails once, "+name+", is sent again and the answer is kept", func(t *testing.T, e *env) {
 			var a app
-			e.store.Reset(At(Commit, 1, Fault{Err: err}))
+			e.store.Reset(idemtest.At(idemtest.Commit, 1, idemtest.Fault{Err: err}))
 			first := do(t, e.engine(), order("k", "1"), a.run).first(t)
 			do(t, e.engine(), order("k", "1"), a.run).replays(t, first)
 			a.ran(t, 1)
@@ -162,11 +164,11 @@ func engineStoreFailure(s suite) {
 
 		s.run("P14: if the finish fails for good, "+name+", the answer is given and nothing runs again at once", func(t *testing.T, e *env) {
 			var a app
-			e.store.Reset(func(_ context.Context, c Call) Fault {
-				if c.Verb == Commit && c.Commit.Next.State == idem.Done { // a release would work, and be wrong
-					return Fault{Err: err}
+			e.store.Reset(func(_ context.Context, c idemtest.Call) idemtest.Fault {
+				if c.Verb == idemtest.Commit && c.Commit.Next.State == idem.Done { // a release would work, and be wrong
+					return idemtest.Fault{Err: err}
 				}
-				return Fault{}
+				return idemtest.Fault{}
 			})
 			// The engine goes on trying while there is time: let that be short.
 			ctx, cancel := context.WithTimeout(t.Context(), 3*time.Second)
@@ -179,7 +181,7 @@ func engineStoreFailure(s suite) {
 			do(t, e.engine(), order("k", "1"), a.run).refused(t, idem.ErrInFlight)
 			a.ran(t, 1)
 
-			e.clock.Advance(leaseOver)
+			e.clock.Advance(storetest.LeaseOver)
 			second := do(t, e.engine(), order("k", "1"), a.run).first(t)
 			do(t, e.engine(), order("k", "1"), a.run).replays(t, second)
 			a.ran(t, 2)
@@ -188,11 +190,11 @@ func engineStoreFailure(s suite) {
 
 	s.run("P14: an answer the store refuses for good leaves at least that it was given", func(t *testing.T, e *env) {
 		var a app
-		e.store.Reset(func(_ context.Context, c Call) Fault {
-			if c.Verb == Commit && c.Commit.Next.Response != nil && len(c.Commit.Next.Response.Body) > 0 {
-				return Fault{Err: errors.New("item too large")}
+		e.store.Reset(func(_ context.Context, c idemtest.Call) idemtest.Fault {
+			if c.Verb == idemtest.Commit && c.Commit.Next.Response != nil && len(c.Commit.Next.Response.Body) > 0 {
+				return idemtest.Fault{Err: errors.New("item too large")}
 			}
-			return Fault{}
+			return idemtest.Fault{}
 		})
 		do(t, e.engine(), order("k", "1"), a.run).first(t)
 		do(t, e.engine(), order("k", "1"), a.run).refused(t, idem.ErrNotKept)
@@ -202,14 +204,14 @@ func engineStoreFailure(s suite) {
 
 	s.run("P15: a read that fails is the store's failure, not the client's", func(t *testing.T, e *env) {
 		var a app
-		e.store.Reset(func(_ context.Context, c Call) Fault {
+		e.store.Reset(func(_ context.Context, c idemtest.Call) idemtest.Fault {
 			switch c.Verb {
-			case Claim:
-				return Fault{Err: idem.ErrUnknown, Applied: true}
-			case Load:
-				return Fault{Err: errDown}
+			case idemtest.Claim:
+				return idemtest.Fault{Err: idem.ErrUnknown, Applied: true}
+			case idemtest.Load:
+				return idemtest.Fault{Err: errDown}
 			default:
-				return Fault{}
+				return idemtest.Fault{}
 			}
 		})
 		do(t, e.engine(), order("k", "1"), a.run).refused(t, idem.ErrUnavailable, idem.ErrUnknown, errDown)

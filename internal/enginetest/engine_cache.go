@@ -1,4 +1,4 @@
-package idemtest
+package enginetest
 
 import (
 	"context"
@@ -6,6 +6,8 @@ import (
 	"time"
 
 	"github.com/samekey/samekey/idem"
+	"github.com/samekey/samekey/idem/idemtest"
+	"github.com/samekey/samekey/internal/storetest"
 )
 
 // The cache of a process, and the engine that reads first.
@@ -34,13 +36,13 @@ func engineCache(s suite) {
 
 	s.run("P5: what is in flight never enters the cache", func(t *testing.T, e *env) {
 		var a app
-		g := newGate()
+		g := storetest.NewGate()
 		here, there := e.engine(cached), e.engine(cached)
 		held := begin(t, here, order("k", "1"), a.held(g))
-		g.reached(t)
+		g.Reached(t)
 		e.costs(t, 1, func() { do(t, there, order("k", "1"), a.run).refused(t, idem.ErrInFlight) })
 		e.costs(t, 1, func() { do(t, there, order("k", "1"), a.run).refused(t, idem.ErrInFlight) })
-		g.open()
+		g.Open()
 		first := (<-held).first(t)
 		e.costs(t, 1, func() { do(t, there, order("k", "1"), a.run).replays(t, first) })
 		a.ran(t, 1)
@@ -91,32 +93,32 @@ func engineCache(s suite) {
 		var first result
 		e.costs(t, 3, func() { first = do(t, eng, order("k", "1"), a.run).first(t) })
 		// An outdated peek sends it to the claim: one call more.
-		before := e.store.Calls(Claim)
+		before := e.store.Calls(idemtest.Claim)
 		do(t, eng, order("k", "1"), a.run).replays(t, first)
-		if e.store.Calls(Peek) != 2 || e.store.Calls(Claim)-before > 1 {
-			t.Errorf("%d peeks, %d claims", e.store.Calls(Peek), e.store.Calls(Claim))
+		if e.store.Calls(idemtest.Peek) != 2 || e.store.Calls(idemtest.Claim)-before > 1 {
+			t.Errorf("%d peeks, %d claims", e.store.Calls(idemtest.Peek), e.store.Calls(idemtest.Claim))
 		}
 		a.ran(t, 1)
 	})
 
 	s.run("reading first, only a finished record of the same request is trusted", func(t *testing.T, e *env) {
 		var a app
-		g := newGate()
+		g := storetest.NewGate()
 		eng := e.engine(readFirst)
 		held := begin(t, eng, order("k", "1"), a.held(g))
-		g.reached(t)
+		g.Reached(t)
 		for body, want := range map[string]error{"1": idem.ErrInFlight, "2": idem.ErrMismatch} {
-			before := e.store.Calls(Claim)
+			before := e.store.Calls(idemtest.Claim)
 			do(t, eng, order("k", body), a.run).refused(t, want)
-			if e.store.Calls(Claim) != before+1 {
+			if e.store.Calls(idemtest.Claim) != before+1 {
 				t.Errorf("%v was answered without a claim", want)
 			}
 		}
-		g.open()
+		g.Open()
 		(<-held).first(t)
-		before := e.store.Calls(Claim)
+		before := e.store.Calls(idemtest.Claim)
 		do(t, eng, order("k", "2"), a.run).refused(t, idem.ErrMismatch)
-		if e.store.Calls(Claim) != before+1 {
+		if e.store.Calls(idemtest.Claim) != before+1 {
 			t.Error("a mismatch was answered from a peek")
 		}
 		e.clock.Advance(idem.DefaultRetention + time.Second)
@@ -128,7 +130,7 @@ func engineCache(s suite) {
 		var a app
 		eng := e.engine(readFirst)
 		first := do(t, eng, order("k", "1"), a.run).first(t)
-		e.store.Reset(At(Peek, 0, Fault{Err: errDown}))
+		e.store.Reset(idemtest.At(idemtest.Peek, 0, idemtest.Fault{Err: errDown}))
 		do(t, eng, order("k", "1"), a.run).replays(t, first)
 		stale := e.engineOn(outdated{e.store}, readFirst)
 		do(t, stale, order("k", "1"), a.run).replays(t, first)
@@ -137,6 +139,6 @@ func engineCache(s suite) {
 }
 
 // outdated is a store whose cheap reads see nothing yet.
-type outdated struct{ *FaultyStore }
+type outdated struct{ *idemtest.FaultyStore }
 
 func (outdated) Peek(context.Context, string) (*idem.Record, error) { return nil, nil }

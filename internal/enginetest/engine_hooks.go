@@ -1,4 +1,4 @@
-package idemtest
+package enginetest
 
 import (
 	"context"
@@ -6,6 +6,8 @@ import (
 	"testing"
 
 	"github.com/samekey/samekey/idem"
+	"github.com/samekey/samekey/idem/idemtest"
+	"github.com/samekey/samekey/internal/storetest"
 )
 
 // What an engine tells while it works.
@@ -73,10 +75,10 @@ func engineHooks(s suite) {
 		e.abandon(t, order("k3", "1"))
 		do(t, eng, order("k3", "1"), a.run)
 		expect("in flight", "in flight")
-		e.clock.Advance(leaseOver)
+		e.clock.Advance(storetest.LeaseOver)
 		do(t, eng, order("k3", "1"), a.run)
 		expect("a take-over", "taken over", "finished")
-		e.store.Reset(At(Claim, 0, Fault{Err: errDown}))
+		e.store.Reset(idemtest.At(idemtest.Claim, 0, idemtest.Fault{Err: errDown}))
 		do(t, eng, order("k4", "1"), a.run)
 		expect("a failing store", "failed")
 	})

@@ -1,4 +1,4 @@
-package idemtest
+package enginetest
 
 import (
 	"context"
@@ -10,6 +10,7 @@ import (
 	"testing"
 
 	"github.com/samekey/samekey/idem"
+	"github.com/samekey/samekey/internal/storetest"
 )
 
 // When the handler fails, in any way it can.
@@ -73,7 +74,7 @@ func engineFailure(s suite) {
 		var a app
 		eng := e.engine()
 		ended, returned := make(chan struct{}), false
-		ctx := limited(t)
+		ctx := storetest.Limited(t)
 		go func() {
 			defer close(ended)
 			_, _ = eng.Do(ctx, order("k", "1"), func(context.Context) (idem.Response, error) {
@@ -102,7 +103,7 @@ func engineFailure(s suite) {
 	s.run("a client that goes away does not keep the answer from being stored", func(t *testing.T, e *env) {
 		var a app
 		eng := e.engine()
-		ctx, cancel := context.WithCancel(limited(t))
+		ctx, cancel := context.WithCancel(storetest.Limited(t))
 		res, err := eng.Do(ctx, order("k", "1"), func(ctx context.Context) (idem.Response, error) {
 			cancel()
 			return a.run(ctx)
@@ -115,7 +116,7 @@ func engineFailure(s suite) {
 	s.run("a client that goes away does not keep the key from being released", func(t *testing.T, e *env) {
 		var a app
 		eng := e.engine()
-		ctx, cancel := context.WithCancel(limited(t))
+		ctx, cancel := context.WithCancel(storetest.Limited(t))
 		_, err := eng.Do(ctx, order("k", "1"), func(ctx context.Context) (idem.Response, error) {
 			cancel()
 			return idem.Response{}, ctx.Err()
@@ -125,7 +126,7 @@ func engineFailure(s suite) {
 	})
 
 	s.run("the handler's context ends before the lease, with time left to store the answer", func(t *testing.T, e *env) {
-		ctx := limited(t)
+		ctx := storetest.Limited(t)
 		want, _ := ctx.Deadline()
 		_, err := e.engine().Do(ctx, order("k", "1"), func(ctx context.Context) (idem.Response, error) {
 			if got, ok := ctx.Deadline(); !ok || !got.Equal(want.Add(-idem.DefaultReserve)) {

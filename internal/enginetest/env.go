@@ -1,4 +1,4 @@
-package idemtest
+package enginetest
 
 import (
 	"bytes"
@@ -11,20 +11,18 @@ import (
 	"sync"
 	"sync/atomic"
 	"testing"
-	"time"
-
-	"github.com/google/go-cmp/cmp"
-	"github.com/google/go-cmp/cmp/cmpopts"
 
 	"github.com/samekey/samekey/idem"
+	"github.com/samekey/samekey/idem/idemtest"
+	"github.com/samekey/samekey/internal/storetest"
 )
 
 // env is the world of one scenario: the store under test behind a counter of
 // calls, a clock, a log, and a namespace that nothing else uses.
 type env struct {
 	inner     idem.Store
-	store     *FaultyStore
-	clock     *Clock
+	store     *idemtest.FaultyStore
+	clock     *idemtest.Clock
 	namespace string
 	log       log
 }
@@ -34,7 +32,7 @@ func newEnv(t testing.TB, s idem.Store) *env {
 	if s == nil {
 		t.Fatal("open returned no store")
 	}
-	return &env{inner: s, store: Faulty(s, nil), clock: NewClock(), namespace: rand.Text()}
+	return &env{inner: s, store: idemtest.Faulty(s, nil), clock: idemtest.NewClock(), namespace: rand.Text()}
 }
 
 // engine returns an engine of the process that e.store stands for.
@@ -54,15 +52,15 @@ func (e *env) engineOn(s idem.Store, optFns ...func(*idem.Options)) *idem.Engine
 func (e *env) record(t testing.TB, r idem.Request, optFns ...func(*idem.Options)) *idem.Record {
 	t.Helper()
 	var pk string
-	spy := Faulty(e.inner, func(_ context.Context, c Call) Fault {
+	spy := idemtest.Faulty(e.inner, func(_ context.Context, c idemtest.Call) idemtest.Fault {
 		pk = c.PK
-		return Fault{Err: errors.New("only asked for the name")}
+		return idemtest.Fault{Err: errors.New("only asked for the name")}
 	})
-	_, _ = e.engineOn(spy, optFns...).Do(limited(t), r, new(app).run)
+	_, _ = e.engineOn(spy, optFns...).Do(storetest.Limited(t), r, new(app).run)
 	if pk == "" {
 		t.Fatalf("request %+v never reached the store", r)
 	}
-	return load(t, e.inner, pk)
+	return storetest.Load(t, e.inner, pk)
 }
 
 // costs fails t unless f makes n calls to the store.
@@ -73,20 +71,6 @@ func (e *env) costs(t testing.TB, n int, f func()) {
 	if got := e.store.Calls() - before; got != n {
 		t.Errorf("%d calls to the store, want %d", got, n)
 	}
-}
-
-// limit is the time a request has. With it, a lease ends after little more.
-const limit = time.Minute
-
-// leaseOver is beyond every lease.
-const leaseOver = 2 * limit
-
-// limited returns a context with limit left.
-func limited(t testing.TB) context.Context {
-	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), limit)
-	t.Cleanup(cancel)
-	return ctx
 }
 
 // order is a request to do something under key.
@@ -132,9 +116,9 @@ func (a *app) fail(err error) handler {
 }
 
 // held is a.run that waits at g in the middle.
-func (a *app) held(g *gate) handler {
+func (a *app) held(g *storetest.Gate) handler {
 	return func(ctx context.Context) (idem.Response, error) {
-		g.pass(ctx)
+		g.Pass(ctx)
 		return a.run(ctx)
 	}
 }
@@ -147,31 +131,6 @@ func (a *app) ran(t testing.TB, n int) {
 	}
 }
 
-// gate stops one handler in the middle of its work.
-type gate struct{ entered, opened chan struct{} }
-
-func newGate() *gate { return &gate{make(chan struct{}), make(chan struct{})} }
-
-func (g *gate) pass(ctx context.Context) {
-	close(g.entered)
-	select {
-	case <-g.opened:
-	case <-ctx.Done():
-	}
-}
-
-// reached waits until a handler stands at g.
-func (g *gate) reached(t testing.TB) {
-	t.Helper()
-	select {
-	case <-g.entered:
-	case <-limited(t).Done():
-		t.Fatal("the handler was not entered")
-	}
-}
-
-func (g *gate) open() { close(g.opened) }
-
 // result is what an engine made of a request.
 type result struct {
 	idem.Result
@@ -181,21 +140,21 @@ type result struct {
 // do sends a request.
 func do(t testing.TB, e *idem.Engine, r idem.Request, fn handler) result {
 	t.Helper()
-	res, err := e.Do(limited(t), r, fn)
+	res, err := e.Do(storetest.Limited(t), r, fn)
 	return result{res, err}
 }
 
 // serve sends a request as HTTP does.
 func serve(t testing.TB, e *idem.Engine, r idem.Request, fn handler) result {
 	t.Helper()
-	res, err := e.Serve(limited(t), r, fn)
+	res, err := e.Serve(storetest.Limited(t), r, fn)
 	return result{res, err}
 }
 
 // begin sends a request from another goroutine. The channel gives its result.
 func begin(t testing.TB, e *idem.Engine, r idem.Request, fn handler) <-chan result {
 	t.Helper()
-	ctx, ch := limited(t), make(chan result, 1)
+	ctx, ch := storetest.Limited(t), make(chan result, 1)
 	go func() {
 		res, err := e.Do(ctx, r, fn)
 		ch <- result{res, err}
@@ -263,18 +222,6 @@ func (r result) header(t testing.TB, name, want string) result {
 	}
 	return r
 }
-
-// sameRecord fails t unless two records are equal. Absent and empty are the
-// same to a store.
-func sameRecord(t testing.TB, got, want *idem.Record) {
-	t.Helper()
-	if diff := cmp.Diff(want, got, cmpopts.EquateEmpty(), wholeBytes); diff != "" {
-		t.Errorf("record (-want +got):\n%s", diff)
-	}
-}
-
-// wholeBytes spares go-cmp the search for the differences within large bodies.
-var wholeBytes = cmp.FilterValues(func(a, b []byte) bool { return len(a)+len(b) > 0 }, cmp.Comparer(bytes.Equal))
 
 // log is a log's output. It can be written to and searched at once.
 type log struct {

@@ -1,4 +1,4 @@
-package idemtest
+package enginetest
 
 import (
 	"context"
@@ -8,6 +8,8 @@ import (
 	"testing"
 
 	"github.com/samekey/samekey/idem"
+	"github.com/samekey/samekey/idem/idemtest"
+	"github.com/samekey/samekey/internal/storetest"
 )
 
 // crashPath is one way a request can go through its store.
@@ -16,7 +18,7 @@ type crashPath struct {
 	before  func(t *testing.T, e *env, a *app) // what is there when it comes; nil = nothing
 	options func(*idem.Options)                // of its engine; nil = the default
 	fails   bool                               // its handler does
-	calls   []Verb                             // what it makes
+	calls   []idemtest.Verb                    // what it makes
 	points  []crashPoint                       // before and after each call
 }
 
@@ -32,13 +34,13 @@ type crashPoint struct {
 // answer, at once or after the lease. The handler runs twice only if its
 // process died between the handler and the finish, or if it failed anyway.
 var crashPaths = []crashPath{
-	{name: "a new request", calls: []Verb{Claim, Commit}, points: []crashPoint{
+	{name: "a new request", calls: []idemtest.Verb{idemtest.Claim, idemtest.Commit}, points: []crashPoint{
 		{1, false, answers, 1},
 		{1, true, waits, 1},
 		{2, false, waits, 2},  // the handler ran, and nobody knows
 		{2, true, replays, 1}, // its answer is stored, and was never sent
 	}},
-	{name: "a take-over", before: abandoned, calls: []Verb{Claim, Commit, Commit}, points: []crashPoint{
+	{name: "a take-over", before: abandoned, calls: []idemtest.Verb{idemtest.Claim, idemtest.Commit, idemtest.Commit}, points: []crashPoint{
 		{1, false, answers, 1},
 		{1, true, answers, 1},
 		{2, false, answers, 1},
@@ -46,13 +48,13 @@ var crashPaths = []crashPath{
 		{3, false, waits, 2},
 		{3, true, replays, 1},
 	}},
-	{name: "a handler's failure", fails: true, calls: []Verb{Claim, Commit}, points: []crashPoint{
+	{name: "a handler's failure", fails: true, calls: []idemtest.Verb{idemtest.Claim, idemtest.Commit}, points: []crashPoint{
 		{1, false, answers, 1},
 		{1, true, waits, 1},
 		{2, false, waits, 2},
 		{2, true, answers, 2},
 	}},
-	{name: "a failure after a take-over", before: abandoned, fails: true, calls: []Verb{Claim, Commit, Commit}, points: []crashPoint{
+	{name: "a failure after a take-over", before: abandoned, fails: true, calls: []idemtest.Verb{idemtest.Claim, idemtest.Commit, idemtest.Commit}, points: []crashPoint{
 		{1, false, answers, 1},
 		{1, true, answers, 1},
 		{2, false, answers, 1},
@@ -60,7 +62,7 @@ var crashPaths = []crashPath{
 		{3, false, waits, 2},
 		{3, true, answers, 2},
 	}},
-	{name: "a request that reads first", options: readFirst, calls: []Verb{Peek, Claim, Commit}, points: []crashPoint{
+	{name: "a request that reads first", options: readFirst, calls: []idemtest.Verb{idemtest.Peek, idemtest.Claim, idemtest.Commit}, points: []crashPoint{
 		{1, false, answers, 1},
 		{1, true, answers, 1},
 		{2, false, answers, 1},
@@ -68,7 +70,7 @@ var crashPaths = []crashPath{
 		{3, false, waits, 2},
 		{3, true, replays, 1},
 	}},
-	{name: "a replay", before: finishedBefore, calls: []Verb{Claim}, points: []crashPoint{
+	{name: "a replay", before: finishedBefore, calls: []idemtest.Verb{idemtest.Claim}, points: []crashPoint{
 		{1, false, replays, 1},
 		{1, true, replays, 1},
 	}},
@@ -77,7 +79,7 @@ var crashPaths = []crashPath{
 func abandoned(t *testing.T, e *env, _ *app) {
 	t.Helper()
 	e.abandon(t, order("k", "1"))
-	e.clock.Advance(leaseOver)
+	e.clock.Advance(storetest.LeaseOver)
 }
 
 func finishedBefore(t *testing.T, e *env, a *app) {
@@ -102,7 +104,7 @@ func crashMatrix(s suite) {
 			}
 			s.run("P40: "+path.name+", crash "+when+" call "+strconv.Itoa(p.call), func(t *testing.T, e *env) {
 				var a app
-				if process, calls := path.send(t, e, &a, CrashAt(p.call, p.after)); !process.Crashed() {
+				if process, calls := path.send(t, e, &a, idemtest.CrashAt(p.call, p.after)); !process.Crashed() {
 					t.Fatalf("after calls %q the process has not come to call %d", calls, p.call)
 				}
 				survives(t, e, &a, p)
@@ -119,21 +121,21 @@ func crashMatrix(s suite) {
 
 // send sends the path's request from a process of its own. What it answers,
 // nobody hears.
-func (p crashPath) send(t *testing.T, e *env, a *app, crash Plan) (*FaultyStore, []Verb) {
+func (p crashPath) send(t *testing.T, e *env, a *app, crash idemtest.Plan) (*idemtest.FaultyStore, []idemtest.Verb) {
 	t.Helper()
 	if p.before != nil {
 		p.before(t, e, a)
 	}
 	var (
 		mu    sync.Mutex
-		calls []Verb
+		calls []idemtest.Verb
 	)
-	process := Faulty(e.inner, func(ctx context.Context, c Call) Fault {
+	process := idemtest.Faulty(e.inner, func(ctx context.Context, c idemtest.Call) idemtest.Fault {
 		mu.Lock()
 		calls = append(calls, c.Verb)
 		mu.Unlock()
 		if crash == nil {
-			return Fault{}
+			return idemtest.Fault{}
 		}
 		return crash(ctx, c)
 	})
@@ -154,7 +156,7 @@ func survives(t *testing.T, e *env, a *app, p crashPoint) {
 	t.Helper()
 	last := do(t, e.engine(), order("k", "1"), a.run).cameTo(t, "a retry at once", p.retry)
 	if p.retry == waits {
-		e.clock.Advance(leaseOver)
+		e.clock.Advance(storetest.LeaseOver)
 		last = do(t, e.engine(), order("k", "1"), a.run).cameTo(t, "a retry after the lease", answers)
 	}
 	do(t, e.engine(), order("k", "1"), a.run).replays(t, last)

@@ -1,4 +1,4 @@
-package idemtest
+package enginetest
 
 import (
 	"context"
@@ -7,6 +7,8 @@ import (
 	"testing"
 
 	"github.com/samekey/samekey/idem"
+	"github.com/samekey/samekey/idem/idemtest"
+	"github.com/samekey/samekey/internal/storetest"
 )
 
 // What one request came to, in the tables of lost answers and crashes.
@@ -88,36 +90,36 @@ func lostAnswers(s suite) {
 		}
 		s.run(name, func(t *testing.T, e *env) {
 			var a app
-			verb, fn := Commit, a.run
+			verb, fn := idemtest.Commit, a.run
 			switch tt.write {
 			case "claim":
-				verb = Claim
+				verb = idemtest.Claim
 			case "take-over":
 				e.abandon(t, order("k", "1"))
-				e.clock.Advance(leaseOver)
+				e.clock.Advance(storetest.LeaseOver)
 			case "release":
 				fn = a.fail(errHandler)
 			}
-			e.store.Reset(func(_ context.Context, c Call) Fault {
+			e.store.Reset(func(_ context.Context, c idemtest.Call) idemtest.Fault {
 				if c.Verb == verb && c.N == 1 {
-					return Fault{Err: idem.ErrUnknown, Applied: tt.applied}
+					return idemtest.Fault{Err: idem.ErrUnknown, Applied: tt.applied}
 				}
-				if c.Verb == Load && tt.loadFails {
-					return Fault{Err: errDown}
+				if c.Verb == idemtest.Load && tt.loadFails {
+					return idemtest.Fault{Err: errDown}
 				}
-				return Fault{}
+				return idemtest.Fault{}
 			})
 			first := do(t, e.engine(), order("k", "1"), fn).cameTo(t, "the request", tt.first...)
-			if tt.write != "claim" && e.store.Calls(Load) == 0 {
+			if tt.write != "claim" && e.store.Calls(idemtest.Load) == 0 {
 				t.Error("the record was not consulted about the lost answer")
 			}
 
-			healthy := e.engineOn(Faulty(e.inner, nil))
+			healthy := e.engineOn(idemtest.Faulty(e.inner, nil))
 			retry := do(t, healthy, order("k", "1"), a.run).cameTo(t, "its retry", tt.retry...)
 			if first.came() == answers && retry.came() == replays {
 				retry.replays(t, first)
 			}
-			e.clock.Advance(leaseOver)
+			e.clock.Advance(storetest.LeaseOver)
 			last := do(t, healthy, order("k", "1"), a.run).cameTo(t, "a retry after the lease", answers, replays)
 			do(t, healthy, order("k", "1"), a.run).replays(t, last)
 			a.ran(t, tt.runs)
@@ -137,20 +139,20 @@ func lostAnswers(s suite) {
 		s.run("the answer to a "+tt.write+" is lost, and it is applied just before it is sent again", func(t *testing.T, e *env) {
 			var a app
 			var slow idem.Commit
-			e.store.Reset(func(ctx context.Context, c Call) Fault {
+			e.store.Reset(func(ctx context.Context, c idemtest.Call) idemtest.Fault {
 				switch {
-				case c.Verb == Commit && c.N == 1:
-					slow = idem.Commit{Prev: clone(c.Commit.Prev), Next: clone(c.Commit.Next)}
-					return Fault{Err: idem.ErrUnknown}
-				case c.Verb == Commit && c.N == 2:
+				case c.Verb == idemtest.Commit && c.N == 1:
+					slow = idem.Commit{Prev: c.Commit.Prev.Clone(), Next: c.Commit.Next.Clone()}
+					return idemtest.Fault{Err: idem.ErrUnknown}
+				case c.Verb == idemtest.Commit && c.N == 2:
 					if held, err := e.inner.Commit(ctx, slow); held != nil || err != nil {
 						t.Errorf("the slow commit came to %+v, %v", held, err)
 					}
 				}
-				return Fault{}
+				return idemtest.Fault{}
 			})
 			first := do(t, e.engine(), order("k", "1"), tt.fn(&a)).cameTo(t, "the request", tt.first)
-			if got := e.store.Calls(Commit); got != 2 {
+			if got := e.store.Calls(idemtest.Commit); got != 2 {
 				t.Errorf("%d commits, want the second to be recognised", got)
 			}
 			retry := do(t, e.engine(), order("k", "1"), a.run)
@@ -166,18 +168,18 @@ func lostAnswers(s suite) {
 	s.run("the answer to a claim is lost, and it is applied when its client was told to come back", func(t *testing.T, e *env) {
 		var a app
 		var slow idem.Claim
-		e.store.Reset(func(_ context.Context, c Call) Fault {
-			if c.Verb == Claim {
-				slow = idem.Claim{Next: clone(c.Claim.Next), Now: c.Claim.Now}
-				return Fault{Err: idem.ErrUnknown}
+		e.store.Reset(func(_ context.Context, c idemtest.Call) idemtest.Fault {
+			if c.Verb == idemtest.Claim {
+				slow = idem.Claim{Next: c.Claim.Next.Clone(), Now: c.Claim.Now}
+				return idemtest.Fault{Err: idem.ErrUnknown}
 			}
-			return Fault{}
+			return idemtest.Fault{}
 		})
 		do(t, e.engine(), order("k", "1"), a.run).cameTo(t, "the request", unavailable)
-		mustClaim(t, e.inner, slow)
+		storetest.MustClaim(t, e.inner, slow)
 		e.store.Reset(nil)
 		do(t, e.engine(), order("k", "1"), a.run).cameTo(t, "its retry", waits)
-		e.clock.Advance(leaseOver)
+		e.clock.Advance(storetest.LeaseOver)
 		first := do(t, e.engine(), order("k", "1"), a.run).cameTo(t, "a retry after the lease", answers)
 		do(t, e.engine(), order("k", "1"), a.run).replays(t, first)
 		a.ran(t, 1)
@@ -186,33 +188,33 @@ func lostAnswers(s suite) {
 	// In the time that a lost answer takes, others go on.
 	for _, tt := range []struct {
 		write   string
-		verb    Verb
+		verb    idemtest.Verb
 		applied bool
 		first   want
 	}{
-		{"claim", Claim, false, want{replays}},
-		{"finish", Commit, false, want{replays}},
-		{"release", Commit, true, want{replays, failsItself}},
+		{"claim", idemtest.Claim, false, want{replays}},
+		{"finish", idemtest.Commit, false, want{replays}},
+		{"release", idemtest.Commit, true, want{replays, failsItself}},
 	} {
 		s.run("the answer to a "+tt.write+" is lost while another attempt finishes", func(t *testing.T, e *env) {
 			var a, other app
 			var theirs result
-			healthy := e.engineOn(Faulty(e.inner, nil))
+			healthy := e.engineOn(idemtest.Faulty(e.inner, nil))
 			rivalRuns := func() {
-				e.clock.Advance(leaseOver)
+				e.clock.Advance(storetest.LeaseOver)
 				theirs = do(t, healthy, order("k", "1"), other.run).first(t)
 			}
-			e.store.Reset(func(_ context.Context, c Call) Fault {
+			e.store.Reset(func(_ context.Context, c idemtest.Call) idemtest.Fault {
 				switch {
 				case c.Verb == tt.verb && c.N == 1 && !tt.applied:
 					rivalRuns()
-					return Fault{Err: idem.ErrUnknown}
+					return idemtest.Fault{Err: idem.ErrUnknown}
 				case c.Verb == tt.verb && c.N == 1:
-					return Fault{Err: idem.ErrUnknown, Applied: true}
-				case c.Verb == Load && c.N == 1 && tt.applied:
+					return idemtest.Fault{Err: idem.ErrUnknown, Applied: true}
+				case c.Verb == idemtest.Load && c.N == 1 && tt.applied:
 					rivalRuns()
 				}
-				return Fault{}
+				return idemtest.Fault{}
 			})
 			fn := a.run
 			if tt.write == "release" {

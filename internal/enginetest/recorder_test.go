@@ -1,4 +1,4 @@
-package idemtest
+package enginetest
 
 import (
 	"context"
@@ -8,6 +8,8 @@ import (
 	"testing"
 
 	"github.com/samekey/samekey/idem"
+	"github.com/samekey/samekey/idem/idemtest"
+	"github.com/samekey/samekey/internal/storetest"
 )
 
 // What one key's clients can and can't be told. Events are written as
@@ -122,7 +124,7 @@ func TestRecorderTellsKeysApart(t *testing.T) {
 			req.Scope = scope
 			var a app
 			for range 2 {
-				if _, err := r.Do(limited(t), eng, req, a.run); err != nil {
+				if _, err := r.Do(storetest.Limited(t), eng, req, a.run); err != nil {
 					t.Fatal(err)
 				}
 			}
@@ -136,26 +138,26 @@ func TestRecorderTellsKeysApart(t *testing.T) {
 
 // Do notes an outcome as what it is.
 func TestRecorderDo(t *testing.T) {
-	ctx := limited(t)
-	store := Faulty(new(idem.MemoryStore), nil)
+	ctx := storetest.Limited(t)
+	store := idemtest.Faulty(new(idem.MemoryStore), nil)
 	eng := idem.New(store, func(o *idem.Options) {
 		o.Scope = func(context.Context, *idem.Request) (string, error) { return "all", nil }
 	})
-	down := func(context.Context, Call) Fault { return Fault{Err: errDown} }
+	down := func(context.Context, idemtest.Call) idemtest.Fault { return idemtest.Fault{Err: errDown} }
 	var r Recorder
 	var a app
 	for _, step := range []struct {
 		key  string
 		body string
-		plan Plan
+		plan idemtest.Plan
 		fn   handler
 		want []kind
 	}{
 		{"k1", "1", nil, a.fail(errHandler), []kind{began, released}},
-		{"k1", "1", At(Commit, 0, Fault{Err: errDown}), a.fail(errHandler), []kind{began, endUnknown}},
+		{"k1", "1", idemtest.At(idemtest.Commit, 0, idemtest.Fault{Err: errDown}), a.fail(errHandler), []kind{began, endUnknown}},
 		{"k1", "1", nil, a.run, []kind{inFlight}},
 		{"k1", "2", nil, a.run, []kind{mismatch}},
-		{"k1", "1", At(Claim, 0, Fault{Err: errDown}), a.run, []kind{inFlight}}, // the record was read
+		{"k1", "1", idemtest.At(idemtest.Claim, 0, idemtest.Fault{Err: errDown}), a.run, []kind{inFlight}}, // the record was read
 		{"k1", "1", down, a.run, []kind{beginUnknown}},
 		{"k2", "1", nil, a.run, []kind{began, stored}},
 		{"k2", "1", nil, a.run, []kind{replayed}},

@@ -1,4 +1,4 @@
-package idemtest
+package enginetest
 
 import (
 	"net/http"

@@ -1,4 +1,4 @@
-package idemtest
+package enginetest
 
 import (
 	"context"
@@ -12,6 +12,8 @@ import (
 	"testing"
 
 	"github.com/samekey/samekey/idem"
+	"github.com/samekey/samekey/idem/idemtest"
+	"github.com/samekey/samekey/internal/storetest"
 )
 
 // histories runs many clients on few keys, and checks what they were told
@@ -51,7 +53,7 @@ func (w workload) run(t *testing.T, e *env, fine ...error) {
 		runs    atomic.Int64
 		asleep  = make(chan struct{}, w.clients/2) // the others go on
 		engines = []*idem.Engine{e.engine(), e.engine(readFirst), e.engine(func(o *idem.Options) { o.CacheBytes = 1 << 20 })}
-		ctx     = limited(t)
+		ctx     = storetest.Limited(t)
 	)
 	handle := func(fails, sleeps bool) handler {
 		return func(context.Context) (idem.Response, error) {
@@ -73,12 +75,12 @@ func (w workload) run(t *testing.T, e *env, fine ...error) {
 			return idem.Response{Status: http.StatusCreated, Body: strconv.AppendInt(nil, n, 10)}, nil
 		}
 	}
-	together(w.clients, func(client int) {
+	storetest.Together(w.clients, func(client int) {
 		clock := client == 0
 		rnd := mathrand.New(mathrand.NewPCG(uint64(client), 1))
 		for i := range w.requests {
 			if clock && w.leasesEnd && i%2 == 1 {
-				history.EndLeases(func() { e.clock.Advance(leaseOver) })
+				history.EndLeases(func() { e.clock.Advance(storetest.LeaseOver) })
 				ends.tell(false)
 			}
 			// On to new keys together: what matters happens before a key is finished.
@@ -137,8 +139,8 @@ func (l *leaseEnds) wait(n int) {
 // trouble returns a plan that strikes a third of the writes. The same write of
 // an attempt is struck once only: five conflicts in a row are "in flight" to an
 // engine, whatever the record says, and the model doesn't know that.
-func trouble() Plan {
-	faults := []Fault{
+func trouble() idemtest.Plan {
+	faults := []idemtest.Fault{
 		{Err: idem.ErrUnknown, Applied: true},
 		{Err: idem.ErrUnknown, Applied: true},
 		{Err: idem.ErrUnknown},
@@ -147,29 +149,29 @@ func trouble() Plan {
 	}
 	type write struct {
 		owner string
-		verb  Verb
+		verb  idemtest.Verb
 		ver   int64
 	}
 	var struck sync.Map
-	return func(_ context.Context, c Call) Fault {
+	return func(_ context.Context, c idemtest.Call) idemtest.Fault {
 		var w write
 		switch c.Verb { //nolint:exhaustive // a Take is played as a Load and a Commit
-		case Claim:
+		case idemtest.Claim:
 			w = write{c.Claim.Next.Owner, c.Verb, c.Claim.Next.Ver}
-		case Commit:
+		case idemtest.Commit:
 			w = write{c.Commit.Next.Owner, c.Verb, c.Commit.Next.Ver}
-		case Load, LoadBody, Peek:
+		case idemtest.Load, idemtest.LoadBody, idemtest.Peek:
 			if mathrand.IntN(10) == 0 {
-				return Fault{Err: errDown}
+				return idemtest.Fault{Err: errDown}
 			}
-			return Fault{}
+			return idemtest.Fault{}
 		}
 		if _, again := struck.LoadOrStore(w, true); again {
-			return Fault{}
+			return idemtest.Fault{}
 		}
 		if i := mathrand.IntN(3 * len(faults)); i < len(faults) {
 			return faults[i]
 		}
-		return Fault{}
+		return idemtest.Fault{}
 	}
 }

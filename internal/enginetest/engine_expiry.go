@@ -1,4 +1,4 @@
-package idemtest
+package enginetest
 
 import (
 	"context"
@@ -6,6 +6,8 @@ import (
 	"time"
 
 	"github.com/samekey/samekey/idem"
+	"github.com/samekey/samekey/idem/idemtest"
+	"github.com/samekey/samekey/internal/storetest"
 )
 
 // When a key's life is over.
@@ -35,7 +37,7 @@ func engineExpiry(s suite) {
 		eng := e.engine()
 		do(t, eng, order("k", "1"), a.run).first(t)
 		r := e.record(t, order("k", "1"))
-		r = mustCommit(t, e.inner, r, next(r, func(n *idem.Record) { n.Until, n.Expires = n.Expires, n.Expires.AddDate(1, 0, 0) }))
+		r = storetest.MustCommit(t, e.inner, r, storetest.Next(r, func(n *idem.Record) { n.Until, n.Expires = n.Expires, n.Expires.AddDate(1, 0, 0) }))
 		e.clock.Advance(idem.DefaultRetention + time.Second)
 		do(t, eng, order("k", "1"), a.run).refused(t, idem.ErrExpired)
 		serve(t, eng, keyed("k", "1"), a.run).status(t, 410)
@@ -52,7 +54,7 @@ func engineExpiry(s suite) {
 		eng := e.engine()
 		first := do(t, eng, order("k", "1"), a.run).first(t)
 		r := e.record(t, order("k", "1"))
-		mustCommit(t, e.inner, r, next(r, func(n *idem.Record) {
+		storetest.MustCommit(t, e.inner, r, storetest.Next(r, func(n *idem.Record) {
 			n.Keep, n.Until, n.Expires = idem.KeepJobs, n.Expires, time.Time{}
 			n.Jobs = map[string]idem.Job{"0.0": {Kind: "receipt", Args: []byte("{}")}}
 		}))
@@ -74,11 +76,11 @@ func engineExpiry(s suite) {
 		eng := e.engine()
 		do(t, eng, order("k", "1"), a.run).first(t)
 		e.clock.Advance(idem.DefaultRetention)
-		e.store.Reset(func(_ context.Context, c Call) Fault {
-			if c.Verb == Claim && c.N == 1 {
+		e.store.Reset(func(_ context.Context, c idemtest.Call) idemtest.Fault {
+			if c.Verb == idemtest.Claim && c.N == 1 {
 				e.clock.Advance(time.Second) // after the claim has taken its time
 			}
-			return Fault{}
+			return idemtest.Fault{}
 		})
 		e.costs(t, 3, func() { do(t, eng, order("k", "1"), a.run).first(t) })
 		a.ran(t, 2)
@@ -86,7 +88,7 @@ func engineExpiry(s suite) {
 
 	s.run("a record never expires before its lease", func(t *testing.T, e *env) {
 		var a app
-		g := newGate()
+		g := storetest.NewGate()
 		eng := e.engine(func(o *idem.Options) {
 			o.Retention, o.Lease, o.LeaseMargin = idem.MinRetention, idem.MinRetention, idem.MinRetention
 		})
@@ -95,10 +97,10 @@ func engineExpiry(s suite) {
 			res, err := eng.Do(context.WithoutCancel(t.Context()), order("k", "1"), a.held(g))
 			done <- result{res, err}
 		}()
-		g.reached(t)
+		g.Reached(t)
 		e.clock.Advance(idem.MinRetention + time.Minute)
 		do(t, eng, order("k", "1"), a.run).refused(t, idem.ErrInFlight)
-		g.open()
+		g.Open()
 		(<-done).first(t)
 		a.ran(t, 1)
 	})

@@ -1,4 +1,4 @@
-package idemtest
+package enginetest
 
 import (
 	"net/http"
@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"github.com/samekey/samekey/idem"
+	"github.com/samekey/samekey/internal/storetest"
 )
 
 // What makes two requests the same request.
@@ -16,7 +17,7 @@ func engineFingerprint(s suite) {
 		first := do(t, eng, order("k", `{"lat":1}`), a.run).first(t)
 		want := e.record(t, order("k", `{"lat":1}`))
 		e.costs(t, 1, func() { do(t, eng, order("k", `{"lat":2}`), a.run).refused(t, idem.ErrMismatch) })
-		sameRecord(t, e.record(t, order("k", `{"lat":1}`)), want)
+		storetest.SameRecord(t, e.record(t, order("k", `{"lat":1}`)), want)
 		do(t, eng, order("k", `{"lat":1}`), a.run).replays(t, first)
 		a.ran(t, 1)
 	})

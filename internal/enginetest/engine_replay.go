@@ -1,4 +1,4 @@
-package idemtest
+package enginetest
 
 import (
 	"context"
@@ -7,6 +7,8 @@ import (
 	"time"
 
 	"github.com/samekey/samekey/idem"
+	"github.com/samekey/samekey/idem/idemtest"
+	"github.com/samekey/samekey/internal/storetest"
 )
 
 // The first answer is the key's answer.
@@ -50,14 +52,14 @@ func engineReplay(s suite) {
 	s.run("A2: another process replays it too", func(t *testing.T, e *env) {
 		var a app
 		first := do(t, e.engine(), order("k", "1"), a.run).first(t)
-		do(t, e.engineOn(Faulty(e.inner, nil)), order("k", "1"), a.run).replays(t, first)
+		do(t, e.engineOn(idemtest.Faulty(e.inner, nil)), order("k", "1"), a.run).replays(t, first)
 		a.ran(t, 1)
 	})
 
 	s.run("A2: a retry that comes after the answer's own deadline replays", func(t *testing.T, e *env) {
 		var a app
 		first := do(t, e.engine(), order("k", "1"), a.run).first(t)
-		e.clock.Advance(leaseOver)
+		e.clock.Advance(storetest.LeaseOver)
 		do(t, e.engine(), order("k", "1"), a.run).replays(t, first)
 		a.ran(t, 1)
 	})
@@ -135,11 +137,11 @@ func engineReplay(s suite) {
 	})
 
 	s.run("a write of a finished request that arrives again changes nothing", func(t *testing.T, e *env) {
-		var sent []Call
-		e.store.Reset(func(_ context.Context, c Call) Fault {
-			c.Claim.Next, c.Commit.Prev, c.Commit.Next = clone(c.Claim.Next), clone(c.Commit.Prev), clone(c.Commit.Next)
+		var sent []idemtest.Call
+		e.store.Reset(func(_ context.Context, c idemtest.Call) idemtest.Fault {
+			c.Claim.Next, c.Commit.Prev, c.Commit.Next = c.Claim.Next.Clone(), c.Commit.Prev.Clone(), c.Commit.Next.Clone()
 			sent = append(sent, c)
-			return Fault{}
+			return idemtest.Fault{}
 		})
 		var a app
 		first := do(t, e.engine(), order("k", "1"), a.run).first(t)
@@ -149,7 +151,7 @@ func engineReplay(s suite) {
 		want := e.record(t, order("k", "1"))
 		for _, c := range sent {
 			resend(t, e.inner, c)
-			sameRecord(t, e.record(t, order("k", "1")), want)
+			storetest.SameRecord(t, e.record(t, order("k", "1")), want)
 		}
 		e.clock.Advance(time.Hour)
 		e.store.Reset(nil)
@@ -159,12 +161,12 @@ func engineReplay(s suite) {
 }
 
 // resend sends a call's packet a second time. It must be refused.
-func resend(t testing.TB, s idem.Store, c Call) {
+func resend(t testing.TB, s idem.Store, c idemtest.Call) {
 	t.Helper()
-	if c.Verb == Claim {
-		refusedClaim(t, s, c.Claim)
+	if c.Verb == idemtest.Claim {
+		storetest.RefusedClaim(t, s, c.Claim)
 	} else {
-		refusedCommit(t, s, c.Commit.Prev, c.Commit.Next)
+		storetest.RefusedCommit(t, s, c.Commit.Prev, c.Commit.Next)
 	}
 }
 

@@ -1,4 +1,4 @@
-package idemtest
+package enginetest
 
 import (
 	"context"
@@ -7,6 +7,8 @@ import (
 	"testing"
 
 	"github.com/samekey/samekey/idem"
+	"github.com/samekey/samekey/idem/idemtest"
+	"github.com/samekey/samekey/internal/storetest"
 )
 
 // When the lease of a request is over, and its holder may still be alive.
@@ -15,7 +17,7 @@ func engineTakeOver(s suite) {
 		var a app
 		e.abandon(t, order("k", "1"))
 		old := e.record(t, order("k", "1"))
-		eng := e.engine(func(o *idem.Options) { o.MaxRetryAfter = 2 * limit })
+		eng := e.engine(func(o *idem.Options) { o.MaxRetryAfter = 2 * storetest.Limit })
 
 		r := do(t, eng, order("k", "1"), a.run).refused(t, idem.ErrInFlight)
 		left := old.Lease.Sub(e.clock.Now())
@@ -43,11 +45,11 @@ func engineTakeOver(s suite) {
 	// A function can outlive its deadline a little, and clocks differ.
 	s.run("P9: the lease outlasts the holder's deadline by the margin", func(t *testing.T, e *env) {
 		var a app
-		margin := func(o *idem.Options) { o.LeaseMargin = limit }
+		margin := func(o *idem.Options) { o.LeaseMargin = storetest.Limit }
 		e.abandon(t, order("k", "1"), margin)
-		e.clock.Advance(limit) // the deadline is over
+		e.clock.Advance(storetest.Limit) // the deadline is over
 		do(t, e.engine(), order("k", "1"), a.run).refused(t, idem.ErrInFlight)
-		e.clock.Advance(limit)
+		e.clock.Advance(storetest.Limit)
 		do(t, e.engine(), order("k", "1"), a.run).first(t)
 		a.ran(t, 1)
 	})
@@ -65,16 +67,16 @@ func engineTakeOver(s suite) {
 		var late, a app
 		var lost atomic.Int64
 		eng := e.engine(func(o *idem.Options) { o.Hooks.LeaseLost = func(context.Context, idem.Event) { lost.Add(1) } })
-		g := newGate()
+		g := storetest.NewGate()
 		held := begin(t, eng, order("k", "1"), late.held(g))
-		g.reached(t)
-		e.clock.Advance(leaseOver)
+		g.Reached(t)
+		e.clock.Advance(storetest.LeaseOver)
 		first := do(t, eng, order("k", "1"), a.run).first(t)
 		want := e.record(t, order("k", "1"))
 
-		g.open()
+		g.Open()
 		(<-held).replays(t, first)
-		sameRecord(t, e.record(t, order("k", "1")), want)
+		storetest.SameRecord(t, e.record(t, order("k", "1")), want)
 		do(t, eng, order("k", "1"), a.run).replays(t, first)
 		late.ran(t, 1)
 		a.ran(t, 1)
@@ -86,18 +88,18 @@ func engineTakeOver(s suite) {
 	s.run("P28: a late success while its successor is at work is told so", func(t *testing.T, e *env) {
 		var late, a app
 		eng := e.engine()
-		g, g2 := newGate(), newGate()
+		g, g2 := storetest.NewGate(), storetest.NewGate()
 		held := begin(t, eng, order("k", "1"), late.held(g))
-		g.reached(t)
-		e.clock.Advance(leaseOver)
+		g.Reached(t)
+		e.clock.Advance(storetest.LeaseOver)
 		successor := begin(t, eng, order("k", "1"), a.held(g2))
-		g2.reached(t)
+		g2.Reached(t)
 		want := e.record(t, order("k", "1"))
 
-		g.open()
+		g.Open()
 		(<-held).refused(t, idem.ErrLeaseLost, idem.ErrInFlight)
-		sameRecord(t, e.record(t, order("k", "1")), want)
-		g2.open()
+		storetest.SameRecord(t, e.record(t, order("k", "1")), want)
+		g2.Open()
 		first := (<-successor).first(t)
 		do(t, eng, order("k", "1"), a.run).replays(t, first)
 	})
@@ -105,15 +107,15 @@ func engineTakeOver(s suite) {
 	s.run("P28: a late success whose key has expired and was used anew leaves the new operation alone", func(t *testing.T, e *env) {
 		var late, a app
 		eng := e.engine()
-		g := newGate()
+		g := storetest.NewGate()
 		held := begin(t, eng, order("k", "1"), late.held(g))
-		g.reached(t)
+		g.Reached(t)
 		e.clock.Advance(2 * idem.DefaultRetention)
 		first := do(t, eng, order("k", "2"), a.run).first(t)
 		want := e.record(t, order("k", "2"))
-		g.open()
+		g.Open()
 		(<-held).refused(t, idem.ErrLeaseLost)
-		sameRecord(t, e.record(t, order("k", "2")), want)
+		storetest.SameRecord(t, e.record(t, order("k", "2")), want)
 		do(t, eng, order("k", "2"), a.run).replays(t, first)
 	})
 
@@ -124,15 +126,15 @@ func engineTakeOver(s suite) {
 		} {
 			var a app
 			eng := e.engine(func(o *idem.Options) { o.Namespace += e.clock.Now().Format(".20060102150405") })
-			g := newGate()
+			g := storetest.NewGate()
 			held := begin(t, eng, order("k", "1"), func(ctx context.Context) (idem.Response, error) {
-				g.pass(ctx)
+				g.Pass(ctx)
 				return end(ctx)
 			})
-			g.reached(t)
-			e.clock.Advance(leaseOver)
+			g.Reached(t)
+			e.clock.Advance(storetest.LeaseOver)
 			first := do(t, eng, order("k", "1"), a.run).first(t)
-			g.open()
+			g.Open()
 			(<-held).replays(t, first)
 			do(t, eng, order("k", "1"), a.run).replays(t, first)
 			a.ran(t, 1)
@@ -142,19 +144,19 @@ func engineTakeOver(s suite) {
 	s.run("P29: a late panic after a take-over leaves the winner's record", func(t *testing.T, e *env) {
 		var a app
 		eng := e.engine()
-		g := newGate()
-		ctx, recovered := limited(t), make(chan any, 1)
+		g := storetest.NewGate()
+		ctx, recovered := storetest.Limited(t), make(chan any, 1)
 		go func() {
 			defer func() { recovered <- recover() }()
 			_, _ = eng.Do(ctx, order("k", "1"), func(ctx context.Context) (idem.Response, error) {
-				g.pass(ctx)
+				g.Pass(ctx)
 				panic("too late anyway") //nolint:forbidigo // it is what is tested
 			})
 		}()
-		g.reached(t)
-		e.clock.Advance(leaseOver)
+		g.Reached(t)
+		e.clock.Advance(storetest.LeaseOver)
 		first := do(t, eng, order("k", "1"), a.run).first(t)
-		g.open()
+		g.Open()
 		if got := <-recovered; got != "too late anyway" {
 			t.Errorf("recovered %v, want the handler's own panic", got)
 		}
@@ -165,10 +167,10 @@ func engineTakeOver(s suite) {
 	s.run("P30: of 20 callers that find a lease over one takes it", func(t *testing.T, e *env) {
 		var a app
 		e.abandon(t, order("k", "1"))
-		e.clock.Advance(leaseOver)
+		e.clock.Advance(storetest.LeaseOver)
 		eng := e.engine()
-		ctx := limited(t)
-		together(20, func(int) {
+		ctx := storetest.Limited(t)
+		storetest.Together(20, func(int) {
 			res, err := eng.Do(ctx, order("k", "1"), a.run)
 			if err != nil && !errors.Is(err, idem.ErrInFlight) {
 				t.Errorf("got %v", result{res, err})
@@ -193,14 +195,14 @@ func engineTakeOver(s suite) {
 
 	s.run("P30: who comes second to a take-over is told that the first is at work", func(t *testing.T, e *env) {
 		var a, other app
-		g := newGate()
+		g := storetest.NewGate()
 		var held <-chan result
 		e.beatenBy(t, func(others *idem.Engine) {
 			held = begin(t, others, order("k", "1"), other.held(g))
-			g.reached(t)
+			g.Reached(t)
 		})
 		do(t, e.engine(), order("k", "1"), a.run).refused(t, idem.ErrInFlight)
-		g.open()
+		g.Open()
 		(<-held).first(t)
 		a.ran(t, 0)
 	})
@@ -225,7 +227,7 @@ func engineTakeOver(s suite) {
 		eng := e.engine()
 		e.abandon(t, order("k", "1"))
 		id := e.record(t, order("k", "1")).ID
-		e.clock.Advance(leaseOver)
+		e.clock.Advance(storetest.LeaseOver)
 		cause := errors.New("not yet")
 		do(t, eng, order("k", "1"), a.fail(cause)).refused(t, cause)
 		do(t, eng, order("k", "2"), a.run).refused(t, idem.ErrMismatch)
@@ -241,8 +243,8 @@ func engineTakeOver(s suite) {
 		eng := e.engine()
 		e.abandon(t, order("k", "1"))
 		r := e.record(t, order("k", "1"))
-		mustCommit(t, e.inner, r, next(r, func(n *idem.Record) { n.State = idem.Stuck }))
-		e.clock.Advance(leaseOver)
+		storetest.MustCommit(t, e.inner, r, storetest.Next(r, func(n *idem.Record) { n.State = idem.Stuck }))
+		e.clock.Advance(storetest.LeaseOver)
 		do(t, eng, order("k", "1"), a.run).refused(t, idem.ErrStuck)
 		serve(t, eng, keyed("k", "1"), a.run).status(t, 409).header(t, "Retry-After", "")
 		a.ran(t, 0)
@@ -253,7 +255,7 @@ func engineTakeOver(s suite) {
 // and so leaves an open record with a lease.
 func (e *env) abandon(t testing.TB, r idem.Request, optFns ...func(*idem.Options)) {
 	t.Helper()
-	process := Faulty(e.inner, nil)
+	process := idemtest.Faulty(e.inner, nil)
 	do(t, e.engineOn(process, optFns...), r, func(context.Context) (idem.Response, error) {
 		process.Crash()
 		return idem.Response{}, nil
@@ -269,13 +271,13 @@ func (e *env) abandon(t testing.TB, r idem.Request, optFns ...func(*idem.Options
 func (e *env) beatenBy(t testing.TB, first func(others *idem.Engine)) (others *idem.Engine) {
 	t.Helper()
 	e.abandon(t, order("k", "1"))
-	e.clock.Advance(leaseOver)
-	others = e.engineOn(Faulty(e.inner, nil))
-	e.store.Reset(func(_ context.Context, c Call) Fault {
-		if c.Verb == Commit && c.N == 1 {
+	e.clock.Advance(storetest.LeaseOver)
+	others = e.engineOn(idemtest.Faulty(e.inner, nil))
+	e.store.Reset(func(_ context.Context, c idemtest.Call) idemtest.Fault {
+		if c.Verb == idemtest.Commit && c.N == 1 {
 			first(others)
 		}
-		return Fault{}
+		return idemtest.Fault{}
 	})
 	return others
 }

@@ -1,4 +1,4 @@
-package idemtest
+package enginetest
 
 import (
 	"context"
@@ -19,7 +19,7 @@ import (
 // the suite must fail on it. A failing subtest would fail this test too, so
 // the suite runs in a process of its own, which takes the flaw's name from the
 // environment (see TestMemoryStore).
-const mutantEnv = "IDEMTEST_MUTANT"
+const mutantEnv = "ENGINETEST_MUTANT"
 
 const (
 	noFlaw                = "has no flaw"
@@ -67,6 +67,7 @@ func TestMutants(t *testing.T) {
 		{commitRevivesJobs, "store commit"},
 		{refusesWithOldRecord, "store commit"},
 		{takesBrokenWrites, "store commit"},
+		{commitsAnything, "store commit"},
 		{loadsOld, "store load"},
 		{sharesRecords, "store load"},
 		{dropsHeaderValues, "store records"},
@@ -152,7 +153,7 @@ func (m *mutant) Claim(ctx context.Context, c idem.Claim) (*idem.Record, error) 
 	if err := m.broken(c.Writes); err != nil {
 		return nil, err
 	}
-	next := clone(c.Next)
+	next := c.Next.Clone()
 	if m.is(mergesOnClaim) && old != nil {
 		next.Phases, next.Jobs = old.Phases, old.Jobs
 	}
@@ -166,7 +167,7 @@ func (m *mutant) Commit(ctx context.Context, c idem.Commit) (*idem.Record, error
 	old := m.get(c.Prev.PK)
 	if old == nil {
 		if m.is(commitsOntoNothing) {
-			return m.write(false, nil, clone(c.Next), c.Next)
+			return m.write(false, nil, c.Next.Clone(), c.Next)
 		}
 		return &idem.Record{}, nil
 	}
@@ -183,7 +184,7 @@ func (m *mutant) Commit(ctx context.Context, c idem.Commit) (*idem.Record, error
 		next.Jobs = c.Next.Jobs
 	}
 	if m.is(commitsEverything) {
-		next = clone(c.Next)
+		next = c.Next.Clone()
 		next.Jobs = merged(old, c).Jobs
 	}
 	return m.write(m.is(commitReadsAndWrites), old, next, c.Next)
@@ -201,7 +202,7 @@ func (m *mutant) broken(writes []idem.Write) error {
 
 // merged is old with what a commit changes.
 func merged(old *idem.Record, c idem.Commit) *idem.Record {
-	next := clone(old)
+	next := old.Clone()
 	from, to, dst := reflect.ValueOf(c.Prev).Elem(), reflect.ValueOf(c.Next).Elem(), reflect.ValueOf(next).Elem()
 	for i := range dst.NumField() {
 		if name := dst.Type().Field(i).Name; name != "Jobs" && !reflect.DeepEqual(from.Field(i).Interface(), to.Field(i).Interface()) {
@@ -216,7 +217,7 @@ func merged(old *idem.Record, c idem.Commit) *idem.Record {
 			next.Jobs[id] = j
 		}
 	}
-	return clone(next)
+	return next.Clone()
 }
 
 func (m *mutant) Load(ctx context.Context, pk string) (*idem.Record, error) {
@@ -226,12 +227,12 @@ func (m *mutant) Load(ctx context.Context, pk string) (*idem.Record, error) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	if m.is(loadsOld) {
-		return clone(m.before[pk]), nil
+		return m.before[pk].Clone(), nil
 	}
 	if m.is(sharesRecords) {
 		return m.records[pk], nil
 	}
-	return clone(m.records[pk]), nil
+	return m.records[pk].Clone(), nil
 }
 
 func (m *mutant) get(pk string) *idem.Record {
@@ -251,7 +252,7 @@ func (m *mutant) write(blind bool, old, next, handed *idem.Record) (*idem.Record
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	if now := m.records[next.PK]; now != old && !blind {
-		return clone(now), nil
+		return now.Clone(), nil
 	}
 	if r := next.Response; r != nil {
 		switch {
@@ -289,5 +290,5 @@ func (m *mutant) refuse(held *idem.Record) (*idem.Record, error) {
 	case m.is(sharesRecords):
 		return held, nil
 	}
-	return clone(held), nil
+	return held.Clone(), nil
 }

@@ -1,0 +1,55 @@
+package enginetest
+
+import (
+	"testing"
+
+	"github.com/samekey/samekey/idem"
+	"github.com/samekey/samekey/idem/idemtest"
+)
+
+// TestStore holds a store to its contract, by [idemtest.TestStore], and the engine
+// on it to the requirements. Open is as there.
+func TestStore(t *testing.T, open func(t testing.TB) idem.Store) { //nolint:tparallel // whether it is, its caller says
+	idemtest.TestStore(t, open)
+	for _, group := range []struct {
+		name string
+		run  func(suite)
+	}{
+		{"engine replay", engineReplay},
+		{"engine key", engineKey},
+		{"engine scope", engineScope},
+		{"engine fingerprint", engineFingerprint},
+		{"engine in flight", engineInFlight},
+		{"engine policy", enginePolicy},
+		{"engine expiry", engineExpiry},
+		{"engine failure", engineFailure},
+		{"engine store failure", engineStoreFailure},
+		{"engine take-over", engineTakeOver},
+		{"engine cache", engineCache},
+		{"engine nesting", engineNesting},
+		{"engine bodies", engineBodies},
+		{"engine hooks", engineHooks},
+		{"lost answers", lostAnswers},
+		{"crash matrix", crashMatrix},
+		{"histories", histories},
+	} {
+		t.Run(group.name, func(t *testing.T) {
+			t.Parallel()
+			group.run(suite{t, open})
+		})
+	}
+}
+
+// suite is a group of scenarios.
+type suite struct {
+	t    *testing.T
+	open func(testing.TB) idem.Store
+}
+
+// run adds a scenario.
+func (s suite) run(name string, scenario func(t *testing.T, e *env)) {
+	s.t.Run(name, func(t *testing.T) {
+		t.Parallel()
+		scenario(t, newEnv(t, s.open(t)))
+	})
+}

@@ -1,0 +1,34 @@
+package storetest
+
+import (
+	"context"
+	"testing"
+)
+
+// Gate stops one handler in the middle of its work.
+type Gate struct{ entered, opened chan struct{} }
+
+// NewGate returns a gate that is shut.
+func NewGate() *Gate { return &Gate{make(chan struct{}), make(chan struct{})} }
+
+// Pass waits until the gate is opened or ctx is over. Only one handler may pass.
+func (g *Gate) Pass(ctx context.Context) {
+	close(g.entered)
+	select {
+	case <-g.opened:
+	case <-ctx.Done():
+	}
+}
+
+// Reached waits until a handler stands at g.
+func (g *Gate) Reached(t testing.TB) {
+	t.Helper()
+	select {
+	case <-g.entered:
+	case <-Limited(t).Done():
+		t.Fatal("the handler was not entered")
+	}
+}
+
+// Open lets the handler go on.
+func (g *Gate) Open() { close(g.opened) }

@@ -1,0 +1,145 @@
+// Package storetest has what the conformance suite of stores and the tests of the
+// engine share.
+package storetest
+
+import (
+	"bytes"
+	"crypto/rand"
+	"crypto/sha256"
+	"encoding/base64"
+	"encoding/hex"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp/cmpopts"
+
+	"github.com/samekey/samekey/idem"
+)
+
+// ClaimAt is the claim of a new record, by a new owner, as an engine makes it.
+func ClaimAt(now time.Time) idem.Claim {
+	var random [sha256.Size]byte
+	_, _ = rand.Read(random[:])
+	now = now.Truncate(time.Second)
+	return idem.Claim{Now: now, Next: &idem.Record{
+		PK:    "v1#idemtest#" + base64.RawURLEncoding.EncodeToString(random[:]),
+		State: idem.Open, Owner: rand.Text(), Ver: 1,
+		Lease: now.Add(Limit + 123*time.Millisecond), Expires: now.Add(24 * time.Hour), // in ms and s, as an item holds them
+		Fingerprint: hex.EncodeToString(random[:]), Cred: hex.EncodeToString(random[1:]), Secret: "2026-11", ID: rand.Text(),
+		Created: now.Add(7 * time.Millisecond), Run: now.Add(7 * time.Millisecond), Route: "/rides/{id}", Scope: "jwt:zoë#1",
+		Calls: map[string]int{}, DeliveryKey: true,
+		Handler: idem.HandlerID{Function: "rides", Name: "POST /rides/{id}"}, Tenant: "zoë",
+	}}
+}
+
+// Rival is a claim of the same key by another attempt, at another time.
+func Rival(c idem.Claim, now time.Time) idem.Claim {
+	r := ClaimAt(now)
+	r.Next.PK = c.Next.PK
+	return r
+}
+
+// Next is what follows r, changed by f: with its version raised.
+func Next(r *idem.Record, f func(*idem.Record)) *idem.Record {
+	n := r.Clone()
+	n.Ver++
+	f(n)
+	return n
+}
+
+// TakenOver is r in the hands of a new owner.
+func TakenOver(r *idem.Record) *idem.Record {
+	return Next(r, func(n *idem.Record) { n.Owner = rand.Text() })
+}
+
+// MustClaim makes a claim that nothing stands against, and returns its record.
+func MustClaim(t testing.TB, s idem.Store, c idem.Claim) *idem.Record {
+	t.Helper()
+	want := c.Next.Clone()
+	held, err := s.Claim(Limited(t), c)
+	if held != nil || err != nil {
+		t.Fatalf("Claim returned %+v, %v; want it granted", held, err)
+	}
+	return want
+}
+
+// RefusedClaim makes a claim that must be refused, and returns what is in the way.
+func RefusedClaim(t testing.TB, s idem.Store, c idem.Claim) *idem.Record {
+	t.Helper()
+	held, err := s.Claim(Limited(t), c)
+	if held == nil || err != nil {
+		t.Fatalf("Claim returned %+v, %v; want the record in the way", held, err)
+	}
+	return Whole(t, s, held)
+}
+
+// MustCommit makes a commit that must land, and returns next.
+func MustCommit(t testing.TB, s idem.Store, prev, next *idem.Record) *idem.Record {
+	t.Helper()
+	want := next.Clone()
+	held, err := s.Commit(Limited(t), idem.Commit{Prev: prev.Clone(), Next: next})
+	if held != nil || err != nil {
+		t.Fatalf("Commit returned %+v, %v; want it done", held, err)
+	}
+	return want
+}
+
+// RefusedCommit makes a commit that must be refused, and returns what is there.
+func RefusedCommit(t testing.TB, s idem.Store, prev, next *idem.Record) *idem.Record {
+	t.Helper()
+	held, err := s.Commit(Limited(t), idem.Commit{Prev: prev, Next: next})
+	if held == nil || err != nil {
+		t.Fatalf("Commit returned %+v, %v; want the record in the way", held, err)
+	}
+	return Whole(t, s, held)
+}
+
+// Load returns the stored record with its body, or nil.
+func Load(t testing.TB, s idem.Store, pk string) *idem.Record {
+	t.Helper()
+	r, err := s.Load(Limited(t), pk)
+	if err != nil {
+		t.Fatalf("Load: %v", err)
+	}
+	return Whole(t, s, r)
+}
+
+// Whole fetches the body of a record that the store has put elsewhere. Where
+// that is, is the store's own business.
+func Whole(t testing.TB, s idem.Store, r *idem.Record) *idem.Record {
+	t.Helper()
+	body := r != nil && r.Overflow != nil && r.Overflow.Count > 0
+	input := r != nil && r.Input != nil && r.Input.Overflow != nil
+	if !body && !input {
+		return r
+	}
+	loader, ok := s.(idem.BodyLoader)
+	if !ok {
+		t.Fatalf("the record says its body is elsewhere, and %T is no idem.BodyLoader", s)
+	}
+	if body && (r.Response == nil || len(r.Response.Body) != 0) {
+		t.Fatalf("a record with Overflow has response %+v, want one without a body", r.Response)
+	}
+	if err := loader.LoadBody(Limited(t), r); err != nil {
+		t.Fatalf("LoadBody: %v", err)
+	}
+	r = r.Clone()
+	r.Overflow = nil
+	if input {
+		r.Input.Overflow = nil
+	}
+	return r
+}
+
+// SameRecord fails t unless two records are equal. Absent and empty are the
+// same to a store.
+func SameRecord(t testing.TB, got, want *idem.Record) {
+	t.Helper()
+	if diff := cmp.Diff(want, got, cmpopts.EquateEmpty(), wholeBytes); diff != "" {
+		t.Errorf("record (-want +got):\n%s", diff)
+	}
+}
+
+// wholeBytes spares go-cmp the search for the differences within large bodies.
+var wholeBytes = cmp.FilterValues(func(a, b []byte) bool { return len(a)+len(b) > 0 }, cmp.Comparer(bytes.Equal))
