@@ -1,17 +1,16 @@
-// Package lambda wraps AWS Lambda handlers so that they are safe to retry: a
-// request, a message or a record is carried out once for each idempotency key,
-// and every retry of a request gets the same answer.
+// Package lambda makes AWS Lambda handlers safe to retry: a handler runs once for each
+// idempotency key, and every retry of a request gets the same answer.
 //
-//   - HTTP: [Wrap] with [HTTPAPI], [REST], [FunctionURL] or [ALB]; a function with
-//     several routes has a [Router].
-//   - Queues, topics, streams, buckets, buses: [WrapEach] with [SQS], [SNS],
+//   - For HTTP, use [Wrap] with [HTTPAPI], [REST], [FunctionURL] or [ALB]. A function
+//     with several routes uses a [Router].
+//   - For queues, topics, streams, buckets and buses, use [WrapEach] with [SQS], [SNS],
 //     [Kinesis], [DynamoDBStream], [S3] or [EventBridge].
-//   - Invocations by name, synchronous or not: [Wrap] with [Direct].
-//   - Keys in bodies, for all of them: [JSONKey], [JSONRPCKey], [MCPToolKey],
-//     [AppSyncKey], [StateKey].
+//   - For invocations by name, synchronous or asynchronous, use [Wrap] with [Direct].
+//   - For keys in bodies, use [JSONKey], [JSONRPCKey], [MCPToolKey], [AppSyncKey] or
+//     [StateKey] with any of these.
 //
 // [Wrap] takes an engine, the adapter for the function's event source, and an
-// ordinary handler. A complete function behind an HTTP API:
+// ordinary handler. This is a complete function behind an HTTP API:
 //
 //	package main
 //
@@ -43,97 +42,98 @@
 //		lambda.Start(lambda.Wrap(idem.New(store), lambda.HTTPAPI, hello))
 //	}
 //
-// In tests an [idem.MemoryStore] takes the table's place, and [Handler.Handle]
-// the runtime's.
+// In tests, an [idem.MemoryStore] replaces the table, and [Handler.Handle] replaces the
+// runtime.
 //
-// # What holds for requests
+// # Requests
 //
-// For requests of the engine's methods (POST by default) that carry a key:
+// The engine acts on the requests of its methods (POST by default) that have a key:
 //
-//   - The handler runs for the first of them. Later ones, also through another
-//     kind of event, get its status, body bytes and allow-listed headers, with
-//     Idempotent-Replayed: true.
-//   - One that comes while the handler runs gets 409 with Retry-After; one that
-//     differs in method, path, query or body gets 422; a missing or malformed
-//     key gets 400. In none of these cases the handler runs.
-//   - A handler that fails, panics, or answers with what isn't worth keeping (by
-//     default 5xx and the 4xx that ask for a corrected request) frees the key,
-//     unless the completer is to end it ([idem.Options.Resumable]): the next retry
-//     runs it again. After a panic the client gets the same 500 as after an error,
-//     and then the process ends, as it does without a wrapper.
-//   - With too little time left to the function's deadline the answer is 503 and
-//     nothing is begun. The handler's context ends shortly before the deadline,
-//     so that the answer can still be stored.
+//   - The handler runs for the first request. Later requests with the same key get its
+//     status, body bytes and allow-listed headers, and Idempotent-Replayed: true. They
+//     may come through another kind of event.
+//   - A request that arrives while the handler runs gets 409 with Retry-After. A request
+//     with another method, path, query or body gets 422. A missing or malformed key gets
+//     400. The handler doesn't run for any of these.
+//   - A handler frees the key if it fails, panics, or returns an answer that isn't
+//     kept (by default 5xx, and the 4xx that ask for a corrected request). The next
+//     retry runs the handler again. With [idem.Options.Resumable] a completer may
+//     complete the operation instead. After a panic the client gets the same 500 as
+//     after an error, and then the process ends, as it does without a wrapper.
+//   - If too little time is left before the function's deadline, the answer is 503 and
+//     nothing is begun. The handler's context ends shortly before the deadline, so that
+//     the answer can still be stored.
 //
-// Everything else passes to the handler as if it were not wrapped.
+// All other requests reach the handler as if it were not wrapped.
 //
-// # What does not
+// # Limits
 //
-// Between a handler's effects and the storing of its answer a crash can come:
-// then the next retry runs the handler again. A handler that must not repeat an
-// effect does it in a phase ([idem.Atomic]). Responses that stream can't be
-// stored, so there is no adapter for them. A Lambda response is at most 6 MB,
-// 1 MB behind a load balancer, base64 included, and larger ones fail as they do
-// without this package; what the engine keeps of them is up to
-// [idem.Options.MaxBody].
+// A process can crash between a handler's effect and the storing of its answer: then
+// the next retry runs the handler again. Put an effect that must not repeat into a
+// phase ([idem.Atomic]).
+//
+// Streamed responses can't be stored, so there is no adapter for them. Lambda limits a
+// response to 6 MB, and to 1 MB behind a load balancer, base64 included. Larger
+// responses fail as they do without this package. [idem.Options.MaxBody] limits
+// what the engine stores.
 //
 // # Messages and records
 //
-// Sources other than HTTP deliver at least once, and again what has failed.
-// [WrapEach] makes each record of an event an operation of its own, so that only
-// what has not been done is done again:
+// Sources other than HTTP deliver each record at least once, and deliver a failed record
+// again. [WrapEach] makes each record of an event an operation, so that only records
+// that aren't done run again:
 //
-//   - A record that was done is done, however often it comes: alone or in a
-//     batch, twice in one batch, in two invocations at once, or after a timeout
-//     that undid none of the others.
-//   - Failures are reported one by one where the source takes that
-//     (batchItemFailures), in the order it needs: a message group of a FIFO queue
-//     and the shard of a stream stop at their first failure. Elsewhere, and where
-//     nothing was done, the invocation fails.
-//   - What is in flight in another invocation, what can't be begun for lack of
-//     time, and what the store can't say anything about is never taken for done:
-//     it counts as failed, and is delivered again.
-//   - A panic is the failure of its record. The others go on.
-//   - Ten records are worked on at once, unless [Batch] says otherwise, and those
-//     that wait get their share of the time. A handler that ignores the end of its
-//     context is left behind, and holds up neither the others nor the report.
+//   - A record is done once, however often it is delivered: alone or in a batch,
+//     twice in one batch, in two invocations at once, or after a timeout.
+//   - Failures are reported record by record if the source accepts that
+//     (batchItemFailures), in the order that the source needs: a message group of a FIFO
+//     queue and the shard of a stream stop at their first failure. For other sources,
+//     and if no record was done, the invocation fails.
+//   - A record counts as failed, and is delivered again, if another invocation works on
+//     it, if too little time is left to begin it, or if the store doesn't answer.
+//   - A panic fails its record only.
+//   - Ten records run at once, unless [Batch.Concurrency] says otherwise. Waiting records
+//     get their share of the time. A handler that ignores the end of its context is left
+//     behind: it delays neither the other records nor the report.
 //
-// Each batch says what its keys, scopes and failures are. An engine serves HTTP
-// and records alike, with two differences: [idem.Options.Key] and Methods are
-// about requests only, and records need no [idem.Options.Resumable], since their
-// source delivers them again; a completer could make no record of what is stored.
+// Each batch documents its keys, scopes and failures. One engine can serve HTTP and
+// records, with two differences: [idem.Options.Key] and Methods apply to requests only,
+// and records don't need [idem.Options.Resumable], since their source delivers them
+// again. A completer can't make a record from a stored request.
 //
-// # Who is calling
+// # Scopes
 //
-// Keys of different callers never meet: the scope of a key is the identity that
-// the event source has verified, as each adapter describes, and the tenant where
-// Lambda isolates tenants. Nothing else in an event is believed, headers least of
-// all. Without an authorizer all callers share one scope, and whoever presents
-// other credentials than the first one is refused ([idem.ErrCredentials]), about
-// which the engine logs a warning; set [idem.Options.Scope], or
-// [idem.Request.Scope] in an adapter of your own, where you know better.
+// Callers don't share keys: the scope of a key is the identity that the event source has
+// verified (each adapter says which), and the tenant if Lambda isolates tenants.
+// No other part of an event is trusted, least of all a header. Without an authorizer all
+// callers share one scope. A caller whose credentials differ from the first caller's is
+// then refused ([idem.ErrCredentials]), and the engine logs a warning. Set
+// [idem.Options.Scope], or [idem.Request.Scope] in your own adapter, if you know the
+// caller.
 //
-// # One request, four forms
+// # One request in four forms
 //
-// A request that is repeated through another kind of event is still the same
-// one, if the same identity is verified there. Header names are looked up in any
-// case; bodies count by their decoded bytes; paths are compared without stage and
-// in one percent-encoding, queries without regard to the order of names. Two
-// things can't be mended: an HTTP API hides whether a slash or a percent sign in
-// the path was escaped, and a load balancer without multi-value headers hides all
-// but the last value of a header or parameter. Routes ([idem.Request.Route]) are
-// patterns for APIs, and plain paths for function URLs and load balancers.
+// A retry may come through another kind of event: it is the same request if the same
+// identity is verified. Header names match in any case. Bodies are compared by their
+// decoded bytes, paths without the stage and in one percent-encoding, queries without the
+// order of names. Two differences get lost: an HTTP API hides whether a slash or
+// a percent sign in the path was escaped, and a load balancer without multi-value headers
+// hides all but the last value of a header or parameter. Routes ([idem.Request.Route])
+// are patterns for APIs, and plain paths for function URLs and load balancers.
 //
-// # Events made again
+// # Events made from records
 //
-// A request that is run again from its record, without its client, reaches the
-// handler as an event of the same kind ([Adapter.Event]). It has the method, path,
-// query, path parameters, stage and stage variables, body, domain name and source
-// address it had; the headers of [idem.Options.InputHeaders]; and all that was
-// verified about the caller, where the handler reads it: the claims of a token,
-// the context of a Lambda authorizer, the IAM or Cognito identity, the API key's
-// id, the name in a client's certificate. It doesn't have other headers, ids and
-// times of the first invocation, nor anything secret: tokens, cookies, API keys,
-// access keys, certificates. What a Lambda authorizer puts into its context is
-// stored as it is, so it must put no secrets there.
+// A completer can run a request again without its client. The handler then gets an event
+// of the same kind, made from the record ([Adapter.Event]). The event has:
+//
+//   - the method, path, query, path parameters, stage, stage variables, body, domain
+//     name and source address of the request;
+//   - the headers of [idem.Options.InputHeaders];
+//   - everything that was verified about the caller, in its usual place: the claims of
+//     a token, the context of a Lambda authorizer, the IAM or Cognito identity, the id of
+//     the API key, the name in a client certificate.
+//
+// The event has no other headers, no ids and times of the first invocation, and no
+// secrets: no tokens, cookies, API keys, access keys or certificates. The context of a
+// Lambda authorizer is stored as it is, so an authorizer must put no secrets into it.
 package lambda

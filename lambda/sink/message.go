@@ -1,6 +1,7 @@
 package sink
 
 import (
+	"context"
 	"crypto/sha256"
 	"encoding/base64"
 	"encoding/json"
@@ -13,12 +14,9 @@ import (
 	"github.com/samekey/samekey/lambda"
 )
 
-// set is what became of the entry with an id, which is its number.
+// set notes the result of the entry with an id, which is its number.
 func (r results) set(id *string, f *fault) {
-	if id == nil {
-		return
-	}
-	if i, e := strconv.Atoi(*id); e == nil && i >= 0 && i < len(r) {
+	if i, err := strconv.Atoi(aws.ToString(id)); err == nil && i >= 0 && i < len(r) {
 		r[i] = f
 	}
 }
@@ -35,18 +33,37 @@ func messageSize(d idem.Delivery) int {
 	return len(text(d.Args)) + len(lambda.KeyAttribute) + len(d.JobID) + len(lambda.KindAttribute) + len(d.Kind) + types
 }
 
-// address is the deduplication id of a message, and its group: for order in a FIFO
-// queue or topic, else for a fair share.
-func address(d idem.Delivery, fifo bool, fairBy func(idem.Delivery) string) (dedup, of *string) {
-	if fifo {
-		return &d.JobID, aws.String(group(d.Group))
-	}
-	if fairBy != nil {
-		if tenant := fairBy(d); tenant != "" {
-			return nil, aws.String(group(tenant))
+// message is a job as SQS and SNS take it.
+type message struct {
+	id, body, job, kind *string
+	dedup, group        *string // nil: none
+}
+
+// messages returns what [Queue] and [Topic] have in common: jobs become messages, and
+// send makes a call for each batch of them. In a FIFO queue or topic the group of a
+// message is for order, otherwise for a fair share.
+func messages(service string, limits limits, fifo bool, fairBy func(idem.Delivery) string, send func(context.Context, []message) (results, error)) batcher {
+	return batcher{service: service, limits: limits, ordered: fifo, size: messageSize, call: func(ctx context.Context, batch []idem.Delivery) (results, error) {
+		all := make([]message, len(batch))
+		for i, d := range batch {
+			m := message{id: aws.String(strconv.Itoa(i)), body: aws.String(text(d.Args)), job: &d.JobID, kind: &d.Kind}
+			if fifo {
+				m.dedup, m.group = &d.JobID, aws.String(group(d.Group))
+			} else if fairBy != nil {
+				if tenant := fairBy(d); tenant != "" {
+					m.group = aws.String(group(tenant))
+				}
+			}
+			all[i] = m
 		}
-	}
-	return nil, nil
+		return send(ctx, all)
+	}}
+}
+
+// attributes are a message's attributes, in the type of its service.
+func attributes[V any](m message, text func(dataType, value *string) V) map[string]V {
+	kind := aws.String("String")
+	return map[string]V{lambda.KeyAttribute: text(kind, m.job), lambda.KindAttribute: text(kind, m.kind)}
 }
 
 // group is a message group id for a job's group: itself, if the service takes it.

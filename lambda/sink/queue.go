@@ -2,7 +2,6 @@ package sink
 
 import (
 	"context"
-	"strconv"
 	"strings"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
@@ -10,7 +9,6 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/sqs/types"
 
 	"github.com/samekey/samekey/idem"
-	"github.com/samekey/samekey/lambda"
 )
 
 // QueueAPI is the part of *sqs.Client that a [Queue] uses.
@@ -48,18 +46,15 @@ func NewQueue(api QueueAPI, url string, optFns ...func(*QueueOptions)) *Queue {
 	if api == nil || url == "" || fifo && opt.FairBy != nil {
 		panic("sink: NewQueue: api is nil, or url is empty, or a FIFO queue has FairBy") //nolint:forbidigo // a mistake in the program
 	}
-	return &Queue{batcher{service: "sqs", limits: sqsLimits, ordered: fifo, size: messageSize, call: func(ctx context.Context, batch []idem.Delivery) (results, error) {
+	attribute := func(dataType, value *string) types.MessageAttributeValue {
+		return types.MessageAttributeValue{DataType: dataType, StringValue: value}
+	}
+	return &Queue{messages("sqs", sqsLimits, fifo, opt.FairBy, func(ctx context.Context, batch []message) (results, error) {
 		in := &sqs.SendMessageBatchInput{QueueUrl: &url, Entries: make([]types.SendMessageBatchRequestEntry, len(batch))}
-		for i, d := range batch {
-			e := types.SendMessageBatchRequestEntry{
-				Id: aws.String(strconv.Itoa(i)), MessageBody: aws.String(text(d.Args)),
-				MessageAttributes: map[string]types.MessageAttributeValue{
-					lambda.KeyAttribute:  {DataType: aws.String("String"), StringValue: aws.String(d.JobID)},
-					lambda.KindAttribute: {DataType: aws.String("String"), StringValue: aws.String(d.Kind)},
-				},
+		for i, m := range batch {
+			in.Entries[i] = types.SendMessageBatchRequestEntry{
+				Id: m.id, MessageBody: m.body, MessageAttributes: attributes(m, attribute), MessageDeduplicationId: m.dedup, MessageGroupId: m.group,
 			}
-			e.MessageDeduplicationId, e.MessageGroupId = address(d, fifo, opt.FairBy)
-			in.Entries[i] = e
 		}
 		out, err := api.SendMessageBatch(ctx, in)
 		if err != nil {
@@ -73,7 +68,7 @@ func NewQueue(api QueueAPI, url string, optFns ...func(*QueueOptions)) *Queue {
 			errs.set(e.Id, entryFault(aws.ToString(e.Code), aws.ToString(e.Message), e.SenderFault))
 		}
 		return errs, nil
-	}}}
+	})}
 }
 
 // Deliver implements [idem.Sink], ten jobs a call.

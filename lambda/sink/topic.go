@@ -2,7 +2,6 @@ package sink
 
 import (
 	"context"
-	"strconv"
 	"strings"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
@@ -10,7 +9,6 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/sns/types"
 
 	"github.com/samekey/samekey/idem"
-	"github.com/samekey/samekey/lambda"
 )
 
 // TopicAPI is the part of *sns.Client that a [Topic] uses.
@@ -42,18 +40,15 @@ func NewTopic(api TopicAPI, arn string, optFns ...func(*TopicOptions)) *Topic {
 	if api == nil || arn == "" || fifo && opt.FairBy != nil {
 		panic("sink: NewTopic: api is nil, or arn is empty, or a FIFO topic has FairBy") //nolint:forbidigo // a mistake in the program
 	}
-	return &Topic{batcher{service: "sns", limits: snsLimits, ordered: fifo, size: messageSize, call: func(ctx context.Context, batch []idem.Delivery) (results, error) {
+	attribute := func(dataType, value *string) types.MessageAttributeValue {
+		return types.MessageAttributeValue{DataType: dataType, StringValue: value}
+	}
+	return &Topic{messages("sns", snsLimits, fifo, opt.FairBy, func(ctx context.Context, batch []message) (results, error) {
 		in := &sns.PublishBatchInput{TopicArn: &arn, PublishBatchRequestEntries: make([]types.PublishBatchRequestEntry, len(batch))}
-		for i, d := range batch {
-			e := types.PublishBatchRequestEntry{
-				Id: aws.String(strconv.Itoa(i)), Message: aws.String(text(d.Args)),
-				MessageAttributes: map[string]types.MessageAttributeValue{
-					lambda.KeyAttribute:  {DataType: aws.String("String"), StringValue: aws.String(d.JobID)},
-					lambda.KindAttribute: {DataType: aws.String("String"), StringValue: aws.String(d.Kind)},
-				},
+		for i, m := range batch {
+			in.PublishBatchRequestEntries[i] = types.PublishBatchRequestEntry{
+				Id: m.id, Message: m.body, MessageAttributes: attributes(m, attribute), MessageDeduplicationId: m.dedup, MessageGroupId: m.group,
 			}
-			e.MessageDeduplicationId, e.MessageGroupId = address(d, fifo, opt.FairBy)
-			in.PublishBatchRequestEntries[i] = e
 		}
 		out, err := api.PublishBatch(ctx, in)
 		if err != nil {
@@ -67,7 +62,7 @@ func NewTopic(api TopicAPI, arn string, optFns ...func(*TopicOptions)) *Topic {
 			errs.set(e.Id, entryFault(aws.ToString(e.Code), aws.ToString(e.Message), e.SenderFault))
 		}
 		return errs, nil
-	}}}
+	})}
 }
 
 // Deliver implements [idem.Sink], ten jobs a call.
