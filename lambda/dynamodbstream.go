@@ -14,13 +14,13 @@ import (
 
 const dynamoDBStreamKind = "a DynamoDB stream event"
 
-// DynamoDBStream takes the records of a table's stream, in their order. It must
-// not be changed; see [Batch] for how to vary it. What is said of [Kinesis] about
-// the event source mapping and about failures holds here too.
+// DynamoDBStream takes the records of a table's stream in their order. Don't change it:
+// change a copy, as [Batch] shows. The event source mapping and failures are as for
+// [Kinesis].
 //
-// A record's key is its event id, which names one change of one item. The scope
-// is the stream and the function. What must be the same under one key is the kind
-// of change, the keys and the images.
+// The key of a record is its event id, which names one change of one item. The scope is
+// the stream and the function. The kind of change, the keys and the images must be the
+// same under one key.
 var DynamoDBStream = Batch[events.DynamoDBEvent, events.DynamoDBEventRecord, events.DynamoDBEventResponse]{
 	Records: dynamoDBStreamRecords,
 	ID:      func(r events.DynamoDBEventRecord) string { return r.Change.SequenceNumber },

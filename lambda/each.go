@@ -14,37 +14,36 @@ import (
 	"github.com/samekey/samekey/idem"
 )
 
-// WrapEach makes a handler of single records safe to retry: each record of an
-// event is an operation of its own, with its own key, lease and outcome. Its
-// types follow from the batch; none has to be written out:
+// WrapEach makes a handler of single records safe to retry: each record of an event is
+// an operation with its own key, lease and outcome. The type parameters follow from the
+// batch:
 //
 //	lambda.WrapEach(engine, lambda.SQS, receive)
 //
-// A record is done when h has returned nil for it, in this invocation or an
-// earlier one: h doesn't run for it again. It has failed, and its key is free,
-// when h returns an error or panics. It has failed without h being run where
-// another invocation works on it, where its key was used for other work, where
-// too little time is left, and where the store can't be reached; the source then
-// delivers it again.
+// A record is done when h has returned nil for it, in this invocation or an earlier one:
+// h doesn't run for it again. A record fails, and its key is free, if h returns an error
+// or panics. A record fails without a run of h if another invocation works on it, if its
+// key was used for other work, if too little time is left, or if the store doesn't
+// answer. The source delivers a failed record again.
 //
-// A record without a key, for which [Batch.Key] returns "" and no error, fails
-// unless the engine has [idem.KeyOptional]: then h runs for each delivery of it.
-// [idem.KeyGenerate] doesn't help it, since the next delivery would get another
-// key. A record whose key can't be told fails whatever the mode.
+// A record has no key if [Batch.Key] returns "" and no error. It fails, unless the
+// engine has [idem.KeyOptional]: then h runs for each delivery of it.
+// [idem.KeyGenerate] doesn't help, since the next delivery would get another key. If
+// [Batch.Key] returns an error, the record fails in every mode.
 //
-// h is called for several records at once, each in a goroutine of its own
-// ([Batch.Concurrency]). Its context ends when its share of the time is over, or
-// [Batch.RecordTimeout]: h has to return then. If it doesn't, the record has failed
-// ([ErrOverdue]) and the others go on without it; see [EachHandler.Handle].
+// h runs for several records at once, each in its own goroutine ([Batch.Concurrency]).
+// Its context ends when the record's share of the time, or [Batch.RecordTimeout], is
+// over: h has to return then. If h doesn't return, the record fails ([ErrOverdue]) and
+// the others go on; see [EachHandler.Handle].
 //
-// Where h returns nil though one of its phases has failed, the record has failed with
-// the phase's error: return [idem.Respond] where it is settled all the same.
+// If h returns nil after one of its phases has failed, the record fails with the phase's
+// error. Return [idem.Respond] if the record is settled all the same.
 //
-// h gets the record as it came. WrapEach panics if anything is nil that is
-// required, and for a second handler of one kind of record with the same
-// [Batch.Name], or without one, on one engine (or on one store and namespace, where
-// that tells): each would take the other's work for done. Both are mistakes in the
-// program, best found at cold start.
+// h gets the record as it came. WrapEach panics if a required value is nil. It also panics
+// for a second handler of one kind of record with the same [Batch.Name], or without one,
+// on one engine (or on one store and namespace, if the store tells): each handler would
+// take the other's work for done. Both are mistakes in the program, and show at cold
+// start.
 func WrapEach[Ev, Rec, Re any](e *idem.Engine, b Batch[Ev, Rec, Re], h func(context.Context, Rec) error) *EachHandler[Ev, Rec, Re] {
 	switch {
 	case e == nil:
@@ -82,19 +81,18 @@ type EachHandler[Ev, Rec, Re any] struct {
 // *EachHandler is what the runtime starts.
 var _ awslambda.Handler = (*EachHandler[any, any, any])(nil)
 
-// Handle works on all records of an event, and returns when all are done or
-// have failed. Where some of them have failed, the result names them for the
-// source.
+// Handle works on all records of an event, and returns when all are done or have
+// failed. If some have failed, the result names them for the source.
 //
-// The error is nil unless no record was done, or the source takes no report of
-// single records, or ev is of another kind ([ErrEvent]; nothing was done). It is
-// the record's own where there is only one, else a [*BatchError].
+// The error is not nil if no record was done, if the source takes no report of single
+// records, or if ev is of another kind ([ErrEvent]; nothing was done). For an event of one
+// record it is the record's error, otherwise a [*BatchError].
 //
-// A handler that has not come back in its time has failed ([ErrOverdue]), and
-// Handle returns without it. It works on beside whatever comes next, and its key
-// stays with it ([idem.Options.RenewFor]). A function on Lambda is frozen then, and
-// would work on when its key is no longer its own: there Handle panics, so that the
-// process ends, where Invoke answers first.
+// A handler that has not returned in its time fails its record ([ErrOverdue]), and
+// Handle returns without it. The handler goes on running, and keeps its key
+// ([idem.Options.RenewFor]). Lambda would freeze such a function, and the handler would
+// go on after its key has passed to another worker. So in Lambda Handle panics, and the
+// process ends; Invoke answers first.
 func (h *EachHandler[Ev, Rec, Re]) Handle(ctx context.Context, ev Ev) (Re, error) {
 	re, overdue, err := h.each(ctx, ev)
 	if overdue > 0 && freezes() {
@@ -103,13 +101,12 @@ func (h *EachHandler[Ev, Rec, Re]) Handle(ctx context.Context, ev Ev) (Re, error
 	return re, err
 }
 
-// Invoke is Handle for the runtime: payload and result are JSON. A payload that
-// isn't the batch's kind of event is an error that says what came instead. What
-// the engine refuses is reported with an errorType of its own, as [Direct] lists
-// them.
+// Invoke is Handle for the runtime: payload and result are JSON. For a payload of
+// another kind of event, the error says which kind it is. An error of the engine has its
+// own errorType, as [Direct] lists them.
 //
-// Where a handler has not come back, Invoke posts the answer itself, and the
-// program begins anew in its process, without that handler.
+// If a handler has not returned, Invoke posts the answer itself and restarts the program
+// in its process, without that handler.
 func (h *EachHandler[Ev, Rec, Re]) Invoke(ctx context.Context, payload []byte) ([]byte, error) {
 	ev, err := decode[Ev](payload)
 	if err != nil {

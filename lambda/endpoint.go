@@ -9,19 +9,19 @@ import (
 	"github.com/samekey/samekey/idem"
 )
 
-// StatusHandler answers for the status resource that [idem.Options.StatusURL] names,
-// by the contract of [idem.Engine.ServeStatus]: how the operation of the key in
-// the path stands. Its route needs the authorizer of the requests themselves,
-// since only who sent a request is told of it:
+// StatusHandler serves the status resource that [idem.Options.StatusURL] names, by the
+// contract of [idem.Engine.ServeStatus]: the state of the operation whose key is in the
+// path. Its route needs the same authorizer as the requests, since only the sender of a
+// request may read its state:
 //
 //	lambda.Start(lambda.StatusHandler(engine, lambda.HTTPAPI)) // GET /operations/{key}
 //
-// HTTP APIs decode the path, so a key that has an escape such as %2F in it is not
-// found behind one.
+// HTTP APIs decode the path, so behind one a key with an escape such as %2F is not found.
 //
-// engine has the options of the one that runs the operations, or its scopes and
-// keys are others. StatusHandler panics if anything is nil, or the adapter is one of
-// [Direct]'s: mistakes in the program, best found at cold start.
+// engine needs the same options as the engine that runs the operations, otherwise scopes
+// and keys differ. StatusHandler panics if engine or the adapter's functions are nil, or
+// if the adapter is made by [Direct]: these are mistakes in the program, and show at cold
+// start.
 func StatusHandler[Ev, Re any](engine *idem.Engine, a Adapter[Ev, Re]) *EndpointHandler[Ev, Re] {
 	if engine == nil || a.Request == nil || a.Reply == nil || a.typed {
 		panic("lambda: StatusHandler: an engine and an adapter for HTTP are required") //nolint:forbidigo // a mistake in the program
@@ -33,8 +33,8 @@ func StatusHandler[Ev, Re any](engine *idem.Engine, a Adapter[Ev, Re]) *Endpoint
 //
 //	lambda.Start(lambda.Webhook(lambda.HTTPAPI, webhook.New(store, "stripe", verifier, handle)))
 //
-// It panics if anything is nil, or the adapter is one of [Direct]'s: mistakes in
-// the program, best found at cold start.
+// It panics if h or the adapter's functions are nil, or if the adapter is made by
+// [Direct]: these are mistakes in the program, and show at cold start.
 func Webhook[Ev, Re any](a Adapter[Ev, Re], h Endpoint) *EndpointHandler[Ev, Re] {
 	if a.Request == nil || a.Reply == nil || a.typed || h == nil {
 		panic("lambda: Webhook: an adapter for HTTP and an endpoint are required") //nolint:forbidigo // a mistake in the program

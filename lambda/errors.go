@@ -13,14 +13,14 @@ import (
 )
 
 var (
-	// ErrNotRun matches errors of records whose handler was not run, though
-	// nothing was wrong with them: an earlier record of their group or key failed,
-	// or there was no time left (then they match [idem.ErrNoTime] too). They come
-	// again, and a queue counts the delivery all the same.
+	// ErrNotRun matches errors of records whose handler was not run, though the record
+	// is sound: an earlier record of its group or key failed, or no time was left (then
+	// the error matches [idem.ErrNoTime] too). The source delivers the record again, and a
+	// queue counts the delivery.
 	ErrNotRun = errors.New("not tried")
 
-	// ErrOverdue matches errors of records whose handler had not come back when
-	// the report went out, though its context had ended. It may have had its effect.
+	// ErrOverdue matches errors of records whose handler had not returned when the report
+	// went out, though its context had ended. The handler may have had its effect.
 	ErrOverdue = errors.New("the handler has not come back, though its time is over")
 
 	errHeldBack = fmt.Errorf("%w: an earlier record of its group failed", ErrNotRun)

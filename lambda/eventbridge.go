@@ -11,19 +11,19 @@ import (
 
 const eventBridgeKind = "an EventBridge event"
 
-// EventBridge takes the events of a bus whose rule hands them on whole. It must
-// not be changed; see [Batch] for how to vary it. Where a rule, a pipe or a
-// schedule has an input of its own use [Direct].
+// EventBridge takes the events of a bus whose rule hands them on whole. Don't change
+// it: change a copy, as [Batch] shows. For a rule, a pipe or a schedule with its own
+// input use [Direct].
 //
-// EventBridge invokes asynchronously: a failure fails the invocation, and Lambda
-// runs it again, by default twice, then hands it to the function's failure
-// destination. There should be one.
+// EventBridge invokes asynchronously: a failure fails the invocation. Lambda runs a
+// failed invocation again, by default twice, and then hands the event to the function's
+// failure destination. Give the function one.
 //
-// An event's key is the id of the [JobEvent] that its detail is, or else its own. The scope is the account, region and source of the
-// event, and the function: two rules that hand one event to one function make
-// one operation, and an event that comes again from an archive under its old id
-// is not carried out again while its key lives. What must be the same under one
-// key is detail type, resources and detail.
+// The key of an event is the id of the [JobEvent] in its detail, or else the event's id.
+// The scope is the account, region and source of the event, and the function. So two
+// rules that hand one event to one function make one operation. An event that an
+// archive replays under its old id doesn't run again while its key lives. The detail
+// type, resources and detail must be the same under one key.
 var EventBridge = Batch[events.EventBridgeEvent, events.EventBridgeEvent, struct{}]{
 	Records: eventBridgeRecords,
 	ID:      func(ev events.EventBridgeEvent) string { return ev.ID },

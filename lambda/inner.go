@@ -281,13 +281,6 @@ func attributesIn(raw json.RawMessage) (map[string]any, error) {
 	return all, nil
 }
 
-func textIn(m map[string]json.RawMessage, name string) (s string, err error) {
-	if !rawjson.Given(m[name]) || json.Unmarshal(m[name], &s) != nil {
-		return "", errors.New(name + " isn't a text")
-	}
-	return s, nil
-}
-
 func optionalText(m map[string]json.RawMessage, name string) (string, error) {
 	if !rawjson.Given(m[name]) {
 		return "", nil

@@ -11,25 +11,24 @@ import (
 
 const kinesisKind = "a Kinesis event"
 
-// Kinesis takes the records of a data stream, in their order. It must not be
-// changed; see [Batch] for how to vary it.
+// Kinesis takes the records of a data stream in their order. Don't change it: change
+// a copy, as [Batch] shows.
 //
 // The event source mapping must have ReportBatchItemFailures among its
-// FunctionResponseTypes: without it Lambda ignores the report and goes on behind
-// the failed record. Where that can't be had, set Reply of a copy to nil.
+// FunctionResponseTypes. Without it Lambda ignores the report and continues after the
+// failed record. If you can't set it, set Reply of a copy to nil.
 //
-// Work stops at the first failure, which is the one reported: Lambda delivers it
-// and all that follow again, as the mapping's MaximumRetryAttempts and
-// MaximumRecordAgeInSeconds have it (by default for as long as the stream keeps
-// them, and nothing else of the shard moves). Set both, BisectBatchOnFunctionError
-// and a failure destination. There is no concurrency within an event;
-// ParallelizationFactor makes more events of a shard.
+// Work stops at the first failure, and the report names it: Lambda delivers that record
+// and all later ones again, as the mapping's MaximumRetryAttempts and
+// MaximumRecordAgeInSeconds say. By default Lambda tries for as long as the stream keeps
+// the record, and the shard waits. Set both, BisectBatchOnFunctionError and a failure
+// destination. The records of an event run one after the other; ParallelizationFactor
+// makes more events of a shard.
 //
-// A record's key is its event id: shard and sequence number. A producer that
-// sends again makes another record; see [Batch.WithKey]. The scope is the stream
-// and the function. What must be the same under one key is the data and the
-// partition key. Records aggregated by the Kinesis Producer Library are one
-// record here.
+// The key of a record is its event id: shard and sequence number. A producer that sends
+// again makes another record; see [Batch.WithKey]. The scope is the stream and the
+// function. The data and the partition key must be the same under one key. An aggregate
+// of the Kinesis Producer Library is one record here.
 var Kinesis = Batch[events.KinesisEvent, events.KinesisEventRecord, events.KinesisEventResponse]{
 	Records: kinesisRecords,
 	ID:      func(r events.KinesisEventRecord) string { return r.Kinesis.SequenceNumber },

@@ -69,6 +69,13 @@ func jobKey(m map[string]json.RawMessage) (string, error) {
 	return key, err
 }
 
+func textIn(m map[string]json.RawMessage, name string) (s string, err error) {
+	if !rawjson.Given(m[name]) || json.Unmarshal(m[name], &s) != nil {
+		return "", errors.New(name + " isn't a text")
+	}
+	return s, nil
+}
+
 // detailKey is the key of an event: the id of the job in its detail, or else the
 // event's id.
 func detailKey(detail json.RawMessage, id string) (string, error) {

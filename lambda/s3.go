@@ -13,19 +13,18 @@ import (
 
 const s3Kind = "an S3 event"
 
-// S3 takes the notifications of a bucket. It must not be changed; see [Batch]
-// for how to vary it.
+// S3 takes the notifications of a bucket. Don't change it: change a copy, as [Batch]
+// shows.
 //
-// S3 invokes asynchronously and takes no report of single records: a failure
-// fails the invocation, and Lambda runs it again, by default twice, then hands it
-// to the function's failure destination. There should be one.
+// S3 invokes asynchronously and takes no report of single records: a failure fails the
+// invocation. Lambda runs a failed invocation again, by default twice, and then hands the
+// event to the function's failure destination. Give the function one.
 //
-// A notification's key is what happened to which object: bucket, object, version,
-// event name and sequencer, or else the id of the request that caused it, where
-// S3 gives no sequencer (restores, lifecycle). So an object that is written again
-// is new work, and a notification that comes twice is not. The scope is the
-// bucket and the function. What must be the same under one key is event name,
-// object, size and ETag.
+// The key of a notification is made of the bucket, object, version, event name and
+// sequencer. If S3 gives no sequencer (restores, lifecycle), the id of the request that
+// caused the notification takes its place. So an object that is written again is new
+// work, and a notification that comes twice is not. The scope is the bucket and the
+// function. The event name, object, size and ETag must be the same under one key.
 var S3 = Batch[events.S3Event, events.S3EventRecord, struct{}]{
 	Records: s3Records,
 	ID:      func(r events.S3EventRecord) string { return r.S3.Object.Key },

@@ -10,22 +10,22 @@ import (
 
 const snsKind = "an SNS event"
 
-// SNS takes the messages of a topic that the function itself is subscribed to.
-// It must not be changed; see [Batch] for how to vary it. For a queue that is
-// subscribed to the topic use [SQS], with or without raw message delivery.
+// SNS takes the messages of a topic to which the function itself is subscribed. Don't
+// change it: change a copy, as [Batch] shows. For a queue that is subscribed to a topic
+// use [SQS], with or without raw message delivery.
 //
-// SNS invokes asynchronously and takes no report of single messages: a failure
-// fails the invocation, and Lambda runs it again, by default twice, then hands it
-// to the function's failure destination. There should be one.
+// SNS invokes asynchronously and takes no report of single messages: a failure fails the
+// invocation. Lambda runs a failed invocation again, by default twice, and then hands the
+// event to the function's failure destination. Give the function one.
 //
-// Published again, a message has another id: phases don't call others under it
+// The key of a message is its attribute [KeyAttribute]; or else the id of the [JobEvent]
+// or EventBridge event that the message is; or else the message id. A message that is
+// published again has a new message id: so phases don't call other systems under it
 // ([idem.ErrDeliveryKey], [Batch.CallsAgainAfterRedrive]).
 //
-// A message's key is its attribute [KeyAttribute], or else the id of the [JobEvent] or of
-// EventBridge's event that it is, or else its message id. The
-// scope is the topic and the function, since each subscriber does its own work.
-// What must be the same under one key is the message, its subject and its
-// attributes, but for those of tracing.
+// The scope is the topic and the function, since each subscriber does its own work. The
+// message, its subject and its attributes must be the same under one key, except the
+// attributes of tracing.
 var SNS = Batch[events.SNSEvent, events.SNSEventRecord, struct{}]{
 	Records: snsRecords,
 	ID:      func(r events.SNSEventRecord) string { return r.SNS.MessageID },

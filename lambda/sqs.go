@@ -13,36 +13,40 @@ import (
 
 const sqsKind = "an SQS event"
 
-// SQS takes the messages of a queue. It must not be changed; see [Batch] for how
-// to vary it.
+// SQS takes the messages of a queue. Don't change it: change a copy, as [Batch] shows.
 //
 // The event source mapping must have ReportBatchItemFailures among its
-// FunctionResponseTypes: without it Lambda ignores the report and deletes failed
-// messages. Where that can't be had, set Reply of a copy to nil: a failure then
-// fails the invocation, all messages come again, and those that were done are
-// not done again.
+// FunctionResponseTypes. Without it Lambda ignores the report and deletes failed
+// messages. If you can't set it, set Reply of a copy to nil: then a failure fails the
+// invocation, all messages come again, and the handler runs only for those that weren't
+// done.
 //
-// A message's key is its attribute [KeyAttribute]; or else what stands in the
-// envelope that SNS (without raw message delivery) or EventBridge has put around it:
-// the attribute of that name, the id of a [JobEvent], the id of the notification or event;
-// or else its message id. That
-// id is the same for every delivery of a message, and another one where a
-// producer sends it again or an operator redrives it from a dead-letter queue: so
-// phases don't call others under it ([idem.ErrDeliveryKey],
-// [Batch.CallsAgainAfterRedrive]). A
-// message that looks like such an envelope and can't be read fails ([idem.ErrKeyInvalid]).
-// The deduplication id of a FIFO queue is not used: where it is made from the
-// content, two equal messages an hour apart would be one. The scope is the
-// queue; of a message in a dead-letter queue it is the queue that gave it up. What must be the same under one key is the body, the message group and
-// the attributes, but for those of tracing; of an envelope what is in it, and not its
-// times and signatures. Nobody verifies an envelope: who writes a body chooses its key,
-// unless the attribute has one. The handler gets the message as it came; see [Inner].
+// The key of a message is, in this order:
 //
-// In a FIFO queue a message group stops at its first failure: that message and
-// all later ones of the group are reported, other groups go on. A message that
-// can't be done, such as one whose key was used for other work
-// ([idem.ErrMismatch]), is reported at each delivery until the queue's redrive
-// policy moves it to the dead-letter queue; there should be one.
+//   - the text of its attribute [KeyAttribute];
+//   - the key in the envelope of SNS (without raw message delivery) or EventBridge: the
+//     attribute of that name, the id of a [JobEvent], the id of the notification or event;
+//   - the message id.
+//
+// The message id is the same for every delivery of a message. It is a new one if a
+// producer sends the message again, or if an operator redrives it from a dead-letter
+// queue: so phases don't call other systems under it ([idem.ErrDeliveryKey],
+// [Batch.CallsAgainAfterRedrive]). A message that looks like an envelope and can't be
+// read fails ([idem.ErrKeyInvalid]). The deduplication id of a FIFO queue is not used: if
+// it is made from the content, two equal messages an hour apart would be one.
+//
+// The scope is the queue, and for a message in a dead-letter queue the queue that
+// gave it up. The body, the message group and the attributes must be the same under one
+// key, except the attributes of tracing. Of an envelope its content is compared, without
+// times and signatures. Nobody verifies an envelope: the author of a body chooses the
+// key, unless the attribute has one. The handler gets the message with its envelope; see
+// [Inner].
+//
+// In a FIFO queue a message group stops at its first failure: that message and all later
+// ones of the group are reported, and other groups go on. A message that can't be done,
+// such as one whose key was used for other work ([idem.ErrMismatch]), is reported at each
+// delivery until the redrive policy moves it to the dead-letter queue. Give the queue
+// such a policy.
 var SQS = Batch[events.SQSEvent, events.SQSMessage, events.SQSEventResponse]{
 	Records: sqsRecords,
 	ID:      func(m events.SQSMessage) string { return m.MessageId },

@@ -13,27 +13,30 @@ import (
 	"github.com/samekey/samekey/lambda/internal/envelope"
 )
 
-// Start hands h to the Lambda runtime and does not return: it serves one event
-// after the other until the sandbox ends. It stands here so that a main needs
-// this package only; h may be any handler of aws-lambda-go.
+// Start hands h to the Lambda runtime and does not return: it serves one event after
+// the other until the sandbox ends. With Start a main package imports this package only;
+// h may be any handler of aws-lambda-go.
 //
-// The options are the runtime's, such as awslambda.WithEnableSIGTERM. Those on
-// JSON don't touch what [Wrap] returns, which reads and writes its own.
+// The options are the runtime's, such as awslambda.WithEnableSIGTERM. Its JSON options
+// don't apply to the handlers of this package, which read and write their own JSON.
 func Start(h awslambda.Handler, opts ...awslambda.Option) {
 	awslambda.StartWithOptions(h, opts...)
 }
 
 // Wrap makes handler h safe to retry, by the contract of [idem.Engine.Serve].
-// Its types follow from the adapter; none has to be written out:
+// The type parameters follow from the adapter:
 //
 //	lambda.Wrap(engine, lambda.HTTPAPI, hello)
 //
-// h gets the event as it came, whatever the adapter read from it. Wrap panics
-// if anything is nil; for a second handler with the same name, or without one,
-// on an engine with [idem.Options.Resumable], whose abandoned requests would end
-// in either; for a second one of [Direct], whose keys would be the first one's, and
-// for one without a name whose [DirectOptions] have a Scope: mistakes in the program, best found at cold start. A function with several routes
-// has a [Router].
+// h gets the event as it came. A function with several routes uses a [Router].
+//
+// Wrap panics for mistakes in the program, which show at cold start:
+//
+//   - e, h or a required function of the adapter is nil;
+//   - a second handler has the same name, or none, on an engine with
+//     [idem.Options.Resumable]: an abandoned request could reach either;
+//   - a second handler of [Direct] has the same name or operation: they would share keys;
+//   - a handler of [Direct] has a [DirectOptions.Scope] and no name.
 func Wrap[Ev, Re any](e *idem.Engine, a Adapter[Ev, Re], h func(context.Context, Ev) (Re, error), optFns ...func(*HandlerOptions)) *Handler[Ev, Re] {
 	var opt HandlerOptions
 	for _, fn := range optFns {
@@ -125,23 +128,21 @@ type Handler[Ev, Re any] struct {
 // *Handler is what the runtime starts.
 var _ awslambda.Handler = (*Handler[any, any])(nil)
 
-// Handle is the wrapped handler as a function, for tests and for nesting. A
-// wrapper in a wrapper is transparent for the same key.
+// Handle is the wrapped handler as a function, for tests and for nesting. A wrapper in
+// a wrapper is transparent for the same key.
 //
-// A request the engine has nothing to do with (another method, an optional key
-// that isn't there) gets the handler's own answer and error, untouched. Any
-// other answer has gone through the adapter: it says the same, but may say it
-// otherwise (header names in canonical case, a body that is text no longer in
-// base64).
+// If the engine doesn't act on a request (another method, an optional key that is
+// missing), the handler's answer and error are returned unchanged. Any other answer has
+// gone through the adapter: it means the same, but its form may differ (header names in
+// canonical case, text no longer in base64).
 //
-// The error is nil unless the request passed, [idem.Options.PassErrors] is set,
-// or ev is of another kind than the adapter's ([ErrEvent]; the handler did not
-// run). With an adapter of [Direct]'s it is the handler's own, or what the engine
-// refuses.
+// The error is nil unless the engine didn't act on the request,
+// [idem.Options.PassErrors] is set, or ev is of another kind ([ErrEvent]; the handler
+// did not run). With an adapter of [Direct] the error is the handler's or the engine's.
 //
-// A panic of the handler is answered with 500, as an error is; with an adapter of
-// [Direct]'s, or PassErrors, it goes on once its key is free. In a Lambda function
-// it goes on too, so that the process ends: there only Invoke can answer first.
+// A panic of the handler is answered with 500, as an error is. With an adapter of
+// [Direct], or PassErrors, the panic continues after the key is free. In a Lambda
+// function it continues too, so that the process ends; Invoke answers first.
 func (h *Handler[Ev, Re]) Handle(ctx context.Context, ev Ev) (Re, error) {
 	if h.adapter.typed {
 		return h.handleTyped(ctx, ev)
@@ -151,13 +152,13 @@ func (h *Handler[Ev, Re]) Handle(ctx context.Context, ev Ev) (Re, error) {
 }
 
 // Invoke is Handle for the runtime: payload and result are JSON. A payload that
-// isn't the adapter's kind of event is an error that says what came instead; a
-// field of the wrong JSON type makes it one too. With an adapter of [Direct]'s
-// the result is the stored bytes, the first time and later.
+// isn't the adapter's kind of event, or has a field of the wrong JSON type, is an error
+// that names the kind of the payload. With an adapter of [Direct] the first and every
+// later result are the same stored bytes.
 //
-// A panic of the handler ends the process, after its client was answered with 500
-// "retry with the same key". Lambda takes that for an error of the invocation
-// (Runtime.ExitError), and starts a fresh process.
+// After a panic of the handler, Invoke answers the client with 500 "retry with the same
+// key" and ends the process. Lambda takes that for an error of the invocation
+// (Runtime.ExitError) and starts a new process.
 //
 // A completer's envelope is no event. The handler completes the operation that it
 // names, with the request from the operation's record, and the result says what came
