@@ -18,12 +18,12 @@ type TicketOutcomeKind string
 
 // What can come of a ticket.
 const (
-	TicketDone     = TicketOutcomeKind(envelope.Done)     // the operation has its answer
-	TicketMoved    = TicketOutcomeKind(envelope.Moved)    // another worker went on with the operation: there is nothing to do
-	TicketInFlight = TicketOutcomeKind(envelope.InFlight) // a worker still holds the operation: try again later
-	TicketStuck    = TicketOutcomeKind(envelope.Stuck)    // the operation waits for an operator
-	TicketFailed   = TicketOutcomeKind(envelope.Failed)   // this try failed: try again later
-	TicketNotMine  = TicketOutcomeKind(envelope.NotMine)  // the operation is another handler's: nothing was changed, and somebody must look why the ticket came here
+	TicketDone     TicketOutcomeKind = "done"      // the operation has its answer
+	TicketMoved    TicketOutcomeKind = "moved"     // another worker went on with the operation: there is nothing to do
+	TicketInFlight TicketOutcomeKind = "in_flight" // a worker still holds the operation: try again later
+	TicketStuck    TicketOutcomeKind = "stuck"     // the operation waits for an operator
+	TicketFailed   TicketOutcomeKind = "failed"    // this try failed: try again later
+	TicketNotMine  TicketOutcomeKind = "not_mine"  // the operation is another handler's: nothing was changed, and somebody must look why the ticket came here
 )
 
 func outcome(o envelope.Outcome) TicketOutcome {

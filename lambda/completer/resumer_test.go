@@ -174,3 +174,17 @@ func TestByNamespace(t *testing.T) {
 		t.Errorf("got %+v", o)
 	}
 }
+
+// A function's answer in the envelope is the outcome of its ticket.
+func TestOutcomesOfTheEnvelope(t *testing.T) {
+	t.Parallel()
+	for want, kind := range map[completer.TicketOutcomeKind]envelope.Kind{
+		completer.TicketDone: envelope.Done, completer.TicketMoved: envelope.Moved, completer.TicketInFlight: envelope.InFlight,
+		completer.TicketStuck: envelope.Stuck, completer.TicketFailed: envelope.Failed, completer.TicketNotMine: envelope.NotMine,
+	} {
+		f := &fakeLambda{out: &awslambda.InvokeOutput{StatusCode: 200, Payload: envelope.EncodeOutcome(envelope.Outcome{Kind: kind})}}
+		if o := completer.Invoke(f, "api").Resume(t.Context(), ticketFor("api", "")); o.Kind != want {
+			t.Errorf("%s: got %s", kind, o.Kind)
+		}
+	}
+}
