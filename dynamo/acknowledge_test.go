@@ -11,6 +11,8 @@ import (
 	"github.com/samekey/samekey/dynamo"
 	"github.com/samekey/samekey/dynamo/dynamotest"
 	"github.com/samekey/samekey/idem"
+	"github.com/samekey/samekey/idem/jobs"
+	"github.com/samekey/samekey/idem/store"
 )
 
 // Two drains deliver the same last job. The one that is late finds a record
@@ -34,8 +36,8 @@ func TestAckOfARecordWithoutItsMap(t *testing.T) {
 	r := tab.finished(t, nil, "0.0")
 	tab.edit(t, r.PK, "REMOVE jobs", nil)
 	image := *r
-	image.State = idem.Open // so that this job isn't the record's last
-	for name, seen := range map[string]*idem.Record{"the last job": r, "a job": &image} {
+	image.State = store.Open // so that this job isn't the record's last
+	for name, seen := range map[string]*store.Record{"the last job": r, "a job": &image} {
 		if err := tab.store.Ack(t.Context(), seen, "0.0"); !errors.Is(err, idem.ErrCorrupt) {
 			t.Errorf("%s: got %v, want corrupt", name, err)
 		}
@@ -92,7 +94,7 @@ func TestParkedJobKeepsItsFirstReason(t *testing.T) {
 func TestRedriveMeetsANewRound(t *testing.T) {
 	t.Parallel()
 	tab := newTable(t)
-	r := tab.finished(t, func(r *idem.Record) {
+	r := tab.finished(t, func(r *store.Record) {
 		r.Jobs["0.0"] = idem.Job{Kind: "job", Args: []byte("1"), Tries: 5, Failed: "poison"}
 	})
 	tab.tr.Fault = func(op string, n int) dynamotest.Fault {
@@ -120,7 +122,7 @@ func TestRedriveReachesNoOtherOperation(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			tab := newTable(t)
-			r := tab.finished(t, func(r *idem.Record) {
+			r := tab.finished(t, func(r *store.Record) {
 				r.Jobs["0.0"] = idem.Job{Kind: "job", Args: []byte("1"), Tries: 5, Failed: "poison"}
 			})
 			replace := func() { tab.edit(t, r.PK, "SET id = :id", map[string]types.AttributeValue{":id": str("another")}) }
@@ -138,7 +140,7 @@ func TestRedriveReachesNoOtherOperation(t *testing.T) {
 				}
 			}
 			n, err := tab.store.Redrive(t.Context(), r.PK, r.ID)
-			if n != 0 || !errors.Is(err, idem.ErrMoved) {
+			if n != 0 || !errors.Is(err, jobs.ErrMoved) {
 				t.Errorf("got %d, %v", n, err)
 			}
 			if now, err := tab.store.Load(t.Context(), r.PK); err != nil || now.ID != "another" || now.Jobs["0.0"].Failed == "" || now.Jobs["0.0"].Tries != 5 {
@@ -154,7 +156,7 @@ func TestDrainsOwnWritesAskForNothing(t *testing.T) {
 	t.Parallel()
 	tab := newTable(t)
 	stream := tab.tail(t)
-	out := &outbox{fail: func(d idem.Delivery) error {
+	out := &outbox{fail: func(d jobs.Delivery) error {
 		if d.Kind == "audit" {
 			return errPoison
 		}
@@ -170,7 +172,7 @@ func TestDrainsOwnWritesAskForNothing(t *testing.T) {
 		t.Fatalf("%d records, want the acknowledgement's and the count's", len(ev.Records))
 	}
 	tried := 0
-	out.fail = func(idem.Delivery) error { tried++; return nil }
+	out.fail = func(jobs.Delivery) error { tried++; return nil }
 	tab.tr.Reset()
 	if seq := handle(t, dynamo.NewDrain(tab.store, out), ev); seq != "" || tried != 0 || tab.tr.Total() != 0 {
 		t.Errorf("reported %q after %d deliveries and %d calls", seq, tried, tab.tr.Total())
@@ -191,7 +193,7 @@ func TestFailedJobOfARemovedRecordComesAgain(t *testing.T) {
 		t.Fatal(err)
 	}
 	ev := stream.event(t)
-	out := &outbox{fail: func(idem.Delivery) error { return errPoison }}
+	out := &outbox{fail: func(jobs.Delivery) error { return errPoison }}
 	drain := dynamo.NewDrain(tab.store, out, func(o *dynamo.DrainOptions) { o.MaxTries = 1 })
 	for range 3 {
 		if seq := handle(t, drain, ev); seq != ev.Records[0].Change.SequenceNumber {
@@ -210,7 +212,7 @@ func TestParkedJobIsLeftAlone(t *testing.T) {
 	t.Parallel()
 	tab := newTable(t)
 	stream, out := tab.tail(t), &outbox{}
-	r := tab.finished(t, func(r *idem.Record) {
+	r := tab.finished(t, func(r *store.Record) {
 		r.Jobs["0.1"] = idem.Job{Kind: "parked", Args: []byte("1"), Tries: 5, Failed: "poison"}
 	}, "0.0")
 	if seq := handle(t, dynamo.NewDrain(tab.store, out), stream.event(t)); seq != "" || len(out.all) != 1 || out.byID[r.ID+".0.0"] != 1 {

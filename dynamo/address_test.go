@@ -8,7 +8,8 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/samekey/samekey/dynamo"
-	"github.com/samekey/samekey/idem"
+	"github.com/samekey/samekey/idem/jobs"
+	"github.com/samekey/samekey/idem/store"
 )
 
 // What leaves the table's stream says to whom it is to go: tickets name the
@@ -47,12 +48,12 @@ func TestSweepAddressesWhatItFinds(t *testing.T) {
 	t.Parallel()
 	tab := newTable(t)
 	now := time.Now().Truncate(time.Millisecond)
-	r := &idem.Record{
-		PK: "v1##swept", State: idem.Open, Owner: "o", Ver: 1, ID: "i", Fingerprint: "f", Keep: idem.KeepOpen, Input: &idem.Input{Method: "POST", Path: "/"},
+	r := &store.Record{
+		PK: "v1##swept", State: store.Open, Owner: "o", Ver: 1, ID: "i", Fingerprint: "f", Keep: store.KeepOpen, Input: &store.Input{Method: "POST", Path: "/"},
 		Lease: now.Add(-time.Hour), Created: now.Add(-2 * time.Hour), Run: now.Add(-2 * time.Hour),
-		Handler: idem.HandlerID{Function: "rides", Name: "POST /rides"}, Tenant: "jane",
+		Handler: store.HandlerID{Function: "rides", Name: "POST /rides"}, Tenant: "jane",
 	}
-	if held, err := tab.store.Claim(t.Context(), idem.Claim{Next: r, Now: now}); err != nil || held != nil {
+	if held, err := tab.store.Claim(t.Context(), store.Claim{Next: r, Now: now}); err != nil || held != nil {
 		t.Fatalf("got %+v, %v", held, err)
 	}
 	queue := &tickets{}
@@ -63,7 +64,7 @@ func TestSweepAddressesWhatItFinds(t *testing.T) {
 	if len(report.Entries) != 1 || report.Entries[0].Function != "rides" || report.Entries[0].Handler != "POST /rides" {
 		t.Errorf("listed %+v", report.Entries)
 	}
-	want := idem.TicketDue(r, time.Time{})
+	want := jobs.TicketFor(r).From(time.Time{})
 	if got := queue.all(); len(got) != 1 {
 		t.Errorf("tickets %+v", got)
 	} else if got[0].Due = (time.Time{}); !cmp.Equal(want, got[0]) {

@@ -11,6 +11,7 @@ import (
 	"github.com/samekey/samekey/dynamo"
 	"github.com/samekey/samekey/dynamo/dynamotest"
 	"github.com/samekey/samekey/idem"
+	"github.com/samekey/samekey/idem/jobs"
 )
 
 var errInjected = errors.New("injected")
@@ -32,17 +33,17 @@ func (s *sick) ask(pk string) error {
 
 // options let a sweep do all it can, two days later.
 func (s *sick) options(tab *table) func(*dynamo.SweepOptions) {
-	queue := &tickets{fail: func(t idem.DueTicket) error { return s.ask(t.PK) }}
-	s.out.fail = func(d idem.Delivery) error {
+	queue := &tickets{fail: func(t jobs.Ticket) error { return s.ask(t.PK) }}
+	s.out.fail = func(d jobs.Delivery) error {
 		if s.ask(d.JobID) != nil {
-			return idem.ErrSinkDown
+			return jobs.ErrSinkDown
 		}
 		return nil
 	}
 	return func(o *dynamo.SweepOptions) {
 		in(48 * time.Hour)(o)
 		o.Queue, o.Drain = queue, dynamo.NewDrain(tab.store, &s.out)
-		o.GiveUp = func(_ context.Context, t idem.Ticket, _ string) error { return s.ask(t.PK) }
+		o.GiveUp = func(_ context.Context, t jobs.Ticket, _ string) error { return s.ask(t.PK) }
 	}
 }
 

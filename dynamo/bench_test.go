@@ -15,6 +15,7 @@ import (
 
 	"github.com/samekey/samekey/dynamo"
 	"github.com/samekey/samekey/idem"
+	"github.com/samekey/samekey/idem/store"
 )
 
 const reply = `{"id":"order-1","amount":2000,"currency":"usd","customer":"cus_123","state":"paid"}`
@@ -78,9 +79,9 @@ func BenchmarkReplay(b *testing.B) {
 	})
 }
 
-func benchDo(b *testing.B, store idem.Store) {
+func benchDo(b *testing.B, st store.Store) {
 	b.Helper()
-	engine, ctx, req := idem.New(store), deadline(b), post("key", "{}")
+	engine, ctx, req := idem.New(st), deadline(b), post("key", "{}")
 	answer, _ := created(reply)(ctx)
 	fn := func(context.Context) (idem.Response, error) { return answer, nil } // costs nothing itself
 	b.ReportAllocs()

@@ -15,6 +15,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 
 	"github.com/samekey/samekey/idem"
+	"github.com/samekey/samekey/idem/store"
 )
 
 const (
@@ -25,7 +26,7 @@ const (
 	maxCompanions = 28        // 10 MB, even if compression made it larger
 
 	// maxStored is of a body, and more than Lambda takes or gives.
-	maxStored = idem.MaxStoredRequest
+	maxStored = store.MaxStoredRequest
 
 	// companionsOutlive is for how long companions stay after their record has
 	// expired: TTL deletes both late and in no order.
@@ -36,7 +37,7 @@ const (
 // over the inline limit goes to companions, which are written here, before the
 // write that refers to them, and once: where they are is noted in r, and the
 // same record comes again if that write fails.
-func (s *Store) encodeBody(ctx context.Context, v *values, r *idem.Record) (value, error) {
+func (s *Store) encodeBody(ctx context.Context, v *values, r *store.Record) (value, error) {
 	if n := len(r.Response.Body); n > maxStored {
 		return nil, tooLarge("body", n)
 	}
@@ -72,7 +73,7 @@ func tooLarge(what string, n int) error {
 	return fmt.Errorf("dynamo: write %s: %w: %d bytes, at most %d", what, idem.ErrTooLarge, n, maxStored)
 }
 
-func (v *values) overflow(o *idem.Overflow) value {
+func (v *values) overflow(o *store.Overflow) value {
 	m := item{
 		overCount:  v.num(int64(o.Count)),
 		overLength: v.num(int64(o.Length)),
@@ -88,7 +89,7 @@ func (v *values) overflow(o *idem.Overflow) value {
 // putCompanions writes body in chunks under the owner's nonce, so a worker that
 // lost its lease can't touch the winner's body, and under numbers this process
 // never uses again, so a late write of an earlier try can't either.
-func (s *Store) putCompanions(ctx context.Context, r *idem.Record, body []byte) error {
+func (s *Store) putCompanions(ctx context.Context, r *store.Record, body []byte) error {
 	end := r.Expires
 	if end.Before(r.Until) {
 		end = r.Until
@@ -101,21 +102,21 @@ func (s *Store) putCompanions(ctx context.Context, r *idem.Record, body []byte) 
 }
 
 // overflow describes companions for body, which is to be stored as packed.
-func (s *Store) overflow(owner string, body, packed []byte, zipped bool) *idem.Overflow {
+func (s *Store) overflow(owner string, body, packed []byte, zipped bool) *store.Overflow {
 	count := (len(packed) + chunkSize - 1) / chunkSize
-	return &idem.Overflow{
+	return &store.Overflow{
 		Owner: owner, First: s.companions.Add(int64(count)) - int64(count), Count: count, Missing: count,
 		Length: len(body), Gzip: zipped, SHA256: sha256.Sum256(body),
 	}
 }
 
-func companionKey(pk string, o *idem.Overflow, i int) string {
+func companionKey(pk string, o *store.Overflow, i int) string {
 	return pk + "#" + o.Owner + "#" + strconv.FormatInt(o.First+int64(i), 10)
 }
 
-// LoadBody implements [idem.BodyLoader] by one strongly consistent read; where
+// LoadBody implements [store.BodyLoader] by one strongly consistent read; where
 // the role doesn't allow BatchGetItem, by one for every 390 KiB.
-func (s *Store) LoadBody(ctx context.Context, r *idem.Record) (err error) {
+func (s *Store) LoadBody(ctx context.Context, r *store.Record) (err error) {
 	if r.Overflow != nil && r.Response != nil {
 		r.Response.Body, err = s.readBody(ctx, r.PK, r.Overflow)
 	}
@@ -125,7 +126,7 @@ func (s *Store) LoadBody(ctx context.Context, r *idem.Record) (err error) {
 	return err
 }
 
-func (s *Store) readBody(ctx context.Context, pk string, o *idem.Overflow) ([]byte, error) {
+func (s *Store) readBody(ctx context.Context, pk string, o *store.Overflow) ([]byte, error) {
 	chunks, err := s.getChunks(ctx, pk, o)
 	if err != nil {
 		return nil, readError("read body", err)
@@ -134,18 +135,18 @@ func (s *Store) readBody(ctx context.Context, pk string, o *idem.Overflow) ([]by
 	for i := range o.Count {
 		chunk, ok := chunks[companionKey(pk, o, i)][respBody].(*types.AttributeValueMemberB)
 		if !ok {
-			return nil, fmt.Errorf("dynamo: %w: part %d of %d is missing", idem.ErrNotKept, i+1, o.Count)
+			return nil, fmt.Errorf("dynamo: %w: part %d of %d is missing", store.ErrNotKept, i+1, o.Count)
 		}
 		body = append(body, chunk.Value...)
 	}
 	if o.Gzip {
 		var err error
 		if body, err = gunzip(body, o.Length); err != nil {
-			return nil, fmt.Errorf("dynamo: %w: %w", idem.ErrNotKept, err)
+			return nil, fmt.Errorf("dynamo: %w: %w", store.ErrNotKept, err)
 		}
 	}
 	if o.Count == 0 || len(body) != o.Length || sha256.Sum256(body) != o.SHA256 {
-		return nil, fmt.Errorf("dynamo: %w: the body is not the one that was stored", idem.ErrNotKept)
+		return nil, fmt.Errorf("dynamo: %w: the body is not the one that was stored", store.ErrNotKept)
 	}
 	return body, nil
 }

@@ -12,6 +12,7 @@ import (
 	"github.com/samekey/samekey/dynamo/dynamotest"
 	"github.com/samekey/samekey/idem"
 	"github.com/samekey/samekey/idem/idemtest"
+	"github.com/samekey/samekey/idem/jobs"
 )
 
 type calls = map[string]int
@@ -240,10 +241,10 @@ func TestCallsOfATicket(t *testing.T) {
 				}
 				tab.tr.Reset()
 			}
-			ticket := idem.TicketFor(tab.only(t))
+			ticket := jobs.TicketFor(tab.only(t))
 			tab.tr.Reset()
 			other := idem.New(tab.store, options, func(o *idem.Options) { o.Function = "refunds" })
-			if _, err := other.Resume(t.Context(), ticket, nil); !errors.Is(err, idem.ErrNotMine) {
+			if _, err := other.Resume(t.Context(), ticket, nil); !errors.Is(err, jobs.ErrNotMine) {
 				t.Fatal(err)
 			}
 			expect("another function's", calls{"UpdateItem": 1})
@@ -260,7 +261,7 @@ func TestCallsOfATicket(t *testing.T) {
 				t.Fatal(err)
 			}
 			expect("its answer", tt.ends)
-			if _, err := engine.Resume(t.Context(), ticket, nil); !errors.Is(err, idem.ErrMoved) {
+			if _, err := engine.Resume(t.Context(), ticket, nil); !errors.Is(err, jobs.ErrMoved) {
 				t.Fatal(err)
 			}
 			expect("out of date", calls{"UpdateItem": 1})

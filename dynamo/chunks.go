@@ -14,6 +14,7 @@ import (
 	"github.com/aws/smithy-go"
 
 	"github.com/samekey/samekey/idem"
+	"github.com/samekey/samekey/idem/store"
 )
 
 const (
@@ -26,7 +27,7 @@ const (
 // notes it in over. It is as patient as ctx: they have no condition, so they may
 // be sent again at any time. An error is never ErrUnknown: the record that is to
 // refer to them was not touched.
-func (s *Store) putChunks(ctx context.Context, pk string, over *idem.Overflow, packed []byte, end time.Time) error {
+func (s *Store) putChunks(ctx context.Context, pk string, over *store.Overflow, packed []byte, end time.Time) error {
 	for over.Missing > 0 {
 		first := over.Count - over.Missing
 		n := min(s.batch(), over.Missing)
@@ -48,7 +49,7 @@ func (s *Store) putChunks(ctx context.Context, pk string, over *idem.Overflow, p
 			}
 			if err == nil {
 				err = errThrottled
-			} else if _, known := writeError("companion", err); !errors.Is(known, idem.ErrUnknown) {
+			} else if _, known := writeError("companion", err); !errors.Is(known, store.ErrUnknown) {
 				return known
 			}
 			if overdue(ctx) || !pause(ctx, round) {
@@ -111,7 +112,7 @@ func overdue(ctx context.Context) bool {
 
 // getChunks reads companions, strongly consistent, by their keys. Those that
 // aren't there are missing from the answer.
-func (s *Store) getChunks(ctx context.Context, pk string, o *idem.Overflow) (map[string]item, error) {
+func (s *Store) getChunks(ctx context.Context, pk string, o *store.Overflow) (map[string]item, error) {
 	found := make(map[string]item, o.Count)
 	keys := make([]item, 0, o.Count)
 	for i := range o.Count {
@@ -154,7 +155,7 @@ func (s *Store) getChunks(ctx context.Context, pk string, o *idem.Overflow) (map
 
 // dropChunks removes companions that hold what is no longer needed. A failure
 // leaves them to TTL.
-func (s *Store) dropChunks(ctx context.Context, pk string, o *idem.Overflow) {
+func (s *Store) dropChunks(ctx context.Context, pk string, o *store.Overflow) {
 	var todo []types.WriteRequest
 	for i := range o.Count {
 		todo = append(todo, types.WriteRequest{DeleteRequest: &types.DeleteRequest{Key: key(companionKey(pk, o, i))}})

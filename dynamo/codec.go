@@ -10,7 +10,7 @@ import (
 
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 
-	"github.com/samekey/samekey/idem"
+	"github.com/samekey/samekey/idem/store"
 )
 
 type (
@@ -57,7 +57,7 @@ func (v *values) millis(t time.Time) value {
 
 // encode makes the item of a new record. body is what encodeBody made of its
 // response, nil without one.
-func (v *values) encode(r *idem.Record, body value) item {
+func (v *values) encode(r *store.Record, body value) item {
 	it := make(item, 20)
 	it[attrPK] = v.str(r.PK)
 	it[attrVersion] = v.digits(layoutVersion)
@@ -128,7 +128,7 @@ func (v *values) encode(r *idem.Record, body value) item {
 
 var yes value = &types.AttributeValueMemberBOOL{Value: true}
 
-func (v *values) phases(phases []idem.Phase) value {
+func (v *values) phases(phases []store.Phase) value {
 	list := make([]value, len(phases))
 	for i, p := range phases {
 		entry := []value{v.str(p.Name)}
@@ -167,7 +167,7 @@ func (v *values) list(all []string) value {
 	return &types.AttributeValueMemberL{Value: list}
 }
 
-func (v *values) settled(decisions []idem.Decision) value {
+func (v *values) settled(decisions []store.Decision) value {
 	list := make([]value, len(decisions))
 	for i, d := range decisions {
 		list[i] = &types.AttributeValueMemberM{Value: item{settledBy: v.str(d.By), settledAt: v.millis(d.At), settledWhat: v.str(d.What)}}
@@ -175,7 +175,7 @@ func (v *values) settled(decisions []idem.Decision) value {
 	return &types.AttributeValueMemberL{Value: list}
 }
 
-func (v *values) jobs(jobs map[string]idem.Job) value {
+func (v *values) jobs(jobs map[string]store.Job) value {
 	m := make(item, len(jobs))
 	for id, j := range jobs {
 		m[id] = v.job(j)
@@ -183,7 +183,7 @@ func (v *values) jobs(jobs map[string]idem.Job) value {
 	return &types.AttributeValueMemberM{Value: m}
 }
 
-func (v *values) job(j idem.Job) value {
+func (v *values) job(j store.Job) value {
 	m := item{jobKind: v.str(j.Kind), jobArgs: v.str(string(j.Args))}
 	if j.Group != "" {
 		m[jobGroup] = v.str(j.Group)
@@ -223,19 +223,19 @@ func (v *values) field(s string) value {
 
 // decode reads an item. What is missing or of another type makes it corrupt:
 // guessing could run a request again.
-func decode(it item) (*idem.Record, error) {
+func decode(it item) (*store.Record, error) {
 	d := decoder{it: it}
 	if v := d.number(attrVersion, true); d.err == nil && strconv.FormatInt(v, 10) != layoutVersion {
-		return nil, fmt.Errorf("dynamo: %w: layout version %d is not known to this program", idem.ErrCorrupt, v)
+		return nil, fmt.Errorf("dynamo: %w: layout version %d is not known to this program", store.ErrCorrupt, v)
 	}
-	r := &idem.Record{
+	r := &store.Record{
 		PK:          d.text(attrPK, true),
-		State:       idem.State(d.text(attrState, true)),
+		State:       store.State(d.text(attrState, true)),
 		Owner:       d.text(attrOwner, true),
 		Ver:         d.number(attrVer, true),
 		Lease:       d.milli(attrLease, true),
 		Expires:     d.second(attrExpires),
-		Keep:        idem.Keep(d.text(attrKeep, false)),
+		Keep:        store.Keep(d.text(attrKeep, false)),
 		Until:       d.second(attrUntil),
 		Tombstone:   time.Duration(d.number(attrTomb, false)) * time.Second,
 		Fingerprint: d.text(attrFP, true),
@@ -257,14 +257,14 @@ func decode(it item) (*idem.Record, error) {
 		Settled:     d.settled(),
 		Route:       d.text(attrRoute, false),
 		Scope:       d.text(attrScope, false),
-		Handler:     idem.HandlerID{Function: d.text(attrFn, false), Name: d.text(attrHandler, false)},
+		Handler:     store.HandlerID{Function: d.text(attrFn, false), Name: d.text(attrHandler, false)},
 		Tenant:      d.text(attrTenant, false),
 	}
 	d.response(r)
 	d.input(r)
 	d.check(r)
 	if d.err != nil {
-		return nil, fmt.Errorf("dynamo: %w: %w", idem.ErrCorrupt, d.err)
+		return nil, fmt.Errorf("dynamo: %w: %w", store.ErrCorrupt, d.err)
 	}
 	return r, nil
 }
@@ -282,20 +282,20 @@ func (d *decoder) fail(format string, args ...any) {
 }
 
 // check holds a record to what every writer keeps to.
-func (d *decoder) check(r *idem.Record) {
+func (d *decoder) check(r *store.Record) {
 	switch {
 	case d.err != nil:
-	case r.State != idem.Open && r.State != idem.Done && r.State != idem.Stuck:
+	case r.State != store.Open && r.State != store.Done && r.State != store.Stuck:
 		d.fail("st is %q", r.State)
 	case r.Ver < 1:
 		d.fail("ver is %d", r.Ver)
 	case r.Response != nil && (r.Response.Status < 100 || r.Response.Status > 999):
 		d.fail("resp.s is %d", r.Response.Status)
-	case (r.State == idem.Done) != (r.Response != nil):
+	case (r.State == store.Done) != (r.Response != nil):
 		d.fail("st is %q, but resp doesn't fit", r.State)
 	case (len(r.Doubts) == 0) != r.DoubtSince.IsZero():
 		d.fail("doubts and doubt_ms belong together")
-	case (r.Keep == idem.KeepNothing) != !r.Expires.IsZero():
+	case (r.Keep == store.KeepNothing) != !r.Expires.IsZero():
 		d.fail("exactly one of keep and exp_s must be there")
 	}
 }
@@ -356,12 +356,12 @@ func (d *decoder) second(name string) time.Time {
 	return time.Unix(d.number(name, true), 0)
 }
 
-func (d *decoder) phases() []idem.Phase {
+func (d *decoder) phases() []store.Phase {
 	list := as[*types.AttributeValueMemberL](d, d.it, attrPhases, false)
 	if list == nil {
 		return nil
 	}
-	phases := make([]idem.Phase, len(list.Value))
+	phases := make([]store.Phase, len(list.Value))
 	for i, entry := range list.Value {
 		pair, ok := entry.(*types.AttributeValueMemberL)
 		if !ok || len(pair.Value) < 1 || len(pair.Value) > 3 {
@@ -431,12 +431,12 @@ func (d *decoder) doubts() []string {
 	return doubts
 }
 
-func (d *decoder) settled() []idem.Decision {
+func (d *decoder) settled() []store.Decision {
 	list := as[*types.AttributeValueMemberL](d, d.it, attrSettled, false)
 	if list == nil {
 		return nil
 	}
-	decisions := make([]idem.Decision, len(list.Value))
+	decisions := make([]store.Decision, len(list.Value))
 	for i, raw := range list.Value {
 		entry, ok := raw.(*types.AttributeValueMemberM)
 		if !ok {
@@ -444,7 +444,7 @@ func (d *decoder) settled() []idem.Decision {
 			return nil
 		}
 		one := decoder{it: entry.Value}
-		decisions[i] = idem.Decision{By: one.text(settledBy, true), At: one.milli(settledAt, true), What: one.text(settledWhat, true)}
+		decisions[i] = store.Decision{By: one.text(settledBy, true), At: one.milli(settledAt, true), What: one.text(settledWhat, true)}
 		if one.err != nil {
 			d.fail("settled[%d]: %w", i, one.err)
 		}
@@ -452,12 +452,12 @@ func (d *decoder) settled() []idem.Decision {
 	return decisions
 }
 
-func (d *decoder) jobs() map[string]idem.Job {
+func (d *decoder) jobs() map[string]store.Job {
 	m := as[*types.AttributeValueMemberM](d, d.it, attrJobs, true)
 	if m == nil || len(m.Value) == 0 {
 		return nil
 	}
-	jobs := make(map[string]idem.Job, len(m.Value))
+	jobs := make(map[string]store.Job, len(m.Value))
 	for id, raw := range m.Value {
 		entry, ok := raw.(*types.AttributeValueMemberM)
 		if !ok {
@@ -465,7 +465,7 @@ func (d *decoder) jobs() map[string]idem.Job {
 			return nil
 		}
 		j := decoder{it: entry.Value}
-		jobs[id] = idem.Job{
+		jobs[id] = store.Job{
 			Kind: j.text(jobKind, true), Args: []byte(j.text(jobArgs, true)), Group: j.text(jobGroup, false),
 			Tries: int(j.number(jobTries, false)), Failed: j.text(jobFailed, false),
 		}
@@ -476,12 +476,12 @@ func (d *decoder) jobs() map[string]idem.Job {
 	return jobs
 }
 
-func (d *decoder) response(r *idem.Record) {
+func (d *decoder) response(r *store.Record) {
 	m := as[*types.AttributeValueMemberM](d, d.it, attrResp, false)
 	if m == nil {
 		return
 	}
-	r.Response = &idem.Response{Status: int(d.numberIn(m.Value, respStatus, true)), Header: d.header(m.Value)}
+	r.Response = &store.Response{Status: int(d.numberIn(m.Value, respStatus, true)), Header: d.header(m.Value)}
 	r.Response.Body = d.body("resp.b", m.Value)
 	r.Overflow = d.overflow("resp.o", m.Value)
 }
@@ -503,13 +503,13 @@ func (d *decoder) body(path string, it item) []byte {
 }
 
 // overflow reads where a large body lies.
-func (d *decoder) overflow(path string, it item) *idem.Overflow {
+func (d *decoder) overflow(path string, it item) *store.Overflow {
 	m := as[*types.AttributeValueMemberM](d, it, respOverflow, false)
 	if m == nil {
 		return nil
 	}
 	over := decoder{it: m.Value}
-	o := &idem.Overflow{
+	o := &store.Overflow{
 		Owner:  over.text(overOwner, false),
 		First:  over.number(overFirst, false),
 		Count:  int(over.number(overCount, true)),

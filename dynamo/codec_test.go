@@ -13,6 +13,7 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/samekey/samekey/idem"
+	"github.com/samekey/samekey/idem/store"
 )
 
 // Whatever a record holds comes back.
@@ -37,13 +38,13 @@ func TestRecordRoundTrip(t *testing.T) {
 	})
 }
 
-func anyRecord(t *rapid.T) *idem.Record {
+func anyRecord(t *rapid.T) *store.Record {
 	text := rapid.StringMatching(`[ -~äß€]{1,20}`)
 	optional := rapid.StringMatching(`([ -~äß€]{1,20})?`)
 	second := rapid.Map(rapid.Int64Range(1, 1<<33), func(n int64) time.Time { return time.Unix(n, 0) })
 	milli := rapid.Map(rapid.Int64Range(1, 1<<43), time.UnixMilli)
-	r := &idem.Record{
-		PK: text.Draw(t, "pk"), State: idem.Open, Owner: text.Draw(t, "owner"), Ver: rapid.Int64Min(1).Draw(t, "ver"),
+	r := &store.Record{
+		PK: text.Draw(t, "pk"), State: store.Open, Owner: text.Draw(t, "owner"), Ver: rapid.Int64Min(1).Draw(t, "ver"),
 		Fingerprint: text.Draw(t, "fp"), Cred: optional.Draw(t, "cred"), Secret: optional.Draw(t, "secret"), ID: text.Draw(t, "id"),
 		Tries: rapid.IntRange(0, 100).Draw(t, "tries"), LastErr: optional.Draw(t, "last err"), Blocked: rapid.Bool().Draw(t, "blocked"), DeliveryKey: rapid.Bool().Draw(t, "delivery"),
 		Created: milli.Draw(t, "created"), Run: milli.Draw(t, "run"), Route: optional.Draw(t, "route"), Scope: optional.Draw(t, "scope"),
@@ -52,14 +53,14 @@ func anyRecord(t *rapid.T) *idem.Record {
 		r.Lease = milli.Draw(t, "lease")
 	}
 	if rapid.Bool().Draw(t, "kept") {
-		r.Keep = rapid.SampledFrom([]idem.Keep{idem.KeepOpen, idem.KeepJobs}).Draw(t, "keep")
+		r.Keep = rapid.SampledFrom([]store.Keep{store.KeepOpen, store.KeepJobs}).Draw(t, "keep")
 		r.Until = second.Draw(t, "until")
 		r.Tombstone = time.Duration(rapid.Int64Range(0, 1<<30).Draw(t, "tombstone")) * time.Second
 	} else {
 		r.Expires = second.Draw(t, "expires")
 	}
 	for range rapid.IntRange(0, 3).Draw(t, "phases") {
-		p := idem.Phase{Name: text.Draw(t, "phase")}
+		p := store.Phase{Name: text.Draw(t, "phase")}
 		if rapid.Bool().Draw(t, "has result") {
 			p.Result = []byte(optional.Draw(t, "result"))
 		}
@@ -75,7 +76,7 @@ func anyRecord(t *rapid.T) *idem.Record {
 		r.Doubts, r.DoubtSince = rapid.SliceOfN(text, 1, 3).Draw(t, "doubts"), milli.Draw(t, "doubt")
 	}
 	for range rapid.IntRange(0, 3).Draw(t, "settled") {
-		r.Settled = append(r.Settled, idem.Decision{By: optional.Draw(t, "by"), At: milli.Draw(t, "at"), What: text.Draw(t, "what")})
+		r.Settled = append(r.Settled, store.Decision{By: optional.Draw(t, "by"), At: milli.Draw(t, "at"), What: text.Draw(t, "what")})
 	}
 	for range rapid.IntRange(0, 3).Draw(t, "jobs") {
 		if r.Jobs == nil {
@@ -84,7 +85,7 @@ func anyRecord(t *rapid.T) *idem.Record {
 		r.Jobs[text.Draw(t, "job")] = idem.Job{Kind: text.Draw(t, "kind"), Args: []byte(optional.Draw(t, "args")), Tries: rapid.IntRange(0, 9).Draw(t, "job tries")}
 	}
 	if rapid.Bool().Draw(t, "done") {
-		r.State = idem.Done
+		r.State = store.Done
 		r.Response = &idem.Response{Status: rapid.IntRange(200, 599).Draw(t, "status")}
 		if n := rapid.IntRange(0, 3).Draw(t, "headers"); n > 0 {
 			r.Response.Header = http.Header{}
@@ -103,8 +104,8 @@ func anyRecord(t *rapid.T) *idem.Record {
 func TestBadInput24CorruptRecord(t *testing.T) {
 	t.Parallel()
 	whole := func() item {
-		r := &idem.Record{
-			PK: "v1##x", State: idem.Done, Owner: "o", Ver: 2, Fingerprint: "f", ID: "i", Expires: time.Unix(1<<31, 0),
+		r := &store.Record{
+			PK: "v1##x", State: store.Done, Owner: "o", Ver: 2, Fingerprint: "f", ID: "i", Expires: time.Unix(1<<31, 0),
 			Created: time.UnixMilli(1), Run: time.UnixMilli(1),
 			Response: &idem.Response{Status: 201, Header: http.Header{"Content-Type": {"text/plain"}, "Link": {"a", "b"}}, Body: []byte("x")},
 		}
@@ -177,7 +178,7 @@ func FuzzDecode(f *testing.F) {
 	f.Add("phases", "a", byte(2), int64(0))
 	f.Add("exp_s", "1e400", byte(1), int64(0))
 	f.Fuzz(func(t *testing.T, name, text string, kind byte, n int64) {
-		r := &idem.Record{PK: "p", State: idem.Done, Owner: "o", Ver: 1, Fingerprint: "f", ID: "i", Expires: time.Unix(1<<31, 0), Created: time.UnixMilli(1), Run: time.UnixMilli(1), Response: &idem.Response{Status: 200}}
+		r := &store.Record{PK: "p", State: store.Done, Owner: "o", Ver: 1, Fingerprint: "f", ID: "i", Expires: time.Unix(1<<31, 0), Created: time.UnixMilli(1), Run: time.UnixMilli(1), Response: &idem.Response{Status: 200}}
 		body, err := (&Store{inline: defaultInline}).encodeBody(t.Context(), new(values), r)
 		if err != nil {
 			t.Fatal(err)
@@ -204,7 +205,7 @@ func FuzzDecode(f *testing.F) {
 		if err != nil && !errors.Is(err, idem.ErrCorrupt) {
 			t.Errorf("error %v is not ErrCorrupt", err)
 		}
-		if err == nil && got.State == idem.Done && got.Response == nil {
+		if err == nil && got.State == store.Done && got.Response == nil {
 			t.Errorf("a done record without an answer from %v", before)
 		}
 	})
@@ -214,13 +215,13 @@ func FuzzDecode(f *testing.F) {
 // DynamoDB's reserved words; the service would refuse it only when it is used.
 func TestReservedWordsHavePlaceholders(t *testing.T) {
 	t.Parallel()
-	prev := &idem.Record{Owner: "a", Ver: 1, Expires: time.Unix(1, 0)}
-	next := &idem.Record{
-		Owner: "b", Ver: 2, State: idem.Done, Keep: idem.KeepJobs, LastErr: "e", Until: time.Unix(2, 0), Tombstone: time.Minute, Lease: time.UnixMilli(3),
-		Run: time.UnixMilli(4), Tries: 1, Phases: []idem.Phase{{Name: "p"}}, Jobs: map[string]idem.Job{"0.0": {Kind: "k"}},
+	prev := &store.Record{Owner: "a", Ver: 1, Expires: time.Unix(1, 0)}
+	next := &store.Record{
+		Owner: "b", Ver: 2, State: store.Done, Keep: store.KeepJobs, LastErr: "e", Until: time.Unix(2, 0), Tombstone: time.Minute, Lease: time.UnixMilli(3),
+		Run: time.UnixMilli(4), Tries: 1, Phases: []store.Phase{{Name: "p"}}, Jobs: map[string]idem.Job{"0.0": {Kind: "k"}},
 		Response: &idem.Response{Status: 200},
 	}
-	u, err := (&Store{inline: defaultInline}).update(t.Context(), idem.Commit{Prev: prev, Next: next})
+	u, err := (&Store{inline: defaultInline}).update(t.Context(), store.Commit{Prev: prev, Next: next})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -238,5 +239,5 @@ func TestReservedWordsHavePlaceholders(t *testing.T) {
 }
 
 func overflowOf(count, length int) value {
-	return new(values).overflow(&idem.Overflow{Owner: "o", Count: count, Length: length})
+	return new(values).overflow(&store.Overflow{Owner: "o", Count: count, Length: length})
 }

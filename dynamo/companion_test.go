@@ -20,6 +20,7 @@ import (
 	"github.com/samekey/samekey/dynamo"
 	"github.com/samekey/samekey/dynamo/dynamotest"
 	"github.com/samekey/samekey/idem"
+	"github.com/samekey/samekey/idem/store"
 )
 
 // The companions of a body belong to one try of one attempt: neither a worker that
@@ -32,13 +33,13 @@ func TestCompanionsAreTheAttemptsOwn(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	finish := func(t *testing.T, store *dynamo.Store, r *idem.Record, owner, body string) *idem.Record {
+	finish := func(t *testing.T, st *dynamo.Store, r *store.Record, owner, body string) *store.Record {
 		t.Helper()
 		prev := r.Clone()
 		prev.Owner = owner
 		next := prev.Clone()
-		next.State, next.Ver, next.Response = idem.Done, prev.Ver+1, &idem.Response{Status: 200, Body: []byte(body)}
-		held, err := store.Commit(t.Context(), idem.Commit{Prev: prev, Next: next})
+		next.State, next.Ver, next.Response = store.Done, prev.Ver+1, &idem.Response{Status: 200, Body: []byte(body)}
+		held, err := st.Commit(t.Context(), store.Commit{Prev: prev, Next: next})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -61,11 +62,11 @@ func TestCompanionsAreTheAttemptsOwn(t *testing.T) {
 			if held := finish(t, first, r, r.Owner, body); held != nil {
 				t.Fatalf("refused with %+v", held)
 			}
-			owner, store := late.owner, late.store
+			owner, st := late.owner, late.store
 			if owner == "" {
-				owner, store = r.Owner, first
+				owner, st = r.Owner, first
 			}
-			if held := finish(t, store, r, owner, randomText(30<<10)); held == nil {
+			if held := finish(t, st, r, owner, randomText(30<<10)); held == nil {
 				t.Error("the second finish landed")
 			}
 			now, err := first.Load(t.Context(), r.PK)

@@ -8,7 +8,10 @@ import (
 
 	"github.com/aws/aws-lambda-go/events"
 
-	"github.com/samekey/samekey/idem"
+	"github.com/samekey/samekey/idem/jobs"
+	"github.com/samekey/samekey/internal/errlist"
+	"github.com/samekey/samekey/internal/redact"
+	"github.com/samekey/samekey/internal/state"
 )
 
 // Completer watches the table's stream for operations that are left unfinished,
@@ -25,7 +28,7 @@ import (
 // ([StreamHooks.ExpiredOpen]), at least once for each.
 type Completer struct {
 	reader
-	queue idem.TicketQueue
+	queue jobs.TicketQueue
 	opt   CompleterOptions
 }
 
@@ -33,7 +36,7 @@ type Completer struct {
 type CompleterOptions struct {
 	// Grace is for how long an operation is left to its client after its lease
 	// has ended, or after it was given back. It doubles with every try of the
-	// completer, up to an hour. Default: [idem.DefaultGrace].
+	// completer, up to an hour. Default: [jobs.DefaultGrace].
 	Grace time.Duration
 	// MaxHold is how far ahead a lease may end for a ticket to be made; what is
 	// held longer is left to the sweep. Default: a day.
@@ -51,7 +54,7 @@ const defaultMaxHold = 24 * time.Hour
 // NewCompleter returns a completer that hands tickets to queue. It panics if
 // queue is nil or a time is negative: mistakes in the program, best found at
 // cold start.
-func NewCompleter(queue idem.TicketQueue, optFns ...func(*CompleterOptions)) *Completer {
+func NewCompleter(queue jobs.TicketQueue, optFns ...func(*CompleterOptions)) *Completer {
 	var opt CompleterOptions
 	for _, fn := range optFns {
 		fn(&opt)
@@ -60,7 +63,7 @@ func NewCompleter(queue idem.TicketQueue, optFns ...func(*CompleterOptions)) *Co
 		panic("dynamo: NewCompleter: queue must not be nil, times not negative") //nolint:forbidigo // a mistake in the program
 	}
 	if opt.Grace == 0 {
-		opt.Grace = idem.DefaultGrace
+		opt.Grace = jobs.DefaultGrace
 	}
 	if opt.MaxHold == 0 {
 		opt.MaxHold = defaultMaxHold
@@ -90,7 +93,7 @@ func (c *Completer) run(ctx context.Context, changes []change) (first int) {
 	newest := make(map[string]*change)
 	for i := range changes {
 		ch := &changes[i]
-		if ch.replaced() && unfinished(ch.old) {
+		if ch.replaced() && state.Unfinished(ch.old) {
 			c.expired(ctx, entry(WhyExpiredOpen, ch.old))
 		}
 		if ch.new != nil {
@@ -99,32 +102,32 @@ func (c *Completer) run(ctx context.Context, changes []change) (first int) {
 			delete(newest, ch.old.PK)
 		}
 	}
-	var tickets []idem.DueTicket
+	var tickets []jobs.Ticket
 	var at []int
 	for i := range changes { // in the batch's order
 		ch := &changes[i]
-		if ch.new == nil || newest[ch.new.PK] != ch || !completable(ch.new) {
+		if ch.new == nil || newest[ch.new.PK] != ch || !state.Completable(ch.new) {
 			continue
 		}
 		if ch.new.Lease.Sub(c.opt.Now()) > c.opt.MaxHold {
 			continue
 		}
-		tickets = append(tickets, idem.TicketDue(ch.new, due(ch.new, ch.time, c.opt.Grace)))
+		tickets = append(tickets, jobs.TicketFor(ch.new).From(state.Due(ch.new, ch.time, c.opt.Grace)))
 		at = append(at, ch.at)
 	}
 	return c.put(ctx, tickets, at)
 }
 
 // put hands tickets to the queue; at has the record of each.
-func (c *Completer) put(ctx context.Context, tickets []idem.DueTicket, at []int) (first int) {
+func (c *Completer) put(ctx context.Context, tickets []jobs.Ticket, at []int) (first int) {
 	first = none
 	if len(tickets) == 0 {
 		return first
 	}
-	for i, err := range idem.Delivered(c.queue.Put(ctx, tickets), len(tickets)) {
+	for i, err := range errlist.Pad(c.queue.Put(ctx, tickets), len(tickets)) {
 		if err != nil {
-			if !errors.Is(err, idem.ErrNotTried) {
-				c.log.ErrorContext(ctx, "ticket not queued", "record", idem.RecordName(tickets[i].PK), "error", err)
+			if !errors.Is(err, jobs.ErrHeldBack) {
+				c.log.ErrorContext(ctx, "ticket not queued", "record", redact.Record(tickets[i].PK), "error", err)
 			}
 			first = min(first, at[i])
 			continue
@@ -142,39 +145,4 @@ func (c *Completer) expired(ctx context.Context, e Entry) {
 	if c.hooks.ExpiredOpen != nil {
 		c.hooks.ExpiredOpen(ctx, e)
 	}
-}
-
-// completable reports whether an operation can be brought to an end without its
-// client.
-func completable(r *idem.Record) bool {
-	return r.State == idem.Open && r.Keep == idem.KeepOpen && r.Input != nil
-}
-
-// unfinished reports whether an operation would be forgotten undone. One that
-// was given back is not: its client was told, and the key was free.
-func unfinished(r *idem.Record) bool {
-	return r.State == idem.Stuck || r.State == idem.Open && !freed(r)
-}
-
-// freed reports whether an attempt gave its key back. It then set an expiry
-// before Run, where any other is a retention ahead of it, however long the attempt
-// took. (Records of earlier programs have the begin of the attempt as their Run.)
-func freed(r *idem.Record) bool {
-	return r.State == idem.Open && r.Lease.IsZero() && r.Keep == idem.KeepNothing &&
-		r.Expires.Before(r.Run.Add(idem.MinRetention/2))
-}
-
-const maxBackOff = time.Hour
-
-// due is when an operation, last seen at seen, may be taken up: not before its
-// lease is over, and not while its client may still come back.
-func due(r *idem.Record, seen time.Time, grace time.Duration) time.Time {
-	wait := grace
-	for range min(r.Tries, 16) {
-		wait = max(grace, min(2*wait, maxBackOff))
-	}
-	if r.Lease.After(seen) {
-		seen = r.Lease
-	}
-	return seen.Add(wait)
 }

@@ -18,17 +18,19 @@ import (
 
 	"github.com/samekey/samekey/dynamo"
 	"github.com/samekey/samekey/idem"
+	"github.com/samekey/samekey/idem/jobs"
+	"github.com/samekey/samekey/idem/store"
 )
 
 // tickets is a queue that remembers.
 type tickets struct {
-	fail func(idem.DueTicket) error // nil: never
+	fail func(jobs.Ticket) error // nil: never
 
 	mu  sync.Mutex
-	got []idem.DueTicket
+	got []jobs.Ticket
 }
 
-func (q *tickets) Put(_ context.Context, batch []idem.DueTicket) []error {
+func (q *tickets) Put(_ context.Context, batch []jobs.Ticket) []error {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	errs := make([]error, len(batch))
@@ -44,7 +46,7 @@ func (q *tickets) Put(_ context.Context, batch []idem.DueTicket) []error {
 }
 
 // all takes out what is in the queue.
-func (q *tickets) all() []idem.DueTicket {
+func (q *tickets) all() []jobs.Ticket {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	got := q.got
@@ -81,14 +83,14 @@ type dying struct {
 	dead bool
 }
 
-func (d *dying) Commit(ctx context.Context, c idem.Commit) (*idem.Record, error) {
+func (d *dying) Commit(ctx context.Context, c store.Commit) (*store.Record, error) {
 	if d.dead {
 		return nil, errCrash
 	}
 	return d.Store.Commit(ctx, c)
 }
 
-func (d *dying) Load(ctx context.Context, pk string) (*idem.Record, error) {
+func (d *dying) Load(ctx context.Context, pk string) (*store.Record, error) {
 	if d.dead {
 		return nil, errCrash
 	}
@@ -136,7 +138,7 @@ func TestBatchIsNetted(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	want := []idem.DueTicket{{Ticket: idem.TicketFor(rec), Due: rec.Lease.Add(idem.DefaultGrace)}}
+	want := []jobs.Ticket{jobs.TicketFor(rec).From(rec.Lease.Add(jobs.DefaultGrace))}
 	if diff := cmp.Diff(want, queue.all()); diff != "" || rec.Ver != 2 {
 		t.Errorf("tickets (-want +got):\n%s", diff)
 	}
@@ -186,10 +188,10 @@ func TestTickets(t *testing.T) {
 			if re, err := completer.Handle(t.Context(), events.DynamoDBEvent{Records: []events.DynamoDBEventRecord{rec}}); err != nil || len(re.BatchItemFailures) != 0 {
 				t.Errorf("got %+v, %v", re, err)
 			}
-			var want []idem.DueTicket
+			var want []jobs.Ticket
 			if test.due != 0 {
 				released := cmp.Equal(test.image["lease_ms"], digits(0))
-				want = []idem.DueTicket{{Ticket: idem.Ticket{PK: "v1##open", Owner: "o", Ver: 1, Released: released}, Due: now.Add(test.due)}}
+				want = []jobs.Ticket{{PK: "v1##open", Owner: "o", Ver: 1, Released: released, Due: now.Add(test.due)}}
 			}
 			if diff := cmp.Diff(want, queue.all()); diff != "" {
 				t.Errorf("tickets (-want +got):\n%s", diff)
@@ -203,16 +205,16 @@ func TestTickets(t *testing.T) {
 func TestQueueFails(t *testing.T) {
 	t.Parallel()
 	bad := true
-	queue := &tickets{fail: func(d idem.DueTicket) error {
+	queue := &tickets{fail: func(d jobs.Ticket) error {
 		if bad && d.PK != "v1##c" {
 			return errors.New("injected")
 		}
 		return nil
 	}}
-	var told []idem.DueTicket
+	var told []jobs.Ticket
 	var log bytes.Buffer
 	completer := dynamo.NewCompleter(queue, func(o *dynamo.CompleterOptions) {
-		o.Hooks.Queued = func(_ context.Context, t idem.DueTicket) { told = append(told, t) }
+		o.Hooks.Queued = func(_ context.Context, t jobs.Ticket) { told = append(told, t) }
 		o.Logger = slog.New(slog.NewTextHandler(&log, nil))
 	})
 	var ev events.DynamoDBEvent
@@ -248,16 +250,16 @@ func TestStreamReportsTheFirstOfBoth(t *testing.T) {
 	}{
 		"both work":      {nil, nil, ""},
 		"the queue":      {errors.New("down"), nil, "1"},
-		"the sink":       {nil, idem.ErrSinkDown, "2"},
-		"both are down":  {errors.New("down"), idem.ErrSinkDown, "1"},
-		"sink, unasked":  {nil, idem.ErrNotTried, "2"},
+		"the sink":       {nil, jobs.ErrSinkDown, "2"},
+		"both are down":  {errors.New("down"), jobs.ErrSinkDown, "1"},
+		"sink, unasked":  {nil, jobs.ErrHeldBack, "2"},
 		"nothing at all": {nil, nil, ""},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			stream := dynamo.Stream{
-				Drain:     dynamo.NewDrain(tab.store, &outbox{fail: func(idem.Delivery) error { return test.sink }}),
-				Completer: dynamo.NewCompleter(&tickets{fail: func(idem.DueTicket) error { return test.queue }}),
+				Drain:     dynamo.NewDrain(tab.store, &outbox{fail: func(jobs.Delivery) error { return test.sink }}),
+				Completer: dynamo.NewCompleter(&tickets{fail: func(jobs.Ticket) error { return test.queue }}),
 			}
 			if seq := handle(t, stream, ev); seq != test.want {
 				t.Errorf("reported %q, want %q", seq, test.want)

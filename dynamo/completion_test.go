@@ -15,6 +15,7 @@ import (
 
 	"github.com/samekey/samekey/dynamo"
 	"github.com/samekey/samekey/idem"
+	"github.com/samekey/samekey/idem/jobs"
 	"github.com/samekey/samekey/lambda/completer" //nolint:depguard // the completer's two halves meet in this test only
 )
 
@@ -53,12 +54,12 @@ func newCompletion(t testing.TB, tab *table, fn func(context.Context, *idem.Requ
 	c := &completion{stream: tab.tail(t), queue: &tickets{}, outcomes: make(map[completer.TicketOutcomeKind]int)}
 	c.engine = idem.New(tab.store, append([]func(*idem.Options){resumable, func(o *idem.Options) { o.Now = c.clock.now }}, optFns...)...)
 	c.dispatch = dynamo.NewCompleter(c.queue, func(o *dynamo.CompleterOptions) { o.Now = c.clock.now })
-	c.handler = completer.New(c.queue, completer.InProcess(func(ctx context.Context, t idem.DueTicket) error {
-		_, err := c.engine.Resume(ctx, t.Ticket, fn)
+	c.handler = completer.New(c.queue, completer.InProcess(func(ctx context.Context, t jobs.Ticket) error {
+		_, err := c.engine.Resume(ctx, t, fn)
 		return err
 	}), func(o *completer.Options) {
 		o.Now = c.clock.now
-		o.Resumed = func(_ context.Context, _ idem.DueTicket, out completer.TicketOutcome) { c.outcomes[out.Kind]++ }
+		o.Resumed = func(_ context.Context, _ jobs.Ticket, out completer.TicketOutcome) { c.outcomes[out.Kind]++ }
 	})
 	return c
 }
@@ -114,7 +115,7 @@ func TestA22CompleterFinishesWithoutTheClient(t *testing.T) {
 	if left := c.round(t); left != 1 || ran != 0 {
 		t.Fatalf("at once: %d tickets are left, ran %d times", left, ran)
 	}
-	c.clock.advance(idem.DefaultLease + idem.DefaultLeaseMargin + idem.DefaultGrace + time.Second)
+	c.clock.advance(idem.DefaultLease + idem.DefaultLeaseMargin + jobs.DefaultGrace + time.Second)
 	if left := c.round(t); left != 0 || ran != 1 {
 		t.Fatalf("when it was due: %d tickets are left, ran %d times", left, ran)
 	}
@@ -153,7 +154,7 @@ func TestA23CompleterTouchesNothingElse(t *testing.T) {
 		"younger than the grace": {func(t *testing.T, tab *table, _ *completion) {
 			t.Helper()
 			begin(t, tab, post(newKey(), "{}"), nothing)
-		}, idem.DefaultGrace, 1},
+		}, jobs.DefaultGrace, 1},
 		"tried a moment ago by its client": {func(t *testing.T, _ *table, c *completion) {
 			t.Helper()
 			c.clock.advance(time.Hour)
@@ -220,7 +221,7 @@ func TestA24OneFailingTicketStopsNothing(t *testing.T) {
 	}
 	c.clock.advance(time.Minute)
 	c.round(t)
-	c.clock.advance(idem.DefaultGrace)
+	c.clock.advance(jobs.DefaultGrace)
 	c.round(t)
 	want := map[completer.TicketOutcomeKind]int{completer.TicketDone: 9, completer.TicketFailed: 1}
 	if diff := cmp.Diff(want, c.outcomes); diff != "" {

@@ -16,34 +16,36 @@ import (
 	"github.com/samekey/samekey/dynamo"
 	"github.com/samekey/samekey/dynamo/dynamotest"
 	"github.com/samekey/samekey/idem"
+	"github.com/samekey/samekey/idem/store"
+	"github.com/samekey/samekey/internal/state"
 )
 
 // held claims a record, and brings it to version 2.
-func (tab *table) held(t testing.TB) *idem.Record {
+func (tab *table) held(t testing.TB) *store.Record {
 	t.Helper()
 	now := time.Now().Truncate(time.Millisecond)
-	r := &idem.Record{
-		PK: "v1##" + (rand.Text() + rand.Text())[:43], State: idem.Open, Owner: rand.Text(), Ver: 1, ID: rand.Text(), Fingerprint: "f",
+	r := &store.Record{
+		PK: "v1##" + (rand.Text() + rand.Text())[:43], State: store.Open, Owner: rand.Text(), Ver: 1, ID: rand.Text(), Fingerprint: "f",
 		Lease: now.Add(time.Minute), Expires: now.Add(time.Hour).Truncate(time.Second), Created: now, Run: now,
 	}
-	if held, err := tab.store.Claim(t.Context(), idem.Claim{Next: r, Now: now}); err != nil || held != nil {
+	if held, err := tab.store.Claim(t.Context(), store.Claim{Next: r, Now: now}); err != nil || held != nil {
 		t.Fatalf("got %+v, %v", held, err)
 	}
 	next := r.Clone()
 	next.Ver, next.LastErr = 2, "it failed"
-	if held, err := tab.store.Commit(t.Context(), idem.Commit{Prev: r, Next: next}); err != nil || held != nil {
+	if held, err := tab.store.Commit(t.Context(), store.Commit{Prev: r, Next: next}); err != nil || held != nil {
 		t.Fatalf("got %+v, %v", held, err)
 	}
 	return next
 }
 
 // seen is r as somebody saw it who is late.
-func seen(r *idem.Record) map[string]*idem.Record {
+func seen(r *store.Record) map[string]*store.Record {
 	other, old, newer := r.Clone(), r.Clone(), r.Clone()
 	other.Owner = rand.Text()
 	old.Ver--
 	newer.Ver++
-	return map[string]*idem.Record{"another owner": other, "an old version": old, "a later version": newer}
+	return map[string]*store.Record{"another owner": other, "an old version": old, "a later version": newer}
 }
 
 // A program that can't read a record must not take it over: after that nobody else
@@ -52,17 +54,19 @@ func TestRecordOfANewerLayoutIsNotTaken(t *testing.T) {
 	t.Parallel()
 	tab := newTable(t)
 	now := time.Now().Truncate(time.Millisecond)
-	r := &idem.Record{
-		PK: "v1##" + (rand.Text() + rand.Text())[:43], State: idem.Open, Owner: rand.Text(), Ver: 1, ID: rand.Text(), Fingerprint: "f",
-		Lease: now.Add(-time.Minute), Keep: idem.KeepOpen, Created: now, Run: now, Input: &idem.Input{Method: "POST", Path: "/"},
+	r := &store.Record{
+		PK: "v1##" + (rand.Text() + rand.Text())[:43], State: store.Open, Owner: rand.Text(), Ver: 1, ID: rand.Text(), Fingerprint: "f",
+		Lease: now.Add(-time.Minute), Keep: store.KeepOpen, Created: now, Run: now, Input: &store.Input{Method: "POST", Path: "/"},
 	}
-	if held, err := tab.store.Claim(t.Context(), idem.Claim{Next: r, Now: now}); err != nil || held != nil {
+	if held, err := tab.store.Claim(t.Context(), store.Claim{Next: r, Now: now}); err != nil || held != nil {
 		t.Fatalf("got %+v, %v", held, err)
 	}
 	it := tab.items(t)[0]
 	it["v"] = &types.AttributeValueMemberN{Value: "2"}
 	tab.put(t, it)
-	_, taken, err := tab.store.Take(t.Context(), idem.Take{Ticket: idem.TicketFor(r), Now: now, Handlers: []idem.HandlerID{{}}, NewOwner: rand.Text(), Lease: now})
+	_, taken, err := tab.store.Take(t.Context(), state.WithFrom(store.Take{
+		PK: r.PK, Owner: r.Owner, Ver: r.Ver, Now: now, Handlers: []store.HandlerID{{}}, NewOwner: rand.Text(), Lease: now,
+	}))
 	if taken || !errors.Is(err, idem.ErrCorrupt) {
 		t.Errorf("taken: %t, %v", taken, err)
 	}
@@ -72,7 +76,7 @@ func TestRecordOfANewerLayoutIsNotTaken(t *testing.T) {
 }
 
 // refusedCommit fails the test unless a commit is refused and nothing is written.
-func (tab *table) refusedCommit(t *testing.T, r *idem.Record, c idem.Commit) {
+func (tab *table) refusedCommit(t *testing.T, r *store.Record, c store.Commit) {
 	t.Helper()
 	held, err := tab.store.Commit(t.Context(), c)
 	if err != nil || held == nil || held.Owner != r.Owner || held.Ver != r.Ver {
@@ -97,15 +101,15 @@ func TestMergedWritesAreConditional(t *testing.T) {
 		t.Run(name+" in a commit", func(t *testing.T) {
 			next := prev.Clone()
 			next.Ver++
-			next.Phases = []idem.Phase{{Name: "one", Result: []byte("1")}}
-			tab.refusedCommit(t, r, idem.Commit{Prev: prev, Next: next, Writes: write})
+			next.Phases = []store.Phase{{Name: "one", Result: []byte("1")}}
+			tab.refusedCommit(t, r, store.Commit{Prev: prev, Next: next, Writes: write})
 		})
 	}
 	for name, owner := range map[string]string{"another attempt": rand.Text(), "the same attempt": r.Owner} {
 		t.Run(name+" in a claim", func(t *testing.T) {
 			next := r.Clone()
 			next.Owner, next.Ver = owner, 1
-			held, err := tab.store.Claim(t.Context(), idem.Claim{Next: next, Now: time.Now(), Writes: write})
+			held, err := tab.store.Claim(t.Context(), store.Claim{Next: next, Now: time.Now(), Writes: write})
 			if err != nil || held == nil || held.Owner != r.Owner || held.Ver != r.Ver {
 				t.Errorf("got %+v, %v; want it refused with the record", held, err)
 			}
@@ -126,7 +130,7 @@ func TestTakeOverIsConditional(t *testing.T) {
 				t.Parallel()
 				next := prev.Clone()
 				next.Owner, next.Ver, next.Tries = rand.Text(), prev.Ver+1, prev.Tries+tries
-				tab.refusedCommit(t, r, idem.Commit{Prev: prev, Next: next})
+				tab.refusedCommit(t, r, store.Commit{Prev: prev, Next: next})
 			})
 		}
 	}
@@ -150,14 +154,14 @@ func TestReadsThatDecideAreStrong(t *testing.T) {
 	tab := newTable(t)
 	app := tab.app(t)
 	api := &reader{Client: tab.client}
-	store, err := dynamo.New(api, tab.name)
+	st, err := dynamo.New(api, tab.name)
 	if err != nil {
 		t.Fatal(err)
 	}
 	r := tab.held(t)
 	finished := r.Clone()
-	finished.State, finished.Ver, finished.Response = idem.Done, 3, &idem.Response{Status: 200, Body: []byte(randomText(9 << 10))}
-	if held, err := store.Commit(t.Context(), idem.Commit{Prev: r, Next: finished}); held != nil || err != nil {
+	finished.State, finished.Ver, finished.Response = store.Done, 3, &idem.Response{Status: 200, Body: []byte(randomText(9 << 10))}
+	if held, err := st.Commit(t.Context(), store.Commit{Prev: r, Next: finished}); held != nil || err != nil {
 		t.Fatal(held, err)
 	}
 	for _, tt := range []struct {
@@ -165,11 +169,11 @@ func TestReadsThatDecideAreStrong(t *testing.T) {
 		read   func() error
 		strong bool
 	}{
-		{"Load", func() error { _, err := store.Load(t.Context(), r.PK); return err }, true},
-		{"Peek, which the engine doesn't trust", func() error { _, err := store.Peek(t.Context(), r.PK); return err }, false},
+		{"Load", func() error { _, err := st.Load(t.Context(), r.PK); return err }, true},
+		{"Peek, which the engine doesn't trust", func() error { _, err := st.Peek(t.Context(), r.PK); return err }, false},
 		{"LoadBody", func() error {
 			now, err := tab.store.Load(t.Context(), r.PK)
-			return errors.Join(err, store.LoadBody(t.Context(), now))
+			return errors.Join(err, st.LoadBody(t.Context(), now))
 		}, true},
 		{"Get", func() error {
 			_, err := idem.New(tab.store).Do(t.Context(), post(newKey(), "{}"), func(ctx context.Context) (idem.Response, error) {
@@ -198,8 +202,8 @@ func TestRecordsReasonIsToldFirst(t *testing.T) {
 	prev := tab.held(t)
 	next := prev.Clone()
 	next.Ver++
-	next.Phases = []idem.Phase{{Name: "one", Result: []byte("1")}}
-	c := idem.Commit{Prev: prev, Next: next, Writes: []idem.Write{dynamo.Put(app, order{ID: "once"}).If("attribute_not_exists(id)")}}
+	next.Phases = []store.Phase{{Name: "one", Result: []byte("1")}}
+	c := store.Commit{Prev: prev, Next: next, Writes: []idem.Write{dynamo.Put(app, order{ID: "once"}).If("attribute_not_exists(id)")}}
 	if held, err := tab.store.Commit(t.Context(), c); held != nil || err != nil {
 		t.Fatalf("got %+v, %v", held, err)
 	}

@@ -9,7 +9,11 @@ import (
 
 	"github.com/aws/aws-lambda-go/events"
 
-	"github.com/samekey/samekey/idem"
+	"github.com/samekey/samekey/idem/jobs"
+	"github.com/samekey/samekey/idem/store"
+	"github.com/samekey/samekey/internal/errlist"
+	"github.com/samekey/samekey/internal/redact"
+	"github.com/samekey/samekey/internal/state"
 )
 
 // Drain hands staged jobs on as their commits appear in the table's stream, and
@@ -21,7 +25,7 @@ import (
 // the same. A job whose delivery fails holds its batch up: the source is told
 // the first failed record ([Drain.Handle]) and brings all from it on again.
 // After [DrainOptions.MaxTries] failures of its own a job is parked, and what
-// comes after it goes on. Failures of the sink as a whole ([idem.ErrSinkDown])
+// comes after it goes on. Failures of the sink as a whole ([jobs.ErrSinkDown])
 // park nothing.
 //
 // The function's event source mapping needs the stream with both images, from
@@ -30,7 +34,7 @@ import (
 type Drain struct {
 	reader
 	store *Store
-	sink  idem.Sink
+	sink  jobs.Sink
 	opt   DrainOptions
 	sent  recent
 }
@@ -55,7 +59,7 @@ const (
 // NewDrain returns a drain of store's table into sink. It panics if one of them
 // is nil or a number is negative: mistakes in the program, best found at cold
 // start.
-func NewDrain(store *Store, sink idem.Sink, optFns ...func(*DrainOptions)) *Drain {
+func NewDrain(store *Store, sink jobs.Sink, optFns ...func(*DrainOptions)) *Drain {
 	var opt DrainOptions
 	for _, fn := range optFns {
 		fn(&opt)
@@ -129,13 +133,13 @@ func (d *Drain) deliver(ctx context.Context, all []parcel) map[*errand]map[strin
 	if len(todo) == 0 {
 		return outcomes
 	}
-	batch := make([]idem.Delivery, len(todo))
+	batch := make([]jobs.Delivery, len(todo))
 	for i, p := range todo {
 		batch[i] = p.delivery()
 	}
 	ctx, cancel := withReserve(ctx)
 	defer cancel()
-	for i, err := range idem.Delivered(d.sink.Deliver(ctx, batch), len(batch)) {
+	for i, err := range errlist.Pad(d.sink.Deliver(ctx, batch), len(batch)) {
 		outcomes[todo[i].errand][todo[i].name] = err
 		if err == nil {
 			d.sent.add(batch[i].JobID)
@@ -144,8 +148,8 @@ func (d *Drain) deliver(ctx context.Context, all []parcel) map[*errand]map[strin
 			}
 			continue
 		}
-		if !errors.Is(err, idem.ErrNotTried) {
-			d.log.WarnContext(ctx, "delivery failed", "record", idem.RecordName(todo[i].errand.image.PK), "job", batch[i].JobID,
+		if !errors.Is(err, jobs.ErrHeldBack) {
+			d.log.WarnContext(ctx, "delivery failed", "record", redact.Record(todo[i].errand.image.PK), "job", batch[i].JobID,
 				"kind", batch[i].Kind, "error", err)
 		}
 		if d.hooks.Failed != nil {
@@ -176,7 +180,7 @@ func (d *Drain) conclude(ctx context.Context, e *errand, outcomes map[string]err
 		switch err := outcomes[j.name]; {
 		case err == nil:
 			names = append(names, j.name)
-		case e.gone, errors.Is(err, idem.ErrSinkDown), errors.Is(err, idem.ErrNotTried):
+		case e.gone, errors.Is(err, jobs.ErrSinkDown), errors.Is(err, jobs.ErrHeldBack):
 			again(j.at) // there is nothing to count it in, or nothing to count
 		default:
 			failures[j.name] = err
@@ -207,7 +211,7 @@ func (d *Drain) conclude(ctx context.Context, e *errand, outcomes map[string]err
 	for _, j := range e.jobs {
 		switch {
 		case failures[j.name] == nil:
-		case bad, err == nil && pending(now, j.name):
+		case bad, err == nil && state.Pending(now, j.name):
 			again(j.at)
 		case err == nil && now.Jobs[j.name].Failed != "":
 			d.parked(ctx, jobEntry(WhyParked, now, j.name))
@@ -222,9 +226,9 @@ func (d *Drain) failed(ctx context.Context, e *errand, what string, err error) b
 	if err == nil {
 		return false
 	}
-	name := idem.RecordName(e.image.PK)
+	name := redact.Record(e.image.PK)
 	d.log.ErrorContext(ctx, "can't "+what, "record", name, "error", err)
-	if !errors.Is(err, idem.ErrCorrupt) {
+	if !errors.Is(err, store.ErrCorrupt) {
 		return true
 	}
 	if d.hooks.Skipped != nil {

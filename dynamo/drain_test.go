@@ -18,6 +18,8 @@ import (
 	"github.com/samekey/samekey/dynamo"
 	"github.com/samekey/samekey/dynamo/dynamotest"
 	"github.com/samekey/samekey/idem"
+	"github.com/samekey/samekey/idem/jobs"
+	"github.com/samekey/samekey/idem/store"
 )
 
 // handle lets h work on an event as the runtime does, and returns the sequence
@@ -120,7 +122,7 @@ func TestRequestWithJobsTakesOneAcknowledgement(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	want := idem.Delivery{JobID: rec.ID + ".2.1", Operation: rec.ID, Kind: "audit", Args: json.RawMessage(`"a"`), Group: rec.ID}
+	want := jobs.Delivery{JobID: rec.ID + ".2.1", Operation: rec.ID, Kind: "audit", Args: json.RawMessage(`"a"`), Group: rec.ID}
 	if diff := cmp.Diff(want, out.all[3]); diff != "" {
 		t.Errorf("delivery (-want +got):\n%s", diff)
 	}
@@ -214,14 +216,14 @@ func TestA21FailureIsReportedAndTheRestComesAgain(t *testing.T) {
 	tab := newTable(t)
 	stream := tab.tail(t)
 	down, tried := true, 0
-	out := &outbox{fail: func(d idem.Delivery) error {
+	out := &outbox{fail: func(d jobs.Delivery) error {
 		tried++
 		if d.Kind >= "job 4" && down {
-			return fmt.Errorf("%w: injected", idem.ErrSinkDown)
+			return fmt.Errorf("%w: injected", jobs.ErrSinkDown)
 		}
 		return nil
 	}}
-	route, other := idem.Route{}, &outbox{}
+	route, other := jobs.Route{}, &outbox{}
 	engine := idem.New(tab.store)
 	for i := range 10 {
 		kind := fmt.Sprint("job ", i+1-i/9*10) // job 0 is the tenth
@@ -274,7 +276,7 @@ func TestBadInput32PoisonJobIsParked(t *testing.T) {
 	tab := newTable(t)
 	stream := tab.tail(t)
 	bad := true
-	out := &outbox{fail: func(d idem.Delivery) error {
+	out := &outbox{fail: func(d jobs.Delivery) error {
 		if d.Kind == "poison" && bad {
 			return errPoison
 		}
@@ -285,7 +287,7 @@ func TestBadInput32PoisonJobIsParked(t *testing.T) {
 	drain := dynamo.NewDrain(tab.store, out, func(o *dynamo.DrainOptions) {
 		o.MaxTries = 3
 		o.Hooks.Parked = func(_ context.Context, e dynamo.Entry) { parked = append(parked, e) }
-		o.Hooks.Failed = func(context.Context, idem.Delivery, error) { failures++ }
+		o.Hooks.Failed = func(context.Context, jobs.Delivery, error) { failures++ }
 	})
 	engine := idem.New(tab.store)
 	run(t, engine, func(ctx context.Context) (idem.Response, error) {
@@ -354,7 +356,7 @@ func TestOwnWritesAboutAWaitingJobAskForNothing(t *testing.T) {
 	t.Parallel()
 	tab := newTable(t)
 	stream := tab.tail(t)
-	out := &outbox{fail: func(d idem.Delivery) error {
+	out := &outbox{fail: func(d jobs.Delivery) error {
 		if d.Kind == "poison" {
 			return errPoison
 		}
@@ -384,7 +386,7 @@ func TestOutageParksNothing(t *testing.T) {
 	t.Parallel()
 	tab := newTable(t)
 	stream := tab.tail(t)
-	out := &outbox{fail: func(idem.Delivery) error { return idem.ErrSinkDown }}
+	out := &outbox{fail: func(jobs.Delivery) error { return jobs.ErrSinkDown }}
 	run(t, idem.New(tab.store), one("job"))
 	ev := stream.event(t)
 	tab.tr.Reset()
@@ -409,9 +411,9 @@ func TestRemovedRecordsJobsAreDelivered(t *testing.T) {
 	t.Parallel()
 	tab := newTable(t)
 	stream := tab.tail(t)
-	removed := func(t *testing.T) (*idem.Record, events.DynamoDBEvent) {
+	removed := func(t *testing.T) (*store.Record, events.DynamoDBEvent) {
 		t.Helper()
-		r := tab.finished(t, func(r *idem.Record) {
+		r := tab.finished(t, func(r *store.Record) {
 			r.Jobs["0.2"] = idem.Job{Kind: "parked", Args: []byte("1"), Tries: 9, Failed: "poison"}
 		}, "0.0", "0.1")
 		stream.event(t) // lost
@@ -450,7 +452,7 @@ func TestRemovedRecordsJobsAreDelivered(t *testing.T) {
 		})
 	}
 	t.Run("a parked job is told of, if there is nothing else", func(t *testing.T) {
-		r := tab.finished(t, func(r *idem.Record) {
+		r := tab.finished(t, func(r *store.Record) {
 			r.Jobs = map[string]idem.Job{"0.2": {Kind: "parked", Args: []byte("1"), Tries: 9, Failed: "poison"}}
 		})
 		stream.event(t)
@@ -469,7 +471,7 @@ func TestRemovedRecordsJobsAreDelivered(t *testing.T) {
 	})
 	t.Run("what fails comes again", func(t *testing.T) {
 		_, ev := removed(t)
-		out := &outbox{fail: func(idem.Delivery) error { return errPoison }}
+		out := &outbox{fail: func(jobs.Delivery) error { return errPoison }}
 		if seq := handle(t, dynamo.NewDrain(tab.store, out), ev); seq != ev.Records[0].Change.SequenceNumber {
 			t.Errorf("reported %q", seq)
 		}
@@ -480,9 +482,9 @@ func TestRemovedRecordsJobsAreDelivered(t *testing.T) {
 		it := tab.item(t, r.PK)
 		it["id"] = str("another")
 		tab.put(t, it)
-		out := &outbox{fail: func(d idem.Delivery) error {
+		out := &outbox{fail: func(d jobs.Delivery) error {
 			if d.Operation == "another" {
-				return idem.ErrSinkDown
+				return jobs.ErrSinkDown
 			}
 			return nil
 		}}
@@ -610,7 +612,7 @@ func TestSinkLeavesTimeToAcknowledge(t *testing.T) {
 	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 	defer cancel()
 	var left time.Duration
-	drain := dynamo.NewDrain(tab.store, idem.SinkFunc(func(sctx context.Context, _ idem.Delivery) error {
+	drain := dynamo.NewDrain(tab.store, jobs.SinkFunc(func(sctx context.Context, _ jobs.Delivery) error {
 		d, _ := ctx.Deadline()
 		s, _ := sctx.Deadline()
 		left = d.Sub(s)
@@ -627,7 +629,7 @@ func TestGroupIsHeldBackAfterAFailure(t *testing.T) {
 	t.Parallel()
 	tab := newTable(t)
 	stream := tab.tail(t)
-	out := &outbox{fail: func(d idem.Delivery) error {
+	out := &outbox{fail: func(d jobs.Delivery) error {
 		if d.Kind == "second" {
 			return errPoison
 		}
@@ -669,9 +671,9 @@ func TestNewDrainRefusesMistakes(t *testing.T) {
 		t.Fatal(err)
 	}
 	for name, fn := range map[string]func(){
-		"no store":       func() { dynamo.NewDrain(nil, idem.Route{}) },
+		"no store":       func() { dynamo.NewDrain(nil, jobs.Route{}) },
 		"no sink":        func() { dynamo.NewDrain(store, nil) },
-		"negative tries": func() { dynamo.NewDrain(store, idem.Route{}, func(o *dynamo.DrainOptions) { o.MaxTries = -1 }) },
+		"negative tries": func() { dynamo.NewDrain(store, jobs.Route{}, func(o *dynamo.DrainOptions) { o.MaxTries = -1 }) },
 		"no queue":       func() { dynamo.NewCompleter(nil) },
 		"no scan":        func() { dynamo.NewSweep(nil, store) },
 		"negative segments": func() {

@@ -21,6 +21,8 @@ import (
 
 	"github.com/samekey/samekey/dynamo/dynamotest"
 	"github.com/samekey/samekey/idem"
+	"github.com/samekey/samekey/idem/jobs"
+	"github.com/samekey/samekey/idem/store"
 	"github.com/samekey/samekey/internal/local/mendstream"
 )
 
@@ -164,15 +166,15 @@ func streamValue(v types.AttributeValue) map[string]any {
 
 // outbox is a sink that remembers.
 type outbox struct {
-	fail func(idem.Delivery) error // nil: never
+	fail func(jobs.Delivery) error // nil: never
 
 	mu   sync.Mutex
-	all  []idem.Delivery
+	all  []jobs.Delivery
 	byID map[string]int
 }
 
-func (o *outbox) Deliver(ctx context.Context, batch []idem.Delivery) []error {
-	return idem.SinkFunc(func(_ context.Context, d idem.Delivery) error {
+func (o *outbox) Deliver(ctx context.Context, batch []jobs.Delivery) []error {
+	return jobs.SinkFunc(func(_ context.Context, d jobs.Delivery) error {
 		if o.fail != nil {
 			if err := o.fail(d); err != nil {
 				return err
@@ -213,7 +215,7 @@ func (tab *table) item(t testing.TB, pk string) map[string]ddbtypes.AttributeVal
 }
 
 // only returns the record of a table that has one.
-func (tab *table) only(t testing.TB) *idem.Record {
+func (tab *table) only(t testing.TB) *store.Record {
 	t.Helper()
 	var pks []string
 	for _, it := range tab.items(t) {
@@ -251,7 +253,7 @@ func (tab *table) kept(t testing.TB, pk string, jobs ...string) {
 	if err != nil || r == nil {
 		t.Fatalf("got %+v, %v", r, err)
 	}
-	if r.Keep != idem.KeepJobs || !r.Expires.IsZero() {
+	if r.Keep != store.KeepJobs || !r.Expires.IsZero() {
 		t.Errorf("keep %q, expires %v: the record isn't kept", r.Keep, r.Expires)
 	}
 	if len(r.Jobs) != len(jobs) {
@@ -277,12 +279,12 @@ func number(v ddbtypes.AttributeValue) int64 {
 }
 
 // finished writes a record that is done and has jobs, as a finish leaves it.
-func (tab *table) finished(t testing.TB, mod func(*idem.Record), jobs ...string) *idem.Record {
+func (tab *table) finished(t testing.TB, mod func(*store.Record), jobs ...string) *store.Record {
 	t.Helper()
 	now := time.Now().Truncate(time.Millisecond)
-	r := &idem.Record{
-		PK: "v1##" + (rand.Text() + rand.Text())[:43], State: idem.Done, Owner: rand.Text(), Ver: 2, ID: rand.Text(),
-		Keep: idem.KeepJobs, Until: now.Add(time.Hour).Truncate(time.Second), Response: &idem.Response{Status: 201},
+	r := &store.Record{
+		PK: "v1##" + (rand.Text() + rand.Text())[:43], State: store.Done, Owner: rand.Text(), Ver: 2, ID: rand.Text(),
+		Keep: store.KeepJobs, Until: now.Add(time.Hour).Truncate(time.Second), Response: &idem.Response{Status: 201},
 		Jobs: make(map[string]idem.Job), Fingerprint: "f", Created: now, Run: now, Route: "POST /orders",
 	}
 	for _, name := range jobs {
@@ -291,7 +293,7 @@ func (tab *table) finished(t testing.TB, mod func(*idem.Record), jobs ...string)
 	if mod != nil {
 		mod(r)
 	}
-	if held, err := tab.store.Claim(t.Context(), idem.Claim{Next: r, Now: now}); err != nil || held != nil {
+	if held, err := tab.store.Claim(t.Context(), store.Claim{Next: r, Now: now}); err != nil || held != nil {
 		t.Fatalf("got %+v, %v", held, err)
 	}
 	tab.tr.Reset()

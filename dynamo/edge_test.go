@@ -16,9 +16,11 @@ import (
 	"github.com/samekey/samekey/dynamo/dynamotest"
 	"github.com/samekey/samekey/idem"
 	"github.com/samekey/samekey/idem/idemtest"
+	"github.com/samekey/samekey/idem/jobs"
+	"github.com/samekey/samekey/idem/store"
 )
 
-func only(t *testing.T, tab *table) *idem.Record {
+func only(t *testing.T, tab *table) *store.Record {
 	t.Helper()
 	for _, it := range tab.items(t) {
 		if it["st"] == nil {
@@ -155,7 +157,7 @@ func TestLargeRequestAfterALostClaimAnswer(t *testing.T) {
 		})
 		clock.Advance(time.Hour)
 		r := only(t, tab)
-		_, err := idem.New(tab.store, opt).Resume(t.Context(), idem.TicketFor(r), func(_ context.Context, req *idem.Request) (idem.Response, error) {
+		_, err := idem.New(tab.store, opt).Resume(t.Context(), jobs.TicketFor(r), func(_ context.Context, req *idem.Request) (idem.Response, error) {
 			return idem.Response{Status: 201, Body: []byte{byte(len(req.Body))}}, nil
 		})
 		if err != nil {

@@ -3,7 +3,8 @@ package dynamo
 import (
 	"time"
 
-	"github.com/samekey/samekey/idem"
+	"github.com/samekey/samekey/idem/store"
+	"github.com/samekey/samekey/internal/redact"
 )
 
 // Why says what is the matter with an operation that is listed for people.
@@ -49,9 +50,9 @@ type Entry struct {
 // Age is for how long nobody has worked on it.
 func (e Entry) Age(now time.Time) time.Duration { return now.Sub(e.Run) }
 
-func entry(why Why, r *idem.Record) Entry {
+func entry(why Why, r *store.Record) Entry {
 	e := Entry{
-		Why: why, PK: r.PK, Record: idem.RecordName(r.PK), ID: r.ID, Route: r.Route, Tries: r.Tries, LastErr: r.LastErr,
+		Why: why, PK: r.PK, Record: redact.Record(r.PK), ID: r.ID, Route: r.Route, Tries: r.Tries, LastErr: r.LastErr,
 		Created: r.Created, Run: r.Run, Function: r.Handler.Function, Handler: r.Handler.Name,
 	}
 	if n := len(r.Phases); n > 0 {
@@ -60,7 +61,7 @@ func entry(why Why, r *idem.Record) Entry {
 	return e
 }
 
-func jobEntry(why Why, r *idem.Record, name string) Entry {
+func jobEntry(why Why, r *store.Record, name string) Entry {
 	e, job := entry(why, r), r.Jobs[name]
 	e.Job, e.Kind, e.Tries, e.LastErr = name, job.Kind, job.Tries, job.Failed
 	return e

@@ -7,7 +7,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 	"github.com/aws/smithy-go"
 
-	"github.com/samekey/samekey/idem"
+	"github.com/samekey/samekey/idem/store"
 )
 
 // refused are the answers that say for certain that nothing was written, and
@@ -39,23 +39,23 @@ func invalid(err error) bool {
 //
 // Everything that isn't a certain refusal is unknown: a throttled last attempt
 // may follow one whose answer was lost.
-func writeError(op string, err error) (held *idem.Record, _ error) {
+func writeError(op string, err error) (held *store.Record, _ error) {
 	if failed, ok := errors.AsType[*types.ConditionalCheckFailedException](err); ok {
 		if len(failed.Item) == 0 {
-			return &idem.Record{}, nil
+			return &store.Record{}, nil
 		}
 		return decode(failed.Item)
 	}
 	if _, ok := errors.AsType[*types.TransactionConflictException](err); ok {
-		return nil, fmt.Errorf("dynamo: %s: %w: %w", op, idem.ErrConflict, err)
+		return nil, fmt.Errorf("dynamo: %s: %w: %w", op, store.ErrConflict, err)
 	}
 	if _, ok := errors.AsType[*types.ReplicatedWriteConflictException](err); ok {
-		return nil, fmt.Errorf("dynamo: %s: %w: %w", op, idem.ErrConflict, err)
+		return nil, fmt.Errorf("dynamo: %s: %w: %w", op, store.ErrConflict, err)
 	}
 	if api, ok := errors.AsType[smithy.APIError](err); ok && refused[api.ErrorCode()] {
 		return nil, fmt.Errorf("dynamo: %s: %w", op, err)
 	}
-	return nil, fmt.Errorf("dynamo: %s: %w: %w", op, idem.ErrUnknown, err)
+	return nil, fmt.Errorf("dynamo: %s: %w: %w", op, store.ErrUnknown, err)
 }
 
 func readError(op string, err error) error { return fmt.Errorf("dynamo: %s: %w", op, err) }

@@ -13,6 +13,7 @@ import (
 	"github.com/samekey/samekey/dynamo"
 	"github.com/samekey/samekey/dynamo/dynamotest"
 	"github.com/samekey/samekey/idem"
+	"github.com/samekey/samekey/idem/store"
 )
 
 // ambiguous are the faults after which nobody knows whether a write was
@@ -190,7 +191,7 @@ func TestFinishFailsForGood(t *testing.T) {
 	if res, err := engine.Do(ctx, req, created("done")); err != nil || string(res.Body) != "done" {
 		t.Fatalf("got %+v, %v", res, err)
 	}
-	if !errors.Is(failed, idem.ErrUnknown) {
+	if !errors.Is(failed, store.ErrUnknown) {
 		t.Errorf("Hooks.Failed was told %v", failed)
 	}
 	if _, err := engine.Do(t.Context(), req, neverRuns(t)); !errors.Is(err, idem.ErrInFlight) {
@@ -320,9 +321,9 @@ func (frozen) Deadline() (time.Time, bool) { return time.Now().Add(-time.Hour).R
 func TestNothingIsSentPastTheDeadlineByTheWallClock(t *testing.T) {
 	t.Parallel()
 	tab := newTable(t)
-	rec := &idem.Record{PK: "v1##" + newKey(), State: idem.Open, Owner: newKey(), Ver: 1, ID: newKey(), Expires: time.Now().Add(time.Hour)}
-	_, err := tab.store.Claim(frozen{t.Context()}, idem.Claim{Next: rec, Now: time.Now()})
-	if !errors.Is(err, idem.ErrUnknown) || tab.tr.Total() != 0 {
+	rec := &store.Record{PK: "v1##" + newKey(), State: store.Open, Owner: newKey(), Ver: 1, ID: newKey(), Expires: time.Now().Add(time.Hour)}
+	_, err := tab.store.Claim(frozen{t.Context()}, store.Claim{Next: rec, Now: time.Now()})
+	if !errors.Is(err, store.ErrUnknown) || tab.tr.Total() != 0 {
 		t.Errorf("got %v after %d requests, want unknown after none", err, tab.tr.Total())
 	}
 }
@@ -362,8 +363,8 @@ func abandon(t *testing.T, tab *table, req idem.Request) {
 }
 
 // deadAfterClaim is a store that a dead process can't reach any more.
-type deadAfterClaim struct{ idem.Store }
+type deadAfterClaim struct{ store.Store }
 
-func (deadAfterClaim) Commit(context.Context, idem.Commit) (*idem.Record, error) {
+func (deadAfterClaim) Commit(context.Context, store.Commit) (*store.Record, error) {
 	return nil, errors.New("the process is dead")
 }

@@ -10,14 +10,19 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 
 	"github.com/samekey/samekey/idem"
+	"github.com/samekey/samekey/idem/jobs"
+	"github.com/samekey/samekey/idem/store"
+	"github.com/samekey/samekey/internal/errlist"
+	"github.com/samekey/samekey/internal/redact"
+	"github.com/samekey/samekey/internal/state"
 )
 
 // findings are what a page of the table asks for.
 type findings struct {
 	entries []Entry
 	errands []*errand
-	tickets []idem.DueTicket
-	giveUps []*idem.Record
+	tickets []jobs.Ticket
+	giveUps []*store.Record
 }
 
 func (s *Sweep) look(ctx context.Context, items []item) findings {
@@ -31,7 +36,7 @@ func (s *Sweep) look(ctx context.Context, items []item) findings {
 		if why == SkipUnreadable {
 			e := Entry{Why: WhyUnreadable, LastErr: reason(err)}
 			if pk := itemPK(it); pk != "" {
-				e.PK, e.Record = pk, idem.RecordName(pk)
+				e.PK, e.Record = pk, redact.Record(pk)
 			}
 			f.entries = append(f.entries, e)
 			if s.opt.Hooks.Skipped != nil {
@@ -43,9 +48,9 @@ func (s *Sweep) look(ctx context.Context, items []item) findings {
 }
 
 // judge says what is the matter with a record, and what is to be done about it.
-func (s *Sweep) judge(f *findings, r *idem.Record, now time.Time) {
+func (s *Sweep) judge(f *findings, r *store.Record, now time.Time) {
 	s.judgeJobs(f, r, now.Sub(r.Run) > s.opt.Late)
-	late := due(r, r.Run, s.opt.Grace)
+	late := state.Due(r, r.Run, s.opt.Grace)
 	held := r.Lease.Sub(now) > defaultMaxHold // nobody works that long: its clock was wrong
 	overdue := now.After(late) || held
 	list := func(why Why) {
@@ -55,18 +60,18 @@ func (s *Sweep) judge(f *findings, r *idem.Record, now time.Time) {
 		f.entries = append(f.entries, entry(why, r))
 	}
 	switch {
-	case r.State == idem.Stuck:
+	case r.State == store.Stuck:
 		list(WhyStuck)
-	case r.State != idem.Open || freed(r):
+	case r.State != store.Open || state.Freed(r):
 	case !overdue && r.Blocked: // time doesn't help it
 		list(WhyBlocked)
 	case !overdue:
-	case r.Keep == idem.KeepNothing:
+	case r.Keep == store.KeepNothing:
 		list(WhyExpiring)
-	case completable(r):
+	case state.Completable(r):
 		list(WhyOpen)
 		if !held && now.Sub(late) > s.opt.Late {
-			f.tickets = append(f.tickets, idem.TicketDue(r, now))
+			f.tickets = append(f.tickets, jobs.TicketFor(r).From(now))
 		}
 	default:
 		list(WhyNoRequest)
@@ -76,11 +81,11 @@ func (s *Sweep) judge(f *findings, r *idem.Record, now time.Time) {
 	}
 }
 
-func (s *Sweep) judgeJobs(f *findings, r *idem.Record, late bool) {
-	e := &errand{image: r, settle: late && unsettled(r)}
+func (s *Sweep) judgeJobs(f *findings, r *store.Record, late bool) {
+	e := &errand{image: r, settle: late && state.Unsettled(r)}
 	for _, name := range slices.SortedFunc(maps.Keys(r.Jobs), byPosition) {
 		switch {
-		case !pending(r, name):
+		case !state.Pending(r, name):
 			f.entries = append(f.entries, jobEntry(WhyParked, r, name))
 		case late:
 			f.entries = append(f.entries, jobEntry(WhyUndelivered, r, name))
@@ -135,7 +140,7 @@ func (s *Sweep) act(ctx context.Context, f findings, rep *Report) (failed []stri
 		}
 	}
 	if s.opt.Queue != nil && len(f.tickets) > 0 {
-		for i, err := range idem.Delivered(s.opt.Queue.Put(ctx, f.tickets), len(f.tickets)) {
+		for i, err := range errlist.Pad(s.opt.Queue.Put(ctx, f.tickets), len(f.tickets)) {
 			if note(f.tickets[i].PK, err); err != nil {
 				continue
 			}
@@ -152,13 +157,13 @@ func (s *Sweep) act(ctx context.Context, f findings, rep *Report) (failed []stri
 	return slices.Compact(failed), errors.Join(errs...) // a record may have failed twice
 }
 
-func (s *Sweep) giveUp(ctx context.Context, r *idem.Record, rep *Report) error {
+func (s *Sweep) giveUp(ctx context.Context, r *store.Record, rep *Report) error {
 	if s.opt.GiveUp == nil {
 		return nil
 	}
-	err := s.opt.GiveUp(ctx, idem.TicketFor(r), "its request was not stored, and no client has come back for it")
+	err := s.opt.GiveUp(ctx, jobs.TicketFor(r), "its request was not stored, and no client has come back for it")
 	switch {
-	case errors.Is(err, idem.ErrMoved), errors.Is(err, idem.ErrInFlight):
+	case errors.Is(err, jobs.ErrMoved), errors.Is(err, idem.ErrInFlight):
 		return nil // somebody works on it, or it is another application's
 	case err != nil:
 		return err

@@ -5,13 +5,15 @@ import (
 	"maps"
 	"slices"
 
-	"github.com/samekey/samekey/idem"
+	"github.com/samekey/samekey/idem/jobs"
+	"github.com/samekey/samekey/idem/store"
+	"github.com/samekey/samekey/internal/state"
 )
 
 // errand is what a batch asks of the drain about one operation.
 type errand struct {
-	image  *idem.Record // the newest there is
-	gone   bool         // and the record is no longer there
+	image  *store.Record // the newest there is
+	gone   bool          // and the record is no longer there
 	jobs   []staged
 	lost   []staged // its parked jobs, if it is gone: nobody can redrive them any more
 	settle bool     // it is kept for jobs that were delivered before its finish
@@ -25,15 +27,6 @@ type staged struct {
 	at   int // the record that staged it
 }
 
-// pending reports whether a job waits to be delivered; a parked one doesn't.
-func pending(r *idem.Record, name string) bool {
-	if r == nil {
-		return false
-	}
-	job, there := r.Jobs[name]
-	return there && job.Failed == ""
-}
-
 // fold nets a batch by key and operation. What is asked for is what came into
 // being in it: jobs that are in a new image and not in the old one, so that the
 // drain's own writes ask for nothing; and all that is left in a record that was
@@ -42,7 +35,7 @@ func fold(changes []change) []*errand {
 	type id struct{ pk, operation string }
 	index := make(map[id]*errand)
 	var all []*errand
-	of := func(r *idem.Record) *errand {
+	of := func(r *store.Record) *errand {
 		key := id{r.PK, r.ID}
 		if index[key] == nil {
 			index[key] = &errand{}
@@ -60,8 +53,8 @@ func fold(changes []change) []*errand {
 		}
 	}
 	for _, e := range all {
-		e.jobs = slices.DeleteFunc(e.jobs, func(j staged) bool { return !pending(e.image, j.name) })
-		e.settle = e.settle && !e.gone && unsettled(e.image)
+		e.jobs = slices.DeleteFunc(e.jobs, func(j staged) bool { return !state.Pending(e.image, j.name) })
+		e.settle = e.settle && !e.gone && state.Unsettled(e.image)
 	}
 	return slices.DeleteFunc(all, func(e *errand) bool { return len(e.jobs)+len(e.lost) == 0 && !e.settle })
 }
@@ -69,13 +62,13 @@ func fold(changes []change) []*errand {
 func (e *errand) add(c *change) {
 	before := c.before()
 	for _, name := range slices.SortedFunc(maps.Keys(c.new.Jobs), byPosition) {
-		if pending(c.new, name) && !pending(before, name) {
+		if state.Pending(c.new, name) && !state.Pending(before, name) {
 			e.want(name, c.at)
 		}
 	}
 	// A holder's write raises ver, an acknowledgement doesn't: that one settles
 	// the record itself.
-	if unsettled(c.new) && (before == nil || before.Ver != c.new.Ver) {
+	if state.Unsettled(c.new) && (before == nil || before.Ver != c.new.Ver) {
 		e.settle, e.at = true, c.at
 	}
 	e.image, e.gone = c.new, false
@@ -84,7 +77,7 @@ func (e *errand) add(c *change) {
 func (e *errand) remove(c *change) {
 	e.image, e.gone = c.old, true
 	for _, name := range slices.SortedFunc(maps.Keys(c.old.Jobs), byPosition) {
-		if pending(c.old, name) {
+		if state.Pending(c.old, name) {
 			e.want(name, c.at)
 		} else {
 			e.lost = append(e.lost, staged{name, c.at})
@@ -117,12 +110,12 @@ func parcels(errands []*errand) []parcel {
 	return all
 }
 
-func (p parcel) id() string { return idem.JobID(p.errand.image.ID, p.name) }
+func (p parcel) id() string { return jobs.JobID(p.errand.image.ID, p.name) }
 
-func (p parcel) delivery() idem.Delivery {
+func (p parcel) delivery() jobs.Delivery {
 	r := p.errand.image
 	job := r.Jobs[p.name]
-	return idem.Delivery{
+	return jobs.Delivery{
 		JobID: p.id(), Operation: r.ID, Kind: job.Kind, Args: job.Args, Group: cmp.Or(job.Group, r.ID), Tries: job.Tries,
 		Tenant: r.Tenant,
 	}

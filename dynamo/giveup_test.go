@@ -6,6 +6,7 @@ import (
 
 	"github.com/samekey/samekey/dynamo"
 	"github.com/samekey/samekey/idem"
+	"github.com/samekey/samekey/idem/store"
 )
 
 // What only its client can bring to an end is left to its client for as long as
@@ -14,10 +15,10 @@ func TestSweepGivesUpAfterTheRetentionOnly(t *testing.T) {
 	t.Parallel()
 	for name, tt := range map[string]struct {
 		after time.Duration
-		want  idem.State
+		want  store.State
 	}{
-		"before": {idem.DefaultRetention - time.Hour, idem.Open},
-		"after":  {idem.DefaultRetention + time.Hour, idem.Stuck},
+		"before": {idem.DefaultRetention - time.Hour, store.Open},
+		"after":  {idem.DefaultRetention + time.Hour, store.Stuck},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

@@ -8,7 +8,7 @@ import (
 
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 
-	"github.com/samekey/samekey/idem"
+	"github.com/samekey/samekey/idem/store"
 )
 
 // inputOutlives is for how long a large stored request is kept beside its
@@ -17,7 +17,7 @@ const inputOutlives = 30 * 24 * time.Hour
 
 // encodeInput makes the req attribute. A body over the inline limit is returned
 // as large, to be written once the claim is won.
-func (s *Store) encodeInput(v *values, r *idem.Record) (req value, large []byte) {
+func (s *Store) encodeInput(v *values, r *store.Record) (req value, large []byte) {
 	in := r.Input
 	m := item{reqMethod: v.str(in.Method), reqPath: v.str(in.Path)}
 	if in.Query != "" {
@@ -26,7 +26,7 @@ func (s *Store) encodeInput(v *values, r *idem.Record) (req value, large []byte)
 	if len(in.Header) > 0 {
 		m[reqHeader] = v.header(in.Header)
 	}
-	if in.Identity != (idem.Identity{}) {
+	if in.Identity != (store.Identity{}) {
 		m[reqIdentity] = &types.AttributeValueMemberL{Value: []value{v.str(in.Identity.Kind), v.str(in.Identity.Subject)}}
 	}
 	if len(in.Snapshot) > 0 {
@@ -54,8 +54,8 @@ func (s *Store) encodeInput(v *values, r *idem.Record) (req value, large []byte)
 // If that fails, or the process dies before, the claim stands: this attempt has
 // its request, and so has the client, whose retry supplies it again. Until then
 // nobody else can complete the operation.
-func (s *Store) keepInput(ctx context.Context, next, held *idem.Record, err error, large []byte) (*idem.Record, error) {
-	if errors.Is(err, idem.ErrUnknown) {
+func (s *Store) keepInput(ctx context.Context, next, held *store.Record, err error, large []byte) (*store.Record, error) {
+	if errors.Is(err, store.ErrUnknown) {
 		// Which copy of the claim was applied, if any, decides where its request belongs.
 		if now, lerr := s.Load(ctx, next.PK); lerr == nil && now != nil {
 			held, err = now, nil
@@ -76,7 +76,7 @@ func (s *Store) keepInput(ctx context.Context, next, held *idem.Record, err erro
 }
 
 // putInput takes half of the time there is: the other is the handler's.
-func (s *Store) putInput(ctx context.Context, pk string, into *idem.Overflow, large []byte) {
+func (s *Store) putInput(ctx context.Context, pk string, into *store.Overflow, large []byte) {
 	if d, ok := ctx.Deadline(); ok {
 		var cancel context.CancelFunc
 		ctx, cancel = context.WithTimeout(ctx, time.Until(d)/2)
@@ -86,7 +86,7 @@ func (s *Store) putInput(ctx context.Context, pk string, into *idem.Overflow, la
 }
 
 // missing is o with none of its companions written.
-func missing(o *idem.Overflow) *idem.Overflow {
+func missing(o *store.Overflow) *store.Overflow {
 	again := *o
 	again.Missing = o.Count
 	return &again
@@ -95,13 +95,13 @@ func missing(o *idem.Overflow) *idem.Overflow {
 // tendInput looks after the companions of c.Prev's request when c came to held
 // and err: they are removed when no record refers to them any more, and written
 // again when a client's retry, which has taken over, brings the request.
-func (s *Store) tendInput(ctx context.Context, c idem.Commit, held *idem.Record, err error) (*idem.Record, error) {
+func (s *Store) tendInput(ctx context.Context, c store.Commit, held *store.Record, err error) (*store.Record, error) {
 	over := c.Prev.Input.Overflow
 	supplied := c.Next.Input != nil && len(c.Prev.Input.Body) == 0 && len(c.Next.Input.Body) > 0
 	if c.Next.Input != nil && !supplied {
 		return held, err
 	}
-	if errors.Is(err, idem.ErrUnknown) {
+	if errors.Is(err, store.ErrUnknown) {
 		now, lerr := s.Load(ctx, c.Prev.PK)
 		if lerr != nil || now == nil || now.Owner == c.Prev.Owner && now.Ver == c.Prev.Ver {
 			return held, err // not applied, as far as is known
@@ -122,22 +122,22 @@ func (s *Store) tendInput(ctx context.Context, c idem.Commit, held *idem.Record,
 }
 
 // fits reports whether body, which is to be stored as packed, is what o describes.
-func fits(o *idem.Overflow, body, packed []byte) bool {
+func fits(o *store.Overflow, body, packed []byte) bool {
 	return len(body) == o.Length && (len(packed)+chunkSize-1)/chunkSize == o.Count && sha256.Sum256(body) == o.SHA256
 }
 
 // refers reports whether r's stored request lies in the companions of o.
-func refers(r *idem.Record, o *idem.Overflow) bool {
+func refers(r *store.Record, o *store.Overflow) bool {
 	return r.Input != nil && r.Input.Overflow != nil && r.Input.Overflow.Owner == o.Owner && r.Input.Overflow.First == o.First
 }
 
-func (d *decoder) input(r *idem.Record) {
+func (d *decoder) input(r *store.Record) {
 	m := as[*types.AttributeValueMemberM](d, d.it, attrRequest, false)
 	if m == nil {
 		return
 	}
 	req := decoder{it: m.Value}
-	in := &idem.Input{
+	in := &store.Input{
 		Method: req.text(reqMethod, true), Path: req.text(reqPath, true), Query: req.text(reqQuery, false),
 		Route: r.Route, Header: req.header(m.Value), Body: req.body("b", m.Value), Overflow: req.overflow("o", m.Value),
 	}
@@ -154,12 +154,12 @@ func (d *decoder) input(r *idem.Record) {
 	r.Input = in
 }
 
-func (d *decoder) identity(pair []value) (id idem.Identity) {
+func (d *decoder) identity(pair []value) (id store.Identity) {
 	if len(pair) == 2 {
 		kind, ok1 := pair[0].(*types.AttributeValueMemberS)
 		subject, ok2 := pair[1].(*types.AttributeValueMemberS)
 		if ok1 && ok2 {
-			return idem.Identity{Kind: kind.Value, Subject: subject.Value}
+			return store.Identity{Kind: kind.Value, Subject: subject.Value}
 		}
 	}
 	d.fail("i is not [kind, subject]")

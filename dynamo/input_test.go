@@ -15,6 +15,8 @@ import (
 	"github.com/samekey/samekey/dynamo/dynamotest"
 	"github.com/samekey/samekey/idem"
 	"github.com/samekey/samekey/idem/idemtest"
+	"github.com/samekey/samekey/idem/jobs"
+	"github.com/samekey/samekey/idem/store"
 )
 
 // A large request is completed from its record, and no input is at rest after
@@ -40,25 +42,25 @@ func TestLargeStoredRequestIsResumedAndThenEmptied(t *testing.T) {
 	if _, err := engine.Do(t.Context(), req, func(ctx context.Context) (idem.Response, error) { return handler(ctx, &req) }); err == nil {
 		t.Fatal("no error")
 	}
-	ticket := func() idem.Ticket {
+	ticket := func() jobs.Ticket {
 		for _, it := range tab.items(t) {
 			if pk := it["pk"].(*types.AttributeValueMemberS).Value; strings.Count(pk, "#") == 2 {
 				rec, err := tab.store.Load(t.Context(), pk)
 				if err != nil {
 					t.Fatal(err)
 				}
-				return idem.TicketFor(rec)
+				return jobs.TicketFor(rec)
 			}
 		}
 		t.Fatal("no record")
-		return idem.Ticket{}
+		return jobs.Ticket{}
 	}
 	stale := ticket()
 	down = false
 	if _, err := engine.Resume(t.Context(), stale, handler); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := engine.Resume(t.Context(), stale, handler); !errors.Is(err, idem.ErrMoved) {
+	if _, err := engine.Resume(t.Context(), stale, handler); !errors.Is(err, jobs.ErrMoved) {
 		t.Errorf("a ticket used twice: %v", err)
 	}
 	res, err := engine.Do(t.Context(), req, neverRuns(t))
@@ -106,7 +108,7 @@ func TestStoredRequestThatIsGoneGetsStuck(t *testing.T) {
 		t.Fatal(err)
 	}
 	resume := func() error {
-		_, err := engine.Resume(t.Context(), idem.TicketFor(rec), func(context.Context, *idem.Request) (idem.Response, error) {
+		_, err := engine.Resume(t.Context(), jobs.TicketFor(rec), func(context.Context, *idem.Request) (idem.Response, error) {
 			t.Error("ran without its request")
 			return idem.Response{}, nil
 		})
@@ -158,7 +160,7 @@ func TestClaimThatDiesBeforeItsCompanion(t *testing.T) {
 			unhurried := func(o *idem.Options) { o.Lease = time.Minute } // a slow machine takes seconds for the request
 			req := post(newKey(), randomText(700<<10))
 			completer := func(runs *int) error {
-				_, err := idem.New(tab.store, resumable, unhurried).Resume(t.Context(), idem.TicketFor(only(t, tab)),
+				_, err := idem.New(tab.store, resumable, unhurried).Resume(t.Context(), jobs.TicketFor(only(t, tab)),
 					func(ctx context.Context, in *idem.Request) (idem.Response, error) {
 						if *runs++; !bytes.Equal(in.Body, req.Body) {
 							t.Errorf("the completer's handler sees %d bytes", len(in.Body))
@@ -181,7 +183,7 @@ func TestClaimThatDiesBeforeItsCompanion(t *testing.T) {
 			if err := completer(&runs); !errors.Is(err, idem.ErrNotKept) || runs != 0 {
 				t.Errorf("the completer got %v, ran %d times", err, runs)
 			}
-			if rec := only(t, tab); rec.State != idem.Open {
+			if rec := only(t, tab); rec.State != store.Open {
 				t.Fatalf("the record is %s: %s", rec.State, rec.LastErr)
 			}
 
@@ -253,7 +255,7 @@ func TestLostAnswersLeaveNothingOfTheRequest(t *testing.T) {
 						break
 					}
 				}
-				if _, err := engine.Resume(t.Context(), idem.TicketFor(only(t, tab)), func(ctx context.Context, in *idem.Request) (idem.Response, error) {
+				if _, err := engine.Resume(t.Context(), jobs.TicketFor(only(t, tab)), func(ctx context.Context, in *idem.Request) (idem.Response, error) {
 					if !bytes.Equal(in.Body, req.Body) {
 						t.Errorf("the handler sees %d bytes", len(in.Body))
 					}
@@ -297,20 +299,20 @@ func TestDeletedPartOfARequestStaysDeleted(t *testing.T) {
 func TestLargestStoredRequest(t *testing.T) {
 	t.Parallel()
 	tab := newTable(t)
-	body := make([]byte, idem.MaxStoredRequest)
+	body := make([]byte, store.MaxStoredRequest)
 	_, _ = rand.Read(body)
 	claim := func(n int) (string, error) {
-		next := &idem.Record{
-			PK: "v1##" + newKey(), State: idem.Open, Keep: idem.KeepOpen, Owner: newKey(), Ver: 1, ID: newKey(), Fingerprint: "f",
-			Created: time.Now(), Run: time.Now(), Input: &idem.Input{Method: "POST", Path: "/", Body: append(body, 0)[:n]},
+		next := &store.Record{
+			PK: "v1##" + newKey(), State: store.Open, Keep: store.KeepOpen, Owner: newKey(), Ver: 1, ID: newKey(), Fingerprint: "f",
+			Created: time.Now(), Run: time.Now(), Input: &store.Input{Method: "POST", Path: "/", Body: append(body, 0)[:n]},
 		}
-		_, err := tab.store.Claim(t.Context(), idem.Claim{Next: next, Now: time.Now()})
+		_, err := tab.store.Claim(t.Context(), store.Claim{Next: next, Now: time.Now()})
 		return next.PK, err
 	}
-	if _, err := claim(idem.MaxStoredRequest + 1); !errors.Is(err, idem.ErrTooLarge) || tab.tr.Total() != 0 {
+	if _, err := claim(store.MaxStoredRequest + 1); !errors.Is(err, idem.ErrTooLarge) || tab.tr.Total() != 0 {
 		t.Errorf("got %v after %d requests", err, tab.tr.Total())
 	}
-	pk, err := claim(idem.MaxStoredRequest)
+	pk, err := claim(store.MaxStoredRequest)
 	if err != nil {
 		t.Fatal(err)
 	}

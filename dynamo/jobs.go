@@ -10,7 +10,8 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 
-	"github.com/samekey/samekey/idem"
+	"github.com/samekey/samekey/idem/store"
+	"github.com/samekey/samekey/internal/state"
 )
 
 // The conditions of what is written about jobs. None of these writes raises ver:
@@ -48,52 +49,39 @@ const (
 //
 // Ack is safe to repeat, and sends again what had no answer: it removes what is
 // named and nothing else, and lets go of nothing that has jobs.
-func (s *Store) Ack(ctx context.Context, image *idem.Record, names ...string) error {
+func (s *Store) Ack(ctx context.Context, image *store.Record, names ...string) error {
 	if len(names) == 0 {
 		return nil
 	}
-	if lets(image, names) {
+	if state.LastJobs(image, names) {
 		now, refused, err := s.amend(ctx, "acknowledge", s.ack(image, names, true))
 		switch {
 		case err != nil || !refused || now.ID != image.ID:
 			return err
-		case unsettled(now):
+		case state.Unsettled(now):
 			return s.Settle(ctx, now)
 		case !anyOf(now.Jobs, names):
 			return nil // our own write, whose answer was lost
 		}
 	}
 	now, refused, err := s.amend(ctx, "acknowledge", s.ack(image, names, false))
-	if err != nil || refused || !unsettled(now) {
+	if err != nil || refused || !state.Unsettled(now) {
 		return err
 	}
 	return s.Settle(ctx, now)
 }
 
-// lets reports whether names are all jobs of a finished record.
-func lets(image *idem.Record, names []string) bool {
-	if image.State != idem.Done || len(image.Jobs) != len(names) {
-		return false
-	}
-	return !slices.ContainsFunc(names, func(name string) bool { _, ok := image.Jobs[name]; return !ok })
-}
-
-func anyOf(jobs map[string]idem.Job, names []string) bool {
+func anyOf(jobs map[string]store.Job, names []string) bool {
 	return slices.ContainsFunc(names, func(name string) bool { _, ok := jobs[name]; return ok })
 }
 
-// unsettled reports whether a record is kept for jobs that it doesn't have.
-func unsettled(r *idem.Record) bool {
-	return r.State == idem.Done && r.Keep == idem.KeepJobs && len(r.Jobs) == 0
-}
-
-func (s *Store) ack(image *idem.Record, names []string, last bool) *dynamodb.UpdateItemInput {
+func (s *Store) ack(image *store.Record, names []string, last bool) *dynamodb.UpdateItemInput {
 	var v values
 	condition, update := ackCondition, "REMOVE "
 	args := item{":id": v.str(image.ID)}
 	if last {
 		condition, update = lastCondition, letGo+", "
-		args[":done"], args[":n"], args[":zero"] = v.str(string(idem.Done)), v.num(int64(len(names))), v.num(0)
+		args[":done"], args[":n"], args[":zero"] = v.str(string(store.Done)), v.num(int64(len(names))), v.num(0)
 	}
 	paths, placeholders := jobPaths(names)
 	if last {
@@ -108,10 +96,10 @@ func (s *Store) ack(image *idem.Record, names []string, last bool) *dynamodb.Upd
 // Settle lets a finished record go that is kept for jobs it no longer has: it
 // expires at the end of its replay. Any other record stays as it is, and that is
 // no error. It is safe to repeat: a settled record is not kept.
-func (s *Store) Settle(ctx context.Context, image *idem.Record) error {
+func (s *Store) Settle(ctx context.Context, image *store.Record) error {
 	var v values
 	_, _, err := s.amend(ctx, "settle", s.amendment(image.PK, settleCondition, letGo, item{
-		":id": v.str(image.ID), ":done": v.str(string(idem.Done)), ":jobs": v.str(string(idem.KeepJobs)), ":zero": v.num(0),
+		":id": v.str(image.ID), ":done": v.str(string(store.Done)), ":jobs": v.str(string(store.KeepJobs)), ":zero": v.num(0),
 	}))
 	return err
 }
@@ -135,7 +123,7 @@ const amendRounds = 6
 // amend sends a write that may be sent again, until there is an answer to it. It
 // returns the record as it then is, and whether that refused the write; never
 // nil without an error, but a zero Record where there is none.
-func (s *Store) amend(ctx context.Context, op string, in *dynamodb.UpdateItemInput) (now *idem.Record, refused bool, err error) {
+func (s *Store) amend(ctx context.Context, op string, in *dynamodb.UpdateItemInput) (now *store.Record, refused bool, err error) {
 	for round := range amendRounds {
 		if round > 0 && !pause(ctx, round) {
 			break
@@ -149,7 +137,7 @@ func (s *Store) amend(ctx context.Context, op string, in *dynamodb.UpdateItemInp
 		if err == nil {
 			return now, true, nil
 		}
-		if !errors.Is(err, idem.ErrUnknown) && !errors.Is(err, idem.ErrConflict) {
+		if !errors.Is(err, store.ErrUnknown) && !errors.Is(err, store.ErrConflict) {
 			break
 		}
 	}

@@ -16,6 +16,7 @@ import (
 
 	"github.com/samekey/samekey/dynamo/dynamotest"
 	"github.com/samekey/samekey/idem"
+	"github.com/samekey/samekey/idem/store"
 )
 
 // edit changes an item by hand, as no store would.
@@ -80,18 +81,18 @@ func TestAckOfSomeKeepsTheRest(t *testing.T) {
 func TestTombstoneOutlivesTheLastAck(t *testing.T) {
 	t.Parallel()
 	const tombstone = 600*time.Second - time.Millisecond // rounded up
-	for name, let := range map[string]func(*testing.T, *table, *idem.Record) error{
-		"ack": func(t *testing.T, tab *table, r *idem.Record) error {
+	for name, let := range map[string]func(*testing.T, *table, *store.Record) error{
+		"ack": func(t *testing.T, tab *table, r *store.Record) error {
 			t.Helper()
 			return tab.store.Ack(t.Context(), r, "0.0")
 		},
-		"ack by an early image": func(t *testing.T, tab *table, r *idem.Record) error {
+		"ack by an early image": func(t *testing.T, tab *table, r *store.Record) error {
 			t.Helper()
 			image := *r
-			image.State = idem.Open
+			image.State = store.Open
 			return tab.store.Ack(t.Context(), &image, "0.0")
 		},
-		"settle": func(t *testing.T, tab *table, r *idem.Record) error {
+		"settle": func(t *testing.T, tab *table, r *store.Record) error {
 			t.Helper()
 			tab.edit(t, r.PK, "REMOVE jobs.#j", nil, "#j", "0.0")
 			return tab.store.Settle(t.Context(), r)
@@ -131,7 +132,7 @@ func TestTombstoneOutlivesTheLastAck(t *testing.T) {
 func TestAckAfterTheRecordHasChanged(t *testing.T) {
 	t.Parallel()
 	tab := newTable(t)
-	ack := func(r *idem.Record, names ...string) {
+	ack := func(r *store.Record, names ...string) {
 		t.Helper()
 		if err := tab.store.Ack(t.Context(), r, names...); err != nil {
 			t.Errorf("ack: %v", err)
@@ -144,8 +145,8 @@ func TestAckAfterTheRecordHasChanged(t *testing.T) {
 		tab.kept(t, r.PK, "0.0")
 	})
 	t.Run("the key was used anew: the new operation's open record keeps its jobs (AckID)", func(t *testing.T) {
-		r := tab.finished(t, func(r *idem.Record) {
-			r.State, r.Response, r.Keep, r.Until = idem.Open, nil, idem.KeepOpen, time.Time{}
+		r := tab.finished(t, func(r *store.Record) {
+			r.State, r.Response, r.Keep, r.Until = store.Open, nil, store.KeepOpen, time.Time{}
 		}, "0.0")
 		tab.edit(t, r.PK, "SET id = :id", map[string]types.AttributeValue{":id": str("another")})
 		ack(r, "0.0")
@@ -162,7 +163,7 @@ func TestAckAfterTheRecordHasChanged(t *testing.T) {
 		}
 		ack(r, "0.0")
 		open := *r
-		open.State = idem.Open
+		open.State = store.Open
 		ack(&open, "0.0")
 		if it := tab.item(t, r.PK); it != nil {
 			t.Errorf("a ghost was made: %v", it)
@@ -187,7 +188,7 @@ func TestAckAfterTheRecordHasChanged(t *testing.T) {
 		tab.edit(t, r.PK, "SET st = :st, keep = :k REMOVE resp", map[string]types.AttributeValue{":st": str("open"), ":k": str("open")})
 		ack(r, "0.0")
 		now, err := tab.store.Load(t.Context(), r.PK)
-		if err != nil || now.Keep != idem.KeepOpen || !now.Expires.IsZero() || len(now.Jobs) != 0 {
+		if err != nil || now.Keep != store.KeepOpen || !now.Expires.IsZero() || len(now.Jobs) != 0 {
 			t.Errorf("got %+v, %v; want it kept, without the job", now, err)
 		}
 	})
@@ -207,7 +208,7 @@ func TestAckAfterTheRecordHasChanged(t *testing.T) {
 	t.Run("it was finished since: the early job's ack settles it (Clean)", func(t *testing.T) {
 		r := tab.finished(t, nil, "0.0")
 		image := *r
-		image.State = idem.Open
+		image.State = store.Open
 		tab.tr.Reset()
 		ack(&image, "0.0")
 		tab.settled(t, r.PK)
@@ -221,7 +222,7 @@ func TestAckAfterTheRecordHasChanged(t *testing.T) {
 func TestSettle(t *testing.T) {
 	t.Parallel()
 	tab := newTable(t)
-	settle := func(r *idem.Record) {
+	settle := func(r *store.Record) {
 		t.Helper()
 		if err := tab.store.Settle(t.Context(), r); err != nil {
 			t.Errorf("settle: %v", err)
@@ -266,7 +267,7 @@ func TestSettle(t *testing.T) {
 		tab.kept(t, r.PK)
 	})
 	t.Run("the record is gone", func(t *testing.T) {
-		settle(&idem.Record{PK: "v1##gone", ID: "x"})
+		settle(&store.Record{PK: "v1##gone", ID: "x"})
 		if tab.item(t, "v1##gone") != nil {
 			t.Error("a ghost was made")
 		}
@@ -304,7 +305,7 @@ func TestFailCountsAndParks(t *testing.T) {
 func TestFailOfWhatIsGone(t *testing.T) {
 	t.Parallel()
 	tab := newTable(t)
-	fail := func(r *idem.Record) *idem.Record {
+	fail := func(r *store.Record) *store.Record {
 		t.Helper()
 		now, err := tab.store.Fail(t.Context(), r, map[string]error{"0.0": errPoison}, 1)
 		if err != nil {
@@ -335,7 +336,7 @@ func TestFailOfWhatIsGone(t *testing.T) {
 	t.Run("another operation's job of the same name isn't parked", func(t *testing.T) {
 		r := tab.finished(t, nil, "0.0")
 		tab.edit(t, r.PK, "SET id = :id", map[string]types.AttributeValue{":id": str("another")})
-		if now := fail(r); now.State != idem.None {
+		if now := fail(r); now.State != store.None {
 			t.Errorf("got %+v", now)
 		}
 		if now, err := tab.store.Load(t.Context(), r.PK); err != nil || now.Jobs["0.0"].Failed != "" {
@@ -343,7 +344,7 @@ func TestFailOfWhatIsGone(t *testing.T) {
 		}
 	})
 	t.Run("no record: none is made", func(t *testing.T) {
-		r := &idem.Record{PK: "v1##nowhere", ID: "x", Jobs: map[string]idem.Job{"0.0": {}}}
+		r := &store.Record{PK: "v1##nowhere", ID: "x", Jobs: map[string]idem.Job{"0.0": {}}}
 		fail(r)
 		if tab.item(t, r.PK) != nil {
 			t.Error("a ghost was made")
@@ -404,7 +405,7 @@ func TestFailAtOnce(t *testing.T) {
 func TestRedrive(t *testing.T) {
 	t.Parallel()
 	tab := newTable(t)
-	parked := func(t *testing.T, names ...string) *idem.Record {
+	parked := func(t *testing.T, names ...string) *store.Record {
 		t.Helper()
 		r := tab.finished(t, nil, "0.0", "0.1", "0.2")
 		failures := make(map[string]error)
@@ -416,7 +417,7 @@ func TestRedrive(t *testing.T) {
 		}
 		return r
 	}
-	stillParked := func(t *testing.T, r *idem.Record) []string {
+	stillParked := func(t *testing.T, r *store.Record) []string {
 		t.Helper()
 		now, err := tab.store.Load(t.Context(), r.PK)
 		if err != nil {
@@ -465,29 +466,29 @@ func TestRedrive(t *testing.T) {
 func TestJobWritesWhoseAnswerIsLost(t *testing.T) {
 	t.Parallel()
 	ops := map[string]struct {
-		do   func(ctx context.Context, tab *table, r *idem.Record) error
+		do   func(ctx context.Context, tab *table, r *store.Record) error
 		jobs []string
-		then func(t *testing.T, tab *table, r *idem.Record)
+		then func(t *testing.T, tab *table, r *store.Record)
 	}{
 		"last ack": {
-			func(ctx context.Context, tab *table, r *idem.Record) error {
+			func(ctx context.Context, tab *table, r *store.Record) error {
 				return tab.store.Ack(ctx, r, "0.0", "0.1")
 			},
 			[]string{"0.0", "0.1"},
-			func(t *testing.T, tab *table, r *idem.Record) { t.Helper(); tab.settled(t, r.PK) },
+			func(t *testing.T, tab *table, r *store.Record) { t.Helper(); tab.settled(t, r.PK) },
 		},
 		"ack": {
-			func(ctx context.Context, tab *table, r *idem.Record) error { return tab.store.Ack(ctx, r, "0.0") },
+			func(ctx context.Context, tab *table, r *store.Record) error { return tab.store.Ack(ctx, r, "0.0") },
 			[]string{"0.0", "0.1"},
-			func(t *testing.T, tab *table, r *idem.Record) { t.Helper(); tab.kept(t, r.PK, "0.1") },
+			func(t *testing.T, tab *table, r *store.Record) { t.Helper(); tab.kept(t, r.PK, "0.1") },
 		},
 		"settle": {
-			func(ctx context.Context, tab *table, r *idem.Record) error { return tab.store.Settle(ctx, r) },
+			func(ctx context.Context, tab *table, r *store.Record) error { return tab.store.Settle(ctx, r) },
 			nil,
-			func(t *testing.T, tab *table, r *idem.Record) { t.Helper(); tab.settled(t, r.PK) },
+			func(t *testing.T, tab *table, r *store.Record) { t.Helper(); tab.settled(t, r.PK) },
 		},
 		"count": {
-			func(ctx context.Context, tab *table, r *idem.Record) error {
+			func(ctx context.Context, tab *table, r *store.Record) error {
 				now, err := tab.store.Fail(ctx, r, map[string]error{"0.0": errPoison, "0.1": errPoison}, 5)
 				if err == nil && now.Jobs["0.0"].Tries == 0 {
 					err = fmt.Errorf("returned %+v", now.Jobs)
@@ -495,7 +496,7 @@ func TestJobWritesWhoseAnswerIsLost(t *testing.T) {
 				return err
 			},
 			[]string{"0.0", "0.1"},
-			func(t *testing.T, tab *table, r *idem.Record) {
+			func(t *testing.T, tab *table, r *store.Record) {
 				t.Helper()
 				now, err := tab.store.Load(t.Context(), r.PK)
 				// Never lost; twice where the answer was.
@@ -505,7 +506,7 @@ func TestJobWritesWhoseAnswerIsLost(t *testing.T) {
 			},
 		},
 		"redrive": {
-			func(ctx context.Context, tab *table, r *idem.Record) error {
+			func(ctx context.Context, tab *table, r *store.Record) error {
 				n, err := tab.store.Redrive(ctx, r.PK, r.ID)
 				if err == nil && n != 1 {
 					err = fmt.Errorf("redrove %d", n)
@@ -513,7 +514,7 @@ func TestJobWritesWhoseAnswerIsLost(t *testing.T) {
 				return err
 			},
 			[]string{"0.0"},
-			func(t *testing.T, tab *table, r *idem.Record) {
+			func(t *testing.T, tab *table, r *store.Record) {
 				t.Helper()
 				if now, err := tab.store.Load(t.Context(), r.PK); err != nil || now.Jobs["0.0"].Failed != "" {
 					t.Errorf("got %+v, %v", now, err)
@@ -526,7 +527,7 @@ func TestJobWritesWhoseAnswerIsLost(t *testing.T) {
 			t.Run(name+", "+faultName, func(t *testing.T) {
 				t.Parallel()
 				withRetries(t, func(t *testing.T, tab *table) {
-					r := tab.finished(t, func(r *idem.Record) {
+					r := tab.finished(t, func(r *store.Record) {
 						if name == "redrive" {
 							r.Jobs["0.0"] = idem.Job{Kind: "k", Args: []byte("1"), Tries: 3, Failed: "poison"}
 						}
@@ -552,13 +553,13 @@ func TestJobWritesToAStoreThatIsDown(t *testing.T) {
 	tab.tr.Fault = on("UpdateItem", 1000, ambiguous["the request is lost"])
 	ctx, cancel := context.WithTimeout(t.Context(), 2*time.Second)
 	defer cancel()
-	if err := tab.store.Ack(ctx, r, "0.0"); !errors.Is(err, idem.ErrUnknown) {
+	if err := tab.store.Ack(ctx, r, "0.0"); !errors.Is(err, store.ErrUnknown) {
 		t.Errorf("ack: %v", err)
 	}
-	if err := tab.store.Settle(ctx, r); !errors.Is(err, idem.ErrUnknown) {
+	if err := tab.store.Settle(ctx, r); !errors.Is(err, store.ErrUnknown) {
 		t.Errorf("settle: %v", err)
 	}
-	if _, err := tab.store.Fail(ctx, r, map[string]error{"0.0": errPoison}, 1); !errors.Is(err, idem.ErrUnknown) {
+	if _, err := tab.store.Fail(ctx, r, map[string]error{"0.0": errPoison}, 1); !errors.Is(err, store.ErrUnknown) {
 		t.Errorf("fail: %v", err)
 	}
 	tab.tr.Fault = nil

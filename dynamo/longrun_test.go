@@ -12,6 +12,7 @@ import (
 	"github.com/samekey/samekey/dynamo"
 	"github.com/samekey/samekey/idem"
 	"github.com/samekey/samekey/idem/idemtest"
+	"github.com/samekey/samekey/idem/jobs"
 )
 
 // A handler that took 40 minutes and failed has told its client: its key is free,
@@ -48,9 +49,9 @@ func TestSweepLeavesWhatALongHandlerGaveBackToItsClient(t *testing.T) {
 		listed, queued int
 	}{
 		"at once":                       {0, 0, 0},
-		"before the grace":              {idem.DefaultGrace - time.Minute, 0, 0},
-		"after the grace":               {idem.DefaultGrace + time.Minute, 1, 0},
-		"the completer has not seen it": {idem.DefaultGrace + 16*time.Minute, 1, 1},
+		"before the grace":              {jobs.DefaultGrace - time.Minute, 0, 0},
+		"after the grace":               {jobs.DefaultGrace + time.Minute, 1, 0},
+		"the completer has not seen it": {jobs.DefaultGrace + 16*time.Minute, 1, 1},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

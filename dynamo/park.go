@@ -11,7 +11,9 @@ import (
 
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
 
-	"github.com/samekey/samekey/idem"
+	"github.com/samekey/samekey/idem/store"
+	"github.com/samekey/samekey/internal/redact"
+	"github.com/samekey/samekey/internal/state"
 )
 
 // Fail counts failed deliveries, by the jobs' names, in the record that image is
@@ -25,13 +27,13 @@ import (
 //
 // Fail sends again what had no answer. Such a failure may be counted twice, and
 // its job be parked a try early: that loses nothing, since it is listed.
-func (s *Store) Fail(ctx context.Context, image *idem.Record, failures map[string]error, maxTries int) (*idem.Record, error) {
+func (s *Store) Fail(ctx context.Context, image *store.Record, failures map[string]error, maxTries int) (*store.Record, error) {
 	names := slices.SortedFunc(maps.Keys(failures), byPosition)
 	now, err := s.eachJob(ctx, "count failures", image, names, 0, s.count)
 	if err != nil {
 		return nil, err
 	}
-	return s.eachJob(ctx, "park", now, names, maxTries, func(now *idem.Record, names []string) *dynamodb.UpdateItemInput {
+	return s.eachJob(ctx, "park", now, names, maxTries, func(now *store.Record, names []string) *dynamodb.UpdateItemInput {
 		return s.park(now, names, failures, maxTries)
 	})
 }
@@ -39,12 +41,12 @@ func (s *Store) Fail(ctx context.Context, image *idem.Record, failures map[strin
 // eachJob writes about those of some jobs that still wait, after as many tries at
 // least, as far as others let it: whoever comes in between, it starts again from
 // what is there.
-func (s *Store) eachJob(ctx context.Context, op string, image *idem.Record, names []string, tries int,
-	build func(now *idem.Record, names []string) *dynamodb.UpdateItemInput,
-) (*idem.Record, error) {
+func (s *Store) eachJob(ctx context.Context, op string, image *store.Record, names []string, tries int,
+	build func(now *store.Record, names []string) *dynamodb.UpdateItemInput,
+) (*store.Record, error) {
 	now := image
 	for range amendRounds {
-		names = slices.DeleteFunc(slices.Clone(names), func(name string) bool { return !pending(now, name) || now.Jobs[name].Tries < tries })
+		names = slices.DeleteFunc(slices.Clone(names), func(name string) bool { return !state.Pending(now, name) || now.Jobs[name].Tries < tries })
 		if len(names) == 0 {
 			return now, nil
 		}
@@ -53,13 +55,13 @@ func (s *Store) eachJob(ctx context.Context, op string, image *idem.Record, name
 		case err != nil:
 			return nil, err
 		case next.ID != image.ID:
-			return &idem.Record{}, nil
+			return &store.Record{}, nil
 		case !refused:
 			return next, nil
 		}
 		now = next
 	}
-	return nil, fmt.Errorf("dynamo: %s: %w: other writes come in between", op, idem.ErrConflict)
+	return nil, fmt.Errorf("dynamo: %s: %w: other writes come in between", op, store.ErrConflict)
 }
 
 // waiting is a condition on jobs: one that is parked keeps its first reason. It is
@@ -68,7 +70,7 @@ func waiting(paths []string) string {
 	return ackCondition + each(paths, " AND attribute_not_exists(%s.#f)")
 }
 
-func (s *Store) count(now *idem.Record, names []string) *dynamodb.UpdateItemInput {
+func (s *Store) count(now *store.Record, names []string) *dynamodb.UpdateItemInput {
 	var v values
 	paths, placeholders := jobPaths(names)
 	placeholders["#t"], placeholders["#f"] = jobTries, jobFailed
@@ -83,7 +85,7 @@ func (s *Store) count(now *idem.Record, names []string) *dynamodb.UpdateItemInpu
 	return in
 }
 
-func (s *Store) park(now *idem.Record, names []string, failures map[string]error, maxTries int) *dynamodb.UpdateItemInput {
+func (s *Store) park(now *store.Record, names []string, failures map[string]error, maxTries int) *dynamodb.UpdateItemInput {
 	var v values
 	paths, placeholders := jobPaths(names)
 	placeholders["#t"], placeholders["#f"] = jobTries, jobFailed
@@ -103,4 +105,4 @@ func (s *Store) park(now *idem.Record, names []string, failures map[string]error
 }
 
 // reason is an error as a record keeps it, for people.
-func reason(err error) string { return cmp.Or(idem.ErrorText(err), "unknown") }
+func reason(err error) string { return cmp.Or(redact.Error(err), "unknown") }

@@ -7,14 +7,15 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/samekey/samekey/idem"
+	"github.com/samekey/samekey/idem/jobs"
+	"github.com/samekey/samekey/idem/store"
 )
 
 // Redrive hands parked jobs of the operation id out again, after an operator has
 // removed what made them fail: all of them, or those named. It returns how many
 // there were. A drain sees them in the stream, as if they had just been staged.
 //
-// A record that is another operation's by now is [idem.ErrMoved]: its jobs have the
+// A record that is another operation's by now is [jobs.ErrMoved]: its jobs have the
 // same names, and nobody has looked at why they failed.
 func (s *Store) Redrive(ctx context.Context, pk, id string, names ...string) (int, error) {
 	now, err := s.Load(ctx, pk)
@@ -23,7 +24,7 @@ func (s *Store) Redrive(ctx context.Context, pk, id string, names ...string) (in
 	}
 	for range amendRounds {
 		if now.ID != id {
-			return 0, fmt.Errorf("dynamo: redrive: %w: it is another operation's", idem.ErrMoved)
+			return 0, fmt.Errorf("dynamo: redrive: %w: it is another operation's", jobs.ErrMoved)
 		}
 		parked := parkedJobs(now, names)
 		if len(parked) == 0 {
@@ -40,10 +41,10 @@ func (s *Store) Redrive(ctx context.Context, pk, id string, names ...string) (in
 		}
 		now = held
 	}
-	return 0, fmt.Errorf("dynamo: redrive: %w: other writes come in between", idem.ErrConflict)
+	return 0, fmt.Errorf("dynamo: redrive: %w: other writes come in between", store.ErrConflict)
 }
 
-func (s *Store) unpark(ctx context.Context, now *idem.Record, names []string) (*idem.Record, bool, error) {
+func (s *Store) unpark(ctx context.Context, now *store.Record, names []string) (*store.Record, bool, error) {
 	var v values
 	paths, placeholders := jobPaths(names)
 	placeholders["#t"], placeholders["#f"] = jobTries, jobFailed
@@ -57,7 +58,7 @@ func (s *Store) unpark(ctx context.Context, now *idem.Record, names []string) (*
 	return s.amend(ctx, "redrive", in)
 }
 
-func parkedJobs(r *idem.Record, names []string) (parked []string) {
+func parkedJobs(r *store.Record, names []string) (parked []string) {
 	for _, name := range slices.SortedFunc(maps.Keys(r.Jobs), byPosition) {
 		if r.Jobs[name].Failed != "" && (len(names) == 0 || slices.Contains(names, name)) {
 			parked = append(parked, name)

@@ -11,7 +11,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 
-	"github.com/samekey/samekey/idem"
+	"github.com/samekey/samekey/idem/store"
 )
 
 // ScanAPI is the part of *dynamodb.Client that a [Sweep] uses.
@@ -84,7 +84,7 @@ func (s *scanner) input(segment int, after string) *dynamodb.ScanInput {
 		// What is kept, and what is open without being kept: finished records are
 		// nearly all there are, and needn't be sent.
 		FilterExpression:          aws.String("attribute_exists(keep) OR st = :open"),
-		ExpressionAttributeValues: item{":open": v.str(string(idem.Open))},
+		ExpressionAttributeValues: item{":open": v.str(string(store.Open))},
 		Segment:                   aws.Int32(int32(segment)),
 		TotalSegments:             aws.Int32(int32(s.segments)),
 		Limit:                     aws.Int32(int32(s.pageSize)),

@@ -8,6 +8,7 @@ import (
 	"github.com/samekey/samekey/dynamo"
 	"github.com/samekey/samekey/idem"
 	"github.com/samekey/samekey/idem/idemtest"
+	"github.com/samekey/samekey/idem/store"
 )
 
 // An operator's decision starts the sweep's times anew: the operation is not
@@ -28,15 +29,15 @@ func TestSweepLeavesASettlementToItsClient(t *testing.T) {
 	for _, step := range []struct {
 		later  time.Duration
 		settle bool
-		state  idem.State
+		state  store.State
 		listed dynamo.Why
 	}{
-		{26 * time.Hour, false, idem.Stuck, dynamo.WhyNoRequest},
-		{26 * time.Hour, false, idem.Stuck, dynamo.WhyStuck}, // nobody looks for a day
-		{time.Minute, true, idem.Open, ""},
-		{10 * time.Minute, false, idem.Open, dynamo.WhyNoRequest},
-		{23 * time.Hour, false, idem.Open, dynamo.WhyNoRequest},
-		{2 * time.Hour, false, idem.Stuck, dynamo.WhyNoRequest},
+		{26 * time.Hour, false, store.Stuck, dynamo.WhyNoRequest},
+		{26 * time.Hour, false, store.Stuck, dynamo.WhyStuck}, // nobody looks for a day
+		{time.Minute, true, store.Open, ""},
+		{10 * time.Minute, false, store.Open, dynamo.WhyNoRequest},
+		{23 * time.Hour, false, store.Open, dynamo.WhyNoRequest},
+		{2 * time.Hour, false, store.Stuck, dynamo.WhyNoRequest},
 	} {
 		if step.settle {
 			if err := engine.Settle(t.Context(), pk, idem.Settlement{By: "jane"}); err != nil {

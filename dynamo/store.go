@@ -12,7 +12,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 
-	"github.com/samekey/samekey/idem"
+	"github.com/samekey/samekey/idem/store"
 )
 
 // API is the part of *dynamodb.Client that a Store uses.
@@ -28,10 +28,10 @@ type API interface {
 }
 
 var (
-	_ API             = (*dynamodb.Client)(nil)
-	_ idem.Store      = (*Store)(nil)
-	_ idem.BodyLoader = (*Store)(nil)
-	_ idem.Peeker     = (*Store)(nil)
+	_ API              = (*dynamodb.Client)(nil)
+	_ store.Store      = (*Store)(nil)
+	_ store.BodyLoader = (*Store)(nil)
+	_ store.Peeker     = (*Store)(nil)
 )
 
 // Store keeps records in a DynamoDB table. It is safe for concurrent use.
@@ -85,11 +85,11 @@ func New(api API, table string, optFns ...func(*Options)) (*Store, error) {
 	}, nil
 }
 
-// Claim implements [idem.Store] by one conditional PutItem; with writes of the
+// Claim implements [store.Store] by one conditional PutItem; with writes of the
 // user's by one TransactWriteItems. A stored request over the inline limit goes
 // to items of its own after the claim is won, so that refused claims don't pay
 // for it.
-func (s *Store) Claim(ctx context.Context, c idem.Claim) (*idem.Record, error) {
+func (s *Store) Claim(ctx context.Context, c store.Claim) (*store.Record, error) {
 	mine, err := s.fold(c.Writes)
 	if err != nil {
 		return nil, err
@@ -113,7 +113,7 @@ func (s *Store) Claim(ctx context.Context, c idem.Claim) (*idem.Record, error) {
 		it[attrRegion] = v.str(s.region)
 	}
 	args := item{":now": v.secs(c.Now), ":me": it[attrOwner]}
-	var held *idem.Record
+	var held *store.Record
 	if len(mine) == 0 {
 		_, err = s.api.PutItem(ctx, &dynamodb.PutItemInput{
 			TableName:                           &s.table,
@@ -150,11 +150,11 @@ var (
 
 func key(pk string) item { return item{attrPK: &types.AttributeValueMemberS{Value: pk}} }
 
-// Commit implements [idem.Store] by one conditional UpdateItem, after the
+// Commit implements [store.Store] by one conditional UpdateItem, after the
 // companions of a large body; with writes of the user's by one
 // TransactWriteItems. It never puts the whole item: what this program doesn't
 // know about stays.
-func (s *Store) Commit(ctx context.Context, c idem.Commit) (*idem.Record, error) {
+func (s *Store) Commit(ctx context.Context, c store.Commit) (*store.Record, error) {
 	mine, err := s.fold(c.Writes)
 	if err != nil {
 		return nil, err
@@ -163,7 +163,7 @@ func (s *Store) Commit(ctx context.Context, c idem.Commit) (*idem.Record, error)
 	if err != nil {
 		return nil, err
 	}
-	var held *idem.Record
+	var held *store.Record
 	if len(mine) == 0 {
 		_, err = s.api.UpdateItem(ctx, &dynamodb.UpdateItemInput{
 			TableName:                           &s.table,
@@ -194,18 +194,18 @@ func (s *Store) Commit(ctx context.Context, c idem.Commit) (*idem.Record, error)
 	return held, err
 }
 
-// Load implements [idem.Store] by a strongly consistent GetItem.
-func (s *Store) Load(ctx context.Context, pk string) (*idem.Record, error) {
+// Load implements [store.Store] by a strongly consistent GetItem.
+func (s *Store) Load(ctx context.Context, pk string) (*store.Record, error) {
 	return s.get(ctx, pk, true)
 }
 
-// Peek implements [idem.Peeker] by an eventually consistent GetItem, for half
+// Peek implements [store.Peeker] by an eventually consistent GetItem, for half
 // the price.
-func (s *Store) Peek(ctx context.Context, pk string) (*idem.Record, error) {
+func (s *Store) Peek(ctx context.Context, pk string) (*store.Record, error) {
 	return s.get(ctx, pk, false)
 }
 
-func (s *Store) get(ctx context.Context, pk string, strong bool) (*idem.Record, error) {
+func (s *Store) get(ctx context.Context, pk string, strong bool) (*store.Record, error) {
 	out, err := s.api.GetItem(ctx, &dynamodb.GetItemInput{TableName: &s.table, Key: key(pk), ConsistentRead: &strong})
 	switch {
 	case err != nil:

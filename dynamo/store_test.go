@@ -3,7 +3,7 @@ package dynamo_test
 import (
 	"testing"
 
-	"github.com/samekey/samekey/idem"
+	"github.com/samekey/samekey/idem/store"
 	"github.com/samekey/samekey/internal/enginetest"
 )
 
@@ -11,5 +11,5 @@ import (
 func TestConformance(t *testing.T) {
 	t.Parallel()
 	tab := newTable(t)
-	enginetest.TestStore(t, func(testing.TB) idem.Store { return tab.store })
+	enginetest.TestStore(t, func(testing.TB) store.Store { return tab.store })
 }

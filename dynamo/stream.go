@@ -12,21 +12,22 @@ import (
 	"github.com/aws/aws-lambda-go/events"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 
-	"github.com/samekey/samekey/idem"
+	"github.com/samekey/samekey/idem/store"
+	"github.com/samekey/samekey/internal/redact"
 )
 
 // change is a record of the table's stream, as far as it is about one of ours.
 type change struct {
 	at       int // its place in the batch
 	time     time.Time
-	old, new *idem.Record // nil: there was, or is, none
+	old, new *store.Record // nil: there was, or is, none
 }
 
 // replaced reports whether old is gone: deleted, or claimed over.
 func (c *change) replaced() bool { return c.old != nil && (c.new == nil || c.new.ID != c.old.ID) }
 
 // before is the same operation's record before the change; nil if it is new.
-func (c *change) before() *idem.Record {
+func (c *change) before() *store.Record {
 	if c.old == nil || c.replaced() {
 		return nil
 	}
@@ -84,14 +85,14 @@ func readChange(rec *events.DynamoDBStreamRecord, event string) (c change, why S
 
 // readImage reads an item by the same rules as the store. why is empty for a
 // record of ours.
-func readImage(image map[string]events.DynamoDBAttributeValue) (rec *idem.Record, why Skip, err error) {
+func readImage(image map[string]events.DynamoDBAttributeValue) (rec *store.Record, why Skip, err error) {
 	if len(image) == 0 {
 		return nil, SkipNoImage, nil
 	}
 	return readItem(plain(image))
 }
 
-func readItem(it item) (rec *idem.Record, why Skip, err error) {
+func readItem(it item) (rec *store.Record, why Skip, err error) {
 	_, keyed := it[attrPK].(*types.AttributeValueMemberS)
 	_, versioned := it[attrVersion]
 	_, stated := it[attrState]
@@ -112,7 +113,7 @@ func recordName(it map[string]events.DynamoDBAttributeValue) string {
 	if pk.DataType() != events.DataTypeString || pk.IsNull() {
 		return ""
 	}
-	return idem.RecordName(pk.String())
+	return redact.Record(pk.String())
 }
 
 // plain is an item of the events package as one of the SDK.

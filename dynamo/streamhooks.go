@@ -5,7 +5,7 @@ import (
 	"context"
 	"log/slog"
 
-	"github.com/samekey/samekey/idem"
+	"github.com/samekey/samekey/idem/jobs"
 )
 
 // StreamHooks are called as [Drain], [Completer] and [Sweep] work; a nil one is
@@ -16,12 +16,12 @@ type StreamHooks struct {
 	// anything else is worth a look.
 	Skipped func(context.Context, Skipped)
 
-	Delivered func(context.Context, idem.Delivery)        // a job was handed on
-	Failed    func(context.Context, idem.Delivery, error) // it was not, this time
+	Delivered func(context.Context, jobs.Delivery)        // a job was handed on
+	Failed    func(context.Context, jobs.Delivery, error) // it was not, this time
 	Parked    func(context.Context, Entry)                // it won't be, without an operator
 
-	Queued  func(context.Context, idem.DueTicket) // an operation was handed to the completer's queue
-	GivenUp func(context.Context, Entry)          // an operation nobody can complete is stuck now
+	Queued  func(context.Context, jobs.Ticket) // an operation was handed to the completer's queue
+	GivenUp func(context.Context, Entry)       // an operation nobody can complete is stuck now
 
 	// ExpiredOpen is told of an operation whose record is gone though it was not
 	// finished. There is no other trace of it: the entry is for an alarm and for

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/samekey/samekey/idem"
+	"github.com/samekey/samekey/idem/jobs"
 )
 
 // Sweep looks through the whole table for what the stream's readers have missed:
@@ -29,15 +30,15 @@ type SweepOptions struct {
 	// Drain delivers jobs that have waited for too long. nil: they are listed.
 	Drain *Drain
 	// Queue takes tickets of abandoned operations. nil: they are listed.
-	Queue idem.TicketQueue
+	Queue jobs.TicketQueue
 	// GiveUp marks as stuck what nobody can complete once its client no longer
 	// will either: [idem.Engine.GiveUp]. nil: it is listed.
-	GiveUp func(ctx context.Context, t idem.Ticket, why string) error
+	GiveUp func(ctx context.Context, t jobs.Ticket, why string) error
 
 	// Late is by how much the stream's readers must be late before the sweep acts
 	// in their stead. Default: 15 minutes.
 	Late time.Duration
-	// Grace is the completer's. Default: [idem.DefaultGrace].
+	// Grace is the completer's. Default: [jobs.DefaultGrace].
 	Grace time.Duration
 	// Retention is the engine's: after it GiveUp is called. Default:
 	// [idem.DefaultRetention].
@@ -86,7 +87,7 @@ func NewSweep(api ScanAPI, store *Store, optFns ...func(*SweepOptions)) *Sweep {
 		panic("dynamo: NewSweep: api and store must not be nil, numbers not negative") //nolint:forbidigo // a mistake in the program
 	}
 	opt.Late = cmp.Or(opt.Late, 15*time.Minute)
-	opt.Grace = cmp.Or(opt.Grace, idem.DefaultGrace)
+	opt.Grace = cmp.Or(opt.Grace, jobs.DefaultGrace)
 	opt.Retention = cmp.Or(opt.Retention, idem.DefaultRetention)
 	opt.PassWithin = cmp.Or(opt.PassWithin, 24*time.Hour)
 	opt.Segments = cmp.Or(opt.Segments, 8)

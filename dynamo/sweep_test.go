@@ -17,6 +17,8 @@ import (
 	"github.com/samekey/samekey/dynamo"
 	"github.com/samekey/samekey/dynamo/dynamotest"
 	"github.com/samekey/samekey/idem"
+	"github.com/samekey/samekey/idem/jobs"
+	"github.com/samekey/samekey/idem/store"
 )
 
 // sweep is a sweep of the table that doesn't wait.
@@ -59,7 +61,7 @@ func crowd(t *testing.T, tab *table) {
 	run(t, idem.New(tab.store), created("finished"))
 	run(t, idem.New(tab.store), one("waiting")) // undelivered
 	tab.finished(t, nil)                        // unsettled
-	tab.finished(t, func(r *idem.Record) {
+	tab.finished(t, func(r *store.Record) {
 		r.Jobs["0.0"] = idem.Job{Kind: "poison", Args: []byte("1"), Tries: 5, Failed: "bad"}
 	})
 	begin(t, tab, post(newKey(), "{}"), nothing) // open, with its request
@@ -202,7 +204,7 @@ func TestSweepActsInTheStreamsStead(t *testing.T) {
 	sweep := tab.sweep(in(48*time.Hour), func(o *dynamo.SweepOptions) {
 		o.Drain, o.Queue, o.GiveUp = dynamo.NewDrain(tab.store, out), queue, engine.GiveUp
 		o.Hooks.GivenUp = func(_ context.Context, e dynamo.Entry) { givenUp = append(givenUp, e) }
-		o.Hooks.Queued = func(context.Context, idem.DueTicket) { queued++ }
+		o.Hooks.Queued = func(context.Context, jobs.Ticket) { queued++ }
 	})
 	rep, err := sweep.Run(t.Context())
 	if err != nil || rep.Delivered != 2 || rep.Settled != 1 || rep.Queued != 2 || rep.GivenUp != 1 {
@@ -212,13 +214,13 @@ func TestSweepActsInTheStreamsStead(t *testing.T) {
 		t.Errorf("delivered %v, queued %d, gave up %+v", out.byID, queued, givenUp)
 	}
 	for _, ticket := range queue.all() {
-		if _, err := engine.Resume(t.Context(), ticket.Ticket, func(ctx context.Context, _ *idem.Request) (idem.Response, error) {
+		if _, err := engine.Resume(t.Context(), ticket, func(ctx context.Context, _ *idem.Request) (idem.Response, error) {
 			return idem.Response{Status: 201}, phase(ctx)
 		}); err != nil {
 			t.Errorf("a ticket is no good: %v", err)
 		}
 	}
-	if r, err := tab.store.Load(t.Context(), "v1##norequest"); err != nil || r.State != idem.Stuck || r.Keep != idem.KeepOpen {
+	if r, err := tab.store.Load(t.Context(), "v1##norequest"); err != nil || r.State != store.Stuck || r.Keep != store.KeepOpen {
 		t.Errorf("given up: %+v, %v", r, err)
 	}
 
@@ -284,7 +286,7 @@ func TestSweepGivesUpAfterRetention(t *testing.T) {
 		"after":                       {25 * time.Hour, day, nil, 1, 1, false},
 		"before another retention":    {25 * time.Hour, week, nil, 0, 0, false},
 		"after another retention":     {8 * 24 * time.Hour, week, nil, 1, 1, false},
-		"somebody went on with it":    {25 * time.Hour, day, idem.ErrMoved, 1, 0, false},
+		"somebody went on with it":    {25 * time.Hour, day, jobs.ErrMoved, 1, 0, false},
 		"somebody is at work":         {25 * time.Hour, day, idem.ErrInFlight, 1, 0, false},
 		"the store is down":           {25 * time.Hour, day, idem.ErrUnavailable, 1, 0, true},
 		"nobody said how to do it":    {25 * time.Hour, func(o *dynamo.SweepOptions) { o.GiveUp = nil }, nil, 0, 0, false},
@@ -300,7 +302,7 @@ func TestSweepGivesUpAfterRetention(t *testing.T) {
 			tab.put(t, item(t, open(change)))
 			asked := 0
 			rep, err := tab.sweep(in(test.after), func(o *dynamo.SweepOptions) {
-				o.GiveUp = func(_ context.Context, ticket idem.Ticket, why string) error {
+				o.GiveUp = func(_ context.Context, ticket jobs.Ticket, why string) error {
 					asked++
 					if ticket.PK != "v1##open" || ticket.Ver != 1 || why == "" {
 						t.Errorf("asked to give up %+v because %q", ticket, why)
@@ -335,7 +337,7 @@ func TestSweepThatFails(t *testing.T) {
 		out := &outbox{}
 		rep, err := tab.sweep(in(time.Hour), func(o *dynamo.SweepOptions) {
 			o.Drain = dynamo.NewDrain(tab.store, out)
-			o.Queue = &tickets{fail: func(idem.DueTicket) error { return errors.New("injected") }}
+			o.Queue = &tickets{fail: func(jobs.Ticket) error { return errors.New("injected") }}
 		}).Run(t.Context())
 		if err == nil || !rep.Complete || rep.Delivered != 2 || rep.Settled != 1 || rep.Queued != 0 {
 			t.Errorf("got %+v, %v", rep, err)
@@ -344,7 +346,7 @@ func TestSweepThatFails(t *testing.T) {
 	t.Run("a sink that is down: listed again, and no job is counted", func(t *testing.T) {
 		tab.finished(t, nil, "0.0")
 		rep, err := tab.sweep(in(time.Hour), func(o *dynamo.SweepOptions) {
-			o.Drain = dynamo.NewDrain(tab.store, &outbox{fail: func(idem.Delivery) error { return idem.ErrSinkDown }})
+			o.Drain = dynamo.NewDrain(tab.store, &outbox{fail: func(jobs.Delivery) error { return jobs.ErrSinkDown }})
 		}).Run(t.Context())
 		if err != nil || rep.Delivered != 0 || rep.ByWhy[dynamo.WhyUndelivered].Count != 1 {
 			t.Errorf("got %+v, %v", rep, err)

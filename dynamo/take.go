@@ -10,25 +10,25 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 
-	"github.com/samekey/samekey/idem"
+	"github.com/samekey/samekey/idem/store"
 )
 
-var _ idem.Taker = (*Store)(nil)
+var _ store.Taker = (*Store)(nil)
 
-// Take implements [idem.Taker] by one conditional UpdateItem, whose answer is the
+// Take implements [store.Taker] by one conditional UpdateItem, whose answer is the
 // record with its stored request. What it can't say in one expression it leaves
 // alone: a record with doubts whose holder never came back, and a ticket that is
 // wrong about whether it did.
-func (s *Store) Take(ctx context.Context, t idem.Take) (*idem.Record, bool, error) {
+func (s *Store) Take(ctx context.Context, t store.Take) (*store.Record, bool, error) {
 	var v values
 	args := item{
-		":owner": v.str(t.Owner), ":ver": v.num(t.Ver), ":v": v.digits(layoutVersion), ":open": v.str(string(idem.Open)), ":zero": v.num(0),
+		":owner": v.str(t.Owner), ":ver": v.num(t.Ver), ":v": v.digits(layoutVersion), ":open": v.str(string(store.Open)), ":zero": v.num(0),
 		":owner1": v.str(t.NewOwner), ":ver1": v.num(t.Ver + 1), ":lease": v.millis(t.Lease), ":now": v.millis(t.Now), ":one": v.num(1),
 	}
 	condition, set := takeCondition+takeReleased, takeSet
 	if !t.Released {
 		condition, set = takeCondition+takeAbandoned, takeSet+takeDoubts
-		args[":doubts"] = v.list([]string{idem.AnyCall})
+		args[":doubts"] = v.list([]string{store.AnyCall})
 	}
 	condition += v.handlers(t.Handlers, args) + " AND " + v.equals(attrTenant, ":tn", t.Tenant, args)
 	out, err := s.api.UpdateItem(ctx, &dynamodb.UpdateItemInput{
@@ -46,7 +46,7 @@ func (s *Store) Take(ctx context.Context, t idem.Take) (*idem.Record, bool, erro
 		return held, false, err
 	}
 	if len(out.Attributes) == 0 {
-		return nil, false, errors.Join(idem.ErrUnknown, errors.New("dynamo: take: the answer has no item"))
+		return nil, false, errors.Join(store.ErrUnknown, errors.New("dynamo: take: the answer has no item"))
 	}
 	rec, err := decode(out.Attributes)
 	return rec, err == nil, err
@@ -54,7 +54,7 @@ func (s *Store) Take(ctx context.Context, t idem.Take) (*idem.Record, bool, erro
 
 // handlers is a condition that is true of the records of these handlers, by
 // function, since there are more names than functions. No handlers, no record.
-func (v *values) handlers(all []idem.HandlerID, args item) string {
+func (v *values) handlers(all []store.HandlerID, args item) string {
 	functions := make(map[string][]string)
 	var order []string
 	for _, h := range all {

@@ -11,7 +11,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 
-	"github.com/samekey/samekey/idem"
+	"github.com/samekey/samekey/idem/store"
 )
 
 // The limits of one transaction, checked before anything is sent: the service
@@ -23,7 +23,7 @@ const (
 )
 
 // transaction writes the record and the user's items, all or none.
-func (s *Store) transact(ctx context.Context, record types.TransactWriteItem, mine []*Write) (*idem.Record, error) {
+func (s *Store) transact(ctx context.Context, record types.TransactWriteItem, mine []*Write) (*store.Record, error) {
 	items := make([]types.TransactWriteItem, 1, 1+len(mine))
 	items[0] = record
 	for _, w := range mine {
@@ -38,7 +38,7 @@ func (s *Store) transact(ctx context.Context, record types.TransactWriteItem, mi
 	if invalid(err) {
 		// The record's own part is never at fault: an expression that can't be parsed,
 		// a reserved word, two writes on one item.
-		return nil, fmt.Errorf("dynamo: %w: %w", idem.ErrWrite, err)
+		return nil, fmt.Errorf("dynamo: %w: %w", store.ErrWrite, err)
 	}
 	cancelled, ok := errors.AsType[*types.TransactionCanceledException](err)
 	if !ok || len(cancelled.CancellationReasons) != len(items) {
@@ -50,10 +50,10 @@ func (s *Store) transact(ctx context.Context, record types.TransactWriteItem, mi
 // why reads the reasons of a cancelled transaction: nothing was written. The
 // record's comes first, since after a lost answer the user's own conditions
 // have come untrue as well; then conflicts, which pass; then conditions.
-func why(reasons []types.CancellationReason, mine []*Write, err error) (*idem.Record, error) {
+func why(reasons []types.CancellationReason, mine []*Write, err error) (*store.Record, error) {
 	if deref(reasons[0].Code) == "ConditionalCheckFailed" {
 		if len(reasons[0].Item) == 0 {
-			return &idem.Record{}, nil
+			return &store.Record{}, nil
 		}
 		return decode(reasons[0].Item)
 	}
@@ -64,14 +64,14 @@ func why(reasons []types.CancellationReason, mine []*Write, err error) (*idem.Re
 		case "ConditionalCheckFailed":
 			w := mine[i-1]
 			if w.read != nil && !w.still(r.Item) {
-				conflict = fmt.Errorf("dynamo: %w: what was read of an item in %s has changed", idem.ErrConflict, w.table)
+				conflict = fmt.Errorf("dynamo: %w: what was read of an item in %s has changed", store.ErrConflict, w.table)
 			} else {
-				condition = fmt.Errorf("dynamo: %w: %s in %s", idem.ErrCondition, w.verb, w.table)
+				condition = fmt.Errorf("dynamo: %w: %s in %s", store.ErrCondition, w.verb, w.table)
 			}
 		case "TransactionConflict", "ThrottlingError", "ProvisionedThroughputExceeded", "DuplicateItem":
-			conflict = fmt.Errorf("dynamo: %w: %s", idem.ErrConflict, code)
+			conflict = fmt.Errorf("dynamo: %w: %s", store.ErrConflict, code)
 		default: // ValidationError, ItemCollectionSizeLimitExceeded, …
-			return nil, fmt.Errorf("dynamo: %w: %w", idem.ErrWrite, err)
+			return nil, fmt.Errorf("dynamo: %w: %w", store.ErrWrite, err)
 		}
 	}
 	switch {
@@ -80,25 +80,25 @@ func why(reasons []types.CancellationReason, mine []*Write, err error) (*idem.Re
 	case condition != nil:
 		return nil, condition
 	}
-	return nil, fmt.Errorf("dynamo: transaction: %w: %w", idem.ErrConflict, err)
+	return nil, fmt.Errorf("dynamo: transaction: %w: %w", store.ErrConflict, err)
 }
 
 // fold makes of the user's writes what DynamoDB takes: one write for an item.
 // What was read of an item becomes part of the condition of the write on it.
-func (s *Store) fold(writes []idem.Write) ([]*Write, error) {
+func (s *Store) fold(writes []store.Write) ([]*Write, error) {
 	for _, one := range writes {
 		if w, ok := one.(*Write); ok && w.Err() == nil && plainName(w.table) == plainName(s.table) {
 			return nil, fmt.Errorf("dynamo: %w: %s on %s, the table of the records themselves: keep your items in another",
-				idem.ErrWrite, w.verb, w.table)
+				store.ErrWrite, w.verb, w.table)
 		}
 	}
 	return joined(writes)
 }
 
-// CheckCommit implements [idem.CommitChecker]: it finds what is wrong with writes
+// CheckCommit implements [store.CommitChecker]: it finds what is wrong with writes
 // that are to commit together without asking the table. Two puts on one item are
 // found where they are the same, since nothing says which attributes are the key.
-func (w *Write) CheckCommit(all []idem.Write) error {
+func (w *Write) CheckCommit(all []store.Write) error {
 	mine, err := joined(all)
 	if err != nil {
 		return err
@@ -107,15 +107,15 @@ func (w *Write) CheckCommit(all []idem.Write) error {
 }
 
 // joined is the writes with one for each item.
-func joined(writes []idem.Write) ([]*Write, error) {
+func joined(writes []store.Write) ([]*Write, error) {
 	out := make([]*Write, 0, len(writes))
 	for _, one := range writes {
 		w, ok := one.(*Write)
 		switch {
 		case !ok:
-			return nil, fmt.Errorf("dynamo: %w: a %T is not of this package", idem.ErrWrite, one)
+			return nil, fmt.Errorf("dynamo: %w: a %T is not of this package", store.ErrWrite, one)
 		case w.Err() != nil:
-			return nil, fmt.Errorf("%w: %w", idem.ErrWrite, w.Err())
+			return nil, fmt.Errorf("%w: %w", store.ErrWrite, w.Err())
 		}
 		i := slices.IndexFunc(out, func(o *Write) bool { return sameItem(o, w) })
 		if i < 0 {
@@ -173,13 +173,13 @@ func merge(a, b *Write) (*Write, error) {
 	}
 	switch {
 	case b.read == nil || b.verb != "check":
-		return nil, fmt.Errorf("dynamo: %w: two writes on one item of %s: join them", idem.ErrWrite, a.table)
+		return nil, fmt.Errorf("dynamo: %w: two writes on one item of %s: join them", store.ErrWrite, a.table)
 	case a.raw != nil:
 		return nil, fmt.Errorf("dynamo: %w: a Raw write on an item of %s that was read with Get: build it with Put, Update or Delete",
-			idem.ErrWrite, a.table)
+			store.ErrWrite, a.table)
 	}
 	if a.read != nil && (a.found != b.found || disagree(a.read, b.read)) {
-		return nil, fmt.Errorf("dynamo: %w: an item of %s changed between two reads", idem.ErrConflict, a.table)
+		return nil, fmt.Errorf("dynamo: %w: an item of %s changed between two reads", store.ErrConflict, a.table)
 	}
 	w := *a
 	w.cond = both(a.cond, b.cond)
@@ -246,7 +246,7 @@ func (w *Write) transactItem() types.TransactWriteItem {
 // known: an update's item may be larger than what it says.
 func checkSize(record item, mine []*Write) error {
 	if n := len(mine) + 1; n > maxItems {
-		return fmt.Errorf("dynamo: %w: %d items in one commit, with the record: at most %d; divide the phase", idem.ErrWrite, n, maxItems)
+		return fmt.Errorf("dynamo: %w: %d items in one commit, with the record: at most %d; divide the phase", store.ErrWrite, n, maxItems)
 	}
 	total := sizeOf(record)
 	for _, w := range mine {
@@ -255,12 +255,12 @@ func checkSize(record item, mine []*Write) error {
 			size += sizeOf(w.raw.Update.ExpressionAttributeValues)
 		}
 		if size > maxItem {
-			return fmt.Errorf("dynamo: %w: an item of %d bytes for %s: at most %d", idem.ErrWrite, size, w.table, maxItem)
+			return fmt.Errorf("dynamo: %w: an item of %d bytes for %s: at most %d", store.ErrWrite, size, w.table, maxItem)
 		}
 		total += size
 	}
 	if total > maxTransaction {
-		return fmt.Errorf("dynamo: %w: %d bytes in one commit: at most %d; divide the phase", idem.ErrWrite, total, maxTransaction)
+		return fmt.Errorf("dynamo: %w: %d bytes in one commit: at most %d; divide the phase", store.ErrWrite, total, maxTransaction)
 	}
 	return nil
 }

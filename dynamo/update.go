@@ -8,7 +8,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/samekey/samekey/idem"
+	"github.com/samekey/samekey/idem/store"
 )
 
 // update is an update expression in the making: what differs between two
@@ -22,7 +22,7 @@ type update struct {
 }
 
 // update builds the expression that turns c.Prev into c.Next.
-func (s *Store) update(ctx context.Context, c idem.Commit) (*update, error) {
+func (s *Store) update(ctx context.Context, c store.Commit) (*update, error) {
 	prev, next := c.Prev, c.Next
 	u := &update{names: ownerName, args: make(item, 8)}
 	u.args[":owner"], u.args[":ver"] = u.str(prev.Owner), u.num(prev.Ver)
@@ -81,7 +81,7 @@ func (s *Store) update(ctx context.Context, c idem.Commit) (*update, error) {
 	case !maps.Equal(prev.Sent, next.Sent):
 		u.put(attrSent, ":sent", u.texts(next.Sent))
 	}
-	if !slices.EqualFunc(prev.Settled, next.Settled, idem.Decision.Equal) {
+	if !slices.EqualFunc(prev.Settled, next.Settled, store.Decision.Equal) {
 		u.put(attrSettled, ":settled", u.settled(next.Settled))
 	}
 	u.addJobs(prev.Jobs, next.Jobs)
@@ -98,13 +98,13 @@ func (s *Store) update(ctx context.Context, c idem.Commit) (*update, error) {
 	return u, nil
 }
 
-func samePhase(a, b idem.Phase) bool {
+func samePhase(a, b store.Phase) bool {
 	return a.Name == b.Name && a.Intent == b.Intent && string(a.Result) == string(b.Result) && (a.Result == nil) == (b.Result == nil)
 }
 
 // addJobs sets single entries, never the map: one that was acknowledged since
 // prev was read must not come back.
-func (u *update) addJobs(prev, next map[string]idem.Job) {
+func (u *update) addJobs(prev, next map[string]store.Job) {
 	if len(next) == 0 {
 		return
 	}

@@ -12,7 +12,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/feature/dynamodb/attributevalue"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 
-	"github.com/samekey/samekey/idem"
+	"github.com/samekey/samekey/idem/store"
 )
 
 // Args are the placeholders of an expression: "#n" stands for the name of an
@@ -42,7 +42,7 @@ type Write struct {
 	err    error
 }
 
-var _ idem.CommitChecker = (*Write)(nil)
+var _ store.CommitChecker = (*Write)(nil)
 
 // Put writes the whole item, a struct or map with a form in DynamoDB.
 func Put(table string, v any) *Write {
@@ -72,7 +72,7 @@ func Delete(table string, key any) *Write {
 
 // Check writes nothing, but lets the phase commit only if cond holds for the
 // item with the given key. Where it doesn't, the phase fails with
-// [idem.ErrCondition]. For what was read with [Get] no Check is needed.
+// [store.ErrCondition]. For what was read with [Get] no Check is needed.
 func Check(table string, key any, cond string, args ...Args) *Write {
 	w := &Write{verb: "check", table: table}
 	w.key, w.err = marshalItem(key)
@@ -83,7 +83,7 @@ func Check(table string, key any, cond string, args ...Args) *Write {
 }
 
 // Raw takes what the SDK's expression builder makes. It is sent as it is; what
-// [Get] read of the same item can't be folded into it ([idem.ErrWrite]).
+// [Get] read of the same item can't be folded into it ([store.ErrWrite]).
 func Raw(t types.TransactWriteItem) *Write {
 	w := &Write{raw: &t}
 	switch {
@@ -109,7 +109,7 @@ func deref(s *string) string {
 }
 
 // If adds a condition to the write and returns it. Where it is false, nothing
-// of the phase commits and the phase fails with [idem.ErrCondition]. Conditions
+// of the phase commits and the phase fails with [store.ErrCondition]. Conditions
 // added one after the other must all hold.
 func (w *Write) If(cond string, args ...Args) *Write {
 	if w.raw != nil {
@@ -181,7 +181,7 @@ func marshalItem(v any) (item, error) {
 	return it, nil
 }
 
-// Err implements [idem.Write]: what is wrong with how the write was built.
+// Err implements [store.Write]: what is wrong with how the write was built.
 func (w *Write) Err() error {
 	if w.err == nil && w.table == "" {
 		w.err = errors.New("the table is empty")
@@ -250,7 +250,7 @@ func rawParts(t *types.TransactWriteItem) (exprs []string, names map[string]stri
 	}
 }
 
-// String implements [idem.Write]: verb, table, item or key, and expressions
+// String implements [store.Write]: verb, table, item or key, and expressions
 // with their placeholders filled in, attributes in the order of their names.
 func (w *Write) String() string {
 	it := w.item

@@ -9,6 +9,8 @@ import (
 
 	"github.com/samekey/samekey/idem"
 	"github.com/samekey/samekey/idem/idemtest"
+	"github.com/samekey/samekey/idem/jobs"
+	"github.com/samekey/samekey/idem/store"
 )
 
 // accepting is an engine whose requests are stored with their claims.
@@ -59,20 +61,20 @@ func TestAcceptedIsCompletedWhateverStoppedIt(t *testing.T) {
 			a := accepting()
 			survived(func() { _, _ = do(t, a.engine, stop.fn) })
 			r := a.record(t)
-			if !r.Lease.IsZero() || r.State != idem.Open {
+			if !r.Lease.IsZero() || r.State != store.Open {
 				t.Fatalf("state %q, lease until %v; want it open and given back", r.State, r.Lease)
 			}
-			if free := r.Keep == idem.KeepNothing && r.Expires.Before(a.clock.Now()) && r.Input == nil; free != stop.freed {
+			if free := r.Keep == store.KeepNothing && r.Expires.Before(a.clock.Now()) && r.Input == nil; free != stop.freed {
 				t.Fatalf("keep %q, expires %v, request %v; want the key free: %v", r.Keep, r.Expires, r.Input, stop.freed)
 			}
-			err := a.resume(t, a.engine, idem.TicketFor(r), completes)
+			err := a.resume(t, a.engine, jobs.TicketFor(r), completes)
 			if stop.freed {
-				if !errors.Is(err, idem.ErrMoved) {
+				if !errors.Is(err, jobs.ErrMoved) {
 					t.Errorf("a completer gets %v for a key that is free", err)
 				}
 				return
 			}
-			if r := a.record(t); err != nil || r.State != idem.Done || r.Response.Status != 201 || len(a.mem.Writes()) != 1 {
+			if r := a.record(t); err != nil || r.State != store.Done || r.Response.Status != 201 || len(a.mem.Writes()) != 1 {
 				t.Errorf("completed: %v, state %q, writes %v", err, r.State, written(&a.mem))
 			}
 		})
@@ -88,12 +90,12 @@ func TestClientsRetryGoesFirst(t *testing.T) {
 			t.Parallel()
 			a := accepting()
 			survived(func() { _, _ = do(t, a.engine, stop.fn) })
-			ticket := idem.TicketFor(a.record(t))
+			ticket := jobs.TicketFor(a.record(t))
 			res, err := do(t, a.engine, func(ctx context.Context) (idem.Response, error) { return completes(ctx, nil) })
 			if err != nil || res.Status != 201 || res.Replayed {
 				t.Fatalf("the retry gets %+v, %v", res, err)
 			}
-			if err := a.resume(t, a.engine, ticket, completes); !errors.Is(err, idem.ErrMoved) {
+			if err := a.resume(t, a.engine, ticket, completes); !errors.Is(err, jobs.ErrMoved) {
 				t.Errorf("the ticket is still good: %v", err)
 			}
 			if n := len(a.mem.Writes()); n != 1 {
@@ -112,7 +114,7 @@ func TestNotResumableGivesTheKeyBack(t *testing.T) {
 			t.Parallel()
 			a := accepting(func(o *idem.Options) { o.Resumable = false })
 			survived(func() { _, _ = do(t, a.engine, stop.fn) })
-			if r := a.record(t); r.Keep != idem.KeepNothing || !r.Expires.Before(a.clock.Now()) {
+			if r := a.record(t); r.Keep != store.KeepNothing || !r.Expires.Before(a.clock.Now()) {
 				t.Errorf("keep %q, expires %v", r.Keep, r.Expires)
 			}
 		})
@@ -134,9 +136,9 @@ func TestUnstoredStatusIsTheCause(t *testing.T) {
 	}
 	var err error
 	for range tries + 1 {
-		err = a.resume(t, a.engine, idem.TicketFor(a.record(t)), func(ctx context.Context, _ *idem.Request) (idem.Response, error) { return busy(ctx) })
+		err = a.resume(t, a.engine, jobs.TicketFor(a.record(t)), func(ctx context.Context, _ *idem.Request) (idem.Response, error) { return busy(ctx) })
 	}
-	if r := a.record(t); !errors.Is(err, idem.ErrStuck) || r.State != idem.Stuck || r.LastErr != "not completed in 2 tries: "+said {
+	if r := a.record(t); !errors.Is(err, idem.ErrStuck) || r.State != store.Stuck || r.LastErr != "not completed in 2 tries: "+said {
 		t.Errorf("%v, state %q: %s", err, r.State, r.LastErr)
 	}
 }
@@ -171,7 +173,7 @@ func TestFinishNotesItsTime(t *testing.T) {
 	}); err != nil {
 		t.Fatal(err)
 	}
-	if r := a.record(t); r.Keep != idem.KeepJobs || !r.Run.Equal(a.clock.Now()) {
+	if r := a.record(t); r.Keep != store.KeepJobs || !r.Run.Equal(a.clock.Now()) {
 		t.Errorf("keep %q, run at %v, want the finish", r.Keep, r.Run)
 	}
 }

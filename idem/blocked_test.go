@@ -8,6 +8,9 @@ import (
 	"time"
 
 	"github.com/samekey/samekey/idem"
+	"github.com/samekey/samekey/idem/jobs"
+	"github.com/samekey/samekey/idem/store"
+	"github.com/samekey/samekey/internal/redact"
 )
 
 // version1 commits its first phase, and fails in its second.
@@ -70,17 +73,17 @@ func TestRefusedWaitsForPeople(t *testing.T) {
 				for n := range 2 { // the client tries again at once: told again, and still there
 					_, _ = do(t, a.engine, refusal.fn)
 					r := a.record(t)
-					if !r.Blocked || r.State != idem.Open || r.Keep != idem.KeepOpen || len(told) != n+1 || !errors.Is(told[n].Err, refusal.want) {
+					if !r.Blocked || r.State != store.Open || r.Keep != store.KeepOpen || len(told) != n+1 || !errors.Is(told[n].Err, refusal.want) {
 						t.Fatalf("blocked %v, state %q, keep %q, told %v", r.Blocked, r.State, r.Keep, told)
 					}
-					if cause := idem.ErrorText(told[n].Err); r.LastErr == "" || r.LastErr != cause || told[n].Record == "" || told[n].ID != r.ID {
+					if cause := redact.Error(told[n].Err); r.LastErr == "" || r.LastErr != cause || told[n].Record == "" || told[n].ID != r.ID {
 						t.Errorf("last error %q, told %+v", r.LastErr, told[n])
 					}
 				}
 				if res, err := do(t, a.engine, repaired); err != nil || res.Status != 201 {
 					t.Fatalf("after the rollback %+v, %v", res, err)
 				}
-				if r := a.record(t); r.Blocked || r.State != idem.Done {
+				if r := a.record(t); r.Blocked || r.State != store.Done {
 					t.Errorf("blocked %v, state %q", r.Blocked, r.State)
 				}
 			})
@@ -142,15 +145,15 @@ func TestBlockedUntilItGoesOn(t *testing.T) {
 		_, _ = do(t, a.engine, version1)
 		for range 2 {
 			a.clock.Advance(time.Hour)
-			_ = a.resume(t, a.engine, idem.TicketFor(a.record(t)), func(ctx context.Context, _ *idem.Request) (idem.Response, error) { return refuse(ctx) })
+			_ = a.resume(t, a.engine, jobs.TicketFor(a.record(t)), func(ctx context.Context, _ *idem.Request) (idem.Response, error) { return refuse(ctx) })
 		}
-		if r := a.record(t); r.State != idem.Stuck || r.Blocked {
+		if r := a.record(t); r.State != store.Stuck || r.Blocked {
 			t.Fatalf("state %q, blocked %v", r.State, r.Blocked)
 		}
 		if err := a.engine.Settle(t.Context(), a.record(t).PK, idem.Settlement{}); err != nil {
 			t.Fatal(err)
 		}
-		if r := a.record(t); r.Blocked || r.State != idem.Open {
+		if r := a.record(t); r.Blocked || r.State != store.Open {
 			t.Errorf("blocked %v, state %q", r.Blocked, r.State)
 		}
 	})
@@ -167,7 +170,7 @@ func TestFreedIsNotBlocked(t *testing.T) {
 		_, err := idem.Atomic(ctx, "one", func(context.Context, *idem.Tx) (float64, error) { return math.NaN(), nil })
 		return idem.Response{}, err
 	})
-	if r := a.record(t); r.Blocked || r.Keep != idem.KeepNothing {
+	if r := a.record(t); r.Blocked || r.Keep != store.KeepNothing {
 		t.Errorf("blocked %v, keep %q", r.Blocked, r.Keep)
 	}
 }

@@ -2,6 +2,7 @@ package idem
 
 import (
 	"container/list"
+	"github.com/samekey/samekey/idem/store"
 	"sync"
 )
 
@@ -24,7 +25,7 @@ func newCache(limit int64) *cache {
 }
 
 // get returns the record of pk or nil. It must not be changed.
-func (c *cache) get(pk string) *Record {
+func (c *cache) get(pk string) *store.Record {
 	if c == nil {
 		return nil
 	}
@@ -35,13 +36,13 @@ func (c *cache) get(pk string) *Record {
 		return nil
 	}
 	c.order.MoveToFront(el)
-	return el.Value.(*Record)
+	return el.Value.(*store.Record)
 }
 
 // put remembers a finished record whose body is whole, as far as an answer needs
 // it.
-func (c *cache) put(r *Record) {
-	if c == nil || r.State != Done || r.Overflow != nil || c.get(r.PK) == r {
+func (c *cache) put(r *store.Record) {
+	if c == nil || r.State != store.Done || r.Overflow != nil || c.get(r.PK) == r {
 		return
 	}
 	answer := *r
@@ -52,7 +53,7 @@ func (c *cache) put(r *Record) {
 	if weight(&answer) > c.limit {
 		return
 	}
-	r = answer.clone()
+	r = answer.Clone()
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if el := c.byKey[r.PK]; el != nil {
@@ -66,14 +67,14 @@ func (c *cache) put(r *Record) {
 }
 
 func (c *cache) remove(el *list.Element) {
-	r := c.order.Remove(el).(*Record)
+	r := c.order.Remove(el).(*store.Record)
 	delete(c.byKey, r.PK)
 	c.size -= weight(r)
 }
 
 // weight estimates what a record takes in memory, in bytes, and rather too much:
 // what it isn't told of, it would let in.
-func weight(r *Record) int64 {
+func weight(r *store.Record) int64 {
 	const overhead = 1200 // the structs, the map's and the list's share, what is left of a block
 	n := overhead + len(r.PK) + len(r.Owner) + len(r.ID) + len(r.Fingerprint) + len(r.Secret) + len(r.Cred) +
 		len(r.Scope) + len(r.Route) + len(r.LastErr)

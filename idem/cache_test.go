@@ -2,6 +2,7 @@ package idem
 
 import (
 	"fmt"
+	"github.com/samekey/samekey/idem/store"
 	"net/http"
 	"runtime"
 	"strings"
@@ -9,8 +10,8 @@ import (
 	"time"
 )
 
-func doneRecord(pk string, size int) *Record {
-	return &Record{PK: pk, State: Done, Response: &Response{Body: make([]byte, size)}, Expires: time.Unix(1<<31, 0)}
+func doneRecord(pk string, size int) *store.Record {
+	return &store.Record{PK: pk, State: store.Done, Response: &Response{Body: make([]byte, size)}, Expires: time.Unix(1<<31, 0)}
 }
 
 func TestCacheIsBoundedInBytes(t *testing.T) {
@@ -50,10 +51,10 @@ func TestCacheKeepsWhatIsUsed(t *testing.T) {
 func TestCacheTakesFinishedRecordsOnly(t *testing.T) {
 	t.Parallel()
 	c := newCache(1 << 20)
-	for name, r := range map[string]*Record{
-		"open":            {PK: "open", State: Open},
-		"stuck":           {PK: "stuck", State: Stuck},
-		"body not loaded": {PK: "body not loaded", State: Done, Response: &Response{}, Overflow: &Overflow{Count: 1}},
+	for name, r := range map[string]*store.Record{
+		"open":            {PK: "open", State: store.Open},
+		"stuck":           {PK: "stuck", State: store.Stuck},
+		"body not loaded": {PK: "body not loaded", State: store.Done, Response: &Response{}, Overflow: &store.Overflow{Count: 1}},
 	} {
 		if c.put(r); c.get(name) != nil {
 			t.Errorf("%s is cached", name)
@@ -86,27 +87,27 @@ func TestCacheSharesNothing(t *testing.T) {
 func TestCacheBoundsMemory(t *testing.T) {
 	const limit = 4 << 20
 	text := func(n int) string { return strings.Repeat("x", n) }
-	for name, fill := range map[string]func(*Record){
-		"jobs": func(r *Record) {
+	for name, fill := range map[string]func(*store.Record){
+		"jobs": func(r *store.Record) {
 			r.Jobs = make(map[string]Job)
 			for i := range 50 {
 				r.Jobs[fmt.Sprintf("0.%d", i)] = Job{Kind: text(20), Args: []byte(text(500))}
 			}
 		},
-		"phases": func(r *Record) {
+		"phases": func(r *store.Record) {
 			for range 20 {
-				r.Phases = append(r.Phases, Phase{Name: text(100), Result: []byte(text(2000))})
+				r.Phases = append(r.Phases, store.Phase{Name: text(100), Result: []byte(text(2000))})
 			}
 		},
-		"headers": func(r *Record) {
+		"headers": func(r *store.Record) {
 			r.Response.Header = http.Header{"Content-Type": {text(30)}, "Link": {text(200), text(200)}}
 		},
-		"names": func(r *Record) {
+		"names": func(r *store.Record) {
 			r.Scope, r.Route, r.Owner, r.ID, r.Secret = text(300), text(300), text(26), text(26), text(50)
 		},
-		"an error": func(r *Record) { r.LastErr = text(256) },
-		"nothing":  func(*Record) {},
-		"a body":   func(r *Record) { r.Response.Body = []byte(text(1025)) },
+		"an error": func(r *store.Record) { r.LastErr = text(256) },
+		"nothing":  func(*store.Record) {},
+		"a body":   func(r *store.Record) { r.Response.Body = []byte(text(1025)) },
 	} {
 		heap := func() uint64 {
 			runtime.GC()

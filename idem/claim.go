@@ -5,31 +5,33 @@ import (
 	"crypto/rand"
 	"errors"
 	"fmt"
+	"github.com/samekey/samekey/idem/store"
+	"github.com/samekey/samekey/internal/state"
 	"time"
 )
 
 // fresh is the record of a new operation, not written yet.
-func (a *attempt) fresh(now time.Time) *Record {
+func (a *attempt) fresh(now time.Time) *store.Record {
 	fp, secret := a.opt.Fingerprint.sign(a.digest)
 	var cred string
 	if a.anonymous {
 		cred, _ = a.opt.Fingerprint.sign(a.cred)
 	}
-	r := Record{
-		PK: a.pk, Owner: a.owner, ID: a.id, Fingerprint: fp, Cred: cred, Secret: secret, Route: a.req.Route, Scope: a.scope,
+	r := store.Record{
+		PK: a.pk, ID: a.id, Fingerprint: fp, Cred: cred, Secret: secret, Route: a.req.Route, Scope: a.scope,
 		Handler: a.handler(), Tenant: a.req.Tenant, DeliveryKey: a.req.DeliveryKey,
 	}
 	if a.opt.Resumable && !a.req.Redelivered {
 		r.Input = a.input(a.req)
 	}
-	return claimed(r, now, a.leaseEnd(now), a.opt.Retention)
+	return state.Claimed(r, now, a.leaseEnd(now), a.opt.Retention)
 }
 
 // claim makes the record ours, or returns the one in the way and what to do
 // about it. The verdicts own and takeOver say that it is ours now. What build
 // makes of the new record is written, nil for the bare claim; writes go with it
 // but for a take-over, where nothing of this attempt's is written.
-func (a *attempt) claim(ctx context.Context, build func(*Record) *Record, writes []Write, rerun bool) (rec *Record, v verdict, err error) {
+func (a *attempt) claim(ctx context.Context, build func(*store.Record) *store.Record, writes []Write, rerun bool) (rec *store.Record, v state.Verdict, err error) {
 	until := a.unbegun()
 	if build != nil {
 		until = a.until(nil) // the handler has made it
@@ -50,7 +52,7 @@ func (a *attempt) claim(ctx context.Context, build func(*Record) *Record, writes
 		now := a.opt.Now()
 		if now.Round(0).Sub(begun) > maxClaim {
 			if build != nil { // what a handler has made carries this operation's id
-				return nil, 0, a.unavailable("claim", fmt.Errorf("%w: no answer within %v", ErrUnknown, maxClaim))
+				return nil, 0, a.unavailable("claim", fmt.Errorf("%w: no answer within %v", store.ErrUnknown, maxClaim))
 			}
 			// A claim of this nonce may have lived and expired since: begin as another attempt.
 			a.owner, a.id, begun = rand.Text(), rand.Text(), now.Round(0)
@@ -59,10 +61,11 @@ func (a *attempt) claim(ctx context.Context, build func(*Record) *Record, writes
 		if build != nil {
 			next = build(next)
 		}
-		held, err := a.store.Claim(ctx, Claim{Next: next, Now: now, Writes: writes})
+		state.Stamp(next, nil, a.owner)
+		held, err := a.store.Claim(ctx, store.Claim{Next: next, Now: now, Writes: writes})
 		switch {
 		case err == nil && held == nil:
-			return next, own, nil
+			return next, state.Own, nil
 		case errors.Is(err, ErrConflict) && rerun, errors.Is(err, ErrCondition), errors.Is(err, ErrWrite):
 			return nil, 0, err
 		case errors.Is(err, ErrConflict):
@@ -77,16 +80,16 @@ func (a *attempt) claim(ctx context.Context, build func(*Record) *Record, writes
 			}
 		}
 		rec, v, err = a.settle(ctx, held, until)
-		if err != nil || v != again {
+		if err != nil || v != state.Again {
 			return rec, v, err
 		}
 	}
-	return nil, inFlight, nil
+	return nil, state.InFlight, nil
 }
 
 // load reads the record after a write whose outcome is unknown. That there is
 // none means that the write was not applied.
-func (a *attempt) load(ctx context.Context, cause error) (*Record, error) {
+func (a *attempt) load(ctx context.Context, cause error) (*store.Record, error) {
 	rec, err := a.store.Load(ctx, a.pk)
 	if err == nil && rec == nil {
 		err = errors.New("not applied")
@@ -99,44 +102,42 @@ func (a *attempt) load(ctx context.Context, cause error) (*Record, error) {
 
 // settle judges the record in the way, and takes it over where nobody holds it,
 // if that can be done until then.
-func (a *attempt) settle(ctx context.Context, held *Record, until time.Time) (*Record, verdict, error) {
+func (a *attempt) settle(ctx context.Context, held *store.Record, until time.Time) (*store.Record, state.Verdict, error) {
 	v, err := a.judge(held)
-	if err != nil || v != takeOver {
+	if err != nil || v != state.TakeOver {
 		return held, v, err
 	}
 	now := a.opt.Now()
-	next := taken(held, a.owner, now, a.leaseEnd(now), a.opt.Retention)
-	next.Input = a.supplied(held.Input)
-	next.Handler, next.Tenant = a.handler(), a.req.Tenant // who may have another name by now
+	next := state.TakenByClient(held, now, a.leaseEnd(now), a.opt.Retention, a.supplied(held.Input), a.handler(), a.req.Tenant)
 	rec, l, err := a.commit(ctx, change{prev: held, next: next}, until, maxRounds)
 	switch {
 	case errors.Is(err, ErrConflict):
-		return held, inFlight, nil // somebody is writing this very record
+		return held, state.InFlight, nil // somebody is writing this very record
 	case err != nil:
 		return nil, 0, a.unavailable("take-over", err)
-	case l == landed:
-		return rec, takeOver, nil
+	case l == state.Landed:
+		return rec, state.TakeOver, nil
 	}
 	// Another attempt was faster, the holder came back, or the record is gone.
-	if v, err = a.judge(rec); v == takeOver {
-		v = again // released since: the next round decides
+	if v, err = a.judge(rec); v == state.TakeOver {
+		v = state.Again // released since: the next round decides
 	}
 	return rec, v, err
 }
 
-func (a *attempt) judge(held *Record) (verdict, error) {
-	if held == nil || held.State == None {
-		return again, nil
+func (a *attempt) judge(held *store.Record) (state.Verdict, error) {
+	if held == nil || held.State == store.None {
+		return state.Again, nil
 	}
 	a.seen = true
-	if known := held.State == Open || held.State == Done || held.State == Stuck; !known || held.State == Done && held.Response == nil {
+	if state.Corrupt(held) {
 		return 0, a.fail("claim", fmt.Errorf("%w: state %q, without what belongs to it", ErrCorrupt, held.State))
 	}
 	same, err := a.compare(held)
 	if err != nil && held.Owner != a.owner {
 		return 0, a.fail("fingerprint", err)
 	}
-	return judge(held, a.owner, same, a.opt.Now()), nil
+	return state.Judge(held, a.owner, same, a.opt.Now()), nil
 }
 
 // look answers from this process's cache, or from a cheap read, where that
@@ -144,7 +145,7 @@ func (a *attempt) judge(held *Record) (verdict, error) {
 // another one, or of another caller, in the cache. Everything else goes to the claim.
 func (a *attempt) look(ctx context.Context) (Result, bool, error) {
 	if rec := a.cache.get(a.pk); rec != nil {
-		if v, err := a.judge(rec); err == nil && (v == replay || v == mismatch || v == otherCaller) {
+		if v, err := a.judge(rec); err == nil && (v == state.Replay || v == state.Mismatch || v == state.OtherCaller) {
 			res, err := a.answer(ctx, rec, v)
 			return res, true, err
 		}
@@ -155,14 +156,14 @@ func (a *attempt) look(ctx context.Context) (Result, bool, error) {
 	ctx, cancel := a.within(ctx, time.Now().Add(half(a.unbegun()))) // the claim needs time too
 	defer cancel()
 	peek := a.store.Load
-	if p, ok := a.store.(Peeker); ok {
+	if p, ok := a.store.(store.Peeker); ok {
 		peek = p.Peek
 	}
 	rec, err := peek(ctx, a.pk)
 	if err != nil || rec == nil {
 		return Result{}, false, nil // the claim decides, and reports what is wrong
 	}
-	if v, err := a.judge(rec); err == nil && v == replay {
+	if v, err := a.judge(rec); err == nil && v == state.Replay {
 		res, err := a.answer(ctx, rec, v)
 		return res, true, err
 	}
@@ -172,7 +173,7 @@ func (a *attempt) look(ctx context.Context) (Result, bool, error) {
 // commit sends one conditional write until it is known what became of it, at
 // most rounds times and until then, and returns the record as it then is: c.next
 // if it landed.
-func (a *attempt) commit(ctx context.Context, c change, until time.Time, rounds int) (*Record, landing, error) {
+func (a *attempt) commit(ctx context.Context, c change, until time.Time, rounds int) (*store.Record, state.Landing, error) {
 	ctx, cancel := a.within(ctx, until)
 	defer cancel()
 	held, l, err := a.send(ctx, c, until, rounds)
@@ -182,20 +183,21 @@ func (a *attempt) commit(ctx context.Context, c change, until time.Time, rounds 
 	return held, l, err
 }
 
-// send is commit, within ctx.
-func (a *attempt) send(ctx context.Context, c change, until time.Time, rounds int) (*Record, landing, error) {
+// send is commit, within ctx. It makes c.next this attempt's write.
+func (a *attempt) send(ctx context.Context, c change, until time.Time, rounds int) (*store.Record, state.Landing, error) {
+	state.Stamp(c.next, c.prev, a.owner)
 	var err error
 	for round := range rounds {
 		if round > 0 && !pause(ctx, round) {
 			break
 		}
-		var held *Record
-		var l landing
-		if held, l, err = a.commitOnce(ctx, c, until); err == nil && l != notYet {
+		var held *store.Record
+		var l state.Landing
+		if held, l, err = a.commitOnce(ctx, c, until); err == nil && l != state.NotYet {
 			return held, l, nil
 		}
 		blind := errors.Is(err, errUnread) && rounds < patient
-		if err != nil && (blind || c.rerun && errors.Is(err, ErrConflict) || !errors.Is(err, ErrConflict) && !errors.Is(err, ErrUnknown)) {
+		if err != nil && (blind || c.rerun && errors.Is(err, ErrConflict) || !errors.Is(err, ErrConflict) && !errors.Is(err, store.ErrUnknown)) {
 			break
 		}
 		// Not applied, as far as is known: the same bytes may go again. Should the
@@ -203,29 +205,29 @@ func (a *attempt) send(ctx context.Context, c change, until time.Time, rounds in
 		// sees ours.
 	}
 	if err == nil {
-		err = ErrUnknown
+		err = store.ErrUnknown
 	}
 	return nil, 0, err
 }
 
 // commitOnce takes at most half of the time there is until then.
-func (a *attempt) commitOnce(ctx context.Context, c change, until time.Time) (*Record, landing, error) {
+func (a *attempt) commitOnce(ctx context.Context, c change, until time.Time) (*store.Record, state.Landing, error) {
 	ctx, cancel := context.WithTimeout(ctx, half(until))
 	defer cancel()
-	held, err := a.store.Commit(ctx, Commit{Prev: c.prev, Next: c.next, Writes: c.writes})
+	held, err := a.store.Commit(ctx, store.Commit{Prev: c.prev, Next: c.next, Writes: c.writes})
 	switch {
 	case err == nil && held == nil:
-		return c.next, landed, nil
+		return c.next, state.Landed, nil
 	case err == nil:
-		return held, land(held, c.prev, c.next, a.owner), nil
-	case !errors.Is(err, ErrUnknown):
+		return held, state.Land(held, c.prev, c.next, a.owner), nil
+	case !errors.Is(err, store.ErrUnknown):
 		return nil, 0, err
 	}
 	now, lerr := a.store.Load(ctx, a.pk)
 	if lerr != nil {
 		return nil, 0, errors.Join(err, errUnread, lerr)
 	}
-	return now, land(now, c.prev, c.next, a.owner), nil
+	return now, state.Land(now, c.prev, c.next, a.owner), nil
 }
 
 var errUnread = errors.New("record can't be read")

@@ -4,6 +4,8 @@ import (
 	"crypto/hmac"
 	"crypto/sha256"
 	"fmt"
+	"github.com/samekey/samekey/idem/store"
+	"github.com/samekey/samekey/internal/state"
 	"net/http"
 	"slices"
 	"strings"
@@ -63,15 +65,15 @@ func (a *attempt) identify(anonymous bool) {
 // compare finds out what of the request is as it was when held was claimed. A
 // record without credentials is anybody's who knows the key and the request; an
 // attempt without a request of its own may go on with any.
-func (a *attempt) compare(held *Record) (same same, err error) {
-	same.caller, same.request = true, true
+func (a *attempt) compare(held *store.Record) (same state.Same, err error) {
+	same.Caller, same.Request = true, true
 	if a.anonymous && held.Cred != "" {
-		if same.caller, err = a.opt.Fingerprint.matches(held.Cred, held.Secret, a.cred); err != nil {
+		if same.Caller, err = a.opt.Fingerprint.matches(held.Cred, held.Secret, a.cred); err != nil {
 			return same, err
 		}
 	}
 	if !a.resumed {
-		same.request, err = a.opt.Fingerprint.matches(held.Fingerprint, held.Secret, a.digest)
+		same.Request, err = a.opt.Fingerprint.matches(held.Fingerprint, held.Secret, a.digest)
 	}
 	return same, err
 }

@@ -16,6 +16,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/samekey/samekey/idem"
+	"github.com/samekey/samekey/idem/store"
 )
 
 const refusedCredentials = "idempotency_credentials"
@@ -107,17 +108,17 @@ func TestOtherCredentialsAreRefused(t *testing.T) {
 }
 
 // annsRecord is the record of ann's request: as claimed, and as finished.
-func annsRecord(t *testing.T, opts ...func(*idem.Options)) (claimed, finished *idem.Record) {
+func annsRecord(t *testing.T, opts ...func(*idem.Options)) (claimed, finished *store.Record) {
 	t.Helper()
-	var store idem.MemoryStore
-	only := func() *idem.Record {
-		for _, rec := range store.Records() {
+	var st idem.MemoryStore
+	only := func() *store.Record {
+		for _, rec := range st.Records() {
 			return rec
 		}
 		t.Fatal("there is no record")
 		return nil
 	}
-	_, err := idem.New(&store, opts...).Do(t.Context(), ann, func(context.Context) (idem.Response, error) {
+	_, err := idem.New(&st, opts...).Do(t.Context(), ann, func(context.Context) (idem.Response, error) {
 		claimed = only().Clone()
 		return idem.Response{Status: 201, Body: []byte("secret")}, nil
 	})
@@ -131,25 +132,25 @@ func annsRecord(t *testing.T, opts ...func(*idem.Options)) (claimed, finished *i
 // another caller gets neither that nor a run of its own.
 func TestOtherCredentialsOnEveryPath(t *testing.T) {
 	t.Parallel()
-	states := map[string]func(open, done *idem.Record) *idem.Record{
-		"in flight": func(open, _ *idem.Record) *idem.Record { return open },
-		"abandoned": func(open, _ *idem.Record) *idem.Record { open.Lease = time.Time{}; return open },
-		"abandoned after a phase": func(open, _ *idem.Record) *idem.Record {
-			open.Lease, open.Expires, open.Keep, open.Ver = time.Time{}, time.Time{}, idem.KeepOpen, 2
-			open.Phases = []idem.Phase{{Name: "one", Result: []byte("1")}}
+	states := map[string]func(open, done *store.Record) *store.Record{
+		"in flight": func(open, _ *store.Record) *store.Record { return open },
+		"abandoned": func(open, _ *store.Record) *store.Record { open.Lease = time.Time{}; return open },
+		"abandoned after a phase": func(open, _ *store.Record) *store.Record {
+			open.Lease, open.Expires, open.Keep, open.Ver = time.Time{}, time.Time{}, store.KeepOpen, 2
+			open.Phases = []store.Phase{{Name: "one", Result: []byte("1")}}
 			return open
 		},
-		"finished": func(_, done *idem.Record) *idem.Record { return done },
-		"finished, with jobs": func(_, done *idem.Record) *idem.Record {
-			done.Keep, done.Until, done.Expires = idem.KeepJobs, done.Expires, time.Time{}
+		"finished": func(_, done *store.Record) *store.Record { return done },
+		"finished, with jobs": func(_, done *store.Record) *store.Record {
+			done.Keep, done.Until, done.Expires = store.KeepJobs, done.Expires, time.Time{}
 			return done
 		},
-		"expired, with a tombstone": func(_, done *idem.Record) *idem.Record {
+		"expired, with a tombstone": func(_, done *store.Record) *store.Record {
 			done.Until = done.Created.Add(-time.Hour)
 			return done
 		},
-		"stuck": func(open, _ *idem.Record) *idem.Record {
-			open.State, open.Lease, open.Expires, open.Keep = idem.Stuck, time.Time{}, time.Time{}, idem.KeepOpen
+		"stuck": func(open, _ *store.Record) *store.Record {
+			open.State, open.Lease, open.Expires, open.Keep = store.Stuck, time.Time{}, time.Time{}, store.KeepOpen
 			return open
 		},
 	}
@@ -195,15 +196,15 @@ func TestOtherCredentialsOnEveryPath(t *testing.T) {
 					t.Parallel()
 					synctest.Test(t, func(t *testing.T) {
 						quiet := func(o *idem.Options) { o.Logger = slog.New(slog.DiscardHandler) }
-						var store idem.MemoryStore
+						var st idem.MemoryStore
 						before := recordOf(annsRecord(t, set, quiet, func(o *idem.Options) { o.MergeClaim = false }))
-						if _, err := store.Claim(t.Context(), idem.Claim{Next: before, Now: time.Now()}); err != nil {
+						if _, err := st.Claim(t.Context(), store.Claim{Next: before, Now: time.Now()}); err != nil {
 							t.Fatal(err)
 						}
 						time.Sleep(time.Second) //nolint:forbidigo // virtual
-						e := idem.New(&store, set, quiet)
+						e := idem.New(&st, set, quiet)
 						runs := 0
-						if mode == "cache" && before.State == idem.Done {
+						if mode == "cache" && before.State == store.Done {
 							_, _ = e.Do(t.Context(), ann, keepsCount(&runs)) // fills it, where there is something to replay
 						}
 						begun := time.Now()
@@ -217,7 +218,7 @@ func TestOtherCredentialsOnEveryPath(t *testing.T) {
 						if mode != "merged claim" && time.Since(begun) > 0 {
 							t.Errorf("bob waited for %v", time.Since(begun))
 						}
-						for _, after := range store.Records() {
+						for _, after := range st.Records() {
 							if diff := cmp.Diff(before, after); diff != "" {
 								t.Errorf("bob changed the record (-before +after):\n%s", diff)
 							}

@@ -6,7 +6,7 @@
 //
 // Most programs don't call [Engine.Do] themselves: package lambda wraps Lambda
 // handlers, [Engine.Middleware] wraps an http.Handler. Records are kept by a
-// [Store]: package dynamo has the one for DynamoDB, [MemoryStore] is for tests.
+// [store.Store]: package dynamo has the one for DynamoDB, [MemoryStore] is for tests.
 //
 // # What it guarantees
 //

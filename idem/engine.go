@@ -6,6 +6,9 @@ import (
 	"crypto/sha256"
 	"errors"
 	"fmt"
+	"github.com/samekey/samekey/idem/store"
+	"github.com/samekey/samekey/internal/redact"
+	"github.com/samekey/samekey/internal/state"
 	"log/slog"
 	"net/http"
 	"slices"
@@ -17,7 +20,7 @@ import (
 // Engine runs operations once for each key. It holds no state of a request, so
 // one engine serves any number of handlers and goroutines.
 type Engine struct {
-	store    Store
+	store    store.Store
 	opt      Options
 	log      *slog.Logger
 	prefix   string // of every partition key
@@ -32,7 +35,7 @@ type Engine struct {
 // New returns an engine on store. It panics if store is nil (also a nil pointer
 // in the interface) or an option can't work: both are mistakes in the program,
 // best found at cold start.
-func New(store Store, optFns ...func(*Options)) *Engine {
+func New(store store.Store, optFns ...func(*Options)) *Engine {
 	var opt Options
 	for _, fn := range optFns {
 		fn(&opt)
@@ -130,7 +133,7 @@ func (e *Engine) do(ctx context.Context, r *Request, accepts bool, fn func(conte
 	}
 	a.arrives(ctx)
 	if e.opt.Resumable && !r.Redelivered {
-		if err := e.input(r).storable(); err != nil {
+		if err := storable(e.input(r)); err != nil {
 			err := a.fail("request", err)
 			call(ctx, e.opt.Hooks.Refused, a.event(nil, err))
 			return Result{}, err
@@ -149,20 +152,20 @@ func (e *Engine) do(ctx context.Context, r *Request, accepts bool, fn func(conte
 	held, v, err := a.claimOrWait(ctx)
 	switch {
 	case e.opt.FailOpen && !a.seen && unreachable(err):
-		e.log.ErrorContext(ctx, "store unavailable: handler runs unprotected", "record", short(a.pk), "error", err)
+		e.log.ErrorContext(ctx, "store unavailable: handler runs unprotected", "record", redact.Record(a.pk), "error", err)
 		call(ctx, e.opt.Hooks.FailedOpen, a.event(nil, err))
 		return e.pass(ctx, r, fn)
 	case err != nil:
-		e.log.ErrorContext(ctx, "claim failed", "record", short(a.pk), "error", err)
+		e.log.ErrorContext(ctx, "claim failed", "record", redact.Record(a.pk), "error", err)
 		call(ctx, e.opt.Hooks.Failed, a.event(nil, err))
 		return Result{}, err
-	case v == own || v == takeOver:
+	case v == state.Own || v == state.TakeOver:
 		if err := a.enough(); err != nil { // the claim took it, or the sandbox was frozen
-			_, _, _ = a.release(ctx, held, giveBack{}, err)
+			_, _, _ = a.release(ctx, held, state.GiveBack{}, err)
 			call(ctx, e.opt.Hooks.Refused, a.event(nil, err))
 			return Result{}, err
 		}
-		return a.begin(ctx, held, v == takeOver, fn)
+		return a.begin(ctx, held, v == state.TakeOver, fn)
 	default:
 		return a.answer(ctx, held, v)
 	}
@@ -270,7 +273,7 @@ func (a *attempt) leaseEnd(now time.Time) time.Time {
 }
 
 // begin runs an operation whose record is ours.
-func (a *attempt) begin(ctx context.Context, rec *Record, resumed bool, fn func(context.Context) (Response, error)) (Result, error) {
+func (a *attempt) begin(ctx context.Context, rec *store.Record, resumed bool, fn func(context.Context) (Response, error)) (Result, error) {
 	hook := a.opt.Hooks.Claimed
 	if resumed {
 		hook = a.opt.Hooks.TakenOver
@@ -281,13 +284,13 @@ func (a *attempt) begin(ctx context.Context, rec *Record, resumed bool, fn func(
 
 // run calls fn and ends the operation as fn's outcome demands. rec is nil where
 // the claim is still to come.
-func (a *attempt) run(ctx context.Context, rec *Record, resumed bool, fn func(context.Context) (Response, error)) (Result, error) {
+func (a *attempt) run(ctx context.Context, rec *store.Record, resumed bool, fn func(context.Context) (Response, error)) (Result, error) {
 	f := &flow{a: a, rec: rec}
 	res, err := a.once(ctx, f, resumed, fn)
 	if f.restart { // at most once: from then on there is a record
 		rec := f.record()
 		if err := a.enough(); err != nil {
-			_, _, _ = a.release(ctx, rec, giveBack{}, err)
+			_, _, _ = a.release(ctx, rec, state.GiveBack{}, err)
 			return Result{}, err
 		}
 		return a.begin(ctx, rec, rec.Ver > 1, fn)
@@ -305,7 +308,7 @@ func (a *attempt) once(ctx context.Context, f *flow, resumed bool, fn func(conte
 		resp, err = a.response(answer.v)
 	}
 	if err == nil {
-		err = resp.check()
+		err = checkStatus(&resp)
 	}
 	if err == nil {
 		a.cleaned(ctx, &resp)
@@ -320,7 +323,7 @@ func (a *attempt) once(ctx context.Context, f *flow, resumed bool, fn func(conte
 		}
 	}
 	if err == nil && failed != nil {
-		a.log.ErrorContext(ctx, "answer not stored: a phase had failed", "record", short(a.pk), "error", failed)
+		a.log.ErrorContext(ctx, "answer not stored: a phase had failed", "record", redact.Record(a.pk), "error", failed)
 		if resp.Status < http.StatusBadRequest {
 			err = failed // whoever is told of success doesn't come again
 		}
@@ -340,17 +343,17 @@ func (a *attempt) withdraw(ctx context.Context, f *flow, resp Response, err, fai
 	}
 	b := f.giveBack()
 	if cause == nil {
-		b.refused, b.why = resp.Status/100 == 4, notStored(resp.Status)
+		b.Refused, b.Why = resp.Status/100 == 4, notStored(resp.Status)
 	}
 	held, l, rerr := a.release(ctx, rec, b, cause)
 	switch {
-	case l == fenced && rerr == nil:
+	case l == state.Fenced && rerr == nil:
 		if err != nil {
-			a.log.ErrorContext(ctx, "handler failed in an overtaken attempt", "record", short(a.pk), "error", err)
+			a.log.ErrorContext(ctx, "handler failed in an overtaken attempt", "record", redact.Record(a.pk), "error", err)
 		}
 		return a.overtaken(ctx, held)
-	case l == landed && held.State == Done:
-		return a.answer(ctx, held, replay) // stored after all: that is the answer
+	case l == state.Landed && held.State == store.Done:
+		return a.answer(ctx, held, state.Replay) // stored after all: that is the answer
 	case err != nil:
 		if rerr != nil {
 			err = errors.Join(err, rerr)
@@ -379,17 +382,17 @@ func (a *attempt) consult(ctx context.Context, f *flow, resp Response, err error
 		return Result{}, a.unavailable("look", errors.Join(lerr, err))
 	}
 	v, jerr := a.judge(held)
-	if jerr == nil && v == takeOver {
+	if jerr == nil && v == state.TakeOver {
 		held, v, jerr = a.settle(ctx, held, until)
 	}
 	switch {
 	case jerr != nil:
 		return Result{}, jerr
-	case v == takeOver:
+	case v == state.TakeOver:
 		f.set(held)
 		f.restart = true
 		return Result{}, nil
-	case v != again:
+	case v != state.Again:
 		return a.answer(ctx, held, v)
 	case err != nil:
 		return Result{}, &handlerError{err}
@@ -399,8 +402,8 @@ func (a *attempt) consult(ctx context.Context, f *flow, resp Response, err error
 
 // cleaned drops what would split the answer, and says so.
 func (a *attempt) cleaned(ctx context.Context, resp *Response) {
-	if dropped := resp.clean(); dropped != nil {
-		a.log.WarnContext(ctx, "response header with control characters left out", "record", short(a.pk), "headers", dropped)
+	if dropped := clean(resp); dropped != nil {
+		a.log.WarnContext(ctx, "response header with control characters left out", "record", redact.Record(a.pk), "headers", dropped)
 	}
 }
 
@@ -417,7 +420,7 @@ func (a *attempt) response(v any) (Response, error) {
 			return Response{}, fmt.Errorf("%w: %w", ErrResult, err)
 		}
 	}
-	return resp, resp.check()
+	return resp, checkStatus(&resp)
 }
 
 // handle calls fn, and releases the lease if fn doesn't come back: a panic (or
@@ -452,28 +455,20 @@ func (a *attempt) handle(ctx context.Context, f *flow, resumed bool, fn func(con
 var errPanic = errors.New("handler panicked")
 
 func (a *attempt) fail(op string, err error) *Error {
-	return &Error{Op: op, Record: short(a.pk), Err: err}
+	return &Error{Op: op, Record: redact.Record(a.pk), Err: err}
 }
 
-func (a *attempt) event(rec *Record, err error) Event {
-	ev := Event{Record: short(a.pk), Route: a.req.Route, Err: err}
-	if rec == nil || rec.State == None {
+func (a *attempt) event(rec *store.Record, err error) Event {
+	ev := Event{Record: redact.Record(a.pk), Route: a.req.Route, Err: err}
+	if rec == nil || rec.State == store.None {
 		return ev
 	}
-	ev.ID, ev.Created, ev.Expires = rec.ID, rec.Created, rec.lifetime()
+	ev.ID, ev.Created, ev.Expires = rec.ID, rec.Created, state.Lifetime(rec)
 	if rec.Response != nil {
 		ev.Status = rec.Response.Status
 	}
-	if rec.State == Open && !rec.Lease.IsZero() {
+	if rec.State == store.Open && !rec.Lease.IsZero() {
 		ev.Lease = rec.Lease.Sub(a.opt.Now())
 	}
 	return ev
-}
-
-// lifetime is when the key's answers end; zero while that is open.
-func (r *Record) lifetime() time.Time {
-	if !r.Until.IsZero() {
-		return r.Until
-	}
-	return r.Expires
 }

@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/samekey/samekey/idem"
+	"github.com/samekey/samekey/idem/store"
 )
 
 var request = idem.Request{Key: "k", Scope: "s", Method: "POST", Path: "/", Body: []byte("{}")}
@@ -33,27 +34,27 @@ func never(t *testing.T) func(context.Context) (idem.Response, error) {
 
 // spoilt is a store some of whose verbs a test replaces.
 type spoilt struct {
-	idem.Store
-	claim  func(context.Context, idem.Claim) (*idem.Record, error)
-	commit func(context.Context, idem.Commit) (*idem.Record, error)
-	load   func(context.Context, string) (*idem.Record, error)
+	store.Store
+	claim  func(context.Context, store.Claim) (*store.Record, error)
+	commit func(context.Context, store.Commit) (*store.Record, error)
+	load   func(context.Context, string) (*store.Record, error)
 }
 
-func (s *spoilt) Claim(ctx context.Context, c idem.Claim) (*idem.Record, error) {
+func (s *spoilt) Claim(ctx context.Context, c store.Claim) (*store.Record, error) {
 	if s.claim != nil {
 		return s.claim(ctx, c)
 	}
 	return s.Store.Claim(ctx, c)
 }
 
-func (s *spoilt) Commit(ctx context.Context, c idem.Commit) (*idem.Record, error) {
+func (s *spoilt) Commit(ctx context.Context, c store.Commit) (*store.Record, error) {
 	if s.commit != nil {
 		return s.commit(ctx, c)
 	}
 	return s.Store.Commit(ctx, c)
 }
 
-func (s *spoilt) Load(ctx context.Context, pk string) (*idem.Record, error) {
+func (s *spoilt) Load(ctx context.Context, pk string) (*store.Record, error) {
 	if s.load != nil {
 		return s.load(ctx, pk)
 	}
@@ -83,14 +84,14 @@ func TestFinishOutlastsAnOutage(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		memory := &idem.MemoryStore{}
 		var back time.Time
-		store := &spoilt{Store: memory}
-		store.commit = func(ctx context.Context, c idem.Commit) (*idem.Record, error) {
+		st := &spoilt{Store: memory}
+		st.commit = func(ctx context.Context, c store.Commit) (*store.Record, error) {
 			if time.Now().Before(back) {
-				return nil, idem.ErrUnknown
+				return nil, store.ErrUnknown
 			}
 			return memory.Commit(ctx, c)
 		}
-		store.load = func(ctx context.Context, pk string) (*idem.Record, error) {
+		st.load = func(ctx context.Context, pk string) (*store.Record, error) {
 			if time.Now().Before(back) {
 				return nil, errors.New("connection refused")
 			}
@@ -98,7 +99,7 @@ func TestFinishOutlastsAnOutage(t *testing.T) {
 		}
 		ctx, cancel := context.WithTimeout(t.Context(), 28*time.Second)
 		defer cancel()
-		engine := idem.New(store)
+		engine := idem.New(st)
 		_, err := engine.Do(ctx, request, func(context.Context) (idem.Response, error) {
 			back = time.Now().Add(5 * time.Second)
 			return answers(201)(ctx)
@@ -117,14 +118,14 @@ func TestNoTimeLeftAfterTheClaim(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		memory := &idem.MemoryStore{}
-		store := &spoilt{Store: memory, claim: func(ctx context.Context, c idem.Claim) (*idem.Record, error) {
+		st := &spoilt{Store: memory, claim: func(ctx context.Context, c store.Claim) (*store.Record, error) {
 			held, err := memory.Claim(ctx, c)
 			<-time.After(1900 * time.Millisecond)
 			return held, err
 		}}
 		ctx, cancel := context.WithTimeout(t.Context(), 2*time.Second)
 		defer cancel()
-		if _, err := idem.New(store).Do(ctx, request, never(t)); !errors.Is(err, idem.ErrNoTime) {
+		if _, err := idem.New(st).Do(ctx, request, never(t)); !errors.Is(err, idem.ErrNoTime) {
 			t.Errorf("got %v, want no time left", err)
 		}
 		if res, err := idem.New(memory).Do(t.Context(), request, answers(201)); err != nil || res.Replayed {
@@ -151,10 +152,10 @@ func TestHandlersErrorKeepsItsType(t *testing.T) {
 func TestFailOpenNotOverAKnownRecord(t *testing.T) {
 	t.Parallel()
 	memory := &idem.MemoryStore{}
-	_, _ = idem.New(&spoilt{Store: memory, commit: func(context.Context, idem.Commit) (*idem.Record, error) {
+	_, _ = idem.New(&spoilt{Store: memory, commit: func(context.Context, store.Commit) (*store.Record, error) {
 		return nil, errors.New("dead")
 	}}).Do(t.Context(), request, func(context.Context) (idem.Response, error) { return idem.Response{}, errors.New("dead") })
-	down := &spoilt{Store: memory, commit: func(context.Context, idem.Commit) (*idem.Record, error) {
+	down := &spoilt{Store: memory, commit: func(context.Context, store.Commit) (*store.Record, error) {
 		return nil, errors.New("throttled")
 	}}
 	later := idem.New(down, func(o *idem.Options) {
@@ -173,36 +174,36 @@ func TestFailOpenNotOverARecordThatWasSeen(t *testing.T) {
 	hour := func(o *idem.Options) { o.Now = func() time.Time { return time.Now().Add(time.Hour) } }
 	for name, tt := range map[string]struct {
 		opt  func(*idem.Options)
-		held idem.State // what the other attempt leaves
+		held store.State // what the other attempt leaves
 	}{
-		"in flight, by a look before the claim":    {func(o *idem.Options) { o.ReadFirst = true }, idem.Open},
-		"abandoned, by a look before the claim":    {func(o *idem.Options) { o.ReadFirst = true; hour(o) }, idem.Open},
-		"gone while it was waited for":             {func(o *idem.Options) { o.InFlight, o.WaitMax = idem.InFlightWait, 2*time.Second }, idem.None},
-		"given back while it was being taken over": {hour, idem.None},
+		"in flight, by a look before the claim":    {func(o *idem.Options) { o.ReadFirst = true }, store.Open},
+		"abandoned, by a look before the claim":    {func(o *idem.Options) { o.ReadFirst = true; hour(o) }, store.Open},
+		"gone while it was waited for":             {func(o *idem.Options) { o.InFlight, o.WaitMax = idem.InFlightWait, 2*time.Second }, store.None},
+		"given back while it was being taken over": {hour, store.None},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			memory := &idem.MemoryStore{}
-			var held *idem.Record
-			holder := &spoilt{Store: memory, commit: func(context.Context, idem.Commit) (*idem.Record, error) { return nil, errors.New("dead") }}
+			var held *store.Record
+			holder := &spoilt{Store: memory, commit: func(context.Context, store.Commit) (*store.Record, error) { return nil, errors.New("dead") }}
 			_, _ = idem.New(holder).Do(t.Context(), request, func(context.Context) (idem.Response, error) { return idem.Response{}, errors.New("dead") })
 			for _, held = range memory.Records() {
 			}
 			claims := 0
 			broken := &spoilt{
 				Store: memory,
-				claim: func(ctx context.Context, c idem.Claim) (*idem.Record, error) {
-					if claims++; tt.held == idem.Open || claims > 1 {
+				claim: func(ctx context.Context, c store.Claim) (*store.Record, error) {
+					if claims++; tt.held == store.Open || claims > 1 {
 						return nil, down
 					}
 					return held, nil
 				},
-				commit: func(context.Context, idem.Commit) (*idem.Record, error) { return &idem.Record{}, nil }, // gone
-				load: func(ctx context.Context, pk string) (*idem.Record, error) {
-					if tt.held == idem.Open && claims == 0 {
+				commit: func(context.Context, store.Commit) (*store.Record, error) { return &store.Record{}, nil }, // gone
+				load: func(ctx context.Context, pk string) (*store.Record, error) {
+					if tt.held == store.Open && claims == 0 {
 						return memory.Load(ctx, pk)
 					}
-					if claims > 1 || claims == 1 && tt.held == idem.Open {
+					if claims > 1 || claims == 1 && tt.held == store.Open {
 						return nil, down
 					}
 					return nil, nil

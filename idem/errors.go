@@ -2,6 +2,7 @@ package idem
 
 import (
 	"errors"
+	"github.com/samekey/samekey/idem/store"
 	"time"
 )
 
@@ -32,7 +33,7 @@ var (
 	// ErrExpired matches errors from a key whose lifetime is over, where that is still known.
 	ErrExpired = errors.New("idempotency key has expired")
 	// ErrNotKept matches errors from a finished operation whose answer could not be kept.
-	ErrNotKept = errors.New("the answer was not kept")
+	ErrNotKept = store.ErrNotKept
 	// ErrLeaseLost matches errors from an attempt that another one overtook: it changed nothing after that.
 	ErrLeaseLost = errors.New("lease lost to another attempt")
 	// ErrNoTime matches errors from a request with too little time left to begin.
@@ -50,9 +51,9 @@ var (
 	// ErrResult matches errors from a result or an answer that can't be stored as it is.
 	ErrResult = errors.New("result can't be stored")
 	// ErrWrite matches errors from a write or a job that can't be committed: nothing was sent.
-	ErrWrite = errors.New("write can't be committed")
+	ErrWrite = store.ErrWrite
 	// ErrCondition matches errors from a commit whose user's own condition was false: nothing was written.
-	ErrCondition = errors.New("condition is false")
+	ErrCondition = store.ErrCondition
 	// ErrKeyReused matches errors from a phase that asked for one derived key twice.
 	ErrKeyReused = errors.New("derived key is used twice: name the step")
 	// ErrDeliveryKey matches errors from a phase that must not run under a key which
@@ -63,19 +64,12 @@ var (
 	// ErrAnswered matches errors from a phase of an operation that already has its
 	// answer, which is given whatever the handler returns.
 	ErrAnswered = errors.New("the operation has its answer")
-	// ErrMoved matches errors from a [Ticket] that is out of date: somebody has
-	// written the record since, so there is nothing to do for its bearer.
-	ErrMoved = errors.New("the record has moved on")
-	// ErrNotMine matches errors from a [Ticket] of another handler's operation, or
-	// of another tenant's: nothing was changed, and the ticket is still good.
-	ErrNotMine = errors.New("the operation is another handler's")
 
-	// ErrUnknown is a [Store]'s: the write may or may not have been applied.
-	ErrUnknown = errors.New("outcome is unknown")
-	// ErrConflict is a [Store]'s: not applied, another write was in progress.
-	ErrConflict = errors.New("conflict with another write")
-	// ErrCorrupt is a [Store]'s: a stored record can't be understood.
-	ErrCorrupt = errors.New("record is corrupt")
+	// ErrConflict matches errors from a commit that was not applied: another write was in progress, or an item
+	// that was read has changed.
+	ErrConflict = store.ErrConflict
+	// ErrCorrupt matches errors from a stored record that can't be understood.
+	ErrCorrupt = store.ErrCorrupt
 )
 
 // Error says where an operation failed. Get at it with errors.As or

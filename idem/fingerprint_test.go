@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"encoding/json"
 	"errors"
+	"github.com/samekey/samekey/idem/store"
 	"net/http"
 	"strings"
 	"testing"
@@ -183,16 +184,16 @@ func TestSecretRotation(t *testing.T) {
 		}
 		return d
 	}
-	record := func(f Fingerprint) *Record {
+	record := func(f Fingerprint) *store.Record {
 		fp, id := f.sign(digestOf(r))
-		return &Record{Fingerprint: fp, Secret: id}
+		return &store.Record{Fingerprint: fp, Secret: id}
 	}
 	unkeyed, old := record(Fingerprint{}), record(Fingerprint{Secrets: []Secret{older}})
 	rotated := Fingerprint{Secrets: []Secret{newer, older}}
 	if unkeyed.Fingerprint == old.Fingerprint || old.Secret != "2026-10" || record(rotated).Secret != "2026-11" {
 		t.Error("the first secret doesn't key new records")
 	}
-	for name, held := range map[string]*Record{"unkeyed": unkeyed, "older secret": old, "newer secret": record(rotated)} {
+	for name, held := range map[string]*store.Record{"unkeyed": unkeyed, "older secret": old, "newer secret": record(rotated)} {
 		if ok, err := rotated.matches(held.Fingerprint, held.Secret, digestOf(r)); !ok || err != nil {
 			t.Errorf("%s: an honest retry got %t, %v", name, ok, err)
 		}

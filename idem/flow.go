@@ -7,6 +7,9 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"github.com/samekey/samekey/idem/store"
+	"github.com/samekey/samekey/internal/redact"
+	"github.com/samekey/samekey/internal/state"
 	"maps"
 	"slices"
 	"sync"
@@ -20,7 +23,7 @@ type flow struct {
 	a *attempt
 
 	mu      sync.Mutex
-	rec     *Record
+	rec     *store.Record
 	passed  int             // phases this run has behind it, committed and pending
 	names   map[string]bool // of phases, so far
 	busy    bool            // a phase is running
@@ -30,15 +33,15 @@ type flow struct {
 	entered bool            // a Foreign runs, or has failed
 	err     error           // why the first failed phase failed
 
-	pending []Phase        // results that join the next commit
+	pending []store.Phase  // results that join the next commit
 	waiting map[string]Job // their jobs
 	calls   []string       // and calls
 
 	sent  map[string]string // hashes of what this run's calls send, where that is known
 	loose []Job             // staged since the last phase, for the next commit
 
-	statusOnly bool      // the answer itself can't be stored
-	kept       *Overflow // where a store has put the body of an answer that is not stored yet
+	statusOnly bool            // the answer itself can't be stored
+	kept       *store.Overflow // where a store has put the body of an answer that is not stored yet
 
 	renewals int64 // of the lease, by this attempt
 
@@ -172,7 +175,7 @@ func (f *flow) leftover() error {
 // and that this one has not repeated: nothing would tell what it came to.
 func (f *flow) unrepeated(what string) error {
 	for _, call := range f.rec.Doubts {
-		if _, asked := f.asked[call]; call != AnyCall && !asked {
+		if _, asked := f.asked[call]; call != store.AnyCall && !asked {
 			return fmt.Errorf("%w: %s without the call %s, which an earlier attempt may have made", ErrPhaseOrder, what, call)
 		}
 	}
@@ -256,7 +259,7 @@ func (f *flow) foreign(ctx context.Context, s step, fn func(context.Context, *Tx
 
 // reaches refuses to reach other systems under a key that names a delivery.
 func (f *flow) reaches(what string) error {
-	if mayReach(f.a.req.DeliveryKey, f.record()) {
+	if state.MayReach(f.a.req.DeliveryKey, f.record()) {
 		return nil
 	}
 	return fmt.Errorf("%w: %s, and would do so again, under a new derived key, once the message comes back from a dead-letter queue with another id; "+
@@ -282,7 +285,7 @@ func (f *flow) intend(ctx context.Context, s step) error {
 	if err := f.alive(ctx, s); err != nil {
 		return err
 	}
-	if err := f.commit(ctx, []Phase{{Name: s.name, Intent: true}}, collected{}, false); err != nil {
+	if err := f.commit(ctx, []store.Phase{{Name: s.name, Intent: true}}, collected{}, false); err != nil {
 		return f.commitFailed(s, err)
 	}
 	return nil
@@ -296,7 +299,7 @@ func (f *flow) tx(s step) *Tx {
 	if f.rec != nil {
 		tx.id, tx.made, tx.repeats = f.rec.ID, f.rec.Calls, len(f.rec.Doubts) > 0
 	}
-	tx.made = tally(tx.made, f.calls)
+	tx.made = state.Tally(tx.made, f.calls)
 	if s.kind == foreign {
 		tx.called = f.called
 	}
@@ -320,7 +323,7 @@ func (f *flow) sends(s step) (map[string]string, error) {
 	}
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	f.sent = sending(sent, f.sent)
+	f.sent = state.Sending(sent, f.sent)
 	return sent, nil
 }
 
@@ -396,9 +399,9 @@ func (f *flow) outcome(ctx context.Context, s step, tx *Tx, raw []byte, err erro
 		}
 		return nil, err
 	case noop || s.deferred || s.joins && len(got.writes) == 0:
-		return raw, f.postpone(Phase{Name: s.name, Result: raw}, got)
+		return raw, f.postpone(store.Phase{Name: s.name, Result: raw}, got)
 	}
-	if err := f.commit(ctx, []Phase{{Name: s.name, Result: raw}}, got, rerun); err != nil {
+	if err := f.commit(ctx, []store.Phase{{Name: s.name, Result: raw}}, got, rerun); err != nil {
 		return nil, f.commitFailed(s, err)
 	}
 	return slices.Clone(f.lastResult()), nil
@@ -410,7 +413,7 @@ func (f *flow) commitFailed(s step, err error) error {
 	if _, ours := errors.AsType[*Error](err); ours || errors.Is(err, ErrAnswered) {
 		return err
 	}
-	if errors.Is(err, ErrUnknown) {
+	if errors.Is(err, store.ErrUnknown) {
 		err = fmt.Errorf("%w: %w", ErrUnavailable, err)
 	}
 	return f.a.phaseError("phase "+s.name, err)
@@ -443,7 +446,7 @@ func (f *flow) settleIntent(ctx context.Context, s step, tx *Tx, raw []byte, err
 		}
 		return nil, err
 	case err != nil && !responds || txErr != nil:
-		return nil, f.giveUp(ctx, fmt.Sprintf("the outcome of phase %q is unknown: %s", s.name, ErrorText(errors.Join(err, txErr))))
+		return nil, f.giveUp(ctx, fmt.Sprintf("the outcome of phase %q is unknown: %s", s.name, redact.Error(errors.Join(err, txErr))))
 	case responds:
 		f.mu.Lock()
 		f.passed++ // its outcome is the answer
@@ -453,14 +456,14 @@ func (f *flow) settleIntent(ctx context.Context, s step, tx *Tx, raw []byte, err
 		}
 		return nil, err
 	}
-	if err := f.replaceIntent(ctx, got.calls, Phase{Name: s.name, Result: raw}); err != nil {
+	if err := f.replaceIntent(ctx, got.calls, store.Phase{Name: s.name, Result: raw}); err != nil {
 		return nil, f.commitFailed(s, err)
 	}
 	return slices.Clone(f.lastResult()), nil
 }
 
 // postpone keeps a result for the next commit.
-func (f *flow) postpone(p Phase, got collected) error {
+func (f *flow) postpone(p store.Phase, got collected) error {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	waiting, err := f.stagedJobs(got.jobs)
@@ -468,7 +471,7 @@ func (f *flow) postpone(p Phase, got collected) error {
 		return f.failed(err)
 	}
 	f.waiting, f.loose = waiting, nil
-	f.pending, f.calls = append(f.pending, p), with(f.calls, got.calls...)
+	f.pending, f.calls = append(f.pending, p), state.With(f.calls, got.calls...)
 	f.passed++
 	return nil
 }
@@ -486,7 +489,7 @@ func (f *flow) stage(jobs []Job) error {
 		return f.failed(fmt.Errorf("%w: Stage while a phase runs: use its Tx", ErrPhaseOrder))
 	}
 	for _, j := range jobs {
-		if err := j.check(); err != nil {
+		if err := checkJob(j); err != nil {
 			return f.failed(err)
 		}
 	}
@@ -502,7 +505,7 @@ func (f *flow) stage(jobs []Job) error {
 
 // stagedJobs is everything that joins the next commit, named.
 func (f *flow) stagedJobs(jobs []Job) (map[string]Job, error) {
-	all := merged(maps.Clone(f.waiting), numbered(f.passed, 0, slices.Concat(f.loose, jobs)))
+	all := state.Merged(maps.Clone(f.waiting), numbered(f.passed, 0, slices.Concat(f.loose, jobs)))
 	n := len(all)
 	if f.rec != nil {
 		n += len(f.rec.Jobs)

@@ -3,13 +3,17 @@ package idem
 import (
 	"context"
 	"crypto/sha256"
+	"errors"
 	"fmt"
+	"github.com/samekey/samekey/idem/store"
+	"github.com/samekey/samekey/internal/redact"
+	"github.com/samekey/samekey/internal/state"
 	"slices"
 )
 
 // change is one conditional write of an attempt.
 type change struct {
-	prev, next *Record
+	prev, next *store.Record
 	writes     []Write
 	rerun      bool // a conflict is the caller's, who then builds other writes
 }
@@ -17,7 +21,7 @@ type change struct {
 // commit writes phases and all that waits for a commit, with the user's writes.
 // Without a phase, or with one that only begins, what is staged for that phase
 // stays with it.
-func (f *flow) commit(ctx context.Context, phases []Phase, got collected, rerun bool) error {
+func (f *flow) commit(ctx context.Context, phases []store.Phase, got collected, rerun bool) error {
 	ends := len(phases) > 0 && !phases[0].Intent
 	f.mu.Lock()
 	all := slices.Concat(f.pending, phases)
@@ -33,9 +37,9 @@ func (f *flow) commit(ctx context.Context, phases []Phase, got collected, rerun 
 	if err != nil {
 		return f.fail(err)
 	}
-	_, err = f.write(ctx, func(base *Record) *Record {
-		r := *advanced(base, all, waiting, calls)
-		r.Sent = sending(r.Sent, got.sent)
+	_, err = f.write(ctx, func(base *store.Record) *store.Record {
+		r := *state.Advanced(base, all, waiting, calls)
+		r.Sent = state.Sending(r.Sent, got.sent)
 		return &r
 	}, got.writes, rerun)
 	if err != nil {
@@ -53,20 +57,15 @@ func (f *flow) commit(ctx context.Context, phases []Phase, got collected, rerun 
 
 // replaceIntent puts phases, none or one, in the place of the intent that is
 // the last of the record.
-func (f *flow) replaceIntent(ctx context.Context, calls []string, phases ...Phase) error {
+func (f *flow) replaceIntent(ctx context.Context, calls []string, phases ...store.Phase) error {
 	f.mu.Lock()
 	waiting, err := f.stagedJobs(nil)
 	f.mu.Unlock()
 	if err != nil {
 		return f.fail(err)
 	}
-	_, err = f.write(ctx, func(base *Record) *Record {
-		r := *base
-		r.Phases = base.Phases[:len(base.Phases)-1]
-		if len(phases) == 0 {
-			return &r
-		}
-		return advanced(&r, phases, waiting, calls)
+	_, err = f.write(ctx, func(base *store.Record) *store.Record {
+		return state.IntentReplaced(base, phases, waiting, calls)
 	}, nil, false)
 	if err != nil {
 		return err
@@ -91,7 +90,7 @@ func (f *flow) recorded(calls []string) {
 }
 
 // passes notes that a phase is committed.
-func (f *flow) passes(ctx context.Context, p Phase) {
+func (f *flow) passes(ctx context.Context, p store.Phase) {
 	f.mu.Lock()
 	f.passed++
 	f.loose = nil
@@ -103,7 +102,7 @@ func (f *flow) passes(ctx context.Context, p Phase) {
 
 // write sends what build makes of the record: as the claim where that is still
 // to come, else as a commit. It keeps and returns the record as it then is.
-func (f *flow) write(ctx context.Context, build func(*Record) *Record, writes []Write, rerun bool) (*Record, error) {
+func (f *flow) write(ctx context.Context, build func(*store.Record) *store.Record, writes []Write, rerun bool) (*store.Record, error) {
 	a := f.a
 	if f.leftBehind() {
 		// The attempt has ended without this phase, and may have said so.
@@ -111,7 +110,7 @@ func (f *flow) write(ctx context.Context, build func(*Record) *Record, writes []
 	}
 	defer f.alone()()
 	prev := f.record()
-	if prev != nil && prev.State != Open {
+	if prev != nil && prev.State != store.Open {
 		return nil, ErrAnswered // nothing goes on top of an answer
 	}
 	if prev == nil {
@@ -122,27 +121,25 @@ func (f *flow) write(ctx context.Context, build func(*Record) *Record, writes []
 		return f.claimed(ctx, held, v, build)
 	}
 	next := build(prev)
-	next.Ver = prev.Ver + 1
 	held, l, err := a.commit(ctx, change{prev, next, writes, rerun}, a.until(prev), patient)
-	if err == nil && l == crossed && renewal(held, prev) {
+	if err == nil && l == state.Crossed && state.Renewal(held, prev) {
 		// This attempt's, whose answer was lost: nothing else has changed.
 		f.renewed()
 		prev = held
 		next = build(prev)
-		next.Ver = prev.Ver + 1
 		held, l, err = a.commit(ctx, change{prev, next, writes, rerun}, a.until(prev), patient)
 	}
 	switch {
 	case err != nil:
 		return nil, err
-	case l == landed:
+	case l == state.Landed:
 		f.set(held)
 		return held, nil
-	case l == crossed:
+	case l == state.Crossed:
 		// An earlier write of this attempt, which it was told had failed, has landed
 		// after all: nothing here can be relied on.
 		f.set(held)
-		return nil, ErrUnknown
+		return nil, store.ErrUnknown
 	}
 	if f.lost != nil {
 		f.lost(ErrLeaseLost)
@@ -152,16 +149,16 @@ func (f *flow) write(ctx context.Context, build func(*Record) *Record, writes []
 }
 
 // claimed takes in what a merged claim came to.
-func (f *flow) claimed(ctx context.Context, held *Record, v verdict, build func(*Record) *Record) (*Record, error) {
+func (f *flow) claimed(ctx context.Context, held *store.Record, v state.Verdict, build func(*store.Record) *store.Record) (*store.Record, error) {
 	a := f.a
-	begin := v == takeOver
-	if v == inFlight {
+	begin := v == state.TakeOver
+	if v == state.InFlight {
 		// The handler's writes are not sent again: it begins anew with what was there.
 		var err error
 		if held, v, err = a.patiently(ctx, held, v); err != nil {
 			return nil, err
 		}
-		begin = v == own || v == takeOver
+		begin = v == state.Own || v == state.TakeOver
 	}
 	switch {
 	case begin:
@@ -173,11 +170,11 @@ func (f *flow) claimed(ctx context.Context, held *Record, v verdict, build func(
 		f.mu.Unlock()
 		f.stop(Result{}, ErrAnswered)
 		return nil, ErrAnswered
-	case v == own:
+	case v == state.Own:
 		f.set(held)
 		call(ctx, a.opt.Hooks.Claimed, a.event(held, nil))
-		if !sameShape(held, build(a.fresh(a.opt.Now()))) {
-			return nil, ErrUnknown // as crossed
+		if !state.SameShape(held, build(a.fresh(a.opt.Now()))) {
+			return nil, store.ErrUnknown // as crossed
 		}
 		return held, nil
 	}
@@ -185,13 +182,13 @@ func (f *flow) claimed(ctx context.Context, held *Record, v verdict, build func(
 	return nil, ErrAnswered
 }
 
-func (f *flow) record() *Record {
+func (f *flow) record() *store.Record {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	return f.rec
 }
 
-func (f *flow) set(rec *Record) {
+func (f *flow) set(rec *store.Record) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	f.rec = rec
@@ -222,7 +219,7 @@ func (f *flow) calledOut() []string {
 		}
 	}
 	if f.entered && len(out) == 0 || f.left {
-		out = append(out, AnyCall) // without a key, or its key is still to be asked for
+		out = append(out, store.AnyCall) // without a key, or its key is still to be asked for
 	}
 	return out
 }
@@ -250,13 +247,13 @@ func (f *flow) failure() error {
 // giveBack is what there is to say of an attempt without an answer. That the
 // program refuses to go on is told in the words of its phase, which the handler may
 // have kept to itself.
-func (f *flow) giveBack() giveBack {
+func (f *flow) giveBack() state.GiveBack {
 	f.mu.Lock()
 	renewals := f.renewals
 	f.mu.Unlock()
-	b := giveBack{calls: f.calledOut(), sent: f.sentOut(), renewed: renewals}
+	b := state.GiveBack{Calls: f.calledOut(), Sent: f.sentOut(), Renewed: renewals}
 	if err := f.failure(); refuses(err) {
-		b.refusal, b.why = err, ErrorText(err)
+		b.Refusal, b.Why = err, redact.Error(err)
 	}
 	return b
 }
@@ -312,20 +309,19 @@ func (f *flow) finish(ctx context.Context, resp Response, writes []Write, jobs [
 	if err != nil {
 		return f.fail(err)
 	}
-	stored := resp.stored(a.headers)
-	var made *Record
+	stored := storedPart(resp, a.headers)
+	var made *store.Record
 	keeps := func() { // what a try has written beside the record is the next one's too
 		if made != nil && made.Overflow != nil && made.Overflow.Count > 0 {
 			f.kept = made.Overflow
 		}
 	}
-	build := func(base *Record) *Record {
+	build := func(base *store.Record) *store.Record {
 		keeps()
-		made = finished(advanced(base, phases, waiting, nil), stored, a.opt.Now(), a.opt.Retention, a.opt.Tombstone)
-		made.Ver = base.Ver
+		made = state.Finished(state.Advanced(base, phases, waiting, nil), stored, a.opt.Now(), a.opt.Retention, a.opt.Tombstone)
 		switch {
 		case len(resp.Body) > a.opt.MaxBody || f.statusOnly:
-			notKept(made)
+			state.StatusOnly(made)
 		case f.kept != nil && f.kept.SHA256 == sha256.Sum256(resp.Body):
 			made.Overflow = f.kept // an earlier try has got that far
 		}
@@ -343,22 +339,36 @@ func (f *flow) finish(ctx context.Context, resp Response, writes []Write, jobs [
 // giveUpCall marks the operation as stuck in s, whose outcome is unknown. What
 // waits for a commit is stored with it: the settled operation goes on behind it.
 func (f *flow) giveUpCall(ctx context.Context, s step, why string) error {
-	return f.giveUp(ctx, why, Phase{Name: s.name, Intent: true})
+	return f.giveUp(ctx, why, store.Phase{Name: s.name, Intent: true})
 }
 
 // giveUp marks the operation as stuck, for a human to settle.
-func (f *flow) giveUp(ctx context.Context, why string, begun ...Phase) error {
+func (f *flow) giveUp(ctx context.Context, why string, begun ...store.Phase) error {
 	a := f.a
 	f.mu.Lock()
 	phases, jobs, calls := slices.Concat(f.pending, begun), f.waiting, f.calls
 	f.mu.Unlock()
-	rec, err := f.write(ctx, func(base *Record) *Record { return stuckFor(advanced(base, phases, jobs, calls), why) }, nil, false)
+	rec, err := f.write(ctx, func(base *store.Record) *store.Record {
+		return state.GivenUp(state.Advanced(base, phases, jobs, calls), why)
+	}, nil, false)
 	if err != nil {
 		return f.commitFailed(step{name: "that is to be settled"}, err) // the next attempt finds it open
 	}
-	a.log.ErrorContext(ctx, "operation is stuck and waits for an operator", "record", short(a.pk), "operation", rec.ID)
+	a.log.ErrorContext(ctx, "operation is stuck and waits for an operator", "record", redact.Record(a.pk), "operation", rec.ID)
 	stuckErr := a.phaseError("phase", ErrStuck)
 	call(ctx, a.opt.Hooks.Stuck, a.event(rec, stuckErr))
 	f.stop(Result{}, stuckErr)
 	return stuckErr
+}
+
+// refuses reports whether a phase failed so that the same program will always
+// fail with this record: trying again doesn't help, people have to change one of
+// the two.
+func refuses(err error) bool {
+	for _, mistake := range []error{ErrPhaseOrder, ErrResult, ErrWrite, ErrKeyReused, ErrDeliveryKey} {
+		if errors.Is(err, mistake) {
+			return true
+		}
+	}
+	return false
 }

@@ -2,6 +2,8 @@ package idem
 
 import (
 	"context"
+	"github.com/samekey/samekey/idem/store"
+	"github.com/samekey/samekey/internal/state"
 	mathrand "math/rand/v2"
 	"time"
 )
@@ -32,18 +34,18 @@ const DefaultWaitMax = 10 * time.Second
 
 // wait looks at a record until its holder is done with it, or it is end. The
 // verdict is inFlight in the latter case only.
-func (a *attempt) wait(ctx context.Context, held *Record, end time.Time) (*Record, verdict) {
+func (a *attempt) wait(ctx context.Context, held *store.Record, end time.Time) (*store.Record, state.Verdict) {
 	for pace := firstLook; ; pace = min(pace*2, time.Second) {
 		// A quarter of it by chance, so that many that wait don't look all at once.
 		next := pace*3/4 + time.Duration(mathrand.Int64N(int64(pace/4)))
 		if time.Now().Add(next).After(end) || !sleep(ctx, next) {
-			return held, inFlight
+			return held, state.InFlight
 		}
 		rec, err := a.reads(ctx, end)
 		if err != nil {
 			continue // the store may come back; the holder's work goes on
 		}
-		if v, err := a.judge(rec); err == nil && v != inFlight {
+		if v, err := a.judge(rec); err == nil && v != state.InFlight {
 			return rec, v
 		}
 		held = rec
@@ -52,7 +54,7 @@ func (a *attempt) wait(ctx context.Context, held *Record, end time.Time) (*Recor
 
 // retryAfter is when to ask again for what held's holder does: once its lease is
 // over at the latest, and MaxRetryAfter long before, since most are done by then.
-func (a *attempt) retryAfter(held *Record) time.Duration {
+func (a *attempt) retryAfter(held *store.Record) time.Duration {
 	if held == nil {
 		return time.Second
 	}
@@ -71,7 +73,7 @@ func sleep(ctx context.Context, d time.Duration) bool {
 }
 
 // claimOrWait is claim, patient with another holder where that is asked for.
-func (a *attempt) claimOrWait(ctx context.Context) (*Record, verdict, error) {
+func (a *attempt) claimOrWait(ctx context.Context) (*store.Record, state.Verdict, error) {
 	held, v, err := a.claim(ctx, nil, nil, false)
 	if err != nil {
 		return nil, 0, err
@@ -81,14 +83,14 @@ func (a *attempt) claimOrWait(ctx context.Context) (*Record, verdict, error) {
 
 // patiently waits for the holder of a claim that was refused, where that is
 // asked for.
-func (a *attempt) patiently(ctx context.Context, held *Record, v verdict) (*Record, verdict, error) {
+func (a *attempt) patiently(ctx context.Context, held *store.Record, v state.Verdict) (*store.Record, state.Verdict, error) {
 	end := time.Now().Add(min(a.opt.WaitMax, time.Until(a.deadline)-a.opt.Reserve)) // however many hold it in turn
 	var err error
-	for err == nil && v == inFlight && held != nil && a.opt.InFlight == InFlightWait {
-		if held, v = a.wait(ctx, held, end); v == inFlight {
+	for err == nil && v == state.InFlight && held != nil && a.opt.InFlight == InFlightWait {
+		if held, v = a.wait(ctx, held, end); v == state.InFlight {
 			break
 		}
-		if v == again || v == takeOver { // the holder gave up, or died
+		if v == state.Again || v == state.TakeOver { // the holder gave up, or died
 			held, v, err = a.claim(ctx, nil, nil, false)
 		}
 	}

@@ -16,6 +16,7 @@ import (
 
 	"github.com/samekey/samekey/idem"
 	"github.com/samekey/samekey/idem/idemtest"
+	"github.com/samekey/samekey/idem/store"
 )
 
 func keyed(key string) idem.Request {
@@ -322,8 +323,8 @@ func serve2(t *testing.T, e *idem.Engine, key, body string, runs *int) {
 // What breaks while observing must not break the request.
 func TestObserveSurvivesItsStore(t *testing.T) {
 	t.Parallel()
-	for name, store := range map[string]idem.Store{"down": downStore{}, "fine": new(idem.MemoryStore)} {
-		e := idem.New(store, func(o *idem.Options) { o.Key = idem.KeyObserve })
+	for name, st := range map[string]store.Store{"down": downStore{}, "fine": new(idem.MemoryStore)} {
+		e := idem.New(st, func(o *idem.Options) { o.Key = idem.KeyObserve })
 		boom := errors.New("handler's own")
 		if _, err := e.Serve(t.Context(), keyed("k"), func(context.Context) (idem.Response, error) { return idem.Response{}, boom }); !errors.Is(err, boom) {
 			t.Errorf("%s: %v", name, err)
@@ -342,9 +343,9 @@ type downStore struct{}
 
 var errDown = errors.New("table is gone")
 
-func (downStore) Claim(context.Context, idem.Claim) (*idem.Record, error)   { return nil, errDown }
-func (downStore) Commit(context.Context, idem.Commit) (*idem.Record, error) { return nil, errDown }
-func (downStore) Load(context.Context, string) (*idem.Record, error)        { return nil, errDown }
+func (downStore) Claim(context.Context, store.Claim) (*store.Record, error)   { return nil, errDown }
+func (downStore) Commit(context.Context, store.Commit) (*store.Record, error) { return nil, errDown }
+func (downStore) Load(context.Context, string) (*store.Record, error)         { return nil, errDown }
 
 // A17 with tombstones: a late retry is told so and charges nothing.
 func TestTombstoneTellsThatTheKeyHasExpired(t *testing.T) {
@@ -470,7 +471,7 @@ type countingLoads struct {
 	loads atomic.Int64
 }
 
-func (s *countingLoads) Load(ctx context.Context, pk string) (*idem.Record, error) {
+func (s *countingLoads) Load(ctx context.Context, pk string) (*store.Record, error) {
 	s.loads.Add(1)
 	return s.MemoryStore.Load(ctx, pk)
 }
@@ -571,15 +572,15 @@ func TestRetryAfterIsCapped(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			synctest.Test(t, func(t *testing.T) {
-				var store idem.MemoryStore
+				var st idem.MemoryStore
 				held, _ := annsRecord(t)
 				held.Lease = time.Now().Add(tc.left)
-				if _, err := store.Claim(t.Context(), idem.Claim{Next: held, Now: time.Now()}); err != nil {
+				if _, err := st.Claim(t.Context(), store.Claim{Next: held, Now: time.Now()}); err != nil {
 					t.Fatal(err)
 				}
 				accept := func(o *idem.Options) { o.InFlight, o.StatusURL = idem.InFlightAccept, "/operations/" }
 				serve := func(status int, set ...func(*idem.Options)) {
-					res, err := idem.New(&store, set...).Serve(t.Context(), ann, slow(0, new(atomic.Int64)))
+					res, err := idem.New(&st, set...).Serve(t.Context(), ann, slow(0, new(atomic.Int64)))
 					if got := res.Header.Get("Retry-After"); err != nil || res.Status != status || got != tc.want {
 						t.Errorf("%d, Retry-After %q, %v; want %d, %q", res.Status, got, err, status, tc.want)
 					}
@@ -588,7 +589,7 @@ func TestRetryAfterIsCapped(t *testing.T) {
 				serve(http.StatusAccepted, tc.set, accept)
 				r := ann
 				r.Method = http.MethodGet
-				if got := idem.New(&store, tc.set, accept).ServeStatus(t.Context(), r).Header.Get("Retry-After"); got != tc.want {
+				if got := idem.New(&st, tc.set, accept).ServeStatus(t.Context(), r).Header.Get("Retry-After"); got != tc.want {
 					t.Errorf("status: Retry-After %q, want %q", got, tc.want)
 				}
 			})

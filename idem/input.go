@@ -2,6 +2,7 @@ package idem
 
 import (
 	"fmt"
+	"github.com/samekey/samekey/idem/store"
 	"maps"
 	"net/http"
 	"slices"
@@ -14,8 +15,8 @@ var secretInput = map[string]bool{
 }
 
 // input is the part of r that is needed to run it again, without its key.
-func (e *Engine) input(r *Request) *Input {
-	in := &Input{
+func (e *Engine) input(r *Request) *store.Input {
+	in := &store.Input{
 		Method: r.Method, Path: r.Path, Query: r.Query, Route: r.Route, Identity: r.Identity, Snapshot: r.Snapshot, Body: r.Body,
 	}
 	for _, name := range slices.Concat([]string{"Content-Type"}, e.opt.InputHeaders) {
@@ -32,7 +33,7 @@ func (e *Engine) input(r *Request) *Input {
 
 // supplied is in with the body that this attempt has, where it lies outside of the
 // record: whoever claimed may have died before it was written there.
-func (a *attempt) supplied(in *Input) *Input {
+func (a *attempt) supplied(in *store.Input) *store.Input {
 	if in == nil || in.Overflow == nil || a.resumed {
 		return in
 	}
@@ -41,16 +42,14 @@ func (a *attempt) supplied(in *Input) *Input {
 	return &with
 }
 
-// Limits of a stored request ([Options.Resumable]). One beyond them is refused
-// before it is claimed.
-const (
-	MaxStoredRequest = 10 << 20 // bytes of its body
-	maxStoredHead    = 64 << 10 // and of all else that is stored of it
-)
+// maxStoredHead is how much of a stored request ([Options.Resumable]) there may be
+// besides its body ([store.MaxStoredRequest]), in bytes. A larger request is
+// refused before it is claimed.
+const maxStoredHead = 64 << 10
 
 // storable refuses a request that can't be stored: its record would be one that
 // nobody can read.
-func (in *Input) storable() error {
+func storable(in *store.Input) error {
 	head := len(in.Method) + len(in.Path) + len(in.Query) + len(in.Identity.Kind) + len(in.Identity.Subject) + len(in.Snapshot)
 	for name, values := range in.Header {
 		for _, v := range values {
@@ -58,16 +57,16 @@ func (in *Input) storable() error {
 		}
 	}
 	switch {
-	case len(in.Body) > MaxStoredRequest:
-		return fmt.Errorf("%w: %d bytes, of which at most %d can be stored", ErrTooLarge, len(in.Body), MaxStoredRequest)
+	case len(in.Body) > store.MaxStoredRequest:
+		return fmt.Errorf("%w: %d bytes, of which at most %d can be stored", ErrTooLarge, len(in.Body), store.MaxStoredRequest)
 	case head > maxStoredHead:
 		return fmt.Errorf("%w: %d bytes without its body, of which at most %d can be stored", ErrTooLarge, head, maxStoredHead)
 	}
 	return nil
 }
 
-// request is the inverse of input, for a resumed run.
-func (in *Input) request() *Request {
+// requestOf is the inverse of input, for a resumed run.
+func requestOf(in *store.Input) *Request {
 	return &Request{
 		Method: in.Method, Path: in.Path, Query: in.Query, Route: in.Route, Header: maps.Clone(in.Header),
 		Identity: in.Identity, Snapshot: in.Snapshot, Body: in.Body,

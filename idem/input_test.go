@@ -9,13 +9,14 @@ import (
 	"testing"
 
 	"github.com/samekey/samekey/idem"
+	"github.com/samekey/samekey/idem/store"
 )
 
 // A request that can't be stored is refused before it is claimed: its key stays
 // free, and nothing is left that nobody can read.
 func TestRequestThatCannotBeStoredIsRefused(t *testing.T) {
 	t.Parallel()
-	large := bytes.Repeat([]byte("x"), idem.MaxStoredRequest+1)
+	large := bytes.Repeat([]byte("x"), store.MaxStoredRequest+1)
 	post := func(change func(*idem.Request)) idem.Request {
 		r := idem.Request{Method: "POST", Path: "/", Header: http.Header{idem.KeyHeader: {"k"}, "Content-Type": {"text/plain"}}}
 		change(&r)
@@ -34,17 +35,17 @@ func TestRequestThatCannotBeStoredIsRefused(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			var store idem.MemoryStore
+			var st idem.MemoryStore
 			var refused error
-			engine := idem.New(&store, func(o *idem.Options) {
+			engine := idem.New(&st, func(o *idem.Options) {
 				o.Resumable = true
 				o.Hooks.Refused = func(_ context.Context, ev idem.Event) { refused = ev.Err }
 			})
 			res, err := engine.Serve(t.Context(), tt.req, func(context.Context) (idem.Response, error) {
 				return idem.Response{Status: 201}, nil
 			})
-			if err != nil || res.Status != tt.status || (res.Status == 413) == (len(store.Records()) == 1) {
-				t.Errorf("got %d, %v, and %d records; want %d", res.Status, err, len(store.Records()), tt.status)
+			if err != nil || res.Status != tt.status || (res.Status == 413) == (len(st.Records()) == 1) {
+				t.Errorf("got %d, %v, and %d records; want %d", res.Status, err, len(st.Records()), tt.status)
 			}
 			if (res.Status == 413) != errors.Is(refused, idem.ErrTooLarge) {
 				t.Errorf("Hooks.Refused was told %v", refused)

@@ -10,6 +10,7 @@ import (
 
 	"github.com/samekey/samekey/idem"
 	"github.com/samekey/samekey/idem/idemtest"
+	"github.com/samekey/samekey/idem/store"
 )
 
 // lateStore tells its caller that the first commit of a phase has failed, and
@@ -22,15 +23,15 @@ type lateStore struct {
 	land func()
 }
 
-func (s *lateStore) Claim(ctx context.Context, c idem.Claim) (*idem.Record, error) {
-	return s.write(ctx, func(ctx context.Context) (*idem.Record, error) { return s.MemoryStore.Claim(ctx, c) })
+func (s *lateStore) Claim(ctx context.Context, c store.Claim) (*store.Record, error) {
+	return s.write(ctx, func(ctx context.Context) (*store.Record, error) { return s.MemoryStore.Claim(ctx, c) })
 }
 
-func (s *lateStore) Commit(ctx context.Context, c idem.Commit) (*idem.Record, error) {
-	return s.write(ctx, func(ctx context.Context) (*idem.Record, error) { return s.MemoryStore.Commit(ctx, c) })
+func (s *lateStore) Commit(ctx context.Context, c store.Commit) (*store.Record, error) {
+	return s.write(ctx, func(ctx context.Context) (*store.Record, error) { return s.MemoryStore.Commit(ctx, c) })
 }
 
-func (s *lateStore) write(ctx context.Context, send func(context.Context) (*idem.Record, error)) (*idem.Record, error) {
+func (s *lateStore) write(ctx context.Context, send func(context.Context) (*store.Record, error)) (*store.Record, error) {
 	s.after--
 	switch {
 	case s.after == -1:
@@ -108,7 +109,7 @@ func TestReleaseAfterALateCommitKeepsIt(t *testing.T) {
 		t.Fatal("no error")
 	}
 	for _, r := range mem.Records() {
-		if len(r.Phases) != 1 || r.Keep != idem.KeepOpen || !r.Expires.IsZero() || !r.Lease.IsZero() {
+		if len(r.Phases) != 1 || r.Keep != store.KeepOpen || !r.Expires.IsZero() || !r.Lease.IsZero() {
 			t.Errorf("%d phases, keep %q, expires %v, lease until %v; want one that is kept and free", len(r.Phases), r.Keep, r.Expires, r.Lease)
 		}
 	}
@@ -133,7 +134,7 @@ func TestAnswerAfterALateCommitIsNotTakenForStored(t *testing.T) {
 		return idem.Response{}, idem.Respond(idem.Response{Status: 402})
 	})
 	for _, r := range mem.Records() {
-		if done := r.State == idem.Done; done != (len(finished) > 0) {
+		if done := r.State == store.Done; done != (len(finished) > 0) {
 			t.Errorf("state %q, told finished %d times, %v", r.State, len(finished), err)
 		}
 	}
@@ -152,10 +153,10 @@ func TestLateCommitOfOnesOwnIsNoTakeOver(t *testing.T) {
 		_, _ = idem.Atomic(ctx, "one", func(_ context.Context, tx *idem.Tx) (int, error) { tx.Write(note("one")); return 1, nil })
 		return idem.Response{}, idem.Respond(idem.Response{Status: 402})
 	})
-	if !errors.Is(err, idem.ErrUnknown) || errors.Is(err, idem.ErrLeaseLost) || lost != 0 {
+	if !errors.Is(err, store.ErrUnknown) || errors.Is(err, idem.ErrLeaseLost) || lost != 0 {
 		t.Errorf("got %v, and %d were told of a lost lease", err, lost)
 	}
-	if r := one(&mem); len(r.Phases) != 1 || r.State != idem.Open {
+	if r := one(&mem); len(r.Phases) != 1 || r.State != store.Open {
 		t.Errorf("%d phases, state %q: nothing was late", len(r.Phases), r.State)
 	}
 }
@@ -239,9 +240,9 @@ func TestFailureAfterAMergedClaimKeepsItsPhase(t *testing.T) {
 func TestOneReadTellsWhereEveryAnswerIsLost(t *testing.T) {
 	t.Parallel()
 	var mem idem.MemoryStore
-	store := idemtest.Faulty(&mem, idemtest.At(idemtest.Commit, 0, idemtest.Fault{Err: idem.ErrUnknown, Applied: true}))
-	res, err := do(t, idem.New(store), func(context.Context) (idem.Response, error) { return idem.Response{Status: 201}, nil })
-	if err != nil || res.Status != 201 || res.Expires.IsZero() || store.Calls(idemtest.Commit) != 1 {
-		t.Errorf("%+v, %v after %d commits; want it known to be stored after one", res, err, store.Calls(idemtest.Commit))
+	st := idemtest.Faulty(&mem, idemtest.At(idemtest.Commit, 0, idemtest.Fault{Err: store.ErrUnknown, Applied: true}))
+	res, err := do(t, idem.New(st), func(context.Context) (idem.Response, error) { return idem.Response{Status: 201}, nil })
+	if err != nil || res.Status != 201 || res.Expires.IsZero() || st.Calls(idemtest.Commit) != 1 {
+		t.Errorf("%+v, %v after %d commits; want it known to be stored after one", res, err, st.Calls(idemtest.Commit))
 	}
 }

@@ -4,6 +4,8 @@ import (
 	"bytes"
 	"context"
 	"fmt"
+	"github.com/samekey/samekey/idem/store"
+	"github.com/samekey/samekey/internal/state"
 	"maps"
 	"net/http"
 	"slices"
@@ -11,11 +13,11 @@ import (
 	"time"
 )
 
-// MemoryStore is a [Store] in this process's memory, for tests and for trying
+// MemoryStore is a [store.Store] in this process's memory, for tests and for trying
 // things out: it is lost with the process and shared with no other. The zero
 // value is ready to use. It never deletes expired records. It refuses what a
 // table would: a record over 400 KB, and writes that can't be committed together
-// ([CommitChecker]).
+// ([store.CommitChecker]).
 type MemoryStore struct {
 	// Apply decides about the user's writes of one commit in a test: an error
 	// that matches ErrConflict or ErrCondition refuses the commit, nil lets it
@@ -23,24 +25,24 @@ type MemoryStore struct {
 	Apply func([]Write) error
 
 	mu      sync.Mutex
-	records map[string]*Record
+	records map[string]*store.Record
 	writes  []Write
 }
 
 var (
-	_ Store = (*MemoryStore)(nil)
-	_ Taker = (*MemoryStore)(nil)
+	_ store.Store = (*MemoryStore)(nil)
+	_ store.Taker = (*MemoryStore)(nil)
 )
 
-// Claim implements [Store].
-func (m *MemoryStore) Claim(ctx context.Context, c Claim) (*Record, error) {
+// Claim implements [store.Store].
+func (m *MemoryStore) Claim(ctx context.Context, c store.Claim) (*store.Record, error) {
 	if err := ctx.Err(); err != nil {
 		return nil, err
 	}
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	if old := m.records[c.Next.PK]; old != nil && (!over(old.Expires, c.Now) || old.Owner == c.Next.Owner) {
-		return old.clone(), nil
+	if old := m.records[c.Next.PK]; old != nil && (!state.Over(old.Expires, c.Now) || old.Owner == c.Next.Owner) {
+		return old.Clone(), nil
 	}
 	if err := fits(c.Next); err != nil {
 		return nil, err
@@ -62,12 +64,12 @@ func (m *MemoryStore) Writes() []Write {
 
 // Records returns copies of all records by their PK: what a test wants to see
 // of phases and staged jobs.
-func (m *MemoryStore) Records() map[string]*Record {
+func (m *MemoryStore) Records() map[string]*store.Record {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	all := make(map[string]*Record, len(m.records))
+	all := make(map[string]*store.Record, len(m.records))
 	for pk, r := range m.records {
-		all[pk] = r.clone()
+		all[pk] = r.Clone()
 	}
 	return all
 }
@@ -86,8 +88,8 @@ func (m *MemoryStore) apply(writes []Write) error {
 	return nil
 }
 
-// Commit implements [Store].
-func (m *MemoryStore) Commit(ctx context.Context, c Commit) (*Record, error) {
+// Commit implements [store.Store].
+func (m *MemoryStore) Commit(ctx context.Context, c store.Commit) (*store.Record, error) {
 	if err := ctx.Err(); err != nil {
 		return nil, err
 	}
@@ -96,11 +98,11 @@ func (m *MemoryStore) Commit(ctx context.Context, c Commit) (*Record, error) {
 	old := m.records[c.Prev.PK]
 	switch {
 	case old == nil:
-		return &Record{}, nil
+		return &store.Record{}, nil
 	case old.Owner != c.Prev.Owner || old.Ver != c.Prev.Ver:
-		return old.clone(), nil
+		return old.Clone(), nil
 	}
-	next := patched(old.clone(), c.Prev, c.Next)
+	next := patched(old.Clone(), c.Prev, c.Next)
 	if err := fits(next); err != nil {
 		return nil, err
 	}
@@ -111,33 +113,33 @@ func (m *MemoryStore) Commit(ctx context.Context, c Commit) (*Record, error) {
 	return nil, nil
 }
 
-// Take implements [Taker].
-func (m *MemoryStore) Take(ctx context.Context, t Take) (*Record, bool, error) {
+// Take implements [store.Taker].
+func (m *MemoryStore) Take(ctx context.Context, t store.Take) (*store.Record, bool, error) {
 	if err := ctx.Err(); err != nil {
 		return nil, false, err
 	}
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	old := m.records[t.PK]
-	next, err := t.From(old)
+	next := t.From(old)
 	switch {
 	case old == nil:
-		return &Record{}, false, nil
-	case err != nil:
-		return old.clone(), false, nil // the record says why
+		return &store.Record{}, false, nil
+	case next == nil:
+		return old.Clone(), false, nil // the record says why
 	}
 	m.put(next)
-	return next.clone(), true, nil
+	return next.Clone(), true, nil
 }
 
-// Load implements [Store].
-func (m *MemoryStore) Load(ctx context.Context, pk string) (*Record, error) {
+// Load implements [store.Store].
+func (m *MemoryStore) Load(ctx context.Context, pk string) (*store.Record, error) {
 	if err := ctx.Err(); err != nil {
 		return nil, err
 	}
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	return m.records[pk].clone(), nil
+	return m.records[pk].Clone(), nil
 }
 
 // maxRecord is what a record may hold in bytes, bodies apart: DynamoDB's limit, so
@@ -145,7 +147,7 @@ func (m *MemoryStore) Load(ctx context.Context, pk string) (*Record, error) {
 const maxRecord = 400 << 10
 
 // fits refuses a record that is too large, by about what its item would have.
-func fits(r *Record) error {
+func fits(r *store.Record) error {
 	n := len(r.PK) + len(r.Scope) + len(r.Route) + len(r.LastErr)
 	for _, p := range r.Phases {
 		n += len(p.Name) + len(p.Result)
@@ -173,16 +175,16 @@ func fits(r *Record) error {
 	return nil
 }
 
-func (m *MemoryStore) put(r *Record) {
+func (m *MemoryStore) put(r *store.Record) {
 	if m.records == nil {
-		m.records = make(map[string]*Record)
+		m.records = make(map[string]*store.Record)
 	}
-	m.records[r.PK] = r.clone()
+	m.records[r.PK] = r.Clone()
 }
 
 // patched turns what differs between prev and next over on r, and leaves the
 // rest as it is stored: others may have changed it since prev was read.
-func patched(r, prev, next *Record) *Record {
+func patched(r, prev, next *store.Record) *store.Record {
 	r.Owner, r.Ver = next.Owner, next.Ver
 	patch(&r.State, prev.State, next.State)
 	patch(&r.Keep, prev.Keep, next.Keep)
@@ -194,7 +196,7 @@ func patched(r, prev, next *Record) *Record {
 	patchTime(&r.Until, prev.Until, next.Until)
 	patch(&r.Tombstone, prev.Tombstone, next.Tombstone)
 	patchTime(&r.Run, prev.Run, next.Run)
-	if !slices.EqualFunc(prev.Settled, next.Settled, Decision.Equal) {
+	if !slices.EqualFunc(prev.Settled, next.Settled, store.Decision.Equal) {
 		r.Settled = next.Settled
 	}
 	patch(&r.Handler, prev.Handler, next.Handler)
@@ -241,6 +243,6 @@ func patchTime(field *time.Time, prev, next time.Time) {
 	}
 }
 
-func samePhase(a, b Phase) bool {
+func samePhase(a, b store.Phase) bool {
 	return a.Name == b.Name && a.Intent == b.Intent && bytes.Equal(a.Result, b.Result) && (a.Result == nil) == (b.Result == nil)
 }

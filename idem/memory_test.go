@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"github.com/samekey/samekey/idem"
+	"github.com/samekey/samekey/idem/store"
 )
 
 // A result or an answer that a table would not take is not taken in a test either.
@@ -21,7 +22,7 @@ func TestMemoryStoreRefusesLargeRecords(t *testing.T) {
 			_, err := idem.Atomic(ctx, "one", func(context.Context, *idem.Tx) (string, error) { return large, nil })
 			return idem.Response{}, err
 		})
-		if err == nil || errors.Is(err, idem.ErrUnknown) {
+		if err == nil || errors.Is(err, store.ErrUnknown) {
 			t.Errorf("got %v", err)
 		}
 	})

@@ -3,6 +3,7 @@ package idem
 import (
 	"context"
 	"errors"
+	"github.com/samekey/samekey/internal/state"
 	"time"
 )
 
@@ -45,7 +46,7 @@ func (e *Engine) observe(ctx context.Context, r *Request, keyErr error, fn func(
 	}
 	a.limit = observing
 	held, v, err := a.claim(ctx, nil, nil, false)
-	if err != nil || v != own && v != takeOver {
+	if err != nil || v != state.Own && v != state.TakeOver {
 		if err == nil {
 			err = outcomes[v]
 		}
@@ -53,13 +54,13 @@ func (e *Engine) observe(ctx context.Context, r *Request, keyErr error, fn func(
 		return e.pass(ctx, r, fn)
 	}
 	f := &flow{a: a, rec: held}
-	resp, err := a.handle(ctx, f, v == takeOver, fn)
+	resp, err := a.handle(ctx, f, v == state.TakeOver, fn)
 	if answer, ok := errors.AsType[*answered](err); ok {
 		resp, err = a.response(answer.v)
 	}
-	if f.ended() == nil && err == nil && resp.check() == nil && a.opt.Stored(resp.Status) {
+	if f.ended() == nil && err == nil && checkStatus(&resp) == nil && a.opt.Stored(resp.Status) {
 		stored := resp
-		stored.clean()
+		clean(&stored)
 		_ = f.finish(ctx, stored, nil, nil, false)
 	}
 	if f.ended() == nil {
@@ -76,6 +77,7 @@ func (e *Engine) observe(ctx context.Context, r *Request, keyErr error, fn func(
 var ErrReplay = errors.New("would have been replayed")
 
 // outcomes name what a verdict would have come to.
-var outcomes = map[verdict]error{
-	otherCaller: ErrCredentials, mismatch: ErrMismatch, replay: ErrReplay, expired: ErrExpired, stuck: ErrStuck, inFlight: ErrInFlight, again: ErrInFlight,
+var outcomes = map[state.Verdict]error{
+	state.OtherCaller: ErrCredentials, state.Mismatch: ErrMismatch, state.Replay: ErrReplay, state.Expired: ErrExpired, state.Stuck: ErrStuck, state.InFlight: ErrInFlight,
+	state.Again: ErrInFlight,
 }

@@ -2,13 +2,14 @@ package idem
 
 import (
 	"context"
+	"github.com/samekey/samekey/idem/store"
 	"reflect"
 	"sync/atomic"
 )
 
 // Op is the operation a handler runs in.
 type Op struct {
-	store   Store
+	store   store.Store
 	pk      string
 	resumed bool
 	flow    *flow
@@ -45,7 +46,7 @@ func (e *Engine) resumes(ctx context.Context, r *Request) bool {
 
 // inside reports whether ctx already runs in the operation of pk, however deep:
 // a wrapper in a wrapper would else answer "in flight" to itself.
-func inside(ctx context.Context, store Store, pk string) bool {
+func inside(ctx context.Context, store store.Store, pk string) bool {
 	for op, _ := FromContext(ctx); op != nil; op = op.outer {
 		if !op.over.Load() && op.pk == pk && sameStore(op.store, store) {
 			return true
@@ -62,6 +63,6 @@ func nested(ctx context.Context) bool {
 }
 
 // sameStore compares stores of any type; those that can't be compared differ.
-func sameStore(a, b Store) bool {
+func sameStore(a, b store.Store) bool {
 	return reflect.TypeOf(a) == reflect.TypeOf(b) && reflect.TypeOf(a).Comparable() && a == b
 }

@@ -3,6 +3,7 @@ package idem
 import (
 	"errors"
 	"fmt"
+	"github.com/samekey/samekey/idem/store"
 	"log/slog"
 	"net/http"
 	"os"
@@ -330,7 +331,7 @@ func notNamespace(c rune) bool {
 }
 
 // isNil finds the typed nil pointer in an interface, which != nil doesn't.
-func isNil(s Store) bool {
+func isNil(s store.Store) bool {
 	if s == nil {
 		return true
 	}

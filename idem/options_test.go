@@ -2,6 +2,7 @@ package idem
 
 import (
 	"bytes"
+	"github.com/samekey/samekey/idem/store"
 	"strings"
 	"testing"
 	"time"
@@ -11,7 +12,7 @@ func TestNewPanicsOnWhatCantWork(t *testing.T) {
 	t.Parallel()
 	key := bytes.Repeat([]byte{1}, 32)
 	tests := map[string]struct {
-		store Store
+		store store.Store
 		opt   func(*Options)
 		want  string // "" = fine
 	}{

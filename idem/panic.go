@@ -2,6 +2,7 @@ package idem
 
 import (
 	"context"
+	"github.com/samekey/samekey/internal/redact"
 	"net/http"
 	"runtime/debug"
 )
@@ -11,7 +12,7 @@ import (
 // the record.
 type panicked struct{ value any }
 
-func (p *panicked) Error() string { return "handler " + PanicText(p.value) }
+func (p *panicked) Error() string { return "handler " + redact.Panic(p.value) }
 
 // catching is fn with its panic made an error, which is noted in caught: the
 // attempt is given back, and its client told to come again, like after an error.

@@ -2,6 +2,7 @@ package idem
 
 import (
 	"context"
+	"github.com/samekey/samekey/idem/store"
 	"math"
 	mathrand "math/rand/v2"
 	"time"
@@ -32,7 +33,7 @@ func (a *attempt) end() time.Time { return a.deadline.Add(-a.opt.Reserve / answe
 // took more than its time, in a process that nobody has killed, has what is left
 // of the lease of rec, and a second in any case (a worker that woke up: the
 // version fence protects). Where it was the store that took the time, it is over.
-func (a *attempt) until(rec *Record) time.Time {
+func (a *attempt) until(rec *store.Record) time.Time {
 	now, end := time.Now(), a.end()
 	if now.Before(end) || a.spent.Load() {
 		return end

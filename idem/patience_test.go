@@ -9,6 +9,8 @@ import (
 
 	"github.com/samekey/samekey/idem"
 	"github.com/samekey/samekey/idem/idemtest"
+	"github.com/samekey/samekey/idem/jobs"
+	"github.com/samekey/samekey/idem/store"
 )
 
 // down is a plan for a table that can't be reached for a while: each call hangs
@@ -28,7 +30,7 @@ func down(until time.Time, hangs bool, verbs ...idemtest.Verb) idemtest.Plan {
 			case <-time.After(time.Until(until)):
 			}
 		}
-		return idemtest.Fault{Err: idem.ErrUnknown}
+		return idemtest.Fault{Err: store.ErrUnknown}
 	}
 }
 
@@ -98,16 +100,16 @@ func onePhase(ctx context.Context) (idem.Response, error) {
 func TestOneCommitNeverTakesAllTheTime(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		store := idemtest.Faulty(new(idem.MemoryStore), func(ctx context.Context, c idemtest.Call) idemtest.Fault {
+		st := idemtest.Faulty(new(idem.MemoryStore), func(ctx context.Context, c idemtest.Call) idemtest.Fault {
 			if c.Verb == idemtest.Commit && c.N == 1 {
 				<-ctx.Done()
-				return idemtest.Fault{Err: idem.ErrUnknown}
+				return idemtest.Fault{Err: store.ErrUnknown}
 			}
 			return idemtest.Fault{}
 		})
-		res, err := inTime(t, 10*time.Second, idem.New(store), answers(201))
-		if err != nil || res.Expires.IsZero() || store.Calls(idemtest.Commit) != 2 {
-			t.Errorf("%+v, %v after %d commits; want it stored by the second", res, err, store.Calls(idemtest.Commit))
+		res, err := inTime(t, 10*time.Second, idem.New(st), answers(201))
+		if err != nil || res.Expires.IsZero() || st.Calls(idemtest.Commit) != 2 {
+			t.Errorf("%+v, %v after %d commits; want it stored by the second", res, err, st.Calls(idemtest.Commit))
 		}
 	})
 }
@@ -206,7 +208,7 @@ func TestEveryResumeIsOutInTime(t *testing.T) {
 					defer cancel()
 					begun := time.Now()
 					e := idem.New(store, func(o *idem.Options) { o.Now, o.Resumable = a.clock.Now, true })
-					res, err := e.Resume(ctx, idem.TicketFor(a.record(t)), func(ctx context.Context, _ *idem.Request) (idem.Response, error) {
+					res, err := e.Resume(ctx, jobs.TicketFor(a.record(t)), func(ctx context.Context, _ *idem.Request) (idem.Response, error) {
 						<-ctx.Done()
 						return idem.Response{}, ctx.Err()
 					})
@@ -222,20 +224,20 @@ func TestEveryResumeIsOutInTime(t *testing.T) {
 // inputsElsewhere keeps the bodies of requests outside of their records.
 type inputsElsewhere struct{ *idem.MemoryStore }
 
-func (s *inputsElsewhere) Load(ctx context.Context, pk string) (*idem.Record, error) {
+func (s *inputsElsewhere) Load(ctx context.Context, pk string) (*store.Record, error) {
 	r, err := s.MemoryStore.Load(ctx, pk)
 	if r != nil && r.Input != nil {
-		r.Input.Overflow = &idem.Overflow{Count: 1}
+		r.Input.Overflow = &store.Overflow{Count: 1}
 	}
 	return r, err
 }
 
-func (s *inputsElsewhere) Take(ctx context.Context, t idem.Take) (*idem.Record, bool, error) {
+func (s *inputsElsewhere) Take(ctx context.Context, t store.Take) (*store.Record, bool, error) {
 	r, err := s.Load(ctx, t.PK) // its request lies elsewhere: the engine commits
 	return r, false, err
 }
 
-func (s *inputsElsewhere) LoadBody(context.Context, *idem.Record) error { return nil }
+func (s *inputsElsewhere) LoadBody(context.Context, *store.Record) error { return nil }
 
 // However long an invocation may take, no copy of a claim is under way for longer
 // than a minute: it could outlive its record.
@@ -287,10 +289,10 @@ func oneCall(ctx context.Context) (idem.Response, error) {
 // bodiesElsewhere keeps the bodies of 299 answers outside of their records.
 type bodiesElsewhere struct{ idem.MemoryStore }
 
-func (s *bodiesElsewhere) Claim(ctx context.Context, c idem.Claim) (*idem.Record, error) {
+func (s *bodiesElsewhere) Claim(ctx context.Context, c store.Claim) (*store.Record, error) {
 	held, err := s.MemoryStore.Claim(ctx, c)
 	if held != nil && held.Response != nil && held.Response.Status == 299 {
-		held.Overflow = &idem.Overflow{Count: 1}
+		held.Overflow = &store.Overflow{Count: 1}
 	}
 	return held, err
 }

@@ -11,6 +11,8 @@ import (
 
 	"github.com/samekey/samekey/idem"
 	"github.com/samekey/samekey/idem/idemtest"
+	"github.com/samekey/samekey/idem/jobs"
+	"github.com/samekey/samekey/idem/store"
 )
 
 // What becomes of an operation under way when a deploy changes its handler's
@@ -353,14 +355,14 @@ func (d deploy) run(t *testing.T) (seen deploySeen) {
 		}
 		return idemtest.Fault{Err: errors.New("access denied")}
 	}
-	store := idemtest.Faulty(&mem, plan)
-	_, err := do(t, idem.New(store, opt), b.handler(d.v1, d.deferred, d.acc, store))
-	seen.happened = seen.happened || errors.Is(err, errAccident) || store.Crashed() || errors.Is(err, idem.ErrStuck)
+	st := idemtest.Faulty(&mem, plan)
+	_, err := do(t, idem.New(st, opt), b.handler(d.v1, d.deferred, d.acc, st))
+	seen.happened = seen.happened || errors.Is(err, errAccident) || st.Crashed() || errors.Is(err, idem.ErrStuck)
 	if !seen.happened {
 		return seen
 	}
 	seen.expected = d.expected(one(&mem))
-	done := one(&mem) != nil && one(&mem).State == idem.Done // it was the answer that was lost
+	done := one(&mem) != nil && one(&mem).State == store.Done // it was the answer that was lost
 	b.clock.Advance(d.gone)
 	if d.opt2 == nil {
 		d.opt2 = func(*idem.Options) {}
@@ -369,16 +371,16 @@ func (d deploy) run(t *testing.T) (seen deploySeen) {
 	v2 := b.handler(d.v2, d.deferred, accident{}, nil)
 	for range 3 {
 		r := one(&mem)
-		if d.byCompleter && r != nil && r.State == idem.Open && r.Input != nil {
-			_, seen.err = e.Resume(t.Context(), idem.TicketFor(r), func(ctx context.Context, _ *idem.Request) (idem.Response, error) { return v2(ctx) })
+		if d.byCompleter && r != nil && r.State == store.Open && r.Input != nil {
+			_, seen.err = e.Resume(t.Context(), jobs.TicketFor(r), func(ctx context.Context, _ *idem.Request) (idem.Response, error) { return v2(ctx) })
 		} else {
 			_, seen.err = do(t, e, v2)
 		}
 		b.clock.Advance(5 * time.Minute)
 	}
 	r := one(&mem)
-	seen.ended = r.State == idem.Done
-	seen.listed = r.State == idem.Stuck || r.State == idem.Open && r.Keep == idem.KeepOpen && r.LastErr != ""
+	seen.ended = r.State == store.Done
+	seen.listed = r.State == store.Stuck || r.State == store.Open && r.Keep == store.KeepOpen && r.LastErr != ""
 	for what, n := range b.made {
 		if n > 1 {
 			seen.again = what
@@ -395,9 +397,9 @@ func (d deploy) run(t *testing.T) (seen deploySeen) {
 }
 
 // expected reads the row: by how far version 1 has come.
-func (d deploy) expected(r *idem.Record) fate {
+func (d deploy) expected(r *store.Record) fate {
 	switch {
-	case r == nil || r.State == idem.Done:
+	case r == nil || r.State == store.Done:
 		return goesOn
 	case len(r.Phases) == 0:
 		return d.first

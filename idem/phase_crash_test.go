@@ -13,6 +13,8 @@ import (
 
 	"github.com/samekey/samekey/idem"
 	"github.com/samekey/samekey/idem/idemtest"
+	"github.com/samekey/samekey/idem/jobs"
+	"github.com/samekey/samekey/idem/store"
 )
 
 // variant is a way to run the three phases of Rocket Rides.
@@ -45,7 +47,7 @@ type story struct {
 	ahead atomic.Int64 // the clock, before the real one
 }
 
-func (p *story) engine(s idem.Store) *idem.Engine {
+func (p *story) engine(s store.Store) *idem.Engine {
 	return idem.New(s, p.opt, func(o *idem.Options) {
 		o.Now = func() time.Time { return time.Now().Add(time.Duration(p.ahead.Load())) }
 	})
@@ -62,12 +64,12 @@ func (p *story) do(e *idem.Engine) (idem.Result, error) {
 func (p *story) complete(t *testing.T) (did bool) {
 	t.Helper()
 	for _, r := range p.mem.Records() {
-		if r.State != idem.Open || r.Keep != idem.KeepOpen || r.Input == nil {
+		if r.State != store.Open || r.Keep != store.KeepOpen || r.Input == nil {
 			continue
 		}
 		did = true
 		ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
-		_, err := p.engine(&p.mem).Resume(ctx, idem.TicketFor(r), func(ctx context.Context, in *idem.Request) (idem.Response, error) {
+		_, err := p.engine(&p.mem).Resume(ctx, jobs.TicketFor(r), func(ctx context.Context, in *idem.Request) (idem.Response, error) {
 			if string(in.Body) != "{}" || in.Path != "/rides" || in.Key != "" {
 				t.Errorf("resumed with %+v", in)
 			}
@@ -86,8 +88,8 @@ func (p *story) complete(t *testing.T) (did bool) {
 func (p *story) check(t *testing.T, label string) {
 	t.Helper()
 	for _, r := range p.mem.Records() {
-		if p.once && r.State == idem.Stuck {
-			if len(p.out.calls) > 1 || r.Keep != idem.KeepOpen || !r.Expires.IsZero() {
+		if p.once && r.State == store.Stuck {
+			if len(p.out.calls) > 1 || r.Keep != store.KeepOpen || !r.Expires.IsZero() {
 				t.Errorf("%s: stuck after %d calls, kept as %q until %v", label, len(p.out.calls), r.Keep, r.Expires)
 			}
 			return
@@ -109,7 +111,7 @@ func (p *story) check(t *testing.T, label string) {
 		if j, ok := r.Jobs["2.0"]; len(r.Jobs) != 1 || !ok || string(j.Args) != fmt.Sprintf(`{"id":%q}`, id) {
 			t.Errorf("%s: jobs %v", label, r.Jobs)
 		}
-		if r.Keep != idem.KeepJobs || r.Input != nil {
+		if r.Keep != store.KeepJobs || r.Input != nil {
 			t.Errorf("%s: keep %q, input %v", label, r.Keep, r.Input)
 		}
 	}
@@ -152,8 +154,8 @@ func TestPhasesSurviveACrashAtEveryCall(t *testing.T) {
 func TestPhasesSurviveAFaultAtEveryCall(t *testing.T) {
 	t.Parallel()
 	faults := map[string]idemtest.Fault{
-		"lost before":      {Err: idem.ErrUnknown},
-		"lost after":       {Err: idem.ErrUnknown, Applied: true},
+		"lost before":      {Err: store.ErrUnknown},
+		"lost after":       {Err: store.ErrUnknown, Applied: true},
 		"conflict":         {Err: idem.ErrConflict},
 		"refused for good": {Err: errors.New("access denied")},
 	}
@@ -163,13 +165,13 @@ func TestPhasesSurviveAFaultAtEveryCall(t *testing.T) {
 			for kind, fault := range faults {
 				for call := 1; call <= 6; call++ {
 					p := &story{variant: v}
-					store := idemtest.Faulty(&p.mem, func(_ context.Context, c idemtest.Call) idemtest.Fault {
+					st := idemtest.Faulty(&p.mem, func(_ context.Context, c idemtest.Call) idemtest.Fault {
 						if c.Total == call {
 							return fault
 						}
 						return idemtest.Fault{}
 					})
-					e := p.engine(store)
+					e := p.engine(st)
 					_, _ = p.do(e)
 					p.ahead.Store(int64(time.Minute))
 					_, _ = p.do(e)
@@ -221,12 +223,12 @@ func TestPhasesFenceAWorkerThatWakesUp(t *testing.T) {
 
 // sleepy lets a worker fall asleep around its store calls.
 type sleepy struct {
-	idem.Store
+	store.Store
 	n     atomic.Int64
 	sleep func(n int, after bool)
 }
 
-func (s *sleepy) Claim(ctx context.Context, c idem.Claim) (*idem.Record, error) {
+func (s *sleepy) Claim(ctx context.Context, c store.Claim) (*store.Record, error) {
 	n := int(s.n.Add(1))
 	s.sleep(n, false)
 	held, err := s.Store.Claim(context.WithoutCancel(ctx), c)
@@ -234,7 +236,7 @@ func (s *sleepy) Claim(ctx context.Context, c idem.Claim) (*idem.Record, error) 
 	return held, err
 }
 
-func (s *sleepy) Commit(ctx context.Context, c idem.Commit) (*idem.Record, error) {
+func (s *sleepy) Commit(ctx context.Context, c store.Commit) (*store.Record, error) {
 	n := int(s.n.Add(1))
 	s.sleep(n, false)
 	held, err := s.Store.Commit(context.WithoutCancel(ctx), c)

@@ -14,6 +14,8 @@ import (
 
 	"github.com/samekey/samekey/idem"
 	"github.com/samekey/samekey/idem/idemtest"
+	"github.com/samekey/samekey/idem/jobs"
+	"github.com/samekey/samekey/idem/store"
 )
 
 var receipt = idem.NewJob("receipt", "r1")
@@ -25,7 +27,7 @@ func jobsOf(s *idem.MemoryStore) (n int) {
 	return n
 }
 
-func one(s *idem.MemoryStore) *idem.Record {
+func one(s *idem.MemoryStore) *store.Record {
 	for _, r := range s.Records() {
 		return r
 	}
@@ -160,7 +162,7 @@ func TestMergedClaimAnswersPastItsOwnCommit(t *testing.T) {
 	taken := false
 	mem := idem.MemoryStore{Apply: func([]idem.Write) error { taken = true; return nil }}
 	clock := idemtest.NewClock()
-	engine := func(s idem.Store) *idem.Engine {
+	engine := func(s store.Store) *idem.Engine {
 		return idem.New(s, func(o *idem.Options) { o.MergeClaim, o.Now = true, clock.Now })
 	}
 	errTaken := errors.New("seat is taken")
@@ -197,15 +199,15 @@ func TestMergedClaimAnswersPastItsOwnCommit(t *testing.T) {
 func TestFirstAnswerIsTheStoredOne(t *testing.T) {
 	t.Parallel()
 	var mem idem.MemoryStore
-	var slow idem.Commit
-	store := idemtest.Faulty(&mem, func(ctx context.Context, c idemtest.Call) idemtest.Fault {
+	var slow store.Commit
+	st := idemtest.Faulty(&mem, func(ctx context.Context, c idemtest.Call) idemtest.Fault {
 		if c.Verb != idemtest.Commit {
 			return idemtest.Fault{}
 		}
 		switch c.N {
 		case 1: // on its way, answer lost
 			slow = c.Commit
-			return idemtest.Fault{Err: idem.ErrUnknown}
+			return idemtest.Fault{Err: store.ErrUnknown}
 		case 2: // meets the first copy: TransactionConflict; which lands right after
 			if held, err := mem.Commit(ctx, slow); held != nil || err != nil {
 				t.Error(held, err)
@@ -214,7 +216,7 @@ func TestFirstAnswerIsTheStoredOne(t *testing.T) {
 		}
 		return idemtest.Fault{}
 	})
-	e := idem.New(store)
+	e := idem.New(st)
 	n := 0
 	handler := func(ctx context.Context) (idem.Response, error) {
 		return idem.Finish(ctx, func(_ context.Context, tx *idem.Tx) (idem.Response, error) {
@@ -272,7 +274,7 @@ func TestGiveUpTellsThatItFailed(t *testing.T) {
 		return idem.Response{}, err
 	})
 	clock.Advance(time.Hour)
-	store := idemtest.Faulty(&mem, func(_ context.Context, c idemtest.Call) idemtest.Fault {
+	st := idemtest.Faulty(&mem, func(_ context.Context, c idemtest.Call) idemtest.Fault {
 		if c.Verb == idemtest.Commit && c.N > 1 {
 			return idemtest.Fault{Err: errors.New("access denied")}
 		}
@@ -280,8 +282,8 @@ func TestGiveUpTellsThatItFailed(t *testing.T) {
 	})
 	ctx, cancel := context.WithTimeout(t.Context(), 5*time.Second)
 	defer cancel()
-	err := idem.New(store, with).GiveUp(ctx, idem.TicketFor(one(&mem)), "nobody")
-	if r := one(&mem); err == nil && r.State != idem.Stuck {
+	err := idem.New(st, with).GiveUp(ctx, jobs.TicketFor(one(&mem)), "nobody")
+	if r := one(&mem); err == nil && r.State != store.Stuck {
 		t.Errorf("GiveUp: nil; the record is %s, run %v ago", r.State, clock.Now().Sub(r.Run))
 	}
 }
@@ -316,7 +318,7 @@ func TestRefusalThatIsNotStored(t *testing.T) {
 	clock.Advance(time.Hour)
 	ctx, cancel := context.WithTimeout(t.Context(), 5*time.Second)
 	defer cancel()
-	second, err2 := e.Resume(ctx, idem.TicketFor(one(&mem)), func(ctx context.Context, _ *idem.Request) (idem.Response, error) { return handler(ctx) })
+	second, err2 := e.Resume(ctx, jobs.TicketFor(one(&mem)), func(ctx context.Context, _ *idem.Request) (idem.Response, error) { return handler(ctx) })
 	if err1 == nil && first.Status == 402 && second.Status == 201 {
 		t.Errorf("the client was told %d %q as definitive; the completer then made it %d (%v)", first.Status, first.Body, second.Status, err2)
 	}
@@ -342,10 +344,10 @@ func TestRespondWhileAPhaseRuns(t *testing.T) {
 	close(release)
 	perr := <-done
 	r := one(&mem)
-	if r.State == idem.Done && r.Keep == idem.KeepOpen {
+	if r.State == store.Done && r.Keep == store.KeepOpen {
 		t.Errorf("the phase (%v) was committed on the finished record: %d phases, ver %d, keep=%q, expires %v: it never expires", perr, len(r.Phases), r.Ver, r.Keep, r.Expires)
 	}
-	if err == nil && one(&mem).State == idem.Done {
+	if err == nil && one(&mem).State == store.Done {
 		t.Errorf("stored %d %s while the call was under way", res.Status, res.Body)
 	}
 }
@@ -397,7 +399,7 @@ func TestMergedRestartWithoutTime(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var mem idem.MemoryStore
 		clock := idemtest.NewClock()
-		engine := func(s idem.Store) *idem.Engine {
+		engine := func(s store.Store) *idem.Engine {
 			return idem.New(s, func(o *idem.Options) { o.MergeClaim, o.Now = true, clock.Now })
 		}
 		dying := idemtest.Faulty(&mem, idemtest.CrashAt(1, true))
@@ -468,7 +470,7 @@ func TestCallBegunWithoutTimeIsNotStuck(t *testing.T) {
 		return idem.Response{Status: 201}, err
 	})
 	for _, r := range mem.Records() {
-		if r.State == idem.Stuck && calls == 0 {
+		if r.State == store.Stuck && calls == 0 {
 			t.Errorf("stuck (%v), though nothing was sent: %s", errors.Is(err, idem.ErrStuck), r.LastErr)
 		}
 	}
@@ -502,7 +504,7 @@ func TestContextThatEndsInTheIntentsCommit(t *testing.T) {
 			if _, err := idem.New(slow, tc.opt).Do(ctx, req, fax); !errors.Is(err, idem.ErrNoTime) || called != 0 {
 				t.Errorf("got %v after %d calls", err, called)
 			}
-			if r := one(&mem); r.State != idem.Open || len(r.Phases) != 0 {
+			if r := one(&mem); r.State != store.Open || len(r.Phases) != 0 {
 				t.Errorf("%s with phases %v", r.State, r.Phases)
 			}
 			if res, err := idem.New(&mem, tc.opt).Do(t.Context(), req, fax); err != nil || res.Status != 201 || called != 1 {

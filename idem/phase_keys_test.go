@@ -13,6 +13,8 @@ import (
 
 	"github.com/samekey/samekey/idem"
 	"github.com/samekey/samekey/idem/idemtest"
+	"github.com/samekey/samekey/idem/jobs"
+	"github.com/samekey/samekey/idem/store"
 )
 
 // charging is a handler whose only phase before the finish calls the provider.
@@ -214,7 +216,7 @@ func TestRecordsOfAnEarlierVersionKeepTheirKeys(t *testing.T) {
 	before.ID, before.Calls, before.Ver = "operation", nil, before.Ver+1
 	mem = idem.MemoryStore{}
 	before.Ver, before.Run, before.Created = 1, now, now
-	if held, err := mem.Claim(t.Context(), idem.Claim{Next: before, Now: now}); held != nil || err != nil {
+	if held, err := mem.Claim(t.Context(), store.Claim{Next: before, Now: now}); held != nil || err != nil {
 		t.Fatal(held, err)
 	}
 	clock.Advance(time.Hour)
@@ -279,7 +281,7 @@ func TestForHowLongACallIsRepeated(t *testing.T) {
 			if errors.Is(err, idem.ErrStuck) != tc.stuck || !tc.stuck && err != nil || len(w.calls) != calls {
 				t.Fatalf("%v after %d calls", err, len(w.calls))
 			}
-			if r := one(mem); tc.stuck && (r.State != idem.Stuck || !strings.Contains(r.LastErr, `phase "charge"`)) {
+			if r := one(mem); tc.stuck && (r.State != store.Stuck || !strings.Contains(r.LastErr, `phase "charge"`)) {
 				t.Errorf("%s: %s", r.State, r.LastErr)
 			}
 		})
@@ -297,8 +299,8 @@ func TestForHowLongACallIsRepeated(t *testing.T) {
 		}
 		mem, clock, w, _ := memoryOf(t, 22*time.Hour, func(*idem.Engine, *outside) error { return nil })
 		opt := func(o *idem.Options) { o.Now = clock.Now }
-		store := idemtest.Faulty(mem, nil)
-		_, _ = do(t, idem.New(store, opt), inserted(w, func() error { store.Crash(); return errors.New("died") }))
+		st := idemtest.Faulty(mem, nil)
+		_, _ = do(t, idem.New(st, opt), inserted(w, func() error { st.Crash(); return errors.New("died") }))
 		if r := one(mem); len(r.Phases) != 1 {
 			t.Fatalf("phases %v", r.Phases)
 		}
@@ -453,7 +455,7 @@ func TestSettlingACallThatTheProviderMayHaveForgotten(t *testing.T) {
 		for name, s := range map[string]idem.Settlement{"not made": {NotMade: true}, "at the own risk": {RiskTwice: true}} {
 			mem, clock, w, _ := memoryOf(t, 25*time.Hour, func(*idem.Engine, *outside) error { return nil })
 			e := idem.New(mem, func(o *idem.Options) { o.Now = clock.Now })
-			if err := e.GiveUp(t.Context(), idem.TicketFor(one(mem)), "nobody came"); err != nil {
+			if err := e.GiveUp(t.Context(), jobs.TicketFor(one(mem)), "nobody came"); err != nil {
 				t.Fatal(err)
 			}
 			if err := e.Settle(t.Context(), one(mem).PK, s); err != nil {
@@ -665,10 +667,10 @@ func TestSends(t *testing.T) {
 					return nil
 				})
 			}
-			store := idemtest.Faulty(&mem, nil)
-			_, _ = do(t, idem.New(store, tc.opt, now), handler(20, func() error {
+			st := idemtest.Faulty(&mem, nil)
+			_, _ = do(t, idem.New(st, tc.opt, now), handler(20, func() error {
 				if tc.dies {
-					store.Crash()
+					st.Crash()
 				}
 				return errors.New("no answer")
 			}))
@@ -681,7 +683,7 @@ func TestSends(t *testing.T) {
 				t.Errorf("%s was called %d times, want %d", tc.at, made[tc.at], want)
 			}
 			call := map[string]string{"charge": "payments#1", "tip": "payments#2"}[tc.at]
-			if r := one(&mem); errors.Is(tc.want, idem.ErrStuck) && !strings.Contains(r.LastErr, call) || r.State == idem.Done && len(r.Sent) > 0 {
+			if r := one(&mem); errors.Is(tc.want, idem.ErrStuck) && !strings.Contains(r.LastErr, call) || r.State == store.Done && len(r.Sent) > 0 {
 				t.Errorf("%s, sent %v: %s", r.State, r.Sent, r.LastErr)
 			}
 		})
@@ -694,7 +696,7 @@ type telling struct {
 	commit func()
 }
 
-func (s *telling) Commit(ctx context.Context, c idem.Commit) (*idem.Record, error) {
+func (s *telling) Commit(ctx context.Context, c store.Commit) (*store.Record, error) {
 	held, err := s.MemoryStore.Commit(ctx, c)
 	s.commit()
 	return held, err
@@ -742,15 +744,15 @@ type lateCommit struct {
 	*idem.MemoryStore
 	at   int
 	n    int
-	late *idem.Commit
+	late *store.Commit
 }
 
-func (s *lateCommit) Commit(ctx context.Context, c idem.Commit) (*idem.Record, error) {
+func (s *lateCommit) Commit(ctx context.Context, c store.Commit) (*store.Record, error) {
 	s.n++
 	switch s.n {
 	case s.at:
 		s.late = &c
-		return nil, idem.ErrUnknown
+		return nil, store.ErrUnknown
 	case s.at + 1:
 		return nil, errors.New("access denied")
 	case s.at + 2:

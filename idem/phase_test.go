@@ -14,6 +14,7 @@ import (
 
 	"github.com/samekey/samekey/idem"
 	"github.com/samekey/samekey/idem/idemtest"
+	"github.com/samekey/samekey/idem/store"
 )
 
 // note is a write of the user's; stores of tests remember it.
@@ -535,7 +536,7 @@ func TestNotIdempotent(t *testing.T) {
 func stuckKey(t *testing.T, mem *idem.MemoryStore) string {
 	t.Helper()
 	for pk, r := range mem.Records() {
-		if r.State == idem.Stuck {
+		if r.State == store.Stuck {
 			return pk
 		}
 	}
@@ -635,7 +636,7 @@ func TestStagedJobsAreCommittedOnceWithStableNames(t *testing.T) {
 		t.Error(diff)
 	}
 	for _, r := range mem.Records() {
-		if r.Keep != idem.KeepJobs || !r.Expires.IsZero() || r.Until.IsZero() {
+		if r.Keep != store.KeepJobs || !r.Expires.IsZero() || r.Until.IsZero() {
 			t.Errorf("keep %q, expires %v, until %v", r.Keep, r.Expires, r.Until)
 		}
 	}

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/samekey/samekey/idem"
+	"github.com/samekey/samekey/idem/store"
 )
 
 // charge is the request of most situations.
@@ -187,4 +188,6 @@ func refusedBody(err error) func(*desk) idem.Result {
 // corrupt is a store that can't make sense of a record.
 type corrupt struct{ downStore }
 
-func (corrupt) Claim(context.Context, idem.Claim) (*idem.Record, error) { return nil, idem.ErrCorrupt }
+func (corrupt) Claim(context.Context, store.Claim) (*store.Record, error) {
+	return nil, idem.ErrCorrupt
+}

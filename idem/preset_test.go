@@ -12,6 +12,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/samekey/samekey/idem"
+	"github.com/samekey/samekey/idem/store"
 )
 
 // The presets against what is documented of the contracts they are named after:
@@ -33,7 +34,7 @@ type desk struct {
 // options begins anew, with more options.
 func (d *desk) options(more ...func(*idem.Options)) { d.store(&idem.MemoryStore{}, more...) }
 
-func (d *desk) store(s idem.Store, more ...func(*idem.Options)) {
+func (d *desk) store(s store.Store, more ...func(*idem.Options)) {
 	d.engine = idem.New(s, append([]func(*idem.Options){d.preset}, more...)...)
 }
 

@@ -35,10 +35,10 @@ const (
 	stripeOriginalRequest = "Original-Request"
 )
 
-// stripes adds to a kept answer what Stripe's has: that an error will be the same
+// stripeHeaders adds to a kept answer what Stripe's has: that an error will be the same
 // the next time, and which request was the first. The header must be the
 // answer's own copy.
-func (r *Response) stripes() {
+func stripeHeaders(r *Response) {
 	if id, there := r.Header[stripeRequestID]; there {
 		r.Header[stripeOriginalRequest] = id
 	}

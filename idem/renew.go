@@ -3,6 +3,9 @@ package idem
 import (
 	"context"
 	"fmt"
+	"github.com/samekey/samekey/idem/store"
+	"github.com/samekey/samekey/internal/redact"
+	"github.com/samekey/samekey/internal/state"
 	"time"
 )
 
@@ -65,10 +68,10 @@ func (f *flow) renew(ctx context.Context) (due time.Duration, more bool) {
 	a, rec := f.a, f.record()
 	left := time.Until(a.deadline) + a.opt.RenewFor
 	switch {
-	case rec != nil && rec.State != Open:
+	case rec != nil && rec.State != store.Open:
 		return 0, false // answered
 	case left <= 0:
-		a.log.ErrorContext(ctx, "handler works on: its lease is no longer renewed", "record", short(a.pk), "after", a.opt.RenewFor)
+		a.log.ErrorContext(ctx, "handler works on: its lease is no longer renewed", "record", redact.Record(a.pk), "after", a.opt.RenewFor)
 		return 0, false
 	case rec == nil: // the claim is still to come, with the handler's first commit
 		return a.spare(), true
@@ -77,23 +80,23 @@ func (f *flow) renew(ctx context.Context) (due time.Duration, more bool) {
 	if due := rec.Lease.Sub(now) - a.spare(); due > 0 {
 		return due, true
 	}
-	next := renewed(rec, now, now.Add(min(a.opt.Lease, left)+a.opt.LeaseMargin), a.opt.Retention)
+	next := state.Renewed(rec, now, now.Add(min(a.opt.Lease, left)+a.opt.LeaseMargin), a.opt.Retention)
 	ctx, cancel := a.within(ctx, time.Now().Add(a.spare()))
 	defer cancel()
 	held, l, err := a.send(ctx, change{prev: rec, next: next}, time.Now().Add(a.spare()), patient)
 	switch {
 	case err != nil:
-		a.log.ErrorContext(ctx, "lease not renewed", "record", short(a.pk), "error", err)
+		a.log.ErrorContext(ctx, "lease not renewed", "record", redact.Record(a.pk), "error", err)
 		return a.spare(), true // as long as nobody takes over, it is ours
-	case l == fenced:
-		a.log.ErrorContext(ctx, "lease lost: the handler outlived it", "record", short(a.pk))
+	case l == state.Fenced:
+		a.log.ErrorContext(ctx, "lease lost: the handler outlived it", "record", redact.Record(a.pk))
 		f.lost(ErrLeaseLost)
 		_ = f.fail(fmt.Errorf("%w: another attempt has taken over", ErrLeaseLost))
 		return 0, false
-	case l == landed:
+	case l == state.Landed:
 		f.renewed()
-		a.log.WarnContext(ctx, "handler works on after its time: lease renewed", "record", short(a.pk), "until", held.Lease)
-	case held.State != Open:
+		a.log.WarnContext(ctx, "handler works on after its time: lease renewed", "record", redact.Record(a.pk), "until", held.Lease)
+	case held.State != store.Open:
 		return 0, false // answered after all: the release will see it
 	}
 	f.set(held) // or it is an earlier write of this attempt that has landed after all

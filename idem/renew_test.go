@@ -13,6 +13,7 @@ import (
 
 	"github.com/samekey/samekey/idem"
 	"github.com/samekey/samekey/idem/idemtest"
+	"github.com/samekey/samekey/idem/store"
 )
 
 // sleeps works for d whatever its context says, as code does that knows none.
@@ -182,14 +183,14 @@ func TestRenewalThatIsFencedEndsTheOperation(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var mem idem.MemoryStore
 		var asleep atomic.Bool // the process
-		store := idemtest.Faulty(&mem, func(context.Context, idemtest.Call) idemtest.Fault {
+		st := idemtest.Faulty(&mem, func(context.Context, idemtest.Call) idemtest.Fault {
 			if asleep.Load() {
-				return idemtest.Fault{Err: idem.ErrUnknown}
+				return idemtest.Fault{Err: store.ErrUnknown}
 			}
 			return idemtest.Fault{}
 		})
 		lost, called := 0, false
-		e := idem.New(store, func(o *idem.Options) { o.Hooks.LeaseLost = func(context.Context, idem.Event) { lost++ } })
+		e := idem.New(st, func(o *idem.Options) { o.Hooks.LeaseLost = func(context.Context, idem.Event) { lost++ } })
 		res, err := inTime(t, 2500*time.Millisecond, e, func(ctx context.Context) (idem.Response, error) {
 			asleep.Store(true)
 			time.Sleep(10 * time.Second) //nolint:forbidigo // virtual
@@ -241,8 +242,8 @@ func TestRenewalsAndPhasesGoTogether(t *testing.T) {
 	t.Parallel()
 	for name, fault := range map[string]idemtest.Fault{
 		"slow":                            {},
-		"renewals' answers lost":          {Err: idem.ErrUnknown, Applied: true},
-		"renewals lost":                   {Err: idem.ErrUnknown},
+		"renewals' answers lost":          {Err: store.ErrUnknown, Applied: true},
+		"renewals lost":                   {Err: store.ErrUnknown},
 		"renewals refused":                {Err: errors.New("access denied")},
 		"applied, and said to be refused": {Err: errors.New("access denied"), Applied: true},
 	} {
@@ -253,7 +254,7 @@ func TestRenewalsAndPhasesGoTogether(t *testing.T) {
 					var mem idem.MemoryStore
 					lost, struck := 0, 0
 					var busy atomic.Bool
-					store := idemtest.Faulty(&mem, func(_ context.Context, c idemtest.Call) idemtest.Fault {
+					st := idemtest.Faulty(&mem, func(_ context.Context, c idemtest.Call) idemtest.Fault {
 						if busy.Swap(true) {
 							t.Error("a renewal and a commit are under way together")
 						}
@@ -269,7 +270,7 @@ func TestRenewalsAndPhasesGoTogether(t *testing.T) {
 						}
 						return idemtest.Fault{}
 					})
-					e := idem.New(store, func(o *idem.Options) {
+					e := idem.New(st, func(o *idem.Options) {
 						o.Lease, o.Hooks.LeaseLost = time.Second, func(context.Context, idem.Event) { lost++ }
 					})
 					const phases = 20
@@ -286,7 +287,7 @@ func TestRenewalsAndPhasesGoTogether(t *testing.T) {
 					if err != nil || res.Status != 201 || res.Expires.IsZero() || lost != 0 || struck == 0 {
 						t.Errorf("%+v, %v; the lease lost %d times, %d renewals", res, err, lost, struck)
 					}
-					if r := one(&mem); len(r.Phases) != phases || r.State != idem.Done {
+					if r := one(&mem); len(r.Phases) != phases || r.State != store.Done {
 						t.Errorf("%d phases, state %q", len(r.Phases), r.State)
 					}
 				})
@@ -319,7 +320,7 @@ func TestRefusedAfterARenewal(t *testing.T) {
 		"an error":                  {h: slowly(idem.Response{}, errors.New("down")), frees: true},
 		"a 400, Resumable":          {opt: resumable, h: refused, frees: true},
 		"an error, Resumable":       {opt: resumable, h: slowly(idem.Response{}, errors.New("down"))},
-		"renewals' answers lost":    {h: refused, fault: idemtest.Fault{Err: idem.ErrUnknown, Applied: true}, frees: true},
+		"renewals' answers lost":    {h: refused, fault: idemtest.Fault{Err: store.ErrUnknown, Applied: true}, frees: true},
 		"an earlier attempt died":   {h: refused, takes: true},
 		"a call's outcome is open":  {h: calling(refused)},
 		"a phase is committed":      {h: afterPhase(refused)},
@@ -331,7 +332,7 @@ func TestRefusedAfterARenewal(t *testing.T) {
 				var mem idem.MemoryStore
 				seen := 0
 				count := renewals(&seen)
-				store := idemtest.Faulty(&mem, func(ctx context.Context, c idemtest.Call) idemtest.Fault {
+				st := idemtest.Faulty(&mem, func(ctx context.Context, c idemtest.Call) idemtest.Fault {
 					before := seen
 					if count(ctx, c); seen > before && c.Commit.Prev.Owner == c.Commit.Next.Owner {
 						return tc.fault
@@ -353,7 +354,7 @@ func TestRefusedAfterARenewal(t *testing.T) {
 					})
 					time.Sleep(time.Hour) //nolint:forbidigo // virtual
 				}
-				_, _ = idem.New(store, opts...).Do(t.Context(), request("1"), tc.h)
+				_, _ = idem.New(st, opts...).Do(t.Context(), request("1"), tc.h)
 				if seen == 0 {
 					t.Fatal("the lease was not renewed")
 				}
@@ -372,28 +373,28 @@ func TestRefusedAfterARenewal(t *testing.T) {
 // one on DynamoDB does with large ones. It fails what fail says, after the bodies.
 type companions struct {
 	idem.MemoryStore
-	bodies map[*idem.Overflow]bool
-	fail   func(idem.Commit) error
+	bodies map[*store.Overflow]bool
+	fail   func(store.Commit) error
 }
 
-func (s *companions) put(r *idem.Record) {
+func (s *companions) put(r *store.Record) {
 	if r.Response != nil && r.Overflow == nil {
-		r.Overflow = &idem.Overflow{Count: 1, Length: len(r.Response.Body), SHA256: sha256.Sum256(r.Response.Body)}
+		r.Overflow = &store.Overflow{Count: 1, Length: len(r.Response.Body), SHA256: sha256.Sum256(r.Response.Body)}
 	}
 	if r.Overflow != nil {
 		s.bodies[r.Overflow] = true
 	}
 }
 
-func (s *companions) Claim(ctx context.Context, c idem.Claim) (*idem.Record, error) {
+func (s *companions) Claim(ctx context.Context, c store.Claim) (*store.Record, error) {
 	s.put(c.Next)
-	if err := s.fail(idem.Commit{Next: c.Next}); err != nil {
+	if err := s.fail(store.Commit{Next: c.Next}); err != nil {
 		return nil, err
 	}
 	return s.MemoryStore.Claim(ctx, c)
 }
 
-func (s *companions) Commit(ctx context.Context, c idem.Commit) (*idem.Record, error) {
+func (s *companions) Commit(ctx context.Context, c store.Commit) (*store.Record, error) {
 	s.put(c.Next)
 	if err := s.fail(c); err != nil && c.Next.Response != nil {
 		return nil, err
@@ -409,15 +410,15 @@ func TestBodyIsStoredOnceForAnAnswerMadeAnew(t *testing.T) {
 	conflicts := 0
 	for name, tc := range map[string]struct {
 		opt  func(*idem.Options)
-		fail func(idem.Commit) error
+		fail func(store.Commit) error
 	}{
-		"after a renewal": {shortLease, func(c idem.Commit) error {
+		"after a renewal": {shortLease, func(c store.Commit) error {
 			if c.Prev != nil && c.Next.Response == nil {
 				return errors.New("its answer is lost")
 			}
 			return nil
 		}},
-		"with a merged claim": {merge, func(idem.Commit) error {
+		"with a merged claim": {merge, func(store.Commit) error {
 			if conflicts++; conflicts < 3 {
 				return idem.ErrConflict
 			}
@@ -427,14 +428,14 @@ func TestBodyIsStoredOnceForAnAnswerMadeAnew(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			synctest.Test(t, func(t *testing.T) {
-				store := &companions{bodies: make(map[*idem.Overflow]bool), fail: tc.fail}
+				st := &companions{bodies: make(map[*store.Overflow]bool), fail: tc.fail}
 				effects := 0
-				res, err := inTime(t, 2500*time.Millisecond, idem.New(store, tc.opt), sleeps(4*time.Second, &effects))
+				res, err := inTime(t, 2500*time.Millisecond, idem.New(st, tc.opt), sleeps(4*time.Second, &effects))
 				if err != nil || res.Status != 201 || res.Expires.IsZero() {
 					t.Errorf("got %+v, %v", res, err)
 				}
-				if len(store.bodies) != 1 {
-					t.Errorf("the body was stored %d times", len(store.bodies))
+				if len(st.bodies) != 1 {
+					t.Errorf("the body was stored %d times", len(st.bodies))
 				}
 			})
 		})

@@ -2,6 +2,7 @@ package idem
 
 import (
 	"context"
+	"github.com/samekey/samekey/idem/store"
 	"net/http"
 )
 
@@ -48,7 +49,7 @@ type Request struct {
 	// nobody else completes it ([Engine.Resume]). Adapters set it; its Function may
 	// be left empty, for [Options.Function]. Of a request that is run again from its
 	// record it is what the record says.
-	Handler HandlerID
+	Handler store.HandlerID
 	// ReadFirst looks before it claims, for this request as [Options.ReadFirst]
 	// does for all.
 	ReadFirst bool
@@ -68,17 +69,8 @@ type Request struct {
 	Answer func(v any) (Response, error)
 }
 
-// Identity is who sent a request, as verified by what stands before the
-// handler (an authorizer, IAM), never as the client says. The zero Identity is
-// nobody.
-type Identity struct {
-	// Kind says who vouches for it: "jwt", "iam", "cognito", "lambda", "apikey".
-	Kind string
-	// Subject is unique within Kind. Empty with a Kind means that an
-	// authorizer did answer, but named nobody: such a request is refused
-	// (ErrScope), unless [Options.Scope] knows better.
-	Subject string
-}
+// Identity is who sent a request, as verified by what stands before the handler.
+type Identity = store.Identity
 
 // ScopeFunc finds the scope of a request. It must rest on verified facts only:
 // a scope that clients can choose hands them other tenants' answers.

@@ -2,6 +2,7 @@ package idem
 
 import (
 	"fmt"
+	"github.com/samekey/samekey/idem/store"
 	"maps"
 	"net/http"
 	"slices"
@@ -11,11 +12,7 @@ import (
 
 // Response is an answer in a form that no transport shows through. The zero
 // Status means 200.
-type Response struct {
-	Status int
-	Header http.Header // canonical names; nil is fine
-	Body   []byte
-}
+type Response = store.Response
 
 // Result is what [Engine.Do] and [Engine.Serve] return.
 type Result struct {
@@ -35,12 +32,6 @@ type Result struct {
 	// Panic is what the handler panicked with, where [Engine.Serve] has answered
 	// all the same; else nil. Adapters end the process that it happened in.
 	Panic any
-}
-
-func (r Response) clone() Response {
-	r.Header = r.Header.Clone()
-	r.Body = slices.Clone(r.Body)
-	return r
 }
 
 // storedHeaders are the response headers worth replaying. Everything else is
@@ -67,8 +58,8 @@ func allowList(extra []string) map[string]bool {
 	return allowed
 }
 
-// stored returns the part of r that a record keeps.
-func (r Response) stored(allowed map[string]bool) Response {
+// storedPart returns the part of r that a record keeps.
+func storedPart(r Response, allowed map[string]bool) Response {
 	s := Response{Status: r.Status, Body: r.Body}
 	for name, values := range r.Header {
 		if !allowed[name] || strings.HasPrefix(name, "X-Amz") {
@@ -82,9 +73,9 @@ func (r Response) stored(allowed map[string]bool) Response {
 	return s
 }
 
-// check refuses a status that no transport could send, while it is still the
+// checkStatus refuses a status that no transport could send, while it is still the
 // handler's mistake and not a record that nobody can read.
-func (r *Response) check() error {
+func checkStatus(r *Response) error {
 	if r.Status != 0 && (r.Status < 100 || r.Status > 999) {
 		return fmt.Errorf("%w: status %d", ErrResult, r.Status)
 	}
@@ -94,7 +85,7 @@ func (r *Response) check() error {
 // clean drops header fields that would split the answer, and canonicalises
 // names. The effect has happened, so failing here would only make the client
 // repeat it; dropped are returned for the log.
-func (r *Response) clean() (dropped []string) {
+func clean(r *Response) (dropped []string) {
 	if r.Status == 0 {
 		r.Status = http.StatusOK
 	}

@@ -15,6 +15,7 @@ import (
 	"time"
 
 	"github.com/samekey/samekey/idem"
+	"github.com/samekey/samekey/idem/store"
 )
 
 // The explorer runs the real engine for a few clients that use one key, on a
@@ -133,8 +134,8 @@ type call struct {
 	verb   verb
 	by     *attempt
 	sent   time.Time // by its client's clock
-	claim  idem.Claim
-	commit idem.Commit
+	claim  store.Claim
+	commit store.Commit
 }
 
 type verb int
@@ -151,7 +152,7 @@ func (v verb) String() string { return [...]string{"handler", "Claim", "Commit",
 func (k *call) writes() bool { return k.verb == claim || k.verb == commit }
 
 type result struct {
-	held *idem.Record
+	held *store.Record
 	err  error
 }
 
@@ -188,31 +189,31 @@ type attempt struct {
 	lease       time.Time // when it started
 }
 
-var _ idem.Store = (*client)(nil)
+var _ store.Store = (*client)(nil)
 
 func (c *client) now() time.Time { return c.w.now.Add(c.skew) }
 
-// Claim implements [idem.Store].
-func (c *client) Claim(_ context.Context, cl idem.Claim) (*idem.Record, error) {
+// Claim implements [store.Store].
+func (c *client) Claim(_ context.Context, cl store.Claim) (*store.Record, error) {
 	c.at.nonce, c.at.fingerprint = cl.Next.Owner, cl.Next.Fingerprint
 	c.w.names[cl.Next.Owner], c.w.names[cl.Next.ID], c.w.names[cl.Next.Fingerprint] = c.at.name, c.at.name, c.at.request
 	c.w.pk = cl.Next.PK
 	return c.ask(call{verb: claim, claim: cl})
 }
 
-// Commit implements [idem.Store].
-func (c *client) Commit(_ context.Context, cm idem.Commit) (*idem.Record, error) {
+// Commit implements [store.Store].
+func (c *client) Commit(_ context.Context, cm store.Commit) (*store.Record, error) {
 	return c.ask(call{verb: commit, commit: cm})
 }
 
-// Load implements [idem.Store].
-func (c *client) Load(context.Context, string) (*idem.Record, error) {
+// Load implements [store.Store].
+func (c *client) Load(context.Context, string) (*store.Record, error) {
 	return c.ask(call{verb: load})
 }
 
 // ask waits for the fate of a call. Nothing of a dead process runs any more:
 // what its deferred functions ask for ends here as well.
-func (c *client) ask(k call) (*idem.Record, error) {
+func (c *client) ask(k call) (*store.Record, error) {
 	if c.dead {
 		runtime.Goexit()
 	}
@@ -346,7 +347,7 @@ func (w *world) over() {
 	}
 }
 
-func (w *world) record() *idem.Record {
+func (w *world) record() *store.Record {
 	r, err := w.store.Load(context.Background(), w.pk)
 	if err != nil {
 		w.fail("the memory store fails: %v", err)
@@ -460,7 +461,7 @@ func (w *world) decide(c *client, what event) {
 		return
 	}
 	if !fate.told {
-		r = result{err: idem.ErrUnknown}
+		r = result{err: store.ErrUnknown}
 	}
 	k.by.troubled = k.by.troubled || r.err != nil
 	c.remember(r)
@@ -497,14 +498,14 @@ func (w *world) perform(k *call) (r result) {
 	return r
 }
 
-func (w *world) claim(c idem.Claim) (*idem.Record, error) {
+func (w *world) claim(c store.Claim) (*store.Record, error) {
 	if w.broken != nil && w.broken.claim != nil {
 		return w.broken.claim(w, c)
 	}
 	return w.store.Claim(context.Background(), c)
 }
 
-func (w *world) commit(c idem.Commit) (*idem.Record, error) {
+func (w *world) commit(c store.Commit) (*store.Record, error) {
 	if w.broken != nil && w.broken.commit != nil {
 		return w.broken.commit(w, c)
 	}
@@ -544,7 +545,7 @@ func sum(b []byte) uint64 {
 }
 
 // canonical appends what of a record can make a difference.
-func (w *world) canonical(b []byte, r *idem.Record) []byte {
+func (w *world) canonical(b []byte, r *store.Record) []byte {
 	if r == nil {
 		return append(b, 'n')
 	}
@@ -572,7 +573,7 @@ func (w *world) tell(format string, args ...any) {
 	}
 }
 
-func (w *world) describe(r *idem.Record) string {
+func (w *world) describe(r *store.Record) string {
 	if r == nil {
 		return "no record"
 	}

@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/samekey/samekey/idem"
+	"github.com/samekey/samekey/idem/store"
 )
 
 // scenarios, those first in which most broken stores are found soon.
@@ -99,12 +100,12 @@ func TestThawedAfterALifetime(t *testing.T) {
 }
 
 // expired reports whether the key of r is free by a clock.
-func expired(r *idem.Record, now time.Time) bool {
+func expired(r *store.Record, now time.Time) bool {
 	return !r.Expires.IsZero() && r.Expires.Unix() < now.Unix()
 }
 
 // live reports whether r stands in the way by a clock.
-func live(r *idem.Record, now time.Time) bool { return r != nil && !expired(r, now) }
+func live(r *store.Record, now time.Time) bool { return r != nil && !expired(r, now) }
 
 // fail notes the first violation.
 func (w *world) fail(format string, args ...any) {
@@ -114,7 +115,7 @@ func (w *world) fail(format string, args ...any) {
 }
 
 // checkClaim looks at what a claim has done to the record.
-func (w *world) checkClaim(k *call, before, after, held *idem.Record) {
+func (w *world) checkClaim(k *call, before, after, held *store.Record) {
 	me := k.by
 	switch {
 	case w.blind():
@@ -133,19 +134,19 @@ func (w *world) checkClaim(k *call, before, after, held *idem.Record) {
 }
 
 // checkCommit looks at what a commit has done to the record.
-func (w *world) checkCommit(k *call, before, after *idem.Record) {
+func (w *world) checkCommit(k *call, before, after *store.Record) {
 	me, prev := k.by, k.commit.Prev
 	if same(before, after) {
 		return
 	}
-	if after.State == idem.Done {
+	if after.State == store.Done {
 		w.checkStored(me, after)
 	}
 	switch {
 	case w.blind():
 	case before == nil:
 		w.fail("%s: writes where there is no record", me.name)
-	case before.State == idem.Done:
+	case before.State == store.Done:
 		w.fail("%s: changes a finished record", me.name)
 	case before.Fingerprint != me.fingerprint:
 		w.fail("%s: a mismatching request changes the record", me.name)
@@ -157,9 +158,9 @@ func (w *world) checkCommit(k *call, before, after *idem.Record) {
 		w.fail("%s: takes over from a live holder", me.name)
 	case prev.Owner != me.nonce:
 		w.checkLease(me, after)
-	case after.State == idem.Open && !after.Lease.IsZero():
+	case after.State == store.Open && !after.Lease.IsZero():
 		w.fail("%s: neither finishes nor releases", me.name)
-	case after.State == idem.Open && after.Expires.Equal(before.Expires) == (before.Ver == 1):
+	case after.State == store.Open && after.Expires.Equal(before.Expires) == (before.Ver == 1):
 		w.fail("%s: a release at ver %d must free the key at ver 1 only", me.name, before.Ver)
 	}
 }
@@ -168,14 +169,14 @@ func (w *world) blind() bool { return w.broken != nil && w.broken.blind }
 
 // checkLease looks at what a new holder wrote: no lease may outlive its
 // record, or claims and TTL get under the holder.
-func (w *world) checkLease(a *attempt, r *idem.Record) {
+func (w *world) checkLease(a *attempt, r *store.Record) {
 	if !r.Lease.After(r.Run) || !r.Expires.After(r.Lease) {
 		w.fail("%s: holds the key for %v of a lifetime of %v", a.name, r.Lease.Sub(r.Run), r.Expires.Sub(r.Run))
 	}
 }
 
 // checkStored looks at an answer that comes to be stored.
-func (w *world) checkStored(a *attempt, r *idem.Record) {
+func (w *world) checkStored(a *attempt, r *store.Record) {
 	var body string
 	if r.Response != nil {
 		body = string(r.Response.Body)
@@ -187,7 +188,7 @@ func (w *world) checkStored(a *attempt, r *idem.Record) {
 }
 
 // same reports whether nothing was written.
-func same(a, b *idem.Record) bool {
+func same(a, b *store.Record) bool {
 	if a == nil || b == nil {
 		return a == b
 	}
@@ -199,7 +200,7 @@ func same(a, b *idem.Record) bool {
 // at this very moment, and nobody else may still hold it.
 func (w *world) checkStart(a *attempt, op *idem.Op) {
 	r := w.record()
-	if r == nil || r.State != idem.Open || r.Owner != a.nonce || r.Fingerprint != a.fingerprint || op.ID() != r.ID || op.Resumed() != (r.Ver > 1) {
+	if r == nil || r.State != store.Open || r.Owner != a.nonce || r.Fingerprint != a.fingerprint || op.ID() != r.ID || op.Resumed() != (r.Ver > 1) {
 		w.fail("%s: its handler starts without the record", a.name)
 		return
 	}
@@ -218,7 +219,7 @@ func (w *world) checkAnswer(a *attempt, res idem.Result, err error) {
 	ok := false
 	switch {
 	case err == nil && res.Replayed:
-		ok = r != nil && r.State == idem.Done && r.Fingerprint == a.fingerprint && res.Status == http.StatusCreated &&
+		ok = r != nil && r.State == store.Done && r.Fingerprint == a.fingerprint && res.Status == http.StatusCreated &&
 			string(res.Body) == string(r.Response.Body) && strings.HasPrefix(string(res.Body), a.request+" by ")
 	case err == nil && a.handler == busy:
 		ok = a.ran && res.Status == http.StatusServiceUnavailable && res.Expires.IsZero()
@@ -268,7 +269,7 @@ func (w *world) checkEnd() {
 		if expired(r, w.now) == (w.names[r.Fingerprint] == "A") {
 			request, other = "B", "A"
 		}
-		if r.State == idem.Open && r.Lease.After(w.now) {
+		if r.State == store.Open && r.Lease.After(w.now) {
 			w.now = r.Lease.Add(time.Second)
 			w.tell("the lease ends")
 		}
@@ -306,111 +307,111 @@ func (w *world) retry(name, request string) (idem.Result, error) {
 // brokenStore is the memory store with one rule broken.
 type brokenStore struct {
 	name   string
-	claim  func(w *world, c idem.Claim) (*idem.Record, error)
-	commit func(w *world, c idem.Commit) (*idem.Record, error)
+	claim  func(w *world, c store.Claim) (*store.Record, error)
+	commit func(w *world, c store.Commit) (*store.Record, error)
 	quiet  bool // clients don't notice, or only for another reason
 	blind  bool // the explorer doesn't look at writes, only at what clients notice
 }
 
 var brokenStores = []brokenStore{
-	{name: "a claim without its condition", claim: func(w *world, c idem.Claim) (*idem.Record, error) {
+	{name: "a claim without its condition", claim: func(w *world, c store.Claim) (*store.Record, error) {
 		return w.put(c.Next)
 	}},
-	{name: "a claim over live records", claim: func(w *world, c idem.Claim) (*idem.Record, error) {
+	{name: "a claim over live records", claim: func(w *world, c store.Claim) (*store.Record, error) {
 		if old := w.record(); old == nil || old.Owner != c.Next.Owner {
 			return w.put(c.Next)
 		}
 		return w.store.Claim(context.Background(), c)
 	}},
-	{name: "a claim over finished records", claim: func(w *world, c idem.Claim) (*idem.Record, error) {
-		if old := w.record(); old != nil && old.State == idem.Done {
+	{name: "a claim over finished records", claim: func(w *world, c store.Claim) (*store.Record, error) {
+		if old := w.record(); old != nil && old.State == store.Done {
 			return w.put(c.Next)
 		}
 		return w.store.Claim(context.Background(), c)
 	}},
-	{name: "a claim over nothing only", claim: func(w *world, c idem.Claim) (*idem.Record, error) {
+	{name: "a claim over nothing only", claim: func(w *world, c store.Claim) (*store.Record, error) {
 		c.Now = time.Time{}
 		return w.store.Claim(context.Background(), c)
 	}},
 	// All it costs is a lease during which nobody may act, which a late first
 	// packet of a claim may cost as well.
-	{name: "a claim without owner <> me", quiet: true, claim: func(w *world, c idem.Claim) (*idem.Record, error) {
+	{name: "a claim without owner <> me", quiet: true, claim: func(w *world, c store.Claim) (*store.Record, error) {
 		if old := w.record(); old != nil && expired(old, c.Now) {
 			return w.put(c.Next)
 		}
 		return w.store.Claim(context.Background(), c)
 	}},
-	{name: "a refused claim that says it is done", claim: func(w *world, c idem.Claim) (*idem.Record, error) {
+	{name: "a refused claim that says it is done", claim: func(w *world, c store.Claim) (*store.Record, error) {
 		_, err := w.store.Claim(context.Background(), c)
 		return nil, err
 	}},
-	{name: "a commit without its condition", commit: func(w *world, c idem.Commit) (*idem.Record, error) {
+	{name: "a commit without its condition", commit: func(w *world, c store.Commit) (*store.Record, error) {
 		if old := w.record(); old != nil {
 			return w.commitOn(old.Owner, old.Ver, c)
 		}
 		return w.put(c.Next)
 	}},
-	{name: "a commit without owner and ver", commit: func(w *world, c idem.Commit) (*idem.Record, error) {
+	{name: "a commit without owner and ver", commit: func(w *world, c store.Commit) (*store.Record, error) {
 		if old := w.record(); old != nil {
 			return w.commitOn(old.Owner, old.Ver, c)
 		}
 		return w.store.Commit(context.Background(), c)
 	}},
-	{name: "a commit without owner", commit: func(w *world, c idem.Commit) (*idem.Record, error) {
+	{name: "a commit without owner", commit: func(w *world, c store.Commit) (*store.Record, error) {
 		if old := w.record(); old != nil {
 			return w.commitOn(old.Owner, c.Prev.Ver, c)
 		}
 		return w.store.Commit(context.Background(), c)
 	}},
-	{name: "a commit without ver", commit: func(w *world, c idem.Commit) (*idem.Record, error) {
+	{name: "a commit without ver", commit: func(w *world, c store.Commit) (*store.Record, error) {
 		if old := w.record(); old != nil {
 			return w.commitOn(c.Prev.Owner, old.Ver, c)
 		}
 		return w.store.Commit(context.Background(), c)
 	}},
-	{name: "a commit that keeps ver", commit: func(w *world, c idem.Commit) (*idem.Record, error) {
+	{name: "a commit that keeps ver", commit: func(w *world, c store.Commit) (*store.Record, error) {
 		next := *c.Next
 		next.Ver = c.Prev.Ver
-		return w.store.Commit(context.Background(), idem.Commit{Prev: c.Prev, Next: &next})
+		return w.store.Commit(context.Background(), store.Commit{Prev: c.Prev, Next: &next})
 	}},
-	{name: "a commit that keeps owner", commit: func(w *world, c idem.Commit) (*idem.Record, error) {
+	{name: "a commit that keeps owner", commit: func(w *world, c store.Commit) (*store.Record, error) {
 		next := *c.Next
 		next.Owner = c.Prev.Owner
-		return w.store.Commit(context.Background(), idem.Commit{Prev: c.Prev, Next: &next})
+		return w.store.Commit(context.Background(), store.Commit{Prev: c.Prev, Next: &next})
 	}},
 	// No clock stops between the expiry and the end of the holder's lease, when
 	// another claim would get under the holder.
-	{name: "a take-over that keeps the expiry", quiet: true, commit: func(w *world, c idem.Commit) (*idem.Record, error) {
+	{name: "a take-over that keeps the expiry", quiet: true, commit: func(w *world, c store.Commit) (*store.Record, error) {
 		next := *c.Next
 		if next.Owner != c.Prev.Owner {
 			next.Expires = c.Prev.Expires
 		}
-		return w.store.Commit(context.Background(), idem.Commit{Prev: c.Prev, Next: &next})
+		return w.store.Commit(context.Background(), store.Commit{Prev: c.Prev, Next: &next})
 	}},
-	{name: "a refused commit that says it is done", commit: func(w *world, c idem.Commit) (*idem.Record, error) {
+	{name: "a refused commit that says it is done", commit: func(w *world, c store.Commit) (*store.Record, error) {
 		_, err := w.store.Commit(context.Background(), c)
 		return nil, err
 	}},
-	{name: "a refused commit that doesn't say by what", commit: func(w *world, c idem.Commit) (*idem.Record, error) {
+	{name: "a refused commit that doesn't say by what", commit: func(w *world, c store.Commit) (*store.Record, error) {
 		held, err := w.store.Commit(context.Background(), c)
 		if held != nil {
-			held = new(idem.Record)
+			held = new(store.Record)
 		}
 		return held, err
 	}},
 }
 
 // put writes r over whatever is there.
-func (w *world) put(r *idem.Record) (*idem.Record, error) {
+func (w *world) put(r *store.Record) (*store.Record, error) {
 	w.store = new(idem.MemoryStore)
-	return w.store.Claim(context.Background(), idem.Claim{Next: r})
+	return w.store.Claim(context.Background(), store.Claim{Next: r})
 }
 
 // commitOn commits on condition of another owner and ver than the attempt saw.
-func (w *world) commitOn(owner string, ver int64, c idem.Commit) (*idem.Record, error) {
+func (w *world) commitOn(owner string, ver int64, c store.Commit) (*store.Record, error) {
 	prev := *c.Prev
 	prev.Owner, prev.Ver = owner, ver
-	return w.store.Commit(context.Background(), idem.Commit{Prev: &prev, Next: c.Next})
+	return w.store.Commit(context.Background(), store.Commit{Prev: &prev, Next: c.Next})
 }
 
 // A harness that can't fail proves nothing: every broken store must be found,

@@ -85,14 +85,6 @@ func appendPart(buf []byte, part string) []byte {
 	return append(buf, part...)
 }
 
-// short names a record in logs and errors: 48 bits of its hash.
-func short(pk string) string {
-	if len(pk) < 43 {
-		return pk
-	}
-	return pk[len(pk)-43:][:8]
-}
-
 // OneScope says that all callers whom nobody has verified are one caller, for
 // routes that are open to everybody, or that check credentials which change
 // between retries. They see each other's answers, if they know the key and the

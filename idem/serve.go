@@ -202,7 +202,7 @@ func (e *Engine) problem(ctx context.Context, r *Request, err error) Response {
 // answers makes the engine's own answer to r of a problem.
 func (e *Engine) answers(r *Request, p Problem) Response {
 	resp := e.opt.Problem(p)
-	resp.clean()
+	clean(&resp)
 	e.opt.CORS.Allow(&resp, r.Header)
 	return resp
 }
@@ -236,6 +236,6 @@ func (r *Result) mark(echo string) {
 // answered and nobody has stored is left as it is.
 func (e *Engine) dress(r *Result) {
 	if e.opt.stripe && (r.Replayed || !r.Expires.IsZero()) {
-		r.stripes()
+		stripeHeaders(&r.Response)
 	}
 }

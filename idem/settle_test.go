@@ -8,6 +8,8 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/samekey/samekey/idem"
+	"github.com/samekey/samekey/idem/jobs"
+	"github.com/samekey/samekey/idem/store"
 )
 
 // stuckOperation was abandoned and given up.
@@ -15,10 +17,10 @@ func stuckOperation(t *testing.T) *abandoned {
 	t.Helper()
 	a := abandon(t)
 	a.leaseOver()
-	if err := a.engine.GiveUp(t.Context(), idem.TicketFor(a.record(t)), "nobody came"); err != nil {
+	if err := a.engine.GiveUp(t.Context(), jobs.TicketFor(a.record(t)), "nobody came"); err != nil {
 		t.Fatal(err)
 	}
-	if r := a.record(t); r.State != idem.Stuck || r.LastErr != "nobody came" {
+	if r := a.record(t); r.State != store.Stuck || r.LastErr != "nobody came" {
 		t.Fatalf("state %q: %s", r.State, r.LastErr)
 	}
 	return a
@@ -39,7 +41,7 @@ func TestOnlyWhatIsStuckIsSettled(t *testing.T) {
 			"finished": func(t *testing.T, a *abandoned) {
 				t.Helper()
 				a.leaseOver()
-				if err := a.resume(t, a.engine, idem.TicketFor(a.record(t)), completes); err != nil {
+				if err := a.resume(t, a.engine, jobs.TicketFor(a.record(t)), completes); err != nil {
 					t.Fatal(err)
 				}
 			},
@@ -51,12 +53,12 @@ func TestOnlyWhatIsStuckIsSettled(t *testing.T) {
 				before := a.record(t)
 				if name == "open" && s.Answer != nil { // but what is abandoned may be answered
 					err := a.engine.Settle(t.Context(), before.PK, s)
-					if r := a.record(t); err != nil || r.State != idem.Done || r.Response.Status != 410 {
+					if r := a.record(t); err != nil || r.State != store.Done || r.Response.Status != 410 {
 						t.Errorf("%v: %s", err, r.State)
 					}
 					return
 				}
-				if err := a.engine.Settle(t.Context(), before.PK, s); !errors.Is(err, idem.ErrMoved) {
+				if err := a.engine.Settle(t.Context(), before.PK, s); !errors.Is(err, jobs.ErrMoved) {
 					t.Errorf("got %v", err)
 				}
 				if diff := cmp.Diff(before, a.record(t)); diff != "" {
@@ -100,7 +102,7 @@ func TestLateWriteDoesNotFitAfterASettlement(t *testing.T) {
 				prev.Ver = ver
 				next := prev.Clone()
 				next.Ver++
-				if held, err := a.mem.Commit(t.Context(), idem.Commit{Prev: prev, Next: next}); held == nil || err != nil {
+				if held, err := a.mem.Commit(t.Context(), store.Commit{Prev: prev, Next: next}); held == nil || err != nil {
 					t.Errorf("version %d fits: %v", ver, err)
 				}
 			}
@@ -114,10 +116,10 @@ func TestLateWriteDoesNotFitAfterGivingUp(t *testing.T) {
 	t.Parallel()
 	a := abandon(t)
 	a.leaseOver()
-	var given *idem.Record
+	var given *store.Record
 	_, err := do(t, a.engine, func(ctx context.Context) (idem.Response, error) {
 		a.leaseOver() // it falls asleep
-		if err := a.engine.GiveUp(t.Context(), idem.TicketFor(a.record(t)), "nobody came"); err != nil {
+		if err := a.engine.GiveUp(t.Context(), jobs.TicketFor(a.record(t)), "nobody came"); err != nil {
 			t.Error(err)
 		}
 		given = a.record(t)
@@ -147,7 +149,7 @@ func TestFreedKeyIsNotGivenUp(t *testing.T) {
 		t.Fatal("no error")
 	}
 	for pk, r := range mem.Records() {
-		if err := e.GiveUp(t.Context(), idem.TicketFor(r), "test"); !errors.Is(err, idem.ErrMoved) {
+		if err := e.GiveUp(t.Context(), jobs.TicketFor(r), "test"); !errors.Is(err, jobs.ErrMoved) {
 			t.Errorf("got %v", err)
 		}
 		if diff := cmp.Diff(r, mem.Records()[pk]); diff != "" {
@@ -162,7 +164,7 @@ type meddled struct {
 	first func()
 }
 
-func (m *meddled) Commit(ctx context.Context, c idem.Commit) (*idem.Record, error) {
+func (m *meddled) Commit(ctx context.Context, c store.Commit) (*store.Record, error) {
 	if first := m.first; first != nil {
 		m.first = nil
 		first()
@@ -179,10 +181,10 @@ func TestTwoOperatorsDecideOnce(t *testing.T) {
 			t.Error(err)
 		}
 	}}, func(o *idem.Options) { o.Now = a.clock.Now })
-	if err := slow.Settle(t.Context(), pk, idem.Settlement{}); !errors.Is(err, idem.ErrMoved) {
+	if err := slow.Settle(t.Context(), pk, idem.Settlement{}); !errors.Is(err, jobs.ErrMoved) {
 		t.Errorf("the slower operator gets %v", err)
 	}
-	if r := a.record(t); r.State != idem.Done || r.Response.Status != 410 {
+	if r := a.record(t); r.State != store.Done || r.Response.Status != 410 {
 		t.Errorf("state %q: the first decision doesn't stand", r.State)
 	}
 }

@@ -12,6 +12,8 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/samekey/samekey/idem"
+	"github.com/samekey/samekey/idem/jobs"
+	"github.com/samekey/samekey/idem/store"
 )
 
 // unknownOutcome is stuck in a call of which nobody knows how it ended.
@@ -78,7 +80,7 @@ func TestSettlementsStayInTheRecord(t *testing.T) {
 			t.Parallel()
 			a := unknownOutcome(t)
 			a.clock.Advance(time.Hour)
-			want := []idem.Decision{{By: "jane", At: a.clock.Now(), What: tt.what}}
+			want := []store.Decision{{By: "jane", At: a.clock.Now(), What: tt.what}}
 			if err := a.engine.Settle(t.Context(), a.record(t).PK, tt.settle); err != nil {
 				t.Fatal(err)
 			}
@@ -90,7 +92,7 @@ func TestSettlementsStayInTheRecord(t *testing.T) {
 			if err != nil || string(res.Body) != tt.answer {
 				t.Errorf("answer %q, %v; want %q", res.Body, err, tt.answer)
 			}
-			if r := a.record(t); !cmp.Equal(want, r.Settled) || r.State != idem.Done {
+			if r := a.record(t); !cmp.Equal(want, r.Settled) || r.State != store.Done {
 				t.Errorf("finished, settled: %+v, want %+v", r.Settled, want)
 			}
 		})
@@ -102,7 +104,7 @@ func TestSettlementsStayInTheRecord(t *testing.T) {
 func TestSettlementIsAboutWhatWasSeen(t *testing.T) {
 	t.Parallel()
 	a := unknownOutcome(t)
-	pk, seen := a.record(t).PK, idem.TicketFor(a.record(t))
+	pk, seen := a.record(t).PK, jobs.TicketFor(a.record(t))
 	if err := a.engine.Settle(t.Context(), pk, idem.Settlement{Seen: seen, NotMade: true}); err != nil {
 		t.Fatal(err)
 	}
@@ -111,7 +113,7 @@ func TestSettlementIsAboutWhatWasSeen(t *testing.T) {
 	}
 	before := a.record(t)
 	for _, s := range []idem.Settlement{{Seen: seen, NotMade: true}, {Seen: seen, Result: json.RawMessage(`1`)}, {Seen: seen, Answer: &idem.Response{Status: 410}}} {
-		if err := a.engine.Settle(t.Context(), pk, s); !errors.Is(err, idem.ErrMoved) {
+		if err := a.engine.Settle(t.Context(), pk, s); !errors.Is(err, jobs.ErrMoved) {
 			t.Errorf("got %v", err)
 		}
 	}
@@ -130,7 +132,7 @@ func TestManySettlements(t *testing.T) {
 			t.Fatal(err)
 		}
 		a.leaseOver()
-		if err := a.engine.GiveUp(t.Context(), idem.TicketFor(a.record(t)), "nobody came"); err != nil {
+		if err := a.engine.GiveUp(t.Context(), jobs.TicketFor(a.record(t)), "nobody came"); err != nil {
 			t.Fatal(err)
 		}
 	}

@@ -4,6 +4,8 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"github.com/samekey/samekey/idem/store"
+	"github.com/samekey/samekey/internal/state"
 	"net/http"
 	"net/url"
 	"strings"
@@ -35,9 +37,9 @@ func (e *Engine) Status(ctx context.Context, r Request) (Result, error) {
 	switch v, err := a.judge(rec); {
 	case err != nil:
 		return Result{}, err
-	case v == again:
+	case v == state.Again:
 		return Result{}, a.fail("status", ErrKeyUnknown)
-	case v == inFlight || v == takeOver:
+	case v == state.InFlight || v == state.TakeOver:
 		return a.accepted(rec), nil
 	default:
 		return a.answer(ctx, rec, v)
@@ -45,7 +47,7 @@ func (e *Engine) Status(ctx context.Context, r Request) (Result, error) {
 }
 
 // accepted answers 202: the operation is on its way.
-func (a *attempt) accepted(rec *Record) Result {
+func (a *attempt) accepted(rec *store.Record) Result {
 	body := struct {
 		Status        string `json:"status"`
 		RecoveryPoint string `json:"recovery_point,omitempty"`
@@ -62,7 +64,7 @@ func (a *attempt) accepted(rec *Record) Result {
 	}
 	resp := Response{Status: http.StatusAccepted, Header: h, Body: b}
 	a.opt.CORS.Allow(&resp, a.req.Header)
-	return Result{Response: resp, Expires: rec.lifetime()}
+	return Result{Response: resp, Expires: state.Lifetime(rec)}
 }
 
 // ServeStatus is [Engine.Status] as the HTTP resource that [Options.StatusURL]

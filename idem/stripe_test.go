@@ -13,6 +13,7 @@ import (
 	"github.com/stripe/stripe-go/v85"
 
 	"github.com/samekey/samekey/idem"
+	"github.com/samekey/samekey/idem/store"
 )
 
 // Stripe's own client, pointed at an endpoint under the Stripe presets, has to
@@ -341,7 +342,7 @@ type flickering struct {
 	down atomic.Int64
 }
 
-func (f *flickering) Claim(ctx context.Context, c idem.Claim) (*idem.Record, error) {
+func (f *flickering) Claim(ctx context.Context, c store.Claim) (*store.Record, error) {
 	if f.down.Add(-1) >= 0 {
 		return nil, errors.New("down")
 	}

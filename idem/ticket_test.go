@@ -8,6 +8,8 @@ import (
 
 	"github.com/samekey/samekey/idem"
 	"github.com/samekey/samekey/idem/idemtest"
+	"github.com/samekey/samekey/idem/jobs"
+	"github.com/samekey/samekey/idem/store"
 )
 
 // abandoned is an operation whose attempt has died in its handler, with a store
@@ -36,7 +38,7 @@ func abandon(t *testing.T, optFns ...func(*idem.Options)) *abandoned {
 	return a
 }
 
-func (a *abandoned) record(t *testing.T) *idem.Record {
+func (a *abandoned) record(t *testing.T) *store.Record {
 	t.Helper()
 	for _, r := range a.mem.Records() {
 		return r
@@ -47,7 +49,7 @@ func (a *abandoned) record(t *testing.T) *idem.Record {
 
 func (a *abandoned) leaseOver() { a.clock.Advance(time.Hour) }
 
-func (a *abandoned) resume(t *testing.T, e *idem.Engine, ticket idem.Ticket, fn func(context.Context, *idem.Request) (idem.Response, error)) error {
+func (a *abandoned) resume(t *testing.T, e *idem.Engine, ticket jobs.Ticket, fn func(context.Context, *idem.Request) (idem.Response, error)) error {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
 	defer cancel()
@@ -62,42 +64,42 @@ func completes(ctx context.Context, _ *idem.Request) (idem.Response, error) {
 
 func TestTicketIsGoodForWhatItSaw(t *testing.T) {
 	t.Parallel()
-	settle := func(t *testing.T, a *abandoned) idem.Ticket {
+	settle := func(t *testing.T, a *abandoned) jobs.Ticket {
 		t.Helper()
 		a.leaseOver()
-		if err := a.resume(t, a.engine, idem.TicketFor(a.record(t)), completes); err != nil {
+		if err := a.resume(t, a.engine, jobs.TicketFor(a.record(t)), completes); err != nil {
 			t.Fatal(err)
 		}
-		return idem.TicketFor(a.record(t))
+		return jobs.TicketFor(a.record(t))
 	}
-	giveUp := func(t *testing.T, a *abandoned) idem.Ticket {
+	giveUp := func(t *testing.T, a *abandoned) jobs.Ticket {
 		t.Helper()
 		a.leaseOver()
-		if err := a.engine.GiveUp(t.Context(), idem.TicketFor(a.record(t)), "test"); err != nil {
+		if err := a.engine.GiveUp(t.Context(), jobs.TicketFor(a.record(t)), "test"); err != nil {
 			t.Fatal(err)
 		}
-		return idem.TicketFor(a.record(t))
+		return jobs.TicketFor(a.record(t))
 	}
-	of := func(change func(*idem.Ticket)) func(*testing.T, *abandoned) idem.Ticket {
-		return func(t *testing.T, a *abandoned) idem.Ticket {
+	of := func(change func(*jobs.Ticket)) func(*testing.T, *abandoned) jobs.Ticket {
+		return func(t *testing.T, a *abandoned) jobs.Ticket {
 			t.Helper()
 			a.leaseOver()
-			ticket := idem.TicketFor(a.record(t))
+			ticket := jobs.TicketFor(a.record(t))
 			change(&ticket)
 			return ticket
 		}
 	}
 	for name, tc := range map[string]struct {
-		ticket func(*testing.T, *abandoned) idem.Ticket
+		ticket func(*testing.T, *abandoned) jobs.Ticket
 		want   error
 	}{
-		"another operation with the same version": {of(func(t *idem.Ticket) { t.Owner = "another" }), idem.ErrMoved},
-		"written since":       {of(func(t *idem.Ticket) { t.Ver-- }), idem.ErrMoved},
-		"no record":           {of(func(t *idem.Ticket) { t.PK += "x" }), idem.ErrMoved},
-		"finished":            {settle, idem.ErrMoved},
-		"stuck":               {giveUp, idem.ErrMoved},
-		"still running":       {func(t *testing.T, a *abandoned) idem.Ticket { t.Helper(); return idem.TicketFor(a.record(t)) }, idem.ErrInFlight},
-		"the right one helps": {of(func(*idem.Ticket) {}), nil},
+		"another operation with the same version": {of(func(t *jobs.Ticket) { t.Owner = "another" }), jobs.ErrMoved},
+		"written since":       {of(func(t *jobs.Ticket) { t.Ver-- }), jobs.ErrMoved},
+		"no record":           {of(func(t *jobs.Ticket) { t.PK += "x" }), jobs.ErrMoved},
+		"finished":            {settle, jobs.ErrMoved},
+		"stuck":               {giveUp, jobs.ErrMoved},
+		"still running":       {func(t *testing.T, a *abandoned) jobs.Ticket { t.Helper(); return jobs.TicketFor(a.record(t)) }, idem.ErrInFlight},
+		"the right one helps": {of(func(*jobs.Ticket) {}), nil},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -128,7 +130,7 @@ func TestTicketWithoutARequestIsRefused(t *testing.T) {
 	a := abandon(t, func(o *idem.Options) { o.Resumable = false })
 	a.leaseOver()
 	before := a.record(t)
-	if err := a.resume(t, a.engine, idem.TicketFor(before), completes); !errors.Is(err, idem.ErrNotKept) {
+	if err := a.resume(t, a.engine, jobs.TicketFor(before), completes); !errors.Is(err, idem.ErrNotKept) {
 		t.Errorf("got %v", err)
 	}
 	if a.record(t).Ver != before.Ver {
@@ -142,7 +144,7 @@ func TestTicketOfAnotherNamespaceIsRefused(t *testing.T) {
 	a.leaseOver()
 	before := a.record(t)
 	other := idem.New(&a.mem, func(o *idem.Options) { o.Namespace, o.Now, o.Resumable = "b", a.clock.Now, true })
-	if err := a.resume(t, other, idem.TicketFor(before), completes); !errors.Is(err, idem.ErrMoved) {
+	if err := a.resume(t, other, jobs.TicketFor(before), completes); !errors.Is(err, jobs.ErrMoved) {
 		t.Errorf("got %v", err)
 	}
 	if a.record(t).Ver != before.Ver {
@@ -160,18 +162,18 @@ func TestTriesThatDieAreCounted(t *testing.T) {
 	runs := 0
 	for range tries + 1 {
 		a.leaseOver()
-		store := idemtest.Faulty(&a.mem, nil)
-		dying := idem.New(store, limit, func(o *idem.Options) { o.Now, o.Resumable = a.clock.Now, true })
-		err := a.resume(t, dying, idem.TicketFor(a.record(t)), func(context.Context, *idem.Request) (idem.Response, error) {
+		st := idemtest.Faulty(&a.mem, nil)
+		dying := idem.New(st, limit, func(o *idem.Options) { o.Now, o.Resumable = a.clock.Now, true })
+		err := a.resume(t, dying, jobs.TicketFor(a.record(t)), func(context.Context, *idem.Request) (idem.Response, error) {
 			runs++
-			store.Crash()
+			st.Crash()
 			return idem.Response{}, errors.New("died")
 		})
 		if runs == tries && errors.Is(err, idem.ErrStuck) {
 			break
 		}
 	}
-	if r := a.record(t); r.State != idem.Stuck || runs != tries || r.Keep != idem.KeepOpen {
+	if r := a.record(t); r.State != store.Stuck || runs != tries || r.Keep != store.KeepOpen {
 		t.Errorf("state %q, keep %q after %d runs; want it stuck and kept after %d", r.State, r.Keep, runs, tries)
 	}
 	if _, err := do(t, a.engine, func(context.Context) (idem.Response, error) { t.Error("ran"); return idem.Response{}, nil }); !errors.Is(err, idem.ErrStuck) {
@@ -186,7 +188,7 @@ func TestTwoCompletersAreTwoAttempts(t *testing.T) {
 	a := abandon(t)
 	a.leaseOver()
 	asleep, wake, over := make(chan struct{}), make(chan struct{}), make(chan error, 1)
-	ticket := idem.TicketFor(a.record(t))
+	ticket := jobs.TicketFor(a.record(t))
 	go func() {
 		_, err := a.engine.Resume(context.WithoutCancel(t.Context()), ticket, func(context.Context, *idem.Request) (idem.Response, error) {
 			close(asleep)
@@ -197,7 +199,7 @@ func TestTwoCompletersAreTwoAttempts(t *testing.T) {
 	}()
 	<-asleep
 	a.leaseOver()
-	err := a.resume(t, a.engine, idem.TicketFor(a.record(t)), func(ctx context.Context, r *idem.Request) (idem.Response, error) {
+	err := a.resume(t, a.engine, jobs.TicketFor(a.record(t)), func(ctx context.Context, r *idem.Request) (idem.Response, error) {
 		before := a.record(t)
 		close(wake)
 		if err := <-over; err == nil {
@@ -208,7 +210,7 @@ func TestTwoCompletersAreTwoAttempts(t *testing.T) {
 		}
 		return completes(ctx, r)
 	})
-	if err != nil || a.record(t).State != idem.Done {
+	if err != nil || a.record(t).State != store.Done {
 		t.Errorf("%v, state %q", err, a.record(t).State)
 	}
 }

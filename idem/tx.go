@@ -5,6 +5,7 @@ import (
 	"crypto/sha256"
 	"encoding/binary"
 	"fmt"
+	"github.com/samekey/samekey/internal/state"
 	"net/url"
 	"slices"
 	"strconv"
@@ -53,7 +54,7 @@ func (tx *Tx) Write(writes ...Write) {
 }
 
 // Stage adds jobs to the commit: they are handed on after it, at least once,
-// each under an id of its own ([JobID]), and never if the phase does not commit.
+// each under an id of its own ([jobs.JobID]), and never if the phase does not commit.
 func (tx *Tx) Stage(jobs ...Job) {
 	tx.mu.Lock()
 	defer tx.mu.Unlock()
@@ -61,7 +62,7 @@ func (tx *Tx) Stage(jobs ...Job) {
 		return
 	}
 	for _, j := range jobs {
-		if err := j.check(); err != nil {
+		if err := checkJob(j); err != nil {
 			tx.fail(err)
 		}
 	}
@@ -91,7 +92,7 @@ func (tx *Tx) Key(service string, step ...string) string {
 		tx.fail(fmt.Errorf("%w: %s", ErrKeyReused, strings.Join(append([]string{service}, step...), ", ")))
 	}
 	if !tx.closed {
-		tx.calls = with(tx.calls, call)
+		tx.calls = state.With(tx.calls, call)
 		if tx.called != nil {
 			tx.called(call)
 		}
@@ -107,30 +108,18 @@ func (tx *Tx) Key(service string, step ...string) string {
 // (401, 404, a refusal of parameters) does not mean that nothing has happened.
 func (tx *Tx) Repeats() bool { return tx.repeats }
 
-// skipped counts in [Record.Calls], for every service, the calls of phases that
-// people settled: nobody knows how many there were.
-const skipped = "*"
-
 // callName names a call: "service#2", or "service/step".
 func callName(made map[string]int, service string, step []string) string {
 	name := url.PathEscape(service)
 	if len(step) == 0 {
 		name += "#"
-		return name + strconv.Itoa(made[name]+made[skipped]+1)
+		return name + strconv.Itoa(made[name]+made[state.Skipped]+1)
 	}
 	parts := []string{name}
 	for _, s := range step {
 		parts = append(parts, url.PathEscape(s))
 	}
 	return strings.Join(parts, "/")
-}
-
-// counted is what a call is counted as: "service#", or "service/step".
-func counted(call string) string {
-	if i := strings.IndexByte(call, '#'); i >= 0 {
-		return call[:i+1]
-	}
-	return call
 }
 
 // derived hashes parts, each after its length so that no two lists are alike,

@@ -9,6 +9,8 @@ import (
 
 	"github.com/samekey/samekey/idem"
 	"github.com/samekey/samekey/idem/idemtest"
+	"github.com/samekey/samekey/idem/jobs"
+	"github.com/samekey/samekey/idem/store"
 )
 
 func refuses(t *testing.T) func(context.Context, *idem.Request) (idem.Response, error) {
@@ -27,10 +29,10 @@ func TestTicketOfAnotherHandlerIsRefused(t *testing.T) { //nolint:tparallel // o
 	a := abandon(t, function("charges"))
 	a.leaseOver()
 	before := a.record(t)
-	if before.Handler != (idem.HandlerID{Function: "charges"}) {
+	if before.Handler != (store.HandlerID{Function: "charges"}) {
 		t.Fatalf("the record names the %v", before.Handler)
 	}
-	ticket := idem.TicketFor(before)
+	ticket := jobs.TicketFor(before)
 	refunds := idem.New(&a.mem, function("refunds"), func(o *idem.Options) { o.Now, o.Resumable = a.clock.Now, true })
 	for name, as := range map[string]struct {
 		engine *idem.Engine
@@ -38,12 +40,12 @@ func TestTicketOfAnotherHandlerIsRefused(t *testing.T) { //nolint:tparallel // o
 	}{
 		"another function": {refunds, func(*idem.ResumeOptions) {}},
 		"another handler of it": {a.engine, func(o *idem.ResumeOptions) {
-			o.Handlers = []idem.HandlerID{{Name: "POST /refunds"}}
+			o.Handlers = []store.HandlerID{{Name: "POST /refunds"}}
 		}},
 		"another tenant's process": {a.engine, func(o *idem.ResumeOptions) { o.Tenant = "jane" }},
 	} {
 		t.Run(name, func(t *testing.T) {
-			if _, err := as.engine.Resume(t.Context(), ticket, refuses(t), as.opt); !errors.Is(err, idem.ErrNotMine) {
+			if _, err := as.engine.Resume(t.Context(), ticket, refuses(t), as.opt); !errors.Is(err, jobs.ErrNotMine) {
 				t.Errorf("got %v, want ErrNotMine", err)
 			}
 			if diff := cmp.Diff(before, a.record(t)); diff != "" {
@@ -53,7 +55,7 @@ func TestTicketOfAnotherHandlerIsRefused(t *testing.T) { //nolint:tparallel // o
 	}
 	for name, as := range map[string]func(*idem.ResumeOptions){
 		"under its former name": func(o *idem.ResumeOptions) {
-			o.Handlers = []idem.HandlerID{{Name: "POST /refunds"}, {Function: "charges"}}
+			o.Handlers = []store.HandlerID{{Name: "POST /refunds"}, {Function: "charges"}}
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -63,7 +65,7 @@ func TestTicketOfAnotherHandlerIsRefused(t *testing.T) { //nolint:tparallel // o
 				}
 				return completes(ctx, r)
 			}, as)
-			if err != nil || a.record(t).State != idem.Done {
+			if err != nil || a.record(t).State != store.Done {
 				t.Errorf("got %v, state %s", err, a.record(t).State)
 			}
 		})
@@ -98,12 +100,12 @@ func TestTakeOverWhoseAnswerWasLost(t *testing.T) {
 			t.Parallel()
 			a := abandon(t)
 			a.leaseOver()
-			store := idemtest.Faulty(&a.mem, idemtest.At(idemtest.Take, 1, idemtest.Fault{Err: idem.ErrUnknown, Applied: applied}))
-			engine := idem.New(store, func(o *idem.Options) { o.Now, o.Resumable = a.clock.Now, true })
-			if err := a.resume(t, engine, idem.TicketFor(a.record(t)), completes); err != nil {
+			st := idemtest.Faulty(&a.mem, idemtest.At(idemtest.Take, 1, idemtest.Fault{Err: store.ErrUnknown, Applied: applied}))
+			engine := idem.New(st, func(o *idem.Options) { o.Now, o.Resumable = a.clock.Now, true })
+			if err := a.resume(t, engine, jobs.TicketFor(a.record(t)), completes); err != nil {
 				t.Fatal(err)
 			}
-			if r := a.record(t); r.State != idem.Done || r.Tries != 1 {
+			if r := a.record(t); r.State != store.Done || r.Tries != 1 {
 				t.Errorf("state %s after %d tries", r.State, r.Tries)
 			}
 		})
@@ -114,7 +116,7 @@ func TestTakeOverWhoseAnswerWasLost(t *testing.T) {
 // answer was lost, as an SDK does by itself.
 type resent struct{ *idem.MemoryStore }
 
-func (r resent) Take(ctx context.Context, t idem.Take) (*idem.Record, bool, error) {
+func (r resent) Take(ctx context.Context, t store.Take) (*store.Record, bool, error) {
 	if _, _, err := r.MemoryStore.Take(ctx, t); err != nil {
 		return nil, false, err
 	}
@@ -127,16 +129,16 @@ func TestTakeOverThatWasSentTwiceIsOurs(t *testing.T) {
 	a := abandon(t)
 	a.leaseOver()
 	engine := idem.New(resent{&a.mem}, func(o *idem.Options) { o.Now, o.Resumable = a.clock.Now, true })
-	if err := a.resume(t, engine, idem.TicketFor(a.record(t)), completes); err != nil {
+	if err := a.resume(t, engine, jobs.TicketFor(a.record(t)), completes); err != nil {
 		t.Error(err)
 	}
-	if rec := a.record(t); rec.State != idem.Done || rec.Tries != 1 {
+	if rec := a.record(t); rec.State != store.Done || rec.Tries != 1 {
 		t.Errorf("the record is %s after %d tries, held until %v", rec.State, rec.Tries, rec.Lease)
 	}
 }
 
 // plain is a store without optional parts.
-type plain struct{ idem.Store }
+type plain struct{ store.Store }
 
 // A store that can't take over by a ticket is read first.
 func TestTicketsOnAPlainStore(t *testing.T) {
@@ -145,13 +147,13 @@ func TestTicketsOnAPlainStore(t *testing.T) {
 	option := func(name string) func(*idem.Options) {
 		return func(o *idem.Options) { o.Now, o.Resumable, o.Function = a.clock.Now, true, name }
 	}
-	ticket := idem.TicketFor(a.record(t))
+	ticket := jobs.TicketFor(a.record(t))
 	if err := a.resume(t, idem.New(plain{&a.mem}, option("charges")), ticket, refuses(t)); !errors.Is(err, idem.ErrInFlight) {
 		t.Errorf("before the lease is over: %v", err)
 	}
 	a.leaseOver()
 	before := a.record(t)
-	if err := a.resume(t, idem.New(plain{&a.mem}, option("refunds")), ticket, refuses(t)); !errors.Is(err, idem.ErrNotMine) {
+	if err := a.resume(t, idem.New(plain{&a.mem}, option("refunds")), ticket, refuses(t)); !errors.Is(err, jobs.ErrNotMine) {
 		t.Errorf("another function: %v", err)
 	}
 	if diff := cmp.Diff(before, a.record(t)); diff != "" {
@@ -160,7 +162,7 @@ func TestTicketsOnAPlainStore(t *testing.T) {
 	if err := a.resume(t, idem.New(plain{&a.mem}, option("charges")), ticket, completes); err != nil {
 		t.Error(err)
 	}
-	if err := a.resume(t, idem.New(plain{&a.mem}, option("charges")), ticket, refuses(t)); !errors.Is(err, idem.ErrMoved) {
+	if err := a.resume(t, idem.New(plain{&a.mem}, option("charges")), ticket, refuses(t)); !errors.Is(err, jobs.ErrMoved) {
 		t.Errorf("the ticket again: %v", err)
 	}
 }
@@ -168,12 +170,12 @@ func TestTicketsOnAPlainStore(t *testing.T) {
 // The name is the function's on Lambda, without a word.
 func TestFunctionIsNamedByItsPlatform(t *testing.T) {
 	t.Setenv("AWS_LAMBDA_FUNCTION_NAME", "orders")
-	var store idem.MemoryStore
-	if _, err := do(t, idem.New(&store), func(context.Context) (idem.Response, error) { return idem.Response{Status: 201}, nil }); err != nil {
+	var st idem.MemoryStore
+	if _, err := do(t, idem.New(&st), func(context.Context) (idem.Response, error) { return idem.Response{Status: 201}, nil }); err != nil {
 		t.Fatal(err)
 	}
-	for _, r := range store.Records() {
-		if r.Handler != (idem.HandlerID{Function: "orders"}) {
+	for _, r := range st.Records() {
+		if r.Handler != (store.HandlerID{Function: "orders"}) {
 			t.Errorf("the record names the %v", r.Handler)
 		}
 	}

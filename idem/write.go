@@ -3,33 +3,19 @@ package idem
 import (
 	"encoding/json"
 	"fmt"
-	"maps"
+	"github.com/samekey/samekey/idem/store"
 	"strconv"
 	"unicode/utf8"
 )
 
 // Write is one of the user's own writes, or a check of something that was read,
 // which commits together with the record. It is made by a store's package
-// (dynamo.Put and its like); a [Store] refuses those of another one.
-type Write interface {
-	// Err says why the write could not be built; nil if it could. A phase with
-	// such a write fails before anything is sent.
-	Err() error
-	// String describes the write, for tests. It may hold what is written, so it
-	// is never logged.
-	String() string
-}
+// (dynamo.Put and its like).
+type Write = store.Write
 
-// CommitChecker is implemented by a [Write] that knows what its medium refuses of
-// the writes of one commit: two on one item, say, or too many. Any of them may be
-// asked, for all. [MemoryStore] does, so that a handler's test fails where its
-// commit would.
-type CommitChecker interface {
-	Write
-	// CheckCommit says why all can't be committed together; it wraps [ErrWrite].
-	// Conflicts that only the medium can see are not its concern.
-	CheckCommit(all []Write) error
-}
+// Job is a staged job: work that is handed on after the commit that staged it.
+// [NewJob] makes one.
+type Job = store.Job
 
 // checkWrites says why writes can't be committed, as far as they know themselves.
 func checkWrites(writes []Write) error {
@@ -44,7 +30,7 @@ func checkWrites(writes []Write) error {
 	if len(writes) == 0 {
 		return nil
 	}
-	if c, ok := writes[0].(CommitChecker); ok {
+	if c, ok := writes[0].(store.CommitChecker); ok {
 		return c.CheckCommit(writes)
 	}
 	return nil
@@ -64,8 +50,8 @@ func NewJob(kind string, v any) Job {
 	return Job{Kind: kind, Args: args}
 }
 
-// check says what is wrong with a job that is being staged.
-func (j Job) check() error {
+// checkJob says what is wrong with a job that is being staged.
+func checkJob(j Job) error {
 	switch {
 	case j.Kind == "":
 		return fmt.Errorf("%w: a job without a Kind", ErrWrite)
@@ -84,19 +70,5 @@ func numbered(phase, from int, jobs []Job) map[string]Job {
 	for i, j := range jobs {
 		m[strconv.Itoa(phase)+"."+strconv.Itoa(from+i)] = j
 	}
-	return m
-}
-
-// JobID names a job for whoever it is handed to: the same on every delivery,
-// and different from all others. name is its key in [Record.Jobs].
-func JobID(operation, name string) string { return operation + "." + name }
-
-func merged(a, b map[string]Job) map[string]Job {
-	if len(b) == 0 {
-		return a
-	}
-	m := make(map[string]Job, len(a)+len(b))
-	maps.Copy(m, a)
-	maps.Copy(m, b)
 	return m
 }

@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"github.com/samekey/samekey/idem"
+	"github.com/samekey/samekey/idem/store"
 )
 
 // A9 and A10: what a request gets while another one with its key is at work.
@@ -105,7 +106,7 @@ type looked struct {
 	seen chan struct{}
 }
 
-func (l *looked) Load(ctx context.Context, pk string) (*idem.Record, error) {
+func (l *looked) Load(ctx context.Context, pk string) (*store.Record, error) {
 	defer l.once.Do(func() { close(l.seen) })
 	return l.MemoryStore.Load(ctx, pk)
 }

@@ -13,6 +13,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/samekey/samekey/idem"
+	"github.com/samekey/samekey/idem/store"
 	"github.com/samekey/samekey/lambda"
 )
 
@@ -94,11 +95,11 @@ func (a answer) closed(t *testing.T, vary string) {
 // added.
 func TestCORSOfOwnAnswers(t *testing.T) {
 	t.Parallel()
-	inTheWay := func(edit func(*idem.Record)) func() idem.Store {
-		return func() idem.Store { return &held{edit: edit} }
+	inTheWay := func(edit func(*store.Record)) func() store.Store {
+		return func() store.Store { return &held{edit: edit} }
 	}
 	for name, tc := range map[string]struct {
-		store  func() idem.Store
+		store  func() store.Store
 		opt    func(*idem.Options)
 		before func(*call) // a request that is answered by the handler, and comes before
 		edit   func(*call)
@@ -119,16 +120,16 @@ func TestCORSOfOwnAnswers(t *testing.T) {
 			opt: func(o *idem.Options) { o.Scope = nil }, before: func(c *call) { c.header["X-Api-Key"] = []string{"other"} },
 			status: 422, code: "idempotency_credentials",
 		},
-		"in flight":  {store: inTheWay(func(*idem.Record) {}), status: 409, code: "idempotency_in_flight"},
-		"accepted":   {store: inTheWay(func(*idem.Record) {}), opt: accepting, status: 202},
-		"stuck":      {store: inTheWay(func(r *idem.Record) { r.State = idem.Stuck }), status: 409, code: "idempotency_stuck"},
-		"corrupt":    {store: inTheWay(func(r *idem.Record) { r.State = "odd" }), status: 500, code: "record_corrupt"},
-		"no secret":  {store: inTheWay(func(r *idem.Record) { r.Secret = "old" }), status: 500, code: "fingerprint_secret_missing"},
-		"expired":    {store: inTheWay(func(r *idem.Record) { r.State, r.Until = idem.Done, time.Now().Add(-time.Minute) }), status: 410, code: "idempotency_key_expired"},
-		"not kept":   {store: inTheWay(func(r *idem.Record) { r.State, r.Overflow = idem.Done, &idem.Overflow{} }), status: 410, code: "idempotency_answer_not_kept"},
-		"overtaken":  {store: func() idem.Store { return &fenced{} }, status: 409, code: "idempotency_in_flight"},
+		"in flight":  {store: inTheWay(func(*store.Record) {}), status: 409, code: "idempotency_in_flight"},
+		"accepted":   {store: inTheWay(func(*store.Record) {}), opt: accepting, status: 202},
+		"stuck":      {store: inTheWay(func(r *store.Record) { r.State = store.Stuck }), status: 409, code: "idempotency_stuck"},
+		"corrupt":    {store: inTheWay(func(r *store.Record) { r.State = "odd" }), status: 500, code: "record_corrupt"},
+		"no secret":  {store: inTheWay(func(r *store.Record) { r.Secret = "old" }), status: 500, code: "fingerprint_secret_missing"},
+		"expired":    {store: inTheWay(func(r *store.Record) { r.State, r.Until = store.Done, time.Now().Add(-time.Minute) }), status: 410, code: "idempotency_key_expired"},
+		"not kept":   {store: inTheWay(func(r *store.Record) { r.State, r.Overflow = store.Done, &store.Overflow{} }), status: 410, code: "idempotency_answer_not_kept"},
+		"overtaken":  {store: func() store.Store { return &fenced{} }, status: 409, code: "idempotency_in_flight"},
 		"no time":    {opt: func(o *idem.Options) { o.Reserve = 25 * time.Second }, status: 503, code: "no_time_left"},
-		"store down": {store: func() idem.Store { return downStore{} }, status: 503, code: "store_unavailable"},
+		"store down": {store: func() store.Store { return downStore{} }, status: 503, code: "store_unavailable"},
 		"no scope": {
 			opt: func(o *idem.Options) {
 				o.Scope = func(context.Context, *idem.Request) (string, error) { return "", errBad }
@@ -154,9 +155,9 @@ func TestCORSOfOwnAnswers(t *testing.T) {
 				t.Parallel()
 				ask := func(origin string, optFns ...func(*idem.Options)) answer {
 					t.Helper()
-					store := idem.Store(&idem.MemoryStore{})
+					st := store.Store(&idem.MemoryStore{})
 					if tc.store != nil {
-						store = tc.store()
+						st = tc.store()
 					}
 					optFns = append(optFns, func(o *idem.Options) {
 						if tc.opt != nil {
@@ -167,7 +168,7 @@ func TestCORSOfOwnAnswers(t *testing.T) {
 					if tc.h != nil {
 						h = tc.h
 					}
-					send := d.open(t, idem.New(store, optFns...), h)
+					send := d.open(t, idem.New(st, optFns...), h)
 					c := newCall("k").from(origin)
 					if tc.before != nil {
 						first := c.from(origin)

@@ -14,6 +14,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/samekey/samekey/idem"
+	"github.com/samekey/samekey/idem/store"
 	"github.com/samekey/samekey/lambda"
 )
 
@@ -123,10 +124,10 @@ func TestDirectPanicGoesOnAndFreesTheKey(t *testing.T) {
 // held is a store that shows a record of this request in the way of every claim.
 type held struct {
 	idem.MemoryStore
-	edit func(*idem.Record)
+	edit func(*store.Record)
 }
 
-func (s *held) Claim(_ context.Context, c idem.Claim) (*idem.Record, error) {
+func (s *held) Claim(_ context.Context, c store.Claim) (*store.Record, error) {
 	r := *c.Next
 	r.Owner, r.Response = "somebody else", &idem.Response{Status: 200, Body: []byte(`{"run":7}`)}
 	s.edit(&r)
@@ -149,7 +150,7 @@ func TestDirectRefusals(t *testing.T) {
 	nobody := func(o *lambda.DirectOptions[order]) {
 		o.Scope = func(context.Context, order) (string, error) { return "", nil }
 	}
-	record := func(edit func(*idem.Record)) *idem.Engine { return idem.New(&held{edit: edit}) }
+	record := func(edit func(*store.Record)) *idem.Engine { return idem.New(&held{edit: edit}) }
 	e := func() *idem.Engine { return idem.New(memory) }
 	if _, err := e().Do(t.Context(), idem.Request{Key: "taken", Scope: "function:", Body: []byte("{}")}, func(context.Context) (idem.Response, error) {
 		return idem.Response{}, nil
@@ -171,15 +172,15 @@ func TestDirectRefusals(t *testing.T) {
 		"empty scope":    {engine: e(), in: order{ID: "1"}, opts: []func(*lambda.DirectOptions[order]){nobody}, want: idem.ErrScope, called: "IdempotencyScopeUnknown"},
 		"no time":        {engine: e(), in: order{ID: "1"}, left: 100 * time.Millisecond, want: idem.ErrNoTime, called: "IdempotencyNoTimeLeft"},
 		"store down":     {engine: idem.New(downStore{}), in: order{ID: "1"}, want: idem.ErrUnavailable, called: "IdempotencyStoreUnavailable"},
-		"in flight":      {engine: record(func(*idem.Record) {}), in: order{ID: "1"}, want: idem.ErrInFlight, called: "IdempotencyInFlight"},
-		"stuck":          {engine: record(func(r *idem.Record) { r.State = idem.Stuck }), in: order{ID: "1"}, want: idem.ErrStuck, called: "IdempotencyStuck"},
-		"corrupt":        {engine: record(func(r *idem.Record) { r.State = "odd" }), in: order{ID: "1"}, want: idem.ErrCorrupt, called: "IdempotencyRecordCorrupt"},
-		"another secret": {engine: record(func(r *idem.Record) { r.Secret = "old" }), in: order{ID: "1"}, want: idem.ErrSecret, called: "IdempotencySecretMissing"},
-		"expired": {engine: record(func(r *idem.Record) {
-			r.State, r.Until = idem.Done, time.Now().Add(-time.Minute)
+		"in flight":      {engine: record(func(*store.Record) {}), in: order{ID: "1"}, want: idem.ErrInFlight, called: "IdempotencyInFlight"},
+		"stuck":          {engine: record(func(r *store.Record) { r.State = store.Stuck }), in: order{ID: "1"}, want: idem.ErrStuck, called: "IdempotencyStuck"},
+		"corrupt":        {engine: record(func(r *store.Record) { r.State = "odd" }), in: order{ID: "1"}, want: idem.ErrCorrupt, called: "IdempotencyRecordCorrupt"},
+		"another secret": {engine: record(func(r *store.Record) { r.Secret = "old" }), in: order{ID: "1"}, want: idem.ErrSecret, called: "IdempotencySecretMissing"},
+		"expired": {engine: record(func(r *store.Record) {
+			r.State, r.Until = store.Done, time.Now().Add(-time.Minute)
 		}), in: order{ID: "1"}, want: idem.ErrExpired, called: "IdempotencyKeyExpired"},
-		"answer not kept": {engine: record(func(r *idem.Record) {
-			r.State, r.Overflow = idem.Done, &idem.Overflow{}
+		"answer not kept": {engine: record(func(r *store.Record) {
+			r.State, r.Overflow = store.Done, &store.Overflow{}
 		}), in: order{ID: "1"}, want: idem.ErrNotKept, called: "IdempotencyAnswerNotKept"},
 		"no fingerprint": {engine: idem.New(memory, func(o *idem.Options) {
 			o.Fingerprint.Func = func(*idem.Request) ([]byte, error) { return nil, errBad }
@@ -270,7 +271,7 @@ func TestDirectLeaseLost(t *testing.T) {
 // fenced is a store in which somebody has always taken over in between.
 type fenced struct{ idem.MemoryStore }
 
-func (*fenced) Commit(_ context.Context, c idem.Commit) (*idem.Record, error) {
+func (*fenced) Commit(_ context.Context, c store.Commit) (*store.Record, error) {
 	r := *c.Prev
 	r.Owner, r.Ver = "somebody else", r.Ver+1
 	return &r, nil

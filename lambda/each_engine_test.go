@@ -9,6 +9,7 @@ import (
 	"github.com/aws/aws-lambda-go/events"
 
 	"github.com/samekey/samekey/idem"
+	"github.com/samekey/samekey/idem/store"
 	"github.com/samekey/samekey/lambda"
 )
 
@@ -89,8 +90,8 @@ func TestDoneWithoutAnswerIsDone(t *testing.T) {
 	})
 	t.Run("expired", func(t *testing.T) {
 		t.Parallel()
-		store := &edited{edit: func(r *idem.Record) { r.Until = time.Now().Add(-time.Minute) }}
-		e := idem.New(store)
+		st := &edited{edit: func(r *store.Record) { r.Until = time.Now().Add(-time.Minute) }}
+		e := idem.New(st)
 		if _, err := e.Do(t.Context(), request(t), func(context.Context) (idem.Response, error) { return idem.Response{}, nil }); err != nil {
 			t.Fatal(err)
 		}
@@ -103,12 +104,12 @@ func TestDoneWithoutAnswerIsDone(t *testing.T) {
 // edited is a store that shows finished records otherwise than they are.
 type edited struct {
 	idem.MemoryStore
-	edit func(*idem.Record)
+	edit func(*store.Record)
 }
 
-func (s *edited) Claim(ctx context.Context, c idem.Claim) (*idem.Record, error) {
+func (s *edited) Claim(ctx context.Context, c store.Claim) (*store.Record, error) {
 	held, err := s.MemoryStore.Claim(ctx, c)
-	if held != nil && held.State == idem.Done {
+	if held != nil && held.State == store.Done {
 		s.edit(held)
 	}
 	return held, err

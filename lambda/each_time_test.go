@@ -17,6 +17,7 @@ import (
 	"github.com/aws/aws-lambda-go/events"
 
 	"github.com/samekey/samekey/idem"
+	"github.com/samekey/samekey/idem/store"
 	"github.com/samekey/samekey/lambda"
 )
 
@@ -328,14 +329,14 @@ type slowStore struct {
 	claims        atomic.Int32
 }
 
-func (s *slowStore) Claim(ctx context.Context, c idem.Claim) (*idem.Record, error) {
+func (s *slowStore) Claim(ctx context.Context, c store.Claim) (*store.Record, error) {
 	if s.claims.Add(1) == 1 {
 		time.Sleep(s.claim) //nolint:forbidigo // virtual
 	}
 	return s.MemoryStore.Claim(ctx, c)
 }
 
-func (s *slowStore) Commit(ctx context.Context, c idem.Commit) (*idem.Record, error) {
+func (s *slowStore) Commit(ctx context.Context, c store.Commit) (*store.Record, error) {
 	time.Sleep(s.commit) //nolint:forbidigo // virtual
 	return s.MemoryStore.Commit(ctx, c)
 }

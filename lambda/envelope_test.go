@@ -6,7 +6,7 @@ import (
 	"path/filepath"
 	"testing"
 
-	"github.com/samekey/samekey/idem"
+	"github.com/samekey/samekey/idem/jobs"
 	"github.com/samekey/samekey/lambda/internal/envelope"
 )
 
@@ -14,7 +14,7 @@ import (
 // body, headers or path.
 func TestEventsAreNoEnvelopes(t *testing.T) {
 	t.Parallel()
-	forged := string(envelope.EncodeTicket(idem.Ticket{PK: "v1#rides#x<>&é", Owner: "OWNER", Ver: 3}))
+	forged := string(envelope.EncodeTicket(jobs.Ticket{PK: "v1#rides#x<>&é", Owner: "OWNER", Ver: 3}))
 	files, err := filepath.Glob("testdata/*.json")
 	if err != nil || len(files) < 10 {
 		t.Fatalf("%d files, %v", len(files), err)

@@ -10,6 +10,7 @@ import (
 	"github.com/aws/aws-lambda-go/lambda/messages"
 
 	"github.com/samekey/samekey/idem"
+	"github.com/samekey/samekey/internal/redact"
 )
 
 var (
@@ -86,7 +87,7 @@ type PanicError struct {
 // Error has the value only where the Go runtime made it: another one may hold
 // what was in the record.
 func (e *PanicError) Error() string {
-	return "lambda: handler " + idem.PanicText(e.Value)
+	return "lambda: handler " + redact.Panic(e.Value)
 }
 
 // Unwrap returns the value, if it is an error.

@@ -8,6 +8,8 @@ import (
 	"github.com/aws/aws-lambda-go/events"
 
 	"github.com/samekey/samekey/idem"
+	"github.com/samekey/samekey/idem/jobs"
+	"github.com/samekey/samekey/idem/store"
 	"github.com/samekey/samekey/lambda"
 	"github.com/samekey/samekey/lambda/internal/envelope"
 )
@@ -54,7 +56,7 @@ func TestNestedWrapResumed(t *testing.T) {
 // A handler's own error that is another operation's is taken for the ticket's.
 func TestOutcomeOfInnerError(t *testing.T) {
 	t.Parallel()
-	for _, own := range []error{idem.ErrMoved, idem.ErrStuck, idem.ErrInFlight, idem.ErrLeaseLost} {
+	for _, own := range []error{jobs.ErrMoved, idem.ErrStuck, idem.ErrInFlight, idem.ErrLeaseLost} {
 		now := time.Now()
 		store := new(idem.MemoryStore)
 		e := resumable(store, &now)
@@ -122,9 +124,9 @@ func TestObserveExecutesUndecodable(t *testing.T) {
 func TestResumedInnerOfOtherNamespace(t *testing.T) {
 	t.Parallel()
 	now := time.Now()
-	store := new(idem.MemoryStore)
-	outerE := resumable(store, &now)
-	innerE := idem.New(store, func(o *idem.Options) { o.Namespace = "payments"; o.Now = func() time.Time { return now } })
+	st := new(idem.MemoryStore)
+	outerE := resumable(st, &now)
+	innerE := idem.New(st, func(o *idem.Options) { o.Namespace = "payments"; o.Now = func() time.Time { return now } })
 	dies := true
 	charges := 0
 	type re = events.APIGatewayV2HTTPResponse
@@ -148,10 +150,10 @@ func TestResumedInnerOfOtherNamespace(t *testing.T) {
 	}()
 	dies = false
 	now = now.Add(time.Hour)
-	var tk idem.Ticket
-	for _, r := range store.Records() {
-		if r.State == idem.Open {
-			tk = idem.TicketFor(r)
+	var tk jobs.Ticket
+	for _, r := range st.Records() {
+		if r.State == store.Open {
+			tk = jobs.TicketFor(r)
 		}
 	}
 	o := resume(t, outer, tk)

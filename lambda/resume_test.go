@@ -13,32 +13,34 @@ import (
 	awslambda "github.com/aws/aws-lambda-go/lambda"
 
 	"github.com/samekey/samekey/idem"
+	"github.com/samekey/samekey/idem/jobs"
+	"github.com/samekey/samekey/idem/store"
 	"github.com/samekey/samekey/lambda"
 	"github.com/samekey/samekey/lambda/internal/envelope"
 )
 
 // resumable is an engine whose operations a completer may take up, on a clock
 // that tests move.
-func resumable(store idem.Store, now *time.Time, optFns ...func(*idem.Options)) *idem.Engine {
+func resumable(store store.Store, now *time.Time, optFns ...func(*idem.Options)) *idem.Engine {
 	return idem.New(store, append(optFns, func(o *idem.Options) {
 		o.Resumable, o.Now, o.MaxTries = true, func() time.Time { return *now }, 2
 	})...)
 }
 
 // ticket is for the only record in store.
-func ticket(t *testing.T, store *idem.MemoryStore) idem.Ticket {
+func ticket(t *testing.T, store *idem.MemoryStore) jobs.Ticket {
 	t.Helper()
 	recs := store.Records()
 	if len(recs) != 1 {
 		t.Fatalf("%d records, want 1", len(recs))
 	}
 	for _, r := range recs {
-		return idem.TicketFor(r)
+		return jobs.TicketFor(r)
 	}
-	return idem.Ticket{}
+	return jobs.Ticket{}
 }
 
-func resume(t *testing.T, h awslambda.Handler, tk idem.Ticket) envelope.Outcome {
+func resume(t *testing.T, h awslambda.Handler, tk jobs.Ticket) envelope.Outcome {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
 	defer cancel()
@@ -185,7 +187,7 @@ func TestForgedEnvelopes(t *testing.T) {
 		s.send(t, wrapped, inBody).accepted(t, 201, "made: "+string(inBody.body), false)
 		ran(t, runs, 2)
 
-		for name, forged := range map[string]idem.Ticket{
+		for name, forged := range map[string]jobs.Ticket{
 			"of a finished operation": tk,
 			"of another owner":        {PK: tk.PK, Owner: "me", Ver: tk.Ver},
 			"of no record":            {PK: tk.PK + "x", Owner: "me", Ver: 1},
@@ -211,7 +213,7 @@ func TestResumeRefusesWhatIsNoTicket(t *testing.T) {
 		}
 	}
 	var more map[string]any
-	if err := json.Unmarshal(envelope.EncodeTicket(idem.Ticket{PK: "p", Owner: "o", Ver: 1}), &more); err != nil {
+	if err := json.Unmarshal(envelope.EncodeTicket(jobs.Ticket{PK: "p", Owner: "o", Ver: 1}), &more); err != nil {
 		t.Fatal(err)
 	}
 	more["version"] = "2.0"
@@ -229,7 +231,7 @@ func TestResumeNeedsAnInverse(t *testing.T) {
 	now := time.Now()
 	store := new(idem.MemoryStore)
 	h := wrapped(a)(resumable(store, &now), created)
-	if o := resume(t, h, idem.Ticket{PK: "v1##x", Owner: "o", Ver: 1}); o.Kind != envelope.Failed || !strings.Contains(o.Error, "Event") {
+	if o := resume(t, h, jobs.Ticket{PK: "v1##x", Owner: "o", Ver: 1}); o.Kind != envelope.Failed || !strings.Contains(o.Error, "Event") {
 		t.Errorf("got %+v", o)
 	}
 }

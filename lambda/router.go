@@ -10,6 +10,8 @@ import (
 	awslambda "github.com/aws/aws-lambda-go/lambda"
 
 	"github.com/samekey/samekey/idem"
+	"github.com/samekey/samekey/idem/jobs"
+	"github.com/samekey/samekey/idem/store"
 )
 
 // Router is the door of a function that has several routes. Some of them are
@@ -94,7 +96,7 @@ func (r *Router[Ev, Re]) Keyed(pattern string, e *idem.Engine, h func(context.Co
 		fn(&opt)
 	}
 	route := &Route[Ev, Re]{}
-	for _, name := range append([]idem.HandlerID{{Name: opt.Name}}, opt.Accepts...) {
+	for _, name := range append([]store.HandlerID{{Name: opt.Name}}, opt.Accepts...) {
 		if r.named(name) != nil || opt.Name == "" {
 			panic(fmt.Sprintf("lambda: Router: the %v is another route's, or has no name", name)) //nolint:forbidigo // a mistake in the program
 		}
@@ -121,7 +123,7 @@ func (r *Router[Ev, Re]) add(text string, t *Route[Ev, Re]) {
 }
 
 // named is the route that has exactly this name.
-func (r *Router[Ev, Re]) named(id idem.HandlerID) *Route[Ev, Re] {
+func (r *Router[Ev, Re]) named(id store.HandlerID) *Route[Ev, Re] {
 	i := slices.IndexFunc(r.keyed, func(t *Route[Ev, Re]) bool { return slices.Contains(t.handler.names(), id) })
 	if i < 0 {
 		return nil
@@ -172,11 +174,11 @@ func (r *Router[Ev, Re]) Invoke(ctx context.Context, payload []byte) ([]byte, er
 
 // resume brings t's operation to an end. Which engine it is of is the record's to
 // say: each is asked for its own, and changes nothing about another's.
-func (r *Router[Ev, Re]) resume(ctx context.Context, t idem.Ticket) error {
+func (r *Router[Ev, Re]) resume(ctx context.Context, t jobs.Ticket) error {
 	if r.adapter.Event == nil {
 		return errNoInverse
 	}
-	result := error(&idem.Error{Op: "resume", Err: fmt.Errorf("%w: the function has no keyed routes", idem.ErrNotMine)})
+	result := error(&idem.Error{Op: "resume", Err: fmt.Errorf("%w: the function has no keyed routes", jobs.ErrNotMine)})
 	asked := make(map[*idem.Engine]bool)
 	for _, route := range r.keyed {
 		e := route.handler.engine
@@ -185,9 +187,9 @@ func (r *Router[Ev, Re]) resume(ctx context.Context, t idem.Ticket) error {
 		}
 		asked[e] = true
 		switch err := resume(ctx, e, t, r.names(e), r.again); {
-		case errors.Is(err, idem.ErrNotMine):
+		case errors.Is(err, jobs.ErrNotMine):
 			result = err // it is there, and perhaps another engine's
-		case !errors.Is(err, idem.ErrMoved):
+		case !errors.Is(err, jobs.ErrMoved):
 			return err
 		case len(asked) == 1:
 			result = err // another engine may have another table
@@ -197,7 +199,7 @@ func (r *Router[Ev, Re]) resume(ctx context.Context, t idem.Ticket) error {
 }
 
 // names are those of an engine's routes.
-func (r *Router[Ev, Re]) names(e *idem.Engine) (all []idem.HandlerID) {
+func (r *Router[Ev, Re]) names(e *idem.Engine) (all []store.HandlerID) {
 	for _, route := range r.keyed {
 		if route.handler.engine == e {
 			all = append(all, route.handler.names()...)
@@ -210,7 +212,7 @@ func (r *Router[Ev, Re]) names(e *idem.Engine) (all []idem.HandlerID) {
 func (r *Router[Ev, Re]) again(ctx context.Context, req *idem.Request) (idem.Response, error) {
 	t := r.named(req.Handler)
 	if t == nil {
-		t = r.named(idem.HandlerID{Name: req.Handler.Name}) // of this function, which names leave out
+		t = r.named(store.HandlerID{Name: req.Handler.Name}) // of this function, which names leave out
 	}
 	if t == nil {
 		return idem.Response{}, fmt.Errorf("there is no route of the %v", req.Handler) // its names were asked for

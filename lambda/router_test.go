@@ -15,6 +15,8 @@ import (
 
 	"github.com/samekey/samekey/idem"
 	"github.com/samekey/samekey/idem/idemtest"
+	"github.com/samekey/samekey/idem/jobs"
+	"github.com/samekey/samekey/idem/store"
 	"github.com/samekey/samekey/lambda"
 	"github.com/samekey/samekey/lambda/internal/envelope"
 )
@@ -149,12 +151,12 @@ func TestRouterCompletesInTheRightRoute(t *testing.T) {
 	t.Parallel()
 	each(t, sources, func(t *testing.T, s source) {
 		now := time.Now()
-		store := new(idem.MemoryStore)
+		stX := new(idem.MemoryStore)
 		own := func(namespace string) func(*idem.Options) {
 			return func(o *idem.Options) { o.Namespace, o.Function = namespace, "shop" }
 		}
 		// deploy is the function as one process has it: with one engine, or one each.
-		deploy := func(st idem.Store, same bool, dies func()) (shop, map[string]int) {
+		deploy := func(st store.Store, same bool, dies func()) (shop, map[string]int) {
 			r, runs := s.shop(), make(map[string]int)
 			engine := resumable(st, &now, own("shop"))
 			for _, name := range []string{"charges", "refunds", "rides/{id}/tips"} {
@@ -176,13 +178,13 @@ func TestRouterCompletesInTheRightRoute(t *testing.T) {
 		for _, same := range []bool{true, false} {
 			for i, path := range []string{"/charges", "/refunds", "/rides/7/tips"} {
 				c := on(fmt.Sprintf("k%d-%t", i, same), "POST", path)
-				faulty := idemtest.Faulty(store, nil)
+				faulty := idemtest.Faulty(stX, nil)
 				dying, _ := deploy(faulty, same, faulty.Crash) // after the claim, before the first commit
 				s.send(t, dying, c)
 				now = now.Add(time.Hour)
-				r, runs := deploy(store, same, func() {})
+				r, runs := deploy(stX, same, func() {})
 				name := strings.Replace(path[1:], "7", "{id}", 1)
-				if o := resume(t, r, open(t, store)); o.Kind != envelope.Done {
+				if o := resume(t, r, open(t, stX)); o.Kind != envelope.Done {
 					t.Fatalf("%s: %+v, want done", path, o)
 				}
 				if diff := cmp.Diff(map[string]int{name: 1}, runs); diff != "" {
@@ -196,12 +198,12 @@ func TestRouterCompletesInTheRightRoute(t *testing.T) {
 }
 
 // open is a ticket for the only operation in store that isn't done.
-func open(t *testing.T, store *idem.MemoryStore) idem.Ticket {
+func open(t *testing.T, st *idem.MemoryStore) jobs.Ticket {
 	t.Helper()
-	var all []idem.Ticket
-	for _, r := range store.Records() {
-		if r.State == idem.Open {
-			all = append(all, idem.TicketFor(r))
+	var all []jobs.Ticket
+	for _, r := range st.Records() {
+		if r.State == store.Open {
+			all = append(all, jobs.TicketFor(r))
 		}
 	}
 	if len(all) != 1 {
@@ -216,8 +218,8 @@ func TestRouterAfterAChange(t *testing.T) {
 	s := httpAPI
 	abandon := func(t *testing.T, now *time.Time, pattern, path string, optFns ...func(*lambda.HandlerOptions)) *idem.MemoryStore {
 		t.Helper()
-		store := new(idem.MemoryStore)
-		faulty := idemtest.Faulty(store, nil)
+		st := new(idem.MemoryStore)
+		faulty := idemtest.Faulty(st, nil)
 		r := s.shop()
 		r.keyed(pattern, resumable(faulty, now), func(context.Context, []byte) (idem.Response, error) {
 			faulty.Crash()
@@ -225,12 +227,12 @@ func TestRouterAfterAChange(t *testing.T) {
 		}, optFns...)
 		s.send(t, r, on("k", "POST", path))
 		*now = now.Add(time.Hour)
-		return store
+		return st
 	}
 	accepts := func(names ...string) func(*lambda.HandlerOptions) {
 		return func(o *lambda.HandlerOptions) {
 			for _, name := range names {
-				o.Accepts = append(o.Accepts, idem.HandlerID{Name: name})
+				o.Accepts = append(o.Accepts, store.HandlerID{Name: name})
 			}
 		}
 	}
@@ -253,19 +255,19 @@ func TestRouterAfterAChange(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			now := time.Now()
-			store := abandon(t, &now, tc.before, tc.path, tc.name)
-			before := open(t, store)
+			st := abandon(t, &now, tc.before, tc.path, tc.name)
+			before := open(t, st)
 			r := s.shop()
-			r.keyed(tc.after, resumable(store, &now), says("new "), tc.opt)
+			r.keyed(tc.after, resumable(st, &now), says("new "), tc.opt)
 			o := resume(t, r, before)
 			if o.Kind != tc.want {
 				t.Errorf("got %+v, want %s", o, tc.want)
 			}
 			switch {
-			case tc.want == envelope.NotMine && open(t, store) != before:
+			case tc.want == envelope.NotMine && open(t, st) != before:
 				t.Error("the record was written")
 			case tc.want == envelope.Done:
-				for _, rec := range store.Records() {
+				for _, rec := range st.Records() {
 					if string(rec.Response.Body) != tc.body {
 						t.Errorf("answered %s, want %s", rec.Response.Body, tc.body)
 					}
@@ -325,7 +327,7 @@ func TestRouterMistakesAreRefused(t *testing.T) {
 		"no name": func() { router().Keyed("/a", engine(), none, named("")) },
 		"a name that another accepts": func() {
 			r := router()
-			r.Keyed("/a", engine(), none, func(o *lambda.HandlerOptions) { o.Accepts = []idem.HandlerID{{Name: "/b"}} })
+			r.Keyed("/a", engine(), none, func(o *lambda.HandlerOptions) { o.Accepts = []store.HandlerID{{Name: "/b"}} })
 			r.Keyed("/b", engine(), none)
 		},
 		"a name that is too long": func() { router().Keyed("/a", engine(), none, named(strings.Repeat("x", 257))) },
@@ -353,7 +355,7 @@ func TestRouterRefusesWhatIsNotItsOwn(t *testing.T) {
 			t.Errorf("%.60s: answered %s", payload, out)
 		}
 	}
-	if o := resume(t, r, idem.Ticket{PK: "v1##x", Owner: "o", Ver: 1}); o.Kind != envelope.NotMine {
+	if o := resume(t, r, jobs.Ticket{PK: "v1##x", Owner: "o", Ver: 1}); o.Kind != envelope.NotMine {
 		t.Errorf("got %+v", o)
 	}
 }

@@ -16,6 +16,7 @@ import (
 	awslambda "github.com/aws/aws-lambda-go/lambda"
 
 	"github.com/samekey/samekey/idem"
+	"github.com/samekey/samekey/idem/store"
 	"github.com/samekey/samekey/lambda"
 )
 
@@ -367,12 +368,12 @@ type watched struct {
 	claims, commits atomic.Int64
 }
 
-func (w *watched) Claim(ctx context.Context, c idem.Claim) (*idem.Record, error) {
+func (w *watched) Claim(ctx context.Context, c store.Claim) (*store.Record, error) {
 	w.claims.Add(1)
 	return w.MemoryStore.Claim(ctx, c)
 }
 
-func (w *watched) Commit(ctx context.Context, c idem.Commit) (*idem.Record, error) {
+func (w *watched) Commit(ctx context.Context, c store.Commit) (*store.Record, error) {
 	w.commits.Add(1)
 	return w.MemoryStore.Commit(ctx, c)
 }

@@ -12,6 +12,8 @@ import (
 
 	"github.com/samekey/samekey/idem"
 	"github.com/samekey/samekey/idem/idemtest"
+	"github.com/samekey/samekey/idem/jobs"
+	"github.com/samekey/samekey/idem/store"
 	"github.com/samekey/samekey/lambda"
 	"github.com/samekey/samekey/lambda/internal/envelope"
 )
@@ -65,8 +67,8 @@ func TestFunctionsOnOneTable(t *testing.T) {
 	each(t, sources, func(t *testing.T, s source) {
 		for _, committed := range []bool{false, true} {
 			now := time.Now()
-			store := new(idem.MemoryStore)
-			function := func(st idem.Store, name string, h handler) awslambda.Handler {
+			stX := new(idem.MemoryStore)
+			function := func(st store.Store, name string, h handler) awslambda.Handler {
 				return s.wrap(resumable(st, &now, func(o *idem.Options) { o.Function = name }), h)
 			}
 			made := 0
@@ -85,12 +87,12 @@ func TestFunctionsOnOneTable(t *testing.T) {
 			c := on("k", "POST", "/refunds")
 			for _, back := range []string{"its client", "its completer"} {
 				c.header.Set("Idempotency-Key", back[4:])
-				faulty := idemtest.Faulty(store, nil)
+				faulty := idemtest.Faulty(stX, nil)
 				s.send(t, function(faulty, "refunds", refund(faulty.Crash)), c)
 				made = 0
 				now = now.Add(time.Hour)
-				tk := open(t, store)
-				charges := function(store, "charges", func(context.Context, []byte) (idem.Response, error) {
+				tk := open(t, stX)
+				charges := function(stX, "charges", func(context.Context, []byte) (idem.Response, error) {
 					t.Error("the charges handler ran")
 					return idem.Response{Status: 404, Body: []byte("no such charge")}, nil
 				})
@@ -99,10 +101,10 @@ func TestFunctionsOnOneTable(t *testing.T) {
 						t.Errorf("the other function: %+v, want not_mine", o)
 					}
 				}
-				if after := open(t, store); after != tk {
+				if after := open(t, stX); after != tk {
 					t.Fatalf("the record was written: %+v, was %+v", after, tk)
 				}
-				refunds := function(store, "refunds", refund(func() {}))
+				refunds := function(stX, "refunds", refund(func() {}))
 				if back == "its client" {
 					s.send(t, refunds, c).accepted(t, 201, "refunded", false)
 				} else if o := resume(t, refunds, tk); o.Kind != envelope.Done {
@@ -122,22 +124,22 @@ func TestRenamedFunction(t *testing.T) {
 	t.Parallel()
 	each(t, sources, func(t *testing.T, s source) {
 		now := time.Now()
-		store := new(idem.MemoryStore)
+		st := new(idem.MemoryStore)
 		function := func(name string) func(*idem.Options) { return func(o *idem.Options) { o.Function = name } }
-		faulty := idemtest.Faulty(store, nil)
+		faulty := idemtest.Faulty(st, nil)
 		c := newCall("k")
 		s.send(t, s.wrap(resumable(faulty, &now, function("charges")), func(context.Context, []byte) (idem.Response, error) {
 			faulty.Crash()
 			return idem.Response{}, errors.New("died")
 		}), c)
 		now = now.Add(time.Hour)
-		tk := open(t, store)
-		if o := resume(t, s.wrap(resumable(store, &now, function("payments")), created), tk); o.Kind != envelope.NotMine {
+		tk := open(t, st)
+		if o := resume(t, s.wrap(resumable(st, &now, function("payments")), created), tk); o.Kind != envelope.NotMine {
 			t.Errorf("without a word: %+v", o)
 		}
 		r := s.shop()
-		r.keyed("POST /rides", resumable(store, &now, function("payments")), created, func(o *lambda.HandlerOptions) {
-			o.Accepts = []idem.HandlerID{{Function: "charges"}}
+		r.keyed("POST /rides", resumable(st, &now, function("payments")), created, func(o *lambda.HandlerOptions) {
+			o.Accepts = []store.HandlerID{{Function: "charges"}}
 		})
 		if o := resume(t, r, tk); o.Kind != envelope.Done {
 			t.Errorf("declared: %+v", o)
@@ -175,7 +177,7 @@ func TestTenantsOperationIsCompletedForIt(t *testing.T) {
 		now = now.Add(time.Hour)
 		tk := open(t, store)
 		for _, rec := range store.Records() {
-			if due := idem.TicketDue(rec, now); due.Tenant != "jane" {
+			if due := jobs.TicketFor(rec).From(now); due.Tenant != "jane" {
 				t.Errorf("the ticket is for the tenant %q", due.Tenant)
 			}
 		}

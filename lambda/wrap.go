@@ -10,6 +10,8 @@ import (
 	awslambda "github.com/aws/aws-lambda-go/lambda"
 
 	"github.com/samekey/samekey/idem"
+	"github.com/samekey/samekey/idem/jobs"
+	"github.com/samekey/samekey/idem/store"
 	"github.com/samekey/samekey/lambda/internal/envelope"
 )
 
@@ -62,7 +64,7 @@ type HandlerOptions struct {
 	// completes: of another name, or of another function, where a completer's
 	// Functions send such tickets here. An empty Function stands for this one, and
 	// an empty Name for a handler without one.
-	Accepts []idem.HandlerID
+	Accepts []store.HandlerID
 }
 
 // Unnamed is the [HandlerOptions.Operation] of a handler that had no name when its
@@ -214,7 +216,7 @@ func (h *Handler[Ev, Re]) serve(ctx context.Context, ev Ev, req idem.Request, re
 // completed answers a completer's envelope by resume. ok is false for any other
 // payload. The client's answer goes into the record; the completer learns only what
 // came of its ticket.
-func completed(ctx context.Context, payload []byte, resume func(context.Context, idem.Ticket) error) (out []byte, ok bool, err error) {
+func completed(ctx context.Context, payload []byte, resume func(context.Context, jobs.Ticket) error) (out []byte, ok bool, err error) {
 	t, ok, err := envelope.ParseTicket(payload)
 	if !ok || err != nil {
 		return nil, err != nil, err
@@ -223,7 +225,7 @@ func completed(ctx context.Context, payload []byte, resume func(context.Context,
 }
 
 // resume completes t's operation: the handler gets an event made of the stored request.
-func (h *Handler[Ev, Re]) resume(ctx context.Context, t idem.Ticket) error {
+func (h *Handler[Ev, Re]) resume(ctx context.Context, t jobs.Ticket) error {
 	if h.adapter.Event == nil {
 		return errNoInverse
 	}
@@ -235,7 +237,7 @@ var errNoInverse = errors.New("lambda: the adapter has no Event function: its re
 
 // resume completes t's operation. A panic is a failed try like any other: the engine
 // has released the record, and nobody waits for a crash.
-func resume(ctx context.Context, e *idem.Engine, t idem.Ticket, names []idem.HandlerID, again func(context.Context, *idem.Request) (idem.Response, error)) (err error) {
+func resume(ctx context.Context, e *idem.Engine, t jobs.Ticket, names []store.HandlerID, again func(context.Context, *idem.Request) (idem.Response, error)) (err error) {
 	defer func() {
 		if v := recover(); v != nil {
 			err = panicked(v)
@@ -246,8 +248,8 @@ func resume(ctx context.Context, e *idem.Engine, t idem.Ticket, names []idem.Han
 }
 
 // names are all that this handler's records may name.
-func (h *Handler[Ev, Re]) names() []idem.HandlerID {
-	return append([]idem.HandlerID{{Name: h.opt.Name}}, h.opt.Accepts...)
+func (h *Handler[Ev, Re]) names() []store.HandlerID {
+	return append([]store.HandlerID{{Name: h.opt.Name}}, h.opt.Accepts...)
 }
 
 // again runs the handler with an event made of a stored request.

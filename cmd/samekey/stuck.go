@@ -15,6 +15,8 @@ import (
 
 	"github.com/samekey/samekey/dynamo"
 	"github.com/samekey/samekey/idem"
+	"github.com/samekey/samekey/idem/jobs"
+	"github.com/samekey/samekey/idem/store"
 )
 
 var stuckCommand = command{name: "stuck", summary: "list and settle what waits for people", run: runStuck}
@@ -140,7 +142,7 @@ func (o *stuckOptions) register(fs *flag.FlagSet, env environment) {
 	fs.BoolVar(&o.json, "json", false, "list: print the report as JSON")
 	fs.IntVar(&o.max, "max", 1000, "list: the most entries to print; all are counted")
 	fs.Float64Var(&o.pages, "pages", 4, "list: pages a second; a page of 500 records of 1 KB takes 64 read units")
-	fs.DurationVar(&o.grace, "grace", idem.DefaultGrace, "list: the completer's grace")
+	fs.DurationVar(&o.grace, "grace", jobs.DefaultGrace, "list: the completer's grace")
 	fs.DurationVar(&o.retention, "retention", idem.DefaultRetention, "answer: for how long it is replayed; that of the function")
 	fs.DurationVar(&o.tombstone, "tombstone", 0, "answer: for how long after that the key says expired; that of the function")
 	fs.BoolVar(&o.data, "data", false, "show: with results of phases, args of jobs, the request and the answer, which may be personal")
@@ -171,7 +173,7 @@ func newOperator(ctx context.Context, env environment, opt stuckOptions) (*opera
 }
 
 // engine is one for the namespace of the record pk, which has to be there.
-func (op *operator) engine(ctx context.Context, pk string) (*idem.Engine, *idem.Record, error) {
+func (op *operator) engine(ctx context.Context, pk string) (*idem.Engine, *store.Record, error) {
 	switch {
 	case op.opt.retention < idem.MinRetention || op.opt.tombstone < 0:
 		return nil, nil, fmt.Errorf("-retention is at least %v, -tombstone not negative", idem.MinRetention)
@@ -188,7 +190,7 @@ func (op *operator) engine(ctx context.Context, pk string) (*idem.Engine, *idem.
 	}), rec, nil
 }
 
-func (op *operator) load(ctx context.Context, pk string) (*idem.Record, error) {
+func (op *operator) load(ctx context.Context, pk string) (*store.Record, error) {
 	if strings.Count(pk, "#") != 2 {
 		return nil, fmt.Errorf("%q is not the partition key of a record: v1#NAMESPACE#HASH", pk)
 	}

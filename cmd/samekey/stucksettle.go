@@ -12,6 +12,7 @@ import (
 	"strings"
 
 	"github.com/samekey/samekey/idem"
+	"github.com/samekey/samekey/idem/jobs"
 )
 
 func (op *operator) retry(ctx context.Context) error {
@@ -29,7 +30,7 @@ func (op *operator) retry(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	s.Seen = idem.TicketFor(rec)
+	s.Seen = jobs.TicketFor(rec)
 	call := "The call"
 	if n := len(rec.Phases); n > 0 && rec.Phases[n-1].Intent {
 		call = fmt.Sprintf("The call of phase %q", rec.Phases[n-1].Name)
@@ -48,7 +49,7 @@ func (op *operator) retry(ctx context.Context) error {
 	switch err := e.Settle(ctx, pk, s); {
 	case errors.Is(err, idem.ErrResult) && s.Result == nil && !s.NotMade && !s.RiskTwice:
 		return fmt.Errorf("%w; -result JSON says what it came to, -not-made that it had no effect, -risk-twice lets it happen twice", err)
-	case errors.Is(err, idem.ErrMoved):
+	case errors.Is(err, jobs.ErrMoved):
 		return fmt.Errorf("%w; for a parked job use redrive", err)
 	case err != nil:
 		return err
@@ -80,7 +81,7 @@ func (op *operator) answer(ctx context.Context) error {
 		rec.Route, re.Status, len(body), printable(string(body)))); err != nil {
 		return err
 	}
-	err = e.Settle(ctx, pk, idem.Settlement{Answer: re, Seen: idem.TicketFor(rec), By: op.opt.by})
+	err = e.Settle(ctx, pk, idem.Settlement{Answer: re, Seen: jobs.TicketFor(rec), By: op.opt.by})
 	if err == nil {
 		fmt.Fprintf(op.env.stdout, "done: its client gets %d from now on\n", op.opt.status)
 	}

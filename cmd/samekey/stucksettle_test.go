@@ -6,7 +6,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/samekey/samekey/idem"
+	"github.com/samekey/samekey/idem/store"
 )
 
 // typed runs a command at which somebody types.
@@ -60,7 +60,7 @@ func TestStuckResultOrNotMade(t *testing.T) {
 	for _, flags := range [][]string{{"-not-made", "-result", `"ch_1"`}, {"-risk-twice", "-result", `"ch_1"`}, {"-risk-twice", "-not-made"}} {
 		d.fails(t, 1, "contradict each other", append(append([]string{"retry", "-yes"}, flags...), pk)...)
 	}
-	if rec, err := d.store.Load(t.Context(), pk); err != nil || rec.State != idem.Stuck {
+	if rec, err := d.store.Load(t.Context(), pk); err != nil || rec.State != store.Stuck {
 		t.Errorf("state %q, %v", rec.State, err)
 	}
 }

@@ -8,7 +8,7 @@ import (
 	"slices"
 	"time"
 
-	"github.com/samekey/samekey/idem"
+	"github.com/samekey/samekey/idem/store"
 )
 
 // shown is a record as people see it.
@@ -88,7 +88,7 @@ func (op *operator) encode(v any) error {
 	return enc.Encode(v)
 }
 
-func shownOf(r *idem.Record, data bool) shown {
+func shownOf(r *store.Record, data bool) shown {
 	s := shown{
 		PK: r.PK, State: string(r.State), Keep: string(r.Keep), ID: r.ID, Route: r.Route, Scope: r.Scope, Created: r.Created, Run: r.Run,
 		Lease: r.Lease, Expires: r.Expires, Until: r.Until, Tries: r.Tries, LastErr: r.LastErr, Blocked: r.Blocked, HasRequest: r.Input != nil,

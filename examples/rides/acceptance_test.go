@@ -14,6 +14,7 @@ import (
 
 	"github.com/samekey/samekey/examples/rides/world"
 	"github.com/samekey/samekey/idem"
+	"github.com/samekey/samekey/idem/store"
 	"github.com/samekey/samekey/lambda"
 )
 
@@ -233,7 +234,7 @@ func TestA11DeclinedCard(t *testing.T) {
 		// The provider would take the card now: it is not asked.
 		st.post(t, jane, "k", trip).replays(t, first)
 		st.want(t, seen{Rides: 1, Audits: 1})
-		if st.record(t).State != idem.Done {
+		if st.record(t).State != store.Done {
 			t.Error("the operation is not done")
 		}
 	})

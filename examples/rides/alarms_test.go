@@ -10,6 +10,7 @@ import (
 	"github.com/samekey/samekey/dynamo"
 	"github.com/samekey/samekey/examples/rides"
 	"github.com/samekey/samekey/idem"
+	"github.com/samekey/samekey/idem/jobs"
 )
 
 // A30: a mismatch, and a ride that nobody has ended five minutes after its lease,
@@ -56,7 +57,7 @@ func TestA30MetricsThatAlarm(t *testing.T) {
 	for _, tt := range []struct {
 		later time.Duration
 		want  float64
-	}{{idem.DefaultGrace - time.Minute, 0}, {idem.DefaultGrace + time.Minute, 1}} {
+	}{{jobs.DefaultGrace - time.Minute, 0}, {jobs.DefaultGrace + time.Minute, 1}} {
 		st.clock = begun.Add(tt.later)
 		log.Reset()
 		if _, err := sweep.Invoke(t.Context(), nil); err != nil {

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/samekey/samekey/idem"
+	"github.com/samekey/samekey/idem/store"
 )
 
 // Env reads a function's settings from its environment, and remembers what is
@@ -69,7 +70,7 @@ const (
 )
 
 // Engine returns an engine with the settings that all functions have in common.
-func Engine(store idem.Store, namespace string, optFns ...func(*idem.Options)) *idem.Engine {
+func Engine(store store.Store, namespace string, optFns ...func(*idem.Options)) *idem.Engine {
 	common := func(o *idem.Options) {
 		o.Namespace = namespace
 		o.Retention = Retention

@@ -13,6 +13,7 @@ import (
 	"github.com/samekey/samekey/dynamo"
 	"github.com/samekey/samekey/dynamo/dynamotest"
 	"github.com/samekey/samekey/idem"
+	"github.com/samekey/samekey/idem/store"
 )
 
 // onDynamoDB is a stage with tables of its own on DynamoDB Local.
@@ -31,21 +32,21 @@ func onDynamoDB(t *testing.T, optFns ...func(*idem.Options)) *stage {
 	t.Cleanup(base.CloseIdleConnections)
 	tr := &dynamotest.Transport{Base: base}
 	client := db.Client(dynamo.Tune, func(o *dynamodb.Options) { o.HTTPClient = &http.Client{Transport: tr, Timeout: 20 * time.Second} })
-	store, err := dynamo.New(client, records)
+	inner, err := dynamo.New(client, records)
 	if err != nil {
 		t.Fatal(err)
 	}
-	st := newStage(t, store, optFns)
+	st := newStage(t, inner, optFns)
 	st.direct = direct
 	st.app.DB, st.app.RidesTable, st.app.AuditTable = client, ridesTable, auditTable
 	st.calls = func() map[string]int {
 		defer tr.Reset()
 		return tr.Calls()
 	}
-	st.records = func(t *testing.T) (all []*idem.Record) {
+	st.records = func(t *testing.T) (all []*store.Record) {
 		t.Helper()
 		for _, it := range scan(t, direct, records) {
-			r, err := store.Load(t.Context(), text(t, it["pk"]))
+			r, err := inner.Load(t.Context(), text(t, it["pk"]))
 			if err != nil {
 				t.Fatal(err)
 			}

@@ -10,6 +10,7 @@ import (
 
 	"github.com/samekey/samekey/dynamo"
 	"github.com/samekey/samekey/idem"
+	"github.com/samekey/samekey/idem/jobs"
 )
 
 // MetricsNamespace is where the metrics are in CloudWatch, each under the one
@@ -83,7 +84,7 @@ func (m *Metrics) StreamHooks() dynamo.StreamHooks {
 		}
 	}
 	return dynamo.StreamHooks{
-		Delivered: func(_ context.Context, d idem.Delivery) {
+		Delivered: func(_ context.Context, d jobs.Delivery) {
 			m.Count(MetricDelivered, 1, map[string]any{"operation": d.Operation, "job": d.JobID})
 		},
 		Parked:      entry(MetricParked),
@@ -99,8 +100,8 @@ func (m *Metrics) StreamHooks() dynamo.StreamHooks {
 }
 
 // NotMine counts a ticket whose handler wasn't found: a human must look why.
-func (m *Metrics) NotMine(t idem.DueTicket, why string) {
-	m.Count(MetricNotMine, 1, map[string]any{"record": idem.RecordName(t.PK), "function": t.Function, "error": why})
+func (m *Metrics) NotMine(t jobs.Ticket, why string) {
+	m.Count(MetricNotMine, 1, map[string]any{"record": t.Record(), "function": t.Function, "error": why})
 }
 
 // Swept counts what a sweep has found.

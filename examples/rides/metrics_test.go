@@ -13,6 +13,7 @@ import (
 	"github.com/samekey/samekey/dynamo"
 	"github.com/samekey/samekey/examples/rides"
 	"github.com/samekey/samekey/idem"
+	"github.com/samekey/samekey/idem/jobs"
 )
 
 // emitted are the names of the metrics in a log, each of which must be in the
@@ -74,7 +75,7 @@ func everything(m *rides.Metrics) {
 		}
 	}
 	m.Swept(&dynamo.Report{})
-	m.NotMine(idem.DueTicket{}, "")
+	m.NotMine(jobs.Ticket{}, "")
 }
 
 func TestMetricsAreInEmbeddedMetricFormat(t *testing.T) {

@@ -22,6 +22,7 @@ import (
 	"github.com/samekey/samekey/examples/rides"
 	"github.com/samekey/samekey/examples/rides/world"
 	"github.com/samekey/samekey/idem"
+	"github.com/samekey/samekey/idem/store"
 	"github.com/samekey/samekey/lambda"
 )
 
@@ -35,7 +36,7 @@ const (
 
 // stage is the app with its outside world and a store, in this process.
 type stage struct {
-	store    idem.Store
+	store    store.Store
 	function *rides.Function
 	receipts *lambda.EachHandler[events.SQSEvent, events.SQSMessage, events.SQSEventResponse] // nil until a message comes
 	app      *rides.App
@@ -44,7 +45,7 @@ type stage struct {
 	clock    time.Time
 
 	look    func(t *testing.T) seen
-	records func(t *testing.T) []*idem.Record
+	records func(t *testing.T) []*store.Record
 	refuse  func(t *testing.T)    // makes the last phase's condition false
 	calls   func() map[string]int // since the last time, nil in memory
 	direct  *dynamodb.Client      // nil in memory
@@ -73,9 +74,9 @@ func each(t *testing.T, test func(t *testing.T, st *stage), optFns ...func(*idem
 	})
 }
 
-func newStage(t *testing.T, store idem.Store, optFns []func(*idem.Options)) *stage {
+func newStage(t *testing.T, inner store.Store, optFns []func(*idem.Options)) *stage {
 	t.Helper()
-	st := &stage{store: store, world: &world.World{}, clock: time.Now()}
+	st := &stage{store: inner, world: &world.World{}, clock: time.Now()}
 	srv := httptest.NewServer(st.world.Handler())
 	t.Cleanup(srv.Close)
 	st.url = srv.URL
@@ -86,7 +87,7 @@ func newStage(t *testing.T, store idem.Store, optFns []func(*idem.Options)) *sta
 			o.Logger = slog.New(slog.NewTextHandler(t.Output(), nil))
 			o.Now = func() time.Time { return st.clock }
 		}
-		return rides.Engine(store, rides.RidesNamespace, slices.Concat([]func(*idem.Options){base}, optFns, more)...)
+		return rides.Engine(inner, rides.RidesNamespace, slices.Concat([]func(*idem.Options){base}, optFns, more)...)
 	}
 	st.app = &rides.App{RidesTable: "rides", AuditTable: "audit", Payments: rides.Payments{URL: srv.URL}}
 	st.function = rides.NewFunction(st.app, st.engine())
@@ -96,11 +97,11 @@ func newStage(t *testing.T, store idem.Store, optFns []func(*idem.Options)) *sta
 // inMemory is a stage that only remembers what would be written.
 func inMemory(t *testing.T, optFns ...func(*idem.Options)) *stage {
 	t.Helper()
-	store := &idem.MemoryStore{}
-	st := newStage(t, store, optFns)
-	st.records = func(*testing.T) []*idem.Record { return slices.Collect(maps.Values(store.Records())) }
+	inner := &idem.MemoryStore{}
+	st := newStage(t, inner, optFns)
+	st.records = func(*testing.T) []*store.Record { return slices.Collect(maps.Values(inner.Records())) }
 	refused := false
-	store.Apply = func(writes []idem.Write) error {
+	inner.Apply = func(writes []idem.Write) error {
 		if refused && strings.HasPrefix(writes[0].String(), "update rides ") {
 			return fmt.Errorf("%w: the ride is gone", idem.ErrCondition)
 		}
@@ -109,7 +110,7 @@ func inMemory(t *testing.T, optFns ...func(*idem.Options)) *stage {
 	st.refuse = func(*testing.T) { refused = true }
 	st.look = func(t *testing.T) (s seen) {
 		t.Helper()
-		for _, w := range store.Writes() {
+		for _, w := range inner.Writes() {
 			verb, _, _ := strings.Cut(w.String(), " {")
 			switch verb {
 			case "put rides":
@@ -160,7 +161,7 @@ func (st *stage) charges(t *testing.T) (all []charge) {
 }
 
 // record is the only record there is.
-func (st *stage) record(t *testing.T) *idem.Record {
+func (st *stage) record(t *testing.T) *store.Record {
 	t.Helper()
 	all := st.records(t)
 	if len(all) != 1 {
@@ -177,7 +178,7 @@ func (st *stage) at(t *testing.T, point string) {
 	if n := len(r.Phases); n > 0 {
 		got = r.Phases[n-1].Name
 	}
-	if r.State != idem.Open || !r.Lease.IsZero() || got != point {
+	if r.State != store.Open || !r.Lease.IsZero() || got != point {
 		t.Errorf("the record is %s at %s with a lease until %v, want it open at %s, released", r.State, got, r.Lease, point)
 	}
 }

@@ -1,10 +1,10 @@
 // Package idemtest helps to test stores, and handlers under failure.
 //
 // If you write a store, you need [TestStore], the conformance suite of
-// [idem.Store]. The test of a store is three lines:
+// [store.Store]. The test of a store is three lines:
 //
 //	func TestMyStore(t *testing.T) {
-//		idemtest.TestStore(t, func(testing.TB) idem.Store { return mystore.New() })
+//		idemtest.TestStore(t, func(testing.TB) store.Store { return mystore.New() })
 //	}
 //
 // If you write an application, you need the faults and the clock. [Faulty] wraps a

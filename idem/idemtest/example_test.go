@@ -7,6 +7,7 @@ import (
 
 	"github.com/samekey/samekey/idem"
 	"github.com/samekey/samekey/idem/idemtest"
+	"github.com/samekey/samekey/idem/store"
 )
 
 func charge(context.Context) (idem.Response, error) {
@@ -17,9 +18,9 @@ func charge(context.Context) (idem.Response, error) {
 // The answer to the first claim is lost. The engine finds out that the key is
 // its own, and the handler runs once.
 func ExampleFaulty() {
-	store := idemtest.Faulty(new(idem.MemoryStore),
-		idemtest.At(idemtest.Claim, 1, idemtest.Fault{Err: idem.ErrUnknown, Applied: true}))
-	engine := idem.New(store)
+	st := idemtest.Faulty(new(idem.MemoryStore),
+		idemtest.At(idemtest.Claim, 1, idemtest.Fault{Err: store.ErrUnknown, Applied: true}))
+	engine := idem.New(st)
 	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
 	defer cancel()
 
@@ -27,7 +28,7 @@ func ExampleFaulty() {
 		res, err := engine.Do(ctx, idem.Request{Key: "7f0c", Method: "POST"}, charge)
 		fmt.Printf("%s, replayed %t, error %v\n", res.Body, res.Replayed, err)
 	}
-	fmt.Println(store.Calls(), "calls")
+	fmt.Println(st.Calls(), "calls")
 	// Output:
 	// charged
 	// paid, replayed false, error <nil>

@@ -7,12 +7,13 @@ import (
 	"sync"
 
 	"github.com/samekey/samekey/idem"
+	"github.com/samekey/samekey/idem/store"
 )
 
 // Verb names a method of a store.
 type Verb string
 
-// The methods of [idem.Store], [idem.BodyLoader], [idem.Peeker] and [idem.Taker].
+// The methods of [store.Store], [store.BodyLoader], [store.Peeker] and [store.Taker].
 const (
 	Claim    Verb = "Claim"
 	Commit   Verb = "Commit"
@@ -31,15 +32,15 @@ type Call struct {
 
 	// What is asked for, where the verb is Claim, Commit or Take. A plan may keep
 	// it, to send it again later, but must not change it.
-	Claim  idem.Claim
-	Commit idem.Commit
-	Take   idem.Take
+	Claim  store.Claim
+	Commit store.Commit
+	Take   store.Take
 }
 
 // Fault is what becomes of a call. The zero Fault lets it pass.
 type Fault struct {
 	// Err is returned in place of the store's answer. To stay within the
-	// contract, a write that is lost returns idem.ErrUnknown.
+	// contract, a write that is lost returns store.ErrUnknown.
 	Err error
 	// Applied lets the call reach the store, and loses its answer only.
 	Applied bool
@@ -87,7 +88,7 @@ var ErrCrashed = errors.New("idemtest: the process has crashed")
 // engine does without them.
 // It is safe for concurrent use if its plan is.
 type FaultyStore struct {
-	store idem.Store
+	store store.Store
 
 	mu      sync.Mutex
 	plan    Plan
@@ -97,14 +98,14 @@ type FaultyStore struct {
 }
 
 var (
-	_ idem.Store      = (*FaultyStore)(nil)
-	_ idem.BodyLoader = (*FaultyStore)(nil)
-	_ idem.Peeker     = (*FaultyStore)(nil)
-	_ idem.Taker      = (*FaultyStore)(nil)
+	_ store.Store      = (*FaultyStore)(nil)
+	_ store.BodyLoader = (*FaultyStore)(nil)
+	_ store.Peeker     = (*FaultyStore)(nil)
+	_ store.Taker      = (*FaultyStore)(nil)
 )
 
 // Faulty returns s with faults; a nil plan only counts.
-func Faulty(s idem.Store, plan Plan) *FaultyStore {
+func Faulty(s store.Store, plan Plan) *FaultyStore {
 	f := &FaultyStore{store: s}
 	f.Reset(plan)
 	return f
@@ -147,29 +148,29 @@ func (f *FaultyStore) Calls(verbs ...Verb) int {
 	return n
 }
 
-// Claim implements [idem.Store].
-func (f *FaultyStore) Claim(ctx context.Context, c idem.Claim) (*idem.Record, error) {
-	return through(ctx, f, Call{Verb: Claim, PK: c.Next.PK, Claim: c}, func() (*idem.Record, error) {
+// Claim implements [store.Store].
+func (f *FaultyStore) Claim(ctx context.Context, c store.Claim) (*store.Record, error) {
+	return through(ctx, f, Call{Verb: Claim, PK: c.Next.PK, Claim: c}, func() (*store.Record, error) {
 		return f.store.Claim(ctx, c)
 	})
 }
 
-// Commit implements [idem.Store].
-func (f *FaultyStore) Commit(ctx context.Context, c idem.Commit) (*idem.Record, error) {
-	return through(ctx, f, Call{Verb: Commit, PK: c.Prev.PK, Commit: c}, func() (*idem.Record, error) {
+// Commit implements [store.Store].
+func (f *FaultyStore) Commit(ctx context.Context, c store.Commit) (*store.Record, error) {
+	return through(ctx, f, Call{Verb: Commit, PK: c.Prev.PK, Commit: c}, func() (*store.Record, error) {
 		return f.store.Commit(ctx, c)
 	})
 }
 
-// Load implements [idem.Store].
-func (f *FaultyStore) Load(ctx context.Context, pk string) (*idem.Record, error) {
-	return through(ctx, f, Call{Verb: Load, PK: pk}, func() (*idem.Record, error) { return f.store.Load(ctx, pk) })
+// Load implements [store.Store].
+func (f *FaultyStore) Load(ctx context.Context, pk string) (*store.Record, error) {
+	return through(ctx, f, Call{Verb: Load, PK: pk}, func() (*store.Record, error) { return f.store.Load(ctx, pk) })
 }
 
-// LoadBody implements [idem.BodyLoader].
-func (f *FaultyStore) LoadBody(ctx context.Context, r *idem.Record) error {
+// LoadBody implements [store.BodyLoader].
+func (f *FaultyStore) LoadBody(ctx context.Context, r *store.Record) error {
 	_, err := through(ctx, f, Call{Verb: LoadBody, PK: r.PK}, func() (struct{}, error) {
-		if b, ok := f.store.(idem.BodyLoader); ok {
+		if b, ok := f.store.(store.BodyLoader); ok {
 			return struct{}{}, b.LoadBody(ctx, r)
 		}
 		return struct{}{}, fmt.Errorf("%w: %T loads no bodies", idem.ErrNotKept, f.store)
@@ -177,20 +178,20 @@ func (f *FaultyStore) LoadBody(ctx context.Context, r *idem.Record) error {
 	return err
 }
 
-// Peek implements [idem.Peeker].
-func (f *FaultyStore) Peek(ctx context.Context, pk string) (*idem.Record, error) {
-	return through(ctx, f, Call{Verb: Peek, PK: pk}, func() (*idem.Record, error) {
-		if p, ok := f.store.(idem.Peeker); ok {
+// Peek implements [store.Peeker].
+func (f *FaultyStore) Peek(ctx context.Context, pk string) (*store.Record, error) {
+	return through(ctx, f, Call{Verb: Peek, PK: pk}, func() (*store.Record, error) {
+		if p, ok := f.store.(store.Peeker); ok {
 			return p.Peek(ctx, pk)
 		}
 		return f.store.Load(ctx, pk)
 	})
 }
 
-// Take implements [idem.Taker].
-func (f *FaultyStore) Take(ctx context.Context, t idem.Take) (*idem.Record, bool, error) {
+// Take implements [store.Taker].
+func (f *FaultyStore) Take(ctx context.Context, t store.Take) (*store.Record, bool, error) {
 	type answer struct {
-		held  *idem.Record
+		held  *store.Record
 		taken bool
 	}
 	a, err := through(ctx, f, Call{Verb: Take, PK: t.PK, Take: t}, func() (a answer, err error) {
@@ -201,22 +202,22 @@ func (f *FaultyStore) Take(ctx context.Context, t idem.Take) (*idem.Record, bool
 }
 
 // take is Take on any store.
-func take(ctx context.Context, s idem.Store, t idem.Take) (*idem.Record, bool, error) {
-	if taker, ok := s.(idem.Taker); ok {
+func take(ctx context.Context, s store.Store, t store.Take) (*store.Record, bool, error) {
+	if taker, ok := s.(store.Taker); ok {
 		return taker.Take(ctx, t)
 	}
 	prev, err := s.Load(ctx, t.PK)
 	if err != nil {
 		return nil, false, err
 	}
-	next, refused := t.From(prev)
+	next := t.From(prev)
 	switch {
 	case prev == nil:
-		return &idem.Record{}, false, nil
-	case refused != nil, prev.Input.Overflow != nil:
-		return prev, false, nil //nolint:nilerr // the record says why
+		return &store.Record{}, false, nil
+	case next == nil, prev.Input.Overflow != nil:
+		return prev, false, nil // the record says why
 	}
-	held, err := s.Commit(ctx, idem.Commit{Prev: prev, Next: next})
+	held, err := s.Commit(ctx, store.Commit{Prev: prev, Next: next})
 	if held != nil || err != nil {
 		return held, false, err
 	}

@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"github.com/samekey/samekey/idem"
+	"github.com/samekey/samekey/idem/store"
 	"github.com/samekey/samekey/internal/storetest"
 )
 
@@ -58,48 +59,48 @@ func TestAtStrikesTheCallItNames(t *testing.T) {
 }
 
 func TestFaultyStoreCountsByVerb(t *testing.T) {
-	store := Faulty(new(idem.MemoryStore), nil)
+	st := Faulty(new(idem.MemoryStore), nil)
 	ctx := storetest.Limited(t)
 	r := storetest.ClaimAt(NewClock().Now()).Next
-	_, _ = store.Claim(ctx, idem.Claim{Next: r, Now: r.Created})
-	_, _ = store.Commit(ctx, idem.Commit{Prev: r, Next: finishedNext(r, nil)})
-	_, _ = store.Commit(ctx, idem.Commit{Prev: r, Next: finishedNext(r, nil)})
-	_, _ = store.Load(ctx, r.PK)
-	_, _ = store.Peek(ctx, r.PK)
-	_ = store.LoadBody(ctx, r)
+	_, _ = st.Claim(ctx, store.Claim{Next: r, Now: r.Created})
+	_, _ = st.Commit(ctx, store.Commit{Prev: r, Next: finishedNext(r, nil)})
+	_, _ = st.Commit(ctx, store.Commit{Prev: r, Next: finishedNext(r, nil)})
+	_, _ = st.Load(ctx, r.PK)
+	_, _ = st.Peek(ctx, r.PK)
+	_ = st.LoadBody(ctx, r)
 	got := []int{
-		store.Calls(), store.Calls(Claim), store.Calls(Commit), store.Calls(Load), store.Calls(Peek), store.Calls(LoadBody),
-		store.Calls(Claim, Commit),
+		st.Calls(), st.Calls(Claim), st.Calls(Commit), st.Calls(Load), st.Calls(Peek), st.Calls(LoadBody),
+		st.Calls(Claim, Commit),
 	}
 	if want := []int{6, 1, 2, 1, 1, 1, 3}; !slices.Equal(got, want) {
 		t.Errorf("counted %v, want %v", got, want)
 	}
-	if store.Reset(nil); store.Calls() != 0 {
+	if st.Reset(nil); st.Calls() != 0 {
 		t.Error("Reset did not forget the calls")
 	}
 }
 
 func TestACrashedProcessDoesNothingMore(t *testing.T) {
 	below := new(idem.MemoryStore)
-	store := Faulty(below, CrashAt(2, false))
+	st := Faulty(below, CrashAt(2, false))
 	ctx := storetest.Limited(t)
 	r := storetest.ClaimAt(NewClock().Now()).Next
-	if _, err := store.Claim(ctx, idem.Claim{Next: r, Now: r.Created}); err != nil {
+	if _, err := st.Claim(ctx, store.Claim{Next: r, Now: r.Created}); err != nil {
 		t.Fatal(err)
 	}
 	for range 3 {
-		if _, err := store.Commit(ctx, idem.Commit{Prev: r, Next: finishedNext(r, nil)}); !errors.Is(err, ErrCrashed) {
+		if _, err := st.Commit(ctx, store.Commit{Prev: r, Next: finishedNext(r, nil)}); !errors.Is(err, ErrCrashed) {
 			t.Errorf("Commit returned %v, want ErrCrashed", err)
 		}
-		if _, err := store.Load(ctx, r.PK); !errors.Is(err, ErrCrashed) {
+		if _, err := st.Load(ctx, r.PK); !errors.Is(err, ErrCrashed) {
 			t.Errorf("Load returned %v, want ErrCrashed", err)
 		}
 	}
-	if got := storetest.Load(t, below, r.PK); got.Ver != 1 || !store.Crashed() || store.Calls() != 2 {
-		t.Errorf("stored is %+v after %d calls, crashed is %t", got, store.Calls(), store.Crashed())
+	if got := storetest.Load(t, below, r.PK); got.Ver != 1 || !st.Crashed() || st.Calls() != 2 {
+		t.Errorf("stored is %+v after %d calls, crashed is %t", got, st.Calls(), st.Crashed())
 	}
-	store.Reset(nil)
-	if _, err := store.Load(ctx, r.PK); err != nil || store.Crashed() {
+	st.Reset(nil)
+	if _, err := st.Load(ctx, r.PK); err != nil || st.Crashed() {
 		t.Errorf("after the restart Load returned %v", err)
 	}
 }
@@ -107,25 +108,25 @@ func TestACrashedProcessDoesNothingMore(t *testing.T) {
 // What is under way when the process goes down may reach the store, but its
 // answer reaches nobody.
 func TestACrashTakesCallsUnderWayWithIt(t *testing.T) {
-	for name, stage := range map[string]func(gate *storetest.Gate) (Plan, idem.Store){
-		"before the store": func(g *storetest.Gate) (Plan, idem.Store) {
+	for name, stage := range map[string]func(gate *storetest.Gate) (Plan, store.Store){
+		"before the store": func(g *storetest.Gate) (Plan, store.Store) {
 			return func(ctx context.Context, _ Call) Fault { g.Pass(ctx); return Fault{} }, new(idem.MemoryStore)
 		},
-		"in the store": func(g *storetest.Gate) (Plan, idem.Store) {
+		"in the store": func(g *storetest.Gate) (Plan, store.Store) {
 			return nil, Faulty(new(idem.MemoryStore), func(ctx context.Context, _ Call) Fault { g.Pass(ctx); return Fault{} })
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			g := storetest.NewGate()
 			plan, below := stage(g)
-			store := Faulty(below, plan)
+			st := Faulty(below, plan)
 			ctx, done := storetest.Limited(t), make(chan error)
 			go func() {
-				_, err := store.Load(ctx, "k")
+				_, err := st.Load(ctx, "k")
 				done <- err
 			}()
 			g.Reached(t)
-			store.Crash()
+			st.Crash()
 			g.Open()
 			if err := <-done; !errors.Is(err, ErrCrashed) {
 				t.Errorf("Load returned %v, want ErrCrashed", err)
@@ -163,30 +164,30 @@ func TestAPlanCanDelayACall(t *testing.T) {
 // full is a store with the optional methods.
 type full struct{ idem.MemoryStore }
 
-func (*full) Peek(context.Context, string) (*idem.Record, error) {
-	return &idem.Record{ID: "peeked"}, nil
+func (*full) Peek(context.Context, string) (*store.Record, error) {
+	return &store.Record{ID: "peeked"}, nil
 }
 
-func (*full) LoadBody(_ context.Context, r *idem.Record) error {
+func (*full) LoadBody(_ context.Context, r *store.Record) error {
 	r.Response.Body = []byte("loaded")
 	return nil
 }
 
 func TestFaultyStoreForwardsTheOptionalMethods(t *testing.T) {
 	ctx := storetest.Limited(t)
-	store := Faulty(new(full), nil)
-	if r, err := store.Peek(ctx, "k"); err != nil || r.ID != "peeked" {
+	st := Faulty(new(full), nil)
+	if r, err := st.Peek(ctx, "k"); err != nil || r.ID != "peeked" {
 		t.Errorf("Peek returned %+v, %v", r, err)
 	}
-	r := &idem.Record{Response: new(idem.Response)}
-	if err := store.LoadBody(ctx, r); err != nil || string(r.Response.Body) != "loaded" {
+	r := &store.Record{Response: new(idem.Response)}
+	if err := st.LoadBody(ctx, r); err != nil || string(r.Response.Body) != "loaded" {
 		t.Errorf("LoadBody returned %v and %+v", err, r.Response)
 	}
-	store.Reset(func(context.Context, Call) Fault { return Fault{Err: errDown} })
-	if _, err := store.Peek(ctx, "k"); !errors.Is(err, errDown) {
+	st.Reset(func(context.Context, Call) Fault { return Fault{Err: errDown} })
+	if _, err := st.Peek(ctx, "k"); !errors.Is(err, errDown) {
 		t.Errorf("Peek returned %v, want %v", err, errDown)
 	}
-	if err := store.LoadBody(ctx, r); !errors.Is(err, errDown) {
+	if err := st.LoadBody(ctx, r); !errors.Is(err, errDown) {
 		t.Errorf("LoadBody returned %v, want %v", err, errDown)
 	}
 

@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"github.com/samekey/samekey/idem"
+	"github.com/samekey/samekey/idem/store"
 	"github.com/samekey/samekey/internal/storetest"
 )
 
@@ -36,10 +37,10 @@ func storeBodies(s suite) {
 		sameBody(t, storetest.Load(t, e.inner, want.PK), want)
 	})
 
-	for name, spoil := range map[string]func(*idem.Overflow){
-		"isn't what was stored": func(o *idem.Overflow) { o.SHA256[0] ^= 1 },
-		"has another length":    func(o *idem.Overflow) { o.Length-- },
-		"is missing":            func(o *idem.Overflow) { o.Owner += "X" },
+	for name, spoil := range map[string]func(*store.Overflow){
+		"isn't what was stored": func(o *store.Overflow) { o.SHA256[0] ^= 1 },
+		"has another length":    func(o *store.Overflow) { o.Length-- },
+		"is missing":            func(o *store.Overflow) { o.Owner += "X" },
 	} {
 		s.run("a body that "+name+" is reported as not kept", func(t *testing.T, e *env) {
 			prev := storetest.MustClaim(t, e.inner, storetest.ClaimAt(e.clock.Now()))
@@ -48,7 +49,7 @@ func storeBodies(s suite) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			loader, ok := e.inner.(idem.BodyLoader)
+			loader, ok := e.inner.(store.BodyLoader)
 			if !ok || r.Overflow == nil {
 				sameBody(t, r, finishedNext(prev, storetest.Noise(900<<10))) // it is in the record: nothing can go missing
 				return
@@ -62,7 +63,7 @@ func storeBodies(s suite) {
 }
 
 // sameBody is sameRecord with a short report.
-func sameBody(t testing.TB, got, want *idem.Record) {
+func sameBody(t testing.TB, got, want *store.Record) {
 	t.Helper()
 	if got.Response == nil || !bytes.Equal(got.Response.Body, want.Response.Body) {
 		t.Fatalf("the body came back as %s, want %s", summary(got.Response), summary(want.Response))

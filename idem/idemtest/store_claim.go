@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/samekey/samekey/idem"
+	"github.com/samekey/samekey/idem/store"
 	"github.com/samekey/samekey/internal/storetest"
 )
 
@@ -25,16 +26,16 @@ func storeClaim(s suite) {
 
 	s.run("a claim sent twice gets its own record", func(t *testing.T, e *env) {
 		c := storetest.ClaimAt(e.clock.Now())
-		want := storetest.MustClaim(t, e.inner, idem.Claim{Next: c.Next.Clone(), Now: c.Now})
+		want := storetest.MustClaim(t, e.inner, store.Claim{Next: c.Next.Clone(), Now: c.Now})
 		storetest.SameRecord(t, storetest.RefusedClaim(t, e.inner, c), want)
 	})
 
 	s.run("an expired record of another owner is replaced as a whole", func(t *testing.T, e *env) {
 		c := storetest.ClaimAt(e.clock.Now())
 		old := storetest.MustClaim(t, e.inner, c)
-		old = storetest.MustCommit(t, e.inner, old, storetest.Next(old, func(n *idem.Record) {
+		old = storetest.MustCommit(t, e.inner, old, storetest.Next(old, func(n *store.Record) {
 			n.LastErr, n.Tries = "it failed", 3
-			n.Phases = []idem.Phase{{Name: "ride_created", Result: []byte(`1`)}}
+			n.Phases = []store.Phase{{Name: "ride_created", Result: []byte(`1`)}}
 			n.Jobs = map[string]idem.Job{"0.0": {Kind: "receipt", Args: []byte(`{}`)}}
 		}))
 		want := storetest.MustClaim(t, e.inner, storetest.Rival(c, old.Expires.Add(time.Second)))
@@ -53,9 +54,9 @@ func storeClaim(s suite) {
 	// A late copy of a claim must not revive what its own attempt has freed.
 	s.run("an expired record of the same owner stays", func(t *testing.T, e *env) {
 		c := storetest.ClaimAt(e.clock.Now())
-		late := idem.Claim{Next: c.Next.Clone(), Now: c.Now.Add(time.Minute)}
+		late := store.Claim{Next: c.Next.Clone(), Now: c.Now.Add(time.Minute)}
 		freed := storetest.MustClaim(t, e.inner, c)
-		freed = storetest.MustCommit(t, e.inner, freed, storetest.Next(freed, func(n *idem.Record) {
+		freed = storetest.MustCommit(t, e.inner, freed, storetest.Next(freed, func(n *store.Record) {
 			n.Lease, n.Expires = time.Time{}, c.Now.Add(-time.Second)
 		}))
 		storetest.SameRecord(t, storetest.RefusedClaim(t, e.inner, late), freed)
@@ -88,8 +89,8 @@ func storeClaim(s suite) {
 	s.run("a record without an expiry is never claimed over", func(t *testing.T, e *env) {
 		c := storetest.ClaimAt(e.clock.Now())
 		kept := storetest.MustClaim(t, e.inner, c)
-		kept = storetest.MustCommit(t, e.inner, kept, storetest.Next(kept, func(n *idem.Record) {
-			n.Keep, n.Expires, n.Lease = idem.KeepOpen, time.Time{}, time.Time{}
+		kept = storetest.MustCommit(t, e.inner, kept, storetest.Next(kept, func(n *store.Record) {
+			n.Keep, n.Expires, n.Lease = store.KeepOpen, time.Time{}, time.Time{}
 		}))
 		storetest.SameRecord(t, storetest.RefusedClaim(t, e.inner, storetest.Rival(c, e.clock.Now().AddDate(50, 0, 0))), kept)
 	})
@@ -108,7 +109,7 @@ func storeClaim(s suite) {
 		if held != nil || err == nil {
 			t.Fatalf("Claim returned %+v, %v; want an error", held, err)
 		}
-		if r := storetest.Load(t, e.inner, pk); r != nil && !errors.Is(err, idem.ErrUnknown) {
+		if r := storetest.Load(t, e.inner, pk); r != nil && !errors.Is(err, store.ErrUnknown) {
 			t.Errorf("Claim returned %v, which says nothing was written, and wrote %+v", err, r)
 		}
 	})

@@ -8,15 +8,16 @@ import (
 	"time"
 
 	"github.com/samekey/samekey/idem"
+	"github.com/samekey/samekey/idem/store"
 	"github.com/samekey/samekey/internal/storetest"
 )
 
 func storeCommit(s suite) {
 	s.run("a commit with the right owner and version lands", func(t *testing.T, e *env) {
 		r := storetest.MustClaim(t, e.inner, storetest.ClaimAt(e.clock.Now()))
-		r = storetest.MustCommit(t, e.inner, r, storetest.Next(r, func(n *idem.Record) { n.LastErr = "it failed" }))
+		r = storetest.MustCommit(t, e.inner, r, storetest.Next(r, func(n *store.Record) { n.LastErr = "it failed" }))
 		storetest.SameRecord(t, storetest.Load(t, e.inner, r.PK), r)
-		r = storetest.MustCommit(t, e.inner, r, storetest.Next(r, func(n *idem.Record) { n.LastErr = "" }))
+		r = storetest.MustCommit(t, e.inner, r, storetest.Next(r, func(n *store.Record) { n.LastErr = "" }))
 		storetest.SameRecord(t, storetest.Load(t, e.inner, r.PK), r)
 	})
 
@@ -38,7 +39,7 @@ func storeCommit(s suite) {
 	for name, ver := range map[string]int64{"an older": 1, "a newer": 3} {
 		s.run(name+" version of the same owner is refused", func(t *testing.T, e *env) {
 			r := storetest.MustClaim(t, e.inner, storetest.ClaimAt(e.clock.Now()))
-			r = storetest.MustCommit(t, e.inner, r, storetest.Next(r, func(n *idem.Record) { n.LastErr = "it failed" }))
+			r = storetest.MustCommit(t, e.inner, r, storetest.Next(r, func(n *store.Record) { n.LastErr = "it failed" }))
 			prev := r.Clone()
 			prev.Ver = ver
 			storetest.SameRecord(t, storetest.RefusedCommit(t, e.inner, prev, finishedNext(prev, []byte("not now"))), r)
@@ -63,7 +64,7 @@ func storeCommit(s suite) {
 
 	s.run("a commit on a missing record makes none, and says that there is none", func(t *testing.T, e *env) {
 		r := storetest.ClaimAt(e.clock.Now()).Next
-		storetest.SameRecord(t, storetest.RefusedCommit(t, e.inner, r, finishedNext(r, []byte("nowhere"))), &idem.Record{})
+		storetest.SameRecord(t, storetest.RefusedCommit(t, e.inner, r, finishedNext(r, []byte("nowhere"))), &store.Record{})
 		if got := storetest.Load(t, e.inner, r.PK); got != nil {
 			t.Errorf("a record was made: %+v", got)
 		}
@@ -71,11 +72,11 @@ func storeCommit(s suite) {
 
 	s.run("a commit in a cancelled context fails, and says whether it may have been applied", func(t *testing.T, e *env) {
 		r := storetest.MustClaim(t, e.inner, storetest.ClaimAt(e.clock.Now()))
-		held, err := e.inner.Commit(cancelled(t), idem.Commit{Prev: r, Next: finishedNext(r, []byte("too late"))})
+		held, err := e.inner.Commit(cancelled(t), store.Commit{Prev: r, Next: finishedNext(r, []byte("too late"))})
 		if held != nil || err == nil {
 			t.Fatalf("Commit returned %+v, %v; want an error", held, err)
 		}
-		if got := storetest.Load(t, e.inner, r.PK); got.Ver != r.Ver && !errors.Is(err, idem.ErrUnknown) {
+		if got := storetest.Load(t, e.inner, r.PK); got.Ver != r.Ver && !errors.Is(err, store.ErrUnknown) {
 			t.Errorf("Commit returned %v, which says nothing was written, and wrote %+v", err, got)
 		}
 	})
@@ -92,7 +93,7 @@ func storeCommit(s suite) {
 			}
 			c.Writes = nil
 			r := storetest.MustClaim(t, e.inner, c)
-			held, err := e.inner.Commit(storetest.Limited(t), idem.Commit{Prev: r, Next: finishedNext(r, nil), Writes: writes})
+			held, err := e.inner.Commit(storetest.Limited(t), store.Commit{Prev: r, Next: finishedNext(r, nil), Writes: writes})
 			if held != nil || !errors.Is(err, idem.ErrWrite) {
 				t.Errorf("%s: Commit returned %+v, %v; want idem.ErrWrite", name, held, err)
 			}
@@ -102,12 +103,12 @@ func storeCommit(s suite) {
 
 	s.run("a large record is written whole, or refused and not written", func(t *testing.T, e *env) {
 		r := storetest.MustClaim(t, e.inner, storetest.ClaimAt(e.clock.Now()))
-		big := storetest.Next(r, func(n *idem.Record) {
-			n.Keep, n.Expires = idem.KeepOpen, time.Time{}
-			n.Phases = []idem.Phase{{Name: "one", Result: []byte(`"` + strings.Repeat("x", 401<<10) + `"`)}}
+		big := storetest.Next(r, func(n *store.Record) {
+			n.Keep, n.Expires = store.KeepOpen, time.Time{}
+			n.Phases = []store.Phase{{Name: "one", Result: []byte(`"` + strings.Repeat("x", 401<<10) + `"`)}}
 		})
-		held, err := e.inner.Commit(storetest.Limited(t), idem.Commit{Prev: r, Next: big.Clone()})
-		if held != nil || errors.Is(err, idem.ErrUnknown) {
+		held, err := e.inner.Commit(storetest.Limited(t), store.Commit{Prev: r, Next: big.Clone()})
+		if held != nil || errors.Is(err, store.ErrUnknown) {
 			t.Errorf("Commit returned %+v, %v; want none, or an error that says nothing was written", held, err)
 		}
 		if err != nil {
@@ -135,48 +136,48 @@ func commitTouchesWhatDiffers(s suite) {
 
 	for _, tt := range []struct {
 		name   string
-		stored func(*idem.Record) // what is there
-		seen   func(*idem.Record) // how the holder saw it before
-		change func(*idem.Record) // what the holder does
-		want   func(*idem.Record) // what is there afterwards, seen from stored
+		stored func(*store.Record) // what is there
+		seen   func(*store.Record) // how the holder saw it before
+		change func(*store.Record) // what the holder does
+		want   func(*store.Record) // what is there afterwards, seen from stored
 	}{
 		{
 			name:   "a job that is gone is not brought back",
-			stored: func(r *idem.Record) { r.Jobs = map[string]idem.Job{"0.0": a} },
-			seen:   func(r *idem.Record) { r.Jobs = map[string]idem.Job{"0.0": a, "0.1": b} },
-			change: func(r *idem.Record) { r.LastErr = "it failed" },
-			want:   func(r *idem.Record) { r.LastErr = "it failed" },
+			stored: func(r *store.Record) { r.Jobs = map[string]idem.Job{"0.0": a} },
+			seen:   func(r *store.Record) { r.Jobs = map[string]idem.Job{"0.0": a, "0.1": b} },
+			change: func(r *store.Record) { r.LastErr = "it failed" },
+			want:   func(r *store.Record) { r.LastErr = "it failed" },
 		},
 		{
 			name:   "nor by a commit that stages another",
-			stored: func(r *idem.Record) { r.Jobs = map[string]idem.Job{"0.0": a} },
-			seen:   func(r *idem.Record) { r.Jobs = map[string]idem.Job{"0.0": a, "0.1": b} },
-			change: func(r *idem.Record) { r.Jobs["1.0"] = c },
-			want:   func(r *idem.Record) { r.Jobs["1.0"] = c },
+			stored: func(r *store.Record) { r.Jobs = map[string]idem.Job{"0.0": a} },
+			seen:   func(r *store.Record) { r.Jobs = map[string]idem.Job{"0.0": a, "0.1": b} },
+			change: func(r *store.Record) { r.Jobs["1.0"] = c },
+			want:   func(r *store.Record) { r.Jobs["1.0"] = c },
 		},
 		{
 			name:   "phases that don't differ stay as stored",
-			stored: func(r *idem.Record) { r.Phases = []idem.Phase{{Name: "ride_created", Result: []byte(`{"id":7}`)}} },
-			seen:   func(*idem.Record) {},
-			change: func(r *idem.Record) { r.Lease = time.Time{} },
-			want:   func(r *idem.Record) { r.Lease = time.Time{} },
+			stored: func(r *store.Record) { r.Phases = []store.Phase{{Name: "ride_created", Result: []byte(`{"id":7}`)}} },
+			seen:   func(*store.Record) {},
+			change: func(r *store.Record) { r.Lease = time.Time{} },
+			want:   func(r *store.Record) { r.Lease = time.Time{} },
 		},
 		{
 			name: "a renewed lease leaves phases, jobs and the reason to keep as stored",
-			stored: func(r *idem.Record) {
-				r.Phases, r.Jobs = []idem.Phase{{Name: "ride_created", Result: []byte(`{"id":7}`)}}, map[string]idem.Job{"0.0": a}
-				r.Keep, r.Expires = idem.KeepOpen, time.Time{}
+			stored: func(r *store.Record) {
+				r.Phases, r.Jobs = []store.Phase{{Name: "ride_created", Result: []byte(`{"id":7}`)}}, map[string]idem.Job{"0.0": a}
+				r.Keep, r.Expires = store.KeepOpen, time.Time{}
 			},
-			seen:   func(*idem.Record) {},
-			change: func(r *idem.Record) { r.Lease = r.Lease.Add(time.Minute) },
-			want:   func(r *idem.Record) { r.Lease = r.Lease.Add(time.Minute) },
+			seen:   func(*store.Record) {},
+			change: func(r *store.Record) { r.Lease = r.Lease.Add(time.Minute) },
+			want:   func(r *store.Record) { r.Lease = r.Lease.Add(time.Minute) },
 		},
 		{
 			name:   "the reason to keep and the expiry stay as stored",
-			stored: func(r *idem.Record) { r.Keep, r.Expires = idem.KeepOpen, time.Time{} },
-			seen:   func(*idem.Record) {},
-			change: func(r *idem.Record) { r.Tries = 2 },
-			want:   func(r *idem.Record) { r.Tries = 2 },
+			stored: func(r *store.Record) { r.Keep, r.Expires = store.KeepOpen, time.Time{} },
+			seen:   func(*store.Record) {},
+			change: func(r *store.Record) { r.Tries = 2 },
+			want:   func(r *store.Record) { r.Tries = 2 },
 		},
 	} {
 		s.run("a commit touches only what differs: "+tt.name, func(t *testing.T, e *env) {

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/samekey/samekey/idem"
+	"github.com/samekey/samekey/idem/store"
 	"github.com/samekey/samekey/internal/storetest"
 )
 
@@ -20,8 +21,8 @@ func storeInput(s suite) {
 	for _, body := range [][]byte{nil, []byte(`{"amount":5}`), []byte(strings.Repeat("text ", 2000)), random[:5000], random} {
 		s.run(fmt.Sprintf("a stored request of %d bytes", len(body)), func(t *testing.T, e *env) {
 			c := storetest.ClaimAt(e.clock.Now())
-			c.Next.Keep, c.Next.Expires = idem.KeepOpen, time.Time{}
-			c.Next.Input = &idem.Input{
+			c.Next.Keep, c.Next.Expires = store.KeepOpen, time.Time{}
+			c.Next.Input = &store.Input{
 				Method: "POST", Path: "/rides/%2F", Query: "a=1&b=%20", Route: c.Next.Route, Body: body,
 				Header:   http.Header{"Content-Type": {"application/json"}, "X-Many": {"a", "b\xff"}},
 				Identity: idem.Identity{Kind: "jwt", Subject: "https://issuer|zoë"}, Snapshot: []byte(`{"claims":{"sub":"zoë"}}`),
@@ -45,14 +46,14 @@ func storeInput(s suite) {
 func storeMarks(s suite) {
 	s.run("a record comes back complete: intents and parked jobs", func(t *testing.T, e *env) {
 		want := storetest.MustClaim(t, e.inner, storetest.ClaimAt(e.clock.Now()))
-		want = storetest.MustCommit(t, e.inner, want, storetest.Next(want, func(n *idem.Record) {
-			n.Keep, n.Expires = idem.KeepOpen, time.Time{}
-			n.Phases = []idem.Phase{{Name: "one", Result: []byte("1")}, {Name: "fax", Intent: true}}
+		want = storetest.MustCommit(t, e.inner, want, storetest.Next(want, func(n *store.Record) {
+			n.Keep, n.Expires = store.KeepOpen, time.Time{}
+			n.Phases = []store.Phase{{Name: "one", Result: []byte("1")}, {Name: "fax", Intent: true}}
 			n.Jobs = map[string]idem.Job{"0.0": {Kind: "mail", Args: []byte("1"), Group: "g", Tries: 9, Failed: "no such address"}}
 		}))
 		storetest.SameRecord(t, storetest.Load(t, e.inner, want.PK), want)
-		want = storetest.MustCommit(t, e.inner, want, storetest.Next(want, func(n *idem.Record) {
-			n.Phases = []idem.Phase{{Name: "one", Result: []byte("1")}, {Name: "fax", Result: []byte(`"sent"`)}}
+		want = storetest.MustCommit(t, e.inner, want, storetest.Next(want, func(n *store.Record) {
+			n.Phases = []store.Phase{{Name: "one", Result: []byte("1")}, {Name: "fax", Result: []byte(`"sent"`)}}
 		}))
 		storetest.SameRecord(t, storetest.Load(t, e.inner, want.PK), want)
 	})

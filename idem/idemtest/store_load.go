@@ -3,7 +3,7 @@ package idemtest
 import (
 	"testing"
 
-	"github.com/samekey/samekey/idem"
+	"github.com/samekey/samekey/idem/store"
 	"github.com/samekey/samekey/internal/storetest"
 )
 
@@ -76,7 +76,7 @@ func storeLoad(s suite) {
 }
 
 // scribble writes over everything that r leads to.
-func scribble(r *idem.Record) {
+func scribble(r *store.Record) {
 	for i := range r.Phases {
 		for j := range r.Phases[i].Result {
 			r.Phases[i].Result[j] = '!'
@@ -104,5 +104,5 @@ func scribble(r *idem.Record) {
 	if r.Overflow != nil {
 		r.Overflow.Count++
 	}
-	r.Owner, r.Ver, r.State = "scribbled", 99, idem.Stuck
+	r.Owner, r.Ver, r.State = "scribbled", 99, store.Stuck
 }

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/samekey/samekey/idem"
+	"github.com/samekey/samekey/idem/store"
 	"github.com/samekey/samekey/internal/storetest"
 )
 
@@ -24,9 +25,9 @@ func storeRaces(s suite) {
 
 	s.run("of 50 rivals that take over one lease exactly one wins", func(t *testing.T, e *env) {
 		old := storetest.MustClaim(t, e.inner, storetest.ClaimAt(e.clock.Now()))
-		race(t, e.inner, old.PK, 50, func(int) (*idem.Record, *idem.Record, error) {
+		race(t, e.inner, old.PK, 50, func(int) (*store.Record, *store.Record, error) {
 			next := storetest.TakenOver(old)
-			held, err := e.inner.Commit(t.Context(), idem.Commit{Prev: old.Clone(), Next: next.Clone()})
+			held, err := e.inner.Commit(t.Context(), store.Commit{Prev: old.Clone(), Next: next.Clone()})
 			return next, held, err
 		})
 	})
@@ -34,20 +35,20 @@ func storeRaces(s suite) {
 	// The woken owner finishes while others take over.
 	s.run("of a finish and 49 take-overs exactly one wins", func(t *testing.T, e *env) {
 		old := storetest.MustClaim(t, e.inner, storetest.ClaimAt(e.clock.Now()))
-		race(t, e.inner, old.PK, 50, func(i int) (*idem.Record, *idem.Record, error) {
+		race(t, e.inner, old.PK, 50, func(i int) (*store.Record, *store.Record, error) {
 			next := storetest.TakenOver(old)
 			if i == 0 {
 				next = finishedNext(old, []byte("woken"))
 			}
-			held, err := e.inner.Commit(t.Context(), idem.Commit{Prev: old.Clone(), Next: next.Clone()})
+			held, err := e.inner.Commit(t.Context(), store.Commit{Prev: old.Clone(), Next: next.Clone()})
 			return next, held, err
 		})
 	})
 }
 
-func claimRace(t *testing.T, s idem.Store, c idem.Claim, now time.Time) {
+func claimRace(t *testing.T, s store.Store, c store.Claim, now time.Time) {
 	t.Helper()
-	race(t, s, c.Next.PK, 50, func(int) (*idem.Record, *idem.Record, error) {
+	race(t, s, c.Next.PK, 50, func(int) (*store.Record, *store.Record, error) {
 		r := storetest.Rival(c, now)
 		next := r.Next.Clone()
 		held, err := s.Claim(t.Context(), r)
@@ -57,12 +58,12 @@ func claimRace(t *testing.T, s idem.Store, c idem.Claim, now time.Time) {
 
 // race runs n writes at once. Exactly one must be done, the others must be
 // refused with the winner's record, and that is what is stored then.
-func race(t *testing.T, s idem.Store, pk string, n int, write func(i int) (next, held *idem.Record, err error)) {
+func race(t *testing.T, s store.Store, pk string, n int, write func(i int) (next, held *store.Record, err error)) {
 	t.Helper()
 	var (
 		mu      sync.Mutex
-		winners []*idem.Record
-		losers  []*idem.Record
+		winners []*store.Record
+		losers  []*store.Record
 	)
 	storetest.Together(n, func(i int) {
 		next, held, err := write(i)

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/samekey/samekey/idem"
+	"github.com/samekey/samekey/idem/store"
 	"github.com/samekey/samekey/internal/storetest"
 )
 
@@ -16,27 +17,27 @@ import (
 func storeRecords(s suite) {
 	for _, tt := range []struct {
 		name   string
-		change func(*idem.Record)
+		change func(*store.Record)
 	}{
-		{"as claimed", func(*idem.Record) {}},
-		{"with every field", func(r *idem.Record) { *r = *fullNext(r) }},
-		{"released", func(r *idem.Record) {
+		{"as claimed", func(*store.Record) {}},
+		{"with every field", func(r *store.Record) { *r = *fullNext(r) }},
+		{"released", func(r *store.Record) {
 			r.Lease, r.Expires, r.LastErr = time.Time{}, r.Run.Truncate(time.Second).Add(-time.Second), "it failed: \"ünd\"\n"
 		}},
-		{"stuck", func(r *idem.Record) {
-			r.State, r.Keep, r.Expires, r.Tries, r.LastErr = idem.Stuck, idem.KeepOpen, time.Time{}, 17, "given up"
+		{"stuck", func(r *store.Record) {
+			r.State, r.Keep, r.Expires, r.Tries, r.LastErr = store.Stuck, store.KeepOpen, time.Time{}, 17, "given up"
 		}},
-		{"blocked", func(r *idem.Record) { r.Keep, r.Expires, r.Blocked = idem.KeepOpen, time.Time{}, true }},
-		{"settled", func(r *idem.Record) {
-			r.Keep, r.Expires = idem.KeepOpen, time.Time{}
-			r.Settled = []idem.Decision{
+		{"blocked", func(r *store.Record) { r.Keep, r.Expires, r.Blocked = store.KeepOpen, time.Time{}, true }},
+		{"settled", func(r *store.Record) {
+			r.Keep, r.Expires = store.KeepOpen, time.Time{}
+			r.Settled = []store.Decision{
 				{By: "zoë@example.com", At: time.UnixMilli(1_800_000_000_123), What: "not made: charge_created"},
 				{At: time.UnixMilli(1_800_000_100_000), What: "try again"},
 			}
 		}},
-		{"open with phases and jobs", func(r *idem.Record) {
-			r.Keep, r.Expires = idem.KeepOpen, time.Time{}
-			r.Phases = []idem.Phase{
+		{"open with phases and jobs", func(r *store.Record) {
+			r.Keep, r.Expires = store.KeepOpen, time.Time{}
+			r.Phases = []store.Phase{
 				{Name: "ride_created", Result: []byte(`{"id":7,"from":[1.5,-2],"note":"é\u0000"}`)},
 				{Name: "nothing to say", Result: []byte(`null`)},
 				{Name: "leg/2", Result: []byte(`"` + strings.Repeat("x", 5000) + `"`)},
@@ -47,45 +48,45 @@ func storeRecords(s suite) {
 				"2.0": {Kind: "push", Args: []byte(`[]`)},
 			}
 		}},
-		{"open with calls", func(r *idem.Record) {
-			r.Keep, r.Expires = idem.KeepOpen, time.Time{}
-			r.Phases = []idem.Phase{{Name: "charge", Result: []byte(`1`)}}
+		{"open with calls", func(r *store.Record) {
+			r.Keep, r.Expires = store.KeepOpen, time.Time{}
+			r.Phases = []store.Phase{{Name: "charge", Result: []byte(`1`)}}
 			r.Calls = map[string]int{"payments#": 2, "payments/refund%2F1": 1, "*": 1, "#": 1}
 			r.Doubts, r.DoubtSince = []string{"?", "mail#1", "payments/zoë"}, r.Run
 			r.Sent = map[string]string{"mail#1": "5f", "payments/zoë": "a0"}
 		}},
-		{"of an earlier version, without calls", func(r *idem.Record) { r.Calls = nil }},
-		{"done", func(r *idem.Record) {
+		{"of an earlier version, without calls", func(r *store.Record) { r.Calls = nil }},
+		{"done", func(r *store.Record) {
 			*r = *finishedNext(r, []byte(`{"message":"ride accepted"}`))
 		}},
-		{"done with jobs to deliver", func(r *idem.Record) {
+		{"done with jobs to deliver", func(r *store.Record) {
 			*r = *finishedNext(r, []byte(`{}`))
-			r.Keep, r.Until, r.Expires = idem.KeepJobs, r.Expires, time.Time{}
-			r.Phases = []idem.Phase{{Name: "ride_created"}, {Name: "charge_created"}}
+			r.Keep, r.Until, r.Expires = store.KeepJobs, r.Expires, time.Time{}
+			r.Phases = []store.Phase{{Name: "ride_created"}, {Name: "charge_created"}}
 			r.Jobs = map[string]idem.Job{"1.0": {Kind: "receipt", Args: []byte(`{"n":1}`)}}
 		}},
-		{"done with an empty body", func(r *idem.Record) {
+		{"done with an empty body", func(r *store.Record) {
 			*r = *finishedNext(r, nil)
 			r.Response = &idem.Response{Status: http.StatusNoContent}
 		}},
-		{"done with a binary body", func(r *idem.Record) {
+		{"done with a binary body", func(r *store.Record) {
 			*r = *finishedNext(r, []byte("\x00\xff\xfe\x80 no UTF-8 \xc3\x28 \r\n"))
 		}},
-		{"done with many header values", func(r *idem.Record) {
+		{"done with many header values", func(r *store.Record) {
 			*r = *finishedNext(r, []byte("linked"))
 			r.Response.Header = http.Header{
 				"Link": {`</a>; rel="next"`, `</b>; rel="prev"`, ""}, "Vary": {"Accept", "Origin"}, "X-Ümlaut": {"ja, \"sehr\""},
 			}
 		}},
-		{"done without its body", func(r *idem.Record) {
+		{"done without its body", func(r *store.Record) {
 			*r = *finishedNext(r, nil)
-			r.Overflow = &idem.Overflow{Length: 9 << 20, SHA256: sha256.Sum256([]byte("too large"))}
+			r.Overflow = &store.Overflow{Length: 9 << 20, SHA256: sha256.Sum256([]byte("too large"))}
 		}},
 	} {
 		s.run("a record comes back complete: "+tt.name, func(t *testing.T, e *env) {
 			c := storetest.ClaimAt(e.clock.Now())
 			want := storetest.MustClaim(t, e.inner, c)
-			want = storetest.MustCommit(t, e.inner, want, storetest.Next(want, func(n *idem.Record) {
+			want = storetest.MustCommit(t, e.inner, want, storetest.Next(want, func(n *store.Record) {
 				ver := n.Ver
 				tt.change(n)
 				n.Ver = ver
@@ -98,23 +99,23 @@ func storeRecords(s suite) {
 }
 
 // finishedNext is what follows r when it finishes with body.
-func finishedNext(r *idem.Record, body []byte) *idem.Record {
-	return storetest.Next(r, func(n *idem.Record) {
-		n.State, n.Lease, n.Keep, n.Calls = idem.Done, time.Time{}, idem.KeepNothing, nil
+func finishedNext(r *store.Record, body []byte) *store.Record {
+	return storetest.Next(r, func(n *store.Record) {
+		n.State, n.Lease, n.Keep, n.Calls = store.Done, time.Time{}, store.KeepNothing, nil
 		n.Expires = n.Run.Truncate(time.Second).Add(24 * time.Hour)
 		n.Response = &idem.Response{Status: http.StatusCreated, Header: http.Header{"Content-Type": {"text/plain"}}, Body: body}
 	})
 }
 
 // fullNext follows r with every field set, as far as they go together.
-func fullNext(r *idem.Record) *idem.Record {
+func fullNext(r *store.Record) *store.Record {
 	n := finishedNext(r, []byte("full"))
-	n.Keep, n.Until, n.Expires = idem.KeepJobs, n.Expires, time.Time{}
-	n.Phases = []idem.Phase{{Name: "ride_created"}, {Name: "charge_created"}}
+	n.Keep, n.Until, n.Expires = store.KeepJobs, n.Expires, time.Time{}
+	n.Phases = []store.Phase{{Name: "ride_created"}, {Name: "charge_created"}}
 	n.Jobs = map[string]idem.Job{"1.0": {Kind: "receipt", Args: []byte(`{"n":1}`), Tries: 2}, "1.1": {Kind: "mail", Args: []byte(`2`)}}
 	n.Response.Header.Add("Link", "</a>")
 	n.Response.Header.Add("Link", "</b>")
-	n.Handler, n.Tenant = idem.HandlerID{Function: "bikes", Name: ""}, ""
+	n.Handler, n.Tenant = store.HandlerID{Function: "bikes", Name: ""}, ""
 	n.Tries, n.LastErr, n.Run = 4, "it failed before", n.Run.Add(7*time.Second+8*time.Millisecond)
 	return n
 }

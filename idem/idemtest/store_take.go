@@ -10,19 +10,21 @@ import (
 	"time"
 
 	"github.com/samekey/samekey/idem"
+	"github.com/samekey/samekey/idem/store"
+	"github.com/samekey/samekey/internal/state"
 	"github.com/samekey/samekey/internal/storetest"
 )
 
-// A take-over by a ticket changes what [idem.Take.From] says, if it says so, and
+// A take-over by a ticket changes what [store.Take].From says, if it says so, and
 // else nothing. What a store can't do in one write, or at all, is done by Load and
 // Commit, as an engine does it.
 func storeTake(s suite) {
 	const ours = "POST /rides/{id}"
-	mine := idem.HandlerID{Function: "rides", Name: ours}
-	handlers := []idem.HandlerID{{Function: "old"}, {Function: "rides", Name: "POST /old"}, mine}
-	many := []idem.HandlerID{mine}
+	mine := store.HandlerID{Function: "rides", Name: ours}
+	handlers := []store.HandlerID{{Function: "old"}, {Function: "rides", Name: "POST /old"}, mine}
+	many := []store.HandlerID{mine}
 	for i := range 150 {
-		many = append(many, idem.HandlerID{Function: "rides", Name: fmt.Sprint("POST /", i)})
+		many = append(many, store.HandlerID{Function: "rides", Name: fmt.Sprint("POST /", i)})
 	}
 
 	random := make([]byte, 20<<10)
@@ -30,73 +32,73 @@ func storeTake(s suite) {
 
 	for _, tt := range []struct {
 		name   string
-		stored func(*idem.Record)
-		take   func(*idem.Take)
-		err    error // From's
+		stored func(*store.Record)
+		take   func(*store.Take)
+		why    state.Refusal
 	}{
-		{"as the ticket saw it", func(*idem.Record) {}, func(*idem.Take) {}, nil},
-		{"the second time", func(r *idem.Record) { r.Tries = 1 }, func(*idem.Take) {}, nil},
-		{"released", func(r *idem.Record) { r.Lease = time.Time{} }, func(*idem.Take) {}, nil},
-		{"released, and the ticket doesn't know", func(r *idem.Record) { r.Lease = time.Time{} }, func(t *idem.Take) { t.Released = false }, nil},
-		{"released, in doubt", func(r *idem.Record) {
+		{"as the ticket saw it", func(*store.Record) {}, func(*store.Take) {}, state.Good},
+		{"the second time", func(r *store.Record) { r.Tries = 1 }, func(*store.Take) {}, state.Good},
+		{"released", func(r *store.Record) { r.Lease = time.Time{} }, func(*store.Take) {}, state.Good},
+		{"released, and the ticket doesn't know", func(r *store.Record) { r.Lease = time.Time{} }, func(t *store.Take) { t.Released = false }, state.Good},
+		{"released, in doubt", func(r *store.Record) {
 			r.Lease, r.Doubts, r.DoubtSince = time.Time{}, []string{"fax#1"}, r.Created
-		}, func(*idem.Take) {}, nil},
-		{"abandoned, in doubt", func(r *idem.Record) {
+		}, func(*store.Take) {}, state.Good},
+		{"abandoned, in doubt", func(r *store.Record) {
 			r.Doubts, r.DoubtSince = []string{"fax#1"}, r.Created.Add(-time.Hour)
-		}, func(*idem.Take) {}, nil},
-		{"abandoned, and the ticket says released", func(*idem.Record) {}, func(t *idem.Take) { t.Released = true }, nil},
-		{"held, and the ticket says released", func(*idem.Record) {}, func(t *idem.Take) {
+		}, func(*store.Take) {}, state.Good},
+		{"abandoned, and the ticket says released", func(*store.Record) {}, func(t *store.Take) { t.Released = true }, state.Good},
+		{"held, and the ticket says released", func(*store.Record) {}, func(t *store.Take) {
 			t.Released, t.Now = true, leaseOf(t.Now).Add(-time.Millisecond)
-		}, idem.ErrInFlight},
-		{"with all that an open record may have", func(r *idem.Record) {
+		}, state.Held},
+		{"with all that an open record may have", func(r *store.Record) {
 			full := fullNext(r)
 			full.State, full.Response, full.Overflow, full.Input = r.State, nil, nil, r.Input
-			full.Ver, full.Keep, full.Until, full.Tombstone, full.Lease = r.Ver, idem.KeepOpen, time.Time{}, 0, r.Lease
+			full.Ver, full.Keep, full.Until, full.Tombstone, full.Lease = r.Ver, store.KeepOpen, time.Time{}, 0, r.Lease
 			full.Handler, full.Tenant = r.Handler, r.Tenant
-			full.Phases = []idem.Phase{{Name: "one", Result: []byte("1")}, {Name: "fax", Intent: true}}
+			full.Phases = []store.Phase{{Name: "one", Result: []byte("1")}, {Name: "fax", Intent: true}}
 			full.Calls, full.Doubts, full.DoubtSince, full.Blocked = map[string]int{"payments#": 2}, nil, time.Time{}, true
 			*r = *full
-		}, func(*idem.Take) {}, nil},
-		{"a large request", func(*idem.Record) {}, func(*idem.Take) {}, nil},
-		{"its lease is over since this millisecond", func(*idem.Record) {}, func(t *idem.Take) { t.Now = leaseOf(t.Now) }, nil},
-		{"its lease ends in a millisecond", func(*idem.Record) {}, func(t *idem.Take) { t.Now = leaseOf(t.Now).Add(-time.Millisecond) }, idem.ErrInFlight},
-		{"another owner", func(*idem.Record) {}, func(t *idem.Take) { t.Owner = rand.Text() }, idem.ErrMoved},
-		{"an older version", func(*idem.Record) {}, func(t *idem.Take) { t.Ver-- }, idem.ErrMoved},
-		{"a later version", func(*idem.Record) {}, func(t *idem.Take) { t.Ver++ }, idem.ErrMoved},
-		{"no record", func(*idem.Record) {}, func(t *idem.Take) { t.PK += "x" }, idem.ErrMoved},
-		{"stuck", func(r *idem.Record) { r.State = idem.Stuck }, func(*idem.Take) {}, idem.ErrMoved},
-		{"done", func(r *idem.Record) { *r = *finishedNext(r, nil); r.Ver--; r.Input = nil }, func(*idem.Take) {}, idem.ErrMoved},
-		{"without its request", func(r *idem.Record) { r.Input = nil }, func(*idem.Take) {}, idem.ErrNotKept},
-		{"not kept", func(r *idem.Record) { r.Keep, r.Expires = "", r.Run.Truncate(time.Second).Add(24*time.Hour) }, func(*idem.Take) {}, idem.ErrNotKept},
+		}, func(*store.Take) {}, state.Good},
+		{"a large request", func(*store.Record) {}, func(*store.Take) {}, state.Good},
+		{"its lease is over since this millisecond", func(*store.Record) {}, func(t *store.Take) { t.Now = leaseOf(t.Now) }, state.Good},
+		{"its lease ends in a millisecond", func(*store.Record) {}, func(t *store.Take) { t.Now = leaseOf(t.Now).Add(-time.Millisecond) }, state.Held},
+		{"another owner", func(*store.Record) {}, func(t *store.Take) { t.Owner = rand.Text() }, state.Moved},
+		{"an older version", func(*store.Record) {}, func(t *store.Take) { t.Ver-- }, state.Moved},
+		{"a later version", func(*store.Record) {}, func(t *store.Take) { t.Ver++ }, state.Moved},
+		{"no record", func(*store.Record) {}, func(t *store.Take) { t.PK += "x" }, state.Moved},
+		{"stuck", func(r *store.Record) { r.State = store.Stuck }, func(*store.Take) {}, state.Moved},
+		{"done", func(r *store.Record) { *r = *finishedNext(r, nil); r.Ver--; r.Input = nil }, func(*store.Take) {}, state.Moved},
+		{"without its request", func(r *store.Record) { r.Input = nil }, func(*store.Take) {}, state.NoRequest},
+		{"not kept", func(r *store.Record) { r.Keep, r.Expires = "", r.Run.Truncate(time.Second).Add(24*time.Hour) }, func(*store.Take) {}, state.NoRequest},
 
-		{"many handlers", func(*idem.Record) {}, func(t *idem.Take) { t.Handlers = many }, nil},
-		{"a former name", func(r *idem.Record) { r.Handler.Name = "POST /old" }, func(*idem.Take) {}, nil},
-		{"a former function, without a name", func(r *idem.Record) { r.Handler = idem.HandlerID{Function: "old"} }, func(*idem.Take) {}, nil},
-		{"another name", func(r *idem.Record) { r.Handler.Name = "POST /refunds" }, func(*idem.Take) {}, idem.ErrNotMine},
-		{"another function", func(r *idem.Record) { r.Handler.Function = "refunds" }, func(*idem.Take) {}, idem.ErrNotMine},
-		{"this name in a former function", func(r *idem.Record) { r.Handler.Function = "old" }, func(*idem.Take) {}, idem.ErrNotMine},
-		{"no name", func(r *idem.Record) { r.Handler.Name = "" }, func(*idem.Take) {}, idem.ErrNotMine},
-		{"no function", func(r *idem.Record) { r.Handler.Function = "" }, func(*idem.Take) {}, idem.ErrNotMine},
-		{"nobody's", func(r *idem.Record) { r.Handler = idem.HandlerID{} }, func(t *idem.Take) { t.Handlers = []idem.HandlerID{{}} }, nil},
-		{"somebody's, and nobody asks", func(*idem.Record) {}, func(t *idem.Take) { t.Handlers = []idem.HandlerID{{}} }, idem.ErrNotMine},
-		{"no handlers at all", func(r *idem.Record) { r.Handler = idem.HandlerID{} }, func(t *idem.Take) { t.Handlers = nil }, idem.ErrNotMine},
-		{"another tenant", func(*idem.Record) {}, func(t *idem.Take) { t.Tenant = "jane" }, idem.ErrNotMine},
-		{"a tenant where nobody asks", func(*idem.Record) {}, func(t *idem.Take) { t.Tenant = "" }, idem.ErrNotMine},
-		{"no tenant", func(r *idem.Record) { r.Tenant = "" }, func(*idem.Take) {}, idem.ErrNotMine},
-		{"no tenant, and nobody asks", func(r *idem.Record) { r.Tenant = "" }, func(t *idem.Take) { t.Tenant = "" }, nil},
+		{"many handlers", func(*store.Record) {}, func(t *store.Take) { t.Handlers = many }, state.Good},
+		{"a former name", func(r *store.Record) { r.Handler.Name = "POST /old" }, func(*store.Take) {}, state.Good},
+		{"a former function, without a name", func(r *store.Record) { r.Handler = store.HandlerID{Function: "old"} }, func(*store.Take) {}, state.Good},
+		{"another name", func(r *store.Record) { r.Handler.Name = "POST /refunds" }, func(*store.Take) {}, state.OtherHandler},
+		{"another function", func(r *store.Record) { r.Handler.Function = "refunds" }, func(*store.Take) {}, state.OtherHandler},
+		{"this name in a former function", func(r *store.Record) { r.Handler.Function = "old" }, func(*store.Take) {}, state.OtherHandler},
+		{"no name", func(r *store.Record) { r.Handler.Name = "" }, func(*store.Take) {}, state.OtherHandler},
+		{"no function", func(r *store.Record) { r.Handler.Function = "" }, func(*store.Take) {}, state.OtherHandler},
+		{"nobody's", func(r *store.Record) { r.Handler = store.HandlerID{} }, func(t *store.Take) { t.Handlers = []store.HandlerID{{}} }, state.Good},
+		{"somebody's, and nobody asks", func(*store.Record) {}, func(t *store.Take) { t.Handlers = []store.HandlerID{{}} }, state.OtherHandler},
+		{"no handlers at all", func(r *store.Record) { r.Handler = store.HandlerID{} }, func(t *store.Take) { t.Handlers = nil }, state.OtherHandler},
+		{"another tenant", func(*store.Record) {}, func(t *store.Take) { t.Tenant = "jane" }, state.OtherTenant},
+		{"a tenant where nobody asks", func(*store.Record) {}, func(t *store.Take) { t.Tenant = "" }, state.OtherTenant},
+		{"no tenant", func(r *store.Record) { r.Tenant = "" }, func(*store.Take) {}, state.OtherTenant},
+		{"no tenant, and nobody asks", func(r *store.Record) { r.Tenant = "" }, func(t *store.Take) { t.Tenant = "" }, state.Good},
 	} {
 		s.run("take: "+tt.name, func(t *testing.T, e *env) {
 			c := storetest.ClaimAt(e.clock.Now())
-			c.Next.Keep, c.Next.Expires = idem.KeepOpen, time.Time{}
-			c.Next.Input = &idem.Input{Method: "POST", Path: "/rides/1", Route: c.Next.Route, Body: []byte(`{"amount":5}`)}
+			c.Next.Keep, c.Next.Expires = store.KeepOpen, time.Time{}
+			c.Next.Input = &store.Input{Method: "POST", Path: "/rides/1", Route: c.Next.Route, Body: []byte(`{"amount":5}`)}
 			if strings.HasPrefix(tt.name, "a large") {
 				c.Next.Input.Body = random
 			}
 			r := storetest.MustClaim(t, e.inner, c)
 			r = storetest.MustCommit(t, e.inner, r, storetest.Next(r, tt.stored))
 
-			tk := idem.Take{
-				Ticket: idem.TicketFor(r), Now: c.Now.Add(time.Hour), Handlers: handlers, Tenant: r.Tenant,
+			tk := store.Take{
+				PK: r.PK, Owner: r.Owner, Ver: r.Ver, Released: r.Lease.IsZero(), Now: c.Now.Add(time.Hour), Handlers: handlers, Tenant: r.Tenant,
 				NewOwner: rand.Text(), Lease: c.Now.Add(time.Hour + storetest.Limit),
 			}
 			if tk.Tenant == "" {
@@ -107,12 +109,13 @@ func storeTake(s suite) {
 			if tk.PK != r.PK {
 				seen = nil
 			}
-			want, err := tk.From(seen)
-			if !errors.Is(err, tt.err) || (err == nil) != (tt.err == nil) {
-				t.Fatalf("From says %v, want %v", err, tt.err)
+			tk = state.WithFrom(tk)
+			want := tk.From(seen)
+			if why := state.MayTake(seen, tk); why != tt.why || (want != nil) != (why == state.Good) {
+				t.Fatalf("it is refused for %d, want %d; From returns %+v", why, tt.why, want)
 			}
 			held, taken, err := takeOrCommit(storetest.Limited(t), e.inner, tk)
-			if err != nil || taken != (tt.err == nil) {
+			if err != nil || taken != (tt.why == state.Good) {
 				t.Fatalf("Take returned %+v, %t, %v", held, taken, err)
 			}
 			switch {
@@ -125,7 +128,7 @@ func storeTake(s suite) {
 					storetest.SameRecord(t, storetest.Whole(t, e.inner, held), want)
 				}
 			case seen == nil:
-				storetest.SameRecord(t, held, &idem.Record{})
+				storetest.SameRecord(t, held, &store.Record{})
 			default:
 				storetest.SameRecord(t, storetest.Whole(t, e.inner, held), r)
 				storetest.SameRecord(t, storetest.Load(t, e.inner, r.PK), r)
@@ -135,7 +138,7 @@ func storeTake(s suite) {
 
 	s.run("take: in a cancelled context it fails, and says whether it may have been applied", func(t *testing.T, e *env) {
 		r := storetest.MustClaim(t, e.inner, storetest.ClaimAt(e.clock.Now()))
-		held, taken, err := take(cancelled(t), e.inner, idem.Take{Ticket: idem.TicketFor(r), Now: r.Lease, NewOwner: rand.Text()})
+		held, taken, err := take(cancelled(t), e.inner, state.WithFrom(store.Take{PK: r.PK, Owner: r.Owner, Ver: r.Ver, Released: r.Lease.IsZero(), Now: r.Lease, NewOwner: rand.Text()}))
 		if held != nil || taken || err == nil {
 			t.Errorf("Take returned %+v, %t, %v; want an error", held, taken, err)
 		}
@@ -143,13 +146,14 @@ func storeTake(s suite) {
 
 	s.run("take: of two tickets one is good", func(t *testing.T, e *env) {
 		c := storetest.ClaimAt(e.clock.Now())
-		c.Next.Keep, c.Next.Expires, c.Next.Input = idem.KeepOpen, time.Time{}, &idem.Input{Method: "POST", Path: "/"}
+		c.Next.Keep, c.Next.Expires, c.Next.Input = store.KeepOpen, time.Time{}, &store.Input{Method: "POST", Path: "/"}
 		r := storetest.MustClaim(t, e.inner, c)
 		won := make(chan string, 4)
 		for range cap(won) {
-			tk := idem.Take{
-				Ticket: idem.TicketFor(r), Now: r.Lease, Handlers: handlers, Tenant: r.Tenant, NewOwner: rand.Text(), Lease: r.Lease.Add(storetest.Limit),
-			}
+			tk := state.WithFrom(store.Take{
+				PK: r.PK, Owner: r.Owner, Ver: r.Ver, Released: r.Lease.IsZero(),
+				Now: r.Lease, Handlers: handlers, Tenant: r.Tenant, NewOwner: rand.Text(), Lease: r.Lease.Add(storetest.Limit),
+			})
 			go func() {
 				_, taken, err := take(storetest.Limited(t), e.inner, tk)
 				if err != nil && !errors.Is(err, idem.ErrConflict) {
@@ -176,16 +180,16 @@ func storeTake(s suite) {
 }
 
 // takeOrCommit is Take, or what an engine does in its stead.
-func takeOrCommit(ctx context.Context, s idem.Store, t idem.Take) (*idem.Record, bool, error) {
+func takeOrCommit(ctx context.Context, s store.Store, t store.Take) (*store.Record, bool, error) {
 	prev, taken, err := take(ctx, s, t)
 	if taken || err != nil {
 		return prev, taken, err
 	}
-	next, err := t.From(prev)
-	if err != nil {
-		return prev, false, nil //nolint:nilerr // the record says why
+	next := t.From(prev)
+	if next == nil {
+		return prev, false, nil // the record says why
 	}
-	held, err := s.Commit(ctx, idem.Commit{Prev: prev, Next: next})
+	held, err := s.Commit(ctx, store.Commit{Prev: prev, Next: next})
 	if held != nil || err != nil {
 		return held, false, err
 	}

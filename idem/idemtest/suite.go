@@ -3,16 +3,16 @@ package idemtest
 import (
 	"testing"
 
-	"github.com/samekey/samekey/idem"
+	"github.com/samekey/samekey/idem/store"
 )
 
-// TestStore holds a store to the contract of [idem.Store].
+// TestStore holds a store to the contract of [store.Store].
 //
 // Open returns the store under test. It is called once for each subtest, many
 // of which run at once, and may return the same store or others on one table:
 // keys are random. The suite waits for nothing but the store; time moves by the
 // clock that the claims carry.
-func TestStore(t *testing.T, open func(t testing.TB) idem.Store) { //nolint:tparallel // whether it is, its caller says
+func TestStore(t *testing.T, open func(t testing.TB) store.Store) { //nolint:tparallel // whether it is, its caller says
 	for _, group := range []struct {
 		name string
 		run  func(suite)
@@ -37,12 +37,12 @@ func TestStore(t *testing.T, open func(t testing.TB) idem.Store) { //nolint:tpar
 // suite is a group of scenarios.
 type suite struct {
 	t    *testing.T
-	open func(testing.TB) idem.Store
+	open func(testing.TB) store.Store
 }
 
 // env is the world of one scenario: the store under test and a clock.
 type env struct {
-	inner idem.Store
+	inner store.Store
 	store *FaultyStore // inner, with the optional methods that a store may lack
 	clock *Clock
 }

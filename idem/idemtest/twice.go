@@ -6,6 +6,7 @@ import (
 	"sync"
 
 	"github.com/samekey/samekey/idem"
+	"github.com/samekey/samekey/idem/store"
 )
 
 // Twice returns s with a conflict at the first try of every commit of a phase
@@ -13,7 +14,7 @@ import (
 // it may whenever others write the same items. A handler whose tests still pass
 // keeps to the rule: a phase's function returns its result, and has no effect
 // but what it hands to its Tx. A [idem.Foreign] only sends its commit again.
-func Twice(s idem.Store) *FaultyStore {
+func Twice(s store.Store) *FaultyStore {
 	var mu sync.Mutex
 	struck := make(map[string]bool)
 	return Faulty(s, func(_ context.Context, c Call) Fault {
@@ -21,7 +22,7 @@ func Twice(s idem.Store) *FaultyStore {
 		if c.Verb == Claim {
 			next = c.Claim.Next
 		}
-		if next == nil || next.State != idem.Done && len(next.Phases) == 0 || next.State == idem.Open && next.Lease.IsZero() {
+		if next == nil || next.State != store.Done && len(next.Phases) == 0 || next.State == store.Open && next.Lease.IsZero() {
 			return Fault{} // a bare claim, or a release
 		}
 		id := next.PK + " " + next.Owner + " " + strconv.FormatInt(next.Ver, 10)

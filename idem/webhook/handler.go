@@ -10,6 +10,8 @@ import (
 	"time"
 
 	"github.com/samekey/samekey/idem"
+	"github.com/samekey/samekey/idem/store"
+	"github.com/samekey/samekey/internal/redact"
 )
 
 const (
@@ -67,7 +69,7 @@ type Handler struct {
 //
 // New panics if store, v or fn is nil, if endpoint is empty, or if an option
 // can't work: mistakes in the program, best found at cold start.
-func New(store idem.Store, endpoint string, v Verifier, fn func(context.Context, Event) error, optFns ...func(*idem.Options)) *Handler {
+func New(store store.Store, endpoint string, v Verifier, fn func(context.Context, Event) error, optFns ...func(*idem.Options)) *Handler {
 	if endpoint == "" || v == nil || fn == nil {
 		panic("webhook: New: endpoint, verifier and handler are required") //nolint:forbidigo // a mistake in the program
 	}
@@ -118,7 +120,7 @@ func (h *Handler) Serve(ctx context.Context, r idem.Request) (res idem.Result) {
 		case http.ErrAbortHandler:
 			panic(v) //nolint:forbidigo // it asks net/http to cut the connection
 		default:
-			h.log.ErrorContext(ctx, "webhook handler "+idem.PanicText(v), "endpoint", h.endpoint, "event", ev.ID, "stack", string(debug.Stack()))
+			h.log.ErrorContext(ctx, "webhook handler "+redact.Panic(v), "endpoint", h.endpoint, "event", ev.ID, "stack", string(debug.Stack()))
 			res = idem.Result{Response: answer(errPanic), Panic: v}
 		}
 	}()

@@ -16,6 +16,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/samekey/samekey/idem"
+	"github.com/samekey/samekey/idem/store"
 	"github.com/samekey/samekey/idem/webhook"
 )
 
@@ -23,7 +24,7 @@ import (
 type endpoint struct {
 	*webhook.Handler
 	clock  *clock
-	store  *store
+	store  *recorder
 	log    bytes.Buffer
 	events []webhook.Event // that were handled
 	mu     sync.Mutex
@@ -32,7 +33,7 @@ type endpoint struct {
 // newEndpoint makes an endpoint for Stripe's events. fn may be nil.
 func newEndpoint(t testing.TB, fn func(context.Context, webhook.Event) error, optFns ...func(*idem.Options)) *endpoint {
 	t.Helper()
-	e := &endpoint{clock: newClock(), store: &store{}}
+	e := &endpoint{clock: newClock(), store: &recorder{}}
 	common := func(o *idem.Options) {
 		o.Now, o.Logger = e.clock.Now, slog.New(slog.NewTextHandler(&e.log, nil))
 	}
@@ -63,17 +64,17 @@ func (e *endpoint) ran(t testing.TB, n int) {
 	}
 }
 
-// store is a MemoryStore that can fail, and remembers what was asked of it.
-type store struct {
+// recorder is a MemoryStore that can fail, and remembers what was asked of it.
+type recorder struct {
 	idem.MemoryStore
 	mu      sync.Mutex
 	claims  int
-	commits []idem.Commit
+	commits []store.Commit
 	down    error // fails claims and loads
 	refuse  error // fails commits
 }
 
-func (s *store) Claim(ctx context.Context, c idem.Claim) (*idem.Record, error) {
+func (s *recorder) Claim(ctx context.Context, c store.Claim) (*store.Record, error) {
 	s.mu.Lock()
 	s.claims++
 	down := s.down
@@ -84,7 +85,7 @@ func (s *store) Claim(ctx context.Context, c idem.Claim) (*idem.Record, error) {
 	return s.MemoryStore.Claim(ctx, c)
 }
 
-func (s *store) Load(ctx context.Context, pk string) (*idem.Record, error) {
+func (s *recorder) Load(ctx context.Context, pk string) (*store.Record, error) {
 	s.mu.Lock()
 	down := s.down
 	s.mu.Unlock()
@@ -94,7 +95,7 @@ func (s *store) Load(ctx context.Context, pk string) (*idem.Record, error) {
 	return s.MemoryStore.Load(ctx, pk)
 }
 
-func (s *store) Commit(ctx context.Context, c idem.Commit) (*idem.Record, error) {
+func (s *recorder) Commit(ctx context.Context, c store.Commit) (*store.Record, error) {
 	s.mu.Lock()
 	s.commits = append(s.commits, c)
 	refuse := s.refuse
@@ -106,7 +107,7 @@ func (s *store) Commit(ctx context.Context, c idem.Commit) (*idem.Record, error)
 }
 
 // untouched checks that the store was not even asked.
-func (s *store) untouched(t testing.TB) {
+func (s *recorder) untouched(t testing.TB) {
 	t.Helper()
 	if s.claims != 0 || len(s.commits) != 0 {
 		t.Errorf("%d claims and %d commits, want none", s.claims, len(s.commits))
@@ -247,7 +248,7 @@ func TestRecordedWithItsHandling(t *testing.T) {
 		t.Fatalf("%d commits, want 1", n)
 	}
 	c := e.store.commits[0]
-	if c.Prev.State != idem.Open || c.Next.State != idem.Done || len(c.Writes) != 1 || len(c.Next.Jobs) != 1 {
+	if c.Prev.State != store.Open || c.Next.State != store.Done || len(c.Writes) != 1 || len(c.Next.Jobs) != 1 {
 		t.Errorf("the commit turns %s into %s with %d writes and %d jobs", c.Prev.State, c.Next.State, len(c.Writes), len(c.Next.Jobs))
 	}
 	want(t, e.deliver(t, succeeded), http.StatusOK, "duplicate")

@@ -11,6 +11,7 @@ import (
 
 	"github.com/samekey/samekey/dynamo"
 	"github.com/samekey/samekey/idem"
+	"github.com/samekey/samekey/idem/jobs"
 	"github.com/samekey/samekey/lambda"
 	"github.com/samekey/samekey/lambda/completer"
 	"github.com/samekey/samekey/lambda/sink"
@@ -41,7 +42,7 @@ var _ = func() { // jobs
 
 var _ = func() { // drain
 	receipts := sink.NewQueue(sqs.NewFromConfig(cfg), os.Getenv("RECEIPTS_URL"))
-	lambda.Start(dynamo.NewDrain(store, idem.Route{"send_receipt": receipts}))
+	lambda.Start(dynamo.NewDrain(store, jobs.Route{"send_receipt": receipts}))
 }
 
 var _ = func() { // completer
@@ -66,7 +67,7 @@ var _ = func() { // functions on one table
 }
 
 var _ = func() { // sweep
-	engine, drain, queue := idem.New(store), dynamo.NewDrain(store, idem.Route{}), completer.NewQueue(sqs.NewFromConfig(cfg), "url")
+	engine, drain, queue := idem.New(store), dynamo.NewDrain(store, jobs.Route{}), completer.NewQueue(sqs.NewFromConfig(cfg), "url")
 	lambda.Start(dynamo.NewSweep(client, store, func(o *dynamo.SweepOptions) {
 		o.Drain, o.Queue, o.GiveUp = drain, queue, engine.GiveUp
 	}))

@@ -11,6 +11,7 @@ import (
 
 	"github.com/samekey/samekey/dynamo"
 	"github.com/samekey/samekey/idem"
+	"github.com/samekey/samekey/idem/jobs"
 	"github.com/samekey/samekey/internal/local/elasticmq"
 	"github.com/samekey/samekey/lambda/sink"
 )
@@ -35,7 +36,7 @@ func TestOversizedJobsAreParked(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	drain := dynamo.NewDrain(store, idem.Route{"receipt": sink.NewQueue(server.Client(), *queue.QueueUrl)}, func(o *dynamo.DrainOptions) { o.MaxTries = 2 })
+	drain := dynamo.NewDrain(store, jobs.Route{"receipt": sink.NewQueue(server.Client(), *queue.QueueUrl)}, func(o *dynamo.DrainOptions) { o.MaxTries = 2 })
 	sweep := dynamo.NewSweep(client, store, func(o *dynamo.SweepOptions) {
 		o.Drain, o.Now = drain, func() time.Time { return time.Now().Add(time.Hour) }
 	})

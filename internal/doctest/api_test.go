@@ -19,6 +19,7 @@ import (
 	"github.com/samekey/samekey/dynamo"
 	"github.com/samekey/samekey/idem"
 	"github.com/samekey/samekey/idem/client"
+	"github.com/samekey/samekey/idem/jobs"
 	"github.com/samekey/samekey/idem/webhook"
 	"github.com/samekey/samekey/lambda/completer"
 )
@@ -214,7 +215,7 @@ func TestDefaultsAreTrue(t *testing.T) {
 	defer journal.Close()
 	keep := time.Duration(reflect.ValueOf(journal).Elem().FieldByName("keep").Int())
 	actual["client.JournalOptions"] = reflect.ValueOf(client.JournalOptions{Keep: keep})
-	drain := dynamo.NewDrain(store, idem.Route{})
+	drain := dynamo.NewDrain(store, jobs.Route{})
 	actual["dynamo.DrainOptions"] = within[dynamo.DrainOptions](t, drain)
 	actual["dynamo.CompleterOptions"] = within[dynamo.CompleterOptions](t, dynamo.NewCompleter(&completer.Queue{}))
 	actual["dynamo.SweepOptions"] = within[dynamo.SweepOptions](t, dynamo.NewSweep(scanAPI{}, store))

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/samekey/samekey/idem"
+	"github.com/samekey/samekey/idem/store"
 )
 
 // situation is a row of docs/http.md, played under each contract. act returns
@@ -82,7 +83,7 @@ var situations = []situation{
 		return s.postFor(ctx, created)
 	}},
 	{name: "the table can't be reached", act: func(s *stage) outcome {
-		s.store.down = idem.ErrUnknown
+		s.store.down = store.ErrUnknown
 		return s.post(created)
 	}},
 	{name: "the handler fails", act: func(s *stage) outcome { return s.post(failing) }},

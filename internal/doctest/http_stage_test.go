@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/samekey/samekey/idem"
+	"github.com/samekey/samekey/idem/store"
 )
 
 // contract is a column of docs/http.md.
@@ -188,25 +189,25 @@ type troubled struct {
 	finish error // of every answer
 }
 
-func (s *troubled) Claim(ctx context.Context, c idem.Claim) (*idem.Record, error) {
+func (s *troubled) Claim(ctx context.Context, c store.Claim) (*store.Record, error) {
 	if s.down != nil {
 		return nil, s.down
 	}
 	return s.MemoryStore.Claim(ctx, c)
 }
 
-func (s *troubled) Load(ctx context.Context, pk string) (*idem.Record, error) {
+func (s *troubled) Load(ctx context.Context, pk string) (*store.Record, error) {
 	if s.down != nil {
 		return nil, s.down
 	}
 	return s.MemoryStore.Load(ctx, pk)
 }
 
-func (s *troubled) Commit(ctx context.Context, c idem.Commit) (*idem.Record, error) {
+func (s *troubled) Commit(ctx context.Context, c store.Commit) (*store.Record, error) {
 	if s.phase != nil && len(c.Next.Phases) > 0 {
 		return nil, s.phase
 	}
-	if s.finish != nil && c.Next.State == idem.Done {
+	if s.finish != nil && c.Next.State == store.Done {
 		return nil, s.finish
 	}
 	return s.MemoryStore.Commit(ctx, c)

@@ -12,6 +12,7 @@ import (
 
 	"github.com/samekey/samekey/dynamo"
 	"github.com/samekey/samekey/idem"
+	"github.com/samekey/samekey/idem/store"
 	"github.com/samekey/samekey/idem/webhook"
 	"github.com/samekey/samekey/lambda"
 )
@@ -26,7 +27,7 @@ func paymentOf(ev webhook.Event) payment { return payment{ID: "of " + ev.ID} }
 
 func receiptOf(ev webhook.Event) map[string]string { return map[string]string{"event": ev.ID} }
 
-func receive(store idem.Store) (*webhook.Handler, error) {
+func receive(store store.Store) (*webhook.Handler, error) {
 	verifier, err := webhook.NewStripe(os.Getenv("STRIPE_WEBHOOK_SECRET"))
 	if err != nil {
 		return nil, err

@@ -7,6 +7,7 @@ import (
 
 	"github.com/samekey/samekey/idem"
 	"github.com/samekey/samekey/idem/idemtest"
+	"github.com/samekey/samekey/idem/store"
 	"github.com/samekey/samekey/internal/storetest"
 )
 
@@ -141,4 +142,4 @@ func engineCache(s suite) {
 // outdated is a store whose cheap reads see nothing yet.
 type outdated struct{ *idemtest.FaultyStore }
 
-func (outdated) Peek(context.Context, string) (*idem.Record, error) { return nil, nil }
+func (outdated) Peek(context.Context, string) (*store.Record, error) { return nil, nil }

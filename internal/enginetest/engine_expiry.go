@@ -7,6 +7,7 @@ import (
 
 	"github.com/samekey/samekey/idem"
 	"github.com/samekey/samekey/idem/idemtest"
+	"github.com/samekey/samekey/idem/store"
 	"github.com/samekey/samekey/internal/storetest"
 )
 
@@ -37,7 +38,7 @@ func engineExpiry(s suite) {
 		eng := e.engine()
 		do(t, eng, order("k", "1"), a.run).first(t)
 		r := e.record(t, order("k", "1"))
-		r = storetest.MustCommit(t, e.inner, r, storetest.Next(r, func(n *idem.Record) { n.Until, n.Expires = n.Expires, n.Expires.AddDate(1, 0, 0) }))
+		r = storetest.MustCommit(t, e.inner, r, storetest.Next(r, func(n *store.Record) { n.Until, n.Expires = n.Expires, n.Expires.AddDate(1, 0, 0) }))
 		e.clock.Advance(idem.DefaultRetention + time.Second)
 		do(t, eng, order("k", "1"), a.run).refused(t, idem.ErrExpired)
 		serve(t, eng, keyed("k", "1"), a.run).status(t, 410)
@@ -54,8 +55,8 @@ func engineExpiry(s suite) {
 		eng := e.engine()
 		first := do(t, eng, order("k", "1"), a.run).first(t)
 		r := e.record(t, order("k", "1"))
-		storetest.MustCommit(t, e.inner, r, storetest.Next(r, func(n *idem.Record) {
-			n.Keep, n.Until, n.Expires = idem.KeepJobs, n.Expires, time.Time{}
+		storetest.MustCommit(t, e.inner, r, storetest.Next(r, func(n *store.Record) {
+			n.Keep, n.Until, n.Expires = store.KeepJobs, n.Expires, time.Time{}
 			n.Jobs = map[string]idem.Job{"0.0": {Kind: "receipt", Args: []byte("{}")}}
 		}))
 		e.clock.Advance(10 * idem.DefaultRetention)

@@ -10,6 +10,7 @@ import (
 	"testing"
 
 	"github.com/samekey/samekey/idem"
+	"github.com/samekey/samekey/idem/store"
 	"github.com/samekey/samekey/internal/storetest"
 )
 
@@ -95,7 +96,7 @@ func engineFailure(s suite) {
 		var a app
 		do(t, e.engine(), order("k", "1"), a.fail(errors.New("bank is closed")))
 		r := e.record(t, order("k", "1"))
-		if r == nil || r.State != idem.Open || !r.Lease.IsZero() || r.LastErr != "bank is closed" {
+		if r == nil || r.State != store.Open || !r.Lease.IsZero() || r.LastErr != "bank is closed" {
 			t.Errorf("stored is %+v, want an open record without a lease that says why", r)
 		}
 	})

@@ -8,6 +8,7 @@ import (
 
 	"github.com/samekey/samekey/idem"
 	"github.com/samekey/samekey/idem/idemtest"
+	"github.com/samekey/samekey/idem/store"
 	"github.com/samekey/samekey/internal/storetest"
 )
 
@@ -21,7 +22,7 @@ func engineReplay(s suite) {
 		a.ran(t, 1)
 
 		r := e.record(t, order("k", "1"))
-		if r == nil || r.State != idem.Done || r.Ver != 2 || !r.Lease.IsZero() || r.Keep != idem.KeepNothing {
+		if r == nil || r.State != store.Done || r.Ver != 2 || !r.Lease.IsZero() || r.Keep != store.KeepNothing {
 			t.Fatalf("stored is %+v, want a finished record of version 2 without a lease", r)
 		}
 		if want := e.clock.Now().Add(idem.DefaultRetention); !r.Expires.Equal(want) || !first.Expires.Equal(want) {
@@ -161,7 +162,7 @@ func engineReplay(s suite) {
 }
 
 // resend sends a call's packet a second time. It must be refused.
-func resend(t testing.TB, s idem.Store, c idemtest.Call) {
+func resend(t testing.TB, s store.Store, c idemtest.Call) {
 	t.Helper()
 	if c.Verb == idemtest.Claim {
 		storetest.RefusedClaim(t, s, c.Claim)

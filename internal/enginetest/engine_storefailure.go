@@ -9,6 +9,7 @@ import (
 
 	"github.com/samekey/samekey/idem"
 	"github.com/samekey/samekey/idem/idemtest"
+	"github.com/samekey/samekey/idem/store"
 	"github.com/samekey/samekey/internal/storetest"
 )
 
@@ -19,7 +20,7 @@ func engineStoreFailure(s suite) {
 	for name, err := range map[string]error{
 		"down":                   errDown,
 		"too slow":               context.DeadlineExceeded,
-		"lost for good":          idem.ErrUnknown,
+		"lost for good":          store.ErrUnknown,
 		"corrupt is not run too": idem.ErrCorrupt,
 	} {
 		want, status := idem.ErrUnavailable, 503
@@ -153,7 +154,7 @@ func engineStoreFailure(s suite) {
 		})
 	})
 
-	for name, err := range map[string]error{"with an error": errDown, "with a conflict": idem.ErrConflict, "unknown": idem.ErrUnknown} {
+	for name, err := range map[string]error{"with an error": errDown, "with a conflict": idem.ErrConflict, "unknown": store.ErrUnknown} {
 		s.run("P14: a finish that fails once, "+name+", is sent again and the answer is kept", func(t *testing.T, e *env) {
 			var a app
 			e.store.Reset(idemtest.At(idemtest.Commit, 1, idemtest.Fault{Err: err}))
@@ -165,7 +166,7 @@ func engineStoreFailure(s suite) {
 		s.run("P14: if the finish fails for good, "+name+", the answer is given and nothing runs again at once", func(t *testing.T, e *env) {
 			var a app
 			e.store.Reset(func(_ context.Context, c idemtest.Call) idemtest.Fault {
-				if c.Verb == idemtest.Commit && c.Commit.Next.State == idem.Done { // a release would work, and be wrong
+				if c.Verb == idemtest.Commit && c.Commit.Next.State == store.Done { // a release would work, and be wrong
 					return idemtest.Fault{Err: err}
 				}
 				return idemtest.Fault{}
@@ -207,14 +208,14 @@ func engineStoreFailure(s suite) {
 		e.store.Reset(func(_ context.Context, c idemtest.Call) idemtest.Fault {
 			switch c.Verb {
 			case idemtest.Claim:
-				return idemtest.Fault{Err: idem.ErrUnknown, Applied: true}
+				return idemtest.Fault{Err: store.ErrUnknown, Applied: true}
 			case idemtest.Load:
 				return idemtest.Fault{Err: errDown}
 			default:
 				return idemtest.Fault{}
 			}
 		})
-		do(t, e.engine(), order("k", "1"), a.run).refused(t, idem.ErrUnavailable, idem.ErrUnknown, errDown)
+		do(t, e.engine(), order("k", "1"), a.run).refused(t, idem.ErrUnavailable, store.ErrUnknown, errDown)
 		a.ran(t, 0)
 	})
 

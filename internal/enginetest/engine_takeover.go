@@ -8,6 +8,7 @@ import (
 
 	"github.com/samekey/samekey/idem"
 	"github.com/samekey/samekey/idem/idemtest"
+	"github.com/samekey/samekey/idem/store"
 	"github.com/samekey/samekey/internal/storetest"
 )
 
@@ -243,7 +244,7 @@ func engineTakeOver(s suite) {
 		eng := e.engine()
 		e.abandon(t, order("k", "1"))
 		r := e.record(t, order("k", "1"))
-		storetest.MustCommit(t, e.inner, r, storetest.Next(r, func(n *idem.Record) { n.State = idem.Stuck }))
+		storetest.MustCommit(t, e.inner, r, storetest.Next(r, func(n *store.Record) { n.State = store.Stuck }))
 		e.clock.Advance(storetest.LeaseOver)
 		do(t, eng, order("k", "1"), a.run).refused(t, idem.ErrStuck)
 		serve(t, eng, keyed("k", "1"), a.run).status(t, 409).header(t, "Retry-After", "")
@@ -260,7 +261,7 @@ func (e *env) abandon(t testing.TB, r idem.Request, optFns ...func(*idem.Options
 		process.Crash()
 		return idem.Response{}, nil
 	})
-	if r := e.record(t, r, optFns...); r == nil || r.State != idem.Open {
+	if r := e.record(t, r, optFns...); r == nil || r.State != store.Open {
 		t.Fatalf("abandoned record is %+v, want an open one", r)
 	}
 }

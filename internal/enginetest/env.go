@@ -14,20 +14,21 @@ import (
 
 	"github.com/samekey/samekey/idem"
 	"github.com/samekey/samekey/idem/idemtest"
+	"github.com/samekey/samekey/idem/store"
 	"github.com/samekey/samekey/internal/storetest"
 )
 
 // env is the world of one scenario: the store under test behind a counter of
 // calls, a clock, a log, and a namespace that nothing else uses.
 type env struct {
-	inner     idem.Store
+	inner     store.Store
 	store     *idemtest.FaultyStore
 	clock     *idemtest.Clock
 	namespace string
 	log       log
 }
 
-func newEnv(t testing.TB, s idem.Store) *env {
+func newEnv(t testing.TB, s store.Store) *env {
 	t.Helper()
 	if s == nil {
 		t.Fatal("open returned no store")
@@ -41,7 +42,7 @@ func (e *env) engine(optFns ...func(*idem.Options)) *idem.Engine {
 }
 
 // engineOn returns an engine on another store, such as another process's.
-func (e *env) engineOn(s idem.Store, optFns ...func(*idem.Options)) *idem.Engine {
+func (e *env) engineOn(s store.Store, optFns ...func(*idem.Options)) *idem.Engine {
 	return idem.New(s, append([]func(*idem.Options){func(o *idem.Options) {
 		o.Namespace, o.Now, o.Logger = e.namespace, e.clock.Now, slog.New(slog.NewTextHandler(&e.log, nil))
 	}}, optFns...)...)
@@ -49,7 +50,7 @@ func (e *env) engineOn(s idem.Store, optFns ...func(*idem.Options)) *idem.Engine
 
 // record returns what the store holds of a request, as an engine with these
 // options names it.
-func (e *env) record(t testing.TB, r idem.Request, optFns ...func(*idem.Options)) *idem.Record {
+func (e *env) record(t testing.TB, r idem.Request, optFns ...func(*idem.Options)) *store.Record {
 	t.Helper()
 	var pk string
 	spy := idemtest.Faulty(e.inner, func(_ context.Context, c idemtest.Call) idemtest.Fault {

@@ -13,6 +13,7 @@ import (
 
 	"github.com/samekey/samekey/idem"
 	"github.com/samekey/samekey/idem/idemtest"
+	"github.com/samekey/samekey/idem/store"
 	"github.com/samekey/samekey/internal/storetest"
 )
 
@@ -141,9 +142,9 @@ func (l *leaseEnds) wait(n int) {
 // engine, whatever the record says, and the model doesn't know that.
 func trouble() idemtest.Plan {
 	faults := []idemtest.Fault{
-		{Err: idem.ErrUnknown, Applied: true},
-		{Err: idem.ErrUnknown, Applied: true},
-		{Err: idem.ErrUnknown},
+		{Err: store.ErrUnknown, Applied: true},
+		{Err: store.ErrUnknown, Applied: true},
+		{Err: store.ErrUnknown},
 		{Err: idem.ErrConflict},
 		{Err: errDown},
 	}

@@ -8,6 +8,7 @@ import (
 
 	"github.com/samekey/samekey/idem"
 	"github.com/samekey/samekey/idem/idemtest"
+	"github.com/samekey/samekey/idem/store"
 	"github.com/samekey/samekey/internal/storetest"
 )
 
@@ -102,7 +103,7 @@ func lostAnswers(s suite) {
 			}
 			e.store.Reset(func(_ context.Context, c idemtest.Call) idemtest.Fault {
 				if c.Verb == verb && c.N == 1 {
-					return idemtest.Fault{Err: idem.ErrUnknown, Applied: tt.applied}
+					return idemtest.Fault{Err: store.ErrUnknown, Applied: tt.applied}
 				}
 				if c.Verb == idemtest.Load && tt.loadFails {
 					return idemtest.Fault{Err: errDown}
@@ -138,12 +139,12 @@ func lostAnswers(s suite) {
 	} {
 		s.run("the answer to a "+tt.write+" is lost, and it is applied just before it is sent again", func(t *testing.T, e *env) {
 			var a app
-			var slow idem.Commit
+			var slow store.Commit
 			e.store.Reset(func(ctx context.Context, c idemtest.Call) idemtest.Fault {
 				switch {
 				case c.Verb == idemtest.Commit && c.N == 1:
-					slow = idem.Commit{Prev: c.Commit.Prev.Clone(), Next: c.Commit.Next.Clone()}
-					return idemtest.Fault{Err: idem.ErrUnknown}
+					slow = store.Commit{Prev: c.Commit.Prev.Clone(), Next: c.Commit.Next.Clone()}
+					return idemtest.Fault{Err: store.ErrUnknown}
 				case c.Verb == idemtest.Commit && c.N == 2:
 					if held, err := e.inner.Commit(ctx, slow); held != nil || err != nil {
 						t.Errorf("the slow commit came to %+v, %v", held, err)
@@ -167,11 +168,11 @@ func lostAnswers(s suite) {
 
 	s.run("the answer to a claim is lost, and it is applied when its client was told to come back", func(t *testing.T, e *env) {
 		var a app
-		var slow idem.Claim
+		var slow store.Claim
 		e.store.Reset(func(_ context.Context, c idemtest.Call) idemtest.Fault {
 			if c.Verb == idemtest.Claim {
-				slow = idem.Claim{Next: c.Claim.Next.Clone(), Now: c.Claim.Now}
-				return idemtest.Fault{Err: idem.ErrUnknown}
+				slow = store.Claim{Next: c.Claim.Next.Clone(), Now: c.Claim.Now}
+				return idemtest.Fault{Err: store.ErrUnknown}
 			}
 			return idemtest.Fault{}
 		})
@@ -208,9 +209,9 @@ func lostAnswers(s suite) {
 				switch {
 				case c.Verb == tt.verb && c.N == 1 && !tt.applied:
 					rivalRuns()
-					return idemtest.Fault{Err: idem.ErrUnknown}
+					return idemtest.Fault{Err: store.ErrUnknown}
 				case c.Verb == tt.verb && c.N == 1:
-					return idemtest.Fault{Err: idem.ErrUnknown, Applied: true}
+					return idemtest.Fault{Err: store.ErrUnknown, Applied: true}
 				case c.Verb == idemtest.Load && c.N == 1 && tt.applied:
 					rivalRuns()
 				}

@@ -8,6 +8,7 @@ import (
 	"go.uber.org/goleak"
 
 	"github.com/samekey/samekey/idem"
+	"github.com/samekey/samekey/idem/store"
 )
 
 func TestMain(m *testing.M) {
@@ -17,7 +18,7 @@ func TestMain(m *testing.M) {
 
 func TestMemoryStore(t *testing.T) {
 	t.Parallel()
-	TestStore(t, func(t testing.TB) idem.Store {
+	TestStore(t, func(t testing.TB) store.Store {
 		t.Helper()
 		if name := os.Getenv(mutantEnv); name != "" { // TestMutants has started us
 			return newMutant(t, name)

@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/samekey/samekey/idem"
+	"github.com/samekey/samekey/idem/store"
 )
 
 // A suite that can't fail proves nothing. Each mutant is a store with one flaw;
@@ -117,18 +118,18 @@ func runOn(t *testing.T, flaw, group string) (out string, failed bool) {
 type mutant struct {
 	flaw    string
 	mu      sync.Mutex
-	records map[string]*idem.Record
-	before  map[string]*idem.Record // the versions before these
+	records map[string]*store.Record
+	before  map[string]*store.Record // the versions before these
 }
 
 func newMutant(t testing.TB, flaw string) *mutant {
 	t.Helper()
-	return &mutant{flaw: flaw, records: make(map[string]*idem.Record), before: make(map[string]*idem.Record)}
+	return &mutant{flaw: flaw, records: make(map[string]*store.Record), before: make(map[string]*store.Record)}
 }
 
 func (m *mutant) is(flaws ...string) bool { return slices.Contains(flaws, m.flaw) }
 
-func (m *mutant) Claim(ctx context.Context, c idem.Claim) (*idem.Record, error) {
+func (m *mutant) Claim(ctx context.Context, c store.Claim) (*store.Record, error) {
 	if ctx.Err() != nil && !m.is(ignoresContexts) {
 		return nil, ctx.Err()
 	}
@@ -160,7 +161,7 @@ func (m *mutant) Claim(ctx context.Context, c idem.Claim) (*idem.Record, error) 
 	return m.write(m.is(claimReadsAndWrites), old, next, c.Next)
 }
 
-func (m *mutant) Commit(ctx context.Context, c idem.Commit) (*idem.Record, error) {
+func (m *mutant) Commit(ctx context.Context, c store.Commit) (*store.Record, error) {
 	if ctx.Err() != nil && !m.is(ignoresContexts) {
 		return nil, ctx.Err()
 	}
@@ -169,7 +170,7 @@ func (m *mutant) Commit(ctx context.Context, c idem.Commit) (*idem.Record, error
 		if m.is(commitsOntoNothing) {
 			return m.write(false, nil, c.Next.Clone(), c.Next)
 		}
-		return &idem.Record{}, nil
+		return &store.Record{}, nil
 	}
 	owner := old.Owner == c.Prev.Owner || m.is(commitsForAnyOwner, commitsAnything)
 	ver := old.Ver == c.Prev.Ver || m.is(commitsAnyVersion, commitsAnything)
@@ -201,7 +202,7 @@ func (m *mutant) broken(writes []idem.Write) error {
 }
 
 // merged is old with what a commit changes.
-func merged(old *idem.Record, c idem.Commit) *idem.Record {
+func merged(old *store.Record, c store.Commit) *store.Record {
 	next := old.Clone()
 	from, to, dst := reflect.ValueOf(c.Prev).Elem(), reflect.ValueOf(c.Next).Elem(), reflect.ValueOf(next).Elem()
 	for i := range dst.NumField() {
@@ -220,7 +221,7 @@ func merged(old *idem.Record, c idem.Commit) *idem.Record {
 	return next.Clone()
 }
 
-func (m *mutant) Load(ctx context.Context, pk string) (*idem.Record, error) {
+func (m *mutant) Load(ctx context.Context, pk string) (*store.Record, error) {
 	if ctx.Err() != nil && !m.is(ignoresContexts) {
 		return nil, ctx.Err()
 	}
@@ -235,7 +236,7 @@ func (m *mutant) Load(ctx context.Context, pk string) (*idem.Record, error) {
 	return m.records[pk].Clone(), nil
 }
 
-func (m *mutant) get(pk string) *idem.Record {
+func (m *mutant) get(pk string) *store.Record {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	return m.records[pk]
@@ -243,7 +244,7 @@ func (m *mutant) get(pk string) *idem.Record {
 
 // write puts next in place of old. Where another write came between, the call
 // begins anew, unless the flaw is not to look.
-func (m *mutant) write(blind bool, old, next, handed *idem.Record) (*idem.Record, error) {
+func (m *mutant) write(blind bool, old, next, handed *store.Record) (*store.Record, error) {
 	if blind {
 		for range 1000 { // on a network others come between a read and a write
 			runtime.Gosched()
@@ -277,10 +278,10 @@ func (m *mutant) write(blind bool, old, next, handed *idem.Record) (*idem.Record
 	return nil, nil
 }
 
-func (m *mutant) refuse(held *idem.Record) (*idem.Record, error) {
+func (m *mutant) refuse(held *store.Record) (*store.Record, error) {
 	switch {
 	case m.is(refusesWithoutRecord):
-		return &idem.Record{PK: held.PK, State: held.State, Owner: held.Owner, Ver: held.Ver}, nil
+		return &store.Record{PK: held.PK, State: held.State, Owner: held.Owner, Ver: held.Ver}, nil
 	case m.is(refusesWithOldRecord):
 		m.mu.Lock()
 		defer m.mu.Unlock()

@@ -3,13 +3,13 @@ package enginetest
 import (
 	"testing"
 
-	"github.com/samekey/samekey/idem"
 	"github.com/samekey/samekey/idem/idemtest"
+	"github.com/samekey/samekey/idem/store"
 )
 
 // TestStore holds a store to its contract, by [idemtest.TestStore], and the engine
 // on it to the requirements. Open is as there.
-func TestStore(t *testing.T, open func(t testing.TB) idem.Store) { //nolint:tparallel // whether it is, its caller says
+func TestStore(t *testing.T, open func(t testing.TB) store.Store) { //nolint:tparallel // whether it is, its caller says
 	idemtest.TestStore(t, open)
 	for _, group := range []struct {
 		name string
@@ -43,7 +43,7 @@ func TestStore(t *testing.T, open func(t testing.TB) idem.Store) { //nolint:tpar
 // suite is a group of scenarios.
 type suite struct {
 	t    *testing.T
-	open func(testing.TB) idem.Store
+	open func(testing.TB) store.Store
 }
 
 // run adds a scenario.

@@ -14,34 +14,34 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"github.com/google/go-cmp/cmp/cmpopts"
 
-	"github.com/samekey/samekey/idem"
+	"github.com/samekey/samekey/idem/store"
 )
 
 // ClaimAt is the claim of a new record, by a new owner, as an engine makes it.
-func ClaimAt(now time.Time) idem.Claim {
+func ClaimAt(now time.Time) store.Claim {
 	var random [sha256.Size]byte
 	_, _ = rand.Read(random[:])
 	now = now.Truncate(time.Second)
-	return idem.Claim{Now: now, Next: &idem.Record{
+	return store.Claim{Now: now, Next: &store.Record{
 		PK:    "v1#idemtest#" + base64.RawURLEncoding.EncodeToString(random[:]),
-		State: idem.Open, Owner: rand.Text(), Ver: 1,
+		State: store.Open, Owner: rand.Text(), Ver: 1,
 		Lease: now.Add(Limit + 123*time.Millisecond), Expires: now.Add(24 * time.Hour), // in ms and s, as an item holds them
 		Fingerprint: hex.EncodeToString(random[:]), Cred: hex.EncodeToString(random[1:]), Secret: "2026-11", ID: rand.Text(),
 		Created: now.Add(7 * time.Millisecond), Run: now.Add(7 * time.Millisecond), Route: "/rides/{id}", Scope: "jwt:zoë#1",
 		Calls: map[string]int{}, DeliveryKey: true,
-		Handler: idem.HandlerID{Function: "rides", Name: "POST /rides/{id}"}, Tenant: "zoë",
+		Handler: store.HandlerID{Function: "rides", Name: "POST /rides/{id}"}, Tenant: "zoë",
 	}}
 }
 
 // Rival is a claim of the same key by another attempt, at another time.
-func Rival(c idem.Claim, now time.Time) idem.Claim {
+func Rival(c store.Claim, now time.Time) store.Claim {
 	r := ClaimAt(now)
 	r.Next.PK = c.Next.PK
 	return r
 }
 
 // Next is what follows r, changed by f: with its version raised.
-func Next(r *idem.Record, f func(*idem.Record)) *idem.Record {
+func Next(r *store.Record, f func(*store.Record)) *store.Record {
 	n := r.Clone()
 	n.Ver++
 	f(n)
@@ -49,12 +49,12 @@ func Next(r *idem.Record, f func(*idem.Record)) *idem.Record {
 }
 
 // TakenOver is r in the hands of a new owner.
-func TakenOver(r *idem.Record) *idem.Record {
-	return Next(r, func(n *idem.Record) { n.Owner = rand.Text() })
+func TakenOver(r *store.Record) *store.Record {
+	return Next(r, func(n *store.Record) { n.Owner = rand.Text() })
 }
 
 // MustClaim makes a claim that nothing stands against, and returns its record.
-func MustClaim(t testing.TB, s idem.Store, c idem.Claim) *idem.Record {
+func MustClaim(t testing.TB, s store.Store, c store.Claim) *store.Record {
 	t.Helper()
 	want := c.Next.Clone()
 	held, err := s.Claim(Limited(t), c)
@@ -65,7 +65,7 @@ func MustClaim(t testing.TB, s idem.Store, c idem.Claim) *idem.Record {
 }
 
 // RefusedClaim makes a claim that must be refused, and returns what is in the way.
-func RefusedClaim(t testing.TB, s idem.Store, c idem.Claim) *idem.Record {
+func RefusedClaim(t testing.TB, s store.Store, c store.Claim) *store.Record {
 	t.Helper()
 	held, err := s.Claim(Limited(t), c)
 	if held == nil || err != nil {
@@ -75,10 +75,10 @@ func RefusedClaim(t testing.TB, s idem.Store, c idem.Claim) *idem.Record {
 }
 
 // MustCommit makes a commit that must land, and returns next.
-func MustCommit(t testing.TB, s idem.Store, prev, next *idem.Record) *idem.Record {
+func MustCommit(t testing.TB, s store.Store, prev, next *store.Record) *store.Record {
 	t.Helper()
 	want := next.Clone()
-	held, err := s.Commit(Limited(t), idem.Commit{Prev: prev.Clone(), Next: next})
+	held, err := s.Commit(Limited(t), store.Commit{Prev: prev.Clone(), Next: next})
 	if held != nil || err != nil {
 		t.Fatalf("Commit returned %+v, %v; want it done", held, err)
 	}
@@ -86,9 +86,9 @@ func MustCommit(t testing.TB, s idem.Store, prev, next *idem.Record) *idem.Recor
 }
 
 // RefusedCommit makes a commit that must be refused, and returns what is there.
-func RefusedCommit(t testing.TB, s idem.Store, prev, next *idem.Record) *idem.Record {
+func RefusedCommit(t testing.TB, s store.Store, prev, next *store.Record) *store.Record {
 	t.Helper()
-	held, err := s.Commit(Limited(t), idem.Commit{Prev: prev, Next: next})
+	held, err := s.Commit(Limited(t), store.Commit{Prev: prev, Next: next})
 	if held == nil || err != nil {
 		t.Fatalf("Commit returned %+v, %v; want the record in the way", held, err)
 	}
@@ -96,7 +96,7 @@ func RefusedCommit(t testing.TB, s idem.Store, prev, next *idem.Record) *idem.Re
 }
 
 // Load returns the stored record with its body, or nil.
-func Load(t testing.TB, s idem.Store, pk string) *idem.Record {
+func Load(t testing.TB, s store.Store, pk string) *store.Record {
 	t.Helper()
 	r, err := s.Load(Limited(t), pk)
 	if err != nil {
@@ -107,14 +107,14 @@ func Load(t testing.TB, s idem.Store, pk string) *idem.Record {
 
 // Whole fetches the body of a record that the store has put elsewhere. Where
 // that is, is the store's own business.
-func Whole(t testing.TB, s idem.Store, r *idem.Record) *idem.Record {
+func Whole(t testing.TB, s store.Store, r *store.Record) *store.Record {
 	t.Helper()
 	body := r != nil && r.Overflow != nil && r.Overflow.Count > 0
 	input := r != nil && r.Input != nil && r.Input.Overflow != nil
 	if !body && !input {
 		return r
 	}
-	loader, ok := s.(idem.BodyLoader)
+	loader, ok := s.(store.BodyLoader)
 	if !ok {
 		t.Fatalf("the record says its body is elsewhere, and %T is no idem.BodyLoader", s)
 	}
@@ -134,7 +134,7 @@ func Whole(t testing.TB, s idem.Store, r *idem.Record) *idem.Record {
 
 // SameRecord fails t unless two records are equal. Absent and empty are the
 // same to a store.
-func SameRecord(t testing.TB, got, want *idem.Record) {
+func SameRecord(t testing.TB, got, want *store.Record) {
 	t.Helper()
 	if diff := cmp.Diff(want, got, cmpopts.EquateEmpty(), wholeBytes); diff != "" {
 		t.Errorf("record (-want +got):\n%s", diff)

@@ -11,7 +11,9 @@ import (
 
 	"github.com/aws/aws-lambda-go/events"
 
-	"github.com/samekey/samekey/idem"
+	"github.com/samekey/samekey/idem/jobs"
+	"github.com/samekey/samekey/internal/errlist"
+	"github.com/samekey/samekey/internal/redact"
 )
 
 // Handler takes tickets from their queue. One that isn't due is put back; one
@@ -23,7 +25,7 @@ import (
 // The function's event source mapping must have ReportBatchItemFailures, and the
 // queue a redrive policy: a message that is no ticket goes there.
 type Handler struct {
-	queue   idem.TicketQueue
+	queue   jobs.TicketQueue
 	resumer Resumer
 	opt     Options
 	warned  sync.Once // of what a report takes
@@ -33,7 +35,7 @@ type Handler struct {
 type Options struct {
 	// Grace is how long after its lease an operation that was in flight is looked
 	// at again, and the back-off after a try that failed, which doubles with each
-	// up to an hour. Default: [idem.DefaultGrace].
+	// up to an hour. Default: [jobs.DefaultGrace].
 	Grace time.Duration
 	// MaxTries is after how many failed tries a ticket is given up. Its record is
 	// kept, so the sweep makes a new one. A ticket whose handler isn't found is not
@@ -46,7 +48,7 @@ type Options struct {
 	// Resumed is told what came of each ticket that was due; nil is skipped. It
 	// may be called for several at once. There should be an alarm on
 	// [TicketNotMine]: such an operation waits for people.
-	Resumed func(context.Context, idem.DueTicket, TicketOutcome)
+	Resumed func(context.Context, jobs.Ticket, TicketOutcome)
 	// Now is the clock, for tests. Default: time.Now.
 	Now func() time.Time
 }
@@ -59,7 +61,7 @@ const (
 
 // New returns a handler of queue's messages. It panics if queue or resumer is nil
 // or a number is negative: mistakes in the program, best found at cold start.
-func New(queue idem.TicketQueue, resumer Resumer, optFns ...func(*Options)) *Handler {
+func New(queue jobs.TicketQueue, resumer Resumer, optFns ...func(*Options)) *Handler {
 	var opt Options
 	for _, fn := range optFns {
 		fn(&opt)
@@ -68,7 +70,7 @@ func New(queue idem.TicketQueue, resumer Resumer, optFns ...func(*Options)) *Han
 		panic("completer: New: queue and resumer must not be nil, numbers not negative") //nolint:forbidigo // a mistake in the program
 	}
 	if opt.Grace == 0 {
-		opt.Grace = idem.DefaultGrace
+		opt.Grace = jobs.DefaultGrace
 	}
 	if opt.MaxTries == 0 {
 		opt.MaxTries = defaultMaxTries
@@ -156,7 +158,7 @@ func (h *Handler) message(ctx context.Context, m *events.SQSMessage) error {
 		return h.again(ctx, t)
 	}
 	o := h.resume(ctx, t)
-	log := h.opt.Logger.With("record", idem.RecordName(t.PK), "outcome", o.Kind, "tries", t.Tries)
+	log := h.opt.Logger.With("record", redact.Record(t.PK), "outcome", o.Kind, "tries", t.Tries)
 	if h.opt.Resumed != nil {
 		h.opt.Resumed(ctx, t, o)
 	}
@@ -186,15 +188,15 @@ func (h *Handler) message(ctx context.Context, m *events.SQSMessage) error {
 }
 
 // again puts a ticket back; the message it came in is then over.
-func (h *Handler) again(ctx context.Context, t idem.DueTicket) error {
-	return idem.Delivered(h.queue.Put(ctx, []idem.DueTicket{t}), 1)[0]
+func (h *Handler) again(ctx context.Context, t jobs.Ticket) error {
+	return errlist.Pad(h.queue.Put(ctx, []jobs.Ticket{t}), 1)[0]
 }
 
 // resume asks the resumer. A panic of the operation's code is that ticket's.
-func (h *Handler) resume(ctx context.Context, t idem.DueTicket) (o TicketOutcome) {
+func (h *Handler) resume(ctx context.Context, t jobs.Ticket) (o TicketOutcome) {
 	defer func() {
 		if v := recover(); v != nil {
-			o = failed(idem.PanicText(v))
+			o = failed(redact.Panic(v))
 		}
 	}()
 	return h.resumer.Resume(ctx, t)

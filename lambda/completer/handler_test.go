@@ -16,7 +16,7 @@ import (
 	"github.com/aws/aws-lambda-go/events"
 	"github.com/google/go-cmp/cmp"
 
-	"github.com/samekey/samekey/idem"
+	"github.com/samekey/samekey/idem/jobs"
 	"github.com/samekey/samekey/lambda/completer"
 	"github.com/samekey/samekey/lambda/internal/envelope"
 )
@@ -28,10 +28,10 @@ type queue struct {
 	fail error
 
 	mu  sync.Mutex
-	got []idem.DueTicket
+	got []jobs.Ticket
 }
 
-func (q *queue) Put(_ context.Context, tickets []idem.DueTicket) []error {
+func (q *queue) Put(_ context.Context, tickets []jobs.Ticket) []error {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	if q.fail != nil {
@@ -49,7 +49,7 @@ type answers struct {
 	asked []string
 }
 
-func (a *answers) Resume(_ context.Context, t idem.DueTicket) completer.TicketOutcome {
+func (a *answers) Resume(_ context.Context, t jobs.Ticket) completer.TicketOutcome {
 	a.mu.Lock()
 	a.asked = append(a.asked, t.Owner)
 	a.mu.Unlock()
@@ -103,7 +103,7 @@ func TestTicketNotDueGoesBack(t *testing.T) {
 	if stay := handle(t, h, due("early", -time.Millisecond, 2), due("now", 0, 0)); stay != nil {
 		t.Errorf("%v stay", stay)
 	}
-	want := []idem.DueTicket{{Ticket: idem.Ticket{PK: "v1##early", Owner: "early", Ver: 3}, Due: now.Add(time.Millisecond), Tries: 2}}
+	want := []jobs.Ticket{{PK: "v1##early", Owner: "early", Ver: 3, Due: now.Add(time.Millisecond), Tries: 2}}
 	if diff := cmp.Diff(want, q.got); diff != "" {
 		t.Errorf("put back (-want +got):\n%s", diff)
 	}
@@ -145,7 +145,7 @@ func TestOutcomes(t *testing.T) {
 			var told []completer.TicketOutcomeKind
 			h := completer.New(q, always(test.outcome), at, func(o *completer.Options) {
 				o.Grace = grace
-				o.Resumed = func(_ context.Context, d idem.DueTicket, out completer.TicketOutcome) {
+				o.Resumed = func(_ context.Context, d jobs.Ticket, out completer.TicketOutcome) {
 					told = append(told, out.Kind)
 					if d.Tries != test.tries {
 						t.Errorf("told of %d tries", d.Tries)
@@ -155,9 +155,9 @@ func TestOutcomes(t *testing.T) {
 			if stay := handle(t, h, due("o", time.Second, test.tries)); stay != nil {
 				t.Errorf("%v stay", stay)
 			}
-			var want []idem.DueTicket
+			var want []jobs.Ticket
 			if test.again {
-				want = []idem.DueTicket{{Ticket: idem.Ticket{PK: "v1##o", Owner: "o", Ver: 3}, Due: now.Add(test.after), Tries: test.then}}
+				want = []jobs.Ticket{{PK: "v1##o", Owner: "o", Ver: 3, Due: now.Add(test.after), Tries: test.then}}
 			}
 			if diff := cmp.Diff(want, q.got); diff != "" {
 				t.Errorf("put back (-want +got):\n%s", diff)
@@ -186,7 +186,7 @@ func TestA24OneTicketDoesNotStopTheBatch(t *testing.T) {
 			}}
 			h := completer.New(q, asked, at, func(o *completer.Options) {
 				o.Concurrency = concurrency
-				o.Resumed = func(_ context.Context, _ idem.DueTicket, out completer.TicketOutcome) {
+				o.Resumed = func(_ context.Context, _ jobs.Ticket, out completer.TicketOutcome) {
 					mu.Lock()
 					defer mu.Unlock()
 					outcomes[out.Kind]++
@@ -236,7 +236,7 @@ func TestMessagesThatAreNoTickets(t *testing.T) {
 		``, `null`, `{}`, `[]`, `"pk"`, `{"pk":"p","owner":"o"}`, `{"pk":"p","ver":1}`, `{"owner":"o","ver":1}`, `{"pk":"p","owner":"o","ver":0}`,
 		`{"pk":"p","owner":"o","ver":1,"tries":-1}`, `{"pk":"p","owner":"o","ver":"1"}`, `{"pk":"p","owner":"o","ver":1,"identity":"root"}`,
 		`{"pk":"p","owner":"o","ver":1} {"pk":"p","owner":"o","ver":2}`,
-		string(envelope.EncodeTicket(idem.Ticket{PK: "p", Owner: "o", Ver: 1})),
+		string(envelope.EncodeTicket(jobs.Ticket{PK: "p", Owner: "o", Ver: 1})),
 	} {
 		if stay := handle(t, h, events.SQSMessage{MessageId: "m-x", Body: body, EventSource: "aws:sqs"}); !slices.Equal(stay, []string{"x"}) {
 			t.Errorf("%s does not stay", body)
@@ -269,7 +269,7 @@ func TestNoTimeLeft(t *testing.T) {
 		}
 		var again []string
 		for _, d := range q.got {
-			if again = append(again, d.Owner); d.Tries != 3 || !d.Due.Equal(now.Add(idem.DefaultGrace)) {
+			if again = append(again, d.Owner); d.Tries != 3 || !d.Due.Equal(now.Add(jobs.DefaultGrace)) {
 				t.Errorf("%s: put back %+v", name, d)
 			}
 		}

@@ -14,7 +14,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/sqs"
 	"github.com/aws/aws-sdk-go-v2/service/sqs/types"
 
-	"github.com/samekey/samekey/idem"
+	"github.com/samekey/samekey/idem/jobs"
 )
 
 // QueueAPI is the part of *sqs.Client that a [Queue] uses.
@@ -33,7 +33,7 @@ type Queue struct {
 	now func() time.Time
 }
 
-var _ idem.TicketQueue = (*Queue)(nil)
+var _ jobs.TicketQueue = (*Queue)(nil)
 
 // NewQueue returns the queue at url. It panics if api is nil, or url is empty or
 // a FIFO queue's: mistakes in the program, best found at cold start.
@@ -51,22 +51,22 @@ const (
 
 // message is a ticket on its way.
 type message struct {
-	idem.Ticket
+	jobs.Ticket
 	DueMS    int64  `json:"due_ms"`
 	Tries    int    `json:"tries,omitempty"`
 	Function string `json:"fn,omitempty"`
 	Tenant   string `json:"tn,omitempty"`
 }
 
-// Put implements [idem.TicketQueue], ten tickets a call. After a call that fails as a
-// whole the rest isn't tried ([idem.ErrNotTried]): tickets are small and all alike,
+// Put implements [jobs.TicketQueue], ten tickets a call. After a call that fails as a
+// whole the rest isn't tried ([jobs.ErrHeldBack]): tickets are small and all alike,
 // and so it is the queue.
-func (q *Queue) Put(ctx context.Context, tickets []idem.DueTicket) []error {
+func (q *Queue) Put(ctx context.Context, tickets []jobs.Ticket) []error {
 	errs := make([]error, 0, len(tickets))
 	var untried error
 	for some := range slices.Chunk(tickets, maxEntries) {
 		if untried == nil && ctx.Err() != nil {
-			untried = fmt.Errorf("completer: sqs: %w: %w", idem.ErrNotTried, context.Cause(ctx))
+			untried = fmt.Errorf("completer: sqs: %w: %w", jobs.ErrHeldBack, context.Cause(ctx))
 		}
 		if untried != nil {
 			errs = append(errs, slices.Repeat([]error{untried}, len(some))...)
@@ -75,18 +75,18 @@ func (q *Queue) Put(ctx context.Context, tickets []idem.DueTicket) []error {
 		each, err := q.send(ctx, some)
 		errs = append(errs, each...)
 		if err != nil {
-			untried = fmt.Errorf("completer: sqs: %w: the queue is unavailable to an earlier one", idem.ErrNotTried)
+			untried = fmt.Errorf("completer: sqs: %w: the queue is unavailable to an earlier one", jobs.ErrHeldBack)
 		}
 	}
 	return errs
 }
 
 // send returns what became of each, and the error of the call.
-func (q *Queue) send(ctx context.Context, tickets []idem.DueTicket) ([]error, error) {
+func (q *Queue) send(ctx context.Context, tickets []jobs.Ticket) ([]error, error) {
 	in := &sqs.SendMessageBatchInput{QueueUrl: &q.url, Entries: make([]types.SendMessageBatchRequestEntry, len(tickets))}
 	errs := make([]error, len(tickets))
 	for i, t := range tickets {
-		body, err := json.Marshal(message{t.Ticket, t.Due.UnixMilli(), t.Tries, t.Function, t.Tenant})
+		body, err := json.Marshal(message{t, t.Due.UnixMilli(), t.Tries, t.Function, t.Tenant})
 		if err != nil {
 			panic(err) //nolint:forbidigo // strings and numbers only
 		}
@@ -124,15 +124,17 @@ func (q *Queue) delay(due time.Time) int32 {
 }
 
 // parse reads a message of a Queue.
-func parse(body string) (idem.DueTicket, error) {
+func parse(body string) (jobs.Ticket, error) {
 	var m message
 	dec := json.NewDecoder(strings.NewReader(body))
 	dec.DisallowUnknownFields()
 	if err := dec.Decode(&m); err != nil {
-		return idem.DueTicket{}, fmt.Errorf("completer: not a ticket: %w", err)
+		return jobs.Ticket{}, fmt.Errorf("completer: not a ticket: %w", err)
 	}
 	if dec.More() || m.PK == "" || m.Owner == "" || m.Ver < 1 || m.Tries < 0 {
-		return idem.DueTicket{}, errors.New("completer: not a ticket: it is not complete, or not alone")
+		return jobs.Ticket{}, errors.New("completer: not a ticket: it is not complete, or not alone")
 	}
-	return idem.DueTicket{Ticket: m.Ticket, Due: time.UnixMilli(m.DueMS), Tries: m.Tries, Function: m.Function, Tenant: m.Tenant}, nil
+	t := m.Ticket
+	t.Due, t.Tries, t.Function, t.Tenant = time.UnixMilli(m.DueMS), m.Tries, m.Function, m.Tenant
+	return t, nil
 }

@@ -16,7 +16,8 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/sqs/types"
 	"github.com/google/go-cmp/cmp"
 
-	"github.com/samekey/samekey/idem"
+	"github.com/samekey/samekey/idem/jobs"
+	"github.com/samekey/samekey/internal/errlist"
 	"github.com/samekey/samekey/lambda/completer"
 )
 
@@ -49,10 +50,10 @@ func (f *fakeSQS) SendMessageBatch(_ context.Context, in *sqs.SendMessageBatchIn
 	return out, nil
 }
 
-func tickets(owners ...string) []idem.DueTicket {
-	all := make([]idem.DueTicket, len(owners))
+func tickets(owners ...string) []jobs.Ticket {
+	all := make([]jobs.Ticket, len(owners))
 	for i, owner := range owners {
-		all[i] = idem.DueTicket{Ticket: idem.Ticket{PK: "v1##" + owner, Owner: owner, Ver: 3}, Due: now, Tries: i}
+		all[i] = jobs.Ticket{PK: "v1##" + owner, Owner: owner, Ver: 3, Due: now, Tries: i}
 	}
 	return all
 }
@@ -81,13 +82,13 @@ func TestQueueHidesTickets(t *testing.T) {
 func TestTicketsThereAndBack(t *testing.T) {
 	t.Parallel()
 	f := &fakeSQS{}
-	sent := idem.DueTicket{Ticket: idem.Ticket{PK: "v1#ns#<é>", Owner: "o", Ver: 1 << 60, Released: true}, Due: now.Add(-time.Second), Tries: 7, Function: "rides", Tenant: "jane|1"}
-	if errs := completer.NewQueue(f, "url").Put(t.Context(), []idem.DueTicket{sent}); errors.Join(errs...) != nil {
+	sent := jobs.Ticket{PK: "v1#ns#<é>", Owner: "o", Ver: 1 << 60, Released: true, Due: now.Add(-time.Second), Tries: 7, Function: "rides", Tenant: "jane|1"}
+	if errs := completer.NewQueue(f, "url").Put(t.Context(), []jobs.Ticket{sent}); errors.Join(errs...) != nil {
 		t.Fatal(errs)
 	}
-	var got idem.DueTicket
+	var got jobs.Ticket
 	h := completer.New(&queue{}, always(completer.TicketOutcome{Kind: completer.TicketDone}), at, func(o *completer.Options) {
-		o.Resumed = func(_ context.Context, t idem.DueTicket, _ completer.TicketOutcome) { got = t }
+		o.Resumed = func(_ context.Context, t jobs.Ticket, _ completer.TicketOutcome) { got = t }
 	})
 	if stay := handle(t, h, events.SQSMessage{MessageId: "m", Body: *f.got[0].MessageBody, EventSource: "aws:sqs"}); stay != nil {
 		t.Errorf("%v stay", stay)
@@ -135,11 +136,11 @@ func TestQueueThatIsDownIsAskedOnce(t *testing.T) {
 	all := tickets(make([]string, 35)...)
 	f := &fakeSQS{err: errors.New("connection refused")}
 	untried := 0
-	for _, err := range idem.Delivered(completer.NewQueue(f, "url").Put(t.Context(), all), len(all)) {
+	for _, err := range errlist.Pad(completer.NewQueue(f, "url").Put(t.Context(), all), len(all)) {
 		if err == nil {
 			t.Error("a ticket is queued")
 		}
-		if errors.Is(err, idem.ErrNotTried) {
+		if errors.Is(err, jobs.ErrHeldBack) {
 			untried++
 		}
 	}
@@ -150,7 +151,7 @@ func TestQueueThatIsDownIsAskedOnce(t *testing.T) {
 	cancel()
 	f = &fakeSQS{}
 	errs := completer.NewQueue(f, "url").Put(ctx, all)
-	if len(f.calls) != 0 || len(errs) != 35 || !errors.Is(errs[0], idem.ErrNotTried) {
+	if len(f.calls) != 0 || len(errs) != 35 || !errors.Is(errs[0], jobs.ErrHeldBack) {
 		t.Errorf("time is up: calls %v, %v", f.calls, errs)
 	}
 }

@@ -11,24 +11,24 @@ import (
 	awslambda "github.com/aws/aws-sdk-go-v2/service/lambda"
 	"github.com/aws/aws-sdk-go-v2/service/lambda/types"
 
-	"github.com/samekey/samekey/idem"
+	"github.com/samekey/samekey/idem/jobs"
 	"github.com/samekey/samekey/lambda/internal/envelope"
 )
 
 // Resumer takes a due ticket up, and says what came of it. It is safe for
 // concurrent use.
 type Resumer interface {
-	Resume(ctx context.Context, t idem.DueTicket) TicketOutcome
+	Resume(ctx context.Context, t jobs.Ticket) TicketOutcome
 }
 
 // InProcess is a Resumer that runs the operation in this process: resume is
 // [idem.Engine.Resume] with the handler's code. The engine's options, or
 // [idem.ResumeOptions], say for which function it acts: it must be the one that
 // the records name.
-type InProcess func(ctx context.Context, t idem.DueTicket) error
+type InProcess func(ctx context.Context, t jobs.Ticket) error
 
 // Resume implements [Resumer].
-func (resume InProcess) Resume(ctx context.Context, t idem.DueTicket) TicketOutcome {
+func (resume InProcess) Resume(ctx context.Context, t jobs.Ticket) TicketOutcome {
 	return outcome(envelope.OutcomeOf(resume(ctx, t)))
 }
 
@@ -46,7 +46,7 @@ type Functions map[string]Resumer
 // Resume implements [Resumer]. A ticket for a function that isn't on the list is
 // [TicketNotMine]. One that names no function, as those of an earlier
 // version, is offered to each until one says that it is its own: the record tells.
-func (f Functions) Resume(ctx context.Context, t idem.DueTicket) TicketOutcome {
+func (f Functions) Resume(ctx context.Context, t jobs.Ticket) TicketOutcome {
 	if r := f[t.Function]; r != nil {
 		return r.Resume(ctx, t)
 	}
@@ -110,9 +110,9 @@ type function struct {
 	name string
 }
 
-func (f *function) Resume(ctx context.Context, t idem.DueTicket) TicketOutcome {
+func (f *function) Resume(ctx context.Context, t jobs.Ticket) TicketOutcome {
 	in := &awslambda.InvokeInput{
-		FunctionName: &f.name, InvocationType: types.InvocationTypeRequestResponse, Payload: envelope.EncodeTicket(t.Ticket),
+		FunctionName: &f.name, InvocationType: types.InvocationTypeRequestResponse, Payload: envelope.EncodeTicket(t),
 	}
 	if t.Tenant != "" {
 		in.TenantId = &t.Tenant
@@ -145,7 +145,7 @@ func failed(why string) TicketOutcome {
 type ByNamespace map[string]Resumer
 
 // Resume implements [Resumer].
-func (m ByNamespace) Resume(ctx context.Context, t idem.DueTicket) TicketOutcome {
+func (m ByNamespace) Resume(ctx context.Context, t jobs.Ticket) TicketOutcome {
 	_, rest, _ := strings.Cut(t.PK, "#")
 	namespace, _, _ := strings.Cut(rest, "#")
 	r := m[namespace]

@@ -14,6 +14,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/samekey/samekey/idem"
+	"github.com/samekey/samekey/idem/jobs"
 	"github.com/samekey/samekey/lambda/completer"
 	"github.com/samekey/samekey/lambda/internal/envelope"
 )
@@ -29,8 +30,8 @@ func (f *fakeLambda) Invoke(_ context.Context, in *awslambda.InvokeInput, _ ...f
 	return f.out, f.err
 }
 
-func ticketFor(function, tenant string) idem.DueTicket {
-	return idem.DueTicket{Ticket: idem.Ticket{PK: "v1##p", Owner: "o", Ver: 3}, Due: now, Function: function, Tenant: tenant}
+func ticketFor(function, tenant string) jobs.Ticket {
+	return jobs.Ticket{PK: "v1##p", Owner: "o", Ver: 3, Due: now, Function: function, Tenant: tenant}
 }
 
 func done() *awslambda.InvokeOutput {
@@ -135,11 +136,11 @@ func TestInvoke(t *testing.T) {
 func TestInProcess(t *testing.T) {
 	t.Parallel()
 	ticket := ticketFor("api", "jane")
-	r := completer.InProcess(func(_ context.Context, got idem.DueTicket) error {
+	r := completer.InProcess(func(_ context.Context, got jobs.Ticket) error {
 		if got != ticket {
 			t.Errorf("got %+v", got)
 		}
-		return idem.ErrMoved
+		return jobs.ErrMoved
 	})
 	if o := r.Resume(t.Context(), ticket); o.Kind != completer.TicketMoved {
 		t.Errorf("got %+v", o)
@@ -165,12 +166,12 @@ func TestByNamespace(t *testing.T) {
 			want = completer.TicketNotMine
 		}
 		for _, rec := range store.Records() {
-			if o := r.Resume(t.Context(), idem.TicketDue(rec, now)); o.Kind != want {
+			if o := r.Resume(t.Context(), jobs.TicketFor(rec).From(now)); o.Kind != want {
 				t.Errorf("%q (%s): got %+v, want %s", namespace, rec.PK, o, want)
 			}
 		}
 	}
-	if o := r.Resume(t.Context(), idem.DueTicket{Ticket: idem.Ticket{PK: "nonsense"}}); o.Kind != "none" && o.Kind != completer.TicketNotMine {
+	if o := r.Resume(t.Context(), jobs.Ticket{PK: "nonsense"}); o.Kind != "none" && o.Kind != completer.TicketNotMine {
 		t.Errorf("got %+v", o)
 	}
 }

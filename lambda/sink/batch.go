@@ -3,7 +3,7 @@ package sink
 import (
 	"context"
 
-	"github.com/samekey/samekey/idem"
+	"github.com/samekey/samekey/idem/jobs"
 )
 
 // batcher cuts deliveries into calls.
@@ -13,13 +13,13 @@ type batcher struct {
 	// ordered keeps the order of each group: no call has two of one group, since
 	// the first may be refused and the second taken.
 	ordered bool
-	size    func(idem.Delivery) int
+	size    func(jobs.Delivery) int
 	// call sends a batch: an error for the whole of it, or else one for each
 	// entry, nil for those that were taken.
-	call func(ctx context.Context, batch []idem.Delivery) (results, error)
+	call func(ctx context.Context, batch []jobs.Delivery) (results, error)
 }
 
-func (b *batcher) deliver(ctx context.Context, all []idem.Delivery) []error {
+func (b *batcher) deliver(ctx context.Context, all []jobs.Delivery) []error {
 	r := newRound(b.service, len(all))
 	held := make(map[string]bool)
 	left := make([]int, len(all))
@@ -38,7 +38,7 @@ func (b *batcher) deliver(ctx context.Context, all []idem.Delivery) []error {
 }
 
 // next takes the deliveries of one call off what is left.
-func (b *batcher) next(all []idem.Delivery, left []int) (now, later []int) {
+func (b *batcher) next(all []jobs.Delivery, left []int) (now, later []int) {
 	bytes := 0
 	groups := make(map[string]bool)
 	for n, i := range left {
@@ -57,7 +57,7 @@ func (b *batcher) next(all []idem.Delivery, left []int) (now, later []int) {
 }
 
 // release holds back what comes after a failure of its group.
-func (b *batcher) release(all []idem.Delivery, now []int, held map[string]bool, errs []error) []int {
+func (b *batcher) release(all []jobs.Delivery, now []int, held map[string]bool, errs []error) []int {
 	if !b.ordered {
 		return now
 	}
@@ -74,11 +74,11 @@ func (b *batcher) release(all []idem.Delivery, now []int, held map[string]bool, 
 
 // send makes one call. Where what was sent may be to blame, each is sent alone, to
 // find out which.
-func (b *batcher) send(ctx context.Context, all []idem.Delivery, now []int, r *round) {
+func (b *batcher) send(ctx context.Context, all []jobs.Delivery, now []int, r *round) {
 	if len(now) == 0 || r.over(ctx, now...) {
 		return
 	}
-	batch := make([]idem.Delivery, len(now))
+	batch := make([]jobs.Delivery, len(now))
 	for n, i := range now {
 		batch[n] = all[i]
 	}

@@ -8,7 +8,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/eventbridge"
 	"github.com/aws/aws-sdk-go-v2/service/eventbridge/types"
 
-	"github.com/samekey/samekey/idem"
+	"github.com/samekey/samekey/idem/jobs"
 	"github.com/samekey/samekey/lambda"
 )
 
@@ -31,8 +31,8 @@ func NewBus(api BusAPI, bus, source string) *Bus {
 	if api == nil || bus == "" || source == "" {
 		panic("sink: NewBus: api is nil, or bus or source is empty") //nolint:forbidigo // a mistake in the program
 	}
-	size := func(d idem.Delivery) int { return len(payload(d)) + len(source) + len(d.Kind) }
-	return &Bus{batcher{service: "eventbridge", limits: busLimits, size: size, call: func(ctx context.Context, batch []idem.Delivery) (results, error) {
+	size := func(d jobs.Delivery) int { return len(payload(d)) + len(source) + len(d.Kind) }
+	return &Bus{batcher{service: "eventbridge", limits: busLimits, size: size, call: func(ctx context.Context, batch []jobs.Delivery) (results, error) {
 		in := &eventbridge.PutEventsInput{Entries: make([]types.PutEventsRequestEntry, len(batch))}
 		for i, d := range batch {
 			in.Entries[i] = types.PutEventsRequestEntry{
@@ -55,13 +55,13 @@ func NewBus(api BusAPI, bus, source string) *Bus {
 	}}}
 }
 
-// Deliver implements [idem.Sink], ten jobs a call.
-func (b *Bus) Deliver(ctx context.Context, batch []idem.Delivery) []error {
+// Deliver implements [jobs.Sink], ten jobs a call.
+func (b *Bus) Deliver(ctx context.Context, batch []jobs.Delivery) []error {
 	return b.deliver(ctx, batch)
 }
 
 // payload is a job as a lambda.JobEvent, nil where its Args aren't JSON.
-func payload(d idem.Delivery) []byte {
+func payload(d jobs.Delivery) []byte {
 	b, err := json.Marshal(lambda.JobEvent{Key: d.JobID, Operation: d.Operation, Kind: d.Kind, Args: d.Args})
 	if err != nil {
 		return nil // EventBridge refuses an event without a detail

@@ -1,8 +1,8 @@
 // Package sink has the sinks of a drain: [Queue], [Topic], [Bus] and [Function]. Each is
-// an idem.Sink that uses one method of an SDK client:
+// an jobs.Sink that uses one method of an SDK client:
 //
 //	receipts := sink.NewQueue(sqs.NewFromConfig(cfg), os.Getenv("RECEIPTS_URL"))
-//	drain := dynamo.NewDrain(store, idem.Route{"send_receipt": receipts})
+//	drain := dynamo.NewDrain(store, jobs.Route{"send_receipt": receipts})
 //	lambda.Start(drain)
 //
 // A job arrives at least once, always under the same id. Each sink says in which form.
@@ -19,8 +19,8 @@
 //   - A job that is too large, or has content that the service refuses, is at fault. The
 //     error counts against the job, and after some of these the job is parked.
 //   - No answer, a status of 5xx, throttling, and a lack of access (401, 403, 404) match
-//     idem.ErrSinkDown and don't count. The rest of the batch isn't tried
-//     (idem.ErrNotTried), so that an outage costs one call.
+//     jobs.ErrSinkDown and don't count. The rest of the batch isn't tried
+//     (jobs.ErrHeldBack), so that an outage costs one call.
 //   - Another refusal (4xx) can be the fault of the job, or of how the sink is set up. It
 //     counts if the sink took another job of the batch. If the sink took none, it
 //     counts for the first refused job only, and after ten refusals the rest of the batch

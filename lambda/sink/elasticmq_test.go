@@ -27,7 +27,7 @@ func TestOversizedJobOnElasticMQ(t *testing.T) {
 		s := sink.NewQueue(server.Client(), *queue.QueueUrl)
 		large := json.RawMessage(`"` + strings.Repeat("x", 300<<10) + `"`)
 		for alone, want := range map[bool][]verdict{true: {counted}, false: {taken, counted, taken, taken}} {
-			batch := jobs(len(want))
+			batch := deliveries(len(want))
 			batch[len(want)/3].Args = large
 			errs := s.Deliver(t.Context(), batch)
 			if diff := cmp.Diff(want, verdicts(errs, len(want))); diff != "" {

@@ -8,7 +8,7 @@ import (
 	awslambda "github.com/aws/aws-sdk-go-v2/service/lambda"
 	"github.com/aws/aws-sdk-go-v2/service/lambda/types"
 
-	"github.com/samekey/samekey/idem"
+	"github.com/samekey/samekey/idem/jobs"
 )
 
 // FunctionAPI is the part of the SDK's *lambda.Client that a [Function] uses.
@@ -51,8 +51,8 @@ func NewFunction(api FunctionAPI, name string, optFns ...func(*FunctionOptions))
 	return f
 }
 
-// Deliver implements [idem.Sink], a call for each job.
-func (f *Function) Deliver(ctx context.Context, batch []idem.Delivery) []error {
+// Deliver implements [jobs.Sink], a call for each job.
+func (f *Function) Deliver(ctx context.Context, batch []jobs.Delivery) []error {
 	r := newRound("lambda", len(batch))
 	held := make(map[string]bool)
 	for i, d := range batch {
@@ -70,7 +70,7 @@ func (f *Function) Deliver(ctx context.Context, batch []idem.Delivery) []error {
 	return r.verdicts()
 }
 
-func (f *Function) invoke(ctx context.Context, d idem.Delivery) *fault {
+func (f *Function) invoke(ctx context.Context, d jobs.Delivery) *fault {
 	const accepted = 202
 	in := &awslambda.InvokeInput{FunctionName: &f.name, InvocationType: types.InvocationTypeEvent, Payload: payload(d)}
 	if in.Payload == nil {

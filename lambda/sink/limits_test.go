@@ -11,10 +11,10 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/sns"
 	"github.com/aws/aws-sdk-go-v2/service/sqs"
 
-	"github.com/samekey/samekey/idem"
+	"github.com/samekey/samekey/idem/jobs"
 )
 
-func sized(batch []idem.Delivery, sizes ...int) []idem.Delivery {
+func sized(batch []jobs.Delivery, sizes ...int) []jobs.Delivery {
 	for i, n := range sizes {
 		batch[i].Args = json.RawMessage(`"` + strings.Repeat("x", n-2) + `"`)
 	}
@@ -39,7 +39,7 @@ func TestCallsKeepTheSizeLimit(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			f := &fake{}
-			errs := sinks(f)[name].Deliver(t.Context(), sized(jobs(5), tt.sizes...))
+			errs := sinks(f)[name].Deliver(t.Context(), sized(deliveries(5), tt.sizes...))
 			if got := names(f.calls); verdictOf(errors.Join(errs...)) != taken || got != tt.want {
 				t.Errorf("calls %q, want %q: %v", got, tt.want, errs)
 			}
@@ -87,11 +87,11 @@ func TestSizesAreCountedAsTheServiceCountsThem(t *testing.T) {
 			t.Parallel()
 			f := &fake{}
 			s := sinks(f)[name]
-			s.Deliver(t.Context(), sized(jobs(2), 1000, 1000))
+			s.Deliver(t.Context(), sized(deliveries(2), 1000, 1000))
 			fits := limit - counts(t, f) + 1000
 			for more, want := range map[int]string{0: "ab", 1: "a b"} {
 				f.calls = nil
-				errs := s.Deliver(t.Context(), sized(jobs(2), 1000, fits+more))
+				errs := s.Deliver(t.Context(), sized(deliveries(2), 1000, fits+more))
 				if got := names(f.calls); verdictOf(errors.Join(errs...)) != taken || got != want {
 					t.Errorf("%d bytes more than fit: calls %q, want %q: %v", more, got, want, errs)
 				}

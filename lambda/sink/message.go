@@ -10,7 +10,7 @@ import (
 
 	"github.com/aws/aws-sdk-go-v2/aws"
 
-	"github.com/samekey/samekey/idem"
+	"github.com/samekey/samekey/idem/jobs"
 	"github.com/samekey/samekey/lambda"
 )
 
@@ -28,7 +28,7 @@ func text(args json.RawMessage) string { return unsendable.Replace(string(args))
 
 // messageSize is an upper bound of what a message counts: its body, and the
 // names, types and values of its attributes.
-func messageSize(d idem.Delivery) int {
+func messageSize(d jobs.Delivery) int {
 	const types = 2 * len("String")
 	return len(text(d.Args)) + len(lambda.KeyAttribute) + len(d.JobID) + len(lambda.KindAttribute) + len(d.Kind) + types
 }
@@ -42,8 +42,8 @@ type message struct {
 // messages returns what [Queue] and [Topic] have in common: jobs become messages, and
 // send makes a call for each batch of them. In a FIFO queue or topic the group of a
 // message is for order, otherwise for a fair share.
-func messages(service string, limits limits, fifo bool, fairBy func(idem.Delivery) string, send func(context.Context, []message) (results, error)) batcher {
-	return batcher{service: service, limits: limits, ordered: fifo, size: messageSize, call: func(ctx context.Context, batch []idem.Delivery) (results, error) {
+func messages(service string, limits limits, fifo bool, fairBy func(jobs.Delivery) string, send func(context.Context, []message) (results, error)) batcher {
+	return batcher{service: service, limits: limits, ordered: fifo, size: messageSize, call: func(ctx context.Context, batch []jobs.Delivery) (results, error) {
 		all := make([]message, len(batch))
 		for i, d := range batch {
 			m := message{id: aws.String(strconv.Itoa(i)), body: aws.String(text(d.Args)), job: &d.JobID, kind: &d.Kind}

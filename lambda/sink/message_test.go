@@ -13,7 +13,8 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/sqs"
 	"github.com/google/go-cmp/cmp"
 
-	"github.com/samekey/samekey/idem"
+	"github.com/samekey/samekey/idem/jobs"
+	"github.com/samekey/samekey/internal/errlist"
 	"github.com/samekey/samekey/lambda"
 )
 
@@ -54,7 +55,7 @@ func sent(t *testing.T, f *fake) message {
 
 func TestMessages(t *testing.T) {
 	t.Parallel()
-	job := idem.Delivery{JobID: "op.1.0", Operation: "op", Kind: "mail", Args: json.RawMessage(`{"to":"a<b"}`), Group: "jane"}
+	job := jobs.Delivery{JobID: "op.1.0", Operation: "op", Kind: "mail", Args: json.RawMessage(`{"to":"a<b"}`), Group: "jane"}
 	const asJob = `{"idempotency_key":"op.1.0","operation":"op","kind":"mail","args":{"to":"a\u003cb"}}`
 	want := map[string]message{
 		"queue":      {Body: `{"to":"a<b"}`, Key: "op.1.0", Kind: "mail", To: "https://sqs/1/jobs"},
@@ -64,9 +65,9 @@ func TestMessages(t *testing.T) {
 		"bus":        {Body: asJob, Kind: "mail", To: "default from rides"},
 		"function":   {Body: asJob, To: "mails"},
 	}
-	each(t, func(t *testing.T, name string, f *fake, s idem.Sink) {
+	each(t, func(t *testing.T, name string, f *fake, s jobs.Sink) {
 		t.Helper()
-		if errs := s.Deliver(t.Context(), []idem.Delivery{job}); verdictOf(idem.Delivered(errs, 1)[0]) != taken {
+		if errs := s.Deliver(t.Context(), []jobs.Delivery{job}); verdictOf(errlist.Pad(errs, 1)[0]) != taken {
 			t.Fatal(errs)
 		}
 		if diff := cmp.Diff(want[name], sent(t, f)); diff != "" {
@@ -86,7 +87,7 @@ func TestMessageGroups(t *testing.T) {
 	} {
 		f := &fake{}
 		s := sinks(f)["fifo queue"]
-		s.Deliver(t.Context(), jobs(1, g))
+		s.Deliver(t.Context(), deliveries(1, g))
 		got := sent(t, f).Group
 		if (got == g) != kept || len(got) < 1 || len(got) > 128 {
 			t.Errorf("group %q becomes %q", g, got)
@@ -100,7 +101,7 @@ func TestMessageGroups(t *testing.T) {
 			t.Errorf("%q and %q become the same", g, other)
 		}
 		seen[got] = g
-		s.Deliver(t.Context(), jobs(1, g))
+		s.Deliver(t.Context(), deliveries(1, g))
 		if again := sent(t, f).Group; again != got {
 			t.Errorf("group %q becomes %q, then %q", g, got, again)
 		}
@@ -117,7 +118,7 @@ func TestCharactersThatQueuesDoNotTake(t *testing.T) {
 	}
 	for _, name := range []string{"queue", "topic"} {
 		f := &fake{}
-		job := jobs(1)
+		job := deliveries(1)
 		job[0].Args = args
 		sinks(f)[name].Deliver(t.Context(), job)
 		body := sent(t, f).Body

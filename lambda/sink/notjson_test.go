@@ -24,7 +24,7 @@ func (l *takesAll) Invoke(_ context.Context, in *awslambda.InvokeInput, _ ...fun
 func TestFunctionGetsNoEmptyEvent(t *testing.T) {
 	t.Parallel()
 	l := &takesAll{}
-	batch := jobs(3)
+	batch := deliveries(3)
 	batch[1].Args = json.RawMessage(`{"to":`)
 	got := verdicts(sink.NewFunction(l, "mails").Deliver(t.Context(), batch), 3)
 	if want := []verdict{taken, counted, taken}; !slices.Equal(got, want) || len(l.payloads) != 2 {

@@ -8,7 +8,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/sqs"
 	"github.com/aws/aws-sdk-go-v2/service/sqs/types"
 
-	"github.com/samekey/samekey/idem"
+	"github.com/samekey/samekey/idem/jobs"
 )
 
 // QueueAPI is the part of *sqs.Client that a [Queue] uses.
@@ -31,7 +31,7 @@ type QueueOptions struct {
 	// FairBy names the tenant of a job, or whoever else a busy one must not hold up:
 	// SQS lets the messages of the others in a standard queue go first (fair queues).
 	// "" is a job of nobody's. nil: all are. A FIFO queue goes by the job's group.
-	FairBy func(idem.Delivery) string
+	FairBy func(jobs.Delivery) string
 }
 
 // NewQueue returns a sink to the queue at url. It panics if api is nil, url is
@@ -71,7 +71,7 @@ func NewQueue(api QueueAPI, url string, optFns ...func(*QueueOptions)) *Queue {
 	})}
 }
 
-// Deliver implements [idem.Sink], ten jobs a call.
-func (q *Queue) Deliver(ctx context.Context, batch []idem.Delivery) []error {
+// Deliver implements [jobs.Sink], ten jobs a call.
+func (q *Queue) Deliver(ctx context.Context, batch []jobs.Delivery) []error {
 	return q.deliver(ctx, batch)
 }

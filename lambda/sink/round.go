@@ -5,7 +5,7 @@ import (
 	"errors"
 	"fmt"
 
-	"github.com/samekey/samekey/idem"
+	"github.com/samekey/samekey/idem/jobs"
 )
 
 // maxDoubts is how many refusals of unknown meaning, and nothing taken, end a
@@ -38,13 +38,13 @@ func (r *round) note(i int, f *fault) {
 	case inDoubt:
 		r.doubts = append(r.doubts, i)
 	default:
-		r.errs[i] = fmt.Errorf("%s: %w: %w", r.service, idem.ErrSinkDown, f.err)
+		r.errs[i] = fmt.Errorf("%s: %w: %w", r.service, jobs.ErrSinkDown, f.err)
 	}
 }
 
 var (
-	errHeldBack = fmt.Errorf("%w: an earlier job of its group failed", idem.ErrNotTried)
-	errNoSink   = fmt.Errorf("%w: the sink is unavailable to an earlier one", idem.ErrNotTried)
+	errHeldBack = fmt.Errorf("%w: an earlier job of its group failed", jobs.ErrHeldBack)
+	errNoSink   = fmt.Errorf("%w: the sink is unavailable to an earlier one", jobs.ErrHeldBack)
 )
 
 // over reports whether the round has come to its end, and if so notes that these
@@ -53,7 +53,7 @@ func (r *round) over(ctx context.Context, these ...int) bool {
 	var err error
 	switch {
 	case ctx.Err() != nil:
-		err = fmt.Errorf("%w: %w", idem.ErrNotTried, context.Cause(ctx))
+		err = fmt.Errorf("%w: %w", jobs.ErrHeldBack, context.Cause(ctx))
 	case r.down, !r.taken && len(r.doubts) >= maxDoubts:
 		err = errNoSink
 	default:
@@ -72,7 +72,7 @@ func (r *round) over(ctx context.Context, these ...int) bool {
 func (r *round) verdicts() []error {
 	if !r.taken && len(r.doubts) > 1 {
 		for _, i := range r.doubts[1:] {
-			r.errs[i] = fmt.Errorf("%w, or it refuses the job: %w", idem.ErrSinkDown, r.errs[i])
+			r.errs[i] = fmt.Errorf("%w, or it refuses the job: %w", jobs.ErrSinkDown, r.errs[i])
 		}
 	}
 	return r.errs

@@ -7,7 +7,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"github.com/samekey/samekey/idem"
+	"github.com/samekey/samekey/idem/jobs"
 )
 
 func first(n int, v verdict, rest ...verdict) []verdict {
@@ -24,7 +24,7 @@ func TestSinkThatIsDownCostsACall(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			each(t, func(t *testing.T, name string, f *fake, s idem.Sink) {
+			each(t, func(t *testing.T, name string, f *fake, s jobs.Sink) {
 				t.Helper()
 				f.whole = func([]string) error { return err }
 				tried := 10
@@ -32,7 +32,7 @@ func TestSinkThatIsDownCostsACall(t *testing.T) {
 					tried = 1
 				}
 				want := append(first(tried, down), first(n-tried, held)...)
-				if diff := cmp.Diff(want, verdicts(s.Deliver(t.Context(), jobs(n)), n)); diff != "" || len(f.calls) != 1 {
+				if diff := cmp.Diff(want, verdicts(s.Deliver(t.Context(), deliveries(n)), n)); diff != "" || len(f.calls) != 1 {
 					t.Errorf("%d calls, -want +got:\n%s", len(f.calls), diff)
 				}
 			})
@@ -43,16 +43,16 @@ func TestSinkThatIsDownCostsACall(t *testing.T) {
 // The same where the answer is 200, and blames the service for each entry.
 func TestSinkThatIsDownForAllEntriesCostsACall(t *testing.T) {
 	t.Parallel()
-	eachBatching(t, func(t *testing.T, f *fake, s idem.Sink) {
+	eachBatching(t, func(t *testing.T, f *fake, s jobs.Sink) {
 		t.Helper()
 		f.entry = func(string) (string, bool) { return "ThrottlingException", true }
-		if diff := cmp.Diff(first(10, down, first(5, held)...), verdicts(s.Deliver(t.Context(), jobs(15)), 15)); diff != "" || len(f.calls) != 1 {
+		if diff := cmp.Diff(first(10, down, first(5, held)...), verdicts(s.Deliver(t.Context(), deliveries(15)), 15)); diff != "" || len(f.calls) != 1 {
 			t.Errorf("%d calls, -want +got:\n%s", len(f.calls), diff)
 		}
 		f.calls, f.entry = nil, func(id string) (string, bool) {
 			return map[bool]string{true: "ThrottlingException"}[id != "op-a.0.0"], true
 		}
-		if diff := cmp.Diff(append([]verdict{taken}, first(14, down)...), verdicts(s.Deliver(t.Context(), jobs(15)), 15)); diff != "" || len(f.calls) != 2 {
+		if diff := cmp.Diff(append([]verdict{taken}, first(14, down)...), verdicts(s.Deliver(t.Context(), deliveries(15)), 15)); diff != "" || len(f.calls) != 2 {
 			t.Errorf("one was taken: %d calls, -want +got:\n%s", len(f.calls), diff)
 		}
 	})
@@ -62,7 +62,7 @@ func TestSinkThatIsDownForAllEntriesCostsACall(t *testing.T) {
 // rest of it.
 func TestSinkThatGoesDownInASplit(t *testing.T) {
 	t.Parallel()
-	eachBatching(t, func(t *testing.T, f *fake, s idem.Sink) {
+	eachBatching(t, func(t *testing.T, f *fake, s jobs.Sink) {
 		t.Helper()
 		f.whole = func(ids []string) error {
 			switch {
@@ -73,7 +73,7 @@ func TestSinkThatGoesDownInASplit(t *testing.T) {
 			}
 			return nil
 		}
-		if diff := cmp.Diff([]verdict{taken, down, held, held}, verdicts(s.Deliver(t.Context(), jobs(4)), 4)); diff != "" || names(f.calls) != "abcd a b" {
+		if diff := cmp.Diff([]verdict{taken, down, held, held}, verdicts(s.Deliver(t.Context(), deliveries(4)), 4)); diff != "" || names(f.calls) != "abcd a b" {
 			t.Errorf("calls %q, -want +got:\n%s", names(f.calls), diff)
 		}
 	})
@@ -97,7 +97,7 @@ func TestUnknownRefusals(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			each(t, func(t *testing.T, _ string, f *fake, s idem.Sink) {
+			each(t, func(t *testing.T, _ string, f *fake, s jobs.Sink) {
 				t.Helper()
 				f.whole = func(ids []string) error {
 					for _, id := range ids {
@@ -107,7 +107,7 @@ func TestUnknownRefusals(t *testing.T) {
 					}
 					return nil
 				}
-				if diff := cmp.Diff(tt.want, verdicts(s.Deliver(t.Context(), jobs(len(tt.want))), len(tt.want))); diff != "" {
+				if diff := cmp.Diff(tt.want, verdicts(s.Deliver(t.Context(), deliveries(len(tt.want))), len(tt.want))); diff != "" {
 					t.Errorf("-want +got:\n%s", diff)
 				}
 				if len(f.calls) > 11 {
@@ -121,15 +121,15 @@ func TestUnknownRefusals(t *testing.T) {
 // The same for entries of a call that the service takes in part.
 func TestUnknownRefusalsOfEntries(t *testing.T) {
 	t.Parallel()
-	eachBatching(t, func(t *testing.T, f *fake, s idem.Sink) {
+	eachBatching(t, func(t *testing.T, f *fake, s jobs.Sink) {
 		t.Helper()
 		bad := func(id string) bool { return id != "op-b.0.0" }
 		f.entry = func(id string) (string, bool) { return map[bool]string{true: "NobodyDocumentsThis"}[bad(id)], true }
-		if diff := cmp.Diff([]verdict{counted, taken, counted}, verdicts(s.Deliver(t.Context(), jobs(3)), 3)); diff != "" {
+		if diff := cmp.Diff([]verdict{counted, taken, counted}, verdicts(s.Deliver(t.Context(), deliveries(3)), 3)); diff != "" {
 			t.Errorf("-want +got:\n%s", diff)
 		}
 		bad = func(string) bool { return true }
-		if diff := cmp.Diff([]verdict{counted, down, down}, verdicts(s.Deliver(t.Context(), jobs(3)), 3)); diff != "" {
+		if diff := cmp.Diff([]verdict{counted, down, down}, verdicts(s.Deliver(t.Context(), deliveries(3)), 3)); diff != "" {
 			t.Errorf("none is taken: -want +got:\n%s", diff)
 		}
 	})

@@ -16,7 +16,8 @@ import (
 	smithyhttp "github.com/aws/smithy-go/transport/http"
 	"github.com/google/go-cmp/cmp"
 
-	"github.com/samekey/samekey/idem"
+	"github.com/samekey/samekey/idem/jobs"
+	"github.com/samekey/samekey/internal/errlist"
 	"github.com/samekey/samekey/lambda/sink"
 )
 
@@ -34,9 +35,9 @@ func verdictOf(err error) verdict {
 	switch {
 	case err == nil:
 		return taken
-	case errors.Is(err, idem.ErrSinkDown):
+	case errors.Is(err, jobs.ErrSinkDown):
 		return down
-	case errors.Is(err, idem.ErrNotTried):
+	case errors.Is(err, jobs.ErrHeldBack):
 		return held
 	}
 	return counted
@@ -44,19 +45,19 @@ func verdictOf(err error) verdict {
 
 func verdicts(errs []error, n int) []verdict {
 	var all []verdict
-	for _, err := range idem.Delivered(errs, n) {
+	for _, err := range errlist.Pad(errs, n) {
 		all = append(all, verdictOf(err))
 	}
 	return all
 }
 
-// jobs are deliveries named a, b, c…, each in the group of its place in groups,
+// deliveries are jobs named a, b, c…, each in the group of its place in groups,
 // or in its own.
-func jobs(n int, groups ...string) []idem.Delivery {
-	batch := make([]idem.Delivery, n)
+func deliveries(n int, groups ...string) []jobs.Delivery {
+	batch := make([]jobs.Delivery, n)
 	for i := range batch {
 		name := string(rune('a' + i))
-		batch[i] = idem.Delivery{
+		batch[i] = jobs.Delivery{
 			JobID: "op-" + name + ".0.0", Operation: "op-" + name, Kind: "mail", Args: json.RawMessage(`{"to":"` + name + `"}`), Group: "op-" + name,
 		}
 		if i < len(groups) {
@@ -115,8 +116,8 @@ func answer(status int, code string) error {
 }
 
 // sinks are the four over one fake.
-func sinks(f *fake) map[string]idem.Sink {
-	return map[string]idem.Sink{
+func sinks(f *fake) map[string]jobs.Sink {
+	return map[string]jobs.Sink{
 		"queue":      sink.NewQueue(fakeSQS{f}, "https://sqs/1/jobs"),
 		"fifo queue": sink.NewQueue(fakeSQS{f}, "https://sqs/1/jobs.fifo"),
 		"topic":      sink.NewTopic(fakeSNS{f}, "arn:aws:sns:us-east-1:1:jobs"),
@@ -127,7 +128,7 @@ func sinks(f *fake) map[string]idem.Sink {
 }
 
 // each runs a test on every sink.
-func each(t *testing.T, test func(t *testing.T, name string, f *fake, s idem.Sink)) {
+func each(t *testing.T, test func(t *testing.T, name string, f *fake, s jobs.Sink)) {
 	t.Helper()
 	for name := range sinks(nil) {
 		t.Run(name, func(t *testing.T) {
@@ -139,7 +140,7 @@ func each(t *testing.T, test func(t *testing.T, name string, f *fake, s idem.Sin
 }
 
 // eachBatching runs a test on the sinks that send several jobs in a call.
-func eachBatching(t *testing.T, test func(t *testing.T, f *fake, s idem.Sink)) {
+func eachBatching(t *testing.T, test func(t *testing.T, f *fake, s jobs.Sink)) {
 	t.Helper()
 	for _, name := range []string{"queue", "fifo queue", "topic", "fifo topic", "bus"} {
 		t.Run(name, func(t *testing.T) {
@@ -152,9 +153,9 @@ func eachBatching(t *testing.T, test func(t *testing.T, f *fake, s idem.Sink)) {
 
 func TestTenJobsACall(t *testing.T) {
 	t.Parallel()
-	each(t, func(t *testing.T, name string, f *fake, s idem.Sink) {
+	each(t, func(t *testing.T, name string, f *fake, s jobs.Sink) {
 		t.Helper()
-		if errs := s.Deliver(t.Context(), jobs(23)); slices.ContainsFunc(verdicts(errs, 23), func(v verdict) bool { return v != taken }) {
+		if errs := s.Deliver(t.Context(), deliveries(23)); slices.ContainsFunc(verdicts(errs, 23), func(v verdict) bool { return v != taken }) {
 			t.Errorf("got %v", errs)
 		}
 		want := "abcdefghij klmnopqrst uvw"
@@ -169,7 +170,7 @@ func TestTenJobsACall(t *testing.T) {
 
 func TestNothingIsNoCall(t *testing.T) {
 	t.Parallel()
-	each(t, func(t *testing.T, _ string, f *fake, s idem.Sink) {
+	each(t, func(t *testing.T, _ string, f *fake, s jobs.Sink) {
 		t.Helper()
 		if errs := s.Deliver(t.Context(), nil); len(errs) != 0 || len(f.calls) != 0 {
 			t.Errorf("got %v after %v", errs, f.calls)
@@ -193,11 +194,11 @@ func TestPartOfACallFails(t *testing.T) {
 		}
 		return "", false
 	}
-	eachBatching(t, func(t *testing.T, f *fake, s idem.Sink) {
+	eachBatching(t, func(t *testing.T, f *fake, s jobs.Sink) {
 		t.Helper()
 		f.entry = entry
 		want := []verdict{taken, counted, taken, down, down, down, taken}
-		if diff := cmp.Diff(want, verdicts(s.Deliver(t.Context(), jobs(7)), 7)); diff != "" {
+		if diff := cmp.Diff(want, verdicts(s.Deliver(t.Context(), deliveries(7)), 7)); diff != "" {
 			t.Errorf("-want +got:\n%s", diff)
 		}
 		if len(f.calls) != 1 {
@@ -237,10 +238,10 @@ func TestCallFails(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			each(t, func(t *testing.T, name string, f *fake, s idem.Sink) {
+			each(t, func(t *testing.T, name string, f *fake, s jobs.Sink) {
 				t.Helper()
 				f.whole = test.whole
-				got, want, calls := verdicts(s.Deliver(t.Context(), jobs(3)), 3), test.want, test.calls
+				got, want, calls := verdicts(s.Deliver(t.Context(), deliveries(3)), 3), test.want, test.calls
 				if name == "function" {
 					calls = "a b c"
 					if want[0] == down {
@@ -261,14 +262,14 @@ func TestCallFails(t *testing.T) {
 // What an answer doesn't tell of has not been taken, for all that is known.
 func TestMuteAnswer(t *testing.T) {
 	t.Parallel()
-	each(t, func(t *testing.T, name string, f *fake, s idem.Sink) {
+	each(t, func(t *testing.T, name string, f *fake, s jobs.Sink) {
 		t.Helper()
 		f.mute = true
 		want := []verdict{down, down}
 		if name == "function" {
 			want = []verdict{down, held}
 		}
-		if diff := cmp.Diff(want, verdicts(s.Deliver(t.Context(), jobs(2)), 2)); diff != "" {
+		if diff := cmp.Diff(want, verdicts(s.Deliver(t.Context(), deliveries(2)), 2)); diff != "" {
 			t.Errorf("-want +got:\n%s", diff)
 		}
 	})
@@ -278,14 +279,14 @@ func TestMuteAnswer(t *testing.T) {
 // held back. Others go on.
 func TestGroupsKeepTheirOrder(t *testing.T) {
 	t.Parallel()
-	for name, s := range map[string]func(*fake) idem.Sink{
-		"queue": func(f *fake) idem.Sink { return sinks(f)["fifo queue"] },
-		"topic": func(f *fake) idem.Sink { return sinks(f)["fifo topic"] },
+	for name, s := range map[string]func(*fake) jobs.Sink{
+		"queue": func(f *fake) jobs.Sink { return sinks(f)["fifo queue"] },
+		"topic": func(f *fake) jobs.Sink { return sinks(f)["fifo topic"] },
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			f := &fake{}
-			if errs := s(f).Deliver(t.Context(), jobs(6, "x", "y", "x", "x", "y", "z")); verdictOf(errors.Join(errs...)) != taken {
+			if errs := s(f).Deliver(t.Context(), deliveries(6, "x", "y", "x", "x", "y", "z")); verdictOf(errors.Join(errs...)) != taken {
 				t.Errorf("got %v", errs)
 			}
 			if got, want := names(f.calls), "abf ce d"; got != want {
@@ -298,7 +299,7 @@ func TestGroupsKeepTheirOrder(t *testing.T) {
 				return "", false
 			}}
 			want := []verdict{counted, taken, held, held, taken, taken}
-			if diff := cmp.Diff(want, verdicts(s(f).Deliver(t.Context(), jobs(6, "x", "y", "x", "x", "y", "z")), 6)); diff != "" {
+			if diff := cmp.Diff(want, verdicts(s(f).Deliver(t.Context(), deliveries(6, "x", "y", "x", "x", "y", "z")), 6)); diff != "" {
 				t.Errorf("-want +got:\n%s", diff)
 			}
 			if got, want := names(f.calls), "abf e"; got != want {
@@ -314,14 +315,14 @@ func TestGroupsKeepTheirOrder(t *testing.T) {
 			}
 			return nil
 		}}
-		if diff := cmp.Diff([]verdict{counted, taken, held}, verdicts(sinks(f)["function"].Deliver(t.Context(), jobs(3, "x", "y", "x")), 3)); diff != "" {
+		if diff := cmp.Diff([]verdict{counted, taken, held}, verdicts(sinks(f)["function"].Deliver(t.Context(), deliveries(3, "x", "y", "x")), 3)); diff != "" {
 			t.Errorf("-want +got:\n%s", diff)
 		}
 	})
 	t.Run("a standard queue has no order to keep", func(t *testing.T) {
 		t.Parallel()
 		f := &fake{}
-		sinks(f)["queue"].Deliver(t.Context(), jobs(3, "x", "x", "x"))
+		sinks(f)["queue"].Deliver(t.Context(), deliveries(3, "x", "x", "x"))
 		if got := names(f.calls); got != "abc" {
 			t.Errorf("calls %q", got)
 		}
@@ -331,11 +332,11 @@ func TestGroupsKeepTheirOrder(t *testing.T) {
 // Once time is up nothing is sent; what was sent keeps its verdict.
 func TestTimeIsUp(t *testing.T) {
 	t.Parallel()
-	each(t, func(t *testing.T, name string, f *fake, s idem.Sink) {
+	each(t, func(t *testing.T, name string, f *fake, s jobs.Sink) {
 		t.Helper()
 		ctx, cancel := context.WithCancel(t.Context())
 		f.whole = func([]string) error { cancel(); return nil }
-		got := verdicts(s.Deliver(ctx, jobs(12)), 12)
+		got := verdicts(s.Deliver(ctx, deliveries(12)), 12)
 		want := make([]verdict, 12)
 		for i := range want {
 			want[i] = taken

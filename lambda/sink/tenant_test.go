@@ -24,7 +24,7 @@ func (f *tenants) Invoke(_ context.Context, in *awslambda.InvokeInput, _ ...func
 // takes it in no other way.
 func TestFunctionIsInvokedForTheJobsTenant(t *testing.T) {
 	t.Parallel()
-	batch := jobs(2)
+	batch := deliveries(2)
 	batch[1].Tenant = "jane"
 	for name, tt := range map[string]struct {
 		opt  func(*sink.FunctionOptions)

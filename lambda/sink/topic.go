@@ -8,7 +8,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/sns"
 	"github.com/aws/aws-sdk-go-v2/service/sns/types"
 
-	"github.com/samekey/samekey/idem"
+	"github.com/samekey/samekey/idem/jobs"
 )
 
 // TopicAPI is the part of *sns.Client that a [Topic] uses.
@@ -26,7 +26,7 @@ type Topic struct{ batcher }
 type TopicOptions struct {
 	// FairBy is that of [QueueOptions]: a standard topic hands it on to the standard
 	// queues that are subscribed, and to nobody else.
-	FairBy func(idem.Delivery) string
+	FairBy func(jobs.Delivery) string
 }
 
 // NewTopic returns a sink to the topic arn. It panics if api is nil, arn is empty,
@@ -65,7 +65,7 @@ func NewTopic(api TopicAPI, arn string, optFns ...func(*TopicOptions)) *Topic {
 	})}
 }
 
-// Deliver implements [idem.Sink], ten jobs a call.
-func (t *Topic) Deliver(ctx context.Context, batch []idem.Delivery) []error {
+// Deliver implements [jobs.Sink], ten jobs a call.
+func (t *Topic) Deliver(ctx context.Context, batch []jobs.Delivery) []error {
 	return t.deliver(ctx, batch)
 }

@@ -14,7 +14,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/sqs"
 	"github.com/google/go-cmp/cmp"
 
-	"github.com/samekey/samekey/idem"
+	"github.com/samekey/samekey/idem/jobs"
 	"github.com/samekey/samekey/lambda/sink"
 )
 
@@ -77,7 +77,7 @@ func TestErrorsOnTheWire(t *testing.T) {
 					return aws.Credentials{AccessKeyID: "id", SecretAccessKey: "secret"}, nil
 				}),
 			}
-			var s idem.Sink
+			var s jobs.Sink
 			switch test.sink {
 			case "queue":
 				s = sink.NewQueue(sqs.NewFromConfig(cfg, func(o *sqs.Options) { o.DisableMessageChecksumValidation = true }), srv.URL+"/1/jobs")
@@ -88,7 +88,7 @@ func TestErrorsOnTheWire(t *testing.T) {
 			case "function":
 				s = sink.NewFunction(awslambda.NewFromConfig(cfg), "mails")
 			}
-			errs := s.Deliver(t.Context(), jobs(1))
+			errs := s.Deliver(t.Context(), deliveries(1))
 			if diff := cmp.Diff([]verdict{test.want}, verdicts(errs, 1)); diff != "" {
 				t.Errorf("%v: -want +got:\n%s", errs, diff)
 			}

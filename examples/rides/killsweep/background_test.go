@@ -24,7 +24,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/samekey/samekey/examples/rides/internal/tap"
-	"github.com/samekey/samekey/idem"
+	"github.com/samekey/samekey/idem/store"
 	"github.com/samekey/samekey/internal/local/elasticmq"
 	"github.com/samekey/samekey/internal/local/eventsource"
 	"github.com/samekey/samekey/internal/local/ids"
@@ -177,7 +177,7 @@ func (w *worker) follow(ctx context.Context, c *collector, r *run) error {
 			taken = now
 		}
 		if err == nil && taken > 0 {
-			var rec *idem.Record
+			var rec *store.Record
 			if rec, err = r.store.Load(ctx, r.pk); atEnd(rec) {
 				return nil
 			}

@@ -25,6 +25,7 @@ import (
 	"github.com/samekey/samekey/examples/rides"
 	"github.com/samekey/samekey/examples/rides/world"
 	"github.com/samekey/samekey/idem"
+	"github.com/samekey/samekey/idem/jobs"
 	"github.com/samekey/samekey/internal/local/eventsource"
 	"github.com/samekey/samekey/internal/local/lambdarun"
 	"github.com/samekey/samekey/internal/local/mendstream"
@@ -115,7 +116,7 @@ func byID(table string) *dynamodb.CreateTableInput {
 func (b *backstage) startDrain(t *testing.T, stream string) {
 	t.Helper()
 	queue := newQueue(t, b.receipts(t))
-	b.startStream(t, stream, "Drain", dynamo.NewDrain(b.store, idem.Route{rides.ReceiptJob: sink.NewQueue(queue, "https://receipts")}))
+	b.startStream(t, stream, "Drain", dynamo.NewDrain(b.store, jobs.Route{rides.ReceiptJob: sink.NewQueue(queue, "https://receipts")}))
 }
 
 // receipts is what the function Receipts does.
@@ -134,7 +135,7 @@ func (b *backstage) startCompleter(t *testing.T, stream string) {
 	tickets := completer.NewQueue(later, "https://tickets")
 	later.start(t, completer.New(tickets, completer.ByNamespace{
 		rides.RidesNamespace:    byRun{b},
-		rides.ReceiptsNamespace: completer.InProcess(func(context.Context, idem.DueTicket) error { return nil }),
+		rides.ReceiptsNamespace: completer.InProcess(func(context.Context, jobs.Ticket) error { return nil }),
 	}, func(o *completer.Options) { o.Grace = grace }))
 	b.startStream(t, stream, "Completer", dynamo.NewCompleter(tickets, func(o *dynamo.CompleterOptions) { o.Grace = grace }))
 }
@@ -189,7 +190,7 @@ func quiet(o *idem.Options) { o.Hooks, o.Logger = idem.Hooks{}, nil }
 // byRun hands a ticket to the function of the run it is of.
 type byRun struct{ *backstage }
 
-func (b byRun) Resume(ctx context.Context, t idem.DueTicket) completer.TicketOutcome {
+func (b byRun) Resume(ctx context.Context, t jobs.Ticket) completer.TicketOutcome {
 	b.mu.Lock()
 	r := b.runs[t.PK]
 	b.mu.Unlock()

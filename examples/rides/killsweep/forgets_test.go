@@ -15,7 +15,7 @@ import (
 	"time"
 
 	"github.com/samekey/samekey/dynamo"
-	"github.com/samekey/samekey/idem"
+	"github.com/samekey/samekey/idem/store"
 	"github.com/samekey/samekey/internal/local/lambdarun"
 )
 
@@ -89,7 +89,7 @@ func (r *run) playForgotten(t *testing.T, op *operator, p point) {
 		return
 	}
 	// Its attempt may have asked for the charge unless the charge is recorded.
-	doubtful := rec.State == idem.Open && !slices.ContainsFunc(rec.Phases, func(ph idem.Phase) bool { return ph.Name == "charge_created" })
+	doubtful := rec.State == store.Open && !slices.ContainsFunc(rec.Phases, func(ph store.Phase) bool { return ph.Name == "charge_created" })
 	if doubtful {
 		before, _ := r.look(t)
 		r.untilStuck(t)
@@ -113,8 +113,8 @@ func (r *run) untilStuck(t *testing.T) {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), patience)
 	defer cancel()
-	for rec := r.record(t); rec.State != idem.Stuck; rec = r.record(t) {
-		if rec.State == idem.Done {
+	for rec := r.record(t); rec.State != store.Stuck; rec = r.record(t) {
+		if rec.State == store.Done {
 			l, _ := r.look(t)
 			t.Fatalf("it comes to its end, though its charge was in doubt: %d charges", l.Charges)
 		}
@@ -137,8 +137,8 @@ func (r *run) helped(t *testing.T, op *operator) {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), 2*patience)
 	defer cancel()
-	for rec := r.record(t); rec == nil || rec.State != idem.Done; rec = r.record(t) {
-		if rec != nil && rec.State == idem.Stuck {
+	for rec := r.record(t); rec == nil || rec.State != store.Done; rec = r.record(t) {
+		if rec != nil && rec.State == store.Stuck {
 			op.settle(t, r)
 		}
 		if r.end == retried {

@@ -24,7 +24,7 @@ import (
 	"github.com/samekey/samekey/examples/rides"
 	"github.com/samekey/samekey/examples/rides/internal/tap"
 	"github.com/samekey/samekey/examples/rides/world"
-	"github.com/samekey/samekey/idem"
+	"github.com/samekey/samekey/idem/store"
 	"github.com/samekey/samekey/internal/local/apigateway"
 	"github.com/samekey/samekey/internal/local/lambdarun"
 )
@@ -230,7 +230,7 @@ func signal(t *testing.T, pid int, sig syscall.Signal) {
 }
 
 // record is the run's record; nil if there is none.
-func (r *run) record(t *testing.T) *idem.Record {
+func (r *run) record(t *testing.T) *store.Record {
 	t.Helper()
 	rec, err := r.store.Load(t.Context(), r.pk)
 	if err != nil {
@@ -240,7 +240,7 @@ func (r *run) record(t *testing.T) *idem.Record {
 }
 
 // settled waits until the operation is done and its job delivered.
-func (r *run) settled(t *testing.T) *idem.Record {
+func (r *run) settled(t *testing.T) *store.Record {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), patience)
 	defer cancel()
@@ -256,8 +256,8 @@ func (r *run) settled(t *testing.T) *idem.Record {
 }
 
 // atEnd reports whether an operation is done and its jobs are delivered.
-func atEnd(rec *idem.Record) bool {
-	return rec != nil && rec.State == idem.Done && len(rec.Jobs) == 0 && rec.Keep == idem.KeepNothing
+func atEnd(rec *store.Record) bool {
+	return rec != nil && rec.State == store.Done && len(rec.Jobs) == 0 && rec.Keep == store.KeepNothing
 }
 
 // left is what a ride has left behind.

@@ -15,7 +15,8 @@ import (
 	"time"
 
 	"github.com/samekey/samekey/examples/rides/internal/tap"
-	"github.com/samekey/samekey/idem"
+	"github.com/samekey/samekey/idem/jobs"
+	"github.com/samekey/samekey/idem/store"
 	"github.com/samekey/samekey/lambda/completer"
 )
 
@@ -101,9 +102,9 @@ func (r *run) playTogether(t *testing.T, p point) {
 
 // resume does as a completer does with tickets for what it saw of the record,
 // until there is nothing to do any more.
-func (r *run) resume(ctx context.Context, rec *idem.Record) error {
-	for rec != nil && rec.State == idem.Open {
-		o := completer.Invoke(invoker{r.function}, "rides").Resume(ctx, idem.DueTicket{Ticket: idem.TicketFor(rec)})
+func (r *run) resume(ctx context.Context, rec *store.Record) error {
+	for rec != nil && rec.State == store.Open {
+		o := completer.Invoke(invoker{r.function}, "rides").Resume(ctx, jobs.TicketFor(rec))
 		if strings.HasPrefix(o.Error, "invoke ") { // the function has not answered
 			return errors.New(o.Error)
 		}

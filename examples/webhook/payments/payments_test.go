@@ -26,6 +26,7 @@ import (
 	"github.com/samekey/samekey/dynamo/dynamotest"
 	"github.com/samekey/samekey/examples/webhook/payments"
 	"github.com/samekey/samekey/idem"
+	"github.com/samekey/samekey/idem/store"
 	"github.com/samekey/samekey/idem/webhook"
 	"github.com/samekey/samekey/lambda"
 )
@@ -34,13 +35,13 @@ func TestMain(m *testing.M) { os.Exit(dynamotest.Main(m)) }
 
 const secret = "whsec_test"
 
-func endpoint(t *testing.T, store idem.Store, table string) *webhook.Handler {
+func endpoint(t *testing.T, st store.Store, table string) *webhook.Handler {
 	t.Helper()
 	v, err := webhook.NewStripe(secret)
 	if err != nil {
 		t.Fatal(err)
 	}
-	return webhook.New(store, "stripe", v, payments.Recorder{Table: table}.Handle)
+	return webhook.New(st, "stripe", v, payments.Recorder{Table: table}.Handle)
 }
 
 func signature(body string) string {

@@ -54,11 +54,11 @@ func bodyMutants() []mutant {
 		{
 			rule: "NoInputAtRest", what: "a claim that was not applied leaves the parts of its request",
 			in: "dynamo.Store.keepInput", old: "case $err != nil: return $held, $err; case $held == nil:",
-			new: "case $err != nil && !errors.Is($err, idem.ErrUnknown): return $held, $err; case $held == nil:", run: "^TestLostAnswersLeaveNothingOfTheRequest$",
+			new: "case $err != nil && !errors.Is($err, store.ErrUnknown): return $held, $err; case $held == nil:", run: "^TestLostAnswersLeaveNothingOfTheRequest$",
 		},
 		{
 			rule: "RequestOfTheClaim", what: "the request of a claim whose answer was lost lies where the record doesn't say",
-			in: "dynamo.Store.keepInput", where: "$next, $held *idem.Record", old: "$into = missing($held.Input.Overflow)",
+			in: "dynamo.Store.keepInput", where: "$next, $held *store.Record", old: "$into = missing($held.Input.Overflow)",
 			new: "$into = missing($next.Input.Overflow); $into.First += 1000", run: "^TestLargeRequestAfterALostClaimAnswer$",
 		},
 		{
@@ -68,18 +68,18 @@ func bodyMutants() []mutant {
 		},
 		{
 			rule: "LeftToClient", what: "a completer that misses the request makes the operation stuck at once",
-			in: "idem.leftToClient", old: "return $now.Before($held.Run.Add($retention))", new: "return $now.Before($held.Run)", pkg: "dynamo",
+			in: "internal/state.LeftToClient", old: "return $now.Before($held.Run.Add($retention))", new: "return $now.Before($held.Run)", pkg: "dynamo",
 			run: "^TestClaimThatDiesBeforeItsCompanion$",
 		},
 		{
 			rule: "LeftToClient", what: "it never gets stuck, whoever has forgotten it",
-			in: "idem.leftToClient", old: "return $now.Before($held.Run.Add($retention))", new: "return $now.Before($held.Run.Add(1000 * $retention))", pkg: "dynamo",
+			in: "internal/state.LeftToClient", old: "return $now.Before($held.Run.Add($retention))", new: "return $now.Before($held.Run.Add(1000 * $retention))", pkg: "dynamo",
 			run: "^TestStoredRequestThatIsGoneGetsStuck$",
 		},
 		{
 			rule: "RequestSupplied", what: "a client's retry doesn't bring the request that is missing",
-			in: "idem.attempt.settle", old: "$next.Input = $a.supplied($held.Input)", new: "$next.Input = $held.Input", pkg: "dynamo",
-			run: "^TestClaimThatDiesBeforeItsCompanion$",
+			in: "idem.attempt.settle", old: "$a.opt.Retention, $a.supplied($held.Input), $a.handler()",
+			new: "$a.opt.Retention, $held.Input, $a.handler()", pkg: "dynamo", run: "^TestClaimThatDiesBeforeItsCompanion$",
 		},
 		{
 			rule: "CompPatience", what: "a body is given up with the first refusal",
@@ -106,7 +106,7 @@ func bodyMutants() []mutant {
 		},
 		{
 			rule: "StoredLimit", what: "a request is claimed that can't be stored",
-			in: "idem.Input.storable", old: "case len($in.Body) > MaxStoredRequest:", new: "case len($in.Body) > 2*MaxStoredRequest:",
+			in: "idem.storable", old: "case len($in.Body) > store.MaxStoredRequest:", new: "case len($in.Body) > 2*store.MaxStoredRequest:",
 			run: "^TestRequestThatCannotBeStoredIsRefused$",
 		},
 	}
@@ -123,7 +123,7 @@ func writeMutants() []mutant {
 		},
 		{
 			rule: "RegionConflict", what: "a conflict with another Region is final",
-			in: "dynamo.writeError", old: `[*types.ReplicatedWriteConflictException]($err); $ok { return nil, fmt.Errorf("dynamo: %s: %w: %w", $op, idem.ErrConflict, $err)`,
+			in: "dynamo.writeError", old: `[*types.ReplicatedWriteConflictException]($err); $ok { return nil, fmt.Errorf("dynamo: %s: %w: %w", $op, store.ErrConflict, $err)`,
 			new: `[*types.ReplicatedWriteConflictException]($err); $ok { return nil, fmt.Errorf("dynamo: %s: %w", $op, $err)`,
 			run: "^TestConflictWithAnotherRegionIsSentAgain$",
 		},
@@ -178,7 +178,7 @@ func writeMutants() []mutant {
 			in: "dynamo.why",
 			old: `
 				if deref($reasons[0].Code) == "ConditionalCheckFailed" {
-					if len($reasons[0].Item) == 0 { return &idem.Record{}, nil }
+					if len($reasons[0].Item) == 0 { return &store.Record{}, nil }
 					return decode($reasons[0].Item)
 				}
 				var $conflict, $condition error

@@ -44,7 +44,7 @@ func panicMutants() []mutant {
 		},
 		{
 			rule: "PanicSilent", what: "a panic's value goes into the log and into the record",
-			in: "idem.PanicText", old: `fmt.Sprintf("panicked with a %T", $value)`, new: `fmt.Sprintf("panicked: %v", $value)`, run: "^TestPanicIsAnswered$",
+			in: "internal/redact.Panic", old: `fmt.Sprintf("panicked with a %T", $value)`, new: `fmt.Sprintf("panicked: %v", $value)`, pkg: "idem", run: "^TestPanicIsAnswered$",
 		},
 		{
 			rule: "PanicSilent", what: "the runtime writes a panic's value to the log",
@@ -63,12 +63,12 @@ func callerMutants() []mutant {
 	return []mutant{
 		{
 			rule: "Credentials", what: "another caller is taken for the first one",
-			in: "idem.judge", old: "case !$same.caller: return otherCaller", new: "", run: every,
+			in: "internal/state.Judge", old: "case !$same.Caller: return OtherCaller", new: "", pkg: "idem", run: every,
 		},
 		{
 			rule: "Credentials", what: "another caller of another request learns that it is another",
-			in: "idem.judge", old: "case !$same.caller: return otherCaller; case !$same.request: return mismatch",
-			new: "case !$same.request: return mismatch; case !$same.caller: return otherCaller", run: "^TestJudgeExhaustively$",
+			in: "internal/state.Judge", old: "case !$same.Caller: return OtherCaller; case !$same.Request: return Mismatch",
+			new: "case !$same.Request: return Mismatch; case !$same.Caller: return OtherCaller", run: "^TestJudgeExhaustively$",
 		},
 		{
 			rule: "Credentials", what: "credentials aren't stored",

@@ -6,7 +6,7 @@ func clientMutants() []mutant {
 	return []mutant{
 		{
 			rule: "StripeKept", what: "a kept server error is retried by Stripe's clients, which only get it again",
-			in: "idem.Response.stripes", old: "if $r.Status >= http.StatusBadRequest {", new: "if $r.Status < http.StatusBadRequest {", run: "^TestPresetStripeV1$/^a_500$",
+			in: "idem.stripeHeaders", old: "if $r.Status >= http.StatusBadRequest {", new: "if $r.Status < http.StatusBadRequest {", run: "^TestPresetStripeV1$/^a_500$",
 		},
 		{
 			rule: "StripeMismatch", what: "Stripe's clients can't tell a reused key from a server error",

@@ -10,12 +10,12 @@ func engineMutants() []mutant {
 		},
 		{
 			rule: "RFTrust", what: "read-first believes an old read whatever it shows",
-			in: "idem.attempt.look", old: "if $v, $err := $a.judge($rec); $err == nil && $v == replay {",
-			new: "if $v, $err := $a.judge($rec); $err == nil && $v != again && $v != takeOver {", pkg: "internal/enginetest", run: "^TestMemoryStore$/^engine_cache$",
+			in: "idem.attempt.look", old: "if $v, $err := $a.judge($rec); $err == nil && $v == state.Replay {",
+			new: "if $v, $err := $a.judge($rec); $err == nil && $v != state.Again && $v != state.TakeOver {", pkg: "internal/enginetest", run: "^TestMemoryStore$/^engine_cache$",
 		},
 		{
 			rule: "CacheDone", what: "the cache takes records that aren't finished",
-			in: "idem.cache.put", old: "$r.State != Done ||", new: "", run: "^TestCacheTakesFinishedRecordsOnly$",
+			in: "idem.cache.put", old: "$r.State != store.Done ||", new: "", run: "^TestCacheTakesFinishedRecordsOnly$",
 		},
 		{
 			rule: "CacheBound", what: "the cache holds what no answer needs",
@@ -36,28 +36,28 @@ func engineMutants() []mutant {
 		},
 		{
 			rule: "FencedStops", what: "an overtaken attempt takes its write for landed",
-			in: "idem.attempt.commitOnce", old: "return $held, land($held, $c.prev, $c.next, $a.owner), nil; case !errors.Is",
-			new: "return $held, landed, nil; case !errors.Is", pkg: "internal/enginetest", run: "^TestMemoryStore$/^engine_take-over$",
+			in: "idem.attempt.commitOnce", old: "return $held, state.Land($held, $c.prev, $c.next, $a.owner), nil; case !errors.Is",
+			new: "return $held, state.Landed, nil; case !errors.Is", pkg: "internal/enginetest", run: "^TestMemoryStore$/^engine_take-over$",
 		},
 		{
 			rule: "UnknownIsRead", what: "an unknown outcome is taken for not applied",
-			in: "idem.attempt.commitOnce", old: "return $now, land($now, $c.prev, $c.next, $a.owner), nil }", new: "return $now, notYet, nil }",
+			in: "idem.attempt.commitOnce", old: "return $now, state.Land($now, $c.prev, $c.next, $a.owner), nil }", new: "return $now, state.NotYet, nil }",
 			run: "^TestOneReadTellsWhereEveryAnswerIsLost$",
 		},
 		{
 			rule: "Adopt", what: "after a lost answer the run at hand counts, not what was stored",
-			in: "idem.flow.write", where: "$next := $build(", old: "case $l == landed: $f.set($held); return $held, nil",
-			new: "case $l == landed: $f.set($next); return $next, nil", run: "^TestWhatWasStoredCounts$",
+			in: "idem.flow.write", where: "$next := $build(", old: "case $l == state.Landed: $f.set($held); return $held, nil",
+			new: "case $l == state.Landed: $f.set($next); return $next, nil", run: "^TestWhatWasStoredCounts$",
 		},
 		{
 			rule: "Adopt", what: "after a lost merged claim the run at hand counts",
-			in: "idem.flow.claimed", where: "$build func(*Record) *Record) (*Record, error) { $a :=", old: "case $v == own: $f.set($held)",
-			new: "case $v == own: if mine := $build($a.fresh($a.opt.Now())); sameShape($held, mine) { $held = mine }; $f.set($held)", run: "^TestWhatWasStoredCounts$",
+			in: "idem.flow.claimed", where: "$build func(*store.Record) *store.Record) (*store.Record, error) { $a :=", old: "case $v == state.Own: $f.set($held)",
+			new: "case $v == state.Own: if mine := $build($a.fresh($a.opt.Now())); state.SameShape($held, mine) { $held = mine }; $f.set($held)", run: "^TestWhatWasStoredCounts$",
 		},
 		{
 			rule: "Adopt", what: "after a lost finish the answer at hand is given",
-			in: "idem.attempt.finished", where: "$resp Response", old: "return Result{Response: $rec.Response.clone(), Expires: $rec.lifetime()}, nil",
-			new: "return Result{Response: $resp, Expires: $rec.lifetime()}, nil", run: "^TestWhatWasStoredCounts$",
+			in: "idem.attempt.finished", where: "$rec, $made *store.Record, $resp Response", old: "return Result{Response: $rec.Response.Clone(), Expires: state.Lifetime($rec)}, nil",
+			new: "return Result{Response: $resp, Expires: state.Lifetime($rec)}, nil", run: "^TestWhatWasStoredCounts$",
 		},
 		{
 			rule: "CWCCheck", what: "an answer leaves a merged claim before the record was seen",
@@ -71,8 +71,8 @@ func engineMutants() []mutant {
 		},
 		{
 			rule: "CWCTakeOver", what: "an answer that isn't stored leaves past what an earlier attempt committed and abandoned",
-			in: "idem.attempt.consult", old: "case $v == takeOver: $f.set($held); $f.restart = true; return Result{}, nil; case $v != again:",
-			new: "case $v != again && $v != takeOver:", run: "^TestMergedClaimAnswersPastItsOwnCommit$",
+			in: "idem.attempt.consult", old: "case $v == state.TakeOver: $f.set($held); $f.restart = true; return Result{}, nil; case $v != state.Again:",
+			new: "case $v != state.Again && $v != state.TakeOver:", run: "^TestMergedClaimAnswersPastItsOwnCommit$",
 		},
 		{
 			rule: "AnswerAsStored", what: "an answer with other headers than the stored one is given",
@@ -82,17 +82,17 @@ func engineMutants() []mutant {
 		},
 		{
 			rule: "AnswerWithItsJobs", what: "an answer is given though the commit that has its jobs failed",
-			in: "idem.attempt.conclude", old: "if $rec.Keep == KeepOpen || $f.outstanding() {", new: "if $rec.Keep == KeepOpen {", run: "^TestAnswerWithoutItsJobs$",
+			in: "idem.attempt.conclude", old: "if $rec.Keep == store.KeepOpen || $f.outstanding() {", new: "if $rec.Keep == store.KeepOpen {", run: "^TestAnswerWithoutItsJobs$",
 		},
 		{
 			rule: "RelForm", what: "a repeated release has the form of the first",
-			in: "idem.attempt.release", where: "$rec *Record", old: "$next := released($prev, $a.opt.Now(), $b)",
-			new: "$next := released($prev, $a.opt.Now(), $b); if free($rec, $b) { $next.Keep, $next.Expires = KeepNothing, seconds($a.opt.Now()) }",
+			in: "idem.attempt.release", where: "$rec *store.Record", old: "$next := state.Released($prev, $a.opt.Now(), $b)",
+			new: "$next := state.Released($prev, $a.opt.Now(), $b); if state.Freed(state.Released($rec, $a.opt.Now(), $b)) { $next.Keep, $next.Expires = store.KeepNothing, state.Seconds($a.opt.Now()) }",
 			run: "^TestReleaseAfterALateCommitKeepsIt$",
 		},
 		{
 			rule: "RelAgain", what: "a release that meets its own later write gives up: the key stays locked",
-			in: "idem.attempt.release", old: "$prev = $held }", new: "return $held, fenced, nil }", run: "^TestReleaseAfterALateCommitKeepsIt$",
+			in: "idem.attempt.release", old: "$prev = $held }", new: "return $held, state.Fenced, nil }", run: "^TestReleaseAfterALateCommitKeepsIt$",
 		},
 	}
 }
@@ -151,7 +151,7 @@ func patienceMutants() []mutant {
 		},
 		{
 			rule: "Crossed", what: "a crossed write is taken as overtaken",
-			in: "idem.flow.write", where: "$a := $f.a", old: "case $l == crossed:", new: "case $l == crossed && $a == nil:", run: "^TestLateCommitOfOnesOwnIsNoTakeOver$",
+			in: "idem.flow.write", where: "$a := $f.a", old: "case $l == state.Crossed:", new: "case $l == state.Crossed && $a == nil:", run: "^TestLateCommitOfOnesOwnIsNoTakeOver$",
 		},
 	}
 }
@@ -165,7 +165,7 @@ func renewMutants() []mutant {
 		},
 		{
 			rule: "Renew", what: "what ends after its time is not stored",
-			in: "idem.attempt.until", where: "$rec *Record", old: "if $now.Before($end) || $a.spent.Load() {",
+			in: "idem.attempt.until", where: "$rec *store.Record", old: "if $now.Before($end) || $a.spent.Load() {",
 			new: "if $now.Before($end) || $a.spent.Load() || $rec != nil {", run: "^TestHandlerThatOutlivesItsTimeKeepsItsKey$",
 		},
 		{
@@ -183,16 +183,16 @@ func renewMutants() []mutant {
 		},
 		{
 			rule: "RenewCross", what: "a renewal whose answer was lost fences its own attempt's commit",
-			in: "idem.flow.write", where: "$a := $f.a", old: "$l == crossed && renewal($held, $prev) {", new: "$l == crossed && renewal($held, $prev) && $a == nil {",
+			in: "idem.flow.write", where: "$a := $f.a", old: "$l == state.Crossed && state.Renewal($held, $prev) {", new: "$l == state.Crossed && state.Renewal($held, $prev) && $a == nil {",
 			run: "^TestRenewalsAndPhasesGoTogether$",
 		},
 		{
 			rule: "RenewCross", what: "any later write of the attempt is passed over as a renewal",
-			in: "idem.renewal", old: "$now.Lease.After($prev.Lease) && sameShape($now, $prev)", new: "$now.Lease.After($prev.Lease)", run: "^TestOnlyARenewalIsARenewal$",
+			in: "internal/state.Renewal", old: "$now.Lease.After($prev.Lease) && SameShape($now, $prev)", new: "$now.Lease.After($prev.Lease)", run: "^TestOnlyARenewalIsARenewal$",
 		},
 		{
 			rule: "RenewCross", what: "a write that moves no lease is passed over as a renewal",
-			in: "idem.renewal", old: "$now.Lease.After($prev.Lease) && sameShape($now, $prev)", new: "sameShape($now, $prev)", run: "^TestOnlyARenewalIsARenewal$",
+			in: "internal/state.Renewal", old: "$now.Lease.After($prev.Lease) && SameShape($now, $prev)", new: "SameShape($now, $prev)", run: "^TestOnlyARenewalIsARenewal$",
 		},
 		{
 			rule: "RenewStop", what: "a renewal outlives its handler",
@@ -209,7 +209,7 @@ func renewMutants() []mutant {
 		},
 		{
 			rule: "RenewOpen", what: "a renewal or a release goes on top of an answer",
-			in: "idem.flow.renew", old: "case $held.State != Open: return", new: "case $held.State != Open && $held == nil: return", run: "^TestRenewalLeavesAnAnswerAlone$",
+			in: "idem.flow.renew", old: "case $held.State != store.Open: return", new: "case $held.State != store.Open && $held == nil: return", run: "^TestRenewalLeavesAnAnswerAlone$",
 		},
 	}
 }
@@ -219,36 +219,40 @@ func resumeMutants() []mutant {
 	return []mutant{
 		{
 			rule: "TakeOwnerK", what: "a ticket is good for another operation with the same ver",
-			in: "idem.Ticket.fits", old: "$rec.Owner != $t.Owner ||", new: "", run: "^TestTicketIsGoodForWhatItSaw$",
+			in: "internal/state.Fits", old: "$rec.Owner != $owner ||",
+			new: "", pkg: "idem", run: "^TestTicketIsGoodForWhatItSaw$",
 		},
 		{
 			rule: "TakeVer", what: "a ticket is good whatever was written since",
-			in: "idem.Ticket.fits", old: "|| $rec.Ver != $t.Ver", new: "", run: "^TestTicketIsGoodForWhatItSaw$",
+			in: "internal/state.Fits", old: "|| $rec.Ver != $ver",
+			new: "", pkg: "idem", run: "^TestTicketIsGoodForWhatItSaw$",
 		},
 		{
 			rule: "TakeLease", what: "a completer takes a running request over",
-			in: "idem.Ticket.fits", old: "case $rec.Lease.After($now): return ErrInFlight", new: "case $rec.Lease.After($now) && $rec.Ver < 0: return ErrInFlight",
-			run: "^TestTicketIsGoodForWhatItSaw$",
+			in: "internal/state.Fits", old: "case $rec.Lease.After($now): return Held",
+			new: "case $rec.Lease.After($now) && $rec.Ver < 0: return Held", pkg: "idem", run: "^TestTicketIsGoodForWhatItSaw$",
 		},
 		{
 			rule: "TakeOpen", what: "a completer takes a finished or stuck record over",
-			in: "idem.Ticket.fits", old: "|| $rec.State != Open || over", new: "|| over", run: "^TestTicketIsGoodForWhatItSaw$",
+			in: "internal/state.Fits", old: "|| $rec.State != store.Open || Over", new: "|| Over", pkg: "idem", run: "^TestTicketIsGoodForWhatItSaw$",
 		},
 		{
 			rule: "TakeExpired", what: "a key that was given back is given up",
-			in: "idem.Ticket.fits", old: "|| over($rec.Expires, $now): return ErrMoved", new: ": return ErrMoved", run: "^TestFreedKeyIsNotGivenUp$",
+			in: "internal/state.Fits", old: "|| Over($rec.Expires, $now): return Moved",
+			new: ": return Moved", pkg: "idem", run: "^TestFreedKeyIsNotGivenUp$",
 		},
 		{
 			rule: "TakeInput", what: "a completer takes up what it has no request for",
-			in: "idem.Take.From", old: "case $rec.Input == nil || !$rec.Expires.IsZero():", new: "case $rec.Ver < 0:", run: "^TestTicketWithoutARequestIsRefused$",
+			in: "internal/state.MayTake", old: "case $rec.Input == nil || !$rec.Expires.IsZero():", new: "case $rec.Ver < 0:", pkg: "idem", run: "^TestTicketWithoutARequestIsRefused$",
 		},
 		{
 			rule: "TriesTake", what: "tries aren't counted in the take-over",
-			in: "idem.Take.From", old: "$r.Tries++", new: "", run: "^TestTriesThatDieAreCounted$",
+			in: "internal/state.TakenUp", old: "$r.Tries++",
+			new: "", pkg: "idem", run: "^TestTriesThatDieAreCounted$",
 		},
 		{
 			rule: "TakeHandler", what: "a handler ends another handler's operation",
-			in: "idem.Take.From", old: "case !slices.Contains($t.Handlers, $rec.Handler):", new: "case $t.Handlers == nil:", pkg: "internal/enginetest",
+			in: "internal/state.MayTake", old: "case !slices.Contains($t.Handlers, $rec.Handler):", new: "case $t.Handlers == nil:", pkg: "internal/enginetest",
 			run: "^TestMemoryStore$/^store_take$",
 		},
 		{
@@ -257,7 +261,7 @@ func resumeMutants() []mutant {
 		},
 		{
 			rule: "TakeTenant", what: "an operation is completed for another tenant",
-			in: "idem.Take.From", old: "case $rec.Tenant != $t.Tenant:", new: "case $rec.Tenant != $t.Tenant && $t.Handlers == nil:", pkg: "internal/enginetest",
+			in: "internal/state.MayTake", old: "case $rec.Tenant != $t.Tenant:", new: "case $rec.Tenant != $t.Tenant && $t.Handlers == nil:", pkg: "internal/enginetest",
 			run: "^TestMemoryStore$/^store_take$",
 		},
 		{
@@ -279,7 +283,8 @@ func resumeMutants() []mutant {
 		},
 		{
 			rule: "BumpOwner", what: "an operator writes under the nonce of the attempt that got stuck",
-			in: "idem.Engine.Settle", old: "$next.Owner = $a.owner", new: "_ = $a.owner", run: "^TestLateWriteDoesNotFitAfterASettlement$",
+			in: "idem.attempt.send", old: "state.Stamp($c.next, $c.prev, $a.owner)",
+			new: "state.Stamp($c.next, $c.prev, $c.prev.Owner)", run: "^TestLateWriteDoesNotFitAfterASettlement$",
 		},
 		{
 			rule: "BumpOwner", what: "giving up doesn't take the record over first",
@@ -288,20 +293,21 @@ func resumeMutants() []mutant {
 		},
 		{
 			rule: "OpCond", what: "an operator settles what isn't stuck",
-			in: "idem.Engine.Settle", old: "$rec.State == Stuck || $s.Answer", new: "$rec.State != None || $s.Answer", run: "^TestOnlyWhatIsStuckIsSettled$",
+			in: "internal/state.Settleable", old: "$rec.State == store.Stuck || $s.Answer",
+			new: "$rec.State != store.None || $s.Answer", pkg: "idem", run: "^TestOnlyWhatIsStuckIsSettled$",
 		},
 		{
 			rule: "OpCond", what: "an operator answers what somebody holds",
-			in: "idem.abandoned", old: "return $rec.State == Open && !$rec.Lease.After($now) &&", new: "return $rec.State == Open &&", run: "^TestOnlyWhatIsStuckIsSettled$",
+			in: "internal/state.Abandoned", old: "return $rec.State == store.Open && !$rec.Lease.After($now) &&", new: "return $rec.State == store.Open &&", pkg: "idem", run: "^TestOnlyWhatIsStuckIsSettled$",
 		},
 		{
 			rule: "OpCond", what: "an operator who was overtaken is told that it is done",
-			in: "idem.Engine.Settle", old: `case $l != landed: return $a.fail("settle", ErrMoved)`, new: `case $l < 0: return $a.fail("settle", ErrMoved)`,
+			in: "idem.Engine.Settle", old: `case $l != state.Landed: return $a.fail("settle", jobs.ErrMoved)`, new: `case $l < 0: return $a.fail("settle", jobs.ErrMoved)`,
 			run: "^TestTwoOperatorsDecideOnce$",
 		},
 		{
 			rule: "OneDecision", what: "of two decisions that contradict each other one is carried out",
-			in: "idem.settled", old: "case $s.decisions() > 1:", new: "case $s.decisions() > 4:", run: "^TestSettlementIsOneDecision$",
+			in: "internal/state.Settled", old: "case $s.decisions() > 1:", new: "case $s.decisions() > 4:", pkg: "idem", run: "^TestSettlementIsOneDecision$",
 		},
 		{
 			rule: "DecisionSeen", what: "a decision is carried out on what nobody has looked at",
@@ -310,13 +316,13 @@ func resumeMutants() []mutant {
 		},
 		{
 			rule: "DecisionStays", what: "nobody can tell who decided what",
-			in: "idem.Engine.Settle", where: "$rec, $err := $a.reads", old: "$next = finished($next, $answer", new: "$next = finished($rec, $answer",
-			run: "^TestSettlementsStayInTheRecord$",
+			in: "idem.Engine.Settle", where: "$rec, $err := $a.reads", old: "$next = state.Finished($next,",
+			new: "$next = state.Finished($rec,", run: "^TestSettlementsStayInTheRecord$",
 		},
 		{
 			rule: "SettlingStartsAnew", what: "the sweep undoes a settlement, for how long it had lain there before",
-			in: "idem.settled", old: `$r.LastErr, $r.Run = Open, $rec.Ver+1, 0, "", millis($now)`, new: `$r.LastErr = Open, $rec.Ver+1, 0, ""`,
-			run: "^TestSettlementsStayInTheRecord$",
+			in: "internal/state.Settled", old: "$r.Tries, $r.LastErr, $r.Run = store.Open, 0, \"\", Millis($now)",
+			new: "$r.Tries, $r.LastErr = store.Open, 0, \"\"", pkg: "idem", run: "^TestSettlementsStayInTheRecord$",
 		},
 		{
 			rule: "OwnNamespace", what: "a ticket reaches another application's records",
@@ -325,7 +331,7 @@ func resumeMutants() []mutant {
 		},
 		{
 			rule: "IntentNeedsOutcome", what: "an unknown outcome may be tried again unsettled",
-			in: "idem.settled", where: "$rec *Record", old: "case $begun: return nil, fmt.Errorf", new: "case $begun && $rec == nil: return nil, fmt.Errorf",
+			in: "internal/state.Settled", where: "$rec *store.Record", old: "case $begun: return nil, fmt.Errorf", new: "case $begun && $rec == nil: return nil, fmt.Errorf", pkg: "idem",
 			run: "^TestNotIdempotent$/^unknown$",
 		},
 	}

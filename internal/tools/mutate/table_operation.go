@@ -50,7 +50,7 @@ func operationMutants() []mutant {
 		},
 		{
 			rule: "DeliveryKey", what: "a call is made under a message's id",
-			in: "idem.flow.reaches", old: "if mayReach($f.a.req.DeliveryKey, $f.record()) {", new: "if $f != nil {", pkg: "lambda", run: redrive,
+			in: "idem.flow.reaches", old: "if state.MayReach($f.a.req.DeliveryKey, $f.record()) {", new: "if $f != nil {", pkg: "lambda", run: redrive,
 		},
 		{
 			rule: "DeliveryKey", what: "a job before the answer is staged under a message's id",
@@ -58,7 +58,7 @@ func operationMutants() []mutant {
 		},
 		{
 			rule: "DeliveryKey", what: "what an earlier version has begun can't be finished",
-			in: "idem.mayReach", old: "!$deliveryKey || $held != nil && !$held.DeliveryKey", new: "!$deliveryKey", pkg: "lambda", run: redrive,
+			in: "internal/state.MayReach", old: "!$deliveryKey || $held != nil && !$held.DeliveryKey", new: "!$deliveryKey", pkg: "lambda", run: redrive,
 		},
 		{
 			rule: "DeliveryKey", what: "a second delivery slips through",

@@ -141,11 +141,11 @@ func phaseMutants() []mutant {
 		},
 		{
 			rule: "KeyParts", what: "derived keys of the calls to one service are the same",
-			in: "idem.callName", old: "$made[$name]+$made[skipped]+1", new: "1", run: "^TestOperationIDsAndDerivedKeys$",
+			in: "idem.callName", old: "$made[$name]+$made[state.Skipped]+1", new: "1", run: "^TestOperationIDsAndDerivedKeys$",
 		},
 		{
 			rule: "KeyParts", what: "a call has the key of one whose outcome people told",
-			in: "idem.callName", old: "$made[$name]+$made[skipped]+1", new: "$made[$name]+1", run: "^TestSettlingACallThatTheProviderMayHaveForgotten$",
+			in: "idem.callName", old: "$made[$name]+$made[state.Skipped]+1", new: "$made[$name]+1", run: "^TestSettlingACallThatTheProviderMayHaveForgotten$",
 		},
 		{
 			rule: "KeyParts", what: "a phase's name is part of its derived keys",
@@ -176,8 +176,8 @@ func phaseMutants() []mutant {
 		},
 		{
 			rule: "Memory", what: "a renewed lease makes a call younger",
-			in: "idem.renewed", where: "$now, $lease time.Time", old: "$r.Ver, $r.Lease = $held.Ver+1, millis($lease)",
-			new: "$r.Ver, $r.Lease, $r.Run = $held.Ver+1, millis($lease), millis($now)", run: "^TestDoubtCountsFromTheBeginOfTheAttempt$",
+			in: "internal/state.Renewed", where: "$now, $lease time.Time", old: "$r.Lease = Millis($lease)",
+			new: "$r.Lease, $r.Run = Millis($lease), Millis($now)", pkg: "idem", run: "^TestDoubtCountsFromTheBeginOfTheAttempt$",
 		},
 		{
 			rule: "Unrepeated", what: "an operation ends without a call that may have been made",
@@ -189,11 +189,13 @@ func phaseMutants() []mutant {
 		},
 		{
 			rule: "Unrepeated", what: "an attempt that fails in a call doesn't say so",
-			in: "idem.released", old: "$held.tells); len($calls) > 0 {", new: "$held.tells); len($calls) > 9 {", run: "^TestChangesOfPhasesBetweenVersions$",
+			in: "internal/state.Released", old: "$recorded); len($calls) > 0 {",
+			new: "$recorded); len($calls) > 9 {", pkg: "idem", run: "^TestChangesOfPhasesBetweenVersions$",
 		},
 		{
 			rule: "TellsOf", what: "a call is in doubt though its commit landed after all",
-			in: "idem.released", old: "slices.DeleteFunc(slices.Clone($b.calls), $held.tells)", new: "slices.Clone($b.calls)", run: "^TestRecordedCallIsInNoDoubt$",
+			in: "internal/state.Released", old: "return tells($held, $call)",
+			new: "return tells($held, $call) && false", pkg: "idem", run: "^TestRecordedCallIsInNoDoubt$",
 		},
 		{
 			rule: "Sends", what: "something else is sent under the key of a call that may have been made",
@@ -210,11 +212,11 @@ func phaseMutants() []mutant {
 		},
 		{
 			rule: "CountCalls", what: "a resumed run begins to count its calls anew",
-			in: "idem.advanced", old: "$r.Calls = tally($held.Calls, $calls)", new: "$r.Calls = tally($held.Calls, nil)", run: "^TestResumedRunGoesOnCounting$",
+			in: "internal/state.Advanced", old: "$r.Calls = Tally($held.Calls, $calls)", new: "$r.Calls = Tally($held.Calls, nil)", pkg: "idem", run: "^TestResumedRunGoesOnCounting$",
 		},
 		{
 			rule: "CountCalls", what: "the calls of a Deferred phase aren't counted",
-			in: "idem.flow.tx", old: "$tx.made = tally($tx.made, $f.calls)", new: "$tx.made = tally($tx.made, nil)", run: "^TestDerivedKeysOfADeferredCall$",
+			in: "idem.flow.tx", old: "$tx.made = state.Tally($tx.made, $f.calls)", new: "$tx.made = state.Tally($tx.made, nil)", run: "^TestDerivedKeysOfADeferredCall$",
 		},
 		{
 			rule: "Memory", what: "a call is repeated that its provider may have forgotten",
@@ -223,16 +225,16 @@ func phaseMutants() []mutant {
 		},
 		{
 			rule: "Memory", what: "a call is in doubt that was never made",
-			in: "idem.taken", old: "if !$held.Lease.IsZero() {", new: "if $held.Ver > 0 {", run: "^TestForHowLongACallIsRepeated$",
+			in: "internal/state.Taken", old: "if !$held.Lease.IsZero() {", new: "if $held.Ver > 0 {", pkg: "idem", run: "^TestForHowLongACallIsRepeated$",
 		},
 		{
 			rule: "Memory", what: "a call that was made by a holder that never came back counts from its take-over",
-			in: "idem.taken", where: "$now, $lease time.Time", old: "$r.doubt(with($held.Doubts, AnyCall), $held.doubtSince())",
-			new: "$r.doubt(with($held.Doubts, AnyCall), $now)", run: "^TestForHowLongACallIsRepeated$",
+			in: "internal/state.Taken", where: "$now, $lease time.Time", old: "With($held.Doubts, store.AnyCall), doubtSince($held))",
+			new: "With($held.Doubts, store.AnyCall), $now)", pkg: "idem", run: "^TestForHowLongACallIsRepeated$",
 		},
 		{
 			rule: "Memory", what: "each attempt begins to count a call's age anew",
-			in: "idem.Record.doubtSince", old: "if len($r.Doubts) > 0 { return $r.DoubtSince", new: "if len($r.Doubts) > 9 { return $r.DoubtSince",
+			in: "internal/state.doubtSince", old: "if len($r.Doubts) > 0 { return $r.DoubtSince", new: "if len($r.Doubts) > 9 { return $r.DoubtSince", pkg: "idem",
 			run: "^TestForHowLongACallIsRepeated$",
 		},
 		{
@@ -241,7 +243,7 @@ func phaseMutants() []mutant {
 		},
 		{
 			rule: "Memory", what: "an operation that people let go on is stuck in the same call again",
-			in: "idem.settled", old: "$r.Phases = slices.Clone($rec.Phases[:$n-1]); $r.doubt(nil, time.Time{})", new: "$r.Phases = slices.Clone($rec.Phases[:$n-1])",
+			in: "internal/state.Settled", old: "$r.Phases = slices.Clone($rec.Phases[:$n-1]); doubt(&$r, nil, time.Time{})", new: "$r.Phases = slices.Clone($rec.Phases[:$n-1])", pkg: "idem",
 			run: "^TestSettlingACallThatTheProviderMayHaveForgotten$",
 		},
 		{

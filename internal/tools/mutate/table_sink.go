@@ -17,7 +17,7 @@ func sinkMutants() []mutant {
 		},
 		{
 			rule: "DownCostsACall", what: "a function of the program that is down is called for every job",
-			in: "idem.SinkFunc.Deliver", old: "$down = errors.Is($errs[$i], ErrSinkDown)", new: "$down = false", run: "^TestSinkFuncThatIsDownIsCalledOnce$",
+			in: "idem/jobs.SinkFunc.Deliver", old: "$down = errors.Is($errs[$i], ErrSinkDown)", new: "$down = false", run: "^TestSinkFuncThatIsDownIsCalledOnce$",
 		},
 		{
 			rule: "NoEmptyEvent", what: "a job that is no JSON is handed on as an event without a payload",

@@ -12,7 +12,7 @@ func storeMutants() []mutant {
 		dynamoCommits = "^TestConformance$/^store_commit$"
 		dynamoTakes   = "^TestConformance$/^store_take$"
 
-		memClaim  = "$old != nil && (!over($old.Expires, $c.Now) || $old.Owner == $c.Next.Owner) {"
+		memClaim  = "$old != nil && (!state.Over($old.Expires, $c.Now) || $old.Owner == $c.Next.Owner) {"
 		memCommit = "case $old.Owner != $c.Prev.Owner || $old.Ver != $c.Prev.Ver:"
 		claim     = `"attribute_not_exists(pk) OR (exp_s < :now AND #owner <> :me)"`
 
@@ -64,7 +64,7 @@ func storeMutants() []mutant {
 		},
 		{
 			rule: "TakeDoubts", what: "the calls of who never came back aren't in doubt",
-			in: "dynamo.Store.Take", old: `takeSet+takeDoubts; $args[":doubts"] = $v.list([]string{idem.AnyCall})`, new: "takeSet", run: dynamoTakes,
+			in: "dynamo.Store.Take", old: `takeSet+takeDoubts; $args[":doubts"] = $v.list([]string{store.AnyCall})`, new: "takeSet", run: dynamoTakes,
 		},
 		{
 			rule: "TakeLayout", what: "a record of a newer layout is taken over",
@@ -88,12 +88,12 @@ func storeMutants() []mutant {
 		},
 		{
 			rule: "ClaimOwn", what: "memory: a late copy of a claim revives what its attempt freed",
-			in: "idem.MemoryStore.Claim", old: memClaim, new: "$old != nil && !over($old.Expires, $c.Now) {", pkg: suite, run: claims,
+			in: "idem.MemoryStore.Claim", old: memClaim, new: "$old != nil && !state.Over($old.Expires, $c.Now) {", pkg: suite, run: claims,
 		},
 		{
 			rule: "CWCCond", what: "memory: a claim with writes over anything",
 			in: "idem.MemoryStore.Claim", old: memClaim,
-			new: "$old != nil && len($c.Writes) == 0 && (!over($old.Expires, $c.Now) || $old.Owner == $c.Next.Owner) {", run: "^TestMergedClaimConsultsTheRecord$",
+			new: "$old != nil && len($c.Writes) == 0 && (!state.Over($old.Expires, $c.Now) || $old.Owner == $c.Next.Owner) {", run: "^TestMergedClaimConsultsTheRecord$",
 		},
 		{
 			rule: "CommitOwner", what: "memory: anybody's commit",
@@ -115,7 +115,7 @@ func storeMutants() []mutant {
 		},
 		{
 			rule: "JobEntry", what: "memory: a commit that stages a job brings delivered ones back",
-			in: "idem.patched", where: "$next *Record", old: "if _, $known := $prev.Jobs[$id]; !$known {", new: "if len($next.Jobs) > len($prev.Jobs) {", pkg: suite, run: commits,
+			in: "idem.patched", where: "$next *store.Record", old: "if _, $known := $prev.Jobs[$id]; !$known {", new: "if len($next.Jobs) > len($prev.Jobs) {", pkg: suite, run: commits,
 		},
 		{
 			rule: "ClaimCond", what: "a claim over anything",
@@ -172,7 +172,7 @@ func storeMutants() []mutant {
 		},
 		{
 			rule: "TouchesWhatDiffers", what: "a commit writes the phases even where they don't differ",
-			in: "dynamo.Store.update", old: "if !slices.EqualFunc($prev.Phases, $next.Phases, samePhase) {", new: "if samePhase(idem.Phase{}, idem.Phase{}) {", run: dynamoCommits,
+			in: "dynamo.Store.update", old: "if !slices.EqualFunc($prev.Phases, $next.Phases, samePhase) {", new: "if samePhase(store.Phase{}, store.Phase{}) {", run: dynamoCommits,
 		},
 		{
 			rule: "LayoutVersion", what: "records of a later layout are read as ours",

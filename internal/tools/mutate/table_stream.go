@@ -33,11 +33,11 @@ func jobMutants() []mutant {
 		},
 		{
 			rule: "Clean", what: "an early job's acknowledgement doesn't settle what was finished since",
-			in: "dynamo.Store.Ack", old: "if $err != nil || $refused || !unsettled($now) {", new: "if $err != nil || $refused || $now != nil {", run: changed,
+			in: "dynamo.Store.Ack", old: "if $err != nil || $refused || !state.Unsettled($now) {", new: "if $err != nil || $refused || $now != nil {", run: changed,
 		},
 		{
 			rule: "Clean", what: "a refused last acknowledgement doesn't settle what has no jobs any more",
-			in: "dynamo.Store.Ack", old: "case unsettled($now): return $s.Settle($ctx, $now)", new: "", run: "^TestLastAckOfWhatOthersDeliveredSettles$",
+			in: "dynamo.Store.Ack", old: "case state.Unsettled($now): return $s.Settle($ctx, $now)", new: "", run: "^TestLastAckOfWhatOthersDeliveredSettles$",
 		},
 		{
 			rule: "SettleCond", what: "a record with jobs is settled",
@@ -115,17 +115,17 @@ func streamMutants() []mutant {
 		},
 		{
 			rule: "OutageParksNothing", what: "an outage of the sink counts against its jobs",
-			in: "dynamo.Drain.conclude", old: "case $e.gone, errors.Is($err, idem.ErrSinkDown), errors.Is($err, idem.ErrNotTried):", new: "case $e.gone:",
+			in: "dynamo.Drain.conclude", old: "case $e.gone, errors.Is($err, jobs.ErrSinkDown), errors.Is($err, jobs.ErrHeldBack):", new: "case $e.gone:",
 			run: "^TestOutageParksNothing$",
 		},
 		{
 			rule: "GoneComesAgain", what: "a failed job of a removed record is forgotten",
-			in: "dynamo.Drain.conclude", old: "case $e.gone, errors.Is($err, idem.ErrSinkDown),", new: "case errors.Is($err, idem.ErrSinkDown),",
+			in: "dynamo.Drain.conclude", old: "case $e.gone, errors.Is($err, jobs.ErrSinkDown),", new: "case errors.Is($err, jobs.ErrSinkDown),",
 			run: "^TestFailedJobOfARemovedRecordComesAgain$",
 		},
 		{
 			rule: "NewJobsOnly", what: "the drain's own writes ask for deliveries",
-			in: "dynamo.errand.add", old: "if pending($c.new, $name) && !pending($before, $name) {", new: "if pending($c.new, $name) {",
+			in: "dynamo.errand.add", old: "if state.Pending($c.new, $name) && !state.Pending($before, $name) {", new: "if state.Pending($c.new, $name) {",
 			run: "^(TestBadInput32PoisonJobIsParked|TestDrainsOwnWritesAskForNothing)$",
 		},
 		{
@@ -134,7 +134,7 @@ func streamMutants() []mutant {
 		},
 		{
 			rule: "ParkedStays", what: "a parked job is handed out again",
-			in: "dynamo.pending", old: `return $there && $job.Failed == ""`, new: "return $there && len($job.Failed) >= 0", run: "^TestParkedJobIsLeftAlone$",
+			in: "internal/state.Pending", old: `return $there && $job.Failed == ""`, new: "return $there && len($job.Failed) >= 0", pkg: "dynamo", run: "^TestParkedJobIsLeftAlone$",
 		},
 		{
 			rule: "RemovedJobs", what: "the jobs of a removed record are forgotten",
@@ -146,12 +146,12 @@ func streamMutants() []mutant {
 		},
 		{
 			rule: "UnreadableSkipped", what: "a record that can't be read holds its shard up",
-			in: "dynamo.Drain.failed", where: "$e *errand", old: "if !errors.Is($err, idem.ErrCorrupt) { return true }",
-			new: "if !errors.Is($err, idem.ErrCorrupt) || $e != nil { return true }", run: "^TestBrokenRecordDoesNotBlock$",
+			in: "dynamo.Drain.failed", where: "$e *errand", old: "if !errors.Is($err, store.ErrCorrupt) { return true }",
+			new: "if !errors.Is($err, store.ErrCorrupt) || $e != nil { return true }", run: "^TestBrokenRecordDoesNotBlock$",
 		},
 		{
 			rule: "CompleteOpen", what: "the completer queues what is finished, stuck or has no request",
-			in: "dynamo.completable", old: "return $r.State == idem.Open && $r.Keep == idem.KeepOpen && $r.Input != nil", new: "return $r.State != idem.None",
+			in: "internal/state.Completable", old: "return $r.State == store.Open && $r.Keep == store.KeepOpen && $r.Input != nil", new: "return $r.State != store.None", pkg: "dynamo",
 			run: "^TestTickets$",
 		},
 		{
@@ -160,7 +160,7 @@ func streamMutants() []mutant {
 		},
 		{
 			rule: "CompleteDue", what: "a ticket is due before the lease is over",
-			in: "dynamo.due", old: "if $r.Lease.After($seen) { $seen = $r.Lease }", new: "", run: "^TestTickets$",
+			in: "internal/state.Due", old: "if $r.Lease.After($seen) { $seen = $r.Lease }", new: "", pkg: "dynamo", run: "^TestTickets$",
 		},
 		{
 			rule: "TicketComesAgain", what: "a ticket that wasn't queued is forgotten",
@@ -168,12 +168,12 @@ func streamMutants() []mutant {
 		},
 		{
 			rule: "Reaper", what: "an unfinished operation goes away in silence",
-			in: "dynamo.Completer.run", old: "if $ch.replaced() && unfinished($ch.old) {", new: "if $ch.replaced() && unfinished($ch.old) && $ch.at < 0 {",
+			in: "dynamo.Completer.run", old: "if $ch.replaced() && state.Unfinished($ch.old) {", new: "if $ch.replaced() && state.Unfinished($ch.old) && $ch.at < 0 {",
 			run: "^TestBadInput34UnfinishedRecordIsGone$",
 		},
 		{
 			rule: "ReaperFreed", what: "a key that was given back raises an alarm",
-			in: "dynamo.unfinished", old: "$r.State == idem.Open && !freed($r)", new: "$r.State == idem.Open", run: "^TestBadInput34UnfinishedRecordIsGone$",
+			in: "internal/state.Unfinished", old: "$r.State == store.Open && !Freed($r)", new: "$r.State == store.Open", pkg: "dynamo", run: "^TestBadInput34UnfinishedRecordIsGone$",
 		},
 		{
 			rule: "SweepLate", what: "the sweep works on what the stream's readers have hardly seen",
@@ -227,7 +227,7 @@ func streamMutants() []mutant {
 		},
 		{
 			rule: "Clean", what: "the sweep doesn't settle",
-			in: "dynamo.Sweep.judgeJobs", old: "settle: $late && unsettled($r)}", new: `settle: $late && unsettled($r) && $r.ID == ""}`,
+			in: "dynamo.Sweep.judgeJobs", old: "settle: $late && state.Unsettled($r)}", new: `settle: $late && state.Unsettled($r) && $r.ID == ""}`,
 			run: "^TestSweepActsInTheStreamsStead$",
 		},
 		{

@@ -37,7 +37,7 @@ func whoseMutants() []mutant {
 		},
 		{
 			rule: "TicketAddress", what: "a ticket doesn't say to which function it is to go",
-			in: "idem.TicketDue", old: "Function: $r.Handler.Function, Tenant: $r.Tenant}", new: "Tenant: $r.Tenant}", pkg: "dynamo", run: "^TestTicketsAndJobsAreAddressed$",
+			in: "idem/jobs.TicketFor", old: "Function: $r.Handler.Function, Tenant: $r.Tenant}", new: "Tenant: $r.Tenant}", pkg: "dynamo", run: "^TestTicketsAndJobsAreAddressed$",
 		},
 		{
 			rule: "TicketAddress", what: "a job doesn't say whose it is",
@@ -45,8 +45,8 @@ func whoseMutants() []mutant {
 		},
 		{
 			rule: "TakeOverNames", what: "a client's retry leaves the operation to the handler that it was of",
-			in: "idem.attempt.settle", old: "$next.Handler, $next.Tenant = $a.handler(), $a.req.Tenant", new: "$next.Handler, $next.Tenant = $next.Handler, $a.req.Tenant",
-			run: "^TestTakeOverByAClientNamesItsHandler$",
+			in: "internal/state.TakenByClient", old: "$r.Input, $r.Handler, $r.Tenant = $in, $by, $tenant",
+			new: "$r.Input = $in", pkg: "idem", run: "^TestTakeOverByAClientNamesItsHandler$",
 		},
 		{
 			rule: "SecondWrap", what: "two handlers without a name are on one engine",

@@ -16,7 +16,7 @@ import (
 	"fmt"
 	"strings"
 
-	"github.com/samekey/samekey/idem"
+	"github.com/samekey/samekey/idem/jobs"
 	"github.com/samekey/samekey/lambda/internal/rawjson"
 )
 
@@ -27,7 +27,7 @@ const (
 )
 
 // EncodeTicket returns the payload that asks a function to complete t's operation.
-func EncodeTicket(t idem.Ticket) []byte {
+func EncodeTicket(t jobs.Ticket) []byte {
 	return encode(map[string]any{"resume": t})
 }
 
@@ -35,7 +35,7 @@ func EncodeTicket(t idem.Ticket) []byte {
 // an event for the handler. An error says that a payload is an envelope, having
 // no other member, and can't be read. ParseTicket takes the members in any order, each
 // of them once, and no unknown ones.
-func ParseTicket(payload []byte) (t idem.Ticket, ok bool, err error) {
+func ParseTicket(payload []byte) (t jobs.Ticket, ok bool, err error) {
 	content, ok, err := open(payload)
 	if !ok || err != nil {
 		return t, false, err
@@ -53,10 +53,10 @@ func ParseTicket(payload []byte) (t idem.Ticket, ok bool, err error) {
 		err = errors.Join(err, json.Unmarshal(released, &t.Released))
 	}
 	if err != nil {
-		return idem.Ticket{}, false, unsound(err.Error())
+		return jobs.Ticket{}, false, unsound(err.Error())
 	}
 	if t.PK == "" || t.Owner == "" || t.Ver < 1 {
-		return idem.Ticket{}, false, unsound("the ticket is not complete")
+		return jobs.Ticket{}, false, unsound("the ticket is not complete")
 	}
 	return t, true, nil
 }

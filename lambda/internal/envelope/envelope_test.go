@@ -11,10 +11,12 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/samekey/samekey/idem"
+	"github.com/samekey/samekey/idem/jobs"
+	"github.com/samekey/samekey/idem/store"
 	"github.com/samekey/samekey/lambda/internal/envelope"
 )
 
-var someTicket = idem.Ticket{PK: "v1#rides#x<>&é", Owner: "OWNER", Ver: 3}
+var someTicket = jobs.Ticket{PK: "v1#rides#x<>&é", Owner: "OWNER", Ver: 3}
 
 func TestTicketEnvelope(t *testing.T) {
 	t.Parallel()
@@ -86,9 +88,9 @@ func TestParseTicket(t *testing.T) {
 			if ok != (test.want == sound) || (err != nil) != (test.want == bad) {
 				t.Errorf("got %+v, %v, %v", got, ok, err)
 			}
-			want := idem.Ticket{}
+			want := jobs.Ticket{}
 			if test.want == sound {
-				want = idem.Ticket{PK: "p", Owner: "o", Ver: 3}
+				want = jobs.Ticket{PK: "p", Owner: "o", Ver: 3}
 			}
 			if got != want {
 				t.Errorf("got %+v, want %+v", got, want)
@@ -105,14 +107,14 @@ func TestOutcomeOf(t *testing.T) {
 		want envelope.Outcome
 	}{
 		"done":                         {nil, envelope.Outcome{Kind: envelope.Done}},
-		"somebody went on":             {wrapped(idem.ErrMoved), envelope.Outcome{Kind: envelope.Moved}},
+		"somebody went on":             {wrapped(jobs.ErrMoved), envelope.Outcome{Kind: envelope.Moved}},
 		"overtaken while at it":        {wrapped(idem.ErrLeaseLost), envelope.Outcome{Kind: envelope.Moved}},
 		"held":                         {&idem.Error{Op: "resume", RetryAfter: time.Minute, Err: idem.ErrInFlight}, envelope.Outcome{Kind: envelope.InFlight, RetryAfter: time.Minute}},
 		"held, nobody knows how long":  {idem.ErrInFlight, envelope.Outcome{Kind: envelope.InFlight}},
 		"stuck":                        {wrapped(idem.ErrStuck), envelope.Outcome{Kind: envelope.Stuck, Error: "wrapped: " + idem.ErrStuck.Error()}},
 		"to be stuck, but not written": {errors.Join(idem.ErrStuck, idem.ErrUnavailable), envelope.Outcome{Kind: envelope.Failed, Error: idem.ErrStuck.Error() + "\n" + idem.ErrUnavailable.Error()}},
 		"the store is down":            {idem.ErrUnavailable, envelope.Outcome{Kind: envelope.Failed, Error: idem.ErrUnavailable.Error()}},
-		"nobody knows":                 {idem.ErrUnknown, envelope.Outcome{Kind: envelope.Failed, Error: idem.ErrUnknown.Error()}},
+		"nobody knows":                 {store.ErrUnknown, envelope.Outcome{Kind: envelope.Failed, Error: store.ErrUnknown.Error()}},
 		"the handler":                  {errors.New("card reader on fire"), envelope.Outcome{Kind: envelope.Failed, Error: "card reader on fire"}},
 		"a long story":                 {errors.New(strings.Repeat("é", 300)), envelope.Outcome{Kind: envelope.Failed, Error: strings.Repeat("é", 128)}},
 		"a story cut in a letter":      {errors.New("x" + strings.Repeat("é", 300)), envelope.Outcome{Kind: envelope.Failed, Error: "x" + strings.Repeat("é", 127)}},
@@ -177,7 +179,7 @@ func FuzzEnvelope(f *testing.F) {
 			if again, ok, err := envelope.ParseTicket(envelope.EncodeTicket(got)); again != got || !ok || err != nil {
 				t.Errorf("%+v came back as %+v, %v, %v", got, again, ok, err)
 			}
-		} else if got != (idem.Ticket{}) {
+		} else if got != (jobs.Ticket{}) {
 			t.Errorf("refused %q, but returned %+v", payload, got)
 		}
 		if got, err := envelope.ParseOutcome(payload); err == nil {

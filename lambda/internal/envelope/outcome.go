@@ -7,6 +7,9 @@ import (
 	"time"
 
 	"github.com/samekey/samekey/idem"
+	"github.com/samekey/samekey/idem/jobs"
+	"github.com/samekey/samekey/idem/store"
+	"github.com/samekey/samekey/internal/redact"
 )
 
 // Kind says what came of a ticket.
@@ -34,14 +37,14 @@ func OutcomeOf(err error) Outcome {
 	switch {
 	case err == nil:
 		return Outcome{Kind: Done}
-	case errors.Is(err, idem.ErrMoved), errors.Is(err, idem.ErrLeaseLost):
+	case errors.Is(err, jobs.ErrMoved), errors.Is(err, idem.ErrLeaseLost):
 		return Outcome{Kind: Moved}
-	case errors.Is(err, idem.ErrNotMine):
-		return Outcome{Kind: NotMine, Error: idem.ErrorText(err)}
-	case errors.Is(err, idem.ErrUnavailable), errors.Is(err, idem.ErrUnknown), errors.Is(err, idem.ErrConflict):
-		return Outcome{Kind: Failed, Error: idem.ErrorText(err)} // also if the record was to be marked as stuck
+	case errors.Is(err, jobs.ErrNotMine):
+		return Outcome{Kind: NotMine, Error: redact.Error(err)}
+	case errors.Is(err, idem.ErrUnavailable), errors.Is(err, store.ErrUnknown), errors.Is(err, idem.ErrConflict):
+		return Outcome{Kind: Failed, Error: redact.Error(err)} // also if the record was to be marked as stuck
 	case errors.Is(err, idem.ErrStuck):
-		return Outcome{Kind: Stuck, Error: idem.ErrorText(err)}
+		return Outcome{Kind: Stuck, Error: redact.Error(err)}
 	case errors.Is(err, idem.ErrInFlight):
 		o := Outcome{Kind: InFlight}
 		if e, ok := errors.AsType[*idem.Error](err); ok {
@@ -49,7 +52,7 @@ func OutcomeOf(err error) Outcome {
 		}
 		return o
 	}
-	return Outcome{Kind: Failed, Error: idem.ErrorText(err)}
+	return Outcome{Kind: Failed, Error: redact.Error(err)}
 }
 
 type outcomeJSON struct {

@@ -6,7 +6,7 @@ import (
 	"testing"
 
 	"github.com/samekey/samekey/examples/rides"
-	"github.com/samekey/samekey/idem"
+	"github.com/samekey/samekey/idem/jobs"
 	"github.com/samekey/samekey/lambda/completer"
 )
 
@@ -17,7 +17,7 @@ func TestResumedCountsWhatHasNoHandler(t *testing.T) {
 		completer.TicketNotMine, completer.TicketDone, completer.TicketMoved, completer.TicketFailed, completer.TicketStuck, completer.TicketInFlight,
 	} {
 		var log bytes.Buffer
-		resumed(rides.NewMetrics(&log))(t.Context(), idem.DueTicket{Function: "rides"}, completer.TicketOutcome{Kind: kind})
+		resumed(rides.NewMetrics(&log))(t.Context(), jobs.Ticket{Function: "rides"}, completer.TicketOutcome{Kind: kind})
 		counted := 0.0
 		if log.Len() > 0 {
 			var line map[string]any

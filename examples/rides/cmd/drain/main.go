@@ -10,7 +10,7 @@ import (
 	"github.com/samekey/samekey/dynamo"
 	"github.com/samekey/samekey/examples/rides"
 	"github.com/samekey/samekey/examples/rides/cmd/internal/client"
-	"github.com/samekey/samekey/idem"
+	"github.com/samekey/samekey/idem/jobs"
 	"github.com/samekey/samekey/lambda"
 	"github.com/samekey/samekey/lambda/sink"
 )
@@ -23,7 +23,7 @@ func main() {
 	if err := errors.Join(env.Err(), err1, err2); err != nil {
 		log.Fatal(err)
 	}
-	lambda.Start(dynamo.NewDrain(store, idem.Route{rides.ReceiptJob: sink.NewQueue(client.SQS(), receipts)}, func(o *dynamo.DrainOptions) {
+	lambda.Start(dynamo.NewDrain(store, jobs.Route{rides.ReceiptJob: sink.NewQueue(client.SQS(), receipts)}, func(o *dynamo.DrainOptions) {
 		o.Logger = rides.Logger()
 		o.Hooks = rides.NewMetrics(os.Stdout).StreamHooks()
 	}))

@@ -11,7 +11,7 @@ import (
 	"github.com/samekey/samekey/dynamo"
 	"github.com/samekey/samekey/examples/rides"
 	"github.com/samekey/samekey/examples/rides/cmd/internal/client"
-	"github.com/samekey/samekey/idem"
+	"github.com/samekey/samekey/idem/jobs"
 	"github.com/samekey/samekey/lambda"
 	"github.com/samekey/samekey/lambda/completer"
 	"github.com/samekey/samekey/lambda/sink"
@@ -27,7 +27,7 @@ func main() {
 	}
 	queues, metrics := client.SQS(), rides.NewMetrics(os.Stdout)
 	lambda.Start(rides.Sweeper{Metrics: metrics, Sweep: dynamo.NewSweep(db, store, func(o *dynamo.SweepOptions) {
-		o.Drain = dynamo.NewDrain(store, idem.Route{rides.ReceiptJob: sink.NewQueue(queues, receipts)}, func(o *dynamo.DrainOptions) {
+		o.Drain = dynamo.NewDrain(store, jobs.Route{rides.ReceiptJob: sink.NewQueue(queues, receipts)}, func(o *dynamo.DrainOptions) {
 			o.Logger = rides.Logger()
 			o.Hooks = metrics.StreamHooks()
 		})

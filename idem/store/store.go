@@ -1,4 +1,4 @@
-package idem
+package store
 
 import (
 	"context"
@@ -68,7 +68,7 @@ type Commit struct {
 // Taker is implemented by a [Store] that takes over without reading first. On
 // any other, an engine reads the record and commits.
 type Taker interface {
-	// Take turns the record of t.PK into what [Take.From] makes of it and returns
+	// Take turns the record of t.PK into what [Take].From makes of it and returns
 	// that, with true. Where From refuses, it changes nothing and returns the record
 	// as it is, with false. It may do so, too, where From wouldn't, and must do so
 	// where the body of the stored request lies elsewhere: the engine then decides
@@ -76,15 +76,26 @@ type Taker interface {
 	Take(ctx context.Context, t Take) (held *Record, taken bool, err error)
 }
 
-// Take is a take-over by somebody who has a [Ticket] and not the record.
+// Take is a take-over by a worker that has seen the record's owner and version,
+// but doesn't have the record.
 type Take struct {
-	Ticket             // what the record must still be
+	PK       string
+	Owner    string // the record's, as it was seen
+	Ver      int64  // the record's, as it was seen
+	Released bool   // the record's attempt gave it back, as far as the taker knows: it may be wrong
+
 	Now      time.Time // by the taker's clock, to the millisecond: the lease must be over
 	Handlers []HandlerID
-	Tenant   string // with Handlers: one of them, and the tenant, must be the record's
-
+	Tenant   string    // with Handlers: one of them, and the tenant, must be the record's
 	NewOwner string    // the taker's nonce
 	Lease    time.Time // until when it holds the record
+
+	// From returns the record as it is once it is taken over, or nil where it must
+	// not be taken: its owner or version is another one, it isn't open, its lease
+	// isn't over, it belongs to another handler or tenant, or its request isn't
+	// stored. A nil record must not be taken. From is pure and changes nothing that
+	// it is given.
+	From func(*Record) *Record
 }
 
 // BodyLoader is implemented by a [Store] that may keep bodies outside of their
@@ -97,7 +108,7 @@ type BodyLoader interface {
 }
 
 // Peeker is implemented by a [Store] with a cheaper read that may be outdated.
-// It serves read-first engines ([Options.ReadFirst]) only.
+// It serves read-first engines (idem.Options.ReadFirst) only.
 type Peeker interface {
 	// Peek is Load, but may return an outdated record, or nil for a new one.
 	Peek(ctx context.Context, pk string) (*Record, error)

@@ -1,4 +1,4 @@
-package idem
+package jobs
 
 import (
 	"context"
@@ -7,6 +7,8 @@ import (
 	"fmt"
 	"reflect"
 	"runtime"
+
+	"github.com/samekey/samekey/internal/errlist"
 )
 
 // Delivery is a staged job on its way to a [Sink].
@@ -39,7 +41,7 @@ type Sink interface {
 	// Deliveries beyond the end of a list that is too short have failed too.
 	//
 	// An error counts against its job, which is parked after too many of them,
-	// unless it matches ErrSinkDown or ErrNotTried. Deliver returns when ctx
+	// unless it matches ErrSinkDown or ErrHeldBack. Deliver returns when ctx
 	// ends.
 	Deliver(ctx context.Context, batch []Delivery) []error
 }
@@ -48,15 +50,15 @@ var (
 	// ErrSinkDown matches errors from a [Sink] that can't be reached, or refuses
 	// everything: they don't count against a job.
 	ErrSinkDown = errors.New("sink is unavailable")
-	// ErrNotTried matches errors from deliveries that were held back, since an
+	// ErrHeldBack matches errors from deliveries that were held back, since an
 	// earlier one of their group failed, the sink was down for an earlier one, or
 	// time was up: they don't count either.
-	ErrNotTried = errors.New("not tried")
+	ErrHeldBack = errors.New("not tried")
 )
 
 // SinkFunc is a function that hands on one job, as a [Sink]. It is called for
 // one after the other. Once it fails, the rest of the job's group is held back
-// ([ErrNotTried]) and other groups go on; once its error matches [ErrSinkDown], the
+// ([ErrHeldBack]) and other groups go on; once its error matches [ErrSinkDown], the
 // whole rest is. A panic is a failure of its job.
 type SinkFunc func(ctx context.Context, d Delivery) error
 
@@ -68,11 +70,11 @@ func (f SinkFunc) Deliver(ctx context.Context, batch []Delivery) []error {
 	for i, d := range batch {
 		switch {
 		case ctx.Err() != nil:
-			errs[i] = fmt.Errorf("%w: %w", ErrNotTried, context.Cause(ctx))
+			errs[i] = fmt.Errorf("%w: %w", ErrHeldBack, context.Cause(ctx))
 		case down:
-			errs[i] = fmt.Errorf("%w: the sink is unavailable to an earlier one", ErrNotTried)
+			errs[i] = fmt.Errorf("%w: the sink is unavailable to an earlier one", ErrHeldBack)
 		case held[d.Group]:
-			errs[i] = fmt.Errorf("%w: an earlier job of its group failed", ErrNotTried)
+			errs[i] = fmt.Errorf("%w: an earlier job of its group failed", ErrHeldBack)
 		default:
 			errs[i] = f.try(ctx, d)
 			held[d.Group] = errs[i] != nil
@@ -131,28 +133,13 @@ func (r Route) Deliver(ctx context.Context, batch []Delivery) []error {
 		for n, i := range at[e] {
 			part[n] = batch[i]
 		}
-		for n, err := range Delivered(r[part[0].Kind].Deliver(ctx, part), len(part)) {
+		for n, err := range errlist.Pad(r[part[0].Kind].Deliver(ctx, part), len(part)) {
 			errs[at[e][n]] = err
 		}
 	}
 	return errs
 }
 
-// Delivered completes what [Sink.Deliver] or [TicketQueue.Put] returned for n
-// deliveries to a list of n.
-func Delivered(errs []error, n int) []error {
-	if len(errs) == n {
-		return errs
-	}
-	all := make([]error, n)
-	if errs == nil {
-		return all
-	}
-	for i := copy(all, errs); i < n; i++ {
-		all[i] = errors.New("the sink did not say what became of it")
-	}
-	return all
-}
-
-// RecordName is the short name of a record in logs, [Event] and [Error].
-func RecordName(pk string) string { return short(pk) }
+// JobID names a job for whoever it is handed to: the same on every delivery,
+// and different from all others. name is its key in [store.Record].Jobs.
+func JobID(operation, name string) string { return operation + "." + name }

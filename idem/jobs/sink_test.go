@@ -1,4 +1,4 @@
-package idem_test
+package jobs_test
 
 import (
 	"context"
@@ -10,16 +10,17 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"github.com/samekey/samekey/idem"
+	"github.com/samekey/samekey/idem/jobs"
+	"github.com/samekey/samekey/internal/errlist"
 )
 
 // deliveries are one for each word: its kind, a slash, and its name, which is its
 // group as well.
-func deliveries(words ...string) []idem.Delivery {
-	var batch []idem.Delivery
+func deliveries(words ...string) []jobs.Delivery {
+	var batch []jobs.Delivery
 	for _, w := range words {
 		kind, name, _ := strings.Cut(w, "/")
-		batch = append(batch, idem.Delivery{JobID: w, Kind: kind, Group: name})
+		batch = append(batch, jobs.Delivery{JobID: w, Kind: kind, Group: name})
 	}
 	return batch
 }
@@ -33,14 +34,14 @@ func TestSinkFuncThatIsDownIsCalledOnce(t *testing.T) {
 		calls string
 		tried []bool
 	}{
-		"down":       {fmt.Errorf("mail server: %w", idem.ErrSinkDown), "k/a k/b", []bool{true, true, false, false}},
+		"down":       {fmt.Errorf("mail server: %w", jobs.ErrSinkDown), "k/a k/b", []bool{true, true, false, false}},
 		"a bad job":  {errors.New("no such address"), "k/a k/b k/c", []bool{true, true, false, true}},
 		"all's well": {nil, "k/a k/b k/b k/c", []bool{true, true, true, true}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			var calls []string
-			errs := idem.SinkFunc(func(_ context.Context, d idem.Delivery) error {
+			errs := jobs.SinkFunc(func(_ context.Context, d jobs.Delivery) error {
 				calls = append(calls, d.JobID)
 				if d.JobID == "k/b" {
 					return tt.err
@@ -48,8 +49,8 @@ func TestSinkFuncThatIsDownIsCalledOnce(t *testing.T) {
 				return nil
 			}).Deliver(t.Context(), deliveries("k/a", "k/b", "k/b", "k/c"))
 			var tried []bool
-			for _, err := range idem.Delivered(errs, 4) {
-				tried = append(tried, !errors.Is(err, idem.ErrNotTried))
+			for _, err := range errlist.Pad(errs, 4) {
+				tried = append(tried, !errors.Is(err, jobs.ErrHeldBack))
 			}
 			if diff := cmp.Diff(tt.tried, tried); diff != "" || strings.Join(calls, " ") != tt.calls {
 				t.Errorf("called %q, tried (-want +got):\n%s", calls, diff)
@@ -63,7 +64,7 @@ type noted struct {
 	err error
 }
 
-func (s *noted) Deliver(_ context.Context, batch []idem.Delivery) []error {
+func (s *noted) Deliver(_ context.Context, batch []jobs.Delivery) []error {
 	var ids []string
 	for _, d := range batch {
 		ids = append(ids, d.JobID)
@@ -77,9 +78,9 @@ func (s *noted) Deliver(_ context.Context, batch []idem.Delivery) []error {
 func TestRouteHandsASinkItsKindsTogether(t *testing.T) {
 	t.Parallel()
 	var queue, topic [][]string
-	shared := &noted{&queue, idem.ErrSinkDown}
-	plain := idem.SinkFunc(func(context.Context, idem.Delivery) error { return nil }) // can't be compared
-	route := idem.Route{"a": shared, "b": shared, "c": &noted{&topic, nil}, "d": plain, "e": plain}
+	shared := &noted{&queue, jobs.ErrSinkDown}
+	plain := jobs.SinkFunc(func(context.Context, jobs.Delivery) error { return nil }) // can't be compared
+	route := jobs.Route{"a": shared, "b": shared, "c": &noted{&topic, nil}, "d": plain, "e": plain}
 	errs := route.Deliver(t.Context(), deliveries("a/1", "c/1", "b/1", "d/1", "a/2", "x/1", "e/1"))
 	if diff := cmp.Diff([][]string{{"a/1", "b/1", "a/2"}}, queue); diff != "" {
 		t.Errorf("the shared one got (-want +got):\n%s", diff)

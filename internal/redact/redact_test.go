@@ -1,4 +1,4 @@
-package idem_test
+package redact_test
 
 import (
 	"errors"
@@ -8,7 +8,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/samekey/samekey/idem"
+	"github.com/samekey/samekey/internal/redact"
 )
 
 func TestErrorText(t *testing.T) {
@@ -27,7 +27,7 @@ func TestErrorText(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			if got := idem.ErrorText(tt.err); got != tt.want {
+			if got := redact.Error(tt.err); got != tt.want {
 				t.Errorf("got %q, want %q", got, tt.want)
 			}
 		})

@@ -1,4 +1,5 @@
-package idem
+// Package redact names records and errors in logs, and leaves out what must not get there.
+package redact
 
 import (
 	"errors"
@@ -9,11 +10,11 @@ import (
 	"strings"
 )
 
-// ErrorText returns err's text as records, answers to other functions and logs
+// Error returns err's text as records, answers to other functions and logs
 // keep it: cut to 256 bytes of valid UTF-8, and without the query of a URL, since
 // that is where keys and card numbers are found in the errors of net/http. err
 // must not be nil.
-func ErrorText(err error) string {
+func Error(err error) string {
 	s := err.Error()
 	if u, ok := errors.AsType[*url.Error](err); ok {
 		if bare, _, cut := strings.Cut(u.URL, "?"); cut {
@@ -21,23 +22,33 @@ func ErrorText(err error) string {
 			s = strings.ReplaceAll(s, strconv.Quote(u.URL), strconv.Quote(bare+"?…"))
 		}
 	}
-	return truncate(s)
+	return Cut(s)
 }
 
-// PanicText says what a handler, or other code of the program's, panicked with: in
+// Panic says what a handler, or other code of the program's, panicked with: in
 // the words of the Go runtime, or by its type only, since any other value may hold
 // what was in a request. It begins with "panicked".
-func PanicText(value any) string {
+func Panic(value any) string {
 	if err, ok := value.(runtime.Error); ok {
 		return "panicked: " + err.Error()
 	}
 	return fmt.Sprintf("panicked with a %T", value)
 }
 
-func truncate(s string) string {
+// Cut returns at most the first 256 bytes of s, as valid UTF-8.
+func Cut(s string) string {
 	const limit = 256
 	if len(s) > limit {
 		s = s[:limit]
 	}
 	return strings.ToValidUTF8(s, "")
+}
+
+// Record is the short name of a record in logs, events and errors: 48 bits of the
+// hash in its key. A key of another form is returned as it is.
+func Record(pk string) string {
+	if len(pk) < 43 {
+		return pk
+	}
+	return pk[len(pk)-43:][:8]
 }

@@ -1,11 +1,9 @@
-package idem
+package store
 
 import (
-	"crypto/sha256"
 	"encoding/json"
 	"fmt"
 	"maps"
-	"net/http"
 	"slices"
 	"time"
 )
@@ -31,6 +29,9 @@ const (
 	KeepOpen    Keep = "open" // work began that must be driven to an end
 	KeepJobs    Keep = "jobs" // finished, with jobs that are not delivered yet
 )
+
+// AnyCall stands in [Record].Doubts for calls whose names nobody knows.
+const AnyCall = "?"
 
 // Record is what a [Store] holds for one key. Times are truncated to what an
 // item holds: Expires and Until to seconds, the others to milliseconds.
@@ -61,10 +62,10 @@ type Record struct {
 	ID          string // server-made id of the operation
 
 	Phases []Phase        // committed phases in order; the last is the recovery point
-	Jobs   map[string]Job // staged, undelivered jobs by "phase.index"; see [JobID]
+	Jobs   map[string]Job // staged, undelivered jobs by "phase.index"; see jobs.JobID
 	Input  *Input         // the request, where it is to be completed without its client
 
-	// Calls counts the calls of committed phases, as [Tx.Key] names them: by
+	// Calls counts the calls of committed phases, as idem.Tx.Key names them: by
 	// service, or once for each step. Derived keys are made from it. nil only in
 	// records of an earlier version, whose keys are made from the phases' names,
 	// and in those that are done.
@@ -74,7 +75,7 @@ type Record struct {
 	// are zero where there are none.
 	Doubts     []string
 	DoubtSince time.Time
-	// Sent is a hash of what such a call sends, by its name, where [Sends] says it.
+	// Sent is a hash of what such a call sends, by its name, where idem.Sends says it.
 	Sent map[string]string
 
 	Response *Response // nil until Done
@@ -85,7 +86,7 @@ type Record struct {
 	Created     time.Time  // when the key was claimed
 	Run         time.Time  // when the last attempt began; once that gave the lease back or finished with jobs, when it did
 	Blocked     bool       // open, but its program refuses to go on, as LastErr tells: it waits for people
-	DeliveryKey bool       // claimed under a key that names a delivery only ([Request.DeliveryKey]): its program calls nobody
+	DeliveryKey bool       // claimed under a key that names a delivery only (idem.Request.DeliveryKey): its program calls nobody
 	Settled     []Decision // what operators have decided about it, the last ones
 	Route       string     // for people
 	Scope       string     // for people
@@ -98,7 +99,7 @@ type Record struct {
 }
 
 // HandlerID names the code that runs an operation. Names are stored: whoever
-// changes one declares the former name ([ResumeOptions.Handlers]).
+// changes one declares the former name (idem.ResumeOptions.Handlers).
 type HandlerID struct {
 	Function string // the program: a Lambda function, without its version and alias; "" for none
 	Name     string // the handler in it; "" for one without a name
@@ -138,52 +139,8 @@ type Job struct {
 	Failed string          // why it was parked, after too many of them; "" while it is not
 }
 
-// Overflow describes a body that is too large for its record.
-type Overflow struct {
-	Owner  string            // nonce in the companions' keys
-	First  int64             // number of the first companion
-	Count  int               // how many there are; 0 = the body was not kept
-	Length int               // bytes of the body
-	Gzip   bool              // the companions hold it compressed
-	SHA256 [sha256.Size]byte // of the body
-
-	// Missing is how many of the last companions are still to be written. It is the
-	// store's own note, in a record that it was handed; in none that is stored.
-	Missing int
-}
-
-// Input is a request as a record keeps it, to run it again without its client:
-// without the key, and with the headers of [Options.InputHeaders] only.
-type Input struct {
-	Method   string
-	Path     string
-	Query    string
-	Route    string
-	Header   http.Header
-	Identity Identity
-	Snapshot []byte // the adapter's, for its event
-	Body     []byte
-	Overflow *Overflow // set when Body is not in the record itself
-}
-
-func (in *Input) clone() *Input {
-	if in == nil {
-		return nil
-	}
-	c := *in
-	c.Header, c.Snapshot, c.Body = in.Header.Clone(), slices.Clone(in.Snapshot), slices.Clone(in.Body)
-	if in.Overflow != nil {
-		o := *in.Overflow
-		c.Overflow = &o
-	}
-	return &c
-}
-
 // Clone returns a copy that shares nothing a caller could change; nil for nil.
-func (r *Record) Clone() *Record { return r.clone() }
-
-// clone returns a copy that shares nothing a caller could change.
-func (r *Record) clone() *Record {
+func (r *Record) Clone() *Record {
 	if r == nil {
 		return nil
 	}
@@ -202,7 +159,7 @@ func (r *Record) clone() *Record {
 	c.Calls, c.Doubts = maps.Clone(r.Calls), slices.Clone(r.Doubts)
 	c.Sent = maps.Clone(r.Sent)
 	if r.Response != nil {
-		resp := r.Response.clone()
+		resp := r.Response.Clone()
 		c.Response = &resp
 	}
 	if r.Overflow != nil {

@@ -1,0 +1,59 @@
+package state
+
+import (
+	"slices"
+	"time"
+
+	"github.com/samekey/samekey/idem/store"
+)
+
+// Completable reports whether an operation can be brought to an end without its
+// client.
+func Completable(r *store.Record) bool {
+	return r.State == store.Open && r.Keep == store.KeepOpen && r.Input != nil
+}
+
+// Unfinished reports whether an operation would be forgotten undone. An operation
+// that was given back is not: its client was told, and the key was free.
+func Unfinished(r *store.Record) bool {
+	return r.State == store.Stuck || r.State == store.Open && !Freed(r)
+}
+
+const maxBackOff = time.Hour
+
+// Due is when an operation, last seen at seen, may be taken up: not before its
+// lease is over, and not while its client may still come back.
+func Due(r *store.Record, seen time.Time, grace time.Duration) time.Time {
+	wait := grace
+	for range min(r.Tries, 16) {
+		wait = max(grace, min(2*wait, maxBackOff))
+	}
+	if r.Lease.After(seen) {
+		seen = r.Lease
+	}
+	return seen.Add(wait)
+}
+
+// Pending reports whether a job waits to be delivered; a parked job doesn't. r may be
+// nil.
+func Pending(r *store.Record, name string) bool {
+	if r == nil {
+		return false
+	}
+	job, there := r.Jobs[name]
+	return there && job.Failed == ""
+}
+
+// LastJobs reports whether names are all jobs of a finished record: once they are
+// delivered, nothing keeps it.
+func LastJobs(r *store.Record, names []string) bool {
+	if r.State != store.Done || len(r.Jobs) != len(names) {
+		return false
+	}
+	return !slices.ContainsFunc(names, func(name string) bool { _, ok := r.Jobs[name]; return !ok })
+}
+
+// Unsettled reports whether a record is kept for jobs that it doesn't have.
+func Unsettled(r *store.Record) bool {
+	return r.State == store.Done && r.Keep == store.KeepJobs && len(r.Jobs) == 0
+}

@@ -1,0 +1,77 @@
+package state
+
+import (
+	"time"
+
+	"github.com/samekey/samekey/idem/store"
+)
+
+// Verdict is what an attempt does about the record that stood in its way.
+type Verdict int
+
+const (
+	Again       Verdict = iota // nothing stands there any more: claim once more
+	Own                        // it is this attempt's own claim: its answer was lost
+	OtherCaller                // the key was used with other credentials
+	Mismatch                   // the key was used with another request
+	Replay                     // finished: give the stored answer
+	Expired                    // finished, and its lifetime is over
+	Stuck                      // waits for an operator
+	InFlight                   // held by another attempt
+	TakeOver                   // open, and nobody holds it
+)
+
+// Same says which parts of a request are as they were when its record was claimed.
+type Same struct{ Caller, Request bool }
+
+// Judge decides about the record that refused a claim. The claim, the take-over and
+// the read-first path all ask it. The order matters:
+//
+//   - own first, or a lost acknowledgement would lock the caller out;
+//   - another caller before everything that a record tells, or does;
+//   - mismatch before the lock, so that a wrong retry of a running request is
+//     told so (R23) and never takes a record over;
+//   - a record without Expires never expires: it is kept.
+func Judge(held *store.Record, me string, same Same, now time.Time) Verdict {
+	switch {
+	case held == nil || held.State == store.None:
+		return Again
+	case held.Owner == me && held.Ver == 1 && held.State != store.Stuck:
+		return Own
+	case Over(held.Expires, now):
+		return Again
+	case !same.Caller:
+		return OtherCaller
+	case !same.Request:
+		return Mismatch
+	case held.State == store.Done && !held.Expires.IsZero() && Over(held.Until, now):
+		return Expired
+	case held.State == store.Done:
+		return Replay
+	case held.State == store.Stuck:
+		return Stuck
+	case held.Lease.After(now):
+		return InFlight
+	default:
+		return TakeOver
+	}
+}
+
+// Corrupt reports whether a record has a state that nobody knows, or lacks the
+// response of a finished record.
+func Corrupt(r *store.Record) bool {
+	known := r.State == store.Open || r.State == store.Done || r.State == store.Stuck
+	return !known || r.State == store.Done && r.Response == nil
+}
+
+// Over reports whether t, in whole seconds as the table's TTL attribute, has
+// passed. The zero time never passes.
+func Over(t, now time.Time) bool { return !t.IsZero() && t.Unix() < now.Unix() }
+
+// Lifetime is when the key's answers end; zero while that is open.
+func Lifetime(r *store.Record) time.Time {
+	if !r.Until.IsZero() {
+		return r.Until
+	}
+	return r.Expires
+}

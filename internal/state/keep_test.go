@@ -1,0 +1,35 @@
+package state
+
+import (
+	"testing"
+	"time"
+
+	"github.com/samekey/samekey/idem/store"
+)
+
+// What must be kept has no expiry: TTL can't delete it, and no claim can get
+// over it.
+func TestKeptRecordsHaveNoExpiry(t *testing.T) {
+	t.Parallel()
+	now, lease := time.Unix(1_000_000, 0), time.Unix(1_000_030, 0)
+	plain := Claimed(store.Record{PK: "p", ID: "i"}, now, lease, 2*time.Hour)
+	withJobs := *plain
+	withJobs.Jobs = map[string]store.Job{"0.0": {Kind: "mail"}}
+	for name, tt := range map[string]struct {
+		got  *store.Record
+		want store.Keep
+	}{
+		"a claim":                         {plain, store.KeepNothing},
+		"a claim with its request stored": {Claimed(store.Record{PK: "p", Input: &store.Input{}}, now, lease, 2*time.Hour), store.KeepOpen},
+		"a first phase":                   {Advanced(plain, []store.Phase{{Name: "one"}}, nil, nil), store.KeepOpen},
+		"a first phase with jobs only":    {Advanced(plain, nil, map[string]store.Job{"0.0": {Kind: "mail"}}, nil), store.KeepOpen},
+		"a commit of nothing":             {Advanced(plain, nil, nil, nil), store.KeepNothing},
+		"given up":                        {GivenUp(plain, "nobody came"), store.KeepOpen},
+		"finished with jobs":              {Finished(&withJobs, store.Response{Status: 201}, now, 2*time.Hour, 0), store.KeepJobs},
+		"finished without":                {Finished(plain, store.Response{Status: 201}, now, 2*time.Hour, 0), store.KeepNothing},
+	} {
+		if tt.got.Keep != tt.want || tt.got.Expires.IsZero() != (tt.want != store.KeepNothing) {
+			t.Errorf("%s: keep %q, expires %v; want keep %q, and an expiry only without", name, tt.got.Keep, tt.got.Expires, tt.want)
+		}
+	}
+}

@@ -1,0 +1,89 @@
+package state
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/samekey/samekey/idem/store"
+	"github.com/samekey/samekey/internal/redact"
+)
+
+// Settlement is an operator's decision. Answer, Result, NotMade and RiskTwice exclude
+// each other.
+type Settlement struct {
+	Answer    *store.Response
+	Result    json.RawMessage
+	NotMade   bool
+	RiskTwice bool
+	By        string
+}
+
+// decisions counts the decisions in s that exclude each other.
+func (s *Settlement) decisions() (n int) {
+	for _, said := range []bool{s.Answer != nil, s.Result != nil, s.NotMade, s.RiskTwice} {
+		if said {
+			n++
+		}
+	}
+	return n
+}
+
+// again is how a call may be made once more.
+func (s *Settlement) again() string {
+	if s.RiskTwice {
+		return "risk of twice"
+	}
+	return "not made"
+}
+
+// Settleable reports whether an operator may decide about rec: a stuck operation, or,
+// with an answer, an abandoned one.
+func Settleable(rec *store.Record, s Settlement, now time.Time) bool {
+	return rec != nil && (rec.State == store.Stuck || s.Answer != nil && Abandoned(rec, now))
+}
+
+// maxSettled is how many decisions of operators a record keeps.
+const maxSettled = 10
+
+// Settled returns rec as it may be tried again, with the decision noted. An error says
+// why the decision doesn't fit. Run is renewed: whoever counts from the last attempt
+// must not undo the decision a minute later.
+func Settled(rec *store.Record, s Settlement, now time.Time) (*store.Record, error) {
+	r := *rec
+	r.State, r.Tries, r.LastErr, r.Run = store.Open, 0, "", Millis(now)
+	n := len(rec.Phases)
+	begun := n > 0 && rec.Phases[n-1].Intent
+	what := "try again"
+	switch {
+	case s.decisions() > 1:
+		return nil, errors.New("an answer, a result, not made and the risk of twice exclude each other: say one of them")
+	case s.Answer != nil:
+		what = fmt.Sprintf("answer %d", s.Answer.Status)
+	case s.Result != nil && !json.Valid(s.Result):
+		return nil, errors.New("it is not JSON")
+	case begun && s.Result != nil:
+		r.Phases = append(slices.Clone(rec.Phases[:n-1]), store.Phase{Name: rec.Phases[n-1].Name, Result: s.Result})
+		r.Calls = Tally(rec.Calls, []string{Skipped}) // it had keys that nobody counted
+		doubt(&r, nil, time.Time{})
+		what = "result of " + rec.Phases[n-1].Name
+	case begun && (s.NotMade || s.RiskTwice):
+		r.Phases = slices.Clone(rec.Phases[:n-1])
+		doubt(&r, nil, time.Time{})
+		what = s.again() + ": " + rec.Phases[n-1].Name
+	case begun:
+		return nil, fmt.Errorf("the call of phase %q has an unknown outcome: say what it came to, as JSON, or that it was not made", rec.Phases[n-1].Name)
+	case (s.NotMade || s.RiskTwice) && len(rec.Doubts) > 0:
+		doubt(&r, nil, time.Time{})
+		what = s.again()
+	case s.Result != nil || s.NotMade || s.RiskTwice:
+		return nil, errors.New("no call of this operation has an unknown outcome")
+	}
+	r.Settled = append(slices.Clone(rec.Settled), store.Decision{By: redact.Cut(s.By), At: Millis(now), What: redact.Cut(what)})
+	if n := len(r.Settled); n > maxSettled {
+		r.Settled = r.Settled[n-maxSettled:]
+	}
+	return &r, nil
+}

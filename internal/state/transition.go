@@ -1,0 +1,149 @@
+package state
+
+import (
+	"crypto/sha256"
+	"maps"
+	"slices"
+	"time"
+
+	"github.com/samekey/samekey/idem/store"
+	"github.com/samekey/samekey/internal/redact"
+)
+
+// Claimed returns the record of a new operation.
+func Claimed(r store.Record, now time.Time, lease time.Time, retention time.Duration) *store.Record {
+	r.State, r.Calls = store.Open, map[string]int{}
+	r.Created, r.Run = Millis(now), Millis(now)
+	r.Lease = Millis(lease)
+	if r.Input != nil {
+		r.Keep = store.KeepOpen // from the claim on: somebody is to complete it
+	} else {
+		r.Expires = claimExpiry(now, lease, retention)
+	}
+	return &r
+}
+
+// Advanced returns held with more phases, their jobs and the calls they made; held
+// itself without phases and jobs. From the first one on the record is kept: committed
+// work must not be forgotten.
+func Advanced(held *store.Record, phases []store.Phase, jobs map[string]store.Job, calls []string) *store.Record {
+	if len(phases)+len(jobs) == 0 {
+		return held
+	}
+	r := *held
+	r.Phases = slices.Concat(held.Phases, phases)
+	r.Jobs = Merged(held.Jobs, jobs)
+	r.Calls = Tally(held.Calls, calls)
+	doubt(&r, without(held.Doubts, calls), held.DoubtSince)
+	for _, call := range calls {
+		if _, known := r.Sent[call]; known {
+			r.Sent = maps.Clone(r.Sent)
+			delete(r.Sent, call)
+		}
+	}
+	r.Keep, r.Expires, r.Blocked = store.KeepOpen, time.Time{}, false // it goes on
+	return &r
+}
+
+// IntentReplaced returns held with phases, none or one, in the place of the intent
+// that is its last phase. Without a phase, the call has never begun, and nothing else
+// changes.
+func IntentReplaced(held *store.Record, phases []store.Phase, jobs map[string]store.Job, calls []string) *store.Record {
+	r := *held
+	r.Phases = held.Phases[:len(held.Phases)-1]
+	if len(phases) == 0 {
+		return &r
+	}
+	return Advanced(&r, phases, jobs, calls)
+}
+
+// Renewed returns held with a later end of its lease, for a holder that still
+// works. Expires is renewed where it is there, so that TTL can't delete the record
+// under its holder.
+func Renewed(held *store.Record, now, lease time.Time, retention time.Duration) *store.Record {
+	r := *held
+	r.Lease = Millis(lease)
+	if !held.Expires.IsZero() {
+		r.Expires = claimExpiry(now, lease, retention)
+	}
+	return &r
+}
+
+// Finished returns held with its response. The phases keep their names only,
+// the input is no longer needed, and no lease is left.
+//
+// With a tombstone the record outlives its answer by that long, and Until says
+// when the answer ends.
+func Finished(held *store.Record, resp store.Response, now time.Time, retention, tombstone time.Duration) *store.Record {
+	r := *held
+	r.State, r.Response, r.Lease, r.LastErr, r.Input = store.Done, &resp, time.Time{}, "", nil
+	r.Phases, r.Calls, r.Blocked = names(held.Phases), nil, false
+	doubt(&r, nil, time.Time{})
+	if until := Seconds(now.Add(retention)); len(held.Jobs) > 0 {
+		r.Keep, r.Expires, r.Until, r.Tombstone = store.KeepJobs, time.Time{}, until, (tombstone + time.Second - 1).Truncate(time.Second)
+		r.Run = Millis(now) // from now on they are left to the drain
+	} else {
+		r.Keep, r.Expires, r.Until = store.KeepNothing, until, time.Time{}
+		if tombstone > 0 {
+			r.Expires, r.Until = until.Add(tombstone), until
+		}
+	}
+	return &r
+}
+
+// StatusOnly leaves all but the status out of a finished record, and says so in
+// it: headers may be what makes it too large.
+func StatusOnly(r *store.Record) {
+	body := r.Response.Body
+	r.Overflow = &store.Overflow{Length: len(body), SHA256: sha256.Sum256(body)}
+	r.Response = &store.Response{Status: r.Response.Status}
+}
+
+// GivenUp returns held as stuck: kept until an operator settles it.
+func GivenUp(held *store.Record, why string) *store.Record {
+	r := *held
+	r.State, r.Lease, r.LastErr = store.Stuck, time.Time{}, redact.Cut(why)
+	r.Keep, r.Expires, r.Blocked = store.KeepOpen, time.Time{}, false
+	return &r
+}
+
+// claimExpiry lies beyond the lease, so that no claim can overwrite and TTL
+// can't delete a record that somebody holds.
+func claimExpiry(now, lease time.Time, retention time.Duration) time.Time {
+	return Seconds(later(now.Add(retention), lease.Add(time.Hour)))
+}
+
+func names(phases []store.Phase) []store.Phase {
+	if phases == nil {
+		return nil
+	}
+	out := make([]store.Phase, len(phases))
+	for i, p := range phases {
+		out[i].Name = p.Name
+	}
+	return out
+}
+
+// Merged returns a with the jobs of b. It changes neither.
+func Merged(a, b map[string]store.Job) map[string]store.Job {
+	if len(b) == 0 {
+		return a
+	}
+	m := make(map[string]store.Job, len(a)+len(b))
+	maps.Copy(m, a)
+	maps.Copy(m, b)
+	return m
+}
+
+func later(a, b time.Time) time.Time {
+	if a.After(b) {
+		return a
+	}
+	return b
+}
+
+// Seconds is t as an item holds an expiry.
+func Seconds(t time.Time) time.Time { return time.Unix(t.Unix(), 0) }
+
+// Millis is t as an item holds other times.
+func Millis(t time.Time) time.Time { return time.UnixMilli(t.UnixMilli()) }
