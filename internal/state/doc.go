@@ -4,4 +4,32 @@
 //
 // A transition touches neither Owner nor Ver: [Stamp] sets both, and whoever writes
 // the record calls it.
+//
+// The states and the transitions between them, as docs/architecture.md draws them. The
+// labels are functions of this package, but for the times that come to their end and
+// for let go, which is the store's own write:
+//
+//	[*] --> held: Claimed
+//	held --> held: Advanced, IntentReplaced, Renewed
+//	held --> abandoned: the lease ends
+//	held --> released: Released
+//	abandoned --> held: TakenByClient, TakenUp
+//	released --> held: TakenByClient, TakenUp
+//	held --> stuck: GivenUp
+//	stuck --> released: Settled
+//	held --> done: Finished
+//	abandoned --> done: Settled with Finished
+//	released --> done: Settled with Finished
+//	stuck --> done: Settled with Finished
+//	held --> [*]: Released
+//	abandoned --> [*]: expires
+//	released --> [*]: expires
+//	done --> kept: with jobs
+//	done --> replayable: without jobs
+//	kept --> replayable: let go
+//	kept --> tombstone: let go
+//	replayable --> tombstone: the answer ends
+//	kept --> [*]: let go
+//	replayable --> [*]: expires
+//	tombstone --> [*]: expires
 package state

@@ -1,0 +1,390 @@
+package state
+
+import (
+	"fmt"
+	"go/ast"
+	"go/parser"
+	"go/token"
+	"maps"
+	"os"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/samekey/samekey/idem/store"
+)
+
+// The states of the drawing, as they are at a time.
+const (
+	none       = "[*]" // there is no record, or it has expired
+	held       = "held"
+	abandoned  = "abandoned"
+	released   = "released"
+	isStuck    = "stuck"
+	kept       = "kept"
+	replayable = "replayable"
+	tombstone  = "tombstone"
+)
+
+// classOf is where the drawing has a record.
+func classOf(r *store.Record, now time.Time) string {
+	switch {
+	case r == nil || Over(r.Expires, now):
+		return none
+	case r.State == store.Stuck:
+		return isStuck
+	case r.State == store.Done && r.Keep == store.KeepJobs:
+		return kept
+	case r.State == store.Done && Over(r.Until, now):
+		return tombstone
+	case r.State == store.Done:
+		return replayable
+	case r.Lease.After(now):
+		return held
+	case r.Lease.IsZero():
+		return released
+	default:
+		return abandoned
+	}
+}
+
+// What the drawing calls that isn't a function of this package.
+const (
+	leaseEnds  = "the lease ends"
+	answerEnds = "the answer ends"
+	expires    = "expires"
+	letGo      = "let go"                // dynamo's expression, with the last acknowledgement
+	answered   = "Settled with Finished" // an operator's answer, in one write
+)
+
+// move is a transition as its callers may apply it: the records that may come of r
+// at now, each as it is written; none where its callers don't apply it to r.
+type move func(r *store.Record, now time.Time) []*store.Record
+
+const (
+	aRetention = 2 * time.Hour
+	aLease     = 30 * time.Second
+)
+
+var (
+	phasesOf = [][]store.Phase{{{Name: "p"}}, {{Name: "p", Intent: true}}}
+	jobsOf   = []map[string]store.Job{nil, {"0.0": {Kind: "k"}}}
+)
+
+// moves are all transitions. The functions of this package go by their names.
+var moves = map[string]move{
+	"Claimed": func(r *store.Record, now time.Time) (all []*store.Record) {
+		if classOf(r, now) != none {
+			return nil
+		}
+		for _, in := range []*store.Input{nil, {}} {
+			all = append(all, stamped(Claimed(store.Record{PK: "k", ID: "i", Input: in}, now, now.Add(aLease), aRetention), nil, "a"))
+		}
+		return all
+	},
+	"Advanced": byHolder(func(r *store.Record, _ time.Time) (all []*store.Record) {
+		for _, phases := range phasesOf {
+			for _, jobs := range jobsOf {
+				all = append(all, Advanced(r, phases, jobs, nil))
+			}
+		}
+		return all
+	}),
+	"IntentReplaced": byHolder(func(r *store.Record, _ time.Time) []*store.Record {
+		if n := len(r.Phases); n == 0 || !r.Phases[n-1].Intent {
+			return nil
+		}
+		return []*store.Record{IntentReplaced(r, nil, nil, nil), IntentReplaced(r, phasesOf[0], nil, nil)}
+	}),
+	"Renewed": byHolder(func(r *store.Record, now time.Time) []*store.Record {
+		return []*store.Record{Renewed(r, now, now.Add(aLease), aRetention)}
+	}),
+	"Finished": byHolder(func(r *store.Record, now time.Time) []*store.Record {
+		return []*store.Record{Finished(r, store.Response{}, now, aRetention, 0), Finished(r, store.Response{}, now, aRetention, time.Hour)}
+	}),
+	"GivenUp": byHolder(func(r *store.Record, _ time.Time) []*store.Record { return []*store.Record{GivenUp(r, "why")} }),
+	"Released": byHolder(func(r *store.Record, now time.Time) (all []*store.Record) {
+		for _, refused := range []bool{false, true} {
+			for _, calls := range [][]string{nil, {"pay#0"}} {
+				all = append(all, Released(r, now, GiveBack{Refused: refused, Calls: calls}))
+			}
+		}
+		return all
+	}),
+	"TakenByClient": byNext(func(r *store.Record, now time.Time) *store.Record {
+		return TakenByClient(r, now, now.Add(aLease), aRetention, r.Input, r.Handler, r.Tenant)
+	}),
+	"TakenUp": byNext(func(r *store.Record, now time.Time) *store.Record {
+		return TakenUp(r, now, now.Add(aLease), aRetention)
+	}),
+	"Settled": func(r *store.Record, now time.Time) (all []*store.Record) {
+		for _, s := range []Settlement{{}, {NotMade: true}, {RiskTwice: true}, {Result: []byte("1")}} {
+			if !Settleable(r, s, now) {
+				continue
+			}
+			if next, err := Settled(r, s, now); err == nil {
+				all = append(all, stamped(next, r, "operator"))
+			}
+		}
+		return all
+	},
+	answered: func(r *store.Record, now time.Time) []*store.Record {
+		s := Settlement{Answer: &store.Response{Status: 410}}
+		if !Settleable(r, s, now) {
+			return nil
+		}
+		next, err := Settled(r, s, now)
+		if err != nil {
+			return nil
+		}
+		return []*store.Record{
+			stamped(Finished(next, *s.Answer, now, aRetention, 0), r, "operator"),
+			stamped(Finished(next, *s.Answer, now, aRetention, time.Hour), r, "operator"),
+		}
+	},
+	letGo: func(r *store.Record, _ time.Time) []*store.Record {
+		if r == nil || r.State != store.Done || r.Keep != store.KeepJobs {
+			return nil
+		}
+		next := *r
+		next.Jobs, next.Keep, next.Expires = nil, store.KeepNothing, r.Until.Add(r.Tombstone)
+		return []*store.Record{&next}
+	},
+}
+
+// byHolder is a move of the attempt that holds the record.
+func byHolder(m move) move {
+	return func(r *store.Record, now time.Time) []*store.Record {
+		if classOf(r, now) != held {
+			return nil
+		}
+		all := m(r, now)
+		for i, next := range all {
+			written := *next
+			all[i] = stamped(&written, r, r.Owner)
+		}
+		return all
+	}
+}
+
+// byNext is a move of another attempt, of a record that nobody holds.
+func byNext(m func(*store.Record, time.Time) *store.Record) move {
+	return func(r *store.Record, now time.Time) []*store.Record {
+		if r == nil || !Abandoned(r, now) {
+			return nil
+		}
+		return []*store.Record{stamped(m(r, now), r, "b")}
+	}
+}
+
+func stamped(next, prev *store.Record, owner string) *store.Record {
+	Stamp(next, prev, owner)
+	return next
+}
+
+// edges are all moves between the states, from records that up to four writes make.
+func edges() map[string]bool {
+	found := make(map[string]bool)
+	type node struct {
+		r   *store.Record
+		now time.Time
+	}
+	begin := time.Unix(1_000_000, 0)
+	todo, seen := []node{{nil, begin}}, make(map[string]bool)
+	for writes := 0; writes <= 4; writes++ {
+		var next []node
+		for _, n := range todo {
+			for _, now := range clocks(n.r, n.now) {
+				from := classOf(n.r, now)
+				for name, m := range moves {
+					for _, r := range m(n.r, now) {
+						found[edge(from, classOf(r, now), name)] = true
+						if id := fmt.Sprintf("%+v %v", *r, now); !seen[id] {
+							seen[id] = true
+							next = append(next, node{r, now})
+						}
+					}
+				}
+			}
+			timeEdges(found, n.r, n.now)
+		}
+		todo = next
+	}
+	return found
+}
+
+// clocks are now, and the times just after each of the record's own.
+func clocks(r *store.Record, now time.Time) []time.Time {
+	all := []time.Time{now}
+	if r != nil {
+		for _, at := range []time.Time{r.Lease, r.Until, r.Expires} {
+			if at.After(now) {
+				all = append(all, at.Add(time.Second))
+			}
+		}
+	}
+	return all
+}
+
+// timeEdges are those that a record takes when nobody writes it.
+func timeEdges(found map[string]bool, r *store.Record, now time.Time) {
+	if r == nil {
+		return
+	}
+	type event struct {
+		at   time.Time
+		name string
+	}
+	events := []event{{r.Expires, expires}, {r.Lease, leaseEnds}, {r.Until, answerEnds}}
+	slices.SortStableFunc(events, func(a, b event) int { return a.at.Compare(b.at) })
+	from := classOf(r, now)
+	for _, e := range events {
+		if !e.at.After(now) {
+			continue
+		}
+		if to := classOf(r, e.at.Add(time.Second)); to != from {
+			found[edge(from, to, e.name)] = true
+			from = to
+		}
+	}
+}
+
+func edge(from, to, name string) string { return from + " --> " + to + ": " + name }
+
+const (
+	page = "../../docs/architecture.md"
+	done = "done" // of the drawing: kept where there are jobs, else replayable
+)
+
+// The drawing in docs/architecture.md has an edge for each transition, and no other.
+// The package comment has the same drawing.
+func TestDrawing(t *testing.T) {
+	t.Parallel()
+	b, err := os.ReadFile(page)
+	if err != nil {
+		t.Fatal(err)
+	}
+	doc, err := os.ReadFile("doc.go")
+	if err != nil {
+		t.Fatal(err)
+	}
+	blocks := regexp.MustCompile("(?s)```mermaid\nstateDiagram-v2\n(.*?)```").FindAllStringSubmatch(string(b), -1)
+	drawn := make(map[string]bool)
+	for _, block := range blocks {
+		for line := range strings.Lines(block[1]) {
+			line = strings.TrimSpace(line)
+			switch m := arrow.FindStringSubmatch(line); {
+			case m == nil && !strings.HasPrefix(line, "direction "):
+				t.Errorf("%s: this line of the drawing is not understood: %s", page, line)
+			case m == nil, m[1] == done:
+			case m[2] == done:
+				drawEdges(drawn, m[1], kept, m[3])
+				drawEdges(drawn, m[1], replayable, m[3])
+			default:
+				drawEdges(drawn, m[1], m[2], m[3])
+			}
+			if m := arrow.FindStringSubmatch(line); m != nil && !strings.Contains(string(doc), "\n//\t"+line+"\n") {
+				t.Errorf("the package comment lacks the line: %s", line)
+			}
+		}
+	}
+	if n, m := strings.Count(string(doc), " --> "), strings.Count(fmt.Sprint(blocks), " --> ")/2; n != m {
+		t.Errorf("the package comment has %d edges, the page %d", n, m)
+	}
+	made := edges()
+	for _, e := range slices.Sorted(maps.Keys(drawn)) {
+		if !made[e] {
+			t.Errorf("%s draws an edge that no transition makes: %s", page, e)
+		}
+	}
+	for _, e := range slices.Sorted(maps.Keys(made)) {
+		if !drawn[e] {
+			t.Errorf("%s doesn't draw the edge %s", page, e)
+		}
+	}
+}
+
+var arrow = regexp.MustCompile(`^(\S+) --> (\S+): (.+)$`)
+
+// drawEdges adds an edge for each of the transitions that a label names.
+func drawEdges(drawn map[string]bool, from, to, label string) {
+	for name := range strings.SplitSeq(label, ", ") {
+		drawn[edge(from, to, name)] = true
+	}
+}
+
+// An attempt whose lease is over may write as before, until another attempt has taken
+// over: its transitions lead where a holder's do. So the drawing leaves them out.
+func TestLateHolder(t *testing.T) {
+	t.Parallel()
+	now := time.Unix(1_000_000, 0)
+	r := stamped(Claimed(store.Record{PK: "k", ID: "i"}, now, now.Add(aLease), aRetention), nil, "a")
+	late := now.Add(aLease + time.Second)
+	for name, next := range map[string]func(now time.Time) *store.Record{
+		"Advanced": func(time.Time) *store.Record { return Advanced(r, phasesOf[0], nil, nil) },
+		"Renewed":  func(now time.Time) *store.Record { return Renewed(r, now, now.Add(aLease), aRetention) },
+		"Finished": func(now time.Time) *store.Record { return Finished(r, store.Response{}, now, aRetention, 0) },
+		"GivenUp":  func(time.Time) *store.Record { return GivenUp(r, "why") },
+		"Released": func(now time.Time) *store.Record { return Released(r, now, GiveBack{}) },
+	} {
+		was, is := classOf(next(now), now), classOf(next(late), late)
+		if is == abandoned {
+			is = held
+		}
+		if is != was {
+			t.Errorf("%s leads to %s, and to %s when the lease is over", name, was, is)
+		}
+	}
+}
+
+// partOf are functions that make a record, and are part of transitions.
+var partOf = map[string]string{"Taken": "TakenByClient and TakenUp"}
+
+// Every function that makes a record of a record is a move, so that a new one has to
+// be drawn.
+func TestEveryTransitionIsDrawn(t *testing.T) {
+	t.Parallel()
+	files, err := filepath.Glob("*.go")
+	if err != nil {
+		t.Fatal(err)
+	}
+	declared := make(map[string]bool)
+	for _, file := range files {
+		if strings.HasSuffix(file, "_test.go") {
+			continue
+		}
+		f, err := parser.ParseFile(token.NewFileSet(), file, nil, parser.SkipObjectResolution)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, d := range f.Decls {
+			fn, ok := d.(*ast.FuncDecl)
+			if !ok || !fn.Name.IsExported() || fn.Type.Results == nil || !makesRecord(fn.Type.Results.List[0].Type) {
+				continue
+			}
+			name := fn.Name.Name
+			declared[name] = true
+			if moves[name] == nil && partOf[name] == "" {
+				t.Errorf("%s makes a record, and is not among the moves: add it, and draw it in %s", name, page)
+			}
+		}
+	}
+	for name := range moves {
+		if name != answered && name != letGo && !declared[name] {
+			t.Errorf("no function %s makes a record: was it renamed?", name)
+		}
+	}
+}
+
+// makesRecord reports whether a result is a *store.Record.
+func makesRecord(e ast.Expr) bool {
+	p, ok := e.(*ast.StarExpr)
+	if !ok {
+		return false
+	}
+	s, ok := p.X.(*ast.SelectorExpr)
+	return ok && s.Sel.Name == "Record"
+}
