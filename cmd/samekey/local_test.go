@@ -2,7 +2,6 @@ package main
 
 import (
 	"bufio"
-	"context"
 	"encoding/json"
 	"io"
 	"net"
@@ -21,6 +20,7 @@ import (
 	"github.com/google/go-cmp/cmp/cmpopts"
 
 	"github.com/samekey/samekey/dynamo/dynamotest"
+	"github.com/samekey/samekey/internal/local/localtest"
 	"github.com/samekey/samekey/internal/local/servers"
 	"github.com/samekey/samekey/internal/local/stack"
 )
@@ -177,11 +177,11 @@ func endLocal(t *testing.T, signal syscall.Signal, want string) {
 	if line["ready"] != true || line["table"] != "local-Table" {
 		t.Errorf("line is %s", first)
 	}
-	if body := get(t, line["api"].(string)+"/env"); !strings.Contains(body, `"TABLE":"local-Table"`) {
+	if body := localtest.Send(t, http.MethodGet, line["api"].(string)+"/env", "").Body; !strings.Contains(body, `"TABLE":"local-Table"`) {
 		t.Errorf("the function says %s", body)
 	}
 	var functions []stack.FunctionState
-	if err := json.Unmarshal([]byte(get(t, line["control"].(string)+"/functions")), &functions); err != nil {
+	if err := json.Unmarshal([]byte(localtest.Send(t, http.MethodGet, line["control"].(string)+"/functions", "").Body), &functions); err != nil {
 		t.Fatal(err)
 	}
 	if len(functions) != 1 || functions[0].PID == 0 || functions[0].Invocations != 1 {
@@ -201,11 +201,11 @@ func endLocal(t *testing.T, signal syscall.Signal, want string) {
 		t.Errorf("ended with %s, want %s", got, want)
 	}
 	if process, err := os.FindProcess(functions[0].PID); err == nil {
-		eventually(t, "the function is gone", func() bool { return process.Signal(syscall.Signal(0)) != nil })
+		localtest.Eventually(t, "the function is gone", func() bool { return process.Signal(syscall.Signal(0)) != nil })
 	}
 	for _, key := range []string{"api", "control", "world", "dynamodb", "lambda"} {
 		addr := strings.TrimPrefix(line[key].(string), "http://")
-		eventually(t, key+" is gone", func() bool {
+		localtest.Eventually(t, key+" is gone", func() bool {
 			conn, err := net.Dial("tcp", addr)
 			if err == nil {
 				_ = conn.Close()
@@ -221,32 +221,4 @@ func clean(env []string) []string {
 	return slices.DeleteFunc(env, func(kv string) bool {
 		return strings.HasPrefix(kv, "AWS_") || strings.HasPrefix(kv, "LOCAL_") || servers.OfMake(kv)
 	})
-}
-
-func get(t *testing.T, url string) string {
-	t.Helper()
-	resp, err := http.Get(url)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer resp.Body.Close()
-	data, err := io.ReadAll(resp.Body)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return string(data)
-}
-
-// eventually waits for what the system does in its own time.
-func eventually(t *testing.T, what string, ok func() bool) {
-	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
-	defer cancel()
-	for !ok() {
-		select {
-		case <-ctx.Done():
-			t.Fatalf("it never came to pass: %s", what)
-		case <-time.After(10 * time.Millisecond):
-		}
-	}
 }

@@ -9,6 +9,8 @@ import (
 	"strings"
 	"syscall"
 	"testing"
+
+	"github.com/samekey/samekey/internal/local/localtest"
 )
 
 func TestDying(t *testing.T) {
@@ -86,7 +88,7 @@ Resources:
 				defer close(ended)
 				_, _ = stdout.ReadByte() // samekey holds it open
 			}()
-			eventually(t, "samekey ends", func() bool {
+			localtest.Eventually(t, "samekey ends", func() bool {
 				select {
 				case <-ended:
 					return true

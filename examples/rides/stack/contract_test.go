@@ -17,6 +17,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/samekey/samekey/dynamo/dynamotest"
+	"github.com/samekey/samekey/internal/local/localtest"
 )
 
 // timeout is the functions' in these tests; two of them wait for its end.
@@ -115,7 +116,7 @@ func TestMakeLocalWithADatabase(t *testing.T) {
 		t.Errorf("line is %v", s.line)
 	}
 	created := s.book(t, "omar@example.com", "own-database")
-	eventually(t, "the receipt is mailed", func() bool { return s.mails(t, rideID(created)) == 1 })
+	localtest.Eventually(t, "the receipt is mailed", func() bool { return s.mails(t, rideID(created)) == 1 })
 	if n := count(t, db, s.at.Table); n < 2 { // of the ride, and of its receipt
 		t.Errorf("the database has %d records", n)
 	}
@@ -124,7 +125,7 @@ func TestMakeLocalWithADatabase(t *testing.T) {
 			t.Errorf("door %d: %d calls for tables, %d for streams", i, tables, streams)
 		}
 	}
-	eventually(t, "the sweeper runs by itself", func() bool { return s.function(t, "Sweeper").Invocations > 1 })
+	localtest.Eventually(t, "the sweeper runs by itself", func() bool { return s.function(t, "Sweeper").Invocations > 1 })
 	s.end(t, syscall.SIGTERM)
 	if n := count(t, db, s.at.Table); n < 2 {
 		t.Errorf("afterwards the database has %d records", n)

@@ -8,6 +8,8 @@ import (
 	"syscall"
 	"testing"
 	"time"
+
+	"github.com/samekey/samekey/internal/local/localtest"
 )
 
 // book asks for a ride once.
@@ -84,7 +86,7 @@ func (s *stack) testRide(t *testing.T) {
 	if show.status != http.StatusOK || !strings.Contains(show.body, rideID(first)) {
 		t.Errorf("show: %d %s", show.status, show.body)
 	}
-	eventually(t, "the receipt is mailed", func() bool { return s.mails(t, rideID(first)) == 1 })
+	localtest.Eventually(t, "the receipt is mailed", func() bool { return s.mails(t, rideID(first)) == 1 })
 	if c := s.charges(t); len(c) != 1 || c[0].Amount != 2000 || c[0].Calls != 1 || c[0].Key == "" || c[0].ID == "" || c[0].Customer == "" {
 		t.Errorf("charges are %+v", c)
 	}
@@ -119,7 +121,7 @@ func (s *stack) testKilled(t *testing.T) {
 		defer close(done)
 		cut = s.book(t, "jane@example.com", "killed-ride")
 	}()
-	eventually(t, "the ride is charged", func() bool { return len(s.charges(t)) == charged+1 })
+	localtest.Eventually(t, "the ride is charged", func() bool { return len(s.charges(t)) == charged+1 })
 	victim := s.function(t, "Rides").PID
 	if err := syscall.Kill(victim, syscall.SIGKILL); err != nil {
 		t.Fatal(err)
@@ -130,7 +132,7 @@ func (s *stack) testKilled(t *testing.T) {
 		t.Errorf("the client got %d %s", cut.status, cut.body)
 	}
 	// Nobody asks again: it is the stream, the queue and the completer.
-	eventually(t, "a receipt is mailed", func() bool { return len(s.receipts(t)) == mailed+1 })
+	localtest.Eventually(t, "a receipt is mailed", func() bool { return len(s.receipts(t)) == mailed+1 })
 	final := s.book(t, "jane@example.com", "killed-ride")
 	if final.status != http.StatusCreated || final.header.Get("Idempotent-Replayed") != "true" {
 		t.Errorf("the client gets %d %v %s", final.status, final.header, final.body)
@@ -156,7 +158,7 @@ func (s *stack) testTimeout(t *testing.T) {
 	if took := time.Since(began); cut.status != http.StatusInternalServerError || took < timeout || took > 5*timeout {
 		t.Errorf("%d after %v: %s", cut.status, took, cut.body)
 	}
-	eventually(t, "the process is gone", func() bool { return syscall.Kill(before.PID, 0) != nil })
+	localtest.Eventually(t, "the process is gone", func() bool { return syscall.Kill(before.PID, 0) != nil })
 	if a := s.book(t, "omar@example.com", "slow-ride"); a.status != http.StatusCreated {
 		t.Errorf("afterwards: %d %s", a.status, a.body)
 	}
@@ -173,13 +175,13 @@ func (s *stack) testPause(t *testing.T) {
 	if a.status != http.StatusCreated {
 		t.Fatalf("%d %s", a.status, a.body)
 	}
-	eventually(t, "the job is in the queue", func() bool { return s.function(t, "Drain").Invocations > drained })
+	localtest.Eventually(t, "the job is in the queue", func() bool { return s.function(t, "Drain").Invocations > drained })
 	<-time.After(500 * time.Millisecond) // time enough for a receipt that was not held back
 	if n := s.function(t, "Receipts").Invocations - before; n != 0 || s.mails(t, rideID(a)) != 0 {
 		t.Errorf("%d invocations while paused", n)
 	}
 	s.control(t, "/functions/Receipts/resume")
-	eventually(t, "the receipt is mailed", func() bool { return s.mails(t, rideID(a)) == 1 })
+	localtest.Eventually(t, "the receipt is mailed", func() bool { return s.mails(t, rideID(a)) == 1 })
 }
 
 func (s *stack) testTick(t *testing.T) {

@@ -5,7 +5,6 @@ package stack_test
 import (
 	"bufio"
 	"bytes"
-	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -21,10 +20,10 @@ import (
 	"strings"
 	"syscall"
 	"testing"
-	"time"
 
 	"github.com/samekey/samekey/dynamo/dynamotest"
 	"github.com/samekey/samekey/internal/local/elasticmq"
+	"github.com/samekey/samekey/internal/local/localtest"
 	"github.com/samekey/samekey/internal/local/servers"
 )
 
@@ -162,7 +161,7 @@ func (s *stack) end(t *testing.T, signal syscall.Signal) {
 		t.Errorf("more than one line: %q, %v", rest, err)
 	}
 	_ = s.cmd.Wait()
-	eventually(t, "every process has ended", func() bool {
+	localtest.Eventually(t, "every process has ended", func() bool {
 		maps.DeleteFunc(all, func(pid int, _ string) bool { return errors.Is(syscall.Kill(pid, 0), syscall.ESRCH) })
 		return len(all) == 0
 	})
@@ -184,32 +183,15 @@ type answer struct {
 // call sends a request; in is sent as JSON unless it is nil.
 func call(t *testing.T, method, url string, in any, header ...string) answer {
 	t.Helper()
-	var body io.Reader
+	var body []byte
 	if in != nil {
-		b, err := json.Marshal(in)
-		if err != nil {
+		var err error
+		if body, err = json.Marshal(in); err != nil {
 			t.Fatal(err)
 		}
-		body = bytes.NewReader(b)
 	}
-	req, err := http.NewRequestWithContext(t.Context(), method, url, body)
-	if err != nil {
-		t.Fatal(err)
-	}
-	req.Header.Set("Content-Type", "application/json")
-	for i := 0; i < len(header); i += 2 {
-		req.Header.Set(header[i], header[i+1])
-	}
-	resp, err := http.DefaultClient.Do(req)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer resp.Body.Close()
-	b, err := io.ReadAll(resp.Body)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return answer{resp.StatusCode, resp.Header, string(b)}
+	a := localtest.Send(t, method, url, string(body), append([]string{"Content-Type", "application/json"}, header...)...)
+	return answer{a.Status, a.Header, a.Body}
 }
 
 // get reads what an address has to say.
@@ -222,18 +204,4 @@ func get[T any](t *testing.T, url string) T {
 		t.Fatalf("GET %s: %d %s: %v", url, a.status, a.body, err)
 	}
 	return out
-}
-
-// eventually waits for what comes to pass without us.
-func eventually(t *testing.T, what string, ok func() bool) {
-	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second)
-	defer cancel()
-	for !ok() {
-		select {
-		case <-ctx.Done():
-			t.Fatalf("it never came to pass: %s", what)
-		case <-time.After(20 * time.Millisecond):
-		}
-	}
 }

@@ -1,10 +1,10 @@
 package lambdarun
 
 import (
+	"testing"
+
 	"github.com/samekey/samekey/internal/local/localtest"
 )
-
-import "testing"
 
 func TestPIDIsTheProcessUsedLast(t *testing.T) {
 	t.Parallel()

@@ -1,16 +1,14 @@
 package stack
 
 import (
-	"context"
 	"encoding/json"
-	"io"
 	"net/http"
-	"strings"
 	"testing"
-	"time"
 
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
+
+	"github.com/samekey/samekey/internal/local/localtest"
 )
 
 func (s *running) url(key string) string { return s.line[key].(string) }
@@ -18,38 +16,8 @@ func (s *running) url(key string) string { return s.line[key].(string) }
 // do sends a request and returns the answer.
 func (s *running) do(t *testing.T, method, url, body string, header ...string) (status int, answer string) {
 	t.Helper()
-	req, err := http.NewRequestWithContext(t.Context(), method, url, strings.NewReader(body))
-	if err != nil {
-		t.Fatal(err)
-	}
-	req.Header.Set("Content-Type", "text/plain")
-	for i := 0; i < len(header); i += 2 {
-		req.Header.Set(header[i], header[i+1])
-	}
-	resp, err := http.DefaultClient.Do(req)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer resp.Body.Close()
-	data, err := io.ReadAll(resp.Body)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return resp.StatusCode, string(data)
-}
-
-// eventually waits until what comes to pass without us has.
-func eventually(t *testing.T, what string, ok func() bool) {
-	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second)
-	defer cancel()
-	for !ok() {
-		select {
-		case <-ctx.Done():
-			t.Fatalf("it never came to pass: %s", what)
-		case <-time.After(20 * time.Millisecond):
-		}
-	}
+	a := localtest.Send(t, method, url, body, append([]string{"Content-Type", "text/plain"}, header...)...)
+	return a.Status, a.Body
 }
 
 // item returns an item's value, "" if it isn't there.

@@ -176,7 +176,7 @@ func (s *running) testPipeline(t *testing.T) {
 	if got := s.item(t, "item#first"); got != "user-1" {
 		t.Fatalf("item is %q", got)
 	}
-	eventually(t, "the worker writes what the stream sent", func() bool { return s.item(t, "done#item#first") == "aws:sqs" })
+	localtest.Eventually(t, "the worker writes what the stream sent", func() bool { return s.item(t, "done#item#first") == "aws:sqs" })
 	if state := s.state(t, "Worker"); state.PID == 0 || state.Invocations == 0 {
 		t.Errorf("worker is %+v", state)
 	}
@@ -184,7 +184,7 @@ func (s *running) testPipeline(t *testing.T) {
 
 func (s *running) testPoison(t *testing.T) {
 	s.create(t, "poison")
-	eventually(t, "the record is given up", func() bool { return len(s.failures(t)) == 1 })
+	localtest.Eventually(t, "the record is given up", func() bool { return len(s.failures(t)) == 1 })
 	failed := s.failures(t)[0]
 	if failed.Function != "Stream" || failed.Destination != "arn:aws:s3:::e2e-failures" {
 		t.Errorf("entry is %+v", failed)
@@ -205,7 +205,7 @@ func (s *running) testPoison(t *testing.T) {
 		t.Errorf("record is %s", failed.Record)
 	}
 	s.create(t, "after")
-	eventually(t, "the next record goes through", func() bool { return s.item(t, "done#item#after") != "" })
+	localtest.Eventually(t, "the next record goes through", func() bool { return s.item(t, "done#item#after") != "" })
 }
 
 func (s *running) testPause(t *testing.T) {
@@ -222,7 +222,7 @@ func (s *running) testPause(t *testing.T) {
 	if status, body := s.do(t, http.MethodPost, control+"/resume", ""); status != http.StatusOK || !strings.Contains(body, `"paused":false`) {
 		t.Fatalf("status %d: %s", status, body)
 	}
-	eventually(t, "the stream goes on", func() bool { return s.item(t, "done#item#paused") != "" })
+	localtest.Eventually(t, "the stream goes on", func() bool { return s.item(t, "done#item#paused") != "" })
 }
 
 func (s *running) testREST(t *testing.T) {
@@ -260,7 +260,7 @@ func (s *running) testTick(t *testing.T) {
 	if got := s.item(t, "mark#RequestResponse"); got != "flaky" {
 		t.Errorf("the invoked function left %q", got)
 	}
-	eventually(t, "the event is worked on", func() bool { return s.item(t, "mark#Event") == "flaky" })
+	localtest.Eventually(t, "the event is worked on", func() bool { return s.item(t, "mark#Event") == "flaky" })
 }
 
 func (s *running) testAsync(t *testing.T) {
@@ -270,7 +270,7 @@ func (s *running) testAsync(t *testing.T) {
 	if status, body := s.do(t, http.MethodPost, url, `{"fail":"no luck"}`, "X-Amz-Invocation-Type", "Event"); status != http.StatusAccepted {
 		t.Fatalf("status %d: %s", status, body)
 	}
-	eventually(t, "it is given up", func() bool { return len(s.failures(t)) == before+1 })
+	localtest.Eventually(t, "it is given up", func() bool { return len(s.failures(t)) == before+1 })
 	if failed := s.failures(t)[before]; failed.Function != "Flaky" || !strings.Contains(string(failed.Record), "RetriesExhausted") {
 		t.Errorf("entry is %+v", failed)
 	}

@@ -79,7 +79,7 @@ func EndsWithAKilledParent(t *testing.T, endpoint, dir string) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer in.Close()
+	defer func() { _ = in.Close() }()
 	out, err := cmd.StdoutPipe()
 	if err != nil {
 		t.Fatal(err)

@@ -31,11 +31,20 @@ func RunTest(f func(t *TB)) *TB {
 	return t
 }
 
-// The methods of a test that package testing would have.
+// Helper does nothing.
+func (t *TB) Helper() {}
 
-func (t *TB) Helper()                  {}
+// Context never ends.
 func (t *TB) Context() context.Context { return context.Background() }
-func (t *TB) Skip(args ...any)         { t.SkippedWith = fmt.Sprint(args...); runtime.Goexit() }
-func (t *TB) Fatal(args ...any)        { t.FailedWith = fmt.Sprint(args...); runtime.Goexit() }
-func (t *TB) Error(args ...any)        { t.FailedWith = fmt.Sprint(args...) }
-func (t *TB) Cleanup(f func())         { t.cleanups = append(t.cleanups, f) }
+
+// Skip records args and ends the test.
+func (t *TB) Skip(args ...any) { t.SkippedWith = fmt.Sprint(args...); runtime.Goexit() }
+
+// Fatal records args and ends the test.
+func (t *TB) Fatal(args ...any) { t.FailedWith = fmt.Sprint(args...); runtime.Goexit() }
+
+// Error records args.
+func (t *TB) Error(args ...any) { t.FailedWith = fmt.Sprint(args...) }
+
+// Cleanup keeps f for [RunTest].
+func (t *TB) Cleanup(f func()) { t.cleanups = append(t.cleanups, f) }
