@@ -2,8 +2,9 @@ package idem
 
 import (
 	"container/list"
-	"github.com/samekey/samekey/idem/store"
 	"sync"
+
+	"github.com/samekey/samekey/idem/store"
 )
 
 // cache holds finished records of this process, least recently used last,

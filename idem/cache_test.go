@@ -2,12 +2,13 @@ package idem
 
 import (
 	"fmt"
-	"github.com/samekey/samekey/idem/store"
 	"net/http"
 	"runtime"
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/samekey/samekey/idem/store"
 )
 
 func doneRecord(pk string, size int) *store.Record {

@@ -4,11 +4,12 @@ import (
 	"crypto/hmac"
 	"crypto/sha256"
 	"fmt"
-	"github.com/samekey/samekey/idem/store"
-	"github.com/samekey/samekey/internal/state"
 	"net/http"
 	"slices"
 	"strings"
+
+	"github.com/samekey/samekey/idem/store"
+	"github.com/samekey/samekey/internal/state"
 )
 
 // cookieCredential begins the name of a cookie in [Options.Credentials].
@@ -53,13 +54,6 @@ func (e *Engine) credentials(r *Request) (sum [sha256.Size]byte) {
 	mac.Write(b)
 	mac.Sum(sum[:0])
 	return sum
-}
-
-// identify notes what the request presents, where nobody has verified it.
-func (a *attempt) identify(anonymous bool) {
-	if a.anonymous = anonymous; anonymous {
-		a.cred = a.credentials(a.req)
-	}
 }
 
 // compare finds out what of the request is as it was when held was claimed. A

@@ -2,8 +2,9 @@ package idem
 
 import (
 	"errors"
-	"github.com/samekey/samekey/idem/store"
 	"time"
+
+	"github.com/samekey/samekey/idem/store"
 )
 
 // What can go wrong. Callers compare with errors.Is; the table in problem.go

@@ -133,10 +133,6 @@ func (f *Fingerprint) appendHead(b []byte, r *Request) []byte {
 	return b
 }
 
-func appendTagged(b []byte, tag byte, part string) []byte {
-	return appendPart(append(b, tag), part)
-}
-
 // sign returns the fingerprint to store, and the id of the secret it is keyed with.
 func (f *Fingerprint) sign(digest [sha256.Size]byte) (fp, secret string) {
 	if len(f.Secrets) == 0 {

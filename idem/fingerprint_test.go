@@ -4,10 +4,11 @@ import (
 	"bytes"
 	"encoding/json"
 	"errors"
-	"github.com/samekey/samekey/idem/store"
 	"net/http"
 	"strings"
 	"testing"
+
+	"github.com/samekey/samekey/idem/store"
 )
 
 func base() Request {

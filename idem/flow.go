@@ -2,19 +2,19 @@ package idem
 
 import (
 	"context"
-	"crypto/sha256"
-	"encoding/hex"
-	"encoding/json"
 	"errors"
 	"fmt"
-	"github.com/samekey/samekey/idem/store"
-	"github.com/samekey/samekey/internal/redact"
-	"github.com/samekey/samekey/internal/state"
 	"maps"
 	"slices"
 	"sync"
-	"time"
+
+	"github.com/samekey/samekey/idem/store"
+	"github.com/samekey/samekey/internal/redact"
+	"github.com/samekey/samekey/internal/state"
 )
+
+// What an attempt's phases have come to so far. Phases run in step.go and
+// commit in commit.go.
 
 // flow is the course of one attempt through its handler's phases. rec is the
 // record as this attempt last wrote or saw it, nil while the claim is still to
@@ -58,87 +58,25 @@ type ending struct {
 	err error
 }
 
-func flowOf(ctx context.Context) (*flow, error) {
-	op, ok := FromContext(ctx)
-	if !ok {
-		return nil, fmt.Errorf("%w: does the route require a key, and is this the handler's context?", ErrNoOperation)
-	}
-	return op.flow, nil
-}
-
-// do takes a phase from its name to its commit. raw is its result.
-func (f *flow) do(ctx context.Context, s step, fn func(context.Context, *Tx) ([]byte, error)) (raw []byte, err error) {
-	if raw, recorded, err := f.begin(s); recorded || err != nil {
-		return raw, err
-	}
-	back := false
-	defer func() { // also where fn panics
-		f.mu.Lock()
-		defer f.mu.Unlock()
-		f.busy = false
-		if !back {
-			err = errPanic
-		}
-		if _, ended := errors.AsType[*answered](err); err != nil && !ended && f.err == nil {
-			f.err = err
-		}
-	}()
-	if s.kind == foreign {
-		raw, err = f.foreign(ctx, s, fn)
-	} else {
-		raw, err = f.atomic(ctx, s, fn)
-	}
-	back = true
-	return raw, err
-}
-
-// begin lets a phase run, or returns what is recorded of it.
-func (f *flow) begin(s step) (raw []byte, recorded bool, err error) {
+func (f *flow) record() *store.Record {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	switch {
-	case f.over:
-		return nil, false, f.failed(fmt.Errorf("%w: %q begins after the handler has returned", ErrPhaseOrder, s.name))
-	case f.busy:
-		return nil, false, f.failed(fmt.Errorf("%w: %q begins while another phase runs", ErrPhaseOrder, s.name))
-	case f.end != nil:
-		return nil, false, ErrAnswered
-	case f.err != nil:
-		return nil, false, fmt.Errorf("%w: %w", ErrPhaseFailed, f.err)
-	case s.kind != last && f.names[s.name]:
-		return nil, false, f.failed(fmt.Errorf("%w: a second phase named %q", ErrPhaseOrder, s.name))
-	}
-	if err := s.check(); err != nil {
-		return nil, false, f.failed(err)
-	}
-	if f.names == nil {
-		f.names = make(map[string]bool)
-	}
-	f.names[s.name] = true
-	raw, recorded, err = f.recall(s)
-	f.busy = !recorded && err == nil
-	return raw, recorded, err
+	return f.rec
 }
 
-// recall finds the phase in the record, where the one at its position must be
-// this very one: anything else means that the handler's phases have changed.
-func (f *flow) recall(s step) (raw []byte, recorded bool, err error) {
-	if f.rec == nil || f.passed >= len(f.rec.Phases) {
-		return nil, false, nil
+func (f *flow) set(rec *store.Record) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.rec = rec
+}
+
+func (f *flow) id() string {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if f.rec != nil {
+		return f.rec.ID
 	}
-	p := f.rec.Phases[f.passed]
-	if s.kind == last || p.Name != s.name {
-		return nil, false, f.failed(fmt.Errorf("%w: %q is next, but %q is recorded there", ErrPhaseOrder, s.name, p.Name))
-	}
-	if p.Intent && s.kind != foreign {
-		return nil, false, f.failed(fmt.Errorf("%w: %q is recorded as a call whose outcome is unknown", ErrPhaseOrder, s.name))
-	}
-	if p.Intent {
-		return nil, false, nil // begun by an attempt that never told how it ended: foreign decides
-	}
-	f.passed++
-	f.loose = nil // committed with the phase
-	return slices.Clone(p.Result), true, nil
+	return f.a.id
 }
 
 // fail is failed, for who doesn't hold the lock.
@@ -156,6 +94,13 @@ func (f *flow) failed(err error) error {
 		f.err = err
 	}
 	return err
+}
+
+// failure is why the first failed phase failed; nil if none did.
+func (f *flow) failure() error {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return f.err
 }
 
 // leftover says that the handler ended before a phase that is recorded, or that
@@ -182,297 +127,13 @@ func (f *flow) unrepeated(what string) error {
 	return nil
 }
 
-// rerunFor is for how long an Atomic runs again after conflicts.
-const rerunFor = 5 * time.Second
-
-// atomic runs fn until its commit meets no conflict.
-func (f *flow) atomic(ctx context.Context, s step, fn func(context.Context, *Tx) ([]byte, error)) ([]byte, error) {
-	giveUp := time.Now().Add(rerunFor)
-	for round := 0; ; round++ {
-		tx := f.tx(s)
-		raw, err := fn(ctx, tx)
-		raw, err = f.outcome(ctx, s, tx, raw, err)
-		if !errors.Is(err, ErrConflict) || !f.a.rerun(ctx, round, giveUp) {
-			return raw, err
-		}
-	}
-}
-
-// rerun waits before the next run of an Atomic; false where its time is over.
-func (a *attempt) rerun(ctx context.Context, round int, giveUp time.Time) bool {
-	return pause(ctx, round) && time.Now().Before(giveUp) && time.Until(a.deadline) > a.opt.Reserve
-}
-
-// foreign claims and commits what is outstanding, calls fn once, and commits.
-func (f *flow) foreign(ctx context.Context, s step, fn func(context.Context, *Tx) ([]byte, error)) ([]byte, error) {
-	f.mu.Lock()
-	leading := f.rec == nil && len(f.pending) == 0
-	outstanding := f.rec == nil || len(f.pending) > 0
-	begun := f.rec != nil && f.passed < len(f.rec.Phases)
-	f.mu.Unlock()
-	if begun {
-		return nil, f.giveUp(ctx, fmt.Sprintf("the outcome of phase %q is unknown: an attempt began the call and never came back", s.name))
-	}
-	if err := f.reaches(fmt.Sprintf("phase %q calls another system", s.name)); err != nil {
-		return nil, f.fail(err)
-	}
-	sent, err := f.sends(s)
-	if err != nil {
-		return nil, f.fail(err)
-	}
-	if since := f.forgotten(s); !since.IsZero() {
-		return nil, f.giveUpCall(ctx, s, fmt.Sprintf("the outcome of phase %q is unknown: an attempt may have made the call since %s, and its provider may have forgotten that",
-			s.name, since.UTC().Format(time.RFC3339)))
-	}
-	if s.intent {
-		if err := f.intend(ctx, s); err != nil {
-			return nil, err
-		}
-	} else if outstanding {
-		if err := f.commit(ctx, nil, collected{sent: sent}, false); err != nil {
-			return nil, f.commitFailed(s, err)
-		}
-		s.joins = leading
-	}
-	if call := f.differs(sent); call != "" && !s.intent {
-		return nil, f.giveUpCall(ctx, s, fmt.Sprintf("the outcome of phase %q is unknown: the call %s may have been made with other parameters than it would send now", s.name, call))
-	}
-	if err := f.alive(ctx, s); err != nil {
-		if !s.intent {
-			return nil, err
-		}
-		if rerr := f.replaceIntent(ctx, nil); rerr != nil {
-			return nil, f.commitFailed(s, rerr)
-		}
-		return nil, err
-	}
-	f.mu.Lock()
-	f.entered = true
-	f.mu.Unlock()
-	tx := f.tx(s)
-	raw, err := fn(ctx, tx)
-	if s.intent {
-		return f.settleIntent(ctx, s, tx, raw, err)
-	}
-	return f.outcome(ctx, s, tx, raw, err)
-}
-
-// reaches refuses to reach other systems under a key that names a delivery.
-func (f *flow) reaches(what string) error {
-	if state.MayReach(f.a.req.DeliveryKey, f.record()) {
-		return nil
-	}
-	return fmt.Errorf("%w: %s, and would do so again, under a new derived key, once the message comes back from a dead-letter queue with another id; "+
-		"have a key that names the work: lambda.Batch.WithKey or WithBodyKey, or the message attribute lambda.KeyAttribute; "+
-		"or say that you accept it: lambda.Batch.CallsAgainAfterRedrive", ErrDeliveryKey, what)
-}
-
-// intend commits that a call begins which can't be repeated, with the claim or
-// the results that wait for a commit.
-func (f *flow) intend(ctx context.Context, s step) error {
-	f.mu.Lock()
-	var err error
-	if len(f.loose) > 0 {
-		// Whoever settles its outcome could not stage them.
-		err = fmt.Errorf("%w: jobs are staged for %q, which is NotIdempotent: stage them with another phase", ErrWrite, s.name)
-	} else if f.rec != nil {
-		err = f.unrepeated(fmt.Sprintf("%q, which is NotIdempotent, begins", s.name))
-	}
-	f.mu.Unlock()
-	if err != nil {
-		return f.fail(err)
-	}
-	if err := f.alive(ctx, s); err != nil {
-		return err
-	}
-	if err := f.commit(ctx, []store.Phase{{Name: s.name, Intent: true}}, collected{}, false); err != nil {
-		return f.commitFailed(s, err)
-	}
-	return nil
-}
-
-// tx is an empty Tx for a run of s.
-func (f *flow) tx(s step) *Tx {
+// complete says what is missing for the answer to be stored.
+func (f *flow) complete() error {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	tx := &Tx{id: f.a.id, phase: s.name, made: map[string]int{}}
-	if f.rec != nil {
-		tx.id, tx.made, tx.repeats = f.rec.ID, f.rec.Calls, len(f.rec.Doubts) > 0
-	}
-	tx.made = state.Tally(tx.made, f.calls)
-	if s.kind == foreign {
-		tx.called = f.called
-	}
-	return tx
-}
-
-// sends is what s says that its calls send, as hashes by the calls' names.
-func (f *flow) sends(s step) (map[string]string, error) {
-	if len(s.sends) == 0 {
-		return nil, nil
-	}
-	tx := f.tx(s)
-	sent := make(map[string]string, len(s.sends))
-	for _, one := range s.sends {
-		raw, err := json.Marshal(one.v)
-		if err != nil {
-			return nil, fmt.Errorf("%w: what %q sends: %w", ErrResult, s.name, err)
-		}
-		sum := sha256.Sum256(slices.Concat([]byte(tx.id), raw))
-		sent[callName(tx.made, one.service, one.step)] = hex.EncodeToString(sum[:16])
-	}
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	f.sent = state.Sending(sent, f.sent)
-	return sent, nil
-}
-
-// differs names a call that may have been made with something else than is to be
-// sent now; "" if none is known of.
-func (f *flow) differs(sent map[string]string) string {
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	for call, hash := range sent {
-		if first := f.rec.Sent[call]; first != "" && first != hash {
-			return call
-		}
-	}
-	return ""
-}
-
-// called notes that a key is out.
-func (f *flow) called(call string) {
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	if f.asked == nil {
-		f.asked = make(map[string]bool)
-	}
-	f.asked[call] = true
-}
-
-// forgotten returns since when a call of s may have been made, where that is so
-// long ago that its provider may have forgotten the key; else the zero time.
-func (f *flow) forgotten(s step) (since time.Time) {
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	if f.rec == nil || f.a.opt.Now().Sub(f.rec.DoubtSince) < s.memory {
-		return time.Time{}
-	}
-	return f.rec.DoubtSince // zero where no call is in doubt
-}
-
-// alive refuses a call whose context is over: it would fail before anything is
-// sent, and whether that is so nobody could tell from its error.
-func (f *flow) alive(ctx context.Context, s step) error {
-	if ctx.Err() == nil {
-		return nil
-	}
-	return f.fail(fmt.Errorf("%w: phase %q is not begun: %w", ErrNoTime, s.name, context.Cause(ctx)))
-}
-
-// outcome commits what a run of a phase came to.
-func (f *flow) outcome(ctx context.Context, s step, tx *Tx, raw []byte, err error) ([]byte, error) {
-	got, txErr := tx.close()
-	noop := errors.Is(err, NoOp)
-	answer, responds := errors.AsType[*answered](err)
-	switch {
-	case errors.Is(err, ErrResult):
-		return nil, f.fail(err)
-	case err != nil && !noop && !responds:
-		return nil, err
-	case txErr != nil:
-		return nil, f.fail(txErr)
-	case noop && (s.kind != atomically || len(got.writes)+len(got.jobs) > 0):
-		return nil, f.fail(fmt.Errorf("%w: NoOp is for an Atomic without writes and jobs", ErrWrite))
-	case s.deferred && !responds && len(got.writes) > 0:
-		return nil, f.fail(fmt.Errorf("%w: %q is Deferred: write in the phase that follows", ErrWrite, s.name))
-	}
-	rerun := s.kind != foreign
-	switch {
-	case responds:
-		resp, rerr := f.a.response(answer.v)
-		if rerr != nil {
-			return nil, f.fail(rerr)
-		}
-		if ferr := f.finish(ctx, resp, got.writes, got.jobs, rerun); ferr != nil {
-			return nil, f.commitFailed(s, ferr)
-		}
-		return nil, err
-	case noop || s.deferred || s.joins && len(got.writes) == 0:
-		return raw, f.postpone(store.Phase{Name: s.name, Result: raw}, got)
-	}
-	if err := f.commit(ctx, []store.Phase{{Name: s.name, Result: raw}}, got, rerun); err != nil {
-		return nil, f.commitFailed(s, err)
-	}
-	return slices.Clone(f.lastResult()), nil
-}
-
-// commitFailed puts the engine's words around what a commit came to, but for
-// what the phase itself has to see.
-func (f *flow) commitFailed(s step, err error) error {
-	if _, ours := errors.AsType[*Error](err); ours || errors.Is(err, ErrAnswered) {
-		return err
-	}
-	if errors.Is(err, store.ErrUnknown) {
-		err = fmt.Errorf("%w: %w", ErrUnavailable, err)
-	}
-	return f.a.phaseError("phase "+s.name, err)
-}
-
-func (a *attempt) phaseError(op string, err error) *Error {
-	e := a.fail(op, err)
-	e.phase = true
-	return e
-}
-
-// settleIntent writes how a call ended that can't be repeated.
-func (f *flow) settleIntent(ctx context.Context, s step, tx *Tx, raw []byte, err error) ([]byte, error) {
-	got, txErr := tx.close()
-	answer, responds := errors.AsType[*answered](err)
-	_, retry := errors.AsType[*safe](err)
-	if txErr == nil && len(got.writes)+len(got.jobs) > 0 {
-		txErr = fmt.Errorf("%w: a NotIdempotent phase takes neither writes nor jobs", ErrWrite)
-	}
-	var resp Response
-	if responds && txErr == nil {
-		resp, txErr = f.a.response(answer.v)
-	}
-	switch {
-	case retry && txErr == nil:
-		// As if it had never begun: the key stays, the call may be made again.
-		f.recorded(got.calls)
-		if rerr := f.replaceIntent(ctx, nil); rerr != nil {
-			return nil, f.commitFailed(s, rerr)
-		}
-		return nil, err
-	case err != nil && !responds || txErr != nil:
-		return nil, f.giveUp(ctx, fmt.Sprintf("the outcome of phase %q is unknown: %s", s.name, redact.Error(errors.Join(err, txErr))))
-	case responds:
-		f.mu.Lock()
-		f.passed++ // its outcome is the answer
-		f.mu.Unlock()
-		if ferr := f.finish(ctx, resp, nil, nil, false); ferr != nil {
-			return nil, f.commitFailed(s, ferr)
-		}
-		return nil, err
-	}
-	if err := f.replaceIntent(ctx, got.calls, store.Phase{Name: s.name, Result: raw}); err != nil {
-		return nil, f.commitFailed(s, err)
-	}
-	return slices.Clone(f.lastResult()), nil
-}
-
-// postpone keeps a result for the next commit.
-func (f *flow) postpone(p store.Phase, got collected) error {
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	waiting, err := f.stagedJobs(got.jobs)
-	if err != nil {
+	if err := f.leftover(); err != nil {
 		return f.failed(err)
 	}
-	f.waiting, f.loose = waiting, nil
-	f.pending, f.calls = append(f.pending, p), state.With(f.calls, got.calls...)
-	f.passed++
 	return nil
 }
 
@@ -516,13 +177,89 @@ func (f *flow) stagedJobs(jobs []Job) (map[string]Job, error) {
 	return all, nil
 }
 
-func (f *flow) id() string {
+// outstanding reports whether results or jobs wait for a commit.
+func (f *flow) outstanding() bool {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	if f.rec != nil {
-		return f.rec.ID
+	return len(f.pending)+len(f.waiting)+len(f.loose) > 0
+}
+
+// called notes that a key is out.
+func (f *flow) called(call string) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if f.asked == nil {
+		f.asked = make(map[string]bool)
 	}
-	return f.a.id
+	f.asked[call] = true
+}
+
+// recorded notes that nothing about calls is in doubt any more.
+func (f *flow) recorded(calls []string) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.entered = false
+	for _, call := range calls {
+		if f.asked[call] {
+			f.asked[call] = false
+		}
+	}
+}
+
+// calledOut names the calls that this run may have made and that are not
+// recorded; nil if there are none.
+func (f *flow) calledOut() []string {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	var out []string
+	for call, open := range f.asked {
+		if open {
+			out = append(out, call)
+		}
+	}
+	if f.entered && len(out) == 0 || f.left {
+		out = append(out, store.AnyCall) // without a key, or its key is still to be asked for
+	}
+	return out
+}
+
+// sentOut is what this run's calls have sent that are not recorded.
+func (f *flow) sentOut() map[string]string {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	out := make(map[string]string)
+	for call, open := range f.asked {
+		if hash := f.sent[call]; open && hash != "" {
+			out[call] = hash
+		}
+	}
+	return out
+}
+
+// giveBack is what there is to say of an attempt without an answer. That the
+// program refuses to go on is told in the words of its phase, which the handler may
+// have kept to itself.
+func (f *flow) giveBack() state.GiveBack {
+	f.mu.Lock()
+	renewals := f.renewals
+	f.mu.Unlock()
+	b := state.GiveBack{Calls: f.calledOut(), Sent: f.sentOut(), Renewed: renewals}
+	if err := f.failure(); refuses(err) {
+		b.Refusal, b.Why = err, redact.Error(err)
+	}
+	return b
+}
+
+// refuses reports whether a phase failed so that the same program will always
+// fail with this record: trying again doesn't help, people have to change one of
+// the two.
+func refuses(err error) bool {
+	for _, mistake := range []error{ErrPhaseOrder, ErrResult, ErrWrite, ErrKeyReused, ErrDeliveryKey} {
+		if errors.Is(err, mistake) {
+			return true
+		}
+	}
+	return false
 }
 
 // lastResult is the result of the phase that was committed last, from the
@@ -531,4 +268,36 @@ func (f *flow) lastResult() []byte {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	return f.rec.Phases[len(f.rec.Phases)-1].Result
+}
+
+// stop ends the operation with an answer that the handler no longer changes.
+func (f *flow) stop(res Result, err error) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.end = &ending{res, err}
+}
+
+func (f *flow) ended() *ending {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return f.end
+}
+
+// close notes that the handler has returned. A phase that still runs was not
+// waited for: its result is missing from the answer.
+func (f *flow) close() {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.over = true
+	if f.busy {
+		f.left = true
+		_ = f.failed(fmt.Errorf("%w: the handler returned while a phase was running", ErrPhaseOrder))
+	}
+}
+
+// leftBehind reports whether the handler has returned while a phase was running.
+func (f *flow) leftBehind() bool {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return f.left
 }

@@ -2,10 +2,11 @@ package idem
 
 import (
 	"context"
-	"github.com/samekey/samekey/idem/store"
-	"github.com/samekey/samekey/internal/state"
 	mathrand "math/rand/v2"
 	"time"
+
+	"github.com/samekey/samekey/idem/store"
+	"github.com/samekey/samekey/internal/state"
 )
 
 // InFlightMode says what a request gets whose key another attempt holds.
@@ -49,26 +50,6 @@ func (a *attempt) wait(ctx context.Context, held *store.Record, end time.Time) (
 			return rec, v
 		}
 		held = rec
-	}
-}
-
-// retryAfter is when to ask again for what held's holder does: once its lease is
-// over at the latest, and MaxRetryAfter long before, since most are done by then.
-func (a *attempt) retryAfter(held *store.Record) time.Duration {
-	if held == nil {
-		return time.Second
-	}
-	return min(max(held.Lease.Sub(a.opt.Now()), time.Second), a.opt.MaxRetryAfter)
-}
-
-func sleep(ctx context.Context, d time.Duration) bool {
-	t := time.NewTimer(d)
-	defer t.Stop()
-	select {
-	case <-ctx.Done():
-		return false
-	case <-t.C:
-		return true
 	}
 }
 

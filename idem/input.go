@@ -2,10 +2,11 @@ package idem
 
 import (
 	"fmt"
-	"github.com/samekey/samekey/idem/store"
 	"maps"
 	"net/http"
 	"slices"
+
+	"github.com/samekey/samekey/idem/store"
 )
 
 // secretInput are request headers that no option can bring into a record.
@@ -29,17 +30,6 @@ func (e *Engine) input(r *Request) *store.Input {
 		}
 	}
 	return in
-}
-
-// supplied is in with the body that this attempt has, where it lies outside of the
-// record: whoever claimed may have died before it was written there.
-func (a *attempt) supplied(in *store.Input) *store.Input {
-	if in == nil || in.Overflow == nil || a.resumed {
-		return in
-	}
-	with := *in
-	with.Body = a.req.Body
-	return &with
 }
 
 // maxStoredHead is how much of a stored request ([Options.Resumable]) there may be

@@ -1,8 +1,11 @@
 package idem
 
 import (
+	"context"
+	"crypto/rand"
 	"fmt"
 	"net/http"
+	"slices"
 	"strings"
 
 	"github.com/dunglas/httpsfv"
@@ -101,4 +104,50 @@ func headerValues(h http.Header, name string) []string {
 		}
 	}
 	return found
+}
+
+// keyOptional reports whether a request of this method passes without a key.
+func (e *Engine) keyOptional(method string) bool {
+	return e.opt.Key == KeyOptional || e.opt.Key != KeyObserve && slices.Contains(e.opt.KeyOptionalOn, method)
+}
+
+// Acts reports whether the engine has anything to do with a request of this
+// method and these headers, so that others can pass without being read.
+func (e *Engine) Acts(method string, h http.Header) bool {
+	keyed := len(headerValues(h, KeyHeader)) > 0
+	if e.opt.Disabled || !e.methods[method] {
+		return e.opt.MarkIgnored && keyed
+	}
+	return keyed || e.opt.KeyFrom != nil || !e.keyOptional(method)
+}
+
+// keyless says what becomes of a request without a key: acts is false where it
+// passes. A source that brings its requests again would be given another key each
+// time; and what runs in an operation, and has no key of its own, is part of that.
+func (e *Engine) keyless(ctx context.Context, r *Request) (acts bool, err error) {
+	switch generates := e.opt.Key == KeyGenerate; {
+	case e.keyOptional(r.Method), generates && nested(ctx):
+		return false, nil
+	case !generates || r.Redelivered:
+		return false, &Error{Op: "key", Err: ErrKeyMissing}
+	}
+	r.Key = rand.Text()
+	e.log.WarnContext(ctx, "request without an idempotency key: one was made", "route", r.Route)
+	return true, nil
+}
+
+func (e *Engine) keyError(err error) error {
+	if err == nil {
+		return nil
+	}
+	return &Error{Op: "key", Err: err}
+}
+
+// resumes reports whether ctx is that of an operation of this very engine which a
+// completer brings to its end, and r has no key of its own. Another engine's
+// wrapper had an operation of its own here, which must not be done unprotected.
+func (e *Engine) resumes(ctx context.Context, r *Request) bool {
+	op, ok := FromContext(ctx)
+	return ok && !op.over.Load() && op.flow.a.resumed && op.flow.a.Engine == e &&
+		r.Key == "" && len(headerValues(r.Header, KeyHeader)) == 0
 }

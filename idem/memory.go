@@ -4,13 +4,14 @@ import (
 	"bytes"
 	"context"
 	"fmt"
-	"github.com/samekey/samekey/idem/store"
-	"github.com/samekey/samekey/internal/state"
 	"maps"
 	"net/http"
 	"slices"
 	"sync"
 	"time"
+
+	"github.com/samekey/samekey/idem/store"
+	"github.com/samekey/samekey/internal/state"
 )
 
 // MemoryStore is a [store.Store] in this process's memory, for tests and for trying
@@ -245,4 +246,23 @@ func patchTime(field *time.Time, prev, next time.Time) {
 
 func samePhase(a, b store.Phase) bool {
 	return a.Name == b.Name && a.Intent == b.Intent && bytes.Equal(a.Result, b.Result) && (a.Result == nil) == (b.Result == nil)
+}
+
+// checkWrites says why writes can't be committed, as far as they know themselves.
+func checkWrites(writes []Write) error {
+	for _, w := range writes {
+		if w == nil {
+			return fmt.Errorf("%w: a write is nil", ErrWrite)
+		}
+		if err := w.Err(); err != nil {
+			return fmt.Errorf("%w: %w", ErrWrite, err)
+		}
+	}
+	if len(writes) == 0 {
+		return nil
+	}
+	if c, ok := writes[0].(store.CommitChecker); ok {
+		return c.CheckCommit(writes)
+	}
+	return nil
 }

@@ -3,8 +3,9 @@ package idem
 import (
 	"context"
 	"errors"
-	"github.com/samekey/samekey/internal/state"
 	"time"
+
+	"github.com/samekey/samekey/internal/state"
 )
 
 // observing bounds each step at the store: a table that hangs must not take the

@@ -2,9 +2,11 @@ package idem
 
 import (
 	"context"
-	"github.com/samekey/samekey/idem/store"
+	"fmt"
 	"reflect"
 	"sync/atomic"
+
+	"github.com/samekey/samekey/idem/store"
 )
 
 // Op is the operation a handler runs in.
@@ -35,13 +37,12 @@ func FromContext(ctx context.Context) (*Op, bool) {
 	return op, ok
 }
 
-// resumes reports whether ctx is that of an operation of this very engine which a
-// completer brings to its end, and r has no key of its own. Another engine's
-// wrapper had an operation of its own here, which must not be done unprotected.
-func (e *Engine) resumes(ctx context.Context, r *Request) bool {
+func flowOf(ctx context.Context) (*flow, error) {
 	op, ok := FromContext(ctx)
-	return ok && !op.over.Load() && op.flow.a.resumed && op.flow.a.Engine == e &&
-		r.Key == "" && len(headerValues(r.Header, KeyHeader)) == 0
+	if !ok {
+		return nil, fmt.Errorf("%w: does the route require a key, and is this the handler's context?", ErrNoOperation)
+	}
+	return op.flow, nil
 }
 
 // inside reports whether ctx already runs in the operation of pk, however deep:
@@ -55,14 +56,14 @@ func inside(ctx context.Context, store store.Store, pk string) bool {
 	return false
 }
 
+// sameStore compares stores of any type; those that can't be compared differ.
+func sameStore(a, b store.Store) bool {
+	return reflect.TypeOf(a) == reflect.TypeOf(b) && reflect.TypeOf(a).Comparable() && a == b
+}
+
 // nested reports whether ctx runs in any operation, whose Respond then is
 // another wrapper's to answer.
 func nested(ctx context.Context) bool {
 	op, ok := FromContext(ctx)
 	return ok && !op.over.Load()
-}
-
-// sameStore compares stores of any type; those that can't be compared differ.
-func sameStore(a, b store.Store) bool {
-	return reflect.TypeOf(a) == reflect.TypeOf(b) && reflect.TypeOf(a).Comparable() && a == b
 }

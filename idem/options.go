@@ -3,7 +3,6 @@ package idem
 import (
 	"errors"
 	"fmt"
-	"github.com/samekey/samekey/idem/store"
 	"log/slog"
 	"net/http"
 	"os"
@@ -11,6 +10,8 @@ import (
 	"slices"
 	"strings"
 	"time"
+
+	"github.com/samekey/samekey/idem/store"
 )
 
 // Defaults of [Options], and the limits they are held to.

@@ -2,10 +2,11 @@ package idem
 
 import (
 	"bytes"
-	"github.com/samekey/samekey/idem/store"
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/samekey/samekey/idem/store"
 )
 
 func TestNewPanicsOnWhatCantWork(t *testing.T) {

@@ -2,9 +2,10 @@ package idem
 
 import (
 	"context"
-	"github.com/samekey/samekey/internal/redact"
 	"net/http"
 	"runtime/debug"
+
+	"github.com/samekey/samekey/internal/redact"
 )
 
 // panicked is a handler's panic, as an error. It unwraps to nothing: what the

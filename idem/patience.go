@@ -2,10 +2,11 @@ package idem
 
 import (
 	"context"
-	"github.com/samekey/samekey/idem/store"
 	"math"
 	mathrand "math/rand/v2"
 	"time"
+
+	"github.com/samekey/samekey/idem/store"
 )
 
 const (
@@ -45,6 +46,10 @@ func (a *attempt) until(rec *store.Record) time.Time {
 	return now.Add(left)
 }
 
+// spare is the part of a lease's margin that is left for renewing it. In the
+// rest of it a time-out may kill late.
+func (a *attempt) spare() time.Duration { return a.opt.LeaseMargin / 2 }
+
 // within returns a context for calls to the store: it survives a client that
 // goes away, since a half-made write helps nobody, and ends at until.
 func (a *attempt) within(ctx context.Context, until time.Time) (context.Context, context.CancelFunc) {
@@ -67,14 +72,25 @@ func half(until time.Time) time.Duration {
 	return min(maxClaim, max(time.Until(until)/2, 100*time.Millisecond))
 }
 
-// pause waits before round: full jitter over 20 ms · 2^round, at most 0.64 s.
-func pause(ctx context.Context, round int) bool {
-	return sleep(ctx, time.Duration(mathrand.Int64N(int64(20*time.Millisecond)<<min(round, maxRounds))))
-}
-
 func earlier(a, b time.Time) time.Time {
 	if a.Before(b) {
 		return a
 	}
 	return b
+}
+
+// pause waits before round: full jitter over 20 ms · 2^round, at most 0.64 s.
+func pause(ctx context.Context, round int) bool {
+	return sleep(ctx, time.Duration(mathrand.Int64N(int64(20*time.Millisecond)<<min(round, maxRounds))))
+}
+
+func sleep(ctx context.Context, d time.Duration) bool {
+	t := time.NewTimer(d)
+	defer t.Stop()
+	select {
+	case <-ctx.Done():
+		return false
+	case <-t.C:
+		return true
+	}
 }

@@ -1,14 +1,10 @@
 package idem
 
 import (
-	"bytes"
-	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
-	"reflect"
-	"strings"
 	"time"
 )
 
@@ -64,59 +60,6 @@ func Foreign[T any](ctx context.Context, name string, fn func(context.Context, *
 	return phase(ctx, s, fn)
 }
 
-// ForeignOption varies a [Foreign].
-type ForeignOption func(*step)
-
-// NotIdempotent is for a system that has no idempotency keys. That the call
-// begins is committed first. From then on only a result, or an error wrapped by
-// [SafeToRetry], lets the operation go on: any other error, or a process that
-// dies, leaves the outcome unknown, the operation ends as stuck, and a human
-// settles it. The call is never repeated otherwise. The phase's Tx takes
-// neither writes nor jobs ([ErrWrite]), since the outcome must be recordable
-// whatever else is stored.
-func NotIdempotent() ForeignOption { return func(s *step) { s.intent = true } }
-
-// Deferred commits the phase's result with the next commit, which saves one
-// call. If the process dies in between, the next attempt calls again with the
-// same derived key. The Tx takes no writes. Not together with [NotIdempotent].
-func Deferred() ForeignOption { return func(s *step) { s.deferred = true } }
-
-// DefaultMemory is for how long a provider is taken to remember a key.
-const DefaultMemory = 24 * time.Hour
-
-// Remembers says for how long the system that is called remembers a key.
-// Default: [DefaultMemory]. A call that may have been made before is repeated
-// only while that has not passed, less an hour (of a short memory, less a
-// quarter), since the attempt that may have made it first began. Later the
-// provider would take it for a new call, so it counts as one that is
-// [NotIdempotent] and whose outcome is unknown: the operation is stuck, and
-// waits for people. With zero or less no call is repeated that may have been
-// made.
-func Remembers(d time.Duration) ForeignOption { return func(s *step) { s.memory = trusted(d) } }
-
-// Sends says what the call to service (and steps, as of [Tx.Key]) sends: any
-// value that JSON can hold, of which a hash is recorded. An attempt that would
-// send something else under the key of a call that may have been made sends
-// nothing: the operation is stuck, and waits for people.
-//
-// The hash is recorded where that costs no call of its own: with what is
-// committed before the call, such as a merged claim or a pending result, and
-// where the attempt fails in the call. After a process that died it may thus be
-// missing, so it is no reason to send what isn't committed.
-func Sends(service string, v any, steps ...string) ForeignOption {
-	return func(s *step) { s.sends = append(s.sends, send{service, steps, v}) }
-}
-
-// send is what one call of a phase sends.
-type send struct {
-	service string
-	step    []string
-	v       any
-}
-
-// trusted is how much of a provider's memory is relied on.
-func trusted(memory time.Duration) time.Duration { return memory - min(time.Hour, memory/4) }
-
 // Finish is the last phase: its fn returns the handler's own response, which is
 // stored whatever its status, in one commit with fn's writes and jobs. It is
 // also the whole body of a handler that only writes to DynamoDB. fn may run many
@@ -150,6 +93,25 @@ func Finish[Re any](ctx context.Context, fn func(context.Context, *Tx) (Re, erro
 	return re, err
 }
 
+// Stage adds jobs to the next commit of the operation in ctx, at the latest the
+// one that stores the answer. An answer that isn't stored stages nothing.
+// Outside of an operation it returns [ErrNoOperation]; a job that can't be
+// staged is [ErrWrite], and then the answer isn't stored either, as after any
+// failed phase: nothing is lost where nobody looks at the error.
+//
+// It belongs to the phase that follows: where that is already committed, the
+// jobs were too, and are not staged again. That phase must not be a
+// [NotIdempotent] one. Inside of a phase, which may run more than once, it is
+// refused ([ErrPhaseOrder]): use [Tx.Stage]. After the answer it is too late
+// ([ErrAnswered]).
+func Stage(ctx context.Context, jobs ...Job) error {
+	f, err := flowOf(ctx)
+	if err != nil {
+		return err
+	}
+	return f.stage(jobs)
+}
+
 // Respond makes a definitive answer of v, to be returned as the error of a
 // phase's function or of the handler: it ends the operation and is stored
 // whatever its status. v is a [Response] or the response type of the handler's
@@ -160,11 +122,6 @@ func Respond(v any) error { return &answered{v} }
 type answered struct{ v any }
 
 func (*answered) Error() string { return "idem: a definitive answer (return it from the handler)" }
-
-// NoOp is returned by an [Atomic]'s function that has nothing to commit: its
-// result joins the next commit, and until then the phase may run again. Writes
-// and jobs are refused with it ([ErrWrite]).
-var NoOp = errors.New("idem: nothing to commit") //nolint:staticcheck // an outcome, as io.EOF is
 
 // SafeToRetry marks err as one after which a call that is [NotIdempotent] may be
 // made again: it certainly had no effect. It returns nil for nil.
@@ -178,40 +135,59 @@ func SafeToRetry(err error) error {
 type safe struct{ err error }
 
 func (s *safe) Error() string { return s.err.Error() }
+
 func (s *safe) Unwrap() error { return s.err }
 
-type stepKind int
+// ForeignOption varies a [Foreign].
+type ForeignOption func(*step)
 
-const (
-	atomically stepKind = iota
-	foreign
-	last
-)
+// NotIdempotent is for a system that has no idempotency keys. That the call
+// begins is committed first. From then on only a result, or an error wrapped by
+// [SafeToRetry], lets the operation go on: any other error, or a process that
+// dies, leaves the outcome unknown, the operation ends as stuck, and a human
+// settles it. The call is never repeated otherwise. The phase's Tx takes
+// neither writes nor jobs ([ErrWrite]), since the outcome must be recordable
+// whatever else is stored.
+func NotIdempotent() ForeignOption { return func(s *step) { s.intent = true } }
 
-// step is a phase as the handler asks for it.
-type step struct {
-	kind     stepKind
-	name     string
-	intent   bool // NotIdempotent
-	deferred bool
-	joins    bool          // it has no other claim: its result waits for the next commit, if it can
-	memory   time.Duration // for how long a call may be repeated
-	sends    []send
+// Deferred commits the phase's result with the next commit, which saves one
+// call. If the process dies in between, the next attempt calls again with the
+// same derived key. The Tx takes no writes. Not together with [NotIdempotent].
+func Deferred() ForeignOption { return func(s *step) { s.deferred = true } }
+
+// DefaultMemory is for how long a provider is taken to remember a key.
+const DefaultMemory = 24 * time.Hour
+
+// Remembers says for how long the system that is called remembers a key.
+// Default: [DefaultMemory]. A call that may have been made before is repeated
+// only while that has not passed, less an hour (of a short memory, less a
+// quarter), since the attempt that may have made it first began. Later the
+// provider would take it for a new call, so it counts as one that is
+// [NotIdempotent] and whose outcome is unknown: the operation is stuck, and
+// waits for people. With zero or less no call is repeated that may have been
+// made.
+func Remembers(d time.Duration) ForeignOption { return func(s *step) { s.memory = trusted(d) } }
+
+// trusted is how much of a provider's memory is relied on.
+func trusted(memory time.Duration) time.Duration { return memory - min(time.Hour, memory/4) }
+
+// Sends says what the call to service (and steps, as of [Tx.Key]) sends: any
+// value that JSON can hold, of which a hash is recorded. An attempt that would
+// send something else under the key of a call that may have been made sends
+// nothing: the operation is stuck, and waits for people.
+//
+// The hash is recorded where that costs no call of its own: with what is
+// committed before the call, such as a merged claim or a pending result, and
+// where the attempt fails in the call. After a process that died it may thus be
+// missing, so it is no reason to send what isn't committed.
+func Sends(service string, v any, steps ...string) ForeignOption {
+	return func(s *step) { s.sends = append(s.sends, send{service, steps, v}) }
 }
 
-// maxPhaseName is the longest name of a phase, in bytes.
-const maxPhaseName = 100
-
-func (s step) check() error {
-	switch {
-	case s.kind == last:
-	case s.name == "" || len(s.name) > maxPhaseName:
-		return fmt.Errorf("%w: the name %q: 1 to %d bytes", ErrPhaseOrder, s.name, maxPhaseName)
-	case s.intent && s.deferred:
-		return fmt.Errorf("%w: %s: NotIdempotent can't be Deferred: its outcome must be stored at once", ErrPhaseOrder, s.name)
-	}
-	return nil
-}
+// NoOp is returned by an [Atomic]'s function that has nothing to commit: its
+// result joins the next commit, and until then the phase may run again. Writes
+// and jobs are refused with it ([ErrWrite]).
+var NoOp = errors.New("idem: nothing to commit") //nolint:staticcheck // an outcome, as io.EOF is
 
 // phase runs a phase with a typed result.
 func phase[T any](ctx context.Context, s step, fn func(context.Context, *Tx) (T, error)) (T, error) {
@@ -239,82 +215,4 @@ func phase[T any](ctx context.Context, s step, fn func(context.Context, *Tx) (T,
 		return zero, f.fail(fmt.Errorf("%w: a %T has no place for %s of what %q stored", ErrResult, zero, at, s.name))
 	}
 	return out, nil
-}
-
-// missing names a part of what is stored that was lost in reading it into v, as
-// that is of another type than the value that was stored; "" if none was.
-func missing[T any](stored []byte, v T) string {
-	again, err := json.Marshal(v)
-	if err == nil && bytes.Equal(stored, again) {
-		return ""
-	}
-	was, werr := parsed(stored)
-	is, ierr := parsed(again)
-	if errors.Join(err, werr, ierr) != nil {
-		return "the whole"
-	}
-	return lost(was, is, "")
-}
-
-func parsed(raw []byte) (v any, err error) {
-	d := json.NewDecoder(bytes.NewReader(raw))
-	d.UseNumber()
-	err = d.Decode(&v)
-	return v, err
-}
-
-// lost names a part of was, as JSON has it, that isn't in is. What is empty may
-// be left out, and names are compared as encoding/json does.
-func lost(was, is any, at string) string {
-	switch was := was.(type) {
-	case map[string]any:
-		fields, _ := is.(map[string]any)
-		for name, v := range was {
-			now, exact := fields[name]
-			for field, value := range fields {
-				if !exact && strings.EqualFold(field, name) {
-					now = value
-				}
-			}
-			if at := lost(v, now, at+"."+name); at != "" {
-				return at
-			}
-		}
-		return ""
-	case []any:
-		list, _ := is.([]any)
-		for i, v := range was {
-			var now any
-			if i < len(list) {
-				now = list[i]
-			}
-			if at := lost(v, now, fmt.Sprintf("%s[%d]", at, i)); at != "" {
-				return at
-			}
-		}
-		return ""
-	}
-	if was == is || was == nil || was == "" || was == false || was == json.Number("0") {
-		return ""
-	}
-	return cmp.Or(strings.TrimPrefix(at, "."), "the value")
-}
-
-// encodeResult is v as JSON, if v comes back from it as it is.
-func encodeResult[T any](v T) ([]byte, error) {
-	raw, err := json.Marshal(v)
-	if err != nil {
-		return nil, fmt.Errorf("%w: %w", ErrResult, err)
-	}
-	var back T
-	if err := json.Unmarshal(raw, &back); err != nil {
-		return nil, fmt.Errorf("%w: %T can't be read back from JSON: %w", ErrResult, v, err)
-	}
-	if again, err := json.Marshal(back); err != nil || !bytes.Equal(raw, again) {
-		return nil, fmt.Errorf("%w: %T is another value when read back from JSON", ErrResult, v)
-	}
-	if at := altered(reflect.ValueOf(v), reflect.ValueOf(back), reflect.TypeFor[T]().String()); at != "" {
-		return nil, fmt.Errorf("%w: %s is lost when read back from JSON: return what is needed of it in exported fields", ErrResult, at)
-	}
-	return raw, nil
 }

@@ -1,6 +1,8 @@
 package idem
 
-import "net/http"
+import (
+	"net/http"
+)
 
 // DefaultStored is what is kept by default: success, and answers that are
 // definitive, such as a declined card (402). Not kept is what says that nothing

@@ -3,10 +3,11 @@ package idem
 import (
 	"context"
 	"fmt"
+	"time"
+
 	"github.com/samekey/samekey/idem/store"
 	"github.com/samekey/samekey/internal/redact"
 	"github.com/samekey/samekey/internal/state"
-	"time"
 )
 
 // keep renews the lease for as long as the handler works on after its time. It
@@ -31,10 +32,6 @@ func (f *flow) keep(ctx context.Context, lost context.CancelCauseFunc) (stop fun
 		}
 	}
 }
-
-// spare is the part of a lease's margin that is left for renewing it. In the
-// rest of it a time-out may kill late.
-func (a *attempt) spare() time.Duration { return a.opt.LeaseMargin / 2 }
 
 // renews renews the lease whenever the margin is all that is left of it.
 func (f *flow) renews(ctx context.Context, quit <-chan struct{}) {

@@ -2,8 +2,9 @@ package idem
 
 import (
 	"context"
-	"github.com/samekey/samekey/idem/store"
 	"net/http"
+
+	"github.com/samekey/samekey/idem/store"
 )
 
 // Request is one request in a form that no transport shows through.

@@ -2,12 +2,13 @@ package idem
 
 import (
 	"fmt"
-	"github.com/samekey/samekey/idem/store"
 	"maps"
 	"net/http"
 	"slices"
 	"strings"
 	"time"
+
+	"github.com/samekey/samekey/idem/store"
 )
 
 // Response is an answer in a form that no transport shows through. The zero

@@ -2,11 +2,9 @@ package idem
 
 import (
 	"context"
-	"crypto/rand"
 	"errors"
 	"fmt"
 	"net/http"
-	"slices"
 	"strings"
 	"time"
 )
@@ -102,21 +100,6 @@ func (e *Engine) Keeps(status int) bool { return e.opt.Disabled || e.opt.Stored(
 // out among several requests.
 func (e *Engine) Reserve() time.Duration { return e.opt.Reserve }
 
-// Acts reports whether the engine has anything to do with a request of this
-// method and these headers, so that others can pass without being read.
-func (e *Engine) Acts(method string, h http.Header) bool {
-	keyed := len(headerValues(h, KeyHeader)) > 0
-	if e.opt.Disabled || !e.methods[method] {
-		return e.opt.MarkIgnored && keyed
-	}
-	return keyed || e.opt.KeyFrom != nil || !e.keyOptional(method)
-}
-
-// keyOptional reports whether a request of this method passes without a key.
-func (e *Engine) keyOptional(method string) bool {
-	return e.opt.Key == KeyOptional || e.opt.Key != KeyObserve && slices.Contains(e.opt.KeyOptionalOn, method)
-}
-
 // key finds the key of r and how to echo it. acts is false where the request
 // passes without one.
 func (e *Engine) key(ctx context.Context, r *Request) (echo string, acts bool, err error) {
@@ -147,28 +130,6 @@ func (e *Engine) key(ctx context.Context, r *Request) (echo string, acts bool, e
 	}
 	acts, err = e.keyless(ctx, r)
 	return r.Key, acts, err
-}
-
-// keyless says what becomes of a request without a key: acts is false where it
-// passes. A source that brings its requests again would be given another key each
-// time; and what runs in an operation, and has no key of its own, is part of that.
-func (e *Engine) keyless(ctx context.Context, r *Request) (acts bool, err error) {
-	switch generates := e.opt.Key == KeyGenerate; {
-	case e.keyOptional(r.Method), generates && nested(ctx):
-		return false, nil
-	case !generates || r.Redelivered:
-		return false, &Error{Op: "key", Err: ErrKeyMissing}
-	}
-	r.Key = rand.Text()
-	e.log.WarnContext(ctx, "request without an idempotency key: one was made", "route", r.Route)
-	return true, nil
-}
-
-func (e *Engine) keyError(err error) error {
-	if err == nil {
-		return nil
-	}
-	return &Error{Op: "key", Err: err}
 }
 
 // echoed gives a key back in the form it came in, without parameters.

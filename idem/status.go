@@ -2,13 +2,12 @@ package idem
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
-	"github.com/samekey/samekey/idem/store"
-	"github.com/samekey/samekey/internal/state"
 	"net/http"
 	"net/url"
 	"strings"
+
+	"github.com/samekey/samekey/internal/state"
 )
 
 // Status tells how the operation of r's key stands, without running anything:
@@ -46,27 +45,6 @@ func (e *Engine) Status(ctx context.Context, r Request) (Result, error) {
 	}
 }
 
-// accepted answers 202: the operation is on its way.
-func (a *attempt) accepted(rec *store.Record) Result {
-	body := struct {
-		Status        string `json:"status"`
-		RecoveryPoint string `json:"recovery_point,omitempty"`
-	}{Status: "in_flight"}
-	if n := len(rec.Phases); n > 0 {
-		body.RecoveryPoint = rec.Phases[n-1].Name
-	}
-	b, _ := json.Marshal(body) // strings only
-	h := http.Header{
-		"Content-Type": {"application/json"}, "Cache-Control": {"no-store"}, "Retry-After": {wholeSeconds(a.retryAfter(rec))},
-	}
-	if a.opt.StatusURL != "" {
-		h.Set("Location", a.opt.StatusURL+statusSegment(a.req.Key))
-	}
-	resp := Response{Status: http.StatusAccepted, Header: h, Body: b}
-	a.opt.CORS.Allow(&resp, a.req.Header)
-	return Result{Response: resp, Expires: state.Lifetime(rec)}
-}
-
 // ServeStatus is [Engine.Status] as the HTTP resource that [Options.StatusURL]
 // names: the key is what follows it in r's path, unless r has one. Adapters and
 // [Engine.StatusHandler] are built on it. Methods other than GET and HEAD are
@@ -99,16 +77,6 @@ func (e *Engine) StatusHandler() http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		write(w, e.ServeStatus(r.Context(), Request{Method: r.Method, Path: r.URL.EscapedPath(), Route: r.Pattern, Host: r.Host, Header: r.Header}))
 	})
-}
-
-// statusSegment names a key in the path of the status resource. Quoted as in the
-// header are those that clients would take for the folder or the one above it, and
-// those that look as if they were quoted.
-func statusSegment(key string) string {
-	if key == "." || key == ".." || strings.HasPrefix(key, `"`) {
-		key = quoted(key)
-	}
-	return url.PathEscape(key)
 }
 
 // statusKey finds the key in the path of the status resource, before which a

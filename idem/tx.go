@@ -1,17 +1,23 @@
 package idem
 
 import (
-	"context"
 	"crypto/sha256"
 	"encoding/binary"
 	"fmt"
-	"github.com/samekey/samekey/internal/state"
 	"net/url"
 	"slices"
 	"strconv"
 	"strings"
 	"sync"
+
+	"github.com/samekey/samekey/idem/store"
+	"github.com/samekey/samekey/internal/state"
 )
+
+// Write is one of the user's own writes, or a check of something that was read,
+// which commits together with the record. It is made by a store's package
+// (dynamo.Put and its like).
+type Write = store.Write
 
 // Tx collects what one run of a phase commits: nothing handed to it has any
 // effect before, and all of it has, together with the recovery point, or
@@ -160,23 +166,4 @@ type collected struct {
 	calls  []string // as [Tx.Key] named them
 
 	sent map[string]string // of the calls that begin now
-}
-
-// Stage adds jobs to the next commit of the operation in ctx, at the latest the
-// one that stores the answer. An answer that isn't stored stages nothing.
-// Outside of an operation it returns [ErrNoOperation]; a job that can't be
-// staged is [ErrWrite], and then the answer isn't stored either, as after any
-// failed phase: nothing is lost where nobody looks at the error.
-//
-// It belongs to the phase that follows: where that is already committed, the
-// jobs were too, and are not staged again. That phase must not be a
-// [NotIdempotent] one. Inside of a phase, which may run more than once, it is
-// refused ([ErrPhaseOrder]): use [Tx.Stage]. After the answer it is too late
-// ([ErrAnswered]).
-func Stage(ctx context.Context, jobs ...Job) error {
-	f, err := flowOf(ctx)
-	if err != nil {
-		return err
-	}
-	return f.stage(jobs)
 }

@@ -1,74 +1,263 @@
 package idem
 
 import (
-	"encoding/json"
+	"context"
+	"crypto/rand"
+	"errors"
 	"fmt"
+	"time"
+
 	"github.com/samekey/samekey/idem/store"
-	"strconv"
-	"unicode/utf8"
+	"github.com/samekey/samekey/internal/redact"
+	"github.com/samekey/samekey/internal/state"
 )
 
-// Write is one of the user's own writes, or a check of something that was read,
-// which commits together with the record. It is made by a store's package
-// (dynamo.Put and its like).
-type Write = store.Write
+// Every write of the store: claim, take-over and commit, each sent again until
+// the record shows whether it was applied, and the release.
 
-// Job is a staged job: work that is handed on after the commit that staged it.
-// [NewJob] makes one.
-type Job = store.Job
-
-// checkWrites says why writes can't be committed, as far as they know themselves.
-func checkWrites(writes []Write) error {
-	for _, w := range writes {
-		if w == nil {
-			return fmt.Errorf("%w: a write is nil", ErrWrite)
-		}
-		if err := w.Err(); err != nil {
-			return fmt.Errorf("%w: %w", ErrWrite, err)
-		}
-	}
-	if len(writes) == 0 {
-		return nil
-	}
-	if c, ok := writes[0].(store.CommitChecker); ok {
-		return c.CheckCommit(writes)
-	}
-	return nil
+// change is one conditional write of an attempt.
+type change struct {
+	prev, next *store.Record
+	writes     []Write
+	rerun      bool // a conflict is the caller's, who then builds other writes
 }
 
-// maxJobs is how many jobs may wait in one record: each acknowledgement pays
-// for the record's size.
-const maxJobs = 50
+// fresh is the record of a new operation, not written yet.
+func (a *attempt) fresh(now time.Time) *store.Record {
+	fp, secret := a.opt.Fingerprint.sign(a.digest)
+	var cred string
+	if a.anonymous {
+		cred, _ = a.opt.Fingerprint.sign(a.cred)
+	}
+	r := store.Record{
+		PK: a.pk, ID: a.id, Fingerprint: fp, Cred: cred, Secret: secret, Route: a.req.Route, Scope: a.scope,
+		Handler: a.handler(), Tenant: a.req.Tenant, DeliveryKey: a.req.DeliveryKey,
+	}
+	if a.opt.Resumable && !a.req.Redelivered {
+		r.Input = a.input(a.req)
+	}
+	return state.Claimed(r, now, a.leaseEnd(now), a.opt.Retention)
+}
 
-// NewJob returns a job whose Args are v as JSON. If v has no JSON form, staging
-// the job fails its phase ([ErrWrite]).
-func NewJob(kind string, v any) Job {
-	args, err := json.Marshal(v)
+// supplied is in with the body that this attempt has, where it lies outside of the
+// record: whoever claimed may have died before it was written there.
+func (a *attempt) supplied(in *store.Input) *store.Input {
+	if in == nil || in.Overflow == nil || a.resumed {
+		return in
+	}
+	with := *in
+	with.Body = a.req.Body
+	return &with
+}
+
+// claim makes the record ours, or returns the one in the way and what to do
+// about it. The verdicts own and takeOver say that it is ours now. What build
+// makes of the new record is written, nil for the bare claim; writes go with it
+// but for a take-over, where nothing of this attempt's is written.
+func (a *attempt) claim(ctx context.Context, build func(*store.Record) *store.Record, writes []Write, rerun bool) (rec *store.Record, v state.Verdict, err error) {
+	until := a.unbegun()
+	if build != nil {
+		until = a.until(nil) // the handler has made it
+	}
+	until = earlier(until, time.Now().Add(maxClaim))
+	ctx, cancel := a.within(ctx, until)
+	defer cancel()
+	defer func() {
+		if rec == nil {
+			a.gaveUp(ctx)
+		}
+	}()
+	begun := a.opt.Now().Round(0) // by the wall clock, which goes on while a sandbox is frozen
+	for round := range maxRounds {
+		if round > 0 && !pause(ctx, round) {
+			break
+		}
+		now := a.opt.Now()
+		if now.Round(0).Sub(begun) > maxClaim {
+			if build != nil { // what a handler has made carries this operation's id
+				return nil, 0, a.unavailable("claim", fmt.Errorf("%w: no answer within %v", store.ErrUnknown, maxClaim))
+			}
+			// A claim of this nonce may have lived and expired since: begin as another attempt.
+			a.owner, a.id, begun = rand.Text(), rand.Text(), now.Round(0)
+		}
+		next := a.fresh(now)
+		if build != nil {
+			next = build(next)
+		}
+		state.Stamp(next, nil, a.owner)
+		held, err := a.store.Claim(ctx, store.Claim{Next: next, Now: now, Writes: writes})
+		switch {
+		case err == nil && held == nil:
+			return next, state.Own, nil
+		case errors.Is(err, ErrConflict) && rerun, errors.Is(err, ErrCondition), errors.Is(err, ErrWrite):
+			return nil, 0, err
+		case errors.Is(err, ErrConflict):
+			continue // somebody is writing this very record
+		case errors.Is(err, ErrCorrupt):
+			return nil, 0, a.fail("claim", err)
+		case err != nil:
+			// What is there tells whether ours was applied: even a refusal may follow
+			// an earlier try of the client whose answer was lost.
+			if held, err = a.load(ctx, err); err != nil {
+				return nil, 0, err
+			}
+		}
+		rec, v, err = a.judgeOrTakeOver(ctx, held, until)
+		if err != nil || v != state.Again {
+			return rec, v, err
+		}
+	}
+	return nil, state.InFlight, nil
+}
+
+// load reads the record after a write whose outcome is unknown. That there is
+// none means that the write was not applied.
+func (a *attempt) load(ctx context.Context, cause error) (*store.Record, error) {
+	rec, err := a.store.Load(ctx, a.pk)
+	if err == nil && rec == nil {
+		err = errors.New("not applied")
+	}
 	if err != nil {
-		args = nil // not JSON: refused where it is staged, which can say so
+		return nil, a.unavailable("claim", errors.Join(cause, err))
 	}
-	return Job{Kind: kind, Args: args}
+	return rec, nil
 }
 
-// checkJob says what is wrong with a job that is being staged.
-func checkJob(j Job) error {
+// judgeOrTakeOver judges the record in the way, and takes it over where nobody holds it,
+// if that can be done until then.
+func (a *attempt) judgeOrTakeOver(ctx context.Context, held *store.Record, until time.Time) (*store.Record, state.Verdict, error) {
+	v, err := a.judge(held)
+	if err != nil || v != state.TakeOver {
+		return held, v, err
+	}
+	now := a.opt.Now()
+	next := state.TakenByClient(held, now, a.leaseEnd(now), a.opt.Retention, a.supplied(held.Input), a.handler(), a.req.Tenant)
+	rec, l, err := a.write(ctx, change{prev: held, next: next}, until, maxRounds)
 	switch {
-	case j.Kind == "":
-		return fmt.Errorf("%w: a job without a Kind", ErrWrite)
-	case !json.Valid(j.Args) || !utf8.Valid(j.Args):
-		return fmt.Errorf("%w: the Args of job %q are not JSON", ErrWrite, j.Kind)
-	case j.Tries != 0 || j.Failed != "":
-		return fmt.Errorf("%w: job %q has Tries or Failed set", ErrWrite, j.Kind)
+	case errors.Is(err, ErrConflict):
+		return held, state.InFlight, nil // somebody is writing this very record
+	case err != nil:
+		return nil, 0, a.unavailable("take-over", err)
+	case l == state.Landed:
+		return rec, state.TakeOver, nil
 	}
-	return nil
+	// Another attempt was faster, the holder came back, or the record is gone.
+	if v, err = a.judge(rec); v == state.TakeOver {
+		v = state.Again // released since: the next round decides
+	}
+	return rec, v, err
 }
 
-// numbered gives jobs their names in the record: the position of their phase
-// and their own in it, so the same run of a handler gives the same names.
-func numbered(phase, from int, jobs []Job) map[string]Job {
-	m := make(map[string]Job, len(jobs))
-	for i, j := range jobs {
-		m[strconv.Itoa(phase)+"."+strconv.Itoa(from+i)] = j
+func (a *attempt) judge(held *store.Record) (state.Verdict, error) {
+	if held == nil || held.State == store.None {
+		return state.Again, nil
 	}
-	return m
+	a.seen = true
+	if state.Corrupt(held) {
+		return 0, a.fail("claim", fmt.Errorf("%w: state %q, without what belongs to it", ErrCorrupt, held.State))
+	}
+	same, err := a.compare(held)
+	if err != nil && held.Owner != a.owner {
+		return 0, a.fail("fingerprint", err)
+	}
+	return state.Judge(held, a.owner, same, a.opt.Now()), nil
+}
+
+// release gives the lease back, so that the next retry needn't wait for its
+// end. A failure is logged and never hides why it was released (R38).
+func (a *attempt) release(ctx context.Context, rec *store.Record, b state.GiveBack, cause error) (*store.Record, state.Landing, error) {
+	if b.Why == "" && cause != nil {
+		b.Why = redact.Error(cause)
+	}
+	prev := rec
+	for range maxRounds {
+		next := state.Released(prev, a.opt.Now(), b)
+		held, l, err := a.write(ctx, change{prev: prev, next: next}, a.until(prev), maxRounds)
+		switch {
+		case err != nil:
+			err = a.fail("release", err)
+			a.log.ErrorContext(ctx, "lease not released: retries wait for its end", "record", redact.Record(a.pk), "error", err)
+			call(ctx, a.opt.Hooks.Failed, a.event(rec, err))
+			return nil, state.NotYet, err
+		case l == state.Fenced:
+			return held, state.Fenced, nil
+		case held.State != store.Open || held.Lease.IsZero():
+			call(ctx, a.opt.Hooks.Released, a.event(rec, cause))
+			if held.State == store.Open && held.Blocked {
+				a.log.ErrorContext(ctx, "the program refuses to go on with an operation: it waits for people", "record", redact.Record(a.pk),
+					"operation", held.ID, "route", held.Route, "error", held.LastErr)
+				call(ctx, a.opt.Hooks.Blocked, a.event(held, b.Refusal))
+			}
+			return held, state.Landed, nil
+		}
+		prev = held // our own later write had landed after all: decide again from it
+	}
+	return nil, state.NotYet, a.fail("release", ErrConflict)
+}
+
+// write sends one conditional write until it is known what became of it, at
+// most rounds times and until then, and returns the record as it then is: c.next
+// if it landed.
+func (a *attempt) write(ctx context.Context, c change, until time.Time, rounds int) (*store.Record, state.Landing, error) {
+	ctx, cancel := a.within(ctx, until)
+	defer cancel()
+	held, l, err := a.send(ctx, c, until, rounds)
+	if err != nil {
+		a.gaveUp(ctx)
+	}
+	return held, l, err
+}
+
+// send is write, within ctx. It makes c.next this attempt's write.
+func (a *attempt) send(ctx context.Context, c change, until time.Time, rounds int) (*store.Record, state.Landing, error) {
+	state.Stamp(c.next, c.prev, a.owner)
+	var err error
+	for round := range rounds {
+		if round > 0 && !pause(ctx, round) {
+			break
+		}
+		var held *store.Record
+		var l state.Landing
+		if held, l, err = a.sendOnce(ctx, c, until); err == nil && l != state.NotYet {
+			return held, l, nil
+		}
+		blind := errors.Is(err, errUnread) && rounds < patient
+		if err != nil && (blind || c.rerun && errors.Is(err, ErrConflict) || !errors.Is(err, ErrConflict) && !errors.Is(err, store.ErrUnknown)) {
+			break
+		}
+		// Not applied, as far as is known: the same bytes may go again. Should the
+		// first copy land in between, the condition refuses the second and land
+		// sees ours.
+	}
+	if err == nil {
+		err = store.ErrUnknown
+	}
+	return nil, 0, err
+}
+
+// sendOnce takes at most half of the time there is until then.
+func (a *attempt) sendOnce(ctx context.Context, c change, until time.Time) (*store.Record, state.Landing, error) {
+	ctx, cancel := context.WithTimeout(ctx, half(until))
+	defer cancel()
+	held, err := a.store.Commit(ctx, store.Commit{Prev: c.prev, Next: c.next, Writes: c.writes})
+	switch {
+	case err == nil && held == nil:
+		return c.next, state.Landed, nil
+	case err == nil:
+		return held, state.Land(held, c.prev, c.next, a.owner), nil
+	case !errors.Is(err, store.ErrUnknown):
+		return nil, 0, err
+	}
+	now, lerr := a.store.Load(ctx, a.pk)
+	if lerr != nil {
+		return nil, 0, errors.Join(err, errUnread, lerr)
+	}
+	return now, state.Land(now, c.prev, c.next, a.owner), nil
+}
+
+var errUnread = errors.New("record can't be read")
+
+// refused reports whether a write failed for good, and not for want of time.
+func refused(err error) bool {
+	return err != nil && !errors.Is(err, store.ErrUnknown) && !errors.Is(err, ErrConflict)
 }

@@ -78,7 +78,7 @@ func bodyMutants() []mutant {
 		},
 		{
 			rule: "RequestSupplied", what: "a client's retry doesn't bring the request that is missing",
-			in: "idem.attempt.settle", old: "$a.opt.Retention, $a.supplied($held.Input), $a.handler()",
+			in: "idem.attempt.judgeOrTakeOver", old: "$a.opt.Retention, $a.supplied($held.Input), $a.handler()",
 			new: "$a.opt.Retention, $held.Input, $a.handler()", pkg: "dynamo", run: "^TestClaimThatDiesBeforeItsCompanion$",
 		},
 		{

@@ -36,12 +36,12 @@ func engineMutants() []mutant {
 		},
 		{
 			rule: "FencedStops", what: "an overtaken attempt takes its write for landed",
-			in: "idem.attempt.commitOnce", old: "return $held, state.Land($held, $c.prev, $c.next, $a.owner), nil; case !errors.Is",
+			in: "idem.attempt.sendOnce", old: "return $held, state.Land($held, $c.prev, $c.next, $a.owner), nil; case !errors.Is",
 			new: "return $held, state.Landed, nil; case !errors.Is", pkg: "internal/enginetest", run: "^TestMemoryStore$/^engine_take-over$",
 		},
 		{
 			rule: "UnknownIsRead", what: "an unknown outcome is taken for not applied",
-			in: "idem.attempt.commitOnce", old: "return $now, state.Land($now, $c.prev, $c.next, $a.owner), nil }", new: "return $now, state.NotYet, nil }",
+			in: "idem.attempt.sendOnce", old: "return $now, state.Land($now, $c.prev, $c.next, $a.owner), nil }", new: "return $now, state.NotYet, nil }",
 			run: "^TestOneReadTellsWhereEveryAnswerIsLost$",
 		},
 		{

@@ -34,7 +34,7 @@ func phaseMutants() []mutant {
 		},
 		{
 			rule: "UnknownIsStuck", what: "a call whose outcome is unknown is made again",
-			in: "idem.flow.settleIntent", where: "$err error) ([]byte, error) { $got, $txErr := $tx.close(); $answer, $responds :=", old: "case $retry && $txErr == nil:",
+			in: "idem.flow.endIntent", where: "$err error) ([]byte, error) { $got, $txErr := $tx.close(); $answer, $responds :=", old: "case $retry && $txErr == nil:",
 			new: "case ($retry || $err != nil && !$responds) && $txErr == nil:", run: "^TestNotIdempotent$",
 		},
 		{

@@ -1,10 +1,95 @@
 package idem
 
 import (
+	"bytes"
+	"cmp"
 	"encoding"
 	"encoding/json"
+	"errors"
+	"fmt"
 	"reflect"
+	"strings"
 )
+
+// A phase's result is kept as JSON, and has to come back from it unchanged.
+
+// encodeResult is v as JSON, if v comes back from it as it is.
+func encodeResult[T any](v T) ([]byte, error) {
+	raw, err := json.Marshal(v)
+	if err != nil {
+		return nil, fmt.Errorf("%w: %w", ErrResult, err)
+	}
+	var back T
+	if err := json.Unmarshal(raw, &back); err != nil {
+		return nil, fmt.Errorf("%w: %T can't be read back from JSON: %w", ErrResult, v, err)
+	}
+	if again, err := json.Marshal(back); err != nil || !bytes.Equal(raw, again) {
+		return nil, fmt.Errorf("%w: %T is another value when read back from JSON", ErrResult, v)
+	}
+	if at := altered(reflect.ValueOf(v), reflect.ValueOf(back), reflect.TypeFor[T]().String()); at != "" {
+		return nil, fmt.Errorf("%w: %s is lost when read back from JSON: return what is needed of it in exported fields", ErrResult, at)
+	}
+	return raw, nil
+}
+
+// missing names a part of what is stored that was lost in reading it into v, as
+// that is of another type than the value that was stored; "" if none was.
+func missing[T any](stored []byte, v T) string {
+	again, err := json.Marshal(v)
+	if err == nil && bytes.Equal(stored, again) {
+		return ""
+	}
+	was, werr := parsed(stored)
+	is, ierr := parsed(again)
+	if errors.Join(err, werr, ierr) != nil {
+		return "the whole"
+	}
+	return lost(was, is, "")
+}
+
+func parsed(raw []byte) (v any, err error) {
+	d := json.NewDecoder(bytes.NewReader(raw))
+	d.UseNumber()
+	err = d.Decode(&v)
+	return v, err
+}
+
+// lost names a part of was, as JSON has it, that isn't in is. What is empty may
+// be left out, and names are compared as encoding/json does.
+func lost(was, is any, at string) string {
+	switch was := was.(type) {
+	case map[string]any:
+		fields, _ := is.(map[string]any)
+		for name, v := range was {
+			now, exact := fields[name]
+			for field, value := range fields {
+				if !exact && strings.EqualFold(field, name) {
+					now = value
+				}
+			}
+			if at := lost(v, now, at+"."+name); at != "" {
+				return at
+			}
+		}
+		return ""
+	case []any:
+		list, _ := is.([]any)
+		for i, v := range was {
+			var now any
+			if i < len(list) {
+				now = list[i]
+			}
+			if at := lost(v, now, fmt.Sprintf("%s[%d]", at, i)); at != "" {
+				return at
+			}
+		}
+		return ""
+	}
+	if was == is || was == nil || was == "" || was == false || was == json.Number("0") {
+		return ""
+	}
+	return cmp.Or(strings.TrimPrefix(at, "."), "the value")
+}
 
 // altered finds the first part of v that is another one in back, which was read
 // from v's JSON: a field that JSON doesn't see, a string that isn't UTF-8. It

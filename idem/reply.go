@@ -1,0 +1,232 @@
+package idem
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"maps"
+	"net/http"
+	"net/url"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/samekey/samekey/idem/store"
+	"github.com/samekey/samekey/internal/redact"
+	"github.com/samekey/samekey/internal/state"
+)
+
+// The answer to a request: from a record in the way, or from the record that
+// its own attempt has stored.
+
+// look answers from this process's cache, or from a cheap read, where that
+// suffices: a finished record of the same request, or a finished record of
+// another one, or of another caller, in the cache. Everything else goes to the claim.
+func (a *attempt) look(ctx context.Context) (Result, bool, error) {
+	if rec := a.cache.get(a.pk); rec != nil {
+		if v, err := a.judge(rec); err == nil && (v == state.Replay || v == state.Mismatch || v == state.OtherCaller) {
+			res, err := a.answer(ctx, rec, v)
+			return res, true, err
+		}
+	}
+	if !a.opt.ReadFirst && !a.req.ReadFirst {
+		return Result{}, false, nil
+	}
+	ctx, cancel := a.within(ctx, time.Now().Add(half(a.unbegun()))) // the claim needs time too
+	defer cancel()
+	peek := a.store.Load
+	if p, ok := a.store.(store.Peeker); ok {
+		peek = p.Peek
+	}
+	rec, err := peek(ctx, a.pk)
+	if err != nil || rec == nil {
+		return Result{}, false, nil // the claim decides, and reports what is wrong
+	}
+	if v, err := a.judge(rec); err == nil && v == state.Replay {
+		res, err := a.answer(ctx, rec, v)
+		return res, true, err
+	}
+	return Result{}, false, nil
+}
+
+// answer gives what the record in the way calls for.
+func (a *attempt) answer(ctx context.Context, held *store.Record, v state.Verdict) (Result, error) {
+	hooks := &a.opt.Hooks
+	refuse := func(hook func(context.Context, Event), err *Error) (Result, error) {
+		if held != nil {
+			err.Expires = state.Lifetime(held)
+		}
+		call(ctx, hook, a.event(held, err))
+		return Result{}, err
+	}
+	switch v {
+	case state.Replay:
+		if err := a.body(ctx, held); err != nil {
+			return refuse(hooks.Failed, err)
+		}
+		resp := held.Response.Clone()
+		clean(&resp) // what was stored by other hands may hold anything
+		call(ctx, hooks.Replayed, a.event(held, nil))
+		return Result{Response: resp, Replayed: true, Expires: state.Lifetime(held)}, nil
+	case state.OtherCaller:
+		err := a.fail("claim", ErrCredentials) // not even when it expires is told
+		call(ctx, hooks.Refused, a.event(held, err))
+		return Result{}, err
+	case state.Mismatch:
+		return refuse(hooks.Mismatch, a.fail("claim", ErrMismatch))
+	case state.Expired:
+		return refuse(hooks.Refused, a.fail("claim", ErrExpired))
+	case state.Stuck:
+		return refuse(hooks.Refused, a.fail("claim", ErrStuck))
+	case state.InFlight:
+		if a.accepts && a.opt.InFlight == InFlightAccept && held != nil {
+			call(ctx, hooks.InFlight, a.event(held, ErrInFlight))
+			return a.accepted(held), nil
+		}
+		fallthrough
+	default:
+		err := a.fail("claim", ErrInFlight)
+		err.RetryAfter = a.retryAfter(held)
+		return refuse(hooks.InFlight, err)
+	}
+}
+
+// accepted answers 202: the operation is on its way.
+func (a *attempt) accepted(rec *store.Record) Result {
+	body := struct {
+		Status        string `json:"status"`
+		RecoveryPoint string `json:"recovery_point,omitempty"`
+	}{Status: "in_flight"}
+	if n := len(rec.Phases); n > 0 {
+		body.RecoveryPoint = rec.Phases[n-1].Name
+	}
+	b, _ := json.Marshal(body) // strings only
+	h := http.Header{
+		"Content-Type": {"application/json"}, "Cache-Control": {"no-store"}, "Retry-After": {wholeSeconds(a.retryAfter(rec))},
+	}
+	if a.opt.StatusURL != "" {
+		h.Set("Location", a.opt.StatusURL+statusSegment(a.req.Key))
+	}
+	resp := Response{Status: http.StatusAccepted, Header: h, Body: b}
+	a.opt.CORS.Allow(&resp, a.req.Header)
+	return Result{Response: resp, Expires: state.Lifetime(rec)}
+}
+
+// statusSegment names a key in the path of the status resource. Quoted as in the
+// header are those that clients would take for the folder or the one above it, and
+// those that look as if they were quoted.
+func statusSegment(key string) string {
+	if key == "." || key == ".." || strings.HasPrefix(key, `"`) {
+		key = quoted(key)
+	}
+	return url.PathEscape(key)
+}
+
+// retryAfter is when to ask again for what held's holder does: once its lease is
+// over at the latest, and MaxRetryAfter long before, since most are done by then.
+func (a *attempt) retryAfter(held *store.Record) time.Duration {
+	if held == nil {
+		return time.Second
+	}
+	return min(max(held.Lease.Sub(a.opt.Now()), time.Second), a.opt.MaxRetryAfter)
+}
+
+// body completes a finished record whose body lies elsewhere, and remembers it.
+func (a *attempt) body(ctx context.Context, held *store.Record) *Error {
+	if o := held.Overflow; o != nil {
+		if o.Count == 0 {
+			return a.fail("replay", ErrNotKept)
+		}
+		loader, ok := a.store.(store.BodyLoader)
+		if !ok {
+			return a.fail("replay", ErrNotKept)
+		}
+		ctx, cancel := a.within(ctx, a.until(nil))
+		defer cancel()
+		if err := loader.LoadBody(ctx, held); err != nil {
+			a.log.ErrorContext(ctx, "stored body can't be read", "record", redact.Record(a.pk), "error", err)
+			if !errors.Is(err, ErrNotKept) {
+				err = errors.Join(ErrUnavailable, err)
+			}
+			return a.fail("replay", err)
+		}
+		whole := *held
+		whole.Overflow = nil
+		a.cache.put(&whole)
+		return nil
+	}
+	a.cache.put(held)
+	return nil
+}
+
+// overtaken answers an attempt that lost its lease. It has written nothing
+// since, and what it would have said is not the key's answer.
+func (a *attempt) overtaken(ctx context.Context, held *store.Record) (Result, error) {
+	a.log.WarnContext(ctx, "lease lost: another attempt has taken over", "record", redact.Record(a.pk))
+	call(ctx, a.opt.Hooks.LeaseLost, a.event(held, ErrLeaseLost))
+	v, err := a.judge(held)
+	if err == nil && (v == state.Replay || v == state.InFlight) {
+		res, err := a.answer(ctx, held, v)
+		if err == nil {
+			return res, nil
+		}
+		return Result{}, errors.Join(err, ErrLeaseLost)
+	}
+	return Result{}, a.fail("finish", ErrLeaseLost)
+}
+
+// finished is what an operation that has just been stored answers: resp, which
+// was made into the record made, or what rec holds if that is another.
+func (a *attempt) finished(ctx context.Context, rec, made *store.Record, resp Response) (Result, error) {
+	call(ctx, a.opt.Hooks.Finished, a.event(rec, nil))
+	if rec == made || samePayload(rec, made) {
+		if made.Overflow == nil || made.Overflow.Count > 0 {
+			whole := *made // the store may have put its body elsewhere; here it is
+			whole.Overflow = nil
+			a.cache.put(&whole)
+		}
+		return Result{Response: resp, Expires: state.Lifetime(rec)}, nil
+	}
+	if err := a.body(ctx, rec); err != nil { // an earlier run of the phase was stored after all
+		return Result{}, err
+	}
+	return Result{Response: rec.Response.Clone(), Expires: state.Lifetime(rec)}, nil
+}
+
+// samePayload reports whether a record read back holds the answer that was made.
+// A body that lies elsewhere is compared by its hash.
+func samePayload(rec, made *store.Record) bool {
+	sum := func(r *store.Record) [sha256.Size]byte {
+		if r.Overflow != nil {
+			return r.Overflow.SHA256
+		}
+		return sha256.Sum256(r.Response.Body)
+	}
+	return rec.Response != nil && rec.Response.Status == made.Response.Status && sum(rec) == sum(made) &&
+		maps.EqualFunc(rec.Response.Header, made.Response.Header, slices.Equal)
+}
+
+// response makes a Response of what a handler or a phase answers.
+func (a *attempt) response(v any) (Response, error) {
+	resp, ok := v.(Response)
+	switch {
+	case ok:
+	case a.req.Answer == nil:
+		return Response{}, fmt.Errorf("%w: a %T is no idem.Response", ErrResult, v)
+	default:
+		var err error
+		if resp, err = a.req.Answer(v); err != nil {
+			return Response{}, fmt.Errorf("%w: %w", ErrResult, err)
+		}
+	}
+	return resp, checkStatus(&resp)
+}
+
+// cleaned drops what would split the answer, and says so.
+func (a *attempt) cleaned(ctx context.Context, resp *Response) {
+	if dropped := clean(resp); dropped != nil {
+		a.log.WarnContext(ctx, "response header with control characters left out", "record", redact.Record(a.pk), "headers", dropped)
+	}
+}

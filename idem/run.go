@@ -1,0 +1,224 @@
+package idem
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+
+	"github.com/samekey/samekey/idem/store"
+	"github.com/samekey/samekey/internal/redact"
+	"github.com/samekey/samekey/internal/state"
+)
+
+// The course of an attempt, in call order: begin, run, once and handle; then
+// conclude stores the answer, or withdraw gives the lease back.
+
+// begin runs an operation whose record is ours.
+func (a *attempt) begin(ctx context.Context, rec *store.Record, resumed bool, fn func(context.Context) (Response, error)) (Result, error) {
+	hook := a.opt.Hooks.Claimed
+	if resumed {
+		hook = a.opt.Hooks.TakenOver
+	}
+	call(ctx, hook, a.event(rec, nil))
+	return a.run(ctx, rec, resumed, fn)
+}
+
+// run calls fn and ends the operation as fn's outcome demands. rec is nil where
+// the claim is still to come.
+func (a *attempt) run(ctx context.Context, rec *store.Record, resumed bool, fn func(context.Context) (Response, error)) (Result, error) {
+	f := &flow{a: a, rec: rec}
+	res, err := a.once(ctx, f, resumed, fn)
+	if f.restart { // at most once: from then on there is a record
+		rec := f.record()
+		if err := a.enough(); err != nil {
+			_, _, _ = a.release(ctx, rec, state.GiveBack{}, err)
+			return Result{}, err
+		}
+		return a.begin(ctx, rec, rec.Ver > 1, fn)
+	}
+	return res, err
+}
+
+func (a *attempt) once(ctx context.Context, f *flow, resumed bool, fn func(context.Context) (Response, error)) (Result, error) {
+	resp, err := a.handle(ctx, f, resumed, fn)
+	if end := f.ended(); end != nil {
+		return end.res, end.err
+	}
+	answer, definitive := errors.AsType[*answered](err)
+	if definitive {
+		resp, err = a.response(answer.v)
+	}
+	if err == nil {
+		err = checkStatus(&resp)
+	}
+	if err == nil {
+		a.cleaned(ctx, &resp)
+	}
+	failed := f.failure()
+	if err == nil && f.leftBehind() {
+		err = failed // a call that is under way may contradict any answer
+	}
+	if err == nil && (definitive || failed == nil && a.opt.Stored(resp.Status)) {
+		if err = f.complete(); err == nil {
+			return a.conclude(ctx, f, resp)
+		}
+	}
+	if err == nil && failed != nil {
+		a.log.ErrorContext(ctx, "answer not stored: a phase had failed", "record", redact.Record(a.pk), "error", failed)
+		if resp.Status < http.StatusBadRequest {
+			err = failed // whoever is told of success doesn't come again
+		}
+	}
+	return a.withdraw(ctx, f, resp, err, failed)
+}
+
+// handle calls fn, and releases the lease if fn doesn't come back: a panic (or
+// runtime.Goexit) is not recovered, so that its owner sees it.
+func (a *attempt) handle(ctx context.Context, f *flow, resumed bool, fn func(context.Context) (Response, error)) (Response, error) {
+	outer, _ := FromContext(ctx)
+	op := &Op{store: a.store, pk: a.pk, flow: f, resumed: resumed, outer: outer}
+	defer op.over.Store(true)
+	ctx = context.WithValue(ctx, opKey{}, op)
+	hctx, stop := ctx, func() {}
+	if a.limit == 0 { // else nothing is to be changed for the handler
+		lctx, lost := context.WithCancelCause(ctx)
+		defer lost(nil)
+		var cancel context.CancelFunc
+		hctx, cancel = context.WithDeadline(lctx, a.unbegun())
+		defer cancel()
+		stop = f.keep(ctx, lost)
+	}
+	back := false
+	defer func() {
+		stop()
+		f.close()
+		if rec := f.record(); !back && rec != nil && (f.ended() == nil || f.restart) {
+			_, _, _ = a.release(ctx, rec, f.giveBack(), errPanic) // it logs its own failure
+		}
+	}()
+	resp, err := fn(hctx)
+	back = true
+	return resp, err
+}
+
+var errPanic = errors.New("handler panicked")
+
+// conclude stores the handler's own answer and gives it. The effect has
+// happened, so what fails here need not make it an error: at worst the answer of
+// a handler without phases is given unstored. It is an error where something
+// else hangs on the commit: a merged claim, results or jobs that wait for it, and
+// phases or a stored request, by which another attempt may come to another
+// answer.
+func (a *attempt) conclude(ctx context.Context, f *flow, resp Response) (Result, error) {
+	var err error
+	for try := range 3 {
+		if f.statusOnly = try == 2; f.statusOnly {
+			// That it is done matters more than what it said.
+			a.log.ErrorContext(ctx, "answer can't be stored: storing its status only", "record", redact.Record(a.pk), "error", err)
+		}
+		err = f.finish(ctx, resp, nil, nil, false)
+		if end := f.ended(); end != nil {
+			return end.res, end.err
+		}
+		if !refused(err) {
+			break
+		}
+	}
+	rec := f.record()
+	if rec == nil {
+		if _, ours := errors.AsType[*Error](err); !ours {
+			err = a.unavailable("claim", err)
+		}
+		return Result{}, err
+	}
+	// The lease stays: a retry must not repeat the effect at once.
+	err = a.fail("finish", err)
+	a.log.ErrorContext(ctx, "answer not stored: a retry after the lease runs again", "record", redact.Record(a.pk), "error", err)
+	call(ctx, a.opt.Hooks.Failed, a.event(rec, err))
+	if rec.Keep == store.KeepOpen || f.outstanding() {
+		return Result{}, a.unavailable("finish", err)
+	}
+	return Result{Response: resp, Unstored: true}, nil
+}
+
+// withdraw ends an attempt whose outcome isn't stored: resp, or err.
+func (a *attempt) withdraw(ctx context.Context, f *flow, resp Response, err, failed error) (Result, error) {
+	rec := f.record()
+	if rec == nil {
+		return a.consult(ctx, f, resp, err)
+	}
+	cause := err
+	if cause == nil {
+		cause = failed
+	}
+	b := f.giveBack()
+	if cause == nil {
+		b.Refused, b.Why = resp.Status/100 == 4, notStored(resp.Status)
+	}
+	held, l, rerr := a.release(ctx, rec, b, cause)
+	switch {
+	case l == state.Fenced && rerr == nil:
+		if err != nil {
+			a.log.ErrorContext(ctx, "handler failed in an overtaken attempt", "record", redact.Record(a.pk), "error", err)
+		}
+		return a.overtaken(ctx, held)
+	case l == state.Landed && held.State == store.Done:
+		return a.answer(ctx, held, state.Replay) // stored after all: that is the answer
+	case err != nil:
+		if rerr != nil {
+			err = errors.Join(err, rerr)
+		}
+		return Result{}, &handlerError{err}
+	default:
+		return Result{Response: resp}, nil
+	}
+}
+
+// notStored is what is to be said of an answer that the policy doesn't keep.
+func notStored(status int) string {
+	return fmt.Sprintf("the handler answered %d, which is not stored", status)
+}
+
+// consult looks at the record before an answer that isn't stored leaves an
+// attempt that never claimed: a finished operation has an answer of its own, and
+// another request must not pass as this one. What an earlier attempt has
+// committed and abandoned is taken over, and the handler begins again with it.
+func (a *attempt) consult(ctx context.Context, f *flow, resp Response, err error) (Result, error) {
+	until := a.until(nil)
+	ctx, cancel := a.within(ctx, until)
+	defer cancel()
+	held, lerr := a.store.Load(ctx, a.pk)
+	if lerr != nil {
+		return Result{}, a.unavailable("look", errors.Join(lerr, err))
+	}
+	v, jerr := a.judge(held)
+	if jerr == nil && v == state.TakeOver {
+		held, v, jerr = a.judgeOrTakeOver(ctx, held, until)
+	}
+	switch {
+	case jerr != nil:
+		return Result{}, jerr
+	case v == state.TakeOver:
+		f.set(held)
+		f.restart = true
+		return Result{}, nil
+	case v != state.Again:
+		return a.answer(ctx, held, v)
+	case err != nil:
+		return Result{}, &handlerError{err}
+	}
+	return Result{Response: resp}, nil
+}
+
+// pass runs fn as if there were no engine.
+func (e *Engine) pass(ctx context.Context, r *Request, fn func(context.Context) (Response, error)) (Result, error) {
+	resp, err := fn(ctx)
+	if answer, ok := errors.AsType[*answered](err); ok && !nested(ctx) {
+		resp, err = (&attempt{Engine: e, req: r}).response(answer.v)
+	}
+	if err != nil {
+		return Result{Passed: true}, &handlerError{err}
+	}
+	return Result{Response: resp, Passed: true}, nil
+}
