@@ -343,9 +343,11 @@ type downStore struct{}
 
 var errDown = errors.New("table is gone")
 
-func (downStore) Claim(context.Context, store.Claim) (*store.Record, error)   { return nil, errDown }
+func (downStore) Claim(context.Context, store.Claim) (*store.Record, error) { return nil, errDown }
+
 func (downStore) Commit(context.Context, store.Commit) (*store.Record, error) { return nil, errDown }
-func (downStore) Load(context.Context, string) (*store.Record, error)         { return nil, errDown }
+
+func (downStore) Load(context.Context, string) (*store.Record, error) { return nil, errDown }
 
 // A17 with tombstones: a late retry is told so and charges nothing.
 func TestTombstoneTellsThatTheKeyHasExpired(t *testing.T) {

@@ -130,9 +130,11 @@ type downStore struct{}
 
 var errDown = errors.New("down")
 
-func (downStore) Claim(context.Context, store.Claim) (*store.Record, error)   { return nil, errDown }
+func (downStore) Claim(context.Context, store.Claim) (*store.Record, error) { return nil, errDown }
+
 func (downStore) Commit(context.Context, store.Commit) (*store.Record, error) { return nil, errDown }
-func (downStore) Load(context.Context, string) (*store.Record, error)         { return nil, errDown }
+
+func (downStore) Load(context.Context, string) (*store.Record, error) { return nil, errDown }
 
 // An answer that isn't the base64 it says it is: the effect has happened, so it
 // is taken as it stands and replayed, never run again.

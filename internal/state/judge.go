@@ -9,6 +9,7 @@ import (
 // Verdict is what an attempt does about the record that stood in its way.
 type Verdict int
 
+// The verdicts.
 const (
 	Again       Verdict = iota // nothing stands there any more: claim once more
 	Own                        // it is this attempt's own claim: its answer was lost

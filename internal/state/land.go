@@ -14,6 +14,7 @@ func Stamp(next, prev *store.Record, owner string) {
 // Landing is what became of an attempt's conditional write.
 type Landing int
 
+// The landings.
 const (
 	Fenced  Landing = iota // another attempt holds the record, or it is gone: stop, write nothing
 	Landed                 // the record shows this very write

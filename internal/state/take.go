@@ -38,6 +38,7 @@ func TakenUp(held *store.Record, now, lease time.Time, retention time.Duration) 
 // Refusal is why a record must not be taken over by somebody who has a ticket.
 type Refusal int
 
+// The refusals.
 const (
 	Good         Refusal = iota // it may be taken over
 	Moved                       // it is no longer what the ticket has seen
