@@ -64,7 +64,7 @@ type order struct {
 }
 
 // buy has the phases of Rocket Rides.
-func buy(app string, calls *atomic.Int64, opts ...idem.ForeignOption) func(context.Context) (idem.Response, error) {
+func buy(app string, calls *atomic.Int64, opts ...idem.PhaseOption) func(context.Context) (idem.Response, error) {
 	return func(ctx context.Context) (idem.Response, error) {
 		op, _ := idem.FromContext(ctx)
 		o, err := idem.Atomic(ctx, "order_created", func(_ context.Context, tx *idem.Tx) (order, error) {
@@ -91,7 +91,7 @@ func buy(app string, calls *atomic.Int64, opts ...idem.ForeignOption) func(conte
 }
 
 // callOut has one call to somebody else, and the finish.
-func callOut(opts ...idem.ForeignOption) func(context.Context) (idem.Response, error) {
+func callOut(opts ...idem.PhaseOption) func(context.Context) (idem.Response, error) {
 	return func(ctx context.Context) (idem.Response, error) {
 		_, err := idem.Foreign(ctx, "call", func(_ context.Context, tx *idem.Tx) (string, error) { return tx.Key("payments"), nil }, opts...)
 		if err != nil {
@@ -151,7 +151,7 @@ func TestCallsPerPhase(t *testing.T) {
 		"a NotIdempotent call first, merged": {merge, callOut(idem.NotIdempotent()), calls{"PutItem": 1, "UpdateItem": 2}},
 		"a NotIdempotent call behind what is pending": {
 			plain, func(ctx context.Context) (idem.Response, error) {
-				if _, err := idem.Atomic(ctx, "price", func(context.Context, *idem.Tx) (int, error) { return 20, idem.NoOp }); err != nil {
+				if _, err := idem.Atomic(ctx, "price", func(context.Context, *idem.Tx) (int, error) { return 20, nil }, idem.Deferred()); err != nil {
 					return idem.Response{}, err
 				}
 				return callOut(idem.NotIdempotent())(ctx)

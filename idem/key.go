@@ -33,7 +33,7 @@ const (
 	KeyObserve
 )
 
-// ParseKey returns the key in the values of a KeyHeader. It takes the bare form
+// parseKey returns the key in the values of a KeyHeader. It takes the bare form
 // that is common (8e03978e…) and the RFC 9651 string of the IETF draft
 // ("8e03978e…"): both are the same key. With strict only the latter will do.
 //
@@ -41,7 +41,7 @@ const (
 // how HTTP APIs join two headers), an empty key, a space in the bare form, control
 // characters and all beyond ASCII, and a length outside of min to max bytes are
 // ErrKeyInvalid (R1–R7).
-func ParseKey(values []string, minLen, maxLen int, strict bool) (string, error) {
+func parseKey(values []string, minLen, maxLen int, strict bool) (string, error) {
 	switch {
 	case len(values) == 0:
 		return "", ErrKeyMissing

@@ -58,13 +58,13 @@ func TestParseKey(t *testing.T) {
 	for name, tt := range tests {
 		t.Run("BadInput "+name, func(t *testing.T) {
 			t.Parallel()
-			got, err := ParseKey(tt.values, 1, DefaultMaxKey, tt.strict)
+			got, err := parseKey(tt.values, 1, DefaultMaxKey, tt.strict)
 			if err == nil && got != tt.want || !errors.Is(err, tt.err) {
 				t.Errorf("got %q, %v; want %q, %v", got, err, tt.want, tt.err)
 			}
 		})
 	}
-	if _, err := ParseKey([]string{"short"}, 20, 100, false); !errors.Is(err, ErrKeyInvalid) {
+	if _, err := parseKey([]string{"short"}, 20, 100, false); !errors.Is(err, ErrKeyInvalid) {
 		t.Error("R7: a key under the minimum was taken")
 	}
 }
@@ -88,7 +88,7 @@ func FuzzParseKey(f *testing.F) {
 		f.Add(seed, true)
 	}
 	f.Fuzz(func(t *testing.T, value string, strict bool) {
-		key, err := ParseKey([]string{value}, 1, DefaultMaxKey, strict)
+		key, err := parseKey([]string{value}, 1, DefaultMaxKey, strict)
 		if err != nil {
 			if !errors.Is(err, ErrKeyInvalid) {
 				t.Errorf("%q: %v", value, err)
@@ -100,7 +100,7 @@ func FuzzParseKey(f *testing.F) {
 		}
 		// Its quoted form is the same key.
 		quoted := `"` + strings.NewReplacer(`\`, `\\`, `"`, `\"`).Replace(key) + `"`
-		if again, err := ParseKey([]string{quoted}, 1, DefaultMaxKey, true); err != nil || again != key {
+		if again, err := parseKey([]string{quoted}, 1, DefaultMaxKey, true); err != nil || again != key {
 			t.Errorf("%q: quoted as %q it is %q, %v", key, quoted, again, err)
 		}
 	})

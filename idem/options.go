@@ -19,9 +19,8 @@ const (
 	DefaultRetention = 24 * time.Hour
 	MinRetention     = time.Hour // longer than any claim packet can live
 
-	// Retentions that are common: a day; a weekend, over which nobody mends what
-	// has broken on Friday (R81); a month.
-	RetentionDay     = 24 * time.Hour
+	// Retentions that are common besides the default: a weekend, over which nobody
+	// mends what has broken on Friday (R81); a month.
 	RetentionWeekend = 72 * time.Hour
 	RetentionMonth   = 30 * 24 * time.Hour
 

@@ -27,13 +27,17 @@ import (
 // stored, unless by [Respond].
 //
 // If fn returns an answer made by [Respond], that is committed together with
-// all fn handed to tx, and ends the operation. If fn returns [NoOp], nothing is
+// all fn handed to tx, and ends the operation. With [Deferred], nothing is
 // written now: the result commits with the next phase.
 //
 // Outside of an operation (a request without a key, say) it returns
 // [ErrNoOperation] and fn doesn't run.
-func Atomic[T any](ctx context.Context, name string, fn func(context.Context, *Tx) (T, error)) (T, error) {
-	return phase(ctx, step{kind: atomically, name: name}, fn)
+func Atomic[T any](ctx context.Context, name string, fn func(context.Context, *Tx) (T, error), opts ...PhaseOption) (T, error) {
+	s := step{kind: atomically, name: name}
+	for _, opt := range opts {
+		opt(&s)
+	}
+	return phase(ctx, s, fn)
 }
 
 // Foreign is a phase whose fn may call other systems, with the derived key of
@@ -52,7 +56,7 @@ func Atomic[T any](ctx context.Context, name string, fn func(context.Context, *T
 // An error of fn fails the phase and keeps the key's record; the client is told
 // to retry with the same key. See [NotIdempotent] for systems without keys and
 // [Deferred] for one call less.
-func Foreign[T any](ctx context.Context, name string, fn func(context.Context, *Tx) (T, error), opts ...ForeignOption) (T, error) {
+func Foreign[T any](ctx context.Context, name string, fn func(context.Context, *Tx) (T, error), opts ...PhaseOption) (T, error) {
 	s := step{kind: foreign, name: name, memory: trusted(DefaultMemory)}
 	for _, opt := range opts {
 		opt(&s)
@@ -138,8 +142,9 @@ func (s *safe) Error() string { return s.err.Error() }
 
 func (s *safe) Unwrap() error { return s.err }
 
-// ForeignOption varies a [Foreign].
-type ForeignOption func(*step)
+// PhaseOption varies a [Foreign]. An [Atomic] takes [Deferred] only: with any other
+// option it fails with [ErrPhaseOrder], and fn doesn't run.
+type PhaseOption func(*step)
 
 // NotIdempotent is for a system that has no idempotency keys. That the call
 // begins is committed first. From then on only a result, or an error wrapped by
@@ -148,12 +153,14 @@ type ForeignOption func(*step)
 // settles it. The call is never repeated otherwise. The phase's Tx takes
 // neither writes nor jobs ([ErrWrite]), since the outcome must be recordable
 // whatever else is stored.
-func NotIdempotent() ForeignOption { return func(s *step) { s.intent = true } }
+func NotIdempotent() PhaseOption { return func(s *step) { s.intent, s.calls = true, true } }
 
 // Deferred commits the phase's result with the next commit, which saves one
-// call. If the process dies in between, the next attempt calls again with the
-// same derived key. The Tx takes no writes. Not together with [NotIdempotent].
-func Deferred() ForeignOption { return func(s *step) { s.deferred = true } }
+// call. Until then the phase may run again: if the process dies in between, the
+// next attempt of a [Foreign] calls again with the same derived key. The Tx takes no
+// writes ([ErrWrite]), and that of an [Atomic] no jobs either. Not together with
+// [NotIdempotent].
+func Deferred() PhaseOption { return func(s *step) { s.deferred = true } }
 
 // DefaultMemory is for how long a provider is taken to remember a key.
 const DefaultMemory = 24 * time.Hour
@@ -166,7 +173,9 @@ const DefaultMemory = 24 * time.Hour
 // [NotIdempotent] and whose outcome is unknown: the operation is stuck, and
 // waits for people. With zero or less no call is repeated that may have been
 // made.
-func Remembers(d time.Duration) ForeignOption { return func(s *step) { s.memory = trusted(d) } }
+func Remembers(d time.Duration) PhaseOption {
+	return func(s *step) { s.memory, s.calls = trusted(d), true }
+}
 
 // trusted is how much of a provider's memory is relied on.
 func trusted(memory time.Duration) time.Duration { return memory - min(time.Hour, memory/4) }
@@ -180,14 +189,9 @@ func trusted(memory time.Duration) time.Duration { return memory - min(time.Hour
 // committed before the call, such as a merged claim or a pending result, and
 // where the attempt fails in the call. After a process that died it may thus be
 // missing, so it is no reason to send what isn't committed.
-func Sends(service string, v any, steps ...string) ForeignOption {
-	return func(s *step) { s.sends = append(s.sends, send{service, steps, v}) }
+func Sends(service string, v any, steps ...string) PhaseOption {
+	return func(s *step) { s.sends, s.calls = append(s.sends, send{service, steps, v}), true }
 }
-
-// NoOp is returned by an [Atomic]'s function that has nothing to commit: its
-// result joins the next commit, and until then the phase may run again. Writes
-// and jobs are refused with it ([ErrWrite]).
-var NoOp = errors.New("idem: nothing to commit") //nolint:staticcheck // an outcome, as io.EOF is
 
 // phase runs a phase with a typed result.
 func phase[T any](ctx context.Context, s step, fn func(context.Context, *Tx) (T, error)) (T, error) {
@@ -198,11 +202,10 @@ func phase[T any](ctx context.Context, s step, fn func(context.Context, *Tx) (T,
 	}
 	raw, err := f.do(ctx, s, func(ctx context.Context, tx *Tx) ([]byte, error) {
 		v, err := fn(ctx, tx)
-		if err != nil && !errors.Is(err, NoOp) {
+		if err != nil {
 			return nil, err
 		}
-		raw, rerr := encodeResult(v)
-		return raw, errors.Join(rerr, err)
+		return encodeResult(v)
 	})
 	if err != nil {
 		return out, err

@@ -26,7 +26,7 @@ type part struct {
 	name   string
 	calls  []payment
 	result any // of an Atomic
-	opts   []idem.ForeignOption
+	opts   []idem.PhaseOption
 	kind   partKind
 }
 
@@ -59,7 +59,7 @@ var (
 
 func with(p payment, change func(*payment)) payment { change(&p); return p }
 
-func having(p part, opts ...idem.ForeignOption) part { p.opts = opts; return p }
+func having(p part, opts ...idem.PhaseOption) part { p.opts = opts; return p }
 
 func kindOf(k partKind, p part) part { p.kind = k; return p }
 
@@ -283,9 +283,9 @@ func (b *bank) handler(parts []part, deferred bool, acc accident, store *idemtes
 			case foreignPart, unkeyedPart:
 				opts := p.opts
 				if p.kind == unkeyedPart {
-					opts = []idem.ForeignOption{idem.NotIdempotent()}
+					opts = []idem.PhaseOption{idem.NotIdempotent()}
 				} else if deferred && len(opts) == 0 {
-					opts = []idem.ForeignOption{idem.Deferred()}
+					opts = []idem.PhaseOption{idem.Deferred()}
 				}
 				_, err = idem.Foreign(ctx, p.name, func(_ context.Context, tx *idem.Tx) (ride, error) {
 					for _, c := range p.calls {

@@ -20,7 +20,7 @@ import (
 // variant is a way to run the three phases of Rocket Rides.
 type variant struct {
 	opt  func(*idem.Options)
-	opts []idem.ForeignOption
+	opts []idem.PhaseOption
 	// once: the call is never repeated; it may end as stuck instead.
 	once bool
 }
@@ -30,12 +30,12 @@ func variants() map[string]variant {
 	return map[string]variant{
 		"claim first":               {opt: func(*idem.Options) {}},
 		"claim merged":              {opt: merge},
-		"claim merged, deferred":    {opt: merge, opts: []idem.ForeignOption{idem.Deferred()}},
-		"deferred":                  {opt: func(*idem.Options) {}, opts: []idem.ForeignOption{idem.Deferred()}},
+		"claim merged, deferred":    {opt: merge, opts: []idem.PhaseOption{idem.Deferred()}},
+		"deferred":                  {opt: func(*idem.Options) {}, opts: []idem.PhaseOption{idem.Deferred()}},
 		"resumable":                 {opt: resumable},
 		"resumable, merged":         {opt: func(o *idem.Options) { merge(o); resumable(o) }},
-		"not idempotent":            {opt: resumable, opts: []idem.ForeignOption{idem.NotIdempotent()}, once: true},
-		"not idempotent and merged": {opt: func(o *idem.Options) { merge(o); resumable(o) }, opts: []idem.ForeignOption{idem.NotIdempotent()}, once: true},
+		"not idempotent":            {opt: resumable, opts: []idem.PhaseOption{idem.NotIdempotent()}, once: true},
+		"not idempotent and merged": {opt: func(o *idem.Options) { merge(o); resumable(o) }, opts: []idem.PhaseOption{idem.NotIdempotent()}, once: true},
 	}
 }
 

@@ -19,7 +19,7 @@ import (
 
 // charging is a handler whose only phase before the finish calls the provider.
 // In the process that dies, crash takes it down while the money is taken.
-func charging(name string, charge func(key string), opts ...idem.ForeignOption) func(context.Context) (idem.Response, error) {
+func charging(name string, charge func(key string), opts ...idem.PhaseOption) func(context.Context) (idem.Response, error) {
 	return func(ctx context.Context) (idem.Response, error) {
 		id, err := idem.Foreign(ctx, name, func(_ context.Context, tx *idem.Tx) (string, error) {
 			key := tx.Key("payments")
@@ -76,13 +76,13 @@ func TestCallsOfALeadingForeign(t *testing.T) {
 	t.Parallel()
 	for name, tc := range map[string]struct {
 		opt   func(*idem.Options)
-		opts  []idem.ForeignOption
+		opts  []idem.PhaseOption
 		calls int
 	}{
 		"claim first":            {func(*idem.Options) {}, nil, 3},
 		"merged":                 {merge, nil, 2},
-		"not idempotent":         {func(*idem.Options) {}, []idem.ForeignOption{idem.NotIdempotent()}, 4},
-		"not idempotent, merged": {merge, []idem.ForeignOption{idem.NotIdempotent()}, 3},
+		"not idempotent":         {func(*idem.Options) {}, []idem.PhaseOption{idem.NotIdempotent()}, 4},
+		"not idempotent, merged": {merge, []idem.PhaseOption{idem.NotIdempotent()}, 3},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -156,7 +156,7 @@ func TestReusedKeysAreRefused(t *testing.T) {
 // they ended: also after a process died, and after a Deferred one.
 func TestResumedRunGoesOnCounting(t *testing.T) {
 	t.Parallel()
-	for name, opts := range map[string][]idem.ForeignOption{"committed": nil, "deferred": {idem.Deferred()}} {
+	for name, opts := range map[string][]idem.PhaseOption{"committed": nil, "deferred": {idem.Deferred()}} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			var mem idem.MemoryStore
@@ -250,7 +250,7 @@ func memoryOf(t *testing.T, age time.Duration, again func(*idem.Engine, *outside
 // many attempts and inserted phases have come since.
 func TestForHowLongACallIsRepeated(t *testing.T) {
 	t.Parallel()
-	retry := func(opts ...idem.ForeignOption) func(*testing.T, *idem.Engine, *outside) error {
+	retry := func(opts ...idem.PhaseOption) func(*testing.T, *idem.Engine, *outside) error {
 		return func(t *testing.T, e *idem.Engine, w *outside) error {
 			t.Helper()
 			_, err := do(t, e, charging("charge", w.charge, opts...))
@@ -259,17 +259,17 @@ func TestForHowLongACallIsRepeated(t *testing.T) {
 	}
 	for name, tc := range map[string]struct {
 		age   time.Duration
-		opts  []idem.ForeignOption
+		opts  []idem.PhaseOption
 		stuck bool
 	}{
 		"just remembered":                 {23*time.Hour - time.Second, nil, false},
 		"less than an hour is left":       {23 * time.Hour, nil, true},
-		"a long memory":                   {1000 * time.Hour, []idem.ForeignOption{idem.Remembers(1002 * time.Hour)}, false},
-		"a short memory":                  {44 * time.Minute, []idem.ForeignOption{idem.Remembers(time.Hour)}, false},
-		"a short memory, a quarter left":  {45 * time.Minute, []idem.ForeignOption{idem.Remembers(time.Hour)}, true},
-		"no memory":                       {time.Minute, []idem.ForeignOption{idem.Remembers(0)}, true},
-		"of a system without keys by now": {25 * time.Hour, []idem.ForeignOption{idem.NotIdempotent()}, true},
-		"a day ago, and deferred by then": {25 * time.Hour, []idem.ForeignOption{idem.Deferred()}, true},
+		"a long memory":                   {1000 * time.Hour, []idem.PhaseOption{idem.Remembers(1002 * time.Hour)}, false},
+		"a short memory":                  {44 * time.Minute, []idem.PhaseOption{idem.Remembers(time.Hour)}, false},
+		"a short memory, a quarter left":  {45 * time.Minute, []idem.PhaseOption{idem.Remembers(time.Hour)}, true},
+		"no memory":                       {time.Minute, []idem.PhaseOption{idem.Remembers(0)}, true},
+		"of a system without keys by now": {25 * time.Hour, []idem.PhaseOption{idem.NotIdempotent()}, true},
+		"a day ago, and deferred by then": {25 * time.Hour, []idem.PhaseOption{idem.Deferred()}, true},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -426,7 +426,7 @@ func TestSettlingACallThatTheProviderMayHaveForgotten(t *testing.T) {
 		opt := func(o *idem.Options) { o.Now, o.Resumable = clock.Now, true }
 		handler := func(look func()) func(context.Context) (idem.Response, error) {
 			return func(ctx context.Context) (idem.Response, error) {
-				_, err := idem.Atomic(ctx, "look", func(context.Context, *idem.Tx) (int, error) { look(); return 7, idem.NoOp })
+				_, err := idem.Atomic(ctx, "look", func(context.Context, *idem.Tx) (int, error) { look(); return 7, nil }, idem.Deferred())
 				if err != nil {
 					return idem.Response{}, err
 				}
@@ -716,7 +716,7 @@ func TestSendsNothingOfACallThatWasNotMade(t *testing.T) {
 			if price == 20 {
 				store.commit = cancel
 			}
-			if _, err := idem.Atomic(ctx, "look", func(context.Context, *idem.Tx) (int, error) { return 1, idem.NoOp }); err != nil {
+			if _, err := idem.Atomic(ctx, "look", func(context.Context, *idem.Tx) (int, error) { return 1, nil }, idem.Deferred()); err != nil {
 				return err
 			}
 			_, err := idem.Foreign(ctx, "charge", func(_ context.Context, tx *idem.Tx) (int, error) {

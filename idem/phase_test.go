@@ -66,7 +66,7 @@ func (w *outside) charged() map[string]int {
 }
 
 // rides is the handler of Rocket Rides: three phases.
-func (w *outside) rides(pay func(key string) error, opts ...idem.ForeignOption) func(context.Context) (idem.Response, error) {
+func (w *outside) rides(pay func(key string) error, opts ...idem.PhaseOption) func(context.Context) (idem.Response, error) {
 	return func(ctx context.Context) (idem.Response, error) {
 		r, err := idem.Atomic(ctx, "ride_created", func(_ context.Context, tx *idem.Tx) (ride, error) {
 			n := w.ran("ride_created")
@@ -117,14 +117,14 @@ func TestPhasesCommitOnceAndReplay(t *testing.T) {
 	t.Parallel()
 	for name, tc := range map[string]struct {
 		opt   func(*idem.Options)
-		opts  []idem.ForeignOption
+		opts  []idem.PhaseOption
 		calls int
 	}{
 		"claim first":                   {calls: 4},
 		"claim merged":                  {opt: merge, calls: 3},
-		"claim merged, charge deferred": {opt: merge, opts: []idem.ForeignOption{idem.Deferred()}, calls: 2},
-		"charge deferred":               {opts: []idem.ForeignOption{idem.Deferred()}, calls: 3},
-		"not idempotent":                {opts: []idem.ForeignOption{idem.NotIdempotent()}, calls: 5},
+		"claim merged, charge deferred": {opt: merge, opts: []idem.PhaseOption{idem.Deferred()}, calls: 2},
+		"charge deferred":               {opts: []idem.PhaseOption{idem.Deferred()}, calls: 3},
+		"not idempotent":                {opts: []idem.PhaseOption{idem.NotIdempotent()}, calls: 5},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -379,10 +379,10 @@ func answering(fn func(context.Context) error) func(context.Context) (idem.Respo
 
 func TestMisusedPhasesAreRefused(t *testing.T) {
 	t.Parallel()
-	atomic := func(fn func(context.Context, *idem.Tx) (int, error)) func(context.Context) error {
-		return func(ctx context.Context) error { _, err := idem.Atomic(ctx, "p", fn); return err }
+	atomic := func(fn func(context.Context, *idem.Tx) (int, error), opts ...idem.PhaseOption) func(context.Context) error {
+		return func(ctx context.Context) error { _, err := idem.Atomic(ctx, "p", fn, opts...); return err }
 	}
-	call := func(opt idem.ForeignOption, fn func(context.Context, *idem.Tx) (int, error)) func(context.Context) error {
+	call := func(opt idem.PhaseOption, fn func(context.Context, *idem.Tx) (int, error)) func(context.Context) error {
 		return func(ctx context.Context) error { _, err := idem.Foreign(ctx, "p", fn, opt); return err }
 	}
 	for name, tc := range map[string]struct {
@@ -426,7 +426,11 @@ func TestMisusedPhasesAreRefused(t *testing.T) {
 			return 1, nil
 		}), idem.ErrWrite},
 		"one key twice":             {call(idem.Deferred(), func(_ context.Context, tx *idem.Tx) (int, error) { tx.Key("p"); tx.Key("p"); return 1, nil }), idem.ErrKeyReused},
-		"NoOp with a write":         {atomic(func(_ context.Context, tx *idem.Tx) (int, error) { tx.Write(note("n")); return 1, idem.NoOp }), idem.ErrWrite},
+		"deferred Atomic, a write":  {atomic(func(_ context.Context, tx *idem.Tx) (int, error) { tx.Write(note("n")); return 1, nil }, idem.Deferred()), idem.ErrWrite},
+		"deferred Atomic, a job":    {atomic(func(_ context.Context, tx *idem.Tx) (int, error) { tx.Stage(idem.NewJob("j", 1)); return 1, nil }, idem.Deferred()), idem.ErrWrite},
+		"Atomic, NotIdempotent":     {atomic(func(context.Context, *idem.Tx) (int, error) { return 1, nil }, idem.NotIdempotent()), idem.ErrPhaseOrder},
+		"Atomic, Remembers":         {atomic(func(context.Context, *idem.Tx) (int, error) { return 1, nil }, idem.Remembers(0)), idem.ErrPhaseOrder},
+		"Atomic, Sends":             {atomic(func(context.Context, *idem.Tx) (int, error) { return 1, nil }, idem.Sends("p", 1)), idem.ErrPhaseOrder},
 		"deferred with a write":     {call(idem.Deferred(), func(_ context.Context, tx *idem.Tx) (int, error) { tx.Write(note("n")); return 1, nil }), idem.ErrWrite},
 		"an answer of another type": {atomic(func(context.Context, *idem.Tx) (int, error) { return 1, idem.Respond("text") }), idem.ErrResult},
 	} {
@@ -544,13 +548,13 @@ func stuckKey(t *testing.T, mem *idem.MemoryStore) string {
 	return ""
 }
 
-func TestNoOpCommitsWithTheNextPhase(t *testing.T) {
+func TestDeferredAtomicCommitsWithTheNextPhase(t *testing.T) {
 	t.Parallel()
 	var mem idem.MemoryStore
 	store := idemtest.Faulty(&mem, nil)
 	e := idem.New(store)
 	res, err := do(t, e, func(ctx context.Context) (idem.Response, error) {
-		n, err := idem.Atomic(ctx, "look", func(context.Context, *idem.Tx) (int, error) { return 7, idem.NoOp })
+		n, err := idem.Atomic(ctx, "look", func(context.Context, *idem.Tx) (int, error) { return 7, nil }, idem.Deferred())
 		if err != nil {
 			return idem.Response{}, err
 		}
@@ -573,7 +577,7 @@ func TestForeignCommitsWhatIsPending(t *testing.T) {
 	var mem idem.MemoryStore
 	e := idem.New(&mem)
 	_, _ = do(t, e, func(ctx context.Context) (idem.Response, error) {
-		price, err := idem.Atomic(ctx, "price", func(context.Context, *idem.Tx) (int, error) { return 20, idem.NoOp })
+		price, err := idem.Atomic(ctx, "price", func(context.Context, *idem.Tx) (int, error) { return 20, nil }, idem.Deferred())
 		if err != nil {
 			return idem.Response{}, err
 		}

@@ -121,7 +121,7 @@ func (e *Engine) key(ctx context.Context, r *Request) (echo string, acts bool, e
 			return "", err == nil, e.keyError(err)
 		}
 	}
-	r.Key, err = ParseKey(values, e.opt.MinKey, e.opt.MaxKey, e.opt.StrictKey)
+	r.Key, err = parseKey(values, e.opt.MinKey, e.opt.MaxKey, e.opt.StrictKey)
 	switch {
 	case err == nil:
 		return echoed(values[0], r.Key), true, nil

@@ -92,7 +92,7 @@ func (e *Engine) statusKey(path string) string {
 	}
 	key, err := url.PathUnescape(escaped)
 	if err == nil && strings.HasPrefix(key, `"`) {
-		key, err = ParseKey([]string{key}, e.opt.MinKey, e.opt.MaxKey, true)
+		key, err = parseKey([]string{key}, e.opt.MinKey, e.opt.MaxKey, true)
 	}
 	if err != nil {
 		return ""

@@ -24,6 +24,7 @@ type step struct {
 	name     string
 	intent   bool // NotIdempotent
 	deferred bool
+	calls    bool          // an option says something of its calls
 	joins    bool          // it has no other claim: its result waits for the next commit, if it can
 	memory   time.Duration // for how long a call may be repeated
 	sends    []send
@@ -52,6 +53,8 @@ func (s step) check() error {
 	case s.kind == last:
 	case s.name == "" || len(s.name) > maxPhaseName:
 		return fmt.Errorf("%w: the name %q: 1 to %d bytes", ErrPhaseOrder, s.name, maxPhaseName)
+	case s.kind == atomically && s.calls:
+		return fmt.Errorf("%w: %s: an Atomic calls nobody: of the options it takes Deferred only", ErrPhaseOrder, s.name)
 	case s.intent && s.deferred:
 		return fmt.Errorf("%w: %s: NotIdempotent can't be Deferred: its outcome must be stored at once", ErrPhaseOrder, s.name)
 	}
@@ -304,17 +307,16 @@ func (f *flow) tx(s step) *Tx {
 // outcome commits what a run of a phase came to.
 func (f *flow) outcome(ctx context.Context, s step, tx *Tx, raw []byte, err error) ([]byte, error) {
 	got, txErr := tx.close()
-	noop := errors.Is(err, NoOp)
 	answer, responds := errors.AsType[*answered](err)
 	switch {
 	case errors.Is(err, ErrResult):
 		return nil, f.fail(err)
-	case err != nil && !noop && !responds:
+	case err != nil && !responds:
 		return nil, err
 	case txErr != nil:
 		return nil, f.fail(txErr)
-	case noop && (s.kind != atomically || len(got.writes)+len(got.jobs) > 0):
-		return nil, f.fail(fmt.Errorf("%w: NoOp is for an Atomic without writes and jobs", ErrWrite))
+	case s.deferred && s.kind == atomically && !responds && len(got.writes)+len(got.jobs) > 0:
+		return nil, f.fail(fmt.Errorf("%w: %q is Deferred: write and stage in the phase that follows", ErrWrite, s.name))
 	case s.deferred && !responds && len(got.writes) > 0:
 		return nil, f.fail(fmt.Errorf("%w: %q is Deferred: write in the phase that follows", ErrWrite, s.name))
 	}
@@ -329,7 +331,7 @@ func (f *flow) outcome(ctx context.Context, s step, tx *Tx, raw []byte, err erro
 			return nil, f.commitFailed(s, ferr)
 		}
 		return nil, err
-	case noop || s.deferred || s.joins && len(got.writes) == 0:
+	case s.deferred || s.joins && len(got.writes) == 0:
 		return raw, f.postpone(store.Phase{Name: s.name, Result: raw}, got)
 	}
 	if err := f.commit(ctx, []store.Phase{{Name: s.name, Result: raw}}, got, rerun); err != nil {

@@ -125,7 +125,7 @@ func TestCallsUnderAMessagesIDAreRefused(t *testing.T) {
 		"a call that can't be repeated": {never, false},
 		"a call after the claim's commit": {func(b *bank) func(context.Context) error {
 			return func(ctx context.Context) error {
-				if _, err := idem.Atomic(ctx, "none", func(context.Context, *idem.Tx) (int, error) { return 0, idem.NoOp }); err != nil {
+				if _, err := idem.Atomic(ctx, "none", func(context.Context, *idem.Tx) (int, error) { return 0, nil }, idem.Deferred()); err != nil {
 					return err
 				}
 				return b.charge(ctx)

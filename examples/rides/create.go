@@ -89,7 +89,7 @@ func (a *App) create(ctx context.Context, ev request) (response, error) {
 }
 
 // charging is how the charge is committed, and for how long it may be repeated.
-func (a *App) charging() (opts []idem.ForeignOption) {
+func (a *App) charging() (opts []idem.PhaseOption) {
 	if a.Deferred {
 		opts = append(opts, idem.Deferred())
 	}

@@ -10,7 +10,7 @@ import (
 	"net/http"
 	"time"
 
-	"github.com/samekey/samekey/idem"
+	"github.com/samekey/samekey/idem/client"
 )
 
 // What a call to another system can end in for good, besides a result.
@@ -64,7 +64,7 @@ const patience = 10 * time.Second
 //
 // An error that matches neither ErrDeclined nor ErrRefused leaves open what
 // became of the request.
-func post(ctx context.Context, client *http.Client, url, key string, in, out any) error {
+func post(ctx context.Context, cl *http.Client, url, key string, in, out any) error {
 	body, err := json.Marshal(in)
 	if err != nil {
 		return err
@@ -79,7 +79,7 @@ func post(ctx context.Context, client *http.Client, url, key string, in, out any
 	if key != "" {
 		req.Header.Set("Idempotency-Key", key)
 	}
-	resp, err := client.Do(req)
+	resp, err := cl.Do(req)
 	if err != nil {
 		return err
 	}
@@ -94,12 +94,12 @@ func post(ctx context.Context, client *http.Client, url, key string, in, out any
 	if resp.StatusCode >= http.StatusBadRequest {
 		_ = json.Unmarshal(answer, &refusal) // what isn't of that form has no code
 	}
-	switch outcome := idem.Classify(resp.StatusCode, nil, refusal.Error.Type, refusal.Error.Code); outcome {
-	case idem.Succeeded:
+	switch outcome := client.Classify(resp.StatusCode, nil, refusal.Error.Type, refusal.Error.Code); outcome {
+	case client.Succeeded:
 		return json.Unmarshal(answer, out)
-	case idem.Declined:
+	case client.Declined:
 		return ErrDeclined
-	case idem.Rejected:
+	case client.Rejected:
 		return fmt.Errorf("%w: %s", ErrRefused, resp.Status)
 	default: // to be tried again with the same key
 		return fmt.Errorf("the outcome is %s: %s", outcome, resp.Status)

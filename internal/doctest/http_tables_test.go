@@ -11,6 +11,7 @@ import (
 	"strconv"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/samekey/samekey/idem"
 )
@@ -101,9 +102,17 @@ func keys(t *testing.T) string {
 }
 
 func parsed(values []string, strict bool) string {
-	key, err := idem.ParseKey(values, 1, idem.DefaultMaxKey, strict)
-	switch {
-	case err != nil:
+	key := ""
+	engine := idem.New(&idem.MemoryStore{}, func(o *idem.Options) {
+		o.StrictKey = strict
+		o.Scope = func(_ context.Context, r *idem.Request) (string, error) { key = r.Key; return "all", nil }
+	})
+	ok := func(context.Context) (idem.Response, error) { return idem.Response{}, nil }
+	r := idem.Request{Method: http.MethodPost, Header: http.Header{idem.KeyHeader: values}}
+	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
+	defer cancel()
+	switch res, err := engine.Serve(ctx, r, ok); {
+	case err != nil || res.Status == http.StatusBadRequest:
 		return "400"
 	case len(key) > 100:
 		return "as sent"

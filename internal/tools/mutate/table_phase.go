@@ -158,11 +158,11 @@ func phaseMutants() []mutant {
 		},
 		{
 			rule: "Classify", what: "a refusal of a key is taken for one of the call",
-			in: "idem.Classify", old: "case slices.ContainsFunc($codes, aboutKey): return Unknown", new: "", run: "^TestClassifyAnswersAboutTheKey$",
+			in: "idem/client.Classify", old: "case slices.ContainsFunc($codes, aboutKey): return Unknown", new: "", run: "^TestClassifyAnswersAboutTheKey$",
 		},
 		{
 			rule: "Classify", what: "credentials that are refused are taken for the end of an earlier call",
-			in: "idem.Classify", old: "http.StatusUnauthorized, http.StatusForbidden, http.StatusProxyAuthRequired:", new: "http.StatusProxyAuthRequired:",
+			in: "idem/client.Classify", old: "http.StatusUnauthorized, http.StatusForbidden, http.StatusProxyAuthRequired:", new: "http.StatusProxyAuthRequired:",
 			run: "^TestClassify$",
 		},
 		{

@@ -1,4 +1,4 @@
-package idem
+package client
 
 import (
 	"net/http"
@@ -6,7 +6,7 @@ import (
 	"strings"
 )
 
-// Outcome is what another system's answer means for the [Foreign] that called
+// Outcome is what another system's answer means for the idem.Foreign that called
 // it (R64).
 type Outcome int
 
@@ -22,11 +22,11 @@ const (
 	// Pending: 409, an earlier call with this key is still running. Wait and call
 	// again with the same key, or return the error.
 	Pending
-	// Declined: 402. Tell the user, by [Respond].
+	// Declined: 402. Tell the user, by idem.Respond.
 	Declined
 	// Rejected: any other answer, and a redirect. Calling again with the same
-	// request won't help. Of a first call it is final: answer by [Respond], or mend
-	// the program. Where the call may have been made before ([Tx.Repeats]) it says
+	// request won't help. Of a first call it is final: answer by idem.Respond, or mend
+	// the program. Where the call may have been made before (idem.Tx.Repeats) it says
 	// nothing of that one: then treat it as Unknown.
 	Rejected
 )
@@ -37,8 +37,8 @@ const (
 //
 // codes are what the provider names a refusal by, in its own words, "" for none:
 // of Stripe the error's type and code. One about idempotency ("idempotency_error",
-// "IDEMPOTENCY_KEY_REUSED", "idempotent_creation_conflict", and the codes of this
-// package's own answers) is Unknown, whatever the 4xx it comes with: the provider
+// "IDEMPOTENCY_KEY_REUSED", "idempotent_creation_conflict", and the codes of
+// package idem's answers) is Unknown, whatever the 4xx it comes with: the provider
 // knows the key, so an earlier call was made, and this answer doesn't say what it
 // came to.
 func Classify(status int, err error, codes ...string) Outcome {
