@@ -14,6 +14,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 
 	"github.com/samekey/samekey/dynamo"
+	"github.com/samekey/samekey/dynamo/internal/tabletest"
 	"github.com/samekey/samekey/idem"
 	"github.com/samekey/samekey/idem/store"
 )
@@ -30,7 +31,7 @@ func BenchmarkNew(b *testing.B) {
 	b.Run("floor", func(b *testing.B) {
 		var seen recordingAPI
 		store := newStore(b, &seen)
-		if _, err := idem.New(store).Do(deadline(b), post("key", "{}"), created(reply)); err != nil {
+		if _, err := idem.New(store).Do(deadline(b), tabletest.Post("key", "{}"), tabletest.Created(reply)); err != nil {
 			b.Fatal(err)
 		}
 		client := stubClient(b, "{}", http.StatusOK)
@@ -51,10 +52,10 @@ func BenchmarkReplay(b *testing.B) {
 	var seen recordingAPI
 	store := newStore(b, &seen)
 	memory := &idem.MemoryStore{}
-	if _, err := idem.New(memory).Do(deadline(b), post("key", "{}"), created(reply)); err != nil {
+	if _, err := idem.New(memory).Do(deadline(b), tabletest.Post("key", "{}"), tabletest.Created(reply)); err != nil {
 		b.Fatal(err)
 	}
-	if _, err := idem.New(store).Do(deadline(b), post("key", "{}"), created(reply)); err != nil {
+	if _, err := idem.New(store).Do(deadline(b), tabletest.Post("key", "{}"), tabletest.Created(reply)); err != nil {
 		b.Fatal(err)
 	}
 	done := seen.finished(b)
@@ -79,10 +80,10 @@ func BenchmarkReplay(b *testing.B) {
 	})
 }
 
-func benchDo(b *testing.B, st store.Store) {
+func benchDo(b *testing.B, store store.Store) {
 	b.Helper()
-	engine, ctx, req := idem.New(st), deadline(b), post("key", "{}")
-	answer, _ := created(reply)(ctx)
+	engine, ctx, req := idem.New(store), deadline(b), tabletest.Post("key", "{}")
+	answer, _ := tabletest.Created(reply)(ctx)
 	fn := func(context.Context) (idem.Response, error) { return answer, nil } // costs nothing itself
 	b.ReportAllocs()
 	for b.Loop() {
@@ -94,7 +95,7 @@ func benchDo(b *testing.B, st store.Store) {
 
 func benchReplay(b *testing.B, engine *idem.Engine) {
 	b.Helper()
-	ctx, req := deadline(b), post("key", "{}")
+	ctx, req := deadline(b), tabletest.Post("key", "{}")
 	b.ReportAllocs()
 	for b.Loop() {
 		if res, err := engine.Do(ctx, req, nil); err != nil || !res.Replayed {

@@ -1,32 +1,19 @@
 package dynamo
 
 import (
-	"bytes"
-	"compress/gzip"
 	"context"
 	"crypto/sha256"
-	"errors"
 	"fmt"
-	"io"
 	"strconv"
-	"sync"
 	"time"
 
-	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
-
+	"github.com/samekey/samekey/dynamo/internal/item"
 	"github.com/samekey/samekey/idem"
 	"github.com/samekey/samekey/idem/store"
 )
 
 const (
-	gzipFrom = 150 // bytes from which compression is tried
-	gzipGain = 64  // and what it must gain to be used
-
-	chunkSize     = 390 << 10 // an item holds 400 KB, names included
-	maxCompanions = 28        // 10 MB, even if compression made it larger
-
-	// maxStored is of a body, and more than Lambda takes or gives.
-	maxStored = store.MaxStoredRequest
+	chunkSize = 390 << 10 // an item holds 400 KB, names included
 
 	// companionsOutlive is for how long companions stay after their record has
 	// expired: TTL deletes both late and in no order.
@@ -37,53 +24,29 @@ const (
 // over the inline limit goes to companions, which are written here, before the
 // write that refers to them, and once: where they are is noted in r, and the
 // same record comes again if that write fails.
-func (s *Store) encodeBody(ctx context.Context, v *values, r *store.Record) (value, error) {
-	if n := len(r.Response.Body); n > maxStored {
+func (s *Store) encodeBody(ctx context.Context, v *item.Values, r *store.Record) (item.Value, error) {
+	if n := len(r.Response.Body); n > item.MaxStored {
 		return nil, tooLarge("body", n)
-	}
-	resp := item{respStatus: v.num(int64(r.Response.Status))}
-	if len(r.Response.Header) > 0 {
-		resp[respHeader] = v.header(r.Response.Header)
 	}
 	var body []byte
 	var zipped bool
 	if r.Overflow == nil || r.Overflow.Missing > 0 {
-		body, zipped = compress(r.Response.Body)
+		body, zipped = item.Compress(r.Response.Body)
 	}
 	if r.Overflow == nil && len(body) > s.inline {
 		r.Overflow = s.overflow(r.Owner, r.Response.Body, body, zipped)
 	}
-	switch {
-	case r.Overflow != nil:
+	if r.Overflow != nil {
 		if err := s.putCompanions(ctx, r, body); err != nil {
 			return nil, err
 		}
-		resp[respOverflow] = v.overflow(r.Overflow)
-	case len(body) > 0: // an empty binary is refused by the service
-		resp[respBody] = &types.AttributeValueMemberB{Value: body}
-		if zipped {
-			resp[respGzip] = &types.AttributeValueMemberBOOL{Value: true}
-		}
 	}
-	return &types.AttributeValueMemberM{Value: resp}, nil
+	return v.Response(r.Response, r.Overflow, body, zipped), nil
 }
 
 // tooLarge refuses what no reader would take for a body.
 func tooLarge(what string, n int) error {
-	return fmt.Errorf("dynamo: write %s: %w: %d bytes, at most %d", what, idem.ErrTooLarge, n, maxStored)
-}
-
-func (v *values) overflow(o *store.Overflow) value {
-	m := item{
-		overCount:  v.num(int64(o.Count)),
-		overLength: v.num(int64(o.Length)),
-		overSum:    &types.AttributeValueMemberB{Value: o.SHA256[:]},
-	}
-	if o.Count > 0 {
-		m[overOwner], m[overFirst] = v.str(o.Owner), v.num(o.First)
-		m[respGzip] = &types.AttributeValueMemberBOOL{Value: o.Gzip}
-	}
-	return &types.AttributeValueMemberM{Value: m}
+	return fmt.Errorf("dynamo: write %s: %w: %d bytes, at most %d", what, idem.ErrTooLarge, n, item.MaxStored)
 }
 
 // putCompanions writes body in chunks under the owner's nonce, so a worker that
@@ -129,19 +92,19 @@ func (s *Store) LoadBody(ctx context.Context, r *store.Record) (err error) {
 func (s *Store) readBody(ctx context.Context, pk string, o *store.Overflow) ([]byte, error) {
 	chunks, err := s.getChunks(ctx, pk, o)
 	if err != nil {
-		return nil, readError("read body", err)
+		return nil, item.ReadError("read body", err)
 	}
 	body := make([]byte, 0, o.Length)
 	for i := range o.Count {
-		chunk, ok := chunks[companionKey(pk, o, i)][respBody].(*types.AttributeValueMemberB)
+		chunk, ok := item.Chunk(chunks[companionKey(pk, o, i)])
 		if !ok {
 			return nil, fmt.Errorf("dynamo: %w: part %d of %d is missing", store.ErrNotKept, i+1, o.Count)
 		}
-		body = append(body, chunk.Value...)
+		body = append(body, chunk...)
 	}
 	if o.Gzip {
 		var err error
-		if body, err = gunzip(body, o.Length); err != nil {
+		if body, err = item.Gunzip(body, o.Length); err != nil {
 			return nil, fmt.Errorf("dynamo: %w: %w", store.ErrNotKept, err)
 		}
 	}
@@ -149,36 +112,4 @@ func (s *Store) readBody(ctx context.Context, pk string, o *store.Overflow) ([]b
 		return nil, fmt.Errorf("dynamo: %w: the body is not the one that was stored", store.ErrNotKept)
 	}
 	return body, nil
-}
-
-var zippers = sync.Pool{New: func() any { return gzip.NewWriter(io.Discard) }} // each holds ~800 KB
-
-// compress returns body compressed where that is worth it.
-func compress(body []byte) (out []byte, zipped bool) {
-	if len(body) < gzipFrom {
-		return body, false
-	}
-	var buf bytes.Buffer
-	buf.Grow(len(body))
-	z := zippers.Get().(*gzip.Writer)
-	defer zippers.Put(z)
-	z.Reset(&buf)
-	_, err := z.Write(body)
-	if err = errors.Join(err, z.Close()); err != nil || buf.Len() > len(body)-gzipGain {
-		return body, false
-	}
-	return buf.Bytes(), true
-}
-
-// gunzip returns at most limit bytes; more is an error, since nobody stored that.
-func gunzip(b []byte, limit int) ([]byte, error) {
-	z, err := gzip.NewReader(bytes.NewReader(b))
-	if err != nil {
-		return nil, err
-	}
-	out, err := io.ReadAll(io.LimitReader(z, int64(limit)+1))
-	if err == nil && len(out) > limit {
-		err = fmt.Errorf("more than %d bytes", limit)
-	}
-	return out, err
 }

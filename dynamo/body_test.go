@@ -13,6 +13,7 @@ import (
 
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 
+	"github.com/samekey/samekey/dynamo/internal/tabletest"
 	"github.com/samekey/samekey/idem"
 )
 
@@ -45,7 +46,7 @@ func TestBodiesOfEverySize(t *testing.T) {
 			t.Parallel()
 			tab := newTable(t)
 			// Sixteen items of 390 KB may take a slow machine longer than the default lease.
-			engine := idem.New(tab.store, func(o *idem.Options) { o.MaxBody, o.Lease = idem.MaxMaxBody, 10*time.Minute })
+			engine := idem.New(tab.Store, func(o *idem.Options) { o.MaxBody, o.Lease = idem.MaxMaxBody, 10*time.Minute })
 			body := bytes.Repeat([]byte{'a'}, tt.size)
 			if tt.random {
 				_, _ = rand.Read(body)
@@ -53,21 +54,21 @@ func TestBodiesOfEverySize(t *testing.T) {
 			answer := func(context.Context) (idem.Response, error) {
 				return idem.Response{Status: http.StatusOK, Body: body}, nil
 			}
-			req := post(newKey(), "{}")
+			req := tabletest.Post(tabletest.NewKey(), "{}")
 			if res, err := engine.Do(t.Context(), req, answer); err != nil || !bytes.Equal(res.Body, body) {
 				t.Fatalf("first answer has %d bytes, %v", len(res.Body), err)
 			}
-			if n := len(tab.items(t)) - 1; n != tt.companions {
+			if n := len(tab.Items(t)) - 1; n != tt.companions {
 				t.Errorf("%d companions, want %d", n, tt.companions)
 			}
-			if c := tab.tr.Calls(); c["PutItem"]-1+c["BatchWriteItem"] != min(tt.companions, 1) {
+			if c := tab.Transport.Calls(); c["PutItem"]-1+c["BatchWriteItem"] != min(tt.companions, 1) {
 				t.Errorf("calls %v, want one for the body", c)
 			}
-			res, err := engine.Do(t.Context(), req, neverRuns(t))
+			res, err := engine.Do(t.Context(), req, tabletest.NeverRuns(t))
 			if err != nil || !res.Replayed || !bytes.Equal(res.Body, body) {
 				t.Errorf("replay has %d bytes, %v", len(res.Body), err)
 			}
-			if c := tab.tr.Calls(); c["GetItem"]+c["BatchGetItem"] != min(tt.companions, 1) {
+			if c := tab.Transport.Calls(); c["GetItem"]+c["BatchGetItem"] != min(tt.companions, 1) {
 				t.Errorf("calls %v, want one read of the body", c)
 			}
 		})
@@ -78,15 +79,15 @@ func TestBodiesOfEverySize(t *testing.T) {
 func TestBodyOverTheLimitIsNotRunAgain(t *testing.T) {
 	t.Parallel()
 	tab := newTable(t)
-	engine, req := idem.New(tab.store), post(newKey(), "{}")
+	engine, req := idem.New(tab.Store), tabletest.Post(tabletest.NewKey(), "{}")
 	body := randomText(idem.DefaultMaxBody + 1)
-	if res, err := engine.Do(t.Context(), req, created(body)); err != nil || string(res.Body) != body {
+	if res, err := engine.Do(t.Context(), req, tabletest.Created(body)); err != nil || string(res.Body) != body {
 		t.Fatalf("got %d bytes, %v", len(res.Body), err)
 	}
-	if n := len(tab.items(t)); n != 1 {
+	if n := len(tab.Items(t)); n != 1 {
 		t.Errorf("%d items, want the record only", n)
 	}
-	if _, err := engine.Do(t.Context(), req, neverRuns(t)); !errors.Is(err, idem.ErrNotKept) {
+	if _, err := engine.Do(t.Context(), req, tabletest.NeverRuns(t)); !errors.Is(err, idem.ErrNotKept) {
 		t.Errorf("a retry got %v, want not kept", err)
 	}
 }
@@ -105,18 +106,18 @@ func TestSpoiltCompanions(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			tab := newTable(t)
-			engine, req := idem.New(tab.store), post(newKey(), "{}")
-			if _, err := engine.Do(t.Context(), req, created(randomText(9<<10))); err != nil {
+			engine, req := idem.New(tab.Store), tabletest.Post(tabletest.NewKey(), "{}")
+			if _, err := engine.Do(t.Context(), req, tabletest.Created(randomText(9<<10))); err != nil {
 				t.Fatal(err)
 			}
-			for _, it := range tab.items(t) {
+			for _, it := range tab.Items(t) {
 				if _, isRecord := it["st"]; isRecord {
 					continue
 				}
 				spoil(it)
-				tab.put(t, it)
+				tab.Put(t, it)
 			}
-			if _, err := engine.Do(t.Context(), req, neverRuns(t)); !errors.Is(err, idem.ErrNotKept) {
+			if _, err := engine.Do(t.Context(), req, tabletest.NeverRuns(t)); !errors.Is(err, idem.ErrNotKept) {
 				t.Errorf("a retry got %v, want not kept", err)
 			}
 		})
@@ -128,19 +129,19 @@ func TestSpoiltCompanions(t *testing.T) {
 func TestLateWorkerCantTouchTheWinnersBody(t *testing.T) {
 	t.Parallel()
 	tab := newTable(t)
-	req := post(newKey(), "{}")
+	req := tabletest.Post(tabletest.NewKey(), "{}")
 	winner, loser := randomText(30<<10), randomText(30<<10)
-	res, err := idem.New(tab.store).Do(t.Context(), req, func(ctx context.Context) (idem.Response, error) {
-		later := idem.New(tab.store, ahead(1<<40))
-		if _, err := later.Do(context.WithoutCancel(t.Context()), req, created(winner)); err != nil {
+	res, err := idem.New(tab.Store).Do(t.Context(), req, func(ctx context.Context) (idem.Response, error) {
+		later := idem.New(tab.Store, tabletest.Ahead(1<<40))
+		if _, err := later.Do(context.WithoutCancel(t.Context()), req, tabletest.Created(winner)); err != nil {
 			t.Error(err)
 		}
-		return created(loser)(ctx)
+		return tabletest.Created(loser)(ctx)
 	})
 	if err != nil || !res.Replayed || string(res.Body) != winner {
 		t.Errorf("the late worker was answered with %d bytes, replayed=%t, %v; want the winner's", len(res.Body), res.Replayed, err)
 	}
-	replays(t, idem.New(tab.store), req, winner)
+	tabletest.Replays(t, idem.New(tab.Store), req, winner)
 }
 
 // What this program doesn't know of stays: a later version's attributes survive
@@ -148,17 +149,17 @@ func TestLateWorkerCantTouchTheWinnersBody(t *testing.T) {
 func TestUnknownAttributesStay(t *testing.T) {
 	t.Parallel()
 	tab := newTable(t)
-	req := post(newKey(), "{}")
-	_, err := idem.New(tab.store).Do(t.Context(), req, func(ctx context.Context) (idem.Response, error) {
-		it := tab.items(t)[0]
+	req := tabletest.Post(tabletest.NewKey(), "{}")
+	_, err := idem.New(tab.Store).Do(t.Context(), req, func(ctx context.Context) (idem.Response, error) {
+		it := tab.Items(t)[0]
 		it["newer"] = &types.AttributeValueMemberS{Value: "kept"}
-		tab.put(t, it)
-		return created("{}")(ctx)
+		tab.Put(t, it)
+		return tabletest.Created("{}")(ctx)
 	})
 	if err != nil {
 		t.Fatal(err)
 	}
-	if v, ok := tab.items(t)[0]["newer"].(*types.AttributeValueMemberS); !ok || v.Value != "kept" {
+	if v, ok := tab.Items(t)[0]["newer"].(*types.AttributeValueMemberS); !ok || v.Value != "kept" {
 		t.Error("an unknown attribute is gone after the finish")
 	}
 }
@@ -167,11 +168,11 @@ func TestUnknownAttributesStay(t *testing.T) {
 func TestCompanionsOutliveTheirRecord(t *testing.T) {
 	t.Parallel()
 	tab := newTable(t)
-	if _, err := idem.New(tab.store).Do(t.Context(), post(newKey(), "{}"), created(randomText(9<<10))); err != nil {
+	if _, err := idem.New(tab.Store).Do(t.Context(), tabletest.Post(tabletest.NewKey(), "{}"), tabletest.Created(randomText(9<<10))); err != nil {
 		t.Fatal(err)
 	}
 	var record, companion string
-	for _, it := range tab.items(t) {
+	for _, it := range tab.Items(t) {
 		exp := it["exp_s"].(*types.AttributeValueMemberN).Value
 		if _, ok := it["st"]; ok {
 			record = exp
@@ -188,13 +189,13 @@ func TestCompanionsOutliveTheirRecord(t *testing.T) {
 func TestHugeHeaderIsNotRunAgain(t *testing.T) {
 	t.Parallel()
 	tab := newTable(t)
-	engine, req := idem.New(tab.store), post(newKey(), "{}")
+	engine, req := idem.New(tab.Store), tabletest.Post(tabletest.NewKey(), "{}")
 	if _, err := engine.Do(t.Context(), req, func(context.Context) (idem.Response, error) {
 		return idem.Response{Status: 201, Header: http.Header{"Link": {strings.Repeat("x", 401<<10)}}}, nil
 	}); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := engine.Do(t.Context(), req, neverRuns(t)); !errors.Is(err, idem.ErrNotKept) {
+	if _, err := engine.Do(t.Context(), req, tabletest.NeverRuns(t)); !errors.Is(err, idem.ErrNotKept) {
 		t.Errorf("a retry got %v, want not kept", err)
 	}
 }
@@ -204,7 +205,7 @@ func TestLatin1HeaderReplays(t *testing.T) {
 	t.Parallel()
 	const name = "attachment; filename=\"caf\xe9.pdf\""
 	tab := newTable(t)
-	engine, req := idem.New(tab.store), post(newKey(), "{}")
+	engine, req := idem.New(tab.Store), tabletest.Post(tabletest.NewKey(), "{}")
 	for range 2 {
 		res, err := engine.Do(t.Context(), req, func(context.Context) (idem.Response, error) {
 			return idem.Response{Header: http.Header{"Content-Disposition": {name}}}, nil

@@ -10,12 +10,11 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/samekey/samekey/dynamo/dynamotest"
+	"github.com/samekey/samekey/dynamo/internal/tabletest"
 	"github.com/samekey/samekey/idem"
 	"github.com/samekey/samekey/idem/idemtest"
 	"github.com/samekey/samekey/idem/jobs"
 )
-
-type calls = map[string]int
 
 // Calls and write units per path are the product's number: design part 5.
 //
@@ -25,29 +24,29 @@ func TestCallsPerRequest(t *testing.T) {
 	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 	t.Cleanup(cancel)
 	tab := newTable(t)
-	engine := idem.New(tab.store)
+	engine := idem.New(tab.Store)
 	const reply = `{"id":"order-1","amount":2000,"currency":"usd"}`
 
 	expect := func(t *testing.T, want calls) {
 		t.Helper()
-		if diff := cmp.Diff(want, tab.tr.Calls()); diff != "" {
+		if diff := cmp.Diff(want, tab.Transport.Calls()); diff != "" {
 			t.Errorf("DynamoDB calls (-want +got):\n%s", diff)
 		}
-		tab.tr.Reset()
+		tab.Transport.Reset()
 	}
-	req := post(newKey(), `{"amount":2000}`)
+	req := tabletest.Post(tabletest.NewKey(), `{"amount":2000}`)
 
 	t.Run("a new request takes two calls and two write units", func(t *testing.T) {
 		units := 0
 		_, err := engine.Do(ctx, req, func(ctx context.Context) (idem.Response, error) {
-			units += writeUnits(tab.items(t)[0]) // the claim's
-			return created(reply)(ctx)
+			units += writeUnits(tab.Items(t)[0]) // the claim's
+			return tabletest.Created(reply)(ctx)
 		})
 		if err != nil {
 			t.Fatal(err)
 		}
 		expect(t, calls{"PutItem": 1, "UpdateItem": 1})
-		items := tab.items(t)
+		items := tab.Items(t)
 		if len(items) != 1 {
 			t.Fatalf("%d items, want 1", len(items))
 		}
@@ -57,7 +56,7 @@ func TestCallsPerRequest(t *testing.T) {
 		}
 	})
 	t.Run("a replay takes one", func(t *testing.T) {
-		res, err := engine.Do(ctx, req, neverRuns(t))
+		res, err := engine.Do(ctx, req, tabletest.NeverRuns(t))
 		if err != nil || !res.Replayed || string(res.Body) != reply {
 			t.Fatalf("got %+v, %v", res, err)
 		}
@@ -66,17 +65,17 @@ func TestCallsPerRequest(t *testing.T) {
 	t.Run("a mismatch takes one", func(t *testing.T) {
 		other := req
 		other.Body = []byte(`{"amount":1}`)
-		if _, err := engine.Do(ctx, other, neverRuns(t)); !errors.Is(err, idem.ErrMismatch) {
+		if _, err := engine.Do(ctx, other, tabletest.NeverRuns(t)); !errors.Is(err, idem.ErrMismatch) {
 			t.Fatal(err)
 		}
 		expect(t, calls{"PutItem": 1})
 	})
 	t.Run("in flight takes one", func(t *testing.T) {
-		req := post(newKey(), "{}")
+		req := tabletest.Post(tabletest.NewKey(), "{}")
 		_, err := engine.Do(ctx, req, func(ctx context.Context) (idem.Response, error) {
-			tab.tr.Reset()
+			tab.Transport.Reset()
 			// Another client, not a nested call: a context of its own.
-			if _, err := engine.Do(context.WithoutCancel(t.Context()), req, neverRuns(t)); !errors.Is(err, idem.ErrInFlight) {
+			if _, err := engine.Do(context.WithoutCancel(t.Context()), req, tabletest.NeverRuns(t)); !errors.Is(err, idem.ErrInFlight) {
 				t.Error(err)
 			}
 			expect(t, calls{"PutItem": 1})
@@ -85,64 +84,64 @@ func TestCallsPerRequest(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		tab.tr.Reset()
+		tab.Transport.Reset()
 	})
 	t.Run("a released request takes two, and its retry is as cheap as new", func(t *testing.T) {
-		req := post(newKey(), "{}")
+		req := tabletest.Post(tabletest.NewKey(), "{}")
 		failing := errors.New("down")
 		if _, err := engine.Do(ctx, req, func(context.Context) (idem.Response, error) { return idem.Response{}, failing }); !errors.Is(err, failing) {
 			t.Fatal(err)
 		}
 		expect(t, calls{"PutItem": 1, "UpdateItem": 1})
-		if _, err := engine.Do(ctx, req, created("{}")); err != nil {
+		if _, err := engine.Do(ctx, req, tabletest.Created("{}")); err != nil {
 			t.Fatal(err)
 		}
 		expect(t, calls{"PutItem": 1, "UpdateItem": 1})
 	})
 	t.Run("read-first: a new request takes three, a replay one read", func(t *testing.T) {
-		engine := idem.New(tab.store, func(o *idem.Options) { o.ReadFirst = true })
-		req := post(newKey(), "{}")
-		if _, err := engine.Do(ctx, req, created("{}")); err != nil {
+		engine := idem.New(tab.Store, func(o *idem.Options) { o.ReadFirst = true })
+		req := tabletest.Post(tabletest.NewKey(), "{}")
+		if _, err := engine.Do(ctx, req, tabletest.Created("{}")); err != nil {
 			t.Fatal(err)
 		}
 		expect(t, calls{"GetItem": 1, "PutItem": 1, "UpdateItem": 1})
-		if res, err := engine.Do(ctx, req, neverRuns(t)); err != nil || !res.Replayed {
+		if res, err := engine.Do(ctx, req, tabletest.NeverRuns(t)); err != nil || !res.Replayed {
 			t.Fatalf("got %+v, %v", res, err)
 		}
 		expect(t, calls{"GetItem": 1})
 	})
 	t.Run("with the cache on, a replay and a mismatch take none", func(t *testing.T) {
-		engine := idem.New(tab.store, func(o *idem.Options) { o.CacheBytes = 1 << 20 })
-		req := post(newKey(), "{}")
-		if _, err := engine.Do(ctx, req, created(reply)); err != nil {
+		engine := idem.New(tab.Store, func(o *idem.Options) { o.CacheBytes = 1 << 20 })
+		req := tabletest.Post(tabletest.NewKey(), "{}")
+		if _, err := engine.Do(ctx, req, tabletest.Created(reply)); err != nil {
 			t.Fatal(err)
 		}
 		expect(t, calls{"PutItem": 1, "UpdateItem": 1})
-		if res, err := engine.Do(ctx, req, neverRuns(t)); err != nil || !res.Replayed || string(res.Body) != reply {
+		if res, err := engine.Do(ctx, req, tabletest.NeverRuns(t)); err != nil || !res.Replayed || string(res.Body) != reply {
 			t.Fatalf("got %+v, %v", res, err)
 		}
 		other := req
 		other.Path = "/elsewhere"
-		if _, err := engine.Do(ctx, other, neverRuns(t)); !errors.Is(err, idem.ErrMismatch) {
+		if _, err := engine.Do(ctx, other, tabletest.NeverRuns(t)); !errors.Is(err, idem.ErrMismatch) {
 			t.Fatal(err)
 		}
 		expect(t, calls{})
 	})
 	t.Run("a handler that outlives its time takes one more for each renewal", func(t *testing.T) {
 		renewed := make(chan struct{})
-		tab.tr.Fault = func(op string, n int) dynamotest.Fault {
+		tab.Transport.Fault = func(op string, n int) dynamotest.Fault {
 			if op == "UpdateItem" && n == 1 {
 				close(renewed)
 			}
 			return nil
 		}
-		defer func() { tab.tr.Fault = nil }()
+		defer func() { tab.Transport.Fault = nil }()
 		short, cancel := context.WithTimeout(ctx, 300*time.Millisecond)
 		defer cancel()
-		engine := idem.New(tab.store, func(o *idem.Options) { o.Reserve, o.LeaseMargin = 10*time.Millisecond, idem.MinLeaseMargin })
-		res, err := engine.Do(short, post(newKey(), "{}"), func(ctx context.Context) (idem.Response, error) {
+		engine := idem.New(tab.Store, func(o *idem.Options) { o.Reserve, o.LeaseMargin = 10*time.Millisecond, idem.MinLeaseMargin })
+		res, err := engine.Do(short, tabletest.Post(tabletest.NewKey(), "{}"), func(ctx context.Context) (idem.Response, error) {
 			<-renewed
-			return created(reply)(ctx)
+			return tabletest.Created(reply)(ctx)
 		})
 		if err != nil || res.Expires.IsZero() {
 			t.Fatalf("got %+v, %v", res, err)
@@ -150,36 +149,36 @@ func TestCallsPerRequest(t *testing.T) {
 		expect(t, calls{"PutItem": 1, "UpdateItem": 2})
 	})
 	t.Run("a body over the inline limit takes a companion, and its replay a read", func(t *testing.T) {
-		req := post(newKey(), "{}")
+		req := tabletest.Post(tabletest.NewKey(), "{}")
 		body := randomText(20 << 10)
-		if _, err := engine.Do(ctx, req, created(body)); err != nil {
+		if _, err := engine.Do(ctx, req, tabletest.Created(body)); err != nil {
 			t.Fatal(err)
 		}
 		expect(t, calls{"PutItem": 2, "UpdateItem": 1})
-		res, err := engine.Do(ctx, req, neverRuns(t))
+		res, err := engine.Do(ctx, req, tabletest.NeverRuns(t))
 		if err != nil || string(res.Body) != body {
 			t.Fatalf("got %d bytes, %v", len(res.Body), err)
 		}
 		expect(t, calls{"PutItem": 1, "GetItem": 1})
 	})
 	t.Run("a body over 390 KB takes one batch, and its replay another", func(t *testing.T) {
-		engine := idem.New(tab.store, func(o *idem.Options) { o.MaxBody = idem.MaxMaxBody })
-		req, body := post(newKey(), "{}"), randomText(idem.MaxMaxBody)
-		if _, err := engine.Do(ctx, req, created(body)); err != nil {
+		engine := idem.New(tab.Store, func(o *idem.Options) { o.MaxBody = idem.MaxMaxBody })
+		req, body := tabletest.Post(tabletest.NewKey(), "{}"), randomText(idem.MaxMaxBody)
+		if _, err := engine.Do(ctx, req, tabletest.Created(body)); err != nil {
 			t.Fatal(err)
 		}
 		expect(t, calls{"PutItem": 1, "BatchWriteItem": 1, "UpdateItem": 1})
-		res, err := engine.Do(ctx, req, neverRuns(t))
+		res, err := engine.Do(ctx, req, tabletest.NeverRuns(t))
 		if err != nil || string(res.Body) != body {
 			t.Fatalf("got %d bytes, %v", len(res.Body), err)
 		}
 		expect(t, calls{"PutItem": 1, "BatchGetItem": 1})
 	})
 	t.Run("a stored request over the inline limit takes two more: written, and emptied", func(t *testing.T) {
-		engine := idem.New(tab.store, func(o *idem.Options) { o.Resumable = true })
+		engine := idem.New(tab.Store, func(o *idem.Options) { o.Resumable = true })
 		for _, size := range []int{20 << 10, 900 << 10} {
-			req := post(newKey(), randomText(size))
-			if _, err := engine.Do(ctx, req, created("{}")); err != nil {
+			req := tabletest.Post(tabletest.NewKey(), randomText(size))
+			if _, err := engine.Do(ctx, req, tabletest.Created("{}")); err != nil {
 				t.Fatal(err)
 			}
 			if size > 390<<10 {
@@ -187,7 +186,7 @@ func TestCallsPerRequest(t *testing.T) {
 			} else {
 				expect(t, calls{"PutItem": 2, "UpdateItem": 2})
 			}
-			if _, err := engine.Do(ctx, req, neverRuns(t)); err != nil {
+			if _, err := engine.Do(ctx, req, tabletest.NeverRuns(t)); err != nil {
 				t.Fatal(err)
 			}
 			expect(t, calls{"PutItem": 1})
@@ -216,12 +215,12 @@ func TestCallsOfATicket(t *testing.T) {
 			tab := newTable(t)
 			clock := idemtest.NewClock()
 			options := func(o *idem.Options) { o.Resumable, o.Function, o.Now = true, "rides", clock.Now }
-			req := post(newKey(), tt.body)
+			req := tabletest.Post(tabletest.NewKey(), tt.body)
 			phase := func(ctx context.Context) error {
 				_, err := idem.Atomic(ctx, "one", func(context.Context, *idem.Tx) (int, error) { return 1, nil })
 				return err
 			}
-			process := idemtest.Faulty(tab.store, nil)
+			process := idemtest.Faulty(tab.Store, nil)
 			_, err := idem.New(process, options).Do(t.Context(), req, func(ctx context.Context) (idem.Response, error) {
 				err := phase(ctx)
 				if tt.dies {
@@ -233,17 +232,17 @@ func TestCallsOfATicket(t *testing.T) {
 				t.Fatal("no error")
 			}
 			clock.Advance(time.Hour)
-			engine := idem.New(tab.store, options)
+			engine := idem.New(tab.Store, options)
 			expect := func(what string, want calls) {
 				t.Helper()
-				if diff := cmp.Diff(want, tab.tr.Calls()); diff != "" {
+				if diff := cmp.Diff(want, tab.Transport.Calls()); diff != "" {
 					t.Errorf("%s: DynamoDB calls (-want +got):\n%s", what, diff)
 				}
-				tab.tr.Reset()
+				tab.Transport.Reset()
 			}
-			ticket := jobs.TicketFor(tab.only(t))
-			tab.tr.Reset()
-			other := idem.New(tab.store, options, func(o *idem.Options) { o.Function = "refunds" })
+			ticket := jobs.TicketFor(tab.Only(t))
+			tab.Transport.Reset()
+			other := idem.New(tab.Store, options, func(o *idem.Options) { o.Function = "refunds" })
 			if _, err := other.Resume(t.Context(), ticket, nil); !errors.Is(err, jobs.ErrNotMine) {
 				t.Fatal(err)
 			}
@@ -256,7 +255,7 @@ func TestCallsOfATicket(t *testing.T) {
 				if err := phase(ctx); err != nil {
 					return idem.Response{}, err
 				}
-				return created("{}")(ctx)
+				return tabletest.Created("{}")(ctx)
 			}); err != nil {
 				t.Fatal(err)
 			}
@@ -273,19 +272,19 @@ func TestCallsOfATicket(t *testing.T) {
 func TestRecordSizes(t *testing.T) {
 	t.Parallel()
 	tab := newTable(t)
-	engine := idem.New(tab.store)
-	req := post("8e03978e-40d5-43e8-bc93-6894a57f9324", randomText(200))
+	engine := idem.New(tab.Store)
+	req := tabletest.Post("8e03978e-40d5-43e8-bc93-6894a57f9324", randomText(200))
 	req.Scope = "jwt:3f0e2b1c-5f6a-4a7b-9c8d-0e1f2a3b4c5d"
 
 	var claimed int
 	_, err := engine.Do(t.Context(), req, func(ctx context.Context) (idem.Response, error) {
-		claimed = itemSize(tab.items(t)[0])
-		return created(randomText(300))(ctx)
+		claimed = itemSize(tab.Items(t)[0])
+		return tabletest.Created(randomText(300))(ctx)
 	})
 	if err != nil {
 		t.Fatal(err)
 	}
-	done := itemSize(tab.items(t)[0])
+	done := itemSize(tab.Items(t)[0])
 	t.Logf("claimed %d bytes, done %d bytes", claimed, done)
 	if claimed > 512 {
 		t.Errorf("a claim has %d bytes, want at most 512", claimed)
@@ -295,24 +294,16 @@ func TestRecordSizes(t *testing.T) {
 	}
 }
 
-func neverRuns(t *testing.T) func(context.Context) (idem.Response, error) {
-	t.Helper()
-	return func(context.Context) (idem.Response, error) {
-		t.Error("handler ran")
-		return idem.Response{}, errors.New("handler ran")
-	}
-}
-
 func TestCallsAreCountedByOperation(t *testing.T) { // the counter itself, or zeros would prove nothing
 	t.Parallel()
 	tab := newTable(t)
-	if _, err := tab.store.Load(t.Context(), "x"); err != nil {
+	if _, err := tab.Store.Load(t.Context(), "x"); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := tab.store.Peek(t.Context(), "x"); err != nil {
+	if _, err := tab.Store.Peek(t.Context(), "x"); err != nil {
 		t.Fatal(err)
 	}
-	if got := tab.tr.Calls(); !maps.Equal(got, calls{"GetItem": 2}) {
+	if got := tab.Transport.Calls(); !maps.Equal(got, calls{"GetItem": 2}) {
 		t.Errorf("counted %v", got)
 	}
 }

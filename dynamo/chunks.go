@@ -13,6 +13,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 	"github.com/aws/smithy-go"
 
+	"github.com/samekey/samekey/dynamo/internal/item"
 	"github.com/samekey/samekey/idem"
 	"github.com/samekey/samekey/idem/store"
 )
@@ -33,14 +34,9 @@ func (s *Store) putChunks(ctx context.Context, pk string, over *store.Overflow, 
 		n := min(s.batch(), over.Missing)
 		todo := make([]types.WriteRequest, n)
 		for i := range todo {
-			var v values
+			var v item.Values
 			at := (first + i) * chunkSize
-			todo[i].PutRequest = &types.PutRequest{Item: item{
-				attrPK:      v.str(companionKey(pk, over, first+i)),
-				attrVersion: v.digits(layoutVersion),
-				attrExpires: v.secs(end),
-				respBody:    &types.AttributeValueMemberB{Value: packed[at:min(at+chunkSize, len(packed))]},
-			}}
+			todo[i].PutRequest = &types.PutRequest{Item: v.Companion(companionKey(pk, over, first+i), end, packed[at:min(at+chunkSize, len(packed))])}
 		}
 		for round := 1; ; round++ {
 			var err error
@@ -49,10 +45,10 @@ func (s *Store) putChunks(ctx context.Context, pk string, over *store.Overflow, 
 			}
 			if err == nil {
 				err = errThrottled
-			} else if _, known := writeError("companion", err); !errors.Is(known, store.ErrUnknown) {
+			} else if _, known := item.WriteError("companion", err); !errors.Is(known, store.ErrUnknown) {
 				return known
 			}
-			if overdue(ctx) || !pause(ctx, round) {
+			if item.Overdue(ctx) || !item.Pause(ctx, round) {
 				return fmt.Errorf("%w: %w", idem.ErrUnavailable, err)
 			}
 		}
@@ -103,20 +99,13 @@ func (s *Store) denied(err error) bool {
 	return false
 }
 
-// overdue reports whether ctx is over by the wall clock, though its timer, which
-// stands still while a sandbox is frozen, may not have fired.
-func overdue(ctx context.Context) bool {
-	d, ok := ctx.Deadline()
-	return ok && time.Now().Round(0).After(d.Round(0))
-}
-
 // getChunks reads companions, strongly consistent, by their keys. Those that
 // aren't there are missing from the answer.
-func (s *Store) getChunks(ctx context.Context, pk string, o *store.Overflow) (map[string]item, error) {
-	found := make(map[string]item, o.Count)
-	keys := make([]item, 0, o.Count)
+func (s *Store) getChunks(ctx context.Context, pk string, o *store.Overflow) (map[string]item.Map, error) {
+	found := make(map[string]item.Map, o.Count)
+	keys := make([]item.Map, 0, o.Count)
 	for i := range o.Count {
-		keys = append(keys, key(companionKey(pk, o, i)))
+		keys = append(keys, item.Key(companionKey(pk, o, i)))
 	}
 	for round := 1; len(keys) > 1 && !s.noBatches.Load(); round++ {
 		out, err := s.api.BatchGetItem(ctx, &dynamodb.BatchGetItemInput{
@@ -130,7 +119,7 @@ func (s *Store) getChunks(ctx context.Context, pk string, o *store.Overflow) (ma
 		}
 		for _, items := range out.Responses {
 			for _, it := range items {
-				if k, ok := it[attrPK].(*types.AttributeValueMemberS); ok {
+				if k, ok := it[item.AttrPK].(*types.AttributeValueMemberS); ok {
 					found[k.Value] = it
 				}
 			}
@@ -139,7 +128,7 @@ func (s *Store) getChunks(ctx context.Context, pk string, o *store.Overflow) (ma
 		for _, left := range out.UnprocessedKeys {
 			keys = append(keys, left.Keys...)
 		}
-		if len(keys) > 1 && (round >= readRounds || !pause(ctx, round)) {
+		if len(keys) > 1 && (round >= readRounds || !item.Pause(ctx, round)) {
 			return nil, errThrottled
 		}
 	}
@@ -148,7 +137,7 @@ func (s *Store) getChunks(ctx context.Context, pk string, o *store.Overflow) (ma
 		if err != nil {
 			return nil, err
 		}
-		found[k[attrPK].(*types.AttributeValueMemberS).Value] = out.Item
+		found[k[item.AttrPK].(*types.AttributeValueMemberS).Value] = out.Item
 	}
 	return found, nil
 }
@@ -158,7 +147,7 @@ func (s *Store) getChunks(ctx context.Context, pk string, o *store.Overflow) (ma
 func (s *Store) dropChunks(ctx context.Context, pk string, o *store.Overflow) {
 	var todo []types.WriteRequest
 	for i := range o.Count {
-		todo = append(todo, types.WriteRequest{DeleteRequest: &types.DeleteRequest{Key: key(companionKey(pk, o, i))}})
+		todo = append(todo, types.WriteRequest{DeleteRequest: &types.DeleteRequest{Key: item.Key(companionKey(pk, o, i))}})
 	}
 	for round := 1; len(todo) > 1 && !s.noBatches.Load(); round++ {
 		out, err := s.api.BatchWriteItem(ctx, &dynamodb.BatchWriteItemInput{
@@ -171,17 +160,17 @@ func (s *Store) dropChunks(ctx context.Context, pk string, o *store.Overflow) {
 			return
 		}
 		todo = slices.Concat(append(slices.Collect(maps.Values(out.UnprocessedItems)), todo[min(maxBatch, len(todo)):])...)
-		if len(out.UnprocessedItems) > 0 && (round >= dropRounds || !pause(ctx, round)) {
+		if len(out.UnprocessedItems) > 0 && (round >= dropRounds || !item.Pause(ctx, round)) {
 			return
 		}
 	}
 	for _, w := range todo {
-		var v values
+		var v item.Values
 		_, err := s.api.UpdateItem(ctx, &dynamodb.UpdateItemInput{
 			TableName: &s.table, Key: w.DeleteRequest.Key,
 			UpdateExpression:          aws.String("SET exp_s = :now REMOVE b"),
 			ConditionExpression:       aws.String("attribute_exists(pk)"), // one that TTL has deleted must not come back
-			ExpressionAttributeValues: item{":now": v.secs(time.Now().Add(-time.Minute))},
+			ExpressionAttributeValues: item.Map{":now": v.Secs(time.Now().Add(-time.Minute))},
 		})
 		if _, gone := errors.AsType[*types.ConditionalCheckFailedException](err); err != nil && !gone {
 			return

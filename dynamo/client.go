@@ -1,6 +1,7 @@
 package dynamo
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"net"
@@ -35,7 +36,7 @@ func NewClient(optFns ...func(*dynamodb.Options)) (*dynamodb.Client, error) {
 		SessionToken:    os.Getenv("AWS_SESSION_TOKEN"),
 		Source:          "environment",
 	}
-	region := firstOf(os.Getenv("AWS_REGION"), os.Getenv("AWS_DEFAULT_REGION"))
+	region := cmp.Or(os.Getenv("AWS_REGION"), os.Getenv("AWS_DEFAULT_REGION"))
 	switch {
 	case region == "":
 		return nil, errors.New("dynamo: NewClient: AWS_REGION is not set")
@@ -49,7 +50,7 @@ func NewClient(optFns ...func(*dynamodb.Options)) (*dynamodb.Client, error) {
 			return creds, nil // an execution role's are fixed for the life of a sandbox
 		}),
 	}
-	if url := firstOf(os.Getenv("AWS_ENDPOINT_URL_DYNAMODB"), os.Getenv("AWS_ENDPOINT_URL")); url != "" {
+	if url := cmp.Or(os.Getenv("AWS_ENDPOINT_URL_DYNAMODB"), os.Getenv("AWS_ENDPOINT_URL")); url != "" {
 		opt.BaseEndpoint = &url
 	}
 	return dynamodb.New(opt, append([]func(*dynamodb.Options){Tune}, optFns...)...), nil
@@ -71,13 +72,4 @@ func Tune(o *dynamodb.Options) {
 			WithDialerOptions(func(d *net.Dialer) { d.Timeout = dialTimeout }).
 			WithTransportOptions(func(t *http.Transport) { t.MaxIdleConnsPerHost = t.MaxIdleConns })
 	}
-}
-
-func firstOf(values ...string) string {
-	for _, v := range values {
-		if v != "" {
-			return v
-		}
-	}
-	return ""
 }

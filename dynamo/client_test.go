@@ -7,6 +7,7 @@ import (
 
 	"github.com/samekey/samekey/dynamo"
 	"github.com/samekey/samekey/dynamo/dynamotest"
+	"github.com/samekey/samekey/dynamo/internal/tabletest"
 )
 
 func TestNewClientReadsTheEnvironmentOnly(t *testing.T) {
@@ -32,7 +33,7 @@ func TestNewClientReadsTheEnvironmentOnly(t *testing.T) {
 		if got := client.Options().Region; got != "eu-central-1" {
 			t.Errorf("region %q", got)
 		}
-		name := "client-" + newKey()
+		name := "client-" + tabletest.NewKey()
 		if err := dynamo.CreateTable(t.Context(), client, name); err != nil {
 			t.Fatal(err)
 		}

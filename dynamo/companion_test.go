@@ -19,6 +19,7 @@ import (
 
 	"github.com/samekey/samekey/dynamo"
 	"github.com/samekey/samekey/dynamo/dynamotest"
+	"github.com/samekey/samekey/dynamo/internal/tabletest"
 	"github.com/samekey/samekey/idem"
 	"github.com/samekey/samekey/idem/store"
 )
@@ -29,7 +30,7 @@ import (
 func TestCompanionsAreTheAttemptsOwn(t *testing.T) {
 	t.Parallel()
 	tab := newTable(t)
-	another, err := dynamo.New(tab.client, tab.name)
+	another, err := dynamo.New(tab.Client, tab.Name)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -50,11 +51,11 @@ func TestCompanionsAreTheAttemptsOwn(t *testing.T) {
 		owner string
 	}{
 		"a worker of another process": {another, "late"},
-		"another try of the attempt":  {tab.store, ""},
+		"another try of the attempt":  {tab.Store, ""},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			first, err := dynamo.New(tab.client, tab.name)
+			first, err := dynamo.New(tab.Client, tab.Name)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -85,14 +86,14 @@ func TestBodyIsThereBeforeItsRecordSaysSo(t *testing.T) {
 	t.Parallel()
 	tab := newTable(t)
 	finishes := 0
-	tab.tr.Fault = func(op string, _ int) dynamotest.Fault {
+	tab.Transport.Fault = func(op string, _ int) dynamotest.Fault {
 		if op != "UpdateItem" {
 			return nil
 		}
 		return func(base http.RoundTripper, req *http.Request) (*http.Response, error) {
 			finishes++
 			companions := 0
-			for _, it := range tab.items(t) {
+			for _, it := range tab.Items(t) {
 				if it["st"] == nil && it["b"] != nil {
 					companions++
 				}
@@ -103,7 +104,7 @@ func TestBodyIsThereBeforeItsRecordSaysSo(t *testing.T) {
 			return base.RoundTrip(req)
 		}
 	}
-	if _, err := idem.New(tab.store).Do(t.Context(), post(newKey(), "{}"), created(randomText(30<<10))); err != nil || finishes != 1 {
+	if _, err := idem.New(tab.Store).Do(t.Context(), tabletest.Post(tabletest.NewKey(), "{}"), tabletest.Created(randomText(30<<10))); err != nil || finishes != 1 {
 		t.Errorf("%v after %d finishes", err, finishes)
 	}
 }
@@ -113,20 +114,20 @@ func TestBodyIsThereBeforeItsRecordSaysSo(t *testing.T) {
 func TestCompanionRefusedOnceIsWrittenAgain(t *testing.T) {
 	t.Parallel()
 	tab := newTable(t)
-	tab.tr.Fault = func(op string, n int) dynamotest.Fault {
+	tab.Transport.Fault = func(op string, n int) dynamotest.Fault {
 		if op == "PutItem" && n == 2 { // the first is the claim
 			return dynamotest.AnswerError(http.StatusBadRequest, "AccessDeniedException", "injected")
 		}
 		return nil
 	}
-	engine, req, body := idem.New(tab.store), post(newKey(), "{}"), randomText(20<<10)
-	if res, err := engine.Do(t.Context(), req, created(body)); err != nil || string(res.Body) != body {
+	engine, req, body := idem.New(tab.Store), tabletest.Post(tabletest.NewKey(), "{}"), randomText(20<<10)
+	if res, err := engine.Do(t.Context(), req, tabletest.Created(body)); err != nil || string(res.Body) != body {
 		t.Fatalf("got %d bytes, %v", len(res.Body), err)
 	}
-	if n := tab.tr.Calls()["PutItem"]; n != 3 {
+	if n := tab.Transport.Calls()["PutItem"]; n != 3 {
 		t.Errorf("%d puts, want the claim's and two tries of the body", n)
 	}
-	replays(t, engine, req, body)
+	tabletest.Replays(t, engine, req, body)
 }
 
 // Nothing but its hash tells that a body which can't be compressed was altered.
@@ -137,17 +138,17 @@ func TestAlteredBodyDoesNotReplay(t *testing.T) {
 	if _, err := rand.Read(body); err != nil {
 		t.Fatal(err)
 	}
-	engine, req := idem.New(tab.store), post(newKey(), "{}")
-	if _, err := engine.Do(t.Context(), req, created(string(body))); err != nil {
+	engine, req := idem.New(tab.Store), tabletest.Post(tabletest.NewKey(), "{}")
+	if _, err := engine.Do(t.Context(), req, tabletest.Created(string(body))); err != nil {
 		t.Fatal(err)
 	}
-	for _, it := range tab.items(t) {
+	for _, it := range tab.Items(t) {
 		if b, ok := it["b"].(*types.AttributeValueMemberB); ok && it["st"] == nil {
 			b.Value[100] ^= 1
-			tab.put(t, it)
+			tab.Put(t, it)
 		}
 	}
-	if _, err := engine.Do(t.Context(), req, neverRuns(t)); !errors.Is(err, idem.ErrNotKept) {
+	if _, err := engine.Do(t.Context(), req, tabletest.NeverRuns(t)); !errors.Is(err, idem.ErrNotKept) {
 		t.Errorf("a retry got %v, want not kept", err)
 	}
 }
@@ -157,34 +158,36 @@ func TestAlteredBodyDoesNotReplay(t *testing.T) {
 func TestCompanionsWaitOutAThrottle(t *testing.T) {
 	t.Parallel()
 	tab := newTable(t)
-	tab.tr.Fault = func(op string, n int) dynamotest.Fault {
+	tab.Transport.Fault = func(op string, n int) dynamotest.Fault {
 		if op == "PutItem" && n > 1 && n < 15 { // the client gives up after 6
 			return dynamotest.Throttle
 		}
 		return nil
 	}
-	engine, req, body := idem.New(tab.store), post(newKey(), "{}"), randomText(8<<10)
-	if _, err := engine.Do(t.Context(), req, created(body)); err != nil {
+	engine, req, body := idem.New(tab.Store), tabletest.Post(tabletest.NewKey(), "{}"), randomText(8<<10)
+	if _, err := engine.Do(t.Context(), req, tabletest.Created(body)); err != nil {
 		t.Fatal(err)
 	}
-	replays(t, engine, req, body)
+	tabletest.Replays(t, engine, req, body)
 }
 
 // What has to wait for the table is told so: nothing was committed.
 func TestFinishWithoutItsCompanionsIsUnavailable(t *testing.T) {
 	t.Parallel()
 	tab := newTable(t)
-	tab.tr.Fault = func(op string, n int) dynamotest.Fault {
+	tab.Transport.Fault = func(op string, n int) dynamotest.Fault {
 		if op == "PutItem" && n > 1 {
 			return dynamotest.Throttle
 		}
 		return nil
 	}
-	req := post("", "{}")
-	req.Header = http.Header{idem.KeyHeader: {newKey()}}
-	res, err := idem.New(tab.store, func(o *idem.Options) { o.Lease = 3 * time.Second }).Serve(t.Context(), req,
+	req := tabletest.Post("", "{}")
+	req.Header = http.Header{idem.KeyHeader: {tabletest.NewKey()}}
+	res, err := idem.New(tab.Store, func(o *idem.Options) { o.Lease = 3 * time.Second }).Serve(t.Context(), req,
 		func(ctx context.Context) (idem.Response, error) {
-			return idem.Finish(ctx, func(context.Context, *idem.Tx) (idem.Response, error) { return created(randomText(8 << 10))(ctx) })
+			return idem.Finish(ctx, func(context.Context, *idem.Tx) (idem.Response, error) {
+				return tabletest.Created(randomText(8 << 10))(ctx)
+			})
 		})
 	if err != nil || res.Status != http.StatusServiceUnavailable || res.Header.Get("Retry-After") == "" {
 		t.Errorf("got %d, %.200s, %v", res.Status, res.Body, err)
@@ -203,8 +206,8 @@ func TestFinishTriedAgainWritesItsBodyOnce(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			tab := newTable(t)
-			once := dynamodb.New(tab.client.Options(), func(o *dynamodb.Options) { o.Retryer = aws.NopRetryer{} })
-			store, err := dynamo.New(once, tab.name)
+			once := dynamodb.New(tab.Client.Options(), func(o *dynamodb.Options) { o.Retryer = aws.NopRetryer{} })
+			store, err := dynamo.New(once, tab.Name)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -212,14 +215,14 @@ func TestFinishTriedAgainWritesItsBodyOnce(t *testing.T) {
 			if name == "refused" {
 				times = 1 // then it is the status that is stored
 			}
-			tab.tr.Fault = on("UpdateItem", times, fault)
+			tab.Transport.Fault = tabletest.On("UpdateItem", times, fault)
 			engine := idem.New(store, func(o *idem.Options) { o.MaxBody = idem.MaxMaxBody })
-			req, body := post(newKey(), "{}"), randomText(2<<20)
-			if _, err := engine.Do(t.Context(), req, created(body)); err != nil {
+			req, body := tabletest.Post(tabletest.NewKey(), "{}"), randomText(2<<20)
+			if _, err := engine.Do(t.Context(), req, tabletest.Created(body)); err != nil {
 				t.Fatal(err)
 			}
 			size := 0
-			for _, it := range tab.items(t) {
+			for _, it := range tab.Items(t) {
 				if b, ok := it["b"].(*types.AttributeValueMemberB); ok && it["st"] == nil {
 					size += len(b.Value)
 				}
@@ -227,7 +230,7 @@ func TestFinishTriedAgainWritesItsBodyOnce(t *testing.T) {
 			if size > 2<<20 {
 				t.Errorf("%d KB of companions for an answer of 2 MB", size>>10)
 			}
-			replays(t, engine, req, body)
+			tabletest.Replays(t, engine, req, body)
 		})
 	}
 }
@@ -236,10 +239,10 @@ func TestFinishTriedAgainWritesItsBodyOnce(t *testing.T) {
 func TestFinishThatRunsAgainStoresItsOwnBody(t *testing.T) {
 	t.Parallel()
 	tab := newTable(t)
-	app := tab.app(t)
-	tab.tr.Fault = on("TransactWriteItems", 1, dynamotest.Conflict)
+	app := tab.App(t)
+	tab.Transport.Fault = tabletest.On("TransactWriteItems", 1, dynamotest.Conflict)
 	runs, last := 0, ""
-	engine, req := idem.New(tab.store), post(newKey(), "{}")
+	engine, req := idem.New(tab.Store), tabletest.Post(tabletest.NewKey(), "{}")
 	_, err := engine.Do(t.Context(), req, func(ctx context.Context) (idem.Response, error) {
 		return idem.Finish(ctx, func(_ context.Context, tx *idem.Tx) (idem.Response, error) {
 			runs++
@@ -251,7 +254,7 @@ func TestFinishThatRunsAgainStoresItsOwnBody(t *testing.T) {
 	if err != nil || runs < 2 {
 		t.Fatalf("%d runs, %v", runs, err)
 	}
-	replays(t, engine, req, last)
+	tabletest.Replays(t, engine, req, last)
 }
 
 // A body of many parts takes one call, and where the role doesn't allow batches,
@@ -288,14 +291,14 @@ func TestBatchesOfCompanions(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			tab := newTable(t)
-			tab.tr.Fault = tt.fault
-			engine := idem.New(tab.store, func(o *idem.Options) { o.MaxBody = idem.MaxMaxBody })
-			req, body := post(newKey(), "{}"), randomText(2<<20)
-			if _, err := engine.Do(t.Context(), req, created(body)); err != nil {
+			tab.Transport.Fault = tt.fault
+			engine := idem.New(tab.Store, func(o *idem.Options) { o.MaxBody = idem.MaxMaxBody })
+			req, body := tabletest.Post(tabletest.NewKey(), "{}"), randomText(2<<20)
+			if _, err := engine.Do(t.Context(), req, tabletest.Created(body)); err != nil {
 				t.Fatal(err)
 			}
-			replays(t, engine, req, body)
-			if diff := cmp.Diff(tt.want, tab.tr.Calls()); diff != "" {
+			tabletest.Replays(t, engine, req, body)
+			if diff := cmp.Diff(tt.want, tab.Transport.Calls()); diff != "" {
 				t.Errorf("DynamoDB calls (-want +got):\n%s", diff)
 			}
 		})

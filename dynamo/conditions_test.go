@@ -15,6 +15,7 @@ import (
 
 	"github.com/samekey/samekey/dynamo"
 	"github.com/samekey/samekey/dynamo/dynamotest"
+	"github.com/samekey/samekey/dynamo/internal/tabletest"
 	"github.com/samekey/samekey/idem"
 	"github.com/samekey/samekey/idem/store"
 	"github.com/samekey/samekey/internal/state"
@@ -28,12 +29,12 @@ func (tab *table) held(t testing.TB) *store.Record {
 		PK: "v1##" + (rand.Text() + rand.Text())[:43], State: store.Open, Owner: rand.Text(), Ver: 1, ID: rand.Text(), Fingerprint: "f",
 		Lease: now.Add(time.Minute), Expires: now.Add(time.Hour).Truncate(time.Second), Created: now, Run: now,
 	}
-	if held, err := tab.store.Claim(t.Context(), store.Claim{Next: r, Now: now}); err != nil || held != nil {
+	if held, err := tab.Store.Claim(t.Context(), store.Claim{Next: r, Now: now}); err != nil || held != nil {
 		t.Fatalf("got %+v, %v", held, err)
 	}
 	next := r.Clone()
 	next.Ver, next.LastErr = 2, "it failed"
-	if held, err := tab.store.Commit(t.Context(), store.Commit{Prev: r, Next: next}); err != nil || held != nil {
+	if held, err := tab.Store.Commit(t.Context(), store.Commit{Prev: r, Next: next}); err != nil || held != nil {
 		t.Fatalf("got %+v, %v", held, err)
 	}
 	return next
@@ -58,19 +59,19 @@ func TestRecordOfANewerLayoutIsNotTaken(t *testing.T) {
 		PK: "v1##" + (rand.Text() + rand.Text())[:43], State: store.Open, Owner: rand.Text(), Ver: 1, ID: rand.Text(), Fingerprint: "f",
 		Lease: now.Add(-time.Minute), Keep: store.KeepOpen, Created: now, Run: now, Input: &store.Input{Method: "POST", Path: "/"},
 	}
-	if held, err := tab.store.Claim(t.Context(), store.Claim{Next: r, Now: now}); err != nil || held != nil {
+	if held, err := tab.Store.Claim(t.Context(), store.Claim{Next: r, Now: now}); err != nil || held != nil {
 		t.Fatalf("got %+v, %v", held, err)
 	}
-	it := tab.items(t)[0]
+	it := tab.Items(t)[0]
 	it["v"] = &types.AttributeValueMemberN{Value: "2"}
-	tab.put(t, it)
-	_, taken, err := tab.store.Take(t.Context(), state.WithFrom(store.Take{
+	tab.Put(t, it)
+	_, taken, err := tab.Store.Take(t.Context(), state.WithFrom(store.Take{
 		PK: r.PK, Owner: r.Owner, Ver: r.Ver, Now: now, Handlers: []store.HandlerID{{}}, NewOwner: rand.Text(), Lease: now,
 	}))
 	if taken || !errors.Is(err, idem.ErrCorrupt) {
 		t.Errorf("taken: %t, %v", taken, err)
 	}
-	if diff := cmp.Diff(it, tab.items(t)[0], cmpopts.IgnoreUnexported(types.AttributeValueMemberS{}, types.AttributeValueMemberN{}, types.AttributeValueMemberM{})); diff != "" {
+	if diff := cmp.Diff(it, tab.Items(t)[0], cmpopts.IgnoreUnexported(types.AttributeValueMemberS{}, types.AttributeValueMemberN{}, types.AttributeValueMemberM{})); diff != "" {
 		t.Errorf("the record was written (-before +after):\n%s", diff)
 	}
 }
@@ -78,11 +79,11 @@ func TestRecordOfANewerLayoutIsNotTaken(t *testing.T) {
 // refusedCommit fails the test unless a commit is refused and nothing is written.
 func (tab *table) refusedCommit(t *testing.T, r *store.Record, c store.Commit) {
 	t.Helper()
-	held, err := tab.store.Commit(t.Context(), c)
+	held, err := tab.Store.Commit(t.Context(), c)
 	if err != nil || held == nil || held.Owner != r.Owner || held.Ver != r.Ver {
 		t.Errorf("got %+v, %v; want it refused with the record", held, err)
 	}
-	if now, err := tab.store.Load(t.Context(), r.PK); err != nil || cmp.Diff(held, now) != "" {
+	if now, err := tab.Store.Load(t.Context(), r.PK); err != nil || cmp.Diff(held, now) != "" {
 		t.Errorf("the record was written: %+v, %v", now, err)
 	}
 }
@@ -94,7 +95,7 @@ func (tab *table) refusedCommit(t *testing.T, r *store.Record, c store.Commit) {
 func TestMergedWritesAreConditional(t *testing.T) {
 	t.Parallel()
 	tab := newTable(t)
-	app := tab.app(t)
+	app := tab.App(t)
 	write := []idem.Write{dynamo.Put(app, order{ID: "never"})}
 	r := tab.held(t)
 	for name, prev := range seen(r) {
@@ -109,13 +110,13 @@ func TestMergedWritesAreConditional(t *testing.T) {
 		t.Run(name+" in a claim", func(t *testing.T) {
 			next := r.Clone()
 			next.Owner, next.Ver = owner, 1
-			held, err := tab.store.Claim(t.Context(), store.Claim{Next: next, Now: time.Now(), Writes: write})
+			held, err := tab.Store.Claim(t.Context(), store.Claim{Next: next, Now: time.Now(), Writes: write})
 			if err != nil || held == nil || held.Owner != r.Owner || held.Ver != r.Ver {
 				t.Errorf("got %+v, %v; want it refused with the record", held, err)
 			}
 		})
 	}
-	if _, found := read[order](t, tab, app, "never"); found {
+	if _, found := tabletest.Read[order](t, tab.Table, app, "never"); found {
 		t.Error("the user's item was written")
 	}
 }
@@ -152,9 +153,9 @@ func (r *reader) GetItem(ctx context.Context, in *dynamodb.GetItemInput, optFns 
 func TestReadsThatDecideAreStrong(t *testing.T) {
 	t.Parallel()
 	tab := newTable(t)
-	app := tab.app(t)
-	api := &reader{Client: tab.client}
-	st, err := dynamo.New(api, tab.name)
+	app := tab.App(t)
+	api := &reader{Client: tab.Client}
+	st, err := dynamo.New(api, tab.Name)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -172,13 +173,13 @@ func TestReadsThatDecideAreStrong(t *testing.T) {
 		{"Load", func() error { _, err := st.Load(t.Context(), r.PK); return err }, true},
 		{"Peek, which the engine doesn't trust", func() error { _, err := st.Peek(t.Context(), r.PK); return err }, false},
 		{"LoadBody", func() error {
-			now, err := tab.store.Load(t.Context(), r.PK)
+			now, err := tab.Store.Load(t.Context(), r.PK)
 			return errors.Join(err, st.LoadBody(t.Context(), now))
 		}, true},
 		{"Get", func() error {
-			_, err := idem.New(tab.store).Do(t.Context(), post(newKey(), "{}"), func(ctx context.Context) (idem.Response, error) {
+			_, err := idem.New(tab.Store).Do(t.Context(), tabletest.Post(tabletest.NewKey(), "{}"), func(ctx context.Context) (idem.Response, error) {
 				return idem.Finish(ctx, func(ctx context.Context, tx *idem.Tx) (idem.Response, error) {
-					_, err := dynamo.Get(ctx, tx, api, app, id("none"), &order{})
+					_, err := dynamo.Get(ctx, tx, api, app, tabletest.ID("none"), &order{})
 					return idem.Response{Status: 200}, err
 				})
 			})
@@ -198,16 +199,16 @@ func TestReadsThatDecideAreStrong(t *testing.T) {
 func TestRecordsReasonIsToldFirst(t *testing.T) {
 	t.Parallel()
 	tab := newTable(t)
-	app := tab.app(t)
+	app := tab.App(t)
 	prev := tab.held(t)
 	next := prev.Clone()
 	next.Ver++
 	next.Phases = []store.Phase{{Name: "one", Result: []byte("1")}}
 	c := store.Commit{Prev: prev, Next: next, Writes: []idem.Write{dynamo.Put(app, order{ID: "once"}).If("attribute_not_exists(id)")}}
-	if held, err := tab.store.Commit(t.Context(), c); held != nil || err != nil {
+	if held, err := tab.Store.Commit(t.Context(), c); held != nil || err != nil {
 		t.Fatalf("got %+v, %v", held, err)
 	}
-	if held, err := tab.store.Commit(t.Context(), c); err != nil || held == nil || held.Owner != next.Owner || held.Ver != next.Ver {
+	if held, err := tab.Store.Commit(t.Context(), c); err != nil || held == nil || held.Owner != next.Owner || held.Ver != next.Ver {
 		t.Errorf("sent again: %+v, %v; want the record as committed", held, err)
 	}
 }
@@ -217,10 +218,10 @@ func TestRecordsReasonIsToldFirst(t *testing.T) {
 func TestConflictIsToldBeforeACondition(t *testing.T) {
 	t.Parallel()
 	tab := newTable(t)
-	app := tab.app(t)
-	tab.tr.Fault = on("TransactWriteItems", 1, dynamotest.CancelTransaction("", "ConditionalCheckFailed", "TransactionConflict"))
+	app := tab.App(t)
+	tab.Transport.Fault = tabletest.On("TransactWriteItems", 1, dynamotest.CancelTransaction("", "ConditionalCheckFailed", "TransactionConflict"))
 	runs := 0
-	_, err := idem.New(tab.store).Do(t.Context(), post(newKey(), "{}"), func(ctx context.Context) (idem.Response, error) {
+	_, err := idem.New(tab.Store).Do(t.Context(), tabletest.Post(tabletest.NewKey(), "{}"), func(ctx context.Context) (idem.Response, error) {
 		return idem.Finish(ctx, func(_ context.Context, tx *idem.Tx) (idem.Response, error) {
 			runs++
 			tx.Write(dynamo.Put(app, order{ID: "a"}).If("attribute_not_exists(id)"), dynamo.Put(app, order{ID: "b"}))

@@ -7,76 +7,32 @@ import (
 	"testing"
 	"time"
 
-	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
 
 	"github.com/samekey/samekey/dynamo"
 	"github.com/samekey/samekey/dynamo/dynamotest"
+	"github.com/samekey/samekey/dynamo/internal/tabletest"
 	"github.com/samekey/samekey/idem"
 	"github.com/samekey/samekey/idem/store"
 )
 
-// ambiguous are the faults after which nobody knows whether a write was
-// applied.
-var ambiguous = map[string]dynamotest.Fault{
-	"the request is lost":              dynamotest.LoseRequest,
-	"the answer is lost":               dynamotest.LoseAnswer,
-	"the answer is torn":               dynamotest.TearAnswer,
-	"a 500 before it is applied":       dynamotest.Answer500,
-	"a 500 after it is applied":        dynamotest.Answer500Applied,
-	"throttled":                        dynamotest.Throttle,
-	"a conflict with another write":    dynamotest.Conflict,
-	"a transaction is still in flight": dynamotest.AnswerError(http.StatusBadRequest, "TransactionInProgressException", "injected"),
-}
-
-// on spoils the first n requests of an operation.
-func on(op string, n int, fault dynamotest.Fault) func(string, int) dynamotest.Fault {
-	return func(o string, i int) dynamotest.Fault {
-		if o == op && i <= n {
-			return fault
-		}
-		return nil
-	}
-}
-
-// withRetries makes stores whose clients send a request once, and as often as
-// Tune says: in the one case the engine finds out what happened, in the other
-// the retryer repeats the bytes.
-func withRetries(t *testing.T, test func(t *testing.T, tab *table)) {
-	t.Helper()
-	t.Run("retried by the client", func(t *testing.T) {
-		t.Parallel()
-		test(t, newTable(t))
-	})
-	t.Run("sent once", func(t *testing.T) {
-		t.Parallel()
-		tab := newTable(t)
-		once := dynamodb.New(tab.client.Options(), func(o *dynamodb.Options) { o.Retryer = aws.NopRetryer{} })
-		var err error
-		if tab.store, err = dynamo.New(once, tab.name); err != nil {
-			t.Fatal(err)
-		}
-		test(t, tab)
-	})
-}
-
 func TestLostAnswers(t *testing.T) {
 	t.Parallel()
-	for name, fault := range ambiguous {
+	for name, fault := range tabletest.Ambiguous {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			t.Run("at the claim: the handler runs once, its answer replays", func(t *testing.T) {
 				withRetries(t, func(t *testing.T, tab *table) {
-					tab.tr.Fault = on("PutItem", 1, fault)
-					engine, req, runs := idem.New(tab.store), post(newKey(), "{}"), 0
-					res, err := engine.Do(t.Context(), req, counted(&runs, created("once")))
+					tab.Transport.Fault = tabletest.On("PutItem", 1, fault)
+					engine, req, runs := idem.New(tab.Store), tabletest.Post(tabletest.NewKey(), "{}"), 0
+					res, err := engine.Do(t.Context(), req, counted(&runs, tabletest.Created("once")))
 					switch {
 					case errors.Is(err, idem.ErrUnavailable):
 						// Sent once and never applied: refused, and nothing is in the way of a retry.
 						if runs != 0 {
 							t.Fatalf("refused, but the handler ran")
 						}
-						if res, err = engine.Do(t.Context(), req, counted(&runs, created("once"))); err != nil {
+						if res, err = engine.Do(t.Context(), req, counted(&runs, tabletest.Created("once"))); err != nil {
 							t.Fatal(err)
 						}
 					case err != nil:
@@ -85,46 +41,46 @@ func TestLostAnswers(t *testing.T) {
 					if runs != 1 || string(res.Body) != "once" || res.Replayed {
 						t.Fatalf("ran %d times, answered %+v", runs, res)
 					}
-					replays(t, engine, req, "once")
+					tabletest.Replays(t, engine, req, "once")
 				})
 			})
 			t.Run("at the finish: the answer is stored", func(t *testing.T) {
 				withRetries(t, func(t *testing.T, tab *table) {
-					tab.tr.Fault = on("UpdateItem", 1, fault)
-					engine, req, runs := idem.New(tab.store), post(newKey(), "{}"), 0
-					if _, err := engine.Do(t.Context(), req, counted(&runs, created("once"))); err != nil {
+					tab.Transport.Fault = tabletest.On("UpdateItem", 1, fault)
+					engine, req, runs := idem.New(tab.Store), tabletest.Post(tabletest.NewKey(), "{}"), 0
+					if _, err := engine.Do(t.Context(), req, counted(&runs, tabletest.Created("once"))); err != nil {
 						t.Fatal(err)
 					}
-					replays(t, engine, req, "once")
+					tabletest.Replays(t, engine, req, "once")
 				})
 			})
 			t.Run("at the release: the key is free at once", func(t *testing.T) {
 				withRetries(t, func(t *testing.T, tab *table) {
-					tab.tr.Fault = on("UpdateItem", 1, fault)
-					engine, req, down := idem.New(tab.store), post(newKey(), "{}"), errors.New("down")
+					tab.Transport.Fault = tabletest.On("UpdateItem", 1, fault)
+					engine, req, down := idem.New(tab.Store), tabletest.Post(tabletest.NewKey(), "{}"), errors.New("down")
 					_, err := engine.Do(t.Context(), req, func(context.Context) (idem.Response, error) { return idem.Response{}, down })
 					if !errors.Is(err, down) {
 						t.Fatal(err)
 					}
 					req.Body = []byte(`{"corrected":true}`) // another fingerprint: only a freed key takes it
-					if _, err := engine.Do(t.Context(), req, created("second")); err != nil {
+					if _, err := engine.Do(t.Context(), req, tabletest.Created("second")); err != nil {
 						t.Fatal(err)
 					}
-					replays(t, engine, req, "second")
+					tabletest.Replays(t, engine, req, "second")
 				})
 			})
 			t.Run("at the take-over: one winner, and its answer replays", func(t *testing.T) {
 				withRetries(t, func(t *testing.T, tab *table) {
-					req := post(newKey(), "{}")
-					abandon(t, tab, req)
-					tab.tr.Reset()
-					tab.tr.Fault = on("UpdateItem", 1, fault)
-					later := idem.New(tab.store, ahead(time.Minute))
-					res, err := later.Do(t.Context(), req, created("second"))
+					req := tabletest.Post(tabletest.NewKey(), "{}")
+					tab.Abandon(t, req)
+					tab.Transport.Reset()
+					tab.Transport.Fault = tabletest.On("UpdateItem", 1, fault)
+					later := idem.New(tab.Store, tabletest.Ahead(time.Minute))
+					res, err := later.Do(t.Context(), req, tabletest.Created("second"))
 					if err != nil || string(res.Body) != "second" {
 						t.Fatalf("got %+v, %v", res, err)
 					}
-					replays(t, later, req, "second")
+					tabletest.Replays(t, later, req, "second")
 				})
 			})
 		})
@@ -145,25 +101,25 @@ func TestStoreDown(t *testing.T) {
 		t.Run("BadInput27 "+name, func(t *testing.T) {
 			t.Parallel()
 			tab := newTable(t)
-			tab.tr.Fault = func(string, int) dynamotest.Fault { return fault }
+			tab.Transport.Fault = func(string, int) dynamotest.Fault { return fault }
 			ctx, cancel := context.WithTimeout(t.Context(), 3*time.Second)
 			defer cancel()
 
-			engine := idem.New(tab.store)
-			req := post(newKey(), "{}")
+			engine := idem.New(tab.Store)
+			req := tabletest.Post(tabletest.NewKey(), "{}")
 			req.Header = http.Header{idem.KeyHeader: {req.Key}}
 			req.Key = ""
-			res, err := engine.Serve(ctx, req, neverRuns(t))
+			res, err := engine.Serve(ctx, req, tabletest.NeverRuns(t))
 			if err != nil || res.Status != http.StatusServiceUnavailable || res.Header.Get("Retry-After") == "" {
 				t.Errorf("got %d %v %s, %v", res.Status, res.Header, res.Body, err)
 			}
 
 			opened := 0
-			open := idem.New(tab.store, func(o *idem.Options) {
+			open := idem.New(tab.Store, func(o *idem.Options) {
 				o.FailOpen = true
 				o.Hooks.FailedOpen = func(context.Context, idem.Event) { opened++ }
 			})
-			if res, err = open.Serve(ctx, req, created("unprotected")); err != nil || string(res.Body) != "unprotected" || opened != 1 {
+			if res, err = open.Serve(ctx, req, tabletest.Created("unprotected")); err != nil || string(res.Body) != "unprotected" || opened != 1 {
 				t.Errorf("fail-open got %+v, %v, counted %d", res, err, opened)
 			}
 		})
@@ -175,7 +131,7 @@ func TestStoreDown(t *testing.T) {
 func TestFinishFailsForGood(t *testing.T) {
 	t.Parallel()
 	tab := newTable(t)
-	tab.tr.Fault = func(op string, _ int) dynamotest.Fault {
+	tab.Transport.Fault = func(op string, _ int) dynamotest.Fault {
 		if op == "UpdateItem" {
 			return dynamotest.LoseRequest
 		}
@@ -184,17 +140,17 @@ func TestFinishFailsForGood(t *testing.T) {
 	ctx, cancel := context.WithTimeout(t.Context(), 2*time.Second)
 	defer cancel()
 	var failed error
-	engine := idem.New(tab.store, func(o *idem.Options) {
+	engine := idem.New(tab.Store, func(o *idem.Options) {
 		o.Hooks.Failed = func(_ context.Context, ev idem.Event) { failed = ev.Err }
 	})
-	req := post(newKey(), "{}")
-	if res, err := engine.Do(ctx, req, created("done")); err != nil || string(res.Body) != "done" {
+	req := tabletest.Post(tabletest.NewKey(), "{}")
+	if res, err := engine.Do(ctx, req, tabletest.Created("done")); err != nil || string(res.Body) != "done" {
 		t.Fatalf("got %+v, %v", res, err)
 	}
 	if !errors.Is(failed, store.ErrUnknown) {
 		t.Errorf("Hooks.Failed was told %v", failed)
 	}
-	if _, err := engine.Do(t.Context(), req, neverRuns(t)); !errors.Is(err, idem.ErrInFlight) {
+	if _, err := engine.Do(t.Context(), req, tabletest.NeverRuns(t)); !errors.Is(err, idem.ErrInFlight) {
 		t.Errorf("a retry within the lease got %v, want in flight", err)
 	}
 }
@@ -203,12 +159,12 @@ func TestFinishFailsForGood(t *testing.T) {
 func TestFinishRefusedStoresTheStatus(t *testing.T) {
 	t.Parallel()
 	tab := newTable(t)
-	tab.tr.Fault = on("UpdateItem", 2, dynamotest.AnswerError(http.StatusBadRequest, "ValidationException", "Item size has exceeded"))
-	engine, req := idem.New(tab.store), post(newKey(), "{}")
-	if res, err := engine.Do(t.Context(), req, created("done")); err != nil || string(res.Body) != "done" {
+	tab.Transport.Fault = tabletest.On("UpdateItem", 2, dynamotest.AnswerError(http.StatusBadRequest, "ValidationException", "Item size has exceeded"))
+	engine, req := idem.New(tab.Store), tabletest.Post(tabletest.NewKey(), "{}")
+	if res, err := engine.Do(t.Context(), req, tabletest.Created("done")); err != nil || string(res.Body) != "done" {
 		t.Fatalf("got %+v, %v", res, err)
 	}
-	if _, err := engine.Do(t.Context(), req, neverRuns(t)); !errors.Is(err, idem.ErrNotKept) {
+	if _, err := engine.Do(t.Context(), req, tabletest.NeverRuns(t)); !errors.Is(err, idem.ErrNotKept) {
 		t.Errorf("a retry got %v, want not kept", err)
 	}
 }
@@ -218,19 +174,19 @@ func TestFinishRefusedStoresTheStatus(t *testing.T) {
 func TestCompanionRefused(t *testing.T) {
 	t.Parallel()
 	tab := newTable(t)
-	tab.tr.Fault = func(op string, n int) dynamotest.Fault {
+	tab.Transport.Fault = func(op string, n int) dynamotest.Fault {
 		if op == "PutItem" && n > 1 {
 			return dynamotest.Throttle
 		}
 		return nil
 	}
-	engine, req := idem.New(tab.store, func(o *idem.Options) { o.Lease = 5 * time.Second }), post(newKey(), "{}")
+	engine, req := idem.New(tab.Store, func(o *idem.Options) { o.Lease = 5 * time.Second }), tabletest.Post(tabletest.NewKey(), "{}")
 	body := randomText(20 << 10)
-	if res, err := engine.Do(t.Context(), req, created(body)); err != nil || string(res.Body) != body {
+	if res, err := engine.Do(t.Context(), req, tabletest.Created(body)); err != nil || string(res.Body) != body {
 		t.Fatalf("got %d bytes, %v", len(res.Body), err)
 	}
-	tab.tr.Fault = nil
-	if _, err := engine.Do(t.Context(), req, neverRuns(t)); !errors.Is(err, idem.ErrNotKept) {
+	tab.Transport.Fault = nil
+	if _, err := engine.Do(t.Context(), req, tabletest.NeverRuns(t)); !errors.Is(err, idem.ErrNotKept) {
 		t.Errorf("a retry got %v, want not kept", err)
 	}
 }
@@ -247,9 +203,9 @@ func TestCancelledForWantOfCapacityIsSentAgain(t *testing.T) {
 				t.Run(reason+" for "+at+", "+name, func(t *testing.T) {
 					t.Parallel()
 					tab := newTable(t)
-					app := tab.app(t)
-					tab.tr.Fault = on("TransactWriteItems", 2, dynamotest.CancelTransaction(reasons...))
-					engine, req := idem.New(tab.store, opt), post(newKey(), "{}")
+					app := tab.App(t)
+					tab.Transport.Fault = tabletest.On("TransactWriteItems", 2, dynamotest.CancelTransaction(reasons...))
+					engine, req := idem.New(tab.Store, opt), tabletest.Post(tabletest.NewKey(), "{}")
 					_, err := engine.Do(t.Context(), req, func(ctx context.Context) (idem.Response, error) {
 						return idem.Finish(ctx, func(_ context.Context, tx *idem.Tx) (idem.Response, error) {
 							tx.Write(dynamo.Put(app, counter{ID: "c", N: 1}))
@@ -259,10 +215,10 @@ func TestCancelledForWantOfCapacityIsSentAgain(t *testing.T) {
 					if err != nil {
 						t.Fatal(err)
 					}
-					if c, found := read[counter](t, tab, app, "c"); !found || c.N != 1 {
+					if c, found := tabletest.Read[counter](t, tab.Table, app, "c"); !found || c.N != 1 {
 						t.Errorf("the item is %+v, %t", c, found)
 					}
-					replays(t, idem.New(tab.store), req, "made")
+					tabletest.Replays(t, idem.New(tab.Store), req, "made")
 				})
 			}
 		}
@@ -277,15 +233,15 @@ func TestConflictWithAnotherRegionIsSentAgain(t *testing.T) {
 		t.Run(op, func(t *testing.T) {
 			t.Parallel()
 			withRetries(t, func(t *testing.T, tab *table) {
-				tab.tr.Fault = on(op, 2, dynamotest.AnswerError(http.StatusBadRequest, "ReplicatedWriteConflictException", "injected"))
-				engine, req := idem.New(tab.store), post(newKey(), "{}")
-				if _, err := engine.Do(t.Context(), req, created("made")); err != nil {
+				tab.Transport.Fault = tabletest.On(op, 2, dynamotest.AnswerError(http.StatusBadRequest, "ReplicatedWriteConflictException", "injected"))
+				engine, req := idem.New(tab.Store), tabletest.Post(tabletest.NewKey(), "{}")
+				if _, err := engine.Do(t.Context(), req, tabletest.Created("made")); err != nil {
 					t.Fatal(err)
 				}
-				if n := tab.tr.Calls()["GetItem"]; n != 0 {
+				if n := tab.Transport.Calls()["GetItem"]; n != 0 {
 					t.Errorf("%d reads: what was refused needs none", n)
 				}
-				replays(t, engine, req, "made")
+				tabletest.Replays(t, engine, req, "made")
 			})
 		})
 	}
@@ -295,19 +251,19 @@ func TestConflictWithAnotherRegionIsSentAgain(t *testing.T) {
 func TestHangingAttemptIsSentAgain(t *testing.T) {
 	t.Parallel()
 	tab := newTable(t)
-	tab.tr.Fault = on("PutItem", 1, dynamotest.Hang)
-	client := dynamodb.New(tab.client.Options(), func(o *dynamodb.Options) {
-		o.HTTPClient = &http.Client{Transport: tab.tr, Timeout: time.Second}
+	tab.Transport.Fault = tabletest.On("PutItem", 1, dynamotest.Hang)
+	client := dynamodb.New(tab.Client.Options(), func(o *dynamodb.Options) {
+		o.HTTPClient = &http.Client{Transport: tab.Transport, Timeout: time.Second}
 	})
-	store, err := dynamo.New(client, tab.name)
+	store, err := dynamo.New(client, tab.Name)
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err := idem.New(store).Do(t.Context(), post(newKey(), "{}"), created("{}")); err != nil {
+	if _, err := idem.New(store).Do(t.Context(), tabletest.Post(tabletest.NewKey(), "{}"), tabletest.Created("{}")); err != nil {
 		t.Fatal(err)
 	}
 	// A slow machine may give up on more of them.
-	if got := tab.tr.Calls(); got["PutItem"] < 2 || got["UpdateItem"] < 1 {
+	if got := tab.Transport.Calls(); got["PutItem"] < 2 || got["UpdateItem"] < 1 {
 		t.Errorf("calls %v, want the claim sent again, and the finish", got)
 	}
 }
@@ -321,10 +277,10 @@ func (frozen) Deadline() (time.Time, bool) { return time.Now().Add(-time.Hour).R
 func TestNothingIsSentPastTheDeadlineByTheWallClock(t *testing.T) {
 	t.Parallel()
 	tab := newTable(t)
-	rec := &store.Record{PK: "v1##" + newKey(), State: store.Open, Owner: newKey(), Ver: 1, ID: newKey(), Expires: time.Now().Add(time.Hour)}
-	_, err := tab.store.Claim(frozen{t.Context()}, store.Claim{Next: rec, Now: time.Now()})
-	if !errors.Is(err, store.ErrUnknown) || tab.tr.Total() != 0 {
-		t.Errorf("got %v after %d requests, want unknown after none", err, tab.tr.Total())
+	rec := &store.Record{PK: "v1##" + tabletest.NewKey(), State: store.Open, Owner: tabletest.NewKey(), Ver: 1, ID: tabletest.NewKey(), Expires: time.Now().Add(time.Hour)}
+	_, err := tab.Store.Claim(frozen{t.Context()}, store.Claim{Next: rec, Now: time.Now()})
+	if !errors.Is(err, store.ErrUnknown) || tab.Transport.Total() != 0 {
+		t.Errorf("got %v after %d requests, want unknown after none", err, tab.Transport.Total())
 	}
 }
 
@@ -333,38 +289,4 @@ func counted(n *int, fn func(context.Context) (idem.Response, error)) func(conte
 		*n++
 		return fn(ctx)
 	}
-}
-
-func replays(t *testing.T, engine *idem.Engine, req idem.Request, body string) {
-	t.Helper()
-	res, err := engine.Do(t.Context(), req, neverRuns(t))
-	if err != nil || !res.Replayed || string(res.Body) != body {
-		t.Errorf("replay got %+v, %v; want %q", res, err, body)
-	}
-}
-
-// ahead sets an engine's clock forward.
-func ahead(d time.Duration) func(*idem.Options) {
-	return func(o *idem.Options) { o.Now = func() time.Time { return time.Now().Add(d) } }
-}
-
-// abandon claims req and dies: the handler's process is gone, the record open.
-func abandon(t *testing.T, tab *table, req idem.Request) {
-	t.Helper()
-	died := make(chan struct{})
-	go func() {
-		defer close(died)
-		defer func() { _ = recover() }()
-		_, _ = idem.New(deadAfterClaim{tab.store}).Do(t.Context(), req, func(context.Context) (idem.Response, error) {
-			panic("killed")
-		})
-	}()
-	<-died
-}
-
-// deadAfterClaim is a store that a dead process can't reach any more.
-type deadAfterClaim struct{ store.Store }
-
-func (deadAfterClaim) Commit(context.Context, store.Commit) (*store.Record, error) {
-	return nil, errors.New("the process is dead")
 }

@@ -14,6 +14,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/feature/dynamodb/attributevalue"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
 
+	"github.com/samekey/samekey/dynamo/internal/item"
 	"github.com/samekey/samekey/idem"
 )
 
@@ -46,7 +47,7 @@ func Get(ctx context.Context, tx *idem.Tx, db Getter, table string, key, out any
 	if err != nil {
 		return false, fmt.Errorf("dynamo: get %s: %w", table, err)
 	}
-	read := make(item)
+	read := make(item.Map)
 	switch {
 	case len(res.Item) == 0:
 		for name := range k {
@@ -86,8 +87,8 @@ func Get(ctx context.Context, tx *idem.Tx, db Getter, table string, key, out any
 
 // asRead is the check that an item is as it was read: nil stands for an
 // attribute that wasn't there.
-func asRead(table string, key, read item, found bool) *Write {
-	w := &Write{verb: "check", table: table, key: key, read: read, found: found, names: make(map[string]string), values: make(item)}
+func asRead(table string, key, read item.Map, found bool) *Write {
+	w := &Write{verb: "check", table: table, key: key, read: read, found: found, names: make(map[string]string), values: make(item.Map)}
 	// Placeholders of its own, since the check may be folded into another write.
 	prefix := "r" + strconv.FormatInt(reads.Add(1), 36) + "_"
 	clause := func(format, name string) {
@@ -102,7 +103,7 @@ func asRead(table string, key, read item, found bool) *Write {
 		}
 		w.cond = c
 	}
-	values := slices.ContainsFunc(slices.Collect(maps.Values(read)), func(v value) bool { return v != nil })
+	values := slices.ContainsFunc(slices.Collect(maps.Values(read)), func(v item.Value) bool { return v != nil })
 	if found && !values {
 		for name := range key { // that it is there is all there is to say
 			clause("attribute_exists(%[1]s)", name)
@@ -159,7 +160,7 @@ func tagged(t reflect.Type, index []int) bool {
 }
 
 // still reports whether an item is as it was read.
-func (w *Write) still(now item) bool {
+func (w *Write) still(now item.Map) bool {
 	for name, v := range w.read {
 		if got, there := now[name]; there != (v != nil) || there && !sameValue(got, v) {
 			return false
@@ -168,4 +169,4 @@ func (w *Write) still(now item) bool {
 	return !w.found || len(now) > 0
 }
 
-func sameValue(a, b value) bool { return reflect.DeepEqual(a, b) }
+func sameValue(a, b item.Value) bool { return reflect.DeepEqual(a, b) }

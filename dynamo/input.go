@@ -6,8 +6,7 @@ import (
 	"errors"
 	"time"
 
-	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
-
+	"github.com/samekey/samekey/dynamo/internal/item"
 	"github.com/samekey/samekey/idem/store"
 )
 
@@ -17,34 +16,14 @@ const inputOutlives = 30 * 24 * time.Hour
 
 // encodeInput makes the req attribute. A body over the inline limit is returned
 // as large, to be written once the claim is won.
-func (s *Store) encodeInput(v *values, r *store.Record) (req value, large []byte) {
+func (s *Store) encodeInput(v *item.Values, r *store.Record) (req item.Value, large []byte) {
 	in := r.Input
-	m := item{reqMethod: v.str(in.Method), reqPath: v.str(in.Path)}
-	if in.Query != "" {
-		m[reqQuery] = v.str(in.Query)
-	}
-	if len(in.Header) > 0 {
-		m[reqHeader] = v.header(in.Header)
-	}
-	if in.Identity != (store.Identity{}) {
-		m[reqIdentity] = &types.AttributeValueMemberL{Value: []value{v.str(in.Identity.Kind), v.str(in.Identity.Subject)}}
-	}
-	if len(in.Snapshot) > 0 {
-		m[reqSnapshot] = &types.AttributeValueMemberB{Value: in.Snapshot}
-	}
-	body, zipped := compress(in.Body)
-	switch {
-	case len(body) > s.inline:
+	body, zipped := item.Compress(in.Body)
+	if len(body) > s.inline {
 		in.Overflow = s.overflow(r.Owner, in.Body, body, zipped)
-		m[respOverflow] = v.overflow(in.Overflow)
-		large = body
-	case len(body) > 0:
-		m[respBody] = &types.AttributeValueMemberB{Value: body}
-		if zipped {
-			m[respGzip] = &types.AttributeValueMemberBOOL{Value: true}
-		}
+		return v.Input(in, in.Overflow, nil, false), body
 	}
-	return &types.AttributeValueMemberM{Value: m}, large
+	return v.Input(in, nil, body, zipped), nil
 }
 
 // keepInput writes the body of a stored request beside its record, after the
@@ -112,7 +91,7 @@ func (s *Store) tendInput(ctx context.Context, c store.Commit, held *store.Recor
 	case err != nil:
 	case supplied && (held == nil || held.Owner == c.Next.Owner && refers(held, over)):
 		body := c.Next.Input.Body
-		if packed, zipped := compress(body); zipped == over.Gzip && fits(over, body, packed) {
+		if packed, zipped := item.Compress(body); zipped == over.Gzip && fits(over, body, packed) {
 			s.putInput(ctx, c.Prev.PK, missing(over), packed)
 		}
 	case !supplied && (held == nil || !refers(held, over)):
@@ -129,39 +108,4 @@ func fits(o *store.Overflow, body, packed []byte) bool {
 // refers reports whether r's stored request lies in the companions of o.
 func refers(r *store.Record, o *store.Overflow) bool {
 	return r.Input != nil && r.Input.Overflow != nil && r.Input.Overflow.Owner == o.Owner && r.Input.Overflow.First == o.First
-}
-
-func (d *decoder) input(r *store.Record) {
-	m := as[*types.AttributeValueMemberM](d, d.it, attrRequest, false)
-	if m == nil {
-		return
-	}
-	req := decoder{it: m.Value}
-	in := &store.Input{
-		Method: req.text(reqMethod, true), Path: req.text(reqPath, true), Query: req.text(reqQuery, false),
-		Route: r.Route, Header: req.header(m.Value), Body: req.body("b", m.Value), Overflow: req.overflow("o", m.Value),
-	}
-	if d := as[*types.AttributeValueMemberB](&req, m.Value, reqSnapshot, false); d != nil {
-		in.Snapshot = d.Value
-	}
-	if l := as[*types.AttributeValueMemberL](&req, m.Value, reqIdentity, false); l != nil {
-		in.Identity = req.identity(l.Value)
-	}
-	if req.err != nil {
-		d.fail("req: %w", req.err)
-		return
-	}
-	r.Input = in
-}
-
-func (d *decoder) identity(pair []value) (id store.Identity) {
-	if len(pair) == 2 {
-		kind, ok1 := pair[0].(*types.AttributeValueMemberS)
-		subject, ok2 := pair[1].(*types.AttributeValueMemberS)
-		if ok1 && ok2 {
-			return store.Identity{Kind: kind.Value, Subject: subject.Value}
-		}
-	}
-	d.fail("i is not [kind, subject]")
-	return id
 }

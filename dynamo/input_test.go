@@ -13,6 +13,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 
 	"github.com/samekey/samekey/dynamo/dynamotest"
+	"github.com/samekey/samekey/dynamo/internal/tabletest"
 	"github.com/samekey/samekey/idem"
 	"github.com/samekey/samekey/idem/idemtest"
 	"github.com/samekey/samekey/idem/jobs"
@@ -24,8 +25,8 @@ import (
 func TestLargeStoredRequestIsResumedAndThenEmptied(t *testing.T) {
 	t.Parallel()
 	tab := newTable(t)
-	engine := idem.New(tab.store, func(o *idem.Options) { o.Resumable = true })
-	req := post(newKey(), randomText(700<<10))
+	engine := idem.New(tab.Store, func(o *idem.Options) { o.Resumable = true })
+	req := tabletest.Post(tabletest.NewKey(), randomText(700<<10))
 	down := true
 	handler := func(ctx context.Context, in *idem.Request) (idem.Response, error) {
 		if !bytes.Equal(in.Body, req.Body) || in.Path != req.Path || in.Route != req.Route {
@@ -43,9 +44,9 @@ func TestLargeStoredRequestIsResumedAndThenEmptied(t *testing.T) {
 		t.Fatal("no error")
 	}
 	ticket := func() jobs.Ticket {
-		for _, it := range tab.items(t) {
+		for _, it := range tab.Items(t) {
 			if pk := it["pk"].(*types.AttributeValueMemberS).Value; strings.Count(pk, "#") == 2 {
-				rec, err := tab.store.Load(t.Context(), pk)
+				rec, err := tab.Store.Load(t.Context(), pk)
 				if err != nil {
 					t.Fatal(err)
 				}
@@ -63,11 +64,11 @@ func TestLargeStoredRequestIsResumedAndThenEmptied(t *testing.T) {
 	if _, err := engine.Resume(t.Context(), stale, handler); !errors.Is(err, jobs.ErrMoved) {
 		t.Errorf("a ticket used twice: %v", err)
 	}
-	res, err := engine.Do(t.Context(), req, neverRuns(t))
+	res, err := engine.Do(t.Context(), req, tabletest.NeverRuns(t))
 	if err != nil || !res.Replayed || string(res.Body) != "made" {
 		t.Errorf("%+v, %v", res, err)
 	}
-	for _, it := range tab.items(t) {
+	for _, it := range tab.Items(t) {
 		if _, is := it["req"]; is {
 			t.Error("the request is still in its record")
 		}
@@ -86,8 +87,8 @@ func TestStoredRequestThatIsGoneGetsStuck(t *testing.T) {
 	t.Parallel()
 	tab := newTable(t)
 	clock := idemtest.NewClock()
-	engine := idem.New(tab.store, func(o *idem.Options) { o.Resumable, o.Now = true, clock.Now })
-	_, err := engine.Do(t.Context(), post(newKey(), randomText(10<<10)), func(ctx context.Context) (idem.Response, error) {
+	engine := idem.New(tab.Store, func(o *idem.Options) { o.Resumable, o.Now = true, clock.Now })
+	_, err := engine.Do(t.Context(), tabletest.Post(tabletest.NewKey(), randomText(10<<10)), func(ctx context.Context) (idem.Response, error) {
 		_, err := idem.Atomic(ctx, "one", func(context.Context, *idem.Tx) (int, error) { return 1, nil })
 		return idem.Response{}, errors.Join(err, errors.New("died"))
 	})
@@ -95,15 +96,15 @@ func TestStoredRequestThatIsGoneGetsStuck(t *testing.T) {
 		t.Fatal("no error")
 	}
 	var pk string
-	for _, it := range tab.items(t) {
+	for _, it := range tab.Items(t) {
 		if id := it["pk"].(*types.AttributeValueMemberS); it["st"] != nil {
 			pk = id.Value
 		} else {
 			delete(it, "b")
-			tab.put(t, it)
+			tab.Put(t, it)
 		}
 	}
-	rec, err := tab.store.Load(t.Context(), pk)
+	rec, err := tab.Store.Load(t.Context(), pk)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -118,7 +119,7 @@ func TestStoredRequestThatIsGoneGetsStuck(t *testing.T) {
 	if err := resume(); !errors.Is(err, idem.ErrNotKept) {
 		t.Errorf("while its client may still come, a completer got %v", err)
 	}
-	if now, err := tab.store.Load(t.Context(), pk); err != nil || now.Ver != rec.Ver {
+	if now, err := tab.Store.Load(t.Context(), pk); err != nil || now.Ver != rec.Ver {
 		t.Errorf("the completer has written the record: %+v, %v", now, err)
 	}
 	clock.Advance(2 * time.Minute)
@@ -134,7 +135,7 @@ func TestClaimThatDiesBeforeItsCompanion(t *testing.T) {
 	t.Parallel()
 	for name, died := range map[string]func(tab *table, dead func()){
 		"at the companion": func(tab *table, dead func()) {
-			tab.tr.Fault = func(op string, n int) dynamotest.Fault {
+			tab.Transport.Fault = func(op string, n int) dynamotest.Fault {
 				if op == "PutItem" && n == 1 {
 					return nil
 				}
@@ -143,7 +144,7 @@ func TestClaimThatDiesBeforeItsCompanion(t *testing.T) {
 			}
 		},
 		"at the claim's answer": func(tab *table, dead func()) {
-			tab.tr.Fault = func(op string, n int) dynamotest.Fault {
+			tab.Transport.Fault = func(op string, n int) dynamotest.Fault {
 				if op == "PutItem" && n == 1 {
 					dead()
 					return dynamotest.LoseAnswer
@@ -158,37 +159,37 @@ func TestClaimThatDiesBeforeItsCompanion(t *testing.T) {
 			clock := idemtest.NewClock()
 			resumable := func(o *idem.Options) { o.Resumable, o.Now, o.Lease = true, clock.Now, 5*time.Second }
 			unhurried := func(o *idem.Options) { o.Lease = time.Minute } // a slow machine takes seconds for the request
-			req := post(newKey(), randomText(700<<10))
+			req := tabletest.Post(tabletest.NewKey(), randomText(700<<10))
 			completer := func(runs *int) error {
-				_, err := idem.New(tab.store, resumable, unhurried).Resume(t.Context(), jobs.TicketFor(only(t, tab)),
+				_, err := idem.New(tab.Store, resumable, unhurried).Resume(t.Context(), jobs.TicketFor(tab.Only(t)),
 					func(ctx context.Context, in *idem.Request) (idem.Response, error) {
 						if *runs++; !bytes.Equal(in.Body, req.Body) {
 							t.Errorf("the completer's handler sees %d bytes", len(in.Body))
 						}
-						return created("made")(ctx)
+						return tabletest.Created("made")(ctx)
 					})
 				return err
 			}
 
 			ctx, cancel := context.WithCancel(t.Context())
 			died(tab, cancel)
-			dying := idemtest.Faulty(tab.store, idemtest.At(idemtest.Claim, 1, idemtest.Fault{Crash: true, Applied: true}))
-			if _, err := idem.New(dying, resumable).Do(ctx, req, neverRuns(t)); err == nil {
+			dying := idemtest.Faulty(tab.Store, idemtest.At(idemtest.Claim, 1, idemtest.Fault{Crash: true, Applied: true}))
+			if _, err := idem.New(dying, resumable).Do(ctx, req, tabletest.NeverRuns(t)); err == nil {
 				t.Fatal("no error")
 			}
-			tab.tr.Fault = nil
+			tab.Transport.Fault = nil
 
 			clock.Advance(time.Hour)
 			runs := 0
 			if err := completer(&runs); !errors.Is(err, idem.ErrNotKept) || runs != 0 {
 				t.Errorf("the completer got %v, ran %d times", err, runs)
 			}
-			if rec := only(t, tab); rec.State != store.Open {
+			if rec := tab.Only(t); rec.State != store.Open {
 				t.Fatalf("the record is %s: %s", rec.State, rec.LastErr)
 			}
 
 			// The client's retry, which dies too, in its handler.
-			again := idemtest.Faulty(tab.store, nil)
+			again := idemtest.Faulty(tab.Store, nil)
 			_, _ = idem.New(again, resumable, unhurried).Do(t.Context(), req, func(context.Context) (idem.Response, error) {
 				again.Crash()
 				return idem.Response{}, errors.New("dead")
@@ -197,7 +198,7 @@ func TestClaimThatDiesBeforeItsCompanion(t *testing.T) {
 			if err := completer(&runs); err != nil || runs != 1 {
 				t.Errorf("the completer got %v, ran %d times", err, runs)
 			}
-			replays(t, idem.New(tab.store, resumable), req, "made")
+			tabletest.Replays(t, idem.New(tab.Store, resumable), req, "made")
 			noInput(t, tab)
 		})
 	}
@@ -206,7 +207,7 @@ func TestClaimThatDiesBeforeItsCompanion(t *testing.T) {
 // noInput fails t if a part of a request lies anywhere.
 func noInput(t *testing.T, tab *table) {
 	t.Helper()
-	for _, it := range tab.items(t) {
+	for _, it := range tab.Items(t) {
 		if it["req"] != nil || it["st"] == nil && it["b"] != nil {
 			t.Errorf("a part of a request is still there: %v", it["pk"])
 		}
@@ -236,14 +237,14 @@ func TestLostAnswersLeaveNothingOfTheRequest(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			withRetries(t, func(t *testing.T, tab *table) {
-				tab.tr.Fault = func(op string, n int) dynamotest.Fault {
+				tab.Transport.Fault = func(op string, n int) dynamotest.Fault {
 					if op == tt.op && n == tt.nth {
 						return tt.fault
 					}
 					return nil
 				}
-				engine := idem.New(tab.store, func(o *idem.Options) { o.Resumable = true })
-				req := post(newKey(), randomText(10<<10))
+				engine := idem.New(tab.Store, func(o *idem.Options) { o.Resumable = true })
+				req := tabletest.Post(tabletest.NewKey(), randomText(10<<10))
 				fail := func(ctx context.Context) (idem.Response, error) {
 					_, err := idem.Foreign(ctx, "call", func(context.Context, *idem.Tx) (int, error) { return 0, errors.New("down") })
 					return idem.Response{}, err
@@ -255,15 +256,15 @@ func TestLostAnswersLeaveNothingOfTheRequest(t *testing.T) {
 						break
 					}
 				}
-				if _, err := engine.Resume(t.Context(), jobs.TicketFor(only(t, tab)), func(ctx context.Context, in *idem.Request) (idem.Response, error) {
+				if _, err := engine.Resume(t.Context(), jobs.TicketFor(tab.Only(t)), func(ctx context.Context, in *idem.Request) (idem.Response, error) {
 					if !bytes.Equal(in.Body, req.Body) {
 						t.Errorf("the handler sees %d bytes", len(in.Body))
 					}
-					return created("made")(ctx)
+					return tabletest.Created("made")(ctx)
 				}); err != nil {
 					t.Fatal(err)
 				}
-				replays(t, engine, req, "made")
+				tabletest.Replays(t, engine, req, "made")
 				noInput(t, tab)
 			})
 		})
@@ -274,22 +275,22 @@ func TestLostAnswersLeaveNothingOfTheRequest(t *testing.T) {
 func TestDeletedPartOfARequestStaysDeleted(t *testing.T) {
 	t.Parallel()
 	tab := newTable(t)
-	engine := idem.New(tab.store, func(o *idem.Options) { o.Resumable = true })
-	if _, err := engine.Do(t.Context(), post(newKey(), randomText(10<<10)), func(ctx context.Context) (idem.Response, error) {
-		for _, it := range tab.items(t) {
+	engine := idem.New(tab.Store, func(o *idem.Options) { o.Resumable = true })
+	if _, err := engine.Do(t.Context(), tabletest.Post(tabletest.NewKey(), randomText(10<<10)), func(ctx context.Context) (idem.Response, error) {
+		for _, it := range tab.Items(t) {
 			if it["st"] == nil {
-				if _, err := tab.direct.DeleteItem(t.Context(), &dynamodb.DeleteItemInput{
-					TableName: &tab.name, Key: map[string]types.AttributeValue{"pk": it["pk"]},
+				if _, err := tab.Direct.DeleteItem(t.Context(), &dynamodb.DeleteItemInput{
+					TableName: &tab.Name, Key: map[string]types.AttributeValue{"pk": it["pk"]},
 				}); err != nil {
 					t.Error(err)
 				}
 			}
 		}
-		return created("made")(ctx)
+		return tabletest.Created("made")(ctx)
 	}); err != nil {
 		t.Fatal(err)
 	}
-	if items := tab.items(t); len(items) != 1 {
+	if items := tab.Items(t); len(items) != 1 {
 		t.Errorf("%d items, want the record only", len(items))
 	}
 }
@@ -303,27 +304,27 @@ func TestLargestStoredRequest(t *testing.T) {
 	_, _ = rand.Read(body)
 	claim := func(n int) (string, error) {
 		next := &store.Record{
-			PK: "v1##" + newKey(), State: store.Open, Keep: store.KeepOpen, Owner: newKey(), Ver: 1, ID: newKey(), Fingerprint: "f",
+			PK: "v1##" + tabletest.NewKey(), State: store.Open, Keep: store.KeepOpen, Owner: tabletest.NewKey(), Ver: 1, ID: tabletest.NewKey(), Fingerprint: "f",
 			Created: time.Now(), Run: time.Now(), Input: &store.Input{Method: "POST", Path: "/", Body: append(body, 0)[:n]},
 		}
-		_, err := tab.store.Claim(t.Context(), store.Claim{Next: next, Now: time.Now()})
+		_, err := tab.Store.Claim(t.Context(), store.Claim{Next: next, Now: time.Now()})
 		return next.PK, err
 	}
-	if _, err := claim(store.MaxStoredRequest + 1); !errors.Is(err, idem.ErrTooLarge) || tab.tr.Total() != 0 {
-		t.Errorf("got %v after %d requests", err, tab.tr.Total())
+	if _, err := claim(store.MaxStoredRequest + 1); !errors.Is(err, idem.ErrTooLarge) || tab.Transport.Total() != 0 {
+		t.Errorf("got %v after %d requests", err, tab.Transport.Total())
 	}
 	pk, err := claim(store.MaxStoredRequest)
 	if err != nil {
 		t.Fatal(err)
 	}
-	rec, err := tab.store.Load(t.Context(), pk)
+	rec, err := tab.Store.Load(t.Context(), pk)
 	if err == nil {
-		err = tab.store.LoadBody(t.Context(), rec)
+		err = tab.Store.LoadBody(t.Context(), rec)
 	}
 	if err != nil || !bytes.Equal(rec.Input.Body, body) {
 		t.Errorf("the largest request doesn't come back: %v", err)
 	}
-	if c := tab.tr.Calls(); c["BatchWriteItem"] != 2 || c["BatchGetItem"] != 1 {
+	if c := tab.Transport.Calls(); c["BatchWriteItem"] != 2 || c["BatchGetItem"] != 1 {
 		t.Errorf("calls %v, want two batches to write it, and one to read it", c)
 	}
 }

@@ -19,44 +19,14 @@ import (
 
 	"github.com/samekey/samekey/dynamo"
 	"github.com/samekey/samekey/dynamo/dynamotest"
+	"github.com/samekey/samekey/dynamo/internal/tabletest"
 	"github.com/samekey/samekey/idem"
 )
-
-// app is a user's table beside the records'.
-func (tab *table) app(t testing.TB) string {
-	t.Helper()
-	name := tab.name + "-app"
-	_, err := tab.direct.CreateTable(t.Context(), &dynamodb.CreateTableInput{
-		TableName: &name, BillingMode: types.BillingModePayPerRequest,
-		KeySchema:            []types.KeySchemaElement{{AttributeName: aws.String("id"), KeyType: types.KeyTypeHash}},
-		AttributeDefinitions: []types.AttributeDefinition{{AttributeName: aws.String("id"), AttributeType: types.ScalarAttributeTypeS}},
-	})
-	if err != nil {
-		t.Fatal(err)
-	}
-	return name
-}
-
-func read[T any](t testing.TB, tab *table, name, id string) (v T, found bool) {
-	t.Helper()
-	out, err := tab.direct.GetItem(t.Context(), &dynamodb.GetItemInput{
-		TableName: &name, Key: map[string]types.AttributeValue{"id": &types.AttributeValueMemberS{Value: id}}, ConsistentRead: aws.Bool(true),
-	})
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := attributevalue.UnmarshalMap(out.Item, &v); err != nil {
-		t.Fatal(err)
-	}
-	return v, len(out.Item) > 0
-}
 
 type counter struct {
 	ID string `dynamodbav:"id"`
 	N  int    `dynamodbav:"n"`
 }
-
-func id(s string) map[string]string { return map[string]string{"id": s} }
 
 type order struct {
 	ID     string `dynamodbav:"id" json:"id"`
@@ -83,7 +53,7 @@ func buy(app string, calls *atomic.Int64, opts ...idem.PhaseOption) func(context
 			return idem.Response{}, err
 		}
 		return idem.Finish(ctx, func(_ context.Context, tx *idem.Tx) (idem.Response, error) {
-			tx.Write(dynamo.Update(app, id(o.ID), "SET charge = :c", dynamo.Args{":c": o.Charge}))
+			tx.Write(dynamo.Update(app, tabletest.ID(o.ID), "SET charge = :c", dynamo.Args{":c": o.Charge}))
 			tx.Stage(idem.NewJob("receipt", o))
 			return idem.Response{Status: http.StatusCreated, Body: []byte(o.ID + o.Charge)}, nil
 		})
@@ -109,8 +79,8 @@ func TestCallsPerPhase(t *testing.T) {
 	merge := func(o *idem.Options) { o.MergeClaim = true }
 	plain := func(*idem.Options) {}
 	tab := newTable(t)
-	app := tab.app(t)
-	write := func(tx *idem.Tx) { tx.Write(dynamo.Put(app, order{ID: newKey()})) }
+	app := tab.App(t)
+	write := func(tx *idem.Tx) { tx.Write(dynamo.Put(app, order{ID: tabletest.NewKey()})) }
 	phases := func(k int, writes bool) func(context.Context) (idem.Response, error) {
 		return func(ctx context.Context) (idem.Response, error) {
 			for i := range k - 1 {
@@ -157,31 +127,31 @@ func TestCallsPerPhase(t *testing.T) {
 				return callOut(idem.NotIdempotent())(ctx)
 			}, calls{"PutItem": 1, "UpdateItem": 3},
 		},
-		"a stored answer, merged": {merge, created("x"), calls{"PutItem": 1}},
+		"a stored answer, merged": {merge, tabletest.Created("x"), calls{"PutItem": 1}},
 		"an answer not stored, merged": {
 			merge, func(context.Context) (idem.Response, error) { return idem.Response{Status: 409}, nil }, calls{"GetItem": 1},
 		},
 	} {
 		//nolint:paralleltest // the calls are counted on one table
 		t.Run(name, func(t *testing.T) {
-			engine := idem.New(tab.store, tc.opt)
-			req := post(newKey(), "{}")
-			tab.tr.Reset()
+			engine := idem.New(tab.Store, tc.opt)
+			req := tabletest.Post(tabletest.NewKey(), "{}")
+			tab.Transport.Reset()
 			if _, err := engine.Do(t.Context(), req, tc.fn); err != nil {
 				t.Fatal(err)
 			}
-			if diff := cmp.Diff(tc.want, tab.tr.Calls()); diff != "" {
+			if diff := cmp.Diff(tc.want, tab.Transport.Calls()); diff != "" {
 				t.Errorf("calls of a new request (-want +got):\n%s", diff)
 			}
 			if tc.want["GetItem"] > 0 {
 				return
 			}
-			tab.tr.Reset()
-			replay := idem.New(tab.store)
-			if res, err := replay.Do(t.Context(), req, neverRuns(t)); err != nil || !res.Replayed {
+			tab.Transport.Reset()
+			replay := idem.New(tab.Store)
+			if res, err := replay.Do(t.Context(), req, tabletest.NeverRuns(t)); err != nil || !res.Replayed {
 				t.Fatalf("%+v, %v", res, err)
 			}
-			if diff := cmp.Diff(calls{"PutItem": 1}, tab.tr.Calls()); diff != "" {
+			if diff := cmp.Diff(calls{"PutItem": 1}, tab.Transport.Calls()); diff != "" {
 				t.Errorf("calls of a replay (-want +got):\n%s", diff)
 			}
 		})
@@ -194,15 +164,15 @@ func TestCallsPerPhase(t *testing.T) {
 func TestWriteSkewIsRefused(t *testing.T) {
 	t.Parallel()
 	tab := newTable(t)
-	app := tab.app(t)
-	engine := idem.New(tab.store)
+	app := tab.App(t)
+	engine := idem.New(tab.Store)
 	onCall := func(round, me int) func(context.Context) (idem.Response, error) {
 		return func(ctx context.Context) (idem.Response, error) {
 			return idem.Finish(ctx, func(ctx context.Context, tx *idem.Tx) (idem.Response, error) {
 				left := 0
 				for doctor := range 2 {
 					var c counter
-					if _, err := dynamo.Get(ctx, tx, tab.client, app, id(fmt.Sprint(round, "-", doctor)), &c); err != nil {
+					if _, err := dynamo.Get(ctx, tx, tab.Client, app, tabletest.ID(fmt.Sprint(round, "-", doctor)), &c); err != nil {
 						return idem.Response{}, err
 					}
 					left += c.N
@@ -222,14 +192,14 @@ func TestWriteSkewIsRefused(t *testing.T) {
 		var wg sync.WaitGroup
 		for me := range 2 {
 			wg.Go(func() {
-				if _, err := engine.Do(context.WithoutCancel(t.Context()), post(newKey(), "{}"), onCall(round, me)); err != nil {
+				if _, err := engine.Do(context.WithoutCancel(t.Context()), tabletest.Post(tabletest.NewKey(), "{}"), onCall(round, me)); err != nil {
 					t.Error(err)
 				}
 			})
 		}
 		wg.Wait()
-		a, _ := read[counter](t, tab, app, fmt.Sprint(round, "-0"))
-		b, _ := read[counter](t, tab, app, fmt.Sprint(round, "-1"))
+		a, _ := tabletest.Read[counter](t, tab.Table, app, fmt.Sprint(round, "-0"))
+		b, _ := tabletest.Read[counter](t, tab.Table, app, fmt.Sprint(round, "-1"))
 		if a.N+b.N != 1 {
 			t.Fatalf("round %d: %d and %d are left, want one", round, a.N, b.N)
 		}
@@ -242,7 +212,7 @@ func putItem(t testing.TB, tab *table, name string, v any) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err := tab.direct.PutItem(t.Context(), &dynamodb.PutItemInput{TableName: &name, Item: it}); err != nil {
+	if _, err := tab.Direct.PutItem(t.Context(), &dynamodb.PutItemInput{TableName: &name, Item: it}); err != nil {
 		t.Fatal(err)
 	}
 }
@@ -252,16 +222,16 @@ func putItem(t testing.TB, tab *table, name string, v any) {
 func TestReadModifyWriteUnderContention(t *testing.T) {
 	t.Parallel()
 	tab := newTable(t)
-	app := tab.app(t)
-	engine := idem.New(tab.store)
+	app := tab.App(t)
+	engine := idem.New(tab.Store)
 	var wg sync.WaitGroup
 	const n = 12
 	for range n {
 		wg.Go(func() {
-			_, err := engine.Do(context.WithoutCancel(t.Context()), post(newKey(), "{}"), func(ctx context.Context) (idem.Response, error) {
+			_, err := engine.Do(context.WithoutCancel(t.Context()), tabletest.Post(tabletest.NewKey(), "{}"), func(ctx context.Context) (idem.Response, error) {
 				return idem.Finish(ctx, func(ctx context.Context, tx *idem.Tx) (idem.Response, error) {
 					c := counter{ID: "hits"}
-					if _, err := dynamo.Get(ctx, tx, tab.client, app, id("hits"), &c); err != nil {
+					if _, err := dynamo.Get(ctx, tx, tab.Client, app, tabletest.ID("hits"), &c); err != nil {
 						return idem.Response{}, err
 					}
 					c.N++
@@ -275,7 +245,7 @@ func TestReadModifyWriteUnderContention(t *testing.T) {
 		})
 	}
 	wg.Wait()
-	if c, _ := read[counter](t, tab, app, "hits"); c.N != n {
+	if c, _ := tabletest.Read[counter](t, tab.Table, app, "hits"); c.N != n {
 		t.Errorf("the counter is %d after %d requests", c.N, n)
 	}
 }
@@ -285,8 +255,8 @@ func TestReadModifyWriteUnderContention(t *testing.T) {
 func TestConditionAndChangeAreToldApart(t *testing.T) {
 	t.Parallel()
 	tab := newTable(t)
-	app := tab.app(t)
-	engine := idem.New(tab.store)
+	app := tab.App(t)
+	engine := idem.New(tab.Store)
 	for name, tc := range map[string]struct {
 		cond     string
 		meddle   bool // somebody changes the item after the first read
@@ -300,20 +270,20 @@ func TestConditionAndChangeAreToldApart(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			item := newKey()
+			item := tabletest.NewKey()
 			putItem(t, tab, app, counter{ID: item, N: 1})
 			runs := 0
-			_, err := engine.Do(t.Context(), post(newKey(), "{}"), func(ctx context.Context) (idem.Response, error) {
+			_, err := engine.Do(t.Context(), tabletest.Post(tabletest.NewKey(), "{}"), func(ctx context.Context) (idem.Response, error) {
 				return idem.Finish(ctx, func(ctx context.Context, tx *idem.Tx) (idem.Response, error) {
 					runs++
 					var c counter
-					if _, err := dynamo.Get(ctx, tx, tab.client, app, id(item), &c); err != nil {
+					if _, err := dynamo.Get(ctx, tx, tab.Client, app, tabletest.ID(item), &c); err != nil {
 						return idem.Response{}, err
 					}
 					if tc.meddle && runs == 1 {
 						putItem(t, tab, app, counter{ID: item, N: 2})
 					}
-					tx.Write(dynamo.Update(app, id(item), "SET n = :n", dynamo.Args{":n": c.N + 1}).If(tc.cond, dynamo.Args{":max": 10}))
+					tx.Write(dynamo.Update(app, tabletest.ID(item), "SET n = :n", dynamo.Args{":n": c.N + 1}).If(tc.cond, dynamo.Args{":max": 10}))
 					return idem.Response{Status: 200}, nil
 				})
 			})
@@ -348,7 +318,7 @@ type Inner struct {
 func TestGetChecksEveryAttribute(t *testing.T) {
 	t.Parallel()
 	tab := newTable(t)
-	app := tab.app(t)
+	app := tab.App(t)
 	whole := everything{
 		ID: "all", Str: "s", Bin: []byte{0, 1}, Set: []string{"b", "a"}, Nums: []int{3, 1}, List: []any{"x", 1.5, nil},
 		Map: map[string]string{"k": "v"}, Float: 1.10,
@@ -356,12 +326,12 @@ func TestGetChecksEveryAttribute(t *testing.T) {
 	commit := func(item string, out any, meddle func(), on ...string) (bool, error) {
 		var found bool
 		runs := 0
-		_, err := idem.New(tab.store).Do(t.Context(), post(newKey(), "{}"), func(ctx context.Context) (idem.Response, error) {
+		_, err := idem.New(tab.Store).Do(t.Context(), tabletest.Post(tabletest.NewKey(), "{}"), func(ctx context.Context) (idem.Response, error) {
 			return idem.Finish(ctx, func(ctx context.Context, tx *idem.Tx) (_ idem.Response, err error) {
 				if runs++; runs > 1 {
 					return idem.Response{}, errChanged
 				}
-				found, err = dynamo.Get(ctx, tx, tab.client, app, id(item), out, on...)
+				found, err = dynamo.Get(ctx, tx, tab.Client, app, tabletest.ID(item), out, on...)
 				meddle()
 				return idem.Response{Status: 200}, err
 			})
@@ -390,19 +360,19 @@ func TestGetChecksEveryAttribute(t *testing.T) {
 		}
 	}
 	del := func() {
-		_, err := tab.direct.DeleteItem(t.Context(), &dynamodb.DeleteItemInput{TableName: &app, Key: map[string]types.AttributeValue{"id": &types.AttributeValueMemberS{Value: "all"}}})
+		_, err := tab.Direct.DeleteItem(t.Context(), &dynamodb.DeleteItemInput{TableName: &app, Key: map[string]types.AttributeValue{"id": &types.AttributeValueMemberS{Value: "all"}}})
 		if err != nil {
 			t.Error(err)
 		}
 	}
-	putItem(t, tab, app, id("all")) // nothing but its key
+	putItem(t, tab, app, tabletest.ID("all")) // nothing but its key
 	if _, err := commit("all", &order{}, del); !errors.Is(err, errChanged) {
 		t.Errorf("deleted: %v", err)
 	}
 	if found, err := commit("none", &order{}, nothing); err != nil || found {
 		t.Errorf("no item: %t, %v", found, err)
 	}
-	if _, err := commit("none", &order{}, func() { putItem(t, tab, app, id("none")) }); !errors.Is(err, errChanged) {
+	if _, err := commit("none", &order{}, func() { putItem(t, tab, app, tabletest.ID("none")) }); !errors.Is(err, errChanged) {
 		t.Errorf("an item came to be: %v", err)
 	}
 	putItem(t, tab, app, whole)
@@ -425,14 +395,14 @@ var errChanged = errors.New("ran again")
 func TestBadInput30WritesThatCannotCommit(t *testing.T) {
 	t.Parallel()
 	tab := newTable(t)
-	app := tab.app(t)
+	app := tab.App(t)
 	many := func(n, size int) (out []idem.Write) {
 		for i := range n {
 			out = append(out, dynamo.Put(app, map[string]string{"id": fmt.Sprint(i), "x": strings.Repeat("x", size)}))
 		}
 		return out
 	}
-	engine := idem.New(tab.store)
+	engine := idem.New(tab.Store)
 	for name, tc := range map[string]struct {
 		writes []idem.Write
 		says   string
@@ -440,28 +410,28 @@ func TestBadInput30WritesThatCannotCommit(t *testing.T) {
 		"100 items and the record": {many(100, 1), "101 items"},
 		"over 4 MB":                {many(12, 390<<10), "bytes in one commit"},
 		"an item over 400 KB":      {many(1, 401<<10), "at most 409600"},
-		"our own table":            {[]idem.Write{dynamo.Delete(tab.name, map[string]string{"pk": "v1#x"})}, "table of the records"},
+		"our own table":            {[]idem.Write{dynamo.Delete(tab.Name, map[string]string{"pk": "v1#x"})}, "table of the records"},
 		"our own table by its ARN": {
-			[]idem.Write{dynamo.Delete("arn:aws:dynamodb:us-east-1:000000000000:table/"+tab.name, map[string]string{"pk": "v1#x"})}, "table of the records",
+			[]idem.Write{dynamo.Delete("arn:aws:dynamodb:us-east-1:000000000000:table/"+tab.Name, map[string]string{"pk": "v1#x"})}, "table of the records",
 		},
-		"two writes on one item":    {[]idem.Write{dynamo.Put(app, id("a")), dynamo.Delete(app, id("a"))}, "two writes on one item"},
+		"two writes on one item":    {[]idem.Write{dynamo.Put(app, tabletest.ID("a")), dynamo.Delete(app, tabletest.ID("a"))}, "two writes on one item"},
 		"an empty item":             {[]idem.Write{dynamo.Put(app, 5)}, "empty item"},
 		"a foreign write":           {[]idem.Write{foreignWrite{}}, "not of this package"},
-		"a bad placeholder":         {[]idem.Write{dynamo.Update(app, id("a"), "SET x = :x", dynamo.Args{"x": 1})}, "placeholder"},
-		"a value that is not there": {[]idem.Write{dynamo.Update(app, id("a"), "SET n = n + :by, m = :b", dynamo.Args{":b": 1})}, `":by" stands for nothing`},
-		"a name that is not there":  {[]idem.Write{dynamo.Check(app, id("a"), "attribute_exists(#n)")}, `"#n" stands for nothing`},
-		"a value in no expression":  {[]idem.Write{dynamo.Put(app, id("a")).If("attribute_exists(id)", dynamo.Args{":a": 1})}, `":a" is in no expression`},
-		"a name in no expression":   {[]idem.Write{dynamo.Delete(app, id("a")).If("attribute_exists(id)", dynamo.Args{"#a": "a"})}, `"#a" is in no expression`},
+		"a bad placeholder":         {[]idem.Write{dynamo.Update(app, tabletest.ID("a"), "SET x = :x", dynamo.Args{"x": 1})}, "placeholder"},
+		"a value that is not there": {[]idem.Write{dynamo.Update(app, tabletest.ID("a"), "SET n = n + :by, m = :b", dynamo.Args{":b": 1})}, `":by" stands for nothing`},
+		"a name that is not there":  {[]idem.Write{dynamo.Check(app, tabletest.ID("a"), "attribute_exists(#n)")}, `"#n" stands for nothing`},
+		"a value in no expression":  {[]idem.Write{dynamo.Put(app, tabletest.ID("a")).If("attribute_exists(id)", dynamo.Args{":a": 1})}, `":a" is in no expression`},
+		"a name in no expression":   {[]idem.Write{dynamo.Delete(app, tabletest.ID("a")).If("attribute_exists(id)", dynamo.Args{"#a": "a"})}, `"#a" is in no expression`},
 		"raw, without its value": {[]idem.Write{dynamo.Raw(types.TransactWriteItem{Update: &types.Update{
-			TableName: &app, Key: map[string]types.AttributeValue{"id": str("a")}, UpdateExpression: aws.String("SET n = :n"),
+			TableName: &app, Key: map[string]types.AttributeValue{"id": tabletest.Str("a")}, UpdateExpression: aws.String("SET n = :n"),
 		}})}, `":n" stands for nothing`},
-		"the same put twice": {[]idem.Write{dynamo.Put(app, id("a")), dynamo.Put(app, id("a"))}, "two writes on one item"},
+		"the same put twice": {[]idem.Write{dynamo.Put(app, tabletest.ID("a")), dynamo.Put(app, tabletest.ID("a"))}, "two writes on one item"},
 	} {
 		if !strings.HasPrefix(name, "our own") { // a store in memory has no table
 			t.Run("in memory, "+name, func(t *testing.T) {
 				t.Parallel()
 				var memory idem.MemoryStore
-				_, err := idem.New(&memory).Do(t.Context(), post(newKey(), "{}"), func(ctx context.Context) (idem.Response, error) {
+				_, err := idem.New(&memory).Do(t.Context(), tabletest.Post(tabletest.NewKey(), "{}"), func(ctx context.Context) (idem.Response, error) {
 					return idem.Finish(ctx, func(_ context.Context, tx *idem.Tx) (idem.Response, error) {
 						tx.Write(tc.writes...)
 						return idem.Response{}, nil
@@ -474,10 +444,10 @@ func TestBadInput30WritesThatCannotCommit(t *testing.T) {
 		}
 		//nolint:paralleltest // counts calls
 		t.Run(name, func(t *testing.T) {
-			_, err := engine.Do(t.Context(), post(newKey(), "{}"), func(ctx context.Context) (idem.Response, error) {
-				tab.tr.Reset()
+			_, err := engine.Do(t.Context(), tabletest.Post(tabletest.NewKey(), "{}"), func(ctx context.Context) (idem.Response, error) {
+				tab.Transport.Reset()
 				res, err := idem.Atomic(ctx, "p", func(_ context.Context, tx *idem.Tx) (int, error) { tx.Write(tc.writes...); return 1, nil })
-				if c := tab.tr.Calls(); len(c) != 0 {
+				if c := tab.Transport.Calls(); len(c) != 0 {
 					t.Errorf("sent %v", c)
 				}
 				return idem.Response{Status: 200 + res}, err
@@ -487,7 +457,7 @@ func TestBadInput30WritesThatCannotCommit(t *testing.T) {
 			}
 		})
 	}
-	if _, err := engine.Do(t.Context(), post(newKey(), "{}"), func(ctx context.Context) (idem.Response, error) {
+	if _, err := engine.Do(t.Context(), tabletest.Post(tabletest.NewKey(), "{}"), func(ctx context.Context) (idem.Response, error) {
 		return idem.Finish(ctx, func(_ context.Context, tx *idem.Tx) (idem.Response, error) {
 			tx.Write(many(99, 1)...)
 			return idem.Response{Status: 201}, nil
@@ -502,22 +472,22 @@ func TestBadInput30WritesThatCannotCommit(t *testing.T) {
 func TestMistakesTheServiceFinds(t *testing.T) {
 	t.Parallel()
 	tab := newTable(t)
-	app := tab.app(t)
+	app := tab.App(t)
 	for name, writes := range map[string][]idem.Write{
-		"a reserved word":             {dynamo.Update(app, id("a"), "SET name = :n", dynamo.Args{":n": 1})},
-		"an expression, half":         {dynamo.Check(app, id("a"), "attribute_exists(")},
+		"a reserved word":             {dynamo.Update(app, tabletest.ID("a"), "SET name = :n", dynamo.Args{":n": 1})},
+		"an expression, half":         {dynamo.Check(app, tabletest.ID("a"), "attribute_exists(")},
 		"two puts on one item":        {dynamo.Put(app, counter{ID: "a", N: 1}), dynamo.Put(app, counter{ID: "a", N: 2})},
 		"a key of another name":       {dynamo.Delete(app, map[string]string{"pk": "a"})},
 		"a key of another type":       {dynamo.Put(app, map[string]int{"id": 1})},
-		"adding to what is no number": {dynamo.Put(app, id("b")), dynamo.Update(app, id("text"), "SET id2 = id + :n", dynamo.Args{":n": 1})},
+		"adding to what is no number": {dynamo.Put(app, tabletest.ID("b")), dynamo.Update(app, tabletest.ID("text"), "SET id2 = id + :n", dynamo.Args{":n": 1})},
 	} {
 		for _, merge := range []bool{false, true} {
 			t.Run(fmt.Sprintf("%s, merged=%t", name, merge), func(t *testing.T) {
 				t.Parallel()
 				var failed error
-				engine := idem.New(tab.store, func(o *idem.Options) { o.MergeClaim = merge })
-				req := post("", "{}")
-				req.Header = http.Header{idem.KeyHeader: {newKey()}}
+				engine := idem.New(tab.Store, func(o *idem.Options) { o.MergeClaim = merge })
+				req := tabletest.Post("", "{}")
+				req.Header = http.Header{idem.KeyHeader: {tabletest.NewKey()}}
 				res, err := engine.Serve(t.Context(), req, func(ctx context.Context) (idem.Response, error) {
 					res, err := idem.Finish(ctx, func(_ context.Context, tx *idem.Tx) (idem.Response, error) {
 						tx.Write(writes...)
@@ -550,20 +520,20 @@ func TestPhasesSurviveLostAnswers(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			tab := newTable(t)
-			app := tab.app(t)
+			app := tab.App(t)
 			var n atomic.Int64
 			faults := []dynamotest.Fault{dynamotest.LoseAnswer, dynamotest.TearAnswer, dynamotest.LoseRequest, dynamotest.Answer500Applied}
-			tab.tr.Fault = func(string, int) dynamotest.Fault {
+			tab.Transport.Fault = func(string, int) dynamotest.Fault {
 				if i := n.Add(1); i%3 == 0 {
 					return faults[int(i/3)%len(faults)]
 				}
 				return nil
 			}
-			engine := idem.New(tab.store, opt)
+			engine := idem.New(tab.Store, opt)
 			const keys = 30
 			for range keys {
 				var charges atomic.Int64
-				req := post(newKey(), "{}")
+				req := tabletest.Post(tabletest.NewKey(), "{}")
 				var body string
 				for try := range 3 {
 					ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
@@ -582,7 +552,7 @@ func TestPhasesSurviveLostAnswers(t *testing.T) {
 					t.Errorf("%d calls of the provider", charges.Load())
 				}
 			}
-			count, err := tab.direct.Scan(t.Context(), &dynamodb.ScanInput{TableName: &app, Select: types.SelectCount})
+			count, err := tab.Direct.Scan(t.Context(), &dynamodb.ScanInput{TableName: &app, Select: types.SelectCount})
 			if err != nil || count.Count != 2*keys {
 				t.Errorf("%d items, %v, want an order and an audit record for each of %d keys", count.Count, err, keys)
 			}

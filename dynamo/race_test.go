@@ -11,6 +11,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/samekey/samekey/dynamo/internal/tabletest"
 	"github.com/samekey/samekey/idem"
 )
 
@@ -20,8 +21,8 @@ func TestOneExecutionPerKey(t *testing.T) {
 	t.Parallel()
 	const goroutines, keys = 100, 200
 	tab := newTable(t)
-	engine := idem.New(tab.store)
-	prefix := newKey()
+	engine := idem.New(tab.Store)
+	prefix := tabletest.NewKey()
 
 	var runs [keys]atomic.Int32
 	var outcomes [3]atomic.Int32 // executed, replayed, in flight
@@ -31,9 +32,9 @@ func TestOneExecutionPerKey(t *testing.T) {
 			for _, k := range rand.Perm(keys) {
 				want := fmt.Sprintf("answer %d", k)
 				ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
-				res, err := engine.Do(ctx, post(fmt.Sprint(prefix, k), want), func(ctx context.Context) (idem.Response, error) {
+				res, err := engine.Do(ctx, tabletest.Post(fmt.Sprint(prefix, k), want), func(ctx context.Context) (idem.Response, error) {
 					runs[k].Add(1)
-					return created(want)(ctx)
+					return tabletest.Created(want)(ctx)
 				})
 				cancel()
 				switch {
@@ -68,9 +69,9 @@ func TestOneExecutionPerKey(t *testing.T) {
 func TestBadInput16ThousandDuplicates(t *testing.T) {
 	t.Parallel()
 	tab := newTable(t)
-	engine := idem.New(tab.store)
-	req := post("", "{}")
-	req.Header = http.Header{idem.KeyHeader: {newKey()}}
+	engine := idem.New(tab.Store)
+	req := tabletest.Post("", "{}")
+	req.Header = http.Header{idem.KeyHeader: {tabletest.NewKey()}}
 	var runs atomic.Int32
 	var mu sync.Mutex
 	statuses, bodies := map[int]int{}, map[string]bool{}
@@ -80,7 +81,7 @@ func TestBadInput16ThousandDuplicates(t *testing.T) {
 			ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 			defer cancel()
 			res, err := engine.Serve(ctx, req, func(ctx context.Context) (idem.Response, error) {
-				return created(fmt.Sprint("run ", runs.Add(1)))(ctx)
+				return tabletest.Created(fmt.Sprint("run ", runs.Add(1)))(ctx)
 			})
 			mu.Lock()
 			defer mu.Unlock()
@@ -107,20 +108,20 @@ func TestBadInput16ThousandDuplicates(t *testing.T) {
 func TestBadInput28ClockAheadChangesNothingTwice(t *testing.T) {
 	t.Parallel()
 	tab := newTable(t)
-	req := post(newKey(), "{}")
-	sound, ahead := idem.New(tab.store), idem.New(tab.store, ahead(time.Hour))
+	req := tabletest.Post(tabletest.NewKey(), "{}")
+	sound, ahead := idem.New(tab.Store), idem.New(tab.Store, tabletest.Ahead(time.Hour))
 	res, err := sound.Do(t.Context(), req, func(ctx context.Context) (idem.Response, error) {
-		early, err := ahead.Do(context.WithoutCancel(t.Context()), req, created("early"))
+		early, err := ahead.Do(context.WithoutCancel(t.Context()), req, tabletest.Created("early"))
 		if err != nil || early.Replayed {
 			t.Errorf("the host ahead got %+v, %v", early, err)
 		}
-		return created("late")(ctx)
+		return tabletest.Created("late")(ctx)
 	})
 	if err != nil || !res.Replayed || string(res.Body) != "early" {
 		t.Errorf("the overtaken host answers %q, replayed=%t, %v; want the stored answer", res.Body, res.Replayed, err)
 	}
-	replays(t, sound, req, "early")
-	replays(t, ahead, req, "early")
+	tabletest.Replays(t, sound, req, "early")
+	tabletest.Replays(t, ahead, req, "early")
 }
 
 // Many claims over one lease that is over, with the holder waking up among
@@ -130,7 +131,7 @@ func TestOneTakeOver(t *testing.T) {
 	const rivals, keys = 20, 25
 	tab := newTable(t)
 	for k := range keys {
-		req := post(newKey(), "{}")
+		req := tabletest.Post(tabletest.NewKey(), "{}")
 		var mu sync.Mutex
 		var answers []string // given as executed
 		runs := 0
@@ -138,10 +139,10 @@ func TestOneTakeOver(t *testing.T) {
 		entered, wake := make(chan struct{}), make(chan struct{})
 		var holder sync.WaitGroup
 		holder.Go(func() { // claims, sleeps past its lease, wakes up among the rivals
-			res, err := idem.New(tab.store).Do(t.Context(), req, func(ctx context.Context) (idem.Response, error) {
+			res, err := idem.New(tab.Store).Do(t.Context(), req, func(ctx context.Context) (idem.Response, error) {
 				close(entered)
 				<-wake
-				return created("holder")(ctx)
+				return tabletest.Created("holder")(ctx)
 			})
 			mu.Lock()
 			defer mu.Unlock()
@@ -154,7 +155,7 @@ func TestOneTakeOver(t *testing.T) {
 		})
 		<-entered
 		close(wake)
-		later := idem.New(tab.store, ahead(2*time.Minute))
+		later := idem.New(tab.Store, tabletest.Ahead(2*time.Minute))
 		var wg sync.WaitGroup
 		for i := range rivals {
 			wg.Go(func() {
@@ -163,7 +164,7 @@ func TestOneTakeOver(t *testing.T) {
 					mu.Lock()
 					runs++
 					mu.Unlock()
-					return created(name)(ctx)
+					return tabletest.Created(name)(ctx)
 				})
 				mu.Lock()
 				defer mu.Unlock()
@@ -184,6 +185,6 @@ func TestOneTakeOver(t *testing.T) {
 			t.Errorf("key %d: %q were all given as executed", k, answers)
 			continue
 		}
-		replays(t, later, req, answers[0])
+		tabletest.Replays(t, later, req, answers[0])
 	}
 }

@@ -4,20 +4,17 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"math/rand/v2"
 	"time"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/aws/ratelimit"
 	"github.com/aws/aws-sdk-go-v2/aws/retry"
 	"github.com/aws/smithy-go"
+
+	"github.com/samekey/samekey/dynamo/internal/item"
 )
 
-const (
-	maxAttempts = 6
-	backoffBase = 20 * time.Millisecond
-	backoffCap  = time.Second
-)
+const maxAttempts = 6
 
 // retryer repeats what may help, soon: the SDK's own starts at 1 s, and treats
 // a torn answer as final.
@@ -27,15 +24,9 @@ func newRetryer() aws.RetryerV2 {
 	return retryer{retry.NewStandard(func(o *retry.StandardOptions) {
 		o.MaxAttempts = maxAttempts
 		o.RateLimiter = ratelimit.None // an engine's calls are bounded by their time
-		o.Backoff = retry.BackoffDelayerFunc(backoff)
+		o.Backoff = retry.BackoffDelayerFunc(func(attempt int, _ error) (time.Duration, error) { return item.Backoff(attempt), nil })
 		o.Retryables = append(o.Retryables, retry.IsErrorRetryableFunc(torn))
 	})}
-}
-
-// backoff is full jitter over base · 2^attempt.
-func backoff(attempt int, _ error) (time.Duration, error) {
-	limit := min(backoffBase<<min(attempt, 10), backoffCap)
-	return rand.N(limit), nil
 }
 
 // torn finds an answer that was cut off: the write may well have been applied.
@@ -52,7 +43,7 @@ var errPastDeadline = fmt.Errorf("dynamo: %w by the wall clock: the sandbox was 
 // while a sandbox is frozen; the wall clock does not, and a claim that is sent
 // again an hour later could revive what has been freed since.
 func (r retryer) GetAttemptToken(ctx context.Context) (func(error) error, error) {
-	if overdue(ctx) {
+	if item.Overdue(ctx) {
 		return nil, errPastDeadline
 	}
 	return r.Standard.GetAttemptToken(ctx)

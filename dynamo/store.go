@@ -12,6 +12,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 
+	"github.com/samekey/samekey/dynamo/internal/item"
 	"github.com/samekey/samekey/idem/store"
 )
 
@@ -94,25 +95,25 @@ func (s *Store) Claim(ctx context.Context, c store.Claim) (*store.Record, error)
 	if err != nil {
 		return nil, err
 	}
-	var v values
-	var body value
+	var v item.Values
+	var body item.Value
 	if c.Next.Response != nil {
 		if body, err = s.encodeBody(ctx, &v, c.Next); err != nil {
 			return nil, err
 		}
 	}
-	it := v.encode(c.Next, body)
+	it := v.Encode(c.Next, body)
 	var large []byte
 	if c.Next.Input != nil {
-		if n := len(c.Next.Input.Body); n > maxStored {
+		if n := len(c.Next.Input.Body); n > item.MaxStored {
 			return nil, tooLarge("request", n)
 		}
-		it[attrRequest], large = s.encodeInput(&v, c.Next)
+		it[item.AttrRequest], large = s.encodeInput(&v, c.Next)
 	}
 	if s.region != "" {
-		it[attrRegion] = v.str(s.region)
+		it[item.AttrRegion] = v.Str(s.region)
 	}
-	args := item{":now": v.secs(c.Now), ":me": it[attrOwner]}
+	args := item.Map{":now": v.Secs(c.Now), ":me": it[item.AttrOwner]}
 	var held *store.Record
 	if len(mine) == 0 {
 		_, err = s.api.PutItem(ctx, &dynamodb.PutItemInput{
@@ -124,7 +125,7 @@ func (s *Store) Claim(ctx context.Context, c store.Claim) (*store.Record, error)
 			ReturnValuesOnConditionCheckFailure: types.ReturnValuesOnConditionCheckFailureAllOld,
 		})
 		if err != nil {
-			held, err = writeError("claim", err)
+			held, err = item.WriteError("claim", err)
 		}
 	} else if err = checkSize(it, mine); err == nil {
 		held, err = s.transact(ctx, types.TransactWriteItem{Put: &types.Put{
@@ -145,10 +146,8 @@ func (s *Store) Claim(ctx context.Context, c store.Claim) (*store.Record, error)
 // What every request points to; never changed.
 var (
 	claimIf, holderIf = claimCondition, holderCondition
-	ownerName         = map[string]string{"#owner": attrOwner}
+	ownerName         = map[string]string{"#owner": item.AttrOwner}
 )
-
-func key(pk string) item { return item{attrPK: &types.AttributeValueMemberS{Value: pk}} }
 
 // Commit implements [store.Store] by one conditional UpdateItem, after the
 // companions of a large body; with writes of the user's by one
@@ -167,7 +166,7 @@ func (s *Store) Commit(ctx context.Context, c store.Commit) (*store.Record, erro
 	if len(mine) == 0 {
 		_, err = s.api.UpdateItem(ctx, &dynamodb.UpdateItemInput{
 			TableName:                           &s.table,
-			Key:                                 key(c.Prev.PK),
+			Key:                                 item.Key(c.Prev.PK),
 			ConditionExpression:                 &holderIf,
 			UpdateExpression:                    aws.String(u.expression()),
 			ExpressionAttributeNames:            u.names,
@@ -175,12 +174,12 @@ func (s *Store) Commit(ctx context.Context, c store.Commit) (*store.Record, erro
 			ReturnValuesOnConditionCheckFailure: types.ReturnValuesOnConditionCheckFailureAllOld,
 		})
 		if err != nil {
-			held, err = writeError("commit", err)
+			held, err = item.WriteError("commit", err)
 		}
 	} else if err = checkSize(u.args, mine); err == nil {
 		held, err = s.transact(ctx, types.TransactWriteItem{Update: &types.Update{
 			TableName:                           &s.table,
-			Key:                                 key(c.Prev.PK),
+			Key:                                 item.Key(c.Prev.PK),
 			ConditionExpression:                 &holderIf,
 			UpdateExpression:                    aws.String(u.expression()),
 			ExpressionAttributeNames:            u.names,
@@ -196,22 +195,14 @@ func (s *Store) Commit(ctx context.Context, c store.Commit) (*store.Record, erro
 
 // Load implements [store.Store] by a strongly consistent GetItem.
 func (s *Store) Load(ctx context.Context, pk string) (*store.Record, error) {
-	return s.get(ctx, pk, true)
+	return s.Table().Load(ctx, pk, true)
 }
 
 // Peek implements [store.Peeker] by an eventually consistent GetItem, for half
 // the price.
 func (s *Store) Peek(ctx context.Context, pk string) (*store.Record, error) {
-	return s.get(ctx, pk, false)
+	return s.Table().Load(ctx, pk, false)
 }
 
-func (s *Store) get(ctx context.Context, pk string, strong bool) (*store.Record, error) {
-	out, err := s.api.GetItem(ctx, &dynamodb.GetItemInput{TableName: &s.table, Key: key(pk), ConsistentRead: &strong})
-	switch {
-	case err != nil:
-		return nil, readError("load", err)
-	case len(out.Item) == 0:
-		return nil, nil
-	}
-	return decode(out.Item)
-}
+// Table is for package dynamo/stream, which works on the same table.
+func (s *Store) Table() item.Table { return item.Table{Access: s.api, Name: s.table} }

@@ -11,5 +11,5 @@ import (
 func TestConformance(t *testing.T) {
 	t.Parallel()
 	tab := newTable(t)
-	enginetest.TestStore(t, func(testing.TB) store.Store { return tab.store })
+	enginetest.TestStore(t, func(testing.TB) store.Store { return tab.Store })
 }

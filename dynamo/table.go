@@ -9,6 +9,8 @@ import (
 	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
+
+	"github.com/samekey/samekey/dynamo/internal/item"
 )
 
 // CreateTableInput is the table's definition as code: the same as template.yaml,
@@ -17,8 +19,8 @@ import (
 func CreateTableInput(table string) *dynamodb.CreateTableInput {
 	return &dynamodb.CreateTableInput{
 		TableName:            &table,
-		AttributeDefinitions: []types.AttributeDefinition{{AttributeName: aws.String(attrPK), AttributeType: types.ScalarAttributeTypeS}},
-		KeySchema:            []types.KeySchemaElement{{AttributeName: aws.String(attrPK), KeyType: types.KeyTypeHash}},
+		AttributeDefinitions: []types.AttributeDefinition{{AttributeName: aws.String(item.AttrPK), AttributeType: types.ScalarAttributeTypeS}},
+		KeySchema:            []types.KeySchemaElement{{AttributeName: aws.String(item.AttrPK), KeyType: types.KeyTypeHash}},
 		BillingMode:          types.BillingModePayPerRequest,
 		StreamSpecification: &types.StreamSpecification{
 			StreamEnabled:  aws.Bool(true),
@@ -31,7 +33,7 @@ func CreateTableInput(table string) *dynamodb.CreateTableInput {
 func TimeToLiveInput(table string) *dynamodb.UpdateTimeToLiveInput {
 	return &dynamodb.UpdateTimeToLiveInput{
 		TableName:               &table,
-		TimeToLiveSpecification: &types.TimeToLiveSpecification{AttributeName: aws.String(attrExpires), Enabled: aws.Bool(true)},
+		TimeToLiveSpecification: &types.TimeToLiveSpecification{AttributeName: aws.String(item.AttrExpires), Enabled: aws.Bool(true)},
 	}
 }
 

@@ -10,6 +10,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 
+	"github.com/samekey/samekey/dynamo/internal/item"
 	"github.com/samekey/samekey/idem/store"
 )
 
@@ -20,20 +21,20 @@ var _ store.Taker = (*Store)(nil)
 // alone: a record with doubts whose holder never came back, and a ticket that is
 // wrong about whether it did.
 func (s *Store) Take(ctx context.Context, t store.Take) (*store.Record, bool, error) {
-	var v values
-	args := item{
-		":owner": v.str(t.Owner), ":ver": v.num(t.Ver), ":v": v.digits(layoutVersion), ":open": v.str(string(store.Open)), ":zero": v.num(0),
-		":owner1": v.str(t.NewOwner), ":ver1": v.num(t.Ver + 1), ":lease": v.millis(t.Lease), ":now": v.millis(t.Now), ":one": v.num(1),
+	var v item.Values
+	args := item.Map{
+		":owner": v.Str(t.Owner), ":ver": v.Num(t.Ver), ":v": v.Digits(item.LayoutVersion), ":open": v.Str(string(store.Open)), ":zero": v.Num(0),
+		":owner1": v.Str(t.NewOwner), ":ver1": v.Num(t.Ver + 1), ":lease": v.Millis(t.Lease), ":now": v.Millis(t.Now), ":one": v.Num(1),
 	}
 	condition, set := takeCondition+takeReleased, takeSet
 	if !t.Released {
 		condition, set = takeCondition+takeAbandoned, takeSet+takeDoubts
-		args[":doubts"] = v.list([]string{store.AnyCall})
+		args[":doubts"] = v.List([]string{store.AnyCall})
 	}
-	condition += v.handlers(t.Handlers, args) + " AND " + v.equals(attrTenant, ":tn", t.Tenant, args)
+	condition += handlers(&v, t.Handlers, args) + " AND " + equals(&v, item.AttrTenant, ":tn", t.Tenant, args)
 	out, err := s.api.UpdateItem(ctx, &dynamodb.UpdateItemInput{
 		TableName:                           &s.table,
-		Key:                                 key(t.PK),
+		Key:                                 item.Key(t.PK),
 		ConditionExpression:                 &condition,
 		UpdateExpression:                    &set,
 		ExpressionAttributeNames:            ownerName,
@@ -42,19 +43,19 @@ func (s *Store) Take(ctx context.Context, t store.Take) (*store.Record, bool, er
 		ReturnValuesOnConditionCheckFailure: types.ReturnValuesOnConditionCheckFailureAllOld,
 	})
 	if err != nil {
-		held, err := writeError("take", err)
+		held, err := item.WriteError("take", err)
 		return held, false, err
 	}
 	if len(out.Attributes) == 0 {
 		return nil, false, errors.Join(store.ErrUnknown, errors.New("dynamo: take: the answer has no item"))
 	}
-	rec, err := decode(out.Attributes)
+	rec, err := item.Decode(out.Attributes)
 	return rec, err == nil, err
 }
 
 // handlers is a condition that is true of the records of these handlers, by
 // function, since there are more names than functions. No handlers, no record.
-func (v *values) handlers(all []store.HandlerID, args item) string {
+func handlers(v *item.Values, all []store.HandlerID, args item.Map) string {
 	functions := make(map[string][]string)
 	var order []string
 	for _, h := range all {
@@ -66,7 +67,7 @@ func (v *values) handlers(all []store.HandlerID, args item) string {
 	or := make([]string, 0, len(order))
 	for i, function := range order {
 		n := strconv.Itoa(i)
-		or = append(or, v.equals(attrFn, ":fn"+n, function, args)+" AND ("+v.names(n, functions[function], args)+")")
+		or = append(or, equals(v, item.AttrFn, ":fn"+n, function, args)+" AND ("+handlerNames(v, n, functions[function], args)+")")
 	}
 	if len(or) == 0 {
 		return " AND attribute_not_exists(pk)"
@@ -77,28 +78,28 @@ func (v *values) handlers(all []store.HandlerID, args item) string {
 // maxOperands is how many values DynamoDB takes in one IN.
 const maxOperands = 100
 
-func (v *values) names(n string, names []string, args item) string {
+func handlerNames(v *item.Values, n string, names []string, args item.Map) string {
 	var or, in []string
 	for i, name := range names {
 		placeholder := ":hn" + n + "_" + strconv.Itoa(i)
 		if name == "" {
-			or = append(or, v.equals(attrHandler, placeholder, name, args))
+			or = append(or, equals(v, item.AttrHandler, placeholder, name, args))
 			continue
 		}
-		args[placeholder] = v.str(name)
+		args[placeholder] = v.Str(name)
 		in = append(in, placeholder)
 	}
 	for chunk := range slices.Chunk(in, maxOperands) {
-		or = append(or, attrHandler+" IN ("+strings.Join(chunk, ", ")+")")
+		or = append(or, item.AttrHandler+" IN ("+strings.Join(chunk, ", ")+")")
 	}
 	return strings.Join(or, " OR ")
 }
 
 // equals is a condition on an attribute that is left out where it is empty.
-func (v *values) equals(name, placeholder, s string, args item) string {
+func equals(v *item.Values, name, placeholder, s string, args item.Map) string {
 	if s == "" {
 		return "attribute_not_exists(" + name + ")"
 	}
-	args[placeholder] = v.str(s)
+	args[placeholder] = v.Str(s)
 	return name + " = " + placeholder
 }

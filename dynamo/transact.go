@@ -11,6 +11,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 
+	"github.com/samekey/samekey/dynamo/internal/item"
 	"github.com/samekey/samekey/idem/store"
 )
 
@@ -35,14 +36,14 @@ func (s *Store) transact(ctx context.Context, record types.TransactWriteItem, mi
 	if err == nil {
 		return nil, nil
 	}
-	if invalid(err) {
+	if item.Invalid(err) {
 		// The record's own part is never at fault: an expression that can't be parsed,
 		// a reserved word, two writes on one item.
 		return nil, fmt.Errorf("dynamo: %w: %w", store.ErrWrite, err)
 	}
 	cancelled, ok := errors.AsType[*types.TransactionCanceledException](err)
 	if !ok || len(cancelled.CancellationReasons) != len(items) {
-		return writeError("transaction", err)
+		return item.WriteError("transaction", err)
 	}
 	return why(cancelled.CancellationReasons, mine, err)
 }
@@ -55,7 +56,7 @@ func why(reasons []types.CancellationReason, mine []*Write, err error) (*store.R
 		if len(reasons[0].Item) == 0 {
 			return &store.Record{}, nil
 		}
-		return decode(reasons[0].Item)
+		return item.Decode(reasons[0].Item)
 	}
 	var conflict, condition error
 	for i, r := range reasons {
@@ -156,7 +157,7 @@ func sameItem(a, b *Write) bool {
 	}
 }
 
-func contains(it, key item) bool {
+func contains(it, key item.Map) bool {
 	for name, v := range key {
 		if got, ok := it[name]; !ok || !sameValue(got, v) {
 			return false
@@ -186,7 +187,7 @@ func merge(a, b *Write) (*Write, error) {
 	w.names, w.values, w.read = maps.Clone(b.names), maps.Clone(b.values), maps.Clone(b.read)
 	maps.Copy(w.names, a.names) // Get's placeholders are its own: nothing collides
 	if w.values == nil {
-		w.values = make(item, len(a.values))
+		w.values = make(item.Map, len(a.values))
 	}
 	maps.Copy(w.values, a.values)
 	maps.Copy(w.read, a.read)
@@ -195,7 +196,7 @@ func merge(a, b *Write) (*Write, error) {
 }
 
 // disagree reports whether an attribute was read as two values.
-func disagree(a, b item) bool {
+func disagree(a, b item.Map) bool {
 	for name, v := range a {
 		if other, there := b[name]; there && !sameValue(v, other) {
 			return true
@@ -244,7 +245,7 @@ func (w *Write) transactItem() types.TransactWriteItem {
 
 // checkSize holds a transaction to the service's limits, as far as they can be
 // known: an update's item may be larger than what it says.
-func checkSize(record item, mine []*Write) error {
+func checkSize(record item.Map, mine []*Write) error {
 	if n := len(mine) + 1; n > maxItems {
 		return fmt.Errorf("dynamo: %w: %d items in one commit, with the record: at most %d; divide the phase", store.ErrWrite, n, maxItems)
 	}
@@ -267,7 +268,7 @@ func checkSize(record item, mine []*Write) error {
 
 // sizeOf is the size of an item by DynamoDB's rule, in bytes: names and values
 // in UTF-8, about a byte for two digits, 3 for a list or map and 1 for each entry.
-func sizeOf(it item) int {
+func sizeOf(it item.Map) int {
 	n := 0
 	for name, v := range it {
 		n += len(name) + sizeOfValue(v)
@@ -275,7 +276,7 @@ func sizeOf(it item) int {
 	return n
 }
 
-func sizeOfValue(v value) int {
+func sizeOfValue(v item.Value) int {
 	switch v := v.(type) {
 	case *types.AttributeValueMemberS:
 		return len(v.Value)

@@ -8,92 +8,93 @@ import (
 	"strings"
 	"time"
 
+	"github.com/samekey/samekey/dynamo/internal/item"
 	"github.com/samekey/samekey/idem/store"
 )
 
 // update is an update expression in the making: what differs between two
 // records, and nothing else.
 type update struct {
-	values
+	item.Values
 	set    strings.Builder
 	remove []string
 	names  map[string]string
-	args   item
+	args   item.Map
 }
 
 // update builds the expression that turns c.Prev into c.Next.
 func (s *Store) update(ctx context.Context, c store.Commit) (*update, error) {
 	prev, next := c.Prev, c.Next
-	u := &update{names: ownerName, args: make(item, 8)}
-	u.args[":owner"], u.args[":ver"] = u.str(prev.Owner), u.num(prev.Ver)
+	u := &update{names: ownerName, args: make(item.Map, 8)}
+	u.args[":owner"], u.args[":ver"] = u.Str(prev.Owner), u.Num(prev.Ver)
 	u.set.Grow(192)
-	u.put(attrVer, ":ver1", u.num(next.Ver))
+	u.put(item.AttrVer, ":ver1", u.Num(next.Ver))
 	if next.Owner != prev.Owner {
-		u.put("#owner", ":owner1", u.str(next.Owner))
+		u.put("#owner", ":owner1", u.Str(next.Owner))
 	}
-	u.text(attrState, ":st", string(prev.State), string(next.State))
-	u.text(attrKeep, ":keep", string(prev.Keep), string(next.Keep))
-	u.text(attrLastErr, ":last_err", prev.LastErr, next.LastErr)
-	u.text(attrFn, ":fn", prev.Handler.Function, next.Handler.Function)
-	u.text(attrHandler, ":hn", prev.Handler.Name, next.Handler.Name)
-	u.text(attrTenant, ":tn", prev.Tenant, next.Tenant)
+	u.text(item.AttrState, ":st", string(prev.State), string(next.State))
+	u.text(item.AttrKeep, ":keep", string(prev.Keep), string(next.Keep))
+	u.text(item.AttrLastErr, ":last_err", prev.LastErr, next.LastErr)
+	u.text(item.AttrFn, ":fn", prev.Handler.Function, next.Handler.Function)
+	u.text(item.AttrHandler, ":hn", prev.Handler.Name, next.Handler.Name)
+	u.text(item.AttrTenant, ":tn", prev.Tenant, next.Tenant)
 	switch {
 	case next.Blocked == prev.Blocked:
 	case next.Blocked:
-		u.put(attrBlocked, ":blocked", yes)
+		u.put(item.AttrBlocked, ":blocked", item.Yes)
 	default:
-		u.remove = append(u.remove, attrBlocked)
+		u.remove = append(u.remove, item.AttrBlocked)
 	}
-	u.time(attrExpires, ":exp_s", prev.Expires, next.Expires)
-	u.time(attrUntil, ":until_s", prev.Until, next.Until)
+	u.time(item.AttrExpires, ":exp_s", prev.Expires, next.Expires)
+	u.time(item.AttrUntil, ":until_s", prev.Until, next.Until)
 	if next.Tombstone != prev.Tombstone {
-		u.put(attrTomb, ":tomb_s", u.num(int64(next.Tombstone/time.Second)))
+		u.put(item.AttrTomb, ":tomb_s", u.Num(int64(next.Tombstone/time.Second)))
 	}
 	if !next.Lease.Equal(prev.Lease) {
-		u.put(attrLease, ":lease", u.millis(next.Lease)) // 0 and not absent: "released" is a fact
+		u.put(item.AttrLease, ":lease", u.Millis(next.Lease)) // 0 and not absent: "released" is a fact
 	}
 	if !next.Run.Equal(prev.Run) {
-		u.put(attrRun, ":run", u.millis(next.Run))
+		u.put(item.AttrRun, ":run", u.Millis(next.Run))
 	}
 	if next.Tries != prev.Tries {
-		u.put(attrTries, ":tries", u.num(int64(next.Tries)))
+		u.put(item.AttrTries, ":tries", u.Num(int64(next.Tries)))
 	}
 	if !slices.EqualFunc(prev.Phases, next.Phases, samePhase) {
-		u.put(attrPhases, ":phases", u.phases(next.Phases))
+		u.put(item.AttrPhases, ":phases", u.Phases(next.Phases))
 	}
 	switch {
 	case next.Calls == nil && prev.Calls != nil:
-		u.remove = append(u.remove, attrCalls)
+		u.remove = append(u.remove, item.AttrCalls)
 	case !maps.Equal(prev.Calls, next.Calls):
-		u.put(attrCalls, ":calls", u.calls(next.Calls))
+		u.put(item.AttrCalls, ":calls", u.Calls(next.Calls))
 	}
 	if !slices.Equal(prev.Doubts, next.Doubts) || !prev.DoubtSince.Equal(next.DoubtSince) {
 		if len(next.Doubts) == 0 {
-			u.remove = append(u.remove, attrDoubts, attrDoubt)
+			u.remove = append(u.remove, item.AttrDoubts, item.AttrDoubt)
 		} else {
-			u.put(attrDoubts, ":doubts", u.list(next.Doubts))
-			u.put(attrDoubt, ":doubt", u.millis(next.DoubtSince))
+			u.put(item.AttrDoubts, ":doubts", u.List(next.Doubts))
+			u.put(item.AttrDoubt, ":doubt", u.Millis(next.DoubtSince))
 		}
 	}
 	switch {
 	case len(next.Sent) == 0 && len(prev.Sent) > 0:
-		u.remove = append(u.remove, attrSent)
+		u.remove = append(u.remove, item.AttrSent)
 	case !maps.Equal(prev.Sent, next.Sent):
-		u.put(attrSent, ":sent", u.texts(next.Sent))
+		u.put(item.AttrSent, ":sent", u.Texts(next.Sent))
 	}
 	if !slices.EqualFunc(prev.Settled, next.Settled, store.Decision.Equal) {
-		u.put(attrSettled, ":settled", u.settled(next.Settled))
+		u.put(item.AttrSettled, ":settled", u.Settled(next.Settled))
 	}
 	u.addJobs(prev.Jobs, next.Jobs)
 	if next.Response != nil && prev.Response == nil {
-		body, err := s.encodeBody(ctx, &u.values, next)
+		body, err := s.encodeBody(ctx, &u.Values, next)
 		if err != nil {
 			return nil, err
 		}
-		u.put(attrResp, ":resp", body)
+		u.put(item.AttrResp, ":resp", body)
 	}
 	if next.Input == nil && (prev.Input != nil || next.Response != nil && prev.Response == nil) {
-		u.remove = append(u.remove, attrRequest) // no input at rest after the answer
+		u.remove = append(u.remove, item.AttrRequest) // no input at rest after the answer
 	}
 	return u, nil
 }
@@ -115,11 +116,11 @@ func (u *update) addJobs(prev, next map[string]store.Job) {
 		}
 		n := strconv.Itoa(i)
 		u.names["#j"+n] = id
-		u.put(attrJobs+".#j"+n, ":j"+n, u.job(next[id]))
+		u.put(item.AttrJobs+".#j"+n, ":j"+n, u.Job(next[id]))
 	}
 }
 
-func (u *update) put(path, placeholder string, v value) {
+func (u *update) put(path, placeholder string, v item.Value) {
 	if u.set.Len() == 0 {
 		u.set.WriteString("SET ")
 	} else {
@@ -137,7 +138,7 @@ func (u *update) text(name, placeholder, prev, next string) {
 	case "":
 		u.remove = append(u.remove, name)
 	default:
-		u.put(name, placeholder, u.str(next))
+		u.put(name, placeholder, u.Str(next))
 	}
 }
 
@@ -147,7 +148,7 @@ func (u *update) time(name, placeholder string, prev, next time.Time) {
 	case next.IsZero():
 		u.remove = append(u.remove, name)
 	default:
-		u.put(name, placeholder, u.secs(next))
+		u.put(name, placeholder, u.Secs(next))
 	}
 }
 

@@ -12,6 +12,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/feature/dynamodb/attributevalue"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 
+	"github.com/samekey/samekey/dynamo/internal/item"
 	"github.com/samekey/samekey/idem/store"
 )
 
@@ -30,14 +31,14 @@ type Args = map[string]any
 type Write struct {
 	verb   string // put, update, delete, check
 	table  string
-	item   item // put
-	key    item // the others
+	item   item.Map // put
+	key    item.Map // the others
 	update string
 	cond   string
 	names  map[string]string
-	values item
-	read   item // what Get read, nil for what wasn't there: the item must still be so
-	found  bool // and that there was an item
+	values item.Map
+	read   item.Map // what Get read, nil for what wasn't there: the item must still be so
+	found  bool     // and that there was an item
 	raw    *types.TransactWriteItem
 	err    error
 }
@@ -155,7 +156,7 @@ func (w *Write) arg(name string, v any) {
 			w.fail(fmt.Errorf("%s stands for two values", name))
 		}
 		if w.values == nil {
-			w.values = make(item)
+			w.values = make(item.Map)
 		}
 		w.values[name] = av
 	default:
@@ -170,7 +171,7 @@ func (w *Write) fail(err error) {
 }
 
 // marshalItem refuses what MarshalMap turns into nothing without a word.
-func marshalItem(v any) (item, error) {
+func marshalItem(v any) (item.Map, error) {
 	it, err := attributevalue.MarshalMap(v)
 	switch {
 	case err != nil:
@@ -235,7 +236,7 @@ func inName(c byte) bool {
 	return c == '_' || '0' <= c && c <= '9' || 'a' <= c && c <= 'z' || 'A' <= c && c <= 'Z'
 }
 
-func rawParts(t *types.TransactWriteItem) (exprs []string, names map[string]string, values item) {
+func rawParts(t *types.TransactWriteItem) (exprs []string, names map[string]string, values item.Map) {
 	switch {
 	case t.Put != nil:
 		return []string{deref(t.Put.ConditionExpression)}, t.Put.ExpressionAttributeNames, t.Put.ExpressionAttributeValues
@@ -293,7 +294,7 @@ func (w *Write) filled(expr string) string {
 }
 
 // text is a value in a form like JSON.
-func text(v value) string {
+func text(v item.Value) string {
 	switch v := v.(type) {
 	case *types.AttributeValueMemberS:
 		return fmt.Sprintf("%q", v.Value)

@@ -14,6 +14,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
 
 	"github.com/samekey/samekey/dynamo"
+	"github.com/samekey/samekey/dynamo/stream"
 	"github.com/samekey/samekey/idem"
 	"github.com/samekey/samekey/idem/jobs"
 	"github.com/samekey/samekey/idem/store"
@@ -217,7 +218,7 @@ func (op *operator) redrive(ctx context.Context) error {
 		}
 		jobs[i] = parts[1] + "." + parts[2]
 	}
-	n, err := op.store.Redrive(ctx, pk, rec.ID, jobs...)
+	n, err := stream.Redrive(ctx, op.store, pk, rec.ID, jobs...)
 	switch {
 	case err != nil:
 		return err

@@ -16,7 +16,9 @@ import (
 
 	"github.com/samekey/samekey/dynamo"
 	"github.com/samekey/samekey/dynamo/dynamotest"
+	"github.com/samekey/samekey/dynamo/stream"
 	"github.com/samekey/samekey/idem"
+	"github.com/samekey/samekey/idem/jobs"
 )
 
 // desk is a table, an application on it, and an operator's environment.
@@ -73,9 +75,9 @@ func (d *desk) fails(t *testing.T, code int, want string, args ...string) {
 }
 
 // entry is the only one in the list.
-func (d *desk) entry(t *testing.T) dynamo.Entry {
+func (d *desk) entry(t *testing.T) stream.Entry {
 	t.Helper()
-	var report dynamo.Report
+	var report stream.Report
 	if err := json.Unmarshal([]byte(d.ok(t, "list", "-json", "-pages", "1000")), &report); err != nil {
 		t.Fatal(err)
 	}
@@ -124,7 +126,7 @@ func TestStuckRetry(t *testing.T) {
 				t.Fatal("answered")
 			}
 			e := d.entry(t)
-			if e.Why != dynamo.WhyStuck || e.Route != "POST /rides" || e.Phase != "charge_created" {
+			if e.Why != stream.WhyStuck || e.Route != "POST /rides" || e.Phase != "charge_created" {
 				t.Errorf("listed %+v", e)
 			}
 			d.fails(t, 1, `the call of phase "charge_created" has an unknown outcome`, "retry", e.PK)
@@ -183,9 +185,7 @@ func TestStuckRedrive(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err := d.store.Fail(t.Context(), rec, map[string]error{"0.0": errors.New("550 no such\nuser")}, 1); err != nil {
-		t.Fatal(err)
-	}
+	d.parkFirst(t)
 	out := d.ok(t, "list", "-pages", "1000")
 	if lines := strings.Split(strings.TrimSpace(out), "\n"); len(lines) != 2 || !strings.Contains(lines[1], "job "+rec.ID+".0.0 mail") ||
 		!strings.Contains(lines[1], pk) || !strings.Contains(lines[1], "550 no such user") {
@@ -203,21 +203,43 @@ func TestStuckRedrive(t *testing.T) {
 	d.unlisted(t)
 }
 
+// parkFirst sweeps ahead in time with a sink that refuses jobs 0.0 for good.
+func (d *desk) parkFirst(t *testing.T) {
+	t.Helper()
+	sink := jobs.SinkFunc(func(_ context.Context, job jobs.Delivery) error {
+		if strings.HasSuffix(job.JobID, ".0.0") {
+			return errors.New("550 no such\nuser")
+		}
+		return jobs.ErrHeldBack
+	})
+	if _, err := d.later(t, func(o *stream.SweepOptions) {
+		o.Drain = stream.NewDrain(d.store, sink, func(o *stream.DrainOptions) { o.MaxTries = 1 })
+	}).Run(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+}
+
 // recordOf is the partition key of the table's only record, by a look ahead in
 // time: it has a job that waits.
 func (d *desk) recordOf(t *testing.T) string {
+	t.Helper()
+	rep, err := d.later(t).List(t.Context())
+	if err != nil || len(rep.Entries) == 0 {
+		t.Fatalf("got %+v, %v", rep, err)
+	}
+	return rep.Entries[0].PK
+}
+
+// later is a sweep in an hour.
+func (d *desk) later(t *testing.T, optFns ...func(*stream.SweepOptions)) *stream.Sweep {
 	t.Helper()
 	client, err := dynamo.NewClient()
 	if err != nil {
 		t.Fatal(err)
 	}
-	rep, err := dynamo.NewSweep(client, d.store, func(o *dynamo.SweepOptions) {
+	return stream.NewSweep(client, d.store, append(optFns, func(o *stream.SweepOptions) {
 		o.PagesPerSecond, o.Now = 1000, func() time.Time { return time.Now().Add(time.Hour) }
-	}).List(t.Context())
-	if err != nil || len(rep.Entries) == 0 {
-		t.Fatalf("got %+v, %v", rep, err)
-	}
-	return rep.Entries[0].PK
+	})...)
 }
 
 // A record is shown without what its client sent, unless that is asked for.

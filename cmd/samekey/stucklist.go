@@ -11,14 +11,14 @@ import (
 	"text/tabwriter"
 	"time"
 
-	"github.com/samekey/samekey/dynamo"
+	"github.com/samekey/samekey/dynamo/stream"
 )
 
 func (op *operator) list(ctx context.Context) error {
 	if op.opt.max < 0 || op.opt.pages < 0 || op.opt.grace < 0 {
 		return errors.New("-max, -pages and -grace are not negative")
 	}
-	report, err := dynamo.NewSweep(op.client, op.store, func(o *dynamo.SweepOptions) {
+	report, err := stream.NewSweep(op.client, op.store, func(o *stream.SweepOptions) {
 		o.MaxEntries, o.PagesPerSecond, o.Grace = op.opt.max, op.opt.pages, op.opt.grace
 		o.Logger = slog.New(slog.DiscardHandler) // what it would say is printed
 	}).List(ctx)
@@ -34,7 +34,7 @@ func (op *operator) list(ctx context.Context) error {
 
 // print prints a report as a table: what it is, where, and what went wrong. Only of
 // the whole table can it say that nothing waits.
-func (op *operator) print(report *dynamo.Report, whole bool, now time.Time) {
+func (op *operator) print(report *stream.Report, whole bool, now time.Time) {
 	w := tabwriter.NewWriter(op.env.stdout, 0, 0, 2, ' ', 0)
 	if len(report.Entries) > 0 {
 		fmt.Fprintln(w, "WHY\tAGE\tTRIES\tROUTE\tAT\tPK\tERROR")

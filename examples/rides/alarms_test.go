@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/samekey/samekey/dynamo"
+	"github.com/samekey/samekey/dynamo/stream"
 	"github.com/samekey/samekey/examples/rides"
 	"github.com/samekey/samekey/idem"
 	"github.com/samekey/samekey/idem/jobs"
@@ -49,7 +50,7 @@ func TestA30MetricsThatAlarm(t *testing.T) {
 	}
 
 	st.post(t, jane, "abandoned", raising(chargeCreated)).is(t, 500) // and nobody comes back
-	sweep := rides.Sweeper{Metrics: metrics, Sweep: dynamo.NewSweep(st.direct, st.store.(*dynamo.Store), func(o *dynamo.SweepOptions) {
+	sweep := rides.Sweeper{Metrics: metrics, Sweep: stream.NewSweep(st.direct, st.store.(*dynamo.Store), func(o *stream.SweepOptions) {
 		o.PagesPerSecond = 1000
 		o.Now = func() time.Time { return st.clock }
 	})}

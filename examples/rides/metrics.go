@@ -8,7 +8,7 @@ import (
 	"sync"
 	"time"
 
-	"github.com/samekey/samekey/dynamo"
+	"github.com/samekey/samekey/dynamo/stream"
 	"github.com/samekey/samekey/idem"
 	"github.com/samekey/samekey/idem/jobs"
 )
@@ -77,13 +77,13 @@ func (m *Metrics) Hooks() idem.Hooks {
 }
 
 // StreamHooks returns the hooks of drain, completer and sweep.
-func (m *Metrics) StreamHooks() dynamo.StreamHooks {
-	entry := func(name string) func(context.Context, dynamo.Entry) {
-		return func(_ context.Context, e dynamo.Entry) {
+func (m *Metrics) StreamHooks() stream.Hooks {
+	entry := func(name string) func(context.Context, stream.Entry) {
+		return func(_ context.Context, e stream.Entry) {
 			m.Count(name, 1, map[string]any{"record": e.Record, "operation": e.ID, "route": e.Route, "phase": e.Phase})
 		}
 	}
-	return dynamo.StreamHooks{
+	return stream.Hooks{
 		Delivered: func(_ context.Context, d jobs.Delivery) {
 			m.Count(MetricDelivered, 1, map[string]any{"operation": d.Operation, "job": d.JobID})
 		},
@@ -91,8 +91,8 @@ func (m *Metrics) StreamHooks() dynamo.StreamHooks {
 		GivenUp:     entry(MetricStuck),
 		ExpiredOpen: entry(MetricExpiredOpen),
 		JobLost:     entry(MetricExpiredOpen),
-		Skipped: func(_ context.Context, s dynamo.Skipped) {
-			if s.Why != dynamo.SkipCompanion {
+		Skipped: func(_ context.Context, s stream.Skipped) {
+			if s.Why != stream.SkipCompanion {
 				m.Count(MetricUnreadable, 1, map[string]any{"record": s.Record, "why": s.Why})
 			}
 		},
@@ -105,11 +105,11 @@ func (m *Metrics) NotMine(t jobs.Ticket, why string) {
 }
 
 // Swept counts what a sweep has found.
-func (m *Metrics) Swept(r *dynamo.Report) {
-	for name, whys := range map[string][]dynamo.Why{
-		MetricAbandoned:   {dynamo.WhyOpen, dynamo.WhyNoRequest, dynamo.WhyExpiring},
-		MetricUndelivered: {dynamo.WhyUndelivered},
-		MetricWaiting:     {dynamo.WhyStuck, dynamo.WhyBlocked, dynamo.WhyParked, dynamo.WhyUnreadable},
+func (m *Metrics) Swept(r *stream.Report) {
+	for name, whys := range map[string][]stream.Why{
+		MetricAbandoned:   {stream.WhyOpen, stream.WhyNoRequest, stream.WhyExpiring},
+		MetricUndelivered: {stream.WhyUndelivered},
+		MetricWaiting:     {stream.WhyStuck, stream.WhyBlocked, stream.WhyParked, stream.WhyUnreadable},
 	} {
 		n := 0
 		for _, why := range whys {

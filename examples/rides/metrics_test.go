@@ -10,7 +10,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"github.com/samekey/samekey/dynamo"
+	"github.com/samekey/samekey/dynamo/stream"
 	"github.com/samekey/samekey/examples/rides"
 	"github.com/samekey/samekey/idem"
 	"github.com/samekey/samekey/idem/jobs"
@@ -74,7 +74,7 @@ func everything(m *rides.Metrics) {
 			}
 		}
 	}
-	m.Swept(&dynamo.Report{})
+	m.Swept(&stream.Report{})
 	m.NotMine(jobs.Ticket{}, "")
 }
 
@@ -90,10 +90,10 @@ func TestMetricsAreInEmbeddedMetricFormat(t *testing.T) {
 func TestSweptCountsWhatWasFound(t *testing.T) {
 	t.Parallel()
 	var log bytes.Buffer
-	rides.NewMetrics(&log).Swept(&dynamo.Report{Overdue: true, ByWhy: map[dynamo.Why]dynamo.Tally{
-		dynamo.WhyOpen: {Count: 1}, dynamo.WhyNoRequest: {Count: 2}, dynamo.WhyExpiring: {Count: 4},
-		dynamo.WhyStuck: {Count: 8}, dynamo.WhyParked: {Count: 16}, dynamo.WhyUnreadable: {Count: 32},
-		dynamo.WhyUndelivered: {Count: 64}, dynamo.WhyUnsettled: {Count: 128}, dynamo.WhyBlocked: {Count: 256},
+	rides.NewMetrics(&log).Swept(&stream.Report{Overdue: true, ByWhy: map[stream.Why]stream.Tally{
+		stream.WhyOpen: {Count: 1}, stream.WhyNoRequest: {Count: 2}, stream.WhyExpiring: {Count: 4},
+		stream.WhyStuck: {Count: 8}, stream.WhyParked: {Count: 16}, stream.WhyUnreadable: {Count: 32},
+		stream.WhyUndelivered: {Count: 64}, stream.WhyUnsettled: {Count: 128}, stream.WhyBlocked: {Count: 256},
 	}})
 	got := make(map[string]float64)
 	for line := range bytes.Lines(log.Bytes()) {
@@ -114,7 +114,7 @@ func TestSweptCountsWhatWasFound(t *testing.T) {
 func TestCompanionsAreOrdinary(t *testing.T) {
 	t.Parallel()
 	var log bytes.Buffer
-	rides.NewMetrics(&log).StreamHooks().Skipped(t.Context(), dynamo.Skipped{Why: dynamo.SkipCompanion})
+	rides.NewMetrics(&log).StreamHooks().Skipped(t.Context(), stream.Skipped{Why: stream.SkipCompanion})
 	if log.Len() > 0 {
 		t.Errorf("counted: %s", &log)
 	}

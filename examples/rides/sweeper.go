@@ -4,12 +4,12 @@ import (
 	"context"
 	"encoding/json"
 
-	"github.com/samekey/samekey/dynamo"
+	"github.com/samekey/samekey/dynamo/stream"
 )
 
 // Sweeper is the scheduled function: it runs a sweep, and counts what that finds.
 type Sweeper struct {
-	Sweep   *dynamo.Sweep
+	Sweep   *stream.Sweep
 	Metrics *Metrics
 }
 

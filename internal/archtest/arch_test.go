@@ -31,8 +31,15 @@ func TestWhoMayImportWhom(t *testing.T) {
 		mayNot []string
 	}{
 		"idem":         {may: []string{"github.com/dunglas/httpsfv"}, mayNot: []string{module + "dynamo", module + "lambda"}},
+		"idem/store":   {may: []string{"github.com/dunglas/httpsfv"}, mayNot: []string{module + "dynamo", module + "lambda"}},
+		"idem/jobs":    {may: []string{"github.com/dunglas/httpsfv"}, mayNot: []string{module + "dynamo", module + "lambda"}},
 		"idem/webhook": {may: []string{"github.com/dunglas/httpsfv"}, mayNot: []string{module + "dynamo", module + "lambda"}},
+		// A program with a store and no background function links no aws-lambda-go.
 		"dynamo": {
+			may:    []string{"github.com/aws/aws-sdk-go-v2", "github.com/aws/smithy-go", "github.com/dunglas/httpsfv"},
+			mayNot: []string{module + "lambda", module + "dynamo/stream", "github.com/aws/aws-sdk-go-v2/config"},
+		},
+		"dynamo/stream": {
 			may:    []string{"github.com/aws/aws-sdk-go-v2", "github.com/aws/smithy-go", "github.com/dunglas/httpsfv", "github.com/aws/aws-lambda-go/events"},
 			mayNot: []string{module + "lambda", "github.com/aws/aws-sdk-go-v2/config"},
 		},

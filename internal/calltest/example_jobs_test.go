@@ -10,6 +10,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/sqs"
 
 	"github.com/samekey/samekey/dynamo"
+	"github.com/samekey/samekey/dynamo/stream"
 	"github.com/samekey/samekey/idem"
 	"github.com/samekey/samekey/idem/jobs"
 	"github.com/samekey/samekey/lambda"
@@ -42,7 +43,7 @@ var _ = func() { // jobs
 
 var _ = func() { // drain
 	receipts := sink.NewQueue(sqs.NewFromConfig(cfg), os.Getenv("RECEIPTS_URL"))
-	lambda.Start(dynamo.NewDrain(store, jobs.Route{"send_receipt": receipts}))
+	lambda.Start(stream.NewDrain(store, jobs.Route{"send_receipt": receipts}))
 }
 
 var _ = func() { // completer
@@ -52,7 +53,7 @@ var _ = func() { // completer
 
 	// The completer's function on the stream,
 	queue := completer.NewQueue(sqs.NewFromConfig(cfg), os.Getenv("TICKETS_URL"))
-	lambda.Start(dynamo.NewCompleter(queue))
+	lambda.Start(stream.NewCompleter(queue))
 
 	// and the one on the queue.
 	api := completer.Invoke(awslambda.NewFromConfig(cfg), os.Getenv("API_FUNCTION"))
@@ -67,8 +68,8 @@ var _ = func() { // functions on one table
 }
 
 var _ = func() { // sweep
-	engine, drain, queue := idem.New(store), dynamo.NewDrain(store, jobs.Route{}), completer.NewQueue(sqs.NewFromConfig(cfg), "url")
-	lambda.Start(dynamo.NewSweep(client, store, func(o *dynamo.SweepOptions) {
+	engine, drain, queue := idem.New(store), stream.NewDrain(store, jobs.Route{}), completer.NewQueue(sqs.NewFromConfig(cfg), "url")
+	lambda.Start(stream.NewSweep(client, store, func(o *stream.SweepOptions) {
 		o.Drain, o.Queue, o.GiveUp = drain, queue, engine.GiveUp
 	}))
 }

@@ -9,7 +9,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/service/sqs"
 
-	"github.com/samekey/samekey/dynamo"
+	"github.com/samekey/samekey/dynamo/stream"
 	"github.com/samekey/samekey/idem"
 	"github.com/samekey/samekey/idem/jobs"
 	"github.com/samekey/samekey/internal/local/elasticmq"
@@ -36,8 +36,8 @@ func TestOversizedJobsAreParked(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	drain := dynamo.NewDrain(store, jobs.Route{"receipt": sink.NewQueue(server.Client(), *queue.QueueUrl)}, func(o *dynamo.DrainOptions) { o.MaxTries = 2 })
-	sweep := dynamo.NewSweep(client, store, func(o *dynamo.SweepOptions) {
+	drain := stream.NewDrain(store, jobs.Route{"receipt": sink.NewQueue(server.Client(), *queue.QueueUrl)}, func(o *stream.DrainOptions) { o.MaxTries = 2 })
+	sweep := stream.NewSweep(client, store, func(o *stream.SweepOptions) {
 		o.Drain, o.Now = drain, func() time.Time { return time.Now().Add(time.Hour) }
 	})
 	delivered := 0
@@ -49,7 +49,7 @@ func TestOversizedJobsAreParked(t *testing.T) {
 		delivered += rep.Delivered
 	}
 	rep, err := sweep.List(t.Context())
-	if err != nil || delivered != 2 || rep.ByWhy[dynamo.WhyParked].Count != 2 || rep.ByWhy[dynamo.WhyUndelivered].Count != 0 {
+	if err != nil || delivered != 2 || rep.ByWhy[stream.WhyParked].Count != 2 || rep.ByWhy[stream.WhyUndelivered].Count != 0 {
 		t.Errorf("%d delivered; left: %+v, %v", delivered, rep.ByWhy, err)
 	}
 	for _, e := range rep.Entries {

@@ -17,6 +17,7 @@ import (
 	"time"
 
 	"github.com/samekey/samekey/dynamo"
+	"github.com/samekey/samekey/dynamo/stream"
 	"github.com/samekey/samekey/idem"
 	"github.com/samekey/samekey/idem/client"
 	"github.com/samekey/samekey/idem/jobs"
@@ -215,10 +216,10 @@ func TestDefaultsAreTrue(t *testing.T) {
 	defer journal.Close()
 	keep := time.Duration(reflect.ValueOf(journal).Elem().FieldByName("keep").Int())
 	actual["client.JournalOptions"] = reflect.ValueOf(client.JournalOptions{Keep: keep})
-	drain := dynamo.NewDrain(store, jobs.Route{})
-	actual["dynamo.DrainOptions"] = within[dynamo.DrainOptions](t, drain)
-	actual["dynamo.CompleterOptions"] = within[dynamo.CompleterOptions](t, dynamo.NewCompleter(&completer.Queue{}))
-	actual["dynamo.SweepOptions"] = within[dynamo.SweepOptions](t, dynamo.NewSweep(scanAPI{}, store))
+	drain := stream.NewDrain(store, jobs.Route{})
+	actual["stream.DrainOptions"] = within[stream.DrainOptions](t, drain)
+	actual["stream.CompleterOptions"] = within[stream.CompleterOptions](t, stream.NewCompleter(&completer.Queue{}))
+	actual["stream.SweepOptions"] = within[stream.SweepOptions](t, stream.NewSweep(scanAPI{}, store))
 
 	all := exported(t)
 	known := constants(all)
@@ -294,5 +295,5 @@ func captured[T any](construct func(func(*T))) reflect.Value {
 
 type (
 	dynamoAPI struct{ dynamo.API }
-	scanAPI   struct{ dynamo.ScanAPI }
+	scanAPI   struct{ stream.ScanAPI }
 )

@@ -8,7 +8,7 @@
 // The function on the table's stream makes the tickets:
 //
 //	queue := completer.NewQueue(sqs.NewFromConfig(cfg), os.Getenv("TICKETS_URL"))
-//	lambda.Start(dynamo.NewCompleter(queue))
+//	lambda.Start(stream.NewCompleter(queue))
 //
 // The function on the queue, which may be the same program, takes them:
 //

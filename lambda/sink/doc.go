@@ -2,7 +2,7 @@
 // an jobs.Sink that uses one method of an SDK client:
 //
 //	receipts := sink.NewQueue(sqs.NewFromConfig(cfg), os.Getenv("RECEIPTS_URL"))
-//	drain := dynamo.NewDrain(store, jobs.Route{"send_receipt": receipts})
+//	drain := stream.NewDrain(store, jobs.Route{"send_receipt": receipts})
 //	lambda.Start(drain)
 //
 // A job arrives at least once, always under the same id. Each sink says in which form.

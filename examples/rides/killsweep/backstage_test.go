@@ -22,6 +22,7 @@ import (
 
 	"github.com/samekey/samekey/dynamo"
 	"github.com/samekey/samekey/dynamo/dynamotest"
+	"github.com/samekey/samekey/dynamo/stream"
 	"github.com/samekey/samekey/examples/rides"
 	"github.com/samekey/samekey/examples/rides/world"
 	"github.com/samekey/samekey/idem"
@@ -62,14 +63,14 @@ type backstage struct {
 // process.
 func openBackstage(t *testing.T) *backstage {
 	t.Helper()
-	b, stream := newBackstage(t)
-	b.startDrain(t, stream)
-	b.startCompleter(t, stream)
+	b, arn := newBackstage(t)
+	b.startDrain(t, arn)
+	b.startCompleter(t, arn)
 	return b
 }
 
 // newBackstage makes the tables. Nothing reads the stream of the records yet.
-func newBackstage(t *testing.T) (b *backstage, stream string) {
+func newBackstage(t *testing.T) (b *backstage, arn string) {
 	t.Helper()
 	db := dynamotest.Start(t)
 	name := rand.Text()
@@ -80,17 +81,17 @@ func newBackstage(t *testing.T) (b *backstage, stream string) {
 	if err := lambdarun.BuildBootstrap(t.Context(), pkgs+"rides", b.bootstrap); err != nil {
 		t.Fatal(err)
 	}
-	stream = b.createTable(t, dynamo.CreateTableInput(b.records))
+	arn = b.createTable(t, dynamo.CreateTableInput(b.records))
 	b.createTable(t, byID(b.rides))
 	b.createTable(t, byID(b.audit))
 	var err error
 	if b.store, err = dynamo.New(db.Client(dynamo.Tune), b.records); err != nil {
 		t.Fatal(err)
 	}
-	return b, stream
+	return b, arn
 }
 
-func (b *backstage) createTable(t *testing.T, in *dynamodb.CreateTableInput) (stream string) {
+func (b *backstage) createTable(t *testing.T, in *dynamodb.CreateTableInput) (arn string) {
 	t.Helper()
 	if _, err := b.client.CreateTable(t.Context(), in); err != nil {
 		t.Fatal(err)
@@ -113,10 +114,10 @@ func byID(table string) *dynamodb.CreateTableInput {
 }
 
 // startDrain starts what the functions Drain and Receipts do.
-func (b *backstage) startDrain(t *testing.T, stream string) {
+func (b *backstage) startDrain(t *testing.T, arn string) {
 	t.Helper()
 	queue := newQueue(t, b.receipts(t))
-	b.startStream(t, stream, "Drain", dynamo.NewDrain(b.store, jobs.Route{rides.ReceiptJob: sink.NewQueue(queue, "https://receipts")}))
+	b.startStream(t, arn, "Drain", stream.NewDrain(b.store, jobs.Route{rides.ReceiptJob: sink.NewQueue(queue, "https://receipts")}))
 }
 
 // receipts is what the function Receipts does.
@@ -129,7 +130,7 @@ func (b *backstage) receipts(t *testing.T) lambdarun.Invoker {
 
 // startCompleter starts what the function Completer does. It invokes the
 // function of the run that a ticket is of, if the run has no client any more.
-func (b *backstage) startCompleter(t *testing.T, stream string) {
+func (b *backstage) startCompleter(t *testing.T, arn string) {
 	t.Helper()
 	later := &queue{}
 	tickets := completer.NewQueue(later, "https://tickets")
@@ -137,15 +138,15 @@ func (b *backstage) startCompleter(t *testing.T, stream string) {
 		rides.RidesNamespace:    byRun{b},
 		rides.ReceiptsNamespace: completer.InProcess(func(context.Context, jobs.Ticket) error { return nil }),
 	}, func(o *completer.Options) { o.Grace = grace }))
-	b.startStream(t, stream, "Completer", dynamo.NewCompleter(tickets, func(o *dynamo.CompleterOptions) { o.Grace = grace }))
+	b.startStream(t, arn, "Completer", stream.NewCompleter(tickets, func(o *stream.CompleterOptions) { o.Grace = grace }))
 }
 
-func (b *backstage) startStream(t *testing.T, stream, function string, h lambdarun.Invoker) {
+func (b *backstage) startStream(t *testing.T, arn, function string, h lambdarun.Invoker) {
 	t.Helper()
 	base := &http.Transport{}
 	t.Cleanup(base.CloseIdleConnections)
 	m, err := eventsource.Stream{
-		Function: lambdarun.InProcess(h, time.Minute), ARN: stream, ReportBatchItemFailures: true, Filters: filters(t, function),
+		Function: lambdarun.InProcess(h, time.Minute), ARN: arn, ReportBatchItemFailures: true, Filters: filters(t, function),
 		API: dynamodbstreams.New(dynamodbstreams.Options{
 			BaseEndpoint: &b.db.Endpoint, Region: "us-east-1", HTTPClient: &http.Client{Transport: mendstream.Transport(base)},
 			Credentials: aws.CredentialsProviderFunc(func(context.Context) (aws.Credentials, error) {

@@ -14,7 +14,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/samekey/samekey/dynamo"
+	"github.com/samekey/samekey/dynamo/stream"
 	"github.com/samekey/samekey/idem/store"
 	"github.com/samekey/samekey/internal/local/lambdarun"
 )
@@ -182,9 +182,9 @@ func (op *operator) run(t *testing.T, args ...string) (stdout []byte) {
 	return stdout
 }
 
-func (op *operator) list(t *testing.T) []dynamo.Entry {
+func (op *operator) list(t *testing.T) []stream.Entry {
 	t.Helper()
-	var report dynamo.Report
+	var report stream.Report
 	if err := json.Unmarshal(op.run(t, "list", "-json", "-pages", "1000"), &report); err != nil || !report.Complete {
 		t.Fatalf("got %+v, %v", report, err)
 	}
@@ -195,8 +195,8 @@ func (op *operator) list(t *testing.T) []dynamo.Entry {
 // side whether the charge was taken.
 func (op *operator) settle(t *testing.T, r *run) {
 	t.Helper()
-	listed := slices.DeleteFunc(op.list(t), func(e dynamo.Entry) bool { return e.PK != r.pk })
-	if len(listed) != 1 || listed[0].Why != dynamo.WhyStuck || listed[0].Phase != "charge_created" {
+	listed := slices.DeleteFunc(op.list(t), func(e stream.Entry) bool { return e.PK != r.pk })
+	if len(listed) != 1 || listed[0].Why != stream.WhyStuck || listed[0].Phase != "charge_created" {
 		t.Errorf("listed %+v", listed)
 	}
 	var charges []struct {

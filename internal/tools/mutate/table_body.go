@@ -83,7 +83,7 @@ func bodyMutants() []mutant {
 		},
 		{
 			rule: "CompPatience", what: "a body is given up with the first refusal",
-			in: "dynamo.Store.putChunks", old: "if overdue($ctx) || !pause($ctx, $round) { return fmt.Errorf", new: "if overdue($ctx) || $round > 0 { return fmt.Errorf",
+			in: "dynamo.Store.putChunks", old: "if item.Overdue($ctx) || !item.Pause($ctx, $round) { return fmt.Errorf", new: "if item.Overdue($ctx) || $round > 0 { return fmt.Errorf",
 			run: "^TestCompanionsWaitOutAThrottle$",
 		},
 		{
@@ -102,7 +102,7 @@ func bodyMutants() []mutant {
 		},
 		{
 			rule: "StoredLimit", what: "a request is stored that no reader takes",
-			in: "dynamo.Store.Claim", old: "$n > maxStored {", new: "$n > 2*maxStored {", run: "^TestLargestStoredRequest$",
+			in: "dynamo.Store.Claim", old: "$n > item.MaxStored {", new: "$n > 2*item.MaxStored {", run: "^TestLargestStoredRequest$",
 		},
 		{
 			rule: "StoredLimit", what: "a request is claimed that can't be stored",
@@ -123,13 +123,13 @@ func writeMutants() []mutant {
 		},
 		{
 			rule: "RegionConflict", what: "a conflict with another Region is final",
-			in: "dynamo.writeError", old: `[*types.ReplicatedWriteConflictException]($err); $ok { return nil, fmt.Errorf("dynamo: %s: %w: %w", $op, store.ErrConflict, $err)`,
+			in: "dynamo/internal/item.WriteError", old: `[*types.ReplicatedWriteConflictException]($err); $ok { return nil, fmt.Errorf("dynamo: %s: %w: %w", $op, store.ErrConflict, $err)`,
 			new: `[*types.ReplicatedWriteConflictException]($err); $ok { return nil, fmt.Errorf("dynamo: %s: %w", $op, $err)`,
-			run: "^TestConflictWithAnotherRegionIsSentAgain$",
+			pkg: "dynamo", run: "^TestConflictWithAnotherRegionIsSentAgain$",
 		},
 		{
 			rule: "WriteMistake", what: "a mistake in a write is the store's, to be tried again",
-			in: "dynamo.Store.transact", where: "$mine []*Write", old: "if invalid($err) {", new: "if invalid($err) && len($mine) == 0 {",
+			in: "dynamo.Store.transact", where: "$mine []*Write", old: "if item.Invalid($err) {", new: "if item.Invalid($err) && len($mine) == 0 {",
 			run: "^TestMistakesTheServiceFinds$", refused: true,
 		},
 		{
@@ -157,7 +157,7 @@ func writeMutants() []mutant {
 		},
 		{
 			rule: "ReadCheck", what: "an item with its key alone may be deleted unnoticed",
-			in: "dynamo.asRead", where: "$key, $read item", old: "if $found && !$values {", new: "if $found && !$values && len($key) == 0 {",
+			in: "dynamo.asRead", where: "$key, $read item.Map", old: "if $found && !$values {", new: "if $found && !$values && len($key) == 0 {",
 			run: "^TestGetChecksEveryAttribute$",
 		},
 		{
@@ -179,7 +179,7 @@ func writeMutants() []mutant {
 			old: `
 				if deref($reasons[0].Code) == "ConditionalCheckFailed" {
 					if len($reasons[0].Item) == 0 { return &store.Record{}, nil }
-					return decode($reasons[0].Item)
+					return item.Decode($reasons[0].Item)
 				}
 				var $conflict, $condition error
 				for $i, $r := range $reasons {`,
@@ -188,7 +188,7 @@ func writeMutants() []mutant {
 				if deref($reasons[0].Code) == "ConditionalCheckFailed" && !slices.ContainsFunc($reasons[1:], func(r types.CancellationReason) bool {
 					return deref(r.Code) == "ConditionalCheckFailed"
 				}) {
-					return decode($reasons[0].Item)
+					return item.Decode($reasons[0].Item)
 				}
 				for $i, $r := range $reasons {
 					if $i == 0 { continue }`,

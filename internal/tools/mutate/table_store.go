@@ -19,8 +19,8 @@ func storeMutants() []mutant {
 		// The conditions of the plain call and of the transaction, told apart by what
 		// stands before them.
 		claimTx     = "Put: &types.Put{TableName: &$s.table, Item: $it, ConditionExpression: "
-		commitTx    = "Update: &types.Update{TableName: &$s.table, Key: key($c.Prev.PK), ConditionExpression: "
-		commitPlain = "UpdateItem($ctx, &dynamodb.UpdateItemInput{TableName: &$s.table, Key: key($c.Prev.PK), ConditionExpression: "
+		commitTx    = "Update: &types.Update{TableName: &$s.table, Key: item.Key($c.Prev.PK), ConditionExpression: "
+		commitPlain = "UpdateItem($ctx, &dynamodb.UpdateItemInput{TableName: &$s.table, Key: item.Key($c.Prev.PK), ConditionExpression: "
 
 		holder   = `"#owner = :owner AND ver = :ver"`
 		anyOwner = `"(#owner = :owner OR #owner <> :owner) AND ver = :ver"`
@@ -64,7 +64,7 @@ func storeMutants() []mutant {
 		},
 		{
 			rule: "TakeDoubts", what: "the calls of who never came back aren't in doubt",
-			in: "dynamo.Store.Take", old: `takeSet+takeDoubts; $args[":doubts"] = $v.list([]string{store.AnyCall})`, new: "takeSet", run: dynamoTakes,
+			in: "dynamo.Store.Take", old: `takeSet+takeDoubts; $args[":doubts"] = $v.List([]string{store.AnyCall})`, new: "takeSet", run: dynamoTakes,
 		},
 		{
 			rule: "TakeLayout", what: "a record of a newer layout is taken over",
@@ -72,15 +72,15 @@ func storeMutants() []mutant {
 		},
 		{
 			rule: "TakeHandler", what: "another handler's operation is taken over on the table",
-			in: "dynamo.Store.Take", old: "$condition += $v.handlers($t.Handlers, $args) +", new: "$condition +=", run: dynamoTakes,
+			in: "dynamo.Store.Take", old: "$condition += handlers(&$v, $t.Handlers, $args) +", new: "$condition +=", run: dynamoTakes,
 		},
 		{
 			rule: "TakeHandler", what: "another handler of the same function takes it over on the table",
-			in: "dynamo.values.handlers", old: `" AND ("+$v.names($n, $functions[$function], $args)+")")`, new: `"")`, run: dynamoTakes,
+			in: "dynamo.handlers", old: `" AND ("+handlerNames($v, $n, $functions[$function], $args)+")")`, new: `"")`, run: dynamoTakes,
 		},
 		{
 			rule: "TakeTenant", what: "another tenant's operation is taken over on the table",
-			in: "dynamo.Store.Take", old: `+ " AND " + $v.equals(attrTenant, ":tn", $t.Tenant, $args)`, new: "", run: dynamoTakes,
+			in: "dynamo.Store.Take", old: `+ " AND " + equals(&$v, item.AttrTenant, ":tn", $t.Tenant, $args)`, new: "", run: dynamoTakes,
 		},
 		{
 			rule: "ClaimCond", what: "memory: a claim over anything that isn't its own",
@@ -168,7 +168,7 @@ func storeMutants() []mutant {
 		{
 			rule: "JobEntry", what: "a commit that stages a job writes the whole map",
 			in: "dynamo.Store.update", old: "$u.addJobs($prev.Jobs, $next.Jobs)",
-			new: `if len($next.Jobs) != len($prev.Jobs) { $u.put(attrJobs, ":jobs", $u.jobs($next.Jobs)) }`, run: dynamoCommits,
+			new: `if len($next.Jobs) != len($prev.Jobs) { $u.put(item.AttrJobs, ":jobs", $u.Jobs($next.Jobs)) }`, run: dynamoCommits,
 		},
 		{
 			rule: "TouchesWhatDiffers", what: "a commit writes the phases even where they don't differ",
@@ -176,12 +176,12 @@ func storeMutants() []mutant {
 		},
 		{
 			rule: "LayoutVersion", what: "records of a later layout are read as ours",
-			in: "dynamo.decode", old: "$d.err == nil && strconv.FormatInt($v, 10) != layoutVersion {", new: `$d.err == nil && strconv.FormatInt($v, 10) == "" {`,
+			in: "dynamo/internal/item.Decode", old: "$d.Err == nil && strconv.FormatInt($v, 10) != LayoutVersion {", new: `$d.Err == nil && strconv.FormatInt($v, 10) == "" {`,
 			run: "^TestBadInput24CorruptRecord$",
 		},
 		{
 			rule: "StrongRead", what: "the read that decides about a lost answer may be old",
-			in: "dynamo.Store.Load", old: "return $s.get($ctx, $pk, true)", new: "return $s.get($ctx, $pk, false)", run: "^TestReadsThatDecideAreStrong$",
+			in: "dynamo.Store.Load", old: "return $s.Table().Load($ctx, $pk, true)", new: "return $s.Table().Load($ctx, $pk, false)", run: "^TestReadsThatDecideAreStrong$",
 		},
 	}
 }

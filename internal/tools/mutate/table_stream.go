@@ -6,81 +6,81 @@ func jobMutants() []mutant {
 	return []mutant{
 		{
 			rule: "AckID", what: "an acknowledgement removes another operation's jobs",
-			in: "dynamo.ackCondition", old: `"id = :id AND attribute_exists(jobs)"`,
+			in: "dynamo/stream.ackCondition", old: `"id = :id AND attribute_exists(jobs)"`,
 			new: `"(id = :id OR id <> :id) AND attribute_exists(jobs)"`, run: changed,
 		},
 		{
 			rule: "AckSize", what: "a record is let go though a job was added since",
-			in: "dynamo.lastCondition", old: `"… AND size(jobs) = :n"`, new: `"… AND size(jobs) >= :n"`, run: changed,
+			in: "dynamo/stream.lastCondition", old: `"… AND size(jobs) = :n"`, new: `"… AND size(jobs) >= :n"`, run: changed,
 		},
 		{
 			rule: "AckSize", what: "a record is let go though the jobs are others, of the same number",
-			in: "dynamo.Store.ack", old: `$condition += each($paths, " AND attribute_exists(%s)")`, new: `_ = each($paths, "")`, run: changed,
+			in: "dynamo/stream.jobWriter.ack", old: `$condition += each($paths, " AND attribute_exists(%s)")`, new: `_ = each($paths, "")`, run: changed,
 		},
 		{
 			rule: "AckDone", what: "a record is let go that isn't finished",
-			in: "dynamo.lastCondition", old: `lastCondition = ackCondition + " AND st = :done AND…"`,
+			in: "dynamo/stream.lastCondition", old: `lastCondition = ackCondition + " AND st = :done AND…"`,
 			new: `lastCondition = ackCondition + " AND (st = :done OR st <> :done) AND…"`, run: changed,
 		},
 		{
 			rule: "AckUntil", what: "a record is let go that has no end",
-			in: "dynamo.lastCondition", old: `lastCondition = ackCondition + " AND st = :done AND attribute_exists(until_s) AND…"`,
+			in: "dynamo/stream.lastCondition", old: `lastCondition = ackCondition + " AND st = :done AND attribute_exists(until_s) AND…"`,
 			new: `lastCondition = ackCondition + " AND st = :done AND…"`, run: changed, refused: true,
 		},
 		{
 			rule: "AckMap", what: "an acknowledgement of a record without the map is sent",
-			in: "dynamo.ackCondition", old: `"id = :id AND attribute_exists(jobs)"`, new: `"id = :id"`, run: "^TestAckOfARecordWithoutItsMap$", refused: true,
+			in: "dynamo/stream.ackCondition", old: `"id = :id AND attribute_exists(jobs)"`, new: `"id = :id"`, run: "^TestAckOfARecordWithoutItsMap$", refused: true,
 		},
 		{
 			rule: "Clean", what: "an early job's acknowledgement doesn't settle what was finished since",
-			in: "dynamo.Store.Ack", old: "if $err != nil || $refused || !state.Unsettled($now) {", new: "if $err != nil || $refused || $now != nil {", run: changed,
+			in: "dynamo/stream.jobWriter.acknowledge", old: "if $err != nil || $refused || !state.Unsettled($now) {", new: "if $err != nil || $refused || $now != nil {", run: changed,
 		},
 		{
 			rule: "Clean", what: "a refused last acknowledgement doesn't settle what has no jobs any more",
-			in: "dynamo.Store.Ack", old: "case state.Unsettled($now): return $s.Settle($ctx, $now)", new: "", run: "^TestLastAckOfWhatOthersDeliveredSettles$",
+			in: "dynamo/stream.jobWriter.acknowledge", old: "case state.Unsettled($now): return $w.letGo($ctx, $now)", new: "", run: "^TestLastAckOfWhatOthersDeliveredSettles$",
 		},
 		{
 			rule: "SettleCond", what: "a record with jobs is settled",
-			in: "dynamo.settleCondition", old: `"…AND size(jobs) = :zero"`, new: `"…AND size(jobs) >= :zero"`, run: "^TestSettle$",
+			in: "dynamo/stream.letGoCondition", old: `"…AND size(jobs) = :zero"`, new: `"…AND size(jobs) >= :zero"`, run: "^TestSettle$",
 		},
 		{
 			rule: "SettleCond", what: "another operation's record is settled",
-			in: "dynamo.settleCondition", old: `"id = :id AND…"`, new: `"(id = :id OR id <> :id) AND…"`, run: "^TestSettle$",
+			in: "dynamo/stream.letGoCondition", old: `"id = :id AND…"`, new: `"(id = :id OR id <> :id) AND…"`, run: "^TestSettle$",
 		},
 		{
 			rule: "SettleCond", what: "a record is settled that isn't finished",
-			in: "dynamo.settleCondition", old: `"id = :id AND st = :done AND…"`,
+			in: "dynamo/stream.letGoCondition", old: `"id = :id AND st = :done AND…"`,
 			new: `"id = :id AND (st = :done OR st <> :done) AND…"`, run: "^TestSettle$",
 		},
 		{
 			rule: "SettleCond", what: "a record is settled that is kept for another reason",
-			in: "dynamo.settleCondition", old: `"…AND keep = :jobs AND…"`, new: `"…AND (keep = :jobs OR keep <> :jobs) AND…"`, run: "^TestSettle$",
+			in: "dynamo/stream.letGoCondition", old: `"…AND keep = :jobs AND…"`, new: `"…AND (keep = :jobs OR keep <> :jobs) AND…"`, run: "^TestSettle$",
 		},
 		{
 			rule: "AckTombstone", what: "a tombstone ends with its answer",
-			in: "dynamo.letGo", old: `"…until_s + if_not_exists(tomb_s, :zero)…"`, new: `"…until_s + :zero…"`, run: "^TestTombstoneOutlivesTheLastAck$",
+			in: "dynamo/stream.letGoUpdate", old: `"…until_s + if_not_exists(tomb_s, :zero)…"`, new: `"…until_s + :zero…"`, run: "^TestTombstoneOutlivesTheLastAck$",
 		},
 		{
 			rule: "ParkOnce", what: "a delivered job is counted",
-			in: "dynamo.Store.count", old: `" AND attribute_exists(%s)"`, new: `""`, run: "^TestFailOfWhatIsGone$", refused: true,
+			in: "dynamo/stream.jobWriter.count", old: `" AND attribute_exists(%s)"`, new: `""`, run: "^TestFailOfWhatIsGone$", refused: true,
 		},
 		{
 			rule: "ParkOnce", what: "a parked job's reason is replaced",
-			in: "dynamo.waiting", old: `" AND attribute_not_exists(%s.#f)"`, new: `" AND (attribute_exists(%s.#f) OR attribute_not_exists(%s.#f))"`,
+			in: "dynamo/stream.waiting", old: `" AND attribute_not_exists(%s.#f)"`, new: `" AND (attribute_exists(%s.#f) OR attribute_not_exists(%s.#f))"`,
 			run: "^TestParkedJobKeepsItsFirstReason$",
 		},
 		{
 			rule: "ParkTries", what: "a job is parked in a new round by the count of the old one",
-			in: "dynamo.Store.park", old: `" AND %s.#t >= :max"`, new: `" AND (attribute_not_exists(%s.#t) OR %s.#t >= :max OR %s.#t < :max)"`,
+			in: "dynamo/stream.jobWriter.park", old: `" AND %s.#t >= :max"`, new: `" AND (attribute_not_exists(%s.#t) OR %s.#t >= :max OR %s.#t < :max)"`,
 			run: "^TestParkingMeetsARedrive$",
 		},
 		{
 			rule: "RedriveID", what: "a redrive reaches another operation, which has the key by now",
-			in: "dynamo.Store.Redrive", old: "if $now.ID != $id {", new: `if $now.ID == "" {`, run: "^TestRedriveReachesNoOtherOperation$",
+			in: "dynamo/stream.jobWriter.redrive", old: "if $now.ID != $id {", new: `if $now.ID == "" {`, run: "^TestRedriveReachesNoOtherOperation$",
 		},
 		{
 			rule: "RedriveParked", what: "a redrive takes the counts of a new round",
-			in: "dynamo.Store.unpark", old: `" AND attribute_exists(%s.#f)"`, new: `" AND (attribute_exists(%s.#f) OR attribute_not_exists(%s.#f))"`,
+			in: "dynamo/stream.jobWriter.unpark", old: `" AND attribute_exists(%s.#f)"`, new: `" AND (attribute_exists(%s.#f) OR attribute_not_exists(%s.#f))"`,
 			run: "^TestRedriveMeetsANewRound$",
 		},
 	}
@@ -91,148 +91,148 @@ func streamMutants() []mutant {
 	return []mutant{
 		{
 			rule: "AckLast", what: "jobs are acknowledged before they are delivered",
-			in: "dynamo.Drain.run", old: "$outcomes := $d.deliver($ctx, parcels($errands))",
-			new: "for _, e := range $errands { for _, j := range e.jobs { _ = $d.store.Ack($ctx, e.image, j.name) } }; $outcomes := $d.deliver($ctx, parcels($errands))",
+			in: "dynamo/stream.Drain.run", old: "$outcomes := $d.deliver($ctx, parcels($errands))",
+			new: "for _, e := range $errands { for _, j := range e.jobs { _ = $d.jobs.acknowledge($ctx, e.image, j.name) } }; $outcomes := $d.deliver($ctx, parcels($errands))",
 			run: "^TestA21FailureIsReportedAndTheRestComesAgain$",
 		},
 		{
 			rule: "AckLast", what: "what could not be delivered is acknowledged",
-			in: "dynamo.Drain.conclude", where: "$e *errand", old: "case $err == nil: $names = append($names, $j.name)",
+			in: "dynamo/stream.Drain.conclude", where: "$e *errand", old: "case $err == nil: $names = append($names, $j.name)",
 			new: "case $err == nil || !$e.gone: $names = append($names, $j.name)", run: "^TestA21FailureIsReportedAndTheRestComesAgain$",
 		},
 		{
 			rule: "AckFailedComesAgain", what: "a batch whose acknowledgement failed isn't reported",
-			in: "dynamo.Drain.conclude", old: "for _, $j := range $e.jobs { $again($j.at) }; return $first, len($names)", new: "return $first, len($names)",
+			in: "dynamo/stream.Drain.conclude", old: "for _, $j := range $e.jobs { $again($j.at) }; return $first, len($names)", new: "return $first, len($names)",
 			run: "^TestUnacknowledgedJobsComeAgain$",
 		},
 		{
 			rule: "Clean", what: "the drain doesn't settle",
-			in: "dynamo.Drain.conclude", old: "if $e.settle {", new: "if $e.settle && $e.gone {", run: "^TestJobsDeliveredBeforeTheFinishTakeASettle$",
+			in: "dynamo/stream.Drain.conclude", old: "if $e.settle {", new: "if $e.settle && $e.gone {", run: "^TestJobsDeliveredBeforeTheFinishTakeASettle$",
 		},
 		{
 			rule: "SettleFailedComesAgain", what: "a settle that failed isn't reported",
-			in: "dynamo.Drain.conclude", old: `"settle", $err) { $again($e.at)`, new: `"settle", $err) {`, run: "^TestFailedSettleComesAgain$",
+			in: "dynamo/stream.Drain.conclude", old: `"let go", $err) { $again($e.at)`, new: `"let go", $err) {`, run: "^TestFailedSettleComesAgain$",
 		},
 		{
 			rule: "OutageParksNothing", what: "an outage of the sink counts against its jobs",
-			in: "dynamo.Drain.conclude", old: "case $e.gone, errors.Is($err, jobs.ErrSinkDown), errors.Is($err, jobs.ErrHeldBack):", new: "case $e.gone:",
+			in: "dynamo/stream.Drain.conclude", old: "case $e.gone, errors.Is($err, jobs.ErrSinkDown), errors.Is($err, jobs.ErrHeldBack):", new: "case $e.gone:",
 			run: "^TestOutageParksNothing$",
 		},
 		{
 			rule: "GoneComesAgain", what: "a failed job of a removed record is forgotten",
-			in: "dynamo.Drain.conclude", old: "case $e.gone, errors.Is($err, jobs.ErrSinkDown),", new: "case errors.Is($err, jobs.ErrSinkDown),",
+			in: "dynamo/stream.Drain.conclude", old: "case $e.gone, errors.Is($err, jobs.ErrSinkDown),", new: "case errors.Is($err, jobs.ErrSinkDown),",
 			run: "^TestFailedJobOfARemovedRecordComesAgain$",
 		},
 		{
 			rule: "NewJobsOnly", what: "the drain's own writes ask for deliveries",
-			in: "dynamo.errand.add", old: "if state.Pending($c.new, $name) && !state.Pending($before, $name) {", new: "if state.Pending($c.new, $name) {",
+			in: "dynamo/stream.errand.add", old: "if state.Pending($c.new, $name) && !state.Pending($before, $name) {", new: "if state.Pending($c.new, $name) {",
 			run: "^(TestBadInput32PoisonJobIsParked|TestDrainsOwnWritesAskForNothing)$",
 		},
 		{
 			rule: "ParkedTold", what: "a parked job goes with its record, and nobody is told",
-			in: "dynamo.errand.remove", old: "$e.lost = append($e.lost, staged{$name, $c.at})", new: "_ = $c.at", run: "^TestRemovedRecordsJobsAreDelivered$",
+			in: "dynamo/stream.errand.remove", old: "$e.lost = append($e.lost, staged{$name, $c.at})", new: "_ = $c.at", run: "^TestRemovedRecordsJobsAreDelivered$",
 		},
 		{
 			rule: "ParkedStays", what: "a parked job is handed out again",
-			in: "internal/state.Pending", old: `return $there && $job.Failed == ""`, new: "return $there && len($job.Failed) >= 0", pkg: "dynamo", run: "^TestParkedJobIsLeftAlone$",
+			in: "internal/state.Pending", old: `return $there && $job.Failed == ""`, new: "return $there && len($job.Failed) >= 0", pkg: "dynamo/stream", run: "^TestParkedJobIsLeftAlone$",
 		},
 		{
 			rule: "RemovedJobs", what: "the jobs of a removed record are forgotten",
-			in: "dynamo.fold", old: "if $c.replaced() { $of($c.old).remove($c) }", new: "", run: "^TestRemovedRecordsJobsAreDelivered$",
+			in: "dynamo/stream.fold", old: "if $c.replaced() { $of($c.old).remove($c) }", new: "", run: "^TestRemovedRecordsJobsAreDelivered$",
 		},
 		{
 			rule: "ReplacedJobs", what: "the jobs of a record that was claimed over are forgotten",
-			in: "dynamo.change.replaced", old: "($c.new == nil || $c.new.ID != $c.old.ID) }", new: "$c.new == nil }", run: "^TestRemovedRecordsJobsAreDelivered$",
+			in: "dynamo/stream.change.replaced", old: "($c.new == nil || $c.new.ID != $c.old.ID) }", new: "$c.new == nil }", run: "^TestRemovedRecordsJobsAreDelivered$",
 		},
 		{
 			rule: "UnreadableSkipped", what: "a record that can't be read holds its shard up",
-			in: "dynamo.Drain.failed", where: "$e *errand", old: "if !errors.Is($err, store.ErrCorrupt) { return true }",
+			in: "dynamo/stream.Drain.failed", where: "$e *errand", old: "if !errors.Is($err, store.ErrCorrupt) { return true }",
 			new: "if !errors.Is($err, store.ErrCorrupt) || $e != nil { return true }", run: "^TestBrokenRecordDoesNotBlock$",
 		},
 		{
 			rule: "CompleteOpen", what: "the completer queues what is finished, stuck or has no request",
-			in: "internal/state.Completable", old: "return $r.State == store.Open && $r.Keep == store.KeepOpen && $r.Input != nil", new: "return $r.State != store.None", pkg: "dynamo",
+			in: "internal/state.Completable", old: "return $r.State == store.Open && $r.Keep == store.KeepOpen && $r.Input != nil", new: "return $r.State != store.None", pkg: "dynamo/stream",
 			run: "^TestTickets$",
 		},
 		{
 			rule: "CompleteNewest", what: "a claim that finished in the same batch is queued",
-			in: "dynamo.Completer.run", old: "$newest[$ch.new.PK] != $ch ||", new: "", run: "^TestBatchIsNetted$",
+			in: "dynamo/stream.Completer.run", old: "$newest[$ch.new.PK] != $ch ||", new: "", run: "^TestBatchIsNetted$",
 		},
 		{
 			rule: "CompleteDue", what: "a ticket is due before the lease is over",
-			in: "internal/state.Due", old: "if $r.Lease.After($seen) { $seen = $r.Lease }", new: "", pkg: "dynamo", run: "^TestTickets$",
+			in: "internal/state.Due", old: "if $r.Lease.After($seen) { $seen = $r.Lease }", new: "", pkg: "dynamo/stream", run: "^TestTickets$",
 		},
 		{
 			rule: "TicketComesAgain", what: "a ticket that wasn't queued is forgotten",
-			in: "dynamo.Completer.put", old: "$first = min($first, $at[$i]); continue", new: "continue", run: "^TestQueueFails$",
+			in: "dynamo/stream.Completer.put", old: "$first = min($first, $at[$i]); continue", new: "continue", run: "^TestQueueFails$",
 		},
 		{
 			rule: "Reaper", what: "an unfinished operation goes away in silence",
-			in: "dynamo.Completer.run", old: "if $ch.replaced() && state.Unfinished($ch.old) {", new: "if $ch.replaced() && state.Unfinished($ch.old) && $ch.at < 0 {",
+			in: "dynamo/stream.Completer.run", old: "if $ch.replaced() && state.Unfinished($ch.old) {", new: "if $ch.replaced() && state.Unfinished($ch.old) && $ch.at < 0 {",
 			run: "^TestBadInput34UnfinishedRecordIsGone$",
 		},
 		{
 			rule: "ReaperFreed", what: "a key that was given back raises an alarm",
-			in: "internal/state.Unfinished", old: "$r.State == store.Open && !Freed($r)", new: "$r.State == store.Open", pkg: "dynamo", run: "^TestBadInput34UnfinishedRecordIsGone$",
+			in: "internal/state.Unfinished", old: "$r.State == store.Open && !Freed($r)", new: "$r.State == store.Open", pkg: "dynamo/stream", run: "^TestBadInput34UnfinishedRecordIsGone$",
 		},
 		{
 			rule: "SweepLate", what: "the sweep works on what the stream's readers have hardly seen",
-			in: "dynamo.Sweep.judge", old: "$s.judgeJobs($f, $r, $now.Sub($r.Run) > $s.opt.Late)", new: "$s.judgeJobs($f, $r, $now.After($r.Run))",
+			in: "dynamo/stream.Sweep.judge", old: "$s.judgeJobs($f, $r, $now.Sub($r.Run) > $s.opt.Late)", new: "$s.judgeJobs($f, $r, $now.After($r.Run))",
 			run: "^TestSweepWaitsForTheStream$",
 		},
 		{
 			rule: "SweepGoesOn", what: "each run begins at the begin",
-			in: "dynamo.scanner.input", where: "$segment int", old: `if $after != "" {`, new: `if $after != "" && $segment < 0 {`, run: "^TestEveryRecordIsVisited$",
+			in: "dynamo/stream.scanner.input", where: "$segment int", old: `if $after != "" {`, new: `if $after != "" && $segment < 0 {`, run: "^TestEveryRecordIsVisited$",
 		},
 		{
 			rule: "SweepGoesOn", what: "a run doesn't store its place",
-			in: "dynamo.Sweep.scan", old: "$over.save($ctx)", new: "", run: "^TestEveryRecordIsVisited$",
+			in: "dynamo/stream.Sweep.scan", old: "$over.save($ctx)", new: "", run: "^TestEveryRecordIsVisited$",
 		},
 		{
 			rule: "SweepGoesOn", what: "a run that is killed has stored nothing",
-			in: "dynamo.savePages", old: "savePages = 50", new: "savePages = 5000", run: "^TestKilledSweepGoesOnFromItsLastStoredPlace$",
+			in: "dynamo/stream.savePages", old: "savePages = 50", new: "savePages = 5000", run: "^TestKilledSweepGoesOnFromItsLastStoredPlace$",
 		},
 		{
 			rule: "SweepCond", what: "the slower of two sweeps puts the other's place back",
-			in: "dynamo.Store.putCursor", old: `$condition := "ver = :prev"`, new: `$condition := "(ver = :prev OR ver <> :prev)"`, run: "^TestTwoSweepsLoseNoProgress$",
+			in: "dynamo/stream.putCursor", old: `$condition := "ver = :prev"`, new: `$condition := "(ver = :prev OR ver <> :prev)"`, run: "^TestTwoSweepsLoseNoProgress$",
 		},
 		{
 			rule: "SweepJoin", what: "the slower of two sweeps forgets how far it came",
-			in: "dynamo.cursor.join", old: "$c.at[$i] = further($p, $c.at[$i])", new: "$c.at[$i] = $p", run: "^TestTwoSweepsLoseNoProgress$",
+			in: "dynamo/stream.cursor.join", old: "$c.at[$i] = further($p, $c.at[$i])", new: "$c.at[$i] = $p", run: "^TestTwoSweepsLoseNoProgress$",
 		},
 		{
 			rule: "SweepOverdue", what: "a first pass that never ends is never overdue",
-			in: "dynamo.cursor.overdue", old: "$since = $c.began", new: "", run: "^TestSweepTellsOfAnOverduePass$",
+			in: "dynamo/stream.cursor.overdue", old: "$since = $c.began", new: "", run: "^TestSweepTellsOfAnOverduePass$",
 		},
 		{
 			rule: "SweepAgain", what: "what failed waits until the pass comes by again",
-			in: "dynamo.Sweep.scan", old: "return $later($failed)", new: "return $later($failed[:0])", run: "^TestFailedActIsTriedByTheNextRun$",
+			in: "dynamo/stream.Sweep.scan", old: "return $later($failed)", new: "return $later($failed[:0])", run: "^TestFailedActIsTriedByTheNextRun$",
 		},
 		{
 			rule: "SweepAgain", what: "of two sweeps the slower one forgets what failed with the other",
-			in: "dynamo.pass.save", old: "$again := $p.joinAgain($held.again)", new: "$again := $p.again", run: "^TestTwoSweepsKeepWhatFailed$",
+			in: "dynamo/stream.pass.save", old: "$again := $p.joinAgain($held.again)", new: "$again := $p.again", run: "^TestTwoSweepsKeepWhatFailed$",
 		},
 		{
 			rule: "SweepAgain", what: "of two sweeps the slower one keeps to itself what failed with it",
-			in: "dynamo.pass.save", old: "if $p.again = $again; $p.lost && slices.Equal($again, $held.again) {",
+			in: "dynamo/stream.pass.save", old: "if $p.again = $again; $p.lost && slices.Equal($again, $held.again) {",
 			new: "if $p.again = $again; $p.lost && !slices.Equal($again, nil) {", run: "^TestTwoSweepsKeepWhatFailed$",
 		},
 		{
 			rule: "SweepAgain", what: "where too much fails the pass leaves the table behind unworked",
-			in: "dynamo.room", old: "if $over > 0 && $f.runs >= giveWayAfter {", new: "if $over > 0 {", run: "^TestRoomForWhatFails$",
+			in: "dynamo/stream.room", old: "if $over > 0 && $f.runs >= giveWayAfter {", new: "if $over > 0 {", run: "^TestRoomForWhatFails$",
 		},
 		{
 			rule: "SweepPoison", what: "records that fail for ever hold up the pass",
-			in: "dynamo.room", old: "if $over > 0 && $f.runs >= giveWayAfter {", new: "if $over > 0 && $f.runs < 0 {", run: "^TestPassWaitsForATimeWhereTooMuchFails$",
+			in: "dynamo/stream.room", old: "if $over > 0 && $f.runs >= giveWayAfter {", new: "if $over > 0 && $f.runs < 0 {", run: "^TestPassWaitsForATimeWhereTooMuchFails$",
 		},
 		{
 			rule: "Clean", what: "the sweep doesn't settle",
-			in: "dynamo.Sweep.judgeJobs", old: "settle: $late && state.Unsettled($r)}", new: `settle: $late && state.Unsettled($r) && $r.ID == ""}`,
+			in: "dynamo/stream.Sweep.judgeJobs", old: "settle: $late && state.Unsettled($r)}", new: `settle: $late && state.Unsettled($r) && $r.ID == ""}`,
 			run: "^TestSweepActsInTheStreamsStead$",
 		},
 		{
 			rule: "SweepGiveUp", what: "the sweep gives up what a client may still come back for",
-			in: "dynamo.Sweep.judge", old: "if $now.Sub($r.Run) > $s.opt.Retention {", new: "if $now.After($r.Run) {", run: "^TestSweepGivesUpAfterTheRetentionOnly$",
+			in: "dynamo/stream.Sweep.judge", old: "if $now.Sub($r.Run) > $s.opt.Retention {", new: "if $now.After($r.Run) {", run: "^TestSweepGivesUpAfterTheRetentionOnly$",
 		},
 	}
 }

@@ -37,11 +37,11 @@ func whoseMutants() []mutant {
 		},
 		{
 			rule: "TicketAddress", what: "a ticket doesn't say to which function it is to go",
-			in: "idem/jobs.TicketFor", old: "Function: $r.Handler.Function, Tenant: $r.Tenant}", new: "Tenant: $r.Tenant}", pkg: "dynamo", run: "^TestTicketsAndJobsAreAddressed$",
+			in: "idem/jobs.TicketFor", old: "Function: $r.Handler.Function, Tenant: $r.Tenant}", new: "Tenant: $r.Tenant}", pkg: "dynamo/stream", run: "^TestTicketsAndJobsAreAddressed$",
 		},
 		{
 			rule: "TicketAddress", what: "a job doesn't say whose it is",
-			in: "dynamo.parcel.delivery", old: "Tries: $job.Tries, Tenant: $r.Tenant", new: "Tries: $job.Tries", run: "^TestTicketsAndJobsAreAddressed$",
+			in: "dynamo/stream.parcel.delivery", old: "Tries: $job.Tries, Tenant: $r.Tenant", new: "Tries: $job.Tries", run: "^TestTicketsAndJobsAreAddressed$",
 		},
 		{
 			rule: "TakeOverNames", what: "a client's retry leaves the operation to the handler that it was of",

@@ -8,7 +8,7 @@ import (
 	"os"
 	"time"
 
-	"github.com/samekey/samekey/dynamo"
+	"github.com/samekey/samekey/dynamo/stream"
 	"github.com/samekey/samekey/examples/rides"
 	"github.com/samekey/samekey/examples/rides/cmd/internal/client"
 	"github.com/samekey/samekey/lambda"
@@ -23,7 +23,7 @@ func main() {
 	}
 	queue, metrics := completer.NewQueue(client.SQS(), tickets), rides.NewMetrics(os.Stdout)
 	lambda.Start(rides.BySource{
-		"aws:dynamodb": dynamo.NewCompleter(queue, func(o *dynamo.CompleterOptions) {
+		"aws:dynamodb": stream.NewCompleter(queue, func(o *stream.CompleterOptions) {
 			o.Grace = grace
 			o.Logger = rides.Logger()
 			o.Hooks = metrics.StreamHooks()

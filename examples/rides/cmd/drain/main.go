@@ -8,6 +8,7 @@ import (
 	"os"
 
 	"github.com/samekey/samekey/dynamo"
+	"github.com/samekey/samekey/dynamo/stream"
 	"github.com/samekey/samekey/examples/rides"
 	"github.com/samekey/samekey/examples/rides/cmd/internal/client"
 	"github.com/samekey/samekey/idem/jobs"
@@ -23,7 +24,7 @@ func main() {
 	if err := errors.Join(env.Err(), err1, err2); err != nil {
 		log.Fatal(err)
 	}
-	lambda.Start(dynamo.NewDrain(store, jobs.Route{rides.ReceiptJob: sink.NewQueue(client.SQS(), receipts)}, func(o *dynamo.DrainOptions) {
+	lambda.Start(stream.NewDrain(store, jobs.Route{rides.ReceiptJob: sink.NewQueue(client.SQS(), receipts)}, func(o *stream.DrainOptions) {
 		o.Logger = rides.Logger()
 		o.Hooks = rides.NewMetrics(os.Stdout).StreamHooks()
 	}))

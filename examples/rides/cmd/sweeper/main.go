@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/samekey/samekey/dynamo"
+	"github.com/samekey/samekey/dynamo/stream"
 	"github.com/samekey/samekey/examples/rides"
 	"github.com/samekey/samekey/examples/rides/cmd/internal/client"
 	"github.com/samekey/samekey/idem/jobs"
@@ -26,8 +27,8 @@ func main() {
 		log.Fatal(err)
 	}
 	queues, metrics := client.SQS(), rides.NewMetrics(os.Stdout)
-	lambda.Start(rides.Sweeper{Metrics: metrics, Sweep: dynamo.NewSweep(db, store, func(o *dynamo.SweepOptions) {
-		o.Drain = dynamo.NewDrain(store, jobs.Route{rides.ReceiptJob: sink.NewQueue(queues, receipts)}, func(o *dynamo.DrainOptions) {
+	lambda.Start(rides.Sweeper{Metrics: metrics, Sweep: stream.NewSweep(db, store, func(o *stream.SweepOptions) {
+		o.Drain = stream.NewDrain(store, jobs.Route{rides.ReceiptJob: sink.NewQueue(queues, receipts)}, func(o *stream.DrainOptions) {
 			o.Logger = rides.Logger()
 			o.Hooks = metrics.StreamHooks()
 		})

@@ -1,0 +1,211 @@
+package item
+
+import (
+	"errors"
+	"maps"
+	"net/http"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
+	"github.com/google/go-cmp/cmp"
+	"pgregory.net/rapid"
+
+	"github.com/samekey/samekey/idem"
+	"github.com/samekey/samekey/idem/store"
+)
+
+// Whatever a record holds comes back.
+func TestRecordRoundTrip(t *testing.T) {
+	t.Parallel()
+	rapid.Check(t, func(t *rapid.T) {
+		want := anyRecord(t)
+		got, err := Decode(encoded(want))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if diff := cmp.Diff(want, got); diff != "" {
+			t.Fatalf("round trip (-want +got):\n%s", diff)
+		}
+	})
+}
+
+// encoded is the item of r, whose body lies in the record itself.
+func encoded(r *store.Record) Map {
+	var v Values
+	if r.Response == nil {
+		return v.Encode(r, nil)
+	}
+	body, zipped := Compress(r.Response.Body)
+	return v.Encode(r, v.Response(r.Response, nil, body, zipped))
+}
+
+func anyRecord(t *rapid.T) *store.Record {
+	text := rapid.StringMatching(`[ -~äß€]{1,20}`)
+	optional := rapid.StringMatching(`([ -~äß€]{1,20})?`)
+	second := rapid.Map(rapid.Int64Range(1, 1<<33), func(n int64) time.Time { return time.Unix(n, 0) })
+	milli := rapid.Map(rapid.Int64Range(1, 1<<43), time.UnixMilli)
+	r := &store.Record{
+		PK: text.Draw(t, "pk"), State: store.Open, Owner: text.Draw(t, "owner"), Ver: rapid.Int64Min(1).Draw(t, "ver"),
+		Fingerprint: text.Draw(t, "fp"), Cred: optional.Draw(t, "cred"), Secret: optional.Draw(t, "secret"), ID: text.Draw(t, "id"),
+		Tries: rapid.IntRange(0, 100).Draw(t, "tries"), LastErr: optional.Draw(t, "last err"), Blocked: rapid.Bool().Draw(t, "blocked"), DeliveryKey: rapid.Bool().Draw(t, "delivery"),
+		Created: milli.Draw(t, "created"), Run: milli.Draw(t, "run"), Route: optional.Draw(t, "route"), Scope: optional.Draw(t, "scope"),
+	}
+	if rapid.Bool().Draw(t, "leased") {
+		r.Lease = milli.Draw(t, "lease")
+	}
+	if rapid.Bool().Draw(t, "kept") {
+		r.Keep = rapid.SampledFrom([]store.Keep{store.KeepOpen, store.KeepJobs}).Draw(t, "keep")
+		r.Until = second.Draw(t, "until")
+		r.Tombstone = time.Duration(rapid.Int64Range(0, 1<<30).Draw(t, "tombstone")) * time.Second
+	} else {
+		r.Expires = second.Draw(t, "expires")
+	}
+	for range rapid.IntRange(0, 3).Draw(t, "phases") {
+		p := store.Phase{Name: text.Draw(t, "phase")}
+		if rapid.Bool().Draw(t, "has result") {
+			p.Result = []byte(optional.Draw(t, "result"))
+		}
+		r.Phases = append(r.Phases, p)
+	}
+	if rapid.Bool().Draw(t, "counts calls") {
+		r.Calls = rapid.MapOfN(text, rapid.IntRange(0, 9), 0, 3).Draw(t, "calls")
+	}
+	if rapid.Bool().Draw(t, "sends") {
+		r.Sent = rapid.MapOfN(text, text, 1, 3).Draw(t, "sent")
+	}
+	if rapid.Bool().Draw(t, "doubted") {
+		r.Doubts, r.DoubtSince = rapid.SliceOfN(text, 1, 3).Draw(t, "doubts"), milli.Draw(t, "doubt")
+	}
+	for range rapid.IntRange(0, 3).Draw(t, "settled") {
+		r.Settled = append(r.Settled, store.Decision{By: optional.Draw(t, "by"), At: milli.Draw(t, "at"), What: text.Draw(t, "what")})
+	}
+	for range rapid.IntRange(0, 3).Draw(t, "jobs") {
+		if r.Jobs == nil {
+			r.Jobs = map[string]idem.Job{}
+		}
+		r.Jobs[text.Draw(t, "job")] = idem.Job{Kind: text.Draw(t, "kind"), Args: []byte(optional.Draw(t, "args")), Tries: rapid.IntRange(0, 9).Draw(t, "job tries")}
+	}
+	if rapid.Bool().Draw(t, "done") {
+		r.State = store.Done
+		r.Response = &idem.Response{Status: rapid.IntRange(200, 599).Draw(t, "status")}
+		if n := rapid.IntRange(0, 3).Draw(t, "headers"); n > 0 {
+			r.Response.Header = http.Header{}
+			for range n {
+				r.Response.Header[text.Draw(t, "header")] = rapid.SliceOfN(rapid.OneOf(optional, rapid.Just("caf\xe9")), 1, 3).Draw(t, "values")
+			}
+		}
+		if body := rapid.SliceOfN(rapid.Byte(), 0, 600).Draw(t, "body"); len(body) > 0 {
+			r.Response.Body = body
+		}
+	}
+	return r
+}
+
+// Bad input 24: what isn't a record of ours is never guessed at.
+func TestBadInput24CorruptRecord(t *testing.T) {
+	t.Parallel()
+	whole := func() Map {
+		r := &store.Record{
+			PK: "v1##x", State: store.Done, Owner: "o", Ver: 2, Fingerprint: "f", ID: "i", Expires: time.Unix(1<<31, 0),
+			Created: time.UnixMilli(1), Run: time.UnixMilli(1),
+			Response: &idem.Response{Status: 201, Header: http.Header{"Content-Type": {"text/plain"}, "Link": {"a", "b"}}, Body: []byte("x")},
+		}
+		return encoded(r)
+	}
+	if _, err := Decode(whole()); err != nil {
+		t.Fatalf("the record to spoil is corrupt already: %v", err)
+	}
+	null := &types.AttributeValueMemberNULL{Value: true}
+	resp := func(it Map) Map { return it[AttrResp].(*types.AttributeValueMemberM).Value }
+	tests := map[string]struct {
+		spoil func(Map)
+		want  string // in the error
+	}{
+		"another layout version": {func(it Map) { it[AttrVersion] = new(Values).Num(2) }, "layout version 2"},
+		"no layout version":      {func(it Map) { delete(it, AttrVersion) }, "v is missing"},
+		"no state":               {func(it Map) { delete(it, AttrState) }, "st is missing"},
+		"unknown state":          {func(it Map) { it[AttrState] = new(Values).Str("paused") }, `st is "paused"`},
+		"no owner":               {func(it Map) { delete(it, AttrOwner) }, "owner is missing"},
+		"version as text":        {func(it Map) { it[AttrVer] = new(Values).Str("2") }, "ver has type"},
+		"version zero":           {func(it Map) { it[AttrVer] = new(Values).Num(0) }, "ver is 0"},
+		"fractional lease":       {func(it Map) { it[AttrLease] = &types.AttributeValueMemberN{Value: "1.5"} }, "lease_ms is not a whole number"},
+		"no fingerprint":         {func(it Map) { delete(it, AttrFP) }, "fp is missing"},
+		"no id":                  {func(it Map) { delete(it, AttrID) }, "id is missing"},
+		"calls that don't count": {func(it Map) { it[AttrCalls] = &types.AttributeValueMemberM{Value: Map{"pay#": null}} }, "pay# has type"},
+		"a hash that isn't one":  {func(it Map) { it[AttrSent] = &types.AttributeValueMemberM{Value: Map{"pay#1": null}} }, "pay#1 has type"},
+		"a doubt that isn't one": {func(it Map) { it[AttrDoubts] = &types.AttributeValueMemberL{Value: []Value{null}} }, "doubts[0]"},
+		"a doubt without a time": {func(it Map) {
+			it[AttrDoubts] = &types.AttributeValueMemberL{Value: []Value{&types.AttributeValueMemberS{Value: "?"}}}
+		}, "belong together"},
+		"no jobs":                 {func(it Map) { delete(it, AttrJobs) }, "jobs is missing"},
+		"a job that isn't one":    {func(it Map) { it[AttrJobs] = &types.AttributeValueMemberM{Value: Map{"0.0": null}} }, "jobs.0.0 has type"},
+		"a phase that isn't one":  {func(it Map) { it[AttrPhases] = &types.AttributeValueMemberL{Value: []Value{null}} }, "phases[0]"},
+		"neither keep nor expiry": {func(it Map) { delete(it, AttrExpires) }, "keep and exp_s"},
+		"both keep and expiry":    {func(it Map) { it[AttrKeep] = new(Values).Str("jobs") }, "keep and exp_s"},
+		"done without an answer":  {func(it Map) { delete(it, AttrResp) }, "resp doesn't fit"},
+		"open with an answer":     {func(it Map) { it[AttrState] = new(Values).Str("open") }, "resp doesn't fit"},
+		"answer without a status": {func(it Map) { delete(resp(it), respStatus) }, "s is missing"},
+		"header of a wrong type":  {func(it Map) { resp(it)[respHeader] = &types.AttributeValueMemberM{Value: Map{"A": null}} }, "header A has type"},
+		"body of a wrong type":    {func(it Map) { resp(it)[respBody] = new(Values).Str("x") }, "b has type"},
+		"body that isn't gzip":    {func(it Map) { resp(it)[respGzip] = &types.AttributeValueMemberBOOL{Value: true} }, "resp.b"},
+		"status out of range":     {func(it Map) { resp(it)[respStatus] = new(Values).Num(0) }, "resp.s is 0"},
+		"overflow of -1 bytes":    {func(it Map) { resp(it)[respOverflow] = overflowOf(1, -1) }, "1 companions of -1 bytes"},
+		"overflow of a petabyte":  {func(it Map) { resp(it)[respOverflow] = overflowOf(1, 1<<50) }, "companions of"},
+		"overflow of -1 items":    {func(it Map) { resp(it)[respOverflow] = overflowOf(-1, 1) }, "-1 companions"},
+		"overflow without count":  {func(it Map) { resp(it)[respOverflow] = &types.AttributeValueMemberM{Value: Map{}} }, "c is missing"},
+	}
+	for name, tt := range tests {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			it := whole()
+			tt.spoil(it)
+			_, err := Decode(it)
+			if !errors.Is(err, idem.ErrCorrupt) || !strings.Contains(err.Error(), tt.want) {
+				t.Errorf("got %v, want a corrupt record and %q", err, tt.want)
+			}
+		})
+	}
+}
+
+// Items of any shape are decoded or refused, never a panic.
+func FuzzDecode(f *testing.F) {
+	f.Add("st", "done", byte(0), int64(1))
+	f.Add("resp", "x", byte(4), int64(0))
+	f.Add("jobs", "0.0", byte(3), int64(0))
+	f.Add("phases", "a", byte(2), int64(0))
+	f.Add("exp_s", "1e400", byte(1), int64(0))
+	f.Fuzz(func(t *testing.T, name, text string, kind byte, n int64) {
+		r := &store.Record{PK: "p", State: store.Done, Owner: "o", Ver: 1, Fingerprint: "f", ID: "i", Expires: time.Unix(1<<31, 0), Created: time.UnixMilli(1), Run: time.UnixMilli(1), Response: &idem.Response{Status: 200}}
+		it := encoded(r)
+		var v Value
+		switch kind % 6 {
+		case 0:
+			v = new(Values).Str(text)
+		case 1:
+			v = &types.AttributeValueMemberN{Value: text}
+		case 2:
+			v = &types.AttributeValueMemberL{Value: []Value{new(Values).Str(text), new(Values).Num(n)}}
+		case 3:
+			v = &types.AttributeValueMemberM{Value: Map{text: new(Values).Num(n)}}
+		case 4:
+			v = &types.AttributeValueMemberB{Value: []byte(text)}
+		case 5:
+			v = &types.AttributeValueMemberM{Value: Map{respStatus: new(Values).Num(n), respGzip: &types.AttributeValueMemberBOOL{Value: true}, respBody: &types.AttributeValueMemberB{Value: []byte(text)}}}
+		}
+		before := maps.Clone(it)
+		it[name] = v
+		got, err := Decode(it)
+		if err != nil && !errors.Is(err, idem.ErrCorrupt) {
+			t.Errorf("error %v is not ErrCorrupt", err)
+		}
+		if err == nil && got.State == store.Done && got.Response == nil {
+			t.Errorf("a done record without an answer from %v", before)
+		}
+	})
+}
+
+func overflowOf(count, length int) Value {
+	return new(Values).overflow(&store.Overflow{Owner: "o", Count: count, Length: length})
+}

@@ -1,0 +1,421 @@
+package item
+
+import (
+	"crypto/sha256"
+	"errors"
+	"fmt"
+	"net/http"
+	"strconv"
+	"time"
+
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
+
+	"github.com/samekey/samekey/idem/store"
+)
+
+const (
+	maxCompanions = 28 // 10 MB, even if compression made it larger
+
+	// maxStored is of a body, and more than Lambda takes or gives.
+	MaxStored = store.MaxStoredRequest
+)
+
+// Decode reads an item. What is missing or of another type makes it corrupt:
+// guessing could run a request again.
+func Decode(it Map) (*store.Record, error) {
+	d := Decoder{It: it}
+	if v := d.Number(AttrVersion, true); d.Err == nil && strconv.FormatInt(v, 10) != LayoutVersion {
+		return nil, fmt.Errorf("dynamo: %w: layout version %d is not known to this program", store.ErrCorrupt, v)
+	}
+	r := &store.Record{
+		PK:          d.Text(AttrPK, true),
+		State:       store.State(d.Text(AttrState, true)),
+		Owner:       d.Text(AttrOwner, true),
+		Ver:         d.Number(AttrVer, true),
+		Lease:       d.Milli(AttrLease, true),
+		Expires:     d.second(AttrExpires),
+		Keep:        store.Keep(d.Text(AttrKeep, false)),
+		Until:       d.second(AttrUntil),
+		Tombstone:   time.Duration(d.Number(AttrTomb, false)) * time.Second,
+		Fingerprint: d.Text(AttrFP, true),
+		Cred:        d.Text(AttrCred, false),
+		Secret:      d.Text(AttrSecret, false),
+		ID:          d.Text(AttrID, true),
+		Phases:      d.phases(),
+		Jobs:        d.jobs(),
+		Calls:       d.calls(),
+		Doubts:      d.doubts(),
+		DoubtSince:  d.Milli(AttrDoubt, false),
+		Sent:        d.sent(),
+		Tries:       int(d.Number(AttrTries, false)),
+		LastErr:     d.Text(AttrLastErr, false),
+		Blocked:     d.Flag(AttrBlocked),
+		DeliveryKey: d.Flag(AttrDeliver),
+		Created:     d.Milli(AttrCreated, true),
+		Run:         d.Milli(AttrRun, true),
+		Settled:     d.settled(),
+		Route:       d.Text(AttrRoute, false),
+		Scope:       d.Text(AttrScope, false),
+		Handler:     store.HandlerID{Function: d.Text(AttrFn, false), Name: d.Text(AttrHandler, false)},
+		Tenant:      d.Text(AttrTenant, false),
+	}
+	d.response(r)
+	d.input(r)
+	d.check(r)
+	if d.Err != nil {
+		return nil, fmt.Errorf("dynamo: %w: %w", store.ErrCorrupt, d.Err)
+	}
+	return r, nil
+}
+
+// Decoder remembers the first thing that is wrong with an item.
+type Decoder struct {
+	It  Map
+	Err error
+}
+
+func (d *Decoder) fail(format string, args ...any) {
+	if d.Err == nil {
+		d.Err = fmt.Errorf(format, args...)
+	}
+}
+
+// check holds a record to what every writer keeps to.
+func (d *Decoder) check(r *store.Record) {
+	switch {
+	case d.Err != nil:
+	case r.State != store.Open && r.State != store.Done && r.State != store.Stuck:
+		d.fail("st is %q", r.State)
+	case r.Ver < 1:
+		d.fail("ver is %d", r.Ver)
+	case r.Response != nil && (r.Response.Status < 100 || r.Response.Status > 999):
+		d.fail("resp.s is %d", r.Response.Status)
+	case (r.State == store.Done) != (r.Response != nil):
+		d.fail("st is %q, but resp doesn't fit", r.State)
+	case (len(r.Doubts) == 0) != r.DoubtSince.IsZero():
+		d.fail("doubts and doubt_ms belong together")
+	case (r.Keep == store.KeepNothing) != !r.Expires.IsZero():
+		d.fail("exactly one of keep and exp_s must be there")
+	}
+}
+
+func as[T Value](d *Decoder, it Map, name string, must bool) (v T) {
+	raw, ok := it[name]
+	if !ok {
+		if must {
+			d.fail("%s is missing", name)
+		}
+		return v
+	}
+	if v, ok = raw.(T); !ok {
+		d.fail("%s has type %T", name, raw)
+	}
+	return v
+}
+
+func (d *Decoder) Text(name string, must bool) string {
+	if v := as[*types.AttributeValueMemberS](d, d.It, name, must); v != nil {
+		return v.Value
+	}
+	return ""
+}
+
+func (d *Decoder) Number(name string, must bool) int64 {
+	return d.numberIn(d.It, name, must)
+}
+
+func (d *Decoder) numberIn(it Map, name string, must bool) int64 {
+	v := as[*types.AttributeValueMemberN](d, it, name, must)
+	if v == nil {
+		return 0
+	}
+	n, err := strconv.ParseInt(v.Value, 10, 64)
+	if err != nil {
+		d.fail("%s is not a whole number", name)
+	}
+	return n
+}
+
+func (d *Decoder) Flag(name string) bool {
+	b := as[*types.AttributeValueMemberBOOL](d, d.It, name, false)
+	return b != nil && b.Value
+}
+
+func (d *Decoder) Milli(name string, must bool) time.Time {
+	if n := d.Number(name, must); n != 0 {
+		return time.UnixMilli(n)
+	}
+	return time.Time{}
+}
+
+func (d *Decoder) second(name string) time.Time {
+	if _, ok := d.It[name]; !ok {
+		return time.Time{}
+	}
+	return time.Unix(d.Number(name, true), 0)
+}
+
+func (d *Decoder) phases() []store.Phase {
+	list := as[*types.AttributeValueMemberL](d, d.It, AttrPhases, false)
+	if list == nil {
+		return nil
+	}
+	phases := make([]store.Phase, len(list.Value))
+	for i, entry := range list.Value {
+		pair, ok := entry.(*types.AttributeValueMemberL)
+		if !ok || len(pair.Value) < 1 || len(pair.Value) > 3 {
+			d.fail("phases[%d] is not [name, result]", i)
+			return nil
+		}
+		for j, part := range pair.Value {
+			s, ok := part.(*types.AttributeValueMemberS)
+			switch {
+			case !ok:
+				d.fail("phases[%d] has type %T", i, part)
+			case j == 0:
+				phases[i].Name = s.Value
+			case j == 1:
+				phases[i].Result = []byte(s.Value)
+			case s.Value != phaseIntent:
+				d.fail("phases[%d] has mark %q", i, s.Value)
+			default:
+				phases[i].Result, phases[i].Intent = nil, true
+			}
+		}
+	}
+	return phases
+}
+
+func (d *Decoder) calls() map[string]int {
+	m := as[*types.AttributeValueMemberM](d, d.It, AttrCalls, false)
+	if m == nil {
+		return nil
+	}
+	calls := make(map[string]int, len(m.Value))
+	for call := range m.Value {
+		calls[call] = int(d.numberIn(m.Value, call, true))
+	}
+	return calls
+}
+
+func (d *Decoder) sent() map[string]string {
+	m := as[*types.AttributeValueMemberM](d, d.It, AttrSent, false)
+	if m == nil {
+		return nil
+	}
+	sent, in := make(map[string]string, len(m.Value)), Decoder{It: m.Value}
+	for call := range m.Value {
+		sent[call] = in.Text(call, true)
+	}
+	if in.Err != nil {
+		d.fail("sent: %w", in.Err)
+	}
+	return sent
+}
+
+func (d *Decoder) doubts() []string {
+	list := as[*types.AttributeValueMemberL](d, d.It, AttrDoubts, false)
+	if list == nil {
+		return nil
+	}
+	var doubts []string
+	for i, raw := range list.Value {
+		s, ok := raw.(*types.AttributeValueMemberS)
+		if !ok {
+			d.fail("doubts[%d] has type %T", i, raw)
+			return nil
+		}
+		doubts = append(doubts, s.Value)
+	}
+	return doubts
+}
+
+func (d *Decoder) settled() []store.Decision {
+	list := as[*types.AttributeValueMemberL](d, d.It, AttrSettled, false)
+	if list == nil {
+		return nil
+	}
+	decisions := make([]store.Decision, len(list.Value))
+	for i, raw := range list.Value {
+		entry, ok := raw.(*types.AttributeValueMemberM)
+		if !ok {
+			d.fail("settled[%d] has type %T", i, raw)
+			return nil
+		}
+		one := Decoder{It: entry.Value}
+		decisions[i] = store.Decision{By: one.Text(settledBy, true), At: one.Milli(settledAt, true), What: one.Text(settledWhat, true)}
+		if one.Err != nil {
+			d.fail("settled[%d]: %w", i, one.Err)
+		}
+	}
+	return decisions
+}
+
+func (d *Decoder) jobs() map[string]store.Job {
+	m := as[*types.AttributeValueMemberM](d, d.It, AttrJobs, true)
+	if m == nil || len(m.Value) == 0 {
+		return nil
+	}
+	jobs := make(map[string]store.Job, len(m.Value))
+	for id, raw := range m.Value {
+		entry, ok := raw.(*types.AttributeValueMemberM)
+		if !ok {
+			d.fail("jobs.%s has type %T", id, raw)
+			return nil
+		}
+		j := Decoder{It: entry.Value}
+		jobs[id] = store.Job{
+			Kind: j.Text(jobKind, true), Args: []byte(j.Text(jobArgs, true)), Group: j.Text(jobGroup, false),
+			Tries: int(j.Number(JobTries, false)), Failed: j.Text(JobFailed, false),
+		}
+		if j.Err != nil {
+			d.fail("jobs.%s: %w", id, j.Err)
+		}
+	}
+	return jobs
+}
+
+func (d *Decoder) response(r *store.Record) {
+	m := as[*types.AttributeValueMemberM](d, d.It, AttrResp, false)
+	if m == nil {
+		return
+	}
+	r.Response = &store.Response{Status: int(d.numberIn(m.Value, respStatus, true)), Header: d.header(m.Value)}
+	r.Response.Body = d.body("resp.b", m.Value)
+	r.Overflow = d.overflow("resp.o", m.Value)
+}
+
+// body reads a body that lies in the record itself.
+func (d *Decoder) body(path string, it Map) []byte {
+	b := as[*types.AttributeValueMemberB](d, it, respBody, false)
+	if b == nil {
+		return nil
+	}
+	if z := as[*types.AttributeValueMemberBOOL](d, it, respGzip, false); z == nil || !z.Value {
+		return b.Value
+	}
+	body, err := Gunzip(b.Value, MaxStored)
+	if err != nil {
+		d.fail("%s: %w", path, err)
+	}
+	return body
+}
+
+// overflow reads where a large body lies.
+func (d *Decoder) overflow(path string, it Map) *store.Overflow {
+	m := as[*types.AttributeValueMemberM](d, it, respOverflow, false)
+	if m == nil {
+		return nil
+	}
+	over := Decoder{It: m.Value}
+	o := &store.Overflow{
+		Owner:  over.Text(overOwner, false),
+		First:  over.Number(overFirst, false),
+		Count:  int(over.Number(overCount, true)),
+		Length: int(over.Number(overLength, true)),
+	}
+	if z := as[*types.AttributeValueMemberBOOL](&over, m.Value, respGzip, false); z != nil {
+		o.Gzip = z.Value
+	}
+	if sum := as[*types.AttributeValueMemberB](&over, m.Value, overSum, true); sum != nil {
+		if len(sum.Value) != sha256.Size {
+			over.fail("d has %d bytes", len(sum.Value))
+		}
+		copy(o.SHA256[:], sum.Value)
+	}
+	if o.Count < 0 || o.Count > maxCompanions || o.Length < 0 || o.Count > 0 && o.Length > MaxStored {
+		over.fail("%d companions of %d bytes", o.Count, o.Length)
+	}
+	if over.Err != nil {
+		d.fail("%s: %w", path, over.Err)
+	}
+	return o
+}
+
+func (d *Decoder) header(it Map) http.Header {
+	m := as[*types.AttributeValueMemberM](d, it, respHeader, false)
+	if m == nil {
+		return nil
+	}
+	h := make(http.Header, len(m.Value))
+	for name, raw := range m.Value {
+		list := []Value{raw}
+		if l, ok := raw.(*types.AttributeValueMemberL); ok {
+			list = l.Value
+		}
+		for _, entry := range list {
+			switch v := entry.(type) {
+			case *types.AttributeValueMemberS:
+				h[name] = append(h[name], v.Value)
+			case *types.AttributeValueMemberB:
+				h[name] = append(h[name], string(v.Value))
+			default:
+				d.fail("header %s has type %T", name, entry)
+				return nil
+			}
+		}
+	}
+	return h
+}
+
+func (d *Decoder) input(r *store.Record) {
+	m := as[*types.AttributeValueMemberM](d, d.It, AttrRequest, false)
+	if m == nil {
+		return
+	}
+	req := Decoder{It: m.Value}
+	in := &store.Input{
+		Method: req.Text(reqMethod, true), Path: req.Text(reqPath, true), Query: req.Text(reqQuery, false),
+		Route: r.Route, Header: req.header(m.Value), Body: req.body("b", m.Value), Overflow: req.overflow("o", m.Value),
+	}
+	if d := as[*types.AttributeValueMemberB](&req, m.Value, reqSnapshot, false); d != nil {
+		in.Snapshot = d.Value
+	}
+	if l := as[*types.AttributeValueMemberL](&req, m.Value, reqIdentity, false); l != nil {
+		in.Identity = req.identity(l.Value)
+	}
+	if req.Err != nil {
+		d.fail("req: %w", req.Err)
+		return
+	}
+	r.Input = in
+}
+
+func (d *Decoder) identity(pair []Value) (id store.Identity) {
+	if len(pair) == 2 {
+		kind, ok1 := pair[0].(*types.AttributeValueMemberS)
+		subject, ok2 := pair[1].(*types.AttributeValueMemberS)
+		if ok1 && ok2 {
+			return store.Identity{Kind: kind.Value, Subject: subject.Value}
+		}
+	}
+	d.fail("i is not [kind, subject]")
+	return id
+}
+
+// Chunk is the part of a body that a companion holds; false if it isn't there.
+func Chunk(companion Map) ([]byte, bool) {
+	b, ok := companion[respBody].(*types.AttributeValueMemberB)
+	if !ok {
+		return nil, false
+	}
+	return b.Value, true
+}
+
+// Maps hands each map of a list to fn; none, if there is no such list.
+func (d *Decoder) Maps(name string, fn func(*Decoder)) {
+	list := as[*types.AttributeValueMemberL](d, d.It, name, false)
+	if list == nil {
+		return
+	}
+	for _, raw := range list.Value {
+		entry, ok := raw.(*types.AttributeValueMemberM)
+		if !ok {
+			d.fail("%s has type %T", name, raw)
+			return
+		}
+		one := Decoder{It: entry.Value}
+		fn(&one)
+		d.Err = errors.Join(d.Err, one.Err)
+	}
+}

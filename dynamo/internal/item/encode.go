@@ -1,0 +1,280 @@
+package item
+
+import (
+	"net/http"
+	"strconv"
+	"time"
+	"unicode/utf8"
+
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
+
+	"github.com/samekey/samekey/idem/store"
+)
+
+// Values makes the strings and numbers of one request: out of one block, since
+// an allocation for each is most of what a request would cost.
+type Values struct {
+	s      [16]types.AttributeValueMemberS
+	n      [12]types.AttributeValueMemberN
+	ss, nn int
+}
+
+func (v *Values) Str(s string) Value {
+	if v.ss == len(v.s) {
+		return &types.AttributeValueMemberS{Value: s}
+	}
+	v.ss++
+	v.s[v.ss-1].Value = s
+	return &v.s[v.ss-1]
+}
+
+func (v *Values) Num(n int64) Value { return v.Digits(strconv.FormatInt(n, 10)) }
+
+func (v *Values) Digits(s string) Value {
+	if v.nn == len(v.n) {
+		return &types.AttributeValueMemberN{Value: s}
+	}
+	v.nn++
+	v.n[v.nn-1].Value = s
+	return &v.n[v.nn-1]
+}
+
+func (v *Values) Secs(t time.Time) Value { return v.Num(t.Unix()) }
+
+func (v *Values) Millis(t time.Time) Value {
+	if t.IsZero() {
+		return v.Num(0)
+	}
+	return v.Num(t.UnixMilli())
+}
+
+// Encode makes the item of a new record. body is what encodeBody made of its
+// response, nil without one.
+func (v *Values) Encode(r *store.Record, body Value) Map {
+	it := make(Map, 20)
+	it[AttrPK] = v.Str(r.PK)
+	it[AttrVersion] = v.Digits(LayoutVersion)
+	it[AttrState] = v.Str(string(r.State))
+	it[AttrOwner] = v.Str(r.Owner)
+	it[AttrVer] = v.Num(r.Ver)
+	it[AttrLease] = v.Millis(r.Lease)
+	it[AttrFP] = v.Str(r.Fingerprint)
+	it[AttrID] = v.Str(r.ID)
+	it[AttrJobs] = v.Jobs(r.Jobs)
+	it[AttrCreated] = v.Millis(r.Created)
+	it[AttrRun] = it[AttrCreated]
+	if !r.Run.Equal(r.Created) {
+		it[AttrRun] = v.Millis(r.Run)
+	}
+	optional := func(name, s string) {
+		if s != "" {
+			it[name] = v.Str(s)
+		}
+	}
+	optional(AttrKeep, string(r.Keep))
+	optional(AttrCred, r.Cred)
+	optional(AttrSecret, r.Secret)
+	optional(AttrLastErr, r.LastErr)
+	optional(AttrRoute, r.Route)
+	optional(AttrScope, r.Scope)
+	optional(AttrFn, r.Handler.Function)
+	optional(AttrHandler, r.Handler.Name)
+	optional(AttrTenant, r.Tenant)
+	if !r.Expires.IsZero() {
+		it[AttrExpires] = v.Secs(r.Expires)
+	}
+	if !r.Until.IsZero() {
+		it[AttrUntil] = v.Secs(r.Until)
+	}
+	if r.Tombstone > 0 {
+		it[AttrTomb] = v.Num(int64(r.Tombstone / time.Second))
+	}
+	if r.Tries != 0 {
+		it[AttrTries] = v.Num(int64(r.Tries))
+	}
+	if r.Blocked {
+		it[AttrBlocked] = Yes
+	}
+	if r.DeliveryKey {
+		it[AttrDeliver] = Yes
+	}
+	if r.Calls != nil {
+		it[AttrCalls] = v.Calls(r.Calls)
+	}
+	if len(r.Sent) > 0 {
+		it[AttrSent] = v.Texts(r.Sent)
+	}
+	if len(r.Doubts) > 0 {
+		it[AttrDoubts], it[AttrDoubt] = v.List(r.Doubts), v.Millis(r.DoubtSince)
+	}
+	if len(r.Phases) > 0 {
+		it[AttrPhases] = v.Phases(r.Phases)
+	}
+	if len(r.Settled) > 0 {
+		it[AttrSettled] = v.Settled(r.Settled)
+	}
+	if body != nil {
+		it[AttrResp] = body
+	}
+	return it
+}
+
+var Yes Value = &types.AttributeValueMemberBOOL{Value: true}
+
+func (v *Values) Phases(phases []store.Phase) Value {
+	list := make([]Value, len(phases))
+	for i, p := range phases {
+		entry := []Value{v.Str(p.Name)}
+		switch {
+		case p.Intent:
+			entry = append(entry, v.Str(""), v.Str(phaseIntent))
+		case p.Result != nil:
+			entry = append(entry, v.Str(string(p.Result)))
+		}
+		list[i] = &types.AttributeValueMemberL{Value: entry}
+	}
+	return &types.AttributeValueMemberL{Value: list}
+}
+
+func (v *Values) Calls(calls map[string]int) Value {
+	m := make(Map, len(calls))
+	for call, n := range calls {
+		m[call] = v.Num(int64(n))
+	}
+	return &types.AttributeValueMemberM{Value: m}
+}
+
+func (v *Values) Texts(texts map[string]string) Value {
+	m := make(Map, len(texts))
+	for name, s := range texts {
+		m[name] = v.Str(s)
+	}
+	return &types.AttributeValueMemberM{Value: m}
+}
+
+func (v *Values) List(all []string) Value {
+	list := make([]Value, len(all))
+	for i, s := range all {
+		list[i] = v.Str(s)
+	}
+	return &types.AttributeValueMemberL{Value: list}
+}
+
+func (v *Values) Settled(decisions []store.Decision) Value {
+	list := make([]Value, len(decisions))
+	for i, d := range decisions {
+		list[i] = &types.AttributeValueMemberM{Value: Map{settledBy: v.Str(d.By), settledAt: v.Millis(d.At), settledWhat: v.Str(d.What)}}
+	}
+	return &types.AttributeValueMemberL{Value: list}
+}
+
+func (v *Values) Jobs(jobs map[string]store.Job) Value {
+	m := make(Map, len(jobs))
+	for id, j := range jobs {
+		m[id] = v.Job(j)
+	}
+	return &types.AttributeValueMemberM{Value: m}
+}
+
+func (v *Values) Job(j store.Job) Value {
+	m := Map{jobKind: v.Str(j.Kind), jobArgs: v.Str(string(j.Args))}
+	if j.Group != "" {
+		m[jobGroup] = v.Str(j.Group)
+	}
+	if j.Tries != 0 {
+		m[JobTries] = v.Num(int64(j.Tries))
+	}
+	if j.Failed != "" {
+		m[JobFailed] = v.Str(j.Failed)
+	}
+	return &types.AttributeValueMemberM{Value: m}
+}
+
+func (v *Values) header(h http.Header) Value {
+	m := make(Map, len(h))
+	for name, all := range h {
+		if len(all) == 1 {
+			m[name] = v.field(all[0])
+			continue
+		}
+		list := make([]Value, len(all))
+		for i, one := range all {
+			list[i] = v.field(one)
+		}
+		m[name] = &types.AttributeValueMemberL{Value: list}
+	}
+	return &types.AttributeValueMemberM{Value: m}
+}
+
+// field keeps the bytes of a header value that isn't UTF-8, as a string can't.
+func (v *Values) field(s string) Value {
+	if !utf8.ValidString(s) {
+		return &types.AttributeValueMemberB{Value: []byte(s)}
+	}
+	return v.Str(s)
+}
+
+// Response is the resp attribute: its body lies in the companions of over, or in
+// the record as body says.
+func (v *Values) Response(re *store.Response, over *store.Overflow, body []byte, zipped bool) Value {
+	m := Map{respStatus: v.Num(int64(re.Status))}
+	if len(re.Header) > 0 {
+		m[respHeader] = v.header(re.Header)
+	}
+	v.body(m, over, body, zipped)
+	return &types.AttributeValueMemberM{Value: m}
+}
+
+// Input is the req attribute, with a body as that of response.
+func (v *Values) Input(in *store.Input, over *store.Overflow, body []byte, zipped bool) Value {
+	m := Map{reqMethod: v.Str(in.Method), reqPath: v.Str(in.Path)}
+	if in.Query != "" {
+		m[reqQuery] = v.Str(in.Query)
+	}
+	if len(in.Header) > 0 {
+		m[reqHeader] = v.header(in.Header)
+	}
+	if in.Identity != (store.Identity{}) {
+		m[reqIdentity] = &types.AttributeValueMemberL{Value: []Value{v.Str(in.Identity.Kind), v.Str(in.Identity.Subject)}}
+	}
+	if len(in.Snapshot) > 0 {
+		m[reqSnapshot] = &types.AttributeValueMemberB{Value: in.Snapshot}
+	}
+	v.body(m, over, body, zipped)
+	return &types.AttributeValueMemberM{Value: m}
+}
+
+func (v *Values) body(m Map, over *store.Overflow, body []byte, zipped bool) {
+	switch {
+	case over != nil:
+		m[respOverflow] = v.overflow(over)
+	case len(body) > 0: // the service refuses an empty binary
+		m[respBody] = &types.AttributeValueMemberB{Value: body}
+		if zipped {
+			m[respGzip] = &types.AttributeValueMemberBOOL{Value: true}
+		}
+	}
+}
+
+func (v *Values) overflow(o *store.Overflow) Value {
+	m := Map{
+		overCount:  v.Num(int64(o.Count)),
+		overLength: v.Num(int64(o.Length)),
+		overSum:    &types.AttributeValueMemberB{Value: o.SHA256[:]},
+	}
+	if o.Count > 0 {
+		m[overOwner], m[overFirst] = v.Str(o.Owner), v.Num(o.First)
+		m[respGzip] = &types.AttributeValueMemberBOOL{Value: o.Gzip}
+	}
+	return &types.AttributeValueMemberM{Value: m}
+}
+
+// Companion is an item that holds a part of a large body.
+func (v *Values) Companion(pk string, end time.Time, chunk []byte) Map {
+	return Map{
+		AttrPK:      v.Str(pk),
+		AttrVersion: v.Digits(LayoutVersion),
+		AttrExpires: v.Secs(end),
+		respBody:    &types.AttributeValueMemberB{Value: chunk},
+	}
+}

@@ -1,0 +1,53 @@
+package item
+
+import (
+	"context"
+
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
+
+	"github.com/samekey/samekey/idem/store"
+)
+
+type (
+	// Map is an item, or a map in one.
+	Map = map[string]types.AttributeValue
+	// Value is the value of an attribute.
+	Value = types.AttributeValue
+)
+
+// Key returns the key of the item whose partition key is pk.
+func Key(pk string) Map { return Map{AttrPK: &types.AttributeValueMemberS{Value: pk}} }
+
+// PK returns an item's partition key; "" if it has none.
+func PK(it Map) string {
+	if pk, ok := it[AttrPK].(*types.AttributeValueMemberS); ok {
+		return pk.Value
+	}
+	return ""
+}
+
+// Access reads and updates single items.
+type Access interface {
+	GetItem(context.Context, *dynamodb.GetItemInput, ...func(*dynamodb.Options)) (*dynamodb.GetItemOutput, error)
+	UpdateItem(context.Context, *dynamodb.UpdateItemInput, ...func(*dynamodb.Options)) (*dynamodb.UpdateItemOutput, error)
+}
+
+// Table is the table of the records.
+type Table struct {
+	Access Access
+	Name   string // or its ARN
+}
+
+// Load reads a record, strongly or eventually consistent. It returns nil if there
+// is none.
+func (t Table) Load(ctx context.Context, pk string, strong bool) (*store.Record, error) {
+	out, err := t.Access.GetItem(ctx, &dynamodb.GetItemInput{TableName: &t.Name, Key: Key(pk), ConsistentRead: &strong})
+	switch {
+	case err != nil:
+		return nil, ReadError("load", err)
+	case len(out.Item) == 0:
+		return nil, nil
+	}
+	return Decode(out.Item)
+}

@@ -1,0 +1,37 @@
+package item
+
+import (
+	"context"
+	"math/rand/v2"
+	"time"
+)
+
+const (
+	backoffBase = 20 * time.Millisecond
+	backoffCap  = time.Second
+)
+
+// Backoff is how long to wait before a request is sent again: full jitter over
+// 20 ms · 2^attempt, at most a second.
+func Backoff(attempt int) time.Duration {
+	return rand.N(min(backoffBase<<min(attempt, 10), backoffCap))
+}
+
+// Pause waits before a request is sent again. It returns false if ctx ends.
+func Pause(ctx context.Context, round int) bool {
+	timer := time.NewTimer(Backoff(round))
+	defer timer.Stop()
+	select {
+	case <-ctx.Done():
+		return false
+	case <-timer.C:
+		return true
+	}
+}
+
+// Overdue reports whether ctx is over by the wall clock, though its timer, which
+// stands still while a sandbox is frozen, may not have fired.
+func Overdue(ctx context.Context) bool {
+	d, ok := ctx.Deadline()
+	return ok && time.Now().Round(0).After(d.Round(0))
+}

@@ -1,0 +1,241 @@
+// Package tabletest gives the tests of package dynamo and of dynamo/stream a fresh
+// table on DynamoDB Local, and the requests and handlers that both use.
+package tabletest
+
+import (
+	"context"
+	"crypto/rand"
+	"errors"
+	"fmt"
+	"net/http"
+	"testing"
+	"time"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/feature/dynamodb/attributevalue"
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
+
+	"github.com/samekey/samekey/dynamo"
+	"github.com/samekey/samekey/dynamo/dynamotest"
+	"github.com/samekey/samekey/idem"
+	"github.com/samekey/samekey/idem/store"
+)
+
+// Table is a fresh table, with a store on it whose requests can be counted and
+// spoiled.
+type Table struct {
+	Name      string
+	Store     *dynamo.Store
+	Transport *dynamotest.Transport
+	Client    *dynamodb.Client // the store's
+	Direct    *dynamodb.Client // past the transport, for looking at items
+}
+
+func New(t testing.TB, optFns ...func(*dynamo.Options)) *Table {
+	t.Helper()
+	db := dynamotest.Start(t)
+	tab := &Table{Name: "t-" + rand.Text(), Direct: db.Client()}
+	// Without TTL: DynamoDB Local deletes what has expired within a second, at any
+	// moment of a test. That conditions alone decide is what is tested.
+	if _, err := tab.Direct.CreateTable(t.Context(), dynamo.CreateTableInput(tab.Name)); err != nil {
+		t.Fatal(err)
+	}
+	if err := dynamodb.NewTableExistsWaiter(tab.Direct, func(o *dynamodb.TableExistsWaiterOptions) { o.MinDelay = 10 * time.Millisecond }).
+		Wait(t.Context(), &dynamodb.DescribeTableInput{TableName: &tab.Name}, time.Minute); err != nil {
+		t.Fatal(err)
+	}
+	base := http.DefaultTransport.(*http.Transport).Clone()
+	base.MaxIdleConnsPerHost = 64
+	base.MaxConnsPerHost = 64 // DynamoDB Local resets connections beyond some hundreds
+	t.Cleanup(base.CloseIdleConnections)
+	tab.Transport = &dynamotest.Transport{Base: base}
+	tab.Client = db.Client(dynamo.Tune, func(o *dynamodb.Options) {
+		o.HTTPClient = &http.Client{Transport: tab.Transport, Timeout: 20 * time.Second}
+	})
+	var err error
+	if tab.Store, err = dynamo.New(tab.Client, tab.Name, optFns...); err != nil {
+		t.Fatal(err)
+	}
+	return tab
+}
+
+// Put writes an item by hand, as no store would.
+func (tab *Table) Put(t testing.TB, item map[string]types.AttributeValue) {
+	t.Helper()
+	if _, err := tab.Direct.PutItem(t.Context(), &dynamodb.PutItemInput{TableName: &tab.Name, Item: item}); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// Items returns all items of the table.
+func (tab *Table) Items(t testing.TB) (items []map[string]types.AttributeValue) {
+	t.Helper()
+	pages := dynamodb.NewScanPaginator(tab.Direct, &dynamodb.ScanInput{TableName: &tab.Name})
+	for pages.HasMorePages() {
+		page, err := pages.NextPage(t.Context())
+		if err != nil {
+			t.Fatal(err)
+		}
+		items = append(items, page.Items...)
+	}
+	return items
+}
+
+func Post(key, body string) idem.Request {
+	return idem.Request{Key: key, Method: "POST", Path: "/orders", Route: "POST /orders", Body: []byte(body)}
+}
+
+func Created(body string) func(context.Context) (store.Response, error) {
+	return func(context.Context) (store.Response, error) {
+		return store.Response{
+			Status: http.StatusCreated,
+			Header: http.Header{"Content-Type": {"application/json"}, "Location": {"/orders/1"}},
+			Body:   []byte(body),
+		}, nil
+	}
+}
+
+func NewKey() string { return rand.Text() }
+
+// Only returns the record of a table that has one.
+func (tab *Table) Only(t testing.TB) *store.Record {
+	t.Helper()
+	var pks []string
+	for _, it := range tab.Items(t) {
+		if pk := it["pk"].(*types.AttributeValueMemberS).Value; it["st"] != nil {
+			pks = append(pks, pk)
+		}
+	}
+	if len(pks) != 1 {
+		t.Fatalf("%d records", len(pks))
+	}
+	r, err := tab.Store.Load(t.Context(), pks[0])
+	if err != nil {
+		t.Fatal(err)
+	}
+	return r
+}
+
+// WithRetries makes stores whose clients send a request once, and as often as
+// Tune says: in the one case the engine finds out what happened, in the other
+// the retryer repeats the bytes.
+func WithRetries(t *testing.T, test func(t *testing.T, tab *Table)) {
+	t.Helper()
+	t.Run("retried by the client", func(t *testing.T) {
+		t.Parallel()
+		test(t, New(t))
+	})
+	t.Run("sent once", func(t *testing.T) {
+		t.Parallel()
+		tab := New(t)
+		once := dynamodb.New(tab.Client.Options(), func(o *dynamodb.Options) { o.Retryer = aws.NopRetryer{} })
+		var err error
+		if tab.Store, err = dynamo.New(once, tab.Name); err != nil {
+			t.Fatal(err)
+		}
+		test(t, tab)
+	})
+}
+
+// On spoils the first n requests of an operation.
+func On(op string, n int, fault dynamotest.Fault) func(string, int) dynamotest.Fault {
+	return func(o string, i int) dynamotest.Fault {
+		if o == op && i <= n {
+			return fault
+		}
+		return nil
+	}
+}
+
+// Ambiguous are the faults after which nobody knows whether a write was
+// applied.
+var Ambiguous = map[string]dynamotest.Fault{
+	"the request is lost":              dynamotest.LoseRequest,
+	"the answer is lost":               dynamotest.LoseAnswer,
+	"the answer is torn":               dynamotest.TearAnswer,
+	"a 500 before it is applied":       dynamotest.Answer500,
+	"a 500 after it is applied":        dynamotest.Answer500Applied,
+	"throttled":                        dynamotest.Throttle,
+	"a conflict with another write":    dynamotest.Conflict,
+	"a transaction is still in flight": dynamotest.AnswerError(http.StatusBadRequest, "TransactionInProgressException", "injected"),
+}
+
+func Replays(t *testing.T, engine *idem.Engine, req idem.Request, body string) {
+	t.Helper()
+	res, err := engine.Do(t.Context(), req, NeverRuns(t))
+	if err != nil || !res.Replayed || string(res.Body) != body {
+		t.Errorf("replay got %+v, %v; want %q", res, err, body)
+	}
+}
+
+// Ahead sets an engine's clock forward.
+func Ahead(d time.Duration) func(*idem.Options) {
+	return func(o *idem.Options) { o.Now = func() time.Time { return time.Now().Add(d) } }
+}
+
+// Abandon claims req and dies: the handler's process is gone, the record open.
+func (tab *Table) Abandon(t *testing.T, req idem.Request) {
+	t.Helper()
+	died := make(chan struct{})
+	go func() {
+		defer close(died)
+		defer func() { _ = recover() }()
+		_, _ = idem.New(DeadAfterClaim{tab.Store}).Do(t.Context(), req, func(context.Context) (store.Response, error) {
+			panic("killed")
+		})
+	}()
+	<-died
+}
+
+// DeadAfterClaim is a store that a dead process can't reach any more.
+type DeadAfterClaim struct{ store.Store }
+
+func (DeadAfterClaim) Commit(context.Context, store.Commit) (*store.Record, error) {
+	return nil, errors.New("the process is dead")
+}
+
+// App is a user's table beside the records'.
+func (tab *Table) App(t testing.TB) string {
+	t.Helper()
+	name := tab.Name + "-app"
+	_, err := tab.Direct.CreateTable(t.Context(), &dynamodb.CreateTableInput{
+		TableName: &name, BillingMode: types.BillingModePayPerRequest,
+		KeySchema:            []types.KeySchemaElement{{AttributeName: aws.String("id"), KeyType: types.KeyTypeHash}},
+		AttributeDefinitions: []types.AttributeDefinition{{AttributeName: aws.String("id"), AttributeType: types.ScalarAttributeTypeS}},
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return name
+}
+
+func Read[T any](t testing.TB, tab *Table, name, id string) (v T, found bool) {
+	t.Helper()
+	out, err := tab.Direct.GetItem(t.Context(), &dynamodb.GetItemInput{
+		TableName: &name, Key: map[string]types.AttributeValue{"id": &types.AttributeValueMemberS{Value: id}}, ConsistentRead: aws.Bool(true),
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := attributevalue.UnmarshalMap(out.Item, &v); err != nil {
+		t.Fatal(err)
+	}
+	return v, len(out.Item) > 0
+}
+
+func ID(s string) map[string]string { return map[string]string{"id": s} }
+
+func NeverRuns(t *testing.T) func(context.Context) (store.Response, error) {
+	t.Helper()
+	return func(context.Context) (store.Response, error) {
+		t.Error("handler ran")
+		return store.Response{}, errors.New("handler ran")
+	}
+}
+
+func Str(s string) types.AttributeValue { return &types.AttributeValueMemberS{Value: s} }
+
+func Num(n int64) types.AttributeValue {
+	return &types.AttributeValueMemberN{Value: fmt.Sprint(n)}
+}

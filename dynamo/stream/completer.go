@@ -1,0 +1,145 @@
+package stream
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"log/slog"
+	"time"
+
+	"github.com/aws/aws-lambda-go/events"
+
+	"github.com/samekey/samekey/idem/jobs"
+	"github.com/samekey/samekey/internal/errlist"
+	"github.com/samekey/samekey/internal/redact"
+	"github.com/samekey/samekey/internal/state"
+)
+
+// Completer watches the table's stream for operations that are left unfinished,
+// and hands each as a ticket to a queue, from which it comes back once its lease
+// and a grace are over. What finishes within one batch costs nothing, so its
+// event source mapping should have a batching window of up to a minute. It is
+// safe for concurrent use, and may run twice, late or never: a ticket is good
+// for one take-over, and a client's retry needs none.
+//
+// A ticket is made for what can be completed: its request is stored
+// ([idem.Options.Resumable]). The rest is the sweep's.
+//
+// It also tells of operations whose records went away unfinished
+// ([Hooks.ExpiredOpen]), at least once for each.
+type Completer struct {
+	reader
+	queue jobs.TicketQueue
+	opt   CompleterOptions
+}
+
+// CompleterOptions are a completer's settings; the zero value is the default.
+type CompleterOptions struct {
+	// Grace is for how long an operation is left to its client after its lease
+	// has ended, or after it was given back. It doubles with every try of the
+	// completer, up to an hour. Default: [jobs.DefaultGrace].
+	Grace time.Duration
+	// MaxHold is how far ahead a lease may end for a ticket to be made; what is
+	// held longer is left to the sweep. Default: a day.
+	MaxHold time.Duration
+	// Logger takes warnings and errors. Default: slog.Default().
+	Logger *slog.Logger
+	// Hooks are told what happens, for metrics and alarms.
+	Hooks Hooks
+	// Now is the clock, for tests. Default: time.Now.
+	Now func() time.Time
+}
+
+const defaultMaxHold = 24 * time.Hour
+
+// NewCompleter returns a completer that hands tickets to queue. It panics if
+// queue is nil or a time is negative: mistakes in the program, best found at
+// cold start.
+func NewCompleter(queue jobs.TicketQueue, optFns ...func(*CompleterOptions)) *Completer {
+	var opt CompleterOptions
+	for _, fn := range optFns {
+		fn(&opt)
+	}
+	if queue == nil || opt.Grace < 0 || opt.MaxHold < 0 {
+		panic("stream: NewCompleter: queue must not be nil, times not negative") //nolint:forbidigo // a mistake in the program
+	}
+	opt.Grace = cmp.Or(opt.Grace, jobs.DefaultGrace)
+	opt.MaxHold = cmp.Or(opt.MaxHold, defaultMaxHold)
+	if opt.Now == nil {
+		opt.Now = time.Now
+	}
+	c := &Completer{queue: queue, opt: opt}
+	c.log, c.hooks = cmp.Or(opt.Logger, slog.Default()), &c.opt.Hooks
+	return c
+}
+
+// Handle works on a batch of the stream. The report names the first record that
+// has to come again; the error is always nil.
+func (c *Completer) Handle(ctx context.Context, ev events.DynamoDBEvent) (events.DynamoDBEventResponse, error) {
+	return c.report(ctx, ev, c.run(ctx, c.changes(ctx, ev.Records))), nil
+}
+
+// Invoke is Handle for the runtime: payload and result are JSON. An event of
+// another source is an error.
+func (c *Completer) Invoke(ctx context.Context, payload []byte) ([]byte, error) {
+	return invokeStream(ctx, payload, c.Handle)
+}
+
+// run works on changes, and returns the first record that has to come again.
+func (c *Completer) run(ctx context.Context, changes []change) (first int) {
+	newest := make(map[string]*change)
+	for i := range changes {
+		ch := &changes[i]
+		if ch.replaced() && state.Unfinished(ch.old) {
+			c.expired(ctx, entry(WhyExpiredOpen, ch.old))
+		}
+		if ch.new != nil {
+			newest[ch.new.PK] = ch
+		} else {
+			delete(newest, ch.old.PK)
+		}
+	}
+	var tickets []jobs.Ticket
+	var at []int
+	for i := range changes { // in the batch's order
+		ch := &changes[i]
+		if ch.new == nil || newest[ch.new.PK] != ch || !state.Completable(ch.new) {
+			continue
+		}
+		if ch.new.Lease.Sub(c.opt.Now()) > c.opt.MaxHold {
+			continue
+		}
+		tickets = append(tickets, jobs.TicketFor(ch.new).From(state.Due(ch.new, ch.time, c.opt.Grace)))
+		at = append(at, ch.at)
+	}
+	return c.put(ctx, tickets, at)
+}
+
+// put hands tickets to the queue; at has the record of each.
+func (c *Completer) put(ctx context.Context, tickets []jobs.Ticket, at []int) (first int) {
+	first = none
+	if len(tickets) == 0 {
+		return first
+	}
+	for i, err := range errlist.Pad(c.queue.Put(ctx, tickets), len(tickets)) {
+		if err != nil {
+			if !errors.Is(err, jobs.ErrHeldBack) {
+				c.log.ErrorContext(ctx, "ticket not queued", "record", redact.Record(tickets[i].PK), "error", err)
+			}
+			first = min(first, at[i])
+			continue
+		}
+		if c.hooks.Queued != nil {
+			c.hooks.Queued(ctx, tickets[i])
+		}
+	}
+	return first
+}
+
+func (c *Completer) expired(ctx context.Context, e Entry) {
+	c.log.ErrorContext(ctx, "an unfinished operation is gone", "record", e.Record, "operation", e.ID, "route", e.Route,
+		"phase", e.Phase, "created", e.Created, "error", e.LastErr)
+	if c.hooks.ExpiredOpen != nil {
+		c.hooks.ExpiredOpen(ctx, e)
+	}
+}

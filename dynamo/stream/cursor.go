@@ -1,0 +1,234 @@
+package stream
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
+
+	"github.com/samekey/samekey/dynamo/internal/item"
+)
+
+// A cursor says how far a sweep's pass over the whole table has come, so that a
+// run that is out of time leaves the rest of the table to the next one. It is an
+// item of the table without st: no reader of a record takes it for one.
+type cursor struct {
+	ver    int64     // counts its writes
+	began  time.Time // of the pass under way; zero between two
+	passed time.Time // end of the last whole pass; zero before the first
+	at     []place   // by segment, of the pass under way
+	again  []failure // to be tried by the next run
+}
+
+// place is how far a segment has been seen.
+type place struct {
+	after string // partition key of the last item that was seen; "" at the begin
+	seen  int64  // items up to there
+	done  bool
+}
+
+// begin begins a pass where none is under way, or where that has other segments.
+func (c *cursor) begin(segments int, now time.Time) {
+	if c.began.IsZero() {
+		c.began = now.Truncate(time.Millisecond)
+		c.at = nil
+	}
+	if len(c.at) != segments {
+		c.at = make([]place, segments)
+	}
+}
+
+// whole reports whether the pass under way has come to its end.
+func (c *cursor) whole() bool {
+	for _, p := range c.at {
+		if !p.done {
+			return false
+		}
+	}
+	return len(c.at) > 0
+}
+
+// next is c as it is stored next: at the end of a pass without one under way.
+func (c *cursor) next(now time.Time) cursor {
+	n := *c
+	n.ver++
+	if c.whole() {
+		n.began, n.passed, n.at = time.Time{}, now.Truncate(time.Millisecond), nil
+	}
+	return n
+}
+
+// join takes in what another sweep has stored meanwhile. It reports false if that
+// is about another pass: this one has been ended, and theirs stands.
+func (c *cursor) join(theirs cursor) bool {
+	if !theirs.began.Equal(c.began) || len(theirs.at) != len(c.at) {
+		*c = theirs
+		return false
+	}
+	c.ver, c.passed = theirs.ver, theirs.passed
+	for i, p := range theirs.at {
+		c.at[i] = further(p, c.at[i])
+	}
+	return true
+}
+
+// further is the one of two places in a segment that is behind the other; b, if
+// they are the same.
+func further(a, b place) place {
+	if a.done || !b.done && a.seen > b.seen {
+		return a
+	}
+	return b
+}
+
+// overdue reports whether no pass has come to its end for longer than within.
+func (c *cursor) overdue(now time.Time, within time.Duration) bool {
+	since := c.passed
+	if since.IsZero() {
+		since = c.began
+	}
+	return !since.IsZero() && now.Sub(since) > within
+}
+
+// pass is one run's part in a pass over the table.
+type pass struct {
+	cursor
+	table *item.Table // nil: it is not stored
+	name  string
+	now   func() time.Time
+
+	tried   map[string]int64 // by key, in this run: in how many runs it had failed
+	unsaved int              // pages
+	lost    bool             // another sweep has ended the pass
+	err     error
+}
+
+// savePages is after how many pages a place is stored: what a run that is killed
+// has seen since is seen once more.
+const savePages = 50
+
+// moved notes that a segment has been seen up to p. It returns false if there is
+// no use in going on.
+func (p *pass) moved(ctx context.Context, segment int, to place) bool {
+	p.at[segment] = further(p.at[segment], to)
+	if p.unsaved++; p.unsaved >= savePages {
+		p.save(ctx)
+	}
+	return !p.lost
+}
+
+// save stores the places, joined with those of another sweep that came in between.
+func (p *pass) save(ctx context.Context) {
+	p.unsaved = 0
+	if p.table == nil || p.lost {
+		return
+	}
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), 5*time.Second)
+	defer cancel()
+	for range amendRounds {
+		next := p.next(p.now())
+		held, err := putCursor(ctx, *p.table, p.name, next)
+		switch {
+		case err != nil:
+			p.err = errors.Join(p.err, err)
+			return
+		case held == nil:
+			if p.whole() {
+				p.passed = next.passed
+			}
+			p.ver = next.ver
+			return
+		}
+		again := p.joinAgain(held.again)
+		p.lost = !p.join(*held) || p.lost
+		if p.again = again; p.lost && slices.Equal(again, held.again) {
+			return // theirs says it all
+		}
+	}
+	p.err = errors.Join(p.err, errors.New("dynamo: sweep: its place can't be stored: other writes come in between"))
+}
+
+// The attributes of a cursor, besides pk, v and ver.
+const (
+	cursorBegan  = "began_ms"  // N  0 = none is under way
+	cursorPassed = "passed_ms" // N  0 = never
+	cursorAt     = "segs"      // L
+	cursorAgain  = "again"     // L
+	placeAfter   = "k"         // S
+	placeSeen    = "n"         // N
+	placeDone    = "d"         // BOOL
+	failurePK    = "k"         // S
+	failureRuns  = "n"         // N
+)
+
+// cursorPK names a sweep's cursor. It is no record's: those begin with v1#.
+func cursorPK(name string) string { return "samekey#sweep#" + name }
+
+func getCursor(ctx context.Context, table item.Table, name string) (cursor, error) {
+	out, err := table.Access.GetItem(ctx, &dynamodb.GetItemInput{TableName: &table.Name, Key: item.Key(cursorPK(name)), ConsistentRead: aws.Bool(true)})
+	if err != nil {
+		return cursor{}, item.ReadError("load the sweep's place", err)
+	}
+	return cursorOf(out.Item), nil
+}
+
+// putCursor stores c over its predecessor, or returns what is there instead.
+func putCursor(ctx context.Context, table item.Table, name string, c cursor) (held *cursor, err error) {
+	var v item.Values
+	at := make([]item.Value, len(c.at))
+	for i, p := range c.at {
+		at[i] = &types.AttributeValueMemberM{Value: item.Map{placeAfter: v.Str(p.after), placeSeen: v.Num(p.seen), placeDone: &types.AttributeValueMemberBOOL{Value: p.done}}}
+	}
+	again := make([]item.Value, len(c.again))
+	for i, f := range c.again {
+		again[i] = &types.AttributeValueMemberM{Value: item.Map{failurePK: v.Str(f.pk), failureRuns: v.Num(f.runs)}}
+	}
+	// Two sweeps at once: the second to store its places joins them with the
+	// first's, instead of putting the segments that are done back to their begin.
+	condition := "ver = :prev"
+	if c.ver == 1 {
+		condition += " OR attribute_not_exists(ver)"
+	}
+	_, err = table.Access.UpdateItem(ctx, &dynamodb.UpdateItemInput{
+		TableName:           &table.Name,
+		Key:                 item.Key(cursorPK(name)),
+		ConditionExpression: &condition,
+		UpdateExpression: aws.String("SET v = :v, ver = :ver, " + cursorBegan + " = :began, " + cursorPassed + " = :passed, " + cursorAt + " = :at, " +
+			cursorAgain + " = :again"),
+		ExpressionAttributeValues: item.Map{
+			":v": v.Digits(item.LayoutVersion), ":prev": v.Num(c.ver - 1), ":ver": v.Num(c.ver), ":began": v.Millis(c.began), ":passed": v.Millis(c.passed),
+			":at": &types.AttributeValueMemberL{Value: at}, ":again": &types.AttributeValueMemberL{Value: again},
+		},
+		ReturnValuesOnConditionCheckFailure: types.ReturnValuesOnConditionCheckFailureAllOld,
+	})
+	if failed, ok := errors.AsType[*types.ConditionalCheckFailedException](err); ok {
+		there := cursorOf(failed.Item)
+		return &there, nil
+	}
+	if err != nil {
+		return nil, fmt.Errorf("dynamo: store the sweep's place: %w", err)
+	}
+	return nil, nil
+}
+
+// cursorOf reads a cursor. What can't be read of it is begun again: a place is
+// worth no more than the time to see its segment once more.
+func cursorOf(it item.Map) cursor {
+	d := item.Decoder{It: it}
+	c := cursor{ver: d.Number(item.AttrVer, false), began: d.Milli(cursorBegan, false), passed: d.Milli(cursorPassed, false)}
+	d.Maps(cursorAt, func(one *item.Decoder) {
+		c.at = append(c.at, place{after: one.Text(placeAfter, true), seen: one.Number(placeSeen, true), done: one.Flag(placeDone)})
+	})
+	d.Maps(cursorAgain, func(one *item.Decoder) {
+		c.again = append(c.again, failure{pk: one.Text(failurePK, true), runs: one.Number(failureRuns, true)})
+	})
+	if d.Err != nil {
+		c.began, c.at, c.again = time.Time{}, nil, nil
+	}
+	return c
+}

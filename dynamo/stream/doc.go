@@ -1,0 +1,27 @@
+// Package stream has the functions that work in the background on the table of
+// package dynamo:
+//
+//   - [Drain] reads the table's stream and delivers staged jobs;
+//   - [Completer] reads the same stream and hands abandoned operations to a queue;
+//   - [Both] is a drain and a completer in one function;
+//   - [Sweep] runs on a schedule and finds what the readers of the stream missed.
+//
+// Each is a handler for lambda.Start:
+//
+//	lambda.Start(stream.NewDrain(store, jobs.Route{"send_receipt": receipts}))
+//
+// [Redrive] is for an operator: it hands parked jobs out again.
+//
+// docs/jobs.md tells how to deploy these functions, and what they cost.
+//
+// # What it guarantees
+//
+// A job is delivered at least once, under the same id each time. It stays in its
+// record until its delivery is acknowledged, and the record is kept for it. A
+// write about a job names the operation that staged it, so a key that was used
+// anew is left alone; it doesn't raise the record's version, so the attempt that
+// holds the record isn't disturbed.
+//
+// Each function may run late, twice or at the same time as another one of its
+// kind.
+package stream

@@ -1,0 +1,247 @@
+package stream
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"log/slog"
+	"sync"
+	"time"
+
+	"github.com/aws/aws-lambda-go/events"
+
+	"github.com/samekey/samekey/dynamo"
+	"github.com/samekey/samekey/idem/jobs"
+	"github.com/samekey/samekey/idem/store"
+	"github.com/samekey/samekey/internal/errlist"
+	"github.com/samekey/samekey/internal/redact"
+	"github.com/samekey/samekey/internal/state"
+)
+
+// Drain hands staged jobs on as their commits appear in the table's stream, and
+// acknowledges those that were delivered: one update for each request, however
+// many jobs it has. It is safe for concurrent use, and may run twice, late or
+// never: a job stays in its record until it is acknowledged.
+//
+// Delivery is at least once, in the order of the stream, under ids that stay
+// the same. A job whose delivery fails holds its batch up: the source is told
+// the first failed record ([Drain.Handle]) and brings all from it on again.
+// After [DrainOptions.MaxTries] failures of its own a job is parked, and what
+// comes after it goes on. Failures of the sink as a whole ([jobs.ErrSinkDown])
+// park nothing.
+//
+// The function's event source mapping needs the stream with both images, from
+// TRIM_HORIZON, ReportBatchItemFailures, and at least as many retries as
+// MaxTries.
+type Drain struct {
+	reader
+	jobs jobWriter
+	sink jobs.Sink
+	opt  DrainOptions
+	sent recent
+}
+
+// DrainOptions are a drain's settings; the zero value is the default.
+type DrainOptions struct {
+	// MaxTries is how many failed deliveries park a job. Default: 5.
+	MaxTries int
+	// Concurrency is how many records are acknowledged at once. Default: 8.
+	Concurrency int
+	// Logger takes warnings and errors; never a job's Args. Default: slog.Default().
+	Logger *slog.Logger
+	// Hooks are told what happens, for metrics.
+	Hooks Hooks
+}
+
+// NewDrain returns a drain of store's table into sink. It panics if one of them
+// is nil or a number is negative: mistakes in the program, best found at cold
+// start.
+func NewDrain(store *dynamo.Store, sink jobs.Sink, optFns ...func(*DrainOptions)) *Drain {
+	var opt DrainOptions
+	for _, fn := range optFns {
+		fn(&opt)
+	}
+	if store == nil || sink == nil || opt.MaxTries < 0 || opt.Concurrency < 0 {
+		panic("stream: NewDrain: store and sink must not be nil, numbers not negative") //nolint:forbidigo // a mistake in the program
+	}
+	opt.MaxTries = cmp.Or(opt.MaxTries, 5)
+	opt.Concurrency = cmp.Or(opt.Concurrency, 8)
+	d := &Drain{jobs: jobWriter{store.Table()}, sink: sink, opt: opt}
+	d.log, d.hooks = cmp.Or(opt.Logger, slog.Default()), &d.opt.Hooks
+	return d
+}
+
+// Handle works on a batch of the stream. The report names the first record that
+// has to come again; the error is always nil.
+func (d *Drain) Handle(ctx context.Context, ev events.DynamoDBEvent) (events.DynamoDBEventResponse, error) {
+	first, _ := d.run(ctx, fold(d.changes(ctx, ev.Records)))
+	return d.report(ctx, ev, first), nil
+}
+
+// Invoke is Handle for the runtime: payload and result are JSON. An event of
+// another source is an error.
+func (d *Drain) Invoke(ctx context.Context, payload []byte) ([]byte, error) {
+	return invokeStream(ctx, payload, d.Handle)
+}
+
+// none is beyond every batch.
+const none = int(^uint(0) >> 1)
+
+// run does errands. It returns the first record that has to come again, and how
+// many jobs were delivered.
+func (d *Drain) run(ctx context.Context, errands []*errand) (first, delivered int) {
+	outcomes := d.deliver(ctx, parcels(errands))
+	first = none
+	var mu sync.Mutex
+	var wg sync.WaitGroup
+	slots := make(chan struct{}, d.opt.Concurrency)
+	for _, e := range errands {
+		slots <- struct{}{}
+		wg.Go(func() {
+			defer func() { <-slots }()
+			at, n := d.conclude(ctx, e, outcomes[e])
+			e.again = at != none
+			mu.Lock()
+			defer mu.Unlock()
+			first, delivered = min(first, at), delivered+n
+		})
+	}
+	wg.Wait()
+	return first, delivered
+}
+
+// deliver hands parcels to the sink and returns what became of each job.
+func (d *Drain) deliver(ctx context.Context, all []parcel) map[*errand]map[string]error {
+	outcomes := make(map[*errand]map[string]error)
+	var todo []parcel
+	for _, p := range all {
+		if outcomes[p.errand] == nil {
+			outcomes[p.errand] = make(map[string]error)
+		}
+		outcomes[p.errand][p.name] = nil
+		if !d.sent.has(p.id()) {
+			todo = append(todo, p)
+		}
+	}
+	if len(todo) == 0 {
+		return outcomes
+	}
+	batch := make([]jobs.Delivery, len(todo))
+	for i, p := range todo {
+		batch[i] = p.delivery()
+	}
+	ctx, cancel := withReserve(ctx)
+	defer cancel()
+	for i, err := range errlist.Pad(d.sink.Deliver(ctx, batch), len(batch)) {
+		outcomes[todo[i].errand][todo[i].name] = err
+		if err == nil {
+			d.sent.add(batch[i].JobID)
+			if d.hooks.Delivered != nil {
+				d.hooks.Delivered(ctx, batch[i])
+			}
+			continue
+		}
+		if !errors.Is(err, jobs.ErrHeldBack) {
+			d.log.WarnContext(ctx, "delivery failed", "record", redact.Record(todo[i].errand.image.PK), "job", batch[i].JobID,
+				"kind", batch[i].Kind, "error", err)
+		}
+		if d.hooks.Failed != nil {
+			d.hooks.Failed(ctx, batch[i], err)
+		}
+	}
+	return outcomes
+}
+
+// withReserve ends a tenth of the time early, but not less than a second: what
+// was delivered has to be acknowledged, or is delivered again.
+func withReserve(ctx context.Context) (context.Context, context.CancelFunc) {
+	deadline, ok := ctx.Deadline()
+	if !ok {
+		return context.WithCancel(ctx)
+	}
+	return context.WithDeadline(ctx, deadline.Add(-max(time.Until(deadline)/10, time.Second)))
+}
+
+// conclude writes what became of an errand. It returns the first record that has
+// to come again, and how many jobs were delivered.
+func (d *Drain) conclude(ctx context.Context, e *errand, outcomes map[string]error) (first, delivered int) {
+	first = none
+	again := func(at int) { first = min(first, at) }
+	var names []string
+	failures := make(map[string]error)
+	for _, j := range e.jobs {
+		switch err := outcomes[j.name]; {
+		case err == nil:
+			names = append(names, j.name)
+		case e.gone, errors.Is(err, jobs.ErrSinkDown), errors.Is(err, jobs.ErrHeldBack):
+			again(j.at) // there is nothing to count it in, or nothing to count
+		default:
+			failures[j.name] = err
+		}
+	}
+	if e.gone {
+		for _, j := range e.lost {
+			d.lost(ctx, jobEntry(WhyJobLost, e.image, j.name))
+		}
+		return first, len(names)
+	}
+	if err := d.jobs.acknowledge(ctx, e.image, names...); d.failed(ctx, e, "acknowledge", err) {
+		for _, j := range e.jobs {
+			again(j.at)
+		}
+		return first, len(names)
+	}
+	if e.settle {
+		if err := d.jobs.letGo(ctx, e.image); d.failed(ctx, e, "let go", err) {
+			again(e.at)
+		}
+	}
+	if len(failures) == 0 {
+		return first, len(names)
+	}
+	now, err := d.jobs.fail(ctx, e.image, failures, d.opt.MaxTries)
+	bad := d.failed(ctx, e, "count failures", err)
+	for _, j := range e.jobs {
+		switch {
+		case failures[j.name] == nil:
+		case bad, err == nil && state.Pending(now, j.name):
+			again(j.at)
+		case err == nil && now.Jobs[j.name].Failed != "":
+			d.parked(ctx, jobEntry(WhyParked, now, j.name))
+		}
+	}
+	return first, len(names)
+}
+
+// failed reports whether a write has to be tried again. A record that can't be
+// read any more can't be helped by that; the sweep lists it.
+func (d *Drain) failed(ctx context.Context, e *errand, what string, err error) bool {
+	if err == nil {
+		return false
+	}
+	name := redact.Record(e.image.PK)
+	d.log.ErrorContext(ctx, "can't "+what, "record", name, "error", err)
+	if !errors.Is(err, store.ErrCorrupt) {
+		return true
+	}
+	if d.hooks.Skipped != nil {
+		d.hooks.Skipped(ctx, Skipped{Why: SkipUnreadable, Record: name, Err: err})
+	}
+	return false
+}
+
+func (d *Drain) lost(ctx context.Context, e Entry) {
+	d.log.ErrorContext(ctx, "a parked job is gone with its record", "record", e.Record, "operation", e.ID, "job", e.Job,
+		"kind", e.Kind, "tries", e.Tries, "error", e.LastErr)
+	if d.hooks.JobLost != nil {
+		d.hooks.JobLost(ctx, e)
+	}
+}
+
+func (d *Drain) parked(ctx context.Context, e Entry) {
+	d.log.ErrorContext(ctx, "job parked: an operator has to redrive it", "record", e.Record, "operation", e.ID, "job", e.Job,
+		"kind", e.Kind, "tries", e.Tries, "error", e.LastErr)
+	if d.hooks.Parked != nil {
+		d.hooks.Parked(ctx, e)
+	}
+}

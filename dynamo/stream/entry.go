@@ -1,0 +1,68 @@
+package stream
+
+import (
+	"time"
+
+	"github.com/samekey/samekey/idem/store"
+	"github.com/samekey/samekey/internal/redact"
+)
+
+// Why says what is the matter with an operation that is listed for people.
+type Why string
+
+// What can be the matter.
+const (
+	WhyStuck       Why = "stuck"        // given up: an operator settles it
+	WhyBlocked     Why = "blocked"      // its program refuses to go on: people change that, or settle it
+	WhyParked      Why = "parked"       // a job that can't be delivered: an operator hands it out again
+	WhyOpen        Why = "open"         // abandoned: the completer is to end it
+	WhyNoRequest   Why = "no_request"   // abandoned, and its request wasn't stored: only its client can end it
+	WhyExpiring    Why = "expiring"     // abandoned, with nothing committed: it will be forgotten
+	WhyExpiredOpen Why = "expired_open" // was forgotten, or deleted, unfinished
+	WhyJobLost     Why = "job_lost"     // a parked job that was forgotten, or deleted, with its record
+	WhyUndelivered Why = "undelivered"  // a job that has waited for too long
+	WhyUnsettled   Why = "unsettled"    // finished and delivered, but still kept
+	WhyUnreadable  Why = "unreadable"   // a record that this program can't understand
+)
+
+// Entry is a line of the list for people. It holds no key, no body and nothing
+// of who asked.
+type Entry struct {
+	Why    Why    `json:"why"`
+	PK     string `json:"pk"`     // names the record to [Redrive] and to the engine's Settle
+	Record string `json:"record"` // its short name in logs
+	ID     string `json:"id,omitempty"`
+
+	Function string `json:"function,omitempty"` // that is to complete it
+	Handler  string `json:"handler,omitempty"`  // in it
+
+	Route   string    `json:"route,omitempty"`
+	Phase   string    `json:"phase,omitempty"` // the recovery point
+	Tries   int       `json:"tries,omitempty"` // of the completer; of a job, failed deliveries
+	LastErr string    `json:"last_err,omitempty"`
+	Created time.Time `json:"created,omitzero"`
+	Run     time.Time `json:"run,omitzero"` // when the last attempt began
+
+	Job  string `json:"job,omitempty"`  // its name in the record
+	Kind string `json:"kind,omitempty"` // the job's
+}
+
+// Age is for how long nobody has worked on it.
+func (e Entry) Age(now time.Time) time.Duration { return now.Sub(e.Run) }
+
+func entry(why Why, r *store.Record) Entry {
+	e := Entry{
+		Why: why, PK: r.PK, Record: redact.Record(r.PK), ID: r.ID, Route: r.Route, Tries: r.Tries, LastErr: r.LastErr,
+		Created: r.Created, Run: r.Run, Function: r.Handler.Function, Handler: r.Handler.Name,
+	}
+	if n := len(r.Phases); n > 0 {
+		e.Phase = r.Phases[n-1].Name
+	}
+	return e
+}
+
+func jobEntry(why Why, r *store.Record, name string) Entry {
+	e, job := entry(why, r), r.Jobs[name]
+	e.Job, e.Kind, e.Tries, e.LastErr = name, job.Kind, job.Tries, job.Failed
+	return e
+}

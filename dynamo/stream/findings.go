@@ -1,0 +1,168 @@
+package stream
+
+import (
+	"context"
+	"errors"
+	"maps"
+	"slices"
+	"time"
+
+	"github.com/samekey/samekey/dynamo/internal/item"
+	"github.com/samekey/samekey/idem"
+	"github.com/samekey/samekey/idem/jobs"
+	"github.com/samekey/samekey/idem/store"
+	"github.com/samekey/samekey/internal/errlist"
+	"github.com/samekey/samekey/internal/redact"
+	"github.com/samekey/samekey/internal/state"
+)
+
+// findings are what a page of the table asks for.
+type findings struct {
+	entries []Entry
+	errands []*errand
+	tickets []jobs.Ticket
+	giveUps []*store.Record
+}
+
+func (s *Sweep) look(ctx context.Context, items []item.Map) findings {
+	var f findings
+	for _, it := range items {
+		rec, why, err := readItem(it)
+		if why == "" {
+			s.judge(&f, rec, s.opt.Now())
+			continue
+		}
+		if why == SkipUnreadable {
+			e := Entry{Why: WhyUnreadable, LastErr: reason(err)}
+			if pk := item.PK(it); pk != "" {
+				e.PK, e.Record = pk, redact.Record(pk)
+			}
+			f.entries = append(f.entries, e)
+			if s.opt.Hooks.Skipped != nil {
+				s.opt.Hooks.Skipped(ctx, Skipped{Why: why, Record: e.Record, Err: err})
+			}
+		}
+	}
+	return f
+}
+
+// judge says what is the matter with a record, and what is to be done about it.
+func (s *Sweep) judge(f *findings, r *store.Record, now time.Time) {
+	s.judgeJobs(f, r, now.Sub(r.Run) > s.opt.Late)
+	late := state.Due(r, r.Run, s.opt.Grace)
+	held := r.Lease.Sub(now) > defaultMaxHold // nobody works that long: its clock was wrong
+	overdue := now.After(late) || held
+	list := func(why Why) {
+		if r.Blocked {
+			why = WhyBlocked
+		}
+		f.entries = append(f.entries, entry(why, r))
+	}
+	switch {
+	case r.State == store.Stuck:
+		list(WhyStuck)
+	case r.State != store.Open || state.Freed(r):
+	case !overdue && r.Blocked: // time doesn't help it
+		list(WhyBlocked)
+	case !overdue:
+	case r.Keep == store.KeepNothing:
+		list(WhyExpiring)
+	case state.Completable(r):
+		list(WhyOpen)
+		if !held && now.Sub(late) > s.opt.Late {
+			f.tickets = append(f.tickets, jobs.TicketFor(r).From(now))
+		}
+	default:
+		list(WhyNoRequest)
+		if now.Sub(r.Run) > s.opt.Retention {
+			f.giveUps = append(f.giveUps, r)
+		}
+	}
+}
+
+func (s *Sweep) judgeJobs(f *findings, r *store.Record, late bool) {
+	e := &errand{image: r, settle: late && state.Unsettled(r)}
+	for _, name := range slices.SortedFunc(maps.Keys(r.Jobs), byPosition) {
+		switch {
+		case !state.Pending(r, name):
+			f.entries = append(f.entries, jobEntry(WhyParked, r, name))
+		case late:
+			f.entries = append(f.entries, jobEntry(WhyUndelivered, r, name))
+			e.jobs = append(e.jobs, staged{name: name})
+		}
+	}
+	if e.settle {
+		f.entries = append(f.entries, entry(WhyUnsettled, r))
+	}
+	if e.settle || len(e.jobs) > 0 {
+		f.errands = append(f.errands, e)
+	}
+}
+
+// act does what the findings ask for, as far as it was told how. It returns the
+// records for which that failed.
+func (s *Sweep) act(ctx context.Context, f findings, rep *Report) (failed []string, _ error) {
+	var errs []error
+	note := func(pk string, err error) {
+		if err != nil {
+			errs = append(errs, err)
+			failed = append(failed, pk)
+		}
+	}
+	var jobs []*errand
+	for _, e := range f.errands {
+		switch {
+		case e.settle:
+			err := s.jobs.letGo(ctx, e.image)
+			if err == nil {
+				rep.Settled++
+			}
+			note(e.image.PK, err)
+		case s.opt.Drain != nil:
+			jobs = append(jobs, e)
+		}
+	}
+	if len(jobs) > 0 {
+		_, n := s.opt.Drain.run(ctx, jobs) // what fails is logged there
+		rep.Delivered += n
+		for _, e := range jobs {
+			if e.again {
+				failed = append(failed, e.image.PK)
+			}
+		}
+	}
+	if s.opt.Queue != nil && len(f.tickets) > 0 {
+		for i, err := range errlist.Pad(s.opt.Queue.Put(ctx, f.tickets), len(f.tickets)) {
+			if note(f.tickets[i].PK, err); err != nil {
+				continue
+			}
+			rep.Queued++
+			if s.opt.Hooks.Queued != nil {
+				s.opt.Hooks.Queued(ctx, f.tickets[i])
+			}
+		}
+	}
+	for _, r := range f.giveUps {
+		note(r.PK, s.giveUp(ctx, r, rep))
+	}
+	slices.Sort(failed)
+	return slices.Compact(failed), errors.Join(errs...) // a record may have failed twice
+}
+
+func (s *Sweep) giveUp(ctx context.Context, r *store.Record, rep *Report) error {
+	if s.opt.GiveUp == nil {
+		return nil
+	}
+	err := s.opt.GiveUp(ctx, jobs.TicketFor(r), "its request was not stored, and no client has come back for it")
+	switch {
+	case errors.Is(err, jobs.ErrMoved), errors.Is(err, idem.ErrInFlight):
+		return nil // somebody works on it, or it is another application's
+	case err != nil:
+		return err
+	}
+	rep.GivenUp++
+	if s.opt.Hooks.GivenUp != nil {
+		s.opt.Hooks.GivenUp(ctx, entry(WhyStuck, r))
+	}
+	return nil
+}

@@ -1,0 +1,40 @@
+package stream_test
+
+import (
+	"testing"
+	"time"
+
+	"github.com/samekey/samekey/dynamo/internal/tabletest"
+	"github.com/samekey/samekey/dynamo/stream"
+	"github.com/samekey/samekey/idem"
+	"github.com/samekey/samekey/idem/store"
+)
+
+// What only its client can bring to an end is left to its client for as long as
+// that may come back, and then given up, so that it doesn't lie there unseen.
+func TestSweepGivesUpAfterTheRetentionOnly(t *testing.T) {
+	t.Parallel()
+	for name, tt := range map[string]struct {
+		after time.Duration
+		want  store.State
+	}{
+		"before": {idem.DefaultRetention - time.Hour, store.Open},
+		"after":  {idem.DefaultRetention + time.Hour, store.Stuck},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			tab := newTable(t)
+			begin(t, tab, tabletest.Post(tabletest.NewKey(), "{}"), phase)
+			tab.edit(t, tab.Only(t).PK, "REMOVE req", nil) // as without Resumable
+			engine := idem.New(tab.Store, tabletest.Ahead(tt.after))
+			sweep := tab.sweep(in(tt.after), func(o *stream.SweepOptions) { o.GiveUp = engine.GiveUp })
+			rep, err := sweep.Run(t.Context())
+			if err != nil || rep.ByWhy[stream.WhyNoRequest].Count != 1 {
+				t.Errorf("got %+v, %v; want it listed", rep, err)
+			}
+			if r := tab.Only(t); r.State != tt.want {
+				t.Errorf("state %q, want %q", r.State, tt.want)
+			}
+		})
+	}
+}

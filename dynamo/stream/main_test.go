@@ -1,0 +1,14 @@
+package stream_test
+
+import (
+	"log/slog"
+	"os"
+	"testing"
+
+	"github.com/samekey/samekey/dynamo/dynamotest"
+)
+
+func TestMain(m *testing.M) {
+	slog.SetDefault(slog.New(slog.DiscardHandler)) // much fails on purpose here
+	os.Exit(dynamotest.Main(m))
+}

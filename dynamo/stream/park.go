@@ -1,0 +1,109 @@
+package stream
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"maps"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
+
+	"github.com/samekey/samekey/dynamo/internal/item"
+	"github.com/samekey/samekey/idem/store"
+	"github.com/samekey/samekey/internal/redact"
+	"github.com/samekey/samekey/internal/state"
+)
+
+// fail counts failed deliveries, by the jobs' names, in the record that image is
+// of. A job that has failed maxTries times is parked with its last error: it
+// stays in the record, which is kept for it, and is handed out again only by
+// [Redrive].
+//
+// It returns the record as it then is, in which a job may be gone (another drain
+// delivered it) or have been parked by others; a zero Record where the operation
+// itself is gone.
+//
+// fail sends again what had no answer. Such a failure may be counted twice, and
+// its job be parked a try early: that loses nothing, since it is listed.
+func (w jobWriter) fail(ctx context.Context, image *store.Record, failures map[string]error, maxTries int) (*store.Record, error) {
+	names := slices.SortedFunc(maps.Keys(failures), byPosition)
+	now, err := w.eachJob(ctx, "count failures", image, names, 0, w.count)
+	if err != nil {
+		return nil, err
+	}
+	return w.eachJob(ctx, "park", now, names, maxTries, func(now *store.Record, names []string) *dynamodb.UpdateItemInput {
+		return w.park(now, names, failures, maxTries)
+	})
+}
+
+// eachJob writes about those of some jobs that still wait, after as many tries at
+// least, as far as others let it: whoever comes in between, it starts again from
+// what is there.
+func (w jobWriter) eachJob(ctx context.Context, op string, image *store.Record, names []string, tries int,
+	build func(now *store.Record, names []string) *dynamodb.UpdateItemInput,
+) (*store.Record, error) {
+	now := image
+	for range amendRounds {
+		names = slices.DeleteFunc(slices.Clone(names), func(name string) bool { return !state.Pending(now, name) || now.Jobs[name].Tries < tries })
+		if len(names) == 0 {
+			return now, nil
+		}
+		next, refused, err := w.amend(ctx, op, build(now, names))
+		switch {
+		case err != nil:
+			return nil, err
+		case next.ID != image.ID:
+			return &store.Record{}, nil
+		case !refused:
+			return next, nil
+		}
+		now = next
+	}
+	return nil, fmt.Errorf("dynamo: %s: %w: other writes come in between", op, store.ErrConflict)
+}
+
+// waiting is a condition on jobs: one that is parked keeps its first reason. It is
+// as short as can be: with 50 jobs an expression is close to its 4 KB.
+func waiting(paths []string) string {
+	return ackCondition + each(paths, " AND attribute_not_exists(%s.#f)")
+}
+
+func (w jobWriter) count(now *store.Record, names []string) *dynamodb.UpdateItemInput {
+	var v item.Values
+	paths, placeholders := jobPaths(names)
+	placeholders["#t"], placeholders["#f"] = item.JobTries, item.JobFailed
+	sets := make([]string, len(paths))
+	for i, path := range paths {
+		sets[i] = path + ".#t = if_not_exists(" + path + ".#t, :zero) + :one"
+	}
+	condition := waiting(paths) + each(paths, " AND attribute_exists(%s)") // one that was delivered since doesn't come back
+	in := w.amendment(now.PK, condition, "SET "+strings.Join(sets, ", "),
+		item.Map{":id": v.Str(now.ID), ":zero": v.Num(0), ":one": v.Num(1)})
+	in.ExpressionAttributeNames = placeholders
+	return in
+}
+
+func (w jobWriter) park(now *store.Record, names []string, failures map[string]error, maxTries int) *dynamodb.UpdateItemInput {
+	var v item.Values
+	paths, placeholders := jobPaths(names)
+	placeholders["#t"], placeholders["#f"] = item.JobTries, item.JobFailed
+	// One that was delivered since has no count, and a lower one is that of a new
+	// round, which an operator has begun.
+	condition := waiting(paths) + each(paths, " AND %s.#t >= :max")
+	args := item.Map{":id": v.Str(now.ID), ":max": v.Num(int64(maxTries))}
+	sets := make([]string, len(paths))
+	for i, path := range paths {
+		n := strconv.Itoa(i)
+		sets[i] = path + ".#f = :f" + n
+		args[":f"+n] = v.Str(reason(failures[names[i]]))
+	}
+	in := w.amendment(now.PK, condition, "SET "+strings.Join(sets, ", "), args)
+	in.ExpressionAttributeNames = placeholders
+	return in
+}
+
+// reason is an error as a record keeps it, for people.
+func reason(err error) string { return cmp.Or(redact.Error(err), "unknown") }

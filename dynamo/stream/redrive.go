@@ -1,0 +1,74 @@
+package stream
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	"github.com/samekey/samekey/dynamo"
+	"github.com/samekey/samekey/dynamo/internal/item"
+	"github.com/samekey/samekey/idem/jobs"
+	"github.com/samekey/samekey/idem/store"
+)
+
+// Redrive hands parked jobs of the operation id out again, after an operator has
+// removed what made them fail: all of them, or those named. It returns how many
+// there were. A drain sees them in the stream, as if they had just been staged.
+//
+// A record that is another operation's by now is [jobs.ErrMoved]: its jobs have the
+// same names, and nobody has looked at why they failed.
+func Redrive(ctx context.Context, store *dynamo.Store, pk, id string, names ...string) (int, error) {
+	return jobWriter{store.Table()}.redrive(ctx, pk, id, names)
+}
+
+func (w jobWriter) redrive(ctx context.Context, pk, id string, names []string) (int, error) {
+	now, err := w.table.Load(ctx, pk, true)
+	if err != nil || now == nil {
+		return 0, err
+	}
+	for range amendRounds {
+		if now.ID != id {
+			return 0, fmt.Errorf("dynamo: redrive: %w: it is another operation's", jobs.ErrMoved)
+		}
+		parked := parkedJobs(now, names)
+		if len(parked) == 0 {
+			return 0, nil
+		}
+		held, refused, err := w.unpark(ctx, now, parked)
+		switch {
+		case err != nil:
+			return 0, err
+		case !refused:
+			return len(parked), nil
+		case held.ID == id && len(parkedJobs(held, parked)) == 0:
+			return len(parked), nil // our own write, whose answer was lost
+		}
+		now = held
+	}
+	return 0, fmt.Errorf("dynamo: redrive: %w: other writes come in between", store.ErrConflict)
+}
+
+func (w jobWriter) unpark(ctx context.Context, now *store.Record, names []string) (*store.Record, bool, error) {
+	var v item.Values
+	paths, placeholders := jobPaths(names)
+	placeholders["#t"], placeholders["#f"] = item.JobTries, item.JobFailed
+	condition := ackCondition + each(paths, " AND attribute_exists(%s.#f)") // still parked: counts of a new round stay
+	remove := make([]string, 0, 2*len(paths))
+	for _, path := range paths {
+		remove = append(remove, path+".#f", path+".#t")
+	}
+	in := w.amendment(now.PK, condition, "REMOVE "+strings.Join(remove, ", "), item.Map{":id": v.Str(now.ID)})
+	in.ExpressionAttributeNames = placeholders
+	return w.amend(ctx, "redrive", in)
+}
+
+func parkedJobs(r *store.Record, names []string) (parked []string) {
+	for _, name := range slices.SortedFunc(maps.Keys(r.Jobs), byPosition) {
+		if r.Jobs[name].Failed != "" && (len(names) == 0 || slices.Contains(names, name)) {
+			parked = append(parked, name)
+		}
+	}
+	return parked
+}

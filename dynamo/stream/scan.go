@@ -1,0 +1,97 @@
+package stream
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"time"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
+
+	"github.com/samekey/samekey/dynamo/internal/item"
+	"github.com/samekey/samekey/idem/store"
+)
+
+// ScanAPI is the part of *dynamodb.Client that a [Sweep] uses.
+type ScanAPI interface {
+	Scan(context.Context, *dynamodb.ScanInput, ...func(*dynamodb.Options)) (*dynamodb.ScanOutput, error)
+}
+
+var _ ScanAPI = (*dynamodb.Client)(nil)
+
+// scanner reads a table slowly, page by page.
+type scanner struct {
+	api       ScanAPI
+	table     string
+	segments  int
+	pageSize  int
+	perSecond float64
+	pages     int
+	scanned   int
+}
+
+// each hands the items of every page that may concern somebody to fn, from where
+// the pass stands. Reads are eventually consistent and use no write capacity, so
+// claims don't notice. It ends early, without an error, when ctx does or the time
+// is up by the wall clock. A segment is left where it stands if it can't be read,
+// or if fn reports that it could neither work on a page nor put it off.
+func (s *scanner) each(ctx context.Context, end time.Time, p *pass, fn func([]item.Map) bool) error {
+	pace := time.NewTicker(time.Duration(float64(time.Second) / s.perSecond))
+	defer pace.Stop()
+	var errs []error
+	for _, segment := range rand.Perm(s.segments) { // two sweeps at once begin at other ends
+		to := p.at[segment]
+		for !p.at[segment].done {
+			if s.pages > 0 {
+				select {
+				case <-ctx.Done():
+				case <-pace.C:
+				}
+			}
+			if out(ctx, end) {
+				return errors.Join(errs...)
+			}
+			got, err := s.api.Scan(ctx, s.input(segment, to.after))
+			if err != nil {
+				errs = append(errs, fmt.Errorf("dynamo: scan of segment %d of %d: %w", segment, s.segments, err))
+				break
+			}
+			s.pages++
+			s.scanned += int(got.ScannedCount)
+			if !fn(got.Items) {
+				errs = append(errs, fmt.Errorf("dynamo: sweep: segment %d of %d waits: too much fails", segment, s.segments))
+				break
+			}
+			last, more := got.LastEvaluatedKey[item.AttrPK].(*types.AttributeValueMemberS)
+			if to.done = !more; more {
+				to.after = last.Value
+			}
+			to.seen += int64(got.ScannedCount)
+			if !p.moved(ctx, segment, to) {
+				return errors.Join(errs...)
+			}
+		}
+	}
+	return errors.Join(errs...)
+}
+
+func (s *scanner) input(segment int, after string) *dynamodb.ScanInput {
+	var v item.Values
+	in := &dynamodb.ScanInput{
+		TableName: &s.table,
+		// What is kept, and what is open without being kept: finished records are
+		// nearly all there are, and needn't be sent.
+		FilterExpression:          aws.String("attribute_exists(keep) OR st = :open"),
+		ExpressionAttributeValues: item.Map{":open": v.Str(string(store.Open))},
+		Segment:                   aws.Int32(int32(segment)),
+		TotalSegments:             aws.Int32(int32(s.segments)),
+		Limit:                     aws.Int32(int32(s.pageSize)),
+	}
+	if after != "" {
+		in.ExclusiveStartKey = item.Key(after)
+	}
+	return in
+}

@@ -1,0 +1,200 @@
+package stream
+
+import (
+	"cmp"
+	"context"
+	"encoding/json"
+	"errors"
+	"log/slog"
+	"slices"
+	"time"
+
+	"github.com/samekey/samekey/dynamo"
+	"github.com/samekey/samekey/dynamo/internal/item"
+	"github.com/samekey/samekey/idem"
+	"github.com/samekey/samekey/idem/jobs"
+)
+
+// Sweep looks through the whole table for what the stream's readers have missed:
+// they were off for longer than the stream remembers, or the table was restored
+// from a backup. It runs on a schedule. What it finds goes the same way as it
+// would have from the stream, and everything that needs a person is listed. It is
+// safe for concurrent use.
+type Sweep struct {
+	api  ScanAPI
+	jobs jobWriter
+	opt  SweepOptions
+	log  *slog.Logger
+}
+
+// SweepOptions are a sweep's settings; the zero value only looks, and settles.
+type SweepOptions struct {
+	// Drain delivers jobs that have waited for too long. nil: they are listed.
+	Drain *Drain
+	// Queue takes tickets of abandoned operations. nil: they are listed.
+	Queue jobs.TicketQueue
+	// GiveUp marks as stuck what nobody can complete once its client no longer
+	// will either: [idem.Engine.GiveUp]. nil: it is listed.
+	GiveUp func(ctx context.Context, t jobs.Ticket, why string) error
+
+	// Late is by how much the stream's readers must be late before the sweep acts
+	// in their stead. Default: 15 minutes.
+	Late time.Duration
+	// Grace is the completer's. Default: [jobs.DefaultGrace].
+	Grace time.Duration
+	// Retention is the engine's: after it GiveUp is called. Default:
+	// [idem.DefaultRetention].
+	Retention time.Duration
+
+	// Name tells sweeps of one table apart that do different things, such as those
+	// of two applications: each sees the whole table. Runs of one name share its
+	// passes, and must have the same Segments. Default: "".
+	Name string
+	// PassWithin is for how long no pass over the whole table may come to its end
+	// until the report says Overdue. See docs/jobs.md for what a run gets through.
+	// Default: a day.
+	PassWithin time.Duration
+
+	// Segments is into how many parts the scan is cut. A change begins the pass
+	// under way again. Default: 8.
+	Segments int
+	// PageSize is how many items a page may have. Default: 500.
+	PageSize int
+	// PagesPerSecond keeps the scan slow: a page of records of 1 KB takes 64 read
+	// units. Default: 4.
+	PagesPerSecond float64
+	// Budget is for how long to scan. Default: until shortly before ctx ends.
+	Budget time.Duration
+	// MaxEntries bounds the list of a report, not its counts. Default: 1000.
+	MaxEntries int
+
+	// Logger takes a line a run, and one for each entry. Default: slog.Default().
+	Logger *slog.Logger
+	// Hooks are told what happens, for metrics.
+	Hooks Hooks
+	// Now is the clock that stored times are judged by, for tests. Default: time.Now.
+	Now func() time.Time
+}
+
+// NewSweep returns a sweep of store's table, which api scans. It panics if one of
+// them is nil or a number is negative: mistakes in the program, best found at
+// cold start.
+func NewSweep(api ScanAPI, store *dynamo.Store, optFns ...func(*SweepOptions)) *Sweep {
+	var opt SweepOptions
+	for _, fn := range optFns {
+		fn(&opt)
+	}
+	if api == nil || store == nil || min(opt.Segments, opt.PageSize, opt.MaxEntries) < 0 || opt.PagesPerSecond < 0 ||
+		min(opt.Late, opt.Grace, opt.Retention, opt.Budget, opt.PassWithin) < 0 {
+		panic("stream: NewSweep: api and store must not be nil, numbers not negative") //nolint:forbidigo // a mistake in the program
+	}
+	opt.Late = cmp.Or(opt.Late, 15*time.Minute)
+	opt.Grace = cmp.Or(opt.Grace, jobs.DefaultGrace)
+	opt.Retention = cmp.Or(opt.Retention, idem.DefaultRetention)
+	opt.PassWithin = cmp.Or(opt.PassWithin, 24*time.Hour)
+	opt.Segments = cmp.Or(opt.Segments, 8)
+	opt.PageSize = cmp.Or(opt.PageSize, 500)
+	opt.PagesPerSecond = cmp.Or(opt.PagesPerSecond, 4)
+	opt.MaxEntries = cmp.Or(opt.MaxEntries, 1000)
+	if opt.Now == nil {
+		opt.Now = time.Now
+	}
+	return &Sweep{api: api, jobs: jobWriter{store.Table()}, opt: opt, log: cmp.Or(opt.Logger, slog.Default())}
+}
+
+// Run scans the table, acts, and reports. An error says that something was left
+// undone; the report is there all the same. What failed is the first thing that the
+// next run tries, whatever of the table that run sees. Running out of time is none: the
+// report says so, and the next run goes on where this one stopped. How far it came
+// is stored in an item of the table that nothing else reads.
+func (s *Sweep) Run(ctx context.Context) (*Report, error) { return s.scan(ctx, true) }
+
+// List scans the table from its begin, whatever Run has seen of it, and reports. It
+// changes nothing.
+func (s *Sweep) List(ctx context.Context) (*Report, error) { return s.scan(ctx, false) }
+
+// Invoke is Run for the runtime, whatever the payload. The result is the report
+// as JSON.
+func (s *Sweep) Invoke(ctx context.Context, _ []byte) ([]byte, error) {
+	rep, err := s.Run(ctx)
+	if err != nil {
+		return nil, err
+	}
+	return json.Marshal(rep)
+}
+
+func (s *Sweep) scan(ctx context.Context, act bool) (*Report, error) {
+	scan := &scanner{
+		api: s.api, table: s.jobs.table.Name, segments: s.opt.Segments, pageSize: s.opt.PageSize, perSecond: s.opt.PagesPerSecond,
+	}
+	rep := &Report{ByWhy: make(map[Why]Tally)}
+	over, undone := s.pass(ctx, act)
+	see := func(items []item.Map, later func(pks []string) bool) bool {
+		found := s.look(ctx, items)
+		for _, e := range found.entries {
+			rep.add(e, s.opt.Now(), s.opt.MaxEntries)
+		}
+		if !act {
+			return true
+		}
+		failed, err := s.act(ctx, found, rep)
+		undone = errors.Join(undone, err)
+		return later(failed)
+	}
+	end := s.end(ctx)
+	again := s.again(ctx, half(end), over, see)
+	err := scan.each(ctx, end, over, func(items []item.Map) bool { return see(over.fresh(items), over.later) })
+	rep.Complete, rep.Pages, rep.Scanned = over.whole(), scan.pages, scan.scanned
+	rep.PassBegan = over.began
+	over.save(ctx)
+	rep.LastPass, rep.Overdue = over.passed, act && over.overdue(s.opt.Now(), s.opt.PassWithin)
+	slices.SortStableFunc(rep.Entries, func(a, b Entry) int { return cmp.Or(cmp.Compare(a.Why, b.Why), a.Run.Compare(b.Run)) })
+	err = errors.Join(undone, again, err, over.err)
+	s.tell(ctx, rep, err)
+	return rep, err
+}
+
+// pass goes on with the pass under way, or begins one. A place that can't be read
+// is an error, and the run begins at the begin.
+func (s *Sweep) pass(ctx context.Context, stored bool) (*pass, error) {
+	p := &pass{now: s.opt.Now, tried: make(map[string]int64)}
+	var err error
+	if stored {
+		if p.cursor, err = getCursor(ctx, s.jobs.table, s.opt.Name); err == nil {
+			p.table, p.name = &s.jobs.table, s.opt.Name
+		}
+	}
+	p.begin(s.opt.Segments, s.opt.Now())
+	return p, err
+}
+
+// end is when the scan must be over, by the wall clock; zero for never.
+func (s *Sweep) end(ctx context.Context) (end time.Time) {
+	if s.opt.Budget > 0 {
+		end = time.Now().Add(s.opt.Budget)
+	}
+	if deadline, ok := ctx.Deadline(); ok {
+		deadline = deadline.Add(-max(time.Until(deadline)/10, time.Second))
+		if end.IsZero() || deadline.Before(end) {
+			end = deadline
+		}
+	}
+	return end
+}
+
+func (s *Sweep) tell(ctx context.Context, rep *Report, err error) {
+	for _, e := range rep.Entries {
+		s.log.WarnContext(ctx, "unfinished", "why", e.Why, "record", e.Record, "operation", e.ID, "route", e.Route, "phase", e.Phase,
+			"job", e.Job, "tries", e.Tries, "age", e.Age(s.opt.Now()).Round(time.Second), "error", e.LastErr)
+	}
+	if rep.Overdue {
+		s.log.ErrorContext(ctx, "no sweep has seen the whole table in time: it needs more time, runs or pages", "within", s.opt.PassWithin,
+			"pass_began", rep.PassBegan, "last_pass", rep.LastPass)
+	}
+	level := slog.LevelInfo
+	if err != nil {
+		level = slog.LevelWarn
+	}
+	s.log.Log(ctx, level, "swept", "complete", rep.Complete, "pages", rep.Pages, "scanned", rep.Scanned, "delivered", rep.Delivered,
+		"settled", rep.Settled, "queued", rep.Queued, "given_up", rep.GivenUp, "error", err)
+}
