@@ -101,7 +101,7 @@ mutants: ## break each rule of the protocol once; a test must fail each time (do
 
 .PHONY: bench
 bench: ## ns and allocations of the hot paths
-	go test -run='^$$' -bench=. ./dynamo ./idem
+	go test -run='^$$' -bench=. ./dynamo ./lambda
 
 .PHONY: deploy
 deploy: build ## sam deploy, with a fresh bootstrap
