@@ -4,7 +4,6 @@ import (
 	"context"
 	"crypto/sha256"
 	"fmt"
-	"strconv"
 	"time"
 
 	"github.com/samekey/samekey/dynamo/internal/item"
@@ -71,10 +70,6 @@ func (s *Store) overflow(owner string, body, packed []byte, zipped bool) *store.
 		Owner: owner, First: s.companions.Add(int64(count)) - int64(count), Count: count, Missing: count,
 		Length: len(body), Gzip: zipped, SHA256: sha256.Sum256(body),
 	}
-}
-
-func companionKey(pk string, o *store.Overflow, i int) string {
-	return pk + "#" + o.Owner + "#" + strconv.FormatInt(o.First+int64(i), 10)
 }
 
 // LoadBody implements [store.BodyLoader] by one strongly consistent read; where

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"strconv"
 	"time"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
@@ -176,4 +177,9 @@ func (s *Store) dropChunks(ctx context.Context, pk string, o *store.Overflow) {
 			return
 		}
 	}
+}
+
+// companionKey is the key of companion i of o.
+func companionKey(pk string, o *store.Overflow, i int) string {
+	return pk + "#" + o.Owner + "#" + strconv.FormatInt(o.First+int64(i), 10)
 }

@@ -168,5 +168,3 @@ func (w *Write) still(now item.Map) bool {
 	}
 	return !w.found || len(now) > 0
 }
-
-func sameValue(a, b item.Value) bool { return reflect.DeepEqual(a, b) }

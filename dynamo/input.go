@@ -10,6 +10,9 @@ import (
 	"github.com/samekey/samekey/idem/store"
 )
 
+// Circle with store.go: a commit tends the companions of the request that it
+// replaces, and tending reads the record where the commit's outcome is unknown.
+
 // inputOutlives is for how long a large stored request is kept beside its
 // record: longer than anybody should take to settle a stuck one.
 const inputOutlives = 30 * 24 * time.Hour

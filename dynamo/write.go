@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"maps"
+	"reflect"
 	"slices"
 	"sort"
 	"strconv"
@@ -326,3 +327,5 @@ func text(v item.Value) string {
 		return fmt.Sprintf("%T", v)
 	}
 }
+
+func sameValue(a, b item.Value) bool { return reflect.DeepEqual(a, b) }
