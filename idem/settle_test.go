@@ -140,6 +140,22 @@ func TestLateWriteDoesNotFitAfterGivingUp(t *testing.T) {
 	}
 }
 
+// An attempt that died may have called somebody since its last write. Whoever settles
+// the operation is asked about that.
+func TestGivingUpKeepsTheDoubt(t *testing.T) {
+	t.Parallel()
+	a := abandon(t)
+	a.leaseOver()
+	before := a.record(t)
+	if err := a.engine.GiveUp(t.Context(), jobs.TicketFor(before), "nobody came"); err != nil {
+		t.Fatal(err)
+	}
+	after := a.record(t)
+	if diff := cmp.Diff([]string{store.AnyCall}, after.Doubts); diff != "" || !after.DoubtSince.Equal(before.Run) {
+		t.Errorf("in doubt since %v, want %v (-want +got):\n%s", after.DoubtSince, before.Run, diff)
+	}
+}
+
 // A key that its attempt gave back is its client's, not the completer's.
 func TestFreedKeyIsNotGivenUp(t *testing.T) {
 	t.Parallel()

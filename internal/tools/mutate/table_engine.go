@@ -287,9 +287,9 @@ func resumeMutants() []mutant {
 			new: "state.Stamp($c.next, $c.prev, $c.prev.Owner)", run: "^TestLateWriteDoesNotFitAfterASettlement$",
 		},
 		{
-			rule: "BumpOwner", what: "giving up doesn't take the record over first",
+			rule: "TakeDoubts", what: "giving up forgets that the holder may have called somebody",
 			in: "idem.Engine.GiveUp", old: "if $rec, $err = $a.takeTicket($ctx, $rec); $err != nil { return $err", new: "if $err != nil { return $err",
-			run: "^TestLateWriteDoesNotFitAfterGivingUp$",
+			run: "^TestGivingUpKeepsTheDoubt$",
 		},
 		{
 			rule: "OpCond", what: "an operator settles what isn't stuck",

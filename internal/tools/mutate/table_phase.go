@@ -177,7 +177,7 @@ func phaseMutants() []mutant {
 		{
 			rule: "Memory", what: "a renewed lease makes a call younger",
 			in: "internal/state.Renewed", where: "$now, $lease time.Time", old: "$r.Lease = Millis($lease)",
-			new: "$r.Lease, $r.Run = Millis($lease), Millis($now)", pkg: "idem", run: "^TestDoubtCountsFromTheBeginOfTheAttempt$",
+			new: "$r.Lease, $r.Run = Millis($lease), Millis($now)", run: "^TestDoubtCountsFromTheBeginOfTheAttempt$",
 		},
 		{
 			rule: "Unrepeated", what: "an operation ends without a call that may have been made",
