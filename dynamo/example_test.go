@@ -26,10 +26,8 @@ func ExampleNew() {
 
 // The table as code, for those who don't deploy with SAM.
 func ExampleCreateTableInput() {
-	in, ttl := dynamo.CreateTableInput("idempotency"), dynamo.TimeToLiveInput("idempotency")
+	in := dynamo.CreateTableInput("idempotency")
 	fmt.Println(*in.KeySchema[0].AttributeName, in.KeySchema[0].KeyType, in.BillingMode, in.StreamSpecification.StreamViewType)
-	fmt.Println(*ttl.TimeToLiveSpecification.AttributeName)
 	// Output:
 	// pk HASH PAY_PER_REQUEST NEW_AND_OLD_IMAGES
-	// exp_s
 }

@@ -113,30 +113,14 @@ func (s *Store) Claim(ctx context.Context, c store.Claim) (*store.Record, error)
 	if s.region != "" {
 		it[item.AttrRegion] = v.Str(s.region)
 	}
-	args := item.Map{":now": v.Secs(c.Now), ":me": it[item.AttrOwner]}
-	var held *store.Record
-	if len(mine) == 0 {
-		_, err = s.api.PutItem(ctx, &dynamodb.PutItemInput{
-			TableName:                           &s.table,
-			Item:                                it,
-			ConditionExpression:                 &claimIf,
-			ExpressionAttributeNames:            ownerName,
-			ExpressionAttributeValues:           args,
-			ReturnValuesOnConditionCheckFailure: types.ReturnValuesOnConditionCheckFailureAllOld,
-		})
-		if err != nil {
-			held, err = item.WriteError("claim", err)
-		}
-	} else if err = checkSize(it, mine); err == nil {
-		held, err = s.transact(ctx, types.TransactWriteItem{Put: &types.Put{
-			TableName:                           &s.table,
-			Item:                                it,
-			ConditionExpression:                 &claimIf,
-			ExpressionAttributeNames:            ownerName,
-			ExpressionAttributeValues:           args,
-			ReturnValuesOnConditionCheckFailure: types.ReturnValuesOnConditionCheckFailureAllOld,
-		}}, mine)
-	}
+	held, err := s.sendPut(ctx, types.Put{
+		TableName:                           &s.table,
+		Item:                                it,
+		ConditionExpression:                 &claimIf,
+		ExpressionAttributeNames:            ownerName,
+		ExpressionAttributeValues:           item.Map{":now": v.Secs(c.Now), ":me": it[item.AttrOwner]},
+		ReturnValuesOnConditionCheckFailure: types.ReturnValuesOnConditionCheckFailureAllOld,
+	}, mine)
 	if large != nil {
 		held, err = s.keepInput(ctx, c.Next, held, err, large)
 	}
@@ -162,35 +146,54 @@ func (s *Store) Commit(ctx context.Context, c store.Commit) (*store.Record, erro
 	if err != nil {
 		return nil, err
 	}
-	var held *store.Record
-	if len(mine) == 0 {
-		_, err = s.api.UpdateItem(ctx, &dynamodb.UpdateItemInput{
-			TableName:                           &s.table,
-			Key:                                 item.Key(c.Prev.PK),
-			ConditionExpression:                 &holderIf,
-			UpdateExpression:                    aws.String(u.expression()),
-			ExpressionAttributeNames:            u.names,
-			ExpressionAttributeValues:           u.args,
-			ReturnValuesOnConditionCheckFailure: types.ReturnValuesOnConditionCheckFailureAllOld,
-		})
-		if err != nil {
-			held, err = item.WriteError("commit", err)
-		}
-	} else if err = checkSize(u.args, mine); err == nil {
-		held, err = s.transact(ctx, types.TransactWriteItem{Update: &types.Update{
-			TableName:                           &s.table,
-			Key:                                 item.Key(c.Prev.PK),
-			ConditionExpression:                 &holderIf,
-			UpdateExpression:                    aws.String(u.expression()),
-			ExpressionAttributeNames:            u.names,
-			ExpressionAttributeValues:           u.args,
-			ReturnValuesOnConditionCheckFailure: types.ReturnValuesOnConditionCheckFailureAllOld,
-		}}, mine)
-	}
+	held, err := s.sendUpdate(ctx, types.Update{
+		TableName:                           &s.table,
+		Key:                                 item.Key(c.Prev.PK),
+		ConditionExpression:                 &holderIf,
+		UpdateExpression:                    aws.String(u.expression()),
+		ExpressionAttributeNames:            u.names,
+		ExpressionAttributeValues:           u.args,
+		ReturnValuesOnConditionCheckFailure: types.ReturnValuesOnConditionCheckFailureAllOld,
+	}, mine)
 	if c.Prev.Input != nil && c.Prev.Input.Overflow != nil {
 		held, err = s.tendInput(ctx, c, held, err)
 	}
 	return held, err
+}
+
+// sendPut sends a claim: alone, or in one transaction with the user's writes.
+func (s *Store) sendPut(ctx context.Context, put types.Put, mine []*Write) (*store.Record, error) {
+	if len(mine) > 0 {
+		record := put
+		return s.transact(ctx, types.TransactWriteItem{Put: &record}, put.Item, mine)
+	}
+	_, err := s.api.PutItem(ctx, &dynamodb.PutItemInput{
+		TableName: put.TableName, Item: put.Item, ConditionExpression: put.ConditionExpression,
+		ExpressionAttributeNames: put.ExpressionAttributeNames, ExpressionAttributeValues: put.ExpressionAttributeValues,
+		ReturnValuesOnConditionCheckFailure: put.ReturnValuesOnConditionCheckFailure,
+	})
+	if err != nil {
+		return item.WriteError("claim", err)
+	}
+	return nil, nil
+}
+
+// sendUpdate sends a holder's write: alone, or in one transaction with the user's
+// writes.
+func (s *Store) sendUpdate(ctx context.Context, update types.Update, mine []*Write) (*store.Record, error) {
+	if len(mine) > 0 {
+		record := update
+		return s.transact(ctx, types.TransactWriteItem{Update: &record}, update.ExpressionAttributeValues, mine)
+	}
+	_, err := s.api.UpdateItem(ctx, &dynamodb.UpdateItemInput{
+		TableName: update.TableName, Key: update.Key, ConditionExpression: update.ConditionExpression, UpdateExpression: update.UpdateExpression,
+		ExpressionAttributeNames: update.ExpressionAttributeNames, ExpressionAttributeValues: update.ExpressionAttributeValues,
+		ReturnValuesOnConditionCheckFailure: update.ReturnValuesOnConditionCheckFailure,
+	})
+	if err != nil {
+		return item.WriteError("commit", err)
+	}
+	return nil, nil
 }
 
 // Load implements [store.Store] by a strongly consistent GetItem.

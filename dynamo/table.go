@@ -15,7 +15,8 @@ import (
 
 // CreateTableInput is the table's definition as code: the same as template.yaml,
 // which a test holds it to. Deletion protection, point-in-time recovery and
-// encryption are the template's.
+// encryption are the template's. TTL, on exp_s, is turned on by another call, which
+// [CreateTable] makes.
 func CreateTableInput(table string) *dynamodb.CreateTableInput {
 	return &dynamodb.CreateTableInput{
 		TableName:            &table,
@@ -29,39 +30,30 @@ func CreateTableInput(table string) *dynamodb.CreateTableInput {
 	}
 }
 
-// TimeToLiveInput turns the table's TTL on.
-func TimeToLiveInput(table string) *dynamodb.UpdateTimeToLiveInput {
+// timeToLive turns the table's TTL on.
+func timeToLive(table string) *dynamodb.UpdateTimeToLiveInput {
 	return &dynamodb.UpdateTimeToLiveInput{
 		TableName:               &table,
 		TimeToLiveSpecification: &types.TimeToLiveSpecification{AttributeName: aws.String(item.AttrExpires), Enabled: aws.Bool(true)},
 	}
 }
 
-// TableAPI is the part of *dynamodb.Client that CreateTable uses.
-type TableAPI interface {
-	dynamodb.DescribeTableAPIClient
-	CreateTable(context.Context, *dynamodb.CreateTableInput, ...func(*dynamodb.Options)) (*dynamodb.CreateTableOutput, error)
-	UpdateTimeToLive(context.Context, *dynamodb.UpdateTimeToLiveInput, ...func(*dynamodb.Options)) (*dynamodb.UpdateTimeToLiveOutput, error)
-}
-
-var _ TableAPI = (*dynamodb.Client)(nil)
-
 // CreateTable makes the table for tests and local runs, and returns once it can
 // be used. A table of that name that is already there is left as it is. In an
 // account use template.yaml, which protects the table as well.
-func CreateTable(ctx context.Context, api TableAPI, table string) error {
-	_, err := api.CreateTable(ctx, CreateTableInput(table))
+func CreateTable(ctx context.Context, client *dynamodb.Client, table string) error {
+	_, err := client.CreateTable(ctx, CreateTableInput(table))
 	if _, ok := errors.AsType[*types.ResourceInUseException](err); ok {
 		return nil
 	}
 	if err != nil {
 		return fmt.Errorf("dynamo: create table %s: %w", table, err)
 	}
-	waiter := dynamodb.NewTableExistsWaiter(api, func(o *dynamodb.TableExistsWaiterOptions) { o.MinDelay = 20 * time.Millisecond })
+	waiter := dynamodb.NewTableExistsWaiter(client, func(o *dynamodb.TableExistsWaiterOptions) { o.MinDelay = 20 * time.Millisecond })
 	if err := waiter.Wait(ctx, &dynamodb.DescribeTableInput{TableName: &table}, time.Minute); err != nil {
 		return fmt.Errorf("dynamo: create table %s: %w", table, err)
 	}
-	if _, err := api.UpdateTimeToLive(ctx, TimeToLiveInput(table)); err != nil {
+	if _, err := client.UpdateTimeToLive(ctx, timeToLive(table)); err != nil {
 		return fmt.Errorf("dynamo: turn on TTL of %s: %w", table, err)
 	}
 	return nil

@@ -8,6 +8,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 
@@ -23,8 +24,12 @@ const (
 	maxItem        = 400 << 10
 )
 
-// transaction writes the record and the user's items, all or none.
-func (s *Store) transact(ctx context.Context, record types.TransactWriteItem, mine []*Write) (*store.Record, error) {
+// transact writes the record and the user's items, all or none. sent are the
+// values of the record's part, for its size.
+func (s *Store) transact(ctx context.Context, record types.TransactWriteItem, sent item.Map, mine []*Write) (*store.Record, error) {
+	if err := checkSize(sent, mine); err != nil {
+		return nil, err
+	}
 	items := make([]types.TransactWriteItem, 1, 1+len(mine))
 	items[0] = record
 	for _, w := range mine {
@@ -52,7 +57,7 @@ func (s *Store) transact(ctx context.Context, record types.TransactWriteItem, mi
 // record's comes first, since after a lost answer the user's own conditions
 // have come untrue as well; then conflicts, which pass; then conditions.
 func why(reasons []types.CancellationReason, mine []*Write, err error) (*store.Record, error) {
-	if deref(reasons[0].Code) == "ConditionalCheckFailed" {
+	if aws.ToString(reasons[0].Code) == "ConditionalCheckFailed" {
 		if len(reasons[0].Item) == 0 {
 			return &store.Record{}, nil
 		}
@@ -60,7 +65,7 @@ func why(reasons []types.CancellationReason, mine []*Write, err error) (*store.R
 	}
 	var conflict, condition error
 	for i, r := range reasons {
-		switch code := deref(r.Code); code {
+		switch code := aws.ToString(r.Code); code {
 		case "", "None":
 		case "ConditionalCheckFailed":
 			w := mine[i-1]

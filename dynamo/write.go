@@ -10,6 +10,7 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/feature/dynamodb/attributevalue"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 
@@ -90,24 +91,17 @@ func Raw(t types.TransactWriteItem) *Write {
 	w := &Write{raw: &t}
 	switch {
 	case t.Put != nil:
-		w.verb, w.table, w.item, w.cond = "put", deref(t.Put.TableName), t.Put.Item, deref(t.Put.ConditionExpression)
+		w.verb, w.table, w.item, w.cond = "put", aws.ToString(t.Put.TableName), t.Put.Item, aws.ToString(t.Put.ConditionExpression)
 	case t.Update != nil:
-		w.verb, w.table, w.key, w.update = "update", deref(t.Update.TableName), t.Update.Key, deref(t.Update.UpdateExpression)
+		w.verb, w.table, w.key, w.update = "update", aws.ToString(t.Update.TableName), t.Update.Key, aws.ToString(t.Update.UpdateExpression)
 	case t.Delete != nil:
-		w.verb, w.table, w.key = "delete", deref(t.Delete.TableName), t.Delete.Key
+		w.verb, w.table, w.key = "delete", aws.ToString(t.Delete.TableName), t.Delete.Key
 	case t.ConditionCheck != nil:
-		w.verb, w.table, w.key = "check", deref(t.ConditionCheck.TableName), t.ConditionCheck.Key
+		w.verb, w.table, w.key = "check", aws.ToString(t.ConditionCheck.TableName), t.ConditionCheck.Key
 	default:
 		w.err = errors.New("dynamo: Raw: the item is empty")
 	}
 	return w
-}
-
-func deref(s *string) string {
-	if s == nil {
-		return ""
-	}
-	return *s
 }
 
 // If adds a condition to the write and returns it. Where it is false, nothing
@@ -240,15 +234,15 @@ func inName(c byte) bool {
 func rawParts(t *types.TransactWriteItem) (exprs []string, names map[string]string, values item.Map) {
 	switch {
 	case t.Put != nil:
-		return []string{deref(t.Put.ConditionExpression)}, t.Put.ExpressionAttributeNames, t.Put.ExpressionAttributeValues
+		return []string{aws.ToString(t.Put.ConditionExpression)}, t.Put.ExpressionAttributeNames, t.Put.ExpressionAttributeValues
 	case t.Update != nil:
-		return []string{deref(t.Update.UpdateExpression), deref(t.Update.ConditionExpression)},
+		return []string{aws.ToString(t.Update.UpdateExpression), aws.ToString(t.Update.ConditionExpression)},
 			t.Update.ExpressionAttributeNames, t.Update.ExpressionAttributeValues
 	case t.Delete != nil:
-		return []string{deref(t.Delete.ConditionExpression)}, t.Delete.ExpressionAttributeNames, t.Delete.ExpressionAttributeValues
+		return []string{aws.ToString(t.Delete.ConditionExpression)}, t.Delete.ExpressionAttributeNames, t.Delete.ExpressionAttributeValues
 	default:
 		c := t.ConditionCheck
-		return []string{deref(c.ConditionExpression)}, c.ExpressionAttributeNames, c.ExpressionAttributeValues
+		return []string{aws.ToString(c.ConditionExpression)}, c.ExpressionAttributeNames, c.ExpressionAttributeValues
 	}
 }
 

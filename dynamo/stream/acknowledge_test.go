@@ -18,7 +18,7 @@ import (
 
 // Two drains deliver the same last job. The one that is late finds a record
 // without jobs, which the other, who saw it unfinished, didn't let go.
-func TestLastAckOfWhatOthersDeliveredSettles(t *testing.T) {
+func TestLastAckOfWhatOthersDeliveredLetsGo(t *testing.T) {
 	t.Parallel()
 	tab := newTable(t)
 	r := tab.finished(t, nil, "0.0")
@@ -26,7 +26,7 @@ func TestLastAckOfWhatOthersDeliveredSettles(t *testing.T) {
 	if err := stream.Ack(t.Context(), tab.Store, r, "0.0"); err != nil {
 		t.Fatal(err)
 	}
-	tab.settled(t, r.PK)
+	tab.letGo(t, r.PK)
 }
 
 // A record without the map is no record of ours: that is told, and not that the

@@ -62,16 +62,16 @@ func TestFailedActIsTriedByTheNextRun(t *testing.T) {
 			t.Helper()
 			begin(t, tab, tabletest.Post(tabletest.NewKey(), "{}"), nothing)
 		}, func(r *stream.Report) int { return r.Queued }},
-		"a delivery":  {func(t *testing.T, tab *table) { t.Helper(); run(t, idem.New(tab.Store), one("job")) }, func(r *stream.Report) int { return r.Delivered }},
-		"a settling":  {func(t *testing.T, tab *table) { t.Helper(); tab.finished(t, nil) }, func(r *stream.Report) int { return r.Settled }},
-		"a giving up": {func(t *testing.T, tab *table) { t.Helper(); tab.Put(t, item(t, open(map[string]any{"req": nil}))) }, func(r *stream.Report) int { return r.GivenUp }},
+		"a delivery":   {func(t *testing.T, tab *table) { t.Helper(); run(t, idem.New(tab.Store), one("job")) }, func(r *stream.Report) int { return r.Delivered }},
+		"a letting go": {func(t *testing.T, tab *table) { t.Helper(); tab.finished(t, nil) }, func(r *stream.Report) int { return r.LetGo }},
+		"a giving up":  {func(t *testing.T, tab *table) { t.Helper(); tab.Put(t, item(t, open(map[string]any{"req": nil}))) }, func(r *stream.Report) int { return r.GivenUp }},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			tab, s := newTable(t), &sick{fails: always}
 			many(t, tab, 30)
 			tt.put(t, tab)
-			if name == "a settling" {
+			if name == "a letting go" {
 				tab.Transport.Reset()
 				tab.Transport.Fault = tabletest.On("UpdateItem", 1, dynamotest.AnswerError(400, "AccessDeniedException", "injected"))
 			}

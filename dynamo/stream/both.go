@@ -18,7 +18,7 @@ type Both struct {
 // has to come again for either of the two; the error is always nil.
 func (s Both) Handle(ctx context.Context, ev events.DynamoDBEvent) (events.DynamoDBEventResponse, error) {
 	changes := s.Drain.changes(ctx, ev.Records)
-	first, _ := s.Drain.run(ctx, fold(changes))
+	first, _ := s.Drain.run(ctx, netted(changes))
 	return s.Drain.report(ctx, ev, min(first, s.Completer.run(ctx, changes))), nil
 }
 

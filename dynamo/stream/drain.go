@@ -74,7 +74,7 @@ func NewDrain(store *dynamo.Store, sink jobs.Sink, optFns ...func(*DrainOptions)
 // Handle works on a batch of the stream. The report names the first record that
 // has to come again; the error is always nil.
 func (d *Drain) Handle(ctx context.Context, ev events.DynamoDBEvent) (events.DynamoDBEventResponse, error) {
-	first, _ := d.run(ctx, fold(d.changes(ctx, ev.Records)))
+	first, _ := d.run(ctx, netted(d.changes(ctx, ev.Records)))
 	return d.report(ctx, ev, first), nil
 }
 
@@ -87,20 +87,20 @@ func (d *Drain) Invoke(ctx context.Context, payload []byte) ([]byte, error) {
 // none is beyond every batch.
 const none = int(^uint(0) >> 1)
 
-// run does errands. It returns the first record that has to come again, and how
-// many jobs were delivered.
-func (d *Drain) run(ctx context.Context, errands []*errand) (first, delivered int) {
-	outcomes := d.deliver(ctx, parcels(errands))
+// run works on todos. It returns the first stream record that has to come again,
+// and how many jobs were delivered.
+func (d *Drain) run(ctx context.Context, todos []*todo) (first, delivered int) {
+	outcomes := d.deliver(ctx, deliveries(todos))
 	first = none
 	var mu sync.Mutex
 	var wg sync.WaitGroup
 	slots := make(chan struct{}, d.opt.Concurrency)
-	for _, e := range errands {
+	for _, t := range todos {
 		slots <- struct{}{}
 		wg.Go(func() {
 			defer func() { <-slots }()
-			at, n := d.conclude(ctx, e, outcomes[e])
-			e.again = at != none
+			at, n := d.conclude(ctx, t, outcomes[t])
+			t.again = at != none
 			mu.Lock()
 			defer mu.Unlock()
 			first, delivered = min(first, at), delivered+n
@@ -110,43 +110,40 @@ func (d *Drain) run(ctx context.Context, errands []*errand) (first, delivered in
 	return first, delivered
 }
 
-// deliver hands parcels to the sink and returns what became of each job.
-func (d *Drain) deliver(ctx context.Context, all []parcel) map[*errand]map[string]error {
-	outcomes := make(map[*errand]map[string]error)
-	var todo []parcel
-	for _, p := range all {
-		if outcomes[p.errand] == nil {
-			outcomes[p.errand] = make(map[string]error)
+// deliver hands jobs to the sink and returns the error of each, by its name.
+func (d *Drain) deliver(ctx context.Context, all []delivery) map[*todo]map[string]error {
+	outcomes := make(map[*todo]map[string]error)
+	var fresh []delivery
+	var batch []jobs.Delivery
+	for _, j := range all {
+		if outcomes[j.todo] == nil {
+			outcomes[j.todo] = make(map[string]error)
 		}
-		outcomes[p.errand][p.name] = nil
-		if !d.sent.has(p.id()) {
-			todo = append(todo, p)
+		outcomes[j.todo][j.name] = nil
+		if !d.sent.has(j.JobID) {
+			fresh, batch = append(fresh, j), append(batch, j.Delivery)
 		}
 	}
-	if len(todo) == 0 {
+	if len(batch) == 0 {
 		return outcomes
-	}
-	batch := make([]jobs.Delivery, len(todo))
-	for i, p := range todo {
-		batch[i] = p.delivery()
 	}
 	ctx, cancel := withReserve(ctx)
 	defer cancel()
 	for i, err := range errlist.Pad(d.sink.Deliver(ctx, batch), len(batch)) {
-		outcomes[todo[i].errand][todo[i].name] = err
+		j := fresh[i]
+		outcomes[j.todo][j.name] = err
 		if err == nil {
-			d.sent.add(batch[i].JobID)
+			d.sent.add(j.JobID)
 			if d.hooks.Delivered != nil {
-				d.hooks.Delivered(ctx, batch[i])
+				d.hooks.Delivered(ctx, j.Delivery)
 			}
 			continue
 		}
 		if !errors.Is(err, jobs.ErrHeldBack) {
-			d.log.WarnContext(ctx, "delivery failed", "record", redact.Record(todo[i].errand.image.PK), "job", batch[i].JobID,
-				"kind", batch[i].Kind, "error", err)
+			d.log.WarnContext(ctx, "delivery failed", "record", redact.Record(j.todo.image.PK), "job", j.JobID, "kind", j.Kind, "error", err)
 		}
 		if d.hooks.Failed != nil {
-			d.hooks.Failed(ctx, batch[i], err)
+			d.hooks.Failed(ctx, j.Delivery, err)
 		}
 	}
 	return outcomes
@@ -162,46 +159,46 @@ func withReserve(ctx context.Context) (context.Context, context.CancelFunc) {
 	return context.WithDeadline(ctx, deadline.Add(-max(time.Until(deadline)/10, time.Second)))
 }
 
-// conclude writes what became of an errand. It returns the first record that has
+// conclude writes the outcomes of one operation. It returns the first record that has
 // to come again, and how many jobs were delivered.
-func (d *Drain) conclude(ctx context.Context, e *errand, outcomes map[string]error) (first, delivered int) {
+func (d *Drain) conclude(ctx context.Context, t *todo, outcomes map[string]error) (first, delivered int) {
 	first = none
 	again := func(at int) { first = min(first, at) }
 	var names []string
 	failures := make(map[string]error)
-	for _, j := range e.jobs {
+	for _, j := range t.jobs {
 		switch err := outcomes[j.name]; {
 		case err == nil:
 			names = append(names, j.name)
-		case e.gone, errors.Is(err, jobs.ErrSinkDown), errors.Is(err, jobs.ErrHeldBack):
+		case t.gone, errors.Is(err, jobs.ErrSinkDown), errors.Is(err, jobs.ErrHeldBack):
 			again(j.at) // there is nothing to count it in, or nothing to count
 		default:
 			failures[j.name] = err
 		}
 	}
-	if e.gone {
-		for _, j := range e.lost {
-			d.lost(ctx, jobEntry(WhyJobLost, e.image, j.name))
+	if t.gone {
+		for _, j := range t.lost {
+			d.lost(ctx, jobEntry(WhyJobLost, t.image, j.name))
 		}
 		return first, len(names)
 	}
-	if err := d.jobs.acknowledge(ctx, e.image, names...); d.failed(ctx, e, "acknowledge", err) {
-		for _, j := range e.jobs {
+	if err := d.jobs.acknowledge(ctx, t.image, names...); d.failed(ctx, t, "acknowledge", err) {
+		for _, j := range t.jobs {
 			again(j.at)
 		}
 		return first, len(names)
 	}
-	if e.settle {
-		if err := d.jobs.letGo(ctx, e.image); d.failed(ctx, e, "let go", err) {
-			again(e.at)
+	if t.letGo {
+		if err := d.jobs.letGo(ctx, t.image); d.failed(ctx, t, "let go", err) {
+			again(t.at)
 		}
 	}
 	if len(failures) == 0 {
 		return first, len(names)
 	}
-	now, err := d.jobs.fail(ctx, e.image, failures, d.opt.MaxTries)
-	bad := d.failed(ctx, e, "count failures", err)
-	for _, j := range e.jobs {
+	now, err := d.jobs.fail(ctx, t.image, failures, d.opt.MaxTries)
+	bad := d.failed(ctx, t, "count failures", err)
+	for _, j := range t.jobs {
 		switch {
 		case failures[j.name] == nil:
 		case bad, err == nil && state.Pending(now, j.name):
@@ -215,11 +212,11 @@ func (d *Drain) conclude(ctx context.Context, e *errand, outcomes map[string]err
 
 // failed reports whether a write has to be tried again. A record that can't be
 // read any more can't be helped by that; the sweep lists it.
-func (d *Drain) failed(ctx context.Context, e *errand, what string, err error) bool {
+func (d *Drain) failed(ctx context.Context, t *todo, what string, err error) bool {
 	if err == nil {
 		return false
 	}
-	name := redact.Record(e.image.PK)
+	name := redact.Record(t.image.PK)
 	d.log.ErrorContext(ctx, "can't "+what, "record", name, "error", err)
 	if !errors.Is(err, store.ErrCorrupt) {
 		return true

@@ -118,7 +118,7 @@ func TestRequestWithJobsTakesOneAcknowledgement(t *testing.T) {
 	if diff := cmp.Diff(calls{"UpdateItem": 1}, tab.Transport.Calls()); diff != "" {
 		t.Errorf("calls (-want +got):\n%s", diff)
 	}
-	tab.settled(t, pkOf(ev.Records[0]))
+	tab.letGo(t, pkOf(ev.Records[0]))
 
 	rec, err := tab.Store.Load(t.Context(), pkOf(ev.Records[0]))
 	if err != nil {
@@ -147,7 +147,7 @@ func TestRequestWithJobsTakesOneAcknowledgement(t *testing.T) {
 		if diff := cmp.Diff(out.byID, again.byID); diff != "" {
 			t.Errorf("ids (-first +second):\n%s", diff)
 		}
-		tab.settled(t, pkOf(ev.Records[0]))
+		tab.letGo(t, pkOf(ev.Records[0]))
 	})
 	t.Run("the same batch again, in the same process: not delivered twice", func(t *testing.T) {
 		handle(t, drain, ev)
@@ -157,7 +157,7 @@ func TestRequestWithJobsTakesOneAcknowledgement(t *testing.T) {
 	})
 }
 
-func TestJobsDeliveredBeforeTheFinishTakeASettle(t *testing.T) {
+func TestJobsDeliveredBeforeTheFinishTakeTwoUpdates(t *testing.T) {
 	t.Parallel()
 	tab := newTable(t)
 	feed, out := tab.tail(t), &outbox{}
@@ -184,7 +184,7 @@ func TestJobsDeliveredBeforeTheFinishTakeASettle(t *testing.T) {
 	if diff := cmp.Diff(calls{"UpdateItem": 1}, tab.Transport.Calls()); diff != "" {
 		t.Errorf("calls to settle (-want +got):\n%s", diff)
 	}
-	tab.settled(t, pk)
+	tab.letGo(t, pk)
 	tab.Transport.Reset()
 	if handle(t, drain, feed.event(t)); tab.Transport.Total() != 0 || len(out.kinds()) != 1 {
 		t.Errorf("its own writes took %d calls; %d deliveries", tab.Transport.Total(), len(out.kinds()))
@@ -252,7 +252,7 @@ func TestA21FailureIsReportedAndTheRestComesAgain(t *testing.T) {
 	}
 	for i, r := range staged {
 		if i < 3 || i == 9 { // job 0 got through
-			tab.settled(t, pkOf(r))
+			tab.letGo(t, pkOf(r))
 		} else {
 			tab.kept(t, pkOf(r), "0.0")
 		}
@@ -262,7 +262,7 @@ func TestA21FailureIsReportedAndTheRestComesAgain(t *testing.T) {
 		t.Errorf("the rerun reports %s", seq)
 	}
 	for _, r := range staged {
-		tab.settled(t, pkOf(r))
+		tab.letGo(t, pkOf(r))
 	}
 	if len(out.byID) != 9 || len(other.byID) != 1 {
 		t.Errorf("delivered %v and %v, want 9 ids and one", out.byID, other.byID)
@@ -348,7 +348,7 @@ func TestBadInput32PoisonJobIsParked(t *testing.T) {
 		if len(out.all) != before+1 || out.all[before].Kind != "poison" || !strings.HasSuffix(out.all[before].JobID, ".0.1") {
 			t.Errorf("delivered %+v", out.all[before:])
 		}
-		tab.settled(t, pk)
+		tab.letGo(t, pk)
 	})
 }
 
@@ -515,7 +515,7 @@ func TestDrainWhoseAnswersAreLost(t *testing.T) {
 				for seq := handle(t, drain, ev); seq != ""; seq = handle(t, drain, ev) {
 					ev = from(t, ev, seq)
 				}
-				tab.settled(t, pkOf(ev.Records[0]))
+				tab.letGo(t, pkOf(ev.Records[0]))
 				if len(out.byID) != 4 {
 					t.Errorf("delivered %v", out.byID)
 				}
@@ -542,7 +542,7 @@ func TestUnacknowledgedJobsComeAgain(t *testing.T) {
 	if seq := handle(t, drain, from(t, ev, seq)); seq != "" {
 		t.Errorf("the rerun reports %q", seq)
 	}
-	tab.settled(t, pkOf(ev.Records[0]))
+	tab.letGo(t, pkOf(ev.Records[0]))
 	if len(out.kinds()) != 1 {
 		t.Errorf("delivered %d times by one process", len(out.kinds()))
 	}
@@ -550,7 +550,7 @@ func TestUnacknowledgedJobsComeAgain(t *testing.T) {
 
 // A settle that fails is reported, so that the source brings it again: nothing else
 // of the stream would let the record go.
-func TestFailedSettleComesAgain(t *testing.T) {
+func TestFailedLettingGoComesAgain(t *testing.T) {
 	t.Parallel()
 	tab := newTable(t)
 	feed, out := tab.tail(t), &outbox{}
@@ -575,7 +575,7 @@ func TestFailedSettleComesAgain(t *testing.T) {
 	if seq := handle(t, drain, from(t, ev, seq)); seq != "" {
 		t.Errorf("the rerun reports %q", seq)
 	}
-	tab.settled(t, pkOf(ev.Records[0]))
+	tab.letGo(t, pkOf(ev.Records[0]))
 }
 
 // A record that somebody broke by hand must not hold up the others.

@@ -214,9 +214,9 @@ func (tab *table) item(t testing.TB, pk string) map[string]ddbtypes.AttributeVal
 	return out.Item
 }
 
-// settled fails the test unless a finished record expires at the end of its
+// letGo fails the test unless a finished record expires at the end of its
 // replay and is kept for nothing.
-func (tab *table) settled(t testing.TB, pk string) {
+func (tab *table) letGo(t testing.TB, pk string) {
 	t.Helper()
 	it := tab.item(t, pk)
 	if it["keep"] != nil || number(it["exp_s"]) == 0 || number(it["exp_s"]) != number(it["until_s"]) {

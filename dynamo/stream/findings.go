@@ -19,7 +19,7 @@ import (
 // findings are what a page of the table asks for.
 type findings struct {
 	entries []Entry
-	errands []*errand
+	todos   []*todo
 	tickets []jobs.Ticket
 	giveUps []*store.Record
 }
@@ -29,7 +29,7 @@ func (s *Sweep) look(ctx context.Context, items []item.Map) findings {
 	for _, it := range items {
 		rec, why, err := readItem(it)
 		if why == "" {
-			s.judge(&f, rec, s.opt.Now())
+			s.examine(&f, rec, s.opt.Now())
 			continue
 		}
 		if why == SkipUnreadable {
@@ -46,9 +46,9 @@ func (s *Sweep) look(ctx context.Context, items []item.Map) findings {
 	return f
 }
 
-// judge says what is the matter with a record, and what is to be done about it.
-func (s *Sweep) judge(f *findings, r *store.Record, now time.Time) {
-	s.judgeJobs(f, r, now.Sub(r.Run) > s.opt.Late)
+// examine adds to f what a record asks for.
+func (s *Sweep) examine(f *findings, r *store.Record, now time.Time) {
+	s.examineJobs(f, r, now.Sub(r.Run) > s.opt.Late)
 	late := state.Due(r, r.Run, s.opt.Grace)
 	held := r.Lease.Sub(now) > defaultMaxHold // nobody works that long: its clock was wrong
 	overdue := now.After(late) || held
@@ -80,22 +80,22 @@ func (s *Sweep) judge(f *findings, r *store.Record, now time.Time) {
 	}
 }
 
-func (s *Sweep) judgeJobs(f *findings, r *store.Record, late bool) {
-	e := &errand{image: r, settle: late && state.Unsettled(r)}
+func (s *Sweep) examineJobs(f *findings, r *store.Record, late bool) {
+	t := &todo{image: r, letGo: late && state.KeptForNothing(r)}
 	for _, name := range slices.SortedFunc(maps.Keys(r.Jobs), byPosition) {
 		switch {
 		case !state.Pending(r, name):
 			f.entries = append(f.entries, jobEntry(WhyParked, r, name))
 		case late:
 			f.entries = append(f.entries, jobEntry(WhyUndelivered, r, name))
-			e.jobs = append(e.jobs, staged{name: name})
+			t.jobs = append(t.jobs, jobRef{name: name})
 		}
 	}
-	if e.settle {
-		f.entries = append(f.entries, entry(WhyUnsettled, r))
+	if t.letGo {
+		f.entries = append(f.entries, entry(WhyKept, r))
 	}
-	if e.settle || len(e.jobs) > 0 {
-		f.errands = append(f.errands, e)
+	if t.letGo || len(t.jobs) > 0 {
+		f.todos = append(f.todos, t)
 	}
 }
 
@@ -109,25 +109,25 @@ func (s *Sweep) act(ctx context.Context, f findings, rep *Report) (failed []stri
 			failed = append(failed, pk)
 		}
 	}
-	var jobs []*errand
-	for _, e := range f.errands {
+	var jobs []*todo
+	for _, t := range f.todos {
 		switch {
-		case e.settle:
-			err := s.jobs.letGo(ctx, e.image)
+		case t.letGo:
+			err := s.jobs.letGo(ctx, t.image)
 			if err == nil {
-				rep.Settled++
+				rep.LetGo++
 			}
-			note(e.image.PK, err)
+			note(t.image.PK, err)
 		case s.opt.Drain != nil:
-			jobs = append(jobs, e)
+			jobs = append(jobs, t)
 		}
 	}
 	if len(jobs) > 0 {
 		_, n := s.opt.Drain.run(ctx, jobs) // what fails is logged there
 		rep.Delivered += n
-		for _, e := range jobs {
-			if e.again {
-				failed = append(failed, e.image.PK)
+		for _, t := range jobs {
+			if t.again {
+				failed = append(failed, t.image.PK)
 			}
 		}
 	}

@@ -61,14 +61,14 @@ func (w jobWriter) acknowledge(ctx context.Context, image *store.Record, names .
 		switch {
 		case err != nil || !refused || now.ID != image.ID:
 			return err
-		case state.Unsettled(now):
+		case state.KeptForNothing(now):
 			return w.letGo(ctx, now)
 		case !anyOf(now.Jobs, names):
 			return nil // our own write, whose answer was lost
 		}
 	}
 	now, refused, err := w.amend(ctx, "acknowledge", w.ack(image, names, false))
-	if err != nil || refused || !state.Unsettled(now) {
+	if err != nil || refused || !state.KeptForNothing(now) {
 		return err
 	}
 	return w.letGo(ctx, now)

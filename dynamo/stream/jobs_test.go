@@ -45,7 +45,7 @@ func TestAckOfTheLastJobsLetsTheRecordGoInOneCall(t *testing.T) {
 	if err := stream.Ack(t.Context(), tab.Store, r, "0.0", "1.0", "1.1"); err != nil {
 		t.Fatal(err)
 	}
-	tab.settled(t, r.PK)
+	tab.letGo(t, r.PK)
 	if diff := cmp.Diff(calls{"UpdateItem": 1}, tab.Transport.Calls()); diff != "" {
 		t.Error(diff)
 	}
@@ -207,7 +207,7 @@ func TestAckAfterTheRecordHasChanged(t *testing.T) {
 		image.State = store.Open
 		tab.Transport.Reset()
 		ack(&image, "0.0")
-		tab.settled(t, r.PK)
+		tab.letGo(t, r.PK)
 		if diff := cmp.Diff(calls{"UpdateItem": 2}, tab.Transport.Calls()); diff != "" {
 			t.Error(diff)
 		}
@@ -215,7 +215,7 @@ func TestAckAfterTheRecordHasChanged(t *testing.T) {
 }
 
 //nolint:tparallel // one table
-func TestSettle(t *testing.T) {
+func TestLetGo(t *testing.T) {
 	t.Parallel()
 	tab := newTable(t)
 	settle := func(r *store.Record) {
@@ -227,9 +227,9 @@ func TestSettle(t *testing.T) {
 	t.Run("finished, and no jobs: it is let go", func(t *testing.T) {
 		r := tab.finished(t, nil)
 		settle(r)
-		tab.settled(t, r.PK)
+		tab.letGo(t, r.PK)
 		settle(r)
-		tab.settled(t, r.PK)
+		tab.letGo(t, r.PK)
 	})
 	t.Run("jobs are there", func(t *testing.T) {
 		r := tab.finished(t, nil, "0.0")
@@ -471,7 +471,7 @@ func TestJobWritesWhoseAnswerIsLost(t *testing.T) {
 				return stream.Ack(ctx, tab.Store, r, "0.0", "0.1")
 			},
 			[]string{"0.0", "0.1"},
-			func(t *testing.T, tab *table, r *store.Record) { t.Helper(); tab.settled(t, r.PK) },
+			func(t *testing.T, tab *table, r *store.Record) { t.Helper(); tab.letGo(t, r.PK) },
 		},
 		"ack": {
 			func(ctx context.Context, tab *table, r *store.Record) error {
@@ -483,7 +483,7 @@ func TestJobWritesWhoseAnswerIsLost(t *testing.T) {
 		"settle": {
 			func(ctx context.Context, tab *table, r *store.Record) error { return stream.LetGo(ctx, tab.Store, r) },
 			nil,
-			func(t *testing.T, tab *table, r *store.Record) { t.Helper(); tab.settled(t, r.PK) },
+			func(t *testing.T, tab *table, r *store.Record) { t.Helper(); tab.letGo(t, r.PK) },
 		},
 		"count": {
 			func(ctx context.Context, tab *table, r *store.Record) error {

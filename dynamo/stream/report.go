@@ -23,7 +23,7 @@ type Report struct {
 	Entries []Entry       `json:"entries,omitempty"`
 
 	Delivered int `json:"delivered"` // jobs
-	Settled   int `json:"settled"`   // records that no longer have to be kept
+	LetGo     int `json:"settled"`   // records that no longer have to be kept
 	Queued    int `json:"queued"`    // tickets for the completer
 	GivenUp   int `json:"given_up"`  // operations that are stuck now
 }

@@ -27,7 +27,8 @@ type Sweep struct {
 	log  *slog.Logger
 }
 
-// SweepOptions are a sweep's settings; the zero value only looks, and settles.
+// SweepOptions are a sweep's settings; with the zero value a sweep only
+// lists, and lets records go that are kept for delivered jobs.
 type SweepOptions struct {
 	// Drain delivers jobs that have waited for too long. nil: they are listed.
 	Drain *Drain
@@ -196,5 +197,5 @@ func (s *Sweep) tell(ctx context.Context, rep *Report, err error) {
 		level = slog.LevelWarn
 	}
 	s.log.Log(ctx, level, "swept", "complete", rep.Complete, "pages", rep.Pages, "scanned", rep.Scanned, "delivered", rep.Delivered,
-		"settled", rep.Settled, "queued", rep.Queued, "given_up", rep.GivenUp, "error", err)
+		"settled", rep.LetGo, "queued", rep.Queued, "given_up", rep.GivenUp, "error", err)
 }

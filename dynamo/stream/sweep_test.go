@@ -125,12 +125,12 @@ func TestListNamesEverythingLeftUndone(t *testing.T) {
 		})
 		want := map[stream.Why]int{
 			stream.WhyStuck: 1, stream.WhyParked: 1, stream.WhyUnreadable: 1, stream.WhyOpen: 2, stream.WhyNoRequest: 1,
-			stream.WhyExpiring: 1, stream.WhyUndelivered: 2, stream.WhyUnsettled: 1,
+			stream.WhyExpiring: 1, stream.WhyUndelivered: 2, stream.WhyKept: 1,
 		}
 		if diff := cmp.Diff(want, counts(rep)); diff != "" {
 			t.Errorf("-want +got:\n%s", diff)
 		}
-		if rep.Scanned != 12 || len(rep.Entries) != 10 || rep.Delivered+rep.Settled+rep.Queued+rep.GivenUp != 0 {
+		if rep.Scanned != 12 || len(rep.Entries) != 10 || rep.Delivered+rep.LetGo+rep.Queued+rep.GivenUp != 0 {
 			t.Errorf("got %+v", rep)
 		}
 		if tally := rep.ByWhy[stream.WhyOpen]; tally.Oldest < 3590 || tally.Oldest > 3700 {
@@ -208,7 +208,7 @@ func TestSweepActsInTheStreamsStead(t *testing.T) {
 		o.Hooks.Queued = func(context.Context, jobs.Ticket) { queued++ }
 	})
 	rep, err := sweep.Run(t.Context())
-	if err != nil || rep.Delivered != 2 || rep.Settled != 1 || rep.Queued != 2 || rep.GivenUp != 1 {
+	if err != nil || rep.Delivered != 2 || rep.LetGo != 1 || rep.Queued != 2 || rep.GivenUp != 1 {
 		t.Fatalf("got %+v, %v", rep, err)
 	}
 	if len(out.byID) != 2 || queued != 2 || len(givenUp) != 1 || givenUp[0].PK != "v1##norequest" {
@@ -247,8 +247,8 @@ func TestSweepWaitsForTheStream(t *testing.T) {
 	}{
 		"at once":                                        {0, map[stream.Why]int{}, 0},
 		"a lease and a grace later: listed":              {6 * time.Minute, map[stream.Why]int{stream.WhyOpen: 1}, 0},
-		"after 16 minutes: jobs":                         {16 * time.Minute, map[stream.Why]int{stream.WhyOpen: 1, stream.WhyUndelivered: 1, stream.WhyUnsettled: 1}, 2},
-		"15 minutes after lease and grace: tickets, too": {22 * time.Minute, map[stream.Why]int{stream.WhyOpen: 1, stream.WhyUndelivered: 1, stream.WhyUnsettled: 1}, 3},
+		"after 16 minutes: jobs":                         {16 * time.Minute, map[stream.Why]int{stream.WhyOpen: 1, stream.WhyUndelivered: 1, stream.WhyKept: 1}, 2},
+		"15 minutes after lease and grace: tickets, too": {22 * time.Minute, map[stream.Why]int{stream.WhyOpen: 1, stream.WhyUndelivered: 1, stream.WhyKept: 1}, 3},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -259,7 +259,7 @@ func TestSweepWaitsForTheStream(t *testing.T) {
 			rep, err := tab.sweep(in(test.after), func(o *stream.SweepOptions) {
 				o.Drain, o.Queue = stream.NewDrain(tab.Store, &outbox{}), &tickets{}
 			}).Run(t.Context())
-			if err != nil || rep.Delivered+rep.Settled+rep.Queued != test.acts {
+			if err != nil || rep.Delivered+rep.LetGo+rep.Queued != test.acts {
 				t.Errorf("got %+v, %v", rep, err)
 			}
 			if diff := cmp.Diff(test.want, counts(rep)); diff != "" {
@@ -340,7 +340,7 @@ func TestSweepThatFails(t *testing.T) {
 			o.Drain = stream.NewDrain(tab.Store, out)
 			o.Queue = &tickets{fail: func(jobs.Ticket) error { return errors.New("injected") }}
 		}).Run(t.Context())
-		if err == nil || !rep.Complete || rep.Delivered != 2 || rep.Settled != 1 || rep.Queued != 0 {
+		if err == nil || !rep.Complete || rep.Delivered != 2 || rep.LetGo != 1 || rep.Queued != 0 {
 			t.Errorf("got %+v, %v", rep, err)
 		}
 	})

@@ -93,7 +93,7 @@ func TestSweptCountsWhatWasFound(t *testing.T) {
 	rides.NewMetrics(&log).Swept(&stream.Report{Overdue: true, ByWhy: map[stream.Why]stream.Tally{
 		stream.WhyOpen: {Count: 1}, stream.WhyNoRequest: {Count: 2}, stream.WhyExpiring: {Count: 4},
 		stream.WhyStuck: {Count: 8}, stream.WhyParked: {Count: 16}, stream.WhyUnreadable: {Count: 32},
-		stream.WhyUndelivered: {Count: 64}, stream.WhyUnsettled: {Count: 128}, stream.WhyBlocked: {Count: 256},
+		stream.WhyUndelivered: {Count: 64}, stream.WhyKept: {Count: 128}, stream.WhyBlocked: {Count: 256},
 	}})
 	got := make(map[string]float64)
 	for line := range bytes.Lines(log.Bytes()) {

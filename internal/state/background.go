@@ -53,7 +53,8 @@ func LastJobs(r *store.Record, names []string) bool {
 	return !slices.ContainsFunc(names, func(name string) bool { _, ok := r.Jobs[name]; return !ok })
 }
 
-// Unsettled reports whether a record is kept for jobs that it doesn't have.
-func Unsettled(r *store.Record) bool {
+// KeptForNothing reports whether a finished record is kept for jobs that it doesn't
+// have any more: it can be let go.
+func KeptForNothing(r *store.Record) bool {
 	return r.State == store.Done && r.Keep == store.KeepJobs && len(r.Jobs) == 0
 }

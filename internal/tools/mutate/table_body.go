@@ -177,7 +177,7 @@ func writeMutants() []mutant {
 			rule: "RecordReasonFirst", what: "the user's condition, untrue after a lost answer, is told before the record's",
 			in: "dynamo.why",
 			old: `
-				if deref($reasons[0].Code) == "ConditionalCheckFailed" {
+				if aws.ToString($reasons[0].Code) == "ConditionalCheckFailed" {
 					if len($reasons[0].Item) == 0 { return &store.Record{}, nil }
 					return item.Decode($reasons[0].Item)
 				}
@@ -185,8 +185,8 @@ func writeMutants() []mutant {
 				for $i, $r := range $reasons {`,
 			new: `
 				var $conflict, $condition error
-				if deref($reasons[0].Code) == "ConditionalCheckFailed" && !slices.ContainsFunc($reasons[1:], func(r types.CancellationReason) bool {
-					return deref(r.Code) == "ConditionalCheckFailed"
+				if aws.ToString($reasons[0].Code) == "ConditionalCheckFailed" && !slices.ContainsFunc($reasons[1:], func(r types.CancellationReason) bool {
+					return aws.ToString(r.Code) == "ConditionalCheckFailed"
 				}) {
 					return item.Decode($reasons[0].Item)
 				}

@@ -16,11 +16,10 @@ func storeMutants() []mutant {
 		memCommit = "case $old.Owner != $c.Prev.Owner || $old.Ver != $c.Prev.Ver:"
 		claim     = `"attribute_not_exists(pk) OR (exp_s < :now AND #owner <> :me)"`
 
-		// The conditions of the plain call and of the transaction, told apart by what
-		// stands before them.
-		claimTx     = "Put: &types.Put{TableName: &$s.table, Item: $it, ConditionExpression: "
-		commitTx    = "Update: &types.Update{TableName: &$s.table, Key: item.Key($c.Prev.PK), ConditionExpression: "
-		commitPlain = "UpdateItem($ctx, &dynamodb.UpdateItemInput{TableName: &$s.table, Key: item.Key($c.Prev.PK), ConditionExpression: "
+		// The record's part of a transaction, before its condition is replaced.
+		claimTx  = "$record := $put; return"
+		commitTx = "$record := $update; return"
+		commit   = "types.Update{TableName: &$s.table, Key: item.Key($c.Prev.PK), ConditionExpression: "
 
 		holder   = `"#owner = :owner AND ver = :ver"`
 		anyOwner = `"(#owner = :owner OR #owner <> :owner) AND ver = :ver"`
@@ -131,7 +130,7 @@ func storeMutants() []mutant {
 		},
 		{
 			rule: "CWCCond", what: "a claim with writes over anything",
-			in: "dynamo.Store.Claim", old: claimTx + "&claimIf", new: claimTx + `aws.String(claimIf + " OR attribute_exists(pk)")`, run: "^TestMergedWritesAreConditional$",
+			in: "dynamo.Store.sendPut", old: claimTx, new: `$record := $put; $record.ConditionExpression = aws.String(claimIf + " OR attribute_exists(pk)"); return`, run: "^TestMergedWritesAreConditional$",
 		},
 		{
 			rule: "CommitOwner", what: "anybody's commit",
@@ -143,27 +142,27 @@ func storeMutants() []mutant {
 		},
 		{
 			rule: "CommitOwner", what: "anybody's commit with writes",
-			in: "dynamo.Store.Commit", old: commitTx + "&holderIf", new: commitTx + on("true", anyOwner), run: "^TestMergedWritesAreConditional$",
+			in: "dynamo.Store.sendUpdate", old: commitTx, new: "$record := $update; $record.ConditionExpression = aws.String(" + anyOwner + "); return", run: "^TestMergedWritesAreConditional$",
 		},
 		{
 			rule: "CommitVer", what: "a commit with writes after any other",
-			in: "dynamo.Store.Commit", old: commitTx + "&holderIf", new: commitTx + on("true", anyVer), run: "^TestMergedWritesAreConditional$",
+			in: "dynamo.Store.sendUpdate", old: commitTx, new: "$record := $update; $record.ConditionExpression = aws.String(" + anyVer + "); return", run: "^TestMergedWritesAreConditional$",
 		},
 		{
 			rule: "TakeOwner", what: "a take-over from whoever holds it",
-			in: "dynamo.Store.Commit", old: commitPlain + "&holderIf", new: commitPlain + on(takeOver, anyOwner), run: "^TestTakeOverIsConditional$",
+			in: "dynamo.Store.Commit", old: commit + "&holderIf", new: commit + on(takeOver, anyOwner), run: "^TestTakeOverIsConditional$",
 		},
 		{
 			rule: "TakeVer", what: "a take-over after any other write",
-			in: "dynamo.Store.Commit", old: commitPlain + "&holderIf", new: commitPlain + on(takeOver, anyVer), run: "^TestTakeOverIsConditional$",
+			in: "dynamo.Store.Commit", old: commit + "&holderIf", new: commit + on(takeOver, anyVer), run: "^TestTakeOverIsConditional$",
 		},
 		{
 			rule: "TakeOwnerK", what: "a completer's take-over from whoever holds it",
-			in: "dynamo.Store.Commit", old: commitPlain + "&holderIf", new: commitPlain + on(completer, anyOwner), run: "^TestTakeOverIsConditional$",
+			in: "dynamo.Store.Commit", old: commit + "&holderIf", new: commit + on(completer, anyOwner), run: "^TestTakeOverIsConditional$",
 		},
 		{
 			rule: "TakeVer", what: "a completer's take-over after any other write",
-			in: "dynamo.Store.Commit", old: commitPlain + "&holderIf", new: commitPlain + on(completer, anyVer), run: "^TestTakeOverIsConditional$",
+			in: "dynamo.Store.Commit", old: commit + "&holderIf", new: commit + on(completer, anyVer), run: "^TestTakeOverIsConditional$",
 		},
 		{
 			rule: "JobEntry", what: "a commit that stages a job writes the whole map",

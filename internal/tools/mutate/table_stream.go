@@ -33,28 +33,28 @@ func jobMutants() []mutant {
 		},
 		{
 			rule: "Clean", what: "an early job's acknowledgement doesn't settle what was finished since",
-			in: "dynamo/stream.jobWriter.acknowledge", old: "if $err != nil || $refused || !state.Unsettled($now) {", new: "if $err != nil || $refused || $now != nil {", run: changed,
+			in: "dynamo/stream.jobWriter.acknowledge", old: "if $err != nil || $refused || !state.KeptForNothing($now) {", new: "if $err != nil || $refused || $now != nil {", run: changed,
 		},
 		{
 			rule: "Clean", what: "a refused last acknowledgement doesn't settle what has no jobs any more",
-			in: "dynamo/stream.jobWriter.acknowledge", old: "case state.Unsettled($now): return $w.letGo($ctx, $now)", new: "", run: "^TestLastAckOfWhatOthersDeliveredSettles$",
+			in: "dynamo/stream.jobWriter.acknowledge", old: "case state.KeptForNothing($now): return $w.letGo($ctx, $now)", new: "", run: "^TestLastAckOfWhatOthersDeliveredLetsGo$",
 		},
 		{
 			rule: "SettleCond", what: "a record with jobs is settled",
-			in: "dynamo/stream.letGoCondition", old: `"…AND size(jobs) = :zero"`, new: `"…AND size(jobs) >= :zero"`, run: "^TestSettle$",
+			in: "dynamo/stream.letGoCondition", old: `"…AND size(jobs) = :zero"`, new: `"…AND size(jobs) >= :zero"`, run: "^TestLetGo$",
 		},
 		{
 			rule: "SettleCond", what: "another operation's record is settled",
-			in: "dynamo/stream.letGoCondition", old: `"id = :id AND…"`, new: `"(id = :id OR id <> :id) AND…"`, run: "^TestSettle$",
+			in: "dynamo/stream.letGoCondition", old: `"id = :id AND…"`, new: `"(id = :id OR id <> :id) AND…"`, run: "^TestLetGo$",
 		},
 		{
 			rule: "SettleCond", what: "a record is settled that isn't finished",
 			in: "dynamo/stream.letGoCondition", old: `"id = :id AND st = :done AND…"`,
-			new: `"id = :id AND (st = :done OR st <> :done) AND…"`, run: "^TestSettle$",
+			new: `"id = :id AND (st = :done OR st <> :done) AND…"`, run: "^TestLetGo$",
 		},
 		{
 			rule: "SettleCond", what: "a record is settled that is kept for another reason",
-			in: "dynamo/stream.letGoCondition", old: `"…AND keep = :jobs AND…"`, new: `"…AND (keep = :jobs OR keep <> :jobs) AND…"`, run: "^TestSettle$",
+			in: "dynamo/stream.letGoCondition", old: `"…AND keep = :jobs AND…"`, new: `"…AND (keep = :jobs OR keep <> :jobs) AND…"`, run: "^TestLetGo$",
 		},
 		{
 			rule: "AckTombstone", what: "a tombstone ends with its answer",
@@ -91,46 +91,46 @@ func streamMutants() []mutant {
 	return []mutant{
 		{
 			rule: "AckLast", what: "jobs are acknowledged before they are delivered",
-			in: "dynamo/stream.Drain.run", old: "$outcomes := $d.deliver($ctx, parcels($errands))",
-			new: "for _, e := range $errands { for _, j := range e.jobs { _ = $d.jobs.acknowledge($ctx, e.image, j.name) } }; $outcomes := $d.deliver($ctx, parcels($errands))",
+			in: "dynamo/stream.Drain.run", old: "$outcomes := $d.deliver($ctx, deliveries($todos))",
+			new: "for _, e := range $todos { for _, j := range e.jobs { _ = $d.jobs.acknowledge($ctx, e.image, j.name) } }; $outcomes := $d.deliver($ctx, deliveries($todos))",
 			run: "^TestA21FailureIsReportedAndTheRestComesAgain$",
 		},
 		{
 			rule: "AckLast", what: "what could not be delivered is acknowledged",
-			in: "dynamo/stream.Drain.conclude", where: "$e *errand", old: "case $err == nil: $names = append($names, $j.name)",
-			new: "case $err == nil || !$e.gone: $names = append($names, $j.name)", run: "^TestA21FailureIsReportedAndTheRestComesAgain$",
+			in: "dynamo/stream.Drain.conclude", where: "$t *todo", old: "case $err == nil: $names = append($names, $j.name)",
+			new: "case $err == nil || !$t.gone: $names = append($names, $j.name)", run: "^TestA21FailureIsReportedAndTheRestComesAgain$",
 		},
 		{
 			rule: "AckFailedComesAgain", what: "a batch whose acknowledgement failed isn't reported",
-			in: "dynamo/stream.Drain.conclude", old: "for _, $j := range $e.jobs { $again($j.at) }; return $first, len($names)", new: "return $first, len($names)",
+			in: "dynamo/stream.Drain.conclude", old: "for _, $j := range $t.jobs { $again($j.at) }; return $first, len($names)", new: "return $first, len($names)",
 			run: "^TestUnacknowledgedJobsComeAgain$",
 		},
 		{
 			rule: "Clean", what: "the drain doesn't settle",
-			in: "dynamo/stream.Drain.conclude", old: "if $e.settle {", new: "if $e.settle && $e.gone {", run: "^TestJobsDeliveredBeforeTheFinishTakeASettle$",
+			in: "dynamo/stream.Drain.conclude", old: "if $t.letGo {", new: "if $t.letGo && $t.gone {", run: "^TestJobsDeliveredBeforeTheFinishTakeTwoUpdates$",
 		},
 		{
 			rule: "SettleFailedComesAgain", what: "a settle that failed isn't reported",
-			in: "dynamo/stream.Drain.conclude", old: `"let go", $err) { $again($e.at)`, new: `"let go", $err) {`, run: "^TestFailedSettleComesAgain$",
+			in: "dynamo/stream.Drain.conclude", old: `"let go", $err) { $again($t.at)`, new: `"let go", $err) {`, run: "^TestFailedLettingGoComesAgain$",
 		},
 		{
 			rule: "OutageParksNothing", what: "an outage of the sink counts against its jobs",
-			in: "dynamo/stream.Drain.conclude", old: "case $e.gone, errors.Is($err, jobs.ErrSinkDown), errors.Is($err, jobs.ErrHeldBack):", new: "case $e.gone:",
+			in: "dynamo/stream.Drain.conclude", old: "case $t.gone, errors.Is($err, jobs.ErrSinkDown), errors.Is($err, jobs.ErrHeldBack):", new: "case $t.gone:",
 			run: "^TestOutageParksNothing$",
 		},
 		{
 			rule: "GoneComesAgain", what: "a failed job of a removed record is forgotten",
-			in: "dynamo/stream.Drain.conclude", old: "case $e.gone, errors.Is($err, jobs.ErrSinkDown),", new: "case errors.Is($err, jobs.ErrSinkDown),",
+			in: "dynamo/stream.Drain.conclude", old: "case $t.gone, errors.Is($err, jobs.ErrSinkDown),", new: "case errors.Is($err, jobs.ErrSinkDown),",
 			run: "^TestFailedJobOfARemovedRecordComesAgain$",
 		},
 		{
 			rule: "NewJobsOnly", what: "the drain's own writes ask for deliveries",
-			in: "dynamo/stream.errand.add", old: "if state.Pending($c.new, $name) && !state.Pending($before, $name) {", new: "if state.Pending($c.new, $name) {",
+			in: "dynamo/stream.todo.add", old: "if state.Pending($c.new, $name) && !state.Pending($before, $name) {", new: "if state.Pending($c.new, $name) {",
 			run: "^(TestBadInput32PoisonJobIsParked|TestDrainsOwnWritesAskForNothing)$",
 		},
 		{
 			rule: "ParkedTold", what: "a parked job goes with its record, and nobody is told",
-			in: "dynamo/stream.errand.remove", old: "$e.lost = append($e.lost, staged{$name, $c.at})", new: "_ = $c.at", run: "^TestRemovedRecordsJobsAreDelivered$",
+			in: "dynamo/stream.todo.remove", old: "$t.lost = append($t.lost, jobRef{$name, $c.at})", new: "_ = $c.at", run: "^TestRemovedRecordsJobsAreDelivered$",
 		},
 		{
 			rule: "ParkedStays", what: "a parked job is handed out again",
@@ -138,7 +138,7 @@ func streamMutants() []mutant {
 		},
 		{
 			rule: "RemovedJobs", what: "the jobs of a removed record are forgotten",
-			in: "dynamo/stream.fold", old: "if $c.replaced() { $of($c.old).remove($c) }", new: "", run: "^TestRemovedRecordsJobsAreDelivered$",
+			in: "dynamo/stream.netted", old: "if $c.replaced() { $of($c.old).remove($c) }", new: "", run: "^TestRemovedRecordsJobsAreDelivered$",
 		},
 		{
 			rule: "ReplacedJobs", what: "the jobs of a record that was claimed over are forgotten",
@@ -146,8 +146,8 @@ func streamMutants() []mutant {
 		},
 		{
 			rule: "UnreadableSkipped", what: "a record that can't be read holds its shard up",
-			in: "dynamo/stream.Drain.failed", where: "$e *errand", old: "if !errors.Is($err, store.ErrCorrupt) { return true }",
-			new: "if !errors.Is($err, store.ErrCorrupt) || $e != nil { return true }", run: "^TestBrokenRecordDoesNotBlock$",
+			in: "dynamo/stream.Drain.failed", where: "$t *todo", old: "if !errors.Is($err, store.ErrCorrupt) { return true }",
+			new: "if !errors.Is($err, store.ErrCorrupt) || $t != nil { return true }", run: "^TestBrokenRecordDoesNotBlock$",
 		},
 		{
 			rule: "CompleteOpen", what: "the completer queues what is finished, stuck or has no request",
@@ -177,7 +177,7 @@ func streamMutants() []mutant {
 		},
 		{
 			rule: "SweepLate", what: "the sweep works on what the stream's readers have hardly seen",
-			in: "dynamo/stream.Sweep.judge", old: "$s.judgeJobs($f, $r, $now.Sub($r.Run) > $s.opt.Late)", new: "$s.judgeJobs($f, $r, $now.After($r.Run))",
+			in: "dynamo/stream.Sweep.examine", old: "$s.examineJobs($f, $r, $now.Sub($r.Run) > $s.opt.Late)", new: "$s.examineJobs($f, $r, $now.After($r.Run))",
 			run: "^TestSweepWaitsForTheStream$",
 		},
 		{
@@ -227,12 +227,12 @@ func streamMutants() []mutant {
 		},
 		{
 			rule: "Clean", what: "the sweep doesn't settle",
-			in: "dynamo/stream.Sweep.judgeJobs", old: "settle: $late && state.Unsettled($r)}", new: `settle: $late && state.Unsettled($r) && $r.ID == ""}`,
+			in: "dynamo/stream.Sweep.examineJobs", old: "letGo: $late && state.KeptForNothing($r)}", new: `letGo: $late && state.KeptForNothing($r) && $r.ID == ""}`,
 			run: "^TestSweepActsInTheStreamsStead$",
 		},
 		{
 			rule: "SweepGiveUp", what: "the sweep gives up what a client may still come back for",
-			in: "dynamo/stream.Sweep.judge", old: "if $now.Sub($r.Run) > $s.opt.Retention {", new: "if $now.After($r.Run) {", run: "^TestSweepGivesUpAfterTheRetentionOnly$",
+			in: "dynamo/stream.Sweep.examine", old: "if $now.Sub($r.Run) > $s.opt.Retention {", new: "if $now.After($r.Run) {", run: "^TestSweepGivesUpAfterTheRetentionOnly$",
 		},
 	}
 }

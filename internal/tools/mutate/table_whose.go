@@ -41,7 +41,7 @@ func whoseMutants() []mutant {
 		},
 		{
 			rule: "TicketAddress", what: "a job doesn't say whose it is",
-			in: "dynamo/stream.parcel.delivery", old: "Tries: $job.Tries, Tenant: $r.Tenant", new: "Tries: $job.Tries", run: "^TestTicketsAndJobsAreAddressed$",
+			in: "dynamo/stream.todo.delivery", old: "Tries: $job.Tries, Tenant: $r.Tenant", new: "Tries: $job.Tries", run: "^TestTicketsAndJobsAreAddressed$",
 		},
 		{
 			rule: "TakeOverNames", what: "a client's retry leaves the operation to the handler that it was of",

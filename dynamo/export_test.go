@@ -1,0 +1,4 @@
+package dynamo
+
+// TimeToLive is how CreateTable turns the table's TTL on.
+var TimeToLive = timeToLive

@@ -1,0 +1,121 @@
+package stream
+
+import (
+	"cmp"
+	"maps"
+	"slices"
+
+	"github.com/samekey/samekey/idem/jobs"
+	"github.com/samekey/samekey/idem/store"
+	"github.com/samekey/samekey/internal/state"
+)
+
+// todo is the drain's work on one operation of a batch.
+type todo struct {
+	image *store.Record // the newest in the batch
+	gone  bool          // the record is no longer in the table
+	jobs  []jobRef      // to be delivered
+	lost  []jobRef      // parked jobs of a record that is gone: nobody can redrive them any more
+	letGo bool          // the record is kept for jobs that were delivered before its finish
+	at    int           // the stream record that asks to let it go
+	again bool          // the result: a stream record has to come again
+}
+
+// jobRef names a job, and the stream record that staged it.
+type jobRef struct {
+	name string
+	at   int // its place in the batch
+}
+
+// netted nets a batch by key and operation. A job is to be delivered if it is in a
+// new image and not in the old one, so the drain's own writes ask for nothing; or
+// if it is left in a record that was removed. A job that a later record of the
+// batch no longer has was delivered.
+func netted(changes []change) []*todo {
+	type id struct{ pk, operation string }
+	index := make(map[id]*todo)
+	var all []*todo
+	of := func(r *store.Record) *todo {
+		key := id{r.PK, r.ID}
+		if index[key] == nil {
+			index[key] = &todo{}
+			all = append(all, index[key])
+		}
+		return index[key]
+	}
+	for i := range changes {
+		c := &changes[i]
+		if c.replaced() {
+			of(c.old).remove(c)
+		}
+		if c.new != nil {
+			of(c.new).add(c)
+		}
+	}
+	for _, t := range all {
+		t.jobs = slices.DeleteFunc(t.jobs, func(j jobRef) bool { return !state.Pending(t.image, j.name) })
+		t.letGo = t.letGo && !t.gone && state.KeptForNothing(t.image)
+	}
+	return slices.DeleteFunc(all, func(t *todo) bool { return len(t.jobs)+len(t.lost) == 0 && !t.letGo })
+}
+
+func (t *todo) add(c *change) {
+	before := c.before()
+	for _, name := range slices.SortedFunc(maps.Keys(c.new.Jobs), byPosition) {
+		if state.Pending(c.new, name) && !state.Pending(before, name) {
+			t.want(name, c.at)
+		}
+	}
+	// A holder's write raises ver, an acknowledgement doesn't: an acknowledgement
+	// lets the record go itself.
+	if state.KeptForNothing(c.new) && (before == nil || before.Ver != c.new.Ver) {
+		t.letGo, t.at = true, c.at
+	}
+	t.image, t.gone = c.new, false
+}
+
+func (t *todo) remove(c *change) {
+	t.image, t.gone = c.old, true
+	for _, name := range slices.SortedFunc(maps.Keys(c.old.Jobs), byPosition) {
+		if state.Pending(c.old, name) {
+			t.want(name, c.at)
+		} else {
+			t.lost = append(t.lost, jobRef{name, c.at})
+		}
+	}
+}
+
+// want notes a job once, at the first record that asks for it.
+func (t *todo) want(name string, at int) {
+	if !slices.ContainsFunc(t.jobs, func(j jobRef) bool { return j.name == name }) {
+		t.jobs = append(t.jobs, jobRef{name, at})
+	}
+}
+
+// delivery is a job of a todo on its way to the sink.
+type delivery struct {
+	jobs.Delivery
+	todo *todo
+	jobRef
+}
+
+// deliveries are the jobs of all todos in the order in which they were staged.
+func deliveries(todos []*todo) []delivery {
+	var all []delivery
+	for _, t := range todos {
+		for _, j := range t.jobs {
+			all = append(all, delivery{t.delivery(j.name), t, j})
+		}
+	}
+	slices.SortStableFunc(all, func(a, b delivery) int { return cmp.Compare(a.at, b.at) })
+	return all
+}
+
+func (t *todo) delivery(name string) jobs.Delivery {
+	r := t.image
+	job := r.Jobs[name]
+	return jobs.Delivery{
+		JobID: jobs.JobID(r.ID, name), Operation: r.ID, Kind: job.Kind, Args: job.Args, Group: cmp.Or(job.Group, r.ID), Tries: job.Tries,
+		Tenant: r.Tenant,
+	}
+}
