@@ -17,7 +17,7 @@ import (
 	"github.com/samekey/samekey/dynamo/stream"
 	"github.com/samekey/samekey/idem"
 	"github.com/samekey/samekey/idem/jobs"
-	"github.com/samekey/samekey/lambda/completer" //nolint:depguard // the completer's two halves meet in this test only
+	"github.com/samekey/samekey/lambda/completer"
 )
 
 // clock is one that tests set forward.

@@ -16,7 +16,7 @@ import (
 const (
 	maxCompanions = 28 // 10 MB, even if compression made it larger
 
-	// maxStored is of a body, and more than Lambda takes or gives.
+	// MaxStored is the largest body in bytes: more than Lambda takes or gives.
 	MaxStored = store.MaxStoredRequest
 )
 
@@ -113,6 +113,7 @@ func as[T Value](d *Decoder, it Map, name string, must bool) (v T) {
 	return v
 }
 
+// Text returns a string attribute; "" if it is missing.
 func (d *Decoder) Text(name string, must bool) string {
 	if v := as[*types.AttributeValueMemberS](d, d.It, name, must); v != nil {
 		return v.Value
@@ -120,6 +121,7 @@ func (d *Decoder) Text(name string, must bool) string {
 	return ""
 }
 
+// Number returns a whole number; 0 if it is missing.
 func (d *Decoder) Number(name string, must bool) int64 {
 	return d.numberIn(d.It, name, must)
 }
@@ -136,11 +138,13 @@ func (d *Decoder) numberIn(it Map, name string, must bool) int64 {
 	return n
 }
 
+// Flag returns a Boolean attribute; false if it is missing.
 func (d *Decoder) Flag(name string) bool {
 	b := as[*types.AttributeValueMemberBOOL](d, d.It, name, false)
 	return b != nil && b.Value
 }
 
+// Milli returns a time in milliseconds; the zero time if it is missing or 0.
 func (d *Decoder) Milli(name string, must bool) time.Time {
 	if n := d.Number(name, must); n != 0 {
 		return time.UnixMilli(n)

@@ -19,6 +19,7 @@ type Values struct {
 	ss, nn int
 }
 
+// Str returns s as a value of an item.
 func (v *Values) Str(s string) Value {
 	if v.ss == len(v.s) {
 		return &types.AttributeValueMemberS{Value: s}
@@ -28,8 +29,10 @@ func (v *Values) Str(s string) Value {
 	return &v.s[v.ss-1]
 }
 
+// Num returns n as a value of an item.
 func (v *Values) Num(n int64) Value { return v.Digits(strconv.FormatInt(n, 10)) }
 
+// Digits returns a number that is written as s.
 func (v *Values) Digits(s string) Value {
 	if v.nn == len(v.n) {
 		return &types.AttributeValueMemberN{Value: s}
@@ -39,8 +42,10 @@ func (v *Values) Digits(s string) Value {
 	return &v.n[v.nn-1]
 }
 
+// Secs returns t in whole seconds.
 func (v *Values) Secs(t time.Time) Value { return v.Num(t.Unix()) }
 
+// Millis returns t in milliseconds; 0 for the zero time.
 func (v *Values) Millis(t time.Time) Value {
 	if t.IsZero() {
 		return v.Num(0)
@@ -119,8 +124,10 @@ func (v *Values) Encode(r *store.Record, body Value) Map {
 	return it
 }
 
+// Yes is the value true.
 var Yes Value = &types.AttributeValueMemberBOOL{Value: true}
 
+// Phases returns the committed phases in order.
 func (v *Values) Phases(phases []store.Phase) Value {
 	list := make([]Value, len(phases))
 	for i, p := range phases {
@@ -136,6 +143,7 @@ func (v *Values) Phases(phases []store.Phase) Value {
 	return &types.AttributeValueMemberL{Value: list}
 }
 
+// Calls returns the counts of calls.
 func (v *Values) Calls(calls map[string]int) Value {
 	m := make(Map, len(calls))
 	for call, n := range calls {
@@ -144,6 +152,7 @@ func (v *Values) Calls(calls map[string]int) Value {
 	return &types.AttributeValueMemberM{Value: m}
 }
 
+// Texts returns a map of strings.
 func (v *Values) Texts(texts map[string]string) Value {
 	m := make(Map, len(texts))
 	for name, s := range texts {
@@ -152,6 +161,7 @@ func (v *Values) Texts(texts map[string]string) Value {
 	return &types.AttributeValueMemberM{Value: m}
 }
 
+// List returns a list of strings.
 func (v *Values) List(all []string) Value {
 	list := make([]Value, len(all))
 	for i, s := range all {
@@ -160,6 +170,7 @@ func (v *Values) List(all []string) Value {
 	return &types.AttributeValueMemberL{Value: list}
 }
 
+// Settled returns the decisions of operators.
 func (v *Values) Settled(decisions []store.Decision) Value {
 	list := make([]Value, len(decisions))
 	for i, d := range decisions {
@@ -168,6 +179,7 @@ func (v *Values) Settled(decisions []store.Decision) Value {
 	return &types.AttributeValueMemberL{Value: list}
 }
 
+// Jobs returns the staged jobs by their names.
 func (v *Values) Jobs(jobs map[string]store.Job) Value {
 	m := make(Map, len(jobs))
 	for id, j := range jobs {
@@ -176,6 +188,7 @@ func (v *Values) Jobs(jobs map[string]store.Job) Value {
 	return &types.AttributeValueMemberM{Value: m}
 }
 
+// Job returns a staged job.
 func (v *Values) Job(j store.Job) Value {
 	m := Map{jobKind: v.Str(j.Kind), jobArgs: v.Str(string(j.Args))}
 	if j.Group != "" {

@@ -58,4 +58,5 @@ func WriteError(op string, err error) (held *store.Record, _ error) {
 	return nil, fmt.Errorf("dynamo: %s: %w: %w", op, store.ErrUnknown, err)
 }
 
+// ReadError wraps the error of a read.
 func ReadError(op string, err error) error { return fmt.Errorf("dynamo: %s: %w", op, err) }

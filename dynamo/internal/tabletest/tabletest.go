@@ -6,8 +6,8 @@ import (
 	"context"
 	"crypto/rand"
 	"errors"
-	"fmt"
 	"net/http"
+	"strconv"
 	"testing"
 	"time"
 
@@ -32,6 +32,7 @@ type Table struct {
 	Direct    *dynamodb.Client // past the transport, for looking at items
 }
 
+// New returns a store on a table of its own.
 func New(t testing.TB, optFns ...func(*dynamo.Options)) *Table {
 	t.Helper()
 	db := dynamotest.Start(t)
@@ -82,10 +83,12 @@ func (tab *Table) Items(t testing.TB) (items []map[string]types.AttributeValue) 
 	return items
 }
 
+// Post returns a POST with a key.
 func Post(key, body string) idem.Request {
 	return idem.Request{Key: key, Method: "POST", Path: "/orders", Route: "POST /orders", Body: []byte(body)}
 }
 
+// Created returns a handler that answers 201 with body.
 func Created(body string) func(context.Context) (store.Response, error) {
 	return func(context.Context) (store.Response, error) {
 		return store.Response{
@@ -96,6 +99,7 @@ func Created(body string) func(context.Context) (store.Response, error) {
 	}
 }
 
+// NewKey returns a key that no other test has.
 func NewKey() string { return rand.Text() }
 
 // Only returns the record of a table that has one.
@@ -161,6 +165,7 @@ var Ambiguous = map[string]dynamotest.Fault{
 	"a transaction is still in flight": dynamotest.AnswerError(http.StatusBadRequest, "TransactionInProgressException", "injected"),
 }
 
+// Replays checks that req is answered with body, as a replay.
 func Replays(t *testing.T, engine *idem.Engine, req idem.Request, body string) {
 	t.Helper()
 	res, err := engine.Do(t.Context(), req, NeverRuns(t))
@@ -182,7 +187,7 @@ func (tab *Table) Abandon(t *testing.T, req idem.Request) {
 		defer close(died)
 		defer func() { _ = recover() }()
 		_, _ = idem.New(DeadAfterClaim{tab.Store}).Do(t.Context(), req, func(context.Context) (store.Response, error) {
-			panic("killed")
+			panic("killed") //nolint:forbidigo // the death of the process
 		})
 	}()
 	<-died
@@ -191,6 +196,7 @@ func (tab *Table) Abandon(t *testing.T, req idem.Request) {
 // DeadAfterClaim is a store that a dead process can't reach any more.
 type DeadAfterClaim struct{ store.Store }
 
+// Commit fails, as after the death of the process.
 func (DeadAfterClaim) Commit(context.Context, store.Commit) (*store.Record, error) {
 	return nil, errors.New("the process is dead")
 }
@@ -210,6 +216,7 @@ func (tab *Table) App(t testing.TB) string {
 	return name
 }
 
+// Read returns the item with this id of a user's table.
 func Read[T any](t testing.TB, tab *Table, name, id string) (v T, found bool) {
 	t.Helper()
 	out, err := tab.Direct.GetItem(t.Context(), &dynamodb.GetItemInput{
@@ -224,8 +231,10 @@ func Read[T any](t testing.TB, tab *Table, name, id string) (v T, found bool) {
 	return v, len(out.Item) > 0
 }
 
+// ID is the key of an item of a user's table.
 func ID(s string) map[string]string { return map[string]string{"id": s} }
 
+// NeverRuns returns a handler that must not run.
 func NeverRuns(t *testing.T) func(context.Context) (store.Response, error) {
 	t.Helper()
 	return func(context.Context) (store.Response, error) {
@@ -234,8 +243,10 @@ func NeverRuns(t *testing.T) func(context.Context) (store.Response, error) {
 	}
 }
 
+// Str returns s as a value of an item.
 func Str(s string) types.AttributeValue { return &types.AttributeValueMemberS{Value: s} }
 
+// Num returns n as a value of an item.
 func Num(n int64) types.AttributeValue {
-	return &types.AttributeValueMemberN{Value: fmt.Sprint(n)}
+	return &types.AttributeValueMemberN{Value: strconv.FormatInt(n, 10)}
 }
