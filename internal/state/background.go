@@ -24,14 +24,19 @@ const maxBackOff = time.Hour
 // Due is when an operation, last seen at seen, may be taken up: not before its
 // lease is over, and not while its client may still come back.
 func Due(r *store.Record, seen time.Time, grace time.Duration) time.Time {
-	wait := grace
-	for range min(r.Tries, 16) {
-		wait = max(grace, min(2*wait, maxBackOff))
-	}
 	if r.Lease.After(seen) {
 		seen = r.Lease
 	}
-	return seen.Add(wait)
+	return seen.Add(BackOff(grace, r.Tries))
+}
+
+// BackOff is grace, doubled with each try up to an hour. A longer grace stays as it is.
+func BackOff(grace time.Duration, tries int) time.Duration {
+	wait := grace
+	for range min(tries, 16) {
+		wait = max(grace, min(2*wait, maxBackOff))
+	}
+	return wait
 }
 
 // Pending reports whether a job waits to be delivered; a parked job doesn't. r may be

@@ -14,6 +14,7 @@ import (
 	"github.com/samekey/samekey/idem/jobs"
 	"github.com/samekey/samekey/internal/errlist"
 	"github.com/samekey/samekey/internal/redact"
+	"github.com/samekey/samekey/internal/state"
 )
 
 // Handler takes tickets from their queue. One that isn't due is put back; one
@@ -55,7 +56,6 @@ type Options struct {
 
 const (
 	defaultMaxTries = 20
-	maxBackOff      = time.Hour
 	minTime         = time.Second // below that nothing is begun
 )
 
@@ -169,7 +169,7 @@ func (h *Handler) message(ctx context.Context, m *events.SQSMessage) error {
 	case TicketNotMine:
 		log.ErrorContext(ctx, "no handler for an abandoned operation: its ticket is kept", "function", t.Function, "error", o.Error)
 		t.Tries = min(t.Tries+1, h.opt.MaxTries-1) // for the back-off: nothing has failed
-		t.Due = h.opt.Now().Add(h.backOff(t.Tries))
+		t.Due = h.opt.Now().Add(state.BackOff(h.opt.Grace, t.Tries-1))
 		return h.again(ctx, t)
 	case TicketFailed:
 		if t.Tries++; t.Tries >= h.opt.MaxTries {
@@ -177,7 +177,7 @@ func (h *Handler) message(ctx context.Context, m *events.SQSMessage) error {
 			return nil
 		}
 		log.WarnContext(ctx, "not completed", "error", o.Error)
-		t.Due = h.opt.Now().Add(h.backOff(t.Tries))
+		t.Due = h.opt.Now().Add(state.BackOff(h.opt.Grace, t.Tries-1))
 		return h.again(ctx, t)
 	case TicketStuck:
 		log.ErrorContext(ctx, "operation is stuck and waits for an operator", "error", o.Error)
@@ -200,14 +200,4 @@ func (h *Handler) resume(ctx context.Context, t jobs.Ticket) (o TicketOutcome) {
 		}
 	}()
 	return h.resumer.Resume(ctx, t)
-}
-
-// backOff is the wait after so many failed tries. It matters for what fails
-// before the operation is taken over; what fails later has a new ticket.
-func (h *Handler) backOff(tries int) time.Duration {
-	wait := h.opt.Grace
-	for range min(tries-1, 16) {
-		wait = max(h.opt.Grace, min(2*wait, maxBackOff))
-	}
-	return wait
 }
