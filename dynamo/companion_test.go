@@ -216,7 +216,7 @@ func TestFinishTriedAgainWritesItsBodyOnce(t *testing.T) {
 				times = 1 // then it is the status that is stored
 			}
 			tab.Transport.Fault = tabletest.On("UpdateItem", times, fault)
-			engine := idem.New(store, func(o *idem.Options) { o.MaxBody = idem.MaxMaxBody })
+			engine := idem.New(store, func(o *idem.Options) { o.MaxBody, o.Lease = idem.MaxMaxBody, 10*time.Minute })
 			req, body := tabletest.Post(tabletest.NewKey(), "{}"), randomText(2<<20)
 			if _, err := engine.Do(t.Context(), req, tabletest.Created(body)); err != nil {
 				t.Fatal(err)
@@ -292,7 +292,7 @@ func TestBatchesOfCompanions(t *testing.T) {
 			t.Parallel()
 			tab := newTable(t)
 			tab.Transport.Fault = tt.fault
-			engine := idem.New(tab.Store, func(o *idem.Options) { o.MaxBody = idem.MaxMaxBody })
+			engine := idem.New(tab.Store, func(o *idem.Options) { o.MaxBody, o.Lease = idem.MaxMaxBody, 10*time.Minute })
 			req, body := tabletest.Post(tabletest.NewKey(), "{}"), randomText(2<<20)
 			if _, err := engine.Do(t.Context(), req, tabletest.Created(body)); err != nil {
 				t.Fatal(err)

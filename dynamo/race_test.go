@@ -31,7 +31,7 @@ func TestOneExecutionPerKey(t *testing.T) {
 		wg.Go(func() {
 			for _, k := range rand.Perm(keys) {
 				want := fmt.Sprintf("answer %d", k)
-				ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+				ctx, cancel := context.WithTimeout(t.Context(), 10*time.Minute)
 				res, err := engine.Do(ctx, tabletest.Post(fmt.Sprint(prefix, k), want), func(ctx context.Context) (idem.Response, error) {
 					runs[k].Add(1)
 					return tabletest.Created(want)(ctx)
@@ -78,7 +78,7 @@ func TestBadInput16ThousandDuplicates(t *testing.T) {
 	var wg sync.WaitGroup
 	for range 1000 {
 		wg.Go(func() {
-			ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+			ctx, cancel := context.WithTimeout(t.Context(), 10*time.Minute)
 			defer cancel()
 			res, err := engine.Serve(ctx, req, func(ctx context.Context) (idem.Response, error) {
 				return tabletest.Created(fmt.Sprint("run ", runs.Add(1)))(ctx)

@@ -56,7 +56,7 @@ func (s *tail) event(t testing.TB) events.DynamoDBEvent {
 	mark := "mark-" + rand.Text()
 	s.tab.Put(t, map[string]ddbtypes.AttributeValue{"pk": &ddbtypes.AttributeValueMemberS{Value: mark}})
 	var ev events.DynamoDBEvent
-	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Minute)
 	defer cancel()
 	for {
 		recs := slices.Concat(s.ahead, s.records(ctx, t))

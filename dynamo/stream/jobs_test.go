@@ -531,7 +531,7 @@ func TestJobWritesWhoseAnswerIsLost(t *testing.T) {
 						}
 					}, op.jobs...)
 					tab.Transport.Fault = tabletest.On("UpdateItem", 1, fault)
-					ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+					ctx, cancel := context.WithTimeout(t.Context(), 10*time.Minute)
 					defer cancel()
 					if err := op.do(ctx, tab, r); err != nil {
 						t.Errorf("got %v", err)

@@ -28,7 +28,7 @@ func TestCallsPerObservedRequest(t *testing.T) {
 		{"the key with another body", "8e03978e-40d5", "[]", calls{"PutItem": 1}},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
-			ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+			ctx, cancel := context.WithTimeout(t.Context(), 10*time.Minute)
 			defer cancel()
 			tr.Reset()
 			req := idem.Request{Method: "POST", Path: "/orders", Scope: "jane", Body: []byte(tt.body), Header: http.Header{}}

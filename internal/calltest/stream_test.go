@@ -44,7 +44,7 @@ func TestCallsPerRecordOfAStream(t *testing.T) {
 		{"delivered again", 0, calls{"GetItem": 10}},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
-			ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+			ctx, cancel := context.WithTimeout(t.Context(), 10*time.Minute)
 			defer cancel()
 			runs = 0
 			tr.Reset()

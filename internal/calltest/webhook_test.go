@@ -50,7 +50,7 @@ func TestCallsPerDelivery(t *testing.T) {
 		{"a new event with MergeClaim", merged, secret, 200, calls{"PutItem": 1}},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
-			ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+			ctx, cancel := context.WithTimeout(t.Context(), 10*time.Minute)
 			defer cancel()
 			tr.Reset()
 			p := stripehook.GenerateTestSignedPayload(&stripehook.UnsignedPayload{Payload: []byte(`{"id":"evt_1"}`), Secret: tt.secret})

@@ -52,7 +52,7 @@ func New(t testing.TB, optFns ...func(*dynamo.Options)) *Table {
 	t.Cleanup(base.CloseIdleConnections)
 	tab.Transport = &dynamotest.Transport{Base: base}
 	tab.Client = db.Client(dynamo.Tune, func(o *dynamodb.Options) {
-		o.HTTPClient = &http.Client{Transport: tab.Transport, Timeout: 20 * time.Second}
+		o.HTTPClient = &http.Client{Transport: tab.Transport, Timeout: time.Minute}
 	})
 	var err error
 	if tab.Store, err = dynamo.New(tab.Client, tab.Name, optFns...); err != nil {
