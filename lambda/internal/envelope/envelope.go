@@ -38,27 +38,34 @@ func EncodeTicket(t jobs.Ticket) []byte {
 func ParseTicket(payload []byte) (t jobs.Ticket, ok bool, err error) {
 	content, ok, err := open(payload)
 	if !ok || err != nil {
-		return t, false, err
+		return jobs.Ticket{}, false, err
 	}
+	t, err = ticket(content)
+	return t, err == nil, err
+}
+
+// ticket reads the content of an envelope.
+func ticket(content json.RawMessage) (jobs.Ticket, error) {
 	resume, err := members(content, "resume")
 	if err != nil {
-		return t, false, err
+		return jobs.Ticket{}, err
 	}
 	m, err := members(resume["resume"], "pk", "owner", "ver", "released?")
 	if err != nil {
-		return t, false, err
+		return jobs.Ticket{}, err
 	}
+	var t jobs.Ticket
 	err = errors.Join(json.Unmarshal(m["pk"], &t.PK), json.Unmarshal(m["owner"], &t.Owner), json.Unmarshal(m["ver"], &t.Ver))
 	if released, there := m["released"]; there {
 		err = errors.Join(err, json.Unmarshal(released, &t.Released))
 	}
 	if err != nil {
-		return jobs.Ticket{}, false, unsound(err.Error())
+		return jobs.Ticket{}, unsound(err.Error())
 	}
 	if t.PK == "" || t.Owner == "" || t.Ver < 1 {
-		return jobs.Ticket{}, false, unsound("the ticket is not complete")
+		return jobs.Ticket{}, unsound("the ticket is not complete")
 	}
-	return t, true, nil
+	return t, nil
 }
 
 // encode returns the envelope that holds v.
