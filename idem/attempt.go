@@ -1,6 +1,7 @@
 package idem
 
 import (
+	"cmp"
 	"context"
 	"crypto/rand"
 	"crypto/sha256"
@@ -73,7 +74,7 @@ func (a *attempt) identify(anonymous bool) {
 // handler is who serves a's request.
 func (a *attempt) handler() store.HandlerID {
 	h := a.req.Handler
-	setDefault(&h.Function, a.opt.Function)
+	h.Function = cmp.Or(h.Function, a.opt.Function)
 	return h
 }
 

@@ -139,7 +139,10 @@ func (e *Engine) do(ctx context.Context, r *Request, accepts bool, fn func(conte
 	if e.opt.MergeClaim {
 		return a.run(ctx, nil, false, fn)
 	}
-	held, v, err := a.claimOrWait(ctx)
+	held, v, err := a.claim(ctx, nil, nil, false)
+	if err == nil {
+		held, v, err = a.patiently(ctx, held, v)
+	}
 	switch {
 	case e.opt.FailOpen && !a.seen && unreachable(err):
 		e.log.ErrorContext(ctx, "store unavailable: handler runs unprotected", "record", redact.Record(a.pk), "error", err)

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"strconv"
 	"sync"
 
 	"github.com/samekey/samekey/idem/store"
@@ -164,9 +165,18 @@ func (f *flow) stage(jobs []Job) error {
 	return nil
 }
 
-// stagedJobs is everything that joins the next commit, named.
+// stagedJobs returns everything that joins the next commit. A job's name in the record
+// is the position of its phase and its own in that, so the same run of a handler gives
+// the same names.
 func (f *flow) stagedJobs(jobs []Job) (map[string]Job, error) {
-	all := state.Merged(maps.Clone(f.waiting), numbered(f.passed, 0, slices.Concat(f.loose, jobs)))
+	if len(f.waiting)+len(f.loose)+len(jobs) == 0 {
+		return nil, nil
+	}
+	all := make(map[string]Job, len(f.waiting)+len(f.loose)+len(jobs))
+	maps.Copy(all, f.waiting)
+	for i, j := range slices.Concat(f.loose, jobs) {
+		all[strconv.Itoa(f.passed)+"."+strconv.Itoa(i)] = j
+	}
 	n := len(all)
 	if f.rec != nil {
 		n += len(f.rec.Jobs)

@@ -53,15 +53,6 @@ func (a *attempt) wait(ctx context.Context, held *store.Record, end time.Time) (
 	}
 }
 
-// claimOrWait is claim, patient with another holder where that is asked for.
-func (a *attempt) claimOrWait(ctx context.Context) (*store.Record, state.Verdict, error) {
-	held, v, err := a.claim(ctx, nil, nil, false)
-	if err != nil {
-		return nil, 0, err
-	}
-	return a.patiently(ctx, held, v)
-}
-
 // patiently waits for the holder of a claim that was refused, where that is
 // asked for.
 func (a *attempt) patiently(ctx context.Context, held *store.Record, v state.Verdict) (*store.Record, state.Verdict, error) {

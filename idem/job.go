@@ -3,7 +3,6 @@ package idem
 import (
 	"encoding/json"
 	"fmt"
-	"strconv"
 	"unicode/utf8"
 
 	"github.com/samekey/samekey/idem/store"
@@ -38,14 +37,4 @@ func checkJob(j Job) error {
 		return fmt.Errorf("%w: job %q has Tries or Failed set", ErrWrite, j.Kind)
 	}
 	return nil
-}
-
-// numbered gives jobs their names in the record: the position of their phase
-// and their own in it, so the same run of a handler gives the same names.
-func numbered(phase, from int, jobs []Job) map[string]Job {
-	m := make(map[string]Job, len(jobs))
-	for i, j := range jobs {
-		m[strconv.Itoa(phase)+"."+strconv.Itoa(from+i)] = j
-	}
-	return m
 }

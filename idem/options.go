@@ -1,6 +1,7 @@
 package idem
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"log/slog"
@@ -226,19 +227,19 @@ type Options struct {
 
 // withDefaults returns o with every zero field set.
 func (o Options) withDefaults() Options {
-	setDefault(&o.Function, os.Getenv("AWS_LAMBDA_FUNCTION_NAME"))
-	setDefault(&o.Retention, DefaultRetention)
-	setDefault(&o.Lease, DefaultLease)
-	setDefault(&o.LeaseMargin, DefaultLeaseMargin)
-	setDefault(&o.RenewFor, DefaultRenewFor)
-	setDefault(&o.Reserve, DefaultReserve)
-	setDefault(&o.MinKey, 1)
-	setDefault(&o.MaxKey, DefaultMaxKey)
-	setDefault(&o.MaxBody, DefaultMaxBody)
-	setDefault(&o.MaxRequest, DefaultMaxRequest)
-	setDefault(&o.MaxTries, DefaultMaxTries)
-	setDefault(&o.WaitMax, DefaultWaitMax)
-	setDefault(&o.MaxRetryAfter, DefaultMaxRetryAfter)
+	o.Function = cmp.Or(o.Function, os.Getenv("AWS_LAMBDA_FUNCTION_NAME"))
+	o.Retention = cmp.Or(o.Retention, DefaultRetention)
+	o.Lease = cmp.Or(o.Lease, DefaultLease)
+	o.LeaseMargin = cmp.Or(o.LeaseMargin, DefaultLeaseMargin)
+	o.RenewFor = cmp.Or(o.RenewFor, DefaultRenewFor)
+	o.Reserve = cmp.Or(o.Reserve, DefaultReserve)
+	o.MinKey = cmp.Or(o.MinKey, 1)
+	o.MaxKey = cmp.Or(o.MaxKey, DefaultMaxKey)
+	o.MaxBody = cmp.Or(o.MaxBody, DefaultMaxBody)
+	o.MaxRequest = cmp.Or(o.MaxRequest, DefaultMaxRequest)
+	o.MaxTries = cmp.Or(o.MaxTries, DefaultMaxTries)
+	o.WaitMax = cmp.Or(o.WaitMax, DefaultWaitMax)
+	o.MaxRetryAfter = cmp.Or(o.MaxRetryAfter, DefaultMaxRetryAfter)
 	if o.Methods == nil {
 		o.Methods = []string{http.MethodPost}
 	}
@@ -255,13 +256,6 @@ func (o Options) withDefaults() Options {
 		o.Now = time.Now
 	}
 	return o
-}
-
-func setDefault[T comparable](field *T, value T) {
-	var zero T
-	if *field == zero {
-		*field = value
-	}
 }
 
 // validate reports every setting that can't work.

@@ -1,6 +1,7 @@
 package idem
 
 import (
+	"cmp"
 	"context"
 	"crypto/rand"
 	"errors"
@@ -80,7 +81,7 @@ func (e *Engine) resumeOptions(optFns []func(*ResumeOptions)) ResumeOptions {
 	}
 	opt.Handlers = slices.Clone(opt.Handlers)
 	for i := range opt.Handlers {
-		setDefault(&opt.Handlers[i].Function, e.opt.Function)
+		opt.Handlers[i].Function = cmp.Or(opt.Handlers[i].Function, e.opt.Function)
 	}
 	return opt
 }

@@ -110,7 +110,11 @@ func GivenUp(held *store.Record, why string) *store.Record {
 // claimExpiry lies beyond the lease, so that no claim can overwrite and TTL
 // can't delete a record that somebody holds.
 func claimExpiry(now, lease time.Time, retention time.Duration) time.Time {
-	return Seconds(later(now.Add(retention), lease.Add(time.Hour)))
+	end := now.Add(retention)
+	if beyond := lease.Add(time.Hour); beyond.After(end) {
+		end = beyond
+	}
+	return Seconds(end)
 }
 
 func names(phases []store.Phase) []store.Phase {
@@ -133,13 +137,6 @@ func Merged(a, b map[string]store.Job) map[string]store.Job {
 	maps.Copy(m, a)
 	maps.Copy(m, b)
 	return m
-}
-
-func later(a, b time.Time) time.Time {
-	if a.After(b) {
-		return a
-	}
-	return b
 }
 
 // Seconds is t as an item holds an expiry.

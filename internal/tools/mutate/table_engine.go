@@ -257,7 +257,7 @@ func resumeMutants() []mutant {
 		},
 		{
 			rule: "TakeHandler", what: "an engine doesn't know its own operations by its function",
-			in: "idem.Engine.resumeOptions", old: "setDefault(&$opt.Handlers[$i].Function, $e.opt.Function)", new: "_ = $i", run: "^TestTicketsOnAPlainStore$",
+			in: "idem.Engine.resumeOptions", old: "$opt.Handlers[$i].Function = cmp.Or($opt.Handlers[$i].Function, $e.opt.Function)", new: "_ = $i", run: "^TestTicketsOnAPlainStore$",
 		},
 		{
 			rule: "TakeTenant", what: "an operation is completed for another tenant",

@@ -50,7 +50,7 @@ func recordMutants() []mutant {
 		},
 		{
 			rule: "ExpAfterLease", what: "a claim with a long lease expires before it",
-			in: "internal/state.claimExpiry", old: "return Seconds(later($now.Add($retention), $lease.Add(time.Hour)))", new: "return Seconds($now.Add($retention))", run: transitions,
+			in: "internal/state.claimExpiry", old: "$end = $beyond", new: "_ = $beyond", run: transitions,
 		},
 		{
 			rule: "NoExp", what: "a claim with a stored request has exp_s",
