@@ -158,7 +158,7 @@ func TestClaimThatDiesBeforeItsCompanion(t *testing.T) {
 			tab := newTable(t)
 			clock := idemtest.NewClock()
 			resumable := func(o *idem.Options) { o.Resumable, o.Now, o.Lease = true, clock.Now, 5*time.Second }
-			unhurried := func(o *idem.Options) { o.Lease = time.Minute } // a slow machine takes seconds for the request
+			unhurried := func(o *idem.Options) { o.Lease = 10 * time.Minute } // a slow machine takes seconds for the request
 			req := tabletest.Post(tabletest.NewKey(), randomText(700<<10))
 			completer := func(runs *int) error {
 				_, err := idem.New(tab.Store, resumable, unhurried).Resume(t.Context(), jobs.TicketFor(tab.Only(t)),

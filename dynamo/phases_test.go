@@ -536,7 +536,7 @@ func TestPhasesSurviveLostAnswers(t *testing.T) {
 				req := tabletest.Post(tabletest.NewKey(), "{}")
 				var body string
 				for try := range 3 {
-					ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
+					ctx, cancel := context.WithTimeout(t.Context(), 10*time.Minute)
 					res, err := engine.Do(ctx, req, buy(app, &charges))
 					cancel()
 					if err != nil {

@@ -54,7 +54,7 @@ func (p *story) engine(s store.Store) *idem.Engine {
 }
 
 func (p *story) do(e *idem.Engine) (idem.Result, error) {
-	ctx, cancel := context.WithTimeout(context.Background(), 20*time.Second)
+	ctx, cancel := context.WithTimeout(context.Background(), ample)
 	defer cancel()
 	return e.Do(ctx, idem.Request{Key: "k", Scope: "s", Method: "POST", Path: "/rides", Body: []byte("{}")}, p.out.rides(nil, p.opts...))
 }
@@ -68,7 +68,7 @@ func (p *story) complete(t *testing.T) (did bool) {
 			continue
 		}
 		did = true
-		ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
+		ctx, cancel := context.WithTimeout(t.Context(), ample)
 		_, err := p.engine(&p.mem).Resume(ctx, jobs.TicketFor(r), func(ctx context.Context, in *idem.Request) (idem.Response, error) {
 			if string(in.Body) != "{}" || in.Path != "/rides" || in.Key != "" {
 				t.Errorf("resumed with %+v", in)

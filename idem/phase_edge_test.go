@@ -280,7 +280,7 @@ func TestGiveUpTellsThatItFailed(t *testing.T) {
 		}
 		return idemtest.Fault{}
 	})
-	ctx, cancel := context.WithTimeout(t.Context(), 5*time.Second)
+	ctx, cancel := context.WithTimeout(t.Context(), ample)
 	defer cancel()
 	err := idem.New(st, with).GiveUp(ctx, jobs.TicketFor(one(&mem)), "nobody")
 	if r := one(&mem); err == nil && r.State != store.Stuck {
@@ -316,7 +316,7 @@ func TestRefusalThatIsNotStored(t *testing.T) {
 	first, err1 := do(t, e, handler)
 	down, rate = false, 1
 	clock.Advance(time.Hour)
-	ctx, cancel := context.WithTimeout(t.Context(), 5*time.Second)
+	ctx, cancel := context.WithTimeout(t.Context(), ample)
 	defer cancel()
 	second, err2 := e.Resume(ctx, jobs.TicketFor(one(&mem)), func(ctx context.Context, _ *idem.Request) (idem.Response, error) { return handler(ctx) })
 	if err1 == nil && first.Status == 402 && second.Status == 201 {
@@ -453,7 +453,7 @@ func TestLastErrorHasNoQuery(t *testing.T) {
 func TestCallBegunWithoutTimeIsNotStuck(t *testing.T) {
 	t.Parallel()
 	var mem idem.MemoryStore
-	ctx, leave := context.WithTimeout(t.Context(), 20*time.Second)
+	ctx, leave := context.WithTimeout(t.Context(), ample)
 	calls := 0
 	_, err := idem.New(&mem).Do(ctx, idem.Request{Key: "k", Scope: "s", Method: "POST"}, func(ctx context.Context) (idem.Response, error) {
 		if _, err := idem.Atomic(ctx, "ride", func(_ context.Context, tx *idem.Tx) (int, error) { tx.Write(note("ride")); return 1, nil }); err != nil {

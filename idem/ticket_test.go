@@ -51,7 +51,7 @@ func (a *abandoned) leaseOver() { a.clock.Advance(time.Hour) }
 
 func (a *abandoned) resume(t *testing.T, e *idem.Engine, ticket jobs.Ticket, fn func(context.Context, *idem.Request) (idem.Response, error)) error {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
+	ctx, cancel := context.WithTimeout(t.Context(), ample)
 	defer cancel()
 	_, err := e.Resume(ctx, ticket, fn)
 	return err

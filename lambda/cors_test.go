@@ -35,7 +35,7 @@ func doors() []door {
 		t.Helper()
 		served := serveHTTP(e, h, nil)
 		return func(c call) answer {
-			ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
+			ctx, cancel := context.WithTimeout(t.Context(), ample)
 			defer cancel()
 			r := httptest.NewRequestWithContext(ctx, c.method, c.path, bytes.NewReader(c.body))
 			maps.Copy(r.Header, c.header)
@@ -128,7 +128,7 @@ func TestCORSOfOwnAnswers(t *testing.T) {
 		"expired":    {store: inTheWay(func(r *store.Record) { r.State, r.Until = store.Done, time.Now().Add(-time.Minute) }), status: 410, code: "idempotency_key_expired"},
 		"not kept":   {store: inTheWay(func(r *store.Record) { r.State, r.Overflow = store.Done, &store.Overflow{} }), status: 410, code: "idempotency_answer_not_kept"},
 		"overtaken":  {store: func() store.Store { return &fenced{} }, status: 409, code: "idempotency_in_flight"},
-		"no time":    {opt: func(o *idem.Options) { o.Reserve = 25 * time.Second }, status: 503, code: "no_time_left"},
+		"no time":    {opt: func(o *idem.Options) { o.Lease, o.Reserve = 3*ample, 2*ample }, status: 503, code: "no_time_left"},
 		"store down": {store: func() store.Store { return downStore{} }, status: 503, code: "store_unavailable"},
 		"no scope": {
 			opt: func(o *idem.Options) {

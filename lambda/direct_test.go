@@ -188,7 +188,7 @@ func TestDirectRefusals(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			ctx, cancel := context.WithTimeout(t.Context(), max(tc.left, time.Minute))
+			ctx, cancel := context.WithTimeout(t.Context(), ample)
 			if tc.left > 0 {
 				ctx, cancel = context.WithTimeout(ctx, tc.left)
 			}
@@ -232,7 +232,7 @@ func TestDirectOvertaken(t *testing.T) {
 		return idem.New(store, func(o *idem.Options) { o.Now = func() time.Time { return now } })
 	}
 	second, _, _ := charging(engine())
-	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	ctx, cancel := context.WithTimeout(t.Context(), ample)
 	defer cancel()
 	for i, own := range []error{nil, errBad} {
 		id := fmt.Sprint("o-", i)

@@ -6,7 +6,6 @@ import (
 	"errors"
 	"sync/atomic"
 	"testing"
-	"time"
 
 	"github.com/google/go-cmp/cmp"
 	"github.com/google/go-cmp/cmp/cmpopts"
@@ -26,7 +25,7 @@ func FuzzBatches(f *testing.F) {
 		file := batchFiles[int(source)%len(batchFiles)]
 		var runs atomic.Int64
 		h := batchHandler(t, idem.New(&idem.MemoryStore{}), file, &runs)
-		ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+		ctx, cancel := context.WithTimeout(t.Context(), ample)
 		defer cancel()
 		out, err := h.Invoke(ctx, payload)
 		if errors.Is(err, lambda.ErrEvent) {
@@ -118,7 +117,7 @@ func FuzzDirect(f *testing.F) {
 	f.Add([]byte("{\"id\":\"o-1\",\"tenant\":\"\\ud800\xff\"}"))
 	f.Fuzz(func(t *testing.T, payload []byte) {
 		h, runs, _ := charging(idem.New(&idem.MemoryStore{}))
-		ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+		ctx, cancel := context.WithTimeout(t.Context(), ample)
 		defer cancel()
 		out, err := h.Invoke(ctx, payload)
 		for range 2 {

@@ -7,7 +7,6 @@ import (
 	"net/url"
 	"strings"
 	"testing"
-	"time"
 	"unicode/utf8"
 
 	"github.com/google/go-cmp/cmp"
@@ -37,7 +36,7 @@ func fuzzInvoke(f *testing.F, kind string, s source) {
 	f.Fuzz(func(t *testing.T, payload []byte) {
 		h, runs := counted(created)
 		wrapped := s.wrap(idem.New(&idem.MemoryStore{}), h)
-		ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+		ctx, cancel := context.WithTimeout(t.Context(), ample)
 		defer cancel()
 		out, err := wrapped.Invoke(ctx, payload)
 		switch {

@@ -144,7 +144,7 @@ func (s *site) sendRaw(request string, ends bool) answer {
 		s.Fatal(err)
 	}
 	defer conn.Close()
-	_ = conn.SetDeadline(time.Now().Add(30 * time.Second))
+	_ = conn.SetDeadline(time.Now().Add(ample))
 	_, err = io.WriteString(conn, request) // a server that refuses what it has seen may not read the rest
 	if err == nil && ends {
 		_ = conn.(*net.TCPConn).CloseWrite()

@@ -42,7 +42,7 @@ func ticket(t *testing.T, store *idem.MemoryStore) jobs.Ticket {
 
 func resume(t *testing.T, h awslambda.Handler, tk jobs.Ticket) envelope.Outcome {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
+	ctx, cancel := context.WithTimeout(t.Context(), ample)
 	defer cancel()
 	out, err := h.Invoke(ctx, envelope.EncodeTicket(tk))
 	if err != nil {

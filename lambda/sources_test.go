@@ -20,6 +20,9 @@ import (
 	"github.com/samekey/samekey/lambda"
 )
 
+// ample is the time of a request that must not run out of it on a slow machine.
+const ample = 10 * time.Minute
+
 // call is a request as a client makes it.
 type call struct {
 	method string // POST
@@ -99,7 +102,7 @@ func (s source) payload(t testing.TB, c call) []byte {
 
 func (s source) invoke(t testing.TB, h awslambda.Handler, payload []byte) answer {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
+	ctx, cancel := context.WithTimeout(t.Context(), ample)
 	defer cancel()
 	out, err := h.Invoke(ctx, payload)
 	if err != nil {

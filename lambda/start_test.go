@@ -50,7 +50,7 @@ func started(t *testing.T, function string) {
 			return
 		}
 		w.Header().Set("Lambda-Runtime-Aws-Request-Id", strconv.Itoa(n))
-		w.Header().Set("Lambda-Runtime-Deadline-Ms", strconv.FormatInt(time.Now().Add(time.Minute).UnixMilli(), 10))
+		w.Header().Set("Lambda-Runtime-Deadline-Ms", strconv.FormatInt(time.Now().Add(ample).UnixMilli(), 10))
 		c := newCall("k-" + bodies[n])
 		c.body = []byte(bodies[n])
 		_, _ = w.Write(httpAPI.payload(t, c))
@@ -71,7 +71,7 @@ func started(t *testing.T, function string) {
 	api := httptest.NewServer(mux)
 	defer api.Close()
 
-	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	ctx, cancel := context.WithTimeout(t.Context(), ample)
 	defer cancel()
 	cmd := exec.CommandContext(ctx, os.Args[0], "-test.run=^TestStart$")
 	cmd.Env = append(os.Environ(), "AWS_LAMBDA_RUNTIME_API="+strings.TrimPrefix(api.URL, "http://"), "START_TEST="+function)

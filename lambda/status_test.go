@@ -52,7 +52,7 @@ func TestA10StatusResource(t *testing.T) {
 		go func() { first <- s.send(t, h, post) }()
 		select {
 		case <-running:
-		case <-time.After(10 * time.Second):
+		case <-time.After(ample):
 			t.Fatal("the handler doesn't run")
 		}
 		accepted := s.send(t, h, post)

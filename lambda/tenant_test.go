@@ -4,7 +4,6 @@ import (
 	"context"
 	"net/http"
 	"testing"
-	"time"
 
 	"github.com/aws/aws-lambda-go/lambdacontext"
 
@@ -27,7 +26,7 @@ func TestTenantsHaveKeysOfTheirOwn(t *testing.T) {
 			for i, tenant := range []string{"blue", "green", "blue", ""} {
 				c := newCall("k")
 				c.user = user
-				ctx, cancel := context.WithTimeout(asTenant(t.Context(), tenant), 20*time.Second)
+				ctx, cancel := context.WithTimeout(asTenant(t.Context(), tenant), ample)
 				out, err := wrapped.Invoke(ctx, s.payload(t, c))
 				cancel()
 				if err != nil {
@@ -90,7 +89,7 @@ func TestTenantsStatus(t *testing.T) {
 	t.Parallel()
 	h, _ := counted(created)
 	e := idem.New(&idem.MemoryStore{}, func(o *idem.Options) { o.InFlight, o.StatusURL = idem.InFlightAccept, "/operations/" })
-	ctx, cancel := context.WithTimeout(asTenant(t.Context(), "blue"), 20*time.Second)
+	ctx, cancel := context.WithTimeout(asTenant(t.Context(), "blue"), ample)
 	defer cancel()
 	if _, err := httpAPI.wrap(e, h).Invoke(ctx, httpAPI.payload(t, newCall("k"))); err != nil {
 		t.Fatal(err)

@@ -162,7 +162,7 @@ func TestTenantsOperationIsCompletedForIt(t *testing.T) {
 		})
 		invoke := func(h awslambda.Handler, tenant string, payload []byte) []byte {
 			t.Helper()
-			ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
+			ctx, cancel := context.WithTimeout(t.Context(), ample)
 			defer cancel()
 			if tenant != "" {
 				ctx = asTenant(ctx, tenant)

@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/aws/aws-lambda-go/events"
 	awslambda "github.com/aws/aws-lambda-go/lambda"
@@ -249,7 +248,7 @@ func TestWrongTypeInEvent(t *testing.T) {
 func TestHandlerContext(t *testing.T) {
 	t.Parallel()
 	type key struct{}
-	ctx, cancel := context.WithTimeout(context.WithValue(t.Context(), key{}, "v"), 10*time.Second)
+	ctx, cancel := context.WithTimeout(context.WithValue(t.Context(), key{}, "v"), ample)
 	defer cancel()
 	h := lambda.Wrap(idem.New(&idem.MemoryStore{}), lambda.HTTPAPI, func(hctx context.Context, _ v2Request) (v2Response, error) {
 		outer, _ := ctx.Deadline()

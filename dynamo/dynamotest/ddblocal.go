@@ -17,7 +17,7 @@ import (
 const product = "DynamoDB Local"
 
 // readyTimeout bounds the first request.
-const readyTimeout = time.Minute
+const readyTimeout = 5 * time.Minute
 
 // startLocal starts DynamoDB Local from the install in dir and waits until it
 // answers. It doesn't leave a process behind when it fails.

@@ -13,7 +13,7 @@ import (
 )
 
 // startTimeout bounds the search of [Start]: a first call may download 74 MB.
-const startTimeout = 5 * time.Minute
+const startTimeout = 10 * time.Minute
 
 // shared is the one database of this test process.
 var shared sharedDB

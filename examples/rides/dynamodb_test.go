@@ -31,7 +31,7 @@ func onDynamoDB(t *testing.T, optFns ...func(*idem.Options)) *stage {
 	base := http.DefaultTransport.(*http.Transport).Clone()
 	t.Cleanup(base.CloseIdleConnections)
 	tr := &dynamotest.Transport{Base: base}
-	client := db.Client(dynamo.Tune, func(o *dynamodb.Options) { o.HTTPClient = &http.Client{Transport: tr, Timeout: 20 * time.Second} })
+	client := db.Client(dynamo.Tune, func(o *dynamodb.Options) { o.HTTPClient = &http.Client{Transport: tr, Timeout: 10 * time.Minute} })
 	inner, err := dynamo.New(client, records)
 	if err != nil {
 		t.Fatal(err)
@@ -94,7 +94,7 @@ func createTable(t *testing.T, client *dynamodb.Client, in *dynamodb.CreateTable
 		t.Fatal(err)
 	}
 	wait := dynamodb.NewTableExistsWaiter(client, func(o *dynamodb.TableExistsWaiterOptions) { o.MinDelay = 10 * time.Millisecond })
-	if err := wait.Wait(t.Context(), &dynamodb.DescribeTableInput{TableName: in.TableName}, time.Minute); err != nil {
+	if err := wait.Wait(t.Context(), &dynamodb.DescribeTableInput{TableName: in.TableName}, 10*time.Minute); err != nil {
 		t.Fatal(err)
 	}
 }

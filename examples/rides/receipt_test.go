@@ -58,7 +58,7 @@ func (st *stage) receive(t *testing.T, ev events.SQSEvent) (events.SQSEventRespo
 		engine := rides.Engine(st.store, rides.ReceiptsNamespace, func(o *idem.Options) { o.Hooks = idem.Hooks{} })
 		st.receipts = lambda.WrapEach(engine, lambda.SQS, (&rides.Mails{URL: st.url}).Receive)
 	}
-	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
+	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Minute)
 	defer cancel()
 	return st.receipts.Handle(ctx, ev)
 }

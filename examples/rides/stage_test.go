@@ -213,7 +213,7 @@ func (st *stage) send(t *testing.T, ev events.APIGatewayV2HTTPRequest) answer {
 
 func send(t *testing.T, handle func(context.Context, events.APIGatewayV2HTTPRequest) (events.APIGatewayV2HTTPResponse, error), ev events.APIGatewayV2HTTPRequest) answer {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
+	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Minute)
 	defer cancel()
 	re, err := handle(ctx, ev)
 	if err != nil {

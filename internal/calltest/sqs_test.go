@@ -68,14 +68,14 @@ func TestCallsPerMessage(t *testing.T) {
 	})
 	t.Run("ten new ones, of which one fails", func(t *testing.T) {
 		failing = "m-3"
-		deliver(t, time.Minute, 1, 10, calls{"PutItem": 10, "UpdateItem": 10})
+		deliver(t, 10*time.Minute, 1, 10, calls{"PutItem": 10, "UpdateItem": 10})
 	})
 	t.Run("delivered again", func(t *testing.T) {
 		failing = ""
-		deliver(t, time.Minute, 0, 1, calls{"PutItem": 10, "UpdateItem": 1})
+		deliver(t, 10*time.Minute, 0, 1, calls{"PutItem": 10, "UpdateItem": 1})
 	})
 	t.Run("and again", func(t *testing.T) {
-		deliver(t, time.Minute, 0, 0, calls{"PutItem": 10})
+		deliver(t, 10*time.Minute, 0, 0, calls{"PutItem": 10})
 	})
 }
 
@@ -95,12 +95,12 @@ func newTable(t *testing.T) (*dynamo.Store, *dynamodb.Client, *dynamotest.Transp
 		t.Fatal(err)
 	}
 	if err := dynamodb.NewTableExistsWaiter(direct, func(o *dynamodb.TableExistsWaiterOptions) { o.MinDelay = 10 * time.Millisecond }).
-		Wait(t.Context(), &dynamodb.DescribeTableInput{TableName: &table}, time.Minute); err != nil {
+		Wait(t.Context(), &dynamodb.DescribeTableInput{TableName: &table}, 10*time.Minute); err != nil {
 		t.Fatal(err)
 	}
 	tr := &dynamotest.Transport{}
 	client := db.Client(dynamo.Tune, func(o *dynamodb.Options) {
-		o.HTTPClient = &http.Client{Transport: tr, Timeout: 20 * time.Second}
+		o.HTTPClient = &http.Client{Transport: tr, Timeout: 10 * time.Minute}
 	})
 	store, err := dynamo.New(client, table)
 	if err != nil {

@@ -25,7 +25,7 @@ import (
 )
 
 // patience ends a test that fails.
-const patience = 2 * time.Minute
+const patience = 10 * time.Minute
 
 // One message that hangs is dead-lettered alone: its neighbours are done, and
 // those of another group in their order.

@@ -241,7 +241,7 @@ func signalWhenReady(t *testing.T, cmd *exec.Cmd, sig os.Signal) int {
 		t.Fatal(err)
 	}
 	// Only an end to a test that fails.
-	timer := time.AfterFunc(time.Minute, func() { _ = cmd.Process.Kill() })
+	timer := time.AfterFunc(10*time.Minute, func() { _ = cmd.Process.Kill() })
 	defer timer.Stop()
 	if line, err := bufio.NewReader(out).ReadString('\n'); err != nil {
 		t.Errorf("no line before the signal: %q, %v", line, err)

@@ -43,7 +43,7 @@ func New(t testing.TB, optFns ...func(*dynamo.Options)) *Table {
 		t.Fatal(err)
 	}
 	if err := dynamodb.NewTableExistsWaiter(tab.Direct, func(o *dynamodb.TableExistsWaiterOptions) { o.MinDelay = 10 * time.Millisecond }).
-		Wait(t.Context(), &dynamodb.DescribeTableInput{TableName: &tab.Name}, time.Minute); err != nil {
+		Wait(t.Context(), &dynamodb.DescribeTableInput{TableName: &tab.Name}, 10*time.Minute); err != nil {
 		t.Fatal(err)
 	}
 	base := http.DefaultTransport.(*http.Transport).Clone()
@@ -52,7 +52,7 @@ func New(t testing.TB, optFns ...func(*dynamo.Options)) *Table {
 	t.Cleanup(base.CloseIdleConnections)
 	tab.Transport = &dynamotest.Transport{Base: base}
 	tab.Client = db.Client(dynamo.Tune, func(o *dynamodb.Options) {
-		o.HTTPClient = &http.Client{Transport: tab.Transport, Timeout: time.Minute}
+		o.HTTPClient = &http.Client{Transport: tab.Transport, Timeout: 10 * time.Minute}
 	})
 	var err error
 	if tab.Store, err = dynamo.New(tab.Client, tab.Name, optFns...); err != nil {

@@ -97,7 +97,7 @@ func (b *backstage) createTable(t *testing.T, in *dynamodb.CreateTableInput) (ar
 		t.Fatal(err)
 	}
 	wait := dynamodb.NewTableExistsWaiter(b.client, func(o *dynamodb.TableExistsWaiterOptions) { o.MinDelay = 10 * time.Millisecond })
-	out, err := wait.WaitForOutput(t.Context(), &dynamodb.DescribeTableInput{TableName: in.TableName}, time.Minute)
+	out, err := wait.WaitForOutput(t.Context(), &dynamodb.DescribeTableInput{TableName: in.TableName}, 10*time.Minute)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -32,7 +32,7 @@ import (
 const user = "jane@example.com"
 
 // patience is how long anything may take.
-const patience = time.Minute
+const patience = 10 * time.Minute
 
 // run is one ride, with a function, a payment provider and a client of its own.
 type run struct {

@@ -8,7 +8,7 @@ import (
 )
 
 // startTimeout bounds the search of [Start]: a first call may download 37 MB.
-const startTimeout = 5 * time.Minute
+const startTimeout = 10 * time.Minute
 
 // Start finds or starts a server for a test, as [Find] does, and closes it at the
 // test's end. Where no queue is to be had the test is skipped with a message that

@@ -24,7 +24,7 @@ import (
 )
 
 // patience ends a test that fails; no figure depends on it.
-const patience = time.Minute
+const patience = 10 * time.Minute
 
 // streamedTable is a table of DynamoDB Local with a stream.
 type streamedTable struct {

@@ -39,10 +39,10 @@ func Send(t *testing.T, method, url, body string, header ...string) Answer {
 	return Answer{resp.StatusCode, resp.Header, string(data)}
 }
 
-// Eventually waits until ok returns true, for half a minute at most.
+// Eventually waits until ok returns true, for ten minutes at most.
 func Eventually(t *testing.T, what string, ok func() bool) {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second)
+	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Minute)
 	defer cancel()
 	for !ok() {
 		select {

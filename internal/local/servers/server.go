@@ -22,8 +22,8 @@ const (
 	// portTries is how often a start is repeated with another port.
 	portTries = 5
 	// readyTimeout bounds the start, which takes one to two seconds on an idle
-	// machine.
-	readyTimeout = time.Minute
+	// machine, and minutes on one that is busy with tests.
+	readyTimeout = 5 * time.Minute
 )
 
 // Server is a program to be started. All fields are required but the last two.

@@ -10,7 +10,7 @@ import (
 
 var errEnded = errors.New("ended early")
 
-// WaitAnswer waits, for a minute at most, for any HTTP answer of the server with
+// WaitAnswer waits, for five minutes at most, for any HTTP answer of the server with
 // that name: a refusal shows that it is up. It returns an error once ended is
 // closed; nil never is.
 func WaitAnswer(ctx context.Context, name, endpoint string, ended <-chan struct{}) error {
@@ -18,7 +18,7 @@ func WaitAnswer(ctx context.Context, name, endpoint string, ended <-chan struct{
 	defer cancel()
 	probe := &http.Client{
 		Transport: &http.Transport{DisableKeepAlives: true},
-		Timeout:   5 * time.Second,
+		Timeout:   time.Minute,
 	}
 	tick := time.NewTicker(20 * time.Millisecond)
 	defer tick.Stop()

@@ -117,7 +117,7 @@ func EndsWithAKilledParent(t *testing.T, endpoint, dir string) {
 func WaitEnd(t *testing.T, endpoint string) {
 	t.Helper()
 	// Not a figure to be held, only an end to a test that fails.
-	deadline := time.Now().Add(time.Minute)
+	deadline := time.Now().Add(10 * time.Minute)
 	for {
 		conn, err := new(net.Dialer).DialContext(t.Context(), "tcp", strings.TrimPrefix(endpoint, "http://"))
 		if err != nil {
