@@ -13,23 +13,23 @@ import (
 	"github.com/samekey/samekey/internal/state"
 )
 
-// Engine runs operations once for each key. It holds no state of a request, so
-// one engine serves any number of handlers and goroutines.
+// Engine runs operations once for each key. An engine holds no state of a request
+// and is safe for concurrent use by any number of handlers and goroutines.
 type Engine struct {
 	store    store.Store
 	opt      Options
 	log      *slog.Logger
 	prefix   string // of every partition key
 	methods  map[string]bool
-	headers  map[string]bool // to store
+	headers  map[string]bool // response headers to store
 	cache    *cache
 	unscoped sync.Once // guards a warning
 	noLimit  sync.Once // guards a warning
 	handlers handlers
 }
 
-// New returns an engine on store. It panics if store is nil (also a nil pointer
-// in the interface) or an option can't work: both are mistakes in the program,
+// New returns an engine on store. New panics if store is nil (also a nil pointer
+// in the interface) or an option is invalid: both are mistakes in the program,
 // best found at cold start.
 func New(store store.Store, optFns ...func(*Options)) *Engine {
 	var opt Options
@@ -60,29 +60,30 @@ func New(store store.Store, optFns ...func(*Options)) *Engine {
 }
 
 // Do runs fn once for r's key and scope and returns the same answer for every
-// call, marked Replayed from the second on.
+// call, marked Replayed from the second call on.
 //
-// fn's context carries the [Op] and ends [Options.Reserve] before ctx does (or
-// before the lease, where ctx has no deadline). A fn that works on all the same
-// keeps its key ([Options.RenewFor]), until another attempt takes over. An error of fn frees the key and
-// is returned; a panic does the same and goes on. An answer that
-// [Options.Stored] does not keep is returned and frees the key. With
-// [Options.Resumable] only an unstored 4xx does: whatever else stops a request
-// that has been accepted, a completer ends it.
+// The context of fn carries the [Op] and ends [Options.Reserve] before ctx does
+// (or before the lease, if ctx has no deadline). If fn continues after that, it
+// keeps the key ([Options.RenewFor]) until another attempt takes over. If fn
+// returns an error, Do frees the key and returns the error. A panic frees the key
+// and continues. An answer that [Options.Stored] rejects is returned and frees
+// the key. With [Options.Resumable] only an unstored 4xx frees the key; a
+// completer finishes an accepted request that stopped for another reason.
 //
-// Without a key, r is refused (ErrKeyMissing), runs each time, or gets a key, as
-// [Options.Key] says. With [KeyObserve] fn runs whatever is known of the key. A
-// request in flight is an error also with [InFlightAccept], which is
-// [Engine.Serve]'s.
+// [Options.Key] decides whether Do refuses a request without a key
+// (ErrKeyMissing), runs fn each time, or generates a key. With [KeyObserve] fn
+// always runs. A request in flight is an error even with [InFlightAccept], which
+// affects only [Engine.Serve].
 //
-// What the engine itself refuses is an *[Error] that matches ErrKeyMissing, ErrKeyInvalid,
-// ErrScope, ErrRequest, ErrTooLarge, ErrCredentials, ErrMismatch, ErrInFlight, ErrStuck, ErrExpired,
-// ErrNotKept, ErrLeaseLost, ErrNoTime, ErrUnavailable, ErrCorrupt or ErrSecret;
-// fn has run only if it matches ErrLeaseLost, or ErrInFlight after an overtaken
+// If the engine refuses r, the error is an *[Error] that matches ErrKeyMissing,
+// ErrKeyInvalid, ErrScope, ErrRequest, ErrTooLarge, ErrCredentials, ErrMismatch,
+// ErrInFlight, ErrStuck, ErrExpired, ErrNotKept, ErrLeaseLost, ErrNoTime,
+// ErrUnavailable, ErrCorrupt or ErrSecret. In that case fn has run only if the
+// error matches ErrLeaseLost, or ErrInFlight after another attempt overtook this
 // attempt.
 //
-// If ctx is cancelled while fn runs, fn decides what to do about it; what it
-// returns is stored or released all the same.
+// If ctx is cancelled while fn runs, fn decides how to react. The engine still
+// stores the answer or releases the key.
 func (e *Engine) Do(ctx context.Context, r Request, fn func(context.Context) (Response, error)) (Result, error) {
 	var res Result
 	var err error
@@ -106,8 +107,8 @@ func (e *Engine) Do(ctx context.Context, r Request, fn func(context.Context) (Re
 	return res, err
 }
 
-// do is Do. accepts says that a 202 may stand for an answer ([InFlightAccept]):
-// it is HTTP's, and no result to anybody else.
+// do runs r with its key. accepts allows a 202 in place of an answer
+// ([InFlightAccept]); only Serve sets accepts.
 func (e *Engine) do(ctx context.Context, r *Request, accepts bool, fn func(context.Context) (Response, error)) (Result, error) {
 	if e.opt.Disabled {
 		return e.pass(ctx, r, fn)
@@ -153,7 +154,7 @@ func (e *Engine) do(ctx context.Context, r *Request, accepts bool, fn func(conte
 		call(ctx, e.opt.Hooks.Failed, a.event(nil, err))
 		return Result{}, err
 	case v == state.Own || v == state.TakeOver:
-		if err := a.enough(); err != nil { // the claim took it, or the sandbox was frozen
+		if err := a.enough(); err != nil { // the claim used up the time, or the sandbox was frozen
 			_, _, _ = a.release(ctx, held, state.GiveBack{}, err)
 			call(ctx, e.opt.Hooks.Refused, a.event(nil, err))
 			return Result{}, err
@@ -164,14 +165,15 @@ func (e *Engine) do(ctx context.Context, r *Request, accepts bool, fn func(conte
 	}
 }
 
-// unreachable reports whether the store kept a claim from being made, or told.
-// Once it has shown a record (attempt.seen), FailOpen must not run its request.
+// unreachable reports whether a claim failed because the store could not be
+// reached. After the store has returned a record (attempt.seen), FailOpen must
+// not run the request.
 func unreachable(err error) bool {
 	e, ok := errors.AsType[*Error](err)
 	return ok && e.Op == "claim" && errors.Is(err, ErrUnavailable)
 }
 
-// handlerError tells fn's own error from the engine's.
+// handlerError distinguishes fn's own error from the engine's errors.
 type handlerError struct{ err error }
 
 func (h *handlerError) Error() string { return h.err.Error() }

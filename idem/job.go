@@ -8,25 +8,25 @@ import (
 	"github.com/samekey/samekey/idem/store"
 )
 
-// Job is a staged job: work that is handed on after the commit that staged it.
-// [NewJob] makes one.
+// Job is a staged job: work that is delivered after the commit that staged the
+// job. [NewJob] makes a Job.
 type Job = store.Job
 
-// maxJobs is how many jobs may wait in one record: each acknowledgement pays
-// for the record's size.
+// maxJobs is how many jobs may wait in one record: the cost of each
+// acknowledgement grows with the record's size.
 const maxJobs = 50
 
-// NewJob returns a job whose Args are v as JSON. If v has no JSON form, staging
+// NewJob returns a job with v as JSON in its Args. If v has no JSON form, staging
 // the job fails its phase ([ErrWrite]).
 func NewJob(kind string, v any) Job {
 	args, err := json.Marshal(v)
 	if err != nil {
-		args = nil // not JSON: refused where it is staged, which can say so
+		args = nil // not JSON: staging refuses the job with an error
 	}
 	return Job{Kind: kind, Args: args}
 }
 
-// checkJob says what is wrong with a job that is being staged.
+// checkJob returns an error if j can't be staged.
 func checkJob(j Job) error {
 	switch {
 	case j.Kind == "":

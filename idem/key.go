@@ -14,33 +14,34 @@ import (
 // KeyHeader is the request header that carries the key.
 const KeyHeader = "Idempotency-Key"
 
-// KeyMode says what becomes of a request without a key.
+// KeyMode decides how to treat a request without a key.
 type KeyMode int
 
 const (
-	// KeyRequired refuses it with 400; nothing is stored.
+	// KeyRequired refuses the request with 400; nothing is stored.
 	KeyRequired KeyMode = iota
-	// KeyOptional runs it every time; nothing is stored.
+	// KeyOptional runs the request every time; nothing is stored.
 	KeyOptional
-	// KeyGenerate makes a key, logs a warning, and goes on; over HTTP the key is
-	// echoed. It refuses what its source brings again ([Request.Redelivered]), which
-	// would have another key each time. Inside of an operation none is made: what
-	// runs there without a key of its own is part of that operation.
+	// KeyGenerate makes a key, logs a warning and continues; over HTTP the answer
+	// echoes the key. KeyGenerate refuses a request that its source repeats
+	// ([Request.Redelivered]), which would get a different key each time. Inside an
+	// operation KeyGenerate makes no key: a request without its own key is part of
+	// that operation.
 	KeyGenerate
-	// KeyObserve executes every request, with a key or without, and only counts
-	// what would have become of it ([Hooks.Observed]): the first stage of a
-	// retrofit. It is not for handlers with phases, which need a record.
+	// KeyObserve runs every request, with or without a key, and only reports the
+	// outcome that the request would have had ([Hooks.Observed]): the first stage of
+	// a retrofit. KeyObserve is not for handlers with phases, which need a record.
 	KeyObserve
 )
 
-// parseKey returns the key in the values of a KeyHeader. It takes the bare form
-// that is common (8e03978e…) and the RFC 9651 string of the IETF draft
-// ("8e03978e…"): both are the same key. With strict only the latter will do.
+// parseKey returns the key in the values of a KeyHeader. The common bare form
+// (8e03978e…) and the RFC 9651 string of the IETF draft ("8e03978e…") are the
+// same key. strict accepts only the RFC 9651 string.
 //
-// No value at all is ErrKeyMissing. Two values or an unquoted comma (which is
-// how HTTP APIs join two headers), an empty key, a space in the bare form, control
-// characters and all beyond ASCII, and a length outside of min to max bytes are
-// ErrKeyInvalid (R1–R7).
+// Without a value the error is ErrKeyMissing. The error is ErrKeyInvalid for two
+// values or an unquoted comma (HTTP APIs join two headers with a comma), an empty
+// key, a space in the bare form, control characters, characters beyond ASCII, and
+// a length outside of minLen to maxLen bytes (R1–R7).
 func parseKey(values []string, minLen, maxLen int, strict bool) (string, error) {
 	switch {
 	case len(values) == 0:
@@ -59,7 +60,7 @@ func parseKey(values []string, minLen, maxLen int, strict bool) (string, error) 
 		if key, ok = item.Value.(string); !ok {
 			return "", fmt.Errorf("%w: not an RFC 9651 string", ErrKeyInvalid)
 		}
-	case key == "": // its length is judged below
+	case key == "": // checkKey below checks the length
 	case strict:
 		return "", fmt.Errorf("%w: must be a quoted RFC 9651 string", ErrKeyInvalid)
 	case strings.Contains(key, ","):
@@ -70,8 +71,8 @@ func parseKey(values []string, minLen, maxLen int, strict bool) (string, error) 
 	return key, checkKey(key, minLen, maxLen, true)
 }
 
-// checkKey holds every key to the same rules, wherever it came from, but for
-// spaces: those are for who can quote.
+// checkKey applies the same rules to every key, whatever its source. Only keys
+// that can be quoted may contain spaces.
 func checkKey(key string, minLen, maxLen int, spaces bool) error {
 	switch {
 	case key == "":
@@ -89,13 +90,13 @@ func checkKey(key string, minLen, maxLen int, spaces bool) error {
 	return nil
 }
 
-// quoted is a key as an RFC 9651 string.
+// quoted returns key as an RFC 9651 string.
 func quoted(key string) string {
 	return `"` + strings.NewReplacer(`\`, `\\`, `"`, `\"`).Replace(key) + `"`
 }
 
-// headerValues finds a header whatever its case: maps that were not filled
-// through http.Header keep the spelling of the client.
+// headerValues finds a header in any case: maps that were not filled through
+// http.Header keep the client's spelling.
 func headerValues(h http.Header, name string) []string {
 	var found []string
 	for n, values := range h {
@@ -106,13 +107,13 @@ func headerValues(h http.Header, name string) []string {
 	return found
 }
 
-// keyOptional reports whether a request of this method passes without a key.
+// keyOptional reports whether a request with this method passes without a key.
 func (e *Engine) keyOptional(method string) bool {
 	return e.opt.Key == KeyOptional || e.opt.Key != KeyObserve && slices.Contains(e.opt.KeyOptionalOn, method)
 }
 
-// Acts reports whether the engine has anything to do with a request of this
-// method and these headers, so that others can pass without being read.
+// Acts reports whether the engine acts on a request with this method and these
+// headers. Other requests can pass without being read.
 func (e *Engine) Acts(method string, h http.Header) bool {
 	keyed := len(headerValues(h, KeyHeader)) > 0
 	if e.opt.Disabled || !e.methods[method] {
@@ -121,9 +122,10 @@ func (e *Engine) Acts(method string, h http.Header) bool {
 	return keyed || e.opt.KeyFrom != nil || !e.keyOptional(method)
 }
 
-// keyless says what becomes of a request without a key: acts is false where it
-// passes. A source that brings its requests again would be given another key each
-// time; and what runs in an operation, and has no key of its own, is part of that.
+// keyless handles a request without a key; acts is false if the request passes.
+// No key is made for a source that repeats its requests, since each repetition
+// would get another key. Inside an operation, a request without its own key is
+// part of that operation.
 func (e *Engine) keyless(ctx context.Context, r *Request) (acts bool, err error) {
 	switch generates := e.opt.Key == KeyGenerate; {
 	case e.keyOptional(r.Method), generates && nested(ctx):
@@ -143,9 +145,9 @@ func (e *Engine) keyError(err error) error {
 	return &Error{Op: "key", Err: err}
 }
 
-// resumes reports whether ctx is that of an operation of this very engine which a
-// completer brings to its end, and r has no key of its own. Another engine's
-// wrapper had an operation of its own here, which must not be done unprotected.
+// resumes reports whether ctx belongs to an operation of this engine that a
+// completer is finishing, and r has no key of its own. Another engine's wrapper
+// had its own operation here, which must not run unprotected.
 func (e *Engine) resumes(ctx context.Context, r *Request) bool {
 	op, ok := FromContext(ctx)
 	return ok && !op.over.Load() && op.flow.a.resumed && op.flow.a.Engine == e &&

@@ -9,29 +9,31 @@ import (
 	"github.com/samekey/samekey/idem/store"
 )
 
-// Op is the operation a handler runs in.
+// Op is the operation in which a handler runs.
 type Op struct {
 	store   store.Store
 	pk      string
 	resumed bool
 	flow    *flow
-	outer   *Op         // whose handler this operation runs in; nil outside of any
-	over    atomic.Bool // the handler has returned; its context may live on
+	outer   *Op         // the operation around this operation; nil outside of any
+	over    atomic.Bool // the handler has returned; its context may still be in use
 }
 
-// ID is the operation's server-made id: the same for every attempt, another one
-// once the key has expired and is used again. It is safe to log. With
-// [Options.MergeClaim] it is known for certain from the first commit on: a handler
-// that begins again with an earlier attempt's record gets that one's.
+// ID is the operation's server-made id. The id is the same for every attempt, and
+// a new id once the key has expired and is used again. The id is safe to log.
+// With [Options.MergeClaim] the id is final only after the first commit: a
+// handler that begins again with an earlier attempt's record gets that record's
+// id.
 func (o *Op) ID() string { return o.flow.id() }
 
-// Resumed reports whether an earlier attempt began this operation and left it.
+// Resumed reports whether an earlier attempt began this operation and abandoned
+// it.
 func (o *Op) Resumed() bool { return o.resumed }
 
 type opKey struct{}
 
-// FromContext returns the operation of the handler that ctx was given to, and
-// false outside of one (also where a request carried no key).
+// FromContext returns the operation of the handler that got ctx, and false
+// outside of an operation (also if the request had no key).
 func FromContext(ctx context.Context) (*Op, bool) {
 	op, ok := ctx.Value(opKey{}).(*Op)
 	return op, ok
@@ -45,8 +47,8 @@ func flowOf(ctx context.Context) (*flow, error) {
 	return op.flow, nil
 }
 
-// inside reports whether ctx already runs in the operation of pk, however deep:
-// a wrapper in a wrapper would else answer "in flight" to itself.
+// inside reports whether ctx already runs in the operation of pk, at any depth.
+// Otherwise a wrapper in a wrapper would answer "in flight" to itself.
 func inside(ctx context.Context, store store.Store, pk string) bool {
 	for op, _ := FromContext(ctx); op != nil; op = op.outer {
 		if !op.over.Load() && op.pk == pk && sameStore(op.store, store) {
@@ -56,13 +58,13 @@ func inside(ctx context.Context, store store.Store, pk string) bool {
 	return false
 }
 
-// sameStore compares stores of any type; those that can't be compared differ.
+// sameStore compares stores of any type. Stores of an incomparable type differ.
 func sameStore(a, b store.Store) bool {
 	return reflect.TypeOf(a) == reflect.TypeOf(b) && reflect.TypeOf(a).Comparable() && a == b
 }
 
-// nested reports whether ctx runs in any operation, whose Respond then is
-// another wrapper's to answer.
+// nested reports whether ctx runs in any operation. The outer wrapper then
+// answers a Respond.
 func nested(ctx context.Context) bool {
 	op, ok := FromContext(ctx)
 	return ok && !op.over.Load()

@@ -15,20 +15,20 @@ import (
 	"github.com/samekey/samekey/idem/store"
 )
 
-// Defaults of [Options], and the limits they are held to.
+// Defaults and limits of [Options].
 const (
 	DefaultRetention = 24 * time.Hour
-	MinRetention     = time.Hour // longer than any claim packet can live
+	MinRetention     = time.Hour // longer than any copy of a claim can be in flight
 
-	// Retentions that are common besides the default: a weekend, over which nobody
-	// mends what has broken on Friday (R81); a month.
+	// Other common retentions. A weekend covers a failure on Friday that is repaired
+	// on Monday (R81).
 	RetentionWeekend = 72 * time.Hour
 	RetentionMonth   = 30 * 24 * time.Hour
 
 	DefaultLease       = 30 * time.Second
 	DefaultLeaseMargin = 2 * time.Second
 	MinLeaseMargin     = time.Second
-	DefaultRenewFor    = 15 * time.Minute // the longest an invocation can take
+	DefaultRenewFor    = 15 * time.Minute // the longest Lambda invocation
 	DefaultReserve     = 500 * time.Millisecond
 
 	DefaultMaxKey     = 255
@@ -39,189 +39,192 @@ const (
 
 	DefaultMaxRetryAfter = 5 * time.Second
 
-	maxName = 256 // of a function or handler, in bytes
+	maxName = 256 // limit for the name of a function or handler, in bytes
 )
 
-// Options are an engine's settings. The zero value is the default contract;
-// [Stripe], [StripeV1] and [IETF] are others to start from:
+// Options are an engine's settings. The zero value is the default contract.
+// [Stripe], [StripeV1] and [IETF] set other contracts:
 //
 //	idem.New(store, idem.Stripe, func(o *idem.Options) { o.Retention = 72 * time.Hour })
 //
-// Routes that need other settings get an engine of their own on the same store.
+// Routes that need other settings use another engine on the same store.
 type Options struct {
-	// Namespace separates applications that share a table: it is part of every
-	// partition key. Letters, digits, "-", "_" and "."; at most 64. A change
-	// makes all earlier keys new. Default: none.
+	// Namespace separates applications that share a table. Every partition key
+	// contains the namespace, so a change makes all earlier keys new. At most 64
+	// letters, digits, "-", "_" and ".". Default: none.
 	Namespace string
 
-	// Function names the program that runs this engine's operations. A record keeps
-	// it, and only who acts for that function completes it without its client
-	// ([Engine.Resume]). Aliases that are applications of their own on one table
-	// need names of their own. At most 256 bytes. Default: AWS_LAMBDA_FUNCTION_NAME,
-	// which Lambda sets; none elsewhere.
+	// Function names the program that runs this engine's operations. A record stores
+	// the name, and only a completer that acts for this function completes the
+	// operation without its client ([Engine.Resume]). Aliases that are separate
+	// applications on one table need different names. At most 256 bytes. Default:
+	// AWS_LAMBDA_FUNCTION_NAME, which Lambda sets; none elsewhere.
 	Function string
 
-	// Retention is how long a finished operation replays, and how long a key
-	// that nobody finished is remembered. It must outlast the longest time over
-	// which a client retries: a later retry runs anew (R84). At least
-	// MinRetention. Default: DefaultRetention.
+	// Retention is how long a finished operation replays and an unfinished key is
+	// remembered. Retention must outlast the longest time over which a client
+	// retries, because a later retry runs anew (R84). At least MinRetention.
+	// Default: DefaultRetention.
 	Retention time.Duration
 
-	// RetryWindow is the longest time over which clients, queues or completers
-	// retry a request, where it is known. A Retention that it outlasts is refused.
+	// RetryWindow is the longest time over which clients, queues or completers retry
+	// a request, if known. New refuses a Retention below RetryWindow.
 	RetryWindow time.Duration
-	// Tombstone is for how long after Retention a finished key is still known: a
-	// retry then is told that the key has expired (ErrExpired), instead of being
-	// carried out a second time. Default: 0, an expired key is new.
+	// Tombstone is how long after Retention the engine still knows a finished key. A
+	// retry in that time gets ErrExpired and does not run again. Default: 0, an
+	// expired key is new.
 	Tombstone time.Duration
 
-	// Lease is for how long an attempt holds its key where its context has no
-	// deadline; where there is one, the lease ends with it. Default: DefaultLease.
+	// Lease is how long an attempt holds its key if its context has no deadline.
+	// Otherwise the lease ends with the deadline. Default: DefaultLease.
 	Lease time.Duration
 
-	// LeaseMargin is added to the end of every lease, since a timeout may kill
-	// late and clocks differ. At least MinLeaseMargin. Default: DefaultLeaseMargin.
+	// LeaseMargin extends every lease, since a timeout may kill late and clocks
+	// differ. At least MinLeaseMargin. Default: DefaultLeaseMargin.
 	LeaseMargin time.Duration
 
-	// RenewFor is for how long the lease of a handler is renewed that works on when
-	// its time is over, where nobody kills it: on Lambda Managed Instances, in a
-	// container, under net/http. A renewal is one write and adds a Lease. Requests
-	// that end in time have none, and a process that is killed at its deadline has
-	// none. After it, the next attempt takes over, though the handler may live.
-	// Default: DefaultRenewFor. Negative: never.
+	// RenewFor is how long the engine renews the lease of a handler that works past
+	// its deadline and is not killed: on Lambda Managed Instances, in a container,
+	// under net/http. Each renewal is one write and adds a Lease. A request that
+	// ends in time needs no renewal; a process that is killed at its deadline makes
+	// none. After RenewFor the next attempt takes over, even if the handler is still
+	// running. A negative value disables renewal. Default: DefaultRenewFor.
 	RenewFor time.Duration
 
-	// Reserve is kept back before the deadline for the last write and the answer:
-	// the handler's context ends that much earlier, and a request with less time
-	// left is not begun (ErrNoTime). Its last fifth is the answer's: until then,
-	// what the handler has done is tried to be stored, and no longer. Default:
+	// Reserve is the time before the deadline for the last write and the answer. The
+	// handler's context ends that much earlier, and a request with less time left
+	// does not begin (ErrNoTime). Writes of the handler's outcome stop when the last
+	// fifth of Reserve begins; that fifth is for the answer. Default:
 	// DefaultReserve.
 	Reserve time.Duration
 
-	// Methods are the HTTP methods keys act on; others pass untouched. Default: POST.
+	// Methods are the HTTP methods that use keys. Requests with other methods pass
+	// unchanged. Default: POST.
 	Methods []string
 
-	// Key says what becomes of a request without a key. Default: KeyRequired.
+	// Key decides how to treat a request without a key. Default: KeyRequired.
 	Key KeyMode
-	// KeyOptionalOn are methods on which a request without a key passes whatever
-	// Key says, unless that is KeyObserve. Default: none.
+	// KeyOptionalOn are methods whose requests pass without a key, regardless of
+	// Key, except under KeyObserve. Default: none.
 	KeyOptionalOn []string
-	// StrictKey takes keys in quotes only, as the IETF draft has them.
+	// StrictKey accepts only quoted keys, as the IETF draft requires.
 	StrictKey bool
-	// MinKey and MaxKey are the limits of a key's length in bytes. Default: 1
-	// and DefaultMaxKey, which is also the most.
+	// MinKey and MaxKey limit a key's length in bytes. MaxKey is at most
+	// DefaultMaxKey. Default: 1 and DefaultMaxKey.
 	MinKey, MaxKey int
 
-	// KeyFrom finds the key of a request whose header has none: in a form, or in
-	// an event that has no headers. [ErrKeyMissing] says that there is none.
+	// KeyFrom finds the key of a request without a key header, in a form or in an
+	// event without headers. KeyFrom returns [ErrKeyMissing] if there is none.
 	KeyFrom func(*Request) (string, error)
-	// MarkIgnored adds "Idempotency-Status: ignored" to the answers of requests
-	// that carry a key nothing is done with: another method, Disabled,
-	// KeyObserve, or a store that FailOpen does without.
+	// MarkIgnored adds "Idempotency-Status: ignored" to the answer if the engine did
+	// nothing with the request's key: because of another method, Disabled,
+	// KeyObserve, or FailOpen with an unreachable store.
 	MarkIgnored bool
 
-	// InFlight says what a request gets whose key another attempt holds.
+	// InFlight decides how to answer a request while another attempt holds its key.
 	// Default: InFlightRefuse.
 	InFlight InFlightMode
-	// WaitMax bounds InFlightWait. Default: DefaultWaitMax.
+	// WaitMax limits the wait of InFlightWait. Default: DefaultWaitMax.
 	WaitMax time.Duration
-	// MaxRetryAfter bounds what a client is told to wait for while another attempt
-	// holds its key, in a 409, a 202 and by the status resource: its lease may end
-	// long after its handler has. At least a second. Default: DefaultMaxRetryAfter.
+	// MaxRetryAfter limits the Retry-After while another attempt holds the key, in a
+	// 409, a 202 and the status resource. The lease may end long after the handler
+	// has finished. At least a second. Default: DefaultMaxRetryAfter.
 	MaxRetryAfter time.Duration
-	// StatusURL is where the status of an operation can be read, up to and with
-	// the "/" that the key follows: a path, or a whole URL where a stage or a base
-	// path stands before it. InFlightAccept needs it. See [Engine.ServeStatus].
+	// StatusURL is the URL of the status resource, up to and including the "/"
+	// before the key: a path, or a full URL if the path begins with a stage or a
+	// base path. InFlightAccept needs StatusURL. See [Engine.ServeStatus].
 	StatusURL string
 
-	// Scope finds a request's scope. Default: its Tenant and its verified Identity.
-	// See ScopeFunc.
+	// Scope finds a request's scope; see ScopeFunc. Default: its Tenant and its
+	// verified Identity.
 	Scope ScopeFunc
-	// Credentials name what tells callers apart whom nobody has verified, besides
-	// Authorization, X-Api-Key and the host: headers, and cookies as "Cookie:NAME".
-	// A session's cookie belongs here, unless Scope reads it. See ErrCredentials.
+	// Credentials name the headers, and cookies as "Cookie:NAME", that distinguish
+	// unverified callers, besides Authorization, X-Api-Key and the host. Add a
+	// session cookie here, unless Scope reads the cookie. See ErrCredentials.
 	Credentials []string
 	// MismatchIsNew makes the fingerprint part of the scope: the same key with
-	// another request is another operation instead of a mismatch. A client that
-	// changes a request by mistake between retries then pays twice, so it is for
-	// keys that others hand out, such as one for each session. Not with StatusURL.
+	// another request is a new operation instead of a mismatch. A client that
+	// changes a request by mistake between retries then pays twice. Use
+	// MismatchIsNew only for keys that clients don't choose, such as one for each session.
+	// Excludes StatusURL.
 	MismatchIsNew bool
-	// ScopeRoute makes the route part of the scope: the same key on another
-	// route is then another operation instead of a mismatch.
+	// ScopeRoute makes the route part of the scope: the same key on another route is
+	// a new operation instead of a mismatch. Excludes StatusURL.
 	ScopeRoute bool
 
-	// Fingerprint says what makes two requests the same.
+	// Fingerprint defines which requests count as the same.
 	Fingerprint Fingerprint
 
-	// Stored says by status which answers are kept and replayed. The others are
-	// given once and free the key. Default: DefaultStored.
+	// Stored decides by status whether an answer is stored and replayed. Other
+	// answers are given once and free the key. Default: DefaultStored.
 	Stored func(status int) bool
-	// StoreHeaders are response headers to keep besides content type, location
-	// and their like. Headers that carry secrets are refused.
+	// StoreHeaders are response headers to store besides Content-Type, Location and
+	// similar ones. New refuses headers that carry secrets.
 	StoreHeaders []string
-	// MaxBody is the largest response body to keep, in bytes; of a larger one
-	// only the status is, and a retry is told so (ErrNotKept), never run again.
-	// At most MaxMaxBody. Default: DefaultMaxBody.
+	// MaxBody is the largest response body to store, in bytes. Of an answer with a
+	// larger body the engine stores only the status; a retry gets ErrNotKept and
+	// never runs again. At most MaxMaxBody. Default: DefaultMaxBody.
 	MaxBody int
-	// MaxRequest is the largest request body Middleware reads, in bytes.
+	// MaxRequest is the largest request body that Middleware reads, in bytes.
 	// Default: DefaultMaxRequest.
 	MaxRequest int64
 
-	// ReadFirst looks before it claims. That makes replays cheap and new
-	// requests a read dearer: right for sources that repeat a lot.
+	// ReadFirst reads the record before the claim. Replays become cheaper and new
+	// requests cost one more read: useful for sources that repeat often.
 	ReadFirst bool
-	// CacheBytes bounds a cache of finished answers in this process, which then
-	// replay without a call. Default: 0, no cache.
+	// CacheBytes limits a cache of finished answers in this process. Cached answers
+	// replay without a call to the store. Default: 0, no cache.
 	CacheBytes int64
 
-	// MergeClaim puts the claim into the handler's first commit, which saves a
-	// call. The handler then begins before anything is known of the key, and may
-	// begin again: so nothing but phases may have an effect in it, and a plain
-	// answer is given only after a look at the record. A Foreign that comes first is
-	// claimed before its call; its result then joins the next commit, as with
-	// [Deferred], unless it has writes.
+	// MergeClaim combines the claim with the handler's first commit, which saves a
+	// call. The handler then begins before the engine has read the key's record, and
+	// may begin again. So effects belong in phases only, and the engine reads the
+	// record before it gives an answer that is not stored. If a Foreign comes first,
+	// the engine claims before the call, and the result joins the next commit, as
+	// with [Deferred], unless the phase has writes.
 	MergeClaim bool
-	// Resumable stores the request with its claim, so that a completer can bring
-	// it to an end without its client. Phases are what makes that safe. From its
-	// claim on a request is accepted: an error, a panic or an unstored 5xx leaves it
-	// to its client's retry and to the completer, and only an answer that is stored
-	// or an unstored 4xx ends it.
+	// Resumable stores the request with its claim, so that a completer can finish
+	// the operation without its client. Only phases make this safe. The claim
+	// accepts the request: after an error, a panic or an unstored 5xx the client's
+	// retry or the completer continues the operation. Only a stored answer or an
+	// unstored 4xx ends the operation.
 	Resumable bool
-	// InputHeaders are request headers to store with it, besides Content-Type.
-	// Headers that carry secrets are refused.
+	// InputHeaders are request headers to store with a Resumable request, besides
+	// Content-Type. New refuses headers that carry secrets.
 	InputHeaders []string
-	// MaxTries is how often a completer takes an operation up before it is stuck
-	// and waits for an operator. Default: DefaultMaxTries.
+	// MaxTries is how often a completer takes up an operation before the operation
+	// is stuck and waits for an operator. Default: DefaultMaxTries.
 	MaxTries int
 
-	// FailOpen runs the handler unprotected when the store can't be reached,
-	// instead of 503. Each such run is counted by Hooks.FailedOpen.
+	// FailOpen runs the handler unprotected if the store is unreachable, instead of
+	// answering 503. Hooks.FailedOpen reports each such run.
 	FailOpen bool
-	// PassErrors hands a handler's error to the caller of Serve (and so to
-	// Lambda) instead of answering 500 "retry with the same key".
+	// PassErrors returns a handler's error to the caller of Serve (and so to Lambda)
+	// instead of answering 500 "retry with the same key".
 	PassErrors bool
-	// Disabled runs every handler unprotected and never touches the store,
-	// which may then be nil.
+	// Disabled runs every handler unprotected and never calls the store, which may
+	// then be nil.
 	Disabled bool
 
-	// Problem makes the answer for what the handler didn't answer.
+	// Problem makes the answers that the engine gives in place of the handler.
 	// Default: ProblemJSON.
 	Problem func(Problem) Response
-	// CORS says which pages of other origins may read what the handler didn't
-	// answer. Default: none, unless something before the engine says so.
+	// CORS lists the other origins whose pages may read the answers that the engine
+	// gives in place of the handler. Default: none, unless a middleware or gateway
+	// before the engine adds the headers.
 	CORS   CORS
-	stripe bool // answers have the headers of Stripe's
+	stripe bool // add the headers of Stripe's answers
 
-	// Logger takes warnings and errors; never keys or bodies. Default:
+	// Logger gets warnings and errors, never keys or bodies. Default:
 	// slog.Default(), so that the cause of a 500 or 503 is in the function's log.
 	Logger *slog.Logger
-	// Hooks are told what happens, for metrics and traces.
+	// Hooks are called as the engine works, for metrics and traces.
 	Hooks Hooks
 
 	oneScope bool // see OneScope
 
-	// Now is the clock that stored times are made and judged with, for tests.
-	// Default: time.Now.
+	// Now is the clock that makes and judges stored times, for tests. Default:
+	// time.Now.
 	Now func() time.Time
 }
 
@@ -324,7 +327,7 @@ func notNamespace(c rune) bool {
 	return !strings.ContainsRune("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-_.", c)
 }
 
-// isNil finds the typed nil pointer in an interface, which != nil doesn't.
+// isNil also finds a typed nil pointer in the interface.
 func isNil(s store.Store) bool {
 	if s == nil {
 		return true

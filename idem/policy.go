@@ -4,10 +4,11 @@ import (
 	"net/http"
 )
 
-// DefaultStored is what is kept by default: success, and answers that are
-// definitive, such as a declined card (402). Not kept is what says that nothing
-// was done and the request may be corrected or repeated (400, 401, 403, 408,
-// 409, 422, 423, 425, 428, 429), and what went wrong unexpectedly (5xx).
+// DefaultStored is the default of [Options.Stored]. Successes and definitive
+// answers are stored, such as a declined card (402). Not stored are answers after
+// which the client may correct or repeat the request because nothing was done
+// (400, 401, 403, 408, 409, 422, 423, 425, 428, 429), and unexpected errors
+// (5xx).
 func DefaultStored(status int) bool {
 	switch status {
 	case http.StatusBadRequest, http.StatusUnauthorized, http.StatusForbidden, http.StatusRequestTimeout, http.StatusConflict,
@@ -18,7 +19,8 @@ func DefaultStored(status int) bool {
 	return status < http.StatusInternalServerError
 }
 
-// storedBy returns a policy that keeps all but what is listed, and 5xx as said.
+// storedBy returns a policy that stores all statuses below 500 but except;
+// serverErrors decides about 5xx.
 func storedBy(serverErrors bool, except ...int) func(int) bool {
 	not := make(map[int]bool, len(except))
 	for _, status := range except {

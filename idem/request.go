@@ -7,74 +7,75 @@ import (
 	"github.com/samekey/samekey/idem/store"
 )
 
-// Request is one request in a form that no transport shows through.
+// Request is a request in a form that is independent of the transport.
 type Request struct {
 	// Key is the idempotency key. [Engine.Serve] takes it from the header;
 	// callers of [Engine.Do] set it.
 	Key string
 
-	// Scope separates tenants: equal keys of two scopes are two operations.
-	// Empty means that [Options.Scope], else Tenant and Identity decide.
+	// Scope separates tenants: equal keys in two scopes are two operations. If Scope
+	// is empty, [Options.Scope] decides, or else Tenant and Identity.
 	Scope string
 
-	// Operation tells apart what several handlers of one source do with equal keys
-	// of one scope: it becomes part of the scope, whatever that is made of. Empty
-	// adds nothing. Adapters set it, after [Engine.AddOperation]. HTTP needs none,
-	// since method and path are part of the fingerprint.
+	// Operation distinguishes handlers of one source that get equal keys in one
+	// scope. Operation becomes part of the scope, however the scope is found. Empty
+	// adds nothing. Adapters set Operation, after [Engine.AddOperation]. HTTP needs
+	// none, since method and path are part of the fingerprint.
 	Operation string
 
-	// Tenant is for whom a function runs that AWS Lambda isolates by tenant, as
-	// the invocation says it. It is part of the default scope: equal keys of two
-	// tenants are two operations. The record keeps it, so that nobody completes the
-	// operation for another. Empty means that there are no tenants.
+	// Tenant is the tenant for which AWS Lambda isolates the function, as given by
+	// the invocation. Tenant is part of the default scope: equal keys of two tenants
+	// are two operations. The record stores Tenant, so that no other tenant's
+	// function completes the operation. Empty means that there are no tenants.
 	Tenant string
 
 	Identity Identity
-	// Snapshot is what an adapter needs to put the verified identity back where
-	// the handler reads it, when the request is run again from its record: claims
-	// and contexts, never tokens. The engine stores it as it is.
+	// Snapshot lets an adapter restore the verified identity for the handler when
+	// the request runs again from its record: claims and contexts, never tokens. The
+	// engine stores Snapshot unchanged.
 	Snapshot []byte
 	Method   string
-	Path     string      // as the client sent it, without a stage
+	Path     string      // as the client sent the path, without a stage
 	Query    string      // raw, without "?"
-	Route    string      // the pattern that matched, for people and [Options.ScopeRoute]
-	Host     string      // that the client asked for; "" is the Host in Header
+	Route    string      // the matched pattern, for people and [Options.ScopeRoute]
+	Host     string      // the requested host; "" means the Host in Header
 	Header   http.Header // canonical names; nil is fine
 	Body     []byte      // decoded bytes
 
-	// Same, unless it is nil, is compared in place of Body: what an adapter knows to
-	// be the same each time the request is honestly repeated.
+	// Same, unless nil, replaces Body in the fingerprint: the content that an
+	// adapter knows to stay the same when the request is honestly repeated.
 	Same []byte
 
-	// Handler names the code that serves the request: the record keeps it, and
-	// nobody else completes it ([Engine.Resume]). Adapters set it; its Function may
-	// be left empty, for [Options.Function]. Of a request that is run again from its
-	// record it is what the record says.
+	// Handler names the code that serves the request. The record stores Handler, and
+	// only that handler completes the operation ([Engine.Resume]). Adapters set
+	// Handler; an empty Function means [Options.Function]. When a request runs again
+	// from its record, Handler comes from the record.
 	Handler store.HandlerID
-	// ReadFirst looks before it claims, for this request as [Options.ReadFirst]
-	// does for all.
+	// ReadFirst reads the record of this request before the claim, as
+	// [Options.ReadFirst] does for all requests.
 	ReadFirst bool
-	// DeliveryKey says that Key names a delivery and not the work: whoever brings the
-	// request back once its source has given up, brings it with another key. That is
-	// a new operation, with new derived keys, of which the systems that the first one
-	// has called know nothing. So a [Foreign] phase is refused, and a commit that
-	// stages jobs and isn't the last ([ErrDeliveryKey]).
+	// DeliveryKey means that Key names a delivery and not the work. After the source
+	// has given up, the same work may come back under another key. That is a new
+	// operation with new derived keys, which the systems called by the first
+	// operation don't know. So the engine refuses a [Foreign] phase, and any commit
+	// but the last that stages jobs ([ErrDeliveryKey]).
 	DeliveryKey bool
-	// Redelivered says that the request's source brings it again until it is
-	// done, so nobody else has to complete it: [Options.Resumable] doesn't store it,
-	// and [KeyGenerate] makes no key for it.
+	// Redelivered means that the source repeats the request until the request is
+	// done, so no completer is needed: [Options.Resumable] doesn't store the
+	// request, and [KeyGenerate] makes no key.
 	Redelivered bool
 
-	// Answer makes a Response of the handler's own response type, for [Respond]
-	// and [Finish]. Adapters set it; nil takes a [Response] only.
+	// Answer converts a value of the handler's own response type to a Response, for
+	// [Respond] and [Finish]. Adapters set Answer. If nil, only a [Response] is
+	// accepted.
 	Answer func(v any) (Response, error)
 }
 
-// Identity is who sent a request, as verified by what stands before the handler.
+// Identity is a request's sender, as verified in front of the handler.
 type Identity = store.Identity
 
-// ScopeFunc finds the scope of a request. It must rest on verified facts only:
-// a scope that clients can choose hands them other tenants' answers.
-// An error or an empty scope refuses the request ([ErrScope]) before anything is
-// stored, since a caller it can't name may be anybody.
+// ScopeFunc finds the scope of a request. The scope must rest on verified facts
+// only: a scope that clients can choose gives them other tenants' answers. An
+// error or an empty scope refuses the request ([ErrScope]) before anything is
+// stored, since an unknown caller may be anybody.
 type ScopeFunc func(ctx context.Context, r *Request) (string, error)

@@ -11,40 +11,40 @@ import (
 	"github.com/samekey/samekey/idem/store"
 )
 
-// Response is an answer in a form that no transport shows through. The zero
+// Response is an answer in a form that is independent of the transport. The zero
 // Status means 200.
 type Response = store.Response
 
-// Result is what [Engine.Do] and [Engine.Serve] return.
+// Result is the result of [Engine.Do] and [Engine.Serve].
 type Result struct {
 	Response
 
 	// Replayed is true for a stored answer: the handler did not run.
 	Replayed bool
-	// Passed is true where the request carried no key to act on, so the answer
-	// is the handler's own, untouched.
+	// Passed is true if the engine did nothing for the request. The answer is then
+	// the handler's own, unchanged.
 	Passed bool
-	// Unstored is true for an answer of the handler's that was to be stored and
-	// could not be: its effect has happened, and a retry, once the lease is over,
-	// runs the handler again.
+	// Unstored is true for a handler's answer that should have been stored but could
+	// not be. The effect has happened, and a retry after the end of the lease runs
+	// the handler again.
 	Unstored bool
-	// Expires is the end of the key's lifetime; zero where that is not known.
+	// Expires is the end of the key's lifetime; zero if unknown.
 	Expires time.Time
-	// Panic is what the handler panicked with, where [Engine.Serve] has answered
-	// all the same; else nil. Adapters end the process that it happened in.
+	// Panic is the value of the handler's panic if [Engine.Serve] answered despite
+	// the panic; else nil. Adapters end the process after such a panic.
 	Panic any
 }
 
-// storedHeaders are the response headers worth replaying. Everything else is
-// either made anew by the gateway or may hold a secret.
+// storedHeaders are the response headers to replay. The gateway makes all others
+// anew, or they may hold a secret.
 var storedHeaders = []string{
-	"Access-Control-Allow-Credentials", "Access-Control-Allow-Origin", "Access-Control-Expose-Headers", // or a browser can't read its replay
+	"Access-Control-Allow-Credentials", "Access-Control-Allow-Origin", "Access-Control-Expose-Headers", // a browser needs them to read the replay
 	"Cache-Control", "Content-Disposition", "Content-Encoding", "Content-Language", "Content-Type",
 	"Etag", "Last-Modified", "Link", "Location", "Vary",
 }
 
-// neverStored are headers that no option can bring into a record: they hold
-// secrets of one client, or are true for one answer only.
+// neverStored are headers that no option can add to a record: they hold secrets
+// of one client or are valid for one answer only.
 var neverStored = []string{
 	"Authorization", "Connection", "Content-Length", "Date", "Proxy-Authenticate", "Set-Cookie", "Set-Cookie2",
 	"Transfer-Encoding", "Www-Authenticate",
@@ -74,8 +74,8 @@ func storedPart(r Response, allowed map[string]bool) Response {
 	return s
 }
 
-// checkStatus refuses a status that no transport could send, while it is still the
-// handler's mistake and not a record that nobody can read.
+// checkStatus refuses a status that no transport can send, before it reaches a
+// record.
 func checkStatus(r *Response) error {
 	if r.Status != 0 && (r.Status < 100 || r.Status > 999) {
 		return fmt.Errorf("%w: status %d", ErrResult, r.Status)
@@ -83,9 +83,9 @@ func checkStatus(r *Response) error {
 	return nil
 }
 
-// clean drops header fields that would split the answer, and canonicalises
-// names. The effect has happened, so failing here would only make the client
-// repeat it; dropped are returned for the log.
+// clean drops header fields that would split the answer, and canonicalises names.
+// clean does not fail: the effect has happened, and an error would only make the
+// client repeat the request. dropped lists the dropped names for the log.
 func clean(r *Response) (dropped []string) {
 	if r.Status == 0 {
 		r.Status = http.StatusOK
@@ -98,7 +98,7 @@ func clean(r *Response) (dropped []string) {
 		return nil
 	}
 	h := make(http.Header, len(r.Header))
-	for _, name := range slices.Sorted(maps.Keys(r.Header)) { // a fixed order where two spellings meet
+	for _, name := range slices.Sorted(maps.Keys(r.Header)) { // a fixed order if two spellings of a name occur
 		values := r.Header[name]
 		if !validName(name) || slices.ContainsFunc(values, splits) {
 			dropped = append(dropped, strings.Map(printable, name))

@@ -9,11 +9,11 @@ import (
 	"strings"
 )
 
-// layout is the first part of every partition key: records of another layout
-// version are never mistaken for ours.
+// layout is the first part of every partition key, so that records of another
+// layout version are never mistaken for ours.
 const layout = "v1"
 
-// scopeOf returns the scope of r: whose it is, and for which operation.
+// scopeOf returns the scope of r: its caller and its operation.
 func (e *Engine) scopeOf(ctx context.Context, r *Request) (scope string, anonymous bool, err error) {
 	scope, anonymous, err = e.whose(ctx, r)
 	if err == nil && r.Operation != "" {
@@ -22,9 +22,8 @@ func (e *Engine) scopeOf(ctx context.Context, r *Request) (scope string, anonymo
 	return scope, anonymous, err
 }
 
-// whose returns whose keys r's are. They are shared where nobody has verified who is
-// calling; anonymous says that callers are then to be told apart by what they
-// present.
+// whose returns the caller part of the scope. Unverified callers share a scope;
+// anonymous means that their credentials distinguish them.
 func (e *Engine) whose(ctx context.Context, r *Request) (scope string, anonymous bool, err error) {
 	switch {
 	case r.Scope != "":
@@ -52,7 +51,7 @@ func (e *Engine) whose(ctx context.Context, r *Request) (scope string, anonymous
 	return tenantScope(r, ""), true, nil
 }
 
-// escapeFirst lets the first "|" of a scope end its first part, whatever that holds.
+// escapeFirst ensures that the first "|" of a scope ends its first part.
 var escapeFirst = strings.NewReplacer("%", "%25", "|", "%7C")
 
 // tenantScope puts scope below the request's tenant.
@@ -63,9 +62,9 @@ func tenantScope(r *Request, scope string) string {
 	return "tenant:" + escapeFirst.Replace(r.Tenant) + "|" + scope
 }
 
-// partitionKey returns the record's key: fixed in length, spread evenly, and
-// without the client's key in clear. The parts are length-prefixed, so no key
-// can reach into another scope.
+// partitionKey returns the record's key. The key has a fixed length, is evenly
+// distributed and hides the client's key. Length prefixes keep a key from
+// reaching into another scope.
 func (e *Engine) partitionKey(scope string, r *Request, more ...string) string {
 	buf := make([]byte, 0, 256)
 	buf = appendPart(buf, scope)
@@ -85,12 +84,12 @@ func appendPart(buf []byte, part string) []byte {
 	return append(buf, part...)
 }
 
-// OneScope says that all callers whom nobody has verified are one caller, for
-// routes that are open to everybody, or that check credentials which change
-// between retries. They see each other's answers, if they know the key and the
-// request. Callers with a verified identity stay apart, and so do tenants.
+// OneScope treats all unverified callers as one caller, for public routes and for
+// routes that check credentials which change between retries. Those callers see
+// each other's answers if they know the key and the request. Callers with a
+// verified identity stay apart, and so do tenants.
 //
 //	idem.New(store, idem.OneScope)
 //
-// It changes no key: what was claimed without it is found with it.
+// OneScope changes no key: records claimed without OneScope are found with it.
 func OneScope(o *Options) { o.oneScope = true }
