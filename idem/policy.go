@@ -4,11 +4,10 @@ import (
 	"net/http"
 )
 
-// DefaultStored is the default of [Options.Stored]. Successes and definitive
-// answers are stored, such as a declined card (402). Not stored are answers after
-// which the client may correct or repeat the request because nothing was done
-// (400, 401, 403, 408, 409, 422, 423, 425, 428, 429), and unexpected errors
-// (5xx).
+// DefaultStored is the default of [Options.Stored]: successes and definitive
+// answers, such as a declined card (402), are stored. Not stored are answers after
+// which the client may correct or repeat the request because nothing was done (400,
+// 401, 403, 408, 409, 422, 423, 425, 428, 429), and unexpected errors (5xx).
 func DefaultStored(status int) bool {
 	switch status {
 	case http.StatusBadRequest, http.StatusUnauthorized, http.StatusForbidden, http.StatusRequestTimeout, http.StatusConflict,
