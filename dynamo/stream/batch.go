@@ -18,7 +18,18 @@ type todo struct {
 	lost  []jobRef      // parked jobs of a record that is gone: nobody can redrive them any more
 	letGo bool          // the record is kept for jobs that were delivered before its finish
 	at    int           // the stream record that asks to let it go
+	held  []jobRef      // not to be delivered now: an earlier job of their group waits
 	again bool          // the result: a stream record has to come again
+	first int           // the first of them; none if there is none
+}
+
+// heldFrom is the first stream record with a job that is held back.
+func (t *todo) heldFrom() int {
+	first := none
+	for _, j := range t.held {
+		first = min(first, j.at)
+	}
+	return first
 }
 
 // jobRef names a job, and the stream record that staged it.

@@ -9,6 +9,10 @@ import (
 // Both is drain and completer in one function, which leaves one of the
 // stream's two readers free. A batching window then delays jobs too. Both fields
 // are required.
+//
+// The two work on each batch side by side. A batch that comes again for one of
+// them comes again for the other: with [DrainOptions.Aside] and
+// [CompleterOptions.LeaveToSweep] neither holds the other up.
 type Both struct {
 	Drain     *Drain
 	Completer *Completer
@@ -18,8 +22,10 @@ type Both struct {
 // has to come again for either of the two; the error is always nil.
 func (s Both) Handle(ctx context.Context, ev events.DynamoDBEvent) (events.DynamoDBEventResponse, error) {
 	changes := s.Drain.changes(ctx, ev.Records)
-	first, _ := s.Drain.run(ctx, netted(changes))
-	return s.Drain.report(ctx, ev, min(first, s.Completer.run(ctx, changes))), nil
+	tickets := make(chan int, 1)
+	go func() { tickets <- s.Completer.run(ctx, changes) }()
+	first := s.Drain.work(ctx, changes)
+	return s.Drain.report(ctx, ev, min(first, <-tickets)), nil
 }
 
 // Invoke is Handle for the runtime: payload and result are JSON. An event of

@@ -42,6 +42,9 @@ type CompleterOptions struct {
 	// MaxHold is how far ahead a lease may end for a ticket to be made; what is
 	// held longer is left to the sweep. Default: a day.
 	MaxHold time.Duration
+	// LeaveToSweep goes on behind an operation whose ticket can't be queued: the sweep
+	// makes another. Default: the batch comes again from there on.
+	LeaveToSweep bool
 	// Logger takes warnings and errors. Default: slog.Default().
 	Logger *slog.Logger
 	// Hooks are told what happens, for metrics and alarms.
@@ -126,7 +129,9 @@ func (c *Completer) put(ctx context.Context, tickets []jobs.Ticket, at []int) (f
 			if !errors.Is(err, jobs.ErrHeldBack) {
 				c.log.ErrorContext(ctx, "ticket not queued", "record", redact.Record(tickets[i].PK), "error", err)
 			}
-			first = min(first, at[i])
+			if !c.opt.LeaveToSweep {
+				first = min(first, at[i])
+			}
 			continue
 		}
 		if c.hooks.Queued != nil {

@@ -28,7 +28,8 @@ import (
 // the first failed record ([Drain.Handle]) and brings all from it on again.
 // After [DrainOptions.MaxTries] failures of its own a job is parked, and what
 // comes after it goes on. Failures of the sink as a whole ([jobs.ErrSinkDown])
-// park nothing.
+// park nothing. With [DrainOptions.Aside] such a job holds up nothing but the later
+// jobs of its operation.
 //
 // The function's event source mapping needs the stream with both images, from
 // TRIM_HORIZON, ReportBatchItemFailures, and at least as many retries as
@@ -47,6 +48,14 @@ type DrainOptions struct {
 	MaxTries int
 	// Concurrency is how many records are acknowledged at once. Default: 8.
 	Concurrency int
+	// Aside takes a ticket for each operation with a job that could not be delivered,
+	// and the batch goes on: [Drain.Retry] delivers from the record when the ticket is
+	// due. A ticket that can't be queued is left to the sweep. nil: the batch comes
+	// again from the failed record on.
+	//
+	// The jobs of an operation keep their order. Where a Group has jobs of several
+	// operations, those of other operations don't wait for one that has failed.
+	Aside jobs.TicketQueue
 	// Logger takes warnings and errors; never a job's Args. Default: slog.Default().
 	Logger *slog.Logger
 	// Hooks are told what happens, for metrics.
@@ -74,14 +83,28 @@ func NewDrain(store *dynamo.Store, sink jobs.Sink, optFns ...func(*DrainOptions)
 // Handle works on a batch of the stream. The report names the first record that
 // has to come again; the error is always nil.
 func (d *Drain) Handle(ctx context.Context, ev events.DynamoDBEvent) (events.DynamoDBEventResponse, error) {
-	first, _ := d.run(ctx, netted(d.changes(ctx, ev.Records)))
-	return d.report(ctx, ev, first), nil
+	return d.report(ctx, ev, d.work(ctx, d.changes(ctx, ev.Records))), nil
 }
 
 // Invoke is Handle for the runtime: payload and result are JSON. An event of
 // another source is an error.
 func (d *Drain) Invoke(ctx context.Context, payload []byte) ([]byte, error) {
 	return invokeStream(ctx, payload, d.Handle)
+}
+
+// work works on the changes of a batch. It returns the first stream record that
+// has to come again.
+func (d *Drain) work(ctx context.Context, changes []change) (first int) {
+	todos := netted(changes)
+	if d.opt.Aside == nil {
+		first, _ = d.run(ctx, todos)
+		return first
+	}
+	for _, t := range todos {
+		d.holdBack(ctx, t)
+	}
+	d.run(ctx, todos)
+	return d.setAside(ctx, todos)
 }
 
 // none is beyond every batch.
@@ -100,7 +123,7 @@ func (d *Drain) run(ctx context.Context, todos []*todo) (first, delivered int) {
 		wg.Go(func() {
 			defer func() { <-slots }()
 			at, n := d.conclude(ctx, t, outcomes[t])
-			t.again = at != none
+			t.again, t.first = at != none, at
 			mu.Lock()
 			defer mu.Unlock()
 			first, delivered = min(first, at), delivered+n
@@ -162,7 +185,7 @@ func withReserve(ctx context.Context) (context.Context, context.CancelFunc) {
 // conclude writes the outcomes of one operation. It returns the first record that has
 // to come again, and how many jobs were delivered.
 func (d *Drain) conclude(ctx context.Context, t *todo, outcomes map[string]error) (first, delivered int) {
-	first = none
+	first = t.heldFrom()
 	again := func(at int) { first = min(first, at) }
 	var names []string
 	failures := make(map[string]error)

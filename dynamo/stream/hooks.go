@@ -18,6 +18,10 @@ type Hooks struct {
 	Failed    func(context.Context, jobs.Delivery, error) // it was not, this time
 	Parked    func(context.Context, Entry)                // it won't be, without an operator
 
+	// Aside is told of a ticket for jobs that could not be delivered
+	// ([DrainOptions.Aside]).
+	Aside func(context.Context, jobs.Ticket)
+
 	Queued  func(context.Context, jobs.Ticket) // an operation was handed to the completer's queue
 	GivenUp func(context.Context, Entry)       // an operation nobody can complete is stuck now
 

@@ -7,8 +7,11 @@ import (
 	"fmt"
 	"reflect"
 	"runtime"
+	"slices"
+	"sync"
 
 	"github.com/samekey/samekey/internal/errlist"
+	"github.com/samekey/samekey/internal/redact"
 )
 
 // Delivery is a staged job on its way to a [Sink].
@@ -101,43 +104,64 @@ func (f SinkFunc) try(ctx context.Context, d Delivery) (err error) {
 // failure of its job: it is parked, and can be handed out again once there is a
 // sink for it. Kinds with the same sink are handed to it together, so that the
 // order of a group holds within each sink. (A [SinkFunc] is another one for each
-// kind: functions can't be compared.)
+// kind: functions can't be compared.) The sinks work side by side, so that a slow
+// one doesn't hold up the others. A sink that panics counts as unavailable
+// ([ErrSinkDown]).
 type Route map[string]Sink
 
 // Deliver implements [Sink].
 func (r Route) Deliver(ctx context.Context, batch []Delivery) []error {
-	type end struct {
-		sink Sink
-		kind string // of a sink that can't be compared
-	}
 	errs := make([]error, len(batch))
 	at := make(map[end][]int)
-	var ends []end // in order of appearance
 	for i, d := range batch {
-		sink := r[d.Kind]
-		if sink == nil {
+		if r[d.Kind] == nil {
 			errs[i] = fmt.Errorf("no sink for jobs of kind %q", d.Kind)
 			continue
 		}
-		e := end{sink: sink}
-		if !reflect.ValueOf(sink).Comparable() {
-			e = end{kind: d.Kind}
-		}
-		if at[e] == nil {
-			ends = append(ends, e)
-		}
+		e := r.end(d.Kind)
 		at[e] = append(at[e], i)
 	}
-	for _, e := range ends {
-		part := make([]Delivery, len(at[e]))
-		for n, i := range at[e] {
+	var wg sync.WaitGroup
+	for _, places := range at {
+		part := make([]Delivery, len(places))
+		for n, i := range places {
 			part[n] = batch[i]
 		}
-		for n, err := range errlist.Pad(r[part[0].Kind].Deliver(ctx, part), len(part)) {
-			errs[at[e][n]] = err
-		}
+		wg.Go(func() {
+			for n, err := range errlist.Pad(guarded(ctx, r[part[0].Kind], part), len(part)) {
+				errs[places[n]] = err
+			}
+		})
 	}
+	wg.Wait()
 	return errs
+}
+
+// Together reports whether jobs of two kinds go to the same sink, in their order.
+func (r Route) Together(a, b string) bool { return r.end(a) == r.end(b) }
+
+// end is where jobs of a kind go.
+type end struct {
+	sink Sink
+	kind string // of a sink that can't be compared
+}
+
+func (r Route) end(kind string) end {
+	if sink := r[kind]; sink != nil && reflect.ValueOf(sink).Comparable() {
+		return end{sink: sink}
+	}
+	return end{kind: kind}
+}
+
+// guarded hands a batch to a sink. A panic would end the process, and with it what
+// the other sinks are at.
+func guarded(ctx context.Context, sink Sink, batch []Delivery) (errs []error) {
+	defer func() {
+		if v := recover(); v != nil {
+			errs = slices.Repeat([]error{fmt.Errorf("%w: %s", ErrSinkDown, redact.Panic(v))}, len(batch))
+		}
+	}()
+	return sink.Deliver(ctx, batch)
 }
 
 // JobID names a job for whoever it is handed to: the same on every delivery,

@@ -28,6 +28,10 @@ type Ticket struct {
 	// since the record itself decides.
 	Released bool `json:"released,omitempty"`
 
+	// Jobs makes it a ticket for a drain: it names the operation whose jobs wait in
+	// the record, and takes nothing over. It has no Owner and no Ver.
+	Jobs string `json:"jobs,omitempty"`
+
 	Due      time.Time `json:"-"` // not to be used before
 	Tries    int       `json:"-"` // how often it has come back without success
 	Function string    `json:"-"` // of the record's Handler

@@ -50,6 +50,10 @@ type Options struct {
 	// may be called for several at once. There should be an alarm on
 	// [TicketNotMine]: such an operation waits for people.
 	Resumed func(context.Context, jobs.Ticket, TicketOutcome)
+	// Jobs delivers the jobs of a ticket that a drain has set aside
+	// ([jobs.Ticket.Jobs]); an error puts the ticket back. nil: such a ticket has no
+	// handler ([TicketNotMine]).
+	Jobs func(context.Context, jobs.Ticket) error
 	// Now is the clock, for tests. Default: time.Now.
 	Now func() time.Time
 }
@@ -57,6 +61,9 @@ type Options struct {
 const (
 	defaultMaxTries = 20
 	minTime         = time.Second // below that nothing is begun
+	// jobsPause is the back-off of jobs that could not be delivered: no client waits
+	// to come first.
+	jobsPause = 10 * time.Second
 )
 
 // New returns a handler of queue's messages. It panics if queue or resumer is nil
@@ -157,6 +164,10 @@ func (h *Handler) message(ctx context.Context, m *events.SQSMessage) error {
 		t.Due = h.opt.Now().Add(h.opt.Grace)
 		return h.again(ctx, t)
 	}
+	grace := h.opt.Grace
+	if t.Jobs != "" {
+		grace = jobsPause
+	}
 	o := h.resume(ctx, t)
 	log := h.opt.Logger.With("record", redact.Record(t.PK), "outcome", o.Kind, "tries", t.Tries)
 	if h.opt.Resumed != nil {
@@ -169,7 +180,7 @@ func (h *Handler) message(ctx context.Context, m *events.SQSMessage) error {
 	case TicketNotMine:
 		log.ErrorContext(ctx, "no handler for an abandoned operation: its ticket is kept", "function", t.Function, "error", o.Error)
 		t.Tries = min(t.Tries+1, h.opt.MaxTries-1) // for the back-off: nothing has failed
-		t.Due = h.opt.Now().Add(state.BackOff(h.opt.Grace, t.Tries-1))
+		t.Due = h.opt.Now().Add(state.BackOff(grace, t.Tries-1))
 		return h.again(ctx, t)
 	case TicketFailed:
 		if t.Tries++; t.Tries >= h.opt.MaxTries {
@@ -177,7 +188,7 @@ func (h *Handler) message(ctx context.Context, m *events.SQSMessage) error {
 			return nil
 		}
 		log.WarnContext(ctx, "not completed", "error", o.Error)
-		t.Due = h.opt.Now().Add(state.BackOff(h.opt.Grace, t.Tries-1))
+		t.Due = h.opt.Now().Add(state.BackOff(grace, t.Tries-1))
 		return h.again(ctx, t)
 	case TicketStuck:
 		log.ErrorContext(ctx, "operation is stuck and waits for an operator", "error", o.Error)
@@ -192,12 +203,21 @@ func (h *Handler) again(ctx context.Context, t jobs.Ticket) error {
 	return errlist.Pad(h.queue.Put(ctx, []jobs.Ticket{t}), 1)[0]
 }
 
-// resume asks the resumer. A panic of the operation's code is that ticket's.
+// resume asks the resumer, or the drain. A panic of the operation's code is that ticket's.
 func (h *Handler) resume(ctx context.Context, t jobs.Ticket) (o TicketOutcome) {
 	defer func() {
 		if v := recover(); v != nil {
 			o = failed(redact.Panic(v))
 		}
 	}()
-	return h.resumer.Resume(ctx, t)
+	if t.Jobs == "" {
+		return h.resumer.Resume(ctx, t)
+	}
+	if h.opt.Jobs == nil {
+		return TicketOutcome{Kind: TicketNotMine, Error: "it is for a drain"}
+	}
+	if err := h.opt.Jobs(ctx, t); err != nil {
+		return failed(err.Error())
+	}
+	return TicketOutcome{Kind: TicketDone}
 }

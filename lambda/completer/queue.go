@@ -131,7 +131,8 @@ func parse(body string) (jobs.Ticket, error) {
 	if err := dec.Decode(&m); err != nil {
 		return jobs.Ticket{}, fmt.Errorf("completer: not a ticket: %w", err)
 	}
-	if dec.More() || m.PK == "" || m.Owner == "" || m.Ver < 1 || m.Tries < 0 {
+	ofJobs, ofOperation := m.Jobs != "" && m.Owner == "" && m.Ver == 0, m.Jobs == "" && m.Owner != "" && m.Ver >= 1
+	if dec.More() || m.PK == "" || !ofJobs && !ofOperation || m.Tries < 0 {
 		return jobs.Ticket{}, errors.New("completer: not a ticket: it is not complete, or not alone")
 	}
 	t := m.Ticket

@@ -86,7 +86,7 @@ func Invoke(api FunctionAPI, functions ...string) Functions {
 	}
 	all := make(Functions, len(functions))
 	for _, f := range functions {
-		name := functionName(f)
+		name := FunctionName(f)
 		if name == "" || all[name] != nil {
 			panic(fmt.Sprintf("completer: Invoke: %q has no name, or that of another function", f)) //nolint:forbidigo // as above
 		}
@@ -95,9 +95,9 @@ func Invoke(api FunctionAPI, functions ...string) Functions {
 	return all
 }
 
-// functionName is the name in what Lambda takes for one: NAME, NAME:QUALIFIER,
+// FunctionName is the name in what Lambda takes for a function: NAME, NAME:QUALIFIER,
 // ACCOUNT:function:NAME or an ARN.
-func functionName(s string) string {
+func FunctionName(s string) string {
 	if _, rest, ok := strings.Cut(s, ":function:"); ok {
 		s = rest
 	}

@@ -1,0 +1,111 @@
+package stream
+
+import (
+	"context"
+	"maps"
+	"slices"
+	"time"
+
+	"github.com/samekey/samekey/idem/jobs"
+	"github.com/samekey/samekey/idem/store"
+	"github.com/samekey/samekey/internal/errlist"
+	"github.com/samekey/samekey/internal/redact"
+	"github.com/samekey/samekey/internal/state"
+)
+
+const (
+	// asidePause is when a job that could not be delivered is tried again.
+	asidePause = 10 * time.Second
+	// asideTime is for how long tickets may take to be queued, whatever the batch has
+	// taken.
+	asideTime = 5 * time.Second
+)
+
+// setAside queues a ticket for each operation that has to come again. It returns
+// the first stream record that has to come again all the same: that of a record
+// that is gone, as the stream has the only copy of its jobs.
+func (d *Drain) setAside(ctx context.Context, todos []*todo) (first int) {
+	first = none
+	var tickets []jobs.Ticket
+	for _, t := range todos {
+		switch {
+		case !t.again:
+		case t.gone:
+			first = min(first, t.first)
+		default:
+			tickets = append(tickets, jobs.Ticket{PK: t.image.PK, Jobs: t.image.ID}.From(time.Now().Add(asidePause)))
+		}
+	}
+	if len(tickets) == 0 {
+		return first
+	}
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), asideTime)
+	defer cancel()
+	for i, err := range errlist.Pad(d.opt.Aside.Put(ctx, tickets), len(tickets)) {
+		switch {
+		case err != nil:
+			d.log.ErrorContext(ctx, "jobs are left to the sweep: no ticket for them could be queued", "record", tickets[i].Record(), "error", err)
+		case d.hooks.Aside != nil:
+			d.hooks.Aside(ctx, tickets[i])
+		}
+	}
+	return first
+}
+
+// holdBack takes out of t the jobs that would overtake an earlier one of their
+// group, which has been set aside: the ticket of that one is theirs as well.
+func (d *Drain) holdBack(ctx context.Context, t *todo) {
+	if t.gone {
+		return // each job that waits is in t
+	}
+	var now *store.Record // read at most once
+	var err error
+	waits := func(name string) bool {
+		if now == nil && err == nil {
+			// An image is older than its acknowledgements.
+			now, err = d.jobs.table.Load(ctx, t.image.PK, true)
+		}
+		if err != nil {
+			d.log.WarnContext(ctx, "can't look for earlier jobs", "record", redact.Record(t.image.PK), "error", err)
+			return true
+		}
+		return now != nil && now.ID == t.image.ID && state.Pending(now, name)
+	}
+	left := slices.DeleteFunc(slices.Clone(t.jobs), func(j jobRef) bool {
+		return slices.ContainsFunc(d.ahead(t, j.name), waits)
+	})
+	for _, j := range t.jobs {
+		if !slices.Contains(left, j) {
+			t.held = append(t.held, j)
+		}
+	}
+	t.jobs = left
+}
+
+// ahead are the jobs of t's image that come before a job in its group, are not in
+// t, and have not been delivered as far as this process knows.
+func (d *Drain) ahead(t *todo, name string) (earlier []string) {
+	later := t.delivery(name)
+	for _, other := range slices.SortedFunc(maps.Keys(t.image.Jobs), byPosition) {
+		if byPosition(other, name) >= 0 {
+			break
+		}
+		o := t.delivery(other)
+		switch {
+		case !state.Pending(t.image, other), o.Group != later.Group, d.sent.has(o.JobID), !d.together(o.Kind, later.Kind):
+		case slices.ContainsFunc(t.jobs, func(j jobRef) bool { return j.name == other }):
+		default:
+			earlier = append(earlier, other)
+		}
+	}
+	return earlier
+}
+
+// together reports whether jobs of two kinds go to one sink, as far as that can
+// be known.
+func (d *Drain) together(a, b string) bool {
+	if r, ok := d.sink.(interface{ Together(a, b string) bool }); ok {
+		return r.Together(a, b)
+	}
+	return true
+}

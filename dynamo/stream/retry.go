@@ -1,0 +1,40 @@
+package stream
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+
+	"github.com/samekey/samekey/idem/jobs"
+	"github.com/samekey/samekey/idem/store"
+	"github.com/samekey/samekey/internal/state"
+)
+
+// Retry delivers the jobs of a ticket that a drain has set aside
+// ([DrainOptions.Aside]), from the record as it is now and in the order in which
+// they were staged. An error says that the ticket has to come again. Nothing waits
+// in a record that is gone, or another operation's by now.
+func (d *Drain) Retry(ctx context.Context, t jobs.Ticket) error {
+	r, err := d.jobs.table.Load(ctx, t.PK, true)
+	switch {
+	case errors.Is(err, store.ErrCorrupt):
+		d.failed(ctx, &todo{image: &store.Record{PK: t.PK}}, "read a record whose jobs wait", err)
+		return nil // it can't be helped by another try
+	case err != nil:
+		return fmt.Errorf("dynamo: retry: %w", err)
+	case r == nil || r.ID != t.Jobs:
+		return nil
+	}
+	td := &todo{image: r, letGo: state.KeptForNothing(r)}
+	for _, name := range slices.SortedFunc(maps.Keys(r.Jobs), byPosition) {
+		if state.Pending(r, name) {
+			td.jobs = append(td.jobs, jobRef{name: name})
+		}
+	}
+	if d.run(ctx, []*todo{td}); td.again {
+		return errors.New("dynamo: retry: jobs wait on")
+	}
+	return nil
+}
