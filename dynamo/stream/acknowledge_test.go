@@ -157,69 +157,75 @@ func TestRedriveReachesNoOtherOperation(t *testing.T) {
 // them: they ask for nothing, or a failure would feed itself.
 func TestDrainsOwnWritesAskForNothing(t *testing.T) {
 	t.Parallel()
-	tab := newTable(t)
-	feed := tab.tail(t)
-	out := &outbox{fail: func(d jobs.Delivery) error {
-		if d.Kind == "audit" {
-			return errPoison
+	drains(t, func(t *testing.T, newDrain makeDrain) {
+		tab := newTable(t)
+		feed := tab.tail(t)
+		out := &outbox{fail: func(d jobs.Delivery) error {
+			if d.Kind == "audit" {
+				return errPoison
+			}
+			return nil
+		}}
+		run(t, idem.New(tab.Store), staging)
+		drain := newDrain(t, tab, out)
+		if seq := handle(t, drain, feed.event(t)); seq == "" {
+			t.Fatal("the failure isn't reported")
 		}
-		return nil
-	}}
-	run(t, idem.New(tab.Store), staging)
-	drain := stream.NewDrain(tab.Store, out)
-	if seq := handle(t, drain, feed.event(t)); seq == "" {
-		t.Fatal("the failure isn't reported")
-	}
-	ev := feed.event(t)
-	if len(ev.Records) != 2 {
-		t.Fatalf("%d records, want the acknowledgement's and the count's", len(ev.Records))
-	}
-	tried := 0
-	out.fail = func(jobs.Delivery) error { tried++; return nil }
-	tab.Transport.Reset()
-	if seq := handle(t, stream.NewDrain(tab.Store, out), ev); seq != "" || tried != 0 || tab.Transport.Total() != 0 {
-		t.Errorf("reported %q after %d deliveries and %d calls", seq, tried, tab.Transport.Total())
-	}
+		ev := feed.event(t)
+		if len(ev.Records) != 2 {
+			t.Fatalf("%d records, want the acknowledgement's and the count's", len(ev.Records))
+		}
+		tried := 0
+		out.fail = func(jobs.Delivery) error { tried++; return nil }
+		tab.Transport.Reset()
+		if seq := handle(t, newDrain(t, tab, out), ev); seq != "" || tried != 0 || tab.Transport.Total() != 0 {
+			t.Errorf("reported %q after %d deliveries and %d calls", seq, tried, tab.Transport.Total())
+		}
+	})
 }
 
 // There is nothing to count a failure in once the record is gone: the job comes
 // again until it is delivered, and is never parked.
 func TestFailedJobOfARemovedRecordComesAgain(t *testing.T) {
 	t.Parallel()
-	tab := newTable(t)
-	feed := tab.tail(t)
-	r := tab.finished(t, nil, "0.0")
-	feed.event(t) // lost
-	if _, err := tab.Direct.DeleteItem(t.Context(), &dynamodb.DeleteItemInput{
-		TableName: &tab.Name, Key: map[string]types.AttributeValue{"pk": tabletest.Str(r.PK)},
-	}); err != nil {
-		t.Fatal(err)
-	}
-	ev := feed.event(t)
-	out := &outbox{fail: func(jobs.Delivery) error { return errPoison }}
-	drain := stream.NewDrain(tab.Store, out, func(o *stream.DrainOptions) { o.MaxTries = 1 })
-	for range 3 {
-		if seq := handle(t, drain, ev); seq != ev.Records[0].Change.SequenceNumber {
-			t.Errorf("reported %q", seq)
+	drains(t, func(t *testing.T, newDrain makeDrain) {
+		tab := newTable(t)
+		feed := tab.tail(t)
+		r := tab.finished(t, nil, "0.0")
+		feed.event(t) // lost
+		if _, err := tab.Direct.DeleteItem(t.Context(), &dynamodb.DeleteItemInput{
+			TableName: &tab.Name, Key: map[string]types.AttributeValue{"pk": tabletest.Str(r.PK)},
+		}); err != nil {
+			t.Fatal(err)
 		}
-	}
-	out.fail = nil
-	if seq := handle(t, drain, ev); seq != "" || out.byID[r.ID+".0.0"] != 1 {
-		t.Errorf("reported %q, delivered %v", seq, out.byID)
-	}
+		ev := feed.event(t)
+		out := &outbox{fail: func(jobs.Delivery) error { return errPoison }}
+		drain := newDrain(t, tab, out, func(o *stream.DrainOptions) { o.MaxTries = 1 })
+		for range 3 {
+			if seq := handle(t, drain, ev); seq != ev.Records[0].Change.SequenceNumber {
+				t.Errorf("reported %q", seq)
+			}
+		}
+		out.fail = nil
+		if seq := handle(t, drain, ev); seq != "" || out.byID[r.ID+".0.0"] != 1 {
+			t.Errorf("reported %q, delivered %v", seq, out.byID)
+		}
+	})
 }
 
 // A parked job waits for its operator: the drain delivers what is staged beside
 // it, and hands it to nobody.
 func TestParkedJobIsLeftAlone(t *testing.T) {
 	t.Parallel()
-	tab := newTable(t)
-	feed, out := tab.tail(t), &outbox{}
-	r := tab.finished(t, func(r *store.Record) {
-		r.Jobs["0.1"] = idem.Job{Kind: "parked", Args: []byte("1"), Tries: 5, Failed: "poison"}
-	}, "0.0")
-	if seq := handle(t, stream.NewDrain(tab.Store, out), feed.event(t)); seq != "" || len(out.all) != 1 || out.byID[r.ID+".0.0"] != 1 {
-		t.Errorf("reported %q, delivered %v", seq, out.byID)
-	}
-	tab.kept(t, r.PK, "0.1")
+	drains(t, func(t *testing.T, newDrain makeDrain) {
+		tab := newTable(t)
+		feed, out := tab.tail(t), &outbox{}
+		r := tab.finished(t, func(r *store.Record) {
+			r.Jobs["0.1"] = idem.Job{Kind: "parked", Args: []byte("1"), Tries: 5, Failed: "poison"}
+		}, "0.0")
+		if seq := handle(t, newDrain(t, tab, out), feed.event(t)); seq != "" || len(out.all) != 1 || out.byID[r.ID+".0.0"] != 1 {
+			t.Errorf("reported %q, delivered %v", seq, out.byID)
+		}
+		tab.kept(t, r.PK, "0.1")
+	})
 }

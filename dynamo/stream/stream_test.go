@@ -149,15 +149,17 @@ func TestBadInput31StrangeStreamRecords(t *testing.T) {
 // handed on once more rather than never.
 func TestUnreadableOldImage(t *testing.T) {
 	t.Parallel()
-	tab := newTable(t)
-	out := &outbox{}
-	rec := record(t, 1, "MODIFY", staged(map[string]any{"v": digits(9)}), staged(nil))
-	if seq := handle(t, stream.NewDrain(tab.Store, out), events.DynamoDBEvent{Records: []events.DynamoDBEventRecord{rec}}); seq != "" {
-		t.Errorf("reported %s", seq)
-	}
-	if diff := cmp.Diff(map[string]int{"i.0.0": 1}, out.byID); diff != "" {
-		t.Errorf("delivered (-want +got):\n%s", diff)
-	}
+	drains(t, func(t *testing.T, newDrain makeDrain) {
+		tab := newTable(t)
+		out := &outbox{}
+		rec := record(t, 1, "MODIFY", staged(map[string]any{"v": digits(9)}), staged(nil))
+		if seq := handle(t, newDrain(t, tab, out), events.DynamoDBEvent{Records: []events.DynamoDBEventRecord{rec}}); seq != "" {
+			t.Errorf("reported %s", seq)
+		}
+		if diff := cmp.Diff(map[string]int{"i.0.0": 1}, out.byID); diff != "" {
+			t.Errorf("delivered (-want +got):\n%s", diff)
+		}
+	})
 }
 
 // A payload that isn't a stream's must fail: to pass over its records would lose

@@ -51,6 +51,15 @@ func TestWhoMayImportWhom(t *testing.T) {
 			may:    []string{"github.com/aws/aws-sdk-go-v2", "github.com/aws/smithy-go", "github.com/aws/aws-lambda-go", "github.com/dunglas/httpsfv"},
 			mayNot: []string{module + "dynamo"},
 		},
+		// They join both sides. A function that counts links no client of a queue.
+		"lambda/worker": {
+			may:    []string{"github.com/aws/aws-sdk-go-v2", "github.com/aws/smithy-go", "github.com/aws/aws-lambda-go", "github.com/dunglas/httpsfv"},
+			mayNot: []string{module + "lambda/sink", "github.com/aws/aws-sdk-go-v2/config"},
+		},
+		"lambda/metrics": {
+			may:    []string{"github.com/aws/aws-sdk-go-v2", "github.com/aws/smithy-go", "github.com/aws/aws-lambda-go/events", "github.com/dunglas/httpsfv"},
+			mayNot: []string{module + "lambda/sink", module + "lambda/completer", "github.com/aws/aws-sdk-go-v2/config"},
+		},
 		"lambda": {
 			may:    []string{"github.com/aws/aws-lambda-go", "github.com/dunglas/httpsfv"},
 			mayNot: []string{module + "dynamo"},

@@ -1,0 +1,46 @@
+package worker
+
+import (
+	"encoding/json"
+	"fmt"
+)
+
+// source is where an event comes from.
+type source int
+
+const (
+	sourceUnknown source = iota
+	sourceStream
+	sourceQueue
+	sourceSchedule
+)
+
+// sourceOf tells the source of an event: by its first record, or by the source of an
+// event of EventBridge. The handler of each source checks every record.
+func sourceOf(payload []byte) (source, error) {
+	var ev struct {
+		Records []struct {
+			EventSource string `json:"eventSource"`
+		}
+		Source string `json:"source"`
+	}
+	if err := json.Unmarshal(payload, &ev); err != nil {
+		return sourceUnknown, fmt.Errorf("worker: not an event: %w", err)
+	}
+	if len(ev.Records) > 0 {
+		switch name := ev.Records[0].EventSource; name {
+		case "aws:dynamodb":
+			return sourceStream, nil
+		case "aws:sqs":
+			return sourceQueue, nil
+		default:
+			return sourceUnknown, fmt.Errorf("worker: an event of %.40q: it takes those of the table's stream, of the tickets' queue and of a schedule", name)
+		}
+	}
+	switch ev.Source {
+	case "aws.scheduler", "aws.events":
+		return sourceSchedule, nil
+	}
+	return sourceUnknown, fmt.Errorf("worker: an event without records, of the source %.40q: a schedule's has \"aws.scheduler\" or \"aws.events\"; "+
+		"leave its Input empty, or give it that field", ev.Source)
+}

@@ -1,0 +1,173 @@
+package worker
+
+import (
+	"cmp"
+	"context"
+	"encoding/json"
+	"errors"
+	"log/slog"
+	"time"
+
+	"github.com/samekey/samekey/dynamo"
+	"github.com/samekey/samekey/dynamo/stream"
+	"github.com/samekey/samekey/idem"
+	"github.com/samekey/samekey/idem/jobs"
+	"github.com/samekey/samekey/lambda/completer"
+)
+
+// Worker is a background function. It is safe for concurrent use.
+type Worker struct {
+	feed    stream.Both
+	tickets *completer.Handler
+	sweep   *stream.Sweep
+	batch   time.Duration
+	swept   func(*stream.Report)
+}
+
+// Options are a worker's settings; the zero value is the default.
+type Options struct {
+	// Sink is where jobs go: a [jobs.Route], which has a sink for each kind, or one
+	// for all. Default: a route without sinks, which refuses each job.
+	Sink jobs.Sink
+	// Functions take the tickets of abandoned operations. Default: none, and each
+	// ticket is [completer.TicketNotMine].
+	Functions completer.Resumer
+
+	// Grace is for how long an operation is left to its client after its lease.
+	// Default: [jobs.DefaultGrace].
+	Grace time.Duration
+	// Retention is that of the engines: after it, the sweep gives up an operation
+	// that nobody can complete. Default: [idem.DefaultRetention].
+	Retention time.Duration
+	// Namespaces are those of the engines ([idem.Options.Namespace]) whose operations
+	// the sweep gives up; in others it only lists them. nil: the empty namespace.
+	Namespaces []string
+
+	// Share is how much of the time of a batch of the stream each sink may use, and
+	// the queue. A batch may take three times as long, acknowledgements included.
+	// Default: 5 seconds.
+	Share time.Duration
+
+	// Logger takes warnings and errors; never a job's Args. Default: slog.Default().
+	Logger *slog.Logger
+	// Hooks are told what happens, for metrics.
+	Hooks stream.Hooks
+	// Resumed is [completer.Options.Resumed].
+	Resumed func(context.Context, jobs.Ticket, completer.TicketOutcome)
+	// Swept is told what each run of the sweep has found; nil is skipped.
+	Swept func(*stream.Report)
+
+	// Drain, Completer, Tickets and Sweep set further options of the parts; nil for
+	// none. They see what the fields above have set.
+	Drain     func(*stream.DrainOptions)
+	Completer func(*stream.CompleterOptions)
+	Tickets   func(*completer.Options)
+	Sweep     func(*stream.SweepOptions)
+}
+
+const (
+	defaultShare = 5 * time.Second
+	// shares of a batch: sinks and queue side by side, then acknowledgements.
+	shares = 3
+	// resumes is how many messages of the queue are worked on at once: a whole batch,
+	// so that a slow function doesn't hold up the tickets beside its own.
+	resumes = 10
+)
+
+// New returns the worker of store's table, which api scans. Tickets go to queue, and
+// come back as messages of a [completer.Queue]. New panics if one of the three is nil, a
+// number is negative or a namespace is none: mistakes in the program, best found at
+// cold start.
+func New(api stream.ScanAPI, store *dynamo.Store, queue jobs.TicketQueue, optFns ...func(*Options)) *Worker {
+	var opt Options
+	for _, fn := range optFns {
+		fn(&opt)
+	}
+	if opt.Share < 0 {
+		panic("worker: New: Share is negative") //nolint:forbidigo // a mistake in the program
+	}
+	opt.Share = cmp.Or(opt.Share, defaultShare)
+	if opt.Namespaces == nil {
+		opt.Namespaces = []string{""}
+	}
+	if opt.Sink == nil {
+		opt.Sink = jobs.Route{}
+	}
+	if opt.Functions == nil {
+		opt.Functions = completer.Functions{}
+	}
+	w := &Worker{batch: shares * opt.Share, swept: opt.Swept}
+	waiting := &sharedQueue{queue, newShare(opt.Share)}
+	drain := stream.NewDrain(store, shareOut(opt.Sink, opt.Share), func(o *stream.DrainOptions) {
+		o.Aside, o.Logger, o.Hooks = waiting, opt.Logger, opt.Hooks
+		apply(opt.Drain, o)
+	})
+	w.feed = stream.Both{Drain: drain, Completer: stream.NewCompleter(waiting, func(o *stream.CompleterOptions) {
+		o.LeaveToSweep, o.Grace, o.Logger, o.Hooks = true, opt.Grace, opt.Logger, opt.Hooks
+		apply(opt.Completer, o)
+	})}
+	w.tickets = completer.New(queue, opt.Functions, func(o *completer.Options) {
+		o.Jobs, o.Concurrency, o.Grace, o.Logger, o.Resumed = drain.Retry, resumes, opt.Grace, opt.Logger, opt.Resumed
+		apply(opt.Tickets, o)
+	})
+	w.sweep = stream.NewSweep(api, store, func(o *stream.SweepOptions) {
+		o.Drain, o.Queue, o.GiveUp = drain, waiting, giveUp(store, &opt)
+		o.Grace, o.Retention, o.Logger, o.Hooks = opt.Grace, opt.Retention, opt.Logger, opt.Hooks
+		apply(opt.Sweep, o)
+	})
+	return w
+}
+
+func apply[O any](fn func(*O), o *O) {
+	if fn != nil {
+		fn(o)
+	}
+}
+
+// giveUp gives an operation up by the engine of its namespace.
+func giveUp(store *dynamo.Store, opt *Options) func(context.Context, jobs.Ticket, string) error {
+	engines := make([]*idem.Engine, len(opt.Namespaces))
+	for i, namespace := range opt.Namespaces {
+		engines[i] = idem.New(store, func(o *idem.Options) {
+			o.Namespace, o.Retention, o.Logger = namespace, opt.Retention, opt.Logger
+		})
+	}
+	return func(ctx context.Context, t jobs.Ticket, why string) error {
+		err := error(jobs.ErrMoved)
+		for _, e := range engines {
+			if err = e.GiveUp(ctx, t, why); !errors.Is(err, jobs.ErrMoved) {
+				break // no call is made for a record of another namespace
+			}
+		}
+		return err
+	}
+}
+
+// Invoke implements the runtime's Handler: it works on an event of the stream, of
+// the queue or of the schedule. The result is a report of failed records, or that of
+// the sweep. An event of another source is an error.
+func (w *Worker) Invoke(ctx context.Context, payload []byte) ([]byte, error) {
+	from, err := sourceOf(payload)
+	switch from {
+	case sourceStream:
+		ctx, cancel := context.WithTimeout(ctx, w.batch)
+		defer cancel()
+		return w.feed.Invoke(ctx, payload)
+	case sourceQueue:
+		return w.tickets.Invoke(ctx, payload)
+	case sourceSchedule:
+		return w.runSweep(ctx)
+	}
+	return nil, err
+}
+
+func (w *Worker) runSweep(ctx context.Context) ([]byte, error) {
+	report, err := w.sweep.Run(ctx)
+	if w.swept != nil {
+		w.swept(report)
+	}
+	if err != nil {
+		return nil, err
+	}
+	return json.Marshal(report)
+}
