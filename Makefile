@@ -26,8 +26,10 @@ help: ## list the targets
 FUNCTIONS     := rides authorizer drain completer sweeper receipts
 
 .PHONY: build
-build: ## the examples' bootstraps for Lambda in dist/ (ARCH=arm64 or x86_64)
+build: ## the bootstraps of the worker and the examples for Lambda in dist/ (ARCH=arm64 or x86_64)
 	$(if $(GOARCH_$(ARCH)),,$(error ARCH is "$(ARCH)": use arm64 or x86_64))
+	$(BUILD) -o dist/samekey-worker/bootstrap ./cmd/samekey-worker
+	@wc -c dist/samekey-worker/bootstrap
 	$(BUILD) -o dist/hello/bootstrap ./examples/hello
 	@for f in $(FUNCTIONS); do (set -x; $(BUILD) -o dist/$$f/bootstrap ./examples/rides/cmd/$$f) || exit; done
 

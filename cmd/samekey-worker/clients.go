@@ -1,48 +1,82 @@
-// Package client makes the SDK's clients from Lambda's environment variables, as
-// dynamo.NewClient does, without the SDK's config package.
-package client
+package main
 
 import (
+	"cmp"
 	"context"
-	"os"
+	"net"
+	"time"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
+	awshttp "github.com/aws/aws-sdk-go-v2/aws/transport/http"
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
+	"github.com/aws/aws-sdk-go-v2/service/eventbridge"
 	"github.com/aws/aws-sdk-go-v2/service/lambda"
+	"github.com/aws/aws-sdk-go-v2/service/sns"
 	"github.com/aws/aws-sdk-go-v2/service/sqs"
+
+	"github.com/samekey/samekey/dynamo"
 )
 
-// SQS returns a client for SQS.
-func SQS() *sqs.Client {
-	return sqs.New(sqs.Options{Region: region(), Credentials: credentials(), BaseEndpoint: endpoint("SQS")})
+// clients makes the SDK's clients from Lambda's environment variables, as
+// dynamo.NewClient does, without the SDK's config package.
+type clients struct{ env *environment }
+
+const (
+	dialTimeout    = time.Second
+	attemptTimeout = 3 * time.Second // the SDK's own client waits for an answer for ever
+)
+
+// quick is a client for calls that take milliseconds.
+func quick() *awshttp.BuildableClient {
+	return awshttp.NewBuildableClient().WithTimeout(attemptTimeout).WithDialerOptions(func(d *net.Dialer) { d.Timeout = dialTimeout })
 }
 
-// Lambda returns a client for Lambda. It waits for answers as long as its
-// context does.
-func Lambda() *lambda.Client {
-	return lambda.New(lambda.Options{Region: region(), Credentials: credentials(), BaseEndpoint: endpoint("LAMBDA")})
+func (c clients) dynamoDB() *dynamodb.Client {
+	return dynamodb.New(dynamodb.Options{
+		Region: c.region(), Credentials: c.credentials(), BaseEndpoint: c.endpoint("DYNAMODB"),
+	}, dynamo.Tune)
 }
 
-func region() string { return os.Getenv("AWS_REGION") }
+func (c clients) sqs() *sqs.Client {
+	return sqs.New(sqs.Options{Region: c.region(), Credentials: c.credentials(), BaseEndpoint: c.endpoint("SQS"), HTTPClient: quick()})
+}
+
+func (c clients) sns() *sns.Client {
+	return sns.New(sns.Options{Region: c.region(), Credentials: c.credentials(), BaseEndpoint: c.endpoint("SNS"), HTTPClient: quick()})
+}
+
+func (c clients) eventBridge() *eventbridge.Client {
+	return eventbridge.New(eventbridge.Options{Region: c.region(), Credentials: c.credentials(), BaseEndpoint: c.endpoint("EVENTBRIDGE"), HTTPClient: quick()})
+}
+
+func (c clients) lambda() *lambda.Client {
+	return lambda.New(lambda.Options{Region: c.region(), Credentials: c.credentials(), BaseEndpoint: c.endpoint("LAMBDA"), HTTPClient: quick()})
+}
+
+// resume is a client that waits for a function's answer as long as its context does.
+func (c clients) resume() *lambda.Client {
+	return lambda.New(lambda.Options{Region: c.region(), Credentials: c.credentials(), BaseEndpoint: c.endpoint("LAMBDA")})
+}
+
+func (c clients) region() string { return c.env.text("AWS_REGION") }
 
 // credentials are those of the function's role, which are fixed for the life of
 // a sandbox.
-func credentials() aws.CredentialsProviderFunc {
+func (c clients) credentials() aws.CredentialsProviderFunc {
 	return func(context.Context) (aws.Credentials, error) {
 		return aws.Credentials{
-			AccessKeyID:     os.Getenv("AWS_ACCESS_KEY_ID"),
-			SecretAccessKey: os.Getenv("AWS_SECRET_ACCESS_KEY"),
-			SessionToken:    os.Getenv("AWS_SESSION_TOKEN"),
+			AccessKeyID:     c.env.text("AWS_ACCESS_KEY_ID"),
+			SecretAccessKey: c.env.text("AWS_SECRET_ACCESS_KEY"),
+			SessionToken:    c.env.text("AWS_SESSION_TOKEN"),
 			Source:          "environment",
 		}, nil
 	}
 }
 
 // endpoint is where a service is if not in AWS.
-func endpoint(service string) *string {
-	for _, name := range []string{"AWS_ENDPOINT_URL_" + service, "AWS_ENDPOINT_URL"} {
-		if url := os.Getenv(name); url != "" {
-			return &url
-		}
+func (c clients) endpoint(service string) *string {
+	if url := cmp.Or(c.env.text("AWS_ENDPOINT_URL_"+service), c.env.text("AWS_ENDPOINT_URL")); url != "" {
+		return &url
 	}
 	return nil
 }

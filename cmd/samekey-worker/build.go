@@ -1,0 +1,86 @@
+package main
+
+import (
+	"cmp"
+	"context"
+	"log/slog"
+	"os"
+	"strings"
+
+	"github.com/samekey/samekey/dynamo"
+	"github.com/samekey/samekey/dynamo/stream"
+	"github.com/samekey/samekey/idem/jobs"
+	"github.com/samekey/samekey/lambda/completer"
+	"github.com/samekey/samekey/lambda/metrics"
+	"github.com/samekey/samekey/lambda/worker"
+)
+
+// build makes the worker of an environment. The error has a line for each variable
+// that is wrong.
+func build(environ []string) (*worker.Worker, error) {
+	env := newEnvironment(environ)
+	c := clients{env}
+	table := env.required("IDEM_TABLE", "the name of the table of the records")
+	queue := env.queue("SAMEKEY_TICKETS_URL")
+	sinks := env.sinks(c)
+	functions := env.functions(c)
+	namespaces := env.namespaces()
+	grace, retention := env.duration("SAMEKEY_GRACE"), env.duration("SAMEKEY_RETENTION")
+	late, within := env.duration("SAMEKEY_SWEEP_LATE"), env.duration("SAMEKEY_SWEEP_WITHIN")
+	tries, pages := env.whole("SAMEKEY_MAX_TRIES"), env.whole("SAMEKEY_SWEEP_PAGES")
+	for _, name := range []string{"AWS_REGION", "AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY"} {
+		if env.text(name) == "" {
+			env.wrong(name, "is not set: Lambda sets it; elsewhere, set it yourself")
+		}
+	}
+	if err := env.err(); err != nil {
+		return nil, err
+	}
+	db := c.dynamoDB()
+	store, err := dynamo.New(db, table)
+	if err != nil {
+		env.wrong("IDEM_TABLE", "is %q: write the name or ARN of a table: %v", table, err)
+		return nil, env.err()
+	}
+	counts := metrics.New(os.Stdout, cmp.Or(env.text("SAMEKEY_APP"), env.text("AWS_LAMBDA_FUNCTION_NAME"), "samekey"))
+	return worker.New(db, store, completer.NewQueue(c.sqs(), queue), func(o *worker.Options) {
+		o.Sink, o.Functions, o.Namespaces = sinks, functions, namespaces
+		o.Grace, o.Retention = grace, retention
+		o.Logger = slog.New(slog.NewJSONHandler(os.Stderr, nil))
+		o.Hooks, o.Swept = counts.StreamHooks(), counts.Swept
+		o.Resumed = func(_ context.Context, t jobs.Ticket, got completer.TicketOutcome) {
+			if got.Kind == completer.TicketNotMine {
+				counts.NotMine(t, got.Error)
+			}
+		}
+		o.Drain = func(o *stream.DrainOptions) { o.MaxTries = tries }
+		o.Sweep = func(o *stream.SweepOptions) { o.Late, o.PassWithin, o.PagesPerSecond = late, within, float64(pages) }
+	}), nil
+}
+
+// queue is the URL of a standard queue.
+func (e *environment) queue(name string) string {
+	const example = "the URL of a standard SQS queue, as https://sqs.REGION.amazonaws.com/ACCOUNT/NAME"
+	url := e.required(name, example)
+	if url != "" && (!isURL(url) || strings.HasSuffix(url, ".fifo")) {
+		e.wrong(name, "is %q: write %s", url, example)
+	}
+	return url
+}
+
+func isURL(s string) bool { return strings.HasPrefix(s, "https://") || strings.HasPrefix(s, "http://") }
+
+// namespaces are those of the setting; nil for the empty one.
+func (e *environment) namespaces() []string {
+	const name = "SAMEKEY_NAMESPACES"
+	notAllowed := func(c rune) bool {
+		return !(c >= 'a' && c <= 'z' || c >= 'A' && c <= 'Z' || c >= '0' && c <= '9' || strings.ContainsRune("-_.", c))
+	}
+	list := e.list(name)
+	for _, n := range list {
+		if len(n) > 64 || strings.ContainsFunc(n, notAllowed) {
+			e.wrong(name, "has %q: write names of at most 64 letters, digits, '-', '_' and '.', with commas between them", n)
+		}
+	}
+	return list
+}

@@ -1,0 +1,48 @@
+// Command samekey-worker is the background function of a table, for Lambda: it
+// delivers staged jobs, completes abandoned operations and sweeps the table. It is
+// package lambda/worker, set by environment variables:
+//
+//	IDEM_TABLE               the table of the records; required
+//	SAMEKEY_TICKETS_URL      the URL of the tickets' queue, a standard SQS queue; required
+//	SAMEKEY_SINKS            where jobs go, by kind: KIND=sqs:URL, KIND=sns:ARN, KIND=events:BUS
+//	                         or KIND=lambda:FUNCTION, with commas or blanks between them
+//	SAMEKEY_FUNCTIONS        the functions that may be invoked to complete abandoned
+//	                         operations: names or ARNs, with commas between them; an
+//	                         alias as NAME:ALIAS
+//	SAMEKEY_NAMESPACES       the namespaces of the applications on the table, with commas
+//	                         between them; not set: the empty namespace
+//	SAMEKEY_GRACE            for how long an operation is left to its client after its
+//	                         lease, as 5m (the default)
+//	SAMEKEY_RETENTION        idem.Options.Retention of the applications, as 72h; default 24h
+//	SAMEKEY_MAX_TRIES        how many refusals park a job; default 5
+//	SAMEKEY_SWEEP_LATE       by how much the stream must be late before the sweep acts in
+//	                         its stead; default 15m
+//	SAMEKEY_SWEEP_WITHIN     for how long no pass over the table may come to its end;
+//	                         default 24h
+//	SAMEKEY_SWEEP_PAGES      pages of the table that the sweep reads in a second; default 4
+//	SAMEKEY_EVENT_SOURCE     the source of the events on buses; default samekey
+//	SAMEKEY_APP              the dimension App of the metrics; default the function's name
+//
+// A variable that is missing, wrong, or begins with SAMEKEY_ and is not in this list
+// ends the program at cold start, with an error that names it and says what to write.
+// (SAMEKEY_LEASE_MARGIN is of the applications' functions; the worker doesn't mind it.)
+//
+// The event sources are the table's stream, the tickets' queue and a schedule. docs/worker.md
+// has their settings and the role.
+package main
+
+import (
+	"log"
+	"os"
+
+	"github.com/samekey/samekey/lambda"
+)
+
+func main() {
+	w, err := build(os.Environ())
+	if err != nil {
+		log.SetFlags(0)
+		log.Fatalf("samekey-worker: its environment is not complete:\n%v", err)
+	}
+	lambda.Start(w)
+}
