@@ -68,8 +68,6 @@ func (e *environment) queue(name string) string {
 	return url
 }
 
-func isURL(s string) bool { return strings.HasPrefix(s, "https://") || strings.HasPrefix(s, "http://") }
-
 // namespaces are those of the setting; nil for the empty one.
 func (e *environment) namespaces() []string {
 	const name = "SAMEKEY_NAMESPACES"

@@ -85,3 +85,5 @@ func (e *environment) whole(name string) int {
 	}
 	return n
 }
+
+func isURL(s string) bool { return strings.HasPrefix(s, "https://") || strings.HasPrefix(s, "http://") }

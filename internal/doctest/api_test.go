@@ -23,6 +23,7 @@ import (
 	"github.com/samekey/samekey/idem/jobs"
 	"github.com/samekey/samekey/idem/webhook"
 	"github.com/samekey/samekey/lambda/completer"
+	"github.com/samekey/samekey/lambda/worker"
 )
 
 // apiOptions: every option with its default.
@@ -219,6 +220,7 @@ func TestDefaultsAreTrue(t *testing.T) {
 	drain := stream.NewDrain(store, jobs.Route{})
 	actual["stream.DrainOptions"] = within[stream.DrainOptions](t, drain)
 	actual["stream.CompleterOptions"] = within[stream.CompleterOptions](t, stream.NewCompleter(&completer.Queue{}))
+	actual["worker.Options"] = within[worker.Options](t, worker.New(scanAPI{}, store, &completer.Queue{}))
 	actual["stream.SweepOptions"] = within[stream.SweepOptions](t, stream.NewSweep(scanAPI{}, store))
 
 	all := exported(t)

@@ -20,8 +20,7 @@ type Worker struct {
 	feed    stream.Both
 	tickets *completer.Handler
 	sweep   *stream.Sweep
-	batch   time.Duration
-	swept   func(*stream.Report)
+	opt     Options
 }
 
 // Options are a worker's settings; the zero value is the default.
@@ -57,12 +56,15 @@ type Options struct {
 	// Swept is told what each run of the sweep has found; nil is skipped.
 	Swept func(*stream.Report)
 
-	// Drain, Completer, Tickets and Sweep set further options of the parts; nil for
-	// none. They see what the fields above have set.
-	Drain     func(*stream.DrainOptions)
+	// Drain sets further options of the drain, over those that follow from the fields
+	// above; nil for none.
+	Drain func(*stream.DrainOptions)
+	// Completer does so for the completer.
 	Completer func(*stream.CompleterOptions)
-	Tickets   func(*completer.Options)
-	Sweep     func(*stream.SweepOptions)
+	// Tickets does so for the handler of tickets.
+	Tickets func(*completer.Options)
+	// Sweep does so for the sweep.
+	Sweep func(*stream.SweepOptions)
 }
 
 const (
@@ -83,10 +85,12 @@ func New(api stream.ScanAPI, store *dynamo.Store, queue jobs.TicketQueue, optFns
 	for _, fn := range optFns {
 		fn(&opt)
 	}
-	if opt.Share < 0 {
-		panic("worker: New: Share is negative") //nolint:forbidigo // a mistake in the program
+	if min(opt.Share, opt.Grace, opt.Retention) < 0 {
+		panic("worker: New: a time is negative") //nolint:forbidigo // a mistake in the program
 	}
 	opt.Share = cmp.Or(opt.Share, defaultShare)
+	opt.Grace = cmp.Or(opt.Grace, jobs.DefaultGrace)
+	opt.Retention = cmp.Or(opt.Retention, idem.DefaultRetention)
 	if opt.Namespaces == nil {
 		opt.Namespaces = []string{""}
 	}
@@ -96,7 +100,7 @@ func New(api stream.ScanAPI, store *dynamo.Store, queue jobs.TicketQueue, optFns
 	if opt.Functions == nil {
 		opt.Functions = completer.Functions{}
 	}
-	w := &Worker{batch: shares * opt.Share, swept: opt.Swept}
+	w := &Worker{opt: opt}
 	waiting := &sharedQueue{queue, newShare(opt.Share)}
 	drain := stream.NewDrain(store, shareOut(opt.Sink, opt.Share), func(o *stream.DrainOptions) {
 		o.Aside, o.Logger, o.Hooks = waiting, opt.Logger, opt.Hooks
@@ -150,7 +154,7 @@ func (w *Worker) Invoke(ctx context.Context, payload []byte) ([]byte, error) {
 	from, err := sourceOf(payload)
 	switch from {
 	case sourceStream:
-		ctx, cancel := context.WithTimeout(ctx, w.batch)
+		ctx, cancel := context.WithTimeout(ctx, shares*w.opt.Share)
 		defer cancel()
 		return w.feed.Invoke(ctx, payload)
 	case sourceQueue:
@@ -163,8 +167,8 @@ func (w *Worker) Invoke(ctx context.Context, payload []byte) ([]byte, error) {
 
 func (w *Worker) runSweep(ctx context.Context) ([]byte, error) {
 	report, err := w.sweep.Run(ctx)
-	if w.swept != nil {
-		w.swept(report)
+	if w.opt.Swept != nil {
+		w.opt.Swept(report)
 	}
 	if err != nil {
 		return nil, err
