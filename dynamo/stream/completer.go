@@ -129,9 +129,10 @@ func (c *Completer) put(ctx context.Context, tickets []jobs.Ticket, at []int) (f
 			if !errors.Is(err, jobs.ErrHeldBack) {
 				c.log.ErrorContext(ctx, "ticket not queued", "record", redact.Record(tickets[i].PK), "error", err)
 			}
-			if !c.opt.LeaveToSweep {
-				first = min(first, at[i])
+			if c.opt.LeaveToSweep {
+				continue
 			}
+			first = min(first, at[i])
 			continue
 		}
 		if c.hooks.Queued != nil {
