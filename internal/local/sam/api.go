@@ -60,6 +60,17 @@ type JWT struct {
 func (t *Template) APIs(functions []Function) ([]API, error) {
 	var out []API
 	var errs []error
+	for in := range t.all() {
+		apis, err := in.ownAPIs(functions)
+		out = append(out, apis...)
+		errs = append(errs, err)
+	}
+	return out, errors.Join(errs...)
+}
+
+func (t *Template) ownAPIs(functions []Function) ([]API, error) {
+	var out []API
+	var errs []error
 	for _, r := range t.resources {
 		if r.kind == typeHTTPAPI || r.kind == typeRESTAPI {
 			api, err := t.readAPI(r, functions)
@@ -85,7 +96,7 @@ func (t *Template) APIs(functions []Function) ([]API, error) {
 
 func (t *Template) readAPI(r resource, functions []Function) (API, error) {
 	p := t.props(r)
-	api := API{ID: r.id, REST: r.kind == typeRESTAPI, Stage: p.str("StageName"), BinaryMediaTypes: p.strs("BinaryMediaTypes")}
+	api := API{ID: t.full(r.id), REST: r.kind == typeRESTAPI, Stage: p.str("StageName"), BinaryMediaTypes: p.strs("BinaryMediaTypes")}
 	for i, mediaType := range api.BinaryMediaTypes {
 		api.BinaryMediaTypes[i] = strings.ReplaceAll(mediaType, "~1", "/")
 	}
@@ -106,7 +117,7 @@ func (t *Template) readAPI(r resource, functions []Function) (API, error) {
 	byDefault := auth.str("DefaultAuthorizer")
 	for _, f := range functions {
 		for _, e := range f.Events {
-			if e.Route == nil || e.Route.API != r.id {
+			if e.Route == nil || e.Route.API != api.ID {
 				continue
 			}
 			route := Route{Key: e.Route.Key, Function: f.ID, Timeout: e.Route.Timeout}
@@ -150,8 +161,8 @@ func (t *Template) authorizer(auth *props, where, name string, rest bool) *Autho
 		p.fail("", errors.New("only Lambda and JWT authorizers are run here"))
 		return nil
 	}
-	id, ok := t.byARN(typeFunction, arn)
-	if !ok {
+	id := t.target(arn)
+	if id == "" {
 		p.fail("FunctionArn", fmt.Errorf("%s is no function of this template", arn))
 	}
 	a.Function = id

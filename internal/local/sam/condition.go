@@ -17,7 +17,8 @@ func (t *Template) named(name string) (bool, error) {
 		return false, fmt.Errorf("condition %s refers to itself", name)
 	}
 	t.judging[name] = true
-	defer delete(t.judging, name)
+	t.judged++
+	defer func() { delete(t.judging, name); t.judged-- }()
 	yes, err := t.condition(n)
 	if err != nil {
 		return false, fmt.Errorf("condition %s: %w", name, err)

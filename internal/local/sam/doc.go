@@ -19,5 +19,10 @@
 // (the ARN of a stream, the URL of a queue) is told by [Template.Set] before the
 // functions are read.
 //
+// A template that is nested by its path, as an AWS::Serverless::Application or an
+// AWS::CloudFormation::Stack, is read along: its resources have the nesting resource's
+// id and a dot before theirs. Functions, event source mappings and schedules of plain
+// CloudFormation are read as those of SAM.
+//
 // Nothing of the template is run or validated here; cfn-lint does that better.
 package sam

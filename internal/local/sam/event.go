@@ -83,24 +83,14 @@ func (t *Template) events(f *Function, all *props) {
 		case "Api":
 			event.Route = t.restEvent(p)
 		case "DynamoDB":
-			event.Stream = &StreamEvent{
-				ARN: p.required("Stream"), Batching: batching(p), StartingPosition: p.required("StartingPosition"),
-				Bisect: p.boolean("BisectBatchOnFunctionError"), ParallelizationFactor: p.number("ParallelizationFactor"),
-				MaxAge: p.seconds("MaximumRecordAgeInSeconds"), OnFailure: destination(p),
-			}
-			if n, ok := p.integer("MaximumRetryAttempts"); ok {
-				event.Stream.Retries = &n
-			}
-			if p.has("TumblingWindowInSeconds") {
-				p.fail("TumblingWindowInSeconds", errors.New("tumbling windows are not run here"))
-			}
+			event.Stream = streamEvent(p, p.required("Stream"))
 		case "SQS":
 			arn := p.required("Queue")
-			id, ok := t.byARN(typeQueue, arn)
+			id, ok := t.queueByARN(arn)
 			if !ok && arn != "" {
 				p.fail("Queue", fmt.Errorf("%s is no queue of this template", arn))
 			}
-			event.Queue = &QueueEvent{Queue: id, Batching: batching(p), MaxConcurrency: maxConcurrency(p.mapping("ScalingConfig"))}
+			event.Queue = queueEvent(p, id)
 		case "Schedule", "ScheduleV2":
 			event.Schedule = schedule(f.ID+name, kind, p)
 		default:
@@ -109,6 +99,25 @@ func (t *Template) events(f *Function, all *props) {
 		}
 		f.Events = append(f.Events, event)
 	}
+}
+
+func streamEvent(p *props, arn string) *StreamEvent {
+	e := &StreamEvent{
+		ARN: arn, Batching: batching(p), StartingPosition: p.required("StartingPosition"),
+		Bisect: p.boolean("BisectBatchOnFunctionError"), ParallelizationFactor: p.number("ParallelizationFactor"),
+		MaxAge: p.seconds("MaximumRecordAgeInSeconds"), OnFailure: destination(p),
+	}
+	if n, ok := p.integer("MaximumRetryAttempts"); ok {
+		e.Retries = &n
+	}
+	if p.has("TumblingWindowInSeconds") {
+		p.fail("TumblingWindowInSeconds", errors.New("tumbling windows are not run here"))
+	}
+	return e
+}
+
+func queueEvent(p *props, id string) *QueueEvent {
+	return &QueueEvent{Queue: id, Batching: batching(p), MaxConcurrency: maxConcurrency(p.mapping("ScalingConfig"))}
 }
 
 func batching(p *props) Batching {
@@ -182,11 +191,11 @@ func (t *Template) route(p *props, property, implicit, kind string) *RouteEvent 
 // api returns the logical id of the API that an event names.
 func (t *Template) api(p *props, property, implicit, kind string) string {
 	if !p.has(property) {
-		return implicit
+		return t.full(implicit)
 	}
 	id := p.str(property) // Ref gives the logical id itself
 	if r, ok := t.resource(id); id == implicit || ok && r.kind == kind {
-		return id
+		return t.full(id)
 	}
 	p.fail(property, fmt.Errorf("%q is no %s of this template", id, kind))
 	return ""

@@ -45,33 +45,50 @@ type Async struct {
 	OnFailure string
 }
 
+// read reads the configuration of asynchronous invocations.
+func (a *Async) read(p *props) {
+	if n, ok := p.integer("MaximumRetryAttempts"); ok {
+		a.Retries = n
+	}
+	if s := p.seconds("MaximumEventAgeInSeconds"); s > 0 {
+		a.MaxAge = s
+	}
+	a.OnFailure = destination(p)
+}
+
 // functionProperties are the ones that are read, or mean nothing on one machine.
 var functionProperties = []string{
 	"AssumeRolePolicyDocument", "Architectures", "AutoPublishAlias", "AutoPublishAliasAllProperties", "AutoPublishCodeSha256",
-	"CapacityProviderConfig", "CodeSigningConfigArn", "CodeUri", "DeploymentPreference", "Description", "Environment", "EphemeralStorage", "EventInvokeConfig",
+	"CapacityProviderConfig", "Code", "CodeSigningConfigArn", "CodeUri", "DeploymentPreference", "Description", "Environment", "EphemeralStorage", "EventInvokeConfig",
 	"Events", "FunctionName", "Handler", "KmsKeyArn", "LoggingConfig", "MemorySize", "PackageType", "PermissionsBoundary", "Policies",
 	"PropagateTags", "ProvisionedConcurrencyConfig", "RecursiveLoop", "ReservedConcurrentExecutions", "Role", "RolePath", "Runtime",
-	"RuntimeManagementConfig", "SnapStart", "SourceKMSKeyArn", "Tags", "TenancyConfig", "Timeout", "Tracing", "VersionDescription", "VpcConfig",
+	"RuntimeManagementConfig", "SnapStart", "SourceKMSKeyArn", "Tags", "TenancyConfig", "Timeout", "Tracing", "TracingConfig", "VersionDescription", "VpcConfig",
 }
 
-// Functions returns the template's functions in its order.
+// Functions returns the template's functions in its order; then those of nested
+// templates.
 func (t *Template) Functions() ([]Function, error) {
 	var out []Function
 	var errs []error
-	for _, r := range t.resources {
-		if r.kind != typeFunction {
-			continue
+	for in := range t.all() {
+		for _, r := range in.resources {
+			if !isFunction(r.kind) {
+				continue
+			}
+			f, err := in.function(r)
+			out = append(out, f)
+			errs = append(errs, err)
 		}
-		f, err := t.function(r)
-		out = append(out, f)
-		errs = append(errs, err)
+	}
+	for in := range t.all() {
+		errs = append(errs, in.connect(out))
 	}
 	return out, errors.Join(errs...)
 }
 
 func (t *Template) function(r resource) (Function, error) {
 	p := t.props(r)
-	f := Function{ID: r.id, Timeout: 3 * time.Second, MemoryMB: 128, Async: Async{Retries: 2, MaxAge: 6 * time.Hour}}
+	f := Function{ID: t.full(r.id), Timeout: 3 * time.Second, MemoryMB: 128, Async: Async{Retries: 2, MaxAge: 6 * time.Hour}}
 	var err error
 	if f.Name, err = t.name(r); err != nil {
 		return f, err
@@ -107,14 +124,7 @@ func (t *Template) function(r resource) (Function, error) {
 	if f.PerTenant && p.has("Events") {
 		f.Notes = append(f.Notes, "TenancyConfig: no event names a tenant here, so the function refuses them; the Invoke API takes X-Amz-Tenant-Id")
 	}
-	async := p.mapping("EventInvokeConfig")
-	if n, ok := async.integer("MaximumRetryAttempts"); ok {
-		f.Async.Retries = n
-	}
-	if s := async.seconds("MaximumEventAgeInSeconds"); s > 0 {
-		f.Async.MaxAge = s
-	}
-	f.Async.OnFailure = destination(async)
+	f.Async.read(p.mapping("EventInvokeConfig"))
 	for name := range entries(p.node) {
 		if !slices.Contains(functionProperties, name) {
 			f.Notes = append(f.Notes, name+" has no effect here")
@@ -127,9 +137,13 @@ func (t *Template) function(r resource) (Function, error) {
 // bootstrap finds the binary: in CodeUri where nothing else builds it, else
 // where sam build puts it.
 func (t *Template) bootstrap(p *props, r resource) string {
-	dir := p.str("CodeUri")
+	code := "CodeUri"
+	if r.kind == typeLambda {
+		code = "Code"
+	}
+	dir, _ := p.value(code).(string)
 	if dir == "" || strings.Contains(dir, "://") {
-		p.fail("CodeUri", errors.New("has to be a folder with a bootstrap in it"))
+		p.fail(code, errors.New("has to be a folder with a bootstrap in it"))
 		return ""
 	}
 	if !filepath.IsAbs(dir) {
@@ -143,7 +157,7 @@ func (t *Template) bootstrap(p *props, r resource) string {
 	if skip {
 		return own
 	}
-	built := filepath.Join(t.dir, ".aws-sam", "build", r.id, "bootstrap")
+	built := filepath.Join(t.outermost.dir, ".aws-sam", "build", strings.ReplaceAll(t.full(r.id), ".", string(filepath.Separator)), "bootstrap")
 	if _, err := os.Stat(built); err != nil {
 		if _, err := os.Stat(own); err == nil {
 			return own

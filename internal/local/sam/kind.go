@@ -4,6 +4,12 @@ import "strings"
 
 const (
 	typeFunction    = "AWS::Serverless::Function"
+	typeLambda      = "AWS::Lambda::Function"
+	typeMapping     = "AWS::Lambda::EventSourceMapping"
+	typeInvokes     = "AWS::Lambda::EventInvokeConfig"
+	typeSchedule    = "AWS::Scheduler::Schedule"
+	typeApplication = "AWS::Serverless::Application"
+	typeStack       = "AWS::CloudFormation::Stack"
 	typeHTTPAPI     = "AWS::Serverless::HttpApi"
 	typeRESTAPI     = "AWS::Serverless::Api"
 	typeSimpleTable = "AWS::Serverless::SimpleTable"
@@ -23,17 +29,32 @@ var meaningless = []string{
 // that somebody can be told.
 func (t *Template) Ignored() []Resource {
 	var out []Resource
-	for _, r := range t.resources {
-		switch r.kind {
-		case typeFunction, typeHTTPAPI, typeRESTAPI, typeSimpleTable, typeTable, typeQueue:
-			continue
-		}
-		if !hasPrefix(r.kind, meaningless) {
-			out = append(out, Resource{ID: r.id, Type: r.kind})
+	for in := range t.all() {
+		for _, r := range in.resources {
+			if !in.counts(r) && !hasPrefix(r.kind, meaningless) {
+				out = append(out, Resource{ID: in.full(r.id), Type: r.kind})
+			}
 		}
 	}
 	return out
 }
+
+// counts reports whether the resource does something here.
+func (t *Template) counts(r resource) bool {
+	switch r.kind {
+	case typeFunction, typeLambda, typeHTTPAPI, typeRESTAPI, typeSimpleTable, typeTable, typeQueue, typeMapping, typeInvokes:
+		return true
+	case typeSchedule:
+		return t.target(t.props(r).mapping("Target").str("Arn")) != ""
+	case typeApplication, typeStack:
+		return t.child(r.id) != nil
+	}
+	return false
+}
+
+func isFunction(kind string) bool { return kind == typeFunction || kind == typeLambda }
+
+func isNested(kind string) bool { return kind == typeApplication || kind == typeStack }
 
 func hasPrefix(s string, prefixes []string) bool {
 	for _, p := range prefixes {

@@ -35,13 +35,13 @@ func (t *Template) ref(name string) (any, error) {
 	if child(child(t.root, "Parameters"), name) != nil {
 		return t.parameter(name)
 	}
-	if v, ok := t.known[name]; ok {
+	if v, ok := t.known[attributeName{t.full(name), ""}]; ok {
 		return v, nil
 	}
 	// SAM's own: the version or the alias of a function.
 	if id, suffix, ok := strings.Cut(name, "."); ok {
 		r, there := t.resource(id)
-		if there && r.kind == typeFunction && (suffix == "Alias" || suffix == "Version") {
+		if there && isFunction(r.kind) && (suffix == "Alias" || suffix == "Version") {
 			return t.attribute(id, "Arn")
 		}
 	}
@@ -54,7 +54,9 @@ func (t *Template) ref(name string) (any, error) {
 	}
 	switch r.kind {
 	case typeQueue:
-		return nil, fmt.Errorf("the URL of queue %s is not known yet", name)
+		return t.later("url", name, fmt.Errorf("the URL of queue %s is not known yet", name))
+	case typeApplication, typeStack:
+		return t.arn("cloudformation", "stack/"+t.opts.StackName+"-"+name+"/local"), nil
 	case "AWS::SNS::Topic", "AWS::StepFunctions::StateMachine", "AWS::Serverless::StateMachine", "AWS::SecretsManager::Secret":
 		return t.attribute(name, "Arn")
 	case typeHTTPAPI, typeRESTAPI:
@@ -74,7 +76,7 @@ func (t *Template) missing(name string) error {
 // one like CloudFormation's.
 func (t *Template) name(r resource) (string, error) {
 	property := map[string]string{
-		typeFunction: "FunctionName", typeTable: "TableName", typeSimpleTable: "TableName", typeQueue: "QueueName",
+		typeFunction: "FunctionName", typeLambda: "FunctionName", typeTable: "TableName", typeSimpleTable: "TableName", typeQueue: "QueueName",
 		"AWS::S3::Bucket": "BucketName", "AWS::SNS::Topic": "TopicName", "AWS::IAM::Role": "RoleName", "AWS::Logs::LogGroup": "LogGroupName",
 		"AWS::Serverless::StateMachine": "Name", "AWS::StepFunctions::StateMachine": "StateMachineName",
 		"AWS::SecretsManager::Secret": "Name",
@@ -102,12 +104,15 @@ func (t *Template) name(r resource) (string, error) {
 
 // attribute resolves Fn::GetAtt.
 func (t *Template) attribute(id, attribute string) (any, error) {
-	if v, ok := t.known[id+"."+attribute]; ok {
+	if v, ok := t.known[attributeName{t.full(id), attribute}]; ok {
 		return v, nil
 	}
 	r, ok := t.resource(id)
 	if !ok {
 		return nil, t.missing(id)
+	}
+	if output, ok := strings.CutPrefix(attribute, "Outputs."); ok && isNested(r.kind) {
+		return t.output(id, output)
 	}
 	name, err := t.name(r)
 	if err != nil {
@@ -116,7 +121,7 @@ func (t *Template) attribute(id, attribute string) (any, error) {
 	switch {
 	case attribute == "Arn" || attribute == "TopicArn" && r.kind == "AWS::SNS::Topic":
 		switch r.kind {
-		case typeFunction:
+		case typeFunction, typeLambda:
 			return t.arn("lambda", "function:"+name), nil
 		case typeTable, typeSimpleTable:
 			return t.arn("dynamodb", "table/"+name), nil
@@ -142,7 +147,7 @@ func (t *Template) attribute(id, attribute string) (any, error) {
 	case attribute == "QueueUrl" && r.kind == typeQueue:
 		return t.ref(id)
 	case attribute == "StreamArn" && r.kind == typeTable:
-		return nil, errors.New("the stream of " + id + " is not known: give the table a StreamSpecification")
+		return t.later("stream", id, errors.New("the stream of "+id+" is not known: give the table a StreamSpecification"))
 	}
 	return nil, fmt.Errorf("%s of %s (%s) is not known here: make it a parameter, or set the function's variable with -env", attribute, id, r.kind)
 }

@@ -29,9 +29,17 @@ func (t *Template) parameter(name string) (any, error) {
 		kind = k.Value
 	}
 	value, given := t.opts.Parameters[name]
+	if input := child(t.in.inputs, name); input != nil && !given {
+		var err error
+		if value, given, err = t.in.value(input); err != nil {
+			return nil, fmt.Errorf("parameter %s: %w", name, err)
+		}
+	}
 	if !given {
 		def := child(n, "Default")
 		switch {
+		case def == nil && t.in.parent != nil:
+			return nil, fmt.Errorf("parameter %s has no value: set it in the Parameters of %s", name, t.in.id)
 		case def == nil:
 			return nil, fmt.Errorf("parameter %s has no value: give it one with -parameter %s=…", name, name)
 		case strings.HasPrefix(kind, "AWS::SSM::"):

@@ -29,17 +29,20 @@ var queueAttributes = []string{
 	"MessageRetentionPeriod", "ReceiveMessageWaitTimeSeconds", "VisibilityTimeout",
 }
 
-// Queues returns the template's queues in its order.
+// Queues returns the template's queues in its order; then those of nested
+// templates.
 func (t *Template) Queues() ([]Queue, error) {
 	var out []Queue
 	var errs []error
-	for _, r := range t.resources {
-		if r.kind != typeQueue {
-			continue
+	for in := range t.all() {
+		for _, r := range in.resources {
+			if r.kind != typeQueue {
+				continue
+			}
+			q, err := in.queue(r)
+			out = append(out, q)
+			errs = append(errs, err)
 		}
-		q, err := t.queue(r)
-		out = append(out, q)
-		errs = append(errs, err)
 	}
 	return out, errors.Join(errs...)
 }
@@ -50,7 +53,7 @@ func (t *Template) queue(r resource) (Queue, error) {
 		return Queue{}, err
 	}
 	p := t.props(r)
-	q := Queue{ID: r.id, Name: name, FIFO: p.boolean("FifoQueue"), Attributes: make(map[string]string)}
+	q := Queue{ID: t.full(r.id), Name: name, FIFO: p.boolean("FifoQueue"), Attributes: make(map[string]string)}
 	if q.FIFO != strings.HasSuffix(name, ".fifo") {
 		p.fail("QueueName", fmt.Errorf("%s: the name of a FIFO queue, and of no other, ends in .fifo", name))
 	}
@@ -86,21 +89,24 @@ func (t *Template) redrive(p *props) *Redrive {
 	if count < 1 {
 		in.fail("maxReceiveCount", errors.New("is not a number above 0"))
 	}
-	id, ok := t.byARN(typeQueue, arn)
+	id, ok := t.queueByARN(arn)
 	if !ok && arn != "" {
 		in.fail("deadLetterTargetArn", fmt.Errorf("%s is no queue of this template", arn))
 	}
 	return &Redrive{Queue: id, MaxReceiveCount: count}
 }
 
-// byARN finds the resource of a type that has the ARN.
-func (t *Template) byARN(kind, arn string) (id string, ok bool) {
-	for _, r := range t.resources {
-		if r.kind != kind {
-			continue
-		}
-		if v, err := t.attribute(r.id, "Arn"); err == nil && v == arn {
-			return r.id, true
+// queueByARN finds the queue that has the ARN, in this template or in others that
+// belong to it.
+func (t *Template) queueByARN(arn string) (id string, ok bool) {
+	for in := range t.outermost.all() {
+		for _, r := range in.resources {
+			if r.kind != typeQueue {
+				continue
+			}
+			if v, err := in.attribute(r.id, "Arn"); err == nil && v == arn {
+				return in.full(r.id), true
+			}
 		}
 	}
 	return "", false

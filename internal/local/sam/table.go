@@ -29,24 +29,27 @@ type Index struct {
 	NonKey     []string
 }
 
-// Tables returns the template's tables in its order.
+// Tables returns the template's tables in its order; then those of nested
+// templates.
 func (t *Template) Tables() ([]Table, error) {
 	var out []Table
 	var errs []error
-	for _, r := range t.resources {
-		if r.kind != typeTable && r.kind != typeSimpleTable {
-			continue
+	for in := range t.all() {
+		for _, r := range in.resources {
+			if r.kind != typeTable && r.kind != typeSimpleTable {
+				continue
+			}
+			table, err := in.table(r)
+			out = append(out, table)
+			errs = append(errs, err)
 		}
-		table, err := t.table(r)
-		out = append(out, table)
-		errs = append(errs, err)
 	}
 	return out, errors.Join(errs...)
 }
 
 func (t *Template) table(r resource) (Table, error) {
 	p := t.props(r)
-	table := Table{ID: r.id}
+	table := Table{ID: t.full(r.id)}
 	name, err := t.name(r)
 	if err != nil {
 		return table, err

@@ -29,18 +29,31 @@ type Options struct {
 	Environment map[string]string
 }
 
-// Template is a template that was read. It is not safe for concurrent use.
+// Template is a template that was read, with those that it nests. It is not safe
+// for concurrent use.
 type Template struct {
 	opts Options
 	dir  string // of the file
 	root *yaml.Node
 	// resources holds those whose condition is true, in the template's order.
 	resources []resource
-	// known is what Set told: by "Resource", or "Resource.Attribute".
-	known   map[string]string
-	judging map[string]bool // the conditions being evaluated
-	depth   int             // of calls being evaluated
+	nested    []*Template     // in the order of their resources
+	in        nesting         // zero for the outermost template
+	judging   map[string]bool // the conditions being evaluated
+	*shared
 }
+
+// shared is what a template and those that it nests have in common.
+type shared struct {
+	outermost *Template
+	known     map[attributeName]string // what Set told
+	depth     int                      // of calls being evaluated
+	judged    int                      // of conditions being evaluated
+}
+
+// attributeName names an attribute of a resource; with an empty attribute, what
+// Ref gives.
+type attributeName struct{ id, attribute string }
 
 type resource struct {
 	id, kind string
@@ -55,6 +68,11 @@ func Load(path string, optFns ...func(*Options)) (*Template, error) {
 	for _, fn := range optFns {
 		fn(&opts)
 	}
+	return load(path, opts, nesting{}, nil)
+}
+
+// load reads a template and those that it nests. common is nil for the outermost.
+func load(path string, opts Options, in nesting, common *shared) (*Template, error) {
 	data, err := os.ReadFile(path)
 	if err != nil {
 		return nil, err
@@ -63,11 +81,17 @@ func Load(path string, optFns ...func(*Options)) (*Template, error) {
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", path, err)
 	}
-	t := &Template{opts: opts, dir: filepath.Dir(path), root: root, known: make(map[string]string), judging: make(map[string]bool)}
-	if err := t.checkParameters(); err != nil {
+	t := &Template{opts: opts, dir: filepath.Dir(path), root: root, in: in, judging: make(map[string]bool), shared: common}
+	if common == nil {
+		t.shared = &shared{outermost: t, known: make(map[attributeName]string)}
+	}
+	if err := errors.Join(t.checkParameters(), t.checkInputs()); err != nil {
 		return nil, fmt.Errorf("%s: %w", path, err)
 	}
 	if err := t.readResources(); err != nil {
+		return nil, fmt.Errorf("%s: %w", path, err)
+	}
+	if err := t.readNested(); err != nil {
 		return nil, fmt.Errorf("%s: %w", path, err)
 	}
 	return t, nil
@@ -140,22 +164,20 @@ func isCall(n *yaml.Node) bool {
 // Set tells what a resource turned out to be: what Fn::GetAtt of an attribute
 // gives from now on or, with an empty attribute, what Ref gives.
 func (t *Template) Set(id, attribute, value string) {
-	if attribute == "" {
-		t.known[id] = value
-	} else {
-		t.known[id+"."+attribute] = value
-	}
+	t.known[attributeName{id, attribute}] = value
 }
 
 // Resource names a resource of the template.
 type Resource struct{ ID, Type string }
 
 // Resources lists the resources whose condition is true, in the template's
-// order.
+// order; then those of nested templates.
 func (t *Template) Resources() []Resource {
-	out := make([]Resource, 0, len(t.resources))
-	for _, r := range t.resources {
-		out = append(out, Resource{ID: r.id, Type: r.kind})
+	var out []Resource
+	for in := range t.all() {
+		for _, r := range in.resources {
+			out = append(out, Resource{ID: in.full(r.id), Type: r.kind})
+		}
 	}
 	return out
 }

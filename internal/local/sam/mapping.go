@@ -1,0 +1,79 @@
+package sam
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+)
+
+// connect adds the events that have resources of their own, as in a template without
+// SAM's Events, to the functions of all templates.
+func (t *Template) connect(functions []Function) error {
+	var errs []error
+	for _, r := range t.resources {
+		p := t.props(r)
+		switch r.kind {
+		case typeMapping:
+			if f := find(functions, p, t.target(p.required("FunctionName"))); f != nil {
+				t.mapping(f, r.id, p)
+			}
+		case typeInvokes:
+			if f := find(functions, p, t.target(p.required("FunctionName"))); f != nil {
+				f.Async.read(p)
+			}
+		case typeSchedule:
+			target := p.mapping("Target")
+			id := t.target(target.str("Arn"))
+			if id == "" {
+				continue // something else's
+			}
+			s := schedule(r.id, "ScheduleV2", p)
+			s.Input = target.str("Input")
+			f := find(functions, p, id)
+			f.Events = append(f.Events, Event{Name: r.id, Schedule: s})
+		}
+		errs = append(errs, p.err())
+	}
+	return errors.Join(errs...)
+}
+
+func (t *Template) mapping(f *Function, name string, p *props) {
+	arn := p.required("EventSourceArn")
+	if id, ok := t.queueByARN(arn); ok {
+		f.Events = append(f.Events, Event{Name: name, Queue: queueEvent(p, id)})
+		return
+	}
+	if strings.HasPrefix(arn, "stream:") || strings.Contains(arn, ":dynamodb:") {
+		f.Events = append(f.Events, Event{Name: name, Stream: streamEvent(p, arn)})
+		return
+	}
+	f.Notes = append(f.Notes, fmt.Sprintf("event source %s is not there: nothing here sends %s", name, arn))
+}
+
+// find returns the function with an id; nil, and an error in p, if there is none.
+func find(functions []Function, p *props, id string) *Function {
+	for i := range functions {
+		if functions[i].ID == id {
+			return &functions[i]
+		}
+	}
+	p.fail("FunctionName", errors.New("names no function of this template"))
+	return nil
+}
+
+// target returns the id of the function that a name or an ARN means, of any of the
+// templates; "" if there is none.
+func (t *Template) target(function string) string {
+	for in := range t.outermost.all() {
+		for _, r := range in.resources {
+			if !isFunction(r.kind) {
+				continue
+			}
+			name, err := in.name(r)
+			if err == nil && (function == name || function == in.arn("lambda", "function:"+name)) {
+				return in.full(r.id)
+			}
+		}
+	}
+	return ""
+}

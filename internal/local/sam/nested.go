@@ -1,0 +1,145 @@
+package sam
+
+import (
+	"errors"
+	"fmt"
+	"iter"
+	"path/filepath"
+	"strings"
+
+	"go.yaml.in/yaml/v3"
+)
+
+// nesting is where a nested template comes from.
+type nesting struct {
+	parent *Template
+	id     string     // of the resource in parent
+	inputs *yaml.Node // Parameters of the resource
+	level  int        // how many templates are around it
+}
+
+// maxNesting is more than anybody nests, and ends a template that nests itself.
+const maxNesting = 10
+
+// readNested reads the templates that resources of this one name by a path. Other
+// locations, such as a URL, are left out: see Ignored.
+func (t *Template) readNested() error {
+	var errs []error
+	for _, r := range t.resources {
+		if !isNested(r.kind) {
+			continue
+		}
+		p := t.props(r)
+		location := map[string]string{typeApplication: "Location", typeStack: "TemplateURL"}[r.kind]
+		path, _ := p.value(location).(string)
+		if err := p.err(); err != nil {
+			errs = append(errs, err)
+			continue
+		}
+		if path == "" || strings.Contains(path, "://") {
+			continue
+		}
+		if !filepath.IsAbs(path) {
+			path = filepath.Join(t.dir, path)
+		}
+		in := nesting{parent: t, id: r.id, inputs: child(r.properties, "Parameters"), level: t.in.level + 1}
+		if in.level > maxNesting {
+			errs = append(errs, fmt.Errorf("%s: templates are nested too deeply", r.id))
+			continue
+		}
+		opts := t.opts
+		opts.StackName, opts.Parameters = t.opts.StackName+"-"+r.id, nil
+		nested, err := load(path, opts, in, t.shared)
+		if err != nil {
+			errs = append(errs, fmt.Errorf("%s: %w", r.id, err))
+			continue
+		}
+		t.nested = append(t.nested, nested)
+	}
+	return errors.Join(errs...)
+}
+
+// checkInputs refuses values for parameters that a nested template doesn't have.
+func (t *Template) checkInputs() error {
+	for name := range entries(t.in.inputs) {
+		if child(child(t.root, "Parameters"), name) == nil {
+			return fmt.Errorf("there is no parameter %s, which %s sets", name, t.in.id)
+		}
+	}
+	return nil
+}
+
+// value resolves what the resource sets a parameter to, and reports whether it does.
+func (in nesting) value(input *yaml.Node) (string, bool, error) {
+	v, err := in.parent.value(input)
+	if err != nil {
+		return "", false, err
+	}
+	if _, none := v.(noValue); none {
+		return "", false, nil
+	}
+	if list, ok := v.([]any); ok {
+		all, err := texts(list)
+		return strings.Join(all, ","), true, err
+	}
+	s, err := text(v)
+	return s, true, err
+}
+
+// output resolves an output of the template that a resource nests.
+func (t *Template) output(id, name string) (any, error) {
+	nested := t.child(id)
+	if nested == nil {
+		return nil, fmt.Errorf("the template of %s is not here, so its output %s is not known", id, name)
+	}
+	value := child(child(child(nested.root, "Outputs"), name), "Value")
+	if value == nil {
+		return nil, fmt.Errorf("the template of %s has no output %s", id, name)
+	}
+	return nested.value(value)
+}
+
+// child returns the template that a resource nests, or nil.
+func (t *Template) child(id string) *Template {
+	for _, nested := range t.nested {
+		if nested.in.id == id {
+			return nested
+		}
+	}
+	return nil
+}
+
+// all ranges over the template and those that it nests.
+func (t *Template) all() iter.Seq[*Template] {
+	return func(yield func(*Template) bool) { t.each(yield) }
+}
+
+func (t *Template) each(yield func(*Template) bool) bool {
+	if !yield(t) {
+		return false
+	}
+	for _, nested := range t.nested {
+		if !nested.each(yield) {
+			return false
+		}
+	}
+	return true
+}
+
+// full returns the id of a resource of this template among those of all: Samekey.Worker
+// is Worker in the template that Samekey nests.
+func (t *Template) full(id string) string {
+	if t.in.parent == nil {
+		return id
+	}
+	return t.in.parent.full(t.in.id) + "." + id
+}
+
+// later returns what stands in for a value that Set tells later, while a condition is
+// evaluated: it is not empty, and equals nothing. Elsewhere err tells that it isn't known.
+func (t *Template) later(kind, id string, err error) (any, error) {
+	if t.judged > 0 {
+		return kind + ":" + t.full(id), nil
+	}
+	return nil, err
+}
