@@ -252,12 +252,12 @@ func resumeMutants() []mutant {
 		},
 		{
 			rule: "TakeHandler", what: "a handler ends another handler's operation",
-			in: "internal/state.MayTake", old: "case !slices.Contains($t.Handlers, $rec.Handler):", new: "case $t.Handlers == nil:", pkg: "internal/enginetest",
+			in: "internal/state.MayTake", old: "case !slices.Contains($t.Handlers, $rec.Handler):", new: "case !slices.Contains($t.Handlers, $rec.Handler) && $t.Handlers == nil:", pkg: "internal/enginetest",
 			run: "^TestMemoryStore$/^store_take$",
 		},
 		{
 			rule: "TakeHandler", what: "an engine doesn't know its own operations by its function",
-			in: "idem.Engine.resumeOptions", old: "$opt.Handlers[$i].Function = cmp.Or($opt.Handlers[$i].Function, $e.opt.Function)", new: "_ = $i", run: "^TestTicketsOnAPlainStore$",
+			in: "idem.Engine.resumeOptions", old: "$opt.Handlers[$i].Function = cmp.Or($opt.Handlers[$i].Function, $e.opt.Function)", new: `$opt.Handlers[$i].Function = cmp.Or($opt.Handlers[$i].Function, "")`, run: "^TestTicketsOnAPlainStore$",
 		},
 		{
 			rule: "TakeTenant", what: "an operation is completed for another tenant",

@@ -83,7 +83,7 @@ func storeMutants() []mutant {
 		},
 		{
 			rule: "ClaimCond", what: "memory: a claim over anything that isn't its own",
-			in: "idem.MemoryStore.Claim", old: memClaim, new: "$old != nil && $old.Owner == $c.Next.Owner {", pkg: suite, run: claims,
+			in: "idem.MemoryStore.Claim", old: memClaim, new: `$old != nil && ($old.Owner == $c.Next.Owner || state.Over($old.Expires, $c.Now) && $old.PK == "") {`, pkg: suite, run: claims,
 		},
 		{
 			rule: "ClaimOwn", what: "memory: a late copy of a claim revives what its attempt freed",
