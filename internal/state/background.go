@@ -7,22 +7,21 @@ import (
 	"github.com/samekey/samekey/idem/store"
 )
 
-// Completable reports whether an operation can be brought to an end without its
-// client.
+// Completable reports whether an operation can be finished without its client.
 func Completable(r *store.Record) bool {
 	return r.State == store.Open && r.Keep == store.KeepOpen && r.Input != nil
 }
 
-// Unfinished reports whether an operation would be forgotten undone. An operation
-// that was given back is not: its client was told, and the key was free.
+// Unfinished reports whether an operation would be forgotten undone. A released
+// operation whose key was free is not unfinished: its client was told.
 func Unfinished(r *store.Record) bool {
 	return r.State == store.Stuck || r.State == store.Open && !Freed(r)
 }
 
 const maxBackOff = time.Hour
 
-// Due is when an operation, last seen at seen, may be taken up: not before its
-// lease is over, and not while its client may still come back.
+// Due returns when an operation, last seen at seen, may be taken up: after the
+// end of its lease, and after the time in which its client may still come back.
 func Due(r *store.Record, seen time.Time, grace time.Duration) time.Time {
 	if r.Lease.After(seen) {
 		seen = r.Lease
@@ -30,7 +29,8 @@ func Due(r *store.Record, seen time.Time, grace time.Duration) time.Time {
 	return seen.Add(BackOff(grace, r.Tries))
 }
 
-// BackOff is grace, doubled with each try up to an hour. A longer grace stays as it is.
+// BackOff returns grace, doubled with each try up to an hour. A longer grace is
+// not changed.
 func BackOff(grace time.Duration, tries int) time.Duration {
 	wait := grace
 	for range min(tries, 16) {
@@ -39,8 +39,8 @@ func BackOff(grace time.Duration, tries int) time.Duration {
 	return wait
 }
 
-// Pending reports whether a job waits to be delivered; a parked job doesn't. r may be
-// nil.
+// Pending reports whether a job waits for its delivery; a parked job doesn't. r
+// may be nil.
 func Pending(r *store.Record, name string) bool {
 	if r == nil {
 		return false
@@ -50,7 +50,7 @@ func Pending(r *store.Record, name string) bool {
 }
 
 // LastJobs reports whether names are all jobs of a finished record: once they are
-// delivered, nothing keeps it.
+// delivered, the record need not be kept.
 func LastJobs(r *store.Record, names []string) bool {
 	if r.State != store.Done || len(r.Jobs) != len(names) {
 		return false
@@ -58,8 +58,8 @@ func LastJobs(r *store.Record, names []string) bool {
 	return !slices.ContainsFunc(names, func(name string) bool { _, ok := r.Jobs[name]; return !ok })
 }
 
-// KeptForNothing reports whether a finished record is kept for jobs that it doesn't
-// have any more: it can be let go.
+// KeptForNothing reports whether a finished record is kept for jobs but has none
+// left: the record can be let go.
 func KeptForNothing(r *store.Record) bool {
 	return r.State == store.Done && r.Keep == store.KeepJobs && len(r.Jobs) == 0
 }

@@ -10,23 +10,23 @@ import (
 	"github.com/samekey/samekey/idem/store"
 )
 
-// MayReach reports whether an operation may reach other systems, held being its
-// record (nil before its claim). Under the key of a delivery it may not; but where
-// that was claimed before such keys were refused, its program may have called
-// already, and goes on.
+// MayReach reports whether an operation may reach other systems; held is its
+// record (nil before its claim). Under a delivery's key the operation may not. If
+// the record was claimed before such keys were refused, its program may have
+// called already, and continues.
 func MayReach(deliveryKey bool, held *store.Record) bool {
 	return !deliveryKey || held != nil && !held.DeliveryKey
 }
 
-// doubt sets which calls may have been made, and since when.
+// doubt sets the calls that may have been made, and the time of the first.
 func doubt(r *store.Record, calls []string, since time.Time) {
 	if r.Doubts, r.DoubtSince = calls, since; len(calls) == 0 {
 		r.Doubts, r.DoubtSince, r.Sent = nil, time.Time{}, nil
 	}
 }
 
-// doubtSince is the time from which on the record's calls are in doubt, if those
-// of its last attempt are: that began no earlier.
+// doubtSince returns the time from which the record's calls are in doubt,
+// assuming that those of its last attempt are. That attempt began no earlier.
 func doubtSince(r *store.Record) time.Time {
 	if len(r.Doubts) > 0 {
 		return r.DoubtSince
@@ -34,17 +34,17 @@ func doubtSince(r *store.Record) time.Time {
 	return r.Run
 }
 
-// Sending is sent with what more calls send. It changes neither.
+// Sending returns the union of sent and more. Sending changes neither map.
 func Sending(sent, more map[string]string) map[string]string {
 	if len(more) == 0 {
 		return sent
 	}
 	all := maps.Clone(more)
-	maps.Copy(all, sent) // of a call that may have been made, what went out first
+	maps.Copy(all, sent) // for a call that may have been made, the first hash wins
 	return all
 }
 
-// inDoubt is the part of sent that calls in doubt may have sent.
+// inDoubt returns the part of sent that calls in doubt may have sent.
 func inDoubt(sent map[string]string, doubts []string) map[string]string {
 	switch {
 	case len(doubts) == 0:
@@ -57,11 +57,12 @@ func inDoubt(sent map[string]string, doubts []string) map[string]string {
 	return kept
 }
 
-// Skipped counts in [store.Record].Calls, for every service, the calls of phases that
-// people settled: nobody knows how many there were.
+// Skipped counts in [store.Record].Calls, for every service, the phases that
+// operators settled: their number of calls is unknown.
 const Skipped = "*"
 
-// tells reports whether a committed phase made this call, as idem.Tx.Key names it.
+// tells reports whether a committed phase made this call, as named by
+// idem.Tx.Key.
 func tells(r *store.Record, call string) bool {
 	service, number, numbered := strings.Cut(call, "#")
 	if !numbered {
@@ -71,8 +72,8 @@ func tells(r *store.Record, call string) bool {
 	return err == nil && n <= r.Calls[service+"#"]+r.Calls[Skipped]
 }
 
-// Tally returns made with calls counted in. Without counts, nil, there are
-// none afterwards either: the record's keys are made in another way.
+// Tally returns made with calls counted in. If made is nil, Tally returns nil:
+// such a record's keys are not made from counts.
 func Tally(made map[string]int, calls []string) map[string]int {
 	if made == nil || len(calls) == 0 {
 		return made
@@ -84,7 +85,8 @@ func Tally(made map[string]int, calls []string) map[string]int {
 	return made
 }
 
-// counted is the name under which a call is counted: "service#", or "service/step".
+// counted returns the name under which a call is counted: "service#" or
+// "service/step".
 func counted(call string) string {
 	if i := strings.IndexByte(call, '#'); i >= 0 {
 		return call[:i+1]
@@ -92,8 +94,8 @@ func counted(call string) string {
 	return call
 }
 
-// With returns calls with more, each once; without returns them without some.
-// Neither changes calls.
+// With returns calls with more, each call once; without returns calls without
+// some. Neither changes calls.
 func With(calls []string, more ...string) []string {
 	all := slices.Concat(calls, more)
 	slices.Sort(all)

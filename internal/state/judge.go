@@ -6,32 +6,33 @@ import (
 	"github.com/samekey/samekey/idem/store"
 )
 
-// Verdict is what an attempt does about the record that stood in its way.
+// Verdict is an attempt's decision about the record in its way.
 type Verdict int
 
 // The verdicts.
 const (
-	Again       Verdict = iota // nothing stands there any more: claim once more
-	Own                        // it is this attempt's own claim: its answer was lost
+	Again       Verdict = iota // no record is in the way any more: claim again
+	Own                        // this attempt's own claim, whose acknowledgement was lost
 	OtherCaller                // the key was used with other credentials
 	Mismatch                   // the key was used with another request
 	Replay                     // finished: give the stored answer
 	Expired                    // finished, and its lifetime is over
-	Stuck                      // waits for an operator
+	Stuck                      // waiting for an operator
 	InFlight                   // held by another attempt
-	TakeOver                   // open, and nobody holds it
+	TakeOver                   // open, and no attempt holds the record
 )
 
-// Same says which parts of a request are as they were when its record was claimed.
+// Same reports which parts of a request equal those of the request that claimed
+// the record.
 type Same struct{ Caller, Request bool }
 
-// Judge decides about the record that refused a claim. The claim, the take-over and
-// the read-first path all ask it. The order matters:
+// Judge decides about the record that refused a claim, for the claim, the
+// take-over and the read-first path. The order matters:
 //
-//   - own first, or a lost acknowledgement would lock the caller out;
-//   - another caller before everything that a record tells, or does;
-//   - mismatch before the lock, so that a wrong retry of a running request is
-//     told so (R23) and never takes a record over;
+//   - Own comes first, or a lost acknowledgement would lock the caller out;
+//   - OtherCaller comes before any verdict that reveals the record or changes it;
+//   - Mismatch comes before InFlight, so that a wrong retry of a running request is
+//     reported (R23) and never takes a record over;
 //   - a record without Expires never expires: it is kept.
 func Judge(held *store.Record, me string, same Same, now time.Time) Verdict {
 	switch {
@@ -58,8 +59,8 @@ func Judge(held *store.Record, me string, same Same, now time.Time) Verdict {
 	}
 }
 
-// Corrupt reports whether a record has a state that nobody knows, or lacks the
-// response of a finished record.
+// Corrupt reports whether a record has an unknown state, or is finished without a
+// response.
 func Corrupt(r *store.Record) bool {
 	known := r.State == store.Open || r.State == store.Done || r.State == store.Stuck
 	return !known || r.State == store.Done && r.Response == nil
@@ -69,7 +70,7 @@ func Corrupt(r *store.Record) bool {
 // passed. The zero time never passes.
 func Over(t, now time.Time) bool { return !t.IsZero() && t.Unix() < now.Unix() }
 
-// Lifetime is when the key's answers end; zero while that is open.
+// Lifetime returns the end of the key's answers; zero while that end is open.
 func Lifetime(r *store.Record) time.Time {
 	if !r.Until.IsZero() {
 		return r.Until

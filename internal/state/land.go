@@ -2,8 +2,8 @@ package state
 
 import "github.com/samekey/samekey/idem/store"
 
-// Stamp makes next the write of owner that follows prev, or the claim where prev is
-// nil. Nothing else sets Owner and Ver: they fence every write.
+// Stamp makes next the write of owner that follows prev, or the claim if prev is
+// nil. Only Stamp sets Owner and Ver, which fence every write.
 func Stamp(next, prev *store.Record, owner string) {
 	next.Owner, next.Ver = owner, 1
 	if prev != nil {
@@ -11,23 +11,23 @@ func Stamp(next, prev *store.Record, owner string) {
 	}
 }
 
-// Landing is what became of an attempt's conditional write.
+// Landing is the outcome of an attempt's conditional write.
 type Landing int
 
 // The landings.
 const (
-	Fenced  Landing = iota // another attempt holds the record, or it is gone: stop, write nothing
-	Landed                 // the record shows this very write
-	NotYet                 // the record is as it was before
-	Crossed                // ours, but further than this write: decide from the record
+	Fenced  Landing = iota // another attempt holds the record, or the record is gone: stop, write nothing
+	Landed                 // the record shows exactly this write
+	NotYet                 // the record is unchanged
+	Crossed                // the record is ours, but further than this write: decide from the record
 )
 
-// Land decides what became of a write that was to turn prev into next, from the
-// record as it is now.
+// Land decides from the current record whether a write that should turn prev into
+// next was applied.
 func Land(now, prev, next *store.Record, me string) Landing {
 	switch {
 	case now == nil || now.State == store.None || now.Owner != me:
-		// A take-over is judged before its nonce is in the record.
+		// Before a take-over is applied, its nonce is not in the record.
 		if now != nil && now.State != store.None && now.Owner == prev.Owner && now.Ver == prev.Ver {
 			return NotYet
 		}
@@ -43,9 +43,9 @@ func Land(now, prev, next *store.Record, me string) Landing {
 	}
 }
 
-// SameShape tells one write of an attempt from an earlier one of the same
-// version that it was told had failed, and that landed after all. Contents may
-// differ: an Atomic that ran again made others, and then those stored count.
+// SameShape distinguishes a write of an attempt from an earlier write of the same
+// version that was reported as failed but landed after all. Contents may differ:
+// a repeated Atomic makes other contents, and then the stored contents count.
 func SameShape(a, b *store.Record) bool {
 	same := a.State == b.State && a.Lease.IsZero() == b.Lease.IsZero() && len(a.Phases) == len(b.Phases)
 	for i := 0; same && i < len(a.Phases); i++ {
@@ -54,8 +54,8 @@ func SameShape(a, b *store.Record) bool {
 	return same
 }
 
-// Renewal reports whether now is prev after a renewal, and nothing else: no other
-// write of a holder moves the end of its lease and leaves the phases.
+// Renewal reports whether now is prev after a renewal and no other write: no
+// other write of a holder moves the end of its lease and leaves the phases.
 func Renewal(now, prev *store.Record) bool {
 	return now.Owner == prev.Owner && now.Ver == prev.Ver+1 && now.Lease.After(prev.Lease) && SameShape(now, prev)
 }

@@ -21,7 +21,7 @@ type Settlement struct {
 	By        string
 }
 
-// decisions counts the decisions in s that exclude each other.
+// decisions counts the set fields of s that exclude each other.
 func (s *Settlement) decisions() (n int) {
 	for _, said := range []bool{s.Answer != nil, s.Result != nil, s.NotMade, s.RiskTwice} {
 		if said {
@@ -31,7 +31,7 @@ func (s *Settlement) decisions() (n int) {
 	return n
 }
 
-// again is how a call may be made once more.
+// again describes why the call may be made again.
 func (s *Settlement) again() string {
 	if s.RiskTwice {
 		return "risk of twice"
@@ -39,18 +39,18 @@ func (s *Settlement) again() string {
 	return "not made"
 }
 
-// Settleable reports whether an operator may decide about rec: a stuck operation, or,
-// with an answer, an abandoned one.
+// Settleable reports whether an operator may decide about rec: the operation is
+// stuck or, for an answer, abandoned.
 func Settleable(rec *store.Record, s Settlement, now time.Time) bool {
 	return rec != nil && (rec.State == store.Stuck || s.Answer != nil && Abandoned(rec, now))
 }
 
-// maxSettled is how many decisions of operators a record keeps.
+// maxSettled is how many operators' decisions a record keeps.
 const maxSettled = 10
 
-// Settled returns rec as it may be tried again, with the decision noted. An error says
-// why the decision doesn't fit. Run is renewed: whoever counts from the last attempt
-// must not undo the decision a minute later.
+// Settled returns rec ready for another try, with the decision recorded. An error
+// explains why the decision doesn't fit. Run is set to now: a limit counted from
+// the last attempt must not undo the decision a minute later.
 func Settled(rec *store.Record, s Settlement, now time.Time) (*store.Record, error) {
 	r := *rec
 	r.State, r.Tries, r.LastErr, r.Run = store.Open, 0, "", Millis(now)
@@ -66,7 +66,7 @@ func Settled(rec *store.Record, s Settlement, now time.Time) (*store.Record, err
 		return nil, errors.New("it is not JSON")
 	case begun && s.Result != nil:
 		r.Phases = append(slices.Clone(rec.Phases[:n-1]), store.Phase{Name: rec.Phases[n-1].Name, Result: s.Result})
-		r.Calls = Tally(rec.Calls, []string{Skipped}) // it had keys that nobody counted
+		r.Calls = Tally(rec.Calls, []string{Skipped}) // the phase's keys were not counted
 		doubt(&r, nil, time.Time{})
 		what = "result of " + rec.Phases[n-1].Name
 	case begun && (s.NotMade || s.RiskTwice):

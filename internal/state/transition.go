@@ -16,16 +16,16 @@ func Claimed(r store.Record, now time.Time, lease time.Time, retention time.Dura
 	r.Created, r.Run = Millis(now), Millis(now)
 	r.Lease = Millis(lease)
 	if r.Input != nil {
-		r.Keep = store.KeepOpen // from the claim on: somebody is to complete it
+		r.Keep = store.KeepOpen // from the claim on: a completer may have to finish the operation
 	} else {
 		r.Expires = claimExpiry(now, lease, retention)
 	}
 	return &r
 }
 
-// Advanced returns held with more phases, their jobs and the calls they made; held
-// itself without phases and jobs. From the first one on the record is kept: committed
-// work must not be forgotten.
+// Advanced returns held with more phases, their jobs and the calls they made, or
+// held itself if there are no phases and jobs. From the first phase on the record
+// is kept: committed work must not be forgotten.
 func Advanced(held *store.Record, phases []store.Phase, jobs map[string]store.Job, calls []string) *store.Record {
 	if len(phases)+len(jobs) == 0 {
 		return held
@@ -41,12 +41,12 @@ func Advanced(held *store.Record, phases []store.Phase, jobs map[string]store.Jo
 			delete(r.Sent, call)
 		}
 	}
-	r.Keep, r.Expires, r.Blocked = store.KeepOpen, time.Time{}, false // it goes on
+	r.Keep, r.Expires, r.Blocked = store.KeepOpen, time.Time{}, false // the operation continues
 	return &r
 }
 
-// IntentReplaced returns held with phases, none or one, in the place of the intent
-// that is its last phase. Without a phase, the call has never begun, and nothing else
+// IntentReplaced returns held with its last phase, an intent, replaced by phases:
+// none or one. Without a phase the call counts as not begun, and nothing else
 // changes.
 func IntentReplaced(held *store.Record, phases []store.Phase, jobs map[string]store.Job, calls []string) *store.Record {
 	r := *held
@@ -58,8 +58,7 @@ func IntentReplaced(held *store.Record, phases []store.Phase, jobs map[string]st
 }
 
 // Renewed returns held with a later end of its lease, for a holder that still
-// works. Expires is renewed where it is there, so that TTL can't delete the record
-// under its holder.
+// works. A set Expires is renewed too, so that TTL can't delete a held record.
 func Renewed(held *store.Record, now, lease time.Time, retention time.Duration) *store.Record {
 	r := *held
 	r.Lease = Millis(lease)
@@ -69,11 +68,11 @@ func Renewed(held *store.Record, now, lease time.Time, retention time.Duration) 
 	return &r
 }
 
-// Finished returns held with its response. The phases keep their names only,
-// the input is no longer needed, and no lease is left.
+// Finished returns held with its response. Phases keep only their names; the
+// input and the lease are removed.
 //
-// With a tombstone the record outlives its answer by that long, and Until says
-// when the answer ends.
+// With a tombstone the record outlives its answer by that time, and Until is the
+// end of the answer.
 func Finished(held *store.Record, resp store.Response, now time.Time, retention, tombstone time.Duration) *store.Record {
 	r := *held
 	r.State, r.Response, r.Lease, r.LastErr, r.Input = store.Done, &resp, time.Time{}, "", nil
@@ -81,7 +80,7 @@ func Finished(held *store.Record, resp store.Response, now time.Time, retention,
 	doubt(&r, nil, time.Time{})
 	if until := Seconds(now.Add(retention)); len(held.Jobs) > 0 {
 		r.Keep, r.Expires, r.Until, r.Tombstone = store.KeepJobs, time.Time{}, until, (tombstone + time.Second - 1).Truncate(time.Second)
-		r.Run = Millis(now) // from now on they are left to the drain
+		r.Run = Millis(now) // from now on the jobs are left to the drain
 	} else {
 		r.Keep, r.Expires, r.Until = store.KeepNothing, until, time.Time{}
 		if tombstone > 0 {
@@ -91,8 +90,9 @@ func Finished(held *store.Record, resp store.Response, now time.Time, retention,
 	return &r
 }
 
-// StatusOnly leaves all but the status out of a finished record, and says so in
-// it: headers may be what makes it too large.
+// StatusOnly removes everything but the status from the response of a finished
+// record and marks the body as not kept. The headers may be the reason why the
+// record was too large.
 func StatusOnly(r *store.Record) {
 	body := r.Response.Body
 	r.Overflow = &store.Overflow{Length: len(body), SHA256: sha256.Sum256(body)}
@@ -107,8 +107,8 @@ func GivenUp(held *store.Record, why string) *store.Record {
 	return &r
 }
 
-// claimExpiry lies beyond the lease, so that no claim can overwrite and TTL
-// can't delete a record that somebody holds.
+// claimExpiry lies beyond the lease, so that no claim can overwrite and TTL can't
+// delete a held record.
 func claimExpiry(now, lease time.Time, retention time.Duration) time.Time {
 	end := now.Add(retention)
 	if beyond := lease.Add(time.Hour); beyond.After(end) {
@@ -128,7 +128,7 @@ func names(phases []store.Phase) []store.Phase {
 	return out
 }
 
-// Merged returns a with the jobs of b. It changes neither.
+// Merged returns a with the jobs of b. Merged changes neither map.
 func Merged(a, b map[string]store.Job) map[string]store.Job {
 	if len(b) == 0 {
 		return a
@@ -139,8 +139,8 @@ func Merged(a, b map[string]store.Job) map[string]store.Job {
 	return m
 }
 
-// Seconds is t as an item holds an expiry.
+// Seconds returns t with the precision of an item's expiry.
 func Seconds(t time.Time) time.Time { return time.Unix(t.Unix(), 0) }
 
-// Millis is t as an item holds other times.
+// Millis returns t with the precision of an item's other times.
 func Millis(t time.Time) time.Time { return time.UnixMilli(t.UnixMilli()) }
