@@ -17,52 +17,51 @@ import (
 // Delivery is a staged job on its way to a [Sink].
 type Delivery struct {
 	// JobID names the job: the same on every delivery, and different from all
-	// others. Whoever does the job does each id once.
+	// others. A consumer does the work of each JobID once.
 	JobID string
 	// Operation is the id of the operation that staged the job.
 	Operation string
 	Kind      string
 	Args      json.RawMessage
-	// Group is that of the job, or else Operation: jobs of one group are handed
-	// on in the order in which they were committed, where the sink can.
+	// Group is the job's group, or else Operation. Jobs of one group are delivered
+	// in the order of their commits, if the sink can.
 	Group string
-	// Tries is how often a delivery had failed when the job was read.
+	// Tries is the number of failed deliveries when the job was read.
 	Tries int
-	// Tenant is the one that the operation was invoked for, where its function keeps
-	// tenants apart.
+	// Tenant is the tenant of the operation's invocation, if its function isolates
+	// tenants.
 	Tenant string
 }
 
-// Sink hands jobs on: to a queue, to a topic, to a function.
+// Sink delivers jobs to a queue, a topic or a function.
 //
-// It gets a job at least once: again whenever it can't be known that the last
-// delivery succeeded, under the same JobID. It is safe for concurrent use.
+// A Sink gets each job at least once: again, under the same JobID, if the last
+// delivery may have failed. A Sink is safe for concurrent use.
 type Sink interface {
-	// Deliver hands on a batch, in its order where that matters, and says what
-	// became of each delivery: nil for a batch that was delivered, else one
-	// error for each, nil for those that were. What has an error stays staged.
-	// Deliveries beyond the end of a list that is too short have failed too.
+	// Deliver delivers a batch, in order if the order matters. Deliver returns nil
+	// if all deliveries succeeded, else one error for each delivery, nil for each
+	// success. A delivery with an error stays staged. If the list is too short, the
+	// remaining deliveries have failed too.
 	//
-	// An error counts against its job, which is parked after too many of them,
-	// unless it matches ErrSinkDown or ErrHeldBack. Deliver returns when ctx
-	// ends.
+	// An error counts against its job, which is parked after too many errors, unless
+	// the error matches ErrSinkDown or ErrHeldBack. Deliver returns when ctx ends.
 	Deliver(ctx context.Context, batch []Delivery) []error
 }
 
 var (
-	// ErrSinkDown matches errors from a [Sink] that can't be reached, or refuses
-	// everything: they don't count against a job.
+	// ErrSinkDown matches errors from a [Sink] that is unreachable or refuses
+	// everything. Such errors don't count against a job.
 	ErrSinkDown = errors.New("sink is unavailable")
-	// ErrHeldBack matches errors from deliveries that were held back, since an
-	// earlier one of their group failed, the sink was down for an earlier one, or
-	// time was up: they don't count either.
+	// ErrHeldBack matches errors from deliveries that were not tried, since an
+	// earlier delivery of their group failed, the sink was unavailable to an earlier
+	// delivery, or time was up. Such errors don't count against a job.
 	ErrHeldBack = errors.New("not tried")
 )
 
-// SinkFunc is a function that hands on one job, as a [Sink]. It is called for
-// one after the other. Once it fails, the rest of the job's group is held back
-// ([ErrHeldBack]) and other groups go on; once its error matches [ErrSinkDown], the
-// whole rest is. A panic is a failure of its job.
+// SinkFunc is a function that delivers one job, as a [Sink]. Deliveries are
+// sequential. After an error, the rest of the job's group is held back
+// ([ErrHeldBack]) and other groups continue; after an error that matches
+// [ErrSinkDown], the whole rest is held back. A panic is a failure of its job.
 type SinkFunc func(ctx context.Context, d Delivery) error
 
 // Deliver implements [Sink].
@@ -94,18 +93,18 @@ func (f SinkFunc) try(ctx context.Context, d Delivery) (err error) {
 		case runtime.Error:
 			err = fmt.Errorf("panic: %w", v)
 		default:
-			err = fmt.Errorf("panic with a %T", v) // its text may hold what was in the job
+			err = fmt.Errorf("panic with a %T", v) // the panic's text may contain the job's data
 		}
 	}()
 	return f(ctx, d)
 }
 
-// Route is a [Sink] that hands jobs on by their Kind. A kind without a sink is a
-// failure of its job: it is parked, and can be handed out again once there is a
-// sink for it. Kinds with the same sink are handed to it together, so that the
-// order of a group holds within each sink. (A [SinkFunc] is another one for each
-// kind: functions can't be compared.) The sinks work side by side, so that a slow
-// one doesn't hold up the others. A sink that panics counts as unavailable
+// Route is a [Sink] that delivers jobs by their Kind. A job of a kind without a
+// sink fails and is parked; it can be delivered once the kind has a sink. A sink
+// of several kinds gets their jobs together, so that the order of a group holds
+// within each sink. (Functions can't be compared, so a [SinkFunc] counts as a
+// separate sink for each kind.) The sinks work concurrently, so that a slow sink
+// doesn't delay the others. A sink that panics counts as unavailable
 // ([ErrSinkDown]).
 type Route map[string]Sink
 
@@ -140,10 +139,10 @@ func (r Route) Deliver(ctx context.Context, batch []Delivery) []error {
 // Together reports whether jobs of two kinds go to the same sink, in their order.
 func (r Route) Together(a, b string) bool { return r.end(a) == r.end(b) }
 
-// end is where jobs of a kind go.
+// end identifies the sink for jobs of a kind.
 type end struct {
 	sink Sink
-	kind string // of a sink that can't be compared
+	kind string // set for a sink that can't be compared
 }
 
 func (r Route) end(kind string) end {
@@ -153,8 +152,8 @@ func (r Route) end(kind string) end {
 	return end{kind: kind}
 }
 
-// guarded hands a batch to a sink. A panic would end the process, and with it what
-// the other sinks are at.
+// guarded delivers a batch to a sink. An unrecovered panic would end the process
+// and with it the deliveries of the other sinks.
 func guarded(ctx context.Context, sink Sink, batch []Delivery) (errs []error) {
 	defer func() {
 		if v := recover(); v != nil {
@@ -164,6 +163,6 @@ func guarded(ctx context.Context, sink Sink, batch []Delivery) (errs []error) {
 	return sink.Deliver(ctx, batch)
 }
 
-// JobID names a job for whoever it is handed to: the same on every delivery,
-// and different from all others. name is its key in [store.Record].Jobs.
+// JobID returns the id of a job: the same on every delivery, and different from
+// all others. name is the job's key in [store.Record].Jobs.
 func JobID(operation, name string) string { return operation + "." + name }

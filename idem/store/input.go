@@ -6,8 +6,9 @@ import (
 	"slices"
 )
 
-// Input is a request as a record keeps it, to run it again without its client:
-// without the key, and with the headers of idem.Options.InputHeaders only.
+// Input is a request as a record stores the request, to run it again without its
+// client: without the key, and only with the headers of
+// idem.Options.InputHeaders.
 type Input struct {
 	Method   string
 	Path     string
@@ -15,9 +16,9 @@ type Input struct {
 	Route    string
 	Header   http.Header
 	Identity Identity
-	Snapshot []byte // the adapter's, for its event
+	Snapshot []byte // the adapter's snapshot for its event
 	Body     []byte
-	Overflow *Overflow // set when Body is not in the record itself
+	Overflow *Overflow // set if Body is outside of the record
 }
 
 func (in *Input) clone() *Input {
@@ -33,31 +34,32 @@ func (in *Input) clone() *Input {
 	return &c
 }
 
-// MaxStoredRequest is the most bytes that the body of an [Input] has.
+// MaxStoredRequest is the largest body of an [Input], in bytes.
 const MaxStoredRequest = 10 << 20
 
-// Identity is who sent a request, as verified by what stands before the
-// handler (an authorizer, IAM), never as the client says. The zero Identity is
-// nobody.
+// Identity is a request's sender, as verified in front of the handler (by an
+// authorizer or IAM), never as claimed by the client. The zero Identity means no
+// known sender.
 type Identity struct {
-	// Kind says who vouches for it: "jwt", "iam", "cognito", "lambda", "apikey".
+	// Kind is the kind of verifier: "jwt", "iam", "cognito", "lambda", "apikey".
 	Kind string
-	// Subject is unique within Kind. Empty with a Kind means that an
-	// authorizer did answer, but named nobody: such a request is refused
-	// (idem.ErrScope), unless idem.Options.Scope knows better.
+	// Subject is unique within Kind. An empty Subject with a Kind means that an
+	// authorizer answered without naming a subject. Such a request is refused
+	// (idem.ErrScope), unless idem.Options.Scope finds a scope.
 	Subject string
 }
 
-// Overflow describes a body that is too large for its record.
+// Overflow describes a body that is too large for its record. Companions are
+// items that hold the body.
 type Overflow struct {
 	Owner  string            // nonce in the companions' keys
 	First  int64             // number of the first companion
-	Count  int               // how many there are; 0 = the body was not kept
-	Length int               // bytes of the body
-	Gzip   bool              // the companions hold it compressed
-	SHA256 [sha256.Size]byte // of the body
+	Count  int               // number of companions; 0 = the body was not kept
+	Length int               // length of the body in bytes
+	Gzip   bool              // the companions hold the compressed body
+	SHA256 [sha256.Size]byte // hash of the body
 
-	// Missing is how many of the last companions are still to be written. It is the
-	// store's own note, in a record that it was handed; in none that is stored.
+	// Missing is how many of the last companions are not yet written. A store sets
+	// Missing in a record that it was given; a stored record never contains Missing.
 	Missing int
 }

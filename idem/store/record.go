@@ -8,7 +8,7 @@ import (
 	"time"
 )
 
-// State is where an operation stands.
+// State is the state of an operation.
 type State string
 
 // The states of a record. The zero State means that there is no record.
@@ -16,104 +16,105 @@ const (
 	None  State = ""
 	Open  State = "open"  // claimed, not finished; an attempt may hold the lease
 	Done  State = "done"  // finished: the response is stored and never changes
-	Stuck State = "stuck" // given up: only an operator may go on
+	Stuck State = "stuck" // given up: only an operator may continue
 )
 
-// Keep says why a record must not expire. It is in no condition: stream
+// Keep is the reason why a record must not expire. No condition uses Keep; stream
 // filters, the sweep and people read it.
 type Keep string
 
-// The reasons to keep a record. Keep is set exactly while Expires is zero.
+// Reasons to keep a record. Keep is set exactly while Expires is zero.
 const (
 	KeepNothing Keep = ""
-	KeepOpen    Keep = "open" // work began that must be driven to an end
-	KeepJobs    Keep = "jobs" // finished, with jobs that are not delivered yet
+	KeepOpen    Keep = "open" // work began and must be finished
+	KeepJobs    Keep = "jobs" // finished, with undelivered jobs
 )
 
-// AnyCall stands in [Record].Doubts for calls whose names nobody knows.
+// AnyCall stands in [Record].Doubts for calls with unknown names.
 const AnyCall = "?"
 
-// Record is what a [Store] holds for one key. Times are truncated to what an
-// item holds: Expires and Until to seconds, the others to milliseconds.
+// Record is the data that a [Store] holds for one key. Times are truncated to the
+// precision of an item: Expires and Until to seconds, others to milliseconds.
 type Record struct {
 	PK    string
 	State State
 
-	// Owner is the nonce of the attempt that holds or last held the lease, and
-	// Ver counts every write by a holder. A write is conditional on both as
-	// last seen and raises Ver by one, so an equal Ver proves an unchanged
-	// lease and a worker that lost its lease can change nothing.
+	// Owner is the nonce of the attempt that holds or last held the lease. Ver
+	// counts every write by a holder. Each write is conditional on the last seen
+	// Owner and Ver and raises Ver by one. So an equal Ver proves an unchanged
+	// lease, and a worker that lost its lease can change nothing.
 	Owner string
 	Ver   int64
 
-	Lease   time.Time // when the holder loses it; zero once released
-	Expires time.Time // from then on the key is free; zero while the record must be kept
+	Lease   time.Time // end of the lease; zero once released
+	Expires time.Time // the key is free from then on; zero while the record must be kept
 	Keep    Keep
-	Until   time.Time // end of replay, where that differs from Expires; else zero
+	Until   time.Time // end of replay if different from Expires; else zero
 
-	// Tombstone is how far Expires is to lie beyond Until once the last job is
-	// delivered, in whole seconds. It is set with Keep of KeepJobs only: any other
-	// finished record has Expires already.
+	// Tombstone is how far Expires will lie beyond Until once the last job is
+	// delivered, in whole seconds. Tombstone is set only while Keep is KeepJobs: any
+	// other finished record already has Expires.
 	Tombstone time.Duration
 
 	Fingerprint string // SHA-256 or HMAC-SHA-256 of the request, hex
-	Cred        string // keyed hash of what a caller presented whom nobody verified, hex; "" for others
-	Secret      string // id of the secret that keyed Fingerprint and Cred; "" for none
+	Cred        string // keyed hash of an unverified caller's credentials, hex; "" for verified callers
+	Secret      string // id of the secret that keyed Fingerprint and Cred; "" without a secret
 	ID          string // server-made id of the operation
 
 	Phases []Phase        // committed phases in order; the last is the recovery point
 	Jobs   map[string]Job // staged, undelivered jobs by "phase.index"; see jobs.JobID
-	Input  *Input         // the request, where it is to be completed without its client
+	Input  *Input         // the request, if a completer may finish it without its client
 
-	// Calls counts the calls of committed phases, as idem.Tx.Key names them: by
-	// service, or once for each step. Derived keys are made from it. nil only in
-	// records of an earlier version, whose keys are made from the phases' names,
-	// and in those that are done.
+	// Calls counts the calls of committed phases under the names of idem.Tx.Key: by
+	// service, or once for each step. Derived keys are made from Calls. Calls is nil
+	// only in finished records and in records of an earlier version, whose keys are
+	// made from the names of phases.
 	Calls map[string]int
-	// Doubts names the calls that may have been made and of which no phase tells;
-	// "?" is any. DoubtSince is when the first of them may have been made. Both
-	// are zero where there are none.
+	// Doubts names calls that may have been made but are recorded in no phase; "?"
+	// means any call. DoubtSince is the earliest time of such a call. Both are zero
+	// without such calls.
 	Doubts     []string
 	DoubtSince time.Time
-	// Sent is a hash of what such a call sends, by its name, where idem.Sends says it.
+	// Sent holds a hash of the data that a call in Doubts sends, by the call's name,
+	// if declared with idem.Sends.
 	Sent map[string]string
 
 	Response *Response // nil until Done
-	Overflow *Overflow // set when Response.Body is not in the record itself
+	Overflow *Overflow // set if Response.Body is outside of the record
 
 	Tries       int        // attempts by the completer
-	LastErr     string     // last error, for people: what the handler or a phase returned, in 256 bytes, without the query of a URL
-	Created     time.Time  // when the key was claimed
-	Run         time.Time  // when the last attempt began; once that gave the lease back or finished with jobs, when it did
-	Blocked     bool       // open, but its program refuses to go on, as LastErr tells: it waits for people
-	DeliveryKey bool       // claimed under a key that names a delivery only (idem.Request.DeliveryKey): its program calls nobody
-	Settled     []Decision // what operators have decided about it, the last ones
+	LastErr     string     // last error of the handler or a phase, for people: at most 256 bytes, without the query of a URL
+	Created     time.Time  // time of the claim
+	Run         time.Time  // begin of the last attempt; after a release or a finish with jobs, the time of that write
+	Blocked     bool       // open, but the program refuses to continue, for the reason in LastErr: the record waits for people
+	DeliveryKey bool       // claimed under a key that names only a delivery (idem.Request.DeliveryKey): the program calls no other system
+	Settled     []Decision // the latest decisions of operators
 	Route       string     // for people
 	Scope       string     // for people
 
 	// Handler is the code that claimed the operation, or took it over for its
-	// client: nobody else completes it.
+	// client. Only this handler completes the operation.
 	Handler HandlerID
-	// Tenant is for whom it was invoked, of a function that keeps tenants apart.
+	// Tenant is the tenant of the invocation, if the function isolates tenants.
 	Tenant string
 }
 
-// HandlerID names the code that runs an operation. Names are stored: whoever
-// changes one declares the former name (idem.ResumeOptions.Handlers).
+// HandlerID names the code that runs an operation. Records store these names:
+// after a change, declare the former name (idem.ResumeOptions.Handlers).
 type HandlerID struct {
-	Function string // the program: a Lambda function, without its version and alias; "" for none
-	Name     string // the handler in it; "" for one without a name
+	Function string // the program: a Lambda function, without version and alias; may be empty
+	Name     string // the handler in the program; "" for a handler without a name
 }
 
-// String is for logs.
+// String returns h for logs.
 func (h HandlerID) String() string {
 	return fmt.Sprintf("handler %q of function %q", h.Name, h.Function)
 }
 
-// Decision is what an operator decided about a stuck operation: it tells people
-// afterwards, and holds nothing of the request or its result.
+// Decision is an operator's decision about a stuck operation, for people to read
+// later. A Decision contains nothing of the request or its result.
 type Decision struct {
-	By   string // who, as they said
+	By   string // the operator's name, as given by the operator
 	At   time.Time
 	What string
 }
@@ -127,19 +128,20 @@ func (d Decision) Equal(other Decision) bool {
 type Phase struct {
 	Name   string
 	Result []byte // JSON; nil once the operation has finished
-	Intent bool   // begun, and not known how it ended: a call that must not be repeated
+	Intent bool   // begun, with an unknown outcome: a call that must not be repeated
 }
 
-// Job is a staged job: work that is handed on after the commit that staged it.
+// Job is a staged job: work that is delivered after the commit that staged the
+// job.
 type Job struct {
 	Kind   string
-	Args   json.RawMessage // what NewJob made of a value
-	Group  string          // jobs of one group are handed on in order, where the sink can; "" is the operation's own
+	Args   json.RawMessage // JSON made by NewJob
+	Group  string          // jobs of one group are delivered in order, if the sink can; "" means the operation's own group
 	Tries  int             // failed deliveries so far
-	Failed string          // why it was parked, after too many of them; "" while it is not
+	Failed string          // why the job was parked after too many failures; "" if not parked
 }
 
-// Clone returns a copy that shares nothing a caller could change; nil for nil.
+// Clone returns a deep copy, or nil for nil.
 func (r *Record) Clone() *Record {
 	if r == nil {
 		return nil

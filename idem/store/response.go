@@ -5,7 +5,7 @@ import (
 	"slices"
 )
 
-// Response is an answer in a form that no transport shows through. The zero
+// Response is an answer in a form that is independent of the transport. The zero
 // Status means 200.
 type Response struct {
 	Status int
@@ -13,7 +13,7 @@ type Response struct {
 	Body   []byte
 }
 
-// Clone returns a copy that shares nothing a caller could change.
+// Clone returns a deep copy.
 func (r Response) Clone() Response {
 	r.Header = r.Header.Clone()
 	r.Body = slices.Clone(r.Body)

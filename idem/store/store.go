@@ -5,49 +5,52 @@ import (
 	"time"
 )
 
-// Store keeps one [Record] for each key, on a medium that can compare and set.
+// Store keeps one [Record] for each key, on a medium with compare-and-set.
 //
-// A Store is safe for concurrent use, by many processes where its medium is
-// shared. Methods return promptly when ctx ends; a write whose answer did not
-// come must then report ErrUnknown, since it may still have been applied. A
-// record handed in or out belongs to the other side afterwards: neither side
-// changes it, but for the notes about bodies named below.
+// A Store is safe for concurrent use, also by many processes on a shared medium.
+// Methods return promptly when ctx ends; a write without an acknowledgement must
+// then return ErrUnknown, since the write may still have been applied. After a
+// call, a record passed in or out belongs to the other side: neither side changes
+// the record, except for the notes about bodies described below.
 //
-// A write that the record in the way refuses is no error: it returns that
-// record, read in the same step as the refusal. If there is none any more,
-// that is a zero Record (State [None]).
+// A write that is refused because of the stored record returns no error. It
+// returns that record, read in the same step as the refusal, or a zero Record
+// (State [None]) if there is no record any more.
 //
-// A claim or commit may carry writes of the user's: they and the record's are
-// applied all or none. The record's own refusal is told before anything else,
-// since after a lost answer the user's conditions have come untrue as well.
+// A claim or commit may carry the user's writes. The record and the user's writes
+// are applied together or not at all. A refusal because of the record takes
+// precedence over other refusals, since after a lost acknowledgement the user's
+// conditions are false as well.
 //
-// Errors: [ErrUnknown] where the write may have been applied, [ErrConflict]
-// where the medium refused it because of another write in progress, or because
-// something that was read for it has changed, and it certainly was not,
-// [ErrCondition] where a condition of the user's own was false, [ErrWrite] where
-// the user's writes can't be sent at all, [ErrCorrupt] where a stored record can't be understood;
-// any other error says that nothing was written.
+// Errors: [ErrUnknown] if the write may have been applied. [ErrConflict] if the
+// medium refused the write because of another write in progress, or because an
+// item that was read has changed; the write was certainly not applied.
+// [ErrCondition] if a user-supplied condition was false. [ErrWrite] if the user's
+// writes can't be sent at all. [ErrCorrupt] if a stored record is unreadable. Any
+// other error means that nothing was written.
 //
-// The suite in idemtest holds an implementation to all of this.
+// The suite in idemtest checks implementations.
 type Store interface {
-	// Claim writes c.Next if there is no record for its PK, or an expired one
-	// (Expires before c.Now, in whole seconds) of another owner: a late copy of
-	// a claim must not revive a record that its own attempt has freed. A store
-	// that keeps the body of a stored request elsewhere sets Next.Input.Overflow,
-	// and writes it once the claim is won.
+	// Claim writes c.Next if its PK has no record, or an expired record (Expires
+	// before c.Now, in whole seconds) of another owner: a late copy of a claim must
+	// not revive a record that its own attempt has freed. A store that keeps the
+	// body of a stored request elsewhere sets Next.Input.Overflow, and writes the
+	// body once the claim is won.
 	Claim(ctx context.Context, c Claim) (held *Record, err error)
 
-	// Commit turns c.Prev into c.Next, both for the same PK, if the stored
-	// record has Prev's Owner and Ver. Nothing else is compared, and only what
-	// differs between the two is touched. Jobs are only ever added: those that
-	// were delivered since Prev was read stay away.
+	// Commit turns c.Prev into c.Next, both with the same PK, if the stored record
+	// has the Owner and Ver of Prev. Commit compares nothing else and changes only
+	// fields that differ between Prev and Next. Jobs are only added: jobs that were
+	// delivered since Prev was read don't reappear.
 	//
-	// A store that keeps bodies elsewhere sets Next.Overflow before it writes one,
-	// so that the same record, sent again, isn't written twice; and writes the body
-	// of Next.Input again where Prev.Input has none: a client's retry brings it.
+	// A store that keeps bodies elsewhere sets Next.Overflow before it writes a
+	// body, so that a repeated commit doesn't write the body twice. If Prev.Input
+	// has no body, the store writes the body of Next.Input again: a client's retry
+	// brings the body.
 	Commit(ctx context.Context, c Commit) (held *Record, err error)
 
-	// Load reads a record, never an outdated one. Without one it returns nil.
+	// Load reads the current record, never an outdated record. Without a record Load
+	// returns nil.
 	Load(ctx context.Context, pk string) (*Record, error)
 }
 
@@ -55,61 +58,60 @@ type Store interface {
 type Claim struct {
 	Next   *Record   // Ver 1
 	Now    time.Time // the claimer's clock
-	Writes []Write   // the user's, of a claim that is merged with a commit
+	Writes []Write   // the user's writes in a claim that is merged with a commit
 }
 
-// Commit is any later write: take-over, phase, finish, release.
+// Commit is any later write: take-over, phase, finish or release.
 type Commit struct {
 	Prev   *Record // as last seen
 	Next   *Record // Ver is Prev.Ver + 1
-	Writes []Write // the user's
+	Writes []Write // the user's writes
 }
 
-// Taker is implemented by a [Store] that takes over without reading first. On
-// any other, an engine reads the record and commits.
+// Taker is implemented by a [Store] that can take a record over without reading
+// it first. With any other store, an engine reads the record and commits.
 type Taker interface {
-	// Take turns the record of t.PK into what [Take].From makes of it and returns
-	// that, with true. Where From refuses, it changes nothing and returns the record
-	// as it is, with false. It may do so, too, where From wouldn't, and must do so
-	// where the body of the stored request lies elsewhere: the engine then decides
-	// from the record, and commits. Errors are those of [Store].
+	// Take replaces the record of t.PK by the result of [Take].From and returns the
+	// new record and true. If From refuses, Take changes nothing and returns the
+	// current record and false. Take may also refuse if From accepts, and must
+	// refuse if the body of the stored request lies elsewhere: the engine then
+	// decides from the record, and commits. Errors are those of [Store].
 	Take(ctx context.Context, t Take) (held *Record, taken bool, err error)
 }
 
-// Take is a take-over by a worker that has seen the record's owner and version,
-// but doesn't have the record.
+// Take is a take-over by a worker that knows the record's owner and version, but
+// doesn't have the record.
 type Take struct {
 	PK       string
-	Owner    string // the record's, as it was seen
-	Ver      int64  // the record's, as it was seen
-	Released bool   // the record's attempt gave it back, as far as the taker knows: it may be wrong
+	Owner    string // the record's owner, as last seen
+	Ver      int64  // the record's version, as last seen
+	Released bool   // whether the record's attempt gave it back, as far as the taker knows; may be wrong
 
-	Now      time.Time // by the taker's clock, to the millisecond: the lease must be over
+	Now      time.Time // the taker's clock, to the millisecond: the lease must have ended
 	Handlers []HandlerID
-	Tenant   string    // with Handlers: one of them, and the tenant, must be the record's
+	Tenant   string    // the record must have this tenant and one of Handlers
 	NewOwner string    // the taker's nonce
-	Lease    time.Time // until when it holds the record
+	Lease    time.Time // end of the taker's lease
 
-	// From returns the record as it is once it is taken over, or nil where it must
-	// not be taken: its owner or version is another one, it isn't open, its lease
-	// isn't over, it belongs to another handler or tenant, or its request isn't
-	// stored. A nil record must not be taken. From is pure and changes nothing that
-	// it is given.
+	// From returns the record after the take-over, or nil if the record must not be
+	// taken: owner or version differ, the record isn't open, the lease hasn't ended,
+	// the record belongs to another handler or tenant, or the request isn't stored.
+	// A nil record must not be taken. From is pure and doesn't change its argument.
 	From func(*Record) *Record
 }
 
 // BodyLoader is implemented by a [Store] that may keep bodies outside of their
-// record: a Record it returns then has Overflow set and an empty body.
+// record. A Record from such a store may have Overflow set and an empty body.
 type BodyLoader interface {
-	// LoadBody fills in r.Response.Body or r.Input.Body, whichever lies
-	// elsewhere, or returns an error that wraps ErrNotKept if it is missing or
-	// isn't what was stored.
+	// LoadBody fills in r.Response.Body or r.Input.Body, whichever lies elsewhere.
+	// The error wraps ErrNotKept if the body is missing or differs from the stored
+	// body.
 	LoadBody(ctx context.Context, r *Record) error
 }
 
 // Peeker is implemented by a [Store] with a cheaper read that may be outdated.
-// It serves read-first engines (idem.Options.ReadFirst) only.
+// Only read-first engines use Peeker (idem.Options.ReadFirst).
 type Peeker interface {
-	// Peek is Load, but may return an outdated record, or nil for a new one.
+	// Peek is like Load, but may return an outdated record, or nil for a new record.
 	Peek(ctx context.Context, pk string) (*Record, error)
 }

@@ -1,24 +1,24 @@
 package store
 
-// Write is one of the user's own writes, or a check of something that was read,
-// which commits together with the record. It is made by a store's package
-// (dynamo.Put and its like); a [Store] refuses those of another one.
+// Write is one of the user's own writes, or a check of an item that was read, and
+// commits together with the record. A store's package makes writes (dynamo.Put
+// and similar functions); a [Store] refuses writes of another package.
 type Write interface {
-	// Err says why the write could not be built; nil if it could. A phase with
+	// Err returns the reason why the write could not be built, or nil. A phase with
 	// such a write fails before anything is sent.
 	Err() error
-	// String describes the write, for tests. It may hold what is written, so it
-	// is never logged.
+	// String describes the write, for tests. The description may contain the written
+	// data, so it is never logged.
 	String() string
 }
 
-// CommitChecker is implemented by a [Write] that knows what its medium refuses of
-// the writes of one commit: two on one item, say, or too many. Any of them may be
-// asked, for all. idem.MemoryStore does, so that a handler's test fails where its
-// commit would.
+// CommitChecker is implemented by a [Write] that knows which combinations of
+// writes its medium refuses in one commit, such as two writes of an item, or too
+// many writes. CheckCommit of any of them checks all. idem.MemoryStore calls
+// CheckCommit, so that a handler's test fails if its commit would fail.
 type CommitChecker interface {
 	Write
-	// CheckCommit says why all can't be committed together; it wraps [ErrWrite].
-	// Conflicts that only the medium can see are not its concern.
+	// CheckCommit returns an error that wraps [ErrWrite] if all can't be committed
+	// together. CheckCommit ignores conflicts that only the medium can detect.
 	CheckCommit(all []Write) error
 }
