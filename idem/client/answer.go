@@ -8,15 +8,15 @@ import (
 	"time"
 )
 
-// Limits of reading what nobody wants, so that its connection can be used again.
+// Limits for reading an unwanted response, so that its connection can be reused.
 const (
 	drainBytes = 64 << 10
 	drainTime  = time.Second
 )
 
-// readAhead reads up to limit bytes of a response's body, so that one that
-// tears is found out while the request can still be repeated. It returns what it
-// has read: all of it, or of a longer body one byte more than limit.
+// readAhead reads up to limit bytes of a response's body, so that a torn body is
+// detected while the request can still be repeated. It returns the bytes read:
+// the whole body, or one byte more than limit of a longer body.
 func readAhead(resp *http.Response, limit int64) ([]byte, error) {
 	if limit < 0 || resp.StatusCode == http.StatusSwitchingProtocols || isEventStream(resp.Header) {
 		return nil, nil
@@ -29,7 +29,7 @@ func readAhead(resp *http.Response, limit int64) ([]byte, error) {
 	read := buf.Bytes()
 	rest := resp.Body
 	if n <= limit {
-		_ = rest.Close() // read to its end
+		_ = rest.Close() // the body was read to its end
 		resp.Body = io.NopCloser(&buf)
 		return read, nil
 	}
@@ -77,8 +77,8 @@ func (b *releasingBody) Close() error {
 	return err
 }
 
-// discard reads a little of a response that is not wanted and closes it. abort
-// ends the attempt it belongs to.
+// discard reads a little of an unwanted response and closes the response. abort
+// ends its attempt.
 func discard(resp *http.Response, abort func()) {
 	timer := time.AfterFunc(drainTime, abort)
 	_, _ = io.CopyN(io.Discard, resp.Body, drainBytes)

@@ -12,8 +12,8 @@ import (
 
 var errBadTransport = errors.New("the transport returned neither a response nor an error")
 
-// attempt sends the request once. abort ends the attempt; for a response that
-// is returned this happens when its body is read or closed.
+// attempt sends the request once. abort ends the attempt; a returned response
+// ends the attempt itself when its body is read or closed.
 func (o *operation) attempt() (resp *http.Response, abort func(), err error) {
 	ctx, cancel := context.WithCancelCause(o.req.Context())
 	abort = func() { cancel(nil) }
@@ -38,7 +38,7 @@ func (o *operation) attempt() (resp *http.Response, abort func(), err error) {
 		o.until = until
 	}
 	if isUnstored(o.heard) && o.key != "" {
-		o.until = o.sent // the server remembers nothing: asked again, it does it again
+		o.until = o.sent // the server has no record: a repeated request runs again
 	}
 	ev := Event{Took: time.Since(start), Err: err}
 	if err != nil {
@@ -57,7 +57,7 @@ func (o *operation) attempt() (resp *http.Response, abort func(), err error) {
 	return resp, abort, nil
 }
 
-// header is the caller's with the key.
+// header returns the caller's headers with the key.
 func (o *operation) header() http.Header {
 	h := o.req.Header.Clone()
 	if h == nil {
@@ -69,8 +69,8 @@ func (o *operation) header() http.Header {
 	return h
 }
 
-// exchange has the base transport send r, and reads ahead of the answer where
-// it will not come twice without its key.
+// exchange sends r with the base transport. For a keyed request it reads the
+// answer ahead, since the answer won't come twice without the key.
 func (o *operation) exchange(r *http.Request) (*http.Response, error) {
 	resp, err := o.t.base.RoundTrip(r)
 	switch {
@@ -82,9 +82,9 @@ func (o *operation) exchange(r *http.Request) (*http.Response, error) {
 		resp.Body = http.NoBody
 	}
 	if resp.Request == nil {
-		resp.Request = r // http.Client and redirectedKey look at it
+		resp.Request = r // http.Client and redirectedKey read Response.Request
 	}
-	resp.Request = resp.Request.WithContext(o.req.Context()) // the attempt's own ends before the caller is done
+	resp.Request = resp.Request.WithContext(o.req.Context()) // the attempt's context ends before the caller is done
 	if resp.Header == nil {
 		resp.Header = make(http.Header, 1)
 	}
@@ -100,8 +100,8 @@ func (o *operation) exchange(r *http.Request) (*http.Response, error) {
 	return resp, nil
 }
 
-// limit cancels the attempt after AttemptTimeout. The function returned stops
-// that, and reports whether it came before.
+// limit cancels the attempt after AttemptTimeout. inTime stops the timer and
+// reports whether the timeout had not yet passed.
 func (o *operation) limit(cancel context.CancelCauseFunc) (inTime func() bool) {
 	if o.t.opt.AttemptTimeout == 0 {
 		return func() bool { return true }
@@ -110,7 +110,8 @@ func (o *operation) limit(cancel context.CancelCauseFunc) (inTime func() bool) {
 	return timer.Stop
 }
 
-// timedOut is the error of an attempt that took too long, whatever came of it.
+// timedOut returns the error of an attempt that took too long, whatever its
+// outcome.
 func timedOut(resp *http.Response, err error) error {
 	if err == nil {
 		_ = resp.Body.Close()

@@ -7,7 +7,7 @@ import (
 	"time"
 )
 
-// backoff is the wait before retry n (from 1), by the formula of R93:
+// backoff returns the wait before retry n (from 1), by the formula of R93:
 //
 //	sleep  = min(initial * 2^(n-1), max)
 //	jitter = random(sleep/2, sleep)
@@ -25,11 +25,11 @@ func backoff(n int, initial, most time.Duration) time.Duration {
 	return max(jitter, initial)
 }
 
-// spread adds to a wait that many clients were told at the same moment, so that
-// they don't all come back at the same moment too.
+// spread lengthens a wait that many clients may have been told at the same
+// moment, so that they don't all return at the same moment.
 func spread(wait, initial time.Duration) time.Duration { return wait + rand.N(initial) }
 
-// pause waits for d or until req is cancelled, and reports the latter.
+// pause waits for d, or returns the reason why req was cancelled before.
 func pause(req *http.Request, d time.Duration) error {
 	timer := time.NewTimer(d)
 	defer timer.Stop()
@@ -42,7 +42,7 @@ func pause(req *http.Request, d time.Duration) error {
 	return cancelled(req)
 }
 
-// cancelled returns why req is cancelled, nil if it isn't.
+// cancelled returns the reason why req is cancelled, or nil.
 func cancelled(req *http.Request) error {
 	if err := req.Context().Err(); err != nil {
 		return context.Cause(req.Context())

@@ -9,15 +9,15 @@ import (
 	"sync"
 )
 
-// body is a request's body, for as many attempts as there will be.
+// body is a request's body for any number of attempts.
 type body struct {
-	first  io.ReadCloser                 // the caller's own, for the first attempt; nil = open it
+	first  io.ReadCloser                 // the caller's body, for the first attempt; nil = call open
 	open   func() (io.ReadCloser, error) // nil = can't be sent again
 	length int64
 }
 
-// rewindable makes the body of req fit to be sent again, by its GetBody or by
-// keeping it. must is true where it has to be.
+// rewindable prepares the body of req to be sent again, with its GetBody or by
+// keeping a copy. With must, a body that can't be sent again is an error.
 func rewindable(req *http.Request, limit int64, must bool) (*body, error) {
 	switch {
 	case req.Body == nil || req.Body == http.NoBody:
@@ -32,8 +32,8 @@ func rewindable(req *http.Request, limit int64, must bool) (*body, error) {
 	return &body{first: req.Body, length: req.ContentLength}, nil
 }
 
-// keep reads the body into memory. What turns out to be too long goes on from
-// where it was read to, once.
+// keep reads the body into memory. If the body turns out to be too long, the body
+// continues after the bytes read, for one attempt.
 func keep(req *http.Request, limit int64, must bool) (*body, error) {
 	if limit < 0 {
 		if must {
@@ -63,7 +63,7 @@ func keep(req *http.Request, limit int64, must bool) (*body, error) {
 	}
 	once()
 	b := &body{length: req.ContentLength, open: func() (io.ReadCloser, error) { return io.NopCloser(bytes.NewReader(buf.Bytes())), nil }}
-	if b.length <= 0 { // was unknown; what was declared is left for the transport to check
+	if b.length <= 0 { // the length was unknown; the transport checks a declared length
 		b.length = n
 	}
 	if b.length == 0 {

@@ -5,12 +5,12 @@ import (
 	"time"
 )
 
-// savings is for how many seconds of quiet a budget saves up.
+// savings is how many seconds of quiet a budget saves up.
 const savings = 10
 
-// budget is a token bucket that every request fills a little and every retry
-// empties by one. While all is well it is full; when everything fails, retries
-// come down to a fraction of the requests instead of multiplying them.
+// budget is a token bucket: each request adds a fraction of a token and each
+// retry takes one. The budget is full while requests succeed. When all requests
+// fail, retries drop to a fraction of the requests instead of multiplying them.
 type budget struct {
 	ratio, perSecond, most float64
 
@@ -24,7 +24,7 @@ func newBudget(ratio, perSecond float64) *budget {
 	return &budget{ratio: ratio, perSecond: perSecond, most: most, tokens: most, last: time.Now()}
 }
 
-// request counts one logical request.
+// request adds the share of one logical request.
 func (b *budget) request() {
 	if b == nil {
 		return
@@ -34,7 +34,7 @@ func (b *budget) request() {
 	b.add(b.ratio)
 }
 
-// retry takes a token, and reports whether there was one.
+// retry takes a token, and reports whether one was left.
 func (b *budget) retry() bool {
 	if b == nil {
 		return true

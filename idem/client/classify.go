@@ -6,17 +6,17 @@ import (
 	"strings"
 )
 
-// Outcome is what another system's answer means for the idem.Foreign that called
-// it (R64).
+// Outcome is the meaning of another system's answer for the idem.Foreign that
+// called the system (R64).
 type Outcome int
 
-// The outcomes of a call.
+// Outcomes of a call.
 const (
 	// Succeeded: return the result.
 	Succeeded Outcome = iota
 	// Unknown: no answer, a timeout, 5xx, 408, 425 or 429; 401, 403 or 407, which
-	// another credential mends; and an answer about the key instead of the call.
-	// Return the error: the client's retry, or the completer, calls again with the
+	// other credentials can fix; or an answer about the key instead of the call.
+	// Return the error: the client's retry or the completer calls again with the
 	// same derived key.
 	Unknown
 	// Pending: 409, an earlier call with this key is still running. Wait and call
@@ -24,23 +24,23 @@ const (
 	Pending
 	// Declined: 402. Tell the user, by idem.Respond.
 	Declined
-	// Rejected: any other answer, and a redirect. Calling again with the same
-	// request won't help. Of a first call it is final: answer by idem.Respond, or mend
-	// the program. Where the call may have been made before (idem.Tx.Repeats) it says
-	// nothing of that one: then treat it as Unknown.
+	// Rejected: any other answer, including a redirect. Another call with the same
+	// request won't help. For a first call Rejected is final: answer by
+	// idem.Respond, or correct the program. If the call may have been made before
+	// (idem.Tx.Repeats), Rejected tells nothing about that call: treat it as
+	// Unknown.
 	Rejected
 )
 
-// Classify says what a status, or the error in place of one, means. An answer
-// that can't be read to its end is an error, whatever its status: a torn 200 is
-// Unknown.
+// Classify returns the meaning of a status, or of the error in place of a status.
+// An answer that can't be read to its end is an error whatever its status: a torn
+// 200 is Unknown.
 //
-// codes are what the provider names a refusal by, in its own words, "" for none:
-// of Stripe the error's type and code. One about idempotency ("idempotency_error",
+// codes are the provider's own names for a refusal, or "": for Stripe, the
+// error's type and code. A code about idempotency ("idempotency_error",
 // "IDEMPOTENCY_KEY_REUSED", "idempotent_creation_conflict", and the codes of
-// package idem's answers) is Unknown, whatever the 4xx it comes with: the provider
-// knows the key, so an earlier call was made, and this answer doesn't say what it
-// came to.
+// package idem's answers) with any 4xx is Unknown: the provider knows the key, so
+// an earlier call was made, and this answer doesn't tell its outcome.
 func Classify(status int, err error, codes ...string) Outcome {
 	switch {
 	case err != nil, status >= http.StatusInternalServerError, status < http.StatusOK:
@@ -65,13 +65,14 @@ func Classify(status int, err error, codes ...string) Outcome {
 	}
 }
 
-// running reports whether a code says that an earlier call with the key is under way.
+// running reports whether a code means that an earlier call with the key is still
+// running.
 func running(code string) bool {
 	code = strings.ToLower(code)
 	return aboutKey(code) && (strings.Contains(code, "in_use") || strings.Contains(code, "in_flight") || strings.Contains(code, "in_progress"))
 }
 
-// aboutKey reports whether a code is about the key of a call, and not the call.
+// aboutKey reports whether a code is about the key of a call instead of the call.
 func aboutKey(code string) bool { return strings.Contains(strings.ToLower(code), "idempoten") }
 
 // Retry reports whether the same call may succeed later, with the same key.

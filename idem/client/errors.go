@@ -6,7 +6,7 @@ import (
 	"os"
 )
 
-// What can go wrong besides the network. Callers compare with errors.Is.
+// Errors besides those of the network. Compare with errors.Is.
 var (
 	// ErrRequest matches errors from a request that no transport can send. Nothing was sent.
 	ErrRequest = errors.New("request can't be sent")
@@ -15,45 +15,50 @@ var (
 	ErrKeyInvalid = errors.New("idempotency key is invalid")
 	// ErrBody matches errors from a keyed request whose body could not be sent a second time. Nothing was sent.
 	ErrBody = errors.New("request body can't be rewound")
-	// ErrOperation matches errors from [WithOperation] with a name that can't be used, or without a journal to
-	// keep it. Nothing was sent.
+	// ErrOperation matches errors from [WithOperation] with an invalid name or
+	// without a journal. Nothing was sent.
 	ErrOperation = errors.New("operation can't be remembered")
-	// ErrMismatch matches errors from an operation that was begun with another request or key. Nothing was sent.
+	// ErrMismatch matches errors from an operation that began with another request
+	// or key. Nothing was sent.
 	ErrMismatch = errors.New("operation was begun with another request")
-	// ErrExpired matches errors from an operation whose key the server has forgotten, or soon will: sending it
-	// now could do it twice. It was not sent, or not again.
+	// ErrExpired matches errors from an operation whose key the server has
+	// forgotten, or will forget soon: sending the request now could run it twice. It
+	// was not sent, or not again.
 	ErrExpired = errors.New("the key's lifetime is over")
 	// ErrAttemptTimeout matches errors from an attempt that took longer than [Options.AttemptTimeout].
 	ErrAttemptTimeout = fmt.Errorf("attempt timed out: %w", os.ErrDeadlineExceeded)
 
-	// ErrLocked matches errors from a journal that another process, or another FileJournal, has open.
+	// ErrLocked matches errors from a journal that another process or FileJournal
+	// has open.
 	ErrLocked = errors.New("journal is in use")
-	// ErrCorrupt matches errors from a journal's file that was damaged otherwise than by a crash, is gone, is an
-	// earlier copy, or is no journal. It is left as it is.
+	// ErrCorrupt matches errors from a journal's file that is missing, is an earlier
+	// copy, is no journal, or has damage that no crash explains. The file is left
+	// unchanged.
 	ErrCorrupt = errors.New("journal is corrupt")
-	// ErrClosed matches errors from a journal that was closed.
+	// ErrClosed matches errors from a closed journal.
 	ErrClosed = errors.New("journal is closed")
 )
 
-// Error says how a request failed. Get at it with errors.As or
-// errors.AsType[*Error]; under [http.Client] it is inside of the *url.Error,
-// but not when Client.Timeout has passed: that replaces it by an error of its
-// own. Bound requests by their context to keep it.
+// Error describes how a request failed. Use errors.As or errors.AsType[*Error] to
+// get an Error. [http.Client] wraps an Error in a *url.Error, but replaces it by
+// its own error when Client.Timeout has passed: to keep the Error, limit requests
+// by their context.
 type Error struct {
-	// Key is the request's key in the form it is sent; "" if it has none. A
-	// later request that carries it is the same operation. It is not part of
-	// the message.
+	// Key is the request's key in the form in which it is sent; "" without a key. A
+	// later request with this key is the same operation. The message doesn't contain
+	// Key.
 	Key string
 	// Attempts is how often the request was sent.
 	Attempts int
-	// Unknown is true where the server may have carried out the operation, or
-	// may be doing it now. False means that it has not. With a key that the
-	// caller set it is always true, since an earlier request may have had it.
+	// Unknown is true if the server may have carried out the operation, or may be
+	// working on it. If false, the server has not. With a caller's own key Unknown
+	// is always true, since an earlier request may have used the key.
 	Unknown bool
-	// GaveUp says why a failure that could have been retried was not; "" where
-	// it was none of that kind.
+	// GaveUp is the reason why a retriable failure was not retried; "" for other
+	// failures.
 	GaveUp Reason
-	// Err is the cause: of the last attempt's failure, or of not sending.
+	// Err is the cause of the last attempt's failure, or the reason why nothing was
+	// sent.
 	Err error
 }
 
@@ -70,7 +75,7 @@ func (e *Error) Error() string {
 // Unwrap returns the cause.
 func (e *Error) Unwrap() error { return e.Err }
 
-// Timeout makes the *url.Error around e tell a timeout.
+// Timeout makes the *url.Error around e report a timeout.
 func (e *Error) Timeout() bool {
 	t, ok := errors.AsType[interface {
 		error

@@ -15,13 +15,13 @@ const (
 	statusHeader   = "Idempotency-Status"
 )
 
-// lifetimeMargin is kept before the end of a key's lifetime: HTTP dates are cut
-// to seconds, and a request takes some time to arrive.
+// lifetimeMargin is subtracted from a key's lifetime: HTTP dates are truncated to
+// seconds, and a request takes time to arrive.
 const lifetimeMargin = 2 * time.Second
 
 // retryAfter reads the Retry-After header: seconds or an HTTP date (RFC 9110,
-// 10.2.3). A date is taken relative to the server's own clock, where it tells
-// it. Never negative; ok is false where there is nothing to go by.
+// 10.2.3). A date is relative to the server's clock, if the server sends its
+// time. wait is never negative; ok is false without a usable header.
 func retryAfter(h http.Header, now time.Time) (wait time.Duration, ok bool) {
 	value := strings.TrimSpace(h.Get("Retry-After"))
 	if value == "" {
@@ -41,9 +41,9 @@ func retryAfter(h http.Header, now time.Time) (wait time.Duration, ok bool) {
 	return max(at.Sub(clock(h, now)), 0), true
 }
 
-// expires reads until when the server remembers the key. Where it tells its
-// own clock, its lifetime is counted from when the request was sent, so that
-// neither clock needs to be right.
+// expires reads the end of the key's lifetime. If the server sends its time, the
+// lifetime counts from the sending of the request, so that neither clock needs to
+// be right.
 func expires(h http.Header, sent time.Time) (until time.Time, ok bool) {
 	at, err := http.ParseTime(h.Get(expiresHeader))
 	if err != nil {
@@ -52,7 +52,7 @@ func expires(h http.Header, sent time.Time) (until time.Time, ok bool) {
 	return sent.Add(at.Sub(clock(h, sent))), true
 }
 
-// clock is the server's time, now where it doesn't tell.
+// clock returns the server's time, or now if the server doesn't send its time.
 func clock(h http.Header, now time.Time) time.Time {
 	if date, err := http.ParseTime(h.Get("Date")); err == nil {
 		return date
@@ -60,7 +60,7 @@ func clock(h http.Header, now time.Time) time.Time {
 	return now
 }
 
-// shouldRetry reads the header by which a server overrules the client.
+// shouldRetry reads the header with which a server overrules the client.
 func shouldRetry(h http.Header, name string) (yes, said bool) {
 	switch strings.ToLower(strings.TrimSpace(h.Get(name))) {
 	case "true":
@@ -71,20 +71,20 @@ func shouldRetry(h http.Header, name string) (yes, said bool) {
 	return false, false
 }
 
-// isKeyIgnored reports whether the server says that it did nothing with the key.
+// isKeyIgnored reports whether the server ignored the key.
 func isKeyIgnored(h http.Header) bool { return strings.EqualFold(h.Get(statusHeader), "ignored") }
 
-// isUnstored reports whether the server says that it could not store its answer.
+// isUnstored reports whether the server could not store its answer.
 func isUnstored(h http.Header) bool { return strings.EqualFold(h.Get(statusHeader), "unstored") }
 
-// isToken reports whether s can be a method or the name of a header.
+// isToken reports whether s is a valid method or header name.
 func isToken(s string) bool {
 	return s != "" && !strings.ContainsFunc(s, func(c rune) bool {
 		return c <= ' ' || c >= 0x7f || strings.ContainsRune(`"(),/:;<=>?@[\]{}`, c)
 	})
 }
 
-// isValue reports whether s can be the value of a header.
+// isValue reports whether s is a valid header value.
 func isValue(s string) bool {
 	return !strings.ContainsFunc(s, func(c rune) bool { return c < ' ' && c != '\t' || c == 0x7f })
 }

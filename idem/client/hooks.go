@@ -5,58 +5,58 @@ import (
 	"time"
 )
 
-// Reason says why a request is retried, or why it no longer is.
+// Reason is why a request is retried, or no longer retried.
 type Reason string
 
-// Why a request is sent again.
+// Reasons to send a request again.
 const (
-	ReasonNetwork Reason = "network" // no answer, or a torn one
+	ReasonNetwork Reason = "network" // no answer, or a torn answer
 	ReasonTimeout Reason = "timeout" // no answer within Options.AttemptTimeout
-	ReasonStatus  Reason = "status"  // a status that is retried
+	ReasonStatus  Reason = "status"  // a retried status
 	ReasonAsked   Reason = "asked"   // the server's should-retry header says so
 )
 
-// Why it is not, though it failed in a way that could be retried.
+// Reasons not to repeat a request after a retriable failure.
 const (
 	ReasonRefused    Reason = "refused"     // the server's should-retry header says no
 	ReasonIgnored    Reason = "ignored"     // the server says that it ignores the key
 	ReasonRetries    Reason = "retries"     // Options.MaxRetries is reached
 	ReasonBody       Reason = "body"        // the body can't be sent again
 	ReasonRetryAfter Reason = "retry-after" // Retry-After is longer than Options.MaxRetryAfter
-	ReasonLifetime   Reason = "lifetime"    // the key would be over by then
+	ReasonLifetime   Reason = "lifetime"    // the key's lifetime would end before the next attempt
 	ReasonDeadline   Reason = "deadline"    // the context's deadline comes before the end of the wait
 	ReasonBudget     Reason = "budget"      // too many requests of this transport are retried
 )
 
-// Event is what a hook is told. It holds no key and no body.
+// Event describes an occurrence to a hook. An Event holds no key and no body.
 type Event struct {
 	Method    string
-	Host      string        // of the URL, with its port
+	Host      string        // the URL's host and port
 	Operation string        // from WithOperation
 	Keyed     bool          // false for an idempotent method's request without a key
-	Attempt   int           // from 1; 0 before the first
-	Status    int           // of the answer, where there is one
-	Took      time.Duration // of the attempt
-	Wait      time.Duration // before the next attempt
+	Attempt   int           // from 1; 0 before the first attempt
+	Status    int           // status of the answer; 0 without an answer
+	Took      time.Duration // duration of the attempt
+	Wait      time.Duration // wait before the next attempt
 	Reason    Reason
 	Err       error
 }
 
-// Hooks are called as a transport works; a nil one is skipped. They run on the
-// request's goroutine, possibly at once for many requests, and must neither
-// block nor panic. Requests that pass untouched are not told of.
+// Hooks are called as a transport works. Nil hooks are skipped. Hooks run on the
+// request's goroutine, possibly for many requests at once, and must neither block
+// nor panic. Requests that pass unchanged call no hooks.
 type Hooks struct {
 	KeyMade       func(context.Context, Event) // a request got a new key
-	Resumed       func(context.Context, Event) // an operation goes on with the key in the journal
+	Resumed       func(context.Context, Event) // an operation continues with the key in the journal
 	Attempt       func(context.Context, Event) // an attempt ended, with Status or Err
-	Retry         func(context.Context, Event) // it is to be sent again, after Wait, for Reason
-	GaveUp        func(context.Context, Event) // a failure is returned that could have been retried, for Reason
-	Replayed      func(context.Context, Event) // the answer is that of an earlier attempt
+	Retry         func(context.Context, Event) // the request will be sent again, after Wait, for Reason
+	GaveUp        func(context.Context, Event) // a retriable failure is returned, for Reason
+	Replayed      func(context.Context, Event) // the answer is the replay of an earlier attempt's answer
 	DeletedBefore func(context.Context, Event) // a repeated DELETE found nothing: counted as success
-	JournalFailed func(context.Context, Event) // the answer could not be noted, and is returned all the same
+	JournalFailed func(context.Context, Event) // the answer could not be recorded, but is returned
 }
 
-// tell calls hook with what all events have in common.
+// tell calls hook with the common fields of all events set.
 func (o *operation) tell(hook func(context.Context, Event), ev Event) {
 	if hook == nil {
 		return

@@ -15,64 +15,64 @@ import (
 // maxName is the longest name of an operation.
 const maxName = 1024
 
-// Journal remembers which key an operation was begun with, so that a process
-// that crashed and was started again goes on with the same one. [FileJournal]
-// is one; a table in the caller's database can be another.
+// Journal remembers the key of each operation, so that a restarted process
+// continues with the same key after a crash. [FileJournal] is a Journal; a table
+// in the caller's database can be another.
 //
-// Its methods are called from many goroutines at once.
+// A Journal must be safe for concurrent use.
 type Journal interface {
-	// Begin returns the entry of e.Operation and true. Where there is none, it
-	// stores e, and returns e and false only when no crash can lose it: the
-	// request is sent right after. An error means that nothing is sent.
+	// Begin returns the entry of e.Operation and true. Without an entry, Begin
+	// stores e, and returns e and false once no crash can lose e: the request is
+	// sent right after. After an error nothing is sent.
 	Begin(ctx context.Context, e Entry) (stored Entry, found bool, err error)
-	// Update replaces the entry of e.Operation by e, which has learnt a new
-	// Expires or an answer. Where there is none, or it has another Key by now, it
-	// does nothing. Losing an update does no harm.
+	// Update replaces the entry of e.Operation by e, which has a new Expires or an
+	// answer. Without such an entry, or if the entry has another Key, Update does
+	// nothing. A lost update does no harm.
 	Update(ctx context.Context, e Entry) error
 }
 
-// Entry is what a [Journal] remembers of an operation. It holds no body and no
+// Entry is a [Journal]'s entry of an operation. An Entry holds no body and no
 // address.
 type Entry struct {
-	Operation   string    // its name, from WithOperation
-	Key         string    // in the form it is sent
+	Operation   string    // the operation's name, from WithOperation
+	Key         string    // in the form in which it is sent
 	Fingerprint string    // SHA-256 of method, URL and body, in hex
 	Created     time.Time // before the first attempt
 	Expires     time.Time // end of the key's lifetime
-	Answered    time.Time // when a definitive answer came; zero if none did
-	Status      int       // of that answer
+	Answered    time.Time // time of the definitive answer; zero without such an answer
+	Status      int       // status of that answer
 }
 
 type operationKey struct{}
 
 // WithOperation names the operation that requests with this context carry out.
-// The first keyed one is entered in [Options.Journal] before it is sent. From
-// then on, also after a crash, every request under this name has the same key
-// and must be the same request (method, URL and body), or it is refused
-// ([ErrMismatch]). Once the key's lifetime is over it is refused too
-// ([ErrExpired]): whether the operation happened must then be found out in
-// another way.
+// The first keyed request is entered in [Options.Journal] before it is sent. From
+// then on, also after a crash, every request under this name has the same key and
+// must be the same request (method, URL and body), or it is refused
+// ([ErrMismatch]). After the key's lifetime every request is refused
+// ([ErrExpired]): find out in another way whether the operation happened.
 //
-// An answer does not end the operation, since the process may crash before it
-// has put the answer away: until then, asking again gets the same answer. Tell
-// the journal when that is done ([FileJournal.Done]).
+// An answer does not end the operation, since the process may crash before it has
+// stored the answer. Until then a repeated request gets the same answer. Call
+// [FileJournal.Done] once the answer is stored.
 //
-// Requests without a key, such as GET, are not affected. A name is 1 to 1024
-// bytes of UTF-8, and unique among those who share the journal: "order-42", not
+// Requests without a key, such as GET, are not affected. A name has 1 to 1024
+// bytes of UTF-8 and is unique among the users of the journal: "order-42", not
 // "order".
 func WithOperation(ctx context.Context, name string) context.Context {
 	return context.WithValue(ctx, operationKey{}, name)
 }
 
-// operationOf is the name of req's operation. A request that changes nothing is
-// none, with a key or without: http.Client answers a redirect by such a one.
+// operationOf returns the name of req's operation. A request that changes nothing
+// has no operation, with or without a key: http.Client sends such a request after
+// a redirect.
 func operationOf(req *http.Request) (name string, named bool) {
 	name, named = req.Context().Value(operationKey{}).(string)
 	return name, named && !isSafe(req.Method)
 }
 
-// remember enters a named operation in the journal, or finds it there and goes
-// on with its key. own is the caller's key, moved the redirected request's.
+// remember enters a named operation in the journal, or continues with the key of
+// its entry. own is the caller's key, moved is the key of the redirected request.
 func (o *operation) remember(own, moved string) (resumed bool, err error) {
 	now := o.t.wall()
 	o.until = now.Add(o.t.opt.KeyLifetime)
@@ -94,7 +94,7 @@ func (o *operation) remember(own, moved string) (resumed bool, err error) {
 	if err != nil {
 		return false, fmt.Errorf("journal: %w", err)
 	}
-	here := moved != "" && e.Key == moved // the entry is of the request that was redirected here
+	here := moved != "" && e.Key == moved // the entry belongs to the request that was redirected here
 	switch {
 	case own != "" && e.Key != own:
 		return false, fmt.Errorf("%w: with another key", ErrMismatch)
@@ -110,9 +110,9 @@ func (o *operation) remember(own, moved string) (resumed bool, err error) {
 	return o.unknown, nil
 }
 
-// note enters in the journal what an answer has told; resp is nil for a torn one.
+// note records an answer's news in the journal; resp is nil for a torn answer.
 func (o *operation) note(resp *http.Response) {
-	news := o.until.Sub(o.entry.Expires).Abs() > lifetimeMargin // the dates are of whole seconds
+	news := o.until.Sub(o.entry.Expires).Abs() > lifetimeMargin // the server's dates are in whole seconds
 	settled := resp != nil && o.settles(resp)
 	if o.entry.Operation == "" || !news && !settled {
 		return
@@ -125,14 +125,15 @@ func (o *operation) note(resp *http.Response) {
 	if settled {
 		o.entry.Answered, o.entry.Status = o.t.wall(), status
 	}
-	// The answer is here: remembering it must not depend on the caller's patience.
+	// Record the answer even if the caller has cancelled.
 	if err := o.t.opt.Journal.Update(context.WithoutCancel(o.req.Context()), o.entry); err != nil {
 		o.tell(o.t.opt.Hooks.JournalFailed, Event{Status: status, Err: err})
 	}
 }
 
-// fingerprint tells two requests apart: SHA-256 over method, address and body,
-// each with its length before it. Headers are left out, credentials change.
+// fingerprint distinguishes requests: SHA-256 over method, address and body, with
+// the length in front of method and address. Headers are left out, since
+// credentials change.
 func fingerprint(req *http.Request, b *body) (string, error) {
 	h := sha256.New()
 	u := *req.URL

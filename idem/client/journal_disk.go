@@ -15,9 +15,9 @@ import (
 // slack is how many lines a journal's file may have beyond twice its entries.
 const slack = 1000
 
-// realPath is path as it will be meant when the file is rewritten, too: not
-// relative to where the process is by then, and not a link, which would be
-// replaced instead of what it points to.
+// realPath resolves path for later rewrites of the file: the result doesn't
+// depend on the working directory, and is no link, which a rewrite would replace
+// instead of its target.
 func realPath(path string) (string, error) {
 	path, err := filepath.Abs(path)
 	if err != nil {
@@ -26,14 +26,14 @@ func realPath(path string) (string, error) {
 	switch real, err := filepath.EvalSymlinks(path); {
 	case err == nil:
 		return real, nil
-	case errors.Is(err, fs.ErrNotExist): // made by rewrite
+	case errors.Is(err, fs.ErrNotExist): // rewrite creates the file
 		return path, nil
 	default:
 		return "", err
 	}
 }
 
-// load reads the file, up to where the lock's mark says at least.
+// load reads the file, which must reach at least the mark in the lock file.
 func (j *FileJournal) load() error {
 	mark, err := readMark(j.lock)
 	if err != nil {
@@ -64,17 +64,17 @@ func (j *FileJournal) load() error {
 			j.entries[l.Operation] = l.entry()
 		}
 	}
-	if j.at = at; at.id == "" { // of version 1
+	if j.at = at; at.id == "" { // a file of version 1
 		j.at.id = rand.Text()
 	}
 	return nil
 }
 
-// append writes a line and waits until it is on the disk.
+// append writes a line and waits until the disk has stored it.
 func (j *FileJournal) append(l line) error {
 	if j.lines > 2*len(j.entries)+slack {
 		if err := j.rewrite(); err != nil {
-			j.lines = 0 // the old file still serves; try again after another slack
+			j.lines = 0 // the old file is still valid; try again after another slack
 		}
 		if j.broken != nil {
 			return j.broken
@@ -84,26 +84,27 @@ func (j *FileJournal) append(l line) error {
 	if err != nil {
 		return err
 	}
-	if _, err := j.file.Write(text); err != nil { // disk full: take back what was written of it
+	if _, err := j.file.Write(text); err != nil { // disk full: remove the partial line
 		if undo := j.file.Truncate(j.at.size); undo != nil {
 			j.broken = errors.Join(err, undo)
 		}
 		return err
 	}
-	if err := j.file.Sync(); err != nil { // the system may have dropped the data, and won't tell again
+	if err := j.file.Sync(); err != nil { // the system may have dropped the data, and reports that only once
 		j.broken = err
 		return err
 	}
 	j.at.size, j.at.sum = j.at.size+int64(len(text)), sum
 	j.lines++
-	// Only now is it known that it went where the next process will look for it.
+	// Only now is it certain that the line is in the file that the next process will
+	// read.
 	if err := j.reach(); err != nil {
 		return err
 	}
 	return nil
 }
 
-// reach writes the mark of the place that the file has reached.
+// reach writes the file's current end into the mark.
 func (j *FileJournal) reach() error {
 	if err := j.usable(); err != nil {
 		return err
@@ -115,8 +116,8 @@ func (j *FileJournal) reach() error {
 	return j.broken
 }
 
-// rewrite replaces the file by one with the entries that count. A crash leaves
-// the old file or the new one.
+// rewrite replaces the file by a file with the valid entries. A crash leaves the
+// old file or the new file.
 func (j *FileJournal) rewrite() error {
 	entries := j.live()
 	text, at := place{id: j.at.id, gen: j.at.gen + 1}.header()
@@ -138,11 +139,11 @@ func (j *FileJournal) rewrite() error {
 		_ = os.Remove(tmp)
 		return err
 	}
-	// From here on the old file is no longer the journal.
+	// From here on the new file is the journal.
 	file, err := os.OpenFile(j.path, os.O_WRONLY|os.O_APPEND, 0)
 	if err == nil {
 		if j.file != nil {
-			_ = j.file.Close() // synced, and nobody's any more
+			_ = j.file.Close() // synced, and no longer used
 		}
 		j.file = file
 		j.opened, err = file.Stat()
@@ -151,7 +152,7 @@ func (j *FileJournal) rewrite() error {
 		err = syncFolder(filepath.Dir(j.path))
 	}
 	if err != nil {
-		j.broken = err // what is appended now might be gone with the new name
+		j.broken = err // a line appended now might be lost together with the new name
 		return err
 	}
 	j.at, j.lines = at, len(entries)
@@ -162,14 +163,15 @@ func (j *FileJournal) rewrite() error {
 	if err := j.reach(); err != nil {
 		return err
 	}
-	return j.lock.Sync() // once, so that a power failure leaves an old mark and not half of one
+	return j.lock.Sync() // once, so that a power failure leaves an old mark, not a torn mark
 }
 
 func lockPath(path string) string { return path + ".lock" }
 
-// writeFile makes a file for its owner only, and sees it onto the disk.
+// writeFile creates a file that only its owner may read, and syncs the file to
+// the disk.
 func writeFile(path string, data []byte) error {
-	_ = os.Remove(path) // left over by a crash, with whatever mode
+	_ = os.Remove(path) // left over by a crash, with any mode
 	f, err := os.OpenFile(path, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
 	if err != nil {
 		return err
@@ -180,7 +182,7 @@ func writeFile(path string, data []byte) error {
 	return errors.Join(err, f.Close())
 }
 
-// syncFolder sees the names in a folder onto the disk, where the system can.
+// syncFolder syncs the names in a folder to the disk, if the system can.
 func syncFolder(path string) error {
 	if runtime.GOOS == "windows" {
 		return nil

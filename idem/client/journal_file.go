@@ -17,25 +17,25 @@ const DefaultKeep = 7 * 24 * time.Hour
 
 // JournalOptions are a [FileJournal]'s settings.
 type JournalOptions struct {
-	// Keep is how long an operation is remembered beyond its key's lifetime,
-	// to refuse it ([ErrExpired]) instead of doing it again under a new key.
-	// After that it is dropped. Default: DefaultKeep.
+	// Keep is how long after its key's lifetime an operation is still remembered and
+	// refused ([ErrExpired]), instead of running again under a new key. After that
+	// the operation is dropped. Default: DefaultKeep.
 	Keep time.Duration
 }
 
-// FileJournal is a [Journal] in a file, which one process has open at a time.
-// Open it with [OpenJournal]. It is safe for concurrent use.
+// FileJournal is a [Journal] in a file that one process at a time can open. Open
+// it with [OpenJournal]. A FileJournal is safe for concurrent use.
 //
-// Every change is a line appended to the file and synced to the disk before it
-// counts, one after the other. The file is written anew when it is opened and
-// when most of it is out of date (on Windows only when it is opened). It is for
-// its owner's eyes only (0600) and holds names, keys, hashes and times, no bodies
+// Every change is a line that is appended to the file and synced to the disk
+// before it counts, one at a time. The file is rewritten when it is opened and
+// when most of it is outdated (on Windows only when it is opened). Only the owner
+// can read the file (0600). It contains names, keys, hashes and times, no bodies
 // and no addresses.
 //
-// When the disk fails in a way that leaves the file in doubt, or the file is
-// deleted, replaced or changed by others while it is open ([ErrCorrupt]), the
-// journal refuses everything from then on, and so nothing is sent. Open it again
-// once the matter is settled.
+// After a disk failure that leaves the file's contents uncertain, and after a
+// deletion, replacement or foreign change of the open file ([ErrCorrupt]), the
+// journal refuses all operations, so nothing is sent. Repair the cause and open
+// the journal again.
 type FileJournal struct {
 	path string
 	keep time.Duration
@@ -46,32 +46,33 @@ type FileJournal struct {
 	lock    *os.File
 	locked  os.FileInfo // of lock
 	unlock  func() error
-	at      place // the end of the lines that are whole
+	at      place // end of the complete lines
 	lines   int
 	entries map[string]Entry
-	broken  error // the file's state is not known: nothing can be promised any more
+	broken  error // the file's contents are uncertain: refuse everything
 }
 
 var _ Journal = (*FileJournal)(nil)
 
-// journalFile is what is asked of an *os.File, so that tests can have it fail.
+// journalFile lists the used methods of *os.File, so that tests can make them
+// fail.
 type journalFile interface {
 	io.WriteCloser
 	Sync() error
 	Truncate(size int64) error
 }
 
-// OpenJournal opens the journal at path and makes it where there never was one.
-// What a crash left unfinished is tidied up. A file that has lost anything else is
-// refused ([ErrCorrupt]): emptied, cut, changed by a single bit, deleted, or
-// replaced by an earlier copy. Going on would give operations that are under way
-// new keys. To begin with none on purpose, remove the file and its lock.
+// OpenJournal opens the journal at path, or creates it if there never was one.
+// OpenJournal cleans up after a crash. Any other loss is refused ([ErrCorrupt]):
+// a file that was emptied, cut, changed by a single bit, deleted, or replaced by
+// an earlier copy. Otherwise operations in progress would get new keys. To begin
+// with an empty journal, remove the file and its lock.
 //
-// A file next to it, with ".lock" added to the name, remembers how far the journal
-// has come, so it belongs to it and moves with it. It also keeps a second process
-// out, which gets [ErrLocked]. On systems without flock (Windows) there is no
-// such guard, and the caller has to see to it. Network file systems often can
-// neither lock nor sync: use a local disk.
+// The lock file, at path plus ".lock", remembers how far the journal has come:
+// move both files together. The lock file also excludes a second process, which
+// gets [ErrLocked]. Systems without flock (Windows) have no such lock, and the
+// caller must exclude other processes. Network file systems often can neither
+// lock nor sync: use a local disk.
 func OpenJournal(path string, optFns ...func(*JournalOptions)) (*FileJournal, error) {
 	var o JournalOptions
 	for _, fn := range optFns {
@@ -129,7 +130,7 @@ func (j *FileJournal) Update(_ context.Context, e Entry) error {
 		return err
 	}
 	if j.entries[e.Operation].Key != e.Key {
-		return nil // the caller was done with it meanwhile
+		return nil // the caller has called Done in the meantime
 	}
 	if err := j.append(lineOf(e)); err != nil {
 		return err
@@ -138,9 +139,8 @@ func (j *FileJournal) Update(_ context.Context, e Entry) error {
 	return nil
 }
 
-// Done forgets an operation: its outcome is put away, or known to be of no
-// more interest. The next request under this name is a new operation. Doing so
-// for a name that isn't known is fine.
+// Done forgets an operation whose outcome is stored or no longer of interest. The
+// next request under this name is a new operation. An unknown name is no error.
 func (j *FileJournal) Done(operation string) error {
 	j.mu.Lock()
 	defer j.mu.Unlock()
@@ -157,16 +157,16 @@ func (j *FileJournal) Done(operation string) error {
 	return nil
 }
 
-// Entries returns the operations that aren't done, the oldest first: what to
-// resume after a crash.
+// Entries returns the operations that aren't done, the oldest first: the
+// operations to resume after a crash.
 func (j *FileJournal) Entries() []Entry {
 	j.mu.Lock()
 	defer j.mu.Unlock()
 	return j.live()
 }
 
-// Close closes the file. Operations under way go on; those that begin get
-// [ErrClosed]. Closing twice is fine.
+// Close closes the file. Running operations continue; new operations get
+// [ErrClosed]. Close may be called twice.
 func (j *FileJournal) Close() error {
 	j.mu.Lock()
 	defer j.mu.Unlock()
@@ -182,8 +182,8 @@ func (j *FileJournal) Close() error {
 	return err
 }
 
-// usable reports why nothing can be written. What is entered in a file that is
-// no longer where it was, or not as long as it was, would be lost by a crash.
+// usable returns the reason why nothing can be written. A crash would lose lines
+// in a file that was moved or whose length has changed.
 func (j *FileJournal) usable() error {
 	if j.unlock == nil {
 		return ErrClosed
@@ -202,7 +202,7 @@ func (j *FileJournal) usable() error {
 // over reports whether an entry may be forgotten.
 func (j *FileJournal) over(e Entry, now time.Time) bool { return now.After(e.Expires.Add(j.keep)) }
 
-// live returns the entries that count.
+// live returns the entries that may not be forgotten yet.
 func (j *FileJournal) live() []Entry {
 	now := time.Now()
 	entries := make([]Entry, 0, len(j.entries))

@@ -9,25 +9,25 @@ import (
 	"time"
 )
 
-// A journal's file begins with magic, its version, and where it was made. The
-// file comes into being with its first line, so one without is something else, or
-// was a journal and has been emptied.
+// A journal's file begins with magic, its version and its identity. The file is
+// created with this first line, so a file without it is no journal, or was
+// emptied.
 //
 //	samekey operations 2 <id> <generation> <checksum>
 //	<checksum> <length> <JSON>
 //	…
 //
-// The id is the journal's for good, and each time the file is written anew the
-// generation is one higher. Each checksum is over all that stands before it and
-// the line's own JSON, so that no line can be missing, or stand in another place.
-// The length is the JSON's: by it a line that a crash has cut off is told from one
-// whose end has changed.
+// The id never changes, and each rewrite of the file raises the generation by
+// one. Each checksum covers everything before it and the line's own JSON, so that
+// no line can be missing or in another place. The length is the length of the
+// JSON: it distinguishes a line that a crash has cut off from a line with a
+// changed end.
 const magic = "samekey operations "
 
 // line is the state of one operation. The last line of an operation counts.
 type line struct {
 	Operation   string    `json:"op"`
-	Done        bool      `json:"done,omitempty"` // forgotten: the rest is empty
+	Done        bool      `json:"done,omitempty"` // forgotten: the other fields are empty
 	Key         string    `json:"key,omitempty"`
 	Fingerprint string    `json:"fp,omitempty"`
 	Created     time.Time `json:"created,omitzero"`
@@ -36,7 +36,7 @@ type line struct {
 	Status      int       `json:"status,omitempty"`
 }
 
-// lineOf is the line that stores e.
+// lineOf returns the line that stores e.
 func lineOf(e Entry) line {
 	return line{
 		Operation: e.Operation, Key: e.Key, Fingerprint: e.Fingerprint,
@@ -51,7 +51,8 @@ func (l line) entry() Entry {
 	}
 }
 
-// encode makes the line of a file, and its checksum: sum is that of the line before.
+// encode returns the line for the file and its checksum. sum is the checksum of
+// the line before.
 func (l line) encode(sum uint32) ([]byte, uint32, error) {
 	text, err := json.Marshal(l)
 	if err != nil {
@@ -61,7 +62,7 @@ func (l line) encode(sum uint32) ([]byte, uint32, error) {
 	return fmt.Appendf(nil, "%08x %d %s\n", sum, len(text), text), sum, nil
 }
 
-// place is a place in a journal's history: after its first size bytes of one
+// place is a position in a journal's history: after the first size bytes of a
 // generation, whose checksum is sum.
 type place struct {
 	id   string
@@ -70,7 +71,7 @@ type place struct {
 	sum  uint32
 }
 
-// header is the first line of a generation, and the place after it.
+// header returns the first line of a generation, and the place after that line.
 func (p place) header() ([]byte, place) {
 	text := fmt.Appendf(nil, "%s2 %s %d", magic, p.id, p.gen)
 	p.sum = crc32.ChecksumIEEE(text)
@@ -88,7 +89,7 @@ func decodeHeader(b []byte) (place, error) {
 		p.gen, _ = strconv.ParseUint(string(fields[1]), 10, 64)
 	}
 	again, p := p.header()
-	if !bytes.Equal(again, b) { // as it would be written, to the byte
+	if !bytes.Equal(again, b) { // compare with the line as it would be written, byte by byte
 		return place{}, fmt.Errorf("%w: not a journal, or one of another version: its first line is unknown", ErrCorrupt)
 	}
 	return p, nil
@@ -116,11 +117,10 @@ func decodeJSON(text []byte) (line, error) {
 	return l, nil
 }
 
-// decodeFile reads a journal's file, and tells the place where it ends. mark is a
-// place that it has reached, if that is known: up to there it must be as it was.
-// What a crash has left of a line after that is passed over, since nothing was
-// sent for it. All else is damage, and forgetting a key in silence could do
-// something twice.
+// decodeFile reads a journal's file and returns the place where it ends. If mark
+// is not nil, the file must contain that place unchanged. An incomplete line of a
+// crash after the mark is skipped, since nothing was sent for it. Anything else
+// is damage: silently forgetting a key could run an operation twice.
 func decodeFile(data []byte, mark *place) ([]line, place, error) {
 	if bytes.HasPrefix(data, []byte(magic1)) && mark == nil {
 		lines, err := decodeFile1(data)
@@ -135,7 +135,7 @@ func decodeFile(data []byte, mark *place) ([]line, place, error) {
 		return nil, place{}, fmt.Errorf("%w: it is another journal, or an earlier copy of it", ErrCorrupt)
 	}
 	if mark != nil && mark.gen < at.gen {
-		mark = nil // the process has died between writing this file and its mark
+		mark = nil // the process died between writing this file and its mark
 	}
 	reached := mark == nil || *mark == at
 	var lines []line
@@ -162,8 +162,8 @@ func decodeFile(data []byte, mark *place) ([]line, place, error) {
 	return lines, at, nil
 }
 
-// isCut reports whether text is the beginning of a line and no more, as a crash
-// leaves it; some file systems add zeros.
+// isCut reports whether text is only the beginning of a line, as after a crash.
+// Some file systems append zeros.
 func isCut(text []byte) bool {
 	text = bytes.TrimRight(text, "\x00")
 	head, _, whole := bytes.Cut(text, []byte("{"))
@@ -175,7 +175,7 @@ func isCut(text []byte) bool {
 	return err != nil || len(text) <= len(head)+length
 }
 
-// Version 1 had no id and no lengths, and each line a checksum of its own.
+// Version 1 had no id and no lengths, and each line had its own checksum.
 
 const magic1 = magic + "1\n"
 

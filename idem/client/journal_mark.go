@@ -8,15 +8,15 @@ import (
 	"os"
 )
 
-// The mark is the place that a journal's file has reached, as its lock file
-// remembers it. It is written after the file is synced and isn't synced itself, so
-// it may be too low after a power failure, and never too high. By it a file that
-// was emptied, cut, deleted or put back is known from one that is new.
+// The mark in the lock file is a place that the journal's file has reached. The
+// mark is written after the file is synced and isn't synced itself, so after a
+// power failure it may be too low, but never too high. It distinguishes a file
+// that was emptied, cut, deleted or restored from a new file.
 //
 //	samekey journal 2 <id> <generation> <size> <checksum> <checksum of all before>
 
-// markSize is the length of a mark with its newline: each is written over the
-// last.
+// markSize is the length of a mark with its newline: each mark overwrites the
+// last mark.
 const markSize = 18 + 26 + 4*1 + 16 + 16 + 8 + 8 + 1
 
 func (p place) mark() []byte {
@@ -24,8 +24,8 @@ func (p place) mark() []byte {
 	return fmt.Appendf(text, " %08x\n", crc32.ChecksumIEEE(text))
 }
 
-// readMark returns the mark in a lock file, or nil where it has none: the journal
-// is new, or of a version before marks.
+// readMark returns the mark in a lock file, or nil if the lock file is empty: the
+// journal is new, or of a version before marks.
 func readMark(f io.Reader) (*place, error) {
 	text, err := io.ReadAll(io.LimitReader(f, markSize+1))
 	if err != nil || len(text) == 0 {
@@ -33,13 +33,13 @@ func readMark(f io.Reader) (*place, error) {
 	}
 	var p place
 	_, err = fmt.Sscanf(string(text), "samekey journal 2 %26s %x %x %x", &p.id, &p.gen, &p.size, &p.sum)
-	if err != nil || !bytes.Equal(p.mark(), text) { // as it would be written, to the byte
+	if err != nil || !bytes.Equal(p.mark(), text) { // compare with the mark as it would be written, byte by byte
 		return nil, fmt.Errorf("%w: its mark is damaged, or of another version, or it is no lock of a journal", ErrCorrupt)
 	}
 	return &p, nil
 }
 
-// sameFile reports whether the file at path is still the one that was opened.
+// sameFile reports whether the file at path is still the file that was opened.
 func sameFile(path string, opened os.FileInfo) (now os.FileInfo, same bool) {
 	now, err := os.Lstat(path)
 	return now, err == nil && os.SameFile(now, opened)

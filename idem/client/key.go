@@ -7,23 +7,24 @@ import (
 	"strings"
 )
 
-// maxKey is the longest key that servers agree on.
+// maxKey is the longest key that servers commonly accept.
 const maxKey = 255
 
-// NewKey returns a new random key, a version 4 UUID. The transport makes its
-// own; this is for callers that store the key with their data and set the
+// NewKey returns a new random key, a version 4 UUID. The transport makes its own
+// keys; NewKey is for callers that store the key with their data and set the
 // header themselves.
 func NewKey() string {
 	var u [16]byte
-	_, _ = rand.Read(u[:])     // never fails: it would end the process
+	_, _ = rand.Read(u[:])     // never fails: a failure would end the process
 	u[6] = u[6]&0x0f | 4<<4    // version
 	u[8] = u[8]&0x3f | 0b10<<6 // variant
 	return fmt.Sprintf("%x-%x-%x-%x-%x", u[:4], u[4:6], u[6:8], u[8:10], u[10:])
 }
 
 // callersKey finds the key that the caller of RoundTrip set. Maps that were not
-// filled through http.Header keep their spelling, so all are looked at. set is
-// true with an empty key for an entry without values: no key is wanted.
+// filled through http.Header keep their spelling, so all names are compared in
+// any case. A header without values means that the caller wants no key: set is
+// true and key is empty.
 func callersKey(h http.Header, name string) (key string, set bool, err error) {
 	var values []string
 	for n, v := range h {
@@ -50,7 +51,7 @@ func callersKey(h http.Header, name string) (key string, set bool, err error) {
 	return key, true, err
 }
 
-// newKey makes a key in the form it is sent.
+// newKey makes a key in the form in which it is sent.
 func (t *Transport) newKey() string {
 	if t.opt.QuoteKey {
 		return `"` + NewKey() + `"`
@@ -58,10 +59,10 @@ func (t *Transport) newKey() string {
 	return NewKey()
 }
 
-// redirectedKey returns the key of the request that was redirected here. Where
-// http.Client keeps a method that has keys (307, 308), it means "the same
-// request, over there": the same operation, so the same key. It copies the
-// caller's headers to the new request, but not those that were added here.
+// redirectedKey returns the key of the request that was redirected here. After a
+// redirect that keeps the method (307, 308), http.Client sends the same request
+// elsewhere: the same operation, so the same key. http.Client copies the caller's
+// headers to the new request, but not headers that the transport added.
 func redirectedKey(req *http.Request, header string) string {
 	if req.Response == nil || req.Response.Request == nil {
 		return ""

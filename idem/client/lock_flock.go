@@ -9,8 +9,8 @@ import (
 	"syscall"
 )
 
-// lockFile takes the lock file at path or returns [ErrLocked]. The kernel frees
-// it when the process dies, so no stale lock can be left behind.
+// lockFile locks the lock file at path or returns [ErrLocked]. The kernel
+// releases the lock when the process dies, so no stale lock can remain.
 func lockFile(path string) (f *os.File, unlock func() error, err error) {
 	f, err = os.OpenFile(path, os.O_CREATE|os.O_RDWR, 0o600)
 	if err != nil {
@@ -23,8 +23,8 @@ func lockFile(path string) (f *os.File, unlock func() error, err error) {
 		}
 	}
 	if err == nil {
-		// Closing alone would not free it while a child process that is just
-		// being started has a copy of the descriptor.
+		// Closing alone would not release the lock while a starting child process has a
+		// copy of the descriptor.
 		return f, func() error { return errors.Join(syscall.Flock(int(f.Fd()), syscall.LOCK_UN), f.Close()) }, nil
 	}
 	if errors.Is(err, syscall.EWOULDBLOCK) {

@@ -4,7 +4,7 @@ package client
 
 import "os"
 
-// lockFile keeps nobody out where there is no flock: see [OpenJournal].
+// lockFile locks nothing on systems without flock: see [OpenJournal].
 func lockFile(path string) (f *os.File, unlock func() error, err error) {
 	f, err = os.OpenFile(path, os.O_CREATE|os.O_RDWR, 0o600)
 	if err != nil {

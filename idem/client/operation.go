@@ -10,26 +10,26 @@ import (
 // operation is one logical request: all attempts of one RoundTrip.
 type operation struct {
 	t      *Transport
-	req    *http.Request // the caller's, never changed
-	passes bool          // goes to the base transport as it is
+	req    *http.Request // the caller's request, never changed
+	passes bool          // goes to the base transport unchanged
 
-	key   string // in the form it is sent; "" = none
+	key   string // in the form in which it is sent; "" = none
 	body  *body
-	entry Entry     // in the journal; its Operation is "" if there is none
-	until time.Time // end of the key's lifetime; zero if there is no key
+	entry Entry     // the journal's entry; its Operation is "" without an entry
+	until time.Time // end of the key's lifetime; zero without a key
 
 	attempts int
-	waits    int           // attempts that were told to wait for another one's answer
-	waited   time.Duration // and for how long
-	sent     time.Time     // the last of them
-	heard    http.Header   // of its answer, also of a torn one; nil if there was none
-	aboutKey bool          // so is its answer, and not about the operation
-	unknown  bool          // an attempt, or one of an earlier process, may have been carried out
-	maybe    bool          // so may another request with this key: one at work (409), redirected here, or the caller's
+	waits    int           // attempts that were told to wait for another attempt's answer
+	waited   time.Duration // total of these waits
+	sent     time.Time     // time of the last attempt
+	heard    http.Header   // headers of its answer, even of a torn answer; nil without an answer
+	aboutKey bool          // its answer is about the key, not about the operation
+	unknown  bool          // an attempt of this or an earlier process may have been carried out
+	maybe    bool          // another request with this key may have been carried out: one in progress (409), one redirected here, or an earlier request of the caller
 }
 
-// begin decides what kind of request it is and makes it fit to be repeated.
-// Nothing is sent before it has succeeded.
+// begin classifies the request and prepares it for repetition. Nothing is sent
+// before begin has succeeded.
 func (o *operation) begin() error {
 	if err := checkRequest(o.req); err != nil {
 		return err
@@ -61,8 +61,8 @@ func (o *operation) begin() error {
 	return nil
 }
 
-// chooseKey takes the caller's key, else that of the request that was
-// redirected here, else a new one; and has the journal's word on it.
+// chooseKey chooses the caller's key, else the key of the redirected request,
+// else a new key; the journal's entry takes precedence.
 func (o *operation) chooseKey(own string) error {
 	moved := redirectedKey(o.req, o.t.opt.KeyHeader)
 	if o.key == "" {
@@ -74,10 +74,10 @@ func (o *operation) chooseKey(own string) error {
 	}
 	resumed, err := o.remember(own, moved)
 	switch {
-	case errors.Is(err, ErrExpired): // with the key that is over
+	case errors.Is(err, ErrExpired): // the error contains the expired key
 		return err
 	case err != nil:
-		o.key = used // what was made has not been
+		o.key = used // a newly made key was not used
 		return err
 	case resumed:
 		o.tell(o.t.opt.Hooks.Resumed, Event{})
@@ -87,7 +87,7 @@ func (o *operation) chooseKey(own string) error {
 	return nil
 }
 
-// run sends the request until its answer is one to return.
+// run sends the request until an attempt's outcome can be returned.
 func (o *operation) run() (*http.Response, error) {
 	for {
 		resp, abort, err := o.attempt()
@@ -107,13 +107,13 @@ func (o *operation) run() (*http.Response, error) {
 		if cause := pause(o.req, wait); cause != nil {
 			return nil, o.failed(fmt.Errorf("%w, while waiting to retry after: %w", cause, err))
 		}
-		if o.isOver(0) { // the machine was asleep meanwhile, or its clock was set
+		if o.isOver(0) { // the machine slept in the meantime, or its clock was set
 			return nil, o.gaveUp(fmt.Errorf("%w: while waiting to retry after: %w", ErrExpired, err), ReasonLifetime)
 		}
 	}
 }
 
-// judge says whether the outcome of an attempt is one to retry, and why.
+// judge decides whether to retry after an attempt, and why.
 func (o *operation) judge(resp *http.Response, err error) (why Reason, retry bool) {
 	switch {
 	case cancelled(o.req) != nil:
@@ -136,13 +136,13 @@ func (o *operation) judge(resp *http.Response, err error) (why Reason, retry boo
 		return ReasonRefused, false
 	case retried && isKeyIgnored(resp.Header) && !isIdempotent(o.req.Method):
 		return ReasonIgnored, false
-	case retried && !isReplay(resp): // what is stored is the same the next time
+	case retried && !isReplay(resp): // a replayed answer stays the same
 		return ReasonStatus, true
 	}
 	return "", false
 }
 
-// mayRetry says how long to wait before the next attempt, or why there is none.
+// mayRetry returns the wait before the next attempt, or the reason against it.
 func (o *operation) mayRetry(resp *http.Response) (wait time.Duration, no Reason) {
 	now := time.Now()
 	wait = backoff(o.attempts, o.t.opt.InitialDelay, o.t.opt.MaxDelay)
@@ -172,20 +172,20 @@ func (o *operation) mayRetry(resp *http.Response) (wait time.Duration, no Reason
 	return wait, ""
 }
 
-// inFlight reports whether the server works on the very request: its answer is
-// waited for, and that is no retry of something that failed. A holder that died
-// keeps the key until its lease is over, which may take many times Retry-After.
+// inFlight reports whether the server is working on this very request. Waiting
+// for its answer doesn't count as a retry. A holder that died keeps the key until
+// its lease ends, which may take many times Retry-After.
 func (o *operation) inFlight(resp *http.Response) bool {
 	return o.key != "" && resp != nil && resp.StatusCode == http.StatusConflict
 }
 
-// isOver reports whether it will be too late for the key after wait.
+// isOver reports whether the key's lifetime will have ended after wait.
 func (o *operation) isOver(wait time.Duration) bool {
 	return !o.until.IsZero() && !o.t.wall().Add(wait+lifetimeMargin).Before(o.until)
 }
 
-// end returns the last attempt's outcome. why is set where it could have been
-// retried.
+// end returns the last attempt's outcome. why is set if the outcome could have
+// been retried.
 func (o *operation) end(resp *http.Response, err error, why Reason) (*http.Response, error) {
 	if err != nil {
 		return nil, o.gaveUp(err, why)
@@ -193,9 +193,9 @@ func (o *operation) end(resp *http.Response, err error, why Reason) (*http.Respo
 	if why != "" {
 		o.tell(o.t.opt.Hooks.GaveUp, Event{Status: resp.StatusCode, Reason: why})
 	}
-	resp.Header.Del(ResultHeader) // this package's word, and no server's
+	resp.Header.Del(ResultHeader) // only this package sets this header
 	switch {
-	case isReplay(resp): // a 404 too: it is the true answer to the first attempt
+	case isReplay(resp): // a replayed 404 too is the true answer to the first attempt
 		o.tell(o.t.opt.Hooks.Replayed, Event{Status: resp.StatusCode})
 	case o.deletedBefore(resp):
 		_ = resp.Body.Close()
@@ -220,7 +220,7 @@ func (o *operation) gaveUp(err error, why Reason) error {
 	return e
 }
 
-// failed makes the error of this operation.
+// failed returns this operation's error with cause err.
 func (o *operation) failed(err error) *Error {
 	return &Error{Key: o.key, Attempts: o.attempts, Unknown: o.unknown || o.maybe, Err: err}
 }

@@ -24,7 +24,7 @@ const (
 	DefaultBudgetPerSecond   = 10
 )
 
-// More than anyone can mean, and far from overflowing.
+// Limits beyond any sensible value, but far from an overflow.
 const (
 	maxBytes = 1 << 50
 	maxWait  = 365 * 24 * time.Hour
@@ -33,75 +33,76 @@ const (
 // Options are a [Transport]'s settings. The zero value of each field means its
 // default.
 type Options struct {
-	// KeyHeader is the request header that carries the key. A request that has
-	// it keeps its value. Default: DefaultKeyHeader.
+	// KeyHeader is the request header that carries the key. A request that has this
+	// header keeps its value. Default: DefaultKeyHeader.
 	KeyHeader string
-	// QuoteKey sends the keys made here as RFC 9651 strings, in quotes, for
-	// servers that take nothing else (idem.IETF).
+	// QuoteKey sends generated keys as RFC 9651 strings, in quotes, for servers that
+	// accept no other form (idem.IETF).
 	QuoteKey bool
-	// Methods are the HTTP methods whose requests get a key. The idempotent
-	// ones (GET, HEAD, OPTIONS, TRACE, PUT, DELETE) are retried without; add
-	// DELETE or PUT where the server wants a key on them (idem.Stripe). An empty
-	// list means that only callers make keys. Default: POST and PATCH.
+	// Methods are the HTTP methods whose requests get a key. Requests with
+	// idempotent methods (GET, HEAD, OPTIONS, TRACE, PUT, DELETE) are retried
+	// without a key; add DELETE or PUT if the server requires a key for them
+	// (idem.Stripe). With an empty list only callers make keys. Default: POST and
+	// PATCH.
 	Methods []string
-	// KeyLifetime is how long the server remembers a key, counted from the
-	// first attempt of this request, or of its operation in the journal. What the
-	// server itself says in Idempotency-Expires counts more. No retry is sent
-	// after it. Default: DefaultKeyLifetime.
+	// KeyLifetime is how long the server remembers a key, counted from the first
+	// attempt of this request, or of its operation in the journal. The server's
+	// Idempotency-Expires takes precedence. No retry is sent after the lifetime.
+	// Default: DefaultKeyLifetime.
 	KeyLifetime time.Duration
 
-	// MaxRetries is how often a request is sent again, so it is sent at most
-	// once more than that. Negative: never. Default: DefaultMaxRetries.
+	// MaxRetries is how often a request is sent again, after the first attempt.
+	// Negative: never. Default: DefaultMaxRetries.
 	MaxRetries int
-	// InitialDelay and MaxDelay bound the wait before retry n: a random time
-	// between half and all of min(InitialDelay * 2^(n-1), MaxDelay), but no less
-	// than InitialDelay. Defaults: DefaultInitialDelay and DefaultMaxDelay.
+	// InitialDelay and MaxDelay determine the wait before retry n: a random time
+	// between half and all of min(InitialDelay * 2^(n-1), MaxDelay), but at least
+	// InitialDelay. Defaults: DefaultInitialDelay and DefaultMaxDelay.
 	InitialDelay, MaxDelay time.Duration
-	// MaxRetryAfter is the longest Retry-After that is waited for. An answer
-	// that asks for more is returned at once. A keyed request that is told by 409
-	// to come again, since it is still being worked on, does so for as long in
-	// all, besides MaxRetries. Default: DefaultMaxRetryAfter.
+	// MaxRetryAfter is the longest Retry-After that the transport waits for. An
+	// answer with a longer Retry-After is returned at once. A keyed request whose
+	// answer is 409, since the server is still working on the request, is repeated
+	// for this time in total, in addition to MaxRetries. Default:
+	// DefaultMaxRetryAfter.
 	MaxRetryAfter time.Duration
-	// AttemptTimeout ends an attempt that has no answer by then: its headers,
-	// and for a keyed request also as much of its body as MaxAnswer says. It
-	// includes sending the request's body. A timed-out attempt is retried.
-	// Default: none, so only the request's context ends an attempt that hangs.
+	// AttemptTimeout is the time limit of an attempt: from sending the request's
+	// body to the answer's headers and, for a keyed request, as much of the answer's
+	// body as MaxAnswer demands. A timed-out attempt is retried. Default: none, so
+	// only the request's context ends an attempt that hangs.
 	AttemptTimeout time.Duration
 
-	// Retried says which statuses are retried, of those from 400 on.
-	// Default: DefaultRetried.
+	// Retried decides which statuses from 400 on are retried. Default:
+	// DefaultRetried.
 	Retried func(status int) bool
-	// ShouldRetryHeader is a response header by which the server overrules
-	// Retried, with "true" or "false". Default: DefaultShouldRetryHeader.
+	// ShouldRetryHeader is a response header with which the server overrules
+	// Retried, by "true" or "false". Default: DefaultShouldRetryHeader.
 	ShouldRetryHeader string
-	// KeepNotFound hands over the 404 of a repeated DELETE as it is, instead of
-	// a 204 (see the package's documentation).
+	// KeepNotFound returns the 404 of a repeated DELETE unchanged, instead of a 204
+	// (see the package's documentation).
 	KeepNotFound bool
 
-	// MaxBuffer is how many bytes of a request body that can't be rewound (no
-	// GetBody) are kept to send it again. A keyed request with a longer one is
-	// refused; one without a key is sent once. Negative: none. Default:
-	// DefaultMaxBuffer.
+	// MaxBuffer is how many bytes of a body that can't be rewound (no GetBody) are
+	// kept for retries. With a longer body, a keyed request is refused, and a
+	// request without a key is sent once. Negative: none. Default: DefaultMaxBuffer.
 	MaxBuffer int64
-	// MaxAnswer is how many bytes of the answer to a keyed request are read
-	// before it is handed over, so that an answer that tears on the way is
-	// asked for again; what is longer is streamed from there. Event streams are
-	// never read ahead. Negative: nothing is. Default: DefaultMaxAnswer.
+	// MaxAnswer is how many bytes of the answer to a keyed request are read before
+	// the answer is returned, so that a torn answer is requested again. The rest of
+	// a longer answer is streamed. Event streams are never read ahead. Negative: no
+	// answer is read ahead. Default: DefaultMaxAnswer.
 	MaxAnswer int64
 
-	// BudgetRatio and BudgetPerSecond bound the retries of the whole transport:
-	// so many for each request, plus so many a second, with ten seconds' worth
-	// saved up. When they are used up, failures are returned instead of
-	// retried, so that clients don't keep a struggling server down. Defaults:
-	// DefaultBudgetRatio and DefaultBudgetPerSecond.
+	// BudgetRatio and BudgetPerSecond limit the retries of the whole transport:
+	// BudgetRatio for each request plus BudgetPerSecond each second, with the budget
+	// of ten seconds saved up. When the budget is used up, failures are returned
+	// instead of retried, so that clients don't keep a struggling server down.
+	// Defaults: DefaultBudgetRatio and DefaultBudgetPerSecond.
 	BudgetRatio, BudgetPerSecond float64
-	// NoBudget bounds retries by MaxRetries only.
+	// NoBudget limits retries by MaxRetries only.
 	NoBudget bool
 
-	// Journal remembers the keys of operations named by [WithOperation] beyond
-	// this process. Default: none; a named operation is then refused.
+	// Journal remembers the keys of operations named by [WithOperation] beyond this
+	// process. Default: none; a named operation is then refused.
 	Journal Journal
-	// Hooks are told what happens, for metrics and logs.
+	// Hooks are called as the transport works, for metrics and logs.
 	Hooks Hooks
 }
 
@@ -159,7 +160,7 @@ func (o *Options) validate() error {
 	return errors.Join(errs...)
 }
 
-// isNilPointer finds the nil pointer in an interface, which == nil doesn't.
+// isNilPointer also finds a nil pointer in an interface.
 func isNilPointer(v any) bool {
 	r := reflect.ValueOf(v)
 	return r.Kind() == reflect.Pointer && r.IsNil()

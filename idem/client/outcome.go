@@ -7,28 +7,29 @@ import (
 	"strings"
 )
 
-// ResultHeader is a response header that this package adds where the server's
-// answer alone would mislead. Its values are [DeletedBefore] and [OutcomeUnknown].
+// ResultHeader is a response header that this package adds if the server's answer
+// alone would mislead. Its values are [DeletedBefore] and [OutcomeUnknown].
 const ResultHeader = "Idempotency-Client"
 
 // Values of [ResultHeader].
 const (
-	// DeletedBefore marks the 204 that stands for the 404 of a repeated DELETE.
+	// DeletedBefore marks the 204 that replaces the 404 of a repeated DELETE.
 	DeletedBefore = "deleted-before"
-	// OutcomeUnknown marks an answer that doesn't settle a keyed operation, such
-	// as 401, 429 or 503, where the server may have carried it out all the same:
-	// an attempt before it got no answer, for instance; or that is about the key,
-	// which an earlier attempt has used then. To send it again is safe
-	// only with the same key, which is in Response.Request.Header, and not even
-	// then where the server ignores keys (Idempotency-Status: ignored). Such an
-	// answer to a request whose key the caller set is always marked, since an
-	// earlier request may have had that key.
+	// OutcomeUnknown marks an answer that doesn't settle a keyed operation, such as
+	// 401, 429 or 503, if the server may have carried out the operation: for
+	// instance, an earlier attempt got no answer, or the answer is about the key,
+	// which an earlier attempt has then used. Repeat such a request only with the
+	// same key, which is in Response.Request.Header, and not at all if the server
+	// ignores keys (Idempotency-Status: ignored). Such an answer to a request with a
+	// caller's own key is always marked, since an earlier request may have had that
+	// key.
 	OutcomeUnknown = "outcome-unknown"
 )
 
-// settles reports whether an answer is the operation's: the same request can't
-// get a better one. Not so where it only has to wait, to sign in, or to go
-// elsewhere, or where the answer is about its key.
+// settles reports whether an answer is the operation's final answer: the same
+// request can't get a better answer. An answer doesn't settle the operation if
+// the client has to wait, to sign in or to go elsewhere, or if the answer is
+// about the key.
 func (o *operation) settles(resp *http.Response) bool {
 	if isReplay(resp) {
 		return true
@@ -41,15 +42,15 @@ func (o *operation) settles(resp *http.Response) bool {
 		http.StatusTooEarly, http.StatusTooManyRequests, http.StatusTemporaryRedirect, http.StatusPermanentRedirect:
 		return false
 	case http.StatusAccepted:
-		return resp.Header.Get("Retry-After") == "" // package idem's "still running"
+		return resp.Header.Get("Retry-After") == "" // with Retry-After, package idem's "still running"
 	}
 	return resp.StatusCode < http.StatusInternalServerError
 }
 
 // isAboutKey reports whether a refusal is about the request's key: the server
-// knows it already, so an earlier attempt got there, and what that one came to is
-// not said. Refusals of keys that the server has no use for are none, nor is 410,
-// by which package idem says that the operation was carried out.
+// already knows the key, so an earlier attempt arrived, and the refusal doesn't
+// tell its outcome. Refusals of invalid or missing keys are not about the key,
+// nor is 410, with which package idem reports that the operation was carried out.
 func isAboutKey(resp *http.Response, body []byte) bool {
 	if isReplay(resp) || resp.StatusCode < http.StatusBadRequest || resp.StatusCode >= http.StatusInternalServerError ||
 		resp.StatusCode == http.StatusGone {
@@ -61,7 +62,7 @@ func isAboutKey(resp *http.Response, body []byte) bool {
 		Error  refusal   // Stripe
 		Errors []refusal // Square
 	}
-	if err := json.Unmarshal(body, &r); err != nil && !isA[*json.UnmarshalTypeError](err) { // which leaves one field out
+	if err := json.Unmarshal(body, &r); err != nil && !isA[*json.UnmarshalTypeError](err) { // this error leaves only one field out
 		return false
 	}
 	return slices.ContainsFunc(append(r.Errors, r.refusal, r.Error), func(r refusal) bool {
@@ -74,8 +75,8 @@ func isReplay(resp *http.Response) bool {
 	return strings.EqualFold(resp.Header.Get(replayedHeader), "true")
 }
 
-// deletedBefore reports whether a 404 is the sign of success: the attempt
-// before it may have deleted the thing, and nobody heard (R95).
+// deletedBefore reports whether a 404 is a sign of success: an earlier attempt
+// without an answer may have deleted the resource (R95).
 func (o *operation) deletedBefore(resp *http.Response) bool {
 	return resp.StatusCode == http.StatusNotFound && o.req.Method == http.MethodDelete && o.unknown && !o.t.opt.KeepNotFound
 }

@@ -13,14 +13,14 @@ import (
 	"syscall"
 )
 
-// DefaultRetried is what is retried by default: 409, since the original may
-// still be running, 429, and 5xx.
+// DefaultRetried is the default of [Options.Retried]: 409, since the original may
+// still be running, 429, and 5xx are retried.
 func DefaultRetried(status int) bool {
 	return status == http.StatusConflict || status == http.StatusTooManyRequests || status >= http.StatusInternalServerError
 }
 
-// checkRequest finds what no transport can send, which would otherwise look
-// like a network error and be retried.
+// checkRequest returns an error for a request that no transport can send.
+// Otherwise the request would look like a network error and be retried.
 func checkRequest(req *http.Request) error {
 	switch {
 	case req.URL == nil:
@@ -45,20 +45,20 @@ func checkRequest(req *http.Request) error {
 
 func isHTTP(req *http.Request) bool { return req.URL.Scheme == "http" || req.URL.Scheme == "https" }
 
-// permanent reports whether a retry is sure to meet err again: what the
-// transport refuses, what fails the check of a certificate, and what was
-// cancelled. All else is taken for the network's fault.
+// permanent reports whether a retry will certainly fail with err again: the
+// transport refused the request, the check of a certificate failed, or the
+// request was cancelled. All other errors count as network errors.
 func permanent(req *http.Request, err error) bool {
 	if errors.Is(err, context.Canceled) || errors.Is(err, errBadTransport) || isTLS(err) {
 		return true
 	}
-	// The errors by which a transport refuses a protocol have no type.
+	// A transport's errors for an unsupported protocol have no type.
 	return !isHTTP(req) && !isNetwork(err)
 }
 
 func isTLS(err error) bool {
 	return isCertificate(err) || isA[tls.RecordHeaderError](err) || isA[tls.AlertError](err) ||
-		isOp(err, "local error", "remote error") // crypto/tls: an alert
+		isOp(err, "local error", "remote error") // an alert of crypto/tls
 }
 
 // isCertificate reports whether err comes from the check of a certificate.
@@ -71,8 +71,8 @@ func isNetwork(err error) bool {
 	return errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) || isA[net.Error](err) || isA[syscall.Errno](err)
 }
 
-// isUnsent reports whether err comes from making a connection: there was none
-// to send the request on.
+// isUnsent reports whether err comes from connecting, so that the request was not
+// sent.
 func isUnsent(err error) bool {
 	return isCertificate(err) || isA[*net.DNSError](err) || isOp(err, "dial", "proxyconnect")
 }

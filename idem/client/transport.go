@@ -7,8 +7,8 @@ import (
 	"time"
 )
 
-// Transport is an [http.RoundTripper] that makes keys and retries. Make it with
-// [New]. It is safe for concurrent use.
+// Transport is an [http.RoundTripper] that makes keys and retries. Make a
+// Transport with [New]. A Transport is safe for concurrent use.
 type Transport struct {
 	base   http.RoundTripper
 	opt    Options
@@ -19,7 +19,7 @@ type Transport struct {
 var _ http.RoundTripper = (*Transport)(nil)
 
 // New returns a Transport that sends through base; nil means
-// [http.DefaultTransport]. It panics if an option can't work.
+// [http.DefaultTransport]. New panics if an option is invalid.
 func New(base http.RoundTripper, optFns ...func(*Options)) *Transport {
 	var o Options
 	for _, fn := range optFns {
@@ -39,20 +39,20 @@ func New(base http.RoundTripper, optFns ...func(*Options)) *Transport {
 	return t
 }
 
-// RoundTrip implements [http.RoundTripper]. It does not change req.
+// RoundTrip implements [http.RoundTripper]. RoundTrip does not change req.
 //
-// The response is the last one received, also where retries ran out, with
-// [ResultHeader] where it would mislead. Its Request has the key in its header.
-// An error is an [*Error], which has the key too. Requests that are neither keyed
-// nor idempotent go to the base transport untouched, once, and its error comes
-// back as it is.
+// The response is the last response received, even after the last retry, with
+// [ResultHeader] if it would mislead. The header of its Request contains the key.
+// An error is an [*Error], which contains the key too. A request that is neither
+// keyed nor idempotent goes to the base transport unchanged and once, and the
+// error is the base transport's.
 func (t *Transport) RoundTrip(req *http.Request) (*http.Response, error) {
 	o := &operation{t: t, req: req}
 	err := o.begin()
 	switch {
 	case err != nil:
 		if req.Body != nil {
-			_ = req.Body.Close() // the contract of a RoundTripper; nobody wants its error
+			_ = req.Body.Close() // required of a RoundTripper; this error is of no use
 		}
 		return nil, o.failed(err)
 	case o.passes:
@@ -61,8 +61,9 @@ func (t *Transport) RoundTrip(req *http.Request) (*http.Response, error) {
 	return o.run()
 }
 
-// CloseIdleConnections closes those of the base transport, where it has such a
-// method. [http.Client] has a method of the same name that calls this one.
+// CloseIdleConnections closes the idle connections of the base transport, if it
+// has this method. http.Client's method of the same name calls
+// CloseIdleConnections.
 func (t *Transport) CloseIdleConnections() {
 	if c, ok := t.base.(interface{ CloseIdleConnections() }); ok {
 		c.CloseIdleConnections()
@@ -83,8 +84,8 @@ func isIdempotent(method string) bool {
 	return isSafe(method) || method == http.MethodPut || method == http.MethodDelete
 }
 
-// wall is the time of day. Lifetimes are compared by it, not by the monotonic
-// clock, which stands still while a laptop sleeps or a sandbox is frozen.
+// wall returns the time of day. Lifetimes are compared by wall time, since the
+// monotonic clock stands still while a laptop sleeps or a sandbox is frozen.
 func (t *Transport) wall() time.Time { return t.now().Round(0) }
 
 // keyed reports whether method gets a key.

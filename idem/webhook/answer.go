@@ -14,14 +14,14 @@ import (
 // refusal is an answer that makes the provider try again.
 type refusal struct {
 	status int
-	code   string // stable, and explained in docs/webhooks.md
+	code   string // stable, explained in docs/webhooks.md
 	detail string
-	retry  time.Duration // 0 = say nothing: providers have schedules of their own
+	retry  time.Duration // 0 = no Retry-After: providers have their own schedules
 }
 
-// refusals maps each error to its answer. The first match counts. None is a 2xx,
-// which would end the retries, nor 410, by which some providers disable the
-// endpoint.
+// refusals maps each error to its answer. The first match counts. No status is a
+// 2xx, which would end the retries, or 410, after which some providers disable
+// the endpoint.
 var refusals = []struct {
 	err error
 	refusal
@@ -42,7 +42,7 @@ var refusals = []struct {
 	{idem.ErrUnavailable, refusal{http.StatusServiceUnavailable, "store_unavailable", "What is known of the event could not be read. Send it again.", time.Second}},
 }
 
-// failed answers any other error, and all of the handler's.
+// failed answers all other errors, including all errors of the handler.
 var failed = refusal{http.StatusInternalServerError, "internal_error", "The event could not be handled. Send it again.", 0}
 
 func answerOf(err error) refusal {
@@ -57,14 +57,14 @@ func answerOf(err error) refusal {
 	return failed
 }
 
-// docs is where each code is explained.
+// docs is the URL that explains each code.
 const docs = "https://github.com/samekey/samekey/blob/main/docs/webhooks.md#"
 
-// answer makes a problem of RFC 9457 of err. It tells a stranger nothing that
+// answer returns a problem (RFC 9457) for err. The answer contains nothing that
 // helps to forge a signature.
 func answer(err error) idem.Response {
 	r := answerOf(err)
-	body, _ := json.Marshal(struct { // strings and an int: it can't fail
+	body, _ := json.Marshal(struct { // strings and an int: Marshal can't fail
 		Type   string `json:"type"`
 		Title  string `json:"title"`
 		Status int    `json:"status"`
@@ -84,7 +84,7 @@ func answer(err error) idem.Response {
 	return idem.Response{Status: r.status, Header: h, Body: body}
 }
 
-// handled answers an event that is on record.
+// handled answers an event that is recorded as handled.
 func handled(replayed bool) idem.Response {
 	h := http.Header{"Cache-Control": {"no-store"}}
 	if replayed {

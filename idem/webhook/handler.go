@@ -15,24 +15,24 @@ import (
 )
 
 const (
-	// DefaultRetention is for how long an event that was handled is known. It
-	// outlasts what providers do by themselves, and what their users may ask of
-	// them: Stripe lets events be sent again for 30 days.
+	// DefaultRetention is how long a handled event is remembered: longer than
+	// providers repeat deliveries by themselves or at their users' request (up to 30
+	// days at Stripe).
 	DefaultRetention = 31 * 24 * time.Hour
 
-	// DefaultRetryWindow is for how long providers repeat a delivery by themselves:
-	// three days and a few hours. A shorter Retention is refused, unless
-	// RetryWindow says that this provider gives up earlier.
+	// DefaultRetryWindow is how long providers repeat a delivery by themselves:
+	// three days and a few hours. A shorter Retention is refused, unless RetryWindow
+	// is set because this provider gives up earlier.
 	DefaultRetryWindow = 80 * time.Hour
 
-	// DefaultMaxBody is the largest body that is taken, in bytes. Events have
-	// rarely more than a few thousand.
+	// DefaultMaxBody is the largest accepted body, in bytes. Events rarely have more
+	// than a few thousand bytes.
 	DefaultMaxBody = 1 << 20
 )
 
-// Handler receives the webhooks of one endpoint. It is an [http.Handler]; for
-// Lambda there is lambda.Webhook. Make one with [New]. It is safe for concurrent
-// use.
+// Handler receives the webhooks of one endpoint. Make a Handler with [New]. A
+// Handler is an [http.Handler]; on Lambda use lambda.Webhook. A Handler is safe
+// for concurrent use.
 type Handler struct {
 	engine   *idem.Engine
 	verifier Verifier
@@ -44,31 +44,30 @@ type Handler struct {
 	refused  func(context.Context, idem.Event)
 }
 
-// New returns a handler that calls fn once for each event that v lets through.
+// New returns a handler that calls fn once for each event that v accepts.
 //
-// endpoint names who is told what: the same event sent to two endpoints is
-// handled twice. It is stored with each record, and a change makes all earlier
-// events new. Give each account at a provider, and each URL, its own.
+// endpoint names the receiver: the same event sent to two endpoints is handled
+// twice. Each record contains endpoint, and a change makes all earlier events
+// new. Use a different endpoint for each account at a provider and for each URL.
 //
-// When fn returns nil, the event is recorded as handled, and every later
-// delivery is answered 200 without fn. An error frees the event, or keeps what
-// phases have committed, for the provider's next try, and is answered 500; a
-// panic does the same, and is logged with its stack; in a Lambda function the
-// process then ends. [idem.Respond], with anything, says that the event is handled
-// whatever became of a phase. What fn passes on of its phases'
-// errors is an error like any other. Events that are none of fn's business are
-// handled by returning nil.
+// If fn returns nil, the event is recorded as handled, and later deliveries are
+// answered 200 without fn. An error is answered 500 and frees the event, or keeps
+// its committed phases, for the provider's next try. A panic has the same effect
+// and is logged with its stack; in a Lambda function the process then ends.
+// [idem.Respond], with any value, marks the event as handled even after a failed
+// phase. A phase's error that fn returns counts like any other error. For
+// irrelevant events, fn returns nil.
 //
-// The options are an engine's, with defaults of their own for Retention
+// The options are an engine's, with other defaults for Retention
 // (DefaultRetention), RetryWindow (DefaultRetryWindow) and MaxRequest
-// (DefaultMaxBody), which holds for every source here. What concerns the
-// Idempotency-Key, scope, fingerprint and answers has no meaning: the key is the
-// event's id, and the answers are in docs/webhooks.md. Resumable has none either:
-// the provider's retries complete what was begun. Logger and Hooks.Refused are
-// told of refused deliveries too, the latter with the endpoint as Route.
+// (DefaultMaxBody, for every source). Options about the Idempotency-Key, scope,
+// fingerprint and answers have no effect: the key is the event's id, and
+// docs/webhooks.md lists the answers. Resumable has no effect either: the
+// provider's retries finish unfinished events. Logger and Hooks.Refused also
+// report refused deliveries; the hook's Route is endpoint.
 //
-// New panics if store, v or fn is nil, if endpoint is empty, or if an option
-// can't work: mistakes in the program, best found at cold start.
+// New panics if store, v or fn is nil, if endpoint is empty, or if an option is
+// invalid: mistakes in the program, best found at cold start.
 func New(store store.Store, endpoint string, v Verifier, fn func(context.Context, Event) error, optFns ...func(*idem.Options)) *Handler {
 	if endpoint == "" || v == nil || fn == nil {
 		panic("webhook: New: endpoint, verifier and handler are required") //nolint:forbidigo // a mistake in the program
@@ -77,15 +76,15 @@ func New(store store.Store, endpoint string, v Verifier, fn func(context.Context
 	for _, set := range optFns {
 		set(&opt)
 	}
-	// The provider's word for sameness is the id. Bodies of one event may differ
-	// (Stripe's count the deliveries that are outstanding), and a difference that
-	// refused a retry would lose the event.
+	// Providers identify an event by its id. Bodies of one event may differ
+	// (Stripe's count the outstanding deliveries), and refusing a retry because of a
+	// difference would lose the event.
 	opt.Fingerprint = idem.Fingerprint{SkipMethod: true, SkipPath: true, SkipQuery: true, SkipBody: true}
 	opt.Stored = func(int) bool { return true }
 	opt.Key, opt.KeyFrom = idem.KeyRequired, nil
 	opt.ScopeRoute, opt.Resumable, opt.StatusURL = false, false, ""
 	if opt.InFlight == idem.InFlightAccept {
-		opt.InFlight = idem.InFlightRefuse // 202 would end the retries of an event that can still fail
+		opt.InFlight = idem.InFlightRefuse // a 202 would end the retries of an event that can still fail
 	}
 	if opt.Logger == nil {
 		opt.Logger = slog.Default()
@@ -96,21 +95,22 @@ func New(store store.Store, endpoint string, v Verifier, fn func(context.Context
 	}
 }
 
-// errMethod is a request that is no delivery.
+// errMethod is the error for a request that is no delivery.
 var errMethod = errors.New("webhooks are sent by POST")
 
-// errNotRecorded is a handler that returned nil where the store had failed, or
-// one of its phases. What was staged may be lost, so the provider is to try again.
+// errNotRecorded is the error for a handler that returned nil although the store
+// or one of its phases had failed. Its staged jobs and writes may be lost, so the
+// provider must retry.
 var errNotRecorded = errors.New("the handler succeeded, but the event is not on record")
 
-// Serve answers one delivery, in a form that no transport shows through. r must
-// have the method, the headers and the body as it was sent; who is calling, a key
-// and a scope are not looked at.
+// Serve answers one delivery, independent of the transport. r must have the
+// method, headers and body as they were sent; Serve ignores identity, key and
+// scope.
 //
-// A 2xx says that the event is on record, and any other status that the provider
-// should send it again. [idem.ReplayedHeader] marks the answer to a duplicate. A
-// panic, but for http.ErrAbortHandler, is answered with 500, and told as
-// Result.Panic.
+// A 2xx means that the event is recorded as handled; after any other status the
+// provider should send the event again. [idem.ReplayedHeader] marks the answer to
+// a duplicate. A panic other than http.ErrAbortHandler is answered with 500 and
+// returned in Result.Panic.
 func (h *Handler) Serve(ctx context.Context, r idem.Request) (res idem.Result) {
 	var ev Event
 	var err error
@@ -118,7 +118,7 @@ func (h *Handler) Serve(ctx context.Context, r idem.Request) (res idem.Result) {
 		switch v := recover(); v {
 		case nil:
 		case http.ErrAbortHandler:
-			panic(v) //nolint:forbidigo // it asks net/http to cut the connection
+			panic(v) //nolint:forbidigo // http.ErrAbortHandler makes net/http cut the connection
 		default:
 			h.log.ErrorContext(ctx, "webhook handler "+redact.Panic(v), "endpoint", h.endpoint, "event", ev.ID, "stack", string(debug.Stack()))
 			res = idem.Result{Response: answer(errPanic), Panic: v}
@@ -130,8 +130,8 @@ func (h *Handler) Serve(ctx context.Context, r idem.Request) (res idem.Result) {
 	}
 	replayed, err := h.handle(ctx, &r, ev)
 	if err != nil {
-		// The id is the provider's, not a client's secret: with it the delivery is
-		// found in the provider's log.
+		// The id is the provider's, not a client's secret, and finds the delivery in
+		// the provider's log.
 		h.log.ErrorContext(ctx, "webhook not handled", "endpoint", h.endpoint, "event", ev.ID, "error", err)
 		res.Response = answer(err)
 		return res
@@ -140,12 +140,12 @@ func (h *Handler) Serve(ctx context.Context, r idem.Request) (res idem.Result) {
 	return res
 }
 
-// errPanic is a handler, or a verifier, that panicked.
+// errPanic is the error for a panic of the handler or the verifier.
 var errPanic = errors.New("panic")
 
-// Refuse answers a delivery that could not be read, or is not to be: err is
-// wrapped by [ErrMalformed] unless it is one that has an answer of its own. It
-// is for adapters.
+// Refuse answers a delivery that could not be read or must be refused. Refuse
+// wraps err with [ErrMalformed] unless err has its own answer. Refuse is for
+// adapters.
 func (h *Handler) Refuse(ctx context.Context, r idem.Request, err error) idem.Response {
 	if answerOf(err).code == failed.code {
 		err = fmt.Errorf("%w: %w", ErrMalformed, err)
@@ -157,7 +157,7 @@ func (h *Handler) Refuse(ctx context.Context, r idem.Request, err error) idem.Re
 	return answer(err)
 }
 
-// verify makes an event of r.
+// verify returns the event of r.
 func (h *Handler) verify(r *idem.Request) (Event, error) {
 	switch {
 	case r.Method != http.MethodPost:
@@ -167,14 +167,14 @@ func (h *Handler) verify(r *idem.Request) (Event, error) {
 	}
 	ev, err := h.verifier.Verify(r.Header, r.Body)
 	if err == nil {
-		err = checkID(ev.ID) // a Verifier may be anybody's
+		err = checkID(ev.ID) // other packages may implement Verifier
 	}
 	return ev, err
 }
 
 func tooLarge(limit int64) error { return fmt.Errorf("%w: at most %d bytes", idem.ErrTooLarge, limit) }
 
-// handle runs the handler, or finds that the event is handled.
+// handle runs the handler, unless the event is already handled.
 func (h *Handler) handle(ctx context.Context, r *idem.Request, ev Event) (replayed bool, err error) {
 	op := idem.Request{
 		Key: ev.ID, Scope: "webhook:" + h.endpoint, Route: h.endpoint, Method: r.Method, Path: r.Path,
@@ -195,7 +195,7 @@ func (h *Handler) handle(ctx context.Context, r *idem.Request, ev Event) (replay
 	case err != nil && succeeded && answerOf(err).code == failed.code: // one of its phases had failed
 		return false, fmt.Errorf("%w: %w", errNotRecorded, err)
 	case errors.Is(err, idem.ErrExpired), errors.Is(err, idem.ErrNotKept):
-		return true, nil // it was handled, and nobody asks for the answer
+		return true, nil // the event was handled, and its answer is not needed
 	case err != nil:
 		return false, err
 	case !res.Replayed && !res.Passed && res.Expires.IsZero():
@@ -204,8 +204,8 @@ func (h *Handler) handle(ctx context.Context, r *idem.Request, ev Event) (replay
 	return res.Replayed, nil
 }
 
-// handlerError tells the handler's own error, which may well be one of package
-// idem's, from the engine's.
+// handlerError distinguishes the handler's own error, which may be an error of
+// package idem, from the engine's errors.
 type handlerError struct{ err error }
 
 func (e *handlerError) Error() string { return e.err.Error() }

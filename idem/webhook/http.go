@@ -12,8 +12,8 @@ import (
 
 var _ http.Handler = (*Handler)(nil)
 
-// ServeHTTP is [Handler.Serve] for net/http. It must be the first to read the
-// body.
+// ServeHTTP is [Handler.Serve] for net/http. Nothing else may read the body
+// before.
 func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	req := idem.Request{Method: r.Method, Path: r.URL.EscapedPath(), Header: r.Header}
 	var resp idem.Response
@@ -25,7 +25,7 @@ func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 	maps.Copy(w.Header(), resp.Header)
 	w.WriteHeader(resp.Status)
-	_, _ = w.Write(resp.Body) // the provider is gone: it will try again
+	_, _ = w.Write(resp.Body) // after an error the provider is gone: it will try again
 }
 
 func (h *Handler) readBody(w http.ResponseWriter, r *http.Request) ([]byte, error) {

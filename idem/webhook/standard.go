@@ -10,31 +10,31 @@ import (
 	"strings"
 )
 
-// The headers of the Standard Webhooks specification.
+// Headers of the Standard Webhooks specification.
 const (
 	StandardID        = "Webhook-Id"
 	StandardTimestamp = "Webhook-Timestamp"
 	StandardSignature = "Webhook-Signature"
 )
 
-// Standard verifies what is sent by the Standard Webhooks specification 1.0:
+// Standard verifies deliveries of the Standard Webhooks specification 1.0:
 //
 //	webhook-id: msg_2KWPBgLlAfxdpx2AI54pPJ85f4W
 //	webhook-timestamp: 1674087231
 //	webhook-signature: v1,K5oZfzN95Z9UVu1EsfQmfVNQhnkZ2pj9o9NDN/H/pI4= v1a,…
 //
-// where v1 is the HMAC-SHA256 and v1a the Ed25519 signature of
-// "id.timestamp.body", in base64. The event's id is the webhook-id, which may
-// have no full stop in it: with one, a recorded delivery could be sent again
-// under another id. Make one with [NewStandard].
+// v1 is the HMAC-SHA256 and v1a the Ed25519 signature of "id.timestamp.body", in
+// base64. The event's id is the webhook-id, which must not contain a full stop:
+// with a full stop, a recorded delivery could be sent again under another id.
+// Make a Standard with [NewStandard].
 type Standard struct{ verifier }
 
 var _ Verifier = (*Standard)(nil)
 
-// NewStandard returns a verifier for the endpoint with this secret (base64 of at
-// least 24 bytes, as the specification has it, with whsec_ before it or without),
-// or for a provider with this public key (whpk_ and base64). Anything else is an
-// error. Both kinds may be mixed in MoreSecrets.
+// NewStandard returns a verifier for an endpoint's secret (base64 of at least 24
+// bytes, by the specification, with or without the prefix whsec_) or for a
+// provider's public key (whpk_ and base64). Any other secret is an error.
+// MoreSecrets may mix both kinds.
 func NewStandard(secret string, optFns ...func(*VerifierOptions)) (*Standard, error) {
 	v, err := newVerifier("NewStandard", secret, standardKey, optFns)
 	if err != nil {
@@ -43,11 +43,11 @@ func NewStandard(secret string, optFns ...func(*VerifierOptions)) (*Standard, er
 	return &Standard{v}, nil
 }
 
-// v1a is Ed25519.
+// v1a is the name of Ed25519.
 const v1a = "v1a"
 
-// minSecret is the least a secret may have, in bytes: what is shorter was cut off,
-// or can be guessed.
+// minSecret is the shortest secret, in bytes: a shorter secret was cut off or can
+// be guessed.
 const minSecret = 24
 
 func standardKey(s string) (key, error) {
@@ -74,8 +74,8 @@ func standardKey(s string) (key, error) {
 	}}, nil
 }
 
-// Verify implements [Verifier]. One good signature of several is enough, and
-// those of unknown schemes are not looked at.
+// Verify implements [Verifier]. One valid signature is enough; signatures of
+// unknown schemes are ignored.
 func (s *Standard) Verify(h http.Header, body []byte) (Event, error) {
 	value, found, err := header(h, StandardSignature)
 	switch {
@@ -112,8 +112,8 @@ func (s *Standard) Verify(h http.Header, body []byte) (Event, error) {
 	return Event{ID: id, Sent: sent, Body: body}, nil
 }
 
-// parseStandard takes a list of signatures apart. One that is no base64 can't
-// be good, and is left out.
+// parseStandard splits a list of signatures. Signatures that are not base64 can't
+// be valid and are skipped.
 func parseStandard(value string) (signatures []signature, err error) {
 	for part := range strings.FieldsSeq(value) {
 		scheme, val, _ := strings.Cut(part, ",")

@@ -15,20 +15,21 @@ import (
 // StripeHeader is the header that carries Stripe's signatures.
 const StripeHeader = "Stripe-Signature"
 
-// Stripe verifies what Stripe sends, and whoever signs like it:
+// Stripe verifies Stripe's deliveries, and those of providers with the same
+// signatures:
 //
 //	Stripe-Signature: t=1492774577,v1=5257a869e7ec…,v1=…,v0=…
 //
-// where each v1 is the HMAC-SHA256 of "t.body", in hex. The event's id is the id
-// in its body. Make one with [NewStripe].
+// Each v1 is the HMAC-SHA256 of "t.body", in hex. The event's id is the id in its
+// body. Make a Stripe with [NewStripe].
 type Stripe struct{ verifier }
 
 var _ Verifier = (*Stripe)(nil)
 
-// NewStripe returns a verifier for the endpoint with this signing secret, which
-// is all of it, whsec_ included. An empty secret is an error, and so is one of
-// less than 8 characters, which was cut off and could be guessed, and one with
-// white space, such as the line break at the end of a file.
+// NewStripe returns a verifier for an endpoint's signing secret, including
+// whsec_. Invalid secrets are errors: an empty secret, a secret of less than 8
+// characters, which was cut off and could be guessed, and a secret with white
+// space, such as the line break at the end of a file.
 func NewStripe(secret string, optFns ...func(*VerifierOptions)) (*Stripe, error) {
 	v, err := newVerifier("NewStripe", secret, func(s string) (key, error) {
 		switch {
@@ -47,7 +48,7 @@ func NewStripe(secret string, optFns ...func(*VerifierOptions)) (*Stripe, error)
 	return &Stripe{v}, nil
 }
 
-// v1 is the name that both schemes give to HMAC-SHA256.
+// v1 is the name of HMAC-SHA256 in both schemes.
 const v1 = "v1"
 
 func hmacKey(secret []byte) key {
@@ -59,8 +60,8 @@ func hmacKey(secret []byte) key {
 	}}
 }
 
-// Verify implements [Verifier]. One good signature of several is enough, and
-// those of schemes other than v1 are not looked at.
+// Verify implements [Verifier]. One valid signature is enough; signatures of
+// schemes other than v1 are ignored.
 func (s *Stripe) Verify(h http.Header, body []byte) (Event, error) {
 	value, found, err := header(h, StripeHeader)
 	switch {
@@ -87,13 +88,13 @@ func (s *Stripe) Verify(h http.Header, body []byte) (Event, error) {
 	return Event{ID: id, Sent: sent, Body: body}, nil
 }
 
-// parseStripe takes a header apart. A signature that is no SHA-256 in hex can't
-// be good, and is left out.
+// parseStripe splits a header. Signatures that are no SHA-256 in hex can't be
+// valid and are skipped.
 func parseStripe(value string) (t string, signatures []signature, err error) {
 	for part := range strings.SplitSeq(value, ",") {
 		name, val, ok := strings.Cut(part, "=")
 		switch {
-		case !ok, (name == "t" || name == v1) && strings.Contains(val, "="): // neither a time nor hex has one
+		case !ok, (name == "t" || name == v1) && strings.Contains(val, "="): // neither a time nor hex contains "="
 			return "", nil, fmt.Errorf("%w: a part of %s is no pair", ErrMalformed, StripeHeader)
 		case name == "t" && t != "":
 			return "", nil, fmt.Errorf("%w: %s has two timestamps", ErrMalformed, StripeHeader)
@@ -115,12 +116,12 @@ func parseStripe(value string) (t string, signatures []signature, err error) {
 	return t, signatures, nil
 }
 
-// stripeID finds the id of a verified event. The names of members are compared
-// exactly, which encoding/json doesn't do for structs.
+// stripeID finds the id of a verified event. Member names are compared exactly,
+// unlike encoding/json's comparison for structs.
 func stripeID(body []byte) (string, error) {
 	var members map[string]json.RawMessage
 	if err := json.Unmarshal(body, &members); err != nil {
-		return "", fmt.Errorf("%w: the body is no JSON object", ErrMalformed) // err would quote it
+		return "", fmt.Errorf("%w: the body is no JSON object", ErrMalformed) // err would quote the body
 	}
 	var id string
 	if err := json.Unmarshal(members["id"], &id); err != nil {

@@ -9,103 +9,103 @@ import (
 	"time"
 )
 
-// Event is a delivery that its provider has signed.
+// Event is a delivery with a valid signature of its provider.
 type Event struct {
-	// ID is the provider's name for the event, the same in every delivery of it.
-	// It has 1 to 255 visible ASCII characters and is safe to log.
+	// ID is the provider's name for the event, the same in every delivery of the
+	// event. ID has 1 to 255 visible ASCII characters and is safe to log.
 	ID string
-	// Sent is when this delivery was signed, in whole seconds of the provider's
-	// clock. Later deliveries of the same event have later ones; when the event
-	// happened is in the body.
+	// Sent is the time of this delivery's signature, in whole seconds of the
+	// provider's clock. Later deliveries of the same event have later times; the
+	// body contains the time of the event.
 	Sent time.Time
-	// Body is what was signed, byte for byte. It must not be changed.
+	// Body is the signed body, byte for byte. Body must not be changed.
 	Body []byte
 }
 
-// Verifier tells a provider's deliveries from everybody else's. [*Stripe] and
-// [*Standard] are verifiers; implementations must be safe for concurrent use.
+// Verifier distinguishes a provider's deliveries from other requests. [*Stripe]
+// and [*Standard] are verifiers; implementations must be safe for concurrent use.
 //
-// Verify looks at the headers and the body as they came, whatever the case of
-// the headers' names, and returns the event, with an ID that the signature
-// vouches for. It keeps and changes neither. An error matches one of this
-// package's, or idem.ErrUnavailable where it can't tell at the moment; any other
-// counts as ErrMalformed. Its text has nothing of secrets or body in it.
+// Verify gets headers and body as they arrived, with header names in any case,
+// and returns the event, with an ID that the signature covers. Verify neither
+// keeps nor changes headers or body. An error matches an error of this package,
+// or idem.ErrUnavailable if the check is impossible at the moment; any other
+// error counts as ErrMalformed. An error's text contains nothing of secrets or
+// body.
 type Verifier interface {
 	Verify(h http.Header, body []byte) (Event, error)
 }
 
-// Why a delivery is refused. None is the fault of the event: nothing was stored,
-// and the provider will deliver it again.
+// Errors of a refused delivery. The event is never at fault: nothing was stored,
+// and the provider will deliver the event again.
 var (
-	// ErrNotSigned matches errors from a request without a signature. Somebody
-	// else has found the URL, and nothing is to be done; or a proxy in front
-	// removes the header, or the provider has not been told to sign.
+	// ErrNotSigned matches errors from a request without a signature. Somebody else
+	// has found the URL, and no action is needed; or a proxy in front removes the
+	// header, or the provider is not configured to sign.
 	ErrNotSigned = errors.New("webhook is not signed")
 
-	// ErrNoValidSignature matches errors from a request of which no signature is
-	// good. If it comes from the provider, the secret is another endpoint's (each
-	// has its own, and so do test and live mode) or was rotated, or something in
-	// front changes the body. If it doesn't, the signature has done its work.
+	// ErrNoValidSignature matches errors from a request without a valid signature.
+	// If the provider sent it, the secret belongs to another endpoint (each has its
+	// own, and so do test and live mode) or was rotated, or a proxy in front changes
+	// the body. Otherwise the check has stopped a forgery.
 	ErrNoValidSignature = errors.New("webhook has no valid signature")
 
-	// ErrTooOld matches errors from a delivery with a good signature that was made
-	// longer ago than the tolerance: somebody sends a recorded one again, or this
-	// clock is ahead. The provider's own retries are signed afresh.
+	// ErrTooOld matches errors from a delivery whose valid signature is older than
+	// the tolerance: a recorded delivery was sent again, or this machine's clock is
+	// ahead. Providers sign their own retries anew.
 	ErrTooOld = errors.New("webhook was signed too long ago")
 
-	// ErrTooNew matches errors from a delivery with a good signature from further
-	// in the future than the tolerance. Look at this machine's clock.
+	// ErrTooNew matches errors from a delivery whose valid signature is further in
+	// the future than the tolerance. Check this machine's clock.
 	ErrTooNew = errors.New("webhook was signed in the future")
 
-	// ErrMalformed matches errors from headers or a body that aren't what the
-	// scheme demands, such as two timestamps or an event without an id. Verify the
-	// scheme: a provider of another one is configured, or a proxy adds headers.
+	// ErrMalformed matches errors from headers or a body that violate the scheme,
+	// such as two timestamps or an event without an id. Check the scheme: the
+	// provider may use another scheme, or a proxy may add headers.
 	ErrMalformed = errors.New("webhook is malformed")
 )
 
-// DefaultTolerance is how far the time of a signature may be from now.
+// DefaultTolerance is the default of [VerifierOptions].Tolerance.
 const DefaultTolerance = 5 * time.Minute
 
-// VerifierOptions vary [NewStripe] and [NewStandard].
+// VerifierOptions are options of [NewStripe] and [NewStandard].
 type VerifierOptions struct {
-	// MoreSecrets are accepted as well: the next one or the last one while a
-	// secret is being rotated. Providers sign with both for a day or so.
+	// MoreSecrets are accepted too: the next or the previous secret during a
+	// rotation. Providers sign with both for about a day.
 	MoreSecrets []string
-	// Tolerance is how far the time of a signature may be from now, either way.
-	// It bounds for how long a recorded delivery can be sent again; that is
-	// answered as a duplicate anyway, for as long as the event is on record.
-	// Default: DefaultTolerance.
+	// Tolerance is the largest difference between a signature's time and now, in
+	// either direction. Tolerance limits how long a recorded delivery can be sent
+	// again; while the event is on record, such a delivery is answered as a
+	// duplicate. Default: DefaultTolerance.
 	Tolerance time.Duration
 	// Now is the clock, for tests. Default: time.Now.
 	Now func() time.Time
 }
 
-// verifier is what the schemes have in common.
+// verifier holds the common parts of the schemes.
 type verifier struct {
 	keys      []key
 	tolerance time.Duration
 	now       func() time.Time
 }
 
-// key is a secret, as the test that signatures have to pass. It is a func so
-// that a verifier that is printed shows none. message is hashed once, however
-// many signatures a request has.
+// key checks signatures with a secret. It is a func so that a printed verifier
+// shows no secret. message is hashed once for any number of signatures.
 type key struct {
 	scheme string
 	of     func(message []byte) (matches func(sum []byte) bool)
 }
 
-// signature is one of a request's signatures, decoded.
+// signature is a decoded signature of a request.
 type signature struct {
 	scheme string
 	sum    []byte
 }
 
-// maxSignatures is how many signatures of known schemes a request may have.
-// Rotation takes two; what somebody makes us compute must have a limit.
+// maxSignatures is how many signatures of known schemes a request may have. A
+// rotation needs two; the limit bounds the work for a forged request.
 const maxSignatures = 16
 
-// newVerifier reads options and secrets. Errors don't show the latter.
+// newVerifier reads options and secrets. Errors don't show secrets.
 func newVerifier(name, secret string, parse func(string) (key, error), optFns []func(*VerifierOptions)) (verifier, error) {
 	opt := VerifierOptions{Tolerance: DefaultTolerance, Now: time.Now}
 	for _, fn := range optFns {
@@ -125,8 +125,8 @@ func newVerifier(name, secret string, parse func(string) (key, error), optFns []
 	return v, nil
 }
 
-// check judges a message and its signatures. The time comes last: a request that
-// nobody has signed is no delivery, whatever time it names.
+// check checks a message and its signatures. The time comes last: a request
+// without a valid signature is no delivery, whatever its time.
 func (v *verifier) check(message []byte, signatures []signature, sent time.Time) error {
 	if !v.signed(message, signatures) {
 		return ErrNoValidSignature
@@ -152,9 +152,9 @@ func (v *verifier) signed(message []byte, signatures []signature) bool {
 	return false
 }
 
-// header finds a header whatever its case: maps that were not filled through
-// http.Header keep the spelling of the sender. found is false where it is not
-// there or empty; two of them are malformed.
+// header finds a header in any case: maps that were not filled through
+// http.Header keep the sender's spelling. found is false if the header is missing
+// or empty; two are malformed.
 func header(h http.Header, name string) (value string, found bool, err error) {
 	for n, values := range h {
 		if len(n) != len(name) || !strings.EqualFold(n, name) {
@@ -170,10 +170,10 @@ func header(h http.Header, name string) (value string, found bool, err error) {
 	return value, value != "", nil
 }
 
-// parseTime reads seconds since 1970 in their one decimal form. Others are the
-// same number to some programs and another to the rest.
+// parseTime reads seconds since 1970 in their only decimal form. Programs
+// disagree about other forms.
 func parseTime(s string) (time.Time, error) {
-	const digits = 12 // good for 30,000 years, and far from any overflow
+	const digits = 12 // enough for 30,000 years, and far from an overflow
 	n, err := strconv.ParseUint(s, 10, 64)
 	if err != nil || len(s) > digits || strconv.FormatUint(n, 10) != s {
 		return time.Time{}, fmt.Errorf("%w: the timestamp is no decimal number of seconds", ErrMalformed)
@@ -181,7 +181,7 @@ func parseTime(s string) (time.Time, error) {
 	return time.Unix(int64(n), 0), nil
 }
 
-// checkID holds an id to what keys of package idem may be.
+// checkID applies the rules for keys of package idem to an id.
 func checkID(id string) error {
 	if id == "" || len(id) > 255 || strings.ContainsFunc(id, func(c rune) bool { return c <= ' ' || c > '~' }) {
 		return fmt.Errorf("%w: the event's id is not 1 to 255 visible ASCII characters", ErrMalformed)
