@@ -15,32 +15,32 @@ import (
 	"github.com/samekey/samekey/internal/state"
 )
 
-// An attempt is one try at one operation: what it knows from the start, the
-// time it has, and the words for what it meets.
+// One try at one operation: its fixed data, its time and its errors.
 
-// attempt is one try at one operation. Everything it needs is bound to it at
-// the start, so nested and concurrent attempts can't mix.
+// attempt is one try at one operation. All its data is bound at the start, so
+// nested and concurrent attempts can't mix.
 type attempt struct {
 	*Engine
 	req     *Request
 	scope   string
 	pk      string
-	owner   string // its nonce
-	id      string // of the operation, if it is new
-	accepts bool   // may be answered with 202
-	resumed bool   // by a completer: there is no client, and no request but the stored one
-	seen    bool   // a record of the key, by a look at it or in the way of a claim
+	owner   string // the attempt's nonce
+	id      string // id of the operation if the operation is new
+	accepts bool   // a 202 is allowed
+	resumed bool   // run by a completer: there is no client, and only the stored request
+	seen    bool   // the store has returned a record of the key, from a read or a refused claim
 	digest  [sha256.Size]byte
 
-	anonymous bool              // nobody has verified who is calling: cred tells callers apart
-	cred      [sha256.Size]byte // of what the request presents
+	anonymous bool              // the caller is unverified: cred distinguishes callers
+	cred      [sha256.Size]byte // hash of the request's credentials
 
-	deadline time.Time     // when the work must be over
-	limit    time.Duration // of each call to the store, where that is not the usual one
+	deadline time.Time     // end of the work
+	limit    time.Duration // limit for each call to the store; 0 means the usual limit
 	spent    atomic.Bool   // waiting for the store has used up the time
 }
 
-// attempt checks a request and names its record. spaces allows them in the key.
+// attempt checks a request and computes its record's key. spaces allows spaces in
+// the key.
 func (e *Engine) attempt(ctx context.Context, r *Request, spaces bool) (*attempt, error) {
 	if err := checkKey(r.Key, e.opt.MinKey, e.opt.MaxKey, spaces); err != nil {
 		return nil, &Error{Op: "key", Err: err}
@@ -64,27 +64,27 @@ func (e *Engine) attempt(ctx context.Context, r *Request, spaces bool) (*attempt
 	return a, nil
 }
 
-// identify notes what the request presents, where nobody has verified it.
+// identify hashes the credentials of an unverified caller.
 func (a *attempt) identify(anonymous bool) {
 	if a.anonymous = anonymous; anonymous {
 		a.cred = a.credentials(a.req)
 	}
 }
 
-// handler is who serves a's request.
+// handler returns the id of the handler that serves a's request.
 func (a *attempt) handler() store.HandlerID {
 	h := a.req.Handler
 	h.Function = cmp.Or(h.Function, a.opt.Function)
 	return h
 }
 
-// start fixes the time the attempt has, or refuses to begin.
+// start sets the attempt's deadline, or refuses to begin.
 func (a *attempt) start(ctx context.Context) error {
 	a.arrives(ctx)
 	return a.enough()
 }
 
-// arrives fixes the time the attempt has.
+// arrives sets the attempt's deadline.
 func (a *attempt) arrives(ctx context.Context) {
 	deadline, ok := ctx.Deadline()
 	if !ok {
@@ -94,13 +94,13 @@ func (a *attempt) arrives(ctx context.Context) {
 		deadline = time.Now().Add(a.opt.Lease)
 	}
 	if farthest := time.Now().Add(a.opt.Retention); deadline.After(farthest) {
-		deadline = farthest // a lease beyond the key's lifetime holds nothing
+		deadline = farthest // a lease beyond the key's lifetime protects nothing
 	}
 	a.deadline = deadline
 }
 
-// enough refuses to go on with too little time left: work that is cut off in the
-// middle is worse than work that was never begun.
+// enough refuses to continue with too little time left: interrupted work is worse
+// than work that never began.
 func (a *attempt) enough() error {
 	if left := time.Until(a.deadline); left <= a.opt.Reserve {
 		return a.fail("start", fmt.Errorf("%w: %v, more than %v is required", ErrNoTime, left.Round(time.Millisecond), a.opt.Reserve))
@@ -108,8 +108,8 @@ func (a *attempt) enough() error {
 	return nil
 }
 
-// leaseEnd is when this attempt would lose the lease. The time left is real,
-// the stored end is by the engine's clock.
+// leaseEnd returns the end of a lease that begins now. The remaining time is real
+// time; the stored end uses the engine's clock.
 func (a *attempt) leaseEnd(now time.Time) time.Time {
 	return now.Add(time.Until(a.deadline) + a.opt.LeaseMargin)
 }
@@ -139,7 +139,7 @@ func (a *attempt) phaseError(op string, err error) *Error {
 	return e
 }
 
-// unavailable wraps a store's error that keeps the handler from running.
+// unavailable wraps a store's error that prevents the handler from running.
 func (a *attempt) unavailable(op string, err error) error {
 	if errors.Is(err, ErrCorrupt) {
 		return a.fail(op, err)

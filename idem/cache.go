@@ -7,14 +7,14 @@ import (
 	"github.com/samekey/samekey/idem/store"
 )
 
-// cache holds finished records of this process, least recently used last,
-// bounded in bytes. Only a finished record may be in it: it never changes until
-// it expires, so an old copy is as good as the stored one. A nil cache is empty.
+// cache holds finished records of this process, least recently used last, limited
+// in bytes. Only finished records may be in a cache: they don't change until they
+// expire, so an old copy is as good as the stored record. A nil cache is empty.
 type cache struct {
 	mu    sync.Mutex
 	limit int64
 	size  int64
-	order *list.List // of *Record
+	order *list.List // elements are *Record
 	byKey map[string]*list.Element
 }
 
@@ -25,7 +25,7 @@ func newCache(limit int64) *cache {
 	return &cache{limit: limit, order: list.New(), byKey: make(map[string]*list.Element)}
 }
 
-// get returns the record of pk or nil. It must not be changed.
+// get returns the record of pk or nil. The record must not be changed.
 func (c *cache) get(pk string) *store.Record {
 	if c == nil {
 		return nil
@@ -40,8 +40,8 @@ func (c *cache) get(pk string) *store.Record {
 	return el.Value.(*store.Record)
 }
 
-// put remembers a finished record whose body is whole, as far as an answer needs
-// it.
+// put caches the parts of a finished record with a complete body that an answer
+// needs.
 func (c *cache) put(r *store.Record) {
 	if c == nil || r.State != store.Done || r.Overflow != nil || c.get(r.PK) == r {
 		return
@@ -49,7 +49,7 @@ func (c *cache) put(r *store.Record) {
 	answer := *r
 	answer.Phases, answer.Jobs, answer.Input, answer.LastErr = nil, nil, nil, ""
 	if answer.Expires.IsZero() {
-		answer.Expires = r.Until // kept for its jobs, and nobody tells this copy when they are delivered
+		answer.Expires = r.Until // kept for its jobs; this copy can't learn when they are delivered
 	}
 	if weight(&answer) > c.limit {
 		return
@@ -73,16 +73,16 @@ func (c *cache) remove(el *list.Element) {
 	c.size -= weight(r)
 }
 
-// weight estimates what a record takes in memory, in bytes, and rather too much:
-// what it isn't told of, it would let in.
+// weight estimates a record's memory in bytes, rather too high: an underestimate
+// would exceed the limit.
 func weight(r *store.Record) int64 {
-	const overhead = 1200 // the structs, the map's and the list's share, what is left of a block
+	const overhead = 1200 // the structs, the share of map and list, the unused rest of a block
 	n := overhead + len(r.PK) + len(r.Owner) + len(r.ID) + len(r.Fingerprint) + len(r.Secret) + len(r.Cred) +
 		len(r.Scope) + len(r.Route) + len(r.LastErr)
 	if r.Response != nil {
 		n += cap(r.Response.Body) + cap(r.Response.Body)/8
 		if len(r.Response.Header) > 0 {
-			n += 400 // of a map, up to 8 names
+			n += 400 // a map of up to 8 names
 		}
 		for name, values := range r.Response.Header {
 			n += len(name) + 64

@@ -15,19 +15,18 @@ const maxDepth = 200
 
 var errNotCanonical = errors.New("no canonical form")
 
-// CanonicalJSON returns the form in which [Fingerprint.CanonicalJSON] compares a body,
-// for a [Fingerprint.Func] of one's own: without white space and with sorted members.
-// It returns false where that could make two bodies alike that a handler may tell
-// apart: not one JSON value, members repeated (in any case), invalid UTF-8, or more
-// than 200 levels. Numbers are kept as written: 1.0 and 1 differ, and so do integers
-// beyond 2^53.
+// CanonicalJSON returns the form in which [Fingerprint.CanonicalJSON] compares a
+// body, without white space and with sorted members, for use in a
+// [Fingerprint.Func]. CanonicalJSON returns false if two bodies that a handler
+// may distinguish could become equal: more or less than one JSON value, repeated
+// members (in any case), invalid UTF-8, or more than 200 levels. Numbers are kept
+// as written: 1.0 and 1 differ, and so do integers beyond 2^53.
 //
 // RFC 8785 (JCS) is not used because it reads numbers as float64, which makes
-// 12345678901234567890 and …891 one number.
+// 12345678901234567890 and …891 equal.
 //
-// It takes time in proportion to the body, however deep that is: the values are
-// written once in the order they come in, and once more where members have to
-// change places.
+// The time is proportional to the body's size at any depth: values are written
+// once in their original order, and once more if members have to change places.
 func CanonicalJSON(body []byte) ([]byte, bool) {
 	if !utf8.Valid(body) {
 		return nil, false
@@ -46,19 +45,19 @@ func CanonicalJSON(body []byte) ([]byte, bool) {
 	return c.sorted(make([]byte, 0, len(c.out)), 0, len(c.out), c.moved), true
 }
 
-// canonical is a body on its way to its canonical form.
+// canonical holds the state of a conversion to the canonical form.
 type canonical struct {
 	dec     *json.Decoder
-	out     []byte   // without white space, members as they came
-	members []member // of the objects that are open, the innermost last
-	moved   []object // whose members must change places, in their order in out
+	out     []byte   // without white space, members in their original order
+	members []member // of the open objects, the innermost last
+	moved   []object // objects whose members must change places, in their order in out
 }
 
-// object is one in out.
+// object is an object in out.
 type object struct {
 	start, end int
 	members    []member // sorted
-	moved      []object // in it
+	moved      []object // objects inside this object
 }
 
 // member is `"name":value` in out.
@@ -130,15 +129,15 @@ func (c *canonical) object(depth int) error {
 	return err
 }
 
-// arrange notes the object from start on, which has just ended, if its members
-// are not in order.
+// arrange adds the object that began at start and has just ended to c.moved, if
+// its members are not in order.
 func (c *canonical) arrange(start int, members []member) error {
 	if len(members) < 2 {
 		return nil
 	}
 	seen := make(map[string]bool, len(members))
 	for _, m := range members {
-		// Go's decoder matches names in any case, and then the last one counts.
+		// Go's decoder matches names in any case, and the last match wins.
 		folded := strings.ToLower(strings.ToUpper(m.name))
 		if seen[folded] {
 			return errNotCanonical
@@ -160,7 +159,7 @@ func (c *canonical) arrange(start int, members []member) error {
 	return nil
 }
 
-// sorted appends out[from:to], in which moved are the objects to put in order.
+// sorted appends out[from:end] and puts the objects in moved in order.
 func (c *canonical) sorted(to []byte, from, end int, moved []object) []byte {
 	for _, o := range moved {
 		to = append(append(to, c.out[from:o.start]...), '{')

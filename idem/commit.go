@@ -13,11 +13,11 @@ import (
 )
 
 // The commits of an attempt: a phase, the outcome of an intent, the answer, the
-// mark of a stuck operation. Each of them goes through write.
+// mark of a stuck operation. All of them go through flow.write.
 
-// commit writes phases and all that waits for a commit, with the user's writes.
-// Without a phase, or with one that only begins, what is staged for that phase
-// stays with it.
+// commit writes phases and all pending results, with the user's writes. Without a
+// phase, or with a phase that only begins, jobs staged for that phase stay
+// pending.
 func (f *flow) commit(ctx context.Context, phases []store.Phase, got collected, rerun bool) error {
 	ends := len(phases) > 0 && !phases[0].Intent
 	f.mu.Lock()
@@ -52,8 +52,8 @@ func (f *flow) commit(ctx context.Context, phases []store.Phase, got collected, 
 	return nil
 }
 
-// replaceIntent puts phases, none or one, in the place of the intent that is
-// the last of the record.
+// replaceIntent replaces the intent at the end of the record by phases: none or
+// one.
 func (f *flow) replaceIntent(ctx context.Context, calls []string, phases ...store.Phase) error {
 	f.mu.Lock()
 	waiting, err := f.stagedJobs(nil)
@@ -74,18 +74,18 @@ func (f *flow) replaceIntent(ctx context.Context, calls []string, phases ...stor
 	return nil
 }
 
-// passes notes that a phase is committed.
+// passes records that a phase is committed.
 func (f *flow) passes(ctx context.Context, p store.Phase) {
 	f.mu.Lock()
 	f.passed++
 	f.loose = nil
 	ev := f.a.event(f.rec, nil)
-	f.mu.Unlock() // a hook may ask for the operation's id
+	f.mu.Unlock() // a hook may call Op.ID, which locks f.mu
 	ev.Phase = p.Name
 	call(ctx, f.a.opt.Hooks.Committed, ev)
 }
 
-// finish stores the answer, together with writes and jobs and all that waits.
+// finish stores the answer, together with writes, jobs and pending results.
 // Without an error, the operation has ended.
 func (f *flow) finish(ctx context.Context, resp Response, writes []Write, jobs []Job, rerun bool) error {
 	a := f.a
@@ -102,7 +102,7 @@ func (f *flow) finish(ctx context.Context, resp Response, writes []Write, jobs [
 	}
 	stored := storedPart(resp, a.headers)
 	var made *store.Record
-	keeps := func() { // what a try has written beside the record is the next one's too
+	keeps := func() { // the next try uses the companions that a try has written
 		if made != nil && made.Overflow != nil && made.Overflow.Count > 0 {
 			f.kept = made.Overflow
 		}
@@ -114,7 +114,7 @@ func (f *flow) finish(ctx context.Context, resp Response, writes []Write, jobs [
 		case len(resp.Body) > a.opt.MaxBody || f.statusOnly:
 			state.StatusOnly(made)
 		case f.kept != nil && f.kept.SHA256 == sha256.Sum256(resp.Body):
-			made.Overflow = f.kept // an earlier try has got that far
+			made.Overflow = f.kept // an earlier try has written the body
 		}
 		return made
 	}
@@ -127,8 +127,8 @@ func (f *flow) finish(ctx context.Context, resp Response, writes []Write, jobs [
 	return nil
 }
 
-// giveUpCall marks the operation as stuck in s, whose outcome is unknown. What
-// waits for a commit is stored with it: the settled operation goes on behind it.
+// giveUpCall marks the operation as stuck in s, whose outcome is unknown. Pending
+// results are stored too: the settled operation continues after them.
 func (f *flow) giveUpCall(ctx context.Context, s step, why string) error {
 	return f.giveUp(ctx, why, store.Phase{Name: s.name, Intent: true})
 }
@@ -143,7 +143,7 @@ func (f *flow) giveUp(ctx context.Context, why string, begun ...store.Phase) err
 		return state.GivenUp(state.Advanced(base, phases, jobs, calls), why)
 	}, nil, false)
 	if err != nil {
-		return f.commitFailed(step{name: "that is to be settled"}, err) // the next attempt finds it open
+		return f.commitFailed(step{name: "that is to be settled"}, err) // the next attempt finds the operation open
 	}
 	a.log.ErrorContext(ctx, "operation is stuck and waits for an operator", "record", redact.Record(a.pk), "operation", rec.ID)
 	stuckErr := a.phaseError("phase", ErrStuck)
@@ -152,18 +152,18 @@ func (f *flow) giveUp(ctx context.Context, why string, begun ...store.Phase) err
 	return stuckErr
 }
 
-// write sends what build makes of the record: as the claim where that is still
-// to come, else as a commit. It keeps and returns the record as it then is.
+// write sends the record that build returns: as a merged claim if there is no
+// record yet, else as a commit. write sets and returns the resulting record.
 func (f *flow) write(ctx context.Context, build func(*store.Record) *store.Record, writes []Write, rerun bool) (*store.Record, error) {
 	a := f.a
 	if f.leftBehind() {
-		// The attempt has ended without this phase, and may have said so.
+		// The attempt has ended without this phase, and may have been answered.
 		return nil, f.fail(fmt.Errorf("%w: it outlived its handler", ErrPhaseOrder))
 	}
 	defer f.alone()()
 	prev := f.record()
 	if prev != nil && prev.State != store.Open {
-		return nil, ErrAnswered // nothing goes on top of an answer
+		return nil, ErrAnswered // nothing may follow an answer
 	}
 	if prev == nil {
 		held, v, err := a.claim(ctx, build, writes, rerun)
@@ -175,7 +175,7 @@ func (f *flow) write(ctx context.Context, build func(*store.Record) *store.Recor
 	next := build(prev)
 	held, l, err := a.write(ctx, change{prev, next, writes, rerun}, a.until(prev), patient)
 	if err == nil && l == state.Crossed && state.Renewal(held, prev) {
-		// This attempt's, whose answer was lost: nothing else has changed.
+		// Our own renewal, whose acknowledgement was lost: nothing else has changed.
 		f.renewed()
 		prev = held
 		next = build(prev)
@@ -188,8 +188,8 @@ func (f *flow) write(ctx context.Context, build func(*store.Record) *store.Recor
 		f.set(held)
 		return held, nil
 	case l == state.Crossed:
-		// An earlier write of this attempt, which it was told had failed, has landed
-		// after all: nothing here can be relied on.
+		// An earlier write of this attempt, which was reported as failed, has landed
+		// after all: the record's contents are uncertain.
 		f.set(held)
 		return nil, store.ErrUnknown
 	}
@@ -200,12 +200,13 @@ func (f *flow) write(ctx context.Context, build func(*store.Record) *store.Recor
 	return nil, a.phaseError("phase", ErrLeaseLost)
 }
 
-// claimed takes in what a merged claim came to.
+// claimed handles the outcome of a merged claim.
 func (f *flow) claimed(ctx context.Context, held *store.Record, v state.Verdict, build func(*store.Record) *store.Record) (*store.Record, error) {
 	a := f.a
 	begin := v == state.TakeOver
 	if v == state.InFlight {
-		// The handler's writes are not sent again: it begins anew with what was there.
+		// Don't send the handler's writes again: the handler begins again with the
+		// record.
 		var err error
 		if held, v, err = a.patiently(ctx, held, v); err != nil {
 			return nil, err
@@ -214,8 +215,8 @@ func (f *flow) claimed(ctx context.Context, held *store.Record, v state.Verdict,
 	}
 	switch {
 	case begin:
-		// An earlier attempt's record: what is recorded there counts, so the handler
-		// begins again with it.
+		// The record of an earlier attempt counts, so the handler begins again with
+		// that record.
 		f.set(held)
 		f.mu.Lock()
 		f.restart = true
@@ -226,7 +227,7 @@ func (f *flow) claimed(ctx context.Context, held *store.Record, v state.Verdict,
 		f.set(held)
 		call(ctx, a.opt.Hooks.Claimed, a.event(held, nil))
 		if !state.SameShape(held, build(a.fresh(a.opt.Now()))) {
-			return nil, store.ErrUnknown // as crossed
+			return nil, store.ErrUnknown // as for Crossed above
 		}
 		return held, nil
 	}
@@ -234,8 +235,8 @@ func (f *flow) claimed(ctx context.Context, held *store.Record, v state.Verdict,
 	return nil, ErrAnswered
 }
 
-// commitFailed puts the engine's words around what a commit came to, but for
-// what the phase itself has to see.
+// commitFailed wraps the error of a commit, except errors that the phase itself
+// must see.
 func (f *flow) commitFailed(s step, err error) error {
 	if _, ours := errors.AsType[*Error](err); ours || errors.Is(err, ErrAnswered) {
 		return err
@@ -246,7 +247,7 @@ func (f *flow) commitFailed(s step, err error) error {
 	return f.a.phaseError("phase "+s.name, err)
 }
 
-// reaches refuses to reach other systems under a key that names a delivery.
+// reaches refuses calls and jobs under a key that names a delivery.
 func (f *flow) reaches(what string) error {
 	if state.MayReach(f.a.req.DeliveryKey, f.record()) {
 		return nil

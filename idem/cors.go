@@ -9,36 +9,35 @@ import (
 	"strings"
 )
 
-// CORS says which pages of other origins may read the answers that the engine gives
-// in place of the handler: its refusals, its 202, and its words for a handler that
-// failed. A browser that isn't told so reports a lost connection, and a page that
-// takes it for one sends a new key.
+// CORS lists the other origins whose pages may read the answers that the engine
+// gives in place of the handler: refusals, the 202, and answers for a failed
+// handler. Without these headers a browser reports a lost connection, and a page
+// may then send a new key.
 //
 //	idem.New(store, func(o *idem.Options) {
 //		o.CORS = idem.CORS{Origins: []string{"https://shop.example"}, Credentials: true}
 //	})
 //
-// The handler's answers, first and replayed, carry the handler's headers, and
-// preflights (OPTIONS) are the handler's to answer, or the gateway's. Where something
-// before the engine adds the headers to every answer, there is nothing to set: a
-// middleware outside of [Engine.Middleware], or the CORS settings of an HTTP API or
-// of a function URL.
+// The handler's answers, first and replayed, carry the handler's headers. The
+// handler or the gateway answers preflights (OPTIONS). Leave CORS empty if every
+// answer gets the headers before the engine: from a middleware outside of
+// [Engine.Middleware], or the CORS settings of an HTTP API or a function URL.
 //
 // The zero CORS adds nothing.
 type CORS struct {
-	// Origins are those that may read: as a browser sends them, such as
-	// "https://shop.example" or "http://localhost:3000". No patterns, but for "*" by
-	// itself: all.
+	// Origins are the origins that may read, as a browser sends them, such as
+	// "https://shop.example" or "http://localhost:3000". The only pattern is a
+	// single "*", which means all origins.
 	Origins []string
-	// Credentials lets pages read what was asked for with cookies, or with
-	// HTTP authentication of the browser's. Not with the origin "*".
+	// Credentials lets pages read answers to requests with cookies or with the
+	// browser's HTTP authentication. Excludes the origin "*".
 	Credentials bool
-	// Expose are headers that pages may read besides the engine's own, for those
-	// that Options.Problem adds.
+	// Expose are headers, besides the engine's own, that pages may read, for headers
+	// added by Options.Problem.
 	Expose []string
 }
 
-// The headers of CORS.
+// Headers of CORS.
 const (
 	originHeader     = "Origin"
 	allowOrigin      = "Access-Control-Allow-Origin"
@@ -48,13 +47,14 @@ const (
 	anyOrigin        = "*"
 )
 
-// exposed are the headers of the engine's own that a browser would keep from pages.
+// exposed are headers of the engine that a browser would hide from pages.
 var exposed = []string{ExpiresHeader, KeyHeader, StatusHeader, ReplayedHeader, "Location", "Retry-After"}
 
-// Allow adds to resp what lets a page read it, by the header of the request that it
-// answers. It replaces what resp has of these headers, except that it adds to Vary;
-// a header map that others hold is not changed. The engine does it for its own
-// answers; it is for what else answers in place of a handler, such as a router.
+// Allow adds the headers to resp that let a page read resp; request is the header
+// of the answered request. Allow replaces these headers in resp, but only adds to
+// Vary, and doesn't change a header map that others hold. The engine calls Allow
+// for its own answers. Call Allow for other answers in place of a handler, such
+// as a router's.
 func (c *CORS) Allow(resp *Response, request http.Header) {
 	if len(c.Origins) == 0 {
 		return
@@ -69,7 +69,7 @@ func (c *CORS) Allow(resp *Response, request http.Header) {
 	}
 	origin := anyOrigin
 	if c.Origins[0] != anyOrigin {
-		h[varyHeader] = varies(h[varyHeader], originHeader) // also where there is none, or a cache would give that to everybody
+		h[varyHeader] = varies(h[varyHeader], originHeader) // even without an origin, or a cache would give that answer to everybody
 		sent := headerValues(request, originHeader)
 		if len(sent) != 1 || !slices.Contains(c.Origins, sent[0]) {
 			return
@@ -83,7 +83,7 @@ func (c *CORS) Allow(resp *Response, request http.Header) {
 	h[exposeHeaders] = []string{strings.Join(slices.Concat(exposed, c.Expose), ", ")}
 }
 
-// varies is the values of Vary with more of them, each name once.
+// varies adds more to the values of Vary, each name once.
 func varies(values []string, more ...string) []string {
 	var listed []string
 	for value := range strings.SplitSeq(strings.Join(values, ","), ",") {
@@ -100,7 +100,7 @@ func varies(values []string, more ...string) []string {
 	return all
 }
 
-// validate says what of c can't work, or would open more than it says.
+// validate returns an error for settings that can't work or would allow too much.
 func (c *CORS) validate() error {
 	var errs []error
 	for _, origin := range c.Origins {
@@ -125,8 +125,8 @@ func (c *CORS) validate() error {
 	return errors.Join(errs...)
 }
 
-// validOrigin reports whether a browser could send this very origin. "null" it does
-// send, for any page in a sandbox: that is nobody's origin.
+// validOrigin reports whether a browser could send exactly this origin. Browsers
+// send "null" for any sandboxed page, so "null" identifies no origin.
 func validOrigin(origin string) bool {
 	u, err := url.Parse(origin)
 	if err != nil || origin != u.Scheme+"://"+u.Host || u.Hostname() == "" {

@@ -12,20 +12,21 @@ import (
 	"github.com/samekey/samekey/internal/state"
 )
 
-// cookieCredential begins the name of a cookie in [Options.Credentials].
+// cookieCredential is the prefix of a cookie in [Options.Credentials].
 const cookieCredential = "Cookie:"
 
-// presented are the headers by which callers are told apart whom nobody has
-// verified. Options.Credentials adds to them.
+// presented are the headers that distinguish unverified callers.
+// Options.Credentials adds to them.
 var presented = []string{"Authorization", "X-Api-Key"}
 
-// credentials is a hash of what r presents, to be compared where nobody has
-// verified who is calling. A missing header is not an empty one.
+// credentials returns a hash of r's credentials, to compare unverified callers. A
+// missing header differs from an empty header.
 //
-// It is keyed by the client's key, which every host sees and no record holds: who
-// reads the table has to guess a random key before he can try a credential. A
-// key that can be guessed leaves that to the strength of the credential, and to
-// Fingerprint.Secrets, which key this hash as they do the fingerprint.
+// The hash is keyed with the client's key, which every host sees and no record
+// contains: a reader of the table has to guess a random key before testing a
+// credential. If the key is easy to guess, protection rests on the strength of
+// the credential and on Fingerprint.Secrets, which key this hash like the
+// fingerprint.
 func (e *Engine) credentials(r *Request) (sum [sha256.Size]byte) {
 	b := make([]byte, 0, 256)
 	for _, name := range slices.Concat(presented, e.opt.Credentials) {
@@ -37,7 +38,7 @@ func (e *Engine) credentials(r *Request) (sum [sha256.Size]byte) {
 		} else {
 			values = headerValues(r.Header, name)
 		}
-		if len(values) > 0 { // what isn't presented adds nothing, so the option may grow
+		if len(values) > 0 { // missing values add nothing, so names may be added to the option
 			// HTTP APIs join the values of one header; others keep them apart.
 			b = appendTagged(appendTagged(b, 'n', strings.ToLower(name)), 'v', strings.Join(values, ","))
 		}
@@ -46,7 +47,7 @@ func (e *Engine) credentials(r *Request) (sum [sha256.Size]byte) {
 	if host == "" {
 		host = strings.Join(headerValues(r.Header, "Host"), ",")
 	}
-	// A program may go by either. Neither is a secret: who sends them must also
+	// A program may use either host header. Neither is a secret: a sender must also
 	// present the credentials.
 	b = appendTagged(b, 'o', strings.ToLower(host))
 	b = appendTagged(b, 'f', strings.ToLower(strings.Join(headerValues(r.Header, "X-Forwarded-Host"), ",")))
@@ -56,9 +57,9 @@ func (e *Engine) credentials(r *Request) (sum [sha256.Size]byte) {
 	return sum
 }
 
-// compare finds out what of the request is as it was when held was claimed. A
-// record without credentials is anybody's who knows the key and the request; an
-// attempt without a request of its own may go on with any.
+// compare compares the request with the request that claimed held. A record
+// without credentials is open to any caller who knows the key and the request. An
+// attempt without a request of its own may continue with any request.
 func (a *attempt) compare(held *store.Record) (same state.Same, err error) {
 	same.Caller, same.Request = true, true
 	if a.anonymous && held.Cred != "" {

@@ -12,40 +12,40 @@ import (
 	"strings"
 )
 
-// Fingerprint says what makes two requests the same request. The zero value
-// takes method, path, query and the body's bytes, by SHA-256. Of a multipart form
-// the boundary doesn't count.
+// Fingerprint defines which requests count as the same. The zero value covers
+// method, path, query and the bytes of the body, by SHA-256. The boundary of a
+// multipart form doesn't count.
 //
-// It never takes the key, credentials or tracing headers (R17): the same
-// request may be repeated with a fresh token, by a caller whom somebody verifies.
-// Of others the credentials are compared apart from it: [ErrCredentials].
+// The fingerprint never covers the key, credentials or tracing headers (R17): a
+// verified caller may repeat the same request with a fresh token. The credentials
+// of unverified callers are compared separately: [ErrCredentials].
 type Fingerprint struct {
-	// Skip leaves parts out. Routes with one engine are told apart by method and
-	// path: without these, and with a Func that leaves them out, equal keys of two
-	// routes are one operation, unless [Options.ScopeRoute] is set.
+	// The Skip fields leave parts out. Method and path distinguish the routes of an
+	// engine: if both are skipped, or left out by Func, equal keys of two routes are
+	// one operation, unless [Options.ScopeRoute] is set.
 	SkipMethod, SkipPath, SkipQuery, SkipBody bool
 
-	// Headers are further request headers to take, such as one that routes to
+	// Headers are additional request headers to cover, such as a header that selects
 	// an account. Credentials, tracing headers and the key are refused.
 	Headers []string
 
-	// CanonicalJSON takes a JSON body (by Content-Type) without regard to white
-	// space and the order of members. Numbers count as they are written, so
-	// large ones stay apart. Bodies that different parsers may read differently
-	// (repeated members, invalid UTF-8) count by their bytes.
+	// CanonicalJSON compares JSON bodies (by Content-Type) without regard to white
+	// space and the order of members. Numbers are compared as written, so large
+	// numbers stay distinct. Bodies that parsers may read differently (repeated
+	// members, invalid UTF-8) are compared by their bytes.
 	CanonicalJSON bool
 
-	// Secrets key the fingerprint by HMAC-SHA-256, since bodies with little
-	// entropy can be guessed from a bare hash at rest; and so the hash of credentials. The first one keys new
-	// records. Keep older ones for one retention, so that a rotation doesn't
-	// turn honest retries away; records from before the first secret still
-	// match.
+	// Secrets key the fingerprint and the hash of credentials by HMAC-SHA-256, since
+	// a bare hash at rest lets an attacker guess bodies with little entropy. The
+	// first secret keys new records. Keep older secrets for one retention, so that a
+	// rotation doesn't refuse honest retries. Records from before the first secret
+	// still match.
 	Secrets []Secret
 
-	// Func, if set, replaces all of the above but Secrets: equal bytes mean the
-	// same request. An error refuses the request (ErrRequest). It must not
-	// change the request. It is the engine's, so for every handler on it; what an
-	// adapter has put into [Request.Same] is for it to look at, or not.
+	// Func, if set, replaces all fields above except Secrets: equal bytes mean the
+	// same request. An error refuses the request (ErrRequest). Func must not change
+	// the request. Func serves every handler of the engine, and decides itself
+	// whether to use [Request.Same].
 	Func func(r *Request) ([]byte, error)
 }
 
@@ -79,7 +79,7 @@ func (f *Fingerprint) validate() error {
 	return nil
 }
 
-// digest is the unkeyed SHA-256 of the parts that count.
+// digest returns the unkeyed SHA-256 of the parts that count.
 func (f *Fingerprint) digest(r *Request) (sum [sha256.Size]byte, err error) {
 	small, tag, body := make([]byte, 0, 256), byte('b'), r.Body
 	if r.Same != nil {
@@ -109,13 +109,13 @@ func (f *Fingerprint) digest(r *Request) (sum [sha256.Size]byte, err error) {
 	small = binary.BigEndian.AppendUint64(small, uint64(len(body)))
 	h := sha256.New()
 	h.Write(small)
-	h.Write(body) // not copied: it may have megabytes
+	h.Write(body) // not copied: the body may have megabytes
 	h.Sum(sum[:0])
 	return sum, nil
 }
 
-// appendHead appends all but the body, each part with its tag and length, so
-// that no two requests run into one another.
+// appendHead appends all parts but the body. Each part has a tag and its length,
+// so that no two requests produce the same bytes.
 func (f *Fingerprint) appendHead(b []byte, r *Request) []byte {
 	if !f.SkipMethod {
 		b = appendTagged(b, 'm', r.Method)
@@ -133,7 +133,7 @@ func (f *Fingerprint) appendHead(b []byte, r *Request) []byte {
 	return b
 }
 
-// sign returns the fingerprint to store, and the id of the secret it is keyed with.
+// sign returns the fingerprint to store and the id of its secret.
 func (f *Fingerprint) sign(digest [sha256.Size]byte) (fp, secret string) {
 	if len(f.Secrets) == 0 {
 		return hexOf(digest[:]), ""
@@ -141,9 +141,9 @@ func (f *Fingerprint) sign(digest [sha256.Size]byte) (fp, secret string) {
 	return keyed(f.Secrets[0], digest), f.Secrets[0].ID
 }
 
-// matches reports whether stored was made of digest, under the secret that keyed
-// it. Without that secret nothing can be told, which must neither replay nor
-// refuse: ErrSecret.
+// matches reports whether stored was made from digest with the given secret. If
+// that secret isn't configured, the answer is unknown and must cause neither a
+// replay nor a mismatch: ErrSecret.
 func (f *Fingerprint) matches(stored, secret string, digest [sha256.Size]byte) (bool, error) {
 	want := hexOf(digest[:])
 	if secret != "" {
@@ -167,14 +167,14 @@ func hexOf(sum []byte) string {
 	return string(hex.AppendEncode(buf[:0], sum))
 }
 
-// canonicalQuery makes one string of what reaches us decoded from one kind of
-// gateway and raw from another. Values of one name keep their order.
+// canonicalQuery returns one form for a query that some gateways deliver decoded
+// and others raw. Values of one name keep their order.
 func canonicalQuery(raw string) string {
 	if raw == "" {
 		return ""
 	}
 	values := make(url.Values)
-	var odd []string // what can't be decoded must not pass as what decodes to its text
+	var odd []string // undecodable pairs must not equal pairs that decode to the same text
 	for pair := range strings.SplitSeq(raw, "&") {
 		if pair == "" {
 			continue
@@ -190,7 +190,7 @@ func canonicalQuery(raw string) string {
 	canonical := values.Encode()
 	if len(odd) > 0 {
 		slices.Sort(odd)
-		canonical += "!" + strings.Join(odd, "&") // "!" is one that Encode escapes
+		canonical += "!" + strings.Join(odd, "&") // Encode escapes "!", so the separator is unambiguous
 	}
 	return canonical
 }

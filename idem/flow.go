@@ -14,46 +14,46 @@ import (
 	"github.com/samekey/samekey/internal/state"
 )
 
-// What an attempt's phases have come to so far. Phases run in step.go and
-// commit in commit.go.
+// The state of an attempt's phases. Phases run in step.go and commit in
+// commit.go.
 
 // flow is the course of one attempt through its handler's phases. rec is the
-// record as this attempt last wrote or saw it, nil while the claim is still to
-// come (MergeClaim).
+// record as this attempt last wrote or saw the record, or nil before the claim
+// (MergeClaim).
 type flow struct {
 	a *attempt
 
 	mu      sync.Mutex
 	rec     *store.Record
-	passed  int             // phases this run has behind it, committed and pending
-	names   map[string]bool // of phases, so far
+	passed  int             // phases completed in this run, committed or pending
+	names   map[string]bool // names of all phases so far
 	busy    bool            // a phase is running
 	over    bool            // the handler has returned
-	left    bool            // while a phase was running
+	left    bool            // the handler returned while a phase was running
 	asked   map[string]bool // calls of this run's Foreigns: true until they are committed
-	entered bool            // a Foreign runs, or has failed
-	err     error           // why the first failed phase failed
+	entered bool            // a Foreign is running or has failed
+	err     error           // error of the first failed phase
 
 	pending []store.Phase  // results that join the next commit
 	waiting map[string]Job // their jobs
 	calls   []string       // and calls
 
-	sent  map[string]string // hashes of what this run's calls send, where that is known
-	loose []Job             // staged since the last phase, for the next commit
+	sent  map[string]string // hashes of the data that this run's calls send, if known
+	loose []Job             // jobs staged since the last phase, for the next commit
 
-	statusOnly bool            // the answer itself can't be stored
-	kept       *store.Overflow // where a store has put the body of an answer that is not stored yet
+	statusOnly bool            // store only the answer's status
+	kept       *store.Overflow // body that a store has written for an answer that is not stored yet
 
 	renewals int64 // of the lease, by this attempt
 
-	turn chan struct{}           // who has put something in may write; nil: nobody else does
-	lost context.CancelCauseFunc // ends the handler's context; nil where that is left alone
+	turn chan struct{}           // a writer holds the only slot; nil without renewals
+	lost context.CancelCauseFunc // ends the handler's context; nil if that context is left unchanged
 
 	end     *ending
-	restart bool // a merged claim took a record over: run the handler again, from it
+	restart bool // a merged claim took a record over: run the handler again from that record
 }
 
-// ending is the answer of an operation that ended in a phase.
+// ending is the result of an operation that ended in a phase.
 type ending struct {
 	res Result
 	err error
@@ -80,15 +80,15 @@ func (f *flow) id() string {
 	return f.a.id
 }
 
-// fail is failed, for who doesn't hold the lock.
+// fail locks f.mu and calls failed.
 func (f *flow) fail(err error) error {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	return f.failed(err)
 }
 
-// failed remembers that a phase failed: what the handler then answers would
-// have a hole in it.
+// failed records the failure of a phase: an answer of the handler would now be
+// incomplete. f.mu must be locked.
 func (f *flow) failed(err error) error {
 	err = f.a.phaseError("phase", err)
 	if f.err == nil {
@@ -97,16 +97,16 @@ func (f *flow) failed(err error) error {
 	return err
 }
 
-// failure is why the first failed phase failed; nil if none did.
+// failure returns the error of the first failed phase, or nil.
 func (f *flow) failure() error {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	return f.err
 }
 
-// leftover says that the handler ended before a phase that is recorded, or that
-// was begun by an attempt that never told how it ended: an answer must not
-// cover that up.
+// leftover returns an error if the handler ended before a recorded phase, or
+// before a call that an earlier attempt began and whose outcome is unknown: an
+// answer must not hide either.
 func (f *flow) leftover() error {
 	if f.rec == nil {
 		return nil
@@ -117,8 +117,8 @@ func (f *flow) leftover() error {
 	return f.unrepeated("the handler ended")
 }
 
-// unrepeated refuses to go on past a call that an earlier attempt may have made,
-// and that this one has not repeated: nothing would tell what it came to.
+// unrepeated returns an error if an earlier attempt may have made a call that
+// this run has not repeated: the outcome of that call would stay unknown.
 func (f *flow) unrepeated(what string) error {
 	for _, call := range f.rec.Doubts {
 		if _, asked := f.asked[call]; call != store.AnyCall && !asked {
@@ -128,7 +128,7 @@ func (f *flow) unrepeated(what string) error {
 	return nil
 }
 
-// complete says what is missing for the answer to be stored.
+// complete returns an error if a recorded phase was skipped.
 func (f *flow) complete() error {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -157,7 +157,7 @@ func (f *flow) stage(jobs []Job) error {
 	}
 	f.loose = append(f.loose, jobs...)
 	if f.rec != nil && f.passed < len(f.rec.Phases) {
-		return nil // a recorded phase follows, which has them already
+		return nil // the recorded phase that follows already has the jobs
 	}
 	if _, err := f.stagedJobs(nil); err != nil {
 		return f.failed(err)
@@ -165,9 +165,9 @@ func (f *flow) stage(jobs []Job) error {
 	return nil
 }
 
-// stagedJobs returns everything that joins the next commit. A job's name in the record
-// is the position of its phase and its own in that, so the same run of a handler gives
-// the same names.
+// stagedJobs returns all jobs of the next commit. A job's name in the record is
+// the position of its phase and its index in the phase, so the same run of a
+// handler gives the same names.
 func (f *flow) stagedJobs(jobs []Job) (map[string]Job, error) {
 	if len(f.waiting)+len(f.loose)+len(jobs) == 0 {
 		return nil, nil
@@ -194,7 +194,7 @@ func (f *flow) outstanding() bool {
 	return len(f.pending)+len(f.waiting)+len(f.loose) > 0
 }
 
-// called notes that a key is out.
+// called records that the key of call was handed out.
 func (f *flow) called(call string) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -204,7 +204,7 @@ func (f *flow) called(call string) {
 	f.asked[call] = true
 }
 
-// recorded notes that nothing about calls is in doubt any more.
+// recorded marks calls as recorded: their outcome is no longer in doubt.
 func (f *flow) recorded(calls []string) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -216,8 +216,7 @@ func (f *flow) recorded(calls []string) {
 	}
 }
 
-// calledOut names the calls that this run may have made and that are not
-// recorded; nil if there are none.
+// calledOut returns the unrecorded calls that this run may have made, or nil.
 func (f *flow) calledOut() []string {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -228,12 +227,12 @@ func (f *flow) calledOut() []string {
 		}
 	}
 	if f.entered && len(out) == 0 || f.left {
-		out = append(out, store.AnyCall) // without a key, or its key is still to be asked for
+		out = append(out, store.AnyCall) // a call without a key, or a call that has not requested its key yet
 	}
 	return out
 }
 
-// sentOut is what this run's calls have sent that are not recorded.
+// sentOut returns hashes of the data that this run's unrecorded calls have sent.
 func (f *flow) sentOut() map[string]string {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -246,9 +245,8 @@ func (f *flow) sentOut() map[string]string {
 	return out
 }
 
-// giveBack is what there is to say of an attempt without an answer. That the
-// program refuses to go on is told in the words of its phase, which the handler may
-// have kept to itself.
+// giveBack describes an attempt without an answer. If the program refuses to
+// continue, Why is the phase's error, which the handler may have hidden.
 func (f *flow) giveBack() state.GiveBack {
 	f.mu.Lock()
 	renewals := f.renewals
@@ -260,9 +258,9 @@ func (f *flow) giveBack() state.GiveBack {
 	return b
 }
 
-// refuses reports whether a phase failed so that the same program will always
-// fail with this record: trying again doesn't help, people have to change one of
-// the two.
+// refuses reports whether err is a mistake that the same program will always
+// repeat with this record. A retry doesn't help: people have to change the
+// program or the record.
 func refuses(err error) bool {
 	for _, mistake := range []error{ErrPhaseOrder, ErrResult, ErrWrite, ErrKeyReused, ErrDeliveryKey} {
 		if errors.Is(err, mistake) {
@@ -272,15 +270,15 @@ func refuses(err error) bool {
 	return false
 }
 
-// lastResult is the result of the phase that was committed last, from the
-// record: what it holds counts, not what this run made.
+// lastResult returns the result of the last committed phase. The stored result
+// counts, even if this run made a different result.
 func (f *flow) lastResult() []byte {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	return f.rec.Phases[len(f.rec.Phases)-1].Result
 }
 
-// stop ends the operation with an answer that the handler no longer changes.
+// stop ends the operation with an answer that the handler can no longer change.
 func (f *flow) stop(res Result, err error) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -293,8 +291,8 @@ func (f *flow) ended() *ending {
 	return f.end
 }
 
-// close notes that the handler has returned. A phase that still runs was not
-// waited for: its result is missing from the answer.
+// close records that the handler has returned. If a phase is still running, the
+// handler didn't wait for its result, and the phase counts as failed.
 func (f *flow) close() {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -305,7 +303,7 @@ func (f *flow) close() {
 	}
 }
 
-// leftBehind reports whether the handler has returned while a phase was running.
+// leftBehind reports whether the handler returned while a phase was running.
 func (f *flow) leftBehind() bool {
 	f.mu.Lock()
 	defer f.mu.Unlock()

@@ -16,15 +16,15 @@ func appendTagged(b []byte, tag byte, part string) []byte {
 	return appendPart(append(b, tag), part)
 }
 
-// FormKey finds the key in a field of an HTML form (urlencoded or multipart),
-// for pages whose forms may be submitted twice: put a fresh value into a hidden
-// field each time the page is made. It is for [Options.KeyFrom].
+// FormKey finds the key in a field of an HTML form (urlencoded or multipart), for
+// pages whose forms may be submitted twice: put a fresh value into a hidden field
+// each time the page is made. Use FormKey as [Options.KeyFrom].
 //
 // A browser makes a new boundary for each submission of a multipart form; the
-// fingerprint leaves it out.
+// fingerprint ignores the boundary.
 //
-// A body that isn't a form, or a form without the field, has no key
-// ([ErrKeyMissing]); the field twice is [ErrKeyInvalid].
+// Without a form or the field, the error is [ErrKeyMissing]; if the field occurs
+// twice, [ErrKeyInvalid].
 func FormKey(field string) func(*Request) (string, error) {
 	return func(r *Request) (string, error) {
 		var contentType string
@@ -40,7 +40,7 @@ func FormKey(field string) func(*Request) (string, error) {
 		case "application/x-www-form-urlencoded":
 			form, err := url.ParseQuery(string(r.Body))
 			if err != nil {
-				return "", fmt.Errorf("%w: the form can't be decoded", ErrRequest) // err quotes it
+				return "", fmt.Errorf("%w: the form can't be decoded", ErrRequest) // err quotes the form
 			}
 			values = form[field]
 		case "multipart/form-data":
@@ -58,9 +58,9 @@ func FormKey(field string) func(*Request) (string, error) {
 	}
 }
 
-// formParts is what a multipart form says without its boundary, which is another
-// one each time a browser sends it: the header and the body of each part, after
-// their lengths. ok is false for any other body.
+// formParts returns the content of a multipart form without its boundary, which
+// differs in each submission: the header and the body of each part, each after
+// its length. ok is false for any other body.
 func formParts(h http.Header, body []byte) (form []byte, ok bool) {
 	values := headerValues(h, "Content-Type")
 	if len(values) != 1 {
@@ -93,8 +93,8 @@ func formParts(h http.Header, body []byte) (form []byte, ok bool) {
 	}
 }
 
-// partsNamed returns the parts of a multipart body with a name, no more of each
-// than a key may have.
+// partsNamed returns the parts of a multipart body named field. Each part is cut
+// to one byte more than the longest key.
 func partsNamed(field string, body []byte, boundary string) (values []string, err error) {
 	parts := multipart.NewReader(bytes.NewReader(body), boundary)
 	for {
@@ -103,7 +103,7 @@ func partsNamed(field string, body []byte, boundary string) (values []string, er
 			return values, nil
 		}
 		if err != nil {
-			return nil, fmt.Errorf("%w: the form can't be decoded", ErrRequest) // err may quote it
+			return nil, fmt.Errorf("%w: the form can't be decoded", ErrRequest) // err may quote the form
 		}
 		if part.FormName() != field || part.FileName() != "" {
 			continue

@@ -7,21 +7,22 @@ import (
 	"time"
 )
 
-// handlers are the names of the handlers that an engine's requests run in.
+// handlers are the registered names of an engine's handlers.
 type handlers struct {
 	mu        sync.Mutex
 	name      map[string]bool
 	operation map[operation]bool
 }
 
-// operation is whose keys a handler's are: of its kind, no other has the name.
+// operation identifies a handler's keys: names are unique within a kind.
 type operation struct{ kind, name string }
 
-// AddHandler tells the engine of a handler under which its requests will run
-// ([Request.Handler]). It is for adapters, at cold start. An error says that an
-// abandoned request of a [Options.Resumable] engine would end in the wrong handler:
-// one of this name is there already, of this engine, or without a name of another
-// engine with this Namespace, where the store tells. Other engines take any.
+// AddHandler registers a handler of the engine's requests ([Request.Handler]).
+// AddHandler is for adapters, at cold start. An error means that an abandoned
+// request of an [Options.Resumable] engine would end in the wrong handler: this
+// engine already has a handler with this name, or another engine with the same
+// Namespace has a handler without a name, if the store can tell. Other engines
+// accept any name.
 func (e *Engine) AddHandler(name string) error {
 	if !e.opt.Resumable {
 		return nil
@@ -41,13 +42,13 @@ func (e *Engine) AddHandler(name string) error {
 	return nil
 }
 
-// AddOperation tells the engine of a handler whose requests have this
-// [Request.Operation], and are told apart from those of other handlers of its kind
-// by nothing else. It is for adapters, at cold start. An error says that two
-// handlers would share their keys, and that each would take the other's work for
-// its own: one of this kind and name is there already, of this engine, or without
-// a name of another engine with this Namespace, where the store tells. A Disabled
-// engine takes any.
+// AddOperation registers a handler whose requests have this [Request.Operation]
+// and are distinguished from requests of other handlers of its kind by nothing
+// else. AddOperation is for adapters, at cold start. An error means that two
+// handlers would share their keys, and each would take the other's work for its
+// own: this engine already has a handler of this kind and name, or another engine
+// with the same Namespace has such a handler without a name, if the store can
+// tell. A Disabled engine accepts any name.
 func (e *Engine) AddOperation(kind, name string) error {
 	if e.opt.Disabled {
 		return nil
@@ -68,10 +69,11 @@ func (e *Engine) AddOperation(kind, name string) error {
 	return nil
 }
 
-// AddSource tells the engine of a source that may bring a request again for as long
-// as keeps. It is for adapters, at cold start. Where the engine has forgotten a key by
-// then, a late delivery is carried out a second time: unless [Options.RetryWindow]
-// says that somebody has thought about it, the log warns. Zero says nothing.
+// AddSource registers a source that may repeat a request for as long as keeps.
+// AddSource is for adapters, at cold start. If the engine forgets the key
+// earlier, a late delivery runs a second time: AddSource logs a warning, unless
+// [Options.RetryWindow] shows that the risk was considered. Zero means unknown:
+// no warning.
 func (e *Engine) AddSource(name string, keeps time.Duration) {
 	if known := e.opt.Retention + e.opt.Tombstone; known < keeps && e.opt.RetryWindow == 0 && !e.opt.Disabled {
 		e.log.Warn("a late delivery would be carried out a second time: the source keeps a record for longer than Options.Retention; "+
@@ -81,7 +83,7 @@ func (e *Engine) AddSource(name string, keeps time.Duration) {
 }
 
 // unnamedElsewhere asks the store, which all engines of a process share, whether
-// another one has a handler without a name among these.
+// another engine has a handler without a name in the group among.
 func (e *Engine) unnamedElsewhere(among string) bool {
 	s, ok := e.store.(interface{ AddUnnamed(among string) int })
 	return ok && s.AddUnnamed(among) > 1

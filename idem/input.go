@@ -9,13 +9,13 @@ import (
 	"github.com/samekey/samekey/idem/store"
 )
 
-// secretInput are request headers that no option can bring into a record.
+// secretInput are request headers that no option can add to a record.
 var secretInput = map[string]bool{
 	"Authorization": true, "Cookie": true, "Proxy-Authorization": true, "X-Api-Key": true, "X-Amz-Security-Token": true,
 	KeyHeader: true,
 }
 
-// input is the part of r that is needed to run it again, without its key.
+// input returns the part of r that a repeated run needs, without its key.
 func (e *Engine) input(r *Request) *store.Input {
 	in := &store.Input{
 		Method: r.Method, Path: r.Path, Query: r.Query, Route: r.Route, Identity: r.Identity, Snapshot: r.Snapshot, Body: r.Body,
@@ -32,13 +32,13 @@ func (e *Engine) input(r *Request) *store.Input {
 	return in
 }
 
-// maxStoredHead is how much of a stored request ([Options.Resumable]) there may be
-// besides its body ([store.MaxStoredRequest]), in bytes. A larger request is
-// refused before it is claimed.
+// maxStoredHead is the limit for the rest of a stored request
+// ([Options.Resumable]) besides its body ([store.MaxStoredRequest]), in bytes. A
+// larger request is refused before the claim.
 const maxStoredHead = 64 << 10
 
-// storable refuses a request that can't be stored: its record would be one that
-// nobody can read.
+// storable refuses a request that can't be stored: its record would be
+// unreadable.
 func storable(in *store.Input) error {
 	head := len(in.Method) + len(in.Path) + len(in.Query) + len(in.Identity.Kind) + len(in.Identity.Subject) + len(in.Snapshot)
 	for name, values := range in.Header {

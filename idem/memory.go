@@ -14,15 +14,15 @@ import (
 	"github.com/samekey/samekey/internal/state"
 )
 
-// MemoryStore is a [store.Store] in this process's memory, for tests and for trying
-// things out: it is lost with the process and shared with no other. The zero
-// value is ready to use. It never deletes expired records. It refuses what a
-// table would: a record over 400 KB, and writes that can't be committed together
-// ([store.CommitChecker]).
+// MemoryStore is a [store.Store] in this process's memory, for tests and
+// experiments. Its records are lost with the process and not shared. The zero
+// value is ready to use. A MemoryStore never deletes expired records. Like a
+// table, it refuses a record over 400 KB and writes that can't be committed
+// together ([store.CommitChecker]).
 type MemoryStore struct {
-	// Apply decides about the user's writes of one commit in a test: an error
-	// that matches ErrConflict or ErrCondition refuses the commit, nil lets it
-	// through. It is called with the store locked. Set it before first use.
+	// Apply decides about the user's writes of a commit in a test: an error that
+	// matches ErrConflict or ErrCondition refuses the commit, nil accepts it. Apply
+	// is called with the store locked. Set Apply before first use.
 	Apply func([]Write) error
 
 	mu      sync.Mutex
@@ -55,16 +55,16 @@ func (m *MemoryStore) Claim(ctx context.Context, c store.Claim) (*store.Record, 
 	return nil, nil
 }
 
-// Writes lists the user's writes that were committed, in order. Their String
-// says what they write.
+// Writes lists the committed user writes in order. Their String method describes
+// them.
 func (m *MemoryStore) Writes() []Write {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	return slices.Clone(m.writes)
 }
 
-// Records returns copies of all records by their PK: what a test wants to see
-// of phases and staged jobs.
+// Records returns copies of all records by their PK, so that tests can inspect
+// phases and staged jobs.
 func (m *MemoryStore) Records() map[string]*store.Record {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -75,7 +75,7 @@ func (m *MemoryStore) Records() map[string]*store.Record {
 	return all
 }
 
-// apply commits the user's writes, which this store only remembers.
+// apply checks the user's writes and adds them to m.writes.
 func (m *MemoryStore) apply(writes []Write) error {
 	if err := checkWrites(writes); err != nil {
 		return err
@@ -127,7 +127,7 @@ func (m *MemoryStore) Take(ctx context.Context, t store.Take) (*store.Record, bo
 	case old == nil:
 		return &store.Record{}, false, nil
 	case next == nil:
-		return old.Clone(), false, nil // the record says why
+		return old.Clone(), false, nil // the record shows the reason
 	}
 	m.put(next)
 	return next.Clone(), true, nil
@@ -143,11 +143,11 @@ func (m *MemoryStore) Load(ctx context.Context, pk string) (*store.Record, error
 	return m.records[pk].Clone(), nil
 }
 
-// maxRecord is what a record may hold in bytes, bodies apart: DynamoDB's limit, so
-// that a test finds a result that would not fit.
+// maxRecord is the largest record without bodies, in bytes. This is DynamoDB's
+// limit, so that a test finds a result that would not fit.
 const maxRecord = 400 << 10
 
-// fits refuses a record that is too large, by about what its item would have.
+// fits refuses a record that is too large; the size of its item is estimated.
 func fits(r *store.Record) error {
 	n := len(r.PK) + len(r.Scope) + len(r.Route) + len(r.LastErr)
 	for _, p := range r.Phases {
@@ -183,8 +183,8 @@ func (m *MemoryStore) put(r *store.Record) {
 	m.records[r.PK] = r.Clone()
 }
 
-// patched turns what differs between prev and next over on r, and leaves the
-// rest as it is stored: others may have changed it since prev was read.
+// patched copies the differences between prev and next to r. Other fields of r
+// stay as stored: they may have changed since prev was read.
 func patched(r, prev, next *store.Record) *store.Record {
 	r.Owner, r.Ver = next.Owner, next.Ver
 	patch(&r.State, prev.State, next.State)
@@ -248,7 +248,7 @@ func samePhase(a, b store.Phase) bool {
 	return a.Name == b.Name && a.Intent == b.Intent && bytes.Equal(a.Result, b.Result) && (a.Result == nil) == (b.Result == nil)
 }
 
-// checkWrites says why writes can't be committed, as far as they know themselves.
+// checkWrites asks the writes themselves whether they can be committed.
 func checkWrites(writes []Write) error {
 	for _, w := range writes {
 		if w == nil {

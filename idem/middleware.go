@@ -12,28 +12,27 @@ import (
 )
 
 // Middleware makes next safe to retry under net/http, by the same contract as
-// [Engine.Serve]. Requests that carry no key to act on reach next untouched.
+// [Engine.Serve]. Requests on which the engine doesn't act reach next unchanged.
 //
-// Others are buffered both ways: next reads the whole body from memory, and
-// what it writes is sent once it is stored. So it can't flush, hijack or send
-// trailers; http.ResponseController answers http.ErrNotSupported there. A panic
-// in next is logged and answered with 500 as an error is, but for
-// http.ErrAbortHandler, which frees the key and goes on.
+// Other requests are buffered both ways: next reads the whole body from memory,
+// and its answer is sent after it is stored. So next can't flush, hijack or send
+// trailers; http.ResponseController returns http.ErrNotSupported. A panic in next
+// is logged and answered with 500 like an error, except http.ErrAbortHandler,
+// which frees the key and continues.
 //
-// A handler must not return while it goes on working: what it has answered is the
-// key's answer. So an http.TimeoutHandler belongs outside of Middleware, never
-// inside.
+// A handler must not keep working after it returns: its answer is the key's
+// answer. So put an http.TimeoutHandler outside of Middleware, never inside.
 //
-// The scope comes from [Options.Scope], whose context is the request's: set
-// who is calling in a middleware before this one. Without it callers are told
-// apart by what they present ([ErrCredentials]).
+// [Options.Scope] finds the scope, with the request's context: identify the
+// caller in a middleware before this middleware. Without Options.Scope, callers
+// are distinguished by their credentials ([ErrCredentials]).
 func (e *Engine) Middleware(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		switch {
 		case !e.Acts(r.Method, r.Header):
 			next.ServeHTTP(w, r)
 			return
-		case e.opt.Disabled || !e.methods[r.Method]: // only to be marked
+		case e.opt.Disabled || !e.methods[r.Method]: // the request is only marked
 			w.Header().Set(StatusHeader, "ignored")
 			next.ServeHTTP(w, r)
 			return
@@ -52,7 +51,8 @@ func (e *Engine) Middleware(next http.Handler) http.Handler {
 	})
 }
 
-// observeHTTP lets what has no key, or can't be read, through as it is.
+// observeHTTP passes a request without a key, or an unreadable request,
+// unchanged.
 func (e *Engine) observeHTTP(w http.ResponseWriter, r *http.Request, next http.Handler) {
 	if e.opt.KeyFrom == nil && len(headerValues(r.Header, KeyHeader)) == 0 {
 		e.Observes(r.Context(), httpRequest(r, nil), &Error{Op: "key", Err: ErrKeyMissing})
@@ -82,7 +82,8 @@ func (e *Engine) observeHTTP(w http.ResponseWriter, r *http.Request, next http.H
 }
 
 func (e *Engine) serveHTTP(w http.ResponseWriter, r *http.Request, body []byte, next http.Handler) {
-	// What stands before this has given the request an id: it is stored with the answer, and a replay has its own.
+	// An outer middleware has set a request id: the answer is stored with it, and a
+	// replay gets its own.
 	id, ours := w.Header()[stripeRequestID]
 	ours = ours && e.opt.stripe
 	res, _ := e.Serve(r.Context(), httpRequest(r, body), func(ctx context.Context) (Response, error) {
@@ -102,8 +103,8 @@ func (e *Engine) serveHTTP(w http.ResponseWriter, r *http.Request, body []byte, 
 	write(w, res.Response)
 }
 
-// removeFiles removes the temporary files of a parsed form, as net/http does for
-// the request that it made itself, and for no copy of it.
+// removeFiles removes the temporary files of a parsed form. net/http removes the
+// files only of its own request, not of a copy.
 func removeFiles(r *http.Request) {
 	if r.MultipartForm != nil {
 		_ = r.MultipartForm.RemoveAll()
@@ -127,8 +128,9 @@ func (e *Engine) readBody(w http.ResponseWriter, r *http.Request) ([]byte, error
 	return body, readBefore(r, body)
 }
 
-// readBefore says that somebody else has read the body, or a part of it: the
-// fingerprint would miss what next finds in the parsed form.
+// readBefore returns an error if the body, or a part of the body, was read before
+// Middleware: the fingerprint would miss the data that next finds in the parsed
+// form.
 func readBefore(r *http.Request, body []byte) error {
 	parsed := r.PostForm != nil || r.MultipartForm != nil
 	if int64(len(body)) < r.ContentLength || len(body) == 0 && parsed {
@@ -137,10 +139,10 @@ func readBefore(r *http.Request, body []byte) error {
 	return nil
 }
 
-// recorder is the ResponseWriter of a wrapped handler.
+// recorder is the ResponseWriter that the wrapped handler gets.
 type recorder struct {
 	header http.Header
-	sent   http.Header // as of WriteHeader
+	sent   http.Header // copy made by WriteHeader
 	status int
 	body   bytes.Buffer
 }
@@ -148,7 +150,7 @@ type recorder struct {
 func (r *recorder) Header() http.Header { return r.header }
 
 func (r *recorder) WriteHeader(status int) {
-	if status < 100 || status > 999 { // as net/http does, while the key can still be freed
+	if status < 100 || status > 999 { // like net/http, while the key can still be freed
 		panic(fmt.Sprintf("idem: Middleware: invalid WriteHeader code %d", status)) //nolint:forbidigo // a mistake in the program
 	}
 	if r.status != 0 || status < http.StatusOK { // informational answers can't be replayed
@@ -170,12 +172,11 @@ func (r *recorder) response() Response {
 	if _, ok := r.sent["Content-Type"]; !ok && r.body.Len() > 0 && r.sent.Get("Content-Encoding") == "" {
 		r.sent.Set("Content-Type", http.DetectContentType(r.body.Bytes())) // as net/http would
 	}
-	r.sent.Del("Trailer") // none is sent
+	r.sent.Del("Trailer") // trailers are not sent
 	return Response{Status: r.status, Header: r.sent, Body: r.body.Bytes()}
 }
 
-// write sends r. What stands before the engine may have said in Vary that answers
-// depend on something else besides: that stays.
+// write sends r. Values of Vary from an outer middleware are kept.
 func write(w http.ResponseWriter, r Response) {
 	outer := w.Header()[varyHeader]
 	maps.Copy(w.Header(), r.Header)
@@ -183,5 +184,5 @@ func write(w http.ResponseWriter, r Response) {
 		w.Header()[varyHeader] = varies(own, outer...)
 	}
 	w.WriteHeader(r.Status)
-	_, _ = w.Write(r.Body) // the client is gone: its retry gets the same answer
+	_, _ = w.Write(r.Body) // after an error the client is gone: its retry gets the same answer
 }

@@ -8,13 +8,13 @@ import (
 	"github.com/samekey/samekey/internal/state"
 )
 
-// observing bounds each step at the store: a table that hangs must not take the
+// observing limits each step at the store: a table that hangs must not use up the
 // handler's time.
 const observing = time.Second
 
-// Observes reports whether the engine only observes ([KeyObserve]), and counts a
-// request that can't be read, and why: its handler is to run all the same. It is
-// for adapters.
+// Observes reports whether the engine only observes ([KeyObserve]). If so,
+// Observes reports r and err, the reason why r can't be read, to the hook; the
+// caller still runs the handler. Observes is for adapters.
 func (e *Engine) Observes(ctx context.Context, r Request, err error) bool {
 	if e.opt.Key != KeyObserve || e.opt.Disabled {
 		return false
@@ -24,10 +24,9 @@ func (e *Engine) Observes(ctx context.Context, r Request, err error) bool {
 	return true
 }
 
-// observe runs fn whatever is known of the key, and tells Hooks.Observed what
-// would have become of the request otherwise. New operations leave a record, so
-// that later requests can be judged; nothing that goes wrong with it is the
-// client's business.
+// observe always runs fn and reports to Hooks.Observed the outcome that the
+// request would have had. New operations leave a record, so that later requests
+// can be judged. Errors of the record never reach the client.
 func (e *Engine) observe(ctx context.Context, r *Request, keyErr error, fn func(context.Context) (Response, error)) (Result, error) {
 	would := func(err error) { e.Observes(ctx, *r, err) }
 	if keyErr != nil {
@@ -73,11 +72,11 @@ func (e *Engine) observe(ctx context.Context, r *Request, keyErr error, fn func(
 	return Result{Response: resp, Passed: true}, nil
 }
 
-// ErrReplay is told to Hooks.Observed for a request that would have been
+// ErrReplay is passed to Hooks.Observed for a request that would have been
 // answered from its record.
 var ErrReplay = errors.New("would have been replayed")
 
-// outcomes name what a verdict would have come to.
+// outcomes maps each verdict to the error that the request would have got.
 var outcomes = map[state.Verdict]error{
 	state.OtherCaller: ErrCredentials, state.Mismatch: ErrMismatch, state.Replay: ErrReplay, state.Expired: ErrExpired, state.Stuck: ErrStuck, state.InFlight: ErrInFlight,
 	state.Again: ErrInFlight,

@@ -11,9 +11,9 @@ import (
 	"github.com/samekey/samekey/internal/state"
 )
 
-// GiveUp marks an abandoned operation as stuck, for what nobody can complete:
-// it has no stored request. Errors are those of [Engine.Resume], but anybody may
-// give up another handler's operation.
+// GiveUp marks an abandoned operation as stuck if nobody can complete the
+// operation, because its request is not stored. Errors are those of
+// [Engine.Resume], but any process may give up another handler's operation.
 func (e *Engine) GiveUp(ctx context.Context, t jobs.Ticket, why string) error {
 	a, rec, err := e.pickUp(ctx, t)
 	if err != nil {
@@ -30,7 +30,7 @@ func (e *Engine) GiveUp(ctx context.Context, t jobs.Ticket, why string) error {
 	return err
 }
 
-// pickUp reads the record of a ticket that is still good.
+// pickUp reads the record of a ticket and checks that the ticket is still valid.
 func (e *Engine) pickUp(ctx context.Context, t jobs.Ticket) (*attempt, *store.Record, error) {
 	a, err := e.operator(ctx, t.PK)
 	if err != nil {
@@ -61,41 +61,39 @@ func (a *attempt) takeTicket(ctx context.Context, rec *store.Record) (*store.Rec
 }
 
 // Settlement is an operator's decision about a stuck operation. The zero
-// Settlement lets it be tried again. Answer, Result, NotMade and RiskTwice
-// exclude each other: of two that contradict each other neither is carried out.
+// Settlement allows another try. Answer, Result, NotMade and RiskTwice exclude
+// each other: Settle refuses two of them.
 type Settlement struct {
-	// Answer ends the operation with this answer, replayed from now on: a stuck
-	// one, or one that is open and held by nobody. Jobs that were staged are still
-	// delivered.
+	// Answer ends a stuck operation, or an open operation that no attempt holds.
+	// Later requests replay the answer. Staged jobs are still delivered.
 	Answer *Response
 
-	// Result tells what the call came to whose outcome is unknown (a
-	// [NotIdempotent] phase, or one whose provider may have forgotten its key, see
-	// [Remembers]), as JSON; NotMade that it had no effect. One of them, or
-	// RiskTwice, is needed to try such an operation again.
+	// Result is the result, as JSON, of the call with an unknown outcome (a
+	// [NotIdempotent] phase, or a phase whose provider may have forgotten its key,
+	// see [Remembers]). NotMade means that the call had no effect. Such an operation
+	// needs Result, NotMade or RiskTwice for another try.
 	Result  json.RawMessage
 	NotMade bool
 
-	// RiskTwice lets such a call be made again although it may have been made: it
-	// may then have its effect twice.
+	// RiskTwice allows another call although the first call may have been made: the
+	// effect may then happen twice.
 	RiskTwice bool
 
-	// Seen is a ticket for the record as the operator saw it: if anybody has
-	// written it since, the decision may be about something else, and is not
-	// carried out. The zero Ticket takes the record as it is.
+	// Seen is a ticket for the record as the operator saw the record. If the record
+	// has been written since, Settle refuses the decision. The zero Ticket accepts
+	// the record as it is.
 	Seen jobs.Ticket
 
-	// By is who decides, for the record: at most 256 bytes, "" where that is not
-	// known.
+	// By names the operator, for the record: at most 256 bytes, "" if unknown.
 	By string
 }
 
-// Settle carries out an operator's decision about the stuck operation pk. It
-// returns [jobs.ErrMoved] where that is not stuck (nor, for an answer, abandoned),
-// [ErrResult] for a decision that doesn't fit or contradicts itself, and what the
-// store returns. Who decided what, and when, stays in the record. The operation is
-// then left to its client and the completer as if an attempt had just given it
-// back.
+// Settle carries out an operator's decision about the stuck operation pk. Settle
+// returns [jobs.ErrMoved] if the operation is not stuck (nor, for an answer,
+// abandoned), [ErrResult] if the decision doesn't fit or contradicts itself, and
+// the store's errors. The record keeps the decision, its author and its time.
+// Afterwards the client and the completer may continue as after a release by an
+// attempt.
 func (e *Engine) Settle(ctx context.Context, pk string, s Settlement) error {
 	a, err := e.operator(ctx, pk)
 	if err != nil {
@@ -126,7 +124,7 @@ func (e *Engine) Settle(ctx context.Context, pk string, s Settlement) error {
 		clean(&answer)
 		next = state.Finished(next, storedPart(answer, e.headers), now, e.opt.Retention, e.opt.Tombstone)
 	}
-	// Under this attempt's owner: a late write of the attempt that got stuck must not fit.
+	// This attempt's owner fences a late write of the attempt that got stuck.
 	_, l, err := a.write(ctx, change{prev: rec, next: next}, a.end(), maxRounds)
 	switch {
 	case err != nil:

@@ -8,16 +8,17 @@ import (
 	"github.com/samekey/samekey/internal/redact"
 )
 
-// panicked is a handler's panic, as an error. It unwraps to nothing: what the
-// handler panicked with is not what it answers. Its text goes to the log and into
-// the record.
+// panicked is a handler's panic as an error. It unwraps to nothing, since the
+// value of a panic is not the handler's answer. The error's text goes to the log
+// and into the record.
 type panicked struct{ value any }
 
 func (p *panicked) Error() string { return "handler " + redact.Panic(p.value) }
 
-// catching is fn with its panic made an error, which is noted in caught: the
-// attempt is given back, and its client told to come again, like after an error.
-// What asks net/http to cut the connection goes on, and so does runtime.Goexit.
+// catching returns fn with its panics turned into errors and stored in caught. As
+// after an error, the attempt is released and the client is told to retry.
+// http.ErrAbortHandler, which makes net/http cut the connection, continues, and
+// so does runtime.Goexit.
 func (e *Engine) catching(route string, fn func(context.Context) (Response, error), caught **panicked) func(context.Context) (Response, error) {
 	return func(ctx context.Context) (resp Response, err error) {
 		defer func() {

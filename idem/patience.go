@@ -10,30 +10,31 @@ import (
 )
 
 const (
-	// maxClaim is for how long a claim is sent again: far shorter than any
-	// retention, so that no copy of it can outlive its record.
+	// maxClaim is how long a claim is repeated: much shorter than any retention, so
+	// that no copy of the claim can outlive its record.
 	maxClaim = 60 * time.Second
-	// maxRounds bounds how often an attempt judges a record that keeps changing.
+	// maxRounds limits how often an attempt judges a record that keeps changing.
 	maxRounds = 5
-	// patient is for a write that must not be given up, since the handler's effect
-	// has happened: it is tried again until its time is over.
+	// patient is for a write after the handler's effect has happened: the write is
+	// repeated until its time is over.
 	patient = math.MaxInt
-	// answerShare is the part of Options.Reserve in which the answer gets out.
+	// answerShare is the divisor of Options.Reserve that gives the time for sending
+	// the answer.
 	answerShare = 5
 )
 
-// unbegun is when an attempt must be done that has not called its handler.
+// unbegun is the deadline of an attempt that has not called its handler.
 func (a *attempt) unbegun() time.Time { return a.deadline.Add(-a.opt.Reserve) }
 
-// end is when the last call to the store must be over, so that the answer gets
-// out before the deadline.
+// end is the deadline of the last call to the store, so that the answer is sent
+// before the attempt's deadline.
 func (a *attempt) end() time.Time { return a.deadline.Add(-a.opt.Reserve / answerShare) }
 
-// until is how long the calls to the store may go on that begin now, the
-// handler's effect having happened: as long as there is time. A handler that
-// took more than its time, in a process that nobody has killed, has what is left
-// of the lease of rec, and a second in any case (a worker that woke up: the
-// version fence protects). Where it was the store that took the time, it is over.
+// until returns the deadline for calls to the store that begin now, after the
+// handler's effect: the attempt's end. A handler that exceeded its time, in a
+// process that was not killed, has the rest of rec's lease, and at least a second
+// (if a worker wakes up late, the version fence protects the record). If the
+// store itself used up the time, there is no extension.
 func (a *attempt) until(rec *store.Record) time.Time {
 	now, end := time.Now(), a.end()
 	if now.Before(end) || a.spent.Load() {
@@ -46,12 +47,12 @@ func (a *attempt) until(rec *store.Record) time.Time {
 	return now.Add(left)
 }
 
-// spare is the part of a lease's margin that is left for renewing it. In the
-// rest of it a time-out may kill late.
+// spare is the part of a lease's margin for renewing the lease. In the other
+// part, a timeout may kill late.
 func (a *attempt) spare() time.Duration { return a.opt.LeaseMargin / 2 }
 
-// within returns a context for calls to the store: it survives a client that
-// goes away, since a half-made write helps nobody, and ends at until.
+// within returns a context for calls to the store. The context ends at until and
+// survives a client that goes away, since an incomplete write is useless.
 func (a *attempt) within(ctx context.Context, until time.Time) (context.Context, context.CancelFunc) {
 	if a.limit > 0 {
 		until = earlier(until, time.Now().Add(a.limit))
@@ -59,15 +60,15 @@ func (a *attempt) within(ctx context.Context, until time.Time) (context.Context,
 	return context.WithDeadline(context.WithoutCancel(ctx), until)
 }
 
-// gaveUp notes that a write has failed, where ctx is over for lack of time.
+// gaveUp records a failed write if ctx ended for lack of time.
 func (a *attempt) gaveUp(ctx context.Context) {
 	if ctx.Err() != nil {
 		a.spent.Store(true)
 	}
 }
 
-// half is the time for one of several tries until then: one packet that hangs
-// must not use up what another could do.
+// half is the time for one of several tries before until: one packet that hangs
+// must not use up the time of another try.
 func half(until time.Time) time.Duration {
 	return min(maxClaim, max(time.Until(until)/2, 100*time.Millisecond))
 }

@@ -8,29 +8,29 @@ import (
 	"time"
 )
 
-// Atomic runs fn and commits, all or nothing: the writes and jobs fn handed to
-// its [Tx], and its result as the recovery point name. On a resumed operation
-// where that is already committed, fn doesn't run and the stored result is
-// returned.
+// Atomic runs fn and commits, all or nothing: the writes and jobs that fn gave to
+// its [Tx], and its result as the recovery point name. If a resumed operation has
+// already committed this phase, fn doesn't run and Atomic returns the stored
+// result.
 //
-// fn has no effect but what it hands to tx, and may run many times: after a
-// conflict ([ErrConflict]) it runs again on fresh reads, for a few seconds. So it
-// returns its result and assigns nothing outside. A condition of the user's own
-// that is false is returned as [ErrCondition] and not tried again.
+// fn must have no effect besides its calls of tx. After a conflict
+// ([ErrConflict]) fn runs again on fresh reads, for a few seconds, so fn may run
+// many times: fn returns its result and assigns nothing outside. A false
+// user-supplied condition is returned as [ErrCondition] and not tried again.
 //
-// The result must survive JSON: one with data in fields that JSON leaves out,
-// at any depth, is refused before anything commits ([ErrResult]). What is
-// returned is what a resumed run would get, also on the first run. Names are stable: a phase that is
-// renamed, repeated, reordered, nested or left out, or overlaps another, fails
-// with [ErrPhaseOrder] and never restarts anything. After a phase has failed,
-// later ones return [ErrPhaseFailed] and what the handler then answers is not
-// stored, unless by [Respond].
+// The result must survive JSON: a result with data in fields that JSON leaves
+// out, at any depth, is refused before anything commits ([ErrResult]). Even the
+// first run returns the value that a resumed run would get. Names are stable: a
+// phase that is renamed, repeated, reordered, nested or left out, or overlaps
+// another phase, fails with [ErrPhaseOrder] and never restarts anything. After a
+// failed phase, later phases return [ErrPhaseFailed], and the handler's answer is
+// not stored, unless the answer is made by [Respond].
 //
-// If fn returns an answer made by [Respond], that is committed together with
-// all fn handed to tx, and ends the operation. With [Deferred], nothing is
-// written now: the result commits with the next phase.
+// If fn returns an answer made by [Respond], the answer is committed together
+// with everything that fn gave to tx, and ends the operation. With [Deferred],
+// nothing is written now: the result commits with the next phase.
 //
-// Outside of an operation (a request without a key, say) it returns
+// Outside of an operation (such as a request without a key) Atomic returns
 // [ErrNoOperation] and fn doesn't run.
 func Atomic[T any](ctx context.Context, name string, fn func(context.Context, *Tx) (T, error), opts ...PhaseOption) (T, error) {
 	s := step{kind: atomically, name: name}
@@ -41,21 +41,22 @@ func Atomic[T any](ctx context.Context, name string, fn func(context.Context, *T
 }
 
 // Foreign is a phase whose fn may call other systems, with the derived key of
-// [Tx.Key]. The record is claimed and all results so far are committed before
-// fn runs, and where its context is over by then it doesn't run ([ErrNoTime]).
-// fn runs once an attempt: a conflict sends its commit again, never fn.
-// Where the process dies before the commit, the next attempt calls again, with
-// the same key, for as long as the provider remembers it ([Remembers]).
+// [Tx.Key]. Before fn runs, Foreign claims the record and commits all earlier
+// results. If the context is over by then, fn doesn't run ([ErrNoTime]). fn runs
+// once in each attempt: after a conflict only the commit is repeated, never fn.
+// If the process dies before the commit, the next attempt calls again with the
+// same key, as long as the provider remembers the key ([Remembers]).
 //
-// Under a key that names only a delivery, such as the id of a message, it is refused
-// ([ErrDeliveryKey]): with the next delivery's key, the call would be another one.
+// Foreign is refused under a key that names only a delivery, such as the id of a
+// message ([ErrDeliveryKey]): under the next delivery's key the call would be a
+// different call.
 //
-// Writes of the user are allowed here, but better in an [Atomic] that follows: a
-// condition refused here repeats the call with the next attempt.
+// Foreign accepts the user's writes, but prefer a following [Atomic]: after a
+// condition that is refused here, the next attempt repeats the call.
 //
 // An error of fn fails the phase and keeps the key's record; the client is told
 // to retry with the same key. See [NotIdempotent] for systems without keys and
-// [Deferred] for one call less.
+// [Deferred] to save a commit.
 func Foreign[T any](ctx context.Context, name string, fn func(context.Context, *Tx) (T, error), opts ...PhaseOption) (T, error) {
 	s := step{kind: foreign, name: name, memory: trusted(DefaultMemory)}
 	for _, opt := range opts {
@@ -64,19 +65,19 @@ func Foreign[T any](ctx context.Context, name string, fn func(context.Context, *
 	return phase(ctx, s, fn)
 }
 
-// Finish is the last phase: its fn returns the handler's own response, which is
-// stored whatever its status, in one commit with fn's writes and jobs. It is
-// also the whole body of a handler that only writes to DynamoDB. fn may run many
-// times, like [Atomic]'s.
+// Finish is the last phase: fn returns the handler's own response, which is
+// stored whatever its status, in one commit with fn's writes and jobs. Finish can
+// also be the whole body of a handler that only writes to DynamoDB. fn may run
+// many times, as in [Atomic].
 //
 //	return idem.Finish(ctx, func(ctx context.Context, tx *idem.Tx) (response, error) {
 //		tx.Write(dynamo.Put(rides, ride))
 //		return created(ride), nil
 //	})
 //
-// Re is the response type of the handler's adapter, or [Response]. What is
-// stored is what the client gets, also where it isn't what Finish returns: an
-// earlier commit of this attempt may have landed after all.
+// Re is the response type of the handler's adapter, or [Response]. The client
+// gets the stored response, even if Finish returns a different response: an
+// earlier commit of this attempt may have been applied after all.
 func Finish[Re any](ctx context.Context, fn func(context.Context, *Tx) (Re, error)) (Re, error) {
 	var re Re
 	f, err := flowOf(ctx)
@@ -98,16 +99,16 @@ func Finish[Re any](ctx context.Context, fn func(context.Context, *Tx) (Re, erro
 }
 
 // Stage adds jobs to the next commit of the operation in ctx, at the latest the
-// one that stores the answer. An answer that isn't stored stages nothing.
-// Outside of an operation it returns [ErrNoOperation]; a job that can't be
-// staged is [ErrWrite], and then the answer isn't stored either, as after any
-// failed phase: nothing is lost where nobody looks at the error.
+// commit of the answer. If the answer isn't stored, the jobs are not staged.
+// Outside of an operation Stage returns [ErrNoOperation]. An invalid job returns
+// [ErrWrite] and keeps the answer from being stored, like any failed phase: no
+// job is lost if the caller ignores the error.
 //
-// It belongs to the phase that follows: where that is already committed, the
-// jobs were too, and are not staged again. That phase must not be a
-// [NotIdempotent] one. Inside of a phase, which may run more than once, it is
-// refused ([ErrPhaseOrder]): use [Tx.Stage]. After the answer it is too late
-// ([ErrAnswered]).
+// The jobs belong to the phase that follows. If that phase is already committed,
+// so are the jobs, and Stage doesn't stage them again. That phase must not be a
+// [NotIdempotent] phase. Inside a phase, which may run more than once, Stage is
+// refused ([ErrPhaseOrder]): use [Tx.Stage]. After the answer Stage returns
+// [ErrAnswered].
 func Stage(ctx context.Context, jobs ...Job) error {
 	f, err := flowOf(ctx)
 	if err != nil {
@@ -116,10 +117,10 @@ func Stage(ctx context.Context, jobs ...Job) error {
 	return f.stage(jobs)
 }
 
-// Respond makes a definitive answer of v, to be returned as the error of a
-// phase's function or of the handler: it ends the operation and is stored
-// whatever its status. v is a [Response] or the response type of the handler's
-// adapter; anything else fails before the commit ([ErrResult]).
+// Respond makes a definitive answer of v. Return it as the error of a phase's
+// function or of the handler: it ends the operation and is stored whatever its
+// status. v is a [Response] or the response type of the handler's adapter; any
+// other type fails before the commit ([ErrResult]).
 func Respond(v any) error { return &answered{v} }
 
 // answered is Respond's error.
@@ -127,8 +128,8 @@ type answered struct{ v any }
 
 func (*answered) Error() string { return "idem: a definitive answer (return it from the handler)" }
 
-// SafeToRetry marks err as one after which a call that is [NotIdempotent] may be
-// made again: it certainly had no effect. It returns nil for nil.
+// SafeToRetry marks err of a [NotIdempotent] call that certainly had no effect:
+// the call may be made again. SafeToRetry returns nil for nil.
 func SafeToRetry(err error) error {
 	if err == nil {
 		return nil
@@ -142,53 +143,52 @@ func (s *safe) Error() string { return s.err.Error() }
 
 func (s *safe) Unwrap() error { return s.err }
 
-// PhaseOption varies a [Foreign]. An [Atomic] takes [Deferred] only: with any other
-// option it fails with [ErrPhaseOrder], and fn doesn't run.
+// PhaseOption is an option of [Foreign]. [Atomic] accepts only [Deferred]: with
+// any other option Atomic fails with [ErrPhaseOrder], and fn doesn't run.
 type PhaseOption func(*step)
 
-// NotIdempotent is for a system that has no idempotency keys. That the call
-// begins is committed first. From then on only a result, or an error wrapped by
-// [SafeToRetry], lets the operation go on: any other error, or a process that
-// dies, leaves the outcome unknown, the operation ends as stuck, and a human
-// settles it. The call is never repeated otherwise. The phase's Tx takes
-// neither writes nor jobs ([ErrWrite]), since the outcome must be recordable
-// whatever else is stored.
+// NotIdempotent is for a system without idempotency keys. The begin of the call
+// is committed first. After that the operation continues only with a result or an
+// error wrapped by [SafeToRetry]. Any other error, or the death of the process,
+// leaves the outcome unknown: the operation is stuck, and a human settles it. The
+// call is never repeated otherwise. The phase's Tx accepts neither writes nor
+// jobs ([ErrWrite]), since the outcome must be recordable whatever else is
+// stored.
 func NotIdempotent() PhaseOption { return func(s *step) { s.intent, s.calls = true, true } }
 
-// Deferred commits the phase's result with the next commit, which saves one
-// call. Until then the phase may run again: if the process dies in between, the
-// next attempt of a [Foreign] calls again with the same derived key. The Tx takes no
-// writes ([ErrWrite]), and that of an [Atomic] no jobs either. Not together with
+// Deferred commits the phase's result with the next commit, which saves a call.
+// Until then the phase may run again: if the process dies in between, the next
+// attempt of a [Foreign] calls again with the same derived key. The Tx accepts no
+// writes ([ErrWrite]), and that of an [Atomic] no jobs either. Excludes
 // [NotIdempotent].
 func Deferred() PhaseOption { return func(s *step) { s.deferred = true } }
 
-// DefaultMemory is for how long a provider is taken to remember a key.
+// DefaultMemory is how long a provider is assumed to remember a key.
 const DefaultMemory = 24 * time.Hour
 
-// Remembers says for how long the system that is called remembers a key.
-// Default: [DefaultMemory]. A call that may have been made before is repeated
-// only while that has not passed, less an hour (of a short memory, less a
-// quarter), since the attempt that may have made it first began. Later the
-// provider would take it for a new call, so it counts as one that is
-// [NotIdempotent] and whose outcome is unknown: the operation is stuck, and
-// waits for people. With zero or less no call is repeated that may have been
-// made.
+// Remembers sets how long the called system remembers a key. Default:
+// [DefaultMemory]. Samekey repeats a call that may have been made only within
+// that time, less an hour (or a quarter, if less), counted from the begin of the
+// first attempt that may have made the call. Later the provider would treat the
+// call as new. The outcome is then unknown, as for a [NotIdempotent] call: the
+// operation is stuck and waits for people. With zero or less, a call that may
+// have been made is never repeated.
 func Remembers(d time.Duration) PhaseOption {
 	return func(s *step) { s.memory, s.calls = trusted(d), true }
 }
 
-// trusted is how much of a provider's memory is relied on.
+// trusted returns the part of a provider's memory that Samekey relies on.
 func trusted(memory time.Duration) time.Duration { return memory - min(time.Hour, memory/4) }
 
-// Sends says what the call to service (and steps, as of [Tx.Key]) sends: any
-// value that JSON can hold, of which a hash is recorded. An attempt that would
-// send something else under the key of a call that may have been made sends
-// nothing: the operation is stuck, and waits for people.
+// Sends declares the data v that the call to service (and steps, see [Tx.Key])
+// sends: any value that JSON can hold. Only a hash is recorded. If a call may
+// have been made and an attempt would send different data under its key, the
+// attempt sends nothing: the operation is stuck and waits for people.
 //
-// The hash is recorded where that costs no call of its own: with what is
-// committed before the call, such as a merged claim or a pending result, and
-// where the attempt fails in the call. After a process that died it may thus be
-// missing, so it is no reason to send what isn't committed.
+// The hash is recorded only if no extra write is needed: with data committed
+// before the call, such as a merged claim or a pending result, or when the
+// attempt fails in the call. After the death of a process the hash may thus be
+// missing, so don't rely on Sends to send uncommitted data.
 func Sends(service string, v any, steps ...string) PhaseOption {
 	return func(s *step) { s.sends, s.calls = append(s.sends, send{service, steps, v}), true }
 }

@@ -16,9 +16,10 @@ func Stripe(o *Options) {
 	o.Problem, o.stripe = stripeJSON, true
 }
 
-// StripeV1 sets the contract of Stripe's API v1: optional keys on POST, kept
-// for 24 hours, server errors that the handler answers with stored and replayed
-// like any other answer. (An error it returns, or a panic, frees the key.)
+// StripeV1 sets the contract of Stripe's API v1: optional keys on POST, kept for
+// 24 hours. Server errors in the handler's answer are stored and replayed like
+// any other answer. (An error that the handler returns, or a panic, frees the
+// key.)
 func StripeV1(o *Options) {
 	o.Retention = 24 * time.Hour
 	o.Methods = []string{http.MethodPost}
@@ -27,17 +28,16 @@ func StripeV1(o *Options) {
 	o.Problem, o.stripe = stripeJSON, true
 }
 
-// The headers of Stripe's answers. Its clients obey stripeShouldRetry before
-// their own judgement.
+// Headers of Stripe's answers. Stripe's clients follow stripeShouldRetry before
+// their own rules.
 const (
 	stripeShouldRetry     = "Stripe-Should-Retry"
 	stripeRequestID       = "Request-Id"
 	stripeOriginalRequest = "Original-Request"
 )
 
-// stripeHeaders adds to a kept answer what Stripe's has: that an error will be the same
-// the next time, and which request was the first. The header must be the
-// answer's own copy.
+// stripeHeaders adds Stripe's headers to a stored answer: a retry of an error
+// won't help, and the id of the first request. r's header map must not be shared.
 func stripeHeaders(r *Response) {
 	if id, there := r.Header[stripeRequestID]; there {
 		r.Header[stripeOriginalRequest] = id
@@ -48,8 +48,8 @@ func stripeHeaders(r *Response) {
 }
 
 // IETF sets the contract of draft-ietf-httpapi-idempotency-key-header: quoted
-// keys on POST and PATCH; the earlier result is given again, success or error,
-// but for what asks to be repeated.
+// keys on POST and PATCH. The earlier result is replayed, success or error,
+// except answers that ask for a repetition.
 func IETF(o *Options) {
 	o.Methods = []string{http.MethodPost, http.MethodPatch}
 	o.StrictKey = true

@@ -9,20 +9,20 @@ import (
 	"time"
 )
 
-// Problem is an answer that the engine gives in place of the handler.
+// Problem describes an answer that the engine gives in place of the handler.
 type Problem struct {
 	Status     int           // HTTP status
 	Code       string        // stable, for machines
 	Title      string        // the same for every occurrence
-	Detail     string        // what to do about it
-	RetryAfter time.Duration // 0 = say nothing
+	Detail     string        // advice for the client
+	RetryAfter time.Duration // 0 = no Retry-After
 	Err        error         // the cause, for Options.Problem; not for clients
 }
 
-// docs is where each Code is explained.
+// docs is the URL that explains each Code.
 const docs = "https://github.com/samekey/samekey/blob/main/docs/problems.md#"
 
-// problems maps each error to its answer: the one table of the HTTP contract.
+// problems maps each error to its answer: the only table of the HTTP contract.
 // The first match counts.
 var problems = []struct {
 	err     error
@@ -104,7 +104,7 @@ var problems = []struct {
 	}},
 }
 
-// failed answers any other error: the handler's own.
+// failed answers all other errors, which are the handler's own.
 var failed = Problem{
 	Status: 500, Code: "internal_error", Title: "Internal error",
 	Detail: "The request could not be completed. Retry with the same key until it succeeds.",
@@ -159,7 +159,7 @@ func stripeJSON(p Problem) Response {
 		e.Type = "invalid_request_error"
 	}
 	if p.Status == http.StatusUnprocessableEntity {
-		p.Status = http.StatusBadRequest // as Stripe: on v1's paths its clients make an idempotency error of no other status
+		p.Status = http.StatusBadRequest // as Stripe: on v1's paths Stripe's clients turn no other status into an idempotency error
 	}
 	resp := problemResponse(p, "application/json", struct {
 		Error stripeError `json:"error"`

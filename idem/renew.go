@@ -10,10 +10,9 @@ import (
 	"github.com/samekey/samekey/internal/state"
 )
 
-// keep renews the lease for as long as the handler works on after its time. It
-// begins when a process that is to be killed at the deadline is dead, and ends
-// when stop is called: no renewal is under way after that. lost ends the
-// handler's context.
+// keep renews the lease while the handler works past its deadline. Renewals begin
+// after the time at which a killed process would be dead, and end when stop is
+// called: no renewal is in progress after stop. lost ends the handler's context.
 func (f *flow) keep(ctx context.Context, lost context.CancelCauseFunc) (stop func()) {
 	f.lost = lost
 	if f.a.opt.RenewFor < 0 {
@@ -33,7 +32,7 @@ func (f *flow) keep(ctx context.Context, lost context.CancelCauseFunc) (stop fun
 	}
 }
 
-// renews renews the lease whenever the margin is all that is left of it.
+// renews renews the lease whenever only the margin is left.
 func (f *flow) renews(ctx context.Context, quit <-chan struct{}) {
 	for due := time.Duration(0); ; {
 		if due > 0 {
@@ -46,7 +45,7 @@ func (f *flow) renews(ctx context.Context, quit <-chan struct{}) {
 			}
 		}
 		select {
-		case f.turn <- struct{}{}: // no commit of the handler's is under way
+		case f.turn <- struct{}{}: // the handler has no commit in progress
 		case <-quit:
 			return
 		}
@@ -59,8 +58,8 @@ func (f *flow) renews(ctx context.Context, quit <-chan struct{}) {
 	}
 }
 
-// renew renews the lease if that is due, and says when it is due again; false
-// where there is nothing to renew any more.
+// renew renews the lease if due, and returns the time to the next renewal; false
+// if there is nothing left to renew.
 func (f *flow) renew(ctx context.Context) (due time.Duration, more bool) {
 	a, rec := f.a, f.record()
 	left := time.Until(a.deadline) + a.opt.RenewFor
@@ -70,7 +69,7 @@ func (f *flow) renew(ctx context.Context) (due time.Duration, more bool) {
 	case left <= 0:
 		a.log.ErrorContext(ctx, "handler works on: its lease is no longer renewed", "record", redact.Record(a.pk), "after", a.opt.RenewFor)
 		return 0, false
-	case rec == nil: // the claim is still to come, with the handler's first commit
+	case rec == nil: // the claim comes with the handler's first commit
 		return a.spare(), true
 	}
 	now := a.opt.Now()
@@ -84,7 +83,7 @@ func (f *flow) renew(ctx context.Context) (due time.Duration, more bool) {
 	switch {
 	case err != nil:
 		a.log.ErrorContext(ctx, "lease not renewed", "record", redact.Record(a.pk), "error", err)
-		return a.spare(), true // as long as nobody takes over, it is ours
+		return a.spare(), true // we hold the lease until another attempt takes over
 	case l == state.Fenced:
 		a.log.ErrorContext(ctx, "lease lost: the handler outlived it", "record", redact.Record(a.pk))
 		f.lost(ErrLeaseLost)
@@ -94,21 +93,21 @@ func (f *flow) renew(ctx context.Context) (due time.Duration, more bool) {
 		f.renewed()
 		a.log.WarnContext(ctx, "handler works on after its time: lease renewed", "record", redact.Record(a.pk), "until", held.Lease)
 	case held.State != store.Open:
-		return 0, false // answered after all: the release will see it
+		return 0, false // answered after all: release will see the answer
 	}
-	f.set(held) // or it is an earlier write of this attempt that has landed after all
+	f.set(held) // the renewal, or an earlier write of this attempt that landed after all
 	return 0, true
 }
 
-// renewed counts a renewal of this attempt's.
+// renewed counts a renewal by this attempt.
 func (f *flow) renewed() {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	f.renewals++
 }
 
-// alone keeps renewals away from a commit of the handler's: both are writes of
-// one owner, one after the other.
+// alone keeps renewals and commits apart: both are writes of one owner, in
+// sequence.
 func (f *flow) alone() (done func()) {
 	if f.turn == nil {
 		return func() {}

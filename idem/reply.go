@@ -18,12 +18,12 @@ import (
 	"github.com/samekey/samekey/internal/state"
 )
 
-// The answer to a request: from a record in the way, or from the record that
-// its own attempt has stored.
+// The answer to a request: from a record in the way, or from the record that its
+// own attempt has stored.
 
-// look answers from this process's cache, or from a cheap read, where that
-// suffices: a finished record of the same request, or a finished record of
-// another one, or of another caller, in the cache. Everything else goes to the claim.
+// look answers from this process's cache, or from a cheap read, if either
+// suffices: a finished record of the same request, or, from the cache, a finished
+// record of another request or caller. Everything else goes to the claim.
 func (a *attempt) look(ctx context.Context) (Result, bool, error) {
 	if rec := a.cache.get(a.pk); rec != nil {
 		if v, err := a.judge(rec); err == nil && (v == state.Replay || v == state.Mismatch || v == state.OtherCaller) {
@@ -34,7 +34,7 @@ func (a *attempt) look(ctx context.Context) (Result, bool, error) {
 	if !a.opt.ReadFirst && !a.req.ReadFirst {
 		return Result{}, false, nil
 	}
-	ctx, cancel := a.within(ctx, time.Now().Add(half(a.unbegun()))) // the claim needs time too
+	ctx, cancel := a.within(ctx, time.Now().Add(half(a.unbegun()))) // leave time for the claim
 	defer cancel()
 	peek := a.store.Load
 	if p, ok := a.store.(store.Peeker); ok {
@@ -42,7 +42,7 @@ func (a *attempt) look(ctx context.Context) (Result, bool, error) {
 	}
 	rec, err := peek(ctx, a.pk)
 	if err != nil || rec == nil {
-		return Result{}, false, nil // the claim decides, and reports what is wrong
+		return Result{}, false, nil // the claim decides, and reports the error
 	}
 	if v, err := a.judge(rec); err == nil && v == state.Replay {
 		res, err := a.answer(ctx, rec, v)
@@ -51,7 +51,7 @@ func (a *attempt) look(ctx context.Context) (Result, bool, error) {
 	return Result{}, false, nil
 }
 
-// answer gives what the record in the way calls for.
+// answer returns the answer or error for the record in the way.
 func (a *attempt) answer(ctx context.Context, held *store.Record, v state.Verdict) (Result, error) {
 	hooks := &a.opt.Hooks
 	refuse := func(hook func(context.Context, Event), err *Error) (Result, error) {
@@ -67,11 +67,11 @@ func (a *attempt) answer(ctx context.Context, held *store.Record, v state.Verdic
 			return refuse(hooks.Failed, err)
 		}
 		resp := held.Response.Clone()
-		clean(&resp) // what was stored by other hands may hold anything
+		clean(&resp) // a record written by other programs may contain any header
 		call(ctx, hooks.Replayed, a.event(held, nil))
 		return Result{Response: resp, Replayed: true, Expires: state.Lifetime(held)}, nil
 	case state.OtherCaller:
-		err := a.fail("claim", ErrCredentials) // not even when it expires is told
+		err := a.fail("claim", ErrCredentials) // other callers learn nothing, not even the time of expiry
 		call(ctx, hooks.Refused, a.event(held, err))
 		return Result{}, err
 	case state.Mismatch:
@@ -93,7 +93,7 @@ func (a *attempt) answer(ctx context.Context, held *store.Record, v state.Verdic
 	}
 }
 
-// accepted answers 202: the operation is on its way.
+// accepted answers 202: the operation is in progress.
 func (a *attempt) accepted(rec *store.Record) Result {
 	body := struct {
 		Status        string `json:"status"`
@@ -114,9 +114,9 @@ func (a *attempt) accepted(rec *store.Record) Result {
 	return Result{Response: resp, Expires: state.Lifetime(rec)}
 }
 
-// statusSegment names a key in the path of the status resource. Quoted as in the
-// header are those that clients would take for the folder or the one above it, and
-// those that look as if they were quoted.
+// statusSegment returns a key as a segment of the status resource's path. Keys
+// that clients would take for "." or "..", and keys that look quoted, are quoted
+// as in the header.
 func statusSegment(key string) string {
 	if key == "." || key == ".." || strings.HasPrefix(key, `"`) {
 		key = quoted(key)
@@ -124,8 +124,8 @@ func statusSegment(key string) string {
 	return url.PathEscape(key)
 }
 
-// retryAfter is when to ask again for what held's holder does: once its lease is
-// over at the latest, and MaxRetryAfter long before, since most are done by then.
+// retryAfter returns how long to wait for held's holder: until the end of its
+// lease, at most MaxRetryAfter, since most handlers finish earlier.
 func (a *attempt) retryAfter(held *store.Record) time.Duration {
 	if held == nil {
 		return time.Second
@@ -133,7 +133,8 @@ func (a *attempt) retryAfter(held *store.Record) time.Duration {
 	return min(max(held.Lease.Sub(a.opt.Now()), time.Second), a.opt.MaxRetryAfter)
 }
 
-// body completes a finished record whose body lies elsewhere, and remembers it.
+// body loads a finished record's body from outside of the record, and caches the
+// record.
 func (a *attempt) body(ctx context.Context, held *store.Record) *Error {
 	if o := held.Overflow; o != nil {
 		if o.Count == 0 {
@@ -161,8 +162,8 @@ func (a *attempt) body(ctx context.Context, held *store.Record) *Error {
 	return nil
 }
 
-// overtaken answers an attempt that lost its lease. It has written nothing
-// since, and what it would have said is not the key's answer.
+// overtaken answers an attempt that lost its lease. The attempt has written
+// nothing since, and its own answer is not the key's answer.
 func (a *attempt) overtaken(ctx context.Context, held *store.Record) (Result, error) {
 	a.log.WarnContext(ctx, "lease lost: another attempt has taken over", "record", redact.Record(a.pk))
 	call(ctx, a.opt.Hooks.LeaseLost, a.event(held, ErrLeaseLost))
@@ -177,13 +178,13 @@ func (a *attempt) overtaken(ctx context.Context, held *store.Record) (Result, er
 	return Result{}, a.fail("finish", ErrLeaseLost)
 }
 
-// finished is what an operation that has just been stored answers: resp, which
-// was made into the record made, or what rec holds if that is another.
+// finished returns the answer of an operation that was just stored: resp, which
+// made contains, or the answer in rec if rec contains another answer.
 func (a *attempt) finished(ctx context.Context, rec, made *store.Record, resp Response) (Result, error) {
 	call(ctx, a.opt.Hooks.Finished, a.event(rec, nil))
 	if rec == made || samePayload(rec, made) {
 		if made.Overflow == nil || made.Overflow.Count > 0 {
-			whole := *made // the store may have put its body elsewhere; here it is
+			whole := *made // the store may have moved the body; the whole body is here
 			whole.Overflow = nil
 			a.cache.put(&whole)
 		}
@@ -195,8 +196,8 @@ func (a *attempt) finished(ctx context.Context, rec, made *store.Record, resp Re
 	return Result{Response: rec.Response.Clone(), Expires: state.Lifetime(rec)}, nil
 }
 
-// samePayload reports whether a record read back holds the answer that was made.
-// A body that lies elsewhere is compared by its hash.
+// samePayload reports whether a record read back contains the answer in made.
+// Bodies outside of the record are compared by hash.
 func samePayload(rec, made *store.Record) bool {
 	sum := func(r *store.Record) [sha256.Size]byte {
 		if r.Overflow != nil {
@@ -208,7 +209,7 @@ func samePayload(rec, made *store.Record) bool {
 		maps.EqualFunc(rec.Response.Header, made.Response.Header, slices.Equal)
 }
 
-// response makes a Response of what a handler or a phase answers.
+// response converts an answer of a handler or a phase to a Response.
 func (a *attempt) response(v any) (Response, error) {
 	resp, ok := v.(Response)
 	switch {
@@ -224,7 +225,7 @@ func (a *attempt) response(v any) (Response, error) {
 	return resp, checkStatus(&resp)
 }
 
-// cleaned drops what would split the answer, and says so.
+// cleaned drops headers that would split the answer, and logs a warning.
 func (a *attempt) cleaned(ctx context.Context, resp *Response) {
 	if dropped := clean(resp); dropped != nil {
 		a.log.WarnContext(ctx, "response header with control characters left out", "record", redact.Record(a.pk), "headers", dropped)

@@ -11,9 +11,9 @@ import (
 	"strings"
 )
 
-// A phase's result is kept as JSON, and has to come back from it unchanged.
+// A phase's result is stored as JSON and must survive the round trip unchanged.
 
-// encodeResult is v as JSON, if v comes back from it as it is.
+// encodeResult returns v as JSON if v survives the round trip unchanged.
 func encodeResult[T any](v T) ([]byte, error) {
 	raw, err := json.Marshal(v)
 	if err != nil {
@@ -32,8 +32,8 @@ func encodeResult[T any](v T) ([]byte, error) {
 	return raw, nil
 }
 
-// missing names a part of what is stored that was lost in reading it into v, as
-// that is of another type than the value that was stored; "" if none was.
+// missing names a part of stored that was lost when it was read into v, whose
+// type differs from the type of the stored value; "" if nothing was lost.
 func missing[T any](stored []byte, v T) string {
 	again, err := json.Marshal(v)
 	if err == nil && bytes.Equal(stored, again) {
@@ -54,8 +54,8 @@ func parsed(raw []byte) (v any, err error) {
 	return v, err
 }
 
-// lost names a part of was, as JSON has it, that isn't in is. What is empty may
-// be left out, and names are compared as encoding/json does.
+// lost names a part of the JSON value was that is not in is. Empty values may be
+// missing; names are compared as in encoding/json.
 func lost(was, is any, at string) string {
 	switch was := was.(type) {
 	case map[string]any:
@@ -91,13 +91,13 @@ func lost(was, is any, at string) string {
 	return cmp.Or(strings.TrimPrefix(at, "."), "the value")
 }
 
-// altered finds the first part of v that is another one in back, which was read
-// from v's JSON: a field that JSON doesn't see, a string that isn't UTF-8. It
-// returns where that is, as Go would write it, or "".
+// altered finds the first part of v that differs in back, which was read from v's
+// JSON: a field that JSON leaves out, a string that isn't UTF-8. altered returns
+// the part's path in Go syntax, or "".
 //
-// What makes its own JSON is taken at its word. Empty and nil are one, since
-// omitempty turns the one into the other. Where v holds an interface, back has
-// the types that JSON knows: there only what JSON doesn't see counts.
+// A type with its own JSON methods is trusted. Empty and nil are equal, since
+// omitempty turns one into the other. If v contains an interface, back contains
+// the types of JSON: there only data that JSON leaves out counts.
 func altered(v, back reflect.Value, at string) string {
 	if !v.IsValid() || ownJSON(v) {
 		return ""
@@ -137,8 +137,8 @@ func differs(is bool, at string) string {
 	return ""
 }
 
-// alteredField is altered for structs. A field that JSON doesn't see may be there
-// as long as it holds nothing.
+// alteredField is altered for structs. A field that JSON leaves out may be there
+// if it is zero.
 func alteredField(v, back reflect.Value, at string) string {
 	for i := range v.NumField() {
 		f := v.Type().Field(i)
@@ -159,9 +159,9 @@ func alteredField(v, back reflect.Value, at string) string {
 	return ""
 }
 
-// alteredEntry is altered for maps. Keys that aren't plain are found under
-// another value, so of those only the number is compared, and what JSON doesn't
-// see of their values.
+// alteredEntry is altered for maps. For keys other than plain strings, only the
+// number of entries and the data that JSON leaves out of their values are
+// compared.
 func alteredEntry(v, back reflect.Value, at string) string {
 	if back.IsValid() && v.Len() != back.Len() {
 		return at
@@ -180,7 +180,7 @@ func alteredEntry(v, back reflect.Value, at string) string {
 	return ""
 }
 
-// unseen finds what JSON doesn't see of v where there is nothing to compare it
+// unseen finds data of v that JSON leaves out if there is no value to compare
 // with.
 func unseen(v reflect.Value, at string) string {
 	switch v.Kind() {
@@ -196,12 +196,12 @@ func unseen(v reflect.Value, at string) string {
 		}
 	case reflect.Map:
 		return alteredEntry(v, reflect.Value{}, at)
-	default: // in the JSON, whatever it is
+	default: // JSON contains every value of the other kinds
 	}
 	return ""
 }
 
-// hidden reports whether JSON leaves a field out, whatever it holds.
+// hidden reports whether JSON leaves a field out regardless of its value.
 func hidden(f reflect.StructField) bool {
 	if f.Tag.Get("json") == "-" {
 		return true
@@ -213,7 +213,7 @@ func hidden(f reflect.StructField) bool {
 	if t.Kind() == reflect.Pointer {
 		t = t.Elem()
 	}
-	return !f.Anonymous || t.Kind() != reflect.Struct // the exported fields of an embedded struct are seen
+	return !f.Anonymous || t.Kind() != reflect.Struct // JSON contains the exported fields of an embedded struct
 }
 
 var (
@@ -221,8 +221,8 @@ var (
 	textMarshaler = reflect.TypeFor[encoding.TextMarshaler]()
 )
 
-// ownJSON reports whether v makes its JSON itself. A method on the pointer counts
-// where encoding/json can take one.
+// ownJSON reports whether v has its own JSON methods. A method on the pointer
+// counts if encoding/json can call it.
 func ownJSON(v reflect.Value) bool {
 	is := func(t reflect.Type) bool { return t.Implements(jsonMarshaler) || t.Implements(textMarshaler) }
 	return is(v.Type()) && v.Kind() != reflect.Interface || v.CanAddr() && is(reflect.PointerTo(v.Type()))

@@ -16,32 +16,31 @@ import (
 	"github.com/samekey/samekey/internal/state"
 )
 
-// ResumeOptions say for whom [Engine.Resume] acts.
+// ResumeOptions are options of [Engine.Resume].
 type ResumeOptions struct {
-	// Handlers are the handlers that fn is, under their present names and former
-	// ones; an empty Function stands for [Options.Function]. Default: the handler
-	// without a name of that function.
+	// Handlers are the present and former names of the handlers that fn stands for;
+	// an empty Function means [Options.Function]. Default: the handler without a
+	// name of that function.
 	Handlers []store.HandlerID
-	// Tenant is the one that this process works for, where its platform keeps
-	// tenants apart.
+	// Tenant is the tenant of this process, if its platform isolates tenants.
 	Tenant string
 }
 
-// Resume takes over an operation that its attempt has abandoned, and brings it
-// to an end with the request stored in its record ([Options.Resumable]). It is
-// for completers: a client's retry needs none of it. fn gets that request, whose
-// Handler says which of [ResumeOptions.Handlers] it is for, and may set its
-// Answer; what it returns is treated as [Engine.Do] does.
+// Resume takes over an abandoned operation and finishes the operation with the
+// request stored in its record ([Options.Resumable]). Resume is for completers; a
+// client's retry doesn't need Resume. fn gets the stored request. Its Handler
+// tells which of [ResumeOptions.Handlers] the request is for, and fn may set its
+// Answer. Resume treats the results of fn as [Engine.Do] does.
 //
-// A nil error says that the operation has its answer now. [jobs.ErrMoved] says that
-// there is nothing to do any more, [ErrInFlight] (with RetryAfter) that the
-// lease is not over yet, [jobs.ErrNotMine] that the operation is another handler's,
-// [ErrNotKept] that there is no stored request, or none that can be read: its
-// client, who has it, may come back for [Options.Retention], and only then is it
-// stuck. None of these has changed anything. [ErrStuck] says that it has been
-// taken up [Options.MaxTries] times and waits for an operator. Any other error is
-// a failed try: the record is released, and a later ticket may do better. The
-// handler's own error comes as its text.
+// A nil error means that the operation now has its answer. These errors mean that
+// nothing has changed: [jobs.ErrMoved] (nothing is left to do), [ErrInFlight]
+// (the lease has not ended, see RetryAfter), [jobs.ErrNotMine] (the operation
+// belongs to another handler or tenant) and [ErrNotKept] (the stored request is
+// missing or unreadable). After ErrNotKept the client, who has the request, may
+// come back within [Options.Retention]; only then is the operation stuck.
+// [ErrStuck] means that [Options.MaxTries] take-ups have failed and the operation
+// waits for an operator. Any other error is a failed try: the record is released,
+// and a later ticket may succeed. The handler's own error is included as text.
 func (e *Engine) Resume(ctx context.Context, t jobs.Ticket, fn func(context.Context, *Request) (Response, error), optFns ...func(*ResumeOptions)) (Result, error) {
 	a, err := e.operator(ctx, t.PK)
 	if err != nil {
@@ -62,7 +61,7 @@ func (e *Engine) Resume(ctx context.Context, t jobs.Ticket, fn func(context.Cont
 	a.req.Handler, a.req.Tenant = rec.Handler, rec.Tenant
 	res, err := a.begin(ctx, rec, true, func(ctx context.Context) (Response, error) { return fn(ctx, a.req) })
 	if h, ok := errors.AsType[*handlerError](err); ok {
-		// The handler's own error may be one of this package's, of an operation inside.
+		// The handler's error may wrap this package's errors from a nested operation.
 		err = fmt.Errorf("idem: resume: the handler failed: %s", redact.Error(h.err))
 	}
 	if err == nil && res.Expires.IsZero() {
@@ -86,7 +85,7 @@ func (e *Engine) resumeOptions(optFns []func(*ResumeOptions)) ResumeOptions {
 	return opt
 }
 
-// operator returns an attempt at a record that comes without a request.
+// operator returns an attempt at a record without a request.
 func (e *Engine) operator(ctx context.Context, pk string) (*attempt, error) {
 	a := &attempt{Engine: e, req: &Request{}, pk: pk, owner: rand.Text(), resumed: true}
 	if !strings.HasPrefix(pk, e.prefix) {
@@ -95,8 +94,8 @@ func (e *Engine) operator(ctx context.Context, pk string) (*attempt, error) {
 	return a, a.start(ctx)
 }
 
-// takeUp takes the operation of a ticket over, in one write where the store can.
-// missing says that the stored request is gone for good.
+// takeUp takes over the operation of a ticket, in one write if the store can.
+// missing is set if the stored request is lost for good.
 func (a *attempt) takeUp(ctx context.Context, ticket jobs.Ticket, opt ResumeOptions) (_ *store.Record, missing, _ error) {
 	now := a.opt.Now()
 	t := state.WithFrom(store.Take{
@@ -129,15 +128,15 @@ func (a *attempt) takeUp(ctx context.Context, ticket jobs.Ticket, opt ResumeOpti
 		return nil, nil, a.fail("resume", jobs.ErrMoved)
 	}
 	if got != next && got.Input != nil && next.Input != nil {
-		got.Input.Body = next.Input.Body // read before
+		got.Input.Body = next.Input.Body // loaded before the take-over
 	}
 	return a.took(got), missing, nil
 }
 
-// takeOnce takes the record over in one write. Where that is not done, it returns
-// the record as it is.
+// takeOnce takes the record over in one write. If the take-over is refused or not
+// possible, takeOnce returns the current record.
 func (a *attempt) takeOnce(ctx context.Context, t store.Take) (rec *store.Record, taken bool, _ error) {
-	// Its answer was lost if the record shows it.
+	// The record shows whether the take-over was applied without an acknowledgement.
 	ours := func(rec *store.Record) bool { return rec != nil && rec.Owner == t.NewOwner && rec.Ver == t.Ver+1 }
 	var cause error
 	if taker, ok := a.store.(store.Taker); ok {
@@ -147,7 +146,7 @@ func (a *attempt) takeOnce(ctx context.Context, t store.Take) (rec *store.Record
 		rec, taken, cause = taker.Take(ctx, t)
 		switch {
 		case cause == nil:
-			return rec, taken || ours(rec), nil // refused, where a store has sent it again by itself
+			return rec, taken || ours(rec), nil // taken although refused, if the store itself sent the write twice
 		case !errors.Is(cause, store.ErrUnknown) && !errors.Is(cause, ErrConflict):
 			return nil, false, a.unavailable("take-over", cause)
 		}
@@ -164,7 +163,7 @@ func (a *attempt) took(rec *store.Record) *store.Record {
 	return rec
 }
 
-// refused is the error of a ticket that is of no use.
+// refused returns the error for a ticket that can't be used.
 func (a *attempt) refused(rec *store.Record, why state.Refusal) error {
 	switch why {
 	case state.Held:

@@ -14,7 +14,7 @@ import (
 // The course of an attempt, in call order: begin, run, once and handle; then
 // conclude stores the answer, or withdraw gives the lease back.
 
-// begin runs an operation whose record is ours.
+// begin runs an operation whose record this attempt holds.
 func (a *attempt) begin(ctx context.Context, rec *store.Record, resumed bool, fn func(context.Context) (Response, error)) (Result, error) {
 	hook := a.opt.Hooks.Claimed
 	if resumed {
@@ -24,12 +24,12 @@ func (a *attempt) begin(ctx context.Context, rec *store.Record, resumed bool, fn
 	return a.run(ctx, rec, resumed, fn)
 }
 
-// run calls fn and ends the operation as fn's outcome demands. rec is nil where
-// the claim is still to come.
+// run calls fn and ends the operation according to its outcome. rec is nil before
+// a merged claim.
 func (a *attempt) run(ctx context.Context, rec *store.Record, resumed bool, fn func(context.Context) (Response, error)) (Result, error) {
 	f := &flow{a: a, rec: rec}
 	res, err := a.once(ctx, f, resumed, fn)
-	if f.restart { // at most once: from then on there is a record
+	if f.restart { // at most once: afterwards there is a record
 		rec := f.record()
 		if err := a.enough(); err != nil {
 			_, _, _ = a.release(ctx, rec, state.GiveBack{}, err)
@@ -57,7 +57,7 @@ func (a *attempt) once(ctx context.Context, f *flow, resumed bool, fn func(conte
 	}
 	failed := f.failure()
 	if err == nil && f.leftBehind() {
-		err = failed // a call that is under way may contradict any answer
+		err = failed // a call in progress may contradict any answer
 	}
 	if err == nil && (definitive || failed == nil && a.opt.Stored(resp.Status)) {
 		if err = f.complete(); err == nil {
@@ -67,21 +67,21 @@ func (a *attempt) once(ctx context.Context, f *flow, resumed bool, fn func(conte
 	if err == nil && failed != nil {
 		a.log.ErrorContext(ctx, "answer not stored: a phase had failed", "record", redact.Record(a.pk), "error", failed)
 		if resp.Status < http.StatusBadRequest {
-			err = failed // whoever is told of success doesn't come again
+			err = failed // a client that gets a success doesn't retry
 		}
 	}
 	return a.withdraw(ctx, f, resp, err, failed)
 }
 
-// handle calls fn, and releases the lease if fn doesn't come back: a panic (or
-// runtime.Goexit) is not recovered, so that its owner sees it.
+// handle calls fn, and releases the lease if fn doesn't return. handle doesn't
+// recover a panic (or runtime.Goexit), so that the caller sees it.
 func (a *attempt) handle(ctx context.Context, f *flow, resumed bool, fn func(context.Context) (Response, error)) (Response, error) {
 	outer, _ := FromContext(ctx)
 	op := &Op{store: a.store, pk: a.pk, flow: f, resumed: resumed, outer: outer}
 	defer op.over.Store(true)
 	ctx = context.WithValue(ctx, opKey{}, op)
 	hctx, stop := ctx, func() {}
-	if a.limit == 0 { // else nothing is to be changed for the handler
+	if a.limit == 0 { // with a limit, the handler's context stays unchanged
 		lctx, lost := context.WithCancelCause(ctx)
 		defer lost(nil)
 		var cancel context.CancelFunc
@@ -94,7 +94,7 @@ func (a *attempt) handle(ctx context.Context, f *flow, resumed bool, fn func(con
 		stop()
 		f.close()
 		if rec := f.record(); !back && rec != nil && (f.ended() == nil || f.restart) {
-			_, _, _ = a.release(ctx, rec, f.giveBack(), errPanic) // it logs its own failure
+			_, _, _ = a.release(ctx, rec, f.giveBack(), errPanic) // release logs its own failure
 		}
 	}()
 	resp, err := fn(hctx)
@@ -104,17 +104,17 @@ func (a *attempt) handle(ctx context.Context, f *flow, resumed bool, fn func(con
 
 var errPanic = errors.New("handler panicked")
 
-// conclude stores the handler's own answer and gives it. The effect has
-// happened, so what fails here need not make it an error: at worst the answer of
-// a handler without phases is given unstored. It is an error where something
-// else hangs on the commit: a merged claim, results or jobs that wait for it, and
-// phases or a stored request, by which another attempt may come to another
-// answer.
+// conclude stores the handler's answer and returns it. The effect has happened,
+// so a failed write need not be an error: at worst, the answer of a handler
+// without phases is returned unstored. A failure is an error if the commit
+// contains more than the answer: a merged claim, or pending results or jobs. A
+// failure is also an error with phases or a stored request, since another attempt
+// may come to another answer.
 func (a *attempt) conclude(ctx context.Context, f *flow, resp Response) (Result, error) {
 	var err error
 	for try := range 3 {
 		if f.statusOnly = try == 2; f.statusOnly {
-			// That it is done matters more than what it said.
+			// That the operation is done matters more than its answer.
 			a.log.ErrorContext(ctx, "answer can't be stored: storing its status only", "record", redact.Record(a.pk), "error", err)
 		}
 		err = f.finish(ctx, resp, nil, nil, false)
@@ -132,7 +132,7 @@ func (a *attempt) conclude(ctx context.Context, f *flow, resp Response) (Result,
 		}
 		return Result{}, err
 	}
-	// The lease stays: a retry must not repeat the effect at once.
+	// Keep the lease: a retry must not repeat the effect at once.
 	err = a.fail("finish", err)
 	a.log.ErrorContext(ctx, "answer not stored: a retry after the lease runs again", "record", redact.Record(a.pk), "error", err)
 	call(ctx, a.opt.Hooks.Failed, a.event(rec, err))
@@ -142,7 +142,7 @@ func (a *attempt) conclude(ctx context.Context, f *flow, resp Response) (Result,
 	return Result{Response: resp, Unstored: true}, nil
 }
 
-// withdraw ends an attempt whose outcome isn't stored: resp, or err.
+// withdraw ends an attempt without a stored answer. Its outcome is resp or err.
 func (a *attempt) withdraw(ctx context.Context, f *flow, resp Response, err, failed error) (Result, error) {
 	rec := f.record()
 	if rec == nil {
@@ -164,7 +164,7 @@ func (a *attempt) withdraw(ctx context.Context, f *flow, resp Response, err, fai
 		}
 		return a.overtaken(ctx, held)
 	case l == state.Landed && held.State == store.Done:
-		return a.answer(ctx, held, state.Replay) // stored after all: that is the answer
+		return a.answer(ctx, held, state.Replay) // the answer was stored after all
 	case err != nil:
 		if rerr != nil {
 			err = errors.Join(err, rerr)
@@ -175,15 +175,15 @@ func (a *attempt) withdraw(ctx context.Context, f *flow, resp Response, err, fai
 	}
 }
 
-// notStored is what is to be said of an answer that the policy doesn't keep.
+// notStored describes an answer that the policy doesn't store.
 func notStored(status int) string {
 	return fmt.Sprintf("the handler answered %d, which is not stored", status)
 }
 
-// consult looks at the record before an answer that isn't stored leaves an
-// attempt that never claimed: a finished operation has an answer of its own, and
-// another request must not pass as this one. What an earlier attempt has
-// committed and abandoned is taken over, and the handler begins again with it.
+// consult reads the record of an attempt that never claimed, before its unstored
+// answer is returned: a finished operation has its own answer, and a different
+// request must not pass as this request. consult takes over the committed work of
+// an abandoned attempt, and the handler begins again with that record.
 func (a *attempt) consult(ctx context.Context, f *flow, resp Response, err error) (Result, error) {
 	until := a.until(nil)
 	ctx, cancel := a.within(ctx, until)
@@ -211,7 +211,7 @@ func (a *attempt) consult(ctx context.Context, f *flow, resp Response, err error
 	return Result{Response: resp}, nil
 }
 
-// pass runs fn as if there were no engine.
+// pass runs fn without the engine.
 func (e *Engine) pass(ctx context.Context, r *Request, fn func(context.Context) (Response, error)) (Result, error) {
 	resp, err := fn(ctx)
 	if answer, ok := errors.AsType[*answered](err); ok && !nested(ctx) {

@@ -13,30 +13,30 @@ import (
 const (
 	// ReplayedHeader marks a stored answer with "true" (R34).
 	ReplayedHeader = "Idempotent-Replayed"
-	// ExpiresHeader tells when the key's lifetime ends, as an HTTP date: a
-	// retry after that is a new request.
+	// ExpiresHeader is the end of the key's lifetime, as an HTTP date: a later retry
+	// is a new request.
 	ExpiresHeader = "Idempotency-Expires"
-	// StatusHeader says "ignored" where nothing was done with a key
-	// ([Options.MarkIgnored]), and "unstored" on the handler's answer that could
-	// not be stored ([Result.Unstored]): a retry may do the same again.
+	// StatusHeader is "ignored" if the engine did nothing with a key
+	// ([Options.MarkIgnored]), and "unstored" on a handler's answer that could not
+	// be stored ([Result.Unstored]): a retry may have the same effect again.
 	StatusHeader = "Idempotency-Status"
 )
 
-// Serve is [Engine.Do] with the HTTP contract around it: it finds the key in
-// the header, lets other methods pass, and makes an answer of every refusal.
-// Adapters and [Engine.Middleware] are built on it.
+// Serve is [Engine.Do] with the HTTP contract: Serve finds the key in the header,
+// passes other methods, and turns every refusal into an answer. Adapters and
+// [Engine.Middleware] use Serve.
 //
-// The error is nil unless the request passed, or [Options.PassErrors] is set:
-// then it is fn's own. A panic of fn is answered as an error is, and told as
-// Result.Panic; it goes on where an error would be passed, and so does
-// http.ErrAbortHandler.
+// The error is nil unless the request passed or [Options.PassErrors] is set; then
+// it is fn's own error. Serve answers a panic of fn like an error and returns the
+// panic in Result.Panic. In the cases where an error would be returned, the panic
+// continues; http.ErrAbortHandler always continues.
 func (e *Engine) Serve(ctx context.Context, r Request, fn func(context.Context) (Response, error)) (Result, error) {
 	inner := e.resumes(ctx, &r)
 	echo, acts, err := e.key(ctx, &r)
 	var res Result
 	switch {
 	case inner:
-		// The wrapper around this one has the key, which isn't stored with a request.
+		// The outer wrapper has the key, which isn't stored with a request.
 		acts, echo = false, ""
 		res, err = e.pass(ctx, &r, fn)
 	case e.opt.Key == KeyObserve && (acts || err != nil):
@@ -72,7 +72,7 @@ func (e *Engine) Serve(ctx context.Context, r Request, fn func(context.Context) 
 			e.dress(&res)
 		}
 	case e.opt.MarkIgnored && (!acts || !nested(ctx)) && len(headerValues(r.Header, KeyHeader)) > 0:
-		res.Passed = false // no longer the handler's own
+		res.Passed = false // the answer is no longer the handler's own
 		res.Header = res.Header.Clone()
 		if res.Header == nil {
 			res.Header = make(http.Header, 1)
@@ -82,8 +82,9 @@ func (e *Engine) Serve(ctx context.Context, r Request, fn func(context.Context) 
 	return res, nil
 }
 
-// Refuse answers a request that could not even be decoded: err is wrapped by
-// [ErrRequest] unless it is one of this package's errors. It is for adapters.
+// Refuse answers a request that could not be decoded. Refuse wraps err with
+// [ErrRequest] unless err is one of this package's errors. Refuse is for
+// adapters.
 func (e *Engine) Refuse(ctx context.Context, r Request, err error) Response {
 	if problemOf(err).Code == failed.Code {
 		err = errors.Join(ErrRequest, err)
@@ -92,21 +93,21 @@ func (e *Engine) Refuse(ctx context.Context, r Request, err error) Response {
 	return e.answers(&r, problemOf(err))
 }
 
-// Keeps reports whether answers of this status are stored ([Options.Stored]). It
-// is for adapters whose answers have no status of their own.
+// Keeps reports whether answers with this status are stored ([Options.Stored]).
+// Keeps is for adapters whose answers have no status of their own.
 func (e *Engine) Keeps(status int) bool { return e.opt.Disabled || e.opt.Stored(status) }
 
-// Reserve is [Options.Reserve]. It is for adapters that share an invocation's time
-// out among several requests.
+// Reserve returns [Options.Reserve], for adapters that divide an invocation's
+// time among several requests.
 func (e *Engine) Reserve() time.Duration { return e.opt.Reserve }
 
-// key finds the key of r and how to echo it. acts is false where the request
-// passes without one.
+// key finds the key of r and its form for the echo. acts is false if the request
+// passes without a key.
 func (e *Engine) key(ctx context.Context, r *Request) (echo string, acts bool, err error) {
 	if e.opt.Disabled || !e.methods[r.Method] {
 		return "", false, nil
 	}
-	if r.Key != "" { // found elsewhere than in the header
+	if r.Key != "" { // found outside of the header
 		if err := checkKey(r.Key, e.opt.MinKey, e.opt.MaxKey, false); err != nil {
 			return "", false, &Error{Op: "key", Err: err}
 		}
@@ -132,7 +133,7 @@ func (e *Engine) key(ctx context.Context, r *Request) (echo string, acts bool, e
 	return r.Key, acts, err
 }
 
-// echoed gives a key back in the form it came in, without parameters.
+// echoed returns key in the form of value, without parameters.
 func echoed(value, key string) string {
 	if strings.HasPrefix(strings.TrimLeft(value, " \t"), `"`) {
 		return quoted(key)
@@ -140,7 +141,7 @@ func echoed(value, key string) string {
 	return key
 }
 
-// problem answers err in the engine's contract.
+// problem makes the engine's answer for err.
 func (e *Engine) problem(ctx context.Context, r *Request, err error) Response {
 	p := problemOf(err)
 	if errors.Is(err, ErrKeyInvalid) && (e.opt.StrictKey || e.opt.MinKey > 1 || e.opt.MaxKey < DefaultMaxKey) {
@@ -160,7 +161,7 @@ func (e *Engine) problem(ctx context.Context, r *Request, err error) Response {
 	return e.answers(r, p)
 }
 
-// answers makes the engine's own answer to r of a problem.
+// answers makes the engine's answer to r for a problem.
 func (e *Engine) answers(r *Request, p Problem) Response {
 	resp := e.opt.Problem(p)
 	clean(&resp)
@@ -168,8 +169,8 @@ func (e *Engine) answers(r *Request, p Problem) Response {
 	return resp
 }
 
-// mark adds the headers of a keyed answer. They are not part of what is
-// stored: the same bytes go out first and later, but for these.
+// mark adds the headers of a keyed answer. The headers are not stored: apart from
+// them, the first answer and its replays have the same bytes.
 func (r *Result) mark(echo string) {
 	h := r.Header.Clone()
 	if h == nil {
@@ -186,15 +187,15 @@ func (r *Result) mark(echo string) {
 	} else {
 		delete(h, ReplayedHeader)
 	}
-	delete(h, StatusHeader) // the engine's word only
+	delete(h, StatusHeader) // only the engine sets this header
 	if r.Unstored {
 		h[StatusHeader] = []string{"unstored"}
 	}
 	r.Header = h
 }
 
-// dress adds what a contract's kept answers have besides. What a handler has
-// answered and nobody has stored is left as it is.
+// dress adds the preset's headers to stored answers. Answers of the handler that
+// were not stored stay unchanged.
 func (e *Engine) dress(r *Result) {
 	if e.opt.stripe && (r.Replayed || !r.Expires.IsZero()) {
 		stripeHeaders(&r.Response)

@@ -10,12 +10,12 @@ import (
 	"github.com/samekey/samekey/internal/state"
 )
 
-// Status tells how the operation of r's key stands, without running anything:
-// its answer as a replay once it is done; 202 with the recovery point while it
-// is open; an error that matches [ErrStuck], [ErrExpired], [ErrNotKept],
-// [ErrCredentials] or [ErrKeyUnknown] otherwise. r needs its Key and what its scope is found by:
-// only who sent the request sees anything of it. There is no fingerprint to
-// compare, since r is another request.
+// Status returns the state of the operation of r's key, without running anything:
+// the answer as a replay if the operation is done; 202 with the recovery point if
+// it is open; otherwise an error that matches [ErrStuck], [ErrExpired],
+// [ErrNotKept], [ErrCredentials] or [ErrKeyUnknown]. r needs its Key and the data
+// that determine its scope: only the sender of the request sees the operation.
+// Status compares no fingerprint, since r is another request.
 func (e *Engine) Status(ctx context.Context, r Request) (Result, error) {
 	if err := checkKey(r.Key, e.opt.MinKey, e.opt.MaxKey, true); err != nil {
 		return Result{}, &Error{Op: "key", Err: err}
@@ -45,10 +45,10 @@ func (e *Engine) Status(ctx context.Context, r Request) (Result, error) {
 	}
 }
 
-// ServeStatus is [Engine.Status] as the HTTP resource that [Options.StatusURL]
-// names: the key is what follows it in r's path, unless r has one. Adapters and
-// [Engine.StatusHandler] are built on it. Methods other than GET and HEAD are
-// answered with 405.
+// ServeStatus is [Engine.Status] as the HTTP resource at [Options.StatusURL]. The
+// key follows StatusURL in r's path, unless r.Key is set. Adapters and
+// [Engine.StatusHandler] use ServeStatus. Methods other than GET and HEAD get a
+// 405.
 func (e *Engine) ServeStatus(ctx context.Context, r Request) Response {
 	if r.Method != http.MethodGet && r.Method != http.MethodHead {
 		resp := Response{
@@ -79,8 +79,8 @@ func (e *Engine) StatusHandler() http.Handler {
 	})
 }
 
-// statusKey finds the key in the path of the status resource, before which a
-// gateway may have put a stage.
+// statusKey finds the key in the path of the status resource. A gateway may have
+// put a stage in front of the path.
 func (e *Engine) statusKey(path string) string {
 	u, err := url.Parse(e.opt.StatusURL)
 	if err != nil || u.Path == "" {
@@ -100,7 +100,7 @@ func (e *Engine) statusKey(path string) string {
 	return key
 }
 
-// validStatusURL says what is wrong with a StatusURL.
+// validStatusURL returns an error for an invalid StatusURL.
 func validStatusURL(s string) error {
 	u, err := url.Parse(s)
 	switch {

@@ -18,15 +18,15 @@ import (
 // The course of a phase, in call order: do and begin, then atomic or foreign,
 // then outcome.
 
-// step is a phase as the handler asks for it.
+// step is a phase as the handler requested it.
 type step struct {
 	kind     stepKind
 	name     string
 	intent   bool // NotIdempotent
 	deferred bool
-	calls    bool          // an option says something of its calls
-	joins    bool          // it has no other claim: its result waits for the next commit, if it can
-	memory   time.Duration // for how long a call may be repeated
+	calls    bool          // an option concerns calls
+	joins    bool          // the claim was made just for this phase, whose result joins the next commit if possible
+	memory   time.Duration // how long a call may be repeated
 	sends    []send
 }
 
@@ -41,7 +41,7 @@ const (
 // maxPhaseName is the longest name of a phase, in bytes.
 const maxPhaseName = 100
 
-// send is what one call of a phase sends.
+// send is the data that one call of a phase sends.
 type send struct {
 	service string
 	step    []string
@@ -61,13 +61,13 @@ func (s step) check() error {
 	return nil
 }
 
-// do takes a phase from its name to its commit. raw is its result.
+// do runs a phase from its name to its commit. raw is its result.
 func (f *flow) do(ctx context.Context, s step, fn func(context.Context, *Tx) ([]byte, error)) (raw []byte, err error) {
 	if raw, recorded, err := f.begin(s); recorded || err != nil {
 		return raw, err
 	}
 	back := false
-	defer func() { // also where fn panics
+	defer func() { // runs also after a panic of fn
 		f.mu.Lock()
 		defer f.mu.Unlock()
 		f.busy = false
@@ -87,7 +87,7 @@ func (f *flow) do(ctx context.Context, s step, fn func(context.Context, *Tx) ([]
 	return raw, err
 }
 
-// begin lets a phase run, or returns what is recorded of it.
+// begin allows a phase to run, or returns its recorded result.
 func (f *flow) begin(s step) (raw []byte, recorded bool, err error) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -115,8 +115,8 @@ func (f *flow) begin(s step) (raw []byte, recorded bool, err error) {
 	return raw, recorded, err
 }
 
-// recall finds the phase in the record, where the one at its position must be
-// this very one: anything else means that the handler's phases have changed.
+// recall finds the phase in the record. The recorded phase at this position must
+// be s: otherwise the handler's phases have changed.
 func (f *flow) recall(s step) (raw []byte, recorded bool, err error) {
 	if f.rec == nil || f.passed >= len(f.rec.Phases) {
 		return nil, false, nil
@@ -129,14 +129,14 @@ func (f *flow) recall(s step) (raw []byte, recorded bool, err error) {
 		return nil, false, f.failed(fmt.Errorf("%w: %q is recorded as a call whose outcome is unknown", ErrPhaseOrder, s.name))
 	}
 	if p.Intent {
-		return nil, false, nil // begun by an attempt that never told how it ended: foreign decides
+		return nil, false, nil // an earlier attempt began the call and recorded no outcome: foreign decides
 	}
 	f.passed++
 	f.loose = nil // committed with the phase
 	return slices.Clone(p.Result), true, nil
 }
 
-// rerunFor is for how long an Atomic runs again after conflicts.
+// rerunFor is how long an Atomic runs again after conflicts.
 const rerunFor = 5 * time.Second
 
 // atomic runs fn until its commit meets no conflict.
@@ -152,12 +152,12 @@ func (f *flow) atomic(ctx context.Context, s step, fn func(context.Context, *Tx)
 	}
 }
 
-// rerun waits before the next run of an Atomic; false where its time is over.
+// rerun waits before the next run of an Atomic; false if its time is over.
 func (a *attempt) rerun(ctx context.Context, round int, giveUp time.Time) bool {
 	return pause(ctx, round) && time.Now().Before(giveUp) && time.Until(a.deadline) > a.opt.Reserve
 }
 
-// foreign claims and commits what is outstanding, calls fn once, and commits.
+// foreign claims and commits pending results, calls fn once, and commits.
 func (f *flow) foreign(ctx context.Context, s step, fn func(context.Context, *Tx) ([]byte, error)) ([]byte, error) {
 	f.mu.Lock()
 	leading := f.rec == nil && len(f.pending) == 0
@@ -211,7 +211,7 @@ func (f *flow) foreign(ctx context.Context, s step, fn func(context.Context, *Tx
 	return f.outcome(ctx, s, tx, raw, err)
 }
 
-// sends is what s says that its calls send, as hashes by the calls' names.
+// sends hashes the data that the calls of s send, by the calls' names.
 func (f *flow) sends(s step) (map[string]string, error) {
 	if len(s.sends) == 0 {
 		return nil, nil
@@ -232,24 +232,24 @@ func (f *flow) sends(s step) (map[string]string, error) {
 	return sent, nil
 }
 
-// forgotten returns since when a call of s may have been made, where that is so
-// long ago that its provider may have forgotten the key; else the zero time.
+// forgotten returns the time since when a call of s may have been made, if the
+// provider may have forgotten the key since; else the zero time.
 func (f *flow) forgotten(s step) (since time.Time) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	if f.rec == nil || f.a.opt.Now().Sub(f.rec.DoubtSince) < s.memory {
 		return time.Time{}
 	}
-	return f.rec.DoubtSince // zero where no call is in doubt
+	return f.rec.DoubtSince // zero if no call is in doubt
 }
 
-// intend commits that a call begins which can't be repeated, with the claim or
-// the results that wait for a commit.
+// intend commits the begin of a call that can't be repeated, with the merged
+// claim and pending results.
 func (f *flow) intend(ctx context.Context, s step) error {
 	f.mu.Lock()
 	var err error
 	if len(f.loose) > 0 {
-		// Whoever settles its outcome could not stage them.
+		// Settling the phase could not stage its jobs.
 		err = fmt.Errorf("%w: jobs are staged for %q, which is NotIdempotent: stage them with another phase", ErrWrite, s.name)
 	} else if f.rec != nil {
 		err = f.unrepeated(fmt.Sprintf("%q, which is NotIdempotent, begins", s.name))
@@ -267,8 +267,7 @@ func (f *flow) intend(ctx context.Context, s step) error {
 	return nil
 }
 
-// differs names a call that may have been made with something else than is to be
-// sent now; "" if none is known of.
+// differs returns a call that may have been made with different data, or "".
 func (f *flow) differs(sent map[string]string) string {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -280,8 +279,8 @@ func (f *flow) differs(sent map[string]string) string {
 	return ""
 }
 
-// alive refuses a call whose context is over: it would fail before anything is
-// sent, and whether that is so nobody could tell from its error.
+// alive refuses a call whose context is over. The call would fail before anything
+// is sent, but its error could not show that.
 func (f *flow) alive(ctx context.Context, s step) error {
 	if ctx.Err() == nil {
 		return nil
@@ -289,7 +288,7 @@ func (f *flow) alive(ctx context.Context, s step) error {
 	return f.fail(fmt.Errorf("%w: phase %q is not begun: %w", ErrNoTime, s.name, context.Cause(ctx)))
 }
 
-// tx is an empty Tx for a run of s.
+// tx returns an empty Tx for a run of s.
 func (f *flow) tx(s step) *Tx {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -304,7 +303,7 @@ func (f *flow) tx(s step) *Tx {
 	return tx
 }
 
-// outcome commits what a run of a phase came to.
+// outcome commits the result of a run of a phase.
 func (f *flow) outcome(ctx context.Context, s step, tx *Tx, raw []byte, err error) ([]byte, error) {
 	got, txErr := tx.close()
 	answer, responds := errors.AsType[*answered](err)
@@ -354,7 +353,7 @@ func (f *flow) postpone(p store.Phase, got collected) error {
 	return nil
 }
 
-// endIntent writes how a call ended that can't be repeated.
+// endIntent writes the outcome of a call that can't be repeated.
 func (f *flow) endIntent(ctx context.Context, s step, tx *Tx, raw []byte, err error) ([]byte, error) {
 	got, txErr := tx.close()
 	answer, responds := errors.AsType[*answered](err)
@@ -368,7 +367,8 @@ func (f *flow) endIntent(ctx context.Context, s step, tx *Tx, raw []byte, err er
 	}
 	switch {
 	case retry && txErr == nil:
-		// As if it had never begun: the key stays, the call may be made again.
+		// As if the call had never begun: the key stays, and the call may be made
+		// again.
 		f.recorded(got.calls)
 		if rerr := f.replaceIntent(ctx, nil); rerr != nil {
 			return nil, f.commitFailed(s, rerr)
@@ -378,7 +378,7 @@ func (f *flow) endIntent(ctx context.Context, s step, tx *Tx, raw []byte, err er
 		return nil, f.giveUp(ctx, fmt.Sprintf("the outcome of phase %q is unknown: %s", s.name, redact.Error(errors.Join(err, txErr))))
 	case responds:
 		f.mu.Lock()
-		f.passed++ // its outcome is the answer
+		f.passed++ // the phase's outcome is the answer
 		f.mu.Unlock()
 		if ferr := f.finish(ctx, resp, nil, nil, false); ferr != nil {
 			return nil, f.commitFailed(s, ferr)

@@ -14,33 +14,33 @@ import (
 	"github.com/samekey/samekey/internal/state"
 )
 
-// Write is one of the user's own writes, or a check of something that was read,
-// which commits together with the record. It is made by a store's package
-// (dynamo.Put and its like).
+// Write is one of the user's own writes, or a check of an item that was read, and
+// commits together with the record. A store's package makes writes (dynamo.Put
+// and similar functions).
 type Write = store.Write
 
-// Tx collects what one run of a phase commits: nothing handed to it has any
-// effect before, and all of it has, together with the recovery point, or
-// nothing. It is made anew for each run. It is safe for concurrent use until
-// the phase's function returns; later calls are ignored.
+// Tx collects the writes and jobs of one run of a phase. They take effect
+// together with the recovery point, or not at all. Each run gets a new Tx. A Tx
+// is safe for concurrent use until the phase's function returns; later calls are
+// ignored.
 type Tx struct {
-	id      string         // the operation's
-	phase   string         // only the keys of older records are made from it
-	made    map[string]int // the calls of the phases before this one; nil in an older record
+	id      string         // the operation's id
+	phase   string         // used only for the keys of older records
+	made    map[string]int // calls of earlier phases; nil in an older record
 	repeats bool           // an earlier attempt may have made this phase's calls
-	called  func(string)   // is told of each call; nil in a phase that makes none
+	called  func(string)   // gets the name of each call; nil in a phase without calls
 
 	mu     sync.Mutex
 	closed bool
 	writes []Write
 	jobs   []Job
-	calls  []string // that keys were asked for
-	err    error    // the first thing that can't be committed
+	calls  []string // names of the calls whose keys were requested
+	err    error    // the first error of a write, job or key
 }
 
-// Write adds writes to the commit. A write that could not be built
-// (Write.Err), or nil, fails the phase with [ErrWrite]. Writes of one item more
-// than once are refused by the store.
+// Write adds writes to the commit. A nil write, or a write that could not be
+// built (Write.Err), fails the phase with [ErrWrite]. The store refuses two
+// writes of one item.
 func (tx *Tx) Write(writes ...Write) {
 	tx.mu.Lock()
 	defer tx.mu.Unlock()
@@ -59,8 +59,9 @@ func (tx *Tx) Write(writes ...Write) {
 	}
 }
 
-// Stage adds jobs to the commit: they are handed on after it, at least once,
-// each under an id of its own ([jobs.JobID]), and never if the phase does not commit.
+// Stage adds jobs to the commit. After the commit each job is delivered at least
+// once, under its own id ([jobs.JobID]). If the phase does not commit, the jobs
+// are never delivered.
 func (tx *Tx) Stage(jobs ...Job) {
 	tx.mu.Lock()
 	defer tx.mu.Unlock()
@@ -76,20 +77,20 @@ func (tx *Tx) Stage(jobs ...Job) {
 }
 
 // Key returns the idempotency key for a call to service: the same for every
-// attempt at this operation, another one for any other operation, also once the
-// client's key has expired and is used again (R61, R62). It has the form of a
-// UUID.
+// attempt at this operation, and different for any other operation, even if the
+// client's key has expired and is used again (R61, R62). The key has the form of
+// a UUID.
 //
-// It is made from the operation, the service, and the step, if one is named;
-// else from how many calls without a step the phases before this one made to the
-// service. The name of the phase and its place don't matter, so phases can be
-// renamed, inserted and removed while operations are under way. A service or a
-// step can't: under another name it is another call.
+// The key is made from the operation, the service and the step, if given; without
+// a step, from the number of calls without a step that earlier phases made to the
+// service. The phase's name and position don't matter, so phases can be renamed,
+// inserted and removed while operations are under way. Services and steps can't
+// be renamed: another name is another call.
 //
-// A phase that calls one service more than once names each call by a step. A
-// second call without one in a run of a phase, and a step that this or an
-// earlier phase has used, gets the key it got before, and fails the phase
-// ([ErrKeyReused]): so a loop that tries a call again never makes it twice.
+// A phase that calls a service more than once gives each call a step. A second
+// call without a step in one run of a phase returns the same key again, and so
+// does a step that this or an earlier phase has used; both fail the phase
+// ([ErrKeyReused]). So a loop that repeats a call never makes the call twice.
 func (tx *Tx) Key(service string, step ...string) string {
 	tx.mu.Lock()
 	defer tx.mu.Unlock()
@@ -110,8 +111,9 @@ func (tx *Tx) Key(service string, step ...string) string {
 }
 
 // Repeats reports whether an earlier attempt may have made this phase's calls:
-// it died, or failed in a call. Then an answer that isn't the call's own outcome
-// (401, 404, a refusal of parameters) does not mean that nothing has happened.
+// the attempt died, or failed in a call. If so, an answer that isn't the call's
+// own outcome (401, 404, a refusal of parameters) does not prove that the call
+// had no effect.
 func (tx *Tx) Repeats() bool { return tx.repeats }
 
 // callName names a call: "service#2", or "service/step".
@@ -128,8 +130,8 @@ func callName(made map[string]int, service string, step []string) string {
 	return strings.Join(parts, "/")
 }
 
-// derived hashes parts, each after its length so that no two lists are alike,
-// into a UUID of version 8 (RFC 9562, 5.8), which every service takes.
+// derived hashes parts into a UUID of version 8 (RFC 9562, 5.8), which every
+// service accepts. The length in front of each part keeps different lists apart.
 func derived(parts []string) string {
 	h := sha256.New()
 	var length [8]byte
@@ -150,8 +152,8 @@ func (tx *Tx) fail(err error) {
 	}
 }
 
-// close ends the collecting, so that a goroutine left behind can't change what
-// is being sent.
+// close stops the collecting, so that a goroutine that is still running can't
+// change the commit.
 func (tx *Tx) close() (collected, error) {
 	tx.mu.Lock()
 	defer tx.mu.Unlock()
@@ -159,11 +161,11 @@ func (tx *Tx) close() (collected, error) {
 	return collected{writes: slices.Clone(tx.writes), jobs: slices.Clone(tx.jobs), calls: tx.calls}, tx.err
 }
 
-// collected is what a run of a phase commits besides its result.
+// collected holds the writes, jobs and calls of one run of a phase.
 type collected struct {
 	writes []Write
 	jobs   []Job
-	calls  []string // as [Tx.Key] named them
+	calls  []string // with the names that [Tx.Key] gave them
 
-	sent map[string]string // of the calls that begin now
+	sent map[string]string // hashes of the data that the calls send
 }

@@ -12,17 +12,17 @@ import (
 	"github.com/samekey/samekey/internal/state"
 )
 
-// Every write of the store: claim, take-over and commit, each sent again until
-// the record shows whether it was applied, and the release.
+// All writes of the store: claim, take-over and commit, which are each repeated
+// until the record shows whether they were applied, and the release.
 
 // change is one conditional write of an attempt.
 type change struct {
 	prev, next *store.Record
 	writes     []Write
-	rerun      bool // a conflict is the caller's, who then builds other writes
+	rerun      bool // return a conflict to the caller, who then builds other writes
 }
 
-// fresh is the record of a new operation, not written yet.
+// fresh returns the unwritten record of a new operation.
 func (a *attempt) fresh(now time.Time) *store.Record {
 	fp, secret := a.opt.Fingerprint.sign(a.digest)
 	var cred string
@@ -39,8 +39,8 @@ func (a *attempt) fresh(now time.Time) *store.Record {
 	return state.Claimed(r, now, a.leaseEnd(now), a.opt.Retention)
 }
 
-// supplied is in with the body that this attempt has, where it lies outside of the
-// record: whoever claimed may have died before it was written there.
+// supplied returns in with this attempt's body, if the body lies outside of the
+// record: the claiming attempt may have died before it wrote the body.
 func (a *attempt) supplied(in *store.Input) *store.Input {
 	if in == nil || in.Overflow == nil || a.resumed {
 		return in
@@ -50,14 +50,15 @@ func (a *attempt) supplied(in *store.Input) *store.Input {
 	return &with
 }
 
-// claim makes the record ours, or returns the one in the way and what to do
-// about it. The verdicts own and takeOver say that it is ours now. What build
-// makes of the new record is written, nil for the bare claim; writes go with it
-// but for a take-over, where nothing of this attempt's is written.
+// claim claims the record, or returns the record in the way and the verdict about
+// it. With the verdicts Own and TakeOver, this attempt holds the record. build
+// turns the new record into the record to write; nil writes the bare claim.
+// writes go with the claim, but not with a take-over, which writes nothing of
+// this attempt's.
 func (a *attempt) claim(ctx context.Context, build func(*store.Record) *store.Record, writes []Write, rerun bool) (rec *store.Record, v state.Verdict, err error) {
 	until := a.unbegun()
 	if build != nil {
-		until = a.until(nil) // the handler has made it
+		until = a.until(nil) // the handler has run before this write
 	}
 	until = earlier(until, time.Now().Add(maxClaim))
 	ctx, cancel := a.within(ctx, until)
@@ -67,17 +68,18 @@ func (a *attempt) claim(ctx context.Context, build func(*store.Record) *store.Re
 			a.gaveUp(ctx)
 		}
 	}()
-	begun := a.opt.Now().Round(0) // by the wall clock, which goes on while a sandbox is frozen
+	begun := a.opt.Now().Round(0) // wall clock, which advances while a sandbox is frozen
 	for round := range maxRounds {
 		if round > 0 && !pause(ctx, round) {
 			break
 		}
 		now := a.opt.Now()
 		if now.Round(0).Sub(begun) > maxClaim {
-			if build != nil { // what a handler has made carries this operation's id
+			if build != nil { // the handler's writes contain this operation's id
 				return nil, 0, a.unavailable("claim", fmt.Errorf("%w: no answer within %v", store.ErrUnknown, maxClaim))
 			}
-			// A claim of this nonce may have lived and expired since: begin as another attempt.
+			// A claim with this nonce may have been applied and expired: continue as
+			// another attempt.
 			a.owner, a.id, begun = rand.Text(), rand.Text(), now.Round(0)
 		}
 		next := a.fresh(now)
@@ -92,12 +94,12 @@ func (a *attempt) claim(ctx context.Context, build func(*store.Record) *store.Re
 		case errors.Is(err, ErrConflict) && rerun, errors.Is(err, ErrCondition), errors.Is(err, ErrWrite):
 			return nil, 0, err
 		case errors.Is(err, ErrConflict):
-			continue // somebody is writing this very record
+			continue // another process is writing this record
 		case errors.Is(err, ErrCorrupt):
 			return nil, 0, a.fail("claim", err)
 		case err != nil:
-			// What is there tells whether ours was applied: even a refusal may follow
-			// an earlier try of the client whose answer was lost.
+			// The current record shows whether our claim was applied. Even a refusal may
+			// follow an earlier send by the store's client whose acknowledgement was lost.
 			if held, err = a.load(ctx, err); err != nil {
 				return nil, 0, err
 			}
@@ -110,8 +112,8 @@ func (a *attempt) claim(ctx context.Context, build func(*store.Record) *store.Re
 	return nil, state.InFlight, nil
 }
 
-// load reads the record after a write whose outcome is unknown. That there is
-// none means that the write was not applied.
+// load reads the record after a write with an unknown outcome. Without a record
+// the write was not applied.
 func (a *attempt) load(ctx context.Context, cause error) (*store.Record, error) {
 	rec, err := a.store.Load(ctx, a.pk)
 	if err == nil && rec == nil {
@@ -123,8 +125,8 @@ func (a *attempt) load(ctx context.Context, cause error) (*store.Record, error) 
 	return rec, nil
 }
 
-// judgeOrTakeOver judges the record in the way, and takes it over where nobody holds it,
-// if that can be done until then.
+// judgeOrTakeOver judges the record in the way, and takes the record over if no
+// attempt holds it and the time suffices.
 func (a *attempt) judgeOrTakeOver(ctx context.Context, held *store.Record, until time.Time) (*store.Record, state.Verdict, error) {
 	v, err := a.judge(held)
 	if err != nil || v != state.TakeOver {
@@ -135,15 +137,15 @@ func (a *attempt) judgeOrTakeOver(ctx context.Context, held *store.Record, until
 	rec, l, err := a.write(ctx, change{prev: held, next: next}, until, maxRounds)
 	switch {
 	case errors.Is(err, ErrConflict):
-		return held, state.InFlight, nil // somebody is writing this very record
+		return held, state.InFlight, nil // another process is writing this record
 	case err != nil:
 		return nil, 0, a.unavailable("take-over", err)
 	case l == state.Landed:
 		return rec, state.TakeOver, nil
 	}
-	// Another attempt was faster, the holder came back, or the record is gone.
+	// Another attempt was faster, the holder came back, or the record has gone.
 	if v, err = a.judge(rec); v == state.TakeOver {
-		v = state.Again // released since: the next round decides
+		v = state.Again // released in the meantime: the next round decides
 	}
 	return rec, v, err
 }
@@ -163,8 +165,8 @@ func (a *attempt) judge(held *store.Record) (state.Verdict, error) {
 	return state.Judge(held, a.owner, same, a.opt.Now()), nil
 }
 
-// release gives the lease back, so that the next retry needn't wait for its
-// end. A failure is logged and never hides why it was released (R38).
+// release gives the lease back, so that the next retry needn't wait for its end.
+// A failure is logged and never hides the cause of the release (R38).
 func (a *attempt) release(ctx context.Context, rec *store.Record, b state.GiveBack, cause error) (*store.Record, state.Landing, error) {
 	if b.Why == "" && cause != nil {
 		b.Why = redact.Error(cause)
@@ -190,14 +192,14 @@ func (a *attempt) release(ctx context.Context, rec *store.Record, b state.GiveBa
 			}
 			return held, state.Landed, nil
 		}
-		prev = held // our own later write had landed after all: decide again from it
+		prev = held // an earlier write of ours was applied after all: decide again from that record
 	}
 	return nil, state.NotYet, a.fail("release", ErrConflict)
 }
 
-// write sends one conditional write until it is known what became of it, at
-// most rounds times and until then, and returns the record as it then is: c.next
-// if it landed.
+// write sends a conditional write until its outcome is known, at most rounds
+// times and until the deadline. write returns the resulting record: c.next if the
+// write landed.
 func (a *attempt) write(ctx context.Context, c change, until time.Time, rounds int) (*store.Record, state.Landing, error) {
 	ctx, cancel := a.within(ctx, until)
 	defer cancel()
@@ -208,7 +210,7 @@ func (a *attempt) write(ctx context.Context, c change, until time.Time, rounds i
 	return held, l, err
 }
 
-// send is write, within ctx. It makes c.next this attempt's write.
+// send is write within ctx. send makes c.next this attempt's write.
 func (a *attempt) send(ctx context.Context, c change, until time.Time, rounds int) (*store.Record, state.Landing, error) {
 	state.Stamp(c.next, c.prev, a.owner)
 	var err error
@@ -225,9 +227,9 @@ func (a *attempt) send(ctx context.Context, c change, until time.Time, rounds in
 		if err != nil && (blind || c.rerun && errors.Is(err, ErrConflict) || !errors.Is(err, ErrConflict) && !errors.Is(err, store.ErrUnknown)) {
 			break
 		}
-		// Not applied, as far as is known: the same bytes may go again. Should the
-		// first copy land in between, the condition refuses the second and land
-		// sees ours.
+		// As far as is known, the write was not applied: send the same bytes again. If
+		// the first copy lands in between, the condition refuses the second copy and
+		// Land recognises the first.
 	}
 	if err == nil {
 		err = store.ErrUnknown
@@ -235,7 +237,7 @@ func (a *attempt) send(ctx context.Context, c change, until time.Time, rounds in
 	return nil, 0, err
 }
 
-// sendOnce takes at most half of the time there is until then.
+// sendOnce takes at most half of the time left until the deadline.
 func (a *attempt) sendOnce(ctx context.Context, c change, until time.Time) (*store.Record, state.Landing, error) {
 	ctx, cancel := context.WithTimeout(ctx, half(until))
 	defer cancel()
@@ -257,7 +259,7 @@ func (a *attempt) sendOnce(ctx context.Context, c change, until time.Time) (*sto
 
 var errUnread = errors.New("record can't be read")
 
-// refused reports whether a write failed for good, and not for want of time.
+// refused reports whether a write failed for good, and not for lack of time.
 func refused(err error) bool {
 	return err != nil && !errors.Is(err, store.ErrUnknown) && !errors.Is(err, ErrConflict)
 }
