@@ -95,6 +95,8 @@ type FaultyStore struct {
 	total   int
 	calls   map[Verb]int
 	crashed bool
+	down    func() // is told of a crash; nil: nobody
+	commits []store.Commit
 }
 
 var (
@@ -124,6 +126,9 @@ func (f *FaultyStore) Crash() {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	f.crashed = true
+	if f.down != nil {
+		f.down()
+	}
 }
 
 // Crashed reports whether the process is down.
@@ -151,14 +156,20 @@ func (f *FaultyStore) Calls(verbs ...Verb) int {
 // Claim implements [store.Store].
 func (f *FaultyStore) Claim(ctx context.Context, c store.Claim) (*store.Record, error) {
 	return through(ctx, f, Call{Verb: Claim, PK: c.Next.PK, Claim: c}, func() (*store.Record, error) {
-		return f.store.Claim(ctx, c)
+		next := c.Next.Clone()
+		held, err := f.store.Claim(ctx, c)
+		f.applied(store.Commit{Prev: &store.Record{PK: next.PK}, Next: next, Writes: c.Writes}, held, err)
+		return held, err
 	})
 }
 
 // Commit implements [store.Store].
 func (f *FaultyStore) Commit(ctx context.Context, c store.Commit) (*store.Record, error) {
 	return through(ctx, f, Call{Verb: Commit, PK: c.Prev.PK, Commit: c}, func() (*store.Record, error) {
-		return f.store.Commit(ctx, c)
+		done := store.Commit{Prev: c.Prev.Clone(), Next: c.Next.Clone(), Writes: c.Writes}
+		held, err := f.store.Commit(ctx, c)
+		f.applied(done, held, err)
+		return held, err
 	})
 }
 

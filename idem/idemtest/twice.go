@@ -14,10 +14,12 @@ import (
 // it may whenever others write the same items. A handler whose tests still pass
 // keeps to the rule: a phase's function returns its result, and has no effect
 // but what it hands to its Tx. A [idem.Foreign] only sends its commit again.
-func Twice(s store.Store) *FaultyStore {
+func Twice(s store.Store) *FaultyStore { return Faulty(s, everyAtomicTwice()) }
+
+func everyAtomicTwice() Plan {
 	var mu sync.Mutex
 	struck := make(map[string]bool)
-	return Faulty(s, func(_ context.Context, c Call) Fault {
+	return func(_ context.Context, c Call) Fault {
 		next := c.Commit.Next
 		if c.Verb == Claim {
 			next = c.Claim.Next
@@ -33,5 +35,5 @@ func Twice(s store.Store) *FaultyStore {
 		}
 		struck[id] = true
 		return Fault{Err: idem.ErrConflict}
-	})
+	}
 }

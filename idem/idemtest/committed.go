@@ -1,0 +1,186 @@
+package idemtest
+
+import (
+	"bytes"
+	"encoding/json"
+	"maps"
+	"slices"
+	"testing"
+
+	"github.com/samekey/samekey/idem"
+	"github.com/samekey/samekey/idem/store"
+)
+
+// Log is what a store has committed: a [FaultyStore], or the [World] of a crash.
+type Log interface {
+	// Commits returns all claims and commits that were applied, oldest first. The
+	// Prev of a claim has its PK only.
+	Commits() []store.Commit
+}
+
+var (
+	_ Log = (*FaultyStore)(nil)
+	_ Log = (*World)(nil)
+)
+
+// Watch returns s without faults, as a [Log] of its commits: for [Staged],
+// [Committed] and [Finished].
+func Watch(s store.Store) *FaultyStore { return Faulty(s, nil) }
+
+// Commits implements [Log]. A write that the store below has applied without saying
+// so is missing; [FaultyStore.Reset] forgets nothing.
+func (f *FaultyStore) Commits() []store.Commit {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return slices.Clone(f.commits)
+}
+
+// applied notes a write that the store below has made.
+func (f *FaultyStore) applied(c store.Commit, held *store.Record, err error) {
+	if held != nil || err != nil {
+		return
+	}
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.commits = append(f.commits, c)
+}
+
+// Phase is a committed phase.
+type Phase[T any] struct {
+	Name   string
+	Result T
+	// Writes are the user's writes of its commit, as their String says. A phase whose
+	// result was Deferred shares its commit with the phase that follows.
+	Writes []string
+	// Jobs are those that its commit staged, in no order.
+	Jobs []idem.Job
+}
+
+// Committed returns the phase that was committed under name, with its result and
+// the writes and jobs of its commit. It fails the test unless exactly one operation
+// has committed such a phase, or if the result isn't a T. A phase that was committed
+// together with the answer left no result behind: look at [Finished].
+func Committed[T any](t testing.TB, log Log, name string) Phase[T] {
+	t.Helper()
+	var found []Phase[T]
+	var recorded []string
+	for _, c := range log.Commits() {
+		for _, p := range c.Next.Phases {
+			if p.Intent || slices.ContainsFunc(c.Prev.Phases, func(q store.Phase) bool { return q.Name == p.Name && !q.Intent }) {
+				continue
+			}
+			recorded = append(recorded, p.Name)
+			if p.Name != name {
+				continue
+			}
+			if p.Result == nil {
+				t.Fatalf("phase %q was committed with the answer, which dropped its result: look at Finished", name)
+			}
+			found = append(found, Phase[T]{Name: name, Result: decoded[T](t, "the result of phase "+name, p.Result), Writes: texts(c.Writes), Jobs: staged(c)})
+		}
+	}
+	if len(found) != 1 {
+		t.Fatalf("phase %q was committed %d times, want once; committed: %q", name, len(found), recorded)
+	}
+	return found[0]
+}
+
+// Final is how an operation ended.
+type Final struct {
+	Response idem.Response
+	// Writes and Jobs are those of the commit that stored the answer.
+	Writes []string
+	Jobs   []idem.Job
+	// Phases are the recovery points before the answer, in their order.
+	Phases []string
+}
+
+// Finished returns the answer that was stored, with the writes and jobs of its
+// commit. It fails the test unless exactly one operation has finished.
+func Finished(t testing.TB, log Log) Final {
+	t.Helper()
+	var found []Final
+	for _, c := range log.Commits() {
+		if c.Next.State != store.Done || c.Prev.State == store.Done {
+			continue
+		}
+		f := Final{Writes: texts(c.Writes), Jobs: staged(c)}
+		if c.Next.Response != nil {
+			f.Response = c.Next.Response.Clone()
+		}
+		for _, p := range c.Next.Phases {
+			f.Phases = append(f.Phases, p.Name)
+		}
+		found = append(found, f)
+	}
+	if len(found) != 1 {
+		t.Fatalf("%d operations have finished, want 1", len(found))
+	}
+	return found[0]
+}
+
+// Staged returns the arguments of the job of a kind that was staged and committed.
+// It fails the test unless there is exactly one, or if its arguments aren't a T.
+// [AllStaged] is for none and for several.
+//
+//	receipt := idemtest.Staged[Receipt](t, store, "send_receipt")
+func Staged[T any](t testing.TB, log Log, kind string) T {
+	t.Helper()
+	all := AllStaged[T](t, log, kind)
+	if len(all) != 1 {
+		t.Fatalf("%d jobs of kind %q are staged, want 1; staged: %q", len(all), kind, kinds(log))
+	}
+	return all[0]
+}
+
+// AllStaged returns the arguments of all jobs of a kind that were staged and
+// committed, in the order of their commits and ids; none if there are none. It fails
+// the test if the arguments of a job aren't a T: no member may be unknown.
+func AllStaged[T any](t testing.TB, log Log, kind string) []T {
+	t.Helper()
+	var all []T
+	for _, c := range log.Commits() {
+		for _, j := range staged(c) {
+			if j.Kind == kind {
+				all = append(all, decoded[T](t, "the job "+kind, j.Args))
+			}
+		}
+	}
+	return all
+}
+
+func kinds(log Log) (all []string) {
+	for _, c := range log.Commits() {
+		for _, j := range staged(c) {
+			all = append(all, j.Kind)
+		}
+	}
+	return all
+}
+
+// staged are the jobs that a commit added, in the order of their ids.
+func staged(c store.Commit) (added []idem.Job) {
+	for _, id := range slices.Sorted(maps.Keys(c.Next.Jobs)) {
+		if _, known := c.Prev.Jobs[id]; !known {
+			added = append(added, c.Next.Jobs[id])
+		}
+	}
+	return added
+}
+
+func texts(writes []store.Write) (all []string) {
+	for _, w := range writes {
+		all = append(all, w.String())
+	}
+	return all
+}
+
+func decoded[T any](t testing.TB, of string, raw []byte) (v T) {
+	t.Helper()
+	dec := json.NewDecoder(bytes.NewReader(raw))
+	dec.DisallowUnknownFields()
+	if err := dec.Decode(&v); err != nil {
+		t.Fatalf("%s is no %T: %v in %s", of, v, err, raw)
+	}
+	return v
+}

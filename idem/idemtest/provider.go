@@ -1,0 +1,264 @@
+package idemtest
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"slices"
+	"strconv"
+	"sync"
+	"time"
+)
+
+// ErrNoAnswer matches errors from a call to a [Provider] whose answer was lost: it
+// may have had its effect.
+var ErrNoAnswer = errors.New("idemtest: no answer")
+
+// Provider is a fake of a payment provider, a mail service or another system that
+// takes idempotency keys. It counts effects: a key that comes again gets the first
+// answer and has no second effect, and a key that comes with another request is
+// refused as Stripe does it. A call without a key has an effect each time.
+//
+// It is an [http.Handler], an [http.RoundTripper] for a client without a network,
+// and has [Provider.Call] for fakes of a Go interface. GET and HEAD have no effect
+// and no fate. The zero Provider will do. It is safe for concurrent use once its
+// exported fields are set, and must not be copied.
+type Provider struct {
+	// Memory is for how long a key is remembered, from its effect on; after that it is
+	// a new one. 0: until [Provider.Forget]. Below 0: not at all, as by a system without keys.
+	Memory time.Duration
+	// Now is the clock that Memory goes by. Default: time.Now.
+	Now func() time.Time
+	// Answer makes the body of an answer, sent as JSON with status 200. Default: the
+	// effect's ID, as {"id":"1"}. It may be called more than once for an effect.
+	Answer func(Effect) any
+
+	mu      sync.Mutex
+	fates   []Fate
+	calls   int
+	effects []*Effect
+}
+
+// Effect is what a call did: a payment, a mail.
+type Effect struct {
+	ID     string // "1", "2", …
+	Method string // of the HTTP request; "" for [Provider.Call]
+	Path   string // of the HTTP request, or the name of the call
+	Key    string // the idempotency key; "" for none
+	Body   []byte // of the first call
+	Calls  int    // how many calls have met it: more than 1 where the caller has called again with the key
+
+	made      time.Time
+	forgotten bool
+}
+
+// String names what was called: "POST /charges".
+func (e Effect) String() string {
+	if e.Method == "" {
+		return e.Path
+	}
+	return e.Method + " " + e.Path
+}
+
+// Fate is how a call to a [Provider] fares. The zero Fate lets all go well.
+type Fate struct {
+	// Delay holds the answer back, in real time; a call whose context ends gets no answer. The effect comes first.
+	Delay time.Duration
+	// LoseRequest loses the call: no effect, no answer.
+	LoseRequest bool
+	// LoseAnswer loses the answer only.
+	LoseAnswer bool
+	// Refuse answers with this status, without an effect: 402 for a declined card,
+	// 503 for a provider that is down. 0: don't.
+	Refuse int
+}
+
+// Refusal is the error of [Provider.Call] for an answer that is none of success.
+type Refusal struct {
+	Status int
+	Type   string // "idempotency_error", "card_error", "invalid_request_error" or "api_error"
+}
+
+func (r *Refusal) Error() string { return fmt.Sprintf("idemtest: refused: %d %s", r.Status, r.Type) }
+
+// Next says how the next calls fare, one fate for each, after those that were said
+// before. Then all goes well again.
+func (p *Provider) Next(fates ...Fate) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.fates = append(p.fates, fates...)
+}
+
+// Forget makes all keys new, as a provider does after its time.
+func (p *Provider) Forget() {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	for _, e := range p.effects {
+		e.forgotten = true
+	}
+}
+
+// Calls returns how many calls have arrived, GET and HEAD apart.
+func (p *Provider) Calls() int {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.calls
+}
+
+// Effects returns copies of all effects, oldest first; with paths, of those on one
+// of them.
+func (p *Provider) Effects(paths ...string) []Effect {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	var all []Effect
+	for _, e := range p.effects {
+		if len(paths) == 0 || slices.Contains(paths, e.Path) {
+			c := *e
+			c.Body = bytes.Clone(e.Body)
+			all = append(all, c)
+		}
+	}
+	return all
+}
+
+// Call is a call by name, for fakes of a Go interface: args are compared as JSON
+// under the same key. The error matches [ErrNoAnswer], is a [*Refusal], or says that
+// args have no JSON form. A call that was delayed past ctx returns its cause too.
+func (p *Provider) Call(ctx context.Context, name, key string, args any) (Effect, error) {
+	body, err := json.Marshal(args)
+	if err != nil {
+		return Effect{}, err
+	}
+	e, refused, err := p.handle(ctx, "", name, key, body)
+	switch {
+	case err != nil:
+		return Effect{}, err
+	case refused != nil:
+		return Effect{}, refused
+	}
+	return e, nil
+}
+
+// RoundTrip implements [http.RoundTripper]: the provider's answer, whatever the host.
+func (p *Provider) RoundTrip(req *http.Request) (*http.Response, error) {
+	var body []byte
+	if req.Body != nil {
+		defer func() { _ = req.Body.Close() }()
+		var err error
+		if body, err = io.ReadAll(req.Body); err != nil {
+			return nil, err
+		}
+	}
+	status, answer, err := p.serve(req.Context(), req.Method, req.URL.Path, req.Header.Get("Idempotency-Key"), body)
+	if err != nil {
+		return nil, err
+	}
+	return &http.Response{
+		Status: strconv.Itoa(status) + " " + http.StatusText(status), StatusCode: status,
+		Proto: "HTTP/1.1", ProtoMajor: 1, ProtoMinor: 1,
+		Header:        http.Header{"Content-Type": {"application/json"}},
+		ContentLength: int64(len(answer)), Body: io.NopCloser(bytes.NewReader(answer)), Request: req,
+	}, nil
+}
+
+// ServeHTTP implements [http.Handler], for servers of package httptest. A lost answer
+// is a connection that is cut in the middle of it.
+func (p *Provider) ServeHTTP(rw http.ResponseWriter, r *http.Request) {
+	body, err := io.ReadAll(r.Body)
+	if err != nil {
+		return // the client is gone
+	}
+	rw.Header().Set("Content-Type", "application/json")
+	status, answer, err := p.serve(r.Context(), r.Method, r.URL.Path, r.Header.Get("Idempotency-Key"), body)
+	if err != nil {
+		// Without any answer, Go's client would send a request with a key again by itself.
+		rw.Header().Set("Content-Length", "100")
+		_, _ = rw.Write([]byte("{"))
+		_ = http.NewResponseController(rw).Flush()
+		panic(http.ErrAbortHandler) //nolint:forbidigo // net/http's way to cut a connection
+	}
+	rw.WriteHeader(status)
+	_, _ = rw.Write(answer)
+}
+
+func (p *Provider) serve(ctx context.Context, method, path, key string, body []byte) (status int, answer []byte, err error) {
+	var e Effect
+	var refused *Refusal
+	if method != http.MethodGet && method != http.MethodHead {
+		if e, refused, err = p.handle(ctx, method, path, key, body); err != nil {
+			return 0, nil, err
+		}
+	}
+	v := any(map[string]string{"id": e.ID})
+	switch {
+	case refused != nil:
+		status = refused.Status
+		v = map[string]any{"error": map[string]string{"type": refused.Type, "message": refused.Error()}}
+	case p.Answer != nil && e.ID != "":
+		v = p.Answer(e)
+	}
+	answer, err = json.Marshal(v)
+	return max(status, http.StatusOK), answer, err
+}
+
+// handle takes a call, has its effect, and holds the answer back as it is to fare.
+func (p *Provider) handle(ctx context.Context, method, path, key string, body []byte) (Effect, *Refusal, error) {
+	e, refused, fate := p.take(method, path, key, body)
+	if fate.Delay > 0 {
+		held := time.NewTimer(fate.Delay)
+		defer held.Stop()
+		select {
+		case <-held.C:
+		case <-ctx.Done():
+			return Effect{}, nil, fmt.Errorf("%w: %w", ErrNoAnswer, context.Cause(ctx))
+		}
+	}
+	if fate.LoseRequest || fate.LoseAnswer {
+		return Effect{}, nil, ErrNoAnswer
+	}
+	return e, refused, nil
+}
+
+func (p *Provider) take(method, path, key string, body []byte) (Effect, *Refusal, Fate) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	var fate Fate
+	if len(p.fates) > 0 {
+		fate, p.fates = p.fates[0], p.fates[1:]
+	}
+	if fate.LoseRequest {
+		return Effect{}, nil, fate
+	}
+	p.calls++
+	if fate.Refuse != 0 {
+		kind := "invalid_request_error"
+		switch {
+		case fate.Refuse == http.StatusPaymentRequired:
+			kind = "card_error"
+		case fate.Refuse >= http.StatusInternalServerError, fate.Refuse == http.StatusTooManyRequests:
+			kind = "api_error"
+		}
+		return Effect{}, &Refusal{fate.Refuse, kind}, fate
+	}
+	now := time.Now()
+	if p.Now != nil {
+		now = p.Now()
+	}
+	for _, e := range p.effects {
+		if key == "" || e.Key != key || e.forgotten || p.Memory < 0 || p.Memory > 0 && now.Sub(e.made) >= p.Memory {
+			continue
+		}
+		e.Calls++
+		if e.Method != method || e.Path != path || !bytes.Equal(e.Body, body) {
+			return Effect{}, &Refusal{http.StatusBadRequest, "idempotency_error"}, fate
+		}
+		return *e, nil, fate
+	}
+	e := &Effect{ID: strconv.Itoa(len(p.effects) + 1), Method: method, Path: path, Key: key, Body: body, Calls: 1, made: now}
+	p.effects = append(p.effects, e)
+	return *e, nil, fate
+}

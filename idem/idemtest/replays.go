@@ -1,0 +1,48 @@
+package idemtest
+
+import (
+	"context"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/samekey/samekey/idem"
+)
+
+// Replays sends r twice and returns the first answer. It fails the test unless the
+// handler runs once and its answer is stored, and the second answer is the first
+// from its record: the same status, headers and body.
+//
+//	idemtest.Replays(t, engine, buy, idem.Request{Key: "7f0c", Method: "POST", Path: "/orders"})
+//
+// lambdatest.Replays does the same for handlers of package lambda.
+func Replays(t testing.TB, e *idem.Engine, handler func(context.Context) (idem.Response, error), r idem.Request) idem.Result {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), patience)
+	defer cancel()
+	runs := 0
+	counted := func(ctx context.Context) (idem.Response, error) {
+		runs++
+		return handler(ctx)
+	}
+	first, err := e.Do(ctx, r, counted)
+	if err != nil {
+		t.Fatalf("the first request: %v", err)
+	}
+	if runs == 0 {
+		t.Fatal("the first request was answered from a record: its key is not new")
+	}
+	runs = 0
+	again, err := e.Do(ctx, r, counted)
+	switch diff := cmp.Diff(first.Response, again.Response); {
+	case runs > 0:
+		t.Errorf("the same request again ran the handler: its answer, %d, is not stored", first.Status)
+	case err != nil:
+		t.Errorf("the same request again: %v", err)
+	case !again.Replayed:
+		t.Error("the same request again is not answered from the record")
+	case diff != "":
+		t.Errorf("the same request again is answered otherwise (-first +again):\n%s", diff)
+	}
+	return first
+}

@@ -1,0 +1,218 @@
+package idemtest
+
+import (
+	"context"
+	"crypto/rand"
+	"fmt"
+	"log/slog"
+	"net/http"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/samekey/samekey/idem"
+	"github.com/samekey/samekey/idem/store"
+)
+
+// World is what a program works with under [CrashEverywhere]. The provider, the
+// clock and the records outlive a crash; the store and the clients are of one
+// process, and reach nothing once that has crashed.
+type World struct {
+	// Provider is reached by Client and Call. A test may make it fail, too.
+	Provider *Provider
+	// Clock is the engine's and the provider's.
+	Clock *Clock
+
+	log       *FaultyStore // on the store that lasts
+	namespace string       // apart from other worlds on one table
+	process   *process
+}
+
+// process is a process of the program. Its calls are counted, and it goes down at
+// one of them.
+type process struct {
+	store *FaultyStore
+	at    Point
+	stop  context.CancelFunc // of what it does
+
+	mu    sync.Mutex
+	calls []string
+}
+
+func newWorld(open func() store.Store) *World {
+	clock := NewClock()
+	return &World{Provider: &Provider{Now: clock.Now}, Clock: clock, log: Watch(open()), namespace: "crash-" + rand.Text()}
+}
+
+// start returns w as a new process sees it, and the context of what it does.
+func (w *World) start(ctx context.Context, at Point, plan Plan) (*World, context.Context) {
+	p := &process{at: at}
+	ctx, p.stop = context.WithTimeout(ctx, patience)
+	p.store = Faulty(w.log, func(ctx context.Context, c Call) Fault {
+		if p.comesTo(describe(c)) {
+			return Fault{Crash: true, Applied: at.After}
+		}
+		if plan != nil {
+			return plan(ctx, c)
+		}
+		return Fault{}
+	})
+	p.store.down = p.stop
+	mine := *w
+	mine.process = p
+	return &mine, ctx
+}
+
+// comesTo counts a call, and reports whether the process goes down at it.
+func (p *process) comesTo(call string) bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.calls = append(p.calls, call)
+	return len(p.calls) == p.at.Call
+}
+
+func (p *process) called() []string {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return slices.Clone(p.calls)
+}
+
+// call makes a call to another system, around which the process may go down.
+func (p *process) call(name string, fn func() error) error {
+	if p.store.Crashed() {
+		return ErrCrashed
+	}
+	here := p.comesTo(name)
+	if here && !p.at.After {
+		p.store.Crash()
+		return ErrCrashed
+	}
+	err := fn()
+	if here {
+		p.store.Crash()
+	}
+	if p.store.Crashed() {
+		return ErrCrashed
+	}
+	return err
+}
+
+// Store returns the process's store: each call to it is a point at which the process
+// can crash.
+func (w *World) Store() *FaultyStore { return w.process.store }
+
+// Options are the engine's options in this world, to be applied before a program's
+// own: its clock, a namespace of its own, no log, and requests that are stored, so
+// that a completer can go on with them.
+func (w *World) Options(o *idem.Options) {
+	o.Now, o.Namespace, o.Resumable = w.Clock.Now, w.namespace, true
+	o.Logger = slog.New(slog.DiscardHandler)
+}
+
+// Engine returns an engine on Store, with Options and then optFns.
+func (w *World) Engine(optFns ...func(*idem.Options)) *idem.Engine {
+	return idem.New(w.Store(), append([]func(*idem.Options){w.Options}, optFns...)...)
+}
+
+// Client returns a client whose requests reach the Provider, whatever their host.
+// Each is a call at which the process can crash.
+func (w *World) Client() *http.Client { return &http.Client{Transport: w.Through(w.Provider)} }
+
+// Through makes each request that goes through base a call at which the process can
+// crash.
+func (w *World) Through(base http.RoundTripper) http.RoundTripper {
+	return transport(func(req *http.Request) (resp *http.Response, err error) {
+		err = w.process.call(req.Method+" "+req.URL.Path, func() error {
+			resp, err = base.RoundTrip(req) //nolint:bodyclose // the caller's
+			return err
+		})
+		if err != nil && resp != nil { // nobody reads it any more
+			_ = resp.Body.Close()
+			resp = nil
+		}
+		return resp, err
+	})
+}
+
+type transport func(*http.Request) (*http.Response, error)
+
+func (t transport) RoundTrip(req *http.Request) (*http.Response, error) { return t(req) }
+
+// Call is [Provider.Call] at which the process can crash: for fakes of a Go interface.
+func (w *World) Call(ctx context.Context, name, key string, args any) (e Effect, err error) {
+	err = w.process.call(name, func() error {
+		e, err = w.Provider.Call(ctx, name, key, args)
+		return err
+	})
+	return e, err
+}
+
+// Commits implements [Log]: what all processes have committed.
+func (w *World) Commits() []store.Commit { return w.log.Commits() }
+
+// records are the records as they are now, in the order of their claims.
+func (w *World) records(ctx context.Context) (all []*store.Record, err error) {
+	seen := make(map[string]bool)
+	for _, c := range w.log.Commits() {
+		if seen[c.Next.PK] {
+			continue
+		}
+		seen[c.Next.PK] = true
+		r, err := w.log.Load(ctx, c.Next.PK)
+		if err != nil {
+			return nil, err
+		}
+		if r != nil {
+			all = append(all, r)
+		}
+	}
+	return all, nil
+}
+
+// leasesEnd moves the clock to where no dead process holds a record any more.
+func (w *World) leasesEnd(ctx context.Context) error {
+	all, err := w.records(ctx)
+	end := w.Clock.Now()
+	for _, r := range all {
+		if r.Lease.After(end) {
+			end = r.Lease
+		}
+	}
+	w.Clock.Advance(end.Sub(w.Clock.Now()).Truncate(time.Second) + 2*time.Second)
+	return err
+}
+
+// describe names a call to a store by what it writes.
+func describe(c Call) string {
+	prev, next := &store.Record{}, c.Claim.Next
+	switch c.Verb {
+	case Claim:
+		if len(next.Phases) == 0 && next.State == store.Open {
+			return "the claim"
+		}
+	case Commit:
+		prev, next = c.Commit.Prev, c.Commit.Next
+	case Take:
+		return "the take-over"
+	default:
+		return "a read"
+	}
+	switch {
+	case next.State == store.Done:
+		return "the commit of the answer"
+	case next.State == store.Stuck:
+		return "the commit that gives up"
+	case len(next.Phases) > len(prev.Phases):
+		p := next.Phases[len(next.Phases)-1]
+		if p.Intent {
+			return fmt.Sprintf("the commit of the intent %q", p.Name)
+		}
+		return fmt.Sprintf("the commit of phase %q", p.Name)
+	case next.Owner != prev.Owner:
+		return "the take-over"
+	case next.Lease.IsZero():
+		return "the release"
+	default:
+		return "a commit"
+	}
+}

@@ -1,0 +1,96 @@
+// Package failtest has a testing.TB that records, for tests and examples of test
+// helpers: that a helper fails when it should.
+package failtest
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"runtime"
+	"strings"
+	"sync"
+	"testing"
+)
+
+// Recorder is a testing.TB whose failures are recorded instead of failing a test.
+// Methods that it doesn't have panic. It is safe for concurrent use.
+type Recorder struct {
+	testing.TB // nil
+
+	mu       sync.Mutex
+	failures []string
+	cleanups []func()
+}
+
+// Run runs a test on a Recorder and returns its failures, one entry each; none if it
+// passed.
+func Run(test func(testing.TB)) []string {
+	r := new(Recorder)
+	done := make(chan struct{})
+	go func() { // which a Fatal ends
+		defer close(done)
+		test(r)
+	}()
+	<-done
+	for _, fn := range r.cleanups {
+		fn()
+	}
+	return r.failures
+}
+
+// Print runs a test and prints its failures, for examples.
+func Print(w io.Writer, test func(testing.TB)) {
+	for _, f := range Run(test) {
+		fmt.Fprintln(w, f)
+	}
+}
+
+// Context implements testing.TB.
+func (r *Recorder) Context() context.Context { return context.Background() }
+
+// Helper implements testing.TB.
+func (r *Recorder) Helper() {}
+
+// Name implements testing.TB.
+func (r *Recorder) Name() string { return "recorded" }
+
+// Cleanup implements testing.TB.
+func (r *Recorder) Cleanup(fn func()) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.cleanups = append(r.cleanups, fn)
+}
+
+func (r *Recorder) fail(text string) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.failures = append(r.failures, strings.TrimSuffix(text, "\n"))
+}
+
+// Logf implements testing.TB: a log is no failure.
+func (r *Recorder) Logf(string, ...any) {}
+
+// Failed implements testing.TB.
+func (r *Recorder) Failed() bool {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return len(r.failures) > 0
+}
+
+// Error implements testing.TB.
+func (r *Recorder) Error(args ...any) { r.fail(fmt.Sprintln(args...)) }
+
+// Errorf implements testing.TB.
+func (r *Recorder) Errorf(format string, args ...any) { r.fail(fmt.Sprintf(format, args...)) }
+
+// Fatal implements testing.TB.
+func (r *Recorder) Fatal(args ...any) {
+	r.fail(fmt.Sprintln(args...))
+	runtime.Goexit()
+}
+
+// Fatalf implements testing.TB.
+func (r *Recorder) Fatalf(format string, args ...any) {
+	r.fail(fmt.Sprintf(format, args...))
+	runtime.Goexit()
+}
