@@ -2,6 +2,8 @@ package idemtest_test
 
 import (
 	"context"
+	"net/http"
+	"strconv"
 	"strings"
 	"testing"
 
@@ -147,7 +149,7 @@ func TestReplays(t *testing.T) {
 		n := 0
 		return func(context.Context) (idem.Response, error) {
 			n++
-			return idem.Response{Status: status, Body: []byte{byte('0' + n)}}, nil
+			return idem.Response{Status: status, Body: []byte{byte('0' + n)}, Header: http.Header{"X-Run": {strconv.Itoa(n)}, "Location": {"/1"}}}, nil
 		}
 	}
 	if res := idemtest.Replays(t, idem.New(new(idem.MemoryStore)), answers(201), request); res.Status != 201 || string(res.Body) != "1" {

@@ -11,8 +11,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/google/go-cmp/cmp"
-
 	"github.com/samekey/samekey/idem"
 	"github.com/samekey/samekey/idem/jobs"
 	"github.com/samekey/samekey/idem/store"
@@ -88,7 +86,7 @@ func CrashEverywhere(t testing.TB, handler func(context.Context, *World, *idem.R
 				_, err := engine.Resume(ctx, ticket, func(ctx context.Context, r *idem.Request) (idem.Response, error) { return handler(ctx, w, r) })
 				return err
 			},
-			Diff: func(a, b idem.Response) string { return cmp.Diff(a, b) },
+			Diff: diffAnswers,
 		}
 	}, check, optFns...)
 }

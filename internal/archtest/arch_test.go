@@ -85,7 +85,7 @@ func TestWhoMayImportWhom(t *testing.T) {
 func TestBinariesLinkNoTestHelpers(t *testing.T) {
 	t.Parallel()
 	for _, dep := range deps(t, "examples/hello") {
-		if dep == "testing" || under(dep, []string{module + "idem/idemtest", module + "dynamo/dynamotest", "github.com/google/go-cmp"}) {
+		if dep == "testing" || under(dep, []string{module + "idem/idemtest", module + "dynamo/dynamotest", module + "lambda/lambdatest", "github.com/google/go-cmp"}) {
 			t.Errorf("the example's binary links %s", dep)
 		}
 	}

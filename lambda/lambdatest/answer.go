@@ -1,0 +1,85 @@
+package lambdatest
+
+import (
+	"encoding/json"
+	"fmt"
+	"net/http"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/samekey/samekey/idem"
+)
+
+// answer is what an event was answered.
+type answer struct {
+	http     bool
+	status   int
+	header   http.Header
+	replayed bool           // as an HTTP answer says
+	failures int            // that a batch reports
+	rest     map[string]any // all else, as JSON
+	raw      []byte
+}
+
+// read reads a response of any kind of event.
+func read(re any) (a answer, err error) {
+	if a.raw, err = json.Marshal(re); err != nil {
+		return a, err
+	}
+	var members struct {
+		StatusCode        *int
+		Headers           map[string]string
+		MultiValueHeaders map[string][]string
+		BatchItemFailures []any
+	}
+	if json.Unmarshal(a.raw, &members) != nil { // a result of another form
+		return a, nil //nolint:nilerr // which is compared by its bytes
+	}
+	a.failures = len(members.BatchItemFailures)
+	if members.StatusCode == nil {
+		return a, nil
+	}
+	a.http, a.status, a.header = true, *members.StatusCode, make(http.Header)
+	for name, v := range members.Headers {
+		a.header.Set(name, v)
+	}
+	for name, v := range members.MultiValueHeaders {
+		a.header[http.CanonicalHeaderKey(name)] = v
+	}
+	a.replayed = a.header.Get(idem.ReplayedHeader) == "true"
+	a.header.Del(idem.ReplayedHeader)
+	if err := json.Unmarshal(a.raw, &a.rest); err != nil {
+		return a, err
+	}
+	for _, name := range []string{"headers", "multiValueHeaders", "cookies"} { // those that are stored are compared apart
+		delete(a.rest, name)
+	}
+	return a, nil
+}
+
+// failed says why an answer is none that a client or a source can be content with.
+func (a answer) failed() error {
+	switch {
+	case a.status >= http.StatusInternalServerError:
+		return fmt.Errorf("answered %d: %s", a.status, a.raw)
+	case a.failures > 0:
+		return fmt.Errorf("%d records have failed: %s", a.failures, a.raw)
+	}
+	return nil
+}
+
+// diff says how two answers differ. Headers that the second lacks are those that
+// aren't stored.
+func diff[Re any](first, again Re) string {
+	a, err := read(first)
+	b, berr := read(again)
+	if err != nil || berr != nil || !a.http || !b.http {
+		return cmp.Diff(string(a.raw), string(b.raw))
+	}
+	for name := range a.header {
+		if b.header[name] == nil {
+			delete(a.header, name)
+		}
+	}
+	return cmp.Diff(a.rest, b.rest) + cmp.Diff(a.header, b.header)
+}

@@ -1,0 +1,62 @@
+package lambdatest
+
+import (
+	"context"
+	"fmt"
+	"testing"
+
+	"github.com/samekey/samekey/idem"
+	"github.com/samekey/samekey/idem/idemtest"
+	"github.com/samekey/samekey/idem/jobs"
+	"github.com/samekey/samekey/lambda/internal/envelope"
+)
+
+// Handler is a handler of package lambda: a Handler, a Router or an EachHandler.
+type Handler[Ev, Re any] interface {
+	Handle(context.Context, Ev) (Re, error)
+	Invoke(context.Context, []byte) ([]byte, error)
+}
+
+// CrashEverywhere is [idemtest.CrashEverywhere] for a handler of package lambda: start
+// makes the handler as each new process does, on an engine of w.Engine and with clients of w.
+// The client's retry is the same event again; the completer invokes the handler with an
+// envelope, and with events of batches there is none. An answer of 500 and above, and a batch that
+// reports a failure, are errors. CrashOptions.Engine has no effect: start sets the
+// engine's options.
+func CrashEverywhere[H Handler[Ev, Re], Ev, Re any](t testing.TB, start func(*idemtest.World) H, ev Ev, check func(testing.TB, *idemtest.World, Re), optFns ...func(*idemtest.CrashOptions)) {
+	t.Helper()
+	idemtest.CrashProgram(t, func(w *idemtest.World) idemtest.Program[Re] {
+		h := start(w)
+		return idemtest.Program[Re]{
+			Send: func(ctx context.Context) (Re, bool, error) {
+				before := len(w.Commits())
+				re, err := h.Handle(ctx, ev)
+				if err != nil {
+					return re, false, err
+				}
+				a, err := read(re)
+				if err == nil {
+					err = a.failed()
+				}
+				return re, a.replayed || !a.http && len(w.Commits()) == before, err
+			},
+			Resume: func(ctx context.Context, ticket jobs.Ticket) error {
+				out, err := h.Invoke(ctx, envelope.EncodeTicket(ticket))
+				if err != nil {
+					return err
+				}
+				outcome, err := envelope.ParseOutcome(out)
+				switch {
+				case err != nil:
+					return err
+				case outcome.Kind == envelope.Stuck:
+					return fmt.Errorf("%w: %s", idem.ErrStuck, outcome.Error)
+				case outcome.Kind != envelope.Done && outcome.Kind != envelope.Moved:
+					return fmt.Errorf("the outcome is %s: %s", outcome.Kind, outcome.Error)
+				}
+				return nil
+			},
+			Diff: diff[Re],
+		}
+	}, check, optFns...)
+}

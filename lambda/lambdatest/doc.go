@@ -1,0 +1,15 @@
+// Package lambdatest helps to test handlers of package lambda, as idemtest does for
+// handlers of an engine. [Replays] sends an event twice. [CrashEverywhere] runs a
+// handler to a crash before and after each of its calls; a test of a handler behind an
+// HTTP API is this:
+//
+//	func TestOrderSurvivesCrashes(t *testing.T) {
+//		lambdatest.CrashEverywhere(t, func(w *idemtest.World) *lambda.Handler[request, response] {
+//			return lambda.Wrap(w.Engine(), lambda.HTTPAPI, shop.New(w.Client()).Order)
+//		}, order, func(t testing.TB, w *idemtest.World, answer response) {
+//			…
+//		})
+//	}
+//
+// The package imports testing: use it from tests only.
+package lambdatest
