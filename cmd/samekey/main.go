@@ -1,7 +1,9 @@
-// Command samekey runs idempotent functions locally and settles operations.
+// Command samekey runs idempotent functions locally, settles operations, and
+// examines APIs.
 //
 //	samekey local   run a SAM template's functions on this machine
 //	samekey stuck   list and settle operations that wait for people
+//	samekey check   examine an HTTP API that takes idempotency keys
 package main
 
 import (
@@ -17,7 +19,7 @@ import (
 type command struct {
 	name, summary string
 	// run does the work and returns the exit code: 0, 1 when it failed, 2 when
-	// it was called the wrong way. It ends when ctx does.
+	// it was called the wrong way; check also returns 3. It ends when ctx does.
 	run func(ctx context.Context, env environment, args []string) int
 }
 
@@ -29,7 +31,7 @@ type environment struct {
 }
 
 func commands() []command {
-	return []command{localCommand, stuckCommand}
+	return []command{localCommand, stuckCommand, checkCommand}
 }
 
 func main() {

@@ -33,6 +33,10 @@ var generators = map[string]func(*testing.T) string{
 	"observed":       observed,
 	"api-options":    apiOptions,
 	"api-names":      apiNames,
+	"check-checks":   checks,
+	"check-rules":    rules,
+	"check-planted":  planted,
+	"check-report":   wrongServer,
 }
 
 // byContract is a table with a column for each contract.

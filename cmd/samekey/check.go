@@ -1,0 +1,213 @@
+package main
+
+import (
+	"bufio"
+	"context"
+	"encoding/json"
+	"errors"
+	"flag"
+	"fmt"
+	"net/http"
+	"os"
+	"strings"
+	"time"
+
+	"github.com/samekey/samekey/internal/check"
+)
+
+var checkCommand = command{name: "check", summary: "examine an HTTP API that takes idempotency keys", run: runCheck}
+
+const checkUsage = `usage: samekey check -body JSON [FLAGS] URL
+
+Sends the request that the flags describe to an HTTP API, again and again, and
+judges the answers: does the API keep its promises about Idempotency-Key? The
+request should be one that may be carried out a few times, such as a small order
+of a test account. samekey says how many, and asks before it sends anything.
+
+A check that needs more than -body is left out without it: see -other-body,
+-refused-body, -other-path, -other-method, -other-caller-env and -origin.
+See docs/check.md.
+
+Exit code: 0 if no rule of the contract is broken, 1 if a rule is, 2 if the command
+was called the wrong way or the question wasn't answered by yes, 3 if the API could
+not be examined, or not to the end.
+
+Flags:
+`
+
+// checkOptions are the flags.
+type checkOptions struct {
+	template         check.Template
+	options          check.Options
+	json, plan, yes  bool
+	body, other, bad text
+	header, env      []named
+	callerEnv        []named
+}
+
+// text is a flag's value, or that of its twin, which names a file.
+type text struct{ value, file string }
+
+func (t *text) register(fs *flag.FlagSet, name, usage string) {
+	fs.StringVar(&t.value, name, "", usage)
+	fs.StringVar(&t.file, name+"-file", "", "a `FILE` with it")
+}
+
+func (t *text) read() ([]byte, error) {
+	switch {
+	case t.file == "":
+		return []byte(t.value), nil
+	case t.value != "":
+		return nil, fmt.Errorf("%s: the same is given by another flag", t.file)
+	}
+	return os.ReadFile(t.file)
+}
+
+func runCheck(ctx context.Context, env environment, args []string) int {
+	opt, err := checkFlags(env, args)
+	var plan *check.Plan
+	if err == nil {
+		plan, err = check.Make(opt.template, func(o *check.Options) { *o = opt.options })
+	}
+	switch {
+	case errors.Is(err, flag.ErrHelp):
+		return 0
+	case err != nil:
+		fmt.Fprintf(env.stderr, "samekey check: %v\n", err)
+		return 2
+	}
+	fmt.Fprintf(env.stderr, "samekey check sends at most %d requests to %s %s. An API that keeps its contract carries out %d of them, "+
+		"a wrong one up to %d. Their keys begin with %s.\n", plan.Requests, plan.Method, plan.URL, plan.Effects, plan.Most, plan.Keys)
+	switch {
+	case opt.plan:
+		return 0
+	case !opt.yes && !agreed(env):
+		fmt.Fprintln(env.stderr, "samekey check: nothing was sent; -yes answers the question")
+		return 2
+	}
+	report, err := plan.Run(ctx)
+	if err := opt.print(env, report); err != nil {
+		fmt.Fprintf(env.stderr, "samekey check: %v\n", err)
+		return 3
+	}
+	switch {
+	case err != nil:
+		fmt.Fprintf(env.stderr, "samekey check: %v\n", err)
+		return 3
+	case report.Faults > 0:
+		return 1
+	case report.Trouble != "":
+		return 3
+	}
+	return 0
+}
+
+func agreed(env environment) bool {
+	fmt.Fprint(env.stderr, "Go on? [y/N] ")
+	answer, _ := bufio.NewReader(env.stdin).ReadString('\n') // nothing typed is a no
+	answer = strings.ToLower(strings.TrimSpace(answer))
+	return answer == "y" || answer == "yes"
+}
+
+func (o *checkOptions) print(env environment, report *check.Report) error {
+	if !o.json {
+		return report.Print(env.stdout)
+	}
+	enc := json.NewEncoder(env.stdout)
+	enc.SetIndent("", "  ")
+	return enc.Encode(report)
+}
+
+func checkFlags(env environment, args []string) (*checkOptions, error) {
+	o := &checkOptions{}
+	fs := flag.NewFlagSet("samekey check", flag.ContinueOnError)
+	fs.SetOutput(env.stderr)
+	fs.Usage = func() {
+		fmt.Fprint(env.stderr, checkUsage)
+		fs.PrintDefaults()
+	}
+	o.register(fs)
+	if err := fs.Parse(args); err != nil {
+		return nil, err
+	}
+	if fs.NArg() == 0 {
+		return nil, errors.New("which API? Give its URL; samekey check -h tells the flags")
+	}
+	o.template.URL = fs.Arg(0)
+	if err := fs.Parse(fs.Args()[1:]); err != nil { // flags may follow the URL
+		return nil, err
+	}
+	if fs.NArg() > 0 {
+		return nil, fmt.Errorf("%q is not a flag", fs.Arg(0))
+	}
+	return o, o.fill(env)
+}
+
+func (o *checkOptions) register(fs *flag.FlagSet) {
+	t := &o.template
+	o.body.register(fs, "body", "the request's body, `TEXT`; required, unless -no-body says that it has none")
+	fs.BoolVar(&t.NoBody, "no-body", false, "the request has no body")
+	fs.StringVar(&t.Method, "method", http.MethodPost, "the request's `METHOD`")
+	fs.Func("header", "a header of the request, `NAME=VALUE`; may be repeated. Content-Type is application/json, unless it is given", add(&o.header))
+	fs.Func("header-env", "a header whose value is in the environment, `NAME=VARIABLE`, for secrets; may be repeated", add(&o.env))
+	o.other.register(fs, "other-body", "the body of another request that succeeds, `TEXT`: is the key refused with it?")
+	o.bad.register(fs, "refused-body", "a body that the API refuses with a 4xx, `TEXT`: may the corrected request use the same key?")
+	fs.StringVar(&t.OtherPath, "other-path", "", "another `PATH` that takes keys and this body")
+	fs.StringVar(&t.OtherMethod, "other-method", "", "another `METHOD` of the URL")
+	fs.Func("other-caller-env", "credentials of another caller, `NAME=VARIABLE` as in -header-env: do they get the first caller's answer?", add(&o.callerEnv))
+	fs.StringVar(&t.Origin, "origin", "", "the `ORIGIN` of a page that may call the API, such as https://shop.example")
+	fs.BoolVar(&t.KeyOptional, "key-optional", false, "the API's documentation says that requests without a key are carried out")
+	p := &o.options
+	fs.StringVar(&p.Contract, "contract", check.Default, "the `CONTRACT` that decides the exit code: "+strings.Join(check.Contracts(), ", "))
+	fs.StringVar(&p.Prefix, "prefix", check.DefaultPrefix, "how all keys begin, `TEXT`, so that an operator finds them")
+	fs.StringVar(&p.Name, "name", "", "of this run, `TEXT`, in its keys after the prefix; random if not given")
+	fs.IntVar(&p.Racers, "at-once", check.DefaultRacers, "the number of requests that are sent at the same time")
+	fs.IntVar(&p.Requests, "requests", check.DefaultRequests, "the most requests to send")
+	fs.DurationVar(&p.Timeout, "timeout", check.DefaultTimeout, "for how long to wait for an answer")
+	fs.DurationVar(&p.Total, "total", check.DefaultTotal, "for how long the examination may take")
+	fs.BoolVar(&o.json, "json", false, "print the report as JSON")
+	fs.BoolVar(&o.plan, "plan", false, "say how many requests would be sent, and send nothing")
+	fs.BoolVar(&o.yes, "yes", false, "don't ask")
+}
+
+// fill completes the template by files and environment.
+func (o *checkOptions) fill(env environment) (err error) {
+	t := &o.template
+	for _, from := range []struct {
+		text *text
+		into *[]byte
+	}{{&o.body, &t.Body}, {&o.other, &t.OtherBody}, {&o.bad, &t.RefusedBody}} {
+		if *from.into, err = from.text.read(); err != nil {
+			return err
+		}
+	}
+	t.Header = make(http.Header)
+	for _, h := range o.header {
+		t.Header.Add(h.name, h.value)
+	}
+	if err := headersFrom(env, o.env, t.Header); err != nil {
+		return err
+	}
+	t.OtherCaller = make(http.Header)
+	if err := headersFrom(env, o.callerEnv, t.OtherCaller); err != nil {
+		return err
+	}
+	for what, limit := range map[string]time.Duration{"-timeout": o.options.Timeout, "-total": o.options.Total} {
+		if limit <= 0 {
+			return fmt.Errorf("%s has to be positive", what)
+		}
+	}
+	return nil
+}
+
+// headersFrom adds headers whose values are in the environment.
+func headersFrom(env environment, variables []named, into http.Header) error {
+	for _, v := range variables {
+		value := env.getenv(v.value)
+		if value == "" {
+			return fmt.Errorf("the environment has no %s, for the header %s", v.value, v.name)
+		}
+		into.Add(v.name, value)
+	}
+	return nil
+}

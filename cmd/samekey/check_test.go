@@ -1,0 +1,152 @@
+package main
+
+import (
+	"encoding/json"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync/atomic"
+	"testing"
+
+	"github.com/samekey/samekey/internal/check"
+	"github.com/samekey/samekey/internal/checktest"
+)
+
+const secret = "s3cret"
+
+// wrongAPI is the URL of an API with these faults.
+func wrongAPI(t *testing.T, faults ...string) (string, *checktest.Server) {
+	t.Helper()
+	api := checktest.Wrong(check.DefaultRacers, faults...)
+	srv := httptest.NewServer(api)
+	t.Cleanup(srv.Close)
+	return srv.URL + "/orders?token=" + secret, api
+}
+
+// whole are the flags of an examination that leaves nothing out.
+func whole(url string, more ...string) []string {
+	return append([]string{
+		"check", "-timeout=5m", "-total=10m", "-body", `{"item":"pizza"}`, "-other-body", `{"item":"pasta"}`, "-refused-body", `{}`,
+		"-other-path=/refunds", "-other-method=PUT", "-origin=https://shop.example",
+		"-header-env", "Authorization=JANE", "-other-caller-env", "Authorization=OMAR", url,
+	}, more...)
+}
+
+var callers = map[string]string{"JANE": "Bearer " + secret + "-of-jane", "OMAR": "Bearer " + secret + "-of-omar"}
+
+func TestCheck(t *testing.T) {
+	t.Parallel()
+	for _, tc := range []struct {
+		name   string
+		faults []string
+		args   []string
+		code   int
+		prints []string
+	}{
+		{"right", nil, []string{"-yes"}, 0, []string{"default: 0, "}},
+		{"wrong", []string{"burns"}, []string{"-yes"}, 1, []string{"refusal     FAULT", "refusal-burns: After a refusal", "docs/http.md#what-is-kept", "default: 1, "}},
+		{"right under another contract", []string{"burns", "no-lifetime"}, []string{"-yes", "-contract=ietf"}, 0, []string{"default: 2, ", "IETF draft: 0 rules"}},
+		{"wrong under another contract", nil, []string{"-yes", "-contract=stripe"}, 1, []string{"Stripe: 2, "}},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			t.Parallel()
+			url, _ := wrongAPI(t, tc.faults...)
+			code, stdout, stderr := call(t, callers, whole(url, tc.args...)...)
+			for _, text := range tc.prints {
+				if !strings.Contains(stdout, text) {
+					t.Errorf("the report doesn't say %q", text)
+				}
+			}
+			if code != tc.code || strings.Contains(stdout+stderr, secret) || !strings.Contains(stderr, "Their keys begin with samekey-check-") || t.Failed() {
+				t.Errorf("code %d, want %d\n%s%s", code, tc.code, stderr, stdout)
+			}
+		})
+	}
+}
+
+func TestCheckJSON(t *testing.T) {
+	t.Parallel()
+	url, _ := wrongAPI(t, "burns")
+	code, stdout, stderr := call(t, callers, whole(url, "-yes", "-json", "-name=run1")...)
+	var report check.Report
+	if err := json.Unmarshal([]byte(stdout), &report); err != nil {
+		t.Fatalf("%v in %s%s", err, stdout, stderr)
+	}
+	if code != 1 || report.Faults != 1 || report.Keys != "samekey-check-run1-" || !strings.HasSuffix(report.URL, "/orders") || strings.Contains(stdout, secret) {
+		t.Errorf("code %d: %s", code, stdout)
+	}
+}
+
+// Nothing is sent before somebody has agreed to the number that was told.
+func TestCheckAsks(t *testing.T) {
+	t.Parallel()
+	for typed, want := range map[string]struct {
+		code, orders int
+	}{
+		"":      {2, 0},
+		"n\n":   {2, 0},
+		"\n":    {2, 0},
+		"yes\n": {0, 4},
+		"Y\n":   {0, 4},
+	} {
+		url, api := wrongAPI(t)
+		code, _, stderr := callWith(t, typed, callers, whole(url)...)
+		if code != want.code || api.Orders() != want.orders || !strings.Contains(stderr, "carries out 4 of them, a wrong one up to ") {
+			t.Errorf("%q: code %d, %d orders: %s", typed, code, api.Orders(), stderr)
+		}
+	}
+	url, api := wrongAPI(t)
+	if code, stdout, stderr := call(t, callers, whole(url, "-plan", "-yes")...); code != 0 || stdout != "" || api.Orders() != 0 {
+		t.Errorf("code %d: %s%s", code, stderr, stdout)
+	}
+}
+
+func TestCheckCalledTheWrongWay(t *testing.T) {
+	t.Parallel()
+	file := filepath.Join(t.TempDir(), "body.json")
+	if err := os.WriteFile(file, []byte("{}"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	for _, tc := range []struct {
+		args []string
+		code int
+		says string
+	}{
+		{[]string{"-h"}, 0, "usage: samekey check -body JSON"},
+		{nil, 2, "which API?"},
+		{[]string{"http://host"}, 2, "there is no request to send"},
+		{[]string{"http://host", "-body={}", "more"}, 2, `"more" is not a flag`},
+		{[]string{"http://host", "-body={}", "-body-file=" + file}, 2, "the same is given by another flag"},
+		{[]string{"http://host", "-body-file=/nowhere.json"}, 2, "/nowhere.json"},
+		{[]string{"http://host", "-body={}", "-header=X"}, 2, "has to be NAME=VALUE"},
+		{[]string{"http://host", "-body={}", "-header-env=Authorization=NOBODY"}, 2, "the environment has no NOBODY, for the header Authorization"},
+		{[]string{"http://host", "-body={}", "-timeout=0s"}, 2, "-timeout has to be positive"},
+		{[]string{"http://host", "-body={}", "-contract=adyen"}, 2, `there is no contract "adyen"`},
+		{[]string{"http://127.0.0.1:1", "-body-file=" + file, "-yes"}, 3, "nothing listens at 127.0.0.1:1"},
+	} {
+		code, _, stderr := call(t, nil, append([]string{"check"}, tc.args...)...)
+		if code != tc.code || !strings.Contains(stderr, tc.says) {
+			t.Errorf("%v: code %d, want %d: %s", tc.args, code, tc.code, stderr)
+		}
+	}
+}
+
+// An API that isn't examined to the end was not found right.
+func TestCheckNotToTheEnd(t *testing.T) {
+	t.Parallel()
+	var n atomic.Int32
+	srv := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		if n.Add(1) > 1 {
+			panic(http.ErrAbortHandler)
+		}
+		w.Header().Set("Idempotency-Expires", "Fri, 01 Jan 2100 00:00:00 GMT")
+		w.WriteHeader(http.StatusCreated)
+	}))
+	t.Cleanup(srv.Close)
+	code, stdout, stderr := call(t, nil, "check", "-body={}", "-yes", srv.URL)
+	if code != 3 || !strings.Contains(stdout, "closed the connection") {
+		t.Errorf("code %d: %s%s", code, stderr, stdout)
+	}
+}

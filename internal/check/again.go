@@ -1,0 +1,118 @@
+package check
+
+import (
+	"context"
+	"fmt"
+	"net/http"
+	"strconv"
+	"time"
+)
+
+// errInfirm: the checks that compare with the first answer would only tell the
+// same fault again.
+const errInfirm = unseen("the API doesn't give the first answer again")
+
+// keptHeaders are those of an answer that a replay has as well.
+var keptHeaders = []string{
+	"Content-Disposition", "Content-Encoding", "Content-Language", "Content-Type", "Etag", "Last-Modified", "Link", "Location",
+}
+
+// replay sends the first request again.
+func (e *examination) replay(ctx context.Context) (err error) {
+	if e.again, err = e.send(ctx, e.keyed(e.key("first"))); err != nil {
+		return err
+	}
+	e.answers = append(e.answers, e.again)
+	first, again := e.first, e.again
+	e.exact = again.ok() && string(again.body) == string(first.body)
+	e.firm = e.exact || again.replays(first)
+	switch {
+	case !e.exact:
+		e.breaks("replay-differs", fmt.Sprintf("first %s, then %s that differ", was(first), was(again)))
+		if !e.firm { // another run has other headers, and is not marked
+			return nil
+		}
+	case again.status != first.status:
+		e.breaks("replay-status", fmt.Sprintf("first %d, then %d", first.status, again.status))
+	}
+	for _, name := range keptHeaders {
+		switch a, b := first.header.Get(name), again.header.Get(name); {
+		case a == b:
+		case b == "":
+			e.breaks("replay-headers", name+" is missing in the replay")
+		default:
+			e.breaks("replay-headers", name+" differs")
+		}
+	}
+	marks := [2]string{first.header.Get(replayedHeader), again.header.Get(replayedHeader)}
+	if marks != [2]string{"", "true"} {
+		e.breaks("replay-unmarked", fmt.Sprintf("%s is %q first, then %q", replayedHeader, marks[0], marks[1]))
+	}
+	for _, a := range []*answer{first, again} {
+		if got, want := a.header.Get(keyHeader), e.spelled(e.key("first")); got != want {
+			e.breaks("key-unechoed", fmt.Sprintf("sent %q, got %q back", want, got))
+		}
+	}
+	return nil
+}
+
+// lifetime reads the dates of the two answers.
+func (e *examination) lifetime(context.Context) error {
+	told := e.first.header.Get(expiresHeader)
+	if told == "" {
+		e.breaks("lifetime-untold", "there is no "+expiresHeader)
+		return nil
+	}
+	at, known := date(e.first)
+	if !known || at.Before(e.first.at.Add(-time.Minute)) {
+		e.breaks("lifetime-wrong", fmt.Sprintf("%s is %q", expiresHeader, told))
+		return nil
+	}
+	if e.again == nil || !e.firm {
+		return nil
+	}
+	later, known := date(e.again)
+	if moved := later.Sub(at).Abs(); !known || moved > 2*time.Second {
+		e.breaks("lifetime-wrong", fmt.Sprintf("first %q, then %q", told, e.again.header.Get(expiresHeader)))
+	}
+	return nil
+}
+
+// date is the end of the key's lifetime, as an answer tells it.
+func date(a *answer) (time.Time, bool) {
+	at, err := http.ParseTime(a.header.Get(expiresHeader))
+	return at, err == nil
+}
+
+// quoted sends the first key in the form that it wasn't sent in.
+func (e *examination) quoted(ctx context.Context) error {
+	if !e.firm {
+		return errInfirm
+	}
+	e.quotes = !e.quotes
+	a, err := e.send(ctx, e.keyed(e.key("first")))
+	e.quotes = !e.quotes
+	switch {
+	case err != nil:
+		return err
+	case a.ran(e.again):
+		e.breaks("quoted-another", "the first answer was "+was(e.first)+", this is "+was(a)+": it ran again")
+	case a.refused() && e.quotes:
+		e.breaks("bare-refused", strconv.Itoa(a.status))
+	case a.refused():
+		e.breaks("quoted-refused", strconv.Itoa(a.status))
+	}
+	return nil
+}
+
+// kept sends the first request once more, after others have used its key.
+func (e *examination) kept(ctx context.Context) error {
+	if !e.firm {
+		return errInfirm
+	}
+	a, err := e.send(ctx, e.keyed(e.key("first")))
+	if err == nil && !a.is(e.again) {
+		e.breaks("kept-lost", "the first answer was "+was(e.first)+", this is "+was(a))
+	}
+	return err
+}

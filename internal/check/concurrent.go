@@ -1,0 +1,102 @@
+package check
+
+import (
+	"context"
+	"fmt"
+	"net/http"
+	"sync"
+	"time"
+)
+
+// settles is how often the outcome of a race is asked for.
+const settles = 10
+
+// concurrent sends a request with a new key several times at once.
+func (e *examination) concurrent(ctx context.Context) error {
+	c := e.keyed(e.key("concurrent"))
+	answers, errs := make([]*answer, e.opt.Racers), make([]error, e.opt.Racers)
+	var wg sync.WaitGroup
+	start := make(chan struct{})
+	for i := range e.opt.Racers {
+		wg.Go(func() {
+			<-start
+			answers[i], errs[i] = e.once(ctx, c)
+		})
+	}
+	close(start)
+	wg.Wait()
+	final, err := e.settled(ctx, c)
+	if err != nil {
+		return err
+	}
+	bodies, overlapped, lost := make(map[string]bool), false, 0
+	for i, a := range answers {
+		switch {
+		case errs[i] != nil:
+			lost++ // as a client may lose one: the final answer counts
+		case a.status == http.StatusConflict:
+			overlapped = true
+			e.blamed = append(e.blamed, a)
+			e.judgeRetryAfter(a)
+		case a.busy():
+			e.judgeRetryAfter(a)
+		case a.status == http.StatusAccepted && final.status != http.StatusAccepted:
+			overlapped = true
+		case a.ok() && e.counts(a):
+			bodies[string(a.body)] = true
+		case a.ok():
+		default:
+			e.breaks("concurrent-failed", fmt.Sprintf("one of %d got %d", len(answers), a.status))
+		}
+	}
+	if lost == len(answers) {
+		return errs[0]
+	}
+	switch {
+	case !final.ok():
+		e.breaks("concurrent-failed", fmt.Sprintf("afterwards the same request got %d", final.status))
+	case e.counts(final):
+		bodies[string(final.body)] = true
+	}
+	if len(bodies) > 1 {
+		e.breaks("concurrent-twice", fmt.Sprintf("%d different answers to %d of the same request", len(bodies), len(answers)))
+	}
+	if !overlapped {
+		e.note("No request was answered while another one with its key was in flight: the API is fast, or it waits.")
+	}
+	if e.firm && final.ok() && string(final.body) == string(e.first.body) {
+		e.note("The answers to two different keys are the same bytes: a second run can't be told from a replay by its body.")
+	}
+	return nil
+}
+
+// counts reports whether another body than a's is another run: not if a says that it is a
+// replay, and the API's replays have other bytes than its answers.
+func (e *examination) counts(a *answer) bool {
+	return e.exact || e.firm && a.header.Get(replayedHeader) != "true"
+}
+
+// settled sends c until there is an answer.
+func (e *examination) settled(ctx context.Context, c call) (a *answer, err error) {
+	for range settles {
+		a, err = e.once(ctx, c)
+		if err != nil || a.status != http.StatusConflict && !a.busy() {
+			return a, err
+		}
+		e.judgeRetryAfter(a)
+		if err := pause(ctx, retryAfter(a)); err != nil {
+			return nil, e.explain(ctx, err)
+		}
+	}
+	return a, nil
+}
+
+// judgeRetryAfter looks at an answer that asks to come again.
+func (e *examination) judgeRetryAfter(a *answer) {
+	e.mu.Lock()
+	e.busy = true
+	e.mu.Unlock()
+	if d, ok := toldWait(a); !ok || d < -time.Minute {
+		e.breaks("retry-after", fmt.Sprintf("a %d has Retry-After %q", a.status, a.header.Get("Retry-After")))
+	}
+}

@@ -1,0 +1,90 @@
+package check
+
+// The contracts that an API is held to.
+const (
+	Default = "default" // docs/http.md of this toolkit
+	Stripe  = "stripe"  // docs.stripe.com
+	IETF    = "ietf"    // draft-ietf-httpapi-idempotency-key-header-07
+)
+
+// Contracts are all of them, in the order of a report.
+func Contracts() []string { return []string{Default, Stripe, IETF} }
+
+// Sections of Stripe's documentation.
+const (
+	stripeRequests = "API reference, Idempotent requests"
+	stripeErrors   = "Advanced error handling"
+	stripeTypes    = "API reference, Errors"
+)
+
+// Rule is a demand that at least one contract makes.
+type Rule struct {
+	Name  string
+	Check string // that examines it
+	Says  string // the demand
+	// Sections has, by contract, where the contract makes it. For Default it is a
+	// heading's anchor in docs/http.md.
+	Sections map[string]string
+}
+
+// in makes the sections of a rule; "" is a contract without the rule.
+func in(ours, stripe, draft string) map[string]string {
+	all := make(map[string]string)
+	for contract, section := range map[string]string{Default: ours, Stripe: stripe, IETF: draft} {
+		if section != "" {
+			all[contract] = section
+		}
+	}
+	return all
+}
+
+// Rules are all of them, in the order of their checks.
+func Rules() []Rule {
+	return []Rule{
+		{"replay-differs", "replay", "The same request again gets the first answer's body: it doesn't run again.", in("what-is-kept", stripeRequests, "2.6")},
+		{"replay-status", "replay", "A replay has the first answer's status.", in("what-is-kept", stripeRequests, "2.6")},
+		{"replay-headers", "replay", "A replay has the first answer's headers about its content and its place.", in("what-is-kept", "", "")},
+		{"replay-unmarked", "replay", "A replay is marked by `Idempotent-Replayed: true`, a first answer isn't.", in("headers", stripeErrors, "")},
+		{"key-unechoed", "replay", "Answers echo `Idempotency-Key` as it was sent.", in("headers", "", "")},
+
+		{"lifetime-untold", "lifetime", "Answers tell by `Idempotency-Expires` until when the key is known.", in("headers", "", "")},
+		{"lifetime-wrong", "lifetime", "`Idempotency-Expires` is an HTTP date to come, and a replay doesn't move it.", in("headers", "", "")},
+
+		{"quoted-another", "quoted", "A key in double quotes is the same key as without them.", in("the-key", "", "")},
+		{"quoted-refused", "quoted", "A key in double quotes, the draft's form, is accepted.", in("the-key", "", "2.1")},
+		{"bare-refused", "quoted", "A key without quotes, the common form, is accepted.", in("the-key", stripeRequests, "")},
+
+		{"mismatch-replayed", "mismatch", "The key with another body doesn't get the first answer.", in("the-request", stripeRequests, "2.7")},
+		{"mismatch-ran", "mismatch", "The key with another body doesn't run.", in("the-request", stripeRequests, "2.7")},
+		{"mismatch-status", "mismatch", "The key with another body gets 422 (Stripe: 400).", in("what-comes-back", stripeRequests, "2.7")},
+		{"mismatch-leak", "mismatch", "A refusal shows nothing of the first answer.", in("what-comes-back", "", "5")},
+
+		{"path-replayed", "path", "The key on another path doesn't get the first path's answer.", in("the-request", stripeRequests, "")},
+		{"path-ran", "path", "The key on another path doesn't run.", in("the-request", stripeRequests, "")},
+		{"method-replayed", "method", "The key with another method doesn't get the first method's answer.", in("the-request", stripeRequests, "")},
+		{"caller-replayed", "caller", "Another caller with the same key doesn't get the first caller's answer.", in("what-a-client-sends", stripeRequests, "5")},
+		{"kept-lost", "kept", "After all refusals, the first request with its key still gets the first answer.", in("what-comes-back", stripeRequests, "2.6")},
+
+		{"concurrent-twice", "concurrent", "Of the same requests at the same time, at most one runs.", in("in-flight", stripeRequests, "2.6")},
+		{"concurrent-failed", "concurrent", "They get the first one's answer, or 409 (or 202) until it is there.", in("in-flight", stripeRequests, "2.7")},
+
+		{"missing-ran", "missing", "A request without a key doesn't run where a key is required.", in("without-a-key", "", "2.7")},
+		{"missing-status", "missing", "A request without a required key gets 400.", in("without-a-key", "", "2.7")},
+
+		{"key-empty", "malformed", "An empty key is refused.", in("the-key", "", "2.1")},
+		{"key-long", "malformed", "A key of more than 255 characters is refused.", in("the-key", stripeRequests, "")},
+		{"key-twice", "malformed", "Two `Idempotency-Key` headers are refused.", in("the-key", "", "2.1")},
+		{"key-ascii", "malformed", "A key with characters beyond ASCII is refused.", in("the-key", "", "2.1")},
+		{"key-status", "malformed", "A malformed key gets 400.", in("what-comes-back", stripeRequests, "")},
+
+		{"refusal-burns", "refusal", "After a refusal of invalid input, the corrected request may use the same key.", in("what-is-kept", stripeRequests, "")},
+
+		{"error-body", "errors", "Errors about keys are in the contract's form: problem+json with a `code`, Stripe's `error` object, or problem+json (or `Link`) of the draft.", in("bodies", stripeTypes, "2.7")},
+		{"error-cacheable", "errors", "Errors about keys are not cached: `Cache-Control: no-store`.", in("headers", "", "")},
+		{"retry-after", "errors", "409 for a request in flight, 429 and 503 say by `Retry-After` when to come again.", in("headers", "", "")},
+
+		{"cors-preflight", "cors", "A preflight allows the origin, the method and the header `Idempotency-Key`.", in("browsers", "", "")},
+		{"cors-hidden", "cors", "Every answer allows the origin: also errors about keys.", in("browsers", "", "")},
+		{"cors-unexposed", "cors", "Answers expose the headers about keys to pages.", in("browsers", "", "")},
+	}
+}

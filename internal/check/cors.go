@@ -1,0 +1,63 @@
+package check
+
+import (
+	"context"
+	"fmt"
+	"net/http"
+	"slices"
+	"strings"
+)
+
+// cors asks as a browser would before it sends the request for a page, and looks
+// at the answers that there are as the page would.
+func (e *examination) cors(ctx context.Context) error {
+	a, err := e.preflight(ctx)
+	if err != nil {
+		return err
+	}
+	method, header := a.header.Get("Access-Control-Allow-Methods"), a.header.Get("Access-Control-Allow-Headers")
+	simple := e.template.Method == http.MethodPost // allowed without being named
+	switch {
+	case !a.ok() || !e.allows(a):
+		e.breaks("cors-preflight", fmt.Sprintf("%d, Access-Control-Allow-Origin %q", a.status, a.header.Get("Access-Control-Allow-Origin")))
+	case !listed(header, keyHeader):
+		e.breaks("cors-preflight", fmt.Sprintf("Access-Control-Allow-Headers %q", header))
+	case !simple && !listed(method, e.template.Method):
+		e.breaks("cors-preflight", fmt.Sprintf("Access-Control-Allow-Methods %q", method))
+	}
+	for _, a := range slices.Concat(e.answers, e.blamed) {
+		if !e.allows(a) {
+			e.breaks("cors-hidden", fmt.Sprintf("a %d has Access-Control-Allow-Origin %q", a.status, a.header.Get("Access-Control-Allow-Origin")))
+			continue
+		}
+		exposed := a.header.Get("Access-Control-Expose-Headers")
+		for _, name := range []string{replayedHeader, expiresHeader, "Retry-After"} {
+			if a.header.Get(name) != "" && !listed(exposed, name) {
+				e.breaks("cors-unexposed", fmt.Sprintf("a %d has %s, but exposes %q", a.status, name, exposed))
+			}
+		}
+	}
+	return nil
+}
+
+// preflight is sent without the template's headers, as browsers do.
+func (e *examination) preflight(ctx context.Context) (*answer, error) {
+	return e.send(ctx, call{method: http.MethodOptions, bare: true, header: http.Header{
+		"Access-Control-Request-Method":  {e.template.Method},
+		"Access-Control-Request-Headers": {"content-type,idempotency-key"},
+	}})
+}
+
+// allows reports whether a page may read an answer.
+func (e *examination) allows(a *answer) bool {
+	got := a.header.Get("Access-Control-Allow-Origin")
+	return got == "*" || got == e.template.Origin
+}
+
+// listed reports whether a list of a CORS header has a name, or all names.
+func listed(list, name string) bool {
+	return slices.ContainsFunc(strings.Split(list, ","), func(s string) bool {
+		s = strings.TrimSpace(s)
+		return s == "*" || strings.EqualFold(s, name)
+	})
+}

@@ -1,0 +1,39 @@
+package check
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"strings"
+)
+
+// errors judges the form of the refusals that were seen.
+func (e *examination) errors(context.Context) error {
+	if len(e.blamed) == 0 && !e.busy {
+		return unseen("no error about a key was seen")
+	}
+	for _, a := range e.blamed {
+		mediaType, _, _ := strings.Cut(strings.ToLower(a.header.Get("Content-Type")), ";")
+		problem := strings.TrimSpace(mediaType) == "application/problem+json"
+		var body struct {
+			Type, Title, Code string
+			Error             struct{ Type string }
+		}
+		_ = json.Unmarshal(a.body, &body) // what is missing is judged
+		seen := fmt.Sprintf("a %d has the Content-Type %q", a.status, mediaType)
+		if !problem || body.Code == "" || body.Type == "" || body.Title == "" {
+			e.breaks("error-body", seen, Default)
+		}
+		if body.Error.Type == "" {
+			e.breaks("error-body", seen, Stripe)
+		}
+		linked := strings.Contains(strings.ReplaceAll(a.header.Get("Link"), `"`, ""), "rel=describedby")
+		if !linked && (!problem || body.Type == "" || body.Title == "") {
+			e.breaks("error-body", seen, IETF)
+		}
+		if cache := a.header.Get("Cache-Control"); !strings.Contains(strings.ToLower(cache), "no-store") {
+			e.breaks("error-cacheable", fmt.Sprintf("a %d has Cache-Control %q", a.status, cache))
+		}
+	}
+	return nil
+}

@@ -1,0 +1,76 @@
+package check
+
+import (
+	"context"
+	"crypto/tls"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"net/url"
+	"strings"
+	"syscall"
+)
+
+var errSlow = errors.New("the API is too slow")
+
+// explain says why there is no answer. The URL isn't shown: its query may be secret.
+func (e *examination) explain(ctx context.Context, err error) error {
+	if u, ok := errors.AsType[*url.Error](err); ok {
+		err = u.Err
+	}
+	cause := context.Cause(ctx)
+	host := e.url.Host
+	switch {
+	case errors.Is(cause, errSlow):
+		return fmt.Errorf("no answer within %v; the API may have carried the request out all the same", e.opt.Timeout)
+	case errors.Is(cause, errTotal):
+		return fmt.Errorf("the examination has taken %v, its limit", e.opt.Total)
+	case cause != nil:
+		return errors.New("interrupted; the API may have carried the last request out all the same")
+	}
+	if dns, ok := errors.AsType[*net.DNSError](err); ok {
+		if dns.IsNotFound {
+			return fmt.Errorf("no host is called %s", e.url.Hostname())
+		}
+		return fmt.Errorf("the name %s can't be looked up: %s", e.url.Hostname(), e.shown(dns.Err))
+	}
+	if bad, ok := errors.AsType[*tls.CertificateVerificationError](err); ok {
+		return fmt.Errorf("the certificate of %s is not trusted: %s", host, e.shown(bad.Err.Error()))
+	}
+	if _, ok := errors.AsType[tls.RecordHeaderError](err); ok || errors.Is(err, http.ErrSchemeMismatch) {
+		return fmt.Errorf("%s doesn't speak TLS: is its URL http://?", host)
+	}
+	if alert, ok := errors.AsType[tls.AlertError](err); ok {
+		return fmt.Errorf("%s refuses TLS: %s", host, e.shown(alert.Error()))
+	}
+	switch {
+	case errors.Is(err, syscall.ECONNREFUSED):
+		return fmt.Errorf("nothing listens at %s", host)
+	case errors.Is(err, io.EOF), errors.Is(err, io.ErrUnexpectedEOF), errors.Is(err, syscall.ECONNRESET):
+		return fmt.Errorf("%s closed the connection before its answer was complete", host)
+	}
+	return fmt.Errorf("no HTTP answer of %s: %s", host, e.shown(err.Error()))
+}
+
+// unusable says why an examination can't begin with the answer to the template's
+// request; nil, if it can.
+func (e *examination) unusable(a *answer) error {
+	mediaType, _, _ := strings.Cut(a.header.Get("Content-Type"), ";")
+	switch {
+	case a.status >= 300 && a.status < 400:
+		to := "elsewhere"
+		if u, err := e.url.Parse(a.header.Get("Location")); err == nil && a.header.Get("Location") != "" {
+			to = "to " + e.shown(place(u))
+		}
+		return fmt.Errorf("the API redirects %s (%d). No redirect is followed, since the request would be carried out there: give the URL itself", to, a.status)
+	case strings.EqualFold(strings.TrimSpace(mediaType), "text/html"):
+		return fmt.Errorf("the answer (%d) is HTML: is this the URL of an API?", a.status)
+	case a.status == http.StatusUnauthorized || a.status == http.StatusForbidden:
+		return fmt.Errorf("the API answers %d: does the request lack credentials?", a.status)
+	case !a.ok():
+		return fmt.Errorf("the API answers %d to the request that should succeed", a.status)
+	}
+	return nil
+}

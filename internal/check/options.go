@@ -1,0 +1,74 @@
+package check
+
+import (
+	"crypto/rand"
+	"errors"
+	"fmt"
+	"net/http"
+	"strings"
+	"time"
+)
+
+// Defaults of [Options].
+const (
+	DefaultPrefix   = "samekey-check-"
+	DefaultRacers   = 5
+	DefaultTimeout  = 30 * time.Second
+	DefaultTotal    = 5 * time.Minute
+	DefaultRequests = 60
+	DefaultMaxBody  = 4 << 20
+)
+
+// Options bound an examination. The zero value is ready.
+type Options struct {
+	Contract string        // the one that counts for [Report.Faults]; "" is Default
+	Prefix   string        // that all keys begin with; "" is DefaultPrefix
+	Name     string        // of the run, in its keys after the prefix; "" is random
+	Racers   int           // requests at the same time; 0 is DefaultRacers
+	Timeout  time.Duration // of a request; 0 is DefaultTimeout
+	Total    time.Duration // of the examination; 0 is DefaultTotal
+	Requests int           // at most; 0 is DefaultRequests
+	MaxBody  int64         // of an answer, in bytes; 0 is DefaultMaxBody
+
+	Transport http.RoundTripper // nil: one without connections that are used again
+}
+
+// prepared are options with their defaults, checked.
+func (o Options) prepared() (Options, error) {
+	setDefault(&o.Contract, Default)
+	setDefault(&o.Prefix, DefaultPrefix)
+	setDefault(&o.Racers, DefaultRacers)
+	setDefault(&o.Timeout, DefaultTimeout)
+	setDefault(&o.Total, DefaultTotal)
+	setDefault(&o.Requests, DefaultRequests)
+	setDefault(&o.MaxBody, DefaultMaxBody)
+	setDefault(&o.Name, strings.ToLower(rand.Text()[:8]))
+	if o.Transport == nil {
+		t := http.DefaultTransport.(*http.Transport).Clone()
+		// net/http repeats a request with a key by itself, if a connection that it
+		// used again breaks. An examination counts its requests.
+		t.DisableKeepAlives, t.DisableCompression = true, true
+		o.Transport = t
+	}
+	known := false
+	for _, c := range Contracts() {
+		known = known || c == o.Contract
+	}
+	switch {
+	case !known:
+		return o, fmt.Errorf("there is no contract %q: it is one of %s", o.Contract, strings.Join(Contracts(), ", "))
+	case o.Racers < 2 || o.Racers > 20:
+		return o, fmt.Errorf("%d requests at the same time: 2 to 20 are possible", o.Racers)
+	case o.Timeout < 0 || o.Total < 0 || o.Requests < 0 || o.MaxBody < 0:
+		return o, errors.New("a negative limit")
+	case len(o.Prefix)+len(o.Name) > 100 || strings.ContainsFunc(o.Prefix+o.Name, func(c rune) bool { return c <= ' ' || c > '~' || strings.ContainsRune(`",\`, c) }):
+		return o, errors.New("the prefix of keys and the name of the run have to be at most 100 visible ASCII characters, without quotes, commas and backslashes")
+	}
+	return o, nil
+}
+
+func setDefault[T comparable](field *T, value T) {
+	if *field == *new(T) {
+		*field = value
+	}
+}

@@ -1,0 +1,117 @@
+package check
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"net/http"
+	"strconv"
+)
+
+// mismatch sends the first key with another body.
+func (e *examination) mismatch(ctx context.Context) error {
+	c := e.keyed(e.key("first"))
+	c.body = e.template.OtherBody
+	a, err := e.send(ctx, c)
+	switch {
+	case err != nil:
+		return err
+	case a.replays(e.first):
+		e.breaks("mismatch-replayed", "the other body got the first answer, "+was(a))
+	case a.ok():
+		e.breaks("mismatch-ran", "the other body got an answer of its own, "+was(a))
+	case a.refused():
+		e.blamed = append(e.blamed, a)
+		for contract, want := range map[string]int{Default: http.StatusUnprocessableEntity, Stripe: http.StatusBadRequest, IETF: http.StatusUnprocessableEntity} {
+			if a.status != want {
+				e.breaks("mismatch-status", fmt.Sprintf("refused with %d", a.status), contract)
+			}
+		}
+		if len(e.first.body) > 8 && bytes.Contains(a.body, e.first.body) {
+			e.breaks("mismatch-leak", fmt.Sprintf("the refusal (%d) has the first answer in it", a.status))
+		}
+	default:
+		e.breaks("mismatch-status", strconv.Itoa(a.status))
+	}
+	return nil
+}
+
+// path sends the first request to another path.
+func (e *examination) path(ctx context.Context) error {
+	c := e.keyed(e.key("first"))
+	c.path = e.template.OtherPath
+	a, err := e.send(ctx, c)
+	switch {
+	case err != nil:
+		return err
+	case a.status == http.StatusNotFound || a.status == http.StatusMethodNotAllowed:
+		return unseen(fmt.Sprintf("%s answers %d: it is no route that takes this request", e.template.OtherPath, a.status))
+	case a.replays(e.first):
+		e.breaks("path-replayed", "it got the first path's answer, "+was(a))
+	case a.ok():
+		e.breaks("path-ran", was(a))
+	}
+	return nil
+}
+
+// method sends the first request with another method.
+func (e *examination) method(ctx context.Context) error {
+	c := e.keyed(e.key("first"))
+	c.method = e.template.OtherMethod
+	a, err := e.send(ctx, c)
+	if err == nil && a.replays(e.first) {
+		e.breaks("method-replayed", "it got the answer to "+e.template.Method+", "+was(a))
+	}
+	return err
+}
+
+// caller sends the first request with other credentials.
+func (e *examination) caller(ctx context.Context) error {
+	c := e.keyed(e.key("first"))
+	c.header = e.template.OtherCaller
+	a, err := e.send(ctx, c)
+	switch {
+	case err != nil:
+		return err
+	case a.status == http.StatusUnauthorized || a.status == http.StatusForbidden:
+		return unseen(fmt.Sprintf("the API answers %d to the other caller", a.status))
+	case a.replays(e.first):
+		e.breaks("caller-replayed", "the other caller got the first caller's answer, "+was(a))
+	}
+	return nil
+}
+
+// refusal sends a request that is refused for its input, and then the corrected
+// one with the same key.
+func (e *examination) refusal(ctx context.Context) error {
+	c := e.keyed(e.key("refusal"))
+	c.body = e.template.RefusedBody
+	refused, err := e.send(ctx, c)
+	if err != nil {
+		return err
+	}
+	if !refused.refused() {
+		return unseen(fmt.Sprintf("the API answers %d to the body that it should refuse", refused.status))
+	}
+	contracts := freed(refused.status)
+	if len(contracts) == 0 {
+		return unseen(fmt.Sprintf("the API refuses with %d, which every contract keeps", refused.status))
+	}
+	corrected, err := e.send(ctx, e.keyed(e.key("refusal")))
+	if err == nil && !corrected.ok() {
+		e.breaks("refusal-burns", fmt.Sprintf("refused with %d; the corrected request got %d", refused.status, corrected.status), contracts...)
+	}
+	return err
+}
+
+// freed are the contracts under which an answer of this status doesn't use up its key.
+// Stripe's documentation names invalid parameters, rate limits and conflicts.
+func freed(status int) (contracts []string) {
+	switch status {
+	case 400, 401, 409, 429:
+		return []string{Default, Stripe}
+	case 403, 408, 422, 423, 425, 428:
+		return []string{Default}
+	}
+	return nil
+}

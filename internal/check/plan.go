@@ -1,0 +1,103 @@
+package check
+
+import (
+	"context"
+	"net/url"
+)
+
+// Plan is an examination before it is made.
+type Plan struct {
+	URL    string // without its query
+	Method string
+	Keys   string // how all keys begin
+	// Requests are the most that are sent. Effects is how many of them an API
+	// carries out that keeps the default contract, Most how many a wrong API may.
+	Requests, Effects, Most int
+
+	template Template
+	url      *url.URL
+	opt      Options
+	checks   []examined
+}
+
+// examined is a check of a plan.
+type examined struct {
+	name, title string
+	// lacks says what the template lacks for it; "" if nothing.
+	lacks                   string
+	requests, effects, most int
+	run                     func(*examination, context.Context) error
+}
+
+// Check is a kind of examination, for documentation.
+type Check struct {
+	Name, Title string
+	Needs       string // of the template, "" if nothing
+}
+
+// Checks are all of them, in their order.
+func Checks() (all []Check) {
+	for _, c := range checks(Template{}, Options{}) {
+		all = append(all, Check{c.name, c.title, c.lacks})
+	}
+	return all
+}
+
+// Make returns the plan for a template. It sends nothing. An error tells what is
+// wrong with template or options.
+func Make(t Template, optFns ...func(*Options)) (*Plan, error) {
+	var opt Options
+	for _, fn := range optFns {
+		fn(&opt)
+	}
+	opt, err := opt.prepared()
+	if err != nil {
+		return nil, err
+	}
+	t, u, err := t.prepared()
+	if err != nil {
+		return nil, err
+	}
+	p := &Plan{
+		URL: place(u), Method: t.Method, Keys: opt.Prefix + opt.Name + "-",
+		Requests: 2, Effects: 1, Most: 1, template: t, url: u, opt: opt, checks: checks(t, opt),
+	}
+	for _, c := range p.checks {
+		if c.lacks == "" {
+			p.Requests, p.Effects, p.Most = p.Requests+c.requests, p.Effects+c.effects, p.Most+c.most
+		}
+	}
+	p.Requests = min(p.Requests, opt.Requests)
+	p.Most = min(p.Most, p.Requests)
+	return p, nil
+}
+
+func checks(t Template, opt Options) []examined {
+	need := func(there bool, flag string) string {
+		if there {
+			return ""
+		}
+		return "give " + flag
+	}
+	optional := 0
+	if t.KeyOptional {
+		optional = 1
+	}
+	all := []examined{
+		{"replay", "the same request again", "", 1, 0, 1, (*examination).replay},
+		{"lifetime", "the key's lifetime in both answers", "", 0, 0, 0, (*examination).lifetime},
+		{"quoted", "the key in the other form, with or without quotes", "", 1, 0, 1, (*examination).quoted},
+		{"mismatch", "the key with another body", need(len(t.OtherBody) > 0, "-other-body"), 1, 0, 1, (*examination).mismatch},
+		{"path", "the key on another path", need(t.OtherPath != "", "-other-path"), 1, 0, 1, (*examination).path},
+		{"method", "the key with another method", need(t.OtherMethod != "", "-other-method"), 1, 0, 1, (*examination).method},
+		{"caller", "the key from another caller", need(len(t.OtherCaller) > 0, "-other-caller-env"), 1, 1, 1, (*examination).caller},
+		{"kept", "the first request again, after all that", "", 1, 0, 1, (*examination).kept},
+		{"concurrent", "a new key, several times at once, and again until there is an answer", "", opt.Racers + settles, 1, opt.Racers + 1, (*examination).concurrent},
+		{"missing", "no key", "", 1, optional, 1, (*examination).missing},
+		{"malformed", "keys that are empty, too long, sent twice, not ASCII", "", 4, 0, 4, (*examination).malformed},
+		{"refusal", "invalid input with a new key, then the corrected request with that key", need(len(t.RefusedBody) > 0, "-refused-body"), 2, 1, 2, (*examination).refusal},
+		{"errors", "the errors of the checks above: their form, no-store, Retry-After", "", 0, 0, 0, (*examination).errors},
+		{"cors", "a preflight of a page, and the answers above as the page sees them", need(t.Origin != "", "-origin"), 1, 0, 0, (*examination).cors},
+	}
+	return all
+}

@@ -1,0 +1,80 @@
+package check
+
+// Outcomes of a check under a contract.
+const (
+	OK       = "ok"
+	Fault    = "fault"
+	NoRule   = "no rule"  // the contract demands nothing here
+	NotKnown = "not seen" // the check was not made, or showed nothing
+)
+
+// Report is the result of an examination. As JSON it is what samekey check -json
+// prints.
+type Report struct {
+	URL      string `json:"url"` // without its query
+	Method   string `json:"method"`
+	Keys     string `json:"keys"`     // how the keys of the examination begin
+	Contract string `json:"contract"` // the one that Faults are counted under
+	Requests int    `json:"requests"` // that were sent
+	// Trouble says why the examination ended early; "" if it didn't.
+	Trouble string    `json:"trouble,omitempty"`
+	Checks  []Outcome `json:"checks"`
+	Notes   []string  `json:"notes,omitempty"`
+	Faults  int       `json:"faults"` // rules of Contract that are broken
+}
+
+// Outcome is the result of one check.
+type Outcome struct {
+	Check string `json:"check"`
+	// Under has, by contract, one of OK, Fault, NoRule and NotKnown.
+	Under map[string]string `json:"under"`
+	// Why says why a check was not made; "" if it was.
+	Why    string    `json:"why,omitempty"`
+	Faults []Finding `json:"faults,omitempty"`
+}
+
+// Finding is a rule that the API breaks.
+type Finding struct {
+	Rule string `json:"rule"`
+	Seen string `json:"seen"` // what shows it
+	// Breaks has, by contract, the section with the rule. A contract that doesn't
+	// demand it, or is content with what was seen, isn't in it.
+	Breaks map[string]string `json:"breaks"`
+}
+
+// outcome judges a check of which was found what.
+func outcome(check, why string, found []Finding) Outcome {
+	o := Outcome{Check: check, Why: why, Under: make(map[string]string), Faults: found}
+	for _, c := range Contracts() {
+		o.Under[c] = NoRule
+	}
+	for _, r := range Rules() {
+		if r.Check != check {
+			continue
+		}
+		for c := range r.Sections {
+			o.Under[c] = OK
+			if why != "" {
+				o.Under[c] = NotKnown
+			}
+		}
+	}
+	for _, f := range found {
+		for c := range f.Breaks {
+			o.Under[c] = Fault
+		}
+	}
+	return o
+}
+
+// faults counts the broken rules of a contract.
+func (r *Report) faults(contract string) (n int) {
+	for _, o := range r.Checks {
+		for _, f := range o.Faults {
+			if _, ok := f.Breaks[contract]; ok {
+				n++
+			}
+		}
+	}
+	return n
+}

@@ -1,0 +1,151 @@
+package check
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"net/url"
+	"slices"
+	"sync"
+	"sync/atomic"
+)
+
+var errTotal = errors.New("the examination takes too long")
+
+// examination is a run. Its checks follow one another; only the requests of one
+// check may overlap.
+type examination struct {
+	template Template
+	url      *url.URL
+	opt      Options
+	secrets  []string
+	client   *http.Client
+	sent     atomic.Int64
+
+	quotes bool    // the API takes quoted keys only
+	first  *answer // of the key "first"
+	again  *answer // the same request again; nil before
+	exact  bool    // again has first's bytes
+	firm   bool    // again is first, or says that it is a replay
+
+	mu      sync.Mutex
+	found   []Finding // of all checks
+	blamed  []*answer // refusals about keys, by the API
+	answers []*answer // to pages, for CORS
+	busy    bool      // a 409, 429 or 503 was judged
+	notes   []string
+}
+
+// Run examines an API as its plan says. The report is never nil if the plan is
+// valid; the error tells why nothing could be examined, and the report has the
+// requests that were sent even so. When ctx ends, the examination ends, and the
+// report has the results so far.
+func (p *Plan) Run(ctx context.Context) (*Report, error) {
+	e := &examination{
+		template: p.template, url: p.url, opt: p.opt, secrets: p.template.secrets(p.url),
+		client: &http.Client{
+			Transport:     p.opt.Transport,
+			CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
+		},
+	}
+	ctx, cancel := context.WithTimeoutCause(ctx, p.opt.Total, errTotal)
+	defer cancel()
+	r := &Report{URL: p.URL, Method: p.template.Method, Keys: p.Keys, Contract: p.opt.Contract, Checks: []Outcome{}}
+	err := e.begin(ctx)
+	if err != nil {
+		r.Trouble = err.Error()
+	}
+	for _, c := range p.checks {
+		if err != nil {
+			break
+		}
+		why := c.lacks
+		if why == "" {
+			failed := c.run(e, ctx)
+			why = reason(failed)
+			if _, ok := errors.AsType[unseen](failed); failed != nil && !ok && r.Trouble == "" {
+				r.Trouble = "check " + c.name + ": " + why
+			}
+		}
+		r.Checks = append(r.Checks, outcome(c.name, why, e.of(c.name)))
+		if ctx.Err() != nil {
+			r.Trouble = e.explain(ctx, ctx.Err()).Error()
+			break
+		}
+	}
+	r.Requests, r.Notes, r.Faults = int(e.sent.Load()), e.notes, r.faults(p.opt.Contract)
+	return r, err
+}
+
+// unseen says why a check that was made showed nothing.
+type unseen string
+
+func (u unseen) Error() string { return string(u) }
+
+func reason(err error) string {
+	if err == nil {
+		return ""
+	}
+	return err.Error()
+}
+
+// begin sends the template's request for the first time. If a bare key is refused,
+// it tries the quoted form.
+func (e *examination) begin(ctx context.Context) (err error) {
+	if e.first, err = e.send(ctx, e.keyed(e.key("first"))); err != nil {
+		return err
+	}
+	if e.first.status == http.StatusBadRequest {
+		e.quotes = true
+		quoted, err := e.send(ctx, e.keyed(e.key("first")))
+		if err != nil {
+			return err
+		}
+		if e.quotes = quoted.ok(); e.quotes {
+			e.first = quoted
+		}
+	}
+	e.answers = append(e.answers, e.first)
+	return e.unusable(e.first)
+}
+
+// breaks notes that the API breaks a rule, under those contracts that have it, or
+// those of them that are named. Of a rule that is broken several times the first
+// is told.
+func (e *examination) breaks(rule, seen string, contracts ...string) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	i := slices.IndexFunc(e.found, func(f Finding) bool { return f.Rule == rule })
+	f := Finding{Rule: rule, Seen: e.shown(seen), Breaks: make(map[string]string)}
+	if i >= 0 {
+		f = e.found[i]
+	}
+	for _, r := range Rules() {
+		for c, section := range r.Sections {
+			if r.Name == rule && (len(contracts) == 0 || slices.Contains(contracts, c)) {
+				f.Breaks[c] = section
+			}
+		}
+	}
+	if i < 0 && len(f.Breaks) > 0 {
+		e.found = append(e.found, f)
+	}
+}
+
+// of returns the findings of a check.
+func (e *examination) of(check string) (found []Finding) {
+	for _, r := range Rules() {
+		for _, f := range e.found {
+			if r.Check == check && f.Rule == r.Name {
+				found = append(found, f)
+			}
+		}
+	}
+	return found
+}
+
+func (e *examination) note(text string) { e.notes = append(e.notes, text) }
+
+// was describes an answer without showing its body.
+func was(a *answer) string { return fmt.Sprintf("%d with %d bytes", a.status, len(a.body)) }

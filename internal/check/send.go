@@ -1,0 +1,219 @@
+package check
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"maps"
+	"net/http"
+	"net/url"
+	"strconv"
+	"strings"
+	"time"
+)
+
+const (
+	keyHeader      = "Idempotency-Key"
+	expiresHeader  = "Idempotency-Expires"
+	replayedHeader = "Idempotent-Replayed"
+)
+
+// call is a request of an examination: the template's, but for the fields that
+// are set.
+type call struct {
+	keys   []string // values of the header; none: no header
+	body   []byte   // nil is the template's
+	path   string
+	method string
+	header http.Header // instead of the template's of the same names
+	bare   bool        // without the template's headers and body
+}
+
+// answer is an answer with its whole body.
+type answer struct {
+	status int
+	header http.Header
+	body   []byte
+	at     time.Time
+}
+
+func (a *answer) ok() bool { return a.status >= 200 && a.status < 300 }
+
+func (a *answer) refused() bool { return a.status >= 400 && a.status < 500 }
+
+// busy: an answer that asks to come again.
+func (a *answer) busy() bool {
+	return a.status == http.StatusTooManyRequests || a.status == http.StatusServiceUnavailable
+}
+
+// is reports whether a is the answer b again.
+func (a *answer) is(b *answer) bool { return a.status == b.status && bytes.Equal(a.body, b.body) }
+
+// ran reports whether a looks as if its request was carried out, and wasn't given
+// first, the answer of an earlier request with the key.
+func (a *answer) ran(first *answer) bool { return a.ok() && !bytes.Equal(a.body, first.body) }
+
+// replays reports whether a gives first, or says that it gives an earlier answer.
+func (a *answer) replays(first *answer) bool {
+	return a.ok() && (a.header.Get(replayedHeader) == "true" || len(first.body) > 0 && bytes.Equal(a.body, first.body))
+}
+
+// once sends c and reads its answer. Its error tells why there is none, in words
+// that may be shown.
+func (e *examination) once(ctx context.Context, c call) (*answer, error) {
+	if n := e.sent.Add(1); n > int64(e.opt.Requests) {
+		e.sent.Add(-1)
+		return nil, fmt.Errorf("the limit of %d requests is reached", e.opt.Requests)
+	}
+	ctx, cancel := context.WithTimeoutCause(ctx, e.opt.Timeout, errSlow)
+	defer cancel()
+	req, err := e.request(ctx, c)
+	if err != nil {
+		return nil, errors.New("the request can't be sent: " + e.shown(err.Error()))
+	}
+	resp, err := e.client.Do(req)
+	if err != nil {
+		return nil, e.explain(ctx, err)
+	}
+	defer resp.Body.Close() //nolint:errcheck // read as far as it is wanted
+	a := &answer{status: resp.StatusCode, header: resp.Header}
+	a.body, err = io.ReadAll(io.LimitReader(resp.Body, e.opt.MaxBody+1))
+	a.at = time.Now()
+	switch {
+	case int64(len(a.body)) > e.opt.MaxBody:
+		return nil, fmt.Errorf("the answer (status %d) has a body of more than %d bytes, the limit", a.status, e.opt.MaxBody)
+	case err != nil:
+		return nil, fmt.Errorf("the answer (status %d) breaks off: %w", a.status, e.explain(ctx, err))
+	}
+	return a, nil
+}
+
+func (e *examination) request(ctx context.Context, c call) (*http.Request, error) {
+	u, header, body := *e.url, e.template.Header.Clone(), e.template.Body
+	if c.bare {
+		header, body = make(http.Header), nil
+	}
+	if c.path != "" {
+		u.Path, u.RawPath = c.path, ""
+	}
+	if c.body != nil {
+		body = c.body
+	}
+	method := e.template.Method
+	if c.method != "" {
+		method = c.method
+	}
+	req, err := http.NewRequestWithContext(ctx, method, u.String(), bytes.NewReader(body))
+	if err != nil {
+		return nil, err
+	}
+	req.GetBody = nil // net/http would send it again
+	req.Header = header
+	if host := req.Header.Get("Host"); host != "" {
+		req.Host = host
+	}
+	if req.Header.Get("User-Agent") == "" {
+		req.Header.Set("User-Agent", "samekey-check")
+	}
+	if e.template.Origin != "" {
+		req.Header.Set("Origin", e.template.Origin)
+	}
+	maps.Copy(req.Header, c.header)
+	if len(c.keys) > 0 {
+		req.Header[keyHeader] = c.keys
+	}
+	return req, nil
+}
+
+// send is once, but it comes again while the API answers 429 or 503.
+func (e *examination) send(ctx context.Context, c call) (*answer, error) {
+	const tries = 3
+	for i := 1; ; i++ {
+		a, err := e.once(ctx, c)
+		if err != nil || !a.busy() {
+			return a, err
+		}
+		e.judgeRetryAfter(a)
+		if i == tries {
+			return nil, fmt.Errorf("the API answers %d, %d times", a.status, tries)
+		}
+		if err := pause(ctx, retryAfter(a)); err != nil {
+			return nil, err
+		}
+	}
+}
+
+// longest is the most that an examination waits because it was told to.
+const longest = 10 * time.Second
+
+// retryAfter is how long an answer asks to wait, within bounds: a second, where
+// it doesn't say.
+func retryAfter(a *answer) time.Duration {
+	d, ok := toldWait(a)
+	if !ok {
+		d = time.Second
+	}
+	return min(max(d, 100*time.Millisecond), longest)
+}
+
+func pause(ctx context.Context, d time.Duration) error {
+	timer := time.NewTimer(d)
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+		return nil
+	case <-ctx.Done():
+		return context.Cause(ctx)
+	}
+}
+
+// toldWait reads Retry-After: seconds, or a date.
+func toldWait(a *answer) (time.Duration, bool) {
+	v := strings.TrimSpace(a.header.Get("Retry-After"))
+	if n, err := strconv.Atoi(v); err == nil && n >= 0 {
+		return min(time.Duration(n), 1<<20) * time.Second, true
+	}
+	if at, err := http.ParseTime(v); err == nil {
+		return at.Sub(a.at), true
+	}
+	return 0, false
+}
+
+// key is a new key of this run. Its name tells the operator what it was for.
+func (e *examination) key(purpose string) string { return e.opt.Prefix + e.opt.Name + "-" + purpose }
+
+// spelled is a key in the form that the API takes.
+func (e *examination) spelled(key string) string {
+	if e.quotes {
+		return `"` + key + `"`
+	}
+	return key
+}
+
+// keyed is the template's request with a key.
+func (e *examination) keyed(key string) call { return call{keys: []string{e.spelled(key)}} }
+
+// shown is a text of the API's or of the network's that may be shown: without
+// secrets, control characters and what is beyond 160 characters.
+func (e *examination) shown(s string) string {
+	for _, secret := range e.secrets {
+		for _, form := range []string{secret, url.QueryEscape(secret), url.PathEscape(secret)} {
+			if len(form) > 3 {
+				s = strings.ReplaceAll(s, form, "[hidden]")
+			}
+		}
+	}
+	s = strings.Map(func(c rune) rune {
+		if !strconv.IsPrint(c) {
+			return '?'
+		}
+		return c
+	}, strings.ToValidUTF8(s, "?"))
+	const limit = 160
+	if r := []rune(s); len(r) > limit {
+		s = string(r[:limit]) + "…"
+	}
+	return s
+}

@@ -1,0 +1,97 @@
+package check
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"net/http"
+	"net/url"
+	"strings"
+)
+
+// Template is the request that an examination sends again and again. URL and Body
+// are required; a check whose field is empty is left out.
+type Template struct {
+	URL    string      // http or https, without a user
+	Method string      // "" is POST
+	Header http.Header // sent with every request; its values are never shown
+	Body   []byte      // of a request that succeeds; empty only with NoBody
+	NoBody bool        // the request has no body
+
+	OtherBody   []byte      // of another request that succeeds
+	RefusedBody []byte      // one that the API refuses with a 4xx
+	OtherPath   string      // of another route that takes keys and this body
+	OtherMethod string      // another method of the same path
+	OtherCaller http.Header // credentials of another caller, in place of Header's
+	Origin      string      // of a page that may call the API
+	KeyOptional bool        // the API's documentation says that it takes requests without a key
+}
+
+// prepared is a template with its defaults, checked.
+func (t Template) prepared() (Template, *url.URL, error) {
+	u, err := url.Parse(t.URL)
+	switch {
+	case err != nil:
+		return t, nil, errors.New("the URL can't be read") // its error would show it
+	case u.Scheme != "http" && u.Scheme != "https" || u.Host == "":
+		return t, nil, errors.New("the URL has to begin with http:// or https://, and name a host")
+	case u.User != nil:
+		return t, nil, errors.New("the URL has credentials in it: send them in a header")
+	case len(t.Body) == 0 && !t.NoBody:
+		return t, nil, errors.New("there is no request to send: give its body, or say that it has none")
+	case len(t.OtherBody) > 0 && bytes.Equal(t.OtherBody, t.Body):
+		return t, nil, errors.New("the other body is the same as the body")
+	case t.OtherPath != "" && !strings.HasPrefix(t.OtherPath, "/"):
+		return t, nil, errors.New("the other path has to begin with /")
+	}
+	u.Fragment = ""
+	if t.Method == "" {
+		t.Method = http.MethodPost
+	}
+	t.Method, t.OtherMethod = strings.ToUpper(t.Method), strings.ToUpper(t.OtherMethod)
+	for _, m := range []string{t.Method, t.OtherMethod} {
+		if _, err := http.NewRequest(m, "http://host", http.NoBody); err != nil { //nolint:noctx // never sent
+			return t, nil, fmt.Errorf("%q is not a method", m)
+		}
+	}
+	if t.OtherMethod == t.Method {
+		return t, nil, errors.New("the other method is the same as the method")
+	}
+	t.Header = t.Header.Clone()
+	if t.Header == nil {
+		t.Header = make(http.Header)
+	}
+	if t.Header.Get(keyHeader) != "" {
+		return t, nil, errors.New("the header Idempotency-Key is the examination's own")
+	}
+	if !t.NoBody && t.Header.Get("Content-Type") == "" {
+		t.Header.Set("Content-Type", "application/json")
+	}
+	return t, u, nil
+}
+
+// place is a URL as it may be shown: without its query.
+func place(u *url.URL) string {
+	return (&url.URL{Scheme: u.Scheme, Host: u.Host, Path: u.Path}).String()
+}
+
+// secrets are the values that must not be shown, should the API repeat them.
+func (t *Template) secrets(u *url.URL) (all []string) {
+	for _, h := range []http.Header{t.Header, t.OtherCaller} {
+		for name, values := range h {
+			if name == "Content-Type" || name == "Accept" {
+				continue
+			}
+			for _, v := range values {
+				all = append(all, v)
+				if _, credentials, ok := strings.Cut(v, " "); ok { // Bearer …
+					all = append(all, credentials)
+				}
+			}
+		}
+	}
+	for _, values := range u.Query() {
+		all = append(all, values...)
+	}
+	return all
+}

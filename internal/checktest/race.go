@@ -1,0 +1,62 @@
+package checktest
+
+import (
+	"context"
+	"net/http"
+	"strings"
+	"sync"
+)
+
+// Race makes requests with one key overlap: those whose key ends in "-concurrent", as
+// the check of that name has it. A handler goes on once N requests with its key have
+// been answered, or wait beside it.
+type Race struct {
+	N int
+
+	mu      sync.Mutex
+	changed chan struct{}
+	there   map[string]int
+}
+
+// Outside counts the answers of next.
+func (r *Race) Outside(next http.Handler) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, req *http.Request) {
+		next.ServeHTTP(w, req)
+		r.arrived(strings.Trim(req.Header.Get("Idempotency-Key"), `"`))
+	})
+}
+
+// Inside waits in a handler until the others are there, or ctx ends.
+func (r *Race) Inside(ctx context.Context, key string) {
+	key = strings.Trim(key, `"`)
+	if !strings.HasSuffix(key, "-concurrent") {
+		return
+	}
+	r.arrived(key)
+	for {
+		r.mu.Lock()
+		n, changed := r.there[key], r.changed
+		r.mu.Unlock()
+		if n >= r.N {
+			return
+		}
+		select {
+		case <-changed:
+		case <-ctx.Done():
+			return
+		}
+	}
+}
+
+func (r *Race) arrived(key string) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.there == nil {
+		r.there = make(map[string]int)
+	}
+	r.there[key]++
+	if r.changed != nil {
+		close(r.changed)
+	}
+	r.changed = make(chan struct{})
+}
