@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -14,6 +15,8 @@ import (
 
 	"github.com/samekey/samekey/dynamo/stream"
 	"github.com/samekey/samekey/idem"
+	"github.com/samekey/samekey/idem/jobs"
+	"github.com/samekey/samekey/lambda/worker"
 )
 
 // image is an item of a stream record: m in DynamoDB's JSON.
@@ -118,12 +121,14 @@ func TestBadInput31StrangeStreamRecords(t *testing.T) {
 			test.record.EventSource = "aws:dynamodb"
 			var skipped []stream.Skipped
 			hooks := stream.Hooks{Skipped: func(_ context.Context, s stream.Skipped) { skipped = append(skipped, s) }}
-			out, queue := &outbox{}, &tickets{}
+			out, all, queue := &outbox{}, &outbox{}, &tickets{}
 			drain := stream.NewDrain(tab.Store, out, func(o *stream.DrainOptions) { o.Hooks = hooks })
 			completer := stream.NewCompleter(queue, func(o *stream.CompleterOptions) { o.Hooks = hooks })
 			for what, h := range map[string]interface {
 				Invoke(context.Context, []byte) ([]byte, error)
-			}{"drain": drain, "completer": completer, "both": stream.Both{Drain: drain, Completer: completer}} {
+			}{"drain": drain, "completer": completer, "both": stream.Both{Drain: drain, Completer: completer}, "worker": worker.New(tab.Client, tab.Store, queue, func(o *worker.Options) {
+				o.Sink, o.Hooks = all, hooks
+			})} {
 				skipped = nil
 				if seq := handle(t, h, ev); seq != "" {
 					t.Errorf("%s: %s is reported as failed", what, seq)
@@ -138,8 +143,12 @@ func TestBadInput31StrangeStreamRecords(t *testing.T) {
 			if diff := cmp.Diff([]string{"mail"}, out.kinds()); diff != "" {
 				t.Errorf("delivered (-want +got):\n%s", diff)
 			}
-			if all := queue.all(); len(all) != 2 || all[0].PK != pkOf(sound) || all[1].PK != pkOf(sound) {
-				t.Errorf("queued %+v, want the sound one's tickets", all)
+			if diff := cmp.Diff(out.kinds(), all.kinds()); diff != "" {
+				t.Errorf("delivered by the worker (-drain +worker):\n%s", diff)
+			}
+			queued := queue.all()
+			if len(queued) != 3 || slices.ContainsFunc(queued, func(t jobs.Ticket) bool { return t.PK != pkOf(sound) }) {
+				t.Errorf("queued %+v, want the sound one's tickets", queued)
 			}
 		})
 	}
@@ -168,6 +177,7 @@ func TestOtherSourcesAreRefused(t *testing.T) {
 	t.Parallel()
 	tab := newTable(t)
 	drain, completer := stream.NewDrain(tab.Store, &outbox{}), stream.NewCompleter(&tickets{})
+	one := worker.New(tab.Client, tab.Store, &tickets{})
 	for name, payload := range map[string]string{
 		"nothing":           ``,
 		"not JSON":          `{`,
@@ -181,7 +191,10 @@ func TestOtherSourcesAreRefused(t *testing.T) {
 	} {
 		for what, h := range map[string]interface {
 			Invoke(context.Context, []byte) ([]byte, error)
-		}{"drain": drain, "completer": completer, "both": stream.Both{Drain: drain, Completer: completer}} {
+		}{"drain": drain, "completer": completer, "both": stream.Both{Drain: drain, Completer: completer}, "worker": one} {
+			if what == "worker" && (name == "a schedule" || name == "a queue") {
+				continue // it takes both
+			}
 			if out, err := h.Invoke(t.Context(), []byte(payload)); err == nil {
 				t.Errorf("%s, %s: answered %s", what, name, out)
 			}

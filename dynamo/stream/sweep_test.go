@@ -196,44 +196,46 @@ func slicesHavePhase(entries []stream.Entry, phase string) bool {
 //nolint:tparallel // one table
 func TestSweepActsInTheStreamsStead(t *testing.T) {
 	t.Parallel()
-	tab := newTable(t)
-	crowd(t, tab)
-	out, queue := &outbox{}, &tickets{}
-	engine := idem.New(tab.Store, tabletest.Ahead(48*time.Hour))
-	var givenUp []stream.Entry
-	var queued int
-	sweep := tab.sweep(in(48*time.Hour), func(o *stream.SweepOptions) {
-		o.Drain, o.Queue, o.GiveUp = stream.NewDrain(tab.Store, out), queue, engine.GiveUp
-		o.Hooks.GivenUp = func(_ context.Context, e stream.Entry) { givenUp = append(givenUp, e) }
-		o.Hooks.Queued = func(context.Context, jobs.Ticket) { queued++ }
-	})
-	rep, err := sweep.Run(t.Context())
-	if err != nil || rep.Delivered != 2 || rep.LetGo != 1 || rep.Queued != 2 || rep.GivenUp != 1 {
-		t.Fatalf("got %+v, %v", rep, err)
-	}
-	if len(out.byID) != 2 || queued != 2 || len(givenUp) != 1 || givenUp[0].PK != "v1##norequest" {
-		t.Errorf("delivered %v, queued %d, gave up %+v", out.byID, queued, givenUp)
-	}
-	for _, ticket := range queue.all() {
-		if _, err := engine.Resume(t.Context(), ticket, func(ctx context.Context, _ *idem.Request) (idem.Response, error) {
-			return idem.Response{Status: 201}, phase(ctx)
-		}); err != nil {
-			t.Errorf("a ticket is no good: %v", err)
-		}
-	}
-	if r, err := tab.Store.Load(t.Context(), "v1##norequest"); err != nil || r.State != store.Stuck || r.Keep != store.KeepOpen {
-		t.Errorf("given up: %+v, %v", r, err)
-	}
-
-	t.Run("again: only people's work is left", func(t *testing.T) {
+	sweeps(t, func(t *testing.T, newSweep makeSweep) {
+		tab := newTable(t)
+		crowd(t, tab)
+		out, queue := &outbox{}, &tickets{}
+		engine := idem.New(tab.Store, tabletest.Ahead(48*time.Hour))
+		var givenUp []stream.Entry
+		var queued int
+		sweep := newSweep(tab, out, queue, in(48*time.Hour), func(o *stream.SweepOptions) {
+			o.GiveUp = engine.GiveUp
+			o.Hooks.GivenUp = func(_ context.Context, e stream.Entry) { givenUp = append(givenUp, e) }
+			o.Hooks.Queued = func(context.Context, jobs.Ticket) { queued++ }
+		})
 		rep, err := sweep.Run(t.Context())
-		if err != nil || rep.Delivered+rep.Queued+rep.GivenUp != 0 {
-			t.Errorf("got %+v, %v", rep, err)
+		if err != nil || rep.Delivered != 2 || rep.LetGo != 1 || rep.Queued != 2 || rep.GivenUp != 1 {
+			t.Fatalf("got %+v, %v", rep, err)
 		}
-		want := map[stream.Why]int{stream.WhyStuck: 2, stream.WhyParked: 1, stream.WhyUnreadable: 1, stream.WhyExpiring: 1}
-		if diff := cmp.Diff(want, counts(rep)); diff != "" {
-			t.Errorf("-want +got:\n%s", diff)
+		if len(out.byID) != 2 || queued != 2 || len(givenUp) != 1 || givenUp[0].PK != "v1##norequest" {
+			t.Errorf("delivered %v, queued %d, gave up %+v", out.byID, queued, givenUp)
 		}
+		for _, ticket := range queue.all() {
+			if _, err := engine.Resume(t.Context(), ticket, func(ctx context.Context, _ *idem.Request) (idem.Response, error) {
+				return idem.Response{Status: 201}, phase(ctx)
+			}); err != nil {
+				t.Errorf("a ticket is no good: %v", err)
+			}
+		}
+		if r, err := tab.Store.Load(t.Context(), "v1##norequest"); err != nil || r.State != store.Stuck || r.Keep != store.KeepOpen {
+			t.Errorf("given up: %+v, %v", r, err)
+		}
+
+		t.Run("again: only people's work is left", func(t *testing.T) {
+			rep, err := sweep.Run(t.Context())
+			if err != nil || rep.Delivered+rep.Queued+rep.GivenUp != 0 {
+				t.Errorf("got %+v, %v", rep, err)
+			}
+			want := map[stream.Why]int{stream.WhyStuck: 2, stream.WhyParked: 1, stream.WhyUnreadable: 1, stream.WhyExpiring: 1}
+			if diff := cmp.Diff(want, counts(rep)); diff != "" {
+				t.Errorf("-want +got:\n%s", diff)
+			}
+		})
 	})
 }
 
@@ -273,49 +275,51 @@ func TestSweepWaitsForTheStream(t *testing.T) {
 // it is given up, once.
 func TestSweepGivesUpAfterRetention(t *testing.T) {
 	t.Parallel()
-	day := func(o *stream.SweepOptions) {}
-	week := func(o *stream.SweepOptions) { o.Retention = 7 * 24 * time.Hour }
-	for name, test := range map[string]struct {
-		after  time.Duration
-		opt    func(*stream.SweepOptions)
-		answer error
-		asked  int
-		gaveUp int
-		fails  bool
-	}{
-		"before":                      {23 * time.Hour, day, nil, 0, 0, false},
-		"after":                       {25 * time.Hour, day, nil, 1, 1, false},
-		"before another retention":    {25 * time.Hour, week, nil, 0, 0, false},
-		"after another retention":     {8 * 24 * time.Hour, week, nil, 1, 1, false},
-		"somebody went on with it":    {25 * time.Hour, day, jobs.ErrMoved, 1, 0, false},
-		"somebody is at work":         {25 * time.Hour, day, idem.ErrInFlight, 1, 0, false},
-		"the store is down":           {25 * time.Hour, day, idem.ErrUnavailable, 1, 0, true},
-		"nobody said how to do it":    {25 * time.Hour, func(o *stream.SweepOptions) { o.GiveUp = nil }, nil, 0, 0, false},
-		"its lease ends in a century": {25 * time.Hour, day, idem.ErrInFlight, 1, 0, false},
-	} {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			tab := newTable(t)
-			change := map[string]any{"req": nil}
-			if strings.Contains(name, "century") {
-				change["lease_ms"] = digits(time.Now().AddDate(100, 0, 0).UnixMilli())
-			}
-			tab.Put(t, item(t, open(change)))
-			asked := 0
-			rep, err := tab.sweep(in(test.after), func(o *stream.SweepOptions) {
-				o.GiveUp = func(_ context.Context, ticket jobs.Ticket, why string) error {
-					asked++
-					if ticket.PK != "v1##open" || ticket.Ver != 1 || why == "" {
-						t.Errorf("asked to give up %+v because %q", ticket, why)
-					}
-					return test.answer
+	sweeps(t, func(t *testing.T, newSweep makeSweep) {
+		day := func(o *stream.SweepOptions) {}
+		week := func(o *stream.SweepOptions) { o.Retention = 7 * 24 * time.Hour }
+		for name, test := range map[string]struct {
+			after  time.Duration
+			opt    func(*stream.SweepOptions)
+			answer error
+			asked  int
+			gaveUp int
+			fails  bool
+		}{
+			"before":                      {23 * time.Hour, day, nil, 0, 0, false},
+			"after":                       {25 * time.Hour, day, nil, 1, 1, false},
+			"before another retention":    {25 * time.Hour, week, nil, 0, 0, false},
+			"after another retention":     {8 * 24 * time.Hour, week, nil, 1, 1, false},
+			"somebody went on with it":    {25 * time.Hour, day, jobs.ErrMoved, 1, 0, false},
+			"somebody is at work":         {25 * time.Hour, day, idem.ErrInFlight, 1, 0, false},
+			"the store is down":           {25 * time.Hour, day, idem.ErrUnavailable, 1, 0, true},
+			"nobody said how to do it":    {25 * time.Hour, func(o *stream.SweepOptions) { o.GiveUp = nil }, nil, 0, 0, false},
+			"its lease ends in a century": {25 * time.Hour, day, idem.ErrInFlight, 1, 0, false},
+		} {
+			t.Run(name, func(t *testing.T) {
+				t.Parallel()
+				tab := newTable(t)
+				change := map[string]any{"req": nil}
+				if strings.Contains(name, "century") {
+					change["lease_ms"] = digits(time.Now().AddDate(100, 0, 0).UnixMilli())
 				}
-			}, test.opt).Run(t.Context())
-			if (err != nil) != test.fails || asked != test.asked || rep.GivenUp != test.gaveUp || rep.ByWhy[stream.WhyNoRequest].Count != 1 {
-				t.Errorf("asked %d times, got %+v, %v", asked, rep, err)
-			}
-		})
-	}
+				tab.Put(t, item(t, open(change)))
+				asked := 0
+				rep, err := newSweep(tab, &outbox{}, &tickets{}, in(test.after), func(o *stream.SweepOptions) {
+					o.GiveUp = func(_ context.Context, ticket jobs.Ticket, why string) error {
+						asked++
+						if ticket.PK != "v1##open" || ticket.Ver != 1 || why == "" {
+							t.Errorf("asked to give up %+v because %q", ticket, why)
+						}
+						return test.answer
+					}
+				}, test.opt).Run(t.Context())
+				if (err != nil) != test.fails || asked != test.asked || rep.GivenUp != test.gaveUp || rep.ByWhy[stream.WhyNoRequest].Count != 1 {
+					t.Errorf("asked %d times, got %+v, %v", asked, rep, err)
+				}
+			})
+		}
+	})
 }
 
 // What fails is an error, what is out of time isn't, and neither stops the rest.
@@ -323,51 +327,48 @@ func TestSweepGivesUpAfterRetention(t *testing.T) {
 //nolint:tparallel // one table
 func TestSweepThatFails(t *testing.T) {
 	t.Parallel()
-	tab := newTable(t)
-	crowd(t, tab)
-	t.Run("a segment that can't be read", func(t *testing.T) {
-		tab.Transport.Reset()
-		tab.Transport.Fault = tabletest.On("Scan", 1, dynamotest.AnswerError(400, "AccessDeniedException", "injected"))
-		defer func() { tab.Transport.Fault = nil }()
-		rep, err := tab.sweep(in(time.Hour), func(o *stream.SweepOptions) { o.Segments = 4 }).List(t.Context())
-		if err == nil || rep.Complete || rep.Pages != 3 {
-			t.Errorf("got %+v, %v; want the other three segments", rep, err)
-		}
-	})
-	t.Run("a queue that is down: the rest is done", func(t *testing.T) {
-		out := &outbox{}
-		rep, err := tab.sweep(in(time.Hour), func(o *stream.SweepOptions) {
-			o.Drain = stream.NewDrain(tab.Store, out)
-			o.Queue = &tickets{fail: func(jobs.Ticket) error { return errors.New("injected") }}
-		}).Run(t.Context())
-		if err == nil || !rep.Complete || rep.Delivered != 2 || rep.LetGo != 1 || rep.Queued != 0 {
-			t.Errorf("got %+v, %v", rep, err)
-		}
-	})
-	t.Run("a sink that is down: listed again, and no job is counted", func(t *testing.T) {
-		tab.finished(t, nil, "0.0")
-		rep, err := tab.sweep(in(time.Hour), func(o *stream.SweepOptions) {
-			o.Drain = stream.NewDrain(tab.Store, &outbox{fail: func(jobs.Delivery) error { return jobs.ErrSinkDown }})
-		}).Run(t.Context())
-		if err != nil || rep.Delivered != 0 || rep.ByWhy[stream.WhyUndelivered].Count != 1 {
-			t.Errorf("got %+v, %v", rep, err)
-		}
-	})
-	t.Run("no time at all", func(t *testing.T) {
-		ctx, cancel := context.WithTimeout(t.Context(), time.Second) // all of it is reserve
-		defer cancel()
-		rep, err := tab.sweep().List(ctx)
-		if err != nil || rep.Complete || rep.Pages != 0 {
-			t.Errorf("got %+v, %v", rep, err)
-		}
-	})
-	t.Run("a budget that ends", func(t *testing.T) {
-		rep, err := tab.sweep(in(time.Hour), func(o *stream.SweepOptions) {
-			o.PagesPerSecond, o.Budget, o.PageSize = 1, 50*time.Millisecond, 1
-		}).List(t.Context())
-		if err != nil || rep.Complete || rep.Pages > 1 {
-			t.Errorf("got %+v, %v", rep, err)
-		}
+	sweeps(t, func(t *testing.T, newSweep makeSweep) {
+		tab := newTable(t)
+		crowd(t, tab)
+		t.Run("a segment that can't be read", func(t *testing.T) {
+			tab.Transport.Reset()
+			tab.Transport.Fault = tabletest.On("Scan", 1, dynamotest.AnswerError(400, "AccessDeniedException", "injected"))
+			defer func() { tab.Transport.Fault = nil }()
+			rep, err := tab.sweep(in(time.Hour), func(o *stream.SweepOptions) { o.Segments = 4 }).List(t.Context())
+			if err == nil || rep.Complete || rep.Pages != 3 {
+				t.Errorf("got %+v, %v; want the other three segments", rep, err)
+			}
+		})
+		t.Run("a queue that is down: the rest is done", func(t *testing.T) {
+			out := &outbox{}
+			rep, err := newSweep(tab, out, &tickets{fail: func(jobs.Ticket) error { return errors.New("injected") }}, in(time.Hour)).Run(t.Context())
+			if err == nil || !rep.Complete || rep.Delivered != 2 || rep.LetGo != 1 || rep.Queued != 0 {
+				t.Errorf("got %+v, %v", rep, err)
+			}
+		})
+		t.Run("a sink that is down: listed again, and no job is counted", func(t *testing.T) {
+			tab.finished(t, nil, "0.0")
+			rep, err := newSweep(tab, &outbox{fail: func(jobs.Delivery) error { return jobs.ErrSinkDown }}, &tickets{}, in(time.Hour)).Run(t.Context())
+			if err != nil || rep.Delivered != 0 || rep.ByWhy[stream.WhyUndelivered].Count != 1 {
+				t.Errorf("got %+v, %v", rep, err)
+			}
+		})
+		t.Run("no time at all", func(t *testing.T) {
+			ctx, cancel := context.WithTimeout(t.Context(), time.Second) // all of it is reserve
+			defer cancel()
+			rep, err := tab.sweep().List(ctx)
+			if err != nil || rep.Complete || rep.Pages != 0 {
+				t.Errorf("got %+v, %v", rep, err)
+			}
+		})
+		t.Run("a budget that ends", func(t *testing.T) {
+			rep, err := tab.sweep(in(time.Hour), func(o *stream.SweepOptions) {
+				o.PagesPerSecond, o.Budget, o.PageSize = 1, 50*time.Millisecond, 1
+			}).List(t.Context())
+			if err != nil || rep.Complete || rep.Pages > 1 {
+				t.Errorf("got %+v, %v", rep, err)
+			}
+		})
 	})
 }
 

@@ -3,17 +3,19 @@ package stream_test
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"slices"
 	"strconv"
 	"sync"
 	"testing"
-	"time"
 
 	"github.com/aws/aws-lambda-go/events"
 	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
 	"github.com/aws/aws-sdk-go-v2/service/sqs"
 	"github.com/aws/aws-sdk-go-v2/service/sqs/types"
 
+	"github.com/samekey/samekey/dynamo"
 	"github.com/samekey/samekey/dynamo/stream"
 	"github.com/samekey/samekey/idem/jobs"
 	"github.com/samekey/samekey/lambda/completer"
@@ -45,11 +47,8 @@ func drains(t *testing.T, test func(t *testing.T, newDrain makeDrain)) {
 			t.Helper()
 			return &draining{queue: queue, Worker: queue.worker(tab, func(o *worker.Options) {
 				o.Sink = sink
-				o.Drain = func(o *stream.DrainOptions) {
-					for _, fn := range optFns {
-						fn(o)
-					}
-				}
+				o.Drain = all(optFns)
+				o.Tickets = func(o *completer.Options) { o.Concurrency = 1 } // some sinks count
 			})}
 		})
 	})
@@ -79,13 +78,23 @@ func (m *mailbox) SendMessageBatch(_ context.Context, in *sqs.SendMessageBatchIn
 	return out, nil
 }
 
-// take takes out all messages, as the event of their queue; nil if there are none.
+// take takes out all messages, each of which is due, as the event of their queue; nil
+// if there are none.
 func (m *mailbox) take() []byte {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	var ev events.SQSEvent
 	for i, body := range m.messages {
-		ev.Records = append(ev.Records, events.SQSMessage{MessageId: strconv.Itoa(i), EventSource: "aws:sqs", Body: body})
+		var fields map[string]any
+		if err := json.Unmarshal([]byte(body), &fields); err != nil {
+			panic(err)
+		}
+		fields["due_ms"] = 1
+		due, err := json.Marshal(fields)
+		if err != nil {
+			panic(err)
+		}
+		ev.Records = append(ev.Records, events.SQSMessage{MessageId: strconv.Itoa(i), EventSource: "aws:sqs", Body: string(due)})
 	}
 	m.messages = nil
 	if len(ev.Records) == 0 {
@@ -98,11 +107,11 @@ func (m *mailbox) take() []byte {
 	return payload
 }
 
-// jobsOf are the operations whose jobs were set aside in messages from the nth on.
-func (m *mailbox) jobsOf(n int) (operations []string) {
+// operations are those whose jobs were set aside.
+func (m *mailbox) operations() (operations []string) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	for _, body := range m.messages[n:] {
+	for _, body := range m.messages {
 		var t jobs.Ticket
 		if err := json.Unmarshal([]byte(body), &t); err != nil {
 			panic(err)
@@ -120,14 +129,9 @@ func (m *mailbox) len() int {
 	return len(m.messages)
 }
 
-// worker is a worker to whom each ticket is due.
+// worker is a worker whose tickets go to the mailbox.
 func (m *mailbox) worker(tab *table, optFns ...func(*worker.Options)) *worker.Worker {
-	return worker.New(tab.Direct, tab.Store, completer.NewQueue(m, "https://tickets"), append(optFns, func(o *worker.Options) {
-		o.Tickets = func(o *completer.Options) {
-			o.Concurrency = 1
-			o.Now = func() time.Time { return time.Now().Add(24 * time.Hour) }
-		}
-	})...)
+	return worker.New(tab.Client, tab.Store, completer.NewQueue(m, "https://tickets"), optFns...)
 }
 
 // draining is a worker seen as a drain: an operation that was set aside counts as
@@ -164,7 +168,7 @@ func (d *draining) Invoke(ctx context.Context, payload []byte) ([]byte, error) {
 			return r.Change.SequenceNumber == re.BatchItemFailures[0].ItemIdentifier
 		})
 	}
-	for _, operation := range d.queue.jobsOf(0) {
+	for _, operation := range d.queue.operations() {
 		first = min(first, recordOf(ev, operation))
 	}
 	re.BatchItemFailures = []events.DynamoDBBatchItemFailure{}
@@ -190,4 +194,100 @@ func recordOf(ev events.DynamoDBEvent, operation string) (at int) {
 		}
 	}
 	return at
+}
+
+// all is the options functions as one.
+func all[O any](fns []func(*O)) func(*O) {
+	return func(o *O) {
+		for _, fn := range fns {
+			fn(o)
+		}
+	}
+}
+
+// makeCompleter makes what hands the open records of a stream to a queue.
+type makeCompleter func(tab *table, queue jobs.TicketQueue, optFns ...func(*stream.CompleterOptions)) invoker
+
+// completers runs a test of a completer against a completer, and against a worker,
+// which delivers jobs besides. tab is nil where no job is staged.
+func completers(t *testing.T, test func(t *testing.T, newCompleter makeCompleter)) {
+	t.Helper()
+	t.Run("completer", func(t *testing.T) {
+		t.Parallel()
+		test(t, func(_ *table, queue jobs.TicketQueue, optFns ...func(*stream.CompleterOptions)) invoker {
+			return stream.NewCompleter(queue, optFns...)
+		})
+	})
+	t.Run("worker", func(t *testing.T) {
+		t.Parallel()
+		test(t, func(tab *table, queue jobs.TicketQueue, optFns ...func(*stream.CompleterOptions)) invoker {
+			none := dynamodb.New(dynamodb.Options{})
+			store, err := dynamo.New(none, "table")
+			if err != nil {
+				t.Fatal(err)
+			}
+			if tab != nil {
+				store = tab.Store
+			}
+			return worker.New(none, store, queue, func(o *worker.Options) {
+				o.Sink, o.Completer = &outbox{}, all(optFns)
+			})
+		})
+	})
+}
+
+// sweeper is a sweep that runs.
+type sweeper interface {
+	Run(ctx context.Context) (*stream.Report, error)
+}
+
+// makeSweep makes a sweep that doesn't wait, with a sink and a queue.
+type makeSweep func(tab *table, sink jobs.Sink, queue jobs.TicketQueue, optFns ...func(*stream.SweepOptions)) sweeper
+
+// sweeps runs a test of a sweep against a sweep, and against a worker.
+func sweeps(t *testing.T, test func(t *testing.T, newSweep makeSweep)) {
+	t.Helper()
+	t.Run("sweep", func(t *testing.T) {
+		t.Parallel()
+		test(t, func(tab *table, sink jobs.Sink, queue jobs.TicketQueue, optFns ...func(*stream.SweepOptions)) sweeper {
+			return tab.sweep(func(o *stream.SweepOptions) {
+				o.Drain, o.Queue = stream.NewDrain(tab.Store, sink), queue
+				all(optFns)(o)
+			})
+		})
+	})
+	t.Run("worker", func(t *testing.T) {
+		t.Parallel()
+		test(t, func(tab *table, sink jobs.Sink, queue jobs.TicketQueue, optFns ...func(*stream.SweepOptions)) sweeper {
+			s := &sweeping{}
+			s.Worker = worker.New(tab.Client, tab.Store, queue, func(o *worker.Options) {
+				o.Sink, o.Swept = sink, func(r *stream.Report) { s.report = r }
+				o.Sweep = func(o *stream.SweepOptions) {
+					o.PagesPerSecond = 1e6
+					all(optFns)(o)
+				}
+			})
+			return s
+		})
+	})
+}
+
+// sweeping is a worker seen as a sweep.
+type sweeping struct {
+	*worker.Worker
+	report *stream.Report
+}
+
+// Run has the schedule invoke the worker. The report is what it was told, and what
+// it answers where there is no error.
+func (s *sweeping) Run(ctx context.Context) (*stream.Report, error) {
+	s.report = nil
+	out, err := s.Invoke(ctx, []byte(`{"source":"aws.events"}`))
+	if err == nil {
+		var answered stream.Report
+		if err := json.Unmarshal(out, &answered); err != nil || answered.Scanned != s.report.Scanned {
+			return nil, errors.New("the worker answers " + string(out))
+		}
+	}
+	return s.report, err
 }

@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 
@@ -96,3 +97,33 @@ func TestRouteHandsASinkItsKindsTogether(t *testing.T) {
 		t.Errorf("delivered (-want +got):\n%s: %v", diff, errs)
 	}
 }
+
+// A sink that waits doesn't hold up another one, and one that panics is down.
+func TestRouteWorksSideBySide(t *testing.T) {
+	t.Parallel()
+	called := make(chan struct{})
+	route := jobs.Route{
+		"patient": jobs.SinkFunc(func(ctx context.Context, _ jobs.Delivery) error {
+			select {
+			case <-called:
+				return nil
+			case <-ctx.Done():
+				return ctx.Err()
+			}
+		}),
+		"quick": jobs.SinkFunc(func(context.Context, jobs.Delivery) error { close(called); return nil }),
+		"bad":   panicking{},
+	}
+	ctx, cancel := context.WithTimeout(t.Context(), 5*time.Minute)
+	defer cancel()
+	errs := route.Deliver(ctx, deliveries("patient/1", "quick/1", "bad/1", "bad/2"))
+	for i, down := range []bool{false, false, true, true} {
+		if (errs[i] != nil) != down || errors.Is(errs[i], jobs.ErrSinkDown) != down || down && strings.Contains(errs[i].Error(), "secret") {
+			t.Errorf("job %d: %v", i, errs[i])
+		}
+	}
+}
+
+type panicking struct{}
+
+func (panicking) Deliver(context.Context, []jobs.Delivery) []error { panic("secret") }

@@ -235,6 +235,7 @@ func TestMessagesThatAreNoTickets(t *testing.T) {
 	for _, body := range []string{
 		``, `null`, `{}`, `[]`, `"pk"`, `{"pk":"p","owner":"o"}`, `{"pk":"p","ver":1}`, `{"owner":"o","ver":1}`, `{"pk":"p","owner":"o","ver":0}`,
 		`{"pk":"p","owner":"o","ver":1,"tries":-1}`, `{"pk":"p","owner":"o","ver":"1"}`, `{"pk":"p","owner":"o","ver":1,"identity":"root"}`,
+		`{"pk":"p","jobs":"i","owner":"o","ver":1}`, `{"jobs":"i"}`, `{"pk":"p","jobs":"i","ver":1}`,
 		`{"pk":"p","owner":"o","ver":1} {"pk":"p","owner":"o","ver":2}`,
 		string(envelope.EncodeTicket(jobs.Ticket{PK: "p", Owner: "o", Ver: 1})),
 	} {
@@ -320,3 +321,49 @@ func TestMistakesAreRefused(t *testing.T) {
 		})
 	}
 }
+
+// A ticket of jobs goes to the drain. What can't be delivered comes again sooner than
+// an operation, for which a client may come. Nobody is asked to resume it.
+func TestTicketsOfJobs(t *testing.T) {
+	t.Parallel()
+	const pause = 10 * time.Second
+	for name, test := range map[string]struct {
+		drain func(context.Context, jobs.Ticket) error
+		tries int
+		again []jobs.Ticket
+		told  completer.TicketOutcomeKind
+	}{
+		"delivered":        {func(context.Context, jobs.Ticket) error { return nil }, 0, nil, completer.TicketDone},
+		"not delivered":    {func(context.Context, jobs.Ticket) error { return errDown }, 0, []jobs.Ticket{{Due: now.Add(pause), Tries: 1}}, completer.TicketFailed},
+		"not for long":     {func(context.Context, jobs.Ticket) error { return errDown }, 3, []jobs.Ticket{{Due: now.Add(8 * pause), Tries: 4}}, completer.TicketFailed},
+		"not for ever":     {func(context.Context, jobs.Ticket) error { return errDown }, 19, nil, completer.TicketFailed},
+		"the drain panics": {func(context.Context, jobs.Ticket) error { panic("x") }, 0, []jobs.Ticket{{Due: now.Add(pause), Tries: 1}}, completer.TicketFailed},
+		"no drain":         {nil, 0, []jobs.Ticket{{Due: now.Add(pause), Tries: 1}}, completer.TicketNotMine},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			var told completer.TicketOutcomeKind
+			q, asked := &queue{}, always(completer.TicketOutcome{Kind: completer.TicketDone})
+			h := completer.New(q, asked, at, func(o *completer.Options) {
+				o.Grace, o.Jobs = time.Hour, test.drain
+				o.Resumed = func(_ context.Context, got jobs.Ticket, out completer.TicketOutcome) {
+					if told = out.Kind; got.PK != "v1##p" || got.Jobs != "i" {
+						t.Errorf("told of %+v", got)
+					}
+				}
+			})
+			body := fmt.Sprintf(`{"pk":"v1##p","owner":"","ver":0,"jobs":"i","due_ms":1,"tries":%d}`, test.tries)
+			if stay := handle(t, h, events.SQSMessage{MessageId: "m-x", Body: body, EventSource: "aws:sqs"}); stay != nil {
+				t.Errorf("%v stay", stay)
+			}
+			for i := range test.again {
+				test.again[i].PK, test.again[i].Jobs = "v1##p", "i"
+			}
+			if diff := cmp.Diff(test.again, q.got); diff != "" || told != test.told || asked.asked != nil {
+				t.Errorf("put back (-want +got):\n%s; told %q, resumed %v", diff, told, asked.asked)
+			}
+		})
+	}
+}
+
+var errDown = errors.New("down")

@@ -167,6 +167,31 @@ func streamMutants() []mutant {
 			in: "dynamo/stream.Completer.put", old: "$first = min($first, $at[$i]); continue", new: "continue", run: "^TestQueueFails$",
 		},
 		{
+			rule: "AsideGoesOn", what: "a job that fails holds up a worker's stream",
+			in: "dynamo/stream.Drain.work", old: "$d.opt.Aside == nil", new: "true", run: "^TestWorkerGoesOnBesideWhatFails$",
+		},
+		{
+			rule: "AsideOrder", what: "a later job of an operation overtakes one that was set aside",
+			in: "dynamo/stream.Drain.holdBack", old: "if $t.gone {", new: "if true {", run: "^TestJobsThatWereSetAsideKeepTheirOrder$",
+		},
+		{
+			rule: "AsideStale", what: "a job waits for one that was delivered since",
+			in: "dynamo/stream.Drain.holdBack", old: "return $now != nil && $now.ID == $t.image.ID && state.Pending($now, $name)", new: "return true",
+			run: "^TestJobBehindThoseThatWereDelivered$",
+		},
+		{
+			rule: "AsideGone", what: "a worker forgets a failed job of a record that is gone",
+			in: "dynamo/stream.Drain.setAside", old: "$first = min($first, $t.first)", new: "", run: "^TestFailedJobOfARemovedRecordComesAgain$",
+		},
+		{
+			rule: "LeaveToSweep", what: "a queue that is down holds up a worker's jobs",
+			in: "dynamo/stream.Completer.put", old: "if $c.opt.LeaveToSweep {", new: "if false {", run: "^TestWorkerGoesOnWithoutItsQueue$",
+		},
+		{
+			rule: "ShareHalves", what: "a sink that hangs takes all of its share from each batch",
+			in: "lambda/worker.share.use", old: "$s.set(max($had/2, min(leastShare, $s.full)))", new: "$s.set($had)", run: "^TestShareOfASinkThatHangs$",
+		},
+		{
 			rule: "Reaper", what: "an unfinished operation goes away in silence",
 			in: "dynamo/stream.Completer.run", old: "if $ch.replaced() && state.Unfinished($ch.old) {", new: "if $ch.replaced() && state.Unfinished($ch.old) && $ch.at < 0 {",
 			run: "^TestBadInput34UnfinishedRecordIsGone$",
