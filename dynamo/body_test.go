@@ -9,7 +9,6 @@ import (
 	"net/http"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 
@@ -46,7 +45,7 @@ func TestBodiesOfEverySize(t *testing.T) {
 			t.Parallel()
 			tab := newTable(t)
 			// Sixteen items of 390 KB may take a slow machine longer than the default lease.
-			engine := idem.New(tab.Store, func(o *idem.Options) { o.MaxBody, o.Lease = idem.MaxMaxBody, 10*time.Minute })
+			engine := tab.Engine(func(o *idem.Options) { o.MaxBody = idem.MaxMaxBody })
 			body := bytes.Repeat([]byte{'a'}, tt.size)
 			if tt.random {
 				_, _ = rand.Read(body)
@@ -79,7 +78,7 @@ func TestBodiesOfEverySize(t *testing.T) {
 func TestBodyOverTheLimitIsNotRunAgain(t *testing.T) {
 	t.Parallel()
 	tab := newTable(t)
-	engine, req := idem.New(tab.Store), tabletest.Post(tabletest.NewKey(), "{}")
+	engine, req := tab.Engine(), tabletest.Post(tabletest.NewKey(), "{}")
 	body := randomText(idem.DefaultMaxBody + 1)
 	if res, err := engine.Do(t.Context(), req, tabletest.Created(body)); err != nil || string(res.Body) != body {
 		t.Fatalf("got %d bytes, %v", len(res.Body), err)
@@ -106,7 +105,7 @@ func TestSpoiltCompanions(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			tab := newTable(t)
-			engine, req := idem.New(tab.Store), tabletest.Post(tabletest.NewKey(), "{}")
+			engine, req := tab.Engine(), tabletest.Post(tabletest.NewKey(), "{}")
 			if _, err := engine.Do(t.Context(), req, tabletest.Created(randomText(9<<10))); err != nil {
 				t.Fatal(err)
 			}
@@ -131,8 +130,8 @@ func TestLateWorkerCantTouchTheWinnersBody(t *testing.T) {
 	tab := newTable(t)
 	req := tabletest.Post(tabletest.NewKey(), "{}")
 	winner, loser := randomText(30<<10), randomText(30<<10)
-	res, err := idem.New(tab.Store).Do(t.Context(), req, func(ctx context.Context) (idem.Response, error) {
-		later := idem.New(tab.Store, tabletest.Ahead(1<<40))
+	res, err := tab.Engine().Do(t.Context(), req, func(ctx context.Context) (idem.Response, error) {
+		later := tab.Engine(tabletest.Ahead(1 << 40))
 		if _, err := later.Do(context.WithoutCancel(t.Context()), req, tabletest.Created(winner)); err != nil {
 			t.Error(err)
 		}
@@ -141,7 +140,7 @@ func TestLateWorkerCantTouchTheWinnersBody(t *testing.T) {
 	if err != nil || !res.Replayed || string(res.Body) != winner {
 		t.Errorf("the late worker was answered with %d bytes, replayed=%t, %v; want the winner's", len(res.Body), res.Replayed, err)
 	}
-	tabletest.Replays(t, idem.New(tab.Store), req, winner)
+	tabletest.Replays(t, tab.Engine(), req, winner)
 }
 
 // What this program doesn't know of stays: a later version's attributes survive
@@ -150,7 +149,7 @@ func TestUnknownAttributesStay(t *testing.T) {
 	t.Parallel()
 	tab := newTable(t)
 	req := tabletest.Post(tabletest.NewKey(), "{}")
-	_, err := idem.New(tab.Store).Do(t.Context(), req, func(ctx context.Context) (idem.Response, error) {
+	_, err := tab.Engine().Do(t.Context(), req, func(ctx context.Context) (idem.Response, error) {
 		it := tab.Items(t)[0]
 		it["newer"] = &types.AttributeValueMemberS{Value: "kept"}
 		tab.Put(t, it)
@@ -168,7 +167,7 @@ func TestUnknownAttributesStay(t *testing.T) {
 func TestCompanionsOutliveTheirRecord(t *testing.T) {
 	t.Parallel()
 	tab := newTable(t)
-	if _, err := idem.New(tab.Store).Do(t.Context(), tabletest.Post(tabletest.NewKey(), "{}"), tabletest.Created(randomText(9<<10))); err != nil {
+	if _, err := tab.Engine().Do(t.Context(), tabletest.Post(tabletest.NewKey(), "{}"), tabletest.Created(randomText(9<<10))); err != nil {
 		t.Fatal(err)
 	}
 	var record, companion string
@@ -189,7 +188,7 @@ func TestCompanionsOutliveTheirRecord(t *testing.T) {
 func TestHugeHeaderIsNotRunAgain(t *testing.T) {
 	t.Parallel()
 	tab := newTable(t)
-	engine, req := idem.New(tab.Store), tabletest.Post(tabletest.NewKey(), "{}")
+	engine, req := tab.Engine(), tabletest.Post(tabletest.NewKey(), "{}")
 	if _, err := engine.Do(t.Context(), req, func(context.Context) (idem.Response, error) {
 		return idem.Response{Status: 201, Header: http.Header{"Link": {strings.Repeat("x", 401<<10)}}}, nil
 	}); err != nil {
@@ -205,7 +204,7 @@ func TestLatin1HeaderReplays(t *testing.T) {
 	t.Parallel()
 	const name = "attachment; filename=\"caf\xe9.pdf\""
 	tab := newTable(t)
-	engine, req := idem.New(tab.Store), tabletest.Post(tabletest.NewKey(), "{}")
+	engine, req := tab.Engine(), tabletest.Post(tabletest.NewKey(), "{}")
 	for range 2 {
 		res, err := engine.Do(t.Context(), req, func(context.Context) (idem.Response, error) {
 			return idem.Response{Header: http.Header{"Content-Disposition": {name}}}, nil

@@ -23,7 +23,7 @@ func TestCallsPerRequest(t *testing.T) {
 	t.Parallel()
 	ctx := t.Context() // a slow machine takes minutes for the large bodies
 	tab := newTable(t)
-	engine := idem.New(tab.Store)
+	engine := tab.Engine()
 	const reply = `{"id":"order-1","amount":2000,"currency":"usd"}`
 
 	expect := func(t *testing.T, want calls) {
@@ -98,7 +98,7 @@ func TestCallsPerRequest(t *testing.T) {
 		expect(t, calls{"PutItem": 1, "UpdateItem": 1})
 	})
 	t.Run("read-first: a new request takes three, a replay one read", func(t *testing.T) {
-		engine := idem.New(tab.Store, func(o *idem.Options) { o.ReadFirst = true })
+		engine := tab.Engine(func(o *idem.Options) { o.ReadFirst = true })
 		req := tabletest.Post(tabletest.NewKey(), "{}")
 		if _, err := engine.Do(ctx, req, tabletest.Created("{}")); err != nil {
 			t.Fatal(err)
@@ -110,7 +110,7 @@ func TestCallsPerRequest(t *testing.T) {
 		expect(t, calls{"GetItem": 1})
 	})
 	t.Run("with the cache on, a replay and a mismatch take none", func(t *testing.T) {
-		engine := idem.New(tab.Store, func(o *idem.Options) { o.CacheBytes = 1 << 20 })
+		engine := tab.Engine(func(o *idem.Options) { o.CacheBytes = 1 << 20 })
 		req := tabletest.Post(tabletest.NewKey(), "{}")
 		if _, err := engine.Do(ctx, req, tabletest.Created(reply)); err != nil {
 			t.Fatal(err)
@@ -135,9 +135,9 @@ func TestCallsPerRequest(t *testing.T) {
 			return nil
 		}
 		defer func() { tab.Transport.Fault = nil }()
-		short, cancel := context.WithTimeout(ctx, 3*time.Second)
+		short, cancel := context.WithTimeout(ctx, 6*time.Second)
 		defer cancel()
-		engine := idem.New(tab.Store, func(o *idem.Options) { o.Reserve, o.LeaseMargin = 10*time.Millisecond, idem.MinLeaseMargin })
+		engine := tab.Engine(func(o *idem.Options) { o.Reserve, o.LeaseMargin = 10*time.Millisecond, idem.MinLeaseMargin })
 		res, err := engine.Do(short, tabletest.Post(tabletest.NewKey(), "{}"), func(ctx context.Context) (idem.Response, error) {
 			<-renewed
 			return tabletest.Created(reply)(ctx)
@@ -161,7 +161,7 @@ func TestCallsPerRequest(t *testing.T) {
 		expect(t, calls{"PutItem": 1, "GetItem": 1})
 	})
 	t.Run("a body over 390 KB takes one batch, and its replay another", func(t *testing.T) {
-		engine := idem.New(tab.Store, func(o *idem.Options) { o.MaxBody, o.Lease = 1<<20, 10*time.Minute })
+		engine := tab.Engine(func(o *idem.Options) { o.MaxBody = 1 << 20 })
 		req, body := tabletest.Post(tabletest.NewKey(), "{}"), randomText(1<<20)
 		if _, err := engine.Do(ctx, req, tabletest.Created(body)); err != nil {
 			t.Fatal(err)
@@ -174,8 +174,8 @@ func TestCallsPerRequest(t *testing.T) {
 		expect(t, calls{"PutItem": 1, "BatchGetItem": 1})
 	})
 	t.Run("a stored request over the inline limit takes two more: written, and emptied", func(t *testing.T) {
-		engine := idem.New(tab.Store, func(o *idem.Options) { o.Resumable, o.Lease = true, 10*time.Minute })
-		for _, size := range []int{20 << 10, 900 << 10} {
+		engine := tab.Engine(func(o *idem.Options) { o.Resumable = true })
+		for _, size := range []int{20 << 10, 600 << 10} {
 			req := tabletest.Post(tabletest.NewKey(), randomText(size))
 			if _, err := engine.Do(ctx, req, tabletest.Created("{}")); err != nil {
 				t.Fatal(err)
@@ -220,7 +220,7 @@ func TestCallsOfATicket(t *testing.T) {
 				return err
 			}
 			process := idemtest.Faulty(tab.Store, nil)
-			_, err := idem.New(process, options).Do(t.Context(), req, func(ctx context.Context) (idem.Response, error) {
+			_, err := idem.New(process, tabletest.Unhurried, options).Do(t.Context(), req, func(ctx context.Context) (idem.Response, error) {
 				err := phase(ctx)
 				if tt.dies {
 					process.Crash()
@@ -231,7 +231,7 @@ func TestCallsOfATicket(t *testing.T) {
 				t.Fatal("no error")
 			}
 			clock.Advance(time.Hour)
-			engine := idem.New(tab.Store, options)
+			engine := tab.Engine(options)
 			expect := func(what string, want calls) {
 				t.Helper()
 				if diff := cmp.Diff(want, tab.Transport.Calls()); diff != "" {
@@ -241,7 +241,7 @@ func TestCallsOfATicket(t *testing.T) {
 			}
 			ticket := jobs.TicketFor(tab.Only(t))
 			tab.Transport.Reset()
-			other := idem.New(tab.Store, options, func(o *idem.Options) { o.Function = "refunds" })
+			other := tab.Engine(options, func(o *idem.Options) { o.Function = "refunds" })
 			if _, err := other.Resume(t.Context(), ticket, nil); !errors.Is(err, jobs.ErrNotMine) {
 				t.Fatal(err)
 			}
@@ -271,7 +271,7 @@ func TestCallsOfATicket(t *testing.T) {
 func TestRecordSizes(t *testing.T) {
 	t.Parallel()
 	tab := newTable(t)
-	engine := idem.New(tab.Store)
+	engine := tab.Engine()
 	req := tabletest.Post("8e03978e-40d5-43e8-bc93-6894a57f9324", randomText(200))
 	req.Scope = "jwt:3f0e2b1c-5f6a-4a7b-9c8d-0e1f2a3b4c5d"
 

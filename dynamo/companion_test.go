@@ -104,7 +104,7 @@ func TestBodyIsThereBeforeItsRecordSaysSo(t *testing.T) {
 			return base.RoundTrip(req)
 		}
 	}
-	if _, err := idem.New(tab.Store).Do(t.Context(), tabletest.Post(tabletest.NewKey(), "{}"), tabletest.Created(randomText(30<<10))); err != nil || finishes != 1 {
+	if _, err := tab.Engine().Do(t.Context(), tabletest.Post(tabletest.NewKey(), "{}"), tabletest.Created(randomText(30<<10))); err != nil || finishes != 1 {
 		t.Errorf("%v after %d finishes", err, finishes)
 	}
 }
@@ -120,7 +120,7 @@ func TestCompanionRefusedOnceIsWrittenAgain(t *testing.T) {
 		}
 		return nil
 	}
-	engine, req, body := idem.New(tab.Store), tabletest.Post(tabletest.NewKey(), "{}"), randomText(20<<10)
+	engine, req, body := tab.Engine(), tabletest.Post(tabletest.NewKey(), "{}"), randomText(20<<10)
 	if res, err := engine.Do(t.Context(), req, tabletest.Created(body)); err != nil || string(res.Body) != body {
 		t.Fatalf("got %d bytes, %v", len(res.Body), err)
 	}
@@ -138,7 +138,7 @@ func TestAlteredBodyDoesNotReplay(t *testing.T) {
 	if _, err := rand.Read(body); err != nil {
 		t.Fatal(err)
 	}
-	engine, req := idem.New(tab.Store), tabletest.Post(tabletest.NewKey(), "{}")
+	engine, req := tab.Engine(), tabletest.Post(tabletest.NewKey(), "{}")
 	if _, err := engine.Do(t.Context(), req, tabletest.Created(string(body))); err != nil {
 		t.Fatal(err)
 	}
@@ -164,7 +164,7 @@ func TestCompanionsWaitOutAThrottle(t *testing.T) {
 		}
 		return nil
 	}
-	engine, req, body := idem.New(tab.Store), tabletest.Post(tabletest.NewKey(), "{}"), randomText(8<<10)
+	engine, req, body := tab.Engine(), tabletest.Post(tabletest.NewKey(), "{}"), randomText(8<<10)
 	if _, err := engine.Do(t.Context(), req, tabletest.Created(body)); err != nil {
 		t.Fatal(err)
 	}
@@ -183,7 +183,7 @@ func TestFinishWithoutItsCompanionsIsUnavailable(t *testing.T) {
 	}
 	req := tabletest.Post("", "{}")
 	req.Header = http.Header{idem.KeyHeader: {tabletest.NewKey()}}
-	res, err := idem.New(tab.Store, func(o *idem.Options) { o.Lease = 3 * time.Second }).Serve(t.Context(), req,
+	res, err := tab.Engine(func(o *idem.Options) { o.Lease = 3 * time.Second }).Serve(t.Context(), req,
 		func(ctx context.Context) (idem.Response, error) {
 			return idem.Finish(ctx, func(context.Context, *idem.Tx) (idem.Response, error) {
 				return tabletest.Created(randomText(8 << 10))(ctx)
@@ -216,7 +216,7 @@ func TestFinishTriedAgainWritesItsBodyOnce(t *testing.T) {
 				times = 1 // then it is the status that is stored
 			}
 			tab.Transport.Fault = tabletest.On("UpdateItem", times, fault)
-			engine := idem.New(store, func(o *idem.Options) { o.MaxBody, o.Lease = idem.MaxMaxBody, 10*time.Minute })
+			engine := idem.New(store, tabletest.Unhurried, func(o *idem.Options) { o.MaxBody = idem.MaxMaxBody })
 			req, body := tabletest.Post(tabletest.NewKey(), "{}"), randomText(2<<20)
 			if _, err := engine.Do(t.Context(), req, tabletest.Created(body)); err != nil {
 				t.Fatal(err)
@@ -242,7 +242,7 @@ func TestFinishThatRunsAgainStoresItsOwnBody(t *testing.T) {
 	app := tab.App(t)
 	tab.Transport.Fault = tabletest.On("TransactWriteItems", 1, dynamotest.Conflict)
 	runs, last := 0, ""
-	engine, req := idem.New(tab.Store), tabletest.Post(tabletest.NewKey(), "{}")
+	engine, req := tab.Engine(), tabletest.Post(tabletest.NewKey(), "{}")
 	_, err := engine.Do(t.Context(), req, func(ctx context.Context) (idem.Response, error) {
 		return idem.Finish(ctx, func(_ context.Context, tx *idem.Tx) (idem.Response, error) {
 			runs++
@@ -292,7 +292,7 @@ func TestBatchesOfCompanions(t *testing.T) {
 			t.Parallel()
 			tab := newTable(t)
 			tab.Transport.Fault = tt.fault
-			engine := idem.New(tab.Store, func(o *idem.Options) { o.MaxBody, o.Lease = idem.MaxMaxBody, 10*time.Minute })
+			engine := tab.Engine(func(o *idem.Options) { o.MaxBody = idem.MaxMaxBody })
 			req, body := tabletest.Post(tabletest.NewKey(), "{}"), randomText(2<<20)
 			if _, err := engine.Do(t.Context(), req, tabletest.Created(body)); err != nil {
 				t.Fatal(err)

@@ -177,7 +177,7 @@ func TestReadsThatDecideAreStrong(t *testing.T) {
 			return errors.Join(err, st.LoadBody(t.Context(), now))
 		}, true},
 		{"Get", func() error {
-			_, err := idem.New(tab.Store).Do(t.Context(), tabletest.Post(tabletest.NewKey(), "{}"), func(ctx context.Context) (idem.Response, error) {
+			_, err := tab.Engine().Do(t.Context(), tabletest.Post(tabletest.NewKey(), "{}"), func(ctx context.Context) (idem.Response, error) {
 				return idem.Finish(ctx, func(ctx context.Context, tx *idem.Tx) (idem.Response, error) {
 					_, err := dynamo.Get(ctx, tx, api, app, tabletest.ID("none"), &order{})
 					return idem.Response{Status: 200}, err
@@ -221,7 +221,7 @@ func TestConflictIsToldBeforeACondition(t *testing.T) {
 	app := tab.App(t)
 	tab.Transport.Fault = tabletest.On("TransactWriteItems", 1, dynamotest.CancelTransaction("", "ConditionalCheckFailed", "TransactionConflict"))
 	runs := 0
-	_, err := idem.New(tab.Store).Do(t.Context(), tabletest.Post(tabletest.NewKey(), "{}"), func(ctx context.Context) (idem.Response, error) {
+	_, err := tab.Engine().Do(t.Context(), tabletest.Post(tabletest.NewKey(), "{}"), func(ctx context.Context) (idem.Response, error) {
 		return idem.Finish(ctx, func(_ context.Context, tx *idem.Tx) (idem.Response, error) {
 			runs++
 			tx.Write(dynamo.Put(app, order{ID: "a"}).If("attribute_not_exists(id)"), dynamo.Put(app, order{ID: "b"}))

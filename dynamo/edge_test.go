@@ -31,7 +31,7 @@ func TestTwoGetsOfOneItem(t *testing.T) {
 	}
 	set(1)
 	runs := 0
-	_, err := idem.New(tab.Store).Do(t.Context(), tabletest.Post("k", "1"), func(ctx context.Context) (idem.Response, error) {
+	_, err := tab.Engine().Do(t.Context(), tabletest.Post("k", "1"), func(ctx context.Context) (idem.Response, error) {
 		_, err := idem.Atomic(ctx, "debit", func(ctx context.Context, tx *idem.Tx) (int, error) {
 			runs++
 			var a, b counter
@@ -65,7 +65,7 @@ func TestGetOnAMisspeltAttribute(t *testing.T) {
 		}
 	}
 	set(100)
-	_, err := idem.New(tab.Store).Do(t.Context(), tabletest.Post("k", "1"), func(ctx context.Context) (idem.Response, error) {
+	_, err := tab.Engine().Do(t.Context(), tabletest.Post("k", "1"), func(ctx context.Context) (idem.Response, error) {
 		_, err := idem.Atomic(ctx, "debit", func(ctx context.Context, tx *idem.Tx) (int, error) {
 			var c counter
 			if _, err := dynamo.Get(ctx, tx, tab.Direct, app, tabletest.ID("c"), &c, "N"); err != nil { // the attribute is "n"
@@ -106,13 +106,13 @@ func TestLargeRequestAfterALostClaimAnswer(t *testing.T) {
 			b.WriteString(rand.Text())
 		}
 		body := b.String()
-		_, _ = idem.New(dying, opt).Do(t.Context(), tabletest.Post("k", body), func(context.Context) (idem.Response, error) {
+		_, _ = idem.New(dying, tabletest.Unhurried, opt).Do(t.Context(), tabletest.Post("k", body), func(context.Context) (idem.Response, error) {
 			dying.Crash()
 			return idem.Response{}, errors.New("dead")
 		})
 		clock.Advance(time.Hour)
 		r := tab.Only(t)
-		_, err := idem.New(tab.Store, opt).Resume(t.Context(), jobs.TicketFor(r), func(_ context.Context, req *idem.Request) (idem.Response, error) {
+		_, err := tab.Engine(opt).Resume(t.Context(), jobs.TicketFor(r), func(_ context.Context, req *idem.Request) (idem.Response, error) {
 			return idem.Response{Status: 201, Body: []byte{byte(len(req.Body))}}, nil
 		})
 		if err != nil {
@@ -125,7 +125,7 @@ func TestLargeRequestAfterALostClaimAnswer(t *testing.T) {
 func TestStatusOutOfRange(t *testing.T) {
 	t.Parallel()
 	tab := newTable(t)
-	e := idem.New(tab.Store)
+	e := tab.Engine()
 	h := func(ctx context.Context) (idem.Response, error) {
 		return idem.Finish(ctx, func(_ context.Context, tx *idem.Tx) (idem.Response, error) {
 			tx.Stage(idem.NewJob("receipt", 1))

@@ -24,7 +24,7 @@ func TestLostAnswers(t *testing.T) {
 			t.Run("at the claim: the handler runs once, its answer replays", func(t *testing.T) {
 				withRetries(t, func(t *testing.T, tab *table) {
 					tab.Transport.Fault = tabletest.On("PutItem", 1, fault)
-					engine, req, runs := idem.New(tab.Store), tabletest.Post(tabletest.NewKey(), "{}"), 0
+					engine, req, runs := tab.Engine(), tabletest.Post(tabletest.NewKey(), "{}"), 0
 					res, err := engine.Do(t.Context(), req, counted(&runs, tabletest.Created("once")))
 					switch {
 					case errors.Is(err, idem.ErrUnavailable):
@@ -47,7 +47,7 @@ func TestLostAnswers(t *testing.T) {
 			t.Run("at the finish: the answer is stored", func(t *testing.T) {
 				withRetries(t, func(t *testing.T, tab *table) {
 					tab.Transport.Fault = tabletest.On("UpdateItem", 1, fault)
-					engine, req, runs := idem.New(tab.Store), tabletest.Post(tabletest.NewKey(), "{}"), 0
+					engine, req, runs := tab.Engine(), tabletest.Post(tabletest.NewKey(), "{}"), 0
 					if _, err := engine.Do(t.Context(), req, counted(&runs, tabletest.Created("once"))); err != nil {
 						t.Fatal(err)
 					}
@@ -57,7 +57,7 @@ func TestLostAnswers(t *testing.T) {
 			t.Run("at the release: the key is free at once", func(t *testing.T) {
 				withRetries(t, func(t *testing.T, tab *table) {
 					tab.Transport.Fault = tabletest.On("UpdateItem", 1, fault)
-					engine, req, down := idem.New(tab.Store), tabletest.Post(tabletest.NewKey(), "{}"), errors.New("down")
+					engine, req, down := tab.Engine(), tabletest.Post(tabletest.NewKey(), "{}"), errors.New("down")
 					_, err := engine.Do(t.Context(), req, func(context.Context) (idem.Response, error) { return idem.Response{}, down })
 					if !errors.Is(err, down) {
 						t.Fatal(err)
@@ -75,7 +75,7 @@ func TestLostAnswers(t *testing.T) {
 					tab.Abandon(t, req)
 					tab.Transport.Reset()
 					tab.Transport.Fault = tabletest.On("UpdateItem", 1, fault)
-					later := idem.New(tab.Store, tabletest.Ahead(time.Minute))
+					later := tab.Engine(tabletest.Ahead(time.Minute))
 					res, err := later.Do(t.Context(), req, tabletest.Created("second"))
 					if err != nil || string(res.Body) != "second" {
 						t.Fatalf("got %+v, %v", res, err)
@@ -105,7 +105,7 @@ func TestStoreDown(t *testing.T) {
 			ctx, cancel := context.WithTimeout(t.Context(), 3*time.Second)
 			defer cancel()
 
-			engine := idem.New(tab.Store)
+			engine := tab.Engine()
 			req := tabletest.Post(tabletest.NewKey(), "{}")
 			req.Header = http.Header{idem.KeyHeader: {req.Key}}
 			req.Key = ""
@@ -115,7 +115,7 @@ func TestStoreDown(t *testing.T) {
 			}
 
 			opened := 0
-			open := idem.New(tab.Store, func(o *idem.Options) {
+			open := tab.Engine(func(o *idem.Options) {
 				o.FailOpen = true
 				o.Hooks.FailedOpen = func(context.Context, idem.Event) { opened++ }
 			})
@@ -140,7 +140,7 @@ func TestFinishFailsForGood(t *testing.T) {
 	ctx, cancel := context.WithTimeout(t.Context(), 2*time.Second)
 	defer cancel()
 	var failed error
-	engine := idem.New(tab.Store, func(o *idem.Options) {
+	engine := tab.Engine(func(o *idem.Options) {
 		o.Hooks.Failed = func(_ context.Context, ev idem.Event) { failed = ev.Err }
 	})
 	req := tabletest.Post(tabletest.NewKey(), "{}")
@@ -160,7 +160,7 @@ func TestFinishRefusedStoresTheStatus(t *testing.T) {
 	t.Parallel()
 	tab := newTable(t)
 	tab.Transport.Fault = tabletest.On("UpdateItem", 2, dynamotest.AnswerError(http.StatusBadRequest, "ValidationException", "Item size has exceeded"))
-	engine, req := idem.New(tab.Store), tabletest.Post(tabletest.NewKey(), "{}")
+	engine, req := tab.Engine(), tabletest.Post(tabletest.NewKey(), "{}")
 	if res, err := engine.Do(t.Context(), req, tabletest.Created("done")); err != nil || string(res.Body) != "done" {
 		t.Fatalf("got %+v, %v", res, err)
 	}
@@ -180,7 +180,7 @@ func TestCompanionRefused(t *testing.T) {
 		}
 		return nil
 	}
-	engine, req := idem.New(tab.Store, func(o *idem.Options) { o.Lease = 5 * time.Second }), tabletest.Post(tabletest.NewKey(), "{}")
+	engine, req := tab.Engine(func(o *idem.Options) { o.Lease = 5 * time.Second }), tabletest.Post(tabletest.NewKey(), "{}")
 	body := randomText(20 << 10)
 	if res, err := engine.Do(t.Context(), req, tabletest.Created(body)); err != nil || string(res.Body) != body {
 		t.Fatalf("got %d bytes, %v", len(res.Body), err)
@@ -205,7 +205,7 @@ func TestCancelledForWantOfCapacityIsSentAgain(t *testing.T) {
 					tab := newTable(t)
 					app := tab.App(t)
 					tab.Transport.Fault = tabletest.On("TransactWriteItems", 2, dynamotest.CancelTransaction(reasons...))
-					engine, req := idem.New(tab.Store, opt), tabletest.Post(tabletest.NewKey(), "{}")
+					engine, req := tab.Engine(opt), tabletest.Post(tabletest.NewKey(), "{}")
 					_, err := engine.Do(t.Context(), req, func(ctx context.Context) (idem.Response, error) {
 						return idem.Finish(ctx, func(_ context.Context, tx *idem.Tx) (idem.Response, error) {
 							tx.Write(dynamo.Put(app, counter{ID: "c", N: 1}))
@@ -218,7 +218,7 @@ func TestCancelledForWantOfCapacityIsSentAgain(t *testing.T) {
 					if c, found := tabletest.Read[counter](t, tab.Table, app, "c"); !found || c.N != 1 {
 						t.Errorf("the item is %+v, %t", c, found)
 					}
-					tabletest.Replays(t, idem.New(tab.Store), req, "made")
+					tabletest.Replays(t, tab.Engine(), req, "made")
 				})
 			}
 		}
@@ -234,7 +234,7 @@ func TestConflictWithAnotherRegionIsSentAgain(t *testing.T) {
 			t.Parallel()
 			withRetries(t, func(t *testing.T, tab *table) {
 				tab.Transport.Fault = tabletest.On(op, 2, dynamotest.AnswerError(http.StatusBadRequest, "ReplicatedWriteConflictException", "injected"))
-				engine, req := idem.New(tab.Store), tabletest.Post(tabletest.NewKey(), "{}")
+				engine, req := tab.Engine(), tabletest.Post(tabletest.NewKey(), "{}")
 				if _, err := engine.Do(t.Context(), req, tabletest.Created("made")); err != nil {
 					t.Fatal(err)
 				}
@@ -253,13 +253,13 @@ func TestHangingAttemptIsSentAgain(t *testing.T) {
 	tab := newTable(t)
 	tab.Transport.Fault = tabletest.On("PutItem", 1, dynamotest.Hang)
 	client := dynamodb.New(tab.Client.Options(), func(o *dynamodb.Options) {
-		o.HTTPClient = &http.Client{Transport: tab.Transport, Timeout: time.Second}
+		o.HTTPClient = &http.Client{Transport: tab.Transport, Timeout: 3 * time.Second}
 	})
 	store, err := dynamo.New(client, tab.Name)
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err := idem.New(store).Do(t.Context(), tabletest.Post(tabletest.NewKey(), "{}"), tabletest.Created("{}")); err != nil {
+	if _, err := idem.New(store, tabletest.Unhurried).Do(t.Context(), tabletest.Post(tabletest.NewKey(), "{}"), tabletest.Created("{}")); err != nil {
 		t.Fatal(err)
 	}
 	// A slow machine may give up on more of them.

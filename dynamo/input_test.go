@@ -25,7 +25,7 @@ import (
 func TestLargeStoredRequestIsResumedAndThenEmptied(t *testing.T) {
 	t.Parallel()
 	tab := newTable(t)
-	engine := idem.New(tab.Store, func(o *idem.Options) { o.Resumable = true })
+	engine := tab.Engine(func(o *idem.Options) { o.Resumable = true })
 	req := tabletest.Post(tabletest.NewKey(), randomText(700<<10))
 	down := true
 	handler := func(ctx context.Context, in *idem.Request) (idem.Response, error) {
@@ -87,7 +87,7 @@ func TestStoredRequestThatIsGoneGetsStuck(t *testing.T) {
 	t.Parallel()
 	tab := newTable(t)
 	clock := idemtest.NewClock()
-	engine := idem.New(tab.Store, func(o *idem.Options) { o.Resumable, o.Now = true, clock.Now })
+	engine := tab.Engine(func(o *idem.Options) { o.Resumable, o.Now = true, clock.Now })
 	_, err := engine.Do(t.Context(), tabletest.Post(tabletest.NewKey(), randomText(10<<10)), func(ctx context.Context) (idem.Response, error) {
 		_, err := idem.Atomic(ctx, "one", func(context.Context, *idem.Tx) (int, error) { return 1, nil })
 		return idem.Response{}, errors.Join(err, errors.New("died"))
@@ -157,11 +157,11 @@ func TestClaimThatDiesBeforeItsCompanion(t *testing.T) {
 			t.Parallel()
 			tab := newTable(t)
 			clock := idemtest.NewClock()
-			resumable := func(o *idem.Options) { o.Resumable, o.Now, o.Lease = true, clock.Now, 5*time.Second }
-			unhurried := func(o *idem.Options) { o.Lease = 10 * time.Minute } // a slow machine takes seconds for the request
-			req := tabletest.Post(tabletest.NewKey(), randomText(700<<10))
+			resumable := func(o *idem.Options) { o.Resumable, o.Now = true, clock.Now }
+			dies := func(o *idem.Options) { o.Lease = 10 * time.Second } // it asks the table until its time is over
+			req := tabletest.Post(tabletest.NewKey(), randomText(40<<10))
 			completer := func(runs *int) error {
-				_, err := idem.New(tab.Store, resumable, unhurried).Resume(t.Context(), jobs.TicketFor(tab.Only(t)),
+				_, err := tab.Engine(resumable).Resume(t.Context(), jobs.TicketFor(tab.Only(t)),
 					func(ctx context.Context, in *idem.Request) (idem.Response, error) {
 						if *runs++; !bytes.Equal(in.Body, req.Body) {
 							t.Errorf("the completer's handler sees %d bytes", len(in.Body))
@@ -174,7 +174,7 @@ func TestClaimThatDiesBeforeItsCompanion(t *testing.T) {
 			ctx, cancel := context.WithCancel(t.Context())
 			died(tab, cancel)
 			dying := idemtest.Faulty(tab.Store, idemtest.At(idemtest.Claim, 1, idemtest.Fault{Crash: true, Applied: true}))
-			if _, err := idem.New(dying, resumable).Do(ctx, req, tabletest.NeverRuns(t)); err == nil {
+			if _, err := idem.New(dying, resumable, dies).Do(ctx, req, tabletest.NeverRuns(t)); err == nil {
 				t.Fatal("no error")
 			}
 			tab.Transport.Fault = nil
@@ -190,7 +190,7 @@ func TestClaimThatDiesBeforeItsCompanion(t *testing.T) {
 
 			// The client's retry, which dies too, in its handler.
 			again := idemtest.Faulty(tab.Store, nil)
-			_, _ = idem.New(again, resumable, unhurried).Do(t.Context(), req, func(context.Context) (idem.Response, error) {
+			_, _ = idem.New(again, tabletest.Unhurried, resumable).Do(t.Context(), req, func(context.Context) (idem.Response, error) {
 				again.Crash()
 				return idem.Response{}, errors.New("dead")
 			})
@@ -198,7 +198,7 @@ func TestClaimThatDiesBeforeItsCompanion(t *testing.T) {
 			if err := completer(&runs); err != nil || runs != 1 {
 				t.Errorf("the completer got %v, ran %d times", err, runs)
 			}
-			tabletest.Replays(t, idem.New(tab.Store, resumable), req, "made")
+			tabletest.Replays(t, tab.Engine(resumable), req, "made")
 			noInput(t, tab)
 		})
 	}
@@ -243,7 +243,7 @@ func TestLostAnswersLeaveNothingOfTheRequest(t *testing.T) {
 					}
 					return nil
 				}
-				engine := idem.New(tab.Store, func(o *idem.Options) { o.Resumable = true })
+				engine := tab.Engine(func(o *idem.Options) { o.Resumable = true })
 				req := tabletest.Post(tabletest.NewKey(), randomText(10<<10))
 				fail := func(ctx context.Context) (idem.Response, error) {
 					_, err := idem.Foreign(ctx, "call", func(context.Context, *idem.Tx) (int, error) { return 0, errors.New("down") })
@@ -275,7 +275,7 @@ func TestLostAnswersLeaveNothingOfTheRequest(t *testing.T) {
 func TestDeletedPartOfARequestStaysDeleted(t *testing.T) {
 	t.Parallel()
 	tab := newTable(t)
-	engine := idem.New(tab.Store, func(o *idem.Options) { o.Resumable = true })
+	engine := tab.Engine(func(o *idem.Options) { o.Resumable = true })
 	if _, err := engine.Do(t.Context(), tabletest.Post(tabletest.NewKey(), randomText(10<<10)), func(ctx context.Context) (idem.Response, error) {
 		for _, it := range tab.Items(t) {
 			if it["st"] == nil {

@@ -134,7 +134,7 @@ func TestCallsPerPhase(t *testing.T) {
 	} {
 		//nolint:paralleltest // the calls are counted on one table
 		t.Run(name, func(t *testing.T) {
-			engine := idem.New(tab.Store, tc.opt)
+			engine := tab.Engine(tc.opt)
 			req := tabletest.Post(tabletest.NewKey(), "{}")
 			tab.Transport.Reset()
 			if _, err := engine.Do(t.Context(), req, tc.fn); err != nil {
@@ -147,7 +147,7 @@ func TestCallsPerPhase(t *testing.T) {
 				return
 			}
 			tab.Transport.Reset()
-			replay := idem.New(tab.Store)
+			replay := tab.Engine()
 			if res, err := replay.Do(t.Context(), req, tabletest.NeverRuns(t)); err != nil || !res.Replayed {
 				t.Fatalf("%+v, %v", res, err)
 			}
@@ -165,7 +165,7 @@ func TestWriteSkewIsRefused(t *testing.T) {
 	t.Parallel()
 	tab := newTable(t)
 	app := tab.App(t)
-	engine := idem.New(tab.Store)
+	engine := tab.Engine()
 	onCall := func(round, me int) func(context.Context) (idem.Response, error) {
 		return func(ctx context.Context) (idem.Response, error) {
 			return idem.Finish(ctx, func(ctx context.Context, tx *idem.Tx) (idem.Response, error) {
@@ -223,7 +223,7 @@ func TestReadModifyWriteUnderContention(t *testing.T) {
 	t.Parallel()
 	tab := newTable(t)
 	app := tab.App(t)
-	engine := idem.New(tab.Store)
+	engine := tab.Engine()
 	var wg sync.WaitGroup
 	const n = 12
 	for range n {
@@ -256,7 +256,7 @@ func TestConditionAndChangeAreToldApart(t *testing.T) {
 	t.Parallel()
 	tab := newTable(t)
 	app := tab.App(t)
-	engine := idem.New(tab.Store)
+	engine := tab.Engine()
 	for name, tc := range map[string]struct {
 		cond     string
 		meddle   bool // somebody changes the item after the first read
@@ -326,7 +326,7 @@ func TestGetChecksEveryAttribute(t *testing.T) {
 	commit := func(item string, out any, meddle func(), on ...string) (bool, error) {
 		var found bool
 		runs := 0
-		_, err := idem.New(tab.Store).Do(t.Context(), tabletest.Post(tabletest.NewKey(), "{}"), func(ctx context.Context) (idem.Response, error) {
+		_, err := tab.Engine().Do(t.Context(), tabletest.Post(tabletest.NewKey(), "{}"), func(ctx context.Context) (idem.Response, error) {
 			return idem.Finish(ctx, func(ctx context.Context, tx *idem.Tx) (_ idem.Response, err error) {
 				if runs++; runs > 1 {
 					return idem.Response{}, errChanged
@@ -402,7 +402,7 @@ func TestBadInput30WritesThatCannotCommit(t *testing.T) {
 		}
 		return out
 	}
-	engine := idem.New(tab.Store)
+	engine := tab.Engine()
 	for name, tc := range map[string]struct {
 		writes []idem.Write
 		says   string
@@ -485,7 +485,7 @@ func TestMistakesTheServiceFinds(t *testing.T) {
 			t.Run(fmt.Sprintf("%s, merged=%t", name, merge), func(t *testing.T) {
 				t.Parallel()
 				var failed error
-				engine := idem.New(tab.Store, func(o *idem.Options) { o.MergeClaim = merge })
+				engine := tab.Engine(func(o *idem.Options) { o.MergeClaim = merge })
 				req := tabletest.Post("", "{}")
 				req.Header = http.Header{idem.KeyHeader: {tabletest.NewKey()}}
 				res, err := engine.Serve(t.Context(), req, func(ctx context.Context) (idem.Response, error) {
@@ -529,7 +529,7 @@ func TestPhasesSurviveLostAnswers(t *testing.T) {
 				}
 				return nil
 			}
-			engine := idem.New(tab.Store, opt)
+			engine := tab.Engine(opt)
 			const keys = 30
 			for range keys {
 				var charges atomic.Int64

@@ -12,7 +12,7 @@ func TestTwoEnginesWithoutNamesOnOneStore(t *testing.T) {
 	t.Parallel()
 	tab := newTable(t)
 	engine := func(namespace string, resumable bool) *idem.Engine {
-		return idem.New(tab.Store, func(o *idem.Options) { o.Namespace, o.Resumable = namespace, resumable })
+		return tab.Engine(func(o *idem.Options) { o.Namespace, o.Resumable = namespace, resumable })
 	}
 	for _, step := range []struct {
 		namespace, name string
@@ -49,12 +49,12 @@ func TestTwoEnginesWithTheSameKeysOnOneStore(t *testing.T) {
 		{"a", "Direct", "", false},
 		{"a", "events.SNSEventRecord", "", false},
 	} {
-		e := idem.New(tab.Store, func(o *idem.Options) { o.Namespace = step.namespace })
+		e := tab.Engine(func(o *idem.Options) { o.Namespace = step.namespace })
 		if err := e.AddOperation(step.kind, step.name); (err == nil) != step.ok {
 			t.Errorf("%+v: %v", step, err)
 		}
 	}
-	off := idem.New(tab.Store, func(o *idem.Options) { o.Namespace, o.Disabled = "a", true })
+	off := tab.Engine(func(o *idem.Options) { o.Namespace, o.Disabled = "a", true })
 	if err := off.AddOperation("Direct", ""); err != nil {
 		t.Errorf("a disabled engine: %v", err)
 	}

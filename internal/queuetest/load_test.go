@@ -27,13 +27,17 @@ import (
 	"github.com/samekey/samekey/internal/local/elasticmq"
 	"github.com/samekey/samekey/internal/local/eventsource"
 	"github.com/samekey/samekey/internal/local/lambdarun"
+	"github.com/samekey/samekey/internal/local/localtest"
+)
+
+var (
+	timeout = localtest.Stretch(5 * time.Second)
+	// hidden is for how long a message is hidden that nobody brings back: longer than
+	// the lease of what a process has left, and the start of another process.
+	hidden = localtest.Stretch(12 * time.Second)
 )
 
 const (
-	timeout = 5 * time.Second
-	// hidden is for how long a message is hidden that nobody brings back: longer than
-	// the lease of what a process has left, and the start of another process.
-	hidden  = 12 * time.Second
 	groups  = 50
 	kills   = 10
 	loadEnv = "QUEUETEST_LOAD"

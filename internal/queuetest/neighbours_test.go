@@ -22,6 +22,7 @@ import (
 	"github.com/samekey/samekey/internal/local/eventsource"
 	"github.com/samekey/samekey/internal/local/ids"
 	"github.com/samekey/samekey/internal/local/lambdarun"
+	"github.com/samekey/samekey/internal/local/localtest"
 )
 
 // patience ends a test that fails.
@@ -84,7 +85,7 @@ type testQueue struct {
 // 5: the lease of what a process left is over by then.
 func newQueue(t *testing.T, db *dynamotest.DB, c *sqs.Client, name, function string) *testQueue {
 	t.Helper()
-	return makeQueue(t, db, c, name, function, maxReceives, 2*time.Second, 5*time.Second)
+	return makeQueue(t, db, c, name, function, maxReceives, localtest.Stretch(2*time.Second), localtest.Stretch(5*time.Second))
 }
 
 func makeQueue(t *testing.T, db *dynamotest.DB, c *sqs.Client, name, function string, receives int, timeout, visibility time.Duration, env ...string) *testQueue {
@@ -113,7 +114,7 @@ func makeQueue(t *testing.T, db *dynamotest.DB, c *sqs.Client, name, function st
 	q.fn, err = lambdarun.Start(t.Context(), lambdarun.Config{
 		Name: table, Binary: self, Timeout: timeout, Stdout: os.Stderr, Stderr: os.Stderr,
 		Env: append([]string{
-			asFunction + "=" + function, "EFFECTS=" + q.effects, "IDEM_TABLE=" + table,
+			asFunction + "=" + function, localtest.StretchVariable(), "EFFECTS=" + q.effects, "IDEM_TABLE=" + table,
 			"QUEUE_URL=" + q.url, "QUEUE_ARN=" + queueARN(name), "AWS_ENDPOINT_URL_SQS=" + q.url[:strings.LastIndex(q.url, "/"+ids.AccountID)],
 			"AWS_ENDPOINT_URL_DYNAMODB=" + db.Endpoint, "AWS_ACCESS_KEY_ID=test", "AWS_SECRET_ACCESS_KEY=test",
 		}, env...),

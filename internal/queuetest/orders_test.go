@@ -17,6 +17,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/sqs"
 
 	"github.com/samekey/samekey/idem"
+	"github.com/samekey/samekey/internal/local/localtest"
 	"github.com/samekey/samekey/lambda"
 )
 
@@ -40,7 +41,7 @@ const (
 )
 
 // recordTimeout is far more than an order needs, and far less than the function has.
-const recordTimeout = time.Second
+var recordTimeout = localtest.Stretch(time.Second)
 
 // orders is the function: it charges once for each order. All that it does to the
 // world it does over HTTP, outside of its process.

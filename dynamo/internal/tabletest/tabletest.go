@@ -61,6 +61,18 @@ func New(t testing.TB, optFns ...func(*dynamo.Options)) *Table {
 	return tab
 }
 
+// Lease is the time of a request whose context has no deadline: on a machine that
+// is busy with other tests, all that a request has to do takes minutes.
+const Lease = 10 * time.Minute
+
+// Unhurried gives an engine's requests that time.
+func Unhurried(o *idem.Options) { o.Lease = Lease }
+
+// Engine returns an engine on the table's store, whose requests are in no hurry.
+func (tab *Table) Engine(optFns ...func(*idem.Options)) *idem.Engine {
+	return idem.New(tab.Store, append([]func(*idem.Options){Unhurried}, optFns...)...)
+}
+
 // Put writes an item by hand, as no store would.
 func (tab *Table) Put(t testing.TB, item map[string]types.AttributeValue) {
 	t.Helper()

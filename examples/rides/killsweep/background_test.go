@@ -31,13 +31,6 @@ import (
 	"github.com/samekey/samekey/internal/local/lambdarun"
 )
 
-const (
-	// workTime is the timeout of a background function: the completer waits for
-	// the function that it invokes. A queue hides a message for longer.
-	workTime   = 2 * timeout
-	visibility = workTime + time.Second
-)
-
 // background is a backstage whose background functions are processes of their
 // own, with real queues. What they would read from the stream is kept, and the
 // test delivers it.
@@ -232,7 +225,7 @@ func (w *worker) harmed(t *testing.T, p point, act func() error) {
 // for a ride's receipt. The stream delivers the batch again until it is taken.
 func TestKillSweepOfTheDrain(t *testing.T) { //nolint:tparallel // alone: its runs are as many processes as the machine takes
 	bg := openBackground(t)
-	bootstrap, stream, mails := build(t, "drain"), bg.collect(t, "Drain"), lambdarun.InProcess(bg.receipts(t), time.Minute)
+	bootstrap, stream, mails := build(t, "drain"), bg.collect(t, "Drain"), lambdarun.InProcess(bg.receipts(t), patience)
 	sweepOf(t, stream, []string{"SendMessageBatch", "UpdateItem"}, func(t *testing.T) (*run, *worker) {
 		t.Helper()
 		r := newRun(t, bg.backstage, modes[0], retried)

@@ -29,6 +29,7 @@ import (
 	"github.com/samekey/samekey/idem/jobs"
 	"github.com/samekey/samekey/internal/local/eventsource"
 	"github.com/samekey/samekey/internal/local/lambdarun"
+	"github.com/samekey/samekey/internal/local/localtest"
 	"github.com/samekey/samekey/internal/local/mendstream"
 	"github.com/samekey/samekey/internal/local/sam"
 	"github.com/samekey/samekey/lambda"
@@ -40,10 +41,17 @@ const (
 	template = "../../../template.yaml"
 	pkgs     = "github.com/samekey/samekey/examples/rides/cmd/"
 
+	margin = idem.MinLeaseMargin
+	grace  = 100 * time.Millisecond
+)
+
+var (
 	// A process is believed dead timeout and margin after it got its work.
-	timeout = 5 * time.Second
-	margin  = idem.MinLeaseMargin
-	grace   = 100 * time.Millisecond
+	timeout = localtest.Stretch(5 * time.Second)
+	// workTime is the timeout of a background function: the completer waits for
+	// the function that it invokes. A queue hides a message for longer.
+	workTime   = 2 * timeout
+	visibility = workTime + time.Second
 )
 
 // backstage is what all runs share: the tables, and what works behind the API.
@@ -146,7 +154,7 @@ func (b *backstage) startStream(t *testing.T, arn, function string, h lambdarun.
 	base := &http.Transport{}
 	t.Cleanup(base.CloseIdleConnections)
 	m, err := eventsource.Stream{
-		Function: lambdarun.InProcess(h, time.Minute), ARN: arn, ReportBatchItemFailures: true, Filters: filters(t, function),
+		Function: lambdarun.InProcess(h, patience), ARN: arn, ReportBatchItemFailures: true, Filters: filters(t, function),
 		API: dynamodbstreams.New(dynamodbstreams.Options{
 			BaseEndpoint: &b.db.Endpoint, Region: "us-east-1", HTTPClient: &http.Client{Transport: mendstream.Transport(base)},
 			Credentials: aws.CredentialsProviderFunc(func(context.Context) (aws.Credentials, error) {

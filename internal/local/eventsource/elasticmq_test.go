@@ -22,6 +22,7 @@ import (
 	"github.com/samekey/samekey/internal/local/eventsource"
 	"github.com/samekey/samekey/internal/local/ids"
 	"github.com/samekey/samekey/internal/local/lambdarun"
+	"github.com/samekey/samekey/internal/local/localtest"
 )
 
 func TestQueueOnElasticMQ(t *testing.T) {
@@ -41,6 +42,9 @@ func TestQueueOnElasticMQ(t *testing.T) {
 		})
 	}
 }
+
+// second is a visibility timeout: short, and longer than a handler takes here.
+func second() string { return strconv.Itoa(int(localtest.Stretch(time.Second).Seconds())) }
 
 type localQueue struct {
 	client    *sqs.Client
@@ -170,7 +174,7 @@ func queueDelivers(t *testing.T, c *sqs.Client) {
 func queueRedrives(t *testing.T, c *sqs.Client) {
 	dead := newLocalQueue(t, c, "redrives-dead", nil)
 	policy, _ := json.Marshal(map[string]any{"deadLetterTargetArn": dead.arn(), "maxReceiveCount": 2})
-	q := newLocalQueue(t, c, "redrives", map[string]string{"VisibilityTimeout": "1", "RedrivePolicy": string(policy)})
+	q := newLocalQueue(t, c, "redrives", map[string]string{"VisibilityTimeout": second(), "RedrivePolicy": string(policy)})
 	for _, body := range []string{"good", "bad", "good too"} {
 		q.send(t, body, nil)
 	}
@@ -200,7 +204,7 @@ func queueRedrives(t *testing.T, c *sqs.Client) {
 }
 
 func queueKeepsOrder(t *testing.T, c *sqs.Client) {
-	q := newLocalQueue(t, c, "ordered.fifo", map[string]string{"FifoQueue": "true", "VisibilityTimeout": "1"})
+	q := newLocalQueue(t, c, "ordered.fifo", map[string]string{"FifoQueue": "true", "VisibilityTimeout": second()})
 	const groups, each = 5, 12
 	for i := range each {
 		for g := range groups {

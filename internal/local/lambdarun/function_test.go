@@ -260,14 +260,15 @@ func TestLargestPayloadsPass(t *testing.T) {
 func TestTimeoutKillsTheSandbox(t *testing.T) {
 	t.Parallel()
 	// The timeout has to be enough for the invocations that should succeed.
-	f := start(t, func(c *Config) { c.Timeout, c.MaxConcurrency = 3*time.Second, 1 })
+	timeout := localtest.Stretch(3 * time.Second)
+	f := start(t, func(c *Config) { c.Timeout, c.MaxConcurrency = timeout, 1 })
 	pid := mustInvoke(t, f, testEvent{Op: "echo"}).PID
 	_, err := invoke(t.Context(), f, testEvent{Op: "hang"})
 	fe, ok := errors.AsType[*FunctionError](err)
 	if !ok || fe.Type != TypeTimedOut {
 		t.Fatalf("error is %v", err)
 	}
-	if want := "RequestId: " + fe.RequestID + " Error: Task timed out after 3.00 seconds"; fe.Message != want {
+	if want := "RequestId: " + fe.RequestID + fmt.Sprintf(" Error: Task timed out after %.2f seconds", timeout.Seconds()); fe.Message != want {
 		t.Errorf("message is %q, want %q", fe.Message, want)
 	}
 	if alive(pid) {
@@ -280,7 +281,7 @@ func TestTimeoutKillsTheSandbox(t *testing.T) {
 
 func TestOvertimeLetsAProcessGoOnBeyondItsDeadline(t *testing.T) {
 	t.Parallel()
-	f := start(t, func(c *Config) { c.Timeout, c.Overtime = 3*time.Second, time.Minute })
+	f := start(t, func(c *Config) { c.Timeout, c.Overtime = localtest.Stretch(3*time.Second), 10*time.Minute })
 	g := localtest.NewGate(t) // stays closed: the function gives up at the deadline it was told
 	_, err := invoke(t.Context(), f, testEvent{Op: "echo", URL: g.URL})
 	fe, ok := errors.AsType[*FunctionError](err)

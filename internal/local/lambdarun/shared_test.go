@@ -60,7 +60,7 @@ func TestConcurrentInvocationsShareAProcess(t *testing.T) {
 // others of its process, and its worker comes back when it is done.
 func TestTimeoutLeavesASharedProcessAtWork(t *testing.T) {
 	t.Parallel()
-	f := start(t, func(c *Config) { c.PerProcess, c.Timeout = 2, 2*time.Second })
+	f := start(t, func(c *Config) { c.PerProcess, c.Timeout = 2, localtest.Stretch(2*time.Second) })
 	g, other := localtest.NewGate(t), localtest.NewGate(t)
 	late := invokeInBackground(t.Context(), f, testEvent{Op: "outlive", Value: g.URL})
 	<-g.Arrived

@@ -25,7 +25,7 @@ import (
 
 // stackTimeout is the timeout of all functions in TestStack: one of them has to
 // reach it.
-const stackTimeout = 4 * time.Second
+var stackTimeout = localtest.Stretch(4 * time.Second)
 
 // running is a stack under test.
 type running struct {
