@@ -61,6 +61,13 @@ LOAD          ?= 10000
 load: ## a queue's whole life under load, LOAD messages each; figures are printed (Java; docs/testing.md)
 	QUEUETEST_LOAD=$(LOAD) go test ./internal/queuetest -run '^TestLoad$$' -v -count=1 -timeout 90m
 
+STRESS_PKGS   ?= ./...
+STRESSFLAGS   ?= -race
+
+.PHONY: stress
+stress: ## the tests of STRESS_PKGS, three times each, beside threads that burn CPU (hours; docs/testing.md)
+	go run ./internal/tools/stress $(STRESSFLAGS) $(STRESS_PKGS)
+
 .PHONY: stripe-sdks
 stripe-sdks: ## the Stripe presets against Stripe's clients for Go, Python and Node (python3, npm)
 	internal/tools/stripe-sdks.sh $(TESTFLAGS)

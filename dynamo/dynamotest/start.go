@@ -16,7 +16,7 @@ import (
 const startTimeout = 10 * time.Minute
 
 // shared is the one database of this test process.
-var shared sharedDB
+var shared = sharedDB{skips: &servers.Missed}
 
 // Start returns the database shared by all tests of this process. The first
 // call finds or starts it, as [Find] does; all calls, from any goroutine, get
@@ -33,7 +33,8 @@ func Start(tb testing.TB) *DB {
 }
 
 // Main runs the tests of a package and then closes the database that [Start]
-// shared among them, if there is one. It returns the exit code:
+// shared among them, if there is one. One line says how many tests did not run for
+// want of a database, and why. It returns the exit code:
 //
 //	func TestMain(m *testing.M) { os.Exit(dynamotest.Main(m)) }
 //
@@ -42,10 +43,11 @@ func Start(tb testing.TB) *DB {
 func Main(m interface{ Run() int }) int { return shared.main(m) }
 
 type sharedDB struct {
-	mu   sync.Mutex
-	done bool // whether db and err tell the outcome of the search
-	db   *DB
-	err  error
+	mu    sync.Mutex
+	done  bool // whether db and err tell the outcome of the search
+	skips *servers.Skips
+	db    *DB
+	err   error
 }
 
 func (s *sharedDB) start(tb testing.TB, find func(context.Context) (*DB, error)) *DB {
@@ -53,7 +55,7 @@ func (s *sharedDB) start(tb testing.TB, find func(context.Context) (*DB, error))
 	db, err := s.get(find)
 	if err != nil {
 		if errors.Is(err, ErrUnavailable) && !servers.Required(envRequire) {
-			tb.Skip(err)
+			s.skips.Skip(tb, err)
 		}
 		tb.Fatal(err)
 	}
@@ -81,6 +83,7 @@ func (s *sharedDB) main(m interface{ Run() int }) (code int) {
 			fmt.Fprintln(os.Stderr, err)
 			code = max(code, 1)
 		}
+		s.skips.Tell()
 	}()
 	return m.Run()
 }

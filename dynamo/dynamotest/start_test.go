@@ -4,6 +4,9 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"os"
+	"os/exec"
+	"strings"
 	"sync"
 	"testing"
 
@@ -29,7 +32,7 @@ func TestStartSkipsOrFails(t *testing.T) {
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			t.Setenv(envRequire, tt.require)
-			var s sharedDB
+			s := sharedDB{skips: new(servers.Skips)}
 			got := serverstest.RunTest(func(t *serverstest.TB) {
 				s.start(t, func(context.Context) (*DB, error) {
 					if tt.err != nil {
@@ -100,7 +103,7 @@ func TestMainClosesTheSharedDatabase(t *testing.T) {
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			t.Parallel()
-			var s sharedDB
+			s := sharedDB{skips: new(servers.Skips)}
 			open := false
 			got := s.main(tests(func() int {
 				_, _ = s.get(func(context.Context) (*DB, error) {
@@ -121,8 +124,31 @@ func TestMainClosesTheSharedDatabase(t *testing.T) {
 
 func TestMainWithoutADatabase(t *testing.T) {
 	t.Parallel()
-	var s sharedDB
+	s := sharedDB{skips: new(servers.Skips)}
 	if got := s.main(tests(func() int { return 4 })); got != 4 {
 		t.Errorf("got code %d, want 4", got)
+	}
+}
+
+// Without a database a passing package says how many of its tests did not run.
+func TestMainTellsWhatDidNotRun(t *testing.T) {
+	const child = "DYNAMOTEST_TEST_CHILD"
+	if os.Getenv(child) != "" {
+		t.Run("one", func(t *testing.T) { Start(t) })
+		t.Run("two", func(t *testing.T) { Start(t) })
+		return
+	}
+	bare(t, nil)
+	cmd := exec.Command(os.Args[0], "-test.run=^TestMainTellsWhatDidNotRun$")
+	cmd.Env = append(os.Environ(), child+"=1")
+	out, err := cmd.CombinedOutput()
+	if want := "dynamotest: 2 tests did not run: dynamotest: no DynamoDB"; err != nil || strings.Count(string(out), want) != 1 || !strings.Contains(string(out), noVar) {
+		t.Errorf("got %v\n%s\nwant %q and %q", err, out, want, noVar)
+	}
+	t.Setenv(envRequire, "1")
+	cmd = exec.Command(os.Args[0], "-test.run=^TestMainTellsWhatDidNotRun$")
+	cmd.Env = append(os.Environ(), child+"=1")
+	if out, err := cmd.CombinedOutput(); err == nil {
+		t.Errorf("required, and missing: the tests pass\n%s", out)
 	}
 }

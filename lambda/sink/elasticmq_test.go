@@ -2,6 +2,7 @@ package sink_test
 
 import (
 	"encoding/json"
+	"os"
 	"strings"
 	"testing"
 
@@ -12,6 +13,8 @@ import (
 	"github.com/samekey/samekey/internal/local/elasticmq"
 	"github.com/samekey/samekey/lambda/sink"
 )
+
+func TestMain(m *testing.M) { os.Exit(elasticmq.Main(m)) }
 
 // A server with a lower limit than AWS's, and a code of its own for what is over
 // it: the job that is too large counts against itself, alone and among others,

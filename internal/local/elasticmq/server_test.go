@@ -33,8 +33,12 @@ func TestMain(m *testing.M) {
 	}) {
 		return
 	}
-	goleak.VerifyTestMain(m)
+	goleak.VerifyTestMain(runner(func() int { return Main(m) }))
 }
+
+type runner func() int
+
+func (r runner) Run() int { return r() }
 
 // findOwn starts a queue that a test may end, or skips the test.
 func findOwn(t *testing.T) *Server {

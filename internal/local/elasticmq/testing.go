@@ -5,6 +5,8 @@ import (
 	"errors"
 	"testing"
 	"time"
+
+	"github.com/samekey/samekey/internal/local/servers"
 )
 
 // startTimeout bounds the search of [Start]: a first call may download 37 MB.
@@ -19,16 +21,23 @@ const startTimeout = 10 * time.Minute
 // endpoint: that one is shared, so give queues names of the test's own.
 func Start(tb testing.TB) *Server {
 	tb.Helper()
-	return startWith(tb, Find)
+	return startWith(tb, &servers.Missed, Find)
 }
 
-func startWith(tb testing.TB, find func(context.Context) (*Server, error)) *Server {
+// Main runs the tests of a package that has no other servers, and returns the exit
+// code. One line says how many tests did not run for want of a queue, and why.
+func Main(m interface{ Run() int }) int {
+	defer servers.Missed.Tell()
+	return m.Run()
+}
+
+func startWith(tb testing.TB, skips *servers.Skips, find func(context.Context) (*Server, error)) *Server {
 	tb.Helper()
 	ctx, cancel := context.WithTimeout(tb.Context(), startTimeout)
 	defer cancel()
 	s, err := find(ctx)
 	if errors.Is(err, ErrUnavailable) && !Required() {
-		tb.Skip(err)
+		skips.Skip(tb, err)
 	}
 	if err != nil {
 		tb.Fatal(err)

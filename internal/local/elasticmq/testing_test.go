@@ -31,7 +31,7 @@ func TestStartSkipsOrFails(t *testing.T) {
 			t.Setenv(envRequireAll, "")
 			ended := 0
 			got := serverstest.RunTest(func(t *serverstest.TB) {
-				startWith(t, func(context.Context) (*Server, error) {
+				startWith(t, new(servers.Skips), func(context.Context) (*Server, error) {
 					if tt.err != nil {
 						return nil, tt.err
 					}

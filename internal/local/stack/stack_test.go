@@ -21,6 +21,7 @@ import (
 	"github.com/samekey/samekey/internal/local/elasticmq"
 	"github.com/samekey/samekey/internal/local/localtest"
 	"github.com/samekey/samekey/internal/local/sam"
+	"github.com/samekey/samekey/internal/local/servers"
 )
 
 // stackTimeout is the timeout of all functions in TestStack: one of them has to
@@ -59,7 +60,7 @@ func TestStack(t *testing.T) {
 		},
 	})
 	if errors.Is(err, elasticmq.ErrUnavailable) && !elasticmq.Required() {
-		t.Skip(err)
+		servers.Missed.Skip(t, err)
 	}
 	if err != nil {
 		t.Fatal(err)

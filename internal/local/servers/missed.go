@@ -1,0 +1,70 @@
+package servers
+
+import (
+	"fmt"
+	"io"
+	"maps"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+)
+
+// Missed are the tests of this process that did not run for want of a server.
+var Missed Skips
+
+// Skips counts tests that were skipped, by the reason. The zero Skips is ready for
+// use, also concurrent.
+type Skips struct {
+	mu    sync.Mutex
+	count map[string]int
+}
+
+// Skip counts the test and skips it.
+func (s *Skips) Skip(tb testing.TB, why error) {
+	tb.Helper()
+	s.mu.Lock()
+	if s.count == nil {
+		s.count = make(map[string]int)
+	}
+	s.count[OneLine(why.Error())]++
+	s.mu.Unlock()
+	tb.Skip(why)
+}
+
+// Report says in one line for each reason how many tests of the program were
+// skipped; nothing if there are none.
+func (s *Skips) Report(w io.Writer, program string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for _, why := range slices.Sorted(maps.Keys(s.count)) {
+		fmt.Fprintf(w, "%s: %d tests did not run: %s\n", program, s.count[why], why)
+	}
+}
+
+// Tell reports the tests of this process to whoever has started it. The go command
+// shows nothing of what a package's passing tests print (but with -v): on Linux they
+// print to its standard error.
+func (s *Skips) Tell() {
+	program := strings.TrimSuffix(filepath.Base(os.Args[0]), ".test")
+	if err := toGo(func(w io.Writer) { s.Report(w, program) }); err != nil {
+		s.Report(os.Stderr, program)
+	}
+}
+
+// toGo lets print write to the standard error of the go command that has started
+// this process.
+func toGo(print func(io.Writer)) error {
+	parent := fmt.Sprintf("/proc/%d/", os.Getppid())
+	if exe, err := os.Readlink(parent + "exe"); err != nil || filepath.Base(exe) != "go" {
+		return fmt.Errorf("started by %q: %w", exe, err)
+	}
+	f, err := os.OpenFile(parent+"fd/2", os.O_WRONLY|os.O_APPEND, 0)
+	if err != nil {
+		return err
+	}
+	print(f)
+	return f.Close()
+}
