@@ -2,6 +2,7 @@
 // examines APIs.
 //
 //	samekey local   run a SAM template's functions on this machine
+//	samekey stack   write the template with table, worker, alarms and dashboard
 //	samekey stuck   list and settle operations that wait for people
 //	samekey check   examine an HTTP API that takes idempotency keys
 package main
@@ -31,7 +32,7 @@ type environment struct {
 }
 
 func commands() []command {
-	return []command{localCommand, stuckCommand, checkCommand}
+	return []command{localCommand, stackCommand, stuckCommand, checkCommand}
 }
 
 func main() {

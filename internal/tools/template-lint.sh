@@ -25,10 +25,16 @@ export AWS_DEFAULT_REGION=us-east-1 SAM_CLI_TELEMETRY=0
 
 cd "$root"
 
-templates=(template.yaml examples/hello/template.yaml)
+apps=(template.yaml examples/hello/template.yaml)
+
+# The stack that templates nest, and its form for other tools than SAM.
+standalone=$(mktemp -d)
+trap 'rm -rf "$standalone"' EXIT
+go run ./cmd/samekey stack -standalone "$standalone/samekey.yaml"
+templates=("${apps[@]}" internal/deploy/samekey.yaml "$standalone/samekey.yaml")
 
 install lint requirements.txt
-for template in "${templates[@]}"; do
+for template in "${apps[@]}"; do
 	run lint sam validate --lint --template "$template"
 done
 

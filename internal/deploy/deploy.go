@@ -1,0 +1,49 @@
+// Package deploy has the stack of a table and its worker: a CloudFormation template
+// that a user's template nests. docs/deploying.md is its manual.
+package deploy
+
+import (
+	_ "embed"
+	"strings"
+)
+
+// File is the name under which users' templates nest the stack.
+const File = "samekey.yaml"
+
+//go:embed samekey.yaml
+var nested string
+
+// Nested returns the template that SAM and `aws cloudformation package` deploy: the
+// worker's program is in the folder dist/samekey-worker beside it.
+func Nested() string { return nested }
+
+// Standalone returns the template for every other tool: the worker's program is a zip
+// file in a bucket, named by the parameters CodeBucket and CodeKey.
+func Standalone() string { return standalone.Replace(nested) }
+
+// standalone holds what differs. Each old text is in the nested template once.
+var standalone = strings.NewReplacer(replacements...)
+
+var replacements = []string{
+	"      Code: dist/samekey-worker/\n",
+	`      Code:
+        S3Bucket: !Ref CodeBucket
+        S3Key: !Ref CodeKey
+`,
+	"      SkipBuild: true # `sam build` has nothing to build: the folder holds the program\n" +
+		"      GoPackage: github.com/samekey/samekey/cmd/samekey-worker # for `samekey local`\n" +
+		"      cfn-lint:\n        config:\n" +
+		"          ignore_checks: [W3002] # `sam deploy` and `aws cloudformation package` upload the folder\n",
+	"      GoPackage: github.com/samekey/samekey/cmd/samekey-worker\n",
+	"# Written by `samekey stack`;", "# Written by `samekey stack -standalone`;",
+	"\nParameters:\n",
+	`
+Parameters:
+  CodeBucket:
+    Description: The bucket with the worker's zip file, which holds the program as bootstrap.
+    Type: String
+  CodeKey:
+    Description: The zip file's key. Another version of the worker needs another key.
+    Type: String
+`,
+}

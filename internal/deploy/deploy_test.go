@@ -1,0 +1,121 @@
+package deploy
+
+import (
+	"slices"
+	"strings"
+	"testing"
+
+	"go.yaml.in/yaml/v3"
+
+	"github.com/samekey/samekey/lambda/metrics"
+)
+
+// template is the stack, as far as these tests look at it.
+type template struct {
+	Parameters map[string]struct {
+		Default *string `yaml:"Default"`
+	} `yaml:"Parameters"`
+	Resources map[string]struct {
+		Type                string `yaml:"Type"`
+		DeletionPolicy      string `yaml:"DeletionPolicy"`
+		UpdateReplacePolicy string `yaml:"UpdateReplacePolicy"`
+		Properties          struct {
+			Code       any    `yaml:"Code"`
+			Namespace  string `yaml:"Namespace"`
+			MetricName string `yaml:"MetricName"`
+			Dimensions []struct {
+				Name  string `yaml:"Name"`
+				Value string `yaml:"Value"`
+			} `yaml:"Dimensions"`
+			DeletionProtectionEnabled        string `yaml:"DeletionProtectionEnabled"`
+			PointInTimeRecoverySpecification struct {
+				PointInTimeRecoveryEnabled bool `yaml:"PointInTimeRecoveryEnabled"`
+			} `yaml:"PointInTimeRecoverySpecification"`
+			DashboardBody string `yaml:"DashboardBody"`
+		} `yaml:"Properties"`
+	} `yaml:"Resources"`
+	Outputs map[string]any `yaml:"Outputs"`
+}
+
+func read(t *testing.T, text string) template {
+	t.Helper()
+	var out template
+	if err := yaml.Unmarshal([]byte(text), &out); err != nil {
+		t.Fatal(err)
+	}
+	return out
+}
+
+// What a person must hear of has an alarm, and the alarms are on metrics that there are.
+func TestAlarmsAreOnMetricsThatAreEmitted(t *testing.T) {
+	t.Parallel()
+	var known, watched []string
+	for _, m := range metrics.All() {
+		known = append(known, m.Name)
+	}
+	all := read(t, Nested())
+	for name, r := range all.Resources {
+		p := r.Properties
+		if r.Type != "AWS::CloudWatch::Alarm" || p.Namespace != metrics.Namespace {
+			continue
+		}
+		watched = append(watched, p.MetricName)
+		if !slices.Contains(known, p.MetricName) {
+			t.Errorf("%s is on %s, which nobody emits", name, p.MetricName)
+		}
+		if len(p.Dimensions) != 1 || p.Dimensions[0].Name != "App" || p.Dimensions[0].Value != "App" {
+			t.Errorf("%s has the dimensions %v", name, p.Dimensions)
+		}
+	}
+	for _, m := range metrics.All() {
+		if m.Alarm && !slices.Contains(watched, m.Name) {
+			t.Errorf("no alarm is on %s", m.Name)
+		}
+		if !strings.Contains(all.Resources["Dashboard"].Properties.DashboardBody, `"`+m.Name+`"`) {
+			t.Errorf("%s is not on the dashboard", m.Name)
+		}
+	}
+}
+
+// Nobody loses records by a default.
+func TestDefaultsAreSafe(t *testing.T) {
+	t.Parallel()
+	all := read(t, Nested())
+	table := all.Resources["Table"]
+	if p := table.Properties; p.DeletionProtectionEnabled != "DeletionProtection" || !p.PointInTimeRecoverySpecification.PointInTimeRecoveryEnabled {
+		t.Errorf("the table has deletion protection %s, point-in-time recovery %v", p.DeletionProtectionEnabled, p.PointInTimeRecoverySpecification)
+	}
+	if d := all.Parameters["DeletionProtection"].Default; d == nil || *d != "true" {
+		t.Errorf("DeletionProtection is %v by default", d)
+	}
+	for _, id := range []string{"Table", "FailedBucket"} {
+		if r := all.Resources[id]; r.DeletionPolicy != "RetainExceptOnCreate" || r.UpdateReplacePolicy != "Retain" {
+			t.Errorf("%s has the policies %q and %q", id, r.DeletionPolicy, r.UpdateReplacePolicy)
+		}
+	}
+	for name, p := range all.Parameters {
+		if p.Default == nil {
+			t.Errorf("parameter %s has no default", name)
+		}
+	}
+}
+
+// The stack for other tools is the same but for the worker's program.
+func TestStandaloneDiffersInTheProgramOnly(t *testing.T) {
+	t.Parallel()
+	for i := 0; i < len(replacements); i += 2 {
+		if n := strings.Count(Nested(), replacements[i]); n != 1 {
+			t.Errorf("the stack has %d times:\n%s", n, replacements[i])
+		}
+	}
+	sam, other := read(t, Nested()), read(t, Standalone())
+	if code := sam.Resources["Worker"].Properties.Code; code != "dist/samekey-worker/" {
+		t.Errorf("nested, the worker's program is %v", code)
+	}
+	if code, ok := other.Resources["Worker"].Properties.Code.(map[string]any); !ok || code["S3Bucket"] != "CodeBucket" || code["S3Key"] != "CodeKey" {
+		t.Errorf("standalone, the worker's program is %v", other.Resources["Worker"].Properties.Code)
+	}
+	if len(other.Parameters) != len(sam.Parameters)+2 || len(other.Resources) != len(sam.Resources) || len(other.Outputs) != len(sam.Outputs) {
+		t.Errorf("standalone has %d parameters, %d resources, %d outputs", len(other.Parameters), len(other.Resources), len(other.Outputs))
+	}
+}
