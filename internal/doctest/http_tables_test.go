@@ -60,31 +60,34 @@ func methods(t *testing.T) string {
 	return tb.String()
 }
 
+// keyRows are values of the header.
+var keyRows = []struct {
+	shown  string // where the value can't be
+	values []string
+}{
+	{values: []string{"8e03978e-40d5"}},
+	{values: []string{`"8e03978e-40d5"`}},
+	{values: []string{`"8e03978e-40d5";v=1`}},
+	{values: []string{`"a\"b\\c"`}},
+	{shown: "spaces around it", values: []string{"  abc\t"}},
+	{shown: "255 characters", values: []string{strings.Repeat("x", 255)}},
+	{shown: "256 characters", values: []string{strings.Repeat("x", 256)}},
+	{shown: "empty, or spaces", values: []string{" "}},
+	{values: []string{`""`}},
+	{values: []string{"a b"}},
+	{values: []string{`"a b"`}},
+	{values: []string{"a,b"}},
+	{values: []string{`"a,b"`}},
+	{values: []string{`"abc`}},
+	{shown: "not ASCII: `é`", values: []string{"é"}},
+	{shown: "a control character", values: []string{"a\x00b"}},
+	{shown: "the header twice", values: []string{"abc", "abc"}},
+}
+
 // keys: which values of the header are which key.
 func keys(t *testing.T) string {
 	tb := table{head: []string{"the header's value", "key", "with `StrictKey`", "echoed as"}}
-	for _, row := range []struct {
-		shown  string // where the value can't be
-		values []string
-	}{
-		{values: []string{"8e03978e-40d5"}},
-		{values: []string{`"8e03978e-40d5"`}},
-		{values: []string{`"8e03978e-40d5";v=1`}},
-		{values: []string{`"a\"b\\c"`}},
-		{shown: "spaces around it", values: []string{"  abc\t"}},
-		{shown: "255 characters", values: []string{strings.Repeat("x", 255)}},
-		{shown: "256 characters", values: []string{strings.Repeat("x", 256)}},
-		{shown: "empty, or spaces", values: []string{" "}},
-		{values: []string{`""`}},
-		{values: []string{"a b"}},
-		{values: []string{`"a b"`}},
-		{values: []string{"a,b"}},
-		{values: []string{`"a,b"`}},
-		{values: []string{`"abc`}},
-		{shown: "not ASCII: `é`", values: []string{"é"}},
-		{shown: "a control character", values: []string{"a\x00b"}},
-		{shown: "the header twice", values: []string{"abc", "abc"}},
-	} {
+	for _, row := range keyRows {
 		shown := row.shown
 		if shown == "" {
 			shown = code(row.values[0])

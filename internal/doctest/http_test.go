@@ -37,6 +37,7 @@ var generators = map[string]func(*testing.T) string{
 	"check-rules":    rules,
 	"check-planted":  planted,
 	"check-report":   wrongServer,
+	"openapi":        openAPIResponses,
 }
 
 // byContract is a table with a column for each contract.
