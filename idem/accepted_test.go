@@ -13,15 +13,15 @@ import (
 	"github.com/samekey/samekey/idem/store"
 )
 
-// accepting is an engine whose requests are stored with their claims.
+// accepting returns an engine that stores requests with their claims.
 func accepting(optFns ...func(*idem.Options)) *abandoned {
 	a := &abandoned{clock: idemtest.NewClock()}
 	a.engine = idem.New(&a.mem, append([]func(*idem.Options){func(o *idem.Options) { o.Now, o.Resumable = a.clock.Now, true }}, optFns...)...)
 	return a
 }
 
-// stops are what may stop an attempt before its first commit, and whether the
-// key is free after it.
+// stops are events that can stop an attempt before its first commit, and whether
+// they free the key.
 var stops = map[string]struct {
 	fn    func(context.Context) (idem.Response, error)
 	freed bool
@@ -45,14 +45,14 @@ var stops = map[string]struct {
 	}, true},
 }
 
-// survived calls fn; a panic that it passes on is its caller's business.
+// survived calls fn and recovers a panic that fn passes on.
 func survived(fn func()) {
 	defer func() { _ = recover() }()
 	fn()
 }
 
-// What a resumable route has accepted is completed, whatever stopped it and
-// whether or not its client comes back. Only a refusal frees the key.
+// A resumable route completes every accepted request, whatever stopped the
+// request and whether or not its client retries. Only a refusal frees the key.
 func TestAcceptedIsCompletedWhateverStoppedIt(t *testing.T) {
 	t.Parallel()
 	for name, stop := range stops {
@@ -81,8 +81,8 @@ func TestAcceptedIsCompletedWhateverStoppedIt(t *testing.T) {
 	}
 }
 
-// The client's own retry needs not wait for a completer, and makes its ticket
-// worthless.
+// The client's own retry need not wait for a completer, and voids the completer's
+// ticket.
 func TestClientsRetryGoesFirst(t *testing.T) {
 	t.Parallel()
 	for name, stop := range stops {
@@ -105,8 +105,8 @@ func TestClientsRetryGoesFirst(t *testing.T) {
 	}
 }
 
-// Without Resumable nobody completes it: an error before the first commit gives
-// the key back, as it always has.
+// Without Resumable no completer finishes the operation: an error before the
+// first commit frees the key.
 func TestNotResumableGivesTheKeyBack(t *testing.T) {
 	t.Parallel()
 	for name, stop := range stops {
@@ -121,7 +121,8 @@ func TestNotResumableGivesTheKeyBack(t *testing.T) {
 	}
 }
 
-// A handler that never comes to an answer to keep is given up with what it said.
+// A handler that never returns a storable answer is given up, with its last
+// status as cause.
 func TestUnstoredStatusIsTheCause(t *testing.T) {
 	t.Parallel()
 	const tries = 2
@@ -143,8 +144,8 @@ func TestUnstoredStatusIsTheCause(t *testing.T) {
 	}
 }
 
-// A handler may run for any time: what it gives back is left to its client for
-// the whole grace after that, and a key it frees is told from an abandoned one.
+// A handler may run for any time. A release leaves the operation to its client
+// for the whole grace after that, and a freed key differs from an abandoned key.
 func TestGivingBackNotesItsTime(t *testing.T) {
 	t.Parallel()
 	for name, resumable := range map[string]bool{"kept": true, "freed": false} {
@@ -163,7 +164,7 @@ func TestGivingBackNotesItsTime(t *testing.T) {
 	}
 }
 
-// Jobs wait since the finish that staged them, for however long the handler ran.
+// Jobs wait since the finish that staged them, however long the handler ran.
 func TestFinishNotesItsTime(t *testing.T) {
 	t.Parallel()
 	a := accepting()

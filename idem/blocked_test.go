@@ -13,7 +13,7 @@ import (
 	"github.com/samekey/samekey/internal/redact"
 )
 
-// version1 commits its first phase, and fails in its second.
+// version1 commits its first phase and fails in its second.
 func version1(ctx context.Context) (idem.Response, error) {
 	if _, err := idem.Atomic(ctx, "one", func(_ context.Context, tx *idem.Tx) (int, error) { tx.Write(note("one")); return 1, nil }); err != nil {
 		return idem.Response{}, err
@@ -22,11 +22,11 @@ func version1(ctx context.Context) (idem.Response, error) {
 	return idem.Response{}, err
 }
 
-// repaired is version1 on a good day.
+// repaired is version1 without the failure.
 func repaired(ctx context.Context) (idem.Response, error) { return completes(ctx, nil) }
 
-// refusals are versions whose phases don't go with what version1 has recorded, or
-// can't ever be committed.
+// refusals are versions whose phases don't fit the record of version1, or can
+// never be committed.
 var refusals = map[string]struct {
 	fn   func(context.Context) (idem.Response, error)
 	want error
@@ -53,8 +53,8 @@ var refusals = map[string]struct {
 	}, idem.ErrPhaseOrder},
 }
 
-// What its program refuses to go on with waits for people from that moment on,
-// open for a rollback, and no longer once it goes on.
+// An operation that its program refuses waits for people from that moment on, is
+// open for a rollback, and no longer waits once it continues.
 func TestRefusedWaitsForPeople(t *testing.T) {
 	t.Parallel()
 	for name, refusal := range refusals {
@@ -70,7 +70,7 @@ func TestRefusedWaitsForPeople(t *testing.T) {
 				if r := a.record(t); r.Blocked || len(told) != 0 {
 					t.Fatalf("blocked %v, told %v, by an error that goes away", r.Blocked, told)
 				}
-				for n := range 2 { // the client tries again at once: told again, and still there
+				for n := range 2 { // the client retries at once: Blocked is reported again, and the operation still waits
 					_, _ = do(t, a.engine, refusal.fn)
 					r := a.record(t)
 					if !r.Blocked || r.State != store.Open || r.Keep != store.KeepOpen || len(told) != n+1 || !errors.Is(told[n].Err, refusal.want) {
@@ -91,8 +91,8 @@ func TestRefusedWaitsForPeople(t *testing.T) {
 	}
 }
 
-// The mark goes with the first sign that the operation goes on, and stays while
-// an attempt has only begun.
+// The mark disappears with the first sign that the operation continues, and stays
+// while an attempt has only begun.
 func TestBlockedUntilItGoesOn(t *testing.T) {
 	t.Parallel()
 	refuse := refusals["another phase comes first"].fn
@@ -159,7 +159,7 @@ func TestBlockedUntilItGoesOn(t *testing.T) {
 	})
 }
 
-// A key that is given back waits for nobody, whatever its program did wrong.
+// A freed key waits for no one, whatever mistake its program made.
 func TestFreedIsNotBlocked(t *testing.T) {
 	t.Parallel()
 	a := accepting(func(o *idem.Options) {

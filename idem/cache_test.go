@@ -48,7 +48,7 @@ func TestCacheKeepsWhatIsUsed(t *testing.T) {
 	}
 }
 
-// Only what can never change may be answered from here.
+// The cache may answer only with records that can never change.
 func TestCacheTakesFinishedRecordsOnly(t *testing.T) {
 	t.Parallel()
 	c := newCache(1 << 20)
@@ -82,7 +82,7 @@ func TestCacheSharesNothing(t *testing.T) {
 	}
 }
 
-// The bound is one of memory, whatever a record holds.
+// The limit is a limit of memory, whatever a record contains.
 //
 //nolint:paralleltest // it measures this process's memory
 func TestCacheBoundsMemory(t *testing.T) {

@@ -17,10 +17,10 @@ func nestedJSON(depth, n int) []byte {
 	return []byte(before + `"` + strings.Repeat("x", n-len(before)-len(after)) + `"` + after)
 }
 
-// A body's canonical form costs no more when it is deep: what is allocated is in
-// proportion to its length alone.
+// The cost of a body's canonical form doesn't grow with depth: allocations are
+// proportional to the length alone.
 //
-//nolint:paralleltest // it measures what this process allocates
+//nolint:paralleltest // it measures this process's allocations
 func TestCanonicalJSONOfDeepBodies(t *testing.T) {
 	const size = 1 << 20
 	allocated := func(body []byte) uint64 {
@@ -40,8 +40,8 @@ func TestCanonicalJSONOfDeepBodies(t *testing.T) {
 	}
 }
 
-// Members change places, whatever is in them: as they would in encoding/json,
-// which sorts a map's.
+// Members change places whatever they contain, as in encoding/json, which sorts
+// the keys of a map.
 func TestCanonicalJSONSortsAtEveryDepth(t *testing.T) {
 	t.Parallel()
 	r := rand.New(rand.NewPCG(1, 2))

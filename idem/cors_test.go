@@ -12,8 +12,8 @@ import (
 	"github.com/samekey/samekey/idem"
 )
 
-// A page of another origin can read the refusal, and tells a retry from a new
-// request by its code.
+// A page of another origin can read the refusal, and distinguishes a retry from a
+// new request by its code.
 func ExampleCORS() {
 	engine := idem.New(&idem.MemoryStore{}, func(o *idem.Options) {
 		o.CORS = idem.CORS{Origins: []string{"https://shop.example"}, Credentials: true}
@@ -36,8 +36,8 @@ func ExampleCORS() {
 	// Vary: Origin
 }
 
-// The zero CORS adds nothing, whatever is asked; what a middleware outside of the
-// engine has set stays.
+// The zero CORS adds nothing to any answer; headers of a middleware outside of
+// the engine stay.
 func TestCORSOfAnOuterMiddleware(t *testing.T) {
 	t.Parallel()
 	ask := func(cors idem.CORS, own string) http.Header {
@@ -75,7 +75,7 @@ func TestCORSOfAnOuterMiddleware(t *testing.T) {
 	}
 }
 
-// What an answer has of its own in these headers is replaced, but for Vary.
+// Allow replaces the answer's own values of these headers, except Vary.
 func TestCORSAllow(t *testing.T) {
 	t.Parallel()
 	cors := idem.CORS{Origins: []string{"https://a.example"}, Expose: []string{"X-Trace"}}

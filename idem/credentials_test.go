@@ -21,7 +21,7 @@ import (
 
 const refusedCredentials = "idempotency_credentials"
 
-// presenting is a request of a caller whom nobody has verified.
+// presenting returns a request of an unverified caller.
 func presenting(h map[string]string) idem.Request {
 	r := idem.Request{Key: "k", Method: http.MethodPost, Path: "/orders", Body: []byte("1"), Header: make(http.Header)}
 	for name, value := range h {
@@ -35,7 +35,7 @@ var (
 	bob = presenting(map[string]string{"Authorization": "Bearer bob"})
 )
 
-// keepsCount answers 201 with how often it ran.
+// keepsCount answers 201 with the number of its runs.
 func keepsCount(runs *int) func(context.Context) (idem.Response, error) {
 	return func(context.Context) (idem.Response, error) {
 		*runs++
@@ -107,7 +107,7 @@ func TestOtherCredentialsAreRefused(t *testing.T) {
 	}
 }
 
-// annsRecord is the record of ann's request: as claimed, and as finished.
+// annsRecord returns the record of ann's request: as claimed, and as finished.
 func annsRecord(t *testing.T, opts ...func(*idem.Options)) (claimed, finished *store.Record) {
 	t.Helper()
 	var st idem.MemoryStore
@@ -128,8 +128,8 @@ func annsRecord(t *testing.T, opts ...func(*idem.Options)) (claimed, finished *s
 	return claimed, only().Clone()
 }
 
-// Whatever became of a key, and whichever way its answer may be asked for,
-// another caller gets neither that nor a run of its own.
+// Whatever the state of a key, and however an answer is requested, another caller
+// gets neither the answer nor a run.
 func TestOtherCredentialsOnEveryPath(t *testing.T) {
 	t.Parallel()
 	states := map[string]func(open, done *store.Record) *store.Record{
@@ -205,7 +205,7 @@ func TestOtherCredentialsOnEveryPath(t *testing.T) {
 						e := idem.New(&st, set, quiet)
 						runs := 0
 						if mode == "cache" && before.State == store.Done {
-							_, _ = e.Do(t.Context(), ann, keepsCount(&runs)) // fills it, where there is something to replay
+							_, _ = e.Do(t.Context(), ann, keepsCount(&runs)) // fills the cache, if there is an answer to replay
 						}
 						begun := time.Now()
 						res, err := ask(t.Context(), e, bob, &runs)
@@ -233,7 +233,7 @@ func TestOtherCredentialsOnEveryPath(t *testing.T) {
 	}
 }
 
-// What one header says is not what another one says.
+// Equal values of different headers are different credentials.
 func TestCredentialsKnowTheirHeader(t *testing.T) {
 	t.Parallel()
 	e := idem.New(&idem.MemoryStore{})
@@ -246,7 +246,7 @@ func TestCredentialsKnowTheirHeader(t *testing.T) {
 	}
 }
 
-// Observing refuses nobody, and tells.
+// Observing refuses no caller, and reports the outcome.
 func TestOtherCredentialsObserved(t *testing.T) {
 	t.Parallel()
 	var told []error
@@ -265,7 +265,7 @@ func TestOtherCredentialsObserved(t *testing.T) {
 	}
 }
 
-// A key that nobody holds any more is anybody's, as any other new key.
+// A freed key is open to any caller, like a new key.
 func TestFreedKeyHasNoCredentials(t *testing.T) {
 	t.Parallel()
 	e := idem.New(&idem.MemoryStore{})
@@ -302,7 +302,7 @@ func TestWhatTurnsCredentialsOff(t *testing.T) {
 			var store idem.MemoryStore
 			e := idem.New(&store, tc.set)
 			runs := 0
-			for i, r := range []idem.Request{tc.with(ann), tc.with(bob)} { // as after a refreshed token
+			for i, r := range []idem.Request{tc.with(ann), tc.with(bob)} { // like a refreshed token
 				res, err := e.Do(t.Context(), r, keepsCount(&runs))
 				if err != nil || res.Replayed != (i == 1) {
 					t.Errorf("%d: replayed %t, %v", i, res.Replayed, err)
@@ -317,7 +317,7 @@ func TestWhatTurnsCredentialsOff(t *testing.T) {
 	}
 }
 
-// OneScope is for callers whom nobody has verified.
+// OneScope is only for unverified callers.
 func TestOneScopeKeepsVerifiedCallersApart(t *testing.T) {
 	t.Parallel()
 	e := idem.New(&idem.MemoryStore{}, idem.OneScope)
@@ -333,8 +333,8 @@ func TestOneScopeKeepsVerifiedCallersApart(t *testing.T) {
 	}
 }
 
-// Records that were made before credentials were stored, or under OneScope,
-// replay to whoever asks, as they were made to.
+// Records made before credentials were stored, or under OneScope, still replay to
+// any caller.
 func TestRecordsWithoutCredentialsReplay(t *testing.T) {
 	t.Parallel()
 	var store idem.MemoryStore
@@ -347,7 +347,7 @@ func TestRecordsWithoutCredentialsReplay(t *testing.T) {
 			t.Errorf("replayed %t, %v", res.Replayed, err)
 		}
 	}
-	// And the other way round: OneScope finds what was made without it.
+	// The reverse: OneScope finds records made without OneScope.
 	var other idem.MemoryStore
 	if _, err := idem.New(&other).Do(t.Context(), ann, keepsCount(&runs)); err != nil {
 		t.Fatal(err)
@@ -357,8 +357,8 @@ func TestRecordsWithoutCredentialsReplay(t *testing.T) {
 	}
 }
 
-// What is stored of credentials can't be read, is another for each key, and is
-// the same on every host.
+// Stored credentials can't be read, differ for each key, and are the same on
+// every host.
 func TestCredentialsAtRest(t *testing.T) {
 	t.Parallel()
 	secret := func(id string) idem.Secret { return idem.Secret{ID: id, Key: []byte("0123456789abcdef" + id)} }
@@ -395,7 +395,7 @@ func TestCredentialsAtRest(t *testing.T) {
 		seen[other] = true
 	}
 
-	// A secret may be rotated, and must not be lost.
+	// A secret may be rotated, but must not be lost.
 	var store idem.MemoryStore
 	runs := 0
 	if _, err := idem.New(&store, with(secret("a"))).Do(t.Context(), ann, keepsCount(&runs)); err != nil {

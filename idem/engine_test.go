@@ -32,7 +32,7 @@ func never(t *testing.T) func(context.Context) (idem.Response, error) {
 	}
 }
 
-// spoilt is a store some of whose verbs a test replaces.
+// spoilt is a store with some methods replaced by a test.
 type spoilt struct {
 	store.Store
 	claim  func(context.Context, store.Claim) (*store.Record, error)
@@ -61,7 +61,7 @@ func (s *spoilt) Load(ctx context.Context, pk string) (*store.Record, error) {
 	return s.Store.Load(ctx, pk)
 }
 
-// A deadline so far away that the lease's end would overflow.
+// A deadline so far away that the end of the lease would overflow.
 func TestFarDeadlineStillHoldsTheKey(t *testing.T) {
 	t.Parallel()
 	engine := idem.New(&idem.MemoryStore{})
@@ -113,7 +113,8 @@ func TestFinishOutlastsAnOutage(t *testing.T) {
 	})
 }
 
-// A claim that takes all the time, or a sandbox frozen after it: not begun.
+// A claim uses up the time, or the sandbox freezes after the claim: the handler
+// doesn't begin.
 func TestNoTimeLeftAfterTheClaim(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -143,7 +144,7 @@ func TestHandlersErrorKeepsItsType(t *testing.T) {
 	_, err := idem.New(&idem.MemoryStore{}).Do(t.Context(), request, func(context.Context) (idem.Response, error) {
 		return idem.Response{}, declined{}
 	})
-	if err != error(declined{}) { //nolint:errorlint // the very value: runtimes report its type
+	if err != error(declined{}) { //nolint:errorlint // exactly this value: runtimes report its type
 		t.Errorf("got %T", err)
 	}
 }
@@ -167,14 +168,15 @@ func TestFailOpenNotOverAKnownRecord(t *testing.T) {
 	}
 }
 
-// However the record was seen, and whatever became of it since.
+// The same, however the store has shown the record and whatever has happened to
+// the record since.
 func TestFailOpenNotOverARecordThatWasSeen(t *testing.T) {
 	t.Parallel()
 	down := errors.New("throttled")
 	hour := func(o *idem.Options) { o.Now = func() time.Time { return time.Now().Add(time.Hour) } }
 	for name, tt := range map[string]struct {
 		opt  func(*idem.Options)
-		held store.State // what the other attempt leaves
+		held store.State // the state that the other attempt leaves
 	}{
 		"in flight, by a look before the claim":    {func(o *idem.Options) { o.ReadFirst = true }, store.Open},
 		"abandoned, by a look before the claim":    {func(o *idem.Options) { o.ReadFirst = true; hour(o) }, store.Open},
@@ -217,7 +219,8 @@ func TestFailOpenNotOverARecordThatWasSeen(t *testing.T) {
 	}
 }
 
-// A handler's context that outlives it is not a nested call.
+// A handler's context that is used after the handler has returned is not a nested
+// call.
 func TestContextThatOutlivesItsHandler(t *testing.T) {
 	t.Parallel()
 	engine := idem.New(&idem.MemoryStore{})
@@ -234,7 +237,7 @@ func TestContextThatOutlivesItsHandler(t *testing.T) {
 	}
 }
 
-// A freed key is free also for hosts whose clocks are behind.
+// A freed key is free for hosts whose clocks are behind, too.
 func TestFreedKeyUnderSkew(t *testing.T) {
 	t.Parallel()
 	memory := &idem.MemoryStore{}
@@ -265,8 +268,8 @@ func TestEchoIsTheKeyAlone(t *testing.T) {
 	}
 }
 
-// A body that another middleware has read can't be told apart from none: two
-// different requests would be one.
+// A body that another middleware has read looks like no body: two different
+// requests would count as the same.
 func TestMiddlewareRefusesABodyAlreadyRead(t *testing.T) {
 	t.Parallel()
 	h := idem.New(&idem.MemoryStore{}).Middleware(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {

@@ -11,8 +11,8 @@ import (
 	"github.com/samekey/samekey/idem"
 )
 
-// A route that has never heard of keys: every request is carried out as before,
-// and what would have become of it is counted.
+// A route without keys so far: every request runs as before, and the outcome that
+// the request would have had is counted.
 func ExampleKeyMode_observe() {
 	would := make(map[string]int)
 	engine := idem.New(&idem.MemoryStore{}, func(o *idem.Options) {
@@ -43,7 +43,7 @@ func ExampleKeyMode_observe() {
 	for _, r := range []struct{ key, body string }{
 		{"", "{}"},
 		{"8e03978e-40d5", `{"pizza":1}`},
-		{"8e03978e-40d5", `{"pizza":1}`}, // a double that is happening today
+		{"8e03978e-40d5", `{"pizza":1}`}, // a duplicate, as happens today
 		{"8e03978e-40d5", `{"pizza":2}`},
 	} {
 		req := httptest.NewRequest(http.MethodPost, "/orders", strings.NewReader(r.body))
@@ -57,8 +57,8 @@ func ExampleKeyMode_observe() {
 	// 4 orders; map[be refused: no key:1 be refused: the key of another request:1 be replays:1]
 }
 
-// One engine for each kind of route, all on one store: a route goes from one to
-// the next.
+// An engine for each kind of route, all on one store: a route moves from engine
+// to engine.
 func ExampleNew_routes() {
 	store := &idem.MemoryStore{}
 	common := func(o *idem.Options) { o.Namespace = "shop" }
@@ -83,8 +83,8 @@ func ExampleNew_routes() {
 	// /payments without a key: 400
 }
 
-// Work that takes longer than clients wait: a repeated request is told where to
-// look.
+// Work that takes longer than clients wait: a repeated request gets the location
+// of the status.
 func ExampleEngine_StatusHandler() {
 	engine := idem.New(&idem.MemoryStore{}, func(o *idem.Options) {
 		o.InFlight, o.StatusURL = idem.InFlightAccept, "/operations/"
@@ -125,7 +125,7 @@ func ExampleEngine_StatusHandler() {
 	// 200 the report
 }
 
-// A page whose form may be submitted twice: the key is in a hidden field, made
+// A page whose form may be submitted twice: the key is in a hidden field and made
 // with the page.
 func ExampleFormKey() {
 	engine := idem.New(&idem.MemoryStore{}, func(o *idem.Options) { o.KeyFrom = idem.FormKey("once") })

@@ -11,8 +11,8 @@ import (
 	"github.com/samekey/samekey/idem"
 )
 
-// Every status, header and body that the engine answers with can be the
-// program's own: here {"error": …}, and 400 for a mismatch, as Stripe has it.
+// The program can make every status, header and body of the engine's answers:
+// here {"error": …}, and 400 for a mismatch, as Stripe does.
 func ExampleProblem() {
 	plain := func(p idem.Problem) idem.Response {
 		switch {
@@ -36,7 +36,7 @@ func ExampleProblem() {
 	}
 	engine := idem.New(&idem.MemoryStore{}, func(o *idem.Options) { o.Problem = plain })
 	handler = engine.Middleware(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
-		ask("k1", "1") // the same request once more, while this one runs
+		ask("k1", "1") // the same request again, while the first is running
 		w.WriteHeader(http.StatusCreated)
 		fmt.Fprint(w, "an order")
 	}))

@@ -61,7 +61,7 @@ func ExampleEngine_Middleware() {
 	// 201 order 1 true
 }
 
-// A preset to start from, with one thing changed.
+// A preset with one change.
 func ExampleStripe() {
 	engine := idem.New(&idem.MemoryStore{}, idem.Stripe, func(o *idem.Options) { o.Retention = 72 * time.Hour })
 	r := httptest.NewRequest(http.MethodPost, "/v2/charges", nil)
@@ -72,7 +72,7 @@ func ExampleStripe() {
 	// 400 {"error":{"code":"idempotency_key_missing","message":"Idempotency-Key is missing. Send a unique key for this operation in the Idempotency-Key header, and the same one with every retry of it.","type":"invalid_request_error"}}
 }
 
-// Counting what happens.
+// Count events.
 func ExampleHooks() {
 	engine := idem.New(&idem.MemoryStore{}, func(o *idem.Options) {
 		o.Hooks.Claimed = func(_ context.Context, ev idem.Event) { fmt.Println("new on", ev.Route) }

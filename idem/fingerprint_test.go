@@ -78,7 +78,7 @@ func TestFingerprintParts(t *testing.T) {
 	}
 }
 
-// What one gateway hands on raw and another decoded is the same query.
+// Raw and decoded forms of a query, from different gateways, are the same query.
 func TestCanonicalQuery(t *testing.T) {
 	t.Parallel()
 	for raw, want := range map[string]string{
@@ -207,8 +207,7 @@ func TestSecretRotation(t *testing.T) {
 	}
 }
 
-// What an adapter knows to be the same counts in place of the body, and as the body
-// does.
+// The adapter's Same replaces the body and is treated like a body.
 func TestSameInPlaceOfTheBody(t *testing.T) {
 	t.Parallel()
 	digest := func(f Fingerprint, body, same string) [32]byte {

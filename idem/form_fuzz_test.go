@@ -9,9 +9,9 @@ import (
 	"github.com/samekey/samekey/idem"
 )
 
-// Whatever a form holds: no panic, an error that is answered with 400, or a key
-// that is the field's value as net/http reads the form, and that the engine then
-// holds to the rules for keys. More seeds are in testdata/fuzz/FuzzFormKey.
+// For any form, FormKey doesn't panic. It returns an error that is answered with
+// 400, or the field's value as net/http reads the form, to which the engine
+// applies the rules for keys. More seeds are in testdata/fuzz/FuzzFormKey.
 func FuzzFormKey(f *testing.F) {
 	f.Add("application/x-www-form-urlencoded", []byte("token=abc"))
 	f.Add("multipart/form-data; boundary=x", []byte("--x\r\nContent-Disposition: form-data; name=\"token\"\r\n\r\nabc\r\n--x--\r\n"))
@@ -41,7 +41,7 @@ func FuzzFormKey(f *testing.F) {
 	})
 }
 
-// netHTTPReads is the only value of the field, by another reader of forms.
+// netHTTPReads returns the field's only value, as net/http reads the form.
 func netHTTPReads(contentType, body string) (string, bool) {
 	r, err := http.NewRequest(http.MethodPost, "/", strings.NewReader(body))
 	if err != nil {

@@ -43,7 +43,7 @@ func TestBadInput16ThousandDuplicatesInEachMode(t *testing.T) {
 	t.Parallel()
 	for name, tc := range map[string]struct {
 		opt  func(*idem.Options)
-		want map[int]bool // statuses of those that did not run
+		want map[int]bool // statuses of requests that did not run
 	}{
 		"refuse": {func(o *idem.Options) { o.InFlight = idem.InFlightRefuse }, map[int]bool{409: true, 201: true}},
 		"wait":   {func(o *idem.Options) { o.InFlight = idem.InFlightWait }, map[int]bool{201: true}},
@@ -77,17 +77,17 @@ func TestBadInput16ThousandDuplicatesInEachMode(t *testing.T) {
 	}
 }
 
-// A10 in wait mode, and what bounds it.
+// A10 in wait mode, and its limits.
 func TestWaitForTheOtherAttempt(t *testing.T) {
 	t.Parallel()
 	for name, tc := range map[string]struct {
 		first   func(*atomic.Int64) func(context.Context) (idem.Response, error)
 		waitMax time.Duration
-		limit   time.Duration // of the second request
+		limit   time.Duration // time of the second request
 		status  int
 		replay  bool
 		runs    int64
-		took    time.Duration // at most
+		took    time.Duration // upper limit
 	}{
 		"answered":        {func(n *atomic.Int64) func(context.Context) (idem.Response, error) { return slow(3*time.Second, n) }, 10 * time.Second, 20 * time.Second, 201, true, 1, 5 * time.Second},
 		"takes too long":  {func(n *atomic.Int64) func(context.Context) (idem.Response, error) { return slow(15*time.Second, n) }, 5 * time.Second, 20 * time.Second, 409, false, 1, 5 * time.Second},
@@ -137,8 +137,8 @@ func TestWaitForTheOtherAttempt(t *testing.T) {
 	}
 }
 
-// A10 in 202 mode: the status resource ends in the first's answer, and is seen
-// by its own scope only.
+// A10 in 202 mode: the status resource finally returns the first request's
+// answer, and only its own scope sees the status.
 func TestAcceptedAndStatus(t *testing.T) {
 	t.Parallel()
 	e := idem.New(new(idem.MemoryStore), func(o *idem.Options) { o.InFlight, o.StatusURL = idem.InFlightAccept, "/operations/" })
@@ -181,8 +181,8 @@ func TestAcceptedAndStatus(t *testing.T) {
 	}
 }
 
-// Every key has a status resource that a client reaches, whatever a path would
-// make of it: "." and ".." are the folder and the one above to clients and muxes.
+// Every key has a status resource that a client can reach, even if a path would
+// change the key: clients and muxes take "." and ".." for folders.
 func TestStatusOfEveryKey(t *testing.T) {
 	t.Parallel()
 	e := idem.New(new(idem.MemoryStore), func(o *idem.Options) {
@@ -211,7 +211,7 @@ func TestStatusOfEveryKey(t *testing.T) {
 			t.Errorf("%q: %q, %v", key, location, err)
 			continue
 		}
-		at, err := base.Parse(location) // as clients do, dots and all
+		at, err := base.Parse(location) // resolves dots, as clients do
 		if err != nil {
 			t.Errorf("%q: %v", key, err)
 			continue
@@ -257,7 +257,8 @@ func TestStatusHandler(t *testing.T) {
 	}
 }
 
-// A29: everything executes, and what would have become of it is counted.
+// A29: every request runs, and the outcome that the request would have had is
+// counted.
 func TestObserveExecutesAndCounts(t *testing.T) {
 	t.Parallel()
 	counts := make(map[error]int)
@@ -307,7 +308,7 @@ func TestObserveExecutesAndCounts(t *testing.T) {
 	}
 }
 
-// serve2 is another client's request while one runs.
+// serve2 sends another client's request while a request is running.
 func serve2(t *testing.T, e *idem.Engine, key, body string, runs *int) {
 	t.Helper()
 	req := keyed(key)
@@ -320,7 +321,7 @@ func serve2(t *testing.T, e *idem.Engine, key, body string, runs *int) {
 	}
 }
 
-// What breaks while observing must not break the request.
+// A failure while observing must not fail the request.
 func TestObserveSurvivesItsStore(t *testing.T) {
 	t.Parallel()
 	for name, st := range map[string]store.Store{"down": downStore{}, "fine": new(idem.MemoryStore)} {
@@ -349,7 +350,7 @@ func (downStore) Commit(context.Context, store.Commit) (*store.Record, error) { 
 
 func (downStore) Load(context.Context, string) (*store.Record, error) { return nil, errDown }
 
-// A17 with tombstones: a late retry is told so and charges nothing.
+// A17 with tombstones: a late retry gets ErrExpired and charges nothing.
 func TestTombstoneTellsThatTheKeyHasExpired(t *testing.T) {
 	t.Parallel()
 	var ahead time.Duration
@@ -440,8 +441,8 @@ func TestFormKey(t *testing.T) {
 	}
 }
 
-// A table that hangs takes little of an observed request's time, and a client
-// that sends a key is told that nothing is done with it.
+// A table that hangs takes little of an observed request's time, and the client
+// learns that its key was ignored.
 func TestObserveDoesNotWaitForTheStore(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -478,7 +479,7 @@ func (s *countingLoads) Load(ctx context.Context, pk string) (*store.Record, err
 	return s.MemoryStore.Load(ctx, pk)
 }
 
-// waiting is a request under way, for which others of its key wait.
+// waiting is a running request, for which other requests with its key wait.
 type waiting struct {
 	store  *countingLoads
 	engine *idem.Engine
@@ -487,7 +488,8 @@ type waiting struct {
 	first  *sync.WaitGroup
 }
 
-// waitFor begins a request whose handler takes so long, and ends it with the test.
+// waitFor begins a request whose handler runs for the given time, and ends the
+// request with the test.
 func waitFor(t *testing.T, handler time.Duration) waiting {
 	t.Helper()
 	s := waiting{store: &countingLoads{}, runs: new(atomic.Int64), first: new(sync.WaitGroup)}
@@ -508,7 +510,7 @@ func (s waiting) wait(ctx context.Context) (idem.Result, error) {
 	return s.engine.Serve(ctx, keyed("k"), slow(0, s.runs))
 }
 
-// Waiting looks at the record less and less often.
+// A waiting attempt reads the record less and less often.
 func TestWaitingBacksOff(t *testing.T) {
 	t.Parallel()
 	for _, tc := range []struct {
@@ -537,7 +539,7 @@ func TestWaitingBacksOff(t *testing.T) {
 	}
 }
 
-// Nobody waits for a client that is gone.
+// A wait ends when its client has gone.
 func TestWaitingEndsWithItsClient(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -556,13 +558,13 @@ func TestWaitingEndsWithItsClient(t *testing.T) {
 	})
 }
 
-// Retry-After says when asking makes sense, and not when the lease is over: most
-// handlers take far less.
+// Retry-After tells when a retry makes sense, not when the lease ends: most
+// handlers take much less time.
 func TestRetryAfterIsCapped(t *testing.T) {
 	t.Parallel()
 	for name, tc := range map[string]struct {
 		set  func(*idem.Options)
-		left time.Duration // of the lease, with its margin
+		left time.Duration // rest of the lease, with its margin
 		want string
 	}{
 		"default":           {func(*idem.Options) {}, time.Minute, "5"},

@@ -12,8 +12,8 @@ import (
 	"github.com/samekey/samekey/idem/store"
 )
 
-// A request that can't be stored is refused before it is claimed: its key stays
-// free, and nothing is left that nobody can read.
+// A request that can't be stored is refused before the claim: its key stays free,
+// and no unreadable record remains.
 func TestRequestThatCannotBeStoredIsRefused(t *testing.T) {
 	t.Parallel()
 	large := bytes.Repeat([]byte("x"), store.MaxStoredRequest+1)
@@ -50,7 +50,7 @@ func TestRequestThatCannotBeStoredIsRefused(t *testing.T) {
 			if (res.Status == 413) != errors.Is(refused, idem.ErrTooLarge) {
 				t.Errorf("Hooks.Refused was told %v", refused)
 			}
-			// What is not stored has no such limit.
+			// A request that isn't stored has no such limit.
 			plain := idem.New(new(idem.MemoryStore))
 			if res, err := plain.Serve(t.Context(), tt.req, func(context.Context) (idem.Response, error) {
 				return idem.Response{Status: 201}, nil

@@ -13,8 +13,8 @@ import (
 	"github.com/samekey/samekey/idem/store"
 )
 
-// lateStore tells its caller that the first commit of a phase has failed, and
-// applies it all the same, just before the next write.
+// lateStore reports a failure for the first commit of a phase, but applies the
+// commit just before the next write.
 type lateStore struct {
 	*idem.MemoryStore
 	tell  error
@@ -44,9 +44,9 @@ func (s *lateStore) write(ctx context.Context, send func(context.Context) (*stor
 	return send(ctx)
 }
 
-// An Atomic that was told of a conflict runs again, on fresh reads, and makes
-// something else. If the first commit lands after all, that is what happened: its
-// result goes on, and its answer is given.
+// An Atomic runs again after a conflict, on fresh reads, and makes another
+// result. If the first commit lands after all, the stored result counts: the
+// handler continues with that result, and its answer is given.
 func TestWhatWasStoredCounts(t *testing.T) {
 	t.Parallel()
 	for name, tc := range map[string]struct {
@@ -95,8 +95,9 @@ func TestWhatWasStoredCounts(t *testing.T) {
 	}
 }
 
-// A release is decided again when it meets the attempt's own later write: what
-// that committed stays, and the next attempt needn't wait for the lease.
+// A release that meets the attempt's own later write is decided again: the
+// committed work stays, and the next attempt needn't wait for the end of the
+// lease.
 func TestReleaseAfterALateCommitKeepsIt(t *testing.T) {
 	t.Parallel()
 	var mem idem.MemoryStore
@@ -121,7 +122,7 @@ func TestReleaseAfterALateCommitKeepsIt(t *testing.T) {
 	}
 }
 
-// An answer that meets the attempt's own later write is not taken for stored.
+// An answer that meets the attempt's own later write does not count as stored.
 func TestAnswerAfterALateCommitIsNotTakenForStored(t *testing.T) {
 	t.Parallel()
 	var mem idem.MemoryStore
@@ -140,8 +141,8 @@ func TestAnswerAfterALateCommitIsNotTakenForStored(t *testing.T) {
 	}
 }
 
-// An attempt that meets its own later write has lost nothing to anybody: nobody is
-// told of a take-over, and the client may come back at once.
+// An attempt that meets its own later write has not lost its lease: no hook
+// reports a take-over, and the client may retry at once.
 func TestLateCommitOfOnesOwnIsNoTakeOver(t *testing.T) {
 	t.Parallel()
 	var mem idem.MemoryStore
@@ -161,8 +162,8 @@ func TestLateCommitOfOnesOwnIsNoTakeOver(t *testing.T) {
 	}
 }
 
-// Keys that were derived from an operation's id may be out in the world as soon
-// as a call has begun: a failure must not free the id.
+// Once a call has begun, other systems may know keys derived from the operation's
+// id: a failure must not free the id.
 func TestFailedCallKeepsItsDerivedKey(t *testing.T) {
 	t.Parallel()
 	var mem idem.MemoryStore
@@ -188,7 +189,7 @@ func TestFailedCallKeepsItsDerivedKey(t *testing.T) {
 	}
 }
 
-// A conflict sends the commit of a call again, and never the call.
+// A conflict repeats the commit of a call, never the call.
 func TestConflictSendsACallsCommitAgain(t *testing.T) {
 	t.Parallel()
 	conflicts := 2
@@ -212,8 +213,8 @@ func TestConflictSendsACallsCommitAgain(t *testing.T) {
 	}
 }
 
-// A merged claim has committed a phase at version 1: a failure after it must not
-// free the key, or the phase would be committed again.
+// A merged claim has committed a phase at version 1: a failure after that claim
+// must not free the key, or the phase would be committed again.
 func TestFailureAfterAMergedClaimKeepsItsPhase(t *testing.T) {
 	t.Parallel()
 	var mem idem.MemoryStore
@@ -235,8 +236,8 @@ func TestFailureAfterAMergedClaimKeepsItsPhase(t *testing.T) {
 	}
 }
 
-// Where every answer to a write is lost, however often it is sent, one read tells
-// what became of it.
+// If every acknowledgement of a write is lost, however often the write is sent,
+// one read shows whether the write was applied.
 func TestOneReadTellsWhereEveryAnswerIsLost(t *testing.T) {
 	t.Parallel()
 	var mem idem.MemoryStore

@@ -6,7 +6,7 @@ import (
 	"testing"
 )
 
-// Thousands of engines fail on purpose here.
+// Thousands of engines fail here, as intended.
 func TestMain(m *testing.M) {
 	slog.SetDefault(slog.New(slog.DiscardHandler))
 	os.Exit(m.Run())

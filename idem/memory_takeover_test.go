@@ -10,8 +10,8 @@ import (
 	"github.com/samekey/samekey/idem/store"
 )
 
-// A take-over names the owner and the version it saw, a client's and a
-// completer's.
+// A take-over, by a client or a completer, is conditional on the owner and the
+// version it saw.
 func TestMemoryTakeOverIsConditional(t *testing.T) {
 	t.Parallel()
 	for name, saw := range map[string]func(*store.Record){

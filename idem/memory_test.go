@@ -11,7 +11,7 @@ import (
 	"github.com/samekey/samekey/idem/store"
 )
 
-// A result or an answer that a table would not take is not taken in a test either.
+// MemoryStore refuses a result or an answer that a table would refuse.
 func TestMemoryStoreRefusesLargeRecords(t *testing.T) {
 	t.Parallel()
 	large := strings.Repeat("x", 401<<10)

@@ -67,7 +67,7 @@ func TestStrictKeySaysQuotes(t *testing.T) {
 	}
 }
 
-// multipart double submit: each submission has a boundary of its own.
+// A multipart form is submitted twice: each submission has its own boundary.
 func TestMultipartDoubleSubmit(t *testing.T) {
 	t.Parallel()
 	e := idem.New(&idem.MemoryStore{}, func(o *idem.Options) { o.KeyFrom = idem.FormKey("token") })
@@ -89,7 +89,7 @@ func TestMultipartDoubleSubmit(t *testing.T) {
 	}
 }
 
-// Error text of FormKey holds the body.
+// The error text of FormKey contains nothing of the body.
 func TestFormErrorHoldsBody(t *testing.T) {
 	t.Parallel()
 	var seen error
@@ -114,7 +114,7 @@ func TestFormErrorHoldsBody(t *testing.T) {
 	}
 }
 
-// observe takes the handler's time away.
+// Observing must not take the handler's time.
 func TestObserveCancelsHandler(t *testing.T) {
 	t.Parallel()
 	e := idem.New(&idem.MemoryStore{}, func(o *idem.Options) { o.Key = idem.KeyObserve; o.Lease = 700 * time.Millisecond })
@@ -161,7 +161,7 @@ func TestObserveMaxInt(t *testing.T) {
 	}
 }
 
-// Two multipart bodies that differ in a field's value, with the same boundary.
+// Two multipart bodies with the same boundary differ in a field's value.
 func TestBoundaryCollision(t *testing.T) {
 	t.Parallel()
 	e := idem.New(&idem.MemoryStore{})
@@ -207,8 +207,8 @@ func TestQueryCollision(t *testing.T) {
 	}
 }
 
-// R22: the same key with another request is another operation, each with its
-// own answer.
+// R22: the same key with another request is another operation with its own
+// answer.
 func TestR22MismatchIsNew(t *testing.T) {
 	t.Parallel()
 	h := idem.New(&idem.MemoryStore{}, func(o *idem.Options) { o.MismatchIsNew = true }).Middleware(
@@ -221,8 +221,8 @@ func TestR22MismatchIsNew(t *testing.T) {
 	}
 }
 
-// What a handler's form has put on the disk is gone when the request is over, as
-// it is under net/http alone.
+// Files that a handler's form has put on the disk are removed with the request,
+// as under net/http alone.
 //
 //nolint:paralleltest // the folder for temporary files is this process's
 func TestMiddlewareRemovesTheFormsFiles(t *testing.T) {

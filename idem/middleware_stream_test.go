@@ -14,8 +14,8 @@ import (
 	"github.com/samekey/samekey/idem"
 )
 
-// An answer that is kept can't be streamed, and a connection that is taken over
-// has none: a handler that tries is told so, on a real server, and can say it.
+// A stored answer can't be streamed, and a hijacked connection has no answer: a
+// handler that tries gets an error, on a real server, and can report it.
 func TestMiddlewareRefusesStreaming(t *testing.T) {
 	t.Parallel()
 	for name, try := range map[string]func(http.ResponseWriter) error{
@@ -27,7 +27,7 @@ func TestMiddlewareRefusesStreaming(t *testing.T) {
 		"http.Flusher":   asserted[http.Flusher],
 		"http.Hijacker":  asserted[http.Hijacker],
 		"http.Pusher":    asserted[http.Pusher],
-		"io.ReaderFrom":  asserted[io.ReaderFrom], // it would go around the buffer
+		"io.ReaderFrom":  asserted[io.ReaderFrom], // ReadFrom would bypass the buffer
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -40,7 +40,7 @@ func TestMiddlewareRefusesStreaming(t *testing.T) {
 				http.Error(w, "this answer can't be streamed", http.StatusNotImplemented)
 			})))
 			t.Cleanup(srv.Close)
-			for range 2 { // an answer as any other; a 501 is not kept
+			for range 2 { // like any other answer; a 501 is not stored
 				resp := postTo(t, srv.URL, "k")
 				if resp.StatusCode != http.StatusNotImplemented || !strings.Contains(bodyOf(t, resp), "streamed") {
 					t.Errorf("got %d", resp.StatusCode)
@@ -75,7 +75,7 @@ func postTo(t *testing.T, url, key string) *http.Response {
 	return resp
 }
 
-// Trailers come after the body, when everything is kept already.
+// Trailers would come after the body, when the answer is already stored.
 func TestMiddlewareSendsNoTrailers(t *testing.T) {
 	t.Parallel()
 	srv := httptest.NewServer(idem.New(&idem.MemoryStore{}).Middleware(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
@@ -99,7 +99,7 @@ func TestMiddlewareSendsNoTrailers(t *testing.T) {
 	}
 }
 
-// A route without keys streams as ever, in the same server.
+// A route without keys still streams, in the same server.
 func TestMiddlewareLetsOthersStream(t *testing.T) {
 	t.Parallel()
 	goOn := make(chan struct{})
@@ -118,7 +118,7 @@ func TestMiddlewareLetsOthersStream(t *testing.T) {
 	}
 	defer resp.Body.Close()
 	lines := bufio.NewScanner(resp.Body)
-	if !lines.Scan() || lines.Text() != "first" { // before the handler has gone on
+	if !lines.Scan() || lines.Text() != "first" { // before the handler continues
 		t.Errorf("got %q", lines.Text())
 	}
 	close(goOn)
@@ -127,7 +127,7 @@ func TestMiddlewareLetsOthersStream(t *testing.T) {
 	}
 }
 
-// An answer under the middleware has the headers it would have without.
+// An answer through the middleware has the same headers as without.
 func TestMiddlewareSniffsAsNetHTTPDoes(t *testing.T) {
 	t.Parallel()
 	for name, handler := range map[string]http.HandlerFunc{

@@ -104,7 +104,7 @@ func TestMiddleware(t *testing.T) {
 	}
 }
 
-// What passes reaches the handler with everything a server offers.
+// A request that passes reaches the handler with all features of the server.
 func TestMiddlewarePassesUntouched(t *testing.T) {
 	t.Parallel()
 	engine := idem.New(&idem.MemoryStore{}, func(o *idem.Options) { o.Key = idem.KeyOptional })
@@ -153,7 +153,7 @@ func TestMiddlewareOddHandlers(t *testing.T) {
 	}
 }
 
-// What asks the server to cut the connection frees the key and reaches it.
+// http.ErrAbortHandler frees the key and reaches the server.
 func TestMiddlewarePanic(t *testing.T) {
 	t.Parallel()
 	runs := 0
@@ -176,7 +176,7 @@ func TestMiddlewarePanic(t *testing.T) {
 	}
 }
 
-// A status that net/http would panic over is none before anything is stored.
+// A status over which net/http would panic is refused before anything is stored.
 func TestMiddlewareInvalidStatus(t *testing.T) {
 	t.Parallel()
 	for _, status := range []int{0, 99, 1000} {
@@ -195,7 +195,7 @@ func TestMiddlewareInvalidStatus(t *testing.T) {
 	}
 }
 
-// R122: a client that goes away leaves nothing half done.
+// R122: a client that goes away leaves no incomplete work.
 func TestMiddlewareClientGoesAway(t *testing.T) {
 	t.Parallel()
 	runs := 0
@@ -214,7 +214,7 @@ func TestMiddlewareClientGoesAway(t *testing.T) {
 	}
 }
 
-// The scope comes from what an earlier middleware knows.
+// The scope comes from an earlier middleware.
 func TestMiddlewareScope(t *testing.T) {
 	t.Parallel()
 	type user struct{}

@@ -84,7 +84,7 @@ func TestNewPanicsOnWhatCantWork(t *testing.T) {
 	}
 }
 
-// R43, R44, and the default: which statuses are kept.
+// R43, R44, and the default: the stored statuses.
 func TestWhatIsStored(t *testing.T) {
 	t.Parallel()
 	policy := func(preset func(*Options)) func(int) bool {

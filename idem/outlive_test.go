@@ -8,8 +8,8 @@ import (
 	"github.com/samekey/samekey/idem"
 )
 
-// A phase that nobody waited for comes too late: its attempt has ended and said
-// so. It must not claim a key that no attempt works on.
+// A phase for which the handler didn't wait comes too late: its attempt has ended
+// and was answered. It must not claim a key that no attempt holds.
 func TestPhaseThatOutlivesItsHandlerWritesNothing(t *testing.T) {
 	t.Parallel()
 	var mem idem.MemoryStore
@@ -39,7 +39,7 @@ func TestPhaseThatOutlivesItsHandlerWritesNothing(t *testing.T) {
 	}
 }
 
-// Nor does an answer leave while a call is under way that may contradict it.
+// No answer is given while a running call may contradict the answer.
 func TestNoAnswerLeavesWhileACallIsUnderWay(t *testing.T) {
 	t.Parallel()
 	var mem idem.MemoryStore

@@ -14,7 +14,7 @@ import (
 	"github.com/samekey/samekey/idem"
 )
 
-// answersPanics serves h over real HTTP, and returns what a client of it gets.
+// overHTTP serves h over real HTTP, and returns the client's view of an answer.
 func overHTTP(t *testing.T, h http.Handler) func(key string) (status int, body string, err error) {
 	t.Helper()
 	server := httptest.NewUnstartedServer(h)
@@ -38,9 +38,9 @@ func overHTTP(t *testing.T, h http.Handler) func(key string) (status int, body s
 	}
 }
 
-// A panic is answered like an error, "retry with the same key", and its place is
-// in the log; the value that it came with is nowhere, since it may hold a body or a
-// secret, but for what the Go runtime says.
+// A panic is answered like an error, "retry with the same key", and the log
+// contains its place. The value of the panic appears nowhere, since it may
+// contain a body or a secret, unless the value is an error of the Go runtime.
 func TestPanicIsAnswered(t *testing.T) {
 	t.Parallel()
 	for name, panics := range map[string]func(){
@@ -88,8 +88,8 @@ func TestPanicIsAnswered(t *testing.T) {
 	}
 }
 
-// What the engine has nothing to do with, or is told to pass, goes on as without
-// it: so does what asks net/http to cut the connection.
+// Panics in requests that the engine passes continue as without the engine, and
+// so does http.ErrAbortHandler.
 func TestPanicsThatGoOn(t *testing.T) {
 	t.Parallel()
 	for name, tc := range map[string]struct {
@@ -112,7 +112,7 @@ func TestPanicsThatGoOn(t *testing.T) {
 				}
 				w.WriteHeader(http.StatusCreated)
 			}))
-			went := make(chan any, 2) // what went on to the server, nil for nothing
+			went := make(chan any, 2) // values that reached the server, nil for none
 			send := overHTTP(t, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 				defer func() {
 					v := recover()
@@ -134,7 +134,7 @@ func TestPanicsThatGoOn(t *testing.T) {
 	}
 }
 
-// A wrapper in a wrapper passes a panic on to the outer one, which answers.
+// A wrapper in a wrapper passes a panic to the outer wrapper, which answers.
 func TestPanicInANestedWrapper(t *testing.T) {
 	t.Parallel()
 	went := make(chan any, 1)
@@ -155,7 +155,7 @@ func TestPanicInANestedWrapper(t *testing.T) {
 	}
 }
 
-// What a phase has stored as the answer is the answer, whatever comes after it.
+// An answer that a phase has stored is final, whatever happens afterwards.
 func TestPanicAfterTheAnswer(t *testing.T) {
 	t.Parallel()
 	e := idem.New(&idem.MemoryStore{})
@@ -176,7 +176,7 @@ func TestPanicAfterTheAnswer(t *testing.T) {
 	}
 }
 
-// Do is no HTTP: its caller has the panic, and the key is free.
+// Do is not HTTP: its caller gets the panic, and the key is free.
 func TestPanicOfDoGoesOn(t *testing.T) {
 	t.Parallel()
 	e := idem.New(&idem.MemoryStore{})

@@ -13,7 +13,7 @@ import (
 	"github.com/samekey/samekey/idem/store"
 )
 
-// down is a plan for a table that can't be reached for a while: each call hangs
+// down is a plan for a table that is unreachable for a while: each call hangs
 // until its context ends, or is refused at once.
 func down(until time.Time, hangs bool, verbs ...idemtest.Verb) idemtest.Plan {
 	return func(ctx context.Context, c idemtest.Call) idemtest.Fault {
@@ -34,7 +34,7 @@ func down(until time.Time, hangs bool, verbs ...idemtest.Verb) idemtest.Plan {
 	}
 }
 
-// inTime runs fn under a deadline, as an invocation does; 0 is none.
+// inTime runs fn under a deadline, like an invocation; 0 means no deadline.
 func inTime(t *testing.T, limit time.Duration, e *idem.Engine, fn func(context.Context) (idem.Response, error)) (idem.Result, error) {
 	t.Helper()
 	ctx := t.Context()
@@ -46,8 +46,8 @@ func inTime(t *testing.T, limit time.Duration, e *idem.Engine, fn func(context.C
 	return e.Do(ctx, idem.Request{Key: "k", Scope: "s"}, fn)
 }
 
-// A handler has charged somebody when the table goes away for most of the
-// invocation: its answer is stored as soon as the table is back.
+// A handler has charged a customer when the table becomes unreachable for most of
+// the invocation: the answer is stored as soon as the table is back.
 func TestFinishHasAllTheTimeThereIs(t *testing.T) {
 	t.Parallel()
 	for name, tc := range map[string]struct {
@@ -96,7 +96,7 @@ func onePhase(ctx context.Context) (idem.Response, error) {
 	return idem.Response{Status: 201}, nil
 }
 
-// One packet that hangs leaves time for another.
+// One packet that hangs leaves time for another packet.
 func TestOneCommitNeverTakesAllTheTime(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -114,14 +114,14 @@ func TestOneCommitNeverTakesAllTheTime(t *testing.T) {
 	})
 }
 
-// Whatever the table does, the answer is on its way before the invocation is cut
-// off: a fifth of the reserve before its end, and all of the reserve where the
-// handler has not begun.
+// Whatever the table does, the answer is sent before the invocation is cut off: a
+// fifth of the reserve before the end, or the whole reserve if the handler has
+// not begun.
 func TestEveryAnswerIsOutInTime(t *testing.T) {
 	t.Parallel()
 	const limit, begun, notBegun = 10 * time.Second, idem.DefaultReserve / 5, idem.DefaultReserve
 	stored := func(ctx context.Context) (idem.Response, error) { return idem.Response{Status: 201}, nil }
-	// A handler that heeds its context uses all the time it is given.
+	// A handler that observes its context uses all of its time.
 	late := func(then func(context.Context) (idem.Response, error)) func(context.Context) (idem.Response, error) {
 		return func(ctx context.Context) (idem.Response, error) {
 			<-ctx.Done()
@@ -132,8 +132,8 @@ func TestEveryAnswerIsOutInTime(t *testing.T) {
 	waits := func(o *idem.Options) { o.InFlight, o.WaitMax = idem.InFlightWait, time.Hour }
 	for name, tc := range map[string]struct {
 		opt     func(*idem.Options)
-		before  func(*testing.T, *idem.Engine, *idemtest.FaultyStore) // what the table holds
-		verbs   []idemtest.Verb                                       // are struck; none = all
+		before  func(*testing.T, *idem.Engine, *idemtest.FaultyStore) // prepares the table
+		verbs   []idemtest.Verb                                       // affected calls; none = all
 		handler func(context.Context) (idem.Response, error)
 		reserve time.Duration
 	}{
@@ -184,7 +184,7 @@ func TestEveryAnswerIsOutInTime(t *testing.T) {
 	}
 }
 
-// A completer tells its queue in time what became of a ticket.
+// A completer reports the outcome of a ticket to its queue in time.
 func TestEveryResumeIsOutInTime(t *testing.T) {
 	t.Parallel()
 	const limit = 10 * time.Second
@@ -239,8 +239,8 @@ func (s *inputsElsewhere) Take(ctx context.Context, t store.Take) (*store.Record
 
 func (s *inputsElsewhere) LoadBody(context.Context, *store.Record) error { return nil }
 
-// However long an invocation may take, no copy of a claim is under way for longer
-// than a minute: it could outlive its record.
+// However long an invocation may take, no copy of a claim is in flight for longer
+// than a minute: the copy could outlive its record.
 func TestClaimIsGivenUpAfterAMinute(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -253,7 +253,7 @@ func TestClaimIsGivenUpAfterAMinute(t *testing.T) {
 	})
 }
 
-// died leaves a record whose attempt is dead and whose lease is over.
+// died leaves a record whose attempt is dead and whose lease has ended.
 func died(t *testing.T, e *idem.Engine, store *idemtest.FaultyStore) {
 	t.Helper()
 	_, _ = inTime(t, 0, e, func(context.Context) (idem.Response, error) { store.Crash(); return idem.Response{}, nil })
@@ -261,7 +261,7 @@ func died(t *testing.T, e *idem.Engine, store *idemtest.FaultyStore) {
 	time.Sleep(time.Hour) //nolint:forbidigo // virtual
 }
 
-// held leaves a record whose attempt is at work.
+// held leaves a record whose attempt is working.
 func held(t *testing.T, e *idem.Engine, _ *idemtest.FaultyStore) {
 	t.Helper()
 	over := make(chan struct{})

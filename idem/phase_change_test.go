@@ -15,17 +15,17 @@ import (
 	"github.com/samekey/samekey/idem/store"
 )
 
-// What becomes of an operation under way when a deploy changes its handler's
-// phases: the table of docs/phases.md, row by row. Version 1 dies or fails at
-// every point there is, in every mode; version 2 comes for it, called by the
-// client or the completer, soon or after the provider has forgotten. In the end
-// each thing was paid for once, or the operation is refused and on the list.
+// A deploy changes a handler's phases while an operation is in progress: the
+// table of docs/phases.md, row by row. Version 1 dies or fails at every possible
+// point, in every mode. Version 2 continues, called by the client or the
+// completer, soon or after the provider has forgotten. In the end everything was
+// paid for once, or the operation is refused and on the list.
 
-// part is a phase of a handler: an Atomic without calls, a Foreign with some.
+// part is a phase of a handler: an Atomic without calls, or a Foreign with calls.
 type part struct {
 	name   string
 	calls  []payment
-	result any // of an Atomic
+	result any // an Atomic's result
 	opts   []idem.PhaseOption
 	kind   partKind
 }
@@ -40,7 +40,7 @@ const (
 	answerPart
 )
 
-// payment is a call: what for, how much, and who is asked.
+// payment is a call: its purpose and amount, and the service and step of its key.
 type payment struct{ what, amount, service, step string }
 
 func writes(name string) part { return part{name: name, result: ride{name}} }
@@ -71,12 +71,12 @@ func loop(n int) []part {
 	return append(parts, theEnd)
 }
 
-// fate is what becomes of an operation.
+// fate is the end of an operation.
 type fate int
 
 const (
-	goesOn    fate = iota // to its answer, with each call made once
-	mayStop               // the same, or it is refused, and on the list; never is a call made twice
+	goesOn    fate = iota // until its answer, with each call made once
+	mayStop               // as goesOn, or refused and on the list; no call is made twice
 	isRefused             // refused, and on the list
 	unsafe                // a call may be made twice
 )
@@ -90,10 +90,10 @@ type changeOfPhases struct {
 	name    string
 	v1, v2  []part
 	opt2    func(*idem.Options)
-	before  fate // of an operation whose first phase is recorded, and none of its calls
-	after   fate // whose first call is recorded
+	before  fate // fate of an operation with its first phase recorded, and no call
+	after   fate // fate once its first call is recorded
 	because string
-	first   fate // with nothing recorded
+	first   fate // fate with nothing recorded
 }
 
 func changesOfPhases() []changeOfPhases {
@@ -191,12 +191,12 @@ func changesOfPhases() []changeOfPhases {
 	}
 }
 
-// bank stands for the providers: each does a thing once for each key it
-// remembers, and refuses a key that comes with something else.
+// bank stands for the providers: each pays once for each key that it remembers,
+// and refuses a key with other data.
 type bank struct {
 	clock *idemtest.Clock
 	keys  map[string]entry
-	made  map[string]int // what was paid for
+	made  map[string]int // number of payments
 }
 
 type entry struct {
@@ -223,11 +223,11 @@ func (b *bank) pay(p payment, key string) error {
 	return nil
 }
 
-// accident is what happens to version 1: at one of its calls to the store or to
-// a provider, before or after that has done its work, it dies or hears nothing.
+// accident happens to version 1: before or after one of its calls to the store or
+// a provider takes effect, version 1 dies or gets no answer.
 type accident struct {
-	call  int // to the store, from 1; 0 = to a provider
-	pay   int // to a provider, from 1
+	call  int // number of the call to the store, from 1; 0 = a call to a provider
+	pay   int // number of the call to a provider, from 1
 	after bool
 	dies  bool
 }
@@ -242,8 +242,7 @@ func (a accident) String() string {
 
 var errAccident = errors.New("no answer")
 
-// handler makes a handler of parts. Nothing that it does after the accident
-// counts.
+// handler makes a handler of parts. Its effects after the accident don't count.
 func (b *bank) handler(parts []part, deferred bool, acc accident, store *idemtest.FaultyStore) func(context.Context) (idem.Response, error) {
 	payments := 0
 	payOnce := func(p payment, key string) error {
@@ -320,21 +319,21 @@ type deploy struct {
 	changeOfPhases
 	merged, deferred, byCompleter bool
 	acc                           accident
-	gone                          time.Duration // until version 2 comes
+	gone                          time.Duration // time until version 2 continues
 }
 
 func (d deploy) String() string {
 	return fmt.Sprintf("merged %t, deferred %t, %v, completer %t, gone for %v", d.merged, d.deferred, d.acc, d.byCompleter, d.gone)
 }
 
-// seen is what came of it.
+// deploySeen is the outcome of a scenario.
 type deploySeen struct {
-	happened bool   // the accident did
-	expected fate   // by what was recorded then
-	ended    bool   // with an answer
-	listed   bool   // else people see it
-	again    string // what was paid for twice
-	short    string // or not at all, though it ended
+	happened bool   // whether the accident happened
+	expected fate   // by the record after the accident
+	ended    bool   // whether there was an answer
+	listed   bool   // whether people see the operation
+	again    string // items paid for twice
+	short    string // items not paid for, though the operation ended
 	err      error
 }
 
@@ -362,7 +361,7 @@ func (d deploy) run(t *testing.T) (seen deploySeen) {
 		return seen
 	}
 	seen.expected = d.expected(one(&mem))
-	done := one(&mem) != nil && one(&mem).State == store.Done // it was the answer that was lost
+	done := one(&mem) != nil && one(&mem).State == store.Done // only the answer was lost
 	b.clock.Advance(d.gone)
 	if d.opt2 == nil {
 		d.opt2 = func(*idem.Options) {}
@@ -396,7 +395,7 @@ func (d deploy) run(t *testing.T) (seen deploySeen) {
 	return seen
 }
 
-// expected reads the row: by how far version 1 has come.
+// expected reads the row for the progress of version 1.
 func (d deploy) expected(r *store.Record) fate {
 	switch {
 	case r == nil || r.State == store.Done:
@@ -423,7 +422,7 @@ func TestChangesOfPhasesBetweenVersions(t *testing.T) {
 	for _, change := range changesOfPhases() {
 		t.Run(change.name, func(t *testing.T) {
 			t.Parallel()
-			met := make(map[fate]map[string]int) // what came of operations of each fate
+			met := make(map[fate]map[string]int) // outcomes of operations of each fate
 			for _, f := range []fate{goesOn, mayStop, isRefused, unsafe} {
 				met[f] = make(map[string]int)
 			}
@@ -454,7 +453,7 @@ func TestChangesOfPhasesBetweenVersions(t *testing.T) {
 	}
 }
 
-// judge holds one scenario to its row.
+// judge compares a scenario with its row.
 func (d deploy) judge(t *testing.T, seen deploySeen) {
 	t.Helper()
 	soon := d.gone == time.Hour
@@ -478,7 +477,8 @@ func (d deploy) judge(t *testing.T, seen deploySeen) {
 	}
 }
 
-// met holds the row to what was met: a warning without a case is none.
+// met compares the row with the outcomes met: a warning without a case is a
+// mistake.
 func (c changeOfPhases) met(t *testing.T, met map[fate]map[string]int) {
 	t.Helper()
 	for _, f := range []fate{c.before, c.after} {
@@ -491,7 +491,7 @@ func (c changeOfPhases) met(t *testing.T, met map[fate]map[string]int) {
 	}
 }
 
-// The page says what the test has met, word for word.
+// The page states the outcomes of this test, word for word.
 func TestChangesOfPhasesAreAsThePageSays(t *testing.T) {
 	t.Parallel()
 	page, err := os.ReadFile("../docs/phases.md")

@@ -21,7 +21,8 @@ import (
 type variant struct {
 	opt  func(*idem.Options)
 	opts []idem.PhaseOption
-	// once: the call is never repeated; it may end as stuck instead.
+	// once means that the call is never repeated; the operation may get stuck
+	// instead.
 	once bool
 }
 
@@ -39,12 +40,12 @@ func variants() map[string]variant {
 	}
 }
 
-// story is one key's story: a store, a clock, and what happened outside.
+// story is the story of a key: a store, a clock, and the effects outside.
 type story struct {
 	variant
 	mem   idem.MemoryStore
 	out   outside
-	ahead atomic.Int64 // the clock, before the real one
+	ahead atomic.Int64 // of the real clock
 }
 
 func (p *story) engine(s store.Store) *idem.Engine {
@@ -59,8 +60,8 @@ func (p *story) do(e *idem.Engine) (idem.Result, error) {
 	return e.Do(ctx, idem.Request{Key: "k", Scope: "s", Method: "POST", Path: "/rides", Body: []byte("{}")}, p.out.rides(nil, p.opts...))
 }
 
-// complete is the completer: it takes up what is kept open with its request,
-// and reports whether there was any.
+// complete acts as the completer: it takes up the record that is kept open with
+// its request, and reports whether there was such a record.
 func (p *story) complete(t *testing.T) (did bool) {
 	t.Helper()
 	for _, r := range p.mem.Records() {
@@ -83,8 +84,8 @@ func (p *story) complete(t *testing.T) (did bool) {
 	return did
 }
 
-// check holds the end of every story: one ride, one audit record, one charge key,
-// one receipt, one answer.
+// check checks the end of every story: one ride, one audit record, one charge
+// key, one receipt, one answer.
 func (p *story) check(t *testing.T, label string) {
 	t.Helper()
 	for _, r := range p.mem.Records() {
@@ -117,8 +118,8 @@ func (p *story) check(t *testing.T, label string) {
 	}
 }
 
-// The process dies before or after each of its store calls; then the client
-// retries, or, where the request was stored, a completer goes on alone.
+// The process dies before or after each of its store calls. Then the client
+// retries or, if the request was stored, a completer continues alone.
 func TestPhasesSurviveACrashAtEveryCall(t *testing.T) {
 	t.Parallel()
 	for name, v := range variants() {
@@ -149,8 +150,8 @@ func TestPhasesSurviveACrashAtEveryCall(t *testing.T) {
 	}
 }
 
-// Every call fails in every way a store may; the same attempt, or a retry,
-// brings it to its end.
+// Every call fails in every way that a store may fail; the same attempt or a
+// retry finishes the operation.
 func TestPhasesSurviveAFaultAtEveryCall(t *testing.T) {
 	t.Parallel()
 	faults := map[string]idemtest.Fault{
@@ -182,8 +183,8 @@ func TestPhasesSurviveAFaultAtEveryCall(t *testing.T) {
 	}
 }
 
-// A worker sleeps past its lease before or after any of its calls, somebody
-// else finishes, and it wakes: it changes nothing any more.
+// A worker sleeps past its lease before or after any of its calls, another worker
+// finishes, and the first worker wakes up: it changes nothing any more.
 func TestPhasesFenceAWorkerThatWakesUp(t *testing.T) {
 	t.Parallel()
 	for name, v := range variants() {
@@ -209,7 +210,7 @@ func TestPhasesFenceAWorkerThatWakesUp(t *testing.T) {
 					case <-asleep:
 						p.ahead.Store(int64(time.Minute))
 						_, _ = p.do(p.engine(&p.mem))
-					case <-ended: // it makes fewer calls
+					case <-ended: // this worker makes fewer calls
 					}
 					close(wake)
 					<-ended

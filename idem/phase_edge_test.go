@@ -34,8 +34,8 @@ func one(s *idem.MemoryStore) *store.Record {
 	return nil
 }
 
-// Whoever settles an unknown outcome could not stage what was to go with it, so
-// that is refused before the call.
+// Settling an unknown outcome could not stage jobs, so jobs are refused before
+// the call.
 func TestStageBeforeANotIdempotentPhase(t *testing.T) {
 	t.Parallel()
 	var mem idem.MemoryStore
@@ -55,7 +55,7 @@ func TestStageBeforeANotIdempotentPhase(t *testing.T) {
 	}
 }
 
-// Idem.Stage inside an Atomic's fn that runs again stages twice.
+// Stage in an Atomic's fn that runs again would stage twice.
 func TestStageInAnAtomicThatRunsAgain(t *testing.T) {
 	t.Parallel()
 	conflicts := 2
@@ -80,7 +80,7 @@ func TestStageInAnAtomicThatRunsAgain(t *testing.T) {
 	}
 }
 
-// What an aborted phase staged goes out with the refusal.
+// Jobs staged in a failed phase are not committed with the refusal.
 func TestStageInAnAbortedPhase(t *testing.T) {
 	t.Parallel()
 	mem := idem.MemoryStore{Apply: func([]idem.Write) error { return idem.ErrCondition }}
@@ -100,7 +100,7 @@ func TestStageInAnAbortedPhase(t *testing.T) {
 	}
 }
 
-// A4: Stage after the answer is accepted and dropped.
+// A4: Stage after the answer is refused.
 func TestStageAfterFinish(t *testing.T) {
 	t.Parallel()
 	var mem idem.MemoryStore
@@ -118,7 +118,7 @@ func TestStageAfterFinish(t *testing.T) {
 	}
 }
 
-// More jobs than the record takes: 200 and none of them.
+// More jobs than a record may hold: an error, and not a 200 without jobs.
 func TestTooManyLooseJobs(t *testing.T) {
 	t.Parallel()
 	var mem idem.MemoryStore
@@ -134,7 +134,8 @@ func TestTooManyLooseJobs(t *testing.T) {
 	}
 }
 
-// The answer leaves though the commit that carries its jobs (and a Deferred result) failed.
+// The commit of jobs (and of a Deferred result) fails: no answer leaves without
+// them.
 func TestAnswerWithoutItsJobs(t *testing.T) {
 	t.Parallel()
 	var mem idem.MemoryStore
@@ -156,7 +157,8 @@ func TestAnswerWithoutItsJobs(t *testing.T) {
 	}
 }
 
-// Merged claim: an attempt that doesn't commit answers past its own abandoned, committed operation.
+// Merged claim: an attempt without a commit must not answer past its own
+// abandoned, committed operation.
 func TestMergedClaimAnswersPastItsOwnCommit(t *testing.T) {
 	t.Parallel()
 	taken := false
@@ -168,7 +170,7 @@ func TestMergedClaimAnswersPastItsOwnCommit(t *testing.T) {
 	errTaken := errors.New("seat is taken")
 	handler := func(ctx context.Context) (idem.Response, error) {
 		_, err := idem.Atomic(ctx, "seat", func(_ context.Context, tx *idem.Tx) (string, error) {
-			if taken { // as read by dynamo.Get
+			if taken { // as dynamo.Get would read it
 				return "", errTaken
 			}
 			tx.Write(note("seat"))
@@ -195,7 +197,7 @@ func TestMergedClaimAnswersPastItsOwnCommit(t *testing.T) {
 	}
 }
 
-// An answer with other headers than the stored one.
+// The first answer has the headers of the stored answer.
 func TestFirstAnswerIsTheStoredOne(t *testing.T) {
 	t.Parallel()
 	var mem idem.MemoryStore
@@ -205,10 +207,10 @@ func TestFirstAnswerIsTheStoredOne(t *testing.T) {
 			return idemtest.Fault{}
 		}
 		switch c.N {
-		case 1: // on its way, answer lost
+		case 1: // sent, acknowledgement lost
 			slow = c.Commit
 			return idemtest.Fault{Err: store.ErrUnknown}
-		case 2: // meets the first copy: TransactionConflict; which lands right after
+		case 2: // meets the first copy: TransactionConflict; the first copy lands right after
 			if held, err := mem.Commit(ctx, slow); held != nil || err != nil {
 				t.Error(held, err)
 			}
@@ -239,7 +241,7 @@ func TestFirstAnswerIsTheStoredOne(t *testing.T) {
 	}
 }
 
-// An unknown outcome is passed over by a phase of another kind.
+// A phase of another kind must not pass an unknown outcome.
 func TestIntentIsNotPassedByAnAtomic(t *testing.T) {
 	t.Parallel()
 	var mem idem.MemoryStore
@@ -261,7 +263,7 @@ func TestIntentIsNotPassedByAnAtomic(t *testing.T) {
 	}
 }
 
-// A10: GiveUp says it is done though nothing was written.
+// A10: GiveUp returns an error if nothing was written.
 func TestGiveUpTellsThatItFailed(t *testing.T) {
 	t.Parallel()
 	var mem idem.MemoryStore
@@ -324,7 +326,7 @@ func TestRefusalThatIsNotStored(t *testing.T) {
 	}
 }
 
-// A definitive answer while a Foreign still runs.
+// A definitive answer is not stored while a Foreign is still running.
 func TestRespondWhileAPhaseRuns(t *testing.T) {
 	t.Parallel()
 	var mem idem.MemoryStore
@@ -367,7 +369,7 @@ func TestStatusOutOfRange(t *testing.T) {
 	}
 }
 
-// InFlightWait does nothing with MergeClaim.
+// InFlightWait also works with MergeClaim.
 func TestWaitWithMergedClaim(t *testing.T) {
 	t.Parallel()
 	var mem idem.MemoryStore
@@ -393,7 +395,7 @@ func TestWaitWithMergedClaim(t *testing.T) {
 	}
 }
 
-// Merged restart begins with no time left.
+// A merged restart without time left doesn't begin.
 func TestMergedRestartWithoutTime(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -434,7 +436,7 @@ func TestMergedRestartWithoutTime(t *testing.T) {
 	})
 }
 
-// What net/http says of a call that failed has the whole URL in it.
+// The text of net/http's error for a failed call contains the whole URL.
 func TestLastErrorHasNoQuery(t *testing.T) {
 	t.Parallel()
 	var mem idem.MemoryStore
@@ -449,7 +451,8 @@ func TestLastErrorHasNoQuery(t *testing.T) {
 	}
 }
 
-// A call that can't be repeated is begun although its context is over: it fails for certain, and is stuck.
+// A NotIdempotent call whose context is over would certainly fail: it isn't begun
+// and doesn't get stuck.
 func TestCallBegunWithoutTimeIsNotStuck(t *testing.T) {
 	t.Parallel()
 	var mem idem.MemoryStore
@@ -459,10 +462,10 @@ func TestCallBegunWithoutTimeIsNotStuck(t *testing.T) {
 		if _, err := idem.Atomic(ctx, "ride", func(_ context.Context, tx *idem.Tx) (int, error) { tx.Write(note("ride")); return 1, nil }); err != nil {
 			return idem.Response{}, err
 		}
-		leave() // the client goes away; or the time is up
+		leave() // the client goes away, or the time is up
 		_, err := idem.Foreign(ctx, "transfer", func(ctx context.Context, _ *idem.Tx) (string, error) {
 			if err := ctx.Err(); err != nil {
-				return "", err // as every client does, before it sends anything
+				return "", err // like every client, before it sends anything
 			}
 			calls++
 			return "tr", nil
@@ -476,8 +479,8 @@ func TestCallBegunWithoutTimeIsNotStuck(t *testing.T) {
 	}
 }
 
-// The intent's own commit may take the time that was left: then nothing is sent,
-// and the intent is taken back, or people would have to look for a call that
+// The intent's own commit may use up the remaining time. Then nothing is sent,
+// and the intent is removed: otherwise people would have to look for a call that
 // was never made.
 func TestContextThatEndsInTheIntentsCommit(t *testing.T) {
 	t.Parallel()
@@ -514,7 +517,7 @@ func TestContextThatEndsInTheIntentsCommit(t *testing.T) {
 	}
 }
 
-// A record has room for 50 jobs in all, however many attempts stage them.
+// A record has room for 50 jobs in total, however many attempts stage jobs.
 func TestJobsInTheRecordCountForItsLimit(t *testing.T) {
 	t.Parallel()
 	stage := func(n int) func(context.Context, *idem.Tx) (int, error) {

@@ -17,8 +17,8 @@ import (
 	"github.com/samekey/samekey/idem/store"
 )
 
-// charging is a handler whose only phase before the finish calls the provider.
-// In the process that dies, crash takes it down while the money is taken.
+// charging returns a handler whose only phase before the finish calls the
+// provider. In the process that dies, crash ends the process during the call.
 func charging(name string, charge func(key string), opts ...idem.PhaseOption) func(context.Context) (idem.Response, error) {
 	return func(ctx context.Context) (idem.Response, error) {
 		id, err := idem.Foreign(ctx, name, func(_ context.Context, tx *idem.Tx) (string, error) {
@@ -55,7 +55,7 @@ func TestRenamedForeignKeepsItsKey(t *testing.T) {
 	}
 }
 
-// What the provider has forgotten would be a new call to it.
+// A key that the provider may have forgotten would begin a new call.
 func TestKeyThatTheProviderMayHaveForgottenIsNotSent(t *testing.T) {
 	t.Parallel()
 	var mem idem.MemoryStore
@@ -71,7 +71,7 @@ func TestKeyThatTheProviderMayHaveForgottenIsNotSent(t *testing.T) {
 	}
 }
 
-// What is stored with a call's beginning costs no call of its own.
+// Data stored with the begin of a call costs no extra write.
 func TestCallsOfALeadingForeign(t *testing.T) {
 	t.Parallel()
 	for name, tc := range map[string]struct {
@@ -97,8 +97,8 @@ func TestCallsOfALeadingForeign(t *testing.T) {
 	}
 }
 
-// keysOf runs phases of a fresh operation, each of which asks for keys: "service"
-// or "service/step". It returns them in order, and what the handler came to.
+// keysOf runs phases of a new operation. Each phase requests keys: "service" or
+// "service/step". keysOf returns the keys in order, and the handler's error.
 func keysOf(t *testing.T, e *idem.Engine, phases ...[]string) (keys []string, err error) {
 	t.Helper()
 	_, err = do(t, e, answering(func(ctx context.Context) error {
@@ -152,8 +152,8 @@ func TestReusedKeysAreRefused(t *testing.T) {
 	}
 }
 
-// A resumed run doesn't run recorded phases again, and goes on counting where
-// they ended: also after a process died, and after a Deferred one.
+// A resumed run doesn't repeat recorded phases and continues their counts, also
+// after a process died, and after a Deferred phase.
 func TestResumedRunGoesOnCounting(t *testing.T) {
 	t.Parallel()
 	for name, opts := range map[string][]idem.PhaseOption{"committed": nil, "deferred": {idem.Deferred()}} {
@@ -201,8 +201,8 @@ func TestResumedRunGoesOnCounting(t *testing.T) {
 	}
 }
 
-// An operation that an earlier version of this package has begun keeps the keys
-// that version made: its calls may be out.
+// An operation begun by an earlier version of this package keeps the keys of that
+// version: its calls may have been made.
 func TestRecordsOfAnEarlierVersionKeepTheirKeys(t *testing.T) {
 	t.Parallel()
 	var mem idem.MemoryStore
@@ -224,7 +224,7 @@ func TestRecordsOfAnEarlierVersionKeepTheirKeys(t *testing.T) {
 	if _, err := do(t, e, charging("charge", w.charge)); err != nil {
 		t.Fatal(err)
 	}
-	// As version 0.1 made it of "operation", "charge" and "payments".
+	// Version 0.1 made this key of "operation", "charge" and "payments".
 	if diff := cmp.Diff([]string{"d6c6eb78-43b2-87f7-a2cd-237b5dddd8f0"}, w.calls); diff != "" {
 		t.Error(diff)
 	}
@@ -233,7 +233,7 @@ func TestRecordsOfAnEarlierVersionKeepTheirKeys(t *testing.T) {
 	}
 }
 
-// memoryOf lets a call die, and comes back for it after age.
+// memoryOf lets a process die in a call, and resumes the operation after age.
 func memoryOf(t *testing.T, age time.Duration, again func(*idem.Engine, *outside) error) (*idem.MemoryStore, *idemtest.Clock, *outside, error) {
 	t.Helper()
 	var w outside
@@ -246,8 +246,8 @@ func memoryOf(t *testing.T, age time.Duration, again func(*idem.Engine, *outside
 	return mem, clock, &w, err
 }
 
-// The age of a call counts from the attempt that may first have made it, however
-// many attempts and inserted phases have come since.
+// The age of a call counts from the first attempt that may have made the call,
+// however many attempts and inserted phases follow.
 func TestForHowLongACallIsRepeated(t *testing.T) {
 	t.Parallel()
 	retry := func(opts ...idem.PhaseOption) func(*testing.T, *idem.Engine, *outside) error {
@@ -340,7 +340,7 @@ func TestForHowLongACallIsRepeated(t *testing.T) {
 		e := idem.New(&mem, func(o *idem.Options) { o.Now = clock.Now })
 		var w outside
 		down := errors.New("down")
-		for i := range 3 { // the charge fails and is repeated; the tip fails a day later, and is a call of its own
+		for i := range 3 { // the charge fails and is repeated; the tip fails a day later, and is a separate call
 			_, err := do(t, e, func(ctx context.Context) (idem.Response, error) {
 				for at, name := range []string{"charge", "tip"} {
 					_, err := idem.Foreign(ctx, name, func(_ context.Context, tx *idem.Tx) (int, error) {
@@ -367,13 +367,13 @@ func TestForHowLongACallIsRepeated(t *testing.T) {
 	})
 }
 
-// What people say about such a call, and how the operation goes on.
+// An operator's decisions about such a call, and how the operation continues.
 func TestSettlingACallThatTheProviderMayHaveForgotten(t *testing.T) {
 	t.Parallel()
 	for name, tc := range map[string]struct {
 		settlement idem.Settlement
 		refused    bool
-		charges    int // calls in the end
+		charges    int // number of calls in the end
 		body       string
 	}{
 		"without a word":  {idem.Settlement{}, true, 1, ""},
@@ -392,7 +392,7 @@ func TestSettlingACallThatTheProviderMayHaveForgotten(t *testing.T) {
 			if errors.Is(err, idem.ErrResult) != tc.refused || !tc.refused && err != nil {
 				t.Fatal(err)
 			}
-			clock.Advance(30 * time.Hour) // of the new attempt nothing is in doubt
+			clock.Advance(30 * time.Hour) // the new attempt has no call in doubt
 			tips := make(map[string]bool)
 			res, err := do(t, e, func(ctx context.Context) (idem.Response, error) {
 				id, err := idem.Foreign(ctx, "charge", func(_ context.Context, tx *idem.Tx) (string, error) {
@@ -468,8 +468,8 @@ func TestSettlingACallThatTheProviderMayHaveForgotten(t *testing.T) {
 	})
 }
 
-// A key that an Atomic asks for, say for a job of its own, is none that a
-// Deferred call before it has.
+// A key that an Atomic requests, such as a key for a job, differs from the keys
+// of an earlier Deferred call.
 func TestDerivedKeysOfADeferredCall(t *testing.T) {
 	t.Parallel()
 	var call, job string
@@ -486,7 +486,7 @@ func TestDerivedKeysOfADeferredCall(t *testing.T) {
 	}
 }
 
-// A phase is told whether its calls may have been made before.
+// A phase learns whether its calls may have been made before.
 func TestRepeats(t *testing.T) {
 	t.Parallel()
 	var mem idem.MemoryStore
@@ -512,11 +512,11 @@ func TestRepeats(t *testing.T) {
 		})
 	}
 	nothing := func() error { return nil }
-	_, _ = do(t, idem.New(&mem, opt), call(func() error { return errors.New("no answer") })) // two first calls, of which the second fails
+	_, _ = do(t, idem.New(&mem, opt), call(func() error { return errors.New("no answer") })) // two first calls; the second call fails
 	died := idemtest.Faulty(&mem, nil)
-	_, _ = do(t, idem.New(died, opt), call(func() error { died.Crash(); return nil })) // which is repeated
+	_, _ = do(t, idem.New(died, opt), call(func() error { died.Crash(); return nil })) // a repeated call
 	clock.Advance(time.Hour)
-	if _, err := do(t, idem.New(&mem, opt), call(nothing)); err != nil { // and once more
+	if _, err := do(t, idem.New(&mem, opt), call(nothing)); err != nil { // once more
 		t.Fatal(err)
 	}
 	if diff := cmp.Diff([]bool{false, false, true, true}, got); diff != "" {
@@ -524,8 +524,8 @@ func TestRepeats(t *testing.T) {
 	}
 }
 
-// A phase whose result is of another type by now gets all that was stored, or
-// nothing: never a value with holes in it, such as an amount of 0.
+// A phase whose result has another type now gets all stored data or an error:
+// never a value with holes, such as an amount of 0.
 func TestResultOfAnotherTypeIsRefusedWhereItLosesData(t *testing.T) {
 	t.Parallel()
 	type v1 struct {
@@ -552,7 +552,7 @@ func TestResultOfAnotherTypeIsRefusedWhereItLosesData(t *testing.T) {
 		}))
 		return got, err
 	}
-	as := func(ctx context.Context, v any) (string, error) { // what is read into a copy of v
+	as := func(ctx context.Context, v any) (string, error) { // reads the result into a copy of v
 		switch v.(type) {
 		case v1:
 			r, err := idem.Atomic(ctx, "order", func(context.Context, *idem.Tx) (v1, error) { return v1{}, nil })
@@ -587,7 +587,7 @@ func TestResultOfAnotherTypeIsRefusedWhereItLosesData(t *testing.T) {
 	}
 	for name, tc := range map[string]struct {
 		read func(context.Context) (string, error)
-		lost string // "" = it is taken
+		lost string // "" = the type is accepted
 	}{
 		"the same":     {func(ctx context.Context) (string, error) { return as(ctx, v1{}) }, ""},
 		"another kind": {func(ctx context.Context) (string, error) { return as(ctx, "") }, "is no string"},
@@ -619,16 +619,16 @@ func TestResultOfAnotherTypeIsRefusedWhereItLosesData(t *testing.T) {
 	}
 }
 
-// What would go out under the key of an earlier call is compared before it goes,
-// wherever that call's could be recorded for nothing.
+// Before a call is repeated under its key, its data is compared with the first
+// call's data, if that could be recorded without an extra write.
 func TestSends(t *testing.T) {
 	t.Parallel()
 	plain := func(*idem.Options) {}
 	for name, tc := range map[string]struct {
 		opt   func(*idem.Options)
-		at    string // the phase whose call is in doubt
+		at    string // phase whose call is in doubt
 		dies  bool
-		price any // of that call by then, 20 before
+		price any // price in the repeated call; 20 in the first call
 		want  error
 	}{
 		"failed, the same":                   {plain, "charge", false, 20, nil},
@@ -690,7 +690,7 @@ func TestSends(t *testing.T) {
 	}
 }
 
-// telling is a store that says when a commit is applied.
+// telling is a store that reports when a commit is applied.
 type telling struct {
 	*idem.MemoryStore
 	commit func()
@@ -702,8 +702,8 @@ func (s *telling) Commit(ctx context.Context, c store.Commit) (*store.Record, er
 	return held, err
 }
 
-// What was to be sent, and in the end was not, since no time was left, stands in
-// nobody's way: the next attempt may send something else.
+// Data that was declared but not sent, for lack of time, binds no later attempt:
+// the next attempt may send different data.
 func TestSendsNothingOfACallThatWasNotMade(t *testing.T) {
 	t.Parallel()
 	var mem idem.MemoryStore
@@ -738,8 +738,8 @@ func TestSendsNothingOfACallThatWasNotMade(t *testing.T) {
 	}
 }
 
-// lateCommit is a store whose commit number at is late: what comes next is
-// refused for good, and then the late one is applied.
+// lateCommit is a store whose commit number at is late: the next write is refused
+// for good, and then the late commit is applied.
 type lateCommit struct {
 	*idem.MemoryStore
 	at   int
@@ -763,7 +763,7 @@ func (s *lateCommit) Commit(ctx context.Context, c store.Commit) (*store.Record,
 	return s.MemoryStore.Commit(ctx, c)
 }
 
-// A call is in no doubt whose result was stored after all.
+// A call whose result was stored after all is not in doubt.
 func TestRecordedCallIsInNoDoubt(t *testing.T) {
 	t.Parallel()
 	clock := idemtest.NewClock()

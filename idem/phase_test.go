@@ -17,7 +17,7 @@ import (
 	"github.com/samekey/samekey/idem/store"
 )
 
-// note is a write of the user's; stores of tests remember it.
+// note is a user's write; the tests' stores remember notes.
 type note string
 
 func (n note) Err() error     { return nil }
@@ -32,10 +32,10 @@ type ride struct {
 	ID string `json:"id"`
 }
 
-// outside counts what a handler did outside of its record.
+// outside counts a handler's effects outside of its record.
 type outside struct {
 	mu    sync.Mutex
-	runs  map[string]int // of the functions of phases
+	runs  map[string]int // runs of the phases' functions
 	calls []string       // derived keys that reached the provider
 }
 
@@ -98,7 +98,7 @@ func (w *outside) rides(pay func(key string) error, opts ...idem.PhaseOption) fu
 	}
 }
 
-// ample is the time of a request that must not run out of it on a slow machine.
+// ample is the time of a request that must not run out of time on a slow machine.
 const ample = 10 * time.Minute
 
 func do(t *testing.T, e *idem.Engine, fn func(context.Context) (idem.Response, error)) (idem.Result, error) {
@@ -161,7 +161,7 @@ func TestPhasesCommitOnceAndReplay(t *testing.T) {
 
 func merge(o *idem.Options) { o.MergeClaim = true }
 
-// A12, A19, A34: what is committed stays, and a retry goes on from there.
+// A12, A19, A34: committed work stays, and a retry continues from there.
 func TestRetryResumesAtTheRecoveryPoint(t *testing.T) {
 	t.Parallel()
 	for _, opt := range []func(*idem.Options){func(*idem.Options) {}, merge} {
@@ -186,8 +186,8 @@ func TestRetryResumesAtTheRecoveryPoint(t *testing.T) {
 	}
 }
 
-// An operation keeps its id whoever goes on with it, also where the record is known
-// only with the first commit.
+// An operation keeps its id whichever attempt continues it, even if the record is
+// known only with the first commit.
 func TestRetryKeepsTheOperationsID(t *testing.T) {
 	t.Parallel()
 	for _, opt := range []func(*idem.Options){func(*idem.Options) {}, merge} {
@@ -209,7 +209,7 @@ func TestRetryKeepsTheOperationsID(t *testing.T) {
 		}
 		run(errors.New("later"))
 		run(nil)
-		if ids[0] == "" || len(slices.Compact(ids)) != 1 { // a handler may begin again with the first one's record
+		if ids[0] == "" || len(slices.Compact(ids)) != 1 { // a handler may begin again with the first attempt's record
 			t.Errorf("the ids of one operation: %q", ids)
 		}
 	}
@@ -290,8 +290,8 @@ func TestAtomicRunsAgainAfterAConflict(t *testing.T) {
 	}
 }
 
-// A swallowed error must not become a stored answer with a hole in it, nor be
-// told to the client as success. An error of the handler's own making goes out.
+// A swallowed error must not become a stored answer with missing parts, nor reach
+// the client as success. An error that the handler itself makes is returned.
 func TestSwallowedPhaseErrorIsNotStored(t *testing.T) {
 	t.Parallel()
 	var mem idem.MemoryStore
@@ -454,7 +454,8 @@ func TestMisusedPhasesAreRefused(t *testing.T) {
 	}
 }
 
-// R66: an unknown outcome is never tried again, unless the error says it may.
+// R66: a call with an unknown outcome is never repeated, unless the error allows
+// it.
 func TestNotIdempotent(t *testing.T) {
 	t.Parallel()
 	call := func(calls *int, err error) func(context.Context) (idem.Response, error) {
@@ -527,7 +528,7 @@ func TestNotIdempotent(t *testing.T) {
 			})
 		}()
 		calls := 0
-		// An answer from before the call must not cover its unknown outcome up.
+		// An answer from before the call must not hide the call's unknown outcome.
 		early := func(context.Context) (idem.Response, error) {
 			return idem.Response{}, idem.Respond(idem.Response{Status: 402})
 		}
@@ -573,8 +574,8 @@ func TestDeferredAtomicCommitsWithTheNextPhase(t *testing.T) {
 	}
 }
 
-// A result that is only pending must be in the record before a call that may
-// rest on it.
+// A pending result must be in the record before a call that may depend on the
+// result.
 func TestForeignCommitsWhatIsPending(t *testing.T) {
 	t.Parallel()
 	var mem idem.MemoryStore
@@ -649,7 +650,7 @@ func TestStagedJobsAreCommittedOnceWithStableNames(t *testing.T) {
 	}
 }
 
-// Of a merged claim no answer leaves before the record was looked at.
+// After a merged claim no answer leaves before the record was read.
 func TestMergedClaimConsultsTheRecord(t *testing.T) {
 	t.Parallel()
 	var mem idem.MemoryStore
@@ -712,7 +713,7 @@ func TestOperationIDsAndDerivedKeys(t *testing.T) {
 	}
 }
 
-// Hooks see each phase, and may ask for the operation.
+// Hooks see each phase, and may call the operation's methods.
 func TestHooksOfPhases(t *testing.T) {
 	t.Parallel()
 	var seen []string

@@ -9,8 +9,8 @@ import (
 
 // draft-ietf-httpapi-idempotency-key-header-07: a quoted string, POST and PATCH;
 // 400, 409 and 422 as problems under the draft's titles; the earlier result,
-// success or error. What it leaves open (expiry, which failures are final) is as
-// idem.IETF says.
+// success or error. idem.IETF decides the points that the draft leaves open
+// (expiry, final failures).
 func TestPresetIETF(t *testing.T) {
 	t.Parallel()
 	const (
@@ -47,7 +47,7 @@ func TestPresetIETF(t *testing.T) {
 		"key empty": invalid, "key empty quote": invalid, "key of spaces": invalid, "key too long": invalid, "key twice": invalid,
 		"keys in a list": invalid, "key with umlaut": invalid, "key is a number": invalid,
 		"key bare":       bare,
-		"key quoted":     replay(201, made), // parameters say nothing
+		"key quoted":     replay(201, made), // parameters are ignored
 		"GET with a key": untouched(2),
 
 		"in flight": problem(409, 1, expires+key+"Retry-After: 5\n", "idempotency_in_flight", "A request is outstanding for this Idempotency-Key",
@@ -89,7 +89,7 @@ func TestPresetIETF(t *testing.T) {
 
 const pages = "https://github.com/samekey/samekey/blob/main/docs/problems.md#"
 
-// problem is an answer in the form of RFC 9457.
+// problem returns an answer in the form of RFC 9457.
 func problem(status, runs int, header, code, title, detail string) string {
 	return fmt.Sprintf("%d after %d runs\nCache-Control: no-store\nContent-Type: application/problem+json\n%s"+
 		`{"type":"%s","title":"%s","status":%d,"detail":"%s","code":"%s"}`, status, runs, header, pages+code, title, status, detail, code)

@@ -23,7 +23,7 @@ func (d *desk) charge(keys ...string) idem.Request {
 	return r
 }
 
-// charged answers as the endpoint does when all goes well.
+// charged is the endpoint's answer to a successful charge.
 func charged(context.Context) (idem.Response, error) { return says(201, `{"id":"ch_1"}`)(nil) }
 
 func says(status int, body string, header ...string) func(context.Context) (idem.Response, error) {
@@ -36,7 +36,7 @@ func says(status int, body string, header ...string) func(context.Context) (idem
 	}
 }
 
-// twice sends the same request again, after what fn made of the first.
+// twice sends the same request again, after fn has answered the first.
 func twice(fn func(context.Context) (idem.Response, error)) func(*desk) idem.Result {
 	return func(d *desk) idem.Result {
 		d.ask(d.charge(d.key), fn)
@@ -44,7 +44,7 @@ func twice(fn func(context.Context) (idem.Response, error)) func(*desk) idem.Res
 	}
 }
 
-// other sends another request with the key of the first.
+// other sends another request with the first request's key.
 func other(edit func(*desk, *idem.Request)) func(*desk) idem.Result {
 	return func(d *desk) idem.Result {
 		d.ask(d.charge(d.key), charged)
@@ -163,7 +163,7 @@ var errProvider = errors.New("the provider is down: secret")
 
 func failing(context.Context) (idem.Response, error) { return idem.Response{}, errProvider }
 
-// stuckCharge is a call whose outcome nobody knows.
+// stuckCharge is a call with an unknown outcome.
 func stuckCharge(d *desk) idem.Result {
 	unknown := func(ctx context.Context) (idem.Response, error) {
 		_, err := idem.Foreign(ctx, "charged", func(context.Context, *idem.Tx) (int, error) { return 0, errProvider }, idem.NotIdempotent())
@@ -185,7 +185,7 @@ func refusedBody(err error) func(*desk) idem.Result {
 	}
 }
 
-// corrupt is a store that can't make sense of a record.
+// corrupt is a store with an unreadable record.
 type corrupt struct{ downStore }
 
 func (corrupt) Claim(context.Context, store.Claim) (*store.Record, error) {

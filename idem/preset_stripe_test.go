@@ -11,8 +11,8 @@ import (
 )
 
 // Stripe's API v2: keys live for 30 days, on POST and DELETE; no failure is
-// final. A missing key is refused: it is Stripe's clients that always send one,
-// but not with DELETE to v1's paths.
+// final. A missing key is refused: Stripe's clients always send a key, except
+// with DELETE to v1's paths.
 func TestPresetStripe(t *testing.T) {
 	t.Parallel()
 	c := stripeContract{expires: "Mon, 31 Jan 2000 00:00:00 GMT", renewed: "Thu, 02 Mar 2000 00:00:00 GMT"}
@@ -40,18 +40,18 @@ func TestPresetStripeV1(t *testing.T) {
 		"other method":         untouched(2),
 		"no key":               untouched(1),
 		"no key, other method": untouched(1),
-		"a 500":                kept(500, 1, c.expires, "k", "Set-Cookie: a=b\nStripe-Should-Retry: false", "no"), // whatever the handler says
+		"a 500":                kept(500, 1, c.expires, "k", "Set-Cookie: a=b\nStripe-Should-Retry: false", "no"), // the handler's own value is replaced
 		"after a 500":          c.replay(500, "no"),
 		"after a 503":          c.replay(503, "no"),
 	})
 	testPreset(t, desk{preset: idem.StripeV1, key: "k", also: "DELETE"}, want)
 }
 
-// stripeContract has the end of a key's lifetime: of one that is first used when
-// the bubble begins, and of one that is new again a month later.
+// stripeContract has the ends of two keys' lifetimes: of a key first used when
+// the bubble begins, and of a key that is new again a month later.
 type stripeContract struct{ expires, renewed string }
 
-// both is what the two have in common.
+// both are the common situations of both contracts.
 func (c stripeContract) both() map[string]string {
 	const key = "Idempotency-Key: k\n"
 	known := "Idempotency-Expires: " + c.expires + "\n" + key
@@ -74,7 +74,7 @@ func (c stripeContract) both() map[string]string {
 		"key quoted":      kept(201, 1, c.expires, `"k"`, "Idempotent-Replayed: true", made),
 		"GET with a key":  untouched(2),
 
-		// 22 s of lease, of which 3 have gone.
+		// 22 s of lease, of which 3 s have passed.
 		"in flight": stripeError(409, 1, known+"Retry-After: 5\n", "idempotency_error", "idempotency_key_in_use",
 			"There is currently another in-progress request using this Idempotent Key (that probably means you submitted twice, "+
 				"and the other request is still going through). Please try again later."),
@@ -129,8 +129,8 @@ func (c stripeContract) replay(status int, body string) string {
 	return kept(status, 1, c.expires, "k", more, body)
 }
 
-// identified is an answer to req_1, or a replay of it where nothing gives
-// requests ids but the handler.
+// identified is an answer to req_1, or its replay if only the handler gives ids
+// to requests.
 func identified(answer string) string {
 	head, body, _ := strings.Cut(answer, "\n{")
 	lines := append(strings.Split(head, "\n"), "Original-Request: req_1", "Request-Id: req_1")
@@ -138,13 +138,14 @@ func identified(answer string) string {
 	return strings.Join(lines, "\n") + "\n{" + body
 }
 
-// kept is an answer of the handler's with all that is told of its key.
+// kept is a handler's answer with all headers about its key.
 func kept(status, runs int, expires, key, more, body string) string {
 	return fmt.Sprintf("%d after %d runs\nContent-Type: application/json\nIdempotency-Expires: %s\nIdempotency-Key: %s\n%s\n%s",
 		status, runs, expires, key, more, body)
 }
 
-// stripeError is an error in Stripe's shape. It may be retried where it says when.
+// stripeError is an error in Stripe's shape. A client may retry an error with
+// Retry-After.
 func stripeError(status, runs int, header, kind, code, message string) string {
 	retry := strings.Contains(header, "Retry-After")
 	if code != "" {

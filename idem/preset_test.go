@@ -15,23 +15,22 @@ import (
 	"github.com/samekey/samekey/idem/store"
 )
 
-// The presets against what is documented of the contracts they are named after:
-// each preset's table says what every situation comes to, whole: status, how
-// often the handler has run, headers, body. The tables are in the files named
-// for the presets.
+// The presets against the documentation of their contracts. Each preset's table
+// has the complete outcome of every situation: status, number of the handler's
+// runs, headers, body. Each table is in the file named after its preset.
 
-// desk is a client and an endpoint under a preset. Its time is a bubble's, so
-// that the lifetimes and waits that are told are exact.
+// desk is a client and an endpoint under a preset. Its time is the bubble's, so
+// that reported lifetimes and waits are exact.
 type desk struct {
 	*testing.T
 	preset func(*idem.Options)
-	key    string // as this contract has it: bare, or in quotes
-	also   string // another method than POST
+	key    string // in the contract's form: bare or in quotes
+	also   string // a method besides POST
 	engine *idem.Engine
 	runs   int
 }
 
-// options begins anew, with more options.
+// options starts again, with more options.
 func (d *desk) options(more ...func(*idem.Options)) { d.store(&idem.MemoryStore{}, more...) }
 
 func (d *desk) store(s store.Store, more ...func(*idem.Options)) {
@@ -82,7 +81,7 @@ func testPreset(t *testing.T, d desk, want map[string]string) {
 	}
 }
 
-// printed is an answer as the tables have it.
+// printed is an answer in the form of the tables.
 func printed(runs int, r idem.Result) string {
 	lines := []string{fmt.Sprintf("%d after %d runs", r.Status, runs)}
 	for name, values := range r.Header {
@@ -94,17 +93,17 @@ func printed(runs int, r idem.Result) string {
 	return strings.Join(append(lines, string(r.Body)), "\n")
 }
 
-// The answers that all presets share.
+// Answers that all presets share.
 
 const made = `{"id":"ch_1"}`
 
-// untouched is the handler's own answer: nothing was done with a key.
+// untouched is the handler's own answer: the engine did nothing with a key.
 func untouched(runs int) string {
 	return fmt.Sprintf("201 after %d runs\nContent-Type: application/json\nSet-Cookie: a=b\n%s", runs, made)
 }
 
-// limited is what a rate limiter behind the engine answered: untouched but for
-// the echo, and no lifetime, since the key is free (R96).
+// limited is the answer of a rate limiter behind the engine: untouched but for
+// the echo, and without a lifetime, since the key is free (R96).
 func limited(key string) string {
 	return "429 after 1 runs\nContent-Type: application/json\nIdempotency-Key: " + key +
 		"\nRetry-After: 1\nSet-Cookie: a=b\nStripe-Rate-Limited-Reason: global-rate\nStripe-Should-Retry: true\nslow down"

@@ -13,8 +13,8 @@ import (
 	"time"
 )
 
-// The HTTP contract of every error, in both shapes. Whatever is new must be
-// added here and explained in docs/problems.md.
+// The HTTP contract of every error, in both shapes. Add new errors here and
+// explain them in docs/problems.md.
 func TestProblems(t *testing.T) {
 	t.Parallel()
 	page, err := os.ReadFile("../docs/problems.md")
@@ -23,7 +23,7 @@ func TestProblems(t *testing.T) {
 	}
 	var tested atomic.Int64
 	t.Cleanup(func() {
-		if want := int64(len(problems) + 1); !t.Failed() && tested.Load() != want { // one for what isn't in the table
+		if want := int64(len(problems) + 1); !t.Failed() && tested.Load() != want { // one for errors outside of the table
 			t.Errorf("%d answers are tested, there are %d", tested.Load(), want)
 		}
 	})

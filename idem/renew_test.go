@@ -16,7 +16,7 @@ import (
 	"github.com/samekey/samekey/idem/store"
 )
 
-// sleeps works for d whatever its context says, as code does that knows none.
+// sleeps works for d regardless of its context, like code without a context.
 func sleeps(d time.Duration, effects *int) func(context.Context) (idem.Response, error) {
 	return func(context.Context) (idem.Response, error) {
 		time.Sleep(d) //nolint:forbidigo // virtual
@@ -27,7 +27,7 @@ func sleeps(d time.Duration, effects *int) func(context.Context) (idem.Response,
 
 func shortLease(o *idem.Options) { o.Lease = 2500 * time.Millisecond }
 
-// renewals counts the writes that move nothing but the lease.
+// renewals counts the writes that change only the lease.
 func renewals(seen *int) idemtest.Plan {
 	return func(_ context.Context, c idemtest.Call) idemtest.Fault {
 		if c.Verb == idemtest.Commit && c.Commit.Next.Lease.After(c.Commit.Prev.Lease) {
@@ -37,9 +37,10 @@ func renewals(seen *int) idemtest.Plan {
 	}
 }
 
-// Where nobody kills it at its deadline (Lambda Managed Instances, a container,
-// net/http), a handler that doesn't heed its context works on, and keeps its key:
-// who comes meanwhile waits, the effect happens once, and its answer is stored.
+// If no platform kills a handler at its deadline (Lambda Managed Instances, a
+// container, net/http), a handler that ignores its context continues and keeps
+// its key: requests in that time wait, the effect happens once, and its answer is
+// stored.
 func TestHandlerThatOutlivesItsTimeKeepsItsKey(t *testing.T) {
 	t.Parallel()
 	for name, tc := range map[string]struct {
@@ -123,7 +124,7 @@ func beforeFinish(handler func(context.Context) (idem.Response, error)) func(con
 	}
 }
 
-// A request that ends in time pays for no renewal, however late in its time.
+// A request that ends in time needs no renewal, however late it ends.
 func TestRequestInTimeIsNotRenewed(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -139,12 +140,12 @@ func TestRequestInTimeIsNotRenewed(t *testing.T) {
 	})
 }
 
-// A handler that hangs for ever doesn't keep its key for ever.
+// A handler that hangs forever doesn't keep its key forever.
 func TestRenewalsEnd(t *testing.T) {
 	t.Parallel()
 	for name, tc := range map[string]struct {
 		renewFor time.Duration
-		held     time.Duration // from the beginning, at least, and a lease's margin more at most
+		held     time.Duration // minimum, from the beginning; at most a lease's margin longer
 	}{
 		"at the bound": {20 * time.Second, 30 * time.Second},
 		"by default":   {0, 10*time.Second + idem.DefaultRenewFor},
@@ -176,8 +177,8 @@ func TestRenewalsEnd(t *testing.T) {
 	}
 }
 
-// A renewal that finds another holder tells the handler, as far as that can be
-// told: no phase of it begins any more, and what it returns changes nothing.
+// A renewal that finds another holder informs the handler as far as possible: no
+// further phase begins, and the handler's return value changes nothing.
 func TestRenewalThatIsFencedEndsTheOperation(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -236,8 +237,8 @@ func TestLostLeaseEndsTheHandlersContext(t *testing.T) {
 	}
 }
 
-// Renewals and the handler's own commits are writes of one owner, one after the
-// other: neither fences the other, whatever the store does to their answers.
+// Renewals and the handler's own commits are writes of one owner, in sequence:
+// neither fences the other, whatever the store does with their acknowledgements.
 func TestRenewalsAndPhasesGoTogether(t *testing.T) {
 	t.Parallel()
 	for name, fault := range map[string]idemtest.Fault{
@@ -296,9 +297,9 @@ func TestRenewalsAndPhasesGoTogether(t *testing.T) {
 	}
 }
 
-// A handler that refuses the request after its lease was renewed frees the key, as
-// one does that refuses it in time: a renewal is nothing that hangs on the record.
-// What does hang on it keeps it all the same.
+// A handler that refuses the request after a renewal frees the key, like a
+// handler that refuses in time: the renewal adds nothing that must be kept. Other
+// contents still keep the record.
 func TestRefusedAfterARenewal(t *testing.T) {
 	t.Parallel()
 	slowly := func(answer idem.Response, err error) func(context.Context) (idem.Response, error) {
@@ -369,8 +370,9 @@ func TestRefusedAfterARenewal(t *testing.T) {
 	}
 }
 
-// companions is a store that keeps answers' bodies beside their records, as the
-// one on DynamoDB does with large ones. It fails what fail says, after the bodies.
+// companions is a store that keeps answers' bodies beside their records, like the
+// DynamoDB store with large bodies. It returns the error of fail after it has
+// kept the bodies.
 type companions struct {
 	idem.MemoryStore
 	bodies map[*store.Overflow]bool
@@ -403,8 +405,8 @@ func (s *companions) Commit(ctx context.Context, c store.Commit) (*store.Record,
 	return held, errors.Join(err, s.fail(c))
 }
 
-// An answer that has to be made anew, on top of a renewal whose answer was lost or
-// by another claim, has the body that is stored already.
+// An answer that must be made again, after a renewal whose acknowledgement was
+// lost or another claim, uses the body that is already stored.
 func TestBodyIsStoredOnceForAnAnswerMadeAnew(t *testing.T) {
 	t.Parallel()
 	conflicts := 0
@@ -442,7 +444,8 @@ func TestBodyIsStoredOnceForAnAnswerMadeAnew(t *testing.T) {
 	}
 }
 
-// calling is handler in a call to another system, which fails with what it answers.
+// calling runs handler inside a call to another system that fails, and returns
+// its answer.
 func calling(handler func(context.Context) (idem.Response, error)) func(context.Context) (idem.Response, error) {
 	return func(ctx context.Context) (idem.Response, error) {
 		var resp idem.Response
@@ -455,8 +458,8 @@ func calling(handler func(context.Context) (idem.Response, error)) func(context.
 	}
 }
 
-// An answer that was stored after all, though its attempt was told otherwise, is
-// final: no renewal and no release goes on top of it.
+// An answer that was stored after all, though its attempt got an error, is final:
+// no renewal and no release follows it.
 func TestRenewalLeavesAnAnswerAlone(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -473,8 +476,7 @@ func TestRenewalLeavesAnAnswerAlone(t *testing.T) {
 	})
 }
 
-// A renewal that is under way when the handler returns is waited for, and none
-// follows.
+// The handler's return waits for a running renewal, and no renewal follows.
 func TestNoRenewalOutlivesItsHandler(t *testing.T) {
 	t.Parallel()
 	for name, fails := range map[string]error{"an answer": nil, "a failure": errors.New("down")} {

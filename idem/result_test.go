@@ -8,15 +8,15 @@ import (
 	"github.com/samekey/samekey/idem"
 )
 
-// A result that is another value once it was stored is refused before the commit:
-// a resumed run would go on with something else.
+// A result that storing would change is refused before the commit: a resumed run
+// would continue with another value.
 func TestResultThatChangesInTheRecordIsRefused(t *testing.T) {
 	t.Parallel()
 	var mem idem.MemoryStore
 	_, err := do(t, idem.New(&mem), answering(func(ctx context.Context) error {
 		_, err := idem.Atomic(ctx, "one", func(_ context.Context, tx *idem.Tx) (any, error) {
 			tx.Write(note("one"))
-			return int64(1<<53 + 1), nil // read back into any, it is a float64
+			return int64(1<<53 + 1), nil // read back into any, the value is a float64
 		})
 		return err
 	}))

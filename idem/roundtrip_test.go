@@ -17,14 +17,14 @@ type money struct {
 	Currency string
 }
 
-// ownMoney says itself how it looks in JSON.
+// ownMoney has its own JSON methods.
 type ownMoney struct{ amount int64 }
 
 func (m ownMoney) MarshalJSON() ([]byte, error)  { return json.Marshal(m.amount) }
 func (m *ownMoney) UnmarshalJSON(b []byte) error { return json.Unmarshal(b, &m.amount) }
 
-// halfMoney does so through a pointer only, which encoding/json doesn't have of a
-// value.
+// halfMoney has JSON methods only on its pointer, which encoding/json can't call
+// for a value.
 type halfMoney struct{ amount int64 }
 
 func (m *halfMoney) MarshalJSON() ([]byte, error) { return json.Marshal(m.amount) }
@@ -39,8 +39,8 @@ type twins struct {
 
 type tail struct{ ID string }
 
-// A result that comes back as another one would be charged, shipped or refunded
-// as such: it is refused before anything commits.
+// A result that storing would change could be charged, shipped or refunded in its
+// changed form: it is refused before anything commits.
 func TestResultThatLosesDataIsRefused(t *testing.T) {
 	t.Parallel()
 	refused(t, "unexported, at the top", money{amount: 20}, "amount")

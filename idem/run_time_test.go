@@ -9,7 +9,8 @@ import (
 	"github.com/samekey/samekey/idem"
 )
 
-// R40: a record says when its last attempt began, and keeps when its first did.
+// R40: a record has the begin of its last attempt, and keeps the begin of its
+// first.
 func TestEachAttemptNotesItsTime(t *testing.T) {
 	t.Parallel()
 	begun := time.UnixMilli(1_800_000_000_000)

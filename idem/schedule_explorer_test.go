@@ -18,21 +18,21 @@ import (
 	"github.com/samekey/samekey/idem/store"
 )
 
-// The explorer runs the real engine for a few clients that use one key, on a
-// store whose every call it holds in its hand: a client goes on only when it
-// has decided whose call is next and what becomes of it. One goroutine runs at
-// a time, so a run is fixed by its choices, its schedule, and all schedules
-// within a scenario's bounds are walked depth-first: run one, go back to the
-// last choice with another option, run again from the start.
+// The explorer runs the real engine for a few clients that use one key. Every
+// call to the store stops until the explorer has decided whose call is next and
+// with which outcome. Only one goroutine runs at a time, so the choices, the
+// schedule, determine a run. The explorer walks all schedules within a scenario's
+// bounds depth-first: it runs a schedule, goes back to the last choice with
+// another option, and runs again from the start.
 //
-// Schedules that meet in one world, with the same past in the eyes of every
-// client, have the same futures. They are walked once and counted for each
-// schedule that leads there: see world.key.
+// Schedules that lead to the same world, with the same past for every client,
+// have the same futures. They are walked once and counted for each schedule that
+// leads there: see world.key.
 
-// Clocks move in steps that no lease, or no retention, outlives. The first is
-// but a little shorter than a retention, so that a take-over comes close to
-// the end of what it takes over. To the process it is as if it had been frozen:
-// of the time it has left, in the bubble, only the engine's pauses pass.
+// Clocks move in steps that no lease, or no retention, outlives. The first step
+// is only a little shorter than a retention, so that a take-over comes close to
+// the end of the record. The process seems to have been frozen: of its own time
+// in the bubble, only the engine's pauses pass.
 const (
 	timeLeft  = time.Hour
 	leaseStep = idem.DefaultRetention - timeLeft/2
@@ -41,19 +41,20 @@ const (
 
 var bigBang = time.Unix(2_000_000_000, 0)
 
-// scenario is who uses the key, and how much may happen in one schedule.
+// scenario lists the users of the key, and how much may happen in one schedule.
 type scenario struct {
 	name    string
 	clients [][]try
 	skew    time.Duration // how far the second client's clock is ahead
 
-	faults    int // calls that go wrong, deaths included
-	late      int // of these: packets that land later
-	conflicts int // besides these: calls refused because of another write
-	moves     int // of the clock, and removals by TTL
+	faults    int // calls that fail, including deaths
+	late      int // late packets among the faults
+	conflicts int // calls refused because of another write, besides the faults
+	moves     int // moves of the clock, and removals by TTL
 }
 
-// try is one request of a client, which sends the next unless it was answered.
+// try is a request of a client. The client sends the next try unless this try was
+// answered.
 type try struct {
 	request string // "A" or "B": another body under the same key
 	handler outcome
@@ -70,7 +71,7 @@ const (
 
 var errHandler = errors.New("handler failed")
 
-// step is one choice: what happens, and to which client or late packet.
+// step is one choice: an event, and the client or late packet that it affects.
 type step struct {
 	what event
 	who  int
@@ -79,7 +80,7 @@ type step struct {
 type event int
 
 const (
-	// What becomes of the call that a client waits for.
+	// The outcome of the call for which a client waits.
 	answered event = iota
 	answerLost
 	lost
@@ -92,13 +93,13 @@ const (
 
 	lands // a late packet
 	leasesEnd
-	lifeEnds // of whatever is stored
+	lifeEnds // of the stored record
 	reaped   // TTL removes the record
 	ends     // no late packet lands before the next retry
 )
 
-// fates say it in full: whether the call is done now, and later (again), and
-// whether its client is told. One who isn't can't know what became of it.
+// fates gives the details: whether the call is applied now, and later (again),
+// and whether its client gets the outcome.
 var fates = [...]struct{ done, late, told, dies bool }{
 	answered:      {done: true, told: true},
 	answerLost:    {done: true},
@@ -119,9 +120,9 @@ var eventNames = [...]string{
 	reaped: "TTL removes the record", ends: "nothing else happens",
 }
 
-// faults are what can go wrong with each call, late packets aside. A process
-// that dies before its claim might as well never have sent it, and one that
-// dies at a Load might as well have died at the write the Load asks about.
+// faults are the possible faults of each call, besides late packets. A process
+// that dies before its claim might as well not have sent the claim. A process
+// that dies at a Load might as well have died at the write before the Load.
 var faults = [...][]event{
 	handle: {diesBefore},
 	claim:  {answerLost, lost, diesAfter},
@@ -129,7 +130,7 @@ var faults = [...][]event{
 	load:   {lost},
 }
 
-// call is a client's call that waits for its fate, or a late packet.
+// call is a client's call that waits for its outcome, or a late packet.
 type call struct {
 	verb   verb
 	by     *attempt
@@ -141,7 +142,7 @@ type call struct {
 type verb int
 
 const (
-	handle verb = iota // not a call: a handler runs
+	handle verb = iota // not a call to the store: a handler runs
 	claim
 	commit
 	load
@@ -156,8 +157,8 @@ type result struct {
 	err  error
 }
 
-// client is a process: an engine, a clock, and requests sent one by one. To
-// its engine it is the store.
+// client is a process: an engine, a clock, and requests sent one by one. The
+// client is its engine's store.
 type client struct {
 	w      *world
 	name   string
@@ -166,12 +167,12 @@ type client struct {
 	engine *idem.Engine
 
 	at      *attempt
-	pending *call  // nil once it is over
-	past    uint64 // hash of all that it was told, and when
+	pending *call  // nil once the client is over
+	past    uint64 // hash of all answers and their times
 	dead    bool
-	alone   bool // its calls wait for nobody: for what comes after a schedule
+	alone   bool // its calls are answered at once, for requests after a schedule
 
-	calls   chan *call // to the explorer; closed when it is over
+	calls   chan *call // to the explorer; closed when the client is over
 	results chan result
 }
 
@@ -180,13 +181,13 @@ type attempt struct {
 	try
 	client             *client
 	name               string
-	nonce, fingerprint string // as its claim has them
-	troubled           bool   // a call of it failed
-	slept              bool   // the clock moved
+	nonce, fingerprint string // from its claim
+	troubled           bool   // one of its calls failed
+	slept              bool   // the clock moved during the attempt
 
-	ran, inside bool // its handler: was started, and is not back
+	ran, inside bool // its handler has started, and has not returned
 	id          string
-	lease       time.Time // when it started
+	lease       time.Time // time of the start
 }
 
 var _ store.Store = (*client)(nil)
@@ -211,8 +212,8 @@ func (c *client) Load(context.Context, string) (*store.Record, error) {
 	return c.ask(call{verb: load})
 }
 
-// ask waits for the fate of a call. Nothing of a dead process runs any more:
-// what its deferred functions ask for ends here as well.
+// ask waits for the outcome of a call. Code of a dead process no longer runs:
+// calls of its deferred functions end here as well.
 func (c *client) ask(k call) (*store.Record, error) {
 	if c.dead {
 		runtime.Goexit()
@@ -231,7 +232,7 @@ func (c *client) ask(k call) (*store.Record, error) {
 	return r.held, r.err
 }
 
-// live is a client's life, unless it dies.
+// live runs a client to its end or death.
 func (c *client) live() {
 	defer close(c.calls)
 	for i, t := range c.tries {
@@ -275,7 +276,7 @@ func (c *client) do() (res idem.Result, err error) {
 	})
 }
 
-// wait waits until the client asks for something, or is over.
+// wait waits until the client makes a call or is over.
 func (c *client) wait() { c.pending = <-c.calls }
 
 func (c *client) die() {
@@ -284,7 +285,7 @@ func (c *client) die() {
 	c.wait()
 }
 
-// remember adds what a client is told to its past.
+// remember adds an answer to the client's past.
 func (c *client) remember(r result) {
 	b := binary.BigEndian.AppendUint64(make([]byte, 0, 128), c.past)
 	b = c.w.instant(c.w.canonical(b, r.held), c.w.now)
@@ -294,7 +295,7 @@ func (c *client) remember(r result) {
 	c.past = sum(b)
 }
 
-// world is everything there is in a schedule. Whoever runs has it alone.
+// world is the whole state of a schedule. Only the running goroutine uses it.
 type world struct {
 	*scenario
 	broken    *brokenStore
@@ -306,13 +307,13 @@ type world struct {
 	ended     bool
 	spent     struct{ faults, late, conflicts, moves, deaths int }
 	names     map[string]string // of nonces, ids and fingerprints
-	stored    []answer          // ever
-	successes int               // of handlers
-	violation string            // the first
-	story     *strings.Builder  // nil if nobody wants to read it
+	stored    []answer          // all answers ever stored
+	successes int               // successes of handlers
+	violation string            // the first violation
+	story     *strings.Builder  // nil if no story is needed
 }
 
-// answer is what was stored for an operation.
+// answer is the stored answer of an operation.
 type answer struct{ id, body string }
 
 func newWorld(sc *scenario, broken *brokenStore, story *strings.Builder) *world {
@@ -338,7 +339,7 @@ func (w *world) client(name string) *client {
 	return c
 }
 
-// over ends what still runs.
+// over ends all running clients.
 func (w *world) over() {
 	for _, c := range w.clients {
 		if c.pending != nil {
@@ -355,7 +356,7 @@ func (w *world) record() *store.Record {
 	return r
 }
 
-// options are what can happen next, in a fixed order.
+// options returns the possible next steps, in a fixed order.
 func (w *world) options() []step {
 	var opts []step
 	alive := false
@@ -395,11 +396,11 @@ func (w *world) options() []step {
 	return opts
 }
 
-// isClaim keeps TTL waiting: it takes so long that no claim that is under way
-// still finds its record gone. The design rests on that (shared/model, "P").
+// isClaim delays TTL: TTL takes so long that no claim in flight still finds its
+// record removed. The design relies on this delay (shared/model, "P").
 func isClaim(k *call) bool { return k.verb == claim }
 
-// take makes s happen.
+// take carries out s.
 func (w *world) take(s step) {
 	switch s.what {
 	case lands:
@@ -417,7 +418,7 @@ func (w *world) take(s step) {
 	}
 }
 
-// pass is what time does.
+// pass carries out an event of time.
 func (w *world) pass(what event) {
 	switch what {
 	case leasesEnd:
@@ -436,7 +437,8 @@ func (w *world) pass(what event) {
 	}
 }
 
-// decide lets a client's call meet its fate, and the client go on to its next.
+// decide gives a client's call its outcome, and lets the client continue to its
+// next call.
 func (w *world) decide(c *client, what event) {
 	k, fate := c.pending, fates[what]
 	var r result
@@ -469,7 +471,7 @@ func (w *world) decide(c *client, what event) {
 	c.wait()
 }
 
-// perform does a call.
+// perform carries out a call.
 func (w *world) perform(k *call) (r result) {
 	if k.verb == handle {
 		return result{}
@@ -512,9 +514,9 @@ func (w *world) commit(c store.Commit) (*store.Record, error) {
 	return w.store.Commit(context.Background(), c)
 }
 
-// key identifies a world. An engine acts on what it is told and on its clock
-// alone, so a client's past stands for all that it is and will do; who is over
-// has no future. Names stand for the nonces, which are new in every run.
+// key identifies a world. An engine acts only on its answers and its clock, so a
+// client's past determines its state and its future; a client that is over has no
+// future. Names replace the nonces, which are new in every run.
 func (w *world) key(b []byte) uint64 {
 	for _, c := range w.clients {
 		if c.pending != nil {
@@ -544,7 +546,7 @@ func sum(b []byte) uint64 {
 	return h.Sum64()
 }
 
-// canonical appends what of a record can make a difference.
+// canonical appends the parts of a record that can make a difference.
 func (w *world) canonical(b []byte, r *store.Record) []byte {
 	if r == nil {
 		return append(b, 'n')
@@ -592,36 +594,36 @@ func (w *world) describe(r *store.Record) string {
 	return s
 }
 
-// report is what an exploration came to.
+// report is the outcome of an exploration.
 type report struct {
 	schedules uint64 // within the bounds
-	runs      int    // it took to see them all
-	deepest   int    // steps
+	runs      int    // runs needed to see all schedules
+	deepest   int    // number of steps
 	violation string
-	story     string // of the shortest schedule that led to it
+	story     string // story of the shortest schedule with the violation
 }
 
 // search is one exploration.
 type search struct {
 	sc     *scenario
 	broken *brokenStore
-	path   []choice          // that begin the schedule at hand
-	seen   map[uint64]uint64 // how many schedules go on from a world
-	worst  []step            // the shortest schedule that fails
+	path   []choice          // choices at the beginning of the current schedule
+	seen   map[uint64]uint64 // number of schedules that continue from a world
+	worst  []step            // the shortest failing schedule
 	report report
 }
 
-// choice is where a schedule could have gone on otherwise.
+// choice is a point with other options in a schedule.
 type choice struct {
 	world     uint64
 	options   []step
 	taken     int
-	schedules uint64 // through the options taken before
+	schedules uint64 // schedules through earlier options
 }
 
-// explore walks all schedules of a scenario on a store that is broken, or on
-// the memory store. Once one fails only shorter ones are walked, so that the
-// shortest is told.
+// explore walks all schedules of a scenario on a broken store, or on the memory
+// store. After a failure explore walks only shorter schedules, so that the
+// shortest failure is reported.
 func explore(t *testing.T, sc scenario, broken *brokenStore) (r report) {
 	t.Helper()
 	synctest.Test(t, func(*testing.T) {
@@ -637,8 +639,8 @@ func explore(t *testing.T, sc scenario, broken *brokenStore) (r report) {
 	return r
 }
 
-// run runs the schedule that begins with path and takes first options from
-// there on, and returns for how many schedules it stands.
+// run runs the schedule that begins with path and then takes first options, and
+// returns the number of schedules that it stands for.
 func (s *search) run() uint64 {
 	s.report.runs++
 	w := newWorld(s.sc, s.broken, nil)
@@ -671,7 +673,7 @@ func (s *search) run() uint64 {
 }
 
 // next makes path the beginning of the next schedule: the last choice with an
-// option left takes it.
+// option left takes that option.
 func (s *search) next(schedules uint64) (more bool) {
 	for i := len(s.path) - 1; i >= 0; i-- {
 		c := &s.path[i]
@@ -687,7 +689,7 @@ func (s *search) next(schedules uint64) (more bool) {
 	return false
 }
 
-// retell runs the shortest failing schedule once more, in words.
+// retell runs the shortest failing schedule again and describes its steps.
 func (s *search) retell() (violation, story string) {
 	var b strings.Builder
 	w := newWorld(s.sc, s.broken, &b)

@@ -15,7 +15,7 @@ import (
 	"github.com/samekey/samekey/idem/store"
 )
 
-// scenarios, those first in which most broken stores are found soon.
+// scenarios begin with those that find most broken stores soon.
 var scenarios = []scenario{
 	{name: "a failure and a retry, two faults", clients: [][]try{as("A", fails, succeeds), as("A", succeeds)}, faults: 2, late: 1},
 	{name: "a clock far ahead", clients: [][]try{as("A", succeeds), as("A", succeeds)}, faults: 2, late: 1, skew: 2 * timeLeft},
@@ -46,8 +46,8 @@ func as(request string, handlers ...outcome) []try {
 	return tries
 }
 
-// short has bounds for a quick look: one fault and one move of the clock, with
-// three clients one of the two.
+// short returns sc with bounds for a quick look: one fault and one move of the
+// clock; with three clients only one of the two.
 func (sc scenario) short() scenario {
 	sc.faults, sc.conflicts, sc.moves = min(sc.faults, 1), min(sc.conflicts, 1), min(sc.moves, 1)
 	if len(sc.clients) > 2 && sc.moves > 0 {
@@ -75,7 +75,7 @@ func TestSchedules(t *testing.T) {
 			through.Add(1)
 		})
 	}
-	t.Cleanup(func() { // when all of them are through
+	t.Cleanup(func() { // after all scenarios
 		t.Logf("%d schedules in %d runs", schedules.Load(), runs.Load())
 		if n := runs.Load(); n < 10_000 && through.Load() == int64(len(scenarios)) { // not with -run
 			t.Errorf("%d runs, want at least 10,000: the bounds are too tight", n)
@@ -83,10 +83,10 @@ func TestSchedules(t *testing.T) {
 	})
 }
 
-// An attempt that lies frozen for a lifetime, between its claim and the Load
-// that asks what became of it, must not claim once more: with its nonce and
-// ver 1 there again, a take-over of its first claim, as late, would rob it.
-// The scenarios show the second claim; this needs wider bounds than theirs.
+// An attempt that is frozen for a lifetime, between its claim and the Load after
+// the claim, must not claim again with the same nonce: a late take-over of its
+// first claim would match nonce and ver 1 and rob the second claim. The scenarios
+// show the second claim; this test needs wider bounds.
 func TestThawedAfterALifetime(t *testing.T) {
 	t.Parallel()
 	sc := scenario{clients: [][]try{as("A", succeeds), as("A", succeeds)}}
@@ -99,22 +99,22 @@ func TestThawedAfterALifetime(t *testing.T) {
 	}
 }
 
-// expired reports whether the key of r is free by a clock.
+// expired reports whether a clock shows the key of r as free.
 func expired(r *store.Record, now time.Time) bool {
 	return !r.Expires.IsZero() && r.Expires.Unix() < now.Unix()
 }
 
-// live reports whether r stands in the way by a clock.
+// live reports whether a clock shows r as in the way.
 func live(r *store.Record, now time.Time) bool { return r != nil && !expired(r, now) }
 
-// fail notes the first violation.
+// fail records the first violation.
 func (w *world) fail(format string, args ...any) {
 	if w.violation == "" {
 		w.violation = fmt.Sprintf(format, args...)
 	}
 }
 
-// checkClaim looks at what a claim has done to the record.
+// checkClaim checks the effect of a claim on the record.
 func (w *world) checkClaim(k *call, before, after, held *store.Record) {
 	me := k.by
 	switch {
@@ -133,7 +133,7 @@ func (w *world) checkClaim(k *call, before, after, held *store.Record) {
 	}
 }
 
-// checkCommit looks at what a commit has done to the record.
+// checkCommit checks the effect of a commit on the record.
 func (w *world) checkCommit(k *call, before, after *store.Record) {
 	me, prev := k.by, k.commit.Prev
 	if same(before, after) {
@@ -167,15 +167,15 @@ func (w *world) checkCommit(k *call, before, after *store.Record) {
 
 func (w *world) blind() bool { return w.broken != nil && w.broken.blind }
 
-// checkLease looks at what a new holder wrote: no lease may outlive its
-// record, or claims and TTL get under the holder.
+// checkLease checks a new holder's write: no lease may outlive its record, or
+// claims and TTL could hit a held record.
 func (w *world) checkLease(a *attempt, r *store.Record) {
 	if !r.Lease.After(r.Run) || !r.Expires.After(r.Lease) {
 		w.fail("%s: holds the key for %v of a lifetime of %v", a.name, r.Lease.Sub(r.Run), r.Expires.Sub(r.Run))
 	}
 }
 
-// checkStored looks at an answer that comes to be stored.
+// checkStored checks a newly stored answer.
 func (w *world) checkStored(a *attempt, r *store.Record) {
 	var body string
 	if r.Response != nil {
@@ -196,8 +196,8 @@ func same(a, b *store.Record) bool {
 		a.Lease.Equal(b.Lease) && a.Expires.Equal(b.Expires) && (a.Response == nil) == (b.Response == nil)
 }
 
-// checkStart is asked where a handler starts: its attempt must hold the record
-// at this very moment, and nobody else may still hold it.
+// checkStart is called when a handler starts: its attempt must hold the record at
+// this moment, and no other attempt may still hold it.
 func (w *world) checkStart(a *attempt, op *idem.Op) {
 	r := w.record()
 	if r == nil || r.State != store.Open || r.Owner != a.nonce || r.Fingerprint != a.fingerprint || op.ID() != r.ID || op.Resumed() != (r.Ver > 1) {
@@ -212,8 +212,8 @@ func (w *world) checkStart(a *attempt, op *idem.Op) {
 	}
 }
 
-// checkAnswer is asked when Engine.Do returns: the answer must be one that the
-// record, as it is at this moment, and what happened to the attempt allow.
+// checkAnswer is called when Engine.Do returns: the current record and the
+// attempt's events must allow the answer.
 func (w *world) checkAnswer(a *attempt, res idem.Result, err error) {
 	r, now := w.record(), a.client.now()
 	ok := false
@@ -223,7 +223,7 @@ func (w *world) checkAnswer(a *attempt, res idem.Result, err error) {
 			string(res.Body) == string(r.Response.Body) && strings.HasPrefix(string(res.Body), a.request+" by ")
 	case err == nil && a.handler == busy:
 		ok = a.ran && res.Status == http.StatusServiceUnavailable && res.Expires.IsZero()
-	case err == nil && res.Expires.IsZero(): // not stored: only where the store gave trouble
+	case err == nil && res.Expires.IsZero(): // not stored: only after trouble with the store
 		ok = a.ran && a.handler == succeeds && a.troubled
 	case err == nil:
 		ok = a.ran && a.handler == succeeds && slices.Contains(w.stored, answer{a.id, string(res.Body)})
@@ -256,8 +256,8 @@ func (w *world) checkAnswer(a *attempt, res idem.Result, err error) {
 	}
 }
 
-// checkEnd is asked when all clients are over. The key must still lead to one
-// answer: at once if it was given back, else when the lease is over.
+// checkEnd is called when all clients are over. The key must still lead to one
+// answer: at once if the key was freed, else after the end of the lease.
 func (w *world) checkEnd() {
 	calm := w.spent.moves+w.spent.deaths == 0 && w.skew == 0
 	if calm && w.successes > 1 {
@@ -296,7 +296,7 @@ func (w *world) checkEnd() {
 	}
 }
 
-// retry sends a request when nothing else is under way.
+// retry sends a request when no other client is active.
 func (w *world) retry(name, request string) (idem.Result, error) {
 	c := w.client(name)
 	c.alone = true
@@ -309,8 +309,8 @@ type brokenStore struct {
 	name   string
 	claim  func(w *world, c store.Claim) (*store.Record, error)
 	commit func(w *world, c store.Commit) (*store.Record, error)
-	quiet  bool // clients don't notice, or only for another reason
-	blind  bool // the explorer doesn't look at writes, only at what clients notice
+	quiet  bool // clients notice nothing, or only for another reason
+	blind  bool // the explorer ignores writes and checks only what clients see
 }
 
 var brokenStores = []brokenStore{
@@ -333,8 +333,8 @@ var brokenStores = []brokenStore{
 		c.Now = time.Time{}
 		return w.store.Claim(context.Background(), c)
 	}},
-	// All it costs is a lease during which nobody may act, which a late first
-	// packet of a claim may cost as well.
+	// The only cost is a lease during which no attempt may act, which a claim's late
+	// first packet may cost as well.
 	{name: "a claim without owner <> me", quiet: true, claim: func(w *world, c store.Claim) (*store.Record, error) {
 		if old := w.record(); old != nil && expired(old, c.Now) {
 			return w.put(c.Next)
@@ -380,7 +380,7 @@ var brokenStores = []brokenStore{
 		return w.store.Commit(context.Background(), store.Commit{Prev: c.Prev, Next: &next})
 	}},
 	// No clock stops between the expiry and the end of the holder's lease, when
-	// another claim would get under the holder.
+	// another claim would overwrite the held record.
 	{name: "a take-over that keeps the expiry", quiet: true, commit: func(w *world, c store.Commit) (*store.Record, error) {
 		next := *c.Next
 		if next.Owner != c.Prev.Owner {
@@ -401,21 +401,22 @@ var brokenStores = []brokenStore{
 	}},
 }
 
-// put writes r over whatever is there.
+// put writes r regardless of the stored record.
 func (w *world) put(r *store.Record) (*store.Record, error) {
 	w.store = new(idem.MemoryStore)
 	return w.store.Claim(context.Background(), store.Claim{Next: r})
 }
 
-// commitOn commits on condition of another owner and ver than the attempt saw.
+// commitOn commits on a condition with another owner and ver than the attempt
+// saw.
 func (w *world) commitOn(owner string, ver int64, c store.Commit) (*store.Record, error) {
 	prev := *c.Prev
 	prev.Owner, prev.Ver = owner, ver
 	return w.store.Commit(context.Background(), store.Commit{Prev: &prev, Next: c.Next})
 }
 
-// A harness that can't fail proves nothing: every broken store must be found,
-// by looking at its records, and again by what clients notice.
+// A harness that can't fail proves nothing: every broken store must be found, by
+// its records, and again by the answers to clients.
 func TestBrokenStoreIsFound(t *testing.T) {
 	t.Parallel()
 	for _, b := range brokenStores {

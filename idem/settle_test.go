@@ -26,7 +26,7 @@ func stuckOperation(t *testing.T) *abandoned {
 	return a
 }
 
-// Two settlements, whose difference clients can tell.
+// Two settlements that clients can distinguish.
 var settlements = map[string]idem.Settlement{
 	"tried again": {},
 	"answered":    {Answer: &idem.Response{Status: 410}},
@@ -51,7 +51,7 @@ func TestOnlyWhatIsStuckIsSettled(t *testing.T) {
 				a := abandon(t)
 				state(t, a)
 				before := a.record(t)
-				if name == "open" && s.Answer != nil { // but what is abandoned may be answered
+				if name == "open" && s.Answer != nil { // an abandoned operation may be answered
 					err := a.engine.Settle(t.Context(), before.PK, s)
 					if r := a.record(t); err != nil || r.State != store.Done || r.Response.Status != 410 {
 						t.Errorf("%v: %s", err, r.State)
@@ -84,8 +84,8 @@ func TestOnlyWhatIsStuckIsSettled(t *testing.T) {
 	}
 }
 
-// An operator writes under a nonce of their own: no late write of the attempt
-// that got stuck fits, whatever version it hopes to find.
+// An operator writes under a new nonce: no late write of the stuck attempt fits,
+// whatever version it expects.
 func TestLateWriteDoesNotFitAfterASettlement(t *testing.T) {
 	t.Parallel()
 	for how, s := range settlements {
@@ -111,14 +111,14 @@ func TestLateWriteDoesNotFitAfterASettlement(t *testing.T) {
 }
 
 // A worker that wakes up after its operation was given up changes nothing, not
-// even what people read about it.
+// even the text for people.
 func TestLateWriteDoesNotFitAfterGivingUp(t *testing.T) {
 	t.Parallel()
 	a := abandon(t)
 	a.leaseOver()
 	var given *store.Record
 	_, err := do(t, a.engine, func(ctx context.Context) (idem.Response, error) {
-		a.leaseOver() // it falls asleep
+		a.leaseOver() // the worker falls asleep
 		if err := a.engine.GiveUp(t.Context(), jobs.TicketFor(a.record(t)), "nobody came"); err != nil {
 			t.Error(err)
 		}
@@ -140,8 +140,8 @@ func TestLateWriteDoesNotFitAfterGivingUp(t *testing.T) {
 	}
 }
 
-// An attempt that died may have called somebody since its last write. Whoever settles
-// the operation is asked about that.
+// A dead attempt may have made calls since its last write. The settlement must
+// decide about those calls.
 func TestGivingUpKeepsTheDoubt(t *testing.T) {
 	t.Parallel()
 	a := abandon(t)
@@ -156,7 +156,7 @@ func TestGivingUpKeepsTheDoubt(t *testing.T) {
 	}
 }
 
-// A key that its attempt gave back is its client's, not the completer's.
+// A freed key is left to its client, not to the completer.
 func TestFreedKeyIsNotGivenUp(t *testing.T) {
 	t.Parallel()
 	var mem idem.MemoryStore
@@ -174,7 +174,7 @@ func TestFreedKeyIsNotGivenUp(t *testing.T) {
 	}
 }
 
-// meddled lets somebody else write just before a commit.
+// meddled allows another write just before a commit.
 type meddled struct {
 	*idem.MemoryStore
 	first func()

@@ -16,7 +16,7 @@ import (
 	"github.com/samekey/samekey/idem/store"
 )
 
-// unknownOutcome is stuck in a call of which nobody knows how it ended.
+// unknownOutcome is stuck in a call with an unknown outcome.
 func unknownOutcome(t *testing.T) *abandoned {
 	t.Helper()
 	a := accepting()
@@ -32,8 +32,7 @@ func (a *abandoned) charge(ctx context.Context, id string, err error) (idem.Resp
 	return idem.Response{Status: 201, Body: []byte(got)}, err
 }
 
-// A decision is one thing: two that contradict each other are none, and change
-// nothing.
+// A settlement contains one decision: two contradictory decisions change nothing.
 func TestSettlementIsOneDecision(t *testing.T) {
 	t.Parallel()
 	answer, result := &idem.Response{Status: 410}, json.RawMessage(`"ch_1"`)
@@ -63,13 +62,14 @@ func TestSettlementIsOneDecision(t *testing.T) {
 	}
 }
 
-// Who decided what, and when, stays in the record, also behind its answer.
+// The decision, its author and its time stay in the record, even after its
+// answer.
 func TestSettlementsStayInTheRecord(t *testing.T) {
 	t.Parallel()
 	for name, tt := range map[string]struct {
 		settle idem.Settlement
 		what   string
-		answer string // of the client's next retry
+		answer string // answer to the client's next retry
 	}{
 		"the call was made":     {idem.Settlement{By: "jane", Result: json.RawMessage(`"ch_secret"`)}, "result of charged", "ch_secret"},
 		"the call was not made": {idem.Settlement{By: "jane", NotMade: true}, "not made: charged", "ch_new"},
@@ -99,8 +99,8 @@ func TestSettlementsStayInTheRecord(t *testing.T) {
 	}
 }
 
-// What was decided about one state of the record is not carried out on another:
-// the operation may wait for a different call by now.
+// A decision about one state of the record is not carried out on another state:
+// the operation may by then wait for a different call.
 func TestSettlementIsAboutWhatWasSeen(t *testing.T) {
 	t.Parallel()
 	a := unknownOutcome(t)
@@ -122,7 +122,8 @@ func TestSettlementIsAboutWhatWasSeen(t *testing.T) {
 	}
 }
 
-// All decisions about an operation are kept, the last ones if there are many.
+// All decisions about an operation are kept, up to a limit, the latest first to
+// stay.
 func TestManySettlements(t *testing.T) {
 	t.Parallel()
 	a := stuckOperation(t)

@@ -16,17 +16,17 @@ import (
 	"github.com/samekey/samekey/idem/store"
 )
 
-// Stripe's own client, pointed at an endpoint under the Stripe presets, has to
-// find what Stripe documents.
+// Stripe's own client, used with an endpoint under the Stripe presets, must see
+// the behaviour that Stripe documents.
 
 // stripeServer is a charging endpoint under a preset.
 type stripeServer struct {
 	srv     *httptest.Server
 	charges atomic.Int64
 	mu      sync.Mutex
-	seen    []*http.Response // what the client was sent, in order
+	seen    []*http.Response // answers to the client, in order
 
-	// charge, if set, answers a request in place of the usual.
+	// charge, if set, answers a request in place of the default handler.
 	charge func(w http.ResponseWriter, r *http.Request, n int64) (done bool)
 	// drop loses the answer of the n-th request on its way to the client.
 	drop func(n int) bool
@@ -51,7 +51,8 @@ func newStripeServer(t *testing.T, preset func(*idem.Options)) *stripeServer {
 	return s
 }
 
-// RoundTrip notes what the client is sent, and loses what drop says.
+// RoundTrip records the answers to the client, and loses answers selected by
+// drop.
 func (s *stripeServer) RoundTrip(r *http.Request) (*http.Response, error) {
 	resp, err := http.DefaultTransport.RoundTrip(r)
 	if err != nil {
@@ -68,7 +69,7 @@ func (s *stripeServer) RoundTrip(r *http.Request) (*http.Response, error) {
 	return resp, nil
 }
 
-// client is stripe-go as its users have it, but for the waits between retries.
+// client is stripe-go as users have it, except for the waits between retries.
 func (s *stripeServer) client(retries int64) *stripe.Client {
 	backend := stripe.GetBackendWithConfig(stripe.APIBackend, &stripe.BackendConfig{
 		URL: stripe.String(s.srv.URL), HTTPClient: &http.Client{Transport: s}, MaxNetworkRetries: &retries,
@@ -127,7 +128,7 @@ func TestStripeClientRepeatsALostAnswer(t *testing.T) {
 				t.Errorf("answer %d: the key is not that of the first, or not echoed", i+1)
 			}
 		}
-		// What the client's users see of it.
+		// The view of the client's users.
 		if last := pi.LastResponse; last.IdempotencyKey != key || last.Header.Get("Idempotent-Replayed") != "true" {
 			t.Errorf("LastResponse: key %q, %v", last.IdempotencyKey, last.Header)
 		}
@@ -154,7 +155,8 @@ func TestStripeClientSeesAReplay(t *testing.T) {
 	})
 }
 
-// A key with other parameters: recognised by its type, and not retried.
+// A key with other parameters: the client recognises the error by its type, and
+// doesn't retry.
 func TestStripeClientSeesAnIdempotencyError(t *testing.T) {
 	t.Parallel()
 	eachPreset(t, func(t *testing.T, s *stripeServer) {
@@ -177,9 +179,9 @@ func TestStripeClientSeesAnIdempotencyError(t *testing.T) {
 	})
 }
 
-// persist does what Stripe tells callers to do after 409 and 5xx: the same
-// request again, with the same key. Version 85 of the client gives such answers
-// to its caller, Stripe-Should-Retry or not; it retries lost ones only.
+// persist follows Stripe's advice to callers after 409 and 5xx: the same request
+// again, with the same key. Version 85 of the client returns such answers to its
+// caller, whatever Stripe-Should-Retry says; it retries only lost answers.
 func persist(t *testing.T, c *stripe.Client, key string) *stripe.PaymentIntent {
 	t.Helper()
 	var err error
@@ -193,14 +195,14 @@ func persist(t *testing.T, c *stripe.Client, key string) *stripe.PaymentIntent {
 	return nil
 }
 
-// A request whose key is in use: the documented type and code, and later the
-// first one's answer.
+// A request whose key is in use gets the documented type and code, and later the
+// first request's answer.
 func TestStripeClientMeetsARequestInFlight(t *testing.T) {
 	t.Parallel()
 	eachPreset(t, func(t *testing.T, s *stripeServer) {
 		running, goOn := make(chan struct{}), make(chan struct{})
 		release := sync.OnceFunc(func() { close(goOn) })
-		t.Cleanup(release) // or the server waits for it
+		t.Cleanup(release) // or the server waits for the handler
 		s.charge = func(http.ResponseWriter, *http.Request, int64) bool {
 			close(running)
 			<-goOn

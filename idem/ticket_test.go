@@ -12,8 +12,8 @@ import (
 	"github.com/samekey/samekey/idem/store"
 )
 
-// abandoned is an operation whose attempt has died in its handler, with a store
-// and a clock to go on with.
+// abandoned is an operation whose attempt died in its handler, with a store and a
+// clock for what follows.
 type abandoned struct {
 	mem    idem.MemoryStore
 	clock  *idemtest.Clock
@@ -152,8 +152,8 @@ func TestTicketOfAnotherNamespaceIsRefused(t *testing.T) {
 	}
 }
 
-// A try that dies is counted by its take-over, so what kills every process is
-// given up in the end.
+// The take-over counts a try that dies, so an operation that kills every process
+// is given up in the end.
 func TestTriesThatDieAreCounted(t *testing.T) {
 	t.Parallel()
 	const tries = 2
@@ -181,8 +181,8 @@ func TestTriesThatDieAreCounted(t *testing.T) {
 	}
 }
 
-// Two completers in one process are two attempts: the one that slept past its
-// lease can't give back what the other holds.
+// Two completers in one process are two attempts: the completer that slept past
+// its lease can't release the other's lease.
 func TestTwoCompletersAreTwoAttempts(t *testing.T) {
 	t.Parallel()
 	a := abandon(t)

@@ -10,8 +10,8 @@ import (
 	"github.com/samekey/samekey/idem/idemtest"
 )
 
-// What was done and can't be stored is told to the client all the same, and that
-// a retry would do it again. Nothing else says so.
+// A client gets the handler's answer even if it can't be stored, and learns that
+// a retry would repeat the effect. Only then does an answer say so.
 func TestUnstoredAnswerSaysSo(t *testing.T) {
 	t.Parallel()
 	own := func(context.Context) (idem.Response, error) {
@@ -19,8 +19,8 @@ func TestUnstoredAnswerSaysSo(t *testing.T) {
 	}
 	for name, tc := range map[string]struct {
 		handler  func(context.Context) (idem.Response, error)
-		denied   bool // the finish
-		replay   bool // the second request is asked for
+		denied   bool // the finish is denied
+		replay   bool // check the answer to a second request
 		unstored bool
 	}{
 		"stored":                               {handler: answers(201)},

@@ -21,8 +21,8 @@ func refuses(t *testing.T) func(context.Context, *idem.Request) (idem.Response, 
 	}
 }
 
-// Only the handler that a record names completes it, whoever sends the ticket to
-// whom; any other changes nothing, and the ticket is still good.
+// Only the handler named by a record completes its operation, whoever sends the
+// ticket to whom. Any other handler changes nothing, and the ticket stays valid.
 func TestTicketOfAnotherHandlerIsRefused(t *testing.T) { //nolint:tparallel // one record, in this order
 	t.Parallel()
 	function := func(name string) func(*idem.Options) { return func(o *idem.Options) { o.Function = name } }
@@ -72,8 +72,8 @@ func TestTicketOfAnotherHandlerIsRefused(t *testing.T) { //nolint:tparallel // o
 	}
 }
 
-// A client's retry goes wherever its client sends it. From then on the operation
-// is that handler's: the one before it may be gone.
+// A client's retry may reach any handler. From then on the operation belongs to
+// that handler: the handler before may be gone.
 func TestTakeOverByAClientNamesItsHandler(t *testing.T) {
 	t.Parallel()
 	a := abandon(t, func(o *idem.Options) { o.Function = "charges" })
@@ -91,8 +91,8 @@ func TestTakeOverByAClientNamesItsHandler(t *testing.T) {
 	}
 }
 
-// The answer to the take-over is lost, applied or not: the operation is completed
-// once, and no try is counted twice.
+// The acknowledgement of the take-over is lost, applied or not: the operation is
+// completed once, and no try is counted twice.
 func TestTakeOverWhoseAnswerWasLost(t *testing.T) {
 	t.Parallel()
 	for name, applied := range map[string]bool{"applied": true, "not applied": false} {
@@ -112,8 +112,8 @@ func TestTakeOverWhoseAnswerWasLost(t *testing.T) {
 	}
 }
 
-// resent is a store whose client sends each take-over again, since the first
-// answer was lost, as an SDK does by itself.
+// resent is a store whose client repeats each take-over by itself, like an SDK
+// after a lost answer.
 type resent struct{ *idem.MemoryStore }
 
 func (r resent) Take(ctx context.Context, t store.Take) (*store.Record, bool, error) {
@@ -123,7 +123,7 @@ func (r resent) Take(ctx context.Context, t store.Take) (*store.Record, bool, er
 	return r.MemoryStore.Take(ctx, t)
 }
 
-// The record that refuses the second copy is what the first one has made of it.
+// The record that refuses the second copy is the result of the first copy.
 func TestTakeOverThatWasSentTwiceIsOurs(t *testing.T) {
 	t.Parallel()
 	a := abandon(t)
@@ -140,7 +140,7 @@ func TestTakeOverThatWasSentTwiceIsOurs(t *testing.T) {
 // plain is a store without optional parts.
 type plain struct{ store.Store }
 
-// A store that can't take over by a ticket is read first.
+// An engine first reads the record from a store that can't take over by a ticket.
 func TestTicketsOnAPlainStore(t *testing.T) {
 	t.Parallel()
 	a := abandon(t, func(o *idem.Options) { o.Function = "charges" })
@@ -167,7 +167,7 @@ func TestTicketsOnAPlainStore(t *testing.T) {
 	}
 }
 
-// The name is the function's on Lambda, without a word.
+// On Lambda the function's name is the default, without any setting.
 func TestFunctionIsNamedByItsPlatform(t *testing.T) {
 	t.Setenv("AWS_LAMBDA_FUNCTION_NAME", "orders")
 	var st idem.MemoryStore
