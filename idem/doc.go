@@ -5,8 +5,8 @@
 //	res, err := engine.Do(ctx, idem.Request{Key: key, Scope: user, Body: body}, work)
 //
 // Most programs don't call [Engine.Do] themselves: package lambda wraps Lambda
-// handlers, [Engine.Middleware] wraps an http.Handler. Records are kept by a
-// [store.Store]: package dynamo has the one for DynamoDB, [MemoryStore] is for tests.
+// handlers, [Engine.Middleware] wraps an http.Handler. A [store.Store] keeps the
+// records: package dynamo has the store for DynamoDB, [MemoryStore] is for tests.
 //
 // # What it guarantees
 //
@@ -36,8 +36,8 @@
 //
 // An attempt holds its key until its context's deadline plus
 // [Options.LeaseMargin]. On Lambda that is the end of the invocation, so a key
-// is never taken from a function that still runs, and is free soon after one
-// that was killed. Outside of Lambda nothing kills a handler at its deadline: its
+// is never taken from a running function, and is free soon after a function was
+// killed. Outside of Lambda nothing kills a handler at its deadline: its
 // lease is renewed, up to [Options.RenewFor].
 //
 // Clocks only decide when a retry may take over. The record's owner and version

@@ -13,8 +13,8 @@ import (
 	"github.com/samekey/samekey/idem/client"
 )
 
-// An answer about the key says that the server knows it: an earlier attempt got
-// there. What became of that one it doesn't say, so it settles nothing.
+// An answer about the key means that the server knows the key: an earlier attempt
+// arrived. The answer doesn't tell that attempt's outcome, so it settles nothing.
 func TestAnswerAboutTheKeySettlesNothing(t *testing.T) {
 	t.Parallel()
 	const problem = `{"type":"about:blank","title":"no","status":422,"code":%q}`
@@ -58,8 +58,8 @@ func TestAnswerAboutTheKeySettlesNothing(t *testing.T) {
 	}
 }
 
-// The answer of a charge is lost, the token is refreshed meanwhile, and the server
-// binds keys to tokens: its 422 is no "not charged".
+// The answer of a charge is lost, the token is refreshed in the meantime, and the
+// server binds keys to tokens: its 422 doesn't mean "not charged".
 func TestRefreshedTokenAfterALostAnswer(t *testing.T) {
 	t.Parallel()
 	var charges, requests atomic.Int64

@@ -78,7 +78,7 @@ func TestLongAnswersArriveWhole(t *testing.T) {
 	}
 }
 
-// Event streams and switched protocols may never end: nothing is read ahead.
+// Event streams and switched protocols may never end: they are not read ahead.
 func TestEndlessAnswers(t *testing.T) {
 	t.Parallel()
 	t.Run("event stream", func(t *testing.T) {
@@ -134,7 +134,7 @@ type roundTripperFunc func(*http.Request) (*http.Response, error)
 
 func (f roundTripperFunc) RoundTrip(r *http.Request) (*http.Response, error) { return f(r) }
 
-// A discarded answer that trickles must not hold up the retry for long.
+// A discarded answer that trickles must not delay the retry for long.
 func TestDiscardedAnswerThatHangs(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {

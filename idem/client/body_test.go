@@ -23,7 +23,7 @@ func TestBodyIsSentWholeEachTime(t *testing.T) {
 		length int64 // declared
 		opt    func(*client.Options)
 		want   string
-		tries  int // sent so often
+		tries  int // number of attempts
 	}{
 		"GetBody":                   {method: "POST", body: strings.NewReader(whole), length: 1 << 20, want: whole, tries: 3},
 		"buffered":                  {method: "POST", body: onlyReader{strings.NewReader(whole)}, want: whole, tries: 3},
@@ -144,7 +144,7 @@ func TestBodyFails(t *testing.T) {
 	})
 }
 
-// What the base transport gets can be rewound by it too (HTTP/2, redirects).
+// The base transport can rewind the body too (HTTP/2, redirects).
 func TestBufferedBodyHasGetBody(t *testing.T) {
 	t.Parallel()
 	s := &script{steps: []step{func(req *http.Request) (*http.Response, error) {
@@ -165,7 +165,7 @@ func TestBufferedBodyHasGetBody(t *testing.T) {
 	}
 }
 
-// Values of trailers are set while the body is read.
+// Trailers get their values while the body is read.
 func TestTrailersReachTheTransport(t *testing.T) {
 	t.Parallel()
 	req := request(t, "POST", "x")

@@ -42,8 +42,8 @@ func TestClassify(t *testing.T) {
 	}
 }
 
-// A provider that knows the key has had an earlier call with it, and doesn't say
-// here what that came to.
+// A provider that knows the key has had an earlier call with it; this answer
+// doesn't tell that call's outcome.
 func TestClassifyAnswersAboutTheKey(t *testing.T) {
 	t.Parallel()
 	for _, tc := range []struct {
@@ -52,11 +52,11 @@ func TestClassifyAnswersAboutTheKey(t *testing.T) {
 		want   client.Outcome
 	}{
 		{400, []string{"idempotency_error", ""}, client.Unknown},                           // Stripe: other parameters
-		{409, []string{"idempotency_error"}, client.Unknown},                               // as older versions of it
-		{409, []string{"invalid_request_error", "idempotency_key_in_use"}, client.Pending}, // Stripe: under way
+		{409, []string{"idempotency_error"}, client.Unknown},                               // older versions of Stripe
+		{409, []string{"invalid_request_error", "idempotency_key_in_use"}, client.Pending}, // Stripe: the first call is still running
 		{400, []string{"IDEMPOTENCY_KEY_REUSED"}, client.Unknown},                          // Square
-		{409, []string{"idempotent_creation_conflict"}, client.Unknown},                    // GoCardless: made before
-		{422, []string{"idempotency_key_mismatch"}, client.Unknown},                        // this package's
+		{409, []string{"idempotent_creation_conflict"}, client.Unknown},                    // GoCardless: the earlier call succeeded
+		{422, []string{"idempotency_key_mismatch"}, client.Unknown},                        // package idem's
 		{409, []string{"idempotency_in_flight"}, client.Pending},
 		{409, []string{"idempotency_stuck"}, client.Unknown},
 		{410, []string{"idempotency_key_expired"}, client.Unknown},

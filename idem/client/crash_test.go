@@ -18,17 +18,18 @@ import (
 	"github.com/samekey/samekey/idem/client"
 )
 
-// crashingClient is the environment variable that makes this test binary a
-// client that is killed. Its value says where; [writing] is anywhere.
+// crashingClient is the environment variable that turns this test binary into a
+// client that is killed. Its value names the crash point; [writing] means any
+// point.
 const crashingClient = "SAMEKEY_TEST_CRASHING_CLIENT"
 
 const writing = "while it writes"
 
-// crashPoints are what a process does besides.
+// crashPoints are the other crash points.
 var crashPoints = map[string]func(*client.FileJournal){}
 
-// runCrashingClient works with the journal named by the first argument, tells
-// the parent about it, and never comes back.
+// runCrashingClient works with the journal named by the first argument, reports
+// to the parent, and never returns.
 func runCrashingClient(point string) {
 	j, err := client.OpenJournal(os.Args[1])
 	if err != nil {
@@ -51,14 +52,14 @@ func runCrashingClient(point string) {
 			stop()
 		}
 		resp, err := http.DefaultTransport.RoundTrip(r)
-		stop() // the answer is here, and nobody will know
+		stop() // the answer has arrived, and is lost with the process
 		return resp, err
 	}), with(j))
 	_, _ = sendOrder(tr, os.Args[2])
 }
 
-// keepWriting begins operations and is done with those before, opening the
-// journal again and again, so that it is rewritten all the time.
+// keepWriting begins operations and calls Done for earlier operations. It opens
+// the journal repeatedly, so that the file is rewritten often.
 func keepWriting(j *client.FileJournal) {
 	must := func(err error) {
 		if err != nil {
@@ -81,7 +82,7 @@ func keepWriting(j *client.FileJournal) {
 	}
 }
 
-// startClient starts a client that is to be killed.
+// startClient starts a client that will be killed.
 func startClient(t *testing.T, point string, args ...string) (*exec.Cmd, *bufio.Reader) {
 	t.Helper()
 	child := exec.CommandContext(t.Context(), os.Args[0], args...)
@@ -110,8 +111,8 @@ func sendOrder(rt http.RoundTripper, url string) (*http.Response, error) {
 	return (&http.Client{Transport: rt}).Do(req)
 }
 
-// A client that is killed and started again goes on with the same key: one
-// order, whenever it died.
+// A client that is killed and restarted continues with the same key: one order,
+// whenever the client died.
 func TestKilledClientResumes(t *testing.T) {
 	t.Parallel()
 	for point, replayed := range map[string]bool{"before it is sent": false, "before the answer is noted": true} {
@@ -163,7 +164,7 @@ func TestKilledClientResumes(t *testing.T) {
 	}
 }
 
-// Killed in the middle of writing or rewriting, a journal still has each key it
+// A journal that was killed while writing or rewriting still has each key that it
 // promised to keep.
 func TestKilledJournalKeepsItsPromises(t *testing.T) {
 	t.Parallel()
@@ -175,12 +176,12 @@ func TestKilledJournalKeepsItsPromises(t *testing.T) {
 		finishing := ""
 		for lines := 1; ; lines++ {
 			said, err := stdout.ReadString('\n')
-			if err != nil { // what was said by half was not promised
+			if err != nil { // a half-sent line was not promised
 				break
 			}
 			switch words := strings.Fields(said); {
 			case len(words) == 3 && words[0] == "begun":
-				delete(promised, finishing) // that has happened by now
+				delete(promised, finishing) // this operation is done by now
 				promised[words[1]], finishing = words[2], ""
 				begun++
 			case len(words) == 2 && words[0] == "done":
@@ -206,7 +207,7 @@ func TestKilledJournalKeepsItsPromises(t *testing.T) {
 		if err := j.Close(); err != nil {
 			t.Fatal(err)
 		}
-		if kept[finishing] == "" { // it may or may not have happened
+		if kept[finishing] == "" { // Done may or may not have succeeded
 			delete(promised, finishing)
 		}
 		for name, key := range promised {
@@ -214,7 +215,7 @@ func TestKilledJournalKeepsItsPromises(t *testing.T) {
 				t.Errorf("round %d: %s has key %q, want %q", round, name, kept[name], key)
 			}
 		}
-		if over := len(kept) - len(promised); over < 0 || over > 1 { // one may have been begun and not told
+		if over := len(kept) - len(promised); over < 0 || over > 1 { // one operation may have begun without a report
 			t.Errorf("round %d: kept %d, promised %d", round, len(kept), len(promised))
 		}
 		promised = kept

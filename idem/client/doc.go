@@ -12,7 +12,7 @@
 //
 // For each call of [Transport.RoundTrip], which is one operation:
 //
-//   - a POST or PATCH without a key gets a new random one, and every attempt
+//   - a POST or PATCH without a key gets a new random key, and every attempt
 //     sends the same key, headers and body;
 //   - a key that the caller set is used unchanged, and no key is ever used for a
 //     second operation, even if the caller uses the request again;
@@ -67,13 +67,13 @@
 // nothing (404), it most likely was carried out. The caller gets 204 with the
 // header Idempotency-Client: deleted-before. A 404 to a first DELETE, or after
 // attempts that can't have reached the server, stays a 404, and so does a
-// replayed one. [Options.KeepNotFound] turns this off.
+// replayed 404. [Options.KeepNotFound] turns this off.
 //
 // # Bodies
 //
 // Requests made by [http.NewRequest] from a bytes.Reader, bytes.Buffer or
 // strings.Reader can be rewound. Other bodies are read into memory first, up to
-// [Options.MaxBuffer]; set Request.GetBody for longer ones. Answers to keyed
+// [Options.MaxBuffer]; set Request.GetBody for longer bodies. Answers to keyed
 // requests are read ahead up to [Options.MaxAnswer], so that the transport can
 // retry after a torn answer. For servers that stream their answers, set
 // [Options.MaxAnswer] to -1.

@@ -18,7 +18,7 @@ import (
 	"github.com/samekey/samekey/idem/client"
 )
 
-// faulty is the way to a server on which everything goes wrong that can.
+// faulty is a path to a server on which every possible fault happens.
 type faulty struct {
 	server http.RoundTripper
 
@@ -29,7 +29,7 @@ type faulty struct {
 	tries  map[string][]span // by key
 }
 
-// span is one attempt, as the client saw it.
+// span is one attempt from the client's view.
 type span struct {
 	from, to time.Time
 	asked    time.Duration // Retry-After
@@ -82,10 +82,10 @@ func (f *faulty) deliver(req *http.Request) (*http.Response, error) {
 			}{io.MultiReader(io.LimitReader(resp.Body, 3), errReader{io.ErrUnexpectedEOF}), resp.Body}
 		}
 		return resp, err
-	case "late": // still on its way, or running, when the next attempt comes
+	case "late": // still in flight, or running, when the next attempt arrives
 		f.again(req, time.Duration(f.number(3000))*time.Millisecond)
 		return lost(req, errReset)
-	case "twice": // the network delivers it twice at once
+	case "twice": // the network delivers two copies at once
 		f.again(req, 0)
 	}
 	return f.server.RoundTrip(req)
@@ -97,8 +97,8 @@ func lost(req *http.Request, err error) (*http.Response, error) {
 	return nil, err
 }
 
-// again delivers a copy of req after a while, as a process of its own: nobody
-// waits for the answer, and nobody cancels it.
+// again delivers a copy of req later, like a separate process: no client waits
+// for the answer or cancels the copy.
 func (f *faulty) again(req *http.Request, after time.Duration) {
 	copied := req.Clone(context.WithoutCancel(req.Context()))
 	copied.Body, _ = req.GetBody()
@@ -132,7 +132,7 @@ func (f *faulty) pick() string {
 	return fault
 }
 
-// shop is a handler that counts what it carries out, and takes its time.
+// shop is a handler that counts its orders and takes some time.
 type shop struct {
 	mu   sync.Mutex
 	done map[string]int
@@ -151,9 +151,9 @@ func (s *shop) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 }
 
 // 10,000 operations over net/http on both sides, through drops before and after
-// the server acted, 409s, 429s, 502s, 503s, resets in the middle of anything, torn,
-// late and doubled deliveries: each is carried out exactly once, its own answer
-// comes back, and every wait keeps to the formula.
+// the server acted, 409s, 429s, 502s, 503s, resets at any point, torn, late and
+// doubled deliveries: each operation is carried out exactly once, its own answer
+// returns, and every wait follows the formula.
 func TestEachOperationExactlyOnce(t *testing.T) {
 	t.Parallel()
 	const operations, workers = 10_000, 100
@@ -196,7 +196,7 @@ func TestEachOperationExactlyOnce(t *testing.T) {
 			t.Errorf("%d operations, %d keys, %d seen, %d answers; want %d", len(orders.done), len(orders.keys), len(f.tries), len(unique), operations)
 		}
 		waits := checkWaits(t, f.tries)
-		for fault, n := range f.counts { // that this test can fail
+		for fault, n := range f.counts { // so that this test can fail
 			if n < 100 {
 				t.Errorf("fault %q happened %d times only", fault, n)
 			}
@@ -208,7 +208,7 @@ func TestEachOperationExactlyOnce(t *testing.T) {
 	})
 }
 
-// order sends an order and returns what is answered.
+// order sends an order and returns the answer.
 func order(t *testing.T, hc *http.Client, name string) string {
 	t.Helper()
 	req, err := http.NewRequestWithContext(t.Context(), http.MethodPost, "http://api.test/orders", strings.NewReader(name))
@@ -228,8 +228,8 @@ func order(t *testing.T, hc *http.Client, name string) string {
 	return string(body)
 }
 
-// checkWaits compares all waits between attempts with R93's formula and what the
-// server asked for, and returns how many there were.
+// checkWaits compares all waits between attempts with R93's formula and the
+// server's Retry-After, and returns the number of waits.
 func checkWaits(t *testing.T, tries map[string][]span) (waits int) {
 	t.Helper()
 	const initial, most = client.DefaultInitialDelay, client.DefaultMaxDelay

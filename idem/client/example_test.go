@@ -33,7 +33,7 @@ func pizzeria() *httptest.Server {
 	}))
 }
 
-// fast is for examples: nobody wants to wait for them.
+// fast shortens the waits in examples.
 func fast(o *client.Options) { o.InitialDelay, o.MaxDelay = time.Millisecond, time.Millisecond }
 
 // The server carries out each order, but its first answer is lost.
@@ -57,7 +57,7 @@ func Example() {
 	// 201 order 2 true
 }
 
-// A name for the operation, and the key survives a crash.
+// A named operation keeps its key over a crash.
 func ExampleWithOperation() {
 	server := pizzeria()
 	defer server.Close()
@@ -92,7 +92,7 @@ func ExampleWithOperation() {
 		}
 		body, _ := io.ReadAll(resp.Body)
 		_ = resp.Body.Close()
-		fmt.Println(string(body)) // put it away, then:
+		fmt.Println(string(body)) // store the answer, then:
 		if err := journal.Done(name); err != nil {
 			fmt.Println(err)
 		}
@@ -105,7 +105,7 @@ func ExampleWithOperation() {
 	// order 1
 }
 
-// The key of a failed request makes a later one the same operation.
+// With the key of a failed request, a later request is the same operation.
 func ExampleError() {
 	server := pizzeria()
 	defer server.Close()
@@ -136,10 +136,10 @@ func ExampleError() {
 	// order 1 true
 }
 
-// Counting what happens, and telling why a retry was not made.
+// Count events, and show why a retry was not made.
 func ExampleHooks() {
 	server := pizzeria()
-	server.Close() // nobody is there
+	server.Close() // no server is listening
 
 	hc := &http.Client{Transport: client.New(nil, fast, func(o *client.Options) {
 		o.Hooks.Retry = func(_ context.Context, ev client.Event) {

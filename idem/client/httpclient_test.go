@@ -17,7 +17,7 @@ import (
 	"github.com/samekey/samekey/idem/client"
 )
 
-// inMemory serves handler without a network. What it sees is recorded.
+// inMemory serves handler without a network and records requests.
 type inMemory struct {
 	handler http.Handler
 

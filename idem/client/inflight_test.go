@@ -12,7 +12,7 @@ import (
 )
 
 // A client that is less patient than the handler is slow gets the answer soon
-// after it is there, and not only when the handler's lease is over.
+// after the handler has finished, and not only at the end of its lease.
 func TestRequestInFlightIsAskedForSoon(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -32,9 +32,9 @@ func TestRequestInFlightIsAskedForSoon(t *testing.T) {
 	})
 }
 
-// Whoever holds the key may have died: its lease, of 30 s or so, is waited for,
-// however often the server says to ask again. For longer than MaxRetryAfter
-// nothing is waited for.
+// The holder of the key may have died: the client waits for the end of its lease,
+// about 30 s, however often the server asks for a retry, but not longer than
+// MaxRetryAfter.
 func TestRequestInFlightIsWaitedFor(t *testing.T) {
 	t.Parallel()
 	for name, tc := range map[string]struct {

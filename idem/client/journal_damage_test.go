@@ -15,7 +15,7 @@ import (
 	"github.com/samekey/samekey/idem/client"
 )
 
-// enter begins an operation and fails the test where it can't.
+// enter begins an operation and fails the test if it can't.
 func enter(t *testing.T, j *client.FileJournal, name string) {
 	t.Helper()
 	if _, _, err := enterErr(t, j, name); err != nil {
@@ -53,12 +53,12 @@ func keysIn(j *client.FileJournal) map[string]string {
 	return keys
 }
 
-// Whatever happens to the file while it is open: what is entered from then on
-// would be lost by a crash, so nothing is.
+// After any damage to the open file, a crash would lose new entries, so the
+// journal accepts none.
 func TestJournalIsHarmedWhileOpen(t *testing.T) {
 	t.Parallel()
 	if runtime.GOOS == "windows" {
-		return // which doesn't let others harm an open file
+		return // Windows doesn't let others harm an open file
 	}
 	for name, harm := range map[string]func(t *testing.T, path string){
 		"deleted":          func(t *testing.T, path string) { t.Helper(); must(t, os.Remove(path)) },
@@ -129,8 +129,8 @@ func replaceByCopy(t *testing.T, path string) {
 	must(t, os.Rename(path+".copy", path))
 }
 
-// Whatever happens to the file while it is closed, or its process dead: it is
-// opened with all that was promised, or not at all.
+// After any damage to the closed file, the journal opens with everything that was
+// promised, or doesn't open.
 func TestJournalIsHarmedWhileClosed(t *testing.T) {
 	t.Parallel()
 	type files struct{ path, early, other string }
@@ -146,7 +146,7 @@ func TestJournalIsHarmedWhileClosed(t *testing.T) {
 		"an earlier copy put back":     func(t *testing.T, f files) { t.Helper(); write(t, f.path, read(t, f.early)) },
 		"another journal in its place": func(t *testing.T, f files) { t.Helper(); write(t, f.path, read(t, f.other)) },
 		"only its first line":          lines(func(l []string) []string { return l[:1] }),
-		"without its last line":        lines(func(l []string) []string { return l[:3] }), // SplitAfter has an empty one at the end
+		"without its last line":        lines(func(l []string) []string { return l[:3] }), // SplitAfter adds an empty last line
 		"without its second line":      lines(func(l []string) []string { return append(l[:1:1], l[2:]...) }),
 		"two lines the other way":      lines(func(l []string) []string { return []string{l[0], l[2], l[1], l[3]} }),
 		"a line twice":                 lines(func(l []string) []string { return []string{l[0], l[1], l[1], l[2], l[3]} }),
@@ -163,7 +163,7 @@ func TestJournalIsHarmedWhileClosed(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			f := files{path: journalFile(t), early: journalFile(t), other: journalFile(t)}
-			for _, name := range []string{"x", "y", "z"} { // of a later generation, and longer
+			for _, name := range []string{"x", "y", "z"} { // a later and longer generation
 				other := open(t, f.other)
 				enter(t, other, name)
 				crash(t, other)
@@ -194,7 +194,7 @@ func TestJournalIsHarmedWhileClosed(t *testing.T) {
 	}
 }
 
-// One bit of the file or of its lock, whichever: noticed.
+// A single flipped bit in the file or its lock file is detected.
 func TestJournalWithAFlippedBit(t *testing.T) {
 	t.Parallel()
 	path := journalFile(t)
@@ -230,10 +230,10 @@ func TestJournalWithAnOldMark(t *testing.T) {
 	enter(t, j, "a")
 	must(t, j.Close())
 	mark := read(t, path+".lock")
-	j = open(t, path) // writes it anew
+	j = open(t, path) // rewrites the file
 	enter(t, j, "b")
 	crash(t, j)
-	for _, old := range [][]byte{mark, nil} { // or the lock was lost with its mark
+	for _, old := range [][]byte{mark, nil} { // or the lock file was lost with its mark
 		write(t, path+".lock", old)
 		j := open(t, path)
 		if diff := cmp.Diff(map[string]string{"a": "key of a", "b": "key of b"}, keysIn(j)); diff != "" {

@@ -79,8 +79,8 @@ func TestJournalFile(t *testing.T) {
 	}
 }
 
-// A crash may cut the line that is being written anywhere. What was promised must
-// still be there, and what else is missing was no crash.
+// A crash may cut the current line anywhere. Promised lines must still be there;
+// any other loss is not due to a crash.
 func TestJournalIsCutAnywhere(t *testing.T) {
 	t.Parallel()
 	path := journalFile(t)
@@ -117,14 +117,15 @@ func TestJournalIsCutAnywhere(t *testing.T) {
 	whole := read(t, path)
 
 	for n := range len(whole) + 1 {
-		last := 0 // state that is wholly there
+		last := 0 // the last complete state
 		for i, s := range states {
 			if s.size <= n {
 				last = i
 			}
 		}
 		tail := []string{"", "\x00\x00\x00"}[n%2]
-		// The mark is never above what is on the disk, and after a power failure it may be below.
+		// The mark is never beyond the disk's contents; after a power failure it may be
+		// earlier.
 		for _, i := range []int{last + 1, last, n % (last + 1)} {
 			if i == len(states) {
 				continue
@@ -151,8 +152,8 @@ func TestJournalIsCutAnywhere(t *testing.T) {
 	}
 }
 
-// Without its lock's mark, too, damage is told from a crash. What is no journal is
-// somebody's file.
+// Even without the lock file's mark, damage differs from a crash. A file that is
+// no journal belongs to another program.
 func TestJournalIsCorrupt(t *testing.T) {
 	t.Parallel()
 	path := journalFile(t)
@@ -197,8 +198,7 @@ func oldLine(name string) string {
 	return fmt.Sprintf(`{"op":%q,"key":"key of %[1]s","fp":"f","created":"2026-11-21T12:00:00Z","expires":"9000-01-01T00:00:00Z"}`, name)
 }
 
-// A journal of version 1 is read, whole or cut off by a crash, and is one of
-// version 2 from then on.
+// A complete or cut journal of version 1 is read, and has version 2 from then on.
 func TestJournalOfVersion1(t *testing.T) {
 	t.Parallel()
 	path := journalFile(t)
@@ -221,7 +221,7 @@ func TestJournalOfVersion1(t *testing.T) {
 	}
 }
 
-// A rewrite that a crash interrupted leaves a file that is of no use.
+// An interrupted rewrite leaves a useless temporary file.
 func TestJournalLeftovers(t *testing.T) {
 	t.Parallel()
 	path := journalFile(t)
@@ -240,7 +240,7 @@ func TestJournalLeftovers(t *testing.T) {
 	}
 }
 
-// The file stays small however much goes through it, and holds no bodies.
+// The file stays small after many operations, and holds no bodies.
 func TestJournalStaysSmall(t *testing.T) {
 	t.Parallel()
 	path := journalFile(t)

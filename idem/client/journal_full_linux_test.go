@@ -43,7 +43,7 @@ func init() {
 			fmt.Println(err)
 			return
 		}
-		room(uint64(info.Size()) + 20) // not for a whole line
+		room(uint64(info.Size()) + 20) // too little for a whole line
 		begin("b")
 		begin("b")
 		room(0)
@@ -52,8 +52,8 @@ func init() {
 	}
 }
 
-// The kernel stops a write in the middle of a line: nothing is promised, nothing
-// of it stays, and the journal goes on once there is room.
+// The kernel stops a write in the middle of a line: nothing is promised, no part
+// of the line remains, and the journal works again once there is room.
 func TestJournalOnAFullDisk(t *testing.T) {
 	t.Parallel()
 	path := journalFile(t)

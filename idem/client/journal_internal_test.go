@@ -35,14 +35,14 @@ func (d *badDisk) Truncate(n int64) error {
 	return d.journalFile.Truncate(n)
 }
 
-// What was not stored is not promised, and nothing that was stored is lost.
+// A failed write promises nothing, and loses no earlier write.
 func TestJournalOnABadDisk(t *testing.T) {
 	t.Parallel()
 	full, failed := errors.New("no space left"), errors.New("input/output error")
 	for name, tt := range map[string]struct {
 		disk   badDisk
-		usable bool   // after the disk is well again
-		want   string // is there when it is opened again
+		usable bool   // once the disk works again
+		want   string // entries after a new start
 	}{
 		"full":                        {badDisk{write: full}, true, "c a"},
 		"full, and can't be cut back": {badDisk{write: full, truncate: failed}, false, "a"},
@@ -94,7 +94,7 @@ func TestJournalOnABadDisk(t *testing.T) {
 	}
 }
 
-// Where the file can't be rewritten, the old one serves.
+// If the file can't be rewritten, the old file stays in use.
 func TestJournalThatCantBeRewritten(t *testing.T) {
 	t.Parallel()
 	path := filepath.Join(t.TempDir(), "operations")
@@ -117,8 +117,8 @@ func TestJournalThatCantBeRewritten(t *testing.T) {
 	}
 }
 
-// The file is rewritten where it was opened, through links and wherever the
-// process goes.
+// The file is rewritten in its original place, through links and whatever the
+// working directory is.
 func TestJournalIsRewrittenInItsPlace(t *testing.T) {
 	folder := t.TempDir()
 	t.Chdir(folder)
@@ -133,7 +133,7 @@ func TestJournalIsRewrittenInItsPlace(t *testing.T) {
 		t.Fatal(err)
 	}
 	if err := os.Symlink("data/operations", "link"); err != nil {
-		t.Skip(err) // Windows, where it is a privilege
+		t.Skip(err) // on Windows, links need a privilege
 	}
 	j, err := OpenJournal("link")
 	if err != nil {
@@ -190,7 +190,7 @@ func FuzzJournalFile(f *testing.F) {
 		if again, end, err := decodeFile(data[:at.size], &at); err != nil || end != at || !slices.Equal(again, lines) {
 			t.Errorf("at its own mark: %v, %+v, %v", again, end, err)
 		}
-		if i := bit & 0xffff; i < 8*int(at.size) { // one flipped bit is noticed
+		if i := bit & 0xffff; i < 8*int(at.size) { // a flipped bit is detected
 			broken := slices.Clone(data)
 			broken[i/8] ^= 1 << (i % 8)
 			if lines, _, err := decodeFile(broken, &at); err == nil {
@@ -200,7 +200,7 @@ func FuzzJournalFile(f *testing.F) {
 	})
 }
 
-// The same without a mark, for every bit of a whole file.
+// The same without a mark, for every bit of a complete file.
 func TestJournalFileWithAFlippedBit(t *testing.T) {
 	t.Parallel()
 	data, end := place{id: "journal", gen: 7}.header()

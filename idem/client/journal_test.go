@@ -38,14 +38,14 @@ func with(j client.Journal) func(*client.Options) {
 	return func(o *client.Options) { o.Journal = j }
 }
 
-// named is a request of the operation.
+// named returns a request of the operation.
 func named(t *testing.T, method, operation, body string) *http.Request {
 	t.Helper()
 	req := request(t, method, body)
 	return req.WithContext(client.WithOperation(req.Context(), operation))
 }
 
-// crash leaves the journal as a process that dies would.
+// crash leaves the journal like a process that dies.
 func crash(t *testing.T, j *client.FileJournal) {
 	t.Helper()
 	if err := j.Close(); err != nil { // writes nothing
@@ -77,7 +77,7 @@ func TestOperationIsResumed(t *testing.T) {
 			t.Errorf("key %q, want the first one's %q (%v)", got, first.Key, c.n)
 		}
 
-		// An answer doesn't end it, only Done does.
+		// Only Done ends the operation, not an answer.
 		status(t, tr, named(t, "POST", "order-42", "x"))
 		if err := j.Done("order-42"); err != nil {
 			t.Fatal(err)
@@ -153,7 +153,7 @@ func TestOperationIsRefused(t *testing.T) {
 	})
 }
 
-// The caller's key is remembered like one of ours.
+// The journal remembers the caller's key like a generated key.
 func TestOperationWithOwnKey(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -209,14 +209,14 @@ func TestOperationExpires(t *testing.T) {
 		}
 		status(t, tr(), named(t, "POST", "default", "y")) // dropped: a new operation
 		time.Sleep(25*time.Hour + client.DefaultKeep)     //nolint:forbidigo // virtual
-		status(t, tr(), named(t, "POST", "default", "z")) // likewise, without opening it again
+		status(t, tr(), named(t, "POST", "default", "z")) // dropped too, without opening the journal again
 		if keys := s.attempts(); len(keys) != before+2 || keys[before].Key == keys[1].Key || keys[before].Key == keys[before+1].Key {
 			t.Errorf("%d attempts, want two more, with new keys", len(keys))
 		}
 	})
 }
 
-// What is not yet settled keeps its key, also where an answer came.
+// Unsettled operations keep their keys, even after an answer.
 func TestWhichAnswersAreNoted(t *testing.T) {
 	t.Parallel()
 	settled := map[int]bool{
@@ -257,7 +257,7 @@ func TestResumedDelete(t *testing.T) {
 	})
 }
 
-// The answer is noted though its caller has gone.
+// The answer is recorded although its caller has cancelled.
 func TestAnswerIsNotedAfterCancel(t *testing.T) {
 	t.Parallel()
 	ctx, cancel := context.WithCancel(t.Context())
@@ -272,7 +272,7 @@ func TestAnswerIsNotedAfterCancel(t *testing.T) {
 	}
 }
 
-// strictJournal fails where its context has ended.
+// strictJournal fails if its context has ended.
 type strictJournal struct{}
 
 func (strictJournal) Begin(ctx context.Context, e client.Entry) (client.Entry, bool, error) {
@@ -301,7 +301,7 @@ func TestJournalFails(t *testing.T) {
 	}
 }
 
-// Many goroutines at once with one name are one operation.
+// Many goroutines with one name at once are one operation.
 func TestOneOperationAtOnce(t *testing.T) {
 	t.Parallel()
 	j := open(t, journalFile(t))

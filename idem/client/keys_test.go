@@ -20,7 +20,7 @@ func TestKeys(t *testing.T) {
 	t.Parallel()
 	tests := map[string]struct {
 		method string
-		set    []string // of the header; nil = not set
+		set    []string // values of the header; nil = not set
 		opt    func(*client.Options)
 		want   string // pattern of the key sent; "" = none
 	}{
@@ -112,7 +112,7 @@ func TestCallersKeyInAnySpelling(t *testing.T) {
 	}
 }
 
-// stripe/stripe-php #637, stripe-ruby #598: the key overwritten, or used again.
+// stripe/stripe-php #637, stripe-ruby #598: the key was overwritten or reused.
 func TestKeyLivesForOneRequest(t *testing.T) {
 	t.Parallel()
 	s := &script{steps: []step{answer(200)}}
@@ -140,7 +140,7 @@ func TestKeyLivesForOneRequest(t *testing.T) {
 	}
 }
 
-// snapshot is what a RoundTripper must leave alone.
+// snapshot returns the parts of a request that a RoundTripper must not change.
 func snapshot(r *http.Request) map[string]any {
 	return map[string]any{
 		"method": r.Method, "url": r.URL.String(), "header": r.Header.Clone(), "length": r.ContentLength, "host": r.Host,

@@ -17,8 +17,8 @@ func (r *refusing) RoundTrip(*http.Request) (*http.Response, error) {
 	return nil, syscall.ECONNRESET
 }
 
-// A laptop that slept, a sandbox that was frozen: the wait took a second by the
-// timers and two days by the wall clock.
+// A laptop slept or a sandbox was frozen: the wait took a second by the timers
+// and two days by the wall clock.
 func TestNoRetryAfterASleepThatOutlastedTheKey(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {

@@ -57,8 +57,8 @@ func TestNeverPastTheKeysLifetime(t *testing.T) {
 	}
 }
 
-// What the server could not store it does again when it is asked again: the key
-// has no lifetime left.
+// A server repeats an operation that it could not store: the key has no lifetime
+// left.
 func TestUnstoredAnswerEndsTheKey(t *testing.T) {
 	t.Parallel()
 	unstored := []string{idem.StatusHeader, "Unstored", idem.ExpiresHeader, timeAfter(3600)}
@@ -74,7 +74,7 @@ func TestUnstoredAnswerEndsTheKey(t *testing.T) {
 				if resp, err := client.New(s, with(j)).RoundTrip(named(t, "POST", "order-42", "x")); err == nil {
 					_ = resp.Body.Close()
 				}
-				crash(t, j) // before the answer was put away
+				crash(t, j) // before the answer was stored
 				e := failure(t, client.New(s, with(open(t, path))), named(t, "POST", "order-42", "x"))
 				if len(s.attempts()) != 1 || !errors.Is(e, client.ErrExpired) || !e.Unknown {
 					t.Errorf("sent %d times, %v; want once", len(s.attempts()), e)
@@ -86,7 +86,7 @@ func TestUnstoredAnswerEndsTheKey(t *testing.T) {
 
 func lifetime(o *client.Options) { o.KeyLifetime = 5 * time.Second }
 
-// However the waits fall, no attempt comes after the end.
+// Whatever the waits, no attempt follows the end of the lifetime.
 func TestNoAttemptAfterTheEnd(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {

@@ -18,7 +18,7 @@ import (
 	"github.com/samekey/samekey/idem/client"
 )
 
-// The real thing, by both versions of the protocol: TLS, and streams that break.
+// A real network with both versions of the protocol: TLS, and broken streams.
 func TestOverTheNetwork(t *testing.T) {
 	t.Parallel()
 	for _, proto := range []string{"HTTP/1.1", "HTTP/2.0"} {
@@ -31,9 +31,9 @@ func TestOverTheNetwork(t *testing.T) {
 			}))
 			server := httptest.NewUnstartedServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 				switch requests.Add(1) {
-				case 1: // before it is read
+				case 1: // before the request is read
 					panic(http.ErrAbortHandler)
-				case 2: // after it was carried out
+				case 2: // after the order was carried out
 					inner.ServeHTTP(httptest.NewRecorder(), r)
 					panic(http.ErrAbortHandler)
 				case 3: // in the middle of the answer
@@ -73,18 +73,18 @@ func TestNoConnection(t *testing.T) {
 	server.StartTLS()
 	base := &http.Transport{}
 	defer base.CloseIdleConnections()
-	// A certificate nobody vouches for: once, and no second time.
+	// An untrusted certificate: one attempt, no retry.
 	if e := failure(t, client.New(base, fast), requestTo(t, server.URL)); e.Attempts != 1 || e.GaveUp != "" || e.Unknown {
 		t.Errorf("%+v, want one attempt that did nothing", e)
 	}
-	// Nobody there: certainly not carried out.
+	// No server is listening: certainly not carried out.
 	server.Close()
 	if e := failure(t, client.New(base, fast), requestTo(t, server.URL)); e.Attempts != 3 || e.Unknown {
 		t.Errorf("%+v, want three attempts that did nothing", e)
 	}
 }
 
-// Attempts share a connection, and leave nothing behind.
+// Attempts share a connection and leave nothing behind.
 func TestConnectionIsUsedAgain(t *testing.T) {
 	t.Parallel()
 	for name, size := range map[string]int{"answers in memory": 1000, "answers read on": 100_000} {
@@ -113,7 +113,7 @@ func TestConnectionIsUsedAgain(t *testing.T) {
 }
 
 // Expect: 100-continue, and the caller's own trace: each attempt waits for the
-// server's word before it sends the body.
+// server's answer before it sends the body.
 func TestInformationalAnswers(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -122,7 +122,7 @@ func TestInformationalAnswers(t *testing.T) {
 			w.Header().Set("Link", "</style.css>")
 			w.WriteHeader(http.StatusEarlyHints)
 			if n++; n == 1 {
-				w.WriteHeader(http.StatusServiceUnavailable) // without having asked for the body
+				w.WriteHeader(http.StatusServiceUnavailable) // without a request for the body
 				return
 			}
 			body, _ := io.ReadAll(r.Body)

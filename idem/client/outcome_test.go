@@ -13,7 +13,7 @@ import (
 	"github.com/samekey/samekey/idem/client"
 )
 
-// A stored answer is the same the next time.
+// A replayed answer stays the same.
 func TestReplayedAnswerIsFinal(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -28,8 +28,8 @@ func TestReplayedAnswerIsFinal(t *testing.T) {
 	})
 }
 
-// sentThenRefused is what net/http does where a connection broke and its own
-// second try found nobody.
+// sentThenRefused behaves like net/http after a broken connection, if its own
+// second try finds no server.
 func sentThenRefused(req *http.Request) (*http.Response, error) {
 	httptrace.ContextClientTrace(req.Context()).WroteHeaders()
 	return nil, errRefused
@@ -56,7 +56,7 @@ func TestUnknown(t *testing.T) {
 	}
 }
 
-// With the caller's own key, an earlier request may have had it.
+// An earlier request may have had the caller's own key.
 func TestOutcomeOfACallersKeyIsNeverKnown(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -68,7 +68,7 @@ func TestOutcomeOfACallersKeyIsNeverKnown(t *testing.T) {
 	})
 }
 
-// An answer that settles nothing must not pass for one that says "not done".
+// An answer that settles nothing must not look like "not done".
 func TestAnswersThatDontSettleAreMarked(t *testing.T) {
 	t.Parallel()
 	for name, tt := range map[string]struct {
@@ -116,7 +116,7 @@ func TestAnswersThatDontSettleAreMarked(t *testing.T) {
 	}
 }
 
-// Where nothing was done with the key, a repetition is a second operation.
+// If the server ignored the key, a repetition is a second operation.
 func TestIgnoredKeyIsNotRetried(t *testing.T) {
 	t.Parallel()
 	for name, tt := range map[string]struct {
@@ -196,7 +196,7 @@ func TestRepeatedDelete(t *testing.T) {
 	}
 }
 
-// The mark is this package's word.
+// Only this package sets the header.
 func TestServerSpoofsResultHeader(t *testing.T) {
 	t.Parallel()
 	srv := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {

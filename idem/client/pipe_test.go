@@ -15,7 +15,7 @@ import (
 type pipe struct {
 	conns chan net.Conn
 	done  chan struct{}
-	cut   func() (bytes int) // after how many bytes a new connection breaks; nil or 0 = never
+	cut   func() (bytes int) // number of bytes after which a new connection breaks; nil or 0 = never
 
 	mu     sync.Mutex
 	dialed int
@@ -68,7 +68,7 @@ func (p *pipe) Accept() (net.Conn, error) {
 func (p *pipe) Close() error   { close(p.done); return nil }
 func (p *pipe) Addr() net.Addr { return &net.UnixAddr{Name: "pipe", Net: "unix"} }
 
-// breaking is a connection that is reset after some bytes, whichever way they go.
+// breaking is a connection that is reset after some bytes in either direction.
 type breaking struct {
 	net.Conn
 	breaks bool

@@ -19,7 +19,7 @@ import (
 	"github.com/samekey/samekey/idem/client"
 )
 
-// R91, R92, R94, R96: which answers are retried.
+// R91, R92, R94, R96: the retried answers.
 func TestRetriedStatuses(t *testing.T) {
 	t.Parallel()
 	retried := map[int]bool{409: true, 429: true}
@@ -30,7 +30,7 @@ func TestRetriedStatuses(t *testing.T) {
 		synctest.Test(t, func(t *testing.T) {
 			for header, want := range map[string]bool{
 				"":      retried[code],
-				"?":     retried[code], // says nothing
+				"?":     retried[code], // an invalid value decides nothing
 				"true":  code >= 400,
 				"TRUE":  code >= 400,
 				"false": false,
@@ -80,7 +80,7 @@ func TestRetriedErrors(t *testing.T) {
 		err   error
 		url   string
 		retry bool
-		known bool // that nothing was carried out
+		known bool // certain that nothing was carried out
 	}{
 		"reset":                 {err: op("read", os.NewSyscallError("read", syscall.ECONNRESET)), retry: true},
 		"broken pipe":           {err: op("write", syscall.EPIPE), retry: true},
@@ -155,7 +155,7 @@ func TestBadTransport(t *testing.T) {
 	if e := failure(t, client.New(s), request(t, "POST", "x")); e.Attempts != 1 {
 		t.Errorf("%v", e)
 	}
-	// One that leaves out what http.Client would fill in, and more.
+	// A response without the fields that http.Client would fill in, and others.
 	s = &script{steps: []step{func(*http.Request) (*http.Response, error) { return &http.Response{StatusCode: 204}, nil }}}
 	resp, body, err := roundTrip(t, client.New(s), request(t, "POST", "x"))
 	if err != nil || body != "" || resp.Request == nil {
@@ -170,10 +170,10 @@ func TestBadTransport(t *testing.T) {
 func TestRetryAfter(t *testing.T) {
 	t.Parallel()
 	for name, tt := range map[string]struct {
-		value  any // seconds from now for a date
+		value  any // for a date, seconds from now
 		date   any
 		least  int  // seconds
-		gaveUp bool // and returned at once
+		gaveUp bool // if true, the answer is returned at once
 	}{
 		"seconds":                        {value: "7", least: 7},
 		"spaces":                         {value: " 7 ", least: 7},

@@ -12,7 +12,7 @@ import (
 	"github.com/samekey/samekey/idem/client"
 )
 
-// moving is a server on which what was at /old is now at /new.
+// moving is a server on which the resource at /old is now at /new.
 func moving(status int) *inMemory {
 	return &inMemory{handler: http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if r.URL.Path == "/old" {
@@ -23,7 +23,7 @@ func moving(status int) *inMemory {
 	})}
 }
 
-// The same request elsewhere is the same operation; a GET needs no key of ours.
+// The same request elsewhere is the same operation; a GET needs no generated key.
 func TestRedirectedKey(t *testing.T) {
 	t.Parallel()
 	for status, want := range map[int]string{
@@ -64,7 +64,7 @@ func TestRedirectedKey(t *testing.T) {
 	}
 }
 
-// Also where the entry's request isn't the one that arrives, and where a GET
+// The same if the entry's request isn't the request that arrives, and if a GET
 // with the caller's key follows.
 func TestRedirectedOperationIsOneEntry(t *testing.T) {
 	t.Parallel()
@@ -73,7 +73,7 @@ func TestRedirectedOperationIsOneEntry(t *testing.T) {
 			m := moving(status)
 			j := open(t, journalFile(t))
 			hc := &http.Client{Transport: client.New(m, with(j))}
-			for range 2 { // and resumed
+			for range 2 { // the second time resumed
 				req, err := http.NewRequestWithContext(client.WithOperation(t.Context(), "o"), "POST", "https://api.test/old", strings.NewReader("x"))
 				if err != nil {
 					t.Fatal(err)
@@ -100,7 +100,7 @@ func TestRedirectedOperationIsOneEntry(t *testing.T) {
 	}
 }
 
-// A redirect is no attempt at it: nothing was there to delete.
+// A redirect does not count as an attempt: there was nothing to delete.
 func TestRedirectedDeleteFindsNothing(t *testing.T) {
 	t.Parallel()
 	s := &script{steps: []step{answer(307, "Location", "/new"), answer(404)}}
@@ -116,7 +116,7 @@ func TestRedirectedDeleteFindsNothing(t *testing.T) {
 	}
 }
 
-// What the request that was redirected did, nobody can tell from here.
+// The outcome of the redirected request is unknown here.
 func TestRedirectedRequestIsUnknown(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {

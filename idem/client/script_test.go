@@ -25,7 +25,7 @@ var errReset = errors.New("connection reset by peer")
 // A step answers one attempt.
 type step func(*http.Request) (*http.Response, error)
 
-// attempt is what a server saw.
+// attempt is the server's view of an attempt.
 type attempt struct {
 	Method, URL, Key, Body string
 	Header                 http.Header
@@ -33,7 +33,7 @@ type attempt struct {
 }
 
 // script is a transport that answers attempts by its steps, in order; the last
-// step serves for all that follow.
+// step answers all later attempts.
 type script struct {
 	steps []step
 
@@ -197,7 +197,7 @@ func failure(t *testing.T, rt http.RoundTripper, req *http.Request) *client.Erro
 	return e
 }
 
-// counts are how often each hook was called.
+// counts has the number of calls of each hook.
 type counts struct {
 	mu     sync.Mutex
 	n      map[string]int
@@ -231,17 +231,17 @@ func (c *counts) of(name string) int {
 	return c.n[name]
 }
 
-// filled returns n bytes that aren't all the same.
+// filled returns n bytes that are not all equal.
 func filled(n int) []byte { return bytes.Repeat([]byte("0123456789abcdef"), n/16+1)[:n] }
 
-// timeAfter is an HTTP date so many seconds from now.
+// timeAfter returns the HTTP date that many seconds from now.
 func timeAfter(seconds int) string {
 	return time.Now().Add(time.Duration(seconds) * time.Second).UTC().Format(http.TimeFormat)
 }
 
 var errRefused = &net.OpError{Op: "dial", Net: "tcp", Err: syscall.ECONNREFUSED}
 
-// withSum is a line of a journal's file.
+// withSum returns a line of a journal's file.
 func withSum(text string) string {
 	return fmt.Sprintf("%08x %s\n", crc32.ChecksumIEEE([]byte(text)), text)
 }

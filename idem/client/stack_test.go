@@ -44,7 +44,7 @@ func TestWithOAuth2(t *testing.T) {
 	}
 }
 
-// oauth does what oauth2.Transport does.
+// oauth behaves like oauth2.Transport.
 type oauth struct {
 	base http.RoundTripper
 	n    int
@@ -59,8 +59,8 @@ func (o *oauth) RoundTrip(req *http.Request) (*http.Response, error) {
 	return o.base.RoundTrip(r)
 }
 
-// The real stripe-go, with its own retries and without: the key is its own, one
-// for each call, and its errors are what it makes of Stripe's.
+// The real stripe-go, with and without its own retries: it sends its own key for
+// each call, and returns its own errors for Stripe's.
 func TestUnderStripeGo(t *testing.T) {
 	t.Parallel()
 	for _, retries := range []int64{0, 2} {

@@ -7,7 +7,7 @@ import (
 	"github.com/samekey/samekey/idem/client"
 )
 
-// When everything fails, retries stay a fraction of the requests.
+// When all requests fail, retries stay a fraction of the requests.
 func TestBudgetStopsStorms(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {

@@ -36,7 +36,7 @@ func TestA26_DroppedTwiceThenAnswered(t *testing.T) {
 				t.Errorf("attempt %d: key %q, want the first one's, a UUIDv4", i+1, a.Key)
 			}
 		}
-		// initial 500 ms: the first wait is exactly that, the second 500 ms to 1 s.
+		// initial 500 ms: the first wait is exactly 500 ms, the second 500 ms to 1 s.
 		if got := seen[1].At.Sub(seen[0].At); got != 500*time.Millisecond {
 			t.Errorf("first wait %v, want 500ms", got)
 		}
@@ -46,7 +46,7 @@ func TestA26_DroppedTwiceThenAnswered(t *testing.T) {
 	})
 }
 
-// A27: what the server says of retrying is obeyed.
+// A27: the client obeys the server's Retry-After and should-retry header.
 func TestA27_ServerSaysWhenAndWhether(t *testing.T) {
 	t.Parallel()
 	t.Run("Retry-After: 2 is waited for", func(t *testing.T) {
@@ -191,7 +191,8 @@ func TestDefaultsAndMistakes(t *testing.T) {
 	}
 }
 
-// The header names are the server's, though neither package imports the other.
+// Client and server use the same header names, though neither package imports the
+// other.
 func TestSpeaksTheServersLanguage(t *testing.T) {
 	t.Parallel()
 	if client.DefaultKeyHeader != idem.KeyHeader || client.DefaultKeyLifetime != idem.DefaultRetention {
@@ -214,7 +215,7 @@ func TestCloseIdleConnections(t *testing.T) {
 	t.Parallel()
 	closed := 0
 	(&http.Client{Transport: client.New(closer{&closed})}).CloseIdleConnections()
-	client.New(&script{}).CloseIdleConnections() // has none
+	client.New(&script{}).CloseIdleConnections() // the script has no such method
 	if closed != 1 {
 		t.Errorf("closed %d times, want 1", closed)
 	}

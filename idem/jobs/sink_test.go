@@ -15,8 +15,8 @@ import (
 	"github.com/samekey/samekey/internal/errlist"
 )
 
-// deliveries are one for each word: its kind, a slash, and its name, which is its
-// group as well.
+// deliveries returns a delivery for each word: its kind, a slash, and its name,
+// which is also its group.
 func deliveries(words ...string) []jobs.Delivery {
 	var batch []jobs.Delivery
 	for _, w := range words {
@@ -26,8 +26,8 @@ func deliveries(words ...string) []jobs.Delivery {
 	return batch
 }
 
-// A function whose other end is down is called once, and not for each of the jobs
-// that wait. A job that fails by itself holds nobody up but its group.
+// A function whose receiver is down is called once, and not for each waiting job.
+// A job that fails by itself delays only its group.
 func TestSinkFuncThatIsDownIsCalledOnce(t *testing.T) {
 	t.Parallel()
 	for name, tt := range map[string]struct {
@@ -74,8 +74,8 @@ func (s *noted) Deliver(_ context.Context, batch []jobs.Delivery) []error {
 	return slices.Repeat([]error{s.err}, len(batch))
 }
 
-// A sink of several kinds gets their jobs together: in their order, and once where
-// it is down. The sinks of the others go on.
+// A sink of several kinds gets their jobs together: in their order, and only once
+// if the sink is down. Other sinks continue.
 func TestRouteHandsASinkItsKindsTogether(t *testing.T) {
 	t.Parallel()
 	var queue, topic [][]string

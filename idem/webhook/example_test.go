@@ -16,7 +16,7 @@ import (
 	"github.com/samekey/samekey/idem/webhook"
 )
 
-// Stripe's events, each handled once. Body is what Stripe's own library decodes.
+// Each of Stripe's events is handled once. Stripe's own library decodes Body.
 func ExampleNew() {
 	const secret = "whsec_from_the_dashboard"
 	verifier, err := webhook.NewStripe(secret)
@@ -48,7 +48,8 @@ func ExampleNew() {
 	// 200 true
 }
 
-// A secret that is being rotated: both are good until the old one is removed.
+// A secret during a rotation: both secrets are valid until the old secret is
+// removed.
 func ExampleNewStandard() {
 	verifier, err := webhook.NewStandard("whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw", func(o *webhook.VerifierOptions) {
 		o.MoreSecrets = []string{"whsec_plJ3nmyCDGBKInavdOK15jslQ9r8GKYq"}

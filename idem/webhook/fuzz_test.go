@@ -12,8 +12,8 @@ import (
 	"github.com/samekey/samekey/idem/webhook"
 )
 
-// Whatever the header holds: no panic, and what is accepted is signed, by the
-// word of Stripe's own library.
+// Whatever the header contains, Verify doesn't panic, and Stripe's own library
+// finds a valid signature in every accepted delivery.
 func FuzzStripeSignature(f *testing.F) {
 	good := stripeSigned(succeeded, start, stripeSecret).Get(webhook.StripeHeader)
 	for _, header := range []string{
@@ -27,7 +27,7 @@ func FuzzStripeSignature(f *testing.F) {
 		v := newStripe(t, c)
 		ev, err := v.Verify(http.Header{webhook.StripeHeader: {header}}, []byte(body))
 		if err == nil {
-			// Their parser takes no "=" in the values of schemes it doesn't know.
+			// Their parser refuses "=" in the values of unknown schemes.
 			var known []string
 			for part := range strings.SplitSeq(header, ",") {
 				if strings.HasPrefix(part, "t=") || strings.HasPrefix(part, "v1=") {
@@ -41,8 +41,8 @@ func FuzzStripeSignature(f *testing.F) {
 				t.Errorf("accepted as %+v", ev)
 			}
 		}
-		// A good signature is found among whatever stands around it, or the header
-		// is refused as a whole; a body without one never gets through.
+		// A valid signature is found among any other parts, or the whole header is
+		// refused; a body without a valid signature is never accepted.
 		with := http.Header{webhook.StripeHeader: {header + "," + stripeSigned(body, start, stripeSecret).Get(webhook.StripeHeader)}}
 		if ev, err := v.Verify(with, []byte(body)); err == nil && string(ev.Body) != body {
 			t.Errorf("the body became %q", ev.Body)
@@ -53,7 +53,8 @@ func FuzzStripeSignature(f *testing.F) {
 	})
 }
 
-// The same for Standard Webhooks: what is accepted has the one good signature.
+// The same for Standard Webhooks: an accepted delivery has the one valid
+// signature.
 func FuzzStandardSignature(f *testing.F) {
 	good := standardSign(f, vectorID, start, vectorBody, standardSecret)
 	for _, signature := range []string{good, "", "v1," + good, vectorForged + " " + good, "v1a," + good[3:], "v1, v1,,", vectorV1a} {
@@ -69,7 +70,7 @@ func FuzzStandardSignature(f *testing.F) {
 		if ev, err := v.Verify(h, []byte(body)); err == nil {
 			right := standardSignText(t, id+"."+stamp+"."+body, standardSecret)
 			if !strings.Contains(strings.ReplaceAll(signature, " ", "  "), right) {
-				// Base64 has more than one spelling of the last bits, and may have line breaks.
+				// Base64 has several spellings of the last bits, and may contain line breaks.
 				found := false
 				for part := range strings.FieldsSeq(signature) {
 					sum, err := base64.StdEncoding.DecodeString(strings.TrimPrefix(part, "v1,"))
@@ -95,7 +96,8 @@ func FuzzStandardSignature(f *testing.F) {
 	})
 }
 
-// Any body that is signed: no panic, and an id only if it can be a key.
+// For any signed body, Verify doesn't panic, and returns an id only if the id can
+// be a key.
 func FuzzStripeEvent(f *testing.F) {
 	for _, body := range []string{succeeded, `{"id":1}`, `{"id":"a","id":"b"}`, `{"ID":"x"}`, `[]`, ``, "{\"id\":\"\xff\"}", `{"id":"\u0000"}`, `{"id":"\ud800"}`} {
 		f.Add(body)

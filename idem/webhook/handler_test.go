@@ -20,13 +20,13 @@ import (
 	"github.com/samekey/samekey/idem/webhook"
 )
 
-// endpoint is a handler under test, with all that it touches.
+// endpoint is a handler under test with its store, clock and logs.
 type endpoint struct {
 	*webhook.Handler
 	clock  *clock
 	store  *recorder
 	log    bytes.Buffer
-	events []webhook.Event // that were handled
+	events []webhook.Event // handled events
 	mu     sync.Mutex
 }
 
@@ -64,7 +64,7 @@ func (e *endpoint) ran(t testing.TB, n int) {
 	}
 }
 
-// recorder is a MemoryStore that can fail, and remembers what was asked of it.
+// recorder is a MemoryStore that can fail and records its calls.
 type recorder struct {
 	idem.MemoryStore
 	mu      sync.Mutex
@@ -106,7 +106,7 @@ func (s *recorder) Commit(ctx context.Context, c store.Commit) (*store.Record, e
 	return s.MemoryStore.Commit(ctx, c)
 }
 
-// untouched checks that the store was not even asked.
+// untouched checks that the store was not called.
 func (s *recorder) untouched(t testing.TB) {
 	t.Helper()
 	if s.claims != 0 || len(s.commits) != 0 {
@@ -114,7 +114,7 @@ func (s *recorder) untouched(t testing.TB) {
 	}
 }
 
-// note is a write of the user's.
+// note is a user's write.
 type note string
 
 func (note) Err() error       { return nil }
@@ -141,7 +141,7 @@ func TestA28Webhook(t *testing.T) {
 		t.Errorf("the event (-want +got):\n%s", diff)
 	}
 
-	e.clock.Add(2 * time.Hour) // a retry is signed anew
+	e.clock.Add(2 * time.Hour) // a retry has a new signature
 	want(t, e.deliver(t, succeeded), http.StatusOK, "duplicate")
 	e.ran(t, 1)
 
@@ -182,7 +182,8 @@ func TestA28Webhook(t *testing.T) {
 	})
 }
 
-// What is not a delivery of the provider's reaches neither store nor handler.
+// A request that is no delivery of the provider reaches neither store nor
+// handler.
 func TestRefusedDeliveries(t *testing.T) {
 	t.Parallel()
 	good := stripeSigned(succeeded, start, stripeSecret)
@@ -238,8 +239,8 @@ func TestRefusedDeliveries(t *testing.T) {
 	}
 }
 
-// The record says "handled" in the very commit that has the handler's writes and
-// jobs, and not before.
+// The commit with the handler's writes and jobs also records the event as
+// handled, and no earlier commit does.
 func TestRecordedWithItsHandling(t *testing.T) {
 	t.Parallel()
 	e := newEndpoint(t, finish(note("payment pi_1")))
@@ -258,8 +259,8 @@ func TestRecordedWithItsHandling(t *testing.T) {
 	}
 }
 
-// With MergeClaim the whole event is one call. The handler begins for a
-// duplicate too, but nothing it hands to its phase happens again.
+// With MergeClaim the whole event is one call. The handler begins for a duplicate
+// too, but its phase's writes and jobs are not repeated.
 func TestMergedClaim(t *testing.T) {
 	t.Parallel()
 	e := newEndpoint(t, finish(note("payment pi_1")), func(o *idem.Options) { o.MergeClaim = true })
@@ -284,7 +285,7 @@ func TestCommitThatFailsLeavesNothing(t *testing.T) {
 		t.Errorf("writes: %v", e.store.Writes())
 	}
 	e.store.refuse = nil
-	e.clock.Add(time.Hour) // the lease, which could not be released either, is over
+	e.clock.Add(time.Hour) // the lease, which could not be released either, has ended
 	want(t, e.deliver(t, succeeded), http.StatusOK, "")
 	e.ran(t, 2)
 	if len(e.store.Writes()) != 1 {
@@ -292,12 +293,13 @@ func TestCommitThatFailsLeavesNothing(t *testing.T) {
 	}
 }
 
-// 2xx is given for what is on record only, even if the handler has succeeded.
+// A 2xx is given only for recorded events, even if the handler has succeeded.
 func TestNotRecorded(t *testing.T) {
 	t.Parallel()
 	for name, cause := range map[string]error{
 		"store refuses": nil, "a phase has failed": errors.New("boom"),
-		// By which this endpoint's engine would say that the event is handled.
+		// From this endpoint's own engine, the error would mean that the event is
+		// handled.
 		"a phase has failed on another engine's word": fmt.Errorf("refund: %w", idem.ErrNotKept),
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -326,7 +328,7 @@ func TestNotRecorded(t *testing.T) {
 	}
 }
 
-// An error of the handler's frees the event, whatever error it is.
+// Any error of the handler frees the event.
 func TestHandlerFails(t *testing.T) {
 	t.Parallel()
 	for name, boom := range map[string]error{
@@ -364,8 +366,8 @@ func TestHandlerFails(t *testing.T) {
 	}
 }
 
-// A panic is answered like an error, and frees the event; its place is in the log,
-// and what it came with is not. http.ErrAbortHandler asks for the cut, and gets it.
+// A panic is answered like an error and frees the event; the log contains its
+// place, but not its value. http.ErrAbortHandler cuts the connection.
 func TestHandlerPanics(t *testing.T) {
 	t.Parallel()
 	var value any = "boom: secret"
@@ -396,7 +398,7 @@ func TestHandlerPanics(t *testing.T) {
 	want(t, e.deliver(t, succeeded), http.StatusOK, "")
 }
 
-// A verifier may be anybody's.
+// Other packages may implement Verifier.
 func TestVerifierPanics(t *testing.T) {
 	t.Parallel()
 	h := webhook.New(&idem.MemoryStore{}, "e", panickingVerifier{}, func(context.Context, webhook.Event) error { return nil },
@@ -409,8 +411,8 @@ type panickingVerifier struct{}
 
 func (panickingVerifier) Verify(http.Header, []byte) (webhook.Event, error) { panic("boom") }
 
-// The provider names the event: what else is in the body may differ between its
-// deliveries, and must neither refuse a retry nor pass as another event.
+// The provider names the event: other parts of the body may differ between
+// deliveries, and must neither refuse a retry nor count as another event.
 func TestSameEventOtherBody(t *testing.T) {
 	t.Parallel()
 	failing := true
@@ -430,7 +432,7 @@ func TestSameEventOtherBody(t *testing.T) {
 	}
 }
 
-// The same when phases are on record.
+// The same with committed phases.
 func TestRetryResumesAfterPhases(t *testing.T) {
 	t.Parallel()
 	var atoms int
@@ -474,14 +476,14 @@ func TestTwoEndpointsAreTold(t *testing.T) {
 	}
 }
 
-// 100 deliveries at once: one is handled, the others are told to come again, and
-// when they do it is done.
+// 100 deliveries at once: one is handled, the others are told to retry, and a
+// retry finds the event handled.
 func TestHundredAtOnce(t *testing.T) {
 	t.Parallel()
 	const n = 100
 	refused := make(chan struct{})
 	e := newEndpoint(t, func(context.Context, webhook.Event) error {
-		<-refused // until all others have their answer
+		<-refused // until all other deliveries have their answer
 		return nil
 	})
 	h := stripeSigned(succeeded, start, stripeSecret)
@@ -511,8 +513,8 @@ func TestHundredAtOnce(t *testing.T) {
 	e.ran(t, 1)
 }
 
-// A duplicate may wait for the first one, but never gets 202: that would end the
-// retries of an event that can still fail.
+// A duplicate may wait for the first delivery, but never gets 202: a 202 would
+// end the retries of an event that can still fail.
 func TestInFlightModes(t *testing.T) {
 	t.Parallel()
 	for name, tc := range map[string]struct {
@@ -566,13 +568,13 @@ func TestStuckEventWaitsForAnOperator(t *testing.T) {
 	}
 }
 
-// Respond says that an event is handled, whatever became of a phase.
+// Respond marks an event as handled, even after a failed phase.
 func TestRespondEndsAnEvent(t *testing.T) {
 	t.Parallel()
 	for name, v := range map[string]any{"nothing": nil, "a response": idem.Response{Status: 402}, "anything": 7} {
 		e := newEndpoint(t, func(ctx context.Context, ev webhook.Event) error {
 			if err := finish(note("older"))(ctx, ev); errors.Is(err, idem.ErrCondition) {
-				return idem.Respond(v) // an event told of something newer: nothing to do
+				return idem.Respond(v) // an outdated event: nothing to do
 			}
 			return errors.New("no ErrCondition")
 		})
@@ -649,7 +651,7 @@ func TestUnprotected(t *testing.T) {
 	}
 }
 
-// verifierFunc is a verifier of one's own.
+// verifierFunc is a custom verifier.
 type verifierFunc func(http.Header, []byte) (webhook.Event, error)
 
 func (f verifierFunc) Verify(h http.Header, body []byte) (webhook.Event, error) { return f(h, body) }
@@ -700,10 +702,10 @@ func TestNewPanicsOnMistakes(t *testing.T) {
 			make()
 		}()
 	}
-	webhook.New(s, "e", v, fn, func(o *idem.Options) { o.Retention, o.RetryWindow = 24*time.Hour, time.Hour }) // says why
+	webhook.New(s, "e", v, fn, func(o *idem.Options) { o.Retention, o.RetryWindow = 24*time.Hour, time.Hour }) // RetryWindow explains the short Retention
 }
 
-// Options that are shared with routes can't make an event be handled twice.
+// Options shared with routes can't make the endpoint handle an event twice.
 func TestObserveRunsEventsTwice(t *testing.T) {
 	t.Parallel()
 	runs := 0

@@ -71,7 +71,7 @@ func TestHTTP(t *testing.T) {
 	e.ran(t, 2)
 }
 
-// A connection that breaks in the middle of a body.
+// A connection breaks in the middle of a body.
 func TestHTTPTruncatedBody(t *testing.T) {
 	t.Parallel()
 	e := newEndpoint(t, nil)
@@ -98,8 +98,8 @@ func TestHTTPTruncatedBody(t *testing.T) {
 	e.store.untouched(t)
 }
 
-// A middleware in front that has read the body is named, instead of a signature
-// that doesn't fit.
+// If a middleware in front has read the body, the error says so, instead of
+// reporting an invalid signature.
 func TestHTTPBodyAlreadyRead(t *testing.T) {
 	t.Parallel()
 	e := newEndpoint(t, nil)

@@ -24,7 +24,7 @@ const (
 	succeeded      = `{"id":"evt_1","object":"event","type":"payment_intent.succeeded","data":{"object":{"id":"pi_1"}}}`
 )
 
-// start is when the tests begin: whole seconds, as signatures have them.
+// start is the time at which the tests begin, in whole seconds like signatures.
 var start = time.Unix(1_800_000_000, 0)
 
 // clock is a clock that tests set.
@@ -47,7 +47,7 @@ func (c *clock) Add(d time.Duration) {
 
 func newClock() *clock { return &clock{now: start} }
 
-// stripeSigned is a delivery as Stripe's own library signs it for tests.
+// stripeSigned returns a delivery signed by Stripe's own library for tests.
 func stripeSigned(body string, at time.Time, secret string) http.Header {
 	p := stripehook.GenerateTestSignedPayload(&stripehook.UnsignedPayload{Payload: []byte(body), Secret: secret, Timestamp: at})
 	return http.Header{webhook.StripeHeader: {p.Header}}

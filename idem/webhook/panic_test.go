@@ -11,7 +11,8 @@ import (
 	"github.com/samekey/samekey/idem/webhook"
 )
 
-// The provider of an endpoint whose handler has panicked is answered, and not cut off.
+// After a panic of the handler, the provider gets an answer, and the connection
+// is not cut.
 func TestPanicOverHTTP(t *testing.T) {
 	t.Parallel()
 	panicking := true

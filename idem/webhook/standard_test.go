@@ -12,7 +12,7 @@ import (
 	"github.com/samekey/samekey/idem/webhook"
 )
 
-// The vectors that the specification's reference libraries are held to.
+// The test vectors of the specification's reference libraries.
 const (
 	vectorID     = "msg_p5jXN8AQM9LWM0D4loKWxJek"
 	vectorBody   = `{"test": 2432232314}`
@@ -72,7 +72,7 @@ func TestStandardSignature(t *testing.T) {
 		good := standardSign(t, vectorID, start, vectorBody, standardSecret)
 		return with(webhook.StandardSignature, strings.ReplaceAll(strings.Join(s, " "), "good", good))
 	}
-	// stamped has a good signature over a timestamp in another spelling.
+	// stamped has a valid signature over a timestamp in another spelling.
 	stamped := func(s string) http.Header {
 		h := with(webhook.StandardTimestamp, s)
 		h[webhook.StandardSignature] = []string{standardSignText(t, vectorID+"."+s+"."+vectorBody, standardSecret)}

@@ -25,7 +25,7 @@ func TestStripeSignature(t *testing.T) {
 	at := func(d time.Duration) string {
 		return stripeSigned(succeeded, start.Add(d), stripeSecret).Get(webhook.StripeHeader)
 	}
-	// signedAs has a good signature over a timestamp in another spelling.
+	// signedAs has a valid signature over a timestamp in another spelling.
 	signedAs := func(t string) string {
 		mac := hmac.New(sha256.New, []byte(stripeSecret))
 		mac.Write([]byte(t + "." + succeeded))
@@ -99,7 +99,7 @@ func TestStripeSignature(t *testing.T) {
 			}
 			// Never more lenient than Stripe's own library.
 			theirs := stripehook.ValidatePayloadIgnoringTolerance([]byte(succeeded), tc.header, stripeSecret)
-			odd := name == "unknown schemes" // it takes no second "=" in a part, though that is another scheme's business
+			odd := name == "unknown schemes" // Stripe's library refuses a second "=" in a part, even of another scheme
 			if err == nil && theirs != nil && !odd {
 				t.Errorf("Stripe's library refuses it: %v", theirs)
 			}
@@ -107,7 +107,7 @@ func TestStripeSignature(t *testing.T) {
 	}
 }
 
-// A signature is over the bytes, all of them.
+// A signature covers all bytes.
 func TestStripeAlteredBody(t *testing.T) {
 	t.Parallel()
 	v := newStripe(t, newClock())
@@ -157,7 +157,7 @@ func TestStripeHeaderNames(t *testing.T) {
 	}
 }
 
-// What the id is, of bodies with a good signature.
+// The ids of bodies with a valid signature.
 func TestStripeEventID(t *testing.T) {
 	t.Parallel()
 	v := newStripe(t, newClock())
@@ -213,7 +213,7 @@ func TestRotation(t *testing.T) {
 	if _, err := v.Verify(stripeSigned(succeeded, start, "whsec_third"), []byte(succeeded)); !errors.Is(err, webhook.ErrNoValidSignature) {
 		t.Errorf("a third one is not: %v", err)
 	}
-	// What Stripe sends meanwhile: both in one header.
+	// During a rotation Stripe sends both signatures in one header.
 	now := stripeSigned(succeeded, start, otherSecret).Get(webhook.StripeHeader)
 	_, old, _ := strings.Cut(stripeSigned(succeeded, start, stripeSecret).Get(webhook.StripeHeader), ",")
 	for name, v := range map[string]*webhook.Stripe{"before": newStripe(t, c), "while": v} {
@@ -292,7 +292,7 @@ func TestSecretsThatCannotWork(t *testing.T) {
 	}
 }
 
-// The secret's prefix is no part of the key, and some providers leave it out.
+// The secret's prefix is not part of the key, and some providers omit the prefix.
 func TestStandardSecretWithoutPrefix(t *testing.T) {
 	t.Parallel()
 	bare := strings.TrimPrefix(standardSecret, "whsec_")
@@ -310,7 +310,7 @@ func TestStandardSecretWithoutPrefix(t *testing.T) {
 	}
 }
 
-// A verifier in a log line or a panic must not give its secrets away.
+// A verifier in a log line or a panic must not reveal its secrets.
 func TestPrintedVerifierShowsNoSecret(t *testing.T) {
 	t.Parallel()
 	stripe, standard := newStripe(t, newClock()), newStandard(t, newClock(), standardSecret)

@@ -2,12 +2,12 @@
 // every transition from one version to the next. All functions are pure. The engine
 // and the background functions share them.
 //
-// A transition touches neither Owner nor Ver: [Stamp] sets both, and whoever writes
-// the record calls it.
+// A transition touches neither Owner nor Ver: [Stamp] sets both, and the writer of the
+// record calls Stamp.
 //
 // The states and the transitions between them, as docs/architecture.md draws them. The
-// labels are functions of this package, but for the times that come to their end and
-// for let go, which is the store's own write:
+// labels are functions of this package, except for the ends of times, and for
+// let go, which is a write of the store:
 //
 //	[*] --> held: Claimed
 //	held --> held: Advanced, IntentReplaced, Renewed

@@ -17,9 +17,9 @@ import (
 	"github.com/samekey/samekey/idem/store"
 )
 
-// The states of the drawing, as they are at a time.
+// The states of the drawing.
 const (
-	none       = "[*]" // there is no record, or it has expired
+	none       = "[*]" // there is no record, or the record has expired
 	held       = "held"
 	abandoned  = "abandoned"
 	released   = "released"
@@ -29,7 +29,7 @@ const (
 	tombstone  = "tombstone"
 )
 
-// classOf is where the drawing has a record.
+// classOf returns the drawing's state for a record.
 func classOf(r *store.Record, now time.Time) string {
 	switch {
 	case r == nil || Over(r.Expires, now):
@@ -51,7 +51,7 @@ func classOf(r *store.Record, now time.Time) string {
 	}
 }
 
-// What the drawing calls that isn't a function of this package.
+// Labels of the drawing that are not functions of this package.
 const (
 	leaseEnds  = "the lease ends"
 	answerEnds = "the answer ends"
@@ -60,8 +60,8 @@ const (
 	answered   = "Settled with Finished" // an operator's answer, in one write
 )
 
-// move is a transition as its callers may apply it: the records that may come of r
-// at now, each as it is written; none where its callers don't apply it to r.
+// move is a transition as its callers may apply it: the records, as written, that
+// may result from r at now; none if its callers don't apply it to r.
 type move func(r *store.Record, now time.Time) []*store.Record
 
 const (
@@ -170,7 +170,7 @@ func byHolder(m move) move {
 	}
 }
 
-// byNext is a move of another attempt, of a record that nobody holds.
+// byNext is a move of another attempt, on a record that no attempt holds.
 func byNext(m func(*store.Record, time.Time) *store.Record) move {
 	return func(r *store.Record, now time.Time) []*store.Record {
 		if r == nil || !Abandoned(r, now) {
@@ -185,7 +185,8 @@ func stamped(next, prev *store.Record, owner string) *store.Record {
 	return next
 }
 
-// edges are all moves between the states, from records that up to four writes make.
+// edges returns all moves between the states, from records that up to four writes
+// make.
 func edges() map[string]bool {
 	found := make(map[string]bool)
 	type node struct {
@@ -216,7 +217,7 @@ func edges() map[string]bool {
 	return found
 }
 
-// clocks are now, and the times just after each of the record's own.
+// clocks returns now, and the times just after each of the record's own times.
 func clocks(r *store.Record, now time.Time) []time.Time {
 	all := []time.Time{now}
 	if r != nil {
@@ -229,7 +230,7 @@ func clocks(r *store.Record, now time.Time) []time.Time {
 	return all
 }
 
-// timeEdges are those that a record takes when nobody writes it.
+// timeEdges adds the edges that a record takes without a write.
 func timeEdges(found map[string]bool, r *store.Record, now time.Time) {
 	if r == nil {
 		return
@@ -256,7 +257,7 @@ func edge(from, to, name string) string { return from + " --> " + to + ": " + na
 
 const (
 	page = "../../docs/architecture.md"
-	done = "done" // of the drawing: kept where there are jobs, else replayable
+	done = "done" // in the drawing: kept with jobs, else replayable
 )
 
 // The drawing in docs/architecture.md has an edge for each transition, and no other.
@@ -309,15 +310,16 @@ func TestDrawing(t *testing.T) {
 
 var arrow = regexp.MustCompile(`^(\S+) --> (\S+): (.+)$`)
 
-// drawEdges adds an edge for each of the transitions that a label names.
+// drawEdges adds an edge for each transition in a label.
 func drawEdges(drawn map[string]bool, from, to, label string) {
 	for name := range strings.SplitSeq(label, ", ") {
 		drawn[edge(from, to, name)] = true
 	}
 }
 
-// An attempt whose lease is over may write as before, until another attempt has taken
-// over: its transitions lead where a holder's do. So the drawing leaves them out.
+// An attempt whose lease has ended may write as before, until another attempt has
+// taken over: its transitions lead to the same states as a holder's. So the
+// drawing leaves them out.
 func TestLateHolder(t *testing.T) {
 	t.Parallel()
 	now := time.Unix(1_000_000, 0)
@@ -340,11 +342,11 @@ func TestLateHolder(t *testing.T) {
 	}
 }
 
-// partOf are functions that make a record, and are part of transitions.
+// partOf lists functions that make a record and are part of transitions.
 var partOf = map[string]string{"Taken": "TakenByClient and TakenUp"}
 
-// Every function that makes a record of a record is a move, so that a new one has to
-// be drawn.
+// Every function that makes a record from a record is a move, so that new
+// functions must be drawn.
 func TestEveryTransitionIsDrawn(t *testing.T) {
 	t.Parallel()
 	files, err := filepath.Glob("*.go")

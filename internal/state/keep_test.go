@@ -7,8 +7,8 @@ import (
 	"github.com/samekey/samekey/idem/store"
 )
 
-// What must be kept has no expiry: TTL can't delete it, and no claim can get
-// over it.
+// A record that must be kept has no expiry: TTL can't delete it, and no claim can
+// overwrite it.
 func TestKeptRecordsHaveNoExpiry(t *testing.T) {
 	t.Parallel()
 	now, lease := time.Unix(1_000_000, 0), time.Unix(1_000_030, 0)

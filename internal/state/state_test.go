@@ -10,8 +10,8 @@ import (
 	"github.com/samekey/samekey/idem/store"
 )
 
-// judge is walked over every combination of what it looks at, against the rules
-// said the other way round: what each verdict requires.
+// Every combination of Judge's inputs is checked against the rules in reverse:
+// the requirements of each verdict.
 func TestJudgeExhaustively(t *testing.T) {
 	t.Parallel()
 	now := time.Unix(1_000_000, 0)
@@ -45,7 +45,7 @@ func TestJudgeExhaustively(t *testing.T) {
 	t.Logf("%d combinations", n)
 }
 
-// violation says which rule a verdict breaks.
+// violation returns the rule that a verdict breaks.
 func violation(r *store.Record, v Verdict, same Same, now time.Time) string {
 	ours := (r.State == store.Open || r.State == store.Done) && r.Owner == "me" && r.Ver == 1
 	gone := r.State == store.None || (!ours && !r.Expires.IsZero() && r.Expires.Before(now))
@@ -107,8 +107,8 @@ func TestLandExhaustively(t *testing.T) {
 	}
 }
 
-// What is no renewal must not be passed over as one: a commit on top of it would
-// leave out what it wrote.
+// A write that is no renewal must not count as a renewal: a commit on top of it
+// would lose its contents.
 func TestOnlyARenewalIsARenewal(t *testing.T) {
 	t.Parallel()
 	now, lease := time.Unix(1_000_000, 0), time.Unix(1_000_030, 0)
@@ -140,8 +140,8 @@ func TestOnlyARenewalIsARenewal(t *testing.T) {
 	}
 }
 
-// Every write of a holder raises the version by one and keeps what the record
-// needs to be safe from TTL and from claims.
+// Every write of a holder raises the version by one and keeps the fields that
+// protect the record from TTL and from claims.
 func TestTransitions(t *testing.T) {
 	t.Parallel()
 	now, lease := time.Unix(1_000_000, 5e8), time.Unix(1_000_030, 5e8)
@@ -227,7 +227,7 @@ func sec(t time.Time) time.Time {
 	return Seconds(t)
 }
 
-// A release keeps what was sent with calls that are in doubt, and nothing else.
+// A release keeps the hashes of calls in doubt, and no others.
 func TestReleaseKeepsWhatMayHaveBeenSent(t *testing.T) {
 	t.Parallel()
 	now := time.UnixMilli(1_000_000_000)
@@ -257,7 +257,7 @@ func TestReleaseKeepsWhatMayHaveBeenSent(t *testing.T) {
 }
 
 // A call is as old as the attempt that may have made it, however often that
-// renewed its lease, and however many attempts have come since.
+// attempt renewed its lease, and however many attempts followed.
 func TestDoubtCountsFromTheBeginOfTheAttempt(t *testing.T) {
 	t.Parallel()
 	begun := time.UnixMilli(1_000_000_000)
@@ -287,7 +287,8 @@ func TestDoubtCountsFromTheBeginOfTheAttempt(t *testing.T) {
 	}
 }
 
-// wrote is next as owner writes it after prev, goesOn as the owner of prev does.
+// wrote returns next as owner writes it after prev; goesOn writes as the owner of
+// prev.
 func wrote(next, prev *store.Record, owner string) *store.Record {
 	Stamp(next, prev, owner)
 	return next
@@ -295,9 +296,9 @@ func wrote(next, prev *store.Record, owner string) *store.Record {
 
 func goesOn(next, prev *store.Record) *store.Record { return wrote(next, prev, prev.Owner) }
 
-// Every write of a holder raises the version by one, under its own name, and so does a
-// take-over. A transition leaves both as they are: a write that is sent again from
-// another record would skip a version otherwise.
+// Every write of a holder, and every take-over, raises the version by one, under
+// the writer's name. A transition changes neither: otherwise a write that is
+// repeated from another record would skip a version.
 func TestOnlyStampSetsOwnerAndVersion(t *testing.T) {
 	t.Parallel()
 	now, lease := time.Unix(1_000_000, 0), time.Unix(1_000_030, 0)
