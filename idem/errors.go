@@ -12,11 +12,13 @@ import (
 var (
 	// ErrKeyMissing matches errors from a request without a required key.
 	ErrKeyMissing = errors.New("idempotency key is missing")
-	// ErrKeyInvalid matches errors from a key that is empty, too long, sent twice or not visible ASCII.
+	// ErrKeyInvalid matches errors from a key that is empty, too long, sent twice or
+	// not visible ASCII.
 	ErrKeyInvalid = errors.New("idempotency key is invalid")
 	// ErrScope matches errors from a request whose scope is unknown.
 	ErrScope = errors.New("scope is unknown")
-	// ErrRequest matches errors from a request that can't be decoded, such as a body that isn't base64.
+	// ErrRequest matches errors from a request that can't be decoded, such as a body
+	// that isn't base64.
 	ErrRequest = errors.New("request can't be decoded")
 	// ErrTooLarge matches errors from a request body over the limit.
 	ErrTooLarge = errors.New("request body is too large")
@@ -75,8 +77,8 @@ var (
 	// answer. The client gets that answer regardless of the handler's return value.
 	ErrAnswered = errors.New("the operation has its answer")
 
-	// ErrConflict matches errors from a commit that was not applied: another write was in progress, or an item
-	// that was read has changed.
+	// ErrConflict matches errors from a commit that was not applied: another write was
+	// in progress, or an item that was read has changed.
 	ErrConflict = store.ErrConflict
 	// ErrCorrupt matches errors from an unreadable stored record.
 	ErrCorrupt = store.ErrCorrupt

@@ -10,10 +10,11 @@ import (
 var (
 	// ErrRequest matches errors from a request that no transport can send. Nothing was sent.
 	ErrRequest = errors.New("request can't be sent")
-	// ErrKeyInvalid matches errors from a caller's key that is empty, too long, set twice or not visible ASCII.
-	// Nothing was sent.
+	// ErrKeyInvalid matches errors from a caller's key that is empty, too long, set
+	// twice or not visible ASCII. Nothing was sent.
 	ErrKeyInvalid = errors.New("idempotency key is invalid")
-	// ErrBody matches errors from a keyed request whose body could not be sent a second time. Nothing was sent.
+	// ErrBody matches errors from a keyed request whose body could not be sent a
+	// second time. Nothing was sent.
 	ErrBody = errors.New("request body can't be rewound")
 	// ErrOperation matches errors from [WithOperation] with an invalid name or
 	// without a journal. Nothing was sent.
@@ -25,7 +26,8 @@ var (
 	// forgotten, or will forget soon: sending the request now could run it twice. It
 	// was not sent, or not again.
 	ErrExpired = errors.New("the key's lifetime is over")
-	// ErrAttemptTimeout matches errors from an attempt that took longer than [Options.AttemptTimeout].
+	// ErrAttemptTimeout matches errors from an attempt that took longer than
+	// [Options.AttemptTimeout].
 	ErrAttemptTimeout = fmt.Errorf("attempt timed out: %w", os.ErrDeadlineExceeded)
 
 	// ErrLocked matches errors from a journal that another process or FileJournal
