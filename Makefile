@@ -54,6 +54,7 @@ local: ## run template.yaml on this machine (docs/local.md; more flags in LOCALF
 .PHONY: test
 test: ## all tests; REQUIRE_DYNAMODB=1 makes a missing DynamoDB Local a failure
 	go test $(TESTFLAGS) ./...
+	cd examples/shop && go test $(TESTFLAGS) ./...
 
 LOAD          ?= 10000
 
@@ -79,10 +80,12 @@ pictures: ## render every Mermaid diagram of the pages; a broken one fails (node
 .PHONY: vet
 vet: ## go vet
 	go vet ./...
+	cd examples/shop && go vet ./...
 
 .PHONY: lint
 lint: $(LINT) ## golangci-lint, built from source on first use (about 5 minutes)
 	$(LINT) run
+	cd examples/shop && $(LINT) run
 
 .PHONY: fmt
 fmt: $(LINT) ## format

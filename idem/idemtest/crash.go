@@ -223,12 +223,15 @@ func (c *crashes[Re]) end(w *World, label string, completer bool) bool {
 		c.survive(run, w, completer)
 	}()
 	<-done
+	for _, text := range run.notes {
+		c.t.Errorf("%s", text) // here, where Helper finds the user's test
+	}
 	return !run.failed
 }
 
 func (c *crashes[Re]) survive(t *scene, w *World, completer bool) {
 	if err := w.leasesEnd(t.Context()); err != nil {
-		t.Fatal(err)
+		t.give("%v", err)
 	}
 	if completer {
 		c.complete(t, w)
@@ -238,7 +241,7 @@ func (c *crashes[Re]) survive(t *scene, w *World, completer bool) {
 	if c.stuck(t, w) {
 		for _, name := range slices.Sorted(maps.Keys(effects)) {
 			if effects[name] > c.want[name] {
-				t.Errorf("%s: %d, and without a crash %d", name, effects[name], c.want[name])
+				t.note("%s: %d, and without a crash %d", name, effects[name], c.want[name])
 			}
 		}
 		return
@@ -247,22 +250,22 @@ func (c *crashes[Re]) survive(t *scene, w *World, completer bool) {
 	again, replayed := c.send(t, w)
 	switch diff := c.program.Diff(answer, again); {
 	case !replayed:
-		t.Errorf("the answer is not stored, so the same request runs again: %+v", again)
+		t.note("the answer is not stored, so the same request runs again: %+v", again)
 	case diff != "":
-		t.Errorf("the same request again is answered otherwise (-first +again):\n%s", diff)
+		t.note("the same request again is answered otherwise (-first +again):\n%s", diff)
 	}
 	for _, name := range slices.Sorted(maps.Keys(both(effects, tally(w)))) {
 		if was, is := effects[name], tally(w)[name]; was != is {
-			t.Errorf("%s: %d once the request was answered, and %d after the same request again", name, was, is)
+			t.note("%s: %d once the request was answered, and %d after the same request again", name, was, is)
 		}
 	}
 	if is := w.Provider.Calls(); is != calls {
-		t.Errorf("the provider was called again after the request had its answer: %d calls, then %d", calls, is)
+		t.note("the provider was called again after the request had its answer: %d calls, then %d", calls, is)
 	}
 	if c.want != nil && !c.opt.Uneven {
 		for _, name := range slices.Sorted(maps.Keys(both(c.want, effects))) {
 			if effects[name] != c.want[name] {
-				t.Errorf("%s: %d, and without a crash %d", name, effects[name], c.want[name])
+				t.note("%s: %d, and without a crash %d", name, effects[name], c.want[name])
 			}
 		}
 	}
@@ -278,7 +281,7 @@ func (c *crashes[Re]) send(t *scene, w *World) (answer Re, replayed bool) {
 		return err
 	})
 	if err != nil {
-		t.Fatalf("the request ends in an error: %v", err)
+		t.give("the request ends in an error: %v", err)
 	}
 	return answer, replayed
 }
@@ -312,7 +315,7 @@ func (c *crashes[Re]) complete(t *scene, w *World) {
 		return err
 	})
 	if err != nil {
-		t.Fatalf("the completer's run ends in an error: %v", err)
+		t.give("the completer's run ends in an error: %v", err)
 	}
 }
 
@@ -320,7 +323,7 @@ func (c *crashes[Re]) complete(t *scene, w *World) {
 func (c *crashes[Re]) stuck(t *scene, w *World) bool {
 	all, err := w.records(t.Context())
 	if err != nil {
-		t.Fatal(err)
+		t.give("%v", err)
 	}
 	return c.opt.MayStick && slices.ContainsFunc(all, func(r *store.Record) bool { return r.State == store.Stuck })
 }
@@ -372,36 +375,57 @@ type scene struct {
 	label  string
 	failed bool
 	said   map[string]int
+	notes  []string // failures that the kit has found, for when the run has ended
 }
 
-func (s *scene) say(text string) {
-	s.TB.Helper()
+// news is a failure with the crash's name, and whether it is to be told.
+func (s *scene) news(text string) (string, bool) {
 	s.failed = true
 	text = strings.TrimSuffix(text, "\n")
-	if s.said[text]++; s.said[text] == 1 {
-		s.TB.Errorf("%s: %s", s.label, text)
+	s.said[text]++
+	return s.label + ": " + text, s.said[text] == 1
+}
+
+// note notes a failure, and give gives the run up as well.
+func (s *scene) note(format string, args ...any) {
+	if text, first := s.news(fmt.Sprintf(format, args...)); first {
+		s.notes = append(s.notes, text)
 	}
 }
 
-func (s *scene) Error(args ...any) { s.TB.Helper(); s.say(fmt.Sprintln(args...)) }
+func (s *scene) give(format string, args ...any) {
+	s.note(format, args...)
+	runtime.Goexit()
+}
+
+// say tells a failure of the user's check.
+func (s *scene) say(text string) {
+	s.Helper()
+	if text, first := s.news(text); first {
+		s.TB.Errorf("%s", text)
+	}
+}
+
+func (s *scene) Error(args ...any) { s.Helper(); s.say(fmt.Sprintln(args...)) }
 func (s *scene) Errorf(format string, args ...any) {
-	s.TB.Helper()
+	s.Helper()
 	s.say(fmt.Sprintf(format, args...))
 }
-func (s *scene) Fatal(args ...any) { s.TB.Helper(); s.say(fmt.Sprintln(args...)); runtime.Goexit() }
+func (s *scene) Fatal(args ...any) { s.Helper(); s.say(fmt.Sprintln(args...)); runtime.Goexit() }
 func (s *scene) Fatalf(format string, args ...any) {
-	s.TB.Helper()
+	s.Helper()
 	s.say(fmt.Sprintf(format, args...))
 	runtime.Goexit()
 }
-func (s *scene) Fail()        { s.TB.Helper(); s.say("failed") }
-func (s *scene) FailNow()     { s.TB.Helper(); s.say("failed"); runtime.Goexit() }
+func (s *scene) Fail()        { s.Helper(); s.say("failed") }
+func (s *scene) FailNow()     { s.Helper(); s.say("failed"); runtime.Goexit() }
 func (s *scene) Failed() bool { return s.failed }
 func (s *scene) Log(args ...any) {
-	s.TB.Helper()
+	s.Helper()
 	s.Logf("%s", strings.TrimSuffix(fmt.Sprintln(args...), "\n"))
 }
+
 func (s *scene) Logf(format string, args ...any) {
-	s.TB.Helper()
+	s.Helper()
 	s.TB.Logf("%s: %s", s.label, fmt.Sprintf(format, args...))
 }
