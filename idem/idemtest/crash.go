@@ -67,7 +67,8 @@ type CrashOptions struct {
 // A crash is a process that gets no answer and whose calls reach nothing any
 // more: its context ends, and what its handler still does changes nothing in
 // the world. So effects other than through w are not seen. The request needs a Key.
-// With a MemoryStore a run takes less than a millisecond; CrashOptions.Store is for DynamoDB Local.
+// With a MemoryStore a handler with five calls takes some tenths of a second, most of it
+// for waits after conflicts; CrashOptions.Store is for DynamoDB Local.
 func CrashEverywhere(t testing.TB, handler func(context.Context, *World, *idem.Request) (idem.Response, error), request idem.Request, check func(testing.TB, *World, idem.Response), optFns ...func(*CrashOptions)) {
 	t.Helper()
 	opt := crashOptions(optFns)
