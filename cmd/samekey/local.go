@@ -87,6 +87,7 @@ func localOptions(env environment, args []string) (opts stack.Options, follow bo
 	fs.IntVar(&opts.APIPort, "api-port", apiPort, "port of the APIs; 0 is any free one")
 	fs.IntVar(&opts.ControlPort, "control-port", controlPort, "port of the control server; 0 is any free one")
 	fs.BoolVar(&opts.TTL, "ttl", false, "turn on the tables' time to live: items go within a second after they expire, not days")
+	fs.BoolVar(&opts.Watch, "watch", false, "build and restart what changes: functions by their Go files or bootstraps, and all by the template")
 	fs.BoolVar(&follow, "with-parent", false, "end when the program that started this one ends or, on Linux, make got a SIGINT")
 	fs.Func("parameter", "a parameter of the template, `NAME=VALUE`; may be repeated", pair(opts.Parameters))
 	fs.Func("env", "a variable for all functions, `NAME=VALUE`; may be repeated", pair(opts.Environment))

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"os"
 	"os/exec"
+	"path/filepath"
 	"runtime"
 	"strings"
 	"time"
@@ -15,9 +16,27 @@ import (
 // function but for this machine's system and architecture. No version control
 // stamp is put in. The error holds what the compiler said.
 func BuildBootstrap(ctx context.Context, pkg, out string) error {
+	return BuildBootstrapIn(ctx, "", pkg, out)
+}
+
+// Tags are the build tags of a bootstrap.
+const Tags = "lambda.norpc"
+
+// Environ is the environment of the go command that builds a bootstrap for this machine.
+func Environ() []string {
+	return append(os.Environ(), "CGO_ENABLED=0", "GOOS="+runtime.GOOS, "GOARCH="+runtime.GOARCH)
+}
+
+// BuildBootstrapIn is [BuildBootstrap] with the package seen from the folder dir; "" is
+// the current directory. out is seen from the current directory in either case.
+func BuildBootstrapIn(ctx context.Context, dir, pkg, out string) error {
+	out, err := filepath.Abs(out)
+	if err != nil {
+		return fmt.Errorf("lambdarun: build %s: %w", pkg, err)
+	}
 	cmd := exec.CommandContext(ctx, "go", "build",
-		"-trimpath", "-buildvcs=false", "-ldflags=-s", "-tags=lambda.norpc", "-o", out, pkg)
-	cmd.Env = append(os.Environ(), "CGO_ENABLED=0", "GOOS="+runtime.GOOS, "GOARCH="+runtime.GOARCH)
+		"-trimpath", "-buildvcs=false", "-ldflags=-s", "-tags="+Tags, "-o", out, pkg)
+	cmd.Dir, cmd.Env = dir, Environ()
 	// A cancelled go command can leave a compiler behind that holds the pipe.
 	cmd.WaitDelay = 5 * time.Second
 	output, err := cmd.CombinedOutput()

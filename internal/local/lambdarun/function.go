@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"os"
 	"slices"
 	"sync"
@@ -158,6 +159,25 @@ func (f *Function) Kill(pid int) error {
 	return nil
 }
 
+// Restart kills all processes of the function, as after a change of its binary, and
+// returns how many there were, once they are gone. Invocations that a process has
+// been given end with [TypeExited]; those that wait for a process to start get a new
+// one, and so do later ones.
+func (f *Function) Restart() int {
+	f.mu.Lock()
+	f.idle = nil
+	old := slices.Collect(maps.Keys(f.all))
+	for _, s := range old {
+		s.retired = true
+		s.kill()
+	}
+	f.mu.Unlock()
+	for _, s := range old {
+		<-s.gone
+	}
+	return len(old)
+}
+
 // Close kills all processes of the function and returns when they and all
 // goroutines are gone. Invocations in flight end with [ErrClosed]. It may be
 // called more than once and returns nil.
@@ -253,24 +273,30 @@ func (f *Function) run(ctx context.Context, start starter, s *sandbox, inv *invo
 		}
 	}()
 
-	// A sandbox that died idle has seen nothing of the invocation.
-	if start == nil && !f.hand(s, inv) {
+	for {
+		if start != nil {
+			start(inv.id)
+		}
+		<-s.up
+		if s.upErr == nil && f.hand(s, inv) {
+			break
+		}
 		f.mu.Lock()
 		if f.closed {
 			f.mu.Unlock()
 			return outcome{err: ErrClosed}
 		}
-		start, s = f.newSandbox(ctx)
-		f.mu.Unlock()
-	}
-	if start != nil {
-		start(inv.id)
-		if s.upErr != nil {
-			return outcome{err: s.upErr}
-		}
-		if !f.hand(s, inv) {
+		// A sandbox that died idle, or whose start was ended by Restart, has seen
+		// nothing of the invocation.
+		if start != nil && !s.retired {
+			f.mu.Unlock()
+			if s.upErr != nil {
+				return outcome{err: s.upErr}
+			}
 			return outcome{err: exitedError(inv.id, s.exit)}
 		}
+		start, s = f.newSandbox(ctx)
+		f.mu.Unlock()
 	}
 	if s.shared() {
 		out, back = s.finishShared(inv, f.cfg)

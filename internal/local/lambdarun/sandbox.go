@@ -37,9 +37,10 @@ type sandbox struct {
 	exit string
 
 	// Guarded by Function.mu:
-	pid  int                      // 0 before the start
-	load int                      // workers that are taken
-	runs map[*invocation]struct{} // what they run
+	pid     int                      // 0 before the start
+	load    int                      // workers that are taken
+	runs    map[*invocation]struct{} // what they run
+	retired bool                     // killed by Restart
 }
 
 // output gives a child process its standard output or error. All writers of a

@@ -16,7 +16,10 @@ type Function struct {
 	ID, Name, ARN string
 	// Bootstrap is the path of its binary. Whether it can be run is for others
 	// to find out.
-	Bootstrap   string
+	Bootstrap string
+	// Source is the Go package that Bootstrap has to be built from; its zero value
+	// says that others build it.
+	Source      Source
 	Environment map[string]string
 	Timeout     time.Duration
 	MemoryMB    int
@@ -31,6 +34,12 @@ type Function struct {
 	Events    []Event
 	// Notes tell of properties and events that have no effect here.
 	Notes []string
+}
+
+// Source is the Go package of a function.
+type Source struct {
+	// Package is the package as the go command takes it in the folder Dir.
+	Package, Dir string
 }
 
 // DefaultPerProcess is how many invocations run in a process of a function on
@@ -99,7 +108,7 @@ func (t *Template) function(r resource) (Function, error) {
 	} else if runtime := p.str("Runtime"); !strings.HasPrefix(runtime, "provided") {
 		p.fail("Runtime", fmt.Errorf("%q: only bootstraps of provided.al2023 and its like are run here", runtime))
 	} else {
-		f.Bootstrap = t.bootstrap(p, r)
+		f.Bootstrap, f.Source = t.bootstrap(p, r)
 	}
 	f.Environment = t.environment(p)
 	if s := p.seconds("Timeout"); s > 0 {
@@ -134,9 +143,10 @@ func (t *Template) function(r resource) (Function, error) {
 	return f, p.err()
 }
 
-// bootstrap finds the binary: in CodeUri where nothing else builds it, else
-// where sam build puts it.
-func (t *Template) bootstrap(p *props, r resource) string {
+// bootstrap finds the binary. It is built from source where the template names the Go
+// package, or tells sam build that CodeUri is one. Otherwise it is in CodeUri where
+// nothing else builds it, else where sam build puts it.
+func (t *Template) bootstrap(p *props, r resource) (string, Source) {
 	code := "CodeUri"
 	if r.kind == typeLambda {
 		code = "Code"
@@ -144,26 +154,46 @@ func (t *Template) bootstrap(p *props, r resource) string {
 	dir, _ := p.value(code).(string)
 	if dir == "" || strings.Contains(dir, "://") {
 		p.fail(code, errors.New("has to be a folder with a bootstrap in it"))
-		return ""
+		return "", Source{}
 	}
 	if !filepath.IsAbs(dir) {
 		dir = filepath.Join(t.dir, dir)
 	}
+	metadata := &props{t: t, path: r.id + ".Metadata", node: child(r.node, "Metadata"), errs: p.errs}
+	if source, ok := t.source(metadata, dir); ok {
+		return t.built("samekey", r), source
+	}
 	own := filepath.Join(dir, "bootstrap")
-	skip, err := t.isTrue(child(child(r.node, "Metadata"), "SkipBuild"))
-	if err != nil {
-		p.fail("", fmt.Errorf("Metadata.SkipBuild: %w", err))
+	if metadata.boolean("SkipBuild") {
+		return own, Source{}
 	}
-	if skip {
-		return own
-	}
-	built := filepath.Join(t.outermost.dir, ".aws-sam", "build", strings.ReplaceAll(t.full(r.id), ".", string(filepath.Separator)), "bootstrap")
+	built := t.built("build", r)
 	if _, err := os.Stat(built); err != nil {
 		if _, err := os.Stat(own); err == nil {
-			return own
+			return own, Source{}
 		}
 	}
-	return built
+	return built, Source{}
+}
+
+// built is where the binary is after a build by the given builder.
+func (t *Template) built(by string, r resource) string {
+	return filepath.Join(t.outermost.dir, ".aws-sam", by, strings.ReplaceAll(t.full(r.id), ".", string(filepath.Separator)), "bootstrap")
+}
+
+// source reads the Go package of a function whose CodeUri is dir. The key GoPackage is
+// ours: a folder that begins with ./ or ../, seen from the template, or an import path.
+func (t *Template) source(metadata *props, dir string) (Source, bool) {
+	if pkg := metadata.str("GoPackage"); pkg != "" {
+		if strings.HasPrefix(pkg, "./") || strings.HasPrefix(pkg, "../") {
+			return Source{Package: ".", Dir: filepath.Join(t.dir, pkg)}, true
+		}
+		return Source{Package: pkg, Dir: t.dir}, true
+	}
+	if !metadata.boolean("SkipBuild") && metadata.str("BuildMethod") == "go1.x" {
+		return Source{Package: ".", Dir: dir}, true
+	}
+	return Source{}, false
 }
 
 func (t *Template) environment(p *props) map[string]string {

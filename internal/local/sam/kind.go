@@ -32,7 +32,7 @@ func (t *Template) Ignored() []Resource {
 	for in := range t.all() {
 		for _, r := range in.resources {
 			if !in.counts(r) && !hasPrefix(r.kind, meaningless) {
-				out = append(out, Resource{ID: in.full(r.id), Type: r.kind})
+				out = append(out, Resource{ID: in.full(r.id), Type: r.kind, Line: r.line})
 			}
 		}
 	}

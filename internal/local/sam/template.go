@@ -34,6 +34,7 @@ type Options struct {
 type Template struct {
 	opts Options
 	dir  string // of the file
+	file string
 	root *yaml.Node
 	// resources holds those whose condition is true, in the template's order.
 	resources []resource
@@ -57,6 +58,7 @@ type attributeName struct{ id, attribute string }
 
 type resource struct {
 	id, kind string
+	line     int        // of its id
 	node     *yaml.Node // the whole resource
 	// properties have the template's Globals in them.
 	properties *yaml.Node
@@ -81,7 +83,7 @@ func load(path string, opts Options, in nesting, common *shared) (*Template, err
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", path, err)
 	}
-	t := &Template{opts: opts, dir: filepath.Dir(path), root: root, in: in, judging: make(map[string]bool), shared: common}
+	t := &Template{opts: opts, dir: filepath.Dir(path), file: path, root: root, in: in, judging: make(map[string]bool), shared: common}
 	if common == nil {
 		t.shared = &shared{outermost: t, known: make(map[attributeName]string)}
 	}
@@ -116,7 +118,7 @@ func (t *Template) readResources() error {
 		if section, ok := strings.CutPrefix(kind.Value, "AWS::Serverless::"); ok {
 			properties = merge(child(child(t.root, "Globals"), section), properties)
 		}
-		t.resources = append(t.resources, resource{id: id, kind: kind.Value, node: node, properties: properties})
+		t.resources = append(t.resources, resource{id: id, kind: kind.Value, line: keyLine(child(t.root, "Resources"), id), node: node, properties: properties})
 	}
 	if len(t.resources) == 0 {
 		return errors.New("no resources")
@@ -161,14 +163,26 @@ func isCall(n *yaml.Node) bool {
 	return ok
 }
 
+// Files lists the file of the template and those of the templates that it nests.
+func (t *Template) Files() []string {
+	var out []string
+	for in := range t.all() {
+		out = append(out, in.file)
+	}
+	return out
+}
+
 // Set tells what a resource turned out to be: what Fn::GetAtt of an attribute
 // gives from now on or, with an empty attribute, what Ref gives.
 func (t *Template) Set(id, attribute, value string) {
 	t.known[attributeName{id, attribute}] = value
 }
 
-// Resource names a resource of the template.
-type Resource struct{ ID, Type string }
+// Resource names a resource of the template, and the line where it begins.
+type Resource struct {
+	ID, Type string
+	Line     int
+}
 
 // Resources lists the resources whose condition is true, in the template's
 // order; then those of nested templates.
@@ -176,7 +190,7 @@ func (t *Template) Resources() []Resource {
 	var out []Resource
 	for in := range t.all() {
 		for _, r := range in.resources {
-			out = append(out, Resource{ID: in.full(r.id), Type: r.kind})
+			out = append(out, Resource{ID: in.full(r.id), Type: r.kind, Line: r.line})
 		}
 	}
 	return out

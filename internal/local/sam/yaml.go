@@ -137,3 +137,15 @@ func intrinsic(n *yaml.Node) (name string, arg *yaml.Node, ok bool) {
 	}
 	return name, n.Content[1], true
 }
+
+// keyLine returns the line of a key of a mapping; 0 if there is none.
+func keyLine(n *yaml.Node, name string) int {
+	if n != nil && n.Kind == yaml.MappingNode {
+		for i := 0; i+1 < len(n.Content); i += 2 {
+			if n.Content[i].Value == name {
+				return n.Content[i].Line
+			}
+		}
+	}
+	return 0
+}

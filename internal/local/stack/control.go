@@ -21,8 +21,9 @@ type FunctionState struct {
 func (s *Stack) control() http.Handler {
 	mux := http.NewServeMux()
 	mux.HandleFunc("GET /functions", func(w http.ResponseWriter, _ *http.Request) {
-		list := make([]FunctionState, 0, len(s.functions))
-		for _, f := range s.functions {
+		running := s.running()
+		list := make([]FunctionState, 0, len(running))
+		for _, f := range running {
 			list = append(list, f.state())
 		}
 		writeJSON(w, http.StatusOK, list)
@@ -62,7 +63,7 @@ func (f *function) state() FunctionState {
 func (s *Stack) withFunction(serve func(http.ResponseWriter, *http.Request, *function)) http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) {
 		name := r.PathValue("name")
-		for _, f := range s.functions {
+		for _, f := range s.running() {
 			if f.def.ID == name {
 				serve(w, r, f)
 				return

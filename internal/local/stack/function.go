@@ -4,7 +4,10 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"log/slog"
+	"maps"
+	"slices"
 	"sync/atomic"
 	"time"
 
@@ -20,6 +23,8 @@ const defaultConcurrency = 50
 // function is a function of the template at work.
 type function struct {
 	def    sam.Function
+	env    []string // of its processes
+	out    io.Writer
 	lambda *lambdarun.Function
 	log    *slog.Logger
 
@@ -30,45 +35,54 @@ type function struct {
 
 var _ lambdarun.Invoker = (*function)(nil)
 
-func (s *Stack) startFunctions(ctx context.Context, defs []sam.Function, base []string) (map[string]*function, error) {
-	s.async = &asyncInvoker{ctx: ctx, pause: 200 * time.Millisecond, fail: s.fail}
-	s.onClose(s.async.close)
+// running lists the functions in the template's order.
+func (s *Stack) running() []*function {
+	if all := s.functions.Load(); all != nil {
+		return *all
+	}
+	return nil
+}
+
+// closeFunctions ends the processes of all functions.
+func (s *Stack) closeFunctions() error {
+	var errs []error
+	for _, f := range s.running() {
+		errs = append(errs, f.lambda.Close())
+	}
+	return errors.Join(errs...)
+}
+
+// overridden returns a function with the settings that replace the template's.
+func (s *Stack) overridden(def sam.Function) sam.Function {
+	def.Timeout = orOverride(s.opts.Overrides.FunctionTimeout, def.Timeout)
+	if n := s.opts.Overrides.PerProcess; n != nil {
+		def.PerProcess = *n
+	}
+	return def
+}
+
+// environ returns a function's variables. Those of the stack come first, which the
+// template's own win over; the overrides win over these.
+func (s *Stack) functionEnviron(def sam.Function) []string {
+	env := append(s.environ(s.servers.invoke.url), s.proxy.environ(s.servers.invoke.url)...)
+	for _, name := range slices.Sorted(maps.Keys(def.Environment)) {
+		env = append(env, name+"="+def.Environment[name])
+	}
 	o := s.opts.Overrides
-	var top []string
-	for name, d := range map[string]*time.Duration{envLeaseMargin: o.LeaseMargin, envGrace: o.Grace} {
-		if _, given := s.opts.Environment[name]; d != nil && !given {
-			top = append(top, name+"="+d.String())
+	for _, v := range []struct {
+		name string
+		d    *time.Duration
+	}{{envLeaseMargin, o.LeaseMargin}, {envGrace, o.Grace}} {
+		if _, given := s.opts.Environment[v.name]; v.d != nil && !given {
+			env = append(env, v.name+"="+v.d.String())
 		}
 	}
-	byID := make(map[string]*function, len(defs))
-	for _, def := range defs {
-		def.Timeout = orOverride(o.FunctionTimeout, def.Timeout)
-		if o.PerProcess != nil {
-			def.PerProcess = *o.PerProcess
-		}
-		f, err := startFunction(ctx, def, base, top, s.logs, s.log)
-		if err != nil {
-			return nil, err
-		}
-		s.onClose(f.lambda.Close)
-		s.functions = append(s.functions, f)
-		byID[def.ID] = f
-		for _, note := range def.Notes {
-			f.log.InfoContext(ctx, note)
-		}
-	}
-	return byID, nil
+	return env
 }
 
 // startFunction makes a function ready for invocations; its processes are
-// started by these. base are the variables of the stack, which the template's
-// own win over, and top those that win over them.
-func startFunction(ctx context.Context, def sam.Function, base, top []string, l *logs, log *slog.Logger) (*function, error) {
-	env := append([]string{}, base...)
-	for name, value := range def.Environment {
-		env = append(env, name+"="+value)
-	}
-	env = append(env, top...)
+// started by these.
+func startFunction(ctx context.Context, def sam.Function, env []string, l *logs, log *slog.Logger) (*function, error) {
 	concurrency := defaultConcurrency
 	if def.Concurrency > 0 {
 		concurrency = def.Concurrency
@@ -82,8 +96,15 @@ func startFunction(ctx context.Context, def sam.Function, base, top []string, l 
 	if err != nil {
 		return nil, fmt.Errorf("function %s: %w", def.ID, err)
 	}
-	return &function{def: def, lambda: fn, log: log.With("function", def.ID)}, nil
+	f := &function{def: def, env: env, out: out, lambda: fn, log: log.With("function", def.ID)}
+	for _, note := range def.Notes {
+		f.log.InfoContext(ctx, note)
+	}
+	return f, nil
 }
+
+// tell writes an error of several lines, as a compiler has it, to the logs.
+func (f *function) tell(err error) { fmt.Fprintln(f.out, err) }
 
 // Invoke counts the invocation and logs what Lambda would: the function's own
 // account of an error is in its answer only.
@@ -121,6 +142,15 @@ func (f *function) sources() []*eventsource.Mapping {
 		all = append(all, t.Mapping)
 	}
 	return all
+}
+
+// closeSources ends the function's event sources. It may be called more than once.
+func (f *function) closeSources() error {
+	var errs []error
+	for _, m := range f.sources() {
+		errs = append(errs, m.Close())
+	}
+	return errors.Join(errs...)
 }
 
 // paused reports whether all sources are paused; false if there are none.

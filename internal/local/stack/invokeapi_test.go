@@ -33,7 +33,11 @@ func startRole(t *testing.T, id, role string, change func(*sam.Function)) *funct
 	if change != nil {
 		change(&def)
 	}
-	f, err := startFunction(t.Context(), def, nil, nil, &logs{w: io.Discard}, slog.New(slog.DiscardHandler))
+	var env []string
+	for name, value := range def.Environment {
+		env = append(env, name+"="+value)
+	}
+	f, err := startFunction(t.Context(), def, env, &logs{w: io.Discard}, slog.New(slog.DiscardHandler))
 	if err != nil {
 		t.Fatal(err)
 	}

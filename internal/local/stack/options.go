@@ -34,6 +34,9 @@ type Options struct {
 	// TTL turns on the time to live of the tables: DynamoDB Local then deletes
 	// expired items within about a second, while AWS takes days.
 	TTL bool
+	// Watch builds and restarts what changes while the stack runs: functions whose Go
+	// packages or bootstraps change, and all that a change of the template replaces.
+	Watch bool
 	// Overrides shorten the waits.
 	Overrides Overrides
 	// Logs gets everything the stack, its functions and processes have to say,

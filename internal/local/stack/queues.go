@@ -43,10 +43,14 @@ func (q *queues) close() error { return q.server.Close() }
 // createAll makes the queues, those first that others send their dead letters
 // to: a redrive policy names a queue that exists.
 func (q *queues) createAll(ctx context.Context, all []sam.Queue) error {
-	for len(q.made) < len(all) {
+	missing := func(def sam.Queue) bool {
+		_, there := q.made[def.ID]
+		return !there
+	}
+	for slices.ContainsFunc(all, missing) {
 		before := len(q.made)
 		for _, def := range all {
-			if _, there := q.made[def.ID]; there {
+			if !missing(def) {
 				continue
 			}
 			redrive := def.Redrive

@@ -9,6 +9,7 @@ import (
 	"net"
 	"net/http"
 	"strconv"
+	"sync/atomic"
 	"time"
 
 	"github.com/samekey/samekey/internal/local/apigateway"
@@ -33,6 +34,14 @@ func listen(ctx context.Context, port int) (*server, error) {
 	s.ln = apigateway.KeepHeaderCase(s.http, ln)
 	return s, nil
 }
+
+// swap is a handler that can be replaced while it serves; requests under way go on in
+// the old one. It needs a handler before its first request.
+type swap struct{ now atomic.Pointer[http.Handler] }
+
+func (s *swap) set(h http.Handler) { s.now.Store(&h) }
+
+func (s *swap) ServeHTTP(w http.ResponseWriter, r *http.Request) { (*s.now.Load()).ServeHTTP(w, r) }
 
 func (s *server) serve(h http.Handler) {
 	s.http.Handler = h

@@ -9,8 +9,8 @@ import (
 	"github.com/samekey/samekey/internal/local/sam"
 )
 
-// startServices starts the database and the queue server, at once, and makes
-// the tables and queues.
+// startServices starts the database and the queue server, at once, where the template
+// needs them and they don't run yet, and makes the tables and queues.
 func (s *Stack) startServices(ctx context.Context, t *sam.Template) error {
 	tables, err := t.Tables()
 	if err != nil {
@@ -22,21 +22,13 @@ func (s *Stack) startServices(ctx context.Context, t *sam.Template) error {
 	}
 	var wg sync.WaitGroup
 	var dbErr, queueErr error
-	if len(tables) > 0 {
+	if len(tables) > 0 && s.db == nil {
 		wg.Go(func() { s.db, dbErr = openDatabase(ctx, s.id) })
 	}
-	if len(queues) > 0 {
+	if len(queues) > 0 && s.queues == nil {
 		wg.Go(func() { s.queues, queueErr = openQueues(ctx) })
 	}
 	wg.Wait()
-	if s.db != nil {
-		s.onClose(s.db.close)
-		s.ready.DynamoDB = s.db.url
-	}
-	if s.queues != nil {
-		s.onClose(s.queues.close)
-		s.ready.SQS = s.queues.server.Endpoint
-	}
 	if err := errors.Join(dbErr, queueErr); err != nil {
 		return err
 	}
@@ -50,7 +42,6 @@ func (s *Stack) startServices(ctx context.Context, t *sam.Template) error {
 			t.Set(table.ID, "StreamArn", stream)
 		}
 	}
-	s.ready.Table = mainTable(tables)
 	if s.queues == nil {
 		return nil
 	}
@@ -67,6 +58,34 @@ func (s *Stack) startServices(ctx context.Context, t *sam.Template) error {
 	for id, q := range s.queues.made {
 		t.Set(id, "", q.url)
 		t.Set(id, "Arn", q.arn)
+	}
+	return nil
+}
+
+// closeServices ends what startServices started.
+func (s *Stack) closeServices() error {
+	var errs []error
+	if s.queues != nil {
+		errs = append(errs, s.queues.close())
+	}
+	if s.db != nil {
+		errs = append(errs, s.db.close())
+	}
+	return errors.Join(errs...)
+}
+
+// tellServices puts the services into the ready line.
+func (s *Stack) tellServices(t *sam.Template) error {
+	tables, err := t.Tables()
+	if err != nil {
+		return err
+	}
+	s.ready.Table = mainTable(tables)
+	if s.db != nil {
+		s.ready.DynamoDB = s.db.url
+	}
+	if s.queues != nil {
+		s.ready.SQS = s.queues.server.Endpoint
 	}
 	return nil
 }

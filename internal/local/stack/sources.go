@@ -10,10 +10,10 @@ import (
 	"github.com/samekey/samekey/internal/local/sam"
 )
 
-// startSources starts the event sources of all functions.
-func (s *Stack) startSources(ctx context.Context) error {
+// startSources starts the event sources of functions.
+func (s *Stack) startSources(ctx context.Context, functions []*function) error {
 	var errs []error
-	for _, f := range s.functions {
+	for _, f := range functions {
 		for _, e := range f.def.Events {
 			var err error
 			switch {
@@ -69,7 +69,6 @@ func (s *Stack) startStream(ctx context.Context, f *function, def *sam.StreamEve
 	if err != nil {
 		return err
 	}
-	s.onClose(m.Close)
 	f.mappings = append(f.mappings, m)
 	return nil
 }
@@ -89,9 +88,17 @@ func (s *Stack) startQueue(ctx context.Context, f *function, def *sam.QueueEvent
 	if err != nil {
 		return err
 	}
-	s.onClose(m.Close)
 	f.mappings = append(f.mappings, m)
 	return nil
+}
+
+// closeSources ends the event sources of all functions.
+func (s *Stack) closeSources() error {
+	var errs []error
+	for _, f := range s.running() {
+		errs = append(errs, f.closeSources())
+	}
+	return errors.Join(errs...)
 }
 
 func (s *Stack) startSchedule(ctx context.Context, f *function, def *sam.ScheduleEvent) error {
@@ -99,7 +106,6 @@ func (s *Stack) startSchedule(ctx context.Context, f *function, def *sam.Schedul
 	if err != nil {
 		return err
 	}
-	s.onClose(t.Close)
 	f.timers = append(f.timers, t)
 	return nil
 }

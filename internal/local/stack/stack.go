@@ -7,7 +7,10 @@ import (
 	"log/slog"
 	"net"
 	"slices"
+	"strings"
 	"sync"
+	"sync/atomic"
+	"time"
 
 	"github.com/samekey/samekey/internal/local/ids"
 	"github.com/samekey/samekey/internal/local/sam"
@@ -21,12 +24,17 @@ type Stack struct {
 	log  *slog.Logger
 	stop context.CancelFunc // ends what runs in the background
 
-	db        *database // nil for a template without tables
-	queues    *queues   // nil for a template without queues
-	functions []*function
-	failed    failures
-	async     *asyncInvoker
-	ready     Ready
+	db      *database // nil for a template without tables
+	queues  *queues   // nil for a template without queues
+	failed  failures
+	async   *asyncInvoker
+	ready   Ready
+	servers struct{ api, control, invoke *server }
+	gateway swap // of the APIs
+	invokes swap // the Invoke API
+	proxy   *proxy
+	// functions are those that run now; a change of the template replaces them.
+	functions atomic.Pointer[[]*function]
 
 	closers   []func() error // in the order in which things were started
 	closeOnce sync.Once
@@ -80,53 +88,58 @@ func (s *Stack) start(ctx context.Context) error {
 		return err
 	}
 	// Ports first: the one that is taken is found before anything slow is done.
-	var servers [3]*server
-	for i, port := range []int{s.opts.APIPort, s.opts.ControlPort, 0} {
-		if servers[i], err = listen(ctx, port); err != nil {
+	if err := s.listen(ctx); err != nil {
+		return err
+	}
+	if err := s.buildAll(ctx, template); err != nil {
+		return err
+	}
+	s.onClose(s.closeServices)
+	if err := errors.Join(s.startServices(ctx, template), s.tellServices(template)); err != nil {
+		return err
+	}
+	s.async = &asyncInvoker{ctx: ctx, pause: 200 * time.Millisecond, fail: s.fail}
+	s.onClose(s.async.close)
+	s.onClose(s.closeFunctions)
+	s.proxy = &proxy{ended: ctx.Done(), allow: s.opts.Environment, dial: new(net.Dialer).DialContext, log: s.log, next: &s.invokes}
+	next, err := s.prepare(ctx, template)
+	if err != nil {
+		return err
+	}
+	s.enter(ctx, next)
+	s.tellOverrides(ctx, next.defs)
+	s.servers.invoke.serve(s.proxy)
+	if err := s.startProcesses(ctx, s.environ(s.servers.invoke.url)); err != nil {
+		return err
+	}
+	s.onClose(s.closeSources)
+	if err := s.startSources(ctx, next.fresh); err != nil {
+		return err
+	}
+	s.servers.control.serve(s.control())
+	s.servers.api.serve(&s.gateway)
+	if s.opts.Watch {
+		return s.startWatch(ctx, template)
+	}
+	return nil
+}
+
+// listen takes the ports of the servers.
+func (s *Stack) listen(ctx context.Context) error {
+	for _, v := range []struct {
+		port   int
+		server **server
+	}{{s.opts.APIPort, &s.servers.api}, {s.opts.ControlPort, &s.servers.control}, {0, &s.servers.invoke}} {
+		server, err := listen(ctx, v.port)
+		if err != nil {
 			return err
 		}
-		s.onClose(servers[i].close)
+		*v.server = server
+		s.onClose(server.close)
 	}
-	api, control, invoke := servers[0], servers[1], servers[2]
-	s.ready = Ready{Control: control.url, Lambda: invoke.url, APIs: make(map[string]string), Processes: s.opts.Processes}
-
-	if err := s.startServices(ctx, template); err != nil {
-		return err
+	s.ready = Ready{
+		Control: s.servers.control.url, Lambda: s.servers.invoke.url, APIs: make(map[string]string), Processes: s.opts.Processes,
 	}
-	base := s.environ(invoke.url)
-	defs, err := template.Functions()
-	if err != nil {
-		return err
-	}
-	apis, err := template.APIs(defs)
-	if err != nil {
-		return err
-	}
-	s.tellOverrides(ctx, defs)
-	out := &proxy{ended: ctx.Done(), allow: s.opts.Environment, dial: new(net.Dialer).DialContext, log: s.log}
-	byID, err := s.startFunctions(ctx, defs, append(base, out.environ(invoke.url)...))
-	if err != nil {
-		return err
-	}
-	fr, err := newGateway(apis, byID, s.log)
-	if err != nil {
-		return err
-	}
-	s.ready.API = api.url + fr.main()
-	for _, a := range apis {
-		s.ready.APIs[a.ID] = api.url + fr.at(a.ID)
-		s.tellAPI(ctx, a)
-	}
-	out.next = (&invokeAPI{region: s.id.region, account: ids.AccountID, functions: byID, async: s.async}).handler()
-	invoke.serve(out)
-	if err := s.startProcesses(ctx, base); err != nil {
-		return err
-	}
-	if err := s.startSources(ctx); err != nil {
-		return err
-	}
-	control.serve(s.control())
-	api.serve(fr)
 	return nil
 }
 
@@ -168,12 +181,13 @@ func (s *Stack) readTemplate(ctx context.Context) (*sam.Template, error) {
 		errs = append(errs, err)
 	}
 	for _, def := range defs {
-		if def.Bootstrap != "" {
+		if def.Bootstrap != "" && def.Source == (sam.Source{}) {
 			if err := checkBinary(def.Bootstrap); err != nil {
 				errs = append(errs, fmt.Errorf("function %s: %w", def.ID, err))
 			}
 		}
 	}
+	errs = append(errs, checkStateMachines(t, defs))
 	if len(defs) == 0 {
 		errs = append(errs, errors.New("there is no function in it"))
 	}
@@ -181,7 +195,22 @@ func (s *Stack) readTemplate(ctx context.Context) (*sam.Template, error) {
 		return nil, fmt.Errorf("%s: %w", s.opts.Template, err)
 	}
 	for _, r := range t.Ignored() {
-		s.log.InfoContext(ctx, "has no counterpart here and is left out", "resource", r.ID, "type", r.Type)
+		s.log.InfoContext(ctx, "has no counterpart here and is left out", "resource", r.ID, "type", r.Type, "line", r.Line)
 	}
 	return t, nil
+}
+
+// checkStateMachines refuses a template whose functions only state machines would call:
+// it would start, and nothing would ever happen.
+func checkStateMachines(t *sam.Template, defs []sam.Function) error {
+	if slices.ContainsFunc(defs, func(f sam.Function) bool { return len(f.Events) > 0 }) {
+		return nil
+	}
+	var errs []error
+	for _, r := range t.Ignored() {
+		if strings.HasSuffix(r.Type, "::StateMachine") {
+			errs = append(errs, fmt.Errorf("%s (line %d): %s isn't run here, and no event calls the functions", r.ID, r.Line, r.Type))
+		}
+	}
+	return errors.Join(errs...)
 }

@@ -91,7 +91,7 @@ func TestStack(t *testing.T) {
 	if err := s.Close(); err != nil {
 		t.Error(err)
 	}
-	for _, f := range s.functions {
+	for _, f := range s.running() {
 		if pids := f.lambda.PIDs(); len(pids) > 0 {
 			t.Errorf("processes of %s are left: %v", f.def.ID, pids)
 		}
@@ -280,7 +280,7 @@ func (s *running) testAsync(t *testing.T) {
 	}
 	// What a schedule begins is such an event too.
 	var flaky *function
-	for _, f := range s.functions {
+	for _, f := range s.running() {
 		if f.def.ID == "Flaky" {
 			flaky = f
 		}

@@ -1,0 +1,152 @@
+package stack
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"reflect"
+	"slices"
+
+	"github.com/samekey/samekey/internal/local/gosource"
+	"github.com/samekey/samekey/internal/local/ids"
+	"github.com/samekey/samekey/internal/local/sam"
+)
+
+// deployment is a template that can be run: functions that nobody invokes yet, and the
+// APIs over them.
+type deployment struct {
+	defs      []sam.Function
+	functions []*function
+	fresh     []*function // of functions, those that don't run yet
+	apis      []sam.API
+	gateway   *gateway
+}
+
+// buildAll builds the functions that have a Go package, one after the other: the go
+// command uses every processor by itself.
+func (s *Stack) buildAll(ctx context.Context, t *sam.Template) error {
+	defs, err := t.Functions()
+	if err != nil {
+		return err
+	}
+	var errs []error
+	for _, def := range defs {
+		if pkg, ok := sourceOf(def); ok {
+			// Only this tells a program from another package.
+			_, err := pkg.Inputs(ctx)
+			if err == nil {
+				_, err = pkg.Build(ctx, def.Bootstrap)
+			}
+			if err != nil {
+				errs = append(errs, fmt.Errorf("function %s: %w", def.ID, err))
+			}
+		}
+	}
+	return errors.Join(errs...)
+}
+
+// sourceOf returns the Go package of a function that is built here.
+func sourceOf(def sam.Function) (gosource.Package, bool) {
+	return gosource.Package{Path: def.Source.Package, Dir: def.Source.Dir}, def.Source.Package != ""
+}
+
+// prepare makes everything of a template whose tables and queues are there and whose
+// functions are built. It keeps the running functions that the template has unchanged.
+func (s *Stack) prepare(ctx context.Context, t *sam.Template) (*deployment, error) {
+	var d deployment
+	var err error
+	if d.defs, err = t.Functions(); err != nil {
+		return nil, err
+	}
+	if d.apis, err = t.APIs(d.defs); err != nil {
+		return nil, err
+	}
+	byID := make(map[string]*function, len(d.defs))
+	for _, def := range d.defs {
+		def = s.overridden(def)
+		f := s.unchanged(def)
+		if f == nil {
+			if f, err = startFunction(ctx, def, s.functionEnviron(def), s.logs, s.log); err != nil {
+				return nil, errors.Join(err, d.discard())
+			}
+			d.fresh = append(d.fresh, f)
+		}
+		d.functions = append(d.functions, f)
+		byID[def.ID] = f
+	}
+	if d.gateway, err = newGateway(d.apis, byID, s.log); err != nil {
+		return nil, errors.Join(err, d.discard())
+	}
+	return &d, nil
+}
+
+// unchanged returns the function that runs as def says, or nil.
+func (s *Stack) unchanged(def sam.Function) *function {
+	for _, f := range s.running() {
+		if f.def.ID == def.ID && reflect.DeepEqual(f.def, def) && slices.Equal(f.env, s.functionEnviron(def)) {
+			return f
+		}
+	}
+	return nil
+}
+
+// discard ends what prepare has made.
+func (d *deployment) discard() error {
+	var errs []error
+	for _, f := range d.fresh {
+		errs = append(errs, f.lambda.Close())
+	}
+	return errors.Join(errs...)
+}
+
+// enter lets invocations in. It ends the functions that are replaced or gone, with
+// their event sources; those of the fresh functions are still to be started.
+func (s *Stack) enter(ctx context.Context, d *deployment) {
+	old := s.running()
+	s.functions.Store(&d.functions)
+	byID := make(map[string]*function, len(d.functions))
+	for _, f := range d.functions {
+		byID[f.def.ID] = f
+	}
+	s.invokes.set((&invokeAPI{region: s.id.region, account: ids.AccountID, functions: byID, async: s.async}).handler())
+	s.gateway.set(d.gateway)
+	for _, f := range old {
+		if !slices.Contains(d.functions, f) {
+			if err := errors.Join(f.closeSources(), f.lambda.Close()); err != nil {
+				f.log.ErrorContext(ctx, "the function that is replaced doesn't end", "error", err)
+			}
+		}
+	}
+	if len(old) > 0 {
+		return // who asked for the ready line has it
+	}
+	s.ready.API = s.servers.api.url + d.gateway.main()
+	for _, a := range d.apis {
+		s.ready.APIs[a.ID] = s.servers.api.url + d.gateway.at(a.ID)
+		s.tellAPI(ctx, a)
+	}
+}
+
+// redeploy runs the template as it is now, in the place of the one that runs, and
+// returns it. On an error the old one goes on, but for tables and queues that were made.
+func (s *Stack) redeploy(ctx context.Context) (*sam.Template, error) {
+	template, err := s.readTemplate(ctx)
+	if err != nil {
+		return nil, err
+	}
+	if err := s.buildAll(ctx, template); err != nil {
+		return nil, err
+	}
+	if err := s.startServices(ctx, template); err != nil {
+		return nil, err
+	}
+	next, err := s.prepare(ctx, template)
+	if err != nil {
+		return nil, err
+	}
+	s.enter(ctx, next)
+	if err := s.startSources(ctx, next.fresh); err != nil {
+		s.log.ErrorContext(ctx, "an event source doesn't start", "error", err)
+	}
+	return template, nil
+}

@@ -1,0 +1,189 @@
+package stack
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"time"
+
+	"github.com/samekey/samekey/internal/local/gosource"
+	"github.com/samekey/samekey/internal/local/sam"
+)
+
+// watchEvery is how often files are looked at. A change counts once two looks have
+// found the same: an editor, or go build, may still be writing at the first.
+const watchEvery = 200 * time.Millisecond
+
+// watcher builds and restarts what changes.
+type watcher struct {
+	s        *Stack
+	files    []string // of the template that runs, with those that it nests
+	template watched
+	// functions are watched by their logical ids.
+	functions map[string]*watchedFunction
+}
+
+// watched are files under watch.
+type watched struct {
+	acted, last gosource.Stamp // at the last action, at the last look
+}
+
+// changed reports whether the files differ from those of the last action, and no
+// longer change.
+func (w *watched) changed(now gosource.Stamp) bool {
+	quiet := maps.Equal(now, w.last)
+	w.last = now
+	return quiet && !maps.Equal(now, w.acted)
+}
+
+// seen says that what is now is acted on.
+func (w *watched) seen(now gosource.Stamp) { w.acted, w.last = now, now }
+
+type watchedFunction struct {
+	watched
+	f      *function
+	inputs gosource.Inputs // of a function that is built here
+	failed bool            // it could not be built the last time
+}
+
+func (w *watchedFunction) stamp() gosource.Stamp {
+	_, built := sourceOf(w.f.def)
+	switch {
+	case built && w.failed:
+		return w.inputs.StampModules()
+	case built:
+		return w.inputs.Stamp()
+	default:
+		s := make(gosource.Stamp)
+		s.File(w.f.def.Bootstrap)
+		return s
+	}
+}
+
+func (s *Stack) startWatch(ctx context.Context, t *sam.Template) error {
+	w := &watcher{s: s, files: t.Files()}
+	w.template.seen(w.templateStamp())
+	if err := w.follow(ctx); err != nil {
+		return err
+	}
+	done := make(chan struct{})
+	s.onClose(func() error {
+		<-done
+		return nil
+	})
+	go func() {
+		defer close(done)
+		w.run(ctx)
+	}()
+	return nil
+}
+
+func (w *watcher) templateStamp() gosource.Stamp {
+	s := make(gosource.Stamp)
+	for _, file := range w.files {
+		s.File(file)
+	}
+	return s
+}
+
+// follow begins to watch the functions that run now.
+func (w *watcher) follow(ctx context.Context) error {
+	before := w.functions
+	w.functions = make(map[string]*watchedFunction)
+	for _, f := range w.s.running() {
+		next := &watchedFunction{f: f}
+		if old := before[f.def.ID]; old != nil && old.f == f {
+			next = old
+		} else {
+			if pkg, ok := sourceOf(f.def); ok {
+				var err error
+				if next.inputs, err = pkg.Inputs(ctx); err != nil {
+					return fmt.Errorf("function %s: %w", f.def.ID, err)
+				}
+			}
+			next.seen(next.stamp())
+		}
+		w.functions[f.def.ID] = next
+	}
+	return nil
+}
+
+func (w *watcher) run(ctx context.Context) {
+	ticker := time.NewTicker(watchEvery)
+	defer ticker.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-ticker.C:
+		}
+		if now := w.templateStamp(); w.template.changed(now) {
+			w.template.seen(now)
+			w.reload(ctx)
+		}
+		for _, f := range w.functions {
+			if now := f.stamp(); f.changed(now) {
+				f.seen(now)
+				f.renew(ctx)
+			}
+		}
+	}
+}
+
+// renew builds the function and, if its program is another, ends the processes of the
+// old one. What can't be built or run leaves the old program at work.
+func (w *watchedFunction) renew(ctx context.Context) {
+	begin := time.Now()
+	pkg, built := sourceOf(w.f.def)
+	if !built {
+		if err := checkBinary(w.f.def.Bootstrap); err != nil {
+			w.f.log.ErrorContext(ctx, "the function goes on with its old program", "error", err)
+			return
+		}
+		w.f.log.InfoContext(ctx, "restarted", "ended", w.f.lambda.Restart())
+		return
+	}
+	changed, err := w.build(ctx, pkg)
+	w.failed = err != nil
+	switch {
+	case ctx.Err() != nil:
+	case err != nil:
+		w.seen(w.stamp()) // of more files now
+		w.f.log.ErrorContext(ctx, "the function goes on with its old program")
+		w.f.tell(err)
+	case changed:
+		ended := w.f.lambda.Restart()
+		w.f.log.InfoContext(ctx, "built and restarted", "ended", ended, "took", time.Since(begin).Round(time.Millisecond))
+	}
+}
+
+func (w *watchedFunction) build(ctx context.Context, pkg gosource.Package) (changed bool, err error) {
+	inputs, err := pkg.Inputs(ctx)
+	if err != nil {
+		return false, err
+	}
+	// A file that changes from here on is built again.
+	w.inputs = inputs
+	w.seen(inputs.Stamp())
+	return pkg.Build(ctx, w.f.def.Bootstrap)
+}
+
+// reload runs the template as it is now. What is wrong with it leaves the old one at
+// work.
+func (w *watcher) reload(ctx context.Context) {
+	begin := time.Now()
+	template, err := w.s.redeploy(ctx)
+	if err != nil {
+		if ctx.Err() == nil {
+			w.s.log.ErrorContext(ctx, "the stack goes on with the old template", "error", err)
+		}
+		return
+	}
+	w.files = template.Files()
+	w.template.seen(w.templateStamp())
+	if err := w.follow(ctx); err != nil && ctx.Err() == nil {
+		w.s.log.ErrorContext(ctx, "a function is no longer watched", "error", err)
+		return
+	}
+	w.s.log.InfoContext(ctx, "the changed template runs", "took", time.Since(begin).Round(time.Millisecond))
+}
