@@ -1,0 +1,122 @@
+package stack
+
+import (
+	"net/http"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
+	"github.com/aws/aws-sdk-go-v2/service/sqs"
+
+	"github.com/samekey/samekey/dynamo/dynamotest"
+	"github.com/samekey/samekey/internal/local/elasticmq"
+	"github.com/samekey/samekey/internal/local/localtest"
+)
+
+// public starts a template in the shape of a published one, in a module of its own and
+// built from its sources as sam build would.
+func public(t *testing.T, name string) (*Stack, *localtest.Buffer, error) {
+	t.Helper()
+	dir := localtest.Module(t, "../../..")
+	if err := os.CopyFS(filepath.Join(dir, "app"), os.DirFS(filepath.Join("testdata", "public", name))); err != nil {
+		t.Fatal(err)
+	}
+	logs := &localtest.Buffer{}
+	s, err := Start(t.Context(), Options{Template: filepath.Join(dir, "app", "template.yaml"), StackName: name, Logs: logs})
+	t.Cleanup(func() {
+		if s != nil {
+			if err := s.Close(); err != nil {
+				t.Error(err)
+			}
+		}
+		if t.Failed() {
+			t.Log(logs)
+		}
+	})
+	return s, logs, err
+}
+
+func mustPublic(t *testing.T, name string) (*Stack, *localtest.Buffer) {
+	t.Helper()
+	s, logs, err := public(t, name)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return s, logs
+}
+
+// answers sends a request until a slow machine has an answer in time.
+func answers(t *testing.T, method, url, body, want string) {
+	t.Helper()
+	var got localtest.Answer
+	localtest.EventuallyIn(t, 2*time.Minute, url+" answers", func() bool {
+		got = localtest.Send(t, method, url, body, "Content-Type", "text/plain")
+		return got.Status < http.StatusInternalServerError
+	})
+	if got.Status >= http.StatusBadRequest || got.Body != want {
+		t.Errorf("%s %s: status %d: %q, want %q", method, url, got.Status, got.Body, want)
+	}
+}
+
+func TestPublicHelloREST(t *testing.T) {
+	s, _ := mustPublic(t, "hello-rest")
+	answers(t, http.MethodGet, s.Ready().API+"/hello", "", "hello, GET /hello")
+}
+
+func TestPublicHelloHTTP(t *testing.T) {
+	s, _ := mustPublic(t, "hello-http")
+	answers(t, http.MethodGet, s.Ready().API+"/hello/Jane", "", "hello, Jane by GET /hello/{name}")
+	answers(t, http.MethodPost, s.Ready().API+"/", "", "hello,  by $default")
+}
+
+func TestPublicDynamoDBAPI(t *testing.T) {
+	t.Setenv(envDynamoDB, dynamotest.Start(t).Endpoint)
+	s, _ := mustPublic(t, "dynamodb-api")
+	answers(t, http.MethodPost, s.Ready().API+"/items", "tea", "")
+	answers(t, http.MethodGet, s.Ready().API+"/items/tea", "", "item tea")
+}
+
+func TestPublicSQSConsumer(t *testing.T) {
+	s, logs, err := public(t, "sqs-consumer")
+	if err != nil {
+		if !elasticmq.Required() && strings.Contains(err.Error(), elasticmq.ErrUnavailable.Error()) {
+			t.Skip(err)
+		}
+		t.Fatal(err)
+	}
+	url := s.queues.made["MySqsQueue"].url
+	if _, err := s.queues.client.SendMessage(t.Context(), &sqs.SendMessageInput{QueueUrl: &url, MessageBody: new("tea")}); err != nil {
+		t.Fatal(err)
+	}
+	localtest.EventuallyIn(t, 2*time.Minute, "the function has the message", func() bool {
+		return strings.Contains(logs.String(), "QueueConsumerFunction | message: tea")
+	})
+}
+
+func TestPublicStreamConsumer(t *testing.T) {
+	db := dynamotest.Start(t)
+	t.Setenv(envDynamoDB, db.Endpoint)
+	s, logs := mustPublic(t, "stream-consumer")
+	_, err := db.Client().PutItem(t.Context(), &dynamodb.PutItemInput{
+		TableName: new(s.Ready().Table), Item: map[string]types.AttributeValue{"id": &types.AttributeValueMemberS{Value: "tea"}},
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	localtest.EventuallyIn(t, 2*time.Minute, "the function has the change", func() bool {
+		return strings.Contains(logs.String(), "ProcessDynamoDBStream | change: INSERT tea")
+	})
+}
+
+// Nothing would ever call its functions.
+func TestPublicStepFunctionsIsRefused(t *testing.T) {
+	_, _, err := public(t, "step-functions")
+	const want = "StockTradingStateMachine (line 11): AWS::Serverless::StateMachine isn't run here, and no event calls the functions"
+	if err == nil || !strings.Contains(err.Error(), want) {
+		t.Errorf("error %v, want %q", err, want)
+	}
+}
