@@ -1,6 +1,7 @@
-// Command samekey runs idempotent functions locally, settles operations, and
+// Command samekey begins applications, runs their functions locally, settles operations, and
 // examines APIs.
 //
+//	samekey init    write a handler, its test, a template and CI into a module
 //	samekey local   run a SAM template's functions on this machine
 //	samekey stack   write the template with table, worker, alarms and dashboard
 //	samekey stuck   list and settle operations that wait for people
@@ -32,7 +33,7 @@ type environment struct {
 }
 
 func commands() []command {
-	return []command{localCommand, stackCommand, stuckCommand, checkCommand}
+	return []command{initCommand, localCommand, stackCommand, stuckCommand, checkCommand}
 }
 
 func main() {

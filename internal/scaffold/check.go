@@ -1,0 +1,71 @@
+package scaffold
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
+
+	"github.com/rogpeppe/go-internal/diff"
+)
+
+// ErrNotInit says that Init was never run in a folder.
+var ErrNotInit = errors.New("there is no " + memoryFile + " here: run samekey init first")
+
+// Check writes to w, as a diff, what this version of the files would change in dir, and
+// reports whether that is anything. A file is left out where this version is the one
+// that Init wrote, whatever its owner has made of it, and where its owner has removed it.
+func Check(ctx context.Context, dir string, w io.Writer) (changes bool, err error) {
+	known, err := readMemory(dir)
+	if err != nil {
+		return false, err
+	}
+	if known == nil {
+		return false, ErrNotInit
+	}
+	mod, err := readModule(ctx, dir)
+	if err != nil {
+		return false, err
+	}
+	all, err := files(mod.path)
+	if err != nil {
+		return false, err
+	}
+	for _, f := range all {
+		was, known := known[f.path]
+		if known && was == sum(f.text) {
+			continue
+		}
+		text, err := os.ReadFile(filepath.Join(dir, filepath.FromSlash(f.path)))
+		there := err == nil
+		switch {
+		case err != nil && !errors.Is(err, fs.ErrNotExist):
+			return changes, err
+		case !there && known, there && sum(string(text)) == sum(f.text):
+			continue
+		}
+		changes = true
+		old := "a/" + f.path
+		switch {
+		case !there:
+			old = "/dev/null"
+		case sum(string(text)) != was:
+			fmt.Fprintf(w, "# You have changed %s: the diff takes that back as well.\n", f.path)
+		}
+		// Without the line "diff old new" it is what git apply and patch read.
+		fmt.Fprintf(w, "%s", withoutHead(diff.Diff(old, text, "b/"+f.path, []byte(f.text))))
+	}
+	return changes, nil
+}
+
+func withoutHead(d []byte) []byte {
+	for i, c := range d {
+		if c == '\n' {
+			return d[i+1:]
+		}
+	}
+	return d
+}

@@ -1,0 +1,207 @@
+package scaffold
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+)
+
+// Options say where [Init] writes what.
+type Options struct {
+	// Dir is the folder. Default the current one.
+	Dir string
+	// Module is the path of the new module where Dir has none. Default the folder's
+	// name. In a module it has to be "".
+	Module string
+	// Version is the version of samekey that a module gets which doesn't require
+	// samekey yet. Default "latest".
+	Version string
+	// Replace is a checkout of samekey that takes the place of a version; for tests.
+	Replace string
+}
+
+// Result tells what [Init] did, by paths seen from the folder.
+type Result struct {
+	Module string // the module's path
+	// Created were written. LeftAlone are other files of the same names, Unchanged are
+	// there as this version writes them.
+	Created, LeftAlone, Unchanged []string
+	// Required says that go.mod and go.sum were changed.
+	Required bool
+}
+
+// Init writes the files that aren't there yet, makes the folder a module if it is none,
+// and has the module require samekey. It overwrites no file. After an error, or when
+// ctx ends, the folder is as it was before.
+func Init(ctx context.Context, opts Options) (Result, error) {
+	if opts.Dir == "" {
+		opts.Dir = "."
+	}
+	if opts.Version == "" {
+		opts.Version = "latest"
+	}
+	mod, err := readModule(ctx, opts.Dir)
+	if err != nil {
+		return Result{}, err
+	}
+	if mod.path != "" && opts.Module != "" {
+		return Result{}, fmt.Errorf("this folder is the module %s already: leave out -module", mod.path)
+	}
+	w := &writer{dir: opts.Dir}
+	result, err := w.init(ctx, opts, mod)
+	if err != nil {
+		return Result{}, errors.Join(err, w.undo())
+	}
+	return result, nil
+}
+
+func (w *writer) init(ctx context.Context, opts Options, mod module) (Result, error) {
+	if mod.path == "" {
+		gomod, path, err := newModule(ctx, opts)
+		if err != nil {
+			return Result{}, err
+		}
+		mod.path = path
+		if _, err := w.create("go.mod", gomod); err != nil {
+			return Result{}, err
+		}
+	}
+	result := Result{Module: mod.path}
+	all, err := files(mod.path)
+	if err != nil {
+		return Result{}, err
+	}
+	for _, f := range all {
+		created, err := w.create(f.path, f.text)
+		if err != nil {
+			return Result{}, err
+		}
+		text, err := os.ReadFile(w.path(f.path))
+		switch {
+		case err != nil:
+			return Result{}, err
+		case created:
+			result.Created = append(result.Created, f.path)
+		case sum(string(text)) == sum(f.text):
+			result.Unchanged = append(result.Unchanged, f.path)
+		default:
+			result.LeftAlone = append(result.LeftAlone, f.path)
+		}
+	}
+	if !mod.uses {
+		if err := w.keep("go.mod", "go.sum"); err != nil {
+			return Result{}, err
+		}
+		result.Required = true
+		if err := opts.require(ctx); err != nil {
+			return Result{}, err
+		}
+	}
+	if err := w.keep(memoryFile); err != nil {
+		return Result{}, err
+	}
+	return result, os.WriteFile(w.path(memoryFile), []byte(remember(all)), 0o644) //nolint:gosec // everybody may read it
+}
+
+// newModule returns the text of a new go.mod, as the go command makes it, and its path.
+func newModule(ctx context.Context, opts Options) (gomod, path string, err error) {
+	path = opts.Module
+	if path == "" {
+		dir, err := filepath.Abs(opts.Dir)
+		if err != nil {
+			return "", "", err
+		}
+		path = filepath.Base(dir)
+	}
+	// In a folder of its own: a wrong path must leave nothing behind.
+	scratch, err := os.MkdirTemp("", "samekey-init-*")
+	if err != nil {
+		return "", "", err
+	}
+	defer func() { err = errors.Join(err, os.RemoveAll(scratch)) }()
+	if _, err := goCommand(ctx, scratch, "mod", "init", path); err != nil {
+		return "", "", fmt.Errorf("%q is no path for a module (choose another by -module, such as example.com/orders): %w", path, err)
+	}
+	text, err := os.ReadFile(filepath.Join(scratch, "go.mod"))
+	return string(text), path, err
+}
+
+// writer writes files and can take all back.
+type writer struct {
+	dir     string
+	created []string          // files and folders, in that order
+	kept    map[string][]byte // of files that may change; nil for those that weren't there
+}
+
+func (w *writer) path(name string) string { return filepath.Join(w.dir, filepath.FromSlash(name)) }
+
+// create writes a file unless there is one, and reports whether it did.
+func (w *writer) create(name, text string) (bool, error) {
+	if err := w.folder(filepath.Dir(w.path(name))); err != nil {
+		return false, err
+	}
+	f, err := os.OpenFile(w.path(name), os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o644) //nolint:gosec // source code
+	if errors.Is(err, fs.ErrExist) {
+		return false, nil
+	}
+	if err != nil {
+		return false, err
+	}
+	w.created = append(w.created, w.path(name))
+	_, err = f.WriteString(text)
+	return true, errors.Join(err, f.Close())
+}
+
+// folder makes a folder and those above it.
+func (w *writer) folder(dir string) error {
+	if _, err := os.Stat(dir); !errors.Is(err, fs.ErrNotExist) {
+		return err
+	}
+	if err := w.folder(filepath.Dir(dir)); err != nil {
+		return err
+	}
+	w.created = append(w.created, dir)
+	return os.Mkdir(dir, 0o755) //nolint:gosec // of source code
+}
+
+// keep remembers files as they are.
+func (w *writer) keep(names ...string) error {
+	if w.kept == nil {
+		w.kept = make(map[string][]byte)
+	}
+	for _, name := range names {
+		text, err := os.ReadFile(w.path(name))
+		if err != nil && !errors.Is(err, fs.ErrNotExist) {
+			return err
+		}
+		w.kept[w.path(name)] = text
+	}
+	return nil
+}
+
+// undo takes all back.
+func (w *writer) undo() error {
+	var errs []error
+	for path, text := range w.kept {
+		if text == nil {
+			errs = append(errs, remove(path))
+		} else {
+			errs = append(errs, os.WriteFile(path, text, 0o644)) //nolint:gosec // as the go command writes it
+		}
+	}
+	for _, path := range slices.Backward(w.created) {
+		errs = append(errs, remove(path))
+	}
+	return errors.Join(errs...)
+}
+
+func remove(path string) error {
+	if err := os.Remove(path); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return err
+	}
+	return nil
+}

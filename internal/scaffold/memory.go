@@ -1,0 +1,53 @@
+package scaffold
+
+import (
+	"bufio"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+)
+
+// memoryFile remembers the files as Init wrote them: a checksum and a path in each line.
+const memoryFile = ".samekey-init"
+
+const memoryHead = "# Written by samekey init: checksums of its files, as it made them. samekey init --check reads them.\n"
+
+// memory is a checksum by a file's path.
+type memory map[string]string
+
+// readMemory returns nil where Init was never run.
+func readMemory(dir string) (memory, error) {
+	text, err := os.ReadFile(filepath.Join(dir, memoryFile))
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, err
+	}
+	m := make(memory)
+	for lines := bufio.NewScanner(strings.NewReader(string(text))); lines.Scan(); {
+		line := lines.Text()
+		if line == "" || strings.HasPrefix(line, "#") {
+			continue
+		}
+		checksum, path, ok := strings.Cut(line, "  ")
+		if !ok {
+			return nil, fmt.Errorf("%s: %q is not a checksum and a path", memoryFile, line)
+		}
+		m[path] = checksum
+	}
+	return m, nil
+}
+
+// remember returns the memory's text for files.
+func remember(all []file) string {
+	var b strings.Builder
+	b.WriteString(memoryHead)
+	for _, f := range all {
+		b.WriteString(sum(f.text) + "  " + f.path + "\n")
+	}
+	return b.String()
+}
