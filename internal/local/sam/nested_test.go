@@ -141,7 +141,7 @@ func TestNestedTemplateIsRead(t *testing.T) {
 	if err != nil || len(tables) != 1 || tables[0].ID != "Inner.Table" {
 		t.Errorf("tables are %+v, %v", tables, err)
 	}
-	ignored := []sam.Resource{{ID: "Remote", Type: "AWS::CloudFormation::Stack"}, {ID: "Inner.Elsewhere", Type: "AWS::Scheduler::Schedule"}}
+	ignored := []sam.Resource{{ID: "Remote", Type: "AWS::CloudFormation::Stack", Line: 11}, {ID: "Inner.Elsewhere", Type: "AWS::Scheduler::Schedule", Line: 36}}
 	if diff := cmp.Diff(ignored, tpl.Ignored()); diff != "" {
 		t.Errorf("left out (-want +got):\n%s", diff)
 	}

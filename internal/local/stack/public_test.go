@@ -6,7 +6,6 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
@@ -53,7 +52,7 @@ func mustPublic(t *testing.T, name string) (*Stack, *localtest.Buffer) {
 func answers(t *testing.T, method, url, body, want string) {
 	t.Helper()
 	var got localtest.Answer
-	localtest.EventuallyIn(t, 2*time.Minute, url+" answers", func() bool {
+	localtest.Eventually(t, url+" answers", func() bool {
 		got = localtest.Send(t, method, url, body, "Content-Type", "text/plain")
 		return got.Status < http.StatusInternalServerError
 	})
@@ -92,7 +91,7 @@ func TestPublicSQSConsumer(t *testing.T) {
 	if _, err := s.queues.client.SendMessage(t.Context(), &sqs.SendMessageInput{QueueUrl: &url, MessageBody: new("tea")}); err != nil {
 		t.Fatal(err)
 	}
-	localtest.EventuallyIn(t, 2*time.Minute, "the function has the message", func() bool {
+	localtest.Eventually(t, "the function has the message", func() bool {
 		return strings.Contains(logs.String(), "QueueConsumerFunction | message: tea")
 	})
 }
@@ -107,7 +106,7 @@ func TestPublicStreamConsumer(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	localtest.EventuallyIn(t, 2*time.Minute, "the function has the change", func() bool {
+	localtest.Eventually(t, "the function has the change", func() bool {
 		return strings.Contains(logs.String(), "ProcessDynamoDBStream | change: INSERT tea")
 	})
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"maps"
+	"slices"
 	"time"
 
 	"github.com/samekey/samekey/internal/local/gosource"
@@ -179,8 +180,10 @@ func (w *watcher) reload(ctx context.Context) {
 		}
 		return
 	}
-	w.files = template.Files()
-	w.template.seen(w.templateStamp())
+	if files := template.Files(); !slices.Equal(files, w.files) {
+		w.files = files
+		w.template.seen(w.templateStamp())
+	}
 	if err := w.follow(ctx); err != nil && ctx.Err() == nil {
 		w.s.log.ErrorContext(ctx, "a function is no longer watched", "error", err)
 		return

@@ -2,6 +2,7 @@
 package main
 
 import (
+	"errors"
 	"log"
 	"os"
 
@@ -11,12 +12,9 @@ import (
 )
 
 func main() {
-	client, err := dynamo.NewClient()
-	if err != nil {
-		log.Fatal(err)
-	}
-	store, err := dynamo.New(client, os.Getenv("IDEM_TABLE"))
-	if err != nil {
+	client, err1 := dynamo.NewClient()
+	store, err2 := dynamo.New(client, os.Getenv("IDEM_TABLE"))
+	if err := errors.Join(err1, err2); err != nil {
 		log.Fatal(err)
 	}
 	lambda.Start(lambda.Wrap(idem.New(store), lambda.HTTPAPI, createOrder))
