@@ -14,6 +14,7 @@ import (
 	"github.com/samekey/samekey/idem"
 	"github.com/samekey/samekey/idem/idemtest"
 	"github.com/samekey/samekey/idem/jobs"
+	"github.com/samekey/samekey/internal/local/localtest"
 )
 
 // Calls and write units per path are the product's number: design part 5.
@@ -135,7 +136,7 @@ func TestCallsPerRequest(t *testing.T) {
 			return nil
 		}
 		defer func() { tab.Transport.Fault = nil }()
-		short, cancel := context.WithTimeout(ctx, 6*time.Second)
+		short, cancel := context.WithTimeout(ctx, localtest.Stretch(3*time.Second))
 		defer cancel()
 		engine := tab.Engine(func(o *idem.Options) { o.Reserve, o.LeaseMargin = 10*time.Millisecond, idem.MinLeaseMargin })
 		res, err := engine.Do(short, tabletest.Post(tabletest.NewKey(), "{}"), func(ctx context.Context) (idem.Response, error) {

@@ -22,6 +22,7 @@ import (
 	"github.com/samekey/samekey/dynamo/internal/tabletest"
 	"github.com/samekey/samekey/idem"
 	"github.com/samekey/samekey/idem/store"
+	"github.com/samekey/samekey/internal/local/localtest"
 )
 
 // The companions of a body belong to one try of one attempt: neither a worker that
@@ -183,7 +184,7 @@ func TestFinishWithoutItsCompanionsIsUnavailable(t *testing.T) {
 	}
 	req := tabletest.Post("", "{}")
 	req.Header = http.Header{idem.KeyHeader: {tabletest.NewKey()}}
-	res, err := tab.Engine(func(o *idem.Options) { o.Lease = 3 * time.Second }).Serve(t.Context(), req,
+	res, err := tab.Engine(func(o *idem.Options) { o.Lease = localtest.Stretch(3 * time.Second) }).Serve(t.Context(), req,
 		func(ctx context.Context) (idem.Response, error) {
 			return idem.Finish(ctx, func(context.Context, *idem.Tx) (idem.Response, error) {
 				return tabletest.Created(randomText(8 << 10))(ctx)

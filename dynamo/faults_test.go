@@ -14,6 +14,7 @@ import (
 	"github.com/samekey/samekey/dynamo/internal/tabletest"
 	"github.com/samekey/samekey/idem"
 	"github.com/samekey/samekey/idem/store"
+	"github.com/samekey/samekey/internal/local/localtest"
 )
 
 func TestLostAnswers(t *testing.T) {
@@ -102,14 +103,17 @@ func TestStoreDown(t *testing.T) {
 			t.Parallel()
 			tab := newTable(t)
 			tab.Transport.Fault = func(string, int) dynamotest.Fault { return fault }
-			ctx, cancel := context.WithTimeout(t.Context(), 3*time.Second)
-			defer cancel()
+			short := func() context.Context {
+				ctx, cancel := context.WithTimeout(t.Context(), localtest.Stretch(2*time.Second))
+				t.Cleanup(cancel)
+				return ctx
+			}
 
 			engine := tab.Engine()
 			req := tabletest.Post(tabletest.NewKey(), "{}")
 			req.Header = http.Header{idem.KeyHeader: {req.Key}}
 			req.Key = ""
-			res, err := engine.Serve(ctx, req, tabletest.NeverRuns(t))
+			res, err := engine.Serve(short(), req, tabletest.NeverRuns(t))
 			if err != nil || res.Status != http.StatusServiceUnavailable || res.Header.Get("Retry-After") == "" {
 				t.Errorf("got %d %v %s, %v", res.Status, res.Header, res.Body, err)
 			}
@@ -119,7 +123,7 @@ func TestStoreDown(t *testing.T) {
 				o.FailOpen = true
 				o.Hooks.FailedOpen = func(context.Context, idem.Event) { opened++ }
 			})
-			if res, err = open.Serve(ctx, req, tabletest.Created("unprotected")); err != nil || string(res.Body) != "unprotected" || opened != 1 {
+			if res, err = open.Serve(short(), req, tabletest.Created("unprotected")); err != nil || string(res.Body) != "unprotected" || opened != 1 {
 				t.Errorf("fail-open got %+v, %v, counted %d", res, err, opened)
 			}
 		})
@@ -137,7 +141,7 @@ func TestFinishFailsForGood(t *testing.T) {
 		}
 		return nil
 	}
-	ctx, cancel := context.WithTimeout(t.Context(), 2*time.Second)
+	ctx, cancel := context.WithTimeout(t.Context(), localtest.Stretch(2*time.Second))
 	defer cancel()
 	var failed error
 	engine := tab.Engine(func(o *idem.Options) {
@@ -180,7 +184,7 @@ func TestCompanionRefused(t *testing.T) {
 		}
 		return nil
 	}
-	engine, req := tab.Engine(func(o *idem.Options) { o.Lease = 5 * time.Second }), tabletest.Post(tabletest.NewKey(), "{}")
+	engine, req := tab.Engine(func(o *idem.Options) { o.Lease = localtest.Stretch(5 * time.Second) }), tabletest.Post(tabletest.NewKey(), "{}")
 	body := randomText(20 << 10)
 	if res, err := engine.Do(t.Context(), req, tabletest.Created(body)); err != nil || string(res.Body) != body {
 		t.Fatalf("got %d bytes, %v", len(res.Body), err)
@@ -253,7 +257,7 @@ func TestHangingAttemptIsSentAgain(t *testing.T) {
 	tab := newTable(t)
 	tab.Transport.Fault = tabletest.On("PutItem", 1, dynamotest.Hang)
 	client := dynamodb.New(tab.Client.Options(), func(o *dynamodb.Options) {
-		o.HTTPClient = &http.Client{Transport: tab.Transport, Timeout: 3 * time.Second}
+		o.HTTPClient = &http.Client{Transport: tab.Transport, Timeout: localtest.Stretch(time.Second)}
 	})
 	store, err := dynamo.New(client, tab.Name)
 	if err != nil {

@@ -18,6 +18,7 @@ import (
 	"github.com/samekey/samekey/idem/idemtest"
 	"github.com/samekey/samekey/idem/jobs"
 	"github.com/samekey/samekey/idem/store"
+	"github.com/samekey/samekey/internal/local/localtest"
 )
 
 // A large request is completed from its record, and no input is at rest after
@@ -158,7 +159,7 @@ func TestClaimThatDiesBeforeItsCompanion(t *testing.T) {
 			tab := newTable(t)
 			clock := idemtest.NewClock()
 			resumable := func(o *idem.Options) { o.Resumable, o.Now = true, clock.Now }
-			dies := func(o *idem.Options) { o.Lease = 10 * time.Second } // it asks the table until its time is over
+			dies := func(o *idem.Options) { o.Lease = localtest.Stretch(5 * time.Second) } // it asks the table until its time is over
 			req := tabletest.Post(tabletest.NewKey(), randomText(40<<10))
 			completer := func(runs *int) error {
 				_, err := tab.Engine(resumable).Resume(t.Context(), jobs.TicketFor(tab.Only(t)),

@@ -12,6 +12,7 @@ import (
 	"os"
 	"strings"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/samekey/samekey/idem"
@@ -117,18 +118,20 @@ func TestFormErrorHoldsBody(t *testing.T) {
 // Observing must not take the handler's time.
 func TestObserveCancelsHandler(t *testing.T) {
 	t.Parallel()
-	e := idem.New(&idem.MemoryStore{}, func(o *idem.Options) { o.Key = idem.KeyObserve; o.Lease = 700 * time.Millisecond })
-	h := e.Middleware(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		select {
-		case <-r.Context().Done():
-			t.Errorf("observed handler was cancelled: %v", r.Context().Err())
-		case <-time.After(600 * time.Millisecond):
-		}
-		w.WriteHeader(201)
-	}))
-	r := httptest.NewRequest("POST", "/pay", strings.NewReader("x"))
-	r.Header.Set("Idempotency-Key", "k")
-	h.ServeHTTP(httptest.NewRecorder(), r)
+	synctest.Test(t, func(t *testing.T) {
+		e := idem.New(&idem.MemoryStore{}, func(o *idem.Options) { o.Key = idem.KeyObserve; o.Lease = 700 * time.Millisecond })
+		h := e.Middleware(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			select {
+			case <-r.Context().Done():
+				t.Errorf("observed handler was cancelled: %v", r.Context().Err())
+			case <-time.After(600 * time.Millisecond):
+			}
+			w.WriteHeader(201)
+		}))
+		r := httptest.NewRequest("POST", "/pay", strings.NewReader("x"))
+		r.Header.Set("Idempotency-Key", "k")
+		h.ServeHTTP(httptest.NewRecorder(), r)
+	})
 }
 
 func TestObserveParsedForm(t *testing.T) {

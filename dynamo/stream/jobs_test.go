@@ -19,6 +19,7 @@ import (
 	"github.com/samekey/samekey/dynamo/stream"
 	"github.com/samekey/samekey/idem"
 	"github.com/samekey/samekey/idem/store"
+	"github.com/samekey/samekey/internal/local/localtest"
 )
 
 // edit changes an item by hand, as no store would.
@@ -549,7 +550,7 @@ func TestJobWritesToAStoreThatIsDown(t *testing.T) {
 	tab := newTable(t)
 	r := tab.finished(t, nil, "0.0")
 	tab.Transport.Fault = tabletest.On("UpdateItem", 1000, tabletest.Ambiguous["the request is lost"])
-	ctx, cancel := context.WithTimeout(t.Context(), 2*time.Second)
+	ctx, cancel := context.WithTimeout(t.Context(), localtest.Stretch(2*time.Second))
 	defer cancel()
 	if err := stream.Ack(ctx, tab.Store, r, "0.0"); !errors.Is(err, store.ErrUnknown) {
 		t.Errorf("ack: %v", err)

@@ -15,6 +15,7 @@ import (
 	"github.com/samekey/samekey/examples/rides/world"
 	"github.com/samekey/samekey/idem"
 	"github.com/samekey/samekey/idem/store"
+	"github.com/samekey/samekey/internal/local/localtest"
 	"github.com/samekey/samekey/lambda"
 )
 
@@ -255,7 +256,7 @@ func TestA12ProviderDown(t *testing.T) {
 			each(t, func(t *testing.T, st *stage) {
 				st.world.SetMode(tc.mode)
 				for range 2 {
-					ctx, cancel := context.WithTimeout(t.Context(), 2*time.Second)
+					ctx, cancel := context.WithTimeout(t.Context(), localtest.Stretch(2*time.Second))
 					re, err := st.function.Handle(ctx, event(jane, "k", trip))
 					cancel()
 					if err != nil {

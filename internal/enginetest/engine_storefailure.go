@@ -10,6 +10,7 @@ import (
 	"github.com/samekey/samekey/idem"
 	"github.com/samekey/samekey/idem/idemtest"
 	"github.com/samekey/samekey/idem/store"
+	"github.com/samekey/samekey/internal/local/localtest"
 	"github.com/samekey/samekey/internal/storetest"
 )
 
@@ -172,7 +173,7 @@ func engineStoreFailure(s suite) {
 				return idemtest.Fault{}
 			})
 			// The engine goes on trying while there is time: let that be short.
-			ctx, cancel := context.WithTimeout(t.Context(), 3*time.Second)
+			ctx, cancel := context.WithTimeout(t.Context(), localtest.Stretch(3*time.Second))
 			defer cancel()
 			res, err := e.engine().Do(ctx, order("k", "1"), a.run)
 			if r := (result{res, err}).first(t); !r.Expires.IsZero() {

@@ -11,6 +11,7 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/aws/aws-lambda-go/events"
@@ -253,31 +254,33 @@ func TestMessagesThatAreNoTickets(t *testing.T) {
 // doesn't end in the dead-letter queue without a try.
 func TestNoTimeLeft(t *testing.T) {
 	t.Parallel()
-	asked := always(completer.TicketOutcome{Kind: completer.TicketDone})
-	short, cancel := context.WithTimeout(t.Context(), 900*time.Millisecond)
-	defer cancel()
-	over, cancelOver := context.WithCancel(t.Context())
-	cancelOver()
-	for name, tc := range map[string]struct {
-		ctx   context.Context
-		stay  int
-		again []string
-	}{"less than a second": {short, 0, []string{"a", "b"}}, "none": {over, 2, nil}} {
-		q := &queue{}
-		re, err := completer.New(q, asked, at).Handle(tc.ctx, events.SQSEvent{Records: []events.SQSMessage{due("a", 1, 3), due("b", 1, 3)}})
-		if err != nil || len(re.BatchItemFailures) != tc.stay || asked.asked != nil {
-			t.Errorf("%s: got %+v, %v; resumed %v", name, re, err, asked.asked)
-		}
-		var again []string
-		for _, d := range q.got {
-			if again = append(again, d.Owner); d.Tries != 3 || !d.Due.Equal(now.Add(jobs.DefaultGrace)) {
-				t.Errorf("%s: put back %+v", name, d)
+	synctest.Test(t, func(t *testing.T) {
+		asked := always(completer.TicketOutcome{Kind: completer.TicketDone})
+		short, cancel := context.WithTimeout(t.Context(), 900*time.Millisecond)
+		defer cancel()
+		over, cancelOver := context.WithCancel(t.Context())
+		cancelOver()
+		for name, tc := range map[string]struct {
+			ctx   context.Context
+			stay  int
+			again []string
+		}{"less than a second": {short, 0, []string{"a", "b"}}, "none": {over, 2, nil}} {
+			q := &queue{}
+			re, err := completer.New(q, asked, at).Handle(tc.ctx, events.SQSEvent{Records: []events.SQSMessage{due("a", 1, 3), due("b", 1, 3)}})
+			if err != nil || len(re.BatchItemFailures) != tc.stay || asked.asked != nil {
+				t.Errorf("%s: got %+v, %v; resumed %v", name, re, err, asked.asked)
+			}
+			var again []string
+			for _, d := range q.got {
+				if again = append(again, d.Owner); d.Tries != 3 || !d.Due.Equal(now.Add(jobs.DefaultGrace)) {
+					t.Errorf("%s: put back %+v", name, d)
+				}
+			}
+			if slices.Sort(again); !slices.Equal(again, tc.again) {
+				t.Errorf("%s: %q go back", name, again)
 			}
 		}
-		if slices.Sort(again); !slices.Equal(again, tc.again) {
-			t.Errorf("%s: %q go back", name, again)
-		}
-	}
+	})
 }
 
 func TestOtherSourcesAreRefused(t *testing.T) {
