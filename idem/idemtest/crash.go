@@ -22,13 +22,6 @@ const patience = time.Minute
 // maxCalls is more than any request makes.
 const maxCalls = 1000
 
-// Point is where a process goes down: before or after its nth call, to the store or
-// to another system. Call 0 is nowhere.
-type Point struct {
-	Call  int
-	After bool
-}
-
 // CrashOptions vary [CrashEverywhere].
 type CrashOptions struct {
 	// Store opens the store of a world. It may return stores on one table: keys are
@@ -111,7 +104,7 @@ func CrashProgram[Re any](t testing.TB, start func(*World) Program[Re], check fu
 	t.Helper()
 	c := &crashes[Re]{t: t, opt: crashOptions(optFns), start: start, check: check, said: make(map[string]int)}
 	defer c.sum()
-	w, calls, _ := c.begin(Point{}, nil)
+	w, calls, _ := c.begin(point{}, nil)
 	if !c.end(w, "without a crash", false) {
 		return // the rest would say the same again and again
 	}
@@ -121,14 +114,14 @@ func CrashProgram[Re any](t testing.TB, start func(*World) Program[Re], check fu
 	}
 	c.want = tally(w)
 
-	w, _, _ = c.begin(Point{}, everyAtomicTwice())
+	w, _, _ = c.begin(point{}, everyAtomicTwice())
 	c.end(w, "with every Atomic run twice", false)
 
 	for n := 1; n <= maxCalls; n++ {
 		crashed := false
 		for _, after := range []bool{false, true} {
 			for _, completer := range []bool{false, true} {
-				w, calls, down := c.begin(Point{n, after}, nil)
+				w, calls, down := c.begin(point{n, after}, nil)
 				if !down {
 					continue
 				}
@@ -176,7 +169,7 @@ type crashes[Re any] struct {
 
 // begin sends the request in a world of its own, from a process that goes down at a
 // point. Nobody hears its answer.
-func (c *crashes[Re]) begin(at Point, plan Plan) (w *World, calls []string, down bool) {
+func (c *crashes[Re]) begin(at point, plan Plan) (w *World, calls []string, down bool) {
 	w = newWorld(c.opt.Store)
 	if c.opt.Begin != nil {
 		c.opt.Begin(w)
@@ -294,7 +287,7 @@ func (c *crashes[Re]) patiently(t *scene, w *World, do func(context.Context, *Wo
 		tries = 3
 	}
 	for range tries {
-		mine, ctx := w.start(t.Context(), Point{}, nil)
+		mine, ctx := w.start(t.Context(), point{}, nil)
 		err = guarded(func() error { return do(ctx, mine) })
 		mine.process.stop()
 		if err == nil || c.opt.MayStick && errors.Is(err, idem.ErrStuck) {
@@ -331,7 +324,7 @@ func (c *crashes[Re]) stuck(t *scene, w *World) bool {
 
 // idle is w as a process sees it that never crashes.
 func (c *crashes[Re]) idle(t *scene, w *World) *World {
-	mine, _ := w.start(t.Context(), Point{}, nil)
+	mine, _ := w.start(t.Context(), point{}, nil)
 	t.Cleanup(mine.process.stop)
 	return mine
 }

@@ -28,7 +28,7 @@ func confirm(ctx context.Context) (idem.Response, error) {
 	})
 }
 
-// A test of a handler's jobs, phases and answer. t is a test's own.
+// The job that a handler has staged. t is a test's own.
 func ExampleStaged() {
 	failtest.Print(os.Stdout, func(t testing.TB) {
 		store := idemtest.Watch(new(idem.MemoryStore))
@@ -36,17 +36,32 @@ func ExampleStaged() {
 		fmt.Println(err)
 
 		fmt.Println(idemtest.Staged[mail](t, store, "send_mail").To)
-		fmt.Println(idemtest.Committed[int](t, store, "priced").Result)
-		fmt.Println(idemtest.Finished(t, store).Response.Status)
-
 		idemtest.Staged[mail](t, store, "send_receipt") // fails the test
 	})
 	// Output:
 	// <nil>
 	// jane@example.com
-	// 2000
-	// 201
 	// 0 jobs of kind "send_receipt" are staged, want 1; staged: ["send_mail"]
+}
+
+// The phase and the answer that a handler has committed.
+func ExampleCommitted() {
+	failtest.Print(os.Stdout, func(t testing.TB) {
+		store := idemtest.Watch(new(idem.MemoryStore))
+		_, err := idem.New(store).Do(t.Context(), idem.Request{Key: "7f0c", Method: "POST"}, confirm)
+		fmt.Println(err)
+
+		fmt.Println(idemtest.Committed[int](t, store, "priced").Result)
+		final := idemtest.Finished(t, store)
+		fmt.Println(final.Response.Status, final.Phases, final.Jobs[0].Kind)
+
+		idemtest.Committed[int](t, store, "paid") // fails the test
+	})
+	// Output:
+	// <nil>
+	// 2000
+	// 201 [priced] send_mail
+	// phase "paid" was committed 0 times, want once; committed: ["priced"]
 }
 
 // The same request again is answered from the record.

@@ -28,11 +28,18 @@ type World struct {
 	process   *process
 }
 
+// point is where a process goes down: before or after its nth call, to the store or
+// to another system. Call 0 is nowhere.
+type point struct {
+	call  int
+	after bool
+}
+
 // process is a process of the program. Its calls are counted, and it goes down at
 // one of them.
 type process struct {
 	store *FaultyStore
-	at    Point
+	at    point
 	stop  context.CancelFunc // of what it does
 
 	mu    sync.Mutex
@@ -45,12 +52,12 @@ func newWorld(open func() store.Store) *World {
 }
 
 // start returns w as a new process sees it, and the context of what it does.
-func (w *World) start(ctx context.Context, at Point, plan Plan) (*World, context.Context) {
+func (w *World) start(ctx context.Context, at point, plan Plan) (*World, context.Context) {
 	p := &process{at: at}
 	ctx, p.stop = context.WithTimeout(ctx, patience)
 	p.store = Faulty(w.log, func(ctx context.Context, c Call) Fault {
 		if p.comesTo(describe(c)) {
-			return Fault{Crash: true, Applied: at.After}
+			return Fault{Crash: true, Applied: at.after}
 		}
 		if plan != nil {
 			return plan(ctx, c)
@@ -68,7 +75,7 @@ func (p *process) comesTo(call string) bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.calls = append(p.calls, call)
-	return len(p.calls) == p.at.Call
+	return len(p.calls) == p.at.call
 }
 
 func (p *process) called() []string {
@@ -83,7 +90,7 @@ func (p *process) call(name string, fn func() error) error {
 		return ErrCrashed
 	}
 	here := p.comesTo(name)
-	if here && !p.at.After {
+	if here && !p.at.after {
 		p.store.Crash()
 		return ErrCrashed
 	}
