@@ -78,9 +78,12 @@ pictures: ## render every Mermaid diagram of the pages; a broken one fails (node
 	internal/tools/mermaid.sh
 
 .PHONY: vet
-vet: ## go vet
+vet: ## go vet, and samekey vet on all packages
 	go vet ./...
 	cd examples/shop && go vet ./...
+	@go build -o $(BIN)/samekey ./cmd/samekey
+	$(BIN)/samekey vet -lock examples/samekey.lock ./...
+	cd examples/shop && $(BIN)/samekey vet -lock samekey.lock ./...
 
 .PHONY: lint
 lint: $(LINT) ## golangci-lint, built from source on first use (about 5 minutes)

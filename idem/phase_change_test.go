@@ -328,19 +328,26 @@ func (d deploy) String() string {
 
 // deploySeen is the outcome of a scenario.
 type deploySeen struct {
-	happened bool   // whether the accident happened
-	expected fate   // by the record after the accident
-	ended    bool   // whether there was an answer
-	listed   bool   // whether people see the operation
-	again    string // items paid for twice
-	short    string // items not paid for, though the operation ended
+	happened bool          // whether the accident happened
+	left     *store.Record // after the accident
+	expected fate          // by the record after the accident
+	ended    bool          // whether there was an answer
+	listed   bool          // whether people see the operation
+	again    string        // items paid for twice
+	short    string        // items not paid for, though the operation ended
 	err      error
 }
 
-func (d deploy) run(t *testing.T) (seen deploySeen) {
+func (d deploy) run(t *testing.T) deploySeen {
 	t.Helper()
-	var mem idem.MemoryStore
-	b := &bank{clock: idemtest.NewClock(), keys: make(map[string]entry), made: make(map[string]int)}
+	seen, _ := d.runOn(t, new(idem.MemoryStore))
+	return seen
+}
+
+// runOn leaves the record and the payments as they are in the end.
+func (d deploy) runOn(t *testing.T, mem *idem.MemoryStore) (seen deploySeen, b *bank) {
+	t.Helper()
+	b = &bank{clock: idemtest.NewClock(), keys: make(map[string]entry), made: make(map[string]int)}
 	opt := func(o *idem.Options) {
 		o.Now, o.Resumable, o.MergeClaim, o.Retention = b.clock.Now, true, d.merged, idem.RetentionMonth
 	}
@@ -354,22 +361,23 @@ func (d deploy) run(t *testing.T) (seen deploySeen) {
 		}
 		return idemtest.Fault{Err: errors.New("access denied")}
 	}
-	st := idemtest.Faulty(&mem, plan)
+	st := idemtest.Faulty(mem, plan)
 	_, err := do(t, idem.New(st, opt), b.handler(d.v1, d.deferred, d.acc, st))
 	seen.happened = seen.happened || errors.Is(err, errAccident) || st.Crashed() || errors.Is(err, idem.ErrStuck)
 	if !seen.happened {
-		return seen
+		return seen, b
 	}
-	seen.expected = d.expected(one(&mem))
-	done := one(&mem) != nil && one(&mem).State == store.Done // only the answer was lost
+	seen.left = one(mem)
+	seen.expected = d.expected(seen.left)
+	done := seen.left != nil && seen.left.State == store.Done // only the answer was lost
 	b.clock.Advance(d.gone)
 	if d.opt2 == nil {
 		d.opt2 = func(*idem.Options) {}
 	}
-	e := idem.New(&mem, opt, d.opt2)
+	e := idem.New(mem, opt, d.opt2)
 	v2 := b.handler(d.v2, d.deferred, accident{}, nil)
 	for range 3 {
-		r := one(&mem)
+		r := one(mem)
 		if d.byCompleter && r != nil && r.State == store.Open && r.Input != nil {
 			_, seen.err = e.Resume(t.Context(), jobs.TicketFor(r), func(ctx context.Context, _ *idem.Request) (idem.Response, error) { return v2(ctx) })
 		} else {
@@ -377,7 +385,7 @@ func (d deploy) run(t *testing.T) (seen deploySeen) {
 		}
 		b.clock.Advance(5 * time.Minute)
 	}
-	r := one(&mem)
+	r := one(mem)
 	seen.ended = r.State == store.Done
 	seen.listed = r.State == store.Stuck || r.State == store.Open && r.Keep == store.KeepOpen && r.LastErr != ""
 	for what, n := range b.made {
@@ -392,7 +400,7 @@ func (d deploy) run(t *testing.T) (seen deploySeen) {
 			}
 		}
 	}
-	return seen
+	return seen, b
 }
 
 // expected reads the row for the progress of version 1.

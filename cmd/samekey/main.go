@@ -1,11 +1,12 @@
-// Command samekey begins applications, runs their functions locally, settles operations, and
-// examines APIs.
+// Command samekey begins applications, runs their functions locally, settles
+// operations, examines APIs and checks handlers.
 //
 //	samekey init    write a handler, its test, a template and CI into a module
 //	samekey local   run a SAM template's functions on this machine
 //	samekey stack   write the template with table, worker, alarms and dashboard
 //	samekey stuck   list and settle operations that wait for people
 //	samekey check   examine an HTTP API that takes idempotency keys
+//	samekey vet     find mistakes in handlers with phases
 package main
 
 import (
@@ -33,10 +34,11 @@ type environment struct {
 }
 
 func commands() []command {
-	return []command{initCommand, localCommand, stackCommand, stuckCommand, checkCommand}
+	return []command{initCommand, localCommand, stackCommand, stuckCommand, checkCommand, vetCommand}
 }
 
 func main() {
+	vetTool(os.Args[1:])
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	// A second signal ends the program as usual.
 	context.AfterFunc(ctx, stop)

@@ -1,0 +1,211 @@
+package main
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"flag"
+	"fmt"
+	"go/token"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"golang.org/x/tools/go/analysis"
+	"golang.org/x/tools/go/analysis/checker"
+	"golang.org/x/tools/go/analysis/unitchecker"
+	"golang.org/x/tools/go/packages"
+
+	"github.com/samekey/samekey/internal/vet"
+	"github.com/samekey/samekey/internal/vet/lock"
+)
+
+var vetCommand = command{name: "vet", summary: "find mistakes in handlers with phases", run: runVet}
+
+const vetUsage = `usage: samekey vet [FLAGS] [PACKAGES]
+
+Finds mistakes in handlers with phases: effects that a retry repeats, results that
+a resumed run misses, calls without their key. Tests are passed over. PACKAGES are
+as for the go command; default: ./...
+
+With -lock it also compares the phases of each handler with a file in your
+repository, and finds the changes that operations under way don't survive.
+
+Exit code: 0 = nothing found, 1 = findings or packages that don't compile, 2 = wrong
+flags. The rules, and how to suppress a finding: docs/vet.md.
+
+As a tool of go vet, with its cache, and without the lock file:
+    go vet -vettool=$(which samekey) ./...
+
+Rules:
+`
+
+// vetOptions are the command's flags.
+type vetOptions struct {
+	lock, tags string
+	update     bool
+	patterns   []string
+}
+
+func vetFlags(env environment, args []string) (opt vetOptions, err error) {
+	fs := flag.NewFlagSet("samekey vet", flag.ContinueOnError)
+	fs.SetOutput(env.stderr)
+	fs.Usage = func() {
+		fmt.Fprint(env.stderr, vetUsage)
+		for _, a := range vet.Analyzers() {
+			fmt.Fprintf(env.stderr, "  %-10s %s\n", a.Name, a.Doc)
+		}
+		fmt.Fprintln(env.stderr, "\nFlags:")
+		fs.PrintDefaults()
+	}
+	fs.StringVar(&opt.lock, "lock", "", "the `FILE` that the phases are compared with")
+	fs.BoolVar(&opt.update, "update", false, "with -lock: write the phases as they are now")
+	fs.StringVar(&opt.tags, "tags", "", "build tags, separated by commas")
+	if err := fs.Parse(args); err != nil {
+		return opt, err
+	}
+	if opt.update && opt.lock == "" {
+		return opt, errors.New("-update needs -lock")
+	}
+	if opt.patterns = fs.Args(); len(opt.patterns) == 0 {
+		opt.patterns = []string{"./..."}
+	}
+	return opt, nil
+}
+
+func runVet(ctx context.Context, env environment, args []string) int {
+	opt, err := vetFlags(env, args)
+	switch {
+	case errors.Is(err, flag.ErrHelp):
+		return 0
+	case err != nil:
+		fmt.Fprintf(env.stderr, "samekey vet: %v\n", err)
+		return 2
+	}
+	n, err := vetPackages(ctx, env, opt)
+	if err != nil {
+		fmt.Fprintf(env.stderr, "samekey vet: %v\n", err)
+		return 1
+	}
+	if n > 0 {
+		fmt.Fprintf(env.stderr, "samekey vet: %d found; docs/vet.md explains the rules\n", n)
+		return 1
+	}
+	return 0
+}
+
+// vetPackages prints what is found, and returns how much that is.
+func vetPackages(ctx context.Context, env environment, opt vetOptions) (int, error) {
+	pkgs, err := loadPackages(ctx, opt.tags, opt.patterns)
+	if err != nil {
+		return 0, err
+	}
+	graph, err := checker.Analyze(append(vet.Analyzers(), vet.Handlers), pkgs, nil)
+	if err != nil {
+		return 0, err
+	}
+	var handlers []lock.Handler
+	var found []diagnostic
+	for _, action := range graph.Roots {
+		if action.Err != nil {
+			return 0, fmt.Errorf("%v: %w", action, action.Err)
+		}
+		if list, ok := action.Result.([]lock.Handler); ok {
+			handlers = append(handlers, list...)
+		}
+		for _, d := range action.Diagnostics {
+			found = append(found, diagnostic{action.Package.Fset.Position(d.Pos), d})
+		}
+	}
+	slices.SortFunc(found, func(a, b diagnostic) int {
+		return cmp.Or(cmp.Compare(a.at.Filename, b.at.Filename), cmp.Compare(a.at.Line, b.at.Line), cmp.Compare(a.at.Column, b.at.Column))
+	})
+	for _, d := range found {
+		fmt.Fprintf(env.stdout, "%v: %s\n", fromHere(d.at), d.Message)
+	}
+	if opt.lock == "" {
+		return len(found), nil
+	}
+	n, err := vetLock(ctx, env, opt, pkgs, handlers)
+	return len(found) + n, err
+}
+
+type diagnostic struct {
+	at token.Position
+	analysis.Diagnostic
+}
+
+// fromHere shortens the name of a file below the present folder.
+func fromHere(p token.Position) token.Position {
+	if here, err := os.Getwd(); err == nil {
+		if rel, err := filepath.Rel(here, p.Filename); err == nil && !strings.HasPrefix(rel, "..") {
+			p.Filename = rel
+		}
+	}
+	return p
+}
+
+// loadPackages type-checks packages from their sources, and takes what they import from
+// what the compiler has exported.
+func loadPackages(ctx context.Context, tags string, patterns []string) ([]*packages.Package, error) {
+	pkgs, err := packages.Load(&packages.Config{
+		Context: ctx, BuildFlags: []string{"-tags=" + tags},
+		Mode: packages.NeedName | packages.NeedFiles | packages.NeedCompiledGoFiles | packages.NeedImports | packages.NeedExportFile |
+			packages.NeedTypes | packages.NeedTypesSizes | packages.NeedSyntax | packages.NeedTypesInfo | packages.NeedModule,
+	}, patterns...)
+	if err != nil {
+		return nil, err
+	}
+	var all []error
+	for _, p := range pkgs {
+		for _, e := range p.Errors {
+			all = append(all, e)
+		}
+	}
+	if len(pkgs) == 0 {
+		all = append(all, fmt.Errorf("no packages match %s", strings.Join(patterns, " ")))
+	}
+	return pkgs, errors.Join(all...)
+}
+
+// vetLock compares the handlers with the lock file, or writes it.
+func vetLock(ctx context.Context, env environment, opt vetOptions, pkgs []*packages.Package, handlers []lock.Handler) (int, error) {
+	file, err := lock.Read(opt.lock)
+	if err != nil {
+		return 0, err
+	}
+	loaded := func(path string) bool {
+		return slices.ContainsFunc(pkgs, func(p *packages.Package) bool { return p.PkgPath == path })
+	}
+	gone := make(map[string]bool) // packages that were not loaded: there are few, if any
+	for path := range file.Packages {
+		if !loaded(path) {
+			_, err := loadPackages(ctx, opt.tags, []string{path})
+			gone[path] = err != nil
+		}
+	}
+	isGone := func(path string) bool { return gone[path] }
+	changes := file.Compare(handlers, loaded, isGone)
+	next := file.Updated(handlers, loaded, isGone)
+	for _, c := range changes {
+		c.At.Pos = fromHere(c.At.Pos)
+		fmt.Fprintln(env.stdout, c)
+	}
+	switch {
+	case opt.update:
+		return 0, next.Write(opt.lock)
+	case len(changes) == 0 && !next.Equal(file):
+		fmt.Fprintf(env.stdout, "%s: lock: operations under way survive the changes of the phases: write them down by samekey vet -lock %s -update\n", opt.lock, opt.lock)
+		return 1, nil
+	}
+	return len(changes), nil
+}
+
+// vetTool answers go vet -vettool, which asks for the tool's version and flags, and
+// names a file with a package. It doesn't return then.
+func vetTool(args []string) {
+	if len(args) > 0 && (args[0] == "-V=full" || args[0] == "-flags" || strings.HasSuffix(args[len(args)-1], ".cfg")) {
+		unitchecker.Main(vet.Analyzers()...)
+	}
+}

@@ -1,0 +1,189 @@
+package vet
+
+import (
+	"go/ast"
+	"go/types"
+	"regexp"
+	"strings"
+)
+
+// effect is a call that changes something outside of this process.
+type effect struct {
+	what string
+	// twice says that the same call, made again, has a second effect.
+	twice bool
+}
+
+// effectOf recognises calls with an effect: of the AWS SDK, net/http, database/sql,
+// pgx and stripe-go. Clients are recognised by the types of their parameters, so
+// that interfaces of the user's own are seen too. It returns nil for reads, and
+// wherever the call may be a read.
+func (c *code) effectOf(call *ast.CallExpr) *effect {
+	fn, ok := calleeOf(c.info, call).(*types.Func)
+	if !ok || fn.Pkg() == nil {
+		return nil
+	}
+	if eff := c.awsEffect(fn); eff != nil {
+		return eff
+	}
+	if eff := c.stripeEffect(fn); eff != nil {
+		return eff
+	}
+	switch receiver, name := receiverOf(fn), fn.Name(); fn.Pkg().Path() {
+	case "net/http":
+		return c.httpEffect(call, receiver, name)
+	case "database/sql", "github.com/jackc/pgx/v5", "github.com/jackc/pgx/v5/pgxpool":
+		if name == "Exec" || name == "ExecContext" {
+			return &effect{what: c.nameOf(fn)}
+		}
+	case "net/smtp":
+		if name == "SendMail" {
+			return &effect{what: c.nameOf(fn), twice: true}
+		}
+	}
+	return nil
+}
+
+// receiverOf names the type whose method a function is; "" if it is none.
+func receiverOf(fn *types.Func) string {
+	recv := fn.Signature().Recv()
+	if recv == nil {
+		return ""
+	}
+	if named := namedOf(recv.Type()); named != nil {
+		return named.Obj().Name()
+	}
+	return ""
+}
+
+func namedOf(t types.Type) *types.Named {
+	if p, ok := types.Unalias(t).(*types.Pointer); ok {
+		t = p.Elem()
+	}
+	named, _ := types.Unalias(t).(*types.Named)
+	return named
+}
+
+// nameOf names a function as the package writes it: sqs.Client.SendMessage, App.save.
+func (c *code) nameOf(fn *types.Func) string {
+	name := fn.Name()
+	if r := receiverOf(fn); r != "" {
+		name = r + "." + name
+	}
+	if fn.Pkg() != c.pkg {
+		name = fn.Pkg().Name() + "." + name
+	}
+	return name
+}
+
+var (
+	awsService = regexp.MustCompile(`^github\.com/aws/aws-sdk-go(?:-v2)?/service/([a-z0-9]+)$`)
+	awsWrite   = regexp.MustCompile(`^(Put|Update|Delete|Create|Send|Publish|Invoke|Start|Stop|Cancel|BatchWrite|TransactWrite|Copy|Complete|Add|Remove|Run|Terminate|Change)(?:[A-Z]|$)`)
+	awsTwice   = regexp.MustCompile(`^(Send|Publish|Invoke|Start|Run|PutEvents|PutRecord)`)
+	// What a function says of itself: nobody minds that twice.
+	telemetry = map[string]bool{"cloudwatch": true, "cloudwatchlogs": true, "xray": true}
+)
+
+// awsEffect recognises an operation of the AWS SDK by its input: PutItem has a
+// parameter of the type *dynamodb.PutItemInput.
+func (c *code) awsEffect(fn *types.Func) *effect {
+	for param := range fn.Signature().Params().Variables() {
+		named := namedOf(param.Type())
+		if named == nil || named.Obj().Pkg() == nil {
+			continue
+		}
+		operation, isInput := strings.CutSuffix(named.Obj().Name(), "Input")
+		m := awsService.FindStringSubmatch(named.Obj().Pkg().Path())
+		if m == nil || !isInput || telemetry[m[1]] || strings.TrimSuffix(fn.Name(), "WithContext") != operation || !awsWrite.MatchString(operation) {
+			continue
+		}
+		return &effect{c.nameOf(fn), awsTwice.MatchString(operation)}
+	}
+	return nil
+}
+
+var (
+	stripePackage = regexp.MustCompile(`^github\.com/stripe/stripe-go(/|$)`)
+	stripeWrite   = regexp.MustCompile(`^(New|Create|Update|Del|Delete|Cancel|Capture|Confirm|Reverse|Pay)$`)
+)
+
+// stripeEffect recognises a call of stripe-go by its parameters.
+func (c *code) stripeEffect(fn *types.Func) *effect {
+	for param := range fn.Signature().Params().Variables() {
+		named := namedOf(param.Type())
+		if named == nil || named.Obj().Pkg() == nil || !stripePackage.MatchString(named.Obj().Pkg().Path()) {
+			continue
+		}
+		if strings.HasSuffix(named.Obj().Name(), "Params") && stripeWrite.MatchString(fn.Name()) {
+			return &effect{c.nameOf(fn), fn.Name() != "Update" && !strings.HasPrefix(fn.Name(), "Del")}
+		}
+	}
+	return nil
+}
+
+// httpEffect recognises requests by their method. A request that comes from out of
+// sight may be a GET.
+func (c *code) httpEffect(call *ast.CallExpr, receiver, name string) *effect {
+	what := "http." + name
+	if receiver != "" {
+		what = "http." + receiver + "." + name
+	}
+	switch {
+	case (receiver == "" || receiver == "Client") && (name == "Post" || name == "PostForm"):
+		return &effect{what, true}
+	case (receiver == "Client" && name == "Do" || name == "RoundTrip") && len(call.Args) == 1:
+		method := c.methodOf(call.Args[0])
+		switch method {
+		case "POST", "PATCH":
+			return &effect{what + " (" + method + ")", true}
+		case "PUT", "DELETE":
+			return &effect{what + " (" + method + ")", false}
+		}
+	}
+	return nil
+}
+
+// methodOf is the method of a request that http.NewRequest has made; "" if that is
+// not in sight, or not a constant.
+func (c *code) methodOf(req ast.Expr) string {
+	switch e := ast.Unparen(req).(type) {
+	case *ast.Ident:
+		v, ok := c.info.ObjectOf(e).(*types.Var)
+		if all := c.values[v]; ok && len(all) == 1 {
+			if call, isCall := ast.Unparen(all[0]).(*ast.CallExpr); isCall {
+				return c.methodOf(call)
+			}
+		}
+	case *ast.CallExpr:
+		fn, ok := calleeOf(c.info, e).(*types.Func)
+		if !ok {
+			return ""
+		}
+		at := map[string]int{"net/http.NewRequest": 0, "net/http.NewRequestWithContext": 1}
+		if i, known := at[fn.FullName()]; known && i < len(e.Args) {
+			s, _ := c.constantString(e.Args[i])
+			return s
+		}
+		if sel, isSel := ast.Unparen(e.Fun).(*ast.SelectorExpr); isSel && fn.FullName() == "(*net/http.Request).WithContext" {
+			return c.methodOf(sel.X)
+		}
+	}
+	return ""
+}
+
+// verb begins the names of calls that, made again, do something again.
+var verb = regexp.MustCompile(`^(Authorize|Book|Capture|Charge|Create|Credit|Debit|Deposit|Issue|Notify|Order|Pay|Place|Post|Publish|Purchase|Refund|Reserve|Send|Submit|Transfer|Withdraw)(?:[A-Z]|$)`)
+
+// clientCall recognises a call of somebody's client whose name says that it does
+// something: it takes a context, and is an interface's or of another module.
+func (c *code) clientCall(call *ast.CallExpr) *effect {
+	fn, ok := calleeOf(c.info, call).(*types.Func)
+	if !ok || fn.Pkg() == nil || c.decls[fn] != nil || !verb.MatchString(fn.Name()) || strings.HasPrefix(fn.Pkg().Path(), "github.com/samekey/samekey/") && fn.Pkg() != c.pkg {
+		return nil
+	}
+	params := fn.Signature().Params()
+	if params.Len() < 2 || params.At(0).Type().String() != "context.Context" {
+		return nil
+	}
+	return &effect{c.nameOf(fn), true}
+}

@@ -1,0 +1,340 @@
+package vet
+
+import (
+	"go/ast"
+	"go/constant"
+	"go/token"
+	"go/types"
+	"path/filepath"
+	"reflect"
+	"slices"
+	"strings"
+
+	"golang.org/x/tools/go/analysis"
+	"golang.org/x/tools/go/types/typeutil"
+)
+
+const idemPath = "github.com/samekey/samekey/idem"
+
+// kind is the function of package idem that runs a phase.
+type kind string
+
+const (
+	atomic  kind = "Atomic"
+	foreign kind = "Foreign"
+	finish  kind = "Finish"
+)
+
+// phase is a call that runs a phase: of package idem, or of a wrapper.
+type phase struct {
+	kind   kind
+	call   *ast.CallExpr
+	name   ast.Expr       // nil for a Finish
+	body   *ast.BlockStmt // of its function; nil if that is out of sight
+	fn     ast.Expr       // its function
+	lit    *ast.FuncLit   // which is a literal
+	opts   []ast.Expr
+	unseen bool // not all options are in sight
+	via    bool // the call is a wrapper's
+	inner  bool // the call is in a wrapper, and takes its name or its function from there
+	result types.Type
+	open   bool // the result is a type parameter of the wrapper
+}
+
+// code is a package as the rules see it.
+type code struct {
+	fset    *token.FileSet
+	info    *types.Info
+	pkg     *types.Package
+	files   []*ast.File // without tests
+	decls   map[*types.Func]*ast.FuncDecl
+	values  map[*types.Var][]ast.Expr // that are assigned to a variable
+	phases  []*phase
+	at      map[*ast.CallExpr]*phase
+	inline  map[*ast.FuncLit]bool // run where they stand
+	label   map[*ast.FuncLit]string
+	units   []*unit
+	unit    map[*types.Func]*unit // of a declared function
+	ignored []ignored
+
+	effects map[*types.Func]*effect // of functions, memoized
+}
+
+var finder = &analysis.Analyzer{
+	Name: "phases", Doc: "find phases, and the functions around them",
+	ResultType: reflect.TypeFor[*code](),
+	Run:        func(pass *analysis.Pass) (any, error) { return find(pass), nil },
+}
+
+func find(pass *analysis.Pass) *code {
+	c := &code{
+		fset: pass.Fset, info: pass.TypesInfo, pkg: pass.Pkg,
+		decls: make(map[*types.Func]*ast.FuncDecl), values: make(map[*types.Var][]ast.Expr),
+		at: make(map[*ast.CallExpr]*phase), inline: make(map[*ast.FuncLit]bool), label: make(map[*ast.FuncLit]string),
+		unit: make(map[*types.Func]*unit), effects: make(map[*types.Func]*effect),
+	}
+	for _, file := range pass.Files {
+		if isTest(pass.Fset, file) {
+			continue
+		}
+		c.ignored = append(c.ignored, ignoresOf(pass.Fset, file)...)
+		c.files = append(c.files, file)
+	}
+	if !slices.ContainsFunc(pass.Pkg.Imports(), func(p *types.Package) bool { return p.Path() == idemPath }) {
+		return c
+	}
+	c.declarations()
+	c.direct()
+	for range 3 { // wrappers of wrappers
+		if !c.wrapped() {
+			break
+		}
+	}
+	c.literals()
+	c.findUnits()
+	return c
+}
+
+// isTest reports whether a file is a test's, or helps tests.
+func isTest(fset *token.FileSet, file *ast.File) bool {
+	if strings.HasSuffix(filepath.Base(fset.Position(file.Package).Filename), "_test.go") {
+		return true
+	}
+	return slices.ContainsFunc(file.Imports, func(i *ast.ImportSpec) bool { return i.Path.Value == `"testing"` })
+}
+
+// inspect visits every node of the package.
+func (c *code) inspect(visit func(ast.Node)) {
+	for _, file := range c.files {
+		ast.Inspect(file, func(n ast.Node) bool {
+			if n != nil {
+				visit(n)
+			}
+			return true
+		})
+	}
+}
+
+func (c *code) declarations() {
+	assign := func(left, right []ast.Expr) {
+		for i, l := range left {
+			id, ok := l.(*ast.Ident)
+			v, isVar := c.info.ObjectOf(id).(*types.Var)
+			switch {
+			case !ok || !isVar || len(right) == 0:
+			case len(left) == len(right):
+				c.values[v] = append(c.values[v], right[i])
+			default:
+				c.values[v] = append(c.values[v], right[0])
+			}
+		}
+	}
+	c.inspect(func(n ast.Node) {
+		switch n := n.(type) {
+		case *ast.FuncDecl:
+			if fn, ok := c.info.Defs[n.Name].(*types.Func); ok && n.Body != nil {
+				c.decls[fn] = n
+			}
+		case *ast.AssignStmt:
+			assign(n.Lhs, n.Rhs)
+		case *ast.ValueSpec:
+			left := make([]ast.Expr, len(n.Names))
+			for i, name := range n.Names {
+				left[i] = name
+			}
+			assign(left, n.Values)
+		case *ast.RangeStmt:
+			for _, e := range []ast.Expr{n.Key, n.Value} {
+				if e != nil {
+					assign([]ast.Expr{e}, []ast.Expr{n.X})
+				}
+			}
+		}
+	})
+}
+
+// direct finds the calls of package idem.
+func (c *code) direct() {
+	c.inspect(func(n ast.Node) {
+		call, ok := n.(*ast.CallExpr)
+		if !ok {
+			return
+		}
+		fn, ok := calleeOf(c.info, call).(*types.Func)
+		if !ok || fn.Pkg() == nil || fn.Pkg().Path() != idemPath || fn.Signature().Recv() != nil {
+			return
+		}
+		p := &phase{kind: kind(fn.Name()), call: call, result: c.resultOf(call)}
+		switch {
+		case p.kind == finish && len(call.Args) == 2:
+			c.setFunction(p, call.Args[1])
+		case (p.kind == atomic || p.kind == foreign) && len(call.Args) >= 3:
+			p.name, p.opts, p.unseen = call.Args[1], call.Args[3:], call.Ellipsis.IsValid()
+			c.setFunction(p, call.Args[2])
+		default:
+			return
+		}
+		c.phases, c.at[call] = append(c.phases, p), p
+	})
+}
+
+// resultOf is the type of a call's first result.
+func (c *code) resultOf(call *ast.CallExpr) types.Type {
+	t := c.info.TypeOf(call)
+	if tuple, ok := t.(*types.Tuple); ok {
+		if tuple.Len() == 0 {
+			return nil
+		}
+		return tuple.At(0).Type()
+	}
+	return t
+}
+
+// setFunction resolves the function of a phase: a literal, a variable that holds
+// one, or a function or method of this package.
+func (c *code) setFunction(p *phase, e ast.Expr) {
+	e = ast.Unparen(e)
+	p.fn = e
+	if lit, ok := e.(*ast.FuncLit); ok {
+		p.lit, p.body = lit, lit.Body
+		return
+	}
+	switch obj := c.object(e).(type) {
+	case *types.Func:
+		if decl := c.decls[obj.Origin()]; decl != nil {
+			p.body = decl.Body
+		}
+	case *types.Var:
+		if all := c.values[obj]; len(all) == 1 {
+			if lit, ok := ast.Unparen(all[0]).(*ast.FuncLit); ok {
+				p.lit, p.body = lit, lit.Body
+			}
+		}
+	}
+}
+
+// object is what an identifier or a selection stands for.
+func (c *code) object(e ast.Expr) types.Object {
+	switch e := ast.Unparen(e).(type) {
+	case *ast.Ident:
+		return c.info.ObjectOf(e)
+	case *ast.SelectorExpr:
+		return c.info.ObjectOf(e.Sel)
+	case *ast.IndexExpr: // an instance of a generic function
+		return c.object(e.X)
+	}
+	return nil
+}
+
+// wrapped finds the functions of the package that hand their own parameters on as
+// the name or the function of a phase, and takes their calls for phases. It reports
+// whether there are more than before.
+func (c *code) wrapped() (more bool) {
+	type wrapper struct {
+		*phase
+		name, fn int // parameters; -1 = none
+	}
+	wrappers := make(map[*types.Func]wrapper)
+	for _, p := range c.phases {
+		fn := c.enclosing(p.call.Pos())
+		if fn == nil {
+			continue
+		}
+		w := wrapper{p, parameter(c, fn, p.name), parameter(c, fn, p.fn)}
+		if w.fn < 0 && p.lit != nil {
+			w.fn = calledParameter(c, fn, p.lit)
+		}
+		if w.name >= 0 || w.fn >= 0 {
+			p.inner = true
+			wrappers[fn] = w
+		}
+	}
+	c.inspect(func(n ast.Node) {
+		call, ok := n.(*ast.CallExpr)
+		if !ok || c.at[call] != nil {
+			return
+		}
+		fn, ok := calleeOf(c.info, call).(*types.Func)
+		w, isWrapper := wrappers[originOf(fn, ok)]
+		if !isWrapper {
+			return
+		}
+		p := &phase{kind: w.kind, call: call, name: w.phase.name, opts: w.opts, unseen: w.unseen, via: true, result: w.result}
+		if _, open := types.Unalias(w.result).(*types.TypeParam); open {
+			p.result, p.open = c.resultOf(call), true
+		}
+		if w.name >= 0 && w.name < len(call.Args) {
+			p.name = call.Args[w.name]
+		}
+		if w.fn >= 0 && w.fn < len(call.Args) {
+			c.setFunction(p, call.Args[w.fn])
+		}
+		c.phases, c.at[call], more = append(c.phases, p), p, true
+	})
+	return more
+}
+
+func originOf(fn *types.Func, ok bool) *types.Func {
+	if !ok {
+		return nil
+	}
+	return fn.Origin()
+}
+
+// enclosing is the declared function around a position.
+func (c *code) enclosing(pos token.Pos) *types.Func {
+	for fn, decl := range c.decls {
+		if within(decl, pos) {
+			return fn
+		}
+	}
+	return nil
+}
+
+// parameter is the number of fn's parameter that e is; -1 if it is none.
+func parameter(c *code, fn *types.Func, e ast.Expr) int {
+	id, ok := e.(*ast.Ident)
+	if !ok {
+		return -1
+	}
+	params := fn.Signature().Params()
+	for i := range params.Len() {
+		if params.At(i) == c.info.ObjectOf(id) {
+			return i
+		}
+	}
+	return -1
+}
+
+// calledParameter is the number of fn's parameter that a literal calls.
+func calledParameter(c *code, fn *types.Func, lit *ast.FuncLit) int {
+	at := -1
+	ast.Inspect(lit.Body, func(n ast.Node) bool {
+		if call, ok := n.(*ast.CallExpr); ok && at < 0 {
+			at = parameter(c, fn, call.Fun)
+		}
+		return true
+	})
+	return at
+}
+
+// calleeOf is the function that a call calls, of a generic one its declaration.
+func calleeOf(info *types.Info, call *ast.CallExpr) types.Object {
+	obj := typeutil.Callee(info, call)
+	if fn, ok := obj.(*types.Func); ok {
+		return fn.Origin()
+	}
+	return obj
+}
+
+// constantString is the value of a constant expression.
+func (c *code) constantString(e ast.Expr) (string, bool) {
+	if e == nil {
+		return "", false
+	}
+	v := c.info.Types[e].Value
+	if v == nil || v.Kind() != constant.String {
+		return "", false
+	}
+	return constant.StringVal(v), true
+}

@@ -1,0 +1,84 @@
+package vet
+
+import (
+	"go/ast"
+	"go/token"
+	"go/types"
+
+	"golang.org/x/tools/go/cfg"
+)
+
+// graph knows which part of a function's body may run before which.
+type graph struct {
+	blocks []*cfg.Block
+	after  map[*cfg.Block]map[*cfg.Block]bool // the blocks that may run after a block
+}
+
+func newGraph(info *types.Info, body *ast.BlockStmt) *graph {
+	g := cfg.New(body, func(call *ast.CallExpr) bool { return mayReturn(info, call) })
+	return &graph{blocks: g.Blocks, after: make(map[*cfg.Block]map[*cfg.Block]bool)}
+}
+
+// mayReturn reports whether a call may come back.
+func mayReturn(info *types.Info, call *ast.CallExpr) bool {
+	switch obj := calleeOf(info, call).(type) {
+	case *types.Builtin:
+		return obj.Name() != "panic"
+	case *types.Func:
+		switch obj.FullName() {
+		case "os.Exit", "log.Fatal", "log.Fatalf", "log.Fatalln":
+			return false
+		}
+	}
+	return true
+}
+
+// place finds the block and the statement in it that has a position.
+func (g *graph) place(pos token.Pos) (*cfg.Block, int) {
+	for _, b := range g.blocks {
+		for i, n := range b.Nodes {
+			if n.Pos() <= pos && pos < n.End() {
+				return b, i
+			}
+		}
+	}
+	return nil, 0
+}
+
+// before reports whether the code at a may run before the code at b.
+func (g *graph) before(a, b token.Pos) bool {
+	from, i := g.place(a)
+	to, j := g.place(b)
+	if from == nil || to == nil {
+		return false
+	}
+	if from == to && (i < j || i == j && a < b) {
+		return true
+	}
+	return g.reached(from)[to]
+}
+
+// again reports whether the code at pos may run more than once.
+func (g *graph) again(pos token.Pos) bool {
+	b, _ := g.place(pos)
+	return b != nil && g.reached(b)[b]
+}
+
+func (g *graph) reached(from *cfg.Block) map[*cfg.Block]bool {
+	if seen, ok := g.after[from]; ok {
+		return seen
+	}
+	seen := make(map[*cfg.Block]bool)
+	todo := append([]*cfg.Block(nil), from.Succs...)
+	for len(todo) > 0 {
+		b := todo[len(todo)-1]
+		todo = todo[:len(todo)-1]
+		if seen[b] {
+			continue
+		}
+		seen[b] = true
+		todo = append(todo, b.Succs...)
+	}
+	g.after[from] = seen
+	return seen
+}

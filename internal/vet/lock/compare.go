@@ -1,0 +1,200 @@
+package lock
+
+import (
+	"cmp"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"time"
+)
+
+// Danger is what becomes of an operation under way that meets a change.
+type Danger int
+
+const (
+	// Refused operations are blocked or stuck: nothing is done until people act.
+	Refused Danger = iota
+	// Twice operations may make a call again, and their provider takes it for another.
+	Twice
+)
+
+// Change is a change of a handler that operations under way may not survive.
+type Change struct {
+	Danger  Danger
+	Handler string
+	At      Handler // where the program has it now; without a Pos where it doesn't
+	Message string
+}
+
+// guide says how to deploy such changes.
+const guide = "https://github.com/samekey/samekey/blob/main/docs/guides/changing-phases.md#keep-the-old-phases"
+
+func (c Change) String() string {
+	then := "operations under way are refused until the old version is back"
+	if c.Danger == Twice {
+		then = "an operation under way may make the call twice"
+	}
+	where := ""
+	if c.At.Pos.IsValid() {
+		where = c.At.Pos.String() + ": "
+	}
+	return fmt.Sprintf("%slock: %s: %s: %s. Keep the old phases for them: %s", where, c.Handler, c.Message, then, guide)
+}
+
+// Compare finds the changes from the file to the program that operations under way
+// may not survive. Only packages that are loaded, or gone, are compared. A handler
+// that has only got another name is found by its phases.
+func (f *File) Compare(now []Handler, loaded, gone func(pkg string) bool) (all []Change) {
+	current := make(map[string]Handler)
+	for _, h := range now {
+		current[h.Package+"."+h.Name] = h
+	}
+	for _, pkg := range slices.Sorted(maps.Keys(f.Packages)) {
+		if !loaded(pkg) && !gone(pkg) {
+			continue
+		}
+		for _, name := range slices.Sorted(maps.Keys(f.Packages[pkg])) {
+			was, full := f.Packages[pkg][name], pkg+"."+name
+			is, ok := current[full]
+			if !ok {
+				is, ok = f.renamed(was, now)
+			}
+			if !ok {
+				all = append(all, Change{Handler: full, Message: "the handler is gone, with " + list(was)})
+				continue
+			}
+			all = append(all, compare(full, was, is)...)
+		}
+	}
+	return all
+}
+
+// renamed finds a handler that the file doesn't have, and that can go on with the
+// phases of one that is gone.
+func (f *File) renamed(was []Phase, now []Handler) (Handler, bool) {
+	for _, h := range now {
+		if _, known := f.Packages[h.Package][h.Name]; !known && len(compare("", was, h)) == 0 {
+			return h, true
+		}
+	}
+	return Handler{}, false
+}
+
+func list(phases []Phase) string {
+	quoted := make([]string, len(phases))
+	for i, p := range phases {
+		quoted[i] = fmt.Sprintf("%q", p.Name)
+	}
+	return strings.Join(quoted, ", ")
+}
+
+func compare(handler string, was []Phase, is Handler) (all []Change) {
+	add := func(d Danger, format string, args ...any) {
+		all = append(all, Change{d, handler, is, fmt.Sprintf(format, args...)})
+	}
+	at := match(was, is.Phases)
+	var added []int
+	for j := range is.Phases {
+		if !slices.Contains(at, j) {
+			added = append(added, j)
+		}
+	}
+	for i, p := range was {
+		if at[i] >= 0 {
+			continue
+		}
+		if j := instead(p, at, i, added, is.Phases); j >= 0 {
+			add(Refused, "the phase %q is now called %q", p.Name, is.Phases[j].Name)
+			added = slices.DeleteFunc(added, func(k int) bool { return k == j })
+		} else {
+			add(Refused, "the phase %q is gone", p.Name)
+		}
+	}
+	for _, j := range added {
+		for i := range was {
+			if at[i] >= 0 && is.Before(j, at[i]) && !is.Before(at[i], j) {
+				add(Refused, "the phase %q is new before %q", is.Phases[j].Name, was[i].Name)
+				break
+			}
+		}
+	}
+	for i := range was {
+		for k := i + 1; k < len(was); k++ {
+			if a, b := at[i], at[k]; a >= 0 && b >= 0 && is.Before(b, a) && !is.Before(a, b) {
+				add(Refused, "the phase %q runs before %q now", was[k].Name, was[i].Name)
+			}
+		}
+	}
+	for i, p := range was {
+		if at[i] >= 0 {
+			comparePhase(p, is.Phases[at[i]], add)
+		}
+	}
+	return all
+}
+
+// match finds each phase in the program, by its name; -1 = it is not there. Where
+// several have a name, they are taken in order.
+func match(was, is []Phase) []int {
+	at := make([]int, len(was))
+	taken := make(map[int]bool)
+	for i, p := range was {
+		at[i] = slices.IndexFunc(is, func(q Phase) bool { return q.Name == p.Name })
+		for at[i] >= 0 && taken[at[i]] {
+			from := at[i] + 1
+			next := slices.IndexFunc(is[from:], func(q Phase) bool { return q.Name == p.Name })
+			if at[i] = -1; next >= 0 {
+				at[i] = from + next
+			}
+		}
+		taken[at[i]] = true
+	}
+	return at
+}
+
+// instead finds the new phase that stands where one is gone; -1 = there is none.
+func instead(p Phase, at []int, i int, added []int, is []Phase) int {
+	after, before := -1, len(is)
+	for k := range at {
+		if k < i && at[k] >= 0 {
+			after = max(after, at[k])
+		}
+		if k > i && at[k] >= 0 {
+			before = min(before, at[k])
+		}
+	}
+	for _, j := range added {
+		if after < j && j < before && is[j].Kind == p.Kind {
+			return j
+		}
+	}
+	return -1
+}
+
+// comparePhase compares two phases of one name.
+func comparePhase(was, is Phase, add func(Danger, string, ...any)) {
+	for _, call := range was.Calls {
+		if was.Kind == is.Kind && !slices.Contains(is.Calls, call) && !slices.Contains(is.Calls, "*") {
+			add(Twice, "the phase %q asks for the key of %q no more: under another name, or without a key, it is another call", was.Name, call)
+		}
+	}
+	switch {
+	case was.Kind == "Foreign" && is.Kind == "Atomic":
+		add(Refused, "the phase %q was a Foreign and is an Atomic, so a call that was begun is not repeated", was.Name)
+	case was.NotIdempotent && !is.NotIdempotent:
+		add(Refused, "the phase %q has lost idem.NotIdempotent", was.Name)
+	case !was.NotIdempotent && is.NotIdempotent && was.Kind == is.Kind:
+		add(Refused, "the phase %q has got idem.NotIdempotent", was.Name)
+	}
+	const day = int64(24 * time.Hour / time.Second)
+	if before, now := cmp.Or(was.Remembers, day), cmp.Or(is.Remembers, day); now < before {
+		add(Refused, "the phase %q relies on its provider's memory for %v, and did for %v", was.Name,
+			time.Duration(now)*time.Second, time.Duration(before)*time.Second)
+	}
+	if was.Result != nil && is.Result != nil {
+		if why := lost(was.Result, is.Result, "the result"); why != "" {
+			add(Refused, "the phase %q returns another type: %s", was.Name, why)
+		}
+	}
+}

@@ -1,0 +1,112 @@
+// Package lock keeps the phases of handlers in a file, and finds the changes of a
+// program that its operations under way can't survive.
+package lock
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"go/token"
+	"io/fs"
+	"os"
+)
+
+// Phase is a phase of a handler, as far as a resumed run depends on it.
+type Phase struct {
+	// Name is the phase's, with * for each part that isn't constant.
+	Name string `json:"phase"`
+	// Kind is Atomic or Foreign.
+	Kind string `json:"kind"`
+	// NotIdempotent says that the phase has this option.
+	NotIdempotent bool `json:"notIdempotent,omitempty"`
+	// Remembers is the option's time in seconds; 0 = none is in sight.
+	Remembers int64 `json:"remembers,omitempty"`
+	// Calls are the names of its calls: service, or service/step; * for what isn't
+	// constant. In alphabetical order.
+	Calls []string `json:"calls,omitempty"`
+	// Result is the form of its result; nil = any.
+	Result Shape `json:"result,omitempty"`
+}
+
+// Handler is a handler of the program, and the phases that it may run, in source
+// order.
+type Handler struct {
+	Package, Name string
+	Pos           token.Position
+	Phases        []Phase
+	// Before says whether phase i may run before phase j.
+	Before func(i, j int) bool
+}
+
+// File is what a lock file holds: the phases of handlers, by package and name.
+type File struct {
+	Version  int                           `json:"version"`
+	Packages map[string]map[string][]Phase `json:"packages"`
+}
+
+const version = 1
+
+// Read reads a lock file. One that doesn't exist has no handlers.
+func Read(path string) (*File, error) {
+	raw, err := os.ReadFile(path)
+	if errors.Is(err, fs.ErrNotExist) {
+		return &File{Version: version}, nil
+	}
+	if err != nil {
+		return nil, err
+	}
+	f := new(File)
+	d := json.NewDecoder(bytes.NewReader(raw))
+	d.DisallowUnknownFields()
+	if err := d.Decode(f); err != nil {
+		return nil, fmt.Errorf("%s is no lock file: %w", path, err)
+	}
+	if f.Version != version {
+		return nil, fmt.Errorf("%s has version %d, and this program knows %d", path, f.Version, version)
+	}
+	return f, nil
+}
+
+// Write writes a lock file.
+func (f *File) Write(path string) error {
+	raw, err := f.text()
+	if err != nil {
+		return err
+	}
+	return os.WriteFile(path, raw, 0o644) //nolint:gosec // it belongs into the repository, for all to read
+}
+
+func (f *File) text() ([]byte, error) {
+	var b bytes.Buffer
+	e := json.NewEncoder(&b)
+	e.SetEscapeHTML(false)
+	e.SetIndent("", "  ")
+	err := e.Encode(f)
+	return b.Bytes(), err
+}
+
+// Updated is the file with the handlers as they are now. Packages that were not
+// loaded stay as they were; loaded says which were, and gone which are no more.
+func (f *File) Updated(now []Handler, loaded, gone func(pkg string) bool) *File {
+	next := &File{Version: version, Packages: make(map[string]map[string][]Phase)}
+	for pkg, handlers := range f.Packages {
+		if !loaded(pkg) && !gone(pkg) {
+			next.Packages[pkg] = handlers
+		}
+	}
+	for _, h := range now {
+		if next.Packages[h.Package] == nil {
+			next.Packages[h.Package] = make(map[string][]Phase)
+		}
+		next.Packages[h.Package][h.Name] = h.Phases
+	}
+	return next
+}
+
+// Equal reports whether two files say the same.
+func (f *File) Equal(g *File) bool {
+	a, err1 := f.text()
+	b, err2 := g.text()
+	return err1 == nil && err2 == nil && bytes.Equal(a, b)
+}

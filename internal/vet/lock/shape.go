@@ -1,0 +1,166 @@
+package lock
+
+import (
+	"fmt"
+	"go/types"
+	"maps"
+	"reflect"
+	"slices"
+	"strings"
+)
+
+// Shape is the form of a type's JSON: the name of a scalar, or of a type that makes
+// its own JSON; a list of one shape; an object of fields, or, under *, of a map's
+// values.
+type Shape any
+
+// ShapeOf is the form of a type's JSON. own says which types make their own.
+func ShapeOf(t types.Type, own func(types.Type) bool) Shape {
+	return shapes{own, nil}.of(t)
+}
+
+type shapes struct {
+	own    func(types.Type) bool
+	within []types.Type // that this one is a part of
+}
+
+func (s shapes) of(t types.Type) Shape {
+	t = types.Unalias(t)
+	if p, ok := t.(*types.Pointer); ok {
+		return s.of(p.Elem())
+	}
+	name := types.TypeString(t, (*types.Package).Path)
+	if slices.ContainsFunc(s.within, func(outer types.Type) bool { return types.Identical(outer, t) }) || s.own(t) {
+		return name
+	}
+	inner := shapes{s.own, append(slices.Clone(s.within), t)}
+	switch u := t.Underlying().(type) {
+	case *types.Basic:
+		return scalar(u)
+	case *types.Slice:
+		if b, ok := u.Elem().Underlying().(*types.Basic); ok && b.Kind() == types.Byte {
+			return "bytes"
+		}
+		return []any{inner.of(u.Elem())}
+	case *types.Array:
+		return []any{inner.of(u.Elem())}
+	case *types.Map:
+		return map[string]any{"*": inner.of(u.Elem())}
+	case *types.Struct:
+		fields := make(map[string]any)
+		inner.addFields(fields, u)
+		return fields
+	case *types.Interface:
+		return "any"
+	}
+	return name
+}
+
+func scalar(b *types.Basic) Shape {
+	switch {
+	case b.Info()&types.IsInteger != 0:
+		return "int"
+	case b.Info()&types.IsFloat != 0:
+		return "float"
+	case b.Info()&types.IsBoolean != 0:
+		return "bool"
+	default:
+		return "string"
+	}
+}
+
+// addFields adds the fields that JSON sees of a struct. A field of the struct itself
+// wins over that of an embedded one.
+func (s shapes) addFields(all map[string]any, u *types.Struct) {
+	for i := range u.NumFields() {
+		f := u.Field(i)
+		name, opts, _ := strings.Cut(reflect.StructTag(u.Tag(i)).Get("json"), ",")
+		if name == "-" && opts == "" {
+			continue
+		}
+		if f.Embedded() && name == "" {
+			t := f.Type()
+			if p, ok := types.Unalias(t).(*types.Pointer); ok {
+				t = p.Elem()
+			}
+			if inner, ok := t.Underlying().(*types.Struct); ok && !s.own(t) {
+				promoted := make(map[string]any)
+				s.addFields(promoted, inner)
+				for name, shape := range promoted {
+					if _, outer := all[name]; !outer {
+						all[name] = shape
+					}
+				}
+				continue
+			}
+		}
+		if !f.Exported() {
+			continue
+		}
+		if name == "" {
+			name = f.Name()
+		}
+		all[name] = s.of(f.Type())
+		if strings.Contains(opts, "string") {
+			all[name] = "string"
+		}
+	}
+}
+
+// lost names a part of a stored value that has no place in the new shape, and why;
+// "" if all has. It compares as the engine does when it reads a stored result.
+func lost(was, is Shape, at string) string {
+	switch {
+	case reflect.DeepEqual(was, is), is == "any", was == "int" && is == "float":
+		return ""
+	}
+	switch was := was.(type) {
+	case map[string]any:
+		now, ok := is.(map[string]any)
+		if !ok || isMap(was) != isMap(now) {
+			break
+		}
+		for _, name := range slices.Sorted(maps.Keys(was)) {
+			shape, found := now[name]
+			for other, s := range now {
+				if !found && strings.EqualFold(other, name) {
+					shape, found = s, true
+				}
+			}
+			if !found {
+				return fmt.Sprintf("%s.%s is gone", at, name)
+			}
+			if why := lost(was[name], shape, at+"."+name); why != "" {
+				return why
+			}
+		}
+		return ""
+	case []any:
+		if now, ok := is.([]any); ok && len(was) == 1 && len(now) == 1 {
+			return lost(was[0], now[0], at+"[…]")
+		}
+	}
+	return fmt.Sprintf("%s was %s and is %s", at, inWords(was), inWords(is))
+}
+
+func isMap(shape map[string]any) bool {
+	_, ok := shape["*"]
+	return ok && len(shape) == 1
+}
+
+func inWords(s Shape) string {
+	switch s := s.(type) {
+	case nil:
+		return "unknown"
+	case string:
+		return s
+	case []any:
+		return "a list"
+	case map[string]any:
+		if isMap(s) {
+			return "a map"
+		}
+		return "a struct"
+	}
+	return fmt.Sprint(s)
+}

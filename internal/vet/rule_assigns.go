@@ -1,0 +1,141 @@
+package vet
+
+import (
+	"go/ast"
+	"go/token"
+	"go/types"
+)
+
+var assigns = newRule("assigns", "find assignments out of a phase, which a resumed run doesn't make", checkAssigns)
+
+// checkAssigns finds assignments of a phase's function to variables of the function
+// around it that are used after the phase: where the phase is recorded already, its
+// function doesn't run. The function of a Finish may only not add up, as it may run
+// many times.
+func checkAssigns(c *code) (all []finding) {
+	for _, p := range c.phases {
+		if p.lit == nil {
+			continue
+		}
+		ast.Inspect(p.lit.Body, func(n ast.Node) bool {
+			switch n := n.(type) {
+			case *ast.AssignStmt:
+				for i, l := range n.Lhs {
+					adds := n.Tok != token.ASSIGN || len(n.Lhs) == len(n.Rhs) && c.mentions(n.Rhs[i], l)
+					if n.Tok != token.DEFINE {
+						all = append(all, c.checkAssign(p, l, adds)...)
+					}
+				}
+			case *ast.IncDecStmt:
+				all = append(all, c.checkAssign(p, n.X, true)...)
+			case *ast.RangeStmt:
+				if n.Tok == token.ASSIGN && n.Key != nil {
+					all = append(all, c.checkAssign(p, n.Key, false)...)
+				}
+			}
+			return true
+		})
+	}
+	return all
+}
+
+func (c *code) checkAssign(p *phase, left ast.Expr, adds bool) []finding {
+	v, field := c.target(left)
+	if v == nil || v.Pkg() != c.pkg || v.Parent() == c.pkg.Scope() || within(p.lit, v.Pos()) || c.assignedByPhase(p, v) {
+		return nil
+	}
+	switch {
+	case p.kind == finish && !adds:
+		return nil
+	case p.kind == finish:
+		return []finding{found(left, "the function of an idem.Finish may run many times, and adds to %s each time: "+
+			"declare %s inside of it", types.ExprString(left), v.Name())}
+	case !c.usedAfter(p, v, field):
+		return nil
+	}
+	return []finding{found(left, "%s is assigned in an idem.%s and used after it: a retry that finds the phase recorded "+
+		"doesn't run the function, and %s stays empty. Return the value as the result of the phase", types.ExprString(left), p.kind, v.Name())}
+}
+
+// target is the variable that an assignment changes, and the first field of it that
+// it names.
+func (c *code) target(e ast.Expr) (v *types.Var, field string) {
+	switch e := ast.Unparen(e).(type) {
+	case *ast.Ident:
+		v, _ = c.info.ObjectOf(e).(*types.Var)
+		return v, ""
+	case *ast.SelectorExpr:
+		v, field = c.target(e.X)
+		if field == "" {
+			field = e.Sel.Name
+		}
+		return v, field
+	case *ast.IndexExpr:
+		return c.target(e.X)
+	case *ast.StarExpr:
+		return c.target(e.X)
+	}
+	return nil, ""
+}
+
+// mentions reports whether e reads what left stands for.
+func (c *code) mentions(e, left ast.Expr) bool {
+	v, field := c.target(left)
+	yes := false
+	ast.Inspect(e, func(n ast.Node) bool {
+		if x, ok := n.(ast.Expr); ok {
+			w, f := c.target(x)
+			yes = yes || w != nil && w == v && f == field
+		}
+		return !yes
+	})
+	return yes
+}
+
+// assignedByPhase reports whether the statement of the phase itself assigns to v, as
+// it does to err: that overwrites what its function has assigned.
+func (c *code) assignedByPhase(p *phase, v *types.Var) (yes bool) {
+	c.inspect(func(n ast.Node) {
+		s, ok := n.(*ast.AssignStmt)
+		if !ok || len(s.Rhs) != 1 || ast.Unparen(s.Rhs[0]) != p.call {
+			return
+		}
+		for _, l := range s.Lhs {
+			if id, ok := l.(*ast.Ident); ok && c.info.ObjectOf(id) == v {
+				yes = true
+			}
+		}
+	})
+	return yes
+}
+
+// usedAfter reports whether a variable, or that field of it, is read behind the phase,
+// or is a named result.
+func (c *code) usedAfter(p *phase, v *types.Var, field string) (yes bool) {
+	fn := c.enclosing(p.call.Pos())
+	if fn == nil {
+		return false
+	}
+	for result := range fn.Signature().Results().Variables() {
+		yes = yes || result == v
+	}
+	assigned := make(map[ast.Node]bool) // an assignment is no use
+	parts := make(map[ast.Node]bool)    // x of x.field is looked at as x.field
+	ast.Inspect(c.decls[fn], func(n ast.Node) bool {
+		switch n := n.(type) {
+		case *ast.AssignStmt:
+			for _, l := range n.Lhs {
+				assigned[ast.Unparen(l)] = n.Tok == token.ASSIGN
+			}
+		case *ast.SelectorExpr:
+			if w, f := c.target(n); w == v && f != "" {
+				parts[ast.Unparen(n.X)] = true
+				yes = yes || n.Pos() >= p.lit.End() && !assigned[n] && (field == "" || f == field)
+			}
+		case *ast.Ident:
+			yes = yes || n.Pos() >= p.lit.End() && !assigned[n] && !parts[n] && c.info.ObjectOf(n) == v
+		}
+		return !yes
+	})
+	return yes
+}

@@ -1,0 +1,26 @@
+package vet
+
+import (
+	"golang.org/x/tools/go/analysis"
+)
+
+// page explains the rules, each under its name.
+const page = "https://github.com/samekey/samekey/blob/main/docs/vet.md#"
+
+// Analyzers returns the rules.
+func Analyzers() []*analysis.Analyzer {
+	return []*analysis.Analyzer{effects, assigns, goroutines, keys, names, results, ignores}
+}
+
+// newRule makes the analyzer of a rule.
+func newRule(name, doc string, check func(*code) []finding) *analysis.Analyzer {
+	return &analysis.Analyzer{
+		Name: name, Doc: doc, URL: page + name,
+		Requires: []*analysis.Analyzer{finder},
+		Run: func(pass *analysis.Pass) (any, error) {
+			c := pass.ResultOf[finder].(*code)
+			report(pass, c, name, check(c))
+			return nil, nil
+		},
+	}
+}

@@ -1,0 +1,114 @@
+package effects
+
+import (
+	"context"
+	"net/http"
+	"strings"
+
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
+	"github.com/aws/aws-sdk-go-v2/service/sqs"
+	"github.com/stripe/stripe-go/v85"
+
+	"github.com/samekey/samekey/idem"
+)
+
+// want +9 `effects: Mails.SendMessage runs outside of the phases`
+
+func (a *App) order(ctx context.Context, req request) (response, error) {
+	order, err := idem.Atomic(ctx, "order_created", func(_ context.Context, tx *idem.Tx) (Order, error) {
+		return Order{ID: req.ID}, nil
+	})
+	if err != nil {
+		return response{}, err
+	}
+	if _, err := a.mails.SendMessage(ctx, &sqs.SendMessageInput{MessageBody: &order.ID}); err != nil {
+		return response{}, err
+	}
+	return idem.Finish(ctx, func(context.Context, *idem.Tx) (response, error) {
+		return response{Status: 201}, nil
+	})
+}
+
+func (a *App) beforeAndAfter(ctx context.Context, req request) (response, error) {
+	a.items.PutItem(ctx, &dynamodb.PutItemInput{}) // want `effects: dynamodb.Client.PutItem runs outside of the phases, so every retry runs it again: call it in an idem.Foreign with tx.Key, write to DynamoDB by tx.Write in an idem.Atomic, or stage a job`
+	order, err := idem.Atomic(ctx, "order", func(context.Context, *idem.Tx) (Order, error) { return Order{}, nil })
+	if err != nil {
+		a.db.ExecContext(ctx, "DELETE FROM orders WHERE id = ?", req.ID) // want `effects: sql.DB.ExecContext`
+		return response{}, err
+	}
+	http.Post("http://127.0.0.1/"+order.ID, "text/plain", strings.NewReader("")) // want `effects: http.Post runs`
+	return response{Status: 201}, nil
+}
+
+func (a *App) byRequest(ctx context.Context) error {
+	req, err := http.NewRequestWithContext(ctx, http.MethodPost, "http://127.0.0.1", nil)
+	if err != nil {
+		return err
+	}
+	if _, err := idem.Atomic(ctx, "one", func(context.Context, *idem.Tx) (int, error) { return 1, nil }); err != nil {
+		return err
+	}
+	_, err = a.http.Do(req) // want `effects: http.Client.Do \(POST\) runs`
+	return err
+}
+
+// A function of the package is followed, and so is a literal that runs where it
+// stands.
+func (a *App) byHelper(ctx context.Context, req request) error {
+	a.announce(ctx)                                  // want `effects: App.announce calls Mails.SendMessage runs outside`
+	retried(func() error { return a.announce(ctx) }) // want `effects: App.announce calls`
+	defer func() {
+		a.announce(ctx) // want `effects: App.announce calls`
+	}()
+	_, err := a.reserve(ctx)
+	return err
+}
+
+func (a *App) announce(ctx context.Context) error { return a.tell(ctx) }
+
+func (a *App) tell(ctx context.Context) error {
+	_, err := a.mails.SendMessage(ctx, &sqs.SendMessageInput{})
+	return err
+}
+
+func retried(f func() error) { f() }
+
+// reserve has phases: so has whoever calls it.
+func (a *App) reserve(ctx context.Context) (int, error) {
+	return idem.Atomic(ctx, "reserved", func(context.Context, *idem.Tx) (int, error) { return 1, nil })
+}
+
+// An Atomic may run many times.
+func (a *App) inAtomic(ctx context.Context) (response, error) {
+	_, err := idem.Atomic(ctx, "order", func(ctx context.Context, tx *idem.Tx) (Order, error) {
+		_, err := a.items.PutItem(ctx, &dynamodb.PutItemInput{}) // want `effects: dynamodb.Client.PutItem runs in an idem.Atomic, which may run many times and doesn't commit it: call it in an idem.Foreign with tx.Key, write to DynamoDB by tx.Write, or stage a job`
+		return Order{}, err
+	})
+	if err != nil {
+		return response{}, err
+	}
+	return idem.Finish(ctx, a.finish)
+}
+
+func (a *App) finish(ctx context.Context, tx *idem.Tx) (response, error) {
+	return response{Status: 201}, a.announce(ctx) // want `effects: App.announce calls Mails.SendMessage runs in an idem.Finish`
+}
+
+// step is a wrapper of the user's own.
+func step[T any](ctx context.Context, name string, fn func(context.Context) (T, error)) (T, error) {
+	return idem.Atomic(ctx, "step/"+name, func(ctx context.Context, _ *idem.Tx) (T, error) { return fn(ctx) })
+}
+
+func (a *App) byWrapper(ctx context.Context) error {
+	_, err := step(ctx, "one", func(ctx context.Context) (Order, error) {
+		return Order{}, a.announce(ctx) // want `effects: App.announce calls Mails.SendMessage runs in an idem.Atomic`
+	})
+	a.announce(ctx) // want `effects: App.announce calls Mails.SendMessage runs outside`
+	return err
+}
+
+func charge(ctx context.Context, sc *stripe.Client) error {
+	_, err := idem.Atomic(ctx, "one", func(context.Context, *idem.Tx) (int, error) { return 1, nil })
+	sc.V1Charges.Create(ctx, &stripe.ChargeCreateParams{}) // want `effects: stripe.v1ChargeService.Create runs outside`
+	return err
+}

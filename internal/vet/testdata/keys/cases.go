@@ -1,0 +1,116 @@
+// Package keys has handlers for the rule keys.
+package keys
+
+import (
+	"context"
+	"net/http"
+	"strings"
+
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
+	"github.com/aws/aws-sdk-go-v2/service/sqs"
+	"github.com/stripe/stripe-go/v85"
+
+	"github.com/samekey/samekey/idem"
+)
+
+type Payments interface {
+	Charge(ctx context.Context, amount int, key string) (string, error)
+	Lookup(ctx context.Context, id string) (string, error)
+}
+
+type App struct {
+	payments Payments
+	queue    *sqs.Client
+	items    *dynamodb.Client
+	stripe   *stripe.Client
+}
+
+// want +4 `keys: Payments.Charge is called in an idem.Foreign without tx.Key: a retry that can't tell whether the call was made makes it again. Send tx.Key\("service"\) as its idempotency key, or say idem.NotIdempotent\(\)`
+
+func (a *App) bad(ctx context.Context) error {
+	_, err := idem.Foreign(ctx, "charged", func(ctx context.Context, _ *idem.Tx) (string, error) {
+		return a.payments.Charge(ctx, 20, "order-1")
+	})
+	return err
+}
+
+func (a *App) good(ctx context.Context) error {
+	_, err := idem.Foreign(ctx, "charged", func(ctx context.Context, tx *idem.Tx) (string, error) {
+		return a.payments.Charge(ctx, 20, tx.Key("payments"))
+	})
+	return err
+}
+
+func (a *App) alsoBad(ctx context.Context) error {
+	_, err := idem.Foreign(ctx, "queued", func(ctx context.Context, _ *idem.Tx) (bool, error) {
+		_, err := a.queue.SendMessage(ctx, &sqs.SendMessageInput{}) // want `keys: sqs.Client.SendMessage is called`
+		return true, err
+	})
+	if err != nil {
+		return err
+	}
+	_, err = idem.Foreign(ctx, "posted", func(ctx context.Context, tx *idem.Tx) (bool, error) {
+		_, err := http.Post("http://127.0.0.1", "text/plain", strings.NewReader("")) // want `keys: http.Post is called`
+		return tx.Repeats(), err
+	})
+	if err != nil {
+		return err
+	}
+	_, err = idem.Foreign(ctx, "charged", a.charged)
+	if err != nil {
+		return err
+	}
+	_, err = idem.Foreign(ctx, "paid", func(ctx context.Context, _ *idem.Tx) (string, error) {
+		return a.pay(ctx) // want `keys: Payments.Charge \(by App.pay\) is called`
+	}, idem.Deferred())
+	return err
+}
+
+func (a *App) charged(ctx context.Context, _ *idem.Tx) (string, error) {
+	charge, err := a.stripe.V1Charges.Create(ctx, &stripe.ChargeCreateParams{}) // want `keys: stripe.v1ChargeService.Create is called`
+	if err != nil {
+		return "", err
+	}
+	return charge.ID, nil
+}
+
+func (a *App) pay(ctx context.Context) (string, error) { return a.payments.Charge(ctx, 20, "") }
+
+// A system without keys is declared as one. A lookup, and a write that is the same
+// when it is made again, need no key. Whoever has the Tx can ask for a key.
+func (a *App) alsoGood(ctx context.Context, opts []idem.PhaseOption) error {
+	_, err := idem.Foreign(ctx, "without", func(ctx context.Context, _ *idem.Tx) (string, error) {
+		return a.pay(ctx)
+	}, idem.NotIdempotent())
+	if err != nil {
+		return err
+	}
+	_, err = idem.Foreign(ctx, "looked_up", func(ctx context.Context, _ *idem.Tx) (string, error) {
+		if _, err := a.items.PutItem(ctx, &dynamodb.PutItemInput{}); err != nil {
+			return "", err
+		}
+		return a.payments.Lookup(ctx, "1")
+	})
+	if err != nil {
+		return err
+	}
+	_, err = idem.Foreign(ctx, "handed_on", func(ctx context.Context, tx *idem.Tx) (string, error) { return a.with(ctx, tx) })
+	if err != nil {
+		return err
+	}
+	_, err = idem.Foreign(ctx, "by_id", func(ctx context.Context, _ *idem.Tx) (string, error) {
+		op, _ := idem.FromContext(ctx)
+		return a.payments.Charge(ctx, 20, op.ID())
+	})
+	if err != nil {
+		return err
+	}
+	_, err = idem.Foreign(ctx, "unseen_options", func(ctx context.Context, _ *idem.Tx) (string, error) {
+		return a.payments.Charge(ctx, 20, "")
+	}, opts...)
+	return err
+}
+
+func (a *App) with(ctx context.Context, tx *idem.Tx) (string, error) {
+	return a.payments.Charge(ctx, 20, tx.Key("payments"))
+}

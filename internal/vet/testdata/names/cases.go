@@ -1,0 +1,102 @@
+// Package names has handlers for the rule names.
+package names
+
+import (
+	"context"
+	"fmt"
+	"math/rand/v2"
+	"time"
+
+	"github.com/aws/aws-lambda-go/events"
+	"github.com/aws/aws-lambda-go/lambdacontext"
+
+	"github.com/samekey/samekey/idem"
+)
+
+type Leg struct{ ID string }
+
+func reserve(ctx context.Context, name string, leg Leg) error {
+	_, err := idem.Atomic(ctx, name, func(context.Context, *idem.Tx) (string, error) { return leg.ID, nil })
+	return err
+}
+
+// want +5 `names: the name of this phase comes from time.Now, so no retry has it again: use a constant; in a loop, add the index or the item's id`
+
+func bad(ctx context.Context, legs []Leg) error {
+	for _, leg := range legs {
+		name := fmt.Sprintf("leg/%d", time.Now().UnixNano()) // another one in each attempt
+		if err := reserve(ctx, name, leg); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func good(ctx context.Context, legs []Leg) error {
+	for i, leg := range legs {
+		if err := reserve(ctx, fmt.Sprintf("leg/%d", i), leg); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func one(context.Context, *idem.Tx) (int, error) { return 1, nil }
+
+func alsoBad(ctx context.Context, ev events.APIGatewayV2HTTPRequest, legs map[string]Leg) error {
+	idem.Atomic(ctx, fmt.Sprint("try", rand.IntN(9)), one)     // want `names: the name of this phase comes from math/rand/v2.IntN`
+	idem.Atomic(ctx, "call/"+ev.RequestContext.RequestID, one) // want `names: the name of this phase comes from RequestID, which is the invocation's`
+	if lc, ok := lambdacontext.FromContext(ctx); ok {
+		idem.Atomic(ctx, lc.AwsRequestID, one) // want `names: the name of this phase comes from AwsRequestID`
+	}
+	for id, leg := range legs {
+		reserve(ctx, "leg/"+id, leg) // want `names: these phases run in the order of a map, which is another one each time: range over sorted keys, or over a slice that an earlier phase returned`
+	}
+	return nil
+}
+
+func twice(ctx context.Context, legs []Leg) error {
+	if _, err := idem.Atomic(ctx, "order", one); err != nil {
+		return err
+	}
+	if _, err := idem.Foreign(ctx, "order", one); err != nil { // want `names: a phase of this handler is called "order" already: give this one a name of its own`
+		return err
+	}
+	for range legs {
+		if _, err := idem.Atomic(ctx, "leg", one); err != nil { // want `names: the phase "leg" runs again in this loop, and a phase runs once in a handler: add the index or the item's id to its name`
+			return err
+		}
+	}
+	return nil
+}
+
+const booked = "booked"
+
+// One of two phases of a name runs; a result of a phase is the same in each attempt;
+// the request is the same, too.
+func alsoGood(ctx context.Context, ev events.APIGatewayV2HTTPRequest, fast bool) error {
+	var err error
+	if fast {
+		_, err = idem.Atomic(ctx, booked, one)
+	} else {
+		_, err = idem.Foreign(ctx, booked, one)
+	}
+	if err != nil {
+		return err
+	}
+	at, err := idem.Atomic(ctx, "when", func(context.Context, *idem.Tx) (int64, error) { return time.Now().Unix(), nil })
+	if err != nil {
+		return err
+	}
+	if _, err := idem.Atomic(ctx, fmt.Sprint("day/", at/86400), one); err != nil {
+		return err
+	}
+	for {
+		if _, err := idem.Atomic(ctx, "once", one); err != nil {
+			return err
+		}
+		break
+	}
+	_, err = idem.Atomic(ctx, "path/"+ev.RawPath, one)
+	return err
+}

@@ -1,0 +1,178 @@
+package vet
+
+import (
+	"go/ast"
+	"go/token"
+	"go/types"
+	"strconv"
+)
+
+// unit is a function that runs by itself: a declared one, or a literal that is
+// neither a phase's nor run where it stands.
+type unit struct {
+	fn    *types.Func // that it is, or stands in; nil at package level
+	lit   *ast.FuncLit
+	label string // tells a literal from others in fn
+	body  *ast.BlockStmt
+	calls []event
+	graph *graph
+}
+
+// event is a call that matters: it runs a phase, has an effect, or calls a function
+// of this package.
+type event struct {
+	call   *ast.CallExpr
+	phase  *phase
+	callee *types.Func
+	effect *effect
+}
+
+// literals finds out which literals run where they stand: called, deferred, or
+// handed to a call, unless they have phases of their own (a handler does).
+func (c *code) literals() {
+	direct := func(e ast.Expr) *ast.FuncLit {
+		lit, _ := ast.Unparen(e).(*ast.FuncLit)
+		return lit
+	}
+	c.inspect(func(n ast.Node) {
+		switch n := n.(type) {
+		case *ast.CallExpr:
+			if lit := direct(n.Fun); lit != nil {
+				c.inline[lit] = true
+			}
+			label := ""
+			for _, arg := range n.Args {
+				if s, ok := c.constantString(arg); ok && label == "" {
+					label = s
+				}
+				if lit := direct(arg); lit != nil && c.at[n] == nil {
+					c.label[lit] = label
+					c.inline[lit] = !c.hasPhaseWithin(lit)
+				}
+			}
+		case *ast.KeyValueExpr:
+			if lit := direct(n.Value); lit != nil {
+				c.label[lit], _ = c.constantString(n.Key)
+			}
+		}
+	})
+}
+
+func (c *code) hasPhaseWithin(n ast.Node) bool {
+	for _, p := range c.phases {
+		if within(n, p.call.Pos()) {
+			return true
+		}
+	}
+	return false
+}
+
+func within(n ast.Node, pos token.Pos) bool { return n.Pos() <= pos && pos < n.End() }
+
+func (c *code) findUnits() {
+	ofPhases := make(map[*ast.FuncLit]bool)
+	for _, p := range c.phases {
+		ofPhases[p.lit] = true
+	}
+	numbers := make(map[*types.Func]int)
+	c.inspect(func(n ast.Node) {
+		switch n := n.(type) {
+		case *ast.FuncDecl:
+			if fn, ok := c.info.Defs[n.Name].(*types.Func); ok && n.Body != nil {
+				c.unit[fn] = &unit{fn: fn, body: n.Body, calls: c.events(n.Body)}
+				c.units = append(c.units, c.unit[fn])
+			}
+		case *ast.FuncLit:
+			if ofPhases[n] || c.inline[n] {
+				return
+			}
+			fn := c.enclosing(n.Pos())
+			u := &unit{fn: fn, lit: n, label: c.label[n], body: n.Body, calls: c.events(n.Body)}
+			if u.label == "" && c.hasPhaseWithin(n) {
+				numbers[fn]++
+				u.label = strconv.Itoa(numbers[fn])
+			}
+			c.units = append(c.units, u)
+		}
+	})
+}
+
+// events lists the calls of a body that matter, in source order. It looks into
+// literals that run where they stand, and not into phases.
+func (c *code) events(body *ast.BlockStmt) (all []event) {
+	ast.Inspect(body, func(n ast.Node) bool {
+		switch n := n.(type) {
+		case *ast.FuncLit:
+			return c.inline[n]
+		case *ast.CallExpr:
+			if p := c.at[n]; p != nil {
+				if !p.inner {
+					all = append(all, event{call: n, phase: p})
+				}
+				return false
+			}
+			if eff := c.effectOf(n); eff != nil {
+				all = append(all, event{call: n, effect: eff})
+			} else if fn, ok := calleeOf(c.info, n).(*types.Func); ok && c.decls[fn] != nil {
+				all = append(all, event{call: n, callee: fn})
+			}
+		}
+		return true
+	})
+	return all
+}
+
+// graphOf is made when it is asked for: few functions need it.
+func (c *code) graphOf(u *unit) *graph {
+	if u.graph == nil {
+		u.graph = newGraph(c.info, u.body)
+	}
+	return u.graph
+}
+
+// hasPhases reports whether a function of this package runs phases, itself or by
+// functions of this package.
+func (c *code) hasPhases(fn *types.Func) bool { return c.runsPhases(fn, make(map[*types.Func]bool)) }
+
+func (c *code) runsPhases(fn *types.Func, seen map[*types.Func]bool) bool {
+	u := c.unit[fn]
+	if u == nil || seen[fn] {
+		return false
+	}
+	seen[fn] = true
+	for _, e := range u.calls {
+		if e.phase != nil || e.callee != nil && c.runsPhases(e.callee, seen) {
+			return true
+		}
+	}
+	return false
+}
+
+// runsPhase reports whether a call runs phases.
+func (c *code) runsPhase(e event) bool {
+	return e.phase != nil || e.callee != nil && c.hasPhases(e.callee)
+}
+
+// effectIn finds the first effect of a function of this package, its own or one of
+// a function that it calls; nil if it has none.
+func (c *code) effectIn(fn *types.Func) *effect {
+	if eff, known := c.effects[fn]; known {
+		return eff
+	}
+	c.effects[fn] = nil // a circle has none of its own
+	u := c.unit[fn]
+	if u == nil {
+		return nil
+	}
+	for _, e := range u.calls {
+		eff := e.effect
+		if e.callee != nil {
+			eff = c.effectIn(e.callee)
+		}
+		if eff != nil {
+			c.effects[fn] = eff
+			return eff
+		}
+	}
+	return nil
+}
