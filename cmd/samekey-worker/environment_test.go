@@ -119,6 +119,15 @@ func TestVariablesAreDocumented(t *testing.T) {
 	if diff := cmp.Diff(variables, listed); diff != "" {
 		t.Errorf("the program's variables and those of its comment (-program +comment):\n%s", diff)
 	}
+	page, err := os.ReadFile("../../docs/worker.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, name := range variables {
+		if !strings.Contains(string(page), "\n| `"+name+"` |") {
+			t.Errorf("docs/worker.md doesn't list %s", name)
+		}
+	}
 	for name := range sound() {
 		if strings.HasPrefix(name, "SAMEKEY_") && !slices.Contains(slices.Concat(variables, others), name) {
 			t.Errorf("%s is no variable", name)

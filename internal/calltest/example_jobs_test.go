@@ -16,6 +16,7 @@ import (
 	"github.com/samekey/samekey/lambda"
 	"github.com/samekey/samekey/lambda/completer"
 	"github.com/samekey/samekey/lambda/sink"
+	"github.com/samekey/samekey/lambda/worker"
 )
 
 // The programs of docs/jobs.md. They are compiled, and wait for the runtime, so
@@ -71,5 +72,13 @@ var _ = func() { // sweep
 	engine, drain, queue := idem.New(store), stream.NewDrain(store, jobs.Route{}), completer.NewQueue(sqs.NewFromConfig(cfg), "url")
 	lambda.Start(stream.NewSweep(client, store, func(o *stream.SweepOptions) {
 		o.Drain, o.Queue, o.GiveUp = drain, queue, engine.GiveUp
+	}))
+}
+
+var _ = func() { // the worker, of docs/worker.md
+	receipts, queue := sink.NewQueue(sqs.NewFromConfig(cfg), "url"), completer.NewQueue(sqs.NewFromConfig(cfg), "url")
+	lambda.Start(worker.New(client, store, queue, func(o *worker.Options) {
+		o.Sink = jobs.Route{"send_receipt": receipts}
+		o.Functions = completer.Invoke(awslambda.NewFromConfig(cfg), "charges")
 	}))
 }
