@@ -23,7 +23,7 @@ help: ## list the targets
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## /  \1\t/' | expand -t 18
 
 # The functions of template.yaml: cmd/NAME of examples/rides.
-FUNCTIONS     := rides authorizer drain completer sweeper receipts
+FUNCTIONS     := rides authorizer receipts
 
 .PHONY: build
 build: ## the bootstraps of the worker and the examples for Lambda in dist/ (ARCH=arm64 or x86_64)

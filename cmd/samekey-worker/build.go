@@ -48,14 +48,20 @@ func build(environ []string) (*worker.Worker, error) {
 		o.Grace, o.Retention = grace, retention
 		o.Logger = slog.New(slog.NewJSONHandler(os.Stderr, nil))
 		o.Hooks, o.Swept = counts.StreamHooks(), counts.Swept
-		o.Resumed = func(_ context.Context, t jobs.Ticket, got completer.TicketOutcome) {
-			if got.Kind == completer.TicketNotMine {
-				counts.NotMine(t, got.Error)
-			}
-		}
+		o.Resumed = resumed(counts)
 		o.Drain = func(o *stream.DrainOptions) { o.MaxTries = tries }
 		o.Sweep = func(o *stream.SweepOptions) { o.Late, o.PassWithin, o.PagesPerSecond = late, within, float64(pages) }
 	}), nil
+}
+
+// resumed counts the outcome that people must hear of. The sweep and the hooks of the
+// stream count the others.
+func resumed(m *metrics.Metrics) func(context.Context, jobs.Ticket, completer.TicketOutcome) {
+	return func(_ context.Context, t jobs.Ticket, o completer.TicketOutcome) {
+		if o.Kind == completer.TicketNotMine {
+			m.NotMine(t, o.Error)
+		}
+	}
 }
 
 // queue is the URL of a standard queue.

@@ -12,6 +12,7 @@ import (
 	"github.com/samekey/samekey/examples/rides"
 	"github.com/samekey/samekey/idem"
 	"github.com/samekey/samekey/idem/jobs"
+	"github.com/samekey/samekey/lambda/metrics"
 )
 
 // A30: a mismatch, and a ride that nobody has ended five minutes after its lease,
@@ -19,8 +20,8 @@ import (
 func TestA30MetricsThatAlarm(t *testing.T) {
 	t.Parallel()
 	var log bytes.Buffer
-	metrics := rides.NewMetrics(&log)
-	st := onDynamoDB(t, func(o *idem.Options) { o.Hooks = metrics.Hooks() })
+	counts := metrics.New(&log, rides.MetricsApp)
+	st := onDynamoDB(t, func(o *idem.Options) { o.Hooks = counts.Hooks() })
 	counted := func(name string) (n float64) {
 		t.Helper()
 		for line := range bytes.Lines(log.Bytes()) {
@@ -34,26 +35,26 @@ func TestA30MetricsThatAlarm(t *testing.T) {
 		return n
 	}
 	alarms := alarmed(t)
-	for _, name := range []string{rides.MetricMismatch, rides.MetricAbandoned} {
+	for _, name := range []string{metrics.Mismatch, metrics.Abandoned} {
 		if !slices.Contains(alarms, name) {
 			t.Errorf("no alarm is on %s", name)
 		}
 	}
 
 	st.post(t, jane, "k", trip).is(t, 201)
-	if n := counted(rides.MetricMismatch); n != 0 {
+	if n := counted(metrics.Mismatch); n != 0 {
 		t.Errorf("%v mismatches before there was one", n)
 	}
 	st.post(t, jane, "k", other).is(t, 422)
-	if n := counted(rides.MetricMismatch); n != 1 {
+	if n := counted(metrics.Mismatch); n != 1 {
 		t.Errorf("%v mismatches, want 1", n)
 	}
 
 	st.post(t, jane, "abandoned", raising(chargeCreated)).is(t, 500) // and nobody comes back
-	sweep := rides.Sweeper{Metrics: metrics, Sweep: stream.NewSweep(st.direct, st.store.(*dynamo.Store), func(o *stream.SweepOptions) {
+	sweep := stream.NewSweep(st.direct, st.store.(*dynamo.Store), func(o *stream.SweepOptions) {
 		o.PagesPerSecond = 1000
 		o.Now = func() time.Time { return st.clock }
-	})}
+	})
 	begun := st.clock
 	for _, tt := range []struct {
 		later time.Duration
@@ -61,10 +62,12 @@ func TestA30MetricsThatAlarm(t *testing.T) {
 	}{{jobs.DefaultGrace - time.Minute, 0}, {jobs.DefaultGrace + time.Minute, 1}} {
 		st.clock = begun.Add(tt.later)
 		log.Reset()
-		if _, err := sweep.Invoke(t.Context(), nil); err != nil {
+		report, err := sweep.Run(t.Context())
+		if err != nil {
 			t.Fatal(err)
 		}
-		if n := counted(rides.MetricAbandoned); n != tt.want {
+		counts.Swept(report)
+		if n := counted(metrics.Abandoned); n != tt.want {
 			t.Errorf("%v after it was left: %v abandoned, want %v", tt.later, n, tt.want)
 		}
 	}
@@ -74,7 +77,7 @@ func TestA30MetricsThatAlarm(t *testing.T) {
 func alarmed(t *testing.T) (names []string) {
 	t.Helper()
 	for _, r := range resources(t) {
-		if r.Properties.Namespace == rides.MetricsNamespace {
+		if r.Properties.Namespace == metrics.Namespace {
 			names = append(names, r.Properties.MetricName)
 		}
 	}

@@ -9,6 +9,7 @@ import (
 
 	"github.com/samekey/samekey/idem"
 	"github.com/samekey/samekey/idem/store"
+	"github.com/samekey/samekey/lambda/metrics"
 )
 
 // Env reads a function's settings from its environment, and remembers what is
@@ -78,10 +79,13 @@ func Engine(store store.Store, namespace string, optFns ...func(*idem.Options)) 
 			o.Retention, o.RetryWindow = receiptsRetention, receiptsRetryWindow
 		}
 		o.Logger = Logger()
-		o.Hooks = NewMetrics(os.Stdout).Hooks()
+		o.Hooks = metrics.New(os.Stdout, MetricsApp).Hooks()
 	}
 	return idem.New(store, append([]func(*idem.Options){common}, optFns...)...)
 }
+
+// MetricsApp is the value of the metrics' dimension App.
+const MetricsApp = "rides"
 
 // Logger returns the functions' logger.
 func Logger() *slog.Logger { return slog.New(slog.NewJSONHandler(os.Stderr, nil)) }

@@ -10,7 +10,7 @@
 //	ride.go        the stored items
 //	payments.go    the payment provider's client; mails.go the mail service's
 //	receipt.go     the job that the request leaves behind
-//	config.go      settings from the environment; metrics.go the metrics
+//	config.go      settings from the environment; the metrics are those of lambda/metrics
 //	cmd/           a main for each function of template.yaml, without logic
 //	world/         stands in for the external systems: payments and mails
 //	demo/          injects failures on this machine: make demo

@@ -85,11 +85,11 @@ def check_rides(api, world):
     expect("the ride", shown, {name: ride[name] for name in ride if name != "message"})
     (charge,) = json.loads(call(world + "/v1/charges")[2])
     expect("the charge", ride["charge_id"], charge["id"])
-    # Stream → Drain → queue → Receipts.
+    # Stream → Worker → queue → Receipts.
     wait(lambda: len(json.loads(call(world + "/v1/mails")[2])) == 1, "the receipt to be mailed")
     wait(lambda: settled(api.items("Table")), "the records to be settled")
     expect("rides, audit records", (len(api.items("RidesTable")), len(api.items("AuditTable"))), (1, 1))
-    expect("the sweeper's error", api.invoke("Sweeper", {}).get("FunctionError"), None)
+    expect("the sweep's error", api.invoke("Worker", {"source": "aws.scheduler"}).get("FunctionError"), None)
     expect("charges in the end", len(json.loads(call(world + "/v1/charges")[2])), 1)
     said(f"{api.name}: answer, replay, records, charge and mail are as the README says")
 

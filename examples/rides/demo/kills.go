@@ -8,11 +8,12 @@ import (
 )
 
 // kills kills the API's process once in each phase, for a client that retries and
-// for one that has gone. All leases run out together. The completer begins when
+// for one that has gone. All leases run out together. The worker begins when
 // the clients that retry are done: or it would be faster than they are.
 func (s *story) kills(ctx context.Context) error {
-	const records = "v1#rides#" // in the calls of the API, and of the drain
-	if err := s.stack.sources(ctx, "Completer", "pause"); err != nil {
+	const records = "v1#rides#" // in the calls of the API, and of the worker
+	s.settled(ctx)
+	if err := s.stack.sources(ctx, "Worker", "pause"); err != nil {
 		return err
 	}
 	var left []*booking
@@ -31,7 +32,6 @@ func (s *story) kills(ctx context.Context) error {
 		s.scene("SIGKILL in the phase " + p.phase + ".")
 		for _, client := range []string{"its client retries", "its client has gone"} {
 			b := s.book(jane)
-			s.settled(ctx)
 			held := s.database.Hold(p.nth, named(p.call, records), p.side)
 			first := s.inBackground(ctx, b)
 			if s.reached(ctx, held) {
@@ -47,12 +47,11 @@ func (s *story) kills(ctx context.Context) error {
 	for i := 0; i < len(left); i += 2 {
 		s.scene(what[i] + ".")
 		s.retry(ctx, left[i])
-		s.whole(ctx, what[i], left[i])
 	}
-	if err := s.stack.sources(ctx, "Completer", "resume"); err != nil {
+	if err := s.stack.sources(ctx, "Worker", "resume"); err != nil {
 		return err
 	}
-	for i := 1; i < len(left); i += 2 {
+	for i := range left {
 		s.scene(what[i] + ".")
 		s.whole(ctx, what[i], left[i])
 	}

@@ -23,6 +23,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/sqs"
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/samekey/samekey/examples/rides"
 	"github.com/samekey/samekey/examples/rides/internal/tap"
 	"github.com/samekey/samekey/idem/store"
 	"github.com/samekey/samekey/internal/local/elasticmq"
@@ -49,20 +50,20 @@ func openBackground(t *testing.T) *background {
 }
 
 // build builds the bootstrap of a function.
-func build(t *testing.T, name string) (bootstrap string) {
+func build(t *testing.T, pkg string) (bootstrap string) {
 	t.Helper()
 	bootstrap = filepath.Join(t.TempDir(), "bootstrap")
-	if err := lambdarun.BuildBootstrap(t.Context(), pkgs+name, bootstrap); err != nil {
+	if err := lambdarun.BuildBootstrap(t.Context(), pkg, bootstrap); err != nil {
 		t.Fatal(err)
 	}
 	return bootstrap
 }
 
-// collect keeps what a function would get from the stream.
-func (bg *background) collect(t *testing.T, function string) *collector {
+// collect keeps what the worker would get from the stream.
+func (bg *background) collect(t *testing.T) *collector {
 	t.Helper()
 	c := &collector{}
-	bg.startStream(t, bg.stream, function, c)
+	bg.startStream(t, bg.stream, c)
 	return c
 }
 
@@ -105,6 +106,29 @@ func (c *collector) of(pk string, n int) (payload []byte, now int, err error) {
 	return payload, len(records), err
 }
 
+// ended waits until the stream has shown the end of an operation.
+func (c *collector) ended(t *testing.T, pk string) {
+	t.Helper()
+	for deadline := time.Now().Add(2 * patience); ; sleep(t.Context(), 50*time.Millisecond) {
+		payload, _, err := c.of(pk, 0)
+		var ev events.DynamoDBEvent
+		if err == nil && payload != nil {
+			err = json.Unmarshal(payload, &ev)
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		if n := len(ev.Records); n > 0 {
+			if st := ev.Records[n-1].Change.NewImage["st"]; !st.IsNull() && st.String() == string(store.Done) {
+				return
+			}
+		}
+		if time.Now().After(deadline) {
+			t.Fatal("the stream doesn't show the end of the ride")
+		}
+	}
+}
+
 // newSQS makes a queue and starts what reads it. The queue is the run's own.
 func (bg *background) newSQS(t *testing.T, name string, reader lambdarun.Invoker) (url string) {
 	t.Helper()
@@ -127,22 +151,29 @@ func (bg *background) newSQS(t *testing.T, name string, reader lambdarun.Invoker
 	return aws.ToString(out.QueueUrl)
 }
 
-// worker is a process of a background function, and the calls it makes.
-type worker struct {
+// program is the worker's.
+const program = "github.com/samekey/samekey/cmd/samekey-worker"
+
+// workerProcess is a process of the worker, and the calls it makes.
+type workerProcess struct {
 	tap      tap.Tap
 	function *lambdarun.Function
 }
 
-// start starts the process, which calls what it calls through the tap.
-func (w *worker) start(t *testing.T, bg *background, name, bootstrap string, env ...string) {
+// start starts the process, which calls what it calls through the tap. mails takes its
+// jobs.
+func (w *workerProcess) start(t *testing.T, bg *background, bootstrap string, mails lambdarun.Invoker, env ...string) {
 	t.Helper()
 	var err error
+	tickets := bg.newSQS(t, "tickets", lazily(func() lambdarun.Invoker { return w.function }))
 	w.function, err = lambdarun.Start(t.Context(), lambdarun.Config{
-		Name: name, Binary: bootstrap, Timeout: workTime, Overtime: 2 * patience, Stderr: t.Output(),
+		Name: "worker", Binary: bootstrap, Timeout: workTime, Overtime: 2 * patience, Stderr: t.Output(),
 		Env: append([]string{
 			"AWS_ENDPOINT_URL_DYNAMODB=" + through(t, &w.tap, bg.db.Endpoint, tap.DynamoDB),
 			"AWS_ENDPOINT_URL_SQS=" + through(t, &w.tap, bg.queues.Endpoint, tap.DynamoDB),
 			"AWS_ACCESS_KEY_ID=test", "AWS_SECRET_ACCESS_KEY=test", "IDEM_TABLE=" + bg.records,
+			"SAMEKEY_TICKETS_URL=" + tickets, "SAMEKEY_SINKS=" + rides.ReceiptJob + "=sqs:" + bg.newSQS(t, "receipts", mails),
+			"SAMEKEY_FUNCTIONS=rides", "SAMEKEY_NAMESPACES=" + rides.RidesNamespace, "SAMEKEY_GRACE=" + grace.String(),
 		}, env...),
 	})
 	if err != nil {
@@ -152,7 +183,7 @@ func (w *worker) start(t *testing.T, bg *background, name, bootstrap string, env
 }
 
 // calls are the names of the calls so far.
-func (w *worker) calls() (names []string) {
+func (w *workerProcess) calls() (names []string) {
 	for _, c := range w.tap.Calls() {
 		names = append(names, c.Name)
 	}
@@ -161,7 +192,7 @@ func (w *worker) calls() (names []string) {
 
 // follow delivers the changes of a record as a stream does, each until it is
 // taken, until the ride is at its end.
-func (w *worker) follow(ctx context.Context, c *collector, r *run) error {
+func (w *workerProcess) follow(ctx context.Context, c *collector, r *run) error {
 	ctx, cancel := context.WithTimeout(ctx, 2*patience)
 	defer cancel()
 	for taken := 0; ; sleep(ctx, 50*time.Millisecond) {
@@ -182,7 +213,7 @@ func (w *worker) follow(ctx context.Context, c *collector, r *run) error {
 }
 
 // takes reports whether the process took all of an event.
-func (w *worker) takes(ctx context.Context, payload []byte) bool {
+func (w *workerProcess) takes(ctx context.Context, payload []byte) bool {
 	out, err := w.function.Invoke(ctx, payload)
 	var re events.DynamoDBEventResponse
 	return err == nil && json.Unmarshal(out, &re) == nil && len(re.BatchItemFailures) == 0
@@ -191,7 +222,7 @@ func (w *worker) takes(ctx context.Context, payload []byte) bool {
 // harmed runs act, which has the process do its work, harms the process at p, and
 // has the work done again. It returns when the process that was woken, if it was,
 // has ended.
-func (w *worker) harmed(t *testing.T, p point, act func() error) {
+func (w *workerProcess) harmed(t *testing.T, p point, act func() error) {
 	t.Helper()
 	held := w.tap.Hold(p.nth, nil, p.side)
 	defer held.Drop()
@@ -221,31 +252,31 @@ func (w *worker) harmed(t *testing.T, p point, act func() error) {
 	}
 }
 
-// TestKillSweepOfTheDrain harms the process of the Drain at every call it makes
+// TestKillSweepOfTheWorkersJobs harms the process of the Worker at every call it makes
 // for a ride's receipt. The stream delivers the batch again until it is taken.
-func TestKillSweepOfTheDrain(t *testing.T) { //nolint:tparallel // alone: its runs are as many processes as the machine takes
+func TestKillSweepOfTheWorkersJobs(t *testing.T) { //nolint:tparallel // alone: its runs are as many processes as the machine takes
 	bg := openBackground(t)
-	bootstrap, stream, mails := build(t, "drain"), bg.collect(t, "Drain"), lambdarun.InProcess(bg.receipts(t), patience)
-	sweepOf(t, stream, []string{"SendMessageBatch", "UpdateItem"}, func(t *testing.T) (*run, *worker) {
+	bootstrap, stream, mails := build(t, program), bg.collect(t), lambdarun.InProcess(bg.receipts(t), patience)
+	sweepOf(t, stream, []string{"SendMessageBatch", "UpdateItem"}, func(t *testing.T) (*run, *workerProcess) {
 		t.Helper()
 		r := newRun(t, bg.backstage, modes[0], retried)
 		r.retry(t)
 		r.named(t)
-		w := &worker{}
-		w.start(t, bg, "drain", bootstrap, "RECEIPTS_QUEUE_URL="+bg.newSQS(t, "receipts", mails))
+		stream.ended(t, r.pk) // a ticket for a ride under way would be a call as well
+		w := &workerProcess{}
+		w.start(t, bg, bootstrap, mails)
 		return r, w
 	})
 }
 
-// TestKillSweepOfTheCompleter harms the process of the Completer at every call it
+// TestKillSweepOfTheWorkersTickets harms the process of the Worker at every call it
 // makes for a ride whose process died after its claim and whose client has gone:
 // when it puts the ticket into its queue, and when it has the ride resumed.
-func TestKillSweepOfTheCompleter(t *testing.T) { //nolint:tparallel // alone: its runs are as many processes as the machine takes
+func TestKillSweepOfTheWorkersTickets(t *testing.T) { //nolint:tparallel // alone: its runs are as many processes as the machine takes
 	bg := openBackground(t)
-	bg.startDrain(t, bg.stream)
-	bootstrap, stream := build(t, "completer"), bg.collect(t, "Completer")
+	bootstrap, stream, mails := build(t, program), bg.collect(t), lambdarun.InProcess(bg.receipts(t), patience)
 	const resume = "/2015-03-31/functions/rides/invocations"
-	sweepOf(t, stream, []string{"SendMessageBatch", resume}, func(t *testing.T) (*run, *worker) {
+	sweepOf(t, stream, []string{"SendMessageBatch", resume}, func(t *testing.T) (*run, *workerProcess) {
 		t.Helper()
 		r := newRun(t, bg.backstage, modes[0], completes)
 		held := r.tap.Hold(1, nil, tap.After)
@@ -254,17 +285,15 @@ func TestKillSweepOfTheCompleter(t *testing.T) { //nolint:tparallel // alone: it
 		<-first
 		api := httptest.NewServer(invokeAPI{r.function})
 		t.Cleanup(api.Close)
-		w := &worker{}
-		tickets := bg.newSQS(t, "tickets", lazily(func() lambdarun.Invoker { return w.function }))
-		w.start(t, bg, "completer", bootstrap, "TICKETS_QUEUE_URL="+tickets, "RIDES_FUNCTION=rides", "SAMEKEY_GRACE="+grace.String(),
-			"AWS_ENDPOINT_URL_LAMBDA="+through(t, &w.tap, api.URL, tap.Path))
+		w := &workerProcess{}
+		w.start(t, bg, bootstrap, mails, "AWS_ENDPOINT_URL_LAMBDA="+through(t, &w.tap, api.URL, tap.Path))
 		return r, w
 	})
 }
 
 // sweepOf harms a process at each of calls, which are those that it makes
 // unharmed: it is killed there, or stopped until its work was done by another.
-func sweepOf(t *testing.T, stream *collector, calls []string, begin func(*testing.T) (*run, *worker)) {
+func sweepOf(t *testing.T, stream *collector, calls []string, begin func(*testing.T) (*run, *workerProcess)) {
 	t.Helper()
 	t.Run("unharmed", func(t *testing.T) {
 		t.Parallel()

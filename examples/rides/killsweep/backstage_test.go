@@ -22,7 +22,6 @@ import (
 
 	"github.com/samekey/samekey/dynamo"
 	"github.com/samekey/samekey/dynamo/dynamotest"
-	"github.com/samekey/samekey/dynamo/stream"
 	"github.com/samekey/samekey/examples/rides"
 	"github.com/samekey/samekey/examples/rides/world"
 	"github.com/samekey/samekey/idem"
@@ -35,6 +34,7 @@ import (
 	"github.com/samekey/samekey/lambda"
 	"github.com/samekey/samekey/lambda/completer"
 	"github.com/samekey/samekey/lambda/sink"
+	"github.com/samekey/samekey/lambda/worker"
 )
 
 const (
@@ -67,13 +67,11 @@ type backstage struct {
 	runs map[string]*run // by the keys of their records
 }
 
-// openBackstage makes the tables and runs drain and completer in the test's
-// process.
+// openBackstage makes the tables and runs the worker in the test's process.
 func openBackstage(t *testing.T) *backstage {
 	t.Helper()
 	b, arn := newBackstage(t)
-	b.startDrain(t, arn)
-	b.startCompleter(t, arn)
+	b.startWorker(t, arn)
 	return b
 }
 
@@ -121,13 +119,6 @@ func byID(table string) *dynamodb.CreateTableInput {
 	}
 }
 
-// startDrain starts what the functions Drain and Receipts do.
-func (b *backstage) startDrain(t *testing.T, arn string) {
-	t.Helper()
-	queue := newQueue(t, b.receipts(t))
-	b.startStream(t, arn, "Drain", stream.NewDrain(b.store, jobs.Route{rides.ReceiptJob: sink.NewQueue(queue, "https://receipts")}))
-}
-
 // receipts is what the function Receipts does.
 func (b *backstage) receipts(t *testing.T) lambdarun.Invoker {
 	t.Helper()
@@ -136,25 +127,29 @@ func (b *backstage) receipts(t *testing.T) lambdarun.Invoker {
 	return lambda.WrapEach(rides.Engine(b.store, rides.ReceiptsNamespace, quiet), lambda.SQS, (&rides.Mails{URL: srv.URL}).Receive)
 }
 
-// startCompleter starts what the function Completer does. It invokes the
-// function of the run that a ticket is of, if the run has no client any more.
-func (b *backstage) startCompleter(t *testing.T, arn string) {
+// startWorker starts what the functions Worker and Receipts do. The worker invokes
+// the function of the run that a ticket is of, if the run has no client any more.
+func (b *backstage) startWorker(t *testing.T, arn string) {
 	t.Helper()
-	later := &queue{}
-	tickets := completer.NewQueue(later, "https://tickets")
-	later.start(t, completer.New(tickets, completer.ByNamespace{
-		rides.RidesNamespace:    byRun{b},
-		rides.ReceiptsNamespace: completer.InProcess(func(context.Context, jobs.Ticket) error { return nil }),
-	}, func(o *completer.Options) { o.Grace = grace }))
-	b.startStream(t, arn, "Completer", stream.NewCompleter(tickets, func(o *stream.CompleterOptions) { o.Grace = grace }))
+	receipts, later := newQueue(t, b.receipts(t)), &queue{}
+	w := worker.New(b.client, b.store, completer.NewQueue(later, "https://tickets"), func(o *worker.Options) {
+		o.Sink = jobs.Route{rides.ReceiptJob: sink.NewQueue(receipts, "https://receipts")}
+		o.Functions = completer.ByNamespace{
+			rides.RidesNamespace:    byRun{b},
+			rides.ReceiptsNamespace: completer.InProcess(func(context.Context, jobs.Ticket) error { return nil }),
+		}
+		o.Grace = grace
+	})
+	later.start(t, w)
+	b.startStream(t, arn, w)
 }
 
-func (b *backstage) startStream(t *testing.T, arn, function string, h lambdarun.Invoker) {
+func (b *backstage) startStream(t *testing.T, arn string, h lambdarun.Invoker) {
 	t.Helper()
 	base := &http.Transport{}
 	t.Cleanup(base.CloseIdleConnections)
 	m, err := eventsource.Stream{
-		Function: lambdarun.InProcess(h, patience), ARN: arn, ReportBatchItemFailures: true, Filters: filters(t, function),
+		Function: lambdarun.InProcess(h, patience), ARN: arn, ReportBatchItemFailures: true, Filters: filters(t),
 		API: dynamodbstreams.New(dynamodbstreams.Options{
 			BaseEndpoint: &b.db.Endpoint, Region: "us-east-1", HTTPClient: &http.Client{Transport: mendstream.Transport(base)},
 			Credentials: aws.CredentialsProviderFunc(func(context.Context) (aws.Credentials, error) {
@@ -169,8 +164,8 @@ func (b *backstage) startStream(t *testing.T, arn, function string, h lambdarun.
 	t.Cleanup(func() { _ = m.Close() })
 }
 
-// filters are those of a function's stream in the template.
-func filters(t *testing.T, function string) []string {
+// filters are those of the worker's stream in the template.
+func filters(t *testing.T) []string {
 	t.Helper()
 	parsed, err := sam.Load(template)
 	if err != nil {
@@ -185,12 +180,12 @@ func filters(t *testing.T, function string) []string {
 	}
 	for _, f := range functions {
 		for _, e := range f.Events {
-			if f.ID == function && e.Stream != nil && len(e.Stream.Filters) > 0 {
+			if e.Stream != nil && len(e.Stream.Filters) > 0 {
 				return e.Stream.Filters
 			}
 		}
 	}
-	t.Fatalf("%s has no filters", function)
+	t.Fatal("the stream has no filters")
 	return nil
 }
 

@@ -125,7 +125,7 @@ func TestMakeLocalWithADatabase(t *testing.T) {
 			t.Errorf("door %d: %d calls for tables, %d for streams", i, tables, streams)
 		}
 	}
-	localtest.Eventually(t, "the sweeper runs by itself", func() bool { return s.function(t, "Sweeper").Invocations > 1 })
+	localtest.Eventually(t, "the sweep runs by itself", func() bool { return s.sweeps(t) > 1 })
 	s.end(t, syscall.SIGTERM)
 	if n := count(t, db, s.at.Table); n < 2 {
 		t.Errorf("afterwards the database has %d records", n)
