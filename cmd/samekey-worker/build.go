@@ -77,9 +77,8 @@ func (e *environment) queue(name string) string {
 // namespaces are those of the setting; nil for the empty one.
 func (e *environment) namespaces() []string {
 	const name = "SAMEKEY_NAMESPACES"
-	notAllowed := func(c rune) bool {
-		return !(c >= 'a' && c <= 'z' || c >= 'A' && c <= 'Z' || c >= '0' && c <= '9' || strings.ContainsRune("-_.", c))
-	}
+	const allowed = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-_."
+	notAllowed := func(c rune) bool { return !strings.ContainsRune(allowed, c) }
 	list := e.list(name)
 	for _, n := range list {
 		if len(n) > 64 || strings.ContainsFunc(n, notAllowed) {

@@ -63,8 +63,8 @@ func (e *environment) sink(c clients, name, service, address string) jobs.Sink {
 // functions are those that may complete operations.
 func (e *environment) functions(c clients) completer.Resumer {
 	const name = "SAMEKEY_FUNCTIONS"
-	var names []string
 	all := e.list(name)
+	names := make([]string, 0, len(all))
 	for _, f := range all {
 		plain := completer.FunctionName(f)
 		switch {

@@ -123,8 +123,6 @@ func acknowledgements(f invoker) int {
 
 // Netting: what is finished within one batch makes no ticket, however much was
 // written; what is open makes one.
-//
-//nolint:tparallel // one table
 func TestBatchIsNetted(t *testing.T) {
 	t.Parallel()
 	completers(t, func(t *testing.T, newCompleter makeCompleter) {

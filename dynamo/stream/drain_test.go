@@ -100,7 +100,6 @@ func run(t testing.TB, e *idem.Engine, fn func(context.Context) (idem.Response, 
 	}
 }
 
-//nolint:tparallel // one table
 func TestRequestWithJobsTakesOneAcknowledgement(t *testing.T) {
 	t.Parallel()
 	drains(t, func(t *testing.T, newDrain makeDrain) {
@@ -279,8 +278,6 @@ func TestA21FailureIsReportedAndTheRestComesAgain(t *testing.T) {
 
 // Bad input 32: a job that always fails is parked, and what comes after it goes
 // on; an operator hands it out again.
-//
-//nolint:tparallel // one table
 func TestBadInput32PoisonJobIsParked(t *testing.T) {
 	t.Parallel()
 	drains(t, func(t *testing.T, newDrain makeDrain) {
@@ -421,8 +418,6 @@ func TestOutageParksNothing(t *testing.T) {
 }
 
 // A record that is removed while jobs wait in it: they come from the old image.
-//
-//nolint:tparallel // one table and stream
 func TestRemovedRecordsJobsAreDelivered(t *testing.T) {
 	t.Parallel()
 	drains(t, func(t *testing.T, newDrain makeDrain) {

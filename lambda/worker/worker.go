@@ -137,7 +137,7 @@ func giveUp(store *dynamo.Store, opt *Options) func(context.Context, jobs.Ticket
 		})
 	}
 	return func(ctx context.Context, t jobs.Ticket, why string) error {
-		err := error(jobs.ErrMoved)
+		err := jobs.ErrMoved
 		for _, e := range engines {
 			if err = e.GiveUp(ctx, t, why); !errors.Is(err, jobs.ErrMoved) {
 				break // no call is made for a record of another namespace
@@ -161,8 +161,9 @@ func (w *Worker) Invoke(ctx context.Context, payload []byte) ([]byte, error) {
 		return w.tickets.Invoke(ctx, payload)
 	case sourceSchedule:
 		return w.runSweep(ctx)
+	default:
+		return nil, err
 	}
-	return nil, err
 }
 
 func (w *Worker) runSweep(ctx context.Context) ([]byte, error) {
