@@ -9,13 +9,12 @@ import (
 	"github.com/samekey/samekey/idem"
 )
 
-// Adapter pairs an event with its response and makes both neutral, so that an
-// answer stored through one kind of event is replayed through any other.
+// Adapter pairs an event with its response and makes both neutral, so that an answer
+// stored through one kind of event is replayed through any other.
 //
-// [HTTPAPI], [REST], [FunctionURL] and [ALB] are the adapters for HTTP, [Direct]
-// makes those for events of one's own. An adapter of your own can be written from
-// nothing, or from a copy of one of these, for instance to take the scope from
-// the event:
+// [HTTPAPI], [REST], [FunctionURL] and [ALB] are the adapters for HTTP. [Direct]
+// makes adapters for your own events. Write your own adapter from scratch, or change
+// a copy of an existing adapter, for example to take the scope from the event:
 //
 //	api := lambda.HTTPAPI // a copy: the original must not be changed
 //	api.Request = func(ctx context.Context, ev events.APIGatewayV2HTTPRequest) (idem.Request, error) {
@@ -26,38 +25,38 @@ import (
 //
 // All functions but Event are required; all must be safe for concurrent use.
 type Adapter[Ev, Re any] struct {
-	// Request makes an event neutral. Body is what the client sent, decoded.
-	// Identity is set from what the source has verified, or left empty. A Tenant
-	// that is left empty is taken from the invocation's lambdacontext.
+	// Request makes an event neutral. Body is the body that the client sent,
+	// decoded. Set Identity only to an identity that the source has verified. The
+	// tenant of the invocation's lambdacontext replaces an empty Tenant.
 	//
-	// An error that matches [ErrEvent] says that the event is of another kind:
-	// nobody waits for an HTTP answer, so [Handler] returns the error. Any other
-	// error is answered with 400, or as the engine's table has it, and the
-	// request it comes with should then hold what could be read.
+	// An error that matches [ErrEvent] says that the event is of another kind: no
+	// client waits for an HTTP answer, so [Handler] returns the error. Any other
+	// error is answered with 400, or by the engine's table of errors; the returned
+	// request should then hold the parts that could be read.
 	Request func(ctx context.Context, ev Ev) (idem.Request, error)
 
-	// Event is the inverse of Request: an event that Request would make r of
-	// again, for a handler that is run a second time from its stored request. It
-	// gets what the engine has kept: not the key, only the headers the engine is
-	// told to keep, and Snapshot as Request made it. nil: requests can't be run
-	// again from their records.
+	// Event is the inverse of Request: it makes an event that Request would turn
+	// into r again, for a handler that runs a second time from its stored request. r
+	// holds the stored parts: no key, only the headers that the engine stores, and
+	// Snapshot as Request made it. nil: requests can't be run again from their
+	// records.
 	Event func(r idem.Request) (Ev, error)
 
-	// Response makes the handler's own answer neutral. An error is the
-	// handler's mistake, and counts as if the handler had returned it.
+	// Response makes the handler's own answer neutral. An error is a mistake of the
+	// handler, and counts as if the handler had returned it.
 	Response func(re Re) (idem.Response, error)
 
-	// Reply puts a neutral answer, first or replayed, into the event's form.
+	// Reply converts a neutral answer, first or replayed, into the event's form.
 	Reply func(r idem.Response) Re
 
-	// typed answers are values and errors, and no HTTP: see Direct.
+	// typed marks answers that are values and errors instead of HTTP; see Direct.
 	typed bool
 	// ownScope leaves the function out of the scope of a typed adapter's keys.
 	ownScope bool
 }
 
-// request is Request, with the tenant of the invocation. It is put in here, so
-// that adapters of one's own needn't know of it.
+// request calls Request and adds the tenant of the invocation, so that users'
+// adapters needn't.
 func (a *Adapter[Ev, Re]) request(ctx context.Context, ev Ev) (idem.Request, error) {
 	req, err := a.Request(ctx, ev)
 	if req.Tenant == "" {
@@ -66,15 +65,15 @@ func (a *Adapter[Ev, Re]) request(ctx context.Context, ev Ev) (idem.Request, err
 	return req, err
 }
 
-// A snapshot ([idem.Request.Snapshot]) is the part of an event that its neutral
-// request doesn't have and a handler that runs again must find: who was
-// verified, by the source's own word, and what the source found out about the
-// route. It is JSON in the event's own form, so to put it back is to decode it.
+// A snapshot ([idem.Request.Snapshot]) holds the parts of an event that its neutral
+// request lacks and a handler that runs again needs: the verified identity, in the
+// source's own words, and the source's data about the route. It is JSON in the
+// event's own form, so decoding puts it back.
 //
-// It has no credentials: neither tokens nor API keys, access keys or
-// certificates. What an authorizer has put into its context is there as it is.
+// It has no credentials: neither tokens nor API keys, access keys or certificates.
+// The context of an authorizer is stored unchanged.
 
-// answer makes a Response of what a phase answers.
+// answer converts the answer of a phase to a Response.
 func (a *Adapter[Ev, Re]) answer(v any) (idem.Response, error) {
 	re, ok := v.(Re)
 	if !ok {
@@ -83,10 +82,10 @@ func (a *Adapter[Ev, Re]) answer(v any) (idem.Response, error) {
 	return a.Response(re)
 }
 
-// take returns the snapshot s, nil if there is nothing in it.
+// take returns the snapshot s as JSON, or nil if s is empty.
 func take(method string, s any) ([]byte, error) {
 	if method == http.MethodGet || method == http.MethodHead {
-		return nil, nil // never stored, since no key acts on them
+		return nil, nil // never stored, since the engine ignores keys of these methods
 	}
 	b, err := json.Marshal(s)
 	switch {
@@ -98,7 +97,7 @@ func take(method string, s any) ([]byte, error) {
 	return b, nil
 }
 
-// restore puts a snapshot back into ev. Without one the event has nobody's
+// restore puts a snapshot back into ev. Without a snapshot the event has no
 // identity.
 func restore(snapshot []byte, ev any) error {
 	if len(snapshot) == 0 {
@@ -110,7 +109,7 @@ func restore(snapshot []byte, ev any) error {
 	return nil
 }
 
-// certSnapshot is who a client's certificate says it is, for mutual TLS.
+// certSnapshot is the identity in a client's certificate, for mutual TLS.
 type certSnapshot struct {
 	IssuerDN     string   `json:"issuerDN,omitempty"`
 	SerialNumber string   `json:"serialNumber,omitempty"`
@@ -123,7 +122,7 @@ type validity struct {
 	NotBefore string `json:"notBefore,omitempty"`
 }
 
-// unlike is s where it isn't what the neutral request says anyway.
+// unlike returns s, or "" if s equals the neutral request's value.
 func unlike(s, neutral string) string {
 	if s == neutral {
 		return ""

@@ -75,10 +75,10 @@ type EachHandler[Ev, Rec, Re any] struct {
 	engine *idem.Engine
 	batch  Batch[Ev, Rec, Re]
 	fn     func(context.Context, Rec) error
-	warned sync.Once // of what a report takes
+	warned sync.Once // the warning about ReportBatchItemFailures
 }
 
-// *EachHandler is what the runtime starts.
+// The runtime starts an *EachHandler.
 var _ awslambda.Handler = (*EachHandler[any, any, any])(nil)
 
 // Handle works on all records of an event, and returns when all are done or have
@@ -128,14 +128,14 @@ func (h *EachHandler[Ev, Rec, Re]) Invoke(ctx context.Context, payload []byte) (
 	return out, err
 }
 
-// each does the records of an event. overdue is how many of their handlers are
+// each handles the records of an event. overdue is the number of handlers that are
 // still running.
 func (h *EachHandler[Ev, Rec, Re]) each(ctx context.Context, ev Ev) (re Re, overdue int, err error) {
 	recs, err := h.batch.Records(ev)
 	if err != nil {
 		return re, 0, err
 	}
-	failed := []string{} // never null, which some emulators don't take for empty
+	failed := []string{} // never null, which some emulators don't accept as an empty list
 	failure := &BatchError{Total: len(recs)}
 	errs, overdue := h.all(ctx, recs)
 	for i, err := range errs {
@@ -154,7 +154,7 @@ func (h *EachHandler[Ev, Rec, Re]) each(ctx context.Context, ev Ev) (re Re, over
 		return re, overdue, failure
 	}
 	if len(failed) > 0 {
-		h.warned.Do(func() { // nothing tells a function whether its source listens
+		h.warned.Do(func() { // a function can't find out whether its source reads the report
 			slog.WarnContext(ctx, "records have to come again, which takes ReportBatchItemFailures on the event source mapping: "+
 				"without it Lambda takes them for done")
 		})

@@ -29,7 +29,7 @@ var (
 	errGone     = errors.New("the handler ended its goroutine")
 )
 
-// noTime is why a record is not begun.
+// noTime returns the error of a record that is not begun for lack of time.
 func noTime(ctx context.Context) error {
 	err := fmt.Errorf("%w: %w", ErrNotRun, idem.ErrNoTime)
 	if cause := context.Cause(ctx); cause != nil {
@@ -38,21 +38,21 @@ func noTime(ctx context.Context) error {
 	return &idem.Error{Op: "start", Err: err}
 }
 
-// BatchError says which records of an event have failed, where the source can't
-// be told in the answer.
+// BatchError lists the failed records of an event whose source takes no report of
+// single records.
 type BatchError struct {
 	Total   int           // records of the event
-	Records []RecordError // the failed ones, in the event's order
+	Records []RecordError // the failed records, in the event's order
 }
 
 // RecordError is the failure of one record.
 type RecordError struct {
-	ID  string // what the source knows it by
-	Err error  // why: the handler's own error, or the engine's
+	ID  string // the source's id of the record
+	Err error  // the handler's own error, or the engine's
 }
 
 func (e *BatchError) Error() string {
-	const most = 3 // it ends up in logs and failure destinations
+	const most = 3 // logs and failure destinations hold the text
 	var b strings.Builder
 	fmt.Fprintf(&b, "lambda: %d of %d records failed", len(e.Records), e.Total)
 	for i, r := range e.Records[:min(len(e.Records), most)] {
@@ -77,15 +77,15 @@ func (e *BatchError) Unwrap() []error {
 	return errs
 }
 
-// PanicError is a handler's panic over one record. The others of its event go
-// on, so that a record nobody can work on doesn't keep them from being done.
+// PanicError is a handler's panic over a record. The other records of the event go
+// on, so that a record that always panics doesn't hold them up.
 type PanicError struct {
-	Value any    // what it panicked with
-	Stack []byte // where, as of debug.Stack
+	Value any    // the value of the panic
+	Stack []byte // the stack trace, from debug.Stack
 }
 
-// Error has the value only where the Go runtime made it: another one may hold
-// what was in the record.
+// Error contains the value only if the Go runtime made it: any other value may hold
+// data of the record.
 func (e *PanicError) Error() string {
 	return "lambda: handler " + redact.Panic(e.Value)
 }
@@ -98,14 +98,14 @@ func (e *PanicError) Unwrap() error {
 
 func panicked(v any) *PanicError { return &PanicError{Value: v, Stack: debug.Stack()} }
 
-// ownError tells the handler's own error from the engine's.
+// ownError marks an error as the handler's, not the engine's.
 type ownError struct{ err error }
 
 func (o *ownError) Error() string { return o.err.Error() }
 
 func (o *ownError) Unwrap() error { return o.err }
 
-// engineError makes sure that what the engine refuses is known as such.
+// engineError wraps an error of the engine that isn't an [*idem.Error] yet.
 func engineError(err error) error {
 	if _, ok := err.(*idem.Error); ok || err == nil { //nolint:errorlint // a joined one is not
 		return err
@@ -113,9 +113,9 @@ func engineError(err error) error {
 	return &idem.Error{Op: "do", Err: err}
 }
 
-// errorTypes names what the engine refuses, for callers that see no Go errors:
-// Step Functions match on errorType, and so do log filters. The first match
-// counts. The names are part of the API.
+// errorTypes names the engine's errors for callers that see no Go errors: Step
+// Functions and log filters match on errorType. The first match counts. The names
+// are part of the API.
 var errorTypes = []struct {
 	err  error
 	name string
@@ -137,8 +137,8 @@ var errorTypes = []struct {
 	{idem.ErrRequest, "IdempotencyRequestInvalid"},
 }
 
-// reported is err as the runtime is to report it: an error of the engine's under
-// its own name, any other as it is, which the runtime names after its Go type.
+// reported returns err as the runtime reports it: an error of the engine under its
+// own name, any other error unchanged, which the runtime names after its Go type.
 func reported(err error) error {
 	if _, ours := err.(*idem.Error); !ours { //nolint:errorlint // one inside of another error is that error's business
 		return err

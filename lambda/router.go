@@ -14,10 +14,10 @@ import (
 	"github.com/samekey/samekey/idem/store"
 )
 
-// Router is the door of a function that has several routes. Some of them are
-// keyed, each with an engine of its own or one in common, and others are not; all
-// share one adapter for HTTP. Its Invoke takes the gateway's events and the
-// completer's envelopes, and each finds its handler:
+// Router serves the routes of a function. Keyed routes have an engine, their own or
+// a shared one; other routes have none. All routes share one adapter for HTTP.
+// Invoke takes the gateway's events and the completer's envelopes, and finds the
+// handler of each:
 //
 //	router := lambda.NewRouter(lambda.HTTPAPI)
 //	router.Keyed("POST /rides", engine, app.create)
@@ -25,17 +25,17 @@ import (
 //	lambda.Start(router)
 //
 // Patterns are those of [http.ServeMux], with methods and wildcards, on the path as
-// the client sent it, without a stage; the most specific one counts, and
-// [PathValue] gives what a wildcard stands for. A path that no pattern matches is
-// answered with 404, and one with other methods only with 405 and Allow. Nothing is
-// redirected: neither "/rides/" to "/rides", nor "/a//b" to "/a/b".
+// the client sent it, without a stage. The most specific pattern counts. [PathValue]
+// returns the value of a wildcard. A path without a matching pattern is answered
+// with 404, a path with other methods only with 405 and Allow. Router never
+// redirects: neither "/rides/" to "/rides", nor "/a//b" to "/a/b".
 //
-// A keyed route's name is its pattern, unless [HandlerOptions] say otherwise. It is
-// stored with each request, so a route whose pattern changes keeps its name, or
-// declares the former one.
+// A keyed route's name is its pattern, unless [HandlerOptions] set another. Each
+// stored request holds the name, so a route whose pattern changes keeps its name, or
+// declares the former name.
 //
-// Routes are added before the router is used. From then on it is safe for
-// concurrent use.
+// Add all routes before the router is used. From then on it is safe for concurrent
+// use.
 type Router[Ev, Re any] struct {
 	adapter Adapter[Ev, Re]
 	opt     RouterOptions
@@ -43,16 +43,17 @@ type Router[Ev, Re any] struct {
 	keyed   []*Route[Ev, Re]
 }
 
-// *Router is what the runtime starts.
+// The runtime starts a *Router.
 var _ awslambda.Handler = (*Router[any, any])(nil)
 
 // RouterOptions vary [NewRouter].
 type RouterOptions struct {
-	// Problem makes the answers where no route matches: 404 with the code
-	// "route_not_found", and 405 with "method_not_allowed". Default: idem.ProblemJSON.
+	// Problem makes the answer if no route matches: 404 with the code
+	// "route_not_found", or 405 with "method_not_allowed". Default:
+	// idem.ProblemJSON.
 	Problem func(idem.Problem) idem.Response
-	// CORS says which pages of other origins may read those answers, as
-	// [idem.Options.CORS] does for an engine's. Default: none.
+	// CORS lists the other origins whose pages may read those answers, as
+	// [idem.Options.CORS] does for an engine's answers. Default: none.
 	CORS idem.CORS
 }
 
@@ -77,9 +78,10 @@ type Route[Ev, Re any] struct {
 	before  func(context.Context, Ev) (*Re, error)
 }
 
-// Route adds a route without keys: h gets the event as it came, and its answer
-// goes out as it is. An [EndpointHandler] such as [StatusHandler] is added by its Handle.
-// It panics for a pattern that [http.ServeMux] refuses, beside the others.
+// Route adds a route without keys: h gets the event unchanged, and its answer is
+// sent unchanged. To add an [EndpointHandler] such as [StatusHandler], pass its
+// Handle. Route panics for a pattern that [http.ServeMux] refuses, alone or beside
+// the others.
 func (r *Router[Ev, Re]) Route(pattern string, h func(context.Context, Ev) (Re, error)) {
 	if h == nil {
 		panic("lambda: Router: handler is nil") //nolint:forbidigo // a mistake in the program
@@ -87,9 +89,9 @@ func (r *Router[Ev, Re]) Route(pattern string, h func(context.Context, Ev) (Re, 
 	r.add(pattern, &Route[Ev, Re]{plain: h})
 }
 
-// Keyed adds a route whose handler is wrapped by an engine, as [Wrap] does it. It
-// panics where Wrap does, for a pattern that [http.ServeMux] refuses, and if another
-// route has the same name or accepts the same one.
+// Keyed adds a route whose handler is wrapped by an engine, as by [Wrap]. Keyed
+// panics in the same cases as Wrap, for a pattern that [http.ServeMux] refuses, and
+// if another route has or accepts the same name.
 func (r *Router[Ev, Re]) Keyed(pattern string, e *idem.Engine, h func(context.Context, Ev) (Re, error), optFns ...func(*HandlerOptions)) *Route[Ev, Re] {
 	opt := HandlerOptions{Name: pattern}
 	for _, fn := range optFns {
@@ -107,11 +109,11 @@ func (r *Router[Ev, Re]) Keyed(pattern string, e *idem.Engine, h func(context.Co
 	return route
 }
 
-// Before has check asked before the key is looked at, and returns the route. What
-// it answers is the answer, and the key stays new: for requests that nobody can
-// serve, such as those without a user, or out of form. nil lets them go on, to the
-// handler or to what is stored. A request that is run again from its record has
-// been through it already.
+// Before sets a check that runs before the engine reads the key, and returns the
+// route. If check returns an answer, the client gets it and the key stays new: for
+// requests that the handler can't serve, such as malformed ones or those without a
+// user. If check returns nil, the request continues to the handler or to its stored
+// answer. A request that is run again from its record has passed the check already.
 func (t *Route[Ev, Re]) Before(check func(context.Context, Ev) (*Re, error)) *Route[Ev, Re] {
 	t.before = check
 	return t
@@ -122,7 +124,7 @@ func (r *Router[Ev, Re]) add(text string, t *Route[Ev, Re]) {
 	r.mux.Handle(text, &target{t})
 }
 
-// named is the route that has exactly this name.
+// named returns the route that has or accepts exactly this name, or nil.
 func (r *Router[Ev, Re]) named(id store.HandlerID) *Route[Ev, Re] {
 	i := slices.IndexFunc(r.keyed, func(t *Route[Ev, Re]) bool { return slices.Contains(t.handler.names(), id) })
 	if i < 0 {
@@ -131,9 +133,9 @@ func (r *Router[Ev, Re]) named(id store.HandlerID) *Route[Ev, Re] {
 	return r.keyed[i]
 }
 
-// Handle answers an event, for tests and for routers around this one. The error is
-// that of the route's handler as [Handler.Handle] returns it, or ErrEvent where ev
-// is of another kind than the adapter's.
+// Handle answers an event, for tests and for routers around this router. The error
+// is that of the route's handler as [Handler.Handle] returns it, or matches ErrEvent
+// if ev is of another kind than the adapter's.
 func (r *Router[Ev, Re]) Handle(ctx context.Context, ev Ev) (Re, error) {
 	var none Re
 	req, err := r.adapter.request(ctx, ev)
@@ -172,8 +174,9 @@ func (r *Router[Ev, Re]) Invoke(ctx context.Context, payload []byte) ([]byte, er
 	return invoke(ctx, payload, r.Handle)
 }
 
-// resume brings t's operation to an end. Which engine it is of is the record's to
-// say: each is asked for its own, and changes nothing about another's.
+// resume completes t's operation. Only the record knows its engine, so resume asks
+// each engine for an operation of its own; an engine changes nothing about
+// another's.
 func (r *Router[Ev, Re]) resume(ctx context.Context, t jobs.Ticket) error {
 	if r.adapter.Event == nil {
 		return errNoInverse
@@ -188,7 +191,7 @@ func (r *Router[Ev, Re]) resume(ctx context.Context, t jobs.Ticket) error {
 		asked[e] = true
 		switch err := resume(ctx, e, t, r.names(e), r.again); {
 		case errors.Is(err, jobs.ErrNotMine):
-			result = err // it is there, and perhaps another engine's
+			result = err // the operation exists, and may be another engine's
 		case !errors.Is(err, jobs.ErrMoved):
 			return err
 		case len(asked) == 1:
@@ -198,7 +201,7 @@ func (r *Router[Ev, Re]) resume(ctx context.Context, t jobs.Ticket) error {
 	return result
 }
 
-// names are those of an engine's routes.
+// names returns the names of an engine's routes.
 func (r *Router[Ev, Re]) names(e *idem.Engine) (all []store.HandlerID) {
 	for _, route := range r.keyed {
 		if route.handler.engine == e {
@@ -212,10 +215,10 @@ func (r *Router[Ev, Re]) names(e *idem.Engine) (all []store.HandlerID) {
 func (r *Router[Ev, Re]) again(ctx context.Context, req *idem.Request) (idem.Response, error) {
 	t := r.named(req.Handler)
 	if t == nil {
-		t = r.named(store.HandlerID{Name: req.Handler.Name}) // of this function, which names leave out
+		t = r.named(store.HandlerID{Name: req.Handler.Name}) // names leave out this function
 	}
 	if t == nil {
-		return idem.Response{}, fmt.Errorf("there is no route of the %v", req.Handler) // its names were asked for
+		return idem.Response{}, fmt.Errorf("there is no route of the %v", req.Handler) // but the engine was told its names
 	}
 	ctx, err := t.pattern.values(ctx, req)
 	if err != nil {

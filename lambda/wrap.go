@@ -47,23 +47,23 @@ func Wrap[Ev, Re any](e *idem.Engine, a Adapter[Ev, Re], h func(context.Context,
 	return wrap(e, a, h, opt)
 }
 
-// HandlerOptions say by which names a handler is known to the records of its
-// requests. Names are stored: whoever changes one declares the former.
+// HandlerOptions name a handler. Records store the names: after a change, declare
+// the former name.
 type HandlerOptions struct {
-	// Name tells the handler from the others of its function. At most 256 bytes.
-	// Default: none; in a [Router] the pattern of its route.
+	// Name distinguishes the handler from the others of its function. At most 256
+	// bytes. Default: none; in a [Router] the pattern of its route.
 	Name string
-	// Operation names whose keys the handler's are, for adapters of [Direct]: it is
-	// part of their scope, so that equal keys of two handlers are two operations.
-	// With another one all earlier keys are new, and what they name is done again: a
-	// handler whose Name changes keeps its former one here, and one that had none has
-	// [Unnamed]. At most 256 bytes. Default: Name. Adapters for HTTP don't use it:
-	// there method and path are part of the fingerprint.
+	// Operation names the owner of the handler's keys, for adapters of [Direct]: it
+	// is part of their scope, so that equal keys of two handlers are two operations.
+	// A change makes all earlier keys new, and their work is done again: a handler
+	// whose Name changes keeps its former name here, or [Unnamed] if it had none. At
+	// most 256 bytes. Default: Name. Adapters for HTTP don't use Operation, because
+	// method and path are part of the fingerprint.
 	Operation string
-	// Accepts are the handlers that this one was before, whose abandoned requests it
-	// completes: of another name, or of another function, where a completer's
-	// Functions send such tickets here. An empty Function stands for this one, and
-	// an empty Name for a handler without one.
+	// Accepts lists earlier identities of this handler, whose abandoned requests it
+	// completes: handlers with another name, or of another function, if a
+	// completer's Functions send such tickets here. An empty Function means this
+	// function, an empty Name a handler without a name.
 	Accepts []store.HandlerID
 }
 
@@ -71,7 +71,8 @@ type HandlerOptions struct {
 // first keys were used.
 const Unnamed = "-"
 
-// operation is whose keys the handler's are, "" for those of one without a name.
+// operation returns the owner of the handler's keys, "" for a handler without a
+// name.
 func (o *HandlerOptions) operation() string {
 	if o.Operation == Unnamed {
 		return ""
@@ -108,7 +109,7 @@ func wrap[Ev, Re any](e *idem.Engine, a Adapter[Ev, Re], h func(context.Context,
 	return &Handler[Ev, Re]{engine: e, adapter: a, fn: h, opt: opt, operation: operation}
 }
 
-// checkName refuses names that records can't hold.
+// checkName refuses names that are too long for a record.
 func checkName(name string) error {
 	const maxName = 256
 	if len(name) > maxName {
@@ -124,10 +125,10 @@ type Handler[Ev, Re any] struct {
 	fn      func(context.Context, Ev) (Re, error)
 	opt     HandlerOptions
 
-	operation string // whose its keys are
+	operation string // owner of the handler's keys
 }
 
-// *Handler is what the runtime starts.
+// The runtime starts a *Handler.
 var _ awslambda.Handler = (*Handler[any, any])(nil)
 
 // Handle is the wrapped handler as a function, for tests and for nesting. A wrapper in
@@ -162,10 +163,10 @@ func (h *Handler[Ev, Re]) Handle(ctx context.Context, ev Ev) (Re, error) {
 // key" and ends the process. Lambda takes that for an error of the invocation
 // (Runtime.ExitError) and starts a new process.
 //
-// A completer's envelope is no event. The handler completes the operation that it
-// names, with the request from the operation's record, and the result says what came
-// of it. No gateway lets a client make an envelope. It doesn't say who asks for what,
-// so whoever may invoke the function can't invent that either.
+// A completer's envelope is no event. It names an operation, which the handler
+// completes with the request from the operation's record; the result is the outcome.
+// Gateways let no client make an envelope. An envelope names neither caller nor
+// request, so a principal that may invoke the function can't invent these either.
 func (h *Handler[Ev, Re]) Invoke(ctx context.Context, payload []byte) ([]byte, error) {
 	if out, ok, err := completed(ctx, payload, h.resume); ok {
 		return out, err
@@ -180,14 +181,14 @@ func (h *Handler[Ev, Re]) Invoke(ctx context.Context, payload []byte) ([]byte, e
 	return h.invokeTyped(ctx, payload, ev)
 }
 
-// serve answers the request that ev was read as, or could not be read as.
+// serve answers a request that was read from ev. reqErr is the error of reading it.
 func (h *Handler[Ev, Re]) serve(ctx context.Context, ev Ev, req idem.Request, reqErr error) (Re, error) {
 	var own Re
 	switch {
 	case errors.Is(reqErr, ErrEvent):
 		return own, reqErr
 	case reqErr != nil && (!h.engine.Acts(req.Method, req.Header) || h.engine.Observes(ctx, req, reqErr)):
-		return h.fn(ctx, ev) // unreadable to us only, and none of our business
+		return h.fn(ctx, ev) // only this package can't read the event, and the engine doesn't act on it
 	case reqErr != nil:
 		return h.adapter.Reply(h.engine.Refuse(ctx, req, reqErr)), nil
 	}
@@ -204,7 +205,7 @@ func (h *Handler[Ev, Re]) serve(ctx context.Context, ev Ev, req idem.Request, re
 	})
 	crashed(ctx, res.Panic)
 	switch {
-	case res.Passed && ownErr == nil: // even where Response could make nothing of it
+	case res.Passed && ownErr == nil: // even if Response failed
 		return own, nil
 	case err != nil:
 		return own, err
@@ -213,9 +214,9 @@ func (h *Handler[Ev, Re]) serve(ctx context.Context, ev Ev, req idem.Request, re
 	}
 }
 
-// completed answers a completer's envelope by resume. ok is false for any other
-// payload. The client's answer goes into the record; the completer learns only what
-// came of its ticket.
+// completed answers a completer's envelope with the outcome of resume. ok is false
+// for any other payload. The record stores the client's answer; the completer learns
+// only the outcome of its ticket.
 func completed(ctx context.Context, payload []byte, resume func(context.Context, jobs.Ticket) error) (out []byte, ok bool, err error) {
 	t, ok, err := envelope.ParseTicket(payload)
 	if !ok || err != nil {
@@ -224,7 +225,8 @@ func completed(ctx context.Context, payload []byte, resume func(context.Context,
 	return envelope.EncodeOutcome(envelope.OutcomeOf(resume(ctx, t))), true, nil
 }
 
-// resume completes t's operation: the handler gets an event made of the stored request.
+// resume completes t's operation: the handler gets an event made from the stored
+// request.
 func (h *Handler[Ev, Re]) resume(ctx context.Context, t jobs.Ticket) error {
 	if h.adapter.Event == nil {
 		return errNoInverse
@@ -232,11 +234,11 @@ func (h *Handler[Ev, Re]) resume(ctx context.Context, t jobs.Ticket) error {
 	return resume(ctx, h.engine, t, h.names(), h.again)
 }
 
-// errNoInverse says that requests of an adapter are not run again.
+// errNoInverse is the error of a ticket for an adapter without Event.
 var errNoInverse = errors.New("lambda: the adapter has no Event function: its requests can't be run again from their records")
 
 // resume completes t's operation. A panic is a failed try like any other: the engine
-// has released the record, and nobody waits for a crash.
+// has released the record, and no client waits for the process to end.
 func resume(ctx context.Context, e *idem.Engine, t jobs.Ticket, names []store.HandlerID, again func(context.Context, *idem.Request) (idem.Response, error)) (err error) {
 	defer func() {
 		if v := recover(); v != nil {
@@ -247,12 +249,12 @@ func resume(ctx context.Context, e *idem.Engine, t jobs.Ticket, names []store.Ha
 	return err
 }
 
-// names are all that this handler's records may name.
+// names returns the handlers that this handler's records may name.
 func (h *Handler[Ev, Re]) names() []store.HandlerID {
 	return append([]store.HandlerID{{Name: h.opt.Name}}, h.opt.Accepts...)
 }
 
-// again runs the handler with an event made of a stored request.
+// again runs the handler with an event made from a stored request.
 func (h *Handler[Ev, Re]) again(ctx context.Context, req *idem.Request) (idem.Response, error) {
 	req.Answer = h.adapter.answer
 	ev, err := h.adapter.Event(*req)
