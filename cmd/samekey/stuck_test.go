@@ -5,6 +5,7 @@ import (
 	"crypto/rand"
 	"encoding/json"
 	"errors"
+	"net/http"
 	"os"
 	"path/filepath"
 	"strings"
@@ -28,6 +29,9 @@ type desk struct {
 	env    map[string]string
 }
 
+// unhurried has a client wait for a slow machine's answers.
+func unhurried(o *dynamodb.Options) { o.HTTPClient = http.DefaultClient }
+
 // newDesk sets the process's environment, as the command's client reads that.
 func newDesk(t *testing.T) *desk {
 	t.Helper()
@@ -37,7 +41,7 @@ func newDesk(t *testing.T) *desk {
 	t.Setenv("AWS_ACCESS_KEY_ID", "local")
 	t.Setenv("AWS_SECRET_ACCESS_KEY", "local")
 	t.Setenv("AWS_ENDPOINT_URL_DYNAMODB", db.Endpoint)
-	client, err := dynamo.NewClient()
+	client, err := dynamo.NewClient(unhurried)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -45,7 +49,7 @@ func newDesk(t *testing.T) *desk {
 	if _, err := client.CreateTable(t.Context(), dynamo.CreateTableInput(table)); err != nil {
 		t.Fatal(err)
 	}
-	if err := dynamodb.NewTableExistsWaiter(client).Wait(t.Context(), &dynamodb.DescribeTableInput{TableName: &table}, time.Minute); err != nil {
+	if err := dynamodb.NewTableExistsWaiter(client).Wait(t.Context(), &dynamodb.DescribeTableInput{TableName: &table}, 10*time.Minute); err != nil {
 		t.Fatal(err)
 	}
 	store, err := dynamo.New(client, table)
@@ -233,7 +237,7 @@ func (d *desk) recordOf(t *testing.T) string {
 // later is a sweep in an hour.
 func (d *desk) later(t *testing.T, optFns ...func(*stream.SweepOptions)) *stream.Sweep {
 	t.Helper()
-	client, err := dynamo.NewClient()
+	client, err := dynamo.NewClient(unhurried)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -20,8 +20,9 @@ import (
 	"github.com/samekey/samekey/internal/local/localtest"
 )
 
-// timeout is the functions' in these tests; two of them wait for its end.
-var timeout = localtest.Stretch(3 * time.Second)
+// timeout is the functions' in these tests; two of them wait for its end,
+// before their API gives up after 30 s.
+var timeout = min(localtest.Stretch(3*time.Second), 25*time.Second)
 
 // short are the waits of these tests.
 var short = []string{

@@ -25,8 +25,8 @@ import (
 )
 
 // stackTimeout is the timeout of all functions in TestStack: one of them has to
-// reach it.
-var stackTimeout = localtest.Stretch(4 * time.Second)
+// reach it, before its API gives up after 30 s.
+var stackTimeout = min(localtest.Stretch(4*time.Second), 25*time.Second)
 
 // running is a stack under test.
 type running struct {
