@@ -1,8 +1,9 @@
 // Package scaffold writes the files of a new application into a user's module, and
 // tells what a newer version of them would change.
 //
-// The files are in the folder files, as a user gets them; the Go files are a package of
-// this module as well, so that they are compiled, tested and linted here. [Init] writes
+// The files are in the folder files, as a user gets them, and one is the template of
+// package deploy; the Go files are a package of this module as well, so that they are
+// compiled, tested and linted here. [Init] writes
 // them, all or none, and overwrites nothing. [Check] compares.
 package scaffold
 
@@ -13,7 +14,10 @@ import (
 	"io/fs"
 	"path"
 	"regexp"
+	"slices"
 	"strings"
+
+	"github.com/samekey/samekey/internal/deploy"
 )
 
 //go:embed all:files
@@ -29,6 +33,7 @@ const defaultStack = "samekey-app"
 // files returns the files for a module, in the order of their paths.
 func files(module string) ([]file, error) {
 	var all []file
+	all = append(all, file{path: deploy.File, text: deploy.Nested()})
 	err := fs.WalkDir(embedded, "files", func(name string, d fs.DirEntry, err error) error {
 		if err != nil || d.IsDir() {
 			return err
@@ -43,6 +48,7 @@ func files(module string) ([]file, error) {
 		})
 		return nil
 	})
+	slices.SortFunc(all, func(a, b file) int { return strings.Compare(a.path, b.path) })
 	return all, err
 }
 

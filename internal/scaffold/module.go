@@ -82,12 +82,13 @@ func sameFolder(a, b string) bool {
 
 // require makes the module in dir depend on samekey, as a library and as a tool.
 func (o Options) require(ctx context.Context) error {
-	tool := samekey + "/cmd/samekey"
-	if o.Replace == "" {
-		if _, err := goCommand(ctx, o.Dir, "get", "-tool", tool+"@"+o.Version); err != nil {
-			return err
-		}
-	} else if _, err := goCommand(ctx, o.Dir, "mod", "edit", "-require="+samekey+"@v0.0.0", "-replace="+samekey+"="+o.Replace, "-tool="+tool); err != nil {
+	// The worker is a tool for its go.sum: the module builds it.
+	const program, worker = samekey + "/cmd/samekey", samekey + "/cmd/samekey-worker"
+	args := []string{"get", "-tool", program + "@" + o.Version, worker + "@" + o.Version}
+	if o.Replace != "" {
+		args = []string{"mod", "edit", "-require=" + samekey + "@v0.0.0", "-replace=" + samekey + "=" + o.Replace, "-tool=" + program, "-tool=" + worker}
+	}
+	if _, err := goCommand(ctx, o.Dir, args...); err != nil {
 		return err
 	}
 	_, err := goCommand(ctx, o.Dir, "mod", "tidy")

@@ -1,0 +1,51 @@
+package main
+
+import (
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/samekey/samekey/internal/local/localtest"
+)
+
+func TestInitTellsWhatItDid(t *testing.T) {
+	dir := t.TempDir()
+	t.Chdir(dir)
+	// The module requires samekey already, so that no registry is asked.
+	localtest.Write(t, filepath.Join(dir, "go.mod"), "module example.com/orders\n\ngo 1.26.0\n\nrequire github.com/samekey/samekey v0.0.0\n")
+	localtest.Write(t, filepath.Join(dir, "Makefile"), "all:\n")
+	code, stdout, stderr := call(t, nil, "init")
+	if code != 0 || !strings.Contains(stdout, "created     cmd/api/main.go\n") || !strings.Contains(stdout, "left alone  Makefile\n") || !strings.Contains(stdout, "go tool samekey local -watch") {
+		t.Fatalf("code %d: %s%s", code, stdout, stderr)
+	}
+	if code, stdout, stderr := call(t, nil, "init"); code != 0 || strings.Contains(stdout, "created") || !strings.Contains(stdout, "up to date  template.yaml\n") {
+		t.Errorf("the second time: code %d: %s%s", code, stdout, stderr)
+	}
+	if code, stdout, _ := call(t, nil, "init", "--check"); code != 0 || stdout != "" {
+		t.Errorf("--check: code %d: %s", code, stdout)
+	}
+	memory := filepath.Join(dir, ".samekey-init")
+	localtest.Write(t, memory, "0000  template.yaml\n")
+	localtest.Write(t, filepath.Join(dir, "template.yaml"), "Resources: {}\n")
+	if code, stdout, stderr := call(t, nil, "init", "--check"); code != 1 || !strings.Contains(stdout, "-Resources: {}\n") || !strings.Contains(stderr, "run samekey init") {
+		t.Errorf("--check of another version: code %d: %s%s", code, stdout, stderr)
+	}
+}
+
+func TestBadInit(t *testing.T) {
+	t.Chdir(t.TempDir())
+	for want, tt := range map[string]struct {
+		args []string
+		code int
+	}{
+		`"more" is not a flag`:           {[]string{"more"}, 2},
+		"flag provided but not defined":  {[]string{"-nonsense"}, 2},
+		`"a b" is no path for a module`:  {[]string{"-module", "a b"}, 1},
+		"there is no .samekey-init here": {[]string{"--check"}, 2},
+		"nothing is left behind":         {[]string{"-h"}, 0},
+	} {
+		if code, _, stderr := call(t, nil, append([]string{"init"}, tt.args...)...); code != tt.code || !strings.Contains(stderr, want) {
+			t.Errorf("%v: code %d: %s", tt.args, code, stderr)
+		}
+	}
+}
