@@ -106,6 +106,10 @@ lint-template: ## sam validate, cfn-lint and checkov on the templates (python3)
 smoke-deploy: ## deploy both templates to a stand-in for AWS by the README's commands, and call them (python3)
 	internal/tools/smoke-deploy.sh
 
+.PHONY: stopwatch
+stopwatch: ## play a new user, from an empty folder to a deployed application, and print the times (Java, python3)
+	internal/tools/stopwatch.sh
+
 .PHONY: fuzz
 fuzz: ## every fuzz target for FUZZTIME each
 	internal/tools/fuzz.sh $(FUZZTIME)

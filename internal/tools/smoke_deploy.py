@@ -112,11 +112,11 @@ def check_failed_deploy(command, work, env, world):
 class Deployed:
     """A stack that is deployed, with the routes of its API."""
 
-    def __init__(self, name, env):
+    def __init__(self, name, env, api="Api"):
         self.name, self.env = name, env
         resources = client("cloudformation", env).describe_stack_resources(StackName=name)["StackResources"]
         self.ids = {r["LogicalResourceId"]: r["PhysicalResourceId"] for r in resources}
-        self.host = import_routes(name, self.ids, env)
+        self.host = import_routes(name, self.ids, env, api)
 
     def post(self, path, body, key=None, headers=None):
         more = {"Idempotency-Key": key} if key else {}
@@ -132,13 +132,13 @@ class Deployed:
         return client("lambda", self.env).invoke(FunctionName=self.ids[function], Payload=json.dumps(event))
 
 
-def import_routes(stack, ids, env):
+def import_routes(stack, ids, env, name="Api"):
     """Enters the routes of the deployed template's OpenAPI document, and returns the API's host."""
     template = client("cloudformation", env).get_template(StackName=stack, TemplateStage="Processed")["TemplateBody"]
     if isinstance(template, str):
         template = json.loads(template)
-    document = template["Resources"]["Api"]["Properties"]["Body"]
-    api, gateway = ids["Api"], client("apigatewayv2", env)
+    document = template["Resources"][name]["Properties"]["Body"]
+    api, gateway = ids[name], client("apigatewayv2", env)
     arn = client("lambda", env).get_function
 
     def uri(value):
@@ -179,13 +179,13 @@ def readme(section):
     return out.splitlines()
 
 
-def deploy(command, work, env, parameters, fails=None):
+def deploy(command, work, env, parameters, fails=None, folder=ROOT):
     """Runs a command of the README, and answers yes when it asks. fails is what a command that has to fail says."""
     bin_ = work / "bin"
     write_sam(bin_, parameters)
     env = {**env, "PATH": f"{bin_}:{env['PATH']}"}
     said("$ " + command)
-    done = subprocess.run(["bash", "-c", command], cwd=ROOT, env=env, input="y\n", text=True, stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
+    done = subprocess.run(["bash", "-c", command], cwd=folder, env=env, input="y\n", text=True, stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
     as_wanted = done.returncode == 0 if fails is None else done.returncode != 0 and fails in done.stdout
     if not as_wanted:
         sys.exit(f"{done.stdout}\nexit status {done.returncode}" + (f", wanted a failure for {fails}" if fails else ""))
