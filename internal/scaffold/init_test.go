@@ -105,7 +105,7 @@ func TestInitWritesAllOrNothing(t *testing.T) {
 	cancelled, cancel := context.WithCancel(t.Context())
 	cancel()
 	for name, tt := range map[string]struct {
-		ctx    context.Context //nolint:containedctx // of a case
+		ctx    context.Context
 		before map[string]string
 		in     string // the folder below
 		opts   Options

@@ -198,12 +198,11 @@ func (in Inputs) Stamp() Stamp {
 func (in Inputs) StampModules() Stamp {
 	s := in.Stamp()
 	for _, module := range in.modules {
-		// What can't be read is left out.
 		_ = filepath.WalkDir(module, func(path string, d os.DirEntry, err error) error {
 			hidden := d != nil && path != module && (strings.HasPrefix(d.Name(), ".") || d.Name() == "node_modules")
 			switch {
 			case err != nil:
-				return nil
+				return nil //nolint:nilerr // what can't be read is left out
 			case d.IsDir() && hidden:
 				return filepath.SkipDir
 			case !d.IsDir() && isSource(d.Name()):

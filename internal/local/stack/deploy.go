@@ -92,7 +92,7 @@ func (s *Stack) unchanged(def sam.Function) *function {
 
 // discard ends what prepare has made.
 func (d *deployment) discard() error {
-	var errs []error
+	errs := make([]error, 0, len(d.fresh))
 	for _, f := range d.fresh {
 		errs = append(errs, f.lambda.Close())
 	}

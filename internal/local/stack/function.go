@@ -45,8 +45,9 @@ func (s *Stack) running() []*function {
 
 // closeFunctions ends the processes of all functions.
 func (s *Stack) closeFunctions() error {
-	var errs []error
-	for _, f := range s.running() {
+	running := s.running()
+	errs := make([]error, 0, len(running))
+	for _, f := range running {
 		errs = append(errs, f.lambda.Close())
 	}
 	return errors.Join(errs...)
@@ -146,8 +147,9 @@ func (f *function) sources() []*eventsource.Mapping {
 
 // closeSources ends the function's event sources. It may be called more than once.
 func (f *function) closeSources() error {
-	var errs []error
-	for _, m := range f.sources() {
+	sources := f.sources()
+	errs := make([]error, 0, len(sources))
+	for _, m := range sources {
 		errs = append(errs, m.Close())
 	}
 	return errors.Join(errs...)

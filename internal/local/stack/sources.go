@@ -94,8 +94,9 @@ func (s *Stack) startQueue(ctx context.Context, f *function, def *sam.QueueEvent
 
 // closeSources ends the event sources of all functions.
 func (s *Stack) closeSources() error {
-	var errs []error
-	for _, f := range s.running() {
+	running := s.running()
+	errs := make([]error, 0, len(running))
+	for _, f := range running {
 		errs = append(errs, f.closeSources())
 	}
 	return errors.Join(errs...)
