@@ -9,7 +9,7 @@ import (
 // connect adds the events that have resources of their own, as in a template without
 // SAM's Events, to the functions of all templates.
 func (t *Template) connect(functions []Function) error {
-	var errs []error
+	errs := make([]error, 0, len(t.resources))
 	for _, r := range t.resources {
 		p := t.props(r)
 		switch r.kind {
