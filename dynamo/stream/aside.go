@@ -2,6 +2,7 @@ package stream
 
 import (
 	"context"
+	"errors"
 	"maps"
 	"slices"
 	"time"
@@ -64,6 +65,9 @@ func (d *Drain) holdBack(ctx context.Context, t *todo) {
 		if now == nil && err == nil {
 			// An image is older than its acknowledgements.
 			now, err = d.jobs.table.Load(ctx, t.image.PK, true)
+		}
+		if errors.Is(err, store.ErrCorrupt) {
+			return false // nobody will ever read it there, and the job is here
 		}
 		if err != nil {
 			d.log.WarnContext(ctx, "can't look for earlier jobs", "record", redact.Record(t.image.PK), "error", err)

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/aws/aws-lambda-go/events"
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/samekey/samekey/dynamo/dynamotest"
@@ -244,14 +245,16 @@ func TestJobsThatWereSetAsideKeepTheirOrder(t *testing.T) {
 func TestJobBehindThoseThatWereDelivered(t *testing.T) {
 	t.Parallel()
 	for name, test := range map[string]struct {
-		same  bool
-		fault dynamotest.Fault
-		calls calls
-		aside int
+		same   bool
+		broken bool // the record, by hand
+		fault  dynamotest.Fault
+		calls  calls
+		aside  int
 	}{
-		"by this process":                  {true, nil, calls{"UpdateItem": 2}, 0}, // it acknowledges, and lets go of the record
-		"by another process":               {false, nil, calls{"GetItem": 1, "UpdateItem": 2}, 0},
-		"by another, which nobody can see": {false, dynamotest.AnswerError(400, "AccessDeniedException", "injected"), calls{"GetItem": 1}, 1},
+		"by this process":    {true, false, nil, calls{"UpdateItem": 2}, 0}, // it acknowledges, and lets go of the record
+		"by another process": {false, false, nil, calls{"GetItem": 1, "UpdateItem": 2}, 0},
+		"by another, and the record can't be read any more": {false, true, nil, calls{"GetItem": 1, "UpdateItem": 1}, 0},
+		"by another, which nobody can see":                  {false, false, dynamotest.AnswerError(400, "AccessDeniedException", "injected"), calls{"GetItem": 1}, 1},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -270,6 +273,9 @@ func TestJobBehindThoseThatWereDelivered(t *testing.T) {
 			handle(t, w, events.DynamoDBEvent{Records: ev.Records[:second]})
 			if !test.same {
 				w = open()
+			}
+			if test.broken {
+				tab.edit(t, pkOf(ev.Records[second]), "SET resp = :x", map[string]types.AttributeValue{":x": tabletest.Str("broken by hand")})
 			}
 			tab.Transport.Reset()
 			if test.fault != nil {
