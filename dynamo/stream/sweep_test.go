@@ -192,8 +192,6 @@ func slicesHavePhase(entries []stream.Entry, phase string) bool {
 
 // The stream was off: what the sweep finds is delivered, let go, queued and given
 // up, as the stream's readers would have.
-//
-//nolint:tparallel // one table
 func TestSweepActsInTheStreamsStead(t *testing.T) {
 	t.Parallel()
 	sweeps(t, func(t *testing.T, newSweep makeSweep) {
@@ -323,8 +321,6 @@ func TestSweepGivesUpAfterRetention(t *testing.T) {
 }
 
 // What fails is an error, what is out of time isn't, and neither stops the rest.
-//
-//nolint:tparallel // one table
 func TestSweepThatFails(t *testing.T) {
 	t.Parallel()
 	sweeps(t, func(t *testing.T, newSweep makeSweep) {
