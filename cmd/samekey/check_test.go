@@ -45,10 +45,10 @@ func TestCheck(t *testing.T) {
 		code   int
 		prints []string
 	}{
-		{"right", nil, []string{"-yes"}, 0, []string{"default: 0, "}},
-		{"wrong", []string{"burns"}, []string{"-yes"}, 1, []string{"refusal     FAULT", "refusal-burns: After a refusal", "docs/http.md#what-is-kept", "default: 1, "}},
-		{"right under another contract", []string{"burns", "no-lifetime"}, []string{"-yes", "-contract=ietf"}, 0, []string{"default: 2, ", "IETF draft: 0 rules"}},
-		{"wrong under another contract", nil, []string{"-yes", "-contract=stripe"}, 1, []string{"Stripe: 2, "}},
+		{"right", nil, []string{"-yes"}, 0, []string{"Rules broken: default 0, "}},
+		{"wrong", []string{"burns"}, []string{"-yes"}, 1, []string{"refusal     FAULT", "refusal-burns: After a refusal", "docs/http.md#what-is-kept", "Rules broken: default 1, "}},
+		{"right under another contract", []string{"burns", "no-lifetime"}, []string{"-yes", "-contract=ietf"}, 0, []string{"Rules broken: default 2, ", "IETF draft 0\n"}},
+		{"wrong under another contract", nil, []string{"-yes", "-contract=stripe"}, 1, []string{"Stripe 2, "}},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			t.Parallel()

@@ -25,7 +25,7 @@ func Section(contract, section string) string {
 // Print writes a report for people: a row for each check, then each broken rule.
 func (r *Report) Print(w io.Writer) error {
 	var b strings.Builder
-	fmt.Fprintf(&b, "%s %s, %d requests, keys begin with %s\n", r.Method, r.URL, r.Requests, r.Keys)
+	fmt.Fprintf(&b, "%s %s, requests: %d, keys begin with %s\n", r.Method, r.URL, r.Requests, r.Keys)
 	if len(r.Checks) > 0 {
 		b.WriteString("\n")
 		r.table(&b)
@@ -41,14 +41,16 @@ func (r *Report) Print(w io.Writer) error {
 	if r.Trouble != "" {
 		fmt.Fprintf(&b, "\nNot examined to the end: %s\n", r.Trouble)
 	}
-	b.WriteString("\n")
-	for i, c := range Contracts() {
-		if i > 0 {
-			b.WriteString(", ")
+	if len(r.Checks) > 0 {
+		b.WriteString("\nRules broken: ")
+		for i, c := range Contracts() {
+			if i > 0 {
+				b.WriteString(", ")
+			}
+			fmt.Fprintf(&b, "%s %d", titles[c], r.faults(c))
 		}
-		fmt.Fprintf(&b, "%s: %d", titles[c], r.faults(c))
+		b.WriteString("\n")
 	}
-	b.WriteString(" rules broken\n")
 	_, err := io.WriteString(w, b.String())
 	return err
 }

@@ -1,0 +1,2 @@
+// Package guidetest has the programs of the guides in docs/guides, as tests.
+package guidetest
