@@ -15,23 +15,23 @@ import (
 
 const albKind = "a load balancer's event"
 
-// ALB adapts events of an Application Load Balancer with a Lambda target. It
-// must not be changed; see [Adapter] for how to vary it.
+// ALB adapts events of an Application Load Balancer with a Lambda target. Don't
+// change it: change a copy, as [Adapter] shows.
 //
-// Whether headers and query have one value or more for a name is a setting of
-// the target group. Where it is one, the load balancer keeps the last: the
-// second of two keys passes unnoticed, and so does a difference in the values
+// A setting of the target group decides whether headers and query parameters have
+// one or more values for a name. With one value the load balancer keeps the last:
+// the second of two keys passes unnoticed, and so does a difference in the values
 // before the last. Turn on multi-value headers (lambda.multi_value_headers.enabled).
-// The query is taken as it comes, which is undecoded.
+// ALB takes the query undecoded, as it comes.
 //
-// A load balancer vouches for nobody in its events: x-amzn-oidc-identity is
-// plain text, and x-amzn-oidc-data a token to be verified. Do that in
-// [idem.Options.Scope], else callers are told apart by what they present
+// A load balancer verifies no caller in its events: x-amzn-oidc-identity is plain
+// text, and x-amzn-oidc-data an unverified token. Verify the token in
+// [idem.Options.Scope], otherwise the engine compares the callers' credentials
 // ([idem.ErrCredentials]).
 //
-// A reply fills in Headers and MultiValueHeaders alike, since the load balancer
-// reads the one that its setting names. Of several cookies Headers has room for
-// the last.
+// A reply fills in both Headers and MultiValueHeaders, since the target group's
+// setting decides which the load balancer reads. Of several cookies Headers has room
+// for the last.
 var ALB = Adapter[events.ALBTargetGroupRequest, events.ALBTargetGroupResponse]{
 	Request:  albRequest,
 	Event:    albEvent,
@@ -70,7 +70,7 @@ func albReply(r idem.Response) events.ALBTargetGroupResponse {
 	re := events.ALBTargetGroupResponse{
 		StatusCode:        r.Status,
 		StatusDescription: strings.TrimSpace(strconv.Itoa(r.Status) + " " + http.StatusText(r.Status)),
-		// Neither may be null: the load balancer would answer 502.
+		// Neither map may be null: the load balancer would answer 502.
 		Headers:           joined(r.Header),
 		MultiValueHeaders: make(map[string][]string, len(r.Header)),
 		Body:              body,
@@ -92,14 +92,14 @@ func albRequestSnapshot(ev *events.ALBTargetGroupRequest, req *idem.Request) ([]
 	})
 }
 
-// albEvent fills in single and multi-value maps alike, since a handler reads
-// those that its target group's setting names.
+// albEvent fills in both single and multi-value maps, since the target group's
+// setting decides which a handler reads.
 func albEvent(req idem.Request) (ev events.ALBTargetGroupRequest, err error) {
 	if err := restore(req.Snapshot, &ev); err != nil {
 		return ev, err
 	}
 	elb := &ev.RequestContext.ELB
-	elb.TargetGroupArn = cmp.Or(elb.TargetGroupArn, "unknown") // it tells this kind of event from others
+	elb.TargetGroupArn = cmp.Or(elb.TargetGroupArn, "unknown") // marks the event as a load balancer's
 	ev.HTTPMethod = req.Method
 	ev.Path = cmp.Or(ev.Path, req.Path)
 	query := splitQuery(req.Query)
@@ -113,7 +113,7 @@ func albEvent(req idem.Request) (ev events.ALBTargetGroupRequest, err error) {
 	return ev, nil
 }
 
-// albSnapshot says nothing about who is calling: a load balancer verifies nobody.
+// albSnapshot has no identity: a load balancer verifies no caller.
 type albSnapshot struct {
 	Path            string     `json:"path,omitempty"`
 	IsBase64Encoded bool       `json:"isBase64Encoded,omitempty"`

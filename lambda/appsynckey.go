@@ -7,23 +7,23 @@ import (
 	"github.com/samekey/samekey/lambda/internal/rawjson"
 )
 
-// AppSyncKey makes the key of what AppSync hands to a direct Lambda resolver: of the
-// field, of who is calling, and of the argument that carries the client's key (a JSON
+// AppSyncKey makes the key of AppSync's payload for a direct Lambda resolver from
+// the field, the caller, and the argument that carries the client's key (a JSON
 // Pointer that begins at arguments), as Shopify's @idempotent(key:) does:
 //
 //	lambda.Direct[Charge, Receipt](lambda.AppSyncKey("/input/idempotencyKey"))
 //
-// What must be the same is the field, its arguments, and its parent (source), which a
-// field of Query and Mutation doesn't have. Headers, claims and the selection differ
-// from try to try and don't count; a replay is the first answer, for AppSync to select
-// from.
+// The field, its arguments and its parent (source; none for a field of Query and
+// Mutation) must be the same under one key. Headers, claims and the selection differ
+// from try to try and don't count; AppSync selects from the first answer in each
+// replay.
 //
-// Who is calling is subject and issuer of a user pool or an OpenID provider, a user of
-// an identity pool, or else the ARN that signed. With an API key nobody is known, and
-// all callers share their keys. A Lambda authorizer says what it likes, so that caller
-// must be named, by pointers that begin at identity: AppSyncKey("/key",
-// "/resolverContext/user"). Without that its calls are errors, as are those of
-// BatchInvoke.
+// The caller is the subject and issuer of a user pool or an OpenID provider, a user
+// of an identity pool, or otherwise the ARN that signed. With an API key the caller
+// is unknown, and all callers share their keys. A Lambda authorizer has no standard
+// field for the caller: name it with pointers that begin at identity,
+// AppSyncKey("/key", "/resolverContext/user"). Without these pointers calls through
+// a Lambda authorizer are errors, as are calls of BatchInvoke.
 func AppSyncKey(argument string, caller ...string) BodyKey {
 	path := parsePointers("AppSyncKey", []string{argument})
 	callers := parsePointers("AppSyncKey", caller)
@@ -58,10 +58,10 @@ func AppSyncKey(argument string, caller ...string) BodyKey {
 	}
 }
 
-// appSyncInfo leads to the names of the field.
+// appSyncInfo points to the names of the field.
 var appSyncInfo = parsePointers("AppSyncKey", []string{"/info/parentTypeName", "/info/fieldName"})
 
-// appSyncField is which field is resolved, and with what arguments.
+// appSyncField returns the names and arguments of the resolved field.
 func appSyncField(body []byte) (field []string, arguments []byte, err error) {
 	field, err1 := rawjson.Texts(body, appSyncInfo)
 	arguments, err2 := rawjson.Member("arguments").Find(body)
@@ -71,8 +71,9 @@ func appSyncField(body []byte) (field []string, arguments []byte, err error) {
 	return field, arguments, nil
 }
 
-// appSyncParent is the object whose field is resolved, nothing for a field of Query or
-// Mutation. AppSync resolves the field of each object of a list with the same arguments.
+// appSyncParent returns the parent of the resolved field, nil for a field of Query
+// or Mutation. AppSync resolves the field of each object of a list with the same
+// arguments.
 func appSyncParent(body []byte) ([]string, error) {
 	parent, err := rawjson.Member("source").Find(body)
 	if errors.Is(err, rawjson.ErrAbsent) || string(parent) == "null" {

@@ -12,30 +12,30 @@ import (
 	"github.com/samekey/samekey/lambda/internal/rawjson"
 )
 
-// BodyKey finds the key in a body, which names the work itself: [JSONKey],
-// [JSONRPCKey], [MCPToolKey], [AppSyncKey] and [StateKey] are there.
+// BodyKey finds a key in a body. [JSONKey], [JSONRPCKey], [MCPToolKey], [AppSyncKey]
+// and [StateKey] make a BodyKey:
 //
 //	lambda.SQS.WithBodyKey(lambda.JSONKey("/order/id"))
 //	lambda.Direct[Order, Receipt](lambda.JSONKey("/order/id"))
 //	idem.New(store, func(o *idem.Options) { o.KeyFrom = lambda.JSONKey("/order/id").From }) // HTTP
 //
 // A value that is missing, empty, or neither a text nor an integer is an error that
-// names its path ([idem.ErrKeyInvalid]), in every [idem.KeyMode]: it never makes a key
-// that all such bodies share. The functions must be safe for concurrent use.
+// names its path ([idem.ErrKeyInvalid]), in every [idem.KeyMode]: it never makes a
+// key that all such bodies share. The functions must be safe for concurrent use.
 type BodyKey struct {
 	// Key names the work that a body asks for. Required.
 	Key func(body []byte) (string, error)
 
-	// Same is what of a body must be the same under one key; an error refuses the
-	// body. nil: all of it. See [BodyKey.Comparing].
+	// Same returns the part of a body that must be the same under one key; an error
+	// refuses the body. nil: the whole body. See [BodyKey.Comparing].
 	Same func(body []byte) ([]byte, error)
 }
 
-// Comparing is a copy of k for bodies of which parts change with each delivery, such
-// as the time of sending: only the values that pointers (RFC 6901) lead to must be the
-// same under one key ([BodyKey.Same]), as JSON by its meaning. One that is missing in
-// both is the same. Take in whatever decides what is done, such as the amount. It
-// panics if there is no pointer, or one of them isn't sound.
+// Comparing returns a copy of k for bodies that partly change with each delivery,
+// such as in the time of sending. Only the values at the pointers (RFC 6901) must be
+// the same under one key ([BodyKey.Same]), compared as JSON by meaning. A value that
+// both bodies lack is the same. Include every value that decides the work, such as
+// the amount. Comparing panics if there is no pointer, or if a pointer is malformed.
 func (k BodyKey) Comparing(pointers ...string) BodyKey {
 	if len(pointers) == 0 {
 		panic("lambda: BodyKey.Comparing: no pointer") //nolint:forbidigo // a mistake in the program
@@ -55,14 +55,14 @@ func (k BodyKey) Comparing(pointers ...string) BodyKey {
 			if v, err = canonical(p.Text, v); err != nil {
 				return nil, err
 			}
-			all = append(append(all, v...), '\n') // which no canonical form has
+			all = append(append(all, v...), '\n') // a newline, which no canonical form has
 		}
 		return all, nil
 	}
 	return k
 }
 
-// From finds the key in the body of an HTTP request whose header has none. It is for
+// From finds the key in the body of an HTTP request without a key header. Use it as
 // [idem.Options.KeyFrom].
 func (k BodyKey) From(r *idem.Request) (string, error) {
 	key, err := keyOf(k.Key(r.Body))
@@ -75,7 +75,7 @@ func (k BodyKey) From(r *idem.Request) (string, error) {
 	return key, nil
 }
 
-// compare has r compared by what must be the same of its body.
+// compare sets r.Same to the part of its body that must be the same.
 func (k BodyKey) compare(r *idem.Request) (err error) {
 	if k.Same == nil {
 		return nil
@@ -86,19 +86,19 @@ func (k BodyKey) compare(r *idem.Request) (err error) {
 	return nil
 }
 
-// JSONKey finds the key where a JSON Pointer (RFC 6901) leads: JSONKey("/order/id").
-// With several pointers the key is made of all of the values, in their order; each of
-// them must be there.
+// JSONKey finds the key at a JSON Pointer (RFC 6901): JSONKey("/order/id"). With
+// several pointers the key is made of all values, in their order; each value must
+// exist.
 //
-// A text, or an integer as it is written, however large, is the key. So 7 and "7" are
-// one key, and two bodies that spell it differently are refused as two requests
-// ([idem.ErrMismatch]) instead of being done twice. Numbers with a fraction or an
-// exponent, true, false, null, objects and lists are no key. A text that may not be a
-// key (not 1 to 255 visible ASCII characters) is taken by its SHA-256. Member names
-// count as they are written; a member that is there twice on the way is an error.
+// A text is the key, and so is an integer as it is written, however large. So 7 and
+// "7" are the same key, and two bodies that spell it differently are refused as two
+// requests ([idem.ErrMismatch]) instead of being done twice. Numbers with a fraction
+// or an exponent, true, false, null, objects and lists are no key. A text that can't
+// be a key (not 1 to 255 visible ASCII characters) is replaced by its SHA-256.
+// Member names are compared as written; a duplicate member on the path is an error.
 //
-// It panics if a pointer isn't sound, or is "": a mistake in the program, best found
-// at cold start.
+// JSONKey panics if a pointer is malformed or "": a mistake in the program, which
+// shows at cold start.
 func JSONKey(pointer string, more ...string) BodyKey {
 	paths := parsePointers("JSONKey", append([]string{pointer}, more...))
 	return BodyKey{Key: func(body []byte) (string, error) {
@@ -110,7 +110,8 @@ func JSONKey(pointer string, more ...string) BodyKey {
 	}}
 }
 
-// parsePointers panics if a pointer isn't sound. who is the function that was called.
+// parsePointers panics if a pointer is malformed. who is the function that was
+// called.
 func parsePointers(who string, texts []string) []rawjson.Pointer {
 	paths := make([]rawjson.Pointer, len(texts))
 	for i, text := range texts {
@@ -123,7 +124,8 @@ func parsePointers(who string, texts []string) []rawjson.Pointer {
 	return paths
 }
 
-// canonical is the form of a JSON value in which equal ones are the same bytes.
+// canonical returns the form of a JSON value in which equal values are the same
+// bytes.
 func canonical(where string, v []byte) ([]byte, error) {
 	c, ok := idem.CanonicalJSON(v)
 	if !ok {
@@ -132,8 +134,8 @@ func canonical(where string, v []byte) ([]byte, error) {
 	return c, nil
 }
 
-// keyOf is what a key function's result means. One that fails has not found that
-// there is no key.
+// keyOf converts a key function's result. An error doesn't mean that there is no
+// key.
 func keyOf(key string, err error) (string, error) {
 	if err != nil {
 		return unreadable, &idem.Error{Op: "key", Err: fmt.Errorf("%w: %w", idem.ErrKeyInvalid, err)}
@@ -141,12 +143,12 @@ func keyOf(key string, err error) (string, error) {
 	return key, nil
 }
 
-// unreadable is the key of what can't be read. The engine refuses it, whatever
-// becomes of requests without a key ([idem.Options.Key]); one that is disabled, or
-// observes, runs the handler all the same.
+// unreadable is the key of an unreadable request. The engine refuses it in every key
+// mode ([idem.Options.Key]); an engine that is disabled or observes still runs the
+// handler.
 const unreadable = "\x00"
 
-// textKey is a key of texts: the text itself, if there is one and it may be a key.
+// textKey makes a key of texts: a single text that may be a key is the key itself.
 func textKey(parts ...string) string {
 	if len(parts) == 1 && plainKey(parts[0]) {
 		return parts[0]
@@ -154,7 +156,7 @@ func textKey(parts ...string) string {
 	return digested + digestKey(parts...)
 }
 
-// digested begins a key that isn't the text it was made of.
+// digested begins a key that differs from its text.
 const digested = "sha256:"
 
 func plainKey(s string) bool {

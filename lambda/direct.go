@@ -10,34 +10,33 @@ import (
 	"github.com/samekey/samekey/idem"
 )
 
-// Direct adapts events of one's own, for functions that are invoked by their
-// name, synchronously or not: by the SDK, Step Functions, a schedule, a pipe, or
-// a rule with an input of its own. key finds the key in the event. Only the two
-// types have to be written out:
+// Direct adapts your own events, for functions that are invoked by name,
+// synchronously or asynchronously: by the SDK, Step Functions, a schedule, a pipe,
+// or a rule with its own input. key finds the key in the event. Only the two types
+// have to be written out:
 //
 //	pay := lambda.Wrap(engine, lambda.Direct[Order, Receipt](func(o Order) (string, error) { return o.ID, nil }), charge)
 //
-// The first invocation's result is stored as JSON, and every later one with the
-// same key and payload gets the same bytes. What must be the same is the whole
-// payload, byte for byte ([Handler.Handle], which has none, makes it by
-// json.Marshal); where callers may spell it differently, set
-// [idem.Fingerprint.CanonicalJSON]. The scope is the function (each alias of it
-// for itself, all versions together) and the tenant, where Lambda isolates
-// tenants, or what [DirectOptions] says; and the handler's name, if it has one
-// ([HandlerOptions.Operation]). One handler of an engine may be without.
+// The first invocation's result is stored as JSON. Every later invocation with the
+// same key and payload gets the same bytes. The whole payload is compared, byte for
+// byte ([Handler.Handle], which has no payload, makes it by json.Marshal); if
+// callers may spell it differently, set [idem.Fingerprint.CanonicalJSON]. The scope
+// is the function (each alias separately, all versions together) and the tenant, if
+// Lambda isolates tenants; [DirectOptions] can replace it. The handler's name, if
+// any, is part of the scope ([HandlerOptions.Operation]). One handler of an engine
+// may have no name.
 //
-// An event for which key returns "" and no error has no key. As over HTTP,
-// [idem.Options.Key] says what becomes of it: it is refused, it runs each time
-// ([idem.KeyOptional]), or it gets a key that nobody else knows
-// ([idem.KeyGenerate]), so that handlers with phases run; when Lambda or the caller
-// invokes again, they run again. An error of key refuses the event whatever the
-// mode.
+// An event has no key if key returns "" and no error. As over HTTP,
+// [idem.Options.Key] decides: the event is refused, runs each time
+// ([idem.KeyOptional]), or gets a random key ([idem.KeyGenerate]), so that handlers
+// with phases run; they run again if Lambda or the caller invokes again. An error of
+// key refuses the event in every mode.
 //
 // # Errors
 //
-// An error of the handler frees the key and is returned as it is. What the
-// engine refuses is an error too, which [errors.Is] knows from [Handler.Handle].
-// Lambda reports it with one of these as its errorType:
+// An error of the handler frees the key and is returned unchanged. A refusal by the
+// engine is an error too, which [errors.Is] matches after [Handler.Handle]. Lambda
+// reports it with one of these errorTypes:
 //
 //	IdempotencyInFlight          another invocation works on it: invoke again, with a delay
 //	IdempotencyLeaseLost         another invocation has taken over: invoke again
@@ -54,15 +53,16 @@ import (
 //	IdempotencyRecordCorrupt     an operator must look at the record
 //	IdempotencySecretMissing     an operator must configure the fingerprint's secret
 //
-// Asynchronous invocations can't tell Lambda which errors are worth a retry: it
-// makes as many as the function's MaximumRetryAttempts for each of them, after
-// one minute and then two, which is long enough for the first four to go away,
-// and in vain for the rest. Then it hands the event to the failure destination;
-// there should be one.
+// Lambda can't learn which errors of asynchronous invocations are worth a retry: it
+// retries each as often as the function's MaximumRetryAttempts says, after one
+// minute and then two. That is long enough for the first four errors to go away, and
+// in vain for the others. Then Lambda sends the event to the failure destination.
+// Give the function one.
 //
 // # Keys in the payload
 //
-// key may also be a [BodyKey], which reads the payload itself, also what In leaves out:
+// key may also be a [BodyKey], which reads the payload itself, including parts that
+// In lacks:
 //
 //	pay := lambda.Wrap(engine, lambda.Direct[Order, Receipt](lambda.JSONKey("/order/id")), charge)
 //
@@ -102,11 +102,12 @@ func Direct[In, Out any, Key func(In) (string, error) | BodyKey](key Key, optFns
 
 // DirectOptions vary [Direct].
 type DirectOptions[In any] struct {
-	// Scope says whose key it is: equal keys of two scopes are two operations.
-	// It must rest on verified facts; an error refuses the event. It takes the place of
-	// the function, so the handler must have a name ([HandlerOptions.Name]), which tells
-	// its keys from those of other functions on the table: [Wrap] panics without.
-	// Default: the function and the tenant it is invoked for.
+	// Scope returns the owner of the key: equal keys of two scopes are two
+	// operations. It must rest on verified facts; an error refuses the event. Scope
+	// replaces the function, so the handler must have a name
+	// ([HandlerOptions.Name]), which separates its keys from those of other
+	// functions on the table: [Wrap] panics without a name. Default: the function
+	// and the tenant of the invocation.
 	Scope func(ctx context.Context, in In) (string, error)
 }
 
@@ -141,8 +142,8 @@ func directResponse[Out any](out Out) (idem.Response, error) {
 	return idem.Response{Header: jsonHeader(), Body: body}, err
 }
 
-// directReply is for who calls it: [Handler] reads stored results itself, and
-// reports what it can't read.
+// directReply is for direct callers: [Handler] reads stored results itself, and
+// reports unreadable results.
 func directReply[Out any](r idem.Response) Out {
 	out, _ := decodeResult[Out](r.Body)
 	return out
@@ -160,8 +161,8 @@ func decodeResult[Out any](body []byte) (out Out, err error) {
 
 type payloadKey struct{}
 
-// withPayload lets an adapter see an event as it came: it may hold more than the
-// type it is decoded to can give back.
+// withPayload passes the event's bytes to an adapter: the decoded type may lose some
+// of them.
 func withPayload(ctx context.Context, payload []byte) context.Context {
 	return context.WithValue(ctx, payloadKey{}, payload)
 }
@@ -171,9 +172,8 @@ func payloadFrom(ctx context.Context) []byte {
 	return payload
 }
 
-// Handlers of adapters whose answers are values and errors instead of HTTP.
-
-// handleTyped is Handle for them.
+// handleTyped is Handle for adapters whose answers are values and errors instead of
+// HTTP.
 func (h *Handler[Ev, Re]) handleTyped(ctx context.Context, ev Ev) (Re, error) {
 	req, reqErr := h.adapter.request(ctx, ev)
 	res, own, err := h.do(ctx, ev, req, reqErr)
@@ -183,15 +183,16 @@ func (h *Handler[Ev, Re]) handleTyped(ctx context.Context, ev Ev) (Re, error) {
 	if err != nil {
 		return own, err
 	}
-	// What is stored counts, also the first time: a phase may have answered.
+	// The stored result counts, also the first time: a phase may have answered.
 	re, err := decodeResult[Re](res.Body)
 	if err != nil && !res.Replayed {
-		return own, nil // a type that JSON can't give back: it is done, and Invoke doesn't decode it
+		return own, nil // JSON can't decode the result's type: the work is done, and Invoke doesn't decode it
 	}
 	return re, err
 }
 
-// invokeTyped is Invoke for them. First and later results are the same bytes.
+// invokeTyped is Invoke for these adapters. First and later results are the same
+// bytes.
 func (h *Handler[Ev, Re]) invokeTyped(ctx context.Context, payload []byte, ev Ev) ([]byte, error) {
 	req, reqErr := h.adapter.request(withPayload(ctx, payload), ev)
 	res, _, err := h.do(ctx, ev, req, reqErr)
@@ -207,8 +208,8 @@ func (h *Handler[Ev, Re]) invokeTyped(ctx context.Context, payload []byte, ev Ev
 	return res.Body, nil
 }
 
-// do carries out a request. own is the handler's own result where it ran, and
-// the error an *ownError where the handler's is the reason.
+// do carries out a request. own is the handler's own result if it ran. The error is
+// an *ownError if it is the handler's.
 func (h *Handler[Ev, Re]) do(ctx context.Context, ev Ev, req idem.Request, reqErr error) (res idem.Result, own Re, err error) {
 	if errors.Is(reqErr, ErrEvent) {
 		return res, own, reqErr
@@ -236,7 +237,7 @@ func (h *Handler[Ev, Re]) do(ctx context.Context, ev Ev, req idem.Request, reqEr
 		err = &idem.Error{Op: "result", Err: fmt.Errorf("%w: %s", idem.ErrNotKept, res.Body[len(noForm):])}
 	}
 	if err != nil {
-		own = *new(Re) // not what is stored
+		own = *new(Re) // own is not the stored result
 	}
 	if err != nil && reqErr != nil && !ran {
 		err = reqErr
@@ -244,8 +245,8 @@ func (h *Handler[Ev, Re]) do(ctx context.Context, ev Ev, req idem.Request, reqEr
 	return res, own, engineError(err)
 }
 
-// neutral is a handler's own result as it is stored. What has no JSON form was done
-// all the same: an error would only make the caller repeat it.
+// neutral returns a handler's own result in its stored form. A result without a JSON
+// form is stored as done: an error would only make the caller repeat the work.
 func (h *Handler[Ev, Re]) neutral(own Re) idem.Response {
 	resp, err := h.adapter.Response(own)
 	if err != nil {
@@ -254,5 +255,6 @@ func (h *Handler[Ev, Re]) neutral(own Re) idem.Response {
 	return resp
 }
 
-// noForm begins what is stored for a result that can't be, which is no JSON.
+// noForm begins the stored form of a result that JSON can't hold; it is not valid
+// JSON.
 const noForm = "\x00"

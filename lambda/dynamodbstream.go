@@ -56,15 +56,15 @@ func dynamoDBStreamRequest(ctx context.Context, r events.DynamoDBEventRecord) (i
 	}, err
 }
 
-// tableName is TABLE of arn:…:table/TABLE/stream/LABEL.
+// tableName returns TABLE of arn:…:table/TABLE/stream/LABEL.
 func tableName(streamARN string) string {
 	_, rest, _ := strings.Cut(streamARN, "/")
 	name, _, _ := strings.Cut(rest, "/")
 	return name
 }
 
-// plainItem is an item of which equal ones have one JSON form: sets come in no
-// order.
+// plainItem returns a form of an item in which equal items have the same JSON: sets
+// come in no order.
 func plainItem(item map[string]events.DynamoDBAttributeValue) map[string]any {
 	if item == nil {
 		return nil
@@ -102,7 +102,7 @@ func plainValue(v events.DynamoDBAttributeValue) any {
 	}
 }
 
-// dynamoDBStreamReply is as kinesisReply.
+// dynamoDBStreamReply names the first failure only; see kinesisReply.
 func dynamoDBStreamReply(failed []string) events.DynamoDBEventResponse {
 	re := events.DynamoDBEventResponse{BatchItemFailures: []events.DynamoDBBatchItemFailure{}}
 	for _, id := range failed[:min(len(failed), 1)] {

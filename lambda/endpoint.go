@@ -42,14 +42,15 @@ func Webhook[Ev, Re any](a Adapter[Ev, Re], h Endpoint) *EndpointHandler[Ev, Re]
 	return &EndpointHandler[Ev, Re]{adapter: a, endpoint: h}
 }
 
-// Endpoint answers requests in their neutral form, by rules of its own.
-// *webhook.Handler of package idem/webhook is one.
+// Endpoint answers requests in their neutral form by its own rules. *webhook.Handler
+// of package idem/webhook is an Endpoint.
 type Endpoint interface {
-	// Serve answers a request. Its body is what the sender sent, byte for byte. A
-	// result with a Panic is given all the same, and ends the function's process.
+	// Serve answers a request. Its body is the sender's body, byte for byte. A
+	// result with a Panic is still sent as the answer, and ends the function's
+	// process.
 	Serve(ctx context.Context, r idem.Request) idem.Result
-	// Refuse answers a request that could not be decoded, and of which r has what
-	// could be read.
+	// Refuse answers a request that could not be decoded. r has the parts that could
+	// be read.
 	Refuse(ctx context.Context, r idem.Request, err error) idem.Response
 }
 
@@ -59,14 +60,14 @@ type EndpointHandler[Ev, Re any] struct {
 	endpoint Endpoint
 }
 
-// *EndpointHandler is what the runtime starts.
+// The runtime starts an *EndpointHandler.
 var _ awslambda.Handler = (*EndpointHandler[any, any])(nil)
 
-// Handle is the endpoint as a function, for tests and for routers that send some
-// events here and others elsewhere. The error is nil unless ev is of another kind
-// than the adapter's ([ErrEvent]; the endpoint was not asked). A panic of the
-// endpoint's is answered by it; in a Lambda function it goes on, so that the process
-// ends: there only Invoke can answer first.
+// Handle is the endpoint as a function, for tests and for routers that send only
+// some events here. The error is nil unless ev is of another kind than the adapter's
+// ([ErrEvent]; the endpoint was not called). The endpoint answers its own panic. In
+// a Lambda function the panic continues, so that the process ends; only Invoke can
+// answer first.
 func (h *EndpointHandler[Ev, Re]) Handle(ctx context.Context, ev Ev) (Re, error) {
 	req, err := h.adapter.request(ctx, ev)
 	switch {
@@ -82,7 +83,7 @@ func (h *EndpointHandler[Ev, Re]) Handle(ctx context.Context, ev Ev) (Re, error)
 }
 
 // Invoke is Handle for the runtime: payload and result are JSON. A payload that
-// isn't the adapter's kind of event is an error that says what came instead.
+// isn't the adapter's kind of event is an error that names the payload's kind.
 func (h *EndpointHandler[Ev, Re]) Invoke(ctx context.Context, payload []byte) ([]byte, error) {
 	return invoke(ctx, payload, h.Handle)
 }

@@ -12,22 +12,21 @@ import (
 	"github.com/samekey/samekey/lambda/internal/rawjson"
 )
 
-// ErrEvent matches errors from an event of another kind than the adapter's: a
-// function wired to the wrong source. Decoding it would yield an empty event in
-// silence, and may lose who is calling, so the handler is not run.
+// ErrEvent matches errors from an event of another kind than the adapter's, from a
+// function with the wrong source. The handler is not run: decoding would silently
+// yield an empty event, and might lose the caller's identity.
 var ErrEvent = errors.New("event of another kind")
 
-// notA says that an event isn't what want names, and why.
+// notA returns the error of an event that isn't of the kind want.
 func notA(want, why string) error {
 	return fmt.Errorf("lambda: %w: want %s: %s", ErrEvent, want, why)
 }
 
-// origin is where a record says it comes from.
+// origin is the source that a record names.
 type origin struct{ service, id, arn string }
 
-// checkOrigins holds each of n records to its source. A function that is wired
-// to another one, or a record that couldn't be reported, must not go through in
-// silence.
+// checkOrigins checks that each of n records is of the expected service and can be
+// reported. Otherwise a function with the wrong source would silently go on.
 func checkOrigins(want, service string, n int, of func(i int) origin) error {
 	if n == 0 {
 		return notA(want, "it has no records")
@@ -45,8 +44,8 @@ func checkOrigins(want, service string, n int, of func(i int) origin) error {
 	return nil
 }
 
-// decode reads an event. Types of aws-lambda-go that decode themselves panic on
-// some of what isn't theirs.
+// decode reads an event. Types of aws-lambda-go that decode themselves panic on some
+// foreign payloads.
 func decode[Ev any](payload []byte) (ev Ev, err error) {
 	defer func() {
 		if v := recover(); v != nil {
@@ -59,9 +58,8 @@ func decode[Ev any](payload []byte) (ev Ev, err error) {
 	return ev, nil
 }
 
-// kind says what a payload looks like, without any of its values but the name
-// of a source, and bounded in length. It is for error messages only: nothing is
-// decided by it.
+// kind describes a payload, for error messages only. The description has a bounded
+// length and none of the payload's values except the name of a source.
 func kind(payload []byte) string {
 	var members map[string]json.RawMessage
 	if err := json.Unmarshal(payload, &members); err != nil {
@@ -82,7 +80,7 @@ func kind(payload []byte) string {
 			} `json:"http"`
 		} `json:"requestContext"`
 	}
-	_ = json.Unmarshal(payload, &p) // what has other types stays empty
+	_ = json.Unmarshal(payload, &p) // members of other types stay empty
 	switch {
 	case len(members) == 0:
 		return "an empty object"
@@ -114,11 +112,11 @@ func encode(re any) ([]byte, error) {
 	return b, nil
 }
 
-// resourceName is the last part of an ARN, for people.
+// resourceName returns the last part of an ARN, for people.
 func resourceName(arn string) string {
 	return arn[strings.LastIndexAny(arn, ":/")+1:]
 }
 
-// jsonHeader says that a body may be JSON, for engines that compare that by its
-// meaning ([idem.Fingerprint.CanonicalJSON]). One that isn't counts by its bytes.
+// jsonHeader declares a body as JSON, for engines that compare JSON by its meaning
+// ([idem.Fingerprint.CanonicalJSON]). They compare other bodies by their bytes.
 func jsonHeader() http.Header { return http.Header{"Content-Type": {"application/json"}} }

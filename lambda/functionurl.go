@@ -17,18 +17,18 @@ const (
 	urlDomain = ".lambda-url."
 )
 
-// FunctionURL adapts events of Lambda function URLs (invoke mode BUFFERED). It
-// must not be changed; see [Adapter] for how to vary it.
+// FunctionURL adapts events of Lambda function URLs (invoke mode BUFFERED). Don't
+// change it: change a copy, as [Adapter] shows.
 //
 // As with HTTP APIs, the values of a header come joined by commas. The route is
 // method and path.
 //
-// Who is calling is the user ARN of a URL with AuthType AWS_IAM, to which
-// [RoleScope] applies; users of a Cognito identity pool can't be told apart here. With AuthType
-// NONE it is nobody, whatever else the event or its headers say.
+// The caller is the user ARN of a URL with AuthType AWS_IAM, to which [RoleScope]
+// applies; users of a Cognito identity pool can't be distinguished. With AuthType
+// NONE there is no verified caller, whatever the event or its headers say.
 //
-// HTTP API events look alike, but their authorizers would be lost here: an
-// event with another domain name than a function URL's is refused ([ErrEvent]).
+// HTTP API events look alike, but would lose their authorizers here: an event with a
+// domain name that isn't a function URL's is refused ([ErrEvent]).
 var FunctionURL = Adapter[events.LambdaFunctionURLRequest, events.LambdaFunctionURLResponse]{
 	Request:  functionURLRequest,
 	Event:    functionURLEvent,

@@ -13,9 +13,9 @@ import (
 	"github.com/samekey/samekey/idem"
 )
 
-// canonicalPath gives a path one spelling, since HTTP APIs decode it and others
-// leave it as the client wrote it: every segment is decoded, if it can be, and
-// encoded again.
+// canonicalPath returns the single spelling of a path: it decodes every segment, if
+// possible, and encodes it again. HTTP APIs decode the path, other sources leave it
+// as the client wrote it.
 func canonicalPath(path string) string {
 	if path == "" {
 		return "/"
@@ -30,13 +30,13 @@ func canonicalPath(path string) string {
 	return strings.Join(segments, "/")
 }
 
-// encodedQuery encodes parameters that come decoded. multi, if there, has all.
+// encodedQuery encodes decoded parameters. multi, if not empty, has all parameters.
 func encodedQuery(single map[string]string, multi map[string][]string) string {
 	return url.Values(parameters(single, multi)).Encode()
 }
 
-// rawQuery joins parameters that come as the client encoded them. A map has no
-// order, so the names are sorted; the engine compares queries that way.
+// rawQuery joins parameters that come as the client encoded them. Map order is
+// random, so the names are sorted; the engine also compares queries in that order.
 func rawQuery(single map[string]string, multi map[string][]string) string {
 	var b strings.Builder
 	params := parameters(single, multi)
@@ -62,8 +62,8 @@ func parameters(single map[string]string, multi map[string][]string) map[string]
 	return params
 }
 
-// splitQuery takes a query apart and leaves names and values as the client
-// encoded them. Values of one name keep their order.
+// splitQuery splits a query and leaves names and values as the client encoded them.
+// Values of the same name keep their order.
 func splitQuery(raw string) url.Values {
 	values := make(url.Values)
 	for pair := range strings.SplitSeq(raw, "&") {
@@ -74,7 +74,7 @@ func splitQuery(raw string) url.Values {
 	return values
 }
 
-// decodedQuery takes a query apart and decodes it, but for what is no escape.
+// decodedQuery splits a query and decodes it, except malformed escapes.
 func decodedQuery(raw string) url.Values {
 	values := make(url.Values)
 	for pair := range strings.SplitSeq(raw, "&") {
@@ -92,8 +92,8 @@ func unescaped(s string) string {
 	return s
 }
 
-// joinedParameters is a decoded query with one value for each name, several of
-// them joined by commas, as payload format 2.0 has it.
+// joinedParameters returns a decoded query with one value for each name; commas join
+// several values, as in payload format 2.0.
 func joinedParameters(raw string) map[string]string {
 	if raw == "" {
 		return nil
@@ -105,7 +105,7 @@ func joinedParameters(raw string) map[string]string {
 	return single
 }
 
-// lastOf is m with the last value of each name, as sources have it that give one.
+// lastOf returns the last value of each name of m, as sources with single values do.
 func lastOf[M url.Values | http.Header](m M) map[string]string {
 	if len(m) == 0 {
 		return nil
@@ -119,15 +119,15 @@ func lastOf[M url.Values | http.Header](m M) map[string]string {
 	return single
 }
 
-// firstLabel is what comes before the first dot of a domain name.
+// firstLabel returns the part before the first dot of a domain name.
 func firstLabel(domain string) string {
 	label, _, _ := strings.Cut(domain, ".")
 	return label
 }
 
-// header makes one of an event's two maps, with canonical names. Where a name
-// is in both, multi has all values and single the last of them. Spellings of
-// one name are put together, in a fixed order.
+// header merges an event's two maps, with canonical names. If a name is in both,
+// multi has all values and single the last. Spellings of the same name are merged in
+// a fixed order.
 func header(single map[string]string, multi map[string][]string) http.Header {
 	h := make(http.Header, max(len(single), len(multi)))
 	for _, name := range slices.Sorted(maps.Keys(single)) {
@@ -143,7 +143,7 @@ func header(single map[string]string, multi map[string][]string) http.Header {
 	return h
 }
 
-// v2Headers has the headers of a request in the form of payload format 2.0:
+// v2Headers returns the headers of a request in the form of payload format 2.0:
 // lower-case names, values joined by commas.
 func v2Headers(h http.Header) map[string]string {
 	headers := make(map[string]string, len(h))
@@ -153,8 +153,8 @@ func v2Headers(h http.Header) map[string]string {
 	return headers
 }
 
-// joined is h with one value for each name: several are a list with commas,
-// which is the same thing (RFC 9110, 5.3), but for cookies.
+// joined returns h with one value for each name. Several values become a list with
+// commas, which is equivalent (RFC 9110, 5.3), except for cookies.
 func joined(h http.Header) map[string]string {
 	single := make(map[string]string, len(h))
 	for name, values := range h {
@@ -171,8 +171,7 @@ func joined(h http.Header) map[string]string {
 
 const setCookie = "Set-Cookie"
 
-// withCookies puts the cookies of a request back into the header they were
-// taken from.
+// withCookies puts the cookies of a request back into their header.
 func withCookies(h http.Header, cookies []string) http.Header {
 	if len(cookies) > 0 {
 		h["Cookie"] = []string{strings.Join(cookies, "; ")}
@@ -188,7 +187,7 @@ func withSetCookies(h http.Header, cookies []string) http.Header {
 	return h
 }
 
-// withoutSetCookies is the reverse of withSetCookies. h is not changed.
+// withoutSetCookies is the reverse of withSetCookies. It doesn't change h.
 func withoutSetCookies(h http.Header) (rest http.Header, cookies []string) {
 	cookies = h[setCookie]
 	if cookies == nil {
@@ -208,9 +207,9 @@ func requestBody(body string, isBase64 bool) ([]byte, error) {
 	return b, nil
 }
 
-// response is a handler's answer. Without a status it is 200. A body that isn't
-// the base64 it is said to be is taken as it stands: the effect has happened, so
-// an error here would only make the client repeat it.
+// response makes a handler's answer neutral. The default status is 200. A body
+// declared as base64 that isn't base64 is taken unchanged: the effect has happened,
+// so an error would only make the client repeat the request.
 func response(status int, h http.Header, body string, isBase64 bool) (idem.Response, error) {
 	b, err := decoded(body, isBase64)
 	if err != nil {
@@ -232,8 +231,8 @@ func decoded(body string, isBase64 bool) ([]byte, error) {
 	return []byte(body), nil
 }
 
-// textBody returns a body as an event carries it. JSON strings hold text only:
-// anything else would not come out as it went in.
+// textBody returns a body as an event carries it: base64 unless it is text, because
+// JSON strings would change other bytes.
 func textBody(b []byte) (body string, isBase64 bool) {
 	if utf8.Valid(b) && !inflates(b) {
 		return string(b), false
@@ -241,9 +240,9 @@ func textBody(b []byte) (body string, isBase64 bool) {
 	return base64.StdEncoding.EncodeToString(b), true
 }
 
-// inflates reports whether b has so many control characters, at six bytes each
-// in JSON, that base64 is shorter. It matters only for bodies that could then
-// exceed what an invocation may return: 1 MB to a load balancer, 6 MB to others.
+// inflates reports whether b has so many control characters, at six bytes each in
+// JSON, that base64 is shorter. That matters only for bodies that could then exceed
+// the limit of an invocation's answer: 1 MB to a load balancer, 6 MB to others.
 func inflates(b []byte) bool {
 	const small = 128 << 10 // fits even if all of it are control characters
 	if len(b) <= small {

@@ -12,19 +12,18 @@ import (
 
 const httpAPIKind = "an HTTP API event (payload format 2.0)"
 
-// HTTPAPI adapts events of API Gateway's HTTP APIs in payload format 2.0. It
-// must not be changed; see [Adapter] for how to vary it.
+// HTTPAPI adapts events of API Gateway's HTTP APIs in payload format 2.0. Don't
+// change it: change a copy, as [Adapter] shows.
 //
-// HTTP APIs join the values of a header by commas, so two keys reach the engine
-// as one with a comma, which it refuses. They decode the path, so that
-// an escaped slash can't be told from a plain one, nor %2541 from %41; other
-// escapes don't matter. A named stage is cut off the path.
+// HTTP APIs join the values of a header by commas, so the engine sees two keys as
+// one key with a comma, and refuses it. They decode the path, so that an escaped
+// slash equals a plain one, and %2541 equals %41; other escapes don't matter. A
+// named stage is removed from the path.
 //
-// Who is calling is the JWT authorizer's iss and sub; the IAM authorizer's
-// Cognito identity or else user ARN; or the Lambda authorizer's context, where
-// it has a principalId or else a sub. A Lambda authorizer that names nobody
-// gets the request refused ([idem.ErrScope]), unless [idem.Options.Scope]
-// knows better.
+// The caller is the JWT authorizer's iss and sub; the IAM authorizer's Cognito
+// identity or otherwise user ARN; or the Lambda authorizer's principalId or
+// otherwise sub, from its context. If a Lambda authorizer names no caller, the
+// request is refused ([idem.ErrScope]), unless [idem.Options.Scope] finds the scope.
 //
 // Events of a function URL have the same form, so one handler can serve both.
 var HTTPAPI = Adapter[events.APIGatewayV2HTTPRequest, events.APIGatewayV2HTTPResponse]{
@@ -56,8 +55,8 @@ func httpAPIRequest(_ context.Context, ev events.APIGatewayV2HTTPRequest) (idem.
 	return req, err
 }
 
-// withoutStage cuts a stage off the front of a path. The default stage has no
-// name in it.
+// withoutStage removes a stage from the front of a path. The default stage is not
+// part of the path.
 func withoutStage(path, stage string) string {
 	if rest, ok := strings.CutPrefix(path, "/"+stage); ok && stage != "" && (rest == "" || rest[0] == '/') {
 		return rest
@@ -65,7 +64,7 @@ func withoutStage(path, stage string) string {
 	return path
 }
 
-// httpAPIRoute is the route key as a REST API would have it: with the method of
+// httpAPIRoute returns the route key in the form of a REST API: with the method of
 // the request.
 func httpAPIRoute(key string, req idem.Request) string {
 	switch {
@@ -77,7 +76,7 @@ func httpAPIRoute(key string, req idem.Request) string {
 	return key
 }
 
-// httpAPIIdentity finds who was authorized.
+// httpAPIIdentity returns the authorized caller.
 func httpAPIIdentity(a *events.APIGatewayV2HTTPRequestContextAuthorizerDescription) idem.Identity {
 	switch {
 	case a == nil:
@@ -91,7 +90,7 @@ func httpAPIIdentity(a *events.APIGatewayV2HTTPRequestContextAuthorizerDescripti
 		// leaves out the claims of a token it has verified.
 		return idem.Identity{}
 	default:
-		// Also without a context: somebody was authorized, and not named.
+		// Also without a context: a caller was authorized, but not named.
 		return lambdaIdentity(a.Lambda)
 	}
 }
@@ -173,8 +172,8 @@ type v2Context struct {
 	HTTP           v2Client         `json:"http,omitzero"`
 }
 
-// v2Authorizer keeps apart what is empty and what isn't there: the former is
-// somebody without a name, the latter nobody.
+// v2Authorizer distinguishes an empty member, an authorized caller without a name,
+// from a missing member, no authorized caller.
 type v2Authorizer struct {
 	JWT    *events.APIGatewayV2HTTPRequestContextAuthorizerJWTDescription `json:"jwt,omitzero"`
 	Lambda map[string]any                                                 `json:"lambda,omitzero"`
@@ -196,7 +195,7 @@ type v2Cognito struct {
 	IdentityPoolID string   `json:"identityPoolId,omitempty"`
 }
 
-// IsZero is for encoding/json: a struct with a slice can't be compared.
+// IsZero is for encoding/json, which can't compare a struct with a slice.
 func (c v2Cognito) IsZero() bool { return c.AMR == nil && c.IdentityID == "" && c.IdentityPoolID == "" }
 
 type v2Authentication struct {

@@ -14,11 +14,11 @@ import (
 	"github.com/samekey/samekey/lambda/internal/rawjson"
 )
 
-// Inner is what the producer of a message has sent: the body of m, or, where SNS
-// (without raw message delivery) or EventBridge has put an envelope around it, the
-// message of the notification or the detail of the event. [SQS] reads envelopes by
-// itself; a handler gets m as it came. An error says that m looks like an envelope
-// and can't be read.
+// Inner returns the content that the producer of a message sent: the body of m, or,
+// if SNS (without raw message delivery) or EventBridge has added an envelope, the
+// message of the notification or the detail of the event. [SQS] reads envelopes
+// itself; a handler gets m with its envelope. An error says that m looks like an
+// envelope and can't be read.
 func Inner(m events.SQSMessage) (string, error) {
 	in, ok, err := openBody(m.Body)
 	if err != nil {
@@ -30,19 +30,19 @@ func Inner(m events.SQSMessage) (string, error) {
 	return in.body, nil
 }
 
-// inner is what a message is about, without the envelopes that services have put
-// around it. Envelopes hold what another delivery of one job changes: ids, times
-// and signatures.
+// inner is the content of a message without the envelopes of services. Envelopes
+// hold data that another delivery of the same job changes: ids, times and
+// signatures.
 type inner struct {
 	key  string     // the job's id, or that of the innermost envelope
 	body string     // a notification's message, an event's detail, a job
-	said url.Values // what the envelopes say of the work: attributes, subject, topic, type, source, resources, members of others
+	said url.Values // the envelopes' data about the work: attributes, subject, topic, type, source, resources, unknown members
 }
 
-// content returns what a message asks for: what is in its envelope, or else its body
-// under its id. keyed says that [KeyAttribute] has the key: then the producer has said
-// what the message is, and no envelope is opened. If an envelope can't be read, content
-// returns the message as it is, with the error.
+// content returns the content of a message: that of its envelope, or else its body
+// under its id. keyed says that [KeyAttribute] has the key: then the producer has
+// named the work, and content opens no envelope. If an envelope can't be read,
+// content returns the message unchanged, with the error.
 func content(keyed bool, id, body string) (in inner, opened bool, err error) {
 	if !keyed {
 		if in, opened, err = openBody(body); opened {
@@ -52,8 +52,9 @@ func content(keyed bool, id, body string) (in inner, opened bool, err error) {
 	return inner{key: id, body: body, said: make(url.Values)}, false, err
 }
 
-// attributeKey is the key in [KeyAttribute]. An attribute without text must not count
-// as none: the same job would be done once for each message.
+// attributeKey returns the key in [KeyAttribute]. An attribute without text is an
+// error: with the message id as its key the same job would be done once for each
+// message.
 func attributeKey(value string) (string, error) {
 	if value == "" {
 		return "", fmt.Errorf("the message attribute %s has no text", KeyAttribute)
@@ -61,10 +62,10 @@ func attributeKey(value string) (string, error) {
 	return value, nil
 }
 
-// openBody takes a message out of its envelopes. ok is false where it has none.
+// openBody opens the envelopes of a message. ok is false if there is no envelope.
 func openBody(body string) (in inner, ok bool, err error) {
 	if !marked(body) {
-		return inner{}, false, nil // the usual case, for a few passes over the body
+		return inner{}, false, nil // the usual case, which costs a few passes over the body
 	}
 	in, ok, err = openObject([]byte(body))
 	if err != nil {
@@ -78,15 +79,16 @@ func openBody(body string) (in inner, ok bool, err error) {
 //
 //   - whose Type is "Notification" and that has a TopicArn: SNS without raw message
 //     delivery;
-//   - with Records, of which there is one, of aws:sns: what Lambda puts into the
-//     dead-letter queue of a function that a topic invokes;
+//   - with Records, exactly one, of aws:sns: the content of the dead-letter queue of a
+//     function that a topic invokes;
 //   - with a detail-type and a source, and an id or a detail: an event of
 //     EventBridge;
-//   - whose members are exactly those of [JobEvent]: the detail of an event that a
-//     [JobEvent] travels in, where the rule hands on nothing else.
+//   - whose members are exactly those of [JobEvent]: the detail of an event for a
+//     [JobEvent], if the rule hands on nothing else.
 //
-// Names count as they are written. What has an envelope's marks and can't be read is
-// an error: under the message's own id a job would be done once for each delivery.
+// Names are compared as written. An object with an envelope's marks that can't be
+// read is an error: under the message's own id a job would be done once for each
+// delivery.
 var marks = [][]string{
 	{`"Notification"`, `"TopicArn"`},
 	{`"detail-type"`, `"source"`},
@@ -158,9 +160,9 @@ func openNotification(m map[string]json.RawMessage) (inner, bool, error) {
 	return in, true, nil
 }
 
-// snsContent returns what an SNS message asks for, in an event of SNS or in an
-// envelope. Attributes beside an envelope that EventBridge or a drain has put into the
-// message count too.
+// snsContent returns the content of an SNS message, in an event of SNS or in an
+// envelope. Attributes count even if EventBridge or a drain has put an envelope into
+// the message.
 func snsContent(id, message, subject string, attributes map[string]any) (inner, error) {
 	a, keyed := attributes[KeyAttribute]
 	in, _, err := content(keyed, id, message)
@@ -182,7 +184,8 @@ func snsContent(id, message, subject string, attributes map[string]any) (inner, 
 	return in, err
 }
 
-// snsAttribute is a message attribute's type and value. Binary values are in base64.
+// snsAttribute returns a message attribute's type and value. Binary values are in
+// base64.
 func snsAttribute(a any) (dataType, value string) {
 	m, _ := a.(map[string]any)
 	dataType, _ = m["Type"].(string)
@@ -220,7 +223,7 @@ func openEvent(m map[string]json.RawMessage) (inner, bool, error) {
 	return inner{key: key, body: string(m["detail"]), said: said}, true, err
 }
 
-// The members that the services write, and those that Lambda puts around them.
+// Known members, written by the services and by Lambda.
 var (
 	notificationMembers = []string{
 		"Message", "MessageAttributes", "MessageId", "Replayed", "SequenceNumber", "Signature", "SignatureVersion", "SigningCertURL", "SigningCertUrl",
@@ -230,8 +233,8 @@ var (
 	recordMembers = []string{"EventSource", "EventSubscriptionArn", "EventVersion", "Sns"}
 )
 
-// others puts into said what stands in an envelope beside the members that are known:
-// somebody else has said it, and it may be what the work is about.
+// others adds an envelope's unknown members to said: the producer may have added
+// them to identify the work.
 func others(said url.Values, m map[string]json.RawMessage, known []string) {
 	for name, v := range m {
 		if !slices.Contains(known, name) {
@@ -240,7 +243,7 @@ func others(said url.Values, m map[string]json.RawMessage, known []string) {
 	}
 }
 
-// openRecords opens the event by which SNS invokes a function.
+// openRecords opens an event that SNS invokes a function with.
 func openRecords(event map[string]json.RawMessage) (inner, bool, error) {
 	var records []json.RawMessage
 	if err := json.Unmarshal(event["Records"], &records); err != nil || len(records) != 1 || !bytes.Contains(records[0], []byte(`"aws:sns"`)) {

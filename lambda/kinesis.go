@@ -44,7 +44,8 @@ var Kinesis = Batch[events.KinesisEvent, events.KinesisEventRecord, events.Kines
 // https://docs.aws.amazon.com/streams/latest/dev/kinesis-extended-retention.html
 const keepsKinesis = 365 * day
 
-// shard is the one group of a stream's event, which is of one shard.
+// shard is the only group of a stream's event, whose records come from the same
+// shard.
 const shard = "shard"
 
 func kinesisRecords(ev events.KinesisEvent) ([]events.KinesisEventRecord, error) {
@@ -66,8 +67,8 @@ func kinesisRequest(ctx context.Context, r events.KinesisEventRecord) (idem.Requ
 	}, nil
 }
 
-// kinesisReply names the first failure only: Lambda goes back to the lowest
-// number it is given.
+// kinesisReply names the first failure only: Lambda goes back to the lowest reported
+// number.
 func kinesisReply(failed []string) events.KinesisEventResponse {
 	re := events.KinesisEventResponse{BatchItemFailures: []events.KinesisBatchItemFailure{}}
 	for _, id := range failed[:min(len(failed), 1)] {

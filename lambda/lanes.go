@@ -7,23 +7,23 @@ import (
 	"time"
 )
 
-// course is the way of one event's records through their lanes.
+// course runs one event's records through their lanes.
 type course[Ev, Rec, Re any] struct {
 	h     *EachHandler[Ev, Rec, Re]
 	recs  []Rec
 	tasks []*task
-	errs  []error // of what was not begun; then of all
+	errs  []error // of records that were not begun; at the end of all records
 
 	workers int
 	end     time.Time // of all handlers' contexts; zero: there is no deadline
 	mu      sync.Mutex
-	waiting [][]int // lanes no worker has taken
-	behind  []int   // of each waiting lane, and of all after it: the records
-	longest []int   // and the records of the longest
+	waiting [][]int // lanes that no worker has taken
+	behind  []int   // for each waiting lane, the records of this lane and all later ones
+	longest []int   // and the records of the longest of these lanes
 }
 
-// all tries all records of an event and returns what became of each, and how many
-// of their handlers are still running.
+// all tries all records of an event. It returns their errors, and how many handlers
+// are still running.
 func (h *EachHandler[Ev, Rec, Re]) all(ctx context.Context, recs []Rec) (errs []error, overdue int) {
 	c := &course[Ev, Rec, Re]{h: h, recs: recs, tasks: make([]*task, len(recs)), errs: make([]error, len(recs))}
 	for i, rec := range recs {
@@ -33,7 +33,7 @@ func (h *EachHandler[Ev, Rec, Re]) all(ctx context.Context, recs []Rec) (errs []
 		c.end = deadline.Add(-h.engine.Reserve())
 	}
 	var wg sync.WaitGroup
-	for _, lane := range c.queue(lanesOf(c.tasks)) { // nobody waits that has a worker
+	for _, lane := range c.queue(lanesOf(c.tasks)) { // each of the first lanes has its own worker
 		wg.Go(func() {
 			for t := c.turn(lane); lane != nil; lane, t = c.next() {
 				c.run(ctx, lane, t)
@@ -46,9 +46,9 @@ func (h *EachHandler[Ev, Rec, Re]) all(ctx context.Context, recs []Rec) (errs []
 	return c.errs, overdue
 }
 
-// lanesOf puts together what must be done one after the other: the records of a
-// group, and those of one key, the later of which are then replays instead of
-// in flight. Lanes begin in the event's order.
+// lanesOf groups the records that must run one after the other: the records of a
+// group, and those of a key, whose later records are then replays instead of in
+// flight. Lanes begin in the event's order.
 func lanesOf(tasks []*task) [][]int {
 	type id struct{ group, scope, key string }
 	at := make(map[id]int, len(tasks))
@@ -69,7 +69,7 @@ func lanesOf(tasks []*task) [][]int {
 	return lanes
 }
 
-// queue returns a lane for each worker, and has the others wait.
+// queue returns the first lane of each worker, and queues the others.
 func (c *course[Ev, Rec, Re]) queue(lanes [][]int) (first [][]int) {
 	c.workers = c.h.batch.Concurrency
 	if c.workers == 0 {
@@ -85,7 +85,7 @@ func (c *course[Ev, Rec, Re]) queue(lanes [][]int) (first [][]int) {
 	return lanes[:c.workers]
 }
 
-// next takes the next lane; nil if there is none.
+// next takes the next waiting lane; nil if there is none.
 func (c *course[Ev, Rec, Re]) next() ([]int, turn) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -97,7 +97,7 @@ func (c *course[Ev, Rec, Re]) next() ([]int, turn) {
 	return lane, c.turnOf(lane)
 }
 
-// turn is that of a lane that didn't wait.
+// turn returns the turn of a lane that didn't wait.
 func (c *course[Ev, Rec, Re]) turn(lane []int) turn {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -108,7 +108,8 @@ func (c *course[Ev, Rec, Re]) turnOf(lane []int) turn {
 	return turn{own: len(lane), behind: c.behind[0], longest: c.longest[0], workers: c.workers}
 }
 
-// run does the records of a lane, as far as that goes.
+// run handles the records of a lane until its time is over or a failure holds back
+// the rest.
 func (c *course[Ev, Rec, Re]) run(ctx context.Context, lane []int, t turn) {
 	reserve := c.h.engine.Reserve()
 	end := c.end
@@ -135,11 +136,11 @@ func (c *course[Ev, Rec, Re]) run(ctx context.Context, lane []int, t turn) {
 	}
 }
 
-// begin tries a record in a goroutine of its own, which can be left behind.
+// begin tries a record in its own goroutine, so that run can leave it behind.
 func (c *course[Ev, Rec, Re]) begin(ctx context.Context, i int) {
 	t := c.tasks[i]
 	t.begun, t.done = make(chan struct{}), make(chan struct{})
-	t.came = errGone // unless it comes back
+	t.came = errGone // unless try returns
 	go func() {
 		defer close(t.done)
 		defer func() { c.came(ctx, i) }()
@@ -147,7 +148,7 @@ func (c *course[Ev, Rec, Re]) begin(ctx context.Context, i int) {
 	}()
 }
 
-// came tells what came of a record.
+// came reports the failure of a record, or the return of an overdue handler.
 func (c *course[Ev, Rec, Re]) came(ctx context.Context, i int) {
 	switch t := c.tasks[i]; {
 	case t.givenUp():
@@ -163,9 +164,9 @@ func (c *course[Ev, Rec, Re]) skip(rest []int, why error) {
 	}
 }
 
-// report collects what came of the records that were begun, and returns how many
-// handlers are still running. What a handler has done that came back is waited for,
-// until it is stored; the engine sees to it that the answer gets out in time.
+// report collects the results of the records that were begun, and returns how many
+// handlers are still running. For a handler that has returned, report waits until
+// its result is stored; the engine ensures that the answer is sent in time.
 func (c *course[Ev, Rec, Re]) report(ctx context.Context) (left int) {
 	for i, t := range c.tasks {
 		if t.done == nil {
@@ -189,7 +190,7 @@ func (c *course[Ev, Rec, Re]) report(ctx context.Context) (left int) {
 	return left
 }
 
-// notTried tells of the records that come again without a try.
+// notTried reports the records that come again without a try.
 func (c *course[Ev, Rec, Re]) notTried(ctx context.Context) {
 	n, first, hook := 0, 0, c.h.batch.NotRun
 	for i, err := range c.errs {

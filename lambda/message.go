@@ -21,22 +21,21 @@ const KeyAttribute = "idempotency-key"
 // has sent to SQS or SNS. The message itself is the job's Args.
 const KindAttribute = "kind"
 
-// transportAttributes are message attributes that describe the way of a message and
-// not the work: they differ if a producer sends one job twice.
+// transportAttributes are message attributes that describe a message's transport and
+// not the work: they differ if a producer sends the same job twice.
 var transportAttributes = []string{
 	KeyAttribute, "replayed" /* of what SNS brings from a topic's archive */, "_datadog", "awstraceheader", "b3", "baggage", "correlation-context", "dd-pathway-ctx", "dd-pathway-ctx-base64",
 	"elastic-apm-traceparent", "grpc-trace-bin", "newrelic", "ot-tracer-sampled", "ot-tracer-spanid", "ot-tracer-traceid",
 	"sentry-trace", "traceparent", "tracestate", "uber-trace-id", "x-amzn-trace-id", "x-cloud-trace-context", "x-request-id",
 }
 
-// identifies reports whether a message attribute is part of what a message asks
-// for.
+// identifies reports whether a message attribute identifies the work.
 func identifies(name string) bool {
 	name = strings.ToLower(name)
 	return !slices.Contains(transportAttributes, name) && !strings.HasPrefix(name, "x-b3-") && !strings.HasPrefix(name, "x-datadog-")
 }
 
-// JobEvent is a staged job as it arrives without message attributes: as the detail of
+// JobEvent is a staged job that arrives without message attributes: as the detail of
 // an EventBridge event, or as the payload of a function:
 //
 //	send := lambda.Wrap(engine, lambda.Direct[lambda.JobEvent, struct{}](func(j lambda.JobEvent) (string, error) { return j.Key, nil }), mail)
@@ -45,8 +44,8 @@ func identifies(name string) bool {
 // [SQS], [SNS] and [EventBridge] recognize a JobEvent by its four members and take its
 // key from it.
 type JobEvent struct {
-	Key       string          `json:"idempotency_key"` // the job's id: do each once
-	Operation string          `json:"operation"`       // the id of the operation that staged it
+	Key       string          `json:"idempotency_key"` // the job's id: do each id once
+	Operation string          `json:"operation"`       // the id of the operation that staged the job
 	Kind      string          `json:"kind"`
 	Args      json.RawMessage `json:"args"`
 }
@@ -76,8 +75,8 @@ func textIn(m map[string]json.RawMessage, name string) (s string, err error) {
 	return s, nil
 }
 
-// detailKey is the key of an event: the id of the job in its detail, or else the
-// event's id.
+// detailKey returns the key of an event: the id of the job in its detail, or else
+// the event's id.
 func detailKey(detail json.RawMessage, id string) (string, error) {
 	if !bytes.Contains(detail, []byte(`"idempotency_key"`)) {
 		return id, nil

@@ -17,8 +17,8 @@ import (
 	"github.com/aws/aws-lambda-go/lambdacontext"
 )
 
-// invoke runs an invocation whose event handle answers. An event of another kind is an
-// error that says what came instead.
+// invoke runs an invocation whose event handle answers. The error for an event of
+// another kind names the payload's kind.
 func invoke[Ev, Re any](ctx context.Context, payload []byte, handle func(context.Context, Ev) (Re, error)) ([]byte, error) {
 	ev, err := decode[Ev](payload)
 	if err != nil {
@@ -36,29 +36,29 @@ func invoke[Ev, Re any](ctx context.Context, payload []byte, handle func(context
 	})
 }
 
-// A handler that has panicked may leave anything behind in its process: a lock
-// that is held, half a map. So its client is answered, as under net/http, and
-// then the process must end, as it does under the bare runtime, and Lambda must
-// see an error.
+// A handler that has panicked may leave anything behind in its process: a locked
+// mutex, a half-written map. So the client gets an answer, as under net/http, and
+// then the process must end, as under the bare runtime, and Lambda must see an
+// error.
 //
-// A response and an error are two ends of an invocation, and it has one. But it
-// isn't over before the runtime asks for the next: an invocation whose process
-// ends before that has failed (Runtime.ExitError), whatever was answered. So the
-// answer is posted here, and a panic goes on to the runtime, which finds that it
-// can report no error any more, and exits without asking for more work. Other
-// invocations of the process end first, where it has several.
+// An invocation can report either a response or an error. But it isn't over before
+// the runtime asks for the next: if the process ends before that, the invocation has
+// failed (Runtime.ExitError) despite its answer. So invoked posts the answer, and
+// the panic continues to the runtime, which can report no error any more, and exits
+// without asking for more work. If the process has other invocations, they end
+// first.
 
-// crash is where a handler's panic waits for its answer to be posted.
+// crash holds a handler's panic until its answer is posted.
 type crash struct{ value any }
 
 type crashKey struct{}
 
-// invoked runs an invocation for the runtime. What panics in it goes on once the
-// answer is posted, as a [*PanicError].
+// invoked runs an invocation for the runtime. A panic in it continues as a
+// [*PanicError] after the answer is posted.
 func invoked(ctx context.Context, run func(context.Context) ([]byte, error)) ([]byte, error) {
 	var c crash
 	out, err := run(context.WithValue(ctx, crashKey{}, &c))
-	if c.value == nil || runtimeAPI() == "" { // in a test, or in a server of one's own
+	if c.value == nil || runtimeAPI() == "" { // in a test, or in another server
 		return out, err
 	}
 	if err == nil {
@@ -70,8 +70,8 @@ func invoked(ctx context.Context, run func(context.Context) ([]byte, error)) ([]
 	panic(panicked(c.value)) //nolint:forbidigo // the handler's own, without its value: the runtime writes it to the log
 }
 
-// crashed tells invoked of a panic whose answer is on its way. Where nobody is there
-// to post that, but the process is the runtime's, it goes on at once.
+// crashed gives invoked the panic whose answer is about to be posted. Without
+// invoked the panic continues at once if the process is the runtime's.
 func crashed(ctx context.Context, value any) {
 	c, ok := ctx.Value(crashKey{}).(*crash)
 	switch {
@@ -83,25 +83,25 @@ func crashed(ctx context.Context, value any) {
 	}
 }
 
-// A handler that doesn't come back can't be ended: Go has no way to take a goroutine
-// away. Lambda freezes the process as soon as its runtime asks for the next
-// invocation, lease and all; thawed for that one, minutes later, the handler would go
-// on where it was, and charge a card for which another process has charged meanwhile.
-// So it must be gone before the runtime asks.
+// A handler that doesn't return can't be ended: Go can't stop a goroutine. Lambda
+// freezes the process, with its lease, as soon as its runtime asks for the next
+// invocation. Minutes later that invocation thaws the process, and the handler would
+// continue where it was, and charge a card that another process has charged
+// meanwhile. So the handler must be gone before the runtime asks.
 //
-// If the process ended, the invocation would have failed, whatever was answered
-// (see crash.go): the report would be lost, and all of its records would come again.
-// So the program begins anew, in the same process: execve takes all threads away, and
-// a new runtime asks for the next invocation, which ends this one. To Lambda, where a
-// runtime is whoever asks, it is the same process that took a little longer.
+// If the process ended, the invocation would have failed despite its answer (see
+// crash): the report would be lost, and all records would come again. So the program
+// restarts in the same process: execve ends all threads, and a new runtime asks for
+// the next invocation, which ends this one. Lambda sees the same process, only a
+// little slower.
 
-// freezes says whether Lambda freezes the process after its answer. Managed
-// Instances, whose processes have several invocations at a time, are not frozen:
-// there a handler works on, and the engine renews its lease.
+// freezes reports whether Lambda freezes the process after its answer. Processes of
+// Managed Instances have several invocations at a time and are not frozen: the
+// handler continues, and the engine renews its lease.
 func freezes() bool { return runtimeAPI() != "" && lambdacontext.MaxConcurrency() <= 1 }
 
-// startAnew posts an invocation's answer, or its failure, and has the program begin
-// anew. It doesn't return: where it can't, the process must end.
+// startAnew posts an invocation's answer, or its failure, and restarts the program.
+// It doesn't return: if the restart fails, it panics to end the process.
 func startAnew(ctx context.Context, answer []byte, failure error) {
 	kind := "response"
 	if failure != nil {
@@ -116,7 +116,7 @@ func startAnew(ctx context.Context, answer []byte, failure error) {
 	panic(fmt.Errorf("%w: %w", ErrOverdue, err)) //nolint:forbidigo // frozen, it would be unsafe
 }
 
-// errorAnswer is a failure as the runtime reports it.
+// errorAnswer encodes a failure as the runtime reports it.
 func errorAnswer(failure error) []byte {
 	report, ok := failure.(messages.InvokeResponse_Error) //nolint:errorlint // what the runtime looks for
 	if !ok {
@@ -142,8 +142,8 @@ func execAgain() error {
 	return syscall.Exec(self, os.Args, os.Environ()) //nolint:gosec // this very program
 }
 
-// post ends an invocation with its answer ("response") or its failure ("error"), which
-// the runtime does else.
+// post ends an invocation with its answer ("response") or its failure ("error"), in
+// place of the runtime.
 func post(ctx context.Context, kind string, answer []byte) error {
 	lc, ok := lambdacontext.FromContext(ctx)
 	if !ok {
@@ -166,8 +166,8 @@ func post(ctx context.Context, kind string, answer []byte) error {
 	return nil
 }
 
-// runtimeAPI is where the Lambda runtime's API is, "" outside of Lambda.
+// runtimeAPI returns the address of the Lambda runtime's API, "" outside of Lambda.
 func runtimeAPI() string { return os.Getenv("AWS_LAMBDA_RUNTIME_API") }
 
-// runtimeClient never goes by a proxy, like the runtime's own.
+// runtimeClient never uses a proxy, like the runtime's own client.
 var runtimeClient = &http.Client{Timeout: 5 * time.Second, Transport: &http.Transport{}}

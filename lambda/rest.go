@@ -13,22 +13,22 @@ import (
 const restKind = "a REST API event (payload format 1.0)"
 
 // REST adapts events of API Gateway's REST APIs with Lambda proxy integration
-// (payload format 1.0). It must not be changed; see [Adapter] for how to vary
-// it.
+// (payload format 1.0). Don't change it: change a copy, as [Adapter] shows.
 //
 // The path has no stage, but on a custom domain it keeps the base path that the
-// client sent. The query comes decoded, in no order between names, and is
-// encoded anew.
+// client sent. The query comes decoded, without an order of the names; REST encodes
+// it again.
 //
-// Who is calling is the iss and sub of the Cognito authorizer's claims, the
-// same as the JWT authorizer's of an HTTP API; else the Lambda authorizer's
-// principalId; else, by IAM, the Cognito identity or the user ARN; else the id
-// of the API key. A principalId is as good as the authorizer that made it: one
-// that calls everybody "user" puts them all into one scope.
+// The caller is the iss and sub of the Cognito authorizer's claims, equal to those
+// of an HTTP API's JWT authorizer; else the Lambda authorizer's principalId; else,
+// by IAM, the Cognito identity or the user ARN; else the id of the API key. An
+// authorizer whose principalId is "user" for all callers puts them all into one
+// scope.
 //
-// A response may use Headers and MultiValueHeaders; for a name in both, the
-// latter count, as API Gateway has it. A reply has headers with one value in the
-// former, others in the latter, so that merging can't double them.
+// A response may use Headers and MultiValueHeaders; for a name in both,
+// MultiValueHeaders count, as for API Gateway. A reply puts a header with one value
+// into Headers, and other headers into MultiValueHeaders, so that merging can't
+// double them.
 var REST = Adapter[events.APIGatewayProxyRequest, events.APIGatewayProxyResponse]{
 	Request:  restRequest,
 	Event:    restEvent,
@@ -40,7 +40,7 @@ func restRequest(_ context.Context, ev events.APIGatewayProxyRequest) (idem.Requ
 	switch {
 	case ev.HTTPMethod == "":
 		return idem.Request{}, notA(restKind, "it has no httpMethod")
-	case ev.Resource == "": // a load balancer's has none
+	case ev.Resource == "": // a load balancer's event has none
 		return idem.Request{}, notA(restKind, "it has no resource")
 	}
 	req := idem.Request{
@@ -60,9 +60,9 @@ func restRequest(_ context.Context, ev events.APIGatewayProxyRequest) (idem.Requ
 	return req, err
 }
 
-// restIdentity finds who was authorized. An authorizer names somebody or did
-// not run: API Gateway refuses an answer without principalId. But it sends
-// empty objects and null members on public routes.
+// restIdentity returns the authorized caller. An authorizer that ran always names
+// the caller: API Gateway refuses an answer without principalId. But on public
+// routes it sends empty objects and null members.
 func restIdentity(rc *events.APIGatewayProxyRequestContext) idem.Identity {
 	id := &rc.Identity
 	claims, _ := rc.Authorizer["claims"].(map[string]any)
@@ -81,7 +81,7 @@ func restIdentity(rc *events.APIGatewayProxyRequestContext) idem.Identity {
 	return idem.Identity{}
 }
 
-// named reports whether an authorizer's context has anything in it.
+// named reports whether an authorizer's context has a value.
 func named(authorizer map[string]any) bool {
 	for _, v := range authorizer {
 		if v != nil {
@@ -159,7 +159,7 @@ func restEvent(req idem.Request) (ev events.APIGatewayProxyRequest, err error) {
 	return ev, nil
 }
 
-// stagePath is a path as API Gateway's own domains have it.
+// stagePath returns a path in the form of API Gateway's own domains.
 func stagePath(stage, path string) string {
 	if stage == "" {
 		return path
@@ -186,7 +186,7 @@ type restContext struct {
 	Identity      restCaller     `json:"identity,omitzero"`
 }
 
-// restCaller is the event's identity, but for its secrets.
+// restCaller is the event's identity without its secrets.
 type restCaller struct {
 	AccountID                     string        `json:"accountId,omitempty"`
 	APIKeyID                      string        `json:"apiKeyId,omitempty"`

@@ -12,9 +12,9 @@ import (
 
 type pathKey struct{}
 
-// PathValue is what a wildcard of the route's pattern stands for in the request's
-// path, decoded, as [http.Request.PathValue] has it. It is "" where the pattern has
-// no such wildcard, and outside of a [Router].
+// PathValue returns the decoded value of a wildcard of the route's pattern, like
+// [http.Request.PathValue]. It returns "" if the pattern has no such wildcard, and
+// outside of a [Router].
 func PathValue(ctx context.Context, name string) string {
 	r, ok := ctx.Value(pathKey{}).(*http.Request)
 	if !ok {
@@ -27,22 +27,22 @@ func withPath(ctx context.Context, r *http.Request) context.Context {
 	return context.WithValue(ctx, pathKey{}, r)
 }
 
-// target is a route in a ServeMux, which only finds it.
+// target is a route in a ServeMux. The ServeMux finds the route but doesn't call it.
 type target struct{ route any }
 
-// ServeHTTP notes that the route was found.
+// ServeHTTP records that the route was found.
 func (t *target) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	if m, ok := w.(*matched); ok {
 		m.target, m.request = t, r
 	}
 }
 
-// matched is what a ServeMux says about a request.
+// matched is a ServeMux's result for a request.
 type matched struct {
-	target  *target       // nil: none
+	target  *target       // nil: no route
 	request *http.Request // with path values
 	header  http.Header
-	status  int // without a target
+	status  int // of an answer without a target
 }
 
 func (m *matched) Header() http.Header { return m.header }
@@ -51,7 +51,7 @@ func (m *matched) Write(b []byte) (int, error) { return len(b), nil }
 
 func (m *matched) WriteHeader(status int) { m.status = status }
 
-// match asks mux for the route of req.
+// match finds the route of req in mux.
 func match(mux *http.ServeMux, req *idem.Request) *matched {
 	m := &matched{header: make(http.Header)}
 	u := &url.URL{Path: req.Path, RawPath: req.Path}
@@ -62,9 +62,9 @@ func match(mux *http.ServeMux, req *idem.Request) *matched {
 	return m
 }
 
-// refusal answers a request that has no route. Where ServeMux would redirect, since
-// the path is not clean or lacks its last slash, there is none either: a client may
-// send a POST that is redirected again without its body.
+// refusal answers a request without a route. A request that ServeMux would redirect,
+// because the path is not clean or lacks its last slash, has no route either: a
+// client may repeat a redirected POST without its body.
 func (m *matched) refusal(problem func(idem.Problem) idem.Response) idem.Response {
 	if m.status != http.StatusMethodNotAllowed {
 		return problem(idem.Problem{
@@ -103,7 +103,7 @@ func parsePattern(text string) pattern {
 	return p
 }
 
-// route is the pattern as a gateway would have it.
+// route returns the pattern in a gateway's form.
 func (p *pattern) route(method string) string {
 	if p.method != "" {
 		method = p.method
@@ -111,8 +111,8 @@ func (p *pattern) route(method string) string {
 	return method + " " + p.path
 }
 
-// values finds the path values of a stored request. Its host isn't stored, and the
-// routes may have become others since.
+// values finds the path values of a stored request. The record has no host, and the
+// routes may have changed since.
 func (p *pattern) values(ctx context.Context, req *idem.Request) (context.Context, error) {
 	m := match(p.mux, req)
 	switch {

@@ -8,15 +8,16 @@ import (
 	"github.com/samekey/samekey/lambda/internal/rawjson"
 )
 
-// JSONRPCKey makes the key of a JSON-RPC 2.0 request of its method and its id, and of
-// the values that more leads to (JSON Pointers into the request). An id of 1 and one
-// of "1" are two, as JSON-RPC has it. A notification, which has no id, and a batch are
+// JSONRPCKey makes the key of a JSON-RPC 2.0 request from its method, its id, and
+// the values at more (JSON Pointers into the request). The ids 1 and "1" are
+// different, as in JSON-RPC. A notification, which has no id, and a batch are
 // errors.
 //
-// JSON-RPC lets every client choose its ids, for as long as the request is open. Ids
-// that are random (a UUID) name a request for good. Ids that count from 1 don't: two
-// clients, or one that is started again, would get each other's answers. For those
-// take in what tells sessions apart: JSONRPCKey("/params/session").
+// In JSON-RPC every client chooses its ids, which need to be unique only while the
+// request is open. Random ids (a UUID) name a request for good. Ids that count from
+// 1 don't: two clients, or a restarted client, would get each other's answers. For
+// such ids include a value that distinguishes sessions:
+// JSONRPCKey("/params/session").
 func JSONRPCKey(more ...string) BodyKey {
 	paths := parsePointers("JSONRPCKey", more)
 	return BodyKey{Key: func(body []byte) (string, error) {
@@ -32,7 +33,7 @@ func JSONRPCKey(more ...string) BodyKey {
 	}}
 }
 
-// rpcRequest is a request's method, and its id with its type.
+// rpcRequest returns a request's method, and its id with its type.
 func rpcRequest(body []byte) (method, id string, err error) {
 	m, err := rawjson.Object(body)
 	if err != nil {
@@ -57,25 +58,25 @@ func rpcRequest(body []byte) (method, id string, err error) {
 	return method, "text " + id, nil
 }
 
-// MCPToolKey makes the key of a tool call of the Model Context Protocol: of the tool's
-// name and the values that pointers lead to, which begin at the request's params:
+// MCPToolKey makes the key of a tool call of the Model Context Protocol from the
+// tool's name and the values at the pointers, which begin at the request's params:
 //
 //	lambda.MCPToolKey("/arguments/order_id")         // one refund for an order
 //	lambda.MCPToolKey("/_meta/idempotency-key")      // a client that says itself what is one call
 //	lambda.MCPToolKey()                              // all arguments: equal calls are one
 //
-// The body is a tools/call request, or its params. What must be the same is name and
-// arguments: the request's id and _meta, with its progress token, are new each time an
-// agent tries again, so they are in neither key nor comparison, unless a pointer takes
-// them in.
+// The body is a tools/call request, or its params. Name and arguments must be the
+// same under one key. The request's id and _meta, with its progress token, change
+// each time an agent tries again, so neither key nor comparison includes them,
+// unless a pointer does.
 //
-// Without pointers two equal calls are one for as long as the key lives, wanted or not,
-// and a call without arguments is an error. Take it for tools whose equal calls mean
-// the same thing, such as refunding one order.
+// Without pointers two equal calls are the same operation while the key lives, even
+// if the agent wants two, and a call without arguments is an error. Use this form
+// for tools whose equal calls mean the same thing, such as refunding an order.
 //
-// The answer that is stored must not hold the request's id, which is the first call's
-// in each replay: wrap what does the tool's work, inside of what speaks JSON-RPC. The
-// scope should be the user for whom the agent acts.
+// The stored answer must not hold the request's id, because each replay would have
+// the first call's id: wrap the function that does the tool's work, inside the
+// JSON-RPC layer. The scope should be the user for whom the agent acts.
 func MCPToolKey(pointers ...string) BodyKey {
 	paths := parsePointers("MCPToolKey", pointers)
 	return BodyKey{

@@ -10,12 +10,12 @@ import (
 	"github.com/samekey/samekey/idem"
 )
 
-// Only what AWS has verified may come in here: headers never do. The kinds and
-// subjects of one caller are the same through each kind of event. A Kind
-// without a Subject is somebody who was authorized and not named.
+// Identities hold only facts that AWS has verified, never headers. A caller has the
+// same kind and subject in each kind of event. A Kind without a Subject is a caller
+// that was authorized but not named.
 
-// jwtIdentity is the subject of a token. Subjects are unique for one issuer
-// only (RFC 7519, 4.1.2).
+// jwtIdentity returns the identity of a token. A subject is unique only within its
+// issuer (RFC 7519, 4.1.2).
 func jwtIdentity(iss, sub string) idem.Identity {
 	id := idem.Identity{Kind: "jwt"}
 	if sub != "" {
@@ -24,13 +24,13 @@ func jwtIdentity(iss, sub string) idem.Identity {
 	return id
 }
 
-// poolSession is the session of every user of an identity pool: where the event
-// doesn't tell the user, as those of function URLs, it names nobody.
+// poolSession is the session name of every user of an identity pool. In an event
+// without the user, such as a function URL's, it names no caller.
 const poolSession = "/CognitoIdentityCredentials"
 
-// iamIdentity is a signed request's caller: the user of an identity pool, all
-// of whom share one role, or else an ARN. The ARN of an assumed role ends in
-// the session's name, so two sessions of one role are two callers: [RoleScope].
+// iamIdentity returns a signed request's caller: the user of an identity pool, whose
+// users share a role, or else an ARN. The ARN of an assumed role ends in the
+// session's name, so two sessions of a role are two callers; see [RoleScope].
 func iamIdentity(pool, identity, userARN string) idem.Identity {
 	switch {
 	case identity != "":
@@ -41,8 +41,8 @@ func iamIdentity(pool, identity, userARN string) idem.Identity {
 	return idem.Identity{Kind: "iam", Subject: userARN}
 }
 
-// lambdaIdentity is who a Lambda authorizer says is calling. The whole context
-// is no substitute for a name: it may hold what changes with each token.
+// lambdaIdentity returns the caller that a Lambda authorizer names. The whole
+// context can't replace the name: it may hold data that changes with each token.
 func lambdaIdentity(authorizer map[string]any) idem.Identity {
 	id := idem.Identity{Kind: "lambda"}
 	for _, name := range []string{"principalId", "sub"} {
@@ -54,14 +54,15 @@ func lambdaIdentity(authorizer map[string]any) idem.Identity {
 	return id
 }
 
-// RoleScope is an [idem.Options.Scope] for callers that sign their requests as
-// services: all sessions of a role are one caller. By default each session is one
-// of its own, since its name may be a person's; but where it changes with fresh
-// credentials (an SDK that assumes a role, an ECS task that is replaced), a retry
-// under the new name is a new operation. Don't use it where people share a role.
+// RoleScope is an [idem.Options.Scope] for services that sign their requests: all
+// sessions of a role are the same caller. By default each session is a different
+// caller, since its name may be a person's. But if fresh credentials change the
+// session's name (an SDK that assumes a role, an ECS task that is replaced), a retry
+// under the new name is a new operation. Don't use RoleScope if people share a role.
 //
-// Tenants of the function stay apart. A caller without a verified IAM identity is refused, as is a user of a Cognito
-// identity pool whom the event doesn't name.
+// Tenants of the function stay separate. RoleScope refuses a caller without a
+// verified IAM identity, and a user of a Cognito identity pool that the event
+// doesn't name.
 func RoleScope(_ context.Context, r *idem.Request) (string, error) {
 	if r.Identity.Kind != "iam" || r.Identity.Subject == "" {
 		return "", errors.New("lambda: RoleScope: the request has no verified IAM identity")
@@ -76,8 +77,8 @@ func RoleScope(_ context.Context, r *idem.Request) (string, error) {
 	return "iam:" + arn, nil
 }
 
-// consumerScope is the scope of records that several functions may get, such as
-// those of a topic: what one of them has done, another one has not.
+// consumerScope returns the scope of records that several functions may get, such as
+// those of a topic: each function does its own work for a record.
 func consumerScope(ctx context.Context, source string) string {
 	if functionARN(ctx) == "" {
 		return source // in a test
@@ -85,8 +86,8 @@ func consumerScope(ctx context.Context, source string) string {
 	return join(source, functionScope(ctx))
 }
 
-// functionScope is the scope of what is given to this function only, and to it
-// for one tenant only where Lambda isolates them.
+// functionScope returns the scope of work for this function, and for one tenant of
+// it if Lambda isolates tenants.
 func functionScope(ctx context.Context) string {
 	scope := "function:" + lambdacontext.FunctionName
 	if arn := functionARN(ctx); arn != "" {
@@ -98,9 +99,9 @@ func functionScope(ctx context.Context) string {
 	return scope
 }
 
-// functionARN names the function that is invoked, without its version: a
-// deployment goes on with the work of the one before. An alias stays, since it
-// may be a stage. It is empty outside of Lambda.
+// functionARN returns the ARN of the invoked function without its version, because a
+// deployment continues the work of the former version. An alias stays, since it may
+// be a stage. functionARN returns "" outside of Lambda.
 func functionARN(ctx context.Context) string {
 	lc, ok := lambdacontext.FromContext(ctx)
 	if !ok {
@@ -114,8 +115,8 @@ func functionARN(ctx context.Context) string {
 	return strings.Join(parts, ":")
 }
 
-// tenantOf is the tenant for which the function is invoked, "" for a function
-// without tenant isolation. Lambda demands it of every invocation otherwise.
+// tenantOf returns the tenant of the invocation, "" for a function without tenant
+// isolation. With isolation Lambda requires a tenant for every invocation.
 func tenantOf(ctx context.Context) string {
 	if lc, ok := lambdacontext.FromContext(ctx); ok {
 		return lc.TenantID
@@ -125,7 +126,7 @@ func tenantOf(ctx context.Context) string {
 
 var escapeFirst = strings.NewReplacer("%", "%25", "|", "%7C")
 
-// join makes one name of two. The first "|" divides them, whatever they hold.
+// join makes one name of two, separated by the first "|", whatever they contain.
 func join(first, second string) string {
 	return escapeFirst.Replace(first) + "|" + second
 }

@@ -2,40 +2,40 @@ package lambda
 
 import "time"
 
-// The time of an event is shared out among its lanes, so that one record that hangs
-// doesn't use up what its neighbours need. A lane that nobody waits behind gets all
-// that is left; within a lane a record may use up the lane's time, since whoever
-// follows in it would be held back by its failure all the same.
+// The lanes of an event share its time, so that a record that hangs doesn't use up
+// the time of other lanes. If no lane waits, a lane gets all the remaining time.
+// Within a lane a record may use up the lane's time, since its failure would hold
+// back the lane's later records anyway.
 //
-// All of these are parts of the engine's Reserve, which is kept back before the
-// deadline for the last write and the answer.
+// All these times are parts of the engine's Reserve, the time before the deadline
+// for the last write and the answer.
 
-// least is the shortest time to begin a record with: a handler that is cut off in
-// the middle is worse than one that was never begun.
+// least is the shortest remaining time in which a record begins: a handler that is
+// cut off halfway is worse than a handler that never began.
 func least(reserve time.Duration) time.Duration { return reserve / 2 }
 
-// grace is how long a handler is waited for after its context has ended: for what
-// it returns, and for the write that stores it or frees its key.
+// grace is how long a handler may return after its context has ended, including the
+// write that stores its result or frees its key.
 func grace(reserve time.Duration) time.Duration { return reserve / 2 }
 
 // turn is a lane's position when a worker takes it.
 type turn struct {
 	own     int // records of the lane
 	behind  int // records of the lanes that no worker has taken yet
-	longest int // of these lanes, in records
+	longest int // records of the longest of these lanes
 	workers int
 }
 
-// rounds is for how many records' times the workers are busy with what waits, at
-// most: the longest lane may be the last to be taken.
+// rounds is the longest time, in times of a record, for which waiting lanes keep the
+// workers busy: the longest lane may be taken last.
 func (t turn) rounds() int {
 	return t.longest + (t.behind-t.longest+t.workers-1)/t.workers
 }
 
-// share is the part of the time that is left which the contexts of a lane's handlers
-// have. It is in proportion to the lane's records, and leaves as much for each that
-// waits. It has a floor: too many records for the time must not fail them all, so the
-// last ones may find none left.
+// share returns the part of the remaining time that the contexts of a lane's
+// handlers get. It is proportional to the lane's records, and leaves the same time
+// for each waiting record. It has a floor, so that too many records for the time
+// don't all fail; the last records may then find no time left.
 func share(left, reserve time.Duration, t turn) time.Duration {
 	if t.behind == 0 {
 		return left

@@ -118,8 +118,8 @@ func sqsContent(m *events.SQSMessage) (inner, error) {
 	return in, err
 }
 
-// sqsGroup is a message's group where that is an order: standard queues have
-// groups too, for fairness.
+// sqsGroup returns a message's group in a FIFO queue. Groups of standard queues are
+// for fairness and have no order.
 func sqsGroup(m events.SQSMessage) string {
 	if !strings.HasSuffix(m.EventSourceARN, ".fifo") {
 		return ""

@@ -9,22 +9,22 @@ import (
 	"github.com/samekey/samekey/lambda/internal/rawjson"
 )
 
-// StateKey makes the key of a task of AWS Step Functions: of the execution, the state,
-// and, inside of a Map, the item. context is a JSON Pointer to the context object,
-// which the state machine hands on beside its input:
+// StateKey makes the key of a task of AWS Step Functions from the execution, the
+// state, and, in a Map, the item. context is a JSON Pointer to the context object,
+// which the state machine passes beside its input:
 //
 //	"Payload": { "context.$": "$$", "input.$": "$" }                                 JSONPath
 //	"Payload": { "context": "{% $states.context %}", "input": "{% $states.input %}" } JSONata
 //
 //	lambda.Direct[Task, Receipt](lambda.StateKey("/context"))
 //
-// A state that is tried again (Retry), and one that is redriven with its execution,
-// has the same key. What must be the same is the rest of the payload: the context
-// object holds times and counters. Only Execution.Id, State.Name and Map.Item.Index
-// of it are read, so a state machine may hand on no more than those.
+// A state keeps its key if it is tried again (Retry) or redriven with its execution.
+// The rest of the payload must be the same under one key; the context object holds
+// times and counters. StateKey reads only its Execution.Id, State.Name and
+// Map.Item.Index, so a state machine may pass only those.
 //
-// Two things can't be told from the context object: a state that is entered again in a
-// loop, and the outer item of a Map in a Map. There take in what tells them apart:
+// The context object can't distinguish a state that a loop enters again, or the
+// outer item of a Map in a Map. In these cases include a value that does:
 // StateKey("/context", "/input/round").
 func StateKey(context string, more ...string) BodyKey {
 	at := parsePointers("StateKey", []string{context})[0]

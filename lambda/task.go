@@ -11,7 +11,7 @@ import (
 	"github.com/samekey/samekey/idem"
 )
 
-// read makes a record neutral. What can't be read has a key that the engine
+// read makes a record neutral. An unreadable record gets a key that the engine
 // refuses.
 func (h *EachHandler[Ev, Rec, Re]) read(ctx context.Context, rec Rec) (t *task) {
 	t = &task{}
@@ -40,7 +40,7 @@ func (h *EachHandler[Ev, Rec, Re]) read(ctx context.Context, rec Rec) (t *task) 
 	return t
 }
 
-// try does one record, and returns why it has failed.
+// try handles one record, and returns why it failed.
 func (h *EachHandler[Ev, Rec, Re]) try(ctx context.Context, rec Rec, t *task) (err error) {
 	defer func() {
 		if v := recover(); v != nil {
@@ -69,18 +69,18 @@ func (h *EachHandler[Ev, Rec, Re]) try(ctx context.Context, rec Rec, t *task) (e
 	case t.err != nil && !t.ran():
 		return t.err
 	case errors.Is(err, idem.ErrNotKept), errors.Is(err, idem.ErrExpired):
-		return nil // it was done, and there is no answer that anybody waits for
+		return nil // it was done, and no client waits for its answer
 	case errors.Is(err, idem.ErrNoTime) && !t.ran() && !errors.Is(err, ErrNotRun):
 		return &idem.Error{Op: "start", Err: fmt.Errorf("%w: %w", ErrNotRun, err)}
 	}
 	return engineError(err)
 }
 
-// done is the answer for a record, whatever a phase says: that it was done.
+// done is the answer for a record that was done, whatever a phase answers.
 func done(any) (idem.Response, error) { return idem.Response{}, nil }
 
-// tell hands a failure to a hook. One that panics must not take the other records'
-// report with it.
+// tell passes a failure to a hook. A panic of the hook is logged, so that the other
+// records' report isn't lost.
 func (h *EachHandler[Ev, Rec, Re]) tell(ctx context.Context, hook func(context.Context, Rec, error), name string, rec Rec, failure error) {
 	defer func() {
 		if v := recover(); v != nil {
@@ -98,33 +98,33 @@ func logFailure(ctx context.Context, id string, err error) {
 	slog.ErrorContext(ctx, "record failed", args...)
 }
 
-// task is a record on its way.
+// task is a record in progress.
 type task struct {
 	req   idem.Request
 	group string
-	err   error // why it can't be told what the record asks for
+	err   error // why the record could not be read
 
-	limit   time.Duration // of its handler; 0: none but the lane's
-	lane    time.Time     // when the lane's time is over; zero: there is no end
-	until   time.Time     // when its handler's context ends, once that has begun; zero: with the engine's
+	limit   time.Duration // limit of its handler; 0: only the lane's
+	lane    time.Time     // end of the lane's time; zero: no end
+	until   time.Time     // end of the handler's context, set when it begins; zero: ends with the engine's
 	begun   chan struct{} // closed when until is known
-	done    chan struct{} // closed when nothing is left to be done for it; nil: not begun
-	came    error         // what came of it, once done is closed
+	done    chan struct{} // closed when all work for the task is finished; nil: not begun
+	came    error         // the task's result, valid once done is closed
 	handler atomic.Int32
 }
 
-// What is known of a task's handler.
+// States of a task's handler.
 const (
 	notRun int32 = iota
-	barred       // it was not run, and must not be any more: the report is being made
+	barred       // not run, and it must not begin any more: the report is being made
 	running
 	returned
-	overdue // the report went out without it
+	overdue // the report was made without it
 )
 
-// enter lets the handler begin, with a context that ends when it has to come back.
-// It refuses where the time is over already. A merged claim that takes a record over
-// has it begin a second time, and nothing more of time.
+// enter lets the handler begin, with a context that ends when the handler must
+// return. It refuses if the time is over. A merged claim that takes over a record
+// begins the handler a second time, without more time.
 func (t *task) enter(ctx context.Context) (context.Context, context.CancelFunc, bool) {
 	switch {
 	case ctx.Err() != nil || passed(t.lane):
@@ -146,10 +146,10 @@ func (t *task) enter(ctx context.Context) (context.Context, context.CancelFunc, 
 	return ctx, cancel, true
 }
 
-// passed reports whether a time is over. The zero time is none.
+// passed reports whether t is over. The zero time is never over.
 func passed(t time.Time) bool { return !t.IsZero() && !time.Now().Before(t) }
 
-// earliest of two times, of which the first may be missing.
+// earliest returns the earlier of two times; a may be zero.
 func earliest(a, b time.Time) time.Time {
 	if a.IsZero() || b.Before(a) {
 		return b
@@ -157,7 +157,7 @@ func earliest(a, b time.Time) time.Time {
 	return a
 }
 
-// await waits until a record is done, or its handler should have come back.
+// await waits until a task is done, or until its handler should have returned.
 func (t *task) await(grace time.Duration) (ended bool) {
 	select {
 	case <-t.done:
@@ -174,7 +174,7 @@ func (t *task) await(grace time.Duration) (ended bool) {
 	}
 }
 
-// after tells when it is later than t by d; never, where there is no t.
+// after returns a channel that delivers d after t, or never if t is zero.
 func after(t time.Time, d time.Duration) <-chan time.Time {
 	if t.IsZero() {
 		return nil
@@ -182,11 +182,12 @@ func after(t time.Time, d time.Duration) <-chan time.Time {
 	return time.After(time.Until(t) + d)
 }
 
-// leave notes that the handler has come back.
+// leave records that the handler has returned.
 func (t *task) leave() { t.handler.CompareAndSwap(running, returned) }
 
-// giveUp gives up waiting for a handler that is running. One that hasn't begun
-// doesn't any more; nor is one given up that has come back.
+// giveUp stops waiting for a running handler and reports whether it did. A handler
+// that hasn't begun can't begin any more. A handler that has returned is not given
+// up.
 func (t *task) giveUp() bool {
 	return !t.handler.CompareAndSwap(notRun, barred) && t.handler.CompareAndSwap(running, overdue)
 }
@@ -196,5 +197,5 @@ func (t *task) givenUp() bool { return t.handler.Load() == overdue }
 // ran reports whether the handler has been run.
 func (t *task) ran() bool { return t.handler.Load() >= running }
 
-// untried reports whether err, which came of the task, says that it was not tried.
+// untried reports whether err, the task's result, says that the task was not tried.
 func (t *task) untried(err error) bool { return !t.ran() && errors.Is(err, ErrNotRun) }

@@ -6,16 +6,16 @@ import (
 	"github.com/samekey/samekey/idem/jobs"
 )
 
-// batcher cuts deliveries into calls.
+// batcher splits deliveries into calls.
 type batcher struct {
 	service string
 	limits  limits
-	// ordered keeps the order of each group: no call has two of one group, since
-	// the first may be refused and the second taken.
+	// ordered keeps the order of each group: no call has two deliveries of the same
+	// group, since the service may refuse the first and accept the second.
 	ordered bool
 	size    func(jobs.Delivery) int
-	// call sends a batch: an error for the whole of it, or else one for each
-	// entry, nil for those that were taken.
+	// call sends a batch. It returns an error for the whole batch, or else a result
+	// for each entry, nil for accepted entries.
 	call func(ctx context.Context, batch []jobs.Delivery) (results, error)
 }
 
@@ -37,7 +37,7 @@ func (b *batcher) deliver(ctx context.Context, all []jobs.Delivery) []error {
 	return r.verdicts()
 }
 
-// next takes the deliveries of one call off what is left.
+// next takes the deliveries of the next call from left.
 func (b *batcher) next(all []jobs.Delivery, left []int) (now, later []int) {
 	bytes := 0
 	groups := make(map[string]bool)
@@ -56,7 +56,7 @@ func (b *batcher) next(all []jobs.Delivery, left []int) (now, later []int) {
 	return now, later
 }
 
-// release holds back what comes after a failure of its group.
+// release holds back deliveries after a failure of their group.
 func (b *batcher) release(all []jobs.Delivery, now []int, held map[string]bool, errs []error) []int {
 	if !b.ordered {
 		return now
@@ -72,8 +72,8 @@ func (b *batcher) release(all []jobs.Delivery, now []int, held map[string]bool, 
 	return free
 }
 
-// send makes one call. Where what was sent may be to blame, each is sent alone, to
-// find out which.
+// send makes a call. If a delivery may be at fault for the call's error, each
+// delivery is sent alone to find out which.
 func (b *batcher) send(ctx context.Context, all []jobs.Delivery, now []int, r *round) {
 	if len(now) == 0 || r.over(ctx, now...) {
 		return

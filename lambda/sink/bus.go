@@ -19,14 +19,14 @@ type BusAPI interface {
 
 var _ BusAPI = (*eventbridge.Client)(nil)
 
-// Bus puts jobs on an EventBridge bus. An event's detail-type is the job's kind,
-// and its detail a lambda.JobEvent, whose key is the job's id: an event has an id of
-// its own, another one for each delivery.
+// Bus puts jobs on an EventBridge bus. An event's detail-type is the job's kind, and
+// its detail a lambda.JobEvent, whose key is the job's id, because the event's own
+// id differs for each delivery.
 type Bus struct{ batcher }
 
-// NewBus returns a sink to the bus of that name or ARN ("default" is there in
-// every account), whose events come from source. It panics if api is nil or a
-// name is empty: mistakes in the program, best found at cold start.
+// NewBus returns a sink to the bus of that name or ARN ("default" exists in every
+// account). source is the source of its events. NewBus panics if api is nil or a
+// name is empty: mistakes in the program, which show at cold start.
 func NewBus(api BusAPI, bus, source string) *Bus {
 	if api == nil || bus == "" || source == "" {
 		panic("sink: NewBus: api is nil, or bus or source is empty") //nolint:forbidigo // a mistake in the program
@@ -60,7 +60,7 @@ func (b *Bus) Deliver(ctx context.Context, batch []jobs.Delivery) []error {
 	return b.deliver(ctx, batch)
 }
 
-// payload is a job as a lambda.JobEvent, nil where its Args aren't JSON.
+// payload returns a job as a lambda.JobEvent, nil if its Args aren't JSON.
 func payload(d jobs.Delivery) []byte {
 	b, err := json.Marshal(lambda.JobEvent{Key: d.JobID, Operation: d.Operation, Kind: d.Kind, Args: d.Args})
 	if err != nil {

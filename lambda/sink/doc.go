@@ -1,12 +1,12 @@
-// Package sink has the sinks of a drain: [Queue], [Topic], [Bus] and [Function]. Each is
-// an jobs.Sink that uses one method of an SDK client:
+// Package sink has the sinks of a drain: [Queue], [Topic], [Bus] and [Function].
+// Each is a jobs.Sink that uses one method of an SDK client:
 //
 //	receipts := sink.NewQueue(sqs.NewFromConfig(cfg), os.Getenv("RECEIPTS_URL"))
 //	drain := stream.NewDrain(store, jobs.Route{"send_receipt": receipts})
 //	lambda.Start(drain)
 //
-// A job arrives at least once, always under the same id. Each sink says in which form.
-// Package lambda has the consumers that carry out each id once.
+// A job arrives at least once, always under the same id. Each sink documents the
+// job's form. Package lambda has the consumers that carry out each id once.
 //
 // The sinks are a package of their own, so that a function without sinks doesn't link
 // the SDK's clients.

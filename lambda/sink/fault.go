@@ -11,27 +11,27 @@ import (
 	smithyhttp "github.com/aws/smithy-go/transport/http"
 )
 
-// blame is whose fault an error is.
+// blame is the cause of an error: the sink, the job, or unknown.
 type blame int
 
 const (
-	// ofSink: the service, the way there, or who sends. It says nothing of the job.
+	// ofSink: the service, the connection, or the sender's rights; not the job.
 	ofSink blame = iota
-	// ofJob: what was sent.
+	// ofJob: the content that was sent.
 	ofJob
-	// inDoubt: a refusal of the request, which may be for what the job holds, or
-	// for how the sink is set up. A [round] decides by what becomes of the others.
+	// inDoubt: a refusal that the job's content or the sink's setup may have caused.
+	// A [round] decides by the results of the other jobs.
 	inDoubt
 )
 
-// fault is an error of a service, and whose it is.
+// fault is an error of a service, and its cause.
 type fault struct {
 	blame blame
 	err   error
 }
 
-// judged are the error codes that the services document for the calls made here,
-// and that tell more than their class does. Codes of SQS are without their prefix
+// judged has the causes of the error codes that the services document for these
+// calls, if the code tells more than its class. Codes of SQS lack their prefix
 // AWS.SimpleQueueService.
 var judged = codes{
 	ofJob: {
@@ -43,12 +43,12 @@ var judged = codes{
 		"InvalidRequestContentException", "RequestTooLargeException", "SerializedRequestEntityTooLargeException",
 	},
 	ofSink: {
-		// all: who sends
+		// all: the sender
 		"AccessDenied", "AccessDeniedException", "AuthorizationError", "ExpiredToken", "ExpiredTokenException", "IncompleteSignature",
 		"IncompleteSignatureException", "InvalidClientTokenId", "InvalidSecurity", "InvalidSignatureException", "MissingAuthenticationToken",
 		"MissingAuthenticationTokenException", "NotAuthorized", "OptInRequired", "RequestExpired", "SignatureDoesNotMatch",
 		"UnrecognizedClientException",
-		// all: the way there, and the service
+		// all: the connection and the service
 		"InternalError", "InternalException", "InternalFailure", "InvalidAction", "MalformedHttpRequestException", "RequestAbortedException",
 		"RequestTimeout", "RequestTimeoutException", "ServiceException", "ServiceUnavailable", "UnknownOperationException",
 		// SQS
@@ -67,7 +67,7 @@ var judged = codes{
 
 type codes map[blame][]string
 
-// of returns whose fault an error with a code is, false for one that isn't known.
+// of returns the cause of an error with a code, false for an unknown code.
 func (c codes) of(code string) (blame, bool) {
 	code = strings.TrimPrefix(code, "AWS.SimpleQueueService.")
 	for b, list := range c {
@@ -79,8 +79,9 @@ func (c codes) of(code string) (blame, bool) {
 	return ofSink, throttled
 }
 
-// callFault judges the error of a whole call: by its code, else by its class. A
-// refusal of an unknown kind is in doubt; what is no answer is the sink's.
+// callFault finds the cause of a whole call's error: by its code, else by its class.
+// A refusal of an unknown kind is in doubt; an error without an answer is the
+// sink's.
 func callFault(err error) *fault {
 	if api, ok := errors.AsType[smithy.APIError](err); ok {
 		if b, known := judged.of(api.ErrorCode()); known {
@@ -94,7 +95,7 @@ func callFault(err error) *fault {
 	return &fault{classes(resp.HTTPStatusCode()), err}
 }
 
-// classes are whose fault errors are of which only the status is known.
+// classes returns the cause of errors with a known status only.
 func classes(status int) blame {
 	switch status {
 	case http.StatusRequestEntityTooLarge:
@@ -109,8 +110,8 @@ func classes(status int) blame {
 	return ofSink
 }
 
-// entryFault judges the error of one entry of a batch. sender says that it is one
-// of those that blame the request, as far as the service tells.
+// entryFault finds the cause of an entry's error in a batch. sender says that the
+// service blames the request.
 func entryFault(code, message string, sender bool) *fault {
 	f := &fault{ofSink, errors.New(code + ": " + message)}
 	if b, known := judged.of(code); known {

@@ -18,12 +18,13 @@ type FunctionAPI interface {
 
 var _ FunctionAPI = (*awslambda.Client)(nil)
 
-// Function invokes a function asynchronously for each job: Lambda has taken the
-// job once it has queued the event. The payload is a lambda.JobEvent, whose key is
-// the job's id. Jobs of a group are queued in order, but Lambda doesn't keep it.
+// Function invokes a function asynchronously for each job: Lambda has accepted the
+// job when it has queued the event. The payload is a lambda.JobEvent, whose key is
+// the job's id. Jobs of a group are queued in order, but Lambda doesn't keep the
+// order.
 //
-// A job of an operation that was invoked for a tenant is handed on for that
-// tenant, which Lambda takes only for a function that keeps tenants apart as well.
+// A job of an operation that was invoked for a tenant is sent for that tenant.
+// Lambda accepts that only for a function with tenant isolation.
 type Function struct {
 	api  FunctionAPI
 	name string
@@ -32,14 +33,14 @@ type Function struct {
 
 // FunctionOptions vary [NewFunction].
 type FunctionOptions struct {
-	// WithoutTenant invokes a function that doesn't keep tenants apart, and so
-	// leaves it to the job's Args to say whose it is.
+	// WithoutTenant invokes a function without tenant isolation. The job's Args must
+	// then name the tenant, if the function needs it.
 	WithoutTenant bool
 }
 
-// NewFunction returns a sink to the function of that name or ARN, which may have
-// a qualifier. It panics if api is nil or name is empty: mistakes in the program,
-// best found at cold start.
+// NewFunction returns a sink to the function of that name or ARN, which may have a
+// qualifier. It panics if api is nil or name is empty: mistakes in the program,
+// which show at cold start.
 func NewFunction(api FunctionAPI, name string, optFns ...func(*FunctionOptions)) *Function {
 	if api == nil || name == "" {
 		panic("sink: NewFunction: api is nil or name is empty") //nolint:forbidigo // a mistake in the program
@@ -74,7 +75,7 @@ func (f *Function) invoke(ctx context.Context, d jobs.Delivery) *fault {
 	const accepted = 202
 	in := &awslambda.InvokeInput{FunctionName: &f.name, InvocationType: types.InvocationTypeEvent, Payload: payload(d)}
 	if in.Payload == nil {
-		return &fault{ofJob, errors.New("its Args are not JSON")} // Lambda would take an event without a payload
+		return &fault{ofJob, errors.New("its Args are not JSON")} // Lambda would accept an event without a payload
 	}
 	if d.Tenant != "" && !f.opt.WithoutTenant {
 		in.TenantId = &d.Tenant

@@ -14,34 +14,34 @@ import (
 	"github.com/samekey/samekey/lambda"
 )
 
-// set notes the result of the entry with an id, which is its number.
+// set records the result of the entry with an id, which is its number.
 func (r results) set(id *string, f *fault) {
 	if i, err := strconv.Atoi(aws.ToString(id)); err == nil && i >= 0 && i < len(r) {
 		r[i] = f
 	}
 }
 
-// unsendable are the characters in JSON that SQS takes in no form but escaped.
+// unsendable replaces the characters of JSON that SQS accepts only if escaped.
 var unsendable = strings.NewReplacer("\uFFFE", `\ufffe`, "\uFFFF", `\uffff`)
 
 func text(args json.RawMessage) string { return unsendable.Replace(string(args)) }
 
-// messageSize is an upper bound of what a message counts: its body, and the
-// names, types and values of its attributes.
+// messageSize returns an upper bound of a message's size: its body, and the names,
+// types and values of its attributes.
 func messageSize(d jobs.Delivery) int {
 	const types = 2 * len("String")
 	return len(text(d.Args)) + len(lambda.KeyAttribute) + len(d.JobID) + len(lambda.KindAttribute) + len(d.Kind) + types
 }
 
-// message is a job as SQS and SNS take it.
+// message is a job in the form of SQS and SNS.
 type message struct {
 	id, body, job, kind *string
 	dedup, group        *string // nil: none
 }
 
-// messages returns what [Queue] and [Topic] have in common: jobs become messages, and
-// send makes a call for each batch of them. In a FIFO queue or topic the group of a
-// message is for order, otherwise for a fair share.
+// messages returns the common part of [Queue] and [Topic]: it converts jobs to
+// messages, and send makes a call for each batch of them. In a FIFO queue or topic
+// the group of a message is for order, otherwise for a fair share.
 func messages(service string, limits limits, fifo bool, fairBy func(jobs.Delivery) string, send func(context.Context, []message) (results, error)) batcher {
 	return batcher{service: service, limits: limits, ordered: fifo, size: messageSize, call: func(ctx context.Context, batch []jobs.Delivery) (results, error) {
 		all := make([]message, len(batch))
@@ -60,13 +60,14 @@ func messages(service string, limits limits, fifo bool, fairBy func(jobs.Deliver
 	}}
 }
 
-// attributes are a message's attributes, in the type of its service.
+// attributes returns a message's attributes, in the type of its service.
 func attributes[V any](m message, text func(dataType, value *string) V) map[string]V {
 	kind := aws.String("String")
 	return map[string]V{lambda.KeyAttribute: text(kind, m.job), lambda.KindAttribute: text(kind, m.kind)}
 }
 
-// group is a message group id for a job's group: itself, if the service takes it.
+// group returns a message group id for a job's group: the group itself if the
+// service accepts it.
 func group(g string) string {
 	const limit = 128
 	bad := func(c rune) bool { return c <= ' ' || c > '~' }

@@ -18,24 +18,25 @@ type QueueAPI interface {
 
 var _ QueueAPI = (*sqs.Client)(nil)
 
-// Queue sends jobs to an SQS queue. A message is the job's Args; its attributes
-// are lambda.KeyAttribute, with the job's id, and lambda.KindAttribute.
+// Queue sends jobs to an SQS queue. A message's body is the job's Args; its
+// attributes are lambda.KeyAttribute, with the job's id, and lambda.KindAttribute.
 //
-// In a FIFO queue (one whose URL ends in ".fifo") the job's id is the
-// deduplication id as well, and its group the message group: after a failure the
-// rest of a group is held back.
+// In a FIFO queue (its URL ends in ".fifo") the job's id is also the deduplication
+// id, and the job's group is the message group: after a failure the rest of the
+// group is held back.
 type Queue struct{ batcher }
 
 // QueueOptions vary [NewQueue].
 type QueueOptions struct {
-	// FairBy names the tenant of a job, or whoever else a busy one must not hold up:
-	// SQS lets the messages of the others in a standard queue go first (fair queues).
-	// "" is a job of nobody's. nil: all are. A FIFO queue goes by the job's group.
+	// FairBy returns the tenant of a job, or another unit that must not delay others
+	// when it is busy: SQS delivers the other units' messages in a standard queue
+	// first (fair queues). "" means no unit. nil: no job has a unit. A FIFO queue
+	// uses the job's group instead.
 	FairBy func(jobs.Delivery) string
 }
 
 // NewQueue returns a sink to the queue at url. It panics if api is nil, url is
-// empty, or a FIFO queue has FairBy: mistakes in the program, best found at cold
+// empty, or a FIFO queue has FairBy: mistakes in the program, which show at cold
 // start.
 func NewQueue(api QueueAPI, url string, optFns ...func(*QueueOptions)) *Queue {
 	var opt QueueOptions

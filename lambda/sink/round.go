@@ -8,25 +8,24 @@ import (
 	"github.com/samekey/samekey/idem/jobs"
 )
 
-// maxDoubts is how many refusals of unknown meaning, and nothing taken, end a
+// maxDoubts is how many refusals of unknown cause, without an accepted job, end a
 // round.
 const maxDoubts = 10
 
-// round is one call of Deliver: what has become of each delivery so far, and what
-// that says about the sink.
+// round is a call of Deliver: the results so far, and their evidence about the sink.
 type round struct {
 	service string
 	errs    []error
-	taken   bool  // it took something: it is there, and set up
-	down    bool  // it is at fault: the rest isn't tried
-	doubts  []int // those refused for one of two reasons
+	taken   bool  // the sink accepted a job, so it exists and is set up
+	down    bool  // the sink is at fault: the rest isn't tried
+	doubts  []int // deliveries whose refusal is in doubt
 }
 
 func newRound(service string, n int) *round {
 	return &round{service: service, errs: make([]error, n)}
 }
 
-// note records what became of delivery i: f is nil if it was taken.
+// note records the result of delivery i: f is nil if it was accepted.
 func (r *round) note(i int, f *fault) {
 	if f == nil {
 		r.errs[i], r.taken = nil, true
@@ -47,8 +46,8 @@ var (
 	errNoSink   = fmt.Errorf("%w: the sink is unavailable to an earlier one", jobs.ErrHeldBack)
 )
 
-// over reports whether the round has come to its end, and if so notes that these
-// aren't tried any more. A sink that is down costs a call, not one for each job.
+// over reports whether the round is over, and if so records that these deliveries
+// aren't tried. A sink that is down costs a call, not a call for each job.
 func (r *round) over(ctx context.Context, these ...int) bool {
 	var err error
 	switch {
@@ -65,10 +64,10 @@ func (r *round) over(ctx context.Context, these ...int) bool {
 	return true
 }
 
-// verdicts are the errors for the drain. Refusals of unknown meaning count against
-// their jobs if the sink took others. If it took none, it may as well be the sink:
-// then one of them counts, so that a single bad job is parked in the end, and bad
-// ones one after another, but an outage doesn't park everything there is.
+// verdicts returns the errors for the drain. Refusals of unknown cause count against
+// their jobs if the sink accepted other jobs. Otherwise the sink may be the cause:
+// then only the first refusal counts, so that bad jobs are parked one after another,
+// but an outage doesn't park every job.
 func (r *round) verdicts() []error {
 	if !r.taken && len(r.doubts) > 1 {
 		for _, i := range r.doubts[1:] {
@@ -78,12 +77,12 @@ func (r *round) verdicts() []error {
 	return r.errs
 }
 
-// results are what became of the entries of a call.
+// results are the results of a call's entries, nil for accepted entries.
 type results []*fault
 
 var errUntold = errors.New("the answer doesn't tell")
 
-// missing are results of n entries none of which has been told of yet.
+// missing returns results of n entries that the service has not reported yet.
 func missing(n int) results {
 	all := make(results, n)
 	for i := range all {
@@ -92,7 +91,7 @@ func missing(n int) results {
 	return all
 }
 
-// down reports whether the sink is at fault for all of them.
+// down reports whether the sink is at fault for all entries.
 func (r results) down() bool {
 	for _, f := range r {
 		if f == nil || f.blame != ofSink {

@@ -18,19 +18,19 @@ type TopicAPI interface {
 
 var _ TopicAPI = (*sns.Client)(nil)
 
-// Topic publishes jobs to an SNS topic, in the form of [Queue]'s messages. That
-// of a FIFO topic (one whose ARN ends in ".fifo") too.
+// Topic publishes jobs to an SNS topic, in the form of [Queue]'s messages; a FIFO
+// topic (its ARN ends in ".fifo") in the form of a FIFO queue's.
 type Topic struct{ batcher }
 
 // TopicOptions vary [NewTopic].
 type TopicOptions struct {
-	// FairBy is that of [QueueOptions]: a standard topic hands it on to the standard
-	// queues that are subscribed, and to nobody else.
+	// FairBy is as in [QueueOptions]: a standard topic passes it to subscribed
+	// standard queues only.
 	FairBy func(jobs.Delivery) string
 }
 
 // NewTopic returns a sink to the topic arn. It panics if api is nil, arn is empty,
-// or a FIFO topic has FairBy: mistakes in the program, best found at cold start.
+// or a FIFO topic has FairBy: mistakes in the program, which show at cold start.
 func NewTopic(api TopicAPI, arn string, optFns ...func(*TopicOptions)) *Topic {
 	var opt TopicOptions
 	for _, fn := range optFns {

@@ -1,12 +1,13 @@
-// Package envelope is how a completer asks a function to complete an operation, and
-// how the function answers:
+// Package envelope has the messages by which a completer asks a function to complete
+// an operation, and the function answers:
 //
 //	{"samekey":{"resume":{"pk":"v1#…","owner":"…","ver":3}}}   and "released":true, if it was released
 //	{"samekey":{"outcome":"in_flight","retry_after_ms":1500}}
 //
-// The envelope names a record and holds nothing of the request: whoever may invoke the
-// function can't choose who asks for what. No event source produces an envelope,
-// since what a client sends is never an event's only top-level member.
+// The envelope names a record and holds nothing of the request: a principal that may
+// invoke the function can choose neither caller nor request. No event source
+// produces an envelope, because client data is never an event's only top-level
+// member.
 package envelope
 
 import (
@@ -31,10 +32,10 @@ func EncodeTicket(t jobs.Ticket) []byte {
 	return encode(map[string]any{"resume": t})
 }
 
-// ParseTicket reads what [EncodeTicket] made. ok is false for any other payload: it is
-// an event for the handler. An error says that a payload is an envelope, having
-// no other member, and can't be read. ParseTicket takes the members in any order, each
-// of them once, and no unknown ones.
+// ParseTicket reads a payload of [EncodeTicket]. ok is false for any other payload:
+// it is an event for the handler. An error says that the payload is an envelope,
+// having no other member, and can't be read. ParseTicket accepts the members in any
+// order, each member once, and no unknown members.
 func ParseTicket(payload []byte) (t jobs.Ticket, ok bool, err error) {
 	content, ok, err := open(payload)
 	if !ok || err != nil {
@@ -77,12 +78,12 @@ func encode(v any) []byte {
 	return b
 }
 
-// open returns the content of an envelope. ok is false if the payload is none.
+// open returns the content of an envelope. ok is false for any other payload.
 func open(payload []byte) (content json.RawMessage, ok bool, err error) {
 	if len(payload) > limit || !bytes.Contains(payload, []byte(`"`+member+`"`)) {
-		return nil, false, nil // the usual case, for one pass over the payload
+		return nil, false, nil // the usual case, which costs one pass over the payload
 	}
-	var all map[string]json.RawMessage // unlike a struct, a map tells large letters from small ones
+	var all map[string]json.RawMessage // unlike a struct, a map distinguishes upper and lower case
 	if err := json.Unmarshal(payload, &all); err != nil || len(all) != 1 || all[member] == nil {
 		return nil, false, nil //nolint:nilerr // the handler refuses a payload that isn't JSON
 	}
@@ -90,8 +91,8 @@ func open(payload []byte) (content json.RawMessage, ok bool, err error) {
 	return m[member], err == nil, err
 }
 
-// members reads an object that has exactly these members, each of them once. One
-// whose name ends in "?" may be missing.
+// members reads an object that has exactly these members, each once. A member whose
+// name ends in "?" may be missing.
 func members(raw json.RawMessage, names ...string) (map[string]json.RawMessage, error) {
 	m, err := rawjson.Object(raw)
 	if err != nil {

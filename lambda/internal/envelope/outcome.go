@@ -12,10 +12,10 @@ import (
 	"github.com/samekey/samekey/internal/redact"
 )
 
-// Kind says what came of a ticket.
+// Kind is the result of a ticket.
 type Kind string
 
-// What can come of a ticket. Package completer says what each means.
+// The results of a ticket; package completer explains them.
 const (
 	Done     Kind = "done"
 	Moved    Kind = "moved"
@@ -66,8 +66,8 @@ func EncodeOutcome(o Outcome) []byte {
 	return encode(outcomeJSON{o.Kind, o.RetryAfter.Milliseconds(), o.Error})
 }
 
-// ParseOutcome reads what [EncodeOutcome] made. Any other answer is an error: the
-// function that was invoked doesn't know envelopes.
+// ParseOutcome reads an answer of [EncodeOutcome]. Any other answer is an error: the
+// invoked function doesn't know envelopes.
 func ParseOutcome(payload []byte) (Outcome, error) {
 	content, ok, err := open(payload)
 	if err != nil {

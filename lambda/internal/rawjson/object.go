@@ -1,6 +1,6 @@
-// Package rawjson reads JSON more strictly than encoding/json: member names count as
-// they are written, and a member that is there twice is an error. Where a key or a
-// ticket is read, two readings of one text would be two operations.
+// Package rawjson reads JSON more strictly than encoding/json: member names are
+// compared as written, and a duplicate member is an error. In a key or a ticket, two
+// readings of the same text would be two operations.
 package rawjson
 
 import (
@@ -11,7 +11,7 @@ import (
 	"io"
 )
 
-// Object reads an object whose members are there once each. Nothing may follow it.
+// Object reads an object without duplicate members. No data may follow it.
 func Object(raw []byte) (map[string]json.RawMessage, error) {
 	dec := json.NewDecoder(bytes.NewReader(raw))
 	if t, err := dec.Token(); err != nil || t != json.Delim('{') {
@@ -42,11 +42,11 @@ func Object(raw []byte) (map[string]json.RawMessage, error) {
 	return m, nil
 }
 
-// Given reports whether a member is there and isn't null.
+// Given reports whether a member exists and isn't null.
 func Given(v json.RawMessage) bool { return v != nil && string(v) != "null" }
 
-// Encode marshals without HTML escapes, as the Lambda runtime does: an escape costs
-// six bytes for one, out of the 6 MB of a response.
+// Encode marshals without HTML escapes, as the Lambda runtime does: an escape takes
+// six bytes instead of one, out of the 6 MB of a response.
 func Encode(v any) ([]byte, error) {
 	var buf bytes.Buffer
 	enc := json.NewEncoder(&buf)

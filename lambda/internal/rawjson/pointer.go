@@ -11,7 +11,7 @@ import (
 	"unicode/utf8"
 )
 
-// ErrAbsent matches the error for a value that isn't there.
+// ErrAbsent matches the error for a missing value.
 var ErrAbsent = errors.New("it is missing")
 
 // Pointer is a parsed JSON Pointer (RFC 6901) to a value in a body.
@@ -20,11 +20,11 @@ type Pointer struct {
 	tokens []string
 }
 
-// Member is the pointer to a member of the body itself.
+// Member returns the pointer to a member of the body itself.
 func Member(name string) Pointer { return Pointer{Text: "/" + name, tokens: []string{name}} }
 
-// Parse returns the pointer that text spells, false if it spells none, or the whole
-// body.
+// Parse returns the pointer that text spells, false if text is malformed or points
+// to the whole body.
 func Parse(text string) (Pointer, bool) {
 	if !strings.HasPrefix(text, "/") || strings.Contains(strings.NewReplacer("~0", "", "~1", "").Replace(text), "~") {
 		return Pointer{}, false
@@ -38,7 +38,7 @@ func Parse(text string) (Pointer, bool) {
 
 var unescape = strings.NewReplacer("~1", "/", "~0", "~")
 
-// Texts returns the texts and integers at these pointers. Each must be there.
+// Texts returns the texts and integers at these pointers. Each must exist.
 func Texts(body []byte, pointers []Pointer) ([]string, error) {
 	texts := make([]string, len(pointers))
 	for i, p := range pointers {
@@ -88,7 +88,7 @@ func step(at json.RawMessage, token string) (json.RawMessage, error) {
 		if err := json.Unmarshal(at, &list); err != nil {
 			return nil, errors.New("it isn't JSON")
 		}
-		for n := range list { // a number with a sign or with zeros before it is none
+		for n := range list { // a number with a sign or leading zeros is no index
 			if strconv.Itoa(n) == token {
 				return list[n], nil
 			}
@@ -102,7 +102,7 @@ func step(at json.RawMessage, token string) (json.RawMessage, error) {
 	return m[token], nil
 }
 
-// Scalar returns a text, or an integer as it is written. number tells them apart.
+// Scalar returns a text, or an integer as it is written. number distinguishes them.
 func Scalar(v json.RawMessage) (text string, number bool, err error) {
 	if integer.Match(v) {
 		return string(v), true, nil
@@ -116,15 +116,15 @@ func Scalar(v json.RawMessage) (text string, number bool, err error) {
 	case text == "":
 		return "", false, errors.New("it is empty")
 	case !utf8.Valid(v) || strings.ContainsRune(text, utf8.RuneError):
-		return "", false, errors.New("it isn't Unicode") // two texts would become one
+		return "", false, errors.New("it isn't Unicode") // two different texts would become equal
 	}
 	return text, false, nil
 }
 
 var integer = regexp.MustCompile(`^(0|-?[1-9][0-9]*)$`)
 
-// Without returns the body without the member at p. Objects on the way are encoded
-// anew.
+// Without returns the body without the member at p. Objects on the path are encoded
+// again.
 func (p Pointer) Without(body []byte) (json.RawMessage, error) { return without(body, p.tokens) }
 
 func without(body json.RawMessage, path []string) (json.RawMessage, error) {
