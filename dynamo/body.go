@@ -14,15 +14,15 @@ import (
 const (
 	chunkSize = 390 << 10 // an item holds 400 KB, names included
 
-	// companionsOutlive is for how long companions stay after their record has
-	// expired: TTL deletes both late and in no order.
+	// companionsOutlive is how long companions stay after their record has expired:
+	// TTL deletes both late and in no order.
 	companionsOutlive = 7 * 24 * time.Hour
 )
 
-// encodeBody makes the resp attribute of r, which must have a Response. A body
-// over the inline limit goes to companions, which are written here, before the
-// write that refers to them, and once: where they are is noted in r, and the
-// same record comes again if that write fails.
+// encodeBody makes the resp attribute of r, which must have a Response. A body over
+// the inline limit goes to companions, which encodeBody writes once, before the
+// write that refers to them. r.Overflow records their place, and the same record
+// comes again if that write fails.
 func (s *Store) encodeBody(ctx context.Context, v *item.Values, r *store.Record) (item.Value, error) {
 	if n := len(r.Response.Body); n > item.MaxStored {
 		return nil, tooLarge("body", n)
@@ -43,13 +43,13 @@ func (s *Store) encodeBody(ctx context.Context, v *item.Values, r *store.Record)
 	return v.Response(r.Response, r.Overflow, body, zipped), nil
 }
 
-// tooLarge refuses what no reader would take for a body.
+// tooLarge refuses a body that no reader would accept.
 func tooLarge(what string, n int) error {
 	return fmt.Errorf("dynamo: write %s: %w: %d bytes, at most %d", what, idem.ErrTooLarge, n, item.MaxStored)
 }
 
-// putCompanions writes body in chunks under the owner's nonce, so a worker that
-// lost its lease can't touch the winner's body, and under numbers this process
+// putCompanions writes body in chunks under the owner's nonce, so a worker that lost
+// its lease can't change the winner's body, and under numbers that this process
 // never uses again, so a late write of an earlier try can't either.
 func (s *Store) putCompanions(ctx context.Context, r *store.Record, body []byte) error {
 	end := r.Expires
@@ -57,13 +57,13 @@ func (s *Store) putCompanions(ctx context.Context, r *store.Record, body []byte)
 		end = r.Until
 	}
 	if err := s.putChunks(ctx, r.PK, r.Overflow, body, end.Add(companionsOutlive)); err != nil {
-		// Whatever became of the chunks, the record was not touched.
+		// Whether or not chunks were written, the record was not changed.
 		return fmt.Errorf("dynamo: write body: %w", err)
 	}
 	return nil
 }
 
-// overflow describes companions for body, which is to be stored as packed.
+// overflow describes companions for body, whose stored form is packed.
 func (s *Store) overflow(owner string, body, packed []byte, zipped bool) *store.Overflow {
 	count := (len(packed) + chunkSize - 1) / chunkSize
 	return &store.Overflow{
@@ -72,8 +72,8 @@ func (s *Store) overflow(owner string, body, packed []byte, zipped bool) *store.
 	}
 }
 
-// LoadBody implements [store.BodyLoader] by one strongly consistent read; where
-// the role doesn't allow BatchGetItem, by one for every 390 KiB.
+// LoadBody implements [store.BodyLoader] by one strongly consistent read, or, if the
+// role doesn't allow BatchGetItem, by one read for every 390 KiB.
 func (s *Store) LoadBody(ctx context.Context, r *store.Record) (err error) {
 	if r.Overflow != nil && r.Response != nil {
 		r.Response.Body, err = s.readBody(ctx, r.PK, r.Overflow)

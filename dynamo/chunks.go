@@ -21,14 +21,14 @@ import (
 
 const (
 	maxBatch   = 25 // items in a BatchWriteItem
-	readRounds = 6  // how often a batch is read again that came back in part
-	dropRounds = 3  // how often a batch is deleted again of which a part was not
+	readRounds = 6  // how often a partly returned batch is read again
+	dropRounds = 3  // how often a partly deleted batch is deleted again
 )
 
-// putChunks writes what is missing of the companions of packed, in batches, and
-// notes it in over. It is as patient as ctx: they have no condition, so they may
-// be sent again at any time. An error is never ErrUnknown: the record that is to
-// refer to them was not touched.
+// putChunks writes the missing companions of packed, in batches, and records its
+// progress in over. It retries until ctx ends: companions have no condition, so they
+// may be sent again at any time. An error is never ErrUnknown, because the record
+// that will refer to the companions was not changed.
 func (s *Store) putChunks(ctx context.Context, pk string, over *store.Overflow, packed []byte, end time.Time) error {
 	for over.Missing > 0 {
 		first := over.Count - over.Missing
@@ -60,8 +60,8 @@ func (s *Store) putChunks(ctx context.Context, pk string, over *store.Overflow, 
 
 var errThrottled = errors.New("a part of a batch was left out: throttled")
 
-// write sends what fits a batch, and returns what is left of it. A single item
-// needs no right to batches.
+// write sends a batch of items, and returns the rest. A single item needs no right
+// to batches.
 func (s *Store) write(ctx context.Context, todo []types.WriteRequest) (left []types.WriteRequest, err error) {
 	if len(todo) > 1 && !s.noBatches.Load() {
 		out, err := s.api.BatchWriteItem(ctx, &dynamodb.BatchWriteItemInput{RequestItems: map[string][]types.WriteRequest{s.table: todo}})
@@ -80,7 +80,7 @@ func (s *Store) write(ctx context.Context, todo []types.WriteRequest) (left []ty
 	return nil, nil
 }
 
-// batch is how many items are sent at once.
+// batch returns how many items are sent at once.
 func (s *Store) batch() int {
 	if s.noBatches.Load() {
 		return 1
@@ -88,9 +88,9 @@ func (s *Store) batch() int {
 	return maxBatch
 }
 
-// denied reports whether the role doesn't allow batches, and remembers it. Such
-// a right is more than the others: BatchWriteItem may delete. So roles do without,
-// and companions then go one by one.
+// denied reports whether the role doesn't allow batches, and remembers that. The
+// right to BatchWriteItem includes deleting, so roles may lack it; companions are
+// then sent item by item.
 func (s *Store) denied(err error) bool {
 	api, ok := errors.AsType[smithy.APIError](err)
 	if ok && api.ErrorCode() == "AccessDeniedException" {
@@ -100,8 +100,8 @@ func (s *Store) denied(err error) bool {
 	return false
 }
 
-// getChunks reads companions, strongly consistent, by their keys. Those that
-// aren't there are missing from the answer.
+// getChunks reads companions by their keys, strongly consistent. The answer lacks
+// missing companions.
 func (s *Store) getChunks(ctx context.Context, pk string, o *store.Overflow) (map[string]item.Map, error) {
 	found := make(map[string]item.Map, o.Count)
 	keys := make([]item.Map, 0, o.Count)
@@ -143,8 +143,8 @@ func (s *Store) getChunks(ctx context.Context, pk string, o *store.Overflow) (ma
 	return found, nil
 }
 
-// dropChunks removes companions that hold what is no longer needed. A failure
-// leaves them to TTL.
+// dropChunks removes companions that are no longer needed. TTL deletes them after a
+// failure.
 func (s *Store) dropChunks(ctx context.Context, pk string, o *store.Overflow) {
 	var todo []types.WriteRequest
 	for i := range o.Count {
@@ -170,7 +170,7 @@ func (s *Store) dropChunks(ctx context.Context, pk string, o *store.Overflow) {
 		_, err := s.api.UpdateItem(ctx, &dynamodb.UpdateItemInput{
 			TableName: &s.table, Key: w.DeleteRequest.Key,
 			UpdateExpression:          aws.String("SET exp_s = :now REMOVE b"),
-			ConditionExpression:       aws.String("attribute_exists(pk)"), // one that TTL has deleted must not come back
+			ConditionExpression:       aws.String("attribute_exists(pk)"), // an item that TTL has deleted must not come back
 			ExpressionAttributeValues: item.Map{":now": v.Secs(time.Now().Add(-time.Minute))},
 		})
 		if _, gone := errors.AsType[*types.ConditionalCheckFailedException](err); err != nil && !gone {
@@ -179,7 +179,7 @@ func (s *Store) dropChunks(ctx context.Context, pk string, o *store.Overflow) {
 	}
 }
 
-// companionKey is the key of companion i of o.
+// companionKey returns the key of companion i of o.
 func companionKey(pk string, o *store.Overflow, i int) string {
 	return pk + "#" + o.Owner + "#" + strconv.FormatInt(o.First+int64(i), 10)
 }

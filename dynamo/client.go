@@ -16,19 +16,19 @@ import (
 
 const (
 	dialTimeout    = time.Second
-	attemptTimeout = 2 * time.Second // the SDK's own client waits for an answer for ever
+	attemptTimeout = 2 * time.Second // the SDK's own client waits for an answer without limit
 )
 
-// NewClient returns a client for the environment Lambda gives to a function:
+// NewClient returns a client for the environment that Lambda gives to a function:
 // AWS_REGION, AWS_ACCESS_KEY_ID, AWS_SECRET_ACCESS_KEY, AWS_SESSION_TOKEN, and
-// AWS_ENDPOINT_URL_DYNAMODB or AWS_ENDPOINT_URL for a local endpoint. It reads
-// nothing else, which saves some ms and 2 MB at cold start; a program that
-// needs profiles, SSO or roles uses the SDK's config package with [Tune]:
+// AWS_ENDPOINT_URL_DYNAMODB or AWS_ENDPOINT_URL for a local endpoint. NewClient
+// reads nothing else, which saves some ms and 2 MB at cold start. If a program needs
+// profiles, SSO or roles, use the SDK's config package with [Tune]:
 //
 //	cfg, err := config.LoadDefaultConfig(ctx)
 //	client := dynamodb.NewFromConfig(cfg, dynamo.Tune)
 //
-// The client is tuned as by Tune. optFns are applied last.
+// Tune applies to the client before optFns.
 func NewClient(optFns ...func(*dynamodb.Options)) (*dynamodb.Client, error) {
 	creds := aws.Credentials{
 		AccessKeyID:     os.Getenv("AWS_ACCESS_KEY_ID"),
@@ -47,7 +47,7 @@ func NewClient(optFns ...func(*dynamodb.Options)) (*dynamodb.Client, error) {
 	opt := dynamodb.Options{
 		Region: region,
 		Credentials: aws.CredentialsProviderFunc(func(context.Context) (aws.Credentials, error) {
-			return creds, nil // an execution role's are fixed for the life of a sandbox
+			return creds, nil // credentials of an execution role are fixed for the life of a sandbox
 		}),
 	}
 	if url := cmp.Or(os.Getenv("AWS_ENDPOINT_URL_DYNAMODB"), os.Getenv("AWS_ENDPOINT_URL")); url != "" {
@@ -56,11 +56,10 @@ func NewClient(optFns ...func(*dynamodb.Options)) (*dynamodb.Client, error) {
 	return dynamodb.New(opt, append([]func(*dynamodb.Options){Tune}, optFns...)...), nil
 }
 
-// Tune sets what the engine's calls need and the SDK's defaults lack: a retryer
-// that starts at 20 ms instead of 1 s, never sends past its context's deadline
-// by the wall clock, and repeats torn answers; and time limits for connecting
-// (1 s) and for one attempt (2 s). An HTTP client that isn't the SDK's own keeps
-// its settings.
+// Tune changes the SDK's defaults for the engine's calls. It sets a retryer that
+// starts at 20 ms instead of 1 s, never sends past its context's deadline by the
+// wall clock, and repeats torn answers; and time limits for connecting (1 s) and for
+// each attempt (2 s). An HTTP client that isn't the SDK's own keeps its settings.
 func Tune(o *dynamodb.Options) {
 	o.Retryer = newRetryer()
 	client, ok := o.HTTPClient.(*awshttp.BuildableClient)

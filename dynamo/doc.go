@@ -6,28 +6,28 @@
 //	…
 //	engine := idem.New(store)
 //
-// One item holds one key: a partition key and nothing else, no index. A new
-// request takes one conditional PutItem and one conditional UpdateItem, 2 write
+// An item holds a key: the table has a partition key, no sort key and no index. A
+// new request takes one conditional PutItem and one conditional UpdateItem, 2 write
 // units while the record has at most 1 KB. A replay, a request in flight and a
-// mismatch take one refused PutItem, which returns the record in the same call.
+// mismatch each take one refused PutItem, which returns the record in the same call.
 // docs/item.md describes the layout.
 //
 // The functions that deliver staged jobs and complete abandoned operations are in
 // package dynamo/stream.
 //
-// # What it guarantees
+// # Guarantees
 //
-// Every condition names owner and version of the record, so a write by a worker
-// that lost its lease is refused by the table. Expiry is decided by the claim's
-// condition; the table's TTL only collects what has expired, however late.
+// Every condition names owner and version of the record, so the table refuses a
+// write by a worker that lost its lease. The claim's condition decides expiry; the
+// table's TTL only deletes expired records, however late.
 //
-// A write whose answer didn't come (no answer, a connection reset, a torn
-// answer, a 5xx) is reported as unknown and never as failed; the engine finds
-// out by the record itself.
+// A write without a complete answer (no answer, a connection reset, a torn answer, a
+// 5xx) is reported as unknown and never as failed; the engine then reads the record
+// to find out.
 //
-// # What it does not
+// # Limits
 //
-// It isn't for global tables whose Regions write at the same time and the last
-// writer wins: there, two Regions can win one claim. A response over
-// [Options.Inline] lies in items beside the record, which cost a read each.
+// Package dynamo isn't for global tables whose Regions write at the same time and
+// whose last writer wins: there, two Regions can win the same claim. A response over
+// [Options.Inline] is stored in items beside the record, each of which costs a read.
 package dynamo

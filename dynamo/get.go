@@ -23,19 +23,20 @@ type Getter interface {
 	GetItem(context.Context, *dynamodb.GetItemInput, ...func(*dynamodb.Options)) (*dynamodb.GetItemOutput, error)
 }
 
-// maxRead is how many attributes a check can compare: DynamoDB allows 300
-// operators in an expression.
+// maxRead is how many attributes a check can compare: DynamoDB allows 300 operators
+// in an expression.
 const maxRead = 140
 
-// Get reads an item with a strongly consistent read into out, a pointer to a
-// struct or map, and lets the phase commit only if the item is then still as it
-// was read: otherwise an [idem.Atomic] runs again, on fresh reads. So two phases
-// that read each other's items never both commit.
+// Get reads an item with a strongly consistent read into out, a pointer to a struct
+// or map. The phase commits only if the item is then unchanged; otherwise an
+// [idem.Atomic] runs again, on fresh reads. So two phases that read each other's
+// items never both commit.
 //
-// on names the attributes that matter, a version for instance; by default it is
-// all that were read, and the absence of the struct's other fields. A name that
-// neither the item nor the struct has is an error. More than 140 can't be compared: name some. found is false where there is no item; then
-// the phase commits only if there still is none, and out is untouched.
+// on names the attributes to compare, for example a version; by default all
+// attributes that were read, and the absence of the struct's other fields. A name
+// that neither the item nor the struct has is an error. At most 140 attributes can
+// be compared: name some of a larger item. found is false if there is no item: then
+// the phase commits only if the item is still missing, and out is unchanged.
 //
 // db is the client or a fake. key is a struct or map of the key's attributes.
 func Get(ctx context.Context, tx *idem.Tx, db Getter, table string, key, out any, on ...string) (found bool, err error) {
@@ -85,11 +86,11 @@ func Get(ctx context.Context, tx *idem.Tx, db Getter, table string, key, out any
 	return len(res.Item) > 0, nil
 }
 
-// asRead is the check that an item is as it was read: nil stands for an
-// attribute that wasn't there.
+// asRead returns the check that an item is unchanged; nil in read means a missing
+// attribute.
 func asRead(table string, key, read item.Map, found bool) *Write {
 	w := &Write{verb: "check", table: table, key: key, read: read, found: found, names: make(map[string]string), values: make(item.Map)}
-	// Placeholders of its own, since the check may be folded into another write.
+	// The placeholders are unique, since the check may be merged into another write.
 	prefix := "r" + strconv.FormatInt(reads.Add(1), 36) + "_"
 	clause := func(format, name string) {
 		n := prefix + strconv.Itoa(len(w.names))
@@ -105,7 +106,7 @@ func asRead(table string, key, read item.Map, found bool) *Write {
 	}
 	values := slices.ContainsFunc(slices.Collect(maps.Values(read)), func(v item.Value) bool { return v != nil })
 	if found && !values {
-		for name := range key { // that it is there is all there is to say
+		for name := range key { // without values only the item's existence can be checked
 			clause("attribute_exists(%[1]s)", name)
 			break
 		}
@@ -120,9 +121,9 @@ func asRead(table string, key, read item.Map, found bool) *Write {
 	return w
 }
 
-var reads atomic.Int64 // how many checks were made by Get
+var reads atomic.Int64 // number of checks made by Get
 
-// fields are the names that attributevalue gives to a struct's fields.
+// fields returns the names that attributevalue gives to a struct's fields.
 func fields(t reflect.Type) []string {
 	for t != nil && t.Kind() == reflect.Pointer {
 		t = t.Elem()
@@ -144,8 +145,8 @@ func fields(t reflect.Type) []string {
 	return names
 }
 
-// tagged reports whether a promoted field lies in an embedded struct that has a
-// name of its own: then it is no attribute of the item.
+// tagged reports whether a promoted field lies in an embedded struct with its own
+// name: then the field is no attribute of the item.
 func tagged(t reflect.Type, index []int) bool {
 	for _, i := range index[:len(index)-1] {
 		f := t.Field(i)
@@ -159,7 +160,7 @@ func tagged(t reflect.Type, index []int) bool {
 	return false
 }
 
-// still reports whether an item is as it was read.
+// still reports whether the read attributes of an item are unchanged.
 func (w *Write) still(now item.Map) bool {
 	for name, v := range w.read {
 		if got, there := now[name]; there != (v != nil) || there && !sameValue(got, v) {

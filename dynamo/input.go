@@ -11,14 +11,14 @@ import (
 )
 
 // Circle with store.go: a commit tends the companions of the request that it
-// replaces, and tending reads the record where the commit's outcome is unknown.
+// replaces, and tending reads the record if the commit's outcome is unknown.
 
-// inputOutlives is for how long a large stored request is kept beside its
-// record: longer than anybody should take to settle a stuck one.
+// inputOutlives is how long a large stored request stays beside its record: longer
+// than an operator should need to settle a stuck operation.
 const inputOutlives = 30 * 24 * time.Hour
 
-// encodeInput makes the req attribute. A body over the inline limit is returned
-// as large, to be written once the claim is won.
+// encodeInput makes the req attribute. A body over the inline limit is returned as
+// large, to write after the claim is won.
 func (s *Store) encodeInput(v *item.Values, r *store.Record) (req item.Value, large []byte) {
 	in := r.Input
 	body, zipped := item.Compress(in.Body)
@@ -29,16 +29,15 @@ func (s *Store) encodeInput(v *item.Values, r *store.Record) (req item.Value, la
 	return v.Input(in, nil, body, zipped), nil
 }
 
-// keepInput writes the body of a stored request beside its record, after the
-// claim: a refused one must not pay for it. held and err are what the claim came
-// to.
+// keepInput writes the body of a stored request beside its record, after the claim,
+// so that a refused claim doesn't pay for it. held and err are the claim's result.
 //
-// If that fails, or the process dies before, the claim stands: this attempt has
-// its request, and so has the client, whose retry supplies it again. Until then
-// nobody else can complete the operation.
+// If the write fails, or the process dies first, the claim stands: this attempt has
+// its request, and the client's retry supplies the request again. Until then no
+// completer can complete the operation.
 func (s *Store) keepInput(ctx context.Context, next, held *store.Record, err error, large []byte) (*store.Record, error) {
 	if errors.Is(err, store.ErrUnknown) {
-		// Which copy of the claim was applied, if any, decides where its request belongs.
+		// The applied copy of the claim, if any, decides where its request belongs.
 		if now, lerr := s.Load(ctx, next.PK); lerr == nil && now != nil {
 			held, err = now, nil
 		}
@@ -57,7 +56,7 @@ func (s *Store) keepInput(ctx context.Context, next, held *store.Record, err err
 	return held, nil
 }
 
-// putInput takes half of the time there is: the other is the handler's.
+// putInput takes half of the remaining time: the other half is the handler's.
 func (s *Store) putInput(ctx context.Context, pk string, into *store.Overflow, large []byte) {
 	if d, ok := ctx.Deadline(); ok {
 		var cancel context.CancelFunc
@@ -67,16 +66,16 @@ func (s *Store) putInput(ctx context.Context, pk string, into *store.Overflow, l
 	_ = s.putChunks(ctx, pk, into, large, time.Now().Add(inputOutlives))
 }
 
-// missing is o with none of its companions written.
+// missing returns o with none of its companions written.
 func missing(o *store.Overflow) *store.Overflow {
 	again := *o
 	again.Missing = o.Count
 	return &again
 }
 
-// tendInput looks after the companions of c.Prev's request when c came to held
-// and err: they are removed when no record refers to them any more, and written
-// again when a client's retry, which has taken over, brings the request.
+// tendInput tends the companions of c.Prev's request after c, whose result is held
+// and err. It removes companions that no record refers to any more, and writes them
+// again if a client's retry, which has taken over, brings the request.
 func (s *Store) tendInput(ctx context.Context, c store.Commit, held *store.Record, err error) (*store.Record, error) {
 	over := c.Prev.Input.Overflow
 	supplied := c.Next.Input != nil && len(c.Prev.Input.Body) == 0 && len(c.Next.Input.Body) > 0
@@ -103,12 +102,12 @@ func (s *Store) tendInput(ctx context.Context, c store.Commit, held *store.Recor
 	return held, err
 }
 
-// fits reports whether body, which is to be stored as packed, is what o describes.
+// fits reports whether o describes body, whose stored form is packed.
 func fits(o *store.Overflow, body, packed []byte) bool {
 	return len(body) == o.Length && (len(packed)+chunkSize-1)/chunkSize == o.Count && sha256.Sum256(body) == o.SHA256
 }
 
-// refers reports whether r's stored request lies in the companions of o.
+// refers reports whether r's stored request is in the companions of o.
 func refers(r *store.Record, o *store.Overflow) bool {
 	return r.Input != nil && r.Input.Overflow != nil && r.Input.Overflow.Owner == o.Owner && r.Input.Overflow.First == o.First
 }

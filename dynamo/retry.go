@@ -16,20 +16,20 @@ import (
 
 const maxAttempts = 6
 
-// retryer repeats what may help, soon: the SDK's own starts at 1 s, and treats
-// a torn answer as final.
+// retryer soon repeats attempts that may succeed: the SDK's retryer starts at 1 s,
+// and treats a torn answer as final.
 type retryer struct{ *retry.Standard }
 
 func newRetryer() aws.RetryerV2 {
 	return retryer{retry.NewStandard(func(o *retry.StandardOptions) {
 		o.MaxAttempts = maxAttempts
-		o.RateLimiter = ratelimit.None // an engine's calls are bounded by their time
+		o.RateLimiter = ratelimit.None // the engine limits the time of its calls
 		o.Backoff = retry.BackoffDelayerFunc(func(attempt int, _ error) (time.Duration, error) { return item.Backoff(attempt), nil })
 		o.Retryables = append(o.Retryables, retry.IsErrorRetryableFunc(torn))
 	})}
 }
 
-// torn finds an answer that was cut off: the write may well have been applied.
+// torn finds an answer that was cut off: the write may have been applied.
 func torn(err error) aws.Ternary {
 	if _, ok := errors.AsType[*smithy.DeserializationError](err); ok {
 		return aws.TrueTernary
@@ -39,9 +39,9 @@ func torn(err error) aws.Ternary {
 
 var errPastDeadline = fmt.Errorf("dynamo: %w by the wall clock: the sandbox was frozen", context.DeadlineExceeded)
 
-// GetAttemptToken is asked before every attempt. A context's timer stands still
-// while a sandbox is frozen; the wall clock does not, and a claim that is sent
-// again an hour later could revive what has been freed since.
+// GetAttemptToken is called before every attempt. While a sandbox is frozen, a
+// context's timer stands still but the wall clock goes on: a claim sent again an
+// hour later could revive a record that has been freed since.
 func (r retryer) GetAttemptToken(ctx context.Context) (func(error) error, error) {
 	if item.Overdue(ctx) {
 		return nil, errPastDeadline

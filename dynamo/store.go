@@ -23,7 +23,8 @@ type API interface {
 	UpdateItem(context.Context, *dynamodb.UpdateItemInput, ...func(*dynamodb.Options)) (*dynamodb.UpdateItemOutput, error)
 	TransactWriteItems(context.Context, *dynamodb.TransactWriteItemsInput, ...func(*dynamodb.Options)) (*dynamodb.TransactWriteItemsOutput, error)
 
-	// For bodies over 390 KB. Where the role allows neither, they go in single items.
+	// For bodies over 390 KB. Without these rights bodies are stored and read item
+	// by item.
 	BatchGetItem(context.Context, *dynamodb.BatchGetItemInput, ...func(*dynamodb.Options)) (*dynamodb.BatchGetItemOutput, error)
 	BatchWriteItem(context.Context, *dynamodb.BatchWriteItemInput, ...func(*dynamodb.Options)) (*dynamodb.BatchWriteItemOutput, error)
 }
@@ -43,15 +44,15 @@ type Store struct {
 	region     string
 	companions atomic.Int64 // numbers of companions used so far
 	unnamed    unnamed
-	noBatches  atomic.Bool // the role doesn't allow them
+	noBatches  atomic.Bool // the role doesn't allow batches
 }
 
 // Options are a store's settings; the zero value is the default.
 type Options struct {
-	// Inline is the largest body, in bytes as stored, to keep in the record
-	// itself. A refused claim, which is what a replay is, costs write units by
-	// the whole record's size; a body outside costs reads, and only when it is
-	// needed. At most 64 KiB. Default: 4 KiB.
+	// Inline is the largest body, in bytes as stored, to keep in the record itself.
+	// A refused claim, such as a replay, costs write units for the whole record's
+	// size. A body outside of the record costs reads, and only if it is needed. At
+	// most 64 KiB. Default: 4 KiB.
 	Inline int
 }
 
@@ -60,11 +61,11 @@ const (
 	maxInline     = 64 << 10
 )
 
-// tableName is the service's rule; a table's ARN will do as well.
+// tableName is the service's rule for names; the ARN of a table is valid too.
 var tableName = regexp.MustCompile(`^([a-zA-Z0-9_.-]{3,255}|arn:[a-zA-Z0-9:/_.-]+)$`)
 
-// New returns a store on table, which must be laid out as CreateTableInput
-// says. Nothing is called yet: a missing table shows with the first request.
+// New returns a store on table, which needs the layout of CreateTableInput. New
+// makes no calls: a missing table shows with the first request.
 func New(api API, table string, optFns ...func(*Options)) (*Store, error) {
 	opt := Options{Inline: defaultInline}
 	for _, fn := range optFns {
@@ -86,10 +87,10 @@ func New(api API, table string, optFns ...func(*Options)) (*Store, error) {
 	}, nil
 }
 
-// Claim implements [store.Store] by one conditional PutItem; with writes of the
-// user's by one TransactWriteItems. A stored request over the inline limit goes
-// to items of its own after the claim is won, so that refused claims don't pay
-// for it.
+// Claim implements [store.Store] by one conditional PutItem, or by one
+// TransactWriteItems if the claim has writes of the user. A stored request over the
+// inline limit is written to separate items after the claim is won, so that refused
+// claims don't pay for it.
 func (s *Store) Claim(ctx context.Context, c store.Claim) (*store.Record, error) {
 	mine, err := s.fold(c.Writes)
 	if err != nil {
@@ -127,16 +128,16 @@ func (s *Store) Claim(ctx context.Context, c store.Claim) (*store.Record, error)
 	return held, err
 }
 
-// What every request points to; never changed.
+// Values that every request points to; never changed.
 var (
 	claimIf, holderIf = claimCondition, holderCondition
 	ownerName         = map[string]string{"#owner": item.AttrOwner}
 )
 
 // Commit implements [store.Store] by one conditional UpdateItem, after the
-// companions of a large body; with writes of the user's by one
-// TransactWriteItems. It never puts the whole item: what this program doesn't
-// know about stays.
+// companions of a large body, or by one TransactWriteItems if the commit has writes
+// of the user. Commit never puts the whole item, so attributes unknown to this
+// program stay.
 func (s *Store) Commit(ctx context.Context, c store.Commit) (*store.Record, error) {
 	mine, err := s.fold(c.Writes)
 	if err != nil {
@@ -161,7 +162,7 @@ func (s *Store) Commit(ctx context.Context, c store.Commit) (*store.Record, erro
 	return held, err
 }
 
-// sendPut sends a claim: alone, or in one transaction with the user's writes.
+// sendPut sends a claim, alone or in one transaction with the user's writes.
 func (s *Store) sendPut(ctx context.Context, put types.Put, mine []*Write) (*store.Record, error) {
 	if len(mine) > 0 {
 		record := put
@@ -178,7 +179,7 @@ func (s *Store) sendPut(ctx context.Context, put types.Put, mine []*Write) (*sto
 	return nil, nil
 }
 
-// sendUpdate sends a holder's write: alone, or in one transaction with the user's
+// sendUpdate sends a holder's write, alone or in one transaction with the user's
 // writes.
 func (s *Store) sendUpdate(ctx context.Context, update types.Update, mine []*Write) (*store.Record, error) {
 	if len(mine) > 0 {
@@ -201,11 +202,11 @@ func (s *Store) Load(ctx context.Context, pk string) (*store.Record, error) {
 	return s.Table().Load(ctx, pk, true)
 }
 
-// Peek implements [store.Peeker] by an eventually consistent GetItem, for half
-// the price.
+// Peek implements [store.Peeker] by an eventually consistent GetItem, for half the
+// price.
 func (s *Store) Peek(ctx context.Context, pk string) (*store.Record, error) {
 	return s.Table().Load(ctx, pk, false)
 }
 
-// Table is for package dynamo/stream, which works on the same table.
+// Table returns the table for package dynamo/stream.
 func (s *Store) Table() item.Table { return item.Table{Access: s.api, Name: s.table} }

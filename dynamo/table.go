@@ -13,10 +13,9 @@ import (
 	"github.com/samekey/samekey/dynamo/internal/item"
 )
 
-// CreateTableInput is the table's definition as code: the same as template.yaml,
-// which a test holds it to. Deletion protection, point-in-time recovery and
-// encryption are the template's. TTL, on exp_s, is turned on by another call, which
-// [CreateTable] makes.
+// CreateTableInput returns the table's definition, equal to template.yaml's (a test
+// compares them). Deletion protection, point-in-time recovery and encryption are in
+// the template only. TTL, on exp_s, needs another call, which [CreateTable] makes.
 func CreateTableInput(table string) *dynamodb.CreateTableInput {
 	return &dynamodb.CreateTableInput{
 		TableName:            &table,
@@ -30,7 +29,7 @@ func CreateTableInput(table string) *dynamodb.CreateTableInput {
 	}
 }
 
-// timeToLive turns the table's TTL on.
+// timeToLive returns the call that turns on the table's TTL.
 func timeToLive(table string) *dynamodb.UpdateTimeToLiveInput {
 	return &dynamodb.UpdateTimeToLiveInput{
 		TableName:               &table,
@@ -38,9 +37,9 @@ func timeToLive(table string) *dynamodb.UpdateTimeToLiveInput {
 	}
 }
 
-// CreateTable makes the table for tests and local runs, and returns once it can
-// be used. A table of that name that is already there is left as it is. In an
-// account use template.yaml, which protects the table as well.
+// CreateTable makes the table for tests and local runs, and returns when the table
+// is usable. An existing table of that name stays unchanged. In an account use
+// template.yaml, which also protects the table.
 func CreateTable(ctx context.Context, client *dynamodb.Client, table string) error {
 	_, err := client.CreateTable(ctx, CreateTableInput(table))
 	if _, ok := errors.AsType[*types.ResourceInUseException](err); ok {

@@ -17,9 +17,9 @@ import (
 var _ store.Taker = (*Store)(nil)
 
 // Take implements [store.Taker] by one conditional UpdateItem, whose answer is the
-// record with its stored request. What it can't say in one expression it leaves
-// alone: a record with doubts whose holder never came back, and a ticket that is
-// wrong about whether it did.
+// record with its stored request. A single expression can't handle two cases, which
+// Take leaves unchanged: a record with doubts whose holder never came back, and a
+// ticket that is wrong about whether the holder came back.
 func (s *Store) Take(ctx context.Context, t store.Take) (*store.Record, bool, error) {
 	var v item.Values
 	args := item.Map{
@@ -53,8 +53,9 @@ func (s *Store) Take(ctx context.Context, t store.Take) (*store.Record, bool, er
 	return rec, err == nil, err
 }
 
-// handlers is a condition that is true of the records of these handlers, by
-// function, since there are more names than functions. No handlers, no record.
+// handlers returns a condition that is true of the records of these handlers,
+// grouped by function, since there are more names than functions. Without handlers
+// it is always false.
 func handlers(v *item.Values, all []store.HandlerID, args item.Map) string {
 	functions := make(map[string][]string)
 	var order []string
@@ -75,7 +76,7 @@ func handlers(v *item.Values, all []store.HandlerID, args item.Map) string {
 	return " AND (" + strings.Join(or, " OR ") + ")"
 }
 
-// maxOperands is how many values DynamoDB takes in one IN.
+// maxOperands is how many values DynamoDB accepts in an IN.
 const maxOperands = 100
 
 func handlerNames(v *item.Values, n string, names []string, args item.Map) string {
@@ -95,7 +96,7 @@ func handlerNames(v *item.Values, n string, names []string, args item.Map) strin
 	return strings.Join(or, " OR ")
 }
 
-// equals is a condition on an attribute that is left out where it is empty.
+// equals returns a condition on an attribute, which items lack if it is empty.
 func equals(v *item.Values, name, placeholder, s string, args item.Map) string {
 	if s == "" {
 		return "attribute_not_exists(" + name + ")"

@@ -16,16 +16,16 @@ import (
 	"github.com/samekey/samekey/idem/store"
 )
 
-// The limits of one transaction, checked before anything is sent: the service
-// says less about what is wrong.
+// The limits of a transaction, checked before anything is sent, because the
+// service's errors say less.
 const (
-	maxItems       = 100 // the record is one of them
+	maxItems       = 100 // including the record
 	maxTransaction = 4 << 20
 	maxItem        = 400 << 10
 )
 
-// transact writes the record and the user's items, all or none. sent are the
-// values of the record's part, for its size.
+// transact writes the record and the user's items, all or none. sent holds the
+// values of the record's part, to compute its size.
 func (s *Store) transact(ctx context.Context, record types.TransactWriteItem, sent item.Map, mine []*Write) (*store.Record, error) {
 	if err := checkSize(sent, mine); err != nil {
 		return nil, err
@@ -35,15 +35,15 @@ func (s *Store) transact(ctx context.Context, record types.TransactWriteItem, se
 	for _, w := range mine {
 		items = append(items, w.transactItem())
 	}
-	// The token is the SDK's: one for each call, kept when it sends the same bytes
-	// again. Nothing rests on it; owner and version do the work.
+	// The SDK sets the token: a new one for each call, the same if it sends the same
+	// bytes again. Correctness doesn't need it; owner and version ensure that.
 	_, err := s.api.TransactWriteItems(ctx, &dynamodb.TransactWriteItemsInput{TransactItems: items})
 	if err == nil {
 		return nil, nil
 	}
 	if item.Invalid(err) {
-		// The record's own part is never at fault: an expression that can't be parsed,
-		// a reserved word, two writes on one item.
+		// The record's own part is never at fault: the mistake is an expression that
+		// can't be parsed, a reserved word, or two writes on the same item.
 		return nil, fmt.Errorf("dynamo: %w: %w", store.ErrWrite, err)
 	}
 	cancelled, ok := errors.AsType[*types.TransactionCanceledException](err)
@@ -53,9 +53,9 @@ func (s *Store) transact(ctx context.Context, record types.TransactWriteItem, se
 	return why(cancelled.CancellationReasons, mine, err)
 }
 
-// why reads the reasons of a cancelled transaction: nothing was written. The
-// record's comes first, since after a lost answer the user's own conditions
-// have come untrue as well; then conflicts, which pass; then conditions.
+// why reads the reasons of a cancelled transaction, which wrote nothing. The
+// record's reason comes first, since after a lost answer the user's own conditions
+// are false too; then conflicts, which pass; then conditions.
 func why(reasons []types.CancellationReason, mine []*Write, err error) (*store.Record, error) {
 	if aws.ToString(reasons[0].Code) == "ConditionalCheckFailed" {
 		if len(reasons[0].Item) == 0 {
@@ -89,8 +89,8 @@ func why(reasons []types.CancellationReason, mine []*Write, err error) (*store.R
 	return nil, fmt.Errorf("dynamo: transaction: %w: %w", store.ErrConflict, err)
 }
 
-// fold makes of the user's writes what DynamoDB takes: one write for an item.
-// What was read of an item becomes part of the condition of the write on it.
+// fold combines the user's writes to one write for each item, as DynamoDB requires.
+// A Get of an item becomes part of the condition of the write on it.
 func (s *Store) fold(writes []store.Write) ([]*Write, error) {
 	for _, one := range writes {
 		if w, ok := one.(*Write); ok && w.Err() == nil && plainName(w.table) == plainName(s.table) {
@@ -101,9 +101,9 @@ func (s *Store) fold(writes []store.Write) ([]*Write, error) {
 	return joined(writes)
 }
 
-// CheckCommit implements [store.CommitChecker]: it finds what is wrong with writes
-// that are to commit together without asking the table. Two puts on one item are
-// found where they are the same, since nothing says which attributes are the key.
+// CheckCommit implements [store.CommitChecker]: it finds mistakes in writes that
+// commit together, without calls to the table. It finds two puts on the same item
+// only if they are equal, since a put doesn't tell which attributes are the key.
 func (w *Write) CheckCommit(all []store.Write) error {
 	mine, err := joined(all)
 	if err != nil {
@@ -112,7 +112,7 @@ func (w *Write) CheckCommit(all []store.Write) error {
 	return checkSize(nil, mine)
 }
 
-// joined is the writes with one for each item.
+// joined returns the writes with at most one for each item.
 func joined(writes []store.Write) ([]*Write, error) {
 	out := make([]*Write, 0, len(writes))
 	for _, one := range writes {
@@ -137,7 +137,7 @@ func joined(writes []store.Write) ([]*Write, error) {
 	return out, nil
 }
 
-// plainName is the name of a table that may be given by its ARN.
+// plainName returns the name of a table that may be given by its ARN.
 func plainName(table string) string {
 	if _, name, ok := strings.Cut(table, ":table/"); ok {
 		return name
@@ -145,8 +145,8 @@ func plainName(table string) string {
 	return table
 }
 
-// sameItem compares keys. A put holds its key among its other attributes, and
-// doesn't say which they are; the key of the other write does.
+// sameItem compares keys. A put holds its key among its other attributes, without
+// telling which they are; the key of the other write does.
 func sameItem(a, b *Write) bool {
 	switch {
 	case plainName(a.table) != plainName(b.table):
@@ -157,7 +157,7 @@ func sameItem(a, b *Write) bool {
 		return contains(b.item, a.key)
 	case b.key != nil:
 		return contains(a.item, b.key)
-	default: // two puts: of others the service tells
+	default: // two puts: the service finds those that differ
 		return sameValue(&types.AttributeValueMemberM{Value: a.item}, &types.AttributeValueMemberM{Value: b.item})
 	}
 }
@@ -171,8 +171,8 @@ func contains(it, key item.Map) bool {
 	return true
 }
 
-// merge makes one write of two on the same item, where one of them at least is
-// what Get read.
+// merge combines two writes on the same item, of which at least one is the check of
+// a Get.
 func merge(a, b *Write) (*Write, error) {
 	if a.read != nil && a.verb == "check" {
 		a, b = b, a // b is the check
@@ -190,7 +190,7 @@ func merge(a, b *Write) (*Write, error) {
 	w := *a
 	w.cond = both(a.cond, b.cond)
 	w.names, w.values, w.read = maps.Clone(b.names), maps.Clone(b.values), maps.Clone(b.read)
-	maps.Copy(w.names, a.names) // Get's placeholders are its own: nothing collides
+	maps.Copy(w.names, a.names) // each Get has its own placeholders, so nothing collides
 	if w.values == nil {
 		w.values = make(item.Map, len(a.values))
 	}
@@ -210,8 +210,8 @@ func disagree(a, b item.Map) bool {
 	return false
 }
 
-// transactItem is the write as the service takes it. Where it is refused, what
-// is there tells what changed.
+// transactItem returns the write in the service's form. A refused write returns the
+// item, which shows what changed.
 func (w *Write) transactItem() types.TransactWriteItem {
 	const allOld = types.ReturnValuesOnConditionCheckFailureAllOld
 	names, values := w.names, w.values
@@ -248,8 +248,8 @@ func (w *Write) transactItem() types.TransactWriteItem {
 	}
 }
 
-// checkSize holds a transaction to the service's limits, as far as they can be
-// known: an update's item may be larger than what it says.
+// checkSize checks a transaction against the service's limits, as far as they can be
+// known: the item of an update may be larger than its expression.
 func checkSize(record item.Map, mine []*Write) error {
 	if n := len(mine) + 1; n > maxItems {
 		return fmt.Errorf("dynamo: %w: %d items in one commit, with the record: at most %d; divide the phase", store.ErrWrite, n, maxItems)
@@ -271,7 +271,7 @@ func checkSize(record item.Map, mine []*Write) error {
 	return nil
 }
 
-// sizeOf is the size of an item by DynamoDB's rule, in bytes: names and values
+// sizeOf returns the size of an item by DynamoDB's rule, in bytes: names and values
 // in UTF-8, about a byte for two digits, 3 for a list or map and 1 for each entry.
 func sizeOf(it item.Map) int {
 	n := 0

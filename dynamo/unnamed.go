@@ -2,16 +2,16 @@ package dynamo
 
 import "sync"
 
-// unnamed counts handlers without a name, by what they are among.
+// unnamed counts handlers without a name, by group.
 type unnamed struct {
 	mu sync.Mutex
 	n  map[string]int
 }
 
-// AddUnnamed counts a handler without a name among others, such as those of a
-// namespace, and returns how many there are on this store. It is for
-// [idem.Engine.AddHandler] and [idem.Engine.AddOperation]: engines of one process
-// share a store, and neither a ticket nor a key must reach another engine's handler.
+// AddUnnamed counts a handler without a name in a group, such as a namespace, and
+// returns the group's number of handlers on this store. [idem.Engine.AddHandler] and
+// [idem.Engine.AddOperation] use it: engines of a process share a store, and neither
+// a ticket nor a key must reach another engine's handler.
 func (s *Store) AddUnnamed(among string) int {
 	s.unnamed.mu.Lock()
 	defer s.unnamed.mu.Unlock()

@@ -12,8 +12,7 @@ import (
 	"github.com/samekey/samekey/idem/store"
 )
 
-// update is an update expression in the making: what differs between two
-// records, and nothing else.
+// update builds an update expression from the differences of two records.
 type update struct {
 	item.Values
 	set    strings.Builder
@@ -103,8 +102,8 @@ func samePhase(a, b store.Phase) bool {
 	return a.Name == b.Name && a.Intent == b.Intent && string(a.Result) == string(b.Result) && (a.Result == nil) == (b.Result == nil)
 }
 
-// addJobs sets single entries, never the map: one that was acknowledged since
-// prev was read must not come back.
+// addJobs sets single entries, never the map: a job that was acknowledged since prev
+// was read must not come back.
 func (u *update) addJobs(prev, next map[string]store.Job) {
 	if len(next) == 0 {
 		return

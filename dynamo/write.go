@@ -19,28 +19,26 @@ import (
 )
 
 // Args are the placeholders of an expression: "#n" stands for the name of an
-// attribute (a string), ":v" for a value of any type that has a form in
-// DynamoDB.
+// attribute (a string), ":v" for a value of any type that has a form in DynamoDB.
 type Args = map[string]any
 
-// Write is one of the user's writes, to be handed to [idem.Tx.Write]. It
-// commits with the phase, or not at all. Make one with [Put], [Update],
-// [Delete], [Check] or [Raw]; a mistake in it shows in Err, and fails the
-// phase before anything is sent.
+// Write is a write of the user's for [idem.Tx.Write]. It commits with the phase, or
+// not at all. Make a Write with [Put], [Update], [Delete], [Check] or [Raw]. Err
+// returns a mistake in the Write, which fails the phase before anything is sent.
 //
-// Writes on the table of the records themselves are refused when they are
-// committed, and so is more than one write on an item.
+// Commits refuse writes on the table of the records themselves, and more than one
+// write on an item.
 type Write struct {
 	verb   string // put, update, delete, check
 	table  string
-	item   item.Map // put
-	key    item.Map // the others
+	item   item.Map // of a put
+	key    item.Map // of the other verbs
 	update string
 	cond   string
 	names  map[string]string
 	values item.Map
-	read   item.Map // what Get read, nil for what wasn't there: the item must still be so
-	found  bool     // and that there was an item
+	read   item.Map // the attributes that Get read, nil for missing ones: the item must be unchanged
+	found  bool     // whether Get found an item
 	raw    *types.TransactWriteItem
 	err    error
 }
@@ -54,8 +52,8 @@ func Put(table string, v any) *Write {
 	return w
 }
 
-// Update changes the item with the given key, a struct or map of the key's
-// attributes only, by an update expression.
+// Update changes the item with the given key, a struct or map of only the key's
+// attributes, by an update expression.
 func Update(table string, key any, expr string, args ...Args) *Write {
 	w := &Write{verb: "update", table: table, update: expr}
 	w.key, w.err = marshalItem(key)
@@ -73,9 +71,9 @@ func Delete(table string, key any) *Write {
 	return w
 }
 
-// Check writes nothing, but lets the phase commit only if cond holds for the
-// item with the given key. Where it doesn't, the phase fails with
-// [store.ErrCondition]. For what was read with [Get] no Check is needed.
+// Check writes nothing, but lets the phase commit only if cond holds for the item
+// with the given key. If cond is false, the phase fails with [store.ErrCondition].
+// Items read with [Get] need no Check.
 func Check(table string, key any, cond string, args ...Args) *Write {
 	w := &Write{verb: "check", table: table}
 	w.key, w.err = marshalItem(key)
@@ -85,8 +83,8 @@ func Check(table string, key any, cond string, args ...Args) *Write {
 	return w.If(cond, args...)
 }
 
-// Raw takes what the SDK's expression builder makes. It is sent as it is; what
-// [Get] read of the same item can't be folded into it ([store.ErrWrite]).
+// Raw takes a write of the SDK's expression builder and sends it unchanged. A [Get]
+// of the same item can't be combined with it ([store.ErrWrite]).
 func Raw(t types.TransactWriteItem) *Write {
 	w := &Write{raw: &t}
 	switch {
@@ -104,9 +102,9 @@ func Raw(t types.TransactWriteItem) *Write {
 	return w
 }
 
-// If adds a condition to the write and returns it. Where it is false, nothing
-// of the phase commits and the phase fails with [store.ErrCondition]. Conditions
-// added one after the other must all hold.
+// If adds a condition to the write and returns the write. If the condition is false,
+// nothing of the phase commits and the phase fails with [store.ErrCondition]. All
+// added conditions must hold.
 func (w *Write) If(cond string, args ...Args) *Write {
 	if w.raw != nil {
 		w.fail(errors.New("a Raw write takes no further condition"))
@@ -165,7 +163,7 @@ func (w *Write) fail(err error) {
 	}
 }
 
-// marshalItem refuses what MarshalMap turns into nothing without a word.
+// marshalItem refuses values that MarshalMap silently converts to an empty item.
 func marshalItem(v any) (item.Map, error) {
 	it, err := attributevalue.MarshalMap(v)
 	switch {
@@ -177,7 +175,7 @@ func marshalItem(v any) (item.Map, error) {
 	return it, nil
 }
 
-// Err implements [store.Write]: what is wrong with how the write was built.
+// Err implements [store.Write]: it returns the first mistake in building the write.
 func (w *Write) Err() error {
 	if w.err == nil && w.table == "" {
 		w.err = errors.New("the table is empty")
@@ -192,8 +190,8 @@ func (w *Write) Err() error {
 	return nil
 }
 
-// placeholders finds one that stands for nothing, or that no expression uses:
-// DynamoDB takes neither.
+// placeholders reports a placeholder without a meaning, or in no expression:
+// DynamoDB refuses both.
 func (w *Write) placeholders() error {
 	exprs, names, values := []string{w.update, w.cond}, w.names, w.values
 	if w.raw != nil {
@@ -246,8 +244,8 @@ func rawParts(t *types.TransactWriteItem) (exprs []string, names map[string]stri
 	}
 }
 
-// String implements [store.Write]: verb, table, item or key, and expressions
-// with their placeholders filled in, attributes in the order of their names.
+// String implements [store.Write]: verb, table, item or key, and expressions with
+// their placeholders filled in, attributes in the order of their names.
 func (w *Write) String() string {
 	it := w.item
 	if it == nil {
@@ -288,7 +286,7 @@ func (w *Write) filled(expr string) string {
 	return strings.NewReplacer(pairs...).Replace(expr)
 }
 
-// text is a value in a form like JSON.
+// text returns a value in a form like JSON.
 func text(v item.Value) string {
 	switch v := v.(type) {
 	case *types.AttributeValueMemberS:

@@ -13,7 +13,7 @@ import (
 	"github.com/samekey/samekey/internal/local/servers"
 )
 
-// product is what errors call it.
+// product is the name in errors.
 const product = "DynamoDB Local"
 
 // readyTimeout bounds the first request.

@@ -11,7 +11,7 @@ import (
 	"github.com/samekey/samekey/internal/local/servers"
 )
 
-// What the environment can say; the package documentation lists the meanings.
+// Environment variables; the package documentation explains them.
 const (
 	envEndpoint      = "AWS_ENDPOINT_URL_DYNAMODB"
 	envAllowRemote   = "DYNAMOTEST_ALLOW_REMOTE"
@@ -20,16 +20,16 @@ const (
 	envRequire       = "REQUIRE_DYNAMODB"
 )
 
-// ErrUnavailable matches, by errors.Is, the error of [Find] when this machine
-// has nothing to run DynamoDB Local with. The message names what is missing,
-// one line for each thing tried. Other errors (a remote endpoint that is not
-// allowed, jars that differ from their checksums, a cancelled context) don't
-// match: they call for a person, not for a skipped test.
+// ErrUnavailable matches the error of [Find] if this machine can't run DynamoDB
+// Local. The message has a line for each source that was tried, with what was
+// missing. Other errors (a remote endpoint that is not allowed, jars that differ
+// from their checksums, a cancelled context) don't match, because they should fail a
+// test instead of skipping it.
 var ErrUnavailable = errors.New("dynamotest: no DynamoDB to test against")
 
-// A DB is a DynamoDB endpoint for tests. It is made by [Find] or [Start], or
-// as a literal with an Endpoint of the caller's. It is safe for concurrent use
-// and must not be copied.
+// A DB is a DynamoDB endpoint for tests. Make it with [Find] or [Start], or as a
+// literal with your own Endpoint. It is safe for concurrent use and must not be
+// copied.
 type DB struct {
 	// Endpoint is the base URL, such as http://127.0.0.1:54321.
 	Endpoint string
@@ -38,9 +38,9 @@ type DB struct {
 }
 
 // Find returns the endpoint named by AWS_ENDPOINT_URL_DYNAMODB or else starts
-// DynamoDB Local, in the order told in the package documentation. The caller
-// must [DB.Close] what it gets. Each call starts a process of its own; tests
-// share one by [Start].
+// DynamoDB Local, in the order of the package documentation. The caller must
+// [DB.Close] the result. Each call starts its own process; tests share a process by
+// [Start].
 //
 // Ending ctx ends the search, but not a database already found. The endpoint
 // from the environment is used as it is, without a request to it.
@@ -83,10 +83,9 @@ func testCredentials(context.Context) (aws.Credentials, error) {
 	return aws.Credentials{AccessKeyID: "dynamotest", SecretAccessKey: "dynamotest", Source: "dynamotest"}, nil
 }
 
-// Close ends what [Find] started and waits until it has ended; for an endpoint
-// of somebody else's, and for a nil or zero DB, nothing is ended. Idle
-// connections of [DB.Client] are closed. Calls after the first return what the
-// first returned.
+// Close ends the process that [Find] started and waits for its end. For another
+// endpoint, and for a nil or zero DB, it ends nothing. Close closes idle connections
+// of [DB.Client]. Later calls return the result of the first.
 func (db *DB) Close() error {
 	if db == nil {
 		return nil

@@ -15,16 +15,15 @@ import (
 	"time"
 )
 
-// A Fault takes the place of a request's way to DynamoDB and back: what it
-// returns is what the client gets, and it sends the request by base or not at
-// all. nil is the ordinary way. The functions of this package that have this
-// signature, such as [LoseAnswer], are faults, others, such as [Delay], make
-// one; tests can write their own.
+// A Fault replaces a request's way to DynamoDB and back: the client gets its result,
+// and base sends the request, or nothing does. nil sends the request normally. The
+// functions of this package with this signature, such as [LoseAnswer], are faults;
+// others, such as [Delay], make faults; tests can write their own.
 //
-// A Fault keeps to the contract of [http.RoundTripper], closing the request's
-// body included. It may run for several requests at once. Those below that
-// send a request send all of it and wait for the answer, unless the context
-// ends or the connection fails; then that error is returned.
+// A Fault keeps the contract of [http.RoundTripper], including closing the request's
+// body. It may run for several requests at once. The faults below that send a
+// request send all of it and wait for the answer, unless the context ends or the
+// connection fails; then they return that error.
 type Fault func(base http.RoundTripper, req *http.Request) (*http.Response, error)
 
 // LoseRequest is a connection refused: nothing is sent, so nothing is applied.
@@ -173,16 +172,15 @@ func send(base http.RoundTripper, req *http.Request) (*http.Response, []byte, er
 	return resp, body, nil
 }
 
-// closeBody does for a request that isn't sent what the contract of
-// http.RoundTripper asks for.
+// closeBody closes the body of a request that isn't sent, as http.RoundTripper
+// requires.
 func closeBody(req *http.Request) {
 	if req.Body != nil {
 		_ = req.Body.Close()
 	}
 }
 
-// errorBody has the message under both of the names that DynamoDB's errors
-// use.
+// errorBody has the message under both names that DynamoDB's errors use.
 func errorBody(code, message string) map[string]any {
 	return map[string]any{
 		"__type":  "com.amazonaws.dynamodb.v20120810#" + code,
@@ -212,8 +210,8 @@ func answer(req *http.Request, status int, body map[string]any) *http.Response {
 	}
 }
 
-// transactItems reads how many items the transaction of a request has. The
-// body is used up.
+// transactItems returns how many items the transaction of a request has. It reads
+// the whole body.
 func transactItems(req *http.Request) (int, error) {
 	var in struct{ TransactItems []json.RawMessage }
 	if req.Body == nil {

@@ -6,19 +6,19 @@ import (
 	"github.com/samekey/samekey/internal/local/servers"
 )
 
-// localFiles are the recipe only: no jar may be among them (see the package
-// documentation, "Licence").
+// localFiles are the recipe only, without jars (see the package documentation,
+// "Licence").
 //
 //go:embed local
 var localFiles embed.FS
 
-// minJava is what DynamoDB Local's class files ask for.
+// minJava is the version that DynamoDB Local's class files need.
 const minJava = 17
 
 // localVersion is the version of DynamoDB Local, as pinned in local/.
 const localVersion = "3.3.1"
 
-// source says where [Find] looks.
+// source describes where [Find] looks.
 func source() servers.Source {
 	return servers.Source{
 		Kind:        "a DynamoDB",
@@ -29,7 +29,7 @@ func source() servers.Source {
 		Java:        minJava,
 		Bundle:      ddbLocal(),
 		Start:       startLocal,
-		Ready:       canKeepLocal, // before any download: what can't be kept on loopback isn't started
+		Ready:       canKeepLocal, // before any download: a database that can't be kept on loopback isn't started
 		Otherwise:   tryCompose,
 	}
 }

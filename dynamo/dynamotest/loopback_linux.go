@@ -14,9 +14,9 @@ import (
 	"github.com/samekey/samekey/internal/local/servers"
 )
 
-// DynamoDB Local listens on every interface and has no option against it. On
-// Linux a shim of a few lines, preloaded into its process only, turns that
-// bind into one to 127.0.0.1; what it really listens on is checked afterwards.
+// DynamoDB Local listens on every interface and has no option against it. On Linux a
+// shim of a few lines, preloaded into its process only, changes that bind to
+// 127.0.0.1; a check of the process's sockets follows.
 
 // canKeepLocal returns why DynamoDB Local can't be kept off the network here.
 func canKeepLocal() error {
@@ -35,8 +35,8 @@ func compiler() (string, error) {
 	return "", fmt.Errorf("DynamoDB Local listens on every interface, and the shim against it needs a C compiler: cc isn't in PATH: install one, or set %s=1 to let it listen", envAllInterfaces)
 }
 
-// loopbackEnv returns what to add to the environment of the process that runs
-// in dir. It compiles the shim into dir on first use.
+// loopbackEnv returns additions to the environment of the process that runs in dir.
+// It compiles the shim into dir on first use.
 func loopbackEnv(ctx context.Context, dir string) ([]string, error) {
 	name, err := compileShim(ctx, dir)
 	if err != nil {
@@ -52,9 +52,9 @@ func loopbackEnv(ctx context.Context, dir string) ([]string, error) {
 	return []string{"LD_PRELOAD=" + preload}, nil
 }
 
-// compileShim returns the name of the shim in dir. The name holds what it was
-// made of and for; the rename at the end makes it appear whole, however many
-// processes do this at once.
+// compileShim returns the name of the shim in dir. The name contains a hash of the
+// source and the architecture; the rename at the end makes the whole file appear at
+// once, however many processes compile it.
 func compileShim(ctx context.Context, dir string) (string, error) {
 	src := localFile("bindlo.c")
 	sum := sha256.Sum256(src)

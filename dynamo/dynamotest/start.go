@@ -18,15 +18,15 @@ const startTimeout = 10 * time.Minute
 // shared is the one database of this test process.
 var shared = sharedDB{skips: &servers.Missed}
 
-// Start returns the database shared by all tests of this process. The first
-// call finds or starts it, as [Find] does; all calls, from any goroutine, get
-// the same one or the same error. Where no DynamoDB is to be had the test is
-// skipped with a message that names what is missing, or fails if
-// REQUIRE_DYNAMODB is set (to anything but "", "0" and "false"): set it in CI,
-// so that green never means that nothing ran. Every other error fails the test.
+// Start returns the database shared by all tests of this process. The first call
+// finds or starts it, as [Find] does; all calls, from any goroutine, get the same
+// database or the same error. If no DynamoDB is available the test is skipped with a
+// message that names what is missing, or fails if REQUIRE_DYNAMODB is set (to
+// anything but "", "0" and "false"): set it in CI, so that green never means that
+// nothing ran. Every other error fails the test.
 //
-// The database is in memory and shared: give tables names of the test's own.
-// It is closed by [Main], not by the test.
+// The database is in memory and shared: give each test its own table names. [Main]
+// closes the database, not the test.
 func Start(tb testing.TB) *DB {
 	tb.Helper()
 	return shared.start(tb, Find)
@@ -38,13 +38,13 @@ func Start(tb testing.TB) *DB {
 //
 //	func TestMain(m *testing.M) { os.Exit(dynamotest.Main(m)) }
 //
-// Without it the database ends with the test process on Linux (and leaves a
-// temporary file of 1 MB for a day); elsewhere it lives on.
+// Without Main the database ends with the test process on Linux (and leaves a
+// temporary file of 1 MB for a day); elsewhere it keeps running.
 func Main(m interface{ Run() int }) int { return shared.main(m) }
 
 type sharedDB struct {
 	mu    sync.Mutex
-	done  bool // whether db and err tell the outcome of the search
+	done  bool // whether db and err hold the result of the search
 	skips *servers.Skips
 	db    *DB
 	err   error

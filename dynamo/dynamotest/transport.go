@@ -8,23 +8,22 @@ import (
 )
 
 // A Transport is an http.RoundTripper for DynamoDB clients in tests. It counts
-// requests by operation and lets Fault spoil them. The zero value counts, and
-// spoils nothing. It is safe for concurrent use; the fields must be set before
-// the first request. It must not be copied.
+// requests by operation and injects faults through Fault. The zero value only
+// counts. It is safe for concurrent use; set the fields before the first request. It
+// must not be copied.
 //
 //	client := db.Client(func(o *dynamodb.Options) { o.HTTPClient = &http.Client{Transport: tr} })
 //
-// Every attempt is a request: what a client's retryer sends again is counted
-// again.
+// Every attempt is a request: a retry is counted again.
 type Transport struct {
 	// Base sends the requests; nil means http.DefaultTransport.
 	Base http.RoundTripper
 
-	// Fault is asked before each request what is to happen to it; nil, as
-	// function or as answer, means nothing unusual. op is the DynamoDB
-	// operation, such as "PutItem" ("" if the request names none), and n counts
-	// the requests of that operation from 1. Requests at once ask at once, so
-	// Fault must be safe for concurrent use if the client is used so.
+	// Fault chooses the fault of each request; nil, as function or as result, means
+	// no fault. op is the DynamoDB operation, such as "PutItem" ("" if the request
+	// names none), and n counts the requests of that operation from 1. Concurrent
+	// requests call Fault concurrently, so it must be safe for that if the client is
+	// used concurrently.
 	Fault func(op string, n int) Fault
 
 	mu    sync.Mutex
@@ -45,8 +44,8 @@ func (t *Transport) RoundTrip(req *http.Request) (*http.Response, error) {
 	return t.base().RoundTrip(req)
 }
 
-// Calls returns how many requests of each operation were made, including those
-// that were spoiled before they were sent. The map is the caller's.
+// Calls returns how many requests of each operation were made, including those that
+// a fault did not send. The map is the caller's.
 func (t *Transport) Calls() map[string]int {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -73,8 +72,8 @@ func (t *Transport) Reset() {
 	clear(t.calls)
 }
 
-// CloseIdleConnections closes those of Base. http.Client has a method of the
-// same name that calls it.
+// CloseIdleConnections closes Base's idle connections. http.Client has a method of
+// the same name that calls it.
 func (t *Transport) CloseIdleConnections() {
 	if c, ok := t.base().(interface{ CloseIdleConnections() }); ok {
 		c.CloseIdleConnections()

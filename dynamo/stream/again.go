@@ -13,27 +13,27 @@ import (
 	"github.com/samekey/samekey/dynamo/internal/item"
 )
 
-// failure is a record for which a run of a sweep could not do what is to be done.
-// The pass goes on without it, as the record may fail for ever; the next run tries
-// it first, as the pass may come by only in a day.
+// failure is a record on which a run of a sweep failed. The pass continues without
+// it, since the record may fail forever; the next run tries it first, since the pass
+// may take a day to come back.
 type failure struct {
 	pk   string
 	runs int64 // in which it has failed
 }
 
 const (
-	// maxAgain is how many records wait for the next run: 100 bytes each of the
-	// item that holds them.
+	// maxAgain is how many records wait for the next run: each takes 100 bytes of
+	// the cursor's item.
 	maxAgain = 1000
-	// giveWayAfter is in how many runs a record has failed that makes way for
-	// others, where there is no room: it waits for the pass then.
+	// giveWayAfter is the number of failed runs after which a record gives its place
+	// to others if there is no room: it then waits for the pass.
 	giveWayAfter = 4
-	// againBatch is how many are read before they are worked on.
+	// againBatch is how many records are read before they are worked on.
 	againBatch = 100
 )
 
-// room makes room for n more, and returns the list without those that make way;
-// false if there are not enough of them.
+// room makes room for n more failures, and returns the list without those that gave
+// way; false if too few can give way.
 func room(list []failure, n int) ([]failure, bool) {
 	over := len(list) + n - maxAgain
 	if over <= 0 {
@@ -50,12 +50,12 @@ func room(list []failure, n int) ([]failure, bool) {
 	return left, over <= 0
 }
 
-// later has the next run try records that failed in this one. It returns false,
-// and nothing is noted, where too many wait already: then more than single records
-// is out of order, and the pass waits, too, rather than leave a table behind that
-// nobody has worked on. Each that waits makes way in the end.
+// later lets the next run try records that failed in this run. It returns false, and
+// records nothing, if too many wait already: then the failure is not one of single
+// records, and the pass waits too, so that no part of the table is skipped. Each
+// waiting record gives way in the end.
 func (p *pass) later(pks []string) bool {
-	pks = pks[:min(len(pks), maxAgain)] // of one page: the rest is for the next pass
+	pks = pks[:min(len(pks), maxAgain)] // of the same page: the rest is for the next pass
 	list, ok := room(p.again, len(pks))
 	if !ok {
 		return false
@@ -67,8 +67,8 @@ func (p *pass) later(pks []string) bool {
 	return true
 }
 
-// stillLater puts back what was taken and has failed once more: behind the others,
-// so that a run without time for all begins with others than the last.
+// stillLater puts back records that failed again, behind the others, so that a run
+// without time for all of them begins with other records than the last run.
 func (p *pass) stillLater(pks []string) bool {
 	for _, pk := range pks {
 		p.again = append(p.again, failure{pk, p.tried[pk] + 1})
@@ -76,7 +76,7 @@ func (p *pass) stillLater(pks []string) bool {
 	return true
 }
 
-// take takes out the next n to be tried.
+// take removes the next n records to try.
 func (p *pass) take(n int) []failure {
 	batch := slices.Clone(p.again[:n])
 	p.again = p.again[n:]
@@ -86,7 +86,7 @@ func (p *pass) take(n int) []failure {
 	return batch
 }
 
-// fresh leaves out the items that were tried in this run.
+// fresh removes the items that were tried in this run.
 func (p *pass) fresh(items []item.Map) []item.Map {
 	return slices.DeleteFunc(items, func(it item.Map) bool {
 		_, tried := p.tried[item.PK(it)]
@@ -94,8 +94,8 @@ func (p *pass) fresh(items []item.Map) []item.Map {
 	})
 }
 
-// joinAgain adds what failed in another sweep. What this one has tried since is no
-// longer theirs to tell.
+// joinAgain adds the failures of another sweep, except those that this sweep has
+// tried since.
 func (p *pass) joinAgain(theirs []failure) []failure {
 	list := slices.Clone(p.again)
 	for _, f := range theirs {
@@ -107,7 +107,7 @@ func (p *pass) joinAgain(theirs []failure) []failure {
 	return list
 }
 
-// again has see work on the records that failed before, until end: the rest of the
+// again calls see for the records that failed before, until end: the rest of the
 // time is the pass's.
 func (s *Sweep) again(ctx context.Context, end time.Time, p *pass, see func([]item.Map, func([]string) bool) bool) error {
 	var errs []error
@@ -132,13 +132,12 @@ func (s *Sweep) again(ctx context.Context, end time.Time, p *pass, see func([]it
 	return errors.Join(errs...)
 }
 
-// out reports whether there is no time left, by the wall clock. A zero end is
-// never.
+// out reports whether no time is left, by the wall clock. A zero end never comes.
 func out(ctx context.Context, end time.Time) bool {
 	return ctx.Err() != nil || !end.IsZero() && !time.Now().Before(end)
 }
 
-// half is the middle of the time from now to end.
+// half returns the middle of the time from now to end.
 func half(end time.Time) time.Time {
 	if end.IsZero() {
 		return end

@@ -15,16 +15,17 @@ import (
 )
 
 const (
-	// asidePause is when a job that could not be delivered is tried again.
+	// asidePause is how long a job that could not be delivered waits for its next
+	// try.
 	asidePause = 10 * time.Second
-	// asideTime is for how long tickets may take to be queued, whatever the batch has
-	// taken.
+	// asideTime is how long the queuing of tickets may take, however long the batch
+	// has taken.
 	asideTime = 5 * time.Second
 )
 
-// setAside queues a ticket for each operation that has to come again. It returns
-// the first stream record that has to come again all the same: that of a record
-// that is gone, as the stream has the only copy of its jobs.
+// setAside queues a ticket for each operation that has to come again. It returns the
+// first stream record that still has to come again: that of a deleted record,
+// because only the stream has its jobs.
 func (d *Drain) setAside(ctx context.Context, todos []*todo) (first int) {
 	first = none
 	var tickets []jobs.Ticket
@@ -53,11 +54,11 @@ func (d *Drain) setAside(ctx context.Context, todos []*todo) (first int) {
 	return first
 }
 
-// holdBack takes out of t the jobs that would overtake an earlier one of their
-// group, which has been set aside: the ticket of that one is theirs as well.
+// holdBack removes from t the jobs that would overtake an earlier job of their group
+// that was set aside: the earlier job's ticket includes them.
 func (d *Drain) holdBack(ctx context.Context, t *todo) {
 	if t.gone {
-		return // each job that waits is in t
+		return // t has all waiting jobs
 	}
 	var now *store.Record // read at most once
 	var err error
@@ -86,8 +87,8 @@ func (d *Drain) holdBack(ctx context.Context, t *todo) {
 	t.jobs = left
 }
 
-// ahead are the jobs of t's image that come before a job in its group, are not in
-// t, and have not been delivered as far as this process knows.
+// ahead returns the jobs of t's image that come before a job in its group, are not
+// in t, and have not been delivered as far as this process knows.
 func (d *Drain) ahead(t *todo, name string) (earlier []string) {
 	later := t.delivery(name)
 	for _, other := range slices.SortedFunc(maps.Keys(t.image.Jobs), byPosition) {
@@ -105,8 +106,7 @@ func (d *Drain) ahead(t *todo, name string) (earlier []string) {
 	return earlier
 }
 
-// together reports whether jobs of two kinds go to one sink, as far as that can
-// be known.
+// together reports whether jobs of two kinds go to the same sink; true if unknown.
 func (d *Drain) together(a, b string) bool {
 	if r, ok := d.sink.(interface{ Together(a, b string) bool }); ok {
 		return r.Together(a, b)

@@ -15,7 +15,7 @@ type todo struct {
 	image *store.Record // the newest in the batch
 	gone  bool          // the record is no longer in the table
 	jobs  []jobRef      // to be delivered
-	lost  []jobRef      // parked jobs of a record that is gone: nobody can redrive them any more
+	lost  []jobRef      // parked jobs of a deleted record, which can't be redriven any more
 	letGo bool          // the record is kept for jobs that were delivered before its finish
 	at    int           // the stream record that asks to let it go
 	held  []jobRef      // not to be delivered now: an earlier job of their group waits
@@ -23,7 +23,7 @@ type todo struct {
 	first int           // the first of them; none if there is none
 }
 
-// heldFrom is the first stream record with a job that is held back.
+// heldFrom returns the first stream record with a job that is held back.
 func (t *todo) heldFrom() int {
 	first := none
 	for _, j := range t.held {
@@ -38,10 +38,10 @@ type jobRef struct {
 	at   int // its place in the batch
 }
 
-// netted nets a batch by key and operation. A job is to be delivered if it is in a
-// new image and not in the old one, so the drain's own writes ask for nothing; or
-// if it is left in a record that was removed. A job that a later record of the
-// batch no longer has was delivered.
+// netted combines a batch by key and operation. A job is to be delivered if it is in
+// a new image and not in the old image, so the drain's own writes cause no
+// deliveries; or if it is left in a record that was removed. A job that a later
+// record of the batch lacks was delivered.
 func netted(changes []change) []*todo {
 	type id struct{ pk, operation string }
 	index := make(map[id]*todo)
@@ -77,8 +77,8 @@ func (t *todo) add(c *change) {
 			t.want(name, c.at)
 		}
 	}
-	// A holder's write raises ver, an acknowledgement doesn't: an acknowledgement
-	// lets the record go itself.
+	// A holder's write raises ver. An acknowledgement doesn't, and lets the record
+	// go itself.
 	if state.KeptForNothing(c.new) && (before == nil || before.Ver != c.new.Ver) {
 		t.letGo, t.at = true, c.at
 	}
@@ -96,7 +96,7 @@ func (t *todo) remove(c *change) {
 	}
 }
 
-// want notes a job once, at the first record that asks for it.
+// want adds a job once, at the first stream record that has it.
 func (t *todo) want(name string, at int) {
 	if !slices.ContainsFunc(t.jobs, func(j jobRef) bool { return j.name == name }) {
 		t.jobs = append(t.jobs, jobRef{name, at})
@@ -110,7 +110,7 @@ type delivery struct {
 	jobRef
 }
 
-// deliveries are the jobs of all todos in the order in which they were staged.
+// deliveries returns the jobs of all todos in the order in which they were staged.
 func deliveries(todos []*todo) []delivery {
 	var all []delivery
 	for _, t := range todos {

@@ -6,20 +6,19 @@ import (
 	"github.com/aws/aws-lambda-go/events"
 )
 
-// Both is drain and completer in one function, which leaves one of the
-// stream's two readers free. A batching window then delays jobs too. Both fields
-// are required.
+// Both is drain and completer in one function, which leaves one of the stream's two
+// readers free. A batching window then delays jobs too. Both fields are required.
 //
-// The two work on each batch side by side. A batch that comes again for one of
-// them comes again for the other: with [DrainOptions.Aside] and
-// [CompleterOptions.LeaveToSweep] neither holds the other up.
+// Drain and Completer work on each batch concurrently. A batch that comes again for
+// either comes again for both: with [DrainOptions.Aside] and
+// [CompleterOptions.LeaveToSweep] neither delays the other.
 type Both struct {
 	Drain     *Drain
 	Completer *Completer
 }
 
-// Handle works on a batch of the stream. The report names the first record that
-// has to come again for either of the two; the error is always nil.
+// Handle works on a batch of the stream. The report names the first record that has
+// to come again for either; the error is always nil.
 func (s Both) Handle(ctx context.Context, ev events.DynamoDBEvent) (events.DynamoDBEventResponse, error) {
 	changes := s.Drain.changes(ctx, ev.Records)
 	tickets := make(chan int, 1)

@@ -17,17 +17,18 @@ import (
 	"github.com/samekey/samekey/internal/redact"
 )
 
-// change is a record of the table's stream, as far as it is about one of ours.
+// change is a stream record about a record of this package.
 type change struct {
 	at       int // its place in the batch
 	time     time.Time
-	old, new *store.Record // nil: there was, or is, none
+	old, new *store.Record // nil: the item didn't exist before, or doesn't after
 }
 
-// replaced reports whether old is gone: deleted, or claimed over.
+// replaced reports whether old is gone: deleted, or replaced by a new claim.
 func (c *change) replaced() bool { return c.old != nil && (c.new == nil || c.new.ID != c.old.ID) }
 
-// before is the same operation's record before the change; nil if it is new.
+// before returns the same operation's record before the change; nil if the record is
+// new.
 func (c *change) before() *store.Record {
 	if c.old == nil || c.replaced() {
 		return nil
@@ -35,16 +36,16 @@ func (c *change) before() *store.Record {
 	return c.old
 }
 
-// reader reads stream records, and tells of those it passes over.
+// reader reads stream records, and reports skipped records.
 type reader struct {
 	log   *slog.Logger
 	hooks *Hooks
 
-	warned sync.Once // of what a report takes
+	warned sync.Once // the warning about ReportBatchItemFailures
 }
 
-// changes reads the records of a batch. What isn't ours or can't be read is
-// skipped and told: it must not stand in the way of what comes after it.
+// changes reads the records of a batch. Foreign and unreadable records are skipped
+// and reported: they must not block later records.
 func (r *reader) changes(ctx context.Context, recs []events.DynamoDBEventRecord) []change {
 	changes := make([]change, 0, len(recs))
 	for i := range recs {
@@ -75,7 +76,7 @@ func readChange(rec *events.DynamoDBStreamRecord, event string) (c change, why S
 		if c.new, why, err = readImage(rec.NewImage); why != "" {
 			return c, why, err
 		}
-		// What can't be read of the past makes everything in the new image new:
+		// If the old image is unreadable, everything in the new image counts as new:
 		// delivered once more rather than never.
 		c.old, _, _ = readImage(rec.OldImage)
 		return c, "", nil
@@ -84,8 +85,8 @@ func readChange(rec *events.DynamoDBStreamRecord, event string) (c change, why S
 	return c, why, err
 }
 
-// readImage reads an item by the same rules as the store. why is empty for a
-// record of ours.
+// readImage reads an item by the same rules as the store. why is empty for a record
+// of this package.
 func readImage(image map[string]events.DynamoDBAttributeValue) (rec *store.Record, why Skip, err error) {
 	if len(image) == 0 {
 		return nil, SkipNoImage, nil
@@ -117,7 +118,7 @@ func recordName(it map[string]events.DynamoDBAttributeValue) string {
 	return redact.Record(pk.String())
 }
 
-// plain is an item of the events package as one of the SDK.
+// plain converts an item of the events package to the SDK's type.
 func plain(it map[string]events.DynamoDBAttributeValue) item.Map {
 	out := make(item.Map, len(it))
 	for name, v := range it {
@@ -158,7 +159,7 @@ func plainValue(v events.DynamoDBAttributeValue) item.Value {
 	}
 }
 
-// invokeStream decodes an event, has it handled, and encodes the report.
+// invokeStream decodes an event, calls handle, and encodes the report.
 func invokeStream(ctx context.Context, payload []byte, handle func(context.Context, events.DynamoDBEvent) (events.DynamoDBEventResponse, error)) ([]byte, error) {
 	var ev events.DynamoDBEvent
 	if err := json.Unmarshal(payload, &ev); err != nil {
@@ -168,7 +169,7 @@ func invokeStream(ctx context.Context, payload []byte, handle func(context.Conte
 		return nil, errors.New("dynamo: not the event of a DynamoDB stream: it has no records")
 	}
 	for _, r := range ev.Records {
-		// Another source's records have no images: to skip them would lose them.
+		// Records of another source have no images: skipping them would lose them.
 		if r.EventSource != "aws:dynamodb" {
 			return nil, fmt.Errorf("dynamo: not the event of a DynamoDB stream: a record is of %.40q", r.EventSource)
 		}
@@ -180,9 +181,9 @@ func invokeStream(ctx context.Context, payload []byte, handle func(context.Conte
 	return json.Marshal(re)
 }
 
-// report tells the source at which record to begin again; at none, if first is
-// not one of them. Nothing tells a function whether its source listens, so the
-// first such report of a process says in the log what it takes.
+// report returns the report that names the record to begin again with; no record if
+// first is beyond the batch. A function can't find out whether its source reads the
+// report, so the first such report of a process logs what the source needs.
 func (r *reader) report(ctx context.Context, ev events.DynamoDBEvent, first int) events.DynamoDBEventResponse {
 	re := events.DynamoDBEventResponse{BatchItemFailures: []events.DynamoDBBatchItemFailure{}}
 	if first < len(ev.Records) {

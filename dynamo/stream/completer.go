@@ -15,18 +15,18 @@ import (
 	"github.com/samekey/samekey/internal/state"
 )
 
-// Completer watches the table's stream for operations that are left unfinished,
-// and hands each as a ticket to a queue, from which it comes back once its lease
-// and a grace are over. What finishes within one batch costs nothing, so its
-// event source mapping should have a batching window of up to a minute. It is
-// safe for concurrent use, and may run twice, late or never: a ticket is good
-// for one take-over, and a client's retry needs none.
+// Completer watches the table's stream for unfinished operations, and puts a ticket
+// for each into a queue, which delivers it after the operation's lease and a grace.
+// Operations that finish within a batch cost nothing, so the event source mapping
+// should have a batching window of up to a minute. A Completer is safe for
+// concurrent use, and may run twice, late or never: a ticket is good for one
+// take-over, and a client's retry needs none.
 //
-// A ticket is made for what can be completed: its request is stored
-// ([idem.Options.Resumable]). The rest is the sweep's.
+// A ticket is made only for operations that can be completed, whose request is
+// stored ([idem.Options.Resumable]). The sweep handles the others.
 //
-// It also tells of operations whose records went away unfinished
-// ([Hooks.ExpiredOpen]), at least once for each.
+// Completer also reports operations whose records went away unfinished
+// ([Hooks.ExpiredOpen]), each at least once.
 type Completer struct {
 	reader
 	queue jobs.TicketQueue
@@ -35,19 +35,20 @@ type Completer struct {
 
 // CompleterOptions are a completer's settings; the zero value is the default.
 type CompleterOptions struct {
-	// Grace is for how long an operation is left to its client after its lease
-	// has ended, or after it was given back. It doubles with every try of the
+	// Grace is how long an operation is left to its client after its lease has
+	// ended, or after it was given back. Grace doubles with every try of the
 	// completer, up to an hour. Default: [jobs.DefaultGrace].
 	Grace time.Duration
-	// MaxHold is how far ahead a lease may end for a ticket to be made; what is
-	// held longer is left to the sweep. Default: a day.
+	// MaxHold is how far ahead a lease may end for a ticket to be made; the sweep
+	// handles longer leases. Default: a day.
 	MaxHold time.Duration
-	// LeaveToSweep goes on behind an operation whose ticket can't be queued: the sweep
-	// makes another. Default: the batch comes again from there on.
+	// LeaveToSweep continues after an operation whose ticket can't be queued: the
+	// sweep makes another ticket. Default: the batch comes again from that record
+	// on.
 	LeaveToSweep bool
-	// Logger takes warnings and errors. Default: slog.Default().
+	// Logger gets warnings and errors. Default: slog.Default().
 	Logger *slog.Logger
-	// Hooks are told what happens, for metrics and alarms.
+	// Hooks are called as the completer works, for metrics and alarms.
 	Hooks Hooks
 	// Now is the clock, for tests. Default: time.Now.
 	Now func() time.Time
@@ -55,9 +56,8 @@ type CompleterOptions struct {
 
 const defaultMaxHold = 24 * time.Hour
 
-// NewCompleter returns a completer that hands tickets to queue. It panics if
-// queue is nil or a time is negative: mistakes in the program, best found at
-// cold start.
+// NewCompleter returns a completer that puts tickets into queue. It panics if queue
+// is nil or a time is negative: mistakes in the program, which show at cold start.
 func NewCompleter(queue jobs.TicketQueue, optFns ...func(*CompleterOptions)) *Completer {
 	var opt CompleterOptions
 	for _, fn := range optFns {
@@ -118,7 +118,7 @@ func (c *Completer) run(ctx context.Context, changes []change) (first int) {
 	return c.put(ctx, tickets, at)
 }
 
-// put hands tickets to the queue; at has the record of each.
+// put puts tickets into the queue; at has the stream record of each.
 func (c *Completer) put(ctx context.Context, tickets []jobs.Ticket, at []int) (first int) {
 	first = none
 	if len(tickets) == 0 {

@@ -14,25 +14,25 @@ import (
 	"github.com/samekey/samekey/dynamo/internal/item"
 )
 
-// A cursor says how far a sweep's pass over the whole table has come, so that a
-// run that is out of time leaves the rest of the table to the next one. It is an
-// item of the table without st: no reader of a record takes it for one.
+// A cursor is the progress of a sweep's pass over the whole table, so that a run
+// that is out of time leaves the rest of the table to the next run. It is an item
+// without st, so that no reader takes it for a record.
 type cursor struct {
 	ver    int64     // counts its writes
-	began  time.Time // of the pass under way; zero between two
+	began  time.Time // begin of the pass under way; zero between two passes
 	passed time.Time // end of the last whole pass; zero before the first
 	at     []place   // by segment, of the pass under way
 	again  []failure // to be tried by the next run
 }
 
-// place is how far a segment has been seen.
+// place is the progress in a segment.
 type place struct {
 	after string // partition key of the last item that was seen; "" at the begin
 	seen  int64  // items up to there
 	done  bool
 }
 
-// begin begins a pass where none is under way, or where that has other segments.
+// begin begins a pass if none is under way, or if it has another number of segments.
 func (c *cursor) begin(segments int, now time.Time) {
 	if c.began.IsZero() {
 		c.began = now.Truncate(time.Millisecond)
@@ -43,7 +43,7 @@ func (c *cursor) begin(segments int, now time.Time) {
 	}
 }
 
-// whole reports whether the pass under way has come to its end.
+// whole reports whether the pass under way is complete.
 func (c *cursor) whole() bool {
 	for _, p := range c.at {
 		if !p.done {
@@ -53,7 +53,8 @@ func (c *cursor) whole() bool {
 	return len(c.at) > 0
 }
 
-// next is c as it is stored next: at the end of a pass without one under way.
+// next returns c in its next stored form: without a pass under way if the pass is
+// complete.
 func (c *cursor) next(now time.Time) cursor {
 	n := *c
 	n.ver++
@@ -63,8 +64,8 @@ func (c *cursor) next(now time.Time) cursor {
 	return n
 }
 
-// join takes in what another sweep has stored meanwhile. It reports false if that
-// is about another pass: this one has been ended, and theirs stands.
+// join merges the progress that another sweep has stored meanwhile. It returns false
+// if theirs is about another pass: this pass has been ended, and theirs stands.
 func (c *cursor) join(theirs cursor) bool {
 	if !theirs.began.Equal(c.began) || len(theirs.at) != len(c.at) {
 		*c = theirs
@@ -77,8 +78,7 @@ func (c *cursor) join(theirs cursor) bool {
 	return true
 }
 
-// further is the one of two places in a segment that is behind the other; b, if
-// they are the same.
+// further returns the later of two places in a segment; b if they are equal.
 func further(a, b place) place {
 	if a.done || !b.done && a.seen > b.seen {
 		return a
@@ -86,7 +86,7 @@ func further(a, b place) place {
 	return b
 }
 
-// overdue reports whether no pass has come to its end for longer than within.
+// overdue reports whether no pass has been completed for longer than within.
 func (c *cursor) overdue(now time.Time, within time.Duration) bool {
 	since := c.passed
 	if since.IsZero() {
@@ -95,25 +95,24 @@ func (c *cursor) overdue(now time.Time, within time.Duration) bool {
 	return !since.IsZero() && now.Sub(since) > within
 }
 
-// pass is one run's part in a pass over the table.
+// pass is a run's part of a pass over the table.
 type pass struct {
 	cursor
-	table *item.Table // nil: it is not stored
+	table *item.Table // nil: not stored
 	name  string
 	now   func() time.Time
 
-	tried   map[string]int64 // by key, in this run: in how many runs it had failed
+	tried   map[string]int64 // by partition key, in this run: the number of earlier failed runs
 	unsaved int              // pages
 	lost    bool             // another sweep has ended the pass
 	err     error
 }
 
-// savePages is after how many pages a place is stored: what a run that is killed
-// has seen since is seen once more.
+// savePages is after how many pages a place is stored: a killed run's pages since
+// then are read again.
 const savePages = 50
 
-// moved notes that a segment has been seen up to p. It returns false if there is
-// no use in going on.
+// moved records the progress of a segment. It returns false if the pass is lost.
 func (p *pass) moved(ctx context.Context, segment int, to place) bool {
 	p.at[segment] = further(p.at[segment], to)
 	if p.unsaved++; p.unsaved >= savePages {
@@ -122,7 +121,7 @@ func (p *pass) moved(ctx context.Context, segment int, to place) bool {
 	return !p.lost
 }
 
-// save stores the places, joined with those of another sweep that came in between.
+// save stores the places, merged with those that another sweep has stored meanwhile.
 func (p *pass) save(ctx context.Context) {
 	p.unsaved = 0
 	if p.table == nil || p.lost {
@@ -147,7 +146,7 @@ func (p *pass) save(ctx context.Context) {
 		again := p.joinAgain(held.again)
 		p.lost = !p.join(*held) || p.lost
 		if p.again = again; p.lost && slices.Equal(again, held.again) {
-			return // theirs says it all
+			return // theirs holds everything
 		}
 	}
 	p.err = errors.Join(p.err, errors.New("dynamo: sweep: its place can't be stored: other writes come in between"))
@@ -166,7 +165,8 @@ const (
 	failureRuns  = "n"         // N
 )
 
-// cursorPK names a sweep's cursor. It is no record's: those begin with v1#.
+// cursorPK returns the partition key of a sweep's cursor. Records begin with v1#
+// instead.
 func cursorPK(name string) string { return "samekey#sweep#" + name }
 
 func getCursor(ctx context.Context, table item.Table, name string) (cursor, error) {
@@ -177,7 +177,8 @@ func getCursor(ctx context.Context, table item.Table, name string) (cursor, erro
 	return cursorOf(out.Item), nil
 }
 
-// putCursor stores c over its predecessor, or returns what is there instead.
+// putCursor stores c over its predecessor, or returns the stored cursor if it
+// differs.
 func putCursor(ctx context.Context, table item.Table, name string, c cursor) (held *cursor, err error) {
 	var v item.Values
 	at := make([]item.Value, len(c.at))
@@ -188,8 +189,8 @@ func putCursor(ctx context.Context, table item.Table, name string, c cursor) (he
 	for i, f := range c.again {
 		again[i] = &types.AttributeValueMemberM{Value: item.Map{failurePK: v.Str(f.pk), failureRuns: v.Num(f.runs)}}
 	}
-	// Two sweeps at once: the second to store its places joins them with the
-	// first's, instead of putting the segments that are done back to their begin.
+	// Two sweeps at once: the second sweep merges its places with the first's,
+	// instead of resetting segments that are done.
 	condition := "ver = :prev"
 	if c.ver == 1 {
 		condition += " OR attribute_not_exists(ver)"
@@ -216,8 +217,8 @@ func putCursor(ctx context.Context, table item.Table, name string, c cursor) (he
 	return nil, nil
 }
 
-// cursorOf reads a cursor. What can't be read of it is begun again: a place is
-// worth no more than the time to see its segment once more.
+// cursorOf reads a cursor. An unreadable cursor starts a new pass: a place only
+// saves the time to read its segment again.
 func cursorOf(it item.Map) cursor {
 	d := item.Decoder{It: it}
 	c := cursor{ver: d.Number(item.AttrVer, false), began: d.Milli(cursorBegan, false), passed: d.Milli(cursorPassed, false)}

@@ -10,18 +10,18 @@
 //
 //	lambda.Start(stream.NewDrain(store, jobs.Route{"send_receipt": receipts}))
 //
-// [Redrive] is for an operator: it hands parked jobs out again.
+// [Redrive] is for operators: it delivers parked jobs again.
 //
-// docs/jobs.md tells how to deploy these functions, and what they cost.
+// docs/jobs.md describes deployment and costs of these functions.
 //
-// # What it guarantees
+// # Guarantees
 //
 // A job is delivered at least once, under the same id each time. It stays in its
-// record until its delivery is acknowledged, and the record is kept for it. A
-// write about a job names the operation that staged it, so a key that was used
-// anew is left alone; it doesn't raise the record's version, so the attempt that
-// holds the record isn't disturbed.
+// record until its delivery is acknowledged, and the record is kept for it. A write
+// about a job names the operation that staged it, so a key that was used anew is
+// unchanged; the write doesn't raise the record's version, so the attempt that holds
+// the record isn't disturbed.
 //
-// Each function may run late, twice or at the same time as another one of its
-// kind.
+// Each function may run late, twice or at the same time as another instance of
+// itself.
 package stream

@@ -18,18 +18,17 @@ import (
 	"github.com/samekey/samekey/internal/state"
 )
 
-// Drain hands staged jobs on as their commits appear in the table's stream, and
-// acknowledges those that were delivered: one update for each request, however
-// many jobs it has. It is safe for concurrent use, and may run twice, late or
-// never: a job stays in its record until it is acknowledged.
+// Drain delivers staged jobs as their commits appear in the table's stream, and
+// acknowledges delivered jobs: one update for each operation, however many jobs it
+// has. A Drain is safe for concurrent use, and may run twice, late or never: a job
+// stays in its record until it is acknowledged.
 //
-// Delivery is at least once, in the order of the stream, under ids that stay
-// the same. A job whose delivery fails holds its batch up: the source is told
-// the first failed record ([Drain.Handle]) and brings all from it on again.
-// After [DrainOptions.MaxTries] failures of its own a job is parked, and what
-// comes after it goes on. Failures of the sink as a whole ([jobs.ErrSinkDown])
-// park nothing. With [DrainOptions.Aside] such a job holds up nothing but the later
-// jobs of its operation.
+// Delivery is at least once, in the order of the stream, under stable ids. A job
+// whose delivery fails holds up its batch: the report names the first failed record
+// ([Drain.Handle]), and the source delivers all records from there again. After
+// [DrainOptions.MaxTries] failures of its own a job is parked, and later jobs go on.
+// Failures of the whole sink ([jobs.ErrSinkDown]) park nothing. With
+// [DrainOptions.Aside] a failed job holds up only the later jobs of its operation.
 //
 // The function's event source mapping needs the stream with both images, from
 // TRIM_HORIZON, ReportBatchItemFailures, and at least as many retries as
@@ -48,23 +47,22 @@ type DrainOptions struct {
 	MaxTries int
 	// Concurrency is how many records are acknowledged at once. Default: 8.
 	Concurrency int
-	// Aside takes a ticket for each operation with a job that could not be delivered,
-	// and the batch goes on: [Drain.Retry] delivers from the record when the ticket is
-	// due. A ticket that can't be queued is left to the sweep. nil: the batch comes
-	// again from the failed record on.
+	// Aside takes a ticket for each operation with a job that could not be
+	// delivered, and the batch goes on: [Drain.Retry] delivers from the record when
+	// the ticket is due. The sweep handles an operation whose ticket can't be
+	// queued. nil: the batch comes again from the failed record on.
 	//
-	// The jobs of an operation keep their order. Where a Group has jobs of several
-	// operations, those of other operations don't wait for one that has failed.
+	// The jobs of an operation keep their order. If a Group has jobs of several
+	// operations, a failed job doesn't hold up those of other operations.
 	Aside jobs.TicketQueue
-	// Logger takes warnings and errors; never a job's Args. Default: slog.Default().
+	// Logger gets warnings and errors, never a job's Args. Default: slog.Default().
 	Logger *slog.Logger
-	// Hooks are told what happens, for metrics.
+	// Hooks are called as the drain works, for metrics.
 	Hooks Hooks
 }
 
-// NewDrain returns a drain of store's table into sink. It panics if one of them
-// is nil or a number is negative: mistakes in the program, best found at cold
-// start.
+// NewDrain returns a drain of store's table into sink. It panics if store or sink is
+// nil or a number is negative: mistakes in the program, which show at cold start.
 func NewDrain(store *dynamo.Store, sink jobs.Sink, optFns ...func(*DrainOptions)) *Drain {
 	var opt DrainOptions
 	for _, fn := range optFns {
@@ -92,8 +90,8 @@ func (d *Drain) Invoke(ctx context.Context, payload []byte) ([]byte, error) {
 	return invokeStream(ctx, payload, d.Handle)
 }
 
-// work works on the changes of a batch. It returns the first stream record that
-// has to come again.
+// work works on the changes of a batch. It returns the first stream record that has
+// to come again.
 func (d *Drain) work(ctx context.Context, changes []change) (first int) {
 	todos := netted(changes)
 	if d.opt.Aside == nil {
@@ -133,7 +131,7 @@ func (d *Drain) run(ctx context.Context, todos []*todo) (first, delivered int) {
 	return first, delivered
 }
 
-// deliver hands jobs to the sink and returns the error of each, by its name.
+// deliver passes jobs to the sink and returns the error of each, by its name.
 func (d *Drain) deliver(ctx context.Context, all []delivery) map[*todo]map[string]error {
 	outcomes := make(map[*todo]map[string]error)
 	var fresh []delivery
@@ -172,8 +170,8 @@ func (d *Drain) deliver(ctx context.Context, all []delivery) map[*todo]map[strin
 	return outcomes
 }
 
-// withReserve ends a tenth of the time early, but not less than a second: what
-// was delivered has to be acknowledged, or is delivered again.
+// withReserve ends a tenth of the time early, at least a second: a delivery that
+// isn't acknowledged in time is delivered again.
 func withReserve(ctx context.Context) (context.Context, context.CancelFunc) {
 	deadline, ok := ctx.Deadline()
 	if !ok {
@@ -182,7 +180,7 @@ func withReserve(ctx context.Context) (context.Context, context.CancelFunc) {
 	return context.WithDeadline(ctx, deadline.Add(-max(time.Until(deadline)/10, time.Second)))
 }
 
-// conclude writes the outcomes of one operation. It returns the first record that has
+// conclude writes the results of an operation. It returns the first record that has
 // to come again, and how many jobs were delivered.
 func (d *Drain) conclude(ctx context.Context, t *todo, outcomes map[string]error) (first, delivered int) {
 	first = t.heldFrom()
@@ -194,7 +192,7 @@ func (d *Drain) conclude(ctx context.Context, t *todo, outcomes map[string]error
 		case err == nil:
 			names = append(names, j.name)
 		case t.gone, errors.Is(err, jobs.ErrSinkDown), errors.Is(err, jobs.ErrHeldBack):
-			again(j.at) // there is nothing to count it in, or nothing to count
+			again(j.at) // a deleted record can't count the failure; the other failures don't count
 		default:
 			failures[j.name] = err
 		}
@@ -233,8 +231,8 @@ func (d *Drain) conclude(ctx context.Context, t *todo, outcomes map[string]error
 	return first, len(names)
 }
 
-// failed reports whether a write has to be tried again. A record that can't be
-// read any more can't be helped by that; the sweep lists it.
+// failed reports whether a write has to be tried again. Another try can't help a
+// record that has become unreadable; the sweep lists it.
 func (d *Drain) failed(ctx context.Context, t *todo, what string, err error) bool {
 	if err == nil {
 		return false

@@ -7,15 +7,15 @@ import (
 	"github.com/samekey/samekey/internal/redact"
 )
 
-// Why says what is the matter with an operation that is listed for people.
+// Why is the reason to list an operation for operators.
 type Why string
 
-// What can be the matter.
+// The reasons.
 const (
 	WhyStuck       Why = "stuck"        // given up: an operator settles it
-	WhyBlocked     Why = "blocked"      // its program refuses to go on: people change that, or settle it
-	WhyParked      Why = "parked"       // a job that can't be delivered: an operator hands it out again
-	WhyOpen        Why = "open"         // abandoned: the completer is to end it
+	WhyBlocked     Why = "blocked"      // its program refuses to go on: change the program, or settle it
+	WhyParked      Why = "parked"       // a job that can't be delivered: an operator redrives it
+	WhyOpen        Why = "open"         // abandoned: the completer will end it
 	WhyNoRequest   Why = "no_request"   // abandoned, and its request wasn't stored: only its client can end it
 	WhyExpiring    Why = "expiring"     // abandoned, with nothing committed: it will be forgotten
 	WhyExpiredOpen Why = "expired_open" // was forgotten, or deleted, unfinished
@@ -25,16 +25,16 @@ const (
 	WhyUnreadable  Why = "unreadable"   // a record that this program can't understand
 )
 
-// Entry is a line of the list for people. It holds no key, no body and nothing
-// of who asked.
+// Entry is a line of the list for operators. It holds no key, no body and no data of
+// the caller.
 type Entry struct {
 	Why    Why    `json:"why"`
 	PK     string `json:"pk"`     // names the record to [Redrive] and to the engine's Settle
 	Record string `json:"record"` // its short name in logs
 	ID     string `json:"id,omitempty"`
 
-	Function string `json:"function,omitempty"` // that is to complete it
-	Handler  string `json:"handler,omitempty"`  // in it
+	Function string `json:"function,omitempty"` // function that completes the operation
+	Handler  string `json:"handler,omitempty"`  // handler in that function
 
 	Route   string    `json:"route,omitempty"`
 	Phase   string    `json:"phase,omitempty"` // the recovery point
@@ -47,7 +47,7 @@ type Entry struct {
 	Kind string `json:"kind,omitempty"` // the job's
 }
 
-// Age is for how long nobody has worked on it.
+// Age returns how long ago the last attempt began.
 func (e Entry) Age(now time.Time) time.Duration { return now.Sub(e.Run) }
 
 func entry(why Why, r *store.Record) Entry {

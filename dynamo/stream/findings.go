@@ -16,7 +16,7 @@ import (
 	"github.com/samekey/samekey/internal/state"
 )
 
-// findings are what a page of the table asks for.
+// findings are the tasks from a page of the table.
 type findings struct {
 	entries []Entry
 	todos   []*todo
@@ -46,11 +46,11 @@ func (s *Sweep) look(ctx context.Context, items []item.Map) findings {
 	return f
 }
 
-// examine adds to f what a record asks for.
+// examine adds the tasks from a record to f.
 func (s *Sweep) examine(f *findings, r *store.Record, now time.Time) {
 	s.examineJobs(f, r, now.Sub(r.Run) > s.opt.Late)
 	late := state.Due(r, r.Run, s.opt.Grace)
-	held := r.Lease.Sub(now) > defaultMaxHold // nobody works that long: its clock was wrong
+	held := r.Lease.Sub(now) > defaultMaxHold // no attempt works that long: its clock was wrong
 	overdue := now.After(late) || held
 	list := func(why Why) {
 		if r.Blocked {
@@ -62,7 +62,7 @@ func (s *Sweep) examine(f *findings, r *store.Record, now time.Time) {
 	case r.State == store.Stuck:
 		list(WhyStuck)
 	case r.State != store.Open || state.Freed(r):
-	case !overdue && r.Blocked: // time doesn't help it
+	case !overdue && r.Blocked: // waiting doesn't help
 		list(WhyBlocked)
 	case !overdue:
 	case r.Keep == store.KeepNothing:
@@ -99,8 +99,8 @@ func (s *Sweep) examineJobs(f *findings, r *store.Record, late bool) {
 	}
 }
 
-// act does what the findings ask for, as far as it was told how. It returns the
-// records for which that failed.
+// act carries out the findings, as far as the options allow. It returns the records
+// for which that failed.
 func (s *Sweep) act(ctx context.Context, f findings, rep *Report) (failed []string, _ error) {
 	var errs []error
 	note := func(pk string, err error) {
@@ -123,7 +123,7 @@ func (s *Sweep) act(ctx context.Context, f findings, rep *Report) (failed []stri
 		}
 	}
 	if len(jobs) > 0 {
-		_, n := s.opt.Drain.run(ctx, jobs) // what fails is logged there
+		_, n := s.opt.Drain.run(ctx, jobs) // run logs failures
 		rep.Delivered += n
 		for _, t := range jobs {
 			if t.again {
@@ -156,7 +156,7 @@ func (s *Sweep) giveUp(ctx context.Context, r *store.Record, rep *Report) error 
 	err := s.opt.GiveUp(ctx, jobs.TicketFor(r), "its request was not stored, and no client has come back for it")
 	switch {
 	case errors.Is(err, jobs.ErrMoved), errors.Is(err, idem.ErrInFlight):
-		return nil // somebody works on it, or it is another application's
+		return nil // another worker works on it, or it is another application's
 	case err != nil:
 		return err
 	}

@@ -6,51 +6,51 @@ import (
 	"github.com/samekey/samekey/idem/jobs"
 )
 
-// Hooks are called as [Drain], [Completer] and [Sweep] work; a nil one is
-// skipped. Several may be called at once; they must neither block nor panic.
-// What is retried is told again.
+// Hooks are called as [Drain], [Completer] and [Sweep] work; nil hooks are skipped.
+// Calls may be concurrent; hooks must neither block nor panic. A retry calls them
+// again.
 type Hooks struct {
-	// Skipped is told of a record that is passed over. Companions are ordinary;
-	// anything else is worth a look.
+	// Skipped is called for a skipped record. Companions are ordinary; other reasons
+	// are worth a look.
 	Skipped func(context.Context, Skipped)
 
-	Delivered func(context.Context, jobs.Delivery)        // a job was handed on
-	Failed    func(context.Context, jobs.Delivery, error) // it was not, this time
-	Parked    func(context.Context, Entry)                // it won't be, without an operator
+	Delivered func(context.Context, jobs.Delivery)        // a job was delivered
+	Failed    func(context.Context, jobs.Delivery, error) // a delivery failed, and may be retried
+	Parked    func(context.Context, Entry)                // a job won't be delivered without an operator
 
-	// Aside is told of a ticket for jobs that could not be delivered
+	// Aside is called for a ticket for jobs that could not be delivered
 	// ([DrainOptions.Aside]).
 	Aside func(context.Context, jobs.Ticket)
 
-	Queued  func(context.Context, jobs.Ticket) // an operation was handed to the completer's queue
-	GivenUp func(context.Context, Entry)       // an operation nobody can complete is stuck now
+	Queued  func(context.Context, jobs.Ticket) // an operation was put into the completer's queue
+	GivenUp func(context.Context, Entry)       // an operation that can't be completed is stuck now
 
-	// ExpiredOpen is told of an operation whose record is gone though it was not
-	// finished. There is no other trace of it: the entry is for an alarm and for
-	// whoever looks after what has been left undone.
+	// ExpiredOpen is called for an operation whose record is gone unfinished. There
+	// is no other trace of the operation: use the entry for an alarm and for
+	// repairing unfinished work.
 	ExpiredOpen func(context.Context, Entry)
 
-	// JobLost is told of a parked job whose record is gone: it was never delivered,
-	// and nobody can redrive it. What was staged in the record besides, and still
-	// waited, is delivered.
+	// JobLost is called for a parked job whose record is gone: it was never
+	// delivered, and can't be redriven. Other jobs of the record that still waited
+	// are delivered.
 	JobLost func(context.Context, Entry)
 }
 
-// Skip says why a stream record, or an item of the table, is passed over.
+// Skip is the reason to skip a stream record, or an item of the table.
 type Skip string
 
-// The reasons to pass over.
+// The reasons to skip.
 const (
-	SkipCompanion  Skip = "companion"  // it holds a body, and belongs to a record of its own; or the sweep's place
-	SkipForeign    Skip = "foreign"    // it is not of this package
+	SkipCompanion  Skip = "companion"  // holds a body of another record, or a sweep's cursor
+	SkipForeign    Skip = "foreign"    // not an item of this package
 	SkipNoImage    Skip = "no image"   // the stream must have new and old images
 	SkipUnreadable Skip = "unreadable" // of another layout, state or form: see docs/item.md
 )
 
-// Skipped is a record that was passed over.
+// Skipped is a record that was skipped.
 type Skipped struct {
 	Why      Skip
-	Record   string // its short name in logs; "" where it has none
+	Record   string // short name in logs; "" if it has none
 	Sequence string // of the stream record; "" for an item of the table
-	Err      error  // what is wrong with it, where that can be said
+	Err      error  // why the record is unreadable; nil for other reasons
 }

@@ -25,7 +25,7 @@ func position(name string) (phase, index int, ok bool) {
 	return phase, index, err1 == nil && err2 == nil
 }
 
-// each is a part of an expression once for each path, which it has as %s.
+// each repeats a part of an expression for each path, which replaces %s.
 func each(paths []string, part string) string {
 	var b strings.Builder
 	for _, path := range paths {
@@ -34,7 +34,7 @@ func each(paths []string, part string) string {
 	return b.String()
 }
 
-// jobPaths are the paths of jobs, and the placeholders in them.
+// jobPaths returns the paths of jobs, and their placeholders.
 func jobPaths(names []string) (paths []string, placeholders map[string]string) {
 	paths, placeholders = make([]string, len(names)), make(map[string]string, len(names)+2)
 	for i, name := range names {

@@ -14,44 +14,44 @@ import (
 	"github.com/samekey/samekey/internal/state"
 )
 
-// The conditions of what is written about jobs.
+// The conditions of writes about jobs.
 const (
-	// ackCondition is on every write about the jobs of one operation:
-	//   - id = :id: the key may have been used anew since the image was made, and
-	//     the new operation's jobs have the same names;
-	//   - attribute_exists(jobs): without the map the update has no path to go.
+	// ackCondition is on every write about the jobs of an operation:
+	//   - id = :id: the key may have been used anew since the image was made, and the new
+	//     operation's jobs have the same names;
+	//   - attribute_exists(jobs): without the map the update's path is invalid.
 	ackCondition = "id = :id AND attribute_exists(jobs)"
 
-	// lastCondition comes on top where an acknowledgement also lets the record go:
-	//   - st = :done: an operation that isn't finished is kept for its own sake;
-	//   - size(jobs) = :n, and each of them (appended): a commit may have added a job
-	//     since the image was made, which then would expire undelivered;
-	//   - attribute_exists(until_s): what exp_s is to become.
+	// lastCondition is for an acknowledgement that also lets the record go:
+	//   - st = :done: an unfinished operation is kept for its own sake;
+	//   - size(jobs) = :n, and each of them (appended): a commit may have added a job since
+	//     the image was made, which would then expire undelivered;
+	//   - attribute_exists(until_s): exp_s gets its value.
 	lastCondition = ackCondition + " AND st = :done AND attribute_exists(until_s) AND size(jobs) = :n"
 
 	// letGoCondition lets a record go whose jobs were all delivered before its
-	// finish: nothing else will write it.
+	// finish, because no other write will follow:
 	//   - st, size: as above;
-	//   - keep = :jobs: what it is kept for, so that a second one changes nothing.
+	//   - keep = :jobs: the record is kept for jobs, so that a second write changes nothing.
 	letGoCondition = "id = :id AND st = :done AND keep = :jobs AND attribute_exists(until_s) AND size(jobs) = :zero"
 
-	// letGoUpdate gives a record the end it would have had without jobs: that of its
-	// replay, and of its tombstone where it has one, for which until_s stays.
+	// letGoUpdate gives a record the end that it would have without jobs: that of
+	// its replay, or of its tombstone if it has one, for which until_s stays.
 	letGoUpdate = "SET exp_s = until_s + if_not_exists(tomb_s, :zero) REMOVE keep"
 )
 
-// jobWriter writes into records what becomes of their jobs. None of its writes
-// raises ver: a holder goes on undisturbed.
+// jobWriter writes the results of jobs into records. Its writes don't raise ver, so
+// a holder is not disturbed.
 type jobWriter struct{ table item.Table }
 
-// acknowledge removes delivered jobs, by their names in image.Jobs, from the record that
-// image is of, as far as they are still there. Where image is finished and they
-// are the last, the record is let go in the same call: it expires at the end of
-// its replay. A record that is gone, or of another operation by now, is no
-// error: it has none of these jobs.
+// acknowledge removes delivered jobs, by their names in image.Jobs, from image's
+// record, as far as they still exist. If image is finished and these jobs are the
+// last, the same call lets the record go: it expires at the end of its replay. A
+// record that is gone, or of another operation by now, is no error: it has none of
+// these jobs.
 //
-// acknowledge is safe to repeat, and sends again what had no answer: it removes what is
-// named and nothing else, and lets go of nothing that has jobs.
+// acknowledge is safe to repeat, and sends a write without an answer again: it
+// removes only the named jobs, and lets no record go that has jobs.
 func (w jobWriter) acknowledge(ctx context.Context, image *store.Record, names ...string) error {
 	if len(names) == 0 {
 		return nil
@@ -64,7 +64,7 @@ func (w jobWriter) acknowledge(ctx context.Context, image *store.Record, names .
 		case state.KeptForNothing(now):
 			return w.letGo(ctx, now)
 		case !anyOf(now.Jobs, names):
-			return nil // our own write, whose answer was lost
+			return nil // this process's write, whose answer was lost
 		}
 	}
 	now, refused, err := w.amend(ctx, "acknowledge", w.ack(image, names, false))
@@ -96,9 +96,9 @@ func (w jobWriter) ack(image *store.Record, names []string, last bool) *dynamodb
 	return in
 }
 
-// letGo lets a finished record go that is kept for jobs it no longer has: it
-// expires at the end of its replay. Any other record stays as it is, and that is
-// no error. It is safe to repeat: a record that was let go is not kept.
+// letGo lets a finished record go that is kept for jobs it no longer has: it expires
+// at the end of its replay. Any other record stays unchanged, without an error.
+// letGo is safe to repeat: a record that was let go is not kept.
 func (w jobWriter) letGo(ctx context.Context, image *store.Record) error {
 	var v item.Values
 	_, _, err := w.amend(ctx, "let go", w.amendment(image.PK, letGoCondition, letGoUpdate, item.Map{
@@ -119,13 +119,13 @@ func (w jobWriter) amendment(pk, condition, update string, args item.Map) *dynam
 	}
 }
 
-// amendRounds is how often a write about jobs is sent, on top of what the client
-// itself repeats: a transaction on the record is over soon.
+// amendRounds is how often a write about jobs is sent, besides the client's retries:
+// a transaction on the record ends soon.
 const amendRounds = 6
 
-// amend sends a write that may be sent again, until there is an answer to it. It
-// returns the record as it then is, and whether that refused the write; never
-// nil without an error, but a zero Record where there is none.
+// amend sends a repeatable write until it gets an answer. It returns the current
+// record, and whether that record refused the write. now is never nil without an
+// error; it is a zero Record if there is none.
 func (w jobWriter) amend(ctx context.Context, op string, in *dynamodb.UpdateItemInput) (now *store.Record, refused bool, err error) {
 	for round := range amendRounds {
 		if round > 0 && !item.Pause(ctx, round) {

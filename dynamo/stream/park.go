@@ -17,17 +17,16 @@ import (
 	"github.com/samekey/samekey/internal/state"
 )
 
-// fail counts failed deliveries, by the jobs' names, in the record that image is
-// of. A job that has failed maxTries times is parked with its last error: it
-// stays in the record, which is kept for it, and is handed out again only by
-// [Redrive].
+// fail counts failed deliveries, by the jobs' names, in image's record. A job that
+// has failed maxTries times is parked with its last error: it stays in the record,
+// which is kept for it, and only [Redrive] delivers it again.
 //
-// It returns the record as it then is, in which a job may be gone (another drain
-// delivered it) or have been parked by others; a zero Record where the operation
-// itself is gone.
+// fail returns the current record, in which a job may be gone (another drain
+// delivered it) or parked by another drain; a zero Record if the operation itself is
+// gone.
 //
-// fail sends again what had no answer. Such a failure may be counted twice, and
-// its job be parked a try early: that loses nothing, since it is listed.
+// fail sends a write without an answer again. Such a failure may be counted twice,
+// and its job parked a try early, which loses nothing: the job is listed.
 func (w jobWriter) fail(ctx context.Context, image *store.Record, failures map[string]error, maxTries int) (*store.Record, error) {
 	names := slices.SortedFunc(maps.Keys(failures), byPosition)
 	now, err := w.eachJob(ctx, "count failures", image, names, 0, w.count)
@@ -39,9 +38,9 @@ func (w jobWriter) fail(ctx context.Context, image *store.Record, failures map[s
 	})
 }
 
-// eachJob writes about those of some jobs that still wait, after as many tries at
-// least, as far as others let it: whoever comes in between, it starts again from
-// what is there.
+// eachJob writes about those of the named jobs that still wait and have at least
+// tries failures. If another write comes in between, eachJob starts again from the
+// current record.
 func (w jobWriter) eachJob(ctx context.Context, op string, image *store.Record, names []string, tries int,
 	build func(now *store.Record, names []string) *dynamodb.UpdateItemInput,
 ) (*store.Record, error) {
@@ -65,8 +64,8 @@ func (w jobWriter) eachJob(ctx context.Context, op string, image *store.Record, 
 	return nil, fmt.Errorf("dynamo: %s: %w: other writes come in between", op, store.ErrConflict)
 }
 
-// waiting is a condition on jobs: one that is parked keeps its first reason. It is
-// as short as can be: with 50 jobs an expression is close to its 4 KB.
+// waiting is a condition on jobs: a parked job keeps its first reason. It is as
+// short as possible: with 50 jobs an expression is close to its 4 KB.
 func waiting(paths []string) string {
 	return ackCondition + each(paths, " AND attribute_not_exists(%s.#f)")
 }
@@ -79,7 +78,7 @@ func (w jobWriter) count(now *store.Record, names []string) *dynamodb.UpdateItem
 	for i, path := range paths {
 		sets[i] = path + ".#t = if_not_exists(" + path + ".#t, :zero) + :one"
 	}
-	condition := waiting(paths) + each(paths, " AND attribute_exists(%s)") // one that was delivered since doesn't come back
+	condition := waiting(paths) + each(paths, " AND attribute_exists(%s)") // a job that was delivered since must not come back
 	in := w.amendment(now.PK, condition, "SET "+strings.Join(sets, ", "),
 		item.Map{":id": v.Str(now.ID), ":zero": v.Num(0), ":one": v.Num(1)})
 	in.ExpressionAttributeNames = placeholders
@@ -90,8 +89,8 @@ func (w jobWriter) park(now *store.Record, names []string, failures map[string]e
 	var v item.Values
 	paths, placeholders := jobPaths(names)
 	placeholders["#t"], placeholders["#f"] = item.JobTries, item.JobFailed
-	// One that was delivered since has no count, and a lower one is that of a new
-	// round, which an operator has begun.
+	// A job that was delivered since has no count, and a lower count belongs to a
+	// new round, which an operator has begun.
 	condition := waiting(paths) + each(paths, " AND %s.#t >= :max")
 	args := item.Map{":id": v.Str(now.ID), ":max": v.Num(int64(maxTries))}
 	sets := make([]string, len(paths))
@@ -105,5 +104,5 @@ func (w jobWriter) park(now *store.Record, names []string, failures map[string]e
 	return in
 }
 
-// reason is an error as a record keeps it, for people.
+// reason returns the text of an error that a record stores for operators.
 func reason(err error) string { return cmp.Or(redact.Error(err), "unknown") }

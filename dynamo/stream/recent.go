@@ -2,9 +2,9 @@ package stream
 
 import "sync"
 
-// recent remembers the last jobs that were delivered. When a batch comes again
-// because of one of them, the others are not delivered a second time, as long as
-// it comes to the same process. Nothing rests on it.
+// recent remembers the last delivered jobs. If a batch comes again to the same
+// process because of a failed job, the other jobs are not delivered a second time.
+// Correctness does not need it.
 type recent struct {
 	mu   sync.Mutex
 	set  map[string]bool

@@ -13,12 +13,14 @@ import (
 	"github.com/samekey/samekey/idem/store"
 )
 
-// Redrive hands parked jobs of the operation id out again, after an operator has
-// removed what made them fail: all of them, or those named. It returns how many
-// there were. A drain sees them in the stream, as if they had just been staged.
+// Redrive delivers parked jobs of the operation id again, after an operator has
+// removed the cause of their failures: all parked jobs, or the named ones. It
+// returns their number. A drain sees them in the stream, as if they had just been
+// staged.
 //
-// A record that is another operation's by now is [jobs.ErrMoved]: its jobs have the
-// same names, and nobody has looked at why they failed.
+// If the record belongs to another operation by now, the error matches
+// [jobs.ErrMoved]: its jobs have the same names, but nobody has checked the cause of
+// their failures.
 func Redrive(ctx context.Context, store *dynamo.Store, pk, id string, names ...string) (int, error) {
 	return jobWriter{store.Table()}.redrive(ctx, pk, id, names)
 }
@@ -43,7 +45,7 @@ func (w jobWriter) redrive(ctx context.Context, pk, id string, names []string) (
 		case !refused:
 			return len(parked), nil
 		case held.ID == id && len(parkedJobs(held, parked)) == 0:
-			return len(parked), nil // our own write, whose answer was lost
+			return len(parked), nil // this process's write, whose answer was lost
 		}
 		now = held
 	}

@@ -2,28 +2,28 @@ package stream
 
 import "time"
 
-// Report is what a [Sweep] found and did.
+// Report is the result of a [Sweep].
 type Report struct {
 	// Complete says that the whole table was seen: by [Sweep.List], or by this run
-	// of [Sweep.Run] and those before it, which ends the pass.
+	// of [Sweep.Run] and the earlier runs of its pass.
 	Complete bool `json:"complete"`
-	// PassBegan is when the pass began that this run was part of, and LastPass when
-	// the last one came to its end; zero for none. Overdue says that this is longer
-	// ago than it should be ([SweepOptions.PassWithin]), or that there has been none
-	// for as long: there are records that nobody looks at.
+	// PassBegan is when this run's pass began, and LastPass when the last complete
+	// pass ended; zero for none. Overdue says that this end, or without any complete
+	// pass the begin, is longer ago than [SweepOptions.PassWithin]: some records are
+	// never looked at.
 	PassBegan time.Time `json:"pass_began"`
 	LastPass  time.Time `json:"last_pass,omitzero"`
 	Overdue   bool      `json:"overdue"`
 	Pages     int       `json:"pages"`
 	Scanned   int       `json:"scanned"` // items looked at
 
-	// ByWhy counts what was found, and Entries lists it, as far as the list may
-	// go: the oldest first for each reason.
+	// ByWhy counts the findings, and Entries lists them up to
+	// [SweepOptions.MaxEntries]; for each reason the oldest come first.
 	ByWhy   map[Why]Tally `json:"by_why"`
 	Entries []Entry       `json:"entries,omitempty"`
 
 	Delivered int `json:"delivered"` // jobs
-	LetGo     int `json:"settled"`   // records that no longer have to be kept
+	LetGo     int `json:"settled"`   // records that need no longer be kept
 	Queued    int `json:"queued"`    // tickets for the completer
 	GivenUp   int `json:"given_up"`  // operations that are stuck now
 }
@@ -31,7 +31,7 @@ type Report struct {
 // Tally counts entries of one reason.
 type Tally struct {
 	Count int `json:"count"`
-	// Oldest is the greatest age among them, in whole seconds.
+	// Oldest is the greatest age of these entries, in whole seconds.
 	Oldest int64 `json:"oldest_s"`
 }
 

@@ -13,15 +13,15 @@ import (
 )
 
 // Retry delivers the jobs of a ticket that a drain has set aside
-// ([DrainOptions.Aside]), from the record as it is now and in the order in which
-// they were staged. An error says that the ticket has to come again. Nothing waits
-// in a record that is gone, or another operation's by now.
+// ([DrainOptions.Aside]), from the current record and in the order in which they
+// were staged. An error says that the ticket has to come again. If the record is
+// gone, or another operation's by now, no job waits.
 func (d *Drain) Retry(ctx context.Context, t jobs.Ticket) error {
 	r, err := d.jobs.table.Load(ctx, t.PK, true)
 	switch {
 	case errors.Is(err, store.ErrCorrupt):
 		d.failed(ctx, &todo{image: &store.Record{PK: t.PK}}, "read a record whose jobs wait", err)
-		return nil // it can't be helped by another try
+		return nil // another try can't help
 	case err != nil:
 		return fmt.Errorf("dynamo: retry: %w", err)
 	case r == nil || r.ID != t.Jobs:

@@ -33,16 +33,16 @@ type scanner struct {
 	scanned   int
 }
 
-// each hands the items of every page that may concern somebody to fn, from where
-// the pass stands. Reads are eventually consistent and use no write capacity, so
-// claims don't notice. It ends early, without an error, when ctx does or the time
-// is up by the wall clock. A segment is left where it stands if it can't be read,
-// or if fn reports that it could neither work on a page nor put it off.
+// each calls fn with the relevant items of every page, from the pass's place on.
+// Reads are eventually consistent and use no write capacity, so claims are not
+// affected. each ends early, without an error, when ctx ends or the time is up by
+// the wall clock. It leaves a segment at its place if it can't be read, or if fn
+// reports that it could neither work on a page nor put it off.
 func (s *scanner) each(ctx context.Context, end time.Time, p *pass, fn func([]item.Map) bool) error {
 	pace := time.NewTicker(time.Duration(float64(time.Second) / s.perSecond))
 	defer pace.Stop()
 	var errs []error
-	for _, segment := range rand.Perm(s.segments) { // two sweeps at once begin at other ends
+	for _, segment := range rand.Perm(s.segments) { // two sweeps at once begin in different places
 		to := p.at[segment]
 		for !p.at[segment].done {
 			if s.pages > 0 {
@@ -82,8 +82,8 @@ func (s *scanner) input(segment int, after string) *dynamodb.ScanInput {
 	var v item.Values
 	in := &dynamodb.ScanInput{
 		TableName: &s.table,
-		// What is kept, and what is open without being kept: finished records are
-		// nearly all there are, and needn't be sent.
+		// Records that are kept, or open without being kept: finished records are
+		// nearly all records, and needn't be sent.
 		FilterExpression:          aws.String("attribute_exists(keep) OR st = :open"),
 		ExpressionAttributeValues: item.Map{":open": v.Str(string(store.Open))},
 		Segment:                   aws.Int32(int32(segment)),

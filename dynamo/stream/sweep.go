@@ -15,11 +15,11 @@ import (
 	"github.com/samekey/samekey/idem/jobs"
 )
 
-// Sweep looks through the whole table for what the stream's readers have missed:
-// they were off for longer than the stream remembers, or the table was restored
-// from a backup. It runs on a schedule. What it finds goes the same way as it
-// would have from the stream, and everything that needs a person is listed. It is
-// safe for concurrent use.
+// Sweep reads the whole table to find jobs and operations that the stream's readers
+// have missed, because they were off for longer than the stream remembers, or
+// because the table was restored from a backup. It runs on a schedule. Its findings
+// take the same way as from the stream, and everything that needs an operator is
+// listed. A Sweep is safe for concurrent use.
 type Sweep struct {
 	api  ScanAPI
 	jobs jobWriter
@@ -27,59 +27,58 @@ type Sweep struct {
 	log  *slog.Logger
 }
 
-// SweepOptions are a sweep's settings; with the zero value a sweep only
-// lists, and lets records go that are kept for delivered jobs.
+// SweepOptions are a sweep's settings. With the zero value a sweep only lists, and
+// lets records go that are kept for delivered jobs.
 type SweepOptions struct {
 	// Drain delivers jobs that have waited for too long. nil: they are listed.
 	Drain *Drain
 	// Queue takes tickets of abandoned operations. nil: they are listed.
 	Queue jobs.TicketQueue
-	// GiveUp marks as stuck what nobody can complete once its client no longer
-	// will either: [idem.Engine.GiveUp]. nil: it is listed.
+	// GiveUp marks as stuck an operation that can't be completed, after its client's
+	// last retry: [idem.Engine.GiveUp]. nil: such operations are listed.
 	GiveUp func(ctx context.Context, t jobs.Ticket, why string) error
 
-	// Late is by how much the stream's readers must be late before the sweep acts
-	// in their stead. Default: 15 minutes.
+	// Late is by how much the stream's readers must be late before the sweep acts in
+	// their place. Default: 15 minutes.
 	Late time.Duration
-	// Grace is the completer's. Default: [jobs.DefaultGrace].
+	// Grace is [CompleterOptions.Grace]. Default: [jobs.DefaultGrace].
 	Grace time.Duration
-	// Retention is the engine's: after it GiveUp is called. Default:
+	// Retention is the engine's; GiveUp is called after it. Default:
 	// [idem.DefaultRetention].
 	Retention time.Duration
 
-	// Name tells sweeps of one table apart that do different things, such as those
-	// of two applications: each sees the whole table. Runs of one name share its
-	// passes, and must have the same Segments. Default: "".
+	// Name distinguishes sweeps of the same table with different tasks, such as
+	// those of two applications: each sees the whole table. Runs with the same name
+	// share their passes, and must have the same Segments. Default: "".
 	Name string
-	// PassWithin is for how long no pass over the whole table may come to its end
-	// until the report says Overdue. See docs/jobs.md for what a run gets through.
-	// Default: a day.
+	// PassWithin is how long the table may go without a complete pass until the
+	// report says Overdue. docs/jobs.md shows how much a run can do. Default: a day.
 	PassWithin time.Duration
 
-	// Segments is into how many parts the scan is cut. A change begins the pass
-	// under way again. Default: 8.
+	// Segments is the number of parts of the scan. A change starts the pass under
+	// way again. Default: 8.
 	Segments int
 	// PageSize is how many items a page may have. Default: 500.
 	PageSize int
 	// PagesPerSecond keeps the scan slow: a page of records of 1 KB takes 64 read
 	// units. Default: 4.
 	PagesPerSecond float64
-	// Budget is for how long to scan. Default: until shortly before ctx ends.
+	// Budget is how long to scan. Default: until shortly before ctx ends.
 	Budget time.Duration
-	// MaxEntries bounds the list of a report, not its counts. Default: 1000.
+	// MaxEntries limits the list of a report, not its counts. Default: 1000.
 	MaxEntries int
 
-	// Logger takes a line a run, and one for each entry. Default: slog.Default().
+	// Logger gets a line for each run and each entry. Default: slog.Default().
 	Logger *slog.Logger
-	// Hooks are told what happens, for metrics.
+	// Hooks are called as the sweep works, for metrics.
 	Hooks Hooks
 	// Now is the clock that stored times are judged by, for tests. Default: time.Now.
 	Now func() time.Time
 }
 
-// NewSweep returns a sweep of store's table, which api scans. It panics if one of
-// them is nil or a number is negative: mistakes in the program, best found at
-// cold start.
+// NewSweep returns a sweep of store's table, which api scans. It panics if api or
+// store is nil or a number is negative: mistakes in the program, which show at cold
+// start.
 func NewSweep(api ScanAPI, store *dynamo.Store, optFns ...func(*SweepOptions)) *Sweep {
 	var opt SweepOptions
 	for _, fn := range optFns {
@@ -103,19 +102,18 @@ func NewSweep(api ScanAPI, store *dynamo.Store, optFns ...func(*SweepOptions)) *
 	return &Sweep{api: api, jobs: jobWriter{store.Table()}, opt: opt, log: cmp.Or(opt.Logger, slog.Default())}
 }
 
-// Run scans the table, acts, and reports. An error says that something was left
-// undone; the report is there all the same. What failed is the first thing that the
-// next run tries, whatever of the table that run sees. Running out of time is none: the
-// report says so, and the next run goes on where this one stopped. How far it came
-// is stored in an item of the table that nothing else reads.
+// Run scans the table, acts, and reports. An error says that some work was left
+// undone; the report is returned as well. The next run first tries the failed
+// records again, whatever part of the table it scans. Running out of time is no
+// error: the report says so, and the next run continues from there. An item of the
+// table that only sweeps read stores the progress.
 func (s *Sweep) Run(ctx context.Context) (*Report, error) { return s.scan(ctx, true) }
 
-// List scans the table from its begin, whatever Run has seen of it, and reports. It
-// changes nothing.
+// List scans the table from its beginning, regardless of Run's progress, and
+// reports. It changes nothing.
 func (s *Sweep) List(ctx context.Context) (*Report, error) { return s.scan(ctx, false) }
 
-// Invoke is Run for the runtime, whatever the payload. The result is the report
-// as JSON.
+// Invoke is Run for the runtime, with any payload. The result is the report as JSON.
 func (s *Sweep) Invoke(ctx context.Context, _ []byte) ([]byte, error) {
 	rep, err := s.Run(ctx)
 	if err != nil {
@@ -155,8 +153,8 @@ func (s *Sweep) scan(ctx context.Context, act bool) (*Report, error) {
 	return rep, err
 }
 
-// pass goes on with the pass under way, or begins one. A place that can't be read
-// is an error, and the run begins at the begin.
+// pass continues the pass under way, or begins a new pass. If the stored place can't
+// be read, pass returns an error, and the run begins at the start.
 func (s *Sweep) pass(ctx context.Context, stored bool) (*pass, error) {
 	p := &pass{now: s.opt.Now, tried: make(map[string]int64)}
 	var err error
@@ -169,7 +167,7 @@ func (s *Sweep) pass(ctx context.Context, stored bool) (*pass, error) {
 	return p, err
 }
 
-// end is when the scan must be over, by the wall clock; zero for never.
+// end returns when the scan must be over, by the wall clock; zero for never.
 func (s *Sweep) end(ctx context.Context) (end time.Time) {
 	if s.opt.Budget > 0 {
 		end = time.Now().Add(s.opt.Budget)

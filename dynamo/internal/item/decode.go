@@ -20,8 +20,8 @@ const (
 	MaxStored = store.MaxStoredRequest
 )
 
-// Decode reads an item. What is missing or of another type makes it corrupt:
-// guessing could run a request again.
+// Decode reads an item. An attribute that is missing or of another type makes the
+// item corrupt: guessing could run a request again.
 func Decode(it Map) (*store.Record, error) {
 	d := Decoder{It: it}
 	if v := d.Number(AttrVersion, true); d.Err == nil && strconv.FormatInt(v, 10) != LayoutVersion {
@@ -68,7 +68,7 @@ func Decode(it Map) (*store.Record, error) {
 	return r, nil
 }
 
-// Decoder remembers the first thing that is wrong with an item.
+// Decoder remembers the first error of an item.
 type Decoder struct {
 	It  Map
 	Err error
@@ -80,7 +80,7 @@ func (d *Decoder) fail(format string, args ...any) {
 	}
 }
 
-// check holds a record to what every writer keeps to.
+// check checks that a record keeps the rules that every writer keeps.
 func (d *Decoder) check(r *store.Record) {
 	switch {
 	case d.Err != nil:
@@ -289,7 +289,7 @@ func (d *Decoder) response(r *store.Record) {
 	r.Overflow = d.overflow("resp.o", m.Value)
 }
 
-// body reads a body that lies in the record itself.
+// body reads a body in the record itself.
 func (d *Decoder) body(path string, it Map) []byte {
 	b := as[*types.AttributeValueMemberB](d, it, respBody, false)
 	if b == nil {
@@ -305,7 +305,7 @@ func (d *Decoder) body(path string, it Map) []byte {
 	return body
 }
 
-// overflow reads where a large body lies.
+// overflow reads the place of a large body.
 func (d *Decoder) overflow(path string, it Map) *store.Overflow {
 	m := as[*types.AttributeValueMemberM](d, it, respOverflow, false)
 	if m == nil {
@@ -397,7 +397,7 @@ func (d *Decoder) identity(pair []Value) (id store.Identity) {
 	return id
 }
 
-// Chunk is the part of a body that a companion holds; false if it isn't there.
+// Chunk returns the part of a body that a companion holds; false if there is none.
 func Chunk(companion Map) ([]byte, bool) {
 	b, ok := companion[respBody].(*types.AttributeValueMemberB)
 	if !ok {
@@ -406,7 +406,7 @@ func Chunk(companion Map) ([]byte, bool) {
 	return b.Value, true
 }
 
-// Maps hands each map of a list to fn; none, if there is no such list.
+// Maps calls fn for each map of a list. It makes no call if there is no such list.
 func (d *Decoder) Maps(name string, fn func(*Decoder)) {
 	list := as[*types.AttributeValueMemberL](d, d.It, name, false)
 	if list == nil {

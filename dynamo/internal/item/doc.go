@@ -1,8 +1,7 @@
-// Package item holds what the store and the readers of its stream both need: the
-// form of a record's item (docs/item.md), its attributes, how it is encoded and
-// decoded, what an error of AWS means, and how long to wait before a request is
-// sent again.
+// Package item is the common base of the store and of the readers of its stream: the
+// form of a record's item (docs/item.md), its attributes, its encoding and decoding,
+// the meaning of AWS errors, and the time to wait before a request is sent again.
 //
-// It decides nothing: package dynamo writes for those who hold a record,
+// It makes no decisions: package dynamo writes for the holder of a record,
 // dynamo/stream writes about jobs.
 package item

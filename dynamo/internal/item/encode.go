@@ -11,8 +11,8 @@ import (
 	"github.com/samekey/samekey/idem/store"
 )
 
-// Values makes the strings and numbers of one request: out of one block, since
-// an allocation for each is most of what a request would cost.
+// Values makes the strings and numbers of a request in one block, since separate
+// allocations would be most of a request's cost.
 type Values struct {
 	s      [16]types.AttributeValueMemberS
 	n      [12]types.AttributeValueMemberN
@@ -32,7 +32,7 @@ func (v *Values) Str(s string) Value {
 // Num returns n as a value of an item.
 func (v *Values) Num(n int64) Value { return v.Digits(strconv.FormatInt(n, 10)) }
 
-// Digits returns a number that is written as s.
+// Digits returns the number that s spells.
 func (v *Values) Digits(s string) Value {
 	if v.nn == len(v.n) {
 		return &types.AttributeValueMemberN{Value: s}
@@ -53,8 +53,8 @@ func (v *Values) Millis(t time.Time) Value {
 	return v.Num(t.UnixMilli())
 }
 
-// Encode makes the item of a new record. body is what encodeBody made of its
-// response, nil without one.
+// Encode makes the item of a new record. body is the result of encodeBody for its
+// response, nil without a response.
 func (v *Values) Encode(r *store.Record, body Value) Map {
 	it := make(Map, 20)
 	it[AttrPK] = v.Str(r.PK)
@@ -219,7 +219,7 @@ func (v *Values) header(h http.Header) Value {
 	return &types.AttributeValueMemberM{Value: m}
 }
 
-// field keeps the bytes of a header value that isn't UTF-8, as a string can't.
+// field keeps the bytes of a header value that isn't UTF-8, which a string can't.
 func (v *Values) field(s string) Value {
 	if !utf8.ValidString(s) {
 		return &types.AttributeValueMemberB{Value: []byte(s)}
@@ -227,7 +227,7 @@ func (v *Values) field(s string) Value {
 	return v.Str(s)
 }
 
-// Response is the resp attribute: its body lies in the companions of over, or in
+// Response returns the resp attribute: its body is in the companions of over, or in
 // the record as body says.
 func (v *Values) Response(re *store.Response, over *store.Overflow, body []byte, zipped bool) Value {
 	m := Map{respStatus: v.Num(int64(re.Status))}
@@ -238,7 +238,7 @@ func (v *Values) Response(re *store.Response, over *store.Overflow, body []byte,
 	return &types.AttributeValueMemberM{Value: m}
 }
 
-// Input is the req attribute, with a body as that of response.
+// Input returns the req attribute, with a body like the response's.
 func (v *Values) Input(in *store.Input, over *store.Overflow, body []byte, zipped bool) Value {
 	m := Map{reqMethod: v.Str(in.Method), reqPath: v.Str(in.Path)}
 	if in.Query != "" {
@@ -282,7 +282,7 @@ func (v *Values) overflow(o *store.Overflow) Value {
 	return &types.AttributeValueMemberM{Value: m}
 }
 
-// Companion is an item that holds a part of a large body.
+// Companion returns an item that holds a part of a large body.
 func (v *Values) Companion(pk string, end time.Time, chunk []byte) Map {
 	return Map{
 		AttrPK:      v.Str(pk),

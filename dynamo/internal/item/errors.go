@@ -10,8 +10,8 @@ import (
 	"github.com/samekey/samekey/idem/store"
 )
 
-// refused are the answers that say for certain that nothing was written, and
-// that trying again won't help.
+// refused are the errors that prove that nothing was written, and that another try
+// won't help.
 var refused = map[string]bool{
 	"AccessDeniedException":               true,
 	"ExpiredTokenException":               true,
@@ -28,17 +28,17 @@ var refused = map[string]bool{
 	"KMSNotFoundException":                true,
 }
 
-// Invalid reports whether the service couldn't make sense of a request.
+// Invalid reports whether the service found a request malformed.
 func Invalid(err error) bool {
 	api, ok := errors.AsType[smithy.APIError](err)
 	return ok && api.ErrorCode() == "ValidationException"
 }
 
-// WriteError translates what came instead of an answer to a write. held is the
-// record that refused it; for that and no other case err is nil.
+// WriteError translates the error of a write. held is the record that refused the
+// write; only in that case err is nil.
 //
-// Everything that isn't a certain refusal is unknown: a throttled last attempt
-// may follow one whose answer was lost.
+// Every error that isn't a certain refusal is unknown: a throttled last attempt may
+// follow an attempt whose answer was lost.
 func WriteError(op string, err error) (held *store.Record, _ error) {
 	if failed, ok := errors.AsType[*types.ConditionalCheckFailedException](err); ok {
 		if len(failed.Item) == 0 {

@@ -11,12 +11,12 @@ import (
 
 const (
 	gzipFrom = 150 // bytes from which compression is tried
-	gzipGain = 64  // and what it must gain to be used
+	gzipGain = 64  // the least gain for which compression is used
 )
 
 var zippers = sync.Pool{New: func() any { return gzip.NewWriter(io.Discard) }} // each holds ~800 KB
 
-// Compress returns body compressed where that is worth it.
+// Compress returns body compressed if that saves enough.
 func Compress(body []byte) (out []byte, zipped bool) {
 	if len(body) < gzipFrom {
 		return body, false
@@ -33,7 +33,8 @@ func Compress(body []byte) (out []byte, zipped bool) {
 	return buf.Bytes(), true
 }
 
-// Gunzip returns at most limit bytes; more is an error, since nobody stored that.
+// Gunzip returns at most limit bytes; more is an error, since no larger body is
+// stored.
 func Gunzip(b []byte, limit int) ([]byte, error) {
 	z, err := gzip.NewReader(bytes.NewReader(b))
 	if err != nil {

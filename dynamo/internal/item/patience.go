@@ -11,7 +11,7 @@ const (
 	backoffCap  = time.Second
 )
 
-// Backoff is how long to wait before a request is sent again: full jitter over
+// Backoff returns how long to wait before a request is sent again: full jitter over
 // 20 ms · 2^attempt, at most a second.
 func Backoff(attempt int) time.Duration {
 	return rand.N(min(backoffBase<<min(attempt, 10), backoffCap))

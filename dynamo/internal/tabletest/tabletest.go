@@ -22,23 +22,23 @@ import (
 	"github.com/samekey/samekey/idem/store"
 )
 
-// Table is a fresh table, with a store on it whose requests can be counted and
-// spoiled.
+// Table is a fresh table, with a store that counts its requests and can inject
+// faults.
 type Table struct {
 	Name      string
 	Store     *dynamo.Store
 	Transport *dynamotest.Transport
-	Client    *dynamodb.Client // the store's
-	Direct    *dynamodb.Client // past the transport, for looking at items
+	Client    *dynamodb.Client // the store's client
+	Direct    *dynamodb.Client // without the transport, to look at items
 }
 
-// New returns a store on a table of its own.
+// New returns a store on its own table.
 func New(t testing.TB, optFns ...func(*dynamo.Options)) *Table {
 	t.Helper()
 	db := dynamotest.Start(t)
 	tab := &Table{Name: "t-" + rand.Text(), Direct: db.Client()}
-	// Without TTL: DynamoDB Local deletes what has expired within a second, at any
-	// moment of a test. That conditions alone decide is what is tested.
+	// Without TTL: DynamoDB Local deletes expired items within a second, at any
+	// moment of a test. The tests check that conditions alone decide.
 	if _, err := tab.Direct.CreateTable(t.Context(), dynamo.CreateTableInput(tab.Name)); err != nil {
 		t.Fatal(err)
 	}
@@ -61,19 +61,19 @@ func New(t testing.TB, optFns ...func(*dynamo.Options)) *Table {
 	return tab
 }
 
-// Lease is the time of a request whose context has no deadline: on a machine that
-// is busy with other tests, all that a request has to do takes minutes.
+// Lease is the time of a request whose context has no deadline: on a machine that is
+// busy with other tests, a request can take minutes.
 const Lease = 10 * time.Minute
 
 // Unhurried gives an engine's requests that time.
 func Unhurried(o *idem.Options) { o.Lease = Lease }
 
-// Engine returns an engine on the table's store, whose requests are in no hurry.
+// Engine returns an engine on the table's store, whose requests have a long lease.
 func (tab *Table) Engine(optFns ...func(*idem.Options)) *idem.Engine {
 	return idem.New(tab.Store, append([]func(*idem.Options){Unhurried}, optFns...)...)
 }
 
-// Put writes an item by hand, as no store would.
+// Put writes an item by hand, past the store.
 func (tab *Table) Put(t testing.TB, item map[string]types.AttributeValue) {
 	t.Helper()
 	if _, err := tab.Direct.PutItem(t.Context(), &dynamodb.PutItemInput{TableName: &tab.Name, Item: item}); err != nil {
@@ -114,7 +114,7 @@ func Created(body string) func(context.Context) (store.Response, error) {
 // NewKey returns a key that no other test has.
 func NewKey() string { return rand.Text() }
 
-// Only returns the record of a table that has one.
+// Only returns the only record of a table.
 func (tab *Table) Only(t testing.TB) *store.Record {
 	t.Helper()
 	var pks []string
@@ -133,8 +133,8 @@ func (tab *Table) Only(t testing.TB) *store.Record {
 	return r
 }
 
-// WithRetries makes stores whose clients send a request once, and as often as
-// Tune says: in the one case the engine finds out what happened, in the other
+// WithRetries runs test with clients that send a request once, and with clients that
+// retry as Tune says: without retries the engine finds out the result, with retries
 // the retryer repeats the bytes.
 func WithRetries(t *testing.T, test func(t *testing.T, tab *Table)) {
 	t.Helper()
@@ -154,7 +154,7 @@ func WithRetries(t *testing.T, test func(t *testing.T, tab *Table)) {
 	})
 }
 
-// On spoils the first n requests of an operation.
+// On injects a fault into the first n requests of an operation.
 func On(op string, n int, fault dynamotest.Fault) func(string, int) dynamotest.Fault {
 	return func(o string, i int) dynamotest.Fault {
 		if o == op && i <= n {
@@ -164,8 +164,7 @@ func On(op string, n int, fault dynamotest.Fault) func(string, int) dynamotest.F
 	}
 }
 
-// Ambiguous are the faults after which nobody knows whether a write was
-// applied.
+// Ambiguous are the faults after which it is unknown whether a write was applied.
 var Ambiguous = map[string]dynamotest.Fault{
 	"the request is lost":              dynamotest.LoseRequest,
 	"the answer is lost":               dynamotest.LoseAnswer,
@@ -191,7 +190,7 @@ func Ahead(d time.Duration) func(*idem.Options) {
 	return func(o *idem.Options) { o.Now = func() time.Time { return time.Now().Add(d) } }
 }
 
-// Abandon claims req and dies: the handler's process is gone, the record open.
+// Abandon claims req and dies: the handler's process is gone, the record stays open.
 func (tab *Table) Abandon(t *testing.T, req idem.Request) {
 	t.Helper()
 	died := make(chan struct{})
