@@ -9,8 +9,8 @@ type Report struct {
 	Complete bool `json:"complete"`
 	// PassBegan is when this run's pass began, and LastPass when the last complete
 	// pass ended; zero for none. Overdue says that this end, or without any complete
-	// pass the begin, is longer ago than [SweepOptions.PassWithin]: some records are
-	// never looked at.
+	// pass the begin, is longer ago than [SweepOptions.PassWithin]: some records may
+	// be overlooked.
 	PassBegan time.Time `json:"pass_began"`
 	LastPass  time.Time `json:"last_pass,omitzero"`
 	Overdue   bool      `json:"overdue"`

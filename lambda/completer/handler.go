@@ -17,38 +17,38 @@ import (
 	"github.com/samekey/samekey/internal/state"
 )
 
-// Handler takes tickets from their queue. One that isn't due is put back; one
-// that is goes to the [Resumer], and what came of it decides: an operation still
-// in flight and a try that failed are put back for later; so is, for as long as
-// it takes, a ticket whose handler isn't found ([TicketNotMine]).
-// Everything else is over. It is safe for concurrent use.
+// Handler takes tickets from their queue. It puts back a ticket that isn't due, and
+// gives a due ticket to the [Resumer]. It puts the ticket back for later if the
+// operation is in flight, if the try failed, or, for as long as needed, if the
+// ticket's handler isn't found ([TicketNotMine]). After any other outcome the ticket
+// is done. A Handler is safe for concurrent use.
 //
 // The function's event source mapping must have ReportBatchItemFailures, and the
-// queue a redrive policy: a message that is no ticket goes there.
+// queue a redrive policy, which moves a message that is no ticket.
 type Handler struct {
 	queue   jobs.TicketQueue
 	resumer Resumer
 	opt     Options
-	warned  sync.Once // of what a report takes
+	warned  sync.Once // the warning about ReportBatchItemFailures
 }
 
 // Options are a handler's settings; the zero value is the default.
 type Options struct {
-	// Grace is how long after its lease an operation that was in flight is looked
-	// at again, and the back-off after a try that failed, which doubles with each
-	// up to an hour. Default: [jobs.DefaultGrace].
+	// Grace is how long after its lease an operation in flight is tried again, and
+	// the back-off after a failed try, which doubles with each try up to an hour.
+	// Default: [jobs.DefaultGrace].
 	Grace time.Duration
 	// MaxTries is after how many failed tries a ticket is given up. Its record is
-	// kept, so the sweep makes a new one. A ticket whose handler isn't found is not
-	// given up. Default: 20.
+	// kept, so the sweep makes a new ticket. A ticket whose handler isn't found is
+	// not given up. Default: 20.
 	MaxTries int
 	// Concurrency is how many tickets are resumed at once. Default: 1.
 	Concurrency int
-	// Logger takes warnings and errors. Default: slog.Default().
+	// Logger gets warnings and errors. Default: slog.Default().
 	Logger *slog.Logger
-	// Resumed is told what came of each ticket that was due; nil is skipped. It
-	// may be called for several at once. There should be an alarm on
-	// [TicketNotMine]: such an operation waits for people.
+	// Resumed is called with the outcome of each ticket that was due; nil is
+	// skipped. Calls may be concurrent. Set an alarm on [TicketNotMine]: such an
+	// operation waits for an operator.
 	Resumed func(context.Context, jobs.Ticket, TicketOutcome)
 	// Jobs delivers the jobs of a ticket that a drain has set aside
 	// ([jobs.Ticket.Jobs]); an error puts the ticket back. nil: such a ticket has no
@@ -60,14 +60,14 @@ type Options struct {
 
 const (
 	defaultMaxTries = 20
-	minTime         = time.Second // below that nothing is begun
-	// jobsPause is the back-off of jobs that could not be delivered: no client waits
-	// to come first.
+	minTime         = time.Second // no ticket begins with less time
+	// jobsPause is the back-off of jobs that could not be delivered, which wait for
+	// no client.
 	jobsPause = 10 * time.Second
 )
 
-// New returns a handler of queue's messages. It panics if queue or resumer is nil
-// or a number is negative: mistakes in the program, best found at cold start.
+// New returns a handler of queue's messages. It panics if queue or resumer is nil or
+// a number is negative: mistakes in the program, which show at cold start.
 func New(queue jobs.TicketQueue, resumer Resumer, optFns ...func(*Options)) *Handler {
 	var opt Options
 	for _, fn := range optFns {
@@ -94,8 +94,8 @@ func New(queue jobs.TicketQueue, resumer Resumer, optFns ...func(*Options)) *Han
 	return &Handler{queue: queue, resumer: resumer, opt: opt}
 }
 
-// Handle works on a batch of messages. The report names those that must stay in
-// the queue; the error is always nil.
+// Handle works on a batch of messages. The report names the messages that must stay
+// in the queue; the error is always nil.
 func (h *Handler) Handle(ctx context.Context, ev events.SQSEvent) (events.SQSEventResponse, error) {
 	errs := make([]error, len(ev.Records))
 	var wg sync.WaitGroup
@@ -114,7 +114,7 @@ func (h *Handler) Handle(ctx context.Context, ev events.SQSEvent) (events.SQSEve
 			continue
 		}
 		h.opt.Logger.ErrorContext(ctx, "ticket stays in the queue", "message", ev.Records[i].MessageId, "error", err)
-		h.warned.Do(func() { // nothing tells a function whether its source listens
+		h.warned.Do(func() { // a function can't find out whether its source reads the report
 			h.opt.Logger.WarnContext(ctx, "that takes ReportBatchItemFailures on the event source mapping: without it Lambda deletes the message, "+
 				"and the sweep makes another")
 		})
@@ -145,7 +145,7 @@ func (h *Handler) Invoke(ctx context.Context, payload []byte) ([]byte, error) {
 	return json.Marshal(re)
 }
 
-// message works on one message; an error leaves it in the queue.
+// message handles a message; an error leaves the message in the queue.
 func (h *Handler) message(ctx context.Context, m *events.SQSMessage) error {
 	t, err := parse(m.Body)
 	if err != nil {
@@ -159,8 +159,9 @@ func (h *Handler) message(ctx context.Context, m *events.SQSMessage) error {
 	case ctx.Err() != nil:
 		return errors.New("completer: no time left for it")
 	case ok && time.Until(deadline) < minTime:
-		// Another ticket has taken the time. A receive counts: this one would end in
-		// the dead-letter queue without a try, so a new message takes its place.
+		// Another ticket has taken the time. Each receive counts, so this message
+		// would end in the dead-letter queue without a try; a new message replaces
+		// it.
 		t.Due = h.opt.Now().Add(h.opt.Grace)
 		return h.again(ctx, t)
 	}
@@ -179,7 +180,7 @@ func (h *Handler) message(ctx context.Context, m *events.SQSMessage) error {
 		return h.again(ctx, t)
 	case TicketNotMine:
 		log.ErrorContext(ctx, "no handler for an abandoned operation: its ticket is kept", "function", t.Function, "error", o.Error)
-		t.Tries = min(t.Tries+1, h.opt.MaxTries-1) // for the back-off: nothing has failed
+		t.Tries = min(t.Tries+1, h.opt.MaxTries-1) // for the back-off: no try has failed
 		t.Due = h.opt.Now().Add(state.BackOff(grace, t.Tries-1))
 		return h.again(ctx, t)
 	case TicketFailed:
@@ -198,12 +199,12 @@ func (h *Handler) message(ctx context.Context, m *events.SQSMessage) error {
 	return nil
 }
 
-// again puts a ticket back; the message it came in is then over.
+// again puts a ticket back in a new message; the old message is then done.
 func (h *Handler) again(ctx context.Context, t jobs.Ticket) error {
 	return errlist.Pad(h.queue.Put(ctx, []jobs.Ticket{t}), 1)[0]
 }
 
-// resume asks the resumer, or the drain. A panic of the operation's code is that ticket's.
+// resume calls the resumer, or the drain. A panic fails this ticket only.
 func (h *Handler) resume(ctx context.Context, t jobs.Ticket) (o TicketOutcome) {
 	defer func() {
 		if v := recover(); v != nil {

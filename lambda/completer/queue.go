@@ -25,8 +25,8 @@ type QueueAPI interface {
 var _ QueueAPI = (*sqs.Client)(nil)
 
 // Queue keeps tickets in an SQS queue, hidden until they are due, or for the 15
-// minutes SQS allows: [Handler] puts back what comes too early. The queue must be
-// a standard one, since FIFO queues don't delay single messages.
+// minutes that SQS allows: [Handler] puts back tickets that come too early. The
+// queue must be a standard queue, since FIFO queues don't delay single messages.
 type Queue struct {
 	api QueueAPI
 	url string
@@ -35,8 +35,8 @@ type Queue struct {
 
 var _ jobs.TicketQueue = (*Queue)(nil)
 
-// NewQueue returns the queue at url. It panics if api is nil, or url is empty or
-// a FIFO queue's: mistakes in the program, best found at cold start.
+// NewQueue returns the queue at url. It panics if api is nil, or url is empty or a
+// FIFO queue's: mistakes in the program, which show at cold start.
 func NewQueue(api QueueAPI, url string) *Queue {
 	if api == nil || url == "" || strings.HasSuffix(url, ".fifo") {
 		panic("completer: NewQueue: want a client and the URL of a standard queue") //nolint:forbidigo // a mistake in the program
@@ -49,7 +49,7 @@ const (
 	maxEntries = 10
 )
 
-// message is a ticket on its way.
+// message is a ticket in the queue.
 type message struct {
 	jobs.Ticket
 	DueMS    int64  `json:"due_ms"`
@@ -58,9 +58,9 @@ type message struct {
 	Tenant   string `json:"tn,omitempty"`
 }
 
-// Put implements [jobs.TicketQueue], ten tickets a call. After a call that fails as a
-// whole the rest isn't tried ([jobs.ErrHeldBack]): tickets are small and all alike,
-// and so it is the queue.
+// Put implements [jobs.TicketQueue], ten tickets a call. After a call that fails as
+// a whole the rest isn't tried ([jobs.ErrHeldBack]): tickets are small and alike, so
+// the queue is the cause.
 func (q *Queue) Put(ctx context.Context, tickets []jobs.Ticket) []error {
 	errs := make([]error, 0, len(tickets))
 	var untried error
@@ -81,7 +81,7 @@ func (q *Queue) Put(ctx context.Context, tickets []jobs.Ticket) []error {
 	return errs
 }
 
-// send returns what became of each, and the error of the call.
+// send returns the error of each ticket, and the error of the call.
 func (q *Queue) send(ctx context.Context, tickets []jobs.Ticket) ([]error, error) {
 	in := &sqs.SendMessageBatchInput{QueueUrl: &q.url, Entries: make([]types.SendMessageBatchRequestEntry, len(tickets))}
 	errs := make([]error, len(tickets))
@@ -116,7 +116,7 @@ func (q *Queue) send(ctx context.Context, tickets []jobs.Ticket) ([]error, error
 	return errs, nil
 }
 
-// delay is for how many seconds to hide a message: rounded up, since a ticket
+// delay returns for how many seconds to hide a message, rounded up, since a ticket
 // that comes too early takes another round.
 func (q *Queue) delay(due time.Time) int32 {
 	wait := min(max(due.Sub(q.now()), 0), maxDelay)

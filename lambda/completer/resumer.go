@@ -15,16 +15,16 @@ import (
 	"github.com/samekey/samekey/lambda/internal/envelope"
 )
 
-// Resumer takes a due ticket up, and says what came of it. It is safe for
-// concurrent use.
+// Resumer takes up a due ticket, and returns the outcome. It is safe for concurrent
+// use.
 type Resumer interface {
 	Resume(ctx context.Context, t jobs.Ticket) TicketOutcome
 }
 
 // InProcess is a Resumer that runs the operation in this process: resume is
 // [idem.Engine.Resume] with the handler's code. The engine's options, or
-// [idem.ResumeOptions], say for which function it acts: it must be the one that
-// the records name.
+// [idem.ResumeOptions], set the function for which it acts, which must be the
+// function that the records name.
 type InProcess func(ctx context.Context, t jobs.Ticket) error
 
 // Resume implements [Resumer].
@@ -32,20 +32,20 @@ func (resume InProcess) Resume(ctx context.Context, t jobs.Ticket) TicketOutcome
 	return outcome(envelope.OutcomeOf(resume(ctx, t)))
 }
 
-// Functions is a Resumer that hands a ticket to the function which its record
-// names: these functions a completer may call, and no others. "" is code that has
-// no idem.Options.Function, outside of Lambda.
+// Functions is a Resumer that gives a ticket to the function that its record names.
+// A completer calls only the functions in the map. "" is code without
+// idem.Options.Function, outside of Lambda.
 //
-// A function that was renamed is reached under both names, and says itself which
-// ones it accepts ([lambda.HandlerOptions]):
+// Reach a renamed function under both names; the function itself decides which names
+// it accepts ([lambda.HandlerOptions]):
 //
 //	functions := completer.Invoke(client, "payments:live", "refunds")
 //	functions["charges"] = functions["payments"]
 type Functions map[string]Resumer
 
-// Resume implements [Resumer]. A ticket for a function that isn't on the list is
-// [TicketNotMine]. One that names no function, as those of an earlier
-// version, is offered to each until one says that it is its own: the record tells.
+// Resume implements [Resumer]. A ticket for a function that isn't in the map is
+// [TicketNotMine]. A ticket without a function, such as those of an earlier version,
+// is offered to each function until one accepts it, as its record decides.
 func (f Functions) Resume(ctx context.Context, t jobs.Ticket) TicketOutcome {
 	if r := f[t.Function]; r != nil {
 		return r.Resume(ctx, t)
@@ -68,18 +68,18 @@ type FunctionAPI interface {
 
 var _ FunctionAPI = (*awslambda.Client)(nil)
 
-// Invoke returns the list of these functions. Each is a name or an ARN, both of
-// which may have a qualifier: a record names its function without one, and this
-// says which alias or version completes it.
+// Invoke returns a map of these functions. Each is a name or an ARN, which may have
+// a qualifier: a record names its function without a qualifier, and the qualifier
+// selects the alias or version that completes the operation.
 //
-// The function is invoked, for the tenant of the record if that has one, and its
-// answer is waited for. It takes the request and who made it from its own table,
-// and runs the same code as for a client; it must be one that [lambda.Wrap] or
-// [lambda.NewRouter] made. The ticket is all it is given.
+// The Resumer invokes the function, for the tenant of the record if it has one, and
+// waits for its answer. The function takes the request and the caller from its own
+// table, and runs the same code as for a client; its handler must be made by
+// [lambda.Wrap] or [lambda.NewRouter]. The function gets only the ticket.
 //
-// The client's HTTP timeout must be longer than the functions'. Invoke panics if
-// api is nil, if there is no function or one without a name, or if two have the
-// same: mistakes in the program, best found at cold start.
+// The client's HTTP timeout must be longer than the functions'. Invoke panics if api
+// is nil, if there is no function or a function without a name, or if two have the
+// same name: mistakes in the program, which show at cold start.
 func Invoke(api FunctionAPI, functions ...string) Functions {
 	if api == nil || len(functions) == 0 {
 		panic("completer: Invoke: api is nil, or there is no function") //nolint:forbidigo // a mistake in the program
@@ -95,8 +95,8 @@ func Invoke(api FunctionAPI, functions ...string) Functions {
 	return all
 }
 
-// FunctionName is the name in what Lambda takes for a function: NAME, NAME:QUALIFIER,
-// ACCOUNT:function:NAME or an ARN.
+// FunctionName returns the name in the forms that Lambda accepts for a function:
+// NAME, NAME:QUALIFIER, ACCOUNT:function:NAME or an ARN.
 func FunctionName(s string) string {
 	if _, rest, ok := strings.Cut(s, ":function:"); ok {
 		s = rest
@@ -125,7 +125,8 @@ func (f *function) Resume(ctx context.Context, t jobs.Ticket) TicketOutcome {
 		return failed(fmt.Sprintf("invoke %s: %v", f.name, err))
 	}
 	if out.FunctionError != nil {
-		// Crashed or timed out: the record has its lease, and the stream a new ticket.
+		// Crashed or timed out: the record has its lease, and the stream will make a
+		// new ticket.
 		return failed(fmt.Sprintf("invoke %s: %s: %.200s", f.name, *out.FunctionError, out.Payload))
 	}
 	o, err := envelope.ParseOutcome(out.Payload)
@@ -139,9 +140,9 @@ func failed(why string) TicketOutcome {
 	return TicketOutcome{Kind: TicketFailed, Error: why}
 }
 
-// ByNamespace is a Resumer for applications that share a table: it asks the one
-// whose idem.Options.Namespace the record is of. "" is that of an engine without
-// one. A ticket of any other is [TicketNotMine].
+// ByNamespace is a Resumer for applications that share a table: it calls the Resumer
+// of the record's idem.Options.Namespace. "" means an engine without a namespace. A
+// ticket of any other namespace is [TicketNotMine].
 type ByNamespace map[string]Resumer
 
 // Resume implements [Resumer].

@@ -1,5 +1,5 @@
-// Package gosource builds a function from its Go package, and tells when that has
-// changed.
+// Package gosource builds a function from its Go package, and detects changes of its
+// sources.
 //
 //	p := gosource.Package{Path: ".", Dir: "cmd/orders"}
 //	inputs, err := p.Inputs(ctx)
@@ -32,13 +32,13 @@ import (
 	"github.com/samekey/samekey/internal/local/lambdarun"
 )
 
-// Package is a main package, as the go command takes it in the folder Dir.
+// Package is a main package, as the go command reads Path in the folder Dir.
 type Package struct{ Path, Dir string }
 
-// Build builds the package for this machine into the file out, as it would be built
-// for Lambda, and reports whether out is another program than before. It replaces out
-// at once: processes that run the old program go on, and no process starts half of
-// the new one. Beside out it keeps the folder "build" of its own.
+// Build builds the package for this machine into the file out, with the flags for
+// Lambda, and reports whether the program in out has changed. It replaces out
+// atomically: processes that run the old program go on, and no process starts half
+// of the new program. Build keeps its own folder "build" beside out.
 func (p Package) Build(ctx context.Context, out string) (changed bool, err error) {
 	built := filepath.Join(filepath.Dir(out), "build", filepath.Base(out))
 	if err := os.MkdirAll(filepath.Dir(built), 0o750); err != nil {
@@ -60,7 +60,7 @@ func (p Package) Build(ctx context.Context, out string) (changed bool, err error
 	return true, nil
 }
 
-// replace puts a program in the place of another by one rename.
+// replace replaces a program by a rename.
 func replace(out string, program []byte) error {
 	next, err := os.CreateTemp(filepath.Dir(out), "next-*")
 	if err != nil {
@@ -92,7 +92,7 @@ func (p Package) explain(err error) error {
 	return fmt.Errorf("build %s: %w", p, err)
 }
 
-// listed is what go list tells of a package.
+// listed is go list's description of a package.
 type listed struct {
 	Dir, Name, ImportPath string
 	DepOnly, Standard     bool
@@ -112,7 +112,7 @@ func (l listed) own() bool {
 
 // Inputs finds the files that the program is built from and that people edit: its
 // packages in the main module and in modules that a replace takes from a folder. The
-// error tells that there is no such program, or what the go command said.
+// error says that there is no such program, or has the go command's message.
 func (p Package) Inputs(ctx context.Context) (Inputs, error) {
 	cmd := exec.CommandContext(ctx, "go", "list", "-deps", "-tags="+lambdarun.Tags,
 		"-json=Dir,Name,ImportPath,DepOnly,Standard,EmbedFiles,Module", p.Path)
@@ -168,7 +168,7 @@ func (in *Inputs) add(l listed) {
 	}
 }
 
-// Stamp is a state of files, to be compared by maps.Equal.
+// Stamp is a state of files. Compare stamps with maps.Equal.
 type Stamp map[string]FileStamp
 
 // FileStamp is the size and the time of the last change of a file.
@@ -177,8 +177,8 @@ type FileStamp struct {
 	Changed time.Time
 }
 
-// Stamp returns the state of the files, with those that have come into their folders
-// since. Tests are left out.
+// Stamp returns the state of the files, including files that were added to their
+// folders since. It omits tests.
 func (in Inputs) Stamp() Stamp {
 	s := make(Stamp)
 	for _, dir := range in.packages {
@@ -193,8 +193,8 @@ func (in Inputs) Stamp() Stamp {
 	return s
 }
 
-// StampModules is Stamp with every source of the modules: a program that could not be
-// built may need a package that isn't there yet.
+// StampModules is Stamp with every source of the modules: a program that could not
+// be built may need a package that doesn't exist yet.
 func (in Inputs) StampModules() Stamp {
 	s := in.Stamp()
 	for _, module := range in.modules {
@@ -218,7 +218,7 @@ func isSource(name string) bool {
 	return strings.HasSuffix(name, ".go") && !strings.HasSuffix(name, "_test.go") || strings.HasSuffix(name, ".s")
 }
 
-// File adds a file's state. One that isn't there has none.
+// File adds a file's state. A missing file has none.
 func (s Stamp) File(path string) {
 	if info, err := os.Stat(path); err == nil && !info.IsDir() {
 		s[path] = FileStamp{info.Size(), info.ModTime()}

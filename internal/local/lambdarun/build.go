@@ -11,10 +11,10 @@ import (
 	"time"
 )
 
-// BuildBootstrap builds the main package pkg (a path as go build takes it, from
-// the current directory) into the file out, with the flags of a deployed
-// function but for this machine's system and architecture. No version control
-// stamp is put in. The error holds what the compiler said.
+// BuildBootstrap builds the main package pkg (a path as go build takes it, from the
+// current directory) into the file out, with the flags of a deployed function except
+// for this machine's system and architecture, and without a version control stamp.
+// The error has the compiler's messages.
 func BuildBootstrap(ctx context.Context, pkg, out string) error {
 	return BuildBootstrapIn(ctx, "", pkg, out)
 }
@@ -27,8 +27,8 @@ func Environ() []string {
 	return append(os.Environ(), "CGO_ENABLED=0", "GOOS="+runtime.GOOS, "GOARCH="+runtime.GOARCH)
 }
 
-// BuildBootstrapIn is [BuildBootstrap] with the package seen from the folder dir; "" is
-// the current directory. out is seen from the current directory in either case.
+// BuildBootstrapIn is [BuildBootstrap] with the package relative to the folder dir;
+// "" is the current directory. out is always relative to the current directory.
 func BuildBootstrapIn(ctx context.Context, dir, pkg, out string) error {
 	out, err := filepath.Abs(out)
 	if err != nil {
@@ -37,7 +37,7 @@ func BuildBootstrapIn(ctx context.Context, dir, pkg, out string) error {
 	cmd := exec.CommandContext(ctx, "go", "build",
 		"-trimpath", "-buildvcs=false", "-ldflags=-s", "-tags="+Tags, "-o", out, pkg)
 	cmd.Dir, cmd.Env = dir, Environ()
-	// A cancelled go command can leave a compiler behind that holds the pipe.
+	// A cancelled go command can leave a compiler behind that keeps the pipe open.
 	cmd.WaitDelay = 5 * time.Second
 	output, err := cmd.CombinedOutput()
 	if ctx.Err() != nil {

@@ -19,11 +19,11 @@ const (
 	defaultMaxConcurrency = 10
 	defaultMemoryMB       = 128
 
-	// maxPerProcess is Lambda's, on Managed Instances.
+	// maxPerProcess is Lambda's limit on Managed Instances.
 	maxPerProcess = 1600
-	// maxTimeout is Lambda's.
+	// maxTimeout is Lambda's limit.
 	maxTimeout = 15 * time.Minute
-	// initTimeout is what Lambda gives a process until it asks for work.
+	// initTimeout is how long Lambda waits until a process asks for work.
 	initTimeout = 10 * time.Second
 )
 
@@ -39,36 +39,36 @@ type Config struct {
 	// Lambda's own, except AWS_LAMBDA_RUNTIME_API. The parent's environment is
 	// not passed on. AWS_REGION, default us-east-1, also sets the ARN's region.
 	Env []string
-	// Timeout is how long an invocation may take; the sandbox is killed then.
-	// Starting a process does not count. Default 3 s, at most 15 min.
+	// Timeout is how long an invocation may take; then the sandbox is killed. The
+	// start of a process does not count. Default 3 s, at most 15 min.
 	Timeout time.Duration
-	// Overtime is for how long beyond its deadline an invocation may go on before
-	// the sandbox is killed. Lambda gives none; with it, tests can stop a process
+	// Overtime is how long an invocation may continue after its deadline before the
+	// sandbox is killed. Lambda allows none; tests use Overtime to stop a process
 	// and wake it when others believe it dead. Default 0.
 	Overtime time.Duration
-	// MaxConcurrency is how many invocations may be in flight, and with that
-	// how many processes there are at most. Default 10.
+	// MaxConcurrency is the largest number of invocations in flight, and so of
+	// processes. Default 10.
 	MaxConcurrency int
-	// PerProcess is how many invocations one process runs at a time. Default 1, as
-	// Lambda does it. More is what Lambda Managed Instances do: the process is told
-	// the number in AWS_LAMBDA_MAX_CONCURRENCY and asks for as many invocations at
-	// once; one that times out fails for its caller, and its process is not killed
-	// but works on, so Overtime has no meaning.
+	// PerProcess is how many invocations a process runs at a time. Default 1, as in
+	// Lambda. Lambda Managed Instances have more: the process reads the number from
+	// AWS_LAMBDA_MAX_CONCURRENCY and asks for as many invocations at once. An
+	// invocation that times out fails for its caller, but its process is not killed
+	// and works on, so Overtime has no effect.
 	PerProcess int
-	// PerTenant keeps tenants apart, as Lambda's tenant isolation does: each
-	// invocation is for one ([ForTenant]), and a process works for no other than its
-	// first. Default: there are no tenants.
+	// PerTenant separates tenants, like Lambda's tenant isolation: each invocation
+	// is for a tenant ([ForTenant]), and a process works only for the tenant of its
+	// first invocation. Default: there are no tenants.
 	PerTenant bool
-	// MemoryMB is told to the process but not enforced. Default 128.
+	// MemoryMB is passed to the process but not enforced. Default 128.
 	MemoryMB int
-	// Stdout and Stderr take what the processes write; nil discards it. Unless
-	// it is an *os.File, which the processes inherit, a writer is called by one
-	// goroutine at a time, even where both are the same.
+	// Stdout and Stderr get the output of the processes; nil discards it. Processes
+	// inherit an *os.File. Any other writer is called by one goroutine at a time,
+	// even if both are the same writer.
 	Stdout, Stderr io.Writer
 }
 
-// withDefaults returns c with its zero fields filled in, or an error that says
-// what is wrong with it.
+// withDefaults returns c with its zero fields filled in, or an error for an invalid
+// field.
 func (c Config) withDefaults() (Config, error) {
 	if c.Binary == "" {
 		return c, errors.New("no binary")
@@ -125,7 +125,7 @@ func (c Config) withDefaults() (Config, error) {
 	return c, nil
 }
 
-// region returns the region the function believes to be in.
+// region returns the region in the function's environment.
 func (c Config) region() string {
 	region := ids.Region
 	for _, v := range c.Env {
@@ -160,7 +160,7 @@ func (c Config) environ(runtimeAPI, logStream string) []string {
 		"TZ=:UTC",
 		"_HANDLER=bootstrap",
 	}
-	// The last entry of a name wins.
+	// The last entry of a name counts.
 	env = append(env, c.Env...)
 	if c.PerProcess > 1 {
 		env = append(env, "AWS_LAMBDA_MAX_CONCURRENCY="+strconv.Itoa(c.PerProcess))

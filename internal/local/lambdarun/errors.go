@@ -9,24 +9,24 @@ import (
 )
 
 var (
-	// ErrThrottled matches the error of an invocation refused because
-	// MaxConcurrency others are in flight. The function did not run.
+	// ErrThrottled matches the error of an invocation refused because MaxConcurrency
+	// others are in flight. The function did not run.
 	ErrThrottled = errors.New("rate exceeded")
 	// ErrRequestTooLarge matches the error of a payload over [MaxRequestBytes].
 	// The function did not run.
 	ErrRequestTooLarge = errors.New("request payload over 6291456 bytes")
-	// ErrClosed matches the error of an invocation after Close, or of one that
-	// Close cut short: the function may have run in part.
+	// ErrClosed matches the error of an invocation after Close, or cut short by
+	// Close: the function may have run in part.
 	ErrClosed = errors.New("function is closed")
 )
 
-// Types of the errors that Lambda reports itself, in [FunctionError].Type.
+// Types of the errors that Lambda itself reports, in [FunctionError].Type.
 const (
-	// TypeTimedOut: the deadline passed and the sandbox was killed. Also a
-	// sandbox that was not ready within ten seconds of its start.
+	// TypeTimedOut: the deadline passed and the sandbox was killed, or a sandbox was
+	// not ready within ten seconds of its start.
 	TypeTimedOut = "Sandbox.Timedout"
-	// TypeExited: the process ended before it answered, whether by itself or
-	// killed, in the invocation or before it asked for the first one.
+	// TypeExited: the process ended before it answered, by itself or killed, during
+	// the invocation or before it asked for the first invocation.
 	TypeExited = "Runtime.ExitError"
 	// TypeInvalidEntrypoint: the binary could not be started.
 	TypeInvalidEntrypoint = "Runtime.InvalidEntrypoint"
@@ -35,8 +35,8 @@ const (
 	TypeResponseTooLarge = "Function.ResponseSizeTooLarge"
 )
 
-// FunctionError says that an invocation began and failed: the function returned
-// an error or panicked, or its sandbox died. What it did until then is done.
+// FunctionError says that an invocation began and failed: the function returned an
+// error or panicked, or its sandbox died. Its effects until then remain.
 type FunctionError struct {
 	// Type is the name of the error's Go type, or one of the Type constants.
 	Type string
@@ -64,15 +64,15 @@ func newFunctionError(requestID, errType, message string) *FunctionError {
 	return &FunctionError{Type: errType, Message: message, RequestID: requestID, Payload: payload}
 }
 
-// reportedError reads what a runtime posted to an error endpoint. header is the
-// type from the request's header, used where the body has none.
+// reportedError reads the body that a runtime posted to an error endpoint. header is
+// the type from the request's header, used if the body has no type.
 func reportedError(requestID, header string, body []byte) *FunctionError {
 	var report struct {
 		Type    string `json:"errorType"`
 		Message string `json:"errorMessage"`
 	}
 	if err := json.Unmarshal(body, &report); err != nil {
-		// Lambda passes on what is not JSON as a text.
+		// Lambda passes on a body that is not JSON as a text.
 		if header == "" {
 			header = "Runtime.Unknown"
 		}
@@ -84,8 +84,7 @@ func reportedError(requestID, header string, body []byte) *FunctionError {
 	return &FunctionError{Type: report.Type, Message: report.Message, RequestID: requestID, Payload: body}
 }
 
-// trailerError reads an error sent behind a response that had begun; body is
-// base64.
+// trailerError reads an error sent after the begin of a response; body is base64.
 func trailerError(requestID, errType, body string) *FunctionError {
 	report, err := base64.StdEncoding.DecodeString(body)
 	if err != nil {
@@ -99,8 +98,8 @@ func timedOutError(requestID string, after time.Duration) *FunctionError {
 		fmt.Sprintf("RequestId: %s Error: Task timed out after %.2f seconds", requestID, after.Seconds()))
 }
 
-// exitedError tells of a process that ended; how is its state as os/exec
-// words it.
+// exitedError returns the error of a process that ended; how is its state in the
+// words of os/exec.
 func exitedError(requestID, how string) *FunctionError {
 	reason := "Runtime exited with error: " + how
 	if how == "exit status 0" {

@@ -15,7 +15,7 @@ import (
 // safe for concurrent use.
 type Function struct {
 	cfg  Config
-	stop func() bool // unties the function from Start's context
+	stop func() bool // separates the function from Start's context
 	// wg counts the invocations and the processes.
 	wg       sync.WaitGroup
 	outputMu sync.Mutex
@@ -24,7 +24,7 @@ type Function struct {
 	closed   bool
 	inFlight int
 	all      map[*sandbox]struct{}
-	idle     []*sandbox // with a worker that is free; the last one is the one used last
+	idle     []*sandbox // with a free worker; the most recently used last
 }
 
 var _ Invoker = (*Function)(nil)
@@ -32,12 +32,13 @@ var _ Invoker = (*Function)(nil)
 // Sandbox is a process at work on an invocation, as [Function.Running] lists it.
 type Sandbox struct {
 	PID       int
-	RequestID string    // of the invocation it runs
-	Since     time.Time // when it was given that
+	RequestID string    // the invocation that the process runs
+	Since     time.Time // when the process got the invocation
 }
 
 // Start checks the configuration and returns a function ready for invocations.
-// Processes are started on demand, so a binary that cannot run shows only then.
+// Processes start on demand, so a binary that cannot run shows only at the first
+// invocation.
 //
 // When ctx ends the function's processes are killed as by [Function.Close],
 // which still has to be called.
@@ -51,11 +52,11 @@ func Start(ctx context.Context, cfg Config) (*Function, error) {
 	return f, nil
 }
 
-// Invoke runs the function once. It returns when the sandbox is ready for the
-// next invocation or gone, so that invocations one after the other share a
-// process; those of one tenant, where the function keeps tenants apart. Besides a
-// [*FunctionError] and the context's error there are [ErrThrottled],
-// [ErrRequestTooLarge], [ErrTenant] and [ErrClosed].
+// Invoke runs the function once. It returns when the sandbox is ready for the next
+// invocation or gone, so that consecutive invocations share a process (of the same
+// tenant, if the function separates tenants). Besides a [*FunctionError] and the
+// context's error, errors match [ErrThrottled], [ErrRequestTooLarge], [ErrTenant] or
+// [ErrClosed].
 func (f *Function) Invoke(ctx context.Context, payload []byte) ([]byte, error) {
 	wrap := func(err error) error {
 		return fmt.Errorf("lambdarun: invoke %s: %w", f.cfg.Name, err)
@@ -94,8 +95,8 @@ func (f *Function) Invoke(ctx context.Context, payload []byte) ([]byte, error) {
 	}
 }
 
-// Running lists the processes that are running an invocation now, the longest
-// running first: one that runs several as often.
+// Running lists the processes that are running an invocation, the longest running
+// first. A process is listed once for each invocation that it runs.
 func (f *Function) Running() []Sandbox {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -124,8 +125,8 @@ func (f *Function) PIDs() []int {
 	return pids
 }
 
-// PID returns the process that got work last: of those that run an invocation,
-// else of the idle ones. It is 0 while there is neither, as before the first
+// PID returns the process that got work last: of those that run an invocation, else
+// of the idle processes. PID is 0 if there is neither, as before the first
 // invocation and after the death of the last process.
 func (f *Function) PID() int {
 	if running := f.Running(); len(running) > 0 {
@@ -139,9 +140,9 @@ func (f *Function) PID() int {
 	return 0
 }
 
-// Kill sends SIGKILL to one of the function's own processes and waits until it
-// is gone. Its invocation, if it has one, ends with [TypeExited]. The error is
-// [os.ErrProcessDone] when no process of the function has that id.
+// Kill sends SIGKILL to a process of the function and waits until it is gone. Its
+// invocation, if any, ends with [TypeExited]. The error is [os.ErrProcessDone] if no
+// process of the function has that id.
 func (f *Function) Kill(pid int) error {
 	f.mu.Lock()
 	var victim *sandbox
@@ -159,10 +160,10 @@ func (f *Function) Kill(pid int) error {
 	return nil
 }
 
-// Restart kills all processes of the function, as after a change of its binary, and
-// returns how many there were, once they are gone. Invocations that a process has
-// been given end with [TypeExited]; those that wait for a process to start get a new
-// one, and so do later ones.
+// Restart kills all processes of the function, for example after a change of its
+// binary, and returns their number when they are gone. Invocations that a process
+// has received end with [TypeExited]; invocations that wait for a process to start,
+// and later ones, get a new process.
 func (f *Function) Restart() int {
 	f.mu.Lock()
 	f.idle = nil
@@ -197,11 +198,11 @@ func (f *Function) shutdown() {
 	}
 }
 
-// starter starts the process of a new sandbox, for an invocation of that id.
+// starter starts the process of a new sandbox, for the invocation with that id.
 type starter func(requestID string)
 
-// acquire claims a place for one invocation, in a sandbox that has a free worker
-// or in a new one, which the caller has to start. The caller owes a wg.Done.
+// acquire claims a place for an invocation, in a sandbox with a free worker or in a
+// new sandbox, which the caller has to start. The caller must call wg.Done.
 func (f *Function) acquire(ctx context.Context) (starter, *sandbox, error) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -224,9 +225,9 @@ func (f *Function) acquire(ctx context.Context) (starter, *sandbox, error) {
 	return start, s, nil
 }
 
-// makeRoom ends the process that has been idle for longest where there are as many
-// as there may be: it is another tenant's, or the new one would not be needed. The
-// caller holds mu.
+// makeRoom ends the process that has been idle for longest if the number of
+// processes is at its limit: the process is another tenant's, otherwise no new
+// process would be needed. The caller holds mu.
 func (f *Function) makeRoom() {
 	if len(f.all) < f.cfg.MaxConcurrency {
 		return
@@ -240,7 +241,7 @@ func (f *Function) makeRoom() {
 	}
 }
 
-// enter takes a worker of s, leave gives it back. The caller holds mu.
+// enter takes a worker of s, and leave gives it back. The caller holds mu.
 func (f *Function) enter(s *sandbox) {
 	if s.load++; s.load == f.cfg.PerProcess {
 		f.idle = slices.DeleteFunc(f.idle, func(other *sandbox) bool { return other == s })
@@ -254,17 +255,17 @@ func (f *Function) leave(s *sandbox) {
 	}
 }
 
-// run takes inv through a sandbox: s, or a new one if that is dead.
+// run takes inv through a sandbox: s, or a new sandbox if s is dead.
 func (f *Function) run(ctx context.Context, start starter, s *sandbox, inv *invocation) (out outcome) {
-	var back <-chan struct{} // nil: the worker is not coming back
+	var back <-chan struct{} // nil: the worker does not come back
 	defer func() {
 		f.mu.Lock()
 		defer f.mu.Unlock()
-		// The place and the worker become free together: who gets the place must
-		// find the worker.
+		// The place and the worker become free together: the invocation that gets
+		// the place must find the worker.
 		f.inFlight--
 		delete(s.runs, inv)
-		// The kill was ours, whatever it looked like to the invocation.
+		// Close killed the process, so TypeExited is not the cause.
 		if fe, ok := errors.AsType[*FunctionError](out.err); ok && f.closed && fe.Type == TypeExited {
 			out.err = ErrClosed
 		}
@@ -286,8 +287,8 @@ func (f *Function) run(ctx context.Context, start starter, s *sandbox, inv *invo
 			f.mu.Unlock()
 			return outcome{err: ErrClosed}
 		}
-		// A sandbox that died idle, or whose start was ended by Restart, has seen
-		// nothing of the invocation.
+		// A sandbox that died idle, or whose start was ended by Restart, has not
+		// seen the invocation.
 		if start != nil && !s.retired {
 			f.mu.Unlock()
 			if s.upErr != nil {
@@ -311,14 +312,14 @@ func (f *Function) run(ctx context.Context, start starter, s *sandbox, inv *invo
 	return out
 }
 
-// leaveAfter gives a worker of s back once it has come back. It returns at once:
-// what timed out may work on for long. The caller holds mu.
+// leaveAfter gives a worker of s back when back is closed. It doesn't wait: an
+// invocation that timed out may work on for long. The caller holds mu.
 func (f *Function) leaveAfter(back <-chan struct{}, s *sandbox) {
 	select {
 	case <-back:
 		f.leave(s)
 	default:
-		f.wg.Go(func() { // the invocation's own is not yet done
+		f.wg.Go(func() { // the invocation has not called Done yet
 			<-back
 			f.mu.Lock()
 			defer f.mu.Unlock()
@@ -327,8 +328,8 @@ func (f *Function) leaveAfter(back <-chan struct{}, s *sandbox) {
 	}
 }
 
-// hand gives inv to a sandbox once that has a worker that waits for work; the
-// clock starts then. It reports false if the process is gone.
+// hand gives inv to a sandbox when a worker waits for work; the clock starts then.
+// It returns false if the process is gone.
 func (f *Function) hand(s *sandbox, inv *invocation) bool {
 	if s.shared() {
 		<-s.up
@@ -352,8 +353,8 @@ func (f *Function) hand(s *sandbox, inv *invocation) bool {
 	return true
 }
 
-// newSandbox returns a sandbox that shutdown knows of, with one worker taken,
-// and what starts its process. The caller holds mu.
+// newSandbox returns a sandbox that shutdown can find, with one worker taken, and
+// the function that starts its process. The caller holds mu.
 func (f *Function) newSandbox(ctx context.Context) (starter, *sandbox) {
 	ctx, kill := context.WithCancel(ctx)
 	s := &sandbox{

@@ -27,15 +27,15 @@ type InProcessFunction struct {
 
 var _ Invoker = (*InProcessFunction)(nil)
 
-// InProcess returns an [Invoker] that calls h, typically what lambda.NewHandler
-// of aws-lambda-go returns, so that the same front can be served without
-// processes. A timeout of 0 is Lambda's default of 3 s.
+// InProcess returns an [Invoker] that calls h, for example the result of
+// lambda.NewHandler of aws-lambda-go, to serve the same front without processes. A
+// timeout of 0 is Lambda's default of 3 s.
 //
 // h gets a context with a deadline, a request id and an ARN, as in Lambda. Its
-// error becomes a [*FunctionError] as aws-lambda-go would report it, a panic
-// too. There is no limit on concurrency. At the deadline the invocation ends
-// with [TypeTimedOut], but code cannot be killed here: h goes on until it heeds
-// its context. A panic in a goroutine of h's own, or os.Exit, ends this process.
+// error, or panic, becomes a [*FunctionError] as aws-lambda-go would report it.
+// Concurrency has no limit. At the deadline the invocation ends with [TypeTimedOut],
+// but code cannot be killed here: h continues until it heeds its context. A panic in
+// another goroutine of h, or os.Exit, ends this process.
 //
 // InProcess panics if h is nil or timeout is negative.
 func InProcess(h Invoker, timeout time.Duration) *InProcessFunction {
@@ -81,7 +81,7 @@ func (f *InProcessFunction) Invoke(ctx context.Context, payload []byte) ([]byte,
 	go func() {
 		defer f.wg.Done()
 		defer cancel()
-		// What stands if the handler ends its goroutine by runtime.Goexit.
+		// The outcome if the handler ends its goroutine by runtime.Goexit.
 		out := outcome{err: exitedError(requestID, "exit status 0")}
 		defer func() { done <- out }()
 		out = f.call(hctx, requestID, payload)
@@ -94,8 +94,8 @@ func (f *InProcessFunction) Invoke(ctx context.Context, payload []byte) ([]byte,
 		return nil, wrap(context.Cause(ctx))
 	case <-hctx.Done():
 	}
-	// The context also ends when the handler returns, just before which the
-	// outcome is there.
+	// The context also ends when the handler returns; its outcome is stored just
+	// before.
 	select {
 	case out := <-done:
 		return out.payload, out.err

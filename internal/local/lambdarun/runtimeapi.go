@@ -13,16 +13,16 @@ import (
 
 const runtimePath = "/2018-06-01/runtime"
 
-// invocation is one unit of work on its way through a sandbox.
+// invocation is a unit of work for a sandbox.
 type invocation struct {
 	id      string
 	traceID string
-	tenant  string // "" where there are none
+	tenant  string // "" without tenants
 	payload []byte
 	// since and deadline are set when a sandbox takes the invocation.
 	since    time.Time
 	deadline time.Time
-	// answer has room for the one answer, so that posting it never blocks.
+	// answer has room for the answer, so that posting never blocks.
 	answer chan outcome
 }
 
@@ -30,31 +30,32 @@ func newInvocation(payload []byte) *invocation {
 	return &invocation{id: ids.UUID(), traceID: ids.Trace(), payload: payload, answer: make(chan outcome, 1)}
 }
 
-// outcome is how an invocation ended. It is an error or a payload.
+// outcome is the end of an invocation: an error or a payload.
 type outcome struct {
 	payload []byte
 	err     error
 }
 
-// runtimeAPI is the Runtime API of one sandbox: the process asks it for work
-// and posts results to it. An answer is taken for an invocation that it holds only
-// and only once. A process that runs one invocation at a time holds the last one
-// it was given: if it outlives its deadline it cannot answer for the next.
+// runtimeAPI is the Runtime API of a sandbox: the process asks it for work and posts
+// results to it. It accepts an answer only for an invocation that it holds, and only
+// once. A process with one worker holds only its last invocation: after its deadline
+// it cannot answer for the next.
 type runtimeAPI struct {
 	arn     string
 	workers int
-	// polled has a token for each worker that asks for work, which also says that
-	// it is through with what it had.
+	// polled has a token for each worker that asks for work, which also means that
+	// the worker has finished its last invocation.
 	polled chan struct{}
 	work   chan *invocation
-	// initFailed has room for the one report.
+	// initFailed has room for the report.
 	initFailed chan *FunctionError
 
 	mu   sync.Mutex
 	held map[string]*invocation
 }
 
-// newRuntimeAPI serves a process of that many workers, which each ask for work.
+// newRuntimeAPI serves a process with that many workers, each of which asks for
+// work.
 func newRuntimeAPI(arn string, workers int) *runtimeAPI {
 	return &runtimeAPI{
 		arn:        arn,
@@ -75,8 +76,8 @@ func (a *runtimeAPI) handler() http.Handler {
 	return mux
 }
 
-// hand gives inv to the process, which must have polled. It reports false if
-// gone is closed first; the process has then seen nothing of it.
+// hand gives inv to the process, which must have polled. It returns false if gone is
+// closed first; then the process has not seen inv.
 func (a *runtimeAPI) hand(inv *invocation, gone <-chan struct{}) bool {
 	a.hold(inv)
 	// The request of a dead process can linger for a moment; don't answer it.
@@ -102,7 +103,7 @@ func (a *runtimeAPI) hold(inv *invocation) {
 	a.held[inv.id] = inv
 }
 
-// take returns the invocation of the given id if it is held, and only once.
+// take returns the invocation with the given id if it is held, and only once.
 func (a *runtimeAPI) take(id string) *invocation {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -136,7 +137,7 @@ func (a *runtimeAPI) serveNext(w http.ResponseWriter, r *http.Request) {
 func (a *runtimeAPI) serveResponse(w http.ResponseWriter, r *http.Request) {
 	body, tooLarge, err := readLimited(r.Body, MaxResponseBytes)
 	if err != nil {
-		// The process broke off: there is no answer, and likely no process.
+		// The process broke off: there is no answer, and probably no process.
 		writeRuntimeStatus(w, http.StatusBadRequest, "InvalidRequest", "response body cut short")
 		return
 	}
@@ -151,8 +152,8 @@ func (a *runtimeAPI) serveResponse(w http.ResponseWriter, r *http.Request) {
 			"Exceeded maximum allowed payload size ("+strconv.Itoa(MaxResponseBytes)+" bytes).")
 		return
 	}
-	// A handler that returns a reader can fail when half of it is out; the
-	// runtime then says so in the trailer.
+	// A handler that returns a reader can fail after half of the response; the
+	// runtime then reports the error in the trailer.
 	if errType := r.Trailer.Get("Lambda-Runtime-Function-Error-Type"); errType != "" {
 		inv.answer <- outcome{err: trailerError(inv.id, errType, r.Trailer.Get("Lambda-Runtime-Function-Error-Body"))}
 	} else {
@@ -189,8 +190,8 @@ func (a *runtimeAPI) serveInitError(w http.ResponseWriter, r *http.Request) {
 	writeRuntimeStatus(w, http.StatusAccepted, "", "")
 }
 
-// readLimited reads r to its end, so that the sender gets to see the reply, but
-// keeps no more than limit bytes.
+// readLimited reads r to its end, so that the sender gets the reply, but keeps at
+// most limit bytes.
 func readLimited(r io.Reader, limit int64) (body []byte, tooLarge bool, err error) {
 	body, err = io.ReadAll(io.LimitReader(r, limit+1))
 	if err != nil || int64(len(body)) <= limit {

@@ -18,39 +18,39 @@ import (
 	"github.com/samekey/samekey/internal/local/ids"
 )
 
-// sandbox is one process with its Runtime API. It runs one invocation at a
-// time, or as many as its process has workers.
+// sandbox is a process with its Runtime API. It runs one invocation at a time, or
+// one for each worker of its process.
 type sandbox struct {
 	api *runtimeAPI
-	// tenant is the one that the process works for; "" where there are none.
+	// tenant is the process's tenant; "" without tenants.
 	tenant string
-	// up is closed when the process asks for its first work, or has failed to.
+	// up is closed when the process asks for its first work, or has failed to start.
 	up chan struct{}
-	// upErr is why it failed; read it after up is closed.
+	// upErr is the error of the start; read it after up is closed.
 	upErr error
-	// kill sends SIGKILL, to this very process and to no other that may have
-	// got its number. Before the start it prevents the start.
+	// kill sends SIGKILL, to this very process and never to a later process with its
+	// number. Before the start it prevents the start.
 	kill context.CancelFunc
-	// gone is closed when the process has ended and been waited for.
+	// gone is closed when the process has ended and was waited for.
 	gone chan struct{}
-	// exit is how the process ended; read it after gone is closed.
+	// exit is the final state of the process; read it after gone is closed.
 	exit string
 
 	// Guarded by Function.mu:
 	pid     int                      // 0 before the start
-	load    int                      // workers that are taken
-	runs    map[*invocation]struct{} // what they run
+	load    int                      // workers in use
+	runs    map[*invocation]struct{} // their invocations
 	retired bool                     // killed by Restart
 }
 
-// output gives a child process its standard output or error. All writers of a
-// function share mu, as they may be one writer, and several processes write.
+// output returns the standard output or error of a child process. All writers of a
+// function share mu, since they may be the same writer, and several processes write.
 func output(w io.Writer, mu *sync.Mutex) io.Writer {
 	switch w := w.(type) {
 	case nil:
 		return nil
 	case *os.File:
-		return w // inherited: no pipe to be broken
+		return w // inherited: no pipe that could break
 	default:
 		return &lockedWriter{mu: mu, w: w}
 	}
@@ -67,7 +67,7 @@ func (l *lockedWriter) Write(p []byte) (int, error) {
 	return l.w.Write(p)
 }
 
-// apiServer serves a Runtime API on a port of its own.
+// apiServer serves a Runtime API on its own port.
 type apiServer struct {
 	addr   string
 	server *http.Server
@@ -86,8 +86,8 @@ func serveRuntimeAPI(ctx context.Context, api *runtimeAPI) (*apiServer, error) {
 		Handler:           api.handler(),
 		ReadHeaderTimeout: 10 * time.Second,
 		ErrorLog:          log.New(io.Discard, "", 0),
-		// http.Server.Close does not wait for handlers; this does. StateNew is
-		// reported by Serve itself, so no Add can follow its return.
+		// http.Server.Close does not wait for handlers; this does. Serve itself
+		// reports StateNew, so no Add can follow its return.
 		ConnState: func(_ net.Conn, state http.ConnState) {
 			switch state {
 			case http.StateNew:
@@ -100,22 +100,21 @@ func serveRuntimeAPI(ctx context.Context, api *runtimeAPI) (*apiServer, error) {
 	}
 	go func() {
 		defer close(s.served)
-		_ = s.server.Serve(ln) // ends by close only
+		_ = s.server.Serve(ln) // returns only after close
 	}()
 	return s, nil
 }
 
-// close returns when no goroutine of the server is left.
+// close returns when all goroutines of the server have ended.
 func (s *apiServer) close() {
 	_ = s.server.Close()
 	<-s.served
 	s.conns.Wait()
 }
 
-// run starts the process and stays until it has ended and everything of the
-// sandbox is gone. started is called once, with the process's id or with the
-// error that kept it from starting; ended is called before gone is closed.
-// ctx is the one that kill cancels.
+// run starts the process and returns when it has ended and all resources of the
+// sandbox are released. run calls started once, with the process's id or with the
+// error of the start, and ended before gone is closed. kill cancels ctx.
 func (s *sandbox) run(ctx context.Context, cfg Config, outputMu *sync.Mutex, started func(pid int, err error), ended func()) {
 	defer close(s.gone)
 	defer ended()
@@ -137,14 +136,14 @@ func (s *sandbox) run(ctx context.Context, cfg Config, outputMu *sync.Mutex, sta
 	cmd.Stdout = output(cfg.Stdout, outputMu)
 	cmd.Stderr = output(cfg.Stderr, outputMu)
 	cmd.SysProcAttr = sandboxAttr()
-	// A grandchild may hold the pipes; don't wait for it.
+	// A grandchild may keep the pipes open; don't wait for it.
 	cmd.WaitDelay = time.Second
 	if err := cmd.Start(); err != nil {
 		started(0, err)
 		return
 	}
 	started(cmd.Process.Pid, nil)
-	// The error repeats the state, or tells of the kill we asked for.
+	// The error repeats the state, or reports the sandbox's own kill.
 	_ = cmd.Wait()
 	s.exit = cmd.ProcessState.String()
 }
@@ -156,7 +155,7 @@ func (s *sandbox) ready(requestID string) error {
 	select {
 	case <-s.api.polled:
 		if s.shared() {
-			s.api.polled <- struct{}{} // for who is handed an invocation first
+			s.api.polled <- struct{}{} // for the first invocation
 		}
 		return nil
 	case <-s.gone:
@@ -165,7 +164,7 @@ func (s *sandbox) ready(requestID string) error {
 		<-s.gone
 		return timedOutError(requestID, initTimeout)
 	}
-	// What the function said itself is worth more than how it died.
+	// The function's own error says more than its death.
 	select {
 	case err := <-s.api.initFailed:
 		err.RequestID = requestID
@@ -178,9 +177,9 @@ func (s *sandbox) ready(requestID string) error {
 // shared reports whether the process runs several invocations at a time.
 func (s *sandbox) shared() bool { return s.api.workers > 1 }
 
-// finishShared waits for the end of the invocation that was handed over. At its
-// deadline only that has failed: nobody ends the process. back is closed when
-// the worker has come back from it, or its process is gone.
+// finishShared waits for the end of the invocation. At its deadline only the
+// invocation fails, and the process continues. back is closed when the worker is
+// free again, or its process is gone.
 func (s *sandbox) finishShared(inv *invocation, cfg Config) (out outcome, back <-chan struct{}) {
 	timer := time.NewTimer(time.Until(inv.deadline))
 	defer timer.Stop()
@@ -208,13 +207,13 @@ func (s *sandbox) finishShared(inv *invocation, cfg Config) (out outcome, back <
 	return out, over
 }
 
-// finish waits for the end of the invocation that was handed over. It reports
-// whether the sandbox can take another; if not, its process is gone.
+// finish waits for the end of the invocation. It reports whether the sandbox can
+// take another; if not, its process is gone.
 func (s *sandbox) finish(inv *invocation, cfg Config) (out outcome, reusable bool) {
 	timer := time.NewTimer(time.Until(inv.deadline.Add(cfg.Overtime)))
 	defer timer.Stop()
 
-	// An answer that is there counts, whatever else has come to pass.
+	// A posted answer counts, whatever else has happened.
 	answered := func(otherwise error) outcome {
 		select {
 		case out := <-inv.answer:
@@ -233,8 +232,8 @@ func (s *sandbox) finish(inv *invocation, cfg Config) (out outcome, reusable boo
 		return answered(timedOutError(inv.id, cfg.Timeout)), false
 	}
 
-	// The invocation ends when the runtime asks for the next: until then the
-	// process may still be at work, or, after a panic, about to exit.
+	// The invocation ends when the runtime asks for the next: until then the process
+	// may still be at work, or, after a panic, about to exit.
 	select {
 	case <-s.api.polled:
 		return out, true
@@ -247,7 +246,7 @@ func (s *sandbox) finish(inv *invocation, cfg Config) (out outcome, reusable boo
 	}
 }
 
-// startError tells why a process could not be started.
+// startError returns the error of a process that could not be started.
 func startError(requestID string, err error) error {
 	if errors.Is(err, context.Canceled) {
 		return ErrClosed

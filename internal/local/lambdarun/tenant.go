@@ -7,9 +7,9 @@ import (
 	"regexp"
 )
 
-// ErrTenant matches the error of an invocation that names no tenant, or no valid
-// one, where the function keeps tenants apart ([Config.PerTenant]), or that names one
-// where it doesn't. The function did not run.
+// ErrTenant matches the error of an invocation without a valid tenant if the
+// function separates tenants ([Config.PerTenant]), or with a tenant if it doesn't.
+// The function did not run.
 var ErrTenant = errors.New("wrong tenant")
 
 // validTenant is Lambda's rule.
@@ -17,7 +17,7 @@ var validTenant = regexp.MustCompile(`^[a-zA-Z0-9._:/=+\-@ ]{1,256}$`)
 
 type tenantKey struct{}
 
-// ForTenant returns a context whose invocations are for a tenant; "" is none.
+// ForTenant returns a context whose invocations are for a tenant; "" means none.
 func ForTenant(ctx context.Context, tenant string) context.Context {
 	return context.WithValue(ctx, tenantKey{}, tenant)
 }
@@ -27,7 +27,7 @@ func tenantOf(ctx context.Context) string {
 	return tenant
 }
 
-// CheckTenant returns [ErrTenant] where Invoke would, without an invocation.
+// CheckTenant returns [ErrTenant] if Invoke would, without an invocation.
 func (f *Function) CheckTenant(ctx context.Context) error {
 	tenant := tenantOf(ctx)
 	switch c := f.cfg; {
