@@ -12,34 +12,33 @@ import (
 	"github.com/samekey/samekey/internal/local/servers"
 )
 
-// What the environment can say; the package documentation lists the meanings.
+// Environment variables; the package documentation explains them.
 const (
 	envEndpoint    = "AWS_ENDPOINT_URL_SQS"
 	envAllowRemote = "QUEUELOCAL_ALLOW_REMOTE"
 	envCache       = "DYNAMOTEST_CACHE"
 	envRequire     = "REQUIRE_QUEUE"
-	// envRequireAll is dynamotest's: who wants no test skipped that needs a
-	// database means this one too.
+	// envRequireAll is dynamotest's: if tests that need a database must not be
+	// skipped, tests that need a queue must not be skipped either.
 	envRequireAll = "REQUIRE_DYNAMODB"
 )
 
-// ErrUnavailable matches, by errors.Is, the error of [Find] when this machine
-// has nothing to run a queue with. The message names what is missing, one line
-// for each thing tried. Other errors (a remote endpoint that is not allowed,
-// jars that differ from their checksums, a cancelled context) don't match: they
-// call for a person, not for a skipped test.
+// ErrUnavailable matches the error of [Find] if this machine can't run a queue. The
+// message has a line for each source that was tried, with what was missing. Other
+// errors (a remote endpoint that is not allowed, jars that differ from their
+// checksums, a cancelled context) don't match, because they should fail a test
+// instead of skipping it.
 var ErrUnavailable = errors.New("elasticmq: no SQS to be had")
 
-// Required reports whether a test must fail rather than be skipped for lack of
-// a queue: REQUIRE_QUEUE or REQUIRE_DYNAMODB is set, to anything but "", "0" and
+// Required reports whether a test must fail instead of being skipped if there is no
+// queue: REQUIRE_QUEUE or REQUIRE_DYNAMODB is set, to anything but "", "0" and
 // "false".
 func Required() bool {
 	return servers.Required(envRequire) || servers.Required(envRequireAll)
 }
 
-// A Server is an SQS endpoint. It is made by [Find], or as a literal with an
-// Endpoint of the caller's. It is safe for concurrent use and must not be
-// copied.
+// A Server is an SQS endpoint. Make it with [Find], or as a literal with your own
+// Endpoint. It is safe for concurrent use and must not be copied.
 type Server struct {
 	// Endpoint is the base URL, such as http://127.0.0.1:54321.
 	Endpoint string
@@ -47,9 +46,9 @@ type Server struct {
 	handle servers.Handle
 }
 
-// Find returns the endpoint named by AWS_ENDPOINT_URL_SQS or else starts
-// ElasticMQ, in the order told in the package documentation. The caller must
-// [Server.Close] what it gets. Each call starts a process of its own.
+// Find returns the endpoint named by AWS_ENDPOINT_URL_SQS or else starts ElasticMQ,
+// in the order of the package documentation. The caller must [Server.Close] the
+// result. Each call starts its own process.
 //
 // Ending ctx ends the search, but not a server already found. The endpoint from
 // the environment is used as it is, without a request to it.
@@ -89,10 +88,9 @@ func testCredentials(context.Context) (aws.Credentials, error) {
 	return aws.Credentials{AccessKeyID: "elasticmq", SecretAccessKey: "elasticmq", Source: "elasticmq"}, nil
 }
 
-// Close ends what [Find] started and waits until it has ended; for an endpoint
-// of somebody else's, and for a nil or zero Server, nothing is ended. Idle
-// connections of [Server.Client] are closed. Calls after the first return what
-// the first returned.
+// Close ends the process that [Find] started and waits for its end. For another
+// endpoint, and for a nil or zero Server, it ends nothing. Close closes idle
+// connections of [Server.Client]. Later calls return the result of the first.
 func (s *Server) Close() error {
 	if s == nil {
 		return nil

@@ -14,11 +14,10 @@ import (
 // Function is a Lambda function.
 type Function struct {
 	ID, Name, ARN string
-	// Bootstrap is the path of its binary. Whether it can be run is for others
-	// to find out.
+	// Bootstrap is the path of the binary. Other packages check that it can be run.
 	Bootstrap string
-	// Source is the Go package that Bootstrap has to be built from; its zero value
-	// says that others build it.
+	// Source is the Go package to build Bootstrap from; zero if another tool builds
+	// it.
 	Source      Source
 	Environment map[string]string
 	Timeout     time.Duration
@@ -29,10 +28,11 @@ type Function struct {
 	// provider (Lambda Managed Instances) its number, or DefaultPerProcess; else 0.
 	PerProcess int
 	Async      Async
-	// PerTenant: a process works for one tenant only, and each invocation names its.
+	// PerTenant: a process works for one tenant only, and each invocation names its
+	// tenant.
 	PerTenant bool
 	Events    []Event
-	// Notes tell of properties and events that have no effect here.
+	// Notes list properties and events that have no effect here.
 	Notes []string
 }
 
@@ -43,10 +43,10 @@ type Source struct {
 }
 
 // DefaultPerProcess is how many invocations run in a process of a function on
-// Managed Instances whose template doesn't say.
+// Managed Instances if the template sets no number.
 const DefaultPerProcess = 16
 
-// Async is what becomes of asynchronous invocations that fail.
+// Async configures asynchronous invocations that fail.
 type Async struct {
 	Retries int           // 0 to 2; 2 by default
 	MaxAge  time.Duration // 6 h by default
@@ -65,7 +65,8 @@ func (a *Async) read(p *props) {
 	a.OnFailure = destination(p)
 }
 
-// functionProperties are the ones that are read, or mean nothing on one machine.
+// functionProperties are the properties that are read, or mean nothing on one
+// machine.
 var functionProperties = []string{
 	"AssumeRolePolicyDocument", "Architectures", "AutoPublishAlias", "AutoPublishAliasAllProperties", "AutoPublishCodeSha256",
 	"CapacityProviderConfig", "Code", "CodeSigningConfigArn", "CodeUri", "DeploymentPreference", "Description", "Environment", "EphemeralStorage", "EventInvokeConfig",
@@ -143,9 +144,9 @@ func (t *Template) function(r resource) (Function, error) {
 	return f, p.err()
 }
 
-// bootstrap finds the binary. It is built from source where the template names the Go
-// package, or tells sam build that CodeUri is one. Otherwise it is in CodeUri where
-// nothing else builds it, else where sam build puts it.
+// bootstrap finds the binary. It is built from source if the template names the Go
+// package, or tells sam build that CodeUri is a Go package. Otherwise it is in
+// CodeUri if no other tool builds it, else in the place where sam build puts it.
 func (t *Template) bootstrap(p *props, r resource) (string, Source) {
 	code := "CodeUri"
 	if r.kind == typeLambda {
@@ -176,13 +177,14 @@ func (t *Template) bootstrap(p *props, r resource) (string, Source) {
 	return built, Source{}
 }
 
-// built is where the binary is after a build by the given builder.
+// built returns the path of the binary after a build by the given builder.
 func (t *Template) built(by string, r resource) string {
 	return filepath.Join(t.outermost.dir, ".aws-sam", by, strings.ReplaceAll(t.full(r.id), ".", string(filepath.Separator)), "bootstrap")
 }
 
-// source reads the Go package of a function whose CodeUri is dir. The key GoPackage is
-// ours: a folder that begins with ./ or ../, seen from the template, or an import path.
+// source reads the Go package of a function whose CodeUri is dir. The key GoPackage
+// is samekey's own: a folder that begins with ./ or ../, relative to the template,
+// or an import path.
 func (t *Template) source(metadata *props, dir string) (Source, bool) {
 	if pkg := metadata.str("GoPackage"); pkg != "" {
 		if strings.HasPrefix(pkg, "./") || strings.HasPrefix(pkg, "../") {
@@ -217,8 +219,8 @@ func (t *Template) environment(p *props) map[string]string {
 	return out
 }
 
-// destination reads the DestinationConfig of a mapping or a function: the ARN
-// of OnFailure's target. SAM makes one itself where only a Type is given.
+// destination reads the DestinationConfig of a mapping or a function: the ARN of
+// OnFailure's target. SAM creates a target if only a Type is given; samekey doesn't.
 func destination(p *props) string {
 	on := p.mapping("DestinationConfig").mapping("OnFailure")
 	arn := on.str("Destination")

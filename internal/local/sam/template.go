@@ -14,7 +14,7 @@ import (
 
 // Options are the options of [Load].
 type Options struct {
-	// StackName is AWS::StackName and begins the names that the template does
+	// StackName is AWS::StackName, and the prefix of names that the template does
 	// not set. Default "local".
 	StackName string
 	// Region is AWS::Region. Default "us-east-1".
@@ -24,19 +24,20 @@ type Options struct {
 	// Parameters are values for the template's parameters, in place of their
 	// defaults. A name that the template doesn't have is an error of Load.
 	Parameters map[string]string
-	// Environment holds variables that every function gets, over its own. What
-	// the template says about a variable of such a name isn't resolved.
+	// Environment holds variables that every function gets, over its own. The
+	// template's value of such a variable isn't resolved.
 	Environment map[string]string
 }
 
-// Template is a template that was read, with those that it nests. It is not safe
+// Template is a template that was read, with its nested templates. It is not safe
 // for concurrent use.
 type Template struct {
 	opts Options
 	dir  string // of the file
 	file string
 	root *yaml.Node
-	// resources holds those whose condition is true, in the template's order.
+	// resources holds the resources whose condition is true, in the template's
+	// order.
 	resources []resource
 	nested    []*Template     // in the order of their resources
 	in        nesting         // zero for the outermost template
@@ -44,23 +45,23 @@ type Template struct {
 	*shared
 }
 
-// shared is what a template and those that it nests have in common.
+// shared holds the common data of a template and its nested templates.
 type shared struct {
 	outermost *Template
-	known     map[attributeName]string // what Set told
+	known     map[attributeName]string // values from Set
 	depth     int                      // of calls being evaluated
 	judged    int                      // of conditions being evaluated
 }
 
-// attributeName names an attribute of a resource; with an empty attribute, what
-// Ref gives.
+// attributeName names an attribute of a resource; an empty attribute means the value
+// of Ref.
 type attributeName struct{ id, attribute string }
 
 type resource struct {
 	id, kind string
 	line     int        // of its id
 	node     *yaml.Node // the whole resource
-	// properties have the template's Globals in them.
+	// properties include the template's Globals.
 	properties *yaml.Node
 }
 
@@ -73,7 +74,7 @@ func Load(path string, optFns ...func(*Options)) (*Template, error) {
 	return load(path, opts, nesting{}, nil)
 }
 
-// load reads a template and those that it nests. common is nil for the outermost.
+// load reads a template and its nested templates. common is nil for the outermost.
 func load(path string, opts Options, in nesting, common *shared) (*Template, error) {
 	data, err := os.ReadFile(path)
 	if err != nil {
@@ -127,8 +128,8 @@ func (t *Template) readResources() error {
 }
 
 // merge lays a resource's properties over the Globals of its type, as SAM does:
-// mappings are merged, lists joined with the global entries first, and of
-// anything else the resource's own counts.
+// mappings are merged, lists joined with the global entries first, and for anything
+// else the resource's own value counts.
 func merge(global, own *yaml.Node) *yaml.Node {
 	switch {
 	case global == nil:
@@ -163,7 +164,7 @@ func isCall(n *yaml.Node) bool {
 	return ok
 }
 
-// Files lists the file of the template and those of the templates that it nests.
+// Files lists the file of the template and those of its nested templates.
 func (t *Template) Files() []string {
 	var out []string
 	for in := range t.all() {
@@ -172,8 +173,8 @@ func (t *Template) Files() []string {
 	return out
 }
 
-// Set tells what a resource turned out to be: what Fn::GetAtt of an attribute
-// gives from now on or, with an empty attribute, what Ref gives.
+// Set sets the value of a resource's attribute for Fn::GetAtt or, with an empty
+// attribute, for Ref.
 func (t *Template) Set(id, attribute, value string) {
 	t.known[attributeName{id, attribute}] = value
 }

@@ -14,33 +14,34 @@ import (
 	"time"
 )
 
-// ErrPortTaken matches the error of [Server.Start] when somebody else took the
-// port that was free a moment before, again and again.
+// ErrPortTaken matches the error of [Server.Start] when other processes repeatedly
+// took the port that had been free a moment before.
 var ErrPortTaken = errors.New("another process took the port")
 
 const (
 	// portTries is how often a start is repeated with another port.
 	portTries = 5
-	// readyTimeout bounds the start, which takes one to two seconds on an idle
-	// machine, and minutes on one that is busy with tests.
+	// readyTimeout limits the start, which takes one to two seconds on an idle
+	// machine, and minutes on a machine that is busy with tests.
 	readyTimeout = 5 * time.Minute
 )
 
-// Server is a program to be started. All fields are required but the last two.
+// Server is a program to start. All fields except the last two are required.
 type Server struct {
-	// Name is what errors call it.
+	// Name is the server's name in errors.
 	Name string
-	// Dir is a folder for its temporary ones.
+	// Dir is a folder for temporary folders.
 	Dir string
-	// Command returns the command for one try. tmp is a folder of its own for
-	// temporary files.
+	// Command returns the command for a try. tmp is a separate folder for temporary
+	// files.
 	Command func(tmp string, port int) *exec.Cmd
-	// PortTaken is what it prints when the port isn't free: any of these.
+	// PortTaken are the texts of which the server prints one if the port isn't free.
 	PortTaken []string
-	// AllInterfaces lets it listen on other interfaces than loopback. Otherwise
-	// it is looked at after the start, where that can be done (Linux).
+	// AllInterfaces lets the server listen on other interfaces than loopback.
+	// Otherwise its sockets are checked after the start, on systems that allow that
+	// (Linux).
 	AllInterfaces bool
-	// AllInterfacesHint says in errors how to allow it.
+	// AllInterfacesHint tells in errors how to allow all interfaces.
 	AllInterfacesHint string
 }
 
@@ -55,9 +56,9 @@ type Running struct {
 	err     error
 }
 
-// Start starts the server on a free port of 127.0.0.1 and waits until it
-// answers anything over HTTP. It doesn't leave a process behind when it fails.
-// ctx bounds the start, not the server's life.
+// Start starts the server on a free port of 127.0.0.1 and waits until it answers
+// anything over HTTP. It leaves no process behind when it fails. ctx limits the
+// start, not the server's life.
 func (s Server) Start(ctx context.Context) (*Running, error) {
 	var running *Running
 	var err error
@@ -92,7 +93,7 @@ func (s Server) startOnFreePort(ctx context.Context) (*Running, error) {
 	return r, nil
 }
 
-// waitReady waits until the server answers, or ends.
+// waitReady waits until the server answers or ends.
 func (s Server) waitReady(ctx context.Context, r *Running) error {
 	err := WaitAnswer(ctx, s.Name, r.Endpoint, r.process.Done())
 	if err == nil {
@@ -111,8 +112,8 @@ func (s Server) waitReady(ctx context.Context, r *Running) error {
 // Output returns what the server has printed, without the middle if it is long.
 func (r *Running) Output() string { return r.process.Output() }
 
-// Stop ends the server and waits until it has ended. Calls after the first
-// return what the first returned.
+// Stop ends the server and waits until it has ended. Later calls return the result
+// of the first.
 func (r *Running) Stop() error {
 	r.once.Do(func() { r.err = errors.Join(r.process.Kill(), os.RemoveAll(r.tmp)) })
 	return r.err

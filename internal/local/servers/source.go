@@ -8,27 +8,28 @@ import (
 	"strings"
 )
 
-// Source says where a server comes from: the endpoint that the environment names,
-// or a Java program with jars of the cache or of Maven. Its owner, dynamotest or
-// elasticmq, adds what only it knows. All fields are required but the last two.
+// Source describes the origin of a server: the endpoint that the environment names,
+// or a Java program with jars from the cache or Maven. Its owner, dynamotest or
+// elasticmq, sets the parts that differ. All fields except the last two are
+// required.
 type Source struct {
-	// Kind is what is looked for, as errors call it: "a queue".
+	// Kind is the kind of server in errors: "a queue".
 	Kind string
 	// Endpoint, AllowRemote and Cache name environment variables: of an endpoint to
-	// use as it is, of the permission for one on another machine, and of the cache's
-	// folder.
+	// use unchanged, of the permission for an endpoint on another machine, and of
+	// the cache's folder.
 	Endpoint, AllowRemote, Cache string
-	// Unavailable is matched by the error of a search that found nothing to run.
+	// Unavailable is matched by the error of a search that found no server to run.
 	Unavailable error
-	// Java is the oldest version that runs it.
+	// Java is the oldest version that runs the server.
 	Java   int
 	Bundle Bundle
 	// Start runs the server on that java, from the install in dir.
 	Start func(ctx context.Context, java, dir string) (*Found, error)
-	// Ready, if set, may refuse Java before anything is downloaded for it.
+	// Ready, if set, may refuse Java before any download for it.
 	Ready func() error
-	// Otherwise, if set, is tried after Java. It returns nil and adds to the search
-	// why it is no way; its error ends the search.
+	// Otherwise, if set, is tried after Java. If it can't provide a server, it
+	// returns nil and adds the reason to the search; its error ends the search.
 	Otherwise func(ctx context.Context, s *Search) (*Found, error)
 }
 
@@ -36,16 +37,16 @@ type Source struct {
 type Found struct {
 	// Endpoint is the base URL, without a slash at its end.
 	Endpoint string
-	// Stop ends what was started; nil if nothing was.
+	// Stop ends the started process; nil if none was started.
 	Stop func() error
 }
 
 // Find returns the endpoint of the environment, without a request to it, or else
-// starts a server. ctx bounds the search, not the server's life.
+// starts a server. ctx limits the search, not the server's life.
 //
-// The error matches Unavailable if there is nothing to run. A remote endpoint that
-// is not allowed, jars that differ from their checksums and a cancelled context
-// don't match.
+// The error matches Unavailable if no server can be run. Errors of a remote endpoint
+// that is not allowed, of jars that differ from their checksums and of a cancelled
+// context don't match.
 func (s Source) Find(ctx context.Context) (*Found, error) {
 	if endpoint := os.Getenv(s.Endpoint); endpoint != "" {
 		if err := CheckEndpoint(endpoint, s.AllowRemote); err != nil {
@@ -65,15 +66,15 @@ func (s Source) Find(ctx context.Context) (*Found, error) {
 			return found, err
 		}
 		if ctx.Err() != nil {
-			// What was missed now was missed for lack of time.
+			// The last source was missed for lack of time.
 			return nil, fmt.Errorf("looking for %s: %w; tried:%w", s.Kind, ctx.Err(), search)
 		}
 	}
 	return nil, fmt.Errorf("%w; tried:%w", s.Unavailable, search)
 }
 
-// java runs the server on this machine's Java, from jars in the cache or, where
-// there are none, from jars that Maven gets.
+// java runs the server on this machine's Java, from jars in the cache or, if the
+// cache has none, from jars that Maven gets.
 func (s Source) java(ctx context.Context, search *Search) (*Found, error) {
 	java, err := FindJava(ctx, s.Java)
 	if err != nil {
@@ -110,8 +111,8 @@ func (s Source) java(ctx context.Context, search *Search) (*Found, error) {
 	return found, nil
 }
 
-// Environ is the environment without AWS's variables: a server of a test needs no
-// credentials, so it gets none.
+// Environ returns the environment without AWS's variables: a server for tests needs
+// no credentials, so it gets none.
 func Environ() []string {
 	var env []string
 	for _, kv := range os.Environ() {

@@ -12,18 +12,18 @@ import (
 	"github.com/samekey/samekey/internal/local/sam"
 )
 
-// deployment is a template that can be run: functions that nobody invokes yet, and the
-// APIs over them.
+// deployment is a template that can be run: functions that get no invocations yet,
+// and the APIs over them.
 type deployment struct {
 	defs      []sam.Function
 	functions []*function
-	fresh     []*function // of functions, those that don't run yet
+	fresh     []*function // the functions that don't run yet
 	apis      []sam.API
 	gateway   *gateway
 }
 
 // buildAll builds the functions that have a Go package, one after the other: the go
-// command uses every processor by itself.
+// command itself uses every processor.
 func (s *Stack) buildAll(ctx context.Context, t *sam.Template) error {
 	defs, err := t.Functions()
 	if err != nil {
@@ -32,7 +32,7 @@ func (s *Stack) buildAll(ctx context.Context, t *sam.Template) error {
 	var errs []error
 	for _, def := range defs {
 		if pkg, ok := sourceOf(def); ok {
-			// Only this tells a program from another package.
+			// Only Inputs distinguishes a program from another package.
 			_, err := pkg.Inputs(ctx)
 			if err == nil {
 				_, err = pkg.Build(ctx, def.Bootstrap)
@@ -50,8 +50,9 @@ func sourceOf(def sam.Function) (gosource.Package, bool) {
 	return gosource.Package{Path: def.Source.Package, Dir: def.Source.Dir}, def.Source.Package != ""
 }
 
-// prepare makes everything of a template whose tables and queues are there and whose
-// functions are built. It keeps the running functions that the template has unchanged.
+// prepare makes the functions and the gateway of a template whose tables and queues
+// exist and whose functions are built. It keeps running functions that the template
+// leaves unchanged.
 func (s *Stack) prepare(ctx context.Context, t *sam.Template) (*deployment, error) {
 	var d deployment
 	var err error
@@ -80,7 +81,7 @@ func (s *Stack) prepare(ctx context.Context, t *sam.Template) (*deployment, erro
 	return &d, nil
 }
 
-// unchanged returns the function that runs as def says, or nil.
+// unchanged returns the running function that equals def, or nil.
 func (s *Stack) unchanged(def sam.Function) *function {
 	for _, f := range s.running() {
 		if f.def.ID == def.ID && reflect.DeepEqual(f.def, def) && slices.Equal(f.env, s.functionEnviron(def)) {
@@ -90,7 +91,7 @@ func (s *Stack) unchanged(def sam.Function) *function {
 	return nil
 }
 
-// discard ends what prepare has made.
+// discard ends the functions that prepare has started.
 func (d *deployment) discard() error {
 	errs := make([]error, 0, len(d.fresh))
 	for _, f := range d.fresh {
@@ -100,7 +101,7 @@ func (d *deployment) discard() error {
 }
 
 // enter lets invocations in. It ends the functions that are replaced or gone, with
-// their event sources; those of the fresh functions are still to be started.
+// their event sources; the caller starts the event sources of the fresh functions.
 func (s *Stack) enter(ctx context.Context, d *deployment) {
 	old := s.running()
 	s.functions.Store(&d.functions)
@@ -118,7 +119,7 @@ func (s *Stack) enter(ctx context.Context, d *deployment) {
 		}
 	}
 	if len(old) > 0 {
-		return // who asked for the ready line has it
+		return // the ready line was given already
 	}
 	s.ready.API = s.servers.api.url + d.gateway.main()
 	for _, a := range d.apis {
@@ -127,8 +128,9 @@ func (s *Stack) enter(ctx context.Context, d *deployment) {
 	}
 }
 
-// redeploy runs the template as it is now, in the place of the one that runs, and
-// returns it. On an error the old one goes on, but for tables and queues that were made.
+// redeploy runs the current template in place of the running template, and returns
+// it. On an error the running template stays, except for tables and queues that were
+// made.
 func (s *Stack) redeploy(ctx context.Context) (*sam.Template, error) {
 	template, err := s.readTemplate(ctx)
 	if err != nil {

@@ -14,33 +14,33 @@ import (
 	"time"
 )
 
-// Options say what to run. The zero value runs template.yaml.
+// Options configure a stack. The zero value runs template.yaml.
 type Options struct {
 	// Template is the path of the SAM template. Default "template.yaml".
 	Template string
-	// StackName is AWS::StackName; with it begin the names that the template
-	// doesn't set. Two stacks that share a database need two names. Default
-	// "local".
+	// StackName is AWS::StackName, and the prefix of names that the template doesn't
+	// set. Two stacks that share a database need different names. Default "local".
 	StackName string
 	// Parameters are values for the template's parameters.
 	Parameters map[string]string
 	// Environment holds variables for all functions; they win over any others.
 	Environment map[string]string
-	// Processes are started along with the stack. In the values of Parameters
-	// and Environment, {NAME} stands for the URL of a process.
+	// Processes start along with the stack. In the values of Parameters and
+	// Environment, {NAME} is replaced by the URL of a process.
 	Processes []Process
-	// APIPort and ControlPort are ports on 127.0.0.1; 0 is any free one.
+	// APIPort and ControlPort are ports on 127.0.0.1; 0 is any free port.
 	APIPort, ControlPort int
 	// TTL turns on the time to live of the tables: DynamoDB Local then deletes
 	// expired items within about a second, while AWS takes days.
 	TTL bool
-	// Watch builds and restarts what changes while the stack runs: functions whose Go
-	// packages or bootstraps change, and all that a change of the template replaces.
+	// Watch rebuilds and restarts changed parts while the stack runs: functions
+	// whose Go packages or bootstraps change, and everything that a change of the
+	// template replaces.
 	Watch bool
 	// Overrides shorten the waits.
 	Overrides Overrides
-	// Logs gets everything the stack, its functions and processes have to say,
-	// by one goroutine at a time. Default os.Stderr.
+	// Logs gets all output of the stack, its functions and processes, by one
+	// goroutine at a time. Default os.Stderr.
 	Logs io.Writer
 }
 
@@ -50,22 +50,22 @@ type Process struct {
 	Name string
 	// Command is the program and its arguments.
 	Command []string
-	// URL is where it answers; the stack is ready when it does. Port 0 stands
-	// for any free one. The process is told the port in the variable
-	// LOCAL_<NAME>_PORT. "": nobody waits for it.
+	// URL is the process's address; the stack is ready when it answers. Port 0 means
+	// any free port, which the process reads from the variable LOCAL_<NAME>_PORT.
+	// "": the stack doesn't wait for the process.
 	URL string
 
 	port net.Listener // holds the port until the process is started
 }
 
-// Overrides replace settings of the template; what is nil is left as it is.
+// Overrides replace settings of the template; nil fields change nothing.
 type Overrides struct {
 	// FunctionTimeout is the timeout of all functions.
 	FunctionTimeout *time.Duration
 	// PerProcess is how many invocations a process of each function runs at a time.
 	PerProcess *int
-	// LeaseMargin and Grace are given to the functions, as SAMEKEY_LEASE_MARGIN
-	// and SAMEKEY_GRACE.
+	// LeaseMargin and Grace are passed to the functions, as SAMEKEY_LEASE_MARGIN and
+	// SAMEKEY_GRACE.
 	LeaseMargin, Grace *time.Duration
 	// StreamWindow is the batching window of all streams.
 	StreamWindow *time.Duration
@@ -73,16 +73,16 @@ type Overrides struct {
 	SweepEvery *time.Duration
 }
 
-// ReadOverrides reads LOCAL_CONCURRENCY, a number, and LOCAL_FUNCTION_TIMEOUT, LOCAL_LEASE_MARGIN, LOCAL_GRACE,
-// LOCAL_STREAM_WINDOW and LOCAL_SWEEP_EVERY, Go durations, by getenv. What is
-// empty is not set. The error names every bad value.
+// ReadOverrides reads LOCAL_CONCURRENCY, a number, and LOCAL_FUNCTION_TIMEOUT,
+// LOCAL_LEASE_MARGIN, LOCAL_GRACE, LOCAL_STREAM_WINDOW and LOCAL_SWEEP_EVERY, Go
+// durations, by getenv. An empty value is not set. The error names every bad value.
 func ReadOverrides(getenv func(string) string) (Overrides, error) {
 	var o Overrides
 	var errs []error
 	for _, v := range []struct {
 		name   string
 		target **time.Duration
-		zero   bool // whether 0 makes sense
+		zero   bool // whether 0 is valid
 	}{
 		{"LOCAL_FUNCTION_TIMEOUT", &o.FunctionTimeout, false},
 		{"LOCAL_LEASE_MARGIN", &o.LeaseMargin, true},

@@ -22,7 +22,7 @@ type Stack struct {
 	id   identity
 	logs *logs
 	log  *slog.Logger
-	stop context.CancelFunc // ends what runs in the background
+	stop context.CancelFunc // ends background work
 
 	db      *database // nil for a template without tables
 	queues  *queues   // nil for a template without queues
@@ -33,18 +33,17 @@ type Stack struct {
 	gateway swap // of the APIs
 	invokes swap // the Invoke API
 	proxy   *proxy
-	// functions are those that run now; a change of the template replaces them.
+	// functions are the running functions; a change of the template replaces them.
 	functions atomic.Pointer[[]*function]
 
-	closers   []func() error // in the order in which things were started
+	closers   []func() error // in the order of the starts
 	closeOnce sync.Once
 	closeErr  error
 }
 
-// Start reads the template, checks that every function can be run and starts
-// everything. It returns when all of it is ready; what was started is ended
-// again if not. The error says what is wrong with the template, the machine or
-// the options.
+// Start reads the template, checks that every function can be run, and starts all
+// parts. It returns when all of them are ready; on an error it ends the started
+// parts. The error names the mistake in the template, the machine or the options.
 //
 // When ctx ends, functions and event sources end too; Close still has to be
 // called.
@@ -62,12 +61,11 @@ func Start(ctx context.Context, opts Options) (*Stack, error) {
 	return s, nil
 }
 
-// Ready tells where everything is.
+// Ready returns the addresses of all parts.
 func (s *Stack) Ready() Ready { return s.ready }
 
-// Close ends everything that Start started and waits for it. Tables stay in a
-// database that the caller brought. Calls after the first return what the first
-// returned.
+// Close ends all parts that Start started and waits for their end. Tables stay in a
+// database that the caller provided. Later calls return the result of the first.
 func (s *Stack) Close() error {
 	s.closeOnce.Do(func() {
 		s.stop()
@@ -87,7 +85,7 @@ func (s *Stack) start(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	// Ports first: the one that is taken is found before anything slow is done.
+	// Ports first: a port that is taken is found before slow work begins.
 	if err := s.listen(ctx); err != nil {
 		return err
 	}
@@ -124,7 +122,7 @@ func (s *Stack) start(ctx context.Context) error {
 	return nil
 }
 
-// listen takes the ports of the servers.
+// listen opens the ports of the servers.
 func (s *Stack) listen(ctx context.Context) error {
 	for _, v := range []struct {
 		port   int
@@ -143,7 +141,7 @@ func (s *Stack) listen(ctx context.Context) error {
 	return nil
 }
 
-// tellAPI logs what of an API isn't as in AWS.
+// tellAPI logs how an API differs from AWS.
 func (s *Stack) tellAPI(ctx context.Context, api sam.API) {
 	for _, note := range api.Notes {
 		s.log.InfoContext(ctx, note, "api", api.ID)
@@ -153,8 +151,8 @@ func (s *Stack) tellAPI(ctx context.Context, api sam.API) {
 	}
 }
 
-// readTemplate reads the template and finds what is wrong with it, before
-// anything is started.
+// readTemplate reads the template and finds its mistakes, before any part is
+// started.
 func (s *Stack) readTemplate(ctx context.Context) (*sam.Template, error) {
 	t, err := sam.Load(s.opts.Template, func(o *sam.Options) {
 		o.StackName, o.Region, o.AccountID = s.opts.StackName, s.id.region, ids.AccountID
@@ -165,7 +163,7 @@ func (s *Stack) readTemplate(ctx context.Context) (*sam.Template, error) {
 	}
 	tables, tablesErr := t.Tables()
 	queues, queuesErr := t.Queues()
-	// What will be known later stands in for itself until then.
+	// A placeholder stands for each value that is known only later.
 	for _, table := range tables {
 		if table.StreamView != "" {
 			t.Set(table.ID, "StreamArn", "stream:"+table.ID)
@@ -200,8 +198,8 @@ func (s *Stack) readTemplate(ctx context.Context) (*sam.Template, error) {
 	return t, nil
 }
 
-// checkStateMachines refuses a template whose functions only state machines would call:
-// it would start, and nothing would ever happen.
+// checkStateMachines refuses a template whose functions only state machines would
+// call: it would start, but no function would ever run.
 func checkStateMachines(t *sam.Template, defs []sam.Function) error {
 	if slices.ContainsFunc(defs, func(f sam.Function) bool { return len(f.Events) > 0 }) {
 		return nil
