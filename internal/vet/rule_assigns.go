@@ -41,7 +41,7 @@ func checkAssigns(c *code) (all []finding) {
 
 func (c *code) checkAssign(p *phase, left ast.Expr, adds bool) []finding {
 	v, field := c.target(left)
-	if v == nil || v.Pkg() != c.pkg || v.Parent() == c.pkg.Scope() || within(p.lit, v.Pos()) || c.assignedByPhase(p, v) {
+	if v == nil || v.Pkg() != c.pkg || !within(c.handlerOf(p), v.Pos()) || within(p.lit, v.Pos()) || c.assignedByPhase(p, v) {
 		return nil
 	}
 	switch {
@@ -55,6 +55,21 @@ func (c *code) checkAssign(p *phase, left ast.Expr, adds bool) []finding {
 	}
 	return []finding{found(left, "%s is assigned in an idem.%s and used after it: a retry that finds the phase recorded "+
 		"doesn't run the function, and %s stays empty. Return the value as the result of the phase", types.ExprString(left), p.kind, v.Name())}
+}
+
+// handlerOf is the function in which a phase stands: the innermost one that runs by
+// itself.
+func (c *code) handlerOf(p *phase) ast.Node {
+	var in ast.Node = p.call
+	for _, u := range c.units { // outer functions come first
+		switch {
+		case u.lit != nil && within(u.lit, p.call.Pos()):
+			in = u.lit
+		case u.lit == nil && within(c.decls[u.fn], p.call.Pos()):
+			in = c.decls[u.fn]
+		}
+	}
+	return in
 }
 
 // target is the variable that an assignment changes, and the first field of it that

@@ -3,6 +3,7 @@ package vet
 import (
 	"os"
 	"path/filepath"
+	"strings"
 	"testing"
 
 	"golang.org/x/tools/go/analysis"
@@ -51,9 +52,19 @@ func TestPlantedMistakes(t *testing.T) {
 	}
 }
 
-func TestRulesAreValid(t *testing.T) {
+// The address that a rule names leads to its part of the page.
+func TestRulesAreExplained(t *testing.T) {
 	t.Parallel()
 	if err := analysis.Validate(Analyzers()); err != nil {
 		t.Error(err)
+	}
+	text, err := os.ReadFile("../../docs/vet.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, a := range Analyzers() {
+		if a.URL != page+a.Name || !strings.Contains(string(text), "\n## "+a.Name+"\n") {
+			t.Errorf("%s leads to %s, and docs/vet.md has no such part", a.Name, a.URL)
+		}
 	}
 }

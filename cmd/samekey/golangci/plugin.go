@@ -3,6 +3,8 @@
 package golangci
 
 import (
+	"strings"
+
 	"github.com/golangci/plugin-module-register/register"
 	"golang.org/x/tools/go/analysis"
 
@@ -17,7 +19,27 @@ func init() {
 type plugin struct{}
 
 // BuildAnalyzers returns the rules.
-func (plugin) BuildAnalyzers() ([]*analysis.Analyzer, error) { return vet.Analyzers(), nil }
+func (plugin) BuildAnalyzers() ([]*analysis.Analyzer, error) {
+	rules := vet.Analyzers()
+	for i, a := range rules {
+		rules[i] = withoutPrefix(a)
+	}
+	return rules, nil
+}
 
 // GetLoadMode says that the rules need types.
 func (plugin) GetLoadMode() string { return register.LoadModeTypesInfo }
+
+// withoutPrefix takes the rule's name from its messages, as golangci-lint adds it.
+func withoutPrefix(rule *analysis.Analyzer) *analysis.Analyzer {
+	a := *rule
+	a.Run = func(pass *analysis.Pass) (any, error) {
+		p := *pass
+		p.Report = func(d analysis.Diagnostic) {
+			d.Message = strings.TrimPrefix(d.Message, rule.Name+": ")
+			pass.Report(d)
+		}
+		return rule.Run(&p)
+	}
+	return &a
+}

@@ -25,3 +25,17 @@ func TestPluginHasTheRules(t *testing.T) {
 		t.Error(err)
 	}
 }
+
+// golangci-lint prints the name of a rule before its message.
+func TestMessagesHaveNoPrefix(t *testing.T) {
+	t.Parallel()
+	rule := &analysis.Analyzer{Name: "rule", Run: func(pass *analysis.Pass) (any, error) {
+		pass.Report(analysis.Diagnostic{Message: "rule: mend it"})
+		return nil, nil
+	}}
+	var got []string
+	pass := &analysis.Pass{Report: func(d analysis.Diagnostic) { got = append(got, d.Message) }}
+	if _, err := withoutPrefix(rule).Run(pass); err != nil || len(got) != 1 || got[0] != "mend it" {
+		t.Errorf("%q, %v", got, err)
+	}
+}

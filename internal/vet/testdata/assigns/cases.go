@@ -107,3 +107,27 @@ func alsoGood(ctx context.Context, id string) (Order, error) {
 	})
 	return order, err
 }
+
+// What is declared outside of the handler is not its data.
+func count(handle func(func(context.Context) error)) int {
+	runs := 0
+	handle(func(ctx context.Context) error {
+		_, err := idem.Atomic(ctx, "counted", func(context.Context, *idem.Tx) (bool, error) {
+			runs++
+			return true, nil
+		})
+		return err
+	})
+	return runs
+}
+
+func inLiteral(handle func(func(context.Context) (int, error))) {
+	handle(func(ctx context.Context) (int, error) {
+		n := 0
+		_, err := idem.Atomic(ctx, "counted", func(context.Context, *idem.Tx) (bool, error) {
+			n = 1 // want `assigns: n is assigned in an idem.Atomic and used after it`
+			return true, nil
+		})
+		return n, err
+	})
+}
