@@ -91,7 +91,8 @@ func sqsRequest(_ context.Context, m events.SQSMessage) (idem.Request, error) {
 	}, nil
 }
 
-// sqsContent returns what a message asks for. Attributes beside an envelope don't count.
+// sqsContent returns the content of a message. Attributes beside an envelope don't
+// count.
 func sqsContent(m *events.SQSMessage) (inner, error) {
 	a, keyed := m.MessageAttributes[KeyAttribute]
 	in, opened, err := content(keyed, m.MessageId, m.Body)

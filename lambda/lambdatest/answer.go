@@ -10,7 +10,7 @@ import (
 	"github.com/samekey/samekey/idem"
 )
 
-// answer is what an event was answered.
+// answer is the answer to an event.
 type answer struct {
 	http     bool
 	status   int

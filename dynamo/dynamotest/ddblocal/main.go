@@ -104,7 +104,7 @@ func find(signals <-chan os.Signal, stderr io.Writer) (*dynamotest.DB, int) {
 	case sig := <-signals:
 		cancel()
 		if r := <-found; r.db != nil {
-			_ = r.db.Close() // the signal is what to report
+			_ = r.db.Close() // the signal is the error to report
 		}
 		return nil, signalCode(sig)
 	}
@@ -164,7 +164,7 @@ func signalCode(sig os.Signal) int {
 	return exitFailed
 }
 
-// environ returns env with what makes AWS SDKs use the endpoint.
+// environ returns env with the variables that make AWS SDKs use the endpoint.
 func environ(env []string, endpoint string) []string {
 	value := map[string]string{}
 	for _, kv := range env {

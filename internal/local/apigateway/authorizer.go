@@ -17,22 +17,22 @@ import (
 // authorizerTimeout is how long API Gateway waits for an authorizer.
 const authorizerTimeout = 10 * time.Second
 
-// errAuthorizer matches the error of an authorizer that failed or answered
-// nonsense: nobody's fault but the API's.
+// errAuthorizer matches the error of an authorizer that failed or gave a malformed
+// answer: a fault of the API, not of the caller.
 var errAuthorizer = errors.New("the authorizer failed")
 
 // Authorizer decides on requests to an HTTP API: a [RequestAuthorizer] or a
 // [LambdaAuthorizer].
 type Authorizer interface {
-	// authorize returns what the function sees in requestContext.authorizer;
-	// nil for nothing. event has no body yet.
+	// authorize returns the function's requestContext.authorizer, nil for none.
+	// event has no body yet.
 	authorize(r *http.Request, api *httpAPI, event *httpEvent) (json.RawMessage, error)
 }
 
-// RequestAuthorizer decides by a Go function. An error makes the answer 401, or
-// 403 if it matches [ErrForbidden], and the function behind the route does not
-// run; nil and no error lets the request through without an identity. It must
-// leave the body alone.
+// RequestAuthorizer decides by a Go function. An error makes the answer 401, or 403
+// if it matches [ErrForbidden], and the function behind the route does not run; nil
+// and no error lets the request through without an identity. The authorizer must not
+// read the body.
 type RequestAuthorizer func(*http.Request) (*Identity, error)
 
 func (f RequestAuthorizer) authorize(r *http.Request, _ *httpAPI, _ *httpEvent) (json.RawMessage, error) {
@@ -50,15 +50,15 @@ func (f RequestAuthorizer) authorize(r *http.Request, _ *httpAPI, _ *httpEvent) 
 // LambdaAuthorizer decides by a Lambda function with payload format 2.0.
 // Answers are not cached.
 //
-// Without one of the identity sources the answer is 401 and the function isn't
-// asked; so it is when the function fails with "Unauthorized". Where it does not
-// allow the request the answer is 403. Any other failure and a malformed answer
-// make it 500.
+// If an identity source is missing the answer is 401 and the function isn't called;
+// 401 is also the answer if the function fails with "Unauthorized". If it does not
+// allow the request the answer is 403. Any other failure and a malformed answer make
+// it 500.
 type LambdaAuthorizer struct {
 	Function lambdarun.Invoker
-	// IdentitySources name what a request has to have: "header.Name",
-	// "querystring.name" or "stageVariables.name". None: the function is asked
-	// for every request.
+	// IdentitySources name required parts of a request: "header.Name",
+	// "querystring.name" or "stageVariables.name". None: the function is called for
+	// every request.
 	IdentitySources []string
 	// Simple lets the function answer with isAuthorized. An IAM policy is always
 	// understood.
@@ -125,7 +125,7 @@ func (l *LambdaAuthorizer) authorize(r *http.Request, api *httpAPI, ev *httpEven
 	return out, nil
 }
 
-// authorizerAnswer is what an authorizer returns: a policy or a simple answer.
+// authorizerAnswer is an authorizer's answer: a policy or a simple answer.
 type authorizerAnswer struct {
 	PrincipalID string         `json:"principalId"`
 	Policy      *policy        `json:"policyDocument"`
@@ -133,8 +133,8 @@ type authorizerAnswer struct {
 	Context     map[string]any `json:"context"`
 }
 
-// askAuthorizer invokes an authorizer's function. It is not cancelled with the
-// request, as it would not be in Lambda.
+// askAuthorizer invokes an authorizer's function. Cancelling the request doesn't
+// cancel the function, as in Lambda.
 func askAuthorizer(ctx context.Context, fn lambdarun.Invoker, event any) (*authorizerAnswer, error) {
 	payload, err := json.Marshal(event)
 	if err != nil {
@@ -166,7 +166,7 @@ func (a *authorizerAnswer) allows(arn string) error {
 	return a.Policy.allows(arn)
 }
 
-// identitySource returns what an identity source has in a request.
+// identitySource returns the value of an identity source in a request.
 func identitySource(r *http.Request, source string, stageVariables map[string]string) string {
 	kind, name, _ := strings.Cut(source, ".")
 	switch kind {
@@ -184,7 +184,7 @@ func identitySource(r *http.Request, source string, stageVariables map[string]st
 	}
 }
 
-// executeARN is the ARN of a request to an API, by which policies allow it.
+// executeARN returns the ARN of a request to an API, by which policies allow it.
 func executeARN(account, api, stage, method, path string) string {
 	return "arn:aws:execute-api:" + ids.Region + ":" + account + ":" + api + "/" + stage + "/" + method + path
 }

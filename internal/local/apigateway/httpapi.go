@@ -19,70 +19,70 @@ import (
 )
 
 const (
-	// maxBodyBytes is the largest request body API Gateway takes.
+	// maxBodyBytes is the largest request body that API Gateway accepts.
 	maxBodyBytes = 10 << 20
 	// integrationTimeout is how long an HTTP API waits for a function.
 	integrationTimeout = 30 * time.Second
 )
 
-// Identity is what an authorizer found out about a caller; the function sees
-// it in requestContext.authorizer. Set one of its fields.
+// Identity is an authorizer's result about a caller; the function sees it in
+// requestContext.authorizer. Set one of its fields.
 type Identity = events.APIGatewayV2HTTPRequestContextAuthorizerDescription
 
-// JWT returns the identity that a JWT authorizer makes of a token's claims.
+// JWT returns the identity that a JWT authorizer makes from a token's claims.
 func JWT(claims map[string]string, scopes ...string) *Identity {
 	return &Identity{JWT: &events.APIGatewayV2HTTPRequestContextAuthorizerJWTDescription{Claims: claims, Scopes: scopes}}
 }
 
-// ErrForbidden makes the answer 403 instead of 401 where an authorizer returns
-// it: the caller is known but not allowed.
+// ErrForbidden, returned by an authorizer, makes the answer 403 instead of 401: the
+// caller is known but not allowed.
 var ErrForbidden = errors.New("forbidden")
 
 // HTTPAPIOptions are the options of [HTTPAPI].
 type HTTPAPIOptions struct {
-	// Routes is the route table: keys as in API Gateway, such as "POST /rides",
-	// "GET /rides/{id}", "ANY /{proxy+}" or "$default". The most specific one
-	// takes the request; where none does the answer is 404. Default: "$default"
-	// alone, which takes every request. [HTTPAPIRoutes] has them elsewhere.
+	// Routes is the route table: keys as in API Gateway, such as "POST /rides", "GET
+	// /rides/{id}", "ANY /{proxy+}" or "$default". The most specific route takes the
+	// request; without a matching route the answer is 404. Default: "$default"
+	// alone, which takes every request. [HTTPAPIRoutes] has a separate parameter.
 	Routes []string
-	// Authorizer decides on each request that has a route; see
-	// [RequestAuthorizer]. Default: every request goes through without an
-	// identity. [HTTPAPIRoutes] has them elsewhere.
+	// Authorizer decides on each request that has a route; see [RequestAuthorizer].
+	// Default: every request goes through without an identity. [HTTPAPIRoutes] has
+	// an authorizer for each route.
 	Authorizer func(*http.Request) (*Identity, error)
-	// AccountID and APIID are told to the function. Defaults "123456789012"
-	// and "local".
+	// AccountID and APIID are passed to the function. Defaults "123456789012" and
+	// "local".
 	AccountID, APIID string
-	// DomainName is told to the function. Default: the request's Host without
-	// the port.
+	// DomainName is passed to the function. Default: the request's Host without the
+	// port.
 	DomainName string
-	// Stage is told to the function. Requests come without it, but the paths in
-	// events begin with it, unless it is "$default", the default.
+	// Stage is passed to the function. Requests come without the stage, but the
+	// paths in events begin with it, unless it is "$default", the default.
 	Stage string
-	// StageVariables are told to the function. Default none.
+	// StageVariables are passed to the function. Default none.
 	StageVariables map[string]string
-	// IntegrationTimeout is how long to wait for the function, which runs on
-	// after that. Default 30 s, API Gateway's limit.
+	// IntegrationTimeout is how long to wait for the function, which then continues.
+	// Default 30 s, API Gateway's limit.
 	IntegrationTimeout time.Duration
-	// Logger takes why a request got an answer that the function did not give,
-	// which the answer itself does not tell. Default: discard.
+	// Logger gets the reason of each answer that the function did not give; the
+	// answer itself doesn't contain the reason. Default: discard.
 	Logger *slog.Logger
 }
 
-// HTTPRoute is what stands behind a route of [HTTPAPIRoutes].
+// HTTPRoute is the target of a route of [HTTPAPIRoutes].
 type HTTPRoute struct {
 	// Function serves the requests. Required.
 	Function lambdarun.Invoker
-	// Authorizer decides on each of them: a [RequestAuthorizer] or a
-	// [LambdaAuthorizer]. nil lets everybody through.
+	// Authorizer decides on each request: a [RequestAuthorizer] or a
+	// [LambdaAuthorizer]. nil lets every request through.
 	Authorizer Authorizer
-	// Timeout, if positive, is used in place of IntegrationTimeout.
+	// Timeout, if positive, replaces IntegrationTimeout.
 	Timeout time.Duration
 }
 
-// HTTPAPI returns a handler that behaves as an API Gateway HTTP API with a
-// Lambda proxy integration and payload format 2.0: it makes an event of each
-// request, invokes inv and makes an HTTP response of what comes back. Panics if
-// a route or the timeout is not valid.
+// HTTPAPI returns a handler that behaves as an API Gateway HTTP API with a Lambda
+// proxy integration and payload format 2.0: it makes an event from each request,
+// invokes inv and makes an HTTP response from the result. It panics if a route or
+// the timeout is not valid.
 //
 // The path is decoded, as HTTP APIs do even in rawPath. A body is passed as text
 // if its Content-Type is text/*, application/json, application/xml or
@@ -202,7 +202,7 @@ func (a *httpAPI) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	event.setBody(r.Header.Get("Content-Type"), body)
 	payload, err := json.Marshal(event)
 	if err != nil {
-		// Only an authorizer's own context can hold what is not JSON.
+		// Only an authorizer's own context can hold values without a JSON form.
 		log.ErrorContext(r.Context(), "event is not JSON", "error", err)
 		writeMessage(w, http.StatusInternalServerError, "Internal Server Error")
 		return
@@ -266,7 +266,7 @@ func (a *httpAPI) writeInvokeError(ctx context.Context, w http.ResponseWriter, r
 	}
 }
 
-// writeMessage answers in API Gateway's own name.
+// writeMessage writes an answer of API Gateway itself.
 func writeMessage(w http.ResponseWriter, status int, message string) {
 	w.Header().Set("Content-Type", "application/json")
 	w.WriteHeader(status)

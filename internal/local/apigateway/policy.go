@@ -7,8 +7,8 @@ import (
 	"strings"
 )
 
-// errImplicitDeny matches the refusal of a policy that says nothing about the
-// request. It matches [ErrForbidden] too.
+// errImplicitDeny matches the refusal of a policy without a statement about the
+// request. It also matches [ErrForbidden].
 var errImplicitDeny = fmt.Errorf("no statement allows it: %w", ErrForbidden)
 
 // policy is the part of an IAM policy that authorizers use.
@@ -22,7 +22,7 @@ type statement struct {
 	Effect   string   `json:"Effect"`
 	Action   oneOrAll `json:"Action"`
 	Resource oneOrAll `json:"Resource"`
-	// What is not judged here, and must not be passed over.
+	// Parts that are not judged here, and must not be ignored.
 	NotAction, NotResource, Condition json.RawMessage
 }
 
@@ -39,7 +39,7 @@ func (s *statements) UnmarshalJSON(data []byte) error {
 	return err
 }
 
-// oneOrAll is a text, or a list of them.
+// oneOrAll is a text or a list of texts.
 type oneOrAll []string
 
 func (o *oneOrAll) UnmarshalJSON(data []byte) error {
@@ -51,8 +51,8 @@ func (o *oneOrAll) UnmarshalJSON(data []byte) error {
 	return json.Unmarshal(data, (*[]string)(o))
 }
 
-// allows reports, by an error, whether the policy lets the API be invoked with
-// a request of this ARN: one statement has to allow it, and none may deny it.
+// allows returns an error unless the policy lets the API be invoked with a request
+// of this ARN: at least one statement must allow it, and none may deny it.
 func (p *policy) allows(arn string) error {
 	allowed := false
 	for _, s := range p.Statement {
@@ -93,10 +93,10 @@ func matchesAny(patterns []string, s string, foldCase bool) bool {
 	return false
 }
 
-// wildcard matches s as a whole: * stands for any characters, slashes too, and
-// ? for one.
+// wildcard matches s as a whole: * stands for any characters, slashes too, and ? for
+// a single character.
 func wildcard(pattern, s string) bool {
-	// Where to go on when the last star has to take one character more.
+	// The place to continue if the last star has to take another character.
 	star, mark := -1, 0
 	p, i := 0, 0
 	for i < len(s) {

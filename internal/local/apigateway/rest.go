@@ -21,47 +21,48 @@ import (
 // raised.
 const restTimeout = 29 * time.Second
 
-// RESTRoute is what stands behind a route of [RESTAPI].
+// RESTRoute is the target of a route of [RESTAPI].
 type RESTRoute struct {
 	// Function serves the requests. Required.
 	Function lambdarun.Invoker
-	// Authorizer decides on each of them; nil lets everybody through.
+	// Authorizer decides on each request; nil lets every request through.
 	Authorizer *RESTAuthorizer
-	// Timeout, if positive, is used in place of IntegrationTimeout.
+	// Timeout, if positive, replaces IntegrationTimeout.
 	Timeout time.Duration
 }
 
 // RESTAPIOptions are the options of [RESTAPI].
 type RESTAPIOptions struct {
-	// AccountID and APIID are told to the function. Defaults "123456789012"
-	// and "local".
+	// AccountID and APIID are passed to the function. Defaults "123456789012" and
+	// "local".
 	AccountID, APIID string
-	// DomainName is told to the function. Default: the request's Host without
-	// the port.
+	// DomainName is passed to the function. Default: the request's Host without the
+	// port.
 	DomainName string
-	// Stage is told to the function. Requests come without it. Default "Prod".
+	// Stage is passed to the function. Requests come without the stage. Default
+	// "Prod".
 	Stage string
-	// StageVariables are told to the function. Default none.
+	// StageVariables are passed to the function. Default none.
 	StageVariables map[string]string
-	// BinaryMediaTypes are the media types that are no text, such as
-	// "image/png", "image/*" or "*/*". Default none: every body is text.
+	// BinaryMediaTypes are the media types that are no text, such as "image/png",
+	// "image/*" or "*/*". Default none: every body is text.
 	BinaryMediaTypes []string
-	// IntegrationTimeout is how long to wait for the function, which runs on
-	// after that. Default 29 s.
+	// IntegrationTimeout is how long to wait for the function, which then continues.
+	// Default 29 s.
 	IntegrationTimeout time.Duration
-	// Logger takes why a request got an answer that the function did not give.
-	// Default: discard.
+	// Logger gets the reason of each answer that the function did not give. Default:
+	// discard.
 	Logger *slog.Logger
 }
 
 // RESTAPI returns a handler that behaves as an API Gateway REST API with Lambda
-// proxy integrations (payload format 1.0), by route keys such as "POST /rides"
-// or "ANY /{proxy+}". Panics if a route or the timeout is not valid.
+// proxy integrations (payload format 1.0), by route keys such as "POST /rides" or
+// "ANY /{proxy+}". It panics if a route or the timeout is not valid.
 //
-// Headers have the case in which the client sent them if the server is one for
-// [KeepHeaderCase], otherwise Go's. A request body is base64 if its Content-Type
-// is one of the binary media types; a response in base64 is decoded only if
-// the first media type of the request's Accept header is one.
+// Headers have the client's case if the server is made for [KeepHeaderCase],
+// otherwise Go's. A request body is base64 if its Content-Type is a binary media
+// type; a response in base64 is decoded only if the first media type of the
+// request's Accept header is binary.
 //
 // API Gateway's own answers are JSON: 403 without a route, 401, 403 and 500 from
 // the authorizer, 413 for a body over 10 MB or an event over Lambda's limit,
@@ -189,8 +190,8 @@ func (a *restAPI) writeInvokeError(ctx context.Context, w http.ResponseWriter, r
 	}
 }
 
-// isBinary reports whether a media type is among the binary ones. With */*
-// everything is, even what has no type.
+// isBinary reports whether a media type is binary. With */* every body is, even
+// without a type.
 func (a *restAPI) isBinary(mediaType string) bool {
 	mediaType, _, _ = strings.Cut(mediaType, ";")
 	mediaType = strings.ToLower(strings.TrimSpace(mediaType))
@@ -216,7 +217,7 @@ func writeIntegrationError(w http.ResponseWriter, status int) {
 	writeREST(w, status, "InternalServerErrorException", `{"message": "Internal server error"}`)
 }
 
-// writeREST answers in API Gateway's own name.
+// writeREST writes an answer of API Gateway itself.
 func writeREST(w http.ResponseWriter, status int, errorType, body string) {
 	w.Header().Set("Content-Type", "application/json")
 	w.Header()["x-amzn-ErrorType"] = []string{errorType}
@@ -225,7 +226,7 @@ func writeREST(w http.ResponseWriter, status int, errorType, body string) {
 }
 
 // pathSegments splits a path and decodes its parts, so that an escaped slash
-// divides nothing.
+// separates nothing.
 func pathSegments(escaped string) []string {
 	segments := strings.Split(strings.TrimPrefix(escaped, "/"), "/")
 	for i, s := range segments {

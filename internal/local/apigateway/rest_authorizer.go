@@ -13,24 +13,23 @@ import (
 
 // RESTAuthorizer is a Lambda authorizer of a REST API. Answers are not cached.
 //
-// A token that is missing or isn't valid, and a request without one of the
-// identity sources, get 401 and the function isn't asked; so does a request for
-// which it fails with "Unauthorized". What its policy doesn't allow gets 403,
-// any other failure and a malformed answer 500.
+// A token that is missing or isn't valid, and a request that lacks an identity
+// source, get 401 and the function isn't called; so does a request for which it
+// fails with "Unauthorized". A request that its policy doesn't allow gets 403, any
+// other failure and a malformed answer 500.
 type RESTAuthorizer struct {
 	Function lambdarun.Invoker
-	// Token makes it one of type TOKEN, which gets nothing but the value of its
+	// Token makes it an authorizer of type TOKEN, which gets only the value of its
 	// first identity source; otherwise it is of type REQUEST.
 	Token bool
-	// IdentitySources name what a request has to have: "header.Name",
-	// "querystring.name" or "stageVariables.name". Of TOKEN it is one header.
+	// IdentitySources name required parts of a request: "header.Name",
+	// "querystring.name" or "stageVariables.name". For TOKEN it is a single header.
 	IdentitySources []string
-	// Validation is what a token has to match as a whole; nil is anything.
+	// Validation must match a token as a whole; nil matches any token.
 	Validation *regexp.Regexp
 }
 
-// authorize returns what the function behind the route sees in
-// requestContext.authorizer.
+// authorize returns the requestContext.authorizer of the function behind the route.
 func (a *RESTAuthorizer) authorize(r *http.Request, opts *RESTAPIOptions, ev *restEvent) (map[string]any, error) {
 	token := ""
 	for _, name := range a.IdentitySources {
@@ -58,7 +57,7 @@ func (a *RESTAuthorizer) authorize(r *http.Request, opts *RESTAPIOptions, ev *re
 	}
 	out := map[string]any{"principalId": answer.PrincipalID, "integrationLatency": 0}
 	for name, v := range answer.Context {
-		// Simple values come out as text, and others aren't allowed.
+		// Simple values become text, and others aren't allowed.
 		switch v := v.(type) {
 		case nil, string:
 			out[name] = v
@@ -103,7 +102,7 @@ func (a *RESTAuthorizer) event(ev *restEvent, arn, token string) any {
 	}
 }
 
-// orEmpty is an object where the event of the function itself has null.
+// orEmpty returns an object in places where the function's own event has null.
 func orEmpty[V any](m map[string]V) map[string]V {
 	if m == nil {
 		return map[string]V{}

@@ -15,11 +15,11 @@
 //	}
 //	defer m.Close()
 //
-// [Stream], [Queue] and [Schedule] are plain descriptions; Start checks one and
-// begins. Fields are named as the properties of a template, and their defaults
-// are Lambda's unless they say otherwise.
+// [Stream], [Queue] and [Schedule] are plain descriptions; Start checks a
+// description and begins. Fields are named like the properties of a template, and
+// their defaults are Lambda's unless documented otherwise.
 //
-// # What is as in Lambda
+// # Like Lambda
 //
 // Streams: each shard in order, parents before children, across rollovers;
 // filters before batching; batches by size, window and 6 MB; a failed batch
@@ -31,13 +31,13 @@
 // visibility timeout and the queue's redrive policy. A FIFO queue keeps the
 // order within a message group.
 //
-// Both deliver at least once. Nothing is remembered across processes: a stream
-// begins at its starting position each time it is started.
+// Both deliver at least once. No state is kept across processes: a stream begins at
+// its starting position at each start.
 //
-// # What is not
+// # Unlike Lambda
 //
-// Waits are short: an empty shard is read ten times a second, retries wait a
-// second at most. There are no tumbling windows, no parallelization of a shard,
-// no scaling; what a bisected batch gives up is reported batch by batch, while
-// Lambda may put several into one document. A scheduled run isn't retried.
+// Waits are short: an empty shard is read ten times a second, retries wait a second
+// at most. There are no tumbling windows, no parallelization of a shard, no scaling.
+// Records of a bisected batch that are given up are reported batch by batch, while
+// Lambda may put several batches into one document. A scheduled run isn't retried.
 package eventsource

@@ -13,14 +13,13 @@ const (
 	RecordAgeExceeded      = "RecordAgeExceeded"
 )
 
-// Failure is what Lambda sends to the on-failure destination of a stream: where
-// the records of a batch that was given up are to be found. The JSON forms of
+// Failure is the message that Lambda sends to the on-failure destination of a
+// stream: where to find the records of a batch that was given up. The JSON forms of
 // the structs are Lambda's; [Failure.Message] and [Failure.Object] make the
 // documents.
 type Failure struct {
 	RequestContext FailureRequest `json:"requestContext"`
-	// ResponseContext is nil for records that grew too old before they were
-	// tried.
+	// ResponseContext is nil for records that became too old before a try.
 	ResponseContext *FailureResponse `json:"responseContext,omitempty"`
 	Version         string           `json:"version"`
 	Timestamp       string           `json:"timestamp"` // RFC 3339, with milliseconds
@@ -29,28 +28,27 @@ type Failure struct {
 	Payload []byte `json:"-"`
 }
 
-// FailureRequest is the invocation that failed last.
+// FailureRequest is the last failed invocation.
 type FailureRequest struct {
-	// RequestID is the invocation's where the function failed with an error, and
-	// made up otherwise.
+	// RequestID is the invocation's if the function failed with an error, otherwise
+	// invented.
 	RequestID   string `json:"requestId"`
 	FunctionARN string `json:"functionArn"`
 	Condition   string `json:"condition"`
-	// ApproximateInvokeCount is how often the function had exactly these
-	// records.
+	// ApproximateInvokeCount is how often the function got exactly these records.
 	ApproximateInvokeCount int `json:"approximateInvokeCount"`
 }
 
-// FailureResponse is how it failed.
+// FailureResponse is the result of that invocation.
 type FailureResponse struct {
 	StatusCode      int    `json:"statusCode"`
 	ExecutedVersion string `json:"executedVersion"`
-	// FunctionError is "Unhandled", or nil where the function returned and
-	// reported failed records.
+	// FunctionError is "Unhandled", or nil if the function returned and reported
+	// failed records.
 	FunctionError *string `json:"functionError"`
 }
 
-// FailureBatch says which records a batch had.
+// FailureBatch names the records of a batch.
 type FailureBatch struct {
 	ShardID             string `json:"shardId"`
 	StartSequenceNumber string `json:"startSequenceNumber"`
@@ -94,11 +92,11 @@ func newFailure(s Stream, shard string, records []streamRecord, condition string
 	return f
 }
 
-// Message returns the document that a queue or a topic gets: no record in it.
+// Message returns the document for a queue or a topic, without records.
 func (f Failure) Message() []byte { return marshal(f) }
 
-// Object returns the document that a bucket gets: the message and, as a string
-// in the field payload, the event.
+// Object returns the document for a bucket: the message and, as a string in the
+// field payload, the event.
 func (f Failure) Object() []byte {
 	return marshal(struct {
 		Failure
@@ -112,7 +110,7 @@ func (f Failure) Object() []byte {
 func (f Failure) ObjectKey(mapping string) string {
 	at, err := time.Parse(time.RFC3339, f.Timestamp)
 	if err != nil {
-		at = time.Now() // a Failure of the caller's own
+		at = time.Now() // the caller made this Failure
 	}
 	at = at.UTC()
 	return fmt.Sprintf("aws/lambda/%s/%s/%s/%s-%s", mapping, f.Batch.ShardID,

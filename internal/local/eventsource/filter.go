@@ -10,27 +10,27 @@ import (
 	"slices"
 )
 
-// filters are the patterns of filter criteria. Filters by their own: what they
-// are matched against is JSON decoded by decodeJSON.
+// filters are the patterns of filter criteria. They match values decoded by
+// decodeJSON.
 type filters []pattern
 
-// pattern holds what must be true of an object: all of its fields, and of each
-// of its ors one of the alternatives.
+// pattern holds the conditions on an object: all of its fields must match, and for
+// each of its ors at least one alternative.
 type pattern struct {
 	fields map[string]field
 	ors    [][]pattern
 }
 
-// field holds what must be true of one key: either a pattern for the object
-// below, or one of the rules for the value.
+// field holds the conditions on a key: either a pattern for the object below, or
+// rules of which the value must fulfil at least one.
 type field struct {
 	below *pattern
 	rules []rule
 }
 
-// parseFilters reads patterns as Lambda's FilterCriteria have them. An operator
-// that isn't known is an error: a filter that is misread would drop records in
-// silence, or deliver what AWS would not.
+// parseFilters reads patterns in the form of Lambda's FilterCriteria. An unknown
+// operator is an error: a misread filter would silently drop records, or deliver
+// records that AWS would not.
 func parseFilters(sources []string) (filters, error) {
 	parsed := make(filters, 0, len(sources))
 	for _, source := range sources {
@@ -101,18 +101,19 @@ func (p *pattern) parseOr(list []any) error {
 	return nil
 }
 
-// match reports whether any of the filters wants v. No filters want all.
+// match reports whether any of the filters matches v. Without filters everything
+// matches.
 func (f filters) match(v any) bool {
 	return len(f) == 0 || slices.ContainsFunc(f, func(p pattern) bool { return p.match(v) })
 }
 
-// match reports whether v fulfils the pattern. Where v is an array, one of its
-// elements has to.
+// match reports whether v fulfils the pattern. If v is an array, at least one
+// element must.
 func (p pattern) match(v any) bool {
 	if list, ok := v.([]any); ok && len(list) > 0 {
 		return slices.ContainsFunc(list, p.match)
 	}
-	object, _ := v.(map[string]any) // nil for what isn't one: all its fields are missing
+	object, _ := v.(map[string]any) // nil for other types: all fields are missing
 	for key, field := range p.fields {
 		value, present := object[key]
 		if !field.match(value, present) {
@@ -138,8 +139,8 @@ func (f field) match(value any, present bool) bool {
 	return slices.ContainsFunc(f.rules, func(r rule) bool { return r.match(leaves) })
 }
 
-// leavesOf returns what rules see of a value: itself, or the elements of an
-// array. An object is no leaf: to a rule it isn't there.
+// leavesOf returns the values that rules see: the value itself, or the elements of
+// an array. Rules don't see objects.
 func leavesOf(value any) []any {
 	switch v := value.(type) {
 	case map[string]any:
@@ -155,7 +156,7 @@ func leavesOf(value any) []any {
 	}
 }
 
-// decodeJSON reads one JSON value, numbers as they are written.
+// decodeJSON reads a single JSON value, with numbers as they are written.
 func decodeJSON(data []byte) (any, error) {
 	dec := json.NewDecoder(bytes.NewReader(data))
 	dec.UseNumber()

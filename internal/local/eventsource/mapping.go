@@ -16,21 +16,21 @@ type Mapping struct {
 	gate   gate
 }
 
-// Pause stops the source as disabling a mapping does, but at once: after Pause
-// returns no invocation begins. One that is under way is not interrupted, and
-// its result counts; Idle waits for it. A paused stream keeps its place; a
-// paused queue gives back the messages it holds, which counts as a receive.
-// Pause of a paused source does nothing.
+// Pause stops the source like disabling a mapping, but at once: after Pause returns
+// no invocation begins. A running invocation is not interrupted, and its result
+// counts; Idle waits for it. A paused stream keeps its place; a paused queue gives
+// back its messages, which counts as a receive. Pause of a paused source does
+// nothing.
 func (m *Mapping) Pause() { m.gate.close() }
 
-// Resume lets a paused source go on from where it stopped.
+// Resume continues a paused source where it stopped.
 func (m *Mapping) Resume() { m.gate.open() }
 
 // Paused reports whether the source is paused.
 func (m *Mapping) Paused() bool { return m.gate.closed() }
 
-// Idle returns when no invocation is under way, or with ctx's error when ctx
-// ends. Of a paused source it means that nothing happens until Resume.
+// Idle returns when no invocation is running, or with ctx's error when ctx ends. For
+// a paused source no invocation follows until Resume.
 func (m *Mapping) Idle(ctx context.Context) error {
 	if err := m.gate.waitIdle(ctx); err != nil {
 		return fmt.Errorf("eventsource: idle: %w", err)
@@ -38,10 +38,9 @@ func (m *Mapping) Idle(ctx context.Context) error {
 	return nil
 }
 
-// Close ends the source and returns when all its goroutines have ended. It
-// doesn't wait for an invocation under way, whose result is lost: the batch
-// comes again when the source is started anew. It may be called more than once
-// and returns nil.
+// Close ends the source and returns when all its goroutines have ended. It doesn't
+// wait for a running invocation, whose result is lost: the batch comes again when
+// the source is started anew. Close may be called more than once and returns nil.
 func (m *Mapping) Close() error {
 	m.cancel()
 	m.wg.Wait()

@@ -13,7 +13,7 @@ import (
 	"github.com/samekey/samekey/internal/local/lambdarun"
 )
 
-// QueueAPI is what a [Queue] needs of a client of SQS.
+// QueueAPI is the part of a client of SQS that a [Queue] uses.
 type QueueAPI interface {
 	ReceiveMessage(context.Context, *sqs.ReceiveMessageInput, ...func(*sqs.Options)) (*sqs.ReceiveMessageOutput, error)
 	DeleteMessageBatch(context.Context, *sqs.DeleteMessageBatchInput, ...func(*sqs.Options)) (*sqs.DeleteMessageBatchOutput, error)
@@ -34,41 +34,40 @@ type Queue struct {
 	Function lambdarun.Invoker
 	// API reads the queue.
 	API QueueAPI
-	// URL is what the API knows the queue by.
+	// URL is the queue's address for the API.
 	URL string
-	// ARN is what the function is told. A name that ends in ".fifo" makes it a
-	// FIFO queue.
+	// ARN is passed to the function. A name that ends in ".fifo" makes it a FIFO
+	// queue.
 	ARN string
 
-	// BatchSize is how many messages an invocation gets at most, 1 to 10000,
+	// BatchSize is the largest number of messages of an invocation, 1 to 10000,
 	// above 10 only with a window, and not for a FIFO queue. Default 10.
 	BatchSize int
-	// MaximumBatchingWindow is how long a batch that isn't full is waited for,
-	// from its first message on, up to 5 min; FIFO queues have none. Default 0:
-	// not at all.
+	// MaximumBatchingWindow is how long to wait for a full batch, from its first
+	// message on, up to 5 min; FIFO queues have none. Default 0: no wait.
 	MaximumBatchingWindow time.Duration
-	// Filters are the patterns of the filter criteria; a message that matches
-	// none of them is deleted. None: every message is wanted.
+	// Filters are the patterns of the filter criteria; a message that matches none
+	// of them is deleted. Without filters every message is delivered.
 	Filters []string
 	// ReportBatchItemFailures is the function response type of that name.
 	ReportBatchItemFailures bool
-	// MaximumConcurrency is how many invocations there are at once, 1 to 1000.
-	// Default 5, Lambda's number of pollers at the beginning.
+	// MaximumConcurrency is the largest number of invocations at once, 1 to 1000.
+	// Default 5, Lambda's initial number of pollers.
 	MaximumConcurrency int
 
-	// PollEvery is the pause after a read that found nothing, itself a long
-	// poll of a second, and after one that failed, where it grows up to fifty
-	// times. Default 100 ms.
+	// PollEvery is the pause after a read without messages, itself a long poll of a
+	// second, and after a failed read, where it grows up to fifty times. Default 100
+	// ms.
 	PollEvery time.Duration
-	// Hooks are told what happens.
+	// Hooks are called as the source works.
 	Hooks Hooks
 	// Logger gets a line for each failed invocation and error; nil discards
 	// them.
 	Logger *slog.Logger
 }
 
-// Start checks the description and begins to read the queue, which need not
-// exist yet. The source ends when ctx does.
+// Start checks the description and begins to read the queue, which need not exist
+// yet. The source ends when ctx does.
 func (q Queue) Start(ctx context.Context) (*Mapping, error) {
 	run, err := q.prepare()
 	if err != nil {
@@ -79,7 +78,7 @@ func (q Queue) Start(ctx context.Context) (*Mapping, error) {
 	return run.mapping, nil
 }
 
-// prepare returns what runs a checked description with its defaults.
+// prepare returns the run of a checked description with its defaults.
 func (q Queue) prepare() (*queueRun, error) {
 	if q.BatchSize == 0 {
 		q.BatchSize = 10

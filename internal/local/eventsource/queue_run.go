@@ -15,23 +15,23 @@ import (
 	"github.com/samekey/samekey/internal/local/lambdarun"
 )
 
-// longPoll is how long the queue holds an empty answer back. Pause takes effect
-// in between.
+// longPoll is how long the queue delays an empty answer. Pause takes effect between
+// polls.
 const longPoll = time.Second
 
-// queueRun is a running [Queue]: read gathers one batch after the other, deliver
-// takes each through the function.
+// queueRun is a running [Queue]: read gathers batches, and deliver passes each to
+// the function.
 type queueRun struct {
 	Queue
 	filters  filters
 	observer observer
 	mapping  *Mapping
-	slots    chan struct{} // one for each invocation there may be
+	slots    chan struct{} // a slot for each concurrent invocation
 }
 
 func (r *queueRun) read(ctx context.Context) {
 	for failures := 0; ; {
-		// What can't be delivered at once had better stay in the queue.
+		// Messages that can't be delivered at once stay in the queue.
 		select {
 		case r.slots <- struct{}{}:
 		case <-ctx.Done():
@@ -85,14 +85,14 @@ func (r *queueRun) gather(ctx context.Context) ([]message, error) {
 		if err != nil || full || len(batch) == 0 || r.mapping.gate.closed() {
 			return batch, err
 		}
-		// The API knows whole seconds only.
+		// The API accepts whole seconds only.
 		if len(received) == 0 && wait < longPoll && !sleep(ctx, min(r.PollEvery, wait)) {
 			return nil, ctx.Err()
 		}
 	}
 }
 
-// receive returns messages that a filter wants, and deletes the others.
+// receive returns messages that match a filter, and deletes the others.
 func (r *queueRun) receive(ctx context.Context, limit int, wait time.Duration) ([]message, error) {
 	out, err := r.API.ReceiveMessage(ctx, &sqs.ReceiveMessageInput{
 		QueueUrl:                    aws.String(r.URL),
@@ -117,9 +117,9 @@ func (r *queueRun) receive(ctx context.Context, limit int, wait time.Duration) (
 	return wanted, nil
 }
 
-// deliver invokes the function with as much of the batch as goes into one
-// event, and deletes what it has done. The rest is given back; what failed is
-// left to the visibility timeout.
+// deliver invokes the function with as many messages as fit into an event, and
+// deletes those that succeeded. It gives back the rest; failed messages wait for the
+// visibility timeout.
 func (r *queueRun) deliver(ctx context.Context, batch []message) {
 	if paused := r.mapping.gate.tryBegin(); paused != nil {
 		r.giveBack(ctx, batch)
@@ -142,7 +142,7 @@ func (r *queueRun) deliver(ctx context.Context, batch []message) {
 	}
 	r.remove(ctx, done)
 	if !ran {
-		// Throttled: no use in asking for the next at once.
+		// Throttled: asking for the next batch at once is useless.
 		_ = sleep(ctx, growing(r.PollEvery, 10, 10))
 	}
 }
@@ -171,7 +171,7 @@ func (r *queueRun) invoke(ctx context.Context, batch []message) (failed []int, r
 	return failed, true, nil
 }
 
-// fitting returns how many messages go into one event; at least one.
+// fitting returns how many messages fit into an event; at least one.
 func fitting(batch []message) int {
 	bytes := 0
 	for n, m := range batch {
@@ -183,7 +183,7 @@ func fitting(batch []message) int {
 	return len(batch)
 }
 
-// remove deletes messages. What couldn't be deleted comes again.
+// remove deletes messages. A message that couldn't be deleted comes again.
 func (r *queueRun) remove(ctx context.Context, batch []message) {
 	for some := range slices.Chunk(batch, receiveLimit) {
 		in := &sqs.DeleteMessageBatchInput{QueueUrl: aws.String(r.URL)}
@@ -200,8 +200,8 @@ func (r *queueRun) remove(ctx context.Context, batch []message) {
 	}
 }
 
-// giveBack makes messages visible to the next receive at once. Those for which
-// it fails are seen again after their visibility timeout.
+// giveBack makes messages visible to the next receive at once. If that fails for a
+// message, it becomes visible after its visibility timeout.
 func (r *queueRun) giveBack(ctx context.Context, batch []message) {
 	for some := range slices.Chunk(batch, receiveLimit) {
 		in := &sqs.ChangeMessageVisibilityBatchInput{QueueUrl: aws.String(r.URL)}

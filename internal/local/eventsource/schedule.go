@@ -10,52 +10,50 @@ import (
 	"github.com/samekey/samekey/internal/local/lambdarun"
 )
 
-// Schedule invokes a function by the clock. Function and one of Expression and
-// Every are required.
+// Schedule invokes a function by the clock. Function is required, and Expression or
+// Every.
 type Schedule struct {
 	// Function is invoked with Input.
 	Function lambdarun.Invoker
-	// Async, if not nil, is invoked in its place by the clock, but not by Tick: it
-	// may try again what failed, as Lambda does with events it was handed.
+	// Async, if not nil, replaces Function for runs by the clock, but not for Tick:
+	// it may retry failed runs, as Lambda does with asynchronous events.
 	Async lambdarun.Invoker
-	// Name is the schedule's, told in the event. Default "schedule".
+	// Name is the schedule's name in the event. Default "schedule".
 	Name string
-	// Expression is rate(…), cron(…) or, but for a rule, at(…), as EventBridge
+	// Expression is rate(…), cron(…) or, except for a rule, at(…), as EventBridge
 	// writes it.
 	Expression string
-	// Timezone is the IANA name of the zone that cron and at are meant in. Default
-	// UTC.
+	// Timezone is the IANA name of the zone of cron and at. Default UTC.
 	Timezone string
-	// Every, if positive, is used in place of Expression, which has to be a right one
-	// all the same if there is one.
+	// Every, if positive, replaces Expression, which must be valid nevertheless if
+	// it is set.
 	Every time.Duration
 	// Input is the payload. Default: the event of EventBridge Scheduler or, with
 	// Rule, of an EventBridge rule.
 	Input []byte
-	// Rule says that this is an EventBridge rule (SAM's Schedule), not a
-	// schedule of EventBridge Scheduler (SAM's ScheduleV2).
+	// Rule says that this is an EventBridge rule (SAM's Schedule), not a schedule of
+	// EventBridge Scheduler (SAM's ScheduleV2).
 	Rule bool
 	// Disabled makes a schedule that runs by Tick only.
 	Disabled bool
 
-	// Hooks are told what happens.
+	// Hooks are called as the source works.
 	Hooks Hooks
 	// Logger gets a line for each failed run; nil discards them.
 	Logger *slog.Logger
 }
 
-// Timer is a running [Schedule]. Runs that are due while it is paused are left
-// out; Tick works all the same.
+// Timer is a running [Schedule]. Runs that are due while it is paused are skipped;
+// Tick works even then.
 type Timer struct {
 	*Mapping
 	schedule Schedule
 	observer observer
 }
 
-// Start checks the description and begins. The first run of a rate is one
-// interval from now. Runs overlap: one that is due while another goes on begins all
-// the same, as EventBridge waits for no function. A time that is over has no run.
-// The source ends when ctx does.
+// Start checks the description and begins. The first run of a rate is one interval
+// from now. Runs may overlap, as EventBridge waits for no function. A time in the
+// past has no run. The source ends when ctx does.
 func (s Schedule) Start(ctx context.Context) (*Timer, error) {
 	if s.Name == "" {
 		s.Name = "schedule"
@@ -76,7 +74,8 @@ func (s Schedule) Start(ctx context.Context) (*Timer, error) {
 	return t, nil
 }
 
-// plan returns what tells the next run after a time; false is none.
+// plan returns a function that finds the next run after a time; false if there is
+// none.
 func (s Schedule) plan() (func(time.Time) (time.Time, bool), error) {
 	switch {
 	case s.Function == nil:
@@ -99,7 +98,7 @@ func (t *Timer) watch(ctx context.Context, next func(time.Time) (time.Time, bool
 		if !more || !sleep(ctx, time.Until(due)) {
 			return
 		}
-		// A machine that slept has one run to make up for, not all of them.
+		// A machine that slept makes up for one run only.
 		if after = due; time.Now().After(due) {
 			after = time.Now()
 		}
@@ -114,8 +113,8 @@ func (t *Timer) watch(ctx context.Context, next func(time.Time) (time.Time, bool
 	}
 }
 
-// Tick invokes the function now, whatever else runs, and returns when it has
-// answered, with the function's error, or when ctx ends.
+// Tick invokes the function now, even if other runs are active, and returns when it
+// has answered, with the function's error, or when ctx ends.
 func (t *Timer) Tick(ctx context.Context) error {
 	if err := t.run(ctx, t.schedule.Function, time.Now()); err != nil {
 		return fmt.Errorf("eventsource: tick %s: %w", t.schedule.Name, err)

@@ -10,29 +10,29 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/dynamodbstreams/types"
 )
 
-// readLimit is the most that GetRecords returns.
+// readLimit is the most records that GetRecords returns.
 const readLimit = 1000
 
-// shardReader reads one shard from beginning to end. It remembers where it is
-// by the sequence number of the last record, since iterators don't last.
+// shardReader reads a shard from beginning to end. It remembers its place by the
+// sequence number of the last record, since iterators expire.
 type shardReader struct {
 	api     StreamAPI
 	arn, id string
 	latest  bool      // whether a shard without a last record begins at its end
-	since   time.Time // when that was, in whole minutes: what was written in the same one may come too
+	since   time.Time // time of that begin, in whole minutes: records of the same minute may come too
 
-	iterator string // empty: one has to be taken
+	iterator string // empty: not taken yet
 	last     string // of the last record read; empty: none yet
 	horizon  bool   // the next iterator is to be taken at the oldest record
-	rewound  bool   // one was taken there, and nothing new has come since
+	rewound  bool   // an iterator was taken there, and no new record has come since
 }
 
-// read returns the next records, or none if there aren't any yet. end says that
-// the shard is closed and there will be no more. After an error the next call
-// goes on at the same place.
+// read returns the next records, or none if there aren't any yet. end says that the
+// shard is closed and has no more records. After an error the next call continues at
+// the same place.
 func (r *shardReader) read(ctx context.Context) (records []types.Record, end bool, err error) {
-	// A second try at once after an iterator has lost its validity; what fails
-	// twice may wait.
+	// Try again at once if an iterator has become invalid; after a second failure
+	// wait.
 	for range 2 {
 		records, end, err = r.readOnce(ctx)
 		if err == nil || !r.prepare(err) {
@@ -42,19 +42,19 @@ func (r *shardReader) read(ctx context.Context) (records []types.Record, end boo
 	return records, end, err
 }
 
-// prepare makes ready for the next try after an error. It reports whether that
-// may be made at once.
+// prepare prepares the next try after an error. It reports whether to try again at
+// once.
 func (r *shardReader) prepare(err error) bool {
-	// Whatever happened, a fresh iterator is right, and may be what it takes.
+	// A new iterator is never wrong, and may be the remedy.
 	r.iterator = ""
-	// But an iterator at the end of a shard is gone for good: another would leave
-	// out what was written in between.
+	// But an iterator at the end of a shard can't be replaced: a new iterator would
+	// miss records written in between.
 	r.horizon = r.horizon || r.latest && r.last == ""
 	if _, expired := errors.AsType[*types.ExpiredIteratorException](err); expired {
 		return true
 	}
 	if _, trimmed := errors.AsType[*types.TrimmedDataAccessException](err); trimmed {
-		// DynamoDB Local says so too when a shard gets its first record.
+		// DynamoDB Local also returns this error when a shard gets its first record.
 		r.horizon = true
 		return true
 	}
@@ -113,9 +113,9 @@ func (r *shardReader) take(ctx context.Context) error {
 	return nil
 }
 
-// seen reports whether the record was read before, or lies before the place
-// where the reader began. Both come after going back to the oldest record, up to
-// the first that is new.
+// seen reports whether the record was read before, or lies before the place where
+// the reader began. After going back to the oldest record such records come first,
+// up to the first new record.
 func (r *shardReader) seen(record types.Record) bool {
 	change := record.Dynamodb
 	if !r.rewound || change == nil {

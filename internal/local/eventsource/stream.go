@@ -13,7 +13,7 @@ import (
 	"github.com/samekey/samekey/internal/local/lambdarun"
 )
 
-// StreamAPI is what a [Stream] needs of a client of DynamoDB Streams.
+// StreamAPI is the part of a client of DynamoDB Streams that a [Stream] uses.
 type StreamAPI interface {
 	DescribeStream(context.Context, *dynamodbstreams.DescribeStreamInput, ...func(*dynamodbstreams.Options)) (*dynamodbstreams.DescribeStreamOutput, error)
 	GetShardIterator(context.Context, *dynamodbstreams.GetShardIteratorInput, ...func(*dynamodbstreams.Options)) (*dynamodbstreams.GetShardIteratorOutput, error)
@@ -42,24 +42,24 @@ const (
 type Stream struct {
 	// Function is invoked with batches, one at a time for each shard.
 	Function lambdarun.Invoker
-	// FunctionARN is told to the destination; it may be empty.
+	// FunctionARN is passed to the destination; it may be empty.
 	FunctionARN string
 	// API reads the stream.
 	API StreamAPI
 	// ARN is the stream's, with the label of the stream at its end.
 	ARN string
 
-	// StartingPosition is TrimHorizon, the default, or Latest: from the records
-	// written after Start returned on.
+	// StartingPosition is TrimHorizon, the default, or Latest: only records written
+	// after Start returned.
 	StartingPosition string
-	// BatchSize is how many records an invocation gets at most, 1 to 10000.
+	// BatchSize is the largest number of records of an invocation, 1 to 10000.
 	// Default 100.
 	BatchSize int
-	// MaximumBatchingWindow is how long a batch that isn't full is waited for,
-	// from its first record on, up to 5 min. Default 0: not at all.
+	// MaximumBatchingWindow is how long to wait for a full batch, from its first
+	// record on, up to 5 min. Default 0: no wait.
 	MaximumBatchingWindow time.Duration
-	// Filters are the patterns of the filter criteria; a record that matches
-	// none of them is dropped. None: every record is wanted.
+	// Filters are the patterns of the filter criteria; a record that matches none of
+	// them is dropped. Without filters every record is delivered.
 	Filters []string
 	// ReportBatchItemFailures is the function response type of that name.
 	ReportBatchItemFailures bool
@@ -75,24 +75,24 @@ type Stream struct {
 	// ParallelizationFactor must be 0 or 1: a shard is worked on by one
 	// invocation at a time.
 	ParallelizationFactor int
-	// OnFailure is the destination of batches that are given up. An error is
-	// told to Hooks.Error and the batch is gone, as in Lambda. nil: no
+	// OnFailure is the destination of batches that are given up. If it fails,
+	// Hooks.Error gets the error and the batch is lost, as in Lambda. nil: no
 	// destination.
 	OnFailure func(context.Context, Failure) error
 
-	// PollEvery is the pause after a read that found nothing, and after one
-	// that failed, where it grows up to fifty times. Default 100 ms.
+	// PollEvery is the pause after a read without records, and after a failed read,
+	// where it grows up to fifty times. Default 100 ms.
 	PollEvery time.Duration
-	// Hooks are told what happens.
+	// Hooks are called as the source works.
 	Hooks Hooks
 	// Logger gets a line for each failed invocation, batch given up and error;
 	// nil discards them.
 	Logger *slog.Logger
 }
 
-// Start checks the description, looks the stream up and begins to read it. The
-// error says which field is wrong, or why the stream can't be described; later
-// failures of the endpoint are survived. The source ends when ctx does.
+// Start checks the description, looks the stream up and begins to read it. The error
+// names the wrong field, or tells why the stream can't be described; later failures
+// of the endpoint don't end the source. The source ends when ctx does.
 func (s Stream) Start(ctx context.Context) (*Mapping, error) {
 	run, err := s.prepare()
 	if err == nil {
@@ -106,7 +106,7 @@ func (s Stream) Start(ctx context.Context) (*Mapping, error) {
 	return run.mapping, nil
 }
 
-// prepare returns what runs a checked description with its defaults.
+// prepare returns the run of a checked description with its defaults.
 func (s Stream) prepare() (*streamRun, error) {
 	if err := s.check(); err != nil {
 		return nil, err

@@ -9,21 +9,21 @@ import (
 	"github.com/samekey/samekey/internal/local/lambdarun"
 )
 
-// attempt is how an invocation for a batch ended.
+// attempt is the result of an invocation for a batch.
 type attempt struct {
 	failedFrom int    // the first record that comes again; all before it are done
 	err        error  // why the batch as a whole failed
 	ran        bool   // the function ran, rather than being throttled or closed
-	unhandled  bool   // it ended by an error rather than with an answer
-	requestID  string // where it is known
+	unhandled  bool   // it ended by an error instead of an answer
+	requestID  string // if known
 }
 
-// deliver takes a batch through the function until each of its records is done
-// or given up. It reports false if ctx ended before that.
+// deliver passes a batch to the function until each of its records is done or given
+// up. It returns false if ctx ended before that.
 //
-// A retry is the same records again. Where the function says that only some
-// failed, the rest is another batch with all of its retries; so are the halves
-// of a bisected one. That is why these use up no retries.
+// A retry has the same records again. If the function reports that only some failed,
+// the rest is a new batch with all of its retries; so is each half of a bisected
+// batch. Therefore these use up no retries.
 func (r *streamRun) deliver(ctx context.Context, shard string, records []streamRecord) bool {
 	var last attempt // in which the function ran
 	invoked := 0     // times that it had just these records
@@ -73,7 +73,7 @@ func (r *streamRun) invoke(ctx context.Context, records []streamRecord) attempt 
 		return attempt{err: err, ran: true, unhandled: true, requestID: fe.RequestID}
 	}
 	if err != nil {
-		// Too large never gets better; the other reasons, such as throttling, do.
+		// Only the other reasons, such as throttling, can go away.
 		return attempt{err: err, ran: errors.Is(err, lambdarun.ErrRequestTooLarge)}
 	}
 	ids := make([]string, 0, len(records))
@@ -110,7 +110,7 @@ func (r *streamRun) expired(records []streamRecord) int {
 	return len(records)
 }
 
-// discard gives records up.
+// discard gives up records.
 func (r *streamRun) discard(ctx context.Context, shard string, records []streamRecord, condition string, invoked int, last attempt) {
 	f := newFailure(r.Stream, shard, records, condition, invoked, last)
 	r.observer.discarded(ctx, f)

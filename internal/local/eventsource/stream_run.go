@@ -10,8 +10,8 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/dynamodbstreams/types"
 )
 
-// streamRun is a running [Stream]: watch finds shards, read reads one of them,
-// deliver takes a batch through the function.
+// streamRun is a running [Stream]: watch finds shards, read reads a shard, and
+// deliver passes batches to the function.
 type streamRun struct {
 	Stream
 	filters  filters
@@ -19,12 +19,12 @@ type streamRun struct {
 	mapping  *Mapping
 	tree     *shardTree
 	shards   []types.Shard           // as last listed; watch's own
-	latest   map[string]*shardReader // of the shards there were when it began
+	latest   map[string]*shardReader // of the shards at the start
 	ended    chan struct{}           // a shard has ended
 }
 
-// locate lists the shards for the first time and, for LATEST, takes the place
-// in each, so that what is written after Start is seen.
+// locate lists the shards for the first time and, for LATEST, takes the place in
+// each, so that records written after Start are read.
 func (r *streamRun) locate(ctx context.Context) error {
 	var err error
 	if r.shards, err = r.describe(ctx); err != nil {
@@ -53,7 +53,7 @@ func (r *streamRun) watch(ctx context.Context) {
 		for _, id := range r.tree.list(r.shards) {
 			reader := r.latest[id]
 			if reader == nil {
-				// All of a shard that came later was written after the start.
+				// All records of a later shard were written after the start.
 				reader = &shardReader{api: r.API, arn: r.ARN, id: id}
 			}
 			r.mapping.wg.Go(func() { r.read(ctx, reader) })
@@ -77,7 +77,7 @@ func (r *streamRun) watch(ctx context.Context) {
 	}
 }
 
-// read takes one shard to its end.
+// read reads a shard to its end.
 func (r *streamRun) read(ctx context.Context, reader *shardReader) {
 	batch := streamBatch{size: r.BatchSize, window: r.MaximumBatchingWindow}
 	failures := 0
@@ -106,18 +106,18 @@ func (r *streamRun) read(ctx context.Context, reader *shardReader) {
 	r.tree.finish(reader.id)
 	select {
 	case r.ended <- struct{}{}:
-	default: // watch has yet to look at another one
+	default: // watch has not seen an earlier signal yet
 	}
 }
 
-// gone reports whether a shard couldn't be read because it is no more: shards
+// gone reports whether a shard couldn't be read because it no longer exists: shards
 // disappear when the last of their records is a day old.
 func (r *streamRun) gone(shard string, err error) bool {
 	_, notFound := errors.AsType[*types.ResourceNotFoundException](err)
 	return notFound && !r.tree.listed(shard)
 }
 
-// add puts the records that a filter wants into the batch.
+// add adds the records that match a filter to the batch.
 func (r *streamRun) add(batch *streamBatch, records []types.Record) {
 	unwanted := 0
 	for _, record := range records {
@@ -139,5 +139,5 @@ func (r *streamRun) wanted(record streamRecord) bool {
 	return err == nil && r.filters.match(v)
 }
 
-// pollWait is the pause before the next read, after so many failed ones.
+// pollWait returns the pause before the next read, after this many failed reads.
 func (r *streamRun) pollWait(failures int) time.Duration { return growing(r.PollEvery, failures, 50) }

@@ -11,13 +11,13 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/dynamodbstreams/types"
 )
 
-// describeEvery is how often a stream is looked at for new shards. A shard that
-// ends is another occasion.
+// describeEvery is how often a stream is checked for new shards. The end of a shard
+// is another occasion.
 const describeEvery = time.Second
 
-// shardTree knows the shards of a stream and which of them may be read: each
-// once, and a child only when its parent has been read to the end, so that the
-// records of an item stay in order across a split.
+// shardTree knows the shards of a stream and which of them may be read: each once,
+// and a child only when its parent has been read to the end, so that the records of
+// an item stay in order across a split.
 type shardTree struct {
 	mu      sync.Mutex
 	parents map[string]string // of all shards of the last listing; empty: none
@@ -29,7 +29,7 @@ func newShardTree() *shardTree {
 	return &shardTree{parents: map[string]string{}, started: map[string]bool{}, done: map[string]bool{}}
 }
 
-// list takes in a complete listing and returns the shards to be started now.
+// list takes a complete listing and returns the shards to start now.
 func (t *shardTree) list(shards []types.Shard) []string {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -39,16 +39,16 @@ func (t *shardTree) list(shards []types.Shard) []string {
 	}
 	for id := range t.done {
 		if _, listed := t.parents[id]; !listed {
-			delete(t.done, id) // a day old, and nobody's parent any more
+			delete(t.done, id) // a day old, and no shard's parent any more
 			delete(t.started, id)
 		}
 	}
 	return t.ready(shards)
 }
 
-// ready marks as started, and returns in the order of the listing, what isn't
-// started and doesn't wait for a parent. A parent that is no longer listed has
-// nothing left to read.
+// ready marks as started, and returns in the order of the listing, the shards that
+// aren't started and don't wait for a parent. A parent that is no longer listed has
+// no records left to read.
 func (t *shardTree) ready(shards []types.Shard) []string {
 	var ids []string
 	for _, s := range shards {
@@ -64,7 +64,7 @@ func (t *shardTree) ready(shards []types.Shard) []string {
 	return ids
 }
 
-// finish notes that a shard has been read to the end and all of it delivered.
+// finish records that a shard has been read to the end and all of it delivered.
 func (t *shardTree) finish(id string) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
