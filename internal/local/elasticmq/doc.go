@@ -8,11 +8,11 @@
 //	defer q.Close()
 //	out, err := q.Client().CreateQueue(ctx, &sqs.CreateQueueInput{QueueName: aws.String("jobs")})
 //
-// A test calls [Start], which skips it where there is no queue and closes the
-// queue at its end.
+// A test calls [Start], which skips it if there is no queue and closes the queue at
+// its end.
 //
-// Queues with delay, visibility timeout, redrive policy and FIFO order are made
-// and used by the SQS API.
+// Queues with delay, visibility timeout, redrive policy and FIFO order are made and
+// used by the SQS API.
 //
 // # Where the queue comes from
 //
@@ -23,19 +23,18 @@
 //  2. Java 17 or newer (JAVA_HOME, then PATH) and jars in the cache;
 //  3. Java and Maven: a pinned pom is resolved into the cache and every file
 //     checked against pinned SHA-256 sums, then as before;
-//  4. nothing: [ErrUnavailable], with a line for each thing that was tried.
+//  4. nothing: [ErrUnavailable], with a line for each source that was tried.
 //
 // A first run downloads about 37 MB, a later one starts in about two seconds.
 // The cache is the folder samekey in [os.UserCacheDir], or DYNAMOTEST_CACHE, as
 // for dynamotest.
 //
-// The server runs in a process of its own, without AWS variables of the
-// environment. [Server.Close] ends it; on Linux it also dies with a parent that
-// is killed.
+// The server runs in its own process, without AWS variables of the environment.
+// [Server.Close] ends it; on Linux it also dies if its parent is killed.
 //
-// # What it isn't
+// # Differences from SQS
 //
-// ElasticMQ isn't SQS: it has one region and one account (us-east-1 and
-// 123456789012 here), no permissions and no metrics. It is software of its
-// authors under the Apache License 2.0; the user's machine gets it by Maven.
+// ElasticMQ has one region and one account (us-east-1 and 123456789012 here), no
+// permissions and no metrics. It is software of its authors under the Apache License
+// 2.0; Maven downloads it to the user's machine.
 package elasticmq

@@ -10,15 +10,15 @@ import (
 	"github.com/samekey/samekey/internal/local/servers"
 )
 
-// recipe says what to install; no jar is among it.
+// recipe describes the install; it has no jars.
 //
 //go:embed recipe
 var recipe embed.FS
 
-// elasticMQVersion is as pinned in elasticmq/.
+// elasticMQVersion is the version pinned in elasticmq/.
 const elasticMQVersion = "1.6.12"
 
-// minJava is what it has been tried with.
+// minJava is the oldest tested version.
 const minJava = 17
 
 func elasticMQ() servers.Bundle {
@@ -33,7 +33,7 @@ func recipeFile(name string) []byte {
 	return b
 }
 
-// source says where [Find] looks.
+// source describes where [Find] looks.
 func source() servers.Source {
 	return servers.Source{
 		Kind:        "a queue",
@@ -48,7 +48,7 @@ func source() servers.Source {
 }
 
 // start starts ElasticMQ from the install in dir and waits until it answers. It
-// doesn't leave a process behind when it fails.
+// leaves no process behind when it fails.
 func start(ctx context.Context, java, dir string) (*servers.Found, error) {
 	running, err := servers.Server{
 		Name:      "ElasticMQ",
@@ -70,7 +70,7 @@ func command(java, dir, tmp string, port int) *exec.Cmd {
 		// Little memory and a quick start: the queues of a test are small.
 		"-Xms32m", "-Xmx512m", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1", "-XX:-UsePerfData",
 		"-Djava.io.tmpdir="+tmp, "-Djava.net.preferIPv4Stack=true",
-		// It would listen on every interface.
+		// By default it listens on every interface.
 		"-Drest-sqs.bind-hostname=127.0.0.1", "-Drest-sqs.bind-port="+p, "-Drest-sqs.sqs-limits=strict",
 		"-Dnode-address.host=127.0.0.1", "-Dnode-address.port="+p,
 		"-Drest-stats.enabled=false",

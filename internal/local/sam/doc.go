@@ -9,20 +9,18 @@
 //	functions, err := t.Functions()
 //
 // Parameters, mappings, conditions, Globals and the intrinsic functions are
-// resolved, in their long and short forms, but only in what is read: an alarm
-// that imports a value from another stack is in nobody's way. What has to be
-// known and can't be is an error that names the resource, the property and its
-// line.
+// resolved, in their long and short forms, but only in the parts that are read: an
+// alarm that imports a value from another stack is ignored. A required value that
+// can't be resolved is an error that names the resource, the property and its line.
 //
-// Names are what CloudFormation would make of them, without its random part:
-// STACK-LOGICALID, unless the template sets one. What is known only once it runs
-// (the ARN of a stream, the URL of a queue) is told by [Template.Set] before the
-// functions are read.
+// Names are CloudFormation's, without its random part: STACK-LOGICALID, unless the
+// template sets a name. [Template.Set] sets values that are known only at run time
+// (the ARN of a stream, the URL of a queue) before the functions are read.
 //
 // A template that is nested by its path, as an AWS::Serverless::Application or an
-// AWS::CloudFormation::Stack, is read along: its resources have the nesting resource's
-// id and a dot before theirs. Functions, event source mappings and schedules of plain
-// CloudFormation are read as those of SAM.
+// AWS::CloudFormation::Stack, is read too: its resources have the nesting resource's
+// id and a dot before theirs. Functions, event source mappings and schedules of
+// plain CloudFormation are read like those of SAM.
 //
-// Nothing of the template is run or validated here; cfn-lint does that better.
+// This package neither runs nor validates the template; cfn-lint validates better.
 package sam

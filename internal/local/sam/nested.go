@@ -10,19 +10,19 @@ import (
 	"go.yaml.in/yaml/v3"
 )
 
-// nesting is where a nested template comes from.
+// nesting is the place of a nested template.
 type nesting struct {
 	parent *Template
 	id     string     // of the resource in parent
 	inputs *yaml.Node // Parameters of the resource
-	level  int        // how many templates are around it
+	level  int        // number of templates around it
 }
 
-// maxNesting is more than anybody nests, and ends a template that nests itself.
+// maxNesting is more than templates need, and ends a template that nests itself.
 const maxNesting = 10
 
-// readNested reads the templates that resources of this one name by a path. Other
-// locations, such as a URL, are left out: see Ignored.
+// readNested reads the templates that this template's resources name by a path.
+// Other locations, such as a URL, are left out: see Ignored.
 func (t *Template) readNested() error {
 	var errs []error
 	for _, r := range t.resources {
@@ -69,7 +69,8 @@ func (t *Template) checkInputs() error {
 	return nil
 }
 
-// value resolves what the resource sets a parameter to, and reports whether it does.
+// value resolves the resource's value of a parameter, and reports whether there is
+// one.
 func (in nesting) value(input *yaml.Node) (string, bool, error) {
 	v, err := in.parent.value(input)
 	if err != nil {
@@ -109,7 +110,7 @@ func (t *Template) child(id string) *Template {
 	return nil
 }
 
-// all ranges over the template and those that it nests.
+// all ranges over the template and its nested templates.
 func (t *Template) all() iter.Seq[*Template] {
 	return func(yield func(*Template) bool) { t.each(yield) }
 }
@@ -126,8 +127,8 @@ func (t *Template) each(yield func(*Template) bool) bool {
 	return true
 }
 
-// full returns the id of a resource of this template among those of all: Samekey.Worker
-// is Worker in the template that Samekey nests.
+// full returns the id of a resource of this template among those of all:
+// Samekey.Worker is Worker in the template that Samekey nests.
 func (t *Template) full(id string) string {
 	if t.in.parent == nil {
 		return id
@@ -135,8 +136,9 @@ func (t *Template) full(id string) string {
 	return t.in.parent.full(t.in.id) + "." + id
 }
 
-// later returns what stands in for a value that Set tells later, while a condition is
-// evaluated: it is not empty, and equals nothing. Elsewhere err tells that it isn't known.
+// later returns a placeholder for a value that Set will set, while a condition is
+// evaluated: it is not empty, and equals nothing. Elsewhere err says that the value
+// isn't known.
 func (t *Template) later(kind, id string, err error) (any, error) {
 	if t.judged > 0 {
 		return kind + ":" + t.full(id), nil

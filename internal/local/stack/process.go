@@ -18,9 +18,9 @@ import (
 // processGrace is how long a process may take to end when asked.
 const processGrace = 3 * time.Second
 
-// choosePort replaces port 0 of the URL by a free one. Of another port it makes
-// sure that nobody has it, who would then be taken for the process, and keeps it
-// until the process is started, seconds later.
+// choosePort replaces port 0 of the URL by a free port. It makes sure that any other
+// port is free, since another process there would be taken for this process, and
+// keeps the port until the process is started, seconds later.
 func (p *Process) choosePort(ctx context.Context) error {
 	if p.URL == "" {
 		return nil
@@ -74,7 +74,7 @@ func (s *Stack) startProcesses(ctx context.Context, base []string) error {
 	return nil
 }
 
-// watch tells of a process that ends before the stack does.
+// watch reports a process that ends before the stack does.
 func (s *Stack) watch(ctx context.Context, name string, run *servers.Process) {
 	select {
 	case <-ctx.Done():
@@ -85,8 +85,8 @@ func (s *Stack) watch(ctx context.Context, name string, run *servers.Process) {
 	}
 }
 
-// startProcess starts a process. It doesn't outlive this one, even if this one is
-// killed, where the system can see to that (Linux).
+// startProcess starts a process. On systems that allow it (Linux), the process
+// doesn't outlive this one, even if this one is killed.
 func startProcess(p Process, env []string, output io.Writer) (*servers.Process, error) {
 	cmd := exec.Command(p.Command[0], p.Command[1:]...) //nolint:noctx // it is asked to end before it is killed
 	cmd.Env, cmd.Stdout, cmd.Stderr = env, output, output
@@ -98,11 +98,11 @@ func startProcess(p Process, env []string, output io.Writer) (*servers.Process, 
 	return servers.StartProcess(cmd)
 }
 
-// awaitProcess waits until the process answers at its URL, whatever it says.
+// awaitProcess waits until the process gives any answer at its URL.
 func awaitProcess(ctx context.Context, p Process, run *servers.Process) error {
 	err := servers.WaitAnswer(ctx, "it", p.URL, run.Done())
 	select {
-	case <-run.Done(): // also where somebody else answers
+	case <-run.Done(): // also if another process answers
 		return fmt.Errorf("it has ended: %w", orExit(run.Err()))
 	default:
 		return err

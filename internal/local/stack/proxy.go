@@ -10,20 +10,19 @@ import (
 	"strings"
 )
 
-// proxy is the way of the functions' HTTPS out of this machine, their
-// HTTPS_PROXY. SDKs that don't know AWS_ENDPOINT_URL turn to AWS itself, and here
-// they get no further; other hosts are connected. What is no CONNECT goes to
-// next.
+// proxy is the functions' HTTPS_PROXY, their way out of this machine. SDKs that
+// don't know AWS_ENDPOINT_URL call AWS itself, and the proxy refuses that; it
+// connects other hosts. Requests other than CONNECT go to next.
 type proxy struct {
 	ended <-chan struct{}   // ends the connections
-	allow map[string]string // what was given by -env: an endpoint of AWS in it is meant
+	allow map[string]string // the values of -env: an endpoint of AWS among them is allowed
 	dial  func(ctx context.Context, network, address string) (net.Conn, error)
 	log   *slog.Logger
 	next  http.Handler
 }
 
-// environ are the variables that lead a function's HTTPS here, and what has to
-// stay on this machine past it.
+// environ returns the variables that lead a function's HTTPS to the proxy, and the
+// hosts on this machine that bypass it.
 func (*proxy) environ(url string) []string {
 	const local = "127.0.0.1,localhost,::1"
 	return []string{"HTTPS_PROXY=" + url, "https_proxy=" + url, "NO_PROXY=" + local, "no_proxy=" + local}
@@ -45,7 +44,7 @@ func (p *proxy) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		http.Error(w, err.Error(), http.StatusBadGateway)
 		return
 	}
-	in, _, err := http.NewResponseController(w).Hijack() // a client says nothing before it is told that it is connected
+	in, _, err := http.NewResponseController(w).Hijack() // a client sends nothing before it is told that it is connected
 	if err != nil {
 		_ = out.Close()
 		return
@@ -67,7 +66,7 @@ func (p *proxy) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// wanted reports whether somebody gave this host by -env.
+// wanted reports whether the values of -env contain this host.
 func (p *proxy) wanted(host string) bool {
 	for _, value := range p.allow {
 		if strings.Contains(value, host) {
@@ -77,7 +76,7 @@ func (p *proxy) wanted(host string) bool {
 	return false
 }
 
-// ofAWS reports whether a host is one of AWS's endpoints.
+// ofAWS reports whether a host is an endpoint of AWS.
 func ofAWS(host string) bool {
 	host = "." + strings.ToLower(strings.TrimSuffix(host, "."))
 	return slices.ContainsFunc([]string{".amazonaws.com", ".amazonaws.com.cn", ".amazonaws.eu", ".api.aws"}, func(suffix string) bool {

@@ -40,8 +40,8 @@ func (q *queues) environ() []string { return []string{"AWS_ENDPOINT_URL_SQS=" + 
 
 func (q *queues) close() error { return q.server.Close() }
 
-// createAll makes the queues, those first that others send their dead letters
-// to: a redrive policy names a queue that exists.
+// createAll makes the queues, dead-letter queues first: a redrive policy names a
+// queue that exists.
 func (q *queues) createAll(ctx context.Context, all []sam.Queue) error {
 	missing := func(def sam.Queue) bool {
 		_, there := q.made[def.ID]
@@ -98,7 +98,7 @@ func (q *queues) create(ctx context.Context, def sam.Queue) error {
 	return nil
 }
 
-// defaultVisibility is that of a queue whose template says nothing.
+// defaultVisibility is the visibility timeout if the template sets none.
 const defaultVisibility = 30 * time.Second
 
 func visibility(q sam.Queue) time.Duration {
@@ -109,8 +109,8 @@ func visibility(q sam.Queue) time.Duration {
 	return d
 }
 
-// checkVisibility refuses queues whose messages come again while the function they
-// feed may still work on them, as Lambda does when it makes the mapping.
+// checkVisibility refuses queues whose messages come again while their function may
+// still work on them, as Lambda does when it makes the mapping.
 func checkVisibility(queues []sam.Queue, functions []sam.Function) error {
 	var errs []error
 	for _, f := range functions {
@@ -126,10 +126,10 @@ func checkVisibility(queues []sam.Queue, functions []sam.Function) error {
 	return errors.Join(errs...)
 }
 
-// scaleVisibility changes the visibility timeouts of queues as timeout changes
-// those of the functions they feed: what a killed function held is seen again
-// after as many of its timeouts as before. A queue that feeds several goes by the
-// one that has most time.
+// scaleVisibility changes the visibility timeouts of queues in proportion to the
+// timeouts of their functions: the messages of a killed function are seen again
+// after as many timeouts as before. For a queue with several functions the longest
+// timeout counts.
 func scaleVisibility(queues []sam.Queue, functions []sam.Function, timeout time.Duration) {
 	for _, q := range queues {
 		var was time.Duration
@@ -148,7 +148,8 @@ func scaleVisibility(queues []sam.Queue, functions []sam.Function, timeout time.
 // maxVisibility is the longest visibility timeout of SQS, in seconds.
 const maxVisibility = 12 * 60 * 60
 
-// send puts a message on the queue with an ARN. It reports false if none has it.
+// send puts a message on the queue with an ARN. It returns false if no queue has the
+// ARN.
 func (q *queues) send(ctx context.Context, arn string, body []byte) (bool, error) {
 	if q == nil {
 		return false, nil

@@ -11,14 +11,14 @@ import (
 	"github.com/samekey/samekey/internal/local/sam"
 )
 
-// watchEvery is how often files are looked at. A change counts once two looks have
-// found the same: an editor, or go build, may still be writing at the first.
+// watchEvery is how often files are checked. A change counts when two checks have
+// found the same state: an editor, or go build, may still be writing at the first.
 const watchEvery = 200 * time.Millisecond
 
-// watcher builds and restarts what changes.
+// watcher builds and restarts changed parts.
 type watcher struct {
 	s        *Stack
-	files    []string // of the template that runs, with those that it nests
+	files    []string // of the running template and its nested templates
 	template watched
 	// functions are watched by their logical ids.
 	functions map[string]*watchedFunction
@@ -37,14 +37,14 @@ func (w *watched) changed(now gosource.Stamp) bool {
 	return quiet && !maps.Equal(now, w.acted)
 }
 
-// seen says that what is now is acted on.
+// seen records that the state now is acted on.
 func (w *watched) seen(now gosource.Stamp) { w.acted, w.last = now, now }
 
 type watchedFunction struct {
 	watched
 	f      *function
 	inputs gosource.Inputs // of a function that is built here
-	failed bool            // it could not be built the last time
+	failed bool            // the last build failed
 }
 
 func (w *watchedFunction) stamp() gosource.Stamp {
@@ -87,7 +87,7 @@ func (w *watcher) templateStamp() gosource.Stamp {
 	return s
 }
 
-// follow begins to watch the functions that run now.
+// follow begins to watch the running functions.
 func (w *watcher) follow(ctx context.Context) error {
 	before := w.functions
 	w.functions = make(map[string]*watchedFunction)
@@ -131,8 +131,8 @@ func (w *watcher) run(ctx context.Context) {
 	}
 }
 
-// renew builds the function and, if its program is another, ends the processes of the
-// old one. What can't be built or run leaves the old program at work.
+// renew builds the function and, if its program has changed, ends the processes of
+// the old program. If the build fails, the old program stays.
 func (w *watchedFunction) renew(ctx context.Context) {
 	begin := time.Now()
 	pkg, built := sourceOf(w.f.def)
@@ -169,8 +169,7 @@ func (w *watchedFunction) build(ctx context.Context, pkg gosource.Package) (chan
 	return pkg.Build(ctx, w.f.def.Bootstrap)
 }
 
-// reload runs the template as it is now. What is wrong with it leaves the old one at
-// work.
+// reload runs the current template. If it has an error, the old template stays.
 func (w *watcher) reload(ctx context.Context) {
 	begin := time.Now()
 	template, err := w.s.redeploy(ctx)
