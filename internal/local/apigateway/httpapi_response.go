@@ -13,7 +13,7 @@ import (
 	"github.com/aws/aws-lambda-go/events"
 )
 
-// httpResponse is what an HTTP API sends to the client.
+// httpResponse is the answer of an HTTP API to the client.
 type httpResponse struct {
 	status     int
 	header     http.Header
@@ -24,7 +24,7 @@ type httpResponse struct {
 // gatewayHeaders are set by API Gateway itself, whatever the function says.
 var gatewayHeaders = []string{"Connection", "Content-Length", "Keep-Alive", "Trailer", "Transfer-Encoding", "Upgrade"}
 
-// parseHTTPAPIResponse reads what a function returned. A JSON object with a
+// parseHTTPAPIResponse reads a function's result. A JSON object with a
 // statusCode is a response in payload format 2.0. Anything else, JSON or not,
 // is the body of a 200 with type application/json. The error says what API
 // Gateway would not accept.
@@ -83,7 +83,7 @@ func parseHTTPAPIResponse(payload []byte) (*httpResponse, error) {
 	}, nil
 }
 
-// write sends the response. The client may be gone; nobody cares then.
+// write sends the response. An error is ignored: the client may be gone.
 func (r *httpResponse) write(w http.ResponseWriter) {
 	maps.Copy(w.Header(), r.header)
 	if r.status != http.StatusNoContent && r.status != http.StatusNotModified {

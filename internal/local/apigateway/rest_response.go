@@ -16,7 +16,7 @@ import (
 // remappedHeaders are the response headers that a REST API renames.
 var remappedHeaders = []string{"Authorization", "Connection", "Content-Md5", "Date", "Host", "Server", "User-Agent", "Www-Authenticate"}
 
-// parseRESTResponse reads what a function returned: an object that has nothing
+// parseRESTResponse reads a function's result: an object that has nothing
 // but the members of a proxy response. decode says whether the client takes
 // binary data.
 func parseRESTResponse(payload []byte, decode bool) (*httpResponse, error) {

@@ -15,7 +15,7 @@ type route struct {
 	segments []string // of the path, without the leading slash
 }
 
-// CheckRoute says what is wrong with a route key, such as "GET /rides/{id}" or
+// CheckRoute returns the error of a route key, such as "GET /rides/{id}" or
 // "$default".
 func CheckRoute(key string) error {
 	if key == defaultRouteKey {

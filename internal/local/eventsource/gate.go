@@ -11,7 +11,7 @@ type gate struct {
 	mu       sync.Mutex
 	opened   chan struct{} // nil while open, closed by opening
 	underWay int
-	idle     chan struct{} // nil unless somebody waits, closed when underWay is 0
+	idle     chan struct{} // nil unless a caller waits, closed when underWay is 0
 }
 
 func (g *gate) close() {
@@ -81,7 +81,7 @@ func (g *gate) count() {
 	g.underWay++
 }
 
-// end takes back what begin or count counted.
+// end undoes the count of begin or count.
 func (g *gate) end() {
 	g.mu.Lock()
 	defer g.mu.Unlock()

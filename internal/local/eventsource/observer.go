@@ -6,7 +6,7 @@ import (
 	"time"
 )
 
-// observer tells hooks and log what happens.
+// observer calls the hooks and writes the log.
 type observer struct {
 	hooks Hooks
 	log   *slog.Logger
@@ -31,7 +31,7 @@ func (o observer) invoked(ctx context.Context, i Invocation) {
 	}
 }
 
-// ignored tells of records that were reported as failed to nobody.
+// ignored logs a report of failed records that Lambda would ignore.
 func (o observer) ignored(ctx context.Context, records int) {
 	if records > 0 {
 		o.log.WarnContext(ctx, "records were reported as failed and count as done: the mapping has no ReportBatchItemFailures", "failed", records)

@@ -6,13 +6,13 @@ import (
 	"github.com/samekey/samekey/internal/local/ids"
 )
 
-// What EventBridge puts into the events of schedules.
+// Values that EventBridge puts into the events of schedules.
 const (
 	scheduleAccount = "123456789012"
 	scheduleRegion  = "us-east-1"
 )
 
-// scheduledEvent is what a schedule without an input sends. Detail is an object
+// scheduledEvent is the payload of a schedule without an input. Detail is an object
 // from a rule, and from EventBridge Scheduler a string with one in it.
 type scheduledEvent struct {
 	Version    string   `json:"version"`

@@ -140,7 +140,7 @@ func marshal(v any) []byte {
 	return bytes.TrimSuffix(b.Bytes(), []byte("\n"))
 }
 
-// What an event has besides its records and the commas between them.
+// The bytes of an event besides its records and the commas between them.
 const (
 	eventHead = `{"Records":[`
 	eventTail = `]}`

@@ -25,7 +25,7 @@ func UUID() string {
 	return fmt.Sprintf("%x-%x-%x-%x-%x", b[:4], b[4:6], b[6:8], b[8:10], b[10:])
 }
 
-// Trace returns an X-Ray header value for a request that nobody traces.
+// Trace returns an X-Ray header value for a request without tracing.
 func Trace() string {
 	return fmt.Sprintf("Root=1-%08x-%s", time.Now().Unix(), randomHex(12))
 }

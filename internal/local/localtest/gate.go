@@ -1,4 +1,4 @@
-// Package localtest has what the tests of several packages of the local runner use.
+// Package localtest has helpers for the tests of several packages of the local runner.
 package localtest
 
 import (

@@ -44,7 +44,7 @@ func (t transport) RoundTrip(r *http.Request) (*http.Response, error) {
 	resp.Body = io.NopCloser(bytes.NewReader(body))
 	resp.ContentLength = int64(len(body))
 	resp.Header.Set("Content-Length", strconv.Itoa(len(body)))
-	resp.Header.Del("X-Amz-Crc32") // of what it was
+	resp.Header.Del("X-Amz-Crc32") // of the original body
 	return resp, nil
 }
 
@@ -99,7 +99,7 @@ func mendValue(v any) {
 		value["M"] = map[string]any{}
 		return
 	}
-	// What is under M are attribute values again, even one named "M".
+	// The values under M are attribute values again, even under the name "M".
 	if m, ok := value["M"].(map[string]any); ok {
 		mendMap(m)
 	}

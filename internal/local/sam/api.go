@@ -43,7 +43,7 @@ type Authorizer struct {
 	// Sources are the identity sources, all of which a request has to have:
 	// "header.Name", "querystring.name" or "stageVariables.name".
 	Sources []string
-	// Validation, if not nil, is what a token has to match as a whole.
+	// Validation, if not nil, must match a token as a whole.
 	Validation *regexp.Regexp
 }
 

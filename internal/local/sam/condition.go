@@ -26,7 +26,7 @@ func (t *Template) named(name string) (bool, error) {
 	return yes, nil
 }
 
-// condition evaluates what may stand under Conditions.
+// condition evaluates a condition of the section Conditions.
 func (t *Template) condition(n *yaml.Node) (bool, error) {
 	if n.Kind != yaml.MappingNode || len(n.Content) != 2 {
 		return false, errors.New("not a condition")

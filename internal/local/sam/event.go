@@ -51,7 +51,7 @@ type QueueEvent struct {
 	MaxConcurrency int
 }
 
-// Batching is what the mappings of streams and queues have in common.
+// Batching holds the common settings of the mappings of streams and queues.
 type Batching struct {
 	BatchSize          int           // 0: not given
 	Window             time.Duration // 0: not given

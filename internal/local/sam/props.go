@@ -25,7 +25,7 @@ func (t *Template) props(r resource) *props {
 	return &props{t: t, path: r.id, node: r.properties, errs: new([]error)}
 }
 
-// err returns what has gone wrong so far.
+// err returns the errors so far.
 func (p *props) err() error { return errors.Join(*p.errs...) }
 
 func (p *props) fail(name string, err error) {
@@ -41,7 +41,7 @@ func (p *props) fail(name string, err error) {
 		where += " (line " + strconv.Itoa(node.Line) + ")"
 	}
 	err = fmt.Errorf("%s: %w", where, err)
-	// What is read twice is wrong once.
+	// A property that is read twice is reported once.
 	if !slices.ContainsFunc(*p.errs, func(e error) bool { return e.Error() == err.Error() }) {
 		*p.errs = append(*p.errs, err)
 	}

@@ -13,7 +13,7 @@ import (
 // map[string]any. Numbers keep the spelling of the template.
 type number string
 
-// noValue is what AWS::NoValue resolves to; what holds it drops it.
+// noValue is the value of AWS::NoValue; a list or mapping drops it.
 type noValue struct{}
 
 // value resolves n with everything in it.

@@ -18,7 +18,7 @@ import (
 
 const mavenGoal = "org.apache.maven.plugins:maven-dependency-plugin:3.8.1:copy-dependencies"
 
-// A Bundle says what to install: which jars, and what goes beside them. Laid
+// A Bundle describes an install: the jars, and the files beside them. Laid
 // out in a folder it is lib/ with the jars, pom.xml, the files and, written
 // last, a marker.
 type Bundle struct {

@@ -42,7 +42,7 @@ func (h *Handle) HTTP() *http.Client {
 }
 
 // Close drops the idle connections, ends the server and waits until it has ended.
-// Calls after the first return what the first returned.
+// Later calls return the result of the first.
 func (h *Handle) Close() error {
 	h.closeOnce.Do(func() {
 		h.HTTP().CloseIdleConnections()

@@ -20,7 +20,7 @@ type Process struct {
 
 // StartProcess starts cmd. Its SysProcAttr and WaitDelay are set here, and so are
 // Stdout and Stderr unless the caller has set Stdout: the beginning and the end
-// of what it prints are collected for Output.
+// of its output are collected for Output.
 //
 // On Linux the kernel is asked to kill the child with its parent, and "parent"
 // means the OS thread that forked it, not the process. Threads of a Go program
@@ -85,6 +85,6 @@ func (p *Process) Err() error {
 	return p.err
 }
 
-// Output returns what the process has printed, without the middle if it is
+// Output returns the process's output so far, without the middle if it is
 // long.
 func (p *Process) Output() string { return p.output.String() }

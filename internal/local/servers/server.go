@@ -109,7 +109,7 @@ func (s Server) waitReady(ctx context.Context, r *Running) error {
 	return fmt.Errorf("%w: %s", err, out)
 }
 
-// Output returns what the server has printed, without the middle if it is long.
+// Output returns the server's output so far, without the middle if it is long.
 func (r *Running) Output() string { return r.process.Output() }
 
 // Stop ends the server and waits until it has ended. Later calls return the result

@@ -25,7 +25,7 @@ type asyncInvoker struct {
 	wg     sync.WaitGroup
 }
 
-// failFunc hands what a function could not do to its OnFailure destination.
+// failFunc sends a function's failed event to its OnFailure destination.
 type failFunc func(ctx context.Context, f *function, destination string, message, object []byte) error
 
 // invoke reports false once the stack is being closed.
@@ -52,7 +52,7 @@ func (a asyncFunction) Invoke(ctx context.Context, payload []byte) ([]byte, erro
 	return nil, a.async.run(ctx, a.f, payload)
 }
 
-// close waits for what runs in the background; its context should have ended.
+// close waits for background work, whose context should have ended.
 func (a *asyncInvoker) close() error {
 	a.mu.Lock()
 	a.closed = true

@@ -8,7 +8,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/aws"
 )
 
-// identity is what the functions and the stack's own clients sign with.
+// identity holds the credentials of the functions and the stack's own clients.
 type identity struct {
 	region           string
 	key, secret, tok string

@@ -25,7 +25,7 @@ const (
 	envStreams  = "AWS_ENDPOINT_URL_DYNAMODB_STREAMS"
 )
 
-// database is DynamoDB Local, or what the caller named.
+// database is DynamoDB Local, or the caller's endpoint.
 type database struct {
 	url, streamsURL string
 	client          *dynamodb.Client
@@ -139,7 +139,7 @@ func projection(i sam.Index) *types.Projection {
 	return &types.Projection{ProjectionType: types.ProjectionType(i.Projection), NonKeyAttributes: i.NonKey}
 }
 
-// sameTable says what of a table that is there differs from the template.
+// sameTable returns how an existing table differs from the template.
 func sameTable(want sam.Table, got *types.TableDescription) error {
 	key := make([]sam.Key, 0, len(got.KeySchema))
 	for _, k := range got.KeySchema {

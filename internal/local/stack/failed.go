@@ -11,10 +11,10 @@ type Failed struct {
 	Function    string          `json:"function"`    // logical id
 	Destination string          `json:"destination"` // ARN
 	Time        time.Time       `json:"time"`
-	Record      json.RawMessage `json:"record"` // what the destination got
+	Record      json.RawMessage `json:"record"` // as the destination got it
 }
 
-// failures keeps what was sent to OnFailure destinations.
+// failures keeps the records that were sent to OnFailure destinations.
 type failures struct {
 	mu      sync.Mutex
 	entries []Failed

@@ -19,7 +19,7 @@ func (l *logs) Write(p []byte) (int, error) {
 	return l.w.Write(p)
 }
 
-// logger returns a logger for what the stack itself has to say.
+// logger returns a logger for the stack's own messages.
 func (l *logs) logger() *slog.Logger {
 	return slog.New(slog.NewTextHandler(l.prefixed("samekey"), &slog.HandlerOptions{
 		ReplaceAttr: func(groups []string, a slog.Attr) slog.Attr {

@@ -62,7 +62,7 @@ func (s *Stack) startServices(ctx context.Context, t *sam.Template) error {
 	return nil
 }
 
-// closeServices ends what startServices started.
+// closeServices ends the services that startServices started.
 func (s *Stack) closeServices() error {
 	var errs []error
 	if s.queues != nil {
@@ -108,7 +108,7 @@ func mainTable(tables []sam.Table) string {
 	return slices.MinFunc(tables, func(a, b sam.Table) int { return rank(a) - rank(b) }).Name
 }
 
-// environ is what functions and processes are told of the stack.
+// environ returns the stack's variables for functions and processes.
 func (s *Stack) environ(lambdaURL string) []string {
 	env := append(s.id.environ(), "AWS_ENDPOINT_URL="+lambdaURL, "AWS_ENDPOINT_URL_LAMBDA="+lambdaURL, "AWS_EC2_METADATA_DISABLED=true")
 	if s.db != nil {

@@ -10,7 +10,7 @@ import (
 // TB is a test that records how it ends.
 type TB struct {
 	testing.TB
-	SkippedWith, FailedWith string // what it said, if it did
+	SkippedWith, FailedWith string // its messages, if it did
 
 	cleanups []func()
 }
