@@ -15,7 +15,7 @@ import (
 // The table is defined twice, for tests and for an account: they must agree.
 func TestTemplateDefinesTheSameTable(t *testing.T) {
 	t.Parallel()
-	raw, err := os.ReadFile("../template.yaml")
+	raw, err := os.ReadFile("../internal/deploy/samekey.yaml")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -74,6 +74,6 @@ func TestTemplateDefinesTheSameTable(t *testing.T) {
 	want.TimeToLiveSpecification.Enabled = aws.ToBool(ttl.TimeToLiveSpecification.Enabled)
 	want.StreamSpecification.StreamViewType = string(in.StreamSpecification.StreamViewType)
 	if diff := cmp.Diff(want, props.definition); diff != "" {
-		t.Errorf("template.yaml differs from CreateTableInput (-code +template):\n%s", diff)
+		t.Errorf("samekey.yaml differs from CreateTableInput (-code +template):\n%s", diff)
 	}
 }

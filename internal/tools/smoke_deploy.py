@@ -28,6 +28,12 @@ ROOT = pathlib.Path(__file__).resolve().parents[2]
 VENV = ROOT / ".venv"
 TRIP = {"origin_lat": 37.77, "origin_lon": -122.42, "target_lat": 37.79, "target_lon": -122.39}
 JANE = "jane@example.com"
+METRIC_MATH = """
+  Last: # when all the rest is there
+    Type: AWS::CloudWatch::Alarm
+    DependsOn: [Samekey, Rides]
+    Properties: {Metrics: [{Id: all, Expression: SUM(METRICS())}], EvaluationPeriods: 1, Threshold: 0, ComparisonOperator: GreaterThanThreshold}
+"""
 
 
 def main():
@@ -46,7 +52,7 @@ def main():
             check_failed_deploy(rides, work, env, world)
             deploy(hello, work, env, f"Architecture={architecture()}")
             check_hello(Deployed("samekey-hello", env))
-            deploy(rides, work, {**env, "WORLD_URL": world}, f"Architecture={architecture()} MetricMathAlarms=false")
+            deploy(rides, work, {**env, "WORLD_URL": world}, f"Architecture={architecture()}")
             check_rides(Deployed("samekey", env), world)
         except BaseException:
             log.flush()
@@ -87,9 +93,9 @@ def check_rides(api, world):
     expect("the charge", ride["charge_id"], charge["id"])
     # Stream → Worker → queue → Receipts.
     wait(lambda: len(json.loads(call(world + "/v1/mails")[2])) == 1, "the receipt to be mailed")
-    wait(lambda: settled(api.items("Table")), "the records to be settled")
+    wait(lambda: settled(api.items("Samekey.Table")), "the records to be settled")
     expect("rides, audit records", (len(api.items("RidesTable")), len(api.items("AuditTable"))), (1, 1))
-    expect("the sweep's error", api.invoke("Worker", {"source": "aws.scheduler"}).get("FunctionError"), None)
+    expect("the sweep's error", api.invoke("Samekey.Worker", {"source": "aws.scheduler"}).get("FunctionError"), None)
     expect("charges in the end", len(json.loads(call(world + "/v1/charges")[2])), 1)
     said(f"{api.name}: answer, replay, records, charge and mail are as the README says")
 
@@ -101,7 +107,11 @@ def settled(records):
 
 def check_failed_deploy(command, work, env, world):
     """A first deploy that fails leaves no table and no bucket behind. This one fails because MiniStack has no metric math."""
-    deploy(command, work, {**env, "WORLD_URL": world}, f"Architecture={architecture()}", fails="metric math")
+    broken = ROOT / "dist" / "broken.yaml"
+    text = (ROOT / "template.yaml").read_text().replace("dist/", "").replace("Location: ", "Location: ../")
+    broken.parent.mkdir(exist_ok=True)
+    broken.write_text(text.replace("\nOutputs:\n", METRIC_MATH + "\nOutputs:\n"))
+    deploy(command, work, {**env, "WORLD_URL": world}, f"Architecture={architecture()} --template-file {broken} --config-file {ROOT}/samconfig.toml", fails="metric math")
     tables, buckets = client("dynamodb", env).list_tables()["TableNames"], client("s3", env).list_buckets()["Buckets"]
     left = tables + [b["Name"] for b in buckets if not b["Name"].startswith("aws-sam-cli-managed-default")]
     expect("what a failed first deploy leaves", left, [])
@@ -114,8 +124,7 @@ class Deployed:
 
     def __init__(self, name, env, api="Api"):
         self.name, self.env = name, env
-        resources = client("cloudformation", env).describe_stack_resources(StackName=name)["StackResources"]
-        self.ids = {r["LogicalResourceId"]: r["PhysicalResourceId"] for r in resources}
+        self.ids = resources(name, env)
         self.host = import_routes(name, self.ids, env, api)
 
     def post(self, path, body, key=None, headers=None):
@@ -130,6 +139,17 @@ class Deployed:
 
     def invoke(self, function, event):
         return client("lambda", self.env).invoke(FunctionName=self.ids[function], Payload=json.dumps(event))
+
+
+def resources(stack, env, prefix=""):
+    """The physical ids of a stack's resources and, as Stack.Resource, of those of nested stacks."""
+    ids = {}
+    for r in client("cloudformation", env).describe_stack_resources(StackName=stack)["StackResources"]:
+        name = prefix + r["LogicalResourceId"]
+        ids[name] = r["PhysicalResourceId"]
+        if r["ResourceType"] == "AWS::CloudFormation::Stack":
+            ids |= resources(ids[name], env, name + ".")
+    return ids
 
 
 def import_routes(stack, ids, env, name="Api"):

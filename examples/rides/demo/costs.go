@@ -49,7 +49,7 @@ type ops = map[string]int
 
 // alone pauses everybody but the API while do counts calls.
 func (s *story) alone(ctx context.Context, do func()) error {
-	for _, name := range []string{"Worker", "Receipts"} {
+	for _, name := range []string{"Samekey.Worker", "Receipts"} {
 		if err := s.stack.sources(ctx, name, "pause"); err != nil {
 			return err
 		}

@@ -13,7 +13,7 @@ import (
 func (s *story) kills(ctx context.Context) error {
 	const records = "v1#rides#" // in the calls of the API, and of the worker
 	s.settled(ctx)
-	if err := s.stack.sources(ctx, "Worker", "pause"); err != nil {
+	if err := s.stack.sources(ctx, "Samekey.Worker", "pause"); err != nil {
 		return err
 	}
 	var left []*booking
@@ -48,7 +48,7 @@ func (s *story) kills(ctx context.Context) error {
 		s.scene(what[i] + ".")
 		s.retry(ctx, left[i])
 	}
-	if err := s.stack.sources(ctx, "Worker", "resume"); err != nil {
+	if err := s.stack.sources(ctx, "Samekey.Worker", "resume"); err != nil {
 		return err
 	}
 	for i := range left {

@@ -171,9 +171,9 @@ func filters(t *testing.T) []string {
 	if err != nil {
 		t.Fatal(err)
 	}
-	parsed.Set("Table", "StreamArn", "arn:of:the:stream")
+	parsed.Set("Samekey.Table", "StreamArn", "arn:of:the:stream")
 	parsed.Set("ReceiptsQueue", "", "https://receipts")
-	parsed.Set("TicketsQueue", "", "https://tickets")
+	parsed.Set("Samekey.Tickets", "", "https://tickets")
 	functions, err := parsed.Functions()
 	if err != nil {
 		t.Fatal(err)

@@ -56,7 +56,7 @@ func TestMakeLocal(t *testing.T) {
 	t.Run("the line names the ports that were asked for", func(t *testing.T) {
 		want := ready{
 			Ready: true, API: "http://127.0.0.1:" + ports[0], World: "http://127.0.0.1:" + ports[1],
-			Control: "http://127.0.0.1:" + ports[2], DynamoDB: s.at.DynamoDB, Table: "local-Table",
+			Control: "http://127.0.0.1:" + ports[2], DynamoDB: s.at.DynamoDB, Table: "local-Samekey-Table",
 		}
 		if diff := cmp.Diff(want, s.at); diff != "" {
 			t.Errorf("-want +got:\n%s", diff)
@@ -113,7 +113,7 @@ func TestMakeLocalWithADatabase(t *testing.T) {
 	s := start(t, append(short, "LOCAL_SWEEP_EVERY=300ms",
 		"LOCAL_API_PORT=0", "LOCAL_WORLD_PORT=0", "LOCAL_CONTROL_PORT=0", "LOCALFLAGS=-stack-name own",
 		"AWS_ENDPOINT_URL_DYNAMODB="+doors[0], "AWS_ENDPOINT_URL_DYNAMODB_STREAMS="+doors[1])...)
-	if s.at.DynamoDB != doors[0] || s.at.Table != "own-Table" {
+	if s.at.DynamoDB != doors[0] || s.at.Table != "own-Samekey-Table" {
 		t.Errorf("line is %v", s.line)
 	}
 	created := s.book(t, "omar@example.com", "own-database")

@@ -96,7 +96,7 @@ func (s *stack) testRide(t *testing.T) {
 	if c := s.charges(t); len(c) != 1 || c[0].Amount != 2000 || c[0].Calls != 1 || c[0].Key == "" || c[0].ID == "" || c[0].Customer == "" {
 		t.Errorf("charges are %+v", c)
 	}
-	for _, name := range []string{"Rides", "Authorizer", "Worker", "Receipts"} {
+	for _, name := range []string{"Rides", "Authorizer", "Samekey.Worker", "Receipts"} {
 		if f := s.function(t, name); f.PID == 0 || f.Invocations == 0 || syscall.Kill(f.PID, 0) != nil {
 			t.Errorf("%+v", f)
 		}
@@ -176,12 +176,12 @@ func (s *stack) testTimeout(t *testing.T) {
 func (s *stack) testPause(t *testing.T) {
 	s.control(t, "/functions/Receipts/pause")
 	before := s.function(t, "Receipts").Invocations
-	worked := s.function(t, "Worker").Invocations
+	worked := s.function(t, "Samekey.Worker").Invocations
 	a := s.book(t, "jane@example.com", "paused-ride")
 	if a.status != http.StatusCreated {
 		t.Fatalf("%d %s", a.status, a.body)
 	}
-	localtest.Eventually(t, "the job is in the queue", func() bool { return s.function(t, "Worker").Invocations > worked })
+	localtest.Eventually(t, "the job is in the queue", func() bool { return s.function(t, "Samekey.Worker").Invocations > worked })
 	<-time.After(500 * time.Millisecond) // time enough for a receipt that was not held back
 	if n := s.function(t, "Receipts").Invocations - before; n != 0 || s.mails(t, rideID(a)) != 0 {
 		t.Errorf("%d invocations while paused", n)
@@ -194,7 +194,7 @@ func (s *stack) testTick(t *testing.T) {
 	if n := s.sweeps(t); n != 0 {
 		t.Errorf("it ran %d times in less than LOCAL_SWEEP_EVERY", n)
 	}
-	s.control(t, "/tick/Worker")
+	s.control(t, "/tick/Samekey.Worker")
 	if n := s.sweeps(t); n != 1 {
 		t.Errorf("%d runs", n)
 	}
