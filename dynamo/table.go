@@ -13,7 +13,7 @@ import (
 	"github.com/samekey/samekey/dynamo/internal/item"
 )
 
-// CreateTableInput returns the table's definition, equal to template.yaml's (a test
+// CreateTableInput returns the table's definition, equal to samekey.yaml's (a test
 // compares them). Deletion protection, point-in-time recovery and encryption are in
 // the template only. TTL, on exp_s, needs another call, which [CreateTable] makes.
 func CreateTableInput(table string) *dynamodb.CreateTableInput {
@@ -39,7 +39,7 @@ func timeToLive(table string) *dynamodb.UpdateTimeToLiveInput {
 
 // CreateTable makes the table for tests and local runs, and returns when the table
 // is usable. An existing table of that name stays unchanged. In an account use
-// template.yaml, which also protects the table.
+// samekey.yaml (docs/deploying.md), which also protects the table.
 func CreateTable(ctx context.Context, client *dynamodb.Client, table string) error {
 	_, err := client.CreateTable(ctx, CreateTableInput(table))
 	if _, ok := errors.AsType[*types.ResourceInUseException](err); ok {

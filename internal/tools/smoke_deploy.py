@@ -9,6 +9,7 @@ the deployed template are entered by import_routes.
 """
 
 import contextlib
+import io
 import json
 import os
 import pathlib
@@ -21,6 +22,7 @@ import tempfile
 import time
 import urllib.error
 import urllib.request
+import zipfile
 
 import boto3
 
@@ -54,6 +56,7 @@ def main():
             check_hello(Deployed("samekey-hello", env))
             deploy(rides, work, {**env, "WORLD_URL": world}, f"Architecture={architecture()}")
             check_rides(Deployed("samekey", env), world)
+            check_standalone(work, env)
         except BaseException:
             log.flush()
             print("MiniStack's log ends with:", *(work / "ministack.log").read_text().splitlines()[-60:], sep="\n", file=sys.stderr)
@@ -117,6 +120,27 @@ def check_failed_deploy(command, work, env, world):
     expect("what a failed first deploy leaves", left, [])
     client("cloudformation", env).delete_stack(StackName="samekey")
     said("a failed first deploy leaves no table and no bucket")
+
+
+def check_standalone(work, env):
+    """The stack for other tools: its worker comes from a bucket, and sweeps."""
+    template, bucket, code = work / "standalone.yaml", "code", io.BytesIO()
+    subprocess.run(["go", "run", "./cmd/samekey", "stack", "-standalone", template], cwd=ROOT, check=True, stdout=subprocess.DEVNULL)
+    with zipfile.ZipFile(code, "w") as z:
+        z.write(ROOT / "dist/samekey-worker/bootstrap", "bootstrap")
+    client("s3", env).create_bucket(Bucket=bucket)
+    client("s3", env).put_object(Bucket=bucket, Key="worker.zip", Body=code.getvalue())
+    values = {"CodeBucket": bucket, "CodeKey": "worker.zip", "Architecture": architecture()}
+    formation = client("cloudformation", env)
+    formation.create_stack(
+        StackName="standalone", TemplateBody=template.read_text(), Capabilities=["CAPABILITY_IAM"],
+        Parameters=[{"ParameterKey": k, "ParameterValue": v} for k, v in values.items()],
+    )
+    formation.get_waiter("stack_create_complete").wait(StackName="standalone", WaiterConfig={"Delay": 1, "MaxAttempts": 120})
+    worker = resources("standalone", env)["Worker"]
+    answer = client("lambda", env).invoke(FunctionName=worker, Payload=json.dumps({"source": "aws.scheduler"}))
+    expect("the sweep's error", answer.get("FunctionError"), None)
+    said("standalone: the worker of samekey stack -standalone sweeps")
 
 
 class Deployed:

@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Makes the table as template.yaml defines it, as far as it concerns a client: key, billing, TTL, stream. Protection,
+# Makes the table as samekey.yaml defines it, as far as it concerns a client: key, billing, TTL, stream. Protection,
 # backups and encryption mean nothing here. LocalStack runs this in its container, where awslocal is the AWS CLI.
 set -euo pipefail
 

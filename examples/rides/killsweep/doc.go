@@ -13,5 +13,5 @@
 // samekey command.
 //
 // DynamoDB is DynamoDB Local, with its stream; in the sweeps of a ride, the worker
-// runs in the test's process, from the stream on, with the filters of template.yaml.
+// runs in the test's process, from the stream on, with the filters of samekey.yaml.
 package killsweep
