@@ -138,8 +138,8 @@ func TestFunctionsGetTheSettingsTheyRead(t *testing.T) {
 			if d, err := time.ParseDuration(f.Environment["SAMEKEY_RETENTION"]); err != nil || d != rides.Retention {
 				t.Errorf("the worker believes that answers are known for %v, %v", d, err)
 			}
-			if want := filepath.Join("dist", "samekey-worker", "bootstrap"); !strings.HasSuffix(f.Bootstrap, want) {
-				t.Errorf("%s is %s, want %s", f.ID, f.Bootstrap, want)
+			if want := "github.com/samekey/samekey/cmd/samekey-worker"; f.Source.Package != want {
+				t.Errorf("%s is built from %s, want %s", f.ID, f.Source.Package, want)
 			}
 			continue // it refuses what it doesn't read, or misses
 		}
