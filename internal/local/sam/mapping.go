@@ -43,11 +43,23 @@ func (t *Template) mapping(f *Function, name string, p *props) {
 		f.Events = append(f.Events, Event{Name: name, Queue: queueEvent(p, id)})
 		return
 	}
-	if strings.HasPrefix(arn, "stream:") || strings.Contains(arn, ":dynamodb:") {
+	if t.isStream(arn) || strings.Contains(arn, ":dynamodb:") {
 		f.Events = append(f.Events, Event{Name: name, Stream: streamEvent(p, arn)})
 		return
 	}
 	f.Notes = append(f.Notes, fmt.Sprintf("event source %s is not there: nothing here sends %s", name, arn))
+}
+
+// isStream reports whether a table of any of the templates has the stream.
+func (t *Template) isStream(arn string) bool {
+	for in := range t.outermost.all() {
+		for _, r := range in.resources {
+			if v, err := in.attribute(r.id, "StreamArn"); r.kind == typeTable && err == nil && v == arn {
+				return true
+			}
+		}
+	}
+	return false
 }
 
 // find returns the function with an id; nil, and an error in p, if there is none.

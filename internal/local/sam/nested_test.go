@@ -105,7 +105,7 @@ func TestNestedTemplateIsRead(t *testing.T) {
 	}
 	tpl.Set("Receipts", "", "http://receipts")
 	tpl.Set("Inner.Tickets", "", "http://tickets")
-	tpl.Set("Inner.Table", "StreamArn", "stream:Inner.Table")
+	tpl.Set("Inner.Table", "StreamArn", "the:stream")
 	functions, err := tpl.Functions()
 	if err != nil {
 		t.Fatal(err)
@@ -120,7 +120,7 @@ func TestNestedTemplateIsRead(t *testing.T) {
 		Async: sam.Async{Retries: 0, MaxAge: 6 * time.Hour},
 		Events: []sam.Event{
 			{Name: "FromStream", Stream: &sam.StreamEvent{
-				ARN: "stream:Inner.Table", StartingPosition: "TRIM_HORIZON", Batching: sam.Batching{BatchSize: 5, Disabled: true},
+				ARN: "the:stream", StartingPosition: "TRIM_HORIZON", Batching: sam.Batching{BatchSize: 5, Disabled: true},
 			}},
 			{Name: "FromQueue", Queue: &sam.QueueEvent{Queue: "Inner.Tickets", Batching: sam.Batching{ReportItemFailures: true}}},
 			{Name: "Hourly", Schedule: &sam.ScheduleEvent{Name: "Hourly", Expression: "rate(1 hour)", Input: `{"a":1}`}},
@@ -168,7 +168,7 @@ func TestNestedTemplateThatCantBeRead(t *testing.T) {
 			if err == nil {
 				tpl.Set("Receipts", "", "http://receipts")
 				tpl.Set("Inner.Tickets", "", "http://tickets")
-				tpl.Set("Inner.Table", "StreamArn", "stream:Inner.Table")
+				tpl.Set("Inner.Table", "StreamArn", "the:stream")
 				_, err = tpl.Functions()
 			}
 			if err == nil || !strings.Contains(err.Error(), tt.want) {
