@@ -14,11 +14,11 @@ import (
 const StretchEnv = "SAMEKEY_TEST_STRETCH"
 
 // Stretch returns a time limit of a test for this machine: d where it is idle, more
-// where it is busy, in whole seconds. It is for time limits that a test has to reach,
+// where it is busy, then in whole seconds. It is for time limits that a test has to reach,
 // and within which other work has to be done, such as the timeout of a function that
 // hangs.
 func Stretch(d time.Duration) time.Duration {
-	return (d * time.Duration(factor())).Round(time.Second)
+	return max(d, (d * time.Duration(factor())).Round(time.Second))
 }
 
 // StretchVariable sets the factor of a process to this one's.

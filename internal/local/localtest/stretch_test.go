@@ -20,6 +20,9 @@ func TestStretch(t *testing.T) {
 		}
 		return
 	}
+	if got := Stretch(100 * time.Millisecond); got != 100*time.Millisecond {
+		t.Errorf("100 ms become %v", got)
+	}
 	if got := Stretch(2 * time.Second); got != 6*time.Second || StretchVariable() != StretchEnv+"=3" {
 		t.Errorf("2 s become %v; %s", got, StretchVariable())
 	}
