@@ -192,7 +192,7 @@ func TestWriteSkewIsRefused(t *testing.T) {
 		var wg sync.WaitGroup
 		for me := range 2 {
 			wg.Go(func() {
-				if _, err := engine.Do(context.WithoutCancel(t.Context()), tabletest.Post(tabletest.NewKey(), "{}"), onCall(round, me)); err != nil {
+				if err := persist(t, engine, onCall(round, me)); err != nil {
 					t.Error(err)
 				}
 			})
@@ -228,7 +228,7 @@ func TestReadModifyWriteUnderContention(t *testing.T) {
 	const n = 12
 	for range n {
 		wg.Go(func() {
-			_, err := engine.Do(context.WithoutCancel(t.Context()), tabletest.Post(tabletest.NewKey(), "{}"), func(ctx context.Context) (idem.Response, error) {
+			err := persist(t, engine, func(ctx context.Context) (idem.Response, error) {
 				return idem.Finish(ctx, func(ctx context.Context, tx *idem.Tx) (idem.Response, error) {
 					c := counter{ID: "hits"}
 					if _, err := dynamo.Get(ctx, tx, tab.Client, app, tabletest.ID("hits"), &c); err != nil {
@@ -326,7 +326,7 @@ func TestGetChecksEveryAttribute(t *testing.T) {
 	commit := func(item string, out any, meddle func(), on ...string) (bool, error) {
 		var found bool
 		runs := 0
-		_, err := tab.Engine().Do(t.Context(), tabletest.Post(tabletest.NewKey(), "{}"), func(ctx context.Context) (idem.Response, error) {
+		err := persist(t, tab.Engine(), func(ctx context.Context) (idem.Response, error) {
 			return idem.Finish(ctx, func(ctx context.Context, tx *idem.Tx) (_ idem.Response, err error) {
 				if runs++; runs > 1 {
 					return idem.Response{}, errChanged
