@@ -18,6 +18,11 @@ const (
 	// asidePause is how long a job that could not be delivered waits for its next
 	// try.
 	asidePause = 10 * time.Second
+	// heldPause is how long jobs wait that were only held back. The earlier job's ticket
+	// delivers them as well. They need their own only if that ticket came before their
+	// commit. A second ticket every few seconds would count each refusal twice, and
+	// park the earlier job early.
+	heldPause = 2 * time.Minute
 	// asideTime is how long the queuing of tickets may take, however long the batch
 	// has taken.
 	asideTime = 5 * time.Second
@@ -35,7 +40,11 @@ func (d *Drain) setAside(ctx context.Context, todos []*todo) (first int) {
 		case t.gone:
 			first = min(first, t.first)
 		default:
-			tickets = append(tickets, jobs.Ticket{PK: t.image.PK, Jobs: t.image.ID}.From(time.Now().Add(asidePause)))
+			pause := asidePause
+			if len(t.jobs) == 0 && len(t.held) > 0 {
+				pause = heldPause
+			}
+			tickets = append(tickets, jobs.Ticket{PK: t.image.PK, Jobs: t.image.ID}.From(time.Now().Add(pause)))
 		}
 	}
 	if len(tickets) == 0 {

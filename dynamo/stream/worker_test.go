@@ -226,6 +226,8 @@ func TestJobsThatWereSetAsideKeepTheirOrder(t *testing.T) {
 	})
 	if seq := handle(t, w, feed.event(t)); seq != "" || len(out.kinds()) != 0 || len(other.kinds()) != 1 || len(aside) != 2 {
 		t.Errorf("reported %q, delivered %v and %v, set aside %v", seq, out.kinds(), other.kinds(), aside)
+	} else if later := aside[1].Due.Sub(aside[0].Due); later < time.Minute {
+		t.Errorf("the ticket of the job that was held back is due only %v after that of the first, which delivers both", later)
 	}
 	queue.deliver(t, w)
 	if len(out.kinds()) != 0 || queue.len() != 2 {

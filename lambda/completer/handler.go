@@ -154,6 +154,10 @@ func (h *Handler) message(ctx context.Context, m *events.SQSMessage) error {
 	if t.Due.After(h.opt.Now()) {
 		return h.again(ctx, t)
 	}
+	grace := h.opt.Grace
+	if t.Jobs != "" {
+		grace = jobsPause
+	}
 	deadline, ok := ctx.Deadline()
 	switch {
 	case ctx.Err() != nil:
@@ -162,12 +166,8 @@ func (h *Handler) message(ctx context.Context, m *events.SQSMessage) error {
 		// Another ticket has taken the time. Each receive counts, so this message
 		// would end in the dead-letter queue without a try; a new message replaces
 		// it.
-		t.Due = h.opt.Now().Add(h.opt.Grace)
+		t.Due = h.opt.Now().Add(grace)
 		return h.again(ctx, t)
-	}
-	grace := h.opt.Grace
-	if t.Jobs != "" {
-		grace = jobsPause
 	}
 	o := h.resume(ctx, t)
 	log := h.opt.Logger.With("record", redact.Record(t.PK), "outcome", o.Kind, "tries", t.Tries)

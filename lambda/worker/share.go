@@ -2,15 +2,26 @@ package worker
 
 import (
 	"context"
+	"errors"
+	"fmt"
 	"reflect"
+	"slices"
 	"sync"
 	"time"
 
 	"github.com/samekey/samekey/idem/jobs"
+	"github.com/samekey/samekey/internal/redact"
 )
 
 // leastShare lets a service that has come back show it.
 const leastShare = 250 * time.Millisecond
+
+// atEaseKey marks the context of an event that holds up nothing but itself.
+type atEaseKey struct{}
+
+// atEase gives each share whole to an event of the queue: a job that takes longer than
+// what is left of its sink's share would never be delivered otherwise.
+func atEase(ctx context.Context) context.Context { return context.WithValue(ctx, atEaseKey{}, true) }
 
 // share is a part of a batch's time. Whoever uses it up gets half as much the next
 // time; who doesn't gets twice as much, up to the whole. So a service that hangs
@@ -27,15 +38,21 @@ func (s *share) use(ctx context.Context, fn func(context.Context)) {
 	s.mu.Lock()
 	had := s.now
 	s.mu.Unlock()
-	mine, cancel := context.WithTimeout(ctx, had)
+	gets, eased := had, ctx.Value(atEaseKey{}) != nil
+	if eased {
+		gets = s.full
+	}
+	began := time.Now()
+	mine, cancel := context.WithTimeout(ctx, gets)
 	defer cancel()
 	fn(mine)
 	switch {
-	case ctx.Err() != nil: // the time of others was up
-	case mine.Err() != nil:
-		s.set(max(had/2, min(leastShare, s.full)))
-	default:
+	case mine.Err() == nil:
 		s.set(min(2*had, s.full))
+	case eased: // the stream was not held up
+	case time.Since(began) < gets-gets/10: // the time of others was up
+	default:
+		s.set(max(had/2, min(leastShare, s.full)))
 	}
 }
 
@@ -51,9 +68,22 @@ type sharedSink struct {
 	*share
 }
 
-// Deliver implements [jobs.Sink].
+// Deliver implements [jobs.Sink]. A delivery that the end of the time has broken off
+// says nothing of its job, and a panic is the sink's: neither counts against a job.
 func (s *sharedSink) Deliver(ctx context.Context, batch []jobs.Delivery) (errs []error) {
-	s.use(ctx, func(ctx context.Context) { errs = s.Sink.Deliver(ctx, batch) })
+	defer func() {
+		if v := recover(); v != nil {
+			errs = slices.Repeat([]error{fmt.Errorf("%w: %s", jobs.ErrSinkDown, redact.Panic(v))}, len(batch))
+		}
+	}()
+	s.use(ctx, func(ctx context.Context) {
+		errs = slices.Clone(s.Sink.Deliver(ctx, batch))
+		for i, err := range errs {
+			if ctx.Err() != nil && (errors.Is(err, context.DeadlineExceeded) || errors.Is(err, context.Canceled)) {
+				errs[i] = fmt.Errorf("%w: its time is up: %w", jobs.ErrSinkDown, err)
+			}
+		}
+	})
 	return errs
 }
 

@@ -2,6 +2,7 @@ package worker
 
 import (
 	"context"
+	"errors"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -9,6 +10,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/samekey/samekey/idem/jobs"
+	"github.com/samekey/samekey/lambda/completer"
 )
 
 // stubSink takes as long as it is told to, or as its context lets it.
@@ -75,4 +77,83 @@ func TestShareIsNotCutForTheTimeOfOthers(t *testing.T) {
 			t.Errorf("its share is %v", s.now)
 		}
 	})
+}
+
+// A queue whose caller gives it as long as its share has used the share up.
+func TestShareIsCutWhereItsCallerEndsAtTheSameTime(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		s := newShare(4 * time.Second)
+		ctx, cancel := context.WithTimeout(t.Context(), s.full)
+		defer cancel()
+		s.use(ctx, func(ctx context.Context) { <-ctx.Done() })
+		if s.now != s.full/2 {
+			t.Errorf("its share is %v", s.now)
+		}
+	})
+}
+
+// A sink that takes longer for a job than what is left of its share doesn't have its
+// jobs parked, and delivers them where the stream doesn't wait.
+func TestShareOfASlowSink(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		slow := jobs.SinkFunc(func(ctx context.Context, _ jobs.Delivery) error {
+			select {
+			case <-ctx.Done():
+				return ctx.Err()
+			case <-time.After(2 * leastShare):
+				return nil
+			}
+		})
+		sink := shareOut(slow, 4*time.Second)
+		many := make([]jobs.Delivery, 20)
+		for range 6 {
+			for i, err := range sink.Deliver(t.Context(), many) {
+				if err != nil && !errors.Is(err, jobs.ErrSinkDown) && !errors.Is(err, jobs.ErrHeldBack) {
+					t.Fatalf("the error of job %d counts against it: %v", i, err)
+				}
+			}
+		}
+		if errs := sink.Deliver(t.Context(), many[:1]); errs[0] == nil {
+			t.Fatal("the share is not used up: the test shows nothing")
+		}
+		if errs := sink.Deliver(atEase(t.Context()), many[:1]); errs[0] != nil {
+			t.Errorf("from the queue: %v", errs)
+		}
+	})
+}
+
+// A sink for all kinds that panics is unavailable, as one of a route is.
+func TestPanicOfASinkForAll(t *testing.T) {
+	t.Parallel()
+	errs := shareOut(panicking{}, time.Minute).Deliver(t.Context(), make([]jobs.Delivery, 2))
+	if len(errs) != 2 || !errors.Is(errs[0], jobs.ErrSinkDown) || !errors.Is(errs[1], jobs.ErrSinkDown) {
+		t.Errorf("errors %v", errs)
+	}
+}
+
+type panicking struct{}
+
+func (panicking) Deliver(context.Context, []jobs.Delivery) []error { panic("boom") }
+
+// askedFor is a resumer that keeps the context it was called with.
+type askedFor struct{ ctx context.Context }
+
+func (a *askedFor) Resume(ctx context.Context, _ jobs.Ticket) completer.TicketOutcome {
+	a.ctx = ctx
+	return completer.TicketOutcome{Kind: completer.TicketDone}
+}
+
+type noQueue struct{ jobs.TicketQueue }
+
+// An event of the queue doesn't hurry: nothing waits behind it.
+func TestTicketsAreAtEase(t *testing.T) {
+	t.Parallel()
+	asked := &askedFor{}
+	w := &Worker{tickets: completer.New(noQueue{}, asked)}
+	body := `{"Records":[{"messageId":"1","eventSource":"aws:sqs","body":"{\"pk\":\"v1##k\",\"owner\":\"o\",\"ver\":1,\"due_ms\":1}"}]}`
+	if out, err := w.Invoke(t.Context(), []byte(body)); err != nil || asked.ctx == nil || asked.ctx.Value(atEaseKey{}) == nil {
+		t.Errorf("answered %s, %v, with the context %v", out, err, asked.ctx)
+	}
 }

@@ -43,8 +43,9 @@ type Options struct {
 	Namespaces []string
 
 	// Share is how much of the time of a batch of the stream each sink may use, and
-	// the queue. A batch may take three times as long, acknowledgements included.
-	// Default: 5 seconds.
+	// the queue. A batch may take three times as long, acknowledgements included. A
+	// job that comes again from the queue has the whole share to itself: it must be
+	// longer than a sink takes for one job. Default: 5 seconds.
 	Share time.Duration
 
 	// Logger takes warnings and errors; never a job's Args. Default: slog.Default().
@@ -158,7 +159,7 @@ func (w *Worker) Invoke(ctx context.Context, payload []byte) ([]byte, error) {
 		defer cancel()
 		return w.feed.Invoke(ctx, payload)
 	case sourceQueue:
-		return w.tickets.Invoke(ctx, payload)
+		return w.tickets.Invoke(atEase(ctx), payload)
 	case sourceSchedule:
 		return w.runSweep(ctx)
 	default:
