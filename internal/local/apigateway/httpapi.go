@@ -34,7 +34,7 @@ func JWT(claims map[string]string, scopes ...string) *Identity {
 	return &Identity{JWT: &events.APIGatewayV2HTTPRequestContextAuthorizerJWTDescription{Claims: claims, Scopes: scopes}}
 }
 
-// ErrForbidden, returned by an authorizer, makes the answer 403 instead of 401: the
+// ErrForbidden makes the answer 403 instead of 401 if an authorizer returns it: the
 // caller is known but not allowed.
 var ErrForbidden = errors.New("forbidden")
 
