@@ -17,10 +17,11 @@ type batcher struct {
 	// call sends a batch. It returns an error for the whole batch, or else a result
 	// for each entry, nil for accepted entries.
 	call func(ctx context.Context, batch []jobs.Delivery) (results, error)
+	past evidence
 }
 
 func (b *batcher) deliver(ctx context.Context, all []jobs.Delivery) []error {
-	r := newRound(b.service, len(all))
+	r := newRound(b.service, &b.past, all)
 	held := make(map[string]bool)
 	left := make([]int, len(all))
 	for i := range left {

@@ -24,8 +24,10 @@
 //   - Another refusal (4xx) can be the fault of the job, or of how the sink is set up. It
 //     counts if the sink took another job of the batch. If the sink took none, it
 //     counts for the first refused job only, and after ten refusals the rest of the batch
-//     isn't tried. So bad jobs are parked one after another, and a sink that
-//     refuses everything doesn't park everything.
+//     isn't tried. A sink remembers that job: until it has taken a job, or three minutes
+//     without another refusal of that job have passed, refusals of other jobs don't
+//     count. So bad jobs are parked one after another, and a sink that refuses
+//     everything doesn't park everything, also if each job comes alone.
 //
 // # Sizes
 //

@@ -15,14 +15,16 @@ const maxDoubts = 10
 // round is a call of Deliver: the results so far, and their evidence about the sink.
 type round struct {
 	service string
+	past    *evidence
+	batch   []jobs.Delivery
 	errs    []error
 	taken   bool  // the sink accepted a job, so it exists and is set up
 	down    bool  // the sink is at fault: the rest isn't tried
 	doubts  []int // deliveries whose refusal is in doubt
 }
 
-func newRound(service string, n int) *round {
-	return &round{service: service, errs: make([]error, n)}
+func newRound(service string, past *evidence, batch []jobs.Delivery) *round {
+	return &round{service: service, past: past, batch: batch, errs: make([]error, len(batch))}
 }
 
 // note records the result of delivery i: f is nil if it was accepted.
@@ -66,11 +68,16 @@ func (r *round) over(ctx context.Context, these ...int) bool {
 
 // verdicts returns the errors for the drain. Refusals of unknown cause count against
 // their jobs if the sink accepted other jobs. Otherwise the sink may be the cause:
-// then only the first refusal counts, so that bad jobs are parked one after another,
-// but an outage doesn't park every job.
+// then only the first refusal counts, and only if no other job is the suspect of
+// earlier rounds. So bad jobs are parked one after another, but a sink that refuses
+// everything doesn't park every job.
 func (r *round) verdicts() []error {
-	if !r.taken && len(r.doubts) > 1 {
-		for _, i := range r.doubts[1:] {
+	if r.taken {
+		r.past.accepts()
+		return r.errs
+	}
+	for n, i := range r.doubts {
+		if n > 0 || !r.past.suspects(r.batch[i].JobID) {
 			r.errs[i] = fmt.Errorf("%w, or it refuses the job: %w", jobs.ErrSinkDown, r.errs[i])
 		}
 	}

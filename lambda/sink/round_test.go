@@ -4,6 +4,8 @@ import (
 	"errors"
 	"slices"
 	"testing"
+	"testing/synctest"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 
@@ -132,5 +134,39 @@ func TestUnknownRefusalsOfEntries(t *testing.T) {
 		if diff := cmp.Diff([]verdict{counted, down, down}, verdicts(s.Deliver(t.Context(), deliveries(3)), 3)); diff != "" {
 			t.Errorf("none is taken: -want +got:\n%s", diff)
 		}
+	})
+}
+
+// A worker's tickets bring the jobs of one operation each. A sink that refuses
+// everything has one suspect all the same, and the next one after the first is parked.
+func TestRefusedAloneThereIsOneSuspect(t *testing.T) {
+	t.Parallel()
+	each(t, func(t *testing.T, _ string, f *fake, s jobs.Sink) {
+		t.Helper()
+		synctest.Test(t, func(t *testing.T) {
+			one := func(i int) verdict {
+				t.Helper()
+				return verdicts(s.Deliver(t.Context(), deliveries(i + 1)[i:]), 1)[0]
+			}
+			want := func(name string, got []verdict, want ...verdict) {
+				t.Helper()
+				if diff := cmp.Diff(want, got); diff != "" {
+					t.Errorf("%s: -want +got:\n%s", name, diff)
+				}
+			}
+			refuse := func([]string) error { return answer(400, "NobodyDocumentsThis") }
+			f.whole = refuse
+			want("nothing is known of the sink", []verdict{one(0), one(1), one(0), one(2)}, counted, down, counted, down)
+			time.Sleep(2 * time.Minute)
+			want("its next try", []verdict{one(1), one(0), one(1)}, down, counted, down)
+			time.Sleep(3 * time.Minute)
+			want("the suspect is parked", []verdict{one(1), one(2), one(1)}, counted, down, counted)
+			f.whole = nil
+			want("the sink takes jobs", []verdict{one(3)}, taken)
+			f.whole = refuse
+			want("jobs are at fault", []verdict{one(0), one(1), one(2)}, counted, counted, counted)
+			time.Sleep(time.Minute)
+			want("later nobody knows", []verdict{one(0), one(2)}, down, counted)
+		})
 	})
 }

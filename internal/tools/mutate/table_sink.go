@@ -4,6 +4,14 @@ package main
 func sinkMutants() []mutant {
 	return []mutant{
 		{
+			rule: "OneSuspect", what: "a sink that refuses everything parks each job that comes alone",
+			in: "lambda/sink.evidence.suspects", old: "$job != $e.suspect", new: "false", run: "^TestRefusedAloneThereIsOneSuspect$",
+		},
+		{
+			rule: "OneSuspect", what: "an accepted job is no evidence for the next round",
+			in: "lambda/sink.round.verdicts", old: "$r.past.accepts()", new: "", run: "^TestRefusedAloneThereIsOneSuspect$",
+		},
+		{
 			rule: "DownCostsACall", what: "a batching sink that is down is asked for every batch",
 			in: "lambda/sink.batcher.send", old: "$r.down = $f.blame == ofSink", new: "", run: "^TestSinkThatIsDownCostsACall$",
 		},
@@ -29,7 +37,7 @@ func sinkMutants() []mutant {
 		},
 		{
 			rule: "UnknownRefusal", what: "a sink that refuses everything parks everything",
-			in: "lambda/sink.round.verdicts", old: "if !$r.taken && len($r.doubts) > 1 {", new: "if $r.taken && len($r.doubts) > 1 {", run: "^TestUnknownRefusals$",
+			in: "lambda/sink.round.verdicts", old: "if $n > 0 || !$r.past.suspects($r.batch[$i].JobID) {", new: "if $n < 0 {", run: "^TestUnknownRefusals$",
 		},
 		{
 			rule: "UnknownRefusal", what: "a sink that refuses everything is asked for every job",
