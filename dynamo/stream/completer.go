@@ -109,7 +109,7 @@ func (c *Completer) run(ctx context.Context, changes []change) (first int) {
 		if ch.new == nil || newest[ch.new.PK] != ch || !state.Completable(ch.new) {
 			continue
 		}
-		if ch.new.Lease.Sub(c.opt.Now()) > c.opt.MaxHold {
+		if state.Overheld(ch.new, c.opt.Now(), c.opt.MaxHold) {
 			continue
 		}
 		tickets = append(tickets, jobs.TicketFor(ch.new).From(state.Due(ch.new, ch.time, c.opt.Grace)))

@@ -49,32 +49,29 @@ func (s *Sweep) look(ctx context.Context, items []item.Map) findings {
 // examine adds the tasks from a record to f.
 func (s *Sweep) examine(f *findings, r *store.Record, now time.Time) {
 	s.examineJobs(f, r, now.Sub(r.Run) > s.opt.Late)
-	late := state.Due(r, r.Run, s.opt.Grace)
-	held := r.Lease.Sub(now) > defaultMaxHold // no attempt works that long: its clock was wrong
-	overdue := now.After(late) || held
 	list := func(why Why) {
 		if r.Blocked {
 			why = WhyBlocked
 		}
 		f.entries = append(f.entries, entry(why, r))
 	}
-	switch {
-	case r.State == store.Stuck:
+	waiting, since := state.Waits(r, now, s.opt.Grace, defaultMaxHold)
+	switch waiting {
+	case state.NotWaiting:
+	case state.ForOperator:
 		list(WhyStuck)
-	case r.State != store.Open || state.Freed(r):
-	case !overdue && r.Blocked: // waiting doesn't help
+	case state.ForProgram:
 		list(WhyBlocked)
-	case !overdue:
-	case r.Keep == store.KeepNothing:
+	case state.ForExpiry:
 		list(WhyExpiring)
-	case state.Completable(r):
+	case state.ForCompleter:
 		list(WhyOpen)
-		if !held && now.Sub(late) > s.opt.Late {
+		if !state.Overheld(r, now, defaultMaxHold) && now.Sub(since) > s.opt.Late {
 			f.tickets = append(f.tickets, jobs.TicketFor(r).From(now))
 		}
-	default:
+	case state.ForItsClient:
 		list(WhyNoRequest)
-		if now.Sub(r.Run) > s.opt.Retention {
+		if state.Forsaken(r, now, s.opt.Retention) {
 			f.giveUps = append(f.giveUps, r)
 		}
 	}

@@ -63,3 +63,50 @@ func LastJobs(r *store.Record, names []string) bool {
 func KeptForNothing(r *store.Record) bool {
 	return r.State == store.Done && r.Keep == store.KeepJobs && len(r.Jobs) == 0
 }
+
+// Overheld reports whether a lease ends so late that the clock of its attempt was
+// wrong: no attempt works that long.
+func Overheld(r *store.Record, now time.Time, maxHold time.Duration) bool {
+	return r.Lease.Sub(now) > maxHold
+}
+
+// Waiting is the reason why an operation doesn't go on by itself.
+type Waiting int
+
+// The reasons.
+const (
+	NotWaiting   Waiting = iota // finished, freed, or left to its client for now
+	ForOperator                 // stuck: an operator settles it
+	ForProgram                  // blocked, and not overdue: people change its program
+	ForExpiry                   // abandoned with nothing committed: it will be forgotten
+	ForCompleter                // abandoned, with its request
+	ForItsClient                // abandoned, and its request wasn't stored
+)
+
+// Waits judges an operation as a sweep does: an open operation is abandoned once it is
+// due, or overheld. since is when it became due.
+func Waits(r *store.Record, now time.Time, grace, maxHold time.Duration) (w Waiting, since time.Time) {
+	since = Due(r, r.Run, grace)
+	overdue := now.After(since) || Overheld(r, now, maxHold)
+	switch {
+	case r.State == store.Stuck:
+		return ForOperator, since
+	case r.State != store.Open || Freed(r):
+		return NotWaiting, since
+	case !overdue && r.Blocked: // waiting doesn't help
+		return ForProgram, since
+	case !overdue:
+		return NotWaiting, since
+	case r.Keep == store.KeepNothing:
+		return ForExpiry, since
+	case Completable(r):
+		return ForCompleter, since
+	}
+	return ForItsClient, since
+}
+
+// Forsaken reports whether an operation that waits for its client has waited for longer
+// than its key would be remembered.
+func Forsaken(r *store.Record, now time.Time, retention time.Duration) bool {
+	return now.Sub(r.Run) > retention
+}

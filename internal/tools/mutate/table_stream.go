@@ -257,7 +257,7 @@ func streamMutants() []mutant {
 		},
 		{
 			rule: "SweepGiveUp", what: "the sweep gives up what a client may still come back for",
-			in: "dynamo/stream.Sweep.examine", old: "if $now.Sub($r.Run) > $s.opt.Retention {", new: "if $now.After($r.Run) {", run: "^TestSweepGivesUpAfterTheRetentionOnly$",
+			in: "internal/state.Forsaken", old: "return $now.Sub($r.Run) > $retention", new: "return $now.After($r.Run)", pkg: "dynamo/stream", run: "^TestSweepGivesUpAfterTheRetentionOnly$",
 		},
 	}
 }
