@@ -134,7 +134,7 @@ func TestPhasesSurviveACrashAtEveryCall(t *testing.T) {
 						store := idemtest.Faulty(&p.mem, idemtest.CrashAt(call, applied))
 						_, _ = p.do(p.engine(store))
 						crashed = crashed || store.Crashed()
-						p.ahead.Store(int64(time.Minute)) // the lease is over
+						p.ahead.Store(int64(2 * ample)) // the lease is over
 						if !byCompleter || !p.complete(t) {
 							_, _ = p.do(p.engine(&p.mem))
 						}
@@ -174,7 +174,7 @@ func TestPhasesSurviveAFaultAtEveryCall(t *testing.T) {
 					})
 					e := p.engine(st)
 					_, _ = p.do(e)
-					p.ahead.Store(int64(time.Minute))
+					p.ahead.Store(int64(2 * ample))
 					_, _ = p.do(e)
 					p.check(t, fmt.Sprintf("%s at call %d", kind, call))
 				}
@@ -208,7 +208,7 @@ func TestPhasesFenceAWorkerThatWakesUp(t *testing.T) {
 					}()
 					select {
 					case <-asleep:
-						p.ahead.Store(int64(time.Minute))
+						p.ahead.Store(int64(2 * ample))
 						_, _ = p.do(p.engine(&p.mem))
 					case <-ended: // this worker makes fewer calls
 					}
