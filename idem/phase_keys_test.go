@@ -267,7 +267,7 @@ func TestForHowLongACallIsRepeated(t *testing.T) {
 		"a long memory":                   {1000 * time.Hour, []idem.PhaseOption{idem.Remembers(1002 * time.Hour)}, false},
 		"a short memory":                  {44 * time.Minute, []idem.PhaseOption{idem.Remembers(time.Hour)}, false},
 		"a short memory, a quarter left":  {45 * time.Minute, []idem.PhaseOption{idem.Remembers(time.Hour)}, true},
-		"no memory":                       {time.Minute, []idem.PhaseOption{idem.Remembers(0)}, true},
+		"no memory":                       {30 * time.Minute, []idem.PhaseOption{idem.Remembers(0)}, true},
 		"of a system without keys by now": {25 * time.Hour, []idem.PhaseOption{idem.NotIdempotent()}, true},
 		"a day ago, and deferred by then": {25 * time.Hour, []idem.PhaseOption{idem.Deferred()}, true},
 	} {
