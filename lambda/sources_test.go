@@ -21,7 +21,7 @@ import (
 )
 
 // ample is the time of a request that must not run out of it on a slow machine.
-const ample = 10 * time.Minute
+const ample = 2 * time.Minute
 
 // call is a request as a client makes it.
 type call struct {

@@ -7,7 +7,7 @@ import (
 )
 
 // Limit is the time a request has. With it, a lease ends after little more.
-const Limit = 10 * time.Minute
+const Limit = 2 * time.Minute
 
 // LeaseOver is beyond every lease.
 const LeaseOver = 2 * Limit

@@ -63,7 +63,7 @@ func New(t testing.TB, optFns ...func(*dynamo.Options)) *Table {
 
 // Lease is the time of a request whose context has no deadline: on a machine that is
 // busy with other tests, a request can take minutes.
-const Lease = 10 * time.Minute
+const Lease = 150 * time.Second
 
 // Unhurried gives an engine's requests that time.
 func Unhurried(o *idem.Options) { o.Lease = Lease }
