@@ -1,6 +1,7 @@
 package check_test
 
 import (
+	"context"
 	"io"
 	"log/slog"
 	"net/http"
@@ -65,7 +66,10 @@ func TestRocketRides(t *testing.T) {
 	t.Cleanup(srv.Close)
 	app := &rides.App{RidesTable: "rides", AuditTable: "audit", Payments: rides.Payments{URL: srv.URL}}
 	engine := rides.Engine(&idem.MemoryStore{}, rides.RidesNamespace, quiet, func(o *idem.Options) { o.Resumable = true })
-	auth := lambdarun.InProcess(awslambda.NewHandler(rides.Authorize), 5*time.Minute)
+	// A handler of aws-lambda-go takes one invocation at a time: each has its own.
+	auth := lambdarun.InProcess(lambdarun.InvokerFunc(func(ctx context.Context, payload []byte) ([]byte, error) {
+		return awslambda.NewHandler(rides.Authorize).Invoke(ctx, payload)
+	}), 5*time.Minute)
 	t.Cleanup(func() { _ = auth.Close() })
 	front := behind(t, "POST /rides", rides.NewFunction(app, engine), &apigateway.LambdaAuthorizer{
 		Function: auth, IdentitySources: []string{"header.Authorization"}, Simple: true,

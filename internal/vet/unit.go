@@ -5,6 +5,7 @@ import (
 	"go/token"
 	"go/types"
 	"strconv"
+	"sync"
 )
 
 // unit is a function that runs by itself: a declared one, or a literal that is
@@ -15,6 +16,8 @@ type unit struct {
 	label string // tells a literal from others in fn
 	body  *ast.BlockStmt
 	calls []event
+
+	once  sync.Once // rules run at the same time, and share the graph
 	graph *graph
 }
 
@@ -124,9 +127,7 @@ func (c *code) events(body *ast.BlockStmt) (all []event) {
 
 // graphOf is made when it is asked for: few functions need it.
 func (c *code) graphOf(u *unit) *graph {
-	if u.graph == nil {
-		u.graph = newGraph(c.info, u.body)
-	}
+	u.once.Do(func() { u.graph = newGraph(c.info, u.body) })
 	return u.graph
 }
 

@@ -33,7 +33,8 @@ var _ Invoker = (*InProcessFunction)(nil)
 //
 // h gets a context with a deadline, a request id and an ARN, as in Lambda. Its
 // error, or panic, becomes a [*FunctionError] as aws-lambda-go would report it.
-// Concurrency has no limit. At the deadline the invocation ends with [TypeTimedOut],
+// Concurrency has no limit; a handler of lambda.NewHandler with a function reuses the
+// memory of its answers, so make a new one for each invocation if several run at once. At the deadline the invocation ends with [TypeTimedOut],
 // but code cannot be killed here: h continues until it heeds its context. A panic in
 // another goroutine of h, or os.Exit, ends this process.
 //
