@@ -7,6 +7,7 @@ import (
 	"flag"
 	"fmt"
 	"go/token"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"slices"
@@ -192,9 +193,14 @@ func vetLock(ctx context.Context, env environment, opt vetOptions, pkgs []*packa
 		c.At.Pos = fromHere(c.At.Pos)
 		fmt.Fprintln(env.stdout, c)
 	}
+	_, missing := os.Stat(opt.lock)
 	switch {
 	case opt.update:
 		return 0, next.Write(opt.lock)
+	case errors.Is(missing, fs.ErrNotExist):
+		fmt.Fprintf(env.stdout, "%s: lock: there is no such file yet: write it by samekey vet -lock %s -update %s, and commit it\n",
+			opt.lock, opt.lock, strings.Join(opt.patterns, " "))
+		return 1, nil
 	case len(changes) == 0 && !next.Equal(file):
 		fmt.Fprintf(env.stdout, "%s: lock: operations under way survive the changes of the phases: write them down by samekey vet -lock %s -update\n", opt.lock, opt.lock)
 		return 1, nil

@@ -67,7 +67,7 @@ func TestVetWritesTheLockFile(t *testing.T) {
 	const golden = vetHandlers + "/samekey.lock"
 	path := filepath.Join(t.TempDir(), "samekey.lock")
 	code, stdout, _ := call(t, nil, "vet", "-lock", path, vetHandlers)
-	if code != 1 || !strings.Contains(stdout, "operations under way survive the changes of the phases: write them down by samekey vet -lock "+path+" -update") {
+	if code != 1 || !strings.Contains(stdout, "there is no such file yet: write it by samekey vet -lock "+path+" -update "+vetHandlers+", and commit it") {
 		t.Errorf("without a file: code %d\n%s", code, stdout)
 	}
 	if code, stdout, stderr := call(t, nil, "vet", "-lock", path, "-update", vetHandlers); code != 0 || stdout+stderr != "" {
