@@ -10,6 +10,7 @@ import (
 	"os"
 	"os/exec"
 	"strings"
+	"syscall"
 	"time"
 
 	"github.com/samekey/samekey/internal/local/servers"
@@ -33,6 +34,9 @@ func (p *Process) choosePort(ctx context.Context) error {
 		return fmt.Errorf("%q is not a URL like http://127.0.0.1:3001", p.URL)
 	}
 	ln, err := new(net.ListenConfig).Listen(ctx, "tcp", u.Host)
+	if errors.Is(err, syscall.EADDRINUSE) && u.Port() != "0" {
+		return fmt.Errorf("%w (choose another by -process-url, or 0 for any free port)", err)
+	}
 	if err != nil {
 		return err
 	}

@@ -10,6 +10,7 @@ import (
 	"strings"
 	"sync"
 	"sync/atomic"
+	"syscall"
 	"time"
 
 	"github.com/samekey/samekey/internal/local/ids"
@@ -126,9 +127,13 @@ func (s *Stack) start(ctx context.Context) error {
 func (s *Stack) listen(ctx context.Context) error {
 	for _, v := range []struct {
 		port   int
+		flag   string
 		server **server
-	}{{s.opts.APIPort, &s.servers.api}, {s.opts.ControlPort, &s.servers.control}, {0, &s.servers.invoke}} {
+	}{{s.opts.APIPort, "-api-port", &s.servers.api}, {s.opts.ControlPort, "-control-port", &s.servers.control}, {0, "", &s.servers.invoke}} {
 		server, err := listen(ctx, v.port)
+		if errors.Is(err, syscall.EADDRINUSE) && v.port != 0 {
+			return fmt.Errorf("%w (choose another by %s, or 0 for any free port)", err, v.flag)
+		}
 		if err != nil {
 			return err
 		}

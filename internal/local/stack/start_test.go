@@ -52,13 +52,19 @@ func TestPortThatIsTakenIsNamed(t *testing.T) {
 	defer ln.Close()
 	port := ln.Addr().(*net.TCPAddr).Port
 	world := Process{Name: "world", Command: []string{worldProgram}, URL: fmt.Sprintf("http://127.0.0.1:%d", port)}
-	for want, opts := range map[string]Options{
-		fmt.Sprintf("port %d", port): {APIPort: port},
-		"process world: listen":      {Processes: []Process{world}}, // or it would be taken for the world
+	for _, tt := range []struct {
+		opts        Options
+		names, flag string
+	}{
+		{Options{APIPort: port}, fmt.Sprintf("port %d", port), "-api-port"},
+		{Options{ControlPort: port}, fmt.Sprintf("port %d", port), "-control-port"},
+		{Options{Processes: []Process{world}}, "process world: listen", "-process-url"}, // or it would be taken for the world
 	} {
-		opts.Template, opts.Logs = filepath.Join(stackDir, "template.yaml"), io.Discard
-		if _, err := Start(t.Context(), opts); err == nil || !strings.Contains(err.Error(), want) {
-			t.Errorf("error %v, want %q", err, want)
+		tt.opts.Template, tt.opts.Logs = filepath.Join(stackDir, "template.yaml"), io.Discard
+		_, err := Start(t.Context(), tt.opts)
+		remedy := "(choose another by " + tt.flag + ", or 0 for any free port)"
+		if err == nil || !strings.Contains(err.Error(), tt.names) || !strings.HasSuffix(err.Error(), remedy) {
+			t.Errorf("error %v, want %q and %q", err, tt.names, remedy)
 		}
 	}
 }
