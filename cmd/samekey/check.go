@@ -181,6 +181,9 @@ func (o *checkOptions) fill(env environment) (err error) {
 			return err
 		}
 	}
+	if len(t.Body) == 0 && !t.NoBody {
+		return errors.New("there is no request to send: give its body, or say that it has none: -body, -body-file or -no-body")
+	}
 	t.Header = make(http.Header)
 	for _, h := range o.header {
 		t.Header.Add(h.name, h.value)

@@ -116,7 +116,7 @@ func TestCheckCalledTheWrongWay(t *testing.T) {
 	}{
 		{[]string{"-h"}, 0, "usage: samekey check -body JSON"},
 		{nil, 2, "which API?"},
-		{[]string{"http://host"}, 2, "there is no request to send"},
+		{[]string{"http://host"}, 2, "or say that it has none: -body, -body-file or -no-body"},
 		{[]string{"http://host", "-body={}", "more"}, 2, `"more" is not a flag`},
 		{[]string{"http://host", "-body={}", "-body-file=" + file}, 2, "the same is given by another flag"},
 		{[]string{"http://host", "-body-file=/nowhere.json"}, 2, "/nowhere.json"},
