@@ -5,6 +5,8 @@ import (
 	"errors"
 	"flag"
 	"fmt"
+	"io/fs"
+	"os"
 	"strconv"
 	"strings"
 
@@ -29,6 +31,9 @@ LOCAL_STREAM_WINDOW and LOCAL_SWEEP_EVERY. See docs/local.md.
 Flags:
 `
 
+// defaultTemplate is in the present folder.
+const defaultTemplate = "template.yaml"
+
 func runLocal(ctx context.Context, env environment, args []string) int {
 	opts, follow, err := localOptions(env, args)
 	switch {
@@ -47,6 +52,9 @@ func runLocal(ctx context.Context, env environment, args []string) int {
 	if err != nil {
 		if ctx.Err() != nil {
 			return 0 // told to end while it started
+		}
+		if _, missing := os.Stat(opts.Template); opts.Template == defaultTemplate && errors.Is(missing, fs.ErrNotExist) {
+			err = fmt.Errorf("there is no %s here: go to its folder, name it by -template FILE, or begin with samekey init", opts.Template)
 		}
 		fmt.Fprintf(env.stderr, "samekey local: %v\n", err)
 		return 1
@@ -82,7 +90,7 @@ func localOptions(env environment, args []string) (opts stack.Options, follow bo
 		fmt.Fprint(env.stderr, localUsage)
 		fs.PrintDefaults()
 	}
-	fs.StringVar(&opts.Template, "template", "template.yaml", "the SAM template `FILE`")
+	fs.StringVar(&opts.Template, "template", defaultTemplate, "the SAM template `FILE`")
 	fs.StringVar(&opts.StackName, "stack-name", "local", "AWS::StackName, with which names begin")
 	fs.IntVar(&opts.APIPort, "api-port", apiPort, "port of the APIs; 0 is any free one")
 	fs.IntVar(&opts.ControlPort, "control-port", controlPort, "port of the control server; 0 is any free one")
@@ -98,7 +106,7 @@ func localOptions(env environment, args []string) (opts stack.Options, follow bo
 		return opts, false, err
 	}
 	if fs.NArg() > 0 {
-		return opts, false, fmt.Errorf("%q is not a flag", fs.Arg(0))
+		return opts, false, fmt.Errorf("%q is not a flag; -template FILE names a template", fs.Arg(0))
 	}
 	opts.Processes, err = joinProcesses(processes, urls)
 	return opts, follow, err

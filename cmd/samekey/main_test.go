@@ -67,8 +67,9 @@ func TestUsage(t *testing.T) {
 		{[]string{"nonsense"}, 2, "", "there is no command nonsense"},
 		{[]string{"local", "-h"}, 0, "", "-process-url"},
 		{[]string{"local", "-nonsense"}, 2, "", "flag provided but not defined"},
-		{[]string{"local", "more"}, 2, "", `"more" is not a flag`},
+		{[]string{"local", "more"}, 2, "", `"more" is not a flag; -template FILE names a template`},
 		{[]string{"local", "-template", "/nowhere.yaml"}, 1, "", "/nowhere.yaml"},
+		{[]string{"local"}, 1, "", "there is no template.yaml here: go to its folder, name it by -template FILE, or begin with samekey init"},
 	} {
 		code, stdout, stderr := call(t, nil, tt.args...)
 		if code != tt.code || !strings.Contains(stdout, tt.stdout) || !strings.Contains(stderr, tt.stderr) {
