@@ -7,6 +7,7 @@
 //	samekey stuck   list and settle operations that wait for people
 //	samekey check   examine an HTTP API that takes idempotency keys
 //	samekey vet     find mistakes in handlers with phases
+//	samekey version print the version of this program
 package main
 
 import (
@@ -34,7 +35,7 @@ type environment struct {
 }
 
 func commands() []command {
-	return []command{initCommand, localCommand, stackCommand, stuckCommand, checkCommand, vetCommand}
+	return []command{initCommand, localCommand, stackCommand, stuckCommand, checkCommand, vetCommand, versionCommand}
 }
 
 func main() {
@@ -59,6 +60,8 @@ func run(ctx context.Context, env environment, args []string) int {
 	case "help", "-h", "-help", "--help":
 		usage(env.stdout)
 		return 0
+	case "-version", "--version":
+		return runVersion(ctx, env, args[1:])
 	}
 	fmt.Fprintf(env.stderr, "samekey: there is no command %s\n", args[0])
 	usage(env.stderr)

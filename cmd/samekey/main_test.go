@@ -64,6 +64,10 @@ func TestUsage(t *testing.T) {
 	}{
 		{nil, 2, "", "usage: samekey"},
 		{[]string{"help"}, 0, "usage: samekey", ""},
+		{[]string{"help"}, 0, "print the version of this program", ""},
+		{[]string{"version"}, 0, "samekey ", ""},
+		{[]string{"-version"}, 0, "samekey ", ""},
+		{[]string{"version", "more"}, 2, "", `"more" is not a flag`},
 		{[]string{"nonsense"}, 2, "", "there is no command nonsense"},
 		{[]string{"local", "-h"}, 0, "", "-process-url"},
 		{[]string{"local", "-nonsense"}, 2, "", "flag provided but not defined"},
