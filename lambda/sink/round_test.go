@@ -157,15 +157,15 @@ func TestRefusedAloneThereIsOneSuspect(t *testing.T) {
 			refuse := func([]string) error { return answer(400, "NobodyDocumentsThis") }
 			f.whole = refuse
 			want("nothing is known of the sink", []verdict{one(0), one(1), one(0), one(2)}, counted, down, counted, down)
-			time.Sleep(2 * time.Minute)
+			time.Sleep(2 * time.Minute) //nolint:forbidigo // by the bubble's clock
 			want("its next try", []verdict{one(1), one(0), one(1)}, down, counted, down)
-			time.Sleep(3 * time.Minute)
+			time.Sleep(3 * time.Minute) //nolint:forbidigo // by the bubble's clock
 			want("the suspect is parked", []verdict{one(1), one(2), one(1)}, counted, down, counted)
 			f.whole = nil
 			want("the sink takes jobs", []verdict{one(3)}, taken)
 			f.whole = refuse
 			want("jobs are at fault", []verdict{one(0), one(1), one(2)}, counted, counted, counted)
-			time.Sleep(time.Minute)
+			time.Sleep(time.Minute) //nolint:forbidigo // by the bubble's clock
 			want("later nobody knows", []verdict{one(0), one(2)}, down, counted)
 		})
 	})
