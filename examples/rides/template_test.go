@@ -77,8 +77,10 @@ func TestTemplateIsShort(t *testing.T) {
 	if n := 2 + strings.Count(block, "\n") + strings.Count(rest, "Samekey.Outputs"); !found || !ended || n > 25 {
 		t.Errorf("%d lines are for samekey.yaml", n)
 	}
-	if raw, err = os.ReadFile(nested); err != nil || string(raw) != deploy.Nested() {
-		t.Errorf("samekey.yaml is another version (%v): go run ./cmd/samekey stack -update", err)
+	for _, copied := range []string{nested, "../shop/samekey.yaml"} {
+		if raw, err = os.ReadFile(copied); err != nil || string(raw) != deploy.Nested() {
+			t.Errorf("%s is another version (%v): go run ./cmd/samekey stack -update FILE", copied, err)
+		}
 	}
 }
 
