@@ -5,6 +5,7 @@ import (
 	"errors"
 	"maps"
 	"slices"
+	"sync"
 	"time"
 
 	"github.com/samekey/samekey/idem/jobs"
@@ -69,19 +70,19 @@ func (d *Drain) holdBack(ctx context.Context, t *todo) {
 	if t.gone {
 		return // t has all waiting jobs
 	}
-	var now *store.Record // read at most once
-	var err error
-	waits := func(name string) bool {
-		if now == nil && err == nil {
-			// An image is older than its acknowledgements.
-			now, err = d.jobs.table.Load(ctx, t.image.PK, true)
-		}
-		if errors.Is(err, store.ErrCorrupt) {
-			return false // nobody will ever read it there, and the job is here
-		}
-		if err != nil {
+	load := sync.OnceValues(func() (*store.Record, error) {
+		// An image is older than its acknowledgements.
+		now, err := d.jobs.table.Load(ctx, t.image.PK, true)
+		if err != nil && !errors.Is(err, store.ErrCorrupt) {
 			d.log.WarnContext(ctx, "can't look for earlier jobs", "record", redact.Record(t.image.PK), "error", err)
-			return true
+		}
+		return now, err
+	})
+	waits := func(name string) bool {
+		now, err := load()
+		if err != nil {
+			// No program reads the jobs of a corrupt record, and the job is here.
+			return !errors.Is(err, store.ErrCorrupt)
 		}
 		return now != nil && now.ID == t.image.ID && state.Pending(now, name)
 	}
