@@ -47,8 +47,8 @@ local: ## run template.yaml on this machine (docs/local.md; more flags in LOCALF
 	@$(MAKE) --no-print-directory build ARCH=$(HOSTARCH) >&2
 	@go build -o dist/world/bootstrap ./examples/rides/cmd/world
 	@go build -o $(BIN)/samekey ./cmd/samekey
-	@exec $(BIN)/samekey local -with-parent -parameter Architecture=$(HOSTARCH) -parameter WorldUrl={world} \
-		-process world=dist/world/bootstrap -process-url world=http://127.0.0.1:$(or $(LOCAL_WORLD_PORT),3001) \
+	@exec $(BIN)/samekey local --with-parent --parameter Architecture=$(HOSTARCH) --parameter WorldUrl={world} \
+		--process world=dist/world/bootstrap --process-url world=http://127.0.0.1:$(or $(LOCAL_WORLD_PORT),3001) \
 		$(LOCALFLAGS)
 
 .PHONY: test
@@ -83,8 +83,8 @@ vet: ## go vet, and samekey vet on all packages
 	cd examples/shop && go vet ./...
 	@go build -o $(BIN)/samekey ./cmd/samekey
 	$(BIN)/samekey vet ./...
-	$(BIN)/samekey vet -lock examples/samekey.lock ./examples/...
-	cd examples/shop && $(BIN)/samekey vet -lock samekey.lock ./...
+	$(BIN)/samekey vet --lock examples/samekey.lock ./examples/...
+	cd examples/shop && $(BIN)/samekey vet --lock samekey.lock ./...
 
 .PHONY: lint
 lint: $(LINT) ## golangci-lint, built from source on first use (about 5 minutes)

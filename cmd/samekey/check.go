@@ -5,35 +5,26 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
-	"flag"
 	"fmt"
 	"net/http"
 	"os"
 	"strings"
 	"time"
 
+	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
+
 	"github.com/samekey/samekey/internal/check"
 )
 
-var checkCommand = command{name: "check", summary: "examine an HTTP API that takes idempotency keys", run: runCheck}
-
-const checkUsage = `usage: samekey check -body JSON [FLAGS] URL
-
-Sends the request that the flags describe to an HTTP API, again and again, and
+const checkLong = `Sends the request that the flags describe to an HTTP API, again and again, and
 judges the answers: does the API keep its promises about Idempotency-Key? The
 request should be one that may be carried out a few times, such as a small order
 of a test account. samekey says how many, and asks before it sends anything.
 
-A check that needs more than -body is left out without it: see -other-body,
--refused-body, -other-path, -other-method, -other-caller-env and -origin.
-See docs/check.md.
-
-Exit code: 0 if no rule of the contract is broken, 1 if a rule is, 2 if the command
-was called the wrong way or the question wasn't answered by yes, 3 if the API could
-not be examined, or not to the end.
-
-Flags:
-`
+A check that needs more than --body is left out without it: see --other-body,
+--refused-body, --other-path, --other-method, --other-caller-env and --origin.
+See docs/check.md.`
 
 // checkOptions are the flags.
 type checkOptions struct {
@@ -48,7 +39,7 @@ type checkOptions struct {
 // text is a flag's value, or that of its twin, which names a file.
 type text struct{ value, file string }
 
-func (t *text) register(fs *flag.FlagSet, name, usage string) {
+func (t *text) register(fs *pflag.FlagSet, name, usage string) {
 	fs.StringVar(&t.value, name, "", usage)
 	fs.StringVar(&t.file, name+"-file", "", "a `FILE` with it")
 }
@@ -63,43 +54,59 @@ func (t *text) read() ([]byte, error) {
 	return os.ReadFile(t.file)
 }
 
-func runCheck(ctx context.Context, env environment, args []string) int {
-	opt, err := checkFlags(env, args)
-	var plan *check.Plan
-	if err == nil {
-		plan, err = check.Make(opt.template, func(o *check.Options) { *o = opt.options })
+func newCheck(env environment) *cobra.Command {
+	o := &checkOptions{}
+	cmd := &cobra.Command{
+		Use:   "check --body JSON [FLAGS] URL",
+		Short: "Examine an HTTP API that takes idempotency keys",
+		Long:  checkLong,
+		Args: func(cmd *cobra.Command, args []string) error {
+			if len(args) == 0 {
+				return wrongCallf("which API? Give its URL; samekey check --help tells the flags")
+			}
+			return takes(1, 1)(cmd, args)
+		},
+		RunE: func(cmd *cobra.Command, args []string) error {
+			o.template.URL = args[0]
+			if err := o.fill(env); err != nil {
+				return wrongCall(err)
+			}
+			return o.run(cmd.Context(), env)
+		},
 	}
-	switch {
-	case errors.Is(err, flag.ErrHelp):
-		return 0
-	case err != nil:
-		fmt.Fprintf(env.stderr, "samekey check: %v\n", err)
-		return 2
+	o.register(cmd.Flags())
+	return exitCodes(cmd, map[int]string{
+		exitDone: "no rule of the contract is broken", exitFailed: "a rule is broken",
+		exitWrong: "called the wrong way, or the question wasn't answered by yes", exitFound: "the API could not be examined, or not to the end",
+	})
+}
+
+func (o *checkOptions) run(ctx context.Context, env environment) error {
+	plan, err := check.Make(o.template, func(opt *check.Options) { *opt = o.options })
+	if err != nil {
+		return wrongCall(err)
 	}
 	fmt.Fprintf(env.stderr, "samekey check sends at most %d requests to %s %s. An API that keeps its contract carries out %d of them, "+
 		"a wrong one up to %d. Their keys begin with %s.\n", plan.Requests, plan.Method, plan.URL, plan.Effects, plan.Most, plan.Keys)
 	switch {
-	case opt.plan:
-		return 0
-	case !opt.yes && !agreed(env):
-		fmt.Fprintln(env.stderr, "samekey check: nothing was sent; -yes answers the question")
-		return 2
+	case o.plan:
+		return nil
+	case !o.yes && !agreed(env):
+		return wrongCallf("nothing was sent; --yes answers the question")
 	}
 	report, err := plan.Run(ctx)
-	if err := opt.print(env, report); err != nil {
-		fmt.Fprintf(env.stderr, "samekey check: %v\n", err)
-		return 3
+	if err := o.print(env, report); err != nil {
+		return exitWith(exitFound, err)
 	}
 	switch {
 	case err != nil:
-		fmt.Fprintf(env.stderr, "samekey check: %v\n", err)
-		return 3
+		return exitWith(exitFound, err)
 	case report.Faults > 0:
-		return 1
+		return exitWith(exitFailed, nil)
 	case report.Trouble != "":
-		return 3
+		return exitWith(exitFound, nil)
 	}
-	return 0
+	return nil
 }
 
 func agreed(env environment) bool {
@@ -118,34 +125,9 @@ func (o *checkOptions) print(env environment, report *check.Report) error {
 	return enc.Encode(report)
 }
 
-func checkFlags(env environment, args []string) (*checkOptions, error) {
-	o := &checkOptions{}
-	fs := flag.NewFlagSet("samekey check", flag.ContinueOnError)
-	fs.SetOutput(env.stderr)
-	fs.Usage = func() {
-		fmt.Fprint(env.stderr, checkUsage)
-		fs.PrintDefaults()
-	}
-	o.register(fs)
-	if err := fs.Parse(args); err != nil {
-		return nil, err
-	}
-	if fs.NArg() == 0 {
-		return nil, errors.New("which API? Give its URL; samekey check -h tells the flags")
-	}
-	o.template.URL = fs.Arg(0)
-	if err := fs.Parse(fs.Args()[1:]); err != nil { // flags may follow the URL
-		return nil, err
-	}
-	if fs.NArg() > 0 {
-		return nil, fmt.Errorf("%q is not a flag", fs.Arg(0))
-	}
-	return o, o.fill(env)
-}
-
-func (o *checkOptions) register(fs *flag.FlagSet) {
+func (o *checkOptions) register(fs *pflag.FlagSet) {
 	t := &o.template
-	o.body.register(fs, "body", "the request's body, `TEXT`; required, unless -no-body says that it has none")
+	o.body.register(fs, "body", "the request's body, `TEXT`; required, unless --no-body says that it has none")
 	fs.BoolVar(&t.NoBody, "no-body", false, "the request has no body")
 	fs.StringVar(&t.Method, "method", http.MethodPost, "the request's `METHOD`")
 	fs.Func("header", "a header of the request, `NAME=VALUE`; may be repeated. Content-Type is application/json, unless it is given", add(&o.header))
@@ -154,7 +136,7 @@ func (o *checkOptions) register(fs *flag.FlagSet) {
 	o.bad.register(fs, "refused-body", "a body that the API refuses with a 4xx, `TEXT`: may the corrected request use the same key?")
 	fs.StringVar(&t.OtherPath, "other-path", "", "another `PATH` that takes keys and this body")
 	fs.StringVar(&t.OtherMethod, "other-method", "", "another `METHOD` of the URL")
-	fs.Func("other-caller-env", "credentials of another caller, `NAME=VARIABLE` as in -header-env: do they get the first caller's answer?", add(&o.callerEnv))
+	fs.Func("other-caller-env", "credentials of another caller, `NAME=VARIABLE` as in --header-env: do they get the first caller's answer?", add(&o.callerEnv))
 	fs.StringVar(&t.Origin, "origin", "", "the `ORIGIN` of a page that may call the API, such as https://shop.example")
 	fs.BoolVar(&t.KeyOptional, "key-optional", false, "the API's documentation says that requests without a key are carried out")
 	p := &o.options
@@ -182,7 +164,7 @@ func (o *checkOptions) fill(env environment) (err error) {
 		}
 	}
 	if len(t.Body) == 0 && !t.NoBody {
-		return errors.New("there is no request to send: give its body, or say that it has none: -body, -body-file or -no-body")
+		return errors.New("there is no request to send: give its body, or say that it has none: --body, --body-file or --no-body")
 	}
 	t.Header = make(http.Header)
 	for _, h := range o.header {
@@ -195,7 +177,7 @@ func (o *checkOptions) fill(env environment) (err error) {
 	if err := headersFrom(env, o.callerEnv, t.OtherCaller); err != nil {
 		return err
 	}
-	for what, limit := range map[string]time.Duration{"-timeout": o.options.Timeout, "-total": o.options.Total} {
+	for what, limit := range map[string]time.Duration{"--timeout": o.options.Timeout, "--total": o.options.Total} {
 		if limit <= 0 {
 			return fmt.Errorf("%s has to be positive", what)
 		}

@@ -114,15 +114,14 @@ func TestCheckCalledTheWrongWay(t *testing.T) {
 		code int
 		says string
 	}{
-		{[]string{"-h"}, 0, "usage: samekey check -body JSON"},
 		{nil, 2, "which API?"},
-		{[]string{"http://host"}, 2, "or say that it has none: -body, -body-file or -no-body"},
-		{[]string{"http://host", "-body={}", "more"}, 2, `"more" is not a flag`},
+		{[]string{"http://host"}, 2, "or say that it has none: --body, --body-file or --no-body"},
+		{[]string{"http://host", "-body={}", "more"}, 2, `"more" is one argument too many`},
 		{[]string{"http://host", "-body={}", "-body-file=" + file}, 2, "the same is given by another flag"},
 		{[]string{"http://host", "-body-file=/nowhere.json"}, 2, "/nowhere.json"},
 		{[]string{"http://host", "-body={}", "-header=X"}, 2, "has to be NAME=VALUE"},
 		{[]string{"http://host", "-body={}", "-header-env=Authorization=NOBODY"}, 2, "the environment has no NOBODY, for the header Authorization"},
-		{[]string{"http://host", "-body={}", "-timeout=0s"}, 2, "-timeout has to be positive"},
+		{[]string{"http://host", "-body={}", "-timeout=0s"}, 2, "--timeout has to be positive"},
 		{[]string{"http://host", "-body={}", "-contract=adyen"}, 2, `there is no contract "adyen"`},
 		{[]string{"http://127.0.0.1:1", "-body-file=" + file, "-yes"}, 3, "nothing listens at 127.0.0.1:1"},
 	} {

@@ -3,63 +3,47 @@ package main
 import (
 	"context"
 	"errors"
-	"flag"
 	"fmt"
 	"runtime/debug"
 	"strings"
 
+	"github.com/spf13/cobra"
+
 	"github.com/samekey/samekey/internal/scaffold"
 )
-
-var initCommand = command{name: "init", summary: "write a handler, its test, a template and CI into your module", run: runInit}
-
-const initUsage = `usage: samekey init [-module PATH] [--check]
-
-Writes into the current folder: a handler that is safe to retry, with its test, a SAM
-template, samconfig.toml, a Makefile and a CI workflow. A folder without a go.mod
-becomes a module. No file is overwritten, and after an error nothing is left behind.
-
-With --check nothing is written: a diff shows the changes of a newer version of
-samekey. The exit code is then 0 for none, 1 for some, 2 for an error.
-
-Flags:
-`
 
 // envReplace names a checkout that takes the place of the released module, in tests of
 // this repository.
 const envReplace = "SAMEKEY_INIT_REPLACE"
 
-func runInit(ctx context.Context, env environment, args []string) int {
+func newInit(env environment) *cobra.Command {
 	var opts scaffold.Options
 	var check bool
-	fs := flag.NewFlagSet("samekey init", flag.ContinueOnError)
-	fs.SetOutput(env.stderr)
-	fs.Usage = func() {
-		fmt.Fprint(env.stderr, initUsage)
-		fs.PrintDefaults()
+	cmd := &cobra.Command{
+		Use:   "init [--module PATH] [--check]",
+		Short: "Write a handler, its test, a template and CI into your module",
+		Long: `Writes into the current folder: a handler that is safe to retry, with its test, a SAM
+template, samconfig.toml, a Makefile and a CI workflow. A folder without a go.mod
+becomes a module. No file is overwritten, and after an error nothing is left behind.
+
+With --check nothing is written: a diff shows the changes of a newer version of
+samekey. The exit code is then 0 for none, 1 for some, 2 for an error.`,
+		Args: takes(0, 0),
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			if check {
+				return checkInit(cmd.Context(), env)
+			}
+			opts.Version, opts.Replace = ownVersion(), env.getenv(envReplace)
+			result, err := scaffold.Init(cmd.Context(), opts)
+			if err == nil {
+				tellInit(env, result)
+			}
+			return err
+		},
 	}
-	fs.StringVar(&opts.Module, "module", "", "`PATH` of the new module; default the folder's name")
-	fs.BoolVar(&check, "check", false, "show what this version would change, and write nothing")
-	if err := fs.Parse(args); errors.Is(err, flag.ErrHelp) {
-		return 0
-	} else if err != nil {
-		return 2
-	}
-	if fs.NArg() > 0 {
-		fmt.Fprintf(env.stderr, "samekey init: %q is not a flag\n", fs.Arg(0))
-		return 2
-	}
-	if check {
-		return checkInit(ctx, env)
-	}
-	opts.Version, opts.Replace = ownVersion(), env.getenv(envReplace)
-	result, err := scaffold.Init(ctx, opts)
-	if err != nil {
-		fmt.Fprintf(env.stderr, "samekey init: %v\n", err)
-		return 1
-	}
-	tellInit(env, result)
-	return 0
+	cmd.Flags().StringVar(&opts.Module, "module", "", "`PATH` of the new module; default the folder's name")
+	cmd.Flags().BoolVar(&check, "check", false, "show what this version would change, and write nothing")
+	return exitCodes(cmd, map[int]string{exitFailed: "failed; with --check: there are changes", exitWrong: "called the wrong way; with --check: failed"})
 }
 
 func tellInit(env environment, result scaffold.Result) {
@@ -79,23 +63,21 @@ func tellInit(env environment, result scaffold.Result) {
 	}
 	if len(result.Created) > 0 {
 		fmt.Fprint(env.stdout, `
-Run it:  go tool samekey local -watch
+Run it:  go tool samekey local --watch
 Call it: curl -i localhost:3000/orders -H 'Content-Type: application/json' -H 'Idempotency-Key: 1' -d '{"item":"tea","quantity":2}'
 `)
 	}
 }
 
-func checkInit(ctx context.Context, env environment) int {
+func checkInit(ctx context.Context, env environment) error {
 	changes, err := scaffold.Check(ctx, ".", env.stdout)
 	switch {
 	case err != nil:
-		fmt.Fprintf(env.stderr, "samekey init: %v\n", err)
-		return 2
+		return exitWith(exitWrong, err)
 	case changes:
-		fmt.Fprintln(env.stderr, "samekey init: take of the diff what you want, then run samekey init, which overwrites nothing and remembers this version")
-		return 1
+		return errors.New("take of the diff what you want, then run samekey init, which overwrites nothing and remembers this version")
 	}
-	return 0
+	return nil
 }
 
 // ownVersion is the released version of this program, or "latest" for a build of a

@@ -3,21 +3,19 @@ package main
 import (
 	"context"
 	"errors"
-	"flag"
 	"fmt"
 	"io/fs"
 	"os"
 	"strconv"
 	"strings"
 
+	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
+
 	"github.com/samekey/samekey/internal/local/stack"
 )
 
-var localCommand = command{name: "local", summary: "run a SAM template's functions on this machine", run: runLocal}
-
-const localUsage = `usage: samekey local [FLAGS]
-
-Runs the functions of a SAM template as real bootstraps: behind an HTTP front,
+const localLong = `Runs the functions of a SAM template as real bootstraps: behind an HTTP front,
 fed by DynamoDB Local's streams, by local queues and by schedules. Everything is
 on 127.0.0.1. When all is ready, one line of JSON on standard output tells where;
 logs go to standard error. Ends with Ctrl-C or SIGTERM.
@@ -26,90 +24,102 @@ Environment: LOCAL_API_PORT, LOCAL_CONTROL_PORT; AWS_ENDPOINT_URL_DYNAMODB and
 AWS_ENDPOINT_URL_DYNAMODB_STREAMS, to use a database that is there, and
 AWS_ENDPOINT_URL_SQS, for queues; LOCAL_CONCURRENCY, a number; and, as durations
 such as 500ms or 2m, LOCAL_FUNCTION_TIMEOUT, LOCAL_LEASE_MARGIN, LOCAL_GRACE,
-LOCAL_STREAM_WINDOW and LOCAL_SWEEP_EVERY. See docs/local.md.
-
-Flags:
-`
+LOCAL_STREAM_WINDOW and LOCAL_SWEEP_EVERY. See docs/local.md.`
 
 // defaultTemplate is in the present folder.
 const defaultTemplate = "template.yaml"
 
-func runLocal(ctx context.Context, env environment, args []string) int {
-	opts, follow, err := localOptions(env, args)
-	switch {
-	case errors.Is(err, flag.ErrHelp):
-		return 0
-	case err != nil:
-		fmt.Fprintf(env.stderr, "samekey local: %v\n", err)
-		return 2
+func newLocal(env environment) *cobra.Command {
+	flags := newLocalFlags(env)
+	cmd := &cobra.Command{
+		Use:   "local [FLAGS]",
+		Short: "Run a SAM template's functions on this machine",
+		Long:  localLong,
+		Args: func(_ *cobra.Command, args []string) error {
+			if len(args) > 0 {
+				return wrongCallf("%q is not a flag; --template FILE names a template", args[0])
+			}
+			return nil
+		},
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			opts, err := flags.options()
+			if err != nil {
+				return wrongCall(err)
+			}
+			ctx := cmd.Context()
+			if flags.follow {
+				var cancel context.CancelFunc
+				ctx, cancel = withParent(ctx)
+				defer cancel()
+			}
+			return runLocal(ctx, env, opts)
+		},
 	}
-	if follow {
-		var cancel context.CancelFunc
-		ctx, cancel = withParent(ctx)
-		defer cancel()
-	}
+	flags.register(cmd.Flags())
+	return exitCodes(cmd, map[int]string{exitDone: "ended by a signal"})
+}
+
+func runLocal(ctx context.Context, env environment, opts stack.Options) error {
 	running, err := stack.Start(ctx, opts)
 	if err != nil {
 		if ctx.Err() != nil {
-			return 0 // told to end while it started
+			return nil // told to end while it started
 		}
 		if _, missing := os.Stat(opts.Template); opts.Template == defaultTemplate && errors.Is(missing, fs.ErrNotExist) {
-			err = fmt.Errorf("there is no %s here: go to its folder, name it by -template FILE, or begin with samekey init", opts.Template)
+			err = fmt.Errorf("there is no %s here: go to its folder, name it by --template FILE, or begin with samekey init", opts.Template)
 		}
-		fmt.Fprintf(env.stderr, "samekey local: %v\n", err)
-		return 1
+		return err
 	}
 	fmt.Fprintln(env.stdout, running.Ready())
 	<-ctx.Done()
-	if err := running.Close(); err != nil {
-		fmt.Fprintf(env.stderr, "samekey local: %v\n", err)
-		return 1
-	}
-	return 0
+	return running.Close()
 }
 
-// localOptions reads flags and environment. Flags win. follow says that the stack
-// ends with the program that started this one.
-func localOptions(env environment, args []string) (opts stack.Options, follow bool, err error) {
+// localFlags are the flags of samekey local. Their defaults are in the environment.
+type localFlags struct {
+	opts            stack.Options
+	follow          bool // end with the program that started this one
+	processes, urls []named
+	bad             error // of the environment
+}
+
+func newLocalFlags(env environment) *localFlags {
+	f := &localFlags{}
 	overrides, err := stack.ReadOverrides(env.getenv)
-	if err != nil {
-		return opts, false, err
-	}
 	apiPort, err1 := portFrom(env, "LOCAL_API_PORT", 3000)
 	controlPort, err2 := portFrom(env, "LOCAL_CONTROL_PORT", 3002)
-	if err := errors.Join(err1, err2); err != nil {
-		return opts, false, err
-	}
-	opts = stack.Options{
-		Parameters: make(map[string]string), Environment: make(map[string]string),
+	f.bad = errors.Join(err, err1, err2)
+	f.opts = stack.Options{
+		APIPort: apiPort, ControlPort: controlPort, Parameters: make(map[string]string), Environment: make(map[string]string),
 		Overrides: overrides, Logs: env.stderr,
 	}
-	fs := flag.NewFlagSet("samekey local", flag.ContinueOnError)
-	fs.SetOutput(env.stderr)
-	fs.Usage = func() {
-		fmt.Fprint(env.stderr, localUsage)
-		fs.PrintDefaults()
-	}
+	return f
+}
+
+func (f *localFlags) register(fs *pflag.FlagSet) {
+	opts := &f.opts
 	fs.StringVar(&opts.Template, "template", defaultTemplate, "the SAM template `FILE`")
 	fs.StringVar(&opts.StackName, "stack-name", "local", "AWS::StackName, with which names begin")
-	fs.IntVar(&opts.APIPort, "api-port", apiPort, "port of the APIs; 0 is any free one")
-	fs.IntVar(&opts.ControlPort, "control-port", controlPort, "port of the control server; 0 is any free one")
+	fs.IntVar(&opts.APIPort, "api-port", opts.APIPort, "port of the APIs; 0 is any free one")
+	fs.IntVar(&opts.ControlPort, "control-port", opts.ControlPort, "port of the control server; 0 is any free one")
 	fs.BoolVar(&opts.TTL, "ttl", false, "turn on the tables' time to live: items go within a second after they expire, not days")
 	fs.BoolVar(&opts.Watch, "watch", false, "build and restart what changes: functions by their Go files or bootstraps, and all by the template")
-	fs.BoolVar(&follow, "with-parent", false, "end when the program that started this one ends or, on Linux, make got a SIGINT")
+	fs.BoolVar(&f.follow, "with-parent", false, "end when the program that started this one ends or, on Linux, make got a SIGINT")
 	fs.Func("parameter", "a parameter of the template, `NAME=VALUE`; may be repeated", pair(opts.Parameters))
 	fs.Func("env", "a variable for all functions, `NAME=VALUE`; may be repeated", pair(opts.Environment))
-	var processes, urls []named
-	fs.Func("process", "a program to run along, `NAME=COMMAND`, split at spaces; may be repeated", add(&processes))
-	fs.Func("process-url", "where a process answers, `NAME=URL`; {NAME} in -parameter and -env stands for it", add(&urls))
-	if err := fs.Parse(args); err != nil {
-		return opts, false, err
+	fs.Func("process", "a program to run along, `NAME=COMMAND`, split at spaces; may be repeated", add(&f.processes))
+	fs.Func("process-url", "where a process answers, `NAME=URL`; {NAME} in --parameter and --env stands for it", add(&f.urls))
+}
+
+// options are those of flags and environment. Flags win.
+func (f *localFlags) options() (stack.Options, error) {
+	if f.bad != nil {
+		return f.opts, f.bad
 	}
-	if fs.NArg() > 0 {
-		return opts, false, fmt.Errorf("%q is not a flag; -template FILE names a template", fs.Arg(0))
-	}
-	opts.Processes, err = joinProcesses(processes, urls)
-	return opts, follow, err
+	opts := f.opts
+	var err error
+	opts.Processes, err = joinProcesses(f.processes, f.urls)
+	return opts, err
 }
 
 func portFrom(env environment, name string, otherwise int) (int, error) {
@@ -166,7 +176,7 @@ func joinProcesses(processes, urls []named) ([]stack.Process, error) {
 	for _, u := range urls {
 		i, ok := byName[u.name]
 		if !ok {
-			return nil, fmt.Errorf("-process-url %s: there is no -process of that name", u.name)
+			return nil, fmt.Errorf("--process-url %s: there is no --process of that name", u.name)
 		}
 		out[i].URL = u.value
 	}

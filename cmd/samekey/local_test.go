@@ -18,6 +18,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	"github.com/google/go-cmp/cmp/cmpopts"
+	"github.com/spf13/pflag"
 
 	"github.com/samekey/samekey/dynamo/dynamotest"
 	"github.com/samekey/samekey/internal/local/localtest"
@@ -45,7 +46,7 @@ func TestOptionsOfLocal(t *testing.T) {
 		},
 		"flags win": {
 			env:  map[string]string{"LOCAL_API_PORT": "4000", "LOCAL_GRACE": "2s"},
-			args: []string{"-api-port", "0", "-control-port=5002", "-template", "t.yaml", "-stack-name", "s", "-ttl"},
+			args: []string{"--api-port", "0", "--control-port=5002", "--template", "t.yaml", "--stack-name", "s", "--ttl"},
 			want: with(func(o *stack.Options) {
 				o.APIPort, o.ControlPort, o.Template, o.StackName, o.TTL = 0, 5002, "t.yaml", "s", true
 				o.Overrides.Grace = new(2 * time.Second)
@@ -53,8 +54,8 @@ func TestOptionsOfLocal(t *testing.T) {
 		},
 		"values": {
 			args: []string{
-				"-parameter", "A=1=2", "-parameter", "B=", "-env", "C=x y",
-				"-process", "world=dist/world  -v", "-process-url", "world=http://127.0.0.1:3001", "-process", "other=sleep",
+				"--parameter", "A=1=2", "--parameter", "B=", "--env", "C=x y",
+				"--process", "world=dist/world  -v", "--process-url", "world=http://127.0.0.1:3001", "--process", "other=sleep",
 			},
 			want: with(func(o *stack.Options) {
 				o.Parameters = map[string]string{"A": "1=2", "B": ""}
@@ -68,7 +69,12 @@ func TestOptionsOfLocal(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			got, _, err := localOptions(environment{stderr: io.Discard, getenv: func(name string) string { return tt.env[name] }}, tt.args)
+			flags, fs := newLocalFlags(environment{stderr: io.Discard, getenv: func(name string) string { return tt.env[name] }}), pflag.NewFlagSet("", pflag.ContinueOnError)
+			flags.register(fs)
+			if err := fs.Parse(tt.args); err != nil {
+				t.Fatal(err)
+			}
+			got, err := flags.options()
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -88,8 +94,8 @@ func TestBadOptionsOfLocal(t *testing.T) {
 		`LOCAL_API_PORT is "http"`:      {env: map[string]string{"LOCAL_API_PORT": "http"}},
 		`LOCAL_CONTROL_PORT is "70000"`: {env: map[string]string{"LOCAL_CONTROL_PORT": "70000"}},
 		`LOCAL_GRACE is "5"`:            {env: map[string]string{"LOCAL_GRACE": "5"}},
-		"has to be NAME=VALUE":          {args: []string{"-env", "X"}},
-		"no -process of that name":      {args: []string{"-process-url", "world=http://127.0.0.1:1"}},
+		"has to be NAME=VALUE":          {args: []string{"--env", "X"}},
+		"no --process of that name":     {args: []string{"--process-url", "world=http://127.0.0.1:1"}},
 	} {
 		code, _, stderr := call(t, tt.env, append([]string{"local"}, tt.args...)...)
 		if code != 2 || !strings.Contains(stderr, want) {

@@ -1,41 +1,28 @@
-// Command samekey begins applications, runs their functions locally, settles
-// operations, examines APIs and checks handlers.
-//
-//	samekey init    write a handler, its test, a template and CI into a module
-//	samekey local   run a SAM template's functions on this machine
-//	samekey stack   write the template with table, worker, alarms and dashboard
-//	samekey stuck   list and settle operations that wait for people
-//	samekey check   examine an HTTP API that takes idempotency keys
-//	samekey vet     find mistakes in handlers with phases
-//	samekey version print the version of this program
+// Command samekey begins applications, runs their functions locally, answers for
+// operations that people look at, examines APIs and checks handlers. samekey help
+// lists the commands; docs/cli.md has their flags and exit codes.
 package main
 
 import (
 	"context"
-	"fmt"
 	"io"
 	"os"
 	"os/signal"
 	"syscall"
-)
+	"time"
 
-// command is a sub-command. Each has a file of its own.
-type command struct {
-	name, summary string
-	// run does the work and returns the exit code: 0, 1 when it failed, 2 when
-	// it was called the wrong way; check also returns 3. It ends when ctx does.
-	run func(ctx context.Context, env environment, args []string) int
-}
+	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/spf13/cobra"
+)
 
 // environment is what a command has of the outside.
 type environment struct {
 	stdin          io.Reader
 	stdout, stderr io.Writer
 	getenv         func(string) string
-}
-
-func commands() []command {
-	return []command{initCommand, localCommand, stackCommand, stuckCommand, checkCommand, vetCommand, versionCommand}
+	terminal       bool             // stderr is a terminal
+	now            func() time.Time // nil is time.Now
+	http           aws.HTTPClient   // that requests to AWS go through; nil is the SDK's own
 }
 
 func main() {
@@ -43,34 +30,80 @@ func main() {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	// A second signal ends the program as usual.
 	context.AfterFunc(ctx, stop)
-	os.Exit(run(ctx, environment{stdin: os.Stdin, stdout: os.Stdout, stderr: os.Stderr, getenv: os.Getenv}, os.Args[1:]))
+	os.Exit(run(ctx, environment{
+		stdin: os.Stdin, stdout: os.Stdout, stderr: os.Stderr, getenv: os.Getenv, terminal: isTerminal(os.Stderr),
+	}, os.Args[1:]))
 }
 
+func isTerminal(f *os.File) bool {
+	info, err := f.Stat()
+	return err == nil && info.Mode()&os.ModeCharDevice != 0
+}
+
+// run runs one command and returns its exit code. It ends when ctx does.
 func run(ctx context.Context, env environment, args []string) int {
-	if len(args) == 0 {
-		usage(env.stderr)
-		return 2
+	if env.now == nil {
+		env.now = time.Now
 	}
-	for _, c := range commands() {
-		if c.name == args[0] {
-			return c.run(ctx, env, args[1:])
-		}
-	}
-	switch args[0] {
-	case "help", "-h", "-help", "--help":
-		usage(env.stdout)
-		return 0
-	case "-version", "--version":
-		return runVersion(ctx, env, args[1:])
-	}
-	fmt.Fprintf(env.stderr, "samekey: there is no command %s\n", args[0])
-	usage(env.stderr)
-	return 2
+	root := newRoot(env)
+	root.SetArgs(doubleDashed(root, args))
+	cmd, err := root.ExecuteContextC(ctx)
+	return tellExit(env, cmd, err)
 }
 
-func usage(w io.Writer) {
-	fmt.Fprintln(w, "usage: samekey COMMAND [FLAGS]; samekey COMMAND -h tells the flags")
-	for _, c := range commands() {
-		fmt.Fprintf(w, "  %-8s %s\n", c.name, c.summary)
+// The groups of the commands in the help.
+const (
+	groupBuild   = "build"
+	groupOperate = "operate"
+)
+
+// newRoot makes the tree of commands. Each command has a file of its own.
+func newRoot(env environment) *cobra.Command {
+	root := &cobra.Command{
+		Use:           "samekey",
+		Short:         "Makes handlers safe to retry, and answers for their operations",
+		Version:       version(),
+		SilenceErrors: true, // tellExit prints them
+		SilenceUsage:  true,
+		Args:          cobra.ArbitraryArgs,
+		RunE:          noCommand,
 	}
+	root.SetVersionTemplate("samekey {{.Version}}\n")
+	root.SetIn(env.stdin)
+	root.SetOut(env.stdout)
+	root.SetErr(env.stderr)
+	root.SetFlagErrorFunc(func(_ *cobra.Command, err error) error { return wrongCall(err) })
+	root.SetUsageTemplate(root.UsageTemplate() + exitCodesUsage)
+	root.AddGroup(
+		&cobra.Group{ID: groupBuild, Title: "Build and test:"},
+		&cobra.Group{ID: groupOperate, Title: "Operate:"},
+	)
+	for _, c := range []*cobra.Command{newInit(env), newLocal(env), newStack(env), newCheck(env), newVet(env)} {
+		c.GroupID = groupBuild
+		root.AddCommand(c)
+	}
+	for _, c := range []*cobra.Command{newStuck(env)} {
+		c.GroupID = groupOperate
+		root.AddCommand(c)
+	}
+	root.AddCommand(newVersion(env), newReference(env))
+	plainUse(root)
+	return root
+}
+
+// plainUse leaves the usage lines as they are written.
+func plainUse(cmd *cobra.Command) {
+	cmd.DisableFlagsInUseLine = true
+	for _, sub := range cmd.Commands() {
+		plainUse(sub)
+	}
+}
+
+func noCommand(cmd *cobra.Command, args []string) error {
+	if len(args) > 0 {
+		return wrongCallf("there is no command %s; samekey help lists them", args[0])
+	}
+	cmd.SetOut(cmd.ErrOrStderr())
+	_ = cmd.Usage() // to a stream whose errors nobody can be told
+	return wrongCall(nil)
 }

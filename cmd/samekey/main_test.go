@@ -62,18 +62,24 @@ func TestUsage(t *testing.T) {
 		stdout string
 		stderr string
 	}{
-		{nil, 2, "", "usage: samekey"},
-		{[]string{"help"}, 0, "usage: samekey", ""},
-		{[]string{"help"}, 0, "print the version of this program", ""},
+		{nil, 2, "", "Usage:\n  samekey"},
+		{[]string{"help"}, 0, "Usage:\n  samekey", ""},
+		{[]string{"help"}, 0, "Print the version of this program", ""},
 		{[]string{"version"}, 0, "samekey ", ""},
 		{[]string{"-version"}, 0, "samekey ", ""},
 		{[]string{"version", "more"}, 2, "", `"more" is not a flag`},
 		{[]string{"nonsense"}, 2, "", "there is no command nonsense"},
-		{[]string{"local", "-h"}, 0, "", "-process-url"},
-		{[]string{"local", "-nonsense"}, 2, "", "flag provided but not defined"},
-		{[]string{"local", "more"}, 2, "", `"more" is not a flag; -template FILE names a template`},
+		{[]string{"--version"}, 0, "samekey ", ""},
+		{[]string{"help", "local"}, 0, "--process-url NAME=URL", ""},
+		{[]string{"local", "-h"}, 0, "--process-url", ""},
+		{[]string{"local", "-help"}, 0, "Exit codes:\n  0  ended by a signal\n  1  failed\n  2  called the wrong way", ""},
+		{[]string{"local", "--nonsense"}, 2, "", "samekey local: unknown flag: --nonsense"},
+		{[]string{"local", "-nonsense"}, 2, "", "samekey local: unknown flag: --nonsense"},
+		{[]string{"local", "more"}, 2, "", `"more" is not a flag; --template FILE names a template`},
+		{[]string{"local", "--template", "/nowhere.yaml"}, 1, "", "/nowhere.yaml"},
 		{[]string{"local", "-template", "/nowhere.yaml"}, 1, "", "/nowhere.yaml"},
-		{[]string{"local"}, 1, "", "there is no template.yaml here: go to its folder, name it by -template FILE, or begin with samekey init"},
+		{[]string{"local", "-template=/nowhere.yaml"}, 1, "", "/nowhere.yaml"},
+		{[]string{"local"}, 1, "", "there is no template.yaml here: go to its folder, name it by --template FILE, or begin with samekey init"},
 	} {
 		code, stdout, stderr := call(t, nil, tt.args...)
 		if code != tt.code || !strings.Contains(stdout, tt.stdout) || !strings.Contains(stderr, tt.stderr) {

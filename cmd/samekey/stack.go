@@ -1,65 +1,48 @@
 package main
 
 import (
-	"context"
 	"errors"
-	"flag"
 	"fmt"
 	"io/fs"
 	"os"
 	"strings"
 
+	"github.com/spf13/cobra"
+
 	"github.com/samekey/samekey/internal/deploy"
 )
 
-var stackCommand = command{name: "stack", summary: "write the template with table, worker, alarms and dashboard", run: runStack}
-
-const stackUsage = `usage: samekey stack [-check | -update] [-standalone] [FILE]
-
-Writes a CloudFormation template with the table, the worker, its queue, alarms and a
-dashboard into FILE, by default samekey.yaml. A SAM template nests it. A file that
-differs is not overwritten without -update. See docs/deploying.md.
-
-With -check nothing is written: the exit code is 0 if FILE is up to date and 1 if it
-differs, and the first line that differs is printed.
-
-Flags:
-`
-
-func runStack(_ context.Context, env environment, args []string) int {
+func newStack(env environment) *cobra.Command {
 	var check, update, standalone bool
-	flags := flag.NewFlagSet("samekey stack", flag.ContinueOnError)
-	flags.SetOutput(env.stderr)
-	flags.Usage = func() {
-		fmt.Fprint(env.stderr, stackUsage)
-		flags.PrintDefaults()
+	cmd := &cobra.Command{
+		Use:   "stack [--check | --update] [--standalone] [FILE]",
+		Short: "Write the template with table, worker, alarms and dashboard",
+		Long: `Writes a CloudFormation template with the table, the worker, its queue, alarms and a
+dashboard into FILE, by default ` + deploy.File + `. A SAM template nests it. A file that
+differs is not overwritten without --update. See docs/deploying.md.
+
+With --check nothing is written, and the first line that differs is printed.`,
+		Args: takes(0, 1),
+		RunE: func(_ *cobra.Command, args []string) error {
+			if check && update {
+				return wrongCallf("--check writes nothing, --update does: give one of them")
+			}
+			file, want := deploy.File, deploy.Nested()
+			if len(args) == 1 {
+				file = args[0]
+			}
+			if standalone {
+				want = deploy.Standalone()
+			}
+			return writeStack(env, file, want, check, update)
+		},
 	}
+	flags := cmd.Flags()
 	flags.BoolVar(&check, "check", false, "compare FILE with this version, and write nothing")
 	flags.BoolVar(&update, "update", false, "overwrite FILE")
 	flags.BoolVar(&standalone, "standalone", false, "plain CloudFormation without local folders: the worker's program is in a bucket")
-	if err := flags.Parse(args); errors.Is(err, flag.ErrHelp) {
-		return 0
-	} else if err != nil {
-		return 2
-	}
-	if flags.NArg() > 1 || check && update {
-		flags.Usage()
-		return 2
-	}
-	file, want := deploy.File, deploy.Nested()
-	if flags.NArg() == 1 {
-		file = flags.Arg(0)
-	}
-	if standalone {
-		want = deploy.Standalone()
-	}
-	if err := writeStack(env, file, want, check, update); err != nil {
-		fmt.Fprintf(env.stderr, "samekey stack: %v\n", err)
-		return 1
-	}
-	return 0
+	return exitCodes(cmd, map[int]string{exitDone: "written, or up to date", exitFailed: "failed, or FILE differs"})
 }
-
 func writeStack(env environment, file, want string, check, update bool) error {
 	text, err := os.ReadFile(file)
 	missing := errors.Is(err, fs.ErrNotExist)
@@ -76,7 +59,7 @@ func writeStack(env environment, file, want string, check, update bool) error {
 	case check:
 		return fmt.Errorf("%s is another version; %s", file, firstDifference(got, want))
 	case !missing && !update:
-		return fmt.Errorf("%s is another version, and is left as it is: -update overwrites it; %s", file, firstDifference(got, want))
+		return fmt.Errorf("%s is another version, and is left as it is: --update overwrites it; %s", file, firstDifference(got, want))
 	}
 	if err := os.WriteFile(file, []byte(want), 0o644); err != nil { //nolint:gosec // a template, for all who work on the module
 		return err

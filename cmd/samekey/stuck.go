@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
+	"github.com/spf13/cobra"
 
 	"github.com/samekey/samekey/dynamo"
 	"github.com/samekey/samekey/dynamo/stream"
@@ -20,7 +21,17 @@ import (
 	"github.com/samekey/samekey/idem/store"
 )
 
-var stuckCommand = command{name: "stuck", summary: "list and settle what waits for people", run: runStuck}
+func newStuck(env environment) *cobra.Command {
+	return &cobra.Command{
+		Use: "stuck", Short: "List and settle what waits for people", DisableFlagParsing: true, Annotations: map[string]string{annotationExits: "  0  done\n  1  failed\n  2  called the wrong way"},
+		RunE: func(cmd *cobra.Command, args []string) error {
+			if code := runStuck(cmd.Context(), env, args); code != 0 {
+				return exitWith(code, nil)
+			}
+			return nil
+		},
+	}
+}
 
 const stuckUsage = `usage: samekey stuck list    [FLAGS]
        samekey stuck show    [FLAGS] PK
@@ -70,7 +81,7 @@ type stuckOptions struct {
 }
 
 // operator does what people ask for on one table.
-type operator struct {
+type stuckDesk struct {
 	env    environment
 	client *dynamodb.Client
 	store  *dynamo.Store
@@ -81,13 +92,13 @@ type operator struct {
 // most, and what they do.
 var stuckVerbs = map[string]struct {
 	least, most int
-	do          func(*operator, context.Context) error
+	do          func(*stuckDesk, context.Context) error
 }{
-	"list":    {0, 0, (*operator).list},
-	"show":    {1, 1, (*operator).show},
-	"retry":   {1, 1, (*operator).retry},
-	"answer":  {1, 1, (*operator).answer},
-	"redrive": {1, 1 + 50, (*operator).redrive},
+	"list":    {0, 0, (*stuckDesk).list},
+	"show":    {1, 1, (*stuckDesk).show},
+	"retry":   {1, 1, (*stuckDesk).retry},
+	"answer":  {1, 1, (*stuckDesk).answer},
+	"redrive": {1, 1 + 50, (*stuckDesk).redrive},
 }
 
 func runStuck(ctx context.Context, env environment, args []string) int {
@@ -116,7 +127,7 @@ func runStuck(ctx context.Context, env environment, args []string) int {
 		fmt.Fprintf(env.stderr, "samekey stuck %s: %d arguments after the flags; samekey stuck -h tells what it takes\n", args[0], n)
 		return 2
 	}
-	op, err := newOperator(ctx, env, opt)
+	op, err := newStuckDesk(ctx, env, opt)
 	if err != nil {
 		fmt.Fprintf(env.stderr, "samekey stuck: %v\n", err)
 		return 2
@@ -158,7 +169,7 @@ func (o *stuckOptions) register(fs *flag.FlagSet, env environment) {
 	fs.StringVar(&o.contentType, "content-type", "application/json", "answer: its Content-Type")
 }
 
-func newOperator(ctx context.Context, env environment, opt stuckOptions) (*operator, error) {
+func newStuckDesk(ctx context.Context, env environment, opt stuckOptions) (*stuckDesk, error) {
 	if opt.table == "" {
 		return nil, errors.New("which table? Set -table or IDEM_TABLE")
 	}
@@ -170,11 +181,11 @@ func newOperator(ctx context.Context, env environment, opt stuckOptions) (*opera
 	if err != nil {
 		return nil, err
 	}
-	return &operator{env, client, store, opt}, nil
+	return &stuckDesk{env, client, store, opt}, nil
 }
 
 // engine is one for the namespace of the record pk, which has to be there.
-func (op *operator) engine(ctx context.Context, pk string) (*idem.Engine, *store.Record, error) {
+func (op *stuckDesk) engine(ctx context.Context, pk string) (*idem.Engine, *store.Record, error) {
 	switch {
 	case op.opt.retention < idem.MinRetention || op.opt.tombstone < 0:
 		return nil, nil, fmt.Errorf("-retention is at least %v, -tombstone not negative", idem.MinRetention)
@@ -191,7 +202,7 @@ func (op *operator) engine(ctx context.Context, pk string) (*idem.Engine, *store
 	}), rec, nil
 }
 
-func (op *operator) load(ctx context.Context, pk string) (*store.Record, error) {
+func (op *stuckDesk) load(ctx context.Context, pk string) (*store.Record, error) {
 	if strings.Count(pk, "#") != 2 {
 		return nil, fmt.Errorf("%q is not the partition key of a record: v1#NAMESPACE#HASH", pk)
 	}
@@ -202,7 +213,7 @@ func (op *operator) load(ctx context.Context, pk string) (*store.Record, error) 
 	return rec, err
 }
 
-func (op *operator) redrive(ctx context.Context) error {
+func (op *stuckDesk) redrive(ctx context.Context) error {
 	pk, jobs := op.opt.args[0], slices.Clone(op.opt.args[1:])
 	rec, err := op.load(ctx, pk)
 	if err != nil {

@@ -14,7 +14,7 @@ import (
 	"github.com/samekey/samekey/dynamo/stream"
 )
 
-func (op *operator) list(ctx context.Context) error {
+func (op *stuckDesk) list(ctx context.Context) error {
 	if op.opt.max < 0 || op.opt.pages < 0 || op.opt.grace < 0 {
 		return errors.New("-max, -pages and -grace are not negative")
 	}
@@ -34,7 +34,7 @@ func (op *operator) list(ctx context.Context) error {
 
 // print prints a report as a table: what it is, where, and what went wrong. Only of
 // the whole table can it say that nothing waits.
-func (op *operator) print(report *stream.Report, whole bool, now time.Time) {
+func (op *stuckDesk) print(report *stream.Report, whole bool, now time.Time) {
 	w := tabwriter.NewWriter(op.env.stdout, 0, 0, 2, ' ', 0)
 	if len(report.Entries) > 0 {
 		fmt.Fprintln(w, "WHY\tAGE\tTRIES\tROUTE\tAT\tPK\tERROR")
@@ -61,16 +61,4 @@ func (op *operator) print(report *stream.Report, whole bool, now time.Time) {
 		verdict = "nothing waits for people; "
 	}
 	fmt.Fprintf(op.env.stderr, "%s%d items seen\n", verdict, report.Scanned)
-}
-
-// printable takes what would break a line or a terminal out of a text that may
-// have come from anywhere.
-func printable(s string) string {
-	out := []rune(s)
-	for i, c := range out {
-		if c < ' ' || c >= 0x7f && c < 0xa0 {
-			out[i] = ' '
-		}
-	}
-	return string(out)
 }

@@ -15,7 +15,7 @@ import (
 	"github.com/samekey/samekey/idem/jobs"
 )
 
-func (op *operator) retry(ctx context.Context) error {
+func (op *stuckDesk) retry(ctx context.Context) error {
 	pk := op.opt.args[0]
 	s := idem.Settlement{NotMade: op.opt.notMade, RiskTwice: op.opt.riskTwice, By: op.opt.by}
 	if op.opt.result != "" {
@@ -58,7 +58,7 @@ func (op *operator) retry(ctx context.Context) error {
 	return nil
 }
 
-func (op *operator) answer(ctx context.Context) error {
+func (op *stuckDesk) answer(ctx context.Context) error {
 	pk := op.opt.args[0]
 	if op.opt.status < 200 || op.opt.status > 599 {
 		return fmt.Errorf("-status %d: 200 to 599", op.opt.status)
@@ -89,7 +89,7 @@ func (op *operator) answer(ctx context.Context) error {
 }
 
 // confirm asks about what can't be undone. Only "y" and "yes" are a yes.
-func (op *operator) confirm(what string) error {
+func (op *stuckDesk) confirm(what string) error {
 	if op.opt.yes {
 		return nil
 	}

@@ -73,7 +73,7 @@ type shownAnswer struct {
 	Body   string      `json:"body,omitempty"` // as above
 }
 
-func (op *operator) show(ctx context.Context) error {
+func (op *stuckDesk) show(ctx context.Context) error {
 	rec, err := op.load(ctx, op.opt.args[0])
 	if err != nil {
 		return err
@@ -81,7 +81,7 @@ func (op *operator) show(ctx context.Context) error {
 	return op.encode(shownOf(rec, op.opt.data))
 }
 
-func (op *operator) encode(v any) error {
+func (op *stuckDesk) encode(v any) error {
 	enc := json.NewEncoder(op.env.stdout)
 	enc.SetIndent("", "  ")
 	enc.SetEscapeHTML(false)

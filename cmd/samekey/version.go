@@ -1,22 +1,27 @@
 package main
 
 import (
-	"context"
 	"fmt"
 	"runtime/debug"
+
+	"github.com/spf13/cobra"
 )
 
-var versionCommand = command{name: "version", summary: "print the version of this program", run: runVersion}
+func newVersion(env environment) *cobra.Command {
+	return exitCodes(&cobra.Command{
+		Use:   "version",
+		Short: "Print the version of this program",
+		Args:  takes(0, 0),
+		RunE: func(*cobra.Command, []string) error {
+			fmt.Fprintln(env.stdout, "samekey", version())
+			return nil
+		},
+	}, nil)
+}
 
-func runVersion(_ context.Context, env environment, args []string) int {
-	if len(args) > 0 {
-		fmt.Fprintf(env.stderr, "samekey version: %q is not a flag; the command has none\n", args[0])
-		return 2
-	}
-	version := "(unknown)" // built without modules
+func version() string {
 	if info, ok := debug.ReadBuildInfo(); ok && info.Main.Version != "" {
-		version = info.Main.Version
+		return info.Main.Version
 	}
-	fmt.Fprintln(env.stdout, "samekey", version)
-	return 0
+	return "(unknown)" // built without modules
 }

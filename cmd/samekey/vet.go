@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"context"
 	"errors"
-	"flag"
 	"fmt"
 	"go/token"
 	"io/fs"
@@ -13,6 +12,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/spf13/cobra"
 	"golang.org/x/tools/go/analysis"
 	"golang.org/x/tools/go/analysis/checker"
 	"golang.org/x/tools/go/analysis/unitchecker"
@@ -22,19 +22,14 @@ import (
 	"github.com/samekey/samekey/internal/vet/lock"
 )
 
-var vetCommand = command{name: "vet", summary: "find mistakes in handlers with phases", run: runVet}
-
-const vetUsage = `usage: samekey vet [FLAGS] [PACKAGES]
-
-Finds mistakes in handlers with phases: effects that a retry repeats, results that
+const vetLong = `Finds mistakes in handlers with phases: effects that a retry repeats, results that
 a resumed run misses, calls without their key. Tests are passed over. PACKAGES are
 as for the go command; default: ./...
 
-With -lock it also compares the phases of each handler with a file in your
+With --lock it also compares the phases of each handler with a file in your
 repository, and finds the changes that operations under way don't survive.
 
-Exit code: 0 = nothing found, 1 = findings or packages that don't compile, 2 = wrong
-flags. The rules, and how to suppress a finding: docs/vet.md.
+The rules, and how to suppress a finding: docs/vet.md.
 
 As a tool of go vet, with its cache, and without the lock file:
     go vet -vettool=$(which samekey) ./...
@@ -49,51 +44,36 @@ type vetOptions struct {
 	patterns   []string
 }
 
-func vetFlags(env environment, args []string) (opt vetOptions, err error) {
-	fs := flag.NewFlagSet("samekey vet", flag.ContinueOnError)
-	fs.SetOutput(env.stderr)
-	fs.Usage = func() {
-		fmt.Fprint(env.stderr, vetUsage)
-		for _, a := range vet.Analyzers() {
-			fmt.Fprintf(env.stderr, "  %-10s %s\n", a.Name, a.Doc)
-		}
-		fmt.Fprintln(env.stderr, "\nFlags:")
-		fs.PrintDefaults()
+func newVet(env environment) *cobra.Command {
+	var opt vetOptions
+	var rules strings.Builder
+	for _, a := range vet.Analyzers() {
+		fmt.Fprintf(&rules, "  %-10s %s\n", a.Name, a.Doc)
 	}
+	cmd := &cobra.Command{
+		Use:   "vet [FLAGS] [PACKAGES]",
+		Short: "Find mistakes in handlers with phases",
+		Long:  vetLong + strings.TrimSuffix(rules.String(), "\n"),
+		Args:  cobra.ArbitraryArgs,
+		RunE: func(cmd *cobra.Command, args []string) error {
+			if opt.update && opt.lock == "" {
+				return wrongCallf("--update needs --lock")
+			}
+			if opt.patterns = args; len(args) == 0 {
+				opt.patterns = []string{"./..."}
+			}
+			n, err := vetPackages(cmd.Context(), env, opt)
+			if err == nil && n > 0 {
+				err = fmt.Errorf("%d found; docs/vet.md explains the rules", n)
+			}
+			return err
+		},
+	}
+	fs := cmd.Flags()
 	fs.StringVar(&opt.lock, "lock", "", "the `FILE` that the phases are compared with")
-	fs.BoolVar(&opt.update, "update", false, "with -lock: write the phases as they are now")
+	fs.BoolVar(&opt.update, "update", false, "with --lock: write the phases as they are now")
 	fs.StringVar(&opt.tags, "tags", "", "build tags, separated by commas")
-	if err := fs.Parse(args); err != nil {
-		return opt, err
-	}
-	if opt.update && opt.lock == "" {
-		return opt, errors.New("-update needs -lock")
-	}
-	if opt.patterns = fs.Args(); len(opt.patterns) == 0 {
-		opt.patterns = []string{"./..."}
-	}
-	return opt, nil
-}
-
-func runVet(ctx context.Context, env environment, args []string) int {
-	opt, err := vetFlags(env, args)
-	switch {
-	case errors.Is(err, flag.ErrHelp):
-		return 0
-	case err != nil:
-		fmt.Fprintf(env.stderr, "samekey vet: %v\n", err)
-		return 2
-	}
-	n, err := vetPackages(ctx, env, opt)
-	if err != nil {
-		fmt.Fprintf(env.stderr, "samekey vet: %v\n", err)
-		return 1
-	}
-	if n > 0 {
-		fmt.Fprintf(env.stderr, "samekey vet: %d found; docs/vet.md explains the rules\n", n)
-		return 1
-	}
-	return 0
+	return exitCodes(cmd, map[int]string{exitDone: "nothing found", exitFailed: "findings, or packages that don't compile"})
 }
 
 // vetPackages prints what is found, and returns how much that is.
@@ -198,11 +178,11 @@ func vetLock(ctx context.Context, env environment, opt vetOptions, pkgs []*packa
 	case opt.update:
 		return 0, next.Write(opt.lock)
 	case errors.Is(missing, fs.ErrNotExist):
-		fmt.Fprintf(env.stdout, "%s: lock: there is no such file yet: write it by samekey vet -lock %s -update %s, and commit it\n",
+		fmt.Fprintf(env.stdout, "%s: lock: there is no such file yet: write it by samekey vet --lock %s --update %s, and commit it\n",
 			opt.lock, opt.lock, strings.Join(opt.patterns, " "))
 		return 1, nil
 	case len(changes) == 0 && !next.Equal(file):
-		fmt.Fprintf(env.stdout, "%s: lock: operations under way survive the changes of the phases: write them down by samekey vet -lock %s -update\n", opt.lock, opt.lock)
+		fmt.Fprintf(env.stdout, "%s: lock: operations under way survive the changes of the phases: write them down by samekey vet --lock %s --update\n", opt.lock, opt.lock)
 		return 1, nil
 	}
 	return len(changes), nil

@@ -79,7 +79,7 @@ func TestTemplateIsShort(t *testing.T) {
 	}
 	for _, copied := range []string{nested, "../shop/samekey.yaml"} {
 		if raw, err = os.ReadFile(copied); err != nil || string(raw) != deploy.Nested() {
-			t.Errorf("%s is another version (%v): go run ./cmd/samekey stack -update FILE", copied, err)
+			t.Errorf("%s is another version (%v): go run ./cmd/samekey stack --update FILE", copied, err)
 		}
 	}
 }

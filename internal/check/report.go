@@ -8,7 +8,7 @@ const (
 	NotKnown = "not seen" // the check was not made, or showed nothing
 )
 
-// Report is the result of an examination. As JSON it is what samekey check -json
+// Report is the result of an examination. As JSON it is what samekey check --json
 // prints.
 type Report struct {
 	URL      string `json:"url"` // without its query

@@ -35,7 +35,7 @@ var replacements = []string{
 		"      cfn-lint:\n        config:\n" +
 		"          ignore_checks: [W3002] # `sam deploy` and `aws cloudformation package` upload the folder\n",
 	"      GoPackage: github.com/samekey/samekey/cmd/samekey-worker\n",
-	"# Written by `samekey stack`;", "# Written by `samekey stack -standalone`;",
+	"# Written by `samekey stack`;", "# Written by `samekey stack --standalone`;",
 	"\nParameters:\n",
 	`
 Parameters:

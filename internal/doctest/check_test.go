@@ -104,7 +104,7 @@ func TestCheckPageNumbers(t *testing.T) {
 	page := strings.Join(strings.Fields(pages(t)["docs/check.md"]), " ")
 	for _, text := range []string{
 		fmt.Sprintf("limits the number of requests (%d)", check.DefaultRequests),
-		fmt.Sprintf("`-total` the time (%g minutes)", check.DefaultTotal.Minutes()),
+		fmt.Sprintf("`--total` the time (%g minutes)", check.DefaultTotal.Minutes()),
 		fmt.Sprintf("for each answer (%g s)", check.DefaultTimeout.Seconds()),
 		fmt.Sprintf("begins with `%s`", check.DefaultPrefix),
 		fmt.Sprintf("is too large (%d MB)", check.DefaultMaxBody>>20),

@@ -38,6 +38,7 @@ var generators = map[string]func(*testing.T) string{
 	"check-planted":  planted,
 	"check-report":   wrongServer,
 	"openapi":        openAPIResponses,
+	"commands":       commands,
 }
 
 // byContract is a table with a column for each contract.

@@ -125,7 +125,7 @@ def check_failed_deploy(command, work, env, world):
 def check_standalone(work, env):
     """The stack for other tools: its worker comes from a bucket, and sweeps."""
     template, bucket, code = work / "standalone.yaml", "code", io.BytesIO()
-    subprocess.run(["go", "run", "./cmd/samekey", "stack", "-standalone", template], cwd=ROOT, check=True, stdout=subprocess.DEVNULL)
+    subprocess.run(["go", "run", "./cmd/samekey", "stack", "--standalone", template], cwd=ROOT, check=True, stdout=subprocess.DEVNULL)
     with zipfile.ZipFile(code, "w") as z:
         z.write(ROOT / "dist/samekey-worker/bootstrap", "bootstrap")
     client("s3", env).create_bucket(Bucket=bucket)
@@ -140,7 +140,7 @@ def check_standalone(work, env):
     worker = resources("standalone", env)["Worker"]
     answer = client("lambda", env).invoke(FunctionName=worker, Payload=json.dumps({"source": "aws.scheduler"}))
     expect("the sweep's error", answer.get("FunctionError"), None)
-    said("standalone: the worker of samekey stack -standalone sweeps")
+    said("standalone: the worker of samekey stack --standalone sweeps")
 
 
 class Deployed:

@@ -31,7 +31,7 @@ COMMANDS = [
     "mkdir orders && cd orders",
     "go run github.com/samekey/samekey/cmd/samekey@latest init",
     "make test",
-    "go tool samekey local -watch",
+    "go tool samekey local --watch",
     "curl -i localhost:3000/orders -H 'Content-Type: application/json' -H 'Idempotency-Key: 1' -d '" + ORDER.decode() + "'",
     "make deploy",
 ]
@@ -72,7 +72,7 @@ def main():
             lint(app)
         with step("make deploy, to MiniStack; the order and its mail"):
             deploy(stack, work, app, env)
-        with step("samekey local -watch: a change is picked up"):
+        with step("samekey local --watch: a change is picked up"):
             change(app / "cmd/api/order.go", "answer(http.StatusCreated, order)", "answer(http.StatusAccepted, order)")
             local.wait_for("built and restarted")
             smoke.expect("a new order", local.post("after")[0], 202)
@@ -90,11 +90,11 @@ def check_keyed(post):
 
 
 class Local:
-    """A running `samekey local -watch`."""
+    """A running `samekey local --watch`."""
 
     def __init__(self, stack, app, env):
         self.process = subprocess.Popen(
-            ["go", "tool", "samekey", "local", "-watch"], cwd=app, env=env, start_new_session=True,
+            ["go", "tool", "samekey", "local", "--watch"], cwd=app, env=env, start_new_session=True,
             stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
         stack.callback(self.end)
         self.logs, self.lines = [], queue.SimpleQueue()

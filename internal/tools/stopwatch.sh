@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # Plays a new user with a stopwatch: docs/guides/first-handler.md from an empty folder, then phases, a job and the worker, a
-# deployment to MiniStack, and a change under `samekey local -watch`. stopwatch.py says what it checks. Needs what
+# deployment to MiniStack, and a change under `samekey local --watch`. stopwatch.py says what it checks. Needs what
 # smoke-deploy.sh needs, and Java for DynamoDB Local.
 set -euo pipefail
 

@@ -115,8 +115,8 @@ func (s *story) otherModes(ctx context.Context) error {
 		flags      []string
 		ride       ops
 	}{
-		{"merged", "a new ride, the claim merged", []string{"-parameter MergeClaim=1"}, ops{"UpdateItem": 1, "TransactWriteItems": 2}},
-		{"both", "a new ride, the claim merged and the charge deferred", []string{"-parameter MergeClaim=1", "-parameter DeferCharge=1"}, ops{"TransactWriteItems": 2}},
+		{"merged", "a new ride, the claim merged", []string{"--parameter MergeClaim=1"}, ops{"UpdateItem": 1, "TransactWriteItems": 2}},
+		{"both", "a new ride, the claim merged and the charge deferred", []string{"--parameter MergeClaim=1", "--parameter DeferCharge=1"}, ops{"TransactWriteItems": 2}},
 	} {
 		s.scene("With fewer calls: " + strings.Join(mode.flags, " "))
 		begin := time.Now()

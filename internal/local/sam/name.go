@@ -149,7 +149,7 @@ func (t *Template) attribute(id, attribute string) (any, error) {
 	case attribute == "StreamArn" && r.kind == typeTable:
 		return t.later("stream", id, errors.New("the stream of "+id+" is not known: give the table a StreamSpecification"))
 	}
-	return nil, fmt.Errorf("%s of %s (%s) is not known here: make it a parameter, or set the function's variable with -env", attribute, id, r.kind)
+	return nil, fmt.Errorf("%s of %s (%s) is not known here: make it a parameter, or set the function's variable with --env", attribute, id, r.kind)
 }
 
 func (t *Template) arn(service, rest string) string {

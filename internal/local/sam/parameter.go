@@ -41,9 +41,9 @@ func (t *Template) parameter(name string) (any, error) {
 		case def == nil && t.in.parent != nil:
 			return nil, fmt.Errorf("parameter %s has no value: set it in the Parameters of %s", name, t.in.id)
 		case def == nil:
-			return nil, fmt.Errorf("parameter %s has no value: give it one with -parameter %s=…", name, name)
+			return nil, fmt.Errorf("parameter %s has no value: give it one with --parameter %s=…", name, name)
 		case strings.HasPrefix(kind, "AWS::SSM::"):
-			return nil, fmt.Errorf("parameter %s is read from the parameter store, which is not here: give it a value with -parameter %s=…", name, name)
+			return nil, fmt.Errorf("parameter %s is read from the parameter store, which is not here: give it a value with --parameter %s=…", name, name)
 		}
 		value = def.Value
 	}

@@ -35,7 +35,7 @@ func (p *Process) choosePort(ctx context.Context) error {
 	}
 	ln, err := new(net.ListenConfig).Listen(ctx, "tcp", u.Host)
 	if errors.Is(err, syscall.EADDRINUSE) && u.Port() != "0" {
-		return fmt.Errorf("%w (choose another by -process-url, or 0 for any free port)", err)
+		return fmt.Errorf("%w (choose another by --process-url, or 0 for any free port)", err)
 	}
 	if err != nil {
 		return err

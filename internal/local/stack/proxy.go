@@ -15,7 +15,7 @@ import (
 // connects other hosts. Requests other than CONNECT go to next.
 type proxy struct {
 	ended <-chan struct{}   // ends the connections
-	allow map[string]string // the values of -env: an endpoint of AWS among them is allowed
+	allow map[string]string // the values of --env: an endpoint of AWS among them is allowed
 	dial  func(ctx context.Context, network, address string) (net.Conn, error)
 	log   *slog.Logger
 	next  http.Handler
@@ -66,7 +66,7 @@ func (p *proxy) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// wanted reports whether the values of -env contain this host.
+// wanted reports whether the values of --env contain this host.
 func (p *proxy) wanted(host string) bool {
 	for _, value := range p.allow {
 		if strings.Contains(value, host) {

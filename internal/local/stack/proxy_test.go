@@ -39,7 +39,7 @@ func TestProxyKeepsFunctionsFromAWS(t *testing.T) {
 		"123.execute-api.eu-west-1.amazonaws.com:8443": "Not Implemented",
 		"DynamoDB.us-east-1.api.aws":                   "Not Implemented",
 		"amazonaws.com.example":                        "Bad Gateway",
-		"sns.eu-west-1.amazonaws.com":                  "Bad Gateway", // given by -env
+		"sns.eu-west-1.amazonaws.com":                  "Bad Gateway", // given by --env
 		"api.example.com":                              "Bad Gateway",
 	} {
 		resp, err := client.Get("https://" + host + "/")

@@ -129,7 +129,7 @@ func (s *Stack) listen(ctx context.Context) error {
 		port   int
 		flag   string
 		server **server
-	}{{s.opts.APIPort, "-api-port", &s.servers.api}, {s.opts.ControlPort, "-control-port", &s.servers.control}, {0, "", &s.servers.invoke}} {
+	}{{s.opts.APIPort, "--api-port", &s.servers.api}, {s.opts.ControlPort, "--control-port", &s.servers.control}, {0, "", &s.servers.invoke}} {
 		server, err := listen(ctx, v.port)
 		if errors.Is(err, syscall.EADDRINUSE) && v.port != 0 {
 			return fmt.Errorf("%w (choose another by %s, or 0 for any free port)", err, v.flag)

@@ -45,7 +45,7 @@ Resources:
         Env: {Type: HttpApi, Properties: {Path: /env, Method: GET}}
 `
 
-// watching is a stack under -watch whose files a test changes.
+// watching is a stack under --watch whose files a test changes.
 type watching struct {
 	running
 	dir  string

@@ -1,4 +1,4 @@
-// Command keyed is a function that the tests of -watch change while it runs: it counts
+// Command keyed is a function that the tests of --watch change while it runs: it counts
 // in one phase, waits at a gate, and answers.
 package main
 
@@ -32,7 +32,7 @@ func main() {
 	awslambda.Start(hurried{lambda.Wrap(engine, lambda.HTTPAPI, handle)})
 }
 
-// hurried gives operations a short lease, in processes that nothing but -watch kills.
+// hurried gives operations a short lease, in processes that nothing but --watch kills.
 type hurried struct{ awslambda.Handler }
 
 func (h hurried) Invoke(ctx context.Context, payload []byte) ([]byte, error) {

@@ -1,0 +1,100 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	"github.com/spf13/cobra"
+)
+
+// The exit codes. Each command tells the codes that mean something else by
+// exitCodes.
+const (
+	exitDone   = 0
+	exitFailed = 1
+	exitWrong  = 2
+	exitFound  = 3
+)
+
+// exitMeanings is the table that holds for each command unless it says otherwise.
+func exitMeanings() map[int]string {
+	return map[int]string{
+		exitDone:   "done",
+		exitFailed: "failed",
+		exitWrong:  "called the wrong way: flags, arguments, no table, no region, no credentials",
+	}
+}
+
+// exitError is an error with an exit code. Without err, nothing is printed.
+type exitError struct {
+	code int
+	err  error
+}
+
+func (e *exitError) Error() string { return fmt.Sprint(e.err) }
+func (e *exitError) Unwrap() error { return e.err }
+
+// exitWith ends a command with a code; a nil err prints nothing.
+func exitWith(code int, err error) error { return &exitError{code, err} }
+
+// wrongCall says that the command was called the wrong way.
+func wrongCall(err error) error { return exitWith(exitWrong, err) }
+
+func wrongCallf(format string, args ...any) error { return wrongCall(fmt.Errorf(format, args...)) }
+
+// tellExit prints the error of a command, and returns its exit code.
+func tellExit(env environment, cmd *cobra.Command, err error) int {
+	if err == nil {
+		return exitDone
+	}
+	code := exitFailed
+	if e, ok := errors.AsType[*exitError](err); ok {
+		code, err = e.code, e.err
+	}
+	if err != nil {
+		fmt.Fprintf(env.stderr, "%s: %v\n", cmd.CommandPath(), err)
+	}
+	return code
+}
+
+// annotationExits is the annotation with a command's exit codes, one a line.
+const annotationExits = "exit codes"
+
+const exitCodesUsage = `{{with index .Annotations "` + annotationExits + `"}}
+Exit codes:
+{{.}}
+{{end}}`
+
+// exitCodes tells the exit codes of a command in its help and in docs/cli.md: those
+// of exitMeanings, and own, which win.
+func exitCodes(cmd *cobra.Command, own map[int]string) *cobra.Command {
+	all := exitMeanings()
+	maps.Copy(all, own)
+	lines := make([]string, 0, len(all))
+	for _, code := range slices.Sorted(maps.Keys(all)) {
+		lines = append(lines, fmt.Sprintf("  %d  %s", code, all[code]))
+	}
+	if cmd.Annotations == nil {
+		cmd.Annotations = make(map[string]string)
+	}
+	cmd.Annotations[annotationExits] = strings.Join(lines, "\n")
+	return cmd
+}
+
+// takes lets a command have at least and at most so many arguments.
+func takes(least, most int) cobra.PositionalArgs {
+	return func(cmd *cobra.Command, args []string) error {
+		switch {
+		case len(args) < least:
+			return wrongCallf("%d arguments, of %d; usage: %s", len(args), least, cmd.UseLine())
+		case len(args) > most && most == 0:
+			return wrongCallf("%q is not a flag; usage: %s", args[0], cmd.UseLine())
+		case len(args) > most:
+			return wrongCallf("%q is one argument too many; usage: %s", args[most], cmd.UseLine())
+		}
+		return nil
+	}
+}

@@ -1,0 +1,73 @@
+package main
+
+import (
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/spf13/cobra"
+)
+
+// One dash before the name of a flag is as good as two, but not before a value.
+func TestOneDash(t *testing.T) {
+	t.Parallel()
+	root := newRoot(environment{getenv: func(string) string { return "" }})
+	for typed, want := range map[string]string{
+		"stack -check":                             "stack --check",
+		"stack -check=false f":                     "stack --check=false f",
+		"-version":                                 "--version",
+		"vet -lock -f -update ./...":               "vet --lock -f --update ./...",
+		"check -body -json -json u":                "check --body -json --json u",
+		"check --body -json -json u":               "check --body -json --json u",
+		"check -body=-json -h - u":                 "check --body=-json -h - u",
+		"check u -- -json":                         "check u -- -json",
+		"nonsense -flag":                           "nonsense --flag",
+		"__complete stack -":                       "__complete stack -",
+		"__complete stack -ch":                     "__complete stack -ch",
+		"local -env A=-b -parameter -watch -ttl":   "local --env A=-b --parameter -watch --ttl",
+		"local --nonsense -watch -api-port 1 -ttl": "local --nonsense --watch --api-port 1 --ttl",
+	} {
+		if diff := cmp.Diff(strings.Fields(want), doubleDashed(root, strings.Fields(typed))); diff != "" {
+			t.Errorf("%s (-want +got):\n%s", typed, diff)
+		}
+	}
+}
+
+// Every command tells its exit codes, and says shortly in the same way what it does.
+func TestEveryCommandTellsItsExitCodes(t *testing.T) {
+	t.Parallel()
+	root := newRoot(environment{getenv: func(string) string { return "" }})
+	var all func(c *cobra.Command)
+	all = func(c *cobra.Command) {
+		for _, sub := range c.Commands() {
+			all(sub)
+		}
+		if !c.Runnable() || c.Hidden || c == root || slices.Contains([]string{"help", "completion"}, c.Name()) {
+			return
+		}
+		exits := c.Annotations[annotationExits]
+		if !strings.Contains(exits, "  0  ") || !strings.Contains(exits, "  1  ") || !strings.Contains(exits, "  2  ") {
+			t.Errorf("%s: the exit codes are %q: use exitCodes", c.CommandPath(), exits)
+		}
+		if c.Short == "" || strings.HasSuffix(c.Short, ".") || strings.ToUpper(c.Short[:1]) != c.Short[:1] {
+			t.Errorf("%s: %q should be a sentence without a full stop", c.CommandPath(), c.Short)
+		}
+	}
+	all(root)
+}
+
+// What breaks lines and terminals, or hides and turns text, doesn't get out.
+func TestPrintable(t *testing.T) {
+	t.Parallel()
+	for in, want := range map[string]string{
+		"plain äöü 日本":                 "plain äöü 日本",
+		"a\nb\tc\x1b[2Jd\x7f\u0085":    "a b c [2Jd  ",
+		"\u202eevil\u2066\u200b\ufeff": " evil   ",
+		"bad \xff utf8":                "bad \ufffd utf8",
+	} {
+		if got := printable(in); got != want {
+			t.Errorf("%q is printed as %q, want %q", in, got, want)
+		}
+	}
+}

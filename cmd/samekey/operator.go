@@ -1,0 +1,139 @@
+package main
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/config"
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
+	"github.com/spf13/pflag"
+
+	"github.com/samekey/samekey/dynamo"
+)
+
+// account says where AWS is: the flags of every command that asks it. The zero value
+// is the account that AWS's own tools would use here.
+type account struct {
+	env              environment
+	region, profile  string
+	endpoint         string
+	sdk              aws.Config // set by open
+	optionalEndpoint *string    // endpoint, or nil
+}
+
+func (a *account) register(fs *pflag.FlagSet) {
+	fs.StringVar(&a.region, "region", "", "the AWS `REGION`; default as for AWS's own tools: AWS_REGION, or that of the profile")
+	fs.StringVar(&a.profile, "profile", "", "a `PROFILE` of AWS's config files, also one with SSO; default AWS_PROFILE")
+	fs.StringVar(&a.endpoint, "endpoint-url", "", "the `URL` of DynamoDB, such as a local one; default AWS_ENDPOINT_URL_DYNAMODB")
+}
+
+// open finds region and credentials: by the environment, by profiles with SSO, roles
+// and programs, or by the machine's role. It fails, and says what to set, if there is
+// no region or no account. Its errors are those of a wrong call.
+func (a *account) open(ctx context.Context) error {
+	var with []func(*config.LoadOptions) error
+	if a.region != "" {
+		with = append(with, config.WithRegion(a.region))
+	}
+	if a.profile != "" {
+		with = append(with, config.WithSharedConfigProfile(a.profile))
+	}
+	if a.env.http != nil {
+		with = append(with, config.WithHTTPClient(a.env.http))
+	}
+	cfg, err := config.LoadDefaultConfig(ctx, with...)
+	if err != nil {
+		return wrongCall(err)
+	}
+	if cfg.Region == "" {
+		return wrongCallf("no region: set --region, AWS_REGION or AWS_DEFAULT_REGION, or give the profile in AWS_PROFILE a region")
+	}
+	if _, err := cfg.Credentials.Retrieve(ctx); err != nil {
+		return wrongCallf("no credentials: set --profile or AWS_PROFILE (and log in, if it uses SSO: aws sso login), or AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY: %w", err)
+	}
+	if a.sdk = cfg; a.endpoint != "" {
+		a.optionalEndpoint = &a.endpoint
+	}
+	return nil
+}
+
+// dynamodb is a client of an account that is open.
+func (a *account) dynamodb() *dynamodb.Client {
+	return dynamodb.NewFromConfig(a.sdk, dynamo.Tune, func(o *dynamodb.Options) {
+		o.BaseEndpoint = cmp.Or(a.optionalEndpoint, o.BaseEndpoint)
+	})
+}
+
+// operator does what people ask for on one table: the flags of the commands for it,
+// and, once it is open, client and store.
+type operator struct {
+	account
+	table, namespace string
+	json             bool
+
+	client *dynamodb.Client
+	store  *dynamo.Store
+}
+
+// newOperator registers the flags that all commands on a table have: --table,
+// --namespace, --json and the account's.
+func newOperator(env environment, fs *pflag.FlagSet) *operator {
+	op := &operator{account: account{env: env}}
+	fs.StringVar(&op.table, "table", env.getenv("IDEM_TABLE"), "the `TABLE` of the records; default IDEM_TABLE")
+	fs.StringVar(&op.namespace, "namespace", env.getenv("IDEM_NAMESPACE"), "the `NAMESPACE` of the application's records, as in idem.Options; default IDEM_NAMESPACE")
+	fs.BoolVar(&op.json, "json", false, "print JSON")
+	op.register(fs)
+	return op
+}
+
+// open connects to the table. It sends nothing.
+func (op *operator) open(ctx context.Context) error {
+	if op.table == "" {
+		return wrongCallf("which table? Set --table or IDEM_TABLE")
+	}
+	if err := op.account.open(ctx); err != nil {
+		return err
+	}
+	op.client = op.dynamodb()
+	store, err := dynamo.New(op.client, op.table)
+	if err != nil {
+		return wrongCall(err)
+	}
+	op.store = store
+	return nil
+}
+
+// change are the flags of commands that change something.
+type change struct {
+	dryRun, yes bool
+	by          string
+}
+
+func newChange(env environment, fs *pflag.FlagSet) *change {
+	c := &change{}
+	fs.BoolVar(&c.dryRun, "dry-run", false, "show the change, and make none")
+	fs.BoolVar(&c.yes, "yes", false, "don't ask")
+	fs.StringVar(&c.by, "by", cmp.Or(env.getenv("USER"), env.getenv("USERNAME")), "`WHO` decides: it stays in the record; default USER")
+	return c
+}
+
+var errUnconfirmed = errors.New("not confirmed, and nothing done; --yes doesn't ask")
+
+// agreed shows a change and asks about it. It returns false for a dry run, and an
+// error unless somebody types yes, or --yes was given.
+func (c *change) agreed(env environment, what string) (bool, error) {
+	fmt.Fprintln(env.stderr, what)
+	switch {
+	case c.dryRun:
+		fmt.Fprintln(env.stderr, "--dry-run: nothing was changed")
+		return false, nil
+	case c.yes:
+		return true, nil
+	case !agreed(env):
+		return false, errUnconfirmed
+	}
+	return true, nil
+}

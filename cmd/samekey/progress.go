@@ -1,0 +1,71 @@
+package main
+
+import (
+	"fmt"
+	"io"
+	"time"
+
+	"github.com/spf13/pflag"
+)
+
+// progressEvery is the least time between two lines of progress.
+const progressEvery = time.Second
+
+// progress shows how far a long command is, on a terminal or with --progress, on the
+// standard error. The zero value shows nothing.
+type progress struct {
+	wanted bool
+	w      io.Writer
+	line   bool // one line that is written over, as on a terminal
+	now    func() time.Time
+
+	what        string
+	began, last time.Time
+	shown       bool
+}
+
+// newProgress registers --progress.
+func newProgress(env environment, fs *pflag.FlagSet) *progress {
+	p := &progress{w: env.stderr, line: env.terminal, now: env.now}
+	fs.BoolVar(&p.wanted, "progress", env.terminal, "show the progress of a scan; default on a terminal")
+	fs.Lookup("progress").DefValue = "false"
+	return p
+}
+
+// start begins to count things, such as "items seen".
+func (p *progress) start(what string) {
+	if p.now == nil {
+		p.now = time.Now
+	}
+	p.what, p.began = what, p.now()
+	p.last = p.began
+}
+
+// at shows that n things are done, with their rate, about once a second. total is
+// their number if it is known, at most roughly; 0 if not.
+func (p *progress) at(n, total int64) {
+	now := p.now()
+	if !p.wanted || now.Sub(p.last) < progressEvery {
+		return
+	}
+	p.last = now
+	of := ""
+	if total > 0 {
+		of = fmt.Sprintf(" of about %d", max(n, total))
+	}
+	text := fmt.Sprintf("%d%s %s, %.0f/s", n, of, p.what, float64(n)/now.Sub(p.began).Seconds())
+	if !p.line {
+		fmt.Fprintln(p.w, text)
+		return
+	}
+	p.shown = true
+	fmt.Fprintf(p.w, "\r%s\x1b[K", text)
+}
+
+// end takes the line of a terminal away.
+func (p *progress) end() {
+	if p.shown {
+		fmt.Fprint(p.w, "\r\x1b[K")
+		p.shown = false
+	}
+}
