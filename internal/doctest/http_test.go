@@ -15,6 +15,7 @@ import (
 	"time"
 
 	"github.com/samekey/samekey/idem"
+	"github.com/samekey/samekey/internal/doctor"
 )
 
 // generators make the blocks of the pages.
@@ -39,6 +40,7 @@ var generators = map[string]func(*testing.T) string{
 	"check-report":   wrongServer,
 	"openapi":        openAPIResponses,
 	"commands":       commands,
+	"doctor":         func(*testing.T) string { return doctor.Page() },
 }
 
 // byContract is a table with a column for each contract.

@@ -51,6 +51,21 @@ func parseFilters(sources []string) (filters, error) {
 	return parsed, nil
 }
 
+// Match reports whether a mapping with these patterns in its FilterCriteria delivers a
+// record of its source: if one of them fits, or if there are none. The error says which
+// pattern, or that record, can't be read.
+func Match(patterns []string, record []byte) (bool, error) {
+	parsed, err := parseFilters(patterns)
+	if err != nil {
+		return false, err
+	}
+	v, err := decodeJSON(record)
+	if err != nil {
+		return false, err
+	}
+	return len(parsed) == 0 || parsed.match(v), nil
+}
+
 func parsePattern(object map[string]any) (pattern, error) {
 	p := pattern{fields: map[string]field{}}
 	// In order, so that the same pattern always has the same error.

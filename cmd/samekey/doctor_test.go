@@ -1,0 +1,133 @@
+package main
+
+import (
+	"bytes"
+	"encoding/json"
+	"io"
+	"net/http"
+	"os"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/samekey/samekey/internal/doctor"
+	"github.com/samekey/samekey/internal/doctor/doctortest"
+)
+
+// callAt runs a command on an account in memory, at the time of the bubble.
+func callAt(t *testing.T, aws interface {
+	Do(*http.Request) (*http.Response, error)
+}, args ...string) (code int, stdout, stderr string) {
+	t.Helper()
+	var out, errOut bytes.Buffer
+	code = run(t.Context(), environment{
+		stdin: strings.NewReader(""), stdout: &out, stderr: &errOut, getenv: func(string) string { return "" }, now: time.Now, http: aws,
+	}, args)
+	return code, out.String(), errOut.String()
+}
+
+// someAccount gives the SDK region and credentials, and nothing of this machine.
+func someAccount(t *testing.T) {
+	t.Helper()
+	bareAWS(t)
+	t.Setenv("AWS_REGION", "us-east-1")
+	t.Setenv("AWS_ACCESS_KEY_ID", "local")
+	t.Setenv("AWS_SECRET_ACCESS_KEY", "local")
+}
+
+func TestDoctorGolden(t *testing.T) {
+	someAccount(t)
+	for name, tt := range map[string]struct {
+		plant func(*doctortest.World)
+		args  []string
+		code  int
+	}{
+		"good": {func(*doctortest.World) {}, []string{"--stack", "orders", "--client-retries", "12h", "--as", "operator"}, 0},
+		"bad": {func(w *doctortest.World) {
+			w.TTL["AttributeName"] = "expires"
+			w.Queues["tickets"]["VisibilityTimeout"] = "120"
+			w.Table["DeletionProtectionEnabled"] = false
+			w.Mapping("stream")["BisectBatchOnFunctionError"] = false
+			w.Refused["CloudWatch.DescribeAlarms"] = "AccessDeniedException"
+		}, []string{"--table", "records"}, 3},
+	} {
+		for form, flags := range map[string][]string{"txt": nil, "json": {"--json"}} {
+			synctest.Test(t, func(t *testing.T) {
+				w := doctortest.Good(time.Now())
+				tt.plant(w)
+				code, stdout, stderr := callAt(t, w, append(append([]string{"doctor"}, tt.args...), flags...)...)
+				if code != tt.code || stderr != "" {
+					t.Errorf("%s: code %d, %s", name, code, stderr)
+				}
+				golden(t, "doctor-"+name+"."+form, stdout)
+			})
+		}
+	}
+}
+
+func TestDoctorWorstInputs(t *testing.T) {
+	someAccount(t)
+	for _, tt := range []struct {
+		args []string
+		aws  interface {
+			Do(*http.Request) (*http.Response, error)
+		}
+		code   int
+		stderr string
+	}{
+		{nil, nil, 2, "which table?"},
+		{[]string{"--table", "t", "--as", "king"}, nil, 2, `--as is "king": function, worker, operator`},
+		{[]string{"--table", "t", "--sample", "0"}, nil, 2, "--sample"},
+		{[]string{"--table", "nothing"}, doctortest.Good(time.Now()), 1, "there is no table nothing in this account and region"},
+		{[]string{"--stack", "nothing"}, doctortest.Good(time.Now()), 1, "Stack with id nothing does not exist"},
+		{[]string{"--table", "records"}, refusing{"ThrottlingException"}, 1, "ThrottlingException"},
+	} {
+		code, stdout, stderr := callAt(t, tt.aws, append([]string{"doctor"}, tt.args...)...)
+		if code != tt.code || !strings.Contains(stderr, tt.stderr) || stdout != "" {
+			t.Errorf("%v: code %d, %q, %q", tt.args, code, stdout, stderr)
+		}
+	}
+	// Without any right, nothing is good and nothing is wrong.
+	code, stdout, stderr := callAt(t, refusing{"AccessDeniedException"}, "doctor", "--table", "records", "--json")
+	var r doctor.Report
+	if err := json.Unmarshal([]byte(stdout), &r); err != nil || code != 0 || len(r.Good) != 0 || len(r.Findings) != 0 || len(r.NotChecked) != len(doctor.All()) {
+		t.Errorf("code %d, %v, %s%s", code, err, stdout, stderr)
+	}
+}
+
+// refusing answers every request with an error of AWS.
+type refusing struct{ code string }
+
+func (r refusing) Do(req *http.Request) (*http.Response, error) {
+	return &http.Response{
+		StatusCode: http.StatusBadRequest, Proto: "HTTP/1.1", ProtoMajor: 1, ProtoMinor: 1, Request: req,
+		Header: http.Header{"Content-Type": {"application/x-amz-json-1.0"}, "X-Amzn-Errortype": {r.code}},
+		Body:   io.NopCloser(strings.NewReader(`{"__type":"com.amazonaws#` + r.code + `","message":"not for tests"}`)),
+	}, nil
+}
+
+// On a local database the table is examined, and nobody asks a real account for the rest.
+func TestDoctorOnDynamoDBLocal(t *testing.T) {
+	d := newDesk(t)
+	calls := 0
+	if _, err := d.pay(t.Context(), "k", &calls); err == nil {
+		t.Fatal("the call has an outcome")
+	}
+	code, stdout, stderr := call(t, d.env, "doctor", "--json", "--as", "operator", "--endpoint-url", os.Getenv("AWS_ENDPOINT_URL_DYNAMODB"))
+	var r doctor.Report
+	if err := json.Unmarshal([]byte(stdout), &r); err != nil {
+		t.Fatal(err, stdout, stderr)
+	}
+	wrong := map[string]bool{}
+	for _, f := range r.Findings {
+		wrong[f.Check] = true
+	}
+	// The desk's table has no TTL and no protection: the tests look at expired records.
+	if code != 3 || len(wrong) > 3 || !wrong["ttl-off"] || !wrong["protection"] {
+		t.Errorf("code %d, %+v", code, r.Findings)
+	}
+	if len(r.Good) < 6 {
+		t.Errorf("good: %v, not checked: %+v", r.Good, r.NotChecked)
+	}
+}

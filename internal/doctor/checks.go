@@ -1,0 +1,54 @@
+package doctor
+
+import (
+	"fmt"
+	"strings"
+)
+
+// Check is one thing that is looked at.
+type Check struct {
+	ID       string
+	Severity Severity
+	Looks    string   // what has to be true
+	Causes   string   // what becomes of it otherwise
+	Mend     string   // how to mend it
+	Needs    []Source // without their answers the check can't be made
+
+	// find returns what is wrong, or why the check could not be made.
+	find func(*Facts) ([]wrong, string)
+}
+
+// wrong is what a check has found. Empty fields are those of the check.
+type wrong struct {
+	where, what  string
+	severity     Severity
+	causes, mend string
+}
+
+// All returns the checks in the order of the page.
+func All() []Check {
+	all := append(tableChecks(), streamChecks()...)
+	all = append(all, queueChecks()...)
+	all = append(all, functionChecks()...)
+	all = append(all, windowChecks()...)
+	return append(all, otherChecks()...)
+}
+
+// found returns the findings of a check that could be made.
+func found(all ...wrong) ([]wrong, string) { return all, "" }
+
+// Page returns the checks as a table of Markdown, for docs/doctor.md.
+func Page() string {
+	var b strings.Builder
+	b.WriteString("| check | holds if | otherwise | asks |\n| --- | --- | --- | --- |\n")
+	for _, c := range All() {
+		needs := make([]string, len(c.Needs))
+		for i, s := range c.Needs {
+			if needs[i] = string(s); strings.Contains(needs[i], ":") {
+				needs[i] = "`" + needs[i] + "`"
+			}
+		}
+		fmt.Fprintf(&b, "| `%s` | %s | %s: %s | %s |\n", c.ID, c.Looks, c.Severity, c.Causes, strings.Join(needs, ", "))
+	}
+	return b.String()
+}

@@ -1,0 +1,199 @@
+package doctor
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/samekey/samekey/idem/store"
+)
+
+func functionChecks() []Check {
+	functions := []Source{Functions}
+	return []Check{
+		{
+			ID: "env-table", Severity: Error, Needs: functions, find: envTable,
+			Looks:  "the functions that belong together have one table in IDEM_TABLE",
+			Causes: "a request's key is kept in another table than the worker's: nobody delivers its jobs, and a retry at another function runs again",
+			Mend:   "IDEM_TABLE: !GetAtt Samekey.Outputs.TableName in each function's Environment",
+		},
+		{
+			ID: "env-app", Severity: Warning, Needs: functions, find: envApp,
+			Looks:  "the functions that set SAMEKEY_APP set the same name",
+			Causes: "their metrics get another dimension App than the alarms look at, and nobody hears of trouble",
+			Mend:   "the same SAMEKEY_APP everywhere, that of the parameter App",
+		},
+		{
+			ID: "completes", Severity: Error, Needs: functions, find: completes,
+			Looks:  "the functions in the worker's SAMEKEY_FUNCTIONS exist",
+			Causes: "abandoned requests of that function are not_mine and stay open",
+			Mend:   "correct the parameter Functions (docs/completing.md)",
+		},
+		{
+			ID: "completes-all", Severity: Error, Needs: []Source{Functions, ScanTable}, find: completesAll,
+			Looks:  "each function whose resumable requests are in the sample is in SAMEKEY_FUNCTIONS",
+			Causes: "the worker has no way to complete that function's abandoned requests: they wait for their client",
+			Mend:   "add the function's ARN to the parameter Functions",
+		},
+		{
+			ID: "worker-timeout", Severity: Error, Needs: functions, find: workerTimeout,
+			Looks:  "the worker may take longer than each function that it completes with",
+			Causes: "the worker is killed while it waits for the function; the ticket comes again, and its tries run out",
+			Mend:   "a Timeout of the worker above that of the functions (120 in samekey.yaml)",
+		},
+		{
+			ID: "gateway-timeout", Severity: Warning, Needs: []Source{Functions, Policies, Gateways}, find: gatewayTimeout,
+			Looks:  "a function behind an API ends before the gateway gives up",
+			Causes: "the client hears 503 or 504 while its request goes on, and its retries get 409 until the function's time is over: the lease ends with it",
+			Mend:   "a Timeout of the function below that of its integration (an HTTP API waits for 30 s at most, a REST API for 29 s unless its quota is raised)",
+		},
+		{
+			ID: "lease", Severity: Warning, Needs: functions, find: lease,
+			Looks:  "a function that the worker completes with takes 5 minutes at most",
+			Causes: "the lease ends with the function's time, so a request whose process died is locked for that long: retries get 409, and nobody completes it",
+			Mend:   "a shorter Timeout, and long work as a job",
+		},
+		{
+			ID: "concurrency", Severity: Error, Needs: []Source{Functions, Concurrency}, find: concurrency,
+			Looks:  "no function has a reserved concurrency of 0, and the worker none below 3",
+			Causes: "a function with 0 never runs; stream, tickets and sweep of the worker wait for each other",
+			Mend:   "remove ReservedConcurrentExecutions, or raise it",
+		},
+	}
+}
+
+func (fn *Function) wrong(format string, args ...any) wrong {
+	return wrong{where: "function " + fn.Name, what: fmt.Sprintf(format, args...)}
+}
+
+func envTable(f *Facts) ([]wrong, string) {
+	var all []wrong
+	for _, fn := range f.Functions {
+		if name := fn.Env["IDEM_TABLE"]; name != "" && !f.sameTable(name) {
+			all = append(all, fn.wrong("IDEM_TABLE is %s", name))
+		}
+	}
+	return all, ""
+}
+
+func envApp(f *Facts) ([]wrong, string) {
+	w := f.worker()
+	if w == nil {
+		return nil, noWorker
+	}
+	var all []wrong
+	for _, fn := range f.Functions {
+		if app := fn.Env["SAMEKEY_APP"]; app != "" && app != w.Env["SAMEKEY_APP"] {
+			all = append(all, fn.wrong("SAMEKEY_APP is %s, and that of %s is %s", app, w.Name, w.Env["SAMEKEY_APP"]))
+		}
+	}
+	return all, ""
+}
+
+func completes(f *Facts) ([]wrong, string) {
+	w := f.worker()
+	if w == nil {
+		return nil, noWorker
+	}
+	var all []wrong
+	for _, name := range f.Gone {
+		all = append(all, w.wrong("SAMEKEY_FUNCTIONS has %s, which doesn't exist", name))
+	}
+	return all, ""
+}
+
+func completesAll(f *Facts) ([]wrong, string) {
+	w := f.worker()
+	if w == nil {
+		return nil, noWorker
+	}
+	var names []string
+	for _, name := range list(w.Env["SAMEKEY_FUNCTIONS"]) {
+		names = append(names, plain(name))
+	}
+	var all []wrong
+	var told []string
+	for _, r := range f.Sample {
+		fn := r.Handler.Function
+		if r.State == store.Open && r.Input != nil && fn != "" && !slices.Contains(names, fn) && !slices.Contains(told, fn) {
+			told = append(told, fn)
+			all = append(all, w.wrong("SAMEKEY_FUNCTIONS doesn't have %s, which has resumable requests", fn))
+		}
+	}
+	return all, ""
+}
+
+// completing returns the functions that the worker completes with.
+func (f *Facts) completing() (all []*Function) {
+	if w := f.worker(); w != nil {
+		for _, name := range list(w.Env["SAMEKEY_FUNCTIONS"]) {
+			if fn := f.function(name); fn != nil {
+				all = append(all, fn)
+			}
+		}
+	}
+	return all
+}
+
+func workerTimeout(f *Facts) ([]wrong, string) {
+	w := f.worker()
+	if w == nil {
+		return nil, noWorker
+	}
+	var all []wrong
+	for _, fn := range f.completing() {
+		if fn.Timeout >= w.Timeout {
+			all = append(all, w.wrong("its Timeout is %v, and that of %s is %v", w.Timeout, fn.Name, fn.Timeout))
+		}
+	}
+	return all, ""
+}
+
+func gatewayTimeout(f *Facts) ([]wrong, string) {
+	var all []wrong
+	seen := false
+	for _, fn := range f.Functions {
+		var told []string
+		for _, g := range fn.Gateways {
+			seen = true
+			if fn.Timeout > g.Timeout && !slices.Contains(told, g.API) {
+				told = append(told, g.API)
+				all = append(all, fn.wrong("its Timeout is %v, and API %s waits for %v", fn.Timeout, g.API, g.Timeout))
+			}
+		}
+	}
+	if !seen {
+		return nil, "no integration of an API with the functions was found"
+	}
+	return all, ""
+}
+
+func lease(f *Facts) ([]wrong, string) {
+	var all []wrong
+	for _, fn := range f.completing() {
+		if fn.Timeout > 5*time.Minute {
+			all = append(all, fn.wrong("its Timeout is %v", fn.Timeout))
+		}
+	}
+	return all, ""
+}
+
+func concurrency(f *Facts) ([]wrong, string) {
+	var all []wrong
+	for _, fn := range f.Functions {
+		switch {
+		case fn.Reserved == nil:
+		case *fn.Reserved == 0:
+			all = append(all, fn.wrong("its reserved concurrency is 0"))
+		case *fn.Reserved < 3 && fn == f.worker():
+			w := fn.wrong("its reserved concurrency is %d", *fn.Reserved)
+			w.severity = Warning
+			all = append(all, w)
+		}
+	}
+	return all, ""
+}
+
+// who joins names for a sentence.
+func who(names []string) string { return strings.Join(names, ", ") }

@@ -1,0 +1,127 @@
+package doctor
+
+import (
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/service/cloudwatch/types"
+
+	"github.com/samekey/samekey/lambda/metrics"
+)
+
+func otherChecks() []Check {
+	return []Check{
+		{
+			ID: "alarms", Severity: Warning, Needs: []Source{Functions, Alarms}, find: alarms,
+			Looks:  "there is an alarm on each metric that people must hear of, with the App of the worker",
+			Causes: "operations wait for people, and nobody knows",
+			Mend:   "deploy the alarms of samekey.yaml; the same App everywhere",
+		},
+		{
+			ID: "alarms-heard", Severity: Note, Needs: []Source{Functions, Alarms}, find: alarmsHeard,
+			Looks:  "these alarms tell somebody",
+			Causes: "they are seen in the console only",
+			Mend:   "the parameter AlarmTopicArn",
+		},
+		{
+			ID: "rights", Severity: Error, find: rights,
+			Looks:  "the caller may do what --as function, worker or operator needs on the table; it is tried in ways that change nothing",
+			Causes: "the calls of that role are refused",
+			Mend:   "FunctionPolicy or WorkerPolicy of samekey.yaml; for operators docs/doctor.md",
+		},
+		{
+			ID: "clock", Severity: Warning, Needs: []Source{ServerClock}, find: clock,
+			Looks:  "this machine's clock is within 5 seconds of DynamoDB's",
+			Causes: "an attempt on this machine takes a lease for over too early, or too late, and expires keys so. Safety doesn't depend on it. Functions in AWS have AWS's clocks",
+			Mend:   "synchronise the clock (NTP)",
+		},
+	}
+}
+
+// watched returns the alarms on a metric of the application.
+func (f *Facts) watched(metric, app string) (all []types.MetricAlarm) {
+	for _, a := range f.Alarms {
+		if aws.ToString(a.Namespace) == metrics.Namespace && aws.ToString(a.MetricName) == metric &&
+			slices.ContainsFunc(a.Dimensions, func(d types.Dimension) bool { return aws.ToString(d.Name) == "App" && aws.ToString(d.Value) == app }) {
+			all = append(all, a)
+		}
+	}
+	return all
+}
+
+func alarms(f *Facts) ([]wrong, string) {
+	w := f.worker()
+	if w == nil {
+		return nil, noWorker
+	}
+	app := w.Env["SAMEKEY_APP"]
+	var missing []string
+	for _, m := range metrics.All() {
+		if m.Alarm && len(f.watched(m.Name, app)) == 0 {
+			missing = append(missing, m.Name)
+		}
+	}
+	if len(missing) == 0 {
+		return found()
+	}
+	return found(wrong{where: "alarms of App " + app, what: "there is none on " + who(missing)})
+}
+
+func alarmsHeard(f *Facts) ([]wrong, string) {
+	w := f.worker()
+	if w == nil {
+		return nil, noWorker
+	}
+	app := w.Env["SAMEKEY_APP"]
+	var silent []string
+	for _, m := range metrics.All() {
+		all := f.watched(m.Name, app)
+		if len(all) > 0 && !slices.ContainsFunc(all, func(a types.MetricAlarm) bool { return len(a.AlarmActions) > 0 && aws.ToBool(a.ActionsEnabled) }) {
+			silent = append(silent, m.Name)
+		}
+	}
+	if len(silent) == 0 {
+		return found()
+	}
+	return found(wrong{where: "alarms of App " + app, what: "nobody hears those on " + who(silent)})
+}
+
+// roles are what a role does on the table.
+var roles = map[string][]Source{
+	"function": {TryGet, TryPut, TryUpdate},
+	"worker":   {TryGet, TryUpdate, ScanTable},
+	"operator": {TryGet, TryUpdate, TryQuery, ScanTable},
+}
+
+// Roles returns what [Options].As may be.
+func Roles() []string { return []string{"function", "worker", "operator"} }
+
+func rights(f *Facts) ([]wrong, string) {
+	if f.Options.As == "" {
+		return nil, "it is not known as whom the caller looks: say so by --as function, worker or operator"
+	}
+	var all []wrong
+	for _, s := range roles[f.Options.As] {
+		if why, ok := f.Refused[s]; ok {
+			all = append(all, wrong{where: "the caller's credentials, as " + f.Options.As, what: fmt.Sprintf("%s is refused (%s)", s, why)})
+		}
+	}
+	if len(all) > 0 {
+		return all, ""
+	}
+	return nil, f.missing(roles[f.Options.As])
+}
+
+func clock(f *Facts) ([]wrong, string) {
+	// The Date has whole seconds, and the answer was under way.
+	if d := f.Skew.Abs(); d > 5*time.Second+time.Second {
+		side := "ahead"
+		if f.Skew < 0 {
+			side = "behind"
+		}
+		return found(wrong{where: "this machine's clock", what: fmt.Sprintf("it is %v %s", d.Round(time.Second), side)})
+	}
+	return found()
+}

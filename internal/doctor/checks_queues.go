@@ -1,0 +1,201 @@
+package doctor
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+)
+
+func queueChecks() []Check {
+	queues := []Source{Functions, Mappings, Queues}
+	return []Check{
+		{
+			ID: "queue-missing", Severity: Error, Needs: []Source{Functions, Queues}, find: queueMissing,
+			Looks:  "the queues of tickets and jobs that the worker names exist",
+			Causes: "tickets and jobs of that queue can't be sent; the sweep tries again every hour",
+			Mend:   "correct SAMEKEY_TICKETS_URL or SAMEKEY_SINKS, or deploy the queue",
+		},
+		{
+			ID: "tickets-reader", Severity: Error, Needs: queues, find: ticketsReader,
+			Looks:  "the worker reads its queue of tickets, and the mapping is enabled",
+			Causes: "abandoned requests are never completed, and jobs that failed once are not tried again",
+			Mend:   "deploy WorkerTickets of samekey.yaml",
+		},
+		{
+			ID: "tickets-fifo", Severity: Error, Needs: queues, find: ticketsFIFO,
+			Looks:  "the queue of tickets is a standard queue",
+			Causes: "a FIFO queue can't delay single messages, so the worker doesn't start",
+			Mend:   "deploy Tickets of samekey.yaml, a standard queue",
+		},
+		{
+			ID: "queue-visibility", Severity: Warning, Needs: queues, find: queueVisibility,
+			Looks:  "a queue hides its messages for six times its function's timeout, as Lambda asks for",
+			Causes: "messages come again while their batch is at work or waits for the function; their receives run out, and good messages become dead letters",
+			Mend:   "VisibilityTimeout: six times the function's Timeout",
+		},
+		{
+			ID: "queue-redrive", Severity: Error, Needs: queues, find: queueRedrive,
+			Looks:  "a queue has a redrive policy, and its dead letters a queue that exists",
+			Causes: "a message that always fails comes again until it expires, and is lost then",
+			Mend:   "RedrivePolicy: {deadLetterTargetArn: …, maxReceiveCount: 5}",
+		},
+		{
+			ID: "queue-receives", Severity: Warning, Needs: queues, find: queueReceives,
+			Looks:  "a message may be received at least 3 times",
+			Causes: "a message whose function was throttled or restarted once or twice becomes a dead letter, though nothing is wrong with it",
+			Mend:   "maxReceiveCount: 5",
+		},
+		{
+			ID: "dead-letters-kept", Severity: Warning, Needs: queues, find: deadLettersKept,
+			Looks:  "dead letters are kept for at least as long as messages of their queue",
+			Causes: "a message keeps its age when it becomes a dead letter, so it may be deleted before anybody has seen it",
+			Mend:   "MessageRetentionPeriod: 1209600 on the queue of dead letters",
+		},
+		{
+			ID: "queue-kept", Severity: Error, Needs: queues, find: queueKept,
+			Looks:  "a queue keeps its messages for longer than all their receives can take",
+			Causes: "a message that fails is deleted before it becomes a dead letter",
+			Mend:   "MessageRetentionPeriod: 1209600",
+		},
+	}
+}
+
+func (q *Queue) wrong(format string, args ...any) wrong {
+	name := q.ARN[strings.LastIndexByte(q.ARN, ':')+1:]
+	if name == "" {
+		name = q.URL
+	}
+	return wrong{where: "queue " + name, what: fmt.Sprintf(format, args...)}
+}
+
+// seconds is an attribute of that unit; 0 = it is missing.
+func (q *Queue) seconds(attribute string) time.Duration {
+	n, err := strconv.ParseInt(q.Attributes[attribute], 10, 64)
+	if err != nil {
+		return 0
+	}
+	return time.Duration(n) * time.Second
+}
+
+func (q *Queue) kept() time.Duration { return q.seconds("MessageRetentionPeriod") }
+
+func queueMissing(f *Facts) ([]wrong, string) {
+	if f.worker() == nil {
+		return nil, noWorker
+	}
+	var all []wrong
+	for _, name := range slices.Sorted(maps.Keys(f.Queues)) {
+		if q := f.Queues[name]; q.Gone {
+			all = append(all, q.wrong("it doesn't exist"))
+		}
+	}
+	return all, ""
+}
+
+const noWorker = "no function has the variable SAMEKEY_TICKETS_URL, so there is no ready worker to look at"
+
+func ticketsReader(f *Facts) ([]wrong, string) {
+	w, q := f.worker(), f.tickets()
+	switch {
+	case w == nil:
+		return nil, noWorker
+	case q == nil || q.Gone:
+		return nil, "the queue of tickets was not found"
+	}
+	for _, r := range f.consumers() {
+		if aws.ToString(r.mapping.EventSourceArn) == q.ARN && r.fn == w {
+			if enabled(r.mapping) {
+				return found()
+			}
+			return found(r.wrong("it is %s", aws.ToString(r.mapping.State)))
+		}
+	}
+	return found(q.wrong("%s doesn't read it", w.Name))
+}
+
+func ticketsFIFO(f *Facts) ([]wrong, string) {
+	w := f.worker()
+	if w == nil {
+		return nil, noWorker
+	}
+	if url := w.Env["SAMEKEY_TICKETS_URL"]; strings.HasSuffix(url, ".fifo") {
+		return found(wrong{where: "function " + w.Name, what: "SAMEKEY_TICKETS_URL names a FIFO queue"})
+	}
+	return found()
+}
+
+// consumed looks at each queue that a function consumes, with its function.
+func (f *Facts) consumed(look func(*Queue, reader) []wrong) (all []wrong, why string) {
+	readers := f.consumers()
+	if len(readers) == 0 {
+		return nil, "no function reads a queue"
+	}
+	for _, r := range readers {
+		if q := f.Queues[aws.ToString(r.mapping.EventSourceArn)]; q != nil && !q.Gone {
+			all = append(all, look(q, r)...)
+		}
+	}
+	return all, ""
+}
+
+func queueVisibility(f *Facts) ([]wrong, string) {
+	return f.consumed(func(q *Queue, r reader) []wrong {
+		if hidden := q.seconds("VisibilityTimeout"); hidden < 6*r.fn.Timeout {
+			return []wrong{q.wrong("VisibilityTimeout is %v, and %s may take %v: at least %d is asked for",
+				hidden, r.fn.Name, r.fn.Timeout, int(6*r.fn.Timeout/time.Second))}
+		}
+		return nil
+	})
+}
+
+func queueRedrive(f *Facts) ([]wrong, string) {
+	return f.consumed(func(q *Queue, _ reader) []wrong {
+		p, ok := q.redrive()
+		if !ok || p.Target == "" {
+			return []wrong{q.wrong("it has no redrive policy")}
+		}
+		if dead := f.Queues[p.Target]; dead != nil && dead.Gone {
+			return []wrong{q.wrong("its queue of dead letters doesn't exist: %s", p.Target)}
+		}
+		return nil
+	})
+}
+
+func queueReceives(f *Facts) ([]wrong, string) {
+	return f.consumed(func(q *Queue, _ reader) []wrong {
+		p, ok := q.redrive()
+		if n, err := p.Receives.Int64(); ok && err == nil && n < 3 {
+			return []wrong{q.wrong("maxReceiveCount is %d", n)}
+		}
+		return nil
+	})
+}
+
+func deadLettersKept(f *Facts) ([]wrong, string) {
+	return f.consumed(func(q *Queue, _ reader) []wrong {
+		dead := f.Queues[q.deadLetters()]
+		if dead == nil || dead.Gone || dead.kept() >= q.kept() {
+			return nil
+		}
+		return []wrong{dead.wrong("MessageRetentionPeriod is %s, and that of its source is %s", span(dead.kept()), span(q.kept()))}
+	})
+}
+
+func queueKept(f *Facts) ([]wrong, string) {
+	return f.consumed(func(q *Queue, _ reader) []wrong {
+		p, ok := q.redrive()
+		n, err := p.Receives.Int64()
+		if !ok || err != nil {
+			return nil
+		}
+		if whole := time.Duration(n) * q.seconds("VisibilityTimeout"); q.kept() < whole {
+			return []wrong{q.wrong("MessageRetentionPeriod is %s, and %d receives take up to %s", span(q.kept()), n, span(whole))}
+		}
+		return nil
+	})
+}

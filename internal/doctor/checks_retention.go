@@ -1,0 +1,205 @@
+package doctor
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"time"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+
+	"github.com/samekey/samekey/idem"
+	"github.com/samekey/samekey/idem/jobs"
+	"github.com/samekey/samekey/idem/store"
+)
+
+// The checks of how long things are remembered against how long they are tried again:
+// a try after the record is gone does the work twice.
+func windowChecks() []Check {
+	return []Check{
+		{
+			ID: "retention-clients", Severity: Error, Needs: []Source{ScanTable}, find: retentionClients,
+			Looks:  "the answers in the sample are kept for longer than clients retry (--client-retries)",
+			Causes: "a retry after that runs the handler again: a customer is charged twice",
+			Mend:   "o.Retention above the clients' retries, and o.RetryWindow = that time, which idem.New then checks (idem.RetentionWeekend, idem.RetentionMonth)",
+		},
+		{
+			ID: "retention-queue", Severity: Error, Needs: []Source{ScanTable, Functions, Mappings, Queues}, find: retentionQueue,
+			Looks:  "a function that reads a queue remembers a message for as long as the queue and its dead letters may deliver it again",
+			Causes: "a message that is delivered late, or redriven from the dead letters, is worked on twice",
+			Mend:   "o.Retention of the consumer at least the MessageRetentionPeriod of the queue and of its dead letters together (idem.RetentionMonth)",
+		},
+		{
+			ID: "retention-completer", Severity: Error, Needs: []Source{Functions}, find: retentionCompleter,
+			Looks:  "the worker's SAMEKEY_GRACE, with the longest lease and the longest hiding of a ticket, is shorter than the retention",
+			Causes: "an abandoned request is forgotten, or given up, before anybody completes it",
+			Mend:   "the parameter Grace a few minutes, the parameter Retention that of the functions",
+		},
+		{
+			ID: "retention-worker", Severity: Warning, Needs: []Source{ScanTable, Functions}, find: retentionWorker,
+			Looks:  "the worker's SAMEKEY_RETENTION is not below the retention of the functions that it completes with",
+			Causes: "the sweep gives operations up while their clients may still come back for them",
+			Mend:   "the parameter Retention of samekey.yaml as idem.Options.Retention",
+		},
+		{
+			ID: "provider-keys", Severity: Warning, Needs: []Source{Functions}, find: providerKeys,
+			Looks:  "abandoned requests are taken up well before the provider forgets its keys (--provider-remembers, 24h as Stripe's API v1; v2 has 30 days)",
+			Causes: "a call that may have been made can't be repeated safely any more: each such operation waits for people",
+			Mend:   "a shorter parameter Grace; idem.Remembers for a provider that remembers longer",
+		},
+		{
+			ID: "stream-age", Severity: Warning, Needs: []Source{DescribeTable, Mappings}, find: streamAge,
+			Looks:  "the stream's mappings keep a record for at least an hour",
+			Causes: "an outage of the worker that is longer makes it give batches up: their work waits for the sweep",
+			Mend:   "MaximumRecordAgeInSeconds: 21600",
+		},
+	}
+}
+
+// hidden is the longest time for which SQS hides a ticket.
+const hidden = 15 * time.Minute
+
+// retentions measures how long each function's answers are kept, by the sample: a
+// finished record keeps the begin of its last attempt and the end of its replay. The
+// measure is too long by the time that the attempt took.
+func (f *Facts) retentions() map[string]time.Duration {
+	all := make(map[string]time.Duration)
+	for _, r := range f.Sample {
+		end := r.Until
+		if end.IsZero() {
+			end = r.Expires
+		}
+		if r.State != store.Done || end.IsZero() || r.Run.IsZero() || mistaken(r, f.Now) {
+			continue
+		}
+		kept := end.Sub(r.Run).Round(time.Minute)
+		if known, ok := all[r.Handler.Function]; !ok || kept < known {
+			all[r.Handler.Function] = kept
+		}
+	}
+	return all
+}
+
+const noFinished = "the sample has no finished record to measure the retention by"
+
+func retentionClients(f *Facts) ([]wrong, string) {
+	if f.Options.ClientRetries <= 0 {
+		return nil, "it is not known for how long clients retry: say so by --client-retries"
+	}
+	kept := f.retentions()
+	if len(kept) == 0 {
+		return nil, noFinished
+	}
+	var all []wrong
+	for _, fn := range slices.Sorted(maps.Keys(kept)) {
+		if kept[fn] < f.Options.ClientRetries && !f.consumes(fn) {
+			all = append(all, wrong{where: "function " + fn, what: fmt.Sprintf("its answers are kept for %s, and clients retry for %s", span(kept[fn]), span(f.Options.ClientRetries))})
+		}
+	}
+	return all, ""
+}
+
+// consumes reports whether a function's requests come from a queue.
+func (f *Facts) consumes(fn string) bool {
+	return slices.ContainsFunc(f.consumers(), func(r reader) bool { return r.fn.Name == fn })
+}
+
+func retentionQueue(f *Facts) ([]wrong, string) {
+	kept := f.retentions()
+	var all []wrong
+	measured := false
+	for _, r := range f.consumers() {
+		q, has := f.Queues[aws.ToString(r.mapping.EventSourceArn)], kept[r.fn.Name]
+		if q == nil || q.Gone || r.fn == f.worker() || has == 0 {
+			continue
+		}
+		measured = true
+		need := q.kept()
+		if dead := f.Queues[q.deadLetters()]; dead != nil {
+			need += dead.kept()
+		}
+		if has < need {
+			w := r.fn.wrong("it remembers a message for %s, and %s may deliver it again for %s", span(has), q.wrong("").where, span(need))
+			if has >= q.kept() {
+				w.severity = Warning
+				w.causes = "a message that is redriven from the dead letters late is worked on twice"
+			}
+			all = append(all, w)
+		}
+	}
+	if !measured {
+		return nil, "no finished record of a function that reads a queue is in the sample"
+	}
+	return all, ""
+}
+
+// setting is a time in the worker's environment.
+func (fn *Function) setting(name string, otherwise time.Duration) time.Duration {
+	if d, err := time.ParseDuration(fn.Env[name]); err == nil {
+		return d
+	}
+	return otherwise
+}
+
+func retentionCompleter(f *Facts) ([]wrong, string) {
+	w := f.worker()
+	if w == nil {
+		return nil, noWorker
+	}
+	grace, kept := w.setting("SAMEKEY_GRACE", jobs.DefaultGrace), w.setting("SAMEKEY_RETENTION", idem.DefaultRetention)
+	longest := time.Duration(0)
+	for _, fn := range f.completing() {
+		longest = max(longest, fn.Timeout)
+	}
+	if need := grace + longest + hidden; need >= kept {
+		return found(w.wrong("an abandoned request may be taken up %s after its claim, and SAMEKEY_RETENTION is %s", span(need), span(kept)))
+	}
+	return found()
+}
+
+func retentionWorker(f *Facts) ([]wrong, string) {
+	w := f.worker()
+	if w == nil {
+		return nil, noWorker
+	}
+	kept, has := f.retentions(), w.setting("SAMEKEY_RETENTION", idem.DefaultRetention)
+	var all []wrong
+	measured := false
+	for _, fn := range f.completing() {
+		longest, ok := kept[fn.Name]
+		measured = measured || ok
+		if ok && has < longest-15*time.Minute { // an attempt takes that long at most
+			all = append(all, w.wrong("SAMEKEY_RETENTION is %s, and answers of %s are kept for %s", span(has), fn.Name, span(longest)))
+		}
+	}
+	if !measured {
+		return nil, noFinished
+	}
+	return all, ""
+}
+
+func providerKeys(f *Facts) ([]wrong, string) {
+	w := f.worker()
+	if w == nil {
+		return nil, noWorker
+	}
+	longest := time.Duration(0)
+	for _, fn := range f.completing() {
+		longest = max(longest, fn.Timeout)
+	}
+	first := w.setting("SAMEKEY_GRACE", jobs.DefaultGrace) + longest + hidden
+	if first < f.Options.ProviderRemembers-time.Hour { // what idem.Foreign leaves for the call
+		return found()
+	}
+	return found(w.wrong("an abandoned request is taken up %s after its claim, and the provider remembers a key for %s", span(first), span(f.Options.ProviderRemembers)))
+}
+
+func streamAge(f *Facts) ([]wrong, string) {
+	return f.eachReader(func(r reader) []wrong {
+		age := r.mapping.MaximumRecordAgeInSeconds
+		if age == nil || *age < 0 || *age >= 3600 {
+			return nil
+		}
+		return []wrong{r.wrong("it gives up records that are %d s old", *age)}
+	})
+}

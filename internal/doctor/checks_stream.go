@@ -1,0 +1,249 @@
+package doctor
+
+import (
+	"fmt"
+	"strings"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
+	lambdatypes "github.com/aws/aws-sdk-go-v2/service/lambda/types"
+
+	"github.com/samekey/samekey/internal/local/eventsource"
+)
+
+func streamChecks() []Check {
+	mappings := []Source{DescribeTable, Mappings}
+	return []Check{
+		{
+			ID: "stream-view", Severity: Error, Needs: []Source{DescribeTable}, find: streamView,
+			Looks:  "the table's stream is on, with new and old images",
+			Causes: "the worker can't tell which jobs are new and what TTL removed: jobs wait for the hourly sweep, or are lost",
+			Mend:   "StreamSpecification: {StreamViewType: NEW_AND_OLD_IMAGES}",
+		},
+		{
+			ID: "stream-reader", Severity: Error, Needs: mappings, find: streamReader,
+			Looks:  "a function reads the stream, and its mapping is enabled",
+			Causes: "jobs are not delivered, and abandoned requests not completed, until the sweep",
+			Mend:   "deploy WorkerStream of samekey.yaml; a disabled mapping: aws lambda update-event-source-mapping --enabled --uuid UUID",
+		},
+		{
+			ID: "stream-readers", Severity: Warning, Needs: mappings, find: streamReaders,
+			Looks:  "at most two functions read the stream",
+			Causes: "DynamoDB throttles the third reader of a shard, and all of them come late",
+			Mend:   "use one worker instead of drain and completer (docs/worker.md), or give the others a Kinesis stream",
+		},
+		{
+			ID: "stream-filters", Severity: Error, Needs: mappings, find: streamFilters,
+			Looks:  "the filters of the stream's mappings let all through that the worker needs",
+			Causes: "jobs or abandoned requests of the records that are left out wait for the sweep; what TTL removed unfinished is not reported",
+			Mend:   "take WorkerStream's FilterCriteria from samekey.yaml",
+		},
+		{
+			ID: "stream-retries", Severity: Error, Needs: mappings, find: streamRetries,
+			Looks:  "the stream's mappings retry at least 5 times, and not for ever",
+			Causes: "without a limit, a bad batch blocks its shard for a day; with too few tries, batches are given up before a job is parked",
+			Mend:   "MaximumRetryAttempts: 10, MaximumRecordAgeInSeconds: 21600",
+		},
+		{
+			ID: "stream-bisect", Severity: Warning, Needs: mappings, find: streamBisect,
+			Looks:  "the stream's mappings split a batch that fails",
+			Causes: "one bad record takes its whole batch along when it is given up",
+			Mend:   "BisectBatchOnFunctionError: true",
+		},
+		{
+			ID: "stream-on-failure", Severity: Warning, Needs: mappings, find: streamOnFailure,
+			Looks:  "the stream's mappings have an on-failure destination",
+			Causes: "batches that are given up leave no trace: only the sweep finds their work",
+			Mend:   "DestinationConfig: {OnFailure: {Destination: !GetAtt FailedBucket.Arn}}",
+		},
+		{
+			ID: "stream-start", Severity: Warning, Needs: mappings, find: streamStart,
+			Looks:  "the stream's mappings begin at the oldest record",
+			Causes: "LATEST misses what is written while the mapping is made or changed",
+			Mend:   "StartingPosition: TRIM_HORIZON (the mapping has to be made anew)",
+		},
+		{
+			ID: "report-failures", Severity: Error, Needs: []Source{Mappings}, find: reportFailures,
+			Looks:  "the mappings of the stream and of queues have ReportBatchItemFailures",
+			Causes: "Lambda takes a batch with failures for done: messages whose handler failed are deleted, and jobs of a failed stream record wait for the sweep",
+			Mend:   "FunctionResponseTypes: [ReportBatchItemFailures]",
+		},
+	}
+}
+
+func (r reader) wrong(format string, args ...any) wrong {
+	arn := aws.ToString(r.mapping.EventSourceArn)
+	source := "queue " + arn[strings.LastIndexByte(arn, ':')+1:]
+	if strings.Contains(arn, ":dynamodb:") {
+		source = "stream"
+	}
+	return wrong{where: fmt.Sprintf("mapping of %s to %s", source, r.fn.Name), what: fmt.Sprintf(format, args...)}
+}
+
+func streamView(f *Facts) ([]wrong, string) {
+	s := f.Table.StreamSpecification
+	switch {
+	case s == nil || !aws.ToBool(s.StreamEnabled):
+		return found(f.atTable("it has no stream"))
+	case s.StreamViewType != types.StreamViewTypeNewAndOldImages:
+		return found(f.atTable("its stream shows %s", s.StreamViewType))
+	}
+	return found()
+}
+
+const noStream = "the table has no stream"
+
+func enabled(m lambdatypes.EventSourceMappingConfiguration) bool {
+	return !strings.HasPrefix(aws.ToString(m.State), "Disabl") // Enabled, Enabling, Creating, Updating
+}
+
+func streamReader(f *Facts) ([]wrong, string) {
+	if f.streamARN() == "" {
+		return nil, noStream
+	}
+	readers := f.readers()
+	if len(readers) == 0 {
+		return found(f.atTable("no function reads its stream"))
+	}
+	var all []wrong
+	for _, r := range readers {
+		if !enabled(r.mapping) {
+			all = append(all, r.wrong("it is %s (UUID %s)", aws.ToString(r.mapping.State), aws.ToString(r.mapping.UUID)))
+		}
+	}
+	return all, ""
+}
+
+func streamReaders(f *Facts) ([]wrong, string) {
+	var names []string
+	for _, r := range f.readers() {
+		if enabled(r.mapping) {
+			names = append(names, r.fn.Name)
+		}
+	}
+	if len(names) <= 2 {
+		return f.eachReader(func(reader) []wrong { return nil })
+	}
+	return found(f.atTable("%d mappings read its stream: of %s", len(names), strings.Join(names, ", ")))
+}
+
+// eachReader looks at the mappings of the stream.
+func (f *Facts) eachReader(look func(reader) []wrong) (all []wrong, why string) {
+	readers := f.readers()
+	if len(readers) == 0 {
+		return nil, "no function reads the stream"
+	}
+	for _, r := range readers {
+		all = append(all, look(r)...)
+	}
+	return all, ""
+}
+
+// probes are stream records that the worker needs, in Lambda's form.
+var probes = []struct{ what, record string }{
+	{"an open record", `{"eventName":"INSERT","dynamodb":{"NewImage":{"pk":{"S":"v1##x"},"st":{"S":"open"}}}}`},
+	{"a finished record", `{"eventName":"MODIFY","dynamodb":{"NewImage":{"pk":{"S":"v1##x"},"st":{"S":"done"},"keep":{"S":"jobs"}},"OldImage":{"pk":{"S":"v1##x"},"st":{"S":"open"}}}}`},
+	{"a stuck record", `{"eventName":"MODIFY","dynamodb":{"NewImage":{"pk":{"S":"v1##x"},"st":{"S":"stuck"},"keep":{"S":"open"}},"OldImage":{"pk":{"S":"v1##x"},"st":{"S":"open"}}}}`},
+	{"an open record that was removed", `{"eventName":"REMOVE","dynamodb":{"Keys":{"pk":{"S":"v1##x"}},"OldImage":{"pk":{"S":"v1##x"},"st":{"S":"open"}}}}`},
+	{"a stuck record that was removed", `{"eventName":"REMOVE","dynamodb":{"Keys":{"pk":{"S":"v1##x"}},"OldImage":{"pk":{"S":"v1##x"},"st":{"S":"stuck"},"keep":{"S":"open"}}}}`},
+	{"a finished record with jobs that was removed", `{"eventName":"REMOVE","dynamodb":{"Keys":{"pk":{"S":"v1##x"}},"OldImage":{"pk":{"S":"v1##x"},"st":{"S":"done"},"keep":{"S":"jobs"}}}}`},
+}
+
+// streamFilters tries each probe on all mappings: with drain and completer apart, each
+// of the two takes its own.
+func streamFilters(f *Facts) ([]wrong, string) {
+	readers := f.readers()
+	if len(readers) == 0 {
+		return nil, "no function reads the stream"
+	}
+	var all []wrong
+	var left []string
+	for _, p := range probes {
+		passes := false
+		for _, r := range readers {
+			ok, err := eventsource.Match(patterns(r.mapping), []byte(p.record))
+			if err != nil {
+				return nil, fmt.Sprintf("the filters of %s are not understood: %v", r.fn.Name, err)
+			}
+			passes = passes || ok
+		}
+		if !passes {
+			left = append(left, p.what)
+		}
+	}
+	if len(left) > 0 {
+		all = append(all, readers[0].wrong("its filters leave out %s", strings.Join(left, ", ")))
+	}
+	return all, ""
+}
+
+func patterns(m lambdatypes.EventSourceMappingConfiguration) (all []string) {
+	if m.FilterCriteria == nil {
+		return nil
+	}
+	for _, p := range m.FilterCriteria.Filters {
+		all = append(all, aws.ToString(p.Pattern))
+	}
+	return all
+}
+
+func streamRetries(f *Facts) ([]wrong, string) {
+	return f.eachReader(func(r reader) []wrong {
+		n := int32(-1)
+		if r.mapping.MaximumRetryAttempts != nil {
+			n = *r.mapping.MaximumRetryAttempts
+		}
+		switch {
+		case n < 0:
+			return []wrong{r.wrong("it retries a batch until its records are a day old")}
+		case n < 5:
+			return []wrong{r.wrong("it gives a batch up after %d retries", n)}
+		}
+		return nil
+	})
+}
+
+func streamBisect(f *Facts) ([]wrong, string) {
+	return f.eachReader(func(r reader) []wrong {
+		if aws.ToBool(r.mapping.BisectBatchOnFunctionError) {
+			return nil
+		}
+		return []wrong{r.wrong("BisectBatchOnFunctionError is off")}
+	})
+}
+
+func streamOnFailure(f *Facts) ([]wrong, string) {
+	return f.eachReader(func(r reader) []wrong {
+		if d := r.mapping.DestinationConfig; d != nil && d.OnFailure != nil && aws.ToString(d.OnFailure.Destination) != "" {
+			return nil
+		}
+		return []wrong{r.wrong("it has no on-failure destination")}
+	})
+}
+
+func streamStart(f *Facts) ([]wrong, string) {
+	return f.eachReader(func(r reader) []wrong {
+		if r.mapping.StartingPosition != lambdatypes.EventSourcePositionLatest {
+			return nil
+		}
+		return []wrong{r.wrong("StartingPosition is LATEST")}
+	})
+}
+
+func reportFailures(f *Facts) ([]wrong, string) {
+	both := append(f.readers(), f.consumers()...)
+	if len(both) == 0 {
+		return nil, "no function reads the stream or a queue"
+	}
+	var all []wrong
+	for _, r := range both {
+		reports := false
+		for _, t := range r.mapping.FunctionResponseTypes {
+			reports = reports || t == lambdatypes.FunctionResponseTypeReportBatchItemFailures
+		}
+		if !reports {
+			all = append(all, r.wrong("FunctionResponseTypes has no ReportBatchItemFailures"))
+		}
+	}
+	return all, ""
+}

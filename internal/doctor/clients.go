@@ -1,0 +1,76 @@
+package doctor
+
+import (
+	"context"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/service/apigateway"
+	"github.com/aws/aws-sdk-go-v2/service/apigatewayv2"
+	"github.com/aws/aws-sdk-go-v2/service/cloudformation"
+	"github.com/aws/aws-sdk-go-v2/service/cloudwatch"
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
+	"github.com/aws/aws-sdk-go-v2/service/lambda"
+	"github.com/aws/aws-sdk-go-v2/service/sqs"
+)
+
+// Clients are the parts of AWS's clients that [Gather] uses. They are all required.
+type Clients struct {
+	DynamoDB       DynamoDB
+	Lambda         Lambda
+	SQS            SQS
+	CloudWatch     cloudwatch.DescribeAlarmsAPIClient
+	CloudFormation cloudformation.ListStackResourcesAPIClient
+	HTTPAPIs       HTTPAPIs
+	RESTAPIs       apigateway.GetResourcesAPIClient
+}
+
+// DynamoDB reads a table, and tries writes that can't succeed.
+type DynamoDB interface {
+	DescribeTable(context.Context, *dynamodb.DescribeTableInput, ...func(*dynamodb.Options)) (*dynamodb.DescribeTableOutput, error)
+	DescribeTimeToLive(context.Context, *dynamodb.DescribeTimeToLiveInput, ...func(*dynamodb.Options)) (*dynamodb.DescribeTimeToLiveOutput, error)
+	DescribeContinuousBackups(context.Context, *dynamodb.DescribeContinuousBackupsInput, ...func(*dynamodb.Options)) (*dynamodb.DescribeContinuousBackupsOutput, error)
+	GetItem(context.Context, *dynamodb.GetItemInput, ...func(*dynamodb.Options)) (*dynamodb.GetItemOutput, error)
+	PutItem(context.Context, *dynamodb.PutItemInput, ...func(*dynamodb.Options)) (*dynamodb.PutItemOutput, error)
+	UpdateItem(context.Context, *dynamodb.UpdateItemInput, ...func(*dynamodb.Options)) (*dynamodb.UpdateItemOutput, error)
+	Query(context.Context, *dynamodb.QueryInput, ...func(*dynamodb.Options)) (*dynamodb.QueryOutput, error)
+	Scan(context.Context, *dynamodb.ScanInput, ...func(*dynamodb.Options)) (*dynamodb.ScanOutput, error)
+}
+
+// Lambda reads functions and their event sources.
+type Lambda interface {
+	lambda.ListFunctionsAPIClient
+	lambda.ListEventSourceMappingsAPIClient
+	GetFunctionConfiguration(context.Context, *lambda.GetFunctionConfigurationInput, ...func(*lambda.Options)) (*lambda.GetFunctionConfigurationOutput, error)
+	GetFunctionConcurrency(context.Context, *lambda.GetFunctionConcurrencyInput, ...func(*lambda.Options)) (*lambda.GetFunctionConcurrencyOutput, error)
+	GetPolicy(context.Context, *lambda.GetPolicyInput, ...func(*lambda.Options)) (*lambda.GetPolicyOutput, error)
+}
+
+// SQS reads queues.
+type SQS interface {
+	GetQueueUrl(context.Context, *sqs.GetQueueUrlInput, ...func(*sqs.Options)) (*sqs.GetQueueUrlOutput, error)
+	GetQueueAttributes(context.Context, *sqs.GetQueueAttributesInput, ...func(*sqs.Options)) (*sqs.GetQueueAttributesOutput, error)
+}
+
+// HTTPAPIs reads the integrations of HTTP APIs.
+type HTTPAPIs interface {
+	GetIntegrations(context.Context, *apigatewayv2.GetIntegrationsInput, ...func(*apigatewayv2.Options)) (*apigatewayv2.GetIntegrationsOutput, error)
+}
+
+var (
+	_ DynamoDB = (*dynamodb.Client)(nil)
+	_ Lambda   = (*lambda.Client)(nil)
+	_ SQS      = (*sqs.Client)(nil)
+	_ HTTPAPIs = (*apigatewayv2.Client)(nil)
+)
+
+// NewClients makes the clients of an account. table is the table's client; nil for one
+// of the account.
+func NewClients(cfg aws.Config, table DynamoDB) Clients {
+	if table == nil {
+		table = dynamodb.NewFromConfig(cfg)
+	}
+	return Clients{
+		DynamoDB: table, Lambda: lambda.NewFromConfig(cfg), SQS: sqs.NewFromConfig(cfg), CloudWatch: cloudwatch.NewFromConfig(cfg),
+		CloudFormation: cloudformation.NewFromConfig(cfg), HTTPAPIs: apigatewayv2.NewFromConfig(cfg), RESTAPIs: apigateway.NewFromConfig(cfg),
+	}
+}

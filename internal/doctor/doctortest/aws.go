@@ -1,0 +1,260 @@
+package doctortest
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"io"
+	"net/http"
+	"net/url"
+	"strings"
+
+	"github.com/aws/smithy-go/encoding/cbor"
+)
+
+// Do answers a request as AWS does. It is the HTTP client of the SDK's clients.
+func (w *World) Do(req *http.Request) (*http.Response, error) {
+	var body []byte
+	if req.Body != nil {
+		var err error
+		if body, err = io.ReadAll(req.Body); err != nil {
+			return nil, err
+		}
+	}
+	switch target, path := req.Header.Get("X-Amz-Target"), req.URL.Path; {
+	case target != "":
+		_, op, _ := strings.Cut(target, ".")
+		return w.rpc(req, strings.Contains(target, "DynamoDB"), op, body)
+	case strings.HasPrefix(path, "/service/GraniteServiceVersion20100801/"):
+		return w.alarms(req, body)
+	case strings.Contains(path, "/functions") || strings.Contains(path, "/event-source-mappings"):
+		return w.lambda(req)
+	case strings.HasPrefix(path, "/v2/apis/"), strings.HasPrefix(path, "/restapis/"):
+		return w.gateway(req)
+	case strings.HasPrefix(string(body), "Action="):
+		return w.formation(req, string(body))
+	}
+	return nil, fmt.Errorf("doctortest: %s %s is not known", req.Method, req.URL)
+}
+
+func (w *World) answer(req *http.Request, status int, contentType string, body []byte, header map[string]string) *http.Response {
+	h := http.Header{"Content-Type": {contentType}, "Date": {w.Now.UTC().Format(http.TimeFormat)}}
+	for name, value := range header {
+		h.Set(name, value)
+	}
+	return &http.Response{
+		StatusCode: status, Status: http.StatusText(status), Proto: "HTTP/1.1", ProtoMajor: 1, ProtoMinor: 1,
+		Header: h, Body: io.NopCloser(bytes.NewReader(body)), ContentLength: int64(len(body)), Request: req,
+	}
+}
+
+const json10 = "application/x-amz-json-1.0"
+
+func (w *World) json(req *http.Request, contentType string, v any) (*http.Response, error) {
+	raw, err := json.Marshal(v)
+	return w.answer(req, http.StatusOK, contentType, raw, nil), err
+}
+
+// fail answers with an error, in the form of the JSON protocols.
+func (w *World) fail(req *http.Request, status int, code string) (*http.Response, error) {
+	raw, err := json.Marshal(Object{"__type": "com.amazonaws#" + code, "message": "not for tests"})
+	return w.answer(req, status, json10, raw, map[string]string{"X-Amzn-Errortype": code}), err
+}
+
+func (w *World) rpc(req *http.Request, table bool, op string, body []byte) (*http.Response, error) {
+	service := "SQS."
+	if table {
+		service = "DynamoDB."
+	}
+	if code := w.Refused[service+op]; code != "" {
+		return w.fail(req, http.StatusBadRequest, code)
+	}
+	var in Object
+	if err := json.Unmarshal(body, &in); err != nil {
+		return nil, err
+	}
+	if name, named := in["TableName"]; table && named && name != w.Table["TableName"] {
+		return w.fail(req, http.StatusBadRequest, "ResourceNotFoundException")
+	}
+	switch op {
+	case "DescribeTable":
+		return w.json(req, json10, Object{"Table": w.Table})
+	case "DescribeTimeToLive":
+		return w.json(req, json10, Object{"TimeToLiveDescription": w.TTL})
+	case "DescribeContinuousBackups":
+		return w.json(req, json10, Object{"ContinuousBackupsDescription": w.Backups})
+	case "Scan":
+		return w.json(req, json10, Object{"Items": w.Items, "Count": len(w.Items), "ScannedCount": len(w.Items)})
+	case "Query":
+		return w.json(req, json10, Object{"Items": []any{}, "Count": 0, "ScannedCount": 0})
+	case "GetItem":
+		return w.json(req, json10, Object{})
+	case "PutItem", "UpdateItem":
+		if in["ConditionExpression"] != "attribute_exists(pk) AND attribute_not_exists(pk)" {
+			return nil, fmt.Errorf("doctortest: %s writes: %s", op, body)
+		}
+		return w.fail(req, http.StatusBadRequest, "ConditionalCheckFailedException")
+	case "GetQueueUrl":
+		name, _ := in["QueueName"].(string)
+		if w.Queues[name] == nil {
+			return w.fail(req, http.StatusBadRequest, "QueueDoesNotExist")
+		}
+		return w.json(req, json10, Object{"QueueUrl": "https://sqs.us-east-1.amazonaws.com/123456789012/" + name})
+	case "GetQueueAttributes":
+		at, _ := in["QueueUrl"].(string)
+		q := w.Queues[at[strings.LastIndexByte(at, '/')+1:]]
+		if q == nil {
+			return w.fail(req, http.StatusBadRequest, "QueueDoesNotExist")
+		}
+		return w.json(req, json10, Object{"Attributes": q})
+	}
+	return nil, fmt.Errorf("doctortest: %s%s is not known", service, op)
+}
+
+func (w *World) lambda(req *http.Request) (*http.Response, error) {
+	const plain = "application/json"
+	query := req.URL.Query()
+	part := strings.Split(strings.Trim(req.URL.Path, "/"), "/") // DATE, functions, NAME, …
+	op, name := "ListFunctions", ""
+	switch {
+	case part[1] == "event-source-mappings":
+		op = "ListEventSourceMappings"
+	case len(part) == 4:
+		name = part[2]
+		op = map[string]string{"configuration": "GetFunctionConfiguration", "concurrency": "GetFunctionConcurrency", "policy": "GetPolicy"}[part[3]]
+	}
+	if code := w.Refused["Lambda."+op]; code != "" {
+		return w.fail(req, http.StatusForbidden, code)
+	}
+	switch op {
+	case "ListFunctions": // in pages of two
+		rest := w.Functions
+		if query.Get("Marker") != "" {
+			rest = rest[2:]
+		}
+		out := Object{"Functions": rest}
+		if len(rest) > 2 {
+			out = Object{"Functions": rest[:2], "NextMarker": "2"}
+		}
+		return w.json(req, plain, out)
+	case "ListEventSourceMappings":
+		all := []Object{}
+		for _, m := range w.Mappings {
+			fn, _ := m["FunctionArn"].(string)
+			if want := query.Get("EventSourceArn"); want != "" && want == m["EventSourceArn"] || query.Has("FunctionName") && strings.HasSuffix(fn, ":"+query.Get("FunctionName")) {
+				all = append(all, m)
+			}
+		}
+		return w.json(req, plain, Object{"EventSourceMappings": all})
+	}
+	for _, f := range w.Functions {
+		if f["FunctionName"] != name {
+			continue
+		}
+		switch {
+		case op == "GetFunctionConfiguration":
+			return w.json(req, plain, f)
+		case op == "GetFunctionConcurrency":
+			out := Object{}
+			if n, ok := w.Concurrency[name]; ok {
+				out["ReservedConcurrentExecutions"] = n
+			}
+			return w.json(req, plain, out)
+		case op == "GetPolicy" && w.Policies[name] != "":
+			return w.json(req, plain, Object{"Policy": w.Policies[name], "RevisionId": "1"})
+		}
+	}
+	return w.fail(req, http.StatusNotFound, "ResourceNotFoundException")
+}
+
+func (w *World) gateway(req *http.Request) (*http.Response, error) {
+	if code := w.Refused["APIGateway."]; code != "" {
+		return w.fail(req, http.StatusForbidden, code)
+	}
+	part := strings.Split(strings.Trim(req.URL.Path, "/"), "/")
+	if all, ok := w.Integrations[part[2]]; ok && part[0] == "v2" {
+		return w.json(req, "application/json", Object{"items": all})
+	}
+	if all, ok := w.Resources[part[1]]; ok && part[0] == "restapis" && req.URL.Query().Get("embed") == "methods" {
+		return w.json(req, "application/json", Object{"item": all})
+	}
+	return w.fail(req, http.StatusNotFound, "NotFoundException")
+}
+
+// alarms answers CloudWatch's binary protocol, in pages of five.
+func (w *World) alarms(req *http.Request, body []byte) (*http.Response, error) {
+	proto := map[string]string{"Smithy-Protocol": "rpc-v2-cbor"}
+	const binary = "application/cbor"
+	if code := w.Refused["CloudWatch.DescribeAlarms"]; code != "" {
+		return w.answer(req, http.StatusForbidden, binary, cbor.Encode(binaryOf(Object{"__type": "com.amazonaws#" + code, "message": "not for tests"})), proto), nil
+	}
+	in, err := cbor.Decode(body)
+	if err != nil {
+		return nil, err
+	}
+	from := 0
+	if m, ok := in.(cbor.Map); ok {
+		if token, ok := m["NextToken"].(cbor.String); ok {
+			_, _ = fmt.Sscan(string(token), &from)
+		}
+	}
+	out := Object{"MetricAlarms": list(w.Alarms[from:min(from+5, len(w.Alarms))])}
+	if from+5 < len(w.Alarms) {
+		out["NextToken"] = fmt.Sprint(from + 5)
+	}
+	return w.answer(req, http.StatusOK, binary, cbor.Encode(binaryOf(out)), proto), nil
+}
+
+func list(all []Object) []any {
+	out := make([]any, len(all))
+	for i, o := range all {
+		out[i] = o
+	}
+	return out
+}
+
+func binaryOf(v any) cbor.Value {
+	switch v := v.(type) {
+	case Object:
+		m := make(cbor.Map, len(v))
+		for name, value := range v {
+			m[name] = binaryOf(value)
+		}
+		return m
+	case []any:
+		l := make(cbor.List, len(v))
+		for i, value := range v {
+			l[i] = binaryOf(value)
+		}
+		return l
+	case bool:
+		return cbor.Bool(v)
+	default:
+		return cbor.String(fmt.Sprint(v))
+	}
+}
+
+// formation answers CloudFormation's protocol of forms and XML.
+func (w *World) formation(req *http.Request, body string) (*http.Response, error) {
+	form, err := url.ParseQuery(body)
+	if err != nil {
+		return nil, err
+	}
+	const xml = "text/xml"
+	all, ok := w.Stacks[form.Get("StackName")]
+	if !ok || form.Get("Action") != "ListStackResources" {
+		return w.answer(req, http.StatusBadRequest, xml, []byte(`<ErrorResponse xmlns="http://cloudformation.amazonaws.com/doc/2010-05-15/"><Error>`+
+			`<Type>Sender</Type><Code>ValidationError</Code><Message>Stack with id `+form.Get("StackName")+` does not exist</Message></Error><RequestId>1</RequestId></ErrorResponse>`), nil), nil
+	}
+	var b strings.Builder
+	b.WriteString(`<ListStackResourcesResponse xmlns="http://cloudformation.amazonaws.com/doc/2010-05-15/"><ListStackResourcesResult><StackResourceSummaries>`)
+	for _, r := range all {
+		b.WriteString("<member>")
+		for name, value := range r {
+			fmt.Fprintf(&b, "<%s>%v</%s>", name, value, name)
+		}
+		b.WriteString("</member>")
+	}
+	b.WriteString(`</StackResourceSummaries></ListStackResourcesResult><ResponseMetadata><RequestId>1</RequestId></ResponseMetadata></ListStackResourcesResponse>`)
+	return w.answer(req, http.StatusOK, xml, []byte(b.String()), nil), nil
+}

@@ -1,0 +1,181 @@
+package doctor
+
+import (
+	"strings"
+	"time"
+
+	cwtypes "github.com/aws/aws-sdk-go-v2/service/cloudwatch/types"
+	ddbtypes "github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
+	lambdatypes "github.com/aws/aws-sdk-go-v2/service/lambda/types"
+
+	"github.com/samekey/samekey/idem/store"
+)
+
+// Source is a question to AWS, by the permission that it takes.
+type Source string
+
+// The sources.
+const (
+	DescribeTable  Source = "dynamodb:DescribeTable"
+	DescribeTTL    Source = "dynamodb:DescribeTimeToLive"
+	DescribeBackup Source = "dynamodb:DescribeContinuousBackups"
+	ScanTable      Source = "dynamodb:Scan"
+	TryGet         Source = "dynamodb:GetItem"
+	TryPut         Source = "dynamodb:PutItem"
+	TryUpdate      Source = "dynamodb:UpdateItem"
+	TryQuery       Source = "dynamodb:Query"
+	ServerClock    Source = "the Date of DynamoDB's answers"
+	Functions      Source = "lambda:GetFunctionConfiguration"
+	Mappings       Source = "lambda:ListEventSourceMappings"
+	Concurrency    Source = "lambda:GetFunctionConcurrency"
+	Policies       Source = "lambda:GetPolicy"
+	Queues         Source = "sqs:GetQueueAttributes"
+	Gateways       Source = "apigateway:GET"
+	Alarms         Source = "cloudwatch:DescribeAlarms"
+)
+
+// Options say what to look at. Table is required.
+type Options struct {
+	Table string
+	// Stack names the CloudFormation stack with the functions; "" finds functions by
+	// their variable IDEM_TABLE.
+	Stack string
+	// Functions are more functions to look at.
+	Functions []string
+	// As says as whom the caller looks: "", "function", "worker" or "operator". What
+	// such a role needs and the caller may not do is a finding.
+	As string
+	// ClientRetries is the longest time over which a client retries; 0 = unknown.
+	ClientRetries time.Duration
+	// ProviderRemembers is how long the provider remembers a key of its own. Default
+	// 24 hours, as with Stripe's API v1.
+	ProviderRemembers time.Duration
+	// Sample is how many items are looked at. Default 200.
+	Sample int
+	// TableOnly says why nothing but the table is asked for; "" asks for everything.
+	TableOnly string
+	// Now is the time of the examination. Default: now.
+	Now time.Time
+}
+
+// Facts are the answers of AWS.
+type Facts struct {
+	Options Options
+	Now     time.Time
+
+	Table     *ddbtypes.TableDescription
+	TTL       *ddbtypes.TimeToLiveDescription
+	Recovery  bool // point-in-time recovery is on
+	Sample    []*store.Record
+	Unread    []string          // why items of the sample are not understood
+	Refused   map[Source]string // what the caller may not do
+	Skew      time.Duration     // how far the local clock is ahead of the table's
+	Functions []*Function
+	Gone      []string // functions that the worker completes with, and that don't exist
+	Queues    map[string]*Queue
+	Alarms    []cwtypes.MetricAlarm
+
+	unread map[Source]string // why a source has no answer
+}
+
+// Function is a function with its event sources.
+type Function struct {
+	Name, ARN string
+	Timeout   time.Duration
+	Env       map[string]string
+	Reserved  *int32 // concurrency; nil = none
+	Mappings  []lambdatypes.EventSourceMappingConfiguration
+	Gateways  []Gateway
+}
+
+// Gateway is an integration of an API with a function.
+type Gateway struct {
+	API     string
+	Timeout time.Duration
+}
+
+// Queue is an SQS queue.
+type Queue struct {
+	ARN, URL   string
+	Gone       bool
+	Attributes map[string]string
+}
+
+// missing returns why one of the sources has no answer; "" if all have.
+func (f *Facts) missing(needs []Source) string {
+	for _, s := range needs {
+		if why, ok := f.unread[s]; ok {
+			return why
+		}
+	}
+	return ""
+}
+
+func (f *Facts) miss(s Source, why string) {
+	if _, known := f.unread[s]; !known {
+		f.unread[s] = why
+	}
+}
+
+// streamARN is the table's stream; "" if it has none.
+func (f *Facts) streamARN() string {
+	if f.Table == nil || f.Table.StreamSpecification == nil || f.Table.StreamSpecification.StreamEnabled == nil || !*f.Table.StreamSpecification.StreamEnabled || f.Table.LatestStreamArn == nil {
+		return ""
+	}
+	return *f.Table.LatestStreamArn
+}
+
+// worker returns the ready worker, nil if there is none.
+func (f *Facts) worker() *Function {
+	for _, fn := range f.Functions {
+		if fn.Env["SAMEKEY_TICKETS_URL"] != "" {
+			return fn
+		}
+	}
+	return nil
+}
+
+// readers returns the mappings of the table's stream, with their functions.
+func (f *Facts) readers() (all []reader) {
+	arn := f.streamARN()
+	for _, fn := range f.Functions {
+		for _, m := range fn.Mappings {
+			if m.EventSourceArn != nil && *m.EventSourceArn == arn && arn != "" {
+				all = append(all, reader{fn, m})
+			}
+		}
+	}
+	return all
+}
+
+// consumers returns the mappings of queues, with their functions.
+func (f *Facts) consumers() (all []reader) {
+	for _, fn := range f.Functions {
+		for _, m := range fn.Mappings {
+			if m.EventSourceArn != nil && strings.Contains(*m.EventSourceArn, ":sqs:") {
+				all = append(all, reader{fn, m})
+			}
+		}
+	}
+	return all
+}
+
+// reader is a function and one of its event source mappings.
+type reader struct {
+	fn      *Function
+	mapping lambdatypes.EventSourceMappingConfiguration
+}
+
+// tickets is the worker's queue; nil if it has none, or it can't be seen.
+func (f *Facts) tickets() *Queue {
+	w := f.worker()
+	if w == nil {
+		return nil
+	}
+	for _, q := range f.Queues {
+		if q.URL == w.Env["SAMEKEY_TICKETS_URL"] {
+			return q
+		}
+	}
+	return nil
+}

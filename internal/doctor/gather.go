@@ -1,0 +1,77 @@
+package doctor
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/aws/smithy-go"
+)
+
+// Gather asks AWS about the table of opt and everything around it. A question without an
+// answer is noted in the facts. The error is that of ctx, or says that there is no table
+// to look at.
+func Gather(ctx context.Context, c Clients, opt Options) (*Facts, error) {
+	opt.ProviderRemembers = cmp.Or(opt.ProviderRemembers, 24*time.Hour)
+	opt.Sample = cmp.Or(opt.Sample, 200)
+	if opt.Now.IsZero() {
+		opt.Now = time.Now()
+	}
+	f := &Facts{Options: opt, Now: opt.Now, Queues: make(map[string]*Queue), Refused: make(map[Source]string), unread: make(map[Source]string)}
+	names, err := f.named(ctx, c)
+	if err != nil {
+		return nil, err
+	}
+	if err := f.askTable(ctx, c.DynamoDB); err != nil {
+		return nil, err
+	}
+	f.try(ctx, c.DynamoDB)
+	if opt.TableOnly != "" {
+		for _, s := range []Source{Functions, Mappings, Concurrency, Policies, Queues, Gateways, Alarms} {
+			f.miss(s, opt.TableOnly)
+		}
+		return f, ctx.Err()
+	}
+	f.askFunctions(ctx, c, names)
+	f.askQueues(ctx, c.SQS)
+	f.askGateways(ctx, c)
+	f.askAlarms(ctx, c.CloudWatch)
+	return f, ctx.Err()
+}
+
+// reason is an error in the words of AWS, without the request's id.
+func reason(err error) string {
+	if api, ok := errors.AsType[smithy.APIError](err); ok {
+		return fmt.Sprintf("%s: %s", api.ErrorCode(), api.ErrorMessage())
+	}
+	return err.Error()
+}
+
+// code is AWS's name of an error, without the namespace that some services put before it.
+func code(err error) string {
+	api, ok := errors.AsType[smithy.APIError](err)
+	if !ok {
+		return ""
+	}
+	name := api.ErrorCode()
+	return name[strings.LastIndexByte(name, '#')+1:]
+}
+
+func notFound(err error) bool {
+	switch code(err) {
+	case "ResourceNotFoundException", "NotFoundException", "QueueDoesNotExist", "AWS.SimpleQueueService.NonExistentQueue":
+		return true
+	}
+	return false
+}
+
+func denied(err error) bool {
+	switch code(err) {
+	case "AccessDeniedException", "AccessDenied", "UnauthorizedOperation":
+		return true
+	}
+	return false
+}

@@ -1,0 +1,111 @@
+package doctor
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/service/apigateway"
+	"github.com/aws/aws-sdk-go-v2/service/apigatewayv2"
+	"github.com/aws/aws-sdk-go-v2/service/lambda"
+)
+
+// The longest that a gateway waits if its integration doesn't say.
+const (
+	httpAPITimeout = 30 * time.Second
+	restAPITimeout = 29 * time.Second
+)
+
+// askGateways finds the APIs that may invoke a function, by its policy, and their
+// integrations with it.
+func (f *Facts) askGateways(ctx context.Context, c Clients) {
+	for _, fn := range f.Functions {
+		out, err := c.Lambda.GetPolicy(ctx, &lambda.GetPolicyInput{FunctionName: &fn.Name})
+		switch {
+		case notFound(err): // nobody may
+		case err != nil:
+			f.miss(Policies, fmt.Sprintf("%s: %s", fn.Name, reason(err)))
+		default:
+			for _, api := range apis(aws.ToString(out.Policy)) {
+				f.askGateway(ctx, c, fn, api)
+			}
+		}
+	}
+}
+
+// apis returns the APIs that a function's policy allows to invoke it.
+func apis(policy string) (ids []string) {
+	var p struct {
+		Statement []struct {
+			Condition map[string]map[string]string
+		}
+	}
+	if json.Unmarshal([]byte(policy), &p) != nil {
+		return nil
+	}
+	for _, s := range p.Statement {
+		for _, operator := range s.Condition {
+			for _, arn := range operator {
+				if part := strings.SplitN(arn, ":", 6); len(part) == 6 && part[2] == "execute-api" {
+					id, _, _ := strings.Cut(part[5], "/")
+					ids = append(ids, id)
+				}
+			}
+		}
+	}
+	slices.Sort(ids)
+	return slices.Compact(ids)
+}
+
+func (f *Facts) askGateway(ctx context.Context, c Clients, fn *Function, api string) {
+	mine := func(uri *string) bool {
+		_, after, _ := strings.Cut(aws.ToString(uri), ":function:")
+		name, _, _ := strings.Cut(after, "/")
+		return plain(name) == fn.Name
+	}
+	add := func(ms *int32, most time.Duration) {
+		if ms != nil && *ms > 0 {
+			most = time.Duration(*ms) * time.Millisecond
+		}
+		fn.Gateways = append(fn.Gateways, Gateway{api, most})
+	}
+	in := &apigatewayv2.GetIntegrationsInput{ApiId: &api}
+	for {
+		out, err := c.HTTPAPIs.GetIntegrations(ctx, in)
+		if notFound(err) {
+			break // then it is a REST API
+		}
+		if err != nil {
+			f.miss(Gateways, fmt.Sprintf("%s: %s", api, reason(err)))
+			return
+		}
+		for _, i := range out.Items {
+			if mine(i.IntegrationUri) {
+				add(i.TimeoutInMillis, httpAPITimeout)
+			}
+		}
+		if in.NextToken = out.NextToken; in.NextToken == nil {
+			return
+		}
+	}
+	pages := apigateway.NewGetResourcesPaginator(c.RESTAPIs, &apigateway.GetResourcesInput{RestApiId: &api, Embed: []string{"methods"}, Limit: aws.Int32(500)})
+	for pages.HasMorePages() {
+		page, err := pages.NextPage(ctx)
+		if err != nil {
+			f.miss(Gateways, fmt.Sprintf("%s: %s", api, reason(err)))
+			return
+		}
+		for _, r := range page.Items {
+			for _, m := range r.ResourceMethods {
+				if m.MethodIntegration != nil && mine(m.MethodIntegration.Uri) {
+					ms := m.MethodIntegration.TimeoutInMillis
+					add(&ms, restAPITimeout)
+				}
+			}
+		}
+	}
+}

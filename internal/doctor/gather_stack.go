@@ -1,0 +1,63 @@
+package doctor
+
+import (
+	"context"
+	"fmt"
+	"strings"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/service/cloudformation"
+)
+
+// named returns the functions that were asked for, and those of the stack. It takes the
+// table from the stack if it isn't named.
+func (f *Facts) named(ctx context.Context, c Clients) ([]string, error) {
+	names := f.Options.Functions
+	if f.Options.Stack != "" {
+		tables, functions, err := stackResources(ctx, c.CloudFormation, f.Options.Stack)
+		if err != nil {
+			return nil, fmt.Errorf("the stack %s can't be read: %s", f.Options.Stack, reason(err))
+		}
+		names = append(names, functions...)
+		if f.Options.Table == "" && len(tables) == 1 {
+			f.Options.Table = tables[0]
+		}
+		if f.Options.Table == "" {
+			return nil, fmt.Errorf("the stack %s has %d tables with the logical name Table (%s): which one?", f.Options.Stack, len(tables), strings.Join(tables, ", "))
+		}
+	}
+	if f.Options.Table == "" {
+		return nil, fmt.Errorf("which table?")
+	}
+	return names, nil
+}
+
+// stackResources returns the tables with the logical name Table, which samekey.yaml
+// gives, and the functions of a stack, those of its nested stacks too.
+func stackResources(ctx context.Context, api cloudformation.ListStackResourcesAPIClient, stack string) (tables, functions []string, _ error) {
+	pages := cloudformation.NewListStackResourcesPaginator(api, &cloudformation.ListStackResourcesInput{StackName: &stack})
+	for pages.HasMorePages() {
+		page, err := pages.NextPage(ctx)
+		if err != nil {
+			return nil, nil, err
+		}
+		for _, r := range page.StackResourceSummaries {
+			id := aws.ToString(r.PhysicalResourceId)
+			switch aws.ToString(r.ResourceType) {
+			case "AWS::CloudFormation::Stack":
+				t, fn, err := stackResources(ctx, api, id)
+				if err != nil {
+					return nil, nil, err
+				}
+				tables, functions = append(tables, t...), append(functions, fn...)
+			case "AWS::Lambda::Function":
+				functions = append(functions, id)
+			case "AWS::DynamoDB::Table":
+				if aws.ToString(r.LogicalResourceId) == "Table" {
+					tables = append(tables, id)
+				}
+			}
+		}
+	}
+	return tables, functions, nil
+}

@@ -1,0 +1,79 @@
+package doctor
+
+import (
+	"cmp"
+	"slices"
+	"time"
+)
+
+// Severity says how bad a finding is.
+type Severity string
+
+// The severities. A note is no mistake, but a choice that people should know of.
+const (
+	Error   Severity = "error"
+	Warning Severity = "warning"
+	Note    Severity = "note"
+)
+
+// Finding is a mistake in the deployment.
+type Finding struct {
+	Check    string   `json:"check"`
+	Severity Severity `json:"severity"`
+	Where    string   `json:"where"`
+	What     string   `json:"what"`   // what is wrong
+	Causes   string   `json:"causes"` // what becomes of it
+	Mend     string   `json:"mend"`
+}
+
+// Unchecked is a check that could not be made.
+type Unchecked struct {
+	Check string `json:"check"`
+	Why   string `json:"why"`
+}
+
+// Report is the result of an examination.
+type Report struct {
+	Table      string      `json:"table"`
+	At         time.Time   `json:"at"`
+	Good       []string    `json:"good"` // checks that found nothing
+	Findings   []Finding   `json:"findings"`
+	NotChecked []Unchecked `json:"not_checked"`
+}
+
+// Mistakes counts the findings that are no notes.
+func (r *Report) Mistakes() int {
+	n := 0
+	for _, f := range r.Findings {
+		if f.Severity != Note {
+			n++
+		}
+	}
+	return n
+}
+
+// Examine makes all checks on the facts. The worst findings come first.
+func Examine(f *Facts) *Report {
+	r := &Report{Table: f.Options.Table, At: f.Now, Good: []string{}, Findings: []Finding{}, NotChecked: []Unchecked{}}
+	for _, c := range All() {
+		if why := f.missing(c.Needs); why != "" {
+			r.NotChecked = append(r.NotChecked, Unchecked{c.ID, why})
+			continue
+		}
+		found, why := c.find(f)
+		for _, w := range found {
+			r.Findings = append(r.Findings, Finding{
+				Check: c.ID, Severity: cmp.Or(w.severity, c.Severity), Where: w.where, What: w.what, Causes: cmp.Or(w.causes, c.Causes), Mend: cmp.Or(w.mend, c.Mend),
+			})
+		}
+		switch {
+		case why != "":
+			r.NotChecked = append(r.NotChecked, Unchecked{c.ID, why})
+		case len(found) == 0:
+			r.Good = append(r.Good, c.ID)
+		}
+	}
+	rank := map[Severity]int{Error: 0, Warning: 1, Note: 2}
+	slices.SortStableFunc(r.Findings, func(a, b Finding) int { return cmp.Compare(rank[a.Severity], rank[b.Severity]) })
+	return r
+}
