@@ -130,8 +130,8 @@ func (s *Store) Claim(ctx context.Context, c store.Claim) (*store.Record, error)
 
 // Values that every request points to; never changed.
 var (
-	claimIf, holderIf = claimCondition, holderCondition
-	ownerName         = map[string]string{"#owner": item.AttrOwner}
+	claimIf   = claimCondition
+	ownerName = map[string]string{"#owner": item.AttrOwner}
 )
 
 // Commit implements [store.Store] by one conditional UpdateItem, after the
@@ -143,23 +143,37 @@ func (s *Store) Commit(ctx context.Context, c store.Commit) (*store.Record, erro
 	if err != nil {
 		return nil, err
 	}
+	held, err := s.commit(ctx, c, mine)
+	for round := 1; ; round++ {
+		again, refused := withJobs(c, held)
+		if !refused {
+			break
+		}
+		if round == waitRounds {
+			return nil, fmt.Errorf("dynamo: commit: %w: other writes park and redrive its jobs", store.ErrConflict)
+		}
+		held, err = s.commit(ctx, again, mine)
+	}
+	if c.Prev.Input != nil && c.Prev.Input.Overflow != nil {
+		held, err = s.tendInput(ctx, c, held, err)
+	}
+	return held, err
+}
+
+func (s *Store) commit(ctx context.Context, c store.Commit, mine []*Write) (*store.Record, error) {
 	u, err := s.update(ctx, c)
 	if err != nil {
 		return nil, err
 	}
-	held, err := s.sendUpdate(ctx, types.Update{
+	return s.sendUpdate(ctx, types.Update{
 		TableName:                           &s.table,
 		Key:                                 item.Key(c.Prev.PK),
-		ConditionExpression:                 &holderIf,
+		ConditionExpression:                 &u.condition,
 		UpdateExpression:                    aws.String(u.expression()),
 		ExpressionAttributeNames:            u.names,
 		ExpressionAttributeValues:           u.args,
 		ReturnValuesOnConditionCheckFailure: types.ReturnValuesOnConditionCheckFailureAllOld,
 	}, mine)
-	if c.Prev.Input != nil && c.Prev.Input.Overflow != nil {
-		held, err = s.tendInput(ctx, c, held, err)
-	}
-	return held, err
 }
 
 // sendPut sends a claim, alone or in one transaction with the user's writes.

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
@@ -18,10 +19,22 @@ import (
 // the template only. TTL, on exp_s, needs another call, which [CreateTable] makes.
 func CreateTableInput(table string) *dynamodb.CreateTableInput {
 	return &dynamodb.CreateTableInput{
-		TableName:            &table,
-		AttributeDefinitions: []types.AttributeDefinition{{AttributeName: aws.String(item.AttrPK), AttributeType: types.ScalarAttributeTypeS}},
-		KeySchema:            []types.KeySchemaElement{{AttributeName: aws.String(item.AttrPK), KeyType: types.KeyTypeHash}},
-		BillingMode:          types.BillingModePayPerRequest,
+		TableName: &table,
+		AttributeDefinitions: []types.AttributeDefinition{
+			{AttributeName: aws.String(item.AttrPK), AttributeType: types.ScalarAttributeTypeS},
+			{AttributeName: aws.String(item.AttrWait), AttributeType: types.ScalarAttributeTypeS},
+			{AttributeName: aws.String(item.AttrSince), AttributeType: types.ScalarAttributeTypeN},
+		},
+		KeySchema:   []types.KeySchemaElement{{AttributeName: aws.String(item.AttrPK), KeyType: types.KeyTypeHash}},
+		BillingMode: types.BillingModePayPerRequest,
+		GlobalSecondaryIndexes: []types.GlobalSecondaryIndex{{
+			IndexName: aws.String(item.WaitIndex),
+			KeySchema: []types.KeySchemaElement{
+				{AttributeName: aws.String(item.AttrWait), KeyType: types.KeyTypeHash},
+				{AttributeName: aws.String(item.AttrSince), KeyType: types.KeyTypeRange},
+			},
+			Projection: &types.Projection{ProjectionType: types.ProjectionTypeInclude, NonKeyAttributes: slices.Clone(item.WaitProjected)},
+		}},
 		StreamSpecification: &types.StreamSpecification{
 			StreamEnabled:  aws.Bool(true),
 			StreamViewType: types.StreamViewTypeNewAndOldImages,

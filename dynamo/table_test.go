@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 	"github.com/google/go-cmp/cmp"
 	"go.yaml.in/yaml/v3"
 
@@ -20,11 +21,19 @@ func TestTemplateDefinesTheSameTable(t *testing.T) {
 		t.Fatal(err)
 	}
 	type attribute struct{ AttributeName, AttributeType, KeyType string }
+	type index struct {
+		IndexName  string
+		KeySchema  []attribute
+		Projection struct {
+			ProjectionType   string
+			NonKeyAttributes []string
+		}
+	}
 	type definition struct {
 		AttributeDefinitions    []attribute
 		KeySchema               []attribute
 		BillingMode             string
-		GlobalSecondaryIndexes  any
+		GlobalSecondaryIndexes  []index
 		TimeToLiveSpecification struct {
 			AttributeName string
 			Enabled       bool
@@ -66,8 +75,17 @@ func TestTemplateDefinesTheSameTable(t *testing.T) {
 	for _, a := range in.AttributeDefinitions {
 		want.AttributeDefinitions = append(want.AttributeDefinitions, attribute{AttributeName: aws.ToString(a.AttributeName), AttributeType: string(a.AttributeType)})
 	}
-	for _, k := range in.KeySchema {
-		want.KeySchema = append(want.KeySchema, attribute{AttributeName: aws.ToString(k.AttributeName), KeyType: string(k.KeyType)})
+	keys := func(schema []types.KeySchemaElement) (all []attribute) {
+		for _, k := range schema {
+			all = append(all, attribute{AttributeName: aws.ToString(k.AttributeName), KeyType: string(k.KeyType)})
+		}
+		return all
+	}
+	want.KeySchema = keys(in.KeySchema)
+	for _, gsi := range in.GlobalSecondaryIndexes {
+		one := index{IndexName: aws.ToString(gsi.IndexName), KeySchema: keys(gsi.KeySchema)}
+		one.Projection.ProjectionType, one.Projection.NonKeyAttributes = string(gsi.Projection.ProjectionType), gsi.Projection.NonKeyAttributes
+		want.GlobalSecondaryIndexes = append(want.GlobalSecondaryIndexes, one)
 	}
 	want.BillingMode = string(in.BillingMode)
 	want.TimeToLiveSpecification.AttributeName = aws.ToString(ttl.TimeToLiveSpecification.AttributeName)

@@ -5,26 +5,16 @@ import (
 	"maps"
 	"slices"
 	"strconv"
-	"strings"
 	"time"
 
 	"github.com/samekey/samekey/dynamo/internal/item"
 	"github.com/samekey/samekey/idem/store"
 )
 
-// update builds an update expression from the differences of two records.
-type update struct {
-	item.Values
-	set    strings.Builder
-	remove []string
-	names  map[string]string
-	args   item.Map
-}
-
 // update builds the expression that turns c.Prev into c.Next.
 func (s *Store) update(ctx context.Context, c store.Commit) (*update, error) {
 	prev, next := c.Prev, c.Next
-	u := &update{names: ownerName, args: make(item.Map, 8)}
+	u := &update{names: ownerName, args: make(item.Map, 8), condition: holderCondition}
 	u.args[":owner"], u.args[":ver"] = u.Str(prev.Owner), u.Num(prev.Ver)
 	u.set.Grow(192)
 	u.put(item.AttrVer, ":ver1", u.Num(next.Ver))
@@ -85,6 +75,7 @@ func (s *Store) update(ctx context.Context, c store.Commit) (*update, error) {
 		u.put(item.AttrSettled, ":settled", u.Settled(next.Settled))
 	}
 	u.addJobs(prev.Jobs, next.Jobs)
+	u.wait(prev, next)
 	if next.Response != nil && prev.Response == nil {
 		body, err := s.encodeBody(ctx, &u.Values, next)
 		if err != nil {
@@ -117,49 +108,4 @@ func (u *update) addJobs(prev, next map[string]store.Job) {
 		u.names["#j"+n] = id
 		u.put(item.AttrJobs+".#j"+n, ":j"+n, u.Job(next[id]))
 	}
-}
-
-func (u *update) put(path, placeholder string, v item.Value) {
-	if u.set.Len() == 0 {
-		u.set.WriteString("SET ")
-	} else {
-		u.set.WriteString(", ")
-	}
-	u.set.WriteString(path)
-	u.set.WriteString(" = ")
-	u.set.WriteString(placeholder)
-	u.args[placeholder] = v
-}
-
-func (u *update) text(name, placeholder, prev, next string) {
-	switch next {
-	case prev:
-	case "":
-		u.remove = append(u.remove, name)
-	default:
-		u.put(name, placeholder, u.Str(next))
-	}
-}
-
-func (u *update) time(name, placeholder string, prev, next time.Time) {
-	switch {
-	case next.Equal(prev):
-	case next.IsZero():
-		u.remove = append(u.remove, name)
-	default:
-		u.put(name, placeholder, u.Secs(next))
-	}
-}
-
-func (u *update) expression() string {
-	for i, name := range u.remove {
-		if i == 0 {
-			u.set.WriteString(" REMOVE ")
-		} else {
-			u.set.WriteString(", ")
-		}
-		u.set.WriteString(name)
-	}
-	u.remove = nil
-	return u.set.String()
 }

@@ -140,7 +140,7 @@ func (f *flow) giveUp(ctx context.Context, why string, begun ...store.Phase) err
 	phases, jobs, calls := slices.Concat(f.pending, begun), f.waiting, f.calls
 	f.mu.Unlock()
 	rec, err := f.write(ctx, func(base *store.Record) *store.Record {
-		return state.GivenUp(state.Advanced(base, phases, jobs, calls), why)
+		return state.GivenUp(state.Advanced(base, phases, jobs, calls), a.opt.Now(), why)
 	}, nil, false)
 	if err != nil {
 		return f.commitFailed(step{name: "that is to be settled"}, err) // the next attempt finds the operation open

@@ -197,6 +197,7 @@ func patched(r, prev, next *store.Record) *store.Record {
 	patchTime(&r.Until, prev.Until, next.Until)
 	patch(&r.Tombstone, prev.Tombstone, next.Tombstone)
 	patchTime(&r.Run, prev.Run, next.Run)
+	patchTime(&r.WaitSince, prev.WaitSince, next.WaitSince)
 	if !slices.EqualFunc(prev.Settled, next.Settled, store.Decision.Equal) {
 		r.Settled = next.Settled
 	}

@@ -13,6 +13,7 @@ type Why string
 // The reasons.
 const (
 	WhyStuck       Why = "stuck"        // given up: an operator settles it
+	WhyUnknown     Why = "unknown"      // given up, and a call may have been made: an operator finds out, and settles it
 	WhyBlocked     Why = "blocked"      // its program refuses to go on: change the program, or settle it
 	WhyParked      Why = "parked"       // a job that can't be delivered: an operator redrives it
 	WhyOpen        Why = "open"         // abandoned: the completer will end it
@@ -41,7 +42,8 @@ type Entry struct {
 	Tries   int       `json:"tries,omitempty"` // of the completer; of a job, failed deliveries
 	LastErr string    `json:"last_err,omitempty"`
 	Created time.Time `json:"created,omitzero"`
-	Run     time.Time `json:"run,omitzero"` // when the last attempt began
+	Run     time.Time `json:"run,omitzero"`   // when the last attempt began
+	Since   time.Time `json:"since,omitzero"` // since when it has waited for people; zero if unknown
 
 	Job  string `json:"job,omitempty"`  // its name in the record
 	Kind string `json:"kind,omitempty"` // the job's
@@ -53,7 +55,7 @@ func (e Entry) Age(now time.Time) time.Duration { return now.Sub(e.Run) }
 func entry(why Why, r *store.Record) Entry {
 	e := Entry{
 		Why: why, PK: r.PK, Record: redact.Record(r.PK), ID: r.ID, Route: r.Route, Tries: r.Tries, LastErr: r.LastErr,
-		Created: r.Created, Run: r.Run, Function: r.Handler.Function, Handler: r.Handler.Name,
+		Created: r.Created, Run: r.Run, Since: r.WaitSince, Function: r.Handler.Function, Handler: r.Handler.Name,
 	}
 	if n := len(r.Phases); n > 0 {
 		e.Phase = r.Phases[n-1].Name

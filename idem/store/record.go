@@ -87,6 +87,7 @@ type Record struct {
 	Created     time.Time  // time of the claim
 	Run         time.Time  // begin of the last attempt; after a release or a finish with jobs, the time of that write
 	Blocked     bool       // open, but the program refuses to continue, for the reason in LastErr: the record waits for people
+	WaitSince   time.Time  // since when the record has waited for people, whatever for; zero if it doesn't wait
 	DeliveryKey bool       // claimed under a key that names only a delivery (idem.Request.DeliveryKey): the program calls no other system
 	Settled     []Decision // the latest decisions of operators
 	Route       string     // for people

@@ -105,7 +105,7 @@ var moves = map[string]move{
 	"Finished": byHolder(func(r *store.Record, now time.Time) []*store.Record {
 		return []*store.Record{Finished(r, store.Response{}, now, aRetention, 0), Finished(r, store.Response{}, now, aRetention, time.Hour)}
 	}),
-	"GivenUp": byHolder(func(r *store.Record, _ time.Time) []*store.Record { return []*store.Record{GivenUp(r, "why")} }),
+	"GivenUp": byHolder(func(r *store.Record, now time.Time) []*store.Record { return []*store.Record{GivenUp(r, now, "why")} }),
 	"Released": byHolder(func(r *store.Record, now time.Time) (all []*store.Record) {
 		for _, refused := range []bool{false, true} {
 			for _, calls := range [][]string{nil, {"pay#0"}} {
@@ -329,7 +329,7 @@ func TestLateHolder(t *testing.T) {
 		"Advanced": func(time.Time) *store.Record { return Advanced(r, phasesOf[0], nil, nil) },
 		"Renewed":  func(now time.Time) *store.Record { return Renewed(r, now, now.Add(aLease), aRetention) },
 		"Finished": func(now time.Time) *store.Record { return Finished(r, store.Response{}, now, aRetention, 0) },
-		"GivenUp":  func(time.Time) *store.Record { return GivenUp(r, "why") },
+		"GivenUp":  func(now time.Time) *store.Record { return GivenUp(r, now, "why") },
 		"Released": func(now time.Time) *store.Record { return Released(r, now, GiveBack{}) },
 	} {
 		was, is := classOf(next(now), now), classOf(next(late), late)

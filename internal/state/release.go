@@ -40,6 +40,7 @@ func Released(held *store.Record, now time.Time, b GiveBack) *store.Record {
 		// times over five years ago.
 		r.Keep, r.Expires, r.Input, r.Blocked = store.KeepNothing, Seconds(now).Add(-time.Minute), nil, false
 	}
+	WaitFrom(&r, now)
 	return &r
 }
 

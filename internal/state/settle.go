@@ -85,5 +85,6 @@ func Settled(rec *store.Record, s Settlement, now time.Time) (*store.Record, err
 	if n := len(r.Settled); n > maxSettled {
 		r.Settled = r.Settled[n-maxSettled:]
 	}
+	WaitFrom(&r, now)
 	return &r, nil
 }

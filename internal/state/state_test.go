@@ -132,7 +132,7 @@ func TestOnlyARenewalIsARenewal(t *testing.T) {
 		"a commit of nothing new": {raised(prev), false},
 		"a finish":                {goesOn(Finished(prev, store.Response{}, now, retention, 0), prev), false},
 		"a release":               {goesOn(Released(prev, now, GiveBack{}), prev), false},
-		"stuck":                   {goesOn(GivenUp(prev, "nobody came"), prev), false},
+		"stuck":                   {goesOn(GivenUp(prev, now, "nobody came"), prev), false},
 	} {
 		if got := Renewal(tt.now, prev); got != tt.want {
 			t.Errorf("%s: %t", name, got)
@@ -320,7 +320,7 @@ func TestOnlyStampSetsOwnerAndVersion(t *testing.T) {
 		"renewal":          Renewed(prev, now, lease, retention),
 		"finish":           Finished(prev, store.Response{}, now, retention, 0),
 		"release":          Released(prev, now, GiveBack{}),
-		"stuck":            GivenUp(prev, "nobody came"),
+		"stuck":            GivenUp(prev, now, "nobody came"),
 		"take-over":        Taken(prev, now, lease, retention),
 		"by a client":      TakenByClient(prev, now, lease, retention, nil, store.HandlerID{}, ""),
 		"by a completer":   TakenUp(prev, now, lease, retention),

@@ -42,6 +42,7 @@ func Advanced(held *store.Record, phases []store.Phase, jobs map[string]store.Jo
 		}
 	}
 	r.Keep, r.Expires, r.Blocked = store.KeepOpen, time.Time{}, false // the operation continues
+	WaitFrom(&r, r.Run)
 	return &r
 }
 
@@ -81,11 +82,13 @@ func Finished(held *store.Record, resp store.Response, now time.Time, retention,
 	if until := Seconds(now.Add(retention)); len(held.Jobs) > 0 {
 		r.Keep, r.Expires, r.Until, r.Tombstone = store.KeepJobs, time.Time{}, until, (tombstone + time.Second - 1).Truncate(time.Second)
 		r.Run = Millis(now) // from now on the jobs are left to the drain
+		WaitFrom(&r, now)
 	} else {
 		r.Keep, r.Expires, r.Until = store.KeepNothing, until, time.Time{}
 		if tombstone > 0 {
 			r.Expires, r.Until = until.Add(tombstone), until
 		}
+		r.WaitSince = time.Time{}
 	}
 	return &r
 }
@@ -100,10 +103,11 @@ func StatusOnly(r *store.Record) {
 }
 
 // GivenUp returns held as stuck: kept until an operator settles it.
-func GivenUp(held *store.Record, why string) *store.Record {
+func GivenUp(held *store.Record, now time.Time, why string) *store.Record {
 	r := *held
 	r.State, r.Lease, r.LastErr = store.Stuck, time.Time{}, redact.Cut(why)
 	r.Keep, r.Expires, r.Blocked = store.KeepOpen, time.Time{}, false
+	WaitFrom(&r, now)
 	return &r
 }
 

@@ -53,6 +53,7 @@ func Decode(it Map) (*store.Record, error) {
 		DeliveryKey: d.Flag(AttrDeliver),
 		Created:     d.Milli(AttrCreated, true),
 		Run:         d.Milli(AttrRun, true),
+		WaitSince:   d.Milli(AttrSince, false),
 		Settled:     d.settled(),
 		Route:       d.Text(AttrRoute, false),
 		Scope:       d.Text(AttrScope, false),

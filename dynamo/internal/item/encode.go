@@ -9,6 +9,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 
 	"github.com/samekey/samekey/idem/store"
+	"github.com/samekey/samekey/internal/state"
 )
 
 // Values makes the strings and numbers of a request in one block, since separate
@@ -114,6 +115,9 @@ func (v *Values) Encode(r *store.Record, body Value) Map {
 	}
 	if len(r.Phases) > 0 {
 		it[AttrPhases] = v.Phases(r.Phases)
+	}
+	if w := state.WaitOf(r); w.Cause != state.NoCause { // a claim merged with the commit that gave up
+		it[AttrWait], it[AttrSince], it[AttrWaitIn] = v.Str(WaitKey(w.Cause, r.PK)), v.Millis(r.WaitSince), v.WaitIn(w)
 	}
 	if len(r.Settled) > 0 {
 		it[AttrSettled] = v.Settled(r.Settled)

@@ -3,6 +3,7 @@ package item
 import (
 	"errors"
 	"fmt"
+	"strings"
 
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 	"github.com/aws/smithy-go"
@@ -32,6 +33,14 @@ var refused = map[string]bool{
 func Invalid(err error) bool {
 	api, ok := errors.AsType[smithy.APIError](err)
 	return ok && api.ErrorCode() == "ValidationException"
+}
+
+// NoIndex reports whether a query failed because its index isn't there, or is still
+// being built. The service has no other code for that than for a malformed request.
+func NoIndex(err error) bool {
+	api, ok := errors.AsType[smithy.APIError](err)
+	return ok && api.ErrorCode() == "ValidationException" &&
+		(strings.Contains(api.ErrorMessage(), "does not have the specified index") || strings.Contains(api.ErrorMessage(), "backfilling"))
 }
 
 // WriteError translates the error of a write. held is the record that refused the

@@ -43,6 +43,9 @@ const (
 	AttrFn      = "fn"         // S  function that claimed the record, or took it over for its client
 	AttrHandler = "hn"         // S  handler in that function
 	AttrTenant  = "tn"         // S  tenant of the invocation
+	AttrWait    = "waits"      // S  cause#shard: partition key of the index; present only while the record waits for people
+	AttrSince   = "wait_ms"    // N  since when; sort key of the index
+	AttrWaitIn  = "wait_in"    // M  where it stands; for the list
 )
 
 // The parts of resp, and of the companions that hold a large body.
@@ -84,6 +87,17 @@ const (
 	settledAt   = "t" // N  epoch ms
 	settledWhat = "d" // S
 )
+
+// The parts of wait_in.
+const (
+	waitPhase  = "p" // S
+	waitJob    = "j" // S
+	waitKind   = "k" // S
+	waitReason = "f" // S
+)
+
+// AttrAbout names the unreadable item in a finding about it.
+const AttrAbout = "about" // S
 
 // phaseIntent is the third part of a phase that has only begun. Programs that don't
 // know the mark find the phase malformed, and don't run it.

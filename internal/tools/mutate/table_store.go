@@ -30,7 +30,7 @@ func storeMutants() []mutant {
 	)
 	// on is a condition in the commits for which which is true.
 	on := func(which, condition string) string {
-		return "map[bool]*string{true: aws.String(" + condition + "), false: &holderIf}[" + which + "]"
+		return "map[bool]*string{true: aws.String(" + condition + "), false: &$u.condition}[" + which + "]"
 	}
 	return []mutant{
 		{
@@ -150,19 +150,19 @@ func storeMutants() []mutant {
 		},
 		{
 			rule: "TakeOwner", what: "a take-over from whoever holds it",
-			in: "dynamo.Store.Commit", old: commit + "&holderIf", new: commit + on(takeOver, anyOwner), run: "^TestTakeOverIsConditional$",
+			in: "dynamo.Store.commit", old: commit + "&$u.condition", new: commit + on(takeOver, anyOwner), run: "^TestTakeOverIsConditional$",
 		},
 		{
 			rule: "TakeVer", what: "a take-over after any other write",
-			in: "dynamo.Store.Commit", old: commit + "&holderIf", new: commit + on(takeOver, anyVer), run: "^TestTakeOverIsConditional$",
+			in: "dynamo.Store.commit", old: commit + "&$u.condition", new: commit + on(takeOver, anyVer), run: "^TestTakeOverIsConditional$",
 		},
 		{
 			rule: "TakeOwnerK", what: "a completer's take-over from whoever holds it",
-			in: "dynamo.Store.Commit", old: commit + "&holderIf", new: commit + on(completer, anyOwner), run: "^TestTakeOverIsConditional$",
+			in: "dynamo.Store.commit", old: commit + "&$u.condition", new: commit + on(completer, anyOwner), run: "^TestTakeOverIsConditional$",
 		},
 		{
 			rule: "TakeVer", what: "a completer's take-over after any other write",
-			in: "dynamo.Store.Commit", old: commit + "&holderIf", new: commit + on(completer, anyVer), run: "^TestTakeOverIsConditional$",
+			in: "dynamo.Store.commit", old: commit + "&$u.condition", new: commit + on(completer, anyVer), run: "^TestTakeOverIsConditional$",
 		},
 		{
 			rule: "JobEntry", what: "a commit that stages a job writes the whole map",

@@ -1,0 +1,69 @@
+package item
+
+import (
+	"hash/fnv"
+	"strconv"
+
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
+
+	"github.com/samekey/samekey/internal/state"
+)
+
+// WaitIndex is the index of what waits for people: by waits, sorted by wait_ms. An item
+// without these attributes is not in it.
+const WaitIndex = "waiting"
+
+// SetSince is the part of an update that sets since when a record waits: from :since
+// on, unless it has waited before.
+const SetSince = AttrSince + " = if_not_exists(" + AttrSince + ", :since)"
+
+// WaitProjected are the further attributes of an entry of the index: all that a list
+// shows. None holds data of the request.
+var WaitProjected = []string{
+	AttrWaitIn, AttrAbout, AttrID, AttrFn, AttrHandler, AttrRoute, AttrLastErr, AttrTries, AttrCreated, AttrRun, AttrExpires,
+}
+
+// waitShards is how many partitions the entries of a cause are spread over: each takes
+// 1000 writes a second, and the table has to wait for its index.
+const waitShards = 8
+
+// WaitKeys returns the partition keys of a cause.
+func WaitKeys(cause state.Cause) []string {
+	keys := make([]string, waitShards)
+	for i := range keys {
+		keys[i] = waitKey(cause, i)
+	}
+	return keys
+}
+
+// WaitKey returns the value of waits for the item pk.
+func WaitKey(cause state.Cause, pk string) string {
+	h := fnv.New32a()
+	_, _ = h.Write([]byte(pk)) // never fails
+	return waitKey(cause, int(h.Sum32()%waitShards))
+}
+
+func waitKey(cause state.Cause, shard int) string { return string(cause) + "#" + strconv.Itoa(shard) }
+
+// WaitIn returns where a record stands, for the list.
+func (v *Values) WaitIn(w state.Wait) Value {
+	m := make(Map, 4)
+	for name, s := range map[string]string{waitPhase: w.Phase, waitJob: w.Job, waitKind: w.Kind, waitReason: w.Reason} {
+		if s != "" {
+			m[name] = v.Str(s)
+		}
+	}
+	return &types.AttributeValueMemberM{Value: m}
+}
+
+// WaitIn returns where an entry of the index stands. Its cause is not known.
+func (d *Decoder) WaitIn() state.Wait {
+	m := as[*types.AttributeValueMemberM](d, d.It, AttrWaitIn, false)
+	if m == nil {
+		return state.Wait{}
+	}
+	at := Decoder{It: m.Value}
+	return state.Wait{
+		Phase: at.Text(waitPhase, false), Job: at.Text(waitJob, false), Kind: at.Text(waitKind, false), Reason: at.Text(waitReason, false),
+	}
+}
