@@ -35,6 +35,9 @@ func (h *EachHandler[Ev, Rec, Re]) read(ctx context.Context, rec Rec) (t *task) 
 	default:
 		t.req.Scope = h.batch.Scope
 	}
+	if tenant := tenantOf(ctx); tenant != "" && !h.batch.shared { // the scope of a shared batch has the function's tenant
+		t.req.Scope = join(tenant, t.req.Scope)
+	}
 	t.req.Key, t.err = keyOf(h.batch.Key(rec))
 	t.req.DeliveryKey = t.req.DeliveryKey && t.req.Key == h.batch.ID(rec) && !h.batch.CallsAgainAfterRedrive
 	return t

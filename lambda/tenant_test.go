@@ -5,6 +5,7 @@ import (
 	"net/http"
 	"testing"
 
+	"github.com/aws/aws-lambda-go/events"
 	"github.com/aws/aws-lambda-go/lambdacontext"
 
 	"github.com/samekey/samekey/idem"
@@ -120,5 +121,29 @@ func TestTenantsOfARole(t *testing.T) {
 	}
 	if len(scopes) != 3 {
 		t.Errorf("tenants of one role share a scope: %v", scopes)
+	}
+}
+
+// AWS hands a function with tenant isolation no events of queues. If it begins to, or
+// if a program invokes it with such an event, tenants keep their keys.
+func TestTenantsOfAQueue(t *testing.T) {
+	t.Parallel()
+	for name, batch := range map[string]lambda.Batch[events.SQSEvent, events.SQSMessage, events.SQSEventResponse]{
+		"the queue's scope": lambda.SQS, "a scope of one's own": lambda.SQS.WithScope("orders"),
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			runs := 0
+			h := lambda.WrapEach(idem.New(&idem.MemoryStore{}), batch, func(context.Context, events.SQSMessage) error { runs++; return nil })
+			ev := events.SQSEvent{Records: []events.SQSMessage{{MessageId: "m", Body: "{}", EventSource: "aws:sqs", EventSourceARN: "arn:aws:sqs:eu-central-1:1:orders"}}}
+			for i, tenant := range []string{"blue", "green", "blue", ""} {
+				if re, err := h.Handle(asTenant(t.Context(), tenant), ev); err != nil || len(re.BatchItemFailures) > 0 {
+					t.Errorf("%+v, %v", re, err)
+				}
+				if want := []int{1, 2, 2, 3}[i]; runs != want {
+					t.Errorf("%d runs after tenant %q, want %d", runs, tenant, want)
+				}
+			}
+		})
 	}
 }
