@@ -256,3 +256,41 @@ func TestEachStoresNoRequest(t *testing.T) {
 		t.Error("the message is stored with its claim")
 	}
 }
+
+// A client may retry through another kind of event, whose handler then owns the
+// operation. A record that has the request in the first one's words would lose its
+// caller there: the handler isn't run for nobody.
+func TestResumeLosesNoCaller(t *testing.T) {
+	t.Parallel()
+	now := time.Now()
+	store := new(idem.MemoryStore)
+	e := resumable(store, &now)
+	runs := 0
+	fails := func() error { runs++; return errors.New("the provider is down") }
+	named := func(name string) func(*lambda.HandlerOptions) {
+		return func(o *lambda.HandlerOptions) { o.Name = name }
+	}
+	rest := lambda.Wrap(e, lambda.REST, func(context.Context, events.APIGatewayProxyRequest) (events.APIGatewayProxyResponse, error) {
+		return events.APIGatewayProxyResponse{}, fails()
+	}, named("rest"))
+	http := lambda.Wrap(e, lambda.HTTPAPI, func(context.Context, v2Request) (v2Response, error) { return v2Response{}, fails() }, named("http"))
+
+	var first events.APIGatewayProxyRequest
+	first.HTTPMethod, first.Resource, first.Path, first.Body = "POST", "/rides", "/rides", "{}"
+	first.Headers = map[string]string{"Idempotency-Key": "k"}
+	first.RequestContext.Authorizer = map[string]any{"claims": map[string]any{"iss": "pool", "sub": "jane"}}
+	second := post("k", "{}")
+	second.RequestContext.Authorizer = &events.APIGatewayV2HTTPRequestContextAuthorizerDescription{
+		JWT: &events.APIGatewayV2HTTPRequestContextAuthorizerJWTDescription{Claims: map[string]string{"iss": "pool", "sub": "jane"}},
+	}
+	if re, err := rest.Handle(t.Context(), first); re.StatusCode != 500 || err != nil {
+		t.Fatalf("got %+v, %v", re, err)
+	}
+	if re, err := http.Handle(t.Context(), second); re.StatusCode != 500 || err != nil || runs != 2 {
+		t.Fatalf("got %+v, %v after %d runs", re, err, runs)
+	}
+	now = now.Add(time.Hour)
+	if o := resume(t, http, ticket(t, store)); o.Kind != envelope.Failed || !strings.Contains(o.Error, "caller") || runs != 2 {
+		t.Errorf("got %+v after %d runs, want failed after 2", o, runs)
+	}
+}

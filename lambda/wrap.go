@@ -261,6 +261,11 @@ func (h *Handler[Ev, Re]) again(ctx context.Context, req *idem.Request) (idem.Re
 	if err != nil {
 		return idem.Response{}, fmt.Errorf("the stored request: %w", err)
 	}
+	// A client's retry may have moved the operation here from another kind of event,
+	// whose snapshot this adapter can't read.
+	if made, err := h.adapter.Request(ctx, ev); !h.adapter.typed && (err != nil || made.Identity != req.Identity) {
+		return idem.Response{}, fmt.Errorf("the stored request: %w: the event made of it has another caller", errors.Join(idem.ErrCorrupt, err))
+	}
 	own, err := h.fn(ctx, ev)
 	if err != nil {
 		return idem.Response{}, err
