@@ -115,6 +115,19 @@ stopwatch: ## play a new user, from an empty folder to a deployed application, a
 fuzz: ## every fuzz target for FUZZTIME each
 	internal/tools/fuzz.sh $(FUZZTIME)
 
+N             ?= 1000000
+N_DYNAMODB    ?= 10000
+SEED          ?=
+
+.PHONY: fuzz-tenants
+fuzz-tenants: ## random tenants under equal keys: N requests in memory, N_DYNAMODB on DynamoDB Local (minutes; Java; docs/testing.md)
+	TENANTTEST_N=$(N) TENANTTEST_DYNAMO_N=$(N_DYNAMODB) TENANTTEST_SEED=$(SEED) go test ./internal/tenanttest \
+		-run '^TestTenants(InMemory|OnDynamoDB)$$' -v -count=1 -timeout 4h
+
+.PHONY: timing-tenants
+timing-tenants: ## times under another tenant's keys beside those under unknown keys, with their statistics (Java)
+	go test ./internal/tenanttest -run '^$$' -bench '^BenchmarkForeignKey$$' -benchtime $(or $(SAMPLES),5000)x -timeout 4h
+
 .PHONY: mutants
 mutants: ## break each rule of the protocol once; a test must fail each time (docs/testing.md)
 	go run ./internal/tools/mutate

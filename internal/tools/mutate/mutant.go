@@ -51,7 +51,7 @@ type target struct{ pkg, run string }
 // table is every mutant there is.
 func table() []mutant {
 	return slices.Concat(whoseMutants(), operationMutants(), recordMutants(), engineMutants(), phaseMutants(), resumeMutants(), storeMutants(), bodyMutants(), writeMutants(),
-		jobMutants(), streamMutants(), sinkMutants(), callerMutants(), waitMutants(), panicMutants(), patienceMutants(), clientMutants(), renewMutants(), keyMutants(), envelopeMutants(), corsMutants(), bodyKeyMutants(), shareMutants())
+		jobMutants(), streamMutants(), sinkMutants(), callerMutants(), waitMutants(), panicMutants(), patienceMutants(), clientMutants(), renewMutants(), keyMutants(), envelopeMutants(), corsMutants(), bodyKeyMutants(), shareMutants(), tenantMutants())
 }
 
 // dir is the folder of the changed package, from the module's root.

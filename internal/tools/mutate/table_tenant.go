@@ -1,0 +1,44 @@
+package main
+
+// tenantMutants break what keeps tenants apart. Random requests find them.
+func tenantMutants() []mutant {
+	const pkg, fuzz = "internal/tenanttest", "^TestTenantsInMemory$"
+	return []mutant{
+		{
+			rule: "TenantFuzz", what: "the scope is no part of the record's key",
+			in: "idem.Engine.partitionKey", where: "$scope string, $r *Request", old: "$buf = appendPart($buf, $scope)", new: "", pkg: pkg, run: fuzz,
+		},
+		{
+			rule: "TenantFuzz", what: "scope and key run together",
+			in: "idem.appendPart", old: "$buf = binary.BigEndian.AppendUint64($buf, uint64(len($part)))", new: "$buf = append($buf, binary.BigEndian.AppendUint64(nil, 0)[8:]...)", pkg: pkg, run: "^TestJoinedNames$",
+		},
+		{
+			rule: "TenantFuzz", what: "the cache doesn't look at the record's key",
+			in: "idem.cache.get", old: "$el := $c.byKey[$pk]", new: "$el := $c.order.Front()", pkg: pkg, run: fuzz,
+		},
+		{
+			rule: "TenantFuzz", what: "a completer of one tenant resumes another tenant's operation",
+			in: "internal/state.MayTake", old: "case $rec.Tenant != $t.Tenant: return OtherTenant", new: "", pkg: pkg, run: fuzz,
+		},
+		{
+			rule: "TenantFuzz", what: "a ticket needs no owner",
+			in: "internal/state.Fits", old: "$rec.Owner != $owner ||", new: `$owner == "" ||`, pkg: pkg, run: fuzz,
+		},
+		{
+			rule: "TenantFuzz", what: "the fingerprint isn't compared",
+			in: "idem.attempt.compare", old: "if !$a.resumed {", new: "if $a.resumed && !$a.resumed {", pkg: pkg, run: fuzz,
+		},
+		{
+			rule: "TenantFuzz", what: "an issuer's name may hold what ends it",
+			in: "lambda.jwtIdentity", old: "join($iss, $sub)", new: `$iss + "|" + $sub`, pkg: pkg, run: "^TestJoinedNames$",
+		},
+		{
+			rule: "TenantScope", what: "two tenants share the keys of a queue",
+			in: "lambda.EachHandler.read", old: "$t.req.Scope = join($tenant, $t.req.Scope)", new: "_ = join($tenant, $t.req.Scope)", run: "^TestTenantsOfAQueue$",
+		},
+		{
+			rule: "ResumedCaller", what: "a request is run again without its caller",
+			in: "lambda.Handler.again", old: "$made.Identity != $req.Identity", new: `$made.Identity.Kind == "x"`, run: "^TestResumeLosesNoCaller$",
+		},
+	}
+}
