@@ -15,6 +15,7 @@ import (
 	"github.com/samekey/samekey/idem/idemtest"
 	"github.com/samekey/samekey/idem/jobs"
 	"github.com/samekey/samekey/internal/local/localtest"
+	"github.com/samekey/samekey/internal/tracetest"
 )
 
 // Calls and write units per path are the product's number: design part 5.
@@ -61,6 +62,28 @@ func TestCallsPerRequest(t *testing.T) {
 			t.Fatalf("got %+v, %v", res, err)
 		}
 		expect(t, calls{"PutItem": 1})
+	})
+	t.Run("a tracer changes neither calls nor units", func(t *testing.T) {
+		var tracer tracetest.Recorder
+		engine := tab.Engine(func(o *idem.Options) { o.Tracer = &tracer })
+		req := tabletest.Post(tabletest.NewKey(), `{"amount":2000}`)
+		if _, err := engine.Do(ctx, req, tabletest.Created(reply)); err != nil {
+			t.Fatal(err)
+		}
+		expect(t, calls{"PutItem": 1, "UpdateItem": 1})
+		first := tracer.Spans()
+		if res, err := engine.Do(ctx, req, tabletest.NeverRuns(t)); err != nil || !res.Replayed {
+			t.Fatalf("got %+v, %v", res, err)
+		}
+		expect(t, calls{"PutItem": 1})
+		if again := tracer.Spans(); again[0].Outcome.Origin != first[0].Identity() {
+			t.Errorf("the replay names %+v, want the first operation's %+v", again[0].Outcome.Origin, first[0].Identity())
+		}
+		for _, it := range tab.Items(t) {
+			if units := writeUnits(it); units != 1 {
+				t.Errorf("a write of the record takes %d units, want 1", units)
+			}
+		}
 	})
 	t.Run("a mismatch takes one", func(t *testing.T) {
 		other := req

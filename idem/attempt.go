@@ -37,6 +37,8 @@ type attempt struct {
 	deadline time.Time     // end of the work
 	limit    time.Duration // limit for each call to the store; 0 means the usual limit
 	spent    atomic.Bool   // waiting for the store has used up the time
+
+	course course // zero without a tracer
 }
 
 // attempt checks a request and computes its record's key. spaces allows spaces in

@@ -8,6 +8,7 @@ import (
 	"slices"
 
 	"github.com/samekey/samekey/idem/store"
+	"github.com/samekey/samekey/idem/trace"
 	"github.com/samekey/samekey/internal/redact"
 	"github.com/samekey/samekey/internal/state"
 )
@@ -34,7 +35,7 @@ func (f *flow) commit(ctx context.Context, phases []store.Phase, got collected, 
 	if err != nil {
 		return f.fail(err)
 	}
-	_, err = f.write(ctx, func(base *store.Record) *store.Record {
+	_, err = f.write(ctx, trace.Commit, func(base *store.Record) *store.Record {
 		r := *state.Advanced(base, all, waiting, calls)
 		r.Sent = state.Sending(r.Sent, got.sent)
 		return &r
@@ -61,7 +62,7 @@ func (f *flow) replaceIntent(ctx context.Context, calls []string, phases ...stor
 	if err != nil {
 		return f.fail(err)
 	}
-	_, err = f.write(ctx, func(base *store.Record) *store.Record {
+	_, err = f.write(ctx, trace.Commit, func(base *store.Record) *store.Record {
 		return state.IntentReplaced(base, phases, waiting, calls)
 	}, nil, false)
 	if err != nil {
@@ -118,7 +119,7 @@ func (f *flow) finish(ctx context.Context, resp Response, writes []Write, jobs [
 		}
 		return made
 	}
-	rec, err := f.write(ctx, build, writes, rerun)
+	rec, err := f.write(ctx, trace.Finish, build, writes, rerun)
 	if err != nil {
 		keeps()
 		return err
@@ -139,7 +140,7 @@ func (f *flow) giveUp(ctx context.Context, why string, begun ...store.Phase) err
 	f.mu.Lock()
 	phases, jobs, calls := slices.Concat(f.pending, begun), f.waiting, f.calls
 	f.mu.Unlock()
-	rec, err := f.write(ctx, func(base *store.Record) *store.Record {
+	rec, err := f.write(ctx, trace.Commit, func(base *store.Record) *store.Record {
 		return state.GivenUp(state.Advanced(base, phases, jobs, calls), a.opt.Now(), why)
 	}, nil, false)
 	if err != nil {
@@ -153,9 +154,17 @@ func (f *flow) giveUp(ctx context.Context, why string, begun ...store.Phase) err
 }
 
 // write sends the record that build returns: as a merged claim if there is no
-// record yet, else as a commit. write sets and returns the resulting record.
-func (f *flow) write(ctx context.Context, build func(*store.Record) *store.Record, writes []Write, rerun bool) (*store.Record, error) {
+// record yet, else as a commit. write sets and returns the resulting record. kind
+// names the write in traces.
+func (f *flow) write(ctx context.Context, kind trace.Kind, build func(*store.Record) *store.Record, writes []Write, rerun bool) (rec *store.Record, err error) {
 	a := f.a
+	ctx, sp := a.step(ctx, kind, "")
+	defer func() {
+		if sp.end != nil {
+			a.met(rec)
+			sp.done(err)
+		}
+	}()
 	if f.leftBehind() {
 		// The attempt has ended without this phase, and may have been answered.
 		return nil, f.fail(fmt.Errorf("%w: it outlived its handler", ErrPhaseOrder))

@@ -122,6 +122,16 @@ func (e *Engine) do(ctx context.Context, r *Request, accepts bool, fn func(conte
 	if inside(ctx, e.store, a.pk) {
 		return e.pass(ctx, r, fn)
 	}
+	if e.opt.Tracer != nil {
+		return a.operate(ctx, func(ctx context.Context) (Result, error) { return a.proceed(ctx, fn) })
+	}
+	return a.proceed(ctx, fn)
+}
+
+// proceed looks for the record of a's request, claims it, and runs fn or answers
+// from the record.
+func (a *attempt) proceed(ctx context.Context, fn func(context.Context) (Response, error)) (Result, error) {
+	e, r := a.Engine, a.req
 	a.arrives(ctx)
 	if e.opt.Resumable && !r.Redelivered {
 		if err := storable(e.input(r)); err != nil {

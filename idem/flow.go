@@ -139,7 +139,7 @@ func (f *flow) complete() error {
 }
 
 // stage keeps jobs for the next commit.
-func (f *flow) stage(jobs []Job) error {
+func (f *flow) stage(ctx context.Context, jobs []Job) error {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	switch {
@@ -156,6 +156,7 @@ func (f *flow) stage(jobs []Job) error {
 		}
 	}
 	f.loose = append(f.loose, jobs...)
+	f.a.traced(ctx, f.loose[len(f.loose)-len(jobs):])
 	if f.rec != nil && f.passed < len(f.rec.Phases) {
 		return nil // the recorded phase that follows already has the jobs
 	}

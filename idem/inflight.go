@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/samekey/samekey/idem/store"
+	"github.com/samekey/samekey/idem/trace"
 	"github.com/samekey/samekey/internal/state"
 )
 
@@ -37,6 +38,8 @@ const DefaultWaitMax = 10 * time.Second
 // wait reads the record until its holder has finished or end has passed. The
 // verdict is InFlight only after end.
 func (a *attempt) wait(ctx context.Context, held *store.Record, end time.Time) (*store.Record, state.Verdict) {
+	ctx, sp := a.step(ctx, trace.Wait, "")
+	defer sp.done(nil)
 	for pace := firstLook; ; pace = min(pace*2, time.Second) {
 		// A quarter of the wait is random, so that many waiting attempts don't read all
 		// at once.

@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/samekey/samekey/idem/store"
+	"github.com/samekey/samekey/idem/trace"
 )
 
 // Defaults and limits of [Options].
@@ -218,8 +219,12 @@ type Options struct {
 	// Logger gets warnings and errors, never keys or bodies. Default:
 	// slog.Default(), so that the cause of a 500 or 503 is in the function's log.
 	Logger *slog.Logger
-	// Hooks are called as the engine works, for metrics and traces.
+	// Hooks are called as the engine works, for metrics.
 	Hooks Hooks
+	// Tracer makes spans of the steps of each operation, and passes the trace on
+	// with its jobs. A record then stores the context of its claim, and each job that
+	// of its phase, about 60 bytes each. Default: none, and nothing is stored.
+	Tracer trace.Tracer
 
 	oneScope bool // see OneScope
 

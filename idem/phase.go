@@ -114,7 +114,7 @@ func Stage(ctx context.Context, jobs ...Job) error {
 	if err != nil {
 		return err
 	}
-	return f.stage(jobs)
+	return f.stage(ctx, jobs)
 }
 
 // Respond makes a definitive answer of v. Return it as the error of a phase's

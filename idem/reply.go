@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"github.com/samekey/samekey/idem/store"
+	"github.com/samekey/samekey/idem/trace"
 	"github.com/samekey/samekey/internal/redact"
 	"github.com/samekey/samekey/internal/state"
 )
@@ -40,7 +41,9 @@ func (a *attempt) look(ctx context.Context) (Result, bool, error) {
 	if p, ok := a.store.(store.Peeker); ok {
 		peek = p.Peek
 	}
+	ctx, sp := a.step(ctx, trace.Read, "")
 	rec, err := peek(ctx, a.pk)
+	sp.done(err)
 	if err != nil || rec == nil {
 		return Result{}, false, nil // the claim decides, and reports the error
 	}
@@ -54,6 +57,9 @@ func (a *attempt) look(ctx context.Context) (Result, bool, error) {
 // answer returns the answer or error for the record in the way.
 func (a *attempt) answer(ctx context.Context, held *store.Record, v state.Verdict) (Result, error) {
 	hooks := &a.opt.Hooks
+	if a.opt.Tracer != nil {
+		a.met(held)
+	}
 	refuse := func(hook func(context.Context, Event), err *Error) (Result, error) {
 		if held != nil {
 			err.Expires = state.Lifetime(held)

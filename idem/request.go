@@ -5,6 +5,7 @@ import (
 	"net/http"
 
 	"github.com/samekey/samekey/idem/store"
+	"github.com/samekey/samekey/idem/trace"
 )
 
 // Request is a request in a form that is independent of the transport.
@@ -64,6 +65,10 @@ type Request struct {
 	// done, so no completer is needed: [Options.Resumable] doesn't store the
 	// request, and [KeyGenerate] makes no key.
 	Redelivered bool
+
+	// Trace is the trace context that came with a message, for [Options.Tracer].
+	// Adapters set Trace. Default: that of the request's headers.
+	Trace trace.Context
 
 	// Answer converts a value of the handler's own response type to a Response, for
 	// [Respond] and [Finish]. Adapters set Answer. If nil, only a [Response] is

@@ -42,6 +42,7 @@ type ResumeOptions struct {
 // waits for an operator. Any other error is a failed try: the record is released,
 // and a later ticket may succeed. The handler's own error is included as text.
 func (e *Engine) Resume(ctx context.Context, t jobs.Ticket, fn func(context.Context, *Request) (Response, error), optFns ...func(*ResumeOptions)) (Result, error) {
+	began := time.Now()
 	a, err := e.operator(ctx, t.PK)
 	if err != nil {
 		return Result{}, err
@@ -50,12 +51,17 @@ func (e *Engine) Resume(ctx context.Context, t jobs.Ticket, fn func(context.Cont
 	if err != nil {
 		return Result{}, err
 	}
+	return a.resume(ctx, rec, began, func(ctx context.Context) (Result, error) { return a.goOn(ctx, rec, missing, fn) })
+}
+
+// goOn continues the operation of a record that a took over, or gives it up.
+func (a *attempt) goOn(ctx context.Context, rec *store.Record, missing error, fn func(context.Context, *Request) (Response, error)) (Result, error) {
 	f := &flow{a: a, rec: rec}
 	switch {
 	case missing != nil:
 		return Result{}, f.giveUp(ctx, "the stored request is gone: "+missing.Error())
-	case rec.Tries > e.opt.MaxTries:
-		return Result{}, f.giveUp(ctx, fmt.Sprintf("not completed in %d tries: %s", e.opt.MaxTries, rec.LastErr))
+	case rec.Tries > a.opt.MaxTries:
+		return Result{}, f.giveUp(ctx, fmt.Sprintf("not completed in %d tries: %s", a.opt.MaxTries, rec.LastErr))
 	}
 	a.req = requestOf(rec.Input)
 	a.req.Handler, a.req.Tenant = rec.Handler, rec.Tenant

@@ -1,6 +1,7 @@
 package idem
 
 import (
+	"cmp"
 	"context"
 	"crypto/sha256"
 	"encoding/hex"
@@ -11,6 +12,7 @@ import (
 	"time"
 
 	"github.com/samekey/samekey/idem/store"
+	"github.com/samekey/samekey/idem/trace"
 	"github.com/samekey/samekey/internal/redact"
 	"github.com/samekey/samekey/internal/state"
 )
@@ -66,14 +68,16 @@ func (f *flow) do(ctx context.Context, s step, fn func(context.Context, *Tx) ([]
 	if raw, recorded, err := f.begin(s); recorded || err != nil {
 		return raw, err
 	}
+	ctx, sp := f.a.step(ctx, trace.Phase, cmp.Or(s.name, "finish"))
 	back := false
 	defer func() { // runs also after a panic of fn
-		f.mu.Lock()
-		defer f.mu.Unlock()
-		f.busy = false
 		if !back {
 			err = errPanic
 		}
+		sp.done(err)
+		f.mu.Lock()
+		defer f.mu.Unlock()
+		f.busy = false
 		if _, ended := errors.AsType[*answered](err); err != nil && !ended && f.err == nil {
 			f.err = err
 		}
@@ -204,11 +208,27 @@ func (f *flow) foreign(ctx context.Context, s step, fn func(context.Context, *Tx
 	f.entered = true
 	f.mu.Unlock()
 	tx := f.tx(s)
-	raw, err := fn(ctx, tx)
+	raw, err := f.call(ctx, s, tx, fn)
 	if s.intent {
 		return f.endIntent(ctx, s, tx, raw, err)
 	}
 	return f.outcome(ctx, s, tx, raw, err)
+}
+
+// call runs the function of a Foreign.
+func (f *flow) call(ctx context.Context, s step, tx *Tx, fn func(context.Context, *Tx) ([]byte, error)) (raw []byte, err error) {
+	ctx, sp := f.a.step(ctx, trace.Call, s.name)
+	back := false
+	defer func() {
+		end := err
+		if !back {
+			end = errPanic
+		}
+		sp.done(end)
+	}()
+	raw, err = fn(ctx, tx)
+	back = true
+	return raw, err
 }
 
 // sends hashes the data that the calls of s send, by the calls' names.
@@ -306,6 +326,7 @@ func (f *flow) tx(s step) *Tx {
 // outcome commits the result of a run of a phase.
 func (f *flow) outcome(ctx context.Context, s step, tx *Tx, raw []byte, err error) ([]byte, error) {
 	got, txErr := tx.close()
+	f.a.traced(ctx, got.jobs)
 	answer, responds := errors.AsType[*answered](err)
 	switch {
 	case errors.Is(err, ErrResult):

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/samekey/samekey/idem/store"
+	"github.com/samekey/samekey/idem/trace"
 	"github.com/samekey/samekey/internal/redact"
 	"github.com/samekey/samekey/internal/state"
 )
@@ -31,7 +32,7 @@ func (a *attempt) fresh(now time.Time) *store.Record {
 	}
 	r := store.Record{
 		PK: a.pk, ID: a.id, Fingerprint: fp, Cred: cred, Secret: secret, Route: a.req.Route, Scope: a.scope,
-		Handler: a.handler(), Tenant: a.req.Tenant, DeliveryKey: a.req.DeliveryKey,
+		Handler: a.handler(), Tenant: a.req.Tenant, DeliveryKey: a.req.DeliveryKey, Trace: a.course.own,
 	}
 	if a.opt.Resumable && !a.req.Redelivered {
 		r.Input = a.input(a.req)
@@ -61,11 +62,15 @@ func (a *attempt) claim(ctx context.Context, build func(*store.Record) *store.Re
 		until = a.until(nil) // the handler has run before this write
 	}
 	until = earlier(until, time.Now().Add(maxClaim))
+	ctx, sp := a.step(ctx, trace.Claim, "")
 	ctx, cancel := a.within(ctx, until)
 	defer cancel()
 	defer func() {
 		if rec == nil {
 			a.gaveUp(ctx)
+		}
+		if sp.end != nil {
+			a.claimEnds(sp, rec, v, err)
 		}
 	}()
 	begun := a.opt.Now().Round(0) // wall clock, which advances while a sandbox is frozen
@@ -167,7 +172,9 @@ func (a *attempt) judge(held *store.Record) (state.Verdict, error) {
 
 // release gives the lease back, so that the next retry needn't wait for its end.
 // A failure is logged and never hides the cause of the release (R38).
-func (a *attempt) release(ctx context.Context, rec *store.Record, b state.GiveBack, cause error) (*store.Record, state.Landing, error) {
+func (a *attempt) release(ctx context.Context, rec *store.Record, b state.GiveBack, cause error) (_ *store.Record, _ state.Landing, err error) {
+	ctx, sp := a.step(ctx, trace.Release, "")
+	defer func() { sp.done(err) }()
 	if b.Why == "" && cause != nil {
 		b.Why = redact.Error(cause)
 	}

@@ -12,6 +12,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/samekey/samekey/idem"
+	"github.com/samekey/samekey/idem/trace"
 	"github.com/samekey/samekey/lambda"
 )
 
@@ -79,6 +80,7 @@ func TestGoldenBatches(t *testing.T) {
 		bucket = "arn:aws:s3:::statements|" + functionARN
 		stream = "arn:aws:dynamodb:eu-central-1:123456789012:table/rides/stream/2026-11-21T00:48:05.899|" + functionARN
 	)
+	traced := trace.Context{Parent: "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01"}
 	const job = `{"idempotency_key":"01JD7W5Z3QH6M8.2.0","operation":"01JD7W5Z3QH6M8","kind":"send_ride_receipt","args":{"ride":"ride-2"}}`
 	for file, want := range map[string]struct {
 		ids, groups []string
@@ -96,6 +98,7 @@ func TestGoldenBatches(t *testing.T) {
 					Key: "01JD7W5Z3QH6M8.2.0", Scope: bySQS + "receipts", Route: "SQS receipts", DeliveryKey: true,
 					Query: query("kind", "String:send_ride_receipt", "retries", "Number:3", "seal", "Binary:AAH/", "@group", "tenant-7"),
 					Body:  []byte(`{"ride":"ride-2","kind":"receipt"}`),
+					Trace: traced,
 				},
 			},
 		},
@@ -118,6 +121,7 @@ func TestGoldenBatches(t *testing.T) {
 				{
 					Key: "01JD7W5Z3QH6M8.2.0", Scope: bySQS + "receipts", Route: "SQS receipts", DeliveryKey: true,
 					Query: query("kind", "String:send_ride_receipt", "seal", "Binary:AAH/", "@topic", topicARN), Body: []byte(`{"ride":"ride-2"}`),
+					Trace: traced,
 				},
 			},
 		},
@@ -148,6 +152,7 @@ func TestGoldenBatches(t *testing.T) {
 				Key: "95df01b4-ee98-5cb9-9903-4c221d41eb5e", Scope: topicARN + "|" + functionARN, Route: "SNS rides", DeliveryKey: true,
 				Query: query("kind", "String:ride_created", "seal", "Binary:AAH/", "@subject", "Ride created"),
 				Body:  []byte(`{"ride":"ride-1"}`),
+				Trace: traced,
 			}},
 		},
 		"sns_key": {

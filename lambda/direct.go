@@ -113,6 +113,9 @@ type DirectOptions[In any] struct {
 
 func directRequest[In any](ctx context.Context, in In, key func(In, *idem.Request) (string, error), scope func(context.Context, In) (string, error)) (idem.Request, error) {
 	req := idem.Request{Route: "direct", Header: jsonHeader()}
+	if job, ok := any(in).(JobEvent); ok {
+		req.Trace = job.trace()
+	}
 	var err error
 	if req.Body = payloadFrom(ctx); req.Body == nil {
 		if req.Body, err = json.Marshal(in); err != nil {

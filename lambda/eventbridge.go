@@ -57,5 +57,6 @@ func eventBridgeRequest(ctx context.Context, ev events.EventBridgeEvent) (idem.R
 		Header: jsonHeader(),
 		Query:  url.Values{"@type": {ev.DetailType}, "@resource": ev.Resources}.Encode(),
 		Body:   ev.Detail,
+		Trace:  jobTrace(ev.Detail),
 	}, nil
 }

@@ -11,6 +11,7 @@ import (
 
 	"github.com/aws/aws-lambda-go/events"
 
+	"github.com/samekey/samekey/idem/trace"
 	"github.com/samekey/samekey/lambda/internal/rawjson"
 )
 
@@ -37,6 +38,18 @@ type inner struct {
 	key  string     // the job's id, or that of the innermost envelope
 	body string     // a notification's message, an event's detail, a job
 	said url.Values // the envelopes' data about the work: attributes, subject, topic, type, source, resources, unknown members
+
+	trace trace.Context // of the producer; compared with nothing
+}
+
+// traces notes an attribute that is part of the trace context.
+func (in *inner) traces(name, value string) {
+	switch name {
+	case trace.ParentHeader:
+		in.trace.Parent = value
+	case trace.StateHeader:
+		in.trace.State = value
+	}
 }
 
 // content returns the content of a message: that of its envelope, or else its body
@@ -83,8 +96,8 @@ func openBody(body string) (in inner, ok bool, err error) {
 //     function that a topic invokes;
 //   - with a detail-type and a source, and an id or a detail: an event of
 //     EventBridge;
-//   - whose members are exactly those of [JobEvent]: the detail of an event for a
-//     [JobEvent], if the rule hands on nothing else.
+//   - whose members are exactly those of [JobEvent], with or without a trace context:
+//     the detail of an event for a [JobEvent], if the rule hands on nothing else.
 //
 // Names are compared as written. An object with an envelope's marks that can't be
 // read is an error: under the message's own id a job would be done once for each
@@ -128,7 +141,7 @@ func openObject(body []byte) (inner, bool, error) {
 		return openEvent(m)
 	case isJob(m):
 		key, err := jobKey(m)
-		return inner{key: key, body: string(body), said: url.Values{}}, true, err
+		return inner{key: key, body: string(body), said: url.Values{}, trace: jobTrace(body)}, true, err
 	case m["Records"] != nil:
 		return openRecords(m)
 	}
@@ -173,8 +186,9 @@ func snsContent(id, message, subject string, attributes map[string]any) (inner, 
 		in.key, err = attributeKey(value)
 	}
 	for name, a := range attributes {
+		dataType, value := snsAttribute(a)
+		in.traces(name, value)
 		if identifies(name) {
-			dataType, value := snsAttribute(a)
 			in.said.Set(name, dataType+":"+value)
 		}
 	}
@@ -220,7 +234,7 @@ func openEvent(m map[string]json.RawMessage) (inner, bool, error) {
 	key, err := detailKey(m["detail"], id)
 	said := url.Values{"@type": {detailType}, "@source": {source}, "@resource": resources}
 	others(said, m, eventMembers)
-	return inner{key: key, body: string(m["detail"]), said: said}, true, err
+	return inner{key: key, body: string(m["detail"]), said: said, trace: jobTrace(m["detail"])}, true, err
 }
 
 // Known members, written by the services and by Lambda.

@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/samekey/samekey/idem/trace"
 	"github.com/samekey/samekey/lambda/internal/rawjson"
 )
 
@@ -41,23 +42,39 @@ func identifies(name string) bool {
 //	send := lambda.Wrap(engine, lambda.Direct[lambda.JobEvent, struct{}](func(j lambda.JobEvent) (string, error) { return j.Key, nil }), mail)
 //	hear := lambda.WrapEach(engine, lambda.EventBridge, listen)
 //
-// [SQS], [SNS] and [EventBridge] recognize a JobEvent by its four members and take its
-// key from it.
+// [SQS], [SNS] and [EventBridge] recognize a JobEvent by its members and take its key
+// from it.
 type JobEvent struct {
 	Key       string          `json:"idempotency_key"` // the job's id: do each id once
 	Operation string          `json:"operation"`       // the id of the operation that staged the job
 	Kind      string          `json:"kind"`
 	Args      json.RawMessage `json:"args"`
+
+	// The trace context of the phase that staged the job, the same on every delivery;
+	// "" if it was not traced.
+	Traceparent string `json:"traceparent,omitempty"`
+	Tracestate  string `json:"tracestate,omitempty"`
 }
 
-// isJob reports whether an object has the members of a [JobEvent] and no others.
+func (j *JobEvent) trace() trace.Context {
+	return trace.Context{Parent: j.Traceparent, State: j.Tracestate}
+}
+
+// isJob reports whether an object has the members of a [JobEvent], with or without
+// a trace context, and no others.
 func isJob(m map[string]json.RawMessage) bool {
+	known := 4
+	for _, name := range []string{trace.ParentHeader, trace.StateHeader} {
+		if m[name] != nil {
+			known++
+		}
+	}
 	for _, name := range []string{"idempotency_key", "operation", "kind", "args"} {
 		if m[name] == nil {
 			return false
 		}
 	}
-	return len(m) == 4
+	return len(m) == known
 }
 
 func jobKey(m map[string]json.RawMessage) (string, error) {
@@ -66,6 +83,20 @@ func jobKey(m map[string]json.RawMessage) (string, error) {
 		err = errors.New("idempotency_key is empty")
 	}
 	return key, err
+}
+
+// jobTrace returns the context of a [JobEvent]; zero if it has none.
+func jobTrace(body []byte) trace.Context {
+	if !bytes.Contains(body, []byte(`"traceparent"`)) || !bytes.Contains(body, []byte(`"idempotency_key"`)) {
+		return trace.Context{}
+	}
+	m, err := rawjson.Object(body)
+	if err != nil || !isJob(m) {
+		return trace.Context{}
+	}
+	parent, _ := textIn(m, trace.ParentHeader)
+	state, _ := textIn(m, trace.StateHeader)
+	return trace.Context{Parent: parent, State: state}
 }
 
 func textIn(m map[string]json.RawMessage, name string) (s string, err error) {

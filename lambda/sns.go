@@ -59,6 +59,7 @@ func snsRequest(ctx context.Context, r events.SNSEventRecord) (idem.Request, err
 		Header: jsonHeader(),
 		Query:  in.said.Encode(),
 		Body:   []byte(in.body),
+		Trace:  in.trace,
 
 		DeliveryKey: true, // published again, it has another id
 	}, nil

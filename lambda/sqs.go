@@ -86,6 +86,7 @@ func sqsRequest(_ context.Context, m events.SQSMessage) (idem.Request, error) {
 		Header: jsonHeader(),
 		Query:  in.said.Encode(),
 		Body:   []byte(in.body),
+		Trace:  in.trace,
 
 		DeliveryKey: true, // a redrive gives it another id
 	}, nil
@@ -107,6 +108,9 @@ func sqsContent(m *events.SQSMessage) (inner, error) {
 		return in, err
 	}
 	for name, a := range m.MessageAttributes {
+		if a.StringValue != nil {
+			in.traces(name, *a.StringValue)
+		}
 		if !identifies(name) {
 			continue
 		}

@@ -127,6 +127,6 @@ func (t *todo) delivery(name string) jobs.Delivery {
 	job := r.Jobs[name]
 	return jobs.Delivery{
 		JobID: jobs.JobID(r.ID, name), Operation: r.ID, Kind: job.Kind, Args: job.Args, Group: cmp.Or(job.Group, r.ID), Tries: job.Tries,
-		Tenant: r.Tenant,
+		Tenant: r.Tenant, Trace: job.Trace,
 	}
 }

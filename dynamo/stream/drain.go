@@ -13,6 +13,7 @@ import (
 	"github.com/samekey/samekey/dynamo"
 	"github.com/samekey/samekey/idem/jobs"
 	"github.com/samekey/samekey/idem/store"
+	"github.com/samekey/samekey/idem/trace"
 	"github.com/samekey/samekey/internal/errlist"
 	"github.com/samekey/samekey/internal/redact"
 	"github.com/samekey/samekey/internal/state"
@@ -59,6 +60,9 @@ type DrainOptions struct {
 	Logger *slog.Logger
 	// Hooks are called as the drain works, for metrics.
 	Hooks Hooks
+	// Tracer makes a span of each delivery, in the trace of the phase that staged the
+	// job. Default: none.
+	Tracer trace.Tracer
 }
 
 // NewDrain returns a drain of store's table into sink. It panics if store or sink is
@@ -150,8 +154,10 @@ func (d *Drain) deliver(ctx context.Context, all []delivery) map[*todo]map[strin
 	}
 	ctx, cancel := withReserve(ctx)
 	defer cancel()
+	ends := d.traced(ctx, fresh)
 	for i, err := range errlist.Pad(d.sink.Deliver(ctx, batch), len(batch)) {
 		j := fresh[i]
+		ends(i, err)
 		outcomes[j.todo][j.name] = err
 		if err == nil {
 			d.sent.add(j.JobID)
@@ -168,6 +174,33 @@ func (d *Drain) deliver(ctx context.Context, all []delivery) map[*todo]map[strin
 		}
 	}
 	return outcomes
+}
+
+// traced begins the span of each delivery, and returns the function that ends it. The
+// sink gets the batch's own context, since it delivers many jobs in one call.
+func (d *Drain) traced(ctx context.Context, all []delivery) (ends func(i int, err error)) {
+	if d.opt.Tracer == nil {
+		return func(int, error) {}
+	}
+	spans := make([]func(trace.Outcome), len(all))
+	for i, j := range all {
+		_, spans[i] = d.opt.Tracer.Start(ctx, trace.Step{
+			Kind: trace.Deliver, Name: j.Kind, Record: redact.Record(j.todo.image.PK), Operation: j.Operation, Route: j.todo.image.Route,
+			Job: j.JobID, Tries: j.Tries, From: j.Trace,
+		})
+	}
+	return func(i int, err error) {
+		o := trace.Outcome{Err: err}
+		switch {
+		case errors.Is(err, jobs.ErrHeldBack):
+			o.Code = "held_back"
+		case errors.Is(err, jobs.ErrSinkDown):
+			o.Code = "sink_unavailable"
+		case err != nil:
+			o.Code = "delivery_failed"
+		}
+		spans[i](o)
+	}
 }
 
 // withReserve ends a tenth of the time early, at least a second: a delivery that

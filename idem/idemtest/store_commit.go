@@ -9,6 +9,7 @@ import (
 
 	"github.com/samekey/samekey/idem"
 	"github.com/samekey/samekey/idem/store"
+	"github.com/samekey/samekey/idem/trace"
 	"github.com/samekey/samekey/internal/storetest"
 )
 
@@ -131,7 +132,7 @@ func (brokenWrite) String() string { return "broken" }
 // view of them may be older than the record.
 func commitTouchesWhatDiffers(s suite) {
 	a := idem.Job{Kind: "receipt", Args: []byte(`{"n":1}`)}
-	b := idem.Job{Kind: "mail", Args: []byte(`{"n":2}`)}
+	b := idem.Job{Kind: "mail", Args: []byte(`{"n":2}`), Trace: trace.Context{Parent: "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-00", State: "a=1,b=2"}}
 	c := idem.Job{Kind: "push", Args: []byte(`{"n":3}`)}
 
 	for _, tt := range []struct {

@@ -10,6 +10,7 @@ import (
 	"slices"
 	"sync"
 
+	"github.com/samekey/samekey/idem/trace"
 	"github.com/samekey/samekey/internal/errlist"
 	"github.com/samekey/samekey/internal/redact"
 )
@@ -31,6 +32,10 @@ type Delivery struct {
 	// Tenant is the tenant of the operation's invocation, if its function isolates
 	// tenants.
 	Tenant string
+	// Trace is the trace context of the phase that staged the job, the same on every
+	// delivery; zero if it was not traced. A sink passes it on, so that the consumer
+	// continues the trace.
+	Trace trace.Context
 }
 
 // Sink delivers jobs to a queue, a topic or a function.

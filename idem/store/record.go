@@ -6,6 +6,8 @@ import (
 	"maps"
 	"slices"
 	"time"
+
+	"github.com/samekey/samekey/idem/trace"
 )
 
 // State is the state of an operation.
@@ -98,6 +100,10 @@ type Record struct {
 	Handler HandlerID
 	// Tenant is the tenant of the invocation, if the function isolates tenants.
 	Tenant string
+	// Trace is the context of the attempt that claimed the operation, so that later
+	// attempts link to its span. Trace has no State. It is zero without a tracer
+	// (idem.Options.Tracer), and in a trace that is not recorded.
+	Trace trace.Context
 }
 
 // HandlerID names the code that runs an operation. Records store these names:
@@ -140,6 +146,10 @@ type Job struct {
 	Group  string          // jobs of one group are delivered in order, if the sink can; "" means the operation's own group
 	Tries  int             // failed deliveries so far
 	Failed string          // why the job was parked after too many failures; "" if not parked
+
+	// Trace is the context that the job's consumer continues. Default: with
+	// idem.Options.Tracer, the context of the phase that stages the job.
+	Trace trace.Context
 }
 
 // Clone returns a deep copy, or nil for nil.

@@ -78,7 +78,7 @@ func Finished(held *store.Record, resp store.Response, now time.Time, retention,
 	r := *held
 	r.State, r.Response, r.Lease, r.LastErr, r.Input = store.Done, &resp, time.Time{}, "", nil
 	r.Phases, r.Calls, r.Blocked = names(held.Phases), nil, false
-	doubt(&r, nil, time.Time{})
+	r.Doubts, r.DoubtSince, r.Sent = nil, time.Time{}, nil
 	if until := Seconds(now.Add(retention)); len(held.Jobs) > 0 {
 		r.Keep, r.Expires, r.Until, r.Tombstone = store.KeepJobs, time.Time{}, until, (tombstone + time.Second - 1).Truncate(time.Second)
 		r.Run = Millis(now) // from now on the jobs are left to the drain

@@ -15,6 +15,7 @@ import (
 	"github.com/google/go-cmp/cmp/cmpopts"
 
 	"github.com/samekey/samekey/idem/store"
+	"github.com/samekey/samekey/idem/trace"
 )
 
 // ClaimAt is the claim of a new record, by a new owner, as an engine makes it.
@@ -30,6 +31,7 @@ func ClaimAt(now time.Time) store.Claim {
 		Created: now.Add(7 * time.Millisecond), Run: now.Add(7 * time.Millisecond), Route: "/rides/{id}", Scope: "jwt:zoë#1",
 		Calls: map[string]int{}, DeliveryKey: true,
 		Handler: store.HandlerID{Function: "rides", Name: "POST /rides/{id}"}, Tenant: "zoë",
+		Trace: trace.Context{Parent: "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01"},
 	}}
 }
 

@@ -62,7 +62,9 @@ func (b *Bus) Deliver(ctx context.Context, batch []jobs.Delivery) []error {
 
 // payload returns a job as a lambda.JobEvent, nil if its Args aren't JSON.
 func payload(d jobs.Delivery) []byte {
-	b, err := json.Marshal(lambda.JobEvent{Key: d.JobID, Operation: d.Operation, Kind: d.Kind, Args: d.Args})
+	b, err := json.Marshal(lambda.JobEvent{
+		Key: d.JobID, Operation: d.Operation, Kind: d.Kind, Args: d.Args, Traceparent: d.Trace.Parent, Tracestate: d.Trace.State,
+	})
 	if err != nil {
 		return nil // EventBridge refuses an event without a detail
 	}

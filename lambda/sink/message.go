@@ -5,12 +5,14 @@ import (
 	"crypto/sha256"
 	"encoding/base64"
 	"encoding/json"
+	"iter"
 	"strconv"
 	"strings"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
 
 	"github.com/samekey/samekey/idem/jobs"
+	"github.com/samekey/samekey/idem/trace"
 	"github.com/samekey/samekey/lambda"
 )
 
@@ -30,13 +32,27 @@ func text(args json.RawMessage) string { return unsendable.Replace(string(args))
 // types and values of its attributes.
 func messageSize(d jobs.Delivery) int {
 	const types = 2 * len("String")
-	return len(text(d.Args)) + len(lambda.KeyAttribute) + len(d.JobID) + len(lambda.KindAttribute) + len(d.Kind) + types
+	size := len(text(d.Args)) + len(lambda.KeyAttribute) + len(d.JobID) + len(lambda.KindAttribute) + len(d.Kind) + types
+	for name, value := range traceAttributes(d.Trace) {
+		size += len(name) + len(value) + types/2
+	}
+	return size
+}
+
+// traceAttributes yields the attributes of a job's trace context: none, one or two.
+func traceAttributes(c trace.Context) iter.Seq2[string, string] {
+	return func(yield func(string, string) bool) {
+		if c.Parent != "" && yield(trace.ParentHeader, c.Parent) && c.State != "" {
+			yield(trace.StateHeader, c.State)
+		}
+	}
 }
 
 // message is a job in the form of SQS and SNS.
 type message struct {
 	id, body, job, kind *string
 	dedup, group        *string // nil: none
+	trace               trace.Context
 }
 
 // messages returns the common part of [Queue] and [Topic]: it converts jobs to
@@ -46,7 +62,7 @@ func messages(service string, limits limits, fifo bool, fairBy func(jobs.Deliver
 	return batcher{service: service, limits: limits, ordered: fifo, size: messageSize, call: func(ctx context.Context, batch []jobs.Delivery) (results, error) {
 		all := make([]message, len(batch))
 		for i, d := range batch {
-			m := message{id: aws.String(strconv.Itoa(i)), body: aws.String(text(d.Args)), job: &d.JobID, kind: &d.Kind}
+			m := message{id: aws.String(strconv.Itoa(i)), body: aws.String(text(d.Args)), job: &d.JobID, kind: &d.Kind, trace: d.Trace}
 			if fifo {
 				m.dedup, m.group = &d.JobID, aws.String(group(d.Group))
 			} else if fairBy != nil {
@@ -63,7 +79,11 @@ func messages(service string, limits limits, fifo bool, fairBy func(jobs.Deliver
 // attributes returns a message's attributes, in the type of its service.
 func attributes[V any](m message, text func(dataType, value *string) V) map[string]V {
 	kind := aws.String("String")
-	return map[string]V{lambda.KeyAttribute: text(kind, m.job), lambda.KindAttribute: text(kind, m.kind)}
+	all := map[string]V{lambda.KeyAttribute: text(kind, m.job), lambda.KindAttribute: text(kind, m.kind)}
+	for name, value := range traceAttributes(m.trace) {
+		all[name] = text(kind, &value)
+	}
+	return all
 }
 
 // group returns a message group id for a job's group: the group itself if the

@@ -14,6 +14,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/samekey/samekey/idem/jobs"
+	"github.com/samekey/samekey/idem/trace"
 	"github.com/samekey/samekey/internal/errlist"
 	"github.com/samekey/samekey/lambda"
 )
@@ -72,6 +73,39 @@ func TestMessages(t *testing.T) {
 		}
 		if diff := cmp.Diff(want[name], sent(t, f)); diff != "" {
 			t.Errorf("-want +got:\n%s", diff)
+		}
+	})
+}
+
+// A job's trace context is an attribute of its message, or a member of its event: the
+// same on every delivery, so that consumers which compare events see no difference.
+func TestTraceContextGoesWithAJob(t *testing.T) {
+	t.Parallel()
+	const parent, state = "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01", "a=1"
+	const asJob = `{"idempotency_key":"op.1.0","operation":"op","kind":"mail","args":1,"traceparent":"` + parent + `","tracestate":"a=1"}`
+	job := jobs.Delivery{
+		JobID: "op.1.0", Operation: "op", Kind: "mail", Args: json.RawMessage(`1`), Group: "jane", Trace: trace.Context{Parent: parent, State: state},
+	}
+	each(t, func(t *testing.T, _ string, f *fake, s jobs.Sink) {
+		t.Helper()
+		if errs := s.Deliver(t.Context(), []jobs.Delivery{job}); verdictOf(errlist.Pad(errs, 1)[0]) != taken {
+			t.Fatal(errs)
+		}
+		switch in := f.last.(type) {
+		case *sqs.SendMessageBatchInput:
+			a := in.Entries[0].MessageAttributes
+			if len(a) != 4 || *a["traceparent"].StringValue != parent || *a["tracestate"].StringValue != state || *a["traceparent"].DataType != "String" {
+				t.Errorf("attributes %+v", a)
+			}
+		case *sns.PublishBatchInput:
+			a := in.PublishBatchRequestEntries[0].MessageAttributes
+			if len(a) != 4 || *a["traceparent"].StringValue != parent || *a["tracestate"].StringValue != state {
+				t.Errorf("attributes %+v", a)
+			}
+		default:
+			if body := sent(t, f).Body; body != asJob {
+				t.Errorf("got %s, want %s", body, asJob)
+			}
 		}
 	})
 }

@@ -12,6 +12,7 @@ import (
 	"github.com/samekey/samekey/dynamo/stream"
 	"github.com/samekey/samekey/idem"
 	"github.com/samekey/samekey/idem/jobs"
+	"github.com/samekey/samekey/idem/trace"
 	"github.com/samekey/samekey/lambda/completer"
 )
 
@@ -52,6 +53,8 @@ type Options struct {
 	Logger *slog.Logger
 	// Hooks are told what happens, for metrics.
 	Hooks stream.Hooks
+	// Tracer is [stream.DrainOptions.Tracer].
+	Tracer trace.Tracer
 	// Resumed is [completer.Options.Resumed].
 	Resumed func(context.Context, jobs.Ticket, completer.TicketOutcome)
 	// Swept is told what each run of the sweep has found; nil is skipped.
@@ -104,7 +107,7 @@ func New(api stream.ScanAPI, store *dynamo.Store, queue jobs.TicketQueue, optFns
 	w := &Worker{opt: opt}
 	waiting := &sharedQueue{queue, newShare(opt.Share)}
 	drain := stream.NewDrain(store, shareOut(opt.Sink, opt.Share), func(o *stream.DrainOptions) {
-		o.Aside, o.Logger, o.Hooks = waiting, opt.Logger, opt.Hooks
+		o.Aside, o.Logger, o.Hooks, o.Tracer = waiting, opt.Logger, opt.Hooks, opt.Tracer
 		apply(opt.Drain, o)
 	})
 	w.feed = stream.Both{Drain: drain, Completer: stream.NewCompleter(waiting, func(o *stream.CompleterOptions) {

@@ -11,6 +11,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 
 	"github.com/samekey/samekey/idem/store"
+	"github.com/samekey/samekey/idem/trace"
 )
 
 const (
@@ -59,6 +60,7 @@ func Decode(it Map) (*store.Record, error) {
 		Scope:       d.Text(AttrScope, false),
 		Handler:     store.HandlerID{Function: d.Text(AttrFn, false), Name: d.Text(AttrHandler, false)},
 		Tenant:      d.Text(AttrTenant, false),
+		Trace:       trace.Parse(d.Text(AttrTrace, false)),
 	}
 	d.response(r)
 	d.input(r)
@@ -271,7 +273,7 @@ func (d *Decoder) jobs() map[string]store.Job {
 		j := Decoder{It: entry.Value}
 		jobs[id] = store.Job{
 			Kind: j.Text(jobKind, true), Args: []byte(j.Text(jobArgs, true)), Group: j.Text(jobGroup, false),
-			Tries: int(j.Number(JobTries, false)), Failed: j.Text(JobFailed, false),
+			Tries: int(j.Number(JobTries, false)), Failed: j.Text(JobFailed, false), Trace: trace.Parse(j.Text(jobTrace, false)),
 		}
 		if j.Err != nil {
 			d.fail("jobs.%s: %w", id, j.Err)

@@ -86,6 +86,7 @@ func (v *Values) Encode(r *store.Record, body Value) Map {
 	optional(AttrFn, r.Handler.Function)
 	optional(AttrHandler, r.Handler.Name)
 	optional(AttrTenant, r.Tenant)
+	optional(AttrTrace, r.Trace.String())
 	if !r.Expires.IsZero() {
 		it[AttrExpires] = v.Secs(r.Expires)
 	}
@@ -203,6 +204,9 @@ func (v *Values) Job(j store.Job) Value {
 	}
 	if j.Failed != "" {
 		m[JobFailed] = v.Str(j.Failed)
+	}
+	if tp := j.Trace.String(); tp != "" {
+		m[jobTrace] = v.Str(tp)
 	}
 	return &types.AttributeValueMemberM{Value: m}
 }

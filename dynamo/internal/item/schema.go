@@ -46,6 +46,7 @@ const (
 	AttrWait    = "waits"      // S  cause#shard: partition key of the index; present only while the record waits for people
 	AttrSince   = "wait_ms"    // N  since when; sort key of the index
 	AttrWaitIn  = "wait_in"    // M  where it stands; for the list
+	AttrTrace   = "tp"         // S  trace context of the attempt that claimed the record
 )
 
 // The parts of resp, and of the companions that hold a large body.
@@ -64,11 +65,12 @@ const (
 
 // The parts of a job.
 const (
-	jobKind   = "k" // S
-	jobArgs   = "a" // S  JSON
-	jobGroup  = "g" // S
-	JobTries  = "t" // N
-	JobFailed = "f" // S  why the job was parked
+	jobKind   = "k"  // S
+	jobArgs   = "a"  // S  JSON
+	jobGroup  = "g"  // S
+	JobTries  = "t"  // N
+	JobFailed = "f"  // S  why the job was parked
+	jobTrace  = "tp" // S  trace context of the phase that staged the job
 )
 
 // The parts of req. Its body has the names of resp's.

@@ -39,7 +39,7 @@ func bodyMutants() []mutant {
 		},
 		{
 			rule: "MissingRequest", what: "a request that is gone is run without its body",
-			in: "idem.Engine.Resume", where: "$rec, $missing, $err :=", old: "case $missing != nil:", new: "case $missing != nil && $rec == nil:", pkg: "dynamo",
+			in: "idem.attempt.goOn", old: "case $missing != nil:", new: "case $missing != nil && len($missing.Error()) == 0:", pkg: "dynamo",
 			run: "^TestStoredRequestThatIsGoneGetsStuck$",
 		},
 		{

@@ -23,7 +23,7 @@ func engineMutants() []mutant {
 		},
 		{
 			rule: "FailOpenSeen", what: "a request runs unprotected though its record was seen",
-			in: "idem.Engine.do", old: "case $e.opt.FailOpen && !$a.seen && unreachable($err):", new: "case $e.opt.FailOpen && unreachable($err):",
+			in: "idem.attempt.proceed", old: "case $e.opt.FailOpen && !$a.seen && unreachable($err):", new: "case $e.opt.FailOpen && unreachable($err):",
 			run: "^TestFailOpenNotOverARecordThatWasSeen$",
 		},
 		{
@@ -274,7 +274,7 @@ func resumeMutants() []mutant {
 		},
 		{
 			rule: "TriesTake", what: "there is no ceiling",
-			in: "idem.Engine.Resume", old: "case $rec.Tries > $e.opt.MaxTries:", new: "case $rec.Tries < 0:", run: "^TestTriesThatDieAreCounted$",
+			in: "idem.attempt.goOn", old: "case $rec.Tries > $a.opt.MaxTries:", new: "case $rec.Tries < 0:", run: "^TestTriesThatDieAreCounted$",
 		},
 		{
 			rule: "OwnNonce", what: "all completers have one nonce",

@@ -1,0 +1,190 @@
+package idem
+
+import (
+	"context"
+	"errors"
+	"net/http"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/samekey/samekey/idem/store"
+	"github.com/samekey/samekey/idem/trace"
+	"github.com/samekey/samekey/internal/redact"
+	"github.com/samekey/samekey/internal/state"
+)
+
+// The steps of an attempt, for Options.Tracer. Without a tracer step returns at once,
+// and nothing is allocated or stored.
+
+// span is a step that has begun. The zero span is that of no tracer.
+type span struct {
+	end func(trace.Outcome)
+}
+
+// done ends the step.
+func (s span) done(err error) {
+	if s.end != nil {
+		s.end(outcome(err))
+	}
+}
+
+// outcome describes the end of a step with err, which may be nil. A definitive
+// answer is no error.
+func outcome(err error) trace.Outcome {
+	if _, answer := errors.AsType[*answered](err); err == nil || answer || errors.Is(err, ErrAnswered) {
+		return trace.Outcome{}
+	}
+	return trace.Outcome{Err: err, Code: codeOf(err), Panicked: errors.Is(err, errPanic)}
+}
+
+// codeOf names err in a word. The handler's own error may wrap errors of a nested
+// operation, which say nothing about this operation.
+func codeOf(err error) string {
+	if h, ok := errors.AsType[*handlerError](err); ok {
+		if ours, _ := errors.AsType[*Error](h.err); ours == nil || !ours.phase {
+			return failed.Code
+		}
+	}
+	return problemOf(err).Code
+}
+
+// step begins a step of the attempt.
+func (a *attempt) step(ctx context.Context, kind trace.Kind, name string) (context.Context, span) {
+	if a.opt.Tracer == nil {
+		return ctx, span{}
+	}
+	return a.steps(ctx, trace.Step{Kind: kind, Name: name})
+}
+
+// steps is step with a tracer, for a step with more to tell.
+func (a *attempt) steps(ctx context.Context, s trace.Step) (context.Context, span) {
+	s.Record, s.Operation, s.Route = redact.Record(a.pk), a.told(trace.Outcome{}).Operation, a.req.Route
+	ctx, end := a.opt.Tracer.Start(ctx, s)
+	return ctx, span{end}
+}
+
+// course is the part of an attempt that only its trace needs.
+type course struct {
+	own trace.Context // of the attempt's outermost step, without its state; zero if that is not recorded
+
+	mu        sync.Mutex    // a phase may outlive its handler
+	operation string        // id of the operation, once known
+	point     string        // the last committed phase
+	origin    trace.Context // of the first attempt, if that is another
+}
+
+// met notes the operation's record, for the spans that follow.
+func (a *attempt) met(rec *store.Record) {
+	if rec == nil || rec.State == store.None {
+		return
+	}
+	a.course.mu.Lock()
+	defer a.course.mu.Unlock()
+	a.course.operation, a.course.point = rec.ID, ""
+	if n := len(rec.Phases); n > 0 {
+		a.course.point = rec.Phases[n-1].Name
+	}
+	if rec.Trace != a.course.own {
+		a.course.origin = rec.Trace
+	}
+}
+
+// operate runs fn as a step: the outermost of a request. The record of a new
+// operation stores the step's context, for links: a link to a trace that is not
+// recorded would lead nowhere.
+func (a *attempt) operate(ctx context.Context, fn func(context.Context) (Result, error)) (Result, error) {
+	s := trace.Step{Kind: trace.Operation, From: a.req.Trace}
+	if a.req.Redelivered || a.req.Trace != (trace.Context{}) {
+		s.Kind = trace.Process
+	} else {
+		s.From = sender(a.req.Header)
+	}
+	return a.outermost(ctx, s, func(ctx context.Context) (Result, error) {
+		if own := contextOf(ctx, a.opt.Tracer); own.Sampled() {
+			a.course.own.Parent = own.Parent
+		}
+		return fn(ctx)
+	})
+}
+
+// sender returns the context in a request's headers.
+func sender(h http.Header) trace.Context {
+	if len(h["Traceparent"]) != 1 {
+		return trace.Context{} // two parents are none
+	}
+	return trace.Context{Parent: h["Traceparent"][0], State: strings.Join(h["Tracestate"], ",")}
+}
+
+// resume runs fn as a step: the outermost of a completer's attempt, which took the
+// record over from began on.
+func (a *attempt) resume(ctx context.Context, rec *store.Record, began time.Time, fn func(context.Context) (Result, error)) (Result, error) {
+	if a.opt.Tracer == nil {
+		return fn(ctx)
+	}
+	a.met(rec)
+	return a.outermost(ctx, trace.Step{Kind: trace.Resume, Origin: rec.Trace, Began: began}, fn)
+}
+
+// outermost runs fn as a step. It ends the step also if fn doesn't return.
+func (a *attempt) outermost(ctx context.Context, s trace.Step, fn func(context.Context) (Result, error)) (res Result, err error) {
+	ctx, sp := a.steps(ctx, s)
+	back := false
+	defer func() {
+		end := err
+		if !back {
+			end = errPanic
+		}
+		o := a.told(outcome(end))
+		if end == nil {
+			o.Status, o.Replayed = res.Status, res.Replayed
+		}
+		sp.end(o)
+	}()
+	res, err = fn(ctx)
+	back = true
+	return res, err
+}
+
+// told adds to o the facts of the operation's record.
+func (a *attempt) told(o trace.Outcome) trace.Outcome {
+	a.course.mu.Lock()
+	defer a.course.mu.Unlock()
+	o.Operation, o.Point, o.Origin = a.course.operation, a.course.point, a.course.origin
+	return o
+}
+
+// claimEnds ends the step of a claim.
+func (a *attempt) claimEnds(s span, rec *store.Record, v state.Verdict, err error) {
+	a.met(rec)
+	o := a.told(outcome(err))
+	if err == nil {
+		o.Result = results[v]
+	}
+	s.end(o)
+}
+
+// results are the names of verdicts in traces.
+var results = map[state.Verdict]string{
+	state.Own: "new", state.TakeOver: "take_over", state.Replay: "replay", state.Mismatch: "mismatch", state.OtherCaller: "other_caller",
+	state.Expired: "expired", state.Stuck: "stuck", state.InFlight: "in_flight", state.Again: "in_flight",
+}
+
+// contextOf returns the context of the span in ctx, as it may be stored.
+func contextOf(ctx context.Context, t trace.Tracer) trace.Context {
+	if t == nil {
+		return trace.Context{}
+	}
+	return t.Context(ctx).Sound()
+}
+
+// traced gives jobs the context of the span in ctx, unless they have one. The jobs
+// are the caller's own copies.
+func (a *attempt) traced(ctx context.Context, jobs []Job) {
+	own := contextOf(ctx, a.opt.Tracer)
+	for i := range jobs {
+		if jobs[i].Trace = jobs[i].Trace.Sound(); jobs[i].Trace == (trace.Context{}) {
+			jobs[i].Trace = own
+		}
+	}
+}
