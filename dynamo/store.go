@@ -54,6 +54,11 @@ type Options struct {
 	// size. A body outside of the record costs reads, and only if it is needed. At
 	// most 64 KiB. Default: 4 KiB.
 	Inline int
+	// Hooks are called with the store's calls, for metrics and traces.
+	Hooks Hooks
+	// Units asks DynamoDB for the capacity units of each call, for Hooks and for
+	// [store.Meter]. It costs no units, but some bytes of each answer.
+	Units bool
 }
 
 const (
@@ -82,7 +87,7 @@ func New(api API, table string, optFns ...func(*Options)) (*Store, error) {
 		return nil, fmt.Errorf("dynamo: New: Options.Inline is %d; 1 to %d will do", opt.Inline, maxInline)
 	}
 	return &Store{
-		api: api, table: table, inline: opt.Inline,
+		api: &watched{API: api, hooks: opt.Hooks, units: opt.Units}, table: table, inline: opt.Inline,
 		region: os.Getenv("AWS_REGION"),
 	}, nil
 }

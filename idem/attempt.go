@@ -39,6 +39,7 @@ type attempt struct {
 	spent    atomic.Bool   // waiting for the store has used up the time
 
 	course course // zero without a tracer
+	trail  *trail // for Hooks.Ended; nil without that hook
 }
 
 // attempt checks a request and computes its record's key. spaces allows spaces in

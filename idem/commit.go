@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"time"
 
 	"github.com/samekey/samekey/idem/store"
 	"github.com/samekey/samekey/idem/trace"
@@ -45,11 +46,12 @@ func (f *flow) commit(ctx context.Context, phases []store.Phase, got collected, 
 	}
 	f.mu.Lock()
 	f.pending, f.waiting, f.calls = nil, nil, nil
+	if ends {
+		f.passes()
+	}
 	f.mu.Unlock()
 	f.recorded(calls)
-	if ends {
-		f.passes(ctx, phases[0])
-	}
+	f.committed(ctx, all, len(waiting))
 	return nil
 }
 
@@ -69,21 +71,40 @@ func (f *flow) replaceIntent(ctx context.Context, calls []string, phases ...stor
 		return err
 	}
 	if len(phases) > 0 {
+		f.mu.Lock()
+		f.passes()
+		f.mu.Unlock()
 		f.recorded(calls)
-		f.passes(ctx, phases[0])
+		f.committed(ctx, phases, len(waiting))
 	}
 	return nil
 }
 
-// passes records that a phase is committed.
-func (f *flow) passes(ctx context.Context, p store.Phase) {
-	f.mu.Lock()
+// passes records that the phase that runs is committed. f.mu must be locked.
+func (f *flow) passes() {
 	f.passed++
 	f.loose = nil
-	ev := f.a.event(f.rec, nil)
-	f.mu.Unlock() // a hook may call Op.ID, which locks f.mu
-	ev.Phase = p.Name
-	call(ctx, f.a.opt.Hooks.Committed, ev)
+}
+
+// committed tells that phases are stored, with jobs.
+func (f *flow) committed(ctx context.Context, phases []store.Phase, jobs int) {
+	for i, p := range phases {
+		if p.Intent {
+			continue // only its begin is stored
+		}
+		f.mu.Lock()
+		ev := f.a.event(f.rec, nil)
+		took, pended := f.took[p.Name]
+		started := f.started
+		f.mu.Unlock() // a hook may call Op.ID, which locks f.mu
+		if !pended && f.a.timed {
+			took = time.Since(started)
+		}
+		if ev.Phase, ev.Duration = p.Name, took; i == len(phases)-1 {
+			ev.Jobs = jobs
+		}
+		f.a.tell(ctx, evCommitted, ev)
+	}
 }
 
 // finish stores the answer, together with writes, jobs and pending results.
@@ -124,7 +145,10 @@ func (f *flow) finish(ctx context.Context, resp Response, writes []Write, jobs [
 		keeps()
 		return err
 	}
-	f.stop(a.finished(ctx, rec, made, resp))
+	if len(phases) > 0 {
+		f.committed(ctx, phases, 0)
+	}
+	f.stop(a.finished(ctx, rec, made, resp, len(waiting)))
 	return nil
 }
 
@@ -148,7 +172,7 @@ func (f *flow) giveUp(ctx context.Context, why string, begun ...store.Phase) err
 	}
 	a.log.ErrorContext(ctx, "operation is stuck and waits for an operator", "record", redact.Record(a.pk), "operation", rec.ID)
 	stuckErr := a.phaseError("phase", ErrStuck)
-	call(ctx, a.opt.Hooks.Stuck, a.event(rec, stuckErr))
+	a.tell(ctx, evStuck, a.event(rec, stuckErr))
 	f.stop(Result{}, stuckErr)
 	return stuckErr
 }
@@ -234,7 +258,7 @@ func (f *flow) claimed(ctx context.Context, held *store.Record, v state.Verdict,
 		return nil, ErrAnswered
 	case v == state.Own:
 		f.set(held)
-		call(ctx, a.opt.Hooks.Claimed, a.event(held, nil))
+		a.tell(ctx, evClaimed, a.event(held, nil))
 		if !state.SameShape(held, build(a.fresh(a.opt.Now()))) {
 			return nil, store.ErrUnknown // as for Crossed above
 		}

@@ -26,6 +26,8 @@ type Engine struct {
 	unscoped sync.Once // guards a warning
 	noLimit  sync.Once // guards a warning
 	handlers handlers
+	hooks    map[happening]eventHook // those that are not nil
+	timed    bool                    // a hook asks for the duration of phases
 }
 
 // New returns an engine on store. New panics if store is nil (also a nil pointer
@@ -47,6 +49,8 @@ func New(store store.Store, optFns ...func(*Options)) *Engine {
 		store: store, opt: opt, log: opt.Logger, prefix: layout + "#" + opt.Namespace + "#",
 		methods: make(map[string]bool), headers: allowList(opt.StoreHeaders), cache: newCache(opt.CacheBytes),
 	}
+	e.hooks = e.opt.Hooks.byName()
+	e.timed = e.opt.Hooks.Committed != nil || e.opt.Hooks.Ended != nil
 	for _, m := range opt.Methods {
 		e.methods[m] = true
 	}
@@ -95,7 +99,7 @@ func (e *Engine) Do(ctx context.Context, r Request, fn func(context.Context) (Re
 	case e.opt.Key == KeyObserve && !e.opt.Disabled:
 		res, err = e.observe(ctx, &r, err, fn)
 	case err != nil:
-		call(ctx, e.opt.Hooks.Refused, Event{Route: r.Route, Err: err})
+		e.refuses(ctx, &r, err)
 	case !acts:
 		res, err = e.pass(ctx, &r, fn)
 	default:
@@ -115,17 +119,22 @@ func (e *Engine) do(ctx context.Context, r *Request, accepts bool, fn func(conte
 	}
 	a, err := e.attempt(ctx, r, accepts)
 	if err != nil {
-		call(ctx, e.opt.Hooks.Refused, Event{Route: r.Route, Err: err})
+		e.refuses(ctx, r, err)
 		return Result{}, err
 	}
 	a.accepts = accepts
 	if inside(ctx, e.store, a.pk) {
 		return e.pass(ctx, r, fn)
 	}
-	if e.opt.Tracer != nil {
-		return a.operate(ctx, func(ctx context.Context) (Result, error) { return a.proceed(ctx, fn) })
+	if e.opt.Hooks.Ended == nil && e.opt.Tracer == nil {
+		return a.proceed(ctx, fn)
 	}
-	return a.proceed(ctx, fn)
+	return a.watched(ctx, func(ctx context.Context) (Result, error) {
+		if e.opt.Tracer == nil {
+			return a.proceed(ctx, fn)
+		}
+		return a.operate(ctx, func(ctx context.Context) (Result, error) { return a.proceed(ctx, fn) })
+	})
 }
 
 // proceed looks for the record of a's request, claims it, and runs fn or answers
@@ -136,7 +145,7 @@ func (a *attempt) proceed(ctx context.Context, fn func(context.Context) (Respons
 	if e.opt.Resumable && !r.Redelivered {
 		if err := storable(e.input(r)); err != nil {
 			err := a.fail("request", err)
-			call(ctx, e.opt.Hooks.Refused, a.event(nil, err))
+			a.tell(ctx, evRefused, a.event(nil, err))
 			return Result{}, err
 		}
 	}
@@ -144,7 +153,7 @@ func (a *attempt) proceed(ctx context.Context, fn func(context.Context) (Respons
 		return res, err
 	}
 	if err := a.enough(); err != nil {
-		call(ctx, e.opt.Hooks.Refused, a.event(nil, err))
+		a.tell(ctx, evRefused, a.event(nil, err))
 		return Result{}, err
 	}
 	if e.opt.MergeClaim {
@@ -157,16 +166,16 @@ func (a *attempt) proceed(ctx context.Context, fn func(context.Context) (Respons
 	switch {
 	case e.opt.FailOpen && !a.seen && unreachable(err):
 		e.log.ErrorContext(ctx, "store unavailable: handler runs unprotected", "record", redact.Record(a.pk), "error", err)
-		call(ctx, e.opt.Hooks.FailedOpen, a.event(nil, err))
+		a.tell(ctx, evFailedOpen, a.event(nil, err))
 		return e.pass(ctx, r, fn)
 	case err != nil:
 		e.log.ErrorContext(ctx, "claim failed", "record", redact.Record(a.pk), "error", err)
-		call(ctx, e.opt.Hooks.Failed, a.event(nil, err))
+		a.tell(ctx, evFailed, a.event(nil, err))
 		return Result{}, err
 	case v == state.Own || v == state.TakeOver:
 		if err := a.enough(); err != nil { // the claim used up the time, or the sandbox was frozen
 			_, _, _ = a.release(ctx, held, state.GiveBack{}, err)
-			call(ctx, e.opt.Hooks.Refused, a.event(nil, err))
+			a.tell(ctx, evRefused, a.event(nil, err))
 			return Result{}, err
 		}
 		return a.begin(ctx, held, v == state.TakeOver, fn)

@@ -8,6 +8,7 @@ import (
 	"slices"
 	"strconv"
 	"sync"
+	"time"
 
 	"github.com/samekey/samekey/idem/store"
 	"github.com/samekey/samekey/internal/redact"
@@ -45,6 +46,9 @@ type flow struct {
 	kept       *store.Overflow // body that a store has written for an answer that is not stored yet
 
 	renewals int64 // of the lease, by this attempt
+
+	started time.Time                // begin of the phase that runs; zero without a hook for it
+	took    map[string]time.Duration // of pending phases
 
 	turn chan struct{}           // a writer holds the only slot; nil without renewals
 	lost context.CancelCauseFunc // ends the handler's context; nil if that context is left unchanged

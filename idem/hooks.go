@@ -3,25 +3,32 @@ package idem
 import (
 	"context"
 	"time"
+
+	"github.com/samekey/samekey/idem/store"
 )
 
 // Event describes an occurrence to a hook. An Event holds no key, no body and no
 // scope.
 type Event struct {
-	Record  string        // short hash that names the record in logs
-	ID      string        // server-made id of the operation; "" if not yet known
-	Route   string        // the request's route
-	Phase   string        // name of the committed phase
-	Status  int           // status of the answer; 0 without an answer
-	Created time.Time     // time of the claim; zero if unknown
-	Expires time.Time     // end of the key's lifetime; zero if unknown
-	Lease   time.Duration // rest of the lease of an operation in flight
-	Err     error         // cause of a failure; else nil
+	Name     string        // the hook's name, such as "Claimed"
+	Record   string        // short hash that names the record in logs
+	ID       string        // server-made id of the operation; "" if not yet known
+	Route    string        // the request's route
+	Phase    string        // name of the committed phase
+	Status   int           // status of the answer; 0 without an answer
+	Jobs     int           // jobs that were staged by this commit or answer
+	Resumed  bool          // the attempt is a completer's: there is no client
+	Created  time.Time     // time of the claim; zero if unknown
+	Expires  time.Time     // end of the key's lifetime; zero if unknown
+	Lease    time.Duration // rest of the lease of an operation in flight
+	Duration time.Duration // of a committed phase: from its begin until it was stored, or until its result was kept for a later commit
+	Err      error         // cause of a failure; else nil
 }
 
-// Hooks are called as an engine works. Nil hooks are skipped. Hooks run on the
-// request's goroutine, possibly for many requests at once, and must neither block
-// nor panic. Their arguments are copies.
+// Hooks are called as an engine works. Nil hooks are skipped, and cost nothing.
+// Hooks run on the request's goroutine, possibly for many requests at once, and
+// must neither block nor panic. Their arguments are copies. [Join] combines several
+// Hooks.
 type Hooks struct {
 	Claimed    func(context.Context, Event) // a new operation begins
 	TakenOver  func(context.Context, Event) // an attempt takes over an abandoned operation
@@ -34,14 +41,116 @@ type Hooks struct {
 	Stuck      func(context.Context, Event) // an operation got stuck: an operator has to settle it
 	Blocked    func(context.Context, Event) // the program refuses to continue the operation, on each try: people have to correct the program or the record
 	LeaseLost  func(context.Context, Event) // another attempt overtook this attempt
+	Unstored   func(context.Context, Event) // the handler's answer could not be stored, and was given: a retry may run again
 	Refused    func(context.Context, Event) // refused before the record was read, or stuck, or expired, or for its credentials
 	Failed     func(context.Context, Event) // the store failed, or a record is corrupt
 	FailedOpen func(context.Context, Event) // the handler ran unprotected (Options.FailOpen)
 	Observed   func(context.Context, Event) // KeyObserve: Err is the outcome that the request would have had
+
+	// Ended is called once for each request, and each try of a completer, that ran or
+	// was refused under a key, after its other hooks, also if its handler panics. A
+	// request that passed without a key, or was only observed, has no Summary.
+	Ended func(context.Context, Summary)
 }
 
-func call(ctx context.Context, hook func(context.Context, Event), ev Event) {
-	if hook != nil {
-		hook(ctx, ev)
+// Summary describes a whole request to [Hooks].Ended. Like an Event, it holds no key,
+// no body and no scope.
+type Summary struct {
+	Record   string        // short hash that names the record in logs; "" if the key could not be read
+	ID       string        // id of the operation; "" if not known
+	Route    string        // the request's route
+	Status   int           // of the handler's or the stored answer; 0 if the engine answers in their place
+	Resumed  bool          // the attempt is a completer's
+	Begun    time.Time     // by the real clock
+	Duration time.Duration // from Begun to the answer
+	Err      error         // the engine's refusal or the handler's error; else nil
+
+	// Happened holds the events of the request in order, as their hooks were told.
+	Happened []Event
+
+	// Cost is what the request used of the store, as far as the store counts
+	// ([store.Meter]). Operations nested in this one have their own.
+	Cost store.Cost
+}
+
+// happening is the name of a hook of events.
+type happening string
+
+const (
+	evClaimed    happening = "Claimed"
+	evTakenOver  happening = "TakenOver"
+	evCommitted  happening = "Committed"
+	evFinished   happening = "Finished"
+	evReleased   happening = "Released"
+	evReplayed   happening = "Replayed"
+	evInFlight   happening = "InFlight"
+	evMismatch   happening = "Mismatch"
+	evStuck      happening = "Stuck"
+	evBlocked    happening = "Blocked"
+	evLeaseLost  happening = "LeaseLost"
+	evUnstored   happening = "Unstored"
+	evRefused    happening = "Refused"
+	evFailed     happening = "Failed"
+	evFailedOpen happening = "FailedOpen"
+	evObserved   happening = "Observed"
+)
+
+type (
+	eventHook = func(context.Context, Event)
+	hookOf    struct {
+		name happening
+		hook *eventHook
+	}
+)
+
+// named returns the hooks of events with their names: all hooks but Ended.
+func (h *Hooks) named() []hookOf {
+	return []hookOf{
+		{evClaimed, &h.Claimed}, {evTakenOver, &h.TakenOver}, {evCommitted, &h.Committed}, {evFinished, &h.Finished},
+		{evReleased, &h.Released}, {evReplayed, &h.Replayed}, {evInFlight, &h.InFlight}, {evMismatch, &h.Mismatch},
+		{evStuck, &h.Stuck}, {evBlocked, &h.Blocked}, {evLeaseLost, &h.LeaseLost}, {evUnstored, &h.Unstored},
+		{evRefused, &h.Refused}, {evFailed, &h.Failed}, {evFailedOpen, &h.FailedOpen}, {evObserved, &h.Observed},
+	}
+}
+
+// byName returns the hooks of events that are not nil; nil if there are none.
+func (h *Hooks) byName() map[happening]eventHook {
+	var set map[happening]eventHook
+	for _, one := range h.named() {
+		if *one.hook != nil {
+			if set == nil {
+				set = make(map[happening]eventHook)
+			}
+			set[one.name] = *one.hook
+		}
+	}
+	return set
+}
+
+// Join returns Hooks that call all of the given hooks, in order. A hook that none of
+// them has stays nil.
+func Join(all ...Hooks) Hooks {
+	var joined Hooks
+	for _, h := range all {
+		theirs := h.named()
+		for i, one := range joined.named() {
+			*one.hook = both(*one.hook, *theirs[i].hook)
+		}
+		joined.Ended = both(joined.Ended, h.Ended)
+	}
+	return joined
+}
+
+// both returns a hook that calls a, then b; either may be nil.
+func both[E any](a, b func(context.Context, E)) func(context.Context, E) {
+	switch {
+	case a == nil:
+		return b
+	case b == nil:
+		return a
+	}
+	return func(ctx context.Context, ev E) {
+		a(ctx, ev)
+		b(ctx, ev)
 	}
 }

@@ -20,7 +20,7 @@ func (e *Engine) Observes(ctx context.Context, r Request, err error) bool {
 		return false
 	}
 	e.log.InfoContext(ctx, "observed", "route", r.Route, "would", err)
-	call(ctx, e.opt.Hooks.Observed, Event{Route: r.Route, Err: err})
+	(&attempt{Engine: e, req: &r}).tell(ctx, evObserved, Event{Route: r.Route, Err: err})
 	return true
 }
 

@@ -19,12 +19,14 @@ func (e *Engine) GiveUp(ctx context.Context, t jobs.Ticket, why string) error {
 	if err != nil {
 		return err
 	}
-	if rec, err = a.takeTicket(ctx, rec); err != nil {
-		return err
-	}
-	f := &flow{a: a, rec: rec}
-	err = f.giveUp(ctx, why)
-	if end := f.ended(); end != nil && errors.Is(end.err, ErrStuck) {
+	_, err = a.watched(ctx, func(ctx context.Context) (Result, error) {
+		taken, err := a.takeTicket(ctx, rec)
+		if err != nil {
+			return Result{}, err
+		}
+		return Result{}, (&flow{a: a, rec: taken}).giveUp(ctx, why)
+	})
+	if errors.Is(err, ErrStuck) {
 		return nil
 	}
 	return err

@@ -56,46 +56,45 @@ func (a *attempt) look(ctx context.Context) (Result, bool, error) {
 
 // answer returns the answer or error for the record in the way.
 func (a *attempt) answer(ctx context.Context, held *store.Record, v state.Verdict) (Result, error) {
-	hooks := &a.opt.Hooks
 	if a.opt.Tracer != nil {
 		a.met(held)
 	}
-	refuse := func(hook func(context.Context, Event), err *Error) (Result, error) {
+	refuse := func(name happening, err *Error) (Result, error) {
 		if held != nil {
 			err.Expires = state.Lifetime(held)
 		}
-		call(ctx, hook, a.event(held, err))
+		a.tell(ctx, name, a.event(held, err))
 		return Result{}, err
 	}
 	switch v {
 	case state.Replay:
 		if err := a.body(ctx, held); err != nil {
-			return refuse(hooks.Failed, err)
+			return refuse(evFailed, err)
 		}
 		resp := held.Response.Clone()
 		clean(&resp) // a record written by other programs may contain any header
-		call(ctx, hooks.Replayed, a.event(held, nil))
+		a.tell(ctx, evReplayed, a.event(held, nil))
 		return Result{Response: resp, Replayed: true, Expires: state.Lifetime(held)}, nil
 	case state.OtherCaller:
 		err := a.fail("claim", ErrCredentials) // other callers learn nothing, not even the time of expiry
-		call(ctx, hooks.Refused, a.event(held, err))
+		a.tell(ctx, evRefused, a.event(held, err))
 		return Result{}, err
 	case state.Mismatch:
-		return refuse(hooks.Mismatch, a.fail("claim", ErrMismatch))
+		return refuse(evMismatch, a.fail("claim", ErrMismatch))
 	case state.Expired:
-		return refuse(hooks.Refused, a.fail("claim", ErrExpired))
+		return refuse(evRefused, a.fail("claim", ErrExpired))
 	case state.Stuck:
-		return refuse(hooks.Refused, a.fail("claim", ErrStuck))
+		return refuse(evRefused, a.fail("claim", ErrStuck))
 	case state.InFlight:
 		if a.accepts && a.opt.InFlight == InFlightAccept && held != nil {
-			call(ctx, hooks.InFlight, a.event(held, ErrInFlight))
+			a.tell(ctx, evInFlight, a.event(held, ErrInFlight))
 			return a.accepted(held), nil
 		}
 		fallthrough
 	default:
 		err := a.fail("claim", ErrInFlight)
 		err.RetryAfter = a.retryAfter(held)
-		return refuse(hooks.InFlight, err)
+		return refuse(evInFlight, err)
 	}
 }
 
@@ -172,7 +171,7 @@ func (a *attempt) body(ctx context.Context, held *store.Record) *Error {
 // nothing since, and its own answer is not the key's answer.
 func (a *attempt) overtaken(ctx context.Context, held *store.Record) (Result, error) {
 	a.log.WarnContext(ctx, "lease lost: another attempt has taken over", "record", redact.Record(a.pk))
-	call(ctx, a.opt.Hooks.LeaseLost, a.event(held, ErrLeaseLost))
+	a.tell(ctx, evLeaseLost, a.event(held, ErrLeaseLost))
 	v, err := a.judge(held)
 	if err == nil && (v == state.Replay || v == state.InFlight) {
 		res, err := a.answer(ctx, held, v)
@@ -186,8 +185,10 @@ func (a *attempt) overtaken(ctx context.Context, held *store.Record) (Result, er
 
 // finished returns the answer of an operation that was just stored: resp, which
 // made contains, or the answer in rec if rec contains another answer.
-func (a *attempt) finished(ctx context.Context, rec, made *store.Record, resp Response) (Result, error) {
-	call(ctx, a.opt.Hooks.Finished, a.event(rec, nil))
+func (a *attempt) finished(ctx context.Context, rec, made *store.Record, resp Response, jobs int) (Result, error) {
+	ev := a.event(rec, nil)
+	ev.Jobs = jobs
+	a.tell(ctx, evFinished, ev)
 	if rec == made || samePayload(rec, made) {
 		if made.Overflow == nil || made.Overflow.Count > 0 {
 			whole := *made // the store may have moved the body; the whole body is here

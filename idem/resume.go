@@ -47,11 +47,13 @@ func (e *Engine) Resume(ctx context.Context, t jobs.Ticket, fn func(context.Cont
 	if err != nil {
 		return Result{}, err
 	}
-	rec, missing, err := a.takeUp(ctx, t, e.resumeOptions(optFns))
-	if err != nil {
-		return Result{}, err
-	}
-	return a.resume(ctx, rec, began, func(ctx context.Context) (Result, error) { return a.goOn(ctx, rec, missing, fn) })
+	return a.watched(ctx, func(ctx context.Context) (Result, error) {
+		rec, missing, err := a.takeUp(ctx, t, e.resumeOptions(optFns))
+		if err != nil {
+			return Result{}, err
+		}
+		return a.resume(ctx, rec, began, func(ctx context.Context) (Result, error) { return a.goOn(ctx, rec, missing, fn) })
+	})
 }
 
 // goOn continues the operation of a record that a took over, or gives it up.

@@ -16,11 +16,11 @@ import (
 
 // begin runs an operation whose record this attempt holds.
 func (a *attempt) begin(ctx context.Context, rec *store.Record, resumed bool, fn func(context.Context) (Response, error)) (Result, error) {
-	hook := a.opt.Hooks.Claimed
+	name := evClaimed
 	if resumed {
-		hook = a.opt.Hooks.TakenOver
+		name = evTakenOver
 	}
-	call(ctx, hook, a.event(rec, nil))
+	a.tell(ctx, name, a.event(rec, nil))
 	return a.run(ctx, rec, resumed, fn)
 }
 
@@ -135,10 +135,11 @@ func (a *attempt) conclude(ctx context.Context, f *flow, resp Response) (Result,
 	// Keep the lease: a retry must not repeat the effect at once.
 	err = a.fail("finish", err)
 	a.log.ErrorContext(ctx, "answer not stored: a retry after the lease runs again", "record", redact.Record(a.pk), "error", err)
-	call(ctx, a.opt.Hooks.Failed, a.event(rec, err))
+	a.tell(ctx, evFailed, a.event(rec, err))
 	if rec.Keep == store.KeepOpen || f.outstanding() {
 		return Result{}, a.unavailable("finish", err)
 	}
+	a.tell(ctx, evUnstored, a.event(rec, err))
 	return Result{Response: resp, Unstored: true}, nil
 }
 

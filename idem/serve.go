@@ -42,7 +42,7 @@ func (e *Engine) Serve(ctx context.Context, r Request, fn func(context.Context) 
 	case e.opt.Key == KeyObserve && (acts || err != nil):
 		res, err = e.observe(ctx, &r, err, fn)
 	case err != nil:
-		call(ctx, e.opt.Hooks.Refused, Event{Route: r.Route, Err: err})
+		e.refuses(ctx, &r, err)
 	case !acts:
 		res, err = e.pass(ctx, &r, fn)
 	case e.opt.PassErrors:
@@ -89,7 +89,7 @@ func (e *Engine) Refuse(ctx context.Context, r Request, err error) Response {
 	if problemOf(err).Code == failed.Code {
 		err = errors.Join(ErrRequest, err)
 	}
-	call(ctx, e.opt.Hooks.Refused, Event{Route: r.Route, Err: err})
+	e.refuses(ctx, &r, err)
 	return e.answers(&r, problemOf(err))
 }
 

@@ -116,6 +116,9 @@ func (f *flow) begin(s step) (raw []byte, recorded bool, err error) {
 	f.names[s.name] = true
 	raw, recorded, err = f.recall(s)
 	f.busy = !recorded && err == nil
+	if f.a.timed {
+		f.started = time.Now()
+	}
 	return raw, recorded, err
 }
 
@@ -371,6 +374,12 @@ func (f *flow) postpone(p store.Phase, got collected) error {
 	f.waiting, f.loose = waiting, nil
 	f.pending, f.calls = append(f.pending, p), state.With(f.calls, got.calls...)
 	f.passed++
+	if f.a.timed {
+		if f.took == nil {
+			f.took = make(map[string]time.Duration)
+		}
+		f.took[p.Name] = time.Since(f.started)
+	}
 	return nil
 }
 

@@ -186,16 +186,16 @@ func (a *attempt) release(ctx context.Context, rec *store.Record, b state.GiveBa
 		case err != nil:
 			err = a.fail("release", err)
 			a.log.ErrorContext(ctx, "lease not released: retries wait for its end", "record", redact.Record(a.pk), "error", err)
-			call(ctx, a.opt.Hooks.Failed, a.event(rec, err))
+			a.tell(ctx, evFailed, a.event(rec, err))
 			return nil, state.NotYet, err
 		case l == state.Fenced:
 			return held, state.Fenced, nil
 		case held.State != store.Open || held.Lease.IsZero():
-			call(ctx, a.opt.Hooks.Released, a.event(rec, cause))
+			a.tell(ctx, evReleased, a.event(rec, cause))
 			if held.State == store.Open && held.Blocked {
 				a.log.ErrorContext(ctx, "the program refuses to go on with an operation: it waits for people", "record", redact.Record(a.pk),
 					"operation", held.ID, "route", held.Route, "error", held.LastErr)
-				call(ctx, a.opt.Hooks.Blocked, a.event(held, b.Refusal))
+				a.tell(ctx, evBlocked, a.event(held, b.Refusal))
 			}
 			return held, state.Landed, nil
 		}

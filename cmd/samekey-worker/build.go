@@ -2,14 +2,12 @@ package main
 
 import (
 	"cmp"
-	"context"
 	"log/slog"
 	"os"
 	"strings"
 
 	"github.com/samekey/samekey/dynamo"
 	"github.com/samekey/samekey/dynamo/stream"
-	"github.com/samekey/samekey/idem/jobs"
 	"github.com/samekey/samekey/lambda/completer"
 	"github.com/samekey/samekey/lambda/metrics"
 	"github.com/samekey/samekey/lambda/worker"
@@ -47,21 +45,10 @@ func build(environ []string) (*worker.Worker, error) {
 		o.Sink, o.Functions, o.Namespaces = sinks, functions, namespaces
 		o.Grace, o.Retention = grace, retention
 		o.Logger = slog.New(slog.NewJSONHandler(os.Stderr, nil))
-		o.Hooks, o.Swept = counts.StreamHooks(), counts.Swept
-		o.Resumed = resumed(counts)
+		o.Hooks = counts.StreamHooks()
 		o.Drain = func(o *stream.DrainOptions) { o.MaxTries = tries }
 		o.Sweep = func(o *stream.SweepOptions) { o.Late, o.PassWithin, o.PagesPerSecond = late, within, float64(pages) }
 	}), nil
-}
-
-// resumed counts the outcome that people must hear of. The sweep and the hooks of the
-// stream count the others.
-func resumed(m *metrics.Metrics) func(context.Context, jobs.Ticket, completer.TicketOutcome) {
-	return func(_ context.Context, t jobs.Ticket, o completer.TicketOutcome) {
-		if o.Kind == completer.TicketNotMine {
-			m.NotMine(t, o.Error)
-		}
-	}
 }
 
 // queue is the URL of a standard queue.

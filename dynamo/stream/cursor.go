@@ -53,6 +53,17 @@ func (c *cursor) whole() bool {
 	return len(c.at) > 0
 }
 
+// coverage returns the share of the segments that the pass under way has seen.
+func (c *cursor) coverage() float64 {
+	done := 0
+	for _, p := range c.at {
+		if p.done {
+			done++
+		}
+	}
+	return float64(done) / float64(max(len(c.at), 1))
+}
+
 // next returns c in its next stored form: without a pass under way if the pass is
 // complete.
 func (c *cursor) next(now time.Time) cursor {

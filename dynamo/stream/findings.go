@@ -22,6 +22,8 @@ type findings struct {
 	todos   []*todo
 	tickets []jobs.Ticket
 	giveUps []*store.Record
+
+	oldestOpen time.Time // when the oldest open operation was claimed; zero for none
 }
 
 func (s *Sweep) look(ctx context.Context, items []item.Map) findings {
@@ -48,6 +50,9 @@ func (s *Sweep) look(ctx context.Context, items []item.Map) findings {
 
 // examine adds the tasks from a record to f.
 func (s *Sweep) examine(f *findings, r *store.Record, now time.Time) {
+	if r.State == store.Open && !state.Freed(r) && (f.oldestOpen.IsZero() || r.Created.Before(f.oldestOpen)) {
+		f.oldestOpen = r.Created
+	}
 	s.examineJobs(f, r, now.Sub(r.Run) > s.opt.Late)
 	list := func(why Why) {
 		if r.Blocked {

@@ -8,7 +8,7 @@ import (
 
 // Hooks are called as [Drain], [Completer] and [Sweep] work; nil hooks are skipped.
 // Calls may be concurrent; hooks must neither block nor panic. A retry calls them
-// again.
+// again. [Join] combines several Hooks.
 type Hooks struct {
 	// Skipped is called for a skipped record. Companions are ordinary; other reasons
 	// are worth a look.
@@ -34,6 +34,69 @@ type Hooks struct {
 	// delivered, and can't be redriven. Other jobs of the record that still waited
 	// are delivered.
 	JobLost func(context.Context, Entry)
+
+	// Tried is called by a worker for each ticket that was due: a completer has tried
+	// to finish an abandoned operation or, if the ticket has Jobs, to deliver jobs.
+	Tried func(context.Context, Try)
+
+	// Swept is called after each run of [Sweep.Run], also a failed one. The Report is
+	// the caller's: a hook must not change it.
+	Swept func(context.Context, *Report, error)
+}
+
+// Try is the outcome of a ticket.
+type Try struct {
+	Ticket  jobs.Ticket
+	Outcome string // a completer.TicketOutcomeKind: "done", "moved", "in_flight", "stuck", "failed" or "not_mine"
+	Reason  string // the outcome's error text; "" without one
+}
+
+// Join returns Hooks that call all of the given hooks, in order. A hook that none of
+// them has stays nil.
+func Join(all ...Hooks) Hooks {
+	var j Hooks
+	for _, h := range all {
+		j.Skipped = both(j.Skipped, h.Skipped)
+		j.Delivered = both(j.Delivered, h.Delivered)
+		j.Failed = both2(j.Failed, h.Failed)
+		j.Parked = both(j.Parked, h.Parked)
+		j.Aside = both(j.Aside, h.Aside)
+		j.Queued = both(j.Queued, h.Queued)
+		j.GivenUp = both(j.GivenUp, h.GivenUp)
+		j.ExpiredOpen = both(j.ExpiredOpen, h.ExpiredOpen)
+		j.JobLost = both(j.JobLost, h.JobLost)
+		j.Tried = both(j.Tried, h.Tried)
+		j.Swept = both2(j.Swept, h.Swept)
+	}
+	return j
+}
+
+// both returns a hook that calls a, then b; either may be nil.
+func both[E any](a, b func(context.Context, E)) func(context.Context, E) {
+	switch {
+	case a == nil:
+		return b
+	case b == nil:
+		return a
+	}
+	return func(ctx context.Context, e E) {
+		a(ctx, e)
+		b(ctx, e)
+	}
+}
+
+// both2 is both for a hook with an error.
+func both2[E any](a, b func(context.Context, E, error)) func(context.Context, E, error) {
+	switch {
+	case a == nil:
+		return b
+	case b == nil:
+		return a
+	}
+	return func(ctx context.Context, e E, err error) {
+		a(ctx, e, err)
+		b(ctx, e, err)
+	}
 }
 
 // Skip is the reason to skip a stream record, or an item of the table.

@@ -14,8 +14,15 @@ type Report struct {
 	PassBegan time.Time `json:"pass_began"`
 	LastPass  time.Time `json:"last_pass,omitzero"`
 	Overdue   bool      `json:"overdue"`
-	Pages     int       `json:"pages"`
-	Scanned   int       `json:"scanned"` // items looked at
+	// Coverage is the share of the table that this pass has seen, from 0 to 1, in whole
+	// segments; 1 if the pass is complete.
+	Coverage float64 `json:"coverage"`
+	// OldestOpen is when the oldest open operation was claimed that this run has seen,
+	// in flight or abandoned; zero for none.
+	OldestOpen time.Time `json:"oldest_open,omitzero"`
+
+	Pages   int `json:"pages"`
+	Scanned int `json:"scanned"` // items looked at
 
 	// ByWhy counts the findings, and Entries lists them up to
 	// [SweepOptions.MaxEntries]; for each reason the oldest come first.
@@ -33,6 +40,13 @@ type Tally struct {
 	Count int `json:"count"`
 	// Oldest is the greatest age of these entries, in whole seconds.
 	Oldest int64 `json:"oldest_s"`
+}
+
+// opened notes when an open operation was claimed; zero for none.
+func (r *Report) opened(at time.Time) {
+	if !at.IsZero() && (r.OldestOpen.IsZero() || at.Before(r.OldestOpen)) {
+		r.OldestOpen = at
+	}
 }
 
 func (r *Report) add(e Entry, now time.Time, limit int) {

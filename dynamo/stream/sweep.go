@@ -130,6 +130,7 @@ func (s *Sweep) scan(ctx context.Context, act bool) (*Report, error) {
 	over, undone := s.pass(ctx, act)
 	see := func(items []item.Map, later func(pks []string) bool) bool {
 		found := s.look(ctx, items)
+		rep.opened(found.oldestOpen)
 		for _, e := range found.entries {
 			rep.add(e, s.opt.Now(), s.opt.MaxEntries)
 		}
@@ -144,12 +145,15 @@ func (s *Sweep) scan(ctx context.Context, act bool) (*Report, error) {
 	again := s.again(ctx, half(end), over, see)
 	err := scan.each(ctx, end, over, func(items []item.Map) bool { return see(over.fresh(items), over.later) })
 	rep.Complete, rep.Pages, rep.Scanned = over.whole(), scan.pages, scan.scanned
-	rep.PassBegan = over.began
+	rep.PassBegan, rep.Coverage = over.began, over.coverage()
 	over.save(ctx)
 	rep.LastPass, rep.Overdue = over.passed, act && over.overdue(s.opt.Now(), s.opt.PassWithin)
 	slices.SortStableFunc(rep.Entries, func(a, b Entry) int { return cmp.Or(cmp.Compare(a.Why, b.Why), a.Run.Compare(b.Run)) })
 	err = errors.Join(undone, again, err, over.err)
 	s.tell(ctx, rep, err)
+	if act && s.opt.Hooks.Swept != nil {
+		s.opt.Hooks.Swept(ctx, rep, err)
+	}
 	return rep, err
 }
 

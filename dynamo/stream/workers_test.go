@@ -261,7 +261,7 @@ func sweeps(t *testing.T, test func(t *testing.T, newSweep makeSweep)) {
 		test(t, func(tab *table, sink jobs.Sink, queue jobs.TicketQueue, optFns ...func(*stream.SweepOptions)) sweeper {
 			s := &sweeping{}
 			s.Worker = worker.New(tab.Client, tab.Store, queue, func(o *worker.Options) {
-				o.Sink, o.Swept = sink, func(r *stream.Report) { s.report = r }
+				o.Sink, o.Hooks.Swept = sink, func(_ context.Context, r *stream.Report, _ error) { s.report = r }
 				o.Sweep = func(o *stream.SweepOptions) {
 					o.PagesPerSecond = 1e6
 					all(optFns)(o)

@@ -60,6 +60,12 @@ func (m *Metrics) StreamHooks() stream.Hooks {
 		}
 	}
 	return stream.Hooks{
+		Tried: func(_ context.Context, t stream.Try) {
+			if t.Outcome == "not_mine" {
+				m.NotMine(t.Ticket, t.Reason)
+			}
+		},
+		Swept: func(_ context.Context, r *stream.Report, _ error) { m.Swept(r) },
 		Delivered: func(_ context.Context, d jobs.Delivery) {
 			m.Count(Delivered, 1, map[string]any{"operation": d.Operation, "job": d.JobID})
 		},

@@ -13,6 +13,7 @@ import (
 
 	"github.com/samekey/samekey/dynamo/stream"
 	"github.com/samekey/samekey/idem/jobs"
+	"github.com/samekey/samekey/lambda/completer"
 	"github.com/samekey/samekey/lambda/metrics"
 )
 
@@ -70,7 +71,11 @@ func everything(m *metrics.Metrics) {
 			if !f.IsNil() {
 				args := []reflect.Value{reflect.ValueOf(ctx)}
 				for n := 1; n < f.Type().NumIn(); n++ {
-					args = append(args, reflect.Zero(f.Type().In(n)))
+					arg := reflect.Zero(f.Type().In(n))
+					if arg.Type() == reflect.TypeFor[*stream.Report]() {
+						arg = reflect.ValueOf(&stream.Report{})
+					}
+					args = append(args, arg)
 				}
 				f.Call(args)
 			}
@@ -138,5 +143,19 @@ func TestCompanionsAreOrdinary(t *testing.T) {
 	metrics.New(&log, app).StreamHooks().Skipped(t.Context(), stream.Skipped{Why: stream.SkipCompanion})
 	if log.Len() > 0 {
 		t.Errorf("counted: %s", &log)
+	}
+}
+
+// Of the outcomes of tickets, only a handler that wasn't found needs people.
+func TestTicketsWithoutAHandlerAreCounted(t *testing.T) {
+	t.Parallel()
+	for _, kind := range []completer.TicketOutcomeKind{
+		completer.TicketNotMine, completer.TicketDone, completer.TicketMoved, completer.TicketFailed, completer.TicketStuck, completer.TicketInFlight,
+	} {
+		var log bytes.Buffer
+		metrics.New(&log, app).StreamHooks().Tried(t.Context(), stream.Try{Ticket: jobs.Ticket{Function: "rides"}, Outcome: string(kind)})
+		if got, want := slices.Contains(emitted(t, log.Bytes()), metrics.NotMine), kind == completer.TicketNotMine; got != want {
+			t.Errorf("%s: %s", kind, log.Bytes())
+		}
 	}
 }

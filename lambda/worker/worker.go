@@ -57,8 +57,6 @@ type Options struct {
 	Tracer trace.Tracer
 	// Resumed is [completer.Options.Resumed].
 	Resumed func(context.Context, jobs.Ticket, completer.TicketOutcome)
-	// Swept is told what each run of the sweep has found; nil is skipped.
-	Swept func(*stream.Report)
 
 	// Drain sets further options of the drain, over those that follow from the fields
 	// above; nil for none.
@@ -115,7 +113,7 @@ func New(api stream.ScanAPI, store *dynamo.Store, queue jobs.TicketQueue, optFns
 		apply(opt.Completer, o)
 	})}
 	w.tickets = completer.New(queue, opt.Functions, func(o *completer.Options) {
-		o.Jobs, o.Concurrency, o.Grace, o.Logger, o.Resumed = drain.Retry, resumes, opt.Grace, opt.Logger, opt.Resumed
+		o.Jobs, o.Concurrency, o.Grace, o.Logger, o.Resumed = drain.Retry, resumes, opt.Grace, opt.Logger, tried(&opt)
 		apply(opt.Tickets, o)
 	})
 	w.sweep = stream.NewSweep(api, store, func(o *stream.SweepOptions) {
@@ -172,11 +170,20 @@ func (w *Worker) Invoke(ctx context.Context, payload []byte) ([]byte, error) {
 
 func (w *Worker) runSweep(ctx context.Context) ([]byte, error) {
 	report, err := w.sweep.Run(ctx)
-	if w.opt.Swept != nil {
-		w.opt.Swept(report)
-	}
 	if err != nil {
 		return nil, err
 	}
 	return json.Marshal(report)
+}
+
+// tried tells the outcome of a ticket.
+func tried(opt *Options) func(context.Context, jobs.Ticket, completer.TicketOutcome) {
+	return func(ctx context.Context, t jobs.Ticket, o completer.TicketOutcome) {
+		if opt.Resumed != nil {
+			opt.Resumed(ctx, t, o)
+		}
+		if opt.Hooks.Tried != nil {
+			opt.Hooks.Tried(ctx, stream.Try{Ticket: t, Outcome: string(o.Kind), Reason: o.Error})
+		}
+	}
 }

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"strings"
 
+	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 	"github.com/aws/smithy-go"
 
@@ -69,3 +70,55 @@ func WriteError(op string, err error) (held *store.Record, _ error) {
 
 // ReadError wraps the error of a read.
 func ReadError(op string, err error) error { return fmt.Errorf("dynamo: %s: %w", op, err) }
+
+// faults are the kinds of errors that say more than that the outcome is unknown.
+var faults = map[string]store.Fault{
+	"ProvisionedThroughputExceededException": store.Throttled,
+	"ProvisionedThroughputExceeded":          store.Throttled, // in a transaction's reasons
+	"ThrottlingException":                    store.Throttled,
+	"ThrottlingError":                        store.Throttled,
+	"RequestLimitExceeded":                   store.Throttled,
+	"TransactionConflictException":           store.Conflict,
+	"TransactionConflict":                    store.Conflict,
+	"TransactionInProgressException":         store.Conflict,
+	"DuplicateItem":                          store.Conflict,
+	"ReplicatedWriteConflictException":       store.Conflict,
+	"ValidationException":                    store.Invalid,
+	"ValidationError":                        store.Invalid,
+	"ItemCollectionSizeLimitExceeded":        store.Invalid,
+	"ResourceNotFoundException":              store.Invalid,
+	"ConditionalCheckFailedException":        store.NoFault,
+	"ConditionalCheckFailed":                 store.NoFault,
+}
+
+// FaultOf returns the kind of a call's error; NoFault for nil and for a refused
+// condition.
+func FaultOf(err error) store.Fault {
+	if err == nil {
+		return store.NoFault
+	}
+	if cancelled, ok := errors.AsType[*types.TransactionCanceledException](err); ok && len(cancelled.CancellationReasons) > 0 {
+		return cancelledFor(cancelled.CancellationReasons)
+	}
+	api, ok := errors.AsType[smithy.APIError](err)
+	if !ok {
+		return store.Unknown
+	}
+	if fault, known := faults[api.ErrorCode()]; known {
+		return fault
+	}
+	if refused[api.ErrorCode()] {
+		return store.Denied
+	}
+	return store.Unknown
+}
+
+// cancelledFor returns the first fault among the reasons of a transaction.
+func cancelledFor(reasons []types.CancellationReason) store.Fault {
+	for _, r := range reasons {
+		if code := aws.ToString(r.Code); code != "" && code != "None" && faults[code] != store.NoFault {
+			return faults[code]
+		}
+	}
+	return store.NoFault
+}

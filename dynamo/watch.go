@@ -1,0 +1,168 @@
+package dynamo
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/aws/retry"
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
+	"github.com/aws/smithy-go/middleware"
+
+	"github.com/samekey/samekey/dynamo/internal/item"
+	"github.com/samekey/samekey/idem/store"
+)
+
+// Hooks are called as a [Store] works. Nil hooks are skipped, and cost nothing.
+// Calls may be concurrent; hooks must neither block nor panic.
+type Hooks struct {
+	// Called is called after each call to DynamoDB: those of requests, and those of
+	// drain and sweep about single records. (A sweep scans by its own client.)
+	// [store.MeterOf] tells whether the call is a request's, whose engine sums it.
+	Called func(context.Context, store.Call)
+}
+
+// Join returns Hooks that call all of the given hooks, in order.
+func Join(all ...Hooks) Hooks {
+	var joined Hooks
+	for _, h := range all {
+		switch before := joined.Called; {
+		case before == nil:
+			joined.Called = h.Called
+		case h.Called != nil:
+			joined.Called = func(ctx context.Context, c store.Call) {
+				before(ctx, c)
+				h.Called(ctx, c)
+			}
+		}
+	}
+	return joined
+}
+
+// watched is an API that tells of its calls, to the hooks and to the context's Meter.
+type watched struct {
+	API
+	hooks Hooks
+	units bool
+}
+
+// call is a call under way.
+type call struct {
+	store.Call
+	meter *store.Meter
+}
+
+// watch makes a call, and tells of it if anybody asks. asks is the field of the
+// call's input that asks for its units, and cost reads the output.
+func watch[O any](
+	ctx context.Context, w *watched, op string, asks *types.ReturnConsumedCapacity, send func() (*O, error), cost func(*call, *O),
+) (*O, error) {
+	meter := store.MeterOf(ctx)
+	if meter == nil && w.hooks.Called == nil {
+		return send()
+	}
+	if w.units {
+		*asks = types.ReturnConsumedCapacityTotal
+	}
+	c := call{store.Call{Op: op, Begun: time.Now()}, meter}
+	out, err := send()
+	c.Duration = time.Since(c.Begun)
+	if out != nil {
+		cost(&c, out)
+	}
+	w.failed(&c, err)
+	meter.Add(c.Call)
+	if w.hooks.Called != nil {
+		w.hooks.Called(ctx, c.Call)
+	}
+	return out, err
+}
+
+// failed notes a call's error.
+func (w *watched) failed(c *call, err error) {
+	c.Err, c.Fault = err, item.FaultOf(err)
+	if last, ok := errors.AsType[*retry.MaxAttemptsError](err); ok {
+		c.Retries = last.Attempt - 1
+	}
+	if refused, ok := errors.AsType[*types.ConditionalCheckFailedException](err); ok && w.units {
+		// The exception has no units, though the refused write costs those of the item.
+		c.WriteUnits = float64(max((sizeOf(refused.Item)+1023)/1024, 1))
+	}
+}
+
+// sent notes the client's retries of a call that succeeded in the end, and returns
+// the units of the call.
+func (c *call) sent(meta middleware.Metadata, used ...types.ConsumedCapacity) (units float64) {
+	if attempts, ok := retry.GetAttemptResults(meta); ok {
+		c.Retries = max(len(attempts.Results)-1, 0)
+	}
+	for i := range used {
+		units += aws.ToFloat64(used[i].CapacityUnits)
+	}
+	return units
+}
+
+func (c *call) sentOne(meta middleware.Metadata, used *types.ConsumedCapacity) (units float64) {
+	if used == nil {
+		used = &types.ConsumedCapacity{}
+	}
+	return c.sent(meta, *used)
+}
+
+// GetItem implements [API].
+func (w *watched) GetItem(ctx context.Context, in *dynamodb.GetItemInput, optFns ...func(*dynamodb.Options)) (*dynamodb.GetItemOutput, error) {
+	return watch(ctx, w, "GetItem", &in.ReturnConsumedCapacity,
+		func() (*dynamodb.GetItemOutput, error) { return w.API.GetItem(ctx, in, optFns...) },
+		func(c *call, out *dynamodb.GetItemOutput) {
+			c.ReadUnits = c.sentOne(out.ResultMetadata, out.ConsumedCapacity)
+		})
+}
+
+// PutItem implements [API].
+func (w *watched) PutItem(ctx context.Context, in *dynamodb.PutItemInput, optFns ...func(*dynamodb.Options)) (*dynamodb.PutItemOutput, error) {
+	return watch(ctx, w, "PutItem", &in.ReturnConsumedCapacity,
+		func() (*dynamodb.PutItemOutput, error) { return w.API.PutItem(ctx, in, optFns...) },
+		func(c *call, out *dynamodb.PutItemOutput) {
+			c.WriteUnits = c.sentOne(out.ResultMetadata, out.ConsumedCapacity)
+		})
+}
+
+// UpdateItem implements [API].
+func (w *watched) UpdateItem(ctx context.Context, in *dynamodb.UpdateItemInput, optFns ...func(*dynamodb.Options)) (*dynamodb.UpdateItemOutput, error) {
+	return watch(ctx, w, "UpdateItem", &in.ReturnConsumedCapacity,
+		func() (*dynamodb.UpdateItemOutput, error) { return w.API.UpdateItem(ctx, in, optFns...) },
+		func(c *call, out *dynamodb.UpdateItemOutput) {
+			c.WriteUnits = c.sentOne(out.ResultMetadata, out.ConsumedCapacity)
+		})
+}
+
+// TransactWriteItems implements [API].
+func (w *watched) TransactWriteItems(ctx context.Context, in *dynamodb.TransactWriteItemsInput, optFns ...func(*dynamodb.Options)) (*dynamodb.TransactWriteItemsOutput, error) {
+	return watch(ctx, w, "TransactWriteItems", &in.ReturnConsumedCapacity,
+		func() (*dynamodb.TransactWriteItemsOutput, error) {
+			return w.API.TransactWriteItems(ctx, in, optFns...)
+		},
+		func(c *call, out *dynamodb.TransactWriteItemsOutput) {
+			c.WriteUnits = c.sent(out.ResultMetadata, out.ConsumedCapacity...)
+		})
+}
+
+// BatchGetItem implements [API].
+func (w *watched) BatchGetItem(ctx context.Context, in *dynamodb.BatchGetItemInput, optFns ...func(*dynamodb.Options)) (*dynamodb.BatchGetItemOutput, error) {
+	return watch(ctx, w, "BatchGetItem", &in.ReturnConsumedCapacity,
+		func() (*dynamodb.BatchGetItemOutput, error) { return w.API.BatchGetItem(ctx, in, optFns...) },
+		func(c *call, out *dynamodb.BatchGetItemOutput) {
+			c.ReadUnits = c.sent(out.ResultMetadata, out.ConsumedCapacity...)
+		})
+}
+
+// BatchWriteItem implements [API].
+func (w *watched) BatchWriteItem(ctx context.Context, in *dynamodb.BatchWriteItemInput, optFns ...func(*dynamodb.Options)) (*dynamodb.BatchWriteItemOutput, error) {
+	return watch(ctx, w, "BatchWriteItem", &in.ReturnConsumedCapacity,
+		func() (*dynamodb.BatchWriteItemOutput, error) { return w.API.BatchWriteItem(ctx, in, optFns...) },
+		func(c *call, out *dynamodb.BatchWriteItemOutput) {
+			c.WriteUnits = c.sent(out.ResultMetadata, out.ConsumedCapacity...)
+		})
+}

@@ -1,0 +1,280 @@
+package idem_test
+
+import (
+	"context"
+	"errors"
+	"reflect"
+	"slices"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/samekey/samekey/idem"
+	"github.com/samekey/samekey/idem/idemtest"
+	"github.com/samekey/samekey/idem/jobs"
+	"github.com/samekey/samekey/idem/store"
+)
+
+// listening returns hooks that all append their events' names, and a summary's after
+// "Ended".
+func listening(told *[]string, ended *[]idem.Summary) idem.Hooks {
+	var h idem.Hooks
+	v := reflect.ValueOf(&h).Elem()
+	for i := range v.NumField() {
+		name := v.Type().Field(i).Name
+		if hook, ok := v.Field(i).Addr().Interface().(*func(context.Context, idem.Event)); ok {
+			*hook = func(_ context.Context, ev idem.Event) {
+				if *told = append(*told, name); ev.Name != name {
+					*told = append(*told, "not "+ev.Name)
+				}
+			}
+		}
+	}
+	h.Ended = func(_ context.Context, s idem.Summary) {
+		*told, *ended = append(*told, "Ended"), append(*ended, s)
+	}
+	return h
+}
+
+func names(s idem.Summary) (list []string) {
+	for _, ev := range s.Happened {
+		list = append(list, ev.Name)
+	}
+	return list
+}
+
+func TestJoinCallsEachHookOfAll(t *testing.T) {
+	t.Parallel()
+	var first, second []string
+	var ended []idem.Summary
+	joined := reflect.ValueOf(idem.Join(listening(&first, &ended), idem.Hooks{}, listening(&second, &ended)))
+	for i := range joined.NumField() {
+		name := joined.Type().Field(i).Name
+		ev := reflect.New(joined.Field(i).Type().In(1)).Elem()
+		if named := ev.FieldByName("Name"); named.IsValid() {
+			named.SetString(name)
+		}
+		joined.Field(i).Call([]reflect.Value{reflect.ValueOf(t.Context()), ev})
+		for _, told := range [][]string{first, second} {
+			if want := []string{name}; !slices.Equal(told, want) {
+				t.Errorf("%s told %q, want %q", name, told, want)
+			}
+		}
+		first, second = nil, nil
+	}
+	none := reflect.ValueOf(idem.Join(idem.Hooks{}, idem.Hooks{}))
+	for i := range none.NumField() {
+		if !none.Field(i).IsNil() {
+			t.Errorf("%s of no hooks is not nil", none.Type().Field(i).Name)
+		}
+	}
+}
+
+// Each request ends with its summary, which has the events that the other hooks were
+// told of.
+func TestSummaryOfARequest(t *testing.T) {
+	t.Parallel()
+	down := errors.New("down")
+	ok := func(context.Context) (idem.Response, error) { return idem.Response{Status: 201}, nil }
+	request := func(key, body string) idem.Request {
+		return idem.Request{Method: "POST", Path: "/orders", Route: "POST /orders", Key: key, Body: []byte(body)}
+	}
+	for name, tt := range map[string]struct {
+		before  func(*testing.T, *idem.Engine, *idemtest.FaultyStore)
+		request idem.Request
+		fn      func(context.Context) (idem.Response, error)
+		want    []string
+		err     error
+		status  int
+	}{
+		"new":           {nil, request("k", "1"), ok, []string{"Claimed", "Finished"}, nil, 201},
+		"a failing try": {nil, request("k", "1"), func(context.Context) (idem.Response, error) { return idem.Response{}, down }, []string{"Claimed", "Released"}, down, 0},
+		"a bad key":     {nil, request("k \x00", "1"), ok, []string{"Refused"}, idem.ErrKeyInvalid, 0},
+		"no key":        {nil, request("", "1"), ok, []string{"Refused"}, idem.ErrKeyMissing, 0},
+		"a failing store": {func(_ *testing.T, _ *idem.Engine, f *idemtest.FaultyStore) {
+			f.Reset(idemtest.At(idemtest.Claim, 0, idemtest.Fault{Err: down}))
+		}, request("k", "1"), ok, []string{"Failed"}, down, 0},
+		"a replay":   {first(ok), request("k", "1"), ok, []string{"Replayed"}, nil, 201},
+		"a mismatch": {first(ok), request("k", "2"), ok, []string{"Mismatch"}, idem.ErrMismatch, 0},
+		"unstored": {func(_ *testing.T, _ *idem.Engine, f *idemtest.FaultyStore) {
+			f.Reset(func(_ context.Context, c idemtest.Call) idemtest.Fault {
+				if c.Verb == idemtest.Commit {
+					return idemtest.Fault{Err: down}
+				}
+				return idemtest.Fault{}
+			})
+		}, request("k", "1"), ok, []string{"Claimed", "Failed", "Unstored"}, nil, 201},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			var told []string
+			var ended []idem.Summary
+			faulty := idemtest.Faulty(&idem.MemoryStore{}, nil)
+			engine := idem.New(faulty, func(o *idem.Options) { o.Hooks = listening(&told, &ended) })
+			if tt.before != nil {
+				tt.before(t, engine, faulty)
+			}
+			told, ended = nil, nil
+			_, err := engine.Do(t.Context(), tt.request, tt.fn)
+			if !errors.Is(err, tt.err) {
+				t.Fatalf("error %v, want %v", err, tt.err)
+			}
+			if want := append(slices.Clone(tt.want), "Ended"); !slices.Equal(told, want) || len(ended) != 1 {
+				t.Fatalf("told %q with %d summaries, want %q", told, len(ended), want)
+			}
+			s := ended[0]
+			if diff := cmp.Diff(tt.want, names(s)); diff != "" {
+				t.Errorf("happened (-want +got):\n%s", diff)
+			}
+			claimed := slices.Contains(tt.want, "Claimed") || slices.Contains(tt.want, "Replayed")
+			if !errors.Is(s.Err, tt.err) || s.Status != tt.status || s.Route != "POST /orders" || s.Duration <= 0 || s.Begun.IsZero() || s.Resumed || (s.ID != "") != (claimed || name == "a mismatch") {
+				t.Errorf("summary %+v", s)
+			}
+		})
+	}
+}
+
+func first(fn func(context.Context) (idem.Response, error)) func(*testing.T, *idem.Engine, *idemtest.FaultyStore) {
+	return func(t *testing.T, e *idem.Engine, _ *idemtest.FaultyStore) {
+		t.Helper()
+		r := idem.Request{Method: "POST", Path: "/orders", Route: "POST /orders", Key: "k", Body: []byte("1")}
+		if _, err := e.Do(t.Context(), r, fn); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+// A panic ends the request, too, and nobody is told twice of a request within
+// another wrapper of the same key.
+func TestSummaryOfAPanicAndOfANestedRequest(t *testing.T) {
+	t.Parallel()
+	var told []string
+	var ended []idem.Summary
+	engine := idem.New(&idem.MemoryStore{}, func(o *idem.Options) { o.Hooks = listening(&told, &ended) })
+	r := idem.Request{Method: "POST", Route: "r", Key: "k"}
+	func() {
+		defer func() { _ = recover() }()
+		_, _ = engine.Do(t.Context(), r, func(context.Context) (idem.Response, error) { panic("broken") })
+	}()
+	if want := []string{"Claimed", "Released", "Ended"}; !slices.Equal(told, want) || ended[0].Err == nil {
+		t.Errorf("told %q, want %q; summary %+v", told, want, ended)
+	}
+	told, ended = nil, nil
+	_, err := engine.Do(t.Context(), r, func(ctx context.Context) (idem.Response, error) {
+		res, err := engine.Do(ctx, r, func(context.Context) (idem.Response, error) { return idem.Response{Status: 200}, nil })
+		return res.Response, err
+	})
+	if want := []string{"Claimed", "Finished", "Ended"}; err != nil || !slices.Equal(told, want) {
+		t.Errorf("told %q, want %q; error %v", told, want, err)
+	}
+}
+
+// Every stored phase is told once, with its duration and the jobs of its commit: also
+// those whose results joined a later commit.
+func TestCommittedTellsEveryStoredPhase(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		const pause = 3 * time.Second
+		for _, merge := range []bool{false, true} {
+			var told []idem.Event
+			var ended []idem.Summary
+			engine := idem.New(&idem.MemoryStore{}, func(o *idem.Options) {
+				o.MergeClaim = merge
+				o.Hooks.Committed = func(_ context.Context, ev idem.Event) { told = append(told, ev) }
+				o.Hooks.Ended = func(_ context.Context, s idem.Summary) { ended = append(ended, s) }
+			})
+			r := idem.Request{Method: "POST", Route: "r", Key: "k"}
+			job := idem.NewJob("receipt", 1)
+			_, err := engine.Do(t.Context(), r, func(ctx context.Context) (idem.Response, error) {
+				_, err1 := idem.Foreign(ctx, "charge", func(context.Context, *idem.Tx) (int, error) {
+					time.Sleep(pause) //nolint:forbidigo // virtual
+					return 1, nil
+				})
+				_, err2 := idem.Atomic(ctx, "note", func(context.Context, *idem.Tx) (int, error) { return 2, nil }, idem.Deferred())
+				_, err3 := idem.Atomic(ctx, "book", func(_ context.Context, tx *idem.Tx) (int, error) {
+					tx.Stage(job)
+					return 3, nil
+				})
+				_, err4 := idem.Foreign(ctx, "email", func(context.Context, *idem.Tx) (int, error) { return 4, nil }, idem.Deferred())
+				_, err5 := idem.Finish(ctx, func(_ context.Context, tx *idem.Tx) (idem.Response, error) {
+					tx.Stage(job)
+					tx.Stage(job)
+					return idem.Response{Status: 200}, nil
+				})
+				return idem.Response{}, errors.Join(err1, err2, err3, err4, err5)
+			})
+			if err != nil {
+				t.Fatal(err)
+			}
+			var got []string
+			for _, ev := range told {
+				got = append(got, ev.Phase)
+				if ev.ID == "" || ev.Duration != map[string]time.Duration{"charge": pause}[ev.Phase] || ev.Jobs != map[string]int{"book": 1}[ev.Phase] {
+					t.Errorf("merge %v: told %+v", merge, ev)
+				}
+			}
+			if want := []string{"charge", "note", "book", "email"}; !slices.Equal(got, want) {
+				t.Errorf("merge %v: committed %q, want %q", merge, got, want)
+			}
+			last := ended[0].Happened[len(ended[0].Happened)-1]
+			if last.Name != "Finished" || last.Jobs != 2 {
+				t.Errorf("merge %v: last %+v", merge, last)
+			}
+		}
+	})
+}
+
+// A completer's try ends with a summary of its own.
+func TestSummaryOfACompletersTry(t *testing.T) {
+	t.Parallel()
+	var told []string
+	var ended []idem.Summary
+	mem := &idem.MemoryStore{}
+	now := time.Now()
+	engine := idem.New(mem, func(o *idem.Options) {
+		o.Resumable, o.Function, o.Now = true, "f", func() time.Time { return now }
+		o.Hooks = listening(&told, &ended)
+	})
+	r := idem.Request{Method: "POST", Path: "/", Route: "r", Key: "k"}
+	_, _ = engine.Do(t.Context(), r, func(context.Context) (idem.Response, error) { return idem.Response{}, errors.New("down") })
+	var rec *store.Record
+	for _, rec = range mem.Records() {
+	}
+	told, ended = nil, nil
+	if _, err := engine.Resume(t.Context(), jobs.TicketFor(rec), func(context.Context, *idem.Request) (idem.Response, error) {
+		return idem.Response{Status: 200}, nil
+	}); err != nil {
+		t.Fatal(err)
+	}
+	if want := []string{"TakenOver", "Finished", "Ended"}; !slices.Equal(told, want) {
+		t.Fatalf("told %q, want %q", told, want)
+	}
+	for _, ev := range ended[0].Happened {
+		if !ev.Resumed {
+			t.Errorf("told of a client: %+v", ev)
+		}
+	}
+	if s := ended[0]; !s.Resumed || s.ID != rec.ID || s.Route != "r" || s.Status != 200 {
+		t.Errorf("summary %+v", s)
+	}
+}
+
+// The meter sums the calls of its own request.
+func TestMeterSums(t *testing.T) {
+	t.Parallel()
+	var outer, inner store.Meter
+	ctx := store.WithMeter(t.Context(), &outer)
+	store.MeterOf(ctx).Add(store.Call{WriteUnits: 2, Retries: 1})
+	store.MeterOf(ctx).Add(store.Call{ReadUnits: 0.5, Fault: store.Throttled})
+	store.MeterOf(store.WithMeter(ctx, &inner)).Add(store.Call{Fault: store.Unknown})
+	store.MeterOf(t.Context()).Add(store.Call{}) // nobody asks
+	want := store.Cost{Calls: 2, Retries: 1, WriteUnits: 2, ReadUnits: 0.5, Faults: map[store.Fault]int{store.Throttled: 1}}
+	if diff := cmp.Diff(want, outer.Cost()); diff != "" {
+		t.Errorf("cost (-want +got):\n%s", diff)
+	}
+	if got := inner.Cost(); got.Calls != 1 || got.Faults[store.Unknown] != 1 {
+		t.Errorf("the inner request's cost is %+v", got)
+	}
+}
