@@ -31,6 +31,8 @@ const (
 	takeAbandoned = " AND lease_ms > :zero AND lease_ms <= :now AND attribute_not_exists(doubts)"
 
 	takeSet = "SET #owner = :owner1, ver = :ver1, lease_ms = :lease, run_ms = :now, tries = if_not_exists(tries, :zero) + :one"
+	// takeHands: a person sees later who took the record over, and when.
+	takeHands = ", hands = list_append(if_not_exists(hands, :none), :hand)"
 	// takeDoubts: calls of the attempt that never came back, since it began.
 	takeDoubts = ", doubts = :doubts, doubt_ms = run_ms"
 )

@@ -25,12 +25,14 @@ func (s *Store) Take(ctx context.Context, t store.Take) (*store.Record, bool, er
 	args := item.Map{
 		":owner": v.Str(t.Owner), ":ver": v.Num(t.Ver), ":v": v.Digits(item.LayoutVersion), ":open": v.Str(string(store.Open)), ":zero": v.Num(0),
 		":owner1": v.Str(t.NewOwner), ":ver1": v.Num(t.Ver + 1), ":lease": v.Millis(t.Lease), ":now": v.Millis(t.Now), ":one": v.Num(1),
+		":none": &types.AttributeValueMemberL{}, ":hand": v.Hands([]store.Handover{{At: t.Now, Kind: store.HandoverCompleter}}),
 	}
 	condition, set := takeCondition+takeReleased, takeSet
 	if !t.Released {
 		condition, set = takeCondition+takeAbandoned, takeSet+takeDoubts
 		args[":doubts"] = v.List([]string{store.AnyCall})
 	}
+	set += takeHands
 	condition += handlers(&v, t.Handlers, args) + " AND " + equals(&v, item.AttrTenant, ":tn", t.Tenant, args)
 	out, err := s.api.UpdateItem(ctx, &dynamodb.UpdateItemInput{
 		TableName:                           &s.table,

@@ -51,6 +51,13 @@ func (s *Store) update(ctx context.Context, c store.Commit) (*update, error) {
 	if !slices.EqualFunc(prev.Phases, next.Phases, samePhase) {
 		u.put(item.AttrPhases, ":phases", u.Phases(next.Phases))
 	}
+	switch timed := item.Timed(next.Phases); {
+	case slices.EqualFunc(prev.Phases, next.Phases, func(a, b store.Phase) bool { return a.At == b.At }):
+	case timed:
+		u.put(item.AttrTimes, ":phase_ms", u.Times(next.Phases))
+	case item.Timed(prev.Phases):
+		u.remove = append(u.remove, item.AttrTimes)
+	}
 	switch {
 	case next.Calls == nil && prev.Calls != nil:
 		u.remove = append(u.remove, item.AttrCalls)
@@ -73,6 +80,9 @@ func (s *Store) update(ctx context.Context, c store.Commit) (*update, error) {
 	}
 	if !slices.EqualFunc(prev.Settled, next.Settled, store.Decision.Equal) {
 		u.put(item.AttrSettled, ":settled", u.Settled(next.Settled))
+	}
+	if !slices.EqualFunc(prev.Handovers, next.Handovers, store.Handover.Equal) {
+		u.put(item.AttrHands, ":hands", u.Hands(next.Handovers))
 	}
 	u.addJobs(prev.Jobs, next.Jobs)
 	u.wait(prev, next)

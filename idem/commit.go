@@ -37,7 +37,7 @@ func (f *flow) commit(ctx context.Context, phases []store.Phase, got collected, 
 		return f.fail(err)
 	}
 	_, err = f.write(ctx, trace.Commit, func(base *store.Record) *store.Record {
-		r := *state.Advanced(base, all, waiting, calls)
+		r := *state.Advanced(base, f.a.opt.Now(), all, waiting, calls)
 		r.Sent = state.Sending(r.Sent, got.sent)
 		return &r
 	}, got.writes, rerun)
@@ -65,7 +65,7 @@ func (f *flow) replaceIntent(ctx context.Context, calls []string, phases ...stor
 		return f.fail(err)
 	}
 	_, err = f.write(ctx, trace.Commit, func(base *store.Record) *store.Record {
-		return state.IntentReplaced(base, phases, waiting, calls)
+		return state.IntentReplaced(base, f.a.opt.Now(), phases, waiting, calls)
 	}, nil, false)
 	if err != nil {
 		return err
@@ -131,7 +131,8 @@ func (f *flow) finish(ctx context.Context, resp Response, writes []Write, jobs [
 	}
 	build := func(base *store.Record) *store.Record {
 		keeps()
-		made = state.Finished(state.Advanced(base, phases, waiting, nil), stored, a.opt.Now(), a.opt.Retention, a.opt.Tombstone)
+		now := a.opt.Now()
+		made = state.Finished(state.Advanced(base, now, phases, waiting, nil), stored, now, a.opt.Retention, a.opt.Tombstone)
 		switch {
 		case len(resp.Body) > a.opt.MaxBody || f.statusOnly:
 			state.StatusOnly(made)
@@ -165,7 +166,7 @@ func (f *flow) giveUp(ctx context.Context, why string, begun ...store.Phase) err
 	phases, jobs, calls := slices.Concat(f.pending, begun), f.waiting, f.calls
 	f.mu.Unlock()
 	rec, err := f.write(ctx, trace.Commit, func(base *store.Record) *store.Record {
-		return state.GivenUp(state.Advanced(base, phases, jobs, calls), a.opt.Now(), why)
+		return state.GivenUp(state.Advanced(base, a.opt.Now(), phases, jobs, calls), a.opt.Now(), why)
 	}, nil, false)
 	if err != nil {
 		return f.commitFailed(step{name: "that is to be settled"}, err) // the next attempt finds the operation open

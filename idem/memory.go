@@ -201,6 +201,9 @@ func patched(r, prev, next *store.Record) *store.Record {
 	if !slices.EqualFunc(prev.Settled, next.Settled, store.Decision.Equal) {
 		r.Settled = next.Settled
 	}
+	if !slices.EqualFunc(prev.Handovers, next.Handovers, store.Handover.Equal) {
+		r.Handovers = slices.Clone(next.Handovers)
+	}
 	patch(&r.Handler, prev.Handler, next.Handler)
 	patch(&r.Tenant, prev.Tenant, next.Tenant)
 	if !slices.EqualFunc(prev.Phases, next.Phases, samePhase) {

@@ -69,18 +69,19 @@ func TestSettlementsStayInTheRecord(t *testing.T) {
 	for name, tt := range map[string]struct {
 		settle idem.Settlement
 		what   string
+		to     string // the state that it leads to
 		answer string // answer to the client's next retry
 	}{
-		"the call was made":     {idem.Settlement{By: "jane", Result: json.RawMessage(`"ch_secret"`)}, "result of charged", "ch_secret"},
-		"the call was not made": {idem.Settlement{By: "jane", NotMade: true}, "not made: charged", "ch_new"},
-		"it may happen twice":   {idem.Settlement{By: "jane", RiskTwice: true}, "risk of twice: charged", "ch_new"},
-		"answered":              {idem.Settlement{By: "jane", Answer: &idem.Response{Status: 410, Body: []byte("secret")}}, "answer 410", "secret"},
+		"the call was made":     {idem.Settlement{By: "jane", Result: json.RawMessage(`"ch_secret"`)}, "result of charged", "released", "ch_secret"},
+		"the call was not made": {idem.Settlement{By: "jane", NotMade: true}, "not made: charged", "released", "ch_new"},
+		"it may happen twice":   {idem.Settlement{By: "jane", RiskTwice: true}, "risk of twice: charged", "released", "ch_new"},
+		"answered":              {idem.Settlement{By: "jane", Answer: &idem.Response{Status: 410, Body: []byte("secret")}}, "answer 410", "done", "secret"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			a := unknownOutcome(t)
 			a.clock.Advance(time.Hour)
-			want := []store.Decision{{By: "jane", At: a.clock.Now(), What: tt.what}}
+			want := []store.Decision{{By: "jane", At: a.clock.Now(), What: tt.what, From: "stuck", To: tt.to}}
 			if err := a.engine.Settle(t.Context(), a.record(t).PK, tt.settle); err != nil {
 				t.Fatal(err)
 			}

@@ -1,8 +1,6 @@
 package idem
 
 import (
-	"crypto/sha256"
-	"encoding/binary"
 	"fmt"
 	"net/url"
 	"slices"
@@ -105,9 +103,9 @@ func (tx *Tx) Key(service string, step ...string) string {
 		}
 	}
 	if tx.made == nil {
-		return derived(append([]string{tx.id, tx.phase, service}, step...))
+		return state.DerivedKey(append([]string{tx.id, tx.phase, service}, step...)...)
 	}
-	return derived([]string{tx.id, call})
+	return state.DerivedKey(tx.id, call)
 }
 
 // Repeats reports whether an earlier attempt may have made this phase's calls:
@@ -128,22 +126,6 @@ func callName(made map[string]int, service string, step []string) string {
 		parts = append(parts, url.PathEscape(s))
 	}
 	return strings.Join(parts, "/")
-}
-
-// derived hashes parts into a UUID of version 8 (RFC 9562, 5.8), which every
-// service accepts. The length in front of each part keeps different lists apart.
-func derived(parts []string) string {
-	h := sha256.New()
-	var length [8]byte
-	for _, p := range parts {
-		binary.BigEndian.PutUint64(length[:], uint64(len(p)))
-		h.Write(length[:])
-		h.Write([]byte(p))
-	}
-	u := h.Sum(nil)[:16]
-	u[6] = u[6]&0x0f | 0x80
-	u[8] = u[8]&0x3f | 0x80
-	return fmt.Sprintf("%x-%x-%x-%x-%x", u[0:4], u[4:6], u[6:8], u[8:10], u[10:16])
 }
 
 func (tx *Tx) fail(err error) {

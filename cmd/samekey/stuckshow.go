@@ -43,6 +43,8 @@ type shownDecision struct {
 	By   string    `json:"by"`
 	At   time.Time `json:"at"`
 	What string    `json:"what"`
+	From string    `json:"from,omitempty"`
+	To   string    `json:"to,omitempty"`
 }
 
 type shownPhase struct {

@@ -32,7 +32,16 @@ func storeRecords(s suite) {
 			r.Keep, r.Expires = store.KeepOpen, time.Time{}
 			r.Settled = []store.Decision{
 				{By: "zoë@example.com", At: time.UnixMilli(1_800_000_000_123), What: "not made: charge_created"},
-				{At: time.UnixMilli(1_800_000_100_000), What: "try again"},
+				{At: time.UnixMilli(1_800_000_100_000), What: "try again", From: "stuck", To: "released"},
+			}
+		}},
+		{"taken over and released", func(r *store.Record) {
+			r.Keep, r.Expires = store.KeepOpen, time.Time{}
+			r.Phases = []store.Phase{{Name: "of an earlier version", Result: []byte(`1`)}, {Name: "timed", Result: []byte(`2`), At: 1234 * time.Millisecond}}
+			r.Handovers = []store.Handover{
+				{At: time.UnixMilli(1_800_000_000_123), Kind: store.HandoverRelease, Err: "timeout"},
+				{At: time.UnixMilli(1_800_000_100_000), Kind: store.HandoverRetry, Function: "rides-2"},
+				{At: time.UnixMilli(1_800_000_200_000), Kind: store.HandoverCompleter},
 			}
 		}},
 		{"open with phases and jobs", func(r *store.Record) {

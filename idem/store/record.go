@@ -92,6 +92,7 @@ type Record struct {
 	WaitSince   time.Time  // since when the record has waited for people, whatever for; zero if it doesn't wait
 	DeliveryKey bool       // claimed under a key that names only a delivery (idem.Request.DeliveryKey): the program calls no other system
 	Settled     []Decision // the latest decisions of operators
+	Handovers   []Handover // the latest take-overs and releases, for people; nil if the first attempt finished the operation
 	Route       string     // for people
 	Scope       string     // for people
 
@@ -124,11 +125,37 @@ type Decision struct {
 	By   string // the operator's name, as given by the operator
 	At   time.Time
 	What string
+	From string // the record's state before; "" in decisions of earlier versions
+	To   string // the record's state after
 }
 
 // Equal reports whether d and other are the same decision.
 func (d Decision) Equal(other Decision) bool {
-	return d.By == other.By && d.At.Equal(other.At) && d.What == other.What
+	return d.By == other.By && d.At.Equal(other.At) && d.What == other.What && d.From == other.From && d.To == other.To
+}
+
+// HandoverKind is how a record changed hands.
+type HandoverKind string
+
+// The kinds.
+const (
+	HandoverRelease   HandoverKind = "release"   // an attempt ended without an answer, and gave the record back
+	HandoverRetry     HandoverKind = "retry"     // a client's retry took the record over
+	HandoverCompleter HandoverKind = "completer" // a completer took the record over
+)
+
+// Handover is a change of the attempt that holds a record, for people to read later.
+// A take-over without a release before it shows that the holder never came back.
+type Handover struct {
+	At       time.Time
+	Kind     HandoverKind
+	Function string // function that took the record over, if another than before
+	Err      string // of a release: why the attempt ended; at most 256 bytes
+}
+
+// Equal reports whether h and other are the same handover.
+func (h Handover) Equal(other Handover) bool {
+	return h.At.Equal(other.At) && h.Kind == other.Kind && h.Function == other.Function && h.Err == other.Err
 }
 
 // Phase is a committed phase and its result.
@@ -136,6 +163,10 @@ type Phase struct {
 	Name   string
 	Result []byte // JSON; nil once the operation has finished
 	Intent bool   // begun, with an unknown outcome: a call that must not be repeated
+
+	// At is the time from the claim to the phase's commit, in milliseconds, at least
+	// one. Zero means unknown, as in phases of earlier versions.
+	At time.Duration
 }
 
 // Job is a staged job: work that is delivered after the commit that staged the
@@ -167,7 +198,7 @@ func (r *Record) Clone() *Record {
 		job.Args = slices.Clone(job.Args)
 		c.Jobs[id] = job
 	}
-	c.Settled = slices.Clone(r.Settled)
+	c.Settled, c.Handovers = slices.Clone(r.Settled), slices.Clone(r.Handovers)
 	c.Input = r.Input.clone()
 	c.Calls, c.Doubts = maps.Clone(r.Calls), slices.Clone(r.Doubts)
 	c.Sent = maps.Clone(r.Sent)

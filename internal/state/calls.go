@@ -1,6 +1,9 @@
 package state
 
 import (
+	"crypto/sha256"
+	"encoding/binary"
+	"fmt"
 	"maps"
 	"slices"
 	"strconv"
@@ -104,4 +107,22 @@ func With(calls []string, more ...string) []string {
 
 func without(calls, some []string) []string {
 	return slices.DeleteFunc(slices.Clone(calls), func(call string) bool { return slices.Contains(some, call) })
+}
+
+// DerivedKey hashes parts into a UUID of version 8 (RFC 9562, 5.8), which every
+// service accepts as an idempotency key: an operation's id and the name of a call, as
+// in [store.Record].Calls with the number of the call. The length in front of each
+// part keeps different lists apart.
+func DerivedKey(parts ...string) string {
+	h := sha256.New()
+	var length [8]byte
+	for _, p := range parts {
+		binary.BigEndian.PutUint64(length[:], uint64(len(p)))
+		h.Write(length[:])
+		h.Write([]byte(p))
+	}
+	u := h.Sum(nil)[:16]
+	u[6] = u[6]&0x0f | 0x80
+	u[8] = u[8]&0x3f | 0x80
+	return fmt.Sprintf("%x-%x-%x-%x-%x", u[0:4], u[4:6], u[6:8], u[8:10], u[10:16])
 }

@@ -31,24 +31,10 @@ const (
 
 // classOf returns the drawing's state for a record.
 func classOf(r *store.Record, now time.Time) string {
-	switch {
-	case r == nil || Over(r.Expires, now):
-		return none
-	case r.State == store.Stuck:
-		return isStuck
-	case r.State == store.Done && r.Keep == store.KeepJobs:
-		return kept
-	case r.State == store.Done && Over(r.Until, now):
-		return tombstone
-	case r.State == store.Done:
-		return replayable
-	case r.Lease.After(now):
-		return held
-	case r.Lease.IsZero():
-		return released
-	default:
-		return abandoned
+	if word := Word(r, now); word != "free" {
+		return word
 	}
+	return none
 }
 
 // Labels of the drawing that are not functions of this package.
@@ -85,19 +71,19 @@ var moves = map[string]move{
 		}
 		return all
 	},
-	"Advanced": byHolder(func(r *store.Record, _ time.Time) (all []*store.Record) {
+	"Advanced": byHolder(func(r *store.Record, now time.Time) (all []*store.Record) {
 		for _, phases := range phasesOf {
 			for _, jobs := range jobsOf {
-				all = append(all, Advanced(r, phases, jobs, nil))
+				all = append(all, Advanced(r, now, phases, jobs, nil))
 			}
 		}
 		return all
 	}),
-	"IntentReplaced": byHolder(func(r *store.Record, _ time.Time) []*store.Record {
+	"IntentReplaced": byHolder(func(r *store.Record, now time.Time) []*store.Record {
 		if n := len(r.Phases); n == 0 || !r.Phases[n-1].Intent {
 			return nil
 		}
-		return []*store.Record{IntentReplaced(r, nil, nil, nil), IntentReplaced(r, phasesOf[0], nil, nil)}
+		return []*store.Record{IntentReplaced(r, now, nil, nil, nil), IntentReplaced(r, now, phasesOf[0], nil, nil)}
 	}),
 	"Renewed": byHolder(func(r *store.Record, now time.Time) []*store.Record {
 		return []*store.Record{Renewed(r, now, now.Add(aLease), aRetention)}
@@ -327,7 +313,7 @@ func TestLateHolder(t *testing.T) {
 	r := stamped(Claimed(store.Record{PK: "k", ID: "i"}, now, now.Add(aLease), aRetention), nil, "a")
 	late := now.Add(aLease + time.Second)
 	for name, next := range map[string]func(now time.Time) *store.Record{
-		"Advanced": func(time.Time) *store.Record { return Advanced(r, phasesOf[0], nil, nil) },
+		"Advanced": func(now time.Time) *store.Record { return Advanced(r, now, phasesOf[0], nil, nil) },
 		"Renewed":  func(now time.Time) *store.Record { return Renewed(r, now, now.Add(aLease), aRetention) },
 		"Finished": func(now time.Time) *store.Record { return Finished(r, store.Response{}, now, aRetention, 0) },
 		"GivenUp":  func(now time.Time) *store.Record { return GivenUp(r, now, "why") },

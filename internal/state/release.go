@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/samekey/samekey/idem/store"
+	"github.com/samekey/samekey/internal/redact"
 )
 
 // GiveBack describes the end of an attempt without an answer to store.
@@ -39,6 +40,8 @@ func Released(held *store.Record, now time.Time, b GiveBack) *store.Record {
 		// A minute ago, for hosts whose clocks are behind; not 0, since TTL ignores
 		// times over five years ago.
 		r.Keep, r.Expires, r.Input, r.Blocked = store.KeepNothing, Seconds(now).Add(-time.Minute), nil, false
+	} else {
+		r.Handovers = handed(held, store.Handover{At: r.Run, Kind: store.HandoverRelease, Err: redact.Cut(b.Why)})
 	}
 	WaitFrom(&r, now)
 	return &r

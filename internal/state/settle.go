@@ -56,12 +56,12 @@ func Settled(rec *store.Record, s Settlement, now time.Time) (*store.Record, err
 	r.State, r.Tries, r.LastErr, r.Run = store.Open, 0, "", Millis(now)
 	n := len(rec.Phases)
 	begun := n > 0 && rec.Phases[n-1].Intent
-	what := "try again"
+	what, to := "try again", "released"
 	switch {
 	case s.decisions() > 1:
 		return nil, errors.New("an answer, a result, not made and the risk of twice exclude each other: say one of them")
 	case s.Answer != nil:
-		what = fmt.Sprintf("answer %d", s.Answer.Status)
+		what, to = fmt.Sprintf("answer %d", s.Answer.Status), string(store.Done)
 	case s.Result != nil && !json.Valid(s.Result):
 		return nil, errors.New("it is not JSON")
 	case begun && s.Result != nil:
@@ -81,10 +81,15 @@ func Settled(rec *store.Record, s Settlement, now time.Time) (*store.Record, err
 	case s.Result != nil || s.NotMade || s.RiskTwice:
 		return nil, errors.New("no call of this operation has an unknown outcome")
 	}
-	r.Settled = append(slices.Clone(rec.Settled), store.Decision{By: redact.Cut(s.By), At: Millis(now), What: redact.Cut(what)})
-	if n := len(r.Settled); n > maxSettled {
-		r.Settled = r.Settled[n-maxSettled:]
-	}
+	r.Settled = decided(rec, now, s.By, what, to)
 	WaitFrom(&r, now)
 	return &r, nil
+}
+
+// decided returns the last decisions about rec, and one more.
+func decided(rec *store.Record, now time.Time, by, what, to string) []store.Decision {
+	all := append(slices.Clone(rec.Settled), store.Decision{
+		By: redact.Cut(by), At: Millis(now), What: redact.Cut(what), From: Word(rec, now), To: to,
+	})
+	return all[max(0, len(all)-maxSettled):]
 }

@@ -128,7 +128,7 @@ func TestOnlyARenewalIsARenewal(t *testing.T) {
 		"the record as it was":    {prev, false},
 		"two renewals":            {goesOn(Renewed(again, now, lease.Add(time.Hour), retention), again), false},
 		"a take-over":             {wrote(Taken(prev, now, lease.Add(time.Hour), retention), prev, "b"), false},
-		"a phase":                 {raised(Advanced(again, []store.Phase{{Name: "one"}}, nil, nil)), false},
+		"a phase":                 {raised(Advanced(again, now, []store.Phase{{Name: "one"}}, nil, nil)), false},
 		"a commit of nothing new": {raised(prev), false},
 		"a finish":                {goesOn(Finished(prev, store.Response{}, now, retention, 0), prev), false},
 		"a release":               {goesOn(Released(prev, now, GiveBack{}), prev), false},
@@ -278,11 +278,11 @@ func TestDoubtCountsFromTheBeginOfTheAttempt(t *testing.T) {
 	if !failed.DoubtSince.Equal(begun) || !slices.Equal(failed.Doubts, []string{"pay#1", "pay#2"}) {
 		t.Errorf("after failures: %v since %v", failed.Doubts, failed.DoubtSince)
 	}
-	again := Advanced(failed, []store.Phase{{Name: "one"}}, nil, []string{"pay#1"})
+	again := Advanced(failed, at(5), []store.Phase{{Name: "one"}}, nil, []string{"pay#1"})
 	if !again.DoubtSince.Equal(begun) || !slices.Equal(again.Doubts, []string{"pay#2"}) {
 		t.Errorf("with one of two calls recorded: %v since %v", again.Doubts, again.DoubtSince)
 	}
-	if done := Advanced(again, []store.Phase{{Name: "two"}}, nil, []string{"pay#2"}); len(done.Doubts) > 0 || !done.DoubtSince.IsZero() {
+	if done := Advanced(again, at(6), []store.Phase{{Name: "two"}}, nil, []string{"pay#2"}); len(done.Doubts) > 0 || !done.DoubtSince.IsZero() {
 		t.Errorf("with both recorded: %v since %v", done.Doubts, done.DoubtSince)
 	}
 }
@@ -314,9 +314,9 @@ func TestOnlyStampSetsOwnerAndVersion(t *testing.T) {
 		t.Fatal(err)
 	}
 	for name, next := range map[string]*store.Record{
-		"phase":            Advanced(prev, one, nil, nil),
-		"intent replaced":  IntentReplaced(prev, one, nil, nil),
-		"intent taken out": IntentReplaced(prev, nil, nil, nil),
+		"phase":            Advanced(prev, now, one, nil, nil),
+		"intent replaced":  IntentReplaced(prev, now, one, nil, nil),
+		"intent taken out": IntentReplaced(prev, now, nil, nil, nil),
 		"renewal":          Renewed(prev, now, lease, retention),
 		"finish":           Finished(prev, store.Response{}, now, retention, 0),
 		"release":          Released(prev, now, GiveBack{}),

@@ -23,6 +23,11 @@ func Taken(held *store.Record, now, lease time.Time, retention time.Duration) *s
 func TakenByClient(held *store.Record, now, lease time.Time, retention time.Duration, in *store.Input, by store.HandlerID, tenant string) *store.Record {
 	r := Taken(held, now, lease, retention)
 	r.Input, r.Handler, r.Tenant = in, by, tenant
+	h := store.Handover{At: Millis(now), Kind: store.HandoverRetry}
+	if by.Function != held.Handler.Function {
+		h.Function = by.Function
+	}
+	r.Handovers = handed(held, h)
 	return r
 }
 
@@ -31,7 +36,19 @@ func TakenByClient(held *store.Record, now, lease time.Time, retention time.Dura
 func TakenUp(held *store.Record, now, lease time.Time, retention time.Duration) *store.Record {
 	r := Taken(held, now, lease, retention)
 	r.Tries++
+	// Not cut to the last: a store's Take adds to the list without reading it, as
+	// often as a completer tries.
+	r.Handovers = append(slices.Clone(held.Handovers), store.Handover{At: Millis(now), Kind: store.HandoverCompleter})
 	return r
+}
+
+// maxHandovers is how many handovers a record keeps after a release.
+const maxHandovers = 10
+
+// handed returns the last handovers of held, and h.
+func handed(held *store.Record, h store.Handover) []store.Handover {
+	all := append(slices.Clone(held.Handovers), h)
+	return all[max(0, len(all)-maxHandovers):]
 }
 
 // Refusal is why a ticket's bearer must not take a record over.

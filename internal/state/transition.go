@@ -26,12 +26,15 @@ func Claimed(r store.Record, now time.Time, lease time.Time, retention time.Dura
 // Advanced returns held with more phases, their jobs and the calls they made, or
 // held itself if there are no phases and jobs. From the first phase on the record
 // is kept: committed work must not be forgotten.
-func Advanced(held *store.Record, phases []store.Phase, jobs map[string]store.Job, calls []string) *store.Record {
+func Advanced(held *store.Record, now time.Time, phases []store.Phase, jobs map[string]store.Job, calls []string) *store.Record {
 	if len(phases)+len(jobs) == 0 {
 		return held
 	}
 	r := *held
 	r.Phases = slices.Concat(held.Phases, phases)
+	for i := len(held.Phases); i < len(r.Phases); i++ {
+		r.Phases[i].At = max(Millis(now).Sub(held.Created), time.Millisecond) // a clock may be behind the claim's
+	}
 	r.Jobs = Merged(held.Jobs, jobs)
 	r.Calls = Tally(held.Calls, calls)
 	doubt(&r, without(held.Doubts, calls), held.DoubtSince)
@@ -49,13 +52,13 @@ func Advanced(held *store.Record, phases []store.Phase, jobs map[string]store.Jo
 // IntentReplaced returns held with its last phase, an intent, replaced by phases:
 // none or one. Without a phase the call counts as not begun, and nothing else
 // changes.
-func IntentReplaced(held *store.Record, phases []store.Phase, jobs map[string]store.Job, calls []string) *store.Record {
+func IntentReplaced(held *store.Record, now time.Time, phases []store.Phase, jobs map[string]store.Job, calls []string) *store.Record {
 	r := *held
 	r.Phases = held.Phases[:len(held.Phases)-1]
 	if len(phases) == 0 {
 		return &r
 	}
-	return Advanced(&r, phases, jobs, calls)
+	return Advanced(&r, now, phases, jobs, calls)
 }
 
 // Renewed returns held with a later end of its lease, for a holder that still
@@ -127,7 +130,7 @@ func names(phases []store.Phase) []store.Phase {
 	}
 	out := make([]store.Phase, len(phases))
 	for i, p := range phases {
-		out[i].Name = p.Name
+		out[i].Name, out[i].At = p.Name, p.At
 	}
 	return out
 }

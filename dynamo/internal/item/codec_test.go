@@ -63,7 +63,7 @@ func anyRecord(t *rapid.T) *store.Record {
 		r.Expires = second.Draw(t, "expires")
 	}
 	for range rapid.IntRange(0, 3).Draw(t, "phases") {
-		p := store.Phase{Name: text.Draw(t, "phase")}
+		p := store.Phase{Name: text.Draw(t, "phase"), At: time.Duration(rapid.Int64Range(0, 1<<30).Draw(t, "ms")) * time.Millisecond}
 		if rapid.Bool().Draw(t, "has result") {
 			p.Result = []byte(optional.Draw(t, "result"))
 		}
@@ -79,7 +79,12 @@ func anyRecord(t *rapid.T) *store.Record {
 		r.Doubts, r.DoubtSince = rapid.SliceOfN(text, 1, 3).Draw(t, "doubts"), milli.Draw(t, "doubt")
 	}
 	for range rapid.IntRange(0, 3).Draw(t, "settled") {
-		r.Settled = append(r.Settled, store.Decision{By: optional.Draw(t, "by"), At: milli.Draw(t, "at"), What: text.Draw(t, "what")})
+		r.Settled = append(r.Settled, store.Decision{By: optional.Draw(t, "by"), At: milli.Draw(t, "at"), What: text.Draw(t, "what"), From: optional.Draw(t, "from"), To: optional.Draw(t, "to")})
+	}
+	for range rapid.IntRange(0, 3).Draw(t, "handovers") {
+		r.Handovers = append(r.Handovers, store.Handover{
+			At: milli.Draw(t, "at"), Kind: store.HandoverKind(text.Draw(t, "how")), Function: optional.Draw(t, "function"), Err: optional.Draw(t, "why"),
+		})
 	}
 	for range rapid.IntRange(0, 3).Draw(t, "jobs") {
 		if r.Jobs == nil {

@@ -56,12 +56,14 @@ func Decode(it Map) (*store.Record, error) {
 		Run:         d.Milli(AttrRun, true),
 		WaitSince:   d.Milli(AttrSince, false),
 		Settled:     d.settled(),
+		Handovers:   d.hands(),
 		Route:       d.Text(AttrRoute, false),
 		Scope:       d.Text(AttrScope, false),
 		Handler:     store.HandlerID{Function: d.Text(AttrFn, false), Name: d.Text(AttrHandler, false)},
 		Tenant:      d.Text(AttrTenant, false),
 		Trace:       trace.Parse(d.Text(AttrTrace, false)),
 	}
+	d.times(r.Phases)
 	d.response(r)
 	d.input(r)
 	d.check(r)
@@ -250,12 +252,45 @@ func (d *Decoder) settled() []store.Decision {
 			return nil
 		}
 		one := Decoder{It: entry.Value}
-		decisions[i] = store.Decision{By: one.Text(settledBy, true), At: one.Milli(settledAt, true), What: one.Text(settledWhat, true)}
+		decisions[i] = store.Decision{By: one.Text(settledBy, true), At: one.Milli(settledAt, true), What: one.Text(settledWhat, true), From: one.Text(settledFrom, false), To: one.Text(settledTo, false)}
 		if one.Err != nil {
 			d.fail("settled[%d]: %w", i, one.Err)
 		}
 	}
 	return decisions
+}
+
+// times sets the times of the phases' commits. An earlier program that adds or removes
+// phases leaves the list as it is, so that the lengths may differ.
+func (d *Decoder) times(phases []store.Phase) {
+	list := as[*types.AttributeValueMemberL](d, d.It, AttrTimes, false)
+	if list == nil {
+		return
+	}
+	for i, raw := range list.Value {
+		n, ok := raw.(*types.AttributeValueMemberN)
+		if !ok {
+			d.fail("%s[%d] has type %T", AttrTimes, i, raw)
+			return
+		}
+		ms, err := strconv.ParseInt(n.Value, 10, 64)
+		if err != nil || ms < 0 {
+			d.fail("%s[%d] is %q", AttrTimes, i, n.Value)
+			return
+		}
+		if i < len(phases) {
+			phases[i].At = time.Duration(ms) * time.Millisecond
+		}
+	}
+}
+
+func (d *Decoder) hands() (all []store.Handover) {
+	d.Maps(AttrHands, func(one *Decoder) {
+		all = append(all, store.Handover{
+			At: one.Milli(handAt, true), Kind: store.HandoverKind(one.Text(handKind, true)), Function: one.Text(handFn, false), Err: one.Text(handErr, false),
+		})
+	})
+	return all
 }
 
 func (d *Decoder) jobs() map[string]store.Job {

@@ -2,6 +2,7 @@ package item
 
 import (
 	"net/http"
+	"slices"
 	"strconv"
 	"time"
 	"unicode/utf8"
@@ -120,8 +121,14 @@ func (v *Values) Encode(r *store.Record, body Value) Map {
 	if w := state.WaitOf(r); w.Cause != state.NoCause { // a claim merged with the commit that gave up
 		it[AttrWait], it[AttrSince], it[AttrWaitIn] = v.Str(WaitKey(w.Cause, r.PK)), v.Millis(r.WaitSince), v.WaitIn(w)
 	}
+	if Timed(r.Phases) {
+		it[AttrTimes] = v.Times(r.Phases)
+	}
 	if len(r.Settled) > 0 {
 		it[AttrSettled] = v.Settled(r.Settled)
+	}
+	if len(r.Handovers) > 0 {
+		it[AttrHands] = v.Hands(r.Handovers)
 	}
 	if body != nil {
 		it[AttrResp] = body
@@ -144,6 +151,21 @@ func (v *Values) Phases(phases []store.Phase) Value {
 			entry = append(entry, v.Str(string(p.Result)))
 		}
 		list[i] = &types.AttributeValueMemberL{Value: entry}
+	}
+	return &types.AttributeValueMemberL{Value: list}
+}
+
+// Timed reports whether the time of any phase is known.
+func Timed(phases []store.Phase) bool {
+	return slices.ContainsFunc(phases, func(p store.Phase) bool { return p.At != 0 })
+}
+
+// Times returns the times of the phases' commits after the claim. They are beside
+// the phases, since earlier programs refuse a phase with a part that they don't know.
+func (v *Values) Times(phases []store.Phase) Value {
+	list := make([]Value, len(phases))
+	for i, p := range phases {
+		list[i] = v.Num(p.At.Milliseconds())
 	}
 	return &types.AttributeValueMemberL{Value: list}
 }
@@ -179,7 +201,35 @@ func (v *Values) List(all []string) Value {
 func (v *Values) Settled(decisions []store.Decision) Value {
 	list := make([]Value, len(decisions))
 	for i, d := range decisions {
-		list[i] = &types.AttributeValueMemberM{Value: Map{settledBy: v.Str(d.By), settledAt: v.Millis(d.At), settledWhat: v.Str(d.What)}}
+		list[i] = v.Decision(d)
+	}
+	return &types.AttributeValueMemberL{Value: list}
+}
+
+// Decision returns a decision of an operator.
+func (v *Values) Decision(d store.Decision) Value {
+	m := Map{settledBy: v.Str(d.By), settledAt: v.Millis(d.At), settledWhat: v.Str(d.What)}
+	if d.From != "" {
+		m[settledFrom] = v.Str(d.From)
+	}
+	if d.To != "" {
+		m[settledTo] = v.Str(d.To)
+	}
+	return &types.AttributeValueMemberM{Value: m}
+}
+
+// Hands returns take-overs and releases.
+func (v *Values) Hands(all []store.Handover) Value {
+	list := make([]Value, len(all))
+	for i, h := range all {
+		m := Map{handAt: v.Millis(h.At), handKind: v.Str(string(h.Kind))}
+		if h.Function != "" {
+			m[handFn] = v.Str(h.Function)
+		}
+		if h.Err != "" {
+			m[handErr] = v.Str(h.Err)
+		}
+		list[i] = &types.AttributeValueMemberM{Value: m}
 	}
 	return &types.AttributeValueMemberL{Value: list}
 }

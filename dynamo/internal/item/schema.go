@@ -37,6 +37,8 @@ const (
 	AttrCreated = "created_ms" // N  time of the claim
 	AttrRun     = "run_ms"     // N  begin of the last attempt
 	AttrSettled = "settled"    // L  decisions of operators
+	AttrTimes   = "phase_ms"   // L  of N: ms from the claim to each phase's commit; 0 = unknown
+	AttrHands   = "hands"      // L  take-overs and releases; absent if the first attempt finishes
 	AttrRegion  = "region"     // S  Region of the claim
 	AttrRoute   = "route"      // S  for operators
 	AttrScope   = "scope"      // S  for operators
@@ -88,6 +90,16 @@ const (
 	settledBy   = "w" // S
 	settledAt   = "t" // N  epoch ms
 	settledWhat = "d" // S
+	settledFrom = "f" // S  state before
+	settledTo   = "n" // S  state after
+)
+
+// The parts of a handover.
+const (
+	handAt   = "t" // N  epoch ms
+	handKind = "k" // S  release, retry, completer
+	handFn   = "f" // S
+	handErr  = "e" // S
 )
 
 // The parts of wait_in.

@@ -149,7 +149,7 @@ func phaseMutants() []mutant {
 		},
 		{
 			rule: "KeyParts", what: "a phase's name is part of its derived keys",
-			in: "idem.Tx.Key", old: "return derived([]string{$tx.id, $call})", new: "return derived([]string{$tx.id, $tx.phase, $call})",
+			in: "idem.Tx.Key", old: "return state.DerivedKey($tx.id, $call)", new: "return state.DerivedKey($tx.id, $tx.phase, $call)",
 			run: "^TestRenamedForeignKeepsItsKey$",
 		},
 		{

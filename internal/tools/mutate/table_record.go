@@ -153,5 +153,17 @@ func recordMutants() []mutant {
 			in: "internal/state.Finished", old: "$r.Lease, $r.LastErr, $r.Input = store.Done, &$resp, time.Time{}, \"\", nil",
 			new: "$r.Lease, $r.LastErr = store.Done, &$resp, time.Time{}, \"\"", pkg: "idem", run: "^TestPhasesSurviveACrashAtEveryCall$/^resumable$",
 		},
+		{
+			rule: "History", what: "a release leaves no trace in the record",
+			in: "internal/state.Released", old: "$r.Handovers = handed($held,", new: "_ = handed($held,", pkg: "internal/explain", run: "^TestStoryOfTheEngine$",
+		},
+		{
+			rule: "History", what: "a retry's take-over leaves no trace in the record",
+			in: "internal/state.TakenByClient", old: "$r.Handovers = handed($held, $h)", new: "_ = handed($held, $h)", pkg: "internal/explain", run: "^TestStoryOfTheEngine$",
+		},
+		{
+			rule: "History", what: "the times of phases are those since the epoch",
+			in: "internal/state.Advanced", old: "Millis($now).Sub($held.Created)", new: "Millis($now).Sub(time.Time{})", where: "$now time.Time", pkg: "internal/explain", run: "^TestStoryOfTheEngine$",
+		},
 	}
 }

@@ -1,0 +1,89 @@
+package explain
+
+import (
+	"time"
+
+	"github.com/samekey/samekey/idem/store"
+)
+
+// The ends of an attempt.
+const (
+	endAnswered = "answered"
+	endReleased = "released"
+	endDied     = "died"
+	endStuck    = "stuck"
+	endWorking  = "working"
+	endUnknown  = "unknown"
+)
+
+// attempts lists the runs of the handler, from the claim and the handovers.
+func attempts(r *store.Record, o Options) []Attempt {
+	first := Attempt{By: "client", Began: utc(r.Created)}
+	if len(r.Handovers) == 0 {
+		first.Function = r.Handler.Function
+	}
+	all := []Attempt{first}
+	if dropped(r) {
+		all[0].End, all[0].Note = endUnknown, "attempts after this one are no longer in the record"
+	}
+	for _, h := range r.Handovers {
+		last := &all[len(all)-1]
+		if h.Kind == store.HandoverRelease {
+			if last.End != "" { // its take-over was dropped, or written by an earlier version
+				all = append(all, Attempt{By: endUnknown})
+				last = &all[len(all)-1]
+			}
+			last.End, last.Ended, last.Error = endReleased, utc(h.At), h.Err
+			continue
+		}
+		if last.End == "" {
+			last.End = endDied
+		}
+		all = append(all, Attempt{By: string(h.Kind), Began: utc(h.At), Function: h.Function})
+	}
+	return ended(r, all, o.Now)
+}
+
+// dropped reports whether the record may have had more handovers than it keeps.
+func dropped(r *store.Record) bool { return len(r.Handovers) >= 10 }
+
+// ended gives the last attempt its end, from the state of the record.
+func ended(r *store.Record, all []Attempt, now time.Time) []Attempt {
+	last := &all[len(all)-1]
+	if last.End != "" && r.State == store.Open && !r.Lease.IsZero() || len(r.Handovers) == 0 && taken(r) {
+		// A take-over of an earlier version, which wrote no handovers.
+		if last.End == "" {
+			last.End, last.Note = endUnknown, "attempts between this one and the last are not in the record"
+		}
+		all = append(all, Attempt{By: endUnknown, Began: utc(r.Run), Function: r.Handler.Function})
+		last = &all[len(all)-1]
+	}
+	if last.End != "" {
+		return all
+	}
+	switch {
+	case r.State == store.Done:
+		last.End = endAnswered
+		if r.Keep == store.KeepJobs {
+			last.Ended = utc(r.Run)
+		}
+	case r.State == store.Stuck:
+		last.End, last.Error = endStuck, r.LastErr
+	case r.Lease.After(now):
+		last.End = endWorking
+	case r.Lease.IsZero():
+		last.End, last.Ended, last.Error = endReleased, utc(r.Run), r.LastErr
+	default:
+		last.End, last.Note = endDied, "its lease ended at "+stamp(r.Lease)
+	}
+	return all
+}
+
+// taken reports whether a record without handovers was taken over. The time of the
+// last attempt differs from the claim's then, or the completer's tries say so.
+func taken(r *store.Record) bool {
+	return r.Tries > 0 || r.State == store.Open && !r.Lease.IsZero() && r.Run.After(r.Created)
+}
+
+// stamp is a time in a sentence.
+func stamp(t time.Time) string { return t.UTC().Format("2006-01-02 15:04:05 UTC") }

@@ -1,0 +1,125 @@
+package explain
+
+import (
+	"maps"
+	"net/url"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/samekey/samekey/idem/store"
+	"github.com/samekey/samekey/internal/state"
+)
+
+// Call is a call to another system that was made, or may have been made, with the key
+// that the program derived for it (idem.Tx.Key).
+type Call struct {
+	Service string `json:"service"`
+	Step    string `json:"step,omitempty"`   // names joined by "/"
+	Number  int    `json:"number,omitempty"` // of a call without a step, from 1
+	Key     string `json:"key"`              // sent as the call's idempotency key
+	// State is recorded (a committed phase made the call) or in doubt (the call may
+	// have been made, and no phase records it).
+	State string `json:"state"`
+	// Since is the earliest time at which the call may have been sent first. The
+	// provider's memory of the key counts from the first send.
+	Since time.Time `json:"since"`
+}
+
+// calls lists the calls of r. The note says what the list lacks.
+func calls(r *store.Record) (all []Call, note string) {
+	all = []Call{}
+	switch {
+	case r.State == store.Done:
+		return all, "a finished record names its calls no longer"
+	case r.Calls == nil:
+		return all, "a record of an earlier version: its keys are made from the names of phases, and are not listed"
+	}
+	skipped := r.Calls[state.Skipped]
+	for _, name := range slices.Sorted(maps.Keys(r.Calls)) {
+		switch service, numbered := strings.CutSuffix(name, "#"); {
+		case name == state.Skipped:
+			note = "people settled a phase, whose calls are not counted: of the numbered calls to a service, some may not exist"
+		case numbered:
+			for n := range r.Calls[name] + skipped {
+				all = append(all, callOf(r, service+"#"+strconv.Itoa(n+1), "recorded", r.Created))
+			}
+		default:
+			all = append(all, callOf(r, name, "recorded", r.Created))
+		}
+	}
+	for _, name := range r.Doubts {
+		if name != store.AnyCall {
+			all = append(all, callOf(r, name, "in doubt", r.DoubtSince))
+			continue
+		}
+		note = "an attempt never came back: it may have made further calls since " + stamp(r.DoubtSince) + "; the next call to each known service is listed"
+		for service := range r.Calls {
+			if base, numbered := strings.CutSuffix(service, "#"); numbered && service != state.Skipped {
+				next := base + "#" + strconv.Itoa(r.Calls[service]+skipped+1)
+				if !slices.Contains(r.Doubts, next) {
+					all = append(all, callOf(r, next, "in doubt", r.DoubtSince))
+				}
+			}
+		}
+	}
+	slices.SortStableFunc(all, func(a, b Call) int {
+		if c := strings.Compare(a.State, b.State); c != 0 {
+			return -c // recorded first
+		}
+		return strings.Compare(a.Service, b.Service)
+	})
+	return all, note
+}
+
+// callOf returns the call with a name as idem.Tx.Key makes it.
+func callOf(r *store.Record, name, how string, since time.Time) Call {
+	c := Call{Key: state.DerivedKey(r.ID, name), State: how, Since: utc(since)}
+	if service, number, numbered := strings.Cut(name, "#"); numbered {
+		c.Service = unescaped(service)
+		c.Number, _ = strconv.Atoi(number) // 0 for a name of a later version
+		return c
+	}
+	service, step, _ := strings.Cut(name, "/")
+	c.Service, c.Step = unescaped(service), unescaped(step)
+	return c
+}
+
+func unescaped(s string) string {
+	if plain, err := url.PathUnescape(s); err == nil {
+		return plain
+	}
+	return s
+}
+
+// Derives reports whether r's operation derived key for a call that r names, or for
+// one of the first calls to these services.
+func Derives(r *store.Record, key string, services ...string) bool {
+	known, _ := calls(r)
+	if slices.ContainsFunc(known, func(c Call) bool { return c.Key == key }) {
+		return true
+	}
+	for _, s := range services {
+		service, step, _ := strings.Cut(s, "/")
+		if step != "" {
+			parts := strings.Split(step, "/")
+			for i, p := range parts {
+				parts[i] = url.PathEscape(p)
+			}
+			if state.DerivedKey(r.ID, url.PathEscape(service)+"/"+strings.Join(parts, "/")) == key {
+				return true
+			}
+			continue
+		}
+		for n := range guesses {
+			if state.DerivedKey(r.ID, url.PathEscape(service)+"#"+strconv.Itoa(n+1)) == key {
+				return true
+			}
+		}
+	}
+	return false
+}
+
+// guesses is how many calls to a service are tried in finished records.
+const guesses = 20

@@ -1,0 +1,188 @@
+package explain
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/samekey/samekey/idem/store"
+	"github.com/samekey/samekey/internal/state"
+)
+
+// next says in one sentence how the operation stands, and which events may follow.
+func next(r *store.Record, o Options) (summary string, all []Next) {
+	all = []Next{}
+	switch state.Word(r, o.Now) {
+	case "free":
+		return free(r)
+	case "stuck":
+		return stuck(r)
+	case "held":
+		return held(r, o)
+	case "abandoned", "released":
+		return open(r, o)
+	case "kept":
+		return kept(r)
+	case "tombstone":
+		return "The answer has expired; the key says so until " + stamp(r.Expires) + ".", append(all,
+			Next{Who: "client", What: "a retry is told that the key has expired"},
+			Next{When: utc(r.Expires), Who: "time", What: "the key is free: a request with it runs anew"})
+	}
+	until := state.Lifetime(r)
+	all = append(all, Next{Who: "client", What: fmt.Sprintf("a retry is answered %d from the record", r.Response.Status)})
+	if r.Until.IsZero() {
+		all = append(all, Next{When: utc(until), Who: "time", What: "the record expires: a request with its key runs anew"})
+	} else {
+		all = append(all,
+			Next{When: utc(until), Who: "time", What: "the answer expires: a retry is told so"},
+			Next{When: utc(r.Expires), Who: "time", What: "the key is free: a request with it runs anew"})
+	}
+	return fmt.Sprintf("Done: retries are answered %d until %s.", r.Response.Status, stamp(until)), all
+}
+
+func free(r *store.Record) (string, []Next) {
+	summary := "The key is free: the record expired at " + stamp(r.Expires) + "."
+	if state.Freed(r) {
+		summary = "The key is free: the attempt gave it back with nothing done."
+	}
+	return summary, []Next{
+		{Who: "client", What: "a request with the key runs anew, as another operation"},
+		{Who: "time", What: "the table's TTL removes the record, usually within days"},
+	}
+}
+
+func stuck(r *store.Record) (string, []Next) {
+	people := func(what, flags string) Next {
+		return Next{Who: "people", What: what, Command: "samekey settle " + r.PK + " " + flags}
+	}
+	all := []Next{{Who: "client", What: "retries are refused until people settle the operation"}}
+	n := len(r.Phases)
+	switch {
+	case n > 0 && r.Phases[n-1].Intent:
+		call := fmt.Sprintf("the call of phase %q", r.Phases[n-1].Name)
+		all = append(all,
+			people(call+" was made: give its result", "--result JSON"),
+			people(call+" had no effect: it is made once more", "--not-made"),
+			people("nobody knows: it is made once more, and may happen twice", "--risk-twice"))
+	case len(r.Doubts) > 0:
+		all = append(all,
+			people("the calls in doubt had no effect: they are made once more", "--not-made"),
+			people("nobody knows: they are made once more, and may happen twice", "--risk-twice"),
+			Next{Who: "people", What: "the cause is removed, and the calls may be repeated under their keys", Command: "samekey retry " + r.PK})
+	default:
+		all = append(all, Next{Who: "people", What: "the cause is removed: the operation is tried again", Command: "samekey retry " + r.PK})
+	}
+	all = append(all, people("the operation ends with this answer, which its client gets from now on", "--answer STATUS --body TEXT"))
+	return "Stuck, and waits for people: " + orNothing(r.LastErr) + ".", append(all, jobsNext(r)...)
+}
+
+func held(r *store.Record, o Options) (string, []Next) {
+	return "An attempt works on it, until " + stamp(r.Lease) + " at most.", append([]Next{
+		{Who: "attempt", What: "the attempt finishes, and later retries are answered from the record"},
+		{Who: "client", What: "until then a retry is refused as in flight, or waits, as its route is configured"},
+		{
+			When: utc(r.Lease), Who: "client", What: "if the attempt never comes back: the lease ends, and a retry takes the operation over",
+			Command: "samekey release " + r.PK,
+		},
+	}, leftOpen(r, o)...)
+}
+
+func open(r *store.Record, o Options) (string, []Next) {
+	how := "Its attempt gave it back"
+	if !r.Lease.IsZero() {
+		how = "Its attempt never came back, and the lease ended at " + stamp(r.Lease)
+	}
+	if r.Blocked {
+		how = "Its program refuses to go on"
+	}
+	if r.LastErr != "" {
+		how += ": " + r.LastErr
+	}
+	all := []Next{{Who: "client", What: "a retry takes the operation over at once, and goes on after the last phase"}}
+	if r.Blocked {
+		all = []Next{
+			{Who: "people", What: "deploy a program that can go on; the next try then does"},
+			{Who: "people", What: "or end the operation with an answer", Command: "samekey settle " + r.PK + " --answer STATUS --body TEXT"},
+		}
+	}
+	return strings.TrimSuffix(how, ".") + ".", append(all, leftOpen(r, o)...)
+}
+
+// leftOpen says what becomes of an open operation whose client doesn't come back.
+func leftOpen(r *store.Record, o Options) []Next {
+	waits, since := state.Waits(r, state.Due(r, r.Run, o.Grace).Add(time.Second), o.Grace, 100*365*24*time.Hour)
+	var all []Next
+	switch waits {
+	case state.ForCompleter:
+		all = []Next{{When: utc(since), Who: "completer", What: "the completer takes it up, if no retry has come: try " + fmt.Sprint(r.Tries+1)}}
+	case state.ForItsClient:
+		all = []Next{{
+			When: utc(r.Run.Add(o.Retention)), Who: "people",
+			What: "its request is not stored: only its client can end it; after this time it is stuck",
+		}}
+	case state.ForExpiry:
+		all = []Next{{When: utc(r.Expires), Who: "time", What: "nothing is committed: the record expires, and the key is free"}}
+	case state.NotWaiting, state.ForOperator, state.ForProgram:
+	}
+	return append(all, jobsNext(r)...)
+}
+
+func kept(r *store.Record) (string, []Next) {
+	all := []Next{{Who: "client", What: fmt.Sprintf("a retry is answered %d from the record", r.Response.Status)}}
+	end := r.Until.Add(r.Tombstone)
+	all = append(all, jobsNext(r)...)
+	all = append(all, Next{When: utc(end), Who: "time", What: "the record expires, if its last job is delivered by then; else with the delivery"})
+	parked := 0
+	for name := range r.Jobs {
+		if !state.Pending(r, name) {
+			parked++
+		}
+	}
+	summary := fmt.Sprintf("Done: retries are answered %d. %s not delivered", r.Response.Status, count(len(r.Jobs), "job is", "jobs are"))
+	switch {
+	case len(r.Jobs) == 0:
+		summary = fmt.Sprintf("Done: retries are answered %d. Its jobs are delivered, and the next sweep lets the record go", r.Response.Status)
+	case parked > 0:
+		summary += fmt.Sprintf(", %d parked for people", parked)
+	}
+	return summary + ".", all
+}
+
+// jobsNext says what becomes of the jobs.
+func jobsNext(r *store.Record) (all []Next) {
+	waiting, parked := 0, []string(nil)
+	for name := range r.Jobs {
+		if state.Pending(r, name) {
+			waiting++
+		} else {
+			parked = append(parked, name)
+		}
+	}
+	slices.SortFunc(parked, byPosition)
+	if waiting > 0 {
+		all = append(all, Next{Who: "drain", What: count(waiting, "job is", "jobs are") + " delivered by the drain, or by the next sweep"})
+	}
+	if len(parked) > 0 {
+		all = append(all, Next{
+			Who: "people", What: count(len(parked), "job is", "jobs are") + " parked: remove the cause of the failures, then redrive",
+			Command: "samekey redrive " + r.PK + " " + strings.Join(parked, " "),
+		})
+	}
+	return all
+}
+
+// count returns n with the singular or the plural.
+func count(n int, singular, plural string) string {
+	if n == 1 {
+		plural = singular
+	}
+	return fmt.Sprint(n) + " " + plural
+}
+
+func orNothing(s string) string {
+	if s == "" {
+		return "the record has no reason"
+	}
+	return strings.TrimSuffix(s, ".")
+}

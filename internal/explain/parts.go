@@ -1,0 +1,160 @@
+package explain
+
+import (
+	"cmp"
+	"encoding/json"
+	"maps"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/samekey/samekey/idem/jobs"
+	"github.com/samekey/samekey/idem/store"
+	"github.com/samekey/samekey/internal/state"
+)
+
+func phases(r *store.Record, data bool) []Phase {
+	all := make([]Phase, len(r.Phases))
+	before := time.Duration(0)
+	known := true // whether the time of the phase before is
+	for i, p := range r.Phases {
+		all[i] = Phase{Name: p.Name, Unknown: p.Intent}
+		if p.At > 0 {
+			all[i].Committed = utc(r.Created.Add(p.At))
+			if known {
+				all[i].TookMS = max(p.At-before, time.Millisecond).Milliseconds()
+			}
+		}
+		before, known = p.At, p.At > 0
+		if data && json.Valid(p.Result) {
+			all[i].Result = p.Result
+		}
+	}
+	return all
+}
+
+// jobsOf returns the jobs that are not delivered, in the order in which they were
+// staged.
+func jobsOf(r *store.Record, data bool) []Job {
+	all := make([]Job, 0, len(r.Jobs))
+	for _, name := range slices.SortedFunc(maps.Keys(r.Jobs), byPosition) {
+		j := r.Jobs[name]
+		job := Job{ID: jobs.JobID(r.ID, name), Name: name, Kind: j.Kind, Group: j.Group, State: "waiting", Tries: j.Tries, Reason: j.Failed}
+		if !state.Pending(r, name) {
+			job.State = "parked"
+		}
+		if n, _ := position(name); n >= 0 && n < len(r.Phases) {
+			job.Phase = r.Phases[n].Name
+		}
+		if data && json.Valid(j.Args) {
+			job.Args = j.Args
+		}
+		all = append(all, job)
+	}
+	return all
+}
+
+// position splits the name of a job: the number of its phase, and its index.
+func position(name string) (phase, index int) {
+	p, i, _ := strings.Cut(name, ".")
+	phase, err := strconv.Atoi(p)
+	index, err2 := strconv.Atoi(i)
+	if err != nil || err2 != nil {
+		return -1, -1
+	}
+	return phase, index
+}
+
+func byPosition(a, b string) int {
+	pa, ia := position(a)
+	pb, ib := position(b)
+	return cmp.Or(cmp.Compare(pa, pb), cmp.Compare(ia, ib), cmp.Compare(a, b))
+}
+
+func answer(r *store.Record, data bool) *Answer {
+	if r.Response == nil {
+		return nil
+	}
+	a := &Answer{Status: r.Response.Status, Until: utc(state.Lifetime(r)), Bytes: len(r.Response.Body), Stored: "in the record"}
+	if over := r.Overflow; over != nil {
+		a.Bytes, a.Stored = over.Length, "in other items"
+		if over.Count == 0 {
+			a.Stored = "status only"
+		}
+	}
+	if n := len(r.Settled); n > 0 {
+		a.Settled = strings.HasPrefix(r.Settled[n-1].What, "answer ")
+	}
+	if data {
+		a.Header, a.Body = r.Response.Header, string(r.Response.Body)
+	}
+	return a
+}
+
+func request(r *store.Record, data bool) *Request {
+	in := r.Input
+	switch {
+	case in == nil:
+		return nil
+	case !data:
+		return &Request{Method: in.Method}
+	}
+	return &Request{in.Method, in.Path, in.Query, in.Header, string(in.Body)}
+}
+
+// Cost is an operation's cost so far, as far as its record shows it.
+type Cost struct {
+	// Writes is the number of writes by attempts and operators: exact, since each
+	// write counts in the record.
+	Writes int64 `json:"writes"`
+	// Bytes is the size of the record now, and Units the write units of Writes if the
+	// record had this size each time and no write was part of a transaction. Both are
+	// estimates.
+	Bytes int   `json:"bytes_estimate"`
+	Units int64 `json:"write_units_estimate"`
+	// Note says what is not counted.
+	Note string `json:"note"`
+}
+
+// unit is the size of an item that one write unit pays for.
+const unit = 1024
+
+// attributes is the rough size of the attributes that every record has.
+const attributes = 260
+
+func costOf(r *store.Record) Cost {
+	n := attributes + len(r.PK) + len(r.Route) + len(r.Scope) + len(r.LastErr) + len(r.Cred) + len(r.Handler.Function) + len(r.Handler.Name)
+	for _, p := range r.Phases {
+		n += len(p.Name) + len(p.Result) + 12
+	}
+	for name, j := range r.Jobs {
+		n += len(name) + len(j.Kind) + len(j.Args) + len(j.Group) + len(j.Failed) + 12
+	}
+	for call := range r.Calls {
+		n += len(call) + 3
+	}
+	if in := r.Input; in != nil {
+		n += len(in.Method) + len(in.Path) + len(in.Query) + len(in.Snapshot) + header(in.Header)
+		if in.Overflow == nil {
+			n += len(in.Body)
+		}
+	}
+	if re := r.Response; re != nil {
+		n += header(re.Header)
+		if r.Overflow == nil {
+			n += len(re.Body)
+		}
+	}
+	return Cost{
+		Writes: r.Ver, Bytes: n, Units: r.Ver * int64((n+unit-1)/unit),
+		Note: "not counted: reads, refused writes, writes of your own in phases (a transaction costs twice), deliveries of jobs, parts of large bodies",
+	}
+}
+
+func header(h map[string][]string) (n int) {
+	for name, values := range h {
+		n += len(name) + len(strings.Join(values, ""))
+	}
+	return n
+}

@@ -1,0 +1,30 @@
+package state
+
+import (
+	"time"
+
+	"github.com/samekey/samekey/idem/store"
+)
+
+// Word names the state of a record at now for people, as the drawing of the states
+// does: held, abandoned, released, stuck, kept, replayable, tombstone. No record, an
+// expired one and a freed key are "free".
+func Word(r *store.Record, now time.Time) string {
+	switch {
+	case r == nil || r.State == store.None || Over(r.Expires, now):
+		return "free"
+	case r.State == store.Stuck:
+		return "stuck"
+	case r.State == store.Done && r.Keep == store.KeepJobs:
+		return "kept"
+	case r.State == store.Done && Over(r.Until, now):
+		return "tombstone"
+	case r.State == store.Done:
+		return "replayable"
+	case r.Lease.After(now):
+		return "held"
+	case r.Lease.IsZero():
+		return "released"
+	}
+	return "abandoned"
+}
