@@ -1,0 +1,209 @@
+package alarmtest
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"time"
+
+	"go.yaml.in/yaml/v3"
+)
+
+// Alarm is an alarm of a template.
+type Alarm struct {
+	Name        string // its logical id
+	Description string
+
+	// Queries are the data: one metric, or metric math. Exactly one of them is
+	// returned to the alarm.
+	Queries []Query
+
+	Periods    int // EvaluationPeriods: N of M of N
+	Datapoints int // DatapointsToAlarm: M; N if the template is silent
+	Threshold  float64
+	Comparison string
+	Missing    string // TreatMissingData: breaching, notBreaching, ignore or missing
+
+	// Actions and OKActions are how many receivers hear of the alarm and of its end.
+	Actions, OKActions int
+}
+
+// Query is a metric with its statistic, or an expression over other queries.
+type Query struct {
+	ID         string
+	Expression string
+	Metric     Metric
+	Stat       string
+	Period     time.Duration
+	Return     bool
+}
+
+// Metric names a series of data.
+type Metric struct {
+	Namespace, Name string
+	Dimensions      map[string]string
+}
+
+// same reports whether both name one series: CloudWatch knows a metric with other
+// dimensions as another metric.
+func (m Metric) same(other Metric) bool {
+	return m.Namespace == other.Namespace && m.Name == other.Name && maps.Equal(m.Dimensions, other.Dimensions)
+}
+
+// properties are those of AWS::CloudWatch::Alarm. Any other is refused.
+type properties struct {
+	AlarmDescription   string      `yaml:"AlarmDescription"`
+	Namespace          string      `yaml:"Namespace"`
+	MetricName         string      `yaml:"MetricName"`
+	Dimensions         []dimension `yaml:"Dimensions"`
+	Statistic          string      `yaml:"Statistic"`
+	Period             int         `yaml:"Period"`
+	EvaluationPeriods  int         `yaml:"EvaluationPeriods"`
+	DatapointsToAlarm  int         `yaml:"DatapointsToAlarm"`
+	Threshold          *float64    `yaml:"Threshold"`
+	ComparisonOperator string      `yaml:"ComparisonOperator"`
+	TreatMissingData   string      `yaml:"TreatMissingData"`
+	AlarmActions       []string    `yaml:"AlarmActions"`
+	OKActions          []string    `yaml:"OKActions"`
+	Metrics            []struct {
+		ID         string `yaml:"Id"`
+		Expression string `yaml:"Expression"`
+		Label      string `yaml:"Label"`
+		ReturnData *bool  `yaml:"ReturnData"`
+		Period     int    `yaml:"Period"`
+		MetricStat struct {
+			Metric struct {
+				Namespace  string      `yaml:"Namespace"`
+				MetricName string      `yaml:"MetricName"`
+				Dimensions []dimension `yaml:"Dimensions"`
+			} `yaml:"Metric"`
+			Period int    `yaml:"Period"`
+			Stat   string `yaml:"Stat"`
+		} `yaml:"MetricStat"`
+	} `yaml:"Metrics"`
+}
+
+type dimension struct {
+	Name  string `yaml:"Name"`
+	Value string `yaml:"Value"`
+}
+
+func dimensions(list []dimension) map[string]string {
+	out := make(map[string]string, len(list))
+	for _, d := range list {
+		out[d.Name] = d.Value
+	}
+	return out
+}
+
+// Parse returns the alarms of a template by their logical ids. params are the
+// template's parameters, over its defaults; a reference to a resource is its logical
+// id, and each condition is true unless params names it "false".
+func Parse(template string, params map[string]string) (map[string]Alarm, error) {
+	resources, err := resolve(template, params)
+	if err != nil {
+		return nil, err
+	}
+	alarms := make(map[string]Alarm)
+	for name, node := range resources {
+		var r struct {
+			Type       string    `yaml:"Type"`
+			Properties yaml.Node `yaml:"Properties"`
+		}
+		if err := node.Decode(&r); err != nil {
+			return nil, fmt.Errorf("%s: %w", name, err)
+		}
+		if r.Type != "AWS::CloudWatch::Alarm" {
+			continue
+		}
+		alarm, err := parse(name, &r.Properties)
+		if err != nil {
+			return nil, fmt.Errorf("%s: %w", name, err)
+		}
+		alarms[name] = alarm
+	}
+	return alarms, nil
+}
+
+func parse(name string, node *yaml.Node) (Alarm, error) {
+	var p properties
+	if err := strict(node, &p); err != nil {
+		return Alarm{}, err
+	}
+	a := Alarm{
+		Name: name, Description: p.AlarmDescription, Periods: p.EvaluationPeriods, Datapoints: p.DatapointsToAlarm,
+		Comparison: p.ComparisonOperator, Missing: p.TreatMissingData, Actions: len(p.AlarmActions), OKActions: len(p.OKActions),
+	}
+	if a.Datapoints == 0 {
+		a.Datapoints = a.Periods
+	}
+	if a.Missing == "" {
+		a.Missing = "missing"
+	}
+	if p.Threshold == nil {
+		return Alarm{}, fmt.Errorf("there is no Threshold")
+	}
+	a.Threshold = *p.Threshold
+	if p.MetricName != "" {
+		a.Queries = []Query{{
+			ID: "m", Stat: p.Statistic, Period: seconds(p.Period), Return: true,
+			Metric: Metric{p.Namespace, p.MetricName, dimensions(p.Dimensions)},
+		}}
+	}
+	for _, m := range p.Metrics {
+		q := Query{ID: m.ID, Expression: m.Expression, Return: m.ReturnData == nil || *m.ReturnData, Period: seconds(m.Period)}
+		if m.Expression == "" {
+			s := m.MetricStat
+			q.Stat, q.Period = s.Stat, seconds(s.Period)
+			q.Metric = Metric{s.Metric.Namespace, s.Metric.MetricName, dimensions(s.Metric.Dimensions)}
+		}
+		a.Queries = append(a.Queries, q)
+	}
+	return a, a.check()
+}
+
+func seconds(n int) time.Duration { return time.Duration(n) * time.Second }
+
+// check refuses alarms that CloudWatch would refuse, and those that this package
+// can't evaluate.
+func (a Alarm) check() error {
+	returned := 0
+	for _, q := range a.Queries {
+		if q.Return {
+			returned++
+		}
+		switch {
+		case q.Expression != "":
+			if _, err := compile(q.Expression); err != nil {
+				return err
+			}
+		case q.Period < time.Minute || q.Period%time.Minute != 0:
+			return fmt.Errorf("the period of %s is %v", q.Metric.Name, q.Period)
+		case !slices.Contains([]string{"Sum", "Maximum", "Minimum", "Average", "SampleCount"}, q.Stat):
+			return fmt.Errorf("the statistic of %s is %q", q.Metric.Name, q.Stat)
+		}
+	}
+	_, known := comparisons[a.Comparison]
+	switch {
+	case returned != 1:
+		return fmt.Errorf("%d queries are returned", returned)
+	case !known:
+		return fmt.Errorf("the comparison is %q", a.Comparison)
+	case !slices.Contains([]string{"breaching", "notBreaching", "ignore", "missing"}, a.Missing):
+		return fmt.Errorf("TreatMissingData is %q", a.Missing)
+	case a.Periods < 1 || a.Datapoints < 1 || a.Datapoints > a.Periods:
+		return fmt.Errorf("%d of %d periods", a.Datapoints, a.Periods)
+	case a.period()*time.Duration(a.Periods) > 7*24*time.Hour:
+		return fmt.Errorf("%d periods of %v are over a week", a.Periods, a.period())
+	}
+	return nil
+}
+
+// period is the length of the alarm's periods: that of its metrics.
+func (a Alarm) period() time.Duration {
+	var longest time.Duration
+	for _, q := range a.Queries {
+		longest = max(longest, q.Period)
+	}
+	return longest
+}
