@@ -73,6 +73,7 @@ func (a *attempt) answer(ctx context.Context, held *store.Record, v state.Verdic
 		}
 		resp := held.Response.Clone()
 		clean(&resp) // a record written by other programs may contain any header
+		forget(resp.Header)
 		a.tell(ctx, evReplayed, a.event(held, nil))
 		return Result{Response: resp, Replayed: true, Expires: state.Lifetime(held)}, nil
 	case state.OtherCaller:

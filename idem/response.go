@@ -59,6 +59,15 @@ func allowList(extra []string) map[string]bool {
 	return allowed
 }
 
+// forget removes the headers that no record may hold.
+func forget(h http.Header) {
+	for name := range h {
+		if strings.HasPrefix(name, "X-Amz") || slices.Contains(neverStored, name) {
+			delete(h, name)
+		}
+	}
+}
+
 // storedPart returns the part of r that a record keeps.
 func storedPart(r Response, allowed map[string]bool) Response {
 	s := Response{Status: r.Status, Body: r.Body}

@@ -37,6 +37,10 @@ func tenantMutants() []mutant {
 			in: "lambda.EachHandler.read", old: "$t.req.Scope = join($tenant, $t.req.Scope)", new: "_ = join($tenant, $t.req.Scope)", run: "^TestTenantsOfAQueue$",
 		},
 		{
+			rule: "ForgedHeaders", what: "a record that somebody has edited sets a cookie",
+			in: "idem.attempt.answer", old: "forget($resp.Header)", new: "", pkg: "dynamo", run: "^TestForgedHeadersAreNotReplayed$",
+		},
+		{
 			rule: "ResumedCaller", what: "a request is run again without its caller",
 			in: "lambda.Handler.again", old: "$made.Identity != $req.Identity", new: `$made.Identity.Kind == "x"`, run: "^TestResumeLosesNoCaller$",
 		},
