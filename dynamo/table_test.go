@@ -70,7 +70,7 @@ func TestTemplateDefinesTheSameTable(t *testing.T) {
 		t.Error("the template's table has no point-in-time recovery or no encryption")
 	}
 
-	in, ttl := dynamo.CreateTableInput("x"), dynamo.TimeToLive("x")
+	in, ttl := dynamo.CreateTableInput("x"), dynamo.TimeToLiveInput("x")
 	var want definition
 	for _, a := range in.AttributeDefinitions {
 		want.AttributeDefinitions = append(want.AttributeDefinitions, attribute{AttributeName: aws.ToString(a.AttributeName), AttributeType: string(a.AttributeType)})

@@ -7,6 +7,7 @@ import (
 	"io"
 	"net/http"
 	"net/url"
+	"slices"
 	"strings"
 
 	"github.com/aws/smithy-go/encoding/cbor"
@@ -84,7 +85,7 @@ func (w *World) rpc(req *http.Request, table bool, op string, body []byte) (*htt
 	case "DescribeContinuousBackups":
 		return w.json(req, json10, Object{"ContinuousBackupsDescription": w.Backups})
 	case "Scan":
-		return w.json(req, json10, Object{"Items": w.Items, "Count": len(w.Items), "ScannedCount": len(w.Items)})
+		return w.scan(req, in)
 	case "Query":
 		return w.json(req, json10, Object{"Items": []any{}, "Count": 0, "ScannedCount": 0})
 	case "GetItem":
@@ -108,7 +109,40 @@ func (w *World) rpc(req *http.Request, table bool, op string, body []byte) (*htt
 		}
 		return w.json(req, json10, Object{"Attributes": q})
 	}
-	return nil, fmt.Errorf("doctortest: %s%s is not known", service, op)
+	if w.Other == nil {
+		return nil, fmt.Errorf("doctortest: %s%s is not known", service, op)
+	}
+	out, code := w.Other(op, in)
+	if code != "" {
+		return w.fail(req, http.StatusBadRequest, code)
+	}
+	return w.json(req, json10, out)
+}
+
+// scan answers a page: all items are in the first segment.
+func (w *World) scan(req *http.Request, in Object) (*http.Response, error) {
+	if segment, ok := in["Segment"].(float64); ok && segment > 0 {
+		return w.json(req, json10, Object{"Items": []any{}, "Count": 0, "ScannedCount": 0})
+	}
+	items := w.Items
+	if in["FilterExpression"] == "st <> :done" {
+		items = slices.DeleteFunc(slices.Clone(items), func(it Object) bool {
+			st, ok := it["st"].(Object)
+			return !ok || st["S"] == "done"
+		})
+	}
+	out := Object{"Items": items, "Count": len(items), "ScannedCount": len(w.Items)}
+	page := 1
+	if key, ok := in["ExclusiveStartKey"].(Object); ok {
+		if pk, ok := key["pk"].(Object); ok {
+			_, _ = fmt.Sscan(fmt.Sprint(pk["S"]), &page)
+			page++
+		}
+	}
+	if page < w.Pages {
+		out["LastEvaluatedKey"] = Object{"pk": Object{"S": fmt.Sprint(page)}}
+	}
+	return w.json(req, json10, out)
 }
 
 func (w *World) lambda(req *http.Request) (*http.Response, error) {

@@ -35,6 +35,11 @@ type World struct {
 	Refused map[string]string
 	// Now is the time of the answers.
 	Now time.Time
+	// Pages is how often a scan finds the items: a large table. 0 is once.
+	Pages int
+	// Other answers operations that the world doesn't know, of tables and their streams,
+	// or returns an error's code.
+	Other func(op string, in Object) (out Object, code string)
 }
 
 // Good returns a deployment without mistakes, at a time.
@@ -43,8 +48,13 @@ func Good(now time.Time) *World {
 	if err := json.Unmarshal(good, w); err != nil {
 		panic(err)
 	}
-	var indexes []any
-	for _, g := range dynamo.CreateTableInput("records").GlobalSecondaryIndexes {
+	var indexes, types []any
+	table := dynamo.CreateTableInput("records")
+	for _, d := range table.AttributeDefinitions {
+		types = append(types, Object{"AttributeName": aws.ToString(d.AttributeName), "AttributeType": string(d.AttributeType)})
+	}
+	w.Table["AttributeDefinitions"] = types
+	for _, g := range table.GlobalSecondaryIndexes {
 		var keys, others []any
 		for _, k := range g.KeySchema {
 			keys = append(keys, Object{"AttributeName": aws.ToString(k.AttributeName), "KeyType": string(k.KeyType)})

@@ -1,0 +1,413 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/samekey/samekey/dynamo"
+	"github.com/samekey/samekey/internal/doctor/doctortest"
+	"github.com/samekey/samekey/internal/names"
+	"github.com/samekey/samekey/internal/stats"
+)
+
+type object = doctortest.Object
+
+func phase(names ...string) object {
+	all := make([]any, len(names))
+	for i, n := range names {
+		all[i] = object{"L": []any{object{"S": n}, object{"S": "{}"}}}
+	}
+	return object{"L": all}
+}
+
+// crowd is a table with records of every kind.
+func crowd() *doctortest.World {
+	w := doctortest.Good(time.Now())
+	add := func(state string, more object) {
+		it := w.Record(fmt.Sprint(len(w.Items)), "orders", state, 24*time.Hour)
+		for name, v := range more {
+			it[name] = v
+		}
+		if _, kept := more["exp_s"]; kept {
+			delete(it, "keep")
+		}
+		w.Items = append(w.Items, it)
+	}
+	millis := func(d time.Duration) object { return object{"N": fmt.Sprint(w.Now.Add(d).UnixMilli())} }
+	add("open", object{"phases": phase("ride_created"), "lease_ms": millis(time.Minute), "route": object{"S": "POST /rides"}})
+	add("open", object{"phases": phase("ride_created", "tax_added"), "route": object{"S": "POST /rides"}, "created_ms": millis(-50 * time.Hour)})
+	add("open", object{"phases": phase("ride_created", "tax_added"), "route": object{"S": "POST /rides"}, "blocked": object{"BOOL": true}})
+	add("open", object{"phases": phase("ride_created"), "doubts": object{"L": []any{object{"S": "tax#1"}}}, "doubt_ms": millis(-time.Hour)})
+	add("stuck", object{"phases": phase("\x1b[2Jevil"), "fpk": object{"S": "2026-01"}})
+	add("done", object{"fpk": object{"S": "2025-07"}})
+	add("done", object{"fpk": object{"S": "2026-01"}, "exp_s": object{"N": "5"}})
+	jobs := object{"M": object{"0.0": object{"M": object{"k": object{"S": "mail"}, "a": object{"S": "{}"}}}, "0.1": object{"M": object{"k": object{"S": "mail"}, "a": object{"S": "{}"}, "f": object{"S": "refused"}}}}}
+	add("done", object{"keep": object{"S": "jobs"}, "jobs": jobs})
+	delete(w.Items[len(w.Items)-1], "exp_s")
+	w.Items = append(w.Items, object{"pk": object{"S": "v1#orders#companion#o#1"}, "v": object{"N": "1"}, "b": object{"B": "eA=="}})
+	w.Table["ItemCount"], w.Table["TableSizeBytes"] = len(w.Items), 12345
+	return w
+}
+
+func TestNamesAndStatsGolden(t *testing.T) {
+	someAccount(t)
+	for name, tt := range map[string]struct {
+		args []string
+		code int
+	}{
+		"names":         {[]string{"names", "--lock", "../../examples/samekey.lock"}, 3},
+		"stats":         {[]string{"stats", "--scan"}, 0},
+		"stats-sample":  {[]string{"stats"}, 0},
+		"stats-secrets": {[]string{"stats", "--secrets"}, 0},
+	} {
+		for form, flags := range map[string][]string{"txt": nil, "json": {"--json"}} {
+			synctest.Test(t, func(t *testing.T) {
+				w := crowd()
+				if name == "stats-sample" {
+					w.Pages, w.Table["ItemCount"] = 10, 10*len(w.Items)
+				}
+				code, stdout, stderr := callAt(t, w, append(append(tt.args, "--table", "records"), flags...)...)
+				if code != tt.code || stderr != "" {
+					t.Errorf("%s: code %d, %s", name, code, stderr)
+				}
+				golden(t, name+"."+form, stdout)
+			})
+		}
+	}
+}
+
+// A build that fits says so, and a hundred thousand records are seen in pages.
+func TestNamesAndStatsOfALargeTable(t *testing.T) {
+	someAccount(t)
+	synctest.Test(t, func(t *testing.T) {
+		w := doctortest.Good(time.Now())
+		w.Items = nil
+		for range 999 {
+			w.Items = append(w.Items, w.Record("1", "orders", "done", 24*time.Hour))
+		}
+		w.Items = append(w.Items, w.Record("2", "orders", "open", 24*time.Hour))
+		w.Pages, w.Table["ItemCount"] = 100, 100_000
+		code, stdout, stderr := callAt(t, w, "names", "--table", "records", "--lock", "../../examples/samekey.lock", "--json", "--progress")
+		var rep names.Report
+		if err := json.Unmarshal([]byte(stdout), &rep); err != nil || code != 0 || rep.Seen != 100_000 || rep.Open != 100 || rep.Misfits() != 0 {
+			t.Errorf("names: code %d, %v, %+v", code, err, rep)
+		}
+		if !strings.Contains(stderr, " of about 100000 items seen, ") {
+			t.Errorf("the progress is %q", stderr)
+		}
+		code, stdout, _ = callAt(t, w, "stats", "--table", "records", "--scan", "--json")
+		var all stats.Report
+		if err := json.Unmarshal([]byte(stdout), &all); err != nil || code != 0 || all.Seen != 100_000 || all.Records != 100_000 || !all.Whole {
+			t.Errorf("stats: code %d, %v, %+v", code, err, all)
+		}
+	})
+}
+
+func TestInspectWorstInputs(t *testing.T) {
+	someAccount(t)
+	empty := filepath.Join(t.TempDir(), "empty.lock")
+	if err := os.WriteFile(empty, []byte(`{"version":1,"packages":{}}`), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	const locks = "../../examples/samekey.lock"
+	for _, tt := range []struct {
+		args   []string
+		refuse string // operation, and how
+		code   int
+		stderr string
+	}{
+		{[]string{"names"}, "", 2, "--lock names its lock file"},
+		{[]string{"names", "--lock", empty}, "", 2, "has no handlers"},
+		{[]string{"names", "--lock", "names.go"}, "", 2, "is no lock file"},
+		{[]string{"names", "--lock", locks, "--pages", "0"}, "", 2, "--pages above 0"},
+		{[]string{"names", "--lock", locks}, "", 2, "which table?"},
+		{[]string{"names", "--lock", locks, "--table", "nothing"}, "", 1, "ResourceNotFoundException"},
+		{[]string{"names", "--lock", locks, "--table", "records"}, "DynamoDB.Scan AccessDeniedException", 1, "AccessDeniedException"},
+		{[]string{"names", "--lock", locks, "--table", "records"}, "DynamoDB.Scan ProvisionedThroughputExceededException", 1, "ProvisionedThroughputExceededException"},
+		{[]string{"stats"}, "", 2, "which table?"},
+		{[]string{"stats", "--table", "nothing"}, "", 1, "ResourceNotFoundException"},
+		{[]string{"stats", "--table", "records", "--segments", "0"}, "", 2, "--segments"},
+		{[]string{"stats", "--table", "records"}, "DynamoDB.Scan AccessDeniedException", 1, "AccessDeniedException"},
+		{[]string{"stats", "--table", "records"}, "DynamoDB.Scan ThrottlingException", 1, "ThrottlingException"},
+		{[]string{"tail"}, "", 2, "which table?"},
+		{[]string{"tail", "--table", "nothing"}, "", 1, "ResourceNotFoundException"},
+		{[]string{"tail", "--table", "records"}, "DynamoDB.DescribeTable AccessDeniedException", 1, "AccessDeniedException"},
+		{[]string{"table", "create"}, "", 2, "which table?"},
+		{[]string{"table", "create", "--table", "t", "--max-write-units", "-1"}, "", 2, "--max-write-units"},
+		{[]string{"table", "create", "--table", "records"}, "DynamoDB.DescribeTable AccessDeniedException", 1, "AccessDeniedException"},
+		{[]string{"table", "create", "--table", "records"}, "DynamoDB.DescribeTable ThrottlingException", 1, "ThrottlingException"},
+		{[]string{"table"}, "", 2, "Usage:"},
+		{[]string{"table", "drop"}, "", 2, "there is no command drop"},
+	} {
+		synctest.Test(t, func(t *testing.T) {
+			w := crowd()
+			if op, code, ok := strings.Cut(tt.refuse, " "); ok {
+				w.Refused[op] = code
+			}
+			code, stdout, stderr := callAt(t, w, tt.args...)
+			if code != tt.code || !strings.Contains(stderr, tt.stderr) || stdout != "" {
+				t.Errorf("%v: code %d, %q, %q", tt.args, code, stdout, stderr)
+			}
+		})
+	}
+	// A record of another layout is counted, and a build can't be said to fit it.
+	synctest.Test(t, func(t *testing.T) {
+		w := doctortest.Good(time.Now())
+		w.Items[2]["v"] = object{"N": "2"}
+		code, stdout, _ := callAt(t, w, "names", "--table", "records", "--lock", locks)
+		if code != 3 || !strings.Contains(stdout, "1 not understood") {
+			t.Errorf("names: code %d, %s", code, stdout)
+		}
+		code, stdout, _ = callAt(t, w, "stats", "--table", "records")
+		if code != 0 || !strings.Contains(stdout, "1 not understood") {
+			t.Errorf("stats: code %d, %s", code, stdout)
+		}
+	})
+}
+
+// safeBuffer is written to and read at once.
+type safeBuffer struct {
+	mu sync.Mutex
+	b  bytes.Buffer
+}
+
+func (s *safeBuffer) Write(p []byte) (int, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.b.Write(p)
+}
+
+func (s *safeBuffer) String() string {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.b.String()
+}
+
+// follow runs tail until ended. It returns its exit code.
+func follow(t *testing.T, env environment, args ...string) (stdout, stderr *safeBuffer, end func() int) {
+	t.Helper()
+	stdout, stderr = &safeBuffer{}, &safeBuffer{}
+	env.stdin, env.stdout, env.stderr = strings.NewReader(""), stdout, stderr
+	if env.getenv == nil {
+		env.getenv = func(string) string { return "" }
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	code := make(chan int, 1)
+	go func() { code <- run(ctx, env, append([]string{"tail"}, args...)) }()
+	return stdout, stderr, func() int { cancel(); return <-code }
+}
+
+// tail goes on through a throttled read, an expired iterator and a shard that splits, and
+// ends without an error.
+func TestTailSurvives(t *testing.T) {
+	someAccount(t)
+	synctest.Test(t, func(t *testing.T) {
+		w := doctortest.Good(time.Now())
+		s := &splitting{w: w}
+		w.Other = s.answer
+		stdout, stderr, end := follow(t, environment{http: w}, "--table", "records", "--from-start")
+		time.Sleep(time.Minute) // of the bubble
+		if code := end(); code != 0 {
+			t.Errorf("code %d: %s", code, stderr)
+		}
+		golden(t, "tail.txt", stdout.String())
+		if !strings.Contains(stderr.String(), "it goes on") {
+			t.Errorf("nothing is said about the failed reads: %q", stderr)
+		}
+	})
+	synctest.Test(t, func(t *testing.T) {
+		w := doctortest.Good(time.Now())
+		w.Other = (&splitting{w: w}).answer
+		stdout, _, end := follow(t, environment{http: w}, "--table", "records", "--from-start", "--json")
+		time.Sleep(time.Minute)
+		if code := end(); code != 0 {
+			t.Errorf("code %d", code)
+		}
+		golden(t, "tail.json", stdout.String())
+	})
+}
+
+// splitting is a stream whose first shard ends and has two children.
+type splitting struct {
+	w *doctortest.World
+
+	mu                 sync.Mutex
+	throttled, expired int
+}
+
+func (s *splitting) answer(op string, in object) (object, string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	shard := func(id, parent string) object {
+		sh := object{"ShardId": id, "SequenceNumberRange": object{"StartingSequenceNumber": "1"}}
+		if parent != "" {
+			sh["ParentShardId"] = parent
+		}
+		return sh
+	}
+	record := func(n int, state string) object {
+		it := s.w.Record(fmt.Sprint(n), "orders", state, 24*time.Hour)
+		return object{"eventName": "INSERT", "dynamodb": object{
+			"ApproximateCreationDateTime": float64(s.w.Now.Unix()), "SequenceNumber": fmt.Sprint(100 + n), "Keys": object{"pk": it["pk"]}, "NewImage": it,
+		}}
+	}
+	switch op {
+	case "DescribeStream":
+		return object{"StreamDescription": object{"StreamArn": in["StreamArn"], "StreamStatus": "ENABLED", "Shards": []any{
+			shard("parent", ""), shard("left", "parent"), shard("right", "parent"),
+		}}}, ""
+	case "GetShardIterator":
+		after, _ := in["SequenceNumber"].(string)
+		return object{"ShardIterator": fmt.Sprint(in["ShardId"], "/", after)}, ""
+	case "GetRecords":
+		id, _ := in["ShardIterator"].(string)
+		switch id {
+		case "parent/":
+			if s.throttled++; s.throttled <= 4 { // longer than the SDK's client tries
+				return nil, "LimitExceededException"
+			}
+			return object{"Records": []any{record(1, "open")}, "NextShardIterator": "parent/expired"}, ""
+		case "parent/expired":
+			return nil, "ExpiredIteratorException"
+		case "parent/101":
+			return object{"Records": []any{record(2, "done")}}, "" // closed
+		case "left/":
+			return object{"Records": []any{record(3, "done")}, "NextShardIterator": "left/end"}, ""
+		}
+		return object{"Records": []any{}, "NextShardIterator": id}, ""
+	}
+	return nil, "ValidationException"
+}
+
+// tail on a database: the changes of a request, and then the end.
+func TestTailOnDynamoDBLocal(t *testing.T) {
+	d := newDesk(t)
+	env := environment{getenv: func(name string) string {
+		return map[string]string{"IDEM_TABLE": d.env["IDEM_TABLE"], "AWS_ENDPOINT_URL_DYNAMODB": os.Getenv("AWS_ENDPOINT_URL_DYNAMODB")}[name]
+	}}
+	stdout, stderr, end := follow(t, env, "--from-start")
+	calls := 0
+	if _, err := d.pay(t.Context(), "k", &calls); err == nil {
+		t.Fatal("the call has an outcome")
+	}
+	waitFor(t, "the changes", func() bool { return strings.Contains(stdout.String(), "stuck") }, func() string { return stdout.String() + stderr.String() })
+	if code := end(); code != 0 {
+		t.Errorf("code %d: %s", code, stderr)
+	}
+	if out := stdout.String(); !strings.Contains(out, "POST /rides  - → open") || strings.Contains(out, "card") {
+		t.Errorf("tail printed %s", out)
+	}
+}
+
+// waitFor waits until something is true, with a deadline for a machine that hangs.
+func waitFor(t *testing.T, what string, is func() bool, seen func() string) {
+	t.Helper()
+	deadline := time.After(10 * time.Minute)
+	tick := time.NewTicker(10 * time.Millisecond)
+	defer tick.Stop()
+	for !is() {
+		select {
+		case <-deadline:
+			t.Fatalf("waited for %s; seen: %s", what, seen())
+		case <-tick.C:
+		}
+	}
+}
+
+// table create makes a table that the doctor finds good, adds what one lacks, and changes
+// nothing twice.
+func TestTableCreate(t *testing.T) {
+	d := newDesk(t)
+	table := d.env["IDEM_TABLE"] + "-made"
+	create := func(typed string, args ...string) (int, string, string) {
+		code, stdout, stderr := callWith(t, typed, map[string]string{"IDEM_TABLE": table}, append([]string{"table", "create"}, args...)...)
+		return code, strings.ReplaceAll(stdout, table, "TABLE"), strings.ReplaceAll(stderr, table, "TABLE")
+	}
+	story := ""
+	for _, step := range []struct {
+		typed string
+		args  []string
+		code  int
+	}{
+		{"", []string{"--dry-run"}, 0},
+		{"n\n", nil, 1},
+		{"y\n", []string{"--no-ttl", "--no-protection"}, 0},
+		{"", []string{"--no-ttl", "--no-protection"}, 0},
+		{"", []string{"--yes", "--json"}, 0},
+		{"", []string{"--yes"}, 0},
+	} {
+		code, stdout, stderr := create(step.typed, step.args...)
+		if code != step.code {
+			t.Errorf("%v: code %d, want %d", step.args, code, step.code)
+		}
+		story += fmt.Sprintf("$ samekey table create %s\n%s%s\n", strings.Join(step.args, " "), stderr, stdout)
+	}
+	golden(t, "table-create.txt", story)
+	code, stdout, _ := call(t, map[string]string{"IDEM_TABLE": table}, "doctor", "--endpoint-url", os.Getenv("AWS_ENDPOINT_URL_DYNAMODB"))
+	if code != 0 || strings.Contains(stdout, "error: ") || strings.Contains(stdout, "warning: ") {
+		t.Errorf("the doctor on it: code %d, %s", code, stdout)
+	}
+}
+
+// A table of an earlier version gets its stream and its index.
+func TestTableCreateAddsStreamAndIndex(t *testing.T) {
+	d := newDesk(t)
+	table := d.env["IDEM_TABLE"] + "-bare"
+	client, err := dynamo.NewClient(unhurried)
+	if err != nil {
+		t.Fatal(err)
+	}
+	in := dynamo.CreateTableInput(table)
+	in.GlobalSecondaryIndexes, in.StreamSpecification, in.AttributeDefinitions = nil, nil, in.AttributeDefinitions[:1]
+	if _, err := client.CreateTable(t.Context(), in); err != nil {
+		t.Fatal(err)
+	}
+	env := map[string]string{"IDEM_TABLE": table}
+	code, stdout, stderr := call(t, env, "table", "create", "--yes")
+	for _, want := range []string{"done: turn on the stream NEW_AND_OLD_IMAGES\n", "done: add the index waiting\n", "done: turn on deletion protection\n", "done: turn on TTL on exp_s\n"} {
+		if code != 0 || !strings.Contains(stdout, want) {
+			t.Errorf("code %d, %s%s: no %q", code, stdout, stderr, want)
+		}
+	}
+	if code, stdout, _ := call(t, env, "table", "create"); code != 0 || !strings.Contains(stdout, "as it should be") {
+		t.Errorf("the second time: code %d, %s", code, stdout)
+	}
+}
+
+// A table that can't be mended is told, and left alone.
+func TestTableCreateOnAnotherTable(t *testing.T) {
+	someAccount(t)
+	synctest.Test(t, func(t *testing.T) {
+		story := ""
+		for _, plant := range []func(*doctortest.World){
+			func(w *doctortest.World) {
+				w.Table["KeySchema"] = []any{object{"AttributeName": "id", "KeyType": "HASH"}}
+			},
+			func(w *doctortest.World) {
+				w.Table["StreamSpecification"] = object{"StreamEnabled": true, "StreamViewType": "KEYS_ONLY"}
+				w.TTL["AttributeName"] = "expires"
+			},
+			func(w *doctortest.World) {
+				w.Table["GlobalSecondaryIndexes"].([]any)[0].(object)["KeySchema"] = []any{object{"AttributeName": "pk", "KeyType": "HASH"}}
+			},
+		} {
+			w := doctortest.Good(time.Now())
+			plant(w)
+			code, stdout, stderr := callAt(t, w, "table", "create", "--table", "records", "--yes")
+			if code != 3 || stderr != "" {
+				t.Errorf("code %d, %q", code, stderr)
+			}
+			story += stdout
+		}
+		golden(t, "table-differs.txt", story)
+	})
+}

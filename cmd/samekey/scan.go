@@ -1,0 +1,56 @@
+package main
+
+import (
+	"context"
+
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
+	"github.com/spf13/pflag"
+
+	"github.com/samekey/samekey/internal/tablescan"
+)
+
+// scan is the flags of commands that scan the table.
+type scan struct {
+	opt      tablescan.Options
+	progress *progress
+}
+
+func newScan(env environment, fs *pflag.FlagSet) *scan {
+	s := &scan{progress: newProgress(env, fs)}
+	fs.IntVar(&s.opt.Segments, "segments", 4, "the number of parts of the table that are read at once")
+	fs.Float64Var(&s.opt.PagesPerSecond, "pages", 10, "pages a second; a page of 1 MB takes 128 read units")
+	return s
+}
+
+func (s *scan) check() error {
+	if s.opt.Segments < 1 || s.opt.Segments > 1000 || s.opt.PagesPerSecond <= 0 {
+		return wrongCallf("--segments is 1 to 1000, --pages above 0")
+	}
+	return nil
+}
+
+// each calls fn for each item, and shows the progress. It returns the number of items.
+func (s *scan) each(ctx context.Context, op *operator, about int64, fn func(tablescan.Item) error) (int64, error) {
+	s.opt.Table = op.table
+	s.progress.start("items seen")
+	defer s.progress.end()
+	s.opt.Seen = func(n int64) { s.progress.at(n, about) }
+	return tablescan.Each(ctx, op.client, s.opt, fn)
+}
+
+// about is the number of items and bytes of the table, up to six hours old.
+func (op *operator) about(ctx context.Context) (items, bytes int64, _ error) {
+	out, err := op.client.DescribeTable(ctx, &dynamodb.DescribeTableInput{TableName: &op.table})
+	if err != nil {
+		return 0, 0, err
+	}
+	if t := out.Table; t != nil {
+		if t.ItemCount != nil {
+			items = *t.ItemCount
+		}
+		if t.TableSizeBytes != nil {
+			bytes = *t.TableSizeBytes
+		}
+	}
+	return items, bytes, nil
+}

@@ -1,0 +1,145 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"strconv"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/samekey/samekey/dynamo/stream"
+	"github.com/samekey/samekey/idem/jobs"
+	"github.com/samekey/samekey/internal/stats"
+	"github.com/samekey/samekey/internal/tablescan"
+)
+
+const statsLong = `Counts the records of the table by state and cause, by route and by age.
+
+Without --scan it looks at a sample, a page of each segment, and the figures are
+those of the sample. --scan looks at the whole table, at the rate of --pages.
+--secrets counts the records that still need each secret of fingerprints, of the
+whole table: a secret that no record needs can be removed.`
+
+func newStats(env environment) *cobra.Command {
+	var whole, secrets bool
+	var grace time.Duration
+	cmd := &cobra.Command{
+		Use:   "stats [--table TABLE] [FLAGS]",
+		Short: "Count the records by state, cause, route and age",
+		Long:  statsLong,
+		Args:  takes(0, 0),
+	}
+	fs := cmd.Flags()
+	op := newOperator(env, fs)
+	s := newScan(env, fs)
+	fs.BoolVar(&whole, "scan", false, "count the whole table instead of a sample")
+	fs.BoolVar(&secrets, "secrets", false, "count the whole table by the secrets of fingerprints")
+	fs.DurationVar(&grace, "grace", jobs.DefaultGrace, "the completer's grace")
+	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
+		if err := s.check(); err != nil {
+			return err
+		}
+		if err := op.open(cmd.Context()); err != nil {
+			return err
+		}
+		rep := stats.New(op.table, env.now(), grace)
+		var err error
+		if rep.Items, rep.Bytes, err = op.about(cmd.Context()); err != nil {
+			return err
+		}
+		if s.opt.Pages = 1; whole || secrets {
+			s.opt.Pages = 0
+		}
+		seen, err := s.each(cmd.Context(), op, rep.Items, func(it tablescan.Item) error {
+			rep.Add(it)
+			return nil
+		})
+		if err != nil {
+			return err
+		}
+		rep.End(seen, s.opt.Pages == 0)
+		if rep.Waiting, err = stream.NewWaiting(op.client, op.store).Count(cmd.Context()); err != nil && !errors.Is(err, stream.ErrNoIndex) {
+			return err
+		}
+		switch {
+		case secrets && op.json:
+			return env.printJSON(rep.Secrets)
+		case secrets:
+			return env.printSecrets(rep)
+		case op.json:
+			return env.printJSON(rep)
+		}
+		return env.printStats(rep)
+	}
+	return exitCodes(cmd, nil)
+}
+
+func (e environment) printStats(rep *stats.Report) error {
+	what := "the whole table"
+	if !rep.Whole {
+		what = "a sample"
+	}
+	fmt.Fprintf(e.stdout, "table %s: about %d items, %d bytes; seen %d (%s): %d records, %d others, %d not understood\n\n",
+		rep.Table, rep.Items, rep.Bytes, rep.Seen, what, rep.Records, rep.Others, rep.Unreadable)
+	var rows [][]string
+	for _, c := range rep.States {
+		rows = append(rows, []string{c.Name, c.Cause, strconv.Itoa(c.Count)})
+	}
+	err := e.section([]string{"STATE", "CAUSE", "COUNT"}, rows)
+	err = errors.Join(err, e.section([]string{"ROUTE", "COUNT"}, plainCounts(rep.Routes)), e.section([]string{"AGE", "COUNT"}, plainCounts(rep.Ages)))
+	rows = nil
+	for _, k := range rep.Retention {
+		rows = append(rows, []string{k.Function, seconds(k.Least), seconds(k.Most), strconv.Itoa(k.Count)})
+	}
+	err = errors.Join(err, e.section([]string{"FUNCTION", "RETENTION, LEAST", "MOST", "COUNT"}, rows))
+	fmt.Fprintf(e.stdout, "jobs: %d waiting, %d parked\n", rep.Jobs, rep.Parked)
+	if rep.Waiting != nil {
+		fmt.Fprintf(e.stdout, "waiting for people (of the whole table, by its index): %d\n", rep.Waiting.Count)
+	}
+	if !rep.OldestOpen.IsZero() {
+		fmt.Fprintf(e.stdout, "oldest open operation: %s, claimed %v ago\n", rep.OldestOpenRecord, rep.At.Sub(rep.OldestOpen).Round(time.Second))
+	}
+	fmt.Fprintf(e.stdout, "size of a record: %d bytes in the mean, %d at most, %d above 1 KB\n", rep.MeanBytes, rep.MostBytes, rep.OverKB)
+	_, last := fmt.Fprintf(e.stdout, "write units of records in a month, at the rate of the last day: about %d\n", rep.WriteUnits)
+	return errors.Join(err, last)
+}
+
+func seconds(n int64) string { return (time.Duration(n) * time.Second).String() }
+
+func plainCounts(all []*stats.Count) (rows [][]string) {
+	for _, c := range all {
+		rows = append(rows, []string{c.Name, strconv.Itoa(c.Count)})
+	}
+	return rows
+}
+
+// section prints a table and an empty line; nothing without rows.
+func (e environment) section(head []string, rows [][]string) error {
+	if len(rows) == 0 {
+		return nil
+	}
+	err := e.printTable(head, rows)
+	fmt.Fprintln(e.stdout)
+	return err
+}
+
+func (e environment) printSecrets(rep *stats.Report) error {
+	var rows [][]string
+	for _, s := range rep.Secrets {
+		until := ""
+		if !s.Until.IsZero() {
+			until = s.Until.UTC().Format(time.RFC3339)
+		}
+		name := s.ID
+		if name == "" {
+			name = "(none)"
+		}
+		rows = append(rows, []string{name, strconv.Itoa(s.Count), strconv.Itoa(s.Open), until})
+	}
+	if err := e.printTable([]string{"SECRET", "NEEDED BY", "OF THEM WITHOUT AN END", "THE OTHERS UNTIL"}, rows); err != nil {
+		return err
+	}
+	_, err := fmt.Fprintf(e.stdout, "%d items seen, %d not understood\n", rep.Seen, rep.Unreadable)
+	return err
+}

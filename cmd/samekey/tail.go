@@ -1,0 +1,116 @@
+package main
+
+import (
+	"cmp"
+	"context"
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"time"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
+	"github.com/aws/aws-sdk-go-v2/service/dynamodbstreams"
+	"github.com/spf13/cobra"
+
+	"github.com/samekey/samekey/internal/local/eventsource"
+	"github.com/samekey/samekey/internal/local/lambdarun"
+	"github.com/samekey/samekey/internal/local/mendstream"
+	"github.com/samekey/samekey/internal/tail"
+)
+
+const tailLong = `Follows the table's stream, and prints a line for each change of a record.
+
+A line has the time, the record's short hash as in logs, the route, the states
+before and after, the last phase and the number of jobs. It has no key, no body
+and no result. Changes of one record come in order. Ctrl-C ends it.
+
+It is a reader of the stream, of which DynamoDB allows two for each shard: the
+worker may come late while it runs, if there is another reader too.`
+
+func newTail(env environment) *cobra.Command {
+	var begin bool
+	cmd := &cobra.Command{
+		Use:   "tail [--table TABLE] [FLAGS]",
+		Short: "Follow the changes of records, live",
+		Long:  tailLong,
+		Args:  takes(0, 0),
+	}
+	fs := cmd.Flags()
+	op := newOperator(env, fs)
+	fs.BoolVar(&begin, "from-start", false, "begin with the oldest change of the stream, up to a day ago")
+	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
+		if err := op.open(cmd.Context()); err != nil {
+			return err
+		}
+		arn, err := op.stream(cmd.Context())
+		if err != nil {
+			return err
+		}
+		source := eventsource.Stream{
+			Function: env.liner(op.json), API: op.streams(), ARN: arn, StartingPosition: eventsource.Latest, PollEvery: 250 * time.Millisecond,
+			Hooks: eventsource.Hooks{Error: func(err error) { env.note("samekey tail: %v; it goes on", err) }},
+		}
+		if begin {
+			source.StartingPosition = eventsource.TrimHorizon
+		}
+		mapping, err := source.Start(cmd.Context())
+		if err != nil {
+			return err
+		}
+		env.note("following %s", op.table)
+		<-cmd.Context().Done()
+		return mapping.Close()
+	}
+	return exitCodes(cmd, map[int]string{exitDone: "ended by Ctrl-C"})
+}
+
+// liner prints the changes of the events that it is invoked with. A stream's shards
+// invoke it at once.
+func (e environment) liner(asJSON bool) lambdarun.Invoker {
+	line := make(chan struct{}, 1)
+	return lambdarun.InvokerFunc(func(_ context.Context, payload []byte) ([]byte, error) {
+		changes, err := tail.Changes(payload)
+		if err != nil {
+			return nil, err
+		}
+		line <- struct{}{}
+		defer func() { <-line }()
+		for _, c := range changes {
+			if !asJSON {
+				fmt.Fprintln(e.stdout, printable(c.String()))
+				continue
+			}
+			raw, err := json.Marshal(c)
+			if err != nil {
+				return nil, err
+			}
+			fmt.Fprintln(e.stdout, string(raw))
+		}
+		return []byte("{}"), nil
+	})
+}
+
+// stream is the ARN of the table's stream.
+func (op *operator) stream(ctx context.Context) (string, error) {
+	out, err := op.client.DescribeTable(ctx, &dynamodb.DescribeTableInput{TableName: &op.table})
+	if err != nil {
+		return "", err
+	}
+	if s := out.Table.StreamSpecification; s == nil || !aws.ToBool(s.StreamEnabled) || out.Table.LatestStreamArn == nil {
+		return "", fmt.Errorf("the table %s has no stream: samekey table create turns it on", op.table)
+	}
+	return *out.Table.LatestStreamArn, nil
+}
+
+// streams is a client of the table's streams, which a local database serves too.
+func (op *operator) streams() *dynamodbstreams.Client {
+	return dynamodbstreams.NewFromConfig(op.sdk, func(o *dynamodbstreams.Options) {
+		if at := cmp.Or(op.endpoint, op.env.getenv("AWS_ENDPOINT_URL_DYNAMODB")); at != "" && o.BaseEndpoint == nil {
+			o.BaseEndpoint = &at
+			if op.env.http == nil { // DynamoDB Local writes empty maps wrong
+				o.HTTPClient = &http.Client{Transport: mendstream.Transport(nil)}
+			}
+		}
+	})
+}
