@@ -12,6 +12,8 @@ GOARCH_arm64  := arm64
 GOARCH_x86_64 := amd64
 HOSTARCH      := $(if $(filter arm64 aarch64,$(shell uname -m)),arm64,x86_64)
 LOCALFLAGS    ?=
+# The modules in this repository besides its own.
+MODULES       := examples/shop otel
 # Static, small, reproducible: see docs/decisions/0004-build-flags.md
 BUILD         := CGO_ENABLED=0 GOOS=linux GOARCH=$(GOARCH_$(ARCH)) go build -trimpath -buildvcs=false -ldflags=-s -tags=lambda.norpc
 
@@ -54,7 +56,7 @@ local: ## run template.yaml on this machine (docs/local.md; more flags in LOCALF
 .PHONY: test
 test: ## all tests; REQUIRE_DYNAMODB=1 makes a missing DynamoDB Local a failure
 	go test $(TESTFLAGS) ./...
-	cd examples/shop && go test $(TESTFLAGS) ./...
+	@for m in $(MODULES); do (set -x; cd $$m && go test $(TESTFLAGS) ./...) || exit; done
 
 LOAD          ?= 10000
 
@@ -77,10 +79,15 @@ stripe-sdks: ## the Stripe presets against Stripe's clients for Go, Python and N
 pictures: ## render every Mermaid diagram of the pages; a broken one fails (node, npm)
 	internal/tools/mermaid.sh
 
+.PHONY: tidy
+tidy: ## fail where go.mod or go.sum of a module is not tidy
+	go mod tidy -diff
+	@for m in $(MODULES); do (set -x; cd $$m && go mod tidy -diff) || exit; done
+
 .PHONY: vet
 vet: ## go vet, and samekey vet on all packages
 	go vet ./...
-	cd examples/shop && go vet ./...
+	@for m in $(MODULES); do (set -x; cd $$m && go vet ./...) || exit; done
 	@go build -o $(BIN)/samekey ./cmd/samekey
 	$(BIN)/samekey vet ./...
 	$(BIN)/samekey vet --lock examples/samekey.lock ./examples/...
@@ -89,7 +96,7 @@ vet: ## go vet, and samekey vet on all packages
 .PHONY: lint
 lint: $(LINT) ## golangci-lint, built from source on first use (about 5 minutes)
 	$(LINT) run
-	cd examples/shop && $(LINT) run
+	@for m in $(MODULES); do (set -x; cd $$m && $(LINT) run) || exit; done
 
 .PHONY: fmt
 fmt: $(LINT) ## format

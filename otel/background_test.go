@@ -1,0 +1,273 @@
+package otel_test
+
+import (
+	"context"
+	"crypto/rand"
+	"log/slog"
+	"net/http"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/aws/aws-lambda-go/events"
+	awslambda "github.com/aws/aws-lambda-go/lambda"
+	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
+	"github.com/aws/aws-sdk-go-v2/service/dynamodbstreams"
+	lambdaclient "github.com/aws/aws-sdk-go-v2/service/lambda"
+	"github.com/aws/aws-sdk-go-v2/service/sqs"
+	"github.com/aws/aws-sdk-go-v2/service/sqs/types"
+	"github.com/google/go-cmp/cmp"
+	"github.com/samekey/samekey/dynamo"
+	"github.com/samekey/samekey/dynamo/dynamotest"
+	"github.com/samekey/samekey/dynamo/stream"
+	"github.com/samekey/samekey/idem"
+	"github.com/samekey/samekey/idem/jobs"
+	"github.com/samekey/samekey/internal/local/eventsource"
+	"github.com/samekey/samekey/internal/local/lambdarun"
+	"github.com/samekey/samekey/internal/local/mendstream"
+	"github.com/samekey/samekey/lambda"
+	"github.com/samekey/samekey/lambda/completer"
+	"github.com/samekey/samekey/lambda/sink"
+	"github.com/samekey/samekey/lambda/worker"
+	oteltrace "go.opentelemetry.io/otel/trace"
+)
+
+const patience = 5 * time.Minute
+
+// queue is an SQS queue in this process: each message invokes the handler, after its
+// delay and on its own, until the handler takes it.
+type queue struct {
+	t       *testing.T
+	handler awslambda.Handler
+	taken   chan struct{} // a message was taken; nil: nobody waits
+	wg      sync.WaitGroup
+}
+
+func (q *queue) SendMessageBatch(_ context.Context, in *sqs.SendMessageBatchInput, _ ...func(*sqs.Options)) (*sqs.SendMessageBatchOutput, error) {
+	out := &sqs.SendMessageBatchOutput{}
+	for _, e := range in.Entries {
+		m := events.SQSMessage{
+			MessageId: rand.Text(), Body: aws.ToString(e.MessageBody), EventSource: "aws:sqs", EventSourceARN: "arn:aws:sqs:us-east-1:123456789012:receipts",
+			MessageAttributes: make(map[string]events.SQSMessageAttribute),
+		}
+		for name, v := range e.MessageAttributes {
+			m.MessageAttributes[name] = events.SQSMessageAttribute{DataType: aws.ToString(v.DataType), StringValue: v.StringValue}
+		}
+		q.wg.Go(func() { q.deliver(m, time.Duration(e.DelaySeconds)*time.Second) })
+		out.Successful = append(out.Successful, types.SendMessageBatchResultEntry{Id: e.Id})
+	}
+	return out, nil
+}
+
+func (q *queue) deliver(m events.SQSMessage, delay time.Duration) {
+	payload := encode(q.t, events.SQSEvent{Records: []events.SQSMessage{m}})
+	for {
+		select {
+		case <-q.t.Context().Done():
+			return
+		case <-time.After(delay):
+		}
+		out, err := q.handler.Invoke(q.t.Context(), payload)
+		if err == nil && strings.Contains(string(out), "[]") {
+			break
+		}
+		delay = time.Second
+	}
+	select {
+	case q.taken <- struct{}{}:
+	case <-q.t.Context().Done():
+	}
+}
+
+// function is Lambda's API in front of a handler.
+type function struct {
+	handler awslambda.Handler
+	resumed chan string // what the handler has answered
+}
+
+func (f *function) Invoke(ctx context.Context, in *lambdaclient.InvokeInput, _ ...func(*lambdaclient.Options)) (*lambdaclient.InvokeOutput, error) {
+	out, err := f.handler.Invoke(ctx, in.Payload)
+	f.resumed <- string(out)
+	return &lambdaclient.InvokeOutput{StatusCode: http.StatusOK, Payload: out}, err
+}
+
+// stack is an application with its background: the request's function, worker, and
+// consumer on one table, each with tracing. DynamoDB Local has the table; the queues
+// are in this process.
+type stack struct {
+	*recorded
+	api       awslambda.Handler
+	delivered chan struct{}
+	consumed  chan struct{}
+	resumed   chan string
+}
+
+func newStack(t *testing.T, p *provider) *stack {
+	t.Helper()
+	db, name := dynamotest.Start(t), "otel-"+rand.Text()
+	client := db.Client(dynamo.Tune)
+	if err := dynamo.CreateTable(t.Context(), client, name); err != nil {
+		t.Fatal(err)
+	}
+	table, err := client.DescribeTable(t.Context(), &dynamodb.DescribeTableInput{TableName: &name})
+	if err != nil {
+		t.Fatal(err)
+	}
+	store, err := dynamo.New(client, name)
+	if err != nil {
+		t.Fatal(err)
+	}
+	s := &stack{recorded: record(t), delivered: make(chan struct{}), consumed: make(chan struct{}), resumed: make(chan string, 10)}
+	engine := idem.New(store, s.Engine, func(o *idem.Options) { o.Function, o.Resumable = "rides", true })
+	s.api = lambda.Wrap(engine, lambda.HTTPAPI, p.ride)
+
+	receipts := &queue{t: t, taken: s.consumed, handler: lambda.WrapEach(
+		idem.New(store, s.Engine, func(o *idem.Options) { o.Namespace = "receipts" }), lambda.SQS,
+		func(context.Context, events.SQSMessage) error { return nil },
+	)}
+	tickets := &queue{t: t}
+	w := worker.New(client, store, completer.NewQueue(tickets, "https://tickets"), func(o *worker.Options) {
+		o.Sink = jobs.Route{"receipt": sink.NewQueue(receipts, "https://receipts")}
+		o.Functions = completer.Invoke(&function{s.api, s.resumed}, "rides")
+		o.Grace = time.Millisecond
+		o.Drain = func(o *stream.DrainOptions) {
+			s.Drain(o)
+			o.Hooks = stream.Hooks{Delivered: func(ctx context.Context, _ jobs.Delivery) {
+				select {
+				case s.delivered <- struct{}{}:
+				case <-ctx.Done():
+				}
+			}}
+		}
+	})
+	tickets.handler = w
+	base := &http.Transport{}
+	options := client.Options()
+	mapping, err := eventsource.Stream{
+		Function: lambdarun.InProcess(w, patience), ARN: aws.ToString(table.Table.LatestStreamArn), ReportBatchItemFailures: true,
+		API: dynamodbstreams.New(dynamodbstreams.Options{
+			BaseEndpoint: &db.Endpoint, Region: options.Region, Credentials: options.Credentials, HTTPClient: &http.Client{Transport: mendstream.Transport(base)},
+		}),
+		Logger: slog.New(slog.NewTextHandler(t.Output(), nil)),
+	}.Start(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		_ = mapping.Close()
+		base.CloseIdleConnections()
+		receipts.wg.Wait()
+		tickets.wg.Wait()
+	})
+	return s
+}
+
+// await waits until a job is delivered and consumed.
+func (s *stack) await(t *testing.T) {
+	t.Helper()
+	late := time.After(patience)
+	for _, event := range []struct {
+		name string
+		ch   chan struct{}
+	}{{"delivered", s.delivered}, {"consumed", s.consumed}} {
+		select {
+		case <-event.ch:
+		case <-late:
+			t.Fatalf("no job was %s", event.name)
+		}
+	}
+}
+
+// From the client to the consumer of the job, through DynamoDB, stream and queue, a
+// request is one trace.
+func TestTraceThroughDrainAndConsumer(t *testing.T) {
+	t.Parallel()
+	s := newStack(t, newProvider(t))
+	if re := send(t, s.api, post(t, clientParent, "")); re.StatusCode != http.StatusCreated {
+		t.Fatalf("got %+v", re)
+	}
+	s.await(t)
+	all := s.spans()
+	all.known(t)
+	all.ofTrace(t, all.named(t, "samekey operation").SpanContext.TraceID())
+	const want = `samekey operation 201
+  samekey claim new
+  samekey phase ride_created
+    samekey commit
+  samekey phase charge_created
+    samekey call charge_created
+    samekey commit
+  samekey phase finish
+    samekey finish
+    samekey deliver receipt
+    samekey process 200
+      samekey claim new
+      samekey finish
+`
+	if diff := cmp.Diff(want, all.tree(clientSpan, 0)); diff != "" {
+		t.Errorf("spans (-want +got):\n%s", diff)
+	}
+	for name, kind := range map[string]oteltrace.SpanKind{"samekey deliver receipt": oteltrace.SpanKindProducer, "samekey process": oteltrace.SpanKindConsumer} {
+		if s := all.named(t, name); s.SpanKind != kind {
+			t.Errorf("%s is of kind %s", name, s.SpanKind)
+		}
+	}
+}
+
+// A request that a completer finishes has a second trace, which is linked to the first
+// attempt; the job's delivery and consumer belong to the attempt that staged it.
+func TestTraceThroughTheCompleter(t *testing.T) {
+	t.Parallel()
+	p := newProvider(t)
+	p.failOnce()
+	s := newStack(t, p)
+	if re := send(t, s.api, post(t, clientParent, "")); re.StatusCode != http.StatusInternalServerError {
+		t.Fatalf("got %+v", re)
+	}
+	select {
+	case out := <-s.resumed:
+		if !strings.Contains(out, `"done"`) {
+			t.Fatalf("the completer got %s", out)
+		}
+	case <-time.After(patience):
+		t.Fatal("no completer has come")
+	}
+	s.await(t)
+	all := s.spans()
+	all.known(t)
+	const first = `samekey operation internal_error
+  samekey claim new
+  samekey phase ride_created
+    samekey commit
+  samekey phase charge_created internal_error
+    samekey call charge_created internal_error
+  samekey release
+`
+	if diff := cmp.Diff(first, all.tree(clientSpan, 0)); diff != "" {
+		t.Errorf("spans of the first attempt (-want +got):\n%s", diff)
+	}
+	const resumed = `samekey resume 201
+  samekey phase charge_created
+    samekey call charge_created
+    samekey commit
+  samekey phase finish
+    samekey finish
+    samekey deliver receipt
+    samekey process 200
+      samekey claim new
+      samekey finish
+`
+	if diff := cmp.Diff(resumed, all.tree(oteltrace.SpanID{}.String(), 0)); diff != "" {
+		t.Errorf("spans of the completer's attempt (-want +got):\n%s", diff)
+	}
+	resume, operation := all.named(t, "samekey resume"), all.named(t, "samekey operation")
+	linkedTo(t, resume, "first_attempt", operation.SpanContext)
+	if a, b := attributeOf(t, resume, "samekey.operation"), attributeOf(t, operation, "samekey.operation"); a != b {
+		t.Errorf("the attempts are of the operations %s and %s", a, b)
+	}
+	if len(p.parents) != 2 || !strings.Contains(p.parents[0], clientTrace) || !strings.Contains(p.parents[1], resume.SpanContext.TraceID().String()) {
+		t.Errorf("the provider got %v", p.parents)
+	}
+}

@@ -1,0 +1,20 @@
+// Package otel traces and counts with OpenTelemetry. It is a module of its own, so that
+// a program without OpenTelemetry links none of it.
+//
+//	import samekeyotel "github.com/samekey/samekey/otel"
+//
+//	engine := idem.New(store, samekeyotel.Telemetry{}.Engine)
+//	drain := stream.NewDrain(store, sinks, samekeyotel.Telemetry{}.Drain)
+//
+// A trace goes from the client's traceparent through the claim, the phases, their calls
+// and commits, to the deliveries and consumers of the jobs. A completer's attempt and a
+// replay are traces of their own, with a link to the first attempt.
+//
+// The zero [Telemetry] uses the global providers of go.opentelemetry.io/otel. Package
+// otel links no exporter: the program sets up its own.
+//
+// # Attributes
+//
+// No attribute holds a key, a body, an answer, or the text of an error. [Attributes]
+// lists all of them; docs/opentelemetry.md has a picture of a trace.
+package otel
