@@ -1,10 +1,7 @@
 package dynamo
 
 import (
-	"fmt"
 	"maps"
-	"slices"
-	"strconv"
 
 	"github.com/samekey/samekey/dynamo/internal/item"
 	"github.com/samekey/samekey/idem/store"
@@ -14,12 +11,8 @@ import (
 // wait sets or removes the attributes of the index of what waits for people, if a
 // commit begins, changes or ends a wait. A good request's commits do neither.
 //
-// Parked jobs keep a record in the index too, and writes about jobs don't raise ver. If
-// the wait after the commit depends on them, the commit is conditional on each job:
-//   - if not parked in prev: a drain may park it between the read and this write, which
-//     would take the record out of the index;
-//   - if parked in prev: an operator may redrive it meanwhile, and this write would
-//     leave the record in the index for good.
+// A parked job keeps a record in the index too. So if the wait after the commit depends
+// on the jobs, the commit is conditional on them ([item.HoldJobs]).
 func (u *update) wait(prev, next *store.Record) {
 	was, is := state.WaitOf(prev), state.WaitOf(next)
 	if was == is && prev.WaitSince.Equal(next.WaitSince) {
@@ -33,25 +26,9 @@ func (u *update) wait(prev, next *store.Record) {
 		u.set.WriteString(", " + item.SetSince) // a job may have been parked since prev was read: since then the record waits
 		u.args[":since"] = u.Millis(next.WaitSince)
 	}
-	if is.Cause == state.NoCause || is.Cause == state.CauseParked {
-		u.holdJobs(prev.Jobs)
-	}
-}
-
-// holdJobs makes the write conditional on which of the jobs are parked.
-func (u *update) holdJobs(jobs map[string]store.Job) {
-	if len(jobs) == 0 {
-		return
-	}
-	u.names = maps.Clone(u.names)
-	u.names["#f"] = item.JobFailed
-	for i, name := range slices.Sorted(maps.Keys(jobs)) {
-		n, test := "#w"+strconv.Itoa(i), "attribute_not_exists"
-		if jobs[name].Failed != "" {
-			test = "attribute_exists"
-		}
-		u.names[n] = name
-		u.condition += fmt.Sprintf(" AND %s(%s.%s.#f)", test, item.AttrJobs, n)
+	if is.OfJobs() {
+		u.names = maps.Clone(u.names)
+		u.condition += item.HoldJobs(prev.Jobs, u.names)
 	}
 }
 

@@ -2,12 +2,12 @@ package stream
 
 import (
 	"context"
-	"errors"
+	"fmt"
+	"maps"
 	"slices"
 	"strings"
 
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
-	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 
 	"github.com/samekey/samekey/dynamo/internal/item"
 	"github.com/samekey/samekey/idem/store"
@@ -21,6 +21,10 @@ const (
 	//     operation's jobs have the same names;
 	//   - attribute_exists(jobs): without the map the update's path is invalid.
 	ackCondition = "id = :id AND attribute_exists(jobs)"
+
+	// notWaiting: a delivered job may have been parked meanwhile. Then its wait ends
+	// with it, in a write of its own ([jobWriter.acknowledgeWaiting]).
+	notWaiting = " AND attribute_not_exists(waits)"
 
 	// lastCondition is for an acknowledgement that also lets the record go:
 	//   - st = :done: an unfinished operation is kept for its own sake;
@@ -36,13 +40,10 @@ const (
 	letGoCondition = "id = :id AND st = :done AND keep = :jobs AND attribute_exists(until_s) AND size(jobs) = :zero"
 
 	// letGoUpdate gives a record the end that it would have without jobs: that of
-	// its replay, or of its tombstone if it has one, for which until_s stays.
-	letGoUpdate = "SET exp_s = until_s + if_not_exists(tomb_s, :zero) REMOVE keep"
+	// its replay, or of its tombstone if it has one, for which until_s stays. A finished
+	// record without jobs waits for nobody.
+	letGoUpdate = "SET exp_s = until_s + if_not_exists(tomb_s, :zero) REMOVE keep, waits, wait_ms, wait_in"
 )
-
-// jobWriter writes the results of jobs into records. Its writes don't raise ver, so
-// a holder is not disturbed.
-type jobWriter struct{ table item.Table }
 
 // acknowledge removes delivered jobs, by their names in image.Jobs, from image's
 // record, as far as they still exist. If image is finished and these jobs are the
@@ -68,10 +69,46 @@ func (w jobWriter) acknowledge(ctx context.Context, image *store.Record, names .
 		}
 	}
 	now, refused, err := w.amend(ctx, "acknowledge", w.ack(image, names, false))
-	if err != nil || refused || !state.KeptForNothing(now) {
+	switch {
+	case err != nil || now.ID != image.ID:
 		return err
+	case refused:
+		if now, err = w.acknowledgeWaiting(ctx, now, names); err != nil {
+			return err
+		}
+	}
+	if !state.KeptForNothing(now) {
+		return nil
 	}
 	return w.letGo(ctx, now)
+}
+
+// acknowledgeWaiting is the acknowledgement in a record that waits for people, such as
+// for one of these jobs, which another drain has parked. It returns the current record;
+// a zero Record if the operation is gone.
+func (w jobWriter) acknowledgeWaiting(ctx context.Context, now *store.Record, names []string) (*store.Record, error) {
+	id := now.ID
+	for range amendRounds {
+		names = slices.DeleteFunc(slices.Clone(names), func(name string) bool { _, there := now.Jobs[name]; return !there })
+		if len(names) == 0 {
+			return now, nil
+		}
+		after := *now
+		after.Jobs = maps.Clone(now.Jobs)
+		maps.DeleteFunc(after.Jobs, func(name string, _ store.Job) bool { return slices.Contains(names, name) })
+		paths, placeholders := jobPaths(names)
+		next, refused, err := w.amend(ctx, "acknowledge", w.withWait(now, &after, names, ackCondition, paths, placeholders))
+		switch {
+		case err != nil:
+			return nil, err
+		case next.ID != id:
+			return &store.Record{}, nil
+		case !refused:
+			return next, nil
+		}
+		now = next
+	}
+	return nil, fmt.Errorf("dynamo: acknowledge: %w: other writes come in between", store.ErrConflict)
 }
 
 func anyOf(jobs map[string]store.Job, names []string) bool {
@@ -80,7 +117,7 @@ func anyOf(jobs map[string]store.Job, names []string) bool {
 
 func (w jobWriter) ack(image *store.Record, names []string, last bool) *dynamodb.UpdateItemInput {
 	var v item.Values
-	condition, update := ackCondition, "REMOVE "
+	condition, update := ackCondition+notWaiting, "REMOVE "
 	args := item.Map{":id": v.Str(image.ID)}
 	if last {
 		condition, update = lastCondition, letGoUpdate+", "
@@ -105,44 +142,4 @@ func (w jobWriter) letGo(ctx context.Context, image *store.Record) error {
 		":id": v.Str(image.ID), ":done": v.Str(string(store.Done)), ":jobs": v.Str(string(store.KeepJobs)), ":zero": v.Num(0),
 	}))
 	return err
-}
-
-func (w jobWriter) amendment(pk, condition, update string, args item.Map) *dynamodb.UpdateItemInput {
-	return &dynamodb.UpdateItemInput{
-		TableName:                           &w.table.Name,
-		Key:                                 item.Key(pk),
-		ConditionExpression:                 &condition,
-		UpdateExpression:                    &update,
-		ExpressionAttributeValues:           args,
-		ReturnValues:                        types.ReturnValueAllNew,
-		ReturnValuesOnConditionCheckFailure: types.ReturnValuesOnConditionCheckFailureAllOld,
-	}
-}
-
-// amendRounds is how often a write about jobs is sent, besides the client's retries:
-// a transaction on the record ends soon.
-const amendRounds = 6
-
-// amend sends a repeatable write until it gets an answer. It returns the current
-// record, and whether that record refused the write. now is never nil without an
-// error; it is a zero Record if there is none.
-func (w jobWriter) amend(ctx context.Context, op string, in *dynamodb.UpdateItemInput) (now *store.Record, refused bool, err error) {
-	for round := range amendRounds {
-		if round > 0 && !item.Pause(ctx, round) {
-			break
-		}
-		var out *dynamodb.UpdateItemOutput
-		if out, err = w.table.Access.UpdateItem(ctx, in); err == nil {
-			now, err = item.Decode(out.Attributes)
-			return now, false, err
-		}
-		now, err = item.WriteError(op, err)
-		if err == nil {
-			return now, true, nil
-		}
-		if !errors.Is(err, store.ErrUnknown) && !errors.Is(err, store.ErrConflict) {
-			break
-		}
-	}
-	return nil, false, err
 }

@@ -8,6 +8,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"time"
 
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
 
@@ -93,10 +94,14 @@ func (w jobWriter) park(now *store.Record, names []string, failures map[string]e
 	// new round, which an operator has begun.
 	condition := waiting(paths) + each(paths, " AND %s.#t >= :max")
 	args := item.Map{":id": v.Str(now.ID), ":max": v.Num(int64(maxTries))}
-	sets := make([]string, len(paths))
+	// A record that waits already, for whatever, has the entry of its first cause. So a
+	// give-up or another drain in between doesn't matter.
+	wait := state.Wait{Cause: state.CauseParked, Job: names[0], Kind: now.Jobs[names[0]].Kind, Reason: reason(failures[names[0]])}
+	args[":waits"], args[":wait_in"], args[":since"] = v.Str(item.WaitKey(wait.Cause, now.PK)), v.WaitIn(wait), v.Millis(time.Now())
+	sets := []string{"waits = if_not_exists(waits, :waits)", "wait_in = if_not_exists(wait_in, :wait_in)", item.SetSince}
 	for i, path := range paths {
 		n := strconv.Itoa(i)
-		sets[i] = path + ".#f = :f" + n
+		sets = append(sets, path+".#f = :f"+n)
 		args[":f"+n] = v.Str(reason(failures[names[i]]))
 	}
 	in := w.amendment(now.PK, condition, "SET "+strings.Join(sets, ", "), args)

@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"maps"
 	"slices"
-	"strings"
 
 	"github.com/samekey/samekey/dynamo"
 	"github.com/samekey/samekey/dynamo/internal/item"
@@ -53,17 +52,18 @@ func (w jobWriter) redrive(ctx context.Context, pk, id string, names []string) (
 }
 
 func (w jobWriter) unpark(ctx context.Context, now *store.Record, names []string) (*store.Record, bool, error) {
-	var v item.Values
 	paths, placeholders := jobPaths(names)
 	placeholders["#t"], placeholders["#f"] = item.JobTries, item.JobFailed
 	condition := ackCondition + each(paths, " AND attribute_exists(%s.#f)") // still parked: counts of a new round stay
 	remove := make([]string, 0, 2*len(paths))
-	for _, path := range paths {
+	after := now.Clone()
+	for i, path := range paths {
 		remove = append(remove, path+".#f", path+".#t")
+		job := after.Jobs[names[i]]
+		job.Failed = ""
+		after.Jobs[names[i]] = job
 	}
-	in := w.amendment(now.PK, condition, "REMOVE "+strings.Join(remove, ", "), item.Map{":id": v.Str(now.ID)})
-	in.ExpressionAttributeNames = placeholders
-	return w.amend(ctx, "redrive", in)
+	return w.amend(ctx, "redrive", w.withWait(now, after, names, condition, remove, placeholders))
 }
 
 func parkedJobs(r *store.Record, names []string) (parked []string) {

@@ -137,6 +137,7 @@ var moves = map[string]move{
 		}
 		next := *r
 		next.Jobs, next.Keep, next.Expires = nil, store.KeepNothing, r.Until.Add(r.Tombstone)
+		next.WaitSince = time.Time{}
 		return []*store.Record{&next}
 	},
 }

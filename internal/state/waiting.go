@@ -28,6 +28,10 @@ type Wait struct {
 	Reason string // why it was parked
 }
 
+// OfJobs reports whether only the jobs of a record decide if it waits: it is neither
+// stuck nor blocked.
+func (w Wait) OfJobs() bool { return w.Cause == NoCause || w.Cause == CauseParked }
+
 // WaitOf returns what a record waits for. Nothing but these facts of the record
 // decides: neither time nor lease, so only a write begins or ends a wait.
 func WaitOf(r *store.Record) (w Wait) {

@@ -1,11 +1,16 @@
 package item
 
 import (
+	"fmt"
 	"hash/fnv"
+	"maps"
+	"slices"
 	"strconv"
+	"strings"
 
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 
+	"github.com/samekey/samekey/idem/store"
 	"github.com/samekey/samekey/internal/state"
 )
 
@@ -44,6 +49,26 @@ func WaitKey(cause state.Cause, pk string) string {
 }
 
 func waitKey(cause state.Cause, shard int) string { return string(cause) + "#" + strconv.Itoa(shard) }
+
+// HoldJobs returns a condition, beginning with AND, that is true while of these jobs the
+// same are parked; names gets its placeholders. A write that ends a wait, or turns it
+// into the wait of a parked job, needs it, since writes about jobs don't raise ver:
+//   - a job that is not parked: a drain may park it between the read and the write,
+//     which would take the record out of the index;
+//   - a parked job: an operator may redrive it meanwhile, and the write would leave the
+//     record in the index for good.
+func HoldJobs(jobs map[string]store.Job, names map[string]string) string {
+	var b strings.Builder
+	for i, name := range slices.Sorted(maps.Keys(jobs)) {
+		n, test := "#w"+strconv.Itoa(i), "attribute_not_exists"
+		if jobs[name].Failed != "" {
+			test = "attribute_exists"
+		}
+		names[n], names["#f"] = name, JobFailed
+		fmt.Fprintf(&b, " AND %s(%s.%s.#f)", test, AttrJobs, n)
+	}
+	return b.String()
+}
 
 // WaitIn returns where a record stands, for the list.
 func (v *Values) WaitIn(w state.Wait) Value {

@@ -33,7 +33,7 @@ func jobMutants() []mutant {
 		},
 		{
 			rule: "Clean", what: "an early job's acknowledgement doesn't settle what was finished since",
-			in: "dynamo/stream.jobWriter.acknowledge", old: "if $err != nil || $refused || !state.KeptForNothing($now) {", new: "if $err != nil || $refused || $now != nil {", run: changed,
+			in: "dynamo/stream.jobWriter.acknowledge", old: "if !state.KeptForNothing($now) {", new: "if $now != nil {", run: changed,
 		},
 		{
 			rule: "Clean", what: "a refused last acknowledgement doesn't settle what has no jobs any more",
