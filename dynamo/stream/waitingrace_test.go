@@ -98,7 +98,7 @@ func TestWaitingRaces(t *testing.T) {
 			t.Parallel()
 			tab := &races{Table: tabletest.New(t)}
 			claimed := state.Claimed(store.Record{PK: "v1##race", ID: "i", Fingerprint: "f"}, now, now.Add(time.Hour), time.Hour)
-			claimed = state.Advanced(claimed, []store.Phase{{Name: "one"}}, map[string]store.Job{
+			claimed = state.Advanced(claimed, now, []store.Phase{{Name: "one"}}, map[string]store.Job{
 				"0.0": {Kind: "mail", Args: []byte("{}")}, "0.1": {Kind: "mail", Args: []byte("{}")},
 			}, nil)
 			state.Stamp(claimed, nil, "a")

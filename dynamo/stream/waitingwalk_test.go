@@ -174,12 +174,12 @@ func (w *walker) hold(s *dynamo.Store, r *store.Record) (string, error) {
 	one := []store.Phase{{Name: fmt.Sprintf("p%d", len(v.Phases)), Result: []byte("1")}}
 	switch w.rand.IntN(8) {
 	case 0, 1, 2:
-		return w.commit(s, "phase", v, state.Advanced(v, one, staged, nil), v.Owner)
+		return w.commit(s, "phase", v, state.Advanced(v, w.now, one, staged, nil), v.Owner)
 	case 3:
 		return w.commit(s, "give up", v, state.GivenUp(v, w.now, "why"), v.Owner)
 	case 4:
 		one[0].Result, one[0].Intent = nil, true
-		return w.commit(s, "give up a call", v, state.GivenUp(state.Advanced(v, one, nil, nil), w.now, "why"), v.Owner)
+		return w.commit(s, "give up a call", v, state.GivenUp(state.Advanced(v, w.now, one, nil, nil), w.now, "why"), v.Owner)
 	case 5:
 		return w.commit(s, "refuse", v, state.Released(v, w.now, state.GiveBack{Refusal: errors.New("another phase")}), v.Owner)
 	case 6:
