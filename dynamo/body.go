@@ -33,10 +33,10 @@ func (s *Store) encodeBody(ctx context.Context, v *item.Values, r *store.Record)
 		body, zipped = item.Compress(r.Response.Body)
 	}
 	if r.Overflow == nil && len(body) > s.inline {
-		r.Overflow = s.overflow(r.Owner, r.Response.Body, body, zipped)
+		r.Overflow = s.overflow(r.Owner, r.Response.Body, body, zipped, v.Box)
 	}
 	if r.Overflow != nil {
-		if err := s.putCompanions(ctx, r, body); err != nil {
+		if err := s.putCompanions(ctx, r, body, v.Box); err != nil {
 			return nil, err
 		}
 	}
@@ -51,12 +51,12 @@ func tooLarge(what string, n int) error {
 // putCompanions writes body in chunks under the owner's nonce, so a worker that lost
 // its lease can't change the winner's body, and under numbers that this process
 // never uses again, so a late write of an earlier try can't either.
-func (s *Store) putCompanions(ctx context.Context, r *store.Record, body []byte) error {
+func (s *Store) putCompanions(ctx context.Context, r *store.Record, body []byte, box *item.Box) error {
 	end := r.Expires
 	if end.Before(r.Until) {
 		end = r.Until
 	}
-	if err := s.putChunks(ctx, r.PK, r.Overflow, body, end.Add(companionsOutlive)); err != nil {
+	if err := s.putChunks(ctx, r.PK, r.Overflow, body, end.Add(companionsOutlive), box); err != nil {
 		// Whether or not chunks were written, the record was not changed.
 		return fmt.Errorf("dynamo: write body: %w", err)
 	}
@@ -64,11 +64,11 @@ func (s *Store) putCompanions(ctx context.Context, r *store.Record, body []byte)
 }
 
 // overflow describes companions for body, whose stored form is packed.
-func (s *Store) overflow(owner string, body, packed []byte, zipped bool) *store.Overflow {
+func (s *Store) overflow(owner string, body, packed []byte, zipped bool, box *item.Box) *store.Overflow {
 	count := (len(packed) + chunkSize - 1) / chunkSize
 	return &store.Overflow{
 		Owner: owner, First: s.companions.Add(int64(count)) - int64(count), Count: count, Missing: count,
-		Length: len(body), Gzip: zipped, SHA256: sha256.Sum256(body),
+		Length: len(body), Gzip: zipped, SHA256: sha256.Sum256(body), Sealed: box != nil,
 	}
 }
 
@@ -76,24 +76,33 @@ func (s *Store) overflow(owner string, body, packed []byte, zipped bool) *store.
 // role doesn't allow BatchGetItem, by one read for every 390 KiB.
 func (s *Store) LoadBody(ctx context.Context, r *store.Record) (err error) {
 	if r.Overflow != nil && r.Response != nil {
-		r.Response.Body, err = s.readBody(ctx, r.PK, r.Overflow)
+		r.Response.Body, err = s.readBody(ctx, r, r.Overflow)
 	}
 	if err == nil && r.Input != nil && r.Input.Overflow != nil {
-		r.Input.Body, err = s.readBody(ctx, r.PK, r.Input.Overflow)
+		r.Input.Body, err = s.readBody(ctx, r, r.Input.Overflow)
 	}
 	return err
 }
 
-func (s *Store) readBody(ctx context.Context, pk string, o *store.Overflow) ([]byte, error) {
-	chunks, err := s.getChunks(ctx, pk, o)
+func (s *Store) readBody(ctx context.Context, r *store.Record, o *store.Overflow) ([]byte, error) {
+	chunks, err := s.getChunks(ctx, r.PK, o)
 	if err != nil {
 		return nil, item.ReadError("read body", err)
 	}
+	box := item.NewBox(item.SealOf(r).Key(), r)
+	if o.Sealed && box == nil {
+		return nil, fmt.Errorf("dynamo: read body: %w", store.ErrSealed)
+	}
 	body := make([]byte, 0, o.Length)
 	for i := range o.Count {
-		chunk, ok := item.Chunk(chunks[companionKey(pk, o, i)])
+		chunk, ok := item.Chunk(chunks[companionKey(r.PK, o, i)])
 		if !ok {
 			return nil, fmt.Errorf("dynamo: %w: part %d of %d is missing", store.ErrNotKept, i+1, o.Count)
+		}
+		if o.Sealed {
+			if chunk, err = box.OpenChunk(chunk, o, i); err != nil {
+				return nil, fmt.Errorf("dynamo: %w: part %d of %d of a sealed body: %w", store.ErrCorrupt, i+1, o.Count, err)
+			}
 		}
 		body = append(body, chunk...)
 	}

@@ -23,8 +23,12 @@ import (
 //nolint:tparallel // the steps are one story on one table
 func TestCallsPerRequest(t *testing.T) {
 	t.Parallel()
+	callsPerRequest(t, newTable(t))
+}
+
+func callsPerRequest(t *testing.T, tab *table) {
+	t.Helper()
 	ctx := t.Context() // a slow machine takes minutes for the large bodies
-	tab := newTable(t)
 	engine := tab.Engine()
 	const reply = `{"id":"order-1","amount":2000,"currency":"usd"}`
 

@@ -29,7 +29,7 @@ const (
 // progress in over. It retries until ctx ends: companions have no condition, so they
 // may be sent again at any time. An error is never ErrUnknown, because the record
 // that will refer to the companions was not changed.
-func (s *Store) putChunks(ctx context.Context, pk string, over *store.Overflow, packed []byte, end time.Time) error {
+func (s *Store) putChunks(ctx context.Context, pk string, over *store.Overflow, packed []byte, end time.Time, box *item.Box) error {
 	for over.Missing > 0 {
 		first := over.Count - over.Missing
 		n := min(s.batch(), over.Missing)
@@ -37,7 +37,11 @@ func (s *Store) putChunks(ctx context.Context, pk string, over *store.Overflow, 
 		for i := range todo {
 			var v item.Values
 			at := (first + i) * chunkSize
-			todo[i].PutRequest = &types.PutRequest{Item: v.Companion(companionKey(pk, over, first+i), end, packed[at:min(at+chunkSize, len(packed))])}
+			chunk := packed[at:min(at+chunkSize, len(packed))]
+			if over.Sealed {
+				chunk = box.Chunk(chunk, over, first+i)
+			}
+			todo[i].PutRequest = &types.PutRequest{Item: v.Companion(companionKey(pk, over, first+i), end, chunk)}
 		}
 		for round := 1; ; round++ {
 			var err error

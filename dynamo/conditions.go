@@ -35,4 +35,8 @@ const (
 	takeHands = ", hands = list_append(if_not_exists(hands, :none), :hand)"
 	// takeDoubts: calls of the attempt that never came back, since it began.
 	takeDoubts = ", doubts = :doubts, doubt_ms = run_ms"
+
+	// untakeSet undoes a take-over on holderCondition, except for doubts: the earlier
+	// holder never came back.
+	untakeSet = "SET ver = :ver1, lease_ms = :zero, tries = tries - :one"
 )

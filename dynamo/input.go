@@ -23,7 +23,7 @@ func (s *Store) encodeInput(v *item.Values, r *store.Record) (req item.Value, la
 	in := r.Input
 	body, zipped := item.Compress(in.Body)
 	if len(body) > s.inline {
-		in.Overflow = s.overflow(r.Owner, in.Body, body, zipped)
+		in.Overflow = s.overflow(r.Owner, in.Body, body, zipped, v.Box)
 		return v.Input(in, in.Overflow, nil, false), body
 	}
 	return v.Input(in, nil, body, zipped), nil
@@ -42,28 +42,28 @@ func (s *Store) keepInput(ctx context.Context, next, held *store.Record, err err
 			held, err = now, nil
 		}
 	}
-	into := next.Input.Overflow
+	into, box := next.Input.Overflow, boxOf(next)
 	switch {
 	case err != nil:
 		return held, err
 	case held == nil:
 	case held.Owner == next.Owner && held.Ver == 1 && held.Input != nil && held.Input.Overflow != nil:
-		into = missing(held.Input.Overflow) // claimed before, and the answer was lost
+		into, box = missing(held.Input.Overflow), boxOf(held) // claimed before, and the answer was lost
 	default:
 		return held, nil
 	}
-	s.putInput(ctx, next.PK, into, large)
+	s.putInput(ctx, next.PK, into, large, box)
 	return held, nil
 }
 
 // putInput takes half of the remaining time: the other half is the handler's.
-func (s *Store) putInput(ctx context.Context, pk string, into *store.Overflow, large []byte) {
+func (s *Store) putInput(ctx context.Context, pk string, into *store.Overflow, large []byte, box *item.Box) {
 	if d, ok := ctx.Deadline(); ok {
 		var cancel context.CancelFunc
 		ctx, cancel = context.WithTimeout(ctx, time.Until(d)/2)
 		defer cancel()
 	}
-	_ = s.putChunks(ctx, pk, into, large, time.Now().Add(inputOutlives))
+	_ = s.putChunks(ctx, pk, into, large, time.Now().Add(inputOutlives), box)
 }
 
 // missing returns o with none of its companions written.
@@ -94,7 +94,7 @@ func (s *Store) tendInput(ctx context.Context, c store.Commit, held *store.Recor
 	case supplied && (held == nil || held.Owner == c.Next.Owner && refers(held, over)):
 		body := c.Next.Input.Body
 		if packed, zipped := item.Compress(body); zipped == over.Gzip && fits(over, body, packed) {
-			s.putInput(ctx, c.Prev.PK, missing(over), packed)
+			s.putInput(ctx, c.Prev.PK, missing(over), packed, boxOf(c.Prev))
 		}
 	case !supplied && (held == nil || !refers(held, over)):
 		s.dropChunks(ctx, c.Prev.PK, over)

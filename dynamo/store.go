@@ -14,6 +14,7 @@ import (
 
 	"github.com/samekey/samekey/dynamo/internal/item"
 	"github.com/samekey/samekey/idem/store"
+	"github.com/samekey/samekey/seal"
 )
 
 // API is the part of *dynamodb.Client that a Store uses.
@@ -45,6 +46,7 @@ type Store struct {
 	companions atomic.Int64 // numbers of companions used so far
 	unnamed    unnamed
 	noBatches  atomic.Bool // the role doesn't allow batches
+	sealer     *seal.Sealer
 }
 
 // Options are a store's settings; the zero value is the default.
@@ -59,6 +61,12 @@ type Options struct {
 	// Units asks DynamoDB for the capacity units of each call, for Hooks and for
 	// [store.Meter]. It costs no units, but some bytes of each answer.
 	Units bool
+
+	// Seal encrypts the contents of records: requests, results, args of jobs, answers
+	// and scopes. A claim needs a data key: without one it is refused, and nothing is
+	// written. nil: contents are stored plain, and sealed records can't be read
+	// ([store.ErrSealed]).
+	Seal *seal.Sealer
 }
 
 const (
@@ -88,7 +96,7 @@ func New(api API, table string, optFns ...func(*Options)) (*Store, error) {
 	}
 	return &Store{
 		api: &watched{API: api, hooks: opt.Hooks, units: opt.Units}, table: table, inline: opt.Inline,
-		region: os.Getenv("AWS_REGION"),
+		region: os.Getenv("AWS_REGION"), sealer: opt.Seal,
 	}, nil
 }
 
@@ -102,6 +110,9 @@ func (s *Store) Claim(ctx context.Context, c store.Claim) (*store.Record, error)
 		return nil, err
 	}
 	var v item.Values
+	if v.Box, err = s.newBox(ctx, c.Next); err != nil {
+		return nil, err // nothing is claimed
+	}
 	var body item.Value
 	if c.Next.Response != nil {
 		if body, err = s.encodeBody(ctx, &v, c.Next); err != nil {
@@ -127,6 +138,7 @@ func (s *Store) Claim(ctx context.Context, c store.Claim) (*store.Record, error)
 		ExpressionAttributeValues:           item.Map{":now": v.Secs(c.Now), ":me": it[item.AttrOwner]},
 		ReturnValuesOnConditionCheckFailure: types.ReturnValuesOnConditionCheckFailureAllOld,
 	}, mine)
+	held, err = s.unsealed(ctx, held, err, c.Next)
 	if large != nil {
 		held, err = s.keepInput(ctx, c.Next, held, err, large)
 	}
@@ -170,7 +182,7 @@ func (s *Store) commit(ctx context.Context, c store.Commit, mine []*Write) (*sto
 	if err != nil {
 		return nil, err
 	}
-	return s.sendUpdate(ctx, types.Update{
+	held, err := s.sendUpdate(ctx, types.Update{
 		TableName:                           &s.table,
 		Key:                                 item.Key(c.Prev.PK),
 		ConditionExpression:                 &u.condition,
@@ -179,6 +191,7 @@ func (s *Store) commit(ctx context.Context, c store.Commit, mine []*Write) (*sto
 		ExpressionAttributeValues:           u.args,
 		ReturnValuesOnConditionCheckFailure: types.ReturnValuesOnConditionCheckFailureAllOld,
 	}, mine)
+	return s.unsealed(ctx, held, err, c.Next, c.Prev)
 }
 
 // sendPut sends a claim, alone or in one transaction with the user's writes.
@@ -216,16 +229,26 @@ func (s *Store) sendUpdate(ctx context.Context, update types.Update, mine []*Wri
 	return nil, nil
 }
 
-// Load implements [store.Store] by a strongly consistent GetItem.
+// Load implements [store.Store] by a strongly consistent GetItem. If the contents of
+// the record can't be opened, Load returns the record without its contents, and an
+// error that matches [store.ErrSealed] or [store.ErrCorrupt].
 func (s *Store) Load(ctx context.Context, pk string) (*store.Record, error) {
-	return s.Table().Load(ctx, pk, true)
+	return s.load(ctx, pk, true)
+}
+
+func (s *Store) load(ctx context.Context, pk string, strong bool) (*store.Record, error) {
+	r, err := s.Table().Load(ctx, pk, strong)
+	if err != nil || r == nil {
+		return nil, err
+	}
+	return r, item.Unseal(ctx, s.sealer, r)
 }
 
 // Peek implements [store.Peeker] by an eventually consistent GetItem, for half the
 // price.
 func (s *Store) Peek(ctx context.Context, pk string) (*store.Record, error) {
-	return s.Table().Load(ctx, pk, false)
+	return s.load(ctx, pk, false)
 }
 
 // Table returns the table for package dynamo/stream.
-func (s *Store) Table() item.Table { return item.Table{Access: s.api, Name: s.table} }
+func (s *Store) Table() item.Table { return item.Table{Access: s.api, Name: s.table, Seal: s.sealer} }

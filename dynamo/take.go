@@ -6,7 +6,9 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"time"
 
+	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 
@@ -46,14 +48,47 @@ func (s *Store) Take(ctx context.Context, t store.Take) (*store.Record, bool, er
 	})
 	if err != nil {
 		held, err := item.WriteError("take", err)
+		held, err = s.unsealed(ctx, held, err)
 		return held, false, err
 	}
 	if len(out.Attributes) == 0 {
 		return nil, false, errors.Join(store.ErrUnknown, errors.New("dynamo: take: the answer has no item"))
 	}
 	rec, err := item.Decode(out.Attributes)
-	return rec, err == nil, err
+	if err != nil {
+		return nil, false, err
+	}
+	if err = item.Unseal(ctx, s.sealer, rec); err != nil {
+		s.untake(ctx, rec, err)
+		return nil, false, err
+	}
+	return rec, true, nil
 }
+
+// untake gives a record back whose contents the taker can't open, and doesn't count
+// its try: otherwise tries would run out while a key can't be had, and no try could
+// tell. If the write fails, the record waits for the end of the lease.
+func (s *Store) untake(ctx context.Context, rec *store.Record, why error) {
+	if !errors.Is(why, store.ErrSealed) {
+		return
+	}
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), untakeTime)
+	defer cancel()
+	var v item.Values
+	_, _ = s.api.UpdateItem(ctx, &dynamodb.UpdateItemInput{
+		TableName:                &s.table,
+		Key:                      item.Key(rec.PK),
+		ConditionExpression:      aws.String(holderCondition),
+		UpdateExpression:         aws.String(untakeSet),
+		ExpressionAttributeNames: ownerName,
+		ExpressionAttributeValues: item.Map{
+			":owner": v.Str(rec.Owner), ":ver": v.Num(rec.Ver), ":ver1": v.Num(rec.Ver + 1), ":zero": v.Num(0), ":one": v.Num(1),
+		},
+	})
+}
+
+// untakeTime is how long giving a record back may take.
+const untakeTime = 2 * time.Second
 
 // handlers returns a condition that is true of the records of these handlers,
 // grouped by function, since there are more names than functions. Without handlers

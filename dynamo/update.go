@@ -15,6 +15,17 @@ import (
 func (s *Store) update(ctx context.Context, c store.Commit) (*update, error) {
 	prev, next := c.Prev, c.Next
 	u := &update{names: ownerName, args: make(item.Map, 8), condition: holderCondition}
+	// A take-over needs the data key though it writes no contents: an attempt that
+	// could not store its answer must not begin.
+	if next.Owner != prev.Owner || hasContents(prev, next) {
+		var err error
+		if u.Box, err = s.boxFor(ctx, next); err != nil {
+			return nil, err
+		}
+	}
+	if sl := item.SealOf(next); sl != nil && item.SealOf(prev) == nil {
+		u.put(item.AttrSeal, ":seal", u.Seal(sl))
+	}
 	u.args[":owner"], u.args[":ver"] = u.Str(prev.Owner), u.Num(prev.Ver)
 	u.set.Grow(192)
 	u.put(item.AttrVer, ":ver1", u.Num(next.Ver))
@@ -99,6 +110,16 @@ func (s *Store) update(ctx context.Context, c store.Commit) (*update, error) {
 	return u, nil
 }
 
+// hasContents reports whether a commit writes contents.
+func hasContents(prev, next *store.Record) bool {
+	for id := range next.Jobs {
+		if _, known := prev.Jobs[id]; !known {
+			return true
+		}
+	}
+	return !slices.EqualFunc(prev.Phases, next.Phases, samePhase) || next.Response != nil && prev.Response == nil
+}
+
 func samePhase(a, b store.Phase) bool {
 	return a.Name == b.Name && a.Intent == b.Intent && string(a.Result) == string(b.Result) && (a.Result == nil) == (b.Result == nil)
 }
@@ -116,6 +137,6 @@ func (u *update) addJobs(prev, next map[string]store.Job) {
 		}
 		n := strconv.Itoa(i)
 		u.names["#j"+n] = id
-		u.put(item.AttrJobs+".#j"+n, ":j"+n, u.Job(next[id]))
+		u.put(item.AttrJobs+".#j"+n, ":j"+n, u.Job(id, next[id]))
 	}
 }

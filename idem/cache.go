@@ -47,7 +47,7 @@ func (c *cache) put(r *store.Record) {
 		return
 	}
 	answer := *r
-	answer.Phases, answer.Jobs, answer.Input, answer.LastErr = nil, nil, nil, ""
+	answer.Phases, answer.Jobs, answer.Input, answer.LastErr, answer.Seal = nil, nil, nil, "", nil
 	if answer.Expires.IsZero() {
 		answer.Expires = r.Until // kept for its jobs; this copy can't learn when they are delivered
 	}

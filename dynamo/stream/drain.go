@@ -139,38 +139,44 @@ func (d *Drain) run(ctx context.Context, todos []*todo) (first, delivered int) {
 func (d *Drain) deliver(ctx context.Context, all []delivery) map[*todo]map[string]error {
 	outcomes := make(map[*todo]map[string]error)
 	var fresh []delivery
-	var batch []jobs.Delivery
 	for _, j := range all {
 		if outcomes[j.todo] == nil {
 			outcomes[j.todo] = make(map[string]error)
 		}
 		outcomes[j.todo][j.name] = nil
 		if !d.sent.has(j.JobID) {
-			fresh, batch = append(fresh, j), append(batch, j.Delivery)
+			fresh = append(fresh, j)
 		}
 	}
-	if len(batch) == 0 {
+	if len(fresh) == 0 {
 		return outcomes
 	}
 	ctx, cancel := withReserve(ctx)
 	defer cancel()
+	fresh, closed := d.open(ctx, fresh)
+	for _, c := range closed {
+		outcomes[c.todo][c.name] = c.err
+		d.undelivered(ctx, c.delivery, c.err)
+	}
+	batch := make([]jobs.Delivery, len(fresh))
+	for i, j := range fresh {
+		batch[i] = j.Delivery
+	}
+	if len(batch) == 0 {
+		return outcomes
+	}
 	ends := d.traced(ctx, fresh)
 	for i, err := range errlist.Pad(d.sink.Deliver(ctx, batch), len(batch)) {
 		j := fresh[i]
 		ends(i, err)
 		outcomes[j.todo][j.name] = err
-		if err == nil {
-			d.sent.add(j.JobID)
-			if d.hooks.Delivered != nil {
-				d.hooks.Delivered(ctx, j.Delivery)
-			}
+		if err != nil {
+			d.undelivered(ctx, j, err)
 			continue
 		}
-		if !errors.Is(err, jobs.ErrHeldBack) {
-			d.log.WarnContext(ctx, "delivery failed", "record", redact.Record(j.todo.image.PK), "job", j.JobID, "kind", j.Kind, "error", err)
-		}
-		if d.hooks.Failed != nil {
-			d.hooks.Failed(ctx, j.Delivery, err)
+		d.sent.add(j.JobID)
+		if d.hooks.Delivered != nil {
+			d.hooks.Delivered(ctx, j.Delivery)
 		}
 	}
 	return outcomes
@@ -200,6 +206,15 @@ func (d *Drain) traced(ctx context.Context, all []delivery) (ends func(i int, er
 			o.Code = "delivery_failed"
 		}
 		spans[i](o)
+	}
+}
+
+func (d *Drain) undelivered(ctx context.Context, j delivery, err error) {
+	if !errors.Is(err, jobs.ErrHeldBack) {
+		d.log.WarnContext(ctx, "delivery failed", "record", redact.Record(j.todo.image.PK), "job", j.JobID, "kind", j.Kind, "error", err)
+	}
+	if d.hooks.Failed != nil {
+		d.hooks.Failed(ctx, j.Delivery, err)
 	}
 }
 

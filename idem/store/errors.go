@@ -16,6 +16,9 @@ var (
 	ErrWrite = errors.New("write can't be committed")
 	// ErrCorrupt means that a stored record is unreadable.
 	ErrCorrupt = errors.New("record is corrupt")
+	// ErrSealed means that the contents of a stored record are encrypted, and that
+	// their data key can't be had now, or not by this program.
+	ErrSealed = errors.New("the record's contents are sealed, and their key can't be had")
 	// ErrNotKept means that a body is missing or differs from the stored body.
 	ErrNotKept = errors.New("the answer was not kept")
 )

@@ -58,6 +58,7 @@ type Overflow struct {
 	Length int               // length of the body in bytes
 	Gzip   bool              // the companions hold the compressed body
 	SHA256 [sha256.Size]byte // hash of the body
+	Sealed bool              // the companions are encrypted
 
 	// Missing is how many of the last companions are not yet written. A store sets
 	// Missing in a record that it was given; a stored record never contains Missing.

@@ -105,6 +105,16 @@ type Record struct {
 	// attempts link to its span. Trace has no State. It is zero without a tracer
 	// (idem.Options.Tracer), and in a trace that is not recorded.
 	Trace trace.Context
+
+	// Seal is how the record's store encrypts its contents; nil without encryption.
+	// Only that store uses Seal; other code passes it on.
+	Seal Seal
+}
+
+// Seal is how a [Store] encrypts the contents of a record. It is not changed.
+type Seal interface {
+	// KeyID names the key that wraps the record's data key, for people.
+	KeyID() string
 }
 
 // HandlerID names the code that runs an operation. Records store these names:

@@ -35,6 +35,7 @@ func TestWhoMayImportWhom(t *testing.T) {
 		"idem/store":   {may: []string{"github.com/dunglas/httpsfv"}, mayNot: []string{module + "dynamo", module + "lambda"}},
 		"idem/jobs":    {may: []string{"github.com/dunglas/httpsfv"}, mayNot: []string{module + "dynamo", module + "lambda"}},
 		"idem/webhook": {may: []string{"github.com/dunglas/httpsfv"}, mayNot: []string{module + "dynamo", module + "lambda"}},
+		"seal":         {mayNot: []string{module + "idem", module + "dynamo", module + "lambda", module + "internal"}},
 		// A program with a store and no background function links no aws-lambda-go.
 		"dynamo": {
 			may:    []string{"github.com/aws/aws-sdk-go-v2", "github.com/aws/smithy-go", "github.com/dunglas/httpsfv"},

@@ -24,6 +24,7 @@ import (
 	"github.com/samekey/samekey/idem/webhook"
 	"github.com/samekey/samekey/lambda/completer"
 	"github.com/samekey/samekey/lambda/worker"
+	"github.com/samekey/samekey/seal"
 )
 
 // apiOptions: every option with its default.
@@ -221,6 +222,11 @@ func TestDefaultsAreTrue(t *testing.T) {
 	actual["stream.DrainOptions"] = within[stream.DrainOptions](t, drain)
 	actual["stream.CompleterOptions"] = within[stream.CompleterOptions](t, stream.NewCompleter(&completer.Queue{}))
 	actual["worker.Options"] = within[worker.Options](t, worker.New(scanAPI{}, store, &completer.Queue{}))
+	provider, err := seal.NewStatic("k", map[string][]byte{"k": make([]byte, 32)})
+	if err != nil {
+		t.Fatal(err)
+	}
+	actual["seal.Options"] = within[seal.Options](t, seal.New(provider))
 	actual["stream.SweepOptions"] = within[stream.SweepOptions](t, stream.NewSweep(scanAPI{}, store))
 
 	all := exported(t)

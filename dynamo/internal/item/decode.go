@@ -15,13 +15,14 @@ import (
 )
 
 const (
-	maxCompanions = 28 // 10 MB, even if compression made it larger
+	maxCompanions        = 28 // 10 MB, even if compression made it larger
+	minStatus, maxStatus = 100, 999
 
 	// MaxStored is the largest body in bytes: more than Lambda takes or gives.
 	MaxStored = store.MaxStoredRequest
 )
 
-// Decode reads an item. An attribute that is missing or of another type makes the
+// Decode reads an item, and leaves sealed contents closed: [Unseal] opens them. An attribute that is missing or of another type makes the
 // item corrupt: guessing could run a request again.
 func Decode(it Map) (*store.Record, error) {
 	d := Decoder{It: it}
@@ -58,7 +59,7 @@ func Decode(it Map) (*store.Record, error) {
 		Settled:     d.settled(),
 		Handovers:   d.hands(),
 		Route:       d.Text(AttrRoute, false),
-		Scope:       d.Text(AttrScope, false),
+		Scope:       d.scope(),
 		Handler:     store.HandlerID{Function: d.Text(AttrFn, false), Name: d.Text(AttrHandler, false)},
 		Tenant:      d.Text(AttrTenant, false),
 		Trace:       trace.Parse(d.Text(AttrTrace, false)),
@@ -66,6 +67,7 @@ func Decode(it Map) (*store.Record, error) {
 	d.times(r.Phases)
 	d.response(r)
 	d.input(r)
+	d.sealing(r)
 	d.check(r)
 	if d.Err != nil {
 		return nil, fmt.Errorf("dynamo: %w: %w", store.ErrCorrupt, d.Err)
@@ -77,6 +79,8 @@ func Decode(it Map) (*store.Record, error) {
 type Decoder struct {
 	It  Map
 	Err error
+
+	closed closed
 }
 
 func (d *Decoder) fail(format string, args ...any) {
@@ -93,7 +97,7 @@ func (d *Decoder) check(r *store.Record) {
 		d.fail("st is %q", r.State)
 	case r.Ver < 1:
 		d.fail("ver is %d", r.Ver)
-	case r.Response != nil && (r.Response.Status < 100 || r.Response.Status > 999):
+	case r.Response != nil && d.closed.answer == nil && (r.Response.Status < minStatus || r.Response.Status > maxStatus):
 		d.fail("resp.s is %d", r.Response.Status)
 	case (r.State == store.Done) != (r.Response != nil):
 		d.fail("st is %q, but resp doesn't fit", r.State)
@@ -177,6 +181,14 @@ func (d *Decoder) phases() []store.Phase {
 			return nil
 		}
 		for j, part := range pair.Value {
+			if b, sealed := part.(*types.AttributeValueMemberB); sealed && j == 1 && len(pair.Value) == 2 {
+				if d.closed.results == nil {
+					d.closed.results = make(map[int][]byte)
+				}
+				d.closed.results[i] = notNil(b.Value)
+				phases[i].Result = []byte{}
+				continue
+			}
 			s, ok := part.(*types.AttributeValueMemberS)
 			switch {
 			case !ok:
@@ -220,6 +232,14 @@ func (d *Decoder) sent() map[string]string {
 		d.fail("sent: %w", in.Err)
 	}
 	return sent
+}
+
+func (d *Decoder) scope() string {
+	if b, sealed := d.It[AttrScope].(*types.AttributeValueMemberB); sealed {
+		d.closed.scope = notNil(b.Value)
+		return ""
+	}
+	return d.Text(AttrScope, false)
 }
 
 func (d *Decoder) doubts() []string {
@@ -306,10 +326,19 @@ func (d *Decoder) jobs() map[string]store.Job {
 			return nil
 		}
 		j := Decoder{It: entry.Value}
-		jobs[id] = store.Job{
-			Kind: j.Text(jobKind, true), Args: []byte(j.Text(jobArgs, true)), Group: j.Text(jobGroup, false),
+		job := store.Job{
+			Kind: j.Text(jobKind, true), Group: j.Text(jobGroup, false),
 			Tries: int(j.Number(JobTries, false)), Failed: j.Text(JobFailed, false), Trace: trace.Parse(j.Text(jobTrace, false)),
 		}
+		if x := j.sealedPart(entry.Value); x != nil {
+			if d.closed.args == nil {
+				d.closed.args = make(map[string][]byte)
+			}
+			d.closed.args[id] = x
+		} else {
+			job.Args = []byte(j.Text(jobArgs, true))
+		}
+		jobs[id] = job
 		if j.Err != nil {
 			d.fail("jobs.%s: %w", id, j.Err)
 		}
@@ -320,6 +349,10 @@ func (d *Decoder) jobs() map[string]store.Job {
 func (d *Decoder) response(r *store.Record) {
 	m := as[*types.AttributeValueMemberM](d, d.It, AttrResp, false)
 	if m == nil {
+		return
+	}
+	if d.closed.answer = d.sealedPart(m.Value); d.closed.answer != nil {
+		r.Response = &store.Response{}
 		return
 	}
 	r.Response = &store.Response{Status: int(d.numberIn(m.Value, respStatus, true)), Header: d.header(m.Value)}
@@ -365,13 +398,18 @@ func (d *Decoder) overflow(path string, it Map) *store.Overflow {
 		}
 		copy(o.SHA256[:], sum.Value)
 	}
-	if o.Count < 0 || o.Count > maxCompanions || o.Length < 0 || o.Count > 0 && o.Length > MaxStored {
+	if !sound(o) {
 		over.fail("%d companions of %d bytes", o.Count, o.Length)
 	}
 	if over.Err != nil {
 		d.fail("%s: %w", path, over.Err)
 	}
 	return o
+}
+
+// sound reports whether a place of a body may be read.
+func sound(o *store.Overflow) bool {
+	return o.Count >= 0 && o.Count <= maxCompanions && o.Length >= 0 && (o.Count == 0 || o.Length <= MaxStored)
 }
 
 func (d *Decoder) header(it Map) http.Header {
@@ -403,6 +441,10 @@ func (d *Decoder) header(it Map) http.Header {
 func (d *Decoder) input(r *store.Record) {
 	m := as[*types.AttributeValueMemberM](d, d.It, AttrRequest, false)
 	if m == nil {
+		return
+	}
+	if d.closed.request = d.sealedPart(m.Value); d.closed.request != nil {
+		r.Input = &store.Input{Route: r.Route}
 		return
 	}
 	req := Decoder{It: m.Value}

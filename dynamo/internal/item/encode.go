@@ -16,6 +16,8 @@ import (
 // Values makes the strings and numbers of a request in one block, since separate
 // allocations would be most of a request's cost.
 type Values struct {
+	Box *Box // seals the contents of the record; nil leaves them plain
+
 	s      [16]types.AttributeValueMemberS
 	n      [12]types.AttributeValueMemberN
 	ss, nn int
@@ -83,7 +85,15 @@ func (v *Values) Encode(r *store.Record, body Value) Map {
 	optional(AttrSecret, r.Secret)
 	optional(AttrLastErr, r.LastErr)
 	optional(AttrRoute, r.Route)
-	optional(AttrScope, r.Scope)
+	switch {
+	case v.Box == nil:
+		optional(AttrScope, r.Scope)
+	case r.Scope != "":
+		it[AttrScope] = bin(v.Box.seal([]byte(r.Scope), kindScope))
+	}
+	if s := SealOf(r); s != nil {
+		it[AttrSeal] = v.Seal(s)
+	}
 	optional(AttrFn, r.Handler.Function)
 	optional(AttrHandler, r.Handler.Name)
 	optional(AttrTenant, r.Tenant)
@@ -147,6 +157,8 @@ func (v *Values) Phases(phases []store.Phase) Value {
 		switch {
 		case p.Intent:
 			entry = append(entry, v.Str(""), v.Str(phaseIntent))
+		case p.Result != nil && v.Box != nil:
+			entry = append(entry, bin(v.Box.seal(p.Result, kindResult, resultPart(i, p.Name)...)))
 		case p.Result != nil:
 			entry = append(entry, v.Str(string(p.Result)))
 		}
@@ -238,14 +250,19 @@ func (v *Values) Hands(all []store.Handover) Value {
 func (v *Values) Jobs(jobs map[string]store.Job) Value {
 	m := make(Map, len(jobs))
 	for id, j := range jobs {
-		m[id] = v.Job(j)
+		m[id] = v.Job(id, j)
 	}
 	return &types.AttributeValueMemberM{Value: m}
 }
 
-// Job returns a staged job.
-func (v *Values) Job(j store.Job) Value {
-	m := Map{jobKind: v.Str(j.Kind), jobArgs: v.Str(string(j.Args))}
+// Job returns the staged job with this name.
+func (v *Values) Job(name string, j store.Job) Value {
+	m := Map{jobKind: v.Str(j.Kind)}
+	if v.Box != nil {
+		m[sealedContents] = bin(v.Box.seal(j.Args, kindArgs, argsPart(name, j.Kind)...))
+	} else {
+		m[jobArgs] = v.Str(string(j.Args))
+	}
 	if j.Group != "" {
 		m[jobGroup] = v.Str(j.Group)
 	}
@@ -288,6 +305,9 @@ func (v *Values) field(s string) Value {
 // Response returns the resp attribute: its body is in the companions of over, or in
 // the record as body says.
 func (v *Values) Response(re *store.Response, over *store.Overflow, body []byte, zipped bool) Value {
+	if v.Box != nil {
+		return v.contents(kindAnswer, answerHead(re, over, zipped), over, body)
+	}
 	m := Map{respStatus: v.Num(int64(re.Status))}
 	if len(re.Header) > 0 {
 		m[respHeader] = v.header(re.Header)
@@ -298,6 +318,9 @@ func (v *Values) Response(re *store.Response, over *store.Overflow, body []byte,
 
 // Input returns the req attribute, with a body like the response's.
 func (v *Values) Input(in *store.Input, over *store.Overflow, body []byte, zipped bool) Value {
+	if v.Box != nil {
+		return v.contents(kindRequest, requestHead(in, over, zipped), over, body)
+	}
 	m := Map{reqMethod: v.Str(in.Method), reqPath: v.Str(in.Path)}
 	if in.Query != "" {
 		m[reqQuery] = v.Str(in.Query)
@@ -314,6 +337,29 @@ func (v *Values) Input(in *store.Input, over *store.Overflow, body []byte, zippe
 	v.body(m, over, body, zipped)
 	return &types.AttributeValueMemberM{Value: m}
 }
+
+// contents returns a sealed request or answer. The place of its body is also there
+// in plain, but without length and hash, for conditions and people.
+func (v *Values) contents(kind string, h *head, over *store.Overflow, body []byte) Value {
+	if over != nil {
+		body = nil
+	}
+	m := Map{sealedContents: bin(v.Box.seal(h.pack(body), kind))}
+	if over != nil {
+		m[respOverflow] = &types.AttributeValueMemberM{Value: Map{overCount: v.Num(int64(over.Count))}}
+		if over.Count > 0 {
+			m[respOverflow].(*types.AttributeValueMemberM).Value[overOwner] = v.Str(over.Owner)
+		}
+	}
+	return &types.AttributeValueMemberM{Value: m}
+}
+
+// Seal returns the seal attribute.
+func (v *Values) Seal(s *Seal) Value {
+	return &types.AttributeValueMemberM{Value: Map{sealKey: v.Str(s.keyID), sealAlgorithm: v.Str(s.algorithm), sealWrapped: bin(s.wrapped)}}
+}
+
+func bin(b []byte) Value { return &types.AttributeValueMemberB{Value: b} }
 
 func (v *Values) body(m Map, over *store.Overflow, body []byte, zipped bool) {
 	switch {

@@ -7,6 +7,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 
 	"github.com/samekey/samekey/idem/store"
+	"github.com/samekey/samekey/seal"
 )
 
 type (
@@ -36,11 +37,12 @@ type Access interface {
 // Table is the table of the records.
 type Table struct {
 	Access Access
-	Name   string // or its ARN
+	Name   string       // or its ARN
+	Seal   *seal.Sealer // opens sealed contents; nil can't
 }
 
-// Load reads a record, strongly or eventually consistent. It returns nil if there
-// is none.
+// Load reads a record, strongly or eventually consistent, and leaves its contents
+// closed. It returns nil if there is none.
 func (t Table) Load(ctx context.Context, pk string, strong bool) (*store.Record, error) {
 	out, err := t.Access.GetItem(ctx, &dynamodb.GetItemInput{TableName: &t.Name, Key: Key(pk), ConsistentRead: &strong})
 	switch {

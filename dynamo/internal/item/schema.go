@@ -49,6 +49,16 @@ const (
 	AttrSince   = "wait_ms"    // N  since when; sort key of the index
 	AttrWaitIn  = "wait_in"    // M  where it stands; for the list
 	AttrTrace   = "tp"         // S  trace context of the attempt that claimed the record
+	AttrSeal    = "seal"       // M  data key of the sealed contents; absent without encryption
+)
+
+// The parts of seal, and of a sealed req or resp. Programs that don't know them find
+// such a record corrupt, because required parts are missing.
+const (
+	sealKey        = "k" // S  the key that wraps the data key
+	sealAlgorithm  = "a" // S
+	sealWrapped    = "w" // B
+	sealedContents = "x" // B
 )
 
 // The parts of resp, and of the companions that hold a large body.
@@ -68,7 +78,7 @@ const (
 // The parts of a job.
 const (
 	jobKind   = "k"  // S
-	jobArgs   = "a"  // S  JSON
+	jobArgs   = "a"  // S  JSON; sealed, x instead
 	jobGroup  = "g"  // S
 	JobTries  = "t"  // N
 	JobFailed = "f"  // S  why the job was parked

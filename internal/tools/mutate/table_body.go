@@ -15,8 +15,8 @@ func bodyMutants() []mutant {
 		},
 		{
 			rule: "CompBefore", what: "the record says where its body is before it is there",
-			in: "dynamo.Store.putCompanions", old: "if $err := $s.putChunks($ctx, $r.PK, $r.Overflow, $body, $end.Add(companionsOutlive)); $err != nil {",
-			new: "var $err error; time.AfterFunc(100*time.Millisecond, func() { _ = $s.putChunks(context.WithoutCancel($ctx), $r.PK, $r.Overflow, $body, $end.Add(companionsOutlive)) }); if $err != nil {",
+			in: "dynamo.Store.putCompanions", old: "if $err := $s.putChunks($ctx, $r.PK, $r.Overflow, $body, $end.Add(companionsOutlive), $box); $err != nil {",
+			new: "var $err error; time.AfterFunc(100*time.Millisecond, func() { _ = $s.putChunks(context.WithoutCancel($ctx), $r.PK, $r.Overflow, $body, $end.Add(companionsOutlive), $box) }); if $err != nil {",
 			run: "^TestBodyIsThereBeforeItsRecordSaysSo$",
 		},
 		{
@@ -25,7 +25,7 @@ func bodyMutants() []mutant {
 		},
 		{
 			rule: "CompOutlive", what: "companions expire with their record",
-			in: "dynamo.Store.putCompanions", old: "$r.Overflow, $body, $end.Add(companionsOutlive))", new: "$r.Overflow, $body, $end)",
+			in: "dynamo.Store.putCompanions", old: "$r.Overflow, $body, $end.Add(companionsOutlive), $box)", new: "$r.Overflow, $body, $end, $box)",
 			run: "^TestCompanionsOutliveTheirRecord$",
 		},
 		{

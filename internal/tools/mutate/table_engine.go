@@ -19,7 +19,7 @@ func engineMutants() []mutant {
 		},
 		{
 			rule: "CacheBound", what: "the cache holds what no answer needs",
-			in: "idem.cache.put", old: `$answer.Phases, $answer.Jobs, $answer.Input, $answer.LastErr = nil, nil, nil, ""`, new: "", run: "^TestCacheBoundsMemory$",
+			in: "idem.cache.put", old: `$answer.Phases, $answer.Jobs, $answer.Input, $answer.LastErr, $answer.Seal = nil, nil, nil, "", nil`, new: "", run: "^TestCacheBoundsMemory$",
 		},
 		{
 			rule: "FailOpenSeen", what: "a request runs unprotected though its record was seen",

@@ -180,7 +180,7 @@ func storeMutants() []mutant {
 		},
 		{
 			rule: "StrongRead", what: "the read that decides about a lost answer may be old",
-			in: "dynamo.Store.Load", old: "return $s.Table().Load($ctx, $pk, true)", new: "return $s.Table().Load($ctx, $pk, false)", run: "^TestReadsThatDecideAreStrong$",
+			in: "dynamo.Store.Load", old: "return $s.load($ctx, $pk, true)", new: "return $s.load($ctx, $pk, false)", run: "^TestReadsThatDecideAreStrong$",
 		},
 	}
 }

@@ -1,0 +1,107 @@
+package item
+
+import (
+	"strconv"
+
+	"github.com/samekey/samekey/idem/store"
+	"github.com/samekey/samekey/seal"
+)
+
+// Seal is the encryption of a record's contents: its data key, and the parts that
+// haven't been opened. It never changes.
+type Seal struct {
+	keyID, algorithm string
+	wrapped          []byte
+
+	key    *seal.Key // nil until it is needed
+	closed *closed   // nil if nothing is left to open
+}
+
+var _ store.Seal = (*Seal)(nil)
+
+// NewSeal returns the encryption of a record whose data key is key.
+func NewSeal(key *seal.Key) *Seal {
+	return &Seal{keyID: key.ID(), algorithm: seal.Algorithm, wrapped: key.Wrapped(), key: key}
+}
+
+// KeyID implements [store.Seal].
+func (s *Seal) KeyID() string { return s.keyID }
+
+// SealOf returns the encryption of r's contents; nil if r isn't sealed.
+func SealOf(r *store.Record) *Seal {
+	if r == nil {
+		return nil
+	}
+	s, _ := r.Seal.(*Seal)
+	return s
+}
+
+// Key returns the data key; nil if it isn't open.
+func (s *Seal) Key() *seal.Key {
+	if s == nil {
+		return nil
+	}
+	return s.key
+}
+
+// The kinds of sealed parts. They are part of what a part is bound to, so they never
+// change.
+const (
+	kindScope   = "scope"
+	kindRequest = "request"
+	kindResult  = "result"
+	kindArgs    = "args"
+	kindAnswer  = "answer"
+	kindBody    = "body"
+)
+
+// Box seals and opens the parts of a record. A nil Box leaves them plain.
+type Box struct {
+	key    *seal.Key
+	pk, id string
+}
+
+// NewBox returns the box of r with key; nil without a key.
+func NewBox(key *seal.Key, r *store.Record) *Box {
+	if key == nil {
+		return nil
+	}
+	return &Box{key: key, pk: r.PK, id: r.ID}
+}
+
+// context names the place of a part. The place closes these exchanges:
+//   - pk: with another record;
+//   - id: with an earlier or later operation under the same key;
+//   - kind and part: with another part of the record.
+func (b *Box) context(kind string, part ...string) []byte {
+	return seal.Context(append([]string{"samekey", LayoutVersion, b.pk, b.id, kind}, part...)...)
+}
+
+func (b *Box) seal(plain []byte, kind string, part ...string) []byte {
+	return b.key.Seal(plain, b.context(kind, part...))
+}
+
+func (b *Box) open(sealed []byte, kind string, part ...string) ([]byte, error) {
+	return b.key.Open(sealed, b.context(kind, part...))
+}
+
+func resultPart(at int, phase string) []string { return []string{strconv.Itoa(at), phase} }
+
+// argsPart includes the kind: nobody can have a job's args delivered as another kind.
+func argsPart(name, kind string) []string { return []string{name, kind} }
+
+// Chunk seals companion i of over.
+func (b *Box) Chunk(plain []byte, over *store.Overflow, i int) []byte {
+	return b.seal(plain, kindBody, chunkPart(over, i)...)
+}
+
+// OpenChunk opens companion i of over.
+func (b *Box) OpenChunk(sealed []byte, over *store.Overflow, i int) ([]byte, error) {
+	return b.open(sealed, kindBody, chunkPart(over, i)...)
+}
+
+// chunkPart identifies the body as well: no other body has the same owner and first
+// number.
+func chunkPart(o *store.Overflow, i int) []string {
+	return []string{o.Owner, strconv.FormatInt(o.First, 10), strconv.Itoa(o.Count), strconv.Itoa(i)}
+}

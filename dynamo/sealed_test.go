@@ -1,0 +1,476 @@
+package dynamo_test
+
+import (
+	"bytes"
+	"context"
+	"crypto/rand"
+	"errors"
+	"net/http"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
+	"github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp/cmpopts"
+
+	"github.com/samekey/samekey/dynamo"
+	"github.com/samekey/samekey/dynamo/internal/tabletest"
+	"github.com/samekey/samekey/idem"
+	"github.com/samekey/samekey/idem/jobs"
+	"github.com/samekey/samekey/idem/store"
+	"github.com/samekey/samekey/internal/enginetest"
+	"github.com/samekey/samekey/seal"
+)
+
+// The suite that a store without encryption passes too, unchanged.
+func TestConformanceSealed(t *testing.T) {
+	t.Parallel()
+	tab := newTable(t, sealing(newProvider(t, "one")))
+	enginetest.TestStore(t, func(testing.TB) store.Store { return tab.Store })
+}
+
+// Calls and write units don't change, and a data key serves all of them.
+func TestCallsPerRequestSealed(t *testing.T) {
+	t.Parallel()
+	p := newProvider(t, "one")
+	callsPerRequest(t, newTable(t, sealing(p)))
+	if p.generated != 1 || p.opened != 0 {
+		t.Errorf("%d data keys made and %d opened, want 1 and 0", p.generated, p.opened)
+	}
+}
+
+// provider is a seal.Provider that counts its calls, and fails as told.
+type provider struct {
+	seal.Provider
+
+	mu                sync.Mutex
+	generated, opened int
+	fails             error
+	hangs             bool
+}
+
+func newProvider(t testing.TB, current string, older ...string) *provider {
+	t.Helper()
+	keys := make(map[string][]byte)
+	for _, name := range append(older, current) {
+		keys[name] = append([]byte(name), make([]byte, 32-len(name))...)
+	}
+	p, err := seal.NewStatic(current, keys)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return &provider{Provider: p}
+}
+
+func (p *provider) Generate(ctx context.Context) (seal.DataKey, error) {
+	if err := p.call(ctx, &p.generated); err != nil {
+		return seal.DataKey{}, err
+	}
+	return p.Provider.Generate(ctx)
+}
+
+func (p *provider) Open(ctx context.Context, id string, wrapped []byte) ([]byte, error) {
+	if err := p.call(ctx, &p.opened); err != nil {
+		return nil, err
+	}
+	return p.Provider.Open(ctx, id, wrapped)
+}
+
+func (p *provider) call(ctx context.Context, count *int) error {
+	p.mu.Lock()
+	*count++
+	err, hangs := p.fails, p.hangs
+	p.mu.Unlock()
+	if hangs {
+		<-ctx.Done()
+		return ctx.Err()
+	}
+	return err
+}
+
+func (p *provider) set(err error, hangs bool) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.fails, p.hangs = err, hangs
+}
+
+// sealing is the option of a process with a sealer of its own.
+func sealing(p seal.Provider, optFns ...func(*seal.Options)) func(*dynamo.Options) {
+	sealer := seal.New(p, optFns...)
+	return func(o *dynamo.Options) { o.Seal = sealer }
+}
+
+// process returns the store of another process on the table.
+func (tab *table) process(t testing.TB, optFns ...func(*dynamo.Options)) *dynamo.Store {
+	t.Helper()
+	s, err := dynamo.New(tab.Client, tab.Name, optFns...)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return s
+}
+
+// serve answers a POST with engine, whose handler is fn.
+func serve(ctx context.Context, s store.Store, key string, fn func(context.Context) (idem.Response, error), optFns ...func(*idem.Options)) idem.Response {
+	engine := idem.New(s, append([]func(*idem.Options){tabletest.Unhurried, idem.OneScope, func(o *idem.Options) { o.MaxBody = 1 << 20 }}, optFns...)...)
+	req := tabletest.Post(key, `{"amount":2000}`)
+	req.Header = http.Header{"Idempotency-Key": {key}}
+	res, _ := engine.Serve(ctx, req, fn)
+	return res.Response
+}
+
+func isProblem(t *testing.T, re idem.Response, status int, code string) {
+	t.Helper()
+	if re.Status != status || !strings.Contains(string(re.Body), `"`+code+`"`) || (status == 503) != (re.Header.Get("Retry-After") != "") {
+		t.Errorf("the answer is %d %v %s, want %d %s", re.Status, re.Header, re.Body, status, code)
+	}
+}
+
+// outages are the ways in which a provider fails.
+var outages = map[string]func(p *provider) (ctx context.Context, cancel context.CancelFunc){
+	"denied": func(p *provider) (context.Context, context.CancelFunc) {
+		p.set(errors.New("access denied"), false)
+		return tenSeconds()
+	},
+	"throttled": func(p *provider) (context.Context, context.CancelFunc) {
+		p.set(errors.New("throttled"), false)
+		return tenSeconds()
+	},
+	"gone": func(p *provider) (context.Context, context.CancelFunc) {
+		p.set(errors.New("no such host"), false)
+		return tenSeconds()
+	},
+	"slow": func(p *provider) (context.Context, context.CancelFunc) {
+		p.set(nil, true)
+		return context.WithTimeout(context.Background(), 3*time.Second)
+	},
+}
+
+func tenSeconds() (context.Context, context.CancelFunc) {
+	return context.WithTimeout(context.Background(), 2*time.Minute)
+}
+
+// Bad input 26: without a data key nothing is claimed and nothing runs, and the key is
+// as new afterwards.
+func TestBadInput26NoDataKey(t *testing.T) {
+	t.Parallel()
+	for name, outage := range outages {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			p, key := newProvider(t, "one"), tabletest.NewKey()
+			tab := newTable(t, sealing(p))
+			ctx, cancel := outage(p)
+			defer cancel()
+			isProblem(t, serve(ctx, tab.Store, key, tabletest.NeverRuns(t)), 503, "store_unavailable")
+			if items, calls := tab.Items(t), tab.Transport.Calls(); len(items) != 0 || calls["PutItem"] != 0 {
+				t.Errorf("%d items after %v", len(items), calls)
+			}
+			p.set(nil, false)
+			if re := serve(t.Context(), tab.Store, key, tabletest.Created("{}")); re.Status != 201 {
+				t.Errorf("the provider is back, and the answer is %d %s", re.Status, re.Body)
+			}
+		})
+	}
+}
+
+// Bad input 26: a replay and a take-over that can't be opened change nothing, and are
+// answered once the provider is back.
+func TestBadInput26DataKeyCannotBeOpened(t *testing.T) {
+	t.Parallel()
+	resumable := func(o *idem.Options) { o.Resumable = true }
+	for name, outage := range outages {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			p, done, open := newProvider(t, "one"), tabletest.NewKey(), tabletest.NewKey()
+			tab := newTable(t, sealing(newProvider(t, "one")))
+			serve(t.Context(), tab.Store, done, tabletest.Created("{}"))
+			serve(t.Context(), tab.Store, open, func(context.Context) (idem.Response, error) { return idem.Response{}, errors.New("down") }, resumable)
+			before := tab.Items(t)
+
+			other := tab.process(t, sealing(p))
+			for _, key := range []string{done, open} {
+				ctx, cancel := outage(p)
+				isProblem(t, serve(ctx, other, key, tabletest.NeverRuns(t), resumable), 503, "store_unavailable")
+				cancel()
+			}
+			if diff := cmp.Diff(before, tab.Items(t), cmpopts.SortSlices(byKey), anyValue); diff != "" {
+				t.Errorf("items (-before +after):\n%s", diff)
+			}
+			p.set(nil, false)
+			if re := serve(t.Context(), other, done, tabletest.NeverRuns(t)); re.Status != 201 || re.Header.Get("Idempotent-Replayed") == "" {
+				t.Errorf("the provider is back, and the replay is %d %v", re.Status, re.Header)
+			}
+			if re := serve(t.Context(), other, open, tabletest.Created("{}"), resumable); re.Status != 201 {
+				t.Errorf("the provider is back, and the retry's answer is %d %s", re.Status, re.Body)
+			}
+		})
+	}
+}
+
+func byKey(a, b map[string]types.AttributeValue) bool {
+	return a["pk"].(*types.AttributeValueMemberS).Value < b["pk"].(*types.AttributeValueMemberS).Value
+}
+
+// anyValue compares attribute values, whose types have unexported fields.
+var anyValue = cmpopts.IgnoreUnexported(types.AttributeValueMemberS{}, types.AttributeValueMemberN{}, types.AttributeValueMemberB{},
+	types.AttributeValueMemberM{}, types.AttributeValueMemberL{}, types.AttributeValueMemberBOOL{})
+
+// A program without a sealer can't read sealed records, and leaves them alone.
+func TestSealedRecordWithoutASealer(t *testing.T) {
+	t.Parallel()
+	tab := newTable(t, sealing(newProvider(t, "one")))
+	key := tabletest.NewKey()
+	serve(t.Context(), tab.Store, key, tabletest.Created("{}"))
+	before := tab.Items(t)
+	plain := tab.process(t)
+	isProblem(t, serve(t.Context(), plain, key, tabletest.NeverRuns(t)), 503, "store_unavailable")
+	if diff := cmp.Diff(before, tab.Items(t), anyValue); diff != "" {
+		t.Errorf("items (-before +after):\n%s", diff)
+	}
+	// Its owner, version and times can be read without a key.
+	r, err := plain.Load(t.Context(), before[0]["pk"].(*types.AttributeValueMemberS).Value)
+	if !errors.Is(err, store.ErrSealed) || r == nil || r.State != store.Done || r.Seal.KeyID() != "one" || len(r.Response.Body) != 0 {
+		t.Errorf("Load returned %+v, %v", r, err)
+	}
+}
+
+// A ticket takes a record over before its request can be read. If the request can't be
+// opened, the record is given back, and no try is counted.
+func TestTicketWhoseRequestIsSealed(t *testing.T) {
+	t.Parallel()
+	tab := newTable(t, sealing(newProvider(t, "one")))
+	resumable := func(o *idem.Options) { o.Resumable = true }
+	serve(t.Context(), tab.Store, tabletest.NewKey(), func(context.Context) (idem.Response, error) { return idem.Response{}, errors.New("down") }, resumable)
+
+	p := newProvider(t, "one")
+	engine := idem.New(tab.process(t, sealing(p)), tabletest.Unhurried, idem.OneScope, resumable)
+	resume := func(fn func(context.Context) (idem.Response, error)) error {
+		r := tab.Only(t)
+		_, err := engine.Resume(t.Context(), jobs.TicketFor(r), func(ctx context.Context, _ *idem.Request) (idem.Response, error) { return fn(ctx) })
+		return err
+	}
+	p.set(errors.New("access denied"), false)
+	before := tab.Only(t)
+	for range 3 {
+		if err := resume(tabletest.NeverRuns(t)); !errors.Is(err, idem.ErrUnavailable) || !errors.Is(err, store.ErrSealed) {
+			t.Errorf("Resume returned %v", err)
+		}
+	}
+	after := tab.Only(t)
+	if after.State != store.Open || !after.Lease.IsZero() || after.Tries != before.Tries || after.Ver == before.Ver {
+		t.Errorf("the record is %+v, was %+v", after, before)
+	}
+	p.set(nil, false)
+	if err := resume(tabletest.Created("{}")); err != nil {
+		t.Errorf("the provider is back, and Resume returned %v", err)
+	}
+	if r := tab.Only(t); r.State != store.Done || r.Tries != before.Tries+1 {
+		t.Errorf("the record is %+v", r)
+	}
+}
+
+// From its claim to its answer an operation needs no provider, though its data key is
+// long out of the sealer's memory.
+func TestNoProviderBetweenClaimAndAnswer(t *testing.T) {
+	t.Parallel()
+	p := newProvider(t, "one")
+	tab := newTable(t, sealing(p, func(o *seal.Options) { o.MaxAge = 1 }))
+	large := strings.Repeat("unlikely to compress: "+tabletest.NewKey(), 1000)
+	re := serve(t.Context(), tab.Store, tabletest.NewKey(), func(ctx context.Context) (idem.Response, error) {
+		p.set(errors.New("gone"), false)
+		for _, phase := range []string{"one", "two"} {
+			if _, err := idem.Atomic(ctx, phase, func(_ context.Context, tx *idem.Tx) (string, error) {
+				tx.Stage(idem.NewJob("mail", phase))
+				return "result", nil
+			}); err != nil {
+				return idem.Response{}, err
+			}
+		}
+		return idem.Response{Status: 201, Body: []byte(large)}, nil
+	})
+	if re.Status != 201 || p.generated != 1 || p.opened != 0 {
+		t.Errorf("the answer is %d %s, after %d and %d calls", re.Status, re.Body, p.generated, p.opened)
+	}
+	p.set(nil, false)
+	if r := tab.Only(t); r.State != store.Done || len(r.Jobs) != 2 || string(r.Jobs["1.0"].Args) != `"two"` {
+		t.Errorf("the record is %+v", r)
+	}
+}
+
+// A hundred requests and replays take a call; those of another process one more.
+func TestDataKeyServesManyRequests(t *testing.T) {
+	t.Parallel()
+	mine, others := newProvider(t, "one"), newProvider(t, "one")
+	tab := newTable(t, sealing(mine))
+	other := tab.process(t, sealing(others))
+	for range 25 {
+		key := tabletest.NewKey()
+		if re := serve(t.Context(), tab.Store, key, tabletest.Created("{}")); re.Status != 201 {
+			t.Fatalf("the answer is %d %s", re.Status, re.Body)
+		}
+		for _, s := range []store.Store{tab.Store, other} {
+			if re := serve(t.Context(), s, key, tabletest.NeverRuns(t)); re.Status != 201 {
+				t.Fatalf("the replay is %d %s", re.Status, re.Body)
+			}
+		}
+	}
+	if mine.generated != 1 || mine.opened != 0 || others.generated != 1 || others.opened != 1 {
+		t.Errorf("calls: %d and %d, of the other %d and %d", mine.generated, mine.opened, others.generated, others.opened)
+	}
+}
+
+// Records from before and after each change of a setting are read, and go on.
+func TestSwitchingOnAndOffAndRotation(t *testing.T) {
+	t.Parallel()
+	tab := newTable(t)
+	resumable := func(o *idem.Options) { o.Resumable = true }
+	openOnly := func(o *seal.Options) { o.OpenOnly = true }
+	settings := []func(*dynamo.Options){
+		func(*dynamo.Options) {},
+		sealing(newProvider(t, "one", "two"), openOnly),
+		sealing(newProvider(t, "one", "two")), // all programs know the new key before one uses it
+		sealing(newProvider(t, "two", "one")),
+		sealing(newProvider(t, "two", "one"), openOnly),
+	}
+	phase := func(ctx context.Context, name string) (string, error) {
+		return idem.Atomic(ctx, name, func(_ context.Context, tx *idem.Tx) (string, error) {
+			tx.Stage(idem.NewJob("mail", name))
+			return name + " done", nil
+		})
+	}
+	large := strings.Repeat("x", 10) + tabletest.NewKey()
+	for i, first := range settings {
+		for j, second := range settings {
+			if j == 0 && i > 1 {
+				continue // a program that never had a sealer can't go back
+			}
+			t.Run(string(rune('0'+i))+" then "+string(rune('0'+j)), func(t *testing.T) {
+				t.Parallel()
+				key := tabletest.NewKey()
+				handler := func(fails bool) func(context.Context) (idem.Response, error) {
+					return func(ctx context.Context) (idem.Response, error) {
+						one, err := phase(ctx, "one")
+						if fails || err != nil {
+							return idem.Response{}, errors.Join(err, errors.New("down"))
+						}
+						two, err := phase(ctx, "two")
+						return idem.Response{Status: 201, Body: []byte(one + ", " + two + large)}, err
+					}
+				}
+				serve(t.Context(), tab.process(t, first), key, handler(true), resumable)
+				s := tab.process(t, second)
+				if re := serve(t.Context(), s, key, handler(false), resumable); re.Status != 201 {
+					t.Fatalf("the retry's answer is %d %s", re.Status, re.Body)
+				}
+				for _, s := range []store.Store{s, tab.process(t, settings[3]), tab.process(t, settings[4])} {
+					re := serve(t.Context(), s, key, tabletest.NeverRuns(t), resumable)
+					if re.Status != 201 || string(re.Body) != "one done, two done"+large {
+						t.Errorf("the replay is %d %s", re.Status, re.Body)
+					}
+				}
+			})
+		}
+	}
+}
+
+// Bad input 25: whatever is altered in the table, the answer is record_corrupt, and
+// nothing runs; and neither does the answer show a byte of the stored one.
+func TestBadInput25AlteredInTheTable(t *testing.T) {
+	t.Parallel()
+	secret := make([]byte, 900_000) // in three companions
+	_, _ = rand.Read(secret)
+	for name, spoil := range map[string]func(t *testing.T, tab *table, it map[string]types.AttributeValue){
+		"the answer": func(_ *testing.T, _ *table, it map[string]types.AttributeValue) {
+			x := it["resp"].(*types.AttributeValueMemberM).Value["x"].(*types.AttributeValueMemberB)
+			x.Value[len(x.Value)/2] ^= 1
+		},
+		"another key's answer": func(t *testing.T, tab *table, it map[string]types.AttributeValue) {
+			serve(t.Context(), tab.Store, tabletest.NewKey(), tabletest.Created("{}"))
+			for _, other := range tab.Items(t) {
+				if other["resp"] != nil && !cmp.Equal(other["pk"], it["pk"], anyValue) {
+					it["resp"] = other["resp"]
+				}
+			}
+		},
+		"the data key": func(_ *testing.T, _ *table, it map[string]types.AttributeValue) {
+			w := it["seal"].(*types.AttributeValueMemberM).Value["w"].(*types.AttributeValueMemberB)
+			w.Value[3] ^= 1
+		},
+		"two companions": func(t *testing.T, tab *table, _ map[string]types.AttributeValue) {
+			var parts []map[string]types.AttributeValue
+			for _, part := range tab.Items(t) {
+				if part["st"] == nil {
+					parts = append(parts, part)
+				}
+			}
+			parts[0]["b"], parts[1]["b"] = parts[1]["b"], parts[0]["b"]
+			tab.Put(t, parts[0])
+			tab.Put(t, parts[1])
+		},
+		"a truncated companion": func(t *testing.T, tab *table, _ map[string]types.AttributeValue) {
+			for _, part := range tab.Items(t) {
+				if b, ok := part["b"].(*types.AttributeValueMemberB); ok {
+					b.Value = b.Value[:len(b.Value)-1]
+					tab.Put(t, part)
+					return
+				}
+			}
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			tab := newTable(t, sealing(newProvider(t, "one")))
+			key := tabletest.NewKey()
+			serve(t.Context(), tab.Store, key, tabletest.Created(string(secret)))
+			for _, it := range tab.Items(t) {
+				if it["st"] != nil {
+					spoil(t, tab, it)
+					tab.Put(t, it)
+				}
+			}
+			for _, s := range []store.Store{tab.Store, tab.process(t, sealing(newProvider(t, "one")))} {
+				re := serve(t.Context(), s, key, tabletest.NeverRuns(t))
+				isProblem(t, re, 500, "record_corrupt")
+				if bytes.Contains(re.Body, secret[:20]) {
+					t.Error("the answer shows the stored one")
+				}
+			}
+		})
+	}
+}
+
+// A request in companions is sealed too, and a client's retry seals it again in their
+// place.
+func TestLargeSealedRequest(t *testing.T) {
+	t.Parallel()
+	tab := newTable(t, sealing(newProvider(t, "one")))
+	body := make([]byte, 900_000)
+	_, _ = rand.Read(body)
+	engine := func(s store.Store) *idem.Engine {
+		return idem.New(s, tabletest.Unhurried, idem.OneScope, func(o *idem.Options) { o.Resumable = true })
+	}
+	req := tabletest.Post(tabletest.NewKey(), string(body))
+	failing := errors.New("down")
+	if _, err := engine(tab.Store).Do(t.Context(), req, func(context.Context) (idem.Response, error) { return idem.Response{}, failing }); !errors.Is(err, failing) {
+		t.Fatal(err)
+	}
+	for _, it := range tab.Items(t) {
+		if b, ok := it["b"].(*types.AttributeValueMemberB); ok && bytes.Contains(body, b.Value[100:200]) {
+			t.Error("a companion is plain")
+		}
+	}
+	if _, err := engine(tab.process(t, sealing(newProvider(t, "one")))).Do(t.Context(), req, func(context.Context) (idem.Response, error) { return idem.Response{}, failing }); !errors.Is(err, failing) {
+		t.Fatal(err)
+	}
+	_, err := engine(tab.process(t, sealing(newProvider(t, "one")))).Resume(t.Context(), jobs.TicketFor(tab.Only(t)), func(_ context.Context, got *idem.Request) (idem.Response, error) {
+		if !bytes.Equal(got.Body, body) {
+			t.Errorf("the stored request has %d bytes", len(got.Body))
+		}
+		return idem.Response{Status: 201}, nil
+	})
+	if err != nil {
+		t.Error(err)
+	}
+}

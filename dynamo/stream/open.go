@@ -1,0 +1,50 @@
+package stream
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/samekey/samekey/idem/jobs"
+	"github.com/samekey/samekey/idem/store"
+)
+
+// unopened is a job that can't be delivered because of its sealed args.
+type unopened struct {
+	delivery
+	err error
+}
+
+// open opens the sealed args of jobs, as far as it can. A job whose data key can't be
+// had waits, as if its sink were down: it is not the job's fault, so the job is never
+// parked for it. A job whose args were altered fails on its own account. Either holds
+// back later jobs of its group.
+func (d *Drain) open(ctx context.Context, all []delivery) (open []delivery, closed []unopened) {
+	held := make(map[string]bool)     // groups
+	missing := make(map[string]error) // data keys of a provider's key can't be had
+	for _, j := range all {
+		var err error
+		keyID := ""
+		if s := j.todo.image.Seal; s != nil {
+			keyID = s.KeyID()
+		}
+		switch {
+		case held[j.Group]:
+			err = fmt.Errorf("%w: the args of an earlier job of its group can't be opened", jobs.ErrHeldBack)
+		case missing[keyID] != nil:
+			err = missing[keyID]
+		default:
+			if j.Args, err = d.jobs.table.Args(ctx, j.todo.image, j.name); err != nil && !errors.Is(err, store.ErrCorrupt) {
+				err = fmt.Errorf("%w: the job's args can't be opened: %w", jobs.ErrSinkDown, err)
+				missing[keyID] = err
+			}
+		}
+		if err != nil {
+			held[j.Group] = true
+			closed = append(closed, unopened{j, err})
+			continue
+		}
+		open = append(open, j)
+	}
+	return open, closed
+}

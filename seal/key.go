@@ -1,0 +1,92 @@
+package seal
+
+import (
+	"crypto/aes"
+	"crypto/cipher"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"sync/atomic"
+	"time"
+)
+
+// Algorithm names the encryption in records: AES-256-GCM, stored as a random nonce of
+// 12 bytes, the ciphertext and a tag of 16 bytes.
+const Algorithm = "A256GCM"
+
+// Overhead is how many bytes sealed data is longer than plain data.
+const Overhead = 12 + 16
+
+const (
+	keySize    = 32
+	maxWrapped = 1 << 10
+)
+
+// Key is a data key in use. It is safe for concurrent use.
+type Key struct {
+	id      string
+	wrapped []byte
+	aead    cipher.AEAD
+	made    time.Time
+	used    atomic.Int64 // messages sealed by this process
+}
+
+// newKey returns the key for data, whose plain form it overwrites: afterwards only
+// the cipher holds it, which the garbage collector frees with the Key.
+func newKey(data DataKey, now time.Time) (*Key, error) {
+	defer clear(data.Plain)
+	switch {
+	case len(data.Plain) != keySize:
+		return nil, fmt.Errorf("seal: a data key has %d bytes, want %d", len(data.Plain), keySize)
+	case data.KeyID == "" || len(data.Wrapped) == 0 || len(data.Wrapped) > maxWrapped:
+		return nil, fmt.Errorf("seal: a data key of %q has a wrapped form of %d bytes", data.KeyID, len(data.Wrapped))
+	}
+	block, err := aes.NewCipher(data.Plain)
+	if err != nil {
+		return nil, err
+	}
+	aead, err := cipher.NewGCMWithRandomNonce(block)
+	if err != nil {
+		return nil, err
+	}
+	return &Key{id: data.KeyID, wrapped: data.Wrapped, aead: aead, made: now}, nil
+}
+
+// ID returns the name of the provider's key that wraps this key.
+func (k *Key) ID() string { return k.id }
+
+// Wrapped returns the wrapped form, which a record stores. Callers don't change it.
+func (k *Key) Wrapped() []byte { return k.wrapped }
+
+// Seal encrypts plain and binds it to context: only Open with an equal context
+// returns it. The result is [Overhead] bytes longer than plain, and differs each
+// time.
+func (k *Key) Seal(plain, context []byte) []byte {
+	k.used.Add(1)
+	return k.aead.Seal(make([]byte, 0, len(plain)+Overhead), nil, plain, context)
+}
+
+// Open returns the data that Seal has encrypted with this key and context. Any other
+// input returns an error that matches [ErrInvalid].
+func (k *Key) Open(sealed, context []byte) ([]byte, error) {
+	plain, err := k.aead.Open(nil, nil, sealed, context)
+	if err != nil {
+		return nil, errors.Join(ErrInvalid, err)
+	}
+	return plain, nil
+}
+
+// Context joins the parts of a context so that different parts never make equal
+// contexts.
+func Context(parts ...string) []byte {
+	n := 0
+	for _, p := range parts {
+		n += len(p) + binary.MaxVarintLen32
+	}
+	b := make([]byte, 0, n)
+	for _, p := range parts {
+		b = binary.AppendUvarint(b, uint64(len(p)))
+		b = append(b, p...)
+	}
+	return b
+}

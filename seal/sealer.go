@@ -1,0 +1,231 @@
+package seal
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"time"
+)
+
+// Sealer hands out data keys, and keeps them in memory within bounds. It is safe for
+// concurrent use. Create it once for each process.
+type Sealer struct {
+	provider Provider
+	opt      Options
+
+	making chan struct{} // held while a data key is being made
+
+	mu      sync.Mutex
+	current *Key
+	opened  map[string]*opening // by key id and wrapped form
+}
+
+// opening is a data key that is open, or is being opened.
+type opening struct {
+	done chan struct{} // closed once key is there; a failed opening is removed
+	key  *Key
+	used time.Time
+}
+
+// Options are a sealer's settings; the zero value is the default.
+type Options struct {
+	// MaxAge is how long a data key seals new records, and how long an opened one
+	// stays in memory. A program without the right to use a provider's key still
+	// reads with the data keys in its memory for that time. Default: 15 minutes.
+	MaxAge time.Duration
+	// MaxMessages is how many parts of records a data key seals in a process before
+	// new records get another one. At most 2^24, which leaves AES-GCM with random
+	// nonces far from its limit of 2^32. Default: 1000000.
+	MaxMessages int64
+	// MaxKeys is how many opened data keys stay in memory, about 1 KB each. Default:
+	// 1000.
+	MaxKeys int
+	// OpenOnly seals no new records, and opens sealed ones: the setting with which
+	// encryption is switched off, until the last sealed record has expired.
+	OpenOnly bool
+	// Required refuses records with contents that aren't sealed as corrupt. Without
+	// it, somebody with write access to the table can put plain contents in the place
+	// of sealed ones. Set it once the last record has expired that was written before
+	// encryption was switched on. It excludes OpenOnly.
+	Required bool
+}
+
+// The bounds of Options.
+const (
+	defaultAge      = 15 * time.Minute
+	defaultMessages = 1_000_000
+	maxMessages     = 1 << 24
+	defaultKeys     = 1000
+)
+
+// New returns a sealer with the data keys of provider. It makes no calls. It panics if
+// provider is nil, a number is negative or too high, or OpenOnly and Required are
+// both set: mistakes in the program, which show at cold start.
+func New(provider Provider, optFns ...func(*Options)) *Sealer {
+	var opt Options
+	for _, fn := range optFns {
+		fn(&opt)
+	}
+	if provider == nil || opt.MaxAge < 0 || opt.MaxMessages < 0 || opt.MaxMessages > maxMessages || opt.MaxKeys < 0 {
+		panic("seal: New: provider must not be nil, numbers not negative, and MaxMessages not over 2^24") //nolint:forbidigo // a mistake in the program
+	}
+	if opt.OpenOnly && opt.Required {
+		panic("seal: New: with OpenOnly, new records are not sealed, and Required would refuse them") //nolint:forbidigo // a mistake in the program
+	}
+	opt.MaxAge = cmp.Or(opt.MaxAge, defaultAge)
+	opt.MaxMessages = cmp.Or(opt.MaxMessages, int64(defaultMessages))
+	opt.MaxKeys = cmp.Or(opt.MaxKeys, defaultKeys)
+	return &Sealer{provider: provider, opt: opt, making: make(chan struct{}, 1), opened: make(map[string]*opening)}
+}
+
+// Required reports whether contents must be sealed ([Options].Required).
+func (s *Sealer) Required() bool { return s.opt.Required }
+
+// Key returns the data key for a new record; nil with Options.OpenOnly. It calls the
+// provider if there is no data key, or the present one is too old or was used too
+// often. An error matches [ErrNoKey].
+func (s *Sealer) Key(ctx context.Context) (*Key, error) {
+	if s.opt.OpenOnly {
+		return nil, nil
+	}
+	if k := s.good(); k != nil {
+		return k, nil
+	}
+	select {
+	case s.making <- struct{}{}:
+		defer func() { <-s.making }()
+	case <-ctx.Done():
+		return nil, noKey("generate", ctx.Err())
+	}
+	if k := s.good(); k != nil { // made while this call waited
+		return k, nil
+	}
+	data, err := s.provider.Generate(ctx)
+	if err != nil {
+		return nil, noKey("generate", err)
+	}
+	now := wall()
+	k, err := newKey(data, now)
+	if err != nil {
+		return nil, noKey("generate", err)
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.current = k
+	done := make(chan struct{})
+	close(done)
+	s.opened[name(k.id, k.wrapped)] = &opening{done: done, key: k, used: now}
+	s.evict(now)
+	return k, nil
+}
+
+// good returns the current key if it may seal another record.
+func (s *Sealer) good() *Key {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	k := s.current
+	if k == nil || s.old(k, wall()) || k.used.Load() >= s.opt.MaxMessages {
+		s.current = nil
+		return nil
+	}
+	return k
+}
+
+func (s *Sealer) old(k *Key, now time.Time) bool { return now.Sub(k.made) >= s.opt.MaxAge }
+
+// Open returns the data key with this wrapped form. It calls the provider if the key
+// isn't in memory; concurrent calls for a key share a call. An error matches
+// [ErrInvalid] if the arguments are not those of a record that was sealed, and
+// [ErrNoKey] otherwise.
+func (s *Sealer) Open(ctx context.Context, keyID, algorithm string, wrapped []byte) (*Key, error) {
+	switch {
+	case algorithm != Algorithm:
+		return nil, fmt.Errorf("seal: %w: algorithm %q is not known to this program", ErrInvalid, algorithm)
+	case keyID == "" || len(wrapped) == 0 || len(wrapped) > maxWrapped:
+		return nil, fmt.Errorf("seal: %w: a wrapped data key of %d bytes", ErrInvalid, len(wrapped))
+	}
+	for id := name(keyID, wrapped); ; {
+		o, mine := s.entry(id)
+		if mine {
+			return s.open(ctx, id, o, keyID, wrapped)
+		}
+		select {
+		case <-o.done:
+			if o.key != nil {
+				return o.key, nil
+			}
+			// The other call failed, perhaps for lack of time: try with ours.
+		case <-ctx.Done():
+			return nil, noKey("open", ctx.Err())
+		}
+	}
+}
+
+// entry returns the entry of a key, and whether the caller has to open it.
+func (s *Sealer) entry(id string) (o *opening, mine bool) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	now := wall()
+	if o = s.opened[id]; o != nil && (o.key == nil || !s.old(o.key, now)) {
+		o.used = now
+		return o, false
+	}
+	o = &opening{done: make(chan struct{}), used: now}
+	s.opened[id] = o
+	s.evict(now)
+	return o, true
+}
+
+func (s *Sealer) open(ctx context.Context, id string, o *opening, keyID string, wrapped []byte) (k *Key, err error) {
+	defer func() {
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		if o.key = k; k == nil && s.opened[id] == o {
+			delete(s.opened, id)
+		}
+		close(o.done)
+	}()
+	plain, err := s.provider.Open(ctx, keyID, wrapped)
+	if errors.Is(err, ErrInvalid) {
+		return nil, fmt.Errorf("seal: open: %w", err)
+	}
+	if err != nil {
+		return nil, noKey("open", err)
+	}
+	if k, err = newKey(DataKey{KeyID: keyID, Plain: plain, Wrapped: wrapped}, wall()); err != nil {
+		return nil, fmt.Errorf("seal: %w: %w", ErrInvalid, err)
+	}
+	return k, nil
+}
+
+// evict forgets keys that are too old, and the least recently used if there are too
+// many. s.mu is held.
+func (s *Sealer) evict(now time.Time) {
+	for id, o := range s.opened {
+		if o.key != nil && s.old(o.key, now) {
+			delete(s.opened, id)
+		}
+	}
+	for len(s.opened) > s.opt.MaxKeys {
+		var last string
+		for id, o := range s.opened {
+			current := o.key != nil && o.key == s.current
+			if !current && (last == "" || o.used.Before(s.opened[last].used)) {
+				last = id
+			}
+		}
+		if last == "" {
+			return
+		}
+		delete(s.opened, last)
+	}
+}
+
+// wall returns the time by the wall clock, which goes on while a sandbox is frozen.
+func wall() time.Time { return time.Now().Round(0) }
+
+func name(keyID string, wrapped []byte) string { return keyID + "\x00" + string(wrapped) }
+
+func noKey(op string, err error) error { return fmt.Errorf("seal: %s: %w: %w", op, ErrNoKey, err) }

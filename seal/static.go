@@ -1,0 +1,64 @@
+package seal
+
+import (
+	"context"
+	"crypto/aes"
+	"crypto/cipher"
+	"crypto/rand"
+	"fmt"
+	"maps"
+)
+
+// Static is a [Provider] that wraps data keys with keys in this process's memory: for
+// tests, for DynamoDB Local, and for programs that get a key from a secret store.
+type Static struct {
+	current string
+	keys    map[string]cipher.AEAD
+}
+
+// NewStatic returns a provider with keys of 32 random bytes by their names. The key
+// named current wraps new data keys; the others only open those that they have
+// wrapped. To rotate, add a key and make it current; remove the old key when its last
+// record has expired. NewStatic copies the keys.
+func NewStatic(current string, keys map[string][]byte) (*Static, error) {
+	if len(keys[current]) == 0 || current == "" {
+		return nil, fmt.Errorf("seal: NewStatic: there is no key %q", current)
+	}
+	s := &Static{current: current, keys: make(map[string]cipher.AEAD, len(keys))}
+	for name, key := range maps.All(keys) {
+		if len(key) != keySize {
+			return nil, fmt.Errorf("seal: NewStatic: key %q has %d bytes, want %d", name, len(key), keySize)
+		}
+		block, err := aes.NewCipher(key)
+		if err != nil {
+			return nil, err
+		}
+		if s.keys[name], err = cipher.NewGCMWithRandomNonce(block); err != nil {
+			return nil, err
+		}
+	}
+	return s, nil
+}
+
+// Generate implements [Provider]. It never fails.
+func (s *Static) Generate(context.Context) (DataKey, error) {
+	plain := make([]byte, keySize)
+	_, _ = rand.Read(plain) // never fails
+	return DataKey{KeyID: s.current, Plain: plain, Wrapped: s.keys[s.current].Seal(nil, nil, plain, wrapContext(s.current))}, nil
+}
+
+// Open implements [Provider]. A key with an unknown name isn't invalid: the program
+// may lack it.
+func (s *Static) Open(_ context.Context, keyID string, wrapped []byte) ([]byte, error) {
+	key, ok := s.keys[keyID]
+	if !ok {
+		return nil, fmt.Errorf("seal: there is no key %q", keyID)
+	}
+	plain, err := key.Open(nil, nil, wrapped, wrapContext(keyID))
+	if err != nil {
+		return nil, fmt.Errorf("seal: %w: a data key of %q", ErrInvalid, keyID)
+	}
+	return plain, nil
+}
+
+func wrapContext(keyID string) []byte { return Context("samekey data key", keyID) }
