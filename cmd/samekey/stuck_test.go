@@ -130,7 +130,7 @@ func TestStuckRetry(t *testing.T) {
 				t.Fatal("answered")
 			}
 			e := d.entry(t)
-			if e.Why != stream.WhyStuck || e.Route != "POST /rides" || e.Phase != "charge_created" {
+			if e.Why != stream.WhyUnknown || e.Route != "POST /rides" || e.Phase != "charge_created" {
 				t.Errorf("listed %+v", e)
 			}
 			d.fails(t, 1, `the call of phase "charge_created" has an unknown outcome`, "retry", e.PK)

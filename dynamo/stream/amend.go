@@ -6,6 +6,7 @@ import (
 	"maps"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
@@ -77,7 +78,11 @@ func (w jobWriter) withWait(now, after *store.Record, names []string, condition 
 		maps.DeleteFunc(others, func(name string, _ store.Job) bool { return slices.Contains(names, name) })
 		condition += item.HoldJobs(others, placeholders)
 	}
-	if state.WaitFrom(after, after.Run); is.Cause == state.NoCause {
+	since := after.Run // of a record that an earlier version of Samekey left waiting
+	if since.IsZero() {
+		since = time.Now()
+	}
+	if state.WaitFrom(after, since); is.Cause == state.NoCause {
 		paths = append(slices.Clone(paths), item.AttrWait, item.AttrSince, item.AttrWaitIn)
 	} else {
 		update = "SET " + item.AttrWait + " = :waits, " + item.AttrWaitIn + " = :wait_in, " + item.SetSince
@@ -89,4 +94,21 @@ func (w jobWriter) withWait(now, after *store.Record, names []string, condition 
 	in := w.amendment(now.PK, condition, update, args)
 	in.ExpressionAttributeNames = placeholders
 	return in
+}
+
+// misplaced reports whether the index shows another wait of a record than the record
+// has, as after a write of an earlier version of Samekey.
+func misplaced(it item.Map, r *store.Record) bool {
+	want, d := "", item.Decoder{It: it}
+	if cause := state.WaitOf(r).Cause; cause != state.NoCause {
+		want = item.WaitKey(cause, r.PK)
+	}
+	return d.Text(item.AttrWait, false) != want || r.WaitSince.IsZero() != (want == "")
+}
+
+// place has the index show a record's wait as it is. A record that was written since r
+// was read stays as it is.
+func (w jobWriter) place(ctx context.Context, r *store.Record) error {
+	_, _, err := w.amend(ctx, "place in the index", w.withWait(r, r.Clone(), nil, ackCondition, nil, make(map[string]string)))
+	return err
 }

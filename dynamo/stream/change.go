@@ -41,6 +41,8 @@ type reader struct {
 	log   *slog.Logger
 	hooks *Hooks
 
+	unreadable func(context.Context, finding, time.Time) error // lists an item for people; nil: the sweep does
+
 	warned sync.Once // the warning about ReportBatchItemFailures
 }
 
@@ -48,6 +50,7 @@ type reader struct {
 // and reported: they must not block later records.
 func (r *reader) changes(ctx context.Context, recs []events.DynamoDBEventRecord) []change {
 	changes := make([]change, 0, len(recs))
+	listed := 0
 	for i := range recs {
 		c, why, err := readChange(&recs[i].Change, recs[i].EventName)
 		if why == "" {
@@ -65,9 +68,20 @@ func (r *reader) changes(ctx context.Context, recs []events.DynamoDBEventRecord)
 		if r.hooks.Skipped != nil {
 			r.hooks.Skipped(ctx, Skipped{Why: why, Record: name, Sequence: recs[i].Change.SequenceNumber, Err: err})
 		}
+		if why == SkipUnreadable && r.unreadable != nil && recs[i].EventName != string(events.DynamoDBOperationTypeRemove) && listed < mostListed {
+			listed++
+			if err := r.unreadable(ctx, finding{pk: item.PK(plain(recs[i].Change.Keys)), why: err}, time.Now()); err != nil {
+				r.log.WarnContext(ctx, "an unreadable item waits for the sweep to be listed", "record", name, "error", err)
+			}
+		}
 	}
 	return changes
 }
+
+// mostListed is how many unreadable items of a batch are listed at once. If a later
+// version of Samekey writes them all, jobs don't wait for the list; the sweep lists the
+// others.
+const mostListed = 10
 
 func readChange(rec *events.DynamoDBStreamRecord, event string) (c change, why Skip, err error) {
 	c.time = rec.ApproximateCreationDateTime.Time

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"testing"
 	"time"
 
@@ -58,7 +59,9 @@ func (tab *table) runsAnd(t testing.TB, pages int, before func(), optFns ...func
 func many(t testing.TB, tab *table, n int) {
 	t.Helper()
 	for i := range n {
-		tab.Put(t, item(t, open(map[string]any{"pk": text(fmt.Sprintf("v1##%d", i)), "st": text("stuck")})))
+		it := entryItem(stream.WhyStuck, fmt.Sprintf("v1##%d", i), 1)
+		maps.Copy(it, item(t, open(map[string]any{"pk": text(fmt.Sprintf("v1##%d", i)), "st": text("stuck")})))
+		tab.Put(t, it)
 	}
 }
 

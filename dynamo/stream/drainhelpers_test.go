@@ -24,6 +24,7 @@ import (
 	"github.com/samekey/samekey/idem/jobs"
 	"github.com/samekey/samekey/idem/store"
 	"github.com/samekey/samekey/internal/local/mendstream"
+	"github.com/samekey/samekey/internal/state"
 )
 
 // tail reads the stream of a table, as Lambda hands it to a function.
@@ -274,6 +275,7 @@ func (tab *table) finished(t testing.TB, mod func(*store.Record), jobs ...string
 	if mod != nil {
 		mod(r)
 	}
+	state.WaitFrom(r, now)
 	if held, err := tab.Store.Claim(t.Context(), store.Claim{Next: r, Now: now}); err != nil || held != nil {
 		t.Fatalf("got %+v, %v", held, err)
 	}

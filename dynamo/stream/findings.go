@@ -23,6 +23,10 @@ type findings struct {
 	tickets []jobs.Ticket
 	giveUps []*store.Record
 
+	misplaced  []*store.Record // in the index of what waits for people
+	unreadable []finding       // items to list there
+	reviews    []finding       // listed items to look at
+
 	oldestOpen time.Time // when the oldest open operation was claimed; zero for none
 }
 
@@ -32,9 +36,16 @@ func (s *Sweep) look(ctx context.Context, items []item.Map) findings {
 		rec, why, err := readItem(it)
 		if why == "" {
 			s.examine(&f, rec, s.opt.Now())
+			if misplaced(it, rec) {
+				f.misplaced = append(f.misplaced, rec)
+			}
 			continue
 		}
+		if known, ok := findingOf(it); ok && why == SkipCompanion {
+			f.reviews = append(f.reviews, known)
+		}
 		if why == SkipUnreadable {
+			f.unreadable = append(f.unreadable, finding{pk: item.PK(it), why: err})
 			e := Entry{Why: WhyUnreadable, LastErr: reason(err)}
 			if pk := item.PK(it); pk != "" {
 				e.PK, e.Record = pk, redact.Record(pk)
@@ -64,7 +75,7 @@ func (s *Sweep) examine(f *findings, r *store.Record, now time.Time) {
 	switch waiting {
 	case state.NotWaiting:
 	case state.ForOperator:
-		list(WhyStuck)
+		list(Why(state.WaitOf(r).Cause)) // stuck or unknown
 	case state.ForProgram:
 		list(WhyBlocked)
 	case state.ForExpiry:
@@ -146,6 +157,19 @@ func (s *Sweep) act(ctx context.Context, f findings, rep *Report) (failed []stri
 	}
 	for _, r := range f.giveUps {
 		note(r.PK, s.giveUp(ctx, r, rep))
+	}
+	for _, r := range f.misplaced {
+		err := s.jobs.place(ctx, r)
+		if err == nil {
+			rep.Placed++
+		}
+		note(r.PK, err)
+	}
+	for _, u := range f.unreadable {
+		note(u.pk, s.jobs.unreadable(ctx, u, s.opt.Now()))
+	}
+	for _, u := range f.reviews {
+		note(findingPK(u.pk), s.jobs.review(ctx, u, s.opt.Now()))
 	}
 	slices.Sort(failed)
 	return slices.Compact(failed), errors.Join(errs...) // a record may have failed twice

@@ -82,9 +82,9 @@ func (s *scanner) input(segment int, after string) *dynamodb.ScanInput {
 	var v item.Values
 	in := &dynamodb.ScanInput{
 		TableName: &s.table,
-		// Records that are kept, or open without being kept: finished records are
-		// nearly all records, and needn't be sent.
-		FilterExpression:          aws.String("attribute_exists(keep) OR st = :open"),
+		// Records that are kept, or open without being kept, and whatever is in the
+		// index: finished records are nearly all records, and needn't be sent.
+		FilterExpression:          aws.String("attribute_exists(keep) OR st = :open OR attribute_exists(waits)"),
 		ExpressionAttributeValues: item.Map{":open": v.Str(string(store.Open))},
 		Segment:                   aws.Int32(int32(segment)),
 		TotalSegments:             aws.Int32(int32(s.segments)),

@@ -34,7 +34,7 @@ func TestSweepLeavesASettlementToItsClient(t *testing.T) {
 		listed stream.Why
 	}{
 		{26 * time.Hour, false, store.Stuck, stream.WhyNoRequest},
-		{26 * time.Hour, false, store.Stuck, stream.WhyStuck}, // nobody looks for a day
+		{26 * time.Hour, false, store.Stuck, stream.WhyUnknown}, // nobody looks for a day
 		{time.Minute, true, store.Open, ""},
 		{10 * time.Minute, false, store.Open, stream.WhyNoRequest},
 		{23 * time.Hour, false, store.Open, stream.WhyNoRequest},

@@ -229,7 +229,7 @@ func TestSweepActsInTheStreamsStead(t *testing.T) {
 			if err != nil || rep.Delivered+rep.Queued+rep.GivenUp != 0 {
 				t.Errorf("got %+v, %v", rep, err)
 			}
-			want := map[stream.Why]int{stream.WhyStuck: 2, stream.WhyParked: 1, stream.WhyUnreadable: 1, stream.WhyExpiring: 1}
+			want := map[stream.Why]int{stream.WhyStuck: 1, stream.WhyUnknown: 1, stream.WhyParked: 1, stream.WhyUnreadable: 1, stream.WhyExpiring: 1}
 			if diff := cmp.Diff(want, counts(rep)); diff != "" {
 				t.Errorf("-want +got:\n%s", diff)
 			}

@@ -95,7 +95,7 @@ func (m *Metrics) Swept(r *stream.Report) {
 	for name, whys := range map[string][]stream.Why{
 		Abandoned:   {stream.WhyOpen, stream.WhyNoRequest, stream.WhyExpiring},
 		Undelivered: {stream.WhyUndelivered},
-		Waiting:     {stream.WhyStuck, stream.WhyBlocked, stream.WhyParked, stream.WhyUnreadable},
+		Waiting:     {stream.WhyUnknown, stream.WhyStuck, stream.WhyBlocked, stream.WhyParked, stream.WhyUnreadable},
 	} {
 		n := 0
 		for _, why := range whys {

@@ -37,6 +37,10 @@ func indexMutants() []mutant {
 			old: "$u.remove = append($u.remove, item.AttrWait, item.AttrSince, item.AttrWaitIn)", new: "", pkg: stream, run: races,
 		},
 		{
+			rule: "WaitReview", what: "a sweep strikes an item off the list that a drain has seen unreadable since", in: "dynamo/stream.jobWriter.review",
+			old: `item.AttrExpires + " = :seen"`, new: `item.AttrExpires + " = :seen OR " + item.AttrExpires + " <> :seen"`, run: "^TestUnreadableAgainMeanwhile$",
+		},
+		{
 			rule: "WaitSince", what: "a record waits anew with each transition", in: "internal/state.WaitFrom",
 			old: "case $r.WaitSince.IsZero():", new: "default:", run: "^TestWaitSinceIsSetWhileARecordWaits$",
 		},
