@@ -124,8 +124,7 @@ func newStack(t *testing.T, p *provider) *stack {
 	s.api = lambda.Wrap(engine, lambda.HTTPAPI, p.ride)
 
 	receipts := &queue{t: t, taken: s.consumed, handler: lambda.WrapEach(
-		idem.New(store, s.Engine, func(o *idem.Options) { o.Namespace = "receipts" }), lambda.SQS,
-		func(context.Context, events.SQSMessage) error { return nil },
+		idem.New(store, s.Engine, func(o *idem.Options) { o.Namespace = "receipts" }), lambda.SQS, mail,
 	)}
 	tickets := &queue{t: t}
 	w := worker.New(client, store, completer.NewQueue(tickets, "https://tickets"), func(o *worker.Options) {
@@ -133,13 +132,13 @@ func newStack(t *testing.T, p *provider) *stack {
 		o.Functions = completer.Invoke(&function{s.api, s.resumed}, "rides")
 		o.Grace = time.Millisecond
 		o.Drain = func(o *stream.DrainOptions) {
-			s.Drain(o)
-			o.Hooks = stream.Hooks{Delivered: func(ctx context.Context, _ jobs.Delivery) {
+			o.Hooks.Delivered = func(ctx context.Context, _ jobs.Delivery) {
 				select {
 				case s.delivered <- struct{}{}:
 				case <-ctx.Done():
 				}
-			}}
+			}
+			s.Drain(o)
 		}
 	})
 	tickets.handler = w

@@ -245,3 +245,6 @@ func encode(t *testing.T, v any) []byte {
 	}
 	return payload
 }
+
+// mail is the consumer of a job.
+func mail(context.Context, events.SQSMessage) error { return nil }

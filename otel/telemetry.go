@@ -4,32 +4,36 @@ import (
 	"github.com/samekey/samekey/dynamo/stream"
 	"github.com/samekey/samekey/idem"
 	"go.opentelemetry.io/otel"
+	"go.opentelemetry.io/otel/metric"
 	"go.opentelemetry.io/otel/trace"
 )
 
 // scope names this package as the instrumentation of spans and metrics.
 const scope = "github.com/samekey/samekey/otel"
 
-// Telemetry traces what engines and drains do. The zero Telemetry uses the
-// global providers, also if they are set later. A Telemetry is safe for concurrent use
-// and must not be changed once it is used.
+// Telemetry traces and counts what engines and workers do. The zero Telemetry uses the
+// global providers, also if they are set later. A Telemetry is safe for concurrent use.
 type Telemetry struct {
 	// TracerProvider makes the spans. Default: the global provider.
 	TracerProvider trace.TracerProvider
+	// MeterProvider makes the instruments. Default: the global provider.
+	MeterProvider metric.MeterProvider
 	// Untrusted begins a new trace for each request that is in no span, and links it to
 	// the client's. Otherwise such a request continues the client's trace, so a client
 	// also decides whether the trace is recorded. It concerns requests only, not messages.
 	Untrusted bool
 }
 
-// Engine sets the tracer of an engine: it is an option of [idem.New].
+// Engine sets the tracer of an engine and adds the hooks for metrics to those that are
+// set: it is an option of [idem.New].
 func (t Telemetry) Engine(o *idem.Options) {
-	o.Tracer = t.Tracer()
+	o.Tracer, o.Hooks = t.Tracer(), idem.Join(o.Hooks, t.Hooks())
 }
 
-// Drain is Engine for [stream.NewDrain].
+// Drain is Engine for [stream.NewDrain]. The options of a worker have the same two
+// fields, which [Telemetry.Tracer] and [Telemetry.StreamHooks] fill.
 func (t Telemetry) Drain(o *stream.DrainOptions) {
-	o.Tracer = t.Tracer()
+	o.Tracer, o.Hooks = t.Tracer(), stream.Join(o.Hooks, t.StreamHooks())
 }
 
 func (t Telemetry) tracerProvider() trace.TracerProvider {
@@ -37,4 +41,11 @@ func (t Telemetry) tracerProvider() trace.TracerProvider {
 		return otel.GetTracerProvider()
 	}
 	return t.TracerProvider
+}
+
+func (t Telemetry) meterProvider() metric.MeterProvider {
+	if t.MeterProvider == nil {
+		return otel.GetMeterProvider()
+	}
+	return t.MeterProvider
 }

@@ -1,0 +1,133 @@
+package otel
+
+import (
+	"context"
+	"encoding/json"
+	"strings"
+	"sync"
+	"unicode"
+
+	"github.com/samekey/samekey/dynamo/stream"
+	"github.com/samekey/samekey/idem"
+	"github.com/samekey/samekey/lambda/metrics"
+	"go.opentelemetry.io/otel/metric"
+)
+
+// Hooks returns the hooks of an engine, for metrics: those of [metrics.All], under the
+// names of [MetricName].
+func (t Telemetry) Hooks() idem.Hooks { return t.lines().Hooks() }
+
+// StreamHooks is Hooks for drain, completer, sweep and worker.
+func (t Telemetry) StreamHooks() stream.Hooks { return t.lines().StreamHooks() }
+
+// MetricName returns the name of a metric of [metrics.All] here: PhaseDuration is
+// samekey.phase_duration. Times are in seconds.
+func MetricName(name string) string {
+	var b strings.Builder
+	b.WriteString("samekey.")
+	for i, c := range name {
+		if unicode.IsUpper(c) && i > 0 {
+			b.WriteByte('_')
+		}
+		b.WriteRune(unicode.ToLower(c))
+	}
+	return b.String()
+}
+
+// lines returns the metrics of CloudWatch with a writer that takes their values out of
+// the lines, so that both have the same metrics.
+func (t Telemetry) lines() *metrics.Metrics {
+	w := &instruments{meter: t.meterProvider().Meter(scope), meaning: make(map[string]string), record: make(map[string]func(float64))}
+	for _, m := range metrics.All() {
+		w.meaning[m.Name] = m.Meaning
+	}
+	return metrics.New(w, "otel")
+}
+
+// gauges are the metrics that a run of the sweep states anew. All others are sums, or
+// times, whose distribution counts.
+var gauges = map[string]bool{
+	"Abandoned": true, "Undelivered": true, "Waiting": true, "OpenAge": true, "SweepCoverage": true, "SweepAge": true, "SweepOverdue": true,
+}
+
+// seconds are the bounds of a histogram of times.
+var seconds = []float64{.005, .01, .025, .05, .075, .1, .25, .5, .75, 1, 2.5, 5, 7.5, 10, 30, 60, 300, 900}
+
+// instruments record the values of lines in the embedded metric format.
+type instruments struct {
+	meter   metric.Meter
+	meaning map[string]string
+
+	mu     sync.Mutex
+	record map[string]func(float64)
+}
+
+// Write takes one line.
+func (w *instruments) Write(p []byte) (int, error) {
+	var line struct {
+		AWS struct {
+			CloudWatchMetrics []struct{ Metrics []struct{ Name, Unit string } }
+		} `json:"_aws"`
+	}
+	var values map[string]json.RawMessage
+	if err := json.Unmarshal(p, &line); err != nil {
+		return 0, err
+	}
+	if err := json.Unmarshal(p, &values); err != nil {
+		return 0, err
+	}
+	for _, directive := range line.AWS.CloudWatchMetrics {
+		for _, m := range directive.Metrics {
+			var all []float64
+			if raw := values[m.Name]; json.Unmarshal(raw, &all) != nil {
+				all = make([]float64, 1)
+				if err := json.Unmarshal(raw, &all[0]); err != nil {
+					return 0, err
+				}
+			}
+			record := w.of(m.Name, m.Unit)
+			for _, v := range all {
+				record(v)
+			}
+		}
+	}
+	return len(p), nil
+}
+
+// of returns the function that records values of a metric.
+func (w *instruments) of(name, unit string) func(float64) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if w.record[name] == nil {
+		w.record[name] = w.instrument(name, unit)
+	}
+	return w.record[name]
+}
+
+// instrument makes the instrument of a metric. The SDK reports errors to its error
+// handler, and returns an instrument that can be used all the same.
+func (w *instruments) instrument(name, unit string) func(float64) {
+	ctx, called, meaning := context.Background(), MetricName(name), metric.WithDescription(w.meaning[name])
+	factor := 1.0
+	switch unit {
+	case "Milliseconds":
+		unit, factor = "s", 1e-3
+	case "Seconds":
+		unit = "s"
+	case "Percent":
+		unit = "%"
+	default:
+		unit = "1"
+	}
+	switch {
+	case gauges[name]:
+		g, _ := w.meter.Float64Gauge(called, meaning, metric.WithUnit(unit))
+		return func(v float64) { g.Record(ctx, v*factor) }
+	case unit == "s":
+		h, _ := w.meter.Float64Histogram(called, meaning, metric.WithUnit(unit), metric.WithExplicitBucketBoundaries(seconds...))
+		return func(v float64) { h.Record(ctx, v*factor) }
+	default:
+		c, _ := w.meter.Float64Counter(called, meaning, metric.WithUnit(unit))
+		return func(v float64) { c.Add(ctx, v) }
+	}
+}
