@@ -84,6 +84,14 @@ tidy: ## fail where go.mod or go.sum of a module is not tidy
 	go mod tidy -diff
 	@for m in $(MODULES); do (set -x; cd $$m && go mod tidy -diff) || exit; done
 
+.PHONY: browser
+browser: ## the page of samekey ui in headless Chromium, on real records (Java, node, npm)
+	internal/tools/browser.sh
+
+.PHONY: screenshots
+screenshots: ## write docs/images by the same tools
+	internal/tools/browser.sh screenshots
+
 .PHONY: vet
 vet: ## go vet, and samekey vet on all packages
 	go vet ./...

@@ -13,6 +13,7 @@ import (
 	"github.com/spf13/pflag"
 
 	"github.com/samekey/samekey/internal/local/stack"
+	"github.com/samekey/samekey/internal/ui"
 )
 
 const localLong = `Runs the functions of a SAM template as real bootstraps: behind an HTTP front,
@@ -20,7 +21,7 @@ fed by DynamoDB Local's streams, by local queues and by schedules. Everything is
 on 127.0.0.1. When all is ready, one line of JSON on standard output tells where;
 logs go to standard error. Ends with Ctrl-C or SIGTERM.
 
-Environment: LOCAL_API_PORT, LOCAL_CONTROL_PORT; AWS_ENDPOINT_URL_DYNAMODB and
+Environment: LOCAL_API_PORT, LOCAL_CONTROL_PORT, LOCAL_UI_PORT; AWS_ENDPOINT_URL_DYNAMODB and
 AWS_ENDPOINT_URL_DYNAMODB_STREAMS, to use a database that is there, and
 AWS_ENDPOINT_URL_SQS, for queues; LOCAL_CONCURRENCY, a number; and, as durations
 such as 500ms or 2m, LOCAL_FUNCTION_TIMEOUT, LOCAL_LEASE_MARGIN, LOCAL_GRACE,
@@ -52,14 +53,14 @@ func newLocal(env environment) *cobra.Command {
 				ctx, cancel = withParent(ctx)
 				defer cancel()
 			}
-			return runLocal(ctx, env, opts)
+			return runLocal(ctx, env, opts, flags.uiPort)
 		},
 	}
 	flags.register(cmd.Flags())
 	return exitCodes(cmd, map[int]string{exitDone: "ended by a signal"})
 }
 
-func runLocal(ctx context.Context, env environment, opts stack.Options) error {
+func runLocal(ctx context.Context, env environment, opts stack.Options, uiPort int) error {
 	running, err := stack.Start(ctx, opts)
 	if err != nil {
 		if ctx.Err() != nil {
@@ -70,15 +71,51 @@ func runLocal(ctx context.Context, env environment, opts stack.Options) error {
 		}
 		return err
 	}
-	fmt.Fprintln(env.stdout, running.Ready())
+	ready := running.Ready()
+	page, err := localPage(ctx, env, running, uiPort)
+	if err != nil {
+		return errors.Join(err, running.Close())
+	}
+	served := make(chan error, 1)
+	if page == nil {
+		served <- nil
+	} else {
+		ready.UI = page.URL()
+		go func() { served <- page.Serve(ctx) }()
+	}
+	fmt.Fprintln(env.stdout, ready)
 	<-ctx.Done()
-	return running.Close()
+	return errors.Join(<-served, running.Close())
+}
+
+// localPage is the page about the stack's main table; nil for a stack without tables, or
+// whose table has other keys than records.
+func localPage(ctx context.Context, env environment, running *stack.Stack, port int) (*ui.Server, error) {
+	ready := running.Ready()
+	if running.Database() == nil || !ready.Records {
+		return nil, nil
+	}
+	source, err := ui.NewTable(running.Database(), ready.Table, ui.TableOptions{
+		By: operatorName(env),
+		Changes: func(ctx context.Context, started func(), changed func([]string)) error {
+			err := running.Follow(ctx, started, changed)
+			if errors.Is(err, stack.ErrNoStream) {
+				return ui.ErrNoStream
+			}
+			return err
+		},
+	})
+	if err != nil {
+		return nil, err
+	}
+	return ui.Listen(ctx, port, 0, source)
 }
 
 // localFlags are the flags of samekey local. Their defaults are in the environment.
 type localFlags struct {
 	opts            stack.Options
 	follow          bool // end with the program that started this one
+	uiPort          int
 	processes, urls []named
 	bad             error // of the environment
 }
@@ -88,7 +125,8 @@ func newLocalFlags(env environment) *localFlags {
 	overrides, err := stack.ReadOverrides(env.getenv)
 	apiPort, err1 := portFrom(env, "LOCAL_API_PORT", 3000)
 	controlPort, err2 := portFrom(env, "LOCAL_CONTROL_PORT", 3002)
-	f.bad = errors.Join(err, err1, err2)
+	uiPort, err3 := portFrom(env, "LOCAL_UI_PORT", 0)
+	f.uiPort, f.bad = uiPort, errors.Join(err, err1, err2, err3)
 	f.opts = stack.Options{
 		APIPort: apiPort, ControlPort: controlPort, Parameters: make(map[string]string), Environment: make(map[string]string),
 		Overrides: overrides, Logs: env.stderr,
@@ -102,6 +140,7 @@ func (f *localFlags) register(fs *pflag.FlagSet) {
 	fs.StringVar(&opts.StackName, "stack-name", "local", "AWS::StackName, with which names begin")
 	fs.IntVar(&opts.APIPort, "api-port", opts.APIPort, "port of the APIs; 0 is any free one")
 	fs.IntVar(&opts.ControlPort, "control-port", opts.ControlPort, "port of the control server; 0 is any free one")
+	fs.IntVar(&f.uiPort, "ui-port", f.uiPort, "port of the page about the table's requests; 0 is any free one")
 	fs.BoolVar(&opts.TTL, "ttl", false, "turn on the tables' time to live: items go within a second after they expire, not days")
 	fs.BoolVar(&opts.Watch, "watch", false, "build and restart what changes: functions by their Go files or bootstraps, and all by the template")
 	fs.BoolVar(&f.follow, "with-parent", false, "end when the program that started this one ends or, on Linux, make got a SIGINT")

@@ -82,7 +82,7 @@ func newRoot(env environment) *cobra.Command {
 		c.GroupID = groupBuild
 		root.AddCommand(c)
 	}
-	for _, c := range []*cobra.Command{newStuck(env), newStats(env), newTail(env), newDoctor(env), newNames(env), newTable(env)} {
+	for _, c := range []*cobra.Command{newStuck(env), newUI(env), newStats(env), newTail(env), newDoctor(env), newNames(env), newTable(env)} {
 		c.GroupID = groupOperate
 		root.AddCommand(c)
 	}

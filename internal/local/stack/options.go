@@ -115,7 +115,7 @@ func ReadOverrides(getenv func(string) string) (Overrides, error) {
 }
 
 // reserved are the keys of the ready line that no process can have.
-var reserved = []string{"ready", "api", "apis", "control", "dynamodb", "lambda", "sqs", "table"}
+var reserved = []string{"ready", "api", "apis", "control", "dynamodb", "lambda", "sqs", "table", "ui"}
 
 // withDefaults returns o with its zero fields filled in, ports chosen for the
 // processes and their URLs put into the values.

@@ -16,6 +16,10 @@ type Ready struct {
 	// Table is the name of the first table with TTL and a stream, else of the
 	// first with a stream, else of the first.
 	Table string
+	// Records says that Table has the key of records: pk, and no sort key.
+	Records bool
+	// UI is the link to the page about the table, with its token; "" without a page.
+	UI string
 	// APIs are the base URLs of all APIs, by logical id.
 	APIs map[string]string
 	// Processes are the URLs of the processes that have one.
@@ -46,6 +50,9 @@ func (r Ready) String() string {
 	add("table", r.Table)
 	add("lambda", r.Lambda)
 	add("sqs", r.SQS)
+	if r.UI != "" {
+		add("ui", r.UI)
+	}
 	add("apis", r.APIs)
 	out.WriteByte('}')
 	return out.String()

@@ -80,7 +80,11 @@ func (s *Stack) tellServices(t *sam.Template) error {
 	if err != nil {
 		return err
 	}
-	s.ready.Table = mainTable(tables)
+	if len(tables) > 0 {
+		main := mainTable(tables)
+		s.ready.Table = main.Name
+		s.ready.Records = len(main.Key) == 1 && main.Key[0].Attribute == "pk"
+	}
 	if s.db != nil {
 		s.ready.DynamoDB = s.db.url
 	}
@@ -90,8 +94,8 @@ func (s *Stack) tellServices(t *sam.Template) error {
 	return nil
 }
 
-// mainTable chooses the table that the ready line names.
-func mainTable(tables []sam.Table) string {
+// mainTable chooses the table that the ready line names. There has to be one.
+func mainTable(tables []sam.Table) sam.Table {
 	rank := func(t sam.Table) int {
 		switch {
 		case t.StreamView != "" && t.TTL != "":
@@ -102,10 +106,7 @@ func mainTable(tables []sam.Table) string {
 			return 2
 		}
 	}
-	if len(tables) == 0 {
-		return ""
-	}
-	return slices.MinFunc(tables, func(a, b sam.Table) int { return rank(a) - rank(b) }).Name
+	return slices.MinFunc(tables, func(a, b sam.Table) int { return rank(a) - rank(b) })
 }
 
 // environ returns the stack's variables for functions and processes.

@@ -1,0 +1,80 @@
+package main
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"net"
+	"strconv"
+
+	"github.com/spf13/cobra"
+
+	"github.com/samekey/samekey/internal/ui"
+)
+
+const uiLong = `Serves a page about the requests of a table: by state and time, each with a
+timeline of its attempts, phases and jobs; and what waits for people, with the actions
+of the other commands, which ask first.
+
+The page listens on 127.0.0.1 only, and loads nothing from elsewhere. The printed link
+has a token, without which nothing is shown or changed: whoever has the link can do what
+your credentials can do on the table. Ends with Ctrl-C or SIGTERM. See docs/ui.md.`
+
+func newUI(env environment) *cobra.Command {
+	var addr string
+	var newest int
+	cmd := &cobra.Command{
+		Use:   "ui [FLAGS]",
+		Short: "Serve a page about a table's requests",
+		Long:  uiLong,
+		Args:  takes(0, 0),
+	}
+	op := newOperator(env, cmd.Flags())
+	cmd.Flags().StringVar(&addr, "addr", "127.0.0.1:0", "`ADDRESS` of the page: 127.0.0.1 and a port; 0 is any free one")
+	cmd.Flags().IntVar(&newest, "newest", ui.DefaultNewest, "the most requests that the page holds; older ones are left out")
+	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
+		port, err := loopbackPort(addr)
+		if err != nil {
+			return err
+		}
+		if newest < 1 {
+			return wrongCallf("--newest is positive")
+		}
+		if err := op.open(cmd.Context()); err != nil {
+			return err
+		}
+		source, err := ui.NewTable(op.client, op.table, ui.TableOptions{By: operatorName(env), Namespace: op.namespace})
+		if err != nil {
+			return err
+		}
+		return servePage(cmd.Context(), env, port, newest, source)
+	}
+	return exitCodes(cmd, map[int]string{exitDone: "ended by a signal"})
+}
+
+func operatorName(env environment) string {
+	return cmp.Or(env.getenv("USER"), env.getenv("USERNAME"))
+}
+
+func servePage(ctx context.Context, env environment, port, newest int, source ui.Source) error {
+	server, err := ui.Listen(ctx, port, newest, source)
+	if err != nil {
+		return err
+	}
+	fmt.Fprintln(env.stdout, server.URL())
+	return server.Serve(ctx)
+}
+
+// loopbackPort is the port of an address on 127.0.0.1. Any other address would show the
+// table to a network.
+func loopbackPort(addr string) (int, error) {
+	host, port, err := net.SplitHostPort(addr)
+	if err != nil || host != "127.0.0.1" {
+		return 0, wrongCallf("--addr %s: the page listens on 127.0.0.1 only, such as 127.0.0.1:3004; from elsewhere, use an SSH tunnel", addr)
+	}
+	n, err := strconv.ParseUint(port, 10, 16)
+	if err != nil {
+		return 0, wrongCallf("--addr %s: %s is not a port", addr, port)
+	}
+	return int(n), nil
+}

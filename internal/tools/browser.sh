@@ -1,0 +1,40 @@
+#!/usr/bin/env bash
+# Tests the page of samekey ui in headless Chromium, on records in DynamoDB Local, and with
+# "screenshots" as argument writes docs/images/.
+#
+# Needs Go, Java 17 with Maven (DynamoDB Local), and node (20.19 or newer) with npm, and its
+# configured registry for the first run. What is installed lies in .venv/, which git ignores,
+# and is installed anew when its lock file changes.
+set -euo pipefail
+
+root=$(cd "$(dirname "${BASH_SOURCE[0]}")/../.." && pwd)
+source=$root/internal/tools/browser
+node=$root/.venv/browser
+
+want="$(cat "$source"/{package.json,package-lock.json,.npmrc}) $(node --version)"
+if [[ ! -f $node/lock || $(<"$node/lock") != "$want" ]]; then
+	echo "installing browser/package-lock.json into .venv/browser (about ten seconds)"
+	rm -rf "$node"
+	mkdir -p "$node"
+	cp "$source"/{package.json,package-lock.json,.npmrc} "$node"
+	(cd "$node" && npm ci --silent)
+	# Last, so that an install that was interrupted starts over.
+	echo "$want" >"$node/lock"
+fi
+
+# Node looks for packages beside the program.
+cp "$source"/*.mjs "$node"
+
+cd "$root"
+mkdir -p .bin "$node/tmp"
+go build -o .bin/samekey ./cmd/samekey
+go build -o .bin/ui-stage ./internal/tools/browser/stage
+
+# Chromium unpacks itself into the folder for temporary files: its own, not everybody's.
+export TMPDIR=$node/tmp SAMEKEY_ROOT=$root
+if [[ ${1:-} == screenshots ]]; then
+	mkdir -p docs/images
+	node "$node/screenshots.mjs"
+else
+	node --test --test-reporter=spec --test-concurrency=1 "$node"/*.test.mjs
+fi

@@ -1,0 +1,174 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"strconv"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
+
+	"github.com/samekey/samekey/idem"
+)
+
+const (
+	stuckKey = "order-2041" // the provider's answer to it was lost
+	many     = 10_000
+)
+
+type item = map[string]types.AttributeValue
+
+func str(s string) types.AttributeValue { return &types.AttributeValueMemberS{Value: s} }
+
+func num(n int64) types.AttributeValue {
+	return &types.AttributeValueMemberN{Value: strconv.FormatInt(n, 10)}
+}
+
+// requests fills a table as a busy day does: finished rides, some with a job under way,
+// one that is stuck, one with a parked job, one of a layout that nobody knows.
+func (st *stage) requests(ctx context.Context) error {
+	a, err := st.app(ctx, "requests")
+	if err != nil {
+		return err
+	}
+	if _, err := a.ride(ctx, "order-1"); err != nil {
+		return err
+	}
+	samples, err := st.items(ctx, a.table)
+	if err != nil || len(samples) != 1 {
+		return fmt.Errorf("%d samples, %w", len(samples), err)
+	}
+	routes := []string{"POST /rides", "POST /rides", "POST /rides", "POST /refunds", "POST /tips"}
+	now := time.Now()
+	copies := make([]item, 0, many)
+	for i := range many - 3 {
+		at := now.Add(-6 * time.Hour * time.Duration(i) / many * time.Duration(i) / many)
+		c := copyOf(samples[0], i, at)
+		c["route"] = str(routes[i*7%len(routes)])
+		if i > 3 { // its job was delivered
+			c["jobs"] = &types.AttributeValueMemberM{Value: item{}}
+			c["exp_s"] = num(at.Add(24 * time.Hour).Unix())
+			delete(c, "keep")
+			delete(c, "until_s")
+		}
+		if i == 5_000 {
+			c["v"] = num(9)
+		}
+		copies = append(copies, c)
+	}
+	if err := st.write(ctx, a.table, copies); err != nil {
+		return err
+	}
+	if _, err := a.ride(ctx, "order-parked"); err != nil {
+		return err
+	}
+	if err := st.park(ctx, a, "422 Unprocessable Entity: no such mailbox"); err != nil {
+		return err
+	}
+	a.lost.Store(true)
+	if _, err := a.ride(ctx, stuckKey); err == nil {
+		return fmt.Errorf("%s was answered", stuckKey)
+	}
+	return nil
+}
+
+// copyOf is a record like it of another key and time.
+func copyOf(it item, i int, at time.Time) item {
+	c := maps.Clone(it)
+	pk := it["pk"].(*types.AttributeValueMemberS).Value
+	c["pk"] = str(pk[:len(pk)-43] + fmt.Sprintf("%043d", i)[:8] + fmt.Sprintf("%035x", i*7919))
+	c["id"] = str(fmt.Sprintf("copy%022d", i))
+	c["created_ms"], c["run_ms"] = num(at.UnixMilli()), num(at.Add(230*time.Millisecond).UnixMilli())
+	return c
+}
+
+// park parks the jobs of the newest record, as a drain does after too many tries.
+func (st *stage) park(ctx context.Context, a *app, why string) error {
+	all, err := st.items(ctx, a.table)
+	if err != nil {
+		return err
+	}
+	for _, it := range all {
+		jobs, ok := it["jobs"].(*types.AttributeValueMemberM)
+		id, _ := it["id"].(*types.AttributeValueMemberS)
+		if !ok || len(jobs.Value) == 0 || id == nil || strings.HasPrefix(id.Value, "copy") {
+			continue
+		}
+		for name := range jobs.Value {
+			if _, err := st.client.UpdateItem(ctx, &dynamodb.UpdateItemInput{
+				TableName: &a.table, Key: item{"pk": it["pk"]},
+				UpdateExpression:          new("SET jobs.#n.f = :f, jobs.#n.t = :t"),
+				ExpressionAttributeNames:  map[string]string{"#n": name},
+				ExpressionAttributeValues: item{":f": str(why), ":t": num(8)},
+			}); err != nil {
+				return err
+			}
+			return nil
+		}
+	}
+	return fmt.Errorf("no job to park")
+}
+
+// Hostile has the texts that must stay texts.
+const hostile = `<img src=x onerror="window.hacked=1"><script>window.hacked=2</script>"'&javascript:window.hacked=3`
+
+// hostile fills a table with names and errors that try to be markup.
+func (st *stage) hostile(ctx context.Context) error {
+	a, err := st.app(ctx, "hostile")
+	if err != nil {
+		return err
+	}
+	evil := fmt.Errorf("%s", hostile)
+	for _, key := range []string{"evil-1", "evil-2"} {
+		_, err = a.engine.Do(ctx, idem.Request{Key: key, Method: "POST", Route: hostile, Path: "/" + hostile, Body: []byte(hostile)},
+			func(ctx context.Context) (idem.Response, error) {
+				_, err := idem.Foreign(ctx, hostile, func(context.Context, *idem.Tx) (string, error) { return "", evil }, idem.NotIdempotent())
+				return idem.Response{}, err
+			})
+		if err == nil {
+			return fmt.Errorf("%s was answered", key)
+		}
+	}
+	return nil
+}
+
+func (st *stage) empty(ctx context.Context) error {
+	_, err := st.app(ctx, "empty")
+	return err
+}
+
+func (st *stage) items(ctx context.Context, table string) (all []item, err error) {
+	pages := dynamodb.NewScanPaginator(st.client, &dynamodb.ScanInput{TableName: &table})
+	for pages.HasMorePages() {
+		page, err := pages.NextPage(ctx)
+		if err != nil {
+			return nil, err
+		}
+		all = append(all, page.Items...)
+	}
+	return all, nil
+}
+
+// write puts items, by some requests at a time.
+func (st *stage) write(ctx context.Context, table string, items []item) error {
+	var wg sync.WaitGroup
+	errs := make([]error, 8)
+	for i := range errs {
+		wg.Go(func() {
+			for at := i * 25; at < len(items) && errs[i] == nil; at += len(errs) * 25 {
+				var puts []types.WriteRequest
+				for _, it := range items[at:min(at+25, len(items))] {
+					puts = append(puts, types.WriteRequest{PutRequest: &types.PutRequest{Item: it}})
+				}
+				_, errs[i] = st.client.BatchWriteItem(ctx, &dynamodb.BatchWriteItemInput{RequestItems: map[string][]types.WriteRequest{table: puts}})
+			}
+		})
+	}
+	wg.Wait()
+	return errors.Join(errs...)
+}

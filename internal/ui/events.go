@@ -1,0 +1,133 @@
+package ui
+
+import (
+	"encoding/json"
+	"fmt"
+	"maps"
+	"net/http"
+	"slices"
+	"sync"
+	"time"
+)
+
+const (
+	tellEvery = 250 * time.Millisecond
+	heartbeat = 15 * time.Second
+	mostPKs   = 200
+)
+
+// hub tells connected pages that something changed.
+type hub struct {
+	mu    sync.Mutex
+	pages map[*page]struct{}
+}
+
+// page is a connected page.
+type page struct {
+	wake chan struct{}
+	pks  map[string]bool // changed since the last event
+	many bool            // too many to name
+}
+
+func (h *hub) join() *page {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if h.pages == nil {
+		h.pages = make(map[*page]struct{})
+	}
+	p := &page{wake: make(chan struct{}, 1), pks: make(map[string]bool)}
+	h.pages[p] = struct{}{}
+	return p
+}
+
+func (h *hub) leave(p *page) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	delete(h.pages, p)
+}
+
+// watched reports whether a page is connected.
+func (h *hub) watched() bool {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	return len(h.pages) > 0
+}
+
+// tell wakes all pages; pks are the records that were written, if any.
+func (h *hub) tell(pks ...string) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	for p := range h.pages {
+		for _, pk := range pks {
+			p.pks[pk] = true
+		}
+		if p.many = p.many || len(p.pks) > mostPKs; p.many {
+			clear(p.pks)
+		}
+		select {
+		case p.wake <- struct{}{}:
+		default:
+		}
+	}
+}
+
+func (h *hub) take(p *page) (pks []string, many bool) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	pks, many = slices.Sorted(maps.Keys(p.pks)), p.many
+	clear(p.pks)
+	p.many = false
+	return pks, many
+}
+
+// event is what a page hears.
+type event struct {
+	Scan scanState `json:"scan"`
+	// PKs are the records that were written; Many says that they are too many to name.
+	PKs  []string `json:"pks,omitempty"`
+	Many bool     `json:"many,omitempty"`
+}
+
+// events answers with server-sent events until the page goes.
+func (s *Server) events(w http.ResponseWriter, r *http.Request) {
+	p := s.hub.join()
+	defer s.hub.leave(p)
+	w.Header().Set("Content-Type", "text/event-stream")
+	rc := http.NewResponseController(w)
+	beat := time.NewTicker(heartbeat)
+	defer beat.Stop()
+	for changed := true; ; {
+		text := ": still here\n\n"
+		if changed {
+			pks, many := s.hub.take(p)
+			raw, err := json.Marshal(event{Scan: s.loader.state(), PKs: pks, Many: many})
+			if err != nil {
+				return
+			}
+			text = "event: change\ndata: " + string(raw) + "\n\n"
+		}
+		if _, err := fmt.Fprint(w, text); err != nil {
+			return
+		}
+		if err := rc.Flush(); err != nil {
+			return
+		}
+		select { // a burst becomes one event
+		case <-r.Context().Done():
+			return
+		case <-s.ended:
+			return
+		case <-time.After(tellEvery):
+		}
+		select {
+		case <-r.Context().Done():
+			return
+		case <-s.ended:
+			return
+		case <-beat.C:
+			changed = false
+		case <-p.wake:
+			changed = true
+		}
+	}
+}

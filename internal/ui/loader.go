@@ -1,0 +1,170 @@
+package ui
+
+import (
+	"context"
+	"errors"
+	"sync"
+	"time"
+)
+
+// scanState is the state of reading the table.
+type scanState struct {
+	Running  bool   `json:"running"`
+	Complete bool   `json:"complete"` // the last scan saw the whole table
+	Live     bool   `json:"live"`     // changes are followed, or the table is read again and again
+	Error    string `json:"error,omitempty"`
+	Ended    int64  `json:"ended,omitempty"` // epoch ms
+	Query    bool   `json:"query"`           // what waits for people came from a query
+	Progress
+}
+
+// loader fills the view from the source.
+type loader struct {
+	src  Source
+	view *view
+	hub  *hub
+
+	mu     sync.Mutex
+	now    scanState
+	cancel context.CancelFunc // of the scan that runs
+	wg     sync.WaitGroup
+}
+
+func (l *loader) state() scanState {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.now
+}
+
+func (l *loader) set(change func(*scanState)) {
+	l.mu.Lock()
+	change(&l.now)
+	l.mu.Unlock()
+	l.hub.tell()
+}
+
+// run loads and follows until ctx ends. A local table is read at once, and again and
+// again if its changes can't be followed; of others only what waits for people is.
+func (l *loader) run(ctx context.Context) {
+	defer l.wg.Wait()
+	started, ended := make(chan struct{}), make(chan struct{})
+	l.wg.Go(func() {
+		defer close(ended)
+		err := l.src.Follow(ctx, sync.OnceFunc(func() { close(started) }), func(pks []string) { l.changed(ctx, pks) })
+		if err != nil && !errors.Is(err, ErrNoStream) && ctx.Err() == nil {
+			l.set(func(s *scanState) { s.Error = err.Error() })
+		}
+	})
+	// First the changes, then the table: nothing is missed in between.
+	followed := false
+	select {
+	case <-started:
+		followed = true
+	case <-ended:
+	}
+	local := l.src.About().Local
+	l.set(func(s *scanState) { s.Live = followed || local })
+	l.waiting(ctx)
+	if local {
+		l.scan(ctx)
+	}
+	<-ended
+	l.repeat(ctx, local)
+}
+
+// repeat reads again while a page looks: a local table whole, with pauses ten times as
+// long as a scan takes; of others what waits for people, four times a minute.
+func (l *loader) repeat(ctx context.Context, local bool) {
+	pause := 15 * time.Second
+	for {
+		if local {
+			pause = time.Second
+		}
+		select {
+		case <-ctx.Done():
+			return
+		case <-time.After(pause):
+		}
+		if !l.hub.watched() {
+			continue
+		}
+		if !local {
+			l.waiting(ctx)
+			continue
+		}
+		began := time.Now()
+		l.scan(ctx)
+		pause = max(2*time.Second, 10*time.Since(began))
+	}
+}
+
+// waiting loads what waits for people, by a query.
+func (l *loader) waiting(ctx context.Context) {
+	rows, err := l.src.Waiting(ctx, l.view.limit)
+	if errors.Is(err, ErrNoQuery) {
+		return
+	}
+	l.view.put(rows...)
+	l.set(func(s *scanState) {
+		s.Query, s.Error = err == nil, ""
+		if err != nil && ctx.Err() == nil {
+			s.Error = err.Error()
+		}
+	})
+}
+
+// changed reads the rows of written records anew.
+func (l *loader) changed(ctx context.Context, pks []string) {
+	for _, pk := range pks {
+		row, ok, err := l.src.Row(ctx, pk)
+		switch {
+		case err != nil: // the next change or scan shows it
+		case ok:
+			l.view.put(row)
+		default:
+			l.view.remove(pk)
+		}
+	}
+	l.hub.tell(pks...)
+}
+
+// start begins a scan, unless one runs; it ends with ctx or by stop.
+func (l *loader) start(ctx context.Context) {
+	if !l.state().Running {
+		l.wg.Go(func() { l.scan(ctx) })
+	}
+}
+
+func (l *loader) stop() {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.cancel != nil {
+		l.cancel()
+	}
+}
+
+func (l *loader) scan(ctx context.Context) {
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	l.mu.Lock()
+	if l.now.Running {
+		l.mu.Unlock()
+		return
+	}
+	l.now.Running, l.now.Error, l.now.Progress, l.cancel = true, "", Progress{}, cancel
+	l.mu.Unlock()
+	l.view.begin()
+	err := l.src.Browse(ctx, func(rows []Row, p Progress) {
+		l.view.put(rows...)
+		l.set(func(s *scanState) { s.Progress = p })
+	})
+	if err == nil {
+		l.view.end()
+	}
+	l.set(func(s *scanState) {
+		s.Running, s.Ended = false, time.Now().UnixMilli()
+		if s.Complete = err == nil; err != nil && !errors.Is(err, context.Canceled) {
+			s.Error = err.Error()
+		}
+	})
+}

@@ -1,0 +1,133 @@
+package ui
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+)
+
+// Source is the table that the page shows. A Source is safe for concurrent use.
+type Source interface {
+	// About returns the table's name and place. It makes no call.
+	About() About
+	// Size returns the table's approximate size, so that the page can state the cost of
+	// reading all of it.
+	Size(ctx context.Context) (Size, error)
+	// Browse reads all records and calls see with each page of them. Calls of see don't
+	// overlap. It returns the first error, or ctx's.
+	Browse(ctx context.Context, see func([]Row, Progress)) error
+	// Waiting returns the rows of records that wait for people, at most so many and the
+	// oldest first, if a query can find them, or ErrNoQuery.
+	Waiting(ctx context.Context, most int) ([]Row, error)
+	// Row reads a record. ok is false if there is none.
+	Row(ctx context.Context, pk string) (row Row, ok bool, err error)
+	// Follow calls changed with the keys of records that are written after it has called
+	// started, until ctx ends, or returns ErrNoStream at once.
+	Follow(ctx context.Context, started func(), changed func(pks []string)) error
+	// Find returns the keys of the records that a search names.
+	Find(ctx context.Context, s Search) ([]string, error)
+	// Story explains a record. Only with personal does the story have the request, the
+	// answer, results of phases and arguments of jobs. Errors match ErrGone if there is
+	// no record.
+	Story(ctx context.Context, pk string, personal bool) (*Story, error)
+	// Ask returns the sentences that a person has to agree to before Act.
+	Ask(ctx context.Context, a Action) (string, error)
+	// Act carries an action out, if the record is still as it was shown, and returns a
+	// sentence about its outcome. Errors match ErrMoved if it is not.
+	Act(ctx context.Context, a Action) (string, error)
+}
+
+var (
+	// ErrNoQuery matches errors of a table without the index of what waits for people.
+	ErrNoQuery = errors.New("the table has no index of what waits for people")
+	// ErrNoStream matches errors of a table whose changes can't be followed.
+	ErrNoStream = errors.New("the table's changes can't be followed")
+	// ErrGone matches errors about a record that isn't there.
+	ErrGone = errors.New("there is no such record")
+	// ErrMoved matches errors about a record that was written since it was shown.
+	ErrMoved = errors.New("the record was written since it was shown")
+	// ErrRefused matches errors about an action that doesn't fit the record, or that
+	// contradicts itself: nothing was changed.
+	ErrRefused = errors.New("refused")
+)
+
+// About is the table's name and place.
+type About struct {
+	Table    string `json:"table"`
+	Region   string `json:"region,omitempty"`
+	Endpoint string `json:"endpoint,omitempty"` // of a local database
+	// Local says that reading costs nothing: the page reads the table by itself.
+	Local bool `json:"local"`
+	// By is the operator's name, for the records' history.
+	By string `json:"by,omitempty"`
+}
+
+// Size is a table's size, as the database last counted it.
+type Size struct {
+	Items int64 `json:"items"`
+	Bytes int64 `json:"bytes"`
+}
+
+// Units returns the read units of an eventually consistent scan: half a unit for each
+// 4 KB.
+func (s Size) Units() float64 { return float64(s.Bytes) / 4096 / 2 }
+
+// Progress is the progress of a scan.
+type Progress struct {
+	Scanned int     `json:"scanned"`
+	Units   float64 `json:"units"`
+}
+
+// Row is a record in the list. It has nothing of the request, the answer or a key.
+// Times are in epoch milliseconds, 0 for none.
+type Row struct {
+	PK      string   `json:"pk"`
+	Name    string   `json:"name"` // the short name in logs
+	State   string   `json:"state"`
+	Why     []string `json:"why,omitempty"` // why it waits
+	Route   string   `json:"route,omitempty"`
+	Handler string   `json:"handler,omitempty"`
+	Phase   string   `json:"phase,omitempty"` // the recovery point
+	Status  int      `json:"status,omitempty"`
+	Tries   int      `json:"tries,omitempty"`
+	Jobs    int      `json:"jobs,omitempty"` // undelivered
+	Error   string   `json:"error,omitempty"`
+	Created int64    `json:"created"`
+	Run     int64    `json:"run,omitempty"`
+	Lease   int64    `json:"lease,omitempty"`
+}
+
+// Search is a search for one request. Exactly one field besides Scope and Namespace is
+// set.
+type Search struct {
+	Key       string `json:"key,omitempty"` // the client's
+	Scope     string `json:"scope,omitempty"`
+	Namespace string `json:"namespace,omitempty"`
+	// Any is a record's key, its short name, an operation's id or a job's id.
+	Any string `json:"any,omitempty"`
+}
+
+// Action is a decision of an operator.
+type Action struct {
+	Do string `json:"do"` // retry, settle, release, redrive or forget
+	PK string `json:"pk"`
+	// Seen is [Story.Seen] of the story that the operator saw. Required.
+	Seen string `json:"seen"`
+	By   string `json:"by"`
+
+	// Of a retry: the call with an unknown outcome came to Result, or was not made, or
+	// may be made twice.
+	Result    json.RawMessage `json:"result,omitempty"`
+	NotMade   bool            `json:"not_made,omitempty"`
+	RiskTwice bool            `json:"risk_twice,omitempty"`
+
+	// Of a settlement: the answer for the client.
+	Status      int    `json:"status,omitempty"`
+	Body        string `json:"body,omitempty"`
+	ContentType string `json:"content_type,omitempty"`
+	// Retention is for how many seconds the answer is replayed: that of the function.
+	Retention int64 `json:"retention,omitempty"`
+
+	// Of a redrive: the jobs; nil for all parked ones.
+	Jobs []string `json:"jobs,omitempty"`
+}

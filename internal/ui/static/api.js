@@ -1,0 +1,68 @@
+// Calls to the server. The session's token is this origin's own: other pages, also
+// those of other ports, can't read it.
+
+const kept = "samekey-token";
+let token = localStorage.getItem(kept) ?? "";
+
+export class Failure extends Error {
+  constructor(status, text) {
+    super(text);
+    this.status = status;
+  }
+}
+
+async function send(method, path, body, signal) {
+  const headers = { "X-Samekey-Token": token };
+  if (body !== undefined) headers["Content-Type"] = "application/json";
+  let re;
+  try {
+    re = await fetch(path, { method, headers, signal, body: body === undefined ? undefined : JSON.stringify(body) });
+  } catch (e) {
+    if (e.name === "AbortError") throw e;
+    throw new Failure(0, "The server has ended. Start samekey again, and open its link.");
+  }
+  if (re.ok) return re;
+  const said = await re.json().catch(() => ({}));
+  throw new Failure(re.status, said.error ?? `status ${re.status}`);
+}
+
+export const get = async (path, signal) => (await send("GET", path, undefined, signal)).json();
+export const post = async (path, body) => (await send("POST", path, body)).json();
+
+// enter exchanges the token in the link's fragment for a session, and takes it out of
+// the address and the history.
+export async function enter() {
+  const m = /^#token=(\w+)$/.exec(location.hash);
+  if (!m) return;
+  history.replaceState(null, "", location.pathname);
+  token = (await post("/api/session", { token: m[1] })).token;
+  localStorage.setItem(kept, token);
+}
+
+// listen calls heard with each event, for as long as the page lives. EventSource can't
+// send the token, so this reads the stream itself.
+export async function listen(heard, lost) {
+  for (let pause = 500; ; pause = Math.min(2 * pause, 10_000)) {
+    try {
+      const re = await send("GET", "/api/events");
+      const reader = re.body.pipeThrough(new TextDecoderStream()).getReader();
+      lost(null);
+      for (let rest = ""; ; ) {
+        const { value, done } = await reader.read();
+        if (done) break;
+        pause = 500;
+        const events = (rest + value).split("\n\n");
+        rest = events.pop();
+        for (const e of events) {
+          const data = e.split("\n").find((line) => line.startsWith("data: "));
+          if (data) heard(JSON.parse(data.slice(6)));
+        }
+      }
+      lost(new Failure(0, "The server has ended. Start samekey again, and open its link."));
+    } catch (e) {
+      lost(e instanceof Failure ? e : new Failure(0, "The server has ended. Start samekey again, and open its link."));
+      if (e.status === 401) return;
+    }
+    await new Promise((r) => setTimeout(r, pause));
+  }
+}

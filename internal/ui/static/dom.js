@@ -1,0 +1,81 @@
+// Elements and words. Every text becomes a text node: nothing from a record is markup.
+
+export const $ = (id) => document.getElementById(id);
+
+// el makes an element. A string among the children becomes a text node.
+export function el(name, props = {}, ...children) {
+  const e = document.createElement(name);
+  for (const [k, v] of Object.entries(props)) {
+    if (v === undefined || v === null || v === false) continue;
+    if (k === "class") e.className = v;
+    else if (k.startsWith("on")) e.addEventListener(k.slice(2), v);
+    else e.setAttribute(k, v === true ? "" : v);
+  }
+  e.append(...children.filter((c) => c !== null && c !== undefined && c !== ""));
+  return e;
+}
+
+export function svg(name, props = {}, ...children) {
+  const e = document.createElementNS("http://www.w3.org/2000/svg", name);
+  for (const [k, v] of Object.entries(props)) e.setAttribute(k, v);
+  e.append(...children);
+  return e;
+}
+
+const units = [["d", 86400e3], ["h", 3600e3], ["m", 60e3], ["s", 1e3]];
+
+// took is a duration in milliseconds, with its two largest units.
+export function took(ms) {
+  if (ms < 1000) return `${Math.round(ms)} ms`;
+  if (ms < 10e3) return `${(ms / 1000).toFixed(1)} s`;
+  const parts = [];
+  for (const [name, size] of units) {
+    const n = Math.floor(ms / size);
+    if (n > 0 || parts.length > 0) parts.push(n > 0 ? `${n} ${name}` : "");
+    if (parts.length === 2) break;
+    ms -= n * size;
+  }
+  return parts.filter(Boolean).join(" ");
+}
+
+// ago is an age in its largest unit.
+export function ago(at, now = Date.now()) {
+  const ms = now - at;
+  if (ms < 0) return `in ${ago(now, at)}`;
+  for (const [name, size] of units) if (ms >= size) return `${Math.floor(ms / size)} ${name}`;
+  return "now";
+}
+
+const clock = new Intl.DateTimeFormat(undefined, { dateStyle: "medium", timeStyle: "medium" });
+export const when = (at) => clock.format(new Date(at));
+export const number = (n) => n.toLocaleString();
+
+// time is a time with its tooltip. In long lists the tooltip waits for the mouse.
+export function time(at, text) {
+  return el("time", { datetime: new Date(at).toISOString(), title: text === "" ? null : when(at) }, text ?? when(at));
+}
+
+const whys = {
+  unknown: "stuck", stuck: "stuck", blocked: "blocked", parked: "job parked", unreadable: "unreadable", open: "abandoned", no_request: "abandoned",
+  expiring: "expiring", undelivered: "job late", unsettled: "kept",
+};
+const longWhys = {
+  unknown: "stuck: the outcome of a call is unknown", stuck: "stuck: an operator decides", blocked: "blocked: its program refuses to go on", parked: "a job is parked",
+  unreadable: "unreadable", open: "abandoned: the completer ends it", no_request: "abandoned: only its client can end it",
+  expiring: "abandoned: will be forgotten", undelivered: "a job is late", unsettled: "done, but still kept",
+};
+export const whyText = (why) => longWhys[why] ?? why;
+const people = ["unknown", "stuck", "blocked", "parked", "unreadable"];
+
+// kindOf is done, open or waiting (for people).
+export function kindOf(row) {
+  if ((row.why ?? []).some((w) => people.includes(w))) return "waiting";
+  return row.state === "done" ? "done" : "open";
+}
+
+export function state(row) {
+  const kind = kindOf(row);
+  const why = row.why?.find((w) => people.includes(w)) ?? row.why?.[0];
+  const text = why ? whys[why] ?? why : row.state === "done" && row.status ? `done ${row.status}` : row.state;
+  return el("span", { class: `state ${kind}` }, el("span", { class: `dot ${kind}`, "aria-hidden": "true" }), text);
+}

@@ -1,0 +1,99 @@
+// One record: what happened, what comes next, the timeline, and what can be done.
+import { $, el, kindOf, state, time, when } from "./dom.js";
+import { get, post } from "./api.js";
+import { timeline } from "./timeline.js";
+import * as ask from "./ask.js";
+
+let open = ""; // the key of the record that is shown
+let seen = "";
+let by = "";
+let acted = () => {};
+
+export const openKey = () => open;
+export function begin(name, onAct) {
+  by = name;
+  acted = onAct;
+  ask.begin();
+  $("story").addEventListener("click", (e) => {
+    if (e.target.id === "personal") personal(e.target);
+  });
+}
+
+export function close() {
+  open = seen = "";
+  $("record").hidden = true;
+  $("main").classList.remove("both");
+  $("story").replaceChildren();
+}
+
+// show draws a record. again says that it is open already, and may have moved.
+export async function show(pk, again) {
+  if (!again) {
+    open = pk;
+    seen = "";
+  }
+  let story;
+  try {
+    story = await get(`/api/record?pk=${encodeURIComponent(pk)}`);
+  } catch (e) {
+    if (open !== pk) return;
+    if (e.status !== 404) throw e;
+    frame("No such record", el("p", { class: "lead" }, "There is no such record, or it has expired."));
+    seen = "";
+    return;
+  }
+  if (open !== pk || story.seen === seen) return; // another one is open by now, or nothing has moved
+  seen = story.seen;
+  draw(story);
+}
+
+function frame(title, ...body) {
+  $("record-head").textContent = title;
+  $("story").replaceChildren(...body);
+  $("record").hidden = false;
+  $("main").classList.add("both");
+}
+
+function draw(s) {
+  const [first, ...rest] = s.said ?? [];
+  frame(s.route || "A record without a route",
+    el("p", { class: "lead" }, state(s)),
+    el("div", { class: "lead" }, el("p", {}, first ?? ""), ...rest.slice(0, -1).map((t) => el("p", {}, t))),
+    rest.length ? el("p", { class: `next ${kindOf(s)}` }, rest.at(-1)) : "",
+    s.offers?.length
+      ? el("div", { class: "buttons", role: "group", "aria-label": "Actions" }, ...s.offers.map((o, i) =>
+          el("button", { type: "button", class: i === 0 ? "main" : "", "data-do": o.do, onclick: () => ask.open(s, o, by, acted) }, `${o.label}…`)))
+      : "",
+    el("h3", {}, "Timeline"),
+    s.spans?.length ? timeline(s.spans) : el("p", { class: "quiet" }, "Nothing is known."),
+    el("h3", {}, "Facts"),
+    el("dl", { class: "facts" }, ...(s.facts ?? []).flatMap((f) =>
+      [el("dt", {}, f.label), el("dd", {}, f.at ? time(f.at, when(f.at)) : el("span", {}, f.value ?? ""))])),
+    el("h3", {}, "Request and answer"),
+    el("div", { id: "private" },
+      el("p", { class: "quiet" }, "They may be personal, and are shown only on request."),
+      el("div", { class: "buttons" }, el("button", { type: "button", id: "personal" }, "Show request, answer, results and jobs"))));
+}
+
+async function personal(button) {
+  button.disabled = true;
+  const pk = open;
+  let story;
+  try {
+    story = await post("/api/data", { pk });
+  } catch (e) {
+    button.disabled = false;
+    $("private").append(el("p", { role: "alert" }, e.message));
+    return;
+  }
+  if (open !== pk) return;
+  const p = story.personal ?? {};
+  const message = (name, m) => m
+    ? [el("h3", {}, `${name}: ${m.head}`), m.headers?.length ? el("pre", {}, m.headers.map(([k, v]) => `${k}: ${v}`).join("\n")) : "",
+        m.note ? el("p", { class: "quiet" }, m.note) : el("pre", { tabindex: "0" }, m.body || "(empty)")]
+    : [el("p", { class: "quiet" }, `${name}: not stored.`)];
+  $("private").replaceChildren(...message("Request", p.request), ...message("Answer", p.answer),
+    ...(p.parts ?? []).flatMap((part) => [el("h3", {}, part.name), el("pre", { tabindex: "0" }, part.json)]));
+  $("private").setAttribute("tabindex", "-1");
+  $("private").focus();
+}

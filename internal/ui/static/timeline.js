@@ -1,0 +1,51 @@
+// The timeline: a bar for each attempt, phase and job. Times from milliseconds to days
+// lie on one line, so each gap is as long as its logarithm.
+import { el, took, when } from "./dom.js";
+
+const words = { done: "", running: "running", failed: "failed", unknown: "outcome unknown", waiting: "waiting", parked: "parked" };
+
+// scale returns a function from a time to 0…100.
+function scale(times) {
+  const sorted = [...new Set(times)].sort((a, b) => a - b);
+  const at = new Map();
+  let sum = 0;
+  sorted.forEach((t, i) => {
+    if (i > 0) sum += Math.log2(2 + t - sorted[i - 1]);
+    at.set(t, sum);
+  });
+  return (t) => (sum === 0 ? 0 : (at.get(t) / sum) * 100);
+}
+
+export function timeline(spans) {
+  const now = Date.now();
+  const times = [];
+  for (const s of spans) {
+    if (s.from) times.push(s.from);
+    if (s.from && s.to) times.push(s.to);
+    if (s.from && s.state === "running") times.push(now);
+  }
+  const x = scale(times);
+  const first = Math.min(...times);
+  return el("div", {},
+    el("ol", { class: "spans" }, ...spans.map((s) => {
+      const end = s.to || (s.from && s.state === "running" ? now : s.from);
+      const track = el("span", { class: "track", "aria-hidden": "true" });
+      if (s.from) {
+        const bar = el("span", { class: "bar" });
+        bar.style.setProperty("--from", `min(${x(s.from).toFixed(2)}%, 100% - 4px)`);
+        bar.style.setProperty("--long", `${(x(end) - x(s.from)).toFixed(2)}%`);
+        track.append(bar);
+      }
+      let length = "";
+      if (s.from && end > s.from) length = took(end - s.from);
+      else if (s.from) length = s.from === first ? "0" : `+${took(s.from - first)}`;
+      return el("li", { class: s.state },
+        el("span", { class: "name" }, el("span", { class: "lane" }, s.lane + (words[s.state] ? `, ${words[s.state]}` : "")), s.name),
+        track,
+        el("span", { class: "took", title: s.from ? when(s.from) : "" }, length),
+        s.note ? el("span", { class: "note" }, s.note) : "");
+    })),
+    times.length > 1
+      ? el("p", { class: "scale" }, `From ${when(first)}, over ${took(Math.max(...times) - first)}. Long gaps are drawn shorter.`)
+      : "");
+}

@@ -1,0 +1,216 @@
+package ui
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"net/url"
+	"slices"
+	"time"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+	awshttp "github.com/aws/aws-sdk-go-v2/aws/transport/http"
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
+	"github.com/aws/smithy-go/logging"
+
+	"github.com/samekey/samekey/dynamo"
+	"github.com/samekey/samekey/dynamo/stream"
+	"github.com/samekey/samekey/idem/store"
+	"github.com/samekey/samekey/internal/state"
+)
+
+// TableOptions are the settings of [NewTable].
+type TableOptions struct {
+	By        string // the operator's name that the page offers
+	Namespace string // that the page offers for searches by key
+	// Changes is [Source.Follow]. nil: the table's changes can't be followed.
+	Changes func(ctx context.Context, started func(), changed func(pks []string)) error
+	// PagesPerSecond paces scans of a table that isn't local. 0 is 20: about 1,300 read
+	// units a second with records of 1 KB.
+	PagesPerSecond float64
+}
+
+// Table is a DynamoDB table as a [Source].
+type Table struct {
+	client *dynamodb.Client
+	store  *dynamo.Store
+	about  About
+	opt    TableOptions
+	sweep  *stream.Sweep
+}
+
+var _ Source = (*Table)(nil)
+
+// NewTable returns the table name as a source.
+func NewTable(client *dynamodb.Client, name string, opt TableOptions) (*Table, error) {
+	o := client.Options()
+	about := About{Table: name, Region: o.Region, By: opt.By}
+	if o.BaseEndpoint != nil {
+		about.Endpoint, about.Local = *o.BaseEndpoint, loopback(*o.BaseEndpoint)
+	}
+	if opt.PagesPerSecond <= 0 {
+		opt.PagesPerSecond = 20
+	}
+	if about.Local {
+		opt.PagesPerSecond = 1000
+	}
+	client = patient(client)
+	records, err := dynamo.New(client, name)
+	if err != nil {
+		return nil, err
+	}
+	return &Table{client: client, store: records, about: about, opt: opt, sweep: stream.NewSweep(client, records, func(o *stream.SweepOptions) {
+		o.Segments, o.PagesPerSecond = 4, opt.PagesPerSecond
+	})}, nil
+}
+
+// patient is a client for a person who waits for a page of a scan, rather than for a
+// function that has little time.
+func patient(client *dynamodb.Client) *dynamodb.Client {
+	return dynamodb.New(client.Options(), func(o *dynamodb.Options) {
+		o.Logger = logging.Nop{}
+		if c, ok := o.HTTPClient.(*awshttp.BuildableClient); ok {
+			o.HTTPClient = c.WithTimeout(time.Minute)
+		}
+	})
+}
+
+// loopback reports whether an endpoint is on this machine.
+func loopback(endpoint string) bool {
+	u, err := url.Parse(endpoint)
+	if err != nil {
+		return false
+	}
+	ip := net.ParseIP(u.Hostname())
+	return u.Hostname() == "localhost" || ip != nil && ip.IsLoopback()
+}
+
+// About implements [Source].
+func (t *Table) About() About { return t.about }
+
+// Size implements [Source]. AWS counts a table's items about every six hours.
+func (t *Table) Size(ctx context.Context) (Size, error) {
+	out, err := t.client.DescribeTable(ctx, &dynamodb.DescribeTableInput{TableName: &t.about.Table})
+	if err != nil {
+		return Size{}, t.said(err)
+	}
+	return Size{Items: aws.ToInt64(out.Table.ItemCount), Bytes: aws.ToInt64(out.Table.TableSizeBytes)}, nil
+}
+
+// Browse implements [Source].
+func (t *Table) Browse(ctx context.Context, see func([]Row, Progress)) error {
+	return t.said(t.sweep.Browse(ctx, func(page []stream.Glimpse, b stream.Browsed) {
+		rows := make([]Row, len(page))
+		for i, g := range page {
+			rows[i] = rowOf(g)
+		}
+		see(rows, Progress{Scanned: b.Scanned, Units: b.Units})
+	}))
+}
+
+// Row implements [Source].
+func (t *Table) Row(ctx context.Context, pk string) (Row, bool, error) {
+	rec, err := t.store.Load(ctx, pk)
+	switch {
+	case errors.Is(err, store.ErrCorrupt):
+		return Row{PK: pk, Name: shortName(pk), Why: []string{string(stream.WhyUnreadable)}, Error: err.Error()}, true, nil
+	case err != nil:
+		return Row{}, false, t.said(err)
+	case rec == nil:
+		return Row{}, false, nil
+	}
+	return rowOf(t.sweep.Glimpse(rec)), true, nil
+}
+
+// Follow implements [Source].
+func (t *Table) Follow(ctx context.Context, started func(), changed func(pks []string)) error {
+	if t.opt.Changes == nil {
+		return ErrNoStream
+	}
+	return t.opt.Changes(ctx, started, changed)
+}
+
+// rowOf is a line of the list.
+func rowOf(g stream.Glimpse) Row {
+	row := Row{PK: g.PK, Name: g.Name}
+	for _, e := range g.Entries {
+		if why := string(sharper(e.Why, g.Record)); !slices.Contains(row.Why, why) {
+			row.Why = append(row.Why, why)
+		}
+		if row.Error == "" {
+			row.Error = e.LastErr
+		}
+	}
+	r := g.Record
+	if r == nil {
+		row.Error = g.Err.Error()
+		return row
+	}
+	row.State, row.Route, row.Handler, row.Tries, row.Jobs = string(r.State), r.Route, r.Handler.Name, r.Tries, len(r.Jobs)
+	row.Created, row.Run, row.Lease = milli(r.Created), milli(r.Run), milli(r.Lease)
+	if n := len(r.Phases); n > 0 {
+		row.Phase = r.Phases[n-1].Name
+	}
+	if r.Response != nil {
+		row.Status = r.Response.Status
+	}
+	if row.Error == "" && r.State != store.Done {
+		row.Error = r.LastErr
+	}
+	return row
+}
+
+// sharper tells a call with an unknown outcome from what is stuck otherwise, as the index
+// does.
+func sharper(why stream.Why, r *store.Record) stream.Why {
+	if why == stream.WhyStuck && r != nil && state.WaitOf(r).Cause == state.CauseUnknown {
+		return stream.WhyUnknown
+	}
+	return why
+}
+
+// Waiting implements [Source].
+func (t *Table) Waiting(ctx context.Context, most int) (rows []Row, err error) {
+	for e, err := range stream.NewWaiting(t.client, t.store).All(ctx) {
+		switch {
+		case errors.Is(err, stream.ErrNoIndex):
+			return nil, ErrNoQuery
+		case err != nil:
+			return nil, t.said(err)
+		case len(rows) == most:
+			return rows, nil
+		}
+		row := Row{
+			PK: e.PK, Name: e.Record, Why: []string{string(e.Why)}, Route: e.Route, Handler: e.Handler, Phase: e.Phase, Tries: e.Tries,
+			Error: e.LastErr, Created: milli(e.Created), Run: milli(e.Run),
+		}
+		switch e.Why {
+		case stream.WhyUnknown, stream.WhyStuck:
+			row.State = string(store.Stuck)
+		case stream.WhyBlocked:
+			row.State = string(store.Open)
+		}
+		rows = append(rows, row)
+	}
+	return rows, nil
+}
+
+func milli(t time.Time) int64 {
+	if t.IsZero() {
+		return 0
+	}
+	return t.UnixMilli()
+}
+
+// said puts what AWS said into words for the page.
+func (t *Table) said(err error) error {
+	if err == nil {
+		return nil
+	}
+	if _, missing := errors.AsType[*types.ResourceNotFoundException](err); missing {
+		return fmt.Errorf("there is no table %s in this account and region", t.about.Table)
+	}
+	return err
+}
