@@ -82,7 +82,7 @@ func TestBrowseFails(t *testing.T) {
 	t.Parallel()
 	tab := newTable(t)
 	down := errors.New("down")
-	err := stream.NewSweep(failingScan{down}, tab.Store).Browse(t.Context(), func([]stream.Glimpse, stream.Browsed) { t.Error("a page") })
+	err := stream.NewSweep(brokenScan{down}, tab.Store).Browse(t.Context(), func([]stream.Glimpse, stream.Browsed) { t.Error("a page") })
 	if !errors.Is(err, down) {
 		t.Errorf("%v", err)
 	}
@@ -93,8 +93,8 @@ func TestBrowseFails(t *testing.T) {
 	}
 }
 
-type failingScan struct{ err error }
+type brokenScan struct{ err error }
 
-func (f failingScan) Scan(context.Context, *dynamodb.ScanInput, ...func(*dynamodb.Options)) (*dynamodb.ScanOutput, error) {
+func (f brokenScan) Scan(context.Context, *dynamodb.ScanInput, ...func(*dynamodb.Options)) (*dynamodb.ScanOutput, error) {
 	return nil, f.err
 }

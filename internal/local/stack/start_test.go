@@ -56,9 +56,9 @@ func TestPortThatIsTakenIsNamed(t *testing.T) {
 		opts        Options
 		names, flag string
 	}{
-		{Options{APIPort: port}, fmt.Sprintf("port %d", port), "-api-port"},
-		{Options{ControlPort: port}, fmt.Sprintf("port %d", port), "-control-port"},
-		{Options{Processes: []Process{world}}, "process world: listen", "-process-url"}, // or it would be taken for the world
+		{Options{APIPort: port}, fmt.Sprintf("port %d", port), "--api-port"},
+		{Options{ControlPort: port}, fmt.Sprintf("port %d", port), "--control-port"},
+		{Options{Processes: []Process{world}}, "process world: listen", "--process-url"}, // or it would be taken for the world
 	} {
 		tt.opts.Template, tt.opts.Logs = filepath.Join(stackDir, "template.yaml"), io.Discard
 		_, err := Start(t.Context(), tt.opts)
