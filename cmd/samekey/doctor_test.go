@@ -11,18 +11,18 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/aws/aws-sdk-go-v2/aws"
+
 	"github.com/samekey/samekey/internal/doctor"
 	"github.com/samekey/samekey/internal/doctor/doctortest"
 )
 
 // callAt runs a command on an account in memory, at the time of the bubble.
-func callAt(t *testing.T, aws interface {
-	Do(*http.Request) (*http.Response, error)
-}, args ...string) (code int, stdout, stderr string) {
+func callAt(t *testing.T, account aws.HTTPClient, args ...string) (code int, stdout, stderr string) {
 	t.Helper()
 	var out, errOut bytes.Buffer
 	code = run(t.Context(), environment{
-		stdin: strings.NewReader(""), stdout: &out, stderr: &errOut, getenv: func(string) string { return "" }, now: time.Now, http: aws,
+		stdin: strings.NewReader(""), stdout: &out, stderr: &errOut, getenv: func(string) string { return "" }, now: time.Now, http: account,
 	}, args)
 	return code, out.String(), errOut.String()
 }
@@ -69,10 +69,8 @@ func TestDoctorGolden(t *testing.T) {
 func TestDoctorWorstInputs(t *testing.T) {
 	someAccount(t)
 	for _, tt := range []struct {
-		args []string
-		aws  interface {
-			Do(*http.Request) (*http.Response, error)
-		}
+		args   []string
+		aws    aws.HTTPClient
 		code   int
 		stderr string
 	}{

@@ -5,6 +5,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"maps"
 	"os"
 	"path/filepath"
 	"strings"
@@ -34,9 +35,7 @@ func crowd() *doctortest.World {
 	w := doctortest.Good(time.Now())
 	add := func(state string, more object) {
 		it := w.Record(fmt.Sprint(len(w.Items)), "orders", state, 24*time.Hour)
-		for name, v := range more {
-			it[name] = v
-		}
+		maps.Copy(it, more)
 		if _, kept := more["exp_s"]; kept {
 			delete(it, "keep")
 		}
@@ -234,6 +233,16 @@ func TestTailSurvives(t *testing.T) {
 		}
 		golden(t, "tail.json", stdout.String())
 	})
+}
+
+func TestTailWithoutAStream(t *testing.T) {
+	someAccount(t)
+	w := doctortest.Good(time.Now())
+	delete(w.Table, "StreamSpecification")
+	code, stdout, stderr := callAt(t, w, "tail", "--table", "records")
+	if code != 1 || stdout != "" || !strings.Contains(stderr, "the table records has no stream: samekey table create turns it on") {
+		t.Errorf("code %d, %q, %q", code, stdout, stderr)
+	}
 }
 
 // splitting is a stream whose first shard ends and has two children.

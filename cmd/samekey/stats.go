@@ -82,13 +82,13 @@ func (e environment) printStats(rep *stats.Report) error {
 	}
 	fmt.Fprintf(e.stdout, "table %s: about %d items, %d bytes; seen %d (%s): %d records, %d others, %d not understood\n\n",
 		rep.Table, rep.Items, rep.Bytes, rep.Seen, what, rep.Records, rep.Others, rep.Unreadable)
-	var rows [][]string
+	rows := make([][]string, 0, len(rep.States))
 	for _, c := range rep.States {
 		rows = append(rows, []string{c.Name, c.Cause, strconv.Itoa(c.Count)})
 	}
 	err := e.section([]string{"STATE", "CAUSE", "COUNT"}, rows)
 	err = errors.Join(err, e.section([]string{"ROUTE", "COUNT"}, plainCounts(rep.Routes)), e.section([]string{"AGE", "COUNT"}, plainCounts(rep.Ages)))
-	rows = nil
+	rows = make([][]string, 0, len(rep.Retention))
 	for _, k := range rep.Retention {
 		rows = append(rows, []string{k.Function, seconds(k.Least), seconds(k.Most), strconv.Itoa(k.Count)})
 	}
@@ -125,7 +125,7 @@ func (e environment) section(head []string, rows [][]string) error {
 }
 
 func (e environment) printSecrets(rep *stats.Report) error {
-	var rows [][]string
+	rows := make([][]string, 0, len(rep.Secrets))
 	for _, s := range rep.Secrets {
 		until := ""
 		if !s.Until.IsZero() {

@@ -2,6 +2,7 @@ package doctor
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"strings"
 
@@ -27,7 +28,7 @@ func (f *Facts) named(ctx context.Context, c Clients) ([]string, error) {
 		}
 	}
 	if f.Options.Table == "" {
-		return nil, fmt.Errorf("which table?")
+		return nil, errors.New("which table?")
 	}
 	return names, nil
 }

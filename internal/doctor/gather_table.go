@@ -45,7 +45,7 @@ func (f *Facts) askTable(ctx context.Context, api DynamoDB) error {
 	case backups.ContinuousBackupsDescription != nil && backups.ContinuousBackupsDescription.PointInTimeRecoveryDescription != nil:
 		f.Recovery = backups.ContinuousBackupsDescription.PointInTimeRecoveryDescription.PointInTimeRecoveryStatus == types.PointInTimeRecoveryStatusEnabled
 	}
-	sample, err := api.Scan(ctx, &dynamodb.ScanInput{TableName: name, Limit: aws.Int32(int32(f.Options.Sample))}) //nolint:gosec // some hundreds
+	sample, err := api.Scan(ctx, &dynamodb.ScanInput{TableName: name, Limit: aws.Int32(int32(f.Options.Sample))})
 	if err != nil {
 		f.miss(ScanTable, reason(err))
 		return nil

@@ -179,7 +179,7 @@ func (m maker) rest(ctx context.Context, p *Plan, never func(string, ...any)) er
 }
 
 func keys(schema []types.KeySchemaElement, defs []types.AttributeDefinition) string {
-	var all []string
+	all := make([]string, 0, len(schema))
 	for _, k := range schema {
 		t := ""
 		for _, d := range defs {
@@ -259,6 +259,6 @@ func (m maker) wait(ctx context.Context) error {
 
 func active(t *types.TableDescription) bool {
 	return t.TableStatus == types.TableStatusActive && !slices.ContainsFunc(t.GlobalSecondaryIndexes, func(g types.GlobalSecondaryIndexDescription) bool {
-		return g.IndexStatus != types.IndexStatusActive
+		return g.IndexStatus != types.IndexStatusActive && g.IndexStatus != "" // some stand-ins tell none
 	})
 }

@@ -114,7 +114,7 @@ func each(items []map[string]types.AttributeValue, fn func(Item) error) error {
 }
 
 func input(opt Options, segment int) *dynamodb.ScanInput {
-	in := &dynamodb.ScanInput{TableName: &opt.Table, Segment: aws.Int32(int32(segment)), TotalSegments: aws.Int32(int32(opt.Segments))} //nolint:gosec // some
+	in := &dynamodb.ScanInput{TableName: &opt.Table, Segment: aws.Int32(int32(segment)), TotalSegments: aws.Int32(int32(opt.Segments))}
 	if opt.OpenOnly {
 		in.FilterExpression = aws.String("st <> :done") // items without st are left out too
 		in.ExpressionAttributeValues = map[string]types.AttributeValue{":done": &types.AttributeValueMemberS{Value: string(store.Done)}}

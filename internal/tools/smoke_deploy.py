@@ -56,6 +56,7 @@ def main():
             check_hello(Deployed("samekey-hello", env))
             deploy(rides, work, {**env, "WORLD_URL": world}, f"Architecture={architecture()}")
             check_rides(Deployed("samekey", env), world)
+            check_doctor(work, env)
             check_standalone(work, env)
         except BaseException:
             log.flush()
@@ -141,6 +142,36 @@ def check_standalone(work, env):
     answer = client("lambda", env).invoke(FunctionName=worker, Payload=json.dumps({"source": "aws.scheduler"}))
     expect("the sweep's error", answer.get("FunctionError"), None)
     said("standalone: the worker of samekey stack --standalone sweeps")
+
+
+def check_doctor(work, env):
+    """samekey doctor finds nothing wrong with the deployed stack, and finds mistakes that are made in it."""
+    program = work / "samekey"
+    subprocess.run(["go", "build", "-o", program, "./cmd/samekey"], cwd=ROOT, check=True)
+
+    def doctor():
+        done = subprocess.run([program, "doctor", "--stack", "samekey", "--json"], cwd=work, env=env, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+        if done.returncode not in (0, 3):
+            sys.exit(f"samekey doctor: {done.stderr}")
+        report = json.loads(done.stdout)
+        return done.returncode, sorted(f["check"] for f in report["findings"] if f["severity"] != "note"), report
+
+    # MiniStack's CloudFormation leaves out TTL and recovery, and has the protection as a text that no client reads.
+    table = resources("samekey", env)["Samekey.Table"]
+    client("dynamodb", env).update_table(TableName=table, DeletionProtectionEnabled=False)
+    subprocess.run([program, "table", "create", "--table", table, "--yes"], cwd=work, env=env, check=True, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+    code, found, report = doctor()
+    expect("mistakes in the deployed stack", (code, found), (0, []))
+    expect("checks of it that hold", len(report["good"]) > 30, True)
+    said(f"samekey doctor: {len(report['good'])} checks hold; not checked: {', '.join(u['check'] for u in report['not_checked'])}")
+    ids = resources("samekey", env)
+    client("lambda", env).update_function_configuration(FunctionName=ids["Samekey.Worker"], Timeout=10)
+    queue = client("sqs", env)
+    queue.set_queue_attributes(QueueUrl=ids["ReceiptsQueue"], Attributes={"VisibilityTimeout": "30"})
+    queue.set_queue_attributes(QueueUrl=ids["Samekey.Tickets"], Attributes={"MessageRetentionPeriod": "600"})
+    code, found, _ = doctor()
+    expect("planted mistakes", (code, found), (3, ["queue-kept", "queue-visibility", "worker-timeout"]))
+    said("samekey doctor: finds each of three mistakes in it")
 
 
 class Deployed:

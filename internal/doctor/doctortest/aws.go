@@ -8,6 +8,7 @@ import (
 	"net/http"
 	"net/url"
 	"slices"
+	"strconv"
 	"strings"
 
 	"github.com/aws/smithy-go/encoding/cbor"
@@ -140,7 +141,7 @@ func (w *World) scan(req *http.Request, in Object) (*http.Response, error) {
 		}
 	}
 	if page < w.Pages {
-		out["LastEvaluatedKey"] = Object{"pk": Object{"S": fmt.Sprint(page)}}
+		out["LastEvaluatedKey"] = Object{"pk": Object{"S": strconv.Itoa(page)}}
 	}
 	return w.json(req, json10, out)
 }
@@ -234,7 +235,7 @@ func (w *World) alarms(req *http.Request, body []byte) (*http.Response, error) {
 	}
 	out := Object{"MetricAlarms": list(w.Alarms[from:min(from+5, len(w.Alarms))])}
 	if from+5 < len(w.Alarms) {
-		out["NextToken"] = fmt.Sprint(from + 5)
+		out["NextToken"] = strconv.Itoa(from + 5)
 	}
 	return w.answer(req, http.StatusOK, binary, cbor.Encode(binaryOf(out)), proto), nil
 }
