@@ -42,6 +42,10 @@ type Hooks struct {
 	// Swept is called after each run of [Sweep.Run], also a failed one. The Report is
 	// the caller's: a hook must not change it.
 	Swept func(context.Context, *Report, error)
+
+	// Counted is called by a worker each time it has counted what waits for people
+	// ([Waiting.Count]), for a gauge. The Counted is the caller's, as the Report.
+	Counted func(context.Context, *Counted)
 }
 
 // Try is the outcome of a ticket.
@@ -67,6 +71,7 @@ func Join(all ...Hooks) Hooks {
 		j.JobLost = both(j.JobLost, h.JobLost)
 		j.Tried = both(j.Tried, h.Tried)
 		j.Swept = both2(j.Swept, h.Swept)
+		j.Counted = both(j.Counted, h.Counted)
 	}
 	return j
 }

@@ -105,7 +105,7 @@ func TestTemplateOfThePage(t *testing.T) {
 	if orders.Environment["IDEM_TABLE"] != worker.Environment["IDEM_TABLE"] || worker.Environment["SAMEKEY_FUNCTIONS"] != orders.ARN {
 		t.Errorf("the function has %v, the worker %v; the function is %s", orders.Environment, worker.Environment, orders.ARN)
 	}
-	if len(worker.Events) != 3 || worker.Async.Retries != 0 {
+	if len(worker.Events) != 4 || worker.Async.Retries != 0 {
 		t.Errorf("the worker's events are %+v, with %d retries", worker.Events, worker.Async.Retries)
 	}
 	_, nested, _ := strings.Cut(block, "\n  Samekey:\n")

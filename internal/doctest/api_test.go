@@ -303,5 +303,5 @@ func captured[T any](construct func(func(*T))) reflect.Value {
 
 type (
 	dynamoAPI struct{ dynamo.API }
-	scanAPI   struct{ stream.ScanAPI }
+	scanAPI   struct{ worker.API }
 )

@@ -12,8 +12,9 @@
 // # Events
 //
 // The function has three event sources: the table's stream (one event source
-// mapping), the queue of tickets, and a schedule. [Worker.Invoke] goes by the
-// event's source.
+// mapping), the queue of tickets, and two schedules: one for the sweep, and one with
+// {"source":"aws.scheduler","task":"count"} as its Input, every few minutes, for the
+// count of what waits for people. [Worker.Invoke] goes by the event's source.
 //
 // # Isolation
 //

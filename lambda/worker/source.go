@@ -13,7 +13,12 @@ const (
 	sourceStream
 	sourceQueue
 	sourceSchedule
+	sourceCount // a schedule whose Input asks for a count
 )
+
+// taskCount is the field task of a schedule's Input that asks for a count of what waits
+// for people.
+const taskCount = "count"
 
 // sourceOf tells the source of an event: by its first record, or by the source of an
 // event of EventBridge. The handler of each source checks every record.
@@ -23,6 +28,7 @@ func sourceOf(payload []byte) (source, error) {
 			EventSource string `json:"eventSource"`
 		}
 		Source string `json:"source"`
+		Task   string `json:"task"`
 	}
 	if err := json.Unmarshal(payload, &ev); err != nil {
 		return sourceUnknown, fmt.Errorf("worker: not an event: %w", err)
@@ -39,7 +45,13 @@ func sourceOf(payload []byte) (source, error) {
 	}
 	switch ev.Source {
 	case "aws.scheduler", "aws.events":
-		return sourceSchedule, nil
+		switch ev.Task {
+		case "":
+			return sourceSchedule, nil
+		case taskCount:
+			return sourceCount, nil
+		}
+		return sourceUnknown, fmt.Errorf("worker: a schedule with the task %.40q: it has %q, or none for a sweep", ev.Task, taskCount)
 	}
 	return sourceUnknown, fmt.Errorf("worker: an event without records, of the source %.40q: a schedule's has \"aws.scheduler\" or \"aws.events\"; "+
 		"leave its Input empty, or give it that field", ev.Source)

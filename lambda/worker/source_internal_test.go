@@ -9,6 +9,8 @@ func TestSourceOf(t *testing.T) {
 		`{"Records":[{"eventSource":"aws:sqs"}]}`:                                           sourceQueue,
 		`{"version":"0","detail-type":"Scheduled Event","source":"aws.scheduler"}`:          sourceSchedule,
 		`{"version":"0","detail-type":"Scheduled Event","source":"aws.events","detail":{}}`: sourceSchedule,
+		`{"source":"aws.scheduler","task":"count"}`:                                         sourceCount,
+		`{"source":"aws.scheduler","task":"tidy"}`:                                          sourceUnknown,
 		`{"Records":[{"eventSource":"aws:kinesis"}]}`:                                       sourceUnknown,
 		`{"Records":[{"EventSource":"aws:sns"}]}`:                                           sourceUnknown,
 		`{"Records":[]}`: sourceUnknown,

@@ -21,6 +21,7 @@ type Worker struct {
 	feed    stream.Both
 	tickets *completer.Handler
 	sweep   *stream.Sweep
+	waiting *stream.Waiting
 	opt     Options
 }
 
@@ -78,11 +79,17 @@ const (
 	resumes = 10
 )
 
-// New returns the worker of store's table, which api scans. Tickets go to queue, and
+// API is the part of *dynamodb.Client that a [Worker] uses besides its store.
+type API interface {
+	stream.ScanAPI
+	stream.QueryAPI
+}
+
+// New returns the worker of store's table, which api reads. Tickets go to queue, and
 // come back as messages of a [completer.Queue]. New panics if one of the three is nil, a
 // number is negative or a namespace is none: mistakes in the program, best found at
 // cold start.
-func New(api stream.ScanAPI, store *dynamo.Store, queue jobs.TicketQueue, optFns ...func(*Options)) *Worker {
+func New(api API, store *dynamo.Store, queue jobs.TicketQueue, optFns ...func(*Options)) *Worker {
 	var opt Options
 	for _, fn := range optFns {
 		fn(&opt)
@@ -121,6 +128,7 @@ func New(api stream.ScanAPI, store *dynamo.Store, queue jobs.TicketQueue, optFns
 		o.Grace, o.Retention, o.Logger, o.Hooks = opt.Grace, opt.Retention, opt.Logger, opt.Hooks
 		apply(opt.Sweep, o)
 	})
+	w.waiting = stream.NewWaiting(api, store)
 	return w
 }
 
@@ -150,8 +158,8 @@ func giveUp(store *dynamo.Store, opt *Options) func(context.Context, jobs.Ticket
 }
 
 // Invoke implements the runtime's Handler: it works on an event of the stream, of
-// the queue or of the schedule. The result is a report of failed records, or that of
-// the sweep. An event of another source is an error.
+// the queue or of a schedule. The result is a report of failed records, or that of the
+// sweep, or the count of what waits for people. An event of another source is an error.
 func (w *Worker) Invoke(ctx context.Context, payload []byte) ([]byte, error) {
 	from, err := sourceOf(payload)
 	switch from {
@@ -163,6 +171,8 @@ func (w *Worker) Invoke(ctx context.Context, payload []byte) ([]byte, error) {
 		return w.tickets.Invoke(atEase(ctx), payload)
 	case sourceSchedule:
 		return w.runSweep(ctx)
+	case sourceCount:
+		return w.count(ctx)
 	default:
 		return nil, err
 	}
@@ -174,6 +184,19 @@ func (w *Worker) runSweep(ctx context.Context) ([]byte, error) {
 		return nil, err
 	}
 	return json.Marshal(report)
+}
+
+// count counts what waits for people. Without the index it is an error: a gauge that
+// shows nothing must not pass for one that shows 0.
+func (w *Worker) count(ctx context.Context) ([]byte, error) {
+	counted, err := w.waiting.Count(ctx)
+	if err != nil {
+		return nil, err
+	}
+	if w.opt.Hooks.Counted != nil {
+		w.opt.Hooks.Counted(ctx, counted)
+	}
+	return json.Marshal(counted)
 }
 
 // tried tells the outcome of a ticket.
