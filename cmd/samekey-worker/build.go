@@ -15,7 +15,7 @@ import (
 
 // build makes the worker of an environment. The error has a line for each variable
 // that is wrong.
-func build(environ []string) (*worker.Worker, error) {
+func build(environ []string) (metrics.Handler, error) {
 	env := newEnvironment(environ)
 	c := clients{env}
 	table := env.required("IDEM_TABLE", "the name of the table of the records")
@@ -35,20 +35,20 @@ func build(environ []string) (*worker.Worker, error) {
 		return nil, err
 	}
 	db := c.dynamoDB()
-	store, err := dynamo.New(db, table)
+	counts := metrics.New(os.Stdout, cmp.Or(env.text("SAMEKEY_APP"), env.text("AWS_LAMBDA_FUNCTION_NAME"), "samekey"))
+	store, err := dynamo.New(db, table, func(o *dynamo.Options) { o.Hooks = counts.StoreHooks() })
 	if err != nil {
 		env.wrong("IDEM_TABLE", "is %q: write the name or ARN of a table: %v", table, err)
 		return nil, env.err()
 	}
-	counts := metrics.New(os.Stdout, cmp.Or(env.text("SAMEKEY_APP"), env.text("AWS_LAMBDA_FUNCTION_NAME"), "samekey"))
-	return worker.New(db, store, completer.NewQueue(c.sqs(), queue), func(o *worker.Options) {
+	log := slog.New(slog.NewJSONHandler(os.Stderr, nil))
+	return counts.Wrap(worker.New(db, store, completer.NewQueue(c.sqs(), queue), func(o *worker.Options) {
 		o.Sink, o.Functions, o.Namespaces = sinks, functions, namespaces
 		o.Grace, o.Retention = grace, retention
-		o.Logger = slog.New(slog.NewJSONHandler(os.Stderr, nil))
-		o.Hooks = counts.StreamHooks()
+		o.Logger, o.Hooks = log, stream.Join(counts.StreamHooks(), stream.Log(log))
 		o.Drain = func(o *stream.DrainOptions) { o.MaxTries = tries }
 		o.Sweep = func(o *stream.SweepOptions) { o.Late, o.PassWithin, o.PagesPerSecond = late, within, float64(pages) }
-	}), nil
+	})), nil
 }
 
 // queue is the URL of a standard queue.

@@ -20,6 +20,10 @@ type Report struct {
 	// OldestOpen is when the oldest open operation was claimed that this run has seen,
 	// in flight or abandoned; zero for none.
 	OldestOpen time.Time `json:"oldest_open,omitzero"`
+	// OpenAge is the age of that operation, and PassAge how long ago the last complete
+	// pass ended, or without one the first pass began: both in whole seconds.
+	OpenAge int64 `json:"open_age_s"`
+	PassAge int64 `json:"pass_age_s"`
 
 	Pages   int `json:"pages"`
 	Scanned int `json:"scanned"` // items looked at
@@ -41,6 +45,14 @@ type Tally struct {
 	Count int `json:"count"`
 	// Oldest is the greatest age of these entries, in whole seconds.
 	Oldest int64 `json:"oldest_s"`
+}
+
+// age returns the whole seconds since then; 0 for the zero time, and for a time ahead.
+func age(then, now time.Time) int64 {
+	if then.IsZero() {
+		return 0
+	}
+	return max(int64(now.Sub(then)/time.Second), 0)
 }
 
 // opened notes when an open operation was claimed; zero for none.

@@ -148,6 +148,7 @@ func (s *Sweep) scan(ctx context.Context, act bool) (*Report, error) {
 	rep.PassBegan, rep.Coverage = over.began, over.coverage()
 	over.save(ctx)
 	rep.LastPass, rep.Overdue = over.passed, act && over.overdue(s.opt.Now(), s.opt.PassWithin)
+	rep.OpenAge, rep.PassAge = age(rep.OldestOpen, s.opt.Now()), age(cmp.Or(rep.LastPass, rep.PassBegan), s.opt.Now())
 	slices.SortStableFunc(rep.Entries, func(a, b Entry) int { return cmp.Or(cmp.Compare(a.Why, b.Why), a.Run.Compare(b.Run)) })
 	err = errors.Join(undone, again, err, over.err)
 	s.tell(ctx, rep, err)

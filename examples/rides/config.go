@@ -79,7 +79,7 @@ func Engine(store store.Store, namespace string, optFns ...func(*idem.Options)) 
 			o.Retention, o.RetryWindow = receiptsRetention, receiptsRetryWindow
 		}
 		o.Logger = Logger()
-		o.Hooks = metrics.New(os.Stdout, MetricsApp).Hooks()
+		o.Hooks = idem.Join(metrics.New(os.Stdout, MetricsApp).Hooks(), idem.Log(o.Logger))
 	}
 	return idem.New(store, append([]func(*idem.Options){common}, optFns...)...)
 }

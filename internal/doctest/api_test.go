@@ -7,6 +7,7 @@ import (
 	"go/constant"
 	"go/doc"
 	"go/parser"
+	"io"
 	"path/filepath"
 	"reflect"
 	"regexp"
@@ -23,6 +24,7 @@ import (
 	"github.com/samekey/samekey/idem/jobs"
 	"github.com/samekey/samekey/idem/webhook"
 	"github.com/samekey/samekey/lambda/completer"
+	"github.com/samekey/samekey/lambda/metrics"
 	"github.com/samekey/samekey/lambda/worker"
 	"github.com/samekey/samekey/seal"
 )
@@ -227,6 +229,7 @@ func TestDefaultsAreTrue(t *testing.T) {
 		t.Fatal(err)
 	}
 	actual["seal.Options"] = within[seal.Options](t, seal.New(provider))
+	actual["metrics.Options"] = within[metrics.Options](t, metrics.New(io.Discard, "app"))
 	actual["stream.SweepOptions"] = within[stream.SweepOptions](t, stream.NewSweep(scanAPI{}, store))
 
 	all := exported(t)

@@ -1,14 +1,32 @@
-// Package metrics counts what happens, as log lines in CloudWatch's embedded metric
-// format: CloudWatch makes metrics of them, without a call.
+// Package metrics counts and measures what happens, as log lines in CloudWatch's
+// embedded metric format: CloudWatch makes metrics of them, without a call.
 //
 //	m := metrics.New(os.Stdout, "orders")
 //	engine := idem.New(store, func(o *idem.Options) { o.Hooks = m.Hooks() })
-//	drain := stream.NewDrain(store, sinks, func(o *stream.DrainOptions) { o.Hooks = m.StreamHooks() })
 //
-// A line has the metric, and properties to search the logs by: the record's short
-// name, the operation's id, the route. It never has a key, a body, an answer or the
-// arguments of a job.
+// A worker, or a drain, completer or sweep of its own, gets [Metrics.StreamHooks], and
+// its store [Metrics.StoreHooks]:
 //
-// The metrics are in the namespace [Namespace], under the one dimension App.
-// [All] lists them.
+//	w := worker.New(db, store, queue, func(o *worker.Options) { o.Hooks = m.StreamHooks() })
+//	lambda.Start(m.Wrap(w))
+//
+// To have further hooks, such as logs, combine them with [idem.Join] and [stream.Join]:
+//
+//	o.Hooks = idem.Join(m.Hooks(), idem.Log(logger), mine)
+//
+// # Lines
+//
+// A request has one line, written when it ends and before its answer is returned, so
+// that Lambda may freeze the process afterwards. Beside its metrics the line has
+// properties to search the logs by: the record's short name, the operation's id, the
+// route, the events, the durations of phases by name. An invocation of a handler in
+// [Metrics.Wrap] has one line for everything else; without Wrap, each event of a stream
+// and each call of its store has a line of its own.
+//
+// A line never has a key, a body, an answer, an error's text or the arguments of a job.
+//
+// # Dimensions
+//
+// The metrics are in the namespace [Namespace] under the dimension App, and with
+// [Options.Routes] also under App and Route. [All] lists them with their units.
 package metrics

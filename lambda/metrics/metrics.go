@@ -1,133 +1,161 @@
 package metrics
 
 import (
+	"cmp"
 	"context"
-	"encoding/json"
 	"io"
-	"maps"
+	"slices"
 	"sync"
 	"time"
-
-	"github.com/samekey/samekey/dynamo/stream"
-	"github.com/samekey/samekey/idem"
-	"github.com/samekey/samekey/idem/jobs"
 )
 
 // Metrics writes metrics as log lines. It is safe for concurrent use.
 type Metrics struct {
-	app string
+	app   string
+	opt   Options
+	units map[string]Unit
 
-	mu  sync.Mutex
-	out *json.Encoder
+	mu     sync.Mutex // guards out and routes
+	out    io.Writer
+	routes map[string]bool
+}
+
+// Options are settings of [New]; the zero value is the default.
+type Options struct {
+	// Namespace is the namespace in CloudWatch. Default: Namespace.
+	Namespace string
+	// Routes is how many routes get the metrics of their requests also under App and
+	// Route: each adds up to 27 metrics to the bill. Further routes share the Route
+	// "other". Default: 0, no dimension Route.
+	Routes int
 }
 
 // New returns metrics of an application that go to w: in Lambda, standard output.
-// app is the value of the dimension App. New panics if w is nil or app is empty:
-// mistakes in the program, best found at cold start. A line that can't be written
-// is dropped.
-func New(w io.Writer, app string) *Metrics {
-	if w == nil || app == "" {
-		panic("metrics: New: w is nil or app is empty") //nolint:forbidigo // a mistake in the program
+// app is the value of the dimension App. New panics if w is nil, app is empty or
+// Options.Routes is negative: mistakes in the program, best found at cold start. A
+// line that can't be written is dropped. w gets each line in one Write.
+func New(w io.Writer, app string, optFns ...func(*Options)) *Metrics {
+	var opt Options
+	for _, fn := range optFns {
+		fn(&opt)
 	}
-	return &Metrics{app: app, out: json.NewEncoder(w)}
+	if w == nil || app == "" || opt.Routes < 0 {
+		panic("metrics: New: w is nil, app is empty or Options.Routes is negative") //nolint:forbidigo // a mistake in the program
+	}
+	opt.Namespace = cmp.Or(opt.Namespace, Namespace)
+	return &Metrics{app: dimension(app), opt: opt, units: units(), out: w, routes: make(map[string]bool)}
 }
 
-// Hooks returns the hooks of an engine.
-func (m *Metrics) Hooks() idem.Hooks {
-	count := func(name string) func(context.Context, idem.Event) {
-		return func(_ context.Context, ev idem.Event) {
-			m.Count(name, 1, map[string]any{"record": ev.Record, "operation": ev.ID, "route": ev.Route})
-		}
-	}
-	return idem.Hooks{
-		Claimed:   count(Claimed),
-		TakenOver: count(TakenOver),
-		Replayed:  count(Replayed),
-		InFlight:  count(InFlight),
-		Mismatch:  count(Mismatch),
-		LeaseLost: count(LeaseLost),
-		Stuck:     count(Stuck),
-		Blocked:   count(Blocked),
-		Failed:    count(Failed),
-	}
-}
-
-// StreamHooks returns the hooks of drain, completer and sweep.
-func (m *Metrics) StreamHooks() stream.Hooks {
-	entry := func(name string) func(context.Context, stream.Entry) {
-		return func(_ context.Context, e stream.Entry) {
-			m.Count(name, 1, map[string]any{"record": e.Record, "operation": e.ID, "route": e.Route, "phase": e.Phase})
-		}
-	}
-	return stream.Hooks{
-		Tried: func(_ context.Context, t stream.Try) {
-			if t.Outcome == "not_mine" {
-				m.NotMine(t.Ticket, t.Reason)
-			}
-		},
-		Swept: func(_ context.Context, r *stream.Report, _ error) { m.Swept(r) },
-		Delivered: func(_ context.Context, d jobs.Delivery) {
-			m.Count(Delivered, 1, map[string]any{"operation": d.Operation, "job": d.JobID})
-		},
-		Aside: func(_ context.Context, t jobs.Ticket) {
-			m.Count(SetAside, 1, map[string]any{"record": t.Record(), "operation": t.Jobs})
-		},
-		Parked:      entry(Parked),
-		GivenUp:     entry(Stuck),
-		ExpiredOpen: entry(ExpiredOpen),
-		JobLost:     entry(ExpiredOpen),
-		Skipped: func(_ context.Context, s stream.Skipped) {
-			if s.Why != stream.SkipCompanion {
-				m.Count(Unreadable, 1, map[string]any{"record": s.Record, "why": s.Why})
-			}
-		},
-	}
-}
-
-// NotMine counts a ticket whose handler wasn't found, and says why
-// (completer.TicketNotMine).
-func (m *Metrics) NotMine(t jobs.Ticket, why string) {
-	m.Count(NotMine, 1, map[string]any{"record": t.Record(), "function": t.Function, "error": why})
-}
-
-// Swept counts what a run of a sweep has found.
-func (m *Metrics) Swept(r *stream.Report) {
-	for name, whys := range map[string][]stream.Why{
-		Abandoned:   {stream.WhyOpen, stream.WhyNoRequest, stream.WhyExpiring},
-		Undelivered: {stream.WhyUndelivered},
-		Waiting:     {stream.WhyUnknown, stream.WhyStuck, stream.WhyBlocked, stream.WhyParked, stream.WhyUnreadable},
-	} {
-		n := 0
-		for _, why := range whys {
-			n += r.ByWhy[why].Count
-		}
-		m.Count(name, n, nil)
-	}
-	overdue := 0
-	if r.Overdue {
-		overdue = 1
-	}
-	m.Count(SweepOverdue, overdue, map[string]any{"pass_began": r.PassBegan, "last_pass": r.LastPass})
-}
-
-// Count writes n under a metric's name: one of [All], or the application's own. The
-// properties can be searched for in the logs, they make no metrics of their own. A
-// property named as the metric, "_aws" or "App" is dropped.
+// Count writes n under the name of a metric of the application's own, in a line of its
+// own. The properties can be searched for in the logs, they make no metrics of their
+// own. A property named as the metric, "_aws", "App" or "Route" is dropped.
 func (m *Metrics) Count(name string, n int, properties map[string]any) {
-	type metric struct{ Name, Unit string }
-	type directive struct {
-		Namespace  string
-		Dimensions [][]string
-		Metrics    []metric
+	l := &line{extra: properties}
+	l.count(name, float64(n))
+	m.write(l)
+}
+
+// write writes l if it has metrics.
+func (m *Metrics) write(l *line) {
+	b := l.encode(m.opt.Namespace, m.app, m.units, time.Now())
+	if len(b) == 0 {
+		return
 	}
-	line := make(map[string]any, len(properties)+3)
-	maps.Copy(line, properties)
-	line["_aws"] = map[string]any{
-		"Timestamp":         time.Now().UnixMilli(),
-		"CloudWatchMetrics": []directive{{Namespace, [][]string{{"App"}}, []metric{{name, "Count"}}}},
-	}
-	line["App"], line[name] = m.app, n
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	_ = m.out.Encode(line) // a log that can't be written is nothing to fail a request for
+	_, _ = m.out.Write(b) // a log that can't be written is nothing to fail a request for
+}
+
+// route returns the dimension Route of a request; "" for none.
+func (m *Metrics) route(route string) string {
+	if m.opt.Routes == 0 {
+		return ""
+	}
+	route = dimension(route)
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if !m.routes[route] {
+		if len(m.routes) >= m.opt.Routes {
+			return "other"
+		}
+		m.routes[route] = true
+	}
+	return route
+}
+
+// Handler is a handler of aws-lambda-go.
+type Handler interface {
+	Invoke(ctx context.Context, payload []byte) ([]byte, error)
+}
+
+// Wrap returns h with one line for all events of an invocation, of streams, tickets and
+// the calls of a store; requests keep lines of their own. The line is written before
+// the result is returned, also after a panic of h, which continues.
+func (m *Metrics) Wrap(h Handler) Handler { return &wrapped{m, h} }
+
+type wrapped struct {
+	m *Metrics
+	h Handler
+}
+
+// Invoke implements Handler.
+func (w *wrapped) Invoke(ctx context.Context, payload []byte) ([]byte, error) {
+	inv := &invocation{of: w.m}
+	defer inv.flush()
+	return w.h.Invoke(context.WithValue(ctx, invocationKey{}, inv), payload)
+}
+
+type invocationKey struct{}
+
+// invocation collects the line of an invocation.
+type invocation struct {
+	of *Metrics
+
+	mu      sync.Mutex
+	line    line
+	records []string
+	flushed bool
+}
+
+// maxRecords is how many records a line of an invocation names.
+const maxRecords = 50
+
+// add lets fill add to the line of the context's invocation or, without one, writes
+// a line of its own. record is the short name of a record to name; "" for none.
+func (m *Metrics) add(ctx context.Context, record string, fill func(*line), properties ...any) {
+	inv, _ := ctx.Value(invocationKey{}).(*invocation)
+	if inv == nil || inv.of != m || !inv.take(record, fill) {
+		l := new(line)
+		fill(l)
+		l.property("record", record)
+		for i := 0; i+1 < len(properties); i += 2 {
+			l.property(properties[i].(string), properties[i+1])
+		}
+		m.write(l)
+	}
+}
+
+// take adds to the line; false if it is written already: a goroutine has outlived its
+// invocation.
+func (i *invocation) take(record string, fill func(*line)) bool {
+	i.mu.Lock()
+	defer i.mu.Unlock()
+	if i.flushed {
+		return false
+	}
+	fill(&i.line)
+	if record != "" && len(i.records) < maxRecords && !slices.Contains(i.records, record) {
+		i.records = append(i.records, record)
+	}
+	return true
+}
+
+func (i *invocation) flush() {
+	i.mu.Lock()
+	i.flushed = true
+	if len(i.records) > 0 {
+		i.line.property("records", i.records)
+	}
+	i.mu.Unlock()
+	i.of.write(&i.line)
 }

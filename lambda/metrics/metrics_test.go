@@ -3,137 +3,81 @@ package metrics_test
 import (
 	"bytes"
 	"context"
-	"encoding/json"
-	"reflect"
-	"slices"
+	"errors"
+	"fmt"
+	"math"
+	"strings"
+	"sync"
 	"testing"
-	"time"
 
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/samekey/samekey/dynamo/stream"
+	"github.com/samekey/samekey/idem"
 	"github.com/samekey/samekey/idem/jobs"
+	"github.com/samekey/samekey/idem/store"
+	"github.com/samekey/samekey/internal/emf"
 	"github.com/samekey/samekey/lambda/completer"
 	"github.com/samekey/samekey/lambda/metrics"
 )
 
 const app = "shop"
 
-// emitted are the names of the metrics in a log, each of which must be in the
-// form that CloudWatch reads.
-func emitted(t *testing.T, log []byte) (names []string) {
+// parsed reads a log, each line of which must be in the form that CloudWatch reads.
+func parsed(t *testing.T, log []byte) []emf.Line {
 	t.Helper()
-	for line := range bytes.Lines(log) {
-		var emf struct {
-			AWS struct {
-				Timestamp         int64
-				CloudWatchMetrics []struct {
-					Namespace  string
-					Dimensions [][]string
-					Metrics    []struct{ Name, Unit string }
-				}
-			} `json:"_aws"`
-			App string
-		}
-		var values map[string]any
-		if err := json.Unmarshal(line, &emf); err != nil {
-			t.Fatalf("%v in %s", err, line)
-		}
-		if err := json.Unmarshal(line, &values); err != nil {
-			t.Fatal(err)
-		}
-		if at := time.UnixMilli(emf.AWS.Timestamp); time.Since(at).Abs() > time.Hour {
-			t.Errorf("the time is %v in %s", at, line)
-		}
-		if emf.App != app {
-			t.Errorf("App is %q", emf.App)
-		}
-		for _, d := range emf.AWS.CloudWatchMetrics {
-			if diff := cmp.Diff([][]string{{"App"}}, d.Dimensions); diff != "" || d.Namespace != metrics.Namespace {
-				t.Errorf("namespace %s, dimensions %v", d.Namespace, d.Dimensions)
-			}
-			for _, m := range d.Metrics {
-				if _, isNumber := values[m.Name].(float64); !isNumber || m.Unit != "Count" {
-					t.Errorf("%s has the value %v in %s", m.Name, values[m.Name], m.Unit)
-				}
-				names = append(names, m.Name)
-			}
-		}
+	lines, err := emf.Parse(log)
+	if err != nil {
+		t.Fatal(err)
 	}
-	return names
+	return lines
 }
 
-// everything makes all metrics count once.
-func everything(m *metrics.Metrics) {
-	ctx := context.Background()
-	for _, hooks := range []any{m.Hooks(), m.StreamHooks()} {
-		for _, f := range reflect.ValueOf(hooks).Fields() {
-			if !f.IsNil() {
-				args := []reflect.Value{reflect.ValueOf(ctx)}
-				for n := 1; n < f.Type().NumIn(); n++ {
-					arg := reflect.Zero(f.Type().In(n))
-					if arg.Type() == reflect.TypeFor[*stream.Report]() {
-						arg = reflect.ValueOf(&stream.Report{})
-					}
-					args = append(args, arg)
-				}
-				f.Call(args)
-			}
-		}
-	}
-	m.Swept(&stream.Report{})
-	m.NotMine(jobs.Ticket{}, "")
-}
-
-func TestMetricsAreInEmbeddedMetricFormat(t *testing.T) {
+func TestEachMetricHasANameAUnitAndAMeaning(t *testing.T) {
 	t.Parallel()
-	var log bytes.Buffer
-	everything(metrics.New(&log, app))
-	got := emitted(t, log.Bytes())
-	var want []string
+	seen := make(map[string]bool)
 	for _, m := range metrics.All() {
-		if want = append(want, m.Name); m.Meaning == "" {
-			t.Errorf("%s has no meaning", m.Name)
+		if m.Name == "" || seen[m.Name] || m.Unit == "" || m.Source == "" || m.Meaning == "" {
+			t.Errorf("%+v lacks something, or is there twice", m)
 		}
-	}
-	slices.Sort(want)
-	slices.Sort(got)
-	if diff := cmp.Diff(want, slices.Compact(got)); diff != "" {
-		t.Errorf("metrics (-listed +counted):\n%s", diff)
+		seen[m.Name] = true
 	}
 }
 
-// Properties can't take the place of the metric, nor of the dimension.
+// Properties can't take the place of the metric, nor of a dimension.
 func TestPropertiesDontReplaceTheMetric(t *testing.T) {
 	t.Parallel()
 	var log bytes.Buffer
-	metrics.New(&log, app).Count("Booked", 3, map[string]any{"Booked": "x", "App": "x", "_aws": "x", "ride": "r"})
-	if diff := cmp.Diff([]string{"Booked"}, emitted(t, log.Bytes())); diff != "" || !bytes.Contains(log.Bytes(), []byte(`"ride":"r"`)) {
-		t.Errorf("metrics (-want +got):\n%s in %s", diff, &log)
+	metrics.New(&log, app).Count("Booked", 3, map[string]any{
+		"Booked": "x", "App": "x", "_aws": "x", "Route": "x", "ride": "r \" é", "none": nil, "wrong": math.NaN(),
+	})
+	line := parsed(t, log.Bytes())[0]
+	if line.Sum("Booked") != 3 || line.Units["Booked"] != "Count" || line.Dimensions[0]["App"] != app || line.Properties["ride"] != "r \" é" {
+		t.Errorf("got %s", &log)
 	}
 }
 
 func TestSweptCountsWhatWasFound(t *testing.T) {
 	t.Parallel()
 	var log bytes.Buffer
-	metrics.New(&log, app).Swept(&stream.Report{Overdue: true, ByWhy: map[stream.Why]stream.Tally{
-		stream.WhyOpen: {Count: 1}, stream.WhyNoRequest: {Count: 2}, stream.WhyExpiring: {Count: 4},
-		stream.WhyStuck: {Count: 8}, stream.WhyParked: {Count: 16}, stream.WhyUnreadable: {Count: 32},
-		stream.WhyUndelivered: {Count: 64}, stream.WhyKept: {Count: 128}, stream.WhyBlocked: {Count: 256},
-	}})
-	got := make(map[string]float64)
-	for line := range bytes.Lines(log.Bytes()) {
-		var values map[string]any
-		if err := json.Unmarshal(line, &values); err != nil {
-			t.Fatal(err)
-		}
-		for _, name := range emitted(t, line) {
-			got[name] = values[name].(float64)
-		}
+	metrics.New(&log, app).StreamHooks().Swept(t.Context(), &stream.Report{
+		Overdue: true, OpenAge: 600, PassAge: 60, Coverage: 0.25,
+		ByWhy: map[stream.Why]stream.Tally{
+			stream.WhyOpen: {Count: 1}, stream.WhyNoRequest: {Count: 2}, stream.WhyExpiring: {Count: 4},
+			stream.WhyStuck: {Count: 8}, stream.WhyParked: {Count: 16}, stream.WhyUnreadable: {Count: 32},
+			stream.WhyUndelivered: {Count: 64}, stream.WhyKept: {Count: 128}, stream.WhyBlocked: {Count: 256}, stream.WhyUnknown: {Count: 512},
+		},
+	}, errors.New("some failed"))
+	lines := parsed(t, log.Bytes())
+	want := map[string][]float64{
+		metrics.Abandoned: {7}, metrics.Waiting: {824}, metrics.Undelivered: {64}, metrics.SweepOverdue: {1}, metrics.OpenAge: {600},
+		metrics.SweepRuns: {1}, metrics.SweepFailed: {1}, metrics.SweepCoverage: {25}, metrics.SweepAge: {60},
 	}
-	want := map[string]float64{metrics.Abandoned: 7, metrics.Waiting: 312, metrics.Undelivered: 64, metrics.SweepOverdue: 1}
-	if diff := cmp.Diff(want, got); diff != "" {
-		t.Errorf("counts (-want +got):\n%s", diff)
+	if len(lines) != 1 {
+		t.Fatalf("%d lines, want one", len(lines))
+	}
+	if diff := cmp.Diff(want, lines[0].Values); diff != "" {
+		t.Errorf("values (-want +got):\n%s", diff)
 	}
 }
 
@@ -141,21 +85,171 @@ func TestCompanionsAreOrdinary(t *testing.T) {
 	t.Parallel()
 	var log bytes.Buffer
 	metrics.New(&log, app).StreamHooks().Skipped(t.Context(), stream.Skipped{Why: stream.SkipCompanion})
+	metrics.New(&log, app).StreamHooks().Failed(t.Context(), jobs.Delivery{}, jobs.ErrHeldBack)
 	if log.Len() > 0 {
 		t.Errorf("counted: %s", &log)
 	}
 }
 
-// Of the outcomes of tickets, only a handler that wasn't found needs people.
+// Of the outcomes of tickets, only a handler that wasn't found needs people. A ticket
+// for jobs is no try of the completer.
 func TestTicketsWithoutAHandlerAreCounted(t *testing.T) {
 	t.Parallel()
 	for _, kind := range []completer.TicketOutcomeKind{
 		completer.TicketNotMine, completer.TicketDone, completer.TicketMoved, completer.TicketFailed, completer.TicketStuck, completer.TicketInFlight,
 	} {
-		var log bytes.Buffer
-		metrics.New(&log, app).StreamHooks().Tried(t.Context(), stream.Try{Ticket: jobs.Ticket{Function: "rides"}, Outcome: string(kind)})
-		if got, want := slices.Contains(emitted(t, log.Bytes()), metrics.NotMine), kind == completer.TicketNotMine; got != want {
-			t.Errorf("%s: %s", kind, log.Bytes())
+		for _, of := range []string{"", "operation"} {
+			var log bytes.Buffer
+			metrics.New(&log, app).StreamHooks().Tried(t.Context(), stream.Try{Ticket: jobs.Ticket{Function: "rides", Jobs: of}, Outcome: string(kind)})
+			lines := parsed(t, log.Bytes())
+			if got, want := emf.Sum(lines, metrics.NotMine) == 1, kind == completer.TicketNotMine; got != want {
+				t.Errorf("%s: %s", kind, &log)
+			}
+			if got, want := emf.Sum(lines, metrics.CompleterTries) == 1, of == ""; got != want {
+				t.Errorf("%s of %q: %s", kind, of, &log)
+			}
 		}
+	}
+}
+
+// A request with more phases than a line may have values has several lines, which lose
+// none.
+func TestALineHasAtMostAHundredValues(t *testing.T) {
+	t.Parallel()
+	var log bytes.Buffer
+	s := idem.Summary{Record: "r", Route: "route", Happened: []idem.Event{{Name: "Claimed"}}}
+	for i := range 250 {
+		s.Happened = append(s.Happened, idem.Event{Name: "Committed", Phase: fmt.Sprint("p", i)})
+	}
+	metrics.New(&log, app).Hooks().Ended(t.Context(), s)
+	lines, n := parsed(t, log.Bytes()), 0
+	for i := range lines {
+		n += len(lines[i].Values[metrics.PhaseDuration])
+	}
+	if n != 250 || len(lines) != 3 || emf.Sum(lines, metrics.Claimed) != 1 || emf.Sum(lines, metrics.Requests) != 1 {
+		t.Errorf("%d values in %d lines", n, len(lines))
+	}
+}
+
+// Only so many routes have metrics of their own.
+func TestRoutesAreBounded(t *testing.T) {
+	t.Parallel()
+	for limit, want := range map[int][]string{0: {"", "", "", "", ""}, 2: {"POST /a", "none", "POST /a", "other", "other"}, 3: {"POST /a", "none", "POST /a", "caf? ?", "other"}} {
+		var log bytes.Buffer
+		m := metrics.New(&log, app, func(o *metrics.Options) { o.Routes = limit })
+		for _, route := range []string{"POST /a", "", "POST /a", "café \n", strings.Repeat("x", 2000)} {
+			m.Hooks().Ended(t.Context(), idem.Summary{Record: "r", Route: route})
+		}
+		var got []string
+		for _, line := range parsed(t, log.Bytes()) {
+			got = append(got, line.Dimensions[len(line.Dimensions)-1]["Route"])
+		}
+		if diff := cmp.Diff(want, got); diff != "" {
+			t.Errorf("%d routes (-want +got):\n%s", limit, diff)
+		}
+	}
+}
+
+type invokes func(context.Context) error
+
+func (fn invokes) Invoke(ctx context.Context, _ []byte) ([]byte, error) { return nil, fn(ctx) }
+
+// All events of an invocation have one line, also if it panics, and concurrent ones. What
+// happens after its end, and outside of an invocation, has lines of its own; so has the
+// invocation of another Metrics.
+func TestAnInvocationHasOneLine(t *testing.T) {
+	t.Parallel()
+	for _, how := range []string{"returns", "panics", "fails"} {
+		var log, others bytes.Buffer
+		m, other := metrics.New(&log, app), metrics.New(&others, app)
+		var later context.Context
+		func() {
+			defer func() { _ = recover() }()
+			_, err := m.Wrap(invokes(func(ctx context.Context) error {
+				later = ctx
+				var wg sync.WaitGroup
+				for range 20 {
+					wg.Go(func() {
+						m.StreamHooks().Parked(ctx, stream.Entry{Record: "record-1", ID: "id"})
+						m.StoreHooks().Called(ctx, store.Call{Op: "UpdateItem", WriteUnits: 2, Fault: store.Throttled, Retries: 1})
+						other.StreamHooks().Parked(ctx, stream.Entry{})
+					})
+				}
+				wg.Wait()
+				m.StoreHooks().Called(store.WithMeter(ctx, new(store.Meter)), store.Call{}) // a request's
+				switch how {
+				case "panics":
+					panic("broken")
+				case "fails":
+					return errors.New("failed")
+				}
+				return nil
+			})).Invoke(t.Context(), nil)
+			if (err != nil) != (how == "fails") {
+				t.Errorf("%s: %v", how, err)
+			}
+		}()
+		lines := parsed(t, log.Bytes())
+		want := map[string][]float64{
+			metrics.Parked: {20}, metrics.StoreCalls: {20}, metrics.WriteUnits: {40}, metrics.StoreThrottled: {20}, metrics.StoreRetries: {20},
+		}
+		if len(lines) != 1 {
+			t.Fatalf("%s: %d lines, want one", how, len(lines))
+		}
+		if diff := cmp.Diff(want, lines[0].Values); diff != "" {
+			t.Errorf("%s: values (-want +got):\n%s", how, diff)
+		}
+		if records, _ := lines[0].Properties["records"].([]any); len(records) != 1 || records[0] != "record-1" {
+			t.Errorf("%s: the line names %v", how, lines[0].Properties)
+		}
+		if n := len(parsed(t, others.Bytes())); n != 20 {
+			t.Errorf("%s: another's metrics have %d lines, want 20", how, n)
+		}
+		m.StreamHooks().Parked(later, stream.Entry{})
+		if n := len(parsed(t, log.Bytes())); n != 2 {
+			t.Errorf("%s: %d lines after a late event, want 2", how, n)
+		}
+	}
+	var log bytes.Buffer
+	if _, err := metrics.New(&log, app).Wrap(invokes(func(context.Context) error { return nil })).Invoke(t.Context(), nil); err != nil || log.Len() > 0 {
+		t.Errorf("an invocation without events: %v, %s", err, &log)
+	}
+}
+
+func TestRetryRate(t *testing.T) {
+	t.Parallel()
+	if got := metrics.RetryRate(10, 2, 1, 1); got != 0.4 {
+		t.Errorf("got %v, want 0.4", got)
+	}
+	if got := metrics.RetryRate(0, 0, 0, 0); got != 0 {
+		t.Errorf("got %v of no requests", got)
+	}
+}
+
+func TestNewRefuses(t *testing.T) {
+	t.Parallel()
+	for name, make := range map[string]func(){
+		"no writer": func() { metrics.New(nil, app) },
+		"no app":    func() { metrics.New(new(bytes.Buffer), "") },
+		"routes":    func() { metrics.New(new(bytes.Buffer), app, func(o *metrics.Options) { o.Routes = -1 }) },
+	} {
+		func() {
+			defer func() {
+				if recover() == nil {
+					t.Errorf("%s: no panic", name)
+				}
+			}()
+			make()
+		}()
+	}
+}
+
+// A value has no more digits than it needs, and no exponent.
+func TestValuesAreNumbers(t *testing.T) {
+	t.Parallel()
+	var log bytes.Buffer
+	metrics.New(&log, app).Count("Huge", math.MaxInt32, nil)
+	if !bytes.Contains(log.Bytes(), []byte(`"Huge":2147483647`)) {
+		t.Errorf("got %s", &log)
 	}
 }

@@ -1,0 +1,38 @@
+package stream
+
+import (
+	"context"
+	"log/slog"
+
+	"github.com/samekey/samekey/idem/jobs"
+)
+
+// Log returns hooks that log, with the level Debug, what goes well: deliveries, tickets
+// and tries. Drain, completer and sweep log what goes wrong, and each run of a sweep, to
+// their Logger. A nil logger is slog.Default().
+//
+// The lines name the record by its short hash, and never have the arguments of a job.
+func Log(logger *slog.Logger) Hooks {
+	if logger == nil {
+		logger = slog.Default()
+	}
+	return Hooks{
+		Delivered: func(ctx context.Context, d jobs.Delivery) {
+			logger.DebugContext(ctx, "job delivered", "operation", d.Operation, "job", d.JobID, "kind", d.Kind)
+		},
+		Aside: func(ctx context.Context, t jobs.Ticket) {
+			logger.DebugContext(ctx, "jobs set aside", "record", t.Record(), "operation", t.Jobs, "due", t.Due)
+		},
+		Queued: func(ctx context.Context, t jobs.Ticket) {
+			logger.DebugContext(ctx, "ticket queued", "record", t.Record(), "function", t.Function, "tries", t.Tries, "due", t.Due)
+		},
+		Tried: func(ctx context.Context, t Try) {
+			logger.DebugContext(ctx, "ticket tried", "record", t.Ticket.Record(), "function", t.Ticket.Function, "tries", t.Ticket.Tries,
+				"outcome", t.Outcome, "error", t.Reason)
+		},
+		GivenUp: func(ctx context.Context, e Entry) {
+			logger.ErrorContext(ctx, "operation given up: it waits for an operator", "record", e.Record, "operation", e.ID, "route", e.Route,
+				"phase", e.Phase, "tries", e.Tries)
+		},
+	}
+}

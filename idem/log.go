@@ -1,0 +1,77 @@
+package idem
+
+import (
+	"context"
+	"log/slog"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/samekey/samekey/internal/redact"
+)
+
+// Log returns hooks that log: a line for each request when it ends, and with the level
+// Debug one for each event as it happens. The level of a request's line is Error if
+// people have to act (stuck, blocked, unprotected or unstored operations, a failing
+// store), Warn if it was refused for good, taken over or overtaken, or if its handler
+// failed, and Info otherwise.
+//
+// The lines name the record by its short hash, and never have a key, body, answer,
+// header or query. A handler's error is logged with its first 256 bytes, without the
+// queries of URLs. A nil logger is slog.Default().
+func Log(logger *slog.Logger) Hooks {
+	if logger == nil {
+		logger = slog.Default()
+	}
+	h := Hooks{Ended: func(ctx context.Context, s Summary) { logSummary(ctx, logger, &s) }}
+	for _, one := range h.named() {
+		*one.hook = func(ctx context.Context, ev Event) {
+			if logger.Enabled(ctx, slog.LevelDebug) {
+				logger.DebugContext(ctx, "request event", "event", ev.Name, "record", ev.Record, "operation", ev.ID, "route", ev.Route, "phase", ev.Phase,
+					"status", ev.Status, "jobs", ev.Jobs, "resumed", ev.Resumed, "duration_ms", inMilliseconds(ev.Duration), "error", errorText(ev.Err))
+			}
+		}
+	}
+	return h
+}
+
+// The events that raise the level of a request's line.
+var (
+	grave   = []happening{evStuck, evBlocked, evUnstored, evFailed, evFailedOpen}
+	strange = []happening{evTakenOver, evMismatch, evLeaseLost, evRefused, evReleased}
+)
+
+func logSummary(ctx context.Context, logger *slog.Logger, s *Summary) {
+	level := slog.LevelInfo
+	if s.happened(strange) {
+		level = slog.LevelWarn
+	}
+	if s.happened(grave) {
+		level = slog.LevelError
+	}
+	if !logger.Enabled(ctx, level) {
+		return
+	}
+	events, jobs := make([]string, 0, len(s.Happened)), 0
+	for i := range s.Happened {
+		events = append(events, s.Happened[i].Name)
+		jobs += s.Happened[i].Jobs
+	}
+	logger.Log(ctx, level, "request ended", "events", strings.Join(events, " "), "record", s.Record, "operation", s.ID, "route", s.Route,
+		"status", s.Status, "resumed", s.Resumed, "duration_ms", inMilliseconds(s.Duration), "jobs", jobs,
+		"calls", s.Cost.Calls, "read_units", s.Cost.ReadUnits, "write_units", s.Cost.WriteUnits, "error", errorText(s.Err))
+}
+
+// happened reports whether one of the named events happened.
+func (s *Summary) happened(names []happening) bool {
+	return slices.ContainsFunc(s.Happened, func(ev Event) bool { return slices.Contains(names, happening(ev.Name)) })
+}
+
+func inMilliseconds(d time.Duration) float64 { return float64(d.Microseconds()) / 1000 }
+
+func errorText(err error) string {
+	if err == nil {
+		return ""
+	}
+	return redact.Error(err)
+}

@@ -1,0 +1,203 @@
+package metrics
+
+import (
+	"context"
+	"errors"
+	"strings"
+
+	"github.com/samekey/samekey/dynamo"
+	"github.com/samekey/samekey/dynamo/stream"
+	"github.com/samekey/samekey/idem"
+	"github.com/samekey/samekey/idem/jobs"
+	"github.com/samekey/samekey/idem/store"
+)
+
+// Hooks returns the hooks of an engine: a line for each request, when it ends.
+func (m *Metrics) Hooks() idem.Hooks {
+	return idem.Hooks{Ended: m.ended, Observed: m.observed}
+}
+
+// counted are the events that are metrics by their own name. A take-over by a completer
+// is Resumed.
+var counted = map[string]bool{
+	Claimed: true, TakenOver: true, Replayed: true, InFlight: true, Mismatch: true, Refused: true, LeaseLost: true, Unstored: true,
+	Stuck: true, Blocked: true, Failed: true, FailedOpen: true,
+}
+
+func (m *Metrics) ended(_ context.Context, s idem.Summary) {
+	l := &line{route: m.route(s.Route)}
+	if s.Record != "" && !s.Resumed {
+		l.count(Requests, 1)
+	}
+	l.measure(Duration, milliseconds(s.Duration))
+	events := make([]string, 0, len(s.Happened))
+	phases := make(map[string]float64)
+	for i := range s.Happened {
+		ev := &s.Happened[i]
+		events = append(events, ev.Name)
+		switch {
+		case ev.Name == TakenOver && s.Resumed:
+			l.count(Resumed, 1)
+		case counted[ev.Name]:
+			l.count(ev.Name, 1)
+		case ev.Phase != "":
+			l.measure(PhaseDuration, milliseconds(ev.Duration))
+			phases[ev.Phase] = milliseconds(ev.Duration)
+		}
+		if ev.Jobs > 0 {
+			l.count(JobsStaged, float64(ev.Jobs))
+		}
+	}
+	cost(l, s.Cost)
+	l.property("record", s.Record)
+	l.property("operation", s.ID)
+	l.property("route", s.Route)
+	l.property("events", strings.Join(events, " "))
+	if s.Status != 0 {
+		l.property("status", s.Status)
+	}
+	if len(phases) > 0 {
+		l.property("phases", phases)
+	}
+	m.write(l)
+}
+
+func (m *Metrics) observed(_ context.Context, ev idem.Event) {
+	l := &line{route: m.route(ev.Route)}
+	l.count(Observed, 1)
+	l.property("route", ev.Route)
+	l.property("would", would(ev.Err))
+	m.write(l)
+}
+
+// would names the outcome that an observed request would have had.
+func would(err error) string {
+	for _, one := range []struct {
+		err  error
+		name string
+	}{
+		{idem.ErrReplay, Replayed}, {idem.ErrMismatch, Mismatch}, {idem.ErrInFlight, InFlight}, {idem.ErrUnavailable, Failed}, {idem.ErrCorrupt, Failed},
+	} {
+		if errors.Is(err, one.err) {
+			return one.name
+		}
+	}
+	return Refused
+}
+
+// faults are the metrics of the kinds of failed calls.
+var faults = map[store.Fault]string{
+	store.Throttled: StoreThrottled, store.Conflict: StoreConflict, store.Unknown: StoreUnknown, store.Denied: StoreDenied, store.Invalid: StoreInvalid,
+}
+
+// cost adds the cost of calls, as far as the store counts.
+func cost(l *line, c store.Cost) {
+	if c.Calls == 0 {
+		return
+	}
+	l.count(StoreCalls, float64(c.Calls))
+	if c.Retries > 0 {
+		l.count(StoreRetries, float64(c.Retries))
+	}
+	if c.ReadUnits > 0 {
+		l.count(ReadUnits, c.ReadUnits)
+	}
+	if c.WriteUnits > 0 {
+		l.count(WriteUnits, c.WriteUnits)
+	}
+	for fault, n := range c.Faults {
+		l.count(faults[fault], float64(n))
+	}
+}
+
+// StoreHooks returns the hooks of a store, for its calls outside of requests: those of
+// drain, completer and sweep. The calls of a request are in the request's line.
+func (m *Metrics) StoreHooks() dynamo.Hooks {
+	return dynamo.Hooks{Called: func(ctx context.Context, c store.Call) {
+		if store.MeterOf(ctx) != nil {
+			return
+		}
+		m.add(ctx, "", func(l *line) {
+			var meter store.Meter
+			meter.Add(c)
+			cost(l, meter.Cost())
+		}, "call", c.Op)
+	}}
+}
+
+// StreamHooks returns the hooks of drain, completer and sweep.
+func (m *Metrics) StreamHooks() stream.Hooks {
+	one := func(ctx context.Context, name, record string, properties ...any) {
+		m.add(ctx, record, func(l *line) { l.count(name, 1) }, properties...)
+	}
+	entry := func(name string) func(context.Context, stream.Entry) {
+		return func(ctx context.Context, e stream.Entry) {
+			one(ctx, name, e.Record, "operation", e.ID, "route", e.Route, "phase", e.Phase, "job", e.Job)
+		}
+	}
+	return stream.Hooks{
+		Delivered: func(ctx context.Context, d jobs.Delivery) {
+			one(ctx, Delivered, "", "operation", d.Operation, "job", d.JobID)
+		},
+		Failed: func(ctx context.Context, d jobs.Delivery, err error) {
+			if !errors.Is(err, jobs.ErrHeldBack) {
+				one(ctx, DeliveryFailed, "", "operation", d.Operation, "job", d.JobID)
+			}
+		},
+		Aside:       func(ctx context.Context, t jobs.Ticket) { one(ctx, SetAside, t.Record(), "operation", t.Jobs) },
+		Queued:      func(ctx context.Context, t jobs.Ticket) { one(ctx, Queued, t.Record()) },
+		Parked:      entry(Parked),
+		GivenUp:     entry(Stuck),
+		ExpiredOpen: entry(ExpiredOpen),
+		JobLost:     entry(ExpiredOpen),
+		Skipped: func(ctx context.Context, s stream.Skipped) {
+			if s.Why != stream.SkipCompanion {
+				one(ctx, Unreadable, s.Record, "why", s.Why)
+			}
+		},
+		Tried: m.tried,
+		Swept: m.swept,
+	}
+}
+
+func (m *Metrics) tried(ctx context.Context, t stream.Try) {
+	m.add(ctx, t.Ticket.Record(), func(l *line) {
+		if t.Ticket.Jobs == "" {
+			l.count(CompleterTries, 1)
+		}
+		if t.Outcome == "not_mine" {
+			l.count(NotMine, 1)
+		}
+	}, "function", t.Ticket.Function, "outcome", t.Outcome)
+}
+
+// found are the metrics of a sweep's findings.
+var found = map[string][]stream.Why{
+	Abandoned:   {stream.WhyOpen, stream.WhyNoRequest, stream.WhyExpiring},
+	Undelivered: {stream.WhyUndelivered},
+	Waiting:     stream.WaitingWhys(),
+}
+
+func (m *Metrics) swept(ctx context.Context, r *stream.Report, err error) {
+	is := func(yes bool) float64 {
+		if yes {
+			return 1
+		}
+		return 0
+	}
+	m.add(ctx, "", func(l *line) {
+		for name, whys := range found {
+			n := 0
+			for _, why := range whys {
+				n += r.ByWhy[why].Count
+			}
+			l.count(name, float64(n))
+		}
+		l.measure(OpenAge, float64(r.OpenAge))
+		l.count(SweepRuns, 1)
+		l.count(SweepFailed, is(err != nil))
+		l.measure(SweepCoverage, 100*r.Coverage)
+		l.measure(SweepAge, float64(r.PassAge))
+		l.count(SweepOverdue, is(r.Overdue))
+	}, "pass_began", r.PassBegan, "last_pass", r.LastPass, "scanned", r.Scanned)
+}

@@ -1,0 +1,164 @@
+package metrics
+
+import (
+	"encoding/json"
+	"maps"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+)
+
+// The limits of the embedded metric format.
+const (
+	maxMetrics   = 100 // of a line
+	maxValues    = 100 // of a metric in a line
+	maxDimension = 250 // bytes of a dimension's value; the format allows 1024
+)
+
+// line is a log line to be: metrics with their values, and properties.
+type line struct {
+	route  string // value of the dimension Route; "" for no such dimension
+	values map[string][]float64
+	extra  map[string]any
+}
+
+// count adds to the sum of a metric.
+func (l *line) count(name string, n float64) {
+	if l.values == nil {
+		l.values = make(map[string][]float64)
+	}
+	if sum := l.values[name]; len(sum) > 0 {
+		sum[0] += n
+		return
+	}
+	l.values[name] = []float64{n}
+}
+
+// measure adds a value of its own to a metric.
+func (l *line) measure(name string, v float64) {
+	if l.values == nil {
+		l.values = make(map[string][]float64)
+	}
+	l.values[name] = append(l.values[name], v)
+}
+
+// property sets a property. Empty values are left out.
+func (l *line) property(name string, v any) {
+	if v == nil || v == "" {
+		return
+	}
+	if l.extra == nil {
+		l.extra = make(map[string]any)
+	}
+	l.extra[name] = v
+}
+
+// encode returns l as lines of the format: one, unless a metric has more than 100
+// values, or the line more than 100 metrics.
+func (l *line) encode(namespace, app string, units map[string]Unit, at time.Time) []byte {
+	var out []byte
+	left := maps.Clone(l.values)
+	for len(left) > 0 {
+		names := slices.Sorted(maps.Keys(left))
+		names = names[:min(len(names), maxMetrics)]
+		now := make(map[string][]float64, len(names))
+		for _, name := range names {
+			n := min(len(left[name]), maxValues)
+			if now[name], left[name] = left[name][:n], left[name][n:]; len(left[name]) == 0 {
+				delete(left, name)
+			}
+		}
+		out = append(l.one(out, namespace, app, units, at, names, now), '\n')
+	}
+	return out
+}
+
+// one appends a line of the named metrics.
+func (l *line) one(b []byte, namespace, app string, units map[string]Unit, at time.Time, names []string, values map[string][]float64) []byte {
+	b = append(b, `{"_aws":{"Timestamp":`...)
+	b = strconv.AppendInt(b, at.UnixMilli(), 10)
+	b = append(b, `,"CloudWatchMetrics":[{"Namespace":`...)
+	b = quote(b, namespace)
+	b = append(b, `,"Dimensions":[["App"]`...)
+	if l.route != "" {
+		b = append(b, `,["App","Route"]`...)
+	}
+	b = append(b, `],"Metrics":[`...)
+	for i, name := range names {
+		if i > 0 {
+			b = append(b, ',')
+		}
+		b = append(b, `{"Name":`...)
+		b = quote(b, name)
+		unit := units[name]
+		if unit == "" {
+			unit = Count
+		}
+		b = append(b, `,"Unit":`...)
+		b = append(quote(b, string(unit)), '}')
+	}
+	b = append(b, `]}]},"App":`...)
+	b = quote(b, app)
+	if l.route != "" {
+		b = append(b, `,"Route":`...)
+		b = quote(b, l.route)
+	}
+	for _, name := range names {
+		b = append(quote(append(b, ','), name), ':')
+		b = appendValues(b, values[name])
+	}
+	for _, name := range slices.Sorted(maps.Keys(l.extra)) {
+		if _, metric := l.values[name]; metric || name == "_aws" || name == "App" || name == "Route" {
+			continue // properties don't replace what the format reads
+		}
+		v, err := json.Marshal(l.extra[name])
+		if err != nil {
+			continue // a property of the application's that has no JSON form
+		}
+		b = append(append(quote(append(b, ','), name), ':'), v...)
+	}
+	return append(b, '}')
+}
+
+func appendValues(b []byte, values []float64) []byte {
+	if len(values) == 1 {
+		return strconv.AppendFloat(b, values[0], 'f', -1, 64)
+	}
+	b = append(b, '[')
+	for i, v := range values {
+		if i > 0 {
+			b = append(b, ',')
+		}
+		b = strconv.AppendFloat(b, v, 'f', -1, 64)
+	}
+	return append(b, ']')
+}
+
+// quote appends s as a JSON string.
+func quote(b []byte, s string) []byte {
+	plain := func(c rune) bool { return c >= ' ' && c < 0x7f && c != '"' && c != '\\' }
+	if !strings.ContainsFunc(s, func(c rune) bool { return !plain(c) }) {
+		return append(append(append(b, '"'), s...), '"')
+	}
+	q, _ := json.Marshal(s) // a string always has a JSON form
+	return append(b, q...)
+}
+
+// dimension returns s as a value of a dimension: printable ASCII, not empty, not too
+// long.
+func dimension(s string) string {
+	s = strings.Map(func(c rune) rune {
+		if c < ' ' || c > '~' {
+			return '?'
+		}
+		return c
+	}, s[:min(len(s), maxDimension)])
+	if strings.TrimSpace(s) == "" {
+		return "none"
+	}
+	return s
+}
+
+// milliseconds returns d with microseconds, which is all that a network call means.
+func milliseconds(d time.Duration) float64 { return float64(d.Microseconds()) / 1000 }
