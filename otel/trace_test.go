@@ -115,6 +115,44 @@ func TestTraceOfFailures(t *testing.T) {
 	}
 }
 
+// A message is processed in its producer's trace. The invocation that brought it, with
+// others, is a link.
+func TestParentOfAMessage(t *testing.T) {
+	t.Parallel()
+	r := record(t)
+	h := lambda.WrapEach(idem.New(&idem.MemoryStore{}, r.Engine), lambda.SQS, mail)
+	text := func(s string) *string { return &s }
+	message := func(id, parent string) events.SQSMessage {
+		return events.SQSMessage{
+			MessageId: id, Body: secret, EventSource: "aws:sqs", EventSourceARN: "arn:aws:sqs:us-east-1:1:receipts",
+			MessageAttributes: map[string]events.SQSMessageAttribute{"traceparent": {DataType: "String", StringValue: text(parent)}},
+		}
+	}
+	ctx, invocation := r.TracerProvider.Tracer("test").Start(t.Context(), "invocation")
+	if _, err := h.Handle(ctx, events.SQSEvent{Records: []events.SQSMessage{message("1", clientParent), message("2", "none")}}); err != nil {
+		t.Fatal(err)
+	}
+	invocation.End()
+	all := r.spans()
+	all.known(t)
+	found := 0
+	for _, s := range all {
+		switch {
+		case s.Name != "samekey process":
+		case s.Parent.SpanID().String() == clientSpan:
+			found++
+			linkedTo(t, s, "invocation", invocation.SpanContext())
+		case s.Parent.SpanID() == invocation.SpanContext().SpanID() && len(s.Links) == 0: // it has no producer
+			found++
+		default:
+			t.Errorf("the parent is %+v, the links are %+v", s.Parent, s.Links)
+		}
+	}
+	if found != 2 {
+		t.Errorf("%d messages, want 2", found)
+	}
+}
+
 // The span that other instrumentation has begun is the parent, and the client's a
 // link, unless both are of one trace. Who doesn't trust its clients links them, too.
 func TestParentOfARequest(t *testing.T) {

@@ -130,7 +130,11 @@ func (c Context) Sound() Context {
 // Sampled reports whether the trace is recorded, as far as the sender decides. c
 // must be sound; the zero Context is not sampled.
 func (c Context) Sampled() bool {
-	return c.Parent != "" && strings.Contains("13579bdf", c.Parent[len(c.Parent)-1:])
+	if c.Parent == "" {
+		return false
+	}
+	const odd = "13579bdf"
+	return strings.IndexByte(odd, c.Parent[len(c.Parent)-1]) >= 0
 }
 
 // String returns c in the form that records have: its parent, and after a space its

@@ -4,6 +4,7 @@ package tracetest
 import (
 	"context"
 	"fmt"
+	"strconv"
 	"strings"
 	"sync"
 
@@ -87,7 +88,7 @@ func Tree(spans []*Span) string {
 		}
 		words := []string{string(s.Kind), s.Name, s.Result, s.Code}
 		if s.Status != 0 {
-			words = append(words, fmt.Sprint(s.Status))
+			words = append(words, strconv.Itoa(s.Status))
 		}
 		if s.Replayed {
 			words = append(words, "replayed")

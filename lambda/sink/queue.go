@@ -19,7 +19,8 @@ type QueueAPI interface {
 var _ QueueAPI = (*sqs.Client)(nil)
 
 // Queue sends jobs to an SQS queue. A message's body is the job's Args; its
-// attributes are lambda.KeyAttribute, with the job's id, and lambda.KindAttribute.
+// attributes are lambda.KeyAttribute, with the job's id, lambda.KindAttribute, and
+// traceparent and tracestate if the job has a trace context.
 //
 // In a FIFO queue (its URL ends in ".fifo") the job's id is also the deduplication
 // id, and the job's group is the message group: after a failure the rest of the
