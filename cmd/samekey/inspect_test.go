@@ -249,8 +249,8 @@ func TestTailWithoutAStream(t *testing.T) {
 type splitting struct {
 	w *doctortest.World
 
-	mu                 sync.Mutex
-	throttled, expired int
+	mu        sync.Mutex
+	throttled int
 }
 
 func (s *splitting) answer(op string, in object) (object, string) {

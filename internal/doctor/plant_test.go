@@ -84,6 +84,14 @@ var plants = map[string]plant{
 		all, _ := w.Table["GlobalSecondaryIndexes"].([]any)
 		w.Table["GlobalSecondaryIndexes"] = append(all, object{"IndexName": "by-route", "IndexStatus": "ACTIVE", "KeySchema": []any{object{"AttributeName": "route", "KeyType": "HASH"}}})
 	}, on("table-indexes")},
+	"no index":                     {func(w *doctortest.World, _ *doctor.Options) { delete(w.Table, "GlobalSecondaryIndexes") }, on("table-indexes")},
+	"an index that is being built": {func(w *doctortest.World, _ *doctor.Options) { index(w)["IndexStatus"] = "CREATING" }, on("table-indexes")},
+	"an index with another key": {func(w *doctortest.World, _ *doctor.Options) {
+		index(w)["KeySchema"] = []any{object{"AttributeName": "pk", "KeyType": "HASH"}}
+	}, on("table-indexes")},
+	"an index without its attributes": {func(w *doctortest.World, _ *doctor.Options) {
+		index(w)["Projection"] = object{"ProjectionType": "KEYS_ONLY"}
+	}, on("table-indexes")},
 	"TTL on another attribute": {func(w *doctortest.World, _ *doctor.Options) { w.TTL["AttributeName"] = "expires" }, on("ttl-attribute")},
 	"TTL off":                  {func(w *doctortest.World, _ *doctor.Options) { w.TTL = object{"TimeToLiveStatus": "DISABLED"} }, on("ttl-off")},
 	"milliseconds in exp_s": {func(w *doctortest.World, _ *doctor.Options) {
@@ -205,6 +213,9 @@ var plants = map[string]plant{
 	"a clock that is a minute behind AWS":  {func(w *doctortest.World, _ *doctor.Options) { w.Now = w.Now.Add(time.Minute) }, on("clock")},
 	"a clock that is a minute ahead of it": {func(w *doctortest.World, _ *doctor.Options) { w.Now = w.Now.Add(-time.Minute) }, on("clock")},
 }
+
+// index is the table's first index.
+func index(w *doctortest.World) object { return w.Table["GlobalSecondaryIndexes"].([]any)[0].(object) }
 
 func redrive(to, receives string) string {
 	return `{"deadLetterTargetArn":"arn:aws:sqs:us-east-1:123456789012:` + to + `","maxReceiveCount":"` + receives + `"}`

@@ -85,6 +85,7 @@ func (p *Plan) Run(ctx context.Context, said func(string)) error {
 func (m maker) fresh() *Plan {
 	in := dynamo.CreateTableInput(m.opt.Table)
 	in.DeletionProtectionEnabled = aws.Bool(!m.opt.NoProtection)
+	in.SSESpecification = &types.SSESpecification{Enabled: aws.Bool(true)} // by the key that AWS manages, as the template
 	if n := m.opt.MaxWriteUnits; n > 0 {
 		in.OnDemandThroughput = &types.OnDemandThroughput{MaxWriteRequestUnits: &n}
 	}
@@ -107,6 +108,9 @@ func describe(in *dynamodb.CreateTableInput) string {
 	parts := []string{"partition key " + aws.ToString(in.KeySchema[0].AttributeName), "on demand", "stream " + string(in.StreamSpecification.StreamViewType)}
 	for _, g := range in.GlobalSecondaryIndexes {
 		parts = append(parts, "index "+aws.ToString(g.IndexName))
+	}
+	if in.SSESpecification != nil {
+		parts = append(parts, "encrypted by AWS's managed key")
 	}
 	if aws.ToBool(in.DeletionProtectionEnabled) {
 		parts = append(parts, "deletion protection")
