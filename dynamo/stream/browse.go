@@ -83,7 +83,8 @@ var browsed = []string{
 	item.AttrPK, item.AttrVersion, item.AttrState, item.AttrOwner, item.AttrVer, item.AttrLease, item.AttrExpires, item.AttrKeep,
 	item.AttrUntil, item.AttrTomb, item.AttrFP, item.AttrID, item.AttrPhases, item.AttrJobs, item.AttrTries, item.AttrLastErr,
 	item.AttrBlocked, item.AttrDeliver, item.AttrCreated, item.AttrRun, item.AttrRoute, item.AttrScope, item.AttrFn, item.AttrHandler,
-	item.AttrTenant, item.AttrDoubts, item.AttrDoubt, item.AttrSince, item.AttrRequest + ".m", item.AttrRequest + ".p", item.AttrResp + ".s",
+	item.AttrTenant, item.AttrDoubts, item.AttrDoubt, item.AttrSince, item.AttrTimes, item.AttrHands, item.AttrRequest + ".m", item.AttrRequest + ".p", item.AttrResp + ".s",
+	item.AttrSeal, item.AttrRequest + ".x", item.AttrResp + ".x", // or sealed records would be unreadable
 }
 
 func (s *Sweep) browseInput(segment int) *dynamodb.ScanInput {
@@ -127,6 +128,7 @@ func (s *Sweep) Glimpse(r *store.Record) Glimpse {
 	var f findings
 	s.examine(&f, r, s.opt.Now())
 	bare := r.Clone()
+	bare.Seal = nil
 	for i := range bare.Phases {
 		bare.Phases[i].Result = nil
 	}

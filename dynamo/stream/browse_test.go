@@ -16,6 +16,7 @@ import (
 	"github.com/samekey/samekey/dynamo/internal/tabletest"
 	"github.com/samekey/samekey/dynamo/stream"
 	"github.com/samekey/samekey/idem"
+	"github.com/samekey/samekey/idem/trace"
 )
 
 // Browse judges as List does, shows every record, and nothing personal.
@@ -54,7 +55,7 @@ func TestBrowse(t *testing.T) {
 					t.Fatal(err)
 				}
 				whole := tab.sweep(later).Glimpse(full).Record
-				whole.Cred, whole.Secret, whole.Calls, whole.Sent, whole.Settled = "", "", nil, nil, nil
+				whole.Cred, whole.Secret, whole.Calls, whole.Sent, whole.Settled, whole.Trace = "", "", nil, nil, nil, trace.Context{}
 				if diff := gocmp.Diff(whole, g.Record); diff != "" {
 					t.Errorf("browsed differs from loaded (-loaded +browsed):\n%s", diff)
 				}

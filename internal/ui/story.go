@@ -6,11 +6,19 @@ type Story struct {
 	Seen string `json:"seen"` // names the record as it is, for [Action.Seen]
 	ID   string `json:"id,omitempty"`
 
-	Said     []string  `json:"said"` // sentences: what happened, and what comes next
+	Said     []string  `json:"said"` // sentences about its state
+	Next     []Step    `json:"next"` // the events that come next, or may
 	Facts    []Fact    `json:"facts"`
 	Spans    []Span    `json:"spans"`
 	Offers   []Offer   `json:"offers"` // the actions that fit the record
 	Personal *Personal `json:"personal,omitempty"`
+}
+
+// Step is an event that comes next, or may.
+type Step struct {
+	At   int64  `json:"at,omitempty"` // 0: at any time
+	Who  string `json:"who"`          // client, attempt, completer, drain, time or people
+	What string `json:"what"`
 }
 
 // Fact is a property of a record.
@@ -22,7 +30,7 @@ type Fact struct {
 
 // Span is a part of a record's story on the timeline.
 type Span struct {
-	Lane  string `json:"lane"` // attempt, phase, job, answer, decision or next
+	Lane  string `json:"lane"` // attempt, phase, call, job or decision
 	Name  string `json:"name"`
 	State string `json:"state"` // done, running, failed, unknown, waiting or parked
 	From  int64  `json:"from,omitempty"`

@@ -105,7 +105,8 @@ export async function visit(browser, url, { width = 1280, height = 800, dark = f
 
 // loaded waits until the table was read to its end.
 export async function loaded(page, rows = 1) {
-  await page.waitForFunction((n) => document.querySelectorAll("#rows tr").length >= n && /live|read/.test(document.querySelector("#live").textContent), {}, rows);
+  await page.waitForFunction((n) => document.querySelectorAll("#rows tr").length >= n && /live|read/.test(document.querySelector("#live").textContent)
+    && document.querySelector("#progress") === null, {}, rows);
 }
 
 export const text = (page, selector) => page.$eval(selector, (e) => e.textContent.trim());

@@ -55,11 +55,10 @@ function frame(title, ...body) {
 }
 
 function draw(s) {
-  const [first, ...rest] = s.said ?? [];
   frame(s.route || "A record without a route",
     el("p", { class: "lead" }, state(s)),
-    el("div", { class: "lead" }, el("p", {}, first ?? ""), ...rest.slice(0, -1).map((t) => el("p", {}, t))),
-    rest.length ? el("p", { class: `next ${kindOf(s)}` }, rest.at(-1)) : "",
+    el("div", { class: "lead" }, ...(s.said ?? []).map((t) => el("p", {}, t))),
+    s.next?.length ? el("div", { class: `next ${kindOf(s)}` }, el("h3", {}, "Next"), el("ul", {}, ...s.next.map(step))) : "",
     s.offers?.length
       ? el("div", { class: "buttons", role: "group", "aria-label": "Actions" }, ...s.offers.map((o, i) =>
           el("button", { type: "button", class: i === 0 ? "main" : "", "data-do": o.do, onclick: () => ask.open(s, o, by, acted) }, `${o.label}…`)))
@@ -73,6 +72,10 @@ function draw(s) {
     el("div", { id: "private" },
       el("p", { class: "quiet" }, "They may be personal, and are shown only on request."),
       el("div", { class: "buttons" }, el("button", { type: "button", id: "personal" }, "Show request, answer, results and jobs"))));
+}
+
+function step(n) {
+  return el("li", {}, el("b", {}, n.who), " ", n.what, n.at ? el("span", { class: "quiet" }, " — ", time(n.at)) : "");
 }
 
 async function personal(button) {

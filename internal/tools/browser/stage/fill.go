@@ -2,6 +2,8 @@ package main
 
 import (
 	"context"
+	"crypto/sha256"
+	"encoding/base64"
 	"errors"
 	"fmt"
 	"maps"
@@ -81,7 +83,8 @@ func (st *stage) requests(ctx context.Context) error {
 func copyOf(it item, i int, at time.Time) item {
 	c := maps.Clone(it)
 	pk := it["pk"].(*types.AttributeValueMemberS).Value
-	c["pk"] = str(pk[:len(pk)-43] + fmt.Sprintf("%043d", i)[:8] + fmt.Sprintf("%035x", i*7919))
+	sum := sha256.Sum256([]byte(strconv.Itoa(i)))
+	c["pk"] = str(pk[:len(pk)-43] + base64.RawURLEncoding.EncodeToString(sum[:]))
 	c["id"] = str(fmt.Sprintf("copy%022d", i))
 	c["created_ms"], c["run_ms"] = num(at.UnixMilli()), num(at.Add(230*time.Millisecond).UnixMilli())
 	return c
