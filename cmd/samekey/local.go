@@ -64,7 +64,7 @@ func runLocal(ctx context.Context, env environment, opts stack.Options, uiPort i
 	running, err := stack.Start(ctx, opts)
 	if err != nil {
 		if ctx.Err() != nil {
-			return nil // told to end while it started
+			return nil //nolint:nilerr // told to end while it started
 		}
 		if _, missing := os.Stat(opts.Template); opts.Template == defaultTemplate && errors.Is(missing, fs.ErrNotExist) {
 			err = fmt.Errorf("there is no %s here: go to its folder, name it by --template FILE, or begin with samekey init", opts.Template)

@@ -118,6 +118,7 @@ func (s *Sweep) glimpses(items []item.Map) []Glimpse {
 			out = append(out, Glimpse{PK: pk, Name: redact.Record(pk), Err: err, Entries: []Entry{{
 				Why: WhyUnreadable, PK: pk, Record: redact.Record(pk), LastErr: reason(err),
 			}}})
+		default: // no record
 		}
 	}
 	return out

@@ -33,19 +33,26 @@ func offersOf(r *store.Record, g stream.Glimpse) (offers []Offer) {
 			parked = append(parked, e.Job)
 		case stream.WhyOpen, stream.WhyNoRequest, stream.WhyExpiring:
 			abandoned = true
+		default: // no action depends on it
 		}
 	}
 	if r.State == store.Stuck {
-		offers = append(offers, Offer{Do: doRetry, Label: "Let it be tried again", Call: inDoubt(r),
-			Hint: "The client's next retry takes it up, or the completer."})
+		offers = append(offers, Offer{
+			Do: doRetry, Label: "Let it be tried again", Call: inDoubt(r),
+			Hint: "The client's next retry takes it up, or the completer.",
+		})
 	}
 	if abandoned {
-		offers = append(offers, Offer{Do: doSettle, Label: "Give an answer",
-			Hint: "Ends the operation: its client gets this answer from now on. Staged jobs are still delivered."})
+		offers = append(offers, Offer{
+			Do: doSettle, Label: "Give an answer",
+			Hint: "Ends the operation: its client gets this answer from now on. Staged jobs are still delivered.",
+		})
 	}
 	if len(parked) > 0 {
-		offers = append(offers, Offer{Do: doRedrive, Label: "Hand out parked jobs", Jobs: parked,
-			Hint: "The drain delivers them again. First remove the cause of their failures."})
+		offers = append(offers, Offer{
+			Do: doRedrive, Label: "Hand out parked jobs", Jobs: parked,
+			Hint: "The drain delivers them again. First remove the cause of their failures.",
+		})
 	}
 	return offers
 }

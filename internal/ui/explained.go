@@ -54,12 +54,12 @@ var failedEnds = map[string]bool{"died": true, "stuck": true}
 func spansOf(e *explain.Story) (spans []Span) {
 	for _, a := range e.Attempts {
 		s := Span{Lane: "attempt", Name: "by " + a.By + ": " + a.End, State: "done", From: milli(a.Began), To: milli(a.Ended), Note: sentence(a.Error, a.Note)}
-		switch {
-		case a.By == "client":
+		switch a.By {
+		case "client":
 			s.Name = "the client’s request: " + a.End
-		case a.By == "retry":
+		case "retry":
 			s.Name = "the client’s retry: " + a.End
-		case a.By == "completer":
+		case "completer":
 			s.Name = "the completer: " + a.End
 		}
 		switch {

@@ -17,7 +17,7 @@ const policy = "default-src 'none'; script-src 'self'; style-src 'self'; img-src
 
 // TokenHeader has the second half of a session: a page of another origin can't read
 // it, and a form or an image can't send it.
-const TokenHeader = "X-Samekey-Token"
+const TokenHeader = "X-Samekey-Token" //nolint:gosec // a name, no credential
 
 // guard admits requests of this server's own page only.
 //
@@ -85,7 +85,7 @@ func (g *guard) enter(w http.ResponseWriter, r *http.Request) {
 		refuse(w, http.StatusUnauthorized, "this is not the token of the link that samekey printed")
 		return
 	}
-	http.SetCookie(w, &http.Cookie{
+	http.SetCookie(w, &http.Cookie{ //nolint:gosec // not Secure: the server is on this machine, without TLS
 		Name: g.name, Value: g.cookie, Path: "/api/", HttpOnly: true, SameSite: http.SameSiteStrictMode,
 	})
 	reply(w, map[string]string{"token": g.token})

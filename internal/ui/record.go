@@ -8,6 +8,7 @@ import (
 	"maps"
 	"net/http"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 	"unicode/utf8"
@@ -54,7 +55,7 @@ func personalOf(r *store.Record) *Personal {
 		p.Request = messageOf(head, in.Header, in.Body, in.Overflow)
 	}
 	if re := r.Response; re != nil {
-		p.Answer = messageOf(fmt.Sprint(re.Status), re.Header, re.Body, r.Overflow)
+		p.Answer = messageOf(strconv.Itoa(re.Status), re.Header, re.Body, r.Overflow)
 	}
 	for _, phase := range r.Phases {
 		if len(phase.Result) > 0 {

@@ -11,6 +11,7 @@ import (
 	"log"
 	"net"
 	"net/http"
+	"strconv"
 	"strings"
 	"time"
 )
@@ -41,7 +42,7 @@ type Server struct {
 // holds the newest records, [DefaultNewest] if newest is 0. [Server.Serve] has to be
 // called; it closes the port.
 func Listen(ctx context.Context, port, newest int, src Source) (*Server, error) {
-	ln, err := new(net.ListenConfig).Listen(ctx, "tcp", net.JoinHostPort("127.0.0.1", fmt.Sprint(port)))
+	ln, err := new(net.ListenConfig).Listen(ctx, "tcp", net.JoinHostPort("127.0.0.1", strconv.Itoa(port)))
 	if err != nil {
 		return nil, fmt.Errorf("ui: %w", err)
 	}

@@ -191,6 +191,7 @@ func (t *Table) Waiting(ctx context.Context, most int) (rows []Row, err error) {
 			row.State = string(store.Stuck)
 		case stream.WhyBlocked:
 			row.State = string(store.Open)
+		default: // the entry doesn't tell
 		}
 		rows = append(rows, row)
 	}

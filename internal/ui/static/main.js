@@ -145,7 +145,7 @@ $("close").addEventListener("click", closeRecord);
 $("search-by").addEventListener("change", () => {
   const key = $("search-by").value === "key";
   $("search-more").hidden = !key;
-  $("search-text").placeholder = key ? "Idempotency-Key" : "id or short hash  ( / )";
+  $("search-text").placeholder = key ? "Idempotency-Key" : "key or short name  ( / )";
 });
 // What is searched for goes into the body of a POST: a customer's key never gets into an
 // address, the history or a log.

@@ -114,7 +114,7 @@ func (st *stage) park(ctx context.Context, a *app, why string) error {
 			return nil
 		}
 	}
-	return fmt.Errorf("no job to park")
+	return errors.New("no job to park")
 }
 
 // Hostile has the texts that must stay texts.

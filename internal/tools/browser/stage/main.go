@@ -26,8 +26,9 @@ import (
 
 func main() {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
-	defer stop()
-	if err := run(ctx); err != nil {
+	err := run(ctx)
+	stop()
+	if err != nil {
 		fmt.Fprintln(os.Stderr, "stage:", err)
 		os.Exit(1)
 	}
@@ -61,12 +62,12 @@ func run(ctx context.Context) (err error) {
 	}
 	server := &http.Server{Handler: st.clients(), ReadHeaderTimeout: time.Minute}
 	go func() { _ = server.Serve(ln) }()
-	defer server.Close()
+	defer func() { err = errors.Join(err, server.Close()) }()
 	line, err := json.Marshal(ready{Endpoint: db.Endpoint, Client: "http://" + ln.Addr().String(), Key: stuckKey, Scope: scope})
 	if err != nil {
 		return err
 	}
-	fmt.Println(string(line))
+	fmt.Fprintln(os.Stdout, string(line))
 	ended := make(chan struct{})
 	go func() {
 		_, _ = io.Copy(io.Discard, os.Stdin)
