@@ -3,9 +3,21 @@ package otel
 import (
 	"testing"
 
+	"github.com/samekey/samekey/lambda/metrics"
 	"go.opentelemetry.io/otel/sdk/metric"
 	"go.opentelemetry.io/otel/sdk/metric/metricdata"
 )
+
+// The findings of a sweep are gauges, its runs are counted.
+func TestGauges(t *testing.T) {
+	t.Parallel()
+	for _, m := range metrics.All() {
+		want := m.Source == metrics.OfSweep && m.Name != metrics.SweepRuns && m.Name != metrics.SweepFailed
+		if gauges[m.Name] != want {
+			t.Errorf("%s is a gauge: %v, want %v", m.Name, gauges[m.Name], want)
+		}
+	}
+}
 
 // A line has lists of values, several metrics, and times in milliseconds.
 func TestLines(t *testing.T) {

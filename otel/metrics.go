@@ -7,6 +7,7 @@ import (
 	"sync"
 	"unicode"
 
+	"github.com/samekey/samekey/dynamo"
 	"github.com/samekey/samekey/dynamo/stream"
 	"github.com/samekey/samekey/idem"
 	"github.com/samekey/samekey/lambda/metrics"
@@ -19,6 +20,10 @@ func (t Telemetry) Hooks() idem.Hooks { return t.lines().Hooks() }
 
 // StreamHooks is Hooks for drain, completer, sweep and worker.
 func (t Telemetry) StreamHooks() stream.Hooks { return t.lines().StreamHooks() }
+
+// StoreHooks returns the hooks of a store ([dynamo.Options]), for the metrics of its
+// calls outside of requests: those of drain, completer and sweep.
+func (t Telemetry) StoreHooks() dynamo.Hooks { return t.lines().StoreHooks() }
 
 // MetricName returns the name of a metric of [metrics.All] here: PhaseDuration is
 // samekey.phase_duration. Times are in seconds.
