@@ -149,7 +149,7 @@ mutants: ## break each rule of the protocol once; a test must fail each time (do
 
 .PHONY: bench
 bench: ## ns and allocations of the hot paths
-	go test -run='^$$' -bench=. ./dynamo ./lambda
+	go test -run='^$$' -bench=. ./dynamo ./lambda ./internal/signaltest
 
 .PHONY: deploy
 deploy: build ## sam deploy, with a fresh bootstrap

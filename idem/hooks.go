@@ -106,10 +106,22 @@ type (
 // named returns the hooks of events with their names: all hooks but Ended.
 func (h *Hooks) named() []hookOf {
 	return []hookOf{
-		{evClaimed, &h.Claimed}, {evTakenOver, &h.TakenOver}, {evCommitted, &h.Committed}, {evFinished, &h.Finished},
-		{evReleased, &h.Released}, {evReplayed, &h.Replayed}, {evInFlight, &h.InFlight}, {evMismatch, &h.Mismatch},
-		{evStuck, &h.Stuck}, {evBlocked, &h.Blocked}, {evLeaseLost, &h.LeaseLost}, {evUnstored, &h.Unstored},
-		{evRefused, &h.Refused}, {evFailed, &h.Failed}, {evFailedOpen, &h.FailedOpen}, {evObserved, &h.Observed},
+		{evClaimed, &h.Claimed},
+		{evTakenOver, &h.TakenOver},
+		{evCommitted, &h.Committed},
+		{evFinished, &h.Finished},
+		{evReleased, &h.Released},
+		{evReplayed, &h.Replayed},
+		{evInFlight, &h.InFlight},
+		{evMismatch, &h.Mismatch},
+		{evStuck, &h.Stuck},
+		{evBlocked, &h.Blocked},
+		{evLeaseLost, &h.LeaseLost},
+		{evUnstored, &h.Unstored},
+		{evRefused, &h.Refused},
+		{evFailed, &h.Failed},
+		{evFailedOpen, &h.FailedOpen},
+		{evObserved, &h.Observed},
 	}
 }
 

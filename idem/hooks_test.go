@@ -24,7 +24,7 @@ func listening(told *[]string, ended *[]idem.Summary) idem.Hooks {
 	v := reflect.ValueOf(&h).Elem()
 	for i := range v.NumField() {
 		name := v.Type().Field(i).Name
-		if hook, ok := v.Field(i).Addr().Interface().(*func(context.Context, idem.Event)); ok {
+		if hook, ok := reflect.TypeAssert[*func(context.Context, idem.Event)](v.Field(i).Addr()); ok {
 			*hook = func(_ context.Context, ev idem.Event) {
 				if *told = append(*told, name); ev.Name != name {
 					*told = append(*told, "not "+ev.Name)
@@ -276,5 +276,27 @@ func TestMeterSums(t *testing.T) {
 	}
 	if got := inner.Cost(); got.Calls != 1 || got.Faults[store.Unknown] != 1 {
 		t.Errorf("the inner request's cost is %+v", got)
+	}
+}
+
+// A claim that comes with the handler's first commit tells of a failing store, too.
+func TestMergedClaimTellsOfAFailingStore(t *testing.T) {
+	t.Parallel()
+	down := errors.New("down")
+	for name, fn := range map[string]func(context.Context) (idem.Response, error){
+		"with the answer": func(context.Context) (idem.Response, error) { return idem.Response{Status: 201}, nil },
+		"with a phase": func(ctx context.Context) (idem.Response, error) {
+			_, err := idem.Atomic(ctx, "one", func(context.Context, *idem.Tx) (int, error) { return 1, nil })
+			return idem.Response{}, err
+		},
+	} {
+		var told []string
+		var ended []idem.Summary
+		faulty := idemtest.Faulty(&idem.MemoryStore{}, func(context.Context, idemtest.Call) idemtest.Fault { return idemtest.Fault{Err: down} })
+		engine := idem.New(faulty, func(o *idem.Options) { o.MergeClaim, o.Hooks = true, listening(&told, &ended) })
+		_, err := engine.Do(t.Context(), idem.Request{Method: "POST", Route: "r", Key: "k"}, fn)
+		if want := []string{"Failed", "Ended"}; !errors.Is(err, down) || !slices.Equal(told, want) {
+			t.Errorf("%s: told %q, want %q; error %v", name, told, want, err)
+		}
 	}
 }

@@ -130,6 +130,7 @@ func (a *attempt) conclude(ctx context.Context, f *flow, resp Response) (Result,
 		if _, ours := errors.AsType[*Error](err); !ours {
 			err = a.unavailable("claim", err)
 		}
+		a.tell(ctx, evFailed, a.event(nil, err))
 		return Result{}, err
 	}
 	// Keep the lease: a retry must not repeat the effect at once.
@@ -191,7 +192,9 @@ func (a *attempt) consult(ctx context.Context, f *flow, resp Response, err error
 	defer cancel()
 	held, lerr := a.store.Load(ctx, a.pk)
 	if lerr != nil {
-		return Result{}, a.unavailable("look", errors.Join(lerr, err))
+		err = a.unavailable("look", errors.Join(lerr, err))
+		a.tell(ctx, evFailed, a.event(nil, err))
+		return Result{}, err
 	}
 	v, jerr := a.judge(held)
 	if jerr == nil && v == state.TakeOver {

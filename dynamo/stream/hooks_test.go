@@ -20,8 +20,8 @@ func TestJoinCallsEachHookOfAll(t *testing.T) {
 	counting := func(n *int) stream.Hooks {
 		var h stream.Hooks
 		v := reflect.ValueOf(&h).Elem()
-		for i := range v.NumField() {
-			v.Field(i).Set(reflect.MakeFunc(v.Field(i).Type(), func([]reflect.Value) []reflect.Value {
+		for _, field := range v.Fields() {
+			field.Set(reflect.MakeFunc(field.Type(), func([]reflect.Value) []reflect.Value {
 				*n++
 				return nil
 			}))

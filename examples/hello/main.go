@@ -11,6 +11,7 @@ import (
 	"github.com/samekey/samekey/examples/hello/greeting"
 	"github.com/samekey/samekey/idem"
 	"github.com/samekey/samekey/lambda"
+	"github.com/samekey/samekey/lambda/metrics"
 )
 
 func main() {
@@ -25,6 +26,7 @@ func main() {
 	engine := idem.New(store, func(o *idem.Options) {
 		o.MaxBody = 2 << 20 // greetings can be long
 		o.Logger = slog.New(slog.NewJSONHandler(os.Stderr, nil))
+		o.Hooks = metrics.New(os.Stdout, "hello").Hooks()
 	})
 	lambda.Start(lambda.Wrap(engine, lambda.HTTPAPI, greeting.Greeter{Log: os.Stderr}.Hello))
 }

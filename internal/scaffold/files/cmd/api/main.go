@@ -9,6 +9,7 @@ import (
 	"github.com/samekey/samekey/dynamo"
 	"github.com/samekey/samekey/idem"
 	"github.com/samekey/samekey/lambda"
+	"github.com/samekey/samekey/lambda/metrics"
 )
 
 func main() {
@@ -17,5 +18,6 @@ func main() {
 	if err := errors.Join(err1, err2); err != nil {
 		log.Fatal(err)
 	}
-	lambda.Start(lambda.Wrap(idem.New(store), lambda.HTTPAPI, createOrder))
+	engine := idem.New(store, func(o *idem.Options) { o.Hooks = metrics.New(os.Stdout, "samekey").Hooks() })
+	lambda.Start(lambda.Wrap(engine, lambda.HTTPAPI, createOrder))
 }
