@@ -13,7 +13,7 @@ GOARCH_x86_64 := amd64
 HOSTARCH      := $(if $(filter arm64 aarch64,$(shell uname -m)),arm64,x86_64)
 LOCALFLAGS    ?=
 # The modules in this repository besides its own.
-MODULES       := examples/shop otel
+MODULES       := examples/shop otel internal/tools/supply
 # Static, small, reproducible: see docs/decisions/0004-build-flags.md
 BUILD         := CGO_ENABLED=0 GOOS=linux GOARCH=$(GOARCH_$(ARCH)) go build -trimpath -buildvcs=false -ldflags=-s -tags=lambda.norpc
 
@@ -146,6 +146,32 @@ timing-tenants: ## times under another tenant's keys beside those under unknown 
 .PHONY: mutants
 mutants: ## break each rule of the protocol once; a test must fail each time (docs/testing.md)
 	go run ./internal/tools/mutate
+
+SUPPLY        := $(BIN)/supply
+# Programs that people run themselves, besides the functions.
+PROGRAMS      := samekey
+
+.PHONY: $(SUPPLY)
+$(SUPPLY):
+	@cd internal/tools/supply && go build -o $@ .
+
+.PHONY: sbom
+sbom: $(SUPPLY) ## bills of materials of every binary in dist/sbom/ARCH, CycloneDX JSON (ARCH=arm64 or x86_64)
+	@$(MAKE) --no-print-directory -s build ARCH=$(ARCH) >/dev/null
+	@for p in $(PROGRAMS); do $(BUILD) -o dist/$$p/$$p ./cmd/$$p || exit; done
+	@$(SUPPLY) sbom -o dist/sbom/$(ARCH) dist/*/bootstrap $(foreach p,$(PROGRAMS),dist/$(p)/$(p))
+
+.PHONY: reproducible
+reproducible: ## build every function twice, elsewhere and with other caches, and compare the bytes
+	@internal/tools/reproducible.sh $(DIST)
+
+.PHONY: api
+api: $(SUPPLY) ## changes of the exported API since the last tag; APIFLAGS=-strict refuses incompatible ones before 1.0, too
+	@$(SUPPLY) api $(APIFLAGS) .
+
+.PHONY: vuln
+vuln: ## known vulnerabilities, by govulncheck; needs its database on the network, and fails without it
+	@internal/tools/vuln.sh $(MODULES)
 
 .PHONY: bench
 bench: ## ns and allocations of the hot paths

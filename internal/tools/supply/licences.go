@@ -1,0 +1,115 @@
+package main
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+
+	"github.com/google/licensecheck"
+)
+
+// allowed are licences that ask for no more than their text beside a binary.
+var allowed = []string{"Apache-2.0", "MIT", "MIT-0", "BSD-2-Clause", "BSD-3-Clause", "ISC"}
+
+// module is a module that one of the repository's programs or packages links.
+type module struct {
+	Path, Version, Dir string
+	Main               bool
+}
+
+// linked returns the modules that the packages below root link, without their tests.
+func linked(root string) ([]module, error) {
+	cmd := exec.Command("go", "list", "-deps", "-json=Module", "./...") //nolint:noctx // a tool for developers
+	cmd.Dir, cmd.Stderr = root, os.Stderr
+	raw, err := cmd.Output()
+	if err != nil {
+		return nil, fmt.Errorf("go list: %w", err)
+	}
+	seen := make(map[string]module)
+	for dec := json.NewDecoder(bytes.NewReader(raw)); ; {
+		var pkg struct{ Module *module }
+		err := dec.Decode(&pkg)
+		if errors.Is(err, io.EOF) {
+			break
+		}
+		if err != nil {
+			return nil, err
+		}
+		if m := pkg.Module; m != nil && !m.Main && !strings.HasPrefix(m.Path, "github.com/samekey/samekey") {
+			seen[m.Path] = *m
+		}
+	}
+	var modules []module
+	for _, m := range seen {
+		modules = append(modules, m)
+	}
+	slices.SortFunc(modules, func(a, b module) int { return strings.Compare(a.Path, b.Path) })
+	return modules, nil
+}
+
+// mostOf is how much of a licence file must be the text of known licences, in percent;
+// the rest is names and years.
+const mostOf = 75.0
+
+var licenceFile = regexp.MustCompile(`(?i)^(licen[cs]e|copying)([-.].*)?$`)
+
+// licenceOf returns the licence of a module's folder. Each of its licence files must be
+// recognized for the most part, and allowed.
+func licenceOf(dir string) (string, error) {
+	entries, err := os.ReadDir(dir)
+	if err != nil {
+		return "", err
+	}
+	var found []string
+	for _, e := range entries {
+		if e.IsDir() || !licenceFile.MatchString(e.Name()) || strings.HasSuffix(e.Name(), "-SUMMARY") { // a summary names the other files
+			continue
+		}
+		text, err := os.ReadFile(filepath.Join(dir, e.Name())) //nolint:gosec // a file of the module cache
+		if err != nil {
+			return "", err
+		}
+		cov := licensecheck.Scan(text)
+		if cov.Percent < mostOf {
+			return "", fmt.Errorf("%s: %.0f %% of it is a known licence", e.Name(), cov.Percent)
+		}
+		for _, m := range cov.Match {
+			if !slices.Contains(allowed, m.ID) {
+				return "", fmt.Errorf("%s: %s is not allowed", e.Name(), m.ID)
+			}
+			if !slices.Contains(found, m.ID) {
+				found = append(found, m.ID)
+			}
+		}
+	}
+	if len(found) == 0 {
+		return "", errors.New("it has no licence file")
+	}
+	slices.Sort(found)
+	return strings.Join(found, " AND "), nil
+}
+
+// licenceTable returns the table of docs/licences.md, and an error for each module whose
+// licence is unknown or not allowed.
+func licenceTable(modules []module) (string, error) {
+	var b strings.Builder
+	var errs []error
+	b.WriteString("| module | version | licence |\n| --- | --- | --- |\n")
+	for _, m := range modules {
+		licence, err := licenceOf(m.Dir)
+		if err != nil {
+			errs = append(errs, fmt.Errorf("%s %s: %w", m.Path, m.Version, err))
+			licence = "?"
+		}
+		fmt.Fprintf(&b, "| `%s` | %s | %s |\n", m.Path, m.Version, licence)
+	}
+	return b.String(), errors.Join(errs...)
+}

@@ -1,0 +1,49 @@
+// Supply shows what a release is made of:
+//
+//	supply sbom -o DIR BINARY...    bills of materials, CycloneDX JSON
+//	supply licences ROOT            the licence of each linked module
+//	supply api [-strict] ROOT       changes of the exported API since the last tag
+package main
+
+import (
+	"errors"
+	"flag"
+	"fmt"
+	"io"
+	"os"
+)
+
+func main() {
+	if err := run(os.Args[1:], os.Stdout); err != nil {
+		fmt.Fprintln(os.Stderr, "supply:", err)
+		os.Exit(1)
+	}
+}
+
+func run(args []string, out io.Writer) error {
+	if len(args) == 0 {
+		return errors.New("sbom, licences or api")
+	}
+	flags := flag.NewFlagSet(args[0], flag.ContinueOnError)
+	dir := flags.String("o", ".", "sbom: the folder for the bills")
+	strict := flags.Bool("strict", false, "api: refuse incompatible changes before 1.0, too")
+	if err := flags.Parse(args[1:]); err != nil {
+		return err
+	}
+	root := flags.Arg(0)
+	switch args[0] {
+	case "sbom":
+		return writeBills(out, *dir, flags.Args())
+	case "licences":
+		modules, err := linked(root)
+		if err != nil {
+			return err
+		}
+		table, err := licenceTable(modules)
+		fmt.Fprint(out, table)
+		return err
+	case "api":
+		return compareAPI(out, root, *strict)
+	}
+	return fmt.Errorf("%q: sbom, licences or api", args[0])
+}
