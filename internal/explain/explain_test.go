@@ -281,3 +281,35 @@ func only(t *testing.T, mem *idem.MemoryStore) *store.Record {
 	}
 	return nil
 }
+
+// A person who forgets an operation may lose work: the story must not say that nothing
+// was done, as it does of a key that its attempt has freed.
+func TestForgottenIsNotFreed(t *testing.T) {
+	t.Parallel()
+	freedBy := func(to string) *explain.Story {
+		rec := with(phased, func(r *store.Record) {
+			r.Lease, r.Run, r.Keep, r.Expires = time.Time{}, at(time.Hour), store.KeepNothing, at(59*time.Minute)
+			r.Settled = []store.Decision{{By: "jane", At: at(time.Hour), What: "forget", From: "abandoned", To: to}}
+		})
+		return explain.Of(rec, explain.Options{Now: at(2 * time.Hour)})
+	}
+	got := freedBy("free")
+	if want := "The key is free: jane forgot the operation at 2027-01-15 09:00:00 UTC. Work that it did stays done."; got.State != "free" || got.Summary != want {
+		t.Errorf("got %s: %q, want %q", got.State, got.Summary, want)
+	}
+	if n := len(got.Next); n == 0 || got.Next[n-1].Who != "drain" {
+		t.Errorf("next %+v: its jobs may still be delivered", got.Next)
+	}
+	if got := freedBy("released"); !strings.Contains(got.Summary, "nothing done") {
+		t.Errorf("got %q", got.Summary)
+	}
+}
+
+// An attempt that works may renew its lease: the end of the lease is no bound.
+func TestHeldSaysThatALeaseIsRenewed(t *testing.T) {
+	t.Parallel()
+	got := explain.Of(base(), explain.Options{Now: at(time.Second)})
+	if strings.Contains(got.Summary, "at most") || !strings.Contains(got.Summary, "unless it renews it") {
+		t.Errorf("got %q", got.Summary)
+	}
+}

@@ -1,6 +1,7 @@
 package explain
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"strings"
@@ -42,14 +43,20 @@ func next(r *store.Record, o Options) (summary string, all []Next) {
 }
 
 func free(r *store.Record) (string, []Next) {
-	summary := "The key is free: the record expired at " + stamp(r.Expires) + "."
-	if state.Freed(r) {
-		summary = "The key is free: the attempt gave it back with nothing done."
-	}
-	return summary, []Next{
+	all := []Next{
 		{Who: "client", What: "a request with the key runs anew, as another operation"},
 		{Who: "time", What: "the table's TTL removes the record, usually within days"},
 	}
+	n := len(r.Settled)
+	switch {
+	case n > 0 && r.Settled[n-1].To == "free":
+		// Phases may be committed, and jobs may still go out.
+		return "The key is free: " + cmp.Or(r.Settled[n-1].By, "an operator") + " forgot the operation at " + stamp(r.Settled[n-1].At) +
+			". Work that it did stays done.", append(all, jobsNext(r)...)
+	case state.Freed(r):
+		return "The key is free: the attempt gave it back with nothing done.", all
+	}
+	return "The key is free: the record expired at " + stamp(r.Expires) + ".", all
 }
 
 func stuck(r *store.Record) (string, []Next) {
@@ -78,7 +85,7 @@ func stuck(r *store.Record) (string, []Next) {
 }
 
 func held(r *store.Record, o Options) (string, []Next) {
-	return "An attempt works on it, until " + stamp(r.Lease) + " at most.", append([]Next{
+	return "An attempt works on it. Its lease ends at " + stamp(r.Lease) + ", unless it renews it.", append([]Next{
 		{Who: "attempt", What: "the attempt finishes, and later retries are answered from the record"},
 		{Who: "client", What: "until then a retry is refused as in flight, or waits, as its route is configured"},
 		{
