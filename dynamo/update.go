@@ -89,9 +89,7 @@ func (s *Store) update(ctx context.Context, c store.Commit) (*update, error) {
 	case !maps.Equal(prev.Sent, next.Sent):
 		u.put(item.AttrSent, ":sent", u.Texts(next.Sent))
 	}
-	if !slices.EqualFunc(prev.Settled, next.Settled, store.Decision.Equal) {
-		u.put(item.AttrSettled, ":settled", u.Settled(next.Settled))
-	}
+	u.decided(prev.Settled, next.Settled)
 	if !slices.EqualFunc(prev.Handovers, next.Handovers, store.Handover.Equal) {
 		u.put(item.AttrHands, ":hands", u.Hands(next.Handovers))
 	}
@@ -108,6 +106,20 @@ func (s *Store) update(ctx context.Context, c store.Commit) (*update, error) {
 		u.remove = append(u.remove, item.AttrRequest) // no input at rest after the answer
 	}
 	return u, nil
+}
+
+// decided adds a decision to the list, rather than write the list: a redrive adds its
+// own without raising ver, and it must not be lost.
+func (u *update) decided(prev, next []store.Decision) {
+	n := len(prev)
+	switch {
+	case slices.EqualFunc(prev, next, store.Decision.Equal):
+	case len(next) == n+1 && slices.EqualFunc(prev, next[:n], store.Decision.Equal):
+		u.set.WriteString(", " + item.AttrSettled + " = list_append(if_not_exists(" + item.AttrSettled + ", :none), :settled)")
+		u.args[":none"], u.args[":settled"] = u.Settled(nil), u.Settled(next[n:])
+	default: // the oldest gave way
+		u.put(item.AttrSettled, ":settled", u.Settled(next))
+	}
 }
 
 // hasContents reports whether a commit writes contents.
