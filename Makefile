@@ -173,6 +173,10 @@ api: $(SUPPLY) ## changes of the exported API since the last tag; APIFLAGS=-stri
 vuln: ## known vulnerabilities, by govulncheck; needs its database on the network, and fails without it
 	@internal/tools/vuln.sh $(MODULES)
 
+.PHONY: bench-waiting
+bench-waiting: ## the list of what waits for people: 100,000 among a million (WAITING=n for another number)
+	go test ./dynamo/stream -run '^$$' -bench '^BenchmarkWaiting$$' -benchtime $(or $(WAITING),100000)x -timeout 4h -v
+
 .PHONY: bench
 bench: ## ns and allocations of the hot paths
 	go test -run='^$$' -bench=. ./dynamo ./lambda ./internal/signaltest

@@ -33,18 +33,18 @@ func entryItem(why stream.Why, pk string, since int64) layout.Map {
 }
 
 // load puts items into the table, 25 at a time.
-func load(t testing.TB, tab *tabletest.Table, items []layout.Map) {
-	t.Helper()
+func load(ctx context.Context, tab *tabletest.Table, items ...layout.Map) error {
 	for chunk := range slices.Chunk(items, 25) {
 		var puts []types.WriteRequest
 		for _, it := range chunk {
 			puts = append(puts, types.WriteRequest{PutRequest: &types.PutRequest{Item: it}})
 		}
-		out, err := tab.Direct.BatchWriteItem(t.Context(), &dynamodb.BatchWriteItemInput{RequestItems: map[string][]types.WriteRequest{tab.Name: puts}})
+		out, err := tab.Direct.BatchWriteItem(ctx, &dynamodb.BatchWriteItemInput{RequestItems: map[string][]types.WriteRequest{tab.Name: puts}})
 		if err != nil || len(out.UnprocessedItems) > 0 {
-			t.Fatal(err, len(out.UnprocessedItems))
+			return fmt.Errorf("%w; %d are left", err, len(out.UnprocessedItems))
 		}
 	}
+	return nil
 }
 
 func list(t testing.TB, w *stream.Waiting, most int) (pks []string) {
@@ -81,10 +81,12 @@ func TestWaitingInOrder(t *testing.T) {
 		}
 		return strings.Compare(a.PK, b.PK)
 	})
-	load(t, tab, items)
 	expired := entryItem(stream.WhyBlocked, "v1##expired", now.Add(-time.Hour).UnixMilli())
 	expired["exp_s"] = tabletest.Num(now.Add(-time.Minute).Unix())
-	load(t, tab, []layout.Map{expired, {"pk": tabletest.Str("v1##good"), "st": tabletest.Str("done")}})
+	items = append(items, expired, layout.Map{"pk": tabletest.Str("v1##good"), "st": tabletest.Str("done")})
+	if err := load(t.Context(), tab, items...); err != nil {
+		t.Fatal(err)
+	}
 	pks := func(keep func(stream.Entry) bool) (pks []string) {
 		for _, e := range want {
 			if keep(e) {
@@ -135,7 +137,9 @@ func TestWaitingReadsNoMoreThanItShows(t *testing.T) {
 	for i := range 1000 {
 		items = append(items, entryItem(stream.WhyStuck, fmt.Sprintf("v1##%04d", i), int64(1000+i)))
 	}
-	load(t, tab, items)
+	if err := load(t.Context(), tab, items...); err != nil {
+		t.Fatal(err)
+	}
 	api := &meter{QueryAPI: tab.Client}
 	if got := list(t, stream.NewWaiting(api, tab.Store), 25); len(got) != 25 {
 		t.Errorf("%d entries", len(got))
