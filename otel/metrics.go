@@ -49,10 +49,11 @@ func (t Telemetry) lines() *metrics.Metrics {
 	return metrics.New(w, "otel")
 }
 
-// gauges are the metrics that a run of the sweep states anew. All others are sums, or
+// gauges are the metrics that a run of the sweep, or a count, states anew. All others are sums, or
 // times, whose distribution counts.
 var gauges = map[string]bool{
-	"Abandoned": true, "Undelivered": true, "Waiting": true, "OpenAge": true, "SweepCoverage": true, "SweepAge": true, "SweepOverdue": true,
+	"Abandoned": true, "Undelivered": true, "OpenAge": true, "SweepCoverage": true, "SweepAge": true, "SweepOverdue": true,
+	"Waiting": true, "WaitingUnknown": true, "WaitingStuck": true, "WaitingBlocked": true, "WaitingParked": true, "WaitingUnreadable": true, "WaitingAge": true,
 }
 
 // seconds are the bounds of a histogram of times.

@@ -75,19 +75,22 @@ func TestMetricsOfRequests(t *testing.T) {
 	}
 }
 
-// Each run of the sweep states its findings anew: they are gauges.
+// Each run of the sweep states its findings anew, and each count: they are gauges.
 func TestMetricsOfASweep(t *testing.T) {
 	t.Parallel()
 	reader := metric.NewManualReader()
 	telemetry := otel.Telemetry{MeterProvider: metric.NewMeterProvider(metric.WithReader(reader))}
 	hooks := telemetry.StreamHooks()
 	for _, n := range []int{5, 3} {
-		hooks.Swept(t.Context(), &stream.Report{ByWhy: map[stream.Why]stream.Tally{stream.WhyStuck: {Count: n}}}, nil)
+		hooks.Swept(t.Context(), &stream.Report{ByWhy: map[stream.Why]stream.Tally{stream.WhyOpen: {Count: n}}}, nil)
+		hooks.Counted(t.Context(), &stream.Counted{Count: n, ByWhy: map[stream.Why]stream.Tally{stream.WhyStuck: {Count: n}}})
 	}
 	got := measured(t, reader)
-	data, ok := got["samekey.waiting"].Data.(metricdata.Gauge[float64])
-	if !ok || len(data.DataPoints) != 1 || data.DataPoints[0].Value != 3 {
-		t.Errorf("samekey.waiting is %+v", got["samekey.waiting"])
+	for _, name := range []string{"samekey.abandoned", "samekey.waiting", "samekey.waiting_stuck"} {
+		data, ok := got[name].Data.(metricdata.Gauge[float64])
+		if !ok || len(data.DataPoints) != 1 || data.DataPoints[0].Value != 3 {
+			t.Errorf("%s is %+v", name, got[name])
+		}
 	}
 }
 

@@ -98,7 +98,8 @@ func (w jobWriter) park(now *store.Record, names []string, failures map[string]e
 	// give-up or another drain in between doesn't matter.
 	wait := state.Wait{Cause: state.CauseParked, Job: names[0], Kind: now.Jobs[names[0]].Kind, Reason: reason(failures[names[0]])}
 	args[":waits"], args[":wait_in"], args[":since"] = v.Str(item.WaitKey(wait.Cause, now.PK)), v.WaitIn(wait), v.Millis(time.Now())
-	sets := []string{"waits = if_not_exists(waits, :waits)", "wait_in = if_not_exists(wait_in, :wait_in)", item.SetSince}
+	sets := append(make([]string, 0, 3+len(paths)),
+		"waits = if_not_exists(waits, :waits)", "wait_in = if_not_exists(wait_in, :wait_in)", item.SetSince)
 	for i, path := range paths {
 		n := strconv.Itoa(i)
 		sets = append(sets, path+".#f = :f"+n)

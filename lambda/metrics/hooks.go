@@ -156,7 +156,7 @@ func (m *Metrics) StreamHooks() stream.Hooks {
 			}
 		},
 		Tried: m.tried,
-		Swept: m.swept,
+		Swept: m.swept, Counted: m.counted,
 	}
 }
 
@@ -175,7 +175,6 @@ func (m *Metrics) tried(ctx context.Context, t stream.Try) {
 var found = map[string][]stream.Why{
 	Abandoned:   {stream.WhyOpen, stream.WhyNoRequest, stream.WhyExpiring},
 	Undelivered: {stream.WhyUndelivered},
-	Waiting:     stream.WaitingWhys(),
 }
 
 func (m *Metrics) swept(ctx context.Context, r *stream.Report, err error) {

@@ -70,7 +70,7 @@ func TestSweptCountsWhatWasFound(t *testing.T) {
 	}, errors.New("some failed"))
 	lines := parsed(t, log.Bytes())
 	want := map[string][]float64{
-		metrics.Abandoned: {7}, metrics.Waiting: {824}, metrics.Undelivered: {64}, metrics.SweepOverdue: {1}, metrics.OpenAge: {600},
+		metrics.Abandoned: {7}, metrics.Undelivered: {64}, metrics.SweepOverdue: {1}, metrics.OpenAge: {600},
 		metrics.SweepRuns: {1}, metrics.SweepFailed: {1}, metrics.SweepCoverage: {25}, metrics.SweepAge: {60},
 	}
 	if len(lines) != 1 {
@@ -78,6 +78,36 @@ func TestSweptCountsWhatWasFound(t *testing.T) {
 	}
 	if diff := cmp.Diff(want, lines[0].Values); diff != "" {
 		t.Errorf("values (-want +got):\n%s", diff)
+	}
+}
+
+// A gauge states everything each time, also that nothing waits: otherwise its alarm
+// would end with the data.
+func TestCountedStatesAllGauges(t *testing.T) {
+	t.Parallel()
+	for name, tt := range map[string]struct {
+		counted stream.Counted
+		want    []float64
+	}{
+		"nothing waits": {stream.Counted{}, []float64{0, 0, 0, 0, 0, 0, 0}},
+		"some wait": {stream.Counted{Count: 31, Oldest: 600, ByWhy: map[stream.Why]stream.Tally{
+			stream.WhyUnknown: {Count: 1}, stream.WhyStuck: {Count: 2}, stream.WhyBlocked: {Count: 4}, stream.WhyParked: {Count: 8}, stream.WhyUnreadable: {Count: 16},
+		}}, []float64{31, 1, 2, 4, 8, 16, 600}},
+	} {
+		var log bytes.Buffer
+		metrics.New(&log, app).StreamHooks().Counted(t.Context(), &tt.counted)
+		lines, want := parsed(t, log.Bytes()), make(map[string][]float64)
+		for i, gauge := range []string{
+			metrics.Waiting, metrics.WaitingUnknown, metrics.WaitingStuck, metrics.WaitingBlocked, metrics.WaitingParked, metrics.WaitingUnreadable, metrics.WaitingAge,
+		} {
+			want[gauge] = []float64{tt.want[i]}
+		}
+		if len(lines) != 1 {
+			t.Fatalf("%s: %d lines, want one", name, len(lines))
+		}
+		if diff := cmp.Diff(want, lines[0].Values); diff != "" || lines[0].Units[metrics.WaitingAge] != "Seconds" {
+			t.Errorf("%s: values (-want +got):\n%s", name, diff)
+		}
 	}
 }
 

@@ -46,7 +46,6 @@ const (
 
 	Abandoned     = "Abandoned"
 	Undelivered   = "Undelivered"
-	Waiting       = "Waiting"
 	OpenAge       = "OpenAge"
 	SweepRuns     = "SweepRuns"
 	SweepFailed   = "SweepFailed"
@@ -75,6 +74,7 @@ const (
 	OfStore   Source = "store"   // the line of a request, and [Metrics.StoreHooks] outside of requests
 	OfStream  Source = "stream"  // [Metrics.StreamHooks]
 	OfSweep   Source = "sweep"   // [Metrics.StreamHooks], once for each run of the sweep, 0 included
+	OfCount   Source = "count"   // [Metrics.StreamHooks], each time a worker counts what waits for people, 0 included
 )
 
 // Metric is a metric and what it measures.
@@ -131,13 +131,20 @@ func All() []Metric {
 
 		{Abandoned, Count, OfSweep, "operations that nobody has ended in time", false},
 		{Undelivered, Count, OfSweep, "jobs that nobody has handed on in time", false},
-		{Waiting, Count, OfSweep, "operations and jobs that wait for people", false},
 		{OpenAge, Seconds, OfSweep, "age of the oldest open operation, in flight or abandoned; 0 without one", false},
 		{SweepRuns, Count, OfSweep, "1: the sweep has run", false},
 		{SweepFailed, Count, OfSweep, "1 if the run left work undone", false},
 		{SweepCoverage, Percent, OfSweep, "share of the table that the pass has seen", false},
 		{SweepAge, Seconds, OfSweep, "time since the last complete pass", false},
 		{SweepOverdue, Count, OfSweep, "1 if no pass over the whole table has ended in time", true},
+
+		{Waiting, Count, OfCount, "records that wait for people, by the index; the next five are its parts", false},
+		{WaitingUnknown, Count, OfCount, "stuck records with a call that may have been made", false},
+		{WaitingStuck, Count, OfCount, "other stuck records", false},
+		{WaitingBlocked, Count, OfCount, "open records whose program refuses to go on", false},
+		{WaitingParked, Count, OfCount, "other records with parked jobs", false},
+		{WaitingUnreadable, Count, OfCount, "items that are not understood", false},
+		{WaitingAge, Seconds, OfCount, "how long the oldest of these has waited; 0 without one", false},
 	}
 }
 

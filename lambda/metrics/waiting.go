@@ -9,6 +9,7 @@ import (
 // The gauges of what waits for people. A worker writes each of them, 0 included, every
 // time it counts, so an alarm on them lasts as long as something waits.
 const (
+	Waiting           = "Waiting"
 	WaitingUnknown    = "WaitingUnknown"
 	WaitingStuck      = "WaitingStuck"
 	WaitingBlocked    = "WaitingBlocked"
@@ -23,10 +24,12 @@ var waiting = map[stream.Why]string{
 }
 
 // counted writes the gauges.
-func (m *Metrics) counted(_ context.Context, c *stream.Counted) {
-	m.Count(Waiting, c.Count, nil)
-	m.Count(WaitingAge, int(c.Oldest), nil)
-	for _, why := range stream.WaitingWhys() {
-		m.Count(waiting[why], c.ByWhy[why].Count, nil)
-	}
+func (m *Metrics) counted(ctx context.Context, c *stream.Counted) {
+	m.add(ctx, "", func(l *line) {
+		l.measure(Waiting, float64(c.Count))
+		l.measure(WaitingAge, float64(c.Oldest))
+		for _, why := range stream.WaitingWhys() {
+			l.measure(waiting[why], float64(c.ByWhy[why].Count))
+		}
+	})
 }
