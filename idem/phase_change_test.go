@@ -164,7 +164,7 @@ func changesOfPhases() []changeOfPhases {
 			"a call's service is renamed", rides20,
 			[]part{writes("ride"), pays("charge", with(charge20, func(p *payment) { p.service = "pay" })), theEnd},
 			nil, unsafe, goesOn,
-			"another service is another call. Let the operations under way end first (`samekey stuck list`). If the call is known to have begun, the change is detected before the answer, which is too late", goesOn,
+			"another service is another call. Let the operations under way end first (`samekey list --scan`). If the call is known to have begun, the change is detected before the answer, which is too late", goesOn,
 		},
 		{"a call gets a step", rides20, []part{writes("ride"), pays("charge", with(charge20, func(p *payment) { p.step = "charge" })), theEnd}, nil, unsafe, goesOn, "the same", goesOn},
 		{"a call's step is renamed", loop(1), []part{writes("ride"), pays("leg/0", payment{"leg0", "5", "payments", "first"}), theEnd}, nil, unsafe, goesOn, "the same", goesOn},

@@ -42,7 +42,7 @@ func bareAWS(t *testing.T) (config, credentials string, signers func() []string)
 }
 
 // What reads from AWS takes its account and region as AWS's own tools do.
-func TestStuckFindsItsAccount(t *testing.T) {
+func TestOperatorFindsItsAccount(t *testing.T) {
 	for name, tt := range map[string]struct {
 		config, credentials string
 		env                 map[string]string
@@ -102,7 +102,7 @@ func TestStuckFindsItsAccount(t *testing.T) {
 			for name, value := range tt.env {
 				t.Setenv(name, value)
 			}
-			code, _, stderr := call(t, nil, "stuck", "list", "-table", "records", "-pages", "1000")
+			code, _, stderr := call(t, nil, "list", "--table", "records", "-pages", "1000")
 			if code != tt.code {
 				t.Errorf("code %d, want %d: %s", code, tt.code, stderr)
 			}

@@ -109,7 +109,7 @@ func (r refusing) Do(req *http.Request) (*http.Response, error) {
 func TestDoctorOnDynamoDBLocal(t *testing.T) {
 	d := newDesk(t)
 	calls := 0
-	if _, err := d.pay(t.Context(), "k", &calls); err == nil {
+	if _, err := d.pay(t.Context(), &calls); err == nil {
 		t.Fatal("the call has an outcome")
 	}
 	code, stdout, stderr := call(t, d.env, "doctor", "--json", "--as", "operator", "--endpoint-url", os.Getenv("AWS_ENDPOINT_URL_DYNAMODB"))

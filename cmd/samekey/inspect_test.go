@@ -305,7 +305,7 @@ func TestTailOnDynamoDBLocal(t *testing.T) {
 	}}
 	stdout, stderr, end := follow(t, env, "--from-start")
 	calls := 0
-	if _, err := d.pay(t.Context(), "k", &calls); err == nil {
+	if _, err := d.pay(t.Context(), &calls); err == nil {
 		t.Fatal("the call has an outcome")
 	}
 	waitFor(t, "the changes", func() bool { return strings.Contains(stdout.String(), "stuck") }, func() string { return stdout.String() + stderr.String() })

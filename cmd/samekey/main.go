@@ -82,7 +82,10 @@ func newRoot(env environment) *cobra.Command {
 		c.GroupID = groupBuild
 		root.AddCommand(c)
 	}
-	for _, c := range []*cobra.Command{newStuck(env), newUI(env), newStats(env), newTail(env), newDoctor(env), newNames(env), newTable(env)} {
+	for _, c := range []*cobra.Command{
+		newGet(env), newList(env), newRetry(env), newSettle(env), newRelease(env), newForget(env), newRedrive(env), newSweep(env), newUI(env),
+		newStats(env), newTail(env), newDoctor(env), newNames(env), newTable(env),
+	} {
 		c.GroupID = groupOperate
 		root.AddCommand(c)
 	}

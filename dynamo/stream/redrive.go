@@ -5,11 +5,14 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"strings"
+	"time"
 
 	"github.com/samekey/samekey/dynamo"
 	"github.com/samekey/samekey/dynamo/internal/item"
 	"github.com/samekey/samekey/idem/jobs"
 	"github.com/samekey/samekey/idem/store"
+	"github.com/samekey/samekey/internal/state"
 )
 
 // Redrive delivers parked jobs of the operation id again, after an operator has
@@ -21,10 +24,16 @@ import (
 // [jobs.ErrMoved]: its jobs have the same names, but nobody has checked the cause of
 // their failures.
 func Redrive(ctx context.Context, store *dynamo.Store, pk, id string, names ...string) (int, error) {
-	return jobWriter{store.Table()}.redrive(ctx, pk, id, names)
+	return jobWriter{store.Table()}.redrive(ctx, pk, id, nil, names)
 }
 
-func (w jobWriter) redrive(ctx context.Context, pk, id string, names []string) (int, error) {
+// RedriveBy is [Redrive] for an operator: the record keeps who decided, at most 256
+// bytes, and when.
+func RedriveBy(ctx context.Context, store *dynamo.Store, pk, id, by string, names ...string) (int, error) {
+	return jobWriter{store.Table()}.redrive(ctx, pk, id, &by, names)
+}
+
+func (w jobWriter) redrive(ctx context.Context, pk, id string, by *string, names []string) (int, error) {
 	now, err := w.table.Load(ctx, pk, true)
 	if err != nil || now == nil {
 		return 0, err
@@ -37,7 +46,7 @@ func (w jobWriter) redrive(ctx context.Context, pk, id string, names []string) (
 		if len(parked) == 0 {
 			return 0, nil
 		}
-		held, refused, err := w.unpark(ctx, now, parked)
+		held, refused, err := w.unpark(ctx, now, by, parked)
 		switch {
 		case err != nil:
 			return 0, err
@@ -51,7 +60,7 @@ func (w jobWriter) redrive(ctx context.Context, pk, id string, names []string) (
 	return 0, fmt.Errorf("dynamo: redrive: %w: other writes come in between", store.ErrConflict)
 }
 
-func (w jobWriter) unpark(ctx context.Context, now *store.Record, names []string) (*store.Record, bool, error) {
+func (w jobWriter) unpark(ctx context.Context, now *store.Record, by *string, names []string) (*store.Record, bool, error) {
 	paths, placeholders := jobPaths(names)
 	placeholders["#t"], placeholders["#f"] = item.JobTries, item.JobFailed
 	condition := ackCondition + each(paths, " AND attribute_exists(%s.#f)") // still parked: counts of a new round stay
@@ -63,7 +72,25 @@ func (w jobWriter) unpark(ctx context.Context, now *store.Record, names []string
 		job.Failed = ""
 		after.Jobs[names[i]] = job
 	}
-	return w.amend(ctx, "redrive", w.withWait(now, after, names, condition, remove, placeholders))
+	in := w.withWait(now, after, names, condition, remove, placeholders)
+	if by != nil {
+		var v item.Values
+		d := state.Decided(now, time.Now(), *by, "redrive "+strings.Join(names, " "), "waiting")
+		rest, sets := strings.CutPrefix(*in.UpdateExpression, "SET ")
+		if sets {
+			rest = ", " + rest
+		}
+		*in.UpdateExpression = "SET settled = :settled" + rest
+		in.ExpressionAttributeValues[":settled"] = v.Settled(d)
+		// Two operators at once: the second decision joins the first in the list.
+		if len(now.Settled) == 0 {
+			*in.ConditionExpression += " AND attribute_not_exists(settled)"
+		} else {
+			*in.ConditionExpression += " AND size(settled) = :decided"
+			in.ExpressionAttributeValues[":decided"] = v.Num(int64(len(now.Settled)))
+		}
+	}
+	return w.amend(ctx, "redrive", in)
 }
 
 func parkedJobs(r *store.Record, names []string) (parked []string) {

@@ -2,6 +2,7 @@ package doctest_test
 
 import (
 	"cmp"
+	"context"
 	"fmt"
 	"go/ast"
 	"go/constant"
@@ -231,6 +232,12 @@ func TestDefaultsAreTrue(t *testing.T) {
 	actual["seal.Options"] = within[seal.Options](t, seal.New(provider))
 	actual["metrics.Options"] = within[metrics.Options](t, metrics.New(io.Discard, "app"))
 	actual["stream.SweepOptions"] = within[stream.SweepOptions](t, stream.NewSweep(scanAPI{}, store))
+
+	over, cancel := context.WithCancel(t.Context())
+	cancel()
+	actual["stream.SearchOptions"] = captured(func(fn func(*stream.SearchOptions)) {
+		_, _ = stream.Search(over, scanAPI{}, store, stream.Wanted{}, false, fn) // ends before the first page
+	})
 
 	all := exported(t)
 	known := constants(all)

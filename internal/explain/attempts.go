@@ -1,6 +1,7 @@
 package explain
 
 import (
+	"strings"
 	"time"
 
 	"github.com/samekey/samekey/idem/store"
@@ -64,6 +65,9 @@ func ended(r *store.Record, all []Attempt, now time.Time) []Attempt {
 	switch {
 	case r.State == store.Done:
 		last.End = endAnswered
+		if n := len(r.Settled); n > 0 && strings.HasPrefix(r.Settled[n-1].What, "answer ") {
+			last.End, last.Note = endStuck, "people gave the answer"
+		}
 		if r.Keep == store.KeepJobs {
 			last.Ended = utc(r.Run)
 		}

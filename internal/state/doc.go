@@ -12,7 +12,8 @@
 //	[*] --> held: Claimed
 //	held --> held: Advanced, IntentReplaced, Renewed
 //	held --> abandoned: the lease ends
-//	held --> released: Released
+//	held --> released: Released, LeaseEnded
+//	abandoned --> released: LeaseEnded
 //	abandoned --> held: TakenByClient, TakenUp
 //	released --> held: TakenByClient, TakenUp
 //	held --> stuck: GivenUp
@@ -21,15 +22,16 @@
 //	abandoned --> done: Settled with Finished
 //	released --> done: Settled with Finished
 //	stuck --> done: Settled with Finished
-//	held --> [*]: Released
-//	abandoned --> [*]: expires
-//	released --> [*]: expires
+//	held --> [*]: Released, Forgotten
+//	abandoned --> [*]: expires, Forgotten
+//	released --> [*]: expires, Forgotten
+//	stuck --> [*]: Forgotten
 //	done --> kept: with jobs
 //	done --> replayable: without jobs
 //	kept --> replayable: let go
 //	kept --> tombstone: let go
 //	replayable --> tombstone: the answer ends
-//	kept --> [*]: let go
-//	replayable --> [*]: expires
-//	tombstone --> [*]: expires
+//	kept --> [*]: let go, Forgotten
+//	replayable --> [*]: expires, Forgotten
+//	tombstone --> [*]: expires, Forgotten
 package state

@@ -117,6 +117,10 @@ var moves = map[string]move{
 		}
 		return all
 	},
+	"LeaseEnded": byOperator(func(r *store.Record, now time.Time) (*store.Record, error) { return LeaseEnded(r, now, "jane") }),
+	"Forgotten": byOperator(func(r *store.Record, now time.Time) (*store.Record, error) {
+		return Forgotten(r, now, "jane", Loss{Held: true, Work: true, Jobs: true})
+	}),
 	answered: func(r *store.Record, now time.Time) []*store.Record {
 		s := Settlement{Answer: &store.Response{Status: 410}}
 		if !Settleable(r, s, now) {
@@ -164,6 +168,20 @@ func byNext(m func(*store.Record, time.Time) *store.Record) move {
 			return nil
 		}
 		return []*store.Record{stamped(m(r, now), r, "b")}
+	}
+}
+
+// byOperator is a move of an operator, on any record.
+func byOperator(m func(*store.Record, time.Time) (*store.Record, error)) move {
+	return func(r *store.Record, now time.Time) []*store.Record {
+		if r == nil {
+			return nil
+		}
+		next, err := m(r, now)
+		if err != nil {
+			return nil
+		}
+		return []*store.Record{stamped(next, r, "operator")}
 	}
 }
 

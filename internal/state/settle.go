@@ -81,13 +81,13 @@ func Settled(rec *store.Record, s Settlement, now time.Time) (*store.Record, err
 	case s.Result != nil || s.NotMade || s.RiskTwice:
 		return nil, errors.New("no call of this operation has an unknown outcome")
 	}
-	r.Settled = decided(rec, now, s.By, what, to)
+	r.Settled = Decided(rec, now, s.By, what, to)
 	WaitFrom(&r, now)
 	return &r, nil
 }
 
-// decided returns the last decisions about rec, and one more.
-func decided(rec *store.Record, now time.Time, by, what, to string) []store.Decision {
+// Decided returns the last decisions about rec, and one more.
+func Decided(rec *store.Record, now time.Time, by, what, to string) []store.Decision {
 	all := append(slices.Clone(rec.Settled), store.Decision{
 		By: redact.Cut(by), At: Millis(now), What: redact.Cut(what), From: Word(rec, now), To: to,
 	})

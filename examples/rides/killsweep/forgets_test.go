@@ -172,12 +172,12 @@ func newOperator(t *testing.T, b *backstage) *operator {
 
 func (op *operator) run(t *testing.T, args ...string) (stdout []byte) {
 	t.Helper()
-	cmd := exec.CommandContext(t.Context(), op.command, append([]string{"stuck"}, args...)...)
+	cmd := exec.CommandContext(t.Context(), op.command, args...)
 	var stderr bytes.Buffer
 	cmd.Env, cmd.Stderr = op.env, &stderr
 	stdout, err := cmd.Output()
 	if err != nil {
-		t.Fatalf("samekey stuck %v: %v: %s", args, err, stderr.Bytes())
+		t.Fatalf("samekey %v: %v: %s", args, err, stderr.Bytes())
 	}
 	return stdout
 }
@@ -185,7 +185,7 @@ func (op *operator) run(t *testing.T, args ...string) (stdout []byte) {
 func (op *operator) list(t *testing.T) []stream.Entry {
 	t.Helper()
 	var report stream.Report
-	if err := json.Unmarshal(op.run(t, "list", "-json", "-pages", "1000"), &report); err != nil || !report.Complete {
+	if err := json.Unmarshal(op.run(t, "list", "--scan", "--json", "--pages", "1000"), &report); err != nil || !report.Complete {
 		t.Fatalf("got %+v, %v", report, err)
 	}
 	return report.Entries
@@ -205,13 +205,13 @@ func (op *operator) settle(t *testing.T, r *run) {
 	list(t, &r.provider, "/v1/charges", &charges)
 	switch len(charges) {
 	case 0:
-		op.run(t, "retry", "-yes", "-not-made", r.pk)
+		op.run(t, "settle", "--yes", "--not-made", r.pk)
 	case 1:
 		result, err := json.Marshal(charges[0])
 		if err != nil {
 			t.Fatal(err)
 		}
-		op.run(t, "retry", "-yes", "-result", string(result), r.pk)
+		op.run(t, "settle", "--yes", "--result", string(result), r.pk)
 	default:
 		t.Errorf("%d charges", len(charges))
 	}

@@ -334,5 +334,25 @@ func resumeMutants() []mutant {
 			in: "internal/state.Settled", where: "$rec *store.Record", old: "case $begun: return nil, fmt.Errorf", new: "case $begun && $rec == nil: return nil, fmt.Errorf", pkg: "idem",
 			run: "^TestNotIdempotent$/^unknown$",
 		},
+		{
+			rule: "OperatorSees", what: "an operator changes a record that has moved since it was shown",
+			in: "idem.Engine.operate", old: "case $rec == nil || $rec.Owner != $seen.Owner || $rec.Ver != $seen.Ver:", new: "case $rec == nil || $seen.Ver < 0:", pkg: "idem", run: "^TestEndLease$",
+		},
+		{
+			rule: "EndLeaseDoubts", what: "the calls of an attempt whose lease was ended are not in doubt",
+			in: "internal/state.LeaseEnded", old: "doubt(&$r, With($rec.Doubts, store.AnyCall), doubtSince($rec))", new: "doubt(&$r, $rec.Doubts, doubtSince($rec))", pkg: "idem", run: "^TestEndLease$",
+		},
+		{
+			rule: "ForgetAsks", what: "an operation is forgotten while an attempt works on it",
+			in: "internal/state.Forgotten", old: "$rec.Lease.After($now) && !$accepted.Held:", new: "$rec.Lease.After($now) && !$accepted.Held && $accepted.Jobs == $accepted.Work && !$accepted.Jobs:", pkg: "idem", run: "^TestForget$",
+		},
+		{
+			rule: "ForgetAsks", what: "undelivered jobs are forgotten",
+			in: "internal/state.Forgotten", old: "case len($rec.Jobs) > 0 && !$accepted.Jobs:", new: "case len($rec.Jobs) > 99 && !$accepted.Jobs:", pkg: "idem", run: "^TestForget$",
+		},
+		{
+			rule: "ForgetAsks", what: "committed work is forgotten",
+			in: "internal/state.Forgotten", old: "case $unfinished && !$accepted.Work &&", new: "case $unfinished && !$accepted.Work && !$accepted.Held &&", pkg: "idem", run: "^TestForget$",
+		},
 	}
 }

@@ -1,0 +1,163 @@
+package main
+
+import (
+	"context"
+	"crypto/rand"
+	"errors"
+	"net/http"
+	"regexp"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
+
+	"github.com/samekey/samekey/dynamo"
+	"github.com/samekey/samekey/dynamo/dynamotest"
+	"github.com/samekey/samekey/idem"
+	"github.com/samekey/samekey/idem/store"
+)
+
+// desk is a table, an application on it, and an operator's environment.
+type desk struct {
+	client *dynamodb.Client
+	store  *dynamo.Store
+	engine *idem.Engine
+	env    map[string]string
+	keys   []string // derived keys that the provider got
+}
+
+// unhurried has a client wait for a slow machine's answers.
+func unhurried(o *dynamodb.Options) { o.HTTPClient = http.DefaultClient }
+
+// newDesk sets the process's environment, as the command's client reads that.
+func newDesk(t *testing.T) *desk {
+	t.Helper()
+	db := dynamotest.Start(t)
+	bareAWS(t)
+	t.Setenv("AWS_REGION", "us-east-1")
+	t.Setenv("AWS_ACCESS_KEY_ID", "local")
+	t.Setenv("AWS_SECRET_ACCESS_KEY", "local")
+	t.Setenv("AWS_ENDPOINT_URL_DYNAMODB", db.Endpoint)
+	client, err := dynamo.NewClient(unhurried)
+	if err != nil {
+		t.Fatal(err)
+	}
+	table := "desk-" + rand.Text()
+	if _, err := client.CreateTable(t.Context(), dynamo.CreateTableInput(table)); err != nil {
+		t.Fatal(err)
+	}
+	if err := dynamodb.NewTableExistsWaiter(client).Wait(t.Context(), &dynamodb.DescribeTableInput{TableName: &table}, 10*time.Minute); err != nil {
+		t.Fatal(err)
+	}
+	s, err := dynamo.New(client, table)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return &desk{
+		client: client, store: s, env: map[string]string{"IDEM_TABLE": table, "IDEM_NAMESPACE": "rides", "USER": "jane"},
+		engine: idem.New(s, func(o *idem.Options) { o.Namespace = "rides" }),
+	}
+}
+
+// ok runs a command that must succeed, and returns what it prints.
+func (d *desk) ok(t *testing.T, args ...string) string {
+	t.Helper()
+	code, stdout, stderr := call(t, d.env, args...)
+	if code != 0 {
+		t.Fatalf("%v: code %d: %s", args, code, stderr)
+	}
+	return stdout
+}
+
+// fails runs a command that must fail so, and say so.
+func (d *desk) fails(t *testing.T, code int, want string, args ...string) {
+	t.Helper()
+	got, stdout, stderr := call(t, d.env, args...)
+	if got != code || !strings.Contains(stderr, want) || stdout != "" {
+		t.Errorf("%v: code %d, %q, %q; want %d, %q", args, got, stdout, stderr, code, want)
+	}
+}
+
+var errTimeout = errors.New("timeout")
+
+const customersKey = "customers-key-8e03978e"
+
+// request is a customer's.
+func request() idem.Request {
+	return idem.Request{
+		Key: customersKey, Method: "POST", Path: "/rides", Route: "POST /rides", Body: []byte(`{"card":"secret"}`),
+		Identity: idem.Identity{Kind: "jwt", Subject: "jane"}, Handler: store.HandlerID{Function: "rides", Name: "create"},
+	}
+}
+
+// pay writes a ride, stages a mail, and calls a provider without keys; the first time
+// nobody knows what came of it.
+func (d *desk) pay(ctx context.Context, calls *int) (idem.Result, error) {
+	return d.engine.Do(ctx, request(), func(ctx context.Context) (idem.Response, error) {
+		if _, err := idem.Foreign(ctx, "ride_created", func(_ context.Context, tx *idem.Tx) (string, error) {
+			d.keys = append(d.keys, tx.Key("maps", "route"))
+			tx.Stage(idem.NewJob("mail", "secret address"))
+			return "secret ride", nil
+		}); err != nil {
+			return idem.Response{}, err
+		}
+		charge, err := idem.Foreign(ctx, "charge_created", func(context.Context, *idem.Tx) (string, error) {
+			if *calls++; *calls == 1 {
+				return "", errTimeout
+			}
+			return "ch_new", nil
+		}, idem.NotIdempotent())
+		return idem.Response{Status: 201, Body: []byte(charge)}, err
+	})
+}
+
+// stuck is the record of a payment whose outcome is unknown.
+func (d *desk) stuck(t *testing.T) *store.Record {
+	t.Helper()
+	calls := 0
+	if _, err := d.pay(t.Context(), &calls); err == nil {
+		t.Fatal("answered")
+	}
+	return d.record(t)
+}
+
+// record is the customer's, by their key.
+func (d *desk) record(t *testing.T) *store.Record {
+	t.Helper()
+	f := &finder{op: &operator{namespace: "rides"}, key: customersKey, scope: "jwt:jane"}
+	pk, err := f.keyed(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	rec, err := d.store.Load(t.Context(), pk)
+	if err != nil || rec == nil {
+		t.Fatalf("%v, %v", rec, err)
+	}
+	return rec
+}
+
+// scrubs replace what differs from run to run.
+var scrubs = []struct {
+	re *regexp.Regexp
+	to string
+}{
+	{regexp.MustCompile(`v1#rides#[\w-]{43}`), "v1#rides#HASH"},
+	{regexp.MustCompile(`\b20\d\d-\d\d-\d\d[T ]\d\d:\d\d:\d\d(\.\d+)?(Z| UTC)?`), "TIME"},
+	{regexp.MustCompile(`\b[A-Z2-7]{26}\b`), "OPERATION"},
+	{regexp.MustCompile(`"short": "[\w-]{8}"`), `"short": "SHORT"`},
+	{regexp.MustCompile(`"record": "[\w-]{8}"`), `"record": "SHORT"`},
+	{regexp.MustCompile(`\b[0-9a-f]{8}-[0-9a-f]{4}-8[0-9a-f]{3}-[0-9a-f]{4}-[0-9a-f]{12}\b`), "DERIVED-KEY"},
+	{regexp.MustCompile(`"took_ms": \d+`), `"took_ms": 1`},
+	{regexp.MustCompile(`"(oldest_s|bytes_estimate)": \d+`), `"$1": 0`},
+	{regexp.MustCompile(`about \d+ bytes`), "about N bytes"},
+	{regexp.MustCompile(`\b\d+(\.\d+)?(ms|µs|s)\b`), "DURATION"},
+	{regexp.MustCompile(` {2,}`), "  "},
+}
+
+func scrubbed(s string) string {
+	for _, sc := range scrubs {
+		s = sc.re.ReplaceAllString(s, sc.to)
+	}
+	return s
+}

@@ -1,0 +1,243 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net/http"
+	"regexp"
+	"strings"
+	"time"
+
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
+	"github.com/spf13/pflag"
+
+	"github.com/samekey/samekey/dynamo/stream"
+	"github.com/samekey/samekey/idem"
+	"github.com/samekey/samekey/idem/store"
+	"github.com/samekey/samekey/internal/explain"
+)
+
+const refHelp = `REF names a record: its partition key (v1#NAMESPACE#HASH), the id of its operation,
+the id of a job (OPERATION.PHASE.INDEX), a derived key (the UUID that the provider
+got), or the short name of the record in a log line. A customer's key needs --key and
+--scope instead; --key - reads the key from standard input, so that it is in no
+history of a shell. The key is never printed.
+
+--scope is the caller as the handler's configuration names it: jwt:SUBJECT or
+iam:SUBJECT for an authorizer's subject, the result of Options.Scope, or none for
+requests without a verified identity. tenant:T| stands before it in a function with
+tenants, operation:NAME| before that for Request.Operation. A record shows its own.
+
+A partition key, and --key with --scope, cost one read. Anything else is looked for in
+the index of what waits for people, and then by a scan of the whole table.`
+
+// finder finds the record that a person means.
+type finder struct {
+	op       *operator
+	progress *progress
+
+	key, scope, route string
+	services          []string
+	since             time.Duration
+	pages             float64
+	segments          int
+	noScan            bool
+}
+
+func newFinder(op *operator, fs *pflag.FlagSet) *finder {
+	f := &finder{op: op, progress: newProgress(op.env, fs)}
+	fs.StringVar(&f.key, "key", "", "the customer's `KEY`; - reads it from standard input")
+	fs.StringVar(&f.scope, "scope", "", "the `SCOPE` of the key, such as jwt:SUBJECT; none for callers without a verified identity")
+	fs.StringVar(&f.route, "key-route", "", "the `ROUTE` of the key, if Options.ScopeRoute is set")
+	fs.StringArrayVar(&f.services, "service", nil, "for a derived key: a `SERVICE` or SERVICE/STEP of tx.Key, to find finished operations too; may be repeated")
+	fs.DurationVar(&f.since, "since", 0, "look only at records with an attempt in the last `TIME`, such as 2h")
+	fs.Float64Var(&f.pages, "pages", 8, "of a scan: pages of 1 MB a second, each of 128 read units")
+	fs.IntVar(&f.segments, "segments", 8, "of a scan: the parts that are read at once")
+	fs.BoolVar(&f.noScan, "no-scan", false, "don't scan the table: fail if the index doesn't have it")
+	return f
+}
+
+// check finds mistakes of the call before anything is sent.
+func (f *finder) check(args []string) error {
+	switch {
+	case f.key != "" && f.scope == "":
+		return wrongCallf("--key needs --scope: jwt:SUBJECT, iam:SUBJECT, the handler's own, or none")
+	case f.key == "" && f.scope != "":
+		return wrongCallf("--scope needs --key")
+	case f.key != "" && len(args) > 0:
+		return wrongCallf("give REF, or --key and --scope, not both")
+	case f.key == "" && len(args) == 0:
+		return wrongCallf("which record? Give REF, or --key and --scope")
+	case f.pages <= 0 || f.segments < 1 || f.segments > 1000 || f.since < 0:
+		return wrongCallf("--pages is above 0, --segments 1 to 1000, --since not negative")
+	}
+	return nil
+}
+
+// errNotFound ends with exit code 3.
+func notFound(what string) error { return exitWith(exitFound, errors.New(what)) }
+
+// find returns the record that is meant. Without one it ends with exit code 3.
+func (f *finder) find(ctx context.Context, args []string) (*store.Record, error) {
+	if f.key != "" {
+		pk, err := f.keyed(ctx)
+		if err != nil {
+			return nil, err
+		}
+		return f.op.load(ctx, pk, "no record has this key under this scope in the namespace "+fmt.Sprintf("%q", f.op.namespace))
+	}
+	ref := args[0]
+	if strings.Count(ref, "#") == 2 {
+		return f.op.load(ctx, ref, "there is no record "+printable(ref))
+	}
+	w, in, err := f.wanted(ref)
+	if err != nil {
+		return nil, err
+	}
+	pk, err := f.waiting(ctx, in)
+	if err == nil && pk == "" {
+		pk, err = f.scan(ctx, w)
+	}
+	if err != nil {
+		return nil, err
+	}
+	return f.op.load(ctx, pk, "the record has gone since it was found")
+}
+
+var (
+	isOperation = regexp.MustCompile(`^[A-Z2-7]{26}$`)
+	isJob       = regexp.MustCompile(`^([A-Z2-7]{26})\.\d+\.\d+$`)
+	isDerived   = regexp.MustCompile(`^[0-9a-f]{8}-[0-9a-f]{4}-8[0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]{12}$`)
+	isShort     = regexp.MustCompile(`^[A-Za-z0-9_-]{8}$`)
+)
+
+// wanted is what a scan looks for, and how an entry of the index is recognised.
+func (f *finder) wanted(ref string) (w stream.Wanted, in func(stream.Entry) bool, _ error) {
+	if f.since > 0 {
+		w.Since = f.op.env.now().Add(-f.since)
+	}
+	if m := isJob.FindStringSubmatch(ref); m != nil {
+		ref = m[1]
+	}
+	switch {
+	case isOperation.MatchString(ref):
+		w.ID = ref
+		return w, func(e stream.Entry) bool { return e.ID == ref }, nil
+	case isShort.MatchString(ref):
+		w.Short = ref
+		return w, func(e stream.Entry) bool { return e.Record == ref }, nil
+	case isDerived.MatchString(ref):
+		w.Match = func(r *store.Record) bool { return explain.Derives(r, ref, f.services...) }
+		return w, nil, nil
+	}
+	return w, nil, wrongCallf("%q is no partition key, operation, job, derived key or short name of a record; a customer's key needs --key and --scope", printable(ref))
+}
+
+// waiting looks for a record in the index of what waits for people.
+func (f *finder) waiting(ctx context.Context, in func(stream.Entry) bool) (string, error) {
+	if in == nil {
+		return "", nil
+	}
+	for e, err := range stream.NewWaiting(f.op.client, f.op.store).All(ctx) {
+		switch {
+		case errors.Is(err, stream.ErrNoIndex):
+			return "", nil
+		case err != nil:
+			return "", err
+		case in(e):
+			return e.PK, nil
+		}
+	}
+	return "", nil
+}
+
+// scan looks at the whole table, after it has said how much that is.
+func (f *finder) scan(ctx context.Context, w stream.Wanted) (string, error) {
+	if f.noScan {
+		return "", notFound("not among what waits for people; without --no-scan the whole table is scanned")
+	}
+	total := f.op.tellScan(ctx, f.pages)
+	f.progress.start("items seen")
+	defer f.progress.end()
+	pks, err := stream.Search(ctx, f.op.client, f.op.store, w, false, func(o *stream.SearchOptions) {
+		o.Segments, o.PagesPerSecond = f.segments, f.pages
+		o.Seen = func(n int64) { f.progress.at(n, total) }
+	})
+	switch {
+	case err != nil:
+		return "", err
+	case len(pks) == 0:
+		return "", notFound("no record matches; it may have expired")
+	}
+	return pks[0], nil
+}
+
+// tellScan says what a scan costs, from the table's description, which may be six hours
+// old. It returns the number of items; 0 if that is unknown.
+func (op *operator) tellScan(ctx context.Context, pages float64) int64 {
+	out, err := op.client.DescribeTable(ctx, &dynamodb.DescribeTableInput{TableName: &op.table})
+	if err != nil || out.Table == nil || out.Table.TableSizeBytes == nil || out.Table.ItemCount == nil {
+		op.env.note("a scan reads the whole table, by %g pages of 1 MB a second (128 read units each)", pages)
+		return 0
+	}
+	const page = 1 << 20
+	n := (*out.Table.TableSizeBytes + page - 1) / page
+	op.env.note("a scan reads the whole table: about %d items in %d pages, %d read units, %v at %g pages a second",
+		*out.Table.ItemCount, n, n*128, (time.Duration(float64(n) / pages * float64(time.Second))).Round(time.Second), pages)
+	return *out.Table.ItemCount
+}
+
+// load reads one record. Without one it ends with exit code 3.
+func (op *operator) load(ctx context.Context, pk, otherwise string) (*store.Record, error) {
+	rec, err := op.store.Load(ctx, pk)
+	if err == nil && rec == nil {
+		err = notFound(otherwise)
+	}
+	return rec, err
+}
+
+// keyed is the partition key of a customer's key. The engine itself makes it, so that
+// it is the one of the handlers.
+func (f *finder) keyed(ctx context.Context) (string, error) {
+	key := f.key
+	if key == "-" {
+		line, err := readLine(f.op.env.stdin)
+		if err != nil {
+			return "", wrongCallf("no key on standard input: %w", err)
+		}
+		key = line
+	}
+	probe := &probe{}
+	e := idem.New(probe, func(o *idem.Options) {
+		o.Namespace, o.ScopeRoute, o.Logger = f.op.namespace, f.route != "", slog.New(slog.DiscardHandler)
+	})
+	req := idem.Request{Key: key, Scope: f.scope, Route: f.route, Method: "POST"}
+	if f.scope == "none" {
+		req.Scope = ""
+	}
+	do := e.Do
+	if strings.Contains(key, " ") { // only a quoted header can have spaces
+		req.Header = http.Header{idem.KeyHeader: {`"` + strings.NewReplacer(`\`, `\\`, `"`, `\"`).Replace(key) + `"`}}
+		req.Key, do = "", e.Serve
+	}
+	_, err := do(ctx, req, func(context.Context) (idem.Response, error) { return idem.Response{}, errProbe })
+	if probe.pk == "" {
+		return "", wrongCall(err) // a key that no handler accepts
+	}
+	return probe.pk, nil
+}
+
+var errProbe = errors.New("only the key was asked for")
+
+// probe is a store that learns the partition key of a claim, and refuses it.
+type probe struct{ pk string }
+
+func (p *probe) Claim(_ context.Context, c store.Claim) (*store.Record, error) {
+	p.pk = c.Next.PK
+	return nil, errProbe
+}
+
+func (*probe) Commit(context.Context, store.Commit) (*store.Record, error) { return nil, errProbe }
+func (*probe) Load(context.Context, string) (*store.Record, error)         { return nil, errProbe }

@@ -1,0 +1,164 @@
+package main
+
+import (
+	"bufio"
+	"cmp"
+	"fmt"
+	"io"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/samekey/samekey/idem"
+	"github.com/samekey/samekey/idem/jobs"
+	"github.com/samekey/samekey/internal/explain"
+)
+
+func newGet(env environment) *cobra.Command {
+	var opt explain.Options
+	cmd := &cobra.Command{
+		Use:   "get {REF | --key KEY --scope SCOPE} [FLAGS]",
+		Short: "Explain one operation: what happened, and what comes next",
+		Long: "Tells the story of one operation from its record: attempts, phases, calls with\n" +
+			"their derived keys, jobs, answer, decisions of people, cost, and what comes next.\n\n" + refHelp,
+		Args: takes(0, 1),
+	}
+	fs := cmd.Flags()
+	op := newOperator(env, fs)
+	find := newFinder(op, fs)
+	fs.BoolVar(&opt.Data, "data", false, "with results of phases, args of jobs, the request and the answer, which may be personal")
+	fs.DurationVar(&opt.Grace, "grace", jobs.DefaultGrace, "the completer's grace")
+	fs.DurationVar(&opt.Retention, "retention", idem.DefaultRetention, "the application's retention")
+	cmd.RunE = func(cmd *cobra.Command, args []string) error {
+		if err := find.check(args); err != nil {
+			return err
+		}
+		if err := op.open(cmd.Context()); err != nil {
+			return err
+		}
+		rec, err := find.find(cmd.Context(), args)
+		if err != nil {
+			return err
+		}
+		opt.Now = env.now()
+		story := explain.Of(rec, opt)
+		if op.json {
+			return env.printJSON(story)
+		}
+		return env.printStory(story)
+	}
+	return exitCodes(cmd, map[int]string{exitFound: "there is no such record"})
+}
+
+// readLine reads one line, without its end.
+func readLine(r io.Reader) (string, error) {
+	line, err := bufio.NewReader(r).ReadString('\n')
+	if line = strings.TrimRight(line, "\r\n"); line != "" {
+		return line, nil
+	}
+	return "", err
+}
+
+// at is a time in a table.
+func at(t time.Time) string {
+	if t.IsZero() {
+		return "unknown"
+	}
+	return t.UTC().Format("2006-01-02 15:04:05.000")
+}
+
+// printStory prints a story for people. Times are in UTC.
+func (e environment) printStory(s *explain.Story) error {
+	fact := func(name, value string) {
+		if value != "" {
+			fmt.Fprintf(e.stdout, "%-10s %s\n", name, printable(value))
+		}
+	}
+	fact("record", s.Record)
+	fact("operation", s.Operation)
+	fact("route", s.Route)
+	fact("scope", s.Scope)
+	fact("handler", strings.TrimSuffix(s.Function+"/"+s.Handler, "/"))
+	fact("tenant", s.Tenant)
+	fact("claimed", at(s.Claimed)+" UTC")
+	fact("state", s.State)
+	fmt.Fprintf(e.stdout, "\n%s\n", printable(s.Summary))
+	section := func(title string, head []string, rows [][]string) error {
+		if len(rows) == 0 {
+			return nil
+		}
+		fmt.Fprintf(e.stdout, "\n%s\n", title)
+		return e.printTable(head, rows)
+	}
+	var rows [][]string
+	for i, a := range s.Attempts {
+		rows = append(rows, []string{fmt.Sprint(i + 1), a.By, at(a.Began), a.Function, a.End, cmp.Or(a.Error, a.Note)})
+	}
+	err := section("Attempts", []string{"N", "BY", "BEGAN", "FUNCTION", "END", "WHY"}, rows)
+	rows = nil
+	for _, p := range s.Phases {
+		took, result := "unknown", string(p.Result)
+		if p.TookMS > 0 {
+			took = (time.Duration(p.TookMS) * time.Millisecond).String()
+		}
+		if p.Unknown {
+			result = "OUTCOME UNKNOWN: the call may have been made"
+		}
+		rows = append(rows, []string{p.Name, at(p.Committed), took, result})
+	}
+	err = cmp.Or(err, section("Phases", []string{"NAME", "COMMITTED", "TOOK", "RESULT"}, rows))
+	rows = nil
+	for _, c := range s.Calls {
+		name := c.Service
+		if c.Step != "" {
+			name += ", " + c.Step
+		} else {
+			name += fmt.Sprintf(" #%d", c.Number)
+		}
+		rows = append(rows, []string{name, c.Key, c.State, at(c.Since)})
+	}
+	err = cmp.Or(err, section("Calls, with their derived keys", []string{"CALL", "KEY", "STATE", "SENT NO EARLIER THAN"}, rows))
+	if s.CallsNote != "" {
+		fmt.Fprintf(e.stdout, "\nCalls: %s.\n", printable(s.CallsNote))
+	}
+	rows = nil
+	for _, j := range s.Jobs {
+		rows = append(rows, []string{j.ID, j.Kind, j.Phase, j.State, fmt.Sprint(j.Tries), j.Reason, string(j.Args)})
+	}
+	err = cmp.Or(err, section("Jobs that are not delivered", []string{"ID", "KIND", "PHASE", "STATE", "TRIES", "WHY", "ARGS"}, rows))
+	if a := s.Answer; a != nil {
+		fmt.Fprintf(e.stdout, "\nAnswer: %d, %d bytes %s.\n", a.Status, a.Bytes, a.Stored)
+		for name, values := range a.Header {
+			fmt.Fprintf(e.stdout, "  %s: %s\n", printable(name), printable(strings.Join(values, ", ")))
+		}
+		if a.Body != "" {
+			fmt.Fprintf(e.stdout, "  %s\n", printable(a.Body))
+		}
+	}
+	if r := s.Request; r != nil {
+		line := strings.TrimSpace(r.Method + " " + r.Path)
+		if r.Query != "" {
+			line += "?" + r.Query
+		}
+		fmt.Fprintf(e.stdout, "\nRequest, stored for the completer: %s\n", printable(line))
+		if r.Body != "" {
+			fmt.Fprintf(e.stdout, "  %s\n", printable(r.Body))
+		}
+	}
+	rows = nil
+	for _, d := range s.Decisions {
+		rows = append(rows, []string{at(d.At), d.By, d.What, d.From, d.To})
+	}
+	err = cmp.Or(err, section("Decisions of people", []string{"AT", "BY", "DECISION", "FROM", "TO"}, rows))
+	fmt.Fprintf(e.stdout, "\nCost so far: %d writes; about %d write units for a record of about %d bytes.\n", s.Cost.Writes, s.Cost.Units, s.Cost.Bytes)
+	rows = nil
+	for _, n := range s.Next {
+		when := "any time"
+		if !n.When.IsZero() {
+			when = at(n.When)
+		}
+		rows = append(rows, []string{when, n.Who, n.What, n.Command})
+	}
+	return cmp.Or(err, section("Next", []string{"WHEN", "WHO", "WHAT", "COMMAND"}, rows))
+}

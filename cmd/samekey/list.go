@@ -1,0 +1,224 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"maps"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
+	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
+
+	"github.com/samekey/samekey/dynamo/stream"
+	"github.com/samekey/samekey/idem/jobs"
+)
+
+// lister has the flags of list.
+type lister struct {
+	op       *operator
+	progress *progress
+	why      []string
+	route    string
+	older    time.Duration
+	max      int
+	scan     bool
+	pages    float64
+	grace    time.Duration
+}
+
+// listed is the report of list.
+type listed struct {
+	// From says where the entries come from: index or scan.
+	From     string                      `json:"from"`
+	Complete bool                        `json:"complete"`
+	Scanned  int                         `json:"scanned,omitempty"`
+	ByWhy    map[stream.Why]stream.Tally `json:"by_why"` // of all that match
+	Entries  []stream.Entry              `json:"entries"`
+}
+
+func newList(env environment) *cobra.Command {
+	l := &lister{}
+	cmd := &cobra.Command{
+		Use:   "list [FLAGS]",
+		Short: "List what waits for people, the oldest first",
+		Long: `Lists what waits for people, from the table's index of it. With --scan, or without an
+index, it reads the whole table slowly, and lists everything that is left undone: also
+abandoned operations and late jobs, which the worker ends.`,
+		Args: takes(0, 0),
+	}
+	fs := cmd.Flags()
+	l.op = newOperator(env, fs)
+	l.register(env, fs)
+	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
+		if l.max < 0 || l.pages <= 0 || l.grace < 0 || l.older < 0 {
+			return wrongCallf("--max, --grace and --older are not negative, --pages is above 0")
+		}
+		if err := l.op.open(cmd.Context()); err != nil {
+			return err
+		}
+		rep, err := l.list(cmd.Context())
+		if rep == nil {
+			return err
+		}
+		if l.op.json {
+			if perr := env.printJSON(rep); perr != nil {
+				return perr
+			}
+			return err
+		}
+		if perr := l.print(rep); perr != nil {
+			return perr
+		}
+		return err
+	}
+	return exitCodes(cmd, map[int]string{exitFailed: "failed, or the list is incomplete"})
+}
+
+func (l *lister) register(env environment, fs *pflag.FlagSet) {
+	l.progress = newProgress(env, fs)
+	fs.StringSliceVar(&l.why, "why", nil, "only these `REASONS`, separated by commas: unknown, stuck, blocked, parked, unreadable; with --scan also open, no_request, expiring, undelivered, unsettled")
+	fs.StringVar(&l.route, "route", "", "only operations of this `ROUTE`")
+	fs.DurationVar(&l.older, "older", 0, "only entries that are older than `TIME`")
+	fs.IntVar(&l.max, "max", 1000, "the most entries to print; all are counted")
+	fs.BoolVar(&l.scan, "scan", false, "scan the table for everything that is left undone")
+	fs.Float64Var(&l.pages, "pages", 4, "of a scan: pages a second; a page of 500 records of 1 KB takes 64 read units")
+	fs.DurationVar(&l.grace, "grace", jobs.DefaultGrace, "of a scan: the completer's grace")
+}
+
+// list returns nil only with an error.
+func (l *lister) list(ctx context.Context) (*listed, error) {
+	if !l.scan {
+		rep, err := l.index(ctx)
+		if !errors.Is(err, stream.ErrNoIndex) {
+			return rep, err
+		}
+		l.op.env.note("the table has no index of what waits for people: the whole table is read")
+	}
+	return l.sweep(ctx)
+}
+
+func (l *lister) index(ctx context.Context) (*listed, error) {
+	var only []stream.Why
+	for _, why := range l.why {
+		if !slices.Contains(stream.WaitingWhys(), stream.Why(why)) {
+			return nil, wrongCallf("--why %s is not in the index; --scan looks for it", printable(why))
+		}
+		only = append(only, stream.Why(why))
+	}
+	rep := &listed{From: "index", ByWhy: make(map[stream.Why]stream.Tally), Entries: []stream.Entry{}}
+	l.progress.start("entries read")
+	defer l.progress.end()
+	n := int64(0)
+	for e, err := range stream.NewWaiting(l.op.client, l.op.store, func(o *stream.WaitingOptions) { o.Only, o.Now = only, l.op.env.now }).All(ctx) {
+		if err != nil {
+			if n == 0 {
+				return nil, err
+			}
+			return rep, err
+		}
+		n++
+		l.progress.at(n, 0)
+		l.add(rep, e)
+	}
+	rep.Complete = true
+	return rep, nil
+}
+
+func (l *lister) sweep(ctx context.Context) (*listed, error) {
+	total := l.op.tellScan(ctx, l.pages)
+	l.progress.start("items seen")
+	defer l.progress.end()
+	api := &counted{ScanAPI: l.op.client, seen: func(n int64) { l.progress.at(n, total) }}
+	got, err := stream.NewSweep(api, l.op.store, func(o *stream.SweepOptions) {
+		o.MaxEntries, o.PagesPerSecond, o.Grace, o.Now = 1<<30, l.pages, l.grace, l.op.env.now
+		o.Logger = slog.New(slog.DiscardHandler) // what it would say is printed
+	}).List(ctx)
+	if err == nil && !got.Complete {
+		if err = ctx.Err(); err == nil {
+			err = errors.New("the table was not seen to its end")
+		}
+	}
+	rep := &listed{From: "scan", Complete: err == nil, Scanned: got.Scanned, ByWhy: make(map[stream.Why]stream.Tally), Entries: []stream.Entry{}}
+	for _, e := range got.Entries {
+		if len(l.why) == 0 || slices.Contains(l.why, string(e.Why)) {
+			l.add(rep, e)
+		}
+	}
+	return rep, err
+}
+
+// add adds an entry that the flags ask for.
+func (l *lister) add(rep *listed, e stream.Entry) {
+	age := l.age(e)
+	if l.route != "" && e.Route != l.route || age < l.older {
+		return
+	}
+	t := rep.ByWhy[e.Why]
+	t.Count++
+	t.Oldest = max(t.Oldest, int64(age/time.Second))
+	rep.ByWhy[e.Why] = t
+	if len(rep.Entries) < l.max {
+		rep.Entries = append(rep.Entries, e)
+	}
+}
+
+// age is for how long an entry has waited for people, or been left alone.
+func (l *lister) age(e stream.Entry) time.Duration {
+	switch {
+	case !e.Since.IsZero():
+		return l.op.env.now().Sub(e.Since)
+	case !e.Run.IsZero():
+		return e.Age(l.op.env.now())
+	}
+	return 0
+}
+
+func (l *lister) print(rep *listed) error {
+	var rows [][]string
+	for _, e := range rep.Entries {
+		where := e.Phase
+		if e.Job != "" {
+			where = "job " + e.ID + "." + e.Job + " " + e.Kind
+		}
+		rows = append(rows, []string{string(e.Why), l.age(e).Round(time.Second).String(), fmt.Sprint(e.Tries), e.Route, where, e.PK, e.LastErr})
+	}
+	if err := l.op.env.printTable([]string{"WHY", "AGE", "TRIES", "ROUTE", "AT", "RECORD", "ERROR"}, rows); err != nil {
+		return err
+	}
+	var counts []string
+	for _, why := range slices.Sorted(maps.Keys(rep.ByWhy)) {
+		counts = append(counts, fmt.Sprintf("%s: %d", why, rep.ByWhy[why].Count))
+	}
+	switch {
+	case !rep.Complete:
+		counts = append(counts, "the list is incomplete")
+	case len(rep.ByWhy) == 0:
+		counts = append(counts, "nothing waits for people")
+	}
+	if rep.From == "scan" {
+		counts = append(counts, fmt.Sprintf("%d items seen", rep.Scanned))
+	}
+	l.op.env.note("%s", strings.Join(counts, "; "))
+	return nil
+}
+
+// counted counts the items of a scan.
+type counted struct {
+	stream.ScanAPI
+	n    int64
+	seen func(int64)
+}
+
+func (c *counted) Scan(ctx context.Context, in *dynamodb.ScanInput, optFns ...func(*dynamodb.Options)) (*dynamodb.ScanOutput, error) {
+	out, err := c.ScanAPI.Scan(ctx, in, optFns...)
+	if err == nil {
+		c.n += int64(out.ScannedCount)
+		c.seen(c.n)
+	}
+	return out, err
+}

@@ -1,0 +1,375 @@
+package main
+
+import (
+	"cmp"
+	"context"
+	"encoding/json"
+	"errors"
+	"io"
+	"net/http"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/samekey/samekey/dynamo/stream"
+	"github.com/samekey/samekey/idem"
+	"github.com/samekey/samekey/idem/jobs"
+	"github.com/samekey/samekey/idem/store"
+	"github.com/samekey/samekey/internal/explain"
+	"github.com/samekey/samekey/internal/redact"
+)
+
+// A record is found by everything that a person may have in hand, and the customer's
+// key is not in what is printed.
+func TestGetByEverything(t *testing.T) {
+	d := newDesk(t)
+	rec := d.stuck(t)
+	for name, args := range map[string][]string{
+		"key":       {"--key", customersKey, "--scope", "jwt:jane"},
+		"record":    {rec.PK},
+		"operation": {rec.ID},
+		"job":       {rec.ID + ".0.0"},
+		"derived":   {d.keys[0], "--pages", "1000"},
+		"short":     {redact.Record(rec.PK), "--since", "1h"},
+	} {
+		var s explain.Story
+		out := d.ok(t, append([]string{"get", "--json"}, args...)...)
+		if err := json.Unmarshal([]byte(out), &s); err != nil || s.Record != rec.PK || s.State != "stuck" {
+			t.Errorf("%s: %v in %s", name, err, out)
+		}
+		if strings.Contains(out, customersKey) || strings.Contains(out, "secret") {
+			t.Errorf("%s: shows a key or data: %s", name, out)
+		}
+	}
+	if code, stdout, stderr := callWith(t, customersKey+"\n", d.env, "get", "--key", "-", "--scope", "jwt:jane"); code != 0 || strings.Contains(stdout+stderr, customersKey) {
+		t.Errorf("code %d: %s%s", code, stdout, stderr)
+	}
+	golden(t, "get.txt", scrubbed(d.ok(t, "get", rec.PK)))
+	golden(t, "get.json", scrubbed(d.ok(t, "get", "--json", rec.PK)))
+	golden(t, "get-data.txt", scrubbed(d.ok(t, "get", "--data", rec.PK)))
+	golden(t, "list.txt", scrubbed(d.ok(t, "list")))
+	golden(t, "list.json", scrubbed(d.ok(t, "list", "--json")))
+	// A key in doubt of a released record isn't in the index: the scan finds it.
+	d.fails(t, 3, "not among what waits", "get", "--no-scan", "AAAAAAAAAAAAAAAAAAAAAAAAAA")
+	d.fails(t, 3, "no record matches", "get", "--pages", "1000", "AAAAAAAAAAAAAAAAAAAAAAAAAA")
+	d.fails(t, 3, "no record matches", "get", "--pages", "1000", "--since", "1ms", "AAAAAAAA")
+	d.fails(t, 3, "no record has this key", "get", "--key", "another", "--scope", "jwt:jane")
+	d.fails(t, 3, "no record has this key", "get", "--key", customersKey, "--scope", "jwt:omar")
+	d.fails(t, 3, "there is no record", "get", "v1##nobody")
+	d.fails(t, 2, "needs --scope", "get", "--key", "k")
+	d.fails(t, 2, "which record?", "get")
+	d.fails(t, 2, "not both", "get", "--key", "k", "--scope", "none", rec.PK)
+	d.fails(t, 2, "is no partition key", "get", "nonsense\x1b[2J")
+}
+
+// The scopes that a person writes are those that the engine makes.
+func TestScopesAsTheEngineMakesThem(t *testing.T) {
+	t.Parallel()
+	for name, tt := range map[string]struct {
+		req   idem.Request
+		opts  func(*idem.Options)
+		scope string
+		flags func(*finder)
+	}{
+		"jwt":       {req: idem.Request{Identity: idem.Identity{Kind: "jwt", Subject: "a|b"}}, scope: "jwt:a|b"},
+		"iam":       {req: idem.Request{Identity: idem.Identity{Kind: "iam", Subject: "AIDA"}}, scope: "iam:AIDA"},
+		"none":      {scope: "none"},
+		"one scope": {opts: idem.OneScope, scope: "none"},
+		"a function's": {opts: func(o *idem.Options) {
+			o.Scope = func(context.Context, *idem.Request) (string, error) { return "acme", nil }
+		}, scope: "acme"},
+		"the request's":   {req: idem.Request{Scope: "shop:7"}, scope: "shop:7"},
+		"a tenant's":      {req: idem.Request{Tenant: "acme", Identity: idem.Identity{Kind: "jwt", Subject: "jane"}}, scope: "tenant:acme|jwt:jane"},
+		"an operation's":  {req: idem.Request{Operation: "refund", Scope: "acme"}, scope: "operation:refund|acme"},
+		"with its route":  {req: idem.Request{Scope: "acme", Route: "POST /rides"}, opts: func(o *idem.Options) { o.ScopeRoute = true }, scope: "acme", flags: func(f *finder) { f.route = "POST /rides" }},
+		"a quoted key":    {req: idem.Request{Scope: "acme", Key: "a key, with signs"}, scope: "acme"},
+		"nobody verified": {req: idem.Request{Header: http.Header{"Authorization": {"Bearer x"}}}, scope: "none"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			mem := &idem.MemoryStore{}
+			tt.req.Method = "POST"
+			if tt.req.Key == "" {
+				tt.req.Key = "k"
+			}
+			e := idem.New(mem, func(o *idem.Options) {
+				o.Namespace = "rides"
+				if tt.opts != nil {
+					tt.opts(o)
+				}
+			})
+			do := e.Do
+			if tt.req.Key == "a key, with signs" {
+				tt.req.Header, do = http.Header{"Idempotency-Key": {`"` + tt.req.Key + `"`}}, e.Serve
+				tt.req.Key = ""
+			}
+			if _, err := do(t.Context(), tt.req, func(context.Context) (idem.Response, error) { return idem.Response{Status: 201}, nil }); err != nil {
+				t.Fatal(err)
+			}
+			f := &finder{op: &operator{namespace: "rides"}, key: cmp.Or(tt.req.Key, "a key, with signs"), scope: tt.scope}
+			if tt.flags != nil {
+				tt.flags(f)
+			}
+			pk, err := f.keyed(t.Context())
+			if err != nil || mem.Records()[pk] == nil {
+				t.Errorf("%s, %v: none of %v", pk, err, mem.Records())
+			}
+		})
+	}
+}
+
+// A call with an unknown outcome: it was made, or it was not.
+func TestSettleACall(t *testing.T) {
+	for name, tt := range map[string]struct {
+		flags  []string
+		calls  int
+		charge string
+	}{
+		"made":       {[]string{"--result", `"ch_found"`}, 1, "ch_found"},
+		"not made":   {[]string{"--not-made"}, 2, "ch_new"},
+		"risk twice": {[]string{"--risk-twice"}, 2, "ch_new"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			d, calls := newDesk(t), 1
+			pk := d.stuck(t).PK
+			d.fails(t, 1, "samekey settle says so", "retry", "--yes", pk)
+			before := d.record(t)
+			d.ok(t, append([]string{"settle", "--dry-run", pk}, tt.flags...)...)
+			if now := d.record(t); now.Ver != before.Ver {
+				t.Error("a dry run wrote")
+			}
+			if out := d.ok(t, append([]string{"settle", "--yes", pk}, tt.flags...)...); !strings.Contains(out, "open") {
+				t.Errorf("printed %q", out)
+			}
+			d.fails(t, 1, "not stuck", append([]string{"settle", "--yes", pk}, tt.flags...)...)
+			res, err := d.pay(t.Context(), &calls)
+			if err != nil || string(res.Body) != tt.charge || calls != tt.calls {
+				t.Errorf("got %s, %v after %d calls", res.Body, err, calls)
+			}
+			got := d.record(t).Settled
+			if len(got) != 1 || got[0].By != "jane" || got[0].From != "stuck" || got[0].To != "released" || time.Since(got[0].At).Abs() > time.Hour {
+				t.Errorf("history %+v", got)
+			}
+		})
+	}
+}
+
+// What can't be undone is shown as the program will see it, and done only after a yes.
+func TestSettleAnswerAsks(t *testing.T) {
+	d, calls := newDesk(t), 1
+	pk := d.stuck(t).PK
+	ver := d.record(t).Ver
+	for name, tt := range map[string]struct {
+		args  []string
+		shown string
+	}{
+		"a text":      {[]string{"--result", `"ch\u005f1"`}, "The call of phase \"charge_created\" came to the text ch_1\n"},
+		"a number":    {[]string{"--result", `1e3`}, "came to the number 1e3\n"},
+		"null":        {[]string{"--result", `null`}, "came to null\n"},
+		"an object":   {[]string{"--result", `{"id":"ch_1"}`}, "came to an object:\n{\n  \"id\": \"ch_1\"\n}\n"},
+		"a list":      {[]string{"--result", `["ch_1"]`}, "came to a list:\n[\n  \"ch_1\"\n]\n"},
+		"not made":    {[]string{"--not-made"}, "charge_created\" had no effect. It is made once more.\n"},
+		"risk twice":  {[]string{"--risk-twice"}, "may then have its effect twice.\n"},
+		"an answer":   {[]string{"--answer", "410", "--body", "gone\x1b[2J"}, "POST /rides is over: its client gets 410 from now on, with 8 bytes:\ngone [2J\n"},
+		"the summary": {[]string{"--not-made"}, "Stuck, and waits for people: the outcome of phase"},
+	} {
+		for _, typed := range []string{"", "n\n", "yesterday\n"} {
+			code, stdout, stderr := callWith(t, typed, d.env, append([]string{"settle", pk}, tt.args...)...)
+			if code != 1 || stdout != "" || !strings.Contains(stderr, tt.shown) || !strings.Contains(stderr, "not confirmed") {
+				t.Errorf("%s, %q typed: code %d, %q, %q; want %q", name, typed, code, stdout, stderr, tt.shown)
+			}
+		}
+	}
+	d.fails(t, 2, "one of --answer", "settle", "--yes", pk)
+	d.fails(t, 2, "contradict", "settle", "--yes", "--not-made", "--risk-twice", pk)
+	d.fails(t, 2, "not JSON", "settle", "--yes", "--result", "ch_1", pk)
+	d.fails(t, 2, "--answer 99", "settle", "--yes", "--answer", "99", pk)
+	d.fails(t, 2, "no such file", "settle", "--yes", "--answer", "410", "--body-file", filepath.Join(t.TempDir(), "none"), pk)
+	d.fails(t, 2, "--retention is at least", "settle", "--yes", "--answer", "410", "--retention", "1m", pk)
+	who := d.env["USER"]
+	delete(d.env, "USER")
+	d.fails(t, 2, "who decides?", "settle", "--yes", "--answer", "410", pk)
+	d.env["USER"] = who
+	if now := d.record(t); now.Ver != ver {
+		t.Errorf("version %d: was written without a yes", now.Ver)
+	}
+	code, stdout, stderr := callWith(t, "Yes\n", d.env, "settle", "--key", customersKey, "--scope", "jwt:jane", "--answer", "410", "--body", `{"error":"refunded"}`, "--json")
+	if code != 0 || strings.Contains(stdout+stderr, customersKey) {
+		t.Fatalf("code %d, %s%s", code, stdout, stderr)
+	}
+	golden(t, "settle.json", scrubbed(stdout))
+	golden(t, "settle.stderr", scrubbed(stderr))
+	res, err := d.pay(t.Context(), &calls)
+	if err != nil || res.Status != 410 || string(res.Body) != `{"error":"refunded"}` || !res.Replayed || calls != 1 {
+		t.Errorf("got %+v, %v after %d calls", res, err, calls)
+	}
+	golden(t, "get-settled.txt", scrubbed(d.ok(t, "get", pk)))
+}
+
+// meanwhile is a person whose answer comes after somebody else's write.
+type meanwhile struct {
+	do    func()
+	typed io.Reader
+}
+
+func (m *meanwhile) Read(p []byte) (int, error) {
+	if m.do != nil {
+		m.do()
+		m.do = nil
+	}
+	return m.typed.Read(p)
+}
+
+// A record that moved while the person thought is left alone, by every command.
+func TestMovedRecordsAreRefused(t *testing.T) {
+	for name, args := range map[string][]string{
+		"settle": {"settle", "--answer", "410"}, "forget": {"forget", "--lose-work", "--lose-jobs"}, "not made": {"settle", "--not-made"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			d := newDesk(t)
+			rec := d.stuck(t)
+			var stderr, stdout strings.Builder
+			env := environment{stdout: &stdout, stderr: &stderr, getenv: func(n string) string { return d.env[n] }, stdin: &meanwhile{func() {
+				if err := d.engine.Settle(t.Context(), rec.PK, idem.Settlement{NotMade: true, By: "omar"}); err != nil {
+					t.Error(err)
+				}
+			}, strings.NewReader("y\n")}}
+			if code := run(t.Context(), env, append(args, rec.PK)); code != 1 || !strings.Contains(stderr.String(), "nothing was changed: look at it again") || stdout.String() != "" {
+				t.Errorf("code %d, %s%s", code, stdout.String(), stderr.String())
+			}
+			if now := d.record(t); now.State != store.Open || len(now.Settled) != 1 || now.Settled[0].By != "omar" {
+				t.Errorf("the record became %+v", now)
+			}
+		})
+	}
+}
+
+// A dead attempt's lease is given back, and the client's retry goes on at once; the
+// attempt itself can write nothing more.
+func TestRelease(t *testing.T) {
+	d := newDesk(t)
+	runs := 0
+	var lost error
+	_, err := d.engine.Do(t.Context(), request(), func(ctx context.Context) (idem.Response, error) {
+		if runs++; runs == 1 {
+			pk := d.record(t).PK
+			d.fails(t, 1, "an attempt holds it", "forget", "--yes", pk)
+			out := d.ok(t, "release", "--yes", pk)
+			golden(t, "release.txt", out)
+			d.fails(t, 1, "no attempt holds it", "release", "--yes", pk)
+			res, err := d.engine.Do(t.Context(), request(), func(context.Context) (idem.Response, error) {
+				return idem.Response{Status: 201, Body: []byte("retry")}, nil
+			})
+			if err != nil || string(res.Body) != "retry" {
+				t.Errorf("the retry got %s, %v", res.Body, err)
+			}
+			_, lost = idem.Atomic(ctx, "late", func(context.Context, *idem.Tx) (int, error) { return 1, nil })
+		}
+		return idem.Response{Status: 201, Body: []byte("dead")}, lost
+	})
+	if lost == nil {
+		t.Errorf("the attempt that was given up committed a phase, and got %v", err)
+	}
+	rec := d.record(t)
+	if string(rec.Response.Body) != "retry" || len(rec.Settled) != 1 || rec.Settled[0].What != "end the lease" || rec.Settled[0].From != "held" {
+		t.Errorf("got %+v", rec)
+	}
+}
+
+// A key is freed only with the losses that were agreed to, and a request with it runs
+// anew.
+func TestForget(t *testing.T) {
+	d, calls := newDesk(t), 1
+	rec := d.stuck(t)
+	d.fails(t, 1, "jobs that are not delivered", "forget", "--yes", rec.PK)
+	d.fails(t, 1, "committed work", "forget", "--yes", "--lose-jobs", rec.PK)
+	d.fails(t, 1, "not confirmed", "forget", "--lose-jobs", "--lose-work", rec.PK)
+	code, stdout, stderr := call(t, d.env, "forget", "--yes", "--lose-jobs", "--lose-work", rec.PK)
+	golden(t, "forget.txt", scrubbed(stdout+stderr))
+	if code != 0 {
+		t.Fatal(stderr)
+	}
+	now := d.record(t)
+	if now.Expires.IsZero() || now.Expires.After(time.Now()) || len(now.Settled) != 1 || now.Settled[0].To != "free" {
+		t.Errorf("got %+v", now)
+	}
+	d.fails(t, 1, "free already", "forget", "--yes", "--lose-jobs", "--lose-work", rec.PK)
+	if out := d.ok(t, "list"); out != "" {
+		t.Errorf("still listed: %s", out)
+	}
+	if res, err := d.pay(t.Context(), &calls); err != nil || string(res.Body) != "ch_new" || d.record(t).ID == rec.ID {
+		t.Errorf("got %+v, %v", res, err)
+	}
+}
+
+// A stuck operation without an unknown call is tried again.
+func TestRetry(t *testing.T) {
+	d := newDesk(t)
+	fails := true
+	do := func() (idem.Result, error) {
+		return d.engine.Do(t.Context(), request(), func(ctx context.Context) (idem.Response, error) {
+			if _, err := idem.Atomic(ctx, "ride_created", func(context.Context, *idem.Tx) (int, error) { return 1, nil }); err != nil || fails {
+				return idem.Response{}, errors.Join(err, errTimeout)
+			}
+			return idem.Response{Status: 201}, nil
+		})
+	}
+	if _, err := do(); err == nil {
+		t.Fatal("answered")
+	}
+	rec := d.record(t)
+	d.fails(t, 1, "it is not stuck", "retry", "--yes", rec.PK)
+	if err := d.engine.GiveUp(t.Context(), jobs.TicketFor(rec), "the bank is gone"); err != nil {
+		t.Fatal(err)
+	}
+	fails = false
+	if out := d.ok(t, "retry", "--yes", rec.ID); !strings.Contains(out, "open") {
+		t.Errorf("printed %s", out)
+	}
+	if res, err := do(); err != nil || res.Status != 201 {
+		t.Errorf("got %+v, %v", res, err)
+	}
+}
+
+// Parked jobs are handed out again, with the decision in the record; sweeps see them.
+func TestRedriveAndSweep(t *testing.T) {
+	d := newDesk(t)
+	if _, err := d.engine.Do(t.Context(), request(), func(ctx context.Context) (idem.Response, error) {
+		return idem.Response{Status: 201}, idem.Stage(ctx, idem.NewJob("mail", "jane's address"), idem.NewJob("mail", "omar's"))
+	}); err != nil {
+		t.Fatal(err)
+	}
+	rec := d.record(t)
+	d.fails(t, 1, "no such job is parked", "redrive", "--yes", rec.PK)
+	sink := jobs.SinkFunc(func(_ context.Context, job jobs.Delivery) error {
+		if strings.HasSuffix(job.JobID, ".0.0") {
+			return errors.New("550 no such\nuser\x1b[2J")
+		}
+		return jobs.ErrHeldBack
+	})
+	if _, err := stream.NewSweep(d.client, d.store, func(o *stream.SweepOptions) {
+		o.PagesPerSecond, o.Now = 1000, func() time.Time { return time.Now().Add(time.Hour) }
+		o.Drain = stream.NewDrain(d.store, sink, func(o *stream.DrainOptions) { o.MaxTries = 1 })
+	}).Run(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	golden(t, "list-parked.txt", scrubbed(d.ok(t, "list", "--scan", "--pages", "1000")))
+	golden(t, "get-parked.txt", scrubbed(d.ok(t, "get", rec.PK)))
+	golden(t, "sweep.txt", scrubbed(d.ok(t, "sweep", "--dry-run", "--pages", "1000")))
+	d.fails(t, 1, "no such job is parked", "redrive", "--yes", rec.PK, "0.1")
+	d.fails(t, 1, "another operation", "redrive", "--yes", rec.PK, "ANOTHER.0.0")
+	if out := d.ok(t, "redrive", "--yes", rec.ID+".0.0"); !strings.HasPrefix(out, "1 ") {
+		t.Errorf("printed %q", out)
+	}
+	now := d.record(t)
+	if now.Jobs["0.0"].Failed != "" || len(now.Settled) != 1 || now.Settled[0].By != "jane" || now.Settled[0].What != "redrive 0.0" || now.Settled[0].From != "kept" {
+		t.Errorf("got %+v", now)
+	}
+	if out := d.ok(t, "list"); out != "" {
+		t.Errorf("listed %s", out)
+	}
+	if out := d.ok(t, "sweep", "--pages", "1000", "--json"); !strings.Contains(out, `"complete": true`) {
+		t.Errorf("printed %s", out)
+	}
+}

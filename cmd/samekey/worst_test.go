@@ -1,0 +1,180 @@
+package main
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"io"
+	"net/http"
+	"regexp"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
+)
+
+// everyCommand are calls of the commands on a table that reach it.
+func everyCommand() [][]string {
+	const pk = "v1#rides#VgytXNOpVgytXNOpVgytXNOpVgytXNOpVgytXNOpVg0"
+	return [][]string{
+		{"get", pk},
+		{"get", "--key", customersKey, "--scope", "none"},
+		{"get", "--pages", "1000", "AAAAAAAAAAAAAAAAAAAAAAAAAA"},
+		{"list"},
+		{"list", "--scan", "--pages", "1000"},
+		{"retry", "--yes", pk},
+		{"settle", "--yes", "--answer", "410", pk},
+		{"release", "--yes", pk},
+		{"forget", "--yes", pk},
+		{"redrive", "--yes", pk},
+		{"sweep", "--pages", "1000"},
+	}
+}
+
+// The worst inputs of every command: no table, no rights, a throttled table. The
+// error of the service is told, nothing is said to be empty, and no key is shown.
+func TestWorstInputs(t *testing.T) {
+	bareAWS(t)
+	t.Setenv("AWS_REGION", "us-east-1")
+	t.Setenv("AWS_ACCESS_KEY_ID", "local")
+	t.Setenv("AWS_SECRET_ACCESS_KEY", "local")
+	for _, code := range []string{"ResourceNotFoundException", "AccessDeniedException", "ProvisionedThroughputExceededException"} {
+		var all strings.Builder
+		for _, args := range everyCommand() {
+			var stdout, stderr strings.Builder
+			env := environment{
+				stdin: strings.NewReader(""), stdout: &stdout, stderr: &stderr, http: refusing{code},
+				getenv: func(n string) string { return map[string]string{"IDEM_TABLE": "records", "USER": "jane"}[n] },
+			}
+			got := run(t.Context(), env, args)
+			if got != 1 || !strings.Contains(stderr.String(), code) || strings.Contains(stderr.String(), "nothing waits") || strings.Contains(stderr.String()+stdout.String(), customersKey) {
+				t.Errorf("%s: %v: code %d, %s%s", code, args, got, stdout.String(), stderr.String())
+			}
+			fmt.Fprintf(&all, "$ samekey %s\n%s%sexit code %d\n", strings.Join(args, " "), stdout.String(), requestID.ReplaceAllString(stderr.String(), "RequestID: ID"), got)
+		}
+		golden(t, "worst-"+code, segment.ReplaceAllString(strings.ReplaceAll(scrubbed(all.String()), customersKey, "KEY"), "segment N")) // segments come in any order
+	}
+	for _, args := range everyCommand() {
+		if code, _, stderr := call(t, map[string]string{"USER": "jane"}, args...); code != 2 || !strings.Contains(stderr, "which table") {
+			t.Errorf("%v without a table: code %d, %s", args, code, stderr)
+		}
+	}
+}
+
+// A record of another layout, or of another namespace, is not half understood.
+func TestUnknownLayout(t *testing.T) {
+	d := newDesk(t)
+	pk := d.stuck(t).PK
+	if _, err := d.client.UpdateItem(t.Context(), &dynamodb.UpdateItemInput{
+		TableName: aws.String(d.env["IDEM_TABLE"]), Key: map[string]types.AttributeValue{"pk": &types.AttributeValueMemberS{Value: pk}},
+		UpdateExpression: aws.String("SET v = :v"), ExpressionAttributeValues: map[string]types.AttributeValue{":v": &types.AttributeValueMemberN{Value: "99"}},
+	}); err != nil {
+		t.Fatal(err)
+	}
+	for _, args := range [][]string{
+		{"get", pk}, {"retry", "--yes", pk}, {"settle", "--yes", "--answer", "410", pk}, {"release", "--yes", pk}, {"forget", "--yes", pk}, {"redrive", "--yes", pk},
+	} {
+		d.fails(t, 1, "layout version 99 is not known to this program", args...)
+	}
+	if out := d.ok(t, "list", "--scan", "--pages", "1000"); !strings.Contains(out, "unreadable") {
+		t.Errorf("listed %s", out)
+	}
+}
+
+// paging is a table of 100,000 records that wait, in pages.
+type paging struct{ items, page int }
+
+func (p paging) Do(req *http.Request) (*http.Response, error) {
+	var in struct {
+		ExclusiveStartKey map[string]map[string]string
+		Segment, Limit    int
+		IndexName         string
+	}
+	body, err := io.ReadAll(req.Body)
+	if err == nil {
+		err = json.Unmarshal(body, &in)
+	}
+	if err != nil {
+		return nil, err
+	}
+	var out any
+	switch req.Header.Get("X-Amz-Target") {
+	case "DynamoDB_20120810.DescribeTable":
+		out = map[string]any{"Table": map[string]any{"ItemCount": p.items, "TableSizeBytes": p.items * 700}}
+	case "DynamoDB_20120810.Query":
+		return refusing{"ValidationException"}.index(req)
+	default:
+		from := 0
+		if k := in.ExclusiveStartKey["pk"]["S"]; k != "" {
+			_, err = fmt.Sscanf(k[len(k)-8:], "%d", &from)
+		}
+		of := p.items / 8
+		var items []any
+		for i := from; i < min(from+p.page, of); i++ {
+			items = append(items, waiting(in.Segment, i))
+		}
+		res := map[string]any{"Items": items, "Count": len(items), "ScannedCount": len(items)}
+		if from+p.page < of {
+			res["LastEvaluatedKey"] = map[string]any{"pk": map[string]string{"S": fmt.Sprintf("v1#rides#%d-%08d", in.Segment, from+p.page)}}
+		}
+		out = res
+	}
+	text, merr := json.Marshal(out)
+	if err != nil || merr != nil {
+		return nil, fmt.Errorf("%w, %w", err, merr)
+	}
+	return &http.Response{
+		StatusCode: http.StatusOK, Proto: "HTTP/1.1", ProtoMajor: 1, ProtoMinor: 1, Request: req,
+		Header: http.Header{"Content-Type": {"application/x-amz-json-1.0"}}, Body: io.NopCloser(bytes.NewReader(text)),
+	}, nil
+}
+
+// index says that the table has no index.
+func (r refusing) index(req *http.Request) (*http.Response, error) {
+	resp, err := r.Do(req)
+	resp.Body = io.NopCloser(strings.NewReader(`{"__type":"com.amazonaws#` + r.code + `","message":"The table does not have the specified index: waiting"}`))
+	return resp, err
+}
+
+func waiting(segment, i int) any {
+	s := func(v string) any { return map[string]string{"S": v} }
+	n := func(v int64) any { return map[string]string{"N": fmt.Sprint(v)} }
+	return map[string]any{
+		"pk": s(fmt.Sprintf("v1#rides#%d-%08d", segment, i)), "v": n(1), "st": s("stuck"), "owner": s("o"), "ver": n(2), "lease_ms": n(0), "fp": s("f"),
+		"id": s("OPERATION"), "jobs": map[string]any{"M": map[string]any{}}, "created_ms": n(1_800_000_000_000), "run_ms": n(1_800_000_000_000 + int64(i)), "keep": s("open"),
+		"route": s("POST /rides"), "last_err": s("the bank is gone\x1b[2J"),
+	}
+}
+
+// 100,000 records are counted, and as many listed as was asked for, with progress.
+func TestListOfAHundredThousand(t *testing.T) {
+	bareAWS(t)
+	t.Setenv("AWS_REGION", "us-east-1")
+	t.Setenv("AWS_ACCESS_KEY_ID", "local")
+	t.Setenv("AWS_SECRET_ACCESS_KEY", "local")
+	clock := time.UnixMilli(1_800_003_600_000)
+	var stdout, stderr strings.Builder
+	env := environment{
+		stdout: &stdout, stderr: &stderr, http: paging{100_000, 2500}, getenv: func(n string) string { return map[string]string{"IDEM_TABLE": "records"}[n] },
+		now: func() time.Time { clock = clock.Add(time.Millisecond); return clock },
+	}
+	if code := run(t.Context(), env, []string{"list", "--pages", "100000", "--max", "7", "--progress", "--json"}); code != 0 {
+		t.Fatalf("code %d: %s", code, stderr.String())
+	}
+	var got listed
+	if err := json.Unmarshal([]byte(stdout.String()), &got); err != nil {
+		t.Fatal(err)
+	}
+	if got.ByWhy["stuck"].Count != 100_000 || len(got.Entries) != 7 || !got.Complete || got.Scanned != 100_000 ||
+		!strings.Contains(stderr.String(), "about 100000 items in 67 pages") || !strings.Contains(stderr.String(), " of about 100000 items seen, ") {
+		t.Errorf("got %.600s %s", stdout.String(), stderr.String())
+	}
+}
+
+// requestID is of the service's errors.
+var requestID = regexp.MustCompile(`RequestID: [\w-]*`)
+
+var segment = regexp.MustCompile(`segment \d`)

@@ -1,0 +1,66 @@
+package idem
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/samekey/samekey/idem/jobs"
+	"github.com/samekey/samekey/idem/store"
+	"github.com/samekey/samekey/internal/state"
+)
+
+// EndLease ends the lease of the attempt that holds the operation of the ticket seen,
+// for an operator who knows that the attempt will not come back: the client's retry
+// then continues at once. An attempt that works all the same can write nothing more,
+// but its calls may still go out.
+//
+// EndLease returns [jobs.ErrMoved] if the record has been written since seen was made,
+// or if no attempt holds it. The record keeps who decided.
+func (e *Engine) EndLease(ctx context.Context, seen jobs.Ticket, by string) error {
+	return e.operate(ctx, "end lease", seen, func(rec *store.Record, now time.Time) (*store.Record, error) {
+		return state.LeaseEnded(rec, now, by)
+	})
+}
+
+// Loss says which losses an operator accepts; [Engine.Forget] refuses the others.
+type Loss = state.Loss
+
+// Forget frees the key of the operation of the ticket seen: the record expires, and a
+// request with the key runs anew, as another operation with other derived keys.
+// Without accepted, Forget refuses an operation that an attempt holds, that has
+// committed work or calls in doubt, or undelivered jobs; a sweep may still deliver
+// such jobs until the table's TTL removes the record. Errors are those of EndLease.
+func (e *Engine) Forget(ctx context.Context, seen jobs.Ticket, by string, accepted Loss) error {
+	return e.operate(ctx, "forget", seen, func(rec *store.Record, now time.Time) (*store.Record, error) {
+		return state.Forgotten(rec, now, by, accepted)
+	})
+}
+
+// operate writes an operator's change to a record that is as seen.
+func (e *Engine) operate(ctx context.Context, op string, seen jobs.Ticket, next func(*store.Record, time.Time) (*store.Record, error)) error {
+	a, err := e.operator(ctx, seen.PK)
+	if err != nil {
+		return err
+	}
+	rec, err := a.reads(ctx, a.end())
+	switch {
+	case err != nil:
+		return err
+	case rec == nil || rec.Owner != seen.Owner || rec.Ver != seen.Ver:
+		return a.fail(op, fmt.Errorf("%w: somebody has written it since it was looked at", jobs.ErrMoved))
+	}
+	to, err := next(rec, e.opt.Now())
+	if err != nil {
+		return a.fail(op, fmt.Errorf("%w: %w", jobs.ErrMoved, err))
+	}
+	// This attempt's owner fences a late write of the attempt that holds the record.
+	_, l, err := a.write(ctx, change{prev: rec, next: to}, a.end(), maxRounds)
+	switch {
+	case err != nil:
+		return a.unavailable(op, err)
+	case l != state.Landed:
+		return a.fail(op, jobs.ErrMoved)
+	}
+	return nil
+}

@@ -1,0 +1,91 @@
+package state
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/samekey/samekey/idem/store"
+)
+
+// ErrLives and its like say why people must not do a thing unless they ask for it.
+var (
+	ErrLives   = errors.New("an attempt holds it, and may be at work")
+	ErrJobs    = errors.New("it has jobs that are not delivered")
+	ErrWork    = errors.New("it has committed work, or calls that may have been made: a request with its key would do them again, under other derived keys")
+	ErrNoLease = errors.New("no attempt holds it")
+)
+
+// LeaseEnded returns rec with the lease of an attempt ended by an operator: the
+// attempt will not come back. Its calls are in doubt, as after a take-over, and its
+// late writes are refused, since the writer's owner fences them.
+func LeaseEnded(rec *store.Record, now time.Time, by string) (*store.Record, error) {
+	if rec.State != store.Open || rec.Lease.IsZero() || Over(rec.Expires, now) {
+		return nil, ErrNoLease
+	}
+	r := *rec
+	r.Lease, r.Run, r.LastErr = time.Time{}, Millis(now), "an operator ended its lease"
+	doubt(&r, With(rec.Doubts, store.AnyCall), doubtSince(rec))
+	r.Settled = Decided(rec, now, by, "end the lease", "released")
+	WaitFrom(&r, now)
+	return &r, nil
+}
+
+// Loss says which losses an operator accepts who forgets an operation.
+type Loss struct {
+	Held bool // its attempt may be at work
+	Work bool // committed phases, and calls that may have been made
+	Jobs bool // jobs that are not delivered
+}
+
+// Forgotten returns rec with its key free: it expired a minute ago, as a record that
+// an attempt has freed. TTL removes it later; until then it tells who forgot it.
+func Forgotten(rec *store.Record, now time.Time, by string, accepted Loss) (*store.Record, error) {
+	unfinished := rec.State != store.Done
+	switch {
+	case Over(rec.Expires, now):
+		return nil, errors.New("its key is free already")
+	case unfinished && rec.Lease.After(now) && !accepted.Held:
+		return nil, ErrLives
+	case len(rec.Jobs) > 0 && !accepted.Jobs:
+		return nil, ErrJobs
+	case unfinished && !accepted.Work && (len(rec.Phases) > 0 || len(rec.Doubts) > 0 || !rec.Lease.IsZero()):
+		return nil, ErrWork
+	}
+	r := *rec
+	r.Lease, r.Run, r.Blocked, r.Input = time.Time{}, Millis(now), false, nil
+	r.Keep, r.Expires, r.Until = store.KeepNothing, Seconds(now).Add(-time.Minute), time.Time{}
+	if unfinished {
+		r.State = store.Open
+	}
+	r.Settled = Decided(rec, now, by, "forget", "free")
+	WaitFrom(&r, now)
+	return &r, nil
+}
+
+// Lost says in words what a person gives up who forgets rec.
+func Lost(rec *store.Record, now time.Time) (all []string) {
+	if rec.State != store.Done && rec.Lease.After(now) {
+		all = append(all, "the attempt that holds it, and may be at work (--lose-attempt)")
+	}
+	names := make([]string, 0, len(rec.Phases))
+	for _, p := range rec.Phases {
+		names = append(names, p.Name)
+	}
+	if rec.State != store.Done && (len(names) > 0 || len(rec.Doubts) > 0 || !rec.Lease.IsZero()) {
+		all = append(all, fmt.Sprintf("its work: phases %q, and calls that may have been made. A request with the key does them AGAIN, under other derived keys (--lose-work)", names))
+	}
+	if rec.Response != nil {
+		all = append(all, fmt.Sprintf("its answer %d: a retry runs the request again", rec.Response.Status))
+	}
+	if len(rec.Jobs) > 0 {
+		kinds := make([]string, 0, len(rec.Jobs))
+		for _, j := range rec.Jobs {
+			kinds = append(kinds, j.Kind)
+		}
+		slices.Sort(kinds)
+		all = append(all, fmt.Sprintf("%d undelivered jobs, of the kinds %q (--lose-jobs)", len(rec.Jobs), slices.Compact(kinds)))
+	}
+	return all
+}
