@@ -185,7 +185,7 @@ func (op *operator) tellScan(ctx context.Context, pages float64) int64 {
 	const page = 1 << 20
 	n := (*out.Table.TableSizeBytes + page - 1) / page
 	op.env.note("a scan reads the whole table: about %d items in %d pages, %d read units, %v at %g pages a second",
-		*out.Table.ItemCount, n, n*128, (time.Duration(float64(n) / pages * float64(time.Second))).Round(time.Second), pages)
+		*out.Table.ItemCount, n, n*128, time.Duration(float64(n)/pages*float64(time.Second)).Round(time.Second), pages)
 	return *out.Table.ItemCount
 }
 

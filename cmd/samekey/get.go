@@ -5,6 +5,7 @@ import (
 	"cmp"
 	"fmt"
 	"io"
+	"strconv"
 	"strings"
 	"time"
 
@@ -91,12 +92,12 @@ func (e environment) printStory(s *explain.Story) error {
 		fmt.Fprintf(e.stdout, "\n%s\n", title)
 		return e.printTable(head, rows)
 	}
-	var rows [][]string
+	rows := make([][]string, 0, len(s.Attempts))
 	for i, a := range s.Attempts {
-		rows = append(rows, []string{fmt.Sprint(i + 1), a.By, at(a.Began), a.Function, a.End, cmp.Or(a.Error, a.Note)})
+		rows = append(rows, []string{strconv.Itoa(i + 1), a.By, at(a.Began), a.Function, a.End, cmp.Or(a.Error, a.Note)})
 	}
 	err := section("Attempts", []string{"N", "BY", "BEGAN", "FUNCTION", "END", "WHY"}, rows)
-	rows = nil
+	rows = make([][]string, 0, len(s.Phases))
 	for _, p := range s.Phases {
 		took, result := "unknown", string(p.Result)
 		if p.TookMS > 0 {
@@ -108,7 +109,7 @@ func (e environment) printStory(s *explain.Story) error {
 		rows = append(rows, []string{p.Name, at(p.Committed), took, result})
 	}
 	err = cmp.Or(err, section("Phases", []string{"NAME", "COMMITTED", "TOOK", "RESULT"}, rows))
-	rows = nil
+	rows = make([][]string, 0, len(s.Calls))
 	for _, c := range s.Calls {
 		name := c.Service
 		if c.Step != "" {
@@ -122,9 +123,9 @@ func (e environment) printStory(s *explain.Story) error {
 	if s.CallsNote != "" {
 		fmt.Fprintf(e.stdout, "\nCalls: %s.\n", printable(s.CallsNote))
 	}
-	rows = nil
+	rows = make([][]string, 0, len(s.Jobs))
 	for _, j := range s.Jobs {
-		rows = append(rows, []string{j.ID, j.Kind, j.Phase, j.State, fmt.Sprint(j.Tries), j.Reason, string(j.Args)})
+		rows = append(rows, []string{j.ID, j.Kind, j.Phase, j.State, strconv.Itoa(j.Tries), j.Reason, string(j.Args)})
 	}
 	err = cmp.Or(err, section("Jobs that are not delivered", []string{"ID", "KIND", "PHASE", "STATE", "TRIES", "WHY", "ARGS"}, rows))
 	if a := s.Answer; a != nil {
@@ -146,13 +147,13 @@ func (e environment) printStory(s *explain.Story) error {
 			fmt.Fprintf(e.stdout, "  %s\n", printable(r.Body))
 		}
 	}
-	rows = nil
+	rows = make([][]string, 0, len(s.Decisions))
 	for _, d := range s.Decisions {
 		rows = append(rows, []string{at(d.At), d.By, d.What, d.From, d.To})
 	}
 	err = cmp.Or(err, section("Decisions of people", []string{"AT", "BY", "DECISION", "FROM", "TO"}, rows))
 	fmt.Fprintf(e.stdout, "\nCost so far: %d writes; about %d write units for a record of about %d bytes.\n", s.Cost.Writes, s.Cost.Units, s.Cost.Bytes)
-	rows = nil
+	rows = make([][]string, 0, len(s.Next))
 	for _, n := range s.Next {
 		when := "any time"
 		if !n.When.IsZero() {

@@ -7,6 +7,7 @@ import (
 	"log/slog"
 	"maps"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 
@@ -179,13 +180,13 @@ func (l *lister) age(e stream.Entry) time.Duration {
 }
 
 func (l *lister) print(rep *listed) error {
-	var rows [][]string
+	rows := make([][]string, 0, len(rep.Entries))
 	for _, e := range rep.Entries {
 		where := e.Phase
 		if e.Job != "" {
 			where = "job " + e.ID + "." + e.Job + " " + e.Kind
 		}
-		rows = append(rows, []string{string(e.Why), l.age(e).Round(time.Second).String(), fmt.Sprint(e.Tries), e.Route, where, e.PK, e.LastErr})
+		rows = append(rows, []string{string(e.Why), l.age(e).Round(time.Second).String(), strconv.Itoa(e.Tries), e.Route, where, e.PK, e.LastErr})
 	}
 	if err := l.op.env.printTable([]string{"WHY", "AGE", "TRIES", "ROUTE", "AT", "RECORD", "ERROR"}, rows); err != nil {
 		return err

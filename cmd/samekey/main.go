@@ -45,7 +45,7 @@ func run(ctx context.Context, env environment, args []string) int {
 	if env.now == nil {
 		env.now = time.Now
 	}
-	root := newRoot(env)
+	root := newRoot(env) //nolint:contextcheck // commands get the context when they run
 	root.SetArgs(doubleDashed(root, args))
 	cmd, err := root.ExecuteContextC(ctx)
 	return tellExit(env, cmd, err)

@@ -43,6 +43,7 @@ With --check nothing is written, and the first line that differs is printed.`,
 	flags.BoolVar(&standalone, "standalone", false, "plain CloudFormation without local folders: the worker's program is in a bucket")
 	return exitCodes(cmd, map[int]string{exitDone: "written, or up to date", exitFailed: "failed, or FILE differs"})
 }
+
 func writeStack(env environment, file, want string, check, update bool) error {
 	text, err := os.ReadFile(file)
 	missing := errors.Is(err, fs.ErrNotExist)

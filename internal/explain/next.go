@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"fmt"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 
@@ -113,7 +114,7 @@ func open(r *store.Record, o Options) (string, []Next) {
 			{Who: "people", What: "or end the operation with an answer", Command: "samekey settle " + r.PK + " --answer STATUS --body TEXT"},
 		}
 	}
-	return strings.TrimSuffix(how, ".") + ".", append(all, leftOpen(r, o)...)
+	return strings.TrimSuffix(how, ".") + ".", slices.Concat(all, leftOpen(r, o))
 }
 
 // leftOpen says what becomes of an open operation whose client doesn't come back.
@@ -122,7 +123,7 @@ func leftOpen(r *store.Record, o Options) []Next {
 	var all []Next
 	switch waits {
 	case state.ForCompleter:
-		all = []Next{{When: utc(since), Who: "completer", What: "the completer takes it up, if no retry has come: try " + fmt.Sprint(r.Tries+1)}}
+		all = []Next{{When: utc(since), Who: "completer", What: "the completer takes it up, if no retry has come: try " + strconv.Itoa(r.Tries+1)}}
 	case state.ForItsClient:
 		all = []Next{{
 			When: utc(r.Run.Add(o.Retention)), Who: "people",
@@ -132,14 +133,15 @@ func leftOpen(r *store.Record, o Options) []Next {
 		all = []Next{{When: utc(r.Expires), Who: "time", What: "nothing is committed: the record expires, and the key is free"}}
 	case state.NotWaiting, state.ForOperator, state.ForProgram:
 	}
-	return append(all, jobsNext(r)...)
+	return slices.Concat(all, jobsNext(r))
 }
 
 func kept(r *store.Record) (string, []Next) {
-	all := []Next{{Who: "client", What: fmt.Sprintf("a retry is answered %d from the record", r.Response.Status)}}
-	end := r.Until.Add(r.Tombstone)
-	all = append(all, jobsNext(r)...)
-	all = append(all, Next{When: utc(end), Who: "time", What: "the record expires, if its last job is delivered by then; else with the delivery"})
+	all := slices.Concat(
+		[]Next{{Who: "client", What: fmt.Sprintf("a retry is answered %d from the record", r.Response.Status)}},
+		jobsNext(r),
+		[]Next{{When: utc(r.Until.Add(r.Tombstone)), Who: "time", What: "the record expires, if its last job is delivered by then; else with the delivery"}},
+	)
 	parked := 0
 	for name := range r.Jobs {
 		if !state.Pending(r, name) {
@@ -184,7 +186,7 @@ func count(n int, singular, plural string) string {
 	if n == 1 {
 		plural = singular
 	}
-	return fmt.Sprint(n) + " " + plural
+	return strconv.Itoa(n) + " " + plural
 }
 
 func orNothing(s string) string {
