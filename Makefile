@@ -13,7 +13,7 @@ GOARCH_x86_64 := amd64
 HOSTARCH      := $(if $(filter arm64 aarch64,$(shell uname -m)),arm64,x86_64)
 LOCALFLAGS    ?=
 # The modules in this repository besides its own.
-MODULES       := examples/shop otel internal/tools/supply
+MODULES       := examples/shop otel kms internal/tools/supply
 # Static, small, reproducible: see docs/decisions/0004-build-flags.md
 BUILD         := CGO_ENABLED=0 GOOS=linux GOARCH=$(GOARCH_$(ARCH)) go build -trimpath -buildvcs=false -ldflags=-s -tags=lambda.norpc
 

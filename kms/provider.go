@@ -1,0 +1,119 @@
+package kms
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"regexp"
+	"slices"
+	"time"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/service/kms"
+	"github.com/aws/aws-sdk-go-v2/service/kms/types"
+
+	"github.com/samekey/samekey/seal"
+)
+
+// API is the part of *kms.Client that a Provider uses.
+type API interface {
+	GenerateDataKey(context.Context, *kms.GenerateDataKeyInput, ...func(*kms.Options)) (*kms.GenerateDataKeyOutput, error)
+	Decrypt(context.Context, *kms.DecryptInput, ...func(*kms.Options)) (*kms.DecryptOutput, error)
+}
+
+var (
+	_ API           = (*kms.Client)(nil)
+	_ seal.Provider = (*Provider)(nil)
+)
+
+// Provider is a [seal.Provider] with data keys of AWS KMS. It is safe for concurrent
+// use. The client's retries, time-outs and the call's context bound each call.
+type Provider struct {
+	api  API
+	key  string
+	keys []string
+	opt  Options
+}
+
+// Options are a provider's settings; the zero value is the default.
+type Options struct {
+	// Former are the ARNs of further keys whose data keys may be opened: those that
+	// were used before a rotation. KMS's own yearly rotation keeps the ARN and needs
+	// nothing here. A record that names any other key is not opened, so nobody can
+	// pass off data keys of a key of their own.
+	Former []string
+	// Context is the encryption context of all data keys, for instance the table and
+	// the application. It is not secret; policies and CloudTrail show it. After a
+	// change, earlier records can't be opened. Default: none.
+	Context map[string]string
+	// Timeout ends a call, with its retries, before its context does. Default: 5
+	// seconds.
+	Timeout time.Duration
+}
+
+const defaultTimeout = 5 * time.Second
+
+var keyARN = regexp.MustCompile(`^arn:aws[a-z-]*:kms:[a-z0-9-]+:[0-9]{12}:key/[a-zA-Z0-9-]+$`)
+
+// New returns a provider whose data keys are wrapped by key, the ARN of a symmetric
+// key. An alias won't do, since records name their key. New makes no calls.
+func New(api API, key string, optFns ...func(*Options)) (*Provider, error) {
+	opt := Options{Timeout: defaultTimeout}
+	for _, fn := range optFns {
+		fn(&opt)
+	}
+	if api == nil {
+		return nil, errors.New("kms: New: api is nil; pass a client of KMS")
+	}
+	keys := append([]string{key}, opt.Former...)
+	for _, k := range keys {
+		if !keyARN.MatchString(k) {
+			return nil, fmt.Errorf("kms: New: %q is not the ARN of a key, as arn:aws:kms:REGION:ACCOUNT:key/ID", k)
+		}
+	}
+	if opt.Timeout <= 0 {
+		return nil, errors.New("kms: New: Options.Timeout must be positive")
+	}
+	opt.Context = maps.Clone(opt.Context)
+	return &Provider{api: api, key: key, keys: keys, opt: opt}, nil
+}
+
+// Generate implements [seal.Provider] by one call of GenerateDataKey.
+func (p *Provider) Generate(ctx context.Context) (seal.DataKey, error) {
+	ctx, cancel := context.WithTimeout(ctx, p.opt.Timeout)
+	defer cancel()
+	out, err := p.api.GenerateDataKey(ctx, &kms.GenerateDataKeyInput{KeyId: &p.key, KeySpec: types.DataKeySpecAes256, EncryptionContext: p.opt.Context})
+	if err != nil {
+		return seal.DataKey{}, fmt.Errorf("kms: generate: %w", err)
+	}
+	return seal.DataKey{KeyID: p.key, Plain: out.Plaintext, Wrapped: out.CiphertextBlob}, nil
+}
+
+// Open implements [seal.Provider] by one call of Decrypt. A key that the options don't
+// name isn't called.
+func (p *Provider) Open(ctx context.Context, keyID string, wrapped []byte) ([]byte, error) {
+	if !slices.Contains(p.keys, keyID) {
+		return nil, fmt.Errorf("kms: the key %q is neither the current one nor in Options.Former", keyID)
+	}
+	ctx, cancel := context.WithTimeout(ctx, p.opt.Timeout)
+	defer cancel()
+	out, err := p.api.Decrypt(ctx, &kms.DecryptInput{KeyId: &keyID, CiphertextBlob: wrapped, EncryptionContext: p.opt.Context})
+	if err != nil {
+		return nil, openError(err)
+	}
+	if aws.ToString(out.KeyId) != keyID {
+		return nil, fmt.Errorf("kms: %w: it was opened by the key %q", seal.ErrInvalid, aws.ToString(out.KeyId))
+	}
+	return out.Plaintext, nil
+}
+
+// openError tells a wrapped key that is not ours from a key that can't be used now.
+func openError(err error) error {
+	_, altered := errors.AsType[*types.InvalidCiphertextException](err)
+	_, swapped := errors.AsType[*types.IncorrectKeyException](err)
+	if altered || swapped {
+		return fmt.Errorf("kms: %w: %w", seal.ErrInvalid, err)
+	}
+	return fmt.Errorf("kms: open: %w", err)
+}
