@@ -1,8 +1,10 @@
 package rides_test
 
 import (
+	"context"
 	"crypto/rand"
 	"net/http"
+	"strings"
 	"testing"
 	"time"
 
@@ -12,12 +14,49 @@ import (
 
 	"github.com/samekey/samekey/dynamo"
 	"github.com/samekey/samekey/dynamo/dynamotest"
+	"github.com/samekey/samekey/examples/rides/world"
 	"github.com/samekey/samekey/idem"
 	"github.com/samekey/samekey/idem/store"
+	"github.com/samekey/samekey/internal/leaktest"
+	"github.com/samekey/samekey/seal"
 )
 
-// onDynamoDB is a stage with tables of its own on DynamoDB Local.
+// onDynamoDB is a stage with tables of its own on DynamoDB Local, whose records are
+// encrypted. At the end of the test neither the table of the records nor the log may
+// have a caller's address or place in any form.
 func onDynamoDB(t *testing.T, optFns ...func(*idem.Options)) *stage {
+	t.Helper()
+	provider, err := seal.NewStatic("test", map[string][]byte{"test": make([]byte, 32)})
+	if err != nil {
+		t.Fatal(err)
+	}
+	sealer := seal.New(provider)
+	st, dump := onTables(t, func(o *dynamo.Options) { o.Seal = sealer }, optFns...)
+	t.Cleanup(func() {
+		if found := leaktest.Find(dump(), secrets...); len(found) != 0 {
+			t.Errorf("the table of the records and the log have %q", found)
+		}
+	})
+	return st
+}
+
+// secrets are in the requests, jobs and answers of every ride.
+var secrets = []string{jane, omar, "-122.4"}
+
+// The search for secrets is able to find them: without encryption they are there.
+func TestPlainRecordsHaveSecrets(t *testing.T) {
+	t.Parallel()
+	st, dump := onTables(t, func(*dynamo.Options) {})
+	st.world.SetMode(world.Mode{Charge: world.Error}) // the request stays
+	st.post(t, jane, rand.Text(), trip)
+	found := strings.Join(leaktest.Find(dump(), secrets...), ", ")
+	if !strings.Contains(found, jane) || !strings.Contains(found, "-122.4") {
+		t.Errorf("found %q, want Jane's address and her place", found)
+	}
+}
+
+// onTables is a stage with tables of its own, and the texts of its records and log.
+func onTables(t *testing.T, opt func(*dynamo.Options), optFns ...func(*idem.Options)) (*stage, func() [][]byte) {
 	t.Helper()
 	db := dynamotest.Start(t)
 	direct := db.Client()
@@ -32,7 +71,7 @@ func onDynamoDB(t *testing.T, optFns ...func(*idem.Options)) *stage {
 	t.Cleanup(base.CloseIdleConnections)
 	tr := &dynamotest.Transport{Base: base}
 	client := db.Client(dynamo.Tune, func(o *dynamodb.Options) { o.HTTPClient = &http.Client{Transport: tr, Timeout: 10 * time.Minute} })
-	inner, err := dynamo.New(client, records)
+	inner, err := dynamo.New(client, records, opt)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -75,7 +114,21 @@ func onDynamoDB(t *testing.T, optFns ...func(*idem.Options)) *stage {
 			}
 		}
 	}
-	return st
+	return st, func() [][]byte {
+		ctx, cancel := context.WithTimeout(context.WithoutCancel(t.Context()), 10*time.Minute) // also in a cleanup
+		defer cancel()
+		var items []map[string]types.AttributeValue
+		pages := dynamodb.NewScanPaginator(direct, &dynamodb.ScanInput{TableName: &records})
+		for pages.HasMorePages() {
+			page, err := pages.NextPage(ctx)
+			if err != nil {
+				t.Error(err)
+				break
+			}
+			items = append(items, page.Items...)
+		}
+		return append(leaktest.Texts(items), st.log.text())
+	}
 }
 
 // byID is a table of the app's own.

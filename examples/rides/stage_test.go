@@ -6,12 +6,14 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
 	"log/slog"
 	"maps"
 	"net/http"
 	"net/http/httptest"
 	"slices"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -43,6 +45,7 @@ type stage struct {
 	world    *world.World
 	url      string // of the world
 	clock    time.Time
+	log      logged
 
 	look    func(t *testing.T) seen
 	records func(t *testing.T) []*store.Record
@@ -50,6 +53,25 @@ type stage struct {
 	calls   func() map[string]int // since the last time, nil in memory
 	direct  *dynamodb.Client      // nil in memory
 	engine  func(...func(*idem.Options)) *idem.Engine
+}
+
+// logged keeps a log, for a search.
+type logged struct {
+	mu sync.Mutex
+	b  []byte
+}
+
+func (l *logged) Write(b []byte) (int, error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.b = append(l.b, b...)
+	return len(b), nil
+}
+
+func (l *logged) text() []byte {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.b
 }
 
 // seen is what there is to see in the app's tables and in the world.
@@ -84,7 +106,7 @@ func newStage(t *testing.T, inner store.Store, optFns []func(*idem.Options)) *st
 		base := func(o *idem.Options) {
 			o.Resumable = true
 			o.Hooks = idem.Hooks{}
-			o.Logger = slog.New(slog.NewTextHandler(t.Output(), nil))
+			o.Logger = slog.New(slog.NewTextHandler(io.MultiWriter(t.Output(), &st.log), nil))
 			o.Now = func() time.Time { return st.clock }
 		}
 		return rides.Engine(inner, rides.RidesNamespace, slices.Concat([]func(*idem.Options){base}, optFns, more)...)

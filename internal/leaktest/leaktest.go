@@ -1,0 +1,117 @@
+// Package leaktest searches the items of a table, and logs, for planted secrets in any
+// form in which a program may have stored them. Only tests use it.
+package leaktest
+
+import (
+	"bytes"
+	"compress/gzip"
+	"encoding/base64"
+	"encoding/hex"
+	"io"
+	"maps"
+	"regexp"
+	"slices"
+	"strings"
+
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
+)
+
+// Texts returns every name, string and binary of items, and all binaries together: a
+// body in several items may have a secret at a seam.
+func Texts(items []map[string]types.AttributeValue) [][]byte {
+	var all [][]byte
+	var together []byte
+	var walk func(v types.AttributeValue)
+	fields := func(m map[string]types.AttributeValue) {
+		for _, name := range slices.Sorted(maps.Keys(m)) {
+			all = append(all, []byte(name))
+			walk(m[name])
+		}
+	}
+	walk = func(v types.AttributeValue) {
+		switch v := v.(type) {
+		case *types.AttributeValueMemberS:
+			all = append(all, []byte(v.Value))
+		case *types.AttributeValueMemberN:
+			all = append(all, []byte(v.Value))
+		case *types.AttributeValueMemberB:
+			all = append(all, v.Value)
+			together = append(together, v.Value...)
+		case *types.AttributeValueMemberM:
+			fields(v.Value)
+		case *types.AttributeValueMemberL:
+			for _, el := range v.Value {
+				walk(el)
+			}
+		}
+	}
+	sorted := slices.Clone(items)
+	slices.SortFunc(sorted, func(a, b map[string]types.AttributeValue) int { return strings.Compare(pk(a), pk(b)) })
+	for _, it := range sorted {
+		fields(it)
+	}
+	return append(all, together)
+}
+
+func pk(it map[string]types.AttributeValue) string {
+	if s, ok := it["pk"].(*types.AttributeValueMemberS); ok {
+		return s.Value
+	}
+	return ""
+}
+
+// Find returns the secrets that texts contain, each with its form: plain, hexadecimal,
+// base64 in either alphabet and at any offset, and each of these within base64 or
+// gzip, up to three layers deep.
+func Find(texts [][]byte, secrets ...string) (found []string) {
+	for _, text := range texts {
+		found = append(found, find(text, secrets, "", 3)...)
+	}
+	slices.Sort(found)
+	return slices.Compact(found)
+}
+
+var base64Run = regexp.MustCompile(`[A-Za-z0-9+/_-]{16,}`)
+
+func find(text []byte, secrets []string, within string, depth int) (found []string) {
+	for _, secret := range secrets {
+		for form, needles := range forms(secret) {
+			if slices.ContainsFunc(needles, func(n string) bool { return bytes.Contains(text, []byte(n)) }) {
+				found = append(found, secret+" "+within+form)
+			}
+		}
+	}
+	if depth == 0 {
+		return found
+	}
+	magic := []byte{0x1f, 0x8b, 8}
+	for at := 0; ; at++ {
+		next := bytes.Index(text[at:], magic)
+		if next < 0 {
+			break
+		}
+		at += next
+		if z, err := gzip.NewReader(bytes.NewReader(text[at:])); err == nil {
+			plain, _ := io.ReadAll(io.LimitReader(z, 16<<20)) // as far as it goes: the rest may be something else
+			found = append(found, find(plain, secrets, within+"gzip, ", depth-1)...)
+		}
+	}
+	for _, run := range base64Run.FindAll(text, -1) {
+		std := strings.NewReplacer("-", "+", "_", "/").Replace(string(run))
+		if plain, err := base64.RawStdEncoding.DecodeString(std[:len(std)/4*4]); err == nil && bytes.Contains(plain, magic) {
+			found = append(found, find(plain, secrets, within+"base64, ", depth-1)...)
+		}
+	}
+	return found
+}
+
+func forms(secret string) map[string][]string {
+	digits := hex.EncodeToString([]byte(secret))
+	f := map[string][]string{"plain": {secret}, "hex": {digits, strings.ToUpper(digits)}}
+	for offset := range 3 {
+		b := append(make([]byte, offset), secret...)
+		first, end := (offset*8+5)/6, len(b)*8/6 // whole characters of the secret alone
+		f["base64"] = append(f["base64"], base64.RawStdEncoding.EncodeToString(b)[first:end], base64.RawURLEncoding.EncodeToString(b)[first:end])
+	}
+	return f
+}
