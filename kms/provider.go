@@ -28,7 +28,7 @@ var (
 )
 
 // Provider is a [seal.Provider] with data keys of AWS KMS. It is safe for concurrent
-// use. The client's retries, time-outs and the call's context bound each call.
+// use. A call ends after 5 seconds, or with its context; the client retries it meanwhile.
 type Provider struct {
 	api  API
 	key  string
@@ -47,19 +47,17 @@ type Options struct {
 	// the application. It is not secret; policies and CloudTrail show it. After a
 	// change, earlier records can't be opened. Default: none.
 	Context map[string]string
-	// Timeout ends a call, with its retries, before its context does. Default: 5
-	// seconds.
-	Timeout time.Duration
 }
 
-const defaultTimeout = 5 * time.Second
+// timeout ends a call, with its retries, before a request's time is up.
+const timeout = 5 * time.Second
 
 var keyARN = regexp.MustCompile(`^arn:aws[a-z-]*:kms:[a-z0-9-]+:[0-9]{12}:key/[a-zA-Z0-9-]+$`)
 
 // New returns a provider whose data keys are wrapped by key, the ARN of a symmetric
 // key. An alias won't do, since records name their key. New makes no calls.
 func New(api API, key string, optFns ...func(*Options)) (*Provider, error) {
-	opt := Options{Timeout: defaultTimeout}
+	var opt Options
 	for _, fn := range optFns {
 		fn(&opt)
 	}
@@ -72,16 +70,13 @@ func New(api API, key string, optFns ...func(*Options)) (*Provider, error) {
 			return nil, fmt.Errorf("kms: New: %q is not the ARN of a key, as arn:aws:kms:REGION:ACCOUNT:key/ID", k)
 		}
 	}
-	if opt.Timeout <= 0 {
-		return nil, errors.New("kms: New: Options.Timeout must be positive")
-	}
 	opt.Context = maps.Clone(opt.Context)
 	return &Provider{api: api, key: key, keys: keys, opt: opt}, nil
 }
 
 // Generate implements [seal.Provider] by one call of GenerateDataKey.
 func (p *Provider) Generate(ctx context.Context) (seal.DataKey, error) {
-	ctx, cancel := context.WithTimeout(ctx, p.opt.Timeout)
+	ctx, cancel := context.WithTimeout(ctx, timeout)
 	defer cancel()
 	out, err := p.api.GenerateDataKey(ctx, &kms.GenerateDataKeyInput{KeyId: &p.key, KeySpec: types.DataKeySpecAes256, EncryptionContext: p.opt.Context})
 	if err != nil {
@@ -96,7 +91,7 @@ func (p *Provider) Open(ctx context.Context, keyID string, wrapped []byte) ([]by
 	if !slices.Contains(p.keys, keyID) {
 		return nil, fmt.Errorf("kms: the key %q is neither the current one nor in Options.Former", keyID)
 	}
-	ctx, cancel := context.WithTimeout(ctx, p.opt.Timeout)
+	ctx, cancel := context.WithTimeout(ctx, timeout)
 	defer cancel()
 	out, err := p.api.Decrypt(ctx, &kms.DecryptInput{KeyId: &keyID, CiphertextBlob: wrapped, EncryptionContext: p.opt.Context})
 	if err != nil {
