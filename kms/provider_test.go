@@ -14,10 +14,10 @@ import (
 
 	"github.com/aws/aws-sdk-go-v2/aws"
 	awskms "github.com/aws/aws-sdk-go-v2/service/kms"
+	"github.com/samekey/samekey/seal"
 	"github.com/tink-crypto/tink-go/v2/aead/subtle"
 
 	"github.com/samekey/samekey/kms"
-	"github.com/samekey/samekey/seal"
 )
 
 const (
@@ -44,7 +44,7 @@ type wrapped struct {
 func (s *service) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	op := r.Header.Get("X-Amz-Target")
 	var in struct {
-		KeyId             string //nolint:revive // KMS's name
+		KeyId             string
 		CiphertextBlob    []byte
 		EncryptionContext map[string]string
 	}

@@ -63,7 +63,7 @@ func (k *Key) Wrapped() []byte { return k.wrapped }
 // time.
 func (k *Key) Seal(plain, context []byte) []byte {
 	k.used.Add(1)
-	return k.aead.Seal(make([]byte, 0, len(plain)+Overhead), nil, plain, context)
+	return k.aead.Seal(make([]byte, 0, len(plain)+Overhead), nil, plain, context) //nolint:gosec // the AEAD draws the nonce
 }
 
 // Open returns the data that Seal has encrypted with this key and context. Any other

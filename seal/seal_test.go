@@ -201,11 +201,11 @@ func TestSealerKeepsADataKey(t *testing.T) {
 		if second == first || c.generated != 2 {
 			t.Fatalf("%d data keys after 10 messages, want another", c.generated)
 		}
-		time.Sleep(15*time.Minute - time.Nanosecond)
+		time.Sleep(15*time.Minute - time.Nanosecond) //nolint:forbidigo // the bubble's clock
 		if key(t, s) != second {
 			t.Error("another data key before its age")
 		}
-		time.Sleep(time.Nanosecond)
+		time.Sleep(time.Nanosecond) //nolint:forbidigo // the bubble's clock
 		if key(t, s) == second || c.generated != 3 {
 			t.Errorf("%d data keys at the first one's age, want another", c.generated)
 		}
@@ -231,7 +231,7 @@ func TestSealerKeepsOpenedKeys(t *testing.T) {
 		}
 		open := func(i int) {
 			t.Helper()
-			time.Sleep(time.Second)
+			time.Sleep(time.Second) //nolint:forbidigo // the bubble's clock
 			if _, err := s.Open(t.Context(), "a", seal.Algorithm, wrapped[i]); err != nil {
 				t.Fatal(err)
 			}
@@ -251,7 +251,7 @@ func TestSealerKeepsOpenedKeys(t *testing.T) {
 		if c.opened != 4 {
 			t.Errorf("%d calls, want the second key opened again", c.opened)
 		}
-		time.Sleep(15 * time.Minute)
+		time.Sleep(15 * time.Minute) //nolint:forbidigo // the bubble's clock
 		open(1)
 		if c.opened != 5 {
 			t.Errorf("%d calls, want the second key opened again at its age", c.opened)
