@@ -179,7 +179,7 @@ bench-waiting: ## the list of what waits for people: 100,000 among a million (WA
 
 .PHONY: bench
 bench: ## ns and allocations of the hot paths
-	go test -run='^$$' -bench=. ./dynamo ./lambda ./internal/signaltest
+	go test -run='^$$' -bench=. ./dynamo ./seal ./lambda ./internal/signaltest
 
 .PHONY: deploy
 deploy: build ## sam deploy, with a fresh bootstrap
