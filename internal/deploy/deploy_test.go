@@ -1,13 +1,10 @@
 package deploy
 
 import (
-	"slices"
 	"strings"
 	"testing"
 
 	"go.yaml.in/yaml/v3"
-
-	"github.com/samekey/samekey/lambda/metrics"
 )
 
 // template is the stack, as far as these tests look at it.
@@ -44,37 +41,6 @@ func read(t *testing.T, text string) template {
 		t.Fatal(err)
 	}
 	return out
-}
-
-// What a person must hear of has an alarm, and the alarms are on metrics that there are.
-func TestAlarmsAreOnMetricsThatAreEmitted(t *testing.T) {
-	t.Parallel()
-	var known, watched []string
-	for _, m := range metrics.All() {
-		known = append(known, m.Name)
-	}
-	all := read(t, Nested())
-	for name, r := range all.Resources {
-		p := r.Properties
-		if r.Type != "AWS::CloudWatch::Alarm" || p.Namespace != metrics.Namespace {
-			continue
-		}
-		watched = append(watched, p.MetricName)
-		if !slices.Contains(known, p.MetricName) {
-			t.Errorf("%s is on %s, which nobody emits", name, p.MetricName)
-		}
-		if len(p.Dimensions) != 1 || p.Dimensions[0].Name != "App" || p.Dimensions[0].Value != "App" {
-			t.Errorf("%s has the dimensions %v", name, p.Dimensions)
-		}
-	}
-	for _, m := range metrics.All() {
-		if m.Alarm && !slices.Contains(watched, m.Name) {
-			t.Errorf("no alarm is on %s", m.Name)
-		}
-		if !strings.Contains(all.Resources["Dashboard"].Properties.DashboardBody, `"`+m.Name+`"`) {
-			t.Errorf("%s is not on the dashboard", m.Name)
-		}
-	}
 }
 
 // Nobody loses records by a default.

@@ -1,0 +1,169 @@
+package deploy
+
+import (
+	"encoding/json"
+	"fmt"
+	"os"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/samekey/samekey/internal/alarmtest"
+	"github.com/samekey/samekey/lambda/metrics"
+)
+
+const runbook = "../../docs/runbook.md"
+
+// alarms returns the stack's alarms by the name of their section in the runbook.
+func alarms(t *testing.T, text string) map[string]alarmtest.Alarm {
+	t.Helper()
+	all, err := alarmtest.Parse(text, map[string]string{"App": "rides", "AlarmTopicArn": "topic"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	byName := make(map[string]alarmtest.Alarm)
+	for id, a := range all {
+		name, ok := strings.CutSuffix(id, "Alarm")
+		if !ok {
+			t.Errorf("alarm %s: its name doesn't end in Alarm", id)
+		}
+		byName[name] = a
+	}
+	return byName
+}
+
+// Each alarm has a section in the runbook that its description links to, and each
+// section is about an alarm, says four things and names commands only that there are.
+func TestRunbookHasEachAlarm(t *testing.T) {
+	t.Parallel()
+	raw, err := os.ReadFile(runbook)
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, body, _ := strings.Cut(string(raw), "\n## ")
+	sections := make(map[string]string)
+	for _, s := range strings.Split("\n"+body, "\n## ") {
+		name, text, _ := strings.Cut(strings.TrimPrefix(s, "\n"), "\n")
+		sections[name] = text
+	}
+	for name, a := range alarms(t, Nested()) {
+		if _, ok := sections[name]; !ok {
+			t.Errorf("the runbook has no section %s", name)
+		}
+		if want := "See docs/runbook.md#" + strings.ToLower(name) + "."; !strings.HasSuffix(a.Description, want) {
+			t.Errorf("%s: the description %q doesn't end in %q", name, a.Description, want)
+		}
+		delete(sections, name)
+	}
+	for name := range sections {
+		t.Errorf("the runbook's section %s is about no alarm", name)
+	}
+	for _, s := range strings.Split("\n"+body, "\n## ") {
+		for _, part := range []string{"**Meaning.**", "**Look.**", "**Do.**", "**Don't.**"} {
+			if strings.Count(s, part) != 1 {
+				name, _, _ := strings.Cut(s, "\n")
+				t.Errorf("section %s says %s %d times", name, part, strings.Count(s, part))
+			}
+		}
+	}
+}
+
+// wrong returns what is wrong with the alarms on the toolkit's own metrics, as far as
+// it can be seen without data.
+func wrong(t *testing.T, text string) (all []string) {
+	t.Helper()
+	known := make(map[string]bool)
+	for _, m := range metrics.All() {
+		known[m.Name] = true
+	}
+	for name, a := range alarms(t, text) {
+		for _, m := range a.Metrics() {
+			if m.Namespace == metrics.Namespace && (!known[m.Name] || !cmp.Equal(m.Dimensions, map[string]string{"App": "rides"})) {
+				all = append(all, name+": nobody emits "+m.Name+" so")
+			}
+		}
+		if a.Actions != 1 || a.OKActions != 1 {
+			all = append(all, name+": nobody hears of it, or of its end")
+		}
+	}
+	slices.Sort(all)
+	return all
+}
+
+// A metric that nobody emits, under this or another dimension, and an alarm that tells
+// nobody are found.
+func TestAlarmsCanFire(t *testing.T) {
+	t.Parallel()
+	if got := wrong(t, Nested()); len(got) > 0 {
+		t.Error(strings.Join(got, "\n"))
+	}
+	for _, planted := range [][2]string{
+		{"MetricName: WaitingStuck", "MetricName: StuckWaiting"},
+		{"Namespace: Samekey\n", "Namespace: SameKey\n"},
+		{"- Name: App\n", "- Name: Application\n"},
+		{"AlarmActions: !If [HasAlarmTopic, [!Ref AlarmTopicArn], !Ref AWS::NoValue]", "ActionsEnabled: false"},
+		{"OKActions: !If [HasAlarmTopic, [!Ref AlarmTopicArn], !Ref AWS::NoValue]", "AlarmActions: []"},
+	} {
+		text := strings.Replace(Nested(), planted[0], planted[1], 1)
+		if _, err := alarmtest.Parse(text, nil); text == Nested() || err == nil && len(wrong(t, text)) == 0 {
+			t.Errorf("%s in place of %s is not found", planted[1], planted[0])
+		}
+	}
+}
+
+// The dashboard is JSON, its widgets lie beside each other, show each metric of the
+// toolkit and no other, and link to sections of the runbook that there are.
+func TestDashboard(t *testing.T) {
+	t.Parallel()
+	type widget struct {
+		X, Y, Width, Height int
+		Properties          struct {
+			Title, Markdown string
+			Metrics         [][]any
+		}
+	}
+	var body struct{ Widgets []widget }
+	text := read(t, Nested()).Resources["Dashboard"].Properties.DashboardBody
+	if err := json.Unmarshal([]byte(text), &body); err != nil {
+		t.Fatal(err)
+	}
+	shown := make(map[string]bool)
+	taken := make(map[[2]int]string)
+	for _, w := range body.Widgets {
+		if w.Width < 1 || w.Height < 1 || w.X < 0 || w.Y < 0 || w.X+w.Width > 24 {
+			t.Errorf("%q lies outside of the dashboard", w.Properties.Title)
+		}
+		for x := w.X; x < w.X+w.Width; x++ {
+			for y := w.Y; y < w.Y+w.Height; y++ {
+				if other, ok := taken[[2]int{x, y}]; ok {
+					t.Errorf("%q lies on %q", w.Properties.Title, other)
+				}
+				taken[[2]int{x, y}] = w.Properties.Title
+			}
+		}
+		for _, m := range w.Properties.Metrics {
+			if len(m) < 4 || m[0] != metrics.Namespace {
+				continue // of AWS, or an expression
+			}
+			if m[2] != "App" || m[3] != "${App}" {
+				t.Errorf("%q shows %v", w.Properties.Title, m)
+			}
+			shown[fmt.Sprint(m[1])] = true
+		}
+		for _, link := range regexp.MustCompile(`runbook\.md#(\w+)`).FindAllStringSubmatch(w.Properties.Markdown, -1) {
+			if raw, err := os.ReadFile(runbook); err != nil || !strings.Contains(strings.ToLower(string(raw)), "\n## "+link[1]+"\n") {
+				t.Errorf("a link to the section %s (%v)", link[1], err)
+			}
+		}
+	}
+	want := make(map[string]bool)
+	for _, m := range metrics.All() {
+		want[m.Name] = true
+	}
+	if diff := cmp.Diff(want, shown); diff != "" {
+		t.Errorf("the metrics (-there are +shown):\n%s", diff)
+	}
+}
