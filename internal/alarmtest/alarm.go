@@ -2,7 +2,6 @@ package alarmtest
 
 import (
 	"fmt"
-	"maps"
 	"slices"
 	"time"
 
@@ -44,11 +43,9 @@ type Metric struct {
 	Dimensions      map[string]string
 }
 
-// same reports whether both name one series: CloudWatch knows a metric with other
-// dimensions as another metric.
-func (m Metric) same(other Metric) bool {
-	return m.Namespace == other.Namespace && m.Name == other.Name && maps.Equal(m.Dimensions, other.Dimensions)
-}
+// String names the series: CloudWatch knows a metric with other dimensions as another
+// metric.
+func (m Metric) String() string { return fmt.Sprint(m.Namespace, " ", m.Name, " ", m.Dimensions) }
 
 // properties are those of AWS::CloudWatch::Alarm. Any other is refused.
 type properties struct {

@@ -8,17 +8,19 @@ import (
 )
 
 // Data holds values of metrics. The zero Data is empty.
-type Data struct{ points []point }
+type Data struct{ points map[string][]point }
 
 type point struct {
-	at     time.Time
-	metric Metric
-	value  float64
+	at    time.Time
+	value float64
 }
 
 // Add adds a value of a metric at a time, as AWS's own services write them.
 func (d *Data) Add(m Metric, at time.Time, value float64) {
-	d.points = append(d.points, point{at, m, value})
+	if d.points == nil {
+		d.points = make(map[string][]point)
+	}
+	d.points[m.String()] = append(d.points[m.String()], point{at, value})
 }
 
 // EMF adds the values of lines in the embedded metric format. Lines that are not
@@ -91,8 +93,8 @@ func numbers(raw json.RawMessage) ([]float64, error) {
 // stat is a statistic of a metric's values in [from, to), and whether there are any.
 func (d Data) stat(m Metric, stat string, from, to time.Time) (float64, bool) {
 	n, sum, low, high := 0, 0.0, 0.0, 0.0
-	for _, p := range d.points {
-		if !p.metric.same(m) || p.at.Before(from) || !p.at.Before(to) {
+	for _, p := range d.points[m.String()] {
+		if p.at.Before(from) || !p.at.Before(to) {
 			continue
 		}
 		if n == 0 {

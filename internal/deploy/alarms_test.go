@@ -8,6 +8,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 
@@ -71,6 +72,55 @@ func TestRunbookHasEachAlarm(t *testing.T) {
 	}
 }
 
+// measured are the metrics of AWS's services that alarms are on: names and dimensions
+// of their documentation, and a value that is trouble.
+var measured = map[string]struct {
+	metric alarmtest.Metric
+	value  float64
+}{
+	"WorkerErrors":    {alarmtest.Metric{Namespace: "AWS/Lambda", Name: "Errors", Dimensions: map[string]string{"FunctionName": "Worker"}}, 1},
+	"WorkerThrottles": {alarmtest.Metric{Namespace: "AWS/Lambda", Name: "Throttles", Dimensions: map[string]string{"FunctionName": "Worker"}}, 1},
+	"IteratorAge":     {alarmtest.Metric{Namespace: "AWS/Lambda", Name: "IteratorAge", Dimensions: map[string]string{"FunctionName": "Worker"}}, 4e6},
+	"GivenUp": {alarmtest.Metric{
+		Namespace: "AWS/Lambda", Name: "OnFailureDestinationDeliveredEventCount", Dimensions: map[string]string{"EventSourceMappingUUID": "WorkerStream"},
+	}, 1},
+	"DeadLetters": {alarmtest.Metric{
+		Namespace: "AWS/SQS", Name: "ApproximateNumberOfMessagesVisible", Dimensions: map[string]string{"QueueName": "TicketsDeadLetters.QueueName"},
+	}, 1},
+	"TableThrottles": {alarmtest.Metric{Namespace: "AWS/DynamoDB", Name: "WriteThrottleEvents", Dimensions: map[string]string{"TableName": "Table"}}, 1},
+}
+
+// The alarms on metrics of AWS's services fire while the service reports trouble, and
+// end after it.
+func TestAlarmsOnAWS(t *testing.T) {
+	t.Parallel()
+	begin := time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
+	all := alarms(t, Nested())
+	for name, m := range measured {
+		var data alarmtest.Data
+		for at := range 48 * 60 { // an hour fine, an hour trouble, then fine
+			value := 0.0
+			if at >= 60 && at < 120 {
+				value = m.value
+			}
+			data.Add(m.metric, begin.Add(time.Duration(at)*time.Minute), value)
+		}
+		var got []alarmtest.State
+		var began, ended time.Duration
+		for _, c := range all[name].Over(data, begin, begin.Add(48*time.Hour)) {
+			if got = append(got, c.State); c.State == alarmtest.Firing {
+				began = c.At.Sub(begin)
+			} else {
+				ended = c.At.Sub(begin)
+			}
+		}
+		want := []alarmtest.State{alarmtest.Insufficient, alarmtest.OK, alarmtest.Firing, alarmtest.OK}
+		if !slices.Equal(got, want) || began > 75*time.Minute || ended < 2*time.Hour || ended > 28*time.Hour {
+			t.Errorf("%s: %v; it fires after %v and ends after %v", all[name], got, began, ended)
+		}
+	}
+}
+
 // wrong returns what is wrong with the alarms on the toolkit's own metrics, as far as
 // it can be seen without data.
 func wrong(t *testing.T, text string) (all []string) {
@@ -81,7 +131,7 @@ func wrong(t *testing.T, text string) (all []string) {
 	}
 	for name, a := range alarms(t, text) {
 		for _, m := range a.Metrics() {
-			if m.Namespace == metrics.Namespace && (!known[m.Name] || !cmp.Equal(m.Dimensions, map[string]string{"App": "rides"})) {
+			if _, ofAWS := measured[name]; !ofAWS && (m.Namespace != metrics.Namespace || !known[m.Name] || !cmp.Equal(m.Dimensions, map[string]string{"App": "rides"})) {
 				all = append(all, name+": nobody emits "+m.Name+" so")
 			}
 		}

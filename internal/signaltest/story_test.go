@@ -62,6 +62,8 @@ type story struct {
 	keys   int
 	queue  *tickets
 	worker metrics.Handler
+	bad    error // of the sink of that name
+	down   error
 
 	resumable *idem.Engine // whose operations a completer can finish
 	handlers  map[*idem.Engine]metrics.Handler
@@ -69,7 +71,7 @@ type story struct {
 
 func begin(t *testing.T) *story {
 	t.Helper()
-	s := &story{T: t, clock: idemtest.NewClock(), emf: new(buffer), log: new(buffer), table: "t-" + rand.Text(), queue: new(tickets)}
+	s := &story{T: t, clock: idemtest.NewClock(), emf: new(buffer), log: new(buffer), table: "t-" + rand.Text(), queue: new(tickets), bad: errors.New("refused"), down: jobs.ErrSinkDown}
 	s.client = dynamotest.Start(t).Client(dynamo.Tune)
 	if _, err := s.client.CreateTable(t.Context(), dynamo.CreateTableInput(s.table)); err != nil {
 		t.Fatal(err)
@@ -87,7 +89,7 @@ func begin(t *testing.T) *story {
 	}
 	s.worker = s.m.Wrap(worker.New(s.client, s.store, completer.NewQueue(s.queue, "https://queue"), func(o *worker.Options) {
 		o.Logger, o.Hooks = s.logger, stream.Join(s.m.StreamHooks(), stream.Log(s.logger))
-		o.Sink = jobs.Route{"mail": sink(nil), "bad": sink(errors.New("refused")), "down": sink(jobs.ErrSinkDown)}
+		o.Sink = jobs.Route{"mail": sink(nil), "bad": jobs.SinkFunc(func(context.Context, jobs.Delivery) error { return s.bad }), "down": jobs.SinkFunc(func(context.Context, jobs.Delivery) error { return s.down })}
 		o.Drain = func(o *stream.DrainOptions) { o.MaxTries = 1 }
 		o.Completer = func(o *stream.CompleterOptions) { o.Now = s.clock.Now }
 		o.Tickets = func(o *completer.Options) { o.Now = func() time.Time { return s.clock.Now().Add(24 * time.Hour) } }
@@ -280,6 +282,7 @@ func (s *story) background() {
 	s.invoke(events.SQSEvent{Records: messages})
 	s.clock.Advance(2 * time.Hour)
 	s.invoke(map[string]string{"source": "aws.scheduler"})
+	s.invoke(map[string]string{"source": "aws.scheduler", "task": "count"})
 }
 
 func (s *story) invoke(ev any) {
