@@ -1,6 +1,7 @@
 package alarmtest
 
 import (
+	"errors"
 	"fmt"
 	"slices"
 	"time"
@@ -138,7 +139,7 @@ func parse(name string, node *yaml.Node) (Alarm, error) {
 		a.Missing = "missing"
 	}
 	if p.Threshold == nil {
-		return Alarm{}, fmt.Errorf("there is no Threshold")
+		return Alarm{}, errors.New("there is no Threshold")
 	}
 	a.Threshold = *p.Threshold
 	if p.MetricName != "" {

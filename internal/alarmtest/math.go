@@ -19,7 +19,10 @@ func compile(text string) (ast.Expr, error) {
 		switch n := n.(type) {
 		case nil, *ast.ParenExpr, *ast.BasicLit, *ast.Ident, *ast.BinaryExpr:
 		case *ast.CallExpr:
-			if name, ok := n.Fun.(*ast.Ident); !ok || !(name.Name == "FILL" && len(n.Args) == 2 || name.Name == "IF" && len(n.Args) == 3) {
+			name, _ := n.Fun.(*ast.Ident)
+			fill := name != nil && name.Name == "FILL" && len(n.Args) == 2
+			choice := name != nil && name.Name == "IF" && len(n.Args) == 3
+			if !fill && !choice {
 				err = fmt.Errorf("the expression %s calls an unknown function", text)
 			}
 		default:

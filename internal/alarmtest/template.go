@@ -3,6 +3,7 @@ package alarmtest
 import (
 	"bytes"
 	"fmt"
+	"maps"
 	"strings"
 
 	"go.yaml.in/yaml/v3"
@@ -23,9 +24,7 @@ func resolve(template string, params map[string]string) (map[string]yaml.Node, e
 	for name, p := range t.Parameters {
 		values[name] = p.Default
 	}
-	for name, v := range params {
-		values[name] = v
-	}
+	maps.Copy(values, params)
 	if err := replace(&t.Resources, values); err != nil {
 		return nil, err
 	}
