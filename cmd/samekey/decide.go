@@ -225,16 +225,17 @@ func newRedrive(env environment) *cobra.Command {
 					names[i] = parts[1] + "." + parts[2]
 				}
 			}
-			n := 0
+			var parked []string
 			for name, j := range rec.Jobs {
 				if j.Failed != "" && (len(names) == 0 || slices.Contains(names, name)) {
-					n++
+					parked = append(parked, name)
 				}
 			}
-			if n == 0 {
+			if len(parked) == 0 {
 				return "", errors.New("no such job is parked in it")
 			}
-			return fmt.Sprintf("Jobs that are handed out again: %d. Their counts of failures begin anew.", n), nil
+			names = parked // nobody has seen why another job is parked meanwhile
+			return fmt.Sprintf("Jobs that are handed out again: %d. Their counts of failures begin anew.", len(parked)), nil
 		},
 		do: func(ctx context.Context) (string, error) {
 			n, err := stream.RedriveBy(ctx, p.op.store, p.rec.PK, p.rec.ID, p.c.by, names...)

@@ -373,3 +373,39 @@ func TestRedriveAndSweep(t *testing.T) {
 		t.Errorf("printed %s", out)
 	}
 }
+
+// A job that is parked while the person thinks was not shown: it stays parked.
+func TestRedriveHandsOutOnlyWhatWasShown(t *testing.T) {
+	d := newDesk(t)
+	if _, err := d.engine.Do(t.Context(), request(), func(ctx context.Context) (idem.Response, error) {
+		return idem.Response{Status: 201}, idem.Stage(ctx, idem.NewJob("mail", "jane's address"), idem.NewJob("mail", "omar's"))
+	}); err != nil {
+		t.Fatal(err)
+	}
+	park := func(job string) {
+		sink := jobs.SinkFunc(func(_ context.Context, got jobs.Delivery) error {
+			if strings.HasSuffix(got.JobID, job) {
+				return errors.New("550 no such user")
+			}
+			return jobs.ErrHeldBack
+		})
+		if _, err := stream.NewSweep(d.client, d.store, func(o *stream.SweepOptions) {
+			o.Name, o.PagesPerSecond, o.Now = job, 1000, func() time.Time { return time.Now().Add(time.Hour) }
+			o.Drain = stream.NewDrain(d.store, sink, func(o *stream.DrainOptions) { o.MaxTries = 1 })
+		}).Run(t.Context()); err != nil {
+			t.Error(err)
+		}
+	}
+	park(".0.0")
+	var stderr, stdout strings.Builder
+	env := environment{
+		stdout: &stdout, stderr: &stderr, getenv: func(n string) string { return d.env[n] },
+		stdin: &meanwhile{func() { park(".0.1") }, strings.NewReader("y\n")},
+	}
+	if code := run(t.Context(), env, []string{"redrive", d.record(t).PK}); code != 0 || !strings.HasPrefix(stdout.String(), "1 ") {
+		t.Errorf("code %d, %s%s", code, stdout.String(), stderr.String())
+	}
+	if now := d.record(t); now.Jobs["0.0"].Failed != "" || now.Jobs["0.1"].Failed == "" {
+		t.Errorf("got jobs %+v", now.Jobs)
+	}
+}

@@ -1,7 +1,6 @@
 package explain
 
 import (
-	"strings"
 	"time"
 
 	"github.com/samekey/samekey/idem/store"
@@ -65,7 +64,7 @@ func ended(r *store.Record, all []Attempt, now time.Time) []Attempt {
 	switch {
 	case r.State == store.Done:
 		last.End = endAnswered
-		if n := len(r.Settled); n > 0 && strings.HasPrefix(r.Settled[n-1].What, "answer ") {
+		if byPeople(r) {
 			last.End, last.Note = endStuck, "people gave the answer"
 		}
 		if r.Keep == store.KeepJobs {

@@ -313,3 +313,16 @@ func TestHeldSaysThatALeaseIsRenewed(t *testing.T) {
 		t.Errorf("got %q", got.Summary)
 	}
 }
+
+// The decision that gave the answer stays the answer's, also if people decide about its
+// jobs later.
+func TestAnswerStaysThatOfPeople(t *testing.T) {
+	t.Parallel()
+	rec := with(phased, done, func(r *store.Record) {
+		r.Settled = []store.Decision{{By: "jane", What: "answer 201", From: "stuck", To: "done"}, {By: "omar", What: "redrive 1.0", From: "kept", To: "waiting"}}
+	})
+	got := explain.Of(rec, explain.Options{Now: at(time.Hour)})
+	if last := got.Attempts[len(got.Attempts)-1]; !got.Answer.Settled || last.End != "stuck" || last.Note != "people gave the answer" {
+		t.Errorf("answer %+v of attempt %+v", got.Answer, last)
+	}
+}

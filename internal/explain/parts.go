@@ -72,6 +72,11 @@ func byPosition(a, b string) int {
 	return cmp.Or(cmp.Compare(pa, pb), cmp.Compare(ia, ib), cmp.Compare(a, b))
 }
 
+// byPeople reports whether people gave the answer. Later decisions are about its jobs.
+func byPeople(r *store.Record) bool {
+	return slices.ContainsFunc(r.Settled, func(d store.Decision) bool { return strings.HasPrefix(d.What, "answer ") })
+}
+
 func answer(r *store.Record, data bool) *Answer {
 	if r.Response == nil {
 		return nil
@@ -83,9 +88,7 @@ func answer(r *store.Record, data bool) *Answer {
 			a.Stored = "status only"
 		}
 	}
-	if n := len(r.Settled); n > 0 {
-		a.Settled = strings.HasPrefix(r.Settled[n-1].What, "answer ")
-	}
+	a.Settled = byPeople(r)
 	if data {
 		a.Header, a.Body = r.Response.Header, string(r.Response.Body)
 	}
