@@ -207,7 +207,7 @@ func newForget(env environment) *cobra.Command {
 	p = newDecider(env, cmd, false, d)
 	fs := cmd.Flags()
 	fs.BoolVar(&loss.Held, "lose-attempt", false, "also if an attempt holds it and may be at work")
-	fs.BoolVar(&loss.Work, "lose-work", false, "also if work is committed, or calls may have been made, which a new request makes again")
+	fs.BoolVar(&loss.Work, "lose-work", false, "also if it has finished, work is committed, or calls may have been made: a new request does them again")
 	fs.BoolVar(&loss.Jobs, "lose-jobs", false, "also if jobs are not delivered")
 	return changeExits(cmd)
 }

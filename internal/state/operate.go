@@ -13,7 +13,7 @@ import (
 var (
 	ErrLives   = errors.New("an attempt holds it, and may be at work")
 	ErrJobs    = errors.New("it has jobs that are not delivered")
-	ErrWork    = errors.New("it has committed work, or calls that may have been made: a request with its key would do them again, under other derived keys")
+	ErrWork    = errors.New("it has finished, has committed work, or calls that may have been made: a request with its key would do them again, under other derived keys")
 	ErrNoLease = errors.New("no attempt holds it")
 )
 
@@ -35,7 +35,7 @@ func LeaseEnded(rec *store.Record, now time.Time, by string) (*store.Record, err
 // Loss says which losses an operator accepts who forgets an operation.
 type Loss struct {
 	Held bool // its attempt may be at work
-	Work bool // committed phases, and calls that may have been made
+	Work bool // a finished operation, committed phases, and calls that may have been made
 	Jobs bool // jobs that are not delivered
 }
 
@@ -50,7 +50,7 @@ func Forgotten(rec *store.Record, now time.Time, by string, accepted Loss) (*sto
 		return nil, ErrLives
 	case len(rec.Jobs) > 0 && !accepted.Jobs:
 		return nil, ErrJobs
-	case unfinished && !accepted.Work && (len(rec.Phases) > 0 || len(rec.Doubts) > 0 || !rec.Lease.IsZero()):
+	case !accepted.Work && (!unfinished || len(rec.Phases) > 0 || len(rec.Doubts) > 0 || !rec.Lease.IsZero()):
 		return nil, ErrWork
 	}
 	r := *rec
@@ -77,7 +77,7 @@ func Lost(rec *store.Record, now time.Time) (all []string) {
 		all = append(all, fmt.Sprintf("its work: phases %q, and calls that may have been made. A request with the key does them AGAIN, under other derived keys (--lose-work)", names))
 	}
 	if rec.Response != nil {
-		all = append(all, fmt.Sprintf("its answer %d: a retry runs the request again", rec.Response.Status))
+		all = append(all, fmt.Sprintf("its answer %d: a retry runs the request AGAIN, under other derived keys (--lose-work)", rec.Response.Status))
 	}
 	if len(rec.Jobs) > 0 {
 		kinds := make([]string, 0, len(rec.Jobs))
