@@ -20,7 +20,9 @@ const onCallPage = "../../docs/guides/on-call.md"
 // noTickets is a queue of tickets that nothing reaches.
 type noTickets struct{}
 
-func (noTickets) Put(_ context.Context, batch []jobs.Ticket) []error { return make([]error, len(batch)) }
+func (noTickets) Put(_ context.Context, batch []jobs.Ticket) []error {
+	return make([]error, len(batch))
+}
 
 // The walk of the guide for people on call: a provider is broken for good, the alarm
 // fires, the page's commands explain and settle the request, its client's retry gets

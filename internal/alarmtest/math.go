@@ -90,7 +90,7 @@ func operate(op token.Token, x, y float64) (float64, bool) {
 		}
 		return 0, true
 	}
-	switch op {
+	switch op { //nolint:exhaustive // the other tokens are no operations of metric math
 	case token.ADD:
 		return x + y, true
 	case token.SUB:

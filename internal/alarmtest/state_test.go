@@ -64,8 +64,10 @@ func TestAlarmFollowsAGauge(t *testing.T) {
 	t.Parallel()
 	got := alarm(1, 1, "notBreaching").Over(series("001110000"), noon.Add(-45*time.Minute), noon)
 	want := []Change{
-		{noon.Add(-45 * time.Minute), Insufficient}, {noon.Add(-45 * time.Minute), OK},
-		{noon.Add(-34 * time.Minute), Firing}, {noon.Add(-19 * time.Minute), OK},
+		{noon.Add(-45 * time.Minute), Insufficient},
+		{noon.Add(-45 * time.Minute), OK},
+		{noon.Add(-34 * time.Minute), Firing},
+		{noon.Add(-19 * time.Minute), OK},
 	}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Error(diff)

@@ -46,7 +46,7 @@ func TestRunbookHasEachAlarm(t *testing.T) {
 	}
 	_, body, _ := strings.Cut(string(raw), "\n## ")
 	sections := make(map[string]string)
-	for _, s := range strings.Split("\n"+body, "\n## ") {
+	for s := range strings.SplitSeq("\n"+body, "\n## ") {
 		name, text, _ := strings.Cut(strings.TrimPrefix(s, "\n"), "\n")
 		sections[name] = text
 	}
@@ -62,7 +62,7 @@ func TestRunbookHasEachAlarm(t *testing.T) {
 	for name := range sections {
 		t.Errorf("the runbook's section %s is about no alarm", name)
 	}
-	for _, s := range strings.Split("\n"+body, "\n## ") {
+	for s := range strings.SplitSeq("\n"+body, "\n## ") {
 		for _, part := range []string{"**Meaning.**", "**Look.**", "**Do.**", "**Don't.**"} {
 			if strings.Count(s, part) != 1 {
 				name, _, _ := strings.Cut(s, "\n")
