@@ -109,7 +109,7 @@ func (t *Table) plan(ctx context.Context, a Action) (ask string, act func() (str
 		return t.planSettle(ctx, rec, a)
 	case doRedrive:
 		return fmt.Sprintf("%d jobs of %s are handed out again: %s.", len(a.Jobs), rec.Route, strings.Join(a.Jobs, ", ")), func() (string, error) {
-			n, err := stream.Redrive(ctx, t.store, rec.PK, rec.ID, a.Jobs...)
+			n, err := stream.RedriveBy(ctx, t.store, rec.PK, rec.ID, a.By, a.Jobs...)
 			if err == nil && n == 0 {
 				err = jobs.ErrMoved
 			}
