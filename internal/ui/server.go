@@ -194,7 +194,7 @@ func (s *Server) find(w http.ResponseWriter, r *http.Request) {
 	}
 	in.Any = strings.TrimSpace(in.Any)
 	if (in.Key == "") == (in.Any == "") {
-		refuse(w, http.StatusBadRequest, "search for a customer's key, or for a record, an operation or a job")
+		refuse(w, http.StatusBadRequest, "search for a customer's key, a record's key, or the short name of a record in the list; samekey get also finds operations and jobs")
 		return
 	}
 	if rows, _, _ := s.view.snapshot(); in.Any != "" { // what is shown needs no call
