@@ -13,6 +13,7 @@ import (
 	"net/http"
 	"strconv"
 	"strings"
+	"sync"
 	"time"
 )
 
@@ -36,6 +37,9 @@ type Server struct {
 	ln    net.Listener
 	http  *http.Server
 	ended chan struct{} // closed when Serve ends
+
+	looked chan struct{} // closed at a session's first request: until then, the table is not read
+	look   func()        // closes looked
 }
 
 // Listen opens a port of 127.0.0.1, 0 for any free one, for a page about src. The view
@@ -50,7 +54,8 @@ func Listen(ctx context.Context, port, newest int, src Source) (*Server, error) 
 		newest = DefaultNewest
 	}
 	_, number, _ := net.SplitHostPort(ln.Addr().String())
-	s := &Server{src: src, view: newView(newest), hub: &hub{}, guard: newGuard(number), ln: ln, ended: make(chan struct{})}
+	s := &Server{src: src, view: newView(newest), hub: &hub{}, guard: newGuard(number), ln: ln, ended: make(chan struct{}), looked: make(chan struct{})}
+	s.look = sync.OnceFunc(func() { close(s.looked) })
 	s.loader = &loader{src: src, view: s.view, hub: s.hub}
 	return s, nil
 }
@@ -70,7 +75,11 @@ func (s *Server) Serve(ctx context.Context) error {
 	loaded := make(chan struct{})
 	go func() {
 		defer close(loaded)
-		s.loader.run(ctx)
+		select {
+		case <-ctx.Done():
+		case <-s.looked:
+			s.loader.run(ctx)
+		}
 	}()
 	stop := context.AfterFunc(ctx, func() { _ = s.http.Close() })
 	defer stop()
@@ -108,7 +117,10 @@ func (s *Server) handler(ctx context.Context) http.Handler {
 			reply(w, s.loader.state())
 		},
 	} {
-		mux.HandleFunc(pattern, s.guard.members(serve))
+		mux.HandleFunc(pattern, s.guard.members(func(w http.ResponseWriter, r *http.Request) {
+			s.look()
+			serve(w, r)
+		}))
 	}
 	mux.HandleFunc("/api/", s.guard.members(func(w http.ResponseWriter, r *http.Request) {
 		refuse(w, http.StatusNotFound, "there is no "+r.Method+" "+r.URL.Path)
