@@ -6,7 +6,9 @@ import (
 	"os"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strings"
+	"sync"
 	"testing"
 )
 
@@ -22,10 +24,13 @@ func bareAWS(t *testing.T) (config, credentials string, signers func() []string)
 			t.Setenv(name, "") // an AWS_PROFILE or an endpoint of the developer's own
 		}
 	}
+	var mu sync.Mutex // the list asks side by side
 	var got []string
 	db := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if m := signedAs.FindStringSubmatch(r.Header.Get("Authorization")); m != nil {
+			mu.Lock()
 			got = append(got, m[1]+" in "+m[2])
+			mu.Unlock()
 		}
 		w.Header().Set("Content-Type", "application/x-amz-json-1.0")
 		_, _ = w.Write([]byte(`{"Count":0,"ScannedCount":0,"Items":[]}`))
@@ -38,7 +43,11 @@ func bareAWS(t *testing.T) (config, credentials string, signers func() []string)
 	} {
 		t.Setenv(name, value)
 	}
-	return config, credentials, func() []string { return got }
+	return config, credentials, func() []string {
+		mu.Lock()
+		defer mu.Unlock()
+		return slices.Clone(got)
+	}
 }
 
 // What reads from AWS takes its account and region as AWS's own tools do.

@@ -8,6 +8,7 @@ import (
 	"net/http"
 	"regexp"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -155,11 +156,12 @@ func TestListOfAHundredThousand(t *testing.T) {
 	t.Setenv("AWS_REGION", "us-east-1")
 	t.Setenv("AWS_ACCESS_KEY_ID", "local")
 	t.Setenv("AWS_SECRET_ACCESS_KEY", "local")
-	clock := time.UnixMilli(1_800_003_600_000)
+	begun := time.UnixMilli(1_800_003_600_000)
+	var ticks atomic.Int64 // the list asks side by side
 	var stdout, stderr strings.Builder
 	env := environment{
 		stdout: &stdout, stderr: &stderr, http: paging{100_000, 2500}, getenv: func(n string) string { return map[string]string{"IDEM_TABLE": "records"}[n] },
-		now: func() time.Time { clock = clock.Add(time.Millisecond); return clock },
+		now: func() time.Time { return begun.Add(time.Duration(ticks.Add(1)) * time.Millisecond) },
 	}
 	if code := run(t.Context(), env, []string{"list", "--pages", "100000", "--max", "7", "--progress", "--json"}); code != 0 {
 		t.Fatalf("code %d: %s", code, stderr.String())
