@@ -105,8 +105,8 @@ func TestAlarmsAreOnMetricsThatAreEmitted(t *testing.T) {
 		}
 	}
 	for _, name := range []string{
-		metrics.Mismatch, metrics.Stuck, metrics.Blocked, metrics.NotMine, metrics.ExpiredOpen, metrics.Abandoned,
-		metrics.SweepOverdue,
+		metrics.Mismatch, metrics.WaitingUnknown, metrics.WaitingStuck, metrics.WaitingBlocked, metrics.WaitingParked, metrics.WaitingUnreadable,
+		metrics.NotMine, metrics.ExpiredOpen, metrics.Abandoned, metrics.SweepOverdue,
 	} {
 		if !slices.Contains(watched, name) {
 			t.Errorf("no alarm is on %s", name)

@@ -129,14 +129,21 @@ func wrong(t *testing.T, text string) (all []string) {
 	for _, m := range metrics.All() {
 		known[m.Name] = true
 	}
+	watched := make(map[string]bool)
 	for name, a := range alarms(t, text) {
 		for _, m := range a.Metrics() {
+			watched[m.Name] = true
 			if _, ofAWS := measured[name]; !ofAWS && (m.Namespace != metrics.Namespace || !known[m.Name] || !cmp.Equal(m.Dimensions, map[string]string{"App": "rides"})) {
 				all = append(all, name+": nobody emits "+m.Name+" so")
 			}
 		}
 		if a.Actions != 1 || a.OKActions != 1 {
 			all = append(all, name+": nobody hears of it, or of its end")
+		}
+	}
+	for _, m := range metrics.All() {
+		if m.Alarm != watched[m.Name] {
+			all = append(all, fmt.Sprintf("%s: an alarm is on it: %t, and the list says %t", m.Name, watched[m.Name], m.Alarm))
 		}
 	}
 	slices.Sort(all)

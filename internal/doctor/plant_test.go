@@ -196,8 +196,8 @@ var plants = map[string]plant{
 	"a grace of a day":                   {func(w *doctortest.World, _ *doctor.Options) { w.Env("worker")["SAMEKEY_GRACE"] = "24h" }, on("retention-completer", "provider-keys")},
 	"a worker that gives up early":       {func(w *doctortest.World, _ *doctor.Options) { w.Env("worker")["SAMEKEY_RETENTION"] = "2h" }, on("retention-worker")},
 	"a provider that forgets in an hour": {func(_ *doctortest.World, o *doctor.Options) { o.ProviderRemembers = time.Hour }, on("provider-keys")},
-	"no alarm on Stuck": {func(w *doctortest.World, _ *doctor.Options) {
-		w.Alarms = slices.DeleteFunc(w.Alarms, func(a object) bool { return a["MetricName"] == "Stuck" })
+	"no alarm on WaitingStuck": {func(w *doctortest.World, _ *doctor.Options) {
+		w.Alarms = slices.DeleteFunc(w.Alarms, func(a object) bool { return a["MetricName"] == "WaitingStuck" })
 	}, on("alarms")},
 	"alarms of another App": {func(w *doctortest.World, _ *doctor.Options) {
 		w.Env("worker")["SAMEKEY_APP"], w.Env("orders")["SAMEKEY_APP"] = "shop", "shop"

@@ -16,7 +16,6 @@ func TestForgettingAFinishedOperationLosesWork(t *testing.T) {
 	now := time.Now()
 	rec := &store.Record{
 		PK: "v1##a", State: store.Done, Owner: "o", Ver: 3, Expires: now.Add(time.Hour), Response: &store.Response{Status: 201},
-		Phases: []store.Phase{{Name: "charge"}},
 	}
 	if _, err := state.Forgotten(rec, now, "jane", state.Loss{}); !errors.Is(err, state.ErrWork) {
 		t.Errorf("got %v, want ErrWork", err)

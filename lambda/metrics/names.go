@@ -83,7 +83,7 @@ type Metric struct {
 	Unit    Unit
 	Source  Source
 	Meaning string
-	// Alarm says that a person must hear of the first one.
+	// Alarm says that an alarm of the stack is on it (docs/runbook.md).
 	Alarm bool
 }
 
@@ -96,13 +96,13 @@ func All() []Metric {
 		{InFlight, Count, OfRequest, "refused: another attempt was at work", false},
 		{TakenOver, Count, OfRequest, "a client's retry took over an abandoned operation", false},
 		{Resumed, Count, OfRequest, "a completer took over an abandoned operation", false},
-		{Mismatch, Count, OfRequest, "refused: the key was used for another request", false},
+		{Mismatch, Count, OfRequest, "refused: the key was used for another request", true},
 		{Refused, Count, OfRequest, "refused for another reason: no or a wrong key, the caller, a stuck or expired operation, too little time", false},
 		{LeaseLost, Count, OfRequest, "an attempt was overtaken", false},
-		{Unstored, Count, OfRequest, "an answer was given that could not be stored", false},
-		{Stuck, Count, OfRequest, "an operation was given up, and waits for people (also from the sweep)", true},
-		{Blocked, Count, OfRequest, "the deployed code refuses to go on with an operation", true},
-		{Failed, Count, OfRequest, "the table failed, or a record is corrupt", false},
+		{Unstored, Count, OfRequest, "an answer was given that could not be stored", true},
+		{Stuck, Count, OfRequest, "an operation was given up, and waits for people (also from the sweep)", false},
+		{Blocked, Count, OfRequest, "the deployed code refuses to go on with an operation", false},
+		{Failed, Count, OfRequest, "the table failed, or a record is corrupt", true},
 		{FailedOpen, Count, OfRequest, "a handler ran unprotected, because the table could not be reached", false},
 		{Observed, Count, OfRequest, "a request of an engine that only observes", false},
 		{Duration, Milliseconds, OfRequest, "a request, from its key to its answer", false},
@@ -116,34 +116,34 @@ func All() []Metric {
 		{StoreThrottled, Count, OfStore, "calls that were throttled to the end", false},
 		{StoreConflict, Count, OfStore, "calls refused because of another write in progress", false},
 		{StoreUnknown, Count, OfStore, "calls without an answer, or with an error of the service", false},
-		{StoreDenied, Count, OfStore, "calls that role, credentials or encryption key don't allow", false},
+		{StoreDenied, Count, OfStore, "calls that role, credentials or encryption key don't allow", true},
 		{StoreInvalid, Count, OfStore, "malformed calls, and calls to a table that is missing", false},
 
 		{Delivered, Count, OfStream, "a job was handed on", false},
 		{DeliveryFailed, Count, OfStream, "a delivery failed, and may be tried again", false},
 		{SetAside, Count, OfStream, "jobs of an operation could not be handed on, and are tried again", false},
-		{Parked, Count, OfStream, "a job was given up, and waits for people", true},
+		{Parked, Count, OfStream, "a job was given up, and waits for people", false},
 		{Queued, Count, OfStream, "an abandoned operation got a ticket for the completer", false},
 		{CompleterTries, Count, OfStream, "a completer tried to finish an abandoned operation", false},
 		{NotMine, Count, OfStream, "no handler was found for an abandoned operation", true},
 		{ExpiredOpen, Count, OfStream, "an operation, or a parked job, was forgotten unfinished", true},
-		{Unreadable, Count, OfStream, "an item of the table, or of its stream, is not understood", true},
+		{Unreadable, Count, OfStream, "an item of the table, or of its stream, is not understood", false},
 
-		{Abandoned, Count, OfSweep, "operations that nobody has ended in time", false},
-		{Undelivered, Count, OfSweep, "jobs that nobody has handed on in time", false},
+		{Abandoned, Count, OfSweep, "operations that nobody has ended in time", true},
+		{Undelivered, Count, OfSweep, "jobs that nobody has handed on in time", true},
 		{OpenAge, Seconds, OfSweep, "age of the oldest open operation, in flight or abandoned; 0 without one", false},
-		{SweepRuns, Count, OfSweep, "1: the sweep has run", false},
+		{SweepRuns, Count, OfSweep, "1: the sweep has run", true},
 		{SweepFailed, Count, OfSweep, "1 if the run left work undone", false},
 		{SweepCoverage, Percent, OfSweep, "share of the table that the pass has seen", false},
 		{SweepAge, Seconds, OfSweep, "time since the last complete pass", false},
 		{SweepOverdue, Count, OfSweep, "1 if no pass over the whole table has ended in time", true},
 
-		{Waiting, Count, OfCount, "records that wait for people, by the index; the next five are its parts", false},
-		{WaitingUnknown, Count, OfCount, "stuck records with a call that may have been made", false},
-		{WaitingStuck, Count, OfCount, "other stuck records", false},
-		{WaitingBlocked, Count, OfCount, "open records whose program refuses to go on", false},
-		{WaitingParked, Count, OfCount, "other records with parked jobs", false},
-		{WaitingUnreadable, Count, OfCount, "items that are not understood", false},
+		{Waiting, Count, OfCount, "records that wait for people, by the index; the next five are its parts", true},
+		{WaitingUnknown, Count, OfCount, "stuck records with a call that may have been made", true},
+		{WaitingStuck, Count, OfCount, "other stuck records", true},
+		{WaitingBlocked, Count, OfCount, "open records whose program refuses to go on", true},
+		{WaitingParked, Count, OfCount, "other records with parked jobs", true},
+		{WaitingUnreadable, Count, OfCount, "items that are not understood", true},
 		{WaitingAge, Seconds, OfCount, "how long the oldest of these has waited; 0 without one", false},
 	}
 }

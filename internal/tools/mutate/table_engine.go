@@ -352,7 +352,11 @@ func resumeMutants() []mutant {
 		},
 		{
 			rule: "ForgetAsks", what: "committed work is forgotten",
-			in: "internal/state.Forgotten", old: "case $unfinished && !$accepted.Work &&", new: "case $unfinished && !$accepted.Work && !$accepted.Held &&", pkg: "idem", run: "^TestForget$",
+			in: "internal/state.Forgotten", old: "case !$accepted.Work && (", new: "case !$accepted.Work && !$accepted.Held && (", pkg: "idem", run: "^TestForget$",
+		},
+		{
+			rule: "ForgetAsks", what: "a finished operation is forgotten by the way",
+			in: "internal/state.Forgotten", old: "case !$accepted.Work && (!$unfinished ||", new: "case !$accepted.Work && ($accepted.Work ||", pkg: "internal/state", run: "^TestForgettingAFinishedOperationLosesWork$",
 		},
 	}
 }
