@@ -33,6 +33,7 @@ type event struct {
 	request   string // what counts of it
 	answer    string // status and body given
 	overtaken bool   // the attempt's handler ran, and another's answer counts
+	late      bool   // leases ended while it was under way: a lease that it had computed before is over too
 }
 
 func (e event) String() string {
@@ -89,13 +90,9 @@ func step(s keyState, ev event) []keyState {
 	same := s.request == ev.request
 	switch ev.kind {
 	case began:
-		next, ok := opened(s, ev)
-		return possible(ok, next)
+		return opened(s, ev)
 	case beginUnknown:
-		if next, ok := opened(s, ev); ok {
-			return []keyState{s, next}
-		}
-		return []keyState{s}
+		return append([]keyState{s}, opened(s, ev)...)
 	case stored:
 		return possible(mine, finish(s, ev, true), finish(s, ev, false))
 	case released:
@@ -127,15 +124,18 @@ func step(s keyState, ev event) []keyState {
 	return nil
 }
 
-// opened is a claim, or a take-over of what nobody holds.
-func opened(s keyState, ev event) (keyState, bool) {
-	switch {
-	case s.is == none:
-		return keyState{is: open, request: ev.request, holder: ev.attempt, fresh: true}, true
-	case s.is == open && s.over && s.request == ev.request:
-		return keyState{is: open, request: ev.request, holder: ev.attempt}, true
+// opened is a claim, or a take-over of what nobody holds; nothing, if neither can be.
+func opened(s keyState, ev event) []keyState {
+	next := keyState{is: open, request: ev.request, holder: ev.attempt, fresh: s.is == none}
+	if s.is != none && (s.is != open || !s.over || s.request != ev.request) {
+		return nil
 	}
-	return s, false
+	if !ev.late {
+		return []keyState{next}
+	}
+	over := next
+	over.over = true
+	return []keyState{next, over}
 }
 
 func finish(s keyState, ev event, kept bool) keyState {

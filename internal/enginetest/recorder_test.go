@@ -190,3 +190,33 @@ func TestRecorderDo(t *testing.T) {
 		t.Errorf("what ran unprotected was noted: %v, %v", r.history, err)
 	}
 }
+
+// A claim that is sent before the leases end, and applied after that, has a lease that
+// is over: another request takes it over. A claim that is sent afterwards has not.
+func TestRecorderKnowsLateClaims(t *testing.T) {
+	for name, tt := range map[string]struct {
+		before bool // the claim is sent before the leases end
+		legal  bool
+	}{
+		"sent before": {true, true},
+		"sent after":  {false, false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			var r Recorder
+			r.script(t, "1b:began")
+			called := r.now()
+			r.EndLeases(func() {})
+			if !tt.before {
+				called = r.now()
+			}
+			r.script(t, "3:mismatch, 1b:released")
+			r.note("k", called, r.now(), event{kind: began, request: "a", attempt: 2})
+			r.script(t, "4:began 4:stored x 2:replayed! x")
+			got := &verdict{TB: t}
+			r.Check(got)
+			if legal := got.failed == ""; legal != tt.legal {
+				t.Errorf("legal is %t, want %t\n%s", legal, tt.legal, got.failed)
+			}
+		})
+	}
+}
