@@ -4,8 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"log/slog"
-	"net/http"
 	"regexp"
 	"strings"
 	"time"
@@ -14,9 +12,9 @@ import (
 	"github.com/spf13/pflag"
 
 	"github.com/samekey/samekey/dynamo/stream"
-	"github.com/samekey/samekey/idem"
 	"github.com/samekey/samekey/idem/store"
 	"github.com/samekey/samekey/internal/explain"
+	"github.com/samekey/samekey/internal/recordkey"
 )
 
 const refHelp = `REF names a record: its partition key (v1#NAMESPACE#HASH), the id of its operation,
@@ -198,8 +196,7 @@ func (op *operator) load(ctx context.Context, pk, otherwise string) (*store.Reco
 	return rec, err
 }
 
-// keyed is the partition key of a customer's key. The engine itself makes it, so that
-// it is the one of the handlers.
+// keyed is the partition key of a customer's key.
 func (f *finder) keyed(ctx context.Context) (string, error) {
 	key := f.key
 	if key == "-" {
@@ -209,35 +206,9 @@ func (f *finder) keyed(ctx context.Context) (string, error) {
 		}
 		key = line
 	}
-	probe := &probe{}
-	e := idem.New(probe, func(o *idem.Options) {
-		o.Namespace, o.ScopeRoute, o.Logger = f.op.namespace, f.route != "", slog.New(slog.DiscardHandler)
-	})
-	req := idem.Request{Key: key, Scope: f.scope, Route: f.route, Method: "POST"}
-	if f.scope == "none" {
-		req.Scope = ""
-	}
-	do := e.Do
-	if strings.Contains(key, " ") { // only a quoted header can have spaces
-		req.Header = http.Header{idem.KeyHeader: {`"` + strings.NewReplacer(`\`, `\\`, `"`, `\"`).Replace(key) + `"`}}
-		req.Key, do = "", e.Serve
-	}
-	_, err := do(ctx, req, func(context.Context) (idem.Response, error) { return idem.Response{}, errProbe })
-	if probe.pk == "" {
+	pk, err := recordkey.Of(ctx, recordkey.Customer{Namespace: f.op.namespace, Key: key, Scope: f.scope, Route: f.route})
+	if err != nil {
 		return "", wrongCall(err) // a key that no handler accepts
 	}
-	return probe.pk, nil
+	return pk, nil
 }
-
-var errProbe = errors.New("only the key was asked for")
-
-// probe is a store that learns the partition key of a claim, and refuses it.
-type probe struct{ pk string }
-
-func (p *probe) Claim(_ context.Context, c store.Claim) (*store.Record, error) {
-	p.pk = c.Next.PK
-	return nil, errProbe
-}
-
-func (*probe) Commit(context.Context, store.Commit) (*store.Record, error) { return nil, errProbe }
-func (*probe) Load(context.Context, string) (*store.Record, error)         { return nil, errProbe }
