@@ -2,11 +2,13 @@ package ui_test
 
 import (
 	"bufio"
+	"context"
 	"errors"
 	"fmt"
 	"net/http"
 	"runtime"
 	"strings"
+	"sync/atomic"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -276,5 +278,39 @@ func TestListen(t *testing.T) {
 	}
 	if _, err := ui.Listen(t.Context(), port, 0, &fake{}); err == nil {
 		t.Error("the port was taken twice")
+	}
+}
+
+// counting is a source that counts how often the table is read.
+type counting struct {
+	*fake
+	reads atomic.Int64
+}
+
+func (c *counting) Follow(ctx context.Context, started func(), changed func([]string)) error {
+	c.reads.Add(1)
+	return c.fake.Follow(ctx, started, changed)
+}
+
+func (c *counting) Waiting(ctx context.Context, most int) ([]ui.Row, error) {
+	c.reads.Add(1)
+	return c.fake.Waiting(ctx, most)
+}
+
+// Nobody pays for a page that nobody has opened: the table is not read before the first
+// request of a session, however often the page itself is asked for.
+func TestTableIsNotReadUntilSomebodyLooks(t *testing.T) {
+	t.Parallel()
+	src := &counting{fake: &fake{about: ui.About{Local: true}}}
+	v := visit(t, 0, src)
+	v.send(http.MethodGet, "/", nil)
+	v.send(http.MethodGet, "/api/about", nil) // refused: without a session
+	if n := src.reads.Load(); n != 0 {
+		t.Errorf("%d reads before anybody has looked", n)
+	}
+	v.enter()
+	v.send(http.MethodGet, "/api/about", nil)
+	for src.reads.Load() < 2 { // ends with the test's time
+		runtime.Gosched()
 	}
 }
