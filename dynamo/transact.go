@@ -14,6 +14,7 @@ import (
 
 	"github.com/samekey/samekey/dynamo/internal/item"
 	"github.com/samekey/samekey/idem/store"
+	"github.com/samekey/samekey/internal/itemsize"
 )
 
 // The limits of a transaction, checked before anything is sent, because the
@@ -254,11 +255,11 @@ func checkSize(record item.Map, mine []*Write) error {
 	if n := len(mine) + 1; n > maxItems {
 		return fmt.Errorf("dynamo: %w: %d items in one commit, with the record: at most %d; divide the phase", store.ErrWrite, n, maxItems)
 	}
-	total := sizeOf(record)
+	total := itemsize.Of(record)
 	for _, w := range mine {
-		size := sizeOf(w.item) + sizeOf(w.key) + sizeOf(w.values)
+		size := itemsize.Of(w.item) + itemsize.Of(w.key) + itemsize.Of(w.values)
 		if w.raw != nil && w.raw.Update != nil {
-			size += sizeOf(w.raw.Update.ExpressionAttributeValues)
+			size += itemsize.Of(w.raw.Update.ExpressionAttributeValues)
 		}
 		if size > maxItem {
 			return fmt.Errorf("dynamo: %w: an item of %d bytes for %s: at most %d", store.ErrWrite, size, w.table, maxItem)
@@ -269,53 +270,4 @@ func checkSize(record item.Map, mine []*Write) error {
 		return fmt.Errorf("dynamo: %w: %d bytes in one commit: at most %d; divide the phase", store.ErrWrite, total, maxTransaction)
 	}
 	return nil
-}
-
-// sizeOf returns the size of an item by DynamoDB's rule, in bytes: names and values
-// in UTF-8, about a byte for two digits, 3 for a list or map and 1 for each entry.
-func sizeOf(it item.Map) int {
-	n := 0
-	for name, v := range it {
-		n += len(name) + sizeOfValue(v)
-	}
-	return n
-}
-
-func sizeOfValue(v item.Value) int {
-	switch v := v.(type) {
-	case *types.AttributeValueMemberS:
-		return len(v.Value)
-	case *types.AttributeValueMemberN:
-		return (len(v.Value)+1)/2 + 1
-	case *types.AttributeValueMemberB:
-		return len(v.Value)
-	case *types.AttributeValueMemberL:
-		n := 3
-		for _, e := range v.Value {
-			n += 1 + sizeOfValue(e)
-		}
-		return n
-	case *types.AttributeValueMemberM:
-		return 3 + len(v.Value) + sizeOf(v.Value)
-	case *types.AttributeValueMemberSS:
-		n := 0
-		for _, s := range v.Value {
-			n += len(s)
-		}
-		return n
-	case *types.AttributeValueMemberNS:
-		n := 0
-		for _, s := range v.Value {
-			n += (len(s)+1)/2 + 1
-		}
-		return n
-	case *types.AttributeValueMemberBS:
-		n := 0
-		for _, b := range v.Value {
-			n += len(b)
-		}
-		return n
-	default:
-		return 1
-	}
 }

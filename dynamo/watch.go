@@ -13,6 +13,8 @@ import (
 
 	"github.com/samekey/samekey/dynamo/internal/item"
 	"github.com/samekey/samekey/idem/store"
+	"github.com/samekey/samekey/internal/hook"
+	"github.com/samekey/samekey/internal/itemsize"
 )
 
 // Hooks are called as a [Store] works. Nil hooks are skipped, and cost nothing.
@@ -28,15 +30,7 @@ type Hooks struct {
 func Join(all ...Hooks) Hooks {
 	var joined Hooks
 	for _, h := range all {
-		switch before := joined.Called; {
-		case before == nil:
-			joined.Called = h.Called
-		case h.Called != nil:
-			joined.Called = func(ctx context.Context, c store.Call) {
-				before(ctx, c)
-				h.Called(ctx, c)
-			}
-		}
+		joined.Called = hook.Both(joined.Called, h.Called)
 	}
 	return joined
 }
@@ -88,7 +82,7 @@ func (w *watched) failed(c *call, err error) {
 	}
 	if refused, ok := errors.AsType[*types.ConditionalCheckFailedException](err); ok && w.units {
 		// The exception has no units, though the refused write costs those of the item.
-		c.WriteUnits = float64(max((sizeOf(refused.Item)+1023)/1024, 1))
+		c.WriteUnits = float64(max((itemsize.Of(refused.Item)+1023)/1024, 1))
 	}
 }
 

@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/samekey/samekey/idem/store"
+	"github.com/samekey/samekey/internal/hook"
 )
 
 // Event describes an occurrence to a hook. An Event holds no key, no body and no
@@ -146,23 +147,9 @@ func Join(all ...Hooks) Hooks {
 	for _, h := range all {
 		theirs := h.named()
 		for i, one := range joined.named() {
-			*one.hook = both(*one.hook, *theirs[i].hook)
+			*one.hook = hook.Both(*one.hook, *theirs[i].hook)
 		}
-		joined.Ended = both(joined.Ended, h.Ended)
+		joined.Ended = hook.Both(joined.Ended, h.Ended)
 	}
 	return joined
-}
-
-// both returns a hook that calls a, then b; either may be nil.
-func both[E any](a, b func(context.Context, E)) func(context.Context, E) {
-	switch {
-	case a == nil:
-		return b
-	case b == nil:
-		return a
-	}
-	return func(ctx context.Context, ev E) {
-		a(ctx, ev)
-		b(ctx, ev)
-	}
 }

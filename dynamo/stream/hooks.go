@@ -4,6 +4,7 @@ import (
 	"context"
 
 	"github.com/samekey/samekey/idem/jobs"
+	"github.com/samekey/samekey/internal/hook"
 )
 
 // Hooks are called as [Drain], [Completer] and [Sweep] work; nil hooks are skipped.
@@ -60,48 +61,20 @@ type Try struct {
 func Join(all ...Hooks) Hooks {
 	var j Hooks
 	for _, h := range all {
-		j.Skipped = both(j.Skipped, h.Skipped)
-		j.Delivered = both(j.Delivered, h.Delivered)
-		j.Failed = both2(j.Failed, h.Failed)
-		j.Parked = both(j.Parked, h.Parked)
-		j.Aside = both(j.Aside, h.Aside)
-		j.Queued = both(j.Queued, h.Queued)
-		j.GivenUp = both(j.GivenUp, h.GivenUp)
-		j.ExpiredOpen = both(j.ExpiredOpen, h.ExpiredOpen)
-		j.JobLost = both(j.JobLost, h.JobLost)
-		j.Tried = both(j.Tried, h.Tried)
-		j.Swept = both2(j.Swept, h.Swept)
-		j.Counted = both(j.Counted, h.Counted)
+		j.Skipped = hook.Both(j.Skipped, h.Skipped)
+		j.Delivered = hook.Both(j.Delivered, h.Delivered)
+		j.Failed = hook.Both2(j.Failed, h.Failed)
+		j.Parked = hook.Both(j.Parked, h.Parked)
+		j.Aside = hook.Both(j.Aside, h.Aside)
+		j.Queued = hook.Both(j.Queued, h.Queued)
+		j.GivenUp = hook.Both(j.GivenUp, h.GivenUp)
+		j.ExpiredOpen = hook.Both(j.ExpiredOpen, h.ExpiredOpen)
+		j.JobLost = hook.Both(j.JobLost, h.JobLost)
+		j.Tried = hook.Both(j.Tried, h.Tried)
+		j.Swept = hook.Both2(j.Swept, h.Swept)
+		j.Counted = hook.Both(j.Counted, h.Counted)
 	}
 	return j
-}
-
-// both returns a hook that calls a, then b; either may be nil.
-func both[E any](a, b func(context.Context, E)) func(context.Context, E) {
-	switch {
-	case a == nil:
-		return b
-	case b == nil:
-		return a
-	}
-	return func(ctx context.Context, e E) {
-		a(ctx, e)
-		b(ctx, e)
-	}
-}
-
-// both2 is both for a hook with an error.
-func both2[E any](a, b func(context.Context, E, error)) func(context.Context, E, error) {
-	switch {
-	case a == nil:
-		return b
-	case b == nil:
-		return a
-	}
-	return func(ctx context.Context, e E, err error) {
-		a(ctx, e, err)
-		b(ctx, e, err)
-	}
 }
 
 // Skip is the reason to skip a stream record, or an item of the table.

@@ -13,6 +13,7 @@ import (
 
 	"github.com/samekey/samekey/dynamo"
 	"github.com/samekey/samekey/idem/store"
+	"github.com/samekey/samekey/internal/itemsize"
 )
 
 // API is the part of *dynamodb.Client that a scan uses.
@@ -101,7 +102,7 @@ func Each(ctx context.Context, api API, opt Options, fn func(Item) error) (seen 
 
 func each(items []map[string]types.AttributeValue, fn func(Item) error) error {
 	for _, it := range items {
-		i := Item{Size: Size(it)}
+		i := Item{Size: itemsize.Of(it)}
 		if pk, ok := it["pk"].(*types.AttributeValueMemberS); ok {
 			i.PK = pk.Value
 		}
@@ -120,33 +121,4 @@ func input(opt Options, segment int) *dynamodb.ScanInput {
 		in.ExpressionAttributeValues = map[string]types.AttributeValue{":done": &types.AttributeValueMemberS{Value: string(store.Done)}}
 	}
 	return in
-}
-
-// Size estimates the bytes of an item, names included, as DynamoDB counts them.
-func Size(it map[string]types.AttributeValue) int {
-	n := 0
-	for name, v := range it {
-		n += len(name) + size(v)
-	}
-	return n
-}
-
-func size(v types.AttributeValue) int {
-	switch v := v.(type) {
-	case *types.AttributeValueMemberS:
-		return len(v.Value)
-	case *types.AttributeValueMemberN:
-		return (len(v.Value)+1)/2 + 1
-	case *types.AttributeValueMemberB:
-		return len(v.Value)
-	case *types.AttributeValueMemberM:
-		return 3 + len(v.Value) + Size(v.Value)
-	case *types.AttributeValueMemberL:
-		n := 3 + len(v.Value)
-		for _, el := range v.Value {
-			n += size(el)
-		}
-		return n
-	}
-	return 1
 }

@@ -2,25 +2,15 @@
 # Tests the page of samekey ui in headless Chromium, on records in DynamoDB Local, and with
 # "screenshots" as argument writes docs/images/.
 #
-# Needs Go, Java 17 with Maven (DynamoDB Local), and node (20.19 or newer) with npm, and its
-# configured registry for the first run. What is installed lies in .venv/, which git ignores,
-# and is installed anew when its lock file changes.
+# Needs Go, Java 17 with Maven (DynamoDB Local), and node; node.sh says which.
 set -euo pipefail
 
 root=$(cd "$(dirname "${BASH_SOURCE[0]}")/../.." && pwd)
 source=$root/internal/tools/browser
 node=$root/.venv/browser
 
-want="$(cat "$source"/{package.json,package-lock.json,.npmrc}) $(node --version)"
-if [[ ! -f $node/lock || $(<"$node/lock") != "$want" ]]; then
-	echo "installing browser/package-lock.json into .venv/browser (about ten seconds)"
-	rm -rf "$node"
-	mkdir -p "$node"
-	cp "$source"/{package.json,package-lock.json,.npmrc} "$node"
-	(cd "$node" && npm ci --silent)
-	# Last, so that an install that was interrupted starts over.
-	echo "$want" >"$node/lock"
-fi
+. "$root/internal/tools/node.sh"
+install_node browser browser
 
 # Node looks for packages beside the program.
 cp "$source"/*.mjs "$node"

@@ -1,0 +1,53 @@
+// Package itemsize counts the bytes of items of DynamoDB.
+package itemsize
+
+import "github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
+
+// Of returns the size of an item by DynamoDB's rule, in bytes: names and values
+// in UTF-8, about a byte for two digits, 3 for a list or map and 1 for each entry.
+func Of(it map[string]types.AttributeValue) int {
+	n := 0
+	for name, v := range it {
+		n += len(name) + value(v)
+	}
+	return n
+}
+
+func value(v types.AttributeValue) int {
+	switch v := v.(type) {
+	case *types.AttributeValueMemberS:
+		return len(v.Value)
+	case *types.AttributeValueMemberN:
+		return (len(v.Value)+1)/2 + 1
+	case *types.AttributeValueMemberB:
+		return len(v.Value)
+	case *types.AttributeValueMemberL:
+		n := 3
+		for _, e := range v.Value {
+			n += 1 + value(e)
+		}
+		return n
+	case *types.AttributeValueMemberM:
+		return 3 + len(v.Value) + Of(v.Value)
+	case *types.AttributeValueMemberSS:
+		n := 0
+		for _, s := range v.Value {
+			n += len(s)
+		}
+		return n
+	case *types.AttributeValueMemberNS:
+		n := 0
+		for _, s := range v.Value {
+			n += (len(s)+1)/2 + 1
+		}
+		return n
+	case *types.AttributeValueMemberBS:
+		n := 0
+		for _, b := range v.Value {
+			n += len(b)
+		}
+		return n
+	default:
+		return 1
+	}
+}
