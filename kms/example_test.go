@@ -2,6 +2,7 @@ package kms_test
 
 import (
 	"fmt"
+	"os"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
@@ -32,4 +33,13 @@ func sealed(cfg aws.Config, table, keyARN string) (*dynamo.Store, error) {
 	}
 	sealer := seal.New(provider)
 	return dynamo.New(dynamodb.NewFromConfig(cfg, dynamo.Tune), table, func(o *dynamo.Options) { o.Seal = sealer })
+}
+
+// Functions with the variables of the worker have the same keys and context.
+func ExampleFromEnvironment() {
+	cfg := aws.Config{Region: "eu-central-1", Credentials: aws.AnonymousCredentials{}} // config.LoadDefaultConfig, in Lambda
+
+	provider, err := kms.FromEnvironment(awskms.NewFromConfig(cfg), os.Getenv)
+	fmt.Println(provider, err)
+	// Output: <nil> SAMEKEY_KMS_KEYS is not set: write the ARN of a key, as arn:aws:kms:REGION:ACCOUNT:key/ID
 }

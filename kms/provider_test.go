@@ -96,17 +96,22 @@ func equal(a, b map[string]string) bool {
 	return bytes.Equal(x, y)
 }
 
-func provider(t *testing.T, s *service, key string, optFns ...func(*kms.Options)) *kms.Provider {
+// client is one of s, over HTTP.
+func client(t *testing.T, s *service) *awskms.Client {
 	t.Helper()
 	srv := httptest.NewServer(s)
 	t.Cleanup(srv.Close)
-	client := awskms.New(awskms.Options{
+	return awskms.New(awskms.Options{
 		Region: "eu-central-1", BaseEndpoint: &srv.URL, RetryMaxAttempts: 1,
 		Credentials: aws.CredentialsProviderFunc(func(context.Context) (aws.Credentials, error) {
 			return aws.Credentials{AccessKeyID: "a", SecretAccessKey: "s"}, nil
 		}),
 	})
-	p, err := kms.New(client, key, optFns...)
+}
+
+func provider(t *testing.T, s *service, key string, optFns ...func(*kms.Options)) *kms.Provider {
+	t.Helper()
+	p, err := kms.New(client(t, s), key, optFns...)
 	if err != nil {
 		t.Fatal(err)
 	}

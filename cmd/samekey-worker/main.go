@@ -27,22 +27,13 @@
 // ends the program at cold start, with an error that names it and says what to write.
 // (SAMEKEY_LEASE_MARGIN is of the applications' functions; the worker doesn't mind it.)
 //
+// This program can't open sealed args: jobs with sealed args wait. The program of the
+// same name in module github.com/samekey/samekey/kms opens them by AWS KMS.
+//
 // The event sources are the table's stream, the tickets' queue and a schedule. docs/worker.md
 // has their settings and the role.
 package main
 
-import (
-	"log"
-	"os"
+import "github.com/samekey/samekey/internal/readyworker"
 
-	"github.com/samekey/samekey/lambda"
-)
-
-func main() {
-	w, err := build(os.Environ())
-	if err != nil {
-		log.SetFlags(0)
-		log.Fatalf("samekey-worker: its environment is not complete:\n%v", err)
-	}
-	lambda.Start(w)
-}
+func main() { readyworker.Main(nil) }

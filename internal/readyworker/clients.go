@@ -1,4 +1,4 @@
-package main
+package readyworker
 
 import (
 	"cmp"
@@ -56,6 +56,11 @@ func (c clients) lambda() *lambda.Client {
 // resume is a client that waits for a function's answer as long as its context does.
 func (c clients) resume() *lambda.Client {
 	return lambda.New(lambda.Options{Region: c.region(), Credentials: c.credentials(), BaseEndpoint: c.endpoint("LAMBDA")})
+}
+
+// sdk is the settings of a client for a service.
+func (c clients) sdk(service string) aws.Config {
+	return aws.Config{Region: c.region(), Credentials: c.credentials(), BaseEndpoint: c.endpoint(service), HTTPClient: quick()}
 }
 
 func (c clients) region() string { return c.env.text("AWS_REGION") }

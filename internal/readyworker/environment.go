@@ -1,4 +1,4 @@
-package main
+package readyworker
 
 import (
 	"errors"
@@ -9,10 +9,10 @@ import (
 	"time"
 )
 
-// variables are those of the list in the package's comment.
+// variables are those of the lists in the programs' comments.
 var variables = []string{
-	"SAMEKEY_APP", "SAMEKEY_EVENT_SOURCE", "SAMEKEY_FUNCTIONS", "SAMEKEY_GRACE", "SAMEKEY_MAX_TRIES", "SAMEKEY_NAMESPACES", "SAMEKEY_RETENTION",
-	"SAMEKEY_SINKS", "SAMEKEY_SWEEP_LATE", "SAMEKEY_SWEEP_PAGES", "SAMEKEY_SWEEP_WITHIN", "SAMEKEY_TICKETS_URL",
+	"SAMEKEY_APP", "SAMEKEY_EVENT_SOURCE", "SAMEKEY_FUNCTIONS", "SAMEKEY_GRACE", "SAMEKEY_KMS_CONTEXT", "SAMEKEY_KMS_KEYS", "SAMEKEY_MAX_TRIES",
+	"SAMEKEY_NAMESPACES", "SAMEKEY_RETENTION", "SAMEKEY_SINKS", "SAMEKEY_SWEEP_LATE", "SAMEKEY_SWEEP_PAGES", "SAMEKEY_SWEEP_WITHIN", "SAMEKEY_TICKETS_URL",
 }
 
 // others begin like them and are of other programs of the same stack.

@@ -1,21 +1,42 @@
-package main
+package readyworker
 
 import (
 	"cmp"
+	"log"
 	"log/slog"
 	"os"
 	"strings"
 
+	"github.com/aws/aws-sdk-go-v2/aws"
+
 	"github.com/samekey/samekey/dynamo"
 	"github.com/samekey/samekey/dynamo/stream"
+	"github.com/samekey/samekey/lambda"
 	"github.com/samekey/samekey/lambda/completer"
 	"github.com/samekey/samekey/lambda/metrics"
 	"github.com/samekey/samekey/lambda/worker"
+	"github.com/samekey/samekey/seal"
 )
+
+// Keys makes the provider of the data keys of sealed records: from the client's settings
+// for a service (KMS), and the environment's variables that begin with SAMEKEY_KMS_. The
+// error names the variable that is wrong.
+type Keys func(sdk func(service string) aws.Config, getenv func(string) string) (seal.Provider, error)
+
+// Main runs the worker of the environment's variables. Without keys, or without
+// SAMEKEY_KMS_KEYS, jobs with sealed args wait.
+func Main(keys Keys) {
+	w, err := build(os.Environ(), keys)
+	if err != nil {
+		log.SetFlags(0)
+		log.Fatalf("samekey-worker: its environment is not complete:\n%v", err) //nolint:forbidigo // the main of two programs
+	}
+	lambda.Start(w)
+}
 
 // build makes the worker of an environment. The error has a line for each variable
 // that is wrong.
-func build(environ []string) (metrics.Handler, error) {
+func build(environ []string, keys Keys) (metrics.Handler, error) {
 	env := newEnvironment(environ)
 	c := clients{env}
 	table := env.required("IDEM_TABLE", "the name of the table of the records")
@@ -23,6 +44,7 @@ func build(environ []string) (metrics.Handler, error) {
 	sinks := env.sinks(c)
 	functions := env.functions(c)
 	namespaces := env.namespaces()
+	sealer := env.sealer(c, keys)
 	grace, retention := env.duration("SAMEKEY_GRACE"), env.duration("SAMEKEY_RETENTION")
 	late, within := env.duration("SAMEKEY_SWEEP_LATE"), env.duration("SAMEKEY_SWEEP_WITHIN")
 	tries, pages := env.whole("SAMEKEY_MAX_TRIES"), env.whole("SAMEKEY_SWEEP_PAGES")
@@ -36,19 +58,37 @@ func build(environ []string) (metrics.Handler, error) {
 	}
 	db := c.dynamoDB()
 	counts := metrics.New(os.Stdout, cmp.Or(env.text("SAMEKEY_APP"), env.text("AWS_LAMBDA_FUNCTION_NAME"), "samekey"))
-	store, err := dynamo.New(db, table, func(o *dynamo.Options) { o.Hooks = counts.StoreHooks() })
+	store, err := dynamo.New(db, table, func(o *dynamo.Options) { o.Hooks, o.Seal = counts.StoreHooks(), sealer })
 	if err != nil {
 		env.wrong("IDEM_TABLE", "is %q: write the name or ARN of a table: %v", table, err)
 		return nil, env.err()
 	}
-	log := slog.New(slog.NewJSONHandler(os.Stderr, nil))
+	logger := slog.New(slog.NewJSONHandler(os.Stderr, nil))
 	return counts.Wrap(worker.New(db, store, completer.NewQueue(c.sqs(), queue), func(o *worker.Options) {
 		o.Sink, o.Functions, o.Namespaces = sinks, functions, namespaces
 		o.Grace, o.Retention = grace, retention
-		o.Logger, o.Hooks = log, stream.Join(counts.StreamHooks(), stream.Log(log))
+		o.Logger, o.Hooks = logger, stream.Join(counts.StreamHooks(), stream.Log(logger))
 		o.Drain = func(o *stream.DrainOptions) { o.MaxTries = tries }
 		o.Sweep = func(o *stream.SweepOptions) { o.Late, o.PassWithin, o.PagesPerSecond = late, within, float64(pages) }
 	})), nil
+}
+
+// sealer opens sealed args; nil without a key.
+func (e *environment) sealer(c clients, keys Keys) *seal.Sealer {
+	const name = "SAMEKEY_KMS_KEYS"
+	switch {
+	case e.text(name) == "":
+		return nil
+	case keys == nil:
+		e.wrong(name, "is not a setting of this program, which can't open sealed args: build github.com/samekey/samekey/kms/cmd/samekey-worker in its place")
+		return nil
+	}
+	provider, err := keys(c.sdk, e.text)
+	if err != nil {
+		e.errs = append(e.errs, err)
+		return nil
+	}
+	return seal.New(provider, func(o *seal.Options) { o.OpenOnly = true }) // it makes no record
 }
 
 // queue is the URL of a standard queue.

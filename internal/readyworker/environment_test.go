@@ -1,6 +1,7 @@
-package main
+package readyworker
 
 import (
+	"errors"
 	"maps"
 	"os"
 	"regexp"
@@ -8,7 +9,10 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/google/go-cmp/cmp"
+
+	"github.com/samekey/samekey/seal"
 )
 
 // sound is an environment with every variable.
@@ -36,11 +40,11 @@ func environ(change map[string]string) (list []string) {
 
 func TestWorkerOfASoundEnvironment(t *testing.T) {
 	t.Parallel()
-	if w, err := build(environ(nil)); w == nil || err != nil {
+	if w, err := build(environ(nil), nil); w == nil || err != nil {
 		t.Errorf("got %v, %v", w, err)
 	}
 	least := []string{"AWS_REGION=x", "AWS_ACCESS_KEY_ID=x", "AWS_SECRET_ACCESS_KEY=x", "IDEM_TABLE=records", "SAMEKEY_TICKETS_URL=http://127.0.0.1:1/q"}
-	if w, err := build(least); w == nil || err != nil {
+	if w, err := build(least, nil); w == nil || err != nil {
 		t.Errorf("got %v, %v with the least", w, err)
 	}
 }
@@ -73,10 +77,11 @@ func TestMistakesAreRefused(t *testing.T) {
 		"tries in words":         {"SAMEKEY_MAX_TRIES", "five", "from 1 to 1000"},
 		"a misspelt variable":    {"SAMEKEY_SINK", "a=events:x", "SAMEKEY_SINKS"},
 		"no region":              {"AWS_REGION", "", "Lambda sets it"},
+		"keys without KMS":       {"SAMEKEY_KMS_KEYS", "arn:aws:kms:us-east-1:1:key/a", "build github.com/samekey/samekey/kms/cmd/samekey-worker"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			w, err := build(environ(map[string]string{test.variable: test.value}))
+			w, err := build(environ(map[string]string{test.variable: test.value}), nil)
 			if err == nil || w != nil {
 				t.Fatalf("%s=%s is taken", test.variable, test.value)
 			}
@@ -87,7 +92,7 @@ func TestMistakesAreRefused(t *testing.T) {
 	}
 	t.Run("all at once", func(t *testing.T) {
 		t.Parallel()
-		_, err := build(environ(map[string]string{"IDEM_TABLE": "", "SAMEKEY_GRACE": "1", "SAMEKEY_SINKS": "x"}))
+		_, err := build(environ(map[string]string{"IDEM_TABLE": "", "SAMEKEY_GRACE": "1", "SAMEKEY_SINKS": "x"}), nil)
 		if err == nil || strings.Count(err.Error(), "\n") != 2 {
 			t.Errorf("got %v, want three lines", err)
 		}
@@ -104,12 +109,49 @@ func TestKindsOfOneTargetShareASink(t *testing.T) {
 	}
 }
 
-// The comment of the package lists the variables, and there are no others.
+// The program of module kms passes the variables and the client's settings on, and says
+// which variable is wrong.
+func TestKeysOfAnEnvironment(t *testing.T) {
+	t.Parallel()
+	const name, value = "SAMEKEY_KMS_KEYS", "arn:aws:kms:us-east-1:1:key/a"
+	asked := 0
+	keys := func(err error) Keys {
+		return func(sdk func(string) aws.Config, getenv func(string) string) (seal.Provider, error) {
+			asked++
+			if cfg := sdk("KMS"); cfg.Region != "us-east-1" || cfg.HTTPClient == nil || aws.ToString(cfg.BaseEndpoint) != "http://127.0.0.1:1" {
+				t.Errorf("the client's settings are %+v", cfg)
+			}
+			if getenv(name) != value || getenv("IDEM_TABLE") != "records" {
+				t.Errorf("the variables are %q and %q", getenv(name), getenv("IDEM_TABLE"))
+			}
+			if err != nil {
+				return nil, err
+			}
+			return seal.NewStatic("a", map[string][]byte{"a": make([]byte, 32)})
+		}
+	}
+	with := environ(map[string]string{name: value, "AWS_ENDPOINT_URL_KMS": "http://127.0.0.1:1"})
+	if w, err := build(with, keys(nil)); w == nil || err != nil || asked != 1 {
+		t.Errorf("got %v, %v after %d calls", w, err, asked)
+	}
+	if w, err := build(with, keys(errors.New(name+" is odd"))); w != nil || err == nil || err.Error() != name+" is odd" {
+		t.Errorf("got %v, %v", w, err)
+	}
+	if w, err := build(environ(nil), keys(nil)); w == nil || err != nil || asked != 2 {
+		t.Errorf("without the variable, got %v, %v after %d calls", w, err, asked)
+	}
+}
+
+// The comments of the programs list the variables, and there are no others.
 func TestVariablesAreDocumented(t *testing.T) {
 	t.Parallel()
-	source, err := os.ReadFile("main.go")
-	if err != nil {
-		t.Fatal(err)
+	var source []byte
+	for _, program := range []string{"../../cmd/samekey-worker/main.go", "../../kms/cmd/samekey-worker/main.go"} {
+		text, err := os.ReadFile(program)
+		if err != nil {
+			t.Fatal(err)
+		}
+		source = append(source, text...)
 	}
 	var listed []string
 	for _, m := range regexp.MustCompile(`(?m)^//\t(SAMEKEY_\w+) `).FindAllSubmatch(source, -1) {

@@ -1,0 +1,45 @@
+// Command samekey-keys has data keys of AWS KMS for the command samekey, which runs it:
+//
+//	samekey get REF --data --keys-from samekey-keys
+//
+// SAMEKEY_KMS_KEYS names the keys, and IDEM_TABLE or samekey's --table the table, as
+// kms.FromEnvironment explains. Region and account are those of AWS's own tools, or of
+// samekey's --region and --profile. It needs kms:Decrypt on the keys, and
+// kms:GenerateDataKey to settle an operation whose record isn't sealed.
+package main
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"os"
+	"os/signal"
+
+	"github.com/aws/aws-sdk-go-v2/config"
+	awskms "github.com/aws/aws-sdk-go-v2/service/kms"
+	"github.com/samekey/samekey/seal/program"
+
+	"github.com/samekey/samekey/kms"
+)
+
+func main() {
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
+	err := run(ctx, os.Stdin, os.Stdout)
+	stop()
+	if err != nil {
+		fmt.Fprintln(os.Stderr, "samekey-keys:", err)
+		os.Exit(1)
+	}
+}
+
+func run(ctx context.Context, in io.Reader, out io.Writer) error {
+	cfg, err := config.LoadDefaultConfig(ctx)
+	if err != nil {
+		return program.Refuse(out, err)
+	}
+	provider, err := kms.FromEnvironment(awskms.NewFromConfig(cfg), os.Getenv)
+	if err != nil {
+		return program.Refuse(out, err)
+	}
+	return program.Serve(ctx, provider, in, out)
+}

@@ -1,0 +1,29 @@
+// Command samekey-worker is the background function of a table, as the program of the
+// same name in module github.com/samekey/samekey, and opens sealed args of jobs by AWS
+// KMS. It has two more variables, which kms.FromEnvironment explains:
+//
+//	SAMEKEY_KMS_KEYS         ARNs of the keys, the current one first; without it, jobs
+//	                         with sealed args wait
+//	SAMEKEY_KMS_CONTEXT      the encryption context; default table=NAME
+//
+// Its role needs kms:Decrypt on the keys. It seals nothing.
+package main
+
+import (
+	"github.com/aws/aws-sdk-go-v2/aws"
+	awskms "github.com/aws/aws-sdk-go-v2/service/kms"
+	"github.com/samekey/samekey/internal/readyworker"
+	"github.com/samekey/samekey/seal"
+
+	"github.com/samekey/samekey/kms"
+)
+
+func main() { readyworker.Main(keys) }
+
+func keys(sdk func(service string) aws.Config, getenv func(string) string) (seal.Provider, error) {
+	provider, err := kms.FromEnvironment(awskms.NewFromConfig(sdk("KMS")), getenv)
+	if err != nil {
+		return nil, err // not a typed nil
+	}
+	return provider, nil
+}

@@ -1,0 +1,51 @@
+package kms
+
+import (
+	"fmt"
+	"strings"
+)
+
+// FromEnvironment returns a provider by environment variables, so that functions,
+// worker and operators agree:
+//
+//	SAMEKEY_KMS_KEYS     ARNs of symmetric keys, with commas or blanks between them: the
+//	                     current key, then Options.Former; required
+//	SAMEKEY_KMS_CONTEXT  Options.Context, as NAME=VALUE with commas between them; default
+//	                     table=NAME, the name of the table of IDEM_TABLE
+//
+// getenv is os.Getenv or a substitute. An error begins with the name of the variable that
+// is wrong.
+func FromEnvironment(api API, getenv func(string) string) (*Provider, error) {
+	const keys, pairs, table = "SAMEKEY_KMS_KEYS", "SAMEKEY_KMS_CONTEXT", "IDEM_TABLE"
+	named := strings.FieldsFunc(getenv(keys), separates)
+	if len(named) == 0 {
+		return nil, fmt.Errorf("%s is not set: write the ARN of a key, as arn:aws:kms:REGION:ACCOUNT:key/ID", keys)
+	}
+	bound := make(map[string]string)
+	for pair := range strings.SplitSeq(getenv(pairs), ",") {
+		name, value, found := strings.Cut(strings.TrimSpace(pair), "=")
+		switch {
+		case name != "" && value != "":
+			bound[name] = value
+		case name != "" || found:
+			return nil, fmt.Errorf("%s has %q: write NAME=VALUE, with commas between them", pairs, pair)
+		}
+	}
+	if len(bound) == 0 {
+		name := getenv(table)
+		if at := strings.LastIndex(name, ":table/"); at >= 0 {
+			name = name[at+len(":table/"):]
+		}
+		if name == "" {
+			return nil, fmt.Errorf("%s is not set, which data keys are bound to: write the name of the table, or set %s", table, pairs)
+		}
+		bound["table"] = name
+	}
+	p, err := New(api, named[0], func(o *Options) { o.Former, o.Context = named[1:], bound })
+	if err != nil && api != nil {
+		return nil, fmt.Errorf("%s: %w", keys, err)
+	}
+	return p, err
+}
+
+func separates(c rune) bool { return c == ',' || c == ' ' || c == '\n' || c == '\t' }
