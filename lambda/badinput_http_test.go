@@ -15,6 +15,7 @@ import (
 	awslambda "github.com/aws/aws-lambda-go/lambda"
 
 	"github.com/samekey/samekey/idem"
+	"github.com/samekey/samekey/idem/store"
 )
 
 // The bad inputs of requirements.md, part 2, that a client can send, over real
@@ -49,6 +50,7 @@ func TestBadInputOverHTTP(t *testing.T) {
 		{"20 odd bodies", oddBodies},
 		{"20 6 MB", largeBody},
 		{"22 cookies and line breaks", cookiesAndLines},
+		{"24 corrupt record", corruptRecord},
 		{"33 forged identity", forgedIdentity},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
@@ -296,6 +298,33 @@ func cookiesAndLines(t *testing.T, f front) {
 				t.Errorf("answer %d has the header %q", i+1, name)
 			}
 		}
+	}
+}
+
+// corruptRecord finds a record that makes no sense: the handler doesn't run a second
+// time, nothing is written, and nothing of the record is shown.
+func corruptRecord(t *testing.T, f front) {
+	for name, edit := range map[string]func(*store.Record){
+		"an unknown state": func(r *store.Record) { r.State = "paused" },
+		"no answer":        func(r *store.Record) { r.Response = nil },
+	} {
+		s := f.open(t, nil)
+		s.post("Idempotency-Key: k").accepted(t, 201, createdBody, false)
+		s.store.edit.Store(&edit)
+		before := s.store.commits.Load()
+		for range 2 {
+			a := s.post("Idempotency-Key: k")
+			a.refused(t, 500, "record_corrupt")
+			if bytes.Contains(a.body, []byte("made")) || a.value("Location") != "" || a.value("Retry-After") != "" {
+				t.Errorf("%s: %v %s", name, a.header, a.body)
+			}
+		}
+		if n := s.store.commits.Load() - before; n != 0 {
+			t.Errorf("%s: %d commits", name, n)
+		}
+		s.store.edit.Store(nil)
+		s.post("Idempotency-Key: k").accepted(t, 201, createdBody, true)
+		ran(t, s.runs, 1)
 	}
 }
 

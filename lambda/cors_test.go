@@ -124,7 +124,7 @@ func TestCORSOfOwnAnswers(t *testing.T) {
 		"accepted":   {store: inTheWay(func(*store.Record) {}), opt: accepting, status: 202},
 		"stuck":      {store: inTheWay(func(r *store.Record) { r.State = store.Stuck }), status: 409, code: "idempotency_stuck"},
 		"corrupt":    {store: inTheWay(func(r *store.Record) { r.State = "odd" }), status: 500, code: "record_corrupt"},
-		"no secret":  {store: inTheWay(func(r *store.Record) { r.Secret = "old" }), status: 500, code: "fingerprint_secret_missing"},
+		"no secret":  {store: inTheWay(func(r *store.Record) { r.Secret = "old" }), status: 503, code: "fingerprint_secret_missing"},
 		"expired":    {store: inTheWay(func(r *store.Record) { r.State, r.Until = store.Done, time.Now().Add(-time.Minute) }), status: 410, code: "idempotency_key_expired"},
 		"not kept":   {store: inTheWay(func(r *store.Record) { r.State, r.Overflow = store.Done, &store.Overflow{} }), status: 410, code: "idempotency_answer_not_kept"},
 		"overtaken":  {store: func() store.Store { return &fenced{} }, status: 409, code: "idempotency_in_flight"},

@@ -147,6 +147,9 @@ func TestDirectRefusals(t *testing.T) {
 			return o.Tenant, nil
 		}
 	}
+	doubtful := func(o *lambda.DirectOptions[order]) {
+		o.Scope = func(context.Context, order) (string, error) { return "anybody", errBad }
+	}
 	nobody := func(o *lambda.DirectOptions[order]) {
 		o.Scope = func(context.Context, order) (string, error) { return "", nil }
 	}
@@ -169,6 +172,7 @@ func TestDirectRefusals(t *testing.T) {
 		"no usable key":  {engine: e(), in: order{ID: "ö"}, want: idem.ErrKeyInvalid, called: "IdempotencyKeyInvalid"},
 		"mismatch":       {engine: e(), in: order{ID: "taken"}, want: idem.ErrMismatch, called: "IdempotencyKeyMismatch"},
 		"no scope":       {engine: e(), in: order{ID: "1"}, opts: []func(*lambda.DirectOptions[order]){tenant}, want: idem.ErrScope, called: "IdempotencyScopeUnknown"},
+		"doubtful scope": {engine: e(), in: order{ID: "1"}, opts: []func(*lambda.DirectOptions[order]){doubtful}, want: idem.ErrScope, called: "IdempotencyScopeUnknown"},
 		"empty scope":    {engine: e(), in: order{ID: "1"}, opts: []func(*lambda.DirectOptions[order]){nobody}, want: idem.ErrScope, called: "IdempotencyScopeUnknown"},
 		"no time":        {engine: e(), in: order{ID: "1"}, left: 100 * time.Millisecond, want: idem.ErrNoTime, called: "IdempotencyNoTimeLeft"},
 		"store down":     {engine: idem.New(downStore{}), in: order{ID: "1"}, want: idem.ErrUnavailable, called: "IdempotencyStoreUnavailable"},

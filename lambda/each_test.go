@@ -546,3 +546,19 @@ func TestKeyInTwoGroupsIsRefused(t *testing.T) {
 		}
 	}
 }
+
+// A hook that panics doesn't take the report with it: the records that failed come
+// again, and no others.
+func TestHookThatPanicsKeepsTheReport(t *testing.T) {
+	t.Parallel()
+	b := lambda.SQS
+	b.Failed = func(context.Context, events.SQSMessage, error) { panic("the hook's own") }
+	h := lambda.WrapEach(idem.New(&idem.MemoryStore{}), b, func(_ context.Context, m events.SQSMessage) error {
+		if m.MessageId != "2" {
+			return errors.New("no such address")
+		}
+		return nil
+	})
+	re, err := h.Handle(t.Context(), batch(message("1", "a"), message("2", "b"), message("3", "c")))
+	reported(t, re, err, "1", "3")
+}

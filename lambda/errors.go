@@ -130,6 +130,7 @@ var errorTypes = []struct {
 	{idem.ErrInFlight, "IdempotencyInFlight"},
 	{idem.ErrLeaseLost, "IdempotencyLeaseLost"},
 	{idem.ErrNoTime, "IdempotencyNoTimeLeft"},
+	{idem.ErrQuota, "IdempotencyQuotaExceeded"},
 	{idem.ErrCorrupt, "IdempotencyRecordCorrupt"},
 	{idem.ErrSecret, "IdempotencySecretMissing"},
 	{idem.ErrScope, "IdempotencyScopeUnknown"},

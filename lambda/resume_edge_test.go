@@ -2,7 +2,9 @@ package lambda_test
 
 import (
 	"context"
+	"errors"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/aws/aws-lambda-go/events"
@@ -159,5 +161,78 @@ func TestResumedInnerOfOtherNamespace(t *testing.T) {
 	o := resume(t, outer, tk)
 	if charges != 1 {
 		t.Errorf("%d charges, outcome %+v", charges, o)
+	}
+}
+
+// unsure is a store that goes down with the write that gives an operation up, before
+// or after it is applied.
+type unsure struct {
+	*idem.MemoryStore
+	down, applies bool
+}
+
+func (s *unsure) Commit(ctx context.Context, c store.Commit) (*store.Record, error) {
+	if !s.down || c.Next.State != store.Stuck {
+		return s.MemoryStore.Commit(ctx, c)
+	}
+	if s.applies {
+		if _, err := s.MemoryStore.Commit(ctx, c); err != nil {
+			return nil, err
+		}
+	}
+	return nil, store.ErrUnknown
+}
+
+func (s *unsure) Load(ctx context.Context, pk string) (*store.Record, error) {
+	if s.down {
+		return nil, errors.New("no connection")
+	}
+	return s.MemoryStore.Load(ctx, pk)
+}
+
+// A ticket is dropped as stuck only if the record is known to say so: otherwise
+// nobody would ever be told of the operation.
+func TestTicketIsKeptUntilTheRecordIsStuck(t *testing.T) {
+	t.Parallel()
+	for name, applies := range map[string]bool{"the write is lost": false, "its answer is lost": true} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			synctest.Test(t, func(t *testing.T) {
+				mem := new(idem.MemoryStore)
+				s := &unsure{MemoryStore: mem, applies: applies}
+				now := time.Now()
+				h := lambda.Wrap(resumable(s, &now), lambda.HTTPAPI, func(ctx context.Context, _ events.APIGatewayV2HTTPRequest) (re events.APIGatewayV2HTTPResponse, _ error) {
+					if _, err := idem.Atomic(ctx, "one", func(context.Context, *idem.Tx) (int, error) { return 1, nil }); err != nil {
+						return re, err
+					}
+					return re, errors.New("the provider is down")
+				})
+				if _, err := h.Handle(t.Context(), keyedEvent("k")); err != nil {
+					t.Fatal(err)
+				}
+				try := func(want envelope.Kind) {
+					t.Helper()
+					now = now.Add(time.Hour)
+					if o := resume(t, h, ticket(t, mem)); o.Kind != want {
+						t.Errorf("%+v, want %s", o, want)
+					}
+				}
+				try(envelope.Failed)
+				try(envelope.Failed)
+				s.down = true
+				try(envelope.Failed) // it is to be given up, and nobody knows whether it is
+				s.down = false
+				if applies {
+					try(envelope.Moved) // the record has said stuck since
+				} else {
+					try(envelope.Stuck)
+				}
+				for _, r := range mem.Records() {
+					if r.State != store.Stuck {
+						t.Errorf("the record is %s", r.State)
+					}
+				}
+			})
+		})
 	}
 }

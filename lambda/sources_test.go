@@ -369,11 +369,25 @@ func (a answer) accepted(t testing.TB, status int, body string, replayed bool) {
 type watched struct {
 	idem.MemoryStore
 	claims, commits atomic.Int64
+	edit            atomic.Pointer[func(*store.Record)] // what somebody changes of a record before it is read
 }
 
 func (w *watched) Claim(ctx context.Context, c store.Claim) (*store.Record, error) {
 	w.claims.Add(1)
-	return w.MemoryStore.Claim(ctx, c)
+	rec, err := w.MemoryStore.Claim(ctx, c)
+	return w.edited(rec), err
+}
+
+func (w *watched) Load(ctx context.Context, pk string) (*store.Record, error) {
+	rec, err := w.MemoryStore.Load(ctx, pk)
+	return w.edited(rec), err
+}
+
+func (w *watched) edited(rec *store.Record) *store.Record {
+	if edit := w.edit.Load(); edit != nil && rec != nil {
+		(*edit)(rec)
+	}
+	return rec
 }
 
 func (w *watched) Commit(ctx context.Context, c store.Commit) (*store.Record, error) {

@@ -43,9 +43,12 @@ func started(t *testing.T, function string) {
 	reports := make(chan report, 8)
 	bodies := []string{"one", "one", "panic"}
 	n := 0
+	ctx, cancel := context.WithTimeout(t.Context(), ample)
+	defer cancel()
 	mux := http.NewServeMux()
 	mux.HandleFunc("GET /2018-06-01/runtime/invocation/next", func(w http.ResponseWriter, r *http.Request) {
 		if n == len(bodies) {
+			cancel() // it goes on after its panic
 			<-r.Context().Done()
 			return
 		}
@@ -71,8 +74,6 @@ func started(t *testing.T, function string) {
 	api := httptest.NewServer(mux)
 	defer api.Close()
 
-	ctx, cancel := context.WithTimeout(t.Context(), ample)
-	defer cancel()
 	cmd := exec.CommandContext(ctx, os.Args[0], "-test.run=^TestStart$")
 	cmd.Env = append(os.Environ(), "AWS_LAMBDA_RUNTIME_API="+strings.TrimPrefix(api.URL, "http://"), "START_TEST="+function)
 	out, err := cmd.CombinedOutput()

@@ -161,6 +161,21 @@ func TestRoleScope(t *testing.T) {
 	}
 }
 
+// Without a verified IAM identity there is no role: callers without one would share
+// their keys.
+func TestRoleScopeNeedsAVerifiedRole(t *testing.T) {
+	t.Parallel()
+	for name, id := range map[string]idem.Identity{
+		"nobody":                   {},
+		"an IAM caller, not named": {Kind: "iam"},
+		"a token's user":           {Kind: "jwt", Subject: "iss|u1"},
+	} {
+		if scope, err := lambda.RoleScope(t.Context(), &idem.Request{Identity: id}); err == nil || scope != "" {
+			t.Errorf("%s: scope %q, %v", name, scope, err)
+		}
+	}
+}
+
 // Function URL: all users of one identity pool have one session name.
 func TestFunctionURLPoolUsers(t *testing.T) {
 	t.Parallel()

@@ -87,6 +87,8 @@ func TestAnswersThatDontSettleAreMarked(t *testing.T) {
 		"429, the caller's key":       {own: "mine", steps: []step{answer(429)}, marked: true},
 		"409":                         {steps: []step{answer(409)}, marked: true},
 		"503":                         {steps: []step{answer(503)}, marked: true},
+		"500, the last attempt's":     {steps: []step{answer(500)}, marked: true},
+		"500, not to be retried":      {steps: []step{answer(500, "Stripe-Should-Retry", "false")}, marked: true},
 		"503, replayed":               {steps: []step{failing(errReset), answer(503, idem.ReplayedHeader, "true")}},
 		"402 after no answer":         {steps: []step{failing(errReset), answer(402)}},
 		"422 after no answer":         {steps: []step{failing(errReset), answer(422)}},

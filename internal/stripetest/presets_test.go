@@ -4,11 +4,14 @@ import (
 	"maps"
 	"net/http"
 	"slices"
+	"sync"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/samekey/samekey/idem"
+	"github.com/samekey/samekey/idem/quota"
 )
 
 // api is an API that a client may find: a preset, and the paths by which the
@@ -172,6 +175,57 @@ func TestInFlight(t *testing.T) {
 		}
 		t.ran("k", 1)
 	})
+}
+
+// A caller over the quota gets a 429. Stripe's clients come back with the key, which the
+// refusal hasn't used up: by their own back-off, since they don't look at Retry-After.
+func TestOverTheQuota(t *testing.T) {
+	each(t, func(t *trial) {
+		q := &places{at: time.Now()}
+		t.server = newServer(t.T, func(o *idem.Options) {
+			t.preset(o)
+			o.Quota = quota.New(quota.Limits{PerMinute: 60, Burst: 1}, func(o *quota.Options) { o.Now = q.now })
+		})
+		t.succeeds(t.call(call{Key: "first"}), "pi_first_1", false)
+		refused := t.call(call{Key: "refused"})
+		t.fails(refused, map[string]string{"node": "RateLimitError", "python": "RateLimitError", "go": "InvalidRequestError"}[t.name], http.StatusTooManyRequests, "")
+		if refused.Headers["retry-after"] != "1" || refused.Headers["stripe-should-retry"] != "true" {
+			t.Errorf("headers: %v", refused.Headers)
+		}
+		t.ran("refused", 0)
+
+		retried := t.begin(call{Key: "retried", Retries: 3})
+		t.awaits("retried", 1)
+		q.pass()
+		got := <-retried
+		if t.name == "go" { // stripe-go 85 retries lost answers only
+			t.fails(got, "InvalidRequestError", http.StatusTooManyRequests, "")
+			got = t.call(call{Key: "retried"})
+		}
+		t.succeeds(got, "pi_retried_1", false)
+		if diff := cmp.Diff([]int{429, 200}, t.came("retried")); diff != "" {
+			t.Errorf("answers (-want +got):\n%s", diff)
+		}
+		t.ran("retried", 1)
+	})
+}
+
+// places is the clock of a quota: another place is free when it passes.
+type places struct {
+	mu sync.Mutex
+	at time.Time
+}
+
+func (p *places) now() time.Time {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.at
+}
+
+func (p *places) pass() {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.at = p.at.Add(time.Second)
 }
 
 // A lost answer is fetched by the client's own retry, with the key it has made.

@@ -20,7 +20,7 @@ func (m *Metrics) Hooks() idem.Hooks {
 // counted are the events that are metrics by their own name. A take-over by a completer
 // is Resumed.
 var counted = map[string]bool{
-	Claimed: true, TakenOver: true, Replayed: true, InFlight: true, Mismatch: true, Refused: true, LeaseLost: true, Unstored: true,
+	Claimed: true, TakenOver: true, Replayed: true, InFlight: true, Mismatch: true, Limited: true, Refused: true, LeaseLost: true, Unstored: true,
 	Stuck: true, Blocked: true, Failed: true, FailedOpen: true,
 }
 
@@ -76,7 +76,7 @@ func would(err error) string {
 		err  error
 		name string
 	}{
-		{idem.ErrReplay, Replayed}, {idem.ErrMismatch, Mismatch}, {idem.ErrInFlight, InFlight}, {idem.ErrUnavailable, Failed}, {idem.ErrCorrupt, Failed},
+		{idem.ErrReplay, Replayed}, {idem.ErrMismatch, Mismatch}, {idem.ErrInFlight, InFlight}, {idem.ErrQuota, Limited}, {idem.ErrUnavailable, Failed}, {idem.ErrCorrupt, Failed},
 	} {
 		if errors.Is(err, one.err) {
 			return one.name

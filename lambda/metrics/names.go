@@ -12,6 +12,7 @@ const (
 	TakenOver     = "TakenOver"
 	Resumed       = "Resumed"
 	Mismatch      = "Mismatch"
+	Limited       = "Limited"
 	Refused       = "Refused"
 	LeaseLost     = "LeaseLost"
 	Unstored      = "Unstored"
@@ -97,6 +98,7 @@ func All() []Metric {
 		{TakenOver, Count, OfRequest, "a client's retry took over an abandoned operation", false},
 		{Resumed, Count, OfRequest, "a completer took over an abandoned operation", false},
 		{Mismatch, Count, OfRequest, "refused: the key was used for another request", true},
+		{Limited, Count, OfRequest, "refused: the caller's quota of new operations is used up", false},
 		{Refused, Count, OfRequest, "refused for another reason: no or a wrong key, the caller, a stuck or expired operation, too little time", false},
 		{LeaseLost, Count, OfRequest, "an attempt was overtaken", false},
 		{Unstored, Count, OfRequest, "an answer was given that could not be stored", true},

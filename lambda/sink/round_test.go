@@ -120,6 +120,19 @@ func TestUnknownRefusals(t *testing.T) {
 	}
 }
 
+// An answer that says "too large" is the job's fault, whatever its code: the sink
+// takes the others, and each is told so, though none was taken.
+func TestTooLargeIsTheJobsFault(t *testing.T) {
+	t.Parallel()
+	each(t, func(t *testing.T, _ string, f *fake, s jobs.Sink) {
+		t.Helper()
+		f.whole = func([]string) error { return answer(413, "NobodyDocumentsThis") }
+		if diff := cmp.Diff([]verdict{counted, counted, counted}, verdicts(s.Deliver(t.Context(), deliveries(3)), 3)); diff != "" {
+			t.Errorf("-want +got:\n%s", diff)
+		}
+	})
+}
+
 // The same for entries of a call that the service takes in part.
 func TestUnknownRefusalsOfEntries(t *testing.T) {
 	t.Parallel()

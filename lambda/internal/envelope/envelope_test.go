@@ -28,6 +28,11 @@ func TestTicketEnvelope(t *testing.T) {
 	if got, ok, err := envelope.ParseTicket(payload); got != someTicket || !ok || err != nil {
 		t.Errorf("got %+v, %v, %v", got, ok, err)
 	}
+	released := someTicket
+	released.Released = true
+	if got, ok, err := envelope.ParseTicket(envelope.EncodeTicket(released)); got != released || !ok || err != nil {
+		t.Errorf("released: got %+v, %v, %v", got, ok, err)
+	}
 }
 
 func TestParseTicket(t *testing.T) {
@@ -108,6 +113,7 @@ func TestOutcomeOf(t *testing.T) {
 	}{
 		"done":                         {nil, envelope.Outcome{Kind: envelope.Done}},
 		"somebody went on":             {wrapped(jobs.ErrMoved), envelope.Outcome{Kind: envelope.Moved}},
+		"of another handler":           {wrapped(jobs.ErrNotMine), envelope.Outcome{Kind: envelope.NotMine, Error: "wrapped: " + jobs.ErrNotMine.Error()}},
 		"overtaken while at it":        {wrapped(idem.ErrLeaseLost), envelope.Outcome{Kind: envelope.Moved}},
 		"held":                         {&idem.Error{Op: "resume", RetryAfter: time.Minute, Err: idem.ErrInFlight}, envelope.Outcome{Kind: envelope.InFlight, RetryAfter: time.Minute}},
 		"held, nobody knows how long":  {idem.ErrInFlight, envelope.Outcome{Kind: envelope.InFlight}},

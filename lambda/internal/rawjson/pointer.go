@@ -5,7 +5,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"regexp"
 	"strconv"
 	"strings"
 	"unicode/utf8"
@@ -104,7 +103,7 @@ func step(at json.RawMessage, token string) (json.RawMessage, error) {
 
 // Scalar returns a text, or an integer as it is written. number distinguishes them.
 func Scalar(v json.RawMessage) (text string, number bool, err error) {
-	if integer.Match(v) {
+	if integer(v) {
 		return string(v), true, nil
 	}
 	if len(v) == 0 || v[0] != '"' {
@@ -121,7 +120,15 @@ func Scalar(v json.RawMessage) (text string, number bool, err error) {
 	return text, false, nil
 }
 
-var integer = regexp.MustCompile(`^(0|-?[1-9][0-9]*)$`)
+// integer reports whether v is an integer, written in the only way that has no other
+// spelling.
+func integer(v []byte) bool {
+	digits := bytes.TrimPrefix(v, []byte("-"))
+	if len(digits) == 0 || digits[0] == '0' {
+		return string(v) == "0"
+	}
+	return len(bytes.Trim(digits, "0123456789")) == 0
+}
 
 // Without returns the body without the member at p. Objects on the path are encoded
 // again.

@@ -1,0 +1,170 @@
+package dynamo
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math"
+	"strconv"
+	"time"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
+
+	"github.com/samekey/samekey/dynamo/internal/item"
+	"github.com/samekey/samekey/idem/quota"
+	"github.com/samekey/samekey/idem/store"
+)
+
+// Buckets are buckets of tokens that all processes share: [quota.Options.Shared]. A
+// lease is one UpdateItem of one write unit; it is two if the bucket is in use by
+// others and this process doesn't know that yet. They are safe for concurrent use.
+type Buckets struct {
+	api   API
+	table string
+}
+
+var _ quota.Shared = (*Buckets)(nil)
+
+// Buckets returns the shared buckets in the store's table. They need no more
+// permissions than the store. Their items have no st, so that no stream filter,
+// drain, completer or sweep takes them for records.
+func (s *Store) Buckets() *Buckets { return &Buckets{api: s.api, table: s.table} }
+
+// A bucket is an item with the time at which it is full, in microseconds.
+const (
+	bucketPrefix = "samekey#quota#"
+	attrFull     = "full_us"
+
+	// fullCondition: of two processes that find a full bucket, one takes the first lot.
+	fullCondition = "attribute_not_exists(pk) OR full_us <= :now"
+	// usedCondition: two lots at once both count, and together never more than the
+	// bucket holds.
+	usedCondition = "full_us BETWEEN :now AND :most"
+	// wrongCondition: of two processes that mend a bucket, one does.
+	wrongCondition = "full_us = :seen"
+
+	fullSet = "SET full_us = :full, exp_s = :exp"
+	usedSet = "SET full_us = full_us + :cost, exp_s = :exp"
+)
+
+const (
+	// leaseRounds is how often a lease is sent while others take lots too.
+	leaseRounds = 4
+	// maxSkew is how far clocks may differ. A bucket that fills later than any clock
+	// explains was written by a wrong clock, and is taken for full.
+	maxSkew = 5 * time.Minute
+	// bucketLasts is how long the item of a full bucket remains.
+	bucketLasts = time.Hour
+)
+
+// Lease implements [quota.Shared].
+//
+// A process whose clock is ahead gets the tokens of that time too early, once; others
+// then wait longer by the same time.
+func (b *Buckets) Lease(ctx context.Context, l quota.Lot) (quota.Leased, error) {
+	pk := bucketPrefix + l.Bucket
+	want, seen, now := l.Tokens, micros(l.Full), micros(l.Now)
+	for range leaseRounds {
+		u := bucketUpdate{exp: now + (l.Fill + bucketLasts).Microseconds()}
+		cost := costOf(l, want)
+		switch {
+		case seen > now+(l.Fill+maxSkew).Microseconds():
+			u.condition, u.set, u.args = wrongCondition, fullSet, map[string]int64{":seen": seen, ":full": now + cost}
+		case seen > now:
+			u.condition, u.set, u.args = usedCondition, usedSet, map[string]int64{":cost": cost, ":most": now + l.Fill.Microseconds() - cost, ":now": now}
+		default:
+			u.condition, u.set, u.args = fullCondition, fullSet, map[string]int64{":full": now + cost, ":now": now}
+		}
+		full, applied, err := b.send(ctx, pk, u)
+		if err != nil {
+			return quota.Leased{}, err
+		}
+		if applied {
+			return quota.Leased{Tokens: want, Full: time.UnixMicro(full)}, nil
+		}
+		seen = full
+		if late := full - now; late > 0 && late <= (l.Fill+maxSkew).Microseconds() {
+			room := l.Fill.Microseconds() - late
+			want = min(l.Tokens, tokensIn(l, room))
+			if want < l.Need {
+				wait := max(costOf(l, l.Need)-room, 1)
+				return quota.Leased{Wait: time.Duration(wait) * time.Microsecond, Full: time.UnixMicro(full)}, nil
+			}
+		} else {
+			want = l.Tokens
+		}
+	}
+	return quota.Leased{}, fmt.Errorf("dynamo: lease: %w: others lease from the same bucket", store.ErrConflict)
+}
+
+type bucketUpdate struct {
+	condition, set string
+	args           map[string]int64
+	exp            int64
+}
+
+// send sends an update. It returns the bucket's time after it, or, if it was
+// refused, the time that refused it; 0 without an item.
+func (b *Buckets) send(ctx context.Context, pk string, u bucketUpdate) (full int64, applied bool, err error) {
+	var v item.Values
+	args := item.Map{":exp": v.Num(u.exp / 1e6)}
+	for name, n := range u.args {
+		args[name] = v.Num(n)
+	}
+	out, err := b.api.UpdateItem(ctx, &dynamodb.UpdateItemInput{
+		TableName: &b.table, Key: item.Key(pk), ConditionExpression: aws.String(u.condition), UpdateExpression: aws.String(u.set),
+		ExpressionAttributeValues: args, ReturnValues: types.ReturnValueUpdatedNew,
+		ReturnValuesOnConditionCheckFailure: types.ReturnValuesOnConditionCheckFailureAllOld,
+	})
+	if failed, ok := errors.AsType[*types.ConditionalCheckFailedException](err); ok {
+		full, err = fullOf(failed.Item)
+		return full, false, err
+	}
+	if err != nil {
+		_, err = item.WriteError("lease", err)
+		return 0, false, err
+	}
+	full, err = fullOf(out.Attributes)
+	return full, true, err
+}
+
+// fullOf reads the time of a bucket; 0 without an item.
+func fullOf(it item.Map) (int64, error) {
+	raw, there := it[attrFull]
+	if !there {
+		return 0, nil
+	}
+	n, ok := raw.(*types.AttributeValueMemberN)
+	if !ok {
+		return 0, fmt.Errorf("dynamo: lease: %w: %s is no number", store.ErrCorrupt, attrFull)
+	}
+	full, err := strconv.ParseInt(n.Value, 10, 64)
+	if err != nil {
+		return 0, fmt.Errorf("dynamo: lease: %w: %s: %w", store.ErrCorrupt, attrFull, err)
+	}
+	return full, nil
+}
+
+// micros returns t in microseconds; 0 for the zero time.
+func micros(t time.Time) int64 {
+	if t.IsZero() {
+		return 0
+	}
+	return t.UnixMicro()
+}
+
+// costOf returns the microseconds in which n tokens come in, rounded up.
+func costOf(l quota.Lot, n int64) int64 {
+	return int64(math.Ceil(float64(l.Fill.Microseconds()) / float64(l.Size) * float64(n)))
+}
+
+// tokensIn returns the tokens that cost at most room microseconds.
+func tokensIn(l quota.Lot, room int64) int64 {
+	n := int64(float64(room) / float64(l.Fill.Microseconds()) * float64(l.Size))
+	if costOf(l, n) > room { // rounded up
+		n--
+	}
+	return n
+}

@@ -1,0 +1,127 @@
+package quota
+
+import (
+	"time"
+
+	"github.com/samekey/samekey/idem"
+)
+
+// caller is the accounts of a caller.
+type caller struct {
+	name              name
+	limit             Limits
+	open, keys, bytes account
+	all               []*account
+}
+
+// accounts returns the accounts with a limit. kept is the life of a record.
+func (c *caller) accounts(kept time.Duration) []*account {
+	if c.limit.Bytes > 0 {
+		c.bytes.rate = atRest(c.limit.Bytes, kept)
+	}
+	if c.all == nil {
+		c.all = make([]*account, 0, 3)
+		if n := c.limit.Open; n > 0 {
+			c.open.kind, c.open.places = ofOpen, n
+			c.all = append(c.all, &c.open)
+		}
+		if n := c.limit.PerMinute; n > 0 {
+			size := c.limit.Burst
+			if size == 0 {
+				size = n
+			}
+			c.keys.rate = perMinute(n, size)
+			c.all = append(c.all, &c.keys)
+		}
+		if c.limit.Bytes > 0 {
+			c.bytes.kind = ofBytes
+			c.all = append(c.all, &c.bytes)
+		}
+	}
+	return c.all
+}
+
+// kind is what an account counts.
+type kind int
+
+const (
+	ofKeys kind = iota
+	ofBytes
+	ofOpen
+)
+
+// account is what a caller has of one limit: places, or a bucket of this process, or
+// tokens of a shared bucket.
+type account struct {
+	kind   kind
+	places int // free ones; of ofOpen only
+	rate   rate
+	own    bucket
+	bucket string // name of the shared bucket; "" without one
+	shared supply
+	need   int64 // of the request that waits for a lease
+}
+
+// openWait is the wait of a caller with too many operations at once: nobody knows
+// when one of them ends.
+const openWait = time.Second
+
+// price returns the tokens for an operation of n bytes.
+func (a *account) price(n int64) int64 {
+	if a.kind == ofBytes {
+		return min(n, a.rate.size) // a full bucket is enough for any request
+	}
+	return 1
+}
+
+// has reports whether there are n tokens, and if not, how long to wait. Without a
+// wait, a lease may help.
+func (a *account) has(now time.Time, n int64) (ok bool, wait time.Duration) {
+	switch s := &a.shared; {
+	case a.kind == ofOpen:
+		if a.places < 1 {
+			wait = openWait
+		}
+	case a.bucket == "" || now.Before(s.alone):
+		wait = a.own.wait(a.rate, now, n)
+	case s.left >= n && !now.After(s.ends):
+	case now.Before(s.closed):
+		wait = s.closed.Sub(now)
+	default:
+		return false, 0
+	}
+	return wait == 0, wait
+}
+
+func (a *account) take(now time.Time, n int64) {
+	switch {
+	case a.kind == ofOpen:
+		a.places--
+	case a.bucket == "" || now.Before(a.shared.alone):
+		a.own.take(a.rate, now, n)
+	default:
+		a.shared.left = max(a.shared.left-n, -4*a.rate.size) // a debt has its limit
+	}
+}
+
+func (a *account) putBack(now time.Time, n int64) {
+	switch {
+	case a.kind == ofOpen:
+		a.places++
+	case a.bucket == "" || now.Before(a.shared.alone):
+		a.own.putBack(a.rate, n)
+	default:
+		a.shared.left += n
+	}
+}
+
+// settle ends an operation that began with an estimate of n bytes.
+func (a *account) settle(now time.Time, n int64, use idem.QuotaUse) {
+	switch {
+	case a.kind == ofBytes && use.New:
+		a.putBack(now, a.price(n))
+		a.take(now, use.Bytes)
+	case a.kind == ofOpen || !use.New:
+		a.putBack(now, a.price(n))
+	}
+}

@@ -1,0 +1,45 @@
+package quota
+
+import "time"
+
+// rate is the size of a bucket, and the time in which an empty bucket fills up.
+type rate struct {
+	size int64
+	fill time.Duration
+}
+
+// perMinute fills a bucket of size by n tokens a minute.
+func perMinute(n, size int) rate {
+	return rate{size: int64(size), fill: time.Duration(float64(size) / float64(n) * float64(time.Minute))}
+}
+
+// atRest allows at most n bytes at a time, if each is kept for a time of kept:
+// in that time come at most the bucket's bytes, and as many that fill it up.
+func atRest(n int64, kept time.Duration) rate { return rate{size: max(n/2, 1), fill: kept} }
+
+// cost is the time in which n tokens come in. Nothing takes longer than a few
+// fillings: a debt has its limit.
+func (r rate) cost(n int64) time.Duration {
+	return time.Duration(float64(r.fill) * min(float64(n)/float64(r.size), 4))
+}
+
+// bucket is a bucket of tokens, as the time at which it is full. The zero bucket is
+// full.
+type bucket struct{ full time.Time }
+
+// wait returns how long it takes until the bucket has n tokens, or a full bucket
+// if n is larger.
+func (b *bucket) wait(r rate, now time.Time, n int64) time.Duration {
+	return max(0, max(0, b.full.Sub(now))+r.cost(min(n, r.size))-r.fill)
+}
+
+// take takes n tokens. If there are fewer, the bucket is in debt.
+func (b *bucket) take(r rate, now time.Time, n int64) {
+	if b.full.Before(now) {
+		b.full = now
+	}
+	b.full = b.full.Add(r.cost(n))
+}
+
+// putBack puts n tokens back.
+func (b *bucket) putBack(r rate, n int64) { b.full = b.full.Add(-r.cost(n)) }

@@ -1,0 +1,220 @@
+package quota
+
+import (
+	"container/list"
+	"context"
+	"fmt"
+	"sync"
+	"time"
+
+	"github.com/samekey/samekey/idem"
+)
+
+// Limits are the limits of one caller. Zero means no limit.
+type Limits struct {
+	// PerMinute is how many new operations may begin in a minute, on average.
+	PerMinute int
+	// Burst is how many of them may begin at once. Default: PerMinute.
+	Burst int
+	// Open is how many operations may run at once in this process: in one of its
+	// requests, or in the records of one event. Processes of AWS Lambda that serve
+	// one request at a time need no such limit: there, the function's reserved
+	// concurrency limits all callers together.
+	Open int
+	// Bytes is how many bytes of records a caller may have in the table. It counts
+	// what this process has written within the retention: the size of each record
+	// with its answer, before compression. Half of Bytes may come at once.
+	Bytes int64
+}
+
+// Options are the settings of [New].
+type Options struct {
+	// Routes has additional limits for each caller on a route. A request takes a
+	// place in both.
+	Routes map[string]Limits
+	// Callers is how many callers are remembered, per route with limits once more.
+	// A caller who is forgotten, the least recent first, begins with full buckets.
+	// Each takes about 300 bytes. Default: DefaultCallers.
+	Callers int
+	// Shared keeps the buckets of PerMinute and Bytes for all processes, so that a
+	// caller's limits hold however many sandboxes there are. Open stays a limit of
+	// this process. Default: nil, each process has its own buckets.
+	Shared Shared
+	// Name separates these shared buckets from those of other programs and other
+	// limits on the same table. Default: none.
+	Name string
+	// Patience limits a call to Shared. Default: DefaultPatience.
+	Patience time.Duration
+	// Closed refuses new operations by 503 while Shared fails. Default: false, each
+	// process uses buckets of its own until Shared answers again.
+	Closed bool
+	// Now is the clock, for tests. Default: time.Now.
+	Now func() time.Time
+}
+
+// Defaults of [Options].
+const (
+	DefaultCallers  = 10_000
+	DefaultPatience = time.Second
+)
+
+// Buckets are the buckets of many callers: the [idem.Quota] of this package. They
+// are safe for concurrent use, also by several engines.
+type Buckets struct {
+	each Limits
+	opt  Options
+
+	mu     sync.Mutex
+	known  map[name]*list.Element // elements are *caller
+	recent *list.List
+}
+
+var _ idem.Quota = (*Buckets)(nil)
+
+// name names the buckets of a caller, on a route with limits of its own or on all.
+type name struct{ caller, route string }
+
+// New returns buckets with the limits of each caller, over all routes. New panics
+// if a limit is negative: a mistake in the program, best found at cold start.
+func New(each Limits, optFns ...func(*Options)) *Buckets {
+	opt := Options{Callers: DefaultCallers, Patience: DefaultPatience, Now: time.Now}
+	for _, fn := range optFns {
+		fn(&opt)
+	}
+	for route, l := range opt.Routes {
+		check(fmt.Sprintf("Routes[%q]", route), l)
+	}
+	check("limits", each)
+	if opt.Callers < 1 {
+		panic(fmt.Sprintf("quota: New: Callers %d: at least 1", opt.Callers)) //nolint:forbidigo // a mistake in the program, at cold start
+	}
+	if opt.Patience <= 0 {
+		panic(fmt.Sprintf("quota: New: Patience %v: above zero", opt.Patience)) //nolint:forbidigo // as above
+	}
+	return &Buckets{each: each, opt: opt, known: make(map[name]*list.Element), recent: list.New()}
+}
+
+func check(of string, l Limits) {
+	if l.PerMinute < 0 || l.Burst < 0 || l.Open < 0 || l.Bytes < 0 || l.Burst > 0 && l.PerMinute == 0 {
+		panic(fmt.Sprintf("quota: New: %s %+v: not negative, and no Burst without PerMinute", of, l)) //nolint:forbidigo // as in New
+	}
+}
+
+// Begin implements [idem.Quota].
+func (b *Buckets) Begin(ctx context.Context, r idem.QuotaRequest) (end func(idem.QuotaUse), wait time.Duration, err error) {
+	n := estimate(r)
+	for {
+		all, empty, wait := b.try(r, n)
+		switch {
+		case wait > 0:
+			return nil, wait, nil
+		case empty == nil:
+			return func(use idem.QuotaUse) { b.end(all, n, use) }, 0, nil
+		}
+		if wait, err := b.refill(ctx, empty); err != nil || wait > 0 {
+			return nil, wait, err
+		}
+	}
+}
+
+// estimate is the size of a record before its answer is known.
+func estimate(r idem.QuotaRequest) int64 { return 500 + r.Bytes }
+
+// try takes the tokens for a request, an estimate of n bytes, from all of its
+// accounts; or from none, and returns the wait, or the account that needs a lease.
+func (b *Buckets) try(r idem.QuotaRequest, n int64) (all []*account, empty *account, wait time.Duration) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	now := b.opt.Now()
+	callers := append(make([]*caller, 0, 2), b.find(name{caller: r.Caller}, b.each))
+	if limit, ok := b.opt.Routes[r.Route]; ok {
+		callers = append(callers, b.find(name{r.Caller, r.Route}, limit))
+	}
+	for _, c := range callers {
+		for _, a := range c.accounts(r.Kept) {
+			all = append(all, a)
+			ok, w := a.has(now, a.price(n))
+			wait = max(wait, w)
+			if !ok && w == 0 {
+				a.need = a.price(n)
+				empty = a
+			}
+		}
+	}
+	if wait > 0 || empty != nil {
+		return nil, empty, wait
+	}
+	for _, a := range all {
+		a.take(now, a.price(n))
+	}
+	return all, nil, 0
+}
+
+// end ends an operation that began with an estimate of n bytes.
+func (b *Buckets) end(all []*account, n int64, use idem.QuotaUse) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	for _, a := range all {
+		a.settle(b.opt.Now(), n, use)
+	}
+}
+
+// refill leases tokens for an account, or waits for the lease under way. A wait above
+// zero is the shared bucket's: there are too few.
+func (b *Buckets) refill(ctx context.Context, a *account) (wait time.Duration, err error) {
+	b.mu.Lock()
+	if busy := a.shared.busy; busy != nil {
+		b.mu.Unlock()
+		select {
+		case <-busy:
+			return 0, nil
+		case <-ctx.Done():
+			return 0, context.Cause(ctx)
+		}
+	}
+	l := a.shared.lot(a.bucket, a.rate, b.opt.Now(), a.need)
+	if l.Need <= 0 {
+		b.mu.Unlock()
+		return 0, nil // another request has leased them
+	}
+	done := make(chan struct{})
+	a.shared.busy = done
+	b.mu.Unlock()
+
+	lctx, cancel := context.WithTimeout(ctx, b.opt.Patience)
+	defer cancel()
+	got, err := b.opt.Shared.Lease(lctx, l)
+
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	a.shared.busy = nil
+	close(done)
+	switch {
+	case err == nil:
+		a.shared.got(b.opt.Now(), l, got)
+	case b.opt.Closed:
+		return 0, err
+	default:
+		a.shared.alone = b.opt.Now().Add(aloneFor)
+	}
+	return got.Wait, nil
+}
+
+// find returns the accounts of a name, and forgets the least recent beyond the limit.
+func (b *Buckets) find(of name, limit Limits) *caller {
+	if el := b.known[of]; el != nil {
+		b.recent.MoveToFront(el)
+		return el.Value.(*caller)
+	}
+	c := &caller{name: of, limit: limit}
+	if b.opt.Shared != nil {
+		c.keys.bucket = bucketName(b.opt.Name, "keys", of.route, of.caller)
+		c.bytes.bucket = bucketName(b.opt.Name, "bytes", of.route, of.caller)
+	}
+	b.known[of] = b.recent.PushFront(c)
+	if b.recent.Len() > b.opt.Callers*(1+len(b.opt.Routes)) {
+		last := b.recent.Remove(b.recent.Back()).(*caller)
+		delete(b.known, last.name)
+	}
+	return c
+}

@@ -1,0 +1,90 @@
+package quota
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/base64"
+	"encoding/binary"
+	"time"
+)
+
+// Shared keeps buckets for all processes; see [Options.Shared]. Package dynamo has
+// one. A Shared is safe for concurrent use.
+type Shared interface {
+	// Lease takes l.Tokens from a bucket, or fewer, but at least l.Need. If there are
+	// fewer, it takes none and returns the wait until there are. Lease returns
+	// promptly when ctx ends. After an error the tokens may be taken.
+	Lease(ctx context.Context, l Lot) (Leased, error)
+}
+
+// Lot is a number of tokens of a shared bucket. A process takes tokens in lots, so
+// that not each operation costs a call.
+type Lot struct {
+	Bucket string        // its name: a hash in base64url, 43 bytes
+	Need   int64         // at least 1, at most Size
+	Tokens int64         // at least Need, at most Size
+	Size   int64         // of the bucket
+	Fill   time.Duration // the time in which an empty bucket fills up
+	Now    time.Time     // the process's clock
+	Full   time.Time     // the last Leased.Full, as far as this process knows; may be outdated
+}
+
+// Leased is the outcome of [Shared].Lease.
+type Leased struct {
+	Tokens int64         // 0 if there are too few
+	Wait   time.Duration // above 0 exactly if Tokens is 0
+	Full   time.Time     // when the bucket will be full
+}
+
+// supply is the tokens that this process has of a shared bucket.
+type supply struct {
+	left   int64         // below 0 is a debt
+	ends   time.Time     // what is left by then is lost: it may be missing elsewhere
+	next   int64         // size of the next lot
+	full   time.Time     // of the shared bucket
+	closed time.Time     // the shared bucket is empty until then
+	alone  time.Time     // the shared buckets can't be reached: until then this process uses its own
+	busy   chan struct{} // closed when the lease under way has ended; nil without one
+}
+
+const (
+	// lotLasts is how long a lot may be spent.
+	lotLasts = time.Minute
+	// lotShare is the share of a bucket that one process takes at most at once.
+	lotShare = 8
+	// aloneFor is how long a process uses its own buckets after a failed lease.
+	aloneFor = 10 * time.Second
+)
+
+// lot returns the lot to lease for a need of n tokens.
+func (s *supply) lot(bucket string, r rate, now time.Time, n int64) Lot {
+	if now.After(s.ends) {
+		s.left, s.next = min(s.left, 0), 0 // little is begun here: small lots
+	}
+	need := min(n-s.left, r.size)
+	return Lot{
+		Bucket: bucket, Need: need, Tokens: min(max(need, min(s.next, r.size/lotShare)), r.size), Size: r.size, Fill: r.fill, Now: now, Full: s.full,
+	}
+}
+
+// got adds the outcome of a lease.
+func (s *supply) got(now time.Time, l Lot, got Leased) {
+	s.full = got.Full
+	if got.Wait > 0 {
+		s.closed = now.Add(got.Wait)
+		return
+	}
+	s.left += got.Tokens
+	s.ends = now.Add(lotLasts)
+	s.next = 2 * l.Tokens
+}
+
+// bucketName names a shared bucket without naming a caller.
+func bucketName(parts ...string) string {
+	var b []byte
+	for _, p := range parts {
+		b = append(binary.BigEndian.AppendUint64(b, uint64(len(p))), p...)
+	}
+	sum := sha256.Sum256(b)
+	return base64.RawURLEncoding.EncodeToString(sum[:])
+}

@@ -1,0 +1,193 @@
+package idem_test
+
+import (
+	"context"
+	"errors"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/samekey/samekey/idem"
+	"github.com/samekey/samekey/idem/jobs"
+	"github.com/samekey/samekey/idem/store"
+)
+
+// gate is a quota that a test opens and closes.
+type gate struct {
+	wait  time.Duration
+	err   error
+	asked []idem.QuotaRequest
+	ended []idem.QuotaUse
+}
+
+func (g *gate) Begin(_ context.Context, r idem.QuotaRequest) (func(idem.QuotaUse), time.Duration, error) {
+	g.asked = append(g.asked, r)
+	return func(use idem.QuotaUse) { g.ended = append(g.ended, use) }, g.wait, g.err
+}
+
+func (g *gate) set(o *idem.Options) { o.Quota = g }
+
+func TestQuotaIsToldWhatItNeeds(t *testing.T) {
+	t.Parallel()
+	g := &gate{}
+	engine := idem.New(&idem.MemoryStore{}, g.set, func(o *idem.Options) { o.Retention, o.Tombstone = 2*time.Hour, time.Hour })
+	for _, r := range []idem.Request{
+		{Key: "k1", Identity: idem.Identity{Kind: "jwt", Subject: "a|b"}, Tenant: "t", Route: "POST /rides", Body: []byte("12345")},
+		{Key: "k2", Scope: "queue", Operation: "charge|s", DeliveryKey: true},
+		{Key: "k3"},
+	} {
+		if _, err := engine.Do(t.Context(), r, answers(201)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	want := []idem.QuotaRequest{
+		{Caller: "tenant:t|jwt:a|b", Route: "POST /rides", Bytes: 5, Kept: 3 * time.Hour},
+		{Caller: "queue", Route: "charge|s", Kept: 3 * time.Hour},
+		{Kept: 3 * time.Hour},
+	}
+	if diff := cmp.Diff(want, g.asked); diff != "" {
+		t.Errorf("(-want +got):\n%s", diff)
+	}
+}
+
+// The place is given up once, with what became of it.
+func TestQuotaPlaceIsGivenUpOnce(t *testing.T) {
+	t.Parallel()
+	large := func(context.Context) (idem.Response, error) {
+		return idem.Response{Status: 201, Body: make([]byte, 100_000)}, nil
+	}
+	down := func(context.Context) (idem.Response, error) { return idem.Response{}, errors.New("down") }
+	panics := func(context.Context) (idem.Response, error) { panic("at the disco") }
+	for name, tc := range map[string]struct {
+		before, fn  func(context.Context) (idem.Response, error)
+		opt         func(*idem.Options)
+		new         bool
+		least, most int64
+	}{
+		"answered":               {fn: answers(201), new: true, least: 300, most: 800},
+		"answered, merged claim": {fn: answers(201), opt: func(o *idem.Options) { o.MergeClaim = true }, new: true, least: 300, most: 800},
+		"a large answer":         {fn: large, new: true, least: 100_000, most: 101_000},
+		"failed":                 {fn: down, new: true, least: 300, most: 800},
+		"panicked":               {fn: panics, new: true},
+		"replayed":               {before: answers(201), fn: answers(201)},
+		"replayed, merged claim": {before: answers(201), fn: answers(201), opt: func(o *idem.Options) { o.MergeClaim = true }},
+		"observed":               {fn: answers(201), opt: func(o *idem.Options) { o.Key = idem.KeyObserve }, new: true, least: 300, most: 800},
+		"observed again":         {before: answers(201), fn: answers(201), opt: func(o *idem.Options) { o.Key = idem.KeyObserve }},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			g, mem := &gate{}, &idem.MemoryStore{}
+			if tc.before != nil {
+				if _, err := idem.New(mem).Do(t.Context(), request, tc.before); err != nil {
+					t.Fatal(err)
+				}
+			}
+			opts := []func(*idem.Options){g.set}
+			if tc.opt != nil {
+				opts = append(opts, tc.opt)
+			}
+			func() {
+				defer func() { _ = recover() }()
+				_, _ = idem.New(mem, opts...).Do(t.Context(), request, tc.fn)
+			}()
+			if len(g.asked) != 1 || len(g.ended) != 1 {
+				t.Fatalf("asked %v, ended %v, want one of each", g.asked, g.ended)
+			}
+			if use := g.ended[0]; use.New != tc.new || use.Bytes < tc.least || use.Bytes > tc.most {
+				t.Errorf("got %+v", use)
+			}
+		})
+	}
+}
+
+// A claim without an answer takes no place: the retry asks again.
+func TestQuotaPlaceOfAFailedClaim(t *testing.T) {
+	t.Parallel()
+	g := &gate{}
+	down := &spoilt{Store: &idem.MemoryStore{}, claim: func(context.Context, store.Claim) (*store.Record, error) {
+		return nil, errors.New("throttled")
+	}}
+	if _, err := idem.New(down, g.set).Do(t.Context(), request, never(t)); !errors.Is(err, idem.ErrUnavailable) {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff([]idem.QuotaUse{{}}, g.ended); diff != "" {
+		t.Errorf("(-want +got):\n%s", diff)
+	}
+}
+
+// A quota that can't be read refuses new operations only; and without the table,
+// nobody knows whether a key is new.
+func TestQuotaCannotBeRead(t *testing.T) {
+	t.Parallel()
+	mem := &idem.MemoryStore{}
+	g := &gate{err: errors.New("the table of quotas is down")}
+	if _, err := idem.New(mem).Do(t.Context(), request, answers(201)); err != nil {
+		t.Fatal(err)
+	}
+	other := request
+	other.Key = "new"
+	for name, opt := range map[string]func(*idem.Options){
+		"default": func(*idem.Options) {}, "FailOpen": func(o *idem.Options) { o.FailOpen = true },
+	} {
+		engine := idem.New(mem, g.set, opt)
+		if res, err := engine.Do(t.Context(), request, never(t)); err != nil || !res.Replayed {
+			t.Errorf("%s: a known key: %+v, %v", name, res, err)
+		}
+		if _, err := engine.Do(t.Context(), other, never(t)); !errors.Is(err, idem.ErrUnavailable) || !errors.Is(err, g.err) {
+			t.Errorf("%s: a new key: %v", name, err)
+		}
+	}
+	down := &spoilt{Store: mem, load: func(context.Context, string) (*store.Record, error) { return nil, errors.New("down") }}
+	if _, err := idem.New(down, (&gate{wait: 1}).set).Do(t.Context(), request, never(t)); !errors.Is(err, idem.ErrUnavailable) || errors.Is(err, idem.ErrQuota) {
+		t.Errorf("over the quota, without the table: %v", err)
+	}
+	if g.ended != nil || len(mem.Records()) != 1 {
+		t.Errorf("ended %v, %d records", g.ended, len(mem.Records()))
+	}
+}
+
+// A completer, a request without a key and other methods need no place.
+func TestQuotaIsNotAsked(t *testing.T) {
+	t.Parallel()
+	g, mem := &gate{wait: time.Minute}, &idem.MemoryStore{}
+	now := time.Now()
+	set := func(o *idem.Options) {
+		o.Key, o.Resumable, o.Function, o.Now = idem.KeyOptional, true, "f", func() time.Time { return now }
+	}
+	_, _ = idem.New(mem, set).Do(t.Context(), request, func(context.Context) (idem.Response, error) { return idem.Response{}, errors.New("down") })
+	var rec *store.Record
+	for _, rec = range mem.Records() {
+	}
+	engine := idem.New(mem, set, g.set)
+	if _, err := engine.Resume(t.Context(), jobs.TicketFor(rec), func(ctx context.Context, _ *idem.Request) (idem.Response, error) {
+		return answers(201)(ctx)
+	}); err != nil {
+		t.Errorf("a completer: %v", err)
+	}
+	for _, method := range []string{"POST", "GET"} {
+		if res, err := engine.Serve(t.Context(), idem.Request{Method: method}, answers(201)); err != nil || res.Status != 201 {
+			t.Errorf("%s without a key: %+v, %v", method, res, err)
+		}
+	}
+	if g.asked != nil {
+		t.Errorf("asked %v", g.asked)
+	}
+}
+
+// In observe mode the limits can be tried out.
+func TestQuotaIsObserved(t *testing.T) {
+	t.Parallel()
+	var told []error
+	mem := &idem.MemoryStore{}
+	engine := idem.New(mem, (&gate{wait: time.Second}).set, func(o *idem.Options) {
+		o.Key = idem.KeyObserve
+		o.Hooks.Observed = func(_ context.Context, ev idem.Event) { told = append(told, ev.Err) }
+	})
+	if res, err := engine.Do(t.Context(), request, answers(201)); err != nil || res.Status != 201 {
+		t.Errorf("got %+v, %v", res, err)
+	}
+	if len(told) != 1 || !errors.Is(told[0], idem.ErrQuota) || len(mem.Records()) != 0 {
+		t.Errorf("told %v; %d records", told, len(mem.Records()))
+	}
+}
