@@ -98,8 +98,11 @@ func (p *decider) run(ctx context.Context, ref []string, d *decision) (err error
 	if err != nil {
 		return err
 	}
-	story := explain.Of(p.rec, explain.Options{Now: p.env.now(), Retention: p.retention})
+	story := explain.Of(p.rec, explain.Options{Now: p.env.now(), Retention: p.retention, Sealed: p.op.sealed})
 	p.env.note("%s  %s\n%s", printable(story.Record), printable(story.Route), printable(story.Summary))
+	if story.Sealed != "" {
+		p.env.note("sealed: %s", printable(story.Sealed))
+	}
 	if yes, err := p.c.agreed(p.env, what); err != nil || !yes {
 		return err
 	}
@@ -107,6 +110,8 @@ func (p *decider) run(ctx context.Context, ref []string, d *decision) (err error
 	switch {
 	case errors.Is(err, jobs.ErrMoved):
 		return fmt.Errorf("%w; nothing was changed: look at it again", err)
+	case errors.Is(err, store.ErrSealed):
+		return p.op.sealedWrite(err)
 	case err != nil:
 		return err
 	}

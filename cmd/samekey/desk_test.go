@@ -16,6 +16,7 @@ import (
 	"github.com/samekey/samekey/dynamo/dynamotest"
 	"github.com/samekey/samekey/idem"
 	"github.com/samekey/samekey/idem/store"
+	"github.com/samekey/samekey/internal/leaktest"
 )
 
 // desk is a table, an application on it, and an operator's environment.
@@ -83,10 +84,13 @@ var errTimeout = errors.New("timeout")
 
 const customersKey = "customers-key-8e03978e"
 
+// contents are in the records of a desk. Commands print them with --data only.
+func contents() []string { return []string{"secret ride", "secret address", leaktest.Card} }
+
 // request is a customer's.
 func request() idem.Request {
 	return idem.Request{
-		Key: customersKey, Method: "POST", Path: "/rides", Route: "POST /rides", Body: []byte(`{"card":"secret"}`),
+		Key: customersKey, Method: "POST", Path: "/rides", Route: "POST /rides", Body: []byte(`{"card":"` + leaktest.Card + `"}`),
 		Identity: idem.Identity{Kind: "jwt", Subject: "jane"}, Handler: store.HandlerID{Function: "rides", Name: "create"},
 	}
 }

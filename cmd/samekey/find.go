@@ -46,6 +46,7 @@ type finder struct {
 
 func newFinder(op *operator, fs *pflag.FlagSet) *finder {
 	f := &finder{op: op, progress: newProgress(op.env, fs)}
+	op.registerKeys(fs)
 	fs.StringVar(&f.key, "key", "", "the customer's `KEY`; - reads it from standard input")
 	fs.StringVar(&f.scope, "scope", "", "the `SCOPE` of the key, such as jwt:SUBJECT; none for callers without a verified identity")
 	fs.StringVar(&f.route, "key-route", "", "the `ROUTE` of the key, if Options.ScopeRoute is set")
@@ -189,7 +190,7 @@ func (op *operator) tellScan(ctx context.Context, pages float64) int64 {
 
 // load reads one record. Without one it ends with exit code 3.
 func (op *operator) load(ctx context.Context, pk, otherwise string) (*store.Record, error) {
-	rec, err := op.store.Load(ctx, pk)
+	rec, err := op.readable(op.store.Load(ctx, pk))
 	if err == nil && rec == nil {
 		err = notFound(otherwise)
 	}

@@ -42,7 +42,7 @@ func newGet(env environment) *cobra.Command {
 		if err != nil {
 			return err
 		}
-		opt.Now = env.now()
+		opt.Now, opt.Sealed = env.now(), op.sealed
 		story := explain.Of(rec, opt)
 		if op.json {
 			return env.printJSON(story)
@@ -84,6 +84,7 @@ func (e environment) printStory(s *explain.Story) error {
 	fact("tenant", s.Tenant)
 	fact("claimed", at(s.Claimed)+" UTC")
 	fact("state", s.State)
+	fact("sealed", s.Sealed)
 	fmt.Fprintf(e.stdout, "\n%s\n", printable(s.Summary))
 	section := func(title string, head []string, rows [][]string) error {
 		if len(rows) == 0 {
@@ -128,7 +129,9 @@ func (e environment) printStory(s *explain.Story) error {
 		rows = append(rows, []string{j.ID, j.Kind, j.Phase, j.State, strconv.Itoa(j.Tries), j.Reason, string(j.Args)})
 	}
 	err = cmp.Or(err, section("Jobs that are not delivered", []string{"ID", "KIND", "PHASE", "STATE", "TRIES", "WHY", "ARGS"}, rows))
-	if a := s.Answer; a != nil {
+	if a := s.Answer; a != nil && a.Status == 0 {
+		fmt.Fprint(e.stdout, "\nAnswer: sealed.\n")
+	} else if a != nil {
 		fmt.Fprintf(e.stdout, "\nAnswer: %d, %d bytes %s.\n", a.Status, a.Bytes, a.Stored)
 		for name, values := range a.Header {
 			fmt.Fprintf(e.stdout, "  %s: %s\n", printable(name), printable(strings.Join(values, ", ")))
@@ -138,7 +141,7 @@ func (e environment) printStory(s *explain.Story) error {
 		}
 	}
 	if r := s.Request; r != nil {
-		line := strings.TrimSpace(r.Method + " " + r.Path)
+		line := cmp.Or(strings.TrimSpace(r.Method+" "+r.Path), "sealed")
 		if r.Query != "" {
 			line += "?" + r.Query
 		}

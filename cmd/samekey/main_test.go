@@ -6,10 +6,12 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
 	"github.com/samekey/samekey/dynamo/dynamotest"
+	"github.com/samekey/samekey/internal/leaktest"
 	"github.com/samekey/samekey/internal/local/lambdarun"
 )
 
@@ -19,6 +21,9 @@ var samekey, stackDir string
 func TestMain(m *testing.M) { os.Exit(mainOf(m)) }
 
 func mainOf(m *testing.M) int {
+	if play := os.Getenv(envKeys); play != "" {
+		return playKeys(play)
+	}
 	dir, err := os.MkdirTemp("", "samekey")
 	if err != nil {
 		panic(err)
@@ -51,6 +56,12 @@ func callWith(t *testing.T, typed string, env map[string]string, args ...string)
 	code = run(t.Context(), environment{
 		stdin: strings.NewReader(typed), stdout: &out, stderr: &errOut, getenv: func(name string) string { return env[name] },
 	}, args)
+	if !slices.Contains(args, "--data") {
+		// Whatever a command says, contents and keys of customers are not in it.
+		if found := leaktest.Find([][]byte{out.Bytes(), errOut.Bytes()}, append(contents(), customersKey)...); len(found) != 0 {
+			t.Errorf("%v prints %q", args, found)
+		}
+	}
 	return code, out.String(), errOut.String()
 }
 

@@ -12,6 +12,7 @@ import (
 	"github.com/spf13/pflag"
 
 	"github.com/samekey/samekey/dynamo"
+	"github.com/samekey/samekey/seal"
 )
 
 // account says where AWS is: the flags of every command that asks it. The zero value
@@ -73,6 +74,9 @@ type operator struct {
 	account
 	table, namespace string
 	json             bool
+	keysFrom         string // the program that has the data keys, with its arguments
+	sealer           *seal.Sealer
+	sealed           string // why the contents of the last record that was loaded can't be opened
 
 	client *dynamodb.Client
 	store  *dynamo.Store
@@ -98,7 +102,10 @@ func (op *operator) open(ctx context.Context) error {
 		return err
 	}
 	op.client = op.dynamodb()
-	store, err := dynamo.New(op.client, op.table)
+	if err := op.openKeys(); err != nil {
+		return wrongCall(err)
+	}
+	store, err := dynamo.New(op.client, op.table, func(o *dynamo.Options) { o.Seal = op.sealer })
 	if err != nil {
 		return wrongCall(err)
 	}

@@ -55,11 +55,12 @@ Resources:
 	}
 	t.Setenv("MAKELEVEL", "1") // as below `make test`, whoever runs this
 	t.Setenv("MAKEFLAGS", "w")
-	// Under nohup a hangup would be ignored by all that is started here; a signal
-	// that is caught is one of its own again after exec.
-	hangups := make(chan os.Signal, 1)
-	signal.Notify(hangups, syscall.SIGHUP)
-	t.Cleanup(func() { signal.Stop(hangups) })
+	// Under nohup a hangup would be ignored by all that is started here, and so would an
+	// interrupt in a script's background; a signal that is caught is one of its own again
+	// after exec.
+	ignored := make(chan os.Signal, 1)
+	signal.Notify(ignored, syscall.SIGHUP, syscall.SIGINT)
+	t.Cleanup(func() { signal.Stop(ignored) })
 	for _, sig := range []syscall.Signal{syscall.SIGINT, syscall.SIGTERM, syscall.SIGHUP, syscall.SIGKILL} {
 		t.Run(sig.String(), func(t *testing.T) {
 			cmd := exec.Command("make", "-f", makefile)

@@ -30,6 +30,7 @@ func newUI(env environment) *cobra.Command {
 		Args:  takes(0, 0),
 	}
 	op := newOperator(env, cmd.Flags())
+	op.registerKeys(cmd.Flags())
 	cmd.Flags().StringVar(&addr, "addr", "127.0.0.1:0", "`ADDRESS` of the page: 127.0.0.1 and a port; 0 is any free one")
 	cmd.Flags().IntVar(&newest, "newest", ui.DefaultNewest, "the most requests that the page holds; older ones are left out")
 	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
@@ -43,7 +44,7 @@ func newUI(env environment) *cobra.Command {
 		if err := op.open(cmd.Context()); err != nil {
 			return err
 		}
-		source, err := ui.NewTable(op.client, op.table, ui.TableOptions{By: operatorName(env), Namespace: op.namespace})
+		source, err := ui.NewTable(op.client, op.table, ui.TableOptions{By: operatorName(env), Namespace: op.namespace, Seal: op.sealer})
 		if err != nil {
 			return err
 		}

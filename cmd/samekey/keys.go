@@ -1,0 +1,64 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+
+	"github.com/spf13/pflag"
+
+	"github.com/samekey/samekey/idem/store"
+	"github.com/samekey/samekey/seal"
+	"github.com/samekey/samekey/seal/program"
+)
+
+// registerKeys registers --keys-from, for commands that read contents of records.
+func (op *operator) registerKeys(fs *pflag.FlagSet) {
+	fs.StringVar(&op.keysFrom, "keys-from", op.env.getenv("SAMEKEY_KEYS_FROM"),
+		"the `PROGRAM`, with its arguments, that has the keys of sealed records, such as samekey-keys; default SAMEKEY_KEYS_FROM")
+}
+
+// openKeys makes the sealer of --keys-from; it runs nothing.
+func (op *operator) openKeys() error {
+	argv := strings.Fields(op.keysFrom)
+	if len(argv) == 0 {
+		return nil
+	}
+	env := []string{"IDEM_TABLE=" + op.table}
+	if op.region != "" {
+		env = append(env, "AWS_REGION="+op.region)
+	}
+	if op.profile != "" {
+		env = append(env, "AWS_PROFILE="+op.profile)
+	}
+	provider, err := program.New(argv, env...)
+	if err != nil {
+		return fmt.Errorf("--keys-from %s: %w", printable(op.keysFrom), err)
+	}
+	op.sealer = seal.New(provider)
+	return nil
+}
+
+// readable is a record that was loaded, perhaps without its contents: op.sealed then says
+// why.
+func (op *operator) readable(rec *store.Record, err error) (*store.Record, error) {
+	op.sealed = ""
+	if rec == nil || !errors.Is(err, store.ErrSealed) {
+		return rec, err
+	}
+	op.sealed = sealedText(op.sealer, err)
+	return rec, nil
+}
+
+func sealedText(sealer *seal.Sealer, err error) string {
+	if sealer == nil {
+		return "no permission to open the contents: --keys-from names no program that has the keys"
+	}
+	return "no permission to open the contents, or their key can't be had now: " + err.Error()
+}
+
+// sealedWrite says why a decision about a sealed record was refused.
+func (op *operator) sealedWrite(err error) error {
+	return fmt.Errorf("sealed: %s; nothing was changed: an answer or a result would be sealed, too, which needs the permission on the keys",
+		sealedText(op.sealer, err))
+}
