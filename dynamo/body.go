@@ -30,7 +30,9 @@ func (s *Store) encodeBody(ctx context.Context, v *item.Values, r *store.Record)
 	var body []byte
 	var zipped bool
 	if r.Overflow == nil || r.Overflow.Missing > 0 {
-		body, zipped = item.Compress(r.Response.Body)
+		body, zipped = s.pack(r.Response.Body, r, v.Box, item.AttrResp, func(v *item.Values) item.Value {
+			return v.Response(r.Response, nil, nil, false)
+		})
 	}
 	if r.Overflow == nil && len(body) > s.inline {
 		r.Overflow = s.overflow(r.Owner, r.Response.Body, body, zipped, v.Box)

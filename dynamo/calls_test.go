@@ -14,6 +14,7 @@ import (
 	"github.com/samekey/samekey/idem"
 	"github.com/samekey/samekey/idem/idemtest"
 	"github.com/samekey/samekey/idem/jobs"
+	"github.com/samekey/samekey/internal/itemsize"
 	"github.com/samekey/samekey/internal/local/localtest"
 	"github.com/samekey/samekey/internal/tracetest"
 )
@@ -305,13 +306,13 @@ func TestRecordSizes(t *testing.T) {
 
 	var claimed int
 	_, err := engine.Do(t.Context(), req, func(ctx context.Context) (idem.Response, error) {
-		claimed = itemSize(tab.Items(t)[0])
+		claimed = itemsize.Of(tab.Items(t)[0])
 		return tabletest.Created(randomText(300))(ctx)
 	})
 	if err != nil {
 		t.Fatal(err)
 	}
-	done := itemSize(tab.Items(t)[0])
+	done := itemsize.Of(tab.Items(t)[0])
 	t.Logf("claimed %d bytes, done %d bytes", claimed, done)
 	if claimed > 512 {
 		t.Errorf("a claim has %d bytes, want at most 512", claimed)

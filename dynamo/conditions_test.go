@@ -71,7 +71,7 @@ func TestRecordOfANewerLayoutIsNotTaken(t *testing.T) {
 	if taken || !errors.Is(err, idem.ErrCorrupt) {
 		t.Errorf("taken: %t, %v", taken, err)
 	}
-	if diff := cmp.Diff(it, tab.Items(t)[0], cmpopts.IgnoreUnexported(types.AttributeValueMemberS{}, types.AttributeValueMemberN{}, types.AttributeValueMemberM{})); diff != "" {
+	if diff := cmp.Diff(it, tab.Items(t)[0], anyValue); diff != "" {
 		t.Errorf("the record was written (-before +after):\n%s", diff)
 	}
 }
@@ -83,7 +83,7 @@ func (tab *table) refusedCommit(t *testing.T, r *store.Record, c store.Commit) {
 	if err != nil || held == nil || held.Owner != r.Owner || held.Ver != r.Ver {
 		t.Errorf("got %+v, %v; want it refused with the record", held, err)
 	}
-	if now, err := tab.Store.Load(t.Context(), r.PK); err != nil || cmp.Diff(held, now) != "" {
+	if now, err := tab.Store.Load(t.Context(), r.PK); err != nil || cmp.Diff(held, now, cmpopts.IgnoreFields(store.Record{}, "Seal")) != "" {
 		t.Errorf("the record was written: %+v, %v", now, err)
 	}
 }

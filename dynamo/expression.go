@@ -4,6 +4,8 @@ import (
 	"strings"
 	"time"
 
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
+
 	"github.com/samekey/samekey/dynamo/internal/item"
 )
 
@@ -16,6 +18,10 @@ type update struct {
 	args   item.Map
 
 	condition string // holderCondition, and more where a write depends on jobs
+
+	in      dynamodb.UpdateItemInput // in the same block
+	expr    string                   // the expression
+	removed [4]string                // the place of remove
 }
 
 func (u *update) put(path, placeholder string, v item.Value) {
@@ -50,7 +56,7 @@ func (u *update) time(name, placeholder string, prev, next time.Time) {
 	}
 }
 
-func (u *update) expression() string {
+func (u *update) expression() *string {
 	for i, name := range u.remove {
 		if i == 0 {
 			u.set.WriteString(" REMOVE ")
@@ -60,5 +66,6 @@ func (u *update) expression() string {
 		u.set.WriteString(name)
 	}
 	u.remove = nil
-	return u.set.String()
+	u.expr = u.set.String()
+	return &u.expr
 }

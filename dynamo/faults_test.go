@@ -148,8 +148,8 @@ func TestFinishFailsForGood(t *testing.T) {
 		o.Hooks.Failed = func(_ context.Context, ev idem.Event) { failed = ev.Err }
 	})
 	req := tabletest.Post(tabletest.NewKey(), "{}")
-	if res, err := engine.Do(ctx, req, tabletest.Created("done")); err != nil || string(res.Body) != "done" {
-		t.Fatalf("got %+v, %v", res, err)
+	if res, err := engine.Do(ctx, req, tabletest.Created("done")); err != nil || string(res.Body) != "done" || !res.Unstored {
+		t.Fatalf("got %+v, %v, want the answer, marked as unstored", res, err)
 	}
 	if !errors.Is(failed, store.ErrUnknown) {
 		t.Errorf("Hooks.Failed was told %v", failed)

@@ -21,7 +21,9 @@ const inputOutlives = 30 * 24 * time.Hour
 // large, to write after the claim is won.
 func (s *Store) encodeInput(v *item.Values, r *store.Record) (req item.Value, large []byte) {
 	in := r.Input
-	body, zipped := item.Compress(in.Body)
+	body, zipped := s.pack(in.Body, r, v.Box, item.AttrRequest, func(v *item.Values) item.Value {
+		return v.Input(in, nil, nil, false)
+	})
 	if len(body) > s.inline {
 		in.Overflow = s.overflow(r.Owner, in.Body, body, zipped, v.Box)
 		return v.Input(in, in.Overflow, nil, false), body
@@ -93,7 +95,11 @@ func (s *Store) tendInput(ctx context.Context, c store.Commit, held *store.Recor
 	case err != nil:
 	case supplied && (held == nil || held.Owner == c.Next.Owner && refers(held, over)):
 		body := c.Next.Input.Body
-		if packed, zipped := item.Compress(body); zipped == over.Gzip && fits(over, body, packed) {
+		packed := body
+		if over.Gzip {
+			packed = item.Gzip(body)
+		}
+		if fits(over, body, packed) {
 			s.putInput(ctx, c.Prev.PK, missing(over), packed, boxOf(c.Prev))
 		}
 	case !supplied && (held == nil || !refers(held, over)):

@@ -15,11 +15,11 @@ import (
 	"github.com/samekey/samekey/idem"
 )
 
-// Bad input 16, many keys at once: 100 goroutines ask for 200 keys in their own
+// Bad input 16, many keys at once: 100 goroutines ask for 40 keys in their own
 // order. One execution for each key, and never a 500.
 func TestOneExecutionPerKey(t *testing.T) {
 	t.Parallel()
-	const goroutines, keys = 100, 200
+	const goroutines, keys = 100, 40
 	tab := newTable(t)
 	engine := tab.Engine()
 	prefix := tabletest.NewKey()

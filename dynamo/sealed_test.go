@@ -197,9 +197,7 @@ func TestBadInput26DataKeyCannotBeOpened(t *testing.T) {
 				isProblem(t, serve(ctx, other, key, tabletest.NeverRuns(t), resumable), 503, "store_unavailable")
 				cancel()
 			}
-			if diff := cmp.Diff(before, tab.Items(t), cmpopts.SortSlices(byKey), anyValue); diff != "" {
-				t.Errorf("items (-before +after):\n%s", diff)
-			}
+			tab.unchanged(t, before, cmpopts.SortSlices(byKey))
 			p.set(nil, false)
 			if re := serve(t.Context(), other, done, tabletest.NeverRuns(t)); re.Status != 201 || re.Header.Get("Idempotent-Replayed") == "" {
 				t.Errorf("the provider is back, and the replay is %d %v", re.Status, re.Header)
@@ -219,6 +217,98 @@ func byKey(a, b map[string]types.AttributeValue) bool {
 var anyValue = cmpopts.IgnoreUnexported(types.AttributeValueMemberS{}, types.AttributeValueMemberN{}, types.AttributeValueMemberB{},
 	types.AttributeValueMemberM{}, types.AttributeValueMemberL{}, types.AttributeValueMemberBOOL{})
 
+// Bad input 26: FailOpen is for a store that can't be reached. Behind a data key that
+// can't be had there may be a record, so nothing runs, be the key done, open or new.
+func TestBadInput26FailOpenRunsNothing(t *testing.T) {
+	t.Parallel()
+	for name, readFirst := range map[string]bool{"claimed": false, "read first": true} {
+		for _, desk := range []string{"without a sealer", "denied"} {
+			t.Run(name+", "+desk, func(t *testing.T) {
+				t.Parallel()
+				tab := newTable(t, sealing(newProvider(t, "one")))
+				keys := []string{tabletest.NewKey(), tabletest.NewKey()}
+				serve(t.Context(), tab.Store, keys[0], tabletest.Created("{}"))
+				serve(t.Context(), tab.Store, keys[1], func(ctx context.Context) (idem.Response, error) {
+					_, err := idem.Atomic(ctx, "one", func(context.Context, *idem.Tx) (string, error) { return "result", nil })
+					return idem.Response{}, errors.Join(err, errors.New("down"))
+				})
+				if desk == "denied" {
+					keys = append(keys, tabletest.NewKey()) // without a sealer it would be claimed
+				}
+				before, other := tab.Items(t), desks(t, tab)[desk]
+				for _, key := range keys {
+					re := serve(t.Context(), other, key, tabletest.NeverRuns(t), func(o *idem.Options) { o.FailOpen, o.ReadFirst = true, readFirst })
+					isProblem(t, re, 503, "store_unavailable")
+				}
+				tab.unchanged(t, before, cmpopts.SortSlices(byKey))
+			})
+		}
+	}
+}
+
+// unchanged fails t unless the table holds before.
+func (tab *table) unchanged(t *testing.T, before []map[string]types.AttributeValue, opts ...cmp.Option) {
+	t.Helper()
+	if diff := cmp.Diff(before, tab.Items(t), append(opts, anyValue)...); diff != "" {
+		t.Errorf("items (-before +after):\n%s", diff)
+	}
+}
+
+// A record that a read has found stays found, though its contents are closed: FailOpen
+// runs nothing if the claim then fails for another reason.
+//
+//nolint:tparallel // the table is compared when all have run
+func TestFailOpenRemembersAClosedRecord(t *testing.T) {
+	t.Parallel()
+	tab := newTable(t, sealing(newProvider(t, "one")))
+	key := tabletest.NewKey()
+	serve(t.Context(), tab.Store, key, tabletest.Created("{}"))
+	before := tab.Items(t)
+	all := desks(t, tab)
+	other, err := seal.NewStatic("one", map[string][]byte{"one": make([]byte, 32)})
+	if err != nil {
+		t.Fatal(err)
+	}
+	all["another key"] = tab.process(t, sealing(other)) // finds the record corrupt
+	for name, desk := range all {
+		t.Run(name, func(t *testing.T) {
+			re := serve(t.Context(), readsOnce{desk}, key, tabletest.NeverRuns(t), func(o *idem.Options) { o.FailOpen, o.ReadFirst = true, true })
+			isProblem(t, re, 503, "store_unavailable")
+		})
+	}
+	tab.unchanged(t, before)
+}
+
+// readsOnce is a store that can be reached by its cheap read only.
+type readsOnce struct{ *dynamo.Store }
+
+func (readsOnce) Claim(context.Context, store.Claim) (*store.Record, error) {
+	return nil, errors.New("no such host")
+}
+
+func (readsOnce) Load(context.Context, string) (*store.Record, error) {
+	return nil, errors.New("no such host")
+}
+
+// An expired record is in nobody's way, so it is not in flight if its key can't be
+// claimed again.
+func TestNoDataKeyOverAnExpiredRecord(t *testing.T) {
+	t.Parallel()
+	tab := newTable(t, sealing(newProvider(t, "one")))
+	key := tabletest.NewKey()
+	serve(t.Context(), tab.Store, key, tabletest.Created("{}"))
+	before, reader := tab.Items(t), tab.process(t, sealing(opensOnly{newProvider(t, "one")}))
+	isProblem(t, serve(t.Context(), reader, key, tabletest.NeverRuns(t), tabletest.Ahead(48*time.Hour)), 503, "store_unavailable")
+	tab.unchanged(t, before)
+}
+
+// opensOnly is a provider that makes no data keys.
+type opensOnly struct{ seal.Provider }
+
+func (opensOnly) Generate(context.Context) (seal.DataKey, error) {
+	return seal.DataKey{}, errors.New("access denied")
+}
+
 // A program without a sealer can't read sealed records, and leaves them alone.
 func TestSealedRecordWithoutASealer(t *testing.T) {
 	t.Parallel()
@@ -228,9 +318,7 @@ func TestSealedRecordWithoutASealer(t *testing.T) {
 	before := tab.Items(t)
 	plain := tab.process(t)
 	isProblem(t, serve(t.Context(), plain, key, tabletest.NeverRuns(t)), 503, "store_unavailable")
-	if diff := cmp.Diff(before, tab.Items(t), anyValue); diff != "" {
-		t.Errorf("items (-before +after):\n%s", diff)
-	}
+	tab.unchanged(t, before)
 	// Its owner, version and times can be read without a key.
 	r, err := plain.Load(t.Context(), before[0]["pk"].(*types.AttributeValueMemberS).Value)
 	if !errors.Is(err, store.ErrSealed) || r == nil || r.State != store.Done || r.Seal.KeyID() != "one" || len(r.Response.Body) != 0 {
@@ -269,6 +357,42 @@ func TestTicketWhoseRequestIsSealed(t *testing.T) {
 		t.Errorf("the provider is back, and Resume returned %v", err)
 	}
 	if r := tab.Only(t); r.State != store.Done || r.Tries != before.Tries+1 {
+		t.Errorf("the record is %+v", r)
+	}
+}
+
+// A ticket for an operation from before encryption is not taken without a data key: the
+// handler must not run if its results can't be stored. With one, the rest of the
+// operation needs no provider.
+func TestTicketForAPlainRecordNeedsADataKey(t *testing.T) {
+	t.Parallel()
+	tab := newTable(t)
+	resumable := func(o *idem.Options) { o.Resumable = true }
+	serve(t.Context(), tab.Store, tabletest.NewKey(), func(context.Context) (idem.Response, error) { return idem.Response{}, errors.New("down") }, resumable)
+
+	p := newProvider(t, "one")
+	engine := idem.New(tab.process(t, sealing(p, func(o *seal.Options) { o.MaxAge = 1 })), tabletest.Unhurried, idem.OneScope, resumable)
+	resume := func(fn func(context.Context) (idem.Response, error)) error {
+		_, err := engine.Resume(t.Context(), jobs.TicketFor(tab.Only(t)), func(ctx context.Context, _ *idem.Request) (idem.Response, error) { return fn(ctx) })
+		return err
+	}
+	p.set(errors.New("access denied"), false)
+	before := tab.Items(t)
+	if err := resume(tabletest.NeverRuns(t)); !errors.Is(err, idem.ErrUnavailable) || !errors.Is(err, store.ErrSealed) {
+		t.Errorf("Resume returned %v", err)
+	}
+	tab.unchanged(t, before)
+	p.set(nil, false)
+	if err := resume(func(ctx context.Context) (idem.Response, error) {
+		p.set(errors.New("gone"), false)
+		_, err := idem.Atomic(ctx, "one", func(context.Context, *idem.Tx) (string, error) { return "result", nil })
+		return idem.Response{Status: 201, Body: []byte("{}")}, err
+	}); err != nil {
+		t.Errorf("the provider went after the take-over, and Resume returned %v", err)
+	}
+	p.set(nil, false)
+	tab.Store = tab.process(t, sealing(p))
+	if r := tab.Only(t); r.State != store.Done || r.Seal == nil || r.Response == nil {
 		t.Errorf("the record is %+v", r)
 	}
 }
@@ -474,5 +598,150 @@ func TestLargeSealedRequest(t *testing.T) {
 	})
 	if err != nil {
 		t.Error(err)
+	}
+}
+
+// stuckSealed is a sealed record with a result and a call whose outcome is unknown, which
+// waits for people.
+func stuckSealed(t *testing.T, tab *table) *store.Record {
+	t.Helper()
+	serve(t.Context(), tab.Store, tabletest.NewKey(), func(ctx context.Context) (idem.Response, error) {
+		if _, err := idem.Atomic(ctx, "reserve", func(context.Context, *idem.Tx) (string, error) { return "kept", nil }); err != nil {
+			return idem.Response{}, err
+		}
+		_, err := idem.Foreign(ctx, "charge", func(context.Context, *idem.Tx) (string, error) { return "", errors.New("no answer") }, idem.NotIdempotent())
+		return idem.Response{}, err
+	})
+	r := tab.Only(t)
+	if r.State != store.Stuck || len(r.Phases) != 2 || string(r.Phases[0].Result) != `"kept"` {
+		t.Fatalf("the record is %+v", r)
+	}
+	return r
+}
+
+// desks are the programs of operators who may not open data keys.
+func desks(t *testing.T, tab *table) map[string]*dynamo.Store {
+	t.Helper()
+	denied := newProvider(t, "one")
+	denied.set(errors.New("access denied"), false)
+	return map[string]*dynamo.Store{"without a sealer": tab.process(t), "denied": tab.process(t, sealing(denied))}
+}
+
+// What people decide without contents needs no key, and leaves the contents as they are.
+func TestOperatorsWithoutTheKey(t *testing.T) {
+	t.Parallel()
+	for _, desk := range []string{"without a sealer", "denied"} {
+		for name, decide := range map[string]func(e *idem.Engine, r *store.Record) error{
+			"retry": func(e *idem.Engine, r *store.Record) error {
+				return e.Settle(t.Context(), r.PK, idem.Settlement{Seen: jobs.TicketFor(r), By: "jane"})
+			},
+			"forget": func(e *idem.Engine, r *store.Record) error {
+				return e.Forget(t.Context(), jobs.TicketFor(r), "jane", idem.Loss{Work: true})
+			},
+		} {
+			t.Run(name+", "+desk, func(t *testing.T) {
+				t.Parallel()
+				tab := newTable(t, sealing(newProvider(t, "one")))
+				serve(t.Context(), tab.Store, tabletest.NewKey(), func(ctx context.Context) (idem.Response, error) {
+					_, err := idem.Atomic(ctx, "reserve", func(context.Context, *idem.Tx) (string, error) { return "kept", nil })
+					return idem.Response{}, errors.Join(err, errors.New("down"))
+				})
+				if err := tab.Engine().GiveUp(t.Context(), jobs.TicketFor(tab.Only(t)), "nobody completes it"); err != nil {
+					t.Fatal(err)
+				}
+				r := tab.Only(t)
+				if err := decide(idem.New(desks(t, tab)[desk]), r); err != nil {
+					t.Fatal(err)
+				}
+				after := tab.Only(t)
+				if r.State != store.Stuck || after.Ver == r.Ver || string(after.Phases[0].Result) != `"kept"` || after.Scope != r.Scope {
+					t.Errorf("the record is %+v, was %+v", after, r)
+				}
+			})
+		}
+	}
+}
+
+// A decision that stores contents is refused without the key, and changes nothing.
+func TestSettlingWithoutTheKey(t *testing.T) {
+	t.Parallel()
+	for _, desk := range []string{"without a sealer", "denied"} {
+		for name, s := range map[string]idem.Settlement{
+			"an answer": {Answer: &idem.Response{Status: 201, Body: []byte(`{}`)}, By: "jane"},
+			"a result":  {Result: []byte(`"charged"`), By: "jane"},
+		} {
+			t.Run(name+", "+desk, func(t *testing.T) {
+				t.Parallel()
+				tab := newTable(t, sealing(newProvider(t, "one")))
+				r := stuckSealed(t, tab)
+				before := tab.Items(t)
+				if err := idem.New(desks(t, tab)[desk]).Settle(t.Context(), r.PK, s); !errors.Is(err, store.ErrSealed) {
+					t.Errorf("Settle returned %v", err)
+				}
+				tab.unchanged(t, before)
+			})
+		}
+	}
+}
+
+// A data key that can be had again between reading and writing must not seal the empty
+// contents of a record that was read closed.
+func TestClosedContentsAreNotOverwritten(t *testing.T) {
+	t.Parallel()
+	tab := newTable(t, sealing(newProvider(t, "one")))
+	r := stuckSealed(t, tab)
+	before := tab.Items(t)
+	p := newProvider(t, "one")
+	p.set(errors.New("throttled"), false)
+	desk := tab.process(t, sealing(p))
+	engine := idem.New(readThen{desk, func() { p.set(nil, false) }})
+	if err := engine.Settle(t.Context(), r.PK, idem.Settlement{Result: []byte(`"charged"`), By: "jane"}); !errors.Is(err, store.ErrSealed) {
+		t.Errorf("Settle returned %v", err)
+	}
+	tab.unchanged(t, before)
+	if err := engine.Settle(t.Context(), r.PK, idem.Settlement{Result: []byte(`"charged"`), By: "jane"}); err != nil {
+		t.Errorf("with the key, Settle returned %v", err)
+	}
+	if r := tab.Only(t); string(r.Phases[0].Result) != `"kept"` || string(r.Phases[1].Result) != `"charged"` {
+		t.Errorf("the record is %+v", r)
+	}
+}
+
+// readThen calls then after each read.
+type readThen struct {
+	*dynamo.Store
+	then func()
+}
+
+func (s readThen) Load(ctx context.Context, pk string) (*store.Record, error) {
+	defer s.then()
+	return s.Store.Load(ctx, pk)
+}
+
+// A record without contents can be read without its data key. Nobody takes it over
+// without: the answer could not be stored.
+func TestNobodyTakesOverWithoutTheKey(t *testing.T) {
+	t.Parallel()
+	tab := newTable(t, sealing(newProvider(t, "one")))
+	key := tabletest.NewKey()
+	func() {
+		defer func() { _ = recover() }()
+		serve(t.Context(), tabletest.DeadAfterClaim{Store: tab.Store}, key, func(context.Context) (idem.Response, error) {
+			panic("killed")
+		})
+	}()
+	p := newProvider(t, "one")
+	p.set(errors.New("access denied"), false)
+	other, before := tab.process(t, sealing(p)), tab.Items(t)
+	if r, err := other.Load(t.Context(), before[0]["pk"].(*types.AttributeValueMemberS).Value); err != nil || r.State != store.Open || r.Lease.IsZero() {
+		t.Fatalf("Load returned %+v, %v", r, err)
+	}
+	ctx, cancel := tenSeconds()
+	defer cancel()
+	isProblem(t, serve(ctx, other, key, tabletest.NeverRuns(t), tabletest.Ahead(time.Hour)), 503, "store_unavailable")
+	tab.unchanged(t, before)
+	p.set(nil, false)
+	if re := serve(t.Context(), other, key, tabletest.Created("{}"), tabletest.Ahead(time.Hour)); re.Status != 201 {
+		t.Errorf("the provider is back, and the answer is %d %s", re.Status, re.Body)
 	}
 }

@@ -5,10 +5,9 @@ import (
 	"errors"
 	"fmt"
 	"os"
-	"regexp"
+	"strings"
 	"sync/atomic"
 
-	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 
@@ -74,8 +73,16 @@ const (
 	maxInline     = 64 << 10
 )
 
-// tableName is the service's rule for names; the ARN of a table is valid too.
-var tableName = regexp.MustCompile(`^([a-zA-Z0-9_.-]{3,255}|arn:[a-zA-Z0-9:/_.-]+)$`)
+// tableName reports whether s follows the service's rule for names; the ARN of a
+// table is valid too. A regular expression would be most of a cold start's work.
+func tableName(s string) bool {
+	name, arn := strings.CutPrefix(s, "arn:")
+	odd := strings.ContainsFunc(name, func(c rune) bool {
+		letter := c >= 'a' && c <= 'z' || c >= 'A' && c <= 'Z' || c >= '0' && c <= '9'
+		return !letter && !strings.ContainsRune("_.-", c) && (!arn || !strings.ContainsRune(":/", c))
+	})
+	return !odd && (arn && name != "" || !arn && len(s) >= 3 && len(s) <= 255)
+}
 
 // New returns a store on table, which needs the layout of CreateTableInput. New
 // makes no calls: a missing table shows with the first request.
@@ -89,7 +96,7 @@ func New(api API, table string, optFns ...func(*Options)) (*Store, error) {
 		return nil, errors.New("dynamo: New: api is nil; pass a client, for instance from NewClient")
 	case table == "":
 		return nil, errors.New("dynamo: New: table is empty; pass its name (is the function's environment variable set?)")
-	case !tableName.MatchString(table):
+	case !tableName(table):
 		return nil, fmt.Errorf("dynamo: New: %q is not the name or ARN of a table", table)
 	case opt.Inline < 1 || opt.Inline > maxInline:
 		return nil, fmt.Errorf("dynamo: New: Options.Inline is %d; 1 to %d will do", opt.Inline, maxInline)
@@ -109,13 +116,13 @@ func (s *Store) Claim(ctx context.Context, c store.Claim) (*store.Record, error)
 	if err != nil {
 		return nil, err
 	}
-	var v item.Values
+	v := new(claim)
 	if v.Box, err = s.newBox(ctx, c.Next); err != nil {
 		return nil, err // nothing is claimed
 	}
 	var body item.Value
 	if c.Next.Response != nil {
-		if body, err = s.encodeBody(ctx, &v, c.Next); err != nil {
+		if body, err = s.encodeBody(ctx, &v.Values, c.Next); err != nil {
 			return nil, err
 		}
 	}
@@ -125,24 +132,31 @@ func (s *Store) Claim(ctx context.Context, c store.Claim) (*store.Record, error)
 		if n := len(c.Next.Input.Body); n > item.MaxStored {
 			return nil, tooLarge("request", n)
 		}
-		it[item.AttrRequest], large = s.encodeInput(&v, c.Next)
+		it[item.AttrRequest], large = s.encodeInput(&v.Values, c.Next)
 	}
 	if s.region != "" {
 		it[item.AttrRegion] = v.Str(s.region)
 	}
-	held, err := s.sendPut(ctx, types.Put{
+	v.in = dynamodb.PutItemInput{
 		TableName:                           &s.table,
 		Item:                                it,
 		ConditionExpression:                 &claimIf,
 		ExpressionAttributeNames:            ownerName,
 		ExpressionAttributeValues:           item.Map{":now": v.Secs(c.Now), ":me": it[item.AttrOwner]},
 		ReturnValuesOnConditionCheckFailure: types.ReturnValuesOnConditionCheckFailureAllOld,
-	}, mine)
+	}
+	held, err := s.sendPut(ctx, &v.in, mine)
 	held, err = s.unsealed(ctx, held, err, c.Next)
 	if large != nil {
 		held, err = s.keepInput(ctx, c.Next, held, err, large)
 	}
 	return held, err
+}
+
+// claim holds the values of a claim and its request, in one block.
+type claim struct {
+	item.Values
+	in dynamodb.PutItemInput
 }
 
 // Values that every request points to; never changed.
@@ -182,30 +196,29 @@ func (s *Store) commit(ctx context.Context, c store.Commit, mine []*Write) (*sto
 	if err != nil {
 		return nil, err
 	}
-	held, err := s.sendUpdate(ctx, types.Update{
+	u.in = dynamodb.UpdateItemInput{
 		TableName:                           &s.table,
-		Key:                                 item.Key(c.Prev.PK),
+		Key:                                 u.Key(c.Prev.PK),
 		ConditionExpression:                 &u.condition,
-		UpdateExpression:                    aws.String(u.expression()),
+		UpdateExpression:                    u.expression(),
 		ExpressionAttributeNames:            u.names,
 		ExpressionAttributeValues:           u.args,
 		ReturnValuesOnConditionCheckFailure: types.ReturnValuesOnConditionCheckFailureAllOld,
-	}, mine)
+	}
+	held, err := s.sendUpdate(ctx, &u.in, mine)
 	return s.unsealed(ctx, held, err, c.Next, c.Prev)
 }
 
 // sendPut sends a claim, alone or in one transaction with the user's writes.
-func (s *Store) sendPut(ctx context.Context, put types.Put, mine []*Write) (*store.Record, error) {
+func (s *Store) sendPut(ctx context.Context, put *dynamodb.PutItemInput, mine []*Write) (*store.Record, error) {
 	if len(mine) > 0 {
-		record := put
-		return s.transact(ctx, types.TransactWriteItem{Put: &record}, put.Item, mine)
+		return s.transact(ctx, types.TransactWriteItem{Put: &types.Put{
+			TableName: put.TableName, Item: put.Item, ConditionExpression: put.ConditionExpression,
+			ExpressionAttributeNames: put.ExpressionAttributeNames, ExpressionAttributeValues: put.ExpressionAttributeValues,
+			ReturnValuesOnConditionCheckFailure: put.ReturnValuesOnConditionCheckFailure,
+		}}, put.Item, mine)
 	}
-	_, err := s.api.PutItem(ctx, &dynamodb.PutItemInput{
-		TableName: put.TableName, Item: put.Item, ConditionExpression: put.ConditionExpression,
-		ExpressionAttributeNames: put.ExpressionAttributeNames, ExpressionAttributeValues: put.ExpressionAttributeValues,
-		ReturnValuesOnConditionCheckFailure: put.ReturnValuesOnConditionCheckFailure,
-	})
-	if err != nil {
+	if _, err := s.api.PutItem(ctx, put); err != nil {
 		return item.WriteError("claim", err)
 	}
 	return nil, nil
@@ -213,17 +226,15 @@ func (s *Store) sendPut(ctx context.Context, put types.Put, mine []*Write) (*sto
 
 // sendUpdate sends a holder's write, alone or in one transaction with the user's
 // writes.
-func (s *Store) sendUpdate(ctx context.Context, update types.Update, mine []*Write) (*store.Record, error) {
+func (s *Store) sendUpdate(ctx context.Context, in *dynamodb.UpdateItemInput, mine []*Write) (*store.Record, error) {
 	if len(mine) > 0 {
-		record := update
-		return s.transact(ctx, types.TransactWriteItem{Update: &record}, update.ExpressionAttributeValues, mine)
+		return s.transact(ctx, types.TransactWriteItem{Update: &types.Update{
+			TableName: in.TableName, Key: in.Key, ConditionExpression: in.ConditionExpression, UpdateExpression: in.UpdateExpression,
+			ExpressionAttributeNames: in.ExpressionAttributeNames, ExpressionAttributeValues: in.ExpressionAttributeValues,
+			ReturnValuesOnConditionCheckFailure: in.ReturnValuesOnConditionCheckFailure,
+		}}, in.ExpressionAttributeValues, mine)
 	}
-	_, err := s.api.UpdateItem(ctx, &dynamodb.UpdateItemInput{
-		TableName: update.TableName, Key: update.Key, ConditionExpression: update.ConditionExpression, UpdateExpression: update.UpdateExpression,
-		ExpressionAttributeNames: update.ExpressionAttributeNames, ExpressionAttributeValues: update.ExpressionAttributeValues,
-		ReturnValuesOnConditionCheckFailure: update.ReturnValuesOnConditionCheckFailure,
-	})
-	if err != nil {
+	if _, err := s.api.UpdateItem(ctx, in); err != nil {
 		return item.WriteError("commit", err)
 	}
 	return nil, nil

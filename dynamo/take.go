@@ -19,9 +19,10 @@ import (
 var _ store.Taker = (*Store)(nil)
 
 // Take implements [store.Taker] by one conditional UpdateItem, whose answer is the
-// record with its stored request. A single expression can't handle two cases, which
-// Take leaves unchanged: a record with doubts whose holder never came back, and a
-// ticket that is wrong about whether the holder came back.
+// record with its stored request. A single expression can't handle three cases, which
+// Take leaves unchanged: a record with doubts whose holder never came back, a ticket
+// that is wrong about whether the holder came back, and, in a program that encrypts, a
+// request from before.
 func (s *Store) Take(ctx context.Context, t store.Take) (*store.Record, bool, error) {
 	var v item.Values
 	args := item.Map{
@@ -35,6 +36,9 @@ func (s *Store) Take(ctx context.Context, t store.Take) (*store.Record, bool, er
 		args[":doubts"] = v.List([]string{store.AnyCall})
 	}
 	set += takeHands
+	if s.sealer != nil {
+		condition += takeSealed
+	}
 	condition += handlers(&v, t.Handlers, args) + " AND " + equals(&v, item.AttrTenant, ":tn", t.Tenant, args)
 	out, err := s.api.UpdateItem(ctx, &dynamodb.UpdateItemInput{
 		TableName:                           &s.table,

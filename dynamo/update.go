@@ -2,6 +2,7 @@ package dynamo
 
 import (
 	"context"
+	"fmt"
 	"maps"
 	"slices"
 	"strconv"
@@ -15,9 +16,13 @@ import (
 func (s *Store) update(ctx context.Context, c store.Commit) (*update, error) {
 	prev, next := c.Prev, c.Next
 	u := &update{names: ownerName, args: make(item.Map, 8), condition: holderCondition}
+	u.remove = u.removed[:0]
 	// A take-over needs the data key though it writes no contents: an attempt that
-	// could not store its answer must not begin.
-	if next.Owner != prev.Owner || hasContents(prev, next) {
+	// could not store its answer must not begin. What an operator decides takes no lease.
+	if next.Owner != prev.Owner && !next.Lease.IsZero() || hasContents(prev, next) {
+		if item.SealOf(prev).Closed() { // what was read closed would be written empty
+			return nil, fmt.Errorf("dynamo: commit: %w: the record was read without its contents", store.ErrSealed)
+		}
 		var err error
 		if u.Box, err = s.boxFor(ctx, next); err != nil {
 			return nil, err

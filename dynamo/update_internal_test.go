@@ -25,7 +25,7 @@ func TestReservedWordsHavePlaceholders(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	expression := u.expression()
+	expression := *u.expression()
 	for _, word := range []string{" owner ", " region ", " scope ", ",owner", "(owner"} {
 		if strings.Contains(" "+expression+" "+holderCondition+" "+claimCondition+" ", word) {
 			t.Errorf("reserved word %q in %s", word, expression)

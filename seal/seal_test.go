@@ -430,3 +430,55 @@ func TestNewStaticRefusesMistakes(t *testing.T) {
 		}
 	}
 }
+
+// The bounds hold for many goroutines at once, of which none gets another's key.
+func TestBoundsAtOnce(t *testing.T) {
+	t.Parallel()
+	const workers, rounds, others, most, kept = 32, 100, 40, 50, 8
+	c := &counted{Provider: static(t, "a")}
+	s := seal.New(c, func(o *seal.Options) { o.MaxMessages, o.MaxKeys = most, kept })
+	type part struct{ wrapped, sealed []byte }
+	parts := make([]part, others)
+	for i := range parts {
+		k := key(t, seal.New(static(t, "a")))
+		parts[i] = part{k.Wrapped(), k.Seal([]byte{byte(i)}, nil)}
+	}
+	var wg sync.WaitGroup
+	for w := range workers {
+		wg.Go(func() {
+			for i := range rounds {
+				k, err := s.Key(t.Context())
+				if err != nil {
+					t.Error(err)
+					return
+				}
+				if plain, err := k.Open(k.Seal([]byte("mine"), nil), nil); err != nil || string(plain) != "mine" {
+					t.Errorf("a sealed part opens to %q, %v", plain, err)
+				}
+				n := (w + i*7) % others
+				o, err := s.Open(t.Context(), "a", seal.Algorithm, parts[n].wrapped)
+				if err != nil {
+					t.Error(err)
+					return
+				}
+				if plain, err := o.Open(parts[n].sealed, nil); err != nil || !bytes.Equal(plain, []byte{byte(n)}) {
+					t.Errorf("part %d opens to %x, %v", n, plain, err)
+				}
+			}
+		})
+	}
+	wg.Wait()
+	// Each worker may hold a key that has reached its number meanwhile.
+	if n := workers * rounds / (most + workers); c.generated < n {
+		t.Errorf("%d data keys for %d messages, want at least %d", c.generated, workers*rounds, n)
+	}
+	before := c.opened
+	for _, p := range parts {
+		if _, err := s.Open(t.Context(), "a", seal.Algorithm, p.wrapped); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if c.opened < before+others-kept {
+		t.Errorf("%d of %d keys were opened again, want at most %d kept", c.opened-before, others, kept)
+	}
+}

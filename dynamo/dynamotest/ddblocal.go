@@ -69,7 +69,10 @@ func localCommand(java, dir, tmp string, port int, env []string) *exec.Cmd {
 		"-Djava.library.path=lib", "-Dsqlite4java.library.path=lib",
 		"-Dlog4j2.configurationFile=log4j2.xml",
 		"-cp", "lib/*", "software.amazon.dynamodb.services.local.main.ServerRunner",
-		"-inMemory", "-sharedDb", "-disableTelemetry", "-port", strconv.Itoa(port))
+		"-inMemory", "-disableTelemetry", "-port", strconv.Itoa(port))
+	if !separates() {
+		cmd.Args = append(cmd.Args, "-sharedDb")
+	}
 	cmd.Dir = dir
 	cmd.Env = append(servers.Environ(), "DDB_LOCAL_TELEMETRY=0")
 	cmd.Env = append(cmd.Env, env...)

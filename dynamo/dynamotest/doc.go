@@ -28,6 +28,16 @@
 // The command ddblocal, in a folder of this package, does the same for any
 // other command, which finds the endpoint in its environment.
 //
+// # Separate databases
+//
+// Clients share one database, whatever their credentials and regions. DynamoDB Local
+// gets slower with each table that has a stream: a write waits for the records of all
+// streams that were made before. With DYNAMOTEST_SEPARATE=1 each test has a database of
+// its own in the same process: [DB.Client] of [Start] signs with an access key of the
+// test, and each access key has other tables. Programs that a test starts then need the
+// credentials of the client: [DB.Env]. A package sets the variable by [MainSeparate]
+// in its TestMain.
+//
 // # Isolation
 //
 // The database is in memory and empty, its telemetry is off, and it gets no

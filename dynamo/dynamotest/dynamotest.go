@@ -1,7 +1,10 @@
 package dynamotest
 
 import (
+	"cmp"
 	"context"
+	"crypto/sha256"
+	"encoding/hex"
 	"errors"
 	"fmt"
 
@@ -18,6 +21,7 @@ const (
 	envAllInterfaces = "DYNAMOTEST_ALL_INTERFACES"
 	envCache         = "DYNAMOTEST_CACHE"
 	envRequire       = "REQUIRE_DYNAMODB"
+	envSeparate      = "DYNAMOTEST_SEPARATE"
 )
 
 // ErrUnavailable matches the error of [Find] if this machine can't run DynamoDB
@@ -35,6 +39,10 @@ type DB struct {
 	Endpoint string
 
 	handle servers.Handle
+	// of is the database whose process and connections this one shares; nil: its own.
+	of *DB
+	// key is the access key of the clients, which names a separate database; "": the usual.
+	key string
 }
 
 // Find returns the endpoint named by AWS_ENDPOINT_URL_DYNAMODB or else starts
@@ -71,23 +79,36 @@ func (db *DB) Client(optFns ...func(*dynamodb.Options)) *dynamodb.Client {
 	return dynamodb.New(dynamodb.Options{
 		BaseEndpoint: aws.String(db.Endpoint),
 		Region:       "us-east-1",
-		Credentials:  aws.CredentialsProviderFunc(testCredentials),
+		Credentials:  aws.CredentialsProviderFunc(db.credentials),
 		Retryer:      aws.NopRetryer{},
-		HTTPClient:   db.handle.HTTP(),
+		HTTPClient:   cmp.Or(db.of, db).handle.HTTP(),
 	}, optFns...)
 }
 
-// testCredentials are accepted by DynamoDB Local, which checks no signature
-// but wants a key id of letters and digits only.
-func testCredentials(context.Context) (aws.Credentials, error) {
-	return aws.Credentials{AccessKeyID: "dynamotest", SecretAccessKey: "dynamotest", Source: "dynamotest"}, nil
+// credentials are accepted by DynamoDB Local, which checks no signature but wants a
+// key id of letters and digits only.
+func (db *DB) credentials(context.Context) (aws.Credentials, error) {
+	return aws.Credentials{AccessKeyID: cmp.Or(db.key, "dynamotest"), SecretAccessKey: "dynamotest", Source: "dynamotest"}, nil
+}
+
+// Env has the credentials of [DB.Client] as variables of the environment, for a program
+// that a test starts.
+func (db *DB) Env() []string {
+	key, _ := db.credentials(context.Background()) // has no error
+	return []string{"AWS_ACCESS_KEY_ID=" + key.AccessKeyID, "AWS_SECRET_ACCESS_KEY=" + key.SecretAccessKey}
+}
+
+// separate is a database for one test, in the process of db.
+func (db *DB) separate(test string) *DB {
+	sum := sha256.Sum256([]byte(test))
+	return &DB{Endpoint: db.Endpoint, of: db, key: hex.EncodeToString(sum[:8])}
 }
 
 // Close ends the process that [Find] started and waits for its end. For another
-// endpoint, and for a nil or zero DB, it ends nothing. Close closes idle connections
+// endpoint, for a nil or zero DB, and for a separate one, it ends nothing. Close closes idle connections
 // of [DB.Client]. Later calls return the result of the first.
 func (db *DB) Close() error {
-	if db == nil {
+	if db == nil || db.of != nil {
 		return nil
 	}
 	if err := db.handle.Close(); err != nil {

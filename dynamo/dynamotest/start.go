@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"strings"
 	"sync"
 	"testing"
 	"time"
@@ -25,8 +26,9 @@ var shared = sharedDB{skips: &servers.Missed}
 // anything but "", "0" and "false"): set it in CI, so that green never means that
 // nothing ran. Every other error fails the test.
 //
-// The database is in memory and shared: give each test its own table names. [Main]
-// closes the database, not the test.
+// The database is in memory and shared: give each test its own table names. With
+// DYNAMOTEST_SEPARATE=1 a test and its subtests have a database of their own in the
+// shared process. [Main] closes the database, not the test.
 func Start(tb testing.TB) *DB {
 	tb.Helper()
 	return shared.start(tb, Find)
@@ -41,6 +43,12 @@ func Start(tb testing.TB) *DB {
 // Without Main the database ends with the test process on Linux (and leaves a
 // temporary file of 1 MB for a day); elsewhere it keeps running.
 func Main(m interface{ Run() int }) int { return shared.main(m) }
+
+// MainSeparate is [Main] with DYNAMOTEST_SEPARATE=1: each test has a database of its own.
+func MainSeparate(m interface{ Run() int }) int {
+	_ = os.Setenv(envSeparate, "1") // fails for bad names only
+	return Main(m)
+}
 
 type sharedDB struct {
 	mu    sync.Mutex
@@ -59,8 +67,15 @@ func (s *sharedDB) start(tb testing.TB, find func(context.Context) (*DB, error))
 		}
 		tb.Fatal(err)
 	}
+	if separates() {
+		name, _, _ := strings.Cut(tb.Name(), "/")
+		return db.separate(name)
+	}
 	return db
 }
+
+// separates reports whether each test gets a database of its own.
+func separates() bool { return servers.Required(envSeparate) }
 
 func (s *sharedDB) get(find func(context.Context) (*DB, error)) (*DB, error) {
 	s.mu.Lock()

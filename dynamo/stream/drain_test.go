@@ -73,7 +73,7 @@ func from(t testing.TB, ev events.DynamoDBEvent, seq string) events.DynamoDBEven
 func staging(ctx context.Context) (idem.Response, error) {
 	for _, name := range []string{"reserved", "charged"} {
 		_, err := idem.Atomic(ctx, name, func(_ context.Context, tx *idem.Tx) (int, error) {
-			tx.Stage(idem.NewJob(name, "args of "+name))
+			tx.Stage(idem.NewJob(name, "args of "+name+" "+tabletest.Planted))
 			return 1, nil
 		})
 		if err != nil {

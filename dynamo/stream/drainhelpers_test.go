@@ -20,6 +20,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/dynamodbstreams/types"
 
 	"github.com/samekey/samekey/dynamo/dynamotest"
+	"github.com/samekey/samekey/dynamo/internal/tabletest"
 	"github.com/samekey/samekey/idem"
 	"github.com/samekey/samekey/idem/jobs"
 	"github.com/samekey/samekey/idem/store"
@@ -266,11 +267,11 @@ func (tab *table) finished(t testing.TB, mod func(*store.Record), jobs ...string
 	now := time.Now().Truncate(time.Millisecond)
 	r := &store.Record{
 		PK: "v1##" + (rand.Text() + rand.Text())[:43], State: store.Done, Owner: rand.Text(), Ver: 2, ID: rand.Text(),
-		Keep: store.KeepJobs, Until: now.Add(time.Hour).Truncate(time.Second), Response: &idem.Response{Status: 201},
+		Keep: store.KeepJobs, Until: now.Add(time.Hour).Truncate(time.Second), Response: &idem.Response{Status: 201, Body: []byte(tabletest.Planted)},
 		Jobs: make(map[string]idem.Job), Fingerprint: "f", Created: now, Run: now, Route: "POST /orders",
 	}
 	for _, name := range jobs {
-		r.Jobs[name] = idem.NewJob("job "+name, name)
+		r.Jobs[name] = idem.NewJob("job "+name, name+" "+tabletest.Planted)
 	}
 	if mod != nil {
 		mod(r)

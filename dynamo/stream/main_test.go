@@ -10,5 +10,5 @@ import (
 
 func TestMain(m *testing.M) {
 	slog.SetDefault(slog.New(slog.DiscardHandler)) // much fails on purpose here
-	os.Exit(dynamotest.Main(m))
+	os.Exit(dynamotest.MainSeparate(m))
 }

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"math/rand/v2"
 	"time"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
@@ -13,6 +12,7 @@ import (
 
 	"github.com/samekey/samekey/dynamo/internal/item"
 	"github.com/samekey/samekey/idem/store"
+	"github.com/samekey/samekey/internal/chance"
 )
 
 // ScanAPI is the part of *dynamodb.Client that a [Sweep] uses.
@@ -42,7 +42,7 @@ func (s *scanner) each(ctx context.Context, end time.Time, p *pass, fn func([]it
 	pace := time.NewTicker(time.Duration(float64(time.Second) / s.perSecond))
 	defer pace.Stop()
 	var errs []error
-	for _, segment := range rand.Perm(s.segments) { // two sweeps at once begin in different places
+	for _, segment := range chance.Perm(ctx, s.segments) { // two sweeps at once begin in different places
 		to := p.at[segment]
 		for !p.at[segment].done {
 			if s.pages > 0 {

@@ -2,6 +2,7 @@ package stream_test
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"testing"
 
@@ -10,6 +11,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/samekey/samekey/dynamo"
+	"github.com/samekey/samekey/dynamo/internal/tabletest"
 	"github.com/samekey/samekey/dynamo/stream"
 	"github.com/samekey/samekey/idem/jobs"
 	"github.com/samekey/samekey/idem/store"
@@ -113,10 +115,14 @@ func TestSealedJobWaitsForItsKey(t *testing.T) {
 			got := map[string]string{}
 			for _, d := range box.all {
 				if d.Operation == sealed.ID {
-					got[d.Kind] = string(d.Args)
+					var args string
+					if err := json.Unmarshal(d.Args, &args); err != nil {
+						t.Fatal(err)
+					}
+					got[d.Kind] = args
 				}
 			}
-			if diff := cmp.Diff(map[string]string{"job 0.0": `"0.0"`, "job 1.0": `"1.0"`}, got); diff != "" {
+			if diff := cmp.Diff(map[string]string{"job 0.0": "0.0 " + tabletest.Planted, "job 1.0": "1.0 " + tabletest.Planted}, got); diff != "" {
 				t.Errorf("delivered (-want +got):\n%s", diff)
 			}
 			if allowed.calls != 1 {

@@ -68,7 +68,7 @@ func TestWaitingInOrder(t *testing.T) {
 	now := time.Now().Truncate(time.Millisecond)
 	var items []layout.Map
 	var want []stream.Entry
-	for i := range 1500 {
+	for i := range 600 {
 		why := []stream.Why{stream.WhyStuck, stream.WhyStuck, stream.WhyStuck, stream.WhyParked, stream.WhyUnknown}[rand.N(5)]
 		since := now.Add(-time.Duration(rand.N(40)) * time.Minute) // many at the same time
 		pk := fmt.Sprintf("v1##%04d", i)
@@ -103,9 +103,9 @@ func TestWaitingInOrder(t *testing.T) {
 	if diff := cmp.Diff(pks(func(e stream.Entry) bool { return e.Why == stream.WhyParked }), list(t, parked, 0)); diff != "" {
 		t.Errorf("only parked (-want +got):\n%s", diff)
 	}
-	for _, at := range []int{0, 1, 700, 1498, 1499} {
+	for _, at := range []int{0, 1, 300, 598, 599} {
 		on := stream.NewWaiting(tab.Client, tab.Store, func(o *stream.WaitingOptions) { o.After = want[at] })
-		if diff := cmp.Diff(all[at+1:], list(t, on, 0)); diff != "" && at < 1499 {
+		if diff := cmp.Diff(all[at+1:], list(t, on, 0)); diff != "" && at < 599 {
 			t.Errorf("behind entry %d (-want +got):\n%s", at, diff)
 		}
 	}

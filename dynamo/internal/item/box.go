@@ -36,6 +36,9 @@ func SealOf(r *store.Record) *Seal {
 	return s
 }
 
+// Closed reports whether contents of the record were not opened.
+func (s *Seal) Closed() bool { return s != nil && s.closed != nil }
+
 // Key returns the data key; nil if it isn't open.
 func (s *Seal) Key() *seal.Key {
 	if s == nil {

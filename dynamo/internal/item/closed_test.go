@@ -19,6 +19,7 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/samekey/samekey/idem/store"
+	"github.com/samekey/samekey/internal/itemjson"
 	"github.com/samekey/samekey/seal"
 )
 
@@ -43,7 +44,7 @@ func sealedItem(t failer, s *seal.Sealer, r *store.Record) Map {
 	r.Seal = NewSeal(key)
 	v := Values{Box: NewBox(key, r)}
 	if r.Input != nil {
-		body, zipped := Compress(r.Input.Body)
+		body, zipped := packed(r.Input.Body)
 		it := encodedWith(&v, r)
 		it[AttrRequest] = v.Input(r.Input, nil, body, zipped)
 		return it
@@ -55,7 +56,7 @@ func encodedWith(v *Values, r *store.Record) Map {
 	if r.Response == nil {
 		return v.Encode(r, nil)
 	}
-	body, zipped := Compress(r.Response.Body)
+	body, zipped := packed(r.Response.Body)
 	return v.Encode(r, v.Response(r.Response, r.Overflow, body, zipped))
 }
 
@@ -345,11 +346,11 @@ func TestKnownItems(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		var js map[string]any
-		if err := json.Unmarshal(text, &js); err != nil {
+		var it itemjson.Item
+		if err := json.Unmarshal(text, &it); err != nil {
 			t.Fatal(err)
 		}
-		got, err := reads(t, s, fromJSON(t, js))
+		got, err := reads(t, s, Map(it))
 		if err != nil {
 			t.Errorf("%s: %v", file, err)
 			continue
@@ -368,43 +369,32 @@ func TestKnownItems(t *testing.T) {
 	}
 }
 
-// fromJSON reads an item in the form of the AWS CLI.
-func fromJSON(t *testing.T, js map[string]any) Map {
-	t.Helper()
-	var value func(v any) Value
-	value = func(v any) Value {
-		for typ, x := range v.(map[string]any) {
-			switch typ {
-			case "S":
-				return &types.AttributeValueMemberS{Value: x.(string)}
-			case "N":
-				return &types.AttributeValueMemberN{Value: x.(string)}
-			case "B":
-				var b []byte
-				if err := json.Unmarshal([]byte(`"`+x.(string)+`"`), &b); err != nil {
-					t.Fatal(err)
-				}
-				return bin(b)
-			case "M":
-				m := make(Map)
-				for name, v := range x.(map[string]any) {
-					m[name] = value(v)
-				}
-				return &types.AttributeValueMemberM{Value: m}
-			case "L":
-				l := make([]Value, 0)
-				for _, v := range x.([]any) {
-					l = append(l, value(v))
-				}
-				return &types.AttributeValueMemberL{Value: l}
-			}
+// The companions of sealed-large.json: a part of a body opens at its place only.
+func TestKnownChunks(t *testing.T) {
+	t.Parallel()
+	var large itemjson.Item
+	var chunks []itemjson.Item
+	for file, into := range map[string]any{"testdata/sealed-large.json": &large, "testdata/chunks.json": &chunks} {
+		text, err := os.ReadFile(file)
+		if err != nil {
+			t.Fatal(err)
 		}
-		t.Fatalf("%v is no value", v)
-		return nil
+		if err := json.Unmarshal(text, into); err != nil {
+			t.Fatal(err)
+		}
 	}
-	it := make(Map)
-	for name, v := range js {
-		it[name] = value(v)
+	r, err := reads(t, seal.New(testProvider(t, "b")), Map(large))
+	if err != nil || len(chunks) != r.Overflow.Count {
+		t.Fatalf("%d chunks of %+v, %v", len(chunks), r, err)
 	}
-	return it
+	box := NewBox(SealOf(r).Key(), r)
+	for i, want := range []string{"the first part of a body", "and its second part"} {
+		sealed, there := Chunk(Map(chunks[i]))
+		if got, err := box.OpenChunk(sealed, r.Overflow, i); !there || err != nil || string(got) != want {
+			t.Errorf("part %d is %q, %v", i, got, err)
+		}
+		if got, err := box.OpenChunk(sealed, r.Overflow, 1-i); err == nil {
+			t.Errorf("part %d opens in the place of the other: %q", i, got)
+		}
+	}
 }

@@ -37,7 +37,7 @@ func encoded(r *store.Record) Map {
 	if r.Response == nil {
 		return v.Encode(r, nil)
 	}
-	body, zipped := Compress(r.Response.Body)
+	body, zipped := packed(r.Response.Body)
 	return v.Encode(r, v.Response(r.Response, nil, body, zipped))
 }
 
@@ -213,4 +213,12 @@ func FuzzDecode(f *testing.F) {
 
 func overflowOf(count, length int) Value {
 	return new(Values).overflow(&store.Overflow{Owner: "o", Count: count, Length: length})
+}
+
+// packed compresses every body that has some length, so that both forms are tested.
+func packed(body []byte) (out []byte, zipped bool) {
+	if len(body) < 150 {
+		return body, false
+	}
+	return Gzip(body), true
 }

@@ -29,7 +29,7 @@ type head struct {
 
 type sealedOverflow struct {
 	Owner  string `json:"o,omitempty"`
-	First  int64  `json:"n,omitempty"`
+	First  int64  `json:"n"` // 0 too: a size tells nothing of other requests
 	Count  int    `json:"c"`
 	Length int    `json:"l"`
 	Gzip   bool   `json:"z,omitempty"`

@@ -29,7 +29,13 @@ func Decode(it Map) (*store.Record, error) {
 	if v := d.Number(AttrVersion, true); d.Err == nil && strconv.FormatInt(v, 10) != LayoutVersion {
 		return nil, fmt.Errorf("dynamo: %w: layout version %d is not known to this program", store.ErrCorrupt, v)
 	}
-	r := &store.Record{
+	whole := new(struct { // in one block
+		record   store.Record
+		response store.Response
+		values   [4]string // of the answer's headers
+	})
+	r := &whole.record
+	*r = store.Record{
 		PK:          d.Text(AttrPK, true),
 		State:       store.State(d.Text(AttrState, true)),
 		Owner:       d.Text(AttrOwner, true),
@@ -65,7 +71,7 @@ func Decode(it Map) (*store.Record, error) {
 		Trace:       trace.Parse(d.Text(AttrTrace, false)),
 	}
 	d.times(r.Phases)
-	d.response(r)
+	d.response(r, &whole.response, whole.values[:0])
 	d.input(r)
 	d.sealing(r)
 	d.check(r)
@@ -346,17 +352,20 @@ func (d *Decoder) jobs() map[string]store.Job {
 	return jobs
 }
 
-func (d *Decoder) response(r *store.Record) {
+// response reads the answer into re, and the values of its headers into values as far
+// as there is room.
+func (d *Decoder) response(r *store.Record, re *store.Response, values []string) {
 	m := as[*types.AttributeValueMemberM](d, d.It, AttrResp, false)
 	if m == nil {
 		return
 	}
 	if d.closed.answer = d.sealedPart(m.Value); d.closed.answer != nil {
-		r.Response = &store.Response{}
+		r.Response = re
 		return
 	}
-	r.Response = &store.Response{Status: int(d.numberIn(m.Value, respStatus, true)), Header: d.header(m.Value)}
-	r.Response.Body = d.body("resp.b", m.Value)
+	r.Response = re
+	re.Status, re.Header = int(d.numberIn(m.Value, respStatus, true)), d.header(m.Value, values)
+	re.Body = d.body("resp.b", m.Value)
 	r.Overflow = d.overflow("resp.o", m.Value)
 }
 
@@ -412,27 +421,30 @@ func sound(o *store.Overflow) bool {
 	return o.Count >= 0 && o.Count <= maxCompanions && o.Length >= 0 && (o.Count == 0 || o.Length <= MaxStored)
 }
 
-func (d *Decoder) header(it Map) http.Header {
+func (d *Decoder) header(it Map, all []string) http.Header {
 	m := as[*types.AttributeValueMemberM](d, it, respHeader, false)
 	if m == nil {
 		return nil
 	}
 	h := make(http.Header, len(m.Value))
 	for name, raw := range m.Value {
-		list := []Value{raw}
+		begin, list := len(all), []Value{raw}
 		if l, ok := raw.(*types.AttributeValueMemberL); ok {
 			list = l.Value
 		}
 		for _, entry := range list {
 			switch v := entry.(type) {
 			case *types.AttributeValueMemberS:
-				h[name] = append(h[name], v.Value)
+				all = append(all, v.Value)
 			case *types.AttributeValueMemberB:
-				h[name] = append(h[name], string(v.Value))
+				all = append(all, string(v.Value))
 			default:
 				d.fail("header %s has type %T", name, entry)
 				return nil
 			}
+		}
+		if len(list) > 0 {
+			h[name] = all[begin:len(all):len(all)]
 		}
 	}
 	return h
@@ -450,7 +462,7 @@ func (d *Decoder) input(r *store.Record) {
 	req := Decoder{It: m.Value}
 	in := &store.Input{
 		Method: req.Text(reqMethod, true), Path: req.Text(reqPath, true), Query: req.Text(reqQuery, false),
-		Route: r.Route, Header: req.header(m.Value), Body: req.body("b", m.Value), Overflow: req.overflow("o", m.Value),
+		Route: r.Route, Header: req.header(m.Value, nil), Body: req.body("b", m.Value), Overflow: req.overflow("o", m.Value),
 	}
 	if d := as[*types.AttributeValueMemberB](&req, m.Value, reqSnapshot, false); d != nil {
 		in.Snapshot = d.Value

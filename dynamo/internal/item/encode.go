@@ -4,6 +4,7 @@ import (
 	"net/http"
 	"slices"
 	"strconv"
+	"strings"
 	"time"
 	"unicode/utf8"
 
@@ -13,38 +14,76 @@ import (
 	"github.com/samekey/samekey/internal/state"
 )
 
-// Values makes the strings and numbers of a request in one block, since separate
-// allocations would be most of a request's cost.
+// Values makes the values of a request in one block, since separate allocations would
+// be most of a request's cost. It must not be copied after its first use.
 type Values struct {
 	Box *Box // seals the contents of the record; nil leaves them plain
 
-	s      [16]types.AttributeValueMemberS
-	n      [12]types.AttributeValueMemberN
-	ss, nn int
+	s              [16]types.AttributeValueMemberS
+	n              [12]types.AttributeValueMemberN
+	m              [2]types.AttributeValueMemberM
+	b              [2]types.AttributeValueMemberB
+	ss, nn, mm, bb int
+	digits         strings.Builder // of the numbers, one after the other
 }
 
 // Str returns s as a value of an item.
 func (v *Values) Str(s string) Value {
-	if v.ss == len(v.s) {
-		return &types.AttributeValueMemberS{Value: s}
-	}
-	v.ss++
-	v.s[v.ss-1].Value = s
-	return &v.s[v.ss-1]
+	m := next(v.s[:], &v.ss)
+	m.Value = s
+	return m
 }
 
 // Num returns n as a value of an item.
-func (v *Values) Num(n int64) Value { return v.Digits(strconv.FormatInt(n, 10)) }
+func (v *Values) Num(n int64) Value {
+	if 0 <= n && n < 100 {
+		return v.Digits(strconv.FormatInt(n, 10)) // which has these ready
+	}
+	if v.digits.Cap() == 0 {
+		v.digits.Grow(64)
+	}
+	var buf [20]byte
+	begin := v.digits.Len()
+	v.digits.Write(strconv.AppendInt(buf[:0], n, 10))
+	return v.Digits(v.digits.String()[begin:])
+}
 
 // Digits returns the number that s spells.
 func (v *Values) Digits(s string) Value {
-	if v.nn == len(v.n) {
-		return &types.AttributeValueMemberN{Value: s}
-	}
-	v.nn++
-	v.n[v.nn-1].Value = s
-	return &v.n[v.nn-1]
+	m := next(v.n[:], &v.nn)
+	m.Value = s
+	return m
 }
+
+// Map returns it as a value of an item.
+func (v *Values) Map(it Map) Value {
+	m := next(v.m[:], &v.mm)
+	m.Value = it
+	return m
+}
+
+// Bin returns b as a value of an item.
+func (v *Values) Bin(b []byte) Value {
+	m := next(v.b[:], &v.bb)
+	m.Value = b
+	return m
+}
+
+// next returns the first of block that isn't used yet, of which used counts, or a new
+// one if there is none.
+func next[T any](block []T, used *int) *T {
+	if *used == len(block) {
+		return new(T)
+	}
+	*used++
+	return &block[*used-1]
+}
+
+// Key returns the key of the item whose partition key is pk.
+func (v *Values) Key(pk string) Map { return Map{AttrPK: v.Str(pk)} }
+
+// nothing is the empty map, which no caller changes.
+var nothing Value = &types.AttributeValueMemberM{Value: Map{}}
 
 // Secs returns t in whole seconds.
 func (v *Values) Secs(t time.Time) Value { return v.Num(t.Unix()) }
@@ -184,11 +223,14 @@ func (v *Values) Times(phases []store.Phase) Value {
 
 // Calls returns the counts of calls.
 func (v *Values) Calls(calls map[string]int) Value {
+	if len(calls) == 0 {
+		return nothing
+	}
 	m := make(Map, len(calls))
 	for call, n := range calls {
 		m[call] = v.Num(int64(n))
 	}
-	return &types.AttributeValueMemberM{Value: m}
+	return v.Map(m)
 }
 
 // Texts returns a map of strings.
@@ -248,11 +290,14 @@ func (v *Values) Hands(all []store.Handover) Value {
 
 // Jobs returns the staged jobs by their names.
 func (v *Values) Jobs(jobs map[string]store.Job) Value {
+	if len(jobs) == 0 {
+		return nothing
+	}
 	m := make(Map, len(jobs))
 	for id, j := range jobs {
 		m[id] = v.Job(id, j)
 	}
-	return &types.AttributeValueMemberM{Value: m}
+	return v.Map(m)
 }
 
 // Job returns the staged job with this name.
@@ -291,7 +336,7 @@ func (v *Values) header(h http.Header) Value {
 		}
 		m[name] = &types.AttributeValueMemberL{Value: list}
 	}
-	return &types.AttributeValueMemberM{Value: m}
+	return v.Map(m)
 }
 
 // field keeps the bytes of a header value that isn't UTF-8, which a string can't.
@@ -313,7 +358,7 @@ func (v *Values) Response(re *store.Response, over *store.Overflow, body []byte,
 		m[respHeader] = v.header(re.Header)
 	}
 	v.body(m, over, body, zipped)
-	return &types.AttributeValueMemberM{Value: m}
+	return v.Map(m)
 }
 
 // Input returns the req attribute, with a body like the response's.
@@ -366,9 +411,9 @@ func (v *Values) body(m Map, over *store.Overflow, body []byte, zipped bool) {
 	case over != nil:
 		m[respOverflow] = v.overflow(over)
 	case len(body) > 0: // the service refuses an empty binary
-		m[respBody] = &types.AttributeValueMemberB{Value: body}
+		m[respBody] = v.Bin(body)
 		if zipped {
-			m[respGzip] = &types.AttributeValueMemberBOOL{Value: true}
+			m[respGzip] = Yes
 		}
 	}
 }

@@ -2,8 +2,9 @@ package item
 
 import (
 	"context"
-	"math/rand/v2"
 	"time"
+
+	"github.com/samekey/samekey/internal/chance"
 )
 
 const (
@@ -13,13 +14,15 @@ const (
 
 // Backoff returns how long to wait before a request is sent again: full jitter over
 // 20 ms · 2^attempt, at most a second.
-func Backoff(attempt int) time.Duration {
-	return rand.N(min(backoffBase<<min(attempt, 10), backoffCap))
+func Backoff(attempt int) time.Duration { return backoff(context.Background(), attempt) }
+
+func backoff(ctx context.Context, attempt int) time.Duration {
+	return chance.N(ctx, min(backoffBase<<min(attempt, 10), backoffCap))
 }
 
 // Pause waits before a request is sent again. It returns false if ctx ends.
 func Pause(ctx context.Context, round int) bool {
-	timer := time.NewTimer(Backoff(round))
+	timer := time.NewTimer(backoff(ctx, round))
 	defer timer.Stop()
 	select {
 	case <-ctx.Done():

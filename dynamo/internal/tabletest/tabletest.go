@@ -20,6 +20,7 @@ import (
 	"github.com/samekey/samekey/dynamo/dynamotest"
 	"github.com/samekey/samekey/idem"
 	"github.com/samekey/samekey/idem/store"
+	"github.com/samekey/samekey/internal/leaktest"
 )
 
 // Table is a fresh table, with a store that counts its requests and can inject
@@ -95,9 +96,13 @@ func (tab *Table) Items(t testing.TB) (items []map[string]types.AttributeValue) 
 	return items
 }
 
+// Planted is in the query of every request, and in the args of jobs: it must not be in a
+// table whose records are encrypted, nor in a log (make sealed).
+const Planted = "card=" + leaktest.Card + "&mail=" + leaktest.Mail + "&token=" + leaktest.Token
+
 // Post returns a POST with a key.
 func Post(key, body string) idem.Request {
-	return idem.Request{Key: key, Method: "POST", Path: "/orders", Route: "POST /orders", Body: []byte(body)}
+	return idem.Request{Key: key, Method: "POST", Path: "/orders", Route: "POST /orders", Query: Planted, Body: []byte(body)}
 }
 
 // Created returns a handler that answers 201 with body.

@@ -1,0 +1,48 @@
+// Package streamimage writes items as the stream's events hold them. The simulation,
+// the bench and tests make their events with it.
+package streamimage
+
+import (
+	"fmt"
+
+	"github.com/aws/aws-lambda-go/events"
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
+)
+
+// Of returns an item in the form of Lambda's events; nil for a nil item. It panics on a
+// set, which no record has.
+func Of(it map[string]types.AttributeValue) map[string]events.DynamoDBAttributeValue {
+	if it == nil {
+		return nil
+	}
+	out := make(map[string]events.DynamoDBAttributeValue, len(it))
+	for name, v := range it {
+		out[name] = value(v)
+	}
+	return out
+}
+
+func value(v types.AttributeValue) events.DynamoDBAttributeValue {
+	switch v := v.(type) {
+	case *types.AttributeValueMemberS:
+		return events.NewStringAttribute(v.Value)
+	case *types.AttributeValueMemberN:
+		return events.NewNumberAttribute(v.Value)
+	case *types.AttributeValueMemberB:
+		return events.NewBinaryAttribute(v.Value)
+	case *types.AttributeValueMemberBOOL:
+		return events.NewBooleanAttribute(v.Value)
+	case *types.AttributeValueMemberNULL:
+		return events.NewNullAttribute()
+	case *types.AttributeValueMemberM:
+		return events.NewMapAttribute(Of(v.Value))
+	case *types.AttributeValueMemberL:
+		list := make([]events.DynamoDBAttributeValue, len(v.Value))
+		for i, e := range v.Value {
+			list[i] = value(e)
+		}
+		return events.NewListAttribute(list)
+	default:
+		panic(fmt.Sprintf("streamimage: a record has no %T", v)) //nolint:forbidigo // a mistake in the tool or test
+	}
+}
