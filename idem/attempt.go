@@ -5,6 +5,7 @@ import (
 	"context"
 	"crypto/rand"
 	"crypto/sha256"
+	"encoding/hex"
 	"errors"
 	"fmt"
 	"sync/atomic"
@@ -30,6 +31,8 @@ type attempt struct {
 	resumed bool   // run by a completer: there is no client, and only the stored request
 	seen    bool   // the store has returned a record of the key, from a read or a refused claim
 	digest  [sha256.Size]byte
+	print   string // the fingerprint of digest
+	secret  string // id of the secret of print
 
 	anonymous bool              // the caller is unverified: cred distinguishes callers
 	cred      [sha256.Size]byte // hash of the request's credentials
@@ -38,6 +41,7 @@ type attempt struct {
 	limit    time.Duration // limit for each call to the store; 0 means the usual limit
 	spent    atomic.Bool   // waiting for the store has used up the time
 
+	place  *place // in the caller's quota; nil without one
 	course course // zero without a tracer
 	trail  *trail // for Hooks.Ended; nil without that hook
 }
@@ -56,15 +60,33 @@ func (e *Engine) attempt(ctx context.Context, r *Request, spaces bool) (*attempt
 	if err != nil {
 		return nil, &Error{Op: "fingerprint", Err: err}
 	}
-	pk := e.partitionKey(scope, r)
+	a := &attempt{Engine: e, req: r, scope: scope, digest: digest}
+	var more []string
 	if e.opt.MismatchIsNew {
-		pk = e.partitionKey(scope, r, string(digest[:]))
+		more = []string{string(digest[:])}
 	}
-	a := &attempt{
-		Engine: e, req: r, scope: scope, pk: pk, owner: rand.Text(), id: rand.Text(), digest: digest,
-	}
+	b := e.partitionKey(appendNonces(make([]byte, 0, 256)), scope, r, more...)
+	end := len(b)
+	var sum [sha256.Size]byte
+	sum, a.secret = e.opt.Fingerprint.sign(digest)
+	text := string(hex.AppendEncode(b, sum[:])) // in one block of memory
+	a.owner, a.id, a.pk, a.print = text[:nonceSize], text[nonceSize:2*nonceSize], text[2*nonceSize:end], text[end:]
 	a.identify(anonymous)
 	return a, nil
+}
+
+// nonceSize is the length of a text of rand.Text, which has at least 128 random bits.
+const nonceSize = 26
+
+// appendNonces appends two texts like those of rand.Text, in one draw.
+func appendNonces(b []byte) []byte {
+	const alphabet = "ABCDEFGHIJKLMNOPQRSTUVWXYZ234567"
+	var drawn [2 * nonceSize]byte
+	_, _ = rand.Read(drawn[:]) // never fails
+	for i, r := range drawn {
+		drawn[i] = alphabet[int(r)%len(alphabet)]
+	}
+	return append(b, drawn[:]...)
 }
 
 // identify hashes the credentials of an unverified caller.

@@ -194,7 +194,10 @@ func (f *flow) write(ctx context.Context, kind trace.Kind, build func(*store.Rec
 		// The attempt has ended without this phase, and may have been answered.
 		return nil, f.fail(fmt.Errorf("%w: it outlived its handler", ErrPhaseOrder))
 	}
-	defer f.alone()()
+	if f.turn != nil { // renewals and commits are writes of one owner, one after the other
+		f.turn <- struct{}{}
+		defer func() { <-f.turn }()
+	}
 	prev := f.record()
 	if prev != nil && prev.State != store.Open {
 		return nil, ErrAnswered // nothing may follow an answer

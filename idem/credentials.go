@@ -5,7 +5,6 @@ import (
 	"crypto/sha256"
 	"fmt"
 	"net/http"
-	"slices"
 	"strings"
 
 	"github.com/samekey/samekey/idem/store"
@@ -29,7 +28,7 @@ var presented = []string{"Authorization", "X-Api-Key"}
 // fingerprint.
 func (e *Engine) credentials(r *Request) (sum [sha256.Size]byte) {
 	b := make([]byte, 0, 256)
-	for _, name := range slices.Concat(presented, e.opt.Credentials) {
+	for _, name := range e.presented {
 		var values []string
 		if cookie, ok := strings.CutPrefix(name, cookieCredential); ok {
 			for _, c := range (&http.Request{Header: r.Header}).CookiesNamed(cookie) {
@@ -67,7 +66,11 @@ func (a *attempt) compare(held *store.Record) (same state.Same, err error) {
 			return same, err
 		}
 	}
-	if !a.resumed {
+	switch {
+	case a.resumed:
+	case held.Secret == a.secret:
+		same.Request = hmac.Equal([]byte(held.Fingerprint), []byte(a.print))
+	default:
 		same.Request, err = a.opt.Fingerprint.matches(held.Fingerprint, held.Secret, a.digest)
 	}
 	return same, err

@@ -16,18 +16,19 @@ import (
 // Engine runs operations once for each key. An engine holds no state of a request
 // and is safe for concurrent use by any number of handlers and goroutines.
 type Engine struct {
-	store    store.Store
-	opt      Options
-	log      *slog.Logger
-	prefix   string // of every partition key
-	methods  map[string]bool
-	headers  map[string]bool // response headers to store
-	cache    *cache
-	unscoped sync.Once // guards a warning
-	noLimit  sync.Once // guards a warning
-	handlers handlers
-	hooks    map[happening]eventHook // those that are not nil
-	timed    bool                    // a hook asks for the duration of phases
+	store     store.Store
+	opt       Options
+	log       *slog.Logger
+	prefix    string // of every partition key
+	methods   map[string]bool
+	headers   map[string]bool // response headers to store
+	presented []string        // credentials of unverified callers
+	cache     *cache
+	unscoped  sync.Once // guards a warning
+	noLimit   sync.Once // guards a warning
+	handlers  handlers
+	hooks     map[happening]eventHook // those that are not nil
+	timed     bool                    // a hook asks for the duration of phases
 }
 
 // New returns an engine on store. New panics if store is nil (also a nil pointer
@@ -47,7 +48,8 @@ func New(store store.Store, optFns ...func(*Options)) *Engine {
 	}
 	e := &Engine{
 		store: store, opt: opt, log: opt.Logger, prefix: layout + "#" + opt.Namespace + "#",
-		methods: make(map[string]bool), headers: allowList(opt.StoreHeaders), cache: newCache(opt.CacheBytes),
+		methods: make(map[string]bool), headers: allowList(opt.StoreHeaders),
+		presented: slices.Concat(presented, opt.Credentials), cache: newCache(opt.CacheBytes),
 	}
 	e.hooks = e.opt.Hooks.byName()
 	e.timed = e.opt.Hooks.Committed != nil || e.opt.Hooks.Ended != nil
@@ -81,7 +83,7 @@ func New(store store.Store, optFns ...func(*Options)) *Engine {
 //
 // If the engine refuses r, the error is an *[Error] that matches ErrKeyMissing,
 // ErrKeyInvalid, ErrScope, ErrRequest, ErrTooLarge, ErrCredentials, ErrMismatch,
-// ErrInFlight, ErrStuck, ErrExpired, ErrNotKept, ErrLeaseLost, ErrNoTime,
+// ErrInFlight, ErrStuck, ErrExpired, ErrNotKept, ErrLeaseLost, ErrNoTime, ErrQuota,
 // ErrUnavailable, ErrCorrupt or ErrSecret. In that case fn has run only if the
 // error matches ErrLeaseLost, or ErrInFlight after another attempt overtook this
 // attempt.
@@ -156,10 +158,18 @@ func (a *attempt) proceed(ctx context.Context, fn func(context.Context) (Respons
 		a.tell(ctx, evRefused, a.event(nil, err))
 		return Result{}, err
 	}
-	if e.opt.MergeClaim {
-		return a.run(ctx, nil, false, fn)
+	var held *store.Record
+	v, err := state.Again, error(nil)
+	if e.opt.Quota != nil && !nested(ctx) {
+		held, v, err = a.admit(ctx)
+		defer a.place.leave()
 	}
-	held, v, err := a.claim(ctx, nil, nil, false)
+	if err == nil && v == state.Again {
+		if e.opt.MergeClaim {
+			return a.run(ctx, nil, false, fn)
+		}
+		held, v, err = a.claim(ctx, nil, nil, false)
+	}
 	if err == nil {
 		held, v, err = a.patiently(ctx, held, v)
 	}
@@ -168,6 +178,9 @@ func (a *attempt) proceed(ctx context.Context, fn func(context.Context) (Respons
 		e.log.ErrorContext(ctx, "store unavailable: handler runs unprotected", "record", redact.Record(a.pk), "error", err)
 		a.tell(ctx, evFailedOpen, a.event(nil, err))
 		return e.pass(ctx, r, fn)
+	case errors.Is(err, ErrQuota):
+		a.tell(ctx, evLimited, a.event(nil, err))
+		return Result{}, err
 	case err != nil:
 		e.log.ErrorContext(ctx, "claim failed", "record", redact.Record(a.pk), "error", err)
 		a.tell(ctx, evFailed, a.event(nil, err))
@@ -186,10 +199,11 @@ func (a *attempt) proceed(ctx context.Context, fn func(context.Context) (Respons
 
 // unreachable reports whether a claim failed because the store could not be
 // reached. After the store has returned a record (attempt.seen), FailOpen must
-// not run the request.
+// not run the request; nor if the key of its encryption can't be had, behind which
+// there may be an answer.
 func unreachable(err error) bool {
 	e, ok := errors.AsType[*Error](err)
-	return ok && e.Op == "claim" && errors.Is(err, ErrUnavailable)
+	return ok && e.Op == "claim" && errors.Is(err, ErrUnavailable) && !errors.Is(err, store.ErrSealed)
 }
 
 // handlerError distinguishes fn's own error from the engine's errors.

@@ -219,6 +219,29 @@ func TestFailOpenNotOverARecordThatWasSeen(t *testing.T) {
 	}
 }
 
+// Nor may it run over a record that is there but can't be read: it is corrupt, or its
+// contents are sealed and their key can't be had.
+func TestFailOpenNotOverAnUnreadableRecord(t *testing.T) {
+	t.Parallel()
+	for name, tt := range map[string]struct{ claim, load, want error }{
+		"corrupt, after a claim without an answer": {store.ErrUnknown, store.ErrCorrupt, idem.ErrCorrupt},
+		"sealed, after a refused claim":            {errors.Join(store.ErrUnknown, store.ErrSealed), store.ErrSealed, idem.ErrUnavailable},
+		"sealed, and then the store is down":       {errors.Join(store.ErrUnknown, store.ErrSealed), errors.New("throttled"), idem.ErrUnavailable},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			engine := idem.New(&spoilt{
+				Store: &idem.MemoryStore{},
+				claim: func(context.Context, store.Claim) (*store.Record, error) { return nil, tt.claim },
+				load:  func(context.Context, string) (*store.Record, error) { return nil, tt.load },
+			}, func(o *idem.Options) { o.FailOpen = true })
+			if _, err := engine.Do(t.Context(), request, never(t)); !errors.Is(err, tt.want) {
+				t.Errorf("got %v, want %v", err, tt.want)
+			}
+		})
+	}
+}
+
 // A handler's context that is used after the handler has returned is not a nested
 // call.
 func TestContextThatOutlivesItsHandler(t *testing.T) {

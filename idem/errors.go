@@ -43,6 +43,9 @@ var (
 	ErrLeaseLost = errors.New("lease lost to another attempt")
 	// ErrNoTime matches errors from a request with too little time left to begin.
 	ErrNoTime = errors.New("too little time left to begin")
+	// ErrQuota matches errors from a new operation of a caller whose quota is used up.
+	// Nothing was stored.
+	ErrQuota = errors.New("quota is used up")
 	// ErrUnavailable matches errors from a store that is unreachable or refuses a
 	// call.
 	ErrUnavailable = errors.New("store is unavailable")

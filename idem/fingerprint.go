@@ -37,9 +37,13 @@ type Fingerprint struct {
 
 	// Secrets key the fingerprint and the hash of credentials by HMAC-SHA-256, since
 	// a bare hash at rest lets an attacker guess bodies with little entropy. The
-	// first secret keys new records. Keep older secrets for one retention, so that a
-	// rotation doesn't refuse honest retries. Records from before the first secret
-	// still match.
+	// first secret keys new records; the others only compare. All functions must
+	// know a secret before one of them uses it: add a new secret as the last, deploy,
+	// then move it to the front. If there is no secret yet, the zero Secret holds the
+	// first place meanwhile: new records are not keyed. Remove an old secret when no
+	// record needs it ("samekey stats --secrets"). A record of an unknown secret is
+	// refused by ErrSecret until a function that knows it gets the retry. Records
+	// from before the first secret still match.
 	Secrets []Secret
 
 	// Func, if set, replaces all fields above except Secrets: equal bytes mean the
@@ -49,7 +53,8 @@ type Fingerprint struct {
 	Func func(r *Request) ([]byte, error)
 }
 
-// Secret is a key for fingerprints.
+// Secret is a key for fingerprints. The zero Secret, as the first of several, is
+// none.
 type Secret struct {
 	ID  string // stored with each record; not empty
 	Key []byte // at least 16 bytes
@@ -67,7 +72,10 @@ func (f *Fingerprint) validate() error {
 		}
 	}
 	seen := map[string]bool{"": true}
-	for _, s := range f.Secrets {
+	for i, s := range f.Secrets {
+		if i == 0 && s.ID == "" && s.Key == nil && len(f.Secrets) > 1 {
+			continue // new records are not keyed yet
+		}
 		if seen[s.ID] {
 			return fmt.Errorf("Fingerprint.Secrets: id %q is empty or used twice", s.ID)
 		}
@@ -133,10 +141,10 @@ func (f *Fingerprint) appendHead(b []byte, r *Request) []byte {
 	return b
 }
 
-// sign returns the fingerprint to store and the id of its secret.
-func (f *Fingerprint) sign(digest [sha256.Size]byte) (fp, secret string) {
-	if len(f.Secrets) == 0 {
-		return hexOf(digest[:]), ""
+// sign returns the fingerprint to store, in hex, and the id of its secret.
+func (f *Fingerprint) sign(digest [sha256.Size]byte) (fp [sha256.Size]byte, secret string) {
+	if len(f.Secrets) == 0 || f.Secrets[0].ID == "" {
+		return digest, ""
 	}
 	return keyed(f.Secrets[0], digest), f.Secrets[0].ID
 }
@@ -145,26 +153,23 @@ func (f *Fingerprint) sign(digest [sha256.Size]byte) (fp, secret string) {
 // that secret isn't configured, the answer is unknown and must cause neither a
 // replay nor a mismatch: ErrSecret.
 func (f *Fingerprint) matches(stored, secret string, digest [sha256.Size]byte) (bool, error) {
-	want := hexOf(digest[:])
 	if secret != "" {
 		i := slices.IndexFunc(f.Secrets, func(s Secret) bool { return s.ID == secret })
 		if i < 0 {
 			return false, fmt.Errorf("%w: id %q", ErrSecret, secret)
 		}
-		want = keyed(f.Secrets[i], digest)
+		digest = keyed(f.Secrets[i], digest)
 	}
-	return hmac.Equal([]byte(stored), []byte(want)), nil
+	var want [2 * sha256.Size]byte
+	hex.Encode(want[:], digest[:])
+	return hmac.Equal([]byte(stored), want[:]), nil
 }
 
-func keyed(s Secret, digest [sha256.Size]byte) string {
+func keyed(s Secret, digest [sha256.Size]byte) (sum [sha256.Size]byte) {
 	mac := hmac.New(sha256.New, s.Key)
 	mac.Write(digest[:])
-	return hexOf(mac.Sum(nil))
-}
-
-func hexOf(sum []byte) string {
-	var buf [2 * sha256.Size]byte
-	return string(hex.AppendEncode(buf[:0], sum))
+	mac.Sum(sum[:0])
+	return sum
 }
 
 // canonicalQuery returns one form for a query that some gateways deliver decoded

@@ -2,9 +2,12 @@ package idem
 
 import (
 	"bytes"
+	"cmp"
+	"encoding/hex"
 	"encoding/json"
 	"errors"
 	"net/http"
+	"slices"
 	"strings"
 	"testing"
 
@@ -25,7 +28,7 @@ func fingerprintOf(t testing.TB, f Fingerprint, r Request) string {
 		t.Fatal(err)
 	}
 	fp, _ := f.sign(digest)
-	return fp
+	return hex.EncodeToString(fp[:])
 }
 
 func TestFingerprintParts(t *testing.T) {
@@ -75,6 +78,48 @@ func TestFingerprintParts(t *testing.T) {
 				t.Errorf("same = %t, want %t", same, tt.same)
 			}
 		})
+	}
+}
+
+// A body counts to its last byte, however large it is and whatever its form.
+func TestFingerprintCoversTheWholeBody(t *testing.T) {
+	t.Parallel()
+	for form, tt := range map[string]struct {
+		f             Fingerprint
+		media         string
+		before, after string // of the content, whose last byte differs
+		unit          string // of the content
+	}{
+		"bytes":            {f: Fingerprint{}, media: "application/octet-stream"},
+		"canonical JSON":   {f: Fingerprint{CanonicalJSON: true}, media: "application/json", before: `{"b":1,"a":"`, after: `"}`},
+		"a long list":      {f: Fingerprint{CanonicalJSON: true}, media: "application/json", before: `[`, after: `]`, unit: "12345678, 12345,"},
+		"not quite JSON":   {f: Fingerprint{CanonicalJSON: true}, media: "application/json", before: `{`},
+		"a form":           {f: Fingerprint{}, media: "application/x-www-form-urlencoded", before: "b=1&a="},
+		"a multipart form": {f: Fingerprint{}, media: "multipart/form-data; boundary=x", before: "--x\r\nContent-Disposition: form-data; name=a\r\n\r\n", after: "\r\n--x--\r\n"},
+		"with a secret":    {f: Fingerprint{Secrets: []Secret{{"s", []byte("0123456789abcdef")}}}, media: "text/plain"},
+		"by a func":        {f: Fingerprint{Func: func(r *Request) ([]byte, error) { return r.Body, nil }}, media: "text/plain"},
+	} {
+		for _, size := range []int{100 << 10, 5 << 20} {
+			if tt.f.CanonicalJSON && size > 1<<20 {
+				continue // parsing it takes seconds
+			}
+			content := bytes.Repeat([]byte(cmp.Or(tt.unit, "0123456789abcde+")), size/16)
+			of := func(last string, same bool) string {
+				r := base()
+				r.Header = http.Header{"Content-Type": {tt.media}}
+				body := slices.Concat([]byte(tt.before), content, []byte(last+tt.after))
+				if r.Body = body; same {
+					r.Body, r.Same = []byte("another each time "+last), body
+				}
+				return fingerprintOf(t, tt.f, r)
+			}
+			if of("1", false) == of("2", false) {
+				t.Errorf("%s of %d bytes: the last byte doesn't count", form, size)
+			}
+			if tt.f.Func == nil && size < 1<<20 && of("1", true) == of("2", true) {
+				t.Errorf("%s of %d bytes, from Request.Same: the last byte doesn't count", form, size)
+			}
+		}
 	}
 }
 
@@ -187,7 +232,7 @@ func TestSecretRotation(t *testing.T) {
 	}
 	record := func(f Fingerprint) *store.Record {
 		fp, id := f.sign(digestOf(r))
-		return &store.Record{Fingerprint: fp, Secret: id}
+		return &store.Record{Fingerprint: hex.EncodeToString(fp[:]), Secret: id}
 	}
 	unkeyed, old := record(Fingerprint{}), record(Fingerprint{Secrets: []Secret{older}})
 	rotated := Fingerprint{Secrets: []Secret{newer, older}}

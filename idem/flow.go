@@ -50,10 +50,12 @@ type flow struct {
 	started time.Time                // begin of the phase that runs; zero without a hook for it
 	took    map[string]time.Duration // of pending phases
 
-	turn chan struct{}           // a writer holds the only slot; nil without renewals
-	lost context.CancelCauseFunc // ends the handler's context; nil if that context is left unchanged
+	renewing renewals
+	turn     chan struct{}           // a writer holds the only slot; nil without renewals
+	lost     context.CancelCauseFunc // ends the handler's context; nil if that context is left unchanged
 
-	end     *ending
+	end     *ending // nil, or &ending
+	ending  ending
 	restart bool // a merged claim took a record over: run the handler again from that record
 }
 
@@ -287,7 +289,8 @@ func (f *flow) lastResult() []byte {
 func (f *flow) stop(res Result, err error) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	f.end = &ending{res, err}
+	f.ending = ending{res, err}
+	f.end = &f.ending
 }
 
 func (f *flow) ended() *ending {

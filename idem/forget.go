@@ -43,7 +43,7 @@ func (e *Engine) operate(ctx context.Context, op string, seen jobs.Ticket, next 
 	if err != nil {
 		return err
 	}
-	rec, err := a.reads(ctx, a.end())
+	rec, err := a.readsClosed(ctx, a.end())
 	switch {
 	case err != nil:
 		return err

@@ -39,6 +39,7 @@ type Hooks struct {
 	Replayed   func(context.Context, Event) // a stored answer is given again
 	InFlight   func(context.Context, Event) // refused: another attempt holds the key
 	Mismatch   func(context.Context, Event) // refused: the key was used with another request
+	Limited    func(context.Context, Event) // refused: the caller's quota is used up
 	Stuck      func(context.Context, Event) // an operation got stuck: an operator has to settle it
 	Blocked    func(context.Context, Event) // the program refuses to continue the operation, on each try: people have to correct the program or the record
 	LeaseLost  func(context.Context, Event) // another attempt overtook this attempt
@@ -86,6 +87,7 @@ const (
 	evReplayed   happening = "Replayed"
 	evInFlight   happening = "InFlight"
 	evMismatch   happening = "Mismatch"
+	evLimited    happening = "Limited"
 	evStuck      happening = "Stuck"
 	evBlocked    happening = "Blocked"
 	evLeaseLost  happening = "LeaseLost"
@@ -115,6 +117,7 @@ func (h *Hooks) named() []hookOf {
 		{evReplayed, &h.Replayed},
 		{evInFlight, &h.InFlight},
 		{evMismatch, &h.Mismatch},
+		{evLimited, &h.Limited},
 		{evStuck, &h.Stuck},
 		{evBlocked, &h.Blocked},
 		{evLeaseLost, &h.LeaseLost},

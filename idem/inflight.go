@@ -2,11 +2,11 @@ package idem
 
 import (
 	"context"
-	mathrand "math/rand/v2"
 	"time"
 
 	"github.com/samekey/samekey/idem/store"
 	"github.com/samekey/samekey/idem/trace"
+	"github.com/samekey/samekey/internal/chance"
 	"github.com/samekey/samekey/internal/state"
 )
 
@@ -43,7 +43,7 @@ func (a *attempt) wait(ctx context.Context, held *store.Record, end time.Time) (
 	for pace := firstLook; ; pace = min(pace*2, time.Second) {
 		// A quarter of the wait is random, so that many waiting attempts don't read all
 		// at once.
-		next := pace*3/4 + time.Duration(mathrand.Int64N(int64(pace/4)))
+		next := pace*3/4 + chance.N(ctx, pace/4)
 		if time.Now().Add(next).After(end) || !sleep(ctx, next) {
 			return held, state.InFlight
 		}

@@ -1,9 +1,11 @@
 package idem_test
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"io"
+	"log/slog"
 	"net/http"
 	"net/http/httptest"
 	"net/url"
@@ -229,6 +231,25 @@ func TestStatusOfEveryKey(t *testing.T) {
 		if err != nil || resp.StatusCode != 201 || string(body) != "answer of "+key {
 			t.Errorf("%q at %s: %d %s, %v", key, location, resp.StatusCode, body, err)
 		}
+	}
+}
+
+// The key, which is in the path of the status resource, is in no log and no event, though
+// some adapters know no other route than the path.
+func TestStatusLogsNoKey(t *testing.T) {
+	t.Parallel()
+	var log bytes.Buffer
+	logger := slog.New(slog.NewJSONHandler(&log, &slog.HandlerOptions{Level: slog.LevelDebug}))
+	down := &spoilt{Store: &idem.MemoryStore{}, load: func(context.Context, string) (*store.Record, error) { return nil, store.ErrCorrupt }}
+	for _, s := range []store.Store{&idem.MemoryStore{}, down} {
+		e := idem.New(s, func(o *idem.Options) {
+			o.InFlight, o.StatusURL, o.Logger, o.Hooks = idem.InFlightAccept, "/operations/", logger, idem.Log(logger)
+		})
+		const path = "/operations/a-secret-key"
+		e.ServeStatus(t.Context(), idem.Request{Method: "GET", Path: path, Route: "GET " + path})
+	}
+	if text := log.String(); strings.Contains(text, "a-secret-key") || !strings.Contains(text, "GET /operations/{key}") {
+		t.Errorf("the log is %s", text)
 	}
 }
 

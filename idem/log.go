@@ -38,7 +38,7 @@ func Log(logger *slog.Logger) Hooks {
 // The events that raise the level of a request's line.
 var (
 	grave   = []happening{evStuck, evBlocked, evUnstored, evFailed, evFailedOpen}
-	strange = []happening{evTakenOver, evMismatch, evLeaseLost, evRefused, evReleased}
+	strange = []happening{evTakenOver, evMismatch, evLimited, evLeaseLost, evRefused, evReleased}
 )
 
 func logSummary(ctx context.Context, logger *slog.Logger, s *Summary) {

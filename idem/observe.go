@@ -5,6 +5,7 @@ import (
 	"errors"
 	"time"
 
+	"github.com/samekey/samekey/idem/store"
 	"github.com/samekey/samekey/internal/state"
 )
 
@@ -45,7 +46,15 @@ func (e *Engine) observe(ctx context.Context, r *Request, keyErr error, fn func(
 		return e.pass(ctx, r, fn)
 	}
 	a.limit = observing
-	held, v, err := a.claim(ctx, nil, nil, false)
+	var held *store.Record
+	v := state.Again
+	if e.opt.Quota != nil && !nested(ctx) {
+		held, v, err = a.admit(ctx)
+		defer a.place.leave()
+	}
+	if err == nil && v == state.Again {
+		held, v, err = a.claim(ctx, nil, nil, false)
+	}
 	if err != nil || v != state.Own && v != state.TakeOver {
 		if err == nil {
 			err = outcomes[v]
@@ -65,6 +74,9 @@ func (e *Engine) observe(ctx context.Context, r *Request, keyErr error, fn func(
 	}
 	if f.ended() == nil {
 		_, _, _ = a.release(ctx, f.record(), f.giveBack(), err)
+	}
+	if a.place != nil {
+		a.place.holds(f)
 	}
 	if err != nil {
 		return Result{Passed: true}, &handlerError{err}

@@ -30,7 +30,21 @@ func (o *Op) ID() string { return o.flow.id() }
 // it.
 func (o *Op) Resumed() bool { return o.resumed }
 
+// opContext is the context of an operation's handler.
+type opContext struct {
+	context.Context //nolint:containedctx // it is a context
+	op              Op
+}
+
 type opKey struct{}
+
+// Value implements [context.Context].
+func (c *opContext) Value(key any) any {
+	if key == (opKey{}) {
+		return &c.op
+	}
+	return c.Context.Value(key)
+}
 
 // FromContext returns the operation of the handler that got ctx, and false
 // outside of an operation (also if the request had no key).

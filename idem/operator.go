@@ -101,7 +101,7 @@ func (e *Engine) Settle(ctx context.Context, pk string, s Settlement) error {
 	if err != nil {
 		return err
 	}
-	rec, err := a.reads(ctx, a.end())
+	rec, err := a.readsClosed(ctx, a.end())
 	decision := state.Settlement{Answer: s.Answer, Result: s.Result, NotMade: s.NotMade, RiskTwice: s.RiskTwice, By: s.By}
 	switch {
 	case err != nil:

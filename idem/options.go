@@ -156,6 +156,13 @@ type Options struct {
 	// Fingerprint defines which requests count as the same.
 	Fingerprint Fingerprint
 
+	// Quota limits the new operations of callers, before the claim. A caller over the
+	// limit gets a 429 with Retry-After ([ErrQuota]), which burns no key. Requests
+	// with a known key and operations of a completer are never refused. While a
+	// caller's quota is used up, each of its requests costs one read. Package
+	// idem/quota has an implementation. Default: none.
+	Quota Quota
+
 	// Stored decides by status whether an answer is stored and replayed. Other
 	// answers are given once and free the key. Default: DefaultStored.
 	Stored func(status int) bool
@@ -198,7 +205,8 @@ type Options struct {
 	MaxTries int
 
 	// FailOpen runs the handler unprotected if the store is unreachable, instead of
-	// answering 503. Hooks.FailedOpen reports each such run.
+	// answering 503. Hooks.FailedOpen reports each such run. A key of the store's
+	// encryption that can't be had is no reason: there may be an answer behind it.
 	FailOpen bool
 	// PassErrors returns a handler's error to the caller of Serve (and so to Lambda)
 	// instead of answering 500 "retry with the same key".

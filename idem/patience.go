@@ -3,10 +3,10 @@ package idem
 import (
 	"context"
 	"math"
-	mathrand "math/rand/v2"
 	"time"
 
 	"github.com/samekey/samekey/idem/store"
+	"github.com/samekey/samekey/internal/chance"
 )
 
 const (
@@ -80,9 +80,16 @@ func earlier(a, b time.Time) time.Time {
 	return b
 }
 
+// pause waits before round of a write, and returns false if until comes first.
+func (a *attempt) pause(ctx context.Context, round int, until time.Time) bool {
+	ctx, cancel := a.within(ctx, until)
+	defer cancel()
+	return pause(ctx, round)
+}
+
 // pause waits before round: full jitter over 20 ms · 2^round, at most 0.64 s.
 func pause(ctx context.Context, round int) bool {
-	return sleep(ctx, time.Duration(mathrand.Int64N(int64(20*time.Millisecond)<<min(round, maxRounds))))
+	return sleep(ctx, chance.N(ctx, 20*time.Millisecond<<min(round, maxRounds)))
 }
 
 func sleep(ctx context.Context, d time.Duration) bool {

@@ -556,3 +556,84 @@ func TestJobsInTheRecordCountForItsLimit(t *testing.T) {
 		})
 	}
 }
+
+// A phase that others' writes conflict with again and again runs again for a while;
+// then the client gets 409, is told to retry with its key, and its retry succeeds.
+func TestConflictsThatLastAreAnswered(t *testing.T) {
+	t.Parallel()
+	for name, opt := range map[string]func(*idem.Options){"claim first": func(*idem.Options) {}, "claim merged": merge} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			synctest.Test(t, func(t *testing.T) {
+				busy, runs := true, 0
+				mem := idem.MemoryStore{Apply: func([]idem.Write) error {
+					if busy {
+						return idem.ErrConflict
+					}
+					return nil
+				}}
+				e := idem.New(&mem, opt, idem.OneScope)
+				serve := func() idem.Result {
+					ctx, cancel := context.WithTimeout(t.Context(), ample)
+					defer cancel()
+					res, err := e.Serve(ctx, idem.Request{Method: "POST", Path: "/rides", Header: http.Header{idem.KeyHeader: {"k"}}},
+						func(ctx context.Context) (idem.Response, error) {
+							_, err := idem.Atomic(ctx, "count", func(_ context.Context, tx *idem.Tx) (int, error) {
+								runs++
+								tx.Write(note("n"))
+								return runs, nil
+							})
+							return idem.Response{Status: 201}, err
+						})
+					if err != nil {
+						t.Fatal(err)
+					}
+					return res
+				}
+				res := serve()
+				if res.Status != 409 || !strings.Contains(string(res.Body), `"conflict"`) || res.Header.Get("Retry-After") == "" || runs < 2 || len(mem.Writes()) != 0 {
+					t.Errorf("%d %v %s after %d runs, %d writes; want 409 conflict", res.Status, res.Header, res.Body, runs, len(mem.Writes()))
+				}
+				busy = false
+				if res := serve(); res.Status != 201 || res.Replayed || len(mem.Writes()) != 1 {
+					t.Errorf("the retry: %+v, %d writes", res, len(mem.Writes()))
+				}
+			})
+		})
+	}
+}
+
+// A derived key is made of the id that the server gave the operation, and of nothing
+// that the client sent: each operation has keys of its own, though client, key and
+// request are the same, and an attempt at the same operation has the same keys.
+func TestDerivedKeysAreOfTheServersID(t *testing.T) {
+	t.Parallel()
+	keys := make(map[string]bool)
+	for range 3 {
+		e := idem.New(new(idem.MemoryStore))
+		var id, first string
+		for _, fail := range []error{errors.New("down"), nil} {
+			res, err := do(t, e, func(ctx context.Context) (idem.Response, error) {
+				op, _ := idem.FromContext(ctx)
+				_, err := idem.Foreign(ctx, "charge", func(_ context.Context, tx *idem.Tx) (int, error) {
+					key := tx.Key("payments")
+					if first == "" {
+						id, first = op.ID(), key
+					}
+					if op.ID() != id || key != first {
+						t.Errorf("a second attempt is %s with %s, the first was %s with %s", op.ID(), key, id, first)
+					}
+					return 1, fail
+				})
+				return idem.Response{Status: 201}, err
+			})
+			if (err == nil) != (fail == nil) {
+				t.Errorf("%+v, %v", res, err)
+			}
+		}
+		if keys[first] || keys[id] {
+			t.Errorf("another operation has %s or %s, too", first, id)
+		}
+		keys[first], keys[id] = true, true
+	}
+}

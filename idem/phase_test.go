@@ -231,6 +231,11 @@ func TestRespondInAPhaseIsStored(t *testing.T) {
 	if len(w.calls) != 1 {
 		t.Errorf("%d charges", len(w.calls))
 	}
+	for _, r := range mem.Records() {
+		if len(r.Phases) != 1 {
+			t.Errorf("phases %v, want the first: the answer is the second one's commit", r.Phases)
+		}
+	}
 }
 
 // A18, A20: a false condition leaves neither write nor job nor recovery point.
@@ -717,7 +722,8 @@ func TestOperationIDsAndDerivedKeys(t *testing.T) {
 func TestHooksOfPhases(t *testing.T) {
 	t.Parallel()
 	var seen []string
-	e := idem.New(new(idem.MemoryStore), func(o *idem.Options) {
+	var mem idem.MemoryStore
+	e := idem.New(&mem, func(o *idem.Options) {
 		o.Hooks.Committed = func(ctx context.Context, ev idem.Event) {
 			op, ok := idem.FromContext(ctx)
 			seen = append(seen, fmt.Sprint(ev.Phase, " ", ok && op.ID() == ev.ID))
@@ -729,5 +735,11 @@ func TestHooksOfPhases(t *testing.T) {
 	}
 	if diff := cmp.Diff([]string{"ride_created true", "charge_created true"}, seen); diff != "" {
 		t.Error(diff)
+	}
+	// A job's name has the number of its phase: the call's intent is none.
+	for _, r := range mem.Records() {
+		if _, ok := r.Jobs["2.0"]; !ok || len(r.Jobs) != 1 {
+			t.Errorf("jobs %v, want the finish's, 2.0", r.Jobs)
+		}
 	}
 }

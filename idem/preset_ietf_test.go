@@ -79,6 +79,8 @@ func TestPresetIETF(t *testing.T) {
 
 		"store down": problem(503, 0, soon, "store_unavailable", "The service is temporarily unavailable",
 			"What is known of this key could not be read. Retry with the same key."),
+		"over the quota": problem(429, 0, key+"Retry-After: 2\n", "quota_exceeded", "Too many new requests",
+			"Nothing was done. Wait as long as Retry-After says, and retry with the same key."),
 		"too little time": problem(503, 0, soon, "no_time_left", "Too little time left", "Nothing was done. Retry with the same key."),
 		"record is corrupt": problem(500, 0, key, "record_corrupt", "The record of this key is corrupt",
 			"The request was not carried out again. An operator must look at it."),

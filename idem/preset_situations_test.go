@@ -152,7 +152,11 @@ var situations = map[string]func(*desk) idem.Result{
 		d.options(func(o *idem.Options) { o.MaxBody = 4 })
 		return twice(charged)(d)
 	},
-	"store down":        func(d *desk) idem.Result { d.store(downStore{}); return d.ask(d.charge(d.key), charged) },
+	"store down": func(d *desk) idem.Result { d.store(downStore{}); return d.ask(d.charge(d.key), charged) },
+	"over the quota": func(d *desk) idem.Result {
+		d.options(func(o *idem.Options) { o.Quota = &gate{wait: 1500 * time.Millisecond} })
+		return d.ask(d.charge(d.key), charged)
+	},
 	"too little time":   hurried,
 	"too large a body":  refusedBody(idem.ErrTooLarge),
 	"undecodable body":  refusedBody(idem.ErrRequest),

@@ -106,6 +106,8 @@ Stripe-Should-Retry: true
 
 		"store down": stripeError(503, 0, key+"Retry-After: 1\n", "api_error", "store_unavailable",
 			"The service is temporarily unavailable. What is known of this key could not be read. Retry with the same key."),
+		"over the quota": stripeError(429, 0, key+"Retry-After: 2\n", "invalid_request_error", "rate_limit",
+			"Request rate limit exceeded. Nothing was done. Wait as long as Retry-After says, and retry with the same key."),
 		"too little time": stripeError(503, 0, key+"Retry-After: 1\n", "api_error", "no_time_left",
 			"Too little time left. Nothing was done. Retry with the same key."),
 		"record is corrupt": stripeError(500, 0, key, "api_error", "record_corrupt",

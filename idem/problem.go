@@ -86,13 +86,17 @@ var problems = []struct {
 		Status: 503, Code: "no_time_left", Title: "Too little time left",
 		Detail: "Nothing was done. Retry with the same key.", RetryAfter: time.Second,
 	}},
+	{ErrQuota, Problem{
+		Status: 429, Code: "quota_exceeded", Title: "Too many new requests",
+		Detail: "Nothing was done. Wait as long as Retry-After says, and retry with the same key.", RetryAfter: time.Second,
+	}},
 	{ErrCorrupt, Problem{
 		Status: 500, Code: "record_corrupt", Title: "The record of this key is corrupt",
 		Detail: "The request was not carried out again. An operator must look at it.",
 	}},
 	{ErrSecret, Problem{
-		Status: 500, Code: "fingerprint_secret_missing", Title: "The record of this key can't be compared",
-		Detail: "The request was not carried out again. An operator must configure the secret it was stored with.",
+		Status: 503, Code: "fingerprint_secret_missing", Title: "The record of this key can't be compared",
+		Detail: "The request was not carried out again. Retry with the same key.", RetryAfter: time.Second,
 	}},
 	{ErrScope, Problem{
 		Status: 500, Code: "scope_unknown", Title: "The caller can't be identified",
@@ -153,6 +157,8 @@ func stripeJSON(p Problem) Response {
 		e = stripeError{Type: "idempotency_error", Code: "idempotency_key_in_use", Message: "There is currently another in-progress " +
 			"request using this Idempotent Key (that probably means you submitted twice, and the other request is still going " +
 			"through). Please try again later."}
+	case errors.Is(p.Err, ErrQuota):
+		e = stripeError{Type: "invalid_request_error", Code: "rate_limit", Message: "Request rate limit exceeded. " + p.Detail}
 	case p.Status < http.StatusInternalServerError && p.Status != http.StatusBadRequest && p.Status != http.StatusRequestEntityTooLarge:
 		e.Type = "idempotency_error"
 	case p.Status < http.StatusInternalServerError:

@@ -51,9 +51,10 @@ func TestProblems(t *testing.T) {
 		{ErrConflict, 409, "conflict", "2", "idempotency_error"},
 		{ErrKeyUnknown, 404, "idempotency_key_unknown", "", "idempotency_error"},
 		{ErrNoTime, 503, "no_time_left", "2", "api_error"},
+		{ErrQuota, 429, "quota_exceeded", "2", "invalid_request_error"},
 		{ErrUnavailable, 503, "store_unavailable", "2", "api_error"},
 		{ErrCorrupt, 500, "record_corrupt", "", "api_error"},
-		{ErrSecret, 500, "fingerprint_secret_missing", "", "api_error"},
+		{ErrSecret, 503, "fingerprint_secret_missing", "2", "api_error"},
 		{ErrScope, 500, "scope_unknown", "", "api_error"},
 		{errors.New("anything else"), 500, "internal_error", "", "api_error"},
 	} {

@@ -3,6 +3,7 @@ package idem
 import (
 	"context"
 	"fmt"
+	"sync"
 	"time"
 
 	"github.com/samekey/samekey/idem/store"
@@ -10,26 +11,57 @@ import (
 	"github.com/samekey/samekey/internal/state"
 )
 
+// renewals are those of a flow's lease. Most handlers end before the first.
+type renewals struct {
+	timer *time.Timer // of the first renewal; nil without renewals
+
+	mu         sync.Mutex
+	over       bool
+	quit, done chan struct{} // nil before the first renewal
+}
+
 // keep renews the lease while the handler works past its deadline. Renewals begin
-// after the time at which a killed process would be dead, and end when stop is
-// called: no renewal is in progress after stop. lost ends the handler's context.
-func (f *flow) keep(ctx context.Context, lost context.CancelCauseFunc) (stop func()) {
+// after the time at which a killed process would be dead, and end with unkeep.
+// lost ends the handler's context.
+func (f *flow) keep(ctx context.Context, lost context.CancelCauseFunc) {
 	f.lost = lost
 	if f.a.opt.RenewFor < 0 {
-		return func() {}
+		return
 	}
 	f.turn = make(chan struct{}, 1)
-	quit, done := make(chan struct{}), make(chan struct{})
-	timer := time.AfterFunc(time.Until(f.a.deadline)+f.a.spare(), func() {
-		defer close(done)
-		f.renews(ctx, quit)
-	})
-	return func() {
-		close(quit)
-		if !timer.Stop() {
-			<-done
+	f.renewing.timer = time.AfterFunc(time.Until(f.a.deadline)+f.a.spare(), func() {
+		if f.renewing.begin() {
+			defer close(f.renewing.done)
+			f.renews(ctx, f.renewing.quit)
 		}
+	})
+}
+
+// unkeep ends the renewals: none is in progress after unkeep.
+func (f *flow) unkeep() {
+	r := &f.renewing
+	if r.timer == nil || r.timer.Stop() {
+		return
 	}
+	r.mu.Lock()
+	r.over = true
+	quit, done := r.quit, r.done
+	r.mu.Unlock()
+	if quit != nil {
+		close(quit)
+		<-done
+	}
+}
+
+// begin returns false if the handler has ended.
+func (r *renewals) begin() bool {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.over {
+		return false
+	}
+	r.quit, r.done = make(chan struct{}), make(chan struct{})
+	return true
 }
 
 // renews renews the lease whenever only the margin is left.
@@ -77,8 +109,6 @@ func (f *flow) renew(ctx context.Context) (due time.Duration, more bool) {
 		return due, true
 	}
 	next := state.Renewed(rec, now, now.Add(min(a.opt.Lease, left)+a.opt.LeaseMargin), a.opt.Retention)
-	ctx, cancel := a.within(ctx, time.Now().Add(a.spare()))
-	defer cancel()
 	held, l, err := a.send(ctx, change{prev: rec, next: next}, time.Now().Add(a.spare()), patient)
 	switch {
 	case err != nil:
@@ -104,14 +134,4 @@ func (f *flow) renewed() {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	f.renewals++
-}
-
-// alone keeps renewals and commits apart: both are writes of one owner, in
-// sequence.
-func (f *flow) alone() (done func()) {
-	if f.turn == nil {
-		return func() {}
-	}
-	f.turn <- struct{}{}
-	return func() { <-f.turn }
 }

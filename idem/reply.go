@@ -45,7 +45,8 @@ func (a *attempt) look(ctx context.Context) (Result, bool, error) {
 	rec, err := peek(ctx, a.pk)
 	sp.done(err)
 	if err != nil || rec == nil {
-		return Result{}, false, nil // the claim decides, and reports the error
+		a.seen = a.seen || rec != nil || errors.Is(err, ErrCorrupt) // a record that can't be opened is there all the same
+		return Result{}, false, nil                                 // the claim decides, and reports the error
 	}
 	if v, err := a.judge(rec); err == nil && v == state.Replay {
 		res, err := a.answer(ctx, rec, v)
@@ -71,7 +72,10 @@ func (a *attempt) answer(ctx context.Context, held *store.Record, v state.Verdic
 		if err := a.body(ctx, held); err != nil {
 			return refuse(evFailed, err)
 		}
-		resp := held.Response.Clone()
+		resp := *held.Response
+		if a.cache != nil { // whose record stays as it is
+			resp = resp.Clone()
+		}
 		clean(&resp) // a record written by other programs may contain any header
 		forget(resp.Header)
 		a.tell(ctx, evReplayed, a.event(held, nil))
@@ -191,7 +195,7 @@ func (a *attempt) finished(ctx context.Context, rec, made *store.Record, resp Re
 	ev.Jobs = jobs
 	a.tell(ctx, evFinished, ev)
 	if rec == made || samePayload(rec, made) {
-		if made.Overflow == nil || made.Overflow.Count > 0 {
+		if a.cache != nil && (made.Overflow == nil || made.Overflow.Count > 0) {
 			whole := *made // the store may have moved the body; the whole body is here
 			whole.Overflow = nil
 			a.cache.put(&whole)

@@ -199,6 +199,19 @@ func (a *attempt) reads(ctx context.Context, until time.Time) (*store.Record, er
 	return rec, nil
 }
 
+// readsClosed is reads for a change that may need no contents: if they are sealed, and
+// can't be opened, it returns the record without them. The store refuses a write that
+// needs them.
+func (a *attempt) readsClosed(ctx context.Context, until time.Time) (*store.Record, error) {
+	ctx, cancel := a.within(ctx, until)
+	defer cancel()
+	rec, err := a.store.Load(ctx, a.pk)
+	if err != nil && (rec == nil || !errors.Is(err, store.ErrSealed)) {
+		return nil, a.unavailable("read", err)
+	}
+	return rec, nil
+}
+
 func (a *attempt) loadInput(ctx context.Context, rec *store.Record) error {
 	if rec.Input == nil || rec.Input.Overflow == nil {
 		return nil

@@ -29,6 +29,9 @@ func (a *attempt) begin(ctx context.Context, rec *store.Record, resumed bool, fn
 func (a *attempt) run(ctx context.Context, rec *store.Record, resumed bool, fn func(context.Context) (Response, error)) (Result, error) {
 	f := &flow{a: a, rec: rec}
 	res, err := a.once(ctx, f, resumed, fn)
+	if a.place != nil {
+		a.place.holds(f)
+	}
 	if f.restart { // at most once: afterwards there is a record
 		rec := f.record()
 		if err := a.enough(); err != nil {
@@ -77,21 +80,21 @@ func (a *attempt) once(ctx context.Context, f *flow, resumed bool, fn func(conte
 // recover a panic (or runtime.Goexit), so that the caller sees it.
 func (a *attempt) handle(ctx context.Context, f *flow, resumed bool, fn func(context.Context) (Response, error)) (Response, error) {
 	outer, _ := FromContext(ctx)
-	op := &Op{store: a.store, pk: a.pk, flow: f, resumed: resumed, outer: outer}
-	defer op.over.Store(true)
-	ctx = context.WithValue(ctx, opKey{}, op)
-	hctx, stop := ctx, func() {}
+	within := &opContext{ctx, Op{store: a.store, pk: a.pk, flow: f, resumed: resumed, outer: outer}}
+	defer within.op.over.Store(true)
+	ctx = within //nolint:contextcheck // it inherits from ctx
+	hctx := ctx
 	if a.limit == 0 { // with a limit, the handler's context stays unchanged
 		lctx, lost := context.WithCancelCause(ctx)
 		defer lost(nil)
 		var cancel context.CancelFunc
 		hctx, cancel = context.WithDeadline(lctx, a.unbegun())
 		defer cancel()
-		stop = f.keep(ctx, lost)
+		f.keep(ctx, lost)
 	}
 	back := false
 	defer func() {
-		stop()
+		f.unkeep()
 		f.close()
 		if rec := f.record(); !back && rec != nil && (f.ended() == nil || f.restart) {
 			_, _, _ = a.release(ctx, rec, f.giveBack(), errPanic) // release logs its own failure

@@ -23,6 +23,11 @@ func TestEachAttemptNotesItsTime(t *testing.T) {
 			if _, err := idem.Atomic(ctx, "made", func(context.Context, *idem.Tx) (int, error) { return 1, nil }); err != nil {
 				t.Error(err)
 			}
+			for _, r := range store.Records() {
+				if !r.Run.Equal(now) {
+					t.Errorf("while it runs, after %v: run at %v", later, r.Run)
+				}
+			}
 			return idem.Response{}, errors.New("down")
 		})
 		for _, r := range store.Records() {

@@ -62,12 +62,11 @@ func tenantScope(r *Request, scope string) string {
 	return "tenant:" + escapeFirst.Replace(r.Tenant) + "|" + scope
 }
 
-// partitionKey returns the record's key. The key has a fixed length, is evenly
+// partitionKey appends the record's key. The key has a fixed length, is evenly
 // distributed and hides the client's key. Length prefixes keep a key from
 // reaching into another scope.
-func (e *Engine) partitionKey(scope string, r *Request, more ...string) string {
-	buf := make([]byte, 0, 256)
-	buf = appendPart(buf, scope)
+func (e *Engine) partitionKey(b []byte, scope string, r *Request, more ...string) []byte {
+	buf := appendPart(make([]byte, 0, 256), scope)
 	buf = appendPart(buf, r.Key)
 	if e.opt.ScopeRoute {
 		buf = appendPart(buf, r.Route)
@@ -76,7 +75,7 @@ func (e *Engine) partitionKey(scope string, r *Request, more ...string) string {
 		buf = appendPart(buf, part)
 	}
 	sum := sha256.Sum256(buf)
-	return string(base64.RawURLEncoding.AppendEncode(append(buf[:0], e.prefix...), sum[:]))
+	return base64.RawURLEncoding.AppendEncode(append(b, e.prefix...), sum[:])
 }
 
 func appendPart(buf []byte, part string) []byte {

@@ -24,7 +24,7 @@ func (e *Engine) Status(ctx context.Context, r Request) (Result, error) {
 	if err != nil {
 		return Result{}, &Error{Op: "scope", Err: err}
 	}
-	a := &attempt{Engine: e, req: &r, scope: scope, pk: e.partitionKey(scope, &r), resumed: true}
+	a := &attempt{Engine: e, req: &r, scope: scope, pk: string(e.partitionKey(nil, scope, &r)), resumed: true}
 	a.identify(anonymous)
 	if err := a.start(ctx); err != nil {
 		return Result{}, err
@@ -61,6 +61,7 @@ func (e *Engine) ServeStatus(ctx context.Context, r Request) Response {
 	if r.Key == "" {
 		r.Key = e.statusKey(r.Path)
 	}
+	r.Route = r.Method + " " + e.opt.StatusURL + "{key}" // some adapters' route is the path, which has the key
 	res, err := e.Status(ctx, r)
 	if err != nil {
 		res = Result{Response: e.problem(ctx, &r, err)}

@@ -3,6 +3,7 @@ package idem
 import (
 	"context"
 	"crypto/rand"
+	"encoding/hex"
 	"errors"
 	"fmt"
 	"time"
@@ -25,13 +26,13 @@ type change struct {
 
 // fresh returns the unwritten record of a new operation.
 func (a *attempt) fresh(now time.Time) *store.Record {
-	fp, secret := a.opt.Fingerprint.sign(a.digest)
 	var cred string
 	if a.anonymous {
-		cred, _ = a.opt.Fingerprint.sign(a.cred)
+		sum, _ := a.opt.Fingerprint.sign(a.cred)
+		cred = hex.EncodeToString(sum[:])
 	}
 	r := store.Record{
-		PK: a.pk, ID: a.id, Fingerprint: fp, Cred: cred, Secret: secret, Route: a.req.Route, Scope: a.scope,
+		PK: a.pk, ID: a.id, Fingerprint: a.print, Cred: cred, Secret: a.secret, Route: a.req.Route, Scope: a.scope,
 		Handler: a.handler(), Tenant: a.req.Tenant, DeliveryKey: a.req.DeliveryKey, Trace: a.course.own,
 	}
 	if a.opt.Resumable && !a.req.Redelivered {
@@ -69,11 +70,15 @@ func (a *attempt) claim(ctx context.Context, build func(*store.Record) *store.Re
 		if rec == nil {
 			a.gaveUp(ctx)
 		}
+		if a.place != nil {
+			a.place.settle(v, err)
+		}
 		if sp.end != nil {
 			a.claimEnds(sp, rec, v, err)
 		}
 	}()
 	begun := a.opt.Now().Round(0) // wall clock, which advances while a sandbox is frozen
+	var cause error               // why the last claim was not applied, though no record is in the way
 	for round := range maxRounds {
 		if round > 0 && !pause(ctx, round) {
 			break
@@ -92,6 +97,7 @@ func (a *attempt) claim(ctx context.Context, build func(*store.Record) *store.Re
 			next = build(next)
 		}
 		state.Stamp(next, nil, a.owner)
+		cause = nil
 		held, err := a.store.Claim(ctx, store.Claim{Next: next, Now: now, Writes: writes})
 		switch {
 		case err == nil && held == nil:
@@ -105,6 +111,7 @@ func (a *attempt) claim(ctx context.Context, build func(*store.Record) *store.Re
 		case err != nil:
 			// The current record shows whether our claim was applied. Even a refusal may
 			// follow an earlier send by the store's client whose acknowledgement was lost.
+			cause = err
 			if held, err = a.load(ctx, err); err != nil {
 				return nil, 0, err
 			}
@@ -113,6 +120,9 @@ func (a *attempt) claim(ctx context.Context, build func(*store.Record) *store.Re
 		if err != nil || v != state.Again {
 			return rec, v, err
 		}
+	}
+	if cause != nil { // an expired record is not in flight
+		return nil, 0, a.unavailable("claim", cause)
 	}
 	return nil, state.InFlight, nil
 }
@@ -164,7 +174,7 @@ func (a *attempt) judge(held *store.Record) (state.Verdict, error) {
 		return 0, a.fail("claim", fmt.Errorf("%w: state %q, without what belongs to it", ErrCorrupt, held.State))
 	}
 	same, err := a.compare(held)
-	if err != nil && held.Owner != a.owner {
+	if err != nil && held.Owner != a.owner && !state.Over(held.Expires, a.opt.Now()) { // an expired record is not compared
 		return 0, a.fail("fingerprint", err)
 	}
 	return state.Judge(held, a.owner, same, a.opt.Now()), nil
@@ -208,21 +218,23 @@ func (a *attempt) release(ctx context.Context, rec *store.Record, b state.GiveBa
 // times and until the deadline. write returns the resulting record: c.next if the
 // write landed.
 func (a *attempt) write(ctx context.Context, c change, until time.Time, rounds int) (*store.Record, state.Landing, error) {
-	ctx, cancel := a.within(ctx, until)
-	defer cancel()
+	if a.limit > 0 {
+		until = earlier(until, time.Now().Add(a.limit))
+	}
 	held, l, err := a.send(ctx, c, until, rounds)
-	if err != nil {
-		a.gaveUp(ctx)
+	if err != nil && !time.Now().Before(until) {
+		a.spent.Store(true)
 	}
 	return held, l, err
 }
 
-// send is write within ctx. send makes c.next this attempt's write.
+// send makes c.next this attempt's write. The context of each try ends by until, so
+// that send needs none of its own.
 func (a *attempt) send(ctx context.Context, c change, until time.Time, rounds int) (*store.Record, state.Landing, error) {
 	state.Stamp(c.next, c.prev, a.owner)
 	var err error
 	for round := range rounds {
-		if round > 0 && !pause(ctx, round) {
+		if round > 0 && !a.pause(ctx, round, until) {
 			break
 		}
 		var held *store.Record
@@ -246,7 +258,7 @@ func (a *attempt) send(ctx context.Context, c change, until time.Time, rounds in
 
 // sendOnce takes at most half of the time left until the deadline.
 func (a *attempt) sendOnce(ctx context.Context, c change, until time.Time) (*store.Record, state.Landing, error) {
-	ctx, cancel := context.WithTimeout(ctx, half(until))
+	ctx, cancel := a.within(ctx, earlier(until, time.Now().Add(half(until))))
 	defer cancel()
 	held, err := a.store.Commit(ctx, store.Commit{Prev: c.prev, Next: c.next, Writes: c.writes})
 	switch {

@@ -127,3 +127,29 @@ func TestRouteWorksSideBySide(t *testing.T) {
 type panicking struct{}
 
 func (panicking) Deliver(context.Context, []jobs.Delivery) []error { panic("secret") }
+
+// A job whose time is over isn't handed out, and doesn't count as tried.
+func TestSinkFuncStopsWithItsTime(t *testing.T) {
+	t.Parallel()
+	ctx, cancel := context.WithCancel(t.Context())
+	calls := 0
+	errs := jobs.SinkFunc(func(context.Context, jobs.Delivery) error {
+		calls++
+		cancel()
+		return nil
+	}).Deliver(ctx, deliveries("k/a", "k/b"))
+	if calls != 1 || errs[0] != nil || !errors.Is(errs[1], jobs.ErrHeldBack) || !errors.Is(errs[1], context.Canceled) {
+		t.Errorf("%d calls, %v", calls, errs)
+	}
+}
+
+// The text of a panic may hold the job's data, which no log and no record may have.
+func TestSinkFuncTellsNoPanicsText(t *testing.T) {
+	t.Parallel()
+	for _, v := range []any{"card 4242", errors.New("card 4242")} {
+		errs := jobs.SinkFunc(func(context.Context, jobs.Delivery) error { panic(v) }).Deliver(t.Context(), deliveries("k/a"))
+		if errs[0] == nil || strings.Contains(errs[0].Error(), "4242") {
+			t.Errorf("%T: %v", v, errs[0])
+		}
+	}
+}

@@ -17,7 +17,8 @@ var (
 	// ErrCorrupt means that a stored record is unreadable.
 	ErrCorrupt = errors.New("record is corrupt")
 	// ErrSealed means that the contents of a stored record are encrypted, and that
-	// their data key can't be had now, or not by this program.
+	// their data key can't be had now, or not by this program. A record that a store
+	// returns beside it lacks them, and the store refuses a write that needs them.
 	ErrSealed = errors.New("the record's contents are sealed, and their key can't be had")
 	// ErrNotKept means that a body is missing or differs from the stored body.
 	ErrNotKept = errors.New("the answer was not kept")

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"log/slog"
 	"net/http"
+	"strconv"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -71,18 +72,23 @@ type recorder struct {
 	claims  int
 	commits []store.Commit
 	down    error // fails claims and loads
+	gone    bool  // answers are no longer there
 	refuse  error // fails commits
 }
 
 func (s *recorder) Claim(ctx context.Context, c store.Claim) (*store.Record, error) {
 	s.mu.Lock()
 	s.claims++
-	down := s.down
+	down, gone := s.down, s.gone
 	s.mu.Unlock()
 	if down != nil {
 		return nil, down
 	}
-	return s.MemoryStore.Claim(ctx, c)
+	rec, err := s.MemoryStore.Claim(ctx, c)
+	if gone && rec != nil {
+		rec.Overflow = new(store.Overflow)
+	}
+	return rec, err
 }
 
 func (s *recorder) Load(ctx context.Context, pk string) (*store.Record, error) {
@@ -328,6 +334,17 @@ func TestNotRecorded(t *testing.T) {
 	}
 }
 
+// An event that was handled is not handled again if its answer, which nobody needs,
+// could not be kept: the provider gets 200.
+func TestHandledAndNotKept(t *testing.T) {
+	t.Parallel()
+	e := newEndpoint(t, nil)
+	want(t, e.deliver(t, succeeded), http.StatusOK, "")
+	e.store.gone = true
+	want(t, e.deliver(t, succeeded), http.StatusOK, "duplicate")
+	e.ran(t, 1)
+}
+
 // Any error of the handler frees the event.
 func TestHandlerFails(t *testing.T) {
 	t.Parallel()
@@ -432,6 +449,19 @@ func TestSameEventOtherBody(t *testing.T) {
 	}
 }
 
+// A provider that is told the endpoint's new path repeats its deliveries there: they
+// are the same events.
+func TestSameEventAtANewPath(t *testing.T) {
+	t.Parallel()
+	e := newEndpoint(t, nil)
+	r := delivery(stripeSigned(succeeded, start, stripeSecret), succeeded)
+	for i, path := range []string{"/webhooks", "/v2/webhooks"} {
+		r.Path = path
+		want(t, e.Serve(t.Context(), r).Response, http.StatusOK, []string{"", "duplicate"}[i])
+	}
+	e.ran(t, 1)
+}
+
 // The same with committed phases.
 func TestRetryResumesAfterPhases(t *testing.T) {
 	t.Parallel()
@@ -532,7 +562,11 @@ func TestInFlightModes(t *testing.T) {
 			e = newEndpoint(t, func(ctx context.Context, _ webhook.Event) error {
 				go func() { second <- e.deliver(t, succeeded) }()
 				if tc.mode == idem.InFlightAccept {
-					want(t, <-second, tc.status, tc.code)
+					resp := <-second
+					want(t, resp, tc.status, tc.code)
+					if after, err := strconv.Atoi(resp.Header.Get("Retry-After")); err != nil || after < 2 {
+						t.Errorf("Retry-After %q, want the rest of the first delivery's lease", resp.Header.Get("Retry-After"))
+					}
 				}
 				return ctx.Err()
 			}, func(o *idem.Options) { o.InFlight, o.StatusURL = tc.mode, "/status/" })
