@@ -16,7 +16,7 @@ import (
 	"github.com/samekey/samekey/examples/rides"
 	"github.com/samekey/samekey/idem"
 	"github.com/samekey/samekey/internal/deploy"
-	"github.com/samekey/samekey/internal/local/sam"
+	"github.com/samekey/samekey/internal/local/sam/ridestest"
 	"github.com/samekey/samekey/lambda/metrics"
 )
 
@@ -118,20 +118,9 @@ func TestAlarmsAreOnMetricsThatAreEmitted(t *testing.T) {
 // sets nothing that no main reads.
 func TestFunctionsGetTheSettingsTheyRead(t *testing.T) {
 	t.Parallel()
-	parsed, err := sam.Load(template)
-	if err != nil {
-		t.Fatal(err)
-	}
-	parsed.Set("Samekey.Table", "StreamArn", "arn:of:the:stream")
-	parsed.Set("ReceiptsQueue", "", "https://receipts")
-	parsed.Set("Samekey.Tickets", "", "https://tickets")
-	functions, err := parsed.Functions()
-	if err != nil {
-		t.Fatal(err)
-	}
 	read := regexp.MustCompile(`env\.(\w+)\("(\w+)"`)
 	var names []string
-	for _, f := range functions {
+	for _, f := range ridestest.Functions(t, template) {
 		names = append(names, f.ID)
 		if f.ID == "Samekey.Worker" {
 			if app := f.Environment["SAMEKEY_APP"]; app != rides.MetricsApp {

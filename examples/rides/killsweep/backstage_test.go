@@ -30,7 +30,7 @@ import (
 	"github.com/samekey/samekey/internal/local/lambdarun"
 	"github.com/samekey/samekey/internal/local/localtest"
 	"github.com/samekey/samekey/internal/local/mendstream"
-	"github.com/samekey/samekey/internal/local/sam"
+	"github.com/samekey/samekey/internal/local/sam/ridestest"
 	"github.com/samekey/samekey/lambda"
 	"github.com/samekey/samekey/lambda/completer"
 	"github.com/samekey/samekey/lambda/sink"
@@ -45,14 +45,9 @@ const (
 	grace  = 100 * time.Millisecond
 )
 
-var (
-	// A process is believed dead timeout and margin after it got its work.
-	timeout = localtest.Stretch(5 * time.Second)
-	// workTime is the timeout of a background function: the completer waits for
-	// the function that it invokes. A queue hides a message for longer.
-	workTime   = 2 * timeout
-	visibility = workTime + time.Second
-)
+// timeout is the time of an invocation. A process is believed dead timeout and margin after
+// it got its work.
+var timeout = localtest.Stretch(5 * time.Second)
 
 // backstage is what all runs share: the tables, and what works behind the API.
 type backstage struct {
@@ -149,12 +144,10 @@ func (b *backstage) startStream(t *testing.T, arn string, h lambdarun.Invoker) {
 	base := &http.Transport{}
 	t.Cleanup(base.CloseIdleConnections)
 	m, err := eventsource.Stream{
-		Function: lambdarun.InProcess(h, patience), ARN: arn, ReportBatchItemFailures: true, Filters: filters(t),
+		Function: lambdarun.InProcess(h, patience), ARN: arn, ReportBatchItemFailures: true, Filters: ridestest.Filters(t, template),
 		API: dynamodbstreams.New(dynamodbstreams.Options{
 			BaseEndpoint: &b.db.Endpoint, Region: "us-east-1", HTTPClient: &http.Client{Transport: mendstream.Transport(base)},
-			Credentials: aws.CredentialsProviderFunc(func(context.Context) (aws.Credentials, error) {
-				return aws.Credentials{AccessKeyID: "test", SecretAccessKey: "test"}, nil
-			}),
+			Credentials: b.db.Client().Options().Credentials,
 		}),
 		Logger: slog.New(slog.NewTextHandler(t.Output(), nil)),
 	}.Start(t.Context())
@@ -162,31 +155,6 @@ func (b *backstage) startStream(t *testing.T, arn string, h lambdarun.Invoker) {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = m.Close() })
-}
-
-// filters are those of the worker's stream in the template.
-func filters(t *testing.T) []string {
-	t.Helper()
-	parsed, err := sam.Load(template)
-	if err != nil {
-		t.Fatal(err)
-	}
-	parsed.Set("Samekey.Table", "StreamArn", "arn:of:the:stream")
-	parsed.Set("ReceiptsQueue", "", "https://receipts")
-	parsed.Set("Samekey.Tickets", "", "https://tickets")
-	functions, err := parsed.Functions()
-	if err != nil {
-		t.Fatal(err)
-	}
-	for _, f := range functions {
-		for _, e := range f.Events {
-			if e.Stream != nil && len(e.Stream.Filters) > 0 {
-				return e.Stream.Filters
-			}
-		}
-	}
-	t.Fatal("the stream has no filters")
-	return nil
 }
 
 func quiet(o *idem.Options) { o.Hooks, o.Logger = idem.Hooks{}, nil }

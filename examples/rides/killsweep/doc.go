@@ -5,13 +5,11 @@
 // completer continues. Each run ends in one ride, one audit record, one charge
 // and one receipt, and the answer replays.
 //
-// The process of the worker is killed and stopped in the same way, with real queues
-// (ElasticMQ).
-//
 // If the payment provider forgets its keys within seconds, a charge that may have
 // been made is never repeated: the ride waits for people, who settle it with the
 // samekey command.
 //
 // DynamoDB is DynamoDB Local, with its stream; in the sweeps of a ride, the worker
-// runs in the test's process, from the stream on, with the filters of samekey.yaml.
+// runs in the test's process, from the stream on, with the filters of samekey.yaml. The
+// processes of worker and consumer are killed in internal/crashtest.
 package killsweep

@@ -163,10 +163,10 @@ func newOperator(t *testing.T, b *backstage) *operator {
 	if err := lambdarun.BuildBootstrap(t.Context(), "github.com/samekey/samekey/cmd/samekey", op.command); err != nil {
 		t.Fatal(err)
 	}
-	op.env = []string{
-		"PATH=" + os.Getenv("PATH"), "HOME=" + dir, "USER=jane", "IDEM_TABLE=" + b.records,
-		"AWS_REGION=us-east-1", "AWS_ACCESS_KEY_ID=test", "AWS_SECRET_ACCESS_KEY=test", "AWS_ENDPOINT_URL_DYNAMODB=" + b.db.Endpoint,
-	}
+	op.env = append(b.db.Env(),
+		"PATH="+os.Getenv("PATH"), "HOME="+dir, "USER=jane", "IDEM_TABLE="+b.records,
+		"AWS_REGION=us-east-1", "AWS_ENDPOINT_URL_DYNAMODB="+b.db.Endpoint,
+	)
 	return op
 }
 

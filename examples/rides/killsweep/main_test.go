@@ -17,5 +17,5 @@ func TestMain(m *testing.M) {
 	if err := flag.Set("test.parallel", atOnce); err != nil {
 		panic(err)
 	}
-	os.Exit(dynamotest.Main(m))
+	os.Exit(dynamotest.MainSeparate(m))
 }

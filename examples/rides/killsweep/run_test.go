@@ -61,9 +61,8 @@ func newRun(t *testing.T, b *backstage, m mode, end ending, env ...string) *run 
 			"IDEM_TABLE=" + b.records, "RIDES_TABLE=" + b.rides, "AUDIT_TABLE=" + b.audit,
 			"PAYMENTS_URL=" + through(t, &r.tap, provider.URL, tap.Path),
 			"AWS_ENDPOINT_URL_DYNAMODB=" + through(t, &r.tap, b.db.Endpoint, tap.DynamoDB),
-			"AWS_ACCESS_KEY_ID=test", "AWS_SECRET_ACCESS_KEY=test",
 			"SAMEKEY_LEASE_MARGIN=" + margin.String(), "RIDES_MERGE_CLAIM=" + m.merge, "RIDES_DEFERRED=" + m.deferred,
-		}, env...),
+		}, append(b.db.Env(), env...)...),
 	})
 	if err != nil {
 		t.Fatal(err)

@@ -1,0 +1,303 @@
+// Command function is the program of the crash matrix: an API with a route for each
+// kind of handler, or with CRASH_ROLE=consumer the consumer of the API's jobs.
+//
+// Settings: IDEM_TABLE; LEDGER_TABLE, with the key run and id; PROVIDER_URL.
+package main
+
+import (
+	"bytes"
+	"context"
+	"crypto/rand"
+	"encoding/base64"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"hash/fnv"
+	"io"
+	"log"
+	"log/slog"
+	mathrand "math/rand/v2"
+	"net/http"
+	"os"
+
+	"github.com/aws/aws-lambda-go/events"
+
+	"github.com/samekey/samekey/dynamo"
+	"github.com/samekey/samekey/idem"
+	"github.com/samekey/samekey/idem/webhook"
+	"github.com/samekey/samekey/lambda"
+)
+
+type (
+	request  = events.APIGatewayV2HTTPRequest
+	response = events.APIGatewayV2HTTPResponse
+)
+
+func main() {
+	client, err1 := dynamo.NewClient()
+	store, err2 := dynamo.New(client, os.Getenv("IDEM_TABLE"))
+	if err := errors.Join(err1, err2); err != nil {
+		log.Fatal(err)
+	}
+	a := &app{ledger: os.Getenv("LEDGER_TABLE"), provider: os.Getenv("PROVIDER_URL")}
+	if os.Getenv("CRASH_ROLE") == "consumer" {
+		lambda.Start(lambda.WrapEach(engine(store, "receipts"), lambda.SQS, a.receive))
+		return
+	}
+	router, err := a.routes(store)
+	if err != nil {
+		log.Fatal(err)
+	}
+	lambda.Start(router)
+}
+
+func engine(store *dynamo.Store, namespace string, optFns ...func(*idem.Options)) *idem.Engine {
+	return idem.New(store, append([]func(*idem.Options){func(o *idem.Options) {
+		o.Namespace, o.LeaseMargin, o.MaxTries = namespace, idem.MinLeaseMargin, 3
+		if os.Getenv("CRASH_LOG") == "" {
+			o.Logger = slog.New(slog.DiscardHandler)
+		}
+	}}, optFns...)...)
+}
+
+func (a *app) routes(store *dynamo.Store) (*lambda.Router[request, response], error) {
+	const namespace = "crash"
+	merged := func(o *idem.Options) { o.MergeClaim = true }
+	accepting := func(o *idem.Options) {
+		o.Resumable, o.InFlight, o.StatusURL = true, idem.InFlightAccept, "/operations/"
+	}
+	verifier, err := webhook.NewStandard(os.Getenv("WEBHOOK_SECRET"))
+	if err != nil {
+		return nil, err
+	}
+	hooks := webhook.New(store, "hooks", verifier, a.event, func(o *idem.Options) {
+		o.LeaseMargin, o.Logger = idem.MinLeaseMargin, slog.New(slog.DiscardHandler)
+	})
+	usual, accepts := engine(store, namespace), engine(store, namespace, accepting)
+	merges := engine(store, namespace, merged)
+	keeps := engine(store, namespace, func(o *idem.Options) { o.MaxBody = idem.MaxMaxBody })
+
+	router := lambda.NewRouter(lambda.HTTPAPI)
+	router.Keyed("POST /plain", usual, a.plain)
+	router.Keyed("POST /plain-merged", merges, a.plain)
+	router.Keyed("POST /large", keeps, a.large)
+	router.Keyed("POST /order", usual, a.order())
+	router.Keyed("POST /order-merged", merges, a.order())
+	router.Keyed("POST /order-deferred", usual, a.order(idem.Deferred()))
+	router.Keyed("POST /order-both", merges, a.order(idem.Deferred()))
+	router.Keyed("POST /charge", usual, a.charge())
+	router.Keyed("POST /payout", usual, a.charge(idem.NotIdempotent()))
+	router.Keyed("POST /accepted", accepts, a.order())
+	router.Keyed("POST /never", accepts, a.never)
+	router.Route("POST /webhook", lambda.Webhook(lambda.HTTPAPI, hooks).Handle)
+	router.Route("GET /operations/{key}", lambda.StatusHandler(accepts, lambda.HTTPAPI).Handle)
+	return router, nil
+}
+
+type app struct {
+	ledger   string
+	provider string
+	client   http.Client
+}
+
+// input is the body of each request.
+type input struct {
+	Run    string `json:"run"`
+	Amount int    `json:"amount"`
+}
+
+// entry is an effect: a new id each time that a phase runs.
+type entry struct {
+	Run    string `dynamodbav:"run"`
+	ID     string `dynamodbav:"id"`
+	Kind   string `dynamodbav:"kind"`
+	Amount int    `dynamodbav:"amount"`
+}
+
+func (a *app) put(in input, kind string) (entry, idem.Write) {
+	e := entry{in.Run, rand.Text(), kind, in.Amount}
+	return e, dynamo.Put(a.ledger, e)
+}
+
+// output is the body of each answer.
+type output struct {
+	input
+	Effect string `json:"effect,omitempty"`
+	Charge string `json:"charge,omitempty"`
+	More   string `json:"more,omitempty"`
+}
+
+func created(out output) (response, error) {
+	b, err := json.Marshal(out)
+	return response{StatusCode: http.StatusCreated, Headers: map[string]string{"Content-Type": "application/json"}, Body: string(b)}, err
+}
+
+func parse(ev request) (in input, err error) {
+	err = json.Unmarshal([]byte(ev.Body), &in)
+	return in, err
+}
+
+// plain writes with its answer.
+func (a *app) plain(ctx context.Context, ev request) (response, error) {
+	in, err := parse(ev)
+	if err != nil {
+		return response{}, err
+	}
+	return idem.Finish(ctx, func(_ context.Context, tx *idem.Tx) (response, error) {
+		e, write := a.put(in, "plain")
+		tx.Write(write)
+		return created(output{input: in, Effect: e.ID})
+	})
+}
+
+// large has an answer that doesn't fit into an item, compressed neither.
+func (a *app) large(ctx context.Context, ev request) (response, error) {
+	in, err := parse(ev)
+	if err != nil {
+		return response{}, err
+	}
+	h := fnv.New64a()
+	_, _ = io.WriteString(h, in.Run)
+	random, more := mathrand.New(mathrand.NewPCG(h.Sum64(), 1)), make([]byte, 450_000)
+	for i := range more {
+		more[i] = byte(random.Uint32())
+	}
+	return idem.Finish(ctx, func(_ context.Context, tx *idem.Tx) (response, error) {
+		e, write := a.put(in, "large")
+		tx.Write(write)
+		return created(output{input: in, Effect: e.ID, More: base64.StdEncoding.EncodeToString(more)})
+	})
+}
+
+// order is written, then paid, then answered, with a receipt.
+func (a *app) order(opts ...idem.PhaseOption) func(context.Context, request) (response, error) {
+	return func(ctx context.Context, ev request) (response, error) {
+		in, err := parse(ev)
+		if err != nil {
+			return response{}, err
+		}
+		order, err := idem.Atomic(ctx, "ordered", func(_ context.Context, tx *idem.Tx) (string, error) {
+			e, write := a.put(in, "order")
+			tx.Write(write)
+			return e.ID, nil
+		})
+		if err != nil {
+			return response{}, err
+		}
+		return a.paid(ctx, in, order, opts)
+	}
+}
+
+// charge is paid first.
+func (a *app) charge(opts ...idem.PhaseOption) func(context.Context, request) (response, error) {
+	return func(ctx context.Context, ev request) (response, error) {
+		in, err := parse(ev)
+		if err != nil {
+			return response{}, err
+		}
+		return a.paid(ctx, in, "", opts)
+	}
+}
+
+func (a *app) paid(ctx context.Context, in input, order string, opts []idem.PhaseOption) (response, error) {
+	charge, err := idem.Foreign(ctx, "charged", func(ctx context.Context, tx *idem.Tx) (id string, err error) {
+		err = a.post(ctx, "/v1/charges", tx.Key("provider"), in, &id)
+		return id, err
+	}, opts...)
+	if err != nil {
+		return response{}, err
+	}
+	return idem.Finish(ctx, func(_ context.Context, tx *idem.Tx) (response, error) {
+		e, write := a.put(in, "paid")
+		tx.Write(write)
+		tx.Stage(idem.NewJob("receipt", in))
+		if order == "" {
+			order = e.ID
+		}
+		return created(output{input: in, Effect: order, Charge: charge})
+	})
+}
+
+// never fails after its first phase.
+func (a *app) never(ctx context.Context, ev request) (response, error) {
+	in, err := parse(ev)
+	if err != nil {
+		return response{}, err
+	}
+	if _, err := idem.Atomic(ctx, "ordered", func(_ context.Context, tx *idem.Tx) (string, error) {
+		e, write := a.put(in, "order")
+		tx.Write(write)
+		return e.ID, nil
+	}); err != nil {
+		return response{}, err
+	}
+	var id string
+	if err := a.post(ctx, "/v1/tries", "", in, &id); err != nil { //samekey:ignore effects the provider counts attempts
+		return response{}, err
+	}
+	return response{}, errors.New("never done")
+}
+
+// event handles a webhook.
+func (a *app) event(ctx context.Context, ev webhook.Event) error {
+	var in input
+	if err := json.Unmarshal(ev.Body, &in); err != nil {
+		return err
+	}
+	_, err := idem.Finish(ctx, func(_ context.Context, tx *idem.Tx) (any, error) {
+		_, write := a.put(in, "event")
+		tx.Write(write)
+		return nil, nil
+	})
+	return err
+}
+
+// receive takes a job: it mails, and notes that it did.
+func (a *app) receive(ctx context.Context, msg events.SQSMessage) error {
+	var in input
+	if err := json.Unmarshal([]byte(msg.Body), &in); err != nil {
+		return err
+	}
+	job := msg.MessageAttributes[lambda.KeyAttribute].StringValue
+	if job == nil {
+		return errors.New("a message without a job's id")
+	}
+	var id string
+	if err := a.post(ctx, "/v1/mails", *job, in, &id); err != nil { //samekey:ignore effects the job's id is the provider's key
+		return err
+	}
+	_, err := idem.Finish(ctx, func(_ context.Context, tx *idem.Tx) (any, error) {
+		_, write := a.put(in, "receipt")
+		tx.Write(write)
+		return nil, nil
+	})
+	return err
+}
+
+// post asks the provider for an effect, and reads its id.
+func (a *app) post(ctx context.Context, path, key string, in input, id *string) error {
+	body, err := json.Marshal(in)
+	if err != nil {
+		return err
+	}
+	req, err := http.NewRequestWithContext(ctx, http.MethodPost, a.provider+path, bytes.NewReader(body))
+	if err != nil {
+		return err
+	}
+	req.GetBody = nil // net/http doesn't repeat it then
+	req.Header.Set("X-Key", key)
+	resp, err := a.client.Do(req)
+	if err != nil {
+		return err
+	}
+	defer func() { _ = resp.Body.Close() }()
+	answer, err := io.ReadAll(resp.Body)
+	if err != nil {
+		return err
+	}
+	if resp.StatusCode != http.StatusOK {
+		return fmt.Errorf("the provider answers %s", resp.Status)
+	}
+	*id = string(answer)
+	return nil
+}
