@@ -22,9 +22,15 @@ func TestSnippets(t *testing.T) {
 		err                       string // or a part of the error
 	}{
 		"layout and comments don't matter": {
-			code: "func f(a int) {\n\tg(\n\t\ta, // the first\n\t\t1,\n\t)\n\treturn\n}", old: "g($a, 1); return", new: "return", want: "{\n\treturn\n}",
+			code: "func f(a int) {\n\tg(\n\t\ta, // the first\n\t\t1,\n\t)\n\treturn\n}", old: "g($a, 1); return", new: "return", want: "{\n\treturn\n\n\n\n\n}",
 		},
-		"a statement is removed":   {code: "func f(a int) {\n\tg(a)\n}", old: "g($a)", new: "", want: "{\n\t\n}"},
+		"a statement is removed": {code: "func f(a int) {\n\tg(a)\n}", old: "g($a)", new: "", want: "{\n\t\n}"},
+		"what follows keeps its lines": {
+			code: "func f(a int) {\n\tif g(\n\t\ta,\n\t) {\n\t\th()\n\t}\n}", old: "g($a)", new: "true", want: "\tif true {\n\n\n\t\th()",
+		},
+		"a line that begins a long string stays": {
+			code: "func f(a int) { g(\n\ta); h(`\n`) }", old: "g($a)", new: "g()", want: "{ g(); h(`\n`) }",
+		},
 		"a statement is added":     {code: "func f(a int) {\n\tg(a)\n}", old: "g($a)", new: "g($a); g($a)", want: "g(a); g(a)"},
 		"$x is another name now":   {code: "func f(b int) { g(b, 1) }", old: "g($a, 1)", new: "g(1, $a)", want: "g(1, b)"},
 		"$x is the receiver":       {code: "type T struct{ a int }\nfunc (r *T) f() { g(r.a) }", in: "T.f", old: "$t.a", new: "$t", want: "g(r)"},

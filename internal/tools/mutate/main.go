@@ -3,7 +3,9 @@
 //
 //	go run ./internal/tools/mutate              # everything
 //	go run ./internal/tools/mutate -only '^Ack' # the rules that match
+//	go run ./internal/tools/mutate -slice 2/4   # the second quarter of them
 //	go run ./internal/tools/mutate -list        # the table, without a run
+//	go run ./internal/tools/mutate -planted     # ten bugs, for simulation, traces and crash matrix to find
 //
 // The table is in the files table_*.go, a line for each mutant: a function or
 // another declaration, a snippet of it, the snippet's replacement, and the fastest
@@ -46,38 +48,61 @@ func main() {
 }
 
 func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
+	var u use
 	flags := flag.NewFlagSet("mutate", flag.ContinueOnError)
 	flags.SetOutput(stderr)
 	only := flags.String("only", "", "a regular expression: the rules to break; all by default")
-	list := flags.Bool("list", false, "print the table and run nothing")
-	workers := flags.Int("workers", 2, "mutants at once")
-	limit := flags.Duration("timeout", 3*time.Minute, "for the tests of one mutant")
+	part := flags.String("slice", "", "a part of the table: 2/4 is the second quarter, commit/4 the quarter that the commit's hash chooses")
+	flags.BoolVar(&u.planted, "planted", false, "have simulation, traces and crash matrix find the planted bugs instead; -only chooses their layers")
+	flags.BoolVar(&u.list, "list", false, "print the table and run nothing")
+	flags.IntVar(&u.workers, "workers", 2, "mutants at once")
+	flags.DurationVar(&u.limit, "timeout", 3*time.Minute, "for the tests of one mutant")
 	if err := flags.Parse(args); err != nil {
 		if errors.Is(err, flag.ErrHelp) {
 			return 0
 		}
 		return 2
 	}
-	wanted, err := regexp.Compile(*only)
-	if err != nil || *workers < 1 || flags.NArg() > 0 {
+	var err, err2 error
+	u.wanted, err = regexp.Compile(*only)
+	u.part, err2 = parseSlice(ctx, *part)
+	if err = errors.Join(err, err2); err != nil || u.workers < 1 || flags.NArg() > 0 {
 		fmt.Fprintln(stderr, "mutate: wrong use:", err, flags.Args())
 		return 2
 	}
-	if err := all(ctx, wanted, *list, *workers, *limit, stdout, stderr); err != nil {
+	if err := u.do(ctx, stdout, stderr); err != nil {
 		fmt.Fprintln(stderr, "mutate:", err)
 		return 1
 	}
 	return 0
 }
 
-func all(ctx context.Context, wanted *regexp.Regexp, list bool, workers int, limit time.Duration, stdout, stderr io.Writer) error {
+// use is what the flags ask for.
+type use struct {
+	wanted        *regexp.Regexp
+	part          slice
+	planted, list bool
+	workers       int
+	limit         time.Duration
+}
+
+func (u *use) do(ctx context.Context, stdout, stderr io.Writer) error {
 	root, err := moduleRoot(ctx)
 	if err != nil {
 		return err
 	}
-	todo := slices.DeleteFunc(table(), func(m mutant) bool { return !wanted.MatchString(m.rule) })
-	if err := errors.Join(check(root, todo), covers(table())); err != nil || list {
-		printTable(stdout, todo)
+	todo := u.part.of(slices.DeleteFunc(table(), func(m mutant) bool { return !u.wanted.MatchString(m.rule) }))
+	bugs := slices.DeleteFunc(planted(), func(b bug) bool { return !u.wanted.MatchString(b.layer) })
+	if u.planted {
+		todo = onlyMutants(bugs)
+	}
+	rows, err := requirements(root)
+	if err != nil {
+		return err
+	}
+	without, err := unbroken(rows, table())
+	if err := errors.Join(err, check(root, todo), covers(table())); err != nil || u.list {
+		printTable(stdout, todo, without)
 		return err
 	}
 	db, err := dynamotest.Find(ctx)
@@ -91,20 +116,32 @@ func all(ctx context.Context, wanted *regexp.Regexp, list bool, workers int, lim
 	}
 	defer os.RemoveAll(tmp) //nolint:errcheck // a temporary folder
 	r := &runner{
-		root: root, tmp: tmp, limit: limit, workers: workers, progress: stderr,
-		env: append(os.Environ(), "AWS_ENDPOINT_URL_DYNAMODB="+db.Endpoint, "REQUIRE_DYNAMODB=1"),
+		builder: builder{root: root, env: append(os.Environ(), "AWS_ENDPOINT_URL_DYNAMODB="+db.Endpoint, "REQUIRE_DYNAMODB=1")},
+		tmp:     tmp, limit: u.limit, workers: u.workers, progress: stderr,
 	}
+	if u.planted {
+		return r.findPlanted(ctx, finders, bugs, stdout)
+	}
+	fmt.Fprintf(stderr, "%s: %d of %d mutants\n", u.part, len(todo), len(table()))
+	return r.breakAll(ctx, todo, u.part, stdout)
+}
+
+// breakAll demands that the tests of all of ms pass without these and fail with them.
+func (r *runner) breakAll(ctx context.Context, ms []mutant, part slice, stdout io.Writer) error {
 	begun := time.Now()
-	if err := r.baseline(ctx, todo); err != nil {
+	if err := r.baseline(ctx, ms); err != nil {
 		return fmt.Errorf("without any mutant: %w", err)
 	}
-	results := r.tryAll(ctx, todo)
+	results := r.tryAll(ctx, ms)
 	// A database that died on the way would have failed every test.
-	err = r.baseline(ctx, todo[len(todo)-1:])
+	err := r.baseline(ctx, ms[len(ms)-1:])
 	if err != nil {
 		err = fmt.Errorf("after the mutants, without any: %w", err)
 	}
-	return errors.Join(err, printResults(stdout, results, time.Since(begun)))
+	if r.slow > 0 {
+		fmt.Fprintf(r.progress, "%d mutants changed what their package offers its importers: the go command has built them\n", r.slow)
+	}
+	return errors.Join(err, printResults(stdout, results, part, time.Since(begun)))
 }
 
 // moduleRoot is the folder of go.mod.

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"bytes"
 	"errors"
 	"fmt"
 	"path"
@@ -12,6 +13,9 @@ import (
 type mutant struct {
 	rule string // the model's name, or a name for a fence that the model doesn't have
 	what string // what the mutant does
+	// row is the row of docs/requirements.md that the mutant breaks, "R15", or several,
+	// "R15 B9"; "" if the rule has no row.
+	row string
 
 	// in is the declaration that is changed, "idem/client.Operation.wait": the package
 	// from the module's root, and the function, Type.Method, constant, variable or type.
@@ -51,7 +55,8 @@ type target struct{ pkg, run string }
 // table is every mutant there is.
 func table() []mutant {
 	return slices.Concat(whoseMutants(), operationMutants(), recordMutants(), engineMutants(), phaseMutants(), resumeMutants(), storeMutants(), bodyMutants(), sealMutants(), writeMutants(), indexMutants(),
-		jobMutants(), streamMutants(), sinkMutants(), callerMutants(), waitMutants(), panicMutants(), patienceMutants(), clientMutants(), renewMutants(), keyMutants(), envelopeMutants(), corsMutants(), bodyKeyMutants(), shareMutants(), tenantMutants())
+		jobMutants(), streamMutants(), sinkMutants(), callerMutants(), waitMutants(), panicMutants(), patienceMutants(), clientMutants(), renewMutants(), keyMutants(), envelopeMutants(), corsMutants(), bodyKeyMutants(), shareMutants(), tenantMutants(), heldMutants(), quotaMutants(), rotationMutants(), adapterMutants(), webhookMutants(), transportMutants(), ticketMutants(), eachMutants(), faultMutants(),
+		keyRowMutants(), answerRowMutants(), workRowMutants(), outerRowMutants())
 }
 
 // dir is the folder of the changed package, from the module's root.
@@ -89,10 +94,24 @@ func (s *source) mutated(m mutant) (file string, text []byte, err error) {
 		return "", nil, fmt.Errorf("new, in %s: %w", m.in, err)
 	}
 	from, to := d.words[begin].from, d.words[end-1].to
-	if was := s.text[d.file]; string(was[from:to]) != replacement {
-		return path.Join(dir, d.file), slices.Concat(was[:from], []byte(replacement), was[to:]), nil
+	was := s.text[d.file]
+	if string(was[from:to]) == replacement {
+		return "", nil, fmt.Errorf("in %s: nothing is changed: %s", m.in, m.old)
 	}
-	return "", nil, fmt.Errorf("in %s: nothing is changed: %s", m.in, m.old)
+	return path.Join(dir, d.file), slices.Concat(was[:from], []byte(replacement), d.keepLines(was, from, to, replacement)), nil
+}
+
+// keepLines returns the text that follows a replaced piece. Where the replacement has
+// fewer lines, empty ones follow its line: the lines of other declarations are a part
+// of what a package offers to its importers.
+func (d decl) keepLines(was []byte, from, to int, replacement string) []byte {
+	less := bytes.Count(was[from:to], []byte("\n")) - strings.Count(replacement, "\n")
+	end := bytes.IndexByte(was[to:], '\n')
+	inString := slices.ContainsFunc(d.words, func(w word) bool { return w.from < to+end && to+end < w.to })
+	if less <= 0 || end < 0 || inString {
+		return was[to:]
+	}
+	return slices.Concat(was[to:to+end], bytes.Repeat([]byte("\n"), less), was[to+end:])
 }
 
 // check finds what is wrong with a table without running anything.

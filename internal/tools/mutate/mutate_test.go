@@ -25,6 +25,9 @@ func TestTableFitsTheCode(t *testing.T) {
 	if err := covers(table()); err != nil {
 		t.Error(err)
 	}
+	if err := check(root, onlyMutants(planted())); err != nil {
+		t.Error(err)
+	}
 }
 
 func TestMissingRuleIsReported(t *testing.T) {
@@ -89,6 +92,38 @@ func TestExits(t *testing.T) {
 `
 )
 
+// A program that tests build: the changed package is in the program, and not in the
+// tests' binary.
+const (
+	program = `package main
+
+import (
+	"os"
+
+	"sample/p"
+)
+
+func main() {
+	if p.Abs(-1) != 1 {
+		os.Exit(1)
+	}
+}
+`
+	programTests = `package q
+
+import (
+	"os/exec"
+	"testing"
+)
+
+func TestProgram(t *testing.T) {
+	if out, err := exec.Command("go", "run", "./main").CombinedOutput(); err != nil {
+		t.Errorf("%v: %s", err, out)
+	}
+}
+`
+)
+
 // sample is a runner for a small module.
 func sample(t *testing.T) *runner {
 	t.Helper()
@@ -96,7 +131,10 @@ func sample(t *testing.T) *runner {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for name, text := range map[string]string{"go.mod": "module sample\n\ngo 1.26\n", "p/p.go": code, "p/p_test.go": tests} {
+	for name, text := range map[string]string{
+		"go.mod": "module sample\n\ngo 1.26\n", "p/p.go": code, "p/p_test.go": tests,
+		"q/main/main.go": program, "q/q_test.go": programTests,
+	} {
 		if err := os.MkdirAll(filepath.Dir(filepath.Join(root, name)), 0o700); err != nil {
 			t.Fatal(err)
 		}
@@ -104,7 +142,7 @@ func sample(t *testing.T) *runner {
 			t.Fatal(err)
 		}
 	}
-	return &runner{root: root, tmp: t.TempDir(), env: os.Environ(), limit: time.Minute, workers: 2, progress: io.Discard}
+	return &runner{builder: builder{root: root, env: os.Environ()}, tmp: t.TempDir(), limit: time.Minute, workers: 2, progress: io.Discard}
 }
 
 func TestVerdicts(t *testing.T) {
@@ -132,7 +170,7 @@ func TestVerdicts(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			one := *r
+			one := &runner{builder: builder{root: r.root, env: r.env}, tmp: r.tmp, limit: r.limit, workers: 2, progress: io.Discard}
 			if tc.limit > 0 {
 				one.limit = tc.limit
 			}
@@ -143,7 +181,7 @@ func TestVerdicts(t *testing.T) {
 			if tc.mod != nil {
 				tc.mod(&m)
 			}
-			killer, err := one.try(t.Context(), m, strings.ReplaceAll(name, " ", "-"))
+			killer, err := one.try(t.Context(), m, strings.ReplaceAll(name, " ", "-"), new(meter))
 			if killer != tc.killer || (err == nil) != (tc.err == "") || err != nil && !strings.Contains(err.Error(), tc.err) {
 				t.Errorf("killed by %q, %v; want %q, %q", killer, err, tc.killer, tc.err)
 			}
@@ -182,7 +220,7 @@ func TestReportFailsForSurvivors(t *testing.T) {
 		"broken":   {result{mutant: m, err: context.Canceled}, false},
 	} {
 		var out strings.Builder
-		if err := printResults(&out, []result{tc.result}, time.Minute); (err == nil) != tc.ok {
+		if err := printResults(&out, []result{tc.result}, slice{}, time.Minute); (err == nil) != tc.ok {
 			t.Errorf("%s: %v", name, err)
 		}
 		if want := fmt.Sprintf("1 mutants, %d killed", map[bool]int{true: 1}[tc.ok]); !strings.Contains(out.String(), want) {

@@ -3,6 +3,9 @@ package main
 import (
 	"fmt"
 	"io"
+	"maps"
+	"slices"
+	"strconv"
 	"text/tabwriter"
 	"time"
 )
@@ -19,10 +22,10 @@ func (r result) verdict() string {
 
 // printResults prints a line for each mutant, and returns an error unless all
 // were killed.
-func printResults(w io.Writer, results []result, took time.Duration) error {
+func printResults(w io.Writer, results []result, part slice, took time.Duration) error {
 	bad := 0
 	tab := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
-	fmt.Fprintln(tab, "RULE\tMUTANT\tKILLED BY\tSECONDS")
+	fmt.Fprintln(tab, "RULE\tMUTANT\tKILLED BY\tSECONDS\tCPU")
 	for _, r := range results {
 		if r.err != nil || r.killer == "" {
 			bad++
@@ -31,28 +34,91 @@ func printResults(w io.Writer, results []result, took time.Duration) error {
 		if r.err != nil {
 			verdict = "ERROR (above)"
 		}
-		fmt.Fprintf(tab, "%s\t%s\t%s\t%.1f\n", r.rule, r.what, verdict, r.took.Seconds())
+		fmt.Fprintf(tab, "%s\t%s\t%s\t%.1f\t%.1f\n", r.rule, r.what, verdict, r.took.Seconds(), r.cpu.seconds())
 	}
 	if err := tab.Flush(); err != nil {
 		return err
 	}
+	printPackages(w, results)
 	fmt.Fprintf(w, "%d mutants, %d killed, in %s\n", len(results), len(results)-bad, took.Round(time.Second))
+	figures := mutantsEvidence{Name: "mutants", Part: part.String(), Mutants: len(results), Killed: len(results) - bad, Seconds: int(took.Seconds()), Table: packageTable(results)}
+	if err := printEvidence(w, figures); err != nil {
+		return err
+	}
 	if bad > 0 {
 		return fmt.Errorf("%d of %d mutants were not killed", bad, len(results))
 	}
 	return nil
 }
 
-// printTable prints what would be done.
-func printTable(w io.Writer, ms []mutant) {
+// mutantsEvidence are the figures of a run for docs/evidence.md.
+type mutantsEvidence struct {
+	Name    string     `json:"name"`
+	Part    string     `json:"part"`
+	Mutants int        `json:"mutants"`
+	Killed  int        `json:"killed"`
+	Seconds int        `json:"seconds"`
+	Table   [][]string `json:"table"` // its head, and a row for each package
+}
+
+// packageTable are the figures of each package.
+func packageTable(results []result) [][]string {
+	all := byPackage(results)
+	rows := append(make([][]string, 0, 1+len(all)), []string{"package", "mutants", "killed"})
+	for _, pkg := range slices.Sorted(maps.Keys(all)) {
+		rows = append(rows, []string{pkg, strconv.Itoa(all[pkg].mutants), strconv.Itoa(all[pkg].killed)})
+	}
+	return rows
+}
+
+// tally counts the mutants of a package.
+type tally struct {
+	mutants, killed int
+	cpu             meter
+}
+
+// byPackage counts results by the package that was changed.
+func byPackage(results []result) map[string]tally {
+	all := make(map[string]tally)
+	for _, r := range results {
+		t := all[r.dir()]
+		t.mutants++
+		t.cpu += r.cpu
+		if r.err == nil && r.killer != "" {
+			t.killed++
+		}
+		all[r.dir()] = t
+	}
+	return all
+}
+
+// printPackages prints a line for each package, with a processor's seconds for each
+// of its mutants.
+func printPackages(w io.Writer, results []result) {
+	tab := tabwriter.NewWriter(w, 0, 0, 2, ' ', tabwriter.AlignRight)
+	fmt.Fprintln(tab, "\npackage\tmutants\tkilled\tCPU s\tCPU s each\t")
+	all := byPackage(results)
+	for _, pkg := range slices.Sorted(maps.Keys(all)) {
+		t := all[pkg]
+		fmt.Fprintf(tab, "%s\t%d\t%d\t%.0f\t%.1f\t\n", pkg, t.mutants, t.killed, t.cpu.seconds(), t.cpu.seconds()/float64(t.mutants))
+	}
+	_ = tab.Flush()
+}
+
+// printTable prints what would be done, and what has no line.
+func printTable(w io.Writer, ms []mutant, unbroken []string) {
 	tab := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
-	fmt.Fprintln(tab, "RULE\tMUTANT\tIN\tTESTS")
+	fmt.Fprintln(tab, "RULE\tROW\tMUTANT\tIN\tTESTS")
 	for _, m := range ms {
-		fmt.Fprintf(tab, "%s\t%s\t%s\t./%s -run '%s'\n", m.rule, m.what, m.in, m.tests().pkg, m.run)
+		fmt.Fprintf(tab, "%s\t%s\t%s\t%s\t./%s -run '%s'\n", m.rule, m.row, m.what, m.in, m.tests().pkg, m.run)
 	}
 	_ = tab.Flush()
 	fmt.Fprintln(w, "\nWithout a condition in the code:")
 	for _, e := range exceptions {
 		fmt.Fprintf(w, "%s: %s\n", e.rule, e.why)
+	}
+	fmt.Fprintf(w, "\nRequirements without a mutant, %d:\n", len(unbroken))
+	for _, number := range unbroken {
+		fmt.Fprintf(w, "%s: %s\n", number, noMutant[number])
 	}
 }

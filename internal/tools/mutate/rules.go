@@ -4,17 +4,9 @@ import (
 	"errors"
 	"fmt"
 	"slices"
-)
 
-// modelRules are the fences of the checked model of the protocol, each of which
-// can be switched off there and then breaks an invariant. Each must be a line of
-// the table here, or an exception.
-var modelRules = []string{
-	"ClaimCond", "ClaimOwn", "MismatchLock", "CommitOwner", "CommitVer", "TakeOwner", "TakeOwnerK", "TakeVer", "TakeLease", "TakeBump",
-	"TakeExp", "NoExp", "Adopt", "AdoptID", "CompOwner", "CompTry", "CompBefore", "JobEntry", "AckID", "AckSize", "AckLast", "FinKeep",
-	"PhaseKeep", "ClaimOpen", "Clean", "TriesTake", "RelFree", "RelKeepID", "RelVer1", "RelForm", "CWCCheck", "CWCCond", "OpCond",
-	"BumpOwner", "OwnNonce", "RFTrust",
-}
+	"github.com/samekey/samekey/idem/spec"
+)
 
 // exception is a rule without a condition in the code that could be removed.
 type exception struct{ rule, why string }
@@ -25,10 +17,11 @@ var exceptions = []exception{
 	{"leftover, at the finish", "asked before it, by the phase or by the engine; this is a second look at the same"},
 }
 
-// covers reports rules of the model that nobody breaks.
+// covers reports rules of the model (package idem/spec) that nobody breaks here. Each
+// must be a line of the table, or an exception.
 func covers(ms []mutant) error {
 	var errs []error
-	for _, rule := range modelRules {
+	for _, rule := range spec.RuleNames() {
 		broken := slices.ContainsFunc(ms, func(m mutant) bool { return m.rule == rule })
 		excepted := slices.ContainsFunc(exceptions, func(e exception) bool { return e.rule == rule })
 		if broken == excepted {

@@ -58,8 +58,8 @@ func bodyMutants() []mutant {
 		},
 		{
 			rule: "RequestOfTheClaim", what: "the request of a claim whose answer was lost lies where the record doesn't say",
-			in: "dynamo.Store.keepInput", where: "$next, $held *store.Record", old: "$into = missing($held.Input.Overflow)",
-			new: "$into = missing($next.Input.Overflow); $into.First += 1000", run: "^TestLargeRequestAfterALostClaimAnswer$",
+			in: "dynamo.Store.keepInput", where: "$next, $held *store.Record", old: "$into, $box = missing($held.Input.Overflow), boxOf($held)",
+			new: "$into, $box = missing($next.Input.Overflow), boxOf($held); $into.First += 1000", run: "^TestLargeRequestAfterALostClaimAnswer$",
 		},
 		{
 			rule: "DropExists", what: "a part of a request that TTL has deleted comes back",
@@ -101,11 +101,11 @@ func bodyMutants() []mutant {
 			run: "^TestBatchesOfCompanions$",
 		},
 		{
-			rule: "StoredLimit", what: "a request is stored that no reader takes",
+			rule: "StoredLimit", what: "a request is stored that no reader takes", row: "R137 M32",
 			in: "dynamo.Store.Claim", old: "$n > item.MaxStored {", new: "$n > 2*item.MaxStored {", run: "^TestLargestStoredRequest$",
 		},
 		{
-			rule: "StoredLimit", what: "a request is claimed that can't be stored",
+			rule: "StoredLimit", what: "a request is claimed that can't be stored", row: "R137 M32",
 			in: "idem.storable", old: "case len($in.Body) > store.MaxStoredRequest:", new: "case len($in.Body) > 2*store.MaxStoredRequest:",
 			run: "^TestRequestThatCannotBeStoredIsRefused$",
 		},
@@ -142,26 +142,26 @@ func writeMutants() []mutant {
 			new: "if $err := checkWrites($writes); $err != nil && $m == nil {", pkg: "dynamo", run: bad, refused: true,
 		},
 		{
-			rule: "ReadCheck", what: "what was read isn't checked at the commit: write skew",
+			rule: "ReadCheck", what: "what was read isn't checked at the commit: write skew", row: "R57",
 			in: "dynamo.Get", old: "$tx.Write(asRead($table, $k, $read, len($res.Item) > 0))", new: "_ = asRead($table, $k, $read, len($res.Item) > 0)",
 			run: "^TestWriteSkewIsRefused$",
 		},
 		{
-			rule: "ReadCheck", what: "an attribute that comes into being isn't noticed",
+			rule: "ReadCheck", what: "an attribute that comes into being isn't noticed", row: "R57",
 			in: "dynamo.Get", old: "if _, $there := $res.Item[$name]; !$there {", new: `if _, $there := $res.Item[$name]; !$there && $name == "" {`,
 			run: "^TestGetChecksEveryAttribute$",
 		},
 		{
-			rule: "ReadCheck", what: "an item that comes into being isn't noticed",
+			rule: "ReadCheck", what: "an item that comes into being isn't noticed", row: "R57",
 			in: "dynamo.Get", old: "for $name := range $k { $read[$name] = nil }", new: "return false, nil", run: "^TestGetChecksEveryAttribute$",
 		},
 		{
-			rule: "ReadCheck", what: "an item with its key alone may be deleted unnoticed",
+			rule: "ReadCheck", what: "an item with its key alone may be deleted unnoticed", row: "R57",
 			in: "dynamo.asRead", where: "$key, $read item.Map", old: "if $found && !$values {", new: "if $found && !$values && len($key) == 0 {",
 			run: "^TestGetChecksEveryAttribute$",
 		},
 		{
-			rule: "ReadCheckFolded", what: "what was read of an item that is also written isn't checked",
+			rule: "ReadCheckFolded", what: "what was read of an item that is also written isn't checked", row: "R57",
 			in: "dynamo.joined", old: "$folded, $err := merge($out[$i], $w)",
 			new: `if $out[$i].verb == "check" { $out[$i] = $w; continue }; $folded, $err := merge($out[$i], $w)`, run: "^TestReadModifyWriteUnderContention$",
 		},

@@ -12,16 +12,16 @@ func waitMutants() []mutant {
 			in: "idem.attempt.wait", old: "$pace = min($pace*2, time.Second)", new: "$pace = firstLook", run: "^TestWaitingBacksOff$",
 		},
 		{
-			rule: "RetryAfterCap", what: "a client is told to wait for the end of the lease",
+			rule: "RetryAfterCap", what: "a client is told to wait for the end of the lease", row: "R136 M43",
 			in: "idem.attempt.retryAfter", old: "return min(max($held.Lease.Sub($a.opt.Now()), time.Second), $a.opt.MaxRetryAfter)",
 			new: "return max($held.Lease.Sub($a.opt.Now()), time.Second)", run: "^TestRetryAfterIsCapped$",
 		},
 		{
-			rule: "RetryAfterCap", what: "idem/client gives up on a request in flight after two more tries",
+			rule: "RetryAfterCap", what: "idem/client gives up on a request in flight after two more tries", row: "R136 M43",
 			in: "idem/client.operation.mayRetry", old: "$o.waits++", new: "", run: "^TestRequestInFlightIsWaitedFor$",
 		},
 		{
-			rule: "RetryAfterCap", what: "idem/client waits for a request in flight for ever",
+			rule: "RetryAfterCap", what: "idem/client waits for a request in flight for ever", row: "R136 M43",
 			in: "idem/client.operation.mayRetry", old: "$o.waited += $wait", new: "", run: "^TestRequestInFlightIsWaitedFor$",
 		},
 	}
@@ -62,20 +62,20 @@ func callerMutants() []mutant {
 	const every = "^TestOtherCredentialsOnEveryPath$"
 	return []mutant{
 		{
-			rule: "Credentials", what: "another caller is taken for the first one",
+			rule: "Credentials", what: "another caller is taken for the first one", row: "R130 M24",
 			in: "internal/state.Judge", old: "case !$same.Caller: return OtherCaller", new: "", pkg: "idem", run: every,
 		},
 		{
-			rule: "Credentials", what: "another caller of another request learns that it is another",
+			rule: "Credentials", what: "another caller of another request learns that it is another", row: "R130",
 			in: "internal/state.Judge", old: "case !$same.Caller: return OtherCaller; case !$same.Request: return Mismatch",
 			new: "case !$same.Request: return Mismatch; case !$same.Caller: return OtherCaller", run: "^TestJudgeExhaustively$",
 		},
 		{
-			rule: "Credentials", what: "credentials aren't stored",
-			in: "idem.attempt.fresh", old: "$cred, _ = $a.opt.Fingerprint.sign($a.cred)", new: "", run: every,
+			rule: "Credentials", what: "credentials aren't stored", row: "R130 M24",
+			in: "idem.attempt.fresh", old: "$cred = hex.EncodeToString($sum[:])", new: "_ = hex.EncodeToString($sum[:])", run: every,
 		},
 		{
-			rule: "Credentials", what: "who asks for the status of another caller's operation is told",
+			rule: "Credentials", what: "who asks for the status of another caller's operation is told", row: "R130 M24",
 			in: "idem.Engine.Status", where: "$scope, $anonymous, $err :=", old: "$a.identify($anonymous)", new: `$a.identify($anonymous && $scope != "")`, run: every,
 		},
 		{

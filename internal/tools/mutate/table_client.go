@@ -5,11 +5,11 @@ package main
 func clientMutants() []mutant {
 	return []mutant{
 		{
-			rule: "StripeKept", what: "a kept server error is retried by Stripe's clients, which only get it again",
+			rule: "StripeKept", what: "a kept server error is retried by Stripe's clients, which only get it again", row: "R135",
 			in: "idem.stripeHeaders", old: "if $r.Status >= http.StatusBadRequest {", new: "if $r.Status < http.StatusBadRequest {", run: "^TestPresetStripeV1$/^a_500$",
 		},
 		{
-			rule: "StripeMismatch", what: "Stripe's clients can't tell a reused key from a server error",
+			rule: "StripeMismatch", what: "Stripe's clients can't tell a reused key from a server error", row: "R21 R135",
 			in: "idem.stripeJSON", old: "$p.Status = http.StatusBadRequest", new: "$p.Status = http.StatusUnprocessableEntity", run: "^TestPresetStripe$/^other_body$",
 		},
 		{

@@ -5,7 +5,7 @@ func engineMutants() []mutant {
 	return []mutant{
 		{
 			rule: "OwnNonce", what: "all attempts of a process have one nonce",
-			in: "idem.Engine.attempt", old: "owner: rand.Text(), id: rand.Text(), digest: $digest", new: `owner: "process", id: rand.Text(), digest: $digest`,
+			in: "idem.Engine.attempt", old: "$a.owner, $a.id, $a.pk, $a.print = $text[:nonceSize],", new: `$a.owner, $a.id, $a.pk, $a.print = "process",`,
 			pkg: "internal/enginetest", run: "^TestMemoryStore$/^engine_(in-flight|take-over)$",
 		},
 		{
@@ -18,8 +18,13 @@ func engineMutants() []mutant {
 			in: "idem.cache.put", old: "$r.State != store.Done ||", new: "", run: "^TestCacheTakesFinishedRecordsOnly$",
 		},
 		{
-			rule: "CacheBound", what: "the cache holds what no answer needs",
+			rule: "CacheBound", what: "the cache holds what no answer needs", row: "R138 M34",
 			in: "idem.cache.put", old: `$answer.Phases, $answer.Jobs, $answer.Input, $answer.LastErr, $answer.Seal = nil, nil, nil, "", nil`, new: "", run: "^TestCacheBoundsMemory$",
+		},
+		{
+			rule: "FailOpenSealed", what: "a request runs unprotected though there may be an answer behind a key that can't be had", row: "B26",
+			in: "idem.unreachable", old: "&& !errors.Is($err, store.ErrSealed)", new: "",
+			run: "^TestFailOpenNotOverAnUnreadableRecord$",
 		},
 		{
 			rule: "FailOpenSeen", what: "a request runs unprotected though its record was seen",
@@ -101,7 +106,7 @@ func engineMutants() []mutant {
 func patienceMutants() []mutant {
 	return []mutant{
 		{
-			rule: "Patience", what: "a finish is given up while there is time",
+			rule: "Patience", what: "a finish is given up while there is time", row: "R129",
 			in: "idem.patient", old: "patient = math.MaxInt", new: "patient = maxRounds + 0*math.MaxInt", run: "^TestFinishHasAllTheTimeThereIs$",
 		},
 		{
@@ -133,11 +138,11 @@ func patienceMutants() []mutant {
 			run: "^TestClaimIsGivenUpAfterAMinute$",
 		},
 		{
-			rule: "Unstored", what: "an answer that could not be stored looks like one that was",
+			rule: "Unstored", what: "an answer that could not be stored looks like one that was", row: "R129 M19",
 			in: "idem.attempt.conclude", old: "Result{Response: $resp, Unstored: true}", new: "Result{Response: $resp}", run: "^TestUnstoredAnswerSaysSo$",
 		},
 		{
-			rule: "Unstored", what: "the handler's own word on it goes out",
+			rule: "Unstored", what: "the handler's own word on it goes out", row: "R129 M19",
 			in: "idem.Result.mark", old: "delete($h, StatusHeader)", new: "", run: "^TestUnstoredAnswerSaysSo$",
 		},
 		{
@@ -179,7 +184,7 @@ func renewMutants() []mutant {
 		},
 		{
 			rule: "RenewTurn", what: "a renewal and a phase's commit go side by side",
-			in: "idem.flow.alone", old: "$f.turn <- struct{}{}; return func() { <-$f.turn }", new: "return func() {}", run: "^TestRenewalsAndPhasesGoTogether$",
+			in: "idem.flow.write", old: "if $f.turn != nil {", new: "if $f.turn != nil && cap($f.turn) > 1 {", run: "^TestRenewalsAndPhasesGoTogether$",
 		},
 		{
 			rule: "RenewCross", what: "a renewal whose answer was lost fences its own attempt's commit",
@@ -196,7 +201,7 @@ func renewMutants() []mutant {
 		},
 		{
 			rule: "RenewStop", what: "a renewal outlives its handler",
-			in: "idem.flow.keep", old: "if !$timer.Stop() { <-$done }", new: "$timer.Stop()", run: "^TestNoRenewalOutlivesItsHandler$",
+			in: "idem.flow.unkeep", old: "close($quit); <-$done", new: "close($quit); _ = $done", run: "^TestNoRenewalOutlivesItsHandler$",
 		},
 		{
 			rule: "RenewFenced", what: "a handler whose lease was taken over goes on calling others",
@@ -292,12 +297,12 @@ func resumeMutants() []mutant {
 			run: "^TestGivingUpKeepsTheDoubt$",
 		},
 		{
-			rule: "OpCond", what: "an operator settles what isn't stuck",
+			rule: "OpCond", what: "an operator settles what isn't stuck", row: "R67 R121",
 			in: "internal/state.Settleable", old: "$rec.State == store.Stuck || $s.Answer",
 			new: "$rec.State != store.None || $s.Answer", pkg: "idem", run: "^TestOnlyWhatIsStuckIsSettled$",
 		},
 		{
-			rule: "OpCond", what: "an operator answers what somebody holds",
+			rule: "OpCond", what: "an operator answers what somebody holds", row: "R67 R121",
 			in: "internal/state.Abandoned", old: "return $rec.State == store.Open && !$rec.Lease.After($now) &&", new: "return $rec.State == store.Open &&", pkg: "idem", run: "^TestOnlyWhatIsStuckIsSettled$",
 		},
 		{
@@ -306,7 +311,7 @@ func resumeMutants() []mutant {
 			run: "^TestTwoOperatorsDecideOnce$",
 		},
 		{
-			rule: "OneDecision", what: "of two decisions that contradict each other one is carried out",
+			rule: "OneDecision", what: "of two decisions that contradict each other one is carried out", row: "R133 M50",
 			in: "internal/state.Settled", old: "case $s.decisions() > 1:", new: "case $s.decisions() > 4:", pkg: "idem", run: "^TestSettlementIsOneDecision$",
 		},
 		{
@@ -315,12 +320,12 @@ func resumeMutants() []mutant {
 			run: "^TestSettlementIsAboutWhatWasSeen$",
 		},
 		{
-			rule: "DecisionStays", what: "nobody can tell who decided what",
-			in: "idem.Engine.Settle", where: "$rec, $err := $a.reads", old: "$next = state.Finished($next,",
+			rule: "DecisionStays", what: "nobody can tell who decided what", row: "R133 M50",
+			in: "idem.Engine.Settle", where: "$rec, $err := $a.readsClosed", old: "$next = state.Finished($next,",
 			new: "$next = state.Finished($rec,", run: "^TestSettlementsStayInTheRecord$",
 		},
 		{
-			rule: "SettlingStartsAnew", what: "the sweep undoes a settlement, for how long it had lain there before",
+			rule: "SettlingStartsAnew", what: "the sweep undoes a settlement, for how long it had lain there before", row: "R133 M51",
 			in: "internal/state.Settled", old: "$r.Tries, $r.LastErr, $r.Run = store.Open, 0, \"\", Millis($now)",
 			new: "$r.Tries, $r.LastErr = store.Open, 0, \"\"", pkg: "idem", run: "^TestSettlementsStayInTheRecord$",
 		},

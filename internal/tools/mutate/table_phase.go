@@ -13,7 +13,7 @@ func phaseMutants() []mutant {
 			in: "idem.flow.id", old: "if $f.rec != nil { return $f.rec.ID }; return $f.a.id", new: "return $f.a.id", run: "^TestRetryKeepsTheOperationsID$",
 		},
 		{
-			rule: "FlushBeforeForeign", what: "a call begins before the results it rests on are stored",
+			rule: "FlushBeforeForeign", what: "a call begins before the results it rests on are stored", row: "R56",
 			in: "idem.flow.foreign", old: "$outstanding := $f.rec == nil || len($f.pending) > 0", new: "$outstanding := $f.rec == nil",
 			run: "^TestForeignCommitsWhatIsPending$",
 		},
@@ -23,22 +23,22 @@ func phaseMutants() []mutant {
 			run: "^TestMergedClaimConsultsTheRecord$",
 		},
 		{
-			rule: "IntentFirst", what: "the intent of a call is stored after it",
+			rule: "IntentFirst", what: "the intent of a call is stored after it", row: "R66",
 			in: "idem.flow.foreign", where: "$ctx context.Context, $s step, $fn func", old: "if $s.intent { if $err := $f.intend(",
 			new: "if $s.intent { first, firstErr := $fn($ctx, $f.tx($s)); $fn = func(context.Context, *Tx) ([]byte, error) { return first, firstErr }; if $err := $f.intend(",
 			run: "^TestNotIdempotent$",
 		},
 		{
-			rule: "IntentIsUnknown", what: "a call that was begun and never came back is made again",
+			rule: "IntentIsUnknown", what: "a call that was begun and never came back is made again", row: "R66",
 			in: "idem.flow.foreign", where: "$s step", old: "if $begun { return", new: `if $begun && $s.name == "" { return`, run: "^TestNotIdempotent$",
 		},
 		{
-			rule: "UnknownIsStuck", what: "a call whose outcome is unknown is made again",
+			rule: "UnknownIsStuck", what: "a call whose outcome is unknown is made again", row: "R66",
 			in: "idem.flow.endIntent", where: "$err error) ([]byte, error) { $got, $txErr := $tx.close(); $answer, $responds :=", old: "case $retry && $txErr == nil:",
 			new: "case ($retry || $err != nil && !$responds) && $txErr == nil:", run: "^TestNotIdempotent$",
 		},
 		{
-			rule: "PoisonedPhase", what: "phases go on after one has failed",
+			rule: "PoisonedPhase", what: "phases go on after one has failed", row: "R88",
 			in: "idem.flow.begin", where: "$s step", old: "case $f.err != nil: return nil, false,", new: `case $f.err != nil && $s.name == "": return nil, false,`,
 			run: "^TestFalseConditionCommitsNothing$",
 		},
@@ -52,16 +52,16 @@ func phaseMutants() []mutant {
 			run: "^TestSwallowedPhaseErrorIsNotStored$",
 		},
 		{
-			rule: "PhaseOrder", what: "any phase gets the result that is recorded at its place",
+			rule: "PhaseOrder", what: "any phase gets the result that is recorded at its place", row: "R54 R55",
 			in: "idem.flow.recall", old: "if $s.kind == last || $p.Name != $s.name {", new: "if $s.kind == last {", run: "^TestPhasesOutOfOrderAreRefused$",
 		},
 		{
-			rule: "PhaseOrder", what: "the finish may come before phases that are recorded",
+			rule: "PhaseOrder", what: "the finish may come before phases that are recorded", row: "R54",
 			in: "idem.flow.recall", old: "if $s.kind == last || $p.Name != $s.name {", new: "if $s.kind != last && $p.Name != $s.name {",
 			run: "^TestPhasesOutOfOrderAreRefused$",
 		},
 		{
-			rule: "PhaseOrder", what: "a name may be used twice",
+			rule: "PhaseOrder", what: "a name may be used twice", row: "R54",
 			in: "idem.flow.begin", old: "case $s.kind != last && $f.names[$s.name]:", new: "case $s.kind == last && $f.names[$s.name]:",
 			run: "^Test(PhasesOutOfOrderAreRefused|MisusedPhasesAreRefused)$",
 		},
@@ -97,7 +97,7 @@ func phaseMutants() []mutant {
 			new: `case $f.busy && $f.over: return $f.failed(fmt.Errorf("%w: Stage while a phase runs: use its Tx"`, run: "^TestStageInAnAtomicThatRunsAgain$",
 		},
 		{
-			rule: "StageOnResume", what: "a resumed run stages the jobs of a committed phase again",
+			rule: "StageOnResume", what: "a resumed run stages the jobs of a committed phase again", row: "R68",
 			in: "idem.flow.recall", old: "$f.loose = nil", new: "", run: "^TestStagedJobsAreCommittedOnceWithStableNames$",
 		},
 		{
@@ -132,15 +132,15 @@ func phaseMutants() []mutant {
 			in: "idem.Tx.Key", old: "|| len($step) > 0 && $tx.made[$call] > 0 {", new: "{", run: "^TestReusedKeysAreRefused$",
 		},
 		{
-			rule: "KeyParts", what: "derived keys of different services are the same",
+			rule: "KeyParts", what: "derived keys of different services are the same", row: "R61",
 			in: "idem.callName", old: "$name := url.PathEscape($service)", new: `$name := ""`, run: "^TestOperationIDsAndDerivedKeys$",
 		},
 		{
-			rule: "KeyParts", what: "a name with a slash in it is another call's",
+			rule: "KeyParts", what: "a name with a slash in it is another call's", row: "R61",
 			in: "idem.callName", old: "$name := url.PathEscape($service)", new: "$name := $service", run: "^TestOperationIDsAndDerivedKeys$",
 		},
 		{
-			rule: "KeyParts", what: "derived keys of the calls to one service are the same",
+			rule: "KeyParts", what: "derived keys of the calls to one service are the same", row: "R61",
 			in: "idem.callName", old: "$made[$name]+$made[state.Skipped]+1", new: "1", run: "^TestOperationIDsAndDerivedKeys$",
 		},
 		{
@@ -148,7 +148,7 @@ func phaseMutants() []mutant {
 			in: "idem.callName", old: "$made[$name]+$made[state.Skipped]+1", new: "$made[$name]+1", run: "^TestSettlingACallThatTheProviderMayHaveForgotten$",
 		},
 		{
-			rule: "KeyParts", what: "a phase's name is part of its derived keys",
+			rule: "KeyParts", what: "a phase's name is part of its derived keys", row: "R126 M8",
 			in: "idem.Tx.Key", old: "return state.DerivedKey($tx.id, $call)", new: "return state.DerivedKey($tx.id, $tx.phase, $call)",
 			run: "^TestRenamedForeignKeepsItsKey$",
 		},
@@ -157,11 +157,11 @@ func phaseMutants() []mutant {
 			in: "idem.Tx.Key", old: "if $tx.made == nil {", new: `if $tx.id == "" {`, run: "^TestRecordsOfAnEarlierVersionKeepTheirKeys$",
 		},
 		{
-			rule: "Classify", what: "a refusal of a key is taken for one of the call",
+			rule: "Classify", what: "a refusal of a key is taken for one of the call", row: "R64 M14",
 			in: "idem/client.Classify", old: "case slices.ContainsFunc($codes, aboutKey): return Unknown", new: "", run: "^TestClassifyAnswersAboutTheKey$",
 		},
 		{
-			rule: "Classify", what: "credentials that are refused are taken for the end of an earlier call",
+			rule: "Classify", what: "credentials that are refused are taken for the end of an earlier call", row: "R64 M14",
 			in: "idem/client.Classify", old: "http.StatusUnauthorized, http.StatusForbidden, http.StatusProxyAuthRequired:", new: "http.StatusProxyAuthRequired:",
 			run: "^TestClassify$",
 		},
@@ -180,15 +180,15 @@ func phaseMutants() []mutant {
 			new: "$r.Lease, $r.Run = Millis($lease), Millis($now)", run: "^TestDoubtCountsFromTheBeginOfTheAttempt$",
 		},
 		{
-			rule: "Unrepeated", what: "an operation ends without a call that may have been made",
+			rule: "Unrepeated", what: "an operation ends without a call that may have been made", row: "R126",
 			in: "idem.flow.leftover", old: `return $f.unrepeated("the handler ended")`, new: "return nil", run: "^TestChangesOfPhasesBetweenVersions$",
 		},
 		{
-			rule: "Unrepeated", what: "a call without a key is made though one with a key may have been",
+			rule: "Unrepeated", what: "a call without a key is made though one with a key may have been", row: "R126",
 			in: "idem.flow.intend", old: "$err = $f.unrepeated(", new: "_ = $f.unrepeated(", run: "^TestChangesOfPhasesBetweenVersions$",
 		},
 		{
-			rule: "Unrepeated", what: "an attempt that fails in a call doesn't say so",
+			rule: "RelDoubts", what: "an attempt that fails in a call doesn't say so", row: "R126",
 			in: "internal/state.Released", old: "$recorded); len($calls) > 0 {",
 			new: "$recorded); len($calls) > 9 {", pkg: "idem", run: "^TestChangesOfPhasesBetweenVersions$",
 		},
@@ -198,15 +198,15 @@ func phaseMutants() []mutant {
 			new: "return tells($held, $call) && false", pkg: "idem", run: "^TestRecordedCallIsInNoDoubt$",
 		},
 		{
-			rule: "Sends", what: "something else is sent under the key of a call that may have been made",
+			rule: "Sends", what: "something else is sent under the key of a call that may have been made", row: "R128 M15",
 			in: "idem.flow.differs", where: "$call,", old: `$first != "" && $first != $hash`, new: `$first == $hash && $call == ""`, run: "^TestSends$",
 		},
 		{
-			rule: "Sends", what: "a call is compared with one that is recorded",
+			rule: "Sends", what: "a call is compared with one that is recorded", row: "R128 M15",
 			in: "idem.flow.sends", old: "$sent[callName($tx.made, $one.service, $one.step)]", new: "$sent[callName(nil, $one.service, $one.step)]", run: "^TestSends$",
 		},
 		{
-			rule: "ResultFits", what: "a result that its type no longer holds comes back with holes in it",
+			rule: "ResultFits", what: "a result that its type no longer holds comes back with holes in it", row: "R131 M11",
 			in: "idem.phase", old: `$at := missing($raw, $out); $at != ""`, new: `$at := missing($raw, $out); $at == "none"`,
 			run: "^TestResultOfAnotherTypeIsRefusedWhereItLosesData$",
 		},
@@ -247,12 +247,12 @@ func phaseMutants() []mutant {
 			run: "^TestSettlingACallThatTheProviderMayHaveForgotten$",
 		},
 		{
-			rule: "ResultWhole", what: "a result may lose what JSON doesn't see",
+			rule: "ResultWhole", what: "a result may lose what JSON doesn't see", row: "R131 M28",
 			in: "idem.alteredField", old: "if hidden($f) { if !$v.Field($i).IsZero() {", new: "if hidden($f) { if $v.Field($i).IsZero() && false {",
 			run: "^TestResultThatLosesDataIsRefused$",
 		},
 		{
-			rule: "ResultWhole", what: "a marshaler counts that a value doesn't have",
+			rule: "ResultWhole", what: "a marshaler counts that a value doesn't have", row: "R131 M28",
 			in: "idem.ownJSON", old: "|| $v.CanAddr() && $is(", new: "|| $is(", run: "^TestResultThatLosesDataIsRefused$",
 		},
 		{
@@ -266,7 +266,7 @@ func phaseMutants() []mutant {
 			run: "^TestMisusedPhasesAreRefused$",
 		},
 		{
-			rule: "AtomicRunsAgain", what: "a conflict fails a phase",
+			rule: "AtomicRunsAgain", what: "a conflict fails a phase", row: "R57",
 			in: "idem.flow.atomic", where: "$round := 0", old: "if !errors.Is($err, ErrConflict) ||", new: "if $err != nil || $round == 0 ||",
 			run: "^TestAtomicRunsAgainAfterAConflict$",
 		},

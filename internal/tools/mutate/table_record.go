@@ -9,37 +9,37 @@ func recordMutants() []mutant {
 	)
 	return []mutant{
 		{
-			rule: "MismatchLock", what: "another request is judged after the lock: it takes an abandoned record over",
+			rule: "MismatchLock", what: "another request is judged after the lock: it takes an abandoned record over", row: "R23",
 			in: "internal/state.Judge", where: "$held *store.Record", old: "case !$same.Request:", new: "case !$same.Request && $held.State != store.Open:", run: judgements,
 		},
 		{
-			rule: "MismatchLock", what: "another request is told of the lock first",
+			rule: "MismatchLock", what: "another request is told of the lock first", row: "R23",
 			in: "internal/state.Judge", where: "$held *store.Record, $me string, $same Same, $now time.Time", old: "case !$same.Request:",
 			new: "case !$same.Request && !$held.Lease.After($now):", run: judgements,
 		},
 		{
-			rule: "OwnFirst", what: "an attempt doesn't know its own claim, whose answer was lost",
+			rule: "OwnFirst", what: "an attempt doesn't know its own claim, whose answer was lost", row: "R24",
 			in: "internal/state.Judge", old: "case $held.Owner == $me && $held.Ver == 1 && $held.State != store.Stuck:", new: "case $held.Owner == $me && $held.Ver < 1:", run: judgements,
 		},
 		{
-			rule: "TombstoneJudge", what: "an answer past its end replays",
+			rule: "TombstoneJudge", what: "an answer past its end replays", row: "R24",
 			in: "internal/state.Judge", old: "case $held.State == store.Done && !$held.Expires.IsZero() && Over($held.Until, $now): return Expired", new: "", run: judgements,
 		},
 		{
-			rule: "KeptReplays", what: "a record that is kept for its jobs says expired",
+			rule: "KeptReplays", what: "a record that is kept for its jobs says expired", row: "R24",
 			in: "internal/state.Judge", old: "$held.State == store.Done && !$held.Expires.IsZero() && Over($held.Until, $now)", new: "$held.State == store.Done && Over($held.Until, $now)",
 			run: judgements,
 		},
 		{
-			rule: "StuckStays", what: "a client takes a stuck record over",
+			rule: "StuckStays", what: "a client takes a stuck record over", row: "R36",
 			in: "internal/state.Judge", old: "case $held.State == store.Stuck: return Stuck", new: "", run: judgements,
 		},
 		{
-			rule: "LeaseHolds", what: "a client takes a running request over",
+			rule: "LeaseHolds", what: "a client takes a running request over", row: "R36",
 			in: "internal/state.Judge", old: "case $held.Lease.After($now): return InFlight; default:", new: "default:", run: judgements,
 		},
 		{
-			rule: "TakeBump", what: "a write keeps ver",
+			rule: "TakeBump", what: "a write keeps ver", row: "R53",
 			in: "internal/state.Stamp", old: "$next.Ver = $prev.Ver + 1",
 			new: "$next.Ver = $prev.Ver", pkg: "internal/state", run: transitions,
 		},
@@ -82,11 +82,11 @@ func recordMutants() []mutant {
 			new: "$r.Expires = claimExpiry($now, $lease, $retention)", run: "^TestKeptRecordsHaveNoExpiry$",
 		},
 		{
-			rule: "FinKeep", what: "a finish with undelivered jobs may expire",
+			rule: "FinKeep", what: "a finish with undelivered jobs may expire", row: "R53",
 			in: "internal/state.Finished", old: "len($held.Jobs) > 0 { $r.Keep", new: "len($held.Jobs) < 0 { $r.Keep", run: transitions,
 		},
 		{
-			rule: "RelFree", what: "a release never gives a key up",
+			rule: "RelFree", what: "a release never gives a key up", row: "R38",
 			in: "internal/state.free", old: "return $r.Ver == 1+$b.Renewed && len($b.Calls) == 0 && len($r.Phases) == 0 && len($r.Jobs) == 0 &&", new: "return $r.Ver < 1 &&",
 			run: transitions,
 		},
@@ -113,11 +113,11 @@ func recordMutants() []mutant {
 			in: "internal/state.free", old: "&& len($r.Phases) == 0 && len($r.Jobs) == 0", new: "", pkg: "idem", run: "^TestFailureAfterAMergedClaimKeepsItsPhase$",
 		},
 		{
-			rule: "AcceptedIsKept", what: "an error before the first commit frees what a resumable route has accepted",
+			rule: "AcceptedIsKept", what: "an error before the first commit frees what a resumable route has accepted", row: "R132 M47",
 			in: "internal/state.free", old: "&& ($r.Input == nil || $b.Refused)", new: "", pkg: "idem", run: "^TestAcceptedIsCompletedWhateverStoppedIt$",
 		},
 		{
-			rule: "RefusedIsFree", what: "a resumable route's refusal doesn't free the key",
+			rule: "RefusedIsFree", what: "a resumable route's refusal doesn't free the key", row: "R132 M47",
 			in: "internal/state.free", old: "($r.Input == nil || $b.Refused)", new: "$r.Input == nil", pkg: "idem", run: "^TestAcceptedIsCompletedWhateverStoppedIt$",
 		},
 		{
@@ -150,8 +150,8 @@ func recordMutants() []mutant {
 		},
 		{
 			rule: "NoInputAtRest", what: "a finished record still has its request",
-			in: "internal/state.Finished", old: "$r.Lease, $r.LastErr, $r.Input = store.Done, &$resp, time.Time{}, \"\", nil",
-			new: "$r.Lease, $r.LastErr = store.Done, &$resp, time.Time{}, \"\"", pkg: "idem", run: "^TestPhasesSurviveACrashAtEveryCall$/^resumable$",
+			in: "internal/state.Finished", old: "$r.Lease, $r.LastErr, $r.Input = store.Done, &$whole.response, time.Time{}, \"\", nil",
+			new: "$r.Lease, $r.LastErr = store.Done, &$whole.response, time.Time{}, \"\"", pkg: "idem", run: "^TestPhasesSurviveACrashAtEveryCall$/^resumable$",
 		},
 		{
 			rule: "History", what: "a release leaves no trace in the record",

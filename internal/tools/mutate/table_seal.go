@@ -33,12 +33,33 @@ func sealMutants() []mutant {
 			in: "dynamo.Store.newBox", old: "return nil, errors.Join(store.ErrSealed, $err)", new: "_ = errors.Join; return nil, nil", run: "^TestBadInput26NoDataKey$",
 		},
 		{
+			rule: "SealClosed", what: "contents that were read closed are written empty",
+			in: "dynamo.Store.update", old: "item.SealOf($prev).Closed()", new: "$prev == nil && item.SealOf($prev).Closed()", run: "^TestClosedContentsAreNotOverwritten$",
+		},
+		{
+			rule: "SealTakeOver", what: "a take-over needs no data key",
+			in: "dynamo.Store.update", old: "$next.Owner != $prev.Owner && !$next.Lease.IsZero() ||", new: "", run: "^TestNobodyTakesOverWithoutTheKey$",
+		},
+		{
 			rule: "SealPinned", what: "an operation needs the provider again after its claim",
 			in: "dynamo.Store.newBox", old: "$r.Seal = item.NewSeal($key)", new: "_ = item.NewSeal", run: "^TestNoProviderBetweenClaimAndAnswer$",
 		},
 		{
 			rule: "SealUntake", what: "a ticket whose request can't be opened uses up a try",
 			in: "dynamo.Store.Take", old: "$s.untake($ctx, $rec, $err)", new: "", run: "^TestTicketWhoseRequestIsSealed$",
+		},
+		{
+			rule: "SealTicket", what: "a ticket takes a plain request though its results can't be stored",
+			in: "dynamo.Store.Take", old: "$condition += takeSealed", new: "_ = takeSealed", run: "^TestTicketForAPlainRecordNeedsADataKey$",
+		},
+		{
+			rule: "SealExpired", what: "an expired record that can't be claimed is in flight",
+			in: "idem.attempt.claim", old: `return nil, 0, $a.unavailable("claim", $cause)`, new: "return nil, state.InFlight, nil", pkg: "dynamo", run: "^TestNoDataKeyOverAnExpiredRecord$",
+		},
+		{
+			rule: "SealSeen", what: "a request runs unprotected though its closed record was seen",
+			in: "idem.attempt.look", old: "$a.seen = $a.seen || $rec != nil || errors.Is($err, ErrCorrupt)", new: "_ = errors.Is",
+			pkg: "dynamo", run: "^TestFailOpenRemembersAClosedRecord$",
 		},
 		{
 			rule: "SealWaits", what: "a job whose args can't be opened is parked",

@@ -16,10 +16,10 @@ func storeMutants() []mutant {
 		memCommit = "case $old.Owner != $c.Prev.Owner || $old.Ver != $c.Prev.Ver:"
 		claim     = `"attribute_not_exists(pk) OR (exp_s < :now AND #owner <> :me)"`
 
-		// The record's part of a transaction, before its condition is replaced.
-		claimTx  = "$record := $put; return"
-		commitTx = "$record := $update; return"
-		commit   = "types.Update{TableName: &$s.table, Key: item.Key($c.Prev.PK), ConditionExpression: "
+		// The record's part of a transaction.
+		claimTx  = "Item: $put.Item, ConditionExpression: $put.ConditionExpression"
+		commitTx = "Key: $in.Key, ConditionExpression: $in.ConditionExpression"
+		commit   = "dynamodb.UpdateItemInput{TableName: &$s.table, Key: $u.Key($c.Prev.PK), ConditionExpression: "
 
 		holder   = `"#owner = :owner AND ver = :ver"`
 		anyOwner = `"(#owner = :owner OR #owner <> :owner) AND ver = :ver"`
@@ -30,7 +30,7 @@ func storeMutants() []mutant {
 	)
 	// on is a condition in the commits for which which is true.
 	on := func(which, condition string) string {
-		return "map[bool]*string{true: aws.String(" + condition + "), false: &$u.condition}[" + which + "]"
+		return "map[bool]*string{true: new(" + condition + "), false: &$u.condition}[" + which + "]"
 	}
 	return []mutant{
 		{
@@ -130,7 +130,7 @@ func storeMutants() []mutant {
 		},
 		{
 			rule: "CWCCond", what: "a claim with writes over anything",
-			in: "dynamo.Store.sendPut", old: claimTx, new: `$record := $put; $record.ConditionExpression = aws.String(claimIf + " OR attribute_exists(pk)"); return`, run: "^TestMergedWritesAreConditional$",
+			in: "dynamo.Store.sendPut", old: claimTx, new: `Item: $put.Item, ConditionExpression: new(claimIf + " OR attribute_exists(pk)")`, run: "^TestMergedWritesAreConditional$",
 		},
 		{
 			rule: "CommitOwner", what: "anybody's commit",
@@ -142,11 +142,11 @@ func storeMutants() []mutant {
 		},
 		{
 			rule: "CommitOwner", what: "anybody's commit with writes",
-			in: "dynamo.Store.sendUpdate", old: commitTx, new: "$record := $update; $record.ConditionExpression = aws.String(" + anyOwner + "); return", run: "^TestMergedWritesAreConditional$",
+			in: "dynamo.Store.sendUpdate", old: commitTx, new: "Key: $in.Key, ConditionExpression: new(" + anyOwner + ")", run: "^TestMergedWritesAreConditional$",
 		},
 		{
 			rule: "CommitVer", what: "a commit with writes after any other",
-			in: "dynamo.Store.sendUpdate", old: commitTx, new: "$record := $update; $record.ConditionExpression = aws.String(" + anyVer + "); return", run: "^TestMergedWritesAreConditional$",
+			in: "dynamo.Store.sendUpdate", old: commitTx, new: "Key: $in.Key, ConditionExpression: new(" + anyVer + ")", run: "^TestMergedWritesAreConditional$",
 		},
 		{
 			rule: "TakeOwner", what: "a take-over from whoever holds it",

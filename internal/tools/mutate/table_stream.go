@@ -90,18 +90,18 @@ func jobMutants() []mutant {
 func streamMutants() []mutant {
 	return []mutant{
 		{
-			rule: "AckLast", what: "jobs are acknowledged before they are delivered",
+			rule: "AckLast", what: "jobs are acknowledged before they are delivered", row: "R70",
 			in: "dynamo/stream.Drain.run", old: "$outcomes := $d.deliver($ctx, deliveries($todos))",
 			new: "for _, e := range $todos { for _, j := range e.jobs { _ = $d.jobs.acknowledge($ctx, e.image, j.name) } }; $outcomes := $d.deliver($ctx, deliveries($todos))",
 			run: "^TestA21FailureIsReportedAndTheRestComesAgain$",
 		},
 		{
-			rule: "AckLast", what: "what could not be delivered is acknowledged",
+			rule: "AckLast", what: "what could not be delivered is acknowledged", row: "R70",
 			in: "dynamo/stream.Drain.conclude", where: "$t *todo", old: "case $err == nil: $names = append($names, $j.name)",
 			new: "case $err == nil || !$t.gone: $names = append($names, $j.name)", run: "^TestA21FailureIsReportedAndTheRestComesAgain$",
 		},
 		{
-			rule: "AckFailedComesAgain", what: "a batch whose acknowledgement failed isn't reported",
+			rule: "AckFailedComesAgain", what: "a batch whose acknowledgement failed isn't reported", row: "R71",
 			in: "dynamo/stream.Drain.conclude", old: "for _, $j := range $t.jobs { $again($j.at) }; return $first, len($names)", new: "return $first, len($names)",
 			run: "^TestUnacknowledgedJobsComeAgain$",
 		},
@@ -137,11 +137,11 @@ func streamMutants() []mutant {
 			in: "internal/state.Pending", old: `return $there && $job.Failed == ""`, new: "return $there && len($job.Failed) >= 0", pkg: "dynamo/stream", run: "^TestParkedJobIsLeftAlone$",
 		},
 		{
-			rule: "RemovedJobs", what: "the jobs of a removed record are forgotten",
+			rule: "RemovedJobs", what: "the jobs of a removed record are forgotten", row: "R71",
 			in: "dynamo/stream.netted", old: "if $c.replaced() { $of($c.old).remove($c) }", new: "", run: "^TestRemovedRecordsJobsAreDelivered$",
 		},
 		{
-			rule: "ReplacedJobs", what: "the jobs of a record that was claimed over are forgotten",
+			rule: "ReplacedJobs", what: "the jobs of a record that was claimed over are forgotten", row: "R71",
 			in: "dynamo/stream.change.replaced", old: "($c.new == nil || $c.new.ID != $c.old.ID) }", new: "$c.new == nil }", run: "^TestRemovedRecordsJobsAreDelivered$",
 		},
 		{
@@ -176,7 +176,7 @@ func streamMutants() []mutant {
 		},
 		{
 			rule: "AsideStale", what: "a job waits for one that was delivered since",
-			in: "dynamo/stream.Drain.holdBack", old: "return $now != nil && $now.ID == $t.image.ID && state.Pending($now, $name)", new: "return true",
+			in: "dynamo/stream.Drain.holdBack", old: "return $now != nil && $now.ID == $t.image.ID && state.Pending($now, $name)", new: "return $now != nil && $now.ID == $t.image.ID",
 			run: "^TestJobBehindThoseThatWereDelivered$",
 		},
 		{
@@ -192,7 +192,7 @@ func streamMutants() []mutant {
 			in: "lambda/worker.share.use", old: "$s.set(max($had/2, min(leastShare, $s.full)))", new: "$s.set($had)", run: "^TestShareOfASinkThatHangs$",
 		},
 		{
-			rule: "Reaper", what: "an unfinished operation goes away in silence",
+			rule: "Reaper", what: "an unfinished operation goes away in silence", row: "R87",
 			in: "dynamo/stream.Completer.run", old: "if $ch.replaced() && state.Unfinished($ch.old) {", new: "if $ch.replaced() && state.Unfinished($ch.old) && $ch.at < 0 {",
 			run: "^TestBadInput34UnfinishedRecordIsGone$",
 		},
@@ -226,7 +226,7 @@ func streamMutants() []mutant {
 			in: "dynamo/stream.cursor.join", old: "$c.at[$i] = further($p, $c.at[$i])", new: "$c.at[$i] = $p", run: "^TestTwoSweepsLoseNoProgress$",
 		},
 		{
-			rule: "SweepOverdue", what: "a first pass that never ends is never overdue",
+			rule: "SweepOverdue", what: "a first pass that never ends is never overdue", row: "R134",
 			in: "dynamo/stream.cursor.overdue", old: "$since = $c.began", new: "", run: "^TestSweepTellsOfAnOverduePass$",
 		},
 		{
@@ -251,7 +251,7 @@ func streamMutants() []mutant {
 			in: "dynamo/stream.room", old: "if $over > 0 && $f.runs >= giveWayAfter {", new: "if $over > 0 && $f.runs < 0 {", run: "^TestPassWaitsForATimeWhereTooMuchFails$",
 		},
 		{
-			rule: "Clean", what: "the sweep doesn't settle",
+			rule: "Clean", what: "the sweep doesn't settle", row: "R80",
 			in: "dynamo/stream.Sweep.examineJobs", old: "letGo: $late && state.KeptForNothing($r)}", new: `letGo: $late && state.KeptForNothing($r) && $r.ID == ""}`,
 			run: "^TestSweepActsInTheStreamsStead$",
 		},

@@ -6,7 +6,7 @@ func tenantMutants() []mutant {
 	return []mutant{
 		{
 			rule: "TenantFuzz", what: "the scope is no part of the record's key",
-			in: "idem.Engine.partitionKey", where: "$scope string, $r *Request", old: "$buf = appendPart($buf, $scope)", new: "", pkg: pkg, run: fuzz,
+			in: "idem.Engine.partitionKey", where: "$scope string, $r *Request", old: "appendPart(make([]byte, 0, 256), $scope)", new: "make([]byte, 0, 256)", pkg: pkg, run: fuzz,
 		},
 		{
 			rule: "TenantFuzz", what: "scope and key run together",
@@ -26,7 +26,7 @@ func tenantMutants() []mutant {
 		},
 		{
 			rule: "TenantFuzz", what: "the fingerprint isn't compared",
-			in: "idem.attempt.compare", old: "if !$a.resumed {", new: "if $a.resumed && !$a.resumed {", pkg: pkg, run: fuzz,
+			in: "idem.attempt.compare", old: "case $a.resumed:", new: "case $a.resumed || !$a.resumed:", pkg: pkg, run: fuzz,
 		},
 		{
 			rule: "TenantFuzz", what: "an issuer's name may hold what ends it",

@@ -70,7 +70,7 @@ func whoseMutants() []mutant {
 			in: "lambda.Router.resume", old: "if $asked[$e] {", new: "if len($asked) > 0 {", run: router,
 		},
 		{
-			rule: "InvokedFor", what: "an operation is completed in another tenant's invocation",
+			rule: "InvokedFor", what: "an operation is completed in another tenant's invocation", row: "R125 M148",
 			in: "lambda.resume", old: "$o.Handlers, $o.Tenant = $names, tenantOf($ctx)", new: `$o.Handlers, $o.Tenant = $names, "jane"`, run: whose,
 		},
 	}

@@ -1,0 +1,216 @@
+package main
+
+// adapterMutants break what an adapter reads from an event and what it makes of an
+// answer: who calls, what is the same request, and the bytes that go out.
+func adapterMutants() []mutant {
+	return []mutant{
+		{
+			rule: "EventKind", what: "a function's own event passes for an HTTP API's",
+			in: "lambda.httpAPIRequest", old: `$rc.HTTP.Method == ""`, new: "false", run: "^TestWebhookHandle$",
+		},
+		{
+			rule: "EventKind", what: "a load balancer's event passes for a REST API's",
+			in: "lambda.restRequest", old: `$ev.Resource == ""`, new: "false", run: "^TestWrongKindOfEvent$",
+		},
+		{
+			rule: "EventKind", what: "a REST API's event, whose identity nobody reads, passes for a load balancer's",
+			in: "lambda.albRequest", old: `$ev.RequestContext.ELB.TargetGroupArn == ""`, new: "false", run: "^TestWrongKindOfEvent$",
+		},
+		{
+			rule: "EventKind", what: "an HTTP API's event, whose authorizer nobody reads, passes for a function URL's",
+			in: "lambda.functionURLRequest", old: `$rc.DomainName != "" && !strings.Contains($rc.DomainName, urlDomain)`, new: `strings.Contains(urlDomain, "?")`, run: "^TestFunctionURLDomain$",
+		},
+		{
+			rule: "EventKind", what: "an event of another kind is answered by the engine",
+			in: "lambda.Handler.serve", old: "errors.Is($reqErr, ErrEvent)", new: "false", run: "^TestResumeRefusesWhatIsNoTicket$",
+		},
+		{
+			rule: "HTTPIdentity", what: "an HTTP API has no caller", row: "M148",
+			in: "lambda.httpAPIRequest", old: "httpAPIIdentity($rc.Authorizer)", new: "idem.Identity{}", run: "^TestResumeLosesNoCaller$",
+		},
+		{
+			rule: "HTTPIdentity", what: "a REST API has no caller", row: "M148",
+			in: "lambda.restRequest", old: "restIdentity(&$ev.RequestContext)", new: "idem.Identity{}", run: "^TestResumeLosesNoCaller$",
+		},
+		{
+			rule: "HTTPIdentity", what: "a function URL with AWS_IAM has no caller", row: "R31 A10",
+			in: "lambda.functionURLRequest", old: `$req.Identity = iamIdentity("", "", $rc.Authorizer.IAM.UserARN)`, new: "", run: "^TestA10StatusResource$",
+		},
+		{
+			rule: "HTTPIdentity", what: "the claims of a token aren't read", row: "M148",
+			in: "lambda.httpAPIIdentity", old: "$a.JWT != nil && len($a.JWT.Claims) > 0", new: "false", run: "^TestResumeLosesNoCaller$",
+		},
+		{
+			rule: "HTTPIdentity", what: "callers signed by IAM aren't told apart",
+			in: "lambda.httpAPIIdentity", old: "$a.IAM != nil", new: "false", run: "^TestRoleScope$",
+		},
+		{
+			rule: "HTTPIdentity", what: "an authorized caller without a name passes for nobody in particular",
+			in: "lambda.httpAPIIdentity", old: "return lambdaIdentity($a.Lambda)", new: "return idem.Identity{}", run: "^TestUnnamedCallerIsRefused$",
+		},
+		{
+			rule: "HTTPIdentity", what: "the claims of a REST API's token aren't read", row: "M148",
+			in: "lambda.restIdentity", old: "len($claims) > 0", new: "false", run: "^TestResumeLosesNoCaller$",
+		},
+		{
+			rule: "HTTPIdentity", what: "the callers of a REST API's authorizer aren't told apart",
+			in: "lambda.restIdentity", old: "named($rc.Authorizer)", new: "false", run: "^TestGoldenEvents$",
+		},
+		{
+			rule: "HTTPIdentity", what: "the callers of a REST API by IAM aren't told apart",
+			in: "lambda.restIdentity", old: `$id.CognitoIdentityID != "" || $id.UserArn != ""`, new: "false", run: "^TestGoldenEvents$",
+		},
+		{
+			rule: "HTTPIdentity", what: "the holders of API keys aren't told apart",
+			in: "lambda.restIdentity", old: `$id.APIKeyID != ""`, new: "false", run: "^TestGoldenEvents$",
+		},
+		{
+			rule: "HTTPIdentity", what: "a null from a public route is a caller",
+			in: "lambda.named", old: "$v != nil", new: "$v != nil || $v == nil", run: "^TestGoldenEvents$",
+		},
+		{
+			rule: "IdentityParts", what: "users of two issuers with one sub are one caller",
+			in: "lambda.jwtIdentity", old: "join($iss, $sub)", new: "$sub", run: "^TestGoldenEvents$",
+		},
+		{
+			rule: "IdentityParts", what: "a token without a sub names its issuer's users as one", row: "M78",
+			in: "lambda.jwtIdentity", old: `$sub != ""`, new: "true", run: "^TestAppSyncKey$",
+		},
+		{
+			rule: "IdentityParts", what: "users of two identity pools are one caller",
+			in: "lambda.iamIdentity", old: "join($pool, $identity)", new: "$identity", run: "^TestGoldenEvents$",
+		},
+		{
+			rule: "IdentityParts", what: "all users of an identity pool are one caller", row: "M78",
+			in: "lambda.iamIdentity", old: "strings.HasSuffix($userARN, poolSession)", new: "false", run: "^TestAppSyncKey$",
+		},
+		{
+			rule: "IdentityParts", what: "an authorizer's empty principalId hides its sub",
+			in: "lambda.lambdaIdentity", old: `$ok && $s != ""`, new: "$ok", run: "^TestHTTPAPIIdentity$",
+		},
+		{
+			rule: "IdentityParts", what: "two callers whose names contain the separator are one",
+			in: "lambda.join", old: "escapeFirst.Replace($first)", new: "$first", run: "^TestHTTPAPIIdentity$",
+		},
+		{
+			rule: "RoleScope", what: "a request without a verified role gets a scope",
+			in: "lambda.RoleScope", old: `$r.Identity.Kind != "iam" || $r.Identity.Subject == ""`, new: "false", run: "^TestRoleScopeNeedsAVerifiedRole$",
+		},
+		{
+			rule: "RoleScope", what: "two tenants share a role's scope",
+			in: "lambda.RoleScope", old: `$r.Tenant != ""`, new: "false", run: "^TestTenantsOfARole$",
+		},
+		{
+			rule: "RoleScope", what: "each session of a role has keys of its own",
+			in: "lambda.RoleScope", old: `$i >= 0 && strings.Count($arn, "/") > 1`, new: "false && $i >= 0", run: "^TestRoleScope$",
+		},
+		{
+			rule: "HTTPSame", what: "the same path in two spellings is two requests", row: "R31 A10",
+			in: "lambda.canonicalPath", old: "$s = $u", new: "_ = $u", run: "^TestA10StatusResource$",
+		},
+		{
+			rule: "HTTPSame", what: "a named stage is a part of the path", row: "M97",
+			in: "lambda.httpAPIRequest", old: "withoutStage($ev.RawPath, $rc.Stage)", new: "$ev.RawPath", run: "^TestCORSOfTheRouter$",
+		},
+		{
+			rule: "HTTPSame", what: "a path that begins like the stage loses its begin",
+			in: "lambda.withoutStage", old: `$ok && $stage != "" && ($rest == "" || $rest[0] == '/')`, new: `$ok && $stage != ""`, run: "^TestHTTPAPIPathAndRoute$",
+		},
+		{
+			rule: "HTTPSame", what: "the default route of an HTTP API is one route for every path",
+			in: "lambda.httpAPIRoute", old: `$key == "" || $key == "$default"`, new: `$key == ""`, run: "^TestHTTPAPIPathAndRoute$",
+		},
+		{
+			rule: "HTTPSame", what: "a route for any method differs from one for the method",
+			in: "lambda.httpAPIRoute", old: `strings.HasPrefix($key, "ANY ")`, new: "false", run: "^TestGoldenEvents$",
+		},
+		{
+			rule: "HTTPSame", what: "a REST API's query with several values has only the last", row: "R18",
+			in: "lambda.restRequest", old: "encodedQuery($ev.QueryStringParameters, $ev.MultiValueQueryStringParameters)", new: "encodedQuery($ev.QueryStringParameters, nil)", run: "^TestEventMadeAgain$",
+		},
+		{
+			rule: "HTTPSame", what: "a load balancer's query with several values has only the last", row: "R33 A16",
+			in: "lambda.albRequest", old: "rawQuery($ev.QueryStringParameters, $ev.MultiValueQueryStringParameters)", new: "rawQuery($ev.QueryStringParameters, nil)", run: "^TestA16ReplayAcrossSources$",
+		},
+		{
+			rule: "HTTPSame", what: "two keys in a REST API's headers pass for the last", row: "R18",
+			in: "lambda.restRequest", old: "header($ev.Headers, $ev.MultiValueHeaders)", new: "header($ev.Headers, nil)", run: "^TestEventMadeAgain$",
+		},
+		{
+			rule: "HTTPSame", what: "two keys in a load balancer's headers pass for the last", row: "R83 B18 A17",
+			in: "lambda.albRequest", old: "header($ev.Headers, $ev.MultiValueHeaders)", new: "header($ev.Headers, nil)", run: "^TestA17Expired$",
+		},
+		{
+			rule: "HTTPSame", what: "a header that is in both of an event's maps has all values twice", row: "M97",
+			in: "lambda.header", old: "maps.Copy($h, $all)", new: "for name, values := range $all { $h[name] = append($h[name], values...) }", run: "^TestCORSOfTheRouter$",
+		},
+		{
+			rule: "HTTPBody", what: "a body in base64 is taken as text", row: "R100 A28",
+			in: "lambda.decoded", old: "case $isBase64:", new: "case false:", run: "^TestA28WebhookThroughEachSource$",
+		},
+		{
+			rule: "HTTPBody", what: "a body that isn't base64 is an empty one", row: "R100 A28",
+			in: "lambda.requestBody", old: `return nil, fmt.Errorf("%w: body is not base64…", idem.ErrRequest, $err)`, new: `if $err != nil { return nil, nil }; return nil, fmt.Errorf("%w %w", idem.ErrRequest, $err)`, run: "^TestA28WebhookThroughEachSource$",
+		},
+		{
+			rule: "HTTPBody", what: "an answer of any bytes goes out as text", row: "R33 A16",
+			in: "lambda.textBody", old: "utf8.Valid($b) && !inflates($b)", new: "true", run: "^TestA16ReplayAcrossSources$",
+		},
+		{
+			rule: "HTTPBody", what: "an answer of control characters outgrows the answer's limit",
+			in: "lambda.textBody", old: "utf8.Valid($b) && !inflates($b)", new: "utf8.Valid($b)", run: "^TestLargeBodies$",
+		},
+		{
+			rule: "HTTPBody", what: "a handler's body that isn't base64 is lost, though its effect has happened",
+			in: "lambda.response", old: "$b = []byte($body)", new: "", run: "^TestUndecodableResponse$",
+		},
+		{
+			rule: "HTTPBody", what: "an answer without a status is none",
+			in: "lambda.response", old: "$status = http.StatusOK", new: "", run: "^TestResponses$",
+		},
+		{
+			rule: "HTTPBody", what: "a resumed request's bytes are taken as text", row: "R18",
+			in: "lambda.eventBody", old: "!$was && utf8.Valid($b)", new: "!$was || utf8.Valid($b)", run: "^TestEventMadeAgain$",
+		},
+		{
+			rule: "HTTPHeaders", what: "the cookies of a request in format 2.0 aren't read",
+			in: "lambda.withCookies", old: "len($cookies) > 0", new: "false", run: "^TestGoldenEvents$",
+		},
+		{
+			rule: "HTTPHeaders", what: "the cookies of an answer in format 2.0 are joined by commas", row: "R33 A16",
+			in: "lambda.withoutSetCookies", old: "$cookies == nil", new: "true", run: "^TestA16ReplayAcrossSources$",
+		},
+		{
+			rule: "HTTPHeaders", what: "cookies of a load balancer's answer are joined by commas", row: "R33 A16",
+			in: "lambda.joined", old: "case $name == setCookie: $single[$name] = $values[len($values)-1]", new: "", run: "^TestA16ReplayAcrossSources$",
+		},
+		{
+			rule: "HTTPHeaders", what: "an answer's header with several values keeps one, over REST", row: "R33 A16",
+			in: "lambda.restReply", old: "$re.MultiValueHeaders[$name] = $values", new: "$re.Headers[$name] = $values[0]", run: "^TestA16ReplayAcrossSources$",
+		},
+		{
+			rule: "HTTPHeaders", what: "a load balancer with multi-value headers gets none", row: "R83 B18 A17",
+			in: "lambda.albReply", old: "$re.MultiValueHeaders[$name] = $values", new: "_, _ = $name, $values", run: "^TestA17Expired$",
+		},
+		{
+			rule: "Resumed", what: "a request runs again for a caller that its record doesn't name", row: "M148",
+			in: "lambda.Handler.again", old: "!$h.adapter.typed && ($err != nil || $made.Identity != $req.Identity)", new: `!$h.adapter.typed && ($err != nil || $made.Identity.Kind == "?")`, run: "^TestResumeLosesNoCaller$",
+		},
+		{
+			rule: "Resumed", what: "a snapshot that can't be read is an empty one",
+			in: "lambda.restore", old: `return fmt.Errorf("lambda: %w: the stored snapshot…", idem.ErrCorrupt, $err)`, new: "return nil", run: "^TestEventWithoutSnapshot$",
+		},
+		{
+			rule: "Resumed", what: "what can't be written into a snapshot is left out",
+			in: "lambda.take", old: `return nil, fmt.Errorf("%w: what is verified has…", idem.ErrRequest, $err)`, new: "return nil, nil", run: "^TestUnstorableIdentity$",
+		},
+		{
+			rule: "Resumed", what: "an adapter that can't make its event again completes without one",
+			in: "lambda.Handler.resume", old: "return errNoInverse", new: "_ = errNoInverse; return nil", run: "^TestResumeNeedsAnInverse$",
+		},
+		{
+			rule: "Resumed", what: "a handler that panics in a completion ends the process",
+			in: "lambda.resume", old: "$err = panicked($v)", new: "panic($v)", run: "^TestResumeSaysWhatBecameOfATicket$",
+		},
+	}
+}

@@ -1,0 +1,107 @@
+package main
+
+// faultMutants break the sinks: which refusal is whose fault, what an answer says of
+// each job, and the form in which a job goes out.
+func faultMutants() []mutant {
+	return []mutant{
+		{
+			rule: "SinkAnswer", what: "a job of which the answer says nothing counts as delivered",
+			in: "lambda/sink.missing", old: "$all[$i] = &fault{ofSink, errUntold}", new: "_ = $i", run: "^TestMuteAnswer$",
+		},
+		{
+			rule: "SinkAnswer", what: "a message that SQS refuses counts as delivered", row: "M88",
+			in: "lambda/sink.NewQueue", old: "$errs.set($e.Id, entryFault(", new: "$errs.set($e.Id, nil); _ = (entryFault(", run: "^TestUnknownRefusalsOfEntries$",
+		},
+		{
+			rule: "SinkAnswer", what: "an event that EventBridge refuses counts as delivered", row: "M88",
+			in: "lambda/sink.NewBus", old: "$e.ErrorCode == nil", new: "true || $e.ErrorCode == nil", run: "^TestUnknownRefusalsOfEntries$",
+		},
+		{
+			rule: "SinkAnswer", what: "an asynchronous invocation that wasn't accepted counts as delivered",
+			in: "lambda/sink.Function.invoke", old: "case $out.StatusCode != $accepted:", new: "case false && $out.StatusCode != $accepted:", run: "^TestMuteAnswer$",
+		},
+		{
+			rule: "SinkAnswer", what: "a sink's failure as a whole counts as delivered", row: "M88",
+			in: "lambda/sink.batcher.send", old: "$r.down = $f.blame == ofSink; for _, $i := range $now { $r.note($i, $f) }", new: "$r.down = $f.blame == ofSink", run: "^TestUnknownRefusals$",
+		},
+		{
+			rule: "SinkAlone", what: "a job that a sink refuses takes its whole batch with it", row: "M88",
+			in: "lambda/sink.batcher.send", old: "len($now) > 1 && $f.blame != ofSink", new: "false", run: "^TestUnknownRefusals$",
+		},
+		{
+			rule: "SinkBlame", what: "a job that is too large is tried without end",
+			in: "lambda/sink.classes", old: "case http.StatusRequestEntityTooLarge: return ofJob", new: "", run: "^TestTooLargeIsTheJobsFault$",
+		},
+		{
+			rule: "SinkBlame", what: "a denied call parks its job",
+			in: "lambda/sink.classes", old: "http.StatusUnauthorized, http.StatusForbidden,", new: "http.StatusUnauthorized,", run: "^TestCallFails$",
+		},
+		{
+			rule: "SinkBlame", what: "a throttled entry parks its job", row: "M90",
+			in: "lambda/sink.codes.of", old: "return ofSink, $throttled", new: "return ofSink, false && $throttled", run: "^TestSinkThatIsDownCostsACall$",
+		},
+		{
+			rule: "SinkBlame", what: "a job whose refusal is known by its code counts as the sink's fault", row: "M88",
+			in: "lambda/sink.callFault", old: "return &fault{$b, $err}", new: "return &fault{ofSink + 0*$b, $err}", run: "^TestErrorsOnTheWire$",
+		},
+		{
+			rule: "SinkBlame", what: "a fault of the network parks its job", row: "M90",
+			in: "lambda/sink.callFault", old: "if !$ok { return &fault{ofSink, $err} }", new: "if !$ok { return &fault{ofJob, $err} }", run: "^TestSinkThatIsDownCostsACall$",
+		},
+		{
+			rule: "SinkBlame", what: "an entry's unknown code is the job's fault without a doubt", row: "M88",
+			in: "lambda/sink.entryFault", old: "$f.blame = inDoubt", new: "$f.blame = ofJob", run: "^TestUnknownRefusalsOfEntries$",
+		},
+		{
+			rule: "SinkBlame", what: "an outage isn't told as one: it counts against its jobs", row: "M90",
+			in: "lambda/sink.round.note", old: `$r.errs[$i] = fmt.Errorf("%s: %w: %w", $r.service, jobs.ErrSinkDown, $f.err)`, new: "_ = jobs.ErrSinkDown", run: "^TestSinkThatIsDownCostsACall$",
+		},
+		{
+			rule: "SinkOrder", what: "a later job of a FIFO group overtakes one that failed",
+			in: "lambda/sink.batcher.release", old: "if $held[$all[$i].Group] {", new: "if false {", run: "^TestGroupsKeepTheirOrder$",
+		},
+		{
+			rule: "SinkOrder", what: "two jobs of a FIFO group go out in one batch, of which one may fail",
+			in: "lambda/sink.batcher.next", old: "$b.ordered && $groups[$all[$i].Group]", new: "false", run: "^TestGroupsKeepTheirOrder$",
+		},
+		{
+			rule: "SinkOrder", what: "a later job of a function's group overtakes one that failed",
+			in: "lambda/sink.Function.Deliver", old: "case $held[$d.Group]:", new: "case false:", run: "^TestGroupsKeepTheirOrder$",
+		},
+		{
+			rule: "SinkOrder", what: "a job is sent after the time is over",
+			in: "lambda/sink.round.over", old: "case $ctx.Err() != nil:", new: "case false:", run: "^TestTimeIsUp$",
+		},
+		{
+			rule: "SinkLimits", what: "a batch has more entries than the service takes", row: "M90",
+			in: "lambda/sink.batcher.next", old: "len($now) == $b.limits.entries ||", new: "", run: "^TestSinkThatIsDownCostsACall$",
+		},
+		{
+			rule: "SinkLimits", what: "a batch has more bytes than the service takes", row: "M91",
+			in: "lambda/sink.batcher.next", old: "len($now) > 0 && $bytes+$size > $b.limits.bytes", new: "false && $bytes+$size > $b.limits.bytes", run: "^TestSizesAreCountedAsTheServiceCountsThem$",
+		},
+		{
+			rule: "SinkForm", what: "a FIFO message has no id by which SQS knows its copy", row: "R73",
+			in: "lambda/sink.messages", old: "$m.dedup, $m.group = &$d.JobID, aws.String(group($d.Group))", new: "$m.group = aws.String(group($d.Group))", run: "^TestMessages$",
+		},
+		{
+			rule: "SinkForm", what: "a group's name that SQS refuses is sent", row: "M92",
+			in: "lambda/sink.group", old: "len($g) <= $limit && !strings.ContainsFunc($g, $bad)", new: "len($g) >= 0*$limit || strings.ContainsFunc($g, $bad)", run: "^TestFairQueues$",
+		},
+		{
+			rule: "SinkForm", what: "a text that SQS refuses is sent",
+			in: "lambda/sink.text", old: "unsendable.Replace(string($args))", new: "string($args)", run: "^TestCharactersThatQueuesDoNotTake$",
+		},
+		{
+			rule: "SinkForm", what: "a job goes out without its id", row: "M92",
+			in: "lambda/sink.attributes", old: "lambda.KeyAttribute: text(kind, m.job)", new: "lambda.KeyAttribute: text(kind, m.kind)", run: "^TestFairQueues$",
+		},
+		{
+			rule: "SinkForm", what: "an event and an invocation go out without the job's id", row: "M88", in: "lambda/sink.payload", old: "Key: $d.JobID,", new: "", run: "^TestUnknownRefusalsOfEntries$",
+		},
+		{
+			rule: "SinkBlame", what: "SQS's codes aren't known by their older names", row: "M90",
+			in: "lambda/sink.codes.of", old: `$code = strings.TrimPrefix($code, "AWS.SimpleQueueService.")`, new: `$code = strings.TrimPrefix($code, "AWS.None.")`, run: "^TestSinkThatIsDownCostsACall$",
+		},
+	}
+}

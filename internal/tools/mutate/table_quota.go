@@ -1,0 +1,68 @@
+package main
+
+// rotationMutants break the rotation of the fingerprint's secret.
+func rotationMutants() []mutant {
+	return []mutant{
+		{
+			rule: "Rotation", what: "an unknown secret is a mismatch",
+			in: "idem.Fingerprint.matches", old: `return false, fmt.Errorf("%w: id %q", ErrSecret, $secret)`, new: `return false, nil`,
+			pkg: "internal/stats", run: "^TestRotationInTheWrongOrder$",
+		},
+		{
+			rule: "Rotation", what: "a retry is compared by the newest secret",
+			in: "idem.Fingerprint.matches", old: "$s.ID == $secret", new: "$s.ID != $secret", pkg: "internal/stats", run: "^TestRotation$",
+		},
+		{
+			rule: "Rotation", what: "the command doesn't count open records",
+			in: "internal/stats.Report.secret", old: "if $r.Expires.IsZero() {", new: "if false {", run: "^TestRotation$",
+		},
+		{
+			rule: "Rotation", what: "an expired record is compared",
+			in: "idem.attempt.judge", old: "&& !state.Over($held.Expires, $a.opt.Now())", new: "", run: "^TestExpiredRecordNeedsNoSecret$",
+		},
+	}
+}
+
+// quotaMutants break the quota of new operations.
+func quotaMutants() []mutant {
+	const engine = "internal/enginetest"
+	const known = "^TestMemoryStore$/engine_quota"
+	return []mutant{
+		{
+			rule: "QuotaKnown", what: "over the quota, a known key is refused",
+			in: "idem.attempt.admit", old: "if $err == nil && $v == state.Again {", new: "if true {", pkg: engine, run: known,
+		},
+		{
+			rule: "QuotaKnown", what: "over the quota, a new key is claimed",
+			in: "idem.attempt.admit", old: "if $err == nil && $v == state.Again { return nil, 0, $refusal }", new: "", pkg: engine, run: known,
+		},
+		{
+			rule: "QuotaKnown", what: "a known key keeps its place",
+			in: "idem.place.settle", old: "default: $p.leave()", new: "default: $p.use.New = true", pkg: engine, run: known,
+		},
+		{
+			rule: "QuotaPlace", what: "an operation within an operation needs a place",
+			in: "idem.attempt.proceed", old: "$e.opt.Quota != nil && !nested($ctx)", new: "$e.opt.Quota != nil", pkg: engine, run: known,
+		},
+		{
+			rule: "QuotaPlace", what: "a place is given up twice",
+			in: "idem.place.leave", old: "$p.end = nil", new: "", run: "^TestQuotaPlaceIsGivenUpOnce$",
+		},
+		{
+			rule: "QuotaPlace", what: "a failed claim takes a place",
+			in: "idem.place.settle", where: "func ($p *place)", old: "case $err != nil || $v == state.Again:", new: "case $err != nil || $v == state.Again: $p.use.New = true", run: "^TestQuotaPlaceOfAFailedClaim$",
+		},
+		{
+			rule: "QuotaBucket", what: "two processes find a full bucket, and both take the first lot",
+			in: "dynamo.fullCondition", old: `"attribute_not_exists(pk) OR full_us <= :now"`, new: `"attribute_not_exists(pk) OR full_us <> :now"`, run: "^TestSharedBucketAtOnce$",
+		},
+		{
+			rule: "QuotaBucket", what: "two lots at once take more than the bucket holds",
+			in: "dynamo.usedCondition", old: `"full_us BETWEEN :now AND :most"`, new: `"full_us >= :now AND full_us <> :most"`, run: "^TestSharedBucketAtOnce$",
+		},
+		{
+			rule: "QuotaBucket", what: "a wrong clock shuts everybody out",
+			in: "dynamo.Buckets.Lease", old: "$late <= ($l.Fill + maxSkew).Microseconds()", new: "$late != 0", run: "^TestSharedBucketsAndClocks$",
+		},
+	}
+}

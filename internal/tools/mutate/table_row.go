@@ -1,0 +1,340 @@
+package main
+
+// keyRowMutants and those below break rows of docs/requirements.md that no other line
+// breaks, each in front of a test of the row: first those about keys and requests.
+func keyRowMutants() []mutant {
+	const suite = "internal/enginetest"
+	return []mutant{
+		{
+			rule: "KeyAnyCase", what: "a key's header is found in one spelling only", row: "R1",
+			in: "idem.headerValues", old: "len($n) == len($name) && strings.EqualFold($n, $name)", new: "$n == strings.ToLower($name)",
+			pkg: "lambda", run: "^TestBadInputOverHTTP$/^08_any_case$",
+		},
+		{
+			rule: "KeyRequired", what: "a request without a key passes", row: "R2",
+			in: "idem.Engine.keyless", old: `case !$generates || $r.Redelivered: return false, &Error{Op: "key", Err: ErrKeyMissing}`, new: "case !$generates || $r.Redelivered: return false, nil",
+			pkg: "lambda", run: "^TestA05MissingKey$",
+		},
+		{
+			rule: "KeyMade", what: "all requests without a key get the same", row: "R3",
+			in: "idem.Engine.keyless", old: "$r.Key = rand.Text()", new: "$r.Key = rand.Text()[:0]", pkg: suite, run: "^TestMemoryStore$/^engine/^A5:_a_missing_key_is_made",
+		},
+		{
+			rule: "KeyOptional", what: "a key is required where it is optional", row: "R4",
+			in: "idem.Engine.keyOptional", old: "$e.opt.Key == KeyOptional ||", new: "", pkg: "lambda", run: "^TestA05MissingKey$",
+		},
+		{
+			rule: "KeyLength", what: "a key of any length is taken", row: "R5",
+			in: "idem.checkKey", old: "case len($key) > $maxLen:", new: "case len($key) > 100*$maxLen:", pkg: "lambda", run: "^TestBadInputOverHTTP$/^03_key_too_long$",
+		},
+		{
+			rule: "KeyOpaque", what: "a key that reads null is none", row: "R6",
+			in: "idem.parseKey", old: `$key := strings.Trim($values[0], " \t")`, new: `$key := strings.TrimSuffix(strings.Trim($values[0], " \t"), "null")`,
+			pkg: suite, run: "^TestMemoryStore$/^engine/^P23:_keys_that_look_like_nothing",
+		},
+		{
+			rule: "KeyShort", what: "a key below the least length is taken", row: "R7",
+			in: "idem.checkKey", old: "case len($key) < $minLen:", new: "case len($key) < 0:", run: "^TestParseKey$",
+		},
+		{
+			rule: "KeyMethods", what: "the engine acts on a GET", row: "R8",
+			in: "idem.Engine.key", old: "$e.opt.Disabled || !$e.methods[$r.Method]", new: "$e.opt.Disabled", run: "^TestPresetStripe$/^GET_with_a_key$",
+		},
+		{
+			rule: "KeyMethods", what: "a DELETE with a key runs twice", row: "R9",
+			in: "idem.Stripe", old: "$o.Methods = []string{http.MethodPost, http.MethodDelete}", new: "$o.Methods = []string{http.MethodPost}", run: "^TestPresetStripe$/^other_method$",
+		},
+		{
+			rule: "FormKey", what: "of two keys in a form the first counts", row: "R10",
+			in: "idem.FormKey", old: "case 1: return $values[0], nil", new: "case 1, 2: return $values[0], nil", run: "^TestFormKey$",
+		},
+		{
+			rule: "ScopeOfCaller", what: "all verified callers share their keys", row: "R11 R13",
+			in: "idem.Engine.whose", old: `$r.Identity.Kind+":"+$r.Identity.Subject`, new: `$r.Identity.Kind+":"`, pkg: "lambda", run: "^TestA08TwoUsers$",
+		},
+		{
+			rule: "ScopeOfRoute", what: "a key of another route is the same key where routes have their own", row: "R12",
+			in: "idem.Engine.partitionKey", where: "$scope string, $r *Request", old: "if $e.opt.ScopeRoute {", new: `if $e.opt.ScopeRoute && $r.Route == "" {`, pkg: "lambda", run: "^TestA04SameKeyOtherRoute$",
+		},
+		{
+			rule: "FingerprintParts", what: "the method isn't compared", row: "R14",
+			in: "idem.Fingerprint.appendHead", old: "if !$f.SkipMethod {", new: "if $f.SkipMethod {", run: "^TestFingerprintParts$",
+		},
+		{
+			rule: "FingerprintParts", what: "a chosen header isn't compared", row: "R16",
+			in: "idem.Fingerprint.appendHead", old: `appendTagged($b, 'h', strings.Join(headerValues($r.Header, $name), ","))`, new: `appendTagged($b, 'h', $name)`,
+			pkg: suite, run: "^TestMemoryStore$/^engine/^A15:_a_header_that_was_chosen",
+		},
+		{
+			rule: "FingerprintNever", what: "a token may be a part of the fingerprint", row: "R17",
+			in: "idem.neverFingerprinted", old: `"Authorization", "Cookie",`, new: `"Cookie",`, run: "^TestNewPanicsOnWhatCantWork$/^R17",
+		},
+		{
+			rule: "MismatchAfter", what: "another request gets the answer of the first once that has ended", row: "R19",
+			in: "internal/state.Judge", where: "$held *store.Record", old: "case !$same.Request:", new: "case !$same.Request && $held.State != store.Done:",
+			pkg: "lambda", run: "^TestA03SameKeyOtherRequest$",
+		},
+		{
+			rule: "FingerprintParts", what: "the path isn't compared", row: "R20",
+			in: "idem.Fingerprint.appendHead", old: "if !$f.SkipPath {", new: "if $f.SkipPath {", pkg: "lambda", run: "^TestA04SameKeyOtherRoute$",
+		},
+		{
+			rule: "MismatchIsNew", what: "another request is none of its own where it has to be", row: "R22",
+			in: "idem.Engine.attempt", old: "$more = []string{string($digest[:])}", new: `$more = []string{""}`, run: "^TestR22MismatchIsNew$",
+		},
+	}
+}
+
+// answerRowMutants break what a client is told, and what is stored.
+func answerRowMutants() []mutant {
+	const suite = "internal/enginetest"
+	return []mutant{
+		{
+			rule: "OneRuns", what: "each claimer of a key that nobody has finished runs", row: "R26",
+			in: "idem.MemoryStore.Claim", old: "$old != nil && (!state.Over($old.Expires, $c.Now) || $old.Owner == $c.Next.Owner) {",
+			new: "$old != nil && $old.Response != nil && (!state.Over($old.Expires, $c.Now) || $old.Owner == $c.Next.Owner) {", pkg: "lambda", run: "^TestA09HundredAtOnce$",
+		},
+		{
+			rule: "InFlightStatus", what: "a client isn't told that its request is under way", row: "R28 R32",
+			in: "idem.problems", old: `Status: 409, Code: "idempotency_in_flight"`, new: `Status: 425, Code: "idempotency_in_flight"`, run: "^TestPresetIETF$|^TestPresetStripe$/^in_flight$",
+		},
+		{
+			rule: "StripeInFlight", what: "Stripe's clients are told another code of a request under way", row: "R29",
+			in: "idem.stripeJSON", old: `Code: "idempotency_key_in_use"`, new: `Code: "in_use"`, run: "^TestPresetStripe$/^in_flight$",
+		},
+		{
+			rule: "Waits", what: "who wants to wait for an answer is refused", row: "R30",
+			in: "idem.attempt.patiently", old: "$a.opt.InFlight == InFlightWait", new: "$a.opt.InFlight > InFlightWait", run: "^TestWaitForTheOtherAttempt$",
+		},
+		{
+			rule: "ReplayMarked", what: "a first answer is marked as a replay", row: "R34",
+			in: "idem.Result.mark", old: "if $r.Replayed {", new: "if $r.Replayed || !$r.Expires.IsZero() {", run: "^TestMiddleware$",
+		},
+		{
+			rule: "StoredByDefault", what: "a declined card is asked again", row: "R41 R46",
+			in: "idem.DefaultStored", old: "return $status < http.StatusInternalServerError", new: "return $status < http.StatusBadRequest", pkg: "lambda", run: "^TestA11DeclinedCard$",
+		},
+		{
+			rule: "StoredByProgram", what: "the program's own policy doesn't count", row: "R42",
+			in: "idem.attempt.once", old: "$failed == nil && $a.opt.Stored($resp.Status)", new: "$failed == nil && DefaultStored($resp.Status)", pkg: suite, run: "^TestMemoryStore$/^engine/^P42",
+		},
+		{
+			rule: "StoredByDefault", what: "a request that was refused as wrong keeps its key", row: "R43",
+			in: "idem.DefaultStored", old: "case http.StatusBadRequest, http.StatusUnauthorized,", new: "case http.StatusUnauthorized,", run: "^TestWhatIsStored$",
+		},
+		{
+			rule: "StripeStored", what: "a server error is replayed by Stripe's newer contract", row: "R44",
+			in: "idem.Stripe", old: "storedBy(false,", new: "storedBy(true,", run: "^TestPresetStripe$",
+		},
+		{
+			rule: "StripeStored", what: "a client that was told to slow down hears so for ever", row: "R96",
+			in: "idem.Stripe", old: "http.StatusConflict, http.StatusTooManyRequests)", new: "http.StatusConflict)", run: "^TestPresetStripe$/^after_a_429$",
+		},
+		{
+			rule: "RefusedIsFree", what: "a request that its handler refuses keeps its key", row: "R45",
+			in: "idem.attempt.withdraw", old: "$b.Refused, $b.Why = $resp.Status/100 == 4, notStored($resp.Status)", new: `$b.Calls, $b.Why = []string{"refused"}, notStored($resp.Status)`,
+			pkg: "lambda", run: "^TestA14RefusedRequestKeepsItsKeyFree$",
+		},
+		{
+			rule: "HandlerError", what: "a handler's error is an answer of 200", row: "R47",
+			in: "idem.failed", old: "Status: 500,", new: "Status: 200,", pkg: "lambda", run: "^TestHandlerError$",
+		},
+		{
+			rule: "StripeRetention", what: "a key of Stripe's first contract is forgotten an hour early", row: "R81",
+			in: "idem.StripeV1", old: "24 * time.Hour", new: "23 * time.Hour", run: "^TestPresetStripeV1$/^new$",
+		},
+		{
+			rule: "RetryWindow", what: "clients may retry for longer than their keys are kept", row: "R84",
+			in: "idem.Options.validate", old: "$o.Retention >= $o.RetryWindow && $o.RetryWindow >= 0", new: "$o.RetryWindow >= 0", run: "^TestNewPanicsOnWhatCantWork$/^R84_clients_retry_for_longer$",
+		},
+		{
+			rule: "Observes", what: "an observed request isn't reported", row: "R105",
+			in: "idem.Engine.Observes", old: "(&attempt{Engine: $e, req: &$r}).tell($ctx, evObserved, Event{Route: $r.Route, Err: $err})", new: "", run: "^TestObserveExecutesAndCounts$",
+		},
+		{
+			rule: "LostAnswer", what: "a claim whose acknowledgement was lost is taken for another's", row: "R112",
+			in: "internal/state.Judge", where: "$held *store.Record", old: "case $held.Owner == $me && $held.Ver == 1 && $held.State != store.Stuck: return Own",
+			new: "case $held.Owner == $me && $held.Ver == 1 && $held.State != store.Stuck: return InFlight", pkg: "dynamo", run: "^TestLostAnswers$",
+		},
+		{
+			rule: "StripeNoRetry", what: "Stripe's clients repeat a stored error", row: "R135",
+			in: "idem.stripeHeaders", old: "if $r.Status >= http.StatusBadRequest {", new: "if $r.Status >= 600 {", run: "^TestPresetStripe$",
+		},
+		{
+			rule: "UnstoredIsTold", what: "an answer that could not be stored looks like any other", row: "R109 R111",
+			in: "idem.attempt.conclude", old: "return Result{Response: $resp, Unstored: true}, nil", new: "return Result{Response: $resp}, nil", pkg: "dynamo", run: "^TestFinishFailsForGood$",
+		},
+		{
+			rule: "ClientGone", what: "a client that goes away stops the writes of its request", row: "R122",
+			in: "idem.attempt.within", old: "context.WithDeadline(context.WithoutCancel($ctx), $until)", new: "context.WithDeadline($ctx, $until)", run: "^TestMiddlewareClientGoesAway$",
+		},
+	}
+}
+
+// workRowMutants break phases, jobs and what finishes without the client.
+func workRowMutants() []mutant {
+	const suite = "internal/enginetest"
+	return []mutant{
+		{
+			rule: "DefaultLease", what: "without a deadline a lease has no length", row: "R37",
+			in: "idem.attempt.arrives", old: "$deadline = time.Now().Add($a.opt.Lease)", new: "$deadline = time.Now().Add(2 * $a.opt.Lease)", pkg: suite, run: "^TestMemoryStore$/^engine/^P11",
+		},
+		{
+			rule: "ErrorUnlocks", what: "a failed attempt keeps its lease", row: "R38",
+			in: "internal/state.Released", where: "$r := *$held", old: "$r.Lease, $r.Run = time.Time{}, Millis($now)", new: "$r.Run = Millis($now)", pkg: suite, run: "^TestMemoryStore$/^engine/^P12:_a_handler's_error_comes_through",
+		},
+		{
+			rule: "Recalls", what: "a recorded phase runs again", row: "R39",
+			in: "idem.flow.recall", where: "$s step", old: "if $f.rec == nil || $f.passed >= len($f.rec.Phases) {", new: `if $f.rec == nil || $f.passed >= len($f.rec.Phases) || $s.kind == atomically {`,
+			run: "^TestRetryResumesAtTheRecoveryPoint$",
+		},
+		{
+			rule: "Recalls", what: "a recorded phase has no result", row: "R58",
+			in: "idem.flow.recall", old: "return slices.Clone($p.Result), true, nil", new: "return nil, true, nil", run: "^TestRetryResumesAtTheRecoveryPoint$",
+		},
+		{
+			rule: "AttemptsTime", what: "a later attempt has the first one's time", row: "R40",
+			in: "internal/state.Taken", where: "$r := Renewed($held", old: "$r.Run = Millis($now)", new: "", pkg: "idem", run: "^TestEachAttemptNotesItsTime$",
+		},
+		{
+			rule: "PhaseWrites", what: "a phase commits without its writes", row: "R49",
+			in: "idem.flow.commit", old: "}, $got.writes, $rerun)", new: "}, nil, $rerun)", run: "^TestPhasesCommitOnceAndReplay$",
+		},
+		{
+			rule: "DeferredResult", what: "a deferred result is in no commit", row: "R50 R51",
+			in: "idem.flow.finish", old: "$phases := $f.pending", new: "$phases := $f.pending[:0]", run: "^TestDeferredAtomicCommitsWithTheNextPhase$",
+		},
+		{
+			rule: "ResponseEnds", what: "a response in a phase commits the phase only", row: "R52",
+			in: "idem.flow.outcome", where: "$s step, $tx *Tx, $raw []byte", old: "$ferr := $f.finish($ctx, $resp, $got.writes, $got.jobs, $rerun); $ferr != nil",
+			new: "$ferr := $f.commit($ctx, []store.Phase{{Name: $s.name, Result: $raw}}, $got, $rerun); $resp.Status > 0 && $ferr != nil", run: "^TestRespondInAPhaseIsStored$",
+		},
+		{
+			rule: "PhasesTold", what: "a phase's commit isn't told", row: "R60",
+			in: "idem.flow.committed", old: "if $p.Intent {", new: "if !$p.Intent {", run: "^TestHooksOfPhases$",
+		},
+		{
+			rule: "FencedWorker", what: "a worker that wakes up after its lease commits", row: "R123",
+			in: "idem.MemoryStore.Commit", old: "case $old.Owner != $c.Prev.Owner || $old.Ver != $c.Prev.Ver:", new: "case $old.Owner != $c.Prev.Owner && $old.Ver == $c.Prev.Ver:",
+			run: "^TestPhasesFenceAWorkerThatWakesUp$",
+		},
+		{
+			rule: "Remembers", what: "a key is sent after its provider may have forgotten it", row: "R127",
+			in: "idem.flow.forgotten", old: "$f.a.opt.Now().Sub($f.rec.DoubtSince) < $s.memory", new: "$s.memory > 0", run: "^TestKeyThatTheProviderMayHaveForgottenIsNotSent$",
+		},
+		{
+			rule: "AbandonedOnly", what: "a completer takes what is finished", row: "R75",
+			in: "internal/state.Completable", old: "$r.State == store.Open && $r.Keep == store.KeepOpen && $r.Input != nil", new: "$r.State != store.None",
+			pkg: "dynamo/stream", run: "^TestA23CompleterTouchesNothingElse$",
+		},
+		{
+			rule: "Grace", what: "a completer doesn't wait for the client", row: "R76",
+			in: "internal/state.Due", old: "return $seen.Add(BackOff($grace, $r.Tries))", new: "return $seen", pkg: "dynamo/stream", run: "^TestA23CompleterTouchesNothingElse$",
+		},
+		{
+			rule: "CompleterAnswers", what: "a completer's answer isn't the handler's", row: "R77",
+			in: "lambda.Handler.again", old: "return $h.adapter.Response($own)", new: "return idem.Response{Status: 204}, nil", run: "^TestA22CompleterResumesThroughTheEnvelope$",
+		},
+		{
+			rule: "AbortedJob", what: "a phase that has failed stages its jobs", row: "R69",
+			in: "idem.flow.outcome", where: "$got, $txErr := $tx.close(); $f.a.traced", old: "case $err != nil && !$responds: return nil, $err",
+			new: "case $err != nil && !$responds && len($got.jobs) == 0: return nil, $err", pkg: "dynamo/stream", run: "^TestA20AbortedPhaseStagesNothing$",
+		},
+		{
+			rule: "AckOfNothing", what: "an acknowledgement of no job is sent", row: "R72",
+			in: "dynamo/stream.jobWriter.acknowledge", old: "if len($names) == 0 {", new: "if len($names) < 0 {", run: "^TestAckOfNothingIsNoCall$", refused: true,
+		},
+		{
+			rule: "SweepPace", what: "a sweep reads as fast as it can", row: "R85",
+			in: "dynamo/stream.scanner.each", old: "if $s.pages > 0 {", new: "if $s.pages > 1000000 {", run: "^TestSweepIsPaced$",
+		},
+		{
+			rule: "BlockedWaits", what: "an operation that its program refuses waits for nobody", row: "R139",
+			in: "internal/state.Waits", old: "return ForProgram, $since", new: "return NotWaiting, $since", pkg: "dynamo/stream", run: "^TestBlockedIsListedAtOnce$",
+		},
+		{
+			rule: "ClaimIsOneCall", what: "the record is read before each claim", row: "R25",
+			in: "idem.attempt.look", old: "if !$a.opt.ReadFirst && !$a.req.ReadFirst {", new: "if $a.opt.ReadFirst || $a.req.ReadFirst {", pkg: "dynamo", run: "^TestCallsPerRequest$",
+		},
+		{
+			rule: "ClaimFirst", what: "the handler runs before its claim", row: "R27",
+			in: "idem.attempt.proceed", old: "if $e.opt.MergeClaim {", new: "if !$e.opt.MergeClaim {", pkg: "dynamo", run: "^TestCallsPerRequest$",
+		},
+		{
+			rule: "ForeignCommits", what: "a call's result isn't committed", row: "R48",
+			in: "idem.flow.outcome", where: "$s step, $tx *Tx, $raw []byte", old: "case $s.deferred || $s.joins && len($got.writes) == 0:", new: "case $s.deferred || $s.kind == foreign:", pkg: "dynamo", run: "^TestCallsPerPhase$",
+		},
+		{
+			rule: "FinishIsOneCall", what: "a handler with nothing but a Finish claims first", row: "R59",
+			in: "idem.Finish", old: "step{kind: last}", new: `step{kind: foreign, name: "finish"}`, pkg: "dynamo", run: "^TestCallsPerPhase$",
+		},
+		{
+			rule: "ReplayIsNoRun", what: "the handler runs again after its answer", row: "R120",
+			in: "internal/state.Judge", where: "$held *store.Record", old: "case $held.State == store.Done: return Replay", new: "case $held.State == store.Done: return TakeOver",
+			pkg: "lambda", run: "^TestA02SameRequestAgain$",
+		},
+		{
+			rule: "SweptCounted", what: "of what is abandoned one reason only is counted", row: "R102",
+			in: "lambda/metrics.Metrics.swept", old: "$n += $r.ByWhy[$why].Count", new: "$n = $r.ByWhy[$why].Count", run: "^TestSweptCountsWhatWasFound$",
+		},
+		{
+			rule: "TimeToLive", what: "TTL looks at another attribute", row: "R82",
+			in: "dynamo.TimeToLiveInput", old: "aws.String(item.AttrExpires)", new: `aws.String("expires")`, run: "^TestTemplateDefinesTheSameTable$",
+		},
+		{
+			rule: "OneClaims", what: "a live record is claimed by another owner", row: "R108",
+			in: "dynamo.claimCondition", old: `"attribute_not_exists(pk) OR (exp_s < :now AND #owner <> :me)"`, new: `"attribute_not_exists(pk) OR attribute_exists(pk) OR (exp_s < :now AND #owner <> :me)"`,
+			run: "^TestOneExecutionPerKey$",
+		},
+	}
+}
+
+// outerRowMutants break the client, the tests for users and Rocket Rides.
+func outerRowMutants() []mutant {
+	return []mutant{
+		{
+			rule: "ClientKey", what: "a key is no UUID of version 4", row: "R90 R106",
+			in: "idem/client.NewKey", old: "$u[6]&0x0f | 4<<4", new: "$u[6]&0x0f | 1<<4", run: "^TestKeys$",
+		},
+		{
+			rule: "ClientRetries", what: "a request without an answer isn't repeated", row: "R107",
+			in: "idem/client.operation.judge", old: "case $err != nil: return ReasonNetwork, true", new: "case $err != nil: return ReasonNetwork, false", run: "^TestA26_DroppedTwiceThenAnswered$",
+		},
+		{
+			rule: "CrashesEverywhere", what: "a user's handler is crashed at its first calls only", row: "R144",
+			in: "idem/idemtest.CrashEverywhere", old: "$res.Replayed, $err", new: "true, $err", run: "^TestCrashEverywhereFinds$",
+		},
+		{
+			rule: "RideInput", what: "a ride begins beyond the pole", row: "R114",
+			in: "examples/rides.parse", old: `{"origin_lat", $in.OriginLat, 90}`, new: `{"origin_lat", $in.OriginLat, 900}`, run: "^TestBookingsThatAreRefused$",
+		},
+		{
+			rule: "RideRecords", what: "a ride isn't its user's", row: "R115",
+			in: "examples/rides.newRide", old: "User: $user.Email,", new: "", run: "^TestA01NewRide$",
+		},
+		{
+			rule: "RideCharge", what: "a ride is stored without its charge", row: "R116",
+			in: "examples/rides.App.create", old: "$paid.ChargeID = $charge.ID", new: "_ = $charge", run: "^TestA01NewRide$",
+		},
+		{
+			rule: "RideAnswer", what: "a booking is answered by 200", row: "R117",
+			in: "examples/rides.booked", old: "http.StatusCreated", new: "http.StatusOK", run: "^TestA01NewRide$",
+		},
+		{
+			rule: "RideRaise", what: "a retry without raise_error is another request", row: "R118",
+			in: "examples/rides.adapter", old: "$ev.RawQueryString = withoutParameter($ev.RawQueryString, raiseError)", new: "", run: "^TestRaiseErrorIsNotStored$",
+		},
+		{
+			rule: "RideAudit", what: "an audit record doesn't say where the request came from", row: "R104",
+			in: "examples/rides.Ride.created", old: "OriginIP: $originIP,", new: "", run: "^TestAuditRecord$",
+		},
+		{
+			rule: "RideReceipt", what: "nobody gets a receipt", row: "R74 R35",
+			in: "examples/rides.App.create", old: "$tx.Stage(idem.NewJob(ReceiptJob, Receipt{RideID: $paid.ID, To: $paid.User, Amount: $order.Amount}))", new: "", run: "^TestEachReceiptIsSentOnce$",
+		},
+		{
+			rule: "RideKey", what: "a charge goes without a key", row: "R63 R65 R110",
+			in: "examples/rides.App.create", old: `$tx.Key("payments")`, new: `""`, run: "^TestA12ProviderDown$",
+		},
+	}
+}
