@@ -1,0 +1,253 @@
+package fakedynamo
+
+import (
+	"cmp"
+	"context"
+	"maps"
+	"slices"
+	"strings"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
+)
+
+const allOld = types.ReturnValuesOnConditionCheckFailureAllOld
+
+// GetItem implements dynamo.API. Every read is strongly consistent.
+func (db *DB) GetItem(_ context.Context, in *dynamodb.GetItemInput, _ ...func(*dynamodb.Options)) (*dynamodb.GetItemOutput, error) {
+	t := db.table(aws.ToString(in.TableName))
+	pk, ok := in.Key[keyName].(*types.AttributeValueMemberS)
+	if !ok {
+		return nil, invalid("The provided key element does not match the schema")
+	}
+	it, err := projected(t.items[pk.Value], in.ProjectionExpression, in.ExpressionAttributeNames)
+	return &dynamodb.GetItemOutput{Item: it}, err
+}
+
+// PutItem implements dynamo.API.
+func (db *DB) PutItem(_ context.Context, in *dynamodb.PutItemInput, _ ...func(*dynamodb.Options)) (*dynamodb.PutItemOutput, error) {
+	_, err := db.one(write{
+		table: in.TableName, item: in.Item, cond: in.ConditionExpression, names: in.ExpressionAttributeNames, values: in.ExpressionAttributeValues,
+		allOld: in.ReturnValuesOnConditionCheckFailure == allOld,
+	})
+	if err != nil {
+		return nil, err
+	}
+	return &dynamodb.PutItemOutput{}, nil
+}
+
+// UpdateItem implements dynamo.API.
+func (db *DB) UpdateItem(_ context.Context, in *dynamodb.UpdateItemInput, _ ...func(*dynamodb.Options)) (*dynamodb.UpdateItemOutput, error) {
+	next, err := db.one(write{
+		table: in.TableName, key: in.Key, update: in.UpdateExpression, cond: in.ConditionExpression,
+		names: in.ExpressionAttributeNames, values: in.ExpressionAttributeValues, allOld: in.ReturnValuesOnConditionCheckFailure == allOld,
+	})
+	if err != nil {
+		return nil, err
+	}
+	out := &dynamodb.UpdateItemOutput{}
+	if in.ReturnValues == types.ReturnValueAllNew {
+		out.Attributes = next
+	}
+	return out, nil
+}
+
+// TransactWriteItems implements dynamo.API. It ignores tokens: a transaction that
+// comes twice is two.
+func (db *DB) TransactWriteItems(_ context.Context, in *dynamodb.TransactWriteItemsInput, _ ...func(*dynamodb.Options)) (*dynamodb.TransactWriteItemsOutput, error) {
+	writes := make([]write, len(in.TransactItems))
+	for i, it := range in.TransactItems {
+		switch {
+		case it.Put != nil:
+			p := it.Put
+			writes[i] = write{
+				table: p.TableName, item: p.Item, cond: p.ConditionExpression, names: p.ExpressionAttributeNames, values: p.ExpressionAttributeValues,
+				allOld: p.ReturnValuesOnConditionCheckFailure == allOld,
+			}
+		case it.Update != nil:
+			u := it.Update
+			writes[i] = write{
+				table: u.TableName, key: u.Key, update: u.UpdateExpression, cond: u.ConditionExpression, names: u.ExpressionAttributeNames,
+				values: u.ExpressionAttributeValues, allOld: u.ReturnValuesOnConditionCheckFailure == allOld,
+			}
+		case it.Delete != nil:
+			d := it.Delete
+			writes[i] = write{
+				table: d.TableName, key: d.Key, remove: true, cond: d.ConditionExpression, names: d.ExpressionAttributeNames,
+				values: d.ExpressionAttributeValues, allOld: d.ReturnValuesOnConditionCheckFailure == allOld,
+			}
+		case it.ConditionCheck != nil:
+			c := it.ConditionCheck
+			writes[i] = write{
+				table: c.TableName, key: c.Key, cond: c.ConditionExpression, names: c.ExpressionAttributeNames,
+				values: c.ExpressionAttributeValues, allOld: c.ReturnValuesOnConditionCheckFailure == allOld,
+			}
+		default:
+			return nil, invalid("an empty item of a transaction")
+		}
+	}
+	if err := db.all(writes); err != nil {
+		return nil, err
+	}
+	return &dynamodb.TransactWriteItemsOutput{}, nil
+}
+
+// BatchGetItem implements dynamo.API.
+func (db *DB) BatchGetItem(_ context.Context, in *dynamodb.BatchGetItemInput, _ ...func(*dynamodb.Options)) (*dynamodb.BatchGetItemOutput, error) {
+	out := &dynamodb.BatchGetItemOutput{Responses: make(map[string][]Item)}
+	for name, keys := range in.RequestItems {
+		t := db.table(name)
+		for _, key := range keys.Keys {
+			pk, ok := key[keyName].(*types.AttributeValueMemberS)
+			if !ok {
+				return nil, invalid("The provided key element does not match the schema")
+			}
+			if it := t.items[pk.Value]; it != nil {
+				out.Responses[name] = append(out.Responses[name], it)
+			}
+		}
+	}
+	return out, nil
+}
+
+// BatchWriteItem implements dynamo.API.
+func (db *DB) BatchWriteItem(_ context.Context, in *dynamodb.BatchWriteItemInput, _ ...func(*dynamodb.Options)) (*dynamodb.BatchWriteItemOutput, error) {
+	for _, name := range slices.Sorted(maps.Keys(in.RequestItems)) {
+		for _, r := range in.RequestItems[name] {
+			w := write{table: &name}
+			if r.PutRequest != nil {
+				w.item = r.PutRequest.Item
+			} else {
+				w.key, w.remove = r.DeleteRequest.Key, true
+			}
+			if _, err := db.one(w); err != nil {
+				return nil, err
+			}
+		}
+	}
+	return &dynamodb.BatchWriteItemOutput{}, nil
+}
+
+// Scan implements stream.ScanAPI.
+func (db *DB) Scan(_ context.Context, in *dynamodb.ScanInput, _ ...func(*dynamodb.Options)) (*dynamodb.ScanOutput, error) {
+	t := db.table(aws.ToString(in.TableName))
+	total := max(aws.ToInt32(in.TotalSegments), 1)
+	out := &dynamodb.ScanOutput{}
+	begin, last := 0, ""
+	if start, ok := in.ExclusiveStartKey[keyName].(*types.AttributeValueMemberS); ok {
+		begin = t.place[start.Value] + 1
+	}
+	for i, pk := range t.order[begin:] {
+		if t.items[pk] == nil || int32(begin+i)%total != aws.ToInt32(in.Segment) {
+			continue
+		}
+		if in.Limit != nil && out.ScannedCount == *in.Limit {
+			out.LastEvaluatedKey = Item{keyName: &types.AttributeValueMemberS{Value: last}}
+			break
+		}
+		last = pk
+		out.ScannedCount++
+		if ok, err := matches(t.items[pk], in.FilterExpression, in.ExpressionAttributeNames, in.ExpressionAttributeValues); err != nil {
+			return nil, err
+		} else if !ok {
+			continue
+		}
+		it, err := projected(t.items[pk], in.ProjectionExpression, in.ExpressionAttributeNames)
+		if err != nil {
+			return nil, err
+		}
+		out.Items = append(out.Items, it)
+	}
+	out.Count = int32(len(out.Items))
+	return out, nil
+}
+
+// The index that queries read: it has the items with both attributes.
+const (
+	indexKey  = "waits"
+	indexSort = "wait_ms"
+)
+
+// Query implements stream.QueryAPI, for the index of what waits for people.
+func (db *DB) Query(_ context.Context, in *dynamodb.QueryInput, _ ...func(*dynamodb.Options)) (*dynamodb.QueryOutput, error) {
+	t := db.table(aws.ToString(in.TableName))
+	if aws.ToString(in.IndexName) == "" {
+		return nil, invalid("this package queries an index only")
+	}
+	var found []string
+	for pk, it := range t.items {
+		if it[indexKey] == nil || it[indexSort] == nil {
+			continue
+		}
+		ok, err := matches(it, in.KeyConditionExpression, in.ExpressionAttributeNames, in.ExpressionAttributeValues)
+		if err != nil {
+			return nil, err
+		}
+		if ok {
+			found = append(found, pk)
+		}
+	}
+	slices.SortFunc(found, func(a, b string) int {
+		n, _ := order(t.items[a][indexSort], t.items[b][indexSort])
+		return cmp.Or(n, cmp.Compare(t.place[a], t.place[b]))
+	})
+	if start, ok := in.ExclusiveStartKey[keyName].(*types.AttributeValueMemberS); ok {
+		found = found[slices.Index(found, start.Value)+1:]
+	}
+	out := &dynamodb.QueryOutput{}
+	for _, pk := range found {
+		if in.Limit != nil && out.ScannedCount == *in.Limit {
+			break
+		}
+		out.ScannedCount++
+		out.LastEvaluatedKey = Item{keyName: t.items[pk][keyName], indexKey: t.items[pk][indexKey], indexSort: t.items[pk][indexSort]}
+		ok, err := matches(t.items[pk], in.FilterExpression, in.ExpressionAttributeNames, in.ExpressionAttributeValues)
+		if err != nil {
+			return nil, err
+		}
+		if ok {
+			out.Items = append(out.Items, t.items[pk])
+		}
+	}
+	if int(out.ScannedCount) == len(found) {
+		out.LastEvaluatedKey = nil
+	}
+	out.Count = int32(len(out.Items))
+	if in.Select == types.SelectCount {
+		out.Items = nil
+	}
+	return out, nil
+}
+
+func matches(it Item, expr *string, names map[string]string, values Item) (bool, error) {
+	if expr == nil {
+		return true, nil
+	}
+	p := parseCondition(*expr)
+	if p.err != nil {
+		return false, p.err
+	}
+	s := &scope{it: it, names: names, values: values}
+	ok := s.holds(p.cond)
+	return ok, s.err
+}
+
+// projected returns the attributes of an item that a projection names: whole ones.
+func projected(it Item, expr *string, names map[string]string) (Item, error) {
+	if expr == nil || it == nil {
+		return it, nil
+	}
+	out := make(Item)
+	s := &scope{names: names}
+	for path := range strings.SplitSeq(*expr, ",") {
+		parts := strings.Split(strings.TrimSpace(path), ".")
+		if len(parts) > 1 {
+			return nil, invalid("this package projects no paths")
+		}
+		if v := it[s.name(parts[0])]; v != nil {
+			out[s.name(parts[0])] = v
+		}
+	}
+	return out, s.err
+}

@@ -1,0 +1,82 @@
+package main
+
+import (
+	"context"
+	"maps"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
+
+	"github.com/samekey/samekey/dynamo"
+	"github.com/samekey/samekey/idem"
+)
+
+// oneItem is a table with one item, whose writes it takes.
+type oneItem struct {
+	dynamo.API
+	item item
+}
+
+func (m *oneItem) PutItem(_ context.Context, in *dynamodb.PutItemInput, _ ...func(*dynamodb.Options)) (*dynamodb.PutItemOutput, error) {
+	m.item = maps.Clone(in.Item)
+	return nil, nil
+}
+
+func (m *oneItem) UpdateItem(_ context.Context, in *dynamodb.UpdateItemInput, _ ...func(*dynamodb.Options)) (*dynamodb.UpdateItemOutput, error) {
+	list, removed, _ := strings.Cut(strings.TrimPrefix(*in.UpdateExpression, "SET "), " REMOVE ")
+	for one := range strings.SplitSeq(list, ", ") {
+		if name, placeholder, ok := strings.Cut(one, " = "); ok {
+			m.item[name] = in.ExpressionAttributeValues[placeholder]
+		}
+	}
+	for name := range strings.SplitSeq(removed, ", ") {
+		delete(m.item, name)
+	}
+	return nil, nil
+}
+
+// A request's allocations don't grow: new and replay on a stub, as on the page.
+//
+//nolint:paralleltest // it counts this process's allocations
+func TestAllocations(t *testing.T) {
+	ctx, cancel := context.WithTimeout(t.Context(), time.Hour)
+	defer cancel()
+	table := new(oneItem)
+	do, err := doOn(ctx, table, 300, false, plain)
+	if err == nil {
+		err = do(0)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	refused := stubAPI{refusal: &types.ConditionalCheckFailedException{Item: table.item}}
+	for _, kind := range []struct {
+		does string
+		most int
+		api  dynamo.API
+		opt  func(*idem.Options)
+	}{
+		{"new", 50, stubAPI{}, plain},
+		{"replay", 20, refused, plain},
+		{"cached", 7, refused, func(o *idem.Options) { o.CacheBytes = 1 << 20 }},
+	} {
+		do, err := doOn(ctx, kind.api, 300, kind.does != "new", kind.opt)
+		if err != nil {
+			t.Fatal(err)
+		}
+		objects, bytes, err := allocated(500, do)
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Logf("%s: %d allocations of %d bytes", kind.does, objects, bytes)
+		if raceDetector {
+			objects-- // a request has one more under the race detector
+		}
+		if objects > kind.most {
+			t.Errorf("%s: %d allocations, want at most %d", kind.does, objects, kind.most)
+		}
+	}
+}
