@@ -2,6 +2,7 @@ package main
 
 import (
 	"bytes"
+	"cmp"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -25,8 +26,30 @@ type module struct {
 	Main               bool
 }
 
-// linked returns the modules that the packages below root link, without their tests.
-func linked(root string) ([]module, error) {
+// ours begins the names of the repository's modules.
+const ours = "github.com/samekey/samekey"
+
+// imported are the folders of the modules that users import or whose programs they run.
+var imported = []string{".", "kms", "otel"}
+
+// linked returns the modules that the packages of the imported modules below root link,
+// without their tests.
+func linked(root string) (modules []module, err error) {
+	for _, dir := range imported {
+		more, err := linkedBy(filepath.Join(root, dir))
+		if err != nil {
+			return nil, err
+		}
+		modules = append(modules, more...)
+	}
+	slices.SortFunc(modules, func(a, b module) int {
+		return cmp.Or(strings.Compare(a.Path, b.Path), strings.Compare(a.Version, b.Version))
+	})
+	return slices.CompactFunc(modules, func(a, b module) bool { return a.Path == b.Path && a.Version == b.Version }), nil
+}
+
+// linkedBy returns those of one module.
+func linkedBy(root string) ([]module, error) {
 	cmd := exec.Command("go", "list", "-deps", "-json=Module", "./...") //nolint:noctx // a tool for developers
 	cmd.Dir, cmd.Stderr = root, os.Stderr
 	raw, err := cmd.Output()
@@ -43,7 +66,7 @@ func linked(root string) ([]module, error) {
 		if err != nil {
 			return nil, err
 		}
-		if m := pkg.Module; m != nil && !m.Main && !strings.HasPrefix(m.Path, "github.com/samekey/samekey") {
+		if m := pkg.Module; m != nil && !m.Main && !strings.HasPrefix(m.Path, ours) {
 			seen[m.Path] = *m
 		}
 	}
@@ -51,7 +74,6 @@ func linked(root string) ([]module, error) {
 	for _, m := range seen {
 		modules = append(modules, m)
 	}
-	slices.SortFunc(modules, func(a, b module) int { return strings.Compare(a.Path, b.Path) })
 	return modules, nil
 }
 

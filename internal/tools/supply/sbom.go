@@ -74,7 +74,7 @@ func billOf(name, path string) (*cdx.BOM, error) {
 	}}
 	needs := []string{"go"}
 	for _, m := range info.Deps {
-		if m.Replace != nil {
+		if m.Replace != nil && !strings.HasPrefix(m.Replace.Path, ".") { // not a folder of this repository
 			m = m.Replace
 		}
 		purl := "pkg:golang/" + m.Path + "@" + m.Version
@@ -114,6 +114,10 @@ func licencesOf(info *debug.BuildInfo) (map[string]string, error) {
 	}
 	licences := make(map[string]string)
 	for _, m := range info.Deps {
+		if strings.HasPrefix(m.Path, ours) {
+			licences[m.Path] = "Apache-2.0" // LICENSE
+			continue
+		}
 		dir, err := cachedDir(cache, m.Path, m.Version)
 		if err != nil {
 			return nil, err

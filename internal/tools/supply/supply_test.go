@@ -7,6 +7,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
@@ -26,6 +27,11 @@ func TestLicences(t *testing.T) {
 	}
 	if len(modules) < 10 {
 		t.Fatalf("%d modules: something is wrong with this test", len(modules))
+	}
+	for _, want := range []string{"github.com/aws/aws-sdk-go-v2/service/kms", "go.opentelemetry.io/otel", "github.com/spf13/cobra"} {
+		if !slices.ContainsFunc(modules, func(m module) bool { return m.Path == want }) {
+			t.Errorf("%s is missing, which a module that users import links", want)
+		}
 	}
 	table, err := licenceTable(modules)
 	if err != nil {
@@ -135,6 +141,18 @@ func TestBillOfMaterials(t *testing.T) {
 	}
 	if err := valid(t, bills[0]); err != nil {
 		t.Error(err)
+	}
+	program := filepath.Join(dir, "samekey-keys")
+	build = exec.CommandContext(t.Context(), "go", "build", "-trimpath", "-buildvcs=false", "-o", program, "./cmd/samekey-keys")
+	build.Dir = root + "/kms"
+	if out, err := build.CombinedOutput(); err != nil {
+		t.Fatalf("%v: %s", err, out)
+	}
+	if err := run([]string{"sbom", "-o", dir, program}, &bytes.Buffer{}); err != nil {
+		t.Fatal(err)
+	}
+	if bill, err := os.ReadFile(program + ".cdx.json"); err != nil || !bytes.Contains(bill, []byte(`"pkg:golang/github.com/samekey/samekey@`)) || bytes.Contains(bill, []byte("golang/..")) {
+		t.Errorf("the bill of a program of a nested module doesn't name the root module (%v)", err)
 	}
 	if err := valid(t, bytes.Replace(bills[0], []byte(`"type": "library"`), []byte(`"type": "potion"`), 1)); err == nil {
 		t.Error("a bill with a component of an unknown type is taken for valid")

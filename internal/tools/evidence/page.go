@@ -1,0 +1,145 @@
+package main
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+)
+
+const (
+	pageFile = "evidence.md"
+	runsFile = "evidence.json"
+
+	begin = "<!-- written by make evidence -->\n"
+	end   = "<!-- end -->\n"
+)
+
+// proof is a run of a claim's command.
+type proof struct {
+	Command string             `json:"command"`
+	Commit  string             `json:"commit"`
+	Date    string             `json:"date"`
+	Figures map[string]float64 `json:"figures"`
+	Table   [][]string         `json:"table,omitempty"` // its head first
+}
+
+// ran returns the run of c: the sum of the parts that have run, with their dates and
+// commits, and how many of them have not.
+func (c claim) ran(runs map[string]proof) (sum proof, missing int) {
+	var when []string
+	sum.Figures = make(map[string]float64)
+	for _, part := range c.runs() {
+		r, ok := runs[part.name]
+		if !ok {
+			missing++
+			continue
+		}
+		for name, n := range r.Figures {
+			sum.Figures[name] += n
+		}
+		sum.Table = added(sum.Table, r.Table)
+		if at := r.Date + ", " + r.Commit; !slices.Contains(when, at) {
+			when = append(when, at)
+		}
+	}
+	sum.Command, sum.Date = c.command, strings.Join(when, "; ")
+	return sum, missing
+}
+
+// added adds the numbers of two tables whose rows begin with their names.
+func added(a, b [][]string) [][]string {
+	if a == nil {
+		return b
+	}
+	a = slices.Clone(a)
+	for _, row := range b[1:] {
+		at := slices.IndexFunc(a, func(have []string) bool { return have[0] == row[0] })
+		if at < 0 {
+			a = append(a, row)
+			continue
+		}
+		have := slices.Clone(a[at])
+		for i := 1; i < len(row); i++ {
+			n, _ := strconv.Atoi(have[i])
+			more, _ := strconv.Atoi(row[i])
+			have[i] = strconv.Itoa(n + more)
+		}
+		a[at] = have
+	}
+	slices.SortFunc(a[1:], func(x, y []string) int { return strings.Compare(x[0], y[0]) })
+	return a
+}
+
+// load reads the last run of each claim.
+func load(docs string) (map[string]proof, error) {
+	runs := make(map[string]proof)
+	b, err := os.ReadFile(filepath.Join(docs, runsFile))
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+		return runs, nil
+	case err != nil:
+		return nil, err
+	}
+	return runs, json.Unmarshal(b, &runs)
+}
+
+// save writes the runs, and the page's table from them.
+func save(docs string, runs map[string]proof) error {
+	b, err := json.MarshalIndent(runs, "", "\t")
+	if err != nil {
+		return err
+	}
+	if err := os.WriteFile(filepath.Join(docs, runsFile), append(b, '\n'), 0o644); err != nil { //nolint:gosec // a page for everybody
+		return err
+	}
+	page, err := os.ReadFile(filepath.Join(docs, pageFile))
+	if err != nil {
+		return err
+	}
+	text, err := filled(string(page), runs)
+	if err != nil {
+		return err
+	}
+	return os.WriteFile(filepath.Join(docs, pageFile), []byte(text), 0o644) //nolint:gosec // as above
+}
+
+// filled returns the page with the table of runs.
+func filled(page string, runs map[string]proof) (string, error) {
+	head, rest, ok := strings.Cut(page, begin)
+	_, tail, ok2 := strings.Cut(rest, end)
+	if !ok || !ok2 {
+		return "", fmt.Errorf("%s has no place for the table", pageFile)
+	}
+	var b strings.Builder
+	b.WriteString("\n| claim | how it was tried to break it | figures | command | date, commit |\n| --- | --- | --- | --- | --- |\n")
+	var tables strings.Builder
+	for _, c := range claims {
+		r, missing := c.ran(runs)
+		of := len(c.runs())
+		if missing == of {
+			continue
+		}
+		figures := c.show(r.Figures)
+		if missing > 0 {
+			figures += fmt.Sprintf(" (%d of %d parts have run)", of-missing, of)
+		}
+		fmt.Fprintf(&b, "| %s | %s | %s | `%s` | %s |\n", c.claim, c.evidence, figures, r.Command, r.Date)
+		for i, row := range r.Table {
+			if i == 0 {
+				fmt.Fprintf(&tables, "\n%s\n\n", c.table)
+			}
+			fmt.Fprintf(&tables, "| %s |\n", strings.Join(row, " | "))
+			if i == 0 {
+				fmt.Fprintf(&tables, "|%s\n", strings.Repeat(" --- |", len(row)))
+			}
+		}
+	}
+	b.WriteString(tables.String())
+	return head + begin + b.String() + "\n" + end + tail, nil
+}
