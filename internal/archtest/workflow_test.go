@@ -1,7 +1,10 @@
 package archtest
 
 import (
+	"errors"
 	"os"
+	"os/exec"
+	"path/filepath"
 	"regexp"
 	"strings"
 	"testing"
@@ -75,4 +78,64 @@ func workflowProblems(t *testing.T, text string) (problems []string) {
 		problems = append(problems, "it doesn't run .ci/run once")
 	}
 	return problems
+}
+
+// CI takes the README's two commands from the README, to the letter, and runs them.
+func TestReadmesCommandsAreRun(t *testing.T) {
+	t.Parallel()
+	for file, line := range map[string]string{
+		".ci/run":    ".ci/readme\n",
+		".ci/readme": "internal/tools/readme.sh \"Two commands\" | while read -r command; do\n\tprintf '$ %s\\n' \"$command\"\n\tbash -c \"$command\" </dev/null\ndone\n",
+	} {
+		raw, err := os.ReadFile(filepath.Join(root, file))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if !strings.Contains("\n"+string(raw), "\n"+line) {
+			t.Errorf("%s doesn't have the lines %q", file, line)
+		}
+	}
+	script, err := os.ReadFile(filepath.Join(root, "internal", "tools", "readme.sh"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	readme, err := os.ReadFile(filepath.Join(root, "README.md"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, section, _ := strings.Cut(string(readme), "## Two commands\n")
+	_, block, _ := strings.Cut(section, "```")
+	_, block, _ = strings.Cut(block, "\n")
+	block, _, _ = strings.Cut(block, "```")
+	var want strings.Builder
+	for line := range strings.Lines(block) {
+		command, _, _ := strings.Cut(line, " #")
+		if command = strings.TrimSpace(command); command != "" {
+			want.WriteString(command + "\n")
+		}
+	}
+	if strings.Count(want.String(), "\n") != 2 {
+		t.Errorf("the README's commands are %q, want two", want.String())
+	}
+	for name, tc := range map[string]struct{ readme, want string }{
+		"the README":       {string(readme), want.String()},
+		"comments":         {"## Two commands\n\n```sh\nmake demo   # a story\n\nmake test\n```\n```\nrm -rf x\n```\n", "make demo\nmake test\n"},
+		"another section":  {"## One\n```\nmake one\n```\n## Two commands\n```\nmake two\n```\n## Three\n```\nmake three\n```\n", "make two\n"},
+		"no such section":  {"## One\n```\nmake one\n```\n", ""},
+		"an empty section": {"## Two commands\n\ntext\n\n## Three\n```\nmake three\n```\n", ""},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			dir := t.TempDir()
+			file := filepath.Join(dir, "internal", "tools", "readme.sh")
+			err := errors.Join(os.MkdirAll(filepath.Dir(file), 0o700), os.WriteFile(file, script, 0o600), os.WriteFile(filepath.Join(dir, "README.md"), []byte(tc.readme), 0o600))
+			if err != nil {
+				t.Fatal(err)
+			}
+			out, err := exec.CommandContext(t.Context(), "bash", file, "Two commands").Output()
+			if string(out) != tc.want || (err == nil) != (tc.want != "") {
+				t.Errorf("%q, %v; want %q", out, err, tc.want)
+			}
+		})
+	}
 }

@@ -86,7 +86,7 @@ func newStore(t *testing.T) (*dynamo.Store, *dynamotest.Transport) {
 	return store, tr
 }
 
-func newTable(t *testing.T) (*dynamo.Store, *dynamodb.Client, *dynamotest.Transport) {
+func newTable(t *testing.T, optFns ...func(*dynamo.Options)) (*dynamo.Store, *dynamodb.Client, *dynamotest.Transport) {
 	t.Helper()
 	db := dynamotest.Start(t)
 	table := "t-" + rand.Text()
@@ -102,7 +102,7 @@ func newTable(t *testing.T) (*dynamo.Store, *dynamodb.Client, *dynamotest.Transp
 	client := db.Client(dynamo.Tune, func(o *dynamodb.Options) {
 		o.HTTPClient = &http.Client{Transport: tr, Timeout: 10 * time.Minute}
 	})
-	store, err := dynamo.New(client, table)
+	store, err := dynamo.New(client, table, optFns...)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -66,6 +66,30 @@ func TestDefaultsAreSafe(t *testing.T) {
 	}
 }
 
+// Only a stack with keys of KMS allows their use, for data keys of its own table: the
+// functions may make and open them, and the worker only open them.
+func TestKeysAreForThisTable(t *testing.T) {
+	t.Parallel()
+	all := Nested()
+	_, function, _ := strings.Cut(all, "\n  FunctionPolicy:\n")
+	function, _, _ = strings.Cut(function, "\n  Worker:\n")
+	_, worker, _ := strings.Cut(all, "\n  KeysPolicy:\n")
+	worker, _, _ = strings.Cut(worker, "\n  ScheduleRole:\n")
+	for name, text := range map[string]string{"FunctionPolicy": function, "KeysPolicy": worker} {
+		for _, line := range []string{"kms:Decrypt\n", "Resource: !Ref KmsKeyArns\n", "kms:EncryptionContext:table: !Ref Table\n"} {
+			if strings.Count(text, line) != 1 {
+				t.Errorf("%s has not one %q:\n%s", name, line, text)
+			}
+		}
+	}
+	if !strings.Contains(function, "- !If\n            - HasKeys\n            - Sid: Keys\n") || !strings.Contains(worker, "    Condition: HasKeys\n") {
+		t.Error("a stack without keys has a policy for them")
+	}
+	if strings.Count(all, "kms:Decrypt") != 2 || strings.Count(all, "kms:Gen") != 1 || !strings.Contains(function, "kms:GenerateDataKey\n") {
+		t.Error("others than the functions and the worker may use the keys")
+	}
+}
+
 // The stack for other tools is the same but for the worker's program.
 func TestStandaloneDiffersInTheProgramOnly(t *testing.T) {
 	t.Parallel()

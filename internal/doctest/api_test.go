@@ -23,6 +23,7 @@ import (
 	"github.com/samekey/samekey/idem"
 	"github.com/samekey/samekey/idem/client"
 	"github.com/samekey/samekey/idem/jobs"
+	"github.com/samekey/samekey/idem/quota"
 	"github.com/samekey/samekey/idem/webhook"
 	"github.com/samekey/samekey/lambda/completer"
 	"github.com/samekey/samekey/lambda/metrics"
@@ -230,6 +231,7 @@ func TestDefaultsAreTrue(t *testing.T) {
 		t.Fatal(err)
 	}
 	actual["seal.Options"] = within[seal.Options](t, seal.New(provider))
+	actual["quota.Options"] = captured(func(fn func(*quota.Options)) { quota.New(quota.Limits{}, fn) })
 	actual["metrics.Options"] = within[metrics.Options](t, metrics.New(io.Discard, "app"))
 	actual["stream.SweepOptions"] = within[stream.SweepOptions](t, stream.NewSweep(scanAPI{}, store))
 

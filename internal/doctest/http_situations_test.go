@@ -21,6 +21,15 @@ const year = 365 * 24 * time.Hour
 
 func accept(o *idem.Options) { o.InFlight, o.StatusURL = idem.InFlightAccept, "/operations/" }
 
+// used is a quota that has no place left.
+func used(o *idem.Options) { o.Quota = usedUp{} }
+
+type usedUp struct{}
+
+func (usedUp) Begin(context.Context, idem.QuotaRequest) (func(idem.QuotaUse), time.Duration, error) {
+	return nil, time.Minute, nil
+}
+
 // bearer is a caller whom nobody has verified.
 func bearer(token string) func(*idem.Request) {
 	return func(r *idem.Request) { r.Scope, r.Header["Authorization"] = "", []string{"Bearer " + token} }
@@ -81,6 +90,12 @@ var situations = []situation{
 		ctx, cancel := context.WithTimeout(s.t.Context(), idem.DefaultReserve-time.Millisecond)
 		defer cancel()
 		return s.postFor(ctx, created)
+	}},
+	{name: "the caller's quota is used up", opt: used, act: func(s *stage) outcome { return s.post(created) }},
+	{name: "the same, with a known key", act: func(s *stage) outcome {
+		s.post(created)
+		s.with(used)
+		return s.post(created)
 	}},
 	{name: "the table can't be reached", act: func(s *stage) outcome {
 		s.store.down = store.ErrUnknown

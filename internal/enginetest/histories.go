@@ -32,7 +32,7 @@ func histories(s suite) {
 
 	s.run("concurrent clients are told one story though the store fails too", func(t *testing.T, e *env) {
 		e.store.Reset(trouble())
-		w := workload{clients: 16, requests: 60, handlersFail: true, leasesEnd: true}
+		w := workload{clients: 16, requests: 60, handlersFail: true, storeFails: true, leasesEnd: true}
 		w.run(t, e, idem.ErrInFlight, idem.ErrMismatch, idem.ErrLeaseLost, errHandler, idem.ErrUnavailable, idem.ErrNotKept)
 	})
 }
@@ -42,6 +42,7 @@ type workload struct {
 	clients, requests int
 
 	handlersFail bool // some
+	storeFails   bool // answers of the store are lost
 	leasesEnd    bool // from time to time, and some handlers sleep through it
 }
 
@@ -49,7 +50,7 @@ type workload struct {
 func (w workload) run(t *testing.T, e *env, fine ...error) {
 	t.Helper()
 	var (
-		history Recorder
+		history = Recorder{Lossy: w.storeFails}
 		ends    = newLeaseEnds()
 		runs    atomic.Int64
 		asleep  = make(chan struct{}, w.clients/2) // the others go on

@@ -23,7 +23,8 @@ const (
 	notKept      kind = "not kept"      // refused
 	leasesOver   kind = "leases are over"
 
-	maybeReleased kind = "maybe released" // by an attempt that was overtaken in the end
+	tookUnseen    kind = "may have held the key" // by an attempt that was told of another
+	maybeReleased kind = "maybe released"        // by an attempt that was overtaken in the end
 )
 
 // event is the input of the model. It holds the outcome too.
@@ -91,7 +92,7 @@ func step(s keyState, ev event) []keyState {
 	switch ev.kind {
 	case began:
 		return opened(s, ev)
-	case beginUnknown:
+	case beginUnknown, tookUnseen:
 		return append([]keyState{s}, opened(s, ev)...)
 	case stored:
 		return possible(mine, finish(s, ev, true), finish(s, ev, false))

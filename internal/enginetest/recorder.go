@@ -26,6 +26,10 @@ import (
 // share a namespace and have the default fingerprint; no key may expire while
 // it is used.
 type Recorder struct {
+	// Lossy says that answers of the store may be lost: an attempt may take a key
+	// without learning of it, until it is told of the attempt that took over from it.
+	Lossy bool
+
 	mu      sync.Mutex
 	time    int64 // counts events: an order is all the check needs
 	attempt int
@@ -97,7 +101,7 @@ func (r *Recorder) Check(t testing.TB) {
 	defer r.mu.Unlock()
 	model := keyModel()
 	for key, history := range r.history {
-		history = slices.Concat(r.late(history), r.ticks)
+		history = slices.Concat(r.unseen(r.late(history)), r.ticks)
 		switch porcupine.CheckOperationsTimeout(model, history, time.Minute) {
 		case porcupine.Ok:
 		case porcupine.Illegal:
@@ -117,6 +121,23 @@ func (r *Recorder) late(history []porcupine.Operation) []porcupine.Operation {
 		ev, _ := op.Input.(event)
 		ev.late = slices.ContainsFunc(r.ticks, func(tick porcupine.Operation) bool { return op.Call < tick.Call && tick.Call < op.Return })
 		history[i].Input = ev
+	}
+	return history
+}
+
+// unseen returns a history in which attempts that were told of another may have held
+// the key before, if answers may be lost: the lease that they didn't know of is over.
+func (r *Recorder) unseen(history []porcupine.Operation) []porcupine.Operation {
+	if !r.Lossy {
+		return history
+	}
+	for _, op := range history {
+		ev, _ := op.Input.(event)
+		told := ev.kind == inFlight || ev.kind == replayed || ev.kind == notKept
+		if told && ev.late && !ev.overtaken { // the handler of an overtaken attempt has run
+			op.Input = ev.of(tookUnseen)
+			history = append(history, op)
+		}
 	}
 	return history
 }

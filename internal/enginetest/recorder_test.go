@@ -2,13 +2,16 @@ package enginetest
 
 import (
 	"context"
+	"errors"
 	"fmt"
+	"net/http"
 	"slices"
 	"strings"
 	"testing"
 
 	"github.com/samekey/samekey/idem"
 	"github.com/samekey/samekey/idem/idemtest"
+	"github.com/samekey/samekey/idem/store"
 	"github.com/samekey/samekey/internal/storetest"
 )
 
@@ -216,6 +219,67 @@ func TestRecorderKnowsLateClaims(t *testing.T) {
 			r.Check(got)
 			if legal := got.failed == ""; legal != tt.legal {
 				t.Errorf("legal is %t, want %t\n%s", legal, tt.legal, got.failed)
+			}
+		})
+	}
+}
+
+// An attempt takes an abandoned key, and the answer is lost. The attempt that it took the
+// key from is refused. Then the leases end, a third takes over, and only then does the
+// second hear of its own write: it is told of the third. Nothing ran twice.
+func TestRecorderKnowsUnseenTakeOvers(t *testing.T) {
+	for name, lossy := range map[string]bool{"answers may be lost": true, "no answer is lost": false} {
+		t.Run(name, func(t *testing.T) {
+			r := Recorder{Lossy: lossy}
+			ctx, clock, mem := storetest.Limited(t), idemtest.NewClock(), new(idem.MemoryStore)
+			// begin starts an attempt, and returns when its handler runs. finish lets the handler return.
+			begin := func(plan idemtest.Plan, runs bool) (finish func() error) {
+				engine := idem.New(idemtest.Faulty(mem, plan), func(o *idem.Options) { o.Now = clock.Now })
+				entered, free, end := make(chan struct{}), make(chan struct{}), make(chan error, 1)
+				go func() {
+					_, err := r.Do(ctx, engine, order("k", "1"), func(context.Context) (idem.Response, error) {
+						close(entered)
+						<-free
+						return idem.Response{Status: http.StatusCreated}, nil
+					})
+					end <- err
+				}()
+				if runs {
+					<-entered
+				}
+				return func() error { close(free); return <-end }
+			}
+			refused := func(err error) {
+				if !errors.Is(err, idem.ErrInFlight) {
+					t.Errorf("%v, want %v", err, idem.ErrInFlight)
+				}
+			}
+			endLeases := func() { r.EndLeases(func() { clock.Advance(storetest.LeaseOver) }) }
+
+			finishFirst := begin(nil, true)
+			endLeases()
+			var finishThird func() error
+			lost := false
+			finishSecond := begin(func(_ context.Context, c idemtest.Call) idemtest.Fault {
+				switch {
+				case lost && finishThird == nil:
+					refused(finishFirst())
+					endLeases()
+					finishThird = begin(nil, true)
+				case c.Verb == idemtest.Commit && !lost:
+					lost = true
+					return idemtest.Fault{Err: store.ErrUnknown, Applied: true}
+				}
+				return idemtest.Fault{}
+			}, false)
+			refused(finishSecond())
+			if err := finishThird(); err != nil {
+				t.Error(err)
+			}
+			got := &verdict{TB: t}
+			r.Check(got)
+			if legal := got.failed == ""; legal != lossy {
+				t.Errorf("legal is %t, want %t\n%s", legal, lossy, got.failed)
 			}
 		})
 	}

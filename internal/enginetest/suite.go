@@ -21,6 +21,7 @@ func TestStore(t *testing.T, open func(t testing.TB) store.Store) { //nolint:tpa
 		{"engine fingerprint", engineFingerprint},
 		{"engine in flight", engineInFlight},
 		{"engine policy", enginePolicy},
+		{"engine quota", engineQuota},
 		{"engine expiry", engineExpiry},
 		{"engine failure", engineFailure},
 		{"engine store failure", engineStoreFailure},

@@ -32,7 +32,7 @@ func next(r *store.Record, o Options) (summary string, all []Next) {
 			Next{When: utc(r.Expires), Who: "time", What: "the key is free: a request with it runs anew"})
 	}
 	until := state.Lifetime(r)
-	all = append(all, Next{Who: "client", What: fmt.Sprintf("a retry is answered %d from the record", r.Response.Status)})
+	all = append(all, Next{Who: "client", What: fmt.Sprintf("a retry is answered %s from the record", status(r))})
 	if r.Until.IsZero() {
 		all = append(all, Next{When: utc(until), Who: "time", What: "the record expires: a request with its key runs anew"})
 	} else {
@@ -40,7 +40,7 @@ func next(r *store.Record, o Options) (summary string, all []Next) {
 			Next{When: utc(until), Who: "time", What: "the answer expires: a retry is told so"},
 			Next{When: utc(r.Expires), Who: "time", What: "the key is free: a request with it runs anew"})
 	}
-	return fmt.Sprintf("Done: retries are answered %d until %s.", r.Response.Status, stamp(until)), all
+	return fmt.Sprintf("Done: retries are answered %s until %s.", status(r), stamp(until)), all
 }
 
 func free(r *store.Record) (string, []Next) {
@@ -138,7 +138,7 @@ func leftOpen(r *store.Record, o Options) []Next {
 
 func kept(r *store.Record) (string, []Next) {
 	all := slices.Concat(
-		[]Next{{Who: "client", What: fmt.Sprintf("a retry is answered %d from the record", r.Response.Status)}},
+		[]Next{{Who: "client", What: fmt.Sprintf("a retry is answered %s from the record", status(r))}},
 		jobsNext(r),
 		[]Next{{When: utc(r.Until.Add(r.Tombstone)), Who: "time", What: "the record expires, if its last job is delivered by then; else with the delivery"}},
 	)
@@ -148,10 +148,10 @@ func kept(r *store.Record) (string, []Next) {
 			parked++
 		}
 	}
-	summary := fmt.Sprintf("Done: retries are answered %d. %s not delivered", r.Response.Status, count(len(r.Jobs), "job is", "jobs are"))
+	summary := fmt.Sprintf("Done: retries are answered %s. %s not delivered", status(r), count(len(r.Jobs), "job is", "jobs are"))
 	switch {
 	case len(r.Jobs) == 0:
-		summary = fmt.Sprintf("Done: retries are answered %d. Its jobs are delivered, and the next sweep lets the record go", r.Response.Status)
+		summary = fmt.Sprintf("Done: retries are answered %s. Its jobs are delivered, and the next sweep lets the record go", status(r))
 	case parked > 0:
 		summary += fmt.Sprintf(", %d parked for people", parked)
 	}
@@ -194,4 +194,12 @@ func orNothing(s string) string {
 		return "the record has no reason"
 	}
 	return strings.TrimSuffix(s, ".")
+}
+
+// status is that of the stored answer, in words if the answer is sealed.
+func status(r *store.Record) string {
+	if r.Response.Status == 0 {
+		return "with the sealed answer"
+	}
+	return strconv.Itoa(r.Response.Status)
 }

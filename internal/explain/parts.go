@@ -27,7 +27,7 @@ func phases(r *store.Record, data bool) []Phase {
 			}
 		}
 		before, known = p.At, p.At > 0
-		if data && json.Valid(p.Result) {
+		if data && len(p.Result) > 0 && json.Valid(p.Result) {
 			all[i].Result = p.Result
 		}
 	}
@@ -77,7 +77,7 @@ func byPeople(r *store.Record) bool {
 	return slices.ContainsFunc(r.Settled, func(d store.Decision) bool { return strings.HasPrefix(d.What, "answer ") })
 }
 
-func answer(r *store.Record, data bool) *Answer {
+func answer(r *store.Record, o Options) *Answer {
 	if r.Response == nil {
 		return nil
 	}
@@ -89,18 +89,21 @@ func answer(r *store.Record, data bool) *Answer {
 		}
 	}
 	a.Settled = byPeople(r)
-	if data {
+	if r.Response.Status == 0 {
+		a.Stored = "sealed"
+	}
+	if o.Data && o.Sealed == "" {
 		a.Header, a.Body = r.Response.Header, string(r.Response.Body)
 	}
 	return a
 }
 
-func request(r *store.Record, data bool) *Request {
+func request(r *store.Record, o Options) *Request {
 	in := r.Input
 	switch {
 	case in == nil:
 		return nil
-	case !data:
+	case !o.Data, o.Sealed != "":
 		return &Request{Method: in.Method}
 	}
 	return &Request{in.Method, in.Path, in.Query, in.Header, string(in.Body)}

@@ -21,6 +21,10 @@ type Options struct {
 	// They may be personal.
 	Data bool
 
+	// Sealed says why the contents of the record could not be opened; "" if they were,
+	// or are not sealed. A record has none of them then.
+	Sealed string
+
 	// Grace and Retention are those of the completer and the application. Default:
 	// jobs.DefaultGrace and idem.DefaultRetention.
 	Grace, Retention time.Duration
@@ -42,6 +46,7 @@ type Story struct {
 	State   string    `json:"state"`
 	Summary string    `json:"summary"` // one sentence
 	Claimed time.Time `json:"claimed"`
+	Sealed  string    `json:"sealed,omitempty"`  // why scope, request, results, args and answer are missing
 	Blocked bool      `json:"blocked,omitempty"` // its program refuses to go on
 	Lease   time.Time `json:"lease,omitzero"`    // end of the lease
 	Expires time.Time `json:"expires,omitzero"`  // end of the record; without it, the record is kept
@@ -98,10 +103,10 @@ type Job struct {
 
 // Answer is the stored answer.
 type Answer struct {
-	Status  int         `json:"status"`
+	Status  int         `json:"status"`         // 0: sealed
 	Until   time.Time   `json:"until,omitzero"` // end of its replay; zero while jobs are waiting
 	Bytes   int         `json:"bytes"`
-	Stored  string      `json:"stored"` // in the record, in other items, status only
+	Stored  string      `json:"stored"` // in the record, in other items, status only, sealed
 	Header  http.Header `json:"header,omitempty"`
 	Body    string      `json:"body,omitempty"`
 	Settled bool        `json:"by_operator,omitempty"`
@@ -138,7 +143,7 @@ func Of(r *store.Record, o Options) *Story {
 	o.Grace, o.Retention = cmp.Or(o.Grace, jobs.DefaultGrace), cmp.Or(o.Retention, idem.DefaultRetention)
 	s := &Story{
 		Record: r.PK, Short: redact.Record(r.PK), Operation: r.ID, Route: r.Route, Scope: r.Scope,
-		Function: r.Handler.Function, Handler: r.Handler.Name, Tenant: r.Tenant,
+		Function: r.Handler.Function, Handler: r.Handler.Name, Tenant: r.Tenant, Sealed: o.Sealed,
 		State: state.Word(r, o.Now), Claimed: utc(r.Created), Blocked: r.Blocked, Lease: utc(r.Lease), Expires: utc(r.Expires), Error: r.LastErr,
 		Version: r.Ver, Owner: r.Owner, Cost: costOf(r),
 	}
@@ -146,8 +151,8 @@ func Of(r *store.Record, o Options) *Story {
 	s.Phases = phases(r, o.Data)
 	s.Calls, s.CallsNote = calls(r)
 	s.Jobs = jobsOf(r, o.Data)
-	s.Answer = answer(r, o.Data)
-	s.Request = request(r, o.Data)
+	s.Answer = answer(r, o)
+	s.Request = request(r, o)
 	s.Decisions = []Decision{}
 	for _, d := range r.Settled {
 		s.Decisions = append(s.Decisions, Decision{By: d.By, At: utc(d.At), What: d.What, From: d.From, To: d.To})

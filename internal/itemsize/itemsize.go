@@ -1,10 +1,14 @@
 // Package itemsize counts the bytes of items of DynamoDB.
 package itemsize
 
-import "github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
+import (
+	"strings"
+
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
+)
 
 // Of returns the size of an item by DynamoDB's rule, in bytes: names and values
-// in UTF-8, about a byte for two digits, 3 for a list or map and 1 for each entry.
+// in UTF-8, about a byte for two significant digits of a number and one more, 3 for a list or map and 1 for each entry.
 func Of(it map[string]types.AttributeValue) int {
 	n := 0
 	for name, v := range it {
@@ -18,7 +22,7 @@ func value(v types.AttributeValue) int {
 	case *types.AttributeValueMemberS:
 		return len(v.Value)
 	case *types.AttributeValueMemberN:
-		return (len(v.Value)+1)/2 + 1
+		return number(v.Value)
 	case *types.AttributeValueMemberB:
 		return len(v.Value)
 	case *types.AttributeValueMemberL:
@@ -38,7 +42,7 @@ func value(v types.AttributeValue) int {
 	case *types.AttributeValueMemberNS:
 		n := 0
 		for _, s := range v.Value {
-			n += (len(s)+1)/2 + 1
+			n += number(s)
 		}
 		return n
 	case *types.AttributeValueMemberBS:
@@ -51,3 +55,5 @@ func value(v types.AttributeValue) int {
 		return 1
 	}
 }
+
+func number(s string) int { return (len(strings.Trim(s, "-0."))+1)/2 + 1 }

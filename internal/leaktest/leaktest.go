@@ -16,6 +16,14 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 )
 
+// Planted secrets: tests put them into requests, results and answers, and then look for
+// them everywhere else.
+const (
+	Card  = "4242424242424242"
+	Mail  = "planted.jane@example.com"
+	Token = "tok_planted_91ab55d0"
+)
+
 // Texts returns every name, string and binary of items, and all binaries together: a
 // body in several items may have a secret at a seam.
 func Texts(items []map[string]types.AttributeValue) [][]byte {

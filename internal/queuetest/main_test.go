@@ -28,7 +28,7 @@ func TestMain(m *testing.M) {
 	case "orders":
 		orders()
 	default:
-		os.Exit(dynamotest.Main(m))
+		os.Exit(dynamotest.MainSeparate(m))
 	}
 }
 

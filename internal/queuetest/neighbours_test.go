@@ -116,8 +116,8 @@ func makeQueue(t *testing.T, db *dynamotest.DB, c *sqs.Client, name, function st
 		Env: append([]string{
 			asFunction + "=" + function, localtest.StretchVariable(), "EFFECTS=" + q.effects, "IDEM_TABLE=" + table,
 			"QUEUE_URL=" + q.url, "QUEUE_ARN=" + queueARN(name), "AWS_ENDPOINT_URL_SQS=" + q.url[:strings.LastIndex(q.url, "/"+ids.AccountID)],
-			"AWS_ENDPOINT_URL_DYNAMODB=" + db.Endpoint, "AWS_ACCESS_KEY_ID=test", "AWS_SECRET_ACCESS_KEY=test",
-		}, env...),
+			"AWS_ENDPOINT_URL_DYNAMODB=" + db.Endpoint,
+		}, append(db.Env(), env...)...),
 	})
 	if err != nil {
 		t.Fatal(err)

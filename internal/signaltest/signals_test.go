@@ -3,6 +3,7 @@ package signaltest_test
 import (
 	"bytes"
 	"encoding/json"
+	"maps"
 	"slices"
 	"strings"
 	"testing"
@@ -10,12 +11,13 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/samekey/samekey/internal/emf"
+	"github.com/samekey/samekey/internal/leaktest"
 	"github.com/samekey/samekey/lambda/metrics"
 )
 
 // Every metric of the list is emitted on a real path, and no other; every line is in
-// CloudWatch's format; and neither metrics nor logs have a key, a body, an answer, a
-// query, a header, a result or the arguments of a job.
+// CloudWatch's format; and neither metrics nor logs nor tickets have a key, a body, an
+// answer, a query, a header, a result or the arguments of a job, in any form.
 func TestSignalsOfEverythingThatHappens(t *testing.T) {
 	t.Parallel()
 	s := begin(t)
@@ -50,11 +52,9 @@ func TestSignalsOfEverythingThatHappens(t *testing.T) {
 	if diff := cmp.Diff(want, slices.Compact(got)); diff != "" {
 		t.Errorf("metrics (-listed +emitted):\n%s", diff)
 	}
-	for what, secret := range secrets {
-		for name, log := range map[string][]byte{"metrics": log, "logs": s.log.bytes()} {
-			if i := bytes.Index(log, []byte(secret)); i >= 0 {
-				t.Errorf("the %s is in the %s: …%s…", what, name, log[max(i-200, 0):min(i+200, len(log))])
-			}
+	for name, texts := range map[string][][]byte{"metrics": {log}, "logs": {s.log.bytes()}, "tickets": s.queue.all} {
+		if found := leaktest.Find(texts, slices.Collect(maps.Values(secrets))...); len(texts) == 0 || len(found) != 0 {
+			t.Errorf("%d texts of the %s have %q", len(texts), name, found)
 		}
 	}
 	if len(s.own) == 0 {
@@ -91,7 +91,7 @@ func (s *story) everyRequestHasOneLine(log []byte) {
 			s.Errorf("a request with phases: %+v", l)
 		}
 	}
-	for _, events := range []string{"Replayed", "Mismatch", "InFlight", "Refused", "TakenOver Finished", "Claimed LeaseLost Replayed", "Claimed Stuck", "Claimed Failed Unstored"} {
+	for _, events := range []string{"Replayed", "Mismatch", "InFlight", "Limited", "Refused", "TakenOver Finished", "Claimed LeaseLost Replayed", "Claimed Stuck", "Claimed Failed Unstored"} {
 		if byEvents[events] != 1 {
 			s.Errorf("%d requests with the events %q, want one; all: %v", byEvents[events], events, byEvents)
 		}

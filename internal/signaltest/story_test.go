@@ -31,7 +31,10 @@ import (
 	"github.com/samekey/samekey/idem"
 	"github.com/samekey/samekey/idem/idemtest"
 	"github.com/samekey/samekey/idem/jobs"
+	"github.com/samekey/samekey/idem/quota"
 	"github.com/samekey/samekey/idem/store"
+	"github.com/samekey/samekey/internal/leaktest"
+	"github.com/samekey/samekey/internal/streamimage"
 	"github.com/samekey/samekey/lambda"
 	"github.com/samekey/samekey/lambda/completer"
 	"github.com/samekey/samekey/lambda/metrics"
@@ -40,7 +43,7 @@ import (
 
 // secrets are planted wherever a caller or a handler may have them.
 var secrets = map[string]string{
-	"key": "SECRETKEY", "body": "SECRETBODY", "answer": "SECRETANSWER", "query": "SECRETQUERY", "header": "SECRETHEADER", "job": "SECRETJOB",
+	"key": "SECRETKEY", "body": leaktest.Card, "answer": "SECRETANSWER", "query": leaktest.Token, "header": "SECRETHEADER", "job": leaktest.Mail,
 	"result": "SECRETRESULT",
 }
 
@@ -206,6 +209,12 @@ func (s *story) requests() {
 	s.is("mismatch", s.post(plain, key, "other", created), 422)
 	s.is("no key", s.post(plain, "", "", created), 400)
 
+	limited := s.engine(func(o *idem.Options) {
+		o.Quota = quota.New(quota.Limits{PerMinute: 1}, func(o *quota.Options) { o.Now = s.clock.Now })
+	})
+	s.is("below the quota", s.post(limited, s.newKey(), "", created), 201)
+	s.is("over the quota", s.post(limited, s.newKey(), "", created), 429)
+
 	key = s.newKey() // overtaken while it runs
 	s.is("overtaken", s.post(plain, key, "", func(ctx context.Context) (idem.Response, error) {
 		s.is("in flight", s.post(plain, key, "", created), 409)
@@ -325,43 +334,8 @@ func (s *story) change(name string, old, now map[string]types.AttributeValue) ev
 	r := events.DynamoDBEventRecord{EventName: name, EventSource: "aws:dynamodb"}
 	r.Change.SequenceNumber = fmt.Sprint(s.keys)
 	r.Change.ApproximateCreationDateTime = events.SecondsEpochTime{Time: s.clock.Now()}
-	r.Change.OldImage, r.Change.NewImage = s.image(old), s.image(now)
+	r.Change.OldImage, r.Change.NewImage = streamimage.Of(old), streamimage.Of(now)
 	return r
-}
-
-func (s *story) image(it map[string]types.AttributeValue) map[string]events.DynamoDBAttributeValue {
-	if it == nil {
-		return nil
-	}
-	out := make(map[string]events.DynamoDBAttributeValue, len(it))
-	for name, v := range it {
-		out[name] = s.value(v)
-	}
-	return out
-}
-
-func (s *story) value(v types.AttributeValue) events.DynamoDBAttributeValue {
-	switch v := v.(type) {
-	case *types.AttributeValueMemberS:
-		return events.NewStringAttribute(v.Value)
-	case *types.AttributeValueMemberN:
-		return events.NewNumberAttribute(v.Value)
-	case *types.AttributeValueMemberB:
-		return events.NewBinaryAttribute(v.Value)
-	case *types.AttributeValueMemberBOOL:
-		return events.NewBooleanAttribute(v.Value)
-	case *types.AttributeValueMemberM:
-		return events.NewMapAttribute(s.image(v.Value))
-	case *types.AttributeValueMemberL:
-		list := make([]events.DynamoDBAttributeValue, 0, len(v.Value))
-		for _, e := range v.Value {
-			list = append(list, s.value(e))
-		}
-		return events.NewListAttribute(list)
-	default:
-		s.Fatalf("an attribute of type %T", v)
-		return events.DynamoDBAttributeValue{}
-	}
 }
 
 // troubled is a table some of whose calls fail.
@@ -413,6 +387,7 @@ func (a *troubled) UpdateItem(ctx context.Context, in *dynamodb.UpdateItemInput,
 type tickets struct {
 	mu     sync.Mutex
 	bodies []string
+	all    [][]byte // also those that were taken
 }
 
 func (q *tickets) SendMessageBatch(_ context.Context, in *sqs.SendMessageBatchInput, _ ...func(*sqs.Options)) (*sqs.SendMessageBatchOutput, error) {
@@ -420,7 +395,7 @@ func (q *tickets) SendMessageBatch(_ context.Context, in *sqs.SendMessageBatchIn
 	defer q.mu.Unlock()
 	out := new(sqs.SendMessageBatchOutput)
 	for _, e := range in.Entries {
-		q.bodies = append(q.bodies, *e.MessageBody)
+		q.bodies, q.all = append(q.bodies, *e.MessageBody), append(q.all, []byte(*e.MessageBody))
 		out.Successful = append(out.Successful, sqstypes.SendMessageBatchResultEntry{Id: e.Id})
 	}
 	return out, nil

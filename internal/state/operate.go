@@ -77,7 +77,11 @@ func Lost(rec *store.Record, now time.Time) (all []string) {
 		all = append(all, fmt.Sprintf("its work: phases %q, and calls that may have been made. A request with the key does them AGAIN, under other derived keys (--lose-work)", names))
 	}
 	if rec.Response != nil {
-		all = append(all, fmt.Sprintf("its answer %d: a retry runs the request AGAIN, under other derived keys (--lose-work)", rec.Response.Status))
+		status := ""
+		if rec.Response.Status > 0 { // not sealed
+			status = fmt.Sprintf(" %d", rec.Response.Status)
+		}
+		all = append(all, fmt.Sprintf("its answer%s: a retry runs the request AGAIN, under other derived keys (--lose-work)", status))
 	}
 	if len(rec.Jobs) > 0 {
 		kinds := make([]string, 0, len(rec.Jobs))

@@ -10,9 +10,12 @@ import (
 	"github.com/samekey/samekey/internal/redact"
 )
 
+// noCalls is never changed: [Tally] counts in a copy.
+var noCalls = map[string]int{}
+
 // Claimed returns the record of a new operation.
 func Claimed(r store.Record, now time.Time, lease time.Time, retention time.Duration) *store.Record {
-	r.State, r.Calls = store.Open, map[string]int{}
+	r.State, r.Calls = store.Open, noCalls
 	r.Created, r.Run = Millis(now), Millis(now)
 	r.Lease = Millis(lease)
 	if r.Input != nil {
@@ -78,14 +81,18 @@ func Renewed(held *store.Record, now, lease time.Time, retention time.Duration) 
 // With a tombstone the record outlives its answer by that time, and Until is the
 // end of the answer.
 func Finished(held *store.Record, resp store.Response, now time.Time, retention, tombstone time.Duration) *store.Record {
-	r := *held
-	r.State, r.Response, r.Lease, r.LastErr, r.Input = store.Done, &resp, time.Time{}, "", nil
+	whole := &struct { // in one block
+		record   store.Record
+		response store.Response
+	}{*held, resp}
+	r := &whole.record
+	r.State, r.Response, r.Lease, r.LastErr, r.Input = store.Done, &whole.response, time.Time{}, "", nil
 	r.Phases, r.Calls, r.Blocked = names(held.Phases), nil, false
 	r.Doubts, r.DoubtSince, r.Sent = nil, time.Time{}, nil
 	if until := Seconds(now.Add(retention)); len(held.Jobs) > 0 {
 		r.Keep, r.Expires, r.Until, r.Tombstone = store.KeepJobs, time.Time{}, until, (tombstone + time.Second - 1).Truncate(time.Second)
 		r.Run = Millis(now) // from now on the jobs are left to the drain
-		WaitFrom(&r, now)
+		WaitFrom(r, now)
 	} else {
 		r.Keep, r.Expires, r.Until = store.KeepNothing, until, time.Time{}
 		if tombstone > 0 {
@@ -93,7 +100,7 @@ func Finished(held *store.Record, resp store.Response, now time.Time, retention,
 		}
 		r.WaitSince = time.Time{}
 	}
-	return &r
+	return r
 }
 
 // StatusOnly removes everything but the status from the response of a finished

@@ -3,8 +3,6 @@ package tenanttest_test
 import (
 	"bytes"
 	"context"
-	"encoding/base64"
-	"encoding/hex"
 	"errors"
 	"fmt"
 	"log/slog"
@@ -19,6 +17,7 @@ import (
 	"github.com/samekey/samekey/idem"
 	"github.com/samekey/samekey/idem/idemtest"
 	"github.com/samekey/samekey/idem/store"
+	"github.com/samekey/samekey/internal/leaktest"
 	"github.com/samekey/samekey/lambda"
 )
 
@@ -35,11 +34,11 @@ func (l *lines) Write(p []byte) (int, error) {
 }
 
 // What the engine logs, and tells its hooks, holds neither keys nor bodies, answers,
-// credentials or names of callers: not as they are, and not in the usual encodings. The
+// credentials or names of callers, in any form. The
 // store fails in every way meanwhile, the handler fails and panics.
 func TestLogsHoldNoSecrets(t *testing.T) {
 	t.Parallel()
-	const key, card, token, mail, answer = "secret-key-7f3c", "4242424242424242", "Bearer secret-token-91ab", "jane@secret.example", "secret-answer-55d0"
+	const key, card, token, mail, answer = "secret-key-7f3c", leaktest.Card, "Bearer " + leaktest.Token, leaktest.Mail, "secret-answer-55d0"
 	var log lines
 	logger := slog.New(slog.NewJSONHandler(&log, &slog.HandlerOptions{Level: slog.LevelDebug}))
 	tell := func(_ context.Context, ev idem.Event) { fmt.Fprintf(&log, "hook: %+v %v\n", ev, ev.Err) }
@@ -97,15 +96,8 @@ func TestLogsHoldNoSecrets(t *testing.T) {
 	if !strings.Contains(text, "hook:") || !strings.Contains(text, `"level":"ERROR"`) {
 		t.Fatalf("%d requests have logged little: %s", requests, text)
 	}
-	for _, secret := range []string{key, card, token, mail, answer} {
-		for form, s := range map[string]string{
-			"plain": secret, "base64": strings.TrimRight(base64.StdEncoding.EncodeToString([]byte(secret)), "="), "hex": hex.EncodeToString([]byte(secret)),
-			"base64 for URLs": base64.RawURLEncoding.EncodeToString([]byte(secret)),
-		} {
-			if at := strings.Index(text, s); at >= 0 {
-				t.Errorf("%s (%s) is in the log: %s", secret, form, text[max(0, at-300):min(len(text), at+100)])
-			}
-		}
+	if found := leaktest.Find([][]byte{[]byte(text)}, key, leaktest.Card, leaktest.Token, leaktest.Mail, answer); len(found) != 0 {
+		t.Errorf("the log has %q", found)
 	}
 }
 

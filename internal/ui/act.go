@@ -81,6 +81,8 @@ func (t *Table) Act(ctx context.Context, a Action) (string, error) {
 	switch {
 	case errors.Is(err, jobs.ErrMoved):
 		return "", fmt.Errorf("%w: look at it again. Nothing was changed", ErrMoved)
+	case errors.Is(err, store.ErrSealed):
+		return "", fmt.Errorf("%w: %s Nothing was changed: an answer or a result would be sealed, too", ErrRefused, t.sealedText(err))
 	case errors.Is(err, idem.ErrResult):
 		return "", fmt.Errorf("%w: %w", ErrRefused, err)
 	}
@@ -91,7 +93,7 @@ func (t *Table) Act(ctx context.Context, a Action) (string, error) {
 // that is no longer as it was shown; the act's own write refuses one that moves
 // afterwards.
 func (t *Table) plan(ctx context.Context, a Action) (ask string, act func() (string, error), err error) {
-	rec, err := t.store.Load(ctx, a.PK)
+	rec, _, err := t.load(ctx, a.PK)
 	switch {
 	case err != nil:
 		return "", nil, t.said(err)

@@ -12,10 +12,14 @@ import (
 )
 
 // storyOf is the story that samekey get tells, in the page's form.
-func storyOf(r *store.Record, g stream.Glimpse, now time.Time) *Story {
-	e := explain.Of(r, explain.Options{Now: now})
+func storyOf(r *store.Record, g stream.Glimpse, now time.Time, sealed string) *Story {
+	e := explain.Of(r, explain.Options{Now: now, Sealed: sealed})
+	said := []string{e.Summary}
+	if sealed != "" {
+		said = append(said, sealed)
+	}
 	return &Story{
-		Row: rowOf(g), Seen: seenOf(r), ID: r.ID, Said: []string{e.Summary}, Next: nextOf(e), Facts: factsOf(e), Spans: spansOf(e), Offers: offersOf(r, g),
+		Row: rowOf(g), Seen: seenOf(r), ID: r.ID, Said: said, Next: nextOf(e), Facts: factsOf(e), Spans: spansOf(e), Offers: offersOf(r, g),
 	}
 }
 

@@ -21,7 +21,7 @@ func shortName(pk string) string { return redact.Record(pk) }
 
 // Story implements [Source].
 func (t *Table) Story(ctx context.Context, pk string, personal bool) (*Story, error) {
-	rec, err := t.store.Load(ctx, pk)
+	rec, sealed, err := t.load(ctx, pk)
 	switch {
 	case errors.Is(err, store.ErrCorrupt):
 		row, _, _ := t.Row(ctx, pk)
@@ -34,11 +34,30 @@ func (t *Table) Story(ctx context.Context, pk string, personal bool) (*Story, er
 	case rec == nil:
 		return nil, ErrGone
 	}
-	s := storyOf(rec, t.sweep.Glimpse(rec), time.Now())
-	if personal {
+	s := storyOf(rec, t.sweep.Glimpse(rec), time.Now(), sealed)
+	switch {
+	case personal && sealed != "":
+		s.Personal = &Personal{Parts: []Part{{"Sealed", sealed}}}
+	case personal:
 		s.Personal = personalOf(rec)
 	}
 	return s, nil
+}
+
+// load reads a record. sealed says why its contents are missing; "" if they are there.
+func (t *Table) load(ctx context.Context, pk string) (rec *store.Record, sealed string, err error) {
+	rec, err = t.store.Load(ctx, pk)
+	if rec != nil && errors.Is(err, store.ErrSealed) {
+		return rec, t.sealedText(err), nil
+	}
+	return rec, "", err
+}
+
+func (t *Table) sealedText(err error) string {
+	if t.opt.Seal == nil {
+		return "Sealed: no permission to open the contents. Begin the page with --keys-from, a program that has the keys."
+	}
+	return "Sealed: no permission to open the contents, or their key can't be had now: " + err.Error() + "."
 }
 
 // seenOf names a record as it is: who wrote it last, how often it was written, and its

@@ -19,12 +19,16 @@ import (
 	"github.com/samekey/samekey/dynamo/stream"
 	"github.com/samekey/samekey/idem/store"
 	"github.com/samekey/samekey/internal/state"
+	"github.com/samekey/samekey/seal"
 )
 
 // TableOptions are the settings of [NewTable].
 type TableOptions struct {
 	By        string // the operator's name that the page offers
 	Namespace string // that the page offers for searches by key
+	// Seal opens sealed contents. Without it, or without the permission on their keys,
+	// the page says that they are sealed.
+	Seal *seal.Sealer
 	// Changes is [Source.Follow]. nil: the table's changes can't be followed.
 	Changes func(ctx context.Context, started func(), changed func(pks []string)) error
 	// PagesPerSecond paces scans of a table that isn't local. 0 is 20: about 1,300 read
@@ -57,7 +61,7 @@ func NewTable(client *dynamodb.Client, name string, opt TableOptions) (*Table, e
 		opt.PagesPerSecond = 1000
 	}
 	client = patient(client)
-	records, err := dynamo.New(client, name)
+	records, err := dynamo.New(client, name, func(o *dynamo.Options) { o.Seal = opt.Seal })
 	if err != nil {
 		return nil, err
 	}
@@ -112,7 +116,7 @@ func (t *Table) Browse(ctx context.Context, see func([]Row, Progress)) error {
 
 // Row implements [Source].
 func (t *Table) Row(ctx context.Context, pk string) (Row, bool, error) {
-	rec, err := t.store.Load(ctx, pk)
+	rec, _, err := t.load(ctx, pk)
 	switch {
 	case errors.Is(err, store.ErrCorrupt):
 		return Row{PK: pk, Name: shortName(pk), Why: []string{string(stream.WhyUnreadable)}, Error: err.Error()}, true, nil

@@ -15,8 +15,12 @@ import (
 	"github.com/samekey/samekey/dynamo"
 	"github.com/samekey/samekey/dynamo/dynamotest"
 	"github.com/samekey/samekey/idem"
+	"github.com/samekey/samekey/internal/leaktest"
 	"github.com/samekey/samekey/internal/ui"
 )
+
+// jane is a customer's scope, and charged the id of a charge.
+const jane, charged = "jwt:" + leaktest.Mail, "ch_" + leaktest.Token
 
 // desk is a table, an application on it, and the table as a source.
 type desk struct {
@@ -49,12 +53,12 @@ func newDesk(t *testing.T) *desk {
 }
 
 func (d *desk) pay(ctx context.Context, key string) (idem.Result, error) {
-	return d.engine.Do(ctx, idem.Request{Key: key, Method: "POST", Route: "POST /rides", Scope: "jwt:jane"}, func(ctx context.Context) (idem.Response, error) {
+	return d.engine.Do(ctx, idem.Request{Key: key, Method: "POST", Route: "POST /rides", Scope: jane}, func(ctx context.Context) (idem.Response, error) {
 		charge, err := idem.Foreign(ctx, "charge_created", func(context.Context, *idem.Tx) (string, error) {
 			if d.lost {
 				return "", errors.New("lost")
 			}
-			return "ch_new", nil
+			return charged, nil
 		}, idem.NotIdempotent())
 		return idem.Response{Status: 201, Body: []byte(charge)}, err
 	})
@@ -71,7 +75,7 @@ func (d *desk) stuck(t *testing.T, key string) *ui.Story {
 
 func (d *desk) story(t *testing.T, key string) *ui.Story {
 	t.Helper()
-	pks, err := d.Find(t.Context(), ui.Search{Key: key, Scope: "jwt:jane", Namespace: "rides"})
+	pks, err := d.Find(t.Context(), ui.Search{Key: key, Scope: jane, Namespace: "rides"})
 	if err != nil || len(pks) != 1 {
 		t.Fatalf("found %v, %v", pks, err)
 	}
@@ -114,7 +118,7 @@ func TestRetryOnce(t *testing.T) {
 		t.Errorf("again: %q, %v", said, err)
 	}
 	d.lost = false
-	if res, err := d.pay(t.Context(), "k"); err != nil || string(res.Body) != "ch_new" {
+	if res, err := d.pay(t.Context(), "k"); err != nil || string(res.Body) != charged {
 		t.Errorf("%s, %v", res.Body, err)
 	}
 }
@@ -149,7 +153,7 @@ func TestWaitingAndFind(t *testing.T) {
 	if err != nil || len(rows) != 1 || rows[0].PK != s.PK || rows[0].Why[0] != "unknown" || rows[0].State != "stuck" {
 		t.Errorf("%+v, %v", rows, err)
 	}
-	for _, search := range []ui.Search{{Key: "other", Scope: "jwt:jane", Namespace: "rides"}, {Key: "k", Scope: "jwt:omar", Namespace: "rides"}, {Any: "nonsense"}, {Any: "v1#rides#none"}} {
+	for _, search := range []ui.Search{{Key: "other", Scope: jane, Namespace: "rides"}, {Key: "k", Scope: "jwt:omar", Namespace: "rides"}, {Any: "nonsense"}, {Any: "v1#rides#none"}} {
 		if pks, err := d.Find(t.Context(), search); err != nil || len(pks) != 0 {
 			t.Errorf("%+v: %v, %v", search, pks, err)
 		}

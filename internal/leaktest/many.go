@@ -1,0 +1,107 @@
+package leaktest
+
+import (
+	"bytes"
+	"compress/gzip"
+	"encoding/base64"
+	"encoding/hex"
+	"io"
+	"slices"
+	"strings"
+)
+
+// Shortest is the length in bytes of the shortest content that Contents looks for:
+// shorter ones stand in many texts by chance.
+const Shortest = 16
+
+// Contents looks for many contents at once, such as all bodies of a test run. The zero
+// value looks for none.
+type Contents struct {
+	needles map[[Shortest]byte][]content
+	Count   int
+}
+
+// content is a form of a content: at is where its needle begins in it.
+type content struct {
+	name, form string
+	rest       []byte // behind the needle
+}
+
+// mostRest is how much of a content is compared. Of a longer one, a text with its
+// beginning or its middle is a leak.
+const mostRest = 48
+
+// Add adds a content, unless it is too short. It returns whether it did.
+func (c *Contents) Add(text []byte) bool {
+	if len(text) < Shortest {
+		return false
+	}
+	if c.needles == nil {
+		c.needles = make(map[[Shortest]byte][]content)
+	}
+	c.Count++
+	for _, from := range []int{0, len(text) / 2} {
+		part := text[from:min(len(text), from+mostRest)]
+		if len(part) < Shortest || from > 0 && len(text) < 4*mostRest {
+			continue
+		}
+		name := string(part)
+		c.add(name, "plain", part)
+		c.add(name, "hex", []byte(hex.EncodeToString(part)))
+		for offset := range 3 {
+			b := append(make([]byte, offset), part...)
+			first, end := (offset*8+5)/6, len(b)*8/6
+			c.add(name, "base64", []byte(base64.RawStdEncoding.EncodeToString(b)[first:end]))
+			c.add(name, "base64", []byte(base64.RawURLEncoding.EncodeToString(b)[first:end]))
+		}
+	}
+	return true
+}
+
+func (c *Contents) add(name, form string, text []byte) {
+	needle := [Shortest]byte(text)
+	same := func(k content) bool { return k.name == name && k.form == form }
+	if !slices.ContainsFunc(c.needles[needle], same) {
+		c.needles[needle] = append(c.needles[needle], content{name, form, text[Shortest:]})
+	}
+}
+
+// Find returns the contents that text has: plain, hexadecimal or base64, and each of
+// these within gzip or base64, up to three layers deep. Each is followed by its form.
+func (c *Contents) Find(text []byte) []string {
+	found := c.find(text, "", 3)
+	slices.Sort(found)
+	return slices.Compact(found)
+}
+
+func (c *Contents) find(text []byte, within string, depth int) (found []string) {
+	for i := 0; i+Shortest <= len(text); i++ {
+		for _, k := range c.needles[[Shortest]byte(text[i:])] {
+			if bytes.HasPrefix(text[i+Shortest:], k.rest) {
+				found = append(found, k.name+" "+within+k.form)
+			}
+		}
+	}
+	if depth == 0 {
+		return found
+	}
+	magic := []byte{0x1f, 0x8b, 8}
+	for at := bytes.Index(text, magic); at >= 0; {
+		if z, err := gzip.NewReader(bytes.NewReader(text[at:])); err == nil {
+			plain, _ := io.ReadAll(io.LimitReader(z, 16<<20)) // as far as it goes
+			found = append(found, c.find(plain, within+"gzip, ", depth-1)...)
+		}
+		next := bytes.Index(text[at+1:], magic)
+		if next < 0 {
+			break
+		}
+		at += 1 + next
+	}
+	for _, run := range base64Run.FindAll(text, -1) {
+		std := strings.NewReplacer("-", "+", "_", "/").Replace(string(run))
+		if plain, err := base64.RawStdEncoding.DecodeString(std[:len(std)/4*4]); err == nil && bytes.Contains(plain, magic) {
+			found = append(found, c.find(plain, within+"base64, ", depth-1)...)
+		}
+	}
+	return found
+}

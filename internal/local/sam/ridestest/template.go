@@ -1,0 +1,40 @@
+// Package ridestest reads the template of Rocket Rides for tests.
+package ridestest
+
+import (
+	"testing"
+
+	"github.com/samekey/samekey/internal/local/sam"
+)
+
+// Functions returns the functions of the template in a file, with stand-ins for what a
+// deployment gives them.
+func Functions(t *testing.T, file string) []sam.Function {
+	t.Helper()
+	parsed, err := sam.Load(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	parsed.Set("Samekey.Table", "StreamArn", "arn:of:the:stream")
+	parsed.Set("ReceiptsQueue", "", "https://receipts")
+	parsed.Set("Samekey.Tickets", "", "https://tickets")
+	functions, err := parsed.Functions()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return functions
+}
+
+// Filters returns those of the worker's stream.
+func Filters(t *testing.T, file string) []string {
+	t.Helper()
+	for _, f := range Functions(t, file) {
+		for _, e := range f.Events {
+			if e.Stream != nil && len(e.Stream.Filters) > 0 {
+				return e.Stream.Filters
+			}
+		}
+	}
+	t.Fatal("the stream has no filters")
+	return nil
+}
