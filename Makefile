@@ -31,7 +31,8 @@ FUNCTIONS     := rides authorizer receipts
 build: ## the bootstraps of the worker and the examples for Lambda in dist/ (ARCH=arm64 or x86_64)
 	$(if $(GOARCH_$(ARCH)),,$(error ARCH is "$(ARCH)": use arm64 or x86_64))
 	$(BUILD) -o dist/samekey-worker/bootstrap ./cmd/samekey-worker
-	@wc -c dist/samekey-worker/bootstrap
+	cd kms && $(BUILD) -o $(CURDIR)/dist/samekey-worker-kms/bootstrap ./cmd/samekey-worker
+	@wc -c dist/samekey-worker/bootstrap dist/samekey-worker-kms/bootstrap
 	$(BUILD) -o dist/hello/bootstrap ./examples/hello
 	@for f in $(FUNCTIONS); do (set -x; $(BUILD) -o dist/$$f/bootstrap ./examples/rides/cmd/$$f) || exit; done
 
@@ -58,11 +59,27 @@ test: ## all tests; REQUIRE_DYNAMODB=1 makes a missing DynamoDB Local a failure
 	go test $(TESTFLAGS) ./...
 	@for m in $(MODULES); do (set -x; cd $$m && go test $(TESTFLAGS) ./...) || exit; done
 
+.PHONY: schedules
+schedules: ## every order of the store calls of a few attempts with faults (a minute; docs/testing.md)
+	IDEM_SCHEDULES=all go test ./idem -run '^TestSchedules$$' -count=1 -v
+
 LOAD          ?= 10000
 
 .PHONY: load
 load: ## a queue's whole life under load, LOAD messages each; figures are printed (Java; docs/testing.md)
 	QUEUETEST_LOAD=$(LOAD) go test ./internal/queuetest -run '^TestLoad$$' -v -count=1 -timeout 90m
+
+SIM           ?= 50000
+
+.PHONY: simulate
+simulate: ## SIM requests in virtual time, under every fault at once; SEED=… repeats an episode (docs/testing.md)
+	GOGC=400 SIM_REQUESTS=$(SIM) SIM_SEED=$(SEED) go test ./internal/simtest -run '^TestSimulation$$' -v -count=1 -timeout 24h
+
+LINEAR        ?= 1000
+
+.PHONY: linearizable
+linearizable: ## histories of 32 clients on LINEAR keys, in memory and on DynamoDB Local; a script on three stores (minutes; Java)
+	LINEAR_KEYS=$(LINEAR) LINEAR_DYNAMO_KEYS=$(LINEAR) LINEAR_SCRIPT=$(LINEAR) go test ./internal/lineartest -v -count=1 -timeout 4h
 
 STRESS_PKGS   ?= ./...
 STRESSFLAGS   ?= -race
@@ -143,13 +160,48 @@ fuzz-tenants: ## random tenants under equal keys: N requests in memory, N_DYNAMO
 timing-tenants: ## times under another tenant's keys beside those under unknown keys, with their statistics (Java)
 	go test ./internal/tenanttest -run '^$$' -bench '^BenchmarkForeignKey$$' -benchtime $(or $(SAMPLES),5000)x -timeout 4h
 
+.PHONY: model
+model: ## every state of the protocol's model, and each of its rules removed (docs/model.md); half a minute
+	go test ./idem/spec -run '^(TestModel|TestEachRuleIsNeeded|TestBelts)$$' -count=1 -v
+
+SLICE         ?=
+
+.PHONY: traces
+traces: ## random histories of engine, drain and sweep that the model must accept, TRACES of each kind (docs/model.md)
+	SPEC_TRACES=$(or $(TRACES),10000) go test ./idem/spec -run '^(TestTraces|TestTracesWithDrainAndSweep)$$' -v -count=1 -timeout 4h
+
 .PHONY: mutants
-mutants: ## break each rule of the protocol once; a test must fail each time (docs/testing.md)
-	go run ./internal/tools/mutate
+mutants: ## break each rule of the code once; a test must fail each time (SLICE=2/4 for a quarter, SLICE=commit/4 for the commit's; docs/testing.md)
+	go run ./internal/tools/mutate -slice "$(SLICE)"
+
+SEALEDFLAGS   ?=
+
+.PHONY: sealed
+sealed: ## the acceptance suite with encryption on; no content may be in a table or log (15 minutes; Java; SEALEDFLAGS=-short)
+	go run ./internal/tools/sealed $(SEALEDFLAGS)
+
+.PHONY: crash-matrix
+crash-matrix: ## real processes meet every fault at every call: N requests (150000); writes docs/crash-matrix.md (Java; docs/testing.md)
+	CRASH_REQUESTS=$(if $(filter file,$(origin N)),150000,$(N)) CRASH_SEED=$(SEED) CRASH_PAGE=1 REQUIRE_DYNAMODB=1 \
+		go test ./internal/crashtest -run '^TestCrashMatrix$$' -v -count=1 -timeout 24h
+
+.PHONY: soak
+soak: ## mixed traffic with kills for SOAK (1h): no memory grows, nothing is left (Linux, Java; docs/testing.md)
+	SOAK=$(or $(SOAK),1h) REQUIRE_DYNAMODB=1 go test ./internal/crashtest -run '^TestSoak$$' -v -count=1 -timeout 24h
+
+.PHONY: planted
+planted: ## ten planted bugs, one a layer: simulation, traces and crash matrix find them, with the time of each (Java; docs/testing.md)
+	go run ./internal/tools/mutate -planted
+
+ONLY          ?=
+
+.PHONY: evidence
+evidence: ## run the proofs and write docs/evidence.md from their figures (hours; ONLY=mutants for one of them)
+	go run ./internal/tools/evidence -only "$(ONLY)"
 
 SUPPLY        := $(BIN)/supply
 # Programs that people run themselves, besides the functions.
-PROGRAMS      := samekey
+PROGRAMS      := samekey samekey-keys
 
 .PHONY: $(SUPPLY)
 $(SUPPLY):
@@ -158,7 +210,8 @@ $(SUPPLY):
 .PHONY: sbom
 sbom: $(SUPPLY) ## bills of materials of every binary in dist/sbom/ARCH, CycloneDX JSON (ARCH=arm64 or x86_64)
 	@$(MAKE) --no-print-directory -s build ARCH=$(ARCH) >/dev/null
-	@for p in $(PROGRAMS); do $(BUILD) -o dist/$$p/$$p ./cmd/$$p || exit; done
+	@$(BUILD) -o dist/samekey/samekey ./cmd/samekey
+	@cd kms && $(BUILD) -o $(CURDIR)/dist/samekey-keys/samekey-keys ./cmd/samekey-keys
 	@$(SUPPLY) sbom -o dist/sbom/$(ARCH) dist/*/bootstrap $(foreach p,$(PROGRAMS),dist/$(p)/$(p))
 
 .PHONY: reproducible
@@ -177,9 +230,33 @@ vuln: ## known vulnerabilities, by govulncheck; needs its database on the networ
 bench-waiting: ## the list of what waits for people: 100,000 among a million (WAITING=n for another number)
 	go test ./dynamo/stream -run '^$$' -bench '^BenchmarkWaiting$$' -benchtime $(or $(WAITING),100000)x -timeout 4h -v
 
+BENCHFLAGS    ?=
+
 .PHONY: bench
-bench: ## ns and allocations of the hot paths
-	go test -run='^$$' -bench=. ./dynamo ./seal ./lambda ./internal/signaltest
+bench: ## calls, units, dollars, times beside their floors, sizes: a table, bench/results.json, docs/performance.md (minutes; Java)
+	@$(MAKE) --no-print-directory -s build ARCH=arm64
+	@$(MAKE) --no-print-directory -s $(BIN)/bench/bare ARCH=arm64
+	go run ./internal/tools/bench $(BENCHFLAGS)
+
+.PHONY: $(BIN)/bench/bare
+$(BIN)/bench/bare:
+	$(BUILD) -o $@ ./internal/tools/bench/bare
+
+.PHONY: bench-paths
+bench-paths: ## the same for calls, units, bytes and dollars only, which are the same on every machine (Java)
+	go run ./internal/tools/bench -only paths,records,growth-counts
+
+.PHONY: bench-peers
+bench-peers: ## Samekey beside Powertools for Python and TypeScript: times in turns, and what breaks (minutes; Java, python3, node)
+	@internal/tools/bench-peers.sh $(BENCHFLAGS)
+
+.PHONY: bench-growth
+bench-growth: ## how costs and times grow, with plots: records (BENCHFLAGS="-records 1000000"), bodies, phases, jobs, callers (minutes; Java)
+	go run ./internal/tools/bench -only growth-counts,growth $(BENCHFLAGS)
+
+.PHONY: bench-parts
+bench-parts: ## ns and allocations of encryption, the adapters, metrics and logs
+	go test -run='^$$' -bench=. ./seal ./lambda ./internal/signaltest
 
 .PHONY: deploy
 deploy: build ## sam deploy, with a fresh bootstrap

@@ -14,6 +14,7 @@ import (
 
 	"github.com/aws/aws-lambda-go/events"
 	"github.com/samekey/samekey/idem"
+	"github.com/samekey/samekey/internal/leaktest"
 	"go.opentelemetry.io/otel/attribute"
 	"go.opentelemetry.io/otel/propagation"
 	sdktrace "go.opentelemetry.io/otel/sdk/trace"
@@ -29,7 +30,7 @@ const (
 	clientParent = "00-" + clientTrace + "-" + clientSpan + "-01"
 
 	// Planted where no span or metric may show it.
-	secret = "5ecre7"
+	secret = leaktest.Card
 )
 
 // recorded is a tracer provider with an exporter in memory.
@@ -129,7 +130,7 @@ func (all spans) known(t *testing.T) {
 		listed = append(listed, a.Name)
 	}
 	for _, s := range all {
-		if text := fmt.Sprintf("%+v", s); strings.Contains(text, secret) {
+		if text := fmt.Sprintf("%+v", s); len(leaktest.Find([][]byte{[]byte(text)}, secret)) != 0 {
 			t.Errorf("a secret is in %s: %s", s.Name, text)
 		}
 		attributes := slices.Clone(s.Attributes)

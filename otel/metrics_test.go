@@ -4,11 +4,11 @@ import (
 	"context"
 	"fmt"
 	"reflect"
-	"strings"
 	"testing"
 
 	"github.com/samekey/samekey/dynamo/stream"
 	"github.com/samekey/samekey/idem"
+	"github.com/samekey/samekey/internal/leaktest"
 	"github.com/samekey/samekey/lambda"
 	"github.com/samekey/samekey/lambda/metrics"
 	"go.opentelemetry.io/otel/sdk/metric"
@@ -24,7 +24,7 @@ func measured(t *testing.T, r *metric.ManualReader) map[string]metricdata.Metric
 	if err := r.Collect(t.Context(), &all); err != nil {
 		t.Fatal(err)
 	}
-	if strings.Contains(fmt.Sprintf("%+v", all), secret) {
+	if len(leaktest.Find([][]byte{fmt.Appendf(nil, "%+v", all)}, secret)) != 0 {
 		t.Errorf("a secret is in %+v", all)
 	}
 	got := make(map[string]metricdata.Metrics)
