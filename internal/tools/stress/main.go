@@ -19,6 +19,7 @@ import (
 	"os"
 	"os/exec"
 	"os/signal"
+	"path"
 	"path/filepath"
 	"runtime"
 	"strings"
@@ -108,7 +109,7 @@ func tested(ctx context.Context, patterns []string) (pkgs []pkg, err error) {
 
 // one runs the tests of a package, and prints its line.
 func (s *stress) one(ctx context.Context, p pkg) error {
-	binary := filepath.Join(s.tmp, "stressed.test")
+	binary := filepath.Join(s.tmp, path.Base(p.path)+".test") // as go test names it
 	build := exec.CommandContext(ctx, "go", "test", fmt.Sprintf("-race=%t", s.race), "-c", "-o", binary, p.path)
 	if out, err := build.CombinedOutput(); err != nil {
 		fmt.Fprintf(s.out, "FAIL\t%s\tdoes not compile: %v\n%s", p.path, err, out)
