@@ -5,6 +5,7 @@ import (
 	"net/http"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
 
@@ -72,6 +73,8 @@ func TestNewRefusesWhatCantWork(t *testing.T) {
 		"a URL":               {client, "https://example.com/table", nil, "is not the name"},
 		"inline too large":    {client, "table", func(o *dynamo.Options) { o.Inline = 1 << 20 }, "Options.Inline"},
 		"inline negative":     {client, "table", func(o *dynamo.Options) { o.Inline = -1 }, "Options.Inline"},
+		"requests too short":  {client, "table", func(o *dynamo.Options) { o.KeepRequests = 24*time.Hour - 1 }, "Options.KeepRequests is 23h59m59.999999999s; at least 24h0m0s"},
+		"requests negative":   {client, "table", func(o *dynamo.Options) { o.KeepRequests = -time.Second }, "Options.KeepRequests"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -83,6 +86,9 @@ func TestNewRefusesWhatCantWork(t *testing.T) {
 				t.Errorf("got %v, want %q", err, tt.want)
 			}
 		})
+	}
+	if _, err := dynamo.New(client, "table", func(o *dynamo.Options) { o.KeepRequests = 24 * time.Hour }); err != nil {
+		t.Error(err)
 	}
 	for _, table := range []string{"idempotency", "a.b-c_D1", "arn:aws:dynamodb:eu-central-1:123456789012:table/idempotency"} {
 		if _, err := dynamo.New(client, table); err != nil {

@@ -1,6 +1,7 @@
 package dynamo
 
 import (
+	"cmp"
 	"context"
 	"crypto/sha256"
 	"errors"
@@ -13,8 +14,9 @@ import (
 // Circle with store.go: a commit tends the companions of the request that it
 // replaces, and tending reads the record if the commit's outcome is unknown.
 
-// inputOutlives is how long a large stored request stays beside its record: longer
-// than an operator should need to settle a stuck operation.
+// inputOutlives is how long a large stored request stays beside its record, unless
+// Options.KeepRequests says otherwise: longer than an operator should need to settle a
+// stuck operation.
 const inputOutlives = 30 * 24 * time.Hour
 
 // encodeInput makes the req attribute. A body over the inline limit is returned as
@@ -65,7 +67,7 @@ func (s *Store) putInput(ctx context.Context, pk string, into *store.Overflow, l
 		ctx, cancel = context.WithTimeout(ctx, time.Until(d)/2)
 		defer cancel()
 	}
-	_ = s.putChunks(ctx, pk, into, large, time.Now().Add(inputOutlives), box)
+	_ = s.putChunks(ctx, pk, into, large, time.Now().Add(cmp.Or(s.requests, inputOutlives)), box)
 }
 
 // missing returns o with none of its companions written.
@@ -81,7 +83,7 @@ func missing(o *store.Overflow) *store.Overflow {
 func (s *Store) tendInput(ctx context.Context, c store.Commit, held *store.Record, err error) (*store.Record, error) {
 	over := c.Prev.Input.Overflow
 	supplied := c.Next.Input != nil && len(c.Prev.Input.Body) == 0 && len(c.Next.Input.Body) > 0
-	if c.Next.Input != nil && !supplied {
+	if c.Next.Input != nil && !supplied || s.leaves(c) {
 		return held, err
 	}
 	if errors.Is(err, store.ErrUnknown) {
@@ -106,6 +108,14 @@ func (s *Store) tendInput(ctx context.Context, c store.Commit, held *store.Recor
 		s.dropChunks(ctx, c.Prev.PK, over)
 	}
 	return held, err
+}
+
+// leaves reports whether the request that c removes from its record stays in its
+// companions until TTL deletes them. An operator's write, which changes the owner, is
+// no end that the request was kept for: people who forget an operation want its
+// contents gone.
+func (s *Store) leaves(c store.Commit) bool {
+	return s.requests > 0 && c.Next.Input == nil && c.Next.Owner == c.Prev.Owner
 }
 
 // fits reports whether o describes body, whose stored form is packed.

@@ -7,6 +7,7 @@ import (
 	"os"
 	"strings"
 	"sync/atomic"
+	"time"
 
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
@@ -41,6 +42,7 @@ type Store struct {
 	api        API
 	table      string
 	inline     int
+	requests   time.Duration // Options.KeepRequests
 	region     string
 	companions atomic.Int64 // numbers of companions used so far
 	unnamed    unnamed
@@ -55,6 +57,17 @@ type Options struct {
 	// size. A body outside of the record costs reads, and only if it is needed. At
 	// most 64 KiB. Default: 4 KiB.
 	Inline int
+	// KeepRequests leaves stored requests over Inline to the table's TTL, that long
+	// after their claim. A request of 20 KB then costs 23 write units instead of 44, and
+	// 3 calls instead of 4, but its body stays at rest after the answer. Only operators
+	// who end an unfinished operation remove it earlier. After that time a completer
+	// doesn't have the request of an operation that is still open or stuck: its client's
+	// retry continues it, or people settle it. At least 24 hours. Zero, the default:
+	// the body is removed when the operation ends, or 30 days after its claim.
+	//
+	// The option of the function that ends the operation decides, so give it to all
+	// functions with handlers. Workers and operators have no use for it.
+	KeepRequests time.Duration
 	// Hooks are called with the store's calls, for metrics and traces.
 	Hooks Hooks
 	// Units asks DynamoDB for the capacity units of each call, for Hooks and for
@@ -71,6 +84,9 @@ type Options struct {
 const (
 	defaultInline = 4 << 10
 	maxInline     = 64 << 10
+
+	// minKeepRequests is longer than a completer tries: ten tries take eight hours.
+	minKeepRequests = 24 * time.Hour
 )
 
 // tableName reports whether s follows the service's rule for names; the ARN of a
@@ -100,10 +116,12 @@ func New(api API, table string, optFns ...func(*Options)) (*Store, error) {
 		return nil, fmt.Errorf("dynamo: New: %q is not the name or ARN of a table", table)
 	case opt.Inline < 1 || opt.Inline > maxInline:
 		return nil, fmt.Errorf("dynamo: New: Options.Inline is %d; 1 to %d will do", opt.Inline, maxInline)
+	case opt.KeepRequests != 0 && opt.KeepRequests < minKeepRequests:
+		return nil, fmt.Errorf("dynamo: New: Options.KeepRequests is %v; at least %v will do, or 0 to remove requests when their operations end", opt.KeepRequests, minKeepRequests)
 	}
 	return &Store{
 		api: &watched{API: api, hooks: opt.Hooks, units: opt.Units}, table: table, inline: opt.Inline,
-		region: os.Getenv("AWS_REGION"), sealer: opt.Seal,
+		requests: opt.KeepRequests, region: os.Getenv("AWS_REGION"), sealer: opt.Seal,
 	}, nil
 }
 
