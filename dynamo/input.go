@@ -110,12 +110,11 @@ func (s *Store) tendInput(ctx context.Context, c store.Commit, held *store.Recor
 	return held, err
 }
 
-// leaves reports whether the request that c removes from its record stays in its
-// companions until TTL deletes them. An operator's write, which changes the owner, is
-// no end that the request was kept for: people who forget an operation want its
-// contents gone.
+// leaves reports whether the companions of c.Prev's request are left to TTL though c
+// ends its operation. An operator's write, which changes the owner, leaves nothing of
+// the request of an unfinished operation.
 func (s *Store) leaves(c store.Commit) bool {
-	return s.requests > 0 && c.Next.Input == nil && c.Next.Owner == c.Prev.Owner
+	return s.requests > 0 && c.Next.Owner == c.Prev.Owner
 }
 
 // fits reports whether o describes body, whose stored form is packed.

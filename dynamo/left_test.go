@@ -250,12 +250,19 @@ func TestOperatorsLeaveNoRequest(t *testing.T) {
 			return e.Settle(ctx, rec.PK, idem.Settlement{Answer: &idem.Response{Status: 200}, By: "jane"})
 		},
 	} {
-		for kind, size := range map[string]int{"one part": 20 << 10, "two parts": 600 << 10} {
+		for kind, tt := range map[string]struct {
+			size   int
+			optFns []func(*dynamo.Options)
+		}{
+			"one part":         {20 << 10, []func(*dynamo.Options){keeping}},
+			"two parts":        {600 << 10, []func(*dynamo.Options){keeping}},
+			"two sealed parts": {600 << 10, []func(*dynamo.Options){keeping, sealing(newProvider(t, "one"))}},
+		} {
 			t.Run(name+", "+kind, func(t *testing.T) {
 				t.Parallel()
-				tab := newTable(t, keeping)
+				tab := newTable(t, tt.optFns...)
 				engine := tab.Engine(func(o *idem.Options) { o.Resumable = true })
-				if _, err := engine.Do(t.Context(), tabletest.Post(tabletest.NewKey(), noise(size)), down); err == nil {
+				if _, err := engine.Do(t.Context(), tabletest.Post(tabletest.NewKey(), noise(tt.size)), down); err == nil {
 					t.Fatal("no error")
 				}
 				if len(tab.parts(t)) == 0 {

@@ -54,19 +54,21 @@ type Store struct {
 type Options struct {
 	// Inline is the largest body, in bytes as stored, to keep in the record itself.
 	// A refused claim, such as a replay, costs write units for the whole record's
-	// size. A body outside of the record costs reads, and only if it is needed. At
-	// most 64 KiB. Default: 4 KiB.
+	// size. A body outside of the record costs reads, and only if it is needed; it
+	// also costs one more call and unit at its first write. docs/item.md says when to
+	// change the limit. At most 64 KiB. Default: 4 KiB.
 	Inline int
 	// KeepRequests leaves stored requests over Inline to the table's TTL, that long
 	// after their claim. A request of 20 KB then costs 23 write units instead of 44, and
-	// 3 calls instead of 4, but its body stays at rest after the answer. Only operators
-	// who end an unfinished operation remove it earlier. After that time a completer
-	// doesn't have the request of an operation that is still open or stuck: its client's
-	// retry continues it, or people settle it. At least 24 hours. Zero, the default:
-	// the body is removed when the operation ends, or 30 days after its claim.
+	// 3 calls instead of 4, but its body stays at rest after the answer. An operator who
+	// ends an unfinished operation removes the body at once. After KeepRequests a
+	// completer can't run an operation that is still open or stuck: its client's retry
+	// continues the operation, or people settle it. At least 24 hours. Default: 0; the
+	// body is removed when the operation ends, and otherwise left to TTL, 30 days after
+	// the claim.
 	//
-	// The option of the function that ends the operation decides, so give it to all
-	// functions with handlers. Workers and operators have no use for it.
+	// The store of the program that ends the operation decides, so give the option to
+	// all functions with handlers. Workers and operators don't need it.
 	KeepRequests time.Duration
 	// Hooks are called with the store's calls, for metrics and traces.
 	Hooks Hooks

@@ -57,6 +57,26 @@ func bodyMutants() []mutant {
 			new: "case $err != nil && !errors.Is($err, store.ErrUnknown): return $held, $err; case $held == nil:", run: "^TestLostAnswersLeaveNothingOfTheRequest$",
 		},
 		{
+			rule: "LeftToTTL", what: "a request stays at rest though nobody asked for that",
+			in: "dynamo.Store.leaves", old: "return $s.requests > 0 && $c.Next.Owner", new: "return $c.Next.Owner", run: "^TestLargeStoredRequestIsResumedAndThenEmptied$",
+		},
+		{
+			rule: "LeftToTTL", what: "a request that is left is emptied all the same",
+			in: "dynamo.Store.leaves", old: "return $s.requests > 0 &&", new: "return $s.requests < 0 &&", run: "^TestRequestLeftToTTL$",
+		},
+		{
+			rule: "LeftToTTL", what: "the request of an operation that people forget stays",
+			in: "dynamo.Store.leaves", old: "> 0 && $c.Next.Owner == $c.Prev.Owner", new: "> 0", run: "^TestOperatorsLeaveNoRequest$",
+		},
+		{
+			rule: "LeftToTTL", what: "a request that is left stays for longer than the option says",
+			in: "dynamo.Store.putInput", old: "cmp.Or($s.requests, inputOutlives)", new: "max(cmp.Or($s.requests, inputOutlives), inputOutlives)", run: "^TestRequestLeftToTTL$",
+		},
+		{
+			rule: "LeftToTTL", what: "a request may end while a completer still tries",
+			in: "dynamo.New", old: "$opt.KeepRequests < minKeepRequests:", new: "$opt.KeepRequests < 0:", run: "^TestNewRefusesWhatCantWork$",
+		},
+		{
 			rule: "RequestOfTheClaim", what: "the request of a claim whose answer was lost lies where the record doesn't say",
 			in: "dynamo.Store.keepInput", where: "$next, $held *store.Record", old: "$into, $box = missing($held.Input.Overflow), boxOf($held)",
 			new: "$into, $box = missing($next.Input.Overflow), boxOf($held); $into.First += 1000", run: "^TestLargeRequestAfterALostClaimAnswer$",
