@@ -244,7 +244,7 @@ $(BIN)/bench/bare:
 
 .PHONY: bench-paths
 bench-paths: ## the same for calls, units, bytes and dollars only, which are the same on every machine (Java)
-	go run ./internal/tools/bench -only paths,records,growth-counts
+	go run ./internal/tools/bench -only paths,inline,records,growth-counts
 
 .PHONY: bench-peers
 bench-peers: ## Samekey beside Powertools for Python and TypeScript: times in turns, and what breaks (minutes; Java, python3, node)

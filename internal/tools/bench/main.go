@@ -47,7 +47,7 @@ var sections = []struct {
 	file  string
 	names []string
 }{
-	{"results.json", []string{"paths", "records", "library", "sdk", "latency", "streams", "recovery", "start", "sizes"}},
+	{"results.json", []string{"paths", "inline", "records", "library", "sdk", "latency", "streams", "recovery", "start", "sizes"}},
 	{"peers.json", []string{"breaks", "races"}},
 	{"growth.json", []string{"growth-counts", "growth"}},
 }
@@ -177,6 +177,8 @@ func (b *bench) section(ctx context.Context, r *Results, name string) (err error
 	switch name {
 	case "paths":
 		r.Paths, err = measurePaths(ctx, b.db, r.Prices)
+	case "inline":
+		r.Inline, err = measureInline(ctx, b.db, r.Prices)
 	case "records":
 		r.Records, err = measureRecords(ctx, b.db)
 	case "library":

@@ -96,7 +96,7 @@ func total(calls map[string]int) (n int) {
 
 func (r *Results) tables() []table {
 	all := r.costs()
-	for _, t := range []table{r.records(), r.latency(), r.library(), r.sdk(), r.start(), r.sizes(), r.streams(), r.recovery()} {
+	for _, t := range []table{r.inline(), r.records(), r.latency(), r.library(), r.sdk(), r.start(), r.sizes(), r.streams(), r.recovery()} {
 		if len(t.rows) > 0 {
 			all = append(all, t)
 		}
@@ -118,7 +118,7 @@ items, by the on-demand prices of %s (%s; %s; read on %s): $%v for a million wri
 [bench/prices.json](../bench/prices.json) holds them.`, r.Prices.Region, r.Prices.Source, r.Prices.Mode, r.Prices.Date, r.Prices.Write, r.Prices.Read),
 		"Phases: k commits, the last with the answer": "Each phase with a write of yours is a transaction of the record and your items. `MergeClaim` saves the claim's call and unit.",
 		"Large answers and stored requests": "A body above 4 KB after compression has an item of its own beside the record. A body that doesn't compress, as here, is the worst " +
-			"case. A stored request is emptied after the answer at the full price of its size.",
+			"case. A stored request is emptied after the answer at the full price of its size, or left to TTL, by `dynamo.Options.KeepRequests`, at rest for that time.",
 		"After failures": "The phases that an earlier attempt committed are in the record, and aren't paid again.",
 	}
 	var all []table
@@ -288,8 +288,9 @@ func (r *Results) losses() string {
 		fmt.Fprintf(&b, "- A replay is a refused write: it costs the record's size in write units, %s dollars a million for a small record. A read would cost %s: use "+
 			"`ReadFirst` where replays are common. It adds %s dollars a million to new requests.\n",
 			number(path("replay").Dollars), number(path("replay-read-first").Dollars), number(path("new-read-first").Dollars-path("new").Dollars))
-		fmt.Fprintf(&b, "- A stored request of 20 KB makes a new request %s times as dear: %s dollars a million instead of %s.\n",
-			number(path("resumable-20KB").Dollars/path("resumable").Dollars), number(path("resumable-20KB").Dollars), number(path("resumable").Dollars))
+		fmt.Fprintf(&b, "- A stored request of 20 KB makes a new request %s times as dear: %s dollars a million instead of %s. Left to TTL (`KeepRequests`), it costs %s.\n",
+			number(path("resumable-20KB").Dollars/path("resumable").Dollars), number(path("resumable-20KB").Dollars), number(path("resumable").Dollars),
+			number(path("resumable-20KB-left").Dollars))
 		fmt.Fprintf(&b, "- Each phase with a write of yours costs %s dollars a million for the record, and your items cost double.\n",
 			number((path("phases-5").Dollars-path("phases-2").Dollars)/3))
 	}
@@ -307,7 +308,7 @@ func (r *Results) losses() string {
 	}
 	if at, dollars, later := r.Growth.dearSmall(); dollars > later {
 		fmt.Fprintf(&b, "- A replay of an answer of %s that doesn't compress is refused at the price of its whole record: %s dollars a million. One of 64 KB costs %s, since "+
-			"its body isn't in the record.\n", size(at), number(dollars), number(later))
+			"its body isn't in the record. [Answers in the record, or beside it](#costs-answers-in-the-record-or-beside-it) has the ways out.\n", size(at), number(dollars), number(later))
 	}
 	b.WriteString("- An answer above `MaxBody` (256 KB) isn't kept unless you raise the limit: a retry gets 410.\n" +
 		"- After a crash the work continues with the client's retry, or with the completer after the lease and its grace of 5 minutes. A durable " +

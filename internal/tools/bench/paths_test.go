@@ -37,3 +37,19 @@ func TestPathsAreAsRecorded(t *testing.T) {
 		t.Errorf("bench/results.json (-recorded +now), make bench-paths writes it:\n%s", diff)
 	}
 }
+
+// So are those of answers in the record and beside it.
+func TestInlineIsAsRecorded(t *testing.T) {
+	t.Parallel()
+	recorded, err := load(folder)
+	if err != nil {
+		t.Fatal(err)
+	}
+	got, err := measureInline(t.Context(), dynamotest.Start(t), recorded.Prices)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff(recorded.Inline, got); diff != "" {
+		t.Errorf("bench/results.json (-recorded +now), make bench-paths writes it:\n%s", diff)
+	}
+}

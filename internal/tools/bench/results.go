@@ -15,6 +15,7 @@ type Results struct {
 	Run     Run         `json:"run"`
 	Prices  Prices      `json:"prices"`
 	Paths   []Path      `json:"paths"`
+	Inline  []Inline    `json:"inline"`
 	Records []Size      `json:"records"`
 	Library []Library   `json:"library"`
 	SDK     []Versus    `json:"sdk"`
