@@ -1,7 +1,6 @@
 package dynamo
 
 import (
-	"strings"
 	"time"
 
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
@@ -12,27 +11,24 @@ import (
 // update builds an update expression from the differences of two records.
 type update struct {
 	item.Values
-	set    strings.Builder
+	set    []assignment
 	remove []string
 	names  map[string]string
 	args   item.Map
 
 	condition string // holderCondition, and more where a write depends on jobs
 
-	in      dynamodb.UpdateItemInput // in the same block
-	expr    string                   // the expression
-	removed [4]string                // the place of remove
+	in       dynamodb.UpdateItemInput // in the same block
+	expr     string                   // the expression
+	assigned [8]assignment            // the place of set
+	removed  [4]string                // the place of remove
 }
 
+// assignment sets the attribute at path to the value of an expression.
+type assignment struct{ path, value string }
+
 func (u *update) put(path, placeholder string, v item.Value) {
-	if u.set.Len() == 0 {
-		u.set.WriteString("SET ")
-	} else {
-		u.set.WriteString(", ")
-	}
-	u.set.WriteString(path)
-	u.set.WriteString(" = ")
-	u.set.WriteString(placeholder)
+	u.set = append(u.set, assignment{path, placeholder})
 	u.args[placeholder] = v
 }
 
@@ -57,15 +53,20 @@ func (u *update) time(name, placeholder string, prev, next time.Time) {
 }
 
 func (u *update) expression() *string {
-	for i, name := range u.remove {
-		if i == 0 {
-			u.set.WriteString(" REMOVE ")
-		} else {
-			u.set.WriteString(", ")
-		}
-		u.set.WriteString(name)
+	begin, verb := u.Text.Len(), "SET "
+	for _, a := range u.set {
+		u.Text.WriteString(verb)
+		u.Text.WriteString(a.path)
+		u.Text.WriteString(" = ")
+		u.Text.WriteString(a.value)
+		verb = ", "
 	}
-	u.remove = nil
-	u.expr = u.set.String()
+	verb = " REMOVE "
+	for _, name := range u.remove {
+		u.Text.WriteString(verb)
+		u.Text.WriteString(name)
+		verb = ", "
+	}
+	u.expr = u.Text.String()[begin:]
 	return &u.expr
 }

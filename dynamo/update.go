@@ -16,7 +16,8 @@ import (
 func (s *Store) update(ctx context.Context, c store.Commit) (*update, error) {
 	prev, next := c.Prev, c.Next
 	u := &update{names: ownerName, args: make(item.Map, 8), condition: holderCondition}
-	u.remove = u.removed[:0]
+	u.set, u.remove = u.assigned[:0], u.removed[:0]
+	u.Text.Grow(256)
 	// A take-over needs the data key though it writes no contents: an attempt that
 	// could not store its answer must not begin. What an operator decides takes no lease.
 	if next.Owner != prev.Owner && !next.Lease.IsZero() || hasContents(prev, next) {
@@ -32,7 +33,6 @@ func (s *Store) update(ctx context.Context, c store.Commit) (*update, error) {
 		u.put(item.AttrSeal, ":seal", u.Seal(sl))
 	}
 	u.args[":owner"], u.args[":ver"] = u.Str(prev.Owner), u.Num(prev.Ver)
-	u.set.Grow(192)
 	u.put(item.AttrVer, ":ver1", u.Num(next.Ver))
 	if next.Owner != prev.Owner {
 		u.put("#owner", ":owner1", u.Str(next.Owner))
@@ -120,7 +120,7 @@ func (u *update) decided(prev, next []store.Decision) {
 	switch {
 	case slices.EqualFunc(prev, next, store.Decision.Equal):
 	case len(next) == n+1 && slices.EqualFunc(prev, next[:n], store.Decision.Equal):
-		u.set.WriteString(", " + item.AttrSettled + " = list_append(if_not_exists(" + item.AttrSettled + ", :none), :settled)")
+		u.set = append(u.set, assignment{item.AttrSettled, "list_append(if_not_exists(" + item.AttrSettled + ", :none), :settled)"})
 		u.args[":none"], u.args[":settled"] = u.Settled(nil), u.Settled(next[n:])
 	default: // the oldest gave way
 		u.put(item.AttrSettled, ":settled", u.Settled(next))

@@ -23,7 +23,7 @@ func (u *update) wait(prev, next *store.Record) {
 	} else {
 		u.put(item.AttrWait, ":wait", u.Str(item.WaitKey(is.Cause, next.PK)))
 		u.put(item.AttrWaitIn, ":wait_in", u.WaitIn(is))
-		u.set.WriteString(", " + item.SetSince) // a job may have been parked since prev was read: since then the record waits
+		u.set = append(u.set, assignment{item.AttrSince, item.FirstSince}) // a job may have been parked since prev was read: since then the record waits
 		u.args[":since"] = u.Millis(next.WaitSince)
 	}
 	if is.OfJobs() {

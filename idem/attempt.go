@@ -23,6 +23,7 @@ import (
 type attempt struct {
 	*Engine
 	req     *Request
+	request Request // the place of req, unless the request is another's
 	scope   string
 	pk      string
 	owner   string // the attempt's nonce
@@ -46,33 +47,38 @@ type attempt struct {
 	trail  *trail // for Hooks.Ended; nil without that hook
 }
 
-// attempt checks a request and computes its record's key. spaces allows spaces in
-// the key.
-func (e *Engine) attempt(ctx context.Context, r *Request, spaces bool) (*attempt, error) {
-	if err := checkKey(r.Key, e.opt.MinKey, e.opt.MaxKey, spaces); err != nil {
-		return nil, &Error{Op: "key", Err: err}
+// attempt returns an attempt at r that is not bound yet.
+func (e *Engine) attempt(r Request) *attempt {
+	a := &attempt{Engine: e, request: r}
+	a.req = &a.request
+	return a
+}
+
+// bind checks a's request and computes its record's key. spaces allows spaces in the
+// key.
+func (a *attempt) bind(ctx context.Context, spaces bool) (err error) {
+	if err := checkKey(a.req.Key, a.opt.MinKey, a.opt.MaxKey, spaces); err != nil {
+		return &Error{Op: "key", Err: err}
 	}
-	scope, anonymous, err := e.scopeOf(ctx, r)
-	if err != nil {
-		return nil, &Error{Op: "scope", Err: err}
+	var anonymous bool
+	if a.scope, anonymous, err = a.scopeOf(ctx, a.req); err != nil {
+		return &Error{Op: "scope", Err: err}
 	}
-	digest, err := e.opt.Fingerprint.digest(r)
-	if err != nil {
-		return nil, &Error{Op: "fingerprint", Err: err}
+	if a.digest, err = a.opt.Fingerprint.digest(a.req); err != nil {
+		return &Error{Op: "fingerprint", Err: err}
 	}
-	a := &attempt{Engine: e, req: r, scope: scope, digest: digest}
 	var more []string
-	if e.opt.MismatchIsNew {
-		more = []string{string(digest[:])}
+	if a.opt.MismatchIsNew {
+		more = []string{string(a.digest[:])}
 	}
-	b := e.partitionKey(appendNonces(make([]byte, 0, 256)), scope, r, more...)
+	b := a.partitionKey(appendNonces(make([]byte, 0, 256)), a.scope, a.req, more...)
 	end := len(b)
 	var sum [sha256.Size]byte
-	sum, a.secret = e.opt.Fingerprint.sign(digest)
+	sum, a.secret = a.opt.Fingerprint.sign(a.digest)
 	text := string(hex.AppendEncode(b, sum[:])) // in one block of memory
 	a.owner, a.id, a.pk, a.print = text[:nonceSize], text[nonceSize:2*nonceSize], text[2*nonceSize:end], text[end:]
 	a.identify(anonymous)
-	return a, nil
+	return nil
 }
 
 // nonceSize is the length of a text of rand.Text, which has at least 128 random bits.
@@ -112,13 +118,14 @@ func (a *attempt) start(ctx context.Context) error {
 // arrives sets the attempt's deadline.
 func (a *attempt) arrives(ctx context.Context) {
 	deadline, ok := ctx.Deadline()
+	now := time.Now()
 	if !ok {
 		a.noLimit.Do(func() {
 			a.log.WarnContext(ctx, "context has no deadline: using Options.Lease", "lease", a.opt.Lease)
 		})
-		deadline = time.Now().Add(a.opt.Lease)
+		deadline = now.Add(a.opt.Lease)
 	}
-	if farthest := time.Now().Add(a.opt.Retention); deadline.After(farthest) {
+	if farthest := now.Add(a.opt.Retention); deadline.After(farthest) {
 		deadline = farthest // a lease beyond the key's lifetime protects nothing
 	}
 	a.deadline = deadline

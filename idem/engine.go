@@ -93,19 +93,19 @@ func New(store store.Store, optFns ...func(*Options)) *Engine {
 func (e *Engine) Do(ctx context.Context, r Request, fn func(context.Context) (Response, error)) (Result, error) {
 	var res Result
 	var err error
-	acts := true
+	a, acts := e.attempt(r), true
 	if r.Key == "" && !e.opt.Disabled {
-		acts, err = e.keyless(ctx, &r)
+		acts, err = e.keyless(ctx, a.req)
 	}
 	switch {
 	case e.opt.Key == KeyObserve && !e.opt.Disabled:
-		res, err = e.observe(ctx, &r, err, fn)
+		res, err = e.observe(ctx, a, err, fn)
 	case err != nil:
-		e.refuses(ctx, &r, err)
+		e.refuses(ctx, a.req, err)
 	case !acts:
-		res, err = e.pass(ctx, &r, fn)
+		res, err = e.pass(ctx, a.req, fn)
 	default:
-		res, err = e.do(ctx, &r, false, fn)
+		res, err = a.do(ctx, false, fn)
 	}
 	if h, ok := errors.AsType[*handlerError](err); ok {
 		err = h.err
@@ -113,14 +113,14 @@ func (e *Engine) Do(ctx context.Context, r Request, fn func(context.Context) (Re
 	return res, err
 }
 
-// do runs r with its key. accepts allows a 202 in place of an answer
+// do runs a's request with its key. accepts allows a 202 in place of an answer
 // ([InFlightAccept]); only Serve sets accepts.
-func (e *Engine) do(ctx context.Context, r *Request, accepts bool, fn func(context.Context) (Response, error)) (Result, error) {
+func (a *attempt) do(ctx context.Context, accepts bool, fn func(context.Context) (Response, error)) (Result, error) {
+	e, r := a.Engine, a.req
 	if e.opt.Disabled {
 		return e.pass(ctx, r, fn)
 	}
-	a, err := e.attempt(ctx, r, accepts)
-	if err != nil {
+	if err := a.bind(ctx, accepts); err != nil {
 		e.refuses(ctx, r, err)
 		return Result{}, err
 	}

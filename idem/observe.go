@@ -25,16 +25,17 @@ func (e *Engine) Observes(ctx context.Context, r Request, err error) bool {
 	return true
 }
 
-// observe always runs fn and reports to Hooks.Observed the outcome that the
+// observe always runs fn and reports to Hooks.Observed the outcome that a's
 // request would have had. New operations leave a record, so that later requests
 // can be judged. Errors of the record never reach the client.
-func (e *Engine) observe(ctx context.Context, r *Request, keyErr error, fn func(context.Context) (Response, error)) (Result, error) {
+func (e *Engine) observe(ctx context.Context, a *attempt, keyErr error, fn func(context.Context) (Response, error)) (Result, error) {
+	r := a.req
 	would := func(err error) { e.Observes(ctx, *r, err) }
 	if keyErr != nil {
 		would(keyErr)
 		return e.pass(ctx, r, fn)
 	}
-	a, err := e.attempt(ctx, r, true)
+	err := a.bind(ctx, true)
 	if err == nil && !inside(ctx, e.store, a.pk) {
 		err = a.start(ctx)
 	}

@@ -68,19 +68,25 @@ func forget(h http.Header) {
 	}
 }
 
-// storedPart returns the part of r that a record keeps.
+// storedPart returns the part of r that a record keeps. If it keeps every header,
+// record and answer share the map, as they share the body.
 func storedPart(r Response, allowed map[string]bool) Response {
-	s := Response{Status: r.Status, Body: r.Body}
-	for name, values := range r.Header {
-		if !allowed[name] || strings.HasPrefix(name, "X-Amz") {
-			continue
+	left := func(name string) bool { return !allowed[name] || strings.HasPrefix(name, "X-Amz") }
+	kept := 0
+	for name := range r.Header {
+		if !left(name) {
+			kept++
 		}
-		if s.Header == nil {
-			s.Header = make(http.Header, len(r.Header))
-		}
-		s.Header[name] = values
 	}
-	return s
+	switch kept {
+	case len(r.Header):
+	case 0:
+		r.Header = nil
+	default:
+		r.Header = maps.Clone(r.Header)
+		maps.DeleteFunc(r.Header, func(name string, _ []string) bool { return left(name) })
+	}
+	return r
 }
 
 // checkStatus refuses a status that no transport can send, before it reaches a
@@ -123,9 +129,12 @@ func clean(r *Response) (dropped []string) {
 func splits(value string) bool { return strings.ContainsAny(value, "\r\n\x00") }
 
 func validName(name string) bool {
-	return name != "" && !strings.ContainsFunc(name, func(c rune) bool {
-		return c <= ' ' || c >= 0x7f || strings.ContainsRune(`"(),/:;<=>?@[\]{}`, c)
-	})
+	for i := range len(name) {
+		if c := name[i]; c <= ' ' || c >= 0x7f || strings.IndexByte(`"(),/:;<=>?@[\]{}`, c) >= 0 {
+			return false
+		}
+	}
+	return name != ""
 }
 
 func printable(c rune) rune {

@@ -80,9 +80,9 @@ func (a *attempt) once(ctx context.Context, f *flow, resumed bool, fn func(conte
 // recover a panic (or runtime.Goexit), so that the caller sees it.
 func (a *attempt) handle(ctx context.Context, f *flow, resumed bool, fn func(context.Context) (Response, error)) (Response, error) {
 	outer, _ := FromContext(ctx)
-	within := &opContext{ctx, Op{store: a.store, pk: a.pk, flow: f, resumed: resumed, outer: outer}}
-	defer within.op.over.Store(true)
-	ctx = within //nolint:contextcheck // it inherits from ctx
+	f.within = opContext{ctx, Op{store: a.store, pk: a.pk, flow: f, resumed: resumed, outer: outer}}
+	defer f.within.op.over.Store(true)
+	ctx = &f.within //nolint:contextcheck // it inherits from ctx
 	hctx := ctx
 	if a.limit == 0 { // with a limit, the handler's context stays unchanged
 		lctx, lost := context.WithCancelCause(ctx)

@@ -31,25 +31,26 @@ const (
 // panic in Result.Panic. In the cases where an error would be returned, the panic
 // continues; http.ErrAbortHandler always continues.
 func (e *Engine) Serve(ctx context.Context, r Request, fn func(context.Context) (Response, error)) (Result, error) {
-	inner := e.resumes(ctx, &r)
-	echo, acts, err := e.key(ctx, &r)
+	a := e.attempt(r)
+	inner := e.resumes(ctx, a.req)
+	echo, acts, err := e.key(ctx, a.req)
 	var res Result
 	switch {
 	case inner:
 		// The outer wrapper has the key, which isn't stored with a request.
 		acts, echo = false, ""
-		res, err = e.pass(ctx, &r, fn)
+		res, err = e.pass(ctx, a.req, fn)
 	case e.opt.Key == KeyObserve && (acts || err != nil):
-		res, err = e.observe(ctx, &r, err, fn)
+		res, err = e.observe(ctx, a, err, fn)
 	case err != nil:
-		e.refuses(ctx, &r, err)
+		e.refuses(ctx, a.req, err)
 	case !acts:
-		res, err = e.pass(ctx, &r, fn)
+		res, err = e.pass(ctx, a.req, fn)
 	case e.opt.PassErrors:
-		res, err = e.do(ctx, &r, true, fn)
+		res, err = a.do(ctx, true, fn)
 	default:
 		var caught *panicked
-		if res, err = e.do(ctx, &r, true, e.catching(r.Route, fn, &caught)); caught != nil {
+		if res, err = a.do(ctx, true, e.catching(r.Route, fn, &caught)); caught != nil {
 			if res.Passed {
 				panic(caught.value) //nolint:forbidigo // the handler's own, as without a wrapper
 			}
@@ -60,7 +61,7 @@ func (e *Engine) Serve(ctx context.Context, r Request, fn func(context.Context) 
 		return res, h.err
 	}
 	if err != nil {
-		res = Result{Response: e.problem(ctx, &r, err), Panic: res.Panic}
+		res = Result{Response: e.problem(ctx, a.req, err), Panic: res.Panic}
 		if ours, ok := errors.AsType[*Error](err); ok {
 			res.Expires = ours.Expires
 		}

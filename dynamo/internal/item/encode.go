@@ -24,7 +24,8 @@ type Values struct {
 	m              [2]types.AttributeValueMemberM
 	b              [2]types.AttributeValueMemberB
 	ss, nn, mm, bb int
-	digits         strings.Builder // of the numbers, one after the other
+
+	Text strings.Builder // numbers and expressions, one after the other
 }
 
 // Str returns s as a value of an item.
@@ -39,13 +40,13 @@ func (v *Values) Num(n int64) Value {
 	if 0 <= n && n < 100 {
 		return v.Digits(strconv.FormatInt(n, 10)) // which has these ready
 	}
-	if v.digits.Cap() == 0 {
-		v.digits.Grow(64)
+	if v.Text.Cap() == 0 {
+		v.Text.Grow(64)
 	}
 	var buf [20]byte
-	begin := v.digits.Len()
-	v.digits.Write(strconv.AppendInt(buf[:0], n, 10))
-	return v.Digits(v.digits.String()[begin:])
+	begin := v.Text.Len()
+	v.Text.Write(strconv.AppendInt(buf[:0], n, 10))
+	return v.Digits(v.Text.String()[begin:])
 }
 
 // Digits returns the number that s spells.

@@ -20,7 +20,10 @@ const WaitIndex = "waiting"
 
 // SetSince is the part of an update that sets since when a record waits: from :since
 // on, unless it has waited before.
-const SetSince = AttrSince + " = if_not_exists(" + AttrSince + ", :since)"
+const SetSince = AttrSince + " = " + FirstSince
+
+// FirstSince is the value of that part.
+const FirstSince = "if_not_exists(" + AttrSince + ", :since)"
 
 // WaitProjected are the further attributes of an entry of the index: all that a list
 // shows. None holds data of the request.

@@ -59,9 +59,9 @@ func TestAllocations(t *testing.T) {
 		api  dynamo.API
 		opt  func(*idem.Options)
 	}{
-		{"new", 50, stubAPI{}, plain},
-		{"replay", 20, refused, plain},
-		{"cached", 7, refused, func(o *idem.Options) { o.CacheBytes = 1 << 20 }},
+		{"new", 45, stubAPI{}, plain},
+		{"replay", 19, refused, plain},
+		{"cached", 6, refused, func(o *idem.Options) { o.CacheBytes = 1 << 20 }},
 	} {
 		do, err := doOn(ctx, kind.api, 300, kind.does != "new", kind.opt)
 		if err != nil {

@@ -80,7 +80,7 @@ func keyRowMutants() []mutant {
 		},
 		{
 			rule: "MismatchIsNew", what: "another request is none of its own where it has to be", row: "R22",
-			in: "idem.Engine.attempt", old: "$more = []string{string($digest[:])}", new: `$more = []string{""}`, run: "^TestR22MismatchIsNew$",
+			in: "idem.attempt.bind", old: "$more = []string{string($a.digest[:])}", new: `$more = []string{""}`, run: "^TestR22MismatchIsNew$",
 		},
 	}
 }
@@ -177,7 +177,7 @@ func workRowMutants() []mutant {
 	return []mutant{
 		{
 			rule: "DefaultLease", what: "without a deadline a lease has no length", row: "R37",
-			in: "idem.attempt.arrives", old: "$deadline = time.Now().Add($a.opt.Lease)", new: "$deadline = time.Now().Add(2 * $a.opt.Lease)", pkg: suite, run: "^TestMemoryStore$/^engine/^P11",
+			in: "idem.attempt.arrives", old: "$deadline = $now.Add($a.opt.Lease)", new: "$deadline = $now.Add(2 * $a.opt.Lease)", pkg: suite, run: "^TestMemoryStore$/^engine/^P11",
 		},
 		{
 			rule: "ErrorUnlocks", what: "a failed attempt keeps its lease", row: "R38",

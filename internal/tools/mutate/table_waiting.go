@@ -29,8 +29,8 @@ func indexMutants() []mutant {
 			old: `"waits = if_not_exists(waits, :waits)"`, new: `"waits = :waits"`, run: races,
 		},
 		{
-			rule: "WaitSince", what: "a wait begins anew with each write about it", in: "dynamo/internal/item.SetSince",
-			old: `AttrSince + " = if_not_exists(" + AttrSince + ", :since)"`, new: `AttrSince + " = :since"`, pkg: stream, run: walk,
+			rule: "WaitSince", what: "a wait begins anew with each write about it", in: "dynamo/internal/item.FirstSince",
+			old: `"if_not_exists(" + AttrSince + ", :since)"`, new: `":since"`, pkg: stream, run: walk,
 		},
 		{
 			rule: "WaitEnds", what: "a settled record stays in the index", in: "dynamo.update.wait",
