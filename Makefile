@@ -15,7 +15,7 @@ LOCALFLAGS    ?=
 # The modules in this repository besides its own.
 MODULES       := examples/shop otel kms internal/tools/supply
 # Static, small, reproducible: see docs/decisions/0004-build-flags.md
-BUILD         := CGO_ENABLED=0 GOOS=linux GOARCH=$(GOARCH_$(ARCH)) go build -trimpath -buildvcs=false -ldflags=-s -tags=lambda.norpc
+BUILD         := CGO_ENABLED=0 GOOS=linux GOARCH=$(GOARCH_$(ARCH)) go build -trimpath -buildvcs=false -ldflags=-s -tags=lambda.norpc,nethttpomithttp2
 
 .PHONY: all
 all: build vet lint test
