@@ -23,7 +23,7 @@ import (
 type attempt struct {
 	*Engine
 	req     *Request
-	request Request // the place of req, unless the request is another's
+	request Request // a place for req, in the same block
 	scope   string
 	pk      string
 	owner   string // the attempt's nonce
@@ -47,34 +47,27 @@ type attempt struct {
 	trail  *trail // for Hooks.Ended; nil without that hook
 }
 
-// attempt returns an attempt at r that is not bound yet.
-func (e *Engine) attempt(r Request) *attempt {
-	a := &attempt{Engine: e, request: r}
-	a.req = &a.request
-	return a
-}
-
-// bind checks a's request and computes its record's key. spaces allows spaces in the
-// key.
-func (a *attempt) bind(ctx context.Context, spaces bool) (err error) {
-	if err := checkKey(a.req.Key, a.opt.MinKey, a.opt.MaxKey, spaces); err != nil {
+// attempt checks a's request and computes its record's key. spaces allows spaces in
+// the key.
+func (e *Engine) attempt(ctx context.Context, a *attempt, spaces bool) (err error) {
+	if err := checkKey(a.req.Key, e.opt.MinKey, e.opt.MaxKey, spaces); err != nil {
 		return &Error{Op: "key", Err: err}
 	}
 	var anonymous bool
-	if a.scope, anonymous, err = a.scopeOf(ctx, a.req); err != nil {
+	if a.scope, anonymous, err = e.scopeOf(ctx, a.req); err != nil {
 		return &Error{Op: "scope", Err: err}
 	}
-	if a.digest, err = a.opt.Fingerprint.digest(a.req); err != nil {
+	if a.digest, err = e.opt.Fingerprint.digest(a.req); err != nil {
 		return &Error{Op: "fingerprint", Err: err}
 	}
 	var more []string
-	if a.opt.MismatchIsNew {
+	if e.opt.MismatchIsNew {
 		more = []string{string(a.digest[:])}
 	}
-	b := a.partitionKey(appendNonces(make([]byte, 0, 256)), a.scope, a.req, more...)
+	b := e.partitionKey(appendNonces(make([]byte, 0, 256)), a.scope, a.req, more...)
 	end := len(b)
 	var sum [sha256.Size]byte
-	sum, a.secret = a.opt.Fingerprint.sign(a.digest)
+	sum, a.secret = e.opt.Fingerprint.sign(a.digest)
 	text := string(hex.AppendEncode(b, sum[:])) // in one block of memory
 	a.owner, a.id, a.pk, a.print = text[:nonceSize], text[nonceSize:2*nonceSize], text[2*nonceSize:end], text[end:]
 	a.identify(anonymous)

@@ -93,7 +93,8 @@ func New(store store.Store, optFns ...func(*Options)) *Engine {
 func (e *Engine) Do(ctx context.Context, r Request, fn func(context.Context) (Response, error)) (Result, error) {
 	var res Result
 	var err error
-	a, acts := e.attempt(r), true
+	a, acts := &attempt{Engine: e, request: r}, true
+	a.req = &a.request
 	if r.Key == "" && !e.opt.Disabled {
 		acts, err = e.keyless(ctx, a.req)
 	}
@@ -120,7 +121,7 @@ func (a *attempt) do(ctx context.Context, accepts bool, fn func(context.Context)
 	if e.opt.Disabled {
 		return e.pass(ctx, r, fn)
 	}
-	if err := a.bind(ctx, accepts); err != nil {
+	if err := e.attempt(ctx, a, accepts); err != nil {
 		e.refuses(ctx, r, err)
 		return Result{}, err
 	}

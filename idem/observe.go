@@ -35,7 +35,7 @@ func (e *Engine) observe(ctx context.Context, a *attempt, keyErr error, fn func(
 		would(keyErr)
 		return e.pass(ctx, r, fn)
 	}
-	err := a.bind(ctx, true)
+	err := e.attempt(ctx, a, true)
 	if err == nil && !inside(ctx, e.store, a.pk) {
 		err = a.start(ctx)
 	}

@@ -31,7 +31,8 @@ const (
 // panic in Result.Panic. In the cases where an error would be returned, the panic
 // continues; http.ErrAbortHandler always continues.
 func (e *Engine) Serve(ctx context.Context, r Request, fn func(context.Context) (Response, error)) (Result, error) {
-	a := e.attempt(r)
+	a := &attempt{Engine: e, request: r}
+	a.req = &a.request
 	inner := e.resumes(ctx, a.req)
 	echo, acts, err := e.key(ctx, a.req)
 	var res Result

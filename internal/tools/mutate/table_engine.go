@@ -5,7 +5,7 @@ func engineMutants() []mutant {
 	return []mutant{
 		{
 			rule: "OwnNonce", what: "all attempts of a process have one nonce",
-			in: "idem.attempt.bind", old: "$a.owner, $a.id, $a.pk, $a.print = $text[:nonceSize],", new: `$a.owner, $a.id, $a.pk, $a.print = "process",`,
+			in: "idem.Engine.attempt", old: "$a.owner, $a.id, $a.pk, $a.print = $text[:nonceSize],", new: `$a.owner, $a.id, $a.pk, $a.print = "process",`,
 			pkg: "internal/enginetest", run: "^TestMemoryStore$/^engine_(in-flight|take-over)$",
 		},
 		{

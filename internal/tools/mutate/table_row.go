@@ -80,7 +80,7 @@ func keyRowMutants() []mutant {
 		},
 		{
 			rule: "MismatchIsNew", what: "another request is none of its own where it has to be", row: "R22",
-			in: "idem.attempt.bind", old: "$more = []string{string($a.digest[:])}", new: `$more = []string{""}`, run: "^TestR22MismatchIsNew$",
+			in: "idem.Engine.attempt", old: "$more = []string{string($a.digest[:])}", new: `$more = []string{""}`, run: "^TestR22MismatchIsNew$",
 		},
 	}
 }
