@@ -57,7 +57,7 @@ type flow struct {
 	end     *ending // nil, or &ending
 	ending  ending
 	within  opContext // the handler's, in the same block
-	restart bool // a merged claim took a record over: run the handler again from that record
+	restart bool      // a merged claim took a record over: run the handler again from that record
 }
 
 // ending is the result of an operation that ended in a phase.
