@@ -44,7 +44,7 @@ func TestKillSweepOfAProviderThatForgets(t *testing.T) { //nolint:tparallel // w
 				for _, end := range []ending{retried, completes} {
 					t.Run(m.name+", "+p.name+", "+string(end), func(t *testing.T) {
 						t.Parallel()
-						newForgetfulRun(t, b, m, end, forgetful).playForgotten(t, op, p)
+						harmed(t, func() bool { return newForgetfulRun(t, b, m, end, forgetful).playForgotten(t, op, p) })
 					})
 				}
 				if m.deferred == "0" {
@@ -52,7 +52,7 @@ func TestKillSweepOfAProviderThatForgets(t *testing.T) { //nolint:tparallel // w
 				}
 				t.Run(m.name+", "+p.name+", and the key is still known", func(t *testing.T) {
 					t.Parallel()
-					newForgetfulRun(t, b, m, retried, mindful).play(t, p)
+					harmed(t, func() bool { return newForgetfulRun(t, b, m, retried, mindful).play(t, p) })
 				})
 			}
 		}
@@ -70,13 +70,21 @@ func newForgetfulRun(t *testing.T, b *backstage, m mode, end ending, memory time
 }
 
 // playForgotten kills the process, and has the request come to its end, with a
-// human's help where the charge may have been taken and nobody knows.
-func (r *run) playForgotten(t *testing.T, op *operator, p point) {
+// human's help where the charge may have been taken and nobody knows. It returns false
+// if no process was killed.
+func (r *run) playForgotten(t *testing.T, op *operator, p point) bool {
 	t.Helper()
 	held := r.tap.Hold(p.nth, nil, p.side)
 	defer held.Drop()
 	first := r.inBackground(t)
-	pid := r.reached(t, held)
+	pid, ok := r.reached(t, held)
+	if !ok {
+		held.Drop()
+		<-first
+		r.end = retried
+		r.helped(t, op)
+		return false
+	}
 	kill(t, r.function, pid, held)
 	if a := <-first; a.status < http.StatusInternalServerError {
 		t.Errorf("the client of the dead process gets %d %s", a.status, a.body)
@@ -86,7 +94,7 @@ func (r *run) playForgotten(t *testing.T, op *operator, p point) {
 		r.end = retried // nobody but the client knows of it, and no charge is in doubt
 		r.helped(t, op)
 		r.finish(t)
-		return
+		return true
 	}
 	// Its attempt may have asked for the charge unless the charge is recorded.
 	doubtful := rec.State == store.Open && !slices.ContainsFunc(rec.Phases, func(ph store.Phase) bool { return ph.Name == "charge_created" })
@@ -105,6 +113,7 @@ func (r *run) playForgotten(t *testing.T, op *operator, p point) {
 	if len(charges) != 1 || charges[0].Calls != 1 {
 		t.Errorf("the provider was asked for %+v, want one charge, once", charges)
 	}
+	return true
 }
 
 // untilStuck waits until a ride is given up. Its client, if it has one, retries,

@@ -164,12 +164,25 @@ func sleep(ctx context.Context, d time.Duration) bool {
 
 var pkOf = regexp.MustCompile(`"S":"(v1#rides#[^"]+)"`)
 
-// reached waits until a call is held, and returns the process that makes it.
-func (r *run) reached(t *testing.T, h *tap.Held) (pid int) {
+// harmed plays runs until a process is harmed at its call: on a busy machine an attempt
+// may be out of time, and have given its call up, before a test gets at it.
+func harmed(t *testing.T, play func() bool) {
 	t.Helper()
-	pid = reached(t, h, r.function)
+	for range 20 {
+		if play() || t.Failed() {
+			return
+		}
+	}
+	t.Fatal("no process was harmed: each had given its call up")
+}
+
+// reached waits until a call is held, and returns the process that makes it; false if
+// that has given the call up.
+func (r *run) reached(t *testing.T, h *tap.Held) (pid int, ok bool) {
+	t.Helper()
+	pid, ok = reached(t, h, r.function)
 	r.named(t)
-	return pid
+	return pid, ok
 }
 
 // named notes the record of the run, which its calls name, for as long as the run
@@ -191,7 +204,7 @@ func (r *run) named(t *testing.T) {
 	})
 }
 
-func reached(t *testing.T, h *tap.Held, f *lambdarun.Function) (pid int) {
+func reached(t *testing.T, h *tap.Held, f *lambdarun.Function) (pid int, ok bool) {
 	t.Helper()
 	select {
 	case <-h.Reached():
@@ -202,10 +215,12 @@ func reached(t *testing.T, h *tap.Held, f *lambdarun.Function) (pid int) {
 	// themselves, and the process that is held doesn't.
 	for begin := time.Now(); ; sleep(t.Context(), 10*time.Millisecond) {
 		running := f.Running()
-		if len(running) == 1 {
-			return running[0].PID
-		}
-		if len(running) == 0 || time.Since(begin) > patience {
+		switch {
+		case len(running) == 0:
+			return 0, false
+		case len(running) == 1:
+			return running[0].PID, true
+		case time.Since(begin) > patience:
 			t.Fatalf("%d processes at work, want 1", len(running))
 		}
 	}
