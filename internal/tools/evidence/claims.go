@@ -83,7 +83,7 @@ var claims = []claim{
 	},
 	{
 		name:     "linearizability, DynamoDB Local",
-		claim:    "What clients of a key are told has an order that explains it",
+		claim:    "The answers to the clients of a key have an order that explains them",
 		evidence: "32 clients on 1,000 keys, with lost answers, late copies, conflicts and crashes; Porcupine looks for an order of single requests for each key",
 		command:  "make linearizable",
 		figures:  []string{"clients", "keys", "requests", "handler_runs"},

@@ -22,7 +22,7 @@ func planted() []bug {
 		},
 		{
 			layer: "commit", mutant: mutant{
-				rule: "commit", what: "a commit whoever holds the record, and whatever was written since",
+				rule: "commit", what: "a commit over any holder and any version",
 				in: "dynamo.holderCondition", old: `"#owner = :owner AND ver = :ver"`, new: `"(#owner = :owner OR #owner <> :owner) AND (ver = :ver OR ver <> :ver)"`,
 			},
 			memory: &mutant{in: "idem.MemoryStore.Commit", old: memCommit, new: "case $old.Owner != $c.Prev.Owner && $old.PK == $c.Prev.Owner:"},
@@ -60,7 +60,7 @@ func planted() []bug {
 		},
 		{
 			layer: "drain", outside: map[string]string{"traces": engine}, mutant: mutant{
-				rule: "drain", what: "what could not be delivered is acknowledged",
+				rule: "drain", what: "a job that could not be delivered is acknowledged",
 				in: "dynamo/stream.Drain.conclude", where: "$t *todo", old: "case $err == nil: $names = append($names, $j.name)",
 				new: "case $err == nil || !$t.gone: $names = append($names, $j.name)",
 			},
