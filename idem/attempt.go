@@ -3,6 +3,7 @@ package idem
 import (
 	"cmp"
 	"context"
+	"crypto/hmac"
 	"crypto/rand"
 	"crypto/sha256"
 	"encoding/hex"
@@ -26,11 +27,12 @@ type attempt struct {
 	request Request // a place for req, in the same block
 	scope   string
 	pk      string
-	owner   string // the attempt's nonce
-	id      string // id of the operation if the operation is new
-	accepts bool   // a 202 is allowed
-	resumed bool   // run by a completer: there is no client, and only the stored request
-	seen    bool   // the store has returned a record of the key, from a read or a refused claim
+	owner   string        // the attempt's nonce; "" while cached may answer
+	id      string        // id of the operation if the operation is new; "" like owner
+	accepts bool          // a 202 is allowed
+	resumed bool          // run by a completer: there is no client, and only the stored request
+	seen    bool          // the store has returned a record of the key, from a read or a refused claim
+	cached  *store.Record // the cache's record of the key, which may answer; must not be changed
 	digest  [sha256.Size]byte
 	print   string // the fingerprint of digest
 	secret  string // id of the secret of print
@@ -64,12 +66,19 @@ func (e *Engine) attempt(ctx context.Context, a *attempt, spaces bool) (err erro
 	if e.opt.MismatchIsNew {
 		more = []string{string(a.digest[:])}
 	}
-	b := e.partitionKey(appendNonces(make([]byte, 0, 256)), a.scope, a.req, more...)
+	b := e.partitionKey(make([]byte, 2*nonceSize, 256), a.scope, a.req, more...)
 	end := len(b)
+	a.cached = e.cache.get(b[2*nonceSize:])
 	var sum [sha256.Size]byte
 	sum, a.secret = e.opt.Fingerprint.sign(a.digest)
-	text := string(hex.AppendEncode(b, sum[:])) // in one block of memory
-	a.owner, a.id, a.pk, a.print = text[:nonceSize], text[nonceSize:2*nonceSize], text[2*nonceSize:end], text[end:]
+	b = hex.AppendEncode(b, sum[:])
+	if rec := a.cached; rec != nil && hmac.Equal(b[end:], []byte(rec.Fingerprint)) {
+		a.pk, a.print = rec.PK, rec.Fingerprint // the same texts, without new memory
+	} else {
+		drawNonces(b[:2*nonceSize])
+		text := string(b) // in one block of memory
+		a.owner, a.id, a.pk, a.print = text[:nonceSize], text[nonceSize:2*nonceSize], text[2*nonceSize:end], text[end:]
+	}
 	a.identify(anonymous)
 	return nil
 }
@@ -77,15 +86,13 @@ func (e *Engine) attempt(ctx context.Context, a *attempt, spaces bool) (err erro
 // nonceSize is the length of a text of rand.Text, which has at least 128 random bits.
 const nonceSize = 26
 
-// appendNonces appends two texts like those of rand.Text, in one draw.
-func appendNonces(b []byte) []byte {
+// drawNonces fills b with texts like those of rand.Text, in one draw.
+func drawNonces(b []byte) {
 	const alphabet = "ABCDEFGHIJKLMNOPQRSTUVWXYZ234567"
-	var drawn [2 * nonceSize]byte
-	_, _ = rand.Read(drawn[:]) // never fails
-	for i, r := range drawn {
-		drawn[i] = alphabet[int(r)%len(alphabet)]
+	_, _ = rand.Read(b) // never fails
+	for i, r := range b {
+		b[i] = alphabet[int(r)%len(alphabet)]
 	}
-	return append(b, drawn[:]...)
 }
 
 // identify hashes the credentials of an unverified caller.

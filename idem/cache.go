@@ -25,14 +25,15 @@ func newCache(limit int64) *cache {
 	return &cache{limit: limit, order: list.New(), byKey: make(map[string]*list.Element)}
 }
 
-// get returns the record of pk or nil. The record must not be changed.
-func (c *cache) get(pk string) *store.Record {
+// get returns the record of pk or nil. The record must not be changed. Its answer is
+// replayable.
+func (c *cache) get(pk []byte) *store.Record {
 	if c == nil {
 		return nil
 	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	el := c.byKey[pk]
+	el := c.byKey[string(pk)]
 	if el == nil {
 		return nil
 	}
@@ -43,7 +44,7 @@ func (c *cache) get(pk string) *store.Record {
 // put caches the parts of a finished record with a complete body that an answer
 // needs.
 func (c *cache) put(r *store.Record) {
-	if c == nil || r.State != store.Done || r.Overflow != nil || c.get(r.PK) == r {
+	if c == nil || r.State != store.Done || r.Overflow != nil {
 		return
 	}
 	answer := *r
@@ -55,6 +56,7 @@ func (c *cache) put(r *store.Record) {
 		return
 	}
 	r = answer.Clone()
+	replayable(r.Response)
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if el := c.byKey[r.PK]; el != nil {

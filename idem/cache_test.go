@@ -27,11 +27,11 @@ func TestCacheIsBoundedInBytes(t *testing.T) {
 	if n := len(c.byKey); n < 35 || n > 100 {
 		t.Errorf("holds %d records of about 2.3 kB in 100 kB", n)
 	}
-	if c.get("0") != nil || c.get("999") == nil {
+	if c.get([]byte("0")) != nil || c.get([]byte("999")) == nil {
 		t.Error("the oldest must go first")
 	}
 	c.put(doneRecord("large", 200_000))
-	if c.get("large") != nil || c.get("999") == nil {
+	if c.get([]byte("large")) != nil || c.get([]byte("999")) == nil {
 		t.Error("what doesn't fit must not push everything else out")
 	}
 }
@@ -42,7 +42,7 @@ func TestCacheKeepsWhatIsUsed(t *testing.T) {
 	c.put(doneRecord("used", 1000))
 	for i := range 100 {
 		c.put(doneRecord(fmt.Sprint(i), 1000))
-		if c.get("used") == nil {
+		if c.get([]byte("used")) == nil {
 			t.Fatalf("gone after %d others", i+1)
 		}
 	}
@@ -57,12 +57,12 @@ func TestCacheTakesFinishedRecordsOnly(t *testing.T) {
 		"stuck":           {PK: "stuck", State: store.Stuck},
 		"body not loaded": {PK: "body not loaded", State: store.Done, Response: &Response{}, Overflow: &store.Overflow{Count: 1}},
 	} {
-		if c.put(r); c.get(name) != nil {
+		if c.put(r); c.get([]byte(name)) != nil {
 			t.Errorf("%s is cached", name)
 		}
 	}
 	var none *cache
-	if none.put(doneRecord("a", 1)); none.get("a") != nil || newCache(0) != nil {
+	if none.put(doneRecord("a", 1)); none.get([]byte("a")) != nil || newCache(0) != nil {
 		t.Error("off must be off")
 	}
 }
@@ -73,11 +73,11 @@ func TestCacheSharesNothing(t *testing.T) {
 	r := doneRecord("a", 1)
 	c.put(r)
 	r.Response.Body[0] = 'x'
-	if got := c.get("a").Response.Body[0]; got != 0 {
+	if got := c.get([]byte("a")).Response.Body[0]; got != 0 {
 		t.Error("a caller's change reached the cache")
 	}
 	c.put(doneRecord("a", 2))
-	if len(c.get("a").Response.Body) != 2 || c.size != weight(c.get("a")) {
+	if len(c.get([]byte("a")).Response.Body) != 2 || c.size != weight(c.get([]byte("a"))) {
 		t.Error("a second put must replace the first")
 	}
 }

@@ -51,6 +51,9 @@ func New(store store.Store, optFns ...func(*Options)) *Engine {
 		methods: make(map[string]bool), headers: allowList(opt.StoreHeaders),
 		presented: slices.Concat(presented, opt.Credentials), cache: newCache(opt.CacheBytes),
 	}
+	if opt.Key == KeyObserve { // which answers nobody, and claims each time
+		e.cache = nil
+	}
 	e.hooks = e.opt.Hooks.byName()
 	e.timed = e.opt.Hooks.Committed != nil || e.opt.Hooks.Ended != nil
 	for _, m := range opt.Methods {
@@ -144,6 +147,11 @@ func (a *attempt) do(ctx context.Context, accepts bool, fn func(context.Context)
 // from the record.
 func (a *attempt) proceed(ctx context.Context, fn func(context.Context) (Response, error)) (Result, error) {
 	e, r := a.Engine, a.req
+	if a.cached != nil {
+		if res, ok, err := a.remembered(ctx); ok {
+			return res, err
+		}
+	}
 	a.arrives(ctx)
 	if e.opt.Resumable && !r.Redelivered {
 		if err := storable(e.input(r)); err != nil {

@@ -115,6 +115,9 @@ func (f *Fingerprint) digest(r *Request) (sum [sha256.Size]byte, err error) {
 	}
 	small = appendTagged(small, tag, "")
 	small = binary.BigEndian.AppendUint64(small, uint64(len(body)))
+	if len(body) <= cap(small)-len(small) {
+		return sha256.Sum256(append(small, body...)), nil
+	}
 	h := sha256.New()
 	h.Write(small)
 	h.Write(body) // not copied: the body may have megabytes

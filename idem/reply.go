@@ -2,6 +2,7 @@ package idem
 
 import (
 	"context"
+	"crypto/rand"
 	"crypto/sha256"
 	"encoding/json"
 	"errors"
@@ -22,16 +23,20 @@ import (
 // The answer to a request: from a record in the way, or from the record that its
 // own attempt has stored.
 
-// look answers from this process's cache, or from a cheap read, if either
-// suffices: a finished record of the same request, or, from the cache, a finished
-// record of another request or caller. Everything else goes to the claim.
-func (a *attempt) look(ctx context.Context) (Result, bool, error) {
-	if rec := a.cache.get(a.pk); rec != nil {
-		if v, err := a.judge(rec); err == nil && (v == state.Replay || v == state.Mismatch || v == state.OtherCaller) {
-			res, err := a.answer(ctx, rec, v)
-			return res, true, err
-		}
+// remembered answers from the cache's record if that suffices: a finished record of the
+// same request, or of another request or caller.
+func (a *attempt) remembered(ctx context.Context) (Result, bool, error) {
+	if v, err := a.judge(a.cached); err == nil && (v == state.Replay || v == state.Mismatch || v == state.OtherCaller) {
+		res, err := a.answer(ctx, a.cached, v)
+		return res, true, err
 	}
+	a.owner, a.id = rand.Text(), rand.Text() // the attempt may claim now
+	return Result{}, false, nil
+}
+
+// look answers from a cheap read if that suffices: a finished record of the same
+// request. Everything else goes to the claim.
+func (a *attempt) look(ctx context.Context) (Result, bool, error) {
 	if !a.opt.ReadFirst && !a.req.ReadFirst {
 		return Result{}, false, nil
 	}
@@ -69,15 +74,16 @@ func (a *attempt) answer(ctx context.Context, held *store.Record, v state.Verdic
 	}
 	switch v {
 	case state.Replay:
-		if err := a.body(ctx, held); err != nil {
-			return refuse(evFailed, err)
+		var resp Response
+		if held == a.cached { // replayable already
+			resp = held.Response.Clone()
+		} else {
+			if err := a.body(ctx, held); err != nil {
+				return refuse(evFailed, err)
+			}
+			resp = *held.Response
+			replayable(&resp)
 		}
-		resp := *held.Response
-		if a.cache != nil { // whose record stays as it is
-			resp = resp.Clone()
-		}
-		clean(&resp) // a record written by other programs may contain any header
-		forget(resp.Header)
 		a.tell(ctx, evReplayed, a.event(held, nil))
 		return Result{Response: resp, Replayed: true, Expires: state.Lifetime(held)}, nil
 	case state.OtherCaller:

@@ -59,6 +59,13 @@ func allowList(extra []string) map[string]bool {
 	return allowed
 }
 
+// replayable removes from a record's answer the headers that no client may get: a
+// record written by other programs may contain any header.
+func replayable(r *Response) {
+	clean(r)
+	forget(r.Header)
+}
+
 // forget removes the headers that no record may hold.
 func forget(h http.Header) {
 	for name := range h {

@@ -2,8 +2,11 @@ package enginetest
 
 import (
 	"context"
+	"net/http"
 	"testing"
 	"time"
+
+	"github.com/google/go-cmp/cmp"
 
 	"github.com/samekey/samekey/idem"
 	"github.com/samekey/samekey/idem/idemtest"
@@ -33,6 +36,45 @@ func engineCache(s suite) {
 		second := do(t, eng, order("k", "2"), a.run).first(t)
 		do(t, eng, order("k", "2"), a.run).replays(t, second)
 		a.ran(t, 2)
+	})
+
+	s.run("a key that expired in the cache is claimed like any other", func(t *testing.T, e *env) {
+		var a app
+		observing := func(o *idem.Options) { o.Key = idem.KeyObserve }
+		for name, eng := range map[string]*idem.Engine{"replaying": e.engine(cached), "observing": e.engine(cached, observing)} {
+			r := order(name, "1")
+			var owners, ids []string
+			for range 2 {
+				if _, err := eng.Do(t.Context(), r, a.run); err != nil {
+					t.Fatal(err)
+				}
+				rec := e.record(t, r)
+				owners, ids = append(owners, rec.Owner), append(ids, rec.ID)
+				e.clock.Advance(idem.DefaultRetention + time.Second)
+			}
+			if len(owners[1]) < 26 || len(ids[1]) < 26 || owners[0] == owners[1] || ids[0] == ids[1] {
+				t.Errorf("%s: owners %q, ids %q", name, owners, ids)
+			}
+		}
+		a.ran(t, 4)
+	})
+
+	s.run("P3: a record of another program replays from the cache as from the store", func(t *testing.T, e *env) {
+		var a app
+		if _, err := e.engineOn(careless{e.store}).Do(t.Context(), order("k", "1"), a.run); err != nil {
+			t.Fatal(err)
+		}
+		eng := e.engine(cached)
+		for i := range 3 {
+			e.costs(t, max(1-i, 0), func() {
+				res, err := eng.Do(t.Context(), order("k", "1"), a.run)
+				want := http.Header{"Content-Type": {"application/json"}, "Etag": {"1"}}
+				if diff := cmp.Diff(want, res.Header); err != nil || !res.Replayed || diff != "" {
+					t.Errorf("replay %d: %t, %v (-want +got):\n%s", i, res.Replayed, err, diff)
+				}
+			})
+		}
+		a.ran(t, 1)
 	})
 
 	s.run("P5: what is in flight never enters the cache", func(t *testing.T, e *env) {
@@ -143,3 +185,15 @@ func engineCache(s suite) {
 type outdated struct{ *idemtest.FaultyStore }
 
 func (outdated) Peek(context.Context, string) (*store.Record, error) { return nil, nil }
+
+// careless is a store that another program writes to, with headers that no record may
+// hold.
+type careless struct{ *idemtest.FaultyStore }
+
+func (s careless) Commit(ctx context.Context, c store.Commit) (*store.Record, error) {
+	c.Next = c.Next.Clone()
+	c.Next.Response.Header = http.Header{
+		"Content-Type": {"application/json"}, "Set-Cookie": {"session=1"}, "X-Amz-Secret": {"1"}, "Link": {"a\r\nb"}, "b d": {"1"}, "etag": {"1"},
+	}
+	return s.FaultyStore.Commit(ctx, c)
+}

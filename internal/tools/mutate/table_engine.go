@@ -18,6 +18,22 @@ func engineMutants() []mutant {
 			in: "idem.cache.put", old: "$r.State != store.Done ||", new: "", run: "^TestCacheTakesFinishedRecordsOnly$",
 		},
 		{
+			rule: "CacheNonces", what: "an attempt claims with an empty nonce after the cache couldn't answer",
+			in: "idem.attempt.remembered", old: "$a.owner, $a.id = rand.Text(), rand.Text()", new: "$a.owner, $a.id = rand.Text()[:0], rand.Text()[:0]", pkg: "internal/enginetest", run: "^TestMemoryStore$/^engine_cache$",
+		},
+		{
+			rule: "CacheObserve", what: "an observing engine claims with an empty nonce, since its cache knows the key",
+			in: "idem.New", old: "if $opt.Key == KeyObserve {", new: "if false {", pkg: "internal/enginetest", run: "^TestMemoryStore$/^engine_cache$",
+		},
+		{
+			rule: "CacheHeaders", what: "the cache replays headers that the store's replay leaves out", row: "A32",
+			in: "idem.cache.put", old: "replayable($r.Response)", new: "", pkg: "internal/enginetest", run: "^TestMemoryStore$/^engine_cache$",
+		},
+		{
+			rule: "CacheShares", what: "a caller's change of a replay changes the cache",
+			in: "idem.attempt.answer", old: "$resp = $held.Response.Clone()", new: "$resp = *$held.Response", pkg: "internal/enginetest", run: "^TestMemoryStore$/^engine_replay$",
+		},
+		{
 			rule: "CacheBound", what: "the cache holds what no answer needs", row: "R138 M34",
 			in: "idem.cache.put", old: `$answer.Phases, $answer.Jobs, $answer.Input, $answer.LastErr, $answer.Seal = nil, nil, nil, "", nil`, new: "", run: "^TestCacheBoundsMemory$",
 		},

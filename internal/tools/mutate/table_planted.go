@@ -36,7 +36,7 @@ func planted() []bug {
 		{
 			layer: "replay", mutant: mutant{
 				rule: "replay", what: "a replay without the stored body",
-				in: "idem.attempt.answer", old: "clean(&$resp)", new: "clean(&$resp); $resp.Body = nil",
+				in: "idem.attempt.answer", old: "replayable(&$resp)", new: "replayable(&$resp); $resp.Body = nil",
 			},
 		},
 		{

@@ -14,7 +14,7 @@ func tenantMutants() []mutant {
 		},
 		{
 			rule: "TenantFuzz", what: "the cache doesn't look at the record's key",
-			in: "idem.cache.get", old: "$el := $c.byKey[$pk]", new: "$el := $c.order.Front()", pkg: pkg, run: fuzz,
+			in: "idem.cache.get", old: "$el := $c.byKey[string($pk)]", new: "$el := $c.order.Front()", pkg: pkg, run: fuzz,
 		},
 		{
 			rule: "TenantFuzz", what: "a completer of one tenant resumes another tenant's operation",
@@ -38,7 +38,7 @@ func tenantMutants() []mutant {
 		},
 		{
 			rule: "ForgedHeaders", what: "a record that somebody has edited sets a cookie",
-			in: "idem.attempt.answer", old: "forget($resp.Header)", new: "", pkg: "dynamo", run: "^TestForgedHeadersAreNotReplayed$",
+			in: "idem.replayable", old: "forget($r.Header)", new: "", pkg: "dynamo", run: "^TestForgedHeadersAreNotReplayed$",
 		},
 		{
 			rule: "ResumedCaller", what: "a request is run again without its caller",
