@@ -51,7 +51,9 @@ func New(t testing.TB, optFns ...func(*dynamo.Options)) *Table {
 	base.MaxIdleConnsPerHost = 64
 	base.MaxConnsPerHost = 64 // DynamoDB Local resets connections beyond some hundreds
 	t.Cleanup(base.CloseIdleConnections)
-	tab.Transport = &dynamotest.Transport{Base: base}
+	line := &line{base: base}
+	t.Cleanup(func() { line.tell(t) })
+	tab.Transport = &dynamotest.Transport{Base: line}
 	tab.Client = db.Client(dynamo.Tune, func(o *dynamodb.Options) {
 		o.HTTPClient = &http.Client{Transport: tab.Transport, Timeout: 10 * time.Minute}
 	})
