@@ -23,7 +23,7 @@ const (
 	//     key that is to become free again must not be held beyond that;
 	//   - no req.o: a request in other items may be missing, and is read first;
 	//   - fn, hn, tn: another handler would answer for it, and its answer would stay.
-	takeCondition = holderCondition + " AND v = :v AND st = :open AND attribute_exists(req) AND attribute_not_exists(req.o) AND attribute_not_exists(exp_s)"
+	takeCondition = holderCondition + " AND v IN (:v, :v1) AND st = :open AND attribute_exists(req) AND attribute_not_exists(req.o) AND attribute_not_exists(exp_s)"
 	// takeSealed is added by a program that encrypts. req.x: the data key of a request
 	// that isn't sealed is made, or opened, and written with the take-over, which Take
 	// can't do; an attempt without it could not store its results.
@@ -37,8 +37,9 @@ const (
 	takeSet = "SET #owner = :owner1, ver = :ver1, lease_ms = :lease, run_ms = :now, tries = if_not_exists(tries, :zero) + :one"
 	// takeHands: a person sees later who took the record over, and when.
 	takeHands = ", hands = list_append(if_not_exists(hands, :none), :hand)"
-	// takeDoubts: calls of the attempt that never came back, since it began.
-	takeDoubts = ", doubts = :doubts, doubt_ms = run_ms"
+	// takeDoubts: calls of the attempt that never came back, since it began. The attempt
+	// that claimed the record has no run_ms.
+	takeDoubts = ", doubts = :doubts, doubt_ms = if_not_exists(run_ms, created_ms)"
 
 	// untakeSet undoes a take-over on holderCondition, except for doubts: the earlier
 	// holder never came back.

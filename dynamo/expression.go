@@ -21,7 +21,7 @@ type update struct {
 	in       dynamodb.UpdateItemInput // in the same block
 	expr     string                   // the expression
 	assigned [8]assignment            // the place of set
-	removed  [4]string                // the place of remove
+	removed  [6]string                // the place of remove
 }
 
 // assignment sets the attribute at path to the value of an expression.

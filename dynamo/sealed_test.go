@@ -215,7 +215,7 @@ func byKey(a, b map[string]types.AttributeValue) bool {
 
 // anyValue compares attribute values, whose types have unexported fields.
 var anyValue = cmpopts.IgnoreUnexported(types.AttributeValueMemberS{}, types.AttributeValueMemberN{}, types.AttributeValueMemberB{},
-	types.AttributeValueMemberM{}, types.AttributeValueMemberL{}, types.AttributeValueMemberBOOL{})
+	types.AttributeValueMemberM{}, types.AttributeValueMemberL{}, types.AttributeValueMemberBOOL{}, types.AttributeValueMemberNULL{})
 
 // Bad input 26: FailOpen is for a store that can't be reached. Behind a data key that
 // can't be had there may be a record, so nothing runs, be the key done, open or new.

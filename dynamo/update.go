@@ -55,7 +55,11 @@ func (s *Store) update(ctx context.Context, c store.Commit) (*update, error) {
 	if next.Tombstone != prev.Tombstone {
 		u.put(item.AttrTomb, ":tomb_s", u.Num(int64(next.Tombstone/time.Second)))
 	}
-	if !next.Lease.Equal(prev.Lease) {
+	switch {
+	case next.Lease.Equal(prev.Lease):
+	case next.State == store.Done && next.Lease.IsZero():
+		u.remove = append(u.remove, item.AttrLease) // nobody takes over what has ended
+	default:
 		u.put(item.AttrLease, ":lease", u.Millis(next.Lease)) // 0 and not absent: "released" is a fact
 	}
 	if !next.Run.Equal(prev.Run) {
@@ -75,8 +79,10 @@ func (s *Store) update(ctx context.Context, c store.Commit) (*update, error) {
 		u.remove = append(u.remove, item.AttrTimes)
 	}
 	switch {
-	case next.Calls == nil && prev.Calls != nil:
+	case next.Calls == nil && prev.Calls != nil && next.State == store.Done:
 		u.remove = append(u.remove, item.AttrCalls)
+	case next.Calls == nil && prev.Calls != nil:
+		u.put(item.AttrCalls, ":calls", item.Uncounted)
 	case !maps.Equal(prev.Calls, next.Calls):
 		u.put(item.AttrCalls, ":calls", u.Calls(next.Calls))
 	}
@@ -141,10 +147,19 @@ func samePhase(a, b store.Phase) bool {
 	return a.Name == b.Name && a.Intent == b.Intent && string(a.Result) == string(b.Result) && (a.Result == nil) == (b.Result == nil)
 }
 
-// addJobs sets single entries, never the map: a job that was acknowledged since prev
-// was read must not come back.
+// addJobs writes the jobs that next has more than prev.
+//   - Beside earlier jobs it sets single entries, never the map: a job that was
+//     acknowledged since prev was read must not come back.
+//   - Without earlier jobs it sets the map, which may not be there yet. Only a holder's
+//     write adds jobs, and it raises ver; acknowledgements only remove jobs. So under
+//     holderCondition a record that was read without jobs has none, and the map takes
+//     no job's place.
 func (u *update) addJobs(prev, next map[string]store.Job) {
-	if len(next) == 0 {
+	switch {
+	case len(next) == 0:
+		return
+	case len(prev) == 0:
+		u.put(item.AttrJobs, ":jobs", u.Jobs(next))
 		return
 	}
 	u.names = maps.Clone(u.names)

@@ -15,10 +15,11 @@ import (
 // DynamoDB's reserved words; the service would refuse it only when it is used.
 func TestReservedWordsHavePlaceholders(t *testing.T) {
 	t.Parallel()
-	prev := &store.Record{Owner: "a", Ver: 1, Expires: time.Unix(1, 0)}
+	job := idem.Job{Kind: "k"}
+	prev := &store.Record{Owner: "a", Ver: 1, Expires: time.Unix(1, 0), Jobs: map[string]idem.Job{"0.0": job}}
 	next := &store.Record{
 		Owner: "b", Ver: 2, State: store.Done, Keep: store.KeepJobs, LastErr: "e", Until: time.Unix(2, 0), Tombstone: time.Minute, Lease: time.UnixMilli(3),
-		Run: time.UnixMilli(4), Tries: 1, Phases: []store.Phase{{Name: "p"}}, Jobs: map[string]idem.Job{"0.0": {Kind: "k"}},
+		Run: time.UnixMilli(4), Tries: 1, Phases: []store.Phase{{Name: "p"}}, Jobs: map[string]idem.Job{"0.0": job, "1.0": job},
 		Response: &idem.Response{Status: 200},
 	}
 	u, err := (&Store{inline: defaultInline}).update(t.Context(), store.Commit{Prev: prev, Next: next})
@@ -32,8 +33,47 @@ func TestReservedWordsHavePlaceholders(t *testing.T) {
 		}
 	}
 	want := "SET ver = :ver1, #owner = :owner1, st = :st, keep = :keep, last_err = :last_err, until_s = :until_s, tomb_s = :tomb_s, " +
-		"lease_ms = :lease, run_ms = :run, tries = :tries, phases = :phases, jobs.#j0 = :j0, resp = :resp REMOVE exp_s, req"
+		"lease_ms = :lease, run_ms = :run, tries = :tries, phases = :phases, jobs.#j1 = :j1, resp = :resp REMOVE exp_s, req"
 	if diff := cmp.Diff(want, expression); diff != "" {
 		t.Errorf("expression (-want +got):\n%s", diff)
+	}
+}
+
+// Of the attributes that a record has only at times: which writes set and remove them.
+func TestAttributesThatAreAbsent(t *testing.T) {
+	t.Parallel()
+	job := idem.Job{Kind: "k"}
+	claimed := &store.Record{Owner: "a", Ver: 1, State: store.Open, Lease: time.UnixMilli(3), Created: time.UnixMilli(1), Run: time.UnixMilli(1), Calls: map[string]int{}}
+	staged := claimed.Clone()
+	staged.Jobs = map[string]idem.Job{"0.0": job}
+	for name, tt := range map[string]struct {
+		prev *store.Record
+		next func(*store.Record)
+		want string
+	}{
+		"the first jobs":    {claimed, func(r *store.Record) { r.Jobs = map[string]idem.Job{"0.0": job, "0.1": job} }, "SET ver = :ver1, jobs = :jobs"},
+		"a job more":        {staged, func(r *store.Record) { r.Jobs = map[string]idem.Job{"0.0": job, "1.0": job} }, "SET ver = :ver1, jobs.#j1 = :j1"},
+		"no job":            {claimed, func(*store.Record) {}, "SET ver = :ver1"},
+		"the same job":      {staged, func(*store.Record) {}, "SET ver = :ver1"},
+		"the first call":    {claimed, func(r *store.Record) { r.Calls = map[string]int{"pay#": 1} }, "SET ver = :ver1, calls = :calls"},
+		"uncounted":         {claimed, func(r *store.Record) { r.Calls = nil }, "SET ver = :ver1, calls = :calls"},
+		"a release":         {claimed, func(r *store.Record) { r.Lease, r.Run = time.Time{}, time.UnixMilli(2) }, "SET ver = :ver1, lease_ms = :lease, run_ms = :run"},
+		"stuck":             {claimed, func(r *store.Record) { r.State, r.Lease = store.Stuck, time.Time{} }, "SET ver = :ver1, st = :st, lease_ms = :lease, waits = :wait, wait_in = :wait_in, wait_ms = if_not_exists(wait_ms, :since)"},
+		"a finish":          {claimed, func(r *store.Record) { r.State, r.Lease, r.Calls = store.Done, time.Time{}, nil }, "SET ver = :ver1, st = :st REMOVE lease_ms, calls"},
+		"done, but held on": {claimed, func(r *store.Record) { r.State, r.Lease = store.Done, time.UnixMilli(4) }, "SET ver = :ver1, st = :st, lease_ms = :lease"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			next := tt.prev.Clone()
+			next.Ver = 2
+			tt.next(next)
+			u, err := (&Store{inline: defaultInline}).update(t.Context(), store.Commit{Prev: tt.prev, Next: next})
+			if err != nil {
+				t.Fatal(err)
+			}
+			if diff := cmp.Diff(tt.want, *u.expression()); diff != "" {
+				t.Errorf("expression (-want +got):\n%s", diff)
+			}
+		})
 	}
 }

@@ -161,7 +161,7 @@ func TestInspectWorstInputs(t *testing.T) {
 	// A record of another layout is counted, and a build can't be said to fit it.
 	synctest.Test(t, func(t *testing.T) {
 		w := doctortest.Good(time.Now())
-		w.Items[2]["v"] = object{"N": "2"}
+		w.Items[2]["v"] = object{"N": "3"}
 		code, stdout, _ := callAt(t, w, "names", "--table", "records", "--lock", locks)
 		if code != 3 || !strings.Contains(stdout, "1 not understood") {
 			t.Errorf("names: code %d, %s", code, stdout)

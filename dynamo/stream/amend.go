@@ -106,9 +106,14 @@ func misplaced(it item.Map, r *store.Record) bool {
 	return d.Text(item.AttrWait, false) != want || r.WaitSince.IsZero() != (want == "")
 }
 
+// placeCondition is on a correction of the index. It doesn't ask for jobs, as
+// [ackCondition] does: a record that was given up before its first job has none.
+//   - id: the key may have been used anew since the record was read.
+const placeCondition = "id = :id"
+
 // place has the index show a record's wait as it is. A record that was written since r
 // was read stays as it is.
 func (w jobWriter) place(ctx context.Context, r *store.Record) error {
-	_, _, err := w.amend(ctx, "place in the index", w.withWait(r, r.Clone(), nil, ackCondition, nil, make(map[string]string)))
+	_, _, err := w.amend(ctx, "place in the index", w.withWait(r, r.Clone(), nil, placeCondition, nil, make(map[string]string)))
 	return err
 }

@@ -112,6 +112,7 @@ func (s *Sweep) glimpses(items []item.Map) []Glimpse {
 		rec, why, err := readItem(it)
 		switch why {
 		case "":
+			rec.Calls = nil // not asked for, so a missing map doesn't mean that there are none
 			out = append(out, s.Glimpse(rec))
 		case SkipUnreadable:
 			pk := item.PK(it)

@@ -95,7 +95,7 @@ func (w Wanted) input(table string) dynamodb.ScanInput {
 		args[":short"] = v.Str("#" + w.Short)
 	}
 	if !w.Since.IsZero() {
-		filter += " AND run_ms >= :since"
+		filter += " AND (run_ms >= :since OR (attribute_not_exists(run_ms) AND created_ms >= :since))" // without run_ms the first attempt is the last
 		args[":since"] = v.Millis(w.Since)
 	}
 	in := dynamodb.ScanInput{TableName: &table, FilterExpression: &filter}

@@ -103,7 +103,7 @@ func TestBadInput31StrangeStreamRecords(t *testing.T) {
 		"no key at all":               {record(t, 1, "INSERT", nil, map[string]any{"x": text("y")}), stream.SkipForeign},
 		"a companion":                 {record(t, 1, "INSERT", nil, map[string]any{"pk": text("v1##x#o#1"), "v": digits(1), "b": map[string]any{"B": "AAEC"}}), stream.SkipCompanion},
 		"a companion that expired":    {record(t, 1, "REMOVE", map[string]any{"pk": text("v1##x#o#1"), "v": digits(1)}, nil), stream.SkipCompanion},
-		"a layout of the future":      {record(t, 1, "MODIFY", nil, staged(map[string]any{"v": digits(2)})), stream.SkipUnreadable},
+		"a layout of the future":      {record(t, 1, "MODIFY", nil, staged(map[string]any{"v": digits(3)})), stream.SkipUnreadable},
 		"a layout that is no number":  {record(t, 1, "INSERT", nil, staged(map[string]any{"v": text("1")})), stream.SkipUnreadable},
 		"an unknown state":            {record(t, 1, "INSERT", nil, staged(map[string]any{"st": text("paused")})), stream.SkipUnreadable},
 		"an unknown state, removed":   {record(t, 1, "REMOVE", staged(map[string]any{"st": text("paused")}), nil), stream.SkipUnreadable},

@@ -288,6 +288,6 @@ func indexed(why Why, it item.Map) Entry {
 	return Entry{
 		Why: why, PK: pk, Record: redact.Record(pk), ID: text(item.AttrID), Function: text(item.AttrFn), Handler: text(item.AttrHandler),
 		Route: text(item.AttrRoute), Phase: at.Phase, Tries: tries, LastErr: cmp.Or(at.Reason, text(item.AttrLastErr)),
-		Created: milli(item.AttrCreated), Run: milli(item.AttrRun), Since: milli(item.AttrSince), Job: at.Job, Kind: at.Kind,
+		Created: milli(item.AttrCreated), Run: cmp.Or(milli(item.AttrRun), milli(item.AttrCreated)), Since: milli(item.AttrSince), Job: at.Job, Kind: at.Kind,
 	}
 }

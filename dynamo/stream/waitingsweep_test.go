@@ -80,7 +80,7 @@ func TestSweepPlacesWhatWaits(t *testing.T) {
 				t.Errorf("the moved one is %+v", e)
 			}
 		case "v1##future":
-			if !strings.Contains(e.LastErr, "layout version 2") || e.Record == "" {
+			if !strings.Contains(e.LastErr, "layout version 3") || e.Record == "" {
 				t.Errorf("the unreadable one is %+v", e)
 			}
 		}
@@ -138,7 +138,7 @@ func TestUnreadableItemsAreListed(t *testing.T) {
 	t.Parallel()
 	tab := newTable(t)
 	const pk = "v1##future"
-	future := open(map[string]any{"pk": text(pk), "v": digits(2)})
+	future := open(map[string]any{"pk": text(pk), "v": digits(3)})
 	fromStream := func(event string) {
 		t.Helper()
 		drain := stream.NewDrain(tab.Store, &outbox{})
@@ -179,7 +179,7 @@ func TestUnreadableItemsAreListed(t *testing.T) {
 	listed(false, "its removal is seen by a drain")
 	many := events.DynamoDBEvent{}
 	for i := range 30 {
-		many.Records = append(many.Records, record(t, i, "INSERT", nil, open(map[string]any{"pk": text(pk + strings.Repeat("x", i)), "v": digits(2)})))
+		many.Records = append(many.Records, record(t, i, "INSERT", nil, open(map[string]any{"pk": text(pk + strings.Repeat("x", i)), "v": digits(3)})))
 	}
 	if _, err := stream.NewDrain(tab.Store, &outbox{}).Handle(t.Context(), many); err != nil {
 		t.Fatal(err)
@@ -193,7 +193,7 @@ func TestUnreadableItemsAreListed(t *testing.T) {
 func TestUnreadableAgainMeanwhile(t *testing.T) {
 	t.Parallel()
 	tab := newTable(t)
-	future := open(map[string]any{"pk": text("v1##future"), "v": digits(2)})
+	future := open(map[string]any{"pk": text("v1##future"), "v": digits(3)})
 	tab.Put(t, item(t, future))
 	swept(t, tab)
 	remove(t, tab, "v1##future")

@@ -99,7 +99,7 @@ var plants = map[string]plant{
 	}, on("ttl-unit")},
 	"another layout": {func(w *doctortest.World, _ *doctor.Options) {
 		strange := w.Record("9", "orders", "done", time.Hour)
-		strange["v"] = object{"N": "2"}
+		strange["v"] = object{"N": "3"}
 		w.Items = append(w.Items, strange)
 	}, on("layout")},
 	"no recovery": {func(w *doctortest.World, _ *doctor.Options) {

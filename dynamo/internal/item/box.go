@@ -72,12 +72,16 @@ func NewBox(key *seal.Key, r *store.Record) *Box {
 	return &Box{key: key, pk: r.PK, id: r.ID}
 }
 
+// sealLayout is part of what a part is bound to, so it never changes: a part must open
+// whatever the layout of its record.
+const sealLayout = "1"
+
 // context names the place of a part. The place closes these exchanges:
 //   - pk: with another record;
 //   - id: with an earlier or later operation under the same key;
 //   - kind and part: with another part of the record.
 func (b *Box) context(kind string, part ...string) []byte {
-	return seal.Context(append([]string{"samekey", LayoutVersion, b.pk, b.id, kind}, part...)...)
+	return seal.Context(append([]string{"samekey", sealLayout, b.pk, b.id, kind}, part...)...)
 }
 
 func (b *Box) seal(plain []byte, kind string, part ...string) []byte {

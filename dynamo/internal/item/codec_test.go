@@ -128,10 +128,11 @@ func TestBadInput24CorruptRecord(t *testing.T) {
 		spoil func(Map)
 		want  string // in the error
 	}{
-		"another layout version": {func(it Map) { it[AttrVersion] = new(Values).Num(2) }, "layout version 2"},
+		"another layout version": {func(it Map) { it[AttrVersion] = new(Values).Num(3) }, "layout version 3"},
+		"layout version zero":    {func(it Map) { it[AttrVersion] = new(Values).Num(0) }, "layout version 0"},
 		"no layout version":      {func(it Map) { delete(it, AttrVersion) }, "v is missing"},
 		"no state":               {func(it Map) { delete(it, AttrState) }, "st is missing"},
-		"unknown state":          {func(it Map) { it[AttrState] = new(Values).Str("paused") }, `st is "paused"`},
+		"unknown state":          {func(it Map) { it[AttrState], it[AttrLease] = new(Values).Str("paused"), new(Values).Num(1) }, `st is "paused"`},
 		"no owner":               {func(it Map) { delete(it, AttrOwner) }, "owner is missing"},
 		"version as text":        {func(it Map) { it[AttrVer] = new(Values).Str("2") }, "ver has type"},
 		"version zero":           {func(it Map) { it[AttrVer] = new(Values).Num(0) }, "ver is 0"},
@@ -144,13 +145,17 @@ func TestBadInput24CorruptRecord(t *testing.T) {
 		"a doubt without a time": {func(it Map) {
 			it[AttrDoubts] = &types.AttributeValueMemberL{Value: []Value{&types.AttributeValueMemberS{Value: "?"}}}
 		}, "belong together"},
-		"no jobs":                 {func(it Map) { delete(it, AttrJobs) }, "jobs is missing"},
+		"open without a lease":    {func(it Map) { it[AttrState] = new(Values).Str("open") }, "lease_ms is missing"},
+		"stuck without a lease":   {func(it Map) { it[AttrState] = new(Values).Str("stuck") }, "lease_ms is missing"},
+		"layout 1 without jobs":   {func(it Map) { first(it); delete(it, AttrJobs) }, "jobs is missing"},
+		"layout 1 without a run":  {func(it Map) { first(it); delete(it, AttrRun) }, "run_ms is missing"},
+		"a number as fingerprint": {func(it Map) { it[AttrFP] = new(Values).Num(1) }, "fp has type"},
 		"a job that isn't one":    {func(it Map) { it[AttrJobs] = &types.AttributeValueMemberM{Value: Map{"0.0": null}} }, "jobs.0.0 has type"},
 		"a phase that isn't one":  {func(it Map) { it[AttrPhases] = &types.AttributeValueMemberL{Value: []Value{null}} }, "phases[0]"},
 		"neither keep nor expiry": {func(it Map) { delete(it, AttrExpires) }, "keep and exp_s"},
 		"both keep and expiry":    {func(it Map) { it[AttrKeep] = new(Values).Str("jobs") }, "keep and exp_s"},
 		"done without an answer":  {func(it Map) { delete(it, AttrResp) }, "resp doesn't fit"},
-		"open with an answer":     {func(it Map) { it[AttrState] = new(Values).Str("open") }, "resp doesn't fit"},
+		"open with an answer":     {func(it Map) { it[AttrState], it[AttrLease] = new(Values).Str("open"), new(Values).Num(1) }, "resp doesn't fit"},
 		"answer without a status": {func(it Map) { delete(resp(it), respStatus) }, "s is missing"},
 		"header of a wrong type":  {func(it Map) { resp(it)[respHeader] = &types.AttributeValueMemberM{Value: Map{"A": null}} }, "header A has type"},
 		"body of a wrong type":    {func(it Map) { resp(it)[respBody] = new(Values).Str("x") }, "b has type"},

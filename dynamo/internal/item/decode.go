@@ -2,6 +2,7 @@ package item
 
 import (
 	"crypto/sha256"
+	"encoding/hex"
 	"errors"
 	"fmt"
 	"net/http"
@@ -26,9 +27,11 @@ const (
 // item corrupt: guessing could run a request again.
 func Decode(it Map) (*store.Record, error) {
 	d := Decoder{It: it}
-	if v := d.Number(AttrVersion, true); d.Err == nil && strconv.FormatInt(v, 10) != LayoutVersion {
-		return nil, fmt.Errorf("dynamo: %w: layout version %d is not known to this program", store.ErrCorrupt, v)
+	layout := strconv.FormatInt(d.Number(AttrVersion, true), 10)
+	if d.Err == nil && layout != FirstLayout && layout != RecordLayout {
+		return nil, fmt.Errorf("dynamo: %w: layout version %s is not known to this program", store.ErrCorrupt, layout)
 	}
+	d.first = layout == FirstLayout
 	whole := new(struct { // in one block
 		record   store.Record
 		response store.Response
@@ -40,18 +43,16 @@ func Decode(it Map) (*store.Record, error) {
 		State:       store.State(d.Text(AttrState, true)),
 		Owner:       d.Text(AttrOwner, true),
 		Ver:         d.Number(AttrVer, true),
-		Lease:       d.Milli(AttrLease, true),
 		Expires:     d.second(AttrExpires),
 		Keep:        store.Keep(d.Text(AttrKeep, false)),
 		Until:       d.second(AttrUntil),
 		Tombstone:   time.Duration(d.Number(AttrTomb, false)) * time.Second,
-		Fingerprint: d.Text(AttrFP, true),
-		Cred:        d.Text(AttrCred, false),
+		Fingerprint: d.hash(AttrFP, true),
+		Cred:        d.hash(AttrCred, false),
 		Secret:      d.Text(AttrSecret, false),
 		ID:          d.Text(AttrID, true),
 		Phases:      d.phases(),
 		Jobs:        d.jobs(),
-		Calls:       d.calls(),
 		Doubts:      d.doubts(),
 		DoubtSince:  d.Milli(AttrDoubt, false),
 		Sent:        d.sent(),
@@ -60,7 +61,7 @@ func Decode(it Map) (*store.Record, error) {
 		Blocked:     d.Flag(AttrBlocked),
 		DeliveryKey: d.Flag(AttrDeliver),
 		Created:     d.Milli(AttrCreated, true),
-		Run:         d.Milli(AttrRun, true),
+		Run:         d.Milli(AttrRun, d.first),
 		WaitSince:   d.Milli(AttrSince, false),
 		Settled:     d.settled(),
 		Handovers:   d.hands(),
@@ -69,6 +70,11 @@ func Decode(it Map) (*store.Record, error) {
 		Handler:     store.HandlerID{Function: d.Text(AttrFn, false), Name: d.Text(AttrHandler, false)},
 		Tenant:      d.Text(AttrTenant, false),
 		Trace:       trace.Parse(d.Text(AttrTrace, false)),
+	}
+	done := r.State == store.Done
+	r.Lease, r.Calls = d.Milli(AttrLease, !done), d.calls(done) // a done record has no lease
+	if _, ran := it[AttrRun]; !ran {
+		r.Run = r.Created
 	}
 	d.times(r.Phases)
 	d.response(r, &whole.response, whole.values[:0])
@@ -86,6 +92,7 @@ type Decoder struct {
 	It  Map
 	Err error
 
+	first  bool // the layout is FirstLayout
 	closed closed
 }
 
@@ -134,6 +141,16 @@ func (d *Decoder) Text(name string, must bool) string {
 		return v.Value
 	}
 	return ""
+}
+
+// hash returns a hash in either form of [Values.Hash].
+func (d *Decoder) hash(name string, must bool) string {
+	b, binary := d.It[name].(*types.AttributeValueMemberB)
+	if !binary {
+		return d.Text(name, must)
+	}
+	var buf [2 * sha256.Size]byte
+	return string(hex.AppendEncode(buf[:0], b.Value))
 }
 
 // Number returns a whole number; 0 if it is missing.
@@ -213,7 +230,17 @@ func (d *Decoder) phases() []store.Phase {
 	return phases
 }
 
-func (d *Decoder) calls() map[string]int {
+// calls returns the counts of calls. nil means that they are not counted: derived keys are
+// made from the phases' names. A record that isn't done and has no map counts none so
+// far; in layout 1 it is one that an earlier program claimed, which didn't count.
+func (d *Decoder) calls(done bool) map[string]int {
+	raw, there := d.It[AttrCalls]
+	if !there && !done && !d.first {
+		return map[string]int{}
+	}
+	if _, uncounted := raw.(*types.AttributeValueMemberNULL); uncounted {
+		return nil
+	}
 	m := as[*types.AttributeValueMemberM](d, d.It, AttrCalls, false)
 	if m == nil {
 		return nil
@@ -320,7 +347,7 @@ func (d *Decoder) hands() (all []store.Handover) {
 }
 
 func (d *Decoder) jobs() map[string]store.Job {
-	m := as[*types.AttributeValueMemberM](d, d.It, AttrJobs, true)
+	m := as[*types.AttributeValueMemberM](d, d.It, AttrJobs, d.first)
 	if m == nil || len(m.Value) == 0 {
 		return nil
 	}

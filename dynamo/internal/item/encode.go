@@ -22,8 +22,10 @@ type Values struct {
 	s              [16]types.AttributeValueMemberS
 	n              [12]types.AttributeValueMemberN
 	m              [2]types.AttributeValueMemberM
-	b              [2]types.AttributeValueMemberB
+	b              [3]types.AttributeValueMemberB
 	ss, nn, mm, bb int
+	raw            [64]byte // the bytes of two hashes
+	hashed         int      // number of bytes of raw in use
 
 	Text strings.Builder // numbers and expressions, one after the other
 }
@@ -70,6 +72,31 @@ func (v *Values) Bin(b []byte) Value {
 	return m
 }
 
+// Hash returns a hash as a value of an item: its bytes if s is lower-case hex, in half
+// the space, otherwise s itself.
+func (v *Values) Hash(s string) Value {
+	n := len(s) / 2
+	if n == 0 || len(s)%2 != 0 {
+		return v.Str(s)
+	}
+	var b []byte
+	if end := v.hashed + n; end <= len(v.raw) {
+		b, v.hashed = v.raw[v.hashed:end:end], end
+	} else {
+		b = make([]byte, n)
+	}
+	for i := range b {
+		high, low := strings.IndexByte(hexDigits, s[2*i]), strings.IndexByte(hexDigits, s[2*i+1])
+		if high < 0 || low < 0 {
+			return v.Str(s)
+		}
+		b[i] = byte(high<<4 | low)
+	}
+	return v.Bin(b)
+}
+
+const hexDigits = "0123456789abcdef"
+
 // next returns the first of block that isn't used yet, of which used counts, or a new
 // one if there is none.
 func next[T any](block []T, used *int) *T {
@@ -102,16 +129,19 @@ func (v *Values) Millis(t time.Time) Value {
 func (v *Values) Encode(r *store.Record, body Value) Map {
 	it := make(Map, 20)
 	it[AttrPK] = v.Str(r.PK)
-	it[AttrVersion] = v.Digits(LayoutVersion)
+	it[AttrVersion] = v.Digits(RecordLayout)
 	it[AttrState] = v.Str(string(r.State))
 	it[AttrOwner] = v.Str(r.Owner)
 	it[AttrVer] = v.Num(r.Ver)
-	it[AttrLease] = v.Millis(r.Lease)
-	it[AttrFP] = v.Str(r.Fingerprint)
+	if r.State != store.Done || !r.Lease.IsZero() {
+		it[AttrLease] = v.Millis(r.Lease)
+	}
+	it[AttrFP] = v.Hash(r.Fingerprint)
 	it[AttrID] = v.Str(r.ID)
-	it[AttrJobs] = v.Jobs(r.Jobs)
+	if len(r.Jobs) > 0 || r.Keep == store.KeepJobs { // whoever lets it go counts the map
+		it[AttrJobs] = v.Jobs(r.Jobs)
+	}
 	it[AttrCreated] = v.Millis(r.Created)
-	it[AttrRun] = it[AttrCreated]
 	if !r.Run.Equal(r.Created) {
 		it[AttrRun] = v.Millis(r.Run)
 	}
@@ -121,7 +151,9 @@ func (v *Values) Encode(r *store.Record, body Value) Map {
 		}
 	}
 	optional(AttrKeep, string(r.Keep))
-	optional(AttrCred, r.Cred)
+	if r.Cred != "" {
+		it[AttrCred] = v.Hash(r.Cred)
+	}
 	optional(AttrSecret, r.Secret)
 	optional(AttrLastErr, r.LastErr)
 	optional(AttrRoute, r.Route)
@@ -156,7 +188,10 @@ func (v *Values) Encode(r *store.Record, body Value) Map {
 	if r.DeliveryKey {
 		it[AttrDeliver] = Yes
 	}
-	if r.Calls != nil {
+	switch {
+	case r.Calls == nil && r.State != store.Done:
+		it[AttrCalls] = Uncounted
+	case len(r.Calls) > 0 || r.Calls != nil && r.State == store.Done:
 		it[AttrCalls] = v.Calls(r.Calls)
 	}
 	if len(r.Sent) > 0 {
@@ -188,6 +223,10 @@ func (v *Values) Encode(r *store.Record, body Value) Map {
 
 // Yes is the value true.
 var Yes Value = &types.AttributeValueMemberBOOL{Value: true}
+
+// Uncounted is in the place of the calls of a record that counts none, though it isn't
+// done: there, an absent map counts none so far.
+var Uncounted Value = &types.AttributeValueMemberNULL{Value: true}
 
 // Phases returns the committed phases in order.
 func (v *Values) Phases(phases []store.Phase) Value {
@@ -436,7 +475,7 @@ func (v *Values) overflow(o *store.Overflow) Value {
 func (v *Values) Companion(pk string, end time.Time, chunk []byte) Map {
 	return Map{
 		AttrPK:      v.Str(pk),
-		AttrVersion: v.Digits(LayoutVersion),
+		AttrVersion: v.Digits(PartLayout),
 		AttrExpires: v.Secs(end),
 		respBody:    &types.AttributeValueMemberB{Value: chunk},
 	}

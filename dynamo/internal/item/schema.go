@@ -1,33 +1,41 @@
 package item
 
-// LayoutVersion is written to every record. A record of another version is not
+// The layout versions of records. New records have RecordLayout; those of FirstLayout
+// are read and written too, and keep their version. A record of another version is not
 // touched: an older program must not half-understand a newer one's record.
-const LayoutVersion = "1"
+const (
+	FirstLayout  = "1"
+	RecordLayout = "2"
+)
+
+// PartLayout is the layout version of items that are no records: companions, findings
+// and the sweep's place.
+const PartLayout = "1"
 
 // The attributes of a record, one item for each key. docs/item.md explains them. The
 // reserved words of DynamoDB among them, owner, region and scope, need placeholders
 // in expressions.
 const (
 	AttrPK      = "pk"         // S  v1#<namespace>#<hash of scope and key>
-	AttrVersion = "v"          // N  layout version
+	AttrVersion = "v"          // N  layout version; no write changes it
 	AttrState   = "st"         // S  open, done, stuck; companions have none
 	AttrOwner   = "owner"      // S  nonce of the attempt that holds or last held the record
 	AttrVer     = "ver"        // N  counts every write by a holder
-	AttrLease   = "lease_ms"   // N  end of the lease; 0 = released
+	AttrLease   = "lease_ms"   // N  end of the lease; 0 = released; a finish removes it
 	AttrExpires = "exp_s"      // N  the table's TTL attribute; absent while the record must be kept
 	AttrKeep    = "keep"       // S  open, jobs; present exactly while exp_s is absent
 	AttrUntil   = "until_s"    // N  end of replay, if it differs from exp_s
 	AttrTomb    = "tomb_s"     // N  seconds from until_s to exp_s, of a record kept for jobs
-	AttrFP      = "fp"         // S  fingerprint
-	AttrCred    = "cred"       // S  keyed hash of an unverified caller's credentials
+	AttrFP      = "fp"         // B, or S  fingerprint; S in layout 1, and if it isn't hex
+	AttrCred    = "cred"       // B, or S  keyed hash of an unverified caller's credentials; as fp
 	AttrSecret  = "fpk"        // S  id of the secret of fp and cred
 	AttrID      = "id"         // S  server-made id of the operation
 	AttrPhases  = "phases"     // L  of [name, result]
-	AttrCalls   = "calls"      // M  call → count; of an open record, absent in older records
+	AttrCalls   = "calls"      // M  call → count; see Decoder.calls for absent and NULL
 	AttrDoubts  = "doubts"     // L  calls that may have been made but are in no phase
 	AttrDoubt   = "doubt_ms"   // N  time since when there are doubts
 	AttrSent    = "sent"       // M  call → hash of the content it sends
-	AttrJobs    = "jobs"       // M  phase.index → job; the claim writes {} and no write removes the map
+	AttrJobs    = "jobs"       // M  phase.index → job; from the first job on, and no write removes the map
 	AttrRequest = "req"        // M  the parts of the request to run it again, until it is done
 	AttrResp    = "resp"       // M  the answer
 	AttrTries   = "tries"      // N  attempts by the completer
@@ -35,7 +43,7 @@ const (
 	AttrBlocked = "blocked"    // BOOL  open, but its program refuses to go on; absent otherwise
 	AttrDeliver = "delivery"   // BOOL  the key names a delivery only; absent otherwise
 	AttrCreated = "created_ms" // N  time of the claim
-	AttrRun     = "run_ms"     // N  begin of the last attempt
+	AttrRun     = "run_ms"     // N  begin of the last attempt; absent = created_ms
 	AttrSettled = "settled"    // L  decisions of operators
 	AttrTimes   = "phase_ms"   // L  of N: ms from the claim to each phase's commit; 0 = unknown
 	AttrHands   = "hands"      // L  take-overs and releases; absent if the first attempt finishes
