@@ -182,7 +182,7 @@ func TestAckAfterTheRecordHasChanged(t *testing.T) {
 	})
 	t.Run("the record is open though the image says done", func(t *testing.T) {
 		r := tab.finished(t, nil, "0.0")
-		tab.edit(t, r.PK, "SET st = :st, keep = :k REMOVE resp", map[string]types.AttributeValue{":st": tabletest.Str("open"), ":k": tabletest.Str("open")})
+		tab.edit(t, r.PK, "SET st = :st, keep = :k, lease_ms = :l REMOVE resp", map[string]types.AttributeValue{":st": tabletest.Str("open"), ":k": tabletest.Str("open"), ":l": tabletest.Num(0)})
 		ack(r, "0.0")
 		now, err := tab.Store.Load(t.Context(), r.PK)
 		if err != nil || now.Keep != store.KeepOpen || !now.Expires.IsZero() || len(now.Jobs) != 0 {
@@ -245,7 +245,7 @@ func TestLetGo(t *testing.T) {
 	})
 	t.Run("not finished", func(t *testing.T) {
 		r := tab.finished(t, nil)
-		tab.edit(t, r.PK, "SET st = :st REMOVE resp", map[string]types.AttributeValue{":st": tabletest.Str("open")})
+		tab.edit(t, r.PK, "SET st = :st, lease_ms = :l REMOVE resp", map[string]types.AttributeValue{":st": tabletest.Str("open"), ":l": tabletest.Num(0)})
 		settle(r)
 		tab.kept(t, r.PK)
 	})

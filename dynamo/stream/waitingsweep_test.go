@@ -62,6 +62,9 @@ func TestSweepPlacesWhatWaits(t *testing.T) {
 		"pk": text("v1##moved"), "st": text("stuck"), "waits": text(layout.WaitKey(state.CauseParked, "v1##moved")), "wait_ms": digits(1000),
 		"wait_in": map[string]any{"M": map[string]any{"j": text("0.0")}},
 	})))
+	tab.Put(t, item(t, open(map[string]any{ // given up before its first job, in its first attempt
+		"pk": text("v1##early"), "v": digits(2), "st": text("stuck"), "jobs": nil, "run_ms": nil,
+	})))
 	look(t, tab) // changes nothing
 	rep := swept(t, tab)
 	got := make(map[string]int)
@@ -75,6 +78,10 @@ func TestSweepPlacesWhatWaits(t *testing.T) {
 			if e.LastErr != "gave up" || e.Tries != 3 || e.Route != "POST /orders" || e.ID != "i" || !e.Since.Equal(e.Run) || e.Run.IsZero() {
 				t.Errorf("the stuck one is %+v", e)
 			}
+		case "v1##early":
+			if !e.Run.Equal(e.Created) || !e.Since.Equal(e.Run) || e.Run.IsZero() {
+				t.Errorf("the early one is %+v", e)
+			}
 		case "v1##moved":
 			if e.Since.UnixMilli() != 1000 || e.Job != "" {
 				t.Errorf("the moved one is %+v", e)
@@ -85,12 +92,12 @@ func TestSweepPlacesWhatWaits(t *testing.T) {
 			}
 		}
 	}
-	want := map[string]int{"stuck v1##stuck": 1, "stuck v1##moved": 1, "blocked v1##blocked": 1, "parked 0.0 bad": 1, "unreadable v1##future": 1}
+	want := map[string]int{"stuck v1##stuck": 1, "stuck v1##moved": 1, "stuck v1##early": 1, "blocked v1##blocked": 1, "parked 0.0 bad": 1, "unreadable v1##future": 1}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("in the index (-want +got):\n%s", diff)
 	}
-	if rep.Placed != 4 {
-		t.Errorf("%d records were placed, want 4", rep.Placed)
+	if rep.Placed != 5 {
+		t.Errorf("%d records were placed, want 5", rep.Placed)
 	}
 	if again := swept(t, tab); again.Placed != 0 {
 		t.Errorf("%d records were placed again", again.Placed)

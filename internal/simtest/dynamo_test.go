@@ -2,6 +2,7 @@ package simtest
 
 import (
 	"context"
+	"encoding/hex"
 	"errors"
 	"time"
 
@@ -179,12 +180,20 @@ func pkOf(it fakedynamo.Item) string {
 	return ""
 }
 
+// fingerprint is that of the request for which a record was claimed.
+func fingerprint(it fakedynamo.Item) string {
+	if b, ok := it["fp"].(*types.AttributeValueMemberB); ok {
+		return hex.EncodeToString(b.Value)
+	}
+	return text(it, "fp")
+}
+
 func (l link) GetItem(ctx context.Context, in *dynamodb.GetItemInput, _ ...func(*dynamodb.Options)) (*dynamodb.GetItemOutput, error) {
 	return send(ctx, l, "GetItem", pkOf(in.Key), 0, func(db dynamo.API) (*dynamodb.GetItemOutput, error) { return db.GetItem(ctx, in) })
 }
 
 func (l link) PutItem(ctx context.Context, in *dynamodb.PutItemInput, _ ...func(*dynamodb.Options)) (*dynamodb.PutItemOutput, error) {
-	return send(ctx, l, "PutItem", pkOf(in.Item), 1, func(db dynamo.API) (*dynamodb.PutItemOutput, error) { return db.PutItem(ctx, in) }, sender{rank: text(in.Item, "fp")})
+	return send(ctx, l, "PutItem", pkOf(in.Item), 1, func(db dynamo.API) (*dynamodb.PutItemOutput, error) { return db.PutItem(ctx, in) }, sender{rank: fingerprint(in.Item)})
 }
 
 func (l link) UpdateItem(ctx context.Context, in *dynamodb.UpdateItemInput, _ ...func(*dynamodb.Options)) (*dynamodb.UpdateItemOutput, error) {

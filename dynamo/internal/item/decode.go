@@ -52,7 +52,6 @@ func Decode(it Map) (*store.Record, error) {
 		Secret:      d.Text(AttrSecret, false),
 		ID:          d.Text(AttrID, true),
 		Phases:      d.phases(),
-		Jobs:        d.jobs(),
 		Doubts:      d.doubts(),
 		DoubtSince:  d.Milli(AttrDoubt, false),
 		Sent:        d.sent(),
@@ -72,6 +71,7 @@ func Decode(it Map) (*store.Record, error) {
 		Trace:       trace.Parse(d.Text(AttrTrace, false)),
 	}
 	done := r.State == store.Done
+	r.Jobs = d.jobs(d.first || r.Keep == store.KeepJobs)
 	r.Lease, r.Calls = d.Milli(AttrLease, !done), d.calls(done) // a done record has no lease
 	if _, ran := it[AttrRun]; !ran {
 		r.Run = r.Created
@@ -346,8 +346,8 @@ func (d *Decoder) hands() (all []store.Handover) {
 	return all
 }
 
-func (d *Decoder) jobs() map[string]store.Job {
-	m := as[*types.AttributeValueMemberM](d, d.It, AttrJobs, d.first)
+func (d *Decoder) jobs(must bool) map[string]store.Job {
+	m := as[*types.AttributeValueMemberM](d, d.It, AttrJobs, must)
 	if m == nil || len(m.Value) == 0 {
 		return nil
 	}

@@ -138,7 +138,7 @@ func (v *Values) Encode(r *store.Record, body Value) Map {
 	}
 	it[AttrFP] = v.Hash(r.Fingerprint)
 	it[AttrID] = v.Str(r.ID)
-	if len(r.Jobs) > 0 || r.Keep == store.KeepJobs { // whoever lets it go counts the map
+	if len(r.Jobs) > 0 || r.Keep == store.KeepJobs { // the write that lets it go counts them
 		it[AttrJobs] = v.Jobs(r.Jobs)
 	}
 	it[AttrCreated] = v.Millis(r.Created)

@@ -1,0 +1,296 @@
+package stream_test
+
+import (
+	"context"
+	"encoding/hex"
+	"errors"
+	"net/http"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/samekey/samekey/dynamo/dynamotest"
+	"github.com/samekey/samekey/dynamo/internal/tabletest"
+	"github.com/samekey/samekey/dynamo/stream"
+	"github.com/samekey/samekey/idem"
+	"github.com/samekey/samekey/idem/idemtest"
+	"github.com/samekey/samekey/idem/jobs"
+	"github.com/samekey/samekey/idem/store"
+	"github.com/samekey/samekey/internal/state"
+)
+
+// firstLayout makes an open record of layout 2 one of layout 1, as programs wrote it that
+// knew layout 1 only. It is of a program that didn't count calls, if counts is false.
+func (tab *table) firstLayout(t *testing.T, pk string, counts bool) {
+	t.Helper()
+	it := tab.item(t, pk)
+	it["v"] = tabletest.Num(1)
+	it["fp"] = tabletest.Str(hex.EncodeToString(it["fp"].(*types.AttributeValueMemberB).Value))
+	none := &types.AttributeValueMemberM{Value: map[string]types.AttributeValue{}}
+	if it["jobs"] == nil {
+		it["jobs"] = none
+	}
+	if it["calls"] == nil && counts {
+		it["calls"] = none
+	}
+	if it["run_ms"] == nil {
+		it["run_ms"] = it["created_ms"]
+	}
+	tab.Put(t, it)
+}
+
+// An operation goes on whichever layout its record has: taken over by its client's retry
+// or by a completer, from an attempt that gave it back or never came back.
+func TestOperationsOfBothLayoutsGoOn(t *testing.T) {
+	t.Parallel()
+	for name, convert := range map[string]func(*testing.T, *table, string){
+		"layout 2":                         func(*testing.T, *table, string) {},
+		"layout 1":                         func(t *testing.T, tab *table, pk string) { tab.firstLayout(t, pk, true) },
+		"layout 1 without counts of calls": func(t *testing.T, tab *table, pk string) { tab.firstLayout(t, pk, false) },
+	} {
+		for _, dies := range []bool{false, true} {
+			for _, byTicket := range []bool{false, true} {
+				t.Run(name+map[bool]string{false: ", given back", true: ", abandoned"}[dies]+map[bool]string{false: ", to the client", true: ", to a completer"}[byTicket], func(t *testing.T) {
+					t.Parallel()
+					goesOn(t, dies, byTicket, name == "layout 1 without counts of calls", convert)
+				})
+			}
+		}
+	}
+}
+
+func goesOn(t *testing.T, dies, byTicket, uncounted bool, convert func(*testing.T, *table, string)) {
+	t.Helper()
+	tab := newTable(t)
+	feed, out := tab.tail(t), &outbox{}
+	clock := idemtest.NewClock()
+	options := func(o *idem.Options) { o.Resumable, o.Function, o.Now = true, "rides", clock.Now }
+	process := idemtest.Faulty(tab.Store, nil)
+	req := tabletest.Post(tabletest.NewKey(), "{}")
+	if _, err := idem.New(process, tabletest.Unhurried, options).Do(t.Context(), req, func(context.Context) (idem.Response, error) {
+		if dies {
+			process.Crash()
+		}
+		return idem.Response{}, errors.New("down")
+	}); err == nil {
+		t.Fatal("no error")
+	}
+	claimed := tab.Only(t)
+	convert(t, tab, claimed.PK)
+	version := tab.item(t, claimed.PK)["v"].(*types.AttributeValueMemberN).Value
+	clock.Advance(time.Hour)
+
+	handler := func(ctx context.Context) (idem.Response, error) {
+		taken := tab.Only(t)
+		if (taken.Calls == nil) != uncounted || len(taken.Calls) != 0 || taken.Owner == claimed.Owner || taken.Lease.IsZero() {
+			t.Errorf("taken over: %+v", taken)
+		}
+		if dies && (!slices.Equal(taken.Doubts, []string{store.AnyCall}) || !taken.DoubtSince.Equal(claimed.Created)) {
+			t.Errorf("in doubt: %v since %v, want any call since the claim at %v", taken.Doubts, taken.DoubtSince, claimed.Created)
+		}
+		if _, err := idem.Foreign(ctx, "charge", func(_ context.Context, tx *idem.Tx) (int, error) { _ = tx.Key("payments"); return 1, nil }); err != nil {
+			return idem.Response{}, err
+		}
+		for _, name := range []string{"first", "second"} {
+			if _, err := idem.Atomic(ctx, name, func(_ context.Context, tx *idem.Tx) (int, error) {
+				tx.Stage(idem.NewJob(name, tabletest.Planted))
+				return 1, nil
+			}); err != nil {
+				return idem.Response{}, err
+			}
+		}
+		if now := tab.Only(t); (now.Calls == nil) != uncounted || !uncounted && now.Calls["payments#"] != 1 || len(now.Jobs) != 2 {
+			t.Errorf("in the end: calls %v, jobs %v", now.Calls, now.Jobs)
+		}
+		return idem.Response{Status: 201, Body: []byte("done")}, nil
+	}
+	engine := tab.Engine(options)
+	var err error
+	if byTicket {
+		_, err = engine.Resume(t.Context(), jobs.TicketFor(tab.Only(t)), func(ctx context.Context, _ *idem.Request) (idem.Response, error) { return handler(ctx) })
+	} else {
+		_, err = engine.Do(t.Context(), req, handler)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	it := tab.item(t, claimed.PK)
+	if v := it["v"].(*types.AttributeValueMemberN).Value; v != version {
+		t.Errorf("a record of layout %s has become one of layout %s", version, v)
+	}
+	for _, gone := range []string{"lease_ms", "calls", "doubts", "doubt_ms", "req", "exp_s"} {
+		if it[gone] != nil {
+			t.Errorf("the finish left %s", gone)
+		}
+	}
+	tabletest.Replays(t, engine, req, "done")
+	if seq := handle(t, stream.NewDrain(tab.Store, out), feed.event(t)); seq != "" {
+		t.Errorf("%s is reported", seq)
+	}
+	if diff := cmp.Diff([]string{"first", "second"}, out.kinds()); diff != "" {
+		t.Errorf("delivered (-want +got):\n%s", diff)
+	}
+	tab.letGo(t, claimed.PK)
+	tabletest.Replays(t, engine, req, "done")
+}
+
+// The first jobs of a record are written as a map. Late writes about earlier jobs, which
+// drains and operators make without raising the version, change nothing of them, before
+// and after the commit; and no late copy of the commit brings a delivered job back.
+func TestFirstJobsMeetLateWrites(t *testing.T) {
+	t.Parallel()
+	for name, tt := range map[string]struct{ first, delivered bool }{
+		"never had jobs":                       {false, false},
+		"of layout 1, never had jobs":          {true, false},
+		"its jobs were delivered":              {false, true},
+		"of layout 1, its jobs were delivered": {true, true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			tab := newTable(t)
+			r := tab.claimed(t)
+			if tt.first {
+				tab.firstLayout(t, r.PK, true)
+			}
+			if tt.delivered {
+				r = tab.delivered(t, r)
+			}
+			image := r.Clone()
+			image.Jobs = map[string]store.Job{"0.0": {Kind: "early", Args: []byte("1")}}
+			late := func() {
+				t.Helper()
+				for what, err := range map[string]error{
+					"acknowledge": stream.Ack(t.Context(), tab.Store, image, "0.0"),
+					"let go":      stream.LetGo(t.Context(), tab.Store, image),
+				} {
+					if err != nil {
+						t.Errorf("%s: %v", what, err)
+					}
+				}
+				if _, err := stream.Fail(t.Context(), tab.Store, image, map[string]error{"0.0": errPoison}, 1); err != nil {
+					t.Errorf("fail: %v", err)
+				}
+				if n, err := stream.Redrive(t.Context(), tab.Store, r.PK, r.ID, "0.0"); n != 0 || err != nil {
+					t.Errorf("redrive: %d, %v", n, err)
+				}
+			}
+			next := r.Clone()
+			next.Ver++
+			next.Phases = append(next.Phases, store.Phase{Name: "one", Result: []byte("1")})
+			next.Jobs = map[string]store.Job{"1.0": {Kind: "a", Args: []byte("1")}, "1.1": {Kind: "b", Args: []byte("2")}}
+			c := store.Commit{Prev: r, Next: next}
+			came := 0
+			tab.Transport.Fault = func(op string, _ int) dynamotest.Fault {
+				if op != "UpdateItem" {
+					return nil
+				}
+				return func(base http.RoundTripper, req *http.Request) (*http.Response, error) {
+					if came++; came == 1 { // after the commit was made, and before it arrives
+						late()
+					}
+					return base.RoundTrip(req)
+				}
+			}
+			if held, err := tab.Store.Commit(t.Context(), c); held != nil || err != nil {
+				t.Fatalf("refused with %+v, %v", held, err)
+			}
+			tab.Transport.Fault = nil
+			if came == 0 {
+				t.Fatal("nothing came in between: the test shows nothing")
+			}
+			tab.has(t, r.PK, "1.0", "1.1")
+			late()
+			tab.has(t, r.PK, "1.0", "1.1")
+
+			if err := stream.Ack(t.Context(), tab.Store, next, "1.0"); err != nil {
+				t.Fatal(err)
+			}
+			if held, err := tab.Store.Commit(t.Context(), c); held == nil || err != nil {
+				t.Errorf("a late copy of the commit: %+v, %v; want it refused", held, err)
+			}
+			tab.has(t, r.PK, "1.1")
+			more := next.Clone() // the holder doesn't know of the acknowledgement
+			more.Ver++
+			more.Jobs["2.0"] = store.Job{Kind: "c", Args: []byte("3")}
+			if held, err := tab.Store.Commit(t.Context(), store.Commit{Prev: next, Next: more}); held != nil || err != nil {
+				t.Fatalf("refused with %+v, %v", held, err)
+			}
+			tab.has(t, r.PK, "1.1", "2.0")
+		})
+	}
+}
+
+// delivered stages a job in r and has it acknowledged: r is left with an empty map.
+func (tab *table) delivered(t *testing.T, r *store.Record) *store.Record {
+	t.Helper()
+	next := r.Clone()
+	next.Ver++
+	next.Jobs = map[string]store.Job{"0.0": {Kind: "early", Args: []byte("1")}}
+	if held, err := tab.Store.Commit(t.Context(), store.Commit{Prev: r, Next: next}); held != nil || err != nil {
+		t.Fatalf("refused with %+v, %v", held, err)
+	}
+	if err := stream.Ack(t.Context(), tab.Store, next, "0.0"); err != nil {
+		t.Fatal(err)
+	}
+	now, err := tab.Store.Load(t.Context(), r.PK)
+	if err != nil || len(now.Jobs) != 0 {
+		t.Fatalf("got %+v, %v; want no jobs", now, err)
+	}
+	return now
+}
+
+// claimed is an open record that is kept and has no jobs.
+func (tab *table) claimed(t *testing.T) *store.Record {
+	t.Helper()
+	now := time.Now().Truncate(time.Millisecond)
+	r := &store.Record{
+		PK: "v1##" + (tabletest.NewKey() + tabletest.NewKey())[:43], State: store.Open, Owner: tabletest.NewKey(), Ver: 1, ID: tabletest.NewKey(),
+		Lease: now.Add(time.Hour), Keep: store.KeepOpen, Fingerprint: "0f", Calls: map[string]int{}, Created: now, Run: now,
+	}
+	if held, err := tab.Store.Claim(t.Context(), store.Claim{Next: r, Now: now}); held != nil || err != nil {
+		t.Fatalf("refused with %+v, %v", held, err)
+	}
+	return r
+}
+
+// has fails the test unless a record is open with these jobs, which wait and have not
+// failed.
+func (tab *table) has(t *testing.T, pk string, names ...string) {
+	t.Helper()
+	r, err := tab.Store.Load(t.Context(), pk)
+	if err != nil || r.State != store.Open || len(r.Jobs) != len(names) {
+		t.Fatalf("got %+v, %v; want the jobs %v", r, err, names)
+	}
+	for _, name := range names {
+		if !state.Pending(r, name) || r.Jobs[name].Tries != 0 {
+			t.Errorf("job %s is %+v", name, r.Jobs[name])
+		}
+	}
+}
+
+// A search by time finds a record by its last attempt, and by its claim if there was no
+// other attempt.
+func TestSearchSince(t *testing.T) {
+	t.Parallel()
+	tab := newTable(t)
+	now := time.Now().Truncate(time.Millisecond)
+	at := func(ago time.Duration) map[string]any { return digits(now.Add(-ago).UnixMilli()) }
+	for name, change := range map[string]map[string]any{
+		"claimed early":                   {"created_ms": at(3 * time.Hour), "run_ms": nil},
+		"claimed late":                    {"created_ms": at(time.Hour), "run_ms": nil},
+		"claimed early, taken over early": {"created_ms": at(3 * time.Hour), "run_ms": at(150 * time.Minute)},
+		"claimed early, taken over late":  {"created_ms": at(3 * time.Hour), "run_ms": at(time.Hour)},
+		"just then":                       {"created_ms": at(2 * time.Hour), "run_ms": nil},
+	} {
+		change["pk"], change["v"] = text(name), digits(2)
+		tab.Put(t, item(t, open(change)))
+	}
+	got, err := stream.Search(t.Context(), tab.Client, tab.Store, stream.Wanted{Since: now.Add(-2 * time.Hour)}, true, func(o *stream.SearchOptions) { o.PagesPerSecond = 1000 })
+	slices.Sort(got)
+	if diff := cmp.Diff([]string{"claimed early, taken over late", "claimed late", "just then"}, got); diff != "" || err != nil {
+		t.Errorf("%v; found (-want +got):\n%s", err, diff)
+	}
+}
