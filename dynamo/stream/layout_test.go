@@ -84,6 +84,9 @@ func goesOn(t *testing.T, dies, byTicket, uncounted bool, convert func(*testing.
 	clock.Advance(time.Hour)
 
 	handler := func(ctx context.Context) (idem.Response, error) {
+		if diff := cmp.Diff(calls{"UpdateItem": 1}, tab.Transport.Calls()); byTicket && diff != "" {
+			t.Errorf("calls of the take-over (-want +got):\n%s", diff)
+		}
 		taken := tab.Only(t)
 		if (taken.Calls == nil) != uncounted || len(taken.Calls) != 0 || taken.Owner == claimed.Owner || taken.Lease.IsZero() {
 			t.Errorf("taken over: %+v", taken)
@@ -110,7 +113,9 @@ func goesOn(t *testing.T, dies, byTicket, uncounted bool, convert func(*testing.
 	engine := tab.Engine(options)
 	var err error
 	if byTicket {
-		_, err = engine.Resume(t.Context(), jobs.TicketFor(tab.Only(t)), func(ctx context.Context, _ *idem.Request) (idem.Response, error) { return handler(ctx) })
+		ticket := jobs.TicketFor(tab.Only(t))
+		tab.Transport.Reset()
+		_, err = engine.Resume(t.Context(), ticket, func(ctx context.Context, _ *idem.Request) (idem.Response, error) { return handler(ctx) })
 	} else {
 		_, err = engine.Do(t.Context(), req, handler)
 	}

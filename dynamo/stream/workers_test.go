@@ -189,7 +189,7 @@ func recordOf(ev events.DynamoDBEvent, operation string) (at int) {
 			continue
 		}
 		at = i
-		if jobs := r.Change.NewImage["jobs"]; len(jobs.Map()) > 0 {
+		if jobs, any := r.Change.NewImage["jobs"]; any && len(jobs.Map()) > 0 {
 			break
 		}
 	}

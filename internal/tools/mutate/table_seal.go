@@ -6,11 +6,15 @@ func sealMutants() []mutant {
 	return []mutant{
 		{
 			rule: "SealPlace", what: "a part opens in another record",
-			in: item + ".Box.context", old: `LayoutVersion, $b.pk, $b.id, $kind}`, new: `LayoutVersion, $b.id, $kind}`, run: "^TestBadInput25",
+			in: item + ".Box.context", old: `sealLayout, $b.pk, $b.id, $kind}`, new: `sealLayout, $b.id, $kind}`, run: "^TestBadInput25",
 		},
 		{
 			rule: "SealPlace", what: "a part opens in another operation under the same key",
-			in: item + ".Box.context", old: `LayoutVersion, $b.pk, $b.id, $kind}`, new: `LayoutVersion, $b.pk, $kind}`, run: "^TestBadInput25",
+			in: item + ".Box.context", old: `sealLayout, $b.pk, $b.id, $kind}`, new: `sealLayout, $b.pk, $kind}`, run: "^TestBadInput25",
+		},
+		{
+			rule: "SealPlace", what: "no part opens that an earlier release has sealed",
+			in: item + ".Box.context", old: `sealLayout, $b.pk, $b.id, $kind}`, new: `RecordLayout, $b.pk, $b.id, $kind}`, pkg: "dynamo", run: "^TestGoldenItems$",
 		},
 		{
 			rule: "SealPlace", what: "a result opens in another phase",

@@ -1,5 +1,7 @@
 package main
 
+import "strings"
+
 // storeMutants break the conditions of both stores.
 func storeMutants() []mutant {
 	const (
@@ -11,6 +13,8 @@ func storeMutants() []mutant {
 		dynamoClaims  = "^TestConformance$/^store_claim$"
 		dynamoCommits = "^TestConformance$/^store_commit$"
 		dynamoTakes   = "^TestConformance$/^store_take$"
+		firstJobs     = `case len($prev) == 0: $u.put(item.AttrJobs, ":jobs", $u.Jobs($next)); return`
+		bothLayouts   = "^TestOperationsOfBothLayoutsGoOn$"
 
 		memClaim  = "$old != nil && (!state.Over($old.Expires, $c.Now) || $old.Owner == $c.Next.Owner) {"
 		memCommit = "case $old.Owner != $c.Prev.Owner || $old.Ver != $c.Prev.Ver:"
@@ -67,7 +71,19 @@ func storeMutants() []mutant {
 		},
 		{
 			rule: "TakeLayout", what: "a record of a newer layout is taken over",
-			in: "dynamo.takeCondition", old: `"… AND v = :v AND st = :open…"`, new: `"… AND (v = :v OR v <> :v) AND st = :open…"`, run: "^TestRecordOfANewerLayoutIsNotTaken$",
+			in: "dynamo.takeCondition", old: `"… AND v IN (:v, :v1) AND st = :open…"`, new: `"… AND (v IN (:v, :v1) OR v <> :v) AND st = :open…"`, run: "^TestRecordOfANewerLayoutIsNotTaken$",
+		},
+		{
+			rule: "TakeLayout", what: "a record of layout 1 takes three calls",
+			in: "dynamo.takeCondition", old: `"… AND v IN (:v, :v1) AND st = :open…"`, new: `"… AND v IN (:v, :v1) AND v = :v AND st = :open…"`, pkg: "dynamo/stream", run: bothLayouts,
+		},
+		{
+			rule: "TakeDoubts", what: "the attempt that claimed a record is in doubt since nothing",
+			in: "dynamo.takeDoubts", old: `"… = if_not_exists(run_ms, created_ms)"`, new: `"… = run_ms"`, pkg: "dynamo/stream", run: bothLayouts,
+		},
+		{
+			rule: "TakeDoubts", what: "a later attempt is in doubt since the claim",
+			in: "dynamo.takeDoubts", old: `"… = if_not_exists(run_ms, created_ms)"`, new: `"… = created_ms"`, run: dynamoTakes,
 		},
 		{
 			rule: "TakeHandler", what: "another handler's operation is taken over on the table",
@@ -170,13 +186,66 @@ func storeMutants() []mutant {
 			new: `if len($next.Jobs) != len($prev.Jobs) { $u.put(item.AttrJobs, ":jobs", $u.Jobs($next.Jobs)) }`, run: dynamoCommits,
 		},
 		{
+			rule: "JobEntry", what: "a commit that stages a job beside others writes the whole map",
+			in: "dynamo.update.addJobs", old: firstJobs, new: strings.Replace(firstJobs, "== 0", ">= 0", 1), run: dynamoCommits,
+		},
+		{
+			rule: "JobMap", what: "the first job is an entry of a map that isn't there",
+			in: "dynamo.update.addJobs", old: firstJobs, new: strings.Replace(firstJobs, "== 0", "< 0", 1), pkg: "dynamo/stream", run: "^TestFirstJobsMeetLateWrites$",
+		},
+		{
+			rule: "JobMap", what: "a record without its map is kept for jobs",
+			in: "dynamo/internal/item.Decode", old: "$d.jobs($d.first || $r.Keep == store.KeepJobs)", new: "$d.jobs($d.first)", run: "^TestBadInput24CorruptRecord$",
+		},
+		{
+			rule: "JobMap", what: "a record that is kept for jobs is written without the map",
+			in: "dynamo/internal/item.Values.Encode", old: "len($r.Jobs) > 0 || $r.Keep == store.KeepJobs", new: "len($r.Jobs) > 0", run: "^TestAttributesOfANewRecord$",
+		},
+		{
+			rule: "LeaseGone", what: "a release removes the lease as a finish does",
+			in: "dynamo.Store.update", old: "case $next.State == store.Done && $next.Lease.IsZero():", new: "case $next.Lease.IsZero():", run: dynamoCommits,
+		},
+		{
+			rule: "LeaseGone", what: "an open record without a lease is read as released",
+			in: "dynamo/internal/item.Decode", old: "$d.Milli(AttrLease, !$done)", new: "$d.Milli(AttrLease, false)", run: "^TestBadInput24CorruptRecord$",
+		},
+		{
+			rule: "CallsAbsent", what: "the calls of a record without a call are not counted",
+			in: "dynamo/internal/item.Decoder.calls", old: "if !$there && !$done && !$d.first {", new: "if !$there && !$done && $d.first {", run: "^TestRecordRoundTrip$",
+		},
+		{
+			rule: "CallsAbsent", what: "the calls of a record of layout 1 are counted though they never were",
+			in: "dynamo/internal/item.Decoder.calls", old: "if !$there && !$done && !$d.first {", new: "if !$there && !$done {", run: "^TestLayout1IsRead$",
+		},
+		{
+			rule: "CallsAbsent", what: "a commit that counts no calls removes the map",
+			in: "dynamo.Store.update", old: `$u.put(item.AttrCalls, ":calls", item.Uncounted)`, new: "$u.remove = append($u.remove, item.AttrCalls)", run: "^TestConformance$/^store_records$",
+		},
+		{
+			rule: "RunAbsent", what: "the first attempt has no begin",
+			in: "dynamo/internal/item.Decode", old: "$r.Run = $r.Created", new: "_ = $r.Created", run: "^TestRecordRoundTrip$",
+		},
+		{
+			rule: "RunAbsent", what: "a search by time misses the first attempts",
+			in: "dynamo/stream.Wanted.input", old: `" AND (run_ms >= :since OR (attribute_not_exists(run_ms) AND created_ms >= :since))"`, new: `" AND run_ms >= :since"`,
+			run: "^TestSearchSince$",
+		},
+		{
+			rule: "PlaceAll", what: "a record without jobs is never put into the index",
+			in: "dynamo/stream.placeCondition", old: `"id = :id"`, new: "ackCondition", run: "^TestSweepPlacesWhatWaits$",
+		},
+		{
 			rule: "TouchesWhatDiffers", what: "a commit writes the phases even where they don't differ",
 			in: "dynamo.Store.update", old: "if !slices.EqualFunc($prev.Phases, $next.Phases, samePhase) {", new: "if samePhase(store.Phase{}, store.Phase{}) {", run: dynamoCommits,
 		},
 		{
 			rule: "LayoutVersion", what: "records of a later layout are read as ours",
-			in: "dynamo/internal/item.Decode", old: "$d.Err == nil && strconv.FormatInt($v, 10) != LayoutVersion {", new: `$d.Err == nil && strconv.FormatInt($v, 10) == "" {`,
+			in: "dynamo/internal/item.Decode", old: "$d.Err == nil && $layout != FirstLayout && $layout != RecordLayout {", new: `$d.Err == nil && $layout == "" {`,
 			run: "^TestBadInput24CorruptRecord$",
+		},
+		{
+			rule: "LayoutVersion", what: "records of layout 1 are refused",
+			in: "dynamo/internal/item.Decode", old: "$layout != FirstLayout && $layout != RecordLayout {", new: "$layout != RecordLayout {", run: "^TestLayout1IsRead$",
 		},
 		{
 			rule: "StrongRead", what: "the read that decides about a lost answer may be old",
