@@ -83,7 +83,7 @@ func (s *Store) update(ctx context.Context, c store.Commit) (*update, error) {
 		u.remove = append(u.remove, item.AttrCalls)
 	case next.Calls == nil && prev.Calls != nil:
 		u.put(item.AttrCalls, ":calls", item.Uncounted)
-	case !maps.Equal(prev.Calls, next.Calls):
+	case next.Calls != nil && prev.Calls == nil, !maps.Equal(prev.Calls, next.Calls):
 		u.put(item.AttrCalls, ":calls", u.Calls(next.Calls))
 	}
 	if !slices.Equal(prev.Doubts, next.Doubts) || !prev.DoubtSince.Equal(next.DoubtSince) {

@@ -46,6 +46,8 @@ func TestAttributesThatAreAbsent(t *testing.T) {
 	claimed := &store.Record{Owner: "a", Ver: 1, State: store.Open, Lease: time.UnixMilli(3), Created: time.UnixMilli(1), Run: time.UnixMilli(1), Calls: map[string]int{}}
 	staged := claimed.Clone()
 	staged.Jobs = map[string]idem.Job{"0.0": job}
+	uncounted := claimed.Clone()
+	uncounted.Calls = nil
 	for name, tt := range map[string]struct {
 		prev *store.Record
 		next func(*store.Record)
@@ -57,6 +59,7 @@ func TestAttributesThatAreAbsent(t *testing.T) {
 		"the same job":      {staged, func(*store.Record) {}, "SET ver = :ver1"},
 		"the first call":    {claimed, func(r *store.Record) { r.Calls = map[string]int{"pay#": 1} }, "SET ver = :ver1, calls = :calls"},
 		"uncounted":         {claimed, func(r *store.Record) { r.Calls = nil }, "SET ver = :ver1, calls = :calls"},
+		"counted from now":  {uncounted, func(r *store.Record) { r.Calls = map[string]int{} }, "SET ver = :ver1, calls = :calls"},
 		"a release":         {claimed, func(r *store.Record) { r.Lease, r.Run = time.Time{}, time.UnixMilli(2) }, "SET ver = :ver1, lease_ms = :lease, run_ms = :run"},
 		"stuck":             {claimed, func(r *store.Record) { r.State, r.Lease = store.Stuck, time.Time{} }, "SET ver = :ver1, st = :st, lease_ms = :lease, waits = :wait, wait_in = :wait_in, wait_ms = if_not_exists(wait_ms, :since)"},
 		"a finish":          {claimed, func(r *store.Record) { r.State, r.Lease, r.Calls = store.Done, time.Time{}, nil }, "SET ver = :ver1, st = :st REMOVE lease_ms, calls"},
