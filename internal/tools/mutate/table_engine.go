@@ -18,7 +18,7 @@ func engineMutants() []mutant {
 			in: "idem.cache.put", old: "$r.State != store.Done ||", new: "", run: "^TestCacheTakesFinishedRecordsOnly$",
 		},
 		{
-			rule: "CacheNonces", what: "an attempt claims with an empty nonce after the cache couldn't answer",
+			rule: "CacheNonces", what: "an attempt claims with an empty nonce after the cache couldn't answer", row: "M173",
 			in: "idem.attempt.remembered", old: "$a.owner, $a.id = rand.Text(), rand.Text()", new: "$a.owner, $a.id = rand.Text()[:0], rand.Text()[:0]", pkg: "internal/enginetest", run: "^TestMemoryStore$/^engine_cache$",
 		},
 		{

@@ -190,7 +190,7 @@ func storeMutants() []mutant {
 			in: "dynamo.update.addJobs", old: firstJobs, new: strings.Replace(firstJobs, "== 0", ">= 0", 1), run: dynamoCommits,
 		},
 		{
-			rule: "JobMap", what: "the first job is an entry of a map that isn't there",
+			rule: "JobMap", what: "the first job is an entry of a map that isn't there", row: "M172",
 			in: "dynamo.update.addJobs", old: firstJobs, new: strings.Replace(firstJobs, "== 0", "< 0", 1), pkg: "dynamo/stream", run: "^TestFirstJobsMeetLateWrites$", refused: true,
 		},
 		{
@@ -222,7 +222,7 @@ func storeMutants() []mutant {
 			in: "dynamo.Store.update", old: `$u.put(item.AttrCalls, ":calls", item.Uncounted)`, new: "$u.remove = append($u.remove, item.AttrCalls)", run: "^TestConformance$/^store_records$",
 		},
 		{
-			rule: "RunAbsent", what: "the first attempt has no begin",
+			rule: "RunAbsent", what: "the first attempt has no begin", row: "M171",
 			in: "dynamo/internal/item.Decode", old: "$r.Run = $r.Created", new: "_ = $r.Created", run: "^TestRecordRoundTrip$",
 		},
 		{
