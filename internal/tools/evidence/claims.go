@@ -92,7 +92,7 @@ var claims = []claim{
 		name:     "schedules",
 		claim:    "A handler runs once for its key, whatever the order of the calls of its clients",
 		evidence: "The engine's code runs in every order of the store calls of two or three clients, with lost answers, late packets, conflicts and a clock that moves",
-		command:  "go test ./idem -run '^TestSchedules$' -count=1 -v",
+		command:  "make schedules",
 		figures:  []string{"schedules", "runs"}, finds: expressions(`(?P<schedules>\d+) schedules in (?P<runs>\d+) runs`),
 	},
 	{
