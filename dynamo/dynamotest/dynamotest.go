@@ -7,10 +7,12 @@ import (
 	"encoding/hex"
 	"errors"
 	"fmt"
+	"net/http"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
 
+	"github.com/samekey/samekey/internal/local/line"
 	"github.com/samekey/samekey/internal/local/servers"
 )
 
@@ -66,7 +68,8 @@ func Find(ctx context.Context) (*DB, error) {
 }
 
 // Client returns a client of the database. It uses static test credentials and
-// the region us-east-1, and it makes no retries, so a test sees every answer.
+// the region us-east-1, and it makes no retries, so a test sees every answer. Only a
+// read is repeated whose connection broke: DynamoDB Local breaks them when it is busy.
 // Nothing is read from the environment or from configuration files. optFns run
 // after these settings and may change any of them.
 //
@@ -81,8 +84,15 @@ func (db *DB) Client(optFns ...func(*dynamodb.Options)) *dynamodb.Client {
 		Region:       "us-east-1",
 		Credentials:  aws.CredentialsProviderFunc(db.credentials),
 		Retryer:      aws.NopRetryer{},
-		HTTPClient:   cmp.Or(db.of, db).handle.HTTP(),
+		HTTPClient:   cmp.Or(db.of, db).http(),
 	}, optFns...)
+}
+
+// http returns the client that all clients of db share.
+func (db *DB) http() *http.Client {
+	shared := *db.handle.HTTP()
+	shared.Transport = &line.Transport{Base: shared.Transport}
+	return &shared
 }
 
 // credentials are accepted by DynamoDB Local, which checks no signature but wants a

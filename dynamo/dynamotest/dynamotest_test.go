@@ -3,12 +3,14 @@ package dynamotest
 import (
 	"context"
 	"errors"
+	"io"
 	"net/http"
 	"net/http/httptest"
 	"runtime"
 	"strings"
 	"testing"
 
+	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
 	"github.com/google/go-cmp/cmp"
 
@@ -146,6 +148,25 @@ func TestFindTellsACancelledSearchFromAMissingDatabase(t *testing.T) {
 	cancel()
 	if _, err := Find(ctx); !errors.Is(err, context.Canceled) || errors.Is(err, ErrUnavailable) {
 		t.Errorf("Find: got %v, want context.Canceled and not ErrUnavailable", err)
+	}
+}
+
+// DynamoDB Local breaks connections when it is busy.
+func TestClientRepeatsAReadWhoseConnectionBroke(t *testing.T) {
+	t.Parallel()
+	sent := 0
+	srv := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		if sent++; sent == 1 {
+			w.Header().Set("Content-Length", "1000")
+			panic(http.ErrAbortHandler)
+		}
+		_, _ = io.WriteString(w, "{}")
+	}))
+	defer srv.Close()
+	db := &DB{Endpoint: srv.URL}
+	defer db.Close()
+	if _, err := db.Client().Scan(t.Context(), &dynamodb.ScanInput{TableName: aws.String("orders")}); err != nil || sent != 2 {
+		t.Errorf("Scan: %v after %d requests, want no error after 2", err, sent)
 	}
 }
 

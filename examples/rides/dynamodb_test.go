@@ -67,9 +67,7 @@ func onTables(t *testing.T, opt func(*dynamo.Options), optFns ...func(*idem.Opti
 	createTable(t, direct, byID(ridesTable))
 	createTable(t, direct, byID(auditTable))
 
-	base := http.DefaultTransport.(*http.Transport).Clone()
-	t.Cleanup(base.CloseIdleConnections)
-	tr := &dynamotest.Transport{Base: base}
+	tr := &dynamotest.Transport{Base: direct.Options().HTTPClient.(*http.Client).Transport}
 	client := db.Client(dynamo.Tune, func(o *dynamodb.Options) { o.HTTPClient = &http.Client{Transport: tr, Timeout: 10 * time.Minute} })
 	inner, err := dynamo.New(client, records, opt)
 	if err != nil {

@@ -21,6 +21,7 @@ import (
 	"github.com/samekey/samekey/idem"
 	"github.com/samekey/samekey/idem/store"
 	"github.com/samekey/samekey/internal/leaktest"
+	"github.com/samekey/samekey/internal/local/line"
 )
 
 // Table is a fresh table, with a store that counts its requests and can inject
@@ -51,9 +52,9 @@ func New(t testing.TB, optFns ...func(*dynamo.Options)) *Table {
 	base.MaxIdleConnsPerHost = 64
 	base.MaxConnsPerHost = 64 // DynamoDB Local resets connections beyond some hundreds
 	t.Cleanup(base.CloseIdleConnections)
-	line := &line{base: base}
-	t.Cleanup(func() { line.tell(t) })
-	tab.Transport = &dynamotest.Transport{Base: line}
+	var seen faults
+	t.Cleanup(func() { seen.tell(t) })
+	tab.Transport = &dynamotest.Transport{Base: &line.Transport{Base: base, Note: seen.note}}
 	tab.Client = db.Client(dynamo.Tune, func(o *dynamodb.Options) {
 		o.HTTPClient = &http.Client{Transport: tab.Transport, Timeout: 10 * time.Minute}
 	})

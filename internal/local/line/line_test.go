@@ -1,4 +1,4 @@
-package tabletest
+package line
 
 import (
 	"io"
@@ -12,7 +12,7 @@ import (
 
 // A read survives connections that are reset in the middle of the answer; a write does
 // not, since it may have been applied.
-func TestLineRepeatsReads(t *testing.T) {
+func TestReadsAreRepeated(t *testing.T) {
 	t.Parallel()
 	for op, survives := range map[string]bool{"GetItem": true, "PutItem": false} {
 		t.Run(op, func(t *testing.T) {
@@ -41,7 +41,8 @@ func TestLineRepeatsReads(t *testing.T) {
 			defer srv.Close()
 			tr := &http.Transport{}
 			defer tr.CloseIdleConnections()
-			l := &line{base: tr}
+			var noted []error
+			l := &Transport{Base: tr, Note: func(_ *http.Request, err error) { noted = append(noted, err) }}
 			req, err := http.NewRequestWithContext(t.Context(), http.MethodPost, srv.URL, strings.NewReader("{}"))
 			if err != nil {
 				t.Fatal(err)
@@ -59,8 +60,8 @@ func TestLineRepeatsReads(t *testing.T) {
 			if want := map[bool]int32{true: 3, false: 1}[survives]; sent.Load() != want {
 				t.Errorf("sent %d times, want %d", sent.Load(), want)
 			}
-			if survives && len(l.faults) != 2 {
-				t.Errorf("%d faults noted: %q", len(l.faults), l.faults)
+			if survives && len(noted) != 2 {
+				t.Errorf("%d faults noted: %v", len(noted), noted)
 			}
 		})
 	}

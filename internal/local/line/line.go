@@ -1,0 +1,84 @@
+// Package line holds the way to DynamoDB Local, which breaks a connection now and then
+// on a busy machine ("use of closed network connection", aws/aws-sdk-go-v2 issue 1825).
+package line
+
+import (
+	"bytes"
+	"errors"
+	"io"
+	"net/http"
+	"slices"
+	"strings"
+)
+
+// Transport repeats a read whose connection broke, so that a test sees the answers of
+// DynamoDB Local only. It never repeats a write, which may have been applied. It is safe
+// for concurrent use; set the fields before the first request.
+type Transport struct {
+	// Base sends the requests; it must not be nil.
+	Base http.RoundTripper
+
+	// Note gets every fault, also those that a repetition mends; nil means that nobody
+	// wants them. Concurrent requests call it concurrently.
+	Note func(*http.Request, error)
+}
+
+// reads change nothing.
+var reads = []string{"GetItem", "BatchGetItem", "Query", "Scan"}
+
+const readTries = 5
+
+// RoundTrip implements [http.RoundTripper].
+func (l *Transport) RoundTrip(req *http.Request) (*http.Response, error) {
+	target := req.Header.Get("X-Amz-Target")
+	if !slices.Contains(reads, target[strings.LastIndexByte(target, '.')+1:]) || req.Body == nil {
+		resp, err := l.Base.RoundTrip(req)
+		if err == nil && resp.StatusCode >= http.StatusInternalServerError {
+			l.note(req, errors.New(resp.Status))
+		} else if err != nil {
+			l.note(req, err)
+		}
+		return resp, err
+	}
+	defer req.Body.Close() //nolint:errcheck // it is in memory
+	asked, err := io.ReadAll(req.Body)
+	if err != nil {
+		return nil, err
+	}
+	for try := 1; ; try++ {
+		resp, err := l.read(req, asked)
+		if err == nil || try == readTries || req.Context().Err() != nil {
+			return resp, err
+		}
+		l.note(req, err)
+	}
+}
+
+// CloseIdleConnections closes Base's idle connections, as [http.Client] asks for.
+func (l *Transport) CloseIdleConnections() {
+	if c, ok := l.Base.(interface{ CloseIdleConnections() }); ok {
+		c.CloseIdleConnections()
+	}
+}
+
+// read sends a read, and waits for the whole answer.
+func (l *Transport) read(req *http.Request, asked []byte) (*http.Response, error) {
+	again := req.Clone(req.Context())
+	again.Body = io.NopCloser(bytes.NewReader(asked))
+	resp, err := l.Base.RoundTrip(again)
+	if err != nil {
+		return nil, err
+	}
+	answer, err := io.ReadAll(resp.Body)
+	if err = errors.Join(err, resp.Body.Close()); err != nil {
+		return nil, err
+	}
+	resp.Body = io.NopCloser(bytes.NewReader(answer))
+	return resp, nil
+}
+
+func (l *Transport) note(req *http.Request, err error) {
+	if l.Note != nil {
+		l.Note(req, err)
+	}
+}
