@@ -357,7 +357,11 @@ func (c *crashes[Re]) sum() {
 	c.t.Helper()
 	for _, text := range slices.Sorted(maps.Keys(c.said)) {
 		if more := c.said[text] - 1; more > 0 {
-			c.t.Logf("in %d further runs: %s", more, text)
+			runs := "runs"
+			if more == 1 {
+				runs = "run"
+			}
+			c.t.Logf("in %d further %s: %s", more, runs, text)
 		}
 	}
 }

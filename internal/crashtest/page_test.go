@@ -39,7 +39,7 @@ func (m *matrix) write(t *testing.T, e evidence) {
 	p("| commit | `%s` |\n", m.commit)
 	p("| time | %d s |\n", e.Seconds)
 	p("| requests, each with a key of its own | %d |\n", e.Requests)
-	p("| crash points × faults | %d × %d: %d cells |\n", e.Points, e.Faults, e.Cells)
+	p("| crash points × faults | %d × %d, of which %d have a meaning |\n", e.Points, e.Faults, e.Cells)
 	p("| processes killed, stopped past their leases | %d, %d |\n", e.Kills, e.Stops)
 	p("| requests with their retries, calls of the processes | %d, %d |\n", e.Posts, e.Calls)
 	p("| waited for people, as they must | %d |\n", e.People)
