@@ -49,6 +49,8 @@ func value(v events.DynamoDBAttributeValue) (types.AttributeValue, error) {
 		return &types.AttributeValueMemberB{Value: v.Binary()}, nil
 	case events.DataTypeBoolean:
 		return &types.AttributeValueMemberBOOL{Value: v.Boolean()}, nil
+	case events.DataTypeNull:
+		return &types.AttributeValueMemberNULL{Value: true}, nil
 	case events.DataTypeMap:
 		m, err := itemOf(v.Map())
 		return &types.AttributeValueMemberM{Value: m}, err

@@ -12,7 +12,7 @@ import (
 // An item comes back as it was, with each type that a record has; a set is refused.
 func TestRoundTrip(t *testing.T) {
 	t.Parallel()
-	const text = `{"b":{"B":"AAE="},"l":{"L":[{"S":"x"},{"N":"1"}]},"m":{"M":{"y":{"BOOL":true}}}}`
+	const text = `{"b":{"B":"AAE="},"l":{"L":[{"S":"x"},{"N":"1"}]},"m":{"M":{"y":{"BOOL":true}}},"n":{"NULL":true}}`
 	var it itemjson.Item
 	if err := json.Unmarshal([]byte(text), &it); err != nil {
 		t.Fatal(err)
