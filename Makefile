@@ -55,13 +55,30 @@ local: ## run template.yaml on this machine (docs/local.md; more flags in LOCALF
 		$(LOCALFLAGS)
 
 .PHONY: test
-test: ## all tests; REQUIRE_DYNAMODB=1 makes a missing DynamoDB Local a failure
+test: ## all tests, with samples of what make prove plays; REQUIRE_DYNAMODB=1 makes a missing DynamoDB Local a failure
 	go test $(TESTFLAGS) ./...
 	@for m in $(MODULES); do (set -x; cd $$m && go test $(TESTFLAGS) ./...) || exit; done
 
+# The library's packages that do several things at once in a process.
+RACE          := ./idem ./idem/client ./idem/idemtest ./idem/jobs ./idem/quota ./idem/store ./idem/trace ./idem/webhook \
+	./dynamo ./dynamo/internal/... ./dynamo/stream ./lambda/... ./seal/... ./internal/enginetest ./internal/state
+RACE_MODULES  := otel kms
+
+.PHONY: race
+race: ## the library's tests with the race detector (minutes; -race for all tests is in make prove)
+	REQUIRE_DYNAMODB=1 go test -race -shuffle=on -timeout=20m $(TESTFLAGS) $(RACE)
+	@for m in $(RACE_MODULES); do (set -x; cd $$m && go test -race -shuffle=on -timeout=20m $(TESTFLAGS) ./...) || exit; done
+
+# Each is a case of prove.sh, a row of docs/testing.md and a job of .github/workflows/nightly.yml.
+PROOFS        ?= tests race traces simulate mix linearizable crash-matrix mutants planted sealed fuzz fuzz-tenants load soak stress
+
+.PHONY: prove
+prove: ## every proof by force, with the time of each (a night; Java; PROOFS="traces load" for some; docs/testing.md)
+	@internal/tools/prove.sh $(PROOFS)
+
 .PHONY: schedules
 schedules: ## every order of the store calls of a few attempts with faults (a minute; docs/testing.md)
-	IDEM_SCHEDULES=all go test ./idem -run '^TestSchedules$$' -count=1 -v
+	PROVE=all go test ./idem -run '^TestSchedules$$' -count=1 -v
 
 LOAD          ?= 10000
 
@@ -74,6 +91,12 @@ SIM           ?= 50000
 .PHONY: simulate
 simulate: ## SIM requests in virtual time, under every fault at once; SEED=… repeats an episode (docs/testing.md)
 	GOGC=400 SIM_REQUESTS=$(SIM) SIM_SEED=$(SEED) go test ./internal/simtest -run '^TestSimulation$$' -v -count=1 -timeout 24h
+
+SEEDS         ?= 10000
+
+.PHONY: mix
+mix: ## SEEDS random programs under random faults, on the real store in virtual time; SEED=… plays one again (docs/testing.md)
+	GOGC=400 MIX_SEEDS=$(SEEDS) MIX_SEED=$(SEED) go test ./internal/mixtest -run '^TestMix$$' -v -count=1 -timeout 24h
 
 LINEAR        ?= 1000
 
@@ -162,7 +185,7 @@ timing-tenants: ## times under another tenant's keys beside those under unknown 
 
 .PHONY: model
 model: ## every state of the protocol's model, and each of its rules removed (docs/model.md); half a minute
-	go test ./idem/spec -run '^(TestModel|TestEachRuleIsNeeded|TestBelts)$$' -count=1 -v
+	PROVE=all go test ./idem/spec -run '^(TestModel|TestEachRuleIsNeeded|TestBelts)$$' -count=1 -v
 
 SLICE         ?=
 
@@ -180,9 +203,11 @@ SEALEDFLAGS   ?=
 sealed: ## the acceptance suite with encryption on; no content may be in a table or log (15 minutes; Java; SEALEDFLAGS=-short)
 	go run ./internal/tools/sealed $(SEALEDFLAGS)
 
+PAGE          ?= 1
+
 .PHONY: crash-matrix
-crash-matrix: ## real processes meet every fault at every call: N requests (150000); writes docs/crash-matrix.md (Java; docs/testing.md)
-	CRASH_REQUESTS=$(if $(filter file,$(origin N)),150000,$(N)) CRASH_SEED=$(SEED) CRASH_PAGE=1 REQUIRE_DYNAMODB=1 \
+crash-matrix: ## real processes meet every fault at every call: N requests (150000); writes docs/crash-matrix.md, not with PAGE= (Java; docs/testing.md)
+	CRASH_REQUESTS=$(if $(filter file,$(origin N)),150000,$(N)) CRASH_SEED=$(SEED) CRASH_PAGE=$(PAGE) REQUIRE_DYNAMODB=1 \
 		go test ./internal/crashtest -run '^TestCrashMatrix$$' -v -count=1 -timeout 24h
 
 .PHONY: soak

@@ -7,7 +7,6 @@ import (
 	"time"
 
 	"github.com/samekey/samekey/dynamo/internal/item"
-	"github.com/samekey/samekey/idem"
 	"github.com/samekey/samekey/idem/store"
 )
 
@@ -47,7 +46,7 @@ func (s *Store) encodeBody(ctx context.Context, v *item.Values, r *store.Record)
 
 // tooLarge refuses a body that no reader would accept.
 func tooLarge(what string, n int) error {
-	return fmt.Errorf("dynamo: write %s: %w: %d bytes, at most %d", what, idem.ErrTooLarge, n, item.MaxStored)
+	return fmt.Errorf("dynamo: write %s: %w: %d bytes, at most %d", what, store.ErrTooLarge, n, item.MaxStored)
 }
 
 // putCompanions writes body in chunks under the owner's nonce, so a worker that lost

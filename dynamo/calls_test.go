@@ -213,7 +213,7 @@ func callsPerRequest(t *testing.T, tab *table) {
 		expect(t, calls{"PutItem": 1, "BatchGetItem": 1})
 	})
 	t.Run("a stored request over the inline limit takes two more: written, and emptied", func(t *testing.T) {
-		engine := tab.Engine(func(o *idem.Options) { o.Resumable = true })
+		engine := tab.Engine(func(o *idem.Options) { o.Function, o.Resumable = "f", true })
 		for _, size := range []int{20 << 10, 600 << 10} {
 			req := tabletest.Post(tabletest.NewKey(), randomText(size))
 			if _, err := engine.Do(ctx, req, tabletest.Created("{}")); err != nil {
@@ -261,7 +261,7 @@ func TestCallsOfATicket(t *testing.T) {
 				return err
 			}
 			process := idemtest.Faulty(tab.Store, nil)
-			_, err := idem.New(process, tabletest.Unhurried, options).Do(t.Context(), req, func(ctx context.Context) (idem.Response, error) {
+			_, err := idem.New(process, anybody, tabletest.Unhurried, options).Do(t.Context(), req, func(ctx context.Context) (idem.Response, error) {
 				err := phase(ctx)
 				if tt.dies {
 					process.Crash()

@@ -21,6 +21,7 @@ import (
 	"github.com/samekey/samekey/dynamo/dynamotest"
 	"github.com/samekey/samekey/dynamo/internal/tabletest"
 	"github.com/samekey/samekey/idem"
+	"github.com/samekey/samekey/idem/idemtest"
 	"github.com/samekey/samekey/idem/store"
 	"github.com/samekey/samekey/internal/local/localtest"
 )
@@ -195,6 +196,42 @@ func TestFinishWithoutItsCompanionsIsUnavailable(t *testing.T) {
 	}
 }
 
+// An operation with phases whose answer couldn't be written beside its record stays open:
+// its next attempt stores the answer. Taken for done, with its status only, the client
+// would never get its receipt (R150).
+func TestAnswerWhoseBodyIsSlow(t *testing.T) {
+	t.Parallel()
+	tab := newTable(t)
+	once := dynamodb.New(tab.Client.Options(), func(o *dynamodb.Options) { o.Retryer = aws.NopRetryer{} })
+	st, err := dynamo.New(once, tab.Name)
+	if err != nil {
+		t.Fatal(err)
+	}
+	clock := idemtest.NewClock()
+	engine := idem.New(st, tabletest.Unhurried, func(o *idem.Options) { o.Now = clock.Now })
+	req, body := tabletest.Post(tabletest.NewKey(), "{}"), randomText(8<<10)
+	paid := func(ctx context.Context) (idem.Response, error) {
+		if _, err := idem.Atomic(ctx, "paid", func(context.Context, *idem.Tx) (int, error) { return 1, nil }); err != nil {
+			return idem.Response{}, err
+		}
+		return tabletest.Created(body)(ctx)
+	}
+	tab.Transport.Fault = func(op string, n int) dynamotest.Fault {
+		if op == "PutItem" && n > 1 { // the companions
+			return dynamotest.AnswerError(http.StatusBadRequest, "AccessDeniedException", "injected")
+		}
+		return nil
+	}
+	if _, err := engine.Do(t.Context(), req, paid); !errors.Is(err, idem.ErrUnavailable) {
+		t.Errorf("got %v, want unavailable", err)
+	}
+	tab.Transport.Fault = nil
+	clock.Advance(time.Hour)
+	if res, err := engine.Do(t.Context(), req, paid); err != nil || string(res.Body) != body {
+		t.Errorf("the retry gets %d bytes, %v", len(res.Body), err)
+	}
+}
+
 // However often a finish is tried, its body is written once.
 func TestFinishTriedAgainWritesItsBodyOnce(t *testing.T) {
 	t.Parallel()
@@ -217,7 +254,7 @@ func TestFinishTriedAgainWritesItsBodyOnce(t *testing.T) {
 				times = 1 // then it is the status that is stored
 			}
 			tab.Transport.Fault = tabletest.On("UpdateItem", times, fault)
-			engine := idem.New(store, tabletest.Unhurried, func(o *idem.Options) { o.MaxBody = idem.MaxMaxBody })
+			engine := idem.New(store, anybody, tabletest.Unhurried, func(o *idem.Options) { o.MaxBody = idem.MaxMaxBody })
 			req, body := tabletest.Post(tabletest.NewKey(), "{}"), randomText(2<<20)
 			if _, err := engine.Do(t.Context(), req, tabletest.Created(body)); err != nil {
 				t.Fatal(err)

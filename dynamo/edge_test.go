@@ -90,7 +90,7 @@ func TestLargeRequestAfterALostClaimAnswer(t *testing.T) {
 	t.Parallel()
 	withRetries(t, func(t *testing.T, tab *table) {
 		clock := idemtest.NewClock()
-		opt := func(o *idem.Options) { o.Now, o.Resumable = clock.Now, true }
+		opt := func(o *idem.Options) { o.Function, o.Now, o.Resumable = "f", clock.Now, true }
 		lost := false
 		tab.Transport.Fault = func(op string, n int) dynamotest.Fault {
 			if op == "PutItem" && !lost {
@@ -106,7 +106,7 @@ func TestLargeRequestAfterALostClaimAnswer(t *testing.T) {
 			b.WriteString(rand.Text())
 		}
 		body := b.String()
-		_, _ = idem.New(dying, tabletest.Unhurried, opt).Do(t.Context(), tabletest.Post("k", body), func(context.Context) (idem.Response, error) {
+		_, _ = idem.New(dying, anybody, tabletest.Unhurried, opt).Do(t.Context(), tabletest.Post("k", body), func(context.Context) (idem.Response, error) {
 			dying.Crash()
 			return idem.Response{}, errors.New("dead")
 		})

@@ -263,7 +263,7 @@ func TestHangingAttemptIsSentAgain(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err := idem.New(store, tabletest.Unhurried).Do(t.Context(), tabletest.Post(tabletest.NewKey(), "{}"), tabletest.Created("{}")); err != nil {
+	if _, err := idem.New(store, anybody, tabletest.Unhurried).Do(t.Context(), tabletest.Post(tabletest.NewKey(), "{}"), tabletest.Created("{}")); err != nil {
 		t.Fatal(err)
 	}
 	// A slow machine may give up on more of them.

@@ -123,7 +123,7 @@ func settled(s idem.Settlement) func(*testing.T, *goldenProcess) {
 	}
 }
 
-func resumable(o *idem.Options) { o.Resumable = true }
+func resumable(o *idem.Options) { o.Function, o.Resumable = "rides", true }
 
 func goldenStories() map[string]goldenStory {
 	answers := func(body string) func(*goldenProcess, bool) func(context.Context) (idem.Response, error) {
@@ -149,14 +149,12 @@ func goldenStories() map[string]goldenStory {
 		"an answer in a companion": {handler: answers(incompressible(600)), status: 201, body: incompressible(600), replayed: true},
 		"an answer without a body": {handler: answers(""), status: 201, replayed: true},
 		"known after its end":      {handler: answers("x"), opt: func(o *idem.Options) { o.Tombstone = 48 * time.Hour }, wait: 30 * time.Hour, refused: idem.ErrExpired},
-		"of a tenant, by a delivery's key": {
+		"of a caller of a tenant, by a delivery's key": {
 			handler: answers("x"), req: func(r *idem.Request) { r.Tenant, r.DeliveryKey, r.Handler.Name = "blue", true, "POST /orders" },
 			status: 201, body: "x", replayed: true,
 		},
-		"another request":      {handler: answers("x"), change: func(r *idem.Request) { r.Body = []byte("{}") }, refused: idem.ErrMismatch},
-		"a keyed fingerprint":  {handler: answers("x"), opt: func(o *idem.Options) { o.Fingerprint.Secrets = []idem.Secret{old} }, status: 201, body: "x", replayed: true},
-		"the same credentials": {handler: answers("x"), req: func(r *idem.Request) { r.Scope = "" }, status: 201, body: "x", replayed: true},
-		"other credentials":    {handler: answers("x"), req: func(r *idem.Request) { r.Scope = "" }, change: func(r *idem.Request) { r.Header.Set("Authorization", "Bearer ann") }, refused: idem.ErrCredentials},
+		"another request":     {handler: answers("x"), change: func(r *idem.Request) { r.Body = []byte("{}") }, refused: idem.ErrMismatch},
+		"a keyed fingerprint": {handler: answers("x"), opt: func(o *idem.Options) { o.Fingerprint.Secrets = []idem.Secret{old} }, status: 201, body: "x", replayed: true},
 		"given back after a call": {
 			handler: func(p *goldenProcess, later bool) func(context.Context) (idem.Response, error) {
 				return ride(p, unless(later, errDown))
@@ -226,7 +224,7 @@ func goldenStories() map[string]goldenStory {
 // request is the story's request. Its key is the story's name.
 func (s goldenStory) request(name string) idem.Request {
 	req := tabletest.Post(strings.NewReplacer(" ", "-", ",", "").Replace(name), `{"amount":2000}`)
-	req.Scope, req.Header = "jwt:zoë", http.Header{"Authorization": {"Bearer zoë"}}
+	req.Identity, req.Header = idem.Identity{Kind: "jwt", Subject: "zoë"}, http.Header{"Authorization": {"Bearer zoë"}}
 	if s.req != nil {
 		s.req(&req)
 	}
@@ -269,7 +267,7 @@ func goldenAt(t *testing.T, name string, s goldenStory, now time.Time, items []i
 		t.Fatal(err)
 	}
 	p.store = idemtest.Faulty(inner, nil)
-	p.engine = idem.New(p.store, func(o *idem.Options) {
+	p.engine = idem.New(p.store, anybody, func(o *idem.Options) {
 		o.Now, o.Function = func() time.Time { return now }, "rides"
 		if s.opt != nil {
 			s.opt(o)

@@ -33,6 +33,19 @@ func (s *Store) encodeInput(v *item.Values, r *store.Record) (req item.Value, la
 	return v.Input(in, nil, body, zipped), nil
 }
 
+// inputAgain makes the req attribute of a request that is stored: its body stays where it
+// is.
+func (s *Store) inputAgain(v *item.Values, r *store.Record) item.Value {
+	in := r.Input
+	if in.Overflow != nil {
+		return v.Input(in, in.Overflow, nil, false)
+	}
+	body, zipped := s.pack(in.Body, r, v.Box, item.AttrRequest, func(v *item.Values) item.Value {
+		return v.Input(in, nil, nil, false)
+	})
+	return v.Input(in, nil, body, zipped)
+}
+
 // keepInput writes the body of a stored request beside its record, after the claim,
 // so that a refused claim doesn't pay for it. held and err are the claim's result.
 //

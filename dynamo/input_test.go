@@ -26,7 +26,7 @@ import (
 func TestLargeStoredRequestIsResumedAndThenEmptied(t *testing.T) {
 	t.Parallel()
 	tab := newTable(t)
-	engine := tab.Engine(func(o *idem.Options) { o.Resumable = true })
+	engine := tab.Engine(func(o *idem.Options) { o.Function, o.Resumable = "f", true })
 	req := tabletest.Post(tabletest.NewKey(), randomText(700<<10))
 	down := true
 	handler := func(ctx context.Context, in *idem.Request) (idem.Response, error) {
@@ -88,7 +88,7 @@ func TestStoredRequestThatIsGoneGetsStuck(t *testing.T) {
 	t.Parallel()
 	tab := newTable(t)
 	clock := idemtest.NewClock()
-	engine := tab.Engine(func(o *idem.Options) { o.Resumable, o.Now = true, clock.Now })
+	engine := tab.Engine(func(o *idem.Options) { o.Function, o.Resumable, o.Now = "f", true, clock.Now })
 	_, err := engine.Do(t.Context(), tabletest.Post(tabletest.NewKey(), randomText(10<<10)), func(ctx context.Context) (idem.Response, error) {
 		_, err := idem.Atomic(ctx, "one", func(context.Context, *idem.Tx) (int, error) { return 1, nil })
 		return idem.Response{}, errors.Join(err, errors.New("died"))
@@ -158,7 +158,7 @@ func TestClaimThatDiesBeforeItsCompanion(t *testing.T) {
 			t.Parallel()
 			tab := newTable(t)
 			clock := idemtest.NewClock()
-			resumable := func(o *idem.Options) { o.Resumable, o.Now = true, clock.Now }
+			resumable := func(o *idem.Options) { o.Function, o.Resumable, o.Now = "f", true, clock.Now }
 			dies := func(o *idem.Options) { o.Lease = localtest.Stretch(5 * time.Second) } // it asks the table until its time is over
 			req := tabletest.Post(tabletest.NewKey(), randomText(40<<10))
 			completer := func(runs *int) error {
@@ -175,7 +175,7 @@ func TestClaimThatDiesBeforeItsCompanion(t *testing.T) {
 			ctx, cancel := context.WithCancel(t.Context())
 			died(tab, cancel)
 			dying := idemtest.Faulty(tab.Store, idemtest.At(idemtest.Claim, 1, idemtest.Fault{Crash: true, Applied: true}))
-			if _, err := idem.New(dying, resumable, dies).Do(ctx, req, tabletest.NeverRuns(t)); err == nil {
+			if _, err := idem.New(dying, anybody, resumable, dies).Do(ctx, req, tabletest.NeverRuns(t)); err == nil {
 				t.Fatal("no error")
 			}
 			tab.Transport.Fault = nil
@@ -191,7 +191,7 @@ func TestClaimThatDiesBeforeItsCompanion(t *testing.T) {
 
 			// The client's retry, which dies too, in its handler.
 			again := idemtest.Faulty(tab.Store, nil)
-			_, _ = idem.New(again, tabletest.Unhurried, resumable).Do(t.Context(), req, func(context.Context) (idem.Response, error) {
+			_, _ = idem.New(again, anybody, tabletest.Unhurried, resumable).Do(t.Context(), req, func(context.Context) (idem.Response, error) {
 				again.Crash()
 				return idem.Response{}, errors.New("dead")
 			})
@@ -244,7 +244,7 @@ func TestLostAnswersLeaveNothingOfTheRequest(t *testing.T) {
 					}
 					return nil
 				}
-				engine := tab.Engine(func(o *idem.Options) { o.Resumable = true })
+				engine := tab.Engine(func(o *idem.Options) { o.Function, o.Resumable = "f", true })
 				req := tabletest.Post(tabletest.NewKey(), randomText(10<<10))
 				fail := func(ctx context.Context) (idem.Response, error) {
 					_, err := idem.Foreign(ctx, "call", func(context.Context, *idem.Tx) (int, error) { return 0, errors.New("down") })
@@ -276,7 +276,7 @@ func TestLostAnswersLeaveNothingOfTheRequest(t *testing.T) {
 func TestDeletedPartOfARequestStaysDeleted(t *testing.T) {
 	t.Parallel()
 	tab := newTable(t)
-	engine := tab.Engine(func(o *idem.Options) { o.Resumable = true })
+	engine := tab.Engine(func(o *idem.Options) { o.Function, o.Resumable = "f", true })
 	if _, err := engine.Do(t.Context(), tabletest.Post(tabletest.NewKey(), randomText(10<<10)), func(ctx context.Context) (idem.Response, error) {
 		for _, it := range tab.Items(t) {
 			if it["st"] == nil {
@@ -311,7 +311,7 @@ func TestLargestStoredRequest(t *testing.T) {
 		_, err := tab.Store.Claim(t.Context(), store.Claim{Next: next, Now: time.Now()})
 		return next.PK, err
 	}
-	if _, err := claim(store.MaxStoredRequest + 1); !errors.Is(err, idem.ErrTooLarge) || tab.Transport.Total() != 0 {
+	if _, err := claim(store.MaxStoredRequest + 1); !errors.Is(err, store.ErrTooLarge) || tab.Transport.Total() != 0 {
 		t.Errorf("got %v after %d requests", err, tab.Transport.Total())
 	}
 	pk, err := claim(store.MaxStoredRequest)

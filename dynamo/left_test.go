@@ -28,7 +28,7 @@ const aWeek = 7 * 24 * time.Hour
 func keeping(o *dynamo.Options) { o.KeepRequests = aWeek }
 
 func storing(clock *idemtest.Clock) func(*idem.Options) {
-	return func(o *idem.Options) { o.Resumable, o.Now = true, clock.Now }
+	return func(o *idem.Options) { o.Function, o.Resumable, o.Now = "f", true, clock.Now }
 }
 
 // one is the first phase of these operations.
@@ -100,7 +100,7 @@ func TestRequestLeftToTTL(t *testing.T) {
 			tab := newTable(t, keeping)
 			req := tabletest.Post(tabletest.NewKey(), noise(tt.size))
 			before, units := time.Now(), 0
-			_, err := tab.Engine(func(o *idem.Options) { o.Resumable = true }).Do(t.Context(), req, func(context.Context) (idem.Response, error) {
+			_, err := tab.Engine(func(o *idem.Options) { o.Function, o.Resumable = "f", true }).Do(t.Context(), req, func(context.Context) (idem.Response, error) {
 				for _, it := range tab.Items(t) {
 					units += writeUnits(it)
 				}
@@ -261,7 +261,7 @@ func TestOperatorsLeaveNoRequest(t *testing.T) {
 			t.Run(name+", "+kind, func(t *testing.T) {
 				t.Parallel()
 				tab := newTable(t, tt.optFns...)
-				engine := tab.Engine(func(o *idem.Options) { o.Resumable = true })
+				engine := tab.Engine(func(o *idem.Options) { o.Function, o.Resumable = "f", true })
 				if _, err := engine.Do(t.Context(), tabletest.Post(tabletest.NewKey(), noise(tt.size)), down); err == nil {
 					t.Fatal("no error")
 				}
@@ -283,11 +283,11 @@ func TestEndDecidesAboutTheRequest(t *testing.T) {
 	t.Parallel()
 	tab := newTable(t, keeping)
 	req := tabletest.Post(tabletest.NewKey(), noise(20<<10))
-	resumable := func(o *idem.Options) { o.Resumable = true }
+	resumable := func(o *idem.Options) { o.Function, o.Resumable = "f", true }
 	if _, err := tab.Engine(resumable).Do(t.Context(), req, down); err == nil {
 		t.Fatal("no error")
 	}
-	if _, err := idem.New(tab.process(t), tabletest.Unhurried, resumable).Do(t.Context(), req, up("made")); err != nil {
+	if _, err := idem.New(tab.process(t), anybody, tabletest.Unhurried, resumable).Do(t.Context(), req, up("made")); err != nil {
 		t.Fatal(err)
 	}
 	noInput(t, tab)

@@ -67,7 +67,7 @@ func storedWith(t *testing.T, attr, body string) map[string]types.AttributeValue
 	if attr == "req" {
 		request, answer = body, "{}"
 	}
-	engine := idem.New(store, func(o *idem.Options) { o.Resumable = attr == "req" })
+	engine := idem.New(store, anybody, func(o *idem.Options) { o.Function, o.Resumable = "f", attr == "req" })
 	_, err = engine.Do(t.Context(), tabletest.Post("key", request), func(context.Context) (idem.Response, error) {
 		return idem.Response{Status: http.StatusCreated, Header: http.Header{"Content-Type": {"application/json"}}, Body: []byte(answer)}, nil
 	})

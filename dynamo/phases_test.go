@@ -78,6 +78,7 @@ func TestCallsPerPhase(t *testing.T) {
 	t.Parallel()
 	merge := func(o *idem.Options) { o.MergeClaim = true }
 	plain := func(*idem.Options) {}
+	calling := func(o *idem.Options) { o.CallsOut = true }
 	tab := newTable(t)
 	app := tab.App(t)
 	write := func(tx *idem.Tx) { tx.Write(dynamo.Put(app, order{ID: tabletest.NewKey()})) }
@@ -115,7 +116,8 @@ func TestCallsPerPhase(t *testing.T) {
 		"five phases":                        {plain, phases(5, true), calls{"PutItem": 1, "TransactWriteItems": 5}},
 		"five phases, merged":                {merge, phases(5, true), calls{"TransactWriteItems": 5}},
 		"five without items":                 {plain, phases(5, false), calls{"PutItem": 1, "UpdateItem": 4, "TransactWriteItems": 1}},
-		"a call first":                       {plain, callOut(), calls{"PutItem": 1, "UpdateItem": 2}},
+		"a call first":                       {calling, callOut(), calls{"PutItem": 1, "UpdateItem": 2}},
+		"a call first, undeclared":           {plain, callOut(), calls{"PutItem": 1, "UpdateItem": 3}},
 		"a call first, merged":               {merge, callOut(), calls{"PutItem": 1, "UpdateItem": 1}},
 		"a NotIdempotent call first":         {plain, callOut(idem.NotIdempotent()), calls{"PutItem": 1, "UpdateItem": 3}},
 		"a NotIdempotent call first, merged": {merge, callOut(idem.NotIdempotent()), calls{"PutItem": 1, "UpdateItem": 2}},
@@ -431,7 +433,7 @@ func TestBadInput30WritesThatCannotCommit(t *testing.T) {
 			t.Run("in memory, "+name, func(t *testing.T) {
 				t.Parallel()
 				var memory idem.MemoryStore
-				_, err := idem.New(&memory).Do(t.Context(), tabletest.Post(tabletest.NewKey(), "{}"), func(ctx context.Context) (idem.Response, error) {
+				_, err := idem.New(&memory, anybody).Do(t.Context(), tabletest.Post(tabletest.NewKey(), "{}"), func(ctx context.Context) (idem.Response, error) {
 					return idem.Finish(ctx, func(_ context.Context, tx *idem.Tx) (idem.Response, error) {
 						tx.Write(tc.writes...)
 						return idem.Response{}, nil

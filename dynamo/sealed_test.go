@@ -116,7 +116,7 @@ func (tab *table) process(t testing.TB, optFns ...func(*dynamo.Options)) *dynamo
 
 // serve answers a POST with engine, whose handler is fn.
 func serve(ctx context.Context, s store.Store, key string, fn func(context.Context) (idem.Response, error), optFns ...func(*idem.Options)) idem.Response {
-	engine := idem.New(s, append([]func(*idem.Options){tabletest.Unhurried, idem.OneScope, func(o *idem.Options) { o.MaxBody = 1 << 20 }}, optFns...)...)
+	engine := idem.New(s, append([]func(*idem.Options){anybody, tabletest.Unhurried, idem.OneScope, func(o *idem.Options) { o.MaxBody = 1 << 20 }}, optFns...)...)
 	req := tabletest.Post(key, `{"amount":2000}`)
 	req.Header = http.Header{"Idempotency-Key": {key}}
 	res, _ := engine.Serve(ctx, req, fn)
@@ -181,7 +181,7 @@ func TestBadInput26NoDataKey(t *testing.T) {
 // answered once the provider is back.
 func TestBadInput26DataKeyCannotBeOpened(t *testing.T) {
 	t.Parallel()
-	resumable := func(o *idem.Options) { o.Resumable = true }
+	resumable := func(o *idem.Options) { o.Function, o.Resumable = "f", true }
 	for name, outage := range outages {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -331,11 +331,11 @@ func TestSealedRecordWithoutASealer(t *testing.T) {
 func TestTicketWhoseRequestIsSealed(t *testing.T) {
 	t.Parallel()
 	tab := newTable(t, sealing(newProvider(t, "one")))
-	resumable := func(o *idem.Options) { o.Resumable = true }
+	resumable := func(o *idem.Options) { o.Function, o.Resumable = "f", true }
 	serve(t.Context(), tab.Store, tabletest.NewKey(), func(context.Context) (idem.Response, error) { return idem.Response{}, errors.New("down") }, resumable)
 
 	p := newProvider(t, "one")
-	engine := idem.New(tab.process(t, sealing(p)), tabletest.Unhurried, idem.OneScope, resumable)
+	engine := idem.New(tab.process(t, sealing(p)), anybody, tabletest.Unhurried, idem.OneScope, resumable)
 	resume := func(fn func(context.Context) (idem.Response, error)) error {
 		r := tab.Only(t)
 		_, err := engine.Resume(t.Context(), jobs.TicketFor(r), func(ctx context.Context, _ *idem.Request) (idem.Response, error) { return fn(ctx) })
@@ -367,11 +367,11 @@ func TestTicketWhoseRequestIsSealed(t *testing.T) {
 func TestTicketForAPlainRecordNeedsADataKey(t *testing.T) {
 	t.Parallel()
 	tab := newTable(t)
-	resumable := func(o *idem.Options) { o.Resumable = true }
+	resumable := func(o *idem.Options) { o.Function, o.Resumable = "f", true }
 	serve(t.Context(), tab.Store, tabletest.NewKey(), func(context.Context) (idem.Response, error) { return idem.Response{}, errors.New("down") }, resumable)
 
 	p := newProvider(t, "one")
-	engine := idem.New(tab.process(t, sealing(p, func(o *seal.Options) { o.MaxAge = 1 })), tabletest.Unhurried, idem.OneScope, resumable)
+	engine := idem.New(tab.process(t, sealing(p, func(o *seal.Options) { o.MaxAge = 1 })), anybody, tabletest.Unhurried, idem.OneScope, resumable)
 	resume := func(fn func(context.Context) (idem.Response, error)) error {
 		_, err := engine.Resume(t.Context(), jobs.TicketFor(tab.Only(t)), func(ctx context.Context, _ *idem.Request) (idem.Response, error) { return fn(ctx) })
 		return err
@@ -451,7 +451,7 @@ func TestDataKeyServesManyRequests(t *testing.T) {
 func TestSwitchingOnAndOffAndRotation(t *testing.T) {
 	t.Parallel()
 	tab := newTable(t)
-	resumable := func(o *idem.Options) { o.Resumable = true }
+	resumable := func(o *idem.Options) { o.Function, o.Resumable = "f", true }
 	openOnly := func(o *seal.Options) { o.OpenOnly = true }
 	settings := []func(*dynamo.Options){
 		func(*dynamo.Options) {},
@@ -575,7 +575,7 @@ func TestLargeSealedRequest(t *testing.T) {
 	body := make([]byte, 900_000)
 	_, _ = rand.Read(body)
 	engine := func(s store.Store) *idem.Engine {
-		return idem.New(s, tabletest.Unhurried, idem.OneScope, func(o *idem.Options) { o.Resumable = true })
+		return idem.New(s, anybody, tabletest.Unhurried, idem.OneScope, func(o *idem.Options) { o.Function, o.Resumable = "f", true })
 	}
 	req := tabletest.Post(tabletest.NewKey(), string(body))
 	failing := errors.New("down")
@@ -650,7 +650,7 @@ func TestOperatorsWithoutTheKey(t *testing.T) {
 					t.Fatal(err)
 				}
 				r := tab.Only(t)
-				if err := decide(idem.New(desks(t, tab)[desk]), r); err != nil {
+				if err := decide(idem.New(desks(t, tab)[desk], anybody), r); err != nil {
 					t.Fatal(err)
 				}
 				after := tab.Only(t)
@@ -675,7 +675,7 @@ func TestSettlingWithoutTheKey(t *testing.T) {
 				tab := newTable(t, sealing(newProvider(t, "one")))
 				r := stuckSealed(t, tab)
 				before := tab.Items(t)
-				if err := idem.New(desks(t, tab)[desk]).Settle(t.Context(), r.PK, s); !errors.Is(err, store.ErrSealed) {
+				if err := idem.New(desks(t, tab)[desk], anybody).Settle(t.Context(), r.PK, s); !errors.Is(err, store.ErrSealed) {
 					t.Errorf("Settle returned %v", err)
 				}
 				tab.unchanged(t, before)
@@ -694,7 +694,7 @@ func TestClosedContentsAreNotOverwritten(t *testing.T) {
 	p := newProvider(t, "one")
 	p.set(errors.New("throttled"), false)
 	desk := tab.process(t, sealing(p))
-	engine := idem.New(readThen{desk, func() { p.set(nil, false) }})
+	engine := idem.New(readThen{desk, func() { p.set(nil, false) }}, anybody)
 	if err := engine.Settle(t.Context(), r.PK, idem.Settlement{Result: []byte(`"charged"`), By: "jane"}); !errors.Is(err, store.ErrSealed) {
 		t.Errorf("Settle returned %v", err)
 	}
@@ -718,8 +718,8 @@ func (s readThen) Load(ctx context.Context, pk string) (*store.Record, error) {
 	return s.Store.Load(ctx, pk)
 }
 
-// A record without contents can be read without its data key. Nobody takes it over
-// without: the answer could not be stored.
+// Of a new record only the scope is sealed, so all but that can be read without its data
+// key. Nobody takes it over without: the answer could not be stored.
 func TestNobodyTakesOverWithoutTheKey(t *testing.T) {
 	t.Parallel()
 	tab := newTable(t, sealing(newProvider(t, "one")))
@@ -733,7 +733,7 @@ func TestNobodyTakesOverWithoutTheKey(t *testing.T) {
 	p := newProvider(t, "one")
 	p.set(errors.New("access denied"), false)
 	other, before := tab.process(t, sealing(p)), tab.Items(t)
-	if r, err := other.Load(t.Context(), before[0]["pk"].(*types.AttributeValueMemberS).Value); err != nil || r.State != store.Open || r.Lease.IsZero() {
+	if r, err := other.Load(t.Context(), before[0]["pk"].(*types.AttributeValueMemberS).Value); !errors.Is(err, store.ErrSealed) || r == nil || r.State != store.Open || r.Lease.IsZero() {
 		t.Fatalf("Load returned %+v, %v", r, err)
 	}
 	ctx, cancel := tenSeconds()

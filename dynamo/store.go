@@ -14,6 +14,7 @@ import (
 
 	"github.com/samekey/samekey/dynamo/internal/item"
 	"github.com/samekey/samekey/idem/store"
+	"github.com/samekey/samekey/internal/unnamed"
 	"github.com/samekey/samekey/seal"
 )
 
@@ -45,7 +46,7 @@ type Store struct {
 	requests   time.Duration // Options.KeepRequests
 	region     string
 	companions atomic.Int64 // numbers of companions used so far
-	unnamed    unnamed
+	unnamed    unnamed.Handlers
 	noBatches  atomic.Bool // the role doesn't allow batches
 	sealer     *seal.Sealer
 }
@@ -213,6 +214,9 @@ func (s *Store) Commit(ctx context.Context, c store.Commit) (*store.Record, erro
 
 func (s *Store) commit(ctx context.Context, c store.Commit, mine []*Write) (*store.Record, error) {
 	u, err := s.update(ctx, c)
+	if err == nil {
+		err = leavesRoom(c, u.Box)
+	}
 	if err != nil {
 		return nil, err
 	}
@@ -280,6 +284,11 @@ func (s *Store) load(ctx context.Context, pk string, strong bool) (*store.Record
 func (s *Store) Peek(ctx context.Context, pk string) (*store.Record, error) {
 	return s.load(ctx, pk, false)
 }
+
+// AddUnnamed counts a handler without a name in a group, such as a namespace, and
+// returns the group's number of handlers on this store. [idem.Engine.AddHandler] and
+// [idem.Engine.AddOperation] use it.
+func (s *Store) AddUnnamed(among string) int { return s.unnamed.Add(among) }
 
 // Table returns the table for package dynamo/stream.
 func (s *Store) Table() item.Table { return item.Table{Access: s.api, Name: s.table, Seal: s.sealer} }

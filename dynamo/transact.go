@@ -54,6 +54,9 @@ func (s *Store) transact(ctx context.Context, record types.TransactWriteItem, se
 	return why(cancelled.CancellationReasons, mine, err)
 }
 
+// passing are reasons of a cancelled transaction that pass by themselves.
+var passing = []string{"TransactionConflict", "ThrottlingError", "ProvisionedThroughputExceeded", "DuplicateItem"}
+
 // why reads the reasons of a cancelled transaction, which wrote nothing. The
 // record's reason comes first, since after a lost answer the user's own conditions
 // are false too; then conflicts, which pass; then conditions.
@@ -66,17 +69,19 @@ func why(reasons []types.CancellationReason, mine []*Write, err error) (*store.R
 	}
 	var conflict, condition error
 	for i, r := range reasons {
-		switch code := aws.ToString(r.Code); code {
-		case "", "None":
-		case "ConditionalCheckFailed":
+		switch code := aws.ToString(r.Code); {
+		case code == "" || code == "None":
+		case code == "ConditionalCheckFailed":
 			w := mine[i-1]
 			if w.read != nil && !w.still(r.Item) {
 				conflict = fmt.Errorf("dynamo: %w: what was read of an item in %s has changed", store.ErrConflict, w.table)
 			} else {
 				condition = fmt.Errorf("dynamo: %w: %s in %s", store.ErrCondition, w.verb, w.table)
 			}
-		case "TransactionConflict", "ThrottlingError", "ProvisionedThroughputExceeded", "DuplicateItem":
+		case slices.Contains(passing, code):
 			conflict = fmt.Errorf("dynamo: %w: %s", store.ErrConflict, code)
+		case i == 0 && item.TooLarge(aws.ToString(r.Message)):
+			return nil, fmt.Errorf("dynamo: %w: %w", store.ErrTooLarge, err)
 		default: // ValidationError, ItemCollectionSizeLimitExceeded, …
 			return nil, fmt.Errorf("dynamo: %w: %w", store.ErrWrite, err)
 		}

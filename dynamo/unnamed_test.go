@@ -3,40 +3,28 @@ package dynamo_test
 import (
 	"testing"
 
+	"github.com/samekey/samekey/dynamo"
 	"github.com/samekey/samekey/idem"
+	"github.com/samekey/samekey/idem/store"
+	"github.com/samekey/samekey/internal/fakedynamo"
 )
 
-// Engines of one process share a store. Handlers without a name are told apart by
-// their namespace only: a second one there would end the first one's operations.
-func TestTwoEnginesWithoutNamesOnOneStore(t *testing.T) {
-	t.Parallel()
-	tab := newTable(t)
-	engine := func(namespace string, resumable bool) *idem.Engine {
-		return tab.Engine(func(o *idem.Options) { o.Namespace, o.Resumable = namespace, resumable })
+// unnamedStores has a store of each kind: a test on the memory store refuses what a table's
+// store refuses at cold start.
+func unnamedStores(t *testing.T) map[string]store.Store {
+	t.Helper()
+	table, err := dynamo.New(&fakedynamo.DB{}, "unnamed")
+	if err != nil {
+		t.Fatal(err)
 	}
-	for _, step := range []struct {
-		namespace, name string
-		resumable, ok   bool
-	}{
-		{"a", "", false, true}, // nobody completes its requests
-		{"a", "", true, true},
-		{"b", "", true, true},
-		{"a", "POST /refunds", true, true},
-		{"a", "POST /refunds", true, true}, // the same route of another version, in a test: it has the same name
-		{"a", "", true, false},
-		{"b", "", true, false},
-	} {
-		if err := engine(step.namespace, step.resumable).AddHandler(step.name); (err == nil) != step.ok {
-			t.Errorf("%+v: %v", step, err)
-		}
-	}
+	return map[string]store.Store{"a table": table, "memory": &idem.MemoryStore{}}
 }
 
 // Two engines of one store and namespace have the same keys: handlers of one kind
 // without a name would take each other's work for done.
 func TestTwoEnginesWithTheSameKeysOnOneStore(t *testing.T) {
 	t.Parallel()
-	tab := newTable(t)
+	stores := unnamedStores(t)
 	for _, step := range []struct {
 		namespace, kind, name string
 		ok                    bool
@@ -49,13 +37,17 @@ func TestTwoEnginesWithTheSameKeysOnOneStore(t *testing.T) {
 		{"a", "Direct", "", false},
 		{"a", "events.SNSEventRecord", "", false},
 	} {
-		e := tab.Engine(func(o *idem.Options) { o.Namespace = step.namespace })
-		if err := e.AddOperation(step.kind, step.name); (err == nil) != step.ok {
-			t.Errorf("%+v: %v", step, err)
+		for name, st := range stores {
+			e := idem.New(st, func(o *idem.Options) { o.Namespace = step.namespace })
+			if err := e.AddOperation(step.kind, step.name); (err == nil) != step.ok {
+				t.Errorf("%s: %+v: %v", name, step, err)
+			}
 		}
 	}
-	off := tab.Engine(func(o *idem.Options) { o.Namespace, o.Disabled = "a", true })
-	if err := off.AddOperation("Direct", ""); err != nil {
-		t.Errorf("a disabled engine: %v", err)
+	for name, st := range stores {
+		off := idem.New(st, func(o *idem.Options) { o.Namespace, o.Disabled = "a", true })
+		if err := off.AddOperation("Direct", ""); err != nil {
+			t.Errorf("%s: a disabled engine: %v", name, err)
+		}
 	}
 }

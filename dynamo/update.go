@@ -20,7 +20,8 @@ func (s *Store) update(ctx context.Context, c store.Commit) (*update, error) {
 	u.Text.Grow(256)
 	// A take-over needs the data key though it writes no contents: an attempt that
 	// could not store its answer must not begin. What an operator decides takes no lease.
-	if next.Owner != prev.Owner && !next.Lease.IsZero() || hasContents(prev, next) {
+	moved := movesSealed(prev, next)
+	if next.Owner != prev.Owner && !next.Lease.IsZero() || hasContents(prev, next) || moved {
 		if item.SealOf(prev).Closed() { // what was read closed would be written empty
 			return nil, fmt.Errorf("dynamo: commit: %w: the record was read without its contents", store.ErrSealed)
 		}
@@ -68,7 +69,7 @@ func (s *Store) update(ctx context.Context, c store.Commit) (*update, error) {
 	if next.Tries != prev.Tries {
 		u.put(item.AttrTries, ":tries", u.Num(int64(next.Tries)))
 	}
-	if !slices.EqualFunc(prev.Phases, next.Phases, samePhase) {
+	if !slices.EqualFunc(prev.Phases, next.Phases, samePhase) || moved && len(next.Phases) > 0 {
 		u.put(item.AttrPhases, ":phases", u.Phases(next.Phases))
 	}
 	switch timed := item.Timed(next.Phases); {
@@ -113,6 +114,9 @@ func (s *Store) update(ctx context.Context, c store.Commit) (*update, error) {
 		}
 		u.put(item.AttrResp, ":resp", body)
 	}
+	if moved && next.Input != nil {
+		u.put(item.AttrRequest, ":req", s.inputAgain(&u.Values, next))
+	}
 	if next.Input == nil && (prev.Input != nil || next.Response != nil && prev.Response == nil) {
 		u.remove = append(u.remove, item.AttrRequest) // no input at rest after the answer
 	}
@@ -141,6 +145,13 @@ func hasContents(prev, next *store.Record) bool {
 		}
 	}
 	return !slices.EqualFunc(prev.Phases, next.Phases, samePhase) || next.Response != nil && prev.Response == nil
+}
+
+// movesSealed reports whether a commit hands sealed contents to another handler. They
+// are bound to it, so the commit seals them anew: all but args, which are bound to the
+// tenant only. A record with jobs keeps its tenant.
+func movesSealed(prev, next *store.Record) bool {
+	return item.SealOf(prev) != nil && (next.Handler != prev.Handler || next.Tenant != prev.Tenant) && (next.Input != nil || len(next.Phases) > 0)
 }
 
 func samePhase(a, b store.Phase) bool {

@@ -78,7 +78,7 @@ func TestOnlyWhatWaitsWritesTheIndex(t *testing.T) {
 	t.Parallel()
 	tab := newTable(t)
 	heard, spoken := hear(t, tab)
-	engine := idem.New(heard, tabletest.Unhurried, func(o *idem.Options) { o.Resumable, o.Retention = true, idem.DefaultRetention })
+	engine := idem.New(heard, anybody, tabletest.Unhurried, func(o *idem.Options) { o.Function, o.Resumable, o.Retention = "f", true, idem.DefaultRetention })
 	req, down := tabletest.Post(tabletest.NewKey(), "{}"), errors.New("down")
 	fails := true
 	handler := func(ctx context.Context) (idem.Response, error) {

@@ -16,7 +16,7 @@ import (
 // accepting returns an engine that stores requests with their claims.
 func accepting(optFns ...func(*idem.Options)) *abandoned {
 	a := &abandoned{clock: idemtest.NewClock()}
-	a.engine = idem.New(&a.mem, append([]func(*idem.Options){func(o *idem.Options) { o.Now, o.Resumable = a.clock.Now, true }}, optFns...)...)
+	a.engine = idem.New(&a.mem, append([]func(*idem.Options){anybody, func(o *idem.Options) { o.Function, o.Now, o.Resumable = "f", a.clock.Now, true }}, optFns...)...)
 	return a
 }
 
@@ -91,6 +91,7 @@ func TestClientsRetryGoesFirst(t *testing.T) {
 			a := accepting()
 			survived(func() { _, _ = do(t, a.engine, stop.fn) })
 			ticket := jobs.TicketFor(a.record(t))
+			a.clock.Advance(2 * time.Second) // the pause after an answer that was withheld
 			res, err := do(t, a.engine, func(ctx context.Context) (idem.Response, error) { return completes(ctx, nil) })
 			if err != nil || res.Status != 201 || res.Replayed {
 				t.Fatalf("the retry gets %+v, %v", res, err)
@@ -127,7 +128,7 @@ func TestUnstoredStatusIsTheCause(t *testing.T) {
 	t.Parallel()
 	const tries = 2
 	a := accepting(func(o *idem.Options) { o.MaxTries = tries })
-	busy := func(context.Context) (idem.Response, error) { return idem.Response{Status: 503}, nil }
+	busy := reserves(503)
 	if res, err := do(t, a.engine, busy); err != nil || res.Status != 503 {
 		t.Fatalf("%+v, %v", res, err)
 	}
@@ -141,6 +142,29 @@ func TestUnstoredStatusIsTheCause(t *testing.T) {
 	}
 	if r := a.record(t); !errors.Is(err, idem.ErrStuck) || r.State != store.Stuck || r.LastErr != "not completed in 2 tries: "+said {
 		t.Errorf("%v, state %q: %s", err, r.State, r.LastErr)
+	}
+}
+
+// A request that was accepted, and under which nothing was ever done, is let go: one
+// client could have any number of them wait for people (R154).
+func TestNothingDoneIsLetGo(t *testing.T) {
+	t.Parallel()
+	const tries = 2
+	a := accepting(func(o *idem.Options) { o.MaxTries = tries })
+	down := func(context.Context, *idem.Request) (idem.Response, error) {
+		return idem.Response{}, errors.New("bad deploy")
+	}
+	_, _ = do(t, a.engine, func(ctx context.Context) (idem.Response, error) { return down(ctx, nil) })
+	var err error
+	for range tries + 1 {
+		err = a.resume(t, a.engine, jobs.TicketFor(a.record(t)), down)
+	}
+	r := a.record(t)
+	if !errors.Is(err, jobs.ErrMoved) || r.State != store.Open || r.Keep != store.KeepNothing || !r.Expires.Before(a.clock.Now()) || r.Input != nil {
+		t.Errorf("%v: state %q, keep %q, expires %v", err, r.State, r.Keep, r.Expires)
+	}
+	if res, err := do(t, a.engine, func(ctx context.Context) (idem.Response, error) { return completes(ctx, nil) }); err != nil || res.Status != 201 {
+		t.Errorf("the key's next request: %+v, %v", res, err)
 	}
 }
 

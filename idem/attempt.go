@@ -14,6 +14,7 @@ import (
 
 	"github.com/samekey/samekey/idem/store"
 	"github.com/samekey/samekey/internal/redact"
+	"github.com/samekey/samekey/internal/scope"
 	"github.com/samekey/samekey/internal/state"
 )
 
@@ -37,8 +38,7 @@ type attempt struct {
 	print   string // the fingerprint of digest
 	secret  string // id of the secret of print
 
-	anonymous bool              // the caller is unverified: cred distinguishes callers
-	cred      [sha256.Size]byte // hash of the request's credentials
+	whose store.Identity // the caller; zero for an operator
 
 	deadline time.Time     // end of the work
 	limit    time.Duration // limit for each call to the store; 0 means the usual limit
@@ -55,9 +55,23 @@ func (e *Engine) attempt(ctx context.Context, a *attempt, spaces bool) (err erro
 	if err := checkKey(a.req.Key, e.opt.MinKey, e.opt.MaxKey, spaces); err != nil {
 		return &Error{Op: "key", Err: err}
 	}
-	var anonymous bool
-	if a.scope, anonymous, err = e.scopeOf(ctx, a.req); err != nil {
+	a.whose, err = e.callerOf(ctx, a.req)
+	switch {
+	case err != nil:
+	case a.whose.Kind == scope.Program:
+		err = e.completable(a.req, a.whose)
+	case a.whose.Kind == scope.One:
+		if err := checkKey(a.req.Key, max(e.opt.MinKey, e.opt.oneKey), e.opt.MaxKey, spaces); err != nil {
+			return &Error{Op: "key", Err: err}
+		}
+	}
+	if err != nil {
 		return &Error{Op: "scope", Err: err}
+	}
+	if e.opt.Fingerprint.SkipPath {
+		if err = e.checkRoute(a.req); err != nil {
+			return &Error{Op: "scope", Err: err}
+		}
 	}
 	if a.digest, err = e.opt.Fingerprint.digest(a.req); err != nil {
 		return &Error{Op: "fingerprint", Err: err}
@@ -66,21 +80,35 @@ func (e *Engine) attempt(ctx context.Context, a *attempt, spaces bool) (err erro
 	if e.opt.MismatchIsNew {
 		more = []string{string(a.digest[:])}
 	}
-	b := e.partitionKey(make([]byte, 2*nonceSize, 256), a.scope, a.req, more...)
+	b := scope.Append(make([]byte, 2*nonceSize, 320), a.req.Operation, a.req.Tenant, a.whose)
+	at := len(b)
+	b = e.partitionKey(b, b[2*nonceSize:at], a.req, more...)
 	end := len(b)
-	a.cached = e.cache.get(b[2*nonceSize:])
+	a.cached = e.cache.get(b[at:])
 	var sum [sha256.Size]byte
 	sum, a.secret = e.opt.Fingerprint.sign(a.digest)
 	b = hex.AppendEncode(b, sum[:])
 	if rec := a.cached; rec != nil && hmac.Equal(b[end:], []byte(rec.Fingerprint)) {
-		a.pk, a.print = rec.PK, rec.Fingerprint // the same texts, without new memory
+		a.scope, a.pk, a.print = rec.Scope, rec.PK, rec.Fingerprint // the same texts, without new memory
 	} else {
 		drawNonces(b[:2*nonceSize])
 		text := string(b) // in one block of memory
-		a.owner, a.id, a.pk, a.print = text[:nonceSize], text[nonceSize:2*nonceSize], text[2*nonceSize:end], text[end:]
+		a.owner, a.id, a.pk, a.print = text[:nonceSize], text[nonceSize:2*nonceSize], text[at:end], text[end:]
+		a.scope = text[2*nonceSize : at]
 	}
-	a.identify(anonymous)
 	return nil
+}
+
+// compare reports whether the request is the request that claimed held. An attempt
+// without a request of its own may continue with any request.
+func (a *attempt) compare(held *store.Record) (same bool, err error) {
+	switch {
+	case a.resumed:
+		return true, nil
+	case held.Secret == a.secret:
+		return hmac.Equal([]byte(held.Fingerprint), []byte(a.print)), nil
+	}
+	return a.opt.Fingerprint.matches(held.Fingerprint, held.Secret, a.digest)
 }
 
 // nonceSize is the length of a text of rand.Text, which has at least 128 random bits.
@@ -92,13 +120,6 @@ func drawNonces(b []byte) {
 	_, _ = rand.Read(b) // never fails
 	for i, r := range b {
 		b[i] = alphabet[int(r)%len(alphabet)]
-	}
-}
-
-// identify hashes the credentials of an unverified caller.
-func (a *attempt) identify(anonymous bool) {
-	if a.anonymous = anonymous; anonymous {
-		a.cred = a.credentials(a.req)
 	}
 }
 
@@ -177,4 +198,15 @@ func (a *attempt) unavailable(op string, err error) error {
 		return a.fail(op, err)
 	}
 	return a.fail(op, fmt.Errorf("%w: %w", ErrUnavailable, err))
+}
+
+// reads returns the current record; nil without one.
+func (a *attempt) reads(ctx context.Context, until time.Time) (*store.Record, error) {
+	ctx, cancel := a.within(ctx, until)
+	defer cancel()
+	rec, err := a.store.Load(ctx, a.pk)
+	if err != nil {
+		return nil, a.unavailable("resume", err)
+	}
+	return rec, nil
 }

@@ -60,7 +60,7 @@ func TestBadInput(t *testing.T) {
 			if options == nil {
 				options = func(*idem.Options) {}
 			}
-			engine := idem.New(&idem.MemoryStore{}, options)
+			engine := idem.New(&idem.MemoryStore{}, anybody, options)
 			ask(t, engine, request, secret)
 			ran := false
 			res := ask(t, engine, tt.second, func(ctx context.Context) (idem.Response, error) {
@@ -82,7 +82,7 @@ func TestBadInput(t *testing.T) {
 	t.Run("18 retry after expiry, the record still there", func(t *testing.T) {
 		t.Parallel()
 		now := time.Now()
-		engine := idem.New(&idem.MemoryStore{}, func(o *idem.Options) { o.Now = func() time.Time { return now } })
+		engine := idem.New(&idem.MemoryStore{}, anybody, func(o *idem.Options) { o.Now = func() time.Time { return now } })
 		ask(t, engine, request, secret)
 		now = now.Add(idem.DefaultRetention + 2*time.Second)
 		if res := ask(t, engine, request, answers(200)); res.Status != 200 || res.Replayed {
@@ -92,7 +92,7 @@ func TestBadInput(t *testing.T) {
 	t.Run("21 binary answer of 6 MB", func(t *testing.T) {
 		t.Parallel()
 		body := bytes.Repeat([]byte{0, 0xff, '"'}, 2<<20)
-		engine := idem.New(&idem.MemoryStore{}, func(o *idem.Options) { o.MaxBody = idem.MaxMaxBody })
+		engine := idem.New(&idem.MemoryStore{}, anybody, func(o *idem.Options) { o.MaxBody = idem.MaxMaxBody })
 		for _, fn := range []func(context.Context) (idem.Response, error){
 			func(context.Context) (idem.Response, error) { return idem.Response{Body: body}, nil }, never(t),
 		} {
@@ -108,7 +108,7 @@ func TestBadInput(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			engine := idem.New(&idem.MemoryStore{})
+			engine := idem.New(&idem.MemoryStore{}, anybody)
 			if res := ask(t, engine, request, fail); res.Status != 500 {
 				t.Errorf("got %d", res.Status)
 			}

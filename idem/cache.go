@@ -3,19 +3,30 @@ package idem
 import (
 	"container/list"
 	"sync"
+	"time"
 
 	"github.com/samekey/samekey/idem/store"
 )
 
 // cache holds finished records of this process, least recently used last, limited
 // in bytes. Only finished records may be in a cache: they don't change until they
-// expire, so an old copy is as good as the stored record. A nil cache is empty.
+// expire, but for an operator who forgets one. So a copy is good for cachedFor, after
+// which its key is looked up again. A nil cache is empty.
 type cache struct {
 	mu    sync.Mutex
 	limit int64
 	size  int64
-	order *list.List // elements are *Record
+	order *list.List // elements are cached
 	byKey map[string]*list.Element
+}
+
+// cachedFor is how long a cached answer outlives its record that an operator forgets in
+// another process.
+const cachedFor = time.Minute
+
+type cached struct {
+	record *store.Record
+	until  time.Time
 }
 
 func newCache(limit int64) *cache {
@@ -37,8 +48,25 @@ func (c *cache) get(pk []byte) *store.Record {
 	if el == nil {
 		return nil
 	}
+	one := el.Value.(cached)
+	if time.Now().After(one.until) {
+		c.remove(el)
+		return nil
+	}
 	c.order.MoveToFront(el)
-	return el.Value.(*store.Record)
+	return one.record
+}
+
+// drop forgets the record of pk.
+func (c *cache) drop(pk string) {
+	if c == nil {
+		return
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if el := c.byKey[pk]; el != nil {
+		c.remove(el)
+	}
 }
 
 // put caches the parts of a finished record with a complete body that an answer
@@ -62,7 +90,7 @@ func (c *cache) put(r *store.Record) {
 	if el := c.byKey[r.PK]; el != nil {
 		c.remove(el)
 	}
-	c.byKey[r.PK] = c.order.PushFront(r)
+	c.byKey[r.PK] = c.order.PushFront(cached{r, time.Now().Add(cachedFor)})
 	c.size += weight(r)
 	for c.size > c.limit {
 		c.remove(c.order.Back())
@@ -70,7 +98,7 @@ func (c *cache) put(r *store.Record) {
 }
 
 func (c *cache) remove(el *list.Element) {
-	r := c.order.Remove(el).(*store.Record)
+	r := c.order.Remove(el).(cached).record
 	delete(c.byKey, r.PK)
 	c.size -= weight(r)
 }
@@ -79,7 +107,7 @@ func (c *cache) remove(el *list.Element) {
 // would exceed the limit.
 func weight(r *store.Record) int64 {
 	const overhead = 1200 // the structs, the share of map and list, the unused rest of a block
-	n := overhead + len(r.PK) + len(r.Owner) + len(r.ID) + len(r.Fingerprint) + len(r.Secret) + len(r.Cred) +
+	n := overhead + len(r.PK) + len(r.Owner) + len(r.ID) + len(r.Fingerprint) + len(r.Secret) +
 		len(r.Scope) + len(r.Route) + len(r.LastErr)
 	if r.Response != nil {
 		n += cap(r.Response.Body) + cap(r.Response.Body)/8

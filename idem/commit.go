@@ -18,8 +18,8 @@ import (
 // mark of a stuck operation. All of them go through flow.write.
 
 // commit writes phases and all pending results, with the user's writes. Without a
-// phase, or with a phase that only begins, jobs staged for that phase stay
-// pending.
+// phase, or with a phase that only begins, a call follows, and jobs staged for that
+// phase stay pending.
 func (f *flow) commit(ctx context.Context, phases []store.Phase, got collected, rerun bool) error {
 	ends := len(phases) > 0 && !phases[0].Intent
 	f.mu.Lock()
@@ -27,7 +27,7 @@ func (f *flow) commit(ctx context.Context, phases []store.Phase, got collected, 
 	waiting, calls := f.waiting, slices.Concat(f.calls, got.calls)
 	var err error
 	if ends {
-		waiting, err = f.stagedJobs(got.jobs)
+		waiting, err = f.stagedJobs(ctx, got.jobs)
 	}
 	f.mu.Unlock()
 	if err == nil && len(waiting) > 0 {
@@ -37,7 +37,7 @@ func (f *flow) commit(ctx context.Context, phases []store.Phase, got collected, 
 		return f.fail(err)
 	}
 	_, err = f.write(ctx, trace.Commit, func(base *store.Record) *store.Record {
-		r := *state.Advanced(base, f.a.opt.Now(), all, waiting, calls)
+		r := *state.Calling(state.Advanced(base, f.a.opt.Now(), all, waiting, calls))
 		r.Sent = state.Sending(r.Sent, got.sent)
 		return &r
 	}, got.writes, rerun)
@@ -59,7 +59,7 @@ func (f *flow) commit(ctx context.Context, phases []store.Phase, got collected, 
 // one.
 func (f *flow) replaceIntent(ctx context.Context, calls []string, phases ...store.Phase) error {
 	f.mu.Lock()
-	waiting, err := f.stagedJobs(nil)
+	waiting, err := f.stagedJobs(ctx, nil)
 	f.mu.Unlock()
 	if err != nil {
 		return f.fail(err)
@@ -114,7 +114,7 @@ func (f *flow) finish(ctx context.Context, resp Response, writes []Write, jobs [
 	a.cleaned(ctx, &resp)
 	f.mu.Lock()
 	phases := f.pending
-	waiting, err := f.stagedJobs(jobs)
+	waiting, err := f.stagedJobs(ctx, jobs)
 	if err == nil {
 		err = f.leftover()
 	}
@@ -165,8 +165,24 @@ func (f *flow) giveUp(ctx context.Context, why string, begun ...store.Phase) err
 	f.mu.Lock()
 	phases, jobs, calls := slices.Concat(f.pending, begun), f.waiting, f.calls
 	f.mu.Unlock()
+	return f.stick(ctx, why, func(base *store.Record) *store.Record {
+		return state.Advanced(base, a.opt.Now(), phases, jobs, calls)
+	})
+}
+
+// tires marks the operation as stuck instead of releasing it once more: its handler
+// gives an answer each time that is not stored, and the operation can't end by itself.
+func (f *flow) tires(ctx context.Context, b state.GiveBack) error {
+	return f.stick(ctx, fmt.Sprintf("not completed in %d tries: %s", f.a.opt.MaxTries, b.Why), func(base *store.Record) *store.Record {
+		return state.Released(base, f.a.opt.Now(), b)
+	})
+}
+
+// stick marks the record that before returns as stuck.
+func (f *flow) stick(ctx context.Context, why string, before func(*store.Record) *store.Record) error {
+	a := f.a
 	rec, err := f.write(ctx, trace.Commit, func(base *store.Record) *store.Record {
-		return state.GivenUp(state.Advanced(base, a.opt.Now(), phases, jobs, calls), a.opt.Now(), why)
+		return state.GivenUp(before(base), a.opt.Now(), why)
 	}, nil, false)
 	if err != nil {
 		return f.commitFailed(step{name: "that is to be settled"}, err) // the next attempt finds the operation open
@@ -213,7 +229,6 @@ func (f *flow) write(ctx context.Context, kind trace.Kind, build func(*store.Rec
 	held, l, err := a.write(ctx, change{prev, next, writes, rerun}, a.until(prev), patient)
 	if err == nil && l == state.Crossed && state.Renewal(held, prev) {
 		// Our own renewal, whose acknowledgement was lost: nothing else has changed.
-		f.renewed()
 		prev = held
 		next = build(prev)
 		held, l, err = a.write(ctx, change{prev, next, writes, rerun}, a.until(prev), patient)

@@ -16,19 +16,17 @@ import (
 // Engine runs operations once for each key. An engine holds no state of a request
 // and is safe for concurrent use by any number of handlers and goroutines.
 type Engine struct {
-	store     store.Store
-	opt       Options
-	log       *slog.Logger
-	prefix    string // of every partition key
-	methods   map[string]bool
-	headers   map[string]bool // response headers to store
-	presented []string        // credentials of unverified callers
-	cache     *cache
-	unscoped  sync.Once // guards a warning
-	noLimit   sync.Once // guards a warning
-	handlers  handlers
-	hooks     map[happening]eventHook // those that are not nil
-	timed     bool                    // a hook asks for the duration of phases
+	store    store.Store
+	opt      Options
+	log      *slog.Logger
+	prefix   string // of every partition key
+	methods  map[string]bool
+	headers  map[string]bool // response headers to store
+	cache    *cache
+	noLimit  sync.Once // guards a warning
+	handlers handlers
+	hooks    map[happening]eventHook // those that are not nil
+	timed    bool                    // a hook asks for the duration of phases
 }
 
 // New returns an engine on store. New panics if store is nil (also a nil pointer
@@ -49,7 +47,7 @@ func New(store store.Store, optFns ...func(*Options)) *Engine {
 	e := &Engine{
 		store: store, opt: opt, log: opt.Logger, prefix: layout + "#" + opt.Namespace + "#",
 		methods: make(map[string]bool), headers: allowList(opt.StoreHeaders),
-		presented: slices.Concat(presented, opt.Credentials), cache: newCache(opt.CacheBytes),
+		cache: newCache(opt.CacheBytes),
 	}
 	if opt.Key == KeyObserve { // which answers nobody, and claims each time
 		e.cache = nil
@@ -59,11 +57,16 @@ func New(store store.Store, optFns ...func(*Options)) *Engine {
 	for _, m := range opt.Methods {
 		e.methods[m] = true
 	}
+	var expose []string
+	if opt.KeyHeader != KeyHeader {
+		expose = append(expose, opt.KeyHeader)
+	}
 	if opt.stripe {
 		e.headers[stripeRequestID] = true
-		if len(e.opt.CORS.Origins) > 0 {
-			e.opt.CORS.Expose = slices.Concat(e.opt.CORS.Expose, []string{stripeShouldRetry, stripeRequestID})
-		}
+		expose = append(expose, stripeShouldRetry, stripeRequestID)
+	}
+	if len(e.opt.CORS.Origins) > 0 {
+		e.opt.CORS.Expose = slices.Concat(e.opt.CORS.Expose, expose)
 	}
 	return e
 }
@@ -76,8 +79,10 @@ func New(store store.Store, optFns ...func(*Options)) *Engine {
 // keeps the key ([Options.RenewFor]) until another attempt takes over. If fn
 // returns an error, Do frees the key and returns the error. A panic frees the key
 // and continues. An answer that [Options.Stored] rejects is returned and frees
-// the key. With [Options.Resumable] only an unstored 4xx frees the key; a
-// completer finishes an accepted request that stopped for another reason.
+// the key, if nothing was done under it. Otherwise the answer is withheld
+// (ErrUnfinished) unless its status is 5xx: the operation goes on. With
+// [Options.Resumable] only an unstored 4xx frees the key; a completer finishes an
+// accepted request that stopped for another reason.
 //
 // [Options.Key] decides whether Do refuses a request without a key
 // (ErrKeyMissing), runs fn each time, or generates a key. With [KeyObserve] fn
@@ -85,11 +90,11 @@ func New(store store.Store, optFns ...func(*Options)) *Engine {
 // affects only [Engine.Serve].
 //
 // If the engine refuses r, the error is an *[Error] that matches ErrKeyMissing,
-// ErrKeyInvalid, ErrScope, ErrRequest, ErrTooLarge, ErrCredentials, ErrMismatch,
-// ErrInFlight, ErrStuck, ErrExpired, ErrNotKept, ErrLeaseLost, ErrNoTime, ErrQuota,
+// ErrKeyInvalid, ErrScope, ErrRequest, ErrTooLarge, ErrMismatch, ErrInFlight,
+// ErrUnfinished, ErrStuck, ErrExpired, ErrNotKept, ErrLeaseLost, ErrNoTime, ErrQuota,
 // ErrUnavailable, ErrCorrupt or ErrSecret. In that case fn has run only if the
-// error matches ErrLeaseLost, or ErrInFlight after another attempt overtook this
-// attempt.
+// error matches ErrLeaseLost or ErrUnfinished, or ErrInFlight after another attempt
+// overtook this attempt.
 //
 // If ctx is cancelled while fn runs, fn decides how to react. The engine still
 // stores the answer or releases the key.
@@ -154,7 +159,7 @@ func (a *attempt) proceed(ctx context.Context, fn func(context.Context) (Respons
 	}
 	a.arrives(ctx)
 	if e.opt.Resumable && !r.Redelivered {
-		if err := storable(e.input(r)); err != nil {
+		if err := e.storable(e.input(r)); err != nil {
 			err := a.fail("request", err)
 			a.tell(ctx, evRefused, a.event(nil, err))
 			return Result{}, err

@@ -16,7 +16,7 @@ import (
 	"github.com/samekey/samekey/idem/store"
 )
 
-var request = idem.Request{Key: "k", Scope: "s", Method: "POST", Path: "/", Body: []byte("{}")}
+var request = idem.Request{Key: "k", Identity: idem.Identity{Kind: "jwt", Subject: "s"}, Method: "POST", Path: "/", Body: []byte("{}")}
 
 func answers(status int) func(context.Context) (idem.Response, error) {
 	return func(context.Context) (idem.Response, error) {
@@ -64,7 +64,7 @@ func (s *spoilt) Load(ctx context.Context, pk string) (*store.Record, error) {
 // A deadline so far away that the end of the lease would overflow.
 func TestFarDeadlineStillHoldsTheKey(t *testing.T) {
 	t.Parallel()
-	engine := idem.New(&idem.MemoryStore{})
+	engine := idem.New(&idem.MemoryStore{}, anybody)
 	ctx, cancel := context.WithDeadline(t.Context(), time.Now().AddDate(400, 0, 0))
 	defer cancel()
 	_, err := engine.Do(ctx, request, func(context.Context) (idem.Response, error) {
@@ -99,7 +99,7 @@ func TestFinishOutlastsAnOutage(t *testing.T) {
 		}
 		ctx, cancel := context.WithTimeout(t.Context(), 28*time.Second)
 		defer cancel()
-		engine := idem.New(st)
+		engine := idem.New(st, anybody)
 		_, err := engine.Do(ctx, request, func(context.Context) (idem.Response, error) {
 			back = time.Now().Add(5 * time.Second)
 			return answers(201)(ctx)
@@ -126,10 +126,10 @@ func TestNoTimeLeftAfterTheClaim(t *testing.T) {
 		}}
 		ctx, cancel := context.WithTimeout(t.Context(), 2*time.Second)
 		defer cancel()
-		if _, err := idem.New(st).Do(ctx, request, never(t)); !errors.Is(err, idem.ErrNoTime) {
+		if _, err := idem.New(st, anybody).Do(ctx, request, never(t)); !errors.Is(err, idem.ErrNoTime) {
 			t.Errorf("got %v, want no time left", err)
 		}
-		if res, err := idem.New(memory).Do(t.Context(), request, answers(201)); err != nil || res.Replayed {
+		if res, err := idem.New(memory, anybody).Do(t.Context(), request, answers(201)); err != nil || res.Replayed {
 			t.Errorf("the key isn't free: %+v, %v", res, err)
 		}
 	})
@@ -141,7 +141,7 @@ func (declined) Error() string { return "declined" }
 
 func TestHandlersErrorKeepsItsType(t *testing.T) {
 	t.Parallel()
-	_, err := idem.New(&idem.MemoryStore{}).Do(t.Context(), request, func(context.Context) (idem.Response, error) {
+	_, err := idem.New(&idem.MemoryStore{}, anybody).Do(t.Context(), request, func(context.Context) (idem.Response, error) {
 		return idem.Response{}, declined{}
 	})
 	if err != error(declined{}) { //nolint:errorlint // exactly this value: runtimes report its type
@@ -155,11 +155,11 @@ func TestFailOpenNotOverAKnownRecord(t *testing.T) {
 	memory := &idem.MemoryStore{}
 	_, _ = idem.New(&spoilt{Store: memory, commit: func(context.Context, store.Commit) (*store.Record, error) {
 		return nil, errors.New("dead")
-	}}).Do(t.Context(), request, func(context.Context) (idem.Response, error) { return idem.Response{}, errors.New("dead") })
+	}}, anybody).Do(t.Context(), request, func(context.Context) (idem.Response, error) { return idem.Response{}, errors.New("dead") })
 	down := &spoilt{Store: memory, commit: func(context.Context, store.Commit) (*store.Record, error) {
 		return nil, errors.New("throttled")
 	}}
-	later := idem.New(down, func(o *idem.Options) {
+	later := idem.New(down, anybody, func(o *idem.Options) {
 		o.FailOpen = true
 		o.Now = func() time.Time { return time.Now().Add(time.Hour) }
 	})
@@ -188,7 +188,7 @@ func TestFailOpenNotOverARecordThatWasSeen(t *testing.T) {
 			memory := &idem.MemoryStore{}
 			var held *store.Record
 			holder := &spoilt{Store: memory, commit: func(context.Context, store.Commit) (*store.Record, error) { return nil, errors.New("dead") }}
-			_, _ = idem.New(holder).Do(t.Context(), request, func(context.Context) (idem.Response, error) { return idem.Response{}, errors.New("dead") })
+			_, _ = idem.New(holder, anybody).Do(t.Context(), request, func(context.Context) (idem.Response, error) { return idem.Response{}, errors.New("dead") })
 			for _, held = range memory.Records() {
 			}
 			claims := 0
@@ -211,7 +211,7 @@ func TestFailOpenNotOverARecordThatWasSeen(t *testing.T) {
 					return nil, nil
 				},
 			}
-			engine := idem.New(broken, func(o *idem.Options) { o.FailOpen = true; tt.opt(o) })
+			engine := idem.New(broken, anybody, func(o *idem.Options) { o.FailOpen = true; tt.opt(o) })
 			if _, err := engine.Do(t.Context(), request, never(t)); !errors.Is(err, idem.ErrUnavailable) {
 				t.Errorf("got %v, want unavailable", err)
 			}
@@ -234,7 +234,7 @@ func TestFailOpenNotOverAnUnreadableRecord(t *testing.T) {
 				Store: &idem.MemoryStore{},
 				claim: func(context.Context, store.Claim) (*store.Record, error) { return nil, tt.claim },
 				load:  func(context.Context, string) (*store.Record, error) { return nil, tt.load },
-			}, func(o *idem.Options) { o.FailOpen = true })
+			}, anybody, func(o *idem.Options) { o.FailOpen = true })
 			if _, err := engine.Do(t.Context(), request, never(t)); !errors.Is(err, tt.want) {
 				t.Errorf("got %v, want %v", err, tt.want)
 			}
@@ -246,7 +246,7 @@ func TestFailOpenNotOverAnUnreadableRecord(t *testing.T) {
 // call.
 func TestContextThatOutlivesItsHandler(t *testing.T) {
 	t.Parallel()
-	engine := idem.New(&idem.MemoryStore{})
+	engine := idem.New(&idem.MemoryStore{}, anybody)
 	var kept context.Context
 	_, err := engine.Do(t.Context(), request, func(ctx context.Context) (idem.Response, error) {
 		kept = context.WithoutCancel(ctx)
@@ -264,8 +264,8 @@ func TestContextThatOutlivesItsHandler(t *testing.T) {
 func TestFreedKeyUnderSkew(t *testing.T) {
 	t.Parallel()
 	memory := &idem.MemoryStore{}
-	behind := idem.New(memory, func(o *idem.Options) { o.Now = func() time.Time { return time.Now().Add(-5 * time.Second) } })
-	if _, err := idem.New(memory).Do(t.Context(), request, answers(422)); err != nil {
+	behind := idem.New(memory, anybody, func(o *idem.Options) { o.Now = func() time.Time { return time.Now().Add(-5 * time.Second) } })
+	if _, err := idem.New(memory, anybody).Do(t.Context(), request, answers(422)); err != nil {
 		t.Fatal(err)
 	}
 	corrected := request
@@ -283,8 +283,8 @@ func TestEchoIsTheKeyAlone(t *testing.T) {
 		`"a\"b"`: `"a\"b"`,
 		`"abc";a="` + strings.Repeat("x", 900) + `"`: `"abc"`,
 	} {
-		r := idem.Request{Method: "POST", Header: http.Header{idem.KeyHeader: {sent}}}
-		res, err := idem.New(&idem.MemoryStore{}).Serve(t.Context(), r, answers(201))
+		r := idem.Request{Identity: idem.Identity{Kind: "jwt", Subject: "ann"}, Method: "POST", Header: http.Header{idem.KeyHeader: {sent}}}
+		res, err := idem.New(&idem.MemoryStore{}, anybody).Serve(t.Context(), r, answers(201))
 		if got := res.Header.Get(idem.KeyHeader); err != nil || got != want {
 			t.Errorf("%.20s: echoed %.30s, %v; want %s", sent, got, err, want)
 		}
@@ -295,7 +295,7 @@ func TestEchoIsTheKeyAlone(t *testing.T) {
 // requests would count as the same.
 func TestMiddlewareRefusesABodyAlreadyRead(t *testing.T) {
 	t.Parallel()
-	h := idem.New(&idem.MemoryStore{}).Middleware(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+	h := idem.New(&idem.MemoryStore{}, anybody).Middleware(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		fmt.Fprint(w, r.FormValue("amount"))
 	}))
 	for _, amount := range []string{"10", "1000"} {

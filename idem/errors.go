@@ -15,7 +15,8 @@ var (
 	// ErrKeyInvalid matches errors from a key that is empty, too long, sent twice or
 	// not visible ASCII.
 	ErrKeyInvalid = errors.New("idempotency key is invalid")
-	// ErrScope matches errors from a request whose scope is unknown.
+	// ErrScope matches errors from a request whose caller nobody names: see
+	// [Options.Scope].
 	ErrScope = errors.New("scope is unknown")
 	// ErrRequest matches errors from a request that can't be decoded, such as a body
 	// that isn't base64.
@@ -24,11 +25,13 @@ var (
 	ErrTooLarge = errors.New("request body is too large")
 	// ErrMismatch matches errors from a key that was first used with another request.
 	ErrMismatch = errors.New("idempotency key was first used with another request")
-	// ErrCredentials matches errors from a key that an unverified caller first used
-	// with other credentials or on another host.
-	ErrCredentials = errors.New("idempotency key was first used with other credentials")
 	// ErrInFlight matches errors from a request while another attempt holds its key.
 	ErrInFlight = errors.New("a request with this idempotency key is in flight")
+	// ErrUnfinished matches errors in place of an answer that the handler gave and the
+	// engine neither stores nor passes on, because the operation goes on: after
+	// committed phases, a call that may have been made, or a stored request
+	// ([Options.Resumable]). An answer that ends the operation is made by [Respond].
+	ErrUnfinished = errors.New("the request is not finished")
 	// ErrStuck matches errors from a key that waits for an operator.
 	ErrStuck = errors.New("the request with this idempotency key is stuck")
 	// ErrKeyUnknown matches errors from a status request for an unknown key.

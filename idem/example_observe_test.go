@@ -16,7 +16,7 @@ import (
 func ExampleKeyMode_observe() {
 	would := make(map[string]int)
 	engine := idem.New(&idem.MemoryStore{}, func(o *idem.Options) {
-		o.Key = idem.KeyObserve
+		o.Key, o.Scope = idem.KeyObserve, account
 		o.Hooks.Observed = func(_ context.Context, ev idem.Event) {
 			switch {
 			case errors.Is(ev.Err, idem.ErrKeyMissing):
@@ -61,7 +61,7 @@ func ExampleKeyMode_observe() {
 // to engine.
 func ExampleNew_routes() {
 	store := &idem.MemoryStore{}
-	common := func(o *idem.Options) { o.Namespace = "shop" }
+	common := func(o *idem.Options) { o.Namespace, o.Scope = "shop", account }
 	observe := idem.New(store, common, func(o *idem.Options) { o.Key = idem.KeyObserve })
 	optional := idem.New(store, common, func(o *idem.Options) { o.Key = idem.KeyOptional })
 	required := idem.New(store, common)
@@ -87,7 +87,7 @@ func ExampleNew_routes() {
 // of the status.
 func ExampleEngine_StatusHandler() {
 	engine := idem.New(&idem.MemoryStore{}, func(o *idem.Options) {
-		o.InFlight, o.StatusURL = idem.InFlightAccept, "/operations/"
+		o.InFlight, o.StatusURL, o.Scope = idem.InFlightAccept, "/operations/", account
 	})
 	begun, goOn := make(chan struct{}), make(chan struct{})
 	mux := http.NewServeMux()
@@ -128,7 +128,7 @@ func ExampleEngine_StatusHandler() {
 // A page whose form may be submitted twice: the key is in a hidden field and made
 // with the page.
 func ExampleFormKey() {
-	engine := idem.New(&idem.MemoryStore{}, func(o *idem.Options) { o.KeyFrom = idem.FormKey("once") })
+	engine := idem.New(&idem.MemoryStore{}, func(o *idem.Options) { o.KeyFrom, o.Scope = idem.FormKey("once"), account })
 	orders := 0
 	handler := engine.Middleware(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
 		orders++

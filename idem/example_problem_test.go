@@ -34,7 +34,7 @@ func ExampleProblem() {
 		handler.ServeHTTP(w, r)
 		fmt.Println(w.Code, w.Body)
 	}
-	engine := idem.New(&idem.MemoryStore{}, func(o *idem.Options) { o.Problem = plain })
+	engine := idem.New(&idem.MemoryStore{}, func(o *idem.Options) { o.Problem, o.Scope = plain, account })
 	handler = engine.Middleware(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
 		ask("k1", "1") // the same request again, while the first is running
 		w.WriteHeader(http.StatusCreated)

@@ -38,6 +38,9 @@ func ExampleEngine_Do() {
 	// true
 }
 
+// account is the caller, as a middleware before has found out and put into ctx.
+func account(context.Context, *idem.Request) (string, error) { return "acct_7", nil }
+
 // One line makes an http.Handler safe to retry.
 func ExampleEngine_Middleware() {
 	orders := 0
@@ -47,7 +50,7 @@ func ExampleEngine_Middleware() {
 		w.WriteHeader(http.StatusCreated)
 		fmt.Fprintf(w, "order %d", orders)
 	})
-	handler := idem.New(&idem.MemoryStore{}).Middleware(mux)
+	handler := idem.New(&idem.MemoryStore{}, func(o *idem.Options) { o.Scope = account }).Middleware(mux)
 
 	for range 2 {
 		r := httptest.NewRequest(http.MethodPost, "/orders", strings.NewReader("{}"))
@@ -78,7 +81,7 @@ func ExampleHooks() {
 		o.Hooks.Claimed = func(_ context.Context, ev idem.Event) { fmt.Println("new on", ev.Route) }
 		o.Hooks.Replayed = func(_ context.Context, ev idem.Event) { fmt.Println("replay of a", ev.Status) }
 	})
-	req := idem.Request{Key: "8e03978e-40d5", Route: "POST /orders"}
+	req := idem.Request{Identity: idem.Identity{Kind: "jwt", Subject: "ann"}, Key: "8e03978e-40d5", Route: "POST /orders"}
 	for range 2 {
 		_, _ = engine.Do(context.Background(), req, func(context.Context) (idem.Response, error) {
 			return idem.Response{Status: http.StatusCreated}, nil

@@ -17,12 +17,13 @@ import (
 // multipart form doesn't count.
 //
 // The fingerprint never covers the key, credentials or tracing headers (R17): a
-// verified caller may repeat the same request with a fresh token. The credentials
-// of unverified callers are compared separately: [ErrCredentials].
+// caller may repeat the same request with a fresh token. Who the caller is, decides
+// the scope ([Options.Scope]).
 type Fingerprint struct {
 	// The Skip fields leave parts out. Method and path distinguish the routes of an
 	// engine: if both are skipped, or left out by Func, equal keys of two routes are
-	// one operation, unless [Options.ScopeRoute] is set.
+	// one operation, unless [Options.ScopeRoute] is set. SkipPath refuses routes with
+	// wildcards, whose values would not count ([Engine.CheckRoute]).
 	SkipMethod, SkipPath, SkipQuery, SkipBody bool
 
 	// Headers are additional request headers to cover, such as a header that selects
@@ -35,8 +36,8 @@ type Fingerprint struct {
 	// members, invalid UTF-8) are compared by their bytes.
 	CanonicalJSON bool
 
-	// Secrets key the fingerprint and the hash of credentials by HMAC-SHA-256, since
-	// a bare hash at rest lets an attacker guess bodies with little entropy. The
+	// Secrets key the fingerprint by HMAC-SHA-256, since a bare hash at rest lets an
+	// attacker guess bodies with little entropy. The
 	// first secret keys new records; the others only compare. All functions must
 	// know a secret before one of them uses it: add a new secret as the last, deploy,
 	// then move it to the front. If there is no secret yet, the zero Secret holds the
@@ -60,14 +61,15 @@ type Secret struct {
 	Key []byte // at least 16 bytes
 }
 
-// neverFingerprinted are headers that may differ between honest retries.
+// neverFingerprinted are headers that may differ between honest retries, besides
+// [Options.KeyHeader].
 var neverFingerprinted = []string{
 	"Authorization", "Cookie", "Idempotency-Key", "Traceparent", "Tracestate", "X-Amzn-Trace-Id", "X-Request-Id",
 }
 
-func (f *Fingerprint) validate() error {
+func (f *Fingerprint) validate(keyHeader string) error {
 	for _, name := range f.Headers {
-		if name = http.CanonicalHeaderKey(name); slices.Contains(neverFingerprinted, name) {
+		if name = http.CanonicalHeaderKey(name); name == keyHeader || slices.Contains(neverFingerprinted, name) {
 			return fmt.Errorf("Fingerprint.Headers: %s may differ between honest retries", name)
 		}
 	}

@@ -45,8 +45,6 @@ type flow struct {
 	statusOnly bool            // store only the answer's status
 	kept       *store.Overflow // body that a store has written for an answer that is not stored yet
 
-	renewals int64 // of the lease, by this attempt
-
 	started time.Time                // begin of the phase that runs; zero without a hook for it
 	took    map[string]time.Duration // of pending phases
 
@@ -167,7 +165,7 @@ func (f *flow) stage(ctx context.Context, jobs []Job) error {
 	if f.rec != nil && f.passed < len(f.rec.Phases) {
 		return nil // the recorded phase that follows already has the jobs
 	}
-	if _, err := f.stagedJobs(nil); err != nil {
+	if _, err := f.stagedJobs(ctx, nil); err != nil {
 		return f.failed(err)
 	}
 	return nil
@@ -176,7 +174,7 @@ func (f *flow) stage(ctx context.Context, jobs []Job) error {
 // stagedJobs returns all jobs of the next commit. A job's name in the record is
 // the position of its phase and its index in the phase, so the same run of a
 // handler gives the same names.
-func (f *flow) stagedJobs(jobs []Job) (map[string]Job, error) {
+func (f *flow) stagedJobs(ctx context.Context, jobs []Job) (map[string]Job, error) {
 	if len(f.waiting)+len(f.loose)+len(jobs) == 0 {
 		return nil, nil
 	}
@@ -185,14 +183,24 @@ func (f *flow) stagedJobs(jobs []Job) (map[string]Job, error) {
 	for i, j := range slices.Concat(f.loose, jobs) {
 		all[strconv.Itoa(f.passed)+"."+strconv.Itoa(i)] = j
 	}
-	n := len(all)
-	if f.rec != nil {
-		n += len(f.rec.Jobs)
-	}
-	if n > maxJobs {
+	if n := len(all) + f.undelivered(ctx, len(all)); n > maxJobs {
 		return nil, fmt.Errorf("%w: %d jobs are waiting in the record: at most %d", ErrWrite, n, maxJobs)
 	}
 	return all, nil
+}
+
+// undelivered returns how many jobs of earlier commits the record has. This attempt's
+// view of the record keeps those that were delivered since: if they would be too many
+// beside more jobs, undelivered reads the record. f.mu must be locked.
+func (f *flow) undelivered(ctx context.Context, more int) int {
+	if f.rec == nil || more+len(f.rec.Jobs) <= maxJobs {
+		return 0 // few enough, however many
+	}
+	now, err := f.a.reads(ctx, f.a.until(f.rec))
+	if err != nil || now == nil {
+		return len(f.rec.Jobs)
+	}
+	return len(now.Jobs)
 }
 
 // outstanding reports whether results or jobs wait for a commit.
@@ -256,10 +264,7 @@ func (f *flow) sentOut() map[string]string {
 // giveBack describes an attempt without an answer. If the program refuses to
 // continue, Why is the phase's error, which the handler may have hidden.
 func (f *flow) giveBack() state.GiveBack {
-	f.mu.Lock()
-	renewals := f.renewals
-	f.mu.Unlock()
-	b := state.GiveBack{Calls: f.calledOut(), Sent: f.sentOut(), Renewed: renewals}
+	b := state.GiveBack{Calls: f.calledOut(), Sent: f.sentOut()}
 	if err := f.failure(); refuses(err) {
 		b.Refusal, b.Why = err, redact.Error(err)
 	}
@@ -270,7 +275,7 @@ func (f *flow) giveBack() state.GiveBack {
 // repeat with this record. A retry doesn't help: people have to change the
 // program or the record.
 func refuses(err error) bool {
-	for _, mistake := range []error{ErrPhaseOrder, ErrResult, ErrWrite, ErrKeyReused, ErrDeliveryKey} {
+	for _, mistake := range []error{ErrPhaseOrder, ErrResult, ErrWrite, ErrKeyReused, ErrDeliveryKey, store.ErrTooLarge} {
 		if errors.Is(err, mistake) {
 			return true
 		}

@@ -62,5 +62,6 @@ func (e *Engine) operate(ctx context.Context, op string, seen jobs.Ticket, next 
 	case l != state.Landed:
 		return a.fail(op, jobs.ErrMoved)
 	}
+	e.cache.drop(seen.PK)
 	return nil
 }

@@ -15,14 +15,14 @@ import (
 func underOperators(t *testing.T, do func(e *idem.Engine, rec func() *store.Record)) {
 	t.Helper()
 	mem := &idem.MemoryStore{}
-	e := idem.New(mem)
+	e := idem.New(mem, anybody)
 	rec := func() *store.Record {
 		for _, r := range mem.Records() {
 			return r
 		}
 		return nil
 	}
-	_, _ = e.Do(t.Context(), idem.Request{Key: "k", Scope: "s", Method: "POST"}, func(ctx context.Context) (idem.Response, error) {
+	_, _ = e.Do(t.Context(), idem.Request{Key: "k", Identity: idem.Identity{Kind: "jwt", Subject: "s"}, Method: "POST"}, func(ctx context.Context) (idem.Response, error) {
 		_, err := idem.Atomic(ctx, "one", func(_ context.Context, tx *idem.Tx) (int, error) {
 			tx.Stage(idem.NewJob("mail", 1))
 			return 1, nil
@@ -75,7 +75,7 @@ func TestForget(t *testing.T) {
 		if r := rec(); r.Owner == seen.Owner || r.Keep != store.KeepNothing || len(r.Settled) != 1 || r.Settled[0].To != "free" {
 			t.Errorf("got %+v", r)
 		}
-		res, err := e.Do(t.Context(), idem.Request{Key: "k", Scope: "s", Method: "POST"}, func(context.Context) (idem.Response, error) { return idem.Response{Status: 202}, nil })
+		res, err := e.Do(t.Context(), idem.Request{Key: "k", Identity: idem.Identity{Kind: "jwt", Subject: "s"}, Method: "POST"}, func(context.Context) (idem.Response, error) { return idem.Response{Status: 202}, nil })
 		if err != nil || res.Status != 202 || res.Replayed {
 			t.Errorf("a request with the key got %+v, %v", res, err)
 		}

@@ -29,7 +29,7 @@ func FuzzFormKey(f *testing.F) {
 			t.Errorf("a key, %q, with the error %v", key, err)
 		}
 
-		res, err := idem.New(&idem.MemoryStore{}, func(o *idem.Options) { o.KeyFrom = idem.FormKey("token") }).
+		res, err := idem.New(&idem.MemoryStore{}, anybody, func(o *idem.Options) { o.KeyFrom = idem.FormKey("token") }).
 			Serve(t.Context(), *req, charged)
 		if err != nil || res.Status != 201 && res.Status != 400 {
 			t.Fatalf("%d %s, %v", res.Status, res.Body, err)

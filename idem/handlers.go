@@ -19,9 +19,9 @@ type operation struct{ kind, name string }
 
 // AddHandler registers a handler of the engine's requests ([Request.Handler]).
 // AddHandler is for adapters, at cold start. An error means that an abandoned
-// request of an [Options.Resumable] engine would end in the wrong handler: this
-// engine already has a handler with this name, or another engine with the same
-// Namespace has a handler without a name, if the store can tell. Other engines
+// request of an [Options.Resumable] engine could end in the wrong handler: the
+// handler has no name, so that a handler that takes its place would get its
+// requests, or this engine already has a handler with this name. Other engines
 // accept any name.
 func (e *Engine) AddHandler(name string) error {
 	if !e.opt.Resumable {
@@ -30,10 +30,11 @@ func (e *Engine) AddHandler(name string) error {
 	e.handlers.mu.Lock()
 	defer e.handlers.mu.Unlock()
 	switch {
-	case e.handlers.name[name] && name != "":
+	case name == "":
+		return errors.New("idem: a handler of a Resumable engine has no name: an abandoned request would end in whatever handler comes after; " +
+			"set lambda.HandlerOptions.Name, or have a router")
+	case e.handlers.name[name]:
 		return fmt.Errorf("idem: a Resumable engine has two handlers with the name %q: an abandoned request would end in either", name)
-	case e.handlers.name[name] || name == "" && e.unnamedElsewhere(e.opt.Namespace):
-		return errors.New("idem: two handlers without a name are on a Resumable engine: an abandoned request would end in either; name them, or have a router")
 	}
 	if e.handlers.name == nil {
 		e.handlers.name = make(map[string]bool)

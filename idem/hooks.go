@@ -44,7 +44,7 @@ type Hooks struct {
 	Blocked    func(context.Context, Event) // the program refuses to continue the operation, on each try: people have to correct the program or the record
 	LeaseLost  func(context.Context, Event) // another attempt overtook this attempt
 	Unstored   func(context.Context, Event) // the handler's answer could not be stored, and was given: a retry may run again
-	Refused    func(context.Context, Event) // refused before the record was read, or stuck, or expired, or for its credentials
+	Refused    func(context.Context, Event) // refused before the record was read, or stuck, or expired
 	Failed     func(context.Context, Event) // the store failed, or a record is corrupt
 	FailedOpen func(context.Context, Event) // the handler ran unprotected (Options.FailOpen)
 	Observed   func(context.Context, Event) // KeyObserve: Err is the outcome that the request would have had

@@ -79,7 +79,7 @@ func TestSummaryOfARequest(t *testing.T) {
 	down := errors.New("down")
 	ok := func(context.Context) (idem.Response, error) { return idem.Response{Status: 201}, nil }
 	request := func(key, body string) idem.Request {
-		return idem.Request{Method: "POST", Path: "/orders", Route: "POST /orders", Key: key, Body: []byte(body)}
+		return idem.Request{Identity: idem.Identity{Kind: "jwt", Subject: "ann"}, Method: "POST", Path: "/orders", Route: "POST /orders", Key: key, Body: []byte(body)}
 	}
 	for name, tt := range map[string]struct {
 		before  func(*testing.T, *idem.Engine, *idemtest.FaultyStore)
@@ -112,7 +112,7 @@ func TestSummaryOfARequest(t *testing.T) {
 			var told []string
 			var ended []idem.Summary
 			faulty := idemtest.Faulty(&idem.MemoryStore{}, nil)
-			engine := idem.New(faulty, func(o *idem.Options) { o.Hooks = listening(&told, &ended) })
+			engine := idem.New(faulty, anybody, func(o *idem.Options) { o.Hooks = listening(&told, &ended) })
 			if tt.before != nil {
 				tt.before(t, engine, faulty)
 			}
@@ -139,7 +139,7 @@ func TestSummaryOfARequest(t *testing.T) {
 func first(fn func(context.Context) (idem.Response, error)) func(*testing.T, *idem.Engine, *idemtest.FaultyStore) {
 	return func(t *testing.T, e *idem.Engine, _ *idemtest.FaultyStore) {
 		t.Helper()
-		r := idem.Request{Method: "POST", Path: "/orders", Route: "POST /orders", Key: "k", Body: []byte("1")}
+		r := idem.Request{Identity: idem.Identity{Kind: "jwt", Subject: "ann"}, Method: "POST", Path: "/orders", Route: "POST /orders", Key: "k", Body: []byte("1")}
 		if _, err := e.Do(t.Context(), r, fn); err != nil {
 			t.Fatal(err)
 		}
@@ -152,8 +152,8 @@ func TestSummaryOfAPanicAndOfANestedRequest(t *testing.T) {
 	t.Parallel()
 	var told []string
 	var ended []idem.Summary
-	engine := idem.New(&idem.MemoryStore{}, func(o *idem.Options) { o.Hooks = listening(&told, &ended) })
-	r := idem.Request{Method: "POST", Route: "r", Key: "k"}
+	engine := idem.New(&idem.MemoryStore{}, anybody, func(o *idem.Options) { o.Hooks = listening(&told, &ended) })
+	r := idem.Request{Identity: idem.Identity{Kind: "jwt", Subject: "ann"}, Method: "POST", Route: "r", Key: "k"}
 	func() {
 		defer func() { _ = recover() }()
 		_, _ = engine.Do(t.Context(), r, func(context.Context) (idem.Response, error) { panic("broken") })
@@ -180,12 +180,12 @@ func TestCommittedTellsEveryStoredPhase(t *testing.T) {
 		for _, merge := range []bool{false, true} {
 			var told []idem.Event
 			var ended []idem.Summary
-			engine := idem.New(&idem.MemoryStore{}, func(o *idem.Options) {
+			engine := idem.New(&idem.MemoryStore{}, anybody, func(o *idem.Options) {
 				o.MergeClaim = merge
 				o.Hooks.Committed = func(_ context.Context, ev idem.Event) { told = append(told, ev) }
 				o.Hooks.Ended = func(_ context.Context, s idem.Summary) { ended = append(ended, s) }
 			})
-			r := idem.Request{Method: "POST", Route: "r", Key: "k"}
+			r := idem.Request{Identity: idem.Identity{Kind: "jwt", Subject: "ann"}, Method: "POST", Route: "r", Key: "k"}
 			job := idem.NewJob("receipt", 1)
 			_, err := engine.Do(t.Context(), r, func(ctx context.Context) (idem.Response, error) {
 				_, err1 := idem.Foreign(ctx, "charge", func(context.Context, *idem.Tx) (int, error) {
@@ -233,11 +233,11 @@ func TestSummaryOfACompletersTry(t *testing.T) {
 	var ended []idem.Summary
 	mem := &idem.MemoryStore{}
 	now := time.Now()
-	engine := idem.New(mem, func(o *idem.Options) {
+	engine := idem.New(mem, anybody, func(o *idem.Options) {
 		o.Resumable, o.Function, o.Now = true, "f", func() time.Time { return now }
 		o.Hooks = listening(&told, &ended)
 	})
-	r := idem.Request{Method: "POST", Path: "/", Route: "r", Key: "k"}
+	r := idem.Request{Identity: idem.Identity{Kind: "jwt", Subject: "ann"}, Method: "POST", Path: "/", Route: "r", Key: "k"}
 	_, _ = engine.Do(t.Context(), r, func(context.Context) (idem.Response, error) { return idem.Response{}, errors.New("down") })
 	var rec *store.Record
 	for _, rec = range mem.Records() {
@@ -293,8 +293,8 @@ func TestMergedClaimTellsOfAFailingStore(t *testing.T) {
 		var told []string
 		var ended []idem.Summary
 		faulty := idemtest.Faulty(&idem.MemoryStore{}, func(context.Context, idemtest.Call) idemtest.Fault { return idemtest.Fault{Err: down} })
-		engine := idem.New(faulty, func(o *idem.Options) { o.MergeClaim, o.Hooks = true, listening(&told, &ended) })
-		_, err := engine.Do(t.Context(), idem.Request{Method: "POST", Route: "r", Key: "k"}, fn)
+		engine := idem.New(faulty, anybody, func(o *idem.Options) { o.MergeClaim, o.Hooks = true, listening(&told, &ended) })
+		_, err := engine.Do(t.Context(), idem.Request{Identity: idem.Identity{Kind: "jwt", Subject: "ann"}, Method: "POST", Route: "r", Key: "k"}, fn)
 		if want := []string{"Failed", "Ended"}; !errors.Is(err, down) || !slices.Equal(told, want) {
 			t.Errorf("%s: told %q, want %q; error %v", name, told, want, err)
 		}

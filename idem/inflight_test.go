@@ -16,6 +16,8 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/google/go-cmp/cmp"
+
 	"github.com/samekey/samekey/idem"
 	"github.com/samekey/samekey/idem/idemtest"
 	"github.com/samekey/samekey/idem/store"
@@ -23,7 +25,7 @@ import (
 
 func keyed(key string) idem.Request {
 	return idem.Request{
-		Method: "POST", Path: "/orders", Route: "POST /orders", Scope: "s", Body: []byte("{}"),
+		Method: "POST", Path: "/orders", Route: "POST /orders", Identity: idem.Identity{Kind: "jwt", Subject: "s"}, Body: []byte("{}"),
 		Header: http.Header{"Idempotency-Key": {key}},
 	}
 }
@@ -54,7 +56,7 @@ func TestBadInput16ThousandDuplicatesInEachMode(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			synctest.Test(t, func(t *testing.T) {
-				e := idem.New(new(idem.MemoryStore), tc.opt)
+				e := idem.New(new(idem.MemoryStore), anybody, tc.opt)
 				var runs atomic.Int64
 				var wg sync.WaitGroup
 				for range 1000 {
@@ -107,7 +109,7 @@ func TestWaitForTheOtherAttempt(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			synctest.Test(t, func(t *testing.T) {
-				e := idem.New(new(idem.MemoryStore), func(o *idem.Options) { o.InFlight, o.WaitMax = idem.InFlightWait, tc.waitMax })
+				e := idem.New(new(idem.MemoryStore), anybody, func(o *idem.Options) { o.InFlight, o.WaitMax = idem.InFlightWait, tc.waitMax })
 				var runs atomic.Int64
 				fn := tc.first(&runs)
 				var wg sync.WaitGroup
@@ -143,12 +145,12 @@ func TestWaitForTheOtherAttempt(t *testing.T) {
 // answer, and only its own scope sees the status.
 func TestAcceptedAndStatus(t *testing.T) {
 	t.Parallel()
-	e := idem.New(new(idem.MemoryStore), func(o *idem.Options) { o.InFlight, o.StatusURL = idem.InFlightAccept, "/operations/" })
+	e := idem.New(new(idem.MemoryStore), anybody, func(o *idem.Options) { o.InFlight, o.StatusURL = idem.InFlightAccept, "/operations/" })
 	const key = "a/b key?"
 	req := keyed(`"` + key + `"`)
 	req.Header.Set("Idempotency-Key", "a/b-key?")
 	status := func(scope, path string) idem.Response {
-		return e.ServeStatus(t.Context(), idem.Request{Method: "GET", Scope: scope, Path: path})
+		return e.ServeStatus(t.Context(), idem.Request{Identity: idem.Identity{Kind: "jwt", Subject: scope}, Method: "GET", Path: path})
 	}
 	if r := status("s", "/operations/a%2Fb-key%3F"); r.Status != 404 {
 		t.Errorf("before: %d", r.Status)
@@ -187,7 +189,7 @@ func TestAcceptedAndStatus(t *testing.T) {
 // change the key: clients and muxes take "." and ".." for folders.
 func TestStatusOfEveryKey(t *testing.T) {
 	t.Parallel()
-	e := idem.New(new(idem.MemoryStore), func(o *idem.Options) {
+	e := idem.New(new(idem.MemoryStore), anybody, func(o *idem.Options) {
 		o.InFlight, o.StatusURL = idem.InFlightAccept, "/operations/"
 		o.Scope = func(context.Context, *idem.Request) (string, error) { return "s", nil }
 	})
@@ -246,7 +248,9 @@ func TestStatusLogsNoKey(t *testing.T) {
 			o.InFlight, o.StatusURL, o.Logger, o.Hooks = idem.InFlightAccept, "/operations/", logger, idem.Log(logger)
 		})
 		const path = "/operations/a-secret-key"
-		e.ServeStatus(t.Context(), idem.Request{Method: "GET", Path: path, Route: "GET " + path})
+		for _, whose := range []idem.Identity{{}, {Kind: "jwt", Subject: "ann"}} { // one of them is refused
+			e.ServeStatus(t.Context(), idem.Request{Identity: whose, Method: "GET", Path: path, Route: "GET " + path})
+		}
 	}
 	if text := log.String(); strings.Contains(text, "a-secret-key") || !strings.Contains(text, "GET /operations/{key}") {
 		t.Errorf("the log is %s", text)
@@ -255,7 +259,7 @@ func TestStatusLogsNoKey(t *testing.T) {
 
 func TestStatusHandler(t *testing.T) {
 	t.Parallel()
-	e := idem.New(new(idem.MemoryStore), func(o *idem.Options) { o.StatusURL = "/operations/" })
+	e := idem.New(new(idem.MemoryStore), anybody, func(o *idem.Options) { o.StatusURL = "/operations/" })
 	mux := http.NewServeMux()
 	mux.Handle("/operations/", e.StatusHandler())
 	mux.Handle("/orders", e.Middleware(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusCreated) })))
@@ -283,7 +287,7 @@ func TestStatusHandler(t *testing.T) {
 func TestObserveExecutesAndCounts(t *testing.T) {
 	t.Parallel()
 	counts := make(map[error]int)
-	e := idem.New(new(idem.MemoryStore), func(o *idem.Options) {
+	e := idem.New(new(idem.MemoryStore), anybody, func(o *idem.Options) {
 		o.Key = idem.KeyObserve
 		o.Hooks.Observed = func(_ context.Context, ev idem.Event) {
 			for _, err := range []error{idem.ErrKeyMissing, idem.ErrKeyInvalid, idem.ErrMismatch, idem.ErrReplay, idem.ErrInFlight} {
@@ -308,8 +312,15 @@ func TestObserveExecutesAndCounts(t *testing.T) {
 			}
 			return idem.Response{Status: 201, Body: []byte(body)}, nil
 		})
-		if err != nil || !res.Passed || res.Status != 201 || string(res.Body) != body || len(res.Header) != 0 {
+		if err != nil || res.Passed != (key == "") || res.Status != 201 || string(res.Body) != body {
 			t.Errorf("key %q: %+v, %v", key, res, err)
+		}
+		want := http.Header(nil)
+		if key != "" {
+			want = http.Header{idem.StatusHeader: {"ignored"}}
+		}
+		if diff := cmp.Diff(want, res.Header); diff != "" {
+			t.Errorf("key %q (-want +got):\n%s", key, diff)
 		}
 	}
 	serve("k", "a", func() { serve2(t, e, "k", "a", &runs) })
@@ -346,7 +357,7 @@ func serve2(t *testing.T, e *idem.Engine, key, body string, runs *int) {
 func TestObserveSurvivesItsStore(t *testing.T) {
 	t.Parallel()
 	for name, st := range map[string]store.Store{"down": downStore{}, "fine": new(idem.MemoryStore)} {
-		e := idem.New(st, func(o *idem.Options) { o.Key = idem.KeyObserve })
+		e := idem.New(st, anybody, func(o *idem.Options) { o.Key = idem.KeyObserve })
 		boom := errors.New("handler's own")
 		if _, err := e.Serve(t.Context(), keyed("k"), func(context.Context) (idem.Response, error) { return idem.Response{}, boom }); !errors.Is(err, boom) {
 			t.Errorf("%s: %v", name, err)
@@ -375,7 +386,7 @@ func (downStore) Load(context.Context, string) (*store.Record, error) { return n
 func TestTombstoneTellsThatTheKeyHasExpired(t *testing.T) {
 	t.Parallel()
 	var ahead time.Duration
-	e := idem.New(new(idem.MemoryStore), func(o *idem.Options) {
+	e := idem.New(new(idem.MemoryStore), anybody, func(o *idem.Options) {
 		o.Retention, o.Tombstone = 24*time.Hour, 48*time.Hour
 		o.Now = func() time.Time { return time.Now().Add(ahead) }
 	})
@@ -403,9 +414,10 @@ func TestTombstoneTellsThatTheKeyHasExpired(t *testing.T) {
 	}
 }
 
-func TestMarkIgnored(t *testing.T) {
+// What isn't protected says so.
+func TestIgnoredKeysAreMarked(t *testing.T) {
 	t.Parallel()
-	e := idem.New(new(idem.MemoryStore), func(o *idem.Options) { o.MarkIgnored = true })
+	e := idem.New(new(idem.MemoryStore), anybody)
 	get := keyed("k")
 	get.Method = http.MethodGet
 	fine := func(context.Context) (idem.Response, error) { return idem.Response{Status: 200}, nil }
@@ -418,6 +430,43 @@ func TestMarkIgnored(t *testing.T) {
 	}
 	if res, _ := e.Serve(t.Context(), keyed("k"), fine); res.Header.Get("Idempotency-Status") != "" {
 		t.Errorf("POST: %v", res.Header)
+	}
+	off := idem.New(nil, func(o *idem.Options) { o.Disabled = true })
+	if res, _ := off.Serve(t.Context(), keyed("k"), fine); res.Header.Get("Idempotency-Status") != "ignored" {
+		t.Errorf("POST to an engine that is disabled: %v", res.Header)
+	}
+}
+
+// An engine that leaves a request to a handler says nothing of its key if another
+// engine inside of the handler has protected the request.
+func TestAnInnerEngineIsNotIgnored(t *testing.T) {
+	t.Parallel()
+	inner := idem.New(new(idem.MemoryStore), anybody)
+	off := idem.New(nil, func(o *idem.Options) { o.Disabled = true })
+	watching := idem.New(new(idem.MemoryStore), anybody, func(o *idem.Options) { o.Key = idem.KeyObserve })
+	created := http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusCreated) })
+	for name, outer := range map[string]*idem.Engine{"disabled": off, "watching": watching} {
+		for i, want := range []string{"", "true"} {
+			r := ask(t, outer.Middleware(inner.Middleware(created)), "POST", name, "")
+			if r.Header.Get(idem.StatusHeader) != "" || r.Header.Get(idem.ReplayedHeader) != want || r.Header.Get(idem.KeyHeader) != name {
+				t.Errorf("%s, request %d through two middlewares: %v", name, i, r.Header)
+			}
+		}
+		if r := ask(t, outer.Middleware(off.Middleware(created)), "POST", name, ""); r.Header.Get(idem.StatusHeader) != "ignored" {
+			t.Errorf("%s, around an engine that ignores the key too: %v", name, r.Header)
+		}
+		key := keyed(name + " in a handler")
+		key.Header = http.Header{idem.KeyHeader: {name + "-in-a-handler"}}
+		res, err := outer.Serve(t.Context(), key, func(ctx context.Context) (idem.Response, error) {
+			res, err := off.Serve(ctx, key, func(ctx context.Context) (idem.Response, error) {
+				res, err := inner.Serve(ctx, key, func(context.Context) (idem.Response, error) { return idem.Response{Status: 201}, nil })
+				return res.Response, err
+			})
+			return res.Response, err
+		})
+		if err != nil || res.Header.Get(idem.StatusHeader) != "" || res.Header.Get(idem.KeyHeader) == "" {
+			t.Errorf("%s, through three handlers: %+v, %v", name, res, err)
+		}
 	}
 }
 
@@ -445,7 +494,7 @@ func TestFormKey(t *testing.T) {
 			t.Errorf("%s: %q, %v", name, got, err)
 		}
 	}
-	e := idem.New(new(idem.MemoryStore), func(o *idem.Options) { o.KeyFrom = idem.FormKey("token") })
+	e := idem.New(new(idem.MemoryStore), anybody, func(o *idem.Options) { o.KeyFrom = idem.FormKey("token") })
 	var runs atomic.Int64
 	req := keyed("")
 	req.Header = http.Header{"Content-Type": {"application/x-www-form-urlencoded"}}
@@ -471,7 +520,7 @@ func TestObserveDoesNotWaitForTheStore(t *testing.T) {
 			<-ctx.Done()
 			return idemtest.Fault{Err: ctx.Err()}
 		})
-		e := idem.New(store, func(o *idem.Options) { o.Key, o.MarkIgnored = idem.KeyObserve, true })
+		e := idem.New(store, anybody, func(o *idem.Options) { o.Key = idem.KeyObserve })
 		ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second)
 		defer cancel()
 		begun := time.Now()
@@ -514,7 +563,7 @@ type waiting struct {
 func waitFor(t *testing.T, handler time.Duration) waiting {
 	t.Helper()
 	s := waiting{store: &countingLoads{}, runs: new(atomic.Int64), first: new(sync.WaitGroup)}
-	s.engine = idem.New(s.store, func(o *idem.Options) { o.InFlight = idem.InFlightWait })
+	s.engine = idem.New(s.store, anybody, func(o *idem.Options) { o.InFlight = idem.InFlightWait })
 	ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second)
 	s.ctx = ctx
 	s.first.Go(func() { _, _ = s.engine.Serve(ctx, keyed("k"), slow(handler, s.runs)) })
@@ -605,7 +654,7 @@ func TestRetryAfterIsCapped(t *testing.T) {
 				}
 				accept := func(o *idem.Options) { o.InFlight, o.StatusURL = idem.InFlightAccept, "/operations/" }
 				serve := func(status int, set ...func(*idem.Options)) {
-					res, err := idem.New(&st, set...).Serve(t.Context(), ann, slow(0, new(atomic.Int64)))
+					res, err := idem.New(&st, append([]func(*idem.Options){anybody}, set...)...).Serve(t.Context(), ann, slow(0, new(atomic.Int64)))
 					if got := res.Header.Get("Retry-After"); err != nil || res.Status != status || got != tc.want {
 						t.Errorf("%d, Retry-After %q, %v; want %d, %q", res.Status, got, err, status, tc.want)
 					}
@@ -614,7 +663,7 @@ func TestRetryAfterIsCapped(t *testing.T) {
 				serve(http.StatusAccepted, tc.set, accept)
 				r := ann
 				r.Method = http.MethodGet
-				if got := idem.New(&st, tc.set, accept).ServeStatus(t.Context(), r).Header.Get("Retry-After"); got != tc.want {
+				if got := idem.New(&st, anybody, tc.set, accept).ServeStatus(t.Context(), r).Header.Get("Retry-After"); got != tc.want {
 					t.Errorf("status: Retry-After %q, want %q", got, tc.want)
 				}
 			})

@@ -33,13 +33,13 @@ func (e *Engine) input(r *Request) *store.Input {
 }
 
 // maxStoredHead is the limit for the rest of a stored request
-// ([Options.Resumable]) besides its body ([store.MaxStoredRequest]), in bytes. A
+// ([Options.Resumable]) besides its body ([Options.MaxInput]), in bytes. A
 // larger request is refused before the claim.
 const maxStoredHead = 64 << 10
 
 // storable refuses a request that can't be stored: its record would be
 // unreadable.
-func storable(in *store.Input) error {
+func (e *Engine) storable(in *store.Input) error {
 	head := len(in.Method) + len(in.Path) + len(in.Query) + len(in.Identity.Kind) + len(in.Identity.Subject) + len(in.Snapshot)
 	for name, values := range in.Header {
 		for _, v := range values {
@@ -47,8 +47,8 @@ func storable(in *store.Input) error {
 		}
 	}
 	switch {
-	case len(in.Body) > store.MaxStoredRequest:
-		return fmt.Errorf("%w: %d bytes, of which at most %d can be stored", ErrTooLarge, len(in.Body), store.MaxStoredRequest)
+	case len(in.Body) > e.opt.MaxInput:
+		return fmt.Errorf("%w: %d bytes, and Options.MaxInput is %d", ErrTooLarge, len(in.Body), e.opt.MaxInput)
 	case head > maxStoredHead:
 		return fmt.Errorf("%w: %d bytes without its body, of which at most %d can be stored", ErrTooLarge, head, maxStoredHead)
 	}

@@ -18,7 +18,7 @@ func TestRequestThatCannotBeStoredIsRefused(t *testing.T) {
 	t.Parallel()
 	large := bytes.Repeat([]byte("x"), store.MaxStoredRequest+1)
 	post := func(change func(*idem.Request)) idem.Request {
-		r := idem.Request{Method: "POST", Path: "/", Header: http.Header{idem.KeyHeader: {"k"}, "Content-Type": {"text/plain"}}}
+		r := idem.Request{Identity: idem.Identity{Kind: "jwt", Subject: "ann"}, Method: "POST", Path: "/", Header: http.Header{idem.KeyHeader: {"k"}, "Content-Type": {"text/plain"}}}
 		change(&r)
 		return r
 	}
@@ -37,8 +37,8 @@ func TestRequestThatCannotBeStoredIsRefused(t *testing.T) {
 			t.Parallel()
 			var st idem.MemoryStore
 			var refused error
-			engine := idem.New(&st, func(o *idem.Options) {
-				o.Resumable = true
+			engine := idem.New(&st, anybody, func(o *idem.Options) {
+				o.Function, o.Resumable, o.MaxInput = "f", true, store.MaxStoredRequest
 				o.Hooks.Refused = func(_ context.Context, ev idem.Event) { refused = ev.Err }
 			})
 			res, err := engine.Serve(t.Context(), tt.req, func(context.Context) (idem.Response, error) {
@@ -51,7 +51,7 @@ func TestRequestThatCannotBeStoredIsRefused(t *testing.T) {
 				t.Errorf("Hooks.Refused was told %v", refused)
 			}
 			// A request that isn't stored has no such limit.
-			plain := idem.New(new(idem.MemoryStore))
+			plain := idem.New(new(idem.MemoryStore), anybody)
 			if res, err := plain.Serve(t.Context(), tt.req, func(context.Context) (idem.Response, error) {
 				return idem.Response{Status: 201}, nil
 			}); err != nil || res.Status != 201 {

@@ -11,7 +11,8 @@ import (
 	"github.com/dunglas/httpsfv"
 )
 
-// KeyHeader is the request header that carries the key.
+// KeyHeader is the request header that carries the key, unless [Options.KeyHeader]
+// names another.
 const KeyHeader = "Idempotency-Key"
 
 // KeyMode decides how to treat a request without a key.
@@ -34,7 +35,7 @@ const (
 	KeyObserve
 )
 
-// parseKey returns the key in the values of a KeyHeader. The common bare form
+// parseKey returns the key in the values of the key header. The common bare form
 // (8e03978e…) and the RFC 9651 string of the IETF draft ("8e03978e…") are the
 // same key. strict accepts only the RFC 9651 string.
 //
@@ -113,14 +114,14 @@ func (e *Engine) keyOptional(method string) bool {
 }
 
 // Acts reports whether the engine acts on a request with this method and these
-// headers. Other requests can pass without being read.
+// headers. Other requests can pass without being read; [Engine.Serve] passes them,
+// and marks the answers to those that carry a key.
 func (e *Engine) Acts(method string, h http.Header) bool {
-	keyed := len(headerValues(h, KeyHeader)) > 0
-	if e.opt.Disabled || !e.methods[method] {
-		return e.opt.MarkIgnored && keyed
-	}
-	return keyed || e.opt.KeyFrom != nil || !e.keyOptional(method)
+	return !e.opt.Disabled && e.methods[method] && (e.hasKey(h) || e.opt.KeyFrom != nil || !e.keyOptional(method))
 }
+
+// hasKey reports whether a request has a key header, valid or not.
+func (e *Engine) hasKey(h http.Header) bool { return len(headerValues(h, e.opt.KeyHeader)) > 0 }
 
 // keyless handles a request without a key; acts is false if the request passes.
 // No key is made for a source that repeats its requests, since each repetition
@@ -151,5 +152,5 @@ func (e *Engine) keyError(err error) error {
 func (e *Engine) resumes(ctx context.Context, r *Request) bool {
 	op, ok := FromContext(ctx)
 	return ok && !op.over.Load() && op.flow.a.resumed && op.flow.a.Engine == e &&
-		r.Key == "" && len(headerValues(r.Header, KeyHeader)) == 0
+		r.Key == "" && !e.hasKey(r.Header)
 }

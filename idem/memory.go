@@ -12,6 +12,7 @@ import (
 
 	"github.com/samekey/samekey/idem/store"
 	"github.com/samekey/samekey/internal/state"
+	"github.com/samekey/samekey/internal/unnamed"
 )
 
 // MemoryStore is a [store.Store] in this process's memory, for tests and
@@ -28,12 +29,18 @@ type MemoryStore struct {
 	mu      sync.Mutex
 	records map[string]*store.Record
 	writes  []Write
+	unnamed unnamed.Handlers
 }
 
 var (
 	_ store.Store = (*MemoryStore)(nil)
 	_ store.Taker = (*MemoryStore)(nil)
 )
+
+// AddUnnamed counts a handler without a name in a group, such as a namespace, and
+// returns the group's number of handlers on this store. [Engine.AddHandler] and
+// [Engine.AddOperation] use it, so that a test refuses what a table's store refuses.
+func (m *MemoryStore) AddUnnamed(among string) int { return m.unnamed.Add(among) }
 
 // Claim implements [store.Store].
 func (m *MemoryStore) Claim(ctx context.Context, c store.Claim) (*store.Record, error) {
@@ -45,7 +52,7 @@ func (m *MemoryStore) Claim(ctx context.Context, c store.Claim) (*store.Record, 
 	if old := m.records[c.Next.PK]; old != nil && (!state.Over(old.Expires, c.Now) || old.Owner == c.Next.Owner) {
 		return old.Clone(), nil
 	}
-	if err := fits(c.Next); err != nil {
+	if err := fits(c.Next, 0); err != nil {
 		return nil, err
 	}
 	if err := m.apply(c.Writes); err != nil {
@@ -104,7 +111,11 @@ func (m *MemoryStore) Commit(ctx context.Context, c store.Commit) (*store.Record
 		return old.Clone(), nil
 	}
 	next := patched(old.Clone(), c.Prev, c.Next)
-	if err := fits(next); err != nil {
+	room := 0
+	if next.State == store.Open && len(next.Phases)+len(next.Jobs) > len(old.Phases)+len(old.Jobs) {
+		room = state.Room
+	}
+	if err := fits(next, room); err != nil {
 		return nil, err
 	}
 	if err := m.apply(c.Writes); err != nil {
@@ -147,8 +158,9 @@ func (m *MemoryStore) Load(ctx context.Context, pk string) (*store.Record, error
 // limit, so that a test finds a result that would not fit.
 const maxRecord = 400 << 10
 
-// fits refuses a record that is too large; the size of its item is estimated.
-func fits(r *store.Record) error {
+// fits refuses a record that is too large; the size of its item is estimated. A commit of
+// phases or jobs leaves room for a take-over.
+func fits(r *store.Record, room int) error {
 	n := len(r.PK) + len(r.Scope) + len(r.Route) + len(r.LastErr)
 	for _, p := range r.Phases {
 		n += len(p.Name) + len(p.Result)
@@ -170,8 +182,8 @@ func fits(r *store.Record) error {
 		n += len(r.Input.Path) + len(r.Input.Query) + len(r.Input.Snapshot)
 		headers(r.Input.Header)
 	}
-	if n > maxRecord {
-		return fmt.Errorf("idem: a record of %d bytes without its bodies: at most %d", n, maxRecord)
+	if limit := maxRecord - room; n > limit {
+		return fmt.Errorf("idem: %w: %d bytes without its bodies, at most %d", store.ErrTooLarge, n, limit)
 	}
 	return nil
 }

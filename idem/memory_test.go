@@ -18,7 +18,7 @@ func TestMemoryStoreRefusesLargeRecords(t *testing.T) {
 	t.Run("a phase's result", func(t *testing.T) {
 		t.Parallel()
 		var mem idem.MemoryStore
-		_, err := idem.New(&mem).Do(t.Context(), request, func(ctx context.Context) (idem.Response, error) {
+		_, err := idem.New(&mem, anybody).Do(t.Context(), request, func(ctx context.Context) (idem.Response, error) {
 			_, err := idem.Atomic(ctx, "one", func(context.Context, *idem.Tx) (string, error) { return large, nil })
 			return idem.Response{}, err
 		})
@@ -29,7 +29,7 @@ func TestMemoryStoreRefusesLargeRecords(t *testing.T) {
 	t.Run("a job", func(t *testing.T) {
 		t.Parallel()
 		var mem idem.MemoryStore
-		_, err := idem.New(&mem).Do(t.Context(), request, func(ctx context.Context) (idem.Response, error) {
+		_, err := idem.New(&mem, anybody).Do(t.Context(), request, func(ctx context.Context) (idem.Response, error) {
 			return idem.Finish(ctx, func(_ context.Context, tx *idem.Tx) (idem.Response, error) {
 				tx.Stage(idem.NewJob("receipt", large))
 				return idem.Response{}, nil
@@ -42,7 +42,7 @@ func TestMemoryStoreRefusesLargeRecords(t *testing.T) {
 	t.Run("headers: the status is kept, as in a table", func(t *testing.T) {
 		t.Parallel()
 		var mem idem.MemoryStore
-		engine := idem.New(&mem)
+		engine := idem.New(&mem, anybody)
 		if _, err := engine.Do(t.Context(), request, func(context.Context) (idem.Response, error) {
 			return idem.Response{Header: http.Header{"Link": {large}}}, nil
 		}); err != nil {
@@ -55,7 +55,7 @@ func TestMemoryStoreRefusesLargeRecords(t *testing.T) {
 	t.Run("a body lies elsewhere", func(t *testing.T) {
 		t.Parallel()
 		var mem idem.MemoryStore
-		engine := idem.New(&mem, func(o *idem.Options) { o.MaxBody = idem.MaxMaxBody })
+		engine := idem.New(&mem, anybody, func(o *idem.Options) { o.MaxBody = idem.MaxMaxBody })
 		if _, err := engine.Do(t.Context(), request, func(context.Context) (idem.Response, error) {
 			return idem.Response{Body: []byte(large)}, nil
 		}); err != nil {

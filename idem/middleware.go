@@ -12,7 +12,8 @@ import (
 )
 
 // Middleware makes next safe to retry under net/http, by the same contract as
-// [Engine.Serve]. Requests on which the engine doesn't act reach next unchanged.
+// [Engine.Serve]. Requests on which the engine doesn't act reach next unchanged;
+// their answers say so if they carry a key ([StatusHeader]).
 //
 // Other requests are buffered both ways: next reads the whole body from memory,
 // and its answer is sent after it is stored. So next can't flush, hijack or send
@@ -23,17 +24,16 @@ import (
 // A handler must not keep working after it returns: its answer is the key's
 // answer. So put an http.TimeoutHandler outside of Middleware, never inside.
 //
-// [Options.Scope] finds the scope, with the request's context: identify the
-// caller in a middleware before this middleware. Without Options.Scope, callers
-// are distinguished by their credentials ([ErrCredentials]).
+// [Options.Scope] finds the caller, with the request's context: identify the caller
+// in a middleware before this middleware. Without Options.Scope a keyed request is
+// refused ([ErrScope]), unless [OneScope] is set.
 func (e *Engine) Middleware(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		switch {
 		case !e.Acts(r.Method, r.Header):
-			next.ServeHTTP(w, r)
-			return
-		case e.opt.Disabled || !e.methods[r.Method]: // the request is only marked
-			w.Header().Set(StatusHeader, "ignored")
+			if e.hasKey(r.Header) {
+				w.Header().Set(StatusHeader, ignored)
+			}
 			next.ServeHTTP(w, r)
 			return
 		case e.opt.Key == KeyObserve:
@@ -54,7 +54,7 @@ func (e *Engine) Middleware(next http.Handler) http.Handler {
 // observeHTTP passes a request without a key, or an unreadable request,
 // unchanged.
 func (e *Engine) observeHTTP(w http.ResponseWriter, r *http.Request, next http.Handler) {
-	if e.opt.KeyFrom == nil && len(headerValues(r.Header, KeyHeader)) == 0 {
+	if e.opt.KeyFrom == nil && !e.hasKey(r.Header) {
 		e.Observes(r.Context(), httpRequest(r, nil), &Error{Op: "key", Err: ErrKeyMissing})
 		next.ServeHTTP(w, r)
 		return
@@ -69,6 +69,9 @@ func (e *Engine) observeHTTP(w http.ResponseWriter, r *http.Request, next http.H
 	}
 	if err != nil {
 		e.Observes(r.Context(), httpRequest(r, nil), err)
+		if e.hasKey(r.Header) {
+			w.Header().Set(StatusHeader, ignored)
+		}
 		whole := r.WithContext(r.Context())
 		whole.Body = struct {
 			io.Reader
@@ -108,12 +111,6 @@ func (e *Engine) serveHTTP(w http.ResponseWriter, r *http.Request, body []byte, 
 func removeFiles(r *http.Request) {
 	if r.MultipartForm != nil {
 		_ = r.MultipartForm.RemoveAll()
-	}
-}
-
-func httpRequest(r *http.Request, body []byte) Request {
-	return Request{
-		Method: r.Method, Path: r.URL.EscapedPath(), Query: r.URL.RawQuery, Route: r.Pattern, Host: r.Host, Header: r.Header, Body: body,
 	}
 }
 
@@ -176,8 +173,10 @@ func (r *recorder) response() Response {
 	return Response{Status: r.status, Header: r.sent, Body: r.body.Bytes()}
 }
 
-// write sends r. Values of Vary from an outer middleware are kept.
+// write sends r. Values of Vary from an outer middleware are kept. What an outer
+// engine has said of the key, which it left to this engine, isn't.
 func write(w http.ResponseWriter, r Response) {
+	delete(w.Header(), StatusHeader)
 	outer := w.Header()[varyHeader]
 	maps.Copy(w.Header(), r.Header)
 	if own := r.Header[varyHeader]; len(own) > 0 && len(outer) > 0 {

@@ -20,7 +20,7 @@ import (
 
 func TestObserveExecutesLargeBodies(t *testing.T) {
 	t.Parallel()
-	e := idem.New(&idem.MemoryStore{}, func(o *idem.Options) { o.Key, o.MaxRequest = idem.KeyObserve, 10 })
+	e := idem.New(&idem.MemoryStore{}, anybody, func(o *idem.Options) { o.Key, o.MaxRequest = idem.KeyObserve, 10 })
 	h := e.Middleware(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		b, _ := io.ReadAll(r.Body)
 		fmt.Fprint(w, len(b))
@@ -35,7 +35,7 @@ func TestObserveExecutesLargeBodies(t *testing.T) {
 
 func TestObserveStreams(t *testing.T) {
 	t.Parallel()
-	e := idem.New(&idem.MemoryStore{}, func(o *idem.Options) { o.Key = idem.KeyObserve })
+	e := idem.New(&idem.MemoryStore{}, anybody, func(o *idem.Options) { o.Key = idem.KeyObserve })
 	var err error
 	h := e.Middleware(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { err = http.NewResponseController(w).Flush() }))
 	if ask(t, h, "POST", "", "{}"); err != nil {
@@ -45,7 +45,7 @@ func TestObserveStreams(t *testing.T) {
 
 func TestIgnoredKeysPassUntouched(t *testing.T) {
 	t.Parallel()
-	e := idem.New(&idem.MemoryStore{}, func(o *idem.Options) { o.MarkIgnored, o.MaxRequest = true, 10 })
+	e := idem.New(&idem.MemoryStore{}, anybody, func(o *idem.Options) { o.MaxRequest = 10 })
 	var err error
 	h := e.Middleware(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { err = http.NewResponseController(w).Flush() }))
 	if r := ask(t, h, "GET", "k", ""); err != nil || r.Header.Get("Idempotency-Status") != "ignored" {
@@ -61,7 +61,7 @@ func TestStrictKeySaysQuotes(t *testing.T) {
 	for name, opt := range map[string]func(*idem.Options){
 		"quote": idem.IETF, "100": func(o *idem.Options) { o.MaxKey = 100 },
 	} {
-		h := idem.New(&idem.MemoryStore{}, opt).Middleware(http.NotFoundHandler())
+		h := idem.New(&idem.MemoryStore{}, anybody, opt).Middleware(http.NotFoundHandler())
 		if got := bodyOf(t, ask(t, h, "POST", strings.Repeat("k", 101), "")); !strings.Contains(got, name) {
 			t.Errorf("%s: %s", name, got)
 		}
@@ -71,7 +71,7 @@ func TestStrictKeySaysQuotes(t *testing.T) {
 // A multipart form is submitted twice: each submission has its own boundary.
 func TestMultipartDoubleSubmit(t *testing.T) {
 	t.Parallel()
-	e := idem.New(&idem.MemoryStore{}, func(o *idem.Options) { o.KeyFrom = idem.FormKey("token") })
+	e := idem.New(&idem.MemoryStore{}, anybody, func(o *idem.Options) { o.KeyFrom = idem.FormKey("token") })
 	n := 0
 	h := e.Middleware(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { n++; w.WriteHeader(201) }))
 	for range 2 {
@@ -94,7 +94,7 @@ func TestMultipartDoubleSubmit(t *testing.T) {
 func TestFormErrorHoldsBody(t *testing.T) {
 	t.Parallel()
 	var seen error
-	e := idem.New(&idem.MemoryStore{}, func(o *idem.Options) {
+	e := idem.New(&idem.MemoryStore{}, anybody, func(o *idem.Options) {
 		o.KeyFrom = idem.FormKey("token")
 		o.Hooks.Refused = func(_ context.Context, ev idem.Event) { seen = ev.Err }
 	})
@@ -119,7 +119,7 @@ func TestFormErrorHoldsBody(t *testing.T) {
 func TestObserveCancelsHandler(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		e := idem.New(&idem.MemoryStore{}, func(o *idem.Options) { o.Key = idem.KeyObserve; o.Lease = 700 * time.Millisecond })
+		e := idem.New(&idem.MemoryStore{}, anybody, func(o *idem.Options) { o.Key = idem.KeyObserve; o.Lease = 700 * time.Millisecond })
 		h := e.Middleware(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 			select {
 			case <-r.Context().Done():
@@ -136,7 +136,7 @@ func TestObserveCancelsHandler(t *testing.T) {
 
 func TestObserveParsedForm(t *testing.T) {
 	t.Parallel()
-	e := idem.New(&idem.MemoryStore{}, func(o *idem.Options) { o.Key = idem.KeyObserve })
+	e := idem.New(&idem.MemoryStore{}, anybody, func(o *idem.Options) { o.Key = idem.KeyObserve })
 	ran := false
 	h := e.Middleware(http.HandlerFunc(func(http.ResponseWriter, *http.Request) { ran = true }))
 	r := httptest.NewRequest("POST", "/", strings.NewReader("a=b"))
@@ -152,7 +152,7 @@ func TestObserveParsedForm(t *testing.T) {
 
 func TestObserveMaxInt(t *testing.T) {
 	t.Parallel()
-	e := idem.New(&idem.MemoryStore{}, func(o *idem.Options) { o.Key = idem.KeyObserve; o.MaxRequest = math.MaxInt64 })
+	e := idem.New(&idem.MemoryStore{}, anybody, func(o *idem.Options) { o.Key = idem.KeyObserve; o.MaxRequest = math.MaxInt64 })
 	got := "not run"
 	h := e.Middleware(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) { b, _ := io.ReadAll(r.Body); got = string(b) }))
 	r := httptest.NewRequest("POST", "/", io.MultiReader(strings.NewReader("charge 5")))
@@ -167,7 +167,7 @@ func TestObserveMaxInt(t *testing.T) {
 // Two multipart bodies with the same boundary differ in a field's value.
 func TestBoundaryCollision(t *testing.T) {
 	t.Parallel()
-	e := idem.New(&idem.MemoryStore{})
+	e := idem.New(&idem.MemoryStore{}, anybody)
 	seen := []string{}
 	h := e.Middleware(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if err := r.ParseMultipartForm(1 << 20); err != nil {
@@ -194,7 +194,7 @@ func TestBoundaryCollision(t *testing.T) {
 
 func TestQueryCollision(t *testing.T) {
 	t.Parallel()
-	e := idem.New(&idem.MemoryStore{})
+	e := idem.New(&idem.MemoryStore{}, anybody)
 	n, last := 0, 0
 	h := e.Middleware(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { n++; _, _ = w.Write([]byte(r.URL.RawQuery)) }))
 	for _, q := range []string{"/pay?to=%25zz", "/pay?to=%zz"} {
@@ -214,7 +214,7 @@ func TestQueryCollision(t *testing.T) {
 // answer.
 func TestR22MismatchIsNew(t *testing.T) {
 	t.Parallel()
-	h := idem.New(&idem.MemoryStore{}, func(o *idem.Options) { o.MismatchIsNew = true }).Middleware(
+	h := idem.New(&idem.MemoryStore{}, anybody, func(o *idem.Options) { o.MismatchIsNew = true }).Middleware(
 		http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { _, _ = io.Copy(w, r.Body) }))
 	for i, body := range []string{"a", "b", "a", "b"} {
 		r := ask(t, h, "POST", "k", body)
@@ -239,7 +239,7 @@ func TestMiddlewareRemovesTheFormsFiles(t *testing.T) {
 		"observed, and too large to be read": func(o *idem.Options) { o.Key, o.MaxRequest = idem.KeyObserve, 1<<10 },
 	} {
 		files := 0
-		h := idem.New(&idem.MemoryStore{}, opt).Middleware(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
+		h := idem.New(&idem.MemoryStore{}, anybody, opt).Middleware(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
 			if err := r.ParseMultipartForm(1 << 10); err != nil {
 				t.Errorf("%s: %v", name, err)
 			}

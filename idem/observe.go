@@ -91,6 +91,6 @@ var ErrReplay = errors.New("would have been replayed")
 
 // outcomes maps each verdict to the error that the request would have got.
 var outcomes = map[state.Verdict]error{
-	state.OtherCaller: ErrCredentials, state.Mismatch: ErrMismatch, state.Replay: ErrReplay, state.Expired: ErrExpired, state.Stuck: ErrStuck, state.InFlight: ErrInFlight,
+	state.Mismatch: ErrMismatch, state.Replay: ErrReplay, state.Expired: ErrExpired, state.Stuck: ErrStuck, state.InFlight: ErrInFlight, state.TooSoon: ErrUnfinished,
 	state.Again: ErrInFlight,
 }

@@ -30,6 +30,15 @@ func (o *Op) ID() string { return o.flow.id() }
 // it.
 func (o *Op) Resumed() bool { return o.resumed }
 
+// Caller is whose operation this is, in every attempt, also a completer's: the
+// request that a completer runs has no header that names its caller. The tenant is
+// not part of the Caller.
+//
+// Subject is what [Options.Scope] or [Request.Scope] returned if Kind is "program",
+// a verified subject if Kind is a kind of [Request.Identity], the source of events
+// if Kind is "source", and empty if Kind is "one" ([OneScope]). Compare both.
+func (o *Op) Caller() Identity { return o.flow.a.whose }
+
 // opContext is the context of an operation's handler.
 type opContext struct {
 	context.Context //nolint:containedctx // it is a context
@@ -40,8 +49,13 @@ type opKey struct{}
 
 // Value implements [context.Context].
 func (c *opContext) Value(key any) any {
-	if key == (opKey{}) {
+	switch key.(type) {
+	case opKey:
 		return &c.op
+	case verifiedKey:
+		if r := c.op.flow.a.req; r.hasSender() {
+			return verified{r.Identity, r.Tenant}
+		}
 	}
 	return c.Context.Value(key)
 }

@@ -12,7 +12,8 @@ import (
 )
 
 // GiveUp marks an abandoned operation as stuck if nobody can complete the
-// operation, because its request is not stored. Errors are those of
+// operation, because its request is not stored. If nothing was done under its key,
+// GiveUp frees the key instead. Errors are those of
 // [Engine.Resume], but any process may give up another handler's operation.
 func (e *Engine) GiveUp(ctx context.Context, t jobs.Ticket, why string) error {
 	a, rec, err := e.pickUp(ctx, t)
@@ -24,7 +25,7 @@ func (e *Engine) GiveUp(ctx context.Context, t jobs.Ticket, why string) error {
 		if err != nil {
 			return Result{}, err
 		}
-		return Result{}, (&flow{a: a, rec: taken}).giveUp(ctx, why)
+		return Result{}, a.endTries(ctx, &flow{a: a, rec: taken}, why)
 	})
 	if errors.Is(err, ErrStuck) {
 		return nil

@@ -14,6 +14,7 @@ import (
 
 	"github.com/samekey/samekey/idem/store"
 	"github.com/samekey/samekey/idem/trace"
+	"github.com/samekey/samekey/internal/method"
 )
 
 // Defaults and limits of [Options].
@@ -36,6 +37,7 @@ const (
 	DefaultMaxBody    = 256 << 10
 	MaxMaxBody        = 6 << 20
 	DefaultMaxRequest = 10 << 20
+	DefaultMaxInput   = 256 << 10
 	DefaultMaxTries   = 10
 
 	DefaultMaxRetryAfter = 5 * time.Second
@@ -57,7 +59,7 @@ type Options struct {
 
 	// Function names the program that runs this engine's operations. A record stores
 	// the name, and only a completer that acts for this function completes the
-	// operation without its client ([Engine.Resume]). Aliases that are separate
+	// operation without its client ([Engine.Resume]), so Resumable needs a name. Aliases that are separate
 	// applications on one table need different names. At most 256 bytes. Default:
 	// AWS_LAMBDA_FUNCTION_NAME, which Lambda sets; none elsewhere.
 	Function string
@@ -100,8 +102,16 @@ type Options struct {
 	Reserve time.Duration
 
 	// Methods are the HTTP methods that use keys. Requests with other methods pass
-	// unchanged. Default: POST.
+	// unchanged; if they carry a key, [StatusHeader] says that it was ignored.
+	// Default: POST and PATCH, as in package idem/client. Add PUT and DELETE if their
+	// handlers do more than set a state.
 	Methods []string
+
+	// KeyHeader is the name of the header with the key, for contracts that have a
+	// name of their own ("PayPal-Request-Id"). The answers echo the key under this
+	// name, and errors tell it. No option can add the header to the fingerprint or to
+	// a record. Default: the constant [KeyHeader].
+	KeyHeader string
 
 	// Key decides how to treat a request without a key. Default: KeyRequired.
 	Key KeyMode
@@ -111,16 +121,15 @@ type Options struct {
 	// StrictKey accepts only quoted keys, as the IETF draft requires.
 	StrictKey bool
 	// MinKey and MaxKey limit a key's length in bytes. MaxKey is at most
-	// DefaultMaxKey. Default: 1 and DefaultMaxKey.
+	// DefaultMaxKey. Without a MinKey, keys of callers under [OneScope] have at least
+	// 22 bytes. Default: 1 and DefaultMaxKey.
 	MinKey, MaxKey int
 
-	// KeyFrom finds the key of a request without a key header, in a form or in an
-	// event without headers. KeyFrom returns [ErrKeyMissing] if there is none.
+	// KeyFrom finds the key elsewhere than in the header: in a form or in a body. Its
+	// key goes before the header's, since a browser may add a header of its own to
+	// each submission of a form. KeyFrom returns [ErrKeyMissing] if there is none;
+	// then the header counts. Any other error refuses the request.
 	KeyFrom func(*Request) (string, error)
-	// MarkIgnored adds "Idempotency-Status: ignored" to the answer if the engine did
-	// nothing with the request's key: because of another method, Disabled,
-	// KeyObserve, or FailOpen with an unreachable store.
-	MarkIgnored bool
 
 	// InFlight decides how to answer a request while another attempt holds its key.
 	// Default: InFlightRefuse.
@@ -136,13 +145,15 @@ type Options struct {
 	// base path. InFlightAccept needs StatusURL. See [Engine.ServeStatus].
 	StatusURL string
 
-	// Scope finds a request's scope; see ScopeFunc. Default: its Tenant and its
-	// verified Identity.
+	// Scope finds the caller of a request; see ScopeFunc. Default: its verified
+	// Identity. A keyed request without either is refused (ErrScope), unless
+	// [OneScope] is set.
 	Scope ScopeFunc
-	// Credentials name the headers, and cookies as "Cookie:NAME", that distinguish
-	// unverified callers, besides Authorization, X-Api-Key and the host. Add a
-	// session cookie here, unless Scope reads the cookie. See ErrCredentials.
-	Credentials []string
+	// CallerFromOp says that the handlers take the caller from [Op.Caller], and from
+	// no header. A completer's request has no header that names the caller, so
+	// Resumable needs CallerFromOp where the program names the caller: with Scope, and
+	// for requests with a [Request.Scope].
+	CallerFromOp bool
 	// MismatchIsNew makes the fingerprint part of the scope: the same key with
 	// another request is a new operation instead of a mismatch. A client that
 	// changes a request by mistake between retries then pays twice. Use
@@ -150,7 +161,11 @@ type Options struct {
 	// Excludes StatusURL.
 	MismatchIsNew bool
 	// ScopeRoute makes the route part of the scope: the same key on another route is
-	// a new operation instead of a mismatch. Excludes StatusURL.
+	// a new operation instead of a mismatch. The route is method and path pattern; it
+	// is method and path as the client sent them where [Request.Route] is empty, or a
+	// pattern for everything below a path ("/{proxy+}", "/files/"), or stands for a
+	// part of the path only (behind http.StripPrefix or a base path). Excludes
+	// StatusURL.
 	ScopeRoute bool
 
 	// Fingerprint defines which requests count as the same.
@@ -164,7 +179,8 @@ type Options struct {
 	Quota Quota
 
 	// Stored decides by status whether an answer is stored and replayed. Other
-	// answers are given once and free the key. Default: DefaultStored.
+	// answers are given once and free the key, if nothing was done under it, and are
+	// withheld otherwise ([ErrUnfinished]). Default: DefaultStored.
 	Stored func(status int) bool
 	// StoreHeaders are response headers to store besides Content-Type, Location and
 	// similar ones. New refuses headers that carry secrets.
@@ -181,7 +197,8 @@ type Options struct {
 	// requests cost one more read: useful for sources that repeat often.
 	ReadFirst bool
 	// CacheBytes limits a cache of finished answers in this process. Cached answers
-	// replay without a call to the store. Default: 0, no cache.
+	// replay without a call to the store, for a minute each: as long, they outlive a
+	// record that an operator forgets. Default: 0, no cache.
 	CacheBytes int64
 
 	// MergeClaim combines the claim with the handler's first commit, which saves a
@@ -194,12 +211,23 @@ type Options struct {
 	// Resumable stores the request with its claim, so that a completer can finish
 	// the operation without its client. Only phases make this safe. The claim
 	// accepts the request: after an error, a panic or an unstored 5xx the client's
-	// retry or the completer continues the operation. Only a stored answer or an
-	// unstored 4xx ends the operation.
+	// retry or the completer continues the operation. Only a stored answer, or
+	// an unstored 4xx before anything was done, ends the operation.
 	Resumable bool
+	// CallsOut says that the handlers call other systems ([Foreign]). Their claims then
+	// have no expiry, since a call that may have been made must not be forgotten: until
+	// somebody knows its outcome, the record stays, and is listed. Without CallsOut, a
+	// handler whose first phase is a Foreign costs one more write, before its call. Not
+	// needed with Resumable, with MergeClaim, or after an [Atomic].
+	CallsOut bool
 	// InputHeaders are request headers to store with a Resumable request, besides
 	// Content-Type. New refuses headers that carry secrets.
 	InputHeaders []string
+	// MaxInput is the largest body of a Resumable request, in bytes. A larger request
+	// is refused before its claim ([ErrTooLarge]): storing a body costs a write unit for
+	// each KB, also if the handler then refuses the request. At most
+	// [store.MaxStoredRequest]. Default: DefaultMaxInput.
+	MaxInput int
 	// MaxTries is how often a completer takes up an operation before the operation
 	// is stuck and waits for an operator. Default: DefaultMaxTries.
 	MaxTries int
@@ -235,6 +263,7 @@ type Options struct {
 	Tracer trace.Tracer
 
 	oneScope bool // see OneScope
+	oneKey   int  // the least length of a key of OneScope's callers
 
 	// Now is the clock that makes and judges stored times, for tests. Default:
 	// time.Now.
@@ -249,15 +278,18 @@ func (o Options) withDefaults() Options {
 	o.LeaseMargin = cmp.Or(o.LeaseMargin, DefaultLeaseMargin)
 	o.RenewFor = cmp.Or(o.RenewFor, DefaultRenewFor)
 	o.Reserve = cmp.Or(o.Reserve, DefaultReserve)
-	o.MinKey = cmp.Or(o.MinKey, 1)
 	o.MaxKey = cmp.Or(o.MaxKey, DefaultMaxKey)
+	o.oneKey = cmp.Or(o.MinKey, min(minRandomKey, o.MaxKey))
+	o.MinKey = cmp.Or(o.MinKey, 1)
 	o.MaxBody = cmp.Or(o.MaxBody, DefaultMaxBody)
 	o.MaxRequest = cmp.Or(o.MaxRequest, DefaultMaxRequest)
+	o.MaxInput = cmp.Or(o.MaxInput, DefaultMaxInput)
 	o.MaxTries = cmp.Or(o.MaxTries, DefaultMaxTries)
 	o.WaitMax = cmp.Or(o.WaitMax, DefaultWaitMax)
 	o.MaxRetryAfter = cmp.Or(o.MaxRetryAfter, DefaultMaxRetryAfter)
+	o.KeyHeader = http.CanonicalHeaderKey(cmp.Or(o.KeyHeader, KeyHeader))
 	if o.Methods == nil {
-		o.Methods = []string{http.MethodPost}
+		o.Methods = method.Keyed()
 	}
 	if o.Stored == nil {
 		o.Stored = DefaultStored
@@ -291,8 +323,10 @@ func (o *Options) validate() error {
 	check(o.Reserve > 0 && o.Reserve < o.Lease, "Reserve %v: above zero and below the lease", o.Reserve)
 	check(o.MinKey >= 1 && o.MinKey <= o.MaxKey && o.MaxKey <= DefaultMaxKey,
 		"MinKey %d, MaxKey %d: 1 <= MinKey <= MaxKey <= %d", o.MinKey, o.MaxKey, DefaultMaxKey)
+	check(validName(o.KeyHeader) && !slices.Contains(noKeyHeader, o.KeyHeader), "KeyHeader %q: not a header for keys", o.KeyHeader)
 	check(o.Key >= KeyRequired && o.Key <= KeyObserve, "Key %d: unknown mode", o.Key)
 	check(o.MaxBody > 0 && o.MaxBody <= MaxMaxBody, "MaxBody %d: 1 to %d", o.MaxBody, MaxMaxBody)
+	check(o.MaxInput > 0 && o.MaxInput <= store.MaxStoredRequest, "MaxInput %d: 1 to %d", o.MaxInput, store.MaxStoredRequest)
 	check(o.MaxRequest > 0, "MaxRequest %d: above zero", o.MaxRequest)
 	check(o.Retention >= o.RetryWindow && o.RetryWindow >= 0,
 		"Retention %v: must outlast RetryWindow %v, or a late retry runs again", o.Retention, o.RetryWindow)
@@ -307,33 +341,38 @@ func (o *Options) validate() error {
 		check(!o.ScopeRoute, "StatusURL and ScopeRoute: the status of an operation has a route of its own")
 		check(!o.MismatchIsNew, "StatusURL and MismatchIsNew: who asks for a status has no body to tell two operations apart")
 	}
-	for _, name := range o.Credentials {
-		err := validCredential(name)
-		check(err == nil, "Credentials: %v", err)
-	}
 	check(o.Key != KeyObserve || !o.MergeClaim && !o.Resumable, "KeyObserve is not for handlers with phases")
 	check(o.MaxTries > 0, "MaxTries %d: above zero", o.MaxTries)
 	check(!o.Resumable || !o.FailOpen, "Resumable and FailOpen: a completer would run again what has run unprotected")
+	check(!o.Resumable || o.Function != "", "Resumable without Function: a completer couldn't tell this program's operations from another's; "+
+		"set Options.Function, as Lambda does")
+	check(!o.Resumable || o.Scope == nil || o.CallerFromOp, "%s", callerFromOp)
 	check(!o.MergeClaim || !o.FailOpen, "MergeClaim and FailOpen: phases can't run without their store")
 	for _, name := range o.InputHeaders {
-		check(!secretInput[http.CanonicalHeaderKey(name)], "InputHeaders: %s may hold a secret", http.CanonicalHeaderKey(name))
+		canonical := http.CanonicalHeaderKey(name)
+		check(!secretInput[canonical] && canonical != o.KeyHeader, "InputHeaders: %s may hold a secret", canonical)
 	}
 	check(o.CacheBytes >= 0, "CacheBytes %d: not negative", o.CacheBytes)
 	for _, name := range o.StoreHeaders {
 		canonical := http.CanonicalHeaderKey(name)
-		check(!slices.Contains(neverStored, canonical) && !strings.HasPrefix(canonical, "X-Amz"),
+		check(!slices.Contains(neverStored, canonical) && !strings.HasPrefix(canonical, "X-Amz") && canonical != KeyHeader && canonical != o.KeyHeader,
 			"StoreHeaders: %s can't be replayed", canonical)
 	}
 	for _, m := range o.Methods {
 		check(m == strings.ToUpper(m) && m != "" && m != http.MethodGet && m != http.MethodHead,
 			"Methods: %q is not a method that changes something, in upper case", m)
 	}
-	for _, err := range []error{o.Fingerprint.validate(), o.CORS.validate()} {
+	for _, err := range []error{o.Fingerprint.validate(o.KeyHeader), o.CORS.validate()} {
 		if err != nil {
 			errs = append(errs, err)
 		}
 	}
 	return errors.Join(errs...)
+}
+
+// noKeyHeader are headers with a meaning of their own, which can't carry keys.
+var noKeyHeader = []string{
+	"Authorization", "Cookie", "Content-Length", "Content-Type", "Host", "Origin", "X-Api-Key", ExpiresHeader, ReplayedHeader, StatusHeader,
 }
 
 func notNamespace(c rune) bool {

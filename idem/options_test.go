@@ -2,6 +2,7 @@ package idem
 
 import (
 	"bytes"
+	"net/http"
 	"strings"
 	"testing"
 	"time"
@@ -81,6 +82,28 @@ func TestNewPanicsOnWhatCantWork(t *testing.T) {
 			}()
 			New(tt.store, tt.opt)
 		})
+	}
+}
+
+// Headers of one connection (RFC 9110, section 7.6.1) are of no later answer: no option
+// has them stored, and a record that holds them all the same doesn't give them away.
+func TestHeadersOfAConnectionAreNotStored(t *testing.T) {
+	t.Parallel()
+	for _, name := range []string{
+		"Connection", "keep-alive", "Proxy-Authenticate", "Proxy-Authorization", "Proxy-Connection", "TE", "Trailer", "Transfer-Encoding", "Upgrade",
+	} {
+		func() {
+			defer func() {
+				if p, _ := recover().(string); !strings.Contains(p, http.CanonicalHeaderKey(name)) {
+					t.Errorf("storing %s: panicked with %q", name, p)
+				}
+			}()
+			New(&MemoryStore{}, func(o *Options) { o.StoreHeaders = []string{name} })
+		}()
+		r := Response{Header: http.Header{http.CanonicalHeaderKey(name): {"x"}, "Etag": {"1"}}}
+		if replayable(&r); len(r.Header) != 1 {
+			t.Errorf("a replay has %v", r.Header)
+		}
 	}
 }
 

@@ -14,7 +14,7 @@ func TestPhaseThatOutlivesItsHandlerWritesNothing(t *testing.T) {
 	t.Parallel()
 	var mem idem.MemoryStore
 	started, wake, over := make(chan struct{}), make(chan struct{}), make(chan error, 1)
-	_, err := do(t, idem.New(&mem, merge), func(ctx context.Context) (idem.Response, error) {
+	_, err := do(t, idem.New(&mem, anybody, merge), func(ctx context.Context) (idem.Response, error) {
 		go func() {
 			_, err := idem.Atomic(ctx, "late", func(_ context.Context, tx *idem.Tx) (int, error) {
 				close(started)
@@ -44,7 +44,7 @@ func TestNoAnswerLeavesWhileACallIsUnderWay(t *testing.T) {
 	t.Parallel()
 	var mem idem.MemoryStore
 	started, wake, over := make(chan struct{}), make(chan struct{}), make(chan error, 1)
-	res, err := do(t, idem.New(&mem), func(ctx context.Context) (idem.Response, error) {
+	res, err := do(t, idem.New(&mem, anybody), func(ctx context.Context) (idem.Response, error) {
 		go func() {
 			_, err := idem.Foreign(ctx, "charge", func(context.Context, *idem.Tx) (int, error) {
 				close(started)

@@ -57,8 +57,8 @@ func TestPanicIsAnswered(t *testing.T) {
 			var log bytes.Buffer
 			runs := 0
 			store := &idem.MemoryStore{}
-			e := idem.New(store, func(o *idem.Options) {
-				o.Logger, o.Resumable = slog.New(slog.NewTextHandler(&log, nil)), true // so that the record stays
+			e := idem.New(store, anybody, func(o *idem.Options) {
+				o.Function, o.Logger, o.Resumable = "f", slog.New(slog.NewTextHandler(&log, nil)), true // so that the record stays
 			})
 			send := overHTTP(t, e.Middleware(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
 				if runs++; runs == 1 {
@@ -106,7 +106,7 @@ func TestPanicsThatGoOn(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			var runs atomic.Int32
-			h := idem.New(&idem.MemoryStore{}, tc.set).Middleware(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+			h := idem.New(&idem.MemoryStore{}, anybody, tc.set).Middleware(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
 				if runs.Add(1) == 1 {
 					panic(tc.value)
 				}
@@ -138,7 +138,7 @@ func TestPanicsThatGoOn(t *testing.T) {
 func TestPanicInANestedWrapper(t *testing.T) {
 	t.Parallel()
 	went := make(chan any, 1)
-	e := idem.New(&idem.MemoryStore{})
+	e := idem.New(&idem.MemoryStore{}, anybody)
 	inner := e.Middleware(http.HandlerFunc(func(http.ResponseWriter, *http.Request) { panic("boom") }))
 	send := overHTTP(t, e.Middleware(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		defer func() {
@@ -158,7 +158,7 @@ func TestPanicInANestedWrapper(t *testing.T) {
 // An answer that a phase has stored is final, whatever happens afterwards.
 func TestPanicAfterTheAnswer(t *testing.T) {
 	t.Parallel()
-	e := idem.New(&idem.MemoryStore{})
+	e := idem.New(&idem.MemoryStore{}, anybody)
 	runs := 0
 	for i := range 2 {
 		r := ann
@@ -179,7 +179,7 @@ func TestPanicAfterTheAnswer(t *testing.T) {
 // Do is not HTTP: its caller gets the panic, and the key is free.
 func TestPanicOfDoGoesOn(t *testing.T) {
 	t.Parallel()
-	e := idem.New(&idem.MemoryStore{})
+	e := idem.New(&idem.MemoryStore{}, anybody)
 	func() {
 		defer func() {
 			if v := recover(); v != "boom" {

@@ -43,7 +43,7 @@ func inTime(t *testing.T, limit time.Duration, e *idem.Engine, fn func(context.C
 		ctx, cancel = context.WithTimeout(ctx, limit)
 		defer cancel()
 	}
-	return e.Do(ctx, idem.Request{Key: "k", Scope: "s"}, fn)
+	return e.Do(ctx, idem.Request{Key: "k", Identity: idem.Identity{Kind: "jwt", Subject: "s"}}, fn)
 }
 
 // A handler has charged a customer when the table becomes unreachable for most of
@@ -66,7 +66,7 @@ func TestFinishHasAllTheTimeThereIs(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				var mem idem.MemoryStore
 				store := idemtest.Faulty(&mem, nil)
-				e, effects := idem.New(store), 0
+				e, effects := idem.New(store, anybody), 0
 				handler := func(ctx context.Context) (idem.Response, error) {
 					effects++
 					store.Reset(down(time.Now().Add(tc.away), tc.hangs))
@@ -107,7 +107,7 @@ func TestOneCommitNeverTakesAllTheTime(t *testing.T) {
 			}
 			return idemtest.Fault{}
 		})
-		res, err := inTime(t, 10*time.Second, idem.New(st), answers(201))
+		res, err := inTime(t, 10*time.Second, idem.New(st, anybody), answers(201))
 		if err != nil || res.Expires.IsZero() || st.Calls(idemtest.Commit) != 2 {
 			t.Errorf("%+v, %v after %d commits; want it stored by the second", res, err, st.Calls(idemtest.Commit))
 		}
@@ -161,7 +161,7 @@ func TestEveryAnswerIsOutInTime(t *testing.T) {
 					if opt == nil {
 						opt = func(*idem.Options) {}
 					}
-					e := idem.New(store, opt)
+					e := idem.New(store, anybody, opt)
 					if tc.before != nil {
 						tc.before(t, e, store)
 					}
@@ -207,7 +207,7 @@ func TestEveryResumeIsOutInTime(t *testing.T) {
 					ctx, cancel := context.WithTimeout(t.Context(), limit)
 					defer cancel()
 					begun := time.Now()
-					e := idem.New(store, func(o *idem.Options) { o.Now, o.Resumable = a.clock.Now, true })
+					e := idem.New(store, anybody, func(o *idem.Options) { o.Function, o.Now, o.Resumable = "f", a.clock.Now, true })
 					res, err := e.Resume(ctx, jobs.TicketFor(a.record(t)), func(ctx context.Context, _ *idem.Request) (idem.Response, error) {
 						<-ctx.Done()
 						return idem.Response{}, ctx.Err()
@@ -246,7 +246,7 @@ func TestClaimIsGivenUpAfterAMinute(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		store := idemtest.Faulty(new(idem.MemoryStore), down(time.Now().Add(time.Hour), true, idemtest.Claim))
 		begun := time.Now()
-		_, err := inTime(t, 15*time.Minute, idem.New(store), never(t))
+		_, err := inTime(t, 15*time.Minute, idem.New(store, anybody), never(t))
 		if took := time.Since(begun); !errors.Is(err, idem.ErrUnavailable) || took > time.Minute {
 			t.Errorf("after %v: %v", took, err)
 		}

@@ -128,8 +128,11 @@ type answered struct{ v any }
 
 func (*answered) Error() string { return "idem: a definitive answer (return it from the handler)" }
 
-// SafeToRetry marks err of a [NotIdempotent] call that certainly had no effect:
-// the call may be made again. SafeToRetry returns nil for nil.
+// SafeToRetry marks err of a [Foreign] phase whose calls certainly had no effect, such
+// as a refused connection: a [NotIdempotent] call may be made again, and no other call
+// is in doubt, so the key may be free. An error that a client's own retries return
+// doesn't show that: an earlier try may have had an effect. SafeToRetry returns nil for
+// nil.
 func SafeToRetry(err error) error {
 	if err == nil {
 		return nil

@@ -349,7 +349,7 @@ func (d deploy) runOn(t *testing.T, mem *idem.MemoryStore) (seen deploySeen, b *
 	t.Helper()
 	b = &bank{clock: idemtest.NewClock(), keys: make(map[string]entry), made: make(map[string]int)}
 	opt := func(o *idem.Options) {
-		o.Now, o.Resumable, o.MergeClaim, o.Retention = b.clock.Now, true, d.merged, idem.RetentionMonth
+		o.Function, o.Now, o.Resumable, o.MergeClaim, o.Retention = "f", b.clock.Now, true, d.merged, idem.RetentionMonth
 	}
 	plan := func(_ context.Context, c idemtest.Call) idemtest.Fault {
 		if d.acc.call == 0 || c.Total != d.acc.call {
@@ -362,7 +362,7 @@ func (d deploy) runOn(t *testing.T, mem *idem.MemoryStore) (seen deploySeen, b *
 		return idemtest.Fault{Err: errors.New("access denied")}
 	}
 	st := idemtest.Faulty(mem, plan)
-	_, err := do(t, idem.New(st, opt), b.handler(d.v1, d.deferred, d.acc, st))
+	_, err := do(t, idem.New(st, anybody, opt), b.handler(d.v1, d.deferred, d.acc, st))
 	seen.happened = seen.happened || errors.Is(err, errAccident) || st.Crashed() || errors.Is(err, idem.ErrStuck)
 	if !seen.happened {
 		return seen, b
@@ -374,7 +374,7 @@ func (d deploy) runOn(t *testing.T, mem *idem.MemoryStore) (seen deploySeen, b *
 	if d.opt2 == nil {
 		d.opt2 = func(*idem.Options) {}
 	}
-	e := idem.New(mem, opt, d.opt2)
+	e := idem.New(mem, anybody, opt, d.opt2)
 	v2 := b.handler(d.v2, d.deferred, accident{}, nil)
 	for range 3 {
 		r := one(mem)

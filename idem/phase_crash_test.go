@@ -27,7 +27,7 @@ type variant struct {
 }
 
 func variants() map[string]variant {
-	resumable := func(o *idem.Options) { o.Resumable = true }
+	resumable := func(o *idem.Options) { o.Function, o.Resumable = "f", true }
 	return map[string]variant{
 		"claim first":               {opt: func(*idem.Options) {}},
 		"claim merged":              {opt: merge},
@@ -49,7 +49,7 @@ type story struct {
 }
 
 func (p *story) engine(s store.Store) *idem.Engine {
-	return idem.New(s, p.opt, func(o *idem.Options) {
+	return idem.New(s, anybody, p.opt, func(o *idem.Options) {
 		o.Now = func() time.Time { return time.Now().Add(time.Duration(p.ahead.Load())) }
 	})
 }
@@ -57,7 +57,7 @@ func (p *story) engine(s store.Store) *idem.Engine {
 func (p *story) do(e *idem.Engine) (idem.Result, error) {
 	ctx, cancel := context.WithTimeout(context.Background(), ample)
 	defer cancel()
-	return e.Do(ctx, idem.Request{Key: "k", Scope: "s", Method: "POST", Path: "/rides", Body: []byte("{}")}, p.out.rides(nil, p.opts...))
+	return e.Do(ctx, idem.Request{Key: "k", Identity: idem.Identity{Kind: "jwt", Subject: "s"}, Method: "POST", Path: "/rides", Body: []byte("{}")}, p.out.rides(nil, p.opts...))
 }
 
 // complete acts as the completer: it takes up the record that is kept open with

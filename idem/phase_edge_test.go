@@ -40,7 +40,7 @@ func TestStageBeforeANotIdempotentPhase(t *testing.T) {
 	t.Parallel()
 	var mem idem.MemoryStore
 	called := false
-	_, err := do(t, idem.New(&mem), func(ctx context.Context) (idem.Response, error) {
+	_, err := do(t, idem.New(&mem, anybody), func(ctx context.Context) (idem.Response, error) {
 		if err := idem.Stage(ctx, receipt); err != nil {
 			return idem.Response{}, err
 		}
@@ -65,7 +65,7 @@ func TestStageInAnAtomicThatRunsAgain(t *testing.T) {
 		}
 		return nil
 	}}
-	res, err := do(t, idem.New(&mem), func(ctx context.Context) (idem.Response, error) {
+	res, err := do(t, idem.New(&mem, anybody), func(ctx context.Context) (idem.Response, error) {
 		return idem.Finish(ctx, func(ctx context.Context, tx *idem.Tx) (idem.Response, error) {
 			tx.Write(note("ride"))
 			if err := idem.Stage(ctx, receipt); err != nil {
@@ -84,7 +84,7 @@ func TestStageInAnAtomicThatRunsAgain(t *testing.T) {
 func TestStageInAnAbortedPhase(t *testing.T) {
 	t.Parallel()
 	mem := idem.MemoryStore{Apply: func([]idem.Write) error { return idem.ErrCondition }}
-	res, err := do(t, idem.New(&mem), func(ctx context.Context) (idem.Response, error) {
+	res, err := do(t, idem.New(&mem, anybody), func(ctx context.Context) (idem.Response, error) {
 		_, err := idem.Atomic(ctx, "paid", func(ctx context.Context, tx *idem.Tx) (string, error) {
 			tx.Write(note("ride"))
 			return "", idem.Stage(ctx, receipt)
@@ -105,7 +105,7 @@ func TestStageAfterFinish(t *testing.T) {
 	t.Parallel()
 	var mem idem.MemoryStore
 	var serr error
-	_, err := do(t, idem.New(&mem), func(ctx context.Context) (idem.Response, error) {
+	_, err := do(t, idem.New(&mem, anybody), func(ctx context.Context) (idem.Response, error) {
 		re, err := idem.Finish(ctx, func(context.Context, *idem.Tx) (idem.Response, error) { return idem.Response{Status: 201}, nil })
 		serr = idem.Stage(ctx, receipt)
 		return re, err
@@ -123,7 +123,7 @@ func TestTooManyLooseJobs(t *testing.T) {
 	t.Parallel()
 	var mem idem.MemoryStore
 	var serr error
-	res, err := do(t, idem.New(&mem), func(ctx context.Context) (idem.Response, error) {
+	res, err := do(t, idem.New(&mem, anybody), func(ctx context.Context) (idem.Response, error) {
 		for range 51 {
 			serr = errors.Join(serr, idem.Stage(ctx, receipt))
 		}
@@ -140,7 +140,7 @@ func TestAnswerWithoutItsJobs(t *testing.T) {
 	t.Parallel()
 	var mem idem.MemoryStore
 	store := idemtest.Faulty(&mem, idemtest.At(idemtest.Commit, 0, idemtest.Fault{Err: errors.New("item too large")}))
-	res, err := do(t, idem.New(store), func(ctx context.Context) (idem.Response, error) {
+	res, err := do(t, idem.New(store, anybody), func(ctx context.Context) (idem.Response, error) {
 		if _, err := idem.Foreign(ctx, "charge", func(_ context.Context, tx *idem.Tx) (string, error) {
 			return tx.Key("pay"), nil
 		}, idem.Deferred()); err != nil {
@@ -165,7 +165,7 @@ func TestMergedClaimAnswersPastItsOwnCommit(t *testing.T) {
 	mem := idem.MemoryStore{Apply: func([]idem.Write) error { taken = true; return nil }}
 	clock := idemtest.NewClock()
 	engine := func(s store.Store) *idem.Engine {
-		return idem.New(s, func(o *idem.Options) { o.MergeClaim, o.Now = true, clock.Now })
+		return idem.New(s, anybody, func(o *idem.Options) { o.MergeClaim, o.Now = true, clock.Now })
 	}
 	errTaken := errors.New("seat is taken")
 	handler := func(ctx context.Context) (idem.Response, error) {
@@ -218,7 +218,7 @@ func TestFirstAnswerIsTheStoredOne(t *testing.T) {
 		}
 		return idemtest.Fault{}
 	})
-	e := idem.New(st)
+	e := idem.New(st, anybody)
 	n := 0
 	handler := func(ctx context.Context) (idem.Response, error) {
 		return idem.Finish(ctx, func(_ context.Context, tx *idem.Tx) (idem.Response, error) {
@@ -248,12 +248,12 @@ func TestIntentIsNotPassedByAnAtomic(t *testing.T) {
 	clock := idemtest.NewClock()
 	with := func(o *idem.Options) { o.Now = clock.Now }
 	dying := idemtest.Faulty(&mem, nil)
-	_, _ = do(t, idem.New(dying, with), func(ctx context.Context) (idem.Response, error) {
+	_, _ = do(t, idem.New(dying, anybody, with), func(ctx context.Context) (idem.Response, error) {
 		_, err := idem.Foreign(ctx, "transfer", func(context.Context, *idem.Tx) (string, error) { dying.Crash(); return "x", nil }, idem.NotIdempotent())
 		return idem.Response{}, err
 	})
 	clock.Advance(time.Hour)
-	_, err := do(t, idem.New(&mem, with), func(ctx context.Context) (idem.Response, error) {
+	_, err := do(t, idem.New(&mem, anybody, with), func(ctx context.Context) (idem.Response, error) {
 		_, err := idem.Atomic(ctx, "transfer", func(_ context.Context, tx *idem.Tx) (string, error) { tx.Write(note("transfer")); return "x", nil })
 		return idem.Response{Status: 201}, err
 	})
@@ -270,7 +270,7 @@ func TestGiveUpTellsThatItFailed(t *testing.T) {
 	clock := idemtest.NewClock()
 	with := func(o *idem.Options) { o.Now = clock.Now }
 	dying := idemtest.Faulty(&mem, nil)
-	_, _ = do(t, idem.New(dying, with), func(ctx context.Context) (idem.Response, error) {
+	_, _ = do(t, idem.New(dying, anybody, with), func(ctx context.Context) (idem.Response, error) {
 		_, err := idem.Atomic(ctx, "a", func(_ context.Context, tx *idem.Tx) (string, error) { return "x", nil })
 		dying.Crash()
 		return idem.Response{}, err
@@ -284,7 +284,7 @@ func TestGiveUpTellsThatItFailed(t *testing.T) {
 	})
 	ctx, cancel := context.WithTimeout(t.Context(), ample)
 	defer cancel()
-	err := idem.New(st, with).GiveUp(ctx, jobs.TicketFor(one(&mem)), "nobody")
+	err := idem.New(st, anybody, with).GiveUp(ctx, jobs.TicketFor(one(&mem)), "nobody")
 	if r := one(&mem); err == nil && r.State != store.Stuck {
 		t.Errorf("GiveUp: nil; the record is %s, run %v ago", r.State, clock.Now().Sub(r.Run))
 	}
@@ -302,7 +302,7 @@ func TestRefusalThatIsNotStored(t *testing.T) {
 		}
 		return idemtest.Fault{}
 	})
-	e := idem.New(store, func(o *idem.Options) { o.Now, o.Resumable = clock.Now, true })
+	e := idem.New(store, anybody, func(o *idem.Options) { o.Function, o.Now, o.Resumable = "f", clock.Now, true })
 	rate := 3
 	handler := func(ctx context.Context) (idem.Response, error) {
 		_, err := idem.Atomic(ctx, "ride", func(_ context.Context, tx *idem.Tx) (string, error) { tx.Write(note("ride")); return "r", nil })
@@ -331,7 +331,7 @@ func TestRespondWhileAPhaseRuns(t *testing.T) {
 	t.Parallel()
 	var mem idem.MemoryStore
 	started, release, done := make(chan struct{}), make(chan struct{}), make(chan error, 1)
-	res, err := do(t, idem.New(&mem), func(ctx context.Context) (idem.Response, error) {
+	res, err := do(t, idem.New(&mem, anybody), func(ctx context.Context) (idem.Response, error) {
 		go func() {
 			_, err := idem.Foreign(ctx, "charge", func(context.Context, *idem.Tx) (string, error) {
 				close(started)
@@ -358,7 +358,7 @@ func TestRespondWhileAPhaseRuns(t *testing.T) {
 func TestStatusOutOfRange(t *testing.T) {
 	t.Parallel()
 	var mem idem.MemoryStore
-	res, err := do(t, idem.New(&mem), func(ctx context.Context) (idem.Response, error) {
+	res, err := do(t, idem.New(&mem, anybody), func(ctx context.Context) (idem.Response, error) {
 		return idem.Finish(ctx, func(_ context.Context, tx *idem.Tx) (idem.Response, error) {
 			tx.Write(note("charge"))
 			return idem.Response{Status: 20}, nil
@@ -373,7 +373,7 @@ func TestStatusOutOfRange(t *testing.T) {
 func TestWaitWithMergedClaim(t *testing.T) {
 	t.Parallel()
 	var mem idem.MemoryStore
-	e := idem.New(&mem, func(o *idem.Options) { o.MergeClaim, o.InFlight = true, idem.InFlightWait })
+	e := idem.New(&mem, anybody, func(o *idem.Options) { o.MergeClaim, o.InFlight = true, idem.InFlightWait })
 	started, release := make(chan struct{}), make(chan struct{})
 	first := make(chan struct{})
 	go func() {
@@ -402,7 +402,7 @@ func TestMergedRestartWithoutTime(t *testing.T) {
 		var mem idem.MemoryStore
 		clock := idemtest.NewClock()
 		engine := func(s store.Store) *idem.Engine {
-			return idem.New(s, func(o *idem.Options) { o.MergeClaim, o.Now = true, clock.Now })
+			return idem.New(s, anybody, func(o *idem.Options) { o.MergeClaim, o.Now = true, clock.Now })
 		}
 		dying := idemtest.Faulty(&mem, idemtest.CrashAt(1, true))
 		h := func(calls *int, slow time.Duration) func(context.Context) (idem.Response, error) {
@@ -428,7 +428,7 @@ func TestMergedRestartWithoutTime(t *testing.T) {
 		ctx, cancel := context.WithTimeout(t.Context(), 700*time.Millisecond)
 		defer cancel()
 		n = 0
-		_, err := engine(&mem).Do(ctx, idem.Request{Key: "k", Scope: "s", Method: "POST", Path: "/rides"}, h(&n, 400*time.Millisecond))
+		_, err := engine(&mem).Do(ctx, idem.Request{Key: "k", Identity: idem.Identity{Kind: "jwt", Subject: "s"}, Method: "POST", Path: "/rides"}, h(&n, 400*time.Millisecond))
 		left := "reserve passed"
 		if n > 0 && !errors.Is(err, idem.ErrNoTime) {
 			t.Errorf("begun again after the %s: called out %d times, %v", left, n, err)
@@ -440,7 +440,7 @@ func TestMergedRestartWithoutTime(t *testing.T) {
 func TestLastErrorHasNoQuery(t *testing.T) {
 	t.Parallel()
 	var mem idem.MemoryStore
-	_, _ = do(t, idem.New(&mem), func(ctx context.Context) (idem.Response, error) {
+	_, _ = do(t, idem.New(&mem, anybody), func(ctx context.Context) (idem.Response, error) {
 		_, err := idem.Foreign(ctx, "transfer", func(context.Context, *idem.Tx) (string, error) {
 			return "", fmt.Errorf("pay: %w", &url.Error{Op: "Post", URL: "https://bank.example/pay?token=sk_live_123", Err: io.EOF})
 		}, idem.NotIdempotent())
@@ -458,7 +458,7 @@ func TestCallBegunWithoutTimeIsNotStuck(t *testing.T) {
 	var mem idem.MemoryStore
 	ctx, leave := context.WithTimeout(t.Context(), ample)
 	calls := 0
-	_, err := idem.New(&mem).Do(ctx, idem.Request{Key: "k", Scope: "s", Method: "POST"}, func(ctx context.Context) (idem.Response, error) {
+	_, err := idem.New(&mem, anybody).Do(ctx, idem.Request{Key: "k", Identity: idem.Identity{Kind: "jwt", Subject: "s"}, Method: "POST"}, func(ctx context.Context) (idem.Response, error) {
 		if _, err := idem.Atomic(ctx, "ride", func(_ context.Context, tx *idem.Tx) (int, error) { tx.Write(note("ride")); return 1, nil }); err != nil {
 			return idem.Response{}, err
 		}
@@ -503,14 +503,14 @@ func TestContextThatEndsInTheIntentsCommit(t *testing.T) {
 				_, err := idem.Foreign(ctx, "fax", func(context.Context, *idem.Tx) (int, error) { called++; return 1, nil }, idem.NotIdempotent())
 				return idem.Response{Status: 201}, err
 			}
-			req := idem.Request{Key: "k", Scope: "s", Method: "POST", Path: "/rides"}
-			if _, err := idem.New(slow, tc.opt).Do(ctx, req, fax); !errors.Is(err, idem.ErrNoTime) || called != 0 {
+			req := idem.Request{Key: "k", Identity: idem.Identity{Kind: "jwt", Subject: "s"}, Method: "POST", Path: "/rides"}
+			if _, err := idem.New(slow, anybody, tc.opt).Do(ctx, req, fax); !errors.Is(err, idem.ErrNoTime) || called != 0 {
 				t.Errorf("got %v after %d calls", err, called)
 			}
 			if r := one(&mem); r.State != store.Open || len(r.Phases) != 0 {
 				t.Errorf("%s with phases %v", r.State, r.Phases)
 			}
-			if res, err := idem.New(&mem, tc.opt).Do(t.Context(), req, fax); err != nil || res.Status != 201 || called != 1 {
+			if res, err := idem.New(&mem, anybody, tc.opt).Do(t.Context(), req, fax); err != nil || res.Status != 201 || called != 1 {
 				t.Errorf("the retry: %+v, %v, %d calls", res, err, called)
 			}
 		})
@@ -545,9 +545,9 @@ func TestJobsInTheRecordCountForItsLimit(t *testing.T) {
 					_, err := idem.Atomic(ctx, "two", stage(second))
 					return err
 				})
-				_, err := do(t, idem.New(&mem), handler)
+				_, err := do(t, idem.New(&mem, anybody), handler)
 				if between != nil {
-					_, err = do(t, idem.New(&mem), handler)
+					_, err = do(t, idem.New(&mem, anybody), handler)
 				}
 				if !errors.Is(err, want) || want == nil && jobsOf(&mem) != 50 || want != nil && jobsOf(&mem) != 30 {
 					t.Errorf("30 and %d jobs: %v, %d are staged", second, err, jobsOf(&mem))
@@ -572,11 +572,11 @@ func TestConflictsThatLastAreAnswered(t *testing.T) {
 					}
 					return nil
 				}}
-				e := idem.New(&mem, opt, idem.OneScope)
+				e := idem.New(&mem, anybody, opt, idem.OneScope)
 				serve := func() idem.Result {
 					ctx, cancel := context.WithTimeout(t.Context(), ample)
 					defer cancel()
-					res, err := e.Serve(ctx, idem.Request{Method: "POST", Path: "/rides", Header: http.Header{idem.KeyHeader: {"k"}}},
+					res, err := e.Serve(ctx, idem.Request{Identity: idem.Identity{Kind: "jwt", Subject: "ann"}, Method: "POST", Path: "/rides", Header: http.Header{idem.KeyHeader: {"k"}}},
 						func(ctx context.Context) (idem.Response, error) {
 							_, err := idem.Atomic(ctx, "count", func(_ context.Context, tx *idem.Tx) (int, error) {
 								runs++
@@ -610,7 +610,7 @@ func TestDerivedKeysAreOfTheServersID(t *testing.T) {
 	t.Parallel()
 	keys := make(map[string]bool)
 	for range 3 {
-		e := idem.New(new(idem.MemoryStore))
+		e := idem.New(new(idem.MemoryStore), anybody)
 		var id, first string
 		for _, fail := range []error{errors.New("down"), nil} {
 			res, err := do(t, e, func(ctx context.Context) (idem.Response, error) {

@@ -44,9 +44,9 @@ func TestRenamedForeignKeepsItsKey(t *testing.T) {
 	opt := func(o *idem.Options) { o.Now = clock.Now }
 	var w outside
 	store := idemtest.Faulty(&mem, nil)
-	_, _ = do(t, idem.New(store, opt), charging("charge", func(key string) { w.charge(key); store.Crash() }))
+	_, _ = do(t, idem.New(store, anybody, opt), charging("charge", func(key string) { w.charge(key); store.Crash() }))
 	clock.Advance(time.Hour)
-	res, err := do(t, idem.New(&mem, opt), charging("payment", w.charge))
+	res, err := do(t, idem.New(&mem, anybody, opt), charging("payment", w.charge))
 	if err != nil || res.Status != 201 {
 		t.Fatalf("%+v, %v", res, err)
 	}
@@ -63,9 +63,9 @@ func TestKeyThatTheProviderMayHaveForgottenIsNotSent(t *testing.T) {
 	opt := func(o *idem.Options) { o.Now = clock.Now }
 	var w outside
 	store := idemtest.Faulty(&mem, nil)
-	_, _ = do(t, idem.New(store, opt, func(o *idem.Options) { o.Resumable = true }), charging("charge", func(key string) { w.charge(key); store.Crash() }))
+	_, _ = do(t, idem.New(store, anybody, opt, func(o *idem.Options) { o.Function, o.Resumable = "f", true }), charging("charge", func(key string) { w.charge(key); store.Crash() }))
 	clock.Advance(25 * time.Hour)
-	_, err := do(t, idem.New(&mem, opt), charging("charge", w.charge))
+	_, err := do(t, idem.New(&mem, anybody, opt), charging("charge", w.charge))
 	if !errors.Is(err, idem.ErrStuck) || len(w.calls) != 1 {
 		t.Errorf("got %v after %d calls, want ErrStuck after one", err, len(w.calls))
 	}
@@ -79,15 +79,16 @@ func TestCallsOfALeadingForeign(t *testing.T) {
 		opts  []idem.PhaseOption
 		calls int
 	}{
-		"claim first":            {func(*idem.Options) {}, nil, 3},
-		"merged":                 {merge, nil, 2},
-		"not idempotent":         {func(*idem.Options) {}, []idem.PhaseOption{idem.NotIdempotent()}, 4},
-		"not idempotent, merged": {merge, []idem.PhaseOption{idem.NotIdempotent()}, 3},
+		"claim first":             {func(o *idem.Options) { o.CallsOut = true }, nil, 3},
+		"claim first, undeclared": {func(*idem.Options) {}, nil, 4}, // the record is kept before the call
+		"merged":                  {merge, nil, 2},
+		"not idempotent":          {func(*idem.Options) {}, []idem.PhaseOption{idem.NotIdempotent()}, 4},
+		"not idempotent, merged":  {merge, []idem.PhaseOption{idem.NotIdempotent()}, 3},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			store := idemtest.Faulty(new(idem.MemoryStore), nil)
-			if _, err := do(t, idem.New(store, tc.opt), charging("charge", func(string) {}, tc.opts...)); err != nil {
+			if _, err := do(t, idem.New(store, anybody, tc.opt), charging("charge", func(string) {}, tc.opts...)); err != nil {
 				t.Fatal(err)
 			}
 			if diff := cmp.Diff(tc.calls, store.Calls()); diff != "" {
@@ -140,7 +141,7 @@ func TestReusedKeysAreRefused(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			keys, err := keysOf(t, idem.New(new(idem.MemoryStore)), tc.phases...)
+			keys, err := keysOf(t, idem.New(new(idem.MemoryStore), anybody), tc.phases...)
 			different := len(slices.Compact(slices.Sorted(slices.Values(keys))))
 			if refused := errors.Is(err, idem.ErrKeyReused); refused != tc.refused || !refused && err != nil {
 				t.Errorf("got %v", err)
@@ -184,9 +185,9 @@ func TestResumedRunGoesOnCounting(t *testing.T) {
 			}
 			var w outside
 			store := idemtest.Faulty(&mem, nil)
-			_, _ = do(t, idem.New(store, opt), handler(&w, func(string) { store.Crash() }))
+			_, _ = do(t, idem.New(store, anybody, opt), handler(&w, func(string) { store.Crash() }))
 			clock.Advance(time.Hour)
-			if _, err := do(t, idem.New(&mem, opt), handler(&w, func(string) {})); err != nil {
+			if _, err := do(t, idem.New(&mem, anybody, opt), handler(&w, func(string) {})); err != nil {
 				t.Fatal(err)
 			}
 			if len(tips) != 1 || len(w.calls) != 2 || len(w.charged()) != 2 {
@@ -208,9 +209,9 @@ func TestRecordsOfAnEarlierVersionKeepTheirKeys(t *testing.T) {
 	var mem idem.MemoryStore
 	clock := idemtest.NewClock()
 	now := clock.Now()
-	e := idem.New(&mem, func(o *idem.Options) { o.Now = clock.Now })
+	e := idem.New(&mem, anybody, func(o *idem.Options) { o.Now = clock.Now })
 	crashed := idemtest.Faulty(&mem, nil)
-	_, _ = do(t, idem.New(crashed, func(o *idem.Options) { o.Now = clock.Now }), charging("charge", func(string) { crashed.Crash() }))
+	_, _ = do(t, idem.New(crashed, anybody, func(o *idem.Options) { o.Now = clock.Now }), charging("charge", func(string) { crashed.Crash() }))
 	old := one(&mem)
 	before := old.Clone()
 	before.ID, before.Calls, before.Ver = "operation", nil, before.Ver+1
@@ -238,11 +239,11 @@ func memoryOf(t *testing.T, age time.Duration, again func(*idem.Engine, *outside
 	t.Helper()
 	var w outside
 	mem, clock := new(idem.MemoryStore), idemtest.NewClock()
-	opt := func(o *idem.Options) { o.Now, o.Resumable = clock.Now, true }
+	opt := func(o *idem.Options) { o.Function, o.Now, o.Resumable = "f", clock.Now, true }
 	store := idemtest.Faulty(mem, nil)
-	_, _ = do(t, idem.New(store, opt), charging("charge", func(key string) { w.charge(key); store.Crash() }))
+	_, _ = do(t, idem.New(store, anybody, opt), charging("charge", func(key string) { w.charge(key); store.Crash() }))
 	clock.Advance(age)
-	err := again(idem.New(mem, opt), &w)
+	err := again(idem.New(mem, anybody, opt), &w)
 	return mem, clock, &w, err
 }
 
@@ -300,12 +301,12 @@ func TestForHowLongACallIsRepeated(t *testing.T) {
 		mem, clock, w, _ := memoryOf(t, 22*time.Hour, func(*idem.Engine, *outside) error { return nil })
 		opt := func(o *idem.Options) { o.Now = clock.Now }
 		st := idemtest.Faulty(mem, nil)
-		_, _ = do(t, idem.New(st, opt), inserted(w, func() error { st.Crash(); return errors.New("died") }))
+		_, _ = do(t, idem.New(st, anybody, opt), inserted(w, func() error { st.Crash(); return errors.New("died") }))
 		if r := one(mem); len(r.Phases) != 1 {
 			t.Fatalf("phases %v", r.Phases)
 		}
 		clock.Advance(2 * time.Hour)
-		_, err := do(t, idem.New(mem, opt), inserted(w, func() error { return nil }))
+		_, err := do(t, idem.New(mem, anybody, opt), inserted(w, func() error { return nil }))
 		if !errors.Is(err, idem.ErrStuck) || len(w.calls) != 1 {
 			t.Errorf("%v after %d calls", err, len(w.calls))
 		}
@@ -314,7 +315,7 @@ func TestForHowLongACallIsRepeated(t *testing.T) {
 		t.Parallel()
 		var mem idem.MemoryStore
 		clock := idemtest.NewClock()
-		e := idem.New(&mem, func(o *idem.Options) { o.Now = clock.Now })
+		e := idem.New(&mem, anybody, func(o *idem.Options) { o.Now = clock.Now })
 		var w outside
 		for i := range 2 {
 			_, err := do(t, e, func(ctx context.Context) (idem.Response, error) {
@@ -337,7 +338,7 @@ func TestForHowLongACallIsRepeated(t *testing.T) {
 		t.Parallel()
 		var mem idem.MemoryStore
 		clock := idemtest.NewClock()
-		e := idem.New(&mem, func(o *idem.Options) { o.Now = clock.Now })
+		e := idem.New(&mem, anybody, func(o *idem.Options) { o.Now = clock.Now })
 		var w outside
 		down := errors.New("down")
 		for i := range 3 { // the charge fails and is repeated; the tip fails a day later, and is a separate call
@@ -387,7 +388,7 @@ func TestSettlingACallThatTheProviderMayHaveForgotten(t *testing.T) {
 				_, err := do(t, e, charging("charge", w.charge))
 				return err
 			})
-			e := idem.New(mem, func(o *idem.Options) { o.Now = clock.Now })
+			e := idem.New(mem, anybody, func(o *idem.Options) { o.Now = clock.Now })
 			err := e.Settle(t.Context(), one(mem).PK, tc.settlement)
 			if errors.Is(err, idem.ErrResult) != tc.refused || !tc.refused && err != nil {
 				t.Fatal(err)
@@ -423,7 +424,7 @@ func TestSettlingACallThatTheProviderMayHaveForgotten(t *testing.T) {
 		t.Parallel()
 		var mem idem.MemoryStore
 		clock := idemtest.NewClock()
-		opt := func(o *idem.Options) { o.Now, o.Resumable = clock.Now, true }
+		opt := func(o *idem.Options) { o.Function, o.Now, o.Resumable = "f", clock.Now, true }
 		handler := func(look func()) func(context.Context) (idem.Response, error) {
 			return func(ctx context.Context) (idem.Response, error) {
 				_, err := idem.Atomic(ctx, "look", func(context.Context, *idem.Tx) (int, error) { look(); return 7, nil }, idem.Deferred())
@@ -436,10 +437,10 @@ func TestSettlingACallThatTheProviderMayHaveForgotten(t *testing.T) {
 		store := idemtest.Faulty(&mem, nil)
 		func() {
 			defer func() { _ = recover() }()
-			_, _ = do(t, idem.New(store, opt), handler(func() { store.Crash(); panic("died") }))
+			_, _ = do(t, idem.New(store, anybody, opt), handler(func() { store.Crash(); panic("died") }))
 		}()
 		clock.Advance(25 * time.Hour)
-		e := idem.New(&mem, opt)
+		e := idem.New(&mem, anybody, opt)
 		if _, err := do(t, e, handler(func() {})); !errors.Is(err, idem.ErrStuck) {
 			t.Fatal(err)
 		}
@@ -454,7 +455,7 @@ func TestSettlingACallThatTheProviderMayHaveForgotten(t *testing.T) {
 		t.Parallel()
 		for name, s := range map[string]idem.Settlement{"not made": {NotMade: true}, "at the own risk": {RiskTwice: true}} {
 			mem, clock, w, _ := memoryOf(t, 25*time.Hour, func(*idem.Engine, *outside) error { return nil })
-			e := idem.New(mem, func(o *idem.Options) { o.Now = clock.Now })
+			e := idem.New(mem, anybody, func(o *idem.Options) { o.Now = clock.Now })
 			if err := e.GiveUp(t.Context(), jobs.TicketFor(one(mem)), "nobody came"); err != nil {
 				t.Fatal(err)
 			}
@@ -473,7 +474,7 @@ func TestSettlingACallThatTheProviderMayHaveForgotten(t *testing.T) {
 func TestDerivedKeysOfADeferredCall(t *testing.T) {
 	t.Parallel()
 	var call, job string
-	_, err := do(t, idem.New(new(idem.MemoryStore)), answering(func(ctx context.Context) error {
+	_, err := do(t, idem.New(new(idem.MemoryStore), anybody), answering(func(ctx context.Context) error {
 		_, err := idem.Foreign(ctx, "charge", func(_ context.Context, tx *idem.Tx) (int, error) { call = tx.Key("payments"); return 1, nil }, idem.Deferred())
 		if err != nil {
 			return err
@@ -512,11 +513,11 @@ func TestRepeats(t *testing.T) {
 		})
 	}
 	nothing := func() error { return nil }
-	_, _ = do(t, idem.New(&mem, opt), call(func() error { return errors.New("no answer") })) // two first calls; the second call fails
+	_, _ = do(t, idem.New(&mem, anybody, opt), call(func() error { return errors.New("no answer") })) // two first calls; the second call fails
 	died := idemtest.Faulty(&mem, nil)
-	_, _ = do(t, idem.New(died, opt), call(func() error { died.Crash(); return nil })) // a repeated call
+	_, _ = do(t, idem.New(died, anybody, opt), call(func() error { died.Crash(); return nil })) // a repeated call
 	clock.Advance(time.Hour)
-	if _, err := do(t, idem.New(&mem, opt), call(nothing)); err != nil { // once more
+	if _, err := do(t, idem.New(&mem, anybody, opt), call(nothing)); err != nil { // once more
 		t.Fatal(err)
 	}
 	if diff := cmp.Diff([]bool{false, false, true, true}, got); diff != "" {
@@ -537,7 +538,7 @@ func TestResultOfAnotherTypeIsRefusedWhereItLosesData(t *testing.T) {
 	stored := v1{"o1", 9007199254740993, map[string]any{"a": true}, []ride{{"r1"}, {"r2"}}}
 	retry := func(second func(context.Context) (string, error)) (string, error) {
 		var mem idem.MemoryStore
-		e := idem.New(&mem)
+		e := idem.New(&mem, anybody)
 		_, err := do(t, e, func(ctx context.Context) (idem.Response, error) {
 			_, err := idem.Atomic(ctx, "order", func(context.Context, *idem.Tx) (v1, error) { return stored, nil })
 			return idem.Response{}, errors.Join(err, errors.New("down"))
@@ -668,14 +669,14 @@ func TestSends(t *testing.T) {
 				})
 			}
 			st := idemtest.Faulty(&mem, nil)
-			_, _ = do(t, idem.New(st, tc.opt, now), handler(20, func() error {
+			_, _ = do(t, idem.New(st, anybody, tc.opt, now), handler(20, func() error {
 				if tc.dies {
 					st.Crash()
 				}
 				return errors.New("no answer")
 			}))
 			clock.Advance(time.Hour)
-			_, err := do(t, idem.New(&mem, tc.opt, now), handler(tc.price, func() error { return nil }))
+			_, err := do(t, idem.New(&mem, anybody, tc.opt, now), handler(tc.price, func() error { return nil }))
 			if !errors.Is(err, tc.want) || tc.want == nil && err != nil {
 				t.Errorf("got %v, want %v", err, tc.want)
 			}
@@ -726,14 +727,14 @@ func TestSendsNothingOfACallThatWasNotMade(t *testing.T) {
 			return err
 		})
 	}
-	if _, err := do(t, idem.New(store), charge(20)); !errors.Is(err, idem.ErrNoTime) || called != 0 {
+	if _, err := do(t, idem.New(store, anybody), charge(20)); !errors.Is(err, idem.ErrNoTime) || called != 0 {
 		t.Fatalf("the first attempt: %v, %d calls", err, called)
 	}
 	if r := one(&mem); len(r.Phases) != 1 || len(r.Doubts)+len(r.Sent) > 0 {
 		t.Errorf("phases %v, in doubt %v, sent %v", r.Phases, r.Doubts, r.Sent)
 	}
 	store.commit = func() {}
-	if _, err := do(t, idem.New(store), charge(25)); err != nil || called != 1 {
+	if _, err := do(t, idem.New(store, anybody), charge(25)); err != nil || called != 1 {
 		t.Errorf("the next attempt: %v, %d calls", err, called)
 	}
 }
@@ -767,11 +768,11 @@ func (s *lateCommit) Commit(ctx context.Context, c store.Commit) (*store.Record,
 func TestRecordedCallIsInNoDoubt(t *testing.T) {
 	t.Parallel()
 	clock := idemtest.NewClock()
-	opt := func(o *idem.Options) { o.Now = clock.Now }
+	opt := func(o *idem.Options) { o.Now, o.CallsOut = clock.Now, true }
 	var mem idem.MemoryStore
 	var w outside
 	store := &lateCommit{MemoryStore: &mem, at: 1}
-	if _, err := do(t, idem.New(store, opt), charging("charge", w.charge)); err == nil {
+	if _, err := do(t, idem.New(store, anybody, opt), charging("charge", w.charge)); err == nil {
 		t.Fatal("no error")
 	}
 	for _, r := range mem.Records() {
@@ -780,7 +781,7 @@ func TestRecordedCallIsInNoDoubt(t *testing.T) {
 		}
 	}
 	clock.Advance(time.Hour)
-	res, err := do(t, idem.New(&mem, opt), charging("charge", w.charge))
+	res, err := do(t, idem.New(&mem, anybody, opt), charging("charge", w.charge))
 	if err != nil || res.Status != 201 || len(w.calls) != 1 {
 		t.Errorf("got %d, %v after %d calls", res.Status, err, len(w.calls))
 	}

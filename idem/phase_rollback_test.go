@@ -125,8 +125,8 @@ func (r rollback) run(t *testing.T, acc accident, merged bool, met map[fate]map[
 	if seen.ended {
 		return
 	}
-	e := idem.New(&mem, func(o *idem.Options) {
-		o.Now, o.Resumable, o.MergeClaim, o.Retention = b.clock.Now, true, merged, idem.RetentionMonth
+	e := idem.New(&mem, anybody, func(o *idem.Options) {
+		o.Function, o.Now, o.Resumable, o.MergeClaim, o.Retention = "f", b.clock.Now, true, merged, idem.RetentionMonth
 	})
 	res, err := do(t, e, b.handler(r.new, false, accident{}, nil))
 	if err != nil || res.Status != 201 || one(&mem).State != store.Done {

@@ -105,7 +105,7 @@ func do(t *testing.T, e *idem.Engine, fn func(context.Context) (idem.Response, e
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), ample)
 	defer cancel()
-	return e.Do(ctx, idem.Request{Key: "k", Scope: "s", Method: "POST", Path: "/rides"}, fn)
+	return e.Do(ctx, idem.Request{Key: "k", Identity: idem.Identity{Kind: "jwt", Subject: "s"}, Method: "POST", Path: "/rides"}, fn)
 }
 
 func written(s *idem.MemoryStore) []string {
@@ -136,7 +136,7 @@ func TestPhasesCommitOnceAndReplay(t *testing.T) {
 			if tc.opt == nil {
 				tc.opt = func(*idem.Options) {}
 			}
-			e := idem.New(store, tc.opt)
+			e := idem.New(store, anybody, tc.opt)
 			var w outside
 			res, err := do(t, e, w.rides(nil, tc.opts...))
 			if err != nil || res.Status != 201 || string(res.Body) != "r1 ch_1" || res.Replayed {
@@ -166,7 +166,7 @@ func TestRetryResumesAtTheRecoveryPoint(t *testing.T) {
 	t.Parallel()
 	for _, opt := range []func(*idem.Options){func(*idem.Options) {}, merge} {
 		var mem idem.MemoryStore
-		e := idem.New(&mem, opt)
+		e := idem.New(&mem, anybody, opt)
 		var w outside
 		down := errors.New("provider is down")
 		_, err := do(t, e, w.rides(func(string) error { return down }))
@@ -191,7 +191,7 @@ func TestRetryResumesAtTheRecoveryPoint(t *testing.T) {
 func TestRetryKeepsTheOperationsID(t *testing.T) {
 	t.Parallel()
 	for _, opt := range []func(*idem.Options){func(*idem.Options) {}, merge} {
-		e := idem.New(&idem.MemoryStore{}, opt)
+		e := idem.New(&idem.MemoryStore{}, anybody, opt)
 		var ids []string
 		run := func(fail error) {
 			_, err := do(t, e, func(ctx context.Context) (idem.Response, error) {
@@ -219,7 +219,7 @@ func TestRetryKeepsTheOperationsID(t *testing.T) {
 func TestRespondInAPhaseIsStored(t *testing.T) {
 	t.Parallel()
 	var mem idem.MemoryStore
-	e := idem.New(&mem)
+	e := idem.New(&mem, anybody)
 	var w outside
 	decline := func(string) error { return idem.Respond(idem.Response{Status: 402, Body: []byte("declined")}) }
 	for i := range 3 {
@@ -242,7 +242,7 @@ func TestRespondInAPhaseIsStored(t *testing.T) {
 func TestFalseConditionCommitsNothing(t *testing.T) {
 	t.Parallel()
 	mem := idem.MemoryStore{Apply: func([]idem.Write) error { return idem.ErrCondition }}
-	e := idem.New(&mem)
+	e := idem.New(&mem, anybody)
 	runs := 0
 	res, err := do(t, e, func(ctx context.Context) (idem.Response, error) {
 		_, err := idem.Atomic(ctx, "book", func(_ context.Context, tx *idem.Tx) (int, error) {
@@ -280,7 +280,7 @@ func TestAtomicRunsAgainAfterAConflict(t *testing.T) {
 	for _, opt := range []func(*idem.Options){func(*idem.Options) {}, merge} {
 		conflicts = 3
 		runs := 0
-		e := idem.New(&mem, opt, func(o *idem.Options) { o.Namespace = fmt.Sprint("n", len(mem.Writes())) })
+		e := idem.New(&mem, anybody, opt, func(o *idem.Options) { o.Namespace = fmt.Sprint("n", len(mem.Writes())) })
 		res, err := do(t, e, func(ctx context.Context) (idem.Response, error) {
 			n, err := idem.Atomic(ctx, "count", func(_ context.Context, tx *idem.Tx) (int, error) {
 				runs++
@@ -300,7 +300,7 @@ func TestAtomicRunsAgainAfterAConflict(t *testing.T) {
 func TestSwallowedPhaseErrorIsNotStored(t *testing.T) {
 	t.Parallel()
 	var mem idem.MemoryStore
-	e := idem.New(&mem)
+	e := idem.New(&mem, anybody)
 	fail, status := true, 201
 	oops := errors.New("oops")
 	fn := func(ctx context.Context) (idem.Response, error) {
@@ -352,7 +352,7 @@ func TestPhasesOutOfOrderAreRefused(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			var mem idem.MemoryStore
-			e := idem.New(&mem)
+			e := idem.New(&mem, anybody)
 			if _, err := do(t, e, answering(first)); err == nil {
 				t.Fatal("no error")
 			}
@@ -445,7 +445,7 @@ func TestMisusedPhasesAreRefused(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			var mem idem.MemoryStore
-			e := idem.New(&mem)
+			e := idem.New(&mem, anybody)
 			if _, err := do(t, e, answering(func(ctx context.Context) error { return tc.fn(ctx) })); !errors.Is(err, tc.want) {
 				t.Errorf("got %v, want %v", err, tc.want)
 			}
@@ -475,7 +475,7 @@ func TestNotIdempotent(t *testing.T) {
 	t.Run("unknown", func(t *testing.T) {
 		t.Parallel()
 		var mem idem.MemoryStore
-		e := idem.New(&mem)
+		e := idem.New(&mem, anybody)
 		calls := 0
 		for range 3 {
 			if _, err := do(t, e, call(&calls, errors.New("timeout"))); !errors.Is(err, idem.ErrStuck) {
@@ -500,7 +500,7 @@ func TestNotIdempotent(t *testing.T) {
 	t.Run("safe to retry", func(t *testing.T) {
 		t.Parallel()
 		var mem idem.MemoryStore
-		e := idem.New(&mem)
+		e := idem.New(&mem, anybody)
 		calls := 0
 		if _, err := do(t, e, call(&calls, idem.SafeToRetry(errors.New("connection refused")))); err == nil || errors.Is(err, idem.ErrStuck) {
 			t.Fatal(err)
@@ -512,7 +512,7 @@ func TestNotIdempotent(t *testing.T) {
 	})
 	t.Run("answered", func(t *testing.T) {
 		t.Parallel()
-		e := idem.New(new(idem.MemoryStore))
+		e := idem.New(new(idem.MemoryStore), anybody)
 		calls := 0
 		for i := range 2 {
 			res, err := do(t, e, call(&calls, idem.Respond(idem.Response{Status: 402})))
@@ -524,7 +524,7 @@ func TestNotIdempotent(t *testing.T) {
 	t.Run("panic", func(t *testing.T) {
 		t.Parallel()
 		var mem idem.MemoryStore
-		e := idem.New(&mem)
+		e := idem.New(&mem, anybody)
 		func() {
 			defer func() { _ = recover() }()
 			_, _ = do(t, e, func(ctx context.Context) (idem.Response, error) {
@@ -561,7 +561,7 @@ func TestDeferredAtomicCommitsWithTheNextPhase(t *testing.T) {
 	t.Parallel()
 	var mem idem.MemoryStore
 	store := idemtest.Faulty(&mem, nil)
-	e := idem.New(store)
+	e := idem.New(store, anybody)
 	res, err := do(t, e, func(ctx context.Context) (idem.Response, error) {
 		n, err := idem.Atomic(ctx, "look", func(context.Context, *idem.Tx) (int, error) { return 7, nil }, idem.Deferred())
 		if err != nil {
@@ -584,7 +584,7 @@ func TestDeferredAtomicCommitsWithTheNextPhase(t *testing.T) {
 func TestForeignCommitsWhatIsPending(t *testing.T) {
 	t.Parallel()
 	var mem idem.MemoryStore
-	e := idem.New(&mem)
+	e := idem.New(&mem, anybody)
 	_, _ = do(t, e, func(ctx context.Context) (idem.Response, error) {
 		price, err := idem.Atomic(ctx, "price", func(context.Context, *idem.Tx) (int, error) { return 20, nil }, idem.Deferred())
 		if err != nil {
@@ -605,7 +605,7 @@ func TestForeignCommitsWhatIsPending(t *testing.T) {
 func TestStagedJobsAreCommittedOnceWithStableNames(t *testing.T) {
 	t.Parallel()
 	var mem idem.MemoryStore
-	e := idem.New(&mem)
+	e := idem.New(&mem, anybody)
 	fail := true
 	fn := func(ctx context.Context) (idem.Response, error) {
 		if err := idem.Stage(ctx, idem.NewJob("before", 0)); err != nil {
@@ -659,7 +659,7 @@ func TestStagedJobsAreCommittedOnceWithStableNames(t *testing.T) {
 func TestMergedClaimConsultsTheRecord(t *testing.T) {
 	t.Parallel()
 	var mem idem.MemoryStore
-	e := idem.New(&mem, merge)
+	e := idem.New(&mem, anybody, merge)
 	var w outside
 	if _, err := do(t, e, w.rides(nil)); err != nil {
 		t.Fatal(err)
@@ -693,7 +693,7 @@ func TestMergedClaimConsultsTheRecord(t *testing.T) {
 func TestOperationIDsAndDerivedKeys(t *testing.T) {
 	t.Parallel()
 	var mem idem.MemoryStore
-	e := idem.New(&mem)
+	e := idem.New(&mem, anybody)
 	keys := make(map[string]string)
 	_, err := do(t, e, answering(func(ctx context.Context) error {
 		for _, name := range []string{"one", "two"} {
@@ -723,7 +723,7 @@ func TestHooksOfPhases(t *testing.T) {
 	t.Parallel()
 	var seen []string
 	var mem idem.MemoryStore
-	e := idem.New(&mem, func(o *idem.Options) {
+	e := idem.New(&mem, anybody, func(o *idem.Options) {
 		o.Hooks.Committed = func(ctx context.Context, ev idem.Event) {
 			op, ok := idem.FromContext(ctx)
 			seen = append(seen, fmt.Sprint(ev.Phase, " ", ok && op.ID() == ev.ID))

@@ -48,7 +48,7 @@ func TestPresetIETF(t *testing.T) {
 		"keys in a list": invalid, "key with umlaut": invalid, "key is a number": invalid,
 		"key bare":       bare,
 		"key quoted":     replay(201, made), // parameters are ignored
-		"GET with a key": untouched(2),
+		"GET with a key": unprotected(2),
 
 		"in flight": problem(409, 1, expires+key+"Retry-After: 5\n", "idempotency_in_flight", "A request is outstanding for this Idempotency-Key",
 			"The original request is still being processed. Retry with the same key to get its answer."),

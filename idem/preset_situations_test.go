@@ -14,7 +14,7 @@ import (
 // charge is the request of most situations.
 func (d *desk) charge(keys ...string) idem.Request {
 	r := idem.Request{
-		Method: "POST", Path: "/charges", Scope: "acct_1", Body: []byte(`{"amount":2000}`),
+		Method: "POST", Path: "/charges", Identity: idem.Identity{Kind: "jwt", Subject: "acct_1"}, Body: []byte(`{"amount":2000}`),
 		Header: http.Header{"Content-Type": {"application/json"}},
 	}
 	if keys != nil {

@@ -37,7 +37,7 @@ func TestPresetStripeV1(t *testing.T) {
 	c := stripeContract{expires: "Sun, 02 Jan 2000 00:00:00 GMT", renewed: "Wed, 02 Feb 2000 00:00:00 GMT"}
 	want := c.both()
 	maps.Copy(want, map[string]string{
-		"other method":         untouched(2),
+		"other method":         unprotected(2),
 		"no key":               untouched(1),
 		"no key, other method": untouched(1),
 		"a 500":                kept(500, 1, c.expires, "k", "Set-Cookie: a=b\nStripe-Should-Retry: false", "no"), // the handler's own value is replaced
@@ -72,7 +72,7 @@ func (c stripeContract) both() map[string]string {
 		"key is a number": kept(201, 1, c.expires, "4711", "Set-Cookie: a=b", made),
 		"key bare":        c.replay(201, made),
 		"key quoted":      kept(201, 1, c.expires, `"k"`, "Idempotent-Replayed: true", made),
-		"GET with a key":  untouched(2),
+		"GET with a key":  unprotected(2),
 
 		// 22 s of lease, of which 3 s have passed.
 		"in flight": stripeError(409, 1, known+"Retry-After: 5\n", "idempotency_error", "idempotency_key_in_use",

@@ -34,7 +34,7 @@ type desk struct {
 func (d *desk) options(more ...func(*idem.Options)) { d.store(&idem.MemoryStore{}, more...) }
 
 func (d *desk) store(s store.Store, more ...func(*idem.Options)) {
-	d.engine = idem.New(s, append([]func(*idem.Options){d.preset}, more...)...)
+	d.engine = idem.New(s, append([]func(*idem.Options){anybody, d.preset}, more...)...)
 }
 
 // ask sends a request and lets the handler do what fn does.
@@ -97,7 +97,13 @@ func printed(runs int, r idem.Result) string {
 
 const made = `{"id":"ch_1"}`
 
-// untouched is the handler's own answer: the engine did nothing with a key.
+// unprotected is the handler's own answer to a request whose key the engine left alone,
+// which the answer says.
+func unprotected(runs int) string {
+	return fmt.Sprintf("201 after %d runs\nContent-Type: application/json\nIdempotency-Status: ignored\nSet-Cookie: a=b\n%s", runs, made)
+}
+
+// untouched is the handler's own answer to a request without a key.
 func untouched(runs int) string {
 	return fmt.Sprintf("201 after %d runs\nContent-Type: application/json\nSet-Cookie: a=b\n%s", runs, made)
 }

@@ -44,11 +44,6 @@ var problems = []struct {
 		Status: 400, Code: "request_invalid", Title: "Request can't be decoded",
 		Detail: "Nothing was done. Correct the request's encoding.",
 	}},
-	{ErrCredentials, Problem{
-		Status: 422, Code: "idempotency_credentials", Title: "Idempotency-Key is used by another caller",
-		Detail: "This key was first used with other credentials, or on another host. Retry with those: with a new key the request " +
-			"may be carried out a second time.",
-	}},
 	{ErrMismatch, Problem{
 		Status: 422, Code: "idempotency_key_mismatch", Title: "Idempotency-Key is already used",
 		Detail: "This key was first used with another request, which may have been carried out in part. Retry that one unchanged, or " +
@@ -70,6 +65,7 @@ var problems = []struct {
 		Status: 409, Code: "idempotency_stuck", Title: "The request is stuck",
 		Detail: "The request with this key could not be completed and waits for an operator. Retrying does not help.",
 	}},
+	{ErrUnfinished, unfinished},
 	{ErrInFlight, Problem{
 		Status: 409, Code: "idempotency_in_flight", Title: "A request is outstanding for this Idempotency-Key",
 		Detail: "The original request is still being processed. Retry with the same key to get its answer.", RetryAfter: time.Second,
@@ -108,6 +104,12 @@ var problems = []struct {
 	}},
 }
 
+// unfinished says nothing of the work: it may be done in part, and it may go on.
+var unfinished = Problem{
+	Status: 503, Code: "idempotency_unfinished", Title: "The request is not finished",
+	Detail: "The request was begun, and may still be carried out. Retry with the same key to get its answer.", RetryAfter: time.Second,
+}
+
 // failed answers all other errors, which are the handler's own.
 var failed = Problem{
 	Status: 500, Code: "internal_error", Title: "Internal error",
@@ -128,6 +130,26 @@ func problemOf(err error) Problem {
 		p.RetryAfter = e.RetryAfter
 	}
 	return p
+}
+
+// problemIn finds the answer for an error that a handler returns. Errors of its phases
+// are the engine's. But phases run after the operation has begun, so that an error of
+// theirs never says that nothing was done; and whatever else they wrap, such as an error
+// of a nested operation, is not about this request.
+func problemIn(err error) Problem {
+	ours, _ := errors.AsType[*Error](err)
+	switch {
+	case ours == nil || !ours.phase:
+		return failed
+	case errors.Is(err, ErrNoTime):
+		return unfinished
+	}
+	for _, told := range []error{ErrStuck, ErrLeaseLost, ErrConflict, ErrUnavailable} {
+		if errors.Is(err, told) {
+			return problemOf(err)
+		}
+	}
+	return failed
 }
 
 // ProblemJSON answers in the form of RFC 9457, with code as an extension.

@@ -3,11 +3,11 @@ package idem
 import (
 	"context"
 	"fmt"
-	"strings"
 	"time"
 
 	"github.com/samekey/samekey/idem/store"
 	"github.com/samekey/samekey/idem/trace"
+	"github.com/samekey/samekey/internal/scope"
 	"github.com/samekey/samekey/internal/state"
 )
 
@@ -30,8 +30,7 @@ type Quota interface {
 // QuotaRequest describes a request to a [Quota]. It holds no key and no body.
 type QuotaRequest struct {
 	// Caller is the request's scope, without [Request.Operation]. It may name a
-	// person: don't log it. Unverified callers share a Caller, because whatever
-	// distinguishes them is theirs to choose.
+	// person: don't log it. The callers of [OneScope] share a Caller.
 	Caller string
 	// Route is the request's route; for records of an event, the name of the batch
 	// if there is no route.
@@ -85,7 +84,7 @@ func (a *attempt) takePlace(ctx context.Context, until time.Time) error {
 	ctx, cancel := context.WithTimeout(ctx, half(until)) // leave time for the record
 	defer cancel()
 	end, wait, err := a.opt.Quota.Begin(ctx, QuotaRequest{
-		Caller: a.caller(), Route: a.route(), Bytes: int64(len(a.req.Body)), Kept: a.opt.Retention + a.opt.Tombstone,
+		Caller: string(scope.Append(nil, "", a.req.Tenant, a.whose)), Route: a.route(), Bytes: int64(len(a.req.Body)), Kept: a.opt.Retention + a.opt.Tombstone,
 	})
 	switch {
 	case err != nil:
@@ -97,15 +96,6 @@ func (a *attempt) takePlace(ctx context.Context, until time.Time) error {
 	}
 	a.place = &place{end: end}
 	return nil
-}
-
-// caller returns the caller's part of the scope.
-func (a *attempt) caller() string {
-	if a.req.Operation == "" {
-		return a.scope
-	}
-	_, caller, _ := strings.Cut(a.scope, "|")
-	return caller
 }
 
 func (a *attempt) route() string {

@@ -31,10 +31,10 @@ func (g *gate) set(o *idem.Options) { o.Quota = g }
 func TestQuotaIsToldWhatItNeeds(t *testing.T) {
 	t.Parallel()
 	g := &gate{}
-	engine := idem.New(&idem.MemoryStore{}, g.set, func(o *idem.Options) { o.Retention, o.Tombstone = 2*time.Hour, time.Hour })
+	engine := idem.New(&idem.MemoryStore{}, anybody, g.set, func(o *idem.Options) { o.Retention, o.Tombstone = 2*time.Hour, time.Hour })
 	for _, r := range []idem.Request{
 		{Key: "k1", Identity: idem.Identity{Kind: "jwt", Subject: "a|b"}, Tenant: "t", Route: "POST /rides", Body: []byte("12345")},
-		{Key: "k2", Scope: "queue", Operation: "charge|s", DeliveryKey: true},
+		{Key: "k2", Source: "queue", Operation: "charge|s", DeliveryKey: true},
 		{Key: "k3"},
 	} {
 		if _, err := engine.Do(t.Context(), r, answers(201)); err != nil {
@@ -43,8 +43,8 @@ func TestQuotaIsToldWhatItNeeds(t *testing.T) {
 	}
 	want := []idem.QuotaRequest{
 		{Caller: "tenant:t|jwt:a|b", Route: "POST /rides", Bytes: 5, Kept: 3 * time.Hour},
-		{Caller: "queue", Route: "charge|s", Kept: 3 * time.Hour},
-		{Kept: 3 * time.Hour},
+		{Caller: "source:queue", Route: "charge|s", Kept: 3 * time.Hour},
+		{Caller: "one:", Kept: 3 * time.Hour},
 	}
 	if diff := cmp.Diff(want, g.asked); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
@@ -79,7 +79,7 @@ func TestQuotaPlaceIsGivenUpOnce(t *testing.T) {
 			t.Parallel()
 			g, mem := &gate{}, &idem.MemoryStore{}
 			if tc.before != nil {
-				if _, err := idem.New(mem).Do(t.Context(), request, tc.before); err != nil {
+				if _, err := idem.New(mem, anybody).Do(t.Context(), request, tc.before); err != nil {
 					t.Fatal(err)
 				}
 			}
@@ -89,7 +89,7 @@ func TestQuotaPlaceIsGivenUpOnce(t *testing.T) {
 			}
 			func() {
 				defer func() { _ = recover() }()
-				_, _ = idem.New(mem, opts...).Do(t.Context(), request, tc.fn)
+				_, _ = idem.New(mem, append([]func(*idem.Options){anybody}, opts...)...).Do(t.Context(), request, tc.fn)
 			}()
 			if len(g.asked) != 1 || len(g.ended) != 1 {
 				t.Fatalf("asked %v, ended %v, want one of each", g.asked, g.ended)
@@ -108,7 +108,7 @@ func TestQuotaPlaceOfAFailedClaim(t *testing.T) {
 	down := &spoilt{Store: &idem.MemoryStore{}, claim: func(context.Context, store.Claim) (*store.Record, error) {
 		return nil, errors.New("throttled")
 	}}
-	if _, err := idem.New(down, g.set).Do(t.Context(), request, never(t)); !errors.Is(err, idem.ErrUnavailable) {
+	if _, err := idem.New(down, anybody, g.set).Do(t.Context(), request, never(t)); !errors.Is(err, idem.ErrUnavailable) {
 		t.Fatal(err)
 	}
 	if diff := cmp.Diff([]idem.QuotaUse{{}}, g.ended); diff != "" {
@@ -122,7 +122,7 @@ func TestQuotaCannotBeRead(t *testing.T) {
 	t.Parallel()
 	mem := &idem.MemoryStore{}
 	g := &gate{err: errors.New("the table of quotas is down")}
-	if _, err := idem.New(mem).Do(t.Context(), request, answers(201)); err != nil {
+	if _, err := idem.New(mem, anybody).Do(t.Context(), request, answers(201)); err != nil {
 		t.Fatal(err)
 	}
 	other := request
@@ -130,7 +130,7 @@ func TestQuotaCannotBeRead(t *testing.T) {
 	for name, opt := range map[string]func(*idem.Options){
 		"default": func(*idem.Options) {}, "FailOpen": func(o *idem.Options) { o.FailOpen = true },
 	} {
-		engine := idem.New(mem, g.set, opt)
+		engine := idem.New(mem, anybody, g.set, opt)
 		if res, err := engine.Do(t.Context(), request, never(t)); err != nil || !res.Replayed {
 			t.Errorf("%s: a known key: %+v, %v", name, res, err)
 		}
@@ -139,7 +139,7 @@ func TestQuotaCannotBeRead(t *testing.T) {
 		}
 	}
 	down := &spoilt{Store: mem, load: func(context.Context, string) (*store.Record, error) { return nil, errors.New("down") }}
-	if _, err := idem.New(down, (&gate{wait: 1}).set).Do(t.Context(), request, never(t)); !errors.Is(err, idem.ErrUnavailable) || errors.Is(err, idem.ErrQuota) {
+	if _, err := idem.New(down, anybody, (&gate{wait: 1}).set).Do(t.Context(), request, never(t)); !errors.Is(err, idem.ErrUnavailable) || errors.Is(err, idem.ErrQuota) {
 		t.Errorf("over the quota, without the table: %v", err)
 	}
 	if g.ended != nil || len(mem.Records()) != 1 {
@@ -155,18 +155,18 @@ func TestQuotaIsNotAsked(t *testing.T) {
 	set := func(o *idem.Options) {
 		o.Key, o.Resumable, o.Function, o.Now = idem.KeyOptional, true, "f", func() time.Time { return now }
 	}
-	_, _ = idem.New(mem, set).Do(t.Context(), request, func(context.Context) (idem.Response, error) { return idem.Response{}, errors.New("down") })
+	_, _ = idem.New(mem, anybody, set).Do(t.Context(), request, func(context.Context) (idem.Response, error) { return idem.Response{}, errors.New("down") })
 	var rec *store.Record
 	for _, rec = range mem.Records() {
 	}
-	engine := idem.New(mem, set, g.set)
+	engine := idem.New(mem, anybody, set, g.set)
 	if _, err := engine.Resume(t.Context(), jobs.TicketFor(rec), func(ctx context.Context, _ *idem.Request) (idem.Response, error) {
 		return answers(201)(ctx)
 	}); err != nil {
 		t.Errorf("a completer: %v", err)
 	}
 	for _, method := range []string{"POST", "GET"} {
-		if res, err := engine.Serve(t.Context(), idem.Request{Method: method}, answers(201)); err != nil || res.Status != 201 {
+		if res, err := engine.Serve(t.Context(), idem.Request{Identity: idem.Identity{Kind: "jwt", Subject: "ann"}, Method: method}, answers(201)); err != nil || res.Status != 201 {
 			t.Errorf("%s without a key: %+v, %v", method, res, err)
 		}
 	}
@@ -180,7 +180,7 @@ func TestQuotaIsObserved(t *testing.T) {
 	t.Parallel()
 	var told []error
 	mem := &idem.MemoryStore{}
-	engine := idem.New(mem, (&gate{wait: time.Second}).set, func(o *idem.Options) {
+	engine := idem.New(mem, anybody, (&gate{wait: time.Second}).set, func(o *idem.Options) {
 		o.Key = idem.KeyObserve
 		o.Hooks.Observed = func(_ context.Context, ev idem.Event) { told = append(told, ev.Err) }
 	})

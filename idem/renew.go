@@ -120,18 +120,10 @@ func (f *flow) renew(ctx context.Context) (due time.Duration, more bool) {
 		_ = f.fail(fmt.Errorf("%w: another attempt has taken over", ErrLeaseLost))
 		return 0, false
 	case l == state.Landed:
-		f.renewed()
 		a.log.WarnContext(ctx, "handler works on after its time: lease renewed", "record", redact.Record(a.pk), "until", held.Lease)
 	case held.State != store.Open:
 		return 0, false // answered after all: release will see the answer
 	}
 	f.set(held) // the renewal, or an earlier write of this attempt that landed after all
 	return 0, true
-}
-
-// renewed counts a renewal by this attempt.
-func (f *flow) renewed() {
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	f.renewals++
 }

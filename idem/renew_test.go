@@ -67,8 +67,8 @@ func TestHandlerThatOutlivesItsTimeKeepsItsKey(t *testing.T) {
 				if opt == nil {
 					opt = func(*idem.Options) {}
 				}
-				e := idem.New(idemtest.Faulty(&mem, renewals(&seen)), opt)
-				others := idem.New(&mem)
+				e := idem.New(idemtest.Faulty(&mem, renewals(&seen)), anybody, opt)
+				others := idem.New(&mem, anybody)
 				handler := sleeps(7300*time.Millisecond, &effects)
 				if tc.wrap != nil {
 					handler = tc.wrap(handler)
@@ -130,7 +130,7 @@ func TestRequestInTimeIsNotRenewed(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		effects, seen := 0, 0
 		store := idemtest.Faulty(new(idem.MemoryStore), renewals(&seen))
-		if _, err := inTime(t, 2500*time.Millisecond, idem.New(store), sleeps(2400*time.Millisecond, &effects)); err != nil {
+		if _, err := inTime(t, 2500*time.Millisecond, idem.New(store, anybody), sleeps(2400*time.Millisecond, &effects)); err != nil {
 			t.Error(err)
 		}
 		time.Sleep(time.Hour) //nolint:forbidigo // virtual
@@ -154,7 +154,7 @@ func TestRenewalsEnd(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			synctest.Test(t, func(t *testing.T) {
-				e := idem.New(new(idem.MemoryStore), func(o *idem.Options) { o.RenewFor = tc.renewFor })
+				e := idem.New(new(idem.MemoryStore), anybody, func(o *idem.Options) { o.RenewFor = tc.renewFor })
 				effects := 0
 				var wg sync.WaitGroup
 				wg.Go(func() {
@@ -191,11 +191,11 @@ func TestRenewalThatIsFencedEndsTheOperation(t *testing.T) {
 			return idemtest.Fault{}
 		})
 		lost, called := 0, false
-		e := idem.New(st, func(o *idem.Options) { o.Hooks.LeaseLost = func(context.Context, idem.Event) { lost++ } })
+		e := idem.New(st, anybody, func(o *idem.Options) { o.Hooks.LeaseLost = func(context.Context, idem.Event) { lost++ } })
 		res, err := inTime(t, 2500*time.Millisecond, e, func(ctx context.Context) (idem.Response, error) {
 			asleep.Store(true)
 			time.Sleep(10 * time.Second) //nolint:forbidigo // virtual
-			if res, err := inTime(t, 0, idem.New(&mem), answers(201)); err != nil {
+			if res, err := inTime(t, 0, idem.New(&mem, anybody), answers(201)); err != nil {
 				t.Errorf("the successor gets %+v, %v", res, err)
 			}
 			asleep.Store(false)
@@ -220,7 +220,7 @@ func TestLostLeaseEndsTheHandlersContext(t *testing.T) {
 	t.Parallel()
 	var mem idem.MemoryStore
 	clock := idemtest.NewClock()
-	e := idem.New(&mem, func(o *idem.Options) { o.Now = clock.Now })
+	e := idem.New(&mem, anybody, func(o *idem.Options) { o.Now = clock.Now })
 	res, err := do(t, e, func(ctx context.Context) (idem.Response, error) {
 		clock.Advance(time.Hour)
 		if _, err := do(t, e, answers(201)); err != nil {
@@ -271,7 +271,7 @@ func TestRenewalsAndPhasesGoTogether(t *testing.T) {
 						}
 						return idemtest.Fault{}
 					})
-					e := idem.New(st, func(o *idem.Options) {
+					e := idem.New(st, anybody, func(o *idem.Options) {
 						o.Lease, o.Hooks.LeaseLost = time.Second, func(context.Context, idem.Event) { lost++ }
 					})
 					const phases = 20
@@ -309,7 +309,7 @@ func TestRefusedAfterARenewal(t *testing.T) {
 		}
 	}
 	refused := slowly(idem.Response{Status: 400}, nil)
-	resumable := func(o *idem.Options) { o.Resumable = true }
+	resumable := func(o *idem.Options) { o.Function, o.Resumable = "f", true }
 	for name, tc := range map[string]struct {
 		opt   func(*idem.Options)
 		h     func(context.Context) (idem.Response, error)
@@ -345,21 +345,21 @@ func TestRefusedAfterARenewal(t *testing.T) {
 					opts = append(opts, tc.opt)
 				}
 				request := func(body string) idem.Request {
-					return idem.Request{Key: "k", Scope: "s", Method: "POST", Body: []byte(body)}
+					return idem.Request{Key: "k", Identity: idem.Identity{Kind: "jwt", Subject: "s"}, Method: "POST", Body: []byte(body)}
 				}
 				if tc.takes {
 					dying := idemtest.Faulty(&mem, nil)
-					_, _ = idem.New(dying, opts...).Do(t.Context(), request("1"), func(context.Context) (idem.Response, error) {
+					_, _ = idem.New(dying, append([]func(*idem.Options){anybody}, opts...)...).Do(t.Context(), request("1"), func(context.Context) (idem.Response, error) {
 						dying.Crash()
 						return idem.Response{}, errors.New("died")
 					})
 					time.Sleep(time.Hour) //nolint:forbidigo // virtual
 				}
-				_, _ = idem.New(st, opts...).Do(t.Context(), request("1"), tc.h)
+				_, _ = idem.New(st, append([]func(*idem.Options){anybody}, opts...)...).Do(t.Context(), request("1"), tc.h)
 				if seen == 0 {
 					t.Fatal("the lease was not renewed")
 				}
-				res, err := idem.New(&mem, opts...).Do(t.Context(), request("corrected"), func(context.Context) (idem.Response, error) {
+				res, err := idem.New(&mem, append([]func(*idem.Options){anybody}, opts...)...).Do(t.Context(), request("corrected"), func(context.Context) (idem.Response, error) {
 					return idem.Response{Status: 201}, nil
 				})
 				if tc.frees && (err != nil || res.Status != 201) || !tc.frees && !errors.Is(err, idem.ErrMismatch) {
@@ -432,7 +432,7 @@ func TestBodyIsStoredOnceForAnAnswerMadeAnew(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				st := &companions{bodies: make(map[*store.Overflow]bool), fail: tc.fail}
 				effects := 0
-				res, err := inTime(t, 2500*time.Millisecond, idem.New(st, tc.opt), sleeps(4*time.Second, &effects))
+				res, err := inTime(t, 2500*time.Millisecond, idem.New(st, anybody, tc.opt), sleeps(4*time.Second, &effects))
 				if err != nil || res.Status != 201 || res.Expires.IsZero() {
 					t.Errorf("got %+v, %v", res, err)
 				}
@@ -465,7 +465,7 @@ func TestRenewalLeavesAnAnswerAlone(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var mem idem.MemoryStore
 		store := idemtest.Faulty(&mem, idemtest.At(idemtest.Commit, 1, idemtest.Fault{Err: errors.New("access denied"), Applied: true}))
-		res, err := inTime(t, 2500*time.Millisecond, idem.New(store), func(ctx context.Context) (idem.Response, error) {
+		res, err := inTime(t, 2500*time.Millisecond, idem.New(store, anybody), func(ctx context.Context) (idem.Response, error) {
 			resp, err := finishes(ctx)
 			time.Sleep(10 * time.Second) //nolint:forbidigo // virtual
 			return resp, err
@@ -497,7 +497,7 @@ func TestNoRenewalOutlivesItsHandler(t *testing.T) {
 					return idemtest.Fault{}
 				})
 				// The renewal begins half a margin after the deadline: the handler returns in the middle of it.
-				_, err := inTime(t, 2500*time.Millisecond, idem.New(store), func(context.Context) (idem.Response, error) {
+				_, err := inTime(t, 2500*time.Millisecond, idem.New(store, anybody), func(context.Context) (idem.Response, error) {
 					time.Sleep(3900 * time.Millisecond) //nolint:forbidigo // virtual
 					return idem.Response{Status: 201}, fails
 				})

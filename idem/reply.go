@@ -24,9 +24,9 @@ import (
 // own attempt has stored.
 
 // remembered answers from the cache's record if that suffices: a finished record of the
-// same request, or of another request or caller.
+// same request, or of another request.
 func (a *attempt) remembered(ctx context.Context) (Result, bool, error) {
-	if v, err := a.judge(a.cached); err == nil && (v == state.Replay || v == state.Mismatch || v == state.OtherCaller) {
+	if v, err := a.judge(a.cached); err == nil && (v == state.Replay || v == state.Mismatch) {
 		res, err := a.answer(ctx, a.cached, v)
 		return res, true, err
 	}
@@ -86,16 +86,16 @@ func (a *attempt) answer(ctx context.Context, held *store.Record, v state.Verdic
 		}
 		a.tell(ctx, evReplayed, a.event(held, nil))
 		return Result{Response: resp, Replayed: true, Expires: state.Lifetime(held)}, nil
-	case state.OtherCaller:
-		err := a.fail("claim", ErrCredentials) // other callers learn nothing, not even the time of expiry
-		a.tell(ctx, evRefused, a.event(held, err))
-		return Result{}, err
 	case state.Mismatch:
 		return refuse(evMismatch, a.fail("claim", ErrMismatch))
 	case state.Expired:
 		return refuse(evRefused, a.fail("claim", ErrExpired))
 	case state.Stuck:
 		return refuse(evRefused, a.fail("claim", ErrStuck))
+	case state.TooSoon:
+		res, err := a.unfinished(held, held.LastErr)
+		a.tell(ctx, evRefused, a.event(held, err))
+		return res, err
 	case state.InFlight:
 		if a.accepts && a.opt.InFlight == InFlightAccept && held != nil {
 			a.tell(ctx, evInFlight, a.event(held, ErrInFlight))
@@ -128,6 +128,18 @@ func (a *attempt) accepted(rec *store.Record) Result {
 	resp := Response{Status: http.StatusAccepted, Header: h, Body: b}
 	a.opt.CORS.Allow(&resp, a.req.Header)
 	return Result{Response: resp, Expires: state.Lifetime(rec)}
+}
+
+// unfinished answers while nobody works on an operation that goes on.
+func (a *attempt) unfinished(rec *store.Record, why string) (Result, error) {
+	if a.accepts && a.opt.InFlight == InFlightAccept && state.Completable(rec) {
+		return a.accepted(rec), nil
+	}
+	err := a.fail("finish", fmt.Errorf("%w: %s", ErrUnfinished, why))
+	if until, withheld := state.Withheld(rec); withheld {
+		err.RetryAfter = max(until.Sub(a.opt.Now()), time.Second)
+	}
+	return Result{}, err
 }
 
 // statusSegment returns a key as a segment of the status resource's path. Keys

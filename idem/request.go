@@ -14,9 +14,15 @@ type Request struct {
 	// callers of [Engine.Do] set it.
 	Key string
 
-	// Scope separates tenants: equal keys in two scopes are two operations. If Scope
-	// is empty, [Options.Scope] decides, or else Tenant and Identity.
+	// Scope is the caller as the program names him, in an adapter of its own: equal
+	// keys in two scopes are two operations. Scope wins over [Options.Scope], and that
+	// over Identity. See [Options.CallerFromOp] for Resumable engines.
 	Scope string
+
+	// Source is whose a key is that no caller sends, but a source of events: a queue,
+	// a function that is invoked by name. Adapters set Source in place of an
+	// Identity. It never equals a Scope. Source wins over [Options.Scope].
+	Source string
 
 	// Operation distinguishes handlers of one source that get equal keys in one
 	// scope. Operation becomes part of the scope, however the scope is found. Empty
@@ -25,12 +31,14 @@ type Request struct {
 	Operation string
 
 	// Tenant is the tenant for which AWS Lambda isolates the function, as given by
-	// the invocation. Tenant is part of the default scope: equal keys of two tenants
-	// are two operations. The record stores Tenant, so that no other tenant's
+	// the invocation. Tenant is part of every scope: equal keys of two tenants are two
+	// operations. The record stores Tenant, so that no other tenant's
 	// function completes the operation. Empty means that there are no tenants.
 	Tenant string
 
 	Identity Identity
+	// Facts are what was verified besides Identity, and is a caller only by choice.
+	Facts Facts
 	// Snapshot lets an adapter restore the verified identity for the handler when
 	// the request runs again from its record: claims and contexts, never tokens. The
 	// engine stores Snapshot unchanged.
@@ -38,7 +46,7 @@ type Request struct {
 	Method   string
 	Path     string      // as the client sent the path, without a stage
 	Query    string      // raw, without "?"
-	Route    string      // the matched pattern, for people and [Options.ScopeRoute]
+	Route    string      // the matched pattern, for people and [Options.ScopeRoute]; never a path, which may name a person
 	Host     string      // the requested host; "" means the Host in Header
 	Header   http.Header // canonical names; nil is fine
 	Body     []byte      // decoded bytes
@@ -79,8 +87,25 @@ type Request struct {
 // Identity is a request's sender, as verified in front of the handler.
 type Identity = store.Identity
 
-// ScopeFunc finds the scope of a request. The scope must rest on verified facts
-// only: a scope that clients can choose gives them other tenants' answers. An
+// Facts are what was verified about a request in front of the handler, and may name
+// a program, one of several programs or a person: only the program knows. A function
+// in [Options.Scope] makes one of them the caller, such as those of package lambda.
+// Facts hold no secrets.
+type Facts struct {
+	// Session is the ARN of an IAM session, such as that of an assumed role:
+	// lambda.RoleScope, lambda.SessionScope.
+	Session string
+	// APIKey is the id, not the value, of the API key that a usage plan has checked:
+	// lambda.APIKeyScope.
+	APIKey string
+	// Issuer and Certificate are the distinguished names of a client certificate's
+	// issuer and subject: lambda.CertificateScope.
+	Issuer, Certificate string
+}
+
+// ScopeFunc finds the caller of a request. The scope must rest on verified facts
+// only: a scope that clients can choose gives them other callers' answers. An
 // error or an empty scope refuses the request ([ErrScope]) before anything is
-// stored, since an unknown caller may be anybody.
+// stored, since an unknown caller may be anybody. The tenant needn't be part of the
+// scope: the engine adds it.
 type ScopeFunc func(ctx context.Context, r *Request) (string, error)

@@ -46,8 +46,9 @@ var storedHeaders = []string{
 // neverStored are headers that no option can add to a record: they hold secrets
 // of one client or are valid for one answer only.
 var neverStored = []string{
-	"Authorization", "Connection", "Content-Length", "Date", "Proxy-Authenticate", "Set-Cookie", "Set-Cookie2",
-	"Transfer-Encoding", "Www-Authenticate",
+	"Authorization", "Content-Length", "Date", "Set-Cookie", "Set-Cookie2", "Www-Authenticate",
+	// Of one connection (RFC 9110, section 7.6.1): a client or gateway would take them for its own.
+	"Connection", "Keep-Alive", "Proxy-Authenticate", "Proxy-Authorization", "Proxy-Connection", "Te", "Trailer", "Transfer-Encoding", "Upgrade",
 }
 
 // allowList returns the canonical names of the headers to store.

@@ -9,6 +9,7 @@ import (
 	"fmt"
 	"reflect"
 	"strings"
+	"unicode/utf8"
 )
 
 // A phase's result is stored as JSON and must survive the round trip unchanged.
@@ -18,6 +19,9 @@ func encodeResult[T any](v T) ([]byte, error) {
 	raw, err := json.Marshal(v)
 	if err != nil {
 		return nil, fmt.Errorf("%w: %w", ErrResult, err)
+	}
+	if !utf8.Valid(raw) { // from the JSON method of a type, such as json.RawMessage; a string of an item would hold other bytes
+		return nil, fmt.Errorf("%w: the JSON of %T is not UTF-8", ErrResult, v)
 	}
 	var back T
 	if err := json.Unmarshal(raw, &back); err != nil {
@@ -95,7 +99,7 @@ func lost(was, is any, at string) string {
 // JSON: a field that JSON leaves out, a string that isn't UTF-8. altered returns
 // the part's path in Go syntax, or "".
 //
-// A type with its own JSON methods is trusted. Empty and nil are equal, since
+// A type with its own JSON methods is trusted, but for UTF-8 ([encodeResult]). Empty and nil are equal, since
 // omitempty turns one into the other. If v contains an interface, back contains
 // the types of JSON: there only data that JSON leaves out counts.
 func altered(v, back reflect.Value, at string) string {

@@ -13,6 +13,7 @@ import (
 	"github.com/samekey/samekey/idem/jobs"
 	"github.com/samekey/samekey/idem/store"
 	"github.com/samekey/samekey/internal/redact"
+	"github.com/samekey/samekey/internal/scope"
 	"github.com/samekey/samekey/internal/state"
 )
 
@@ -63,11 +64,20 @@ func (a *attempt) goOn(ctx context.Context, rec *store.Record, missing error, fn
 	case missing != nil:
 		return Result{}, f.giveUp(ctx, "the stored request is gone: "+missing.Error())
 	case rec.Tries > a.opt.MaxTries:
-		return Result{}, f.giveUp(ctx, fmt.Sprintf("not completed in %d tries: %s", a.opt.MaxTries, rec.LastErr))
+		err := a.endTries(ctx, f, fmt.Sprintf("not completed in %d tries: %s", a.opt.MaxTries, rec.LastErr))
+		if err == nil {
+			err = a.fail("resume", fmt.Errorf("%w: the request was let go", jobs.ErrMoved))
+		}
+		return Result{}, err
 	}
 	a.req = requestOf(rec.Input)
 	a.req.Handler, a.req.Tenant = rec.Handler, rec.Tenant
-	res, err := a.begin(ctx, rec, true, func(ctx context.Context) (Response, error) { return fn(ctx, a.req) })
+	res, err := a.begin(ctx, rec, true, func(ctx context.Context) (Response, error) {
+		if err := a.completable(a.req, a.whose); err != nil { // an earlier program took the caller from the operation
+			return Response{}, err
+		}
+		return fn(ctx, a.req)
+	})
 	if h, ok := errors.AsType[*handlerError](err); ok {
 		// The handler's error may wrap this package's errors from a nested operation.
 		err = fmt.Errorf("idem: resume: the handler failed: %s", redact.Error(h.err))
@@ -76,6 +86,20 @@ func (a *attempt) goOn(ctx context.Context, rec *store.Record, missing error, fn
 		err = a.fail("resume", errors.New(notStored(res.Status)))
 	}
 	return res, err
+}
+
+// endTries marks an operation that is not completed as stuck. If nothing was done under
+// its key, endTries frees the key instead, without an error: there is nothing that people
+// could decide, and one client could have any number of such requests.
+func (a *attempt) endTries(ctx context.Context, f *flow, why string) error {
+	b := state.GiveBack{Refused: true, Why: why}
+	if rec := f.record(); !state.Kept(state.Released(rec, a.opt.Now(), b)) {
+		a.log.ErrorContext(ctx, "request let go: nothing was done under its key", "record", redact.Record(a.pk), "operation", rec.ID,
+			"route", rec.Route, "error", why)
+		_, _, err := a.release(ctx, rec, b, errors.New(why))
+		return err
+	}
+	return f.giveUp(ctx, why)
 }
 
 func (e *Engine) resumeOptions(optFns []func(*ResumeOptions)) ResumeOptions {
@@ -168,6 +192,7 @@ func (a *attempt) takeOnce(ctx context.Context, t store.Take) (rec *store.Record
 
 func (a *attempt) took(rec *store.Record) *store.Record {
 	a.scope, a.req.Route = rec.Scope, rec.Route
+	_, _, a.whose, _ = scope.Parse(rec.Scope)
 	return rec
 }
 
@@ -187,16 +212,6 @@ func (a *attempt) refused(rec *store.Record, why state.Refusal) error {
 	default:
 		return a.fail("resume", jobs.ErrMoved)
 	}
-}
-
-func (a *attempt) reads(ctx context.Context, until time.Time) (*store.Record, error) {
-	ctx, cancel := a.within(ctx, until)
-	defer cancel()
-	rec, err := a.store.Load(ctx, a.pk)
-	if err != nil {
-		return nil, a.unavailable("resume", err)
-	}
-	return rec, nil
 }
 
 // readsClosed is reads for a change that may need no contents: if they are sealed, and

@@ -88,8 +88,8 @@ func TestResultThatKeepsItsDataIsTaken(t *testing.T) {
 func commitResult[T any](t *testing.T, v T) (commits int, err error) {
 	t.Helper()
 	var store idem.MemoryStore
-	engine := idem.New(&store)
-	_, err = engine.Do(t.Context(), idem.Request{Key: "k", Method: "POST", Path: "/"}, func(ctx context.Context) (idem.Response, error) {
+	engine := idem.New(&store, anybody)
+	_, err = engine.Do(t.Context(), idem.Request{Identity: idem.Identity{Kind: "jwt", Subject: "ann"}, Key: "k", Method: "POST", Path: "/"}, func(ctx context.Context) (idem.Response, error) {
 		_, err := idem.Atomic(ctx, "charge", func(context.Context, *idem.Tx) (T, error) { return v, nil })
 		return idem.Response{Status: 201}, err
 	})

@@ -62,10 +62,12 @@ func (a *attempt) once(ctx context.Context, f *flow, resumed bool, fn func(conte
 	if err == nil && f.leftBehind() {
 		err = failed // a call in progress may contradict any answer
 	}
-	if err == nil && (definitive || failed == nil && a.opt.Stored(resp.Status)) {
-		if err = f.complete(); err == nil {
-			return a.conclude(ctx, f, resp)
-		}
+	keeps := definitive || failed == nil && a.opt.Stored(resp.Status)
+	if err == nil && (keeps || failed == nil && final(resp.Status)) {
+		err = f.complete() // no answer leaves over recorded work that the handler passed by
+	}
+	if err == nil && keeps {
+		return a.conclude(ctx, f, resp)
 	}
 	if err == nil && failed != nil {
 		a.log.ErrorContext(ctx, "answer not stored: a phase had failed", "record", redact.Record(a.pk), "error", failed)
@@ -117,6 +119,9 @@ func (a *attempt) conclude(ctx context.Context, f *flow, resp Response) (Result,
 	var err error
 	for try := range 3 {
 		if f.statusOnly = try == 2; f.statusOnly {
+			if !f.mayDrop(err) {
+				break
+			}
 			// That the operation is done matters more than its answer.
 			a.log.ErrorContext(ctx, "answer can't be stored: storing its status only", "record", redact.Record(a.pk), "error", err)
 		}
@@ -147,6 +152,15 @@ func (a *attempt) conclude(ctx context.Context, f *flow, resp Response) (Result,
 	return Result{Response: resp, Unstored: true}, nil
 }
 
+// mayDrop reports whether an answer whose storing failed with err may be given up for
+// its status: if it can never fit, or if nothing but the record shows that a handler
+// without phases has had its effect. A record that is kept stays open instead: its next
+// attempt comes to an answer that can be stored.
+func (f *flow) mayDrop(err error) bool {
+	rec := f.record()
+	return errors.Is(err, store.ErrTooLarge) || rec != nil && !state.Kept(rec)
+}
+
 // withdraw ends an attempt without a stored answer. Its outcome is resp or err.
 func (a *attempt) withdraw(ctx context.Context, f *flow, resp Response, err, failed error) (Result, error) {
 	rec := f.record()
@@ -158,8 +172,12 @@ func (a *attempt) withdraw(ctx context.Context, f *flow, resp Response, err, fai
 		cause = failed
 	}
 	b := f.giveBack()
+	b.Answers, b.Counted = err == nil && final(resp.Status), a.resumed
 	if cause == nil {
 		b.Refused, b.Why = resp.Status/100 == 4, notStored(resp.Status)
+	}
+	if next := state.Released(rec, a.opt.Now(), b); b.Answers && !a.resumed && state.Kept(next) && next.Tries >= a.opt.MaxTries {
+		return Result{}, f.tires(ctx, b)
 	}
 	held, l, rerr := a.release(ctx, rec, b, cause)
 	switch {
@@ -175,9 +193,27 @@ func (a *attempt) withdraw(ctx context.Context, f *flow, resp Response, err, fai
 			err = errors.Join(err, rerr)
 		}
 		return Result{}, &handlerError{err}
+	case b.Answers && (rerr != nil || l == state.Landed && state.Kept(held)):
+		return a.withhold(ctx, rec, held, resp)
 	default:
 		return Result{Response: resp}, nil
 	}
+}
+
+// final reports whether a client takes an answer with this status for the outcome.
+// After a 5xx it doesn't know the outcome, and retries.
+func final(status int) bool { return status < http.StatusInternalServerError }
+
+// withhold answers in place of an answer that isn't stored: the operation may still act
+// without its client, and come to another answer. held is nil if the outcome of the
+// release is unknown.
+func (a *attempt) withhold(ctx context.Context, rec, held *store.Record, resp Response) (Result, error) {
+	a.log.WarnContext(ctx, "answer withheld: it is not stored, and the operation is not finished; a handler ends an operation with idem.Respond",
+		"record", redact.Record(a.pk), "operation", rec.ID, "route", rec.Route, "status", resp.Status)
+	if held != nil {
+		rec = held
+	}
+	return a.unfinished(rec, notStored(resp.Status))
 }
 
 // notStored describes an answer that the policy doesn't store.
@@ -220,7 +256,11 @@ func (a *attempt) consult(ctx context.Context, f *flow, resp Response, err error
 
 // pass runs fn without the engine.
 func (e *Engine) pass(ctx context.Context, r *Request, fn func(context.Context) (Response, error)) (Result, error) {
-	resp, err := fn(ctx)
+	inner := ctx
+	if r.hasSender() {
+		inner = WithSender(ctx, r.Identity, r.Tenant)
+	}
+	resp, err := fn(inner)
 	if answer, ok := errors.AsType[*answered](err); ok && !nested(ctx) {
 		resp, err = (&attempt{Engine: e, req: r}).response(answer.v)
 	}

@@ -255,7 +255,7 @@ func (c *client) do() (res idem.Result, err error) {
 			c.w.checkAnswer(a, res, err)
 		}
 	}()
-	req := idem.Request{Key: "k", Scope: "s", Method: http.MethodPost, Path: "/", Body: []byte(a.request)}
+	req := idem.Request{Key: "k", Identity: idem.Identity{Kind: "jwt", Subject: "s"}, Method: http.MethodPost, Path: "/", Body: []byte(a.request)}
 	return c.engine.Do(ctx, req, func(ctx context.Context) (idem.Response, error) {
 		op, _ := idem.FromContext(ctx)
 		c.w.checkStart(a, op)
@@ -335,7 +335,7 @@ func newWorld(sc *scenario, broken *brokenStore, story *strings.Builder) *world 
 
 func (w *world) client(name string) *client {
 	c := &client{w: w, name: name}
-	c.engine = idem.New(c, func(o *idem.Options) { o.Now = c.now })
+	c.engine = idem.New(c, anybody, func(o *idem.Options) { o.Now = c.now })
 	return c
 }
 

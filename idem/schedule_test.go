@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
-	"os"
 	"slices"
 	"strings"
 	"sync/atomic"
@@ -14,6 +13,7 @@ import (
 
 	"github.com/samekey/samekey/idem"
 	"github.com/samekey/samekey/idem/store"
+	"github.com/samekey/samekey/internal/prove"
 )
 
 // scenarios begin with those that find most broken stores soon.
@@ -58,17 +58,15 @@ func (sc scenario) short() scenario {
 	return sc
 }
 
-// schedulesAll is the variable that, with the value all, has TestSchedules walk every
-// schedule within the scenarios' bounds: about a minute of two cores.
-const schedulesAll = "IDEM_SCHEDULES"
-
+// TestSchedules walks some of the schedules within the scenarios' bounds, and in make
+// schedules all of them: about a minute of two cores.
 func TestSchedules(t *testing.T) {
 	t.Parallel()
 	var through, schedules, runs atomic.Int64
 	for _, sc := range scenarios {
-		// CI walks them all, in a step of its own. One goroutine runs at a time, so the
-		// race detector has no more to see in more schedules.
-		if os.Getenv(schedulesAll) != "all" {
+		// One goroutine runs at a time, so the race detector has no more to see in more
+		// schedules.
+		if !prove.All() {
 			sc = sc.short()
 		}
 		t.Run(sc.name, func(t *testing.T) {

@@ -17,7 +17,7 @@ func TestExpiredRecordNeedsNoSecret(t *testing.T) {
 	newer := idem.Secret{ID: "2", Key: bytes.Repeat([]byte{2}, 32)}
 	mem, now := &idem.MemoryStore{}, time.Now()
 	with := func(secret idem.Secret, more ...func(*idem.Options)) *idem.Engine {
-		return idem.New(mem, append([]func(*idem.Options){func(o *idem.Options) {
+		return idem.New(mem, append([]func(*idem.Options){anybody, func(o *idem.Options) {
 			o.Now, o.Fingerprint.Secrets = func() time.Time { return now }, []idem.Secret{secret}
 		}}, more...)...)
 	}
@@ -66,7 +66,7 @@ func TestZeroSecret(t *testing.T) {
 					t.Errorf("New failed: %t", failed)
 				}
 			}()
-			engine := idem.New(mem, func(o *idem.Options) { o.Fingerprint.Secrets = tc.secrets })
+			engine := idem.New(mem, anybody, func(o *idem.Options) { o.Fingerprint.Secrets = tc.secrets })
 			if _, err := engine.Do(t.Context(), request, answers(201)); err != nil {
 				t.Fatal(err)
 			}

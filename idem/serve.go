@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"net/http"
 	"strings"
+	"sync/atomic"
 	"time"
 )
 
@@ -16,10 +17,14 @@ const (
 	// ExpiresHeader is the end of the key's lifetime, as an HTTP date: a later retry
 	// is a new request.
 	ExpiresHeader = "Idempotency-Expires"
-	// StatusHeader is "ignored" if the engine did nothing with a key
-	// ([Options.MarkIgnored]), and "unstored" on a handler's answer that could not
-	// be stored ([Result.Unstored]): a retry may have the same effect again.
+	// StatusHeader is "ignored" if the request has a key header and the engine did
+	// nothing with the key: because of another method, Disabled, KeyObserve, or
+	// FailOpen with an unreachable store. It is "unstored" on a handler's answer that
+	// could not be stored ([Result.Unstored]). In both cases a retry may have the same
+	// effect again.
 	StatusHeader = "Idempotency-Status"
+
+	ignored = "ignored"
 )
 
 // Serve is [Engine.Do] with the HTTP contract: Serve finds the key in the header,
@@ -33,20 +38,18 @@ const (
 func (e *Engine) Serve(ctx context.Context, r Request, fn func(context.Context) (Response, error)) (Result, error) {
 	a := &attempt{Engine: e, request: r}
 	a.req = &a.request
-	inner := e.resumes(ctx, a.req)
+	inner := e.resumes(ctx, a.req) // the outer wrapper has the key, which isn't stored with a request
 	echo, acts, err := e.key(ctx, a.req)
 	var res Result
+	var left *leaving
 	switch {
-	case inner:
-		// The outer wrapper has the key, which isn't stored with a request.
-		acts, echo = false, ""
-		res, err = e.pass(ctx, a.req, fn)
+	case inner || !acts && err == nil:
+		return e.Pass(ctx, a.request, fn)
 	case e.opt.Key == KeyObserve && (acts || err != nil):
+		ctx, left = leave(ctx)
 		res, err = e.observe(ctx, a, err, fn)
 	case err != nil:
 		e.refuses(ctx, a.req, err)
-	case !acts:
-		res, err = e.pass(ctx, a.req, fn)
 	case e.opt.PassErrors:
 		res, err = a.do(ctx, true, fn)
 	default:
@@ -69,19 +72,77 @@ func (e *Engine) Serve(ctx context.Context, r Request, fn func(context.Context) 
 	}
 	switch {
 	case !res.Passed:
-		res.mark(echo)
+		if l, ok := ctx.Value(leavingKey{}).(*leaving); ok {
+			l.hear()
+		}
+		res.mark(e.opt.KeyHeader, echo)
 		if err == nil {
 			e.dress(&res)
 		}
-	case e.opt.MarkIgnored && (!acts || !nested(ctx)) && len(headerValues(r.Header, KeyHeader)) > 0:
-		res.Passed = false // the answer is no longer the handler's own
-		res.Header = res.Header.Clone()
-		if res.Header == nil {
-			res.Header = make(http.Header, 1)
-		}
-		res.Header[StatusHeader] = []string{"ignored"}
+	case !nested(ctx): // otherwise the outer wrapper has the key
+		e.ignores(&r, &res, left)
 	}
 	return res, nil
+}
+
+// Pass runs fn for a request on which the engine doesn't act, as Serve does for
+// other methods. If the request has a key header, the answer says that the key was
+// ignored ([StatusHeader]), unless another engine inside of fn acted. The error is
+// fn's own. Pass is for adapters, for requests that they can't decode.
+func (e *Engine) Pass(ctx context.Context, r Request, fn func(context.Context) (Response, error)) (Result, error) {
+	if !e.hasKey(r.Header) {
+		return e.passes(ctx, &r, fn)
+	}
+	ctx, left := leave(ctx)
+	res, err := e.passes(ctx, &r, fn)
+	if err == nil {
+		e.ignores(&r, &res, left)
+	}
+	return res, err
+}
+
+// passes is pass with fn's own error.
+func (e *Engine) passes(ctx context.Context, r *Request, fn func(context.Context) (Response, error)) (Result, error) {
+	res, err := e.pass(ctx, r, fn)
+	if h, ok := errors.AsType[*handlerError](err); ok {
+		err = h.err
+	}
+	return res, err
+}
+
+// ignores marks the answer to a request whose key the engine left alone.
+func (e *Engine) ignores(r *Request, res *Result, left *leaving) {
+	if !e.hasKey(r.Header) || left != nil && left.acted.Load() {
+		return
+	}
+	res.Passed = false // the answer is no longer the handler's own
+	res.Header = res.Header.Clone()
+	if res.Header == nil {
+		res.Header = make(http.Header, 1)
+	}
+	res.Header[StatusHeader] = []string{ignored}
+}
+
+// leaving is an engine that leaves a request to its handler. Another engine inside of
+// the handler may act on the request's key, which then is not ignored.
+type leaving struct {
+	acted atomic.Bool
+	outer *leaving
+}
+
+type leavingKey struct{}
+
+func leave(ctx context.Context) (context.Context, *leaving) {
+	outer, _ := ctx.Value(leavingKey{}).(*leaving)
+	l := &leaving{outer: outer}
+	return context.WithValue(ctx, leavingKey{}, l), l
+}
+
+// hear tells l, and the engines around it, that an engine inside has acted.
+func (l *leaving) hear() {
+	for ; l != nil; l = l.outer {
+		l.acted.Store(true)
+	}
 }
 
 // Refuse answers a request that could not be decoded. Refuse wraps err with
@@ -104,7 +165,9 @@ func (e *Engine) Keeps(status int) bool { return e.opt.Disabled || e.opt.Stored(
 func (e *Engine) Reserve() time.Duration { return e.opt.Reserve }
 
 // key finds the key of r and its form for the echo. acts is false if the request
-// passes without a key.
+// passes without a key. What KeyFrom finds goes before the header: the page or the
+// producer chose it for this work, while a browser may add a header of its own to
+// each submission.
 func (e *Engine) key(ctx context.Context, r *Request) (echo string, acts bool, err error) {
 	if e.opt.Disabled || !e.methods[r.Method] {
 		return "", false, nil
@@ -115,8 +178,7 @@ func (e *Engine) key(ctx context.Context, r *Request) (echo string, acts bool, e
 		}
 		return r.Key, true, nil
 	}
-	values := headerValues(r.Header, KeyHeader)
-	if len(values) == 0 && e.opt.KeyFrom != nil {
+	if e.opt.KeyFrom != nil {
 		if r.Key, err = e.opt.KeyFrom(r); err == nil {
 			err = checkKey(r.Key, e.opt.MinKey, e.opt.MaxKey, false)
 		}
@@ -124,6 +186,7 @@ func (e *Engine) key(ctx context.Context, r *Request) (echo string, acts bool, e
 			return "", err == nil, e.keyError(err)
 		}
 	}
+	values := headerValues(r.Header, e.opt.KeyHeader)
 	r.Key, err = parseKey(values, e.opt.MinKey, e.opt.MaxKey, e.opt.StrictKey)
 	switch {
 	case err == nil:
@@ -146,17 +209,19 @@ func echoed(value, key string) string {
 // problem makes the engine's answer for err.
 func (e *Engine) problem(ctx context.Context, r *Request, err error) Response {
 	p := problemOf(err)
-	if errors.Is(err, ErrKeyInvalid) && (e.opt.StrictKey || e.opt.MinKey > 1 || e.opt.MaxKey < DefaultMaxKey) {
-		p.Detail = fmt.Sprintf("Send one key of %d to %d visible ASCII characters, for instance a UUID", e.opt.MinKey, e.opt.MaxKey)
+	least := e.opt.MinKey
+	if e.opt.oneScope {
+		least = e.opt.oneKey
+	}
+	if errors.Is(err, ErrKeyInvalid) && (e.opt.StrictKey || least > 1 || e.opt.MaxKey < DefaultMaxKey) {
+		p.Detail = fmt.Sprintf("Send one key of %d to %d visible ASCII characters, for instance a UUID", least, e.opt.MaxKey)
 		if e.opt.StrictKey {
 			p.Detail += ", in double quotes (a string of RFC 9651)"
 		}
 		p.Detail += "."
 	}
 	if h, ok := errors.AsType[*handlerError](err); ok {
-		if ours, _ := errors.AsType[*Error](h.err); ours == nil || !ours.phase {
-			p = failed
-		}
+		p = problemIn(h.err)
 		p.Err = h.err
 		e.log.ErrorContext(ctx, "handler failed", "route", r.Route, "error", h.err)
 	}
@@ -165,21 +230,25 @@ func (e *Engine) problem(ctx context.Context, r *Request, err error) Response {
 
 // answers makes the engine's answer to r for a problem.
 func (e *Engine) answers(r *Request, p Problem) Response {
+	if e.opt.KeyHeader != KeyHeader {
+		p.Title, p.Detail = strings.ReplaceAll(p.Title, KeyHeader, e.opt.KeyHeader), strings.ReplaceAll(p.Detail, KeyHeader, e.opt.KeyHeader)
+	}
 	resp := e.opt.Problem(p)
 	clean(&resp)
 	e.opt.CORS.Allow(&resp, r.Header)
 	return resp
 }
 
-// mark adds the headers of a keyed answer. The headers are not stored: apart from
-// them, the first answer and its replays have the same bytes.
-func (r *Result) mark(echo string) {
+// mark adds the headers of a keyed answer, among them the key's under its name. The
+// headers are not stored: apart from them, the first answer and its replays have the
+// same bytes.
+func (r *Result) mark(keyHeader, echo string) {
 	h := r.Header.Clone()
 	if h == nil {
 		h = make(http.Header, 3)
 	}
 	if echo != "" {
-		h[KeyHeader] = []string{echo}
+		h[keyHeader] = []string{echo}
 	}
 	if !r.Expires.IsZero() {
 		h[ExpiresHeader] = []string{r.Expires.UTC().Format(http.TimeFormat)}

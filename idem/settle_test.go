@@ -160,7 +160,7 @@ func TestGivingUpKeepsTheDoubt(t *testing.T) {
 func TestFreedKeyIsNotGivenUp(t *testing.T) {
 	t.Parallel()
 	var mem idem.MemoryStore
-	e := idem.New(&mem)
+	e := idem.New(&mem, anybody)
 	if _, err := do(t, e, func(context.Context) (idem.Response, error) { return idem.Response{}, errors.New("fails") }); err == nil {
 		t.Fatal("no error")
 	}
@@ -196,7 +196,7 @@ func TestTwoOperatorsDecideOnce(t *testing.T) {
 		if err := a.engine.Settle(t.Context(), pk, settlements["answered"]); err != nil {
 			t.Error(err)
 		}
-	}}, func(o *idem.Options) { o.Now = a.clock.Now })
+	}}, anybody, func(o *idem.Options) { o.Now = a.clock.Now })
 	if err := slow.Settle(t.Context(), pk, idem.Settlement{}); !errors.Is(err, jobs.ErrMoved) {
 		t.Errorf("the slower operator gets %v", err)
 	}

@@ -7,25 +7,32 @@ import (
 	"net/url"
 	"strings"
 
+	"github.com/samekey/samekey/internal/scope"
 	"github.com/samekey/samekey/internal/state"
 )
 
 // Status returns the state of the operation of r's key, without running anything:
-// the answer as a replay if the operation is done; 202 with the recovery point if
-// it is open; otherwise an error that matches [ErrStuck], [ErrExpired],
-// [ErrNotKept], [ErrCredentials] or [ErrKeyUnknown]. r needs its Key and the data
-// that determine its scope: only the sender of the request sees the operation.
-// Status compares no fingerprint, since r is another request.
+// the answer as a replay if the operation is done; 202 with the recovery point while
+// an attempt holds it, or if a completer finishes it; otherwise an error that matches
+// [ErrStuck], [ErrExpired], [ErrNotKept] or [ErrKeyUnknown],
+// or [ErrUnfinished] if nobody works on it until its client sends the request again. r
+// needs its Key and the data that determine its scope: only the sender of the request
+// sees the operation. Status compares no fingerprint, since r is another request. So for
+// the callers of [OneScope] every key is unknown, unless [Options.StatusURL] says that
+// whoever knows a key may see its answer.
 func (e *Engine) Status(ctx context.Context, r Request) (Result, error) {
 	if err := checkKey(r.Key, e.opt.MinKey, e.opt.MaxKey, true); err != nil {
 		return Result{}, &Error{Op: "key", Err: err}
 	}
-	scope, anonymous, err := e.scopeOf(ctx, &r)
+	caller, err := e.callerOf(ctx, &r)
 	if err != nil {
 		return Result{}, &Error{Op: "scope", Err: err}
 	}
-	a := &attempt{Engine: e, req: &r, scope: scope, pk: string(e.partitionKey(nil, scope, &r)), resumed: true}
-	a.identify(anonymous)
+	text := scope.Append(nil, r.Operation, r.Tenant, caller)
+	a := &attempt{Engine: e, req: &r, scope: string(text), whose: caller, pk: string(e.partitionKey(nil, text, &r)), resumed: true}
+	if caller.Kind == scope.One && e.opt.StatusURL == "" {
+		return Result{}, a.fail("status", ErrKeyUnknown)
+	}
 	if err := a.start(ctx); err != nil {
 		return Result{}, err
 	}
@@ -38,8 +45,13 @@ func (e *Engine) Status(ctx context.Context, r Request) (Result, error) {
 		return Result{}, err
 	case v == state.Again:
 		return Result{}, a.fail("status", ErrKeyUnknown)
-	case v == state.InFlight || v == state.TakeOver:
+	case v == state.InFlight:
 		return a.accepted(rec), nil
+	case v == state.TooSoon || v == state.TakeOver:
+		if state.Completable(rec) {
+			return a.accepted(rec), nil
+		}
+		return a.unfinished(rec, "nobody works on it") // until its client sends it again
 	default:
 		return a.answer(ctx, rec, v)
 	}
@@ -66,7 +78,7 @@ func (e *Engine) ServeStatus(ctx context.Context, r Request) Response {
 	if err != nil {
 		res = Result{Response: e.problem(ctx, &r, err)}
 	}
-	res.mark("")
+	res.mark(e.opt.KeyHeader, "")
 	if err == nil {
 		e.dress(&res)
 	}
@@ -76,7 +88,7 @@ func (e *Engine) ServeStatus(ctx context.Context, r Request) Response {
 // StatusHandler is [Engine.ServeStatus] for net/http.
 func (e *Engine) StatusHandler() http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		write(w, e.ServeStatus(r.Context(), Request{Method: r.Method, Path: r.URL.EscapedPath(), Route: r.Pattern, Host: r.Host, Header: r.Header}))
+		write(w, e.ServeStatus(r.Context(), httpRequest(r, nil)))
 	})
 }
 

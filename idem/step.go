@@ -168,7 +168,7 @@ func (a *attempt) rerun(ctx context.Context, round int, giveUp time.Time) bool {
 func (f *flow) foreign(ctx context.Context, s step, fn func(context.Context, *Tx) ([]byte, error)) ([]byte, error) {
 	f.mu.Lock()
 	leading := f.rec == nil && len(f.pending) == 0
-	outstanding := f.rec == nil || len(f.pending) > 0
+	outstanding := f.rec == nil || len(f.pending) > 0 || f.rec.Keep == store.KeepNothing
 	begun := f.rec != nil && f.passed < len(f.rec.Phases)
 	f.mu.Unlock()
 	if begun {
@@ -335,6 +335,9 @@ func (f *flow) outcome(ctx context.Context, s step, tx *Tx, raw []byte, err erro
 	case errors.Is(err, ErrResult):
 		return nil, f.fail(err)
 	case err != nil && !responds:
+		if _, retry := errors.AsType[*safe](err); retry {
+			f.recorded(got.calls) // had no effect: nothing is in doubt
+		}
 		return nil, err
 	case txErr != nil:
 		return nil, f.fail(txErr)
@@ -355,7 +358,7 @@ func (f *flow) outcome(ctx context.Context, s step, tx *Tx, raw []byte, err erro
 		}
 		return nil, err
 	case s.deferred || s.joins && len(got.writes) == 0:
-		return raw, f.postpone(store.Phase{Name: s.name, Result: raw}, got)
+		return raw, f.postpone(ctx, store.Phase{Name: s.name, Result: raw}, got)
 	}
 	if err := f.commit(ctx, []store.Phase{{Name: s.name, Result: raw}}, got, rerun); err != nil {
 		return nil, f.commitFailed(s, err)
@@ -364,10 +367,10 @@ func (f *flow) outcome(ctx context.Context, s step, tx *Tx, raw []byte, err erro
 }
 
 // postpone keeps a result for the next commit.
-func (f *flow) postpone(p store.Phase, got collected) error {
+func (f *flow) postpone(ctx context.Context, p store.Phase, got collected) error {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	waiting, err := f.stagedJobs(got.jobs)
+	waiting, err := f.stagedJobs(ctx, got.jobs)
 	if err != nil {
 		return f.failed(err)
 	}

@@ -166,7 +166,7 @@ func (a *attempt) claimEnds(s span, rec *store.Record, v state.Verdict, err erro
 
 // results are the names of verdicts in traces.
 var results = map[state.Verdict]string{
-	state.Own: "new", state.TakeOver: "take_over", state.Replay: "replay", state.Mismatch: "mismatch", state.OtherCaller: "other_caller",
+	state.Own: "new", state.TakeOver: "take_over", state.Replay: "replay", state.Mismatch: "mismatch",
 	state.Expired: "expired", state.Stuck: "stuck", state.InFlight: "in_flight", state.Again: "in_flight",
 }
 

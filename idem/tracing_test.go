@@ -20,7 +20,7 @@ const clientParent = "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01"
 
 func tracedPost(key string) idem.Request {
 	return idem.Request{
-		Key: key, Scope: "s", Method: http.MethodPost, Path: "/rides", Route: "/rides", Body: []byte("{}"),
+		Key: key, Identity: idem.Identity{Kind: "jwt", Subject: "s"}, Method: http.MethodPost, Path: "/rides", Route: "/rides", Body: []byte("{}"),
 		Header: http.Header{"Traceparent": {clientParent}, "Tracestate": {"a=1"}},
 	}
 }
@@ -65,7 +65,7 @@ func TestTraceOfARequest(t *testing.T) {
 	t.Parallel()
 	var tracer tracetest.Recorder
 	memory := &idem.MemoryStore{}
-	e := idem.New(memory, func(o *idem.Options) { o.Tracer = &tracer })
+	e := idem.New(memory, anybody, func(o *idem.Options) { o.Tracer = &tracer })
 	if _, err := e.Do(t.Context(), tracedPost("k"), tracedRide(nil)); err != nil {
 		t.Fatal(err)
 	}
@@ -122,7 +122,7 @@ func TestTraceOfAResumedRequest(t *testing.T) {
 	t.Parallel()
 	var tracer tracetest.Recorder
 	memory := &idem.MemoryStore{}
-	e := idem.New(memory, func(o *idem.Options) { o.Tracer, o.Resumable = &tracer, true })
+	e := idem.New(memory, anybody, func(o *idem.Options) { o.Function, o.Tracer, o.Resumable = "f", &tracer, true })
 	secret := errors.New("card 4242")
 	if _, err := e.Do(t.Context(), tracedPost("k"), tracedRide(secret)); !errors.Is(err, secret) {
 		t.Fatal(err)
@@ -172,7 +172,7 @@ func TestTraceOfRefusalsAndPanics(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			var tracer tracetest.Recorder
-			e := idem.New(&idem.MemoryStore{}, func(o *idem.Options) { o.Tracer = &tracer }, tt.opt)
+			e := idem.New(&idem.MemoryStore{}, anybody, func(o *idem.Options) { o.Tracer = &tracer }, tt.opt)
 			if _, err := e.Do(t.Context(), tracedPost("k"), tracedRide(nil)); err != nil {
 				t.Fatal(err)
 			}
@@ -186,7 +186,7 @@ func TestTraceOfRefusalsAndPanics(t *testing.T) {
 	t.Run("a panic", func(t *testing.T) {
 		t.Parallel()
 		var tracer tracetest.Recorder
-		e := idem.New(&idem.MemoryStore{}, func(o *idem.Options) { o.Tracer = &tracer })
+		e := idem.New(&idem.MemoryStore{}, anybody, func(o *idem.Options) { o.Tracer, o.CallsOut = &tracer, true })
 		func() {
 			defer func() { _ = recover() }()
 			_, _ = e.Do(t.Context(), tracedPost("k"), func(ctx context.Context) (idem.Response, error) {
@@ -211,7 +211,7 @@ operation internal_error
 func TestTraceOfAMergedClaim(t *testing.T) {
 	t.Parallel()
 	var tracer tracetest.Recorder
-	e := idem.New(&idem.MemoryStore{}, func(o *idem.Options) { o.Tracer, o.MergeClaim = &tracer, true })
+	e := idem.New(&idem.MemoryStore{}, anybody, func(o *idem.Options) { o.Tracer, o.MergeClaim = &tracer, true })
 	if _, err := e.Do(t.Context(), tracedPost("k"), tracedRide(errors.New("down"))); err == nil {
 		t.Fatal("no error")
 	}
@@ -247,7 +247,7 @@ operation 201
 func TestNoTracerStoresNoTrace(t *testing.T) {
 	t.Parallel()
 	memory := &idem.MemoryStore{}
-	if _, err := idem.New(memory).Do(t.Context(), tracedPost("k"), tracedRide(nil)); err != nil {
+	if _, err := idem.New(memory, anybody).Do(t.Context(), tracedPost("k"), tracedRide(nil)); err != nil {
 		t.Fatal(err)
 	}
 	rec := onlyRecord(t, memory)

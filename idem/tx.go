@@ -20,7 +20,7 @@ type Write = store.Write
 // Tx collects the writes and jobs of one run of a phase. They take effect
 // together with the recovery point, or not at all. Each run gets a new Tx. A Tx
 // is safe for concurrent use until the phase's function returns; later calls are
-// ignored.
+// ignored, but Key panics.
 type Tx struct {
 	id      string         // the operation's id
 	phase   string         // used only for the keys of older records
@@ -89,18 +89,22 @@ func (tx *Tx) Stage(jobs ...Job) {
 // call without a step in one run of a phase returns the same key again, and so
 // does a step that this or an earlier phase has used; both fail the phase
 // ([ErrKeyReused]). So a loop that repeats a call never makes the call twice.
+//
+// Key panics after the phase's function has returned, as in a goroutine that outlives
+// it: nobody could account for its call.
 func (tx *Tx) Key(service string, step ...string) string {
 	tx.mu.Lock()
 	defer tx.mu.Unlock()
+	if tx.closed {
+		panic(fmt.Sprintf("idem: Tx.Key(%q) after its phase has ended: its call would not be recorded, and the key stand for two calls", service)) //nolint:forbidigo // a mistake in the program, before a call that nobody could account for
+	}
 	call := callName(tx.made, service, step)
 	if slices.Contains(tx.calls, call) || len(step) > 0 && tx.made[call] > 0 {
 		tx.fail(fmt.Errorf("%w: %s", ErrKeyReused, strings.Join(append([]string{service}, step...), ", ")))
 	}
-	if !tx.closed {
-		tx.calls = state.With(tx.calls, call)
-		if tx.called != nil {
-			tx.called(call)
-		}
+	tx.calls = state.With(tx.calls, call)
+	if tx.called != nil {
+		tx.called(call)
 	}
 	if tx.made == nil {
 		return state.DerivedKey(append([]string{tx.id, tx.phase, service}, step...)...)

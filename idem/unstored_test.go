@@ -37,7 +37,7 @@ func TestUnstoredAnswerSaysSo(t *testing.T) {
 			if tc.denied {
 				store.Reset(idemtest.At(idemtest.Commit, 0, idemtest.Fault{Err: errors.New("access denied")}))
 			}
-			e := idem.New(store)
+			e := idem.New(store, anybody)
 			res, err := e.Serve(t.Context(), keyed("k"), tc.handler)
 			if tc.replay {
 				res, err = e.Serve(t.Context(), keyed("k"), tc.handler)

@@ -3,7 +3,6 @@ package idem
 import (
 	"context"
 	"crypto/rand"
-	"encoding/hex"
 	"errors"
 	"fmt"
 	"time"
@@ -26,17 +25,15 @@ type change struct {
 
 // fresh returns the unwritten record of a new operation.
 func (a *attempt) fresh(now time.Time) *store.Record {
-	var cred string
-	if a.anonymous {
-		sum, _ := a.opt.Fingerprint.sign(a.cred)
-		cred = hex.EncodeToString(sum[:])
-	}
 	r := store.Record{
-		PK: a.pk, ID: a.id, Fingerprint: a.print, Cred: cred, Secret: a.secret, Route: a.req.Route, Scope: a.scope,
+		PK: a.pk, ID: a.id, Fingerprint: a.print, Secret: a.secret, Route: a.req.Route, Scope: a.scope,
 		Handler: a.handler(), Tenant: a.req.Tenant, DeliveryKey: a.req.DeliveryKey, Trace: a.course.own,
 	}
 	if a.opt.Resumable && !a.req.Redelivered {
 		r.Input = a.input(a.req)
+	}
+	if a.opt.CallsOut {
+		r.Keep = store.KeepOpen
 	}
 	return state.Claimed(r, now, a.leaseEnd(now), a.opt.Retention)
 }
@@ -148,7 +145,7 @@ func (a *attempt) judgeOrTakeOver(ctx context.Context, held *store.Record, until
 		return held, v, err
 	}
 	now := a.opt.Now()
-	next := state.TakenByClient(held, now, a.leaseEnd(now), a.opt.Retention, a.supplied(held.Input), a.handler(), a.req.Tenant)
+	next := state.TakenByClient(held, now, a.leaseEnd(now), a.opt.Retention, a.supplied(held.Input), a.handler())
 	rec, l, err := a.write(ctx, change{prev: held, next: next}, until, maxRounds)
 	switch {
 	case errors.Is(err, ErrConflict):

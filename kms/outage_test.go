@@ -63,7 +63,7 @@ func TestBadInput26OutagesOfKMS(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			engine := idem.New(store, idem.OneScope, func(o *idem.Options) { o.Lease = 5 * time.Minute })
+			engine := idem.New(store, anybody, func(o *idem.Options) { o.Lease = 5 * time.Minute })
 			serve := func() (status int, header http.Header, body string, ran bool) {
 				t.Helper()
 				ctx, cancel := context.WithTimeout(t.Context(), 5*time.Minute)

@@ -26,7 +26,7 @@ func TestA09HundredAtOnce(t *testing.T) {
 			}
 			return created(ctx, body)
 		})
-		wrapped := s.wrap(idem.New(&idem.MemoryStore{}), h)
+		wrapped := s.wrap(idem.New(&idem.MemoryStore{}, anybody), h)
 		payload := s.payload(t, newCall("k"))
 		outs := make(chan []byte, all)
 		send := func(n int) {
@@ -82,7 +82,7 @@ func TestA10WaitForTheFirst(t *testing.T) {
 			<-store.seen // the provider hangs until somebody waits
 			return created(ctx, body)
 		})
-		wrapped := s.wrap(idem.New(store, func(o *idem.Options) { o.InFlight = idem.InFlightWait }), h)
+		wrapped := s.wrap(idem.New(store, anybody, func(o *idem.Options) { o.InFlight = idem.InFlightWait }), h)
 		answers := make([]answer, 2)
 		var wg sync.WaitGroup
 		for i := range answers {

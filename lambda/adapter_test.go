@@ -26,14 +26,14 @@ func TestHTTPAPIPathAndRoute(t *testing.T) {
 		"looks like the stage":     {"/production", "prod", "POST /production", "/production", "POST /production"},
 		"custom domain":            {"/rides", "prod", "POST /rides", "/rides", "POST /rides"},
 		"no stage":                 {"//rides", "", "POST /rides", "//rides", "POST /rides"},
-		"default route":            {"/a", "$default", "$default", "/a", "POST /a"},
-		"no route":                 {"/a", "$default", "", "/a", "POST /a"},
+		"default route":            {"/a", "$default", "$default", "/a", "POST /*"},
+		"no route":                 {"/a", "$default", "", "/a", "POST /*"},
 		"any method":               {"/a/1", "$default", "ANY /a/{id}", "/a/1", "POST /a/{id}"},
 		"greedy":                   {"/a/1/2", "$default", "POST /a/{p+}", "/a/1/2", "POST /a/{p+}"},
-		"no path":                  {"", "$default", "$default", "/", "POST /"},
-		"decoded":                  {"/zoë a?b#c", "$default", "$default", "/zo%C3%AB%20a%3Fb%23c", "POST /zo%C3%AB%20a%3Fb%23c"},
-		"percent sign":             {"/100%", "$default", "$default", "/100%25", "POST /100%25"},
-		"percent sign kept escape": {"/100%25", "$default", "$default", "/100%25", "POST /100%25"},
+		"no path":                  {"", "$default", "$default", "/", "POST /*"},
+		"decoded":                  {"/zoë a?b#c", "$default", "$default", "/zo%C3%AB%20a%3Fb%23c", "POST /*"},
+		"percent sign":             {"/100%", "$default", "$default", "/100%25", "POST /*"},
+		"percent sign kept escape": {"/100%25", "$default", "$default", "/100%25", "POST /*"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -90,11 +90,11 @@ func TestHTTPAPIIdentity(t *testing.T) {
 		"jwt without iss":   {&authorizer{JWT: &jwt{Claims: claims{"sub": "s"}}}, idem.Identity{Kind: "jwt", Subject: "|s"}},
 		"jwt without sub":   {&authorizer{JWT: &jwt{Claims: claims{"iss": "i", "client_id": "c"}}}, idem.Identity{Kind: "jwt"}},
 		"empty jwt":         {&authorizer{JWT: &jwt{}}, idem.Identity{}},
-		"iam":               {&authorizer{IAM: &iam{UserARN: "arn"}}, idem.Identity{Kind: "iam", Subject: "arn"}},
+		"iam":               {&authorizer{IAM: &iam{UserARN: "arn:aws:iam::1:user/ann"}}, idem.Identity{Kind: "iam", Subject: "arn:aws:iam::1:user/ann"}},
 		"iam, empty":        {&authorizer{IAM: &iam{}}, idem.Identity{Kind: "iam"}},
 		"cognito identity":  {&authorizer{IAM: &iam{UserARN: "arn", CognitoIdentity: cognito{IdentityID: "i", IdentityPoolID: "p"}}}, idem.Identity{Kind: "iam", Subject: "p|i"}},
-		"lambda principal":  {&authorizer{Lambda: map[string]any{"principalId": "p", "sub": "s"}}, idem.Identity{Kind: "lambda", Subject: "p"}},
-		"lambda sub":        {&authorizer{Lambda: map[string]any{"principalId": "", "sub": "s"}}, idem.Identity{Kind: "lambda", Subject: "s"}},
+		"lambda principal":  {&authorizer{Lambda: map[string]any{"principalId": "p", "sub": "s"}}, idem.Identity{Kind: "lambda", Subject: "api1|p"}},
+		"lambda sub":        {&authorizer{Lambda: map[string]any{"principalId": "", "sub": "s"}}, idem.Identity{Kind: "lambda", Subject: "api1|s"}},
 		"lambda, no string": {&authorizer{Lambda: map[string]any{"principalId": 7.0, "sub": []any{"s"}}}, idem.Identity{Kind: "lambda"}},
 		"lambda, others":    {&authorizer{Lambda: map[string]any{"email": "e", "exp": 1.0}}, idem.Identity{Kind: "lambda"}},
 		"lambda, empty":     {&authorizer{Lambda: map[string]any{}}, idem.Identity{Kind: "lambda"}},
@@ -103,7 +103,7 @@ func TestHTTPAPIIdentity(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			ev := post("k", "")
-			ev.RequestContext.Authorizer = tc.authorizer
+			ev.RequestContext.APIID, ev.RequestContext.Authorizer = "api1", tc.authorizer
 			if req, err := lambda.HTTPAPI.Request(t.Context(), ev); req.Identity != tc.want || err != nil {
 				t.Errorf("got %+v, %v, want %+v", req.Identity, err, tc.want)
 			}
@@ -114,7 +114,7 @@ func TestHTTPAPIIdentity(t *testing.T) {
 func TestRESTIdentity(t *testing.T) {
 	t.Parallel()
 	type m = map[string]any
-	user := events.APIGatewayRequestIdentity{UserArn: "arn", APIKeyID: "key", APIKey: "secret", SourceIP: "192.0.2.1"}
+	user := events.APIGatewayRequestIdentity{UserArn: "arn:aws:iam::1:user/ann", APIKeyID: "key", APIKey: "secret", SourceIP: "192.0.2.1"}
 	cognito := user
 	cognito.CognitoIdentityPoolID, cognito.CognitoIdentityID = "p", "i"
 	for name, tc := range map[string]struct {
@@ -129,17 +129,18 @@ func TestRESTIdentity(t *testing.T) {
 		"claims and scopes":      {m{"claims": m{"iss": "i", "sub": "s"}, "scopes": []any{"a"}}, user, idem.Identity{Kind: "jwt", Subject: "i|s"}},
 		"claims without sub":     {m{"claims": m{"iss": "i"}}, user, idem.Identity{Kind: "jwt"}},
 		"claims, sub a number":   {m{"claims": m{"iss": "i", "sub": 7.0}}, user, idem.Identity{Kind: "jwt"}},
-		"principal":              {m{"principalId": "p", "integrationLatency": 3.0}, user, idem.Identity{Kind: "lambda", Subject: "p"}},
-		"principal, text claims": {m{"principalId": "p", "claims": `{"sub":"s"}`}, user, idem.Identity{Kind: "lambda", Subject: "p"}},
+		"principal":              {m{"principalId": "p", "integrationLatency": 3.0}, user, idem.Identity{Kind: "lambda", Subject: "api1|p"}},
+		"principal, text claims": {m{"principalId": "p", "claims": `{"sub":"s"}`}, user, idem.Identity{Kind: "lambda", Subject: "api1|p"}},
 		"context of nobody":      {m{"integrationLatency": 3.0}, user, idem.Identity{Kind: "lambda"}},
 		"cognito identity":       {nil, cognito, idem.Identity{Kind: "iam", Subject: "p|i"}},
-		"user":                   {m{}, user, idem.Identity{Kind: "iam", Subject: "arn"}},
-		"API key":                {nil, events.APIGatewayRequestIdentity{APIKeyID: "key", APIKey: "secret"}, idem.Identity{Kind: "apikey", Subject: "key"}},
+		"user":                   {m{}, user, idem.Identity{Kind: "iam", Subject: "arn:aws:iam::1:user/ann"}},
+		"API key":                {nil, events.APIGatewayRequestIdentity{APIKeyID: "key", APIKey: "secret"}, idem.Identity{}},
 		"API key, no id":         {nil, events.APIGatewayRequestIdentity{APIKey: "secret"}, idem.Identity{}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			ev := events.APIGatewayProxyRequest{HTTPMethod: "POST", Resource: "/rides", Path: "/rides"}
+			ev.RequestContext.APIID = "api1"
 			ev.RequestContext.Authorizer, ev.RequestContext.Identity = tc.authorizer, tc.identity
 			if req, err := lambda.REST.Request(t.Context(), ev); req.Identity != tc.want || err != nil {
 				t.Errorf("got %+v, %v, want %+v", req.Identity, err, tc.want)
@@ -162,7 +163,7 @@ func TestUnnamedCallerIsRefused(t *testing.T) {
 	} {
 		s := editedSource(httpAPI, func(ev map[string]any) { ev["requestContext"].(map[string]any)["authorizer"] = authorizer })
 		t.Run(name, func(t *testing.T) {
-			s.send(t, s.wrap(idem.New(store), h), newCall("k")).refused(t, 500, "scope_unknown")
+			s.send(t, s.wrap(idem.New(store, anybody), h), newCall("k")).refused(t, 500, "scope_unknown")
 		})
 	}
 	store.untouched(t)

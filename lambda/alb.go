@@ -26,8 +26,8 @@ const albKind = "a load balancer's event"
 //
 // A load balancer verifies no caller in its events: x-amzn-oidc-identity is plain
 // text, and x-amzn-oidc-data an unverified token. Verify the token in
-// [idem.Options.Scope], otherwise the engine compares the callers' credentials
-// ([idem.ErrCredentials]).
+// [idem.Options.Scope], as docs/http.md shows; otherwise keyed requests are refused
+// ([idem.ErrScope]).
 //
 // A reply fills in both Headers and MultiValueHeaders, since the target group's
 // setting decides which the load balancer reads. Of several cookies Headers has room
@@ -52,7 +52,7 @@ func albRequest(_ context.Context, ev events.ALBTargetGroupRequest) (idem.Reques
 		Query:  rawQuery(ev.QueryStringParameters, ev.MultiValueQueryStringParameters),
 		Header: header(ev.Headers, ev.MultiValueHeaders),
 	}
-	req.Route = req.Method + " " + req.Path
+	req.Route = anyRoute(req.Method)
 	var err error
 	if req.Body, err = requestBody(ev.Body, ev.IsBase64Encoded); err != nil {
 		return req, err

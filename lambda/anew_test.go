@@ -25,7 +25,7 @@ func overdueFunction() {
 	start := rand.Text()
 	b := lambda.SQS
 	b.RecordTimeout = time.Second
-	lambda.Start(lambda.WrapEach(idem.New(&idem.MemoryStore{}), b, func(_ context.Context, m events.SQSMessage) error {
+	lambda.Start(lambda.WrapEach(idem.New(&idem.MemoryStore{}, anybody), b, func(_ context.Context, m events.SQSMessage) error {
 		fmt.Println("start", start, os.Getpid(), m.MessageId)
 		if m.Body == "ignore" {
 			<-make(chan struct{})

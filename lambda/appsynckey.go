@@ -19,11 +19,12 @@ import (
 // replay.
 //
 // The caller is the subject and issuer of a user pool or an OpenID provider, a user
-// of an identity pool, or otherwise the ARN that signed. With an API key the caller
-// is unknown, and all callers share their keys. A Lambda authorizer has no standard
-// field for the caller: name it with pointers that begin at identity,
-// AppSyncKey("/key", "/resolverContext/user"). Without these pointers calls through
-// a Lambda authorizer are errors, as are calls of BatchInvoke.
+// of an identity pool, or an IAM user. With an API key the caller is unknown, and all
+// callers share their keys. A Lambda authorizer has no standard field for the caller,
+// and a role's session may be a person's or one of many of a program: name the caller
+// with pointers that begin at identity, AppSyncKey("/key", "/resolverContext/user")
+// or, for each session's name, AppSyncKey("/key", "/userArn"). Without these pointers
+// such calls are errors, as are calls of BatchInvoke.
 func AppSyncKey(argument string, caller ...string) BodyKey {
 	path := parsePointers("AppSyncKey", []string{argument})
 	callers := parsePointers("AppSyncKey", caller)
@@ -117,7 +118,7 @@ func appSyncCaller(body []byte, named []rawjson.Pointer) ([]string, error) {
 	}
 	id := jwtIdentity(text("issuer"), text("sub"))
 	if id.Subject == "" {
-		id = iamIdentity(text("cognitoIdentityPoolId"), text("cognitoIdentityId"), text("userArn"))
+		id, _ = iamIdentity(text("cognitoIdentityPoolId"), text("cognitoIdentityId"), text("userArn"))
 	}
 	if err == nil && id.Subject == "" {
 		err = errors.New("/identity: it doesn't say who is calling; name that by AppSyncKey's further pointers")

@@ -32,7 +32,7 @@ func TestBadInput(t *testing.T) {
 						if values == nil {
 							delete(c.header, "Idempotency-Key")
 						}
-						s.send(t, s.wrap(idem.New(store), h), c).refused(t, 400, code)
+						s.send(t, s.wrap(idem.New(store, anybody), h), c).refused(t, 400, code)
 						store.untouched(t)
 						ran(t, runs, 0)
 					})
@@ -46,7 +46,7 @@ func TestBadInput(t *testing.T) {
 			t.Parallel()
 			each(t, sources, func(t *testing.T, s source) {
 				h, runs := counted(created)
-				wrapped := s.wrap(idem.New(&idem.MemoryStore{}), h)
+				wrapped := s.wrap(idem.New(&idem.MemoryStore{}, anybody), h)
 				for i, edit := range []func(*call){first, second} {
 					c := newCall("k")
 					edit(&c)
@@ -89,7 +89,7 @@ func TestBadInput(t *testing.T) {
 				store := &watched{}
 				c := newCall("a")
 				c.header["idempotency-key"] = []string{"b"}
-				s.send(t, s.wrap(idem.New(store), created), c).refused(t, 400, "idempotency_key_invalid")
+				s.send(t, s.wrap(idem.New(store, anybody), created), c).refused(t, 400, "idempotency_key_invalid")
 				store.untouched(t)
 			})
 		})
@@ -119,7 +119,7 @@ func badInput10(t *testing.T) {
 			t.Parallel()
 			each(t, sources, func(t *testing.T, s source) {
 				h, runs := counted(created)
-				wrapped := s.wrap(idem.New(&idem.MemoryStore{}, func(o *idem.Options) {
+				wrapped := s.wrap(idem.New(&idem.MemoryStore{}, anybody, func(o *idem.Options) {
 					o.Methods = []string{"POST", "PUT"}
 				}), h)
 				c := newCall("k")
@@ -148,7 +148,7 @@ func badInput14(t *testing.T) {
 				store := &watched{}
 				h, runs := counted(created)
 				bad := editedSource(s, func(ev map[string]any) { ev["body"], ev["isBase64Encoded"] = body, true })
-				bad.send(t, s.wrap(idem.New(store), h), newCall("k")).refused(t, 400, "request_invalid")
+				bad.send(t, s.wrap(idem.New(store, anybody), h), newCall("k")).refused(t, 400, "request_invalid")
 				store.untouched(t)
 				ran(t, runs, 0)
 			})
@@ -159,9 +159,11 @@ func badInput14(t *testing.T) {
 		h, runs := counted(func(context.Context, []byte) (idem.Response, error) { return idem.Response{Status: 415}, nil })
 		bad := editedSource(s, func(ev map[string]any) { ev["body"], ev["isBase64Encoded"] = "@@@", true })
 		c := newCall("k")
-		c.method = "PATCH"
-		if a := bad.send(t, s.wrap(idem.New(&watched{}), h), c); a.status != 415 {
+		c.method = "PUT"
+		if a := bad.send(t, s.wrap(idem.New(&watched{}, anybody), h), c); a.status != 415 {
 			t.Errorf("got %d, want the handler's 415", a.status)
+		} else if got := a.value(idem.StatusHeader); got != "ignored" {
+			t.Errorf("%s: %q, want ignored: the key protects nothing", idem.StatusHeader, got)
 		}
 		ran(t, runs, 1)
 	})
@@ -182,7 +184,7 @@ func badInput15(t *testing.T) {
 	t.Parallel()
 	each(t, sources, func(t *testing.T, s source) {
 		now := time.Now()
-		e := idem.New(&idem.MemoryStore{}, func(o *idem.Options) { o.Now = func() time.Time { return now } })
+		e := idem.New(&idem.MemoryStore{}, anybody, func(o *idem.Options) { o.Now = func() time.Time { return now } })
 		var twin answer
 		h, runs := counted(func(ctx context.Context, body []byte) (idem.Response, error) {
 			twin = s.send(t, s.wrap(e, created), newCall("k")) // not in ctx: another invocation
@@ -201,7 +203,7 @@ func badInput15(t *testing.T) {
 func badInput22(t *testing.T) {
 	t.Parallel()
 	each(t, sources, func(t *testing.T, s source) {
-		wrapped := s.wrap(idem.New(&idem.MemoryStore{}, func(o *idem.Options) {
+		wrapped := s.wrap(idem.New(&idem.MemoryStore{}, anybody, func(o *idem.Options) {
 			o.StoreHeaders = []string{"X-Good", "X-Evil"}
 		}), func(context.Context, []byte) (idem.Response, error) {
 			return idem.Response{Status: 201, Header: http.Header{
@@ -236,7 +238,7 @@ func badInput29(t *testing.T) {
 				h, runs := counted(created)
 				ctx, cancel := context.WithTimeout(t.Context(), left)
 				defer cancel()
-				out, err := s.wrap(idem.New(store), h).Invoke(ctx, s.payload(t, newCall("k")))
+				out, err := s.wrap(idem.New(store, anybody), h).Invoke(ctx, s.payload(t, newCall("k")))
 				if err != nil {
 					t.Fatal(err)
 				}
@@ -288,7 +290,7 @@ func badInput33(t *testing.T) {
 		t.Parallel()
 		each(t, sources, func(t *testing.T, s source) {
 			h, runs := counted(created)
-			wrapped := s.wrap(idem.New(&idem.MemoryStore{}, idem.OneScope), h)
+			wrapped := s.wrap(idem.New(&idem.MemoryStore{}, anybody), h)
 			for i, victim := range []string{"alice", "bob"} {
 				c := newCall("k")
 				for _, name := range []string{

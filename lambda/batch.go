@@ -31,7 +31,7 @@ type Batch[Ev, Rec, Re any] struct {
 	// [idem.KeyOptional]. Required.
 	Key func(rec Rec) (string, error)
 
-	// Request makes a record neutral, except its key. Scope is the source, so that
+	// Request makes a record neutral, except its key. Source is the source, so that
 	// other sources can use the same key for other work. Body and Query identify the
 	// work: the same key with other work is refused ([idem.ErrMismatch]). They must
 	// not hold data that another delivery may change. DeliveryKey says that a record

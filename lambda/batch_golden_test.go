@@ -91,11 +91,11 @@ func TestGoldenBatches(t *testing.T) {
 			groups: []string{"", ""},
 			reqs: []idem.Request{
 				{
-					Key: "059f36b4-87a3-44ab-83d2-661975830a7d", Scope: bySQS + "receipts", Route: "SQS receipts", DeliveryKey: true,
+					Key: "059f36b4-87a3-44ab-83d2-661975830a7d", Source: bySQS + "receipts", Route: "SQS receipts", DeliveryKey: true,
 					Body: []byte(`{"ride":"ride-1","kind":"receipt"}`),
 				},
 				{
-					Key: "01JD7W5Z3QH6M8.2.0", Scope: bySQS + "receipts", Route: "SQS receipts", DeliveryKey: true,
+					Key: "01JD7W5Z3QH6M8.2.0", Source: bySQS + "receipts", Route: "SQS receipts", DeliveryKey: true,
 					Query: query("kind", "String:send_ride_receipt", "retries", "Number:3", "seal", "Binary:AAH/", "@group", "tenant-7"),
 					Body:  []byte(`{"ride":"ride-2","kind":"receipt"}`),
 					Trace: traced,
@@ -106,7 +106,7 @@ func TestGoldenBatches(t *testing.T) {
 			ids:    []string{"11d6ee51-4cc7-4302-9e22-7cd8afdaadf5"},
 			groups: []string{"group account-1"},
 			reqs: []idem.Request{{
-				Key: "11d6ee51-4cc7-4302-9e22-7cd8afdaadf5", Scope: bySQS + "ledger.fifo", Route: "SQS ledger.fifo", DeliveryKey: true,
+				Key: "11d6ee51-4cc7-4302-9e22-7cd8afdaadf5", Source: bySQS + "ledger.fifo", Route: "SQS ledger.fifo", DeliveryKey: true,
 				Query: query("@group", "account-1"), Body: []byte("Test message."),
 			}},
 		},
@@ -115,11 +115,11 @@ func TestGoldenBatches(t *testing.T) {
 			groups: []string{"", ""},
 			reqs: []idem.Request{
 				{
-					Key: "dc1e94d9-56c5-5e96-808d-cc7f68faa162", Scope: bySQS + "receipts", Route: "SQS receipts", DeliveryKey: true,
+					Key: "dc1e94d9-56c5-5e96-808d-cc7f68faa162", Source: bySQS + "receipts", Route: "SQS receipts", DeliveryKey: true,
 					Query: query("@subject", "Ride created", "@topic", topicARN), Body: []byte(`{"ride":"ride-1"}`),
 				},
 				{
-					Key: "01JD7W5Z3QH6M8.2.0", Scope: bySQS + "receipts", Route: "SQS receipts", DeliveryKey: true,
+					Key: "01JD7W5Z3QH6M8.2.0", Source: bySQS + "receipts", Route: "SQS receipts", DeliveryKey: true,
 					Query: query("kind", "String:send_ride_receipt", "seal", "Binary:AAH/", "@topic", topicARN), Body: []byte(`{"ride":"ride-2"}`),
 					Trace: traced,
 				},
@@ -132,16 +132,16 @@ func TestGoldenBatches(t *testing.T) {
 			groups: []string{"", "", ""},
 			reqs: []idem.Request{
 				{
-					Key: "6a7e8feb-b491-4cf7-a9f1-bf3703467718", Scope: bySQS + "receipts", Route: "SQS receipts", DeliveryKey: true,
+					Key: "6a7e8feb-b491-4cf7-a9f1-bf3703467718", Source: bySQS + "receipts", Route: "SQS receipts", DeliveryKey: true,
 					Query: query("@type", "Ride Completed", "@source", "rides", "@resource", "arn:aws:rides:eu-central-1:123456789012:ride/ride-1"),
 					Body:  []byte(`{"ride":"ride-1","fare":2000}`),
 				},
 				{
-					Key: "01JD7W5Z3QH6M8.2.0", Scope: bySQS + "receipts", Route: "SQS receipts", DeliveryKey: true,
+					Key: "01JD7W5Z3QH6M8.2.0", Source: bySQS + "receipts", Route: "SQS receipts", DeliveryKey: true,
 					Query: query("@type", "send_ride_receipt", "@source", "rides"), Body: []byte(job),
 				},
 				{
-					Key: "01JD7W5Z3QH6M8.2.0", Scope: bySQS + "receipts", Route: "SQS receipts", DeliveryKey: true,
+					Key: "01JD7W5Z3QH6M8.2.0", Source: bySQS + "receipts", Route: "SQS receipts", DeliveryKey: true,
 					Query: query("@type", "send_ride_receipt", "@source", "rides", "@topic", topicARN), Body: []byte(job),
 				},
 			},
@@ -149,7 +149,7 @@ func TestGoldenBatches(t *testing.T) {
 		"sns": {
 			ids: []string{"95df01b4-ee98-5cb9-9903-4c221d41eb5e"},
 			reqs: []idem.Request{{
-				Key: "95df01b4-ee98-5cb9-9903-4c221d41eb5e", Scope: topicARN + "|" + functionARN, Route: "SNS rides", DeliveryKey: true,
+				Key: "95df01b4-ee98-5cb9-9903-4c221d41eb5e", Source: topicARN + "|" + functionARN, Route: "SNS rides", DeliveryKey: true,
 				Query: query("kind", "String:ride_created", "seal", "Binary:AAH/", "@subject", "Ride created"),
 				Body:  []byte(`{"ride":"ride-1"}`),
 				Trace: traced,
@@ -158,7 +158,7 @@ func TestGoldenBatches(t *testing.T) {
 		"sns_key": {
 			ids: []string{"95df01b4-ee98-5cb9-9903-4c221d41eb5e"},
 			reqs: []idem.Request{{
-				Key: "01JD7W5Z3QH6M8.2.0", Scope: topicARN + "|" + functionARN, Route: "SNS rides", DeliveryKey: true,
+				Key: "01JD7W5Z3QH6M8.2.0", Source: topicARN + "|" + functionARN, Route: "SNS rides", DeliveryKey: true,
 				Query: query("kind", "String:ride_created"), Body: []byte(`{"ride":"ride-1"}`),
 			}},
 		},
@@ -166,12 +166,12 @@ func TestGoldenBatches(t *testing.T) {
 			ids: []string{"2026/11/B%C3%BCro+1.csv", "2019/01.csv"},
 			reqs: []idem.Request{
 				{
-					Key: "Agqz_ryE6TTgYPhoA-1dcahQcIctbfyZ0NzUZfpFnaU", Scope: bucket, Route: "S3 statements ObjectCreated:Put",
+					Key: "Agqz_ryE6TTgYPhoA-1dcahQcIctbfyZ0NzUZfpFnaU", Source: bucket, Route: "S3 statements ObjectCreated:Put",
 					Body: []byte(`{"Event":"ObjectCreated:Put","Bucket":"statements","Object":"2026/11/B%C3%BCro+1.csv",` +
 						`"ETag":"b21b84d653bb07b05b1e6b33684dc11b","Size":1305107}`),
 				},
 				{
-					Key: "mbuw68A6VZUkrhvbvZYi0s0eDXFfZWY0jVMq21BppIE", Scope: bucket, Route: "S3 statements ObjectRestore:Completed",
+					Key: "mbuw68A6VZUkrhvbvZYi0s0eDXFfZWY0jVMq21BppIE", Source: bucket, Route: "S3 statements ObjectRestore:Completed",
 					Body: []byte(`{"Event":"ObjectRestore:Completed","Bucket":"statements","Object":"2019/01.csv",` +
 						`"ETag":"d41d8cd98f00b204e9800998ecf8427e","Size":10}`),
 				},
@@ -181,8 +181,8 @@ func TestGoldenBatches(t *testing.T) {
 			ids:    []string{"49590338271490256608559692538361571095921575989136588898"},
 			groups: []string{"shard"},
 			reqs: []idem.Request{{
-				Key:   "shardId-000000000006:49590338271490256608559692538361571095921575989136588898",
-				Scope: "arn:aws:kinesis:eu-central-1:123456789012:stream/positions|" + functionARN, Route: "Kinesis positions",
+				Key:    "shardId-000000000006:49590338271490256608559692538361571095921575989136588898",
+				Source: "arn:aws:kinesis:eu-central-1:123456789012:stream/positions|" + functionARN, Route: "Kinesis positions",
 				Query: query("@partition", "ride-1"), Body: []byte("Hello, this is a test."), ReadFirst: true,
 			}},
 		},
@@ -191,14 +191,14 @@ func TestGoldenBatches(t *testing.T) {
 			groups: []string{"shard", "shard"},
 			reqs: []idem.Request{
 				{
-					Key: "c4ca4238a0b923820dcc509a6f75849b", Scope: stream, Route: "DynamoDBStream rides",
+					Key: "c4ca4238a0b923820dcc509a6f75849b", Source: stream, Route: "DynamoDBStream rides",
 					Body: []byte(`{"Event":"MODIFY","Keys":{"id":{"S":"ride-1"}},"New":{"fares":{"NS":["20","3.5"]},"id":{"S":"ride-1"},` +
 						`"paid":{"BOOL":true},"seals":{"BS":["AAE=","QQ=="]},` +
 						`"stops":{"L":[{"M":{"lat":{"N":"37.77"},"via":{"SS":["x","y"]}}},{"NULL":true}]},"tags":{"SS":["a","b"]}},` +
 						`"Old":{"id":{"S":"ride-1"}}}`), ReadFirst: true,
 				},
 				{
-					Key: "c81e728d9d4c2f636f067f89cc14862c", Scope: stream, Route: "DynamoDBStream rides",
+					Key: "c81e728d9d4c2f636f067f89cc14862c", Source: stream, Route: "DynamoDBStream rides",
 					Body: []byte(`{"Event":"REMOVE","Keys":{"id":{"S":"ride-2"}},"New":null,"Old":{"id":{"S":"ride-2"}}}`), ReadFirst: true,
 				},
 			},
@@ -206,7 +206,7 @@ func TestGoldenBatches(t *testing.T) {
 		"eventbridge": {
 			ids: []string{"6a7e8feb-b491-4cf7-a9f1-bf3703467718"},
 			reqs: []idem.Request{{
-				Key: "6a7e8feb-b491-4cf7-a9f1-bf3703467718", Scope: "events:123456789012:eu-central-1:rides|" + functionARN,
+				Key: "6a7e8feb-b491-4cf7-a9f1-bf3703467718", Source: "events:123456789012:eu-central-1:rides|" + functionARN,
 				Route: "EventBridge rides Ride Completed",
 				Query: query("@type", "Ride Completed", "@resource", "arn:aws:rides:eu-central-1:123456789012:ride/ride-1",
 					"@resource", "arn:aws:rides:eu-central-1:123456789012:driver/7"),

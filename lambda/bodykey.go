@@ -62,8 +62,9 @@ func (k BodyKey) Comparing(pointers ...string) BodyKey {
 	return k
 }
 
-// From finds the key in the body of an HTTP request without a key header. Use it as
-// [idem.Options.KeyFrom].
+// From finds the key in the body of an HTTP request. Use it as [idem.Options.KeyFrom]:
+// then each request has its key in the body, whatever its headers say. A body without
+// one is refused.
 func (k BodyKey) From(r *idem.Request) (string, error) {
 	key, err := keyOf(k.Key(r.Body))
 	if err == nil {
@@ -73,6 +74,16 @@ func (k BodyKey) From(r *idem.Request) (string, error) {
 		return unreadable, err
 	}
 	return key, nil
+}
+
+// FromOptional is From for bodies that may lack a value of the key. Such a request, or
+// one without a body, is a request without a key in its body: its header counts, or
+// [idem.Options.Key]. Any other mistake is refused as by From.
+func (k BodyKey) FromOptional(r *idem.Request) (string, error) {
+	if _, err := k.Key(r.Body); len(r.Body) == 0 || errors.Is(err, rawjson.ErrAbsent) || errors.Is(err, idem.ErrKeyMissing) {
+		return "", idem.ErrKeyMissing
+	}
+	return k.From(r)
 }
 
 // compare sets r.Same to the part of its body that must be the same.

@@ -127,7 +127,7 @@ func TestBadPointersPanic(t *testing.T) {
 		"Comparing nothing":    func() { lambda.JSONKey("/a").Comparing() },
 		"Direct without a Key": func() { lambda.Direct[order, receipt](lambda.BodyKey{}) },
 		"a batch without a Key": func() {
-			lambda.WrapEach(idem.New(&idem.MemoryStore{}), lambda.SQS.WithBodyKey(lambda.BodyKey{}), (&worker{}).message)
+			lambda.WrapEach(idem.New(&idem.MemoryStore{}, anybody), lambda.SQS.WithBodyKey(lambda.BodyKey{}), (&worker{}).message)
 		},
 	} {
 		func() {
@@ -180,7 +180,7 @@ func TestBodyKeyOnEveryDoor(t *testing.T) {
 	none := func(o *idem.Options) { o.Key = idem.KeyOptional } // it isn't for what can't be read
 	doors := map[string]func(runs *int) func(body string) error{
 		"batch": func(runs *int) func(string) error {
-			h := lambda.WrapEach(idem.New(&idem.MemoryStore{}, none), quiet(lambda.SQS.WithBodyKey(key)), func(context.Context, events.SQSMessage) error {
+			h := lambda.WrapEach(idem.New(&idem.MemoryStore{}, anybody, none), quiet(lambda.SQS.WithBodyKey(key)), func(context.Context, events.SQSMessage) error {
 				*runs++
 				return nil
 			})
@@ -193,7 +193,7 @@ func TestBodyKeyOnEveryDoor(t *testing.T) {
 		},
 		"Direct": func(runs *int) func(string) error {
 			type nothing struct{} // the key is read from the payload, whatever the type keeps
-			h := lambda.Wrap(idem.New(&idem.MemoryStore{}, none), lambda.Direct[nothing, int](key), func(context.Context, nothing) (int, error) {
+			h := lambda.Wrap(idem.New(&idem.MemoryStore{}, anybody, none), lambda.Direct[nothing, int](key), func(context.Context, nothing) (int, error) {
 				*runs++
 				return *runs, nil
 			})
@@ -203,7 +203,7 @@ func TestBodyKeyOnEveryDoor(t *testing.T) {
 			}
 		},
 		"HTTP": func(runs *int) func(string) error {
-			e := idem.New(&idem.MemoryStore{}, none, idem.OneScope, func(o *idem.Options) { o.KeyFrom = key.From })
+			e := idem.New(&idem.MemoryStore{}, anybody, none, idem.OneScope, func(o *idem.Options) { o.KeyFrom = key.From })
 			h := e.Middleware(http.HandlerFunc(func(http.ResponseWriter, *http.Request) { *runs++ }))
 			return func(body string) error {
 				w := httptest.NewRecorder()
@@ -246,7 +246,7 @@ func TestComparing(t *testing.T) {
 	t.Parallel()
 	w := &worker{}
 	key := lambda.JSONKey("/order/id").Comparing("/order", "/note")
-	h := lambda.WrapEach(idem.New(&idem.MemoryStore{}), quiet(lambda.SQS.WithBodyKey(key)), w.message)
+	h := lambda.WrapEach(idem.New(&idem.MemoryStore{}, anybody), quiet(lambda.SQS.WithBodyKey(key)), w.message)
 	for i, step := range []struct {
 		body string
 		err  error
@@ -518,9 +518,51 @@ func FuzzBodyKey(f *testing.F) {
 				t.Errorf("%s: first %q, then %q, %v", name, key, k2, err)
 			}
 			r.Key = key
-			if _, err := idem.New(&idem.MemoryStore{}).Do(t.Context(), r, func(context.Context) (idem.Response, error) { return idem.Response{}, nil }); err != nil {
+			if _, err := idem.New(&idem.MemoryStore{}, anybody).Do(t.Context(), r, func(context.Context) (idem.Response, error) { return idem.Response{}, nil }); err != nil {
 				t.Errorf("%s: the engine says %v to %q", name, err, key)
 			}
 		}
 	})
+}
+
+// A key that may be missing leaves the decision to the header and the mode; a key
+// that is there goes before the header, and a mistake is refused.
+func TestOptionalBodyKey(t *testing.T) {
+	t.Parallel()
+	key := lambda.JSONKey("/order/id").Comparing("/order")
+	for name, tc := range map[string]struct {
+		body, header string
+		want         string // the key that counts; else the status
+	}{
+		"there":               {`{"order":{"id":"o-1"}}`, "", "o-1"},
+		"there, and a header": {`{"order":{"id":"o-1"}}`, "h", "o-1"},
+		"missing":             {`{"order":{}}`, "", "400"},
+		"the header's":        {`{"order":{}}`, "h", "h"},
+		"no order at all":     {`{}`, "h", "h"},
+		"no body":             {``, "h", "h"},
+		"null":                {`{"order":{"id":null}}`, "h", "400"},
+		"empty":               {`{"order":{"id":""}}`, "h", "400"},
+		"no JSON":             {`order`, "h", "400"},
+		"twice":               {`{"order":{"id":"a","id":"b"}}`, "h", "400"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			got := ""
+			e := idem.New(new(idem.MemoryStore), func(o *idem.Options) {
+				o.KeyFrom = key.FromOptional
+				o.Scope = func(_ context.Context, r *idem.Request) (string, error) { got = r.Key; return "one", nil }
+			})
+			req := idem.Request{Method: "POST", Path: "/orders", Body: []byte(tc.body), Header: http.Header{}}
+			if tc.header != "" {
+				req.Header.Set(idem.KeyHeader, tc.header)
+			}
+			res, err := e.Serve(t.Context(), req, func(context.Context) (idem.Response, error) { return idem.Response{Status: 201}, nil })
+			if res.Status != 201 {
+				got = fmt.Sprint(res.Status)
+			}
+			if got != tc.want || err != nil {
+				t.Errorf("%s: %d with the key %q, %v; want %q", tc.body, res.Status, got, err, tc.want)
+			}
+		})
+	}
 }

@@ -1,54 +1,41 @@
 package lambda_test
 
 import (
-	"encoding/json"
+	"context"
+	"errors"
+	"log/slog"
+	"maps"
+	"net/http"
 	"strings"
 	"testing"
+
+	"github.com/aws/aws-lambda-go/events"
 
 	"github.com/samekey/samekey/idem"
 	"github.com/samekey/samekey/lambda"
 )
 
-// Where no authorizer says who is calling, what the request presents does: the
+// Where no authorizer says who is calling, nothing that the request presents does: the
 // same through each adapter.
-func TestOtherCredentialsAreRefused(t *testing.T) {
+func TestNobodyIsGuessed(t *testing.T) {
 	t.Parallel()
 	each(t, sources, func(t *testing.T, s source) {
 		h, runs := counted(created)
-		wrapped := s.wrap(idem.New(&idem.MemoryStore{}), h)
-		from := func(header map[string]string, domain string) []byte {
-			c := newCall("k")
-			c.header.Set("Authorization", "Bearer ann")
-			for name, value := range header {
-				c.header.Set(name, value)
-			}
-			if domain == "" {
-				return s.payload(t, c)
-			}
-			c.header.Set("Host", domain)
-			ev := s.event(c)
-			ev["requestContext"].(map[string]any)["domainName"] = domain
-			payload, err := json.Marshal(ev)
-			if err != nil {
-				t.Fatal(err)
-			}
-			return payload
-		}
-		s.invoke(t, wrapped, from(nil, "")).accepted(t, 201, createdBody, false)
-		s.invoke(t, wrapped, from(map[string]string{"Traceparent": "00-1-1-01", "Cookie": "theme=dark"}, "")).accepted(t, 201, createdBody, true)
-		for name, payload := range map[string][]byte{
-			"another token": from(map[string]string{"Authorization": "Bearer bob"}, ""),
-			"an API key":    from(map[string]string{"X-Api-Key": "live-1"}, ""),
-			"another host":  from(nil, "b.lambda-url.example"),
+		store := &watched{}
+		e := idem.New(store, func(o *idem.Options) { o.InFlight, o.StatusURL = idem.InFlightAccept, "/operations/" })
+		for name, header := range map[string]http.Header{
+			"nothing": {}, "a token": {"Authorization": {"Bearer ann"}}, "an API key": {"X-Api-Key": {"live-1"}}, "a session": {"Cookie": {"sid=ann"}},
+			"another token": {"X-Auth-Token": {"ann"}}, "a load balancer's OIDC": {"X-Amzn-Oidc-Identity": {"ann"}, "X-Amzn-Oidc-Data": {"e30.e30.e30"}},
 		} {
-			a := s.invoke(t, wrapped, payload)
-			a.refused(t, 422, "idempotency_credentials")
-			if strings.Contains(string(a.body), "origin_lat") || a.value(idem.ReplayedHeader) != "" {
-				t.Errorf("%s: the first caller's answer is shown: %v %s", name, a.header, a.body)
+			c := newCall("k")
+			maps.Copy(c.header, header)
+			a := s.send(t, s.wrap(e, h), c)
+			if a.refused(t, 500, "scope_unknown"); strings.Contains(string(a.body), "ann") {
+				t.Errorf("%s is in the answer: %s", name, a.body)
 			}
 		}
-		s.invoke(t, wrapped, from(nil, "")).accepted(t, 201, createdBody, true)
-		ran(t, runs, 1)
+		store.untouched(t)
+		ran(t, runs, 0)
 	})
 }
 
@@ -68,19 +55,172 @@ func TestVerifiedCallersMayRefreshTheirToken(t *testing.T) {
 	})
 }
 
-func TestOtherCredentialsSeeNoStatus(t *testing.T) {
+// restFrom is a REST API's event of what API Gateway has checked.
+func restFrom(set func(*events.APIGatewayProxyRequestContext)) events.APIGatewayProxyRequest {
+	ev := events.APIGatewayProxyRequest{HTTPMethod: "POST", Resource: "/rides", Path: "/rides", Headers: map[string]string{"Idempotency-Key": "k"}}
+	ev.RequestContext.APIID = "api1"
+	set(&ev.RequestContext)
+	return ev
+}
+
+// answers is a wrapped handler whose runs have different answers.
+func answersOf(optFns ...func(*idem.Options)) func(*testing.T, events.APIGatewayProxyRequest) (status int, body string) {
+	n := 0
+	h := lambda.Wrap(idem.New(&idem.MemoryStore{}, optFns...), lambda.REST, func(context.Context, events.APIGatewayProxyRequest) (events.APIGatewayProxyResponse, error) {
+		n++
+		return events.APIGatewayProxyResponse{StatusCode: 201, Body: string(rune('0' + n))}, nil
+	})
+	return func(t *testing.T, ev events.APIGatewayProxyRequest) (int, string) {
+		t.Helper()
+		re, err := h.Handle(t.Context(), ev)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return re.StatusCode, re.Body
+	}
+}
+
+// An API key names a program, and the tokens behind it name people: the key is no
+// caller unless the program says so.
+func TestAPIKeysAreCallersByChoice(t *testing.T) {
 	t.Parallel()
-	h, _ := counted(created)
-	e := idem.New(&idem.MemoryStore{}, func(o *idem.Options) { o.InFlight, o.StatusURL = idem.InFlightAccept, "/operations/" })
-	c := newCall("k")
-	c.header.Set("Authorization", "Bearer ann")
-	httpAPI.send(t, httpAPI.wrap(e, h), c).accepted(t, 201, createdBody, false)
-	for token, want := range map[string]int{"Bearer ann": 201, "Bearer bob": 422} {
-		c := newCall("k")
-		c.method, c.path, c.body = "GET", "/operations/k", nil
-		c.header.Set("Authorization", token)
-		if a := httpAPI.send(t, lambda.StatusHandler(e, lambda.HTTPAPI), c); a.status != want {
-			t.Errorf("%s: %d %s, want %d", token, a.status, a.body, want)
+	keyed := func(id string) events.APIGatewayProxyRequest {
+		return restFrom(func(rc *events.APIGatewayProxyRequestContext) {
+			rc.Identity.APIKeyID, rc.Identity.APIKey = id, "secret of "+id
+		})
+	}
+	behind := func(id, user string) events.APIGatewayProxyRequest {
+		ev := keyed(id)
+		ev.RequestContext.Authorizer = map[string]any{"principalId": user}
+		return ev
+	}
+	send := answersOf()
+	if status, body := send(t, keyed("a")); status != 500 || !strings.Contains(body, "scope_unknown") {
+		t.Errorf("a key alone: %d %s, want 500 scope_unknown", status, body)
+	}
+	for i, ev := range []events.APIGatewayProxyRequest{behind("a", "ann"), behind("a", "bob"), behind("b", "ann")} {
+		if status, body := send(t, ev); status != 201 || body != []string{"1", "2", "1"}[i] {
+			t.Errorf("person %d: %d %s", i, status, body)
+		}
+	}
+	send = answersOf(func(o *idem.Options) { o.Scope = lambda.APIKeyScope })
+	for i, ev := range []events.APIGatewayProxyRequest{keyed("a"), keyed("b"), keyed("a")} {
+		if status, body := send(t, ev); status != 201 || body != []string{"1", "2", "1"}[i] {
+			t.Errorf("by choice %d: %d %s", i, status, body)
+		}
+	}
+	if status, _ := send(t, keyed("")); status != 500 {
+		t.Errorf("without a key: %d, want 500", status)
+	}
+	req, err := lambda.REST.Request(t.Context(), keyed("a"))
+	if err != nil || strings.Contains(string(req.Snapshot), "secret") {
+		t.Errorf("the snapshot has the key's value: %s, %v", req.Snapshot, err)
+	}
+}
+
+// A certificate is a caller by choice, in both kinds of API, with its issuer.
+func TestCertificatesAreCallersByChoice(t *testing.T) {
+	t.Parallel()
+	with := func(issuer, subject string) events.APIGatewayProxyRequest {
+		return restFrom(func(rc *events.APIGatewayProxyRequestContext) {
+			rc.Identity.ClientCert = &events.APIGatewayCustomAuthorizerRequestTypeRequestIdentityClientCert{IssuerDN: issuer, SubjectDN: subject}
+		})
+	}
+	if status, _ := answersOf()(t, with("CN=CA", "CN=ann")); status != 500 {
+		t.Errorf("by default: %d, want 500", status)
+	}
+	send := answersOf(func(o *idem.Options) { o.Scope = lambda.CertificateScope })
+	for i, ev := range []events.APIGatewayProxyRequest{with("CN=CA", "CN=ann"), with("CN=CA", "CN=bob"), with("CN=other", "CN=ann"), with("CN=CA|CN=ann", ""), with("CN=CA", "CN=ann")} {
+		status, body := send(t, ev)
+		if want := []string{"1", "2", "3", "", "1"}[i]; want == "" && status != 500 || want != "" && (status != 201 || body != want) {
+			t.Errorf("%d: %d %s, want %s", i, status, body, want)
+		}
+	}
+	if status, _ := send(t, restFrom(func(*events.APIGatewayProxyRequestContext) {})); status != 500 {
+		t.Errorf("without a certificate: %d, want 500", status)
+	}
+	ev := post("k", "{}")
+	ev.RequestContext.Authentication.ClientCert.IssuerDN, ev.RequestContext.Authentication.ClientCert.SubjectDN = "CN=CA", "CN=ann"
+	v2, err := lambda.HTTPAPI.Request(t.Context(), ev)
+	v1, err1 := lambda.REST.Request(t.Context(), with("CN=CA", "CN=ann"))
+	if err = errors.Join(err, err1); err != nil {
+		t.Fatal(err)
+	}
+	if v2.Facts != v1.Facts {
+		t.Errorf("an HTTP API's certificate is %+v, a REST API's %+v", v2.Facts, v1.Facts)
+	}
+}
+
+// A session of a role is nobody by default: the answer names no cure, the log both.
+func TestSessionsAreCallersByChoice(t *testing.T) {
+	t.Parallel()
+	by := func(arn string) events.APIGatewayProxyRequest {
+		return restFrom(func(rc *events.APIGatewayProxyRequestContext) { rc.Identity.UserArn = arn })
+	}
+	role := "arn:aws:sts::111122223333:assumed-role/Checkout/"
+	one, two := by(role+"task-1"), by(role+"task-2")
+	var log strings.Builder
+	if status, _ := answersOf(func(o *idem.Options) { o.Logger = slog.New(slog.NewTextHandler(&log, nil)) })(t, one); status != 500 {
+		t.Errorf("by default: %d, want 500", status)
+	}
+	if s := log.String(); !strings.Contains(s, "lambda.RoleScope") || !strings.Contains(s, "lambda.SessionScope") {
+		t.Errorf("the log names no cures: %s", s)
+	}
+	for name, tc := range map[string]struct {
+		scope idem.ScopeFunc
+		same  bool
+	}{"RoleScope": {lambda.RoleScope, true}, "SessionScope": {lambda.SessionScope, false}} {
+		send := answersOf(func(o *idem.Options) { o.Scope = tc.scope })
+		_, first := send(t, one)
+		_, second := send(t, two)
+		if (first == second) != tc.same {
+			t.Errorf("%s: two sessions got %s and %s", name, first, second)
+		}
+		if _, again := send(t, one); again != first {
+			t.Errorf("%s: a retry got %s, want %s", name, again, first)
+		}
+		if _, other := send(t, by("arn:aws:sts::111122223333:assumed-role/Other/task-1")); other == first {
+			t.Errorf("%s: another role shares the answer", name)
+		}
+	}
+	if status, _ := answersOf(func(o *idem.Options) { o.Scope = lambda.RoleScope })(t, by("arn:aws:sts::111122223333:federated-user/ann")); status != 500 {
+		t.Errorf("RoleScope of a session without a role: %d, want 500", status)
+	}
+	for name, arn := range map[string]string{
+		"a user": "arn:aws:iam::111122223333:user/ops/ann", "the root": "arn:aws:iam::111122223333:root",
+		"a person of Identity Center": "arn:aws:sts::111122223333:assumed-role/AWSReservedSSO_Admin_0a1b/ann@example.com",
+	} {
+		if status, body := answersOf()(t, by(arn)); status != 201 {
+			t.Errorf("%s: %d %s, want 201", name, status, body)
+		}
+	}
+	for name, arn := range map[string]string{
+		"a federated user": "arn:aws:sts::111122223333:federated-user/ann", "an unnamed pool's user": role + "CognitoIdentityCredentials",
+		"a role that only looks like Identity Center's": role + "AWSReservedSSO_Admin",
+	} {
+		if status, body := answersOf()(t, by(arn)); status != 500 {
+			t.Errorf("%s: %d %s, want 500", name, status, body)
+		}
+	}
+	pool := by(role + "CognitoIdentityCredentials")
+	pool.RequestContext.Identity.CognitoIdentityPoolID, pool.RequestContext.Identity.CognitoIdentityID = "p", "i"
+	if status, body := answersOf()(t, pool); status != 201 {
+		t.Errorf("a pool's user: %d %s, want 201", status, body)
+	}
+}
+
+// Two Lambda authorizers may give one name to two callers: it counts within its API.
+func TestNamesOfAuthorizersCountWithinTheirAPI(t *testing.T) {
+	t.Parallel()
+	at := func(api string) events.APIGatewayProxyRequest {
+		return restFrom(func(rc *events.APIGatewayProxyRequestContext) {
+			rc.APIID, rc.Authorizer = api, map[string]any{"principalId": "user-1"}
+		})
+	}
+	send := answersOf()
+	for i, api := range []string{"api1", "api2", "api1"} {
+		if _, body := send(t, at(api)); body != []string{"1", "2", "1"}[i] {
+			t.Errorf("%s: got %s", api, body)
 		}
 	}
 }

@@ -155,7 +155,7 @@ func TestWhatComesAgain(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			var runs atomic.Int64
-			h := sourceHandler(t, row.source, idem.New(&idem.MemoryStore{}), &runs)
+			h := sourceHandler(t, row.source, idem.New(&idem.MemoryStore{}, anybody), &runs)
 			for _, d := range []delivery{row.first, row.second} {
 				invoke(t, h, d)
 			}
@@ -196,7 +196,7 @@ func TestHowLongIsRemembered(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				const retention = 30 * 24 * time.Hour
 				var runs atomic.Int64
-				h := sourceHandler(t, source, idem.New(&idem.MemoryStore{}, func(o *idem.Options) { o.Retention = retention }), &runs)
+				h := sourceHandler(t, source, idem.New(&idem.MemoryStore{}, anybody, func(o *idem.Options) { o.Retention = retention }), &runs)
 				for i, step := range []struct {
 					wait time.Duration
 					runs int64

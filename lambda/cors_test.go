@@ -116,20 +116,16 @@ func TestCORSOfOwnAnswers(t *testing.T) {
 		}, edit: func(c *call) { delete(c.header, "Idempotency-Key") }, status: 413, code: "request_too_large"},
 		"too large to read": {opt: func(o *idem.Options) { o.MaxRequest = 4 }, status: 413, code: "request_too_large", only: "net http"},
 		"mismatch":          {before: func(c *call) { c.body = []byte("{}") }, status: 422, code: "idempotency_key_mismatch"},
-		"credentials": {
-			opt: func(o *idem.Options) { o.Scope = nil }, before: func(c *call) { c.header["X-Api-Key"] = []string{"other"} },
-			status: 422, code: "idempotency_credentials",
-		},
-		"in flight":  {store: inTheWay(func(*store.Record) {}), status: 409, code: "idempotency_in_flight"},
-		"accepted":   {store: inTheWay(func(*store.Record) {}), opt: accepting, status: 202},
-		"stuck":      {store: inTheWay(func(r *store.Record) { r.State = store.Stuck }), status: 409, code: "idempotency_stuck"},
-		"corrupt":    {store: inTheWay(func(r *store.Record) { r.State = "odd" }), status: 500, code: "record_corrupt"},
-		"no secret":  {store: inTheWay(func(r *store.Record) { r.Secret = "old" }), status: 503, code: "fingerprint_secret_missing"},
-		"expired":    {store: inTheWay(func(r *store.Record) { r.State, r.Until = store.Done, time.Now().Add(-time.Minute) }), status: 410, code: "idempotency_key_expired"},
-		"not kept":   {store: inTheWay(func(r *store.Record) { r.State, r.Overflow = store.Done, &store.Overflow{} }), status: 410, code: "idempotency_answer_not_kept"},
-		"overtaken":  {store: func() store.Store { return &fenced{} }, status: 409, code: "idempotency_in_flight"},
-		"no time":    {opt: func(o *idem.Options) { o.Lease, o.Reserve = 3*ample, 2*ample }, status: 503, code: "no_time_left"},
-		"store down": {store: func() store.Store { return downStore{} }, status: 503, code: "store_unavailable"},
+		"in flight":         {store: inTheWay(func(*store.Record) {}), status: 409, code: "idempotency_in_flight"},
+		"accepted":          {store: inTheWay(func(*store.Record) {}), opt: accepting, status: 202},
+		"stuck":             {store: inTheWay(func(r *store.Record) { r.State = store.Stuck }), status: 409, code: "idempotency_stuck"},
+		"corrupt":           {store: inTheWay(func(r *store.Record) { r.State = "odd" }), status: 500, code: "record_corrupt"},
+		"no secret":         {store: inTheWay(func(r *store.Record) { r.Secret = "old" }), status: 503, code: "fingerprint_secret_missing"},
+		"expired":           {store: inTheWay(func(r *store.Record) { r.State, r.Until = store.Done, time.Now().Add(-time.Minute) }), status: 410, code: "idempotency_key_expired"},
+		"not kept":          {store: inTheWay(func(r *store.Record) { r.State, r.Overflow = store.Done, &store.Overflow{} }), status: 410, code: "idempotency_answer_not_kept"},
+		"overtaken":         {store: func() store.Store { return &fenced{} }, status: 409, code: "idempotency_in_flight"},
+		"no time":           {opt: func(o *idem.Options) { o.Lease, o.Reserve = 3*ample, 2*ample }, status: 503, code: "no_time_left"},
+		"store down":        {store: func() store.Store { return downStore{} }, status: 503, code: "store_unavailable"},
 		"no scope": {
 			opt: func(o *idem.Options) {
 				o.Scope = func(context.Context, *idem.Request) (string, error) { return "", errBad }
@@ -168,7 +164,7 @@ func TestCORSOfOwnAnswers(t *testing.T) {
 					if tc.h != nil {
 						h = tc.h
 					}
-					send := d.open(t, idem.New(st, optFns...), h)
+					send := d.open(t, idem.New(st, append([]func(*idem.Options){anybody}, optFns...)...), h)
 					c := newCall("k").from(origin)
 					if tc.before != nil {
 						first := c.from(origin)
@@ -210,7 +206,7 @@ func TestCORSOfUndecodable(t *testing.T) {
 	t.Parallel()
 	each(t, sources, func(t *testing.T, s source) {
 		bad := editedSource(s, func(ev map[string]any) { ev["body"], ev["isBase64Encoded"] = "@@@", true })
-		a := bad.send(t, s.wrap(idem.New(&idem.MemoryStore{}, shopCORS), created), newCall("k").from(shopOrigin))
+		a := bad.send(t, s.wrap(idem.New(&idem.MemoryStore{}, anybody, shopCORS), created), newCall("k").from(shopOrigin))
 		a.refused(t, 400, "request_invalid")
 		a.readable(t)
 	})
@@ -236,7 +232,7 @@ func TestCORSLeavesTheHandlersAnswers(t *testing.T) {
 				t.Parallel()
 				play := func(optFns ...func(*idem.Options)) (answers []answer) {
 					now := time.Unix(1_800_000_000, 0)
-					send := d.open(t, idem.New(&idem.MemoryStore{}, append(optFns, func(o *idem.Options) { o.Now = func() time.Time { return now } })...), h)
+					send := d.open(t, idem.New(&idem.MemoryStore{}, append([]func(*idem.Options){anybody}, append(optFns, func(o *idem.Options) { o.Now = func() time.Time { return now } })...)...), h)
 					for _, c := range []call{newCall("k"), newCall("k"), on("", "GET", "/rides")} {
 						answers = append(answers, send(c.from(shopOrigin)))
 					}
@@ -281,7 +277,7 @@ func TestCORSOfTheRouter(t *testing.T) {
 func TestCORSOfTheStatusResource(t *testing.T) {
 	t.Parallel()
 	each(t, sources, func(t *testing.T, s source) {
-		e := idem.New(&idem.MemoryStore{}, accepting, shopCORS)
+		e := idem.New(&idem.MemoryStore{}, anybody, accepting, shopCORS)
 		resource := s.status(e)
 		ask := func(method, key string) answer {
 			return s.send(t, resource, on("", method, "/operations/"+key).from(shopOrigin))

@@ -21,8 +21,8 @@ import (
 // same key and payload gets the same bytes. The whole payload is compared, byte for
 // byte ([Handler.Handle], which has no payload, makes it by json.Marshal); if
 // callers may spell it differently, set [idem.Fingerprint.CanonicalJSON]. The scope
-// is the function (each alias separately, all versions together) and the tenant, if
-// Lambda isolates tenants; [DirectOptions] can replace it. The handler's name, if
+// is the function (each alias separately, all versions together), which
+// [DirectOptions] can replace, and the tenant, if Lambda isolates tenants. The handler's name, if
 // any, is part of the scope ([HandlerOptions.Operation]). One handler of an engine
 // may have no name.
 //
@@ -86,13 +86,9 @@ func Direct[In, Out any, Key func(In) (string, error) | BodyKey](key Key, optFns
 	for _, fn := range optFns {
 		fn(&opt)
 	}
-	ownScope := opt.Scope != nil
-	if !ownScope {
-		opt.Scope = func(ctx context.Context, _ In) (string, error) { return functionScope(ctx), nil }
-	}
 	return Adapter[In, Out]{
 		typed:    true,
-		ownScope: ownScope,
+		ownScope: opt.Scope != nil,
 		Request:  func(ctx context.Context, in In) (idem.Request, error) { return directRequest(ctx, in, find, opt.Scope) },
 		Event:    directEvent[In],
 		Response: directResponse[Out],
@@ -106,8 +102,8 @@ type DirectOptions[In any] struct {
 	// operations. It must rest on verified facts; an error refuses the event. Scope
 	// replaces the function, so the handler must have a name
 	// ([HandlerOptions.Name]), which separates its keys from those of other
-	// functions on the table: [Wrap] panics without a name. Default: the function
-	// and the tenant of the invocation.
+	// functions on the table: [Wrap] panics without a name. With [idem.Options.Resumable]
+	// the engine needs [idem.Options.CallerFromOp]. Default: the function.
 	Scope func(ctx context.Context, in In) (string, error)
 }
 
@@ -121,6 +117,11 @@ func directRequest[In any](ctx context.Context, in In, key func(In, *idem.Reques
 		if req.Body, err = json.Marshal(in); err != nil {
 			return req, &idem.Error{Op: "request", Err: fmt.Errorf("%w: %w", idem.ErrRequest, err)}
 		}
+	}
+	if scope == nil {
+		req.Source = functionScope(ctx)
+		req.Key, err = key(in, &req)
+		return req, err
 	}
 	req.Scope, err = scope(ctx, in)
 	switch {

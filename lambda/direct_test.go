@@ -48,7 +48,7 @@ func charging(e *idem.Engine, optFns ...func(*lambda.DirectOptions[order])) (h *
 
 func TestDirectReplaysTheResult(t *testing.T) {
 	t.Parallel()
-	h, runs, _ := charging(idem.New(&idem.MemoryStore{}))
+	h, runs, _ := charging(idem.New(&idem.MemoryStore{}, anybody))
 	const want = `{"order":"o-1","run":1,"note":"<&>` + "\\u2028" + `"}`
 	for range 3 {
 		out, err := h.Invoke(t.Context(), []byte(`{"id":"o-1","amount":20}`))
@@ -77,7 +77,7 @@ type declined struct{ error }
 // error keeps its type, and frees the key.
 func TestDirectHandlerErrorPassesAndFreesTheKey(t *testing.T) {
 	t.Parallel()
-	h, runs, fail := charging(idem.New(&idem.MemoryStore{}))
+	h, runs, fail := charging(idem.New(&idem.MemoryStore{}, anybody))
 	*fail = declined{errBad}
 	for range 2 {
 		if _, err := h.Handle(t.Context(), order{ID: "o-1"}); err != *fail { //nolint:errorlint // this very value
@@ -101,7 +101,7 @@ func TestDirectHandlerErrorPassesAndFreesTheKey(t *testing.T) {
 func TestDirectPanicGoesOnAndFreesTheKey(t *testing.T) {
 	t.Parallel()
 	panicking := true
-	h := lambda.Wrap(idem.New(&idem.MemoryStore{}), lambda.Direct[order, receipt](orderID), func(context.Context, order) (receipt, error) {
+	h := lambda.Wrap(idem.New(&idem.MemoryStore{}, anybody), lambda.Direct[order, receipt](orderID), func(context.Context, order) (receipt, error) {
 		if panicking {
 			panic("boom")
 		}
@@ -138,7 +138,7 @@ func (s *held) Claim(_ context.Context, c store.Claim) (*store.Record, error) {
 // own for who sees no Go errors.
 func TestDirectRefusals(t *testing.T) {
 	t.Parallel()
-	memory := &idem.MemoryStore{}
+	memory := process{&idem.MemoryStore{}}
 	tenant := func(o *lambda.DirectOptions[order]) {
 		o.Scope = func(_ context.Context, o order) (string, error) {
 			if o.Tenant == "" {
@@ -153,9 +153,9 @@ func TestDirectRefusals(t *testing.T) {
 	nobody := func(o *lambda.DirectOptions[order]) {
 		o.Scope = func(context.Context, order) (string, error) { return "", nil }
 	}
-	record := func(edit func(*store.Record)) *idem.Engine { return idem.New(&held{edit: edit}) }
-	e := func() *idem.Engine { return idem.New(memory) }
-	if _, err := e().Do(t.Context(), idem.Request{Key: "taken", Scope: "function:", Body: []byte("{}")}, func(context.Context) (idem.Response, error) {
+	record := func(edit func(*store.Record)) *idem.Engine { return idem.New(&held{edit: edit}, anybody) }
+	e := func() *idem.Engine { return idem.New(memory, anybody) }
+	if _, err := e().Do(t.Context(), idem.Request{Key: "taken", Source: "function:", Body: []byte("{}")}, func(context.Context) (idem.Response, error) {
 		return idem.Response{}, nil
 	}); err != nil {
 		t.Fatal(err)
@@ -175,7 +175,7 @@ func TestDirectRefusals(t *testing.T) {
 		"doubtful scope": {engine: e(), in: order{ID: "1"}, opts: []func(*lambda.DirectOptions[order]){doubtful}, want: idem.ErrScope, called: "IdempotencyScopeUnknown"},
 		"empty scope":    {engine: e(), in: order{ID: "1"}, opts: []func(*lambda.DirectOptions[order]){nobody}, want: idem.ErrScope, called: "IdempotencyScopeUnknown"},
 		"no time":        {engine: e(), in: order{ID: "1"}, left: 100 * time.Millisecond, want: idem.ErrNoTime, called: "IdempotencyNoTimeLeft"},
-		"store down":     {engine: idem.New(downStore{}), in: order{ID: "1"}, want: idem.ErrUnavailable, called: "IdempotencyStoreUnavailable"},
+		"store down":     {engine: idem.New(downStore{}, anybody), in: order{ID: "1"}, want: idem.ErrUnavailable, called: "IdempotencyStoreUnavailable"},
 		"in flight":      {engine: record(func(*store.Record) {}), in: order{ID: "1"}, want: idem.ErrInFlight, called: "IdempotencyInFlight"},
 		"stuck":          {engine: record(func(r *store.Record) { r.State = store.Stuck }), in: order{ID: "1"}, want: idem.ErrStuck, called: "IdempotencyStuck"},
 		"corrupt":        {engine: record(func(r *store.Record) { r.State = "odd" }), in: order{ID: "1"}, want: idem.ErrCorrupt, called: "IdempotencyRecordCorrupt"},
@@ -186,7 +186,7 @@ func TestDirectRefusals(t *testing.T) {
 		"answer not kept": {engine: record(func(r *store.Record) {
 			r.State, r.Overflow = store.Done, &store.Overflow{}
 		}), in: order{ID: "1"}, want: idem.ErrNotKept, called: "IdempotencyAnswerNotKept"},
-		"no fingerprint": {engine: idem.New(memory, func(o *idem.Options) {
+		"no fingerprint": {engine: idem.New(memory, anybody, func(o *idem.Options) {
 			o.Fingerprint.Func = func(*idem.Request) ([]byte, error) { return nil, errBad }
 		}), in: order{ID: "1"}, want: idem.ErrRequest, called: "IdempotencyRequestInvalid"},
 	} {
@@ -218,7 +218,7 @@ func TestDirectRefusals(t *testing.T) {
 // The error of a record by itself is named in the same way.
 func TestRefusalOfARecordIsNamed(t *testing.T) {
 	t.Parallel()
-	h := lambda.WrapEach(idem.New(downStore{}), quiet(lambda.SQS), (&worker{}).message)
+	h := lambda.WrapEach(idem.New(downStore{}, anybody), quiet(lambda.SQS), (&worker{}).message)
 	payload, _ := json.Marshal(batch(message("1", "")))
 	_, err := h.Invoke(t.Context(), payload)
 	if refusal, ok := err.(messages.InvokeResponse_Error); !ok || refusal.Type != "IdempotencyStoreUnavailable" { //nolint:errorlint // as the runtime has it
@@ -231,9 +231,9 @@ func TestRefusalOfARecordIsNamed(t *testing.T) {
 func TestDirectOvertaken(t *testing.T) {
 	t.Parallel()
 	now := time.Now()
-	store := &idem.MemoryStore{}
+	store := process{&idem.MemoryStore{}}
 	engine := func() *idem.Engine {
-		return idem.New(store, func(o *idem.Options) { o.Now = func() time.Time { return now } })
+		return idem.New(store, anybody, func(o *idem.Options) { o.Now = func() time.Time { return now } })
 	}
 	second, _, _ := charging(engine())
 	ctx, cancel := context.WithTimeout(t.Context(), ample)
@@ -258,7 +258,7 @@ func TestDirectOvertaken(t *testing.T) {
 // handler made is not the answer, and must not pass for one.
 func TestDirectLeaseLost(t *testing.T) {
 	t.Parallel()
-	h, runs, _ := charging(idem.New(&fenced{}))
+	h, runs, _ := charging(idem.New(&fenced{}, anybody))
 	re, err := h.Handle(t.Context(), order{ID: "o-1"})
 	if re != (receipt{}) || !errors.Is(err, idem.ErrLeaseLost) {
 		t.Errorf("Handle: got %+v, %v", re, err)
@@ -292,7 +292,7 @@ func TestDirectRequestError(t *testing.T) {
 			req, _ := request(ctx, o)
 			return req, own
 		}
-		h := lambda.Wrap(idem.New(store), a, func(context.Context, order) (receipt, error) {
+		h := lambda.Wrap(idem.New(elsewhere{store}, anybody), a, func(context.Context, order) (receipt, error) {
 			t.Error("the handler ran")
 			return receipt{}, nil
 		})
@@ -303,7 +303,7 @@ func TestDirectRequestError(t *testing.T) {
 			t.Errorf("Invoke: got %s, %v, want %v", out, err, own)
 		}
 	}
-	h := lambda.Wrap(idem.New(store), lambda.Direct[chan int, string](func(chan int) (string, error) { return "k", nil }),
+	h := lambda.Wrap(idem.New(elsewhere{store}, anybody), lambda.Direct[chan int, string](func(chan int) (string, error) { return "k", nil }),
 		func(context.Context, chan int) (string, error) {
 			t.Error("the handler ran")
 			return "", nil
@@ -316,7 +316,7 @@ func TestDirectRequestError(t *testing.T) {
 
 func TestDirectScope(t *testing.T) {
 	t.Parallel()
-	h, runs, _ := charging(idem.New(&idem.MemoryStore{}))
+	h, runs, _ := charging(idem.New(&idem.MemoryStore{}, anybody))
 	call := func(h *lambda.Handler[order, receipt], arn, tenant string, want int) {
 		t.Helper()
 		if _, err := h.Handle(invoked(t.Context(), arn), order{ID: "o-1", Tenant: tenant}); err != nil || *runs != want {
@@ -329,7 +329,7 @@ func TestDirectScope(t *testing.T) {
 	call(h, functionARN+":live", "", 2)
 	call(h, functionARN+"-2", "", 3)
 
-	h, runs, _ = charging(idem.New(&idem.MemoryStore{}), func(o *lambda.DirectOptions[order]) {
+	h, runs, _ = charging(idem.New(&idem.MemoryStore{}, anybody), func(o *lambda.DirectOptions[order]) {
 		o.Scope = func(_ context.Context, o order) (string, error) { return "tenant " + o.Tenant, nil }
 	})
 	call(h, functionARN, "a", 1)
@@ -352,7 +352,7 @@ func TestDirectPayloadCounts(t *testing.T) {
 		"an unknown name": {`{"id":"o-1","amount":20,"currency":"usd"}`, false, false},
 	} {
 		for _, canonical := range []bool{false, true} {
-			h, runs, _ := charging(idem.New(&idem.MemoryStore{}, func(o *idem.Options) { o.Fingerprint.CanonicalJSON = canonical }))
+			h, runs, _ := charging(idem.New(&idem.MemoryStore{}, anybody, func(o *idem.Options) { o.Fingerprint.CanonicalJSON = canonical }))
 			if _, err := h.Invoke(t.Context(), []byte(`{"id":"o-1","amount":20}`)); err != nil {
 				t.Fatal(err)
 			}
@@ -367,7 +367,7 @@ func TestDirectPayloadCounts(t *testing.T) {
 		}
 	}
 
-	h := lambda.Wrap(idem.New(&idem.MemoryStore{}), lambda.Direct[oneWay, string](func(oneWay) (string, error) { return "k", nil }),
+	h := lambda.Wrap(idem.New(&idem.MemoryStore{}, anybody), lambda.Direct[oneWay, string](func(oneWay) (string, error) { return "k", nil }),
 		func(context.Context, oneWay) (string, error) { return "done", nil })
 	if _, err := h.Invoke(t.Context(), []byte(`{"amount":20}`)); err != nil {
 		t.Fatal(err)
@@ -390,7 +390,7 @@ func (o *oneWay) UnmarshalJSON(b []byte) error {
 // A handler in a handler has a payload of its own.
 func TestDirectNested(t *testing.T) {
 	t.Parallel()
-	store := &idem.MemoryStore{}
+	store := process{&idem.MemoryStore{}}
 	var seen []idem.Request
 	adapter := lambda.Direct[order, receipt](orderID)
 	request := adapter.Request
@@ -399,8 +399,8 @@ func TestDirectNested(t *testing.T) {
 		seen = append(seen, req)
 		return req, err
 	}
-	inner := lambda.Wrap(idem.New(store), adapter, func(_ context.Context, o order) (receipt, error) { return receipt{Order: o.ID}, nil })
-	outer := lambda.Wrap(idem.New(store), lambda.Direct[order, receipt](orderID), func(ctx context.Context, o order) (receipt, error) {
+	inner := lambda.Wrap(idem.New(store, anybody), adapter, func(_ context.Context, o order) (receipt, error) { return receipt{Order: o.ID}, nil })
+	outer := lambda.Wrap(idem.New(store, anybody), lambda.Direct[order, receipt](orderID), func(ctx context.Context, o order) (receipt, error) {
 		if re, err := inner.Handle(ctx, o); re.Order != o.ID || err != nil { // the same operation: transparent
 			t.Errorf("got %+v, %v", re, err)
 		}
@@ -422,7 +422,7 @@ func TestDirectResults(t *testing.T) {
 	key := func(string) (string, error) { return "k", nil }
 	t.Run("no JSON form", func(t *testing.T) {
 		t.Parallel()
-		h := lambda.Wrap(idem.New(&idem.MemoryStore{}), lambda.Direct[string, float64](key), func(context.Context, string) (float64, error) {
+		h := lambda.Wrap(idem.New(&idem.MemoryStore{}, anybody), lambda.Direct[string, float64](key), func(context.Context, string) (float64, error) {
 			return math.NaN(), nil
 		})
 		if out, err := h.Invoke(t.Context(), []byte(`"in"`)); err == nil || out != nil {
@@ -431,7 +431,7 @@ func TestDirectResults(t *testing.T) {
 	})
 	t.Run("none", func(t *testing.T) {
 		t.Parallel()
-		h := lambda.Wrap(idem.New(&idem.MemoryStore{}), lambda.Direct[string, any](key), func(context.Context, string) (any, error) { return nil, nil })
+		h := lambda.Wrap(idem.New(&idem.MemoryStore{}, anybody), lambda.Direct[string, any](key), func(context.Context, string) (any, error) { return nil, nil })
 		for range 2 {
 			if out, err := h.Invoke(t.Context(), []byte(`"in"`)); string(out) != "null" || err != nil {
 				t.Errorf("got %s, %v", out, err)
@@ -440,7 +440,7 @@ func TestDirectResults(t *testing.T) {
 	})
 	t.Run("a type that JSON can't give back", func(t *testing.T) {
 		t.Parallel()
-		h := lambda.Wrap(idem.New(&idem.MemoryStore{}), lambda.Direct[string, fmt.Stringer](key), func(context.Context, string) (fmt.Stringer, error) {
+		h := lambda.Wrap(idem.New(&idem.MemoryStore{}, anybody), lambda.Direct[string, fmt.Stringer](key), func(context.Context, string) (fmt.Stringer, error) {
 			return time.Second, nil
 		})
 		if re, err := h.Handle(t.Context(), "in"); re != time.Second || err != nil {
@@ -458,7 +458,7 @@ func TestDirectResults(t *testing.T) {
 	t.Run("too large to keep", func(t *testing.T) {
 		t.Parallel()
 		runs := 0
-		h := lambda.Wrap(idem.New(&idem.MemoryStore{}), lambda.Direct[string, string](key), func(context.Context, string) (string, error) {
+		h := lambda.Wrap(idem.New(&idem.MemoryStore{}, anybody), lambda.Direct[string, string](key), func(context.Context, string) (string, error) {
 			runs++
 			return strings.Repeat("x", idem.DefaultMaxBody), nil
 		})
@@ -477,7 +477,7 @@ func TestDirectResults(t *testing.T) {
 				return idem.Finish(ctx, func(context.Context, *idem.Tx) (string, error) { return "stored", nil })
 			},
 		} {
-			h := lambda.Wrap(idem.New(&idem.MemoryStore{}), lambda.Direct[string, string](key), func(ctx context.Context, _ string) (string, error) {
+			h := lambda.Wrap(idem.New(&idem.MemoryStore{}, anybody), lambda.Direct[string, string](key), func(ctx context.Context, _ string) (string, error) {
 				return end(ctx)
 			})
 			for range 2 {
@@ -492,7 +492,7 @@ func TestDirectResults(t *testing.T) {
 	})
 	t.Run("of a phase, without a body", func(t *testing.T) {
 		t.Parallel()
-		h := lambda.Wrap(idem.New(&idem.MemoryStore{}), lambda.Direct[string, string](key), func(context.Context, string) (string, error) {
+		h := lambda.Wrap(idem.New(&idem.MemoryStore{}, anybody), lambda.Direct[string, string](key), func(context.Context, string) (string, error) {
 			return "", idem.Respond(idem.Response{Status: 204})
 		})
 		for range 2 {
@@ -506,7 +506,7 @@ func TestDirectResults(t *testing.T) {
 	})
 	t.Run("of a phase, of another type", func(t *testing.T) {
 		t.Parallel()
-		h := lambda.Wrap(idem.New(&idem.MemoryStore{}), lambda.Direct[string, string](key), func(context.Context, string) (string, error) {
+		h := lambda.Wrap(idem.New(&idem.MemoryStore{}, anybody), lambda.Direct[string, string](key), func(context.Context, string) (string, error) {
 			return "", idem.Respond(42)
 		})
 		if re, err := h.Handle(t.Context(), "in"); re != "" || !errors.Is(err, idem.ErrResult) {
@@ -518,7 +518,7 @@ func TestDirectResults(t *testing.T) {
 func TestDirectWithoutEngine(t *testing.T) {
 	t.Parallel()
 	store := &watched{}
-	h, runs, fail := charging(idem.New(store, func(o *idem.Options) { o.Disabled = true }))
+	h, runs, fail := charging(idem.New(store, anybody, func(o *idem.Options) { o.Disabled = true }))
 	for i, id := range []string{"o-1", "o-1", ""} {
 		if re, err := h.Handle(t.Context(), order{ID: id}); re.Run != i+1 || err != nil {
 			t.Errorf("got %+v, %v", re, err)
@@ -537,7 +537,7 @@ func TestDirectWithoutEngine(t *testing.T) {
 func TestDirectBadPayload(t *testing.T) {
 	t.Parallel()
 	store := &watched{}
-	h, runs, _ := charging(idem.New(store))
+	h, runs, _ := charging(idem.New(store, anybody))
 	for _, payload := range []string{``, `{`, `[]`, `{"id":1}`, `"warm"`} {
 		if out, err := h.Invoke(t.Context(), []byte(payload)); !errors.Is(err, lambda.ErrEvent) || out != nil {
 			t.Errorf("%q: got %s, %v", payload, out, err)

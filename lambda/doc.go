@@ -105,11 +105,11 @@
 //
 // Callers don't share keys: the scope of a key is the identity that the event source has
 // verified (each adapter says which), and the tenant if Lambda isolates tenants.
-// No other part of an event is trusted, least of all a header. Without an authorizer all
-// callers share one scope. A caller whose credentials differ from the first caller's is
-// then refused ([idem.ErrCredentials]), and the engine logs a warning. Set
-// [idem.Options.Scope], or [idem.Request.Scope] in your own adapter, if you know the
-// caller.
+// No other part of an event is trusted, least of all a header. Without a verified identity
+// a keyed request is refused ([idem.ErrScope]), and the engine logs the cures: an
+// authorizer, [idem.Options.Scope] (or [idem.Request.Scope] in your own adapter), or
+// [idem.OneScope] for public routes. [RoleScope], [SessionScope], [APIKeyScope] and
+// [CertificateScope] are scopes for what AWS verifies without naming one caller by it.
 //
 // # One request in four forms
 //
@@ -119,7 +119,8 @@
 // order of names. Two differences get lost: an HTTP API hides whether a slash or
 // a percent sign in the path was escaped, and a load balancer without multi-value headers
 // hides all but the last value of a header or parameter. Routes ([idem.Request.Route])
-// are patterns for APIs, and plain paths for function URLs and load balancers.
+// are patterns for APIs and in a [Router], and "POST /*" for function URLs, load balancers
+// and the route $default.
 //
 // # Events made from records
 //

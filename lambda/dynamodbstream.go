@@ -48,9 +48,9 @@ func dynamoDBStreamRequest(ctx context.Context, r events.DynamoDBEventRecord) (i
 		Keys, New, Old map[string]any
 	}{r.EventName, plainItem(r.Change.Keys), plainItem(r.Change.NewImage), plainItem(r.Change.OldImage)})
 	return idem.Request{
-		Scope: consumerScope(ctx, r.EventSourceArn),
-		Route: "DynamoDBStream " + tableName(r.EventSourceArn),
-		Body:  body,
+		Source: consumerScope(ctx, r.EventSourceArn),
+		Route:  "DynamoDBStream " + tableName(r.EventSourceArn),
+		Body:   body,
 
 		ReadFirst: true, // a batch that timed out or a new mapping repeats thousands
 	}, err

@@ -3,6 +3,7 @@ package lambda_test
 import (
 	"context"
 	"errors"
+	"fmt"
 	"testing"
 	"time"
 
@@ -17,7 +18,7 @@ import (
 
 func TestWrapEachPanicsOnNil(t *testing.T) {
 	t.Parallel()
-	e := idem.New(&idem.MemoryStore{})
+	e := idem.New(&idem.MemoryStore{}, anybody)
 	h := func(context.Context, events.SQSMessage) error { return nil }
 	without := func(edit func(*lambda.Batch[events.SQSEvent, events.SQSMessage, events.SQSEventResponse])) func() {
 		b := lambda.SQS
@@ -53,7 +54,7 @@ func TestDisabledEngine(t *testing.T) {
 	store := &watched{}
 	w := &worker{}
 	b := quiet(lambda.SQS.WithKey(func(events.SQSMessage) (string, error) { return "", nil }))
-	h := lambda.WrapEach(idem.New(store, func(o *idem.Options) { o.Disabled = true }), b, w.message)
+	h := lambda.WrapEach(idem.New(store, anybody, func(o *idem.Options) { o.Disabled = true }), b, w.message)
 	w.failing("2")
 	for range 2 {
 		re, err := h.Handle(t.Context(), batch(message("1", ""), message("2", ""), message("3", "")))
@@ -79,7 +80,7 @@ func TestDoneWithoutAnswerIsDone(t *testing.T) {
 	}
 	t.Run("not kept", func(t *testing.T) {
 		t.Parallel()
-		e := idem.New(&idem.MemoryStore{}, func(o *idem.Options) { o.MaxBody = 1 })
+		e := idem.New(&idem.MemoryStore{}, anybody, func(o *idem.Options) { o.MaxBody = 1 })
 		if _, err := e.Do(t.Context(), request(t), func(context.Context) (idem.Response, error) {
 			return idem.Response{Body: []byte("too large")}, nil
 		}); err != nil {
@@ -91,7 +92,7 @@ func TestDoneWithoutAnswerIsDone(t *testing.T) {
 	t.Run("expired", func(t *testing.T) {
 		t.Parallel()
 		st := &edited{edit: func(r *store.Record) { r.Until = time.Now().Add(-time.Minute) }}
-		e := idem.New(st)
+		e := idem.New(st, anybody)
 		if _, err := e.Do(t.Context(), request(t), func(context.Context) (idem.Response, error) { return idem.Response{}, nil }); err != nil {
 			t.Fatal(err)
 		}
@@ -130,7 +131,7 @@ func TestPhasesInARecord(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			runs, fail := 0, true
-			h := lambda.WrapEach(idem.New(&idem.MemoryStore{}), quiet(lambda.SQS), func(ctx context.Context, _ events.SQSMessage) error {
+			h := lambda.WrapEach(idem.New(&idem.MemoryStore{}, anybody), quiet(lambda.SQS), func(ctx context.Context, _ events.SQSMessage) error {
 				_, err := idem.Atomic(ctx, "counted", func(context.Context, *idem.Tx) (int, error) {
 					runs++
 					return runs, nil
@@ -170,7 +171,7 @@ func TestNilAfterAFailedPhase(t *testing.T) {
 		"Respond": {idem.Respond(idem.Response{}), 1},
 	} {
 		runs := 0
-		h := lambda.WrapEach(idem.New(&idem.MemoryStore{}), quiet(lambda.SQS), func(ctx context.Context, _ events.SQSMessage) error {
+		h := lambda.WrapEach(idem.New(&idem.MemoryStore{}, anybody), quiet(lambda.SQS), func(ctx context.Context, _ events.SQSMessage) error {
 			runs++
 			if _, err := idem.Atomic(ctx, "paid", func(context.Context, *idem.Tx) (int, error) { return 0, errBad }); err == nil {
 				t.Error("the phase did not fail")
@@ -203,11 +204,26 @@ func TestUnreadableRecord(t *testing.T) {
 		return req, nil
 	}
 	w := &worker{}
-	h := lambda.WrapEach(idem.New(&idem.MemoryStore{}), b, w.message)
+	h := lambda.WrapEach(idem.New(&idem.MemoryStore{}, anybody), b, w.message)
 	re, err := h.Handle(t.Context(), batch(message("1", ""), message("2", "bad"), message("3", "bad"), message("4", "")))
 	reported(t, re, err, "2", "3")
 	w.ran(t, "1", "4")
 	if _, err := h.Handle(t.Context(), batch(message("2", "bad"))); !errors.Is(err, errBad) {
 		t.Errorf("got %v, want its own error", err)
+	}
+}
+
+// A phase may fail with an error that another operation's expiry would give. It says
+// nothing of this message: taken for done, the message would be gone (R148).
+func TestPhasesErrorIsNoReport(t *testing.T) {
+	t.Parallel()
+	for _, nested := range []error{idem.ErrExpired, idem.ErrNotKept} {
+		h := lambda.WrapEach(idem.New(&idem.MemoryStore{}), quiet(lambda.SQS), func(ctx context.Context, _ events.SQSMessage) error {
+			_, _ = idem.Atomic(ctx, "paid", func(context.Context, *idem.Tx) (int, error) { return 0, fmt.Errorf("another operation: %w", nested) })
+			return nil
+		})
+		if _, err := h.Handle(t.Context(), batch(message("1", ""))); !errors.Is(err, nested) {
+			t.Errorf("%v: got %v, want the phase's error", nested, err)
+		}
 	}
 }

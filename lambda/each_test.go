@@ -137,7 +137,7 @@ func reported(t testing.TB, re events.SQSEventResponse, err error, want ...strin
 func TestEachRecordIsAnOperation(t *testing.T) {
 	t.Parallel()
 	w := &worker{}
-	h := lambda.WrapEach(idem.New(&idem.MemoryStore{}), quiet(lambda.SQS), w.message)
+	h := lambda.WrapEach(idem.New(&idem.MemoryStore{}, anybody), quiet(lambda.SQS), w.message)
 	ev := batch(message("1", "a"), message("2", "b"), message("3", "a"))
 
 	w.failing("2")
@@ -163,7 +163,7 @@ func TestFIFOGroupStopsAtItsFirstFailure(t *testing.T) {
 			w := &worker{}
 			b := quiet(lambda.SQS)
 			b.Concurrency = concurrency
-			h := lambda.WrapEach(idem.New(&idem.MemoryStore{}), b, w.message)
+			h := lambda.WrapEach(idem.New(&idem.MemoryStore{}, anybody), b, w.message)
 			ev := batch(inGroup("A", "a1"), inGroup("B", "b1"), inGroup("A", "a2"), inGroup("B", "b2"), inGroup("A", "a3"), inGroup("", "c1"))
 
 			w.failing("a2")
@@ -183,7 +183,7 @@ func TestFIFOGroupStopsAtItsFirstFailure(t *testing.T) {
 func TestStandardQueueHasNoOrder(t *testing.T) {
 	t.Parallel()
 	w := &worker{}
-	h := lambda.WrapEach(idem.New(&idem.MemoryStore{}), quiet(lambda.SQS), w.message)
+	h := lambda.WrapEach(idem.New(&idem.MemoryStore{}, anybody), quiet(lambda.SQS), w.message)
 	m1, m2 := message("1", ""), message("2", "")
 	m1.Attributes = map[string]string{"MessageGroupId": "tenant"}
 	m2.Attributes = m1.Attributes
@@ -200,7 +200,7 @@ func TestStreamStopsAtItsFirstFailure(t *testing.T) {
 		w := &worker{}
 		b := quiet(lambda.Kinesis)
 		b.Concurrency = 8 // makes no difference within a shard
-		h := lambda.WrapEach(idem.New(&idem.MemoryStore{}), b, func(_ context.Context, r events.KinesisEventRecord) error {
+		h := lambda.WrapEach(idem.New(&idem.MemoryStore{}, anybody), b, func(_ context.Context, r events.KinesisEventRecord) error {
 			return w.do(string(r.Kinesis.Data))
 		})
 		stopsAtFirst(t, w, func(seqs ...string) (any, error) {
@@ -214,7 +214,7 @@ func TestStreamStopsAtItsFirstFailure(t *testing.T) {
 	t.Run("DynamoDBStream", func(t *testing.T) {
 		t.Parallel()
 		w := &worker{}
-		h := lambda.WrapEach(idem.New(&idem.MemoryStore{}), quiet(lambda.DynamoDBStream), func(_ context.Context, r events.DynamoDBEventRecord) error {
+		h := lambda.WrapEach(idem.New(&idem.MemoryStore{}, anybody), quiet(lambda.DynamoDBStream), func(_ context.Context, r events.DynamoDBEventRecord) error {
 			return w.do(r.Change.SequenceNumber)
 		})
 		stopsAtFirst(t, w, func(seqs ...string) (any, error) {
@@ -262,7 +262,7 @@ func TestSourcesWithoutReportFailAfterAllRecords(t *testing.T) {
 	t.Run("SNS", func(t *testing.T) {
 		t.Parallel()
 		w := &worker{}
-		h := lambda.WrapEach(idem.New(&idem.MemoryStore{}), quiet(lambda.SNS), func(_ context.Context, r events.SNSEventRecord) error {
+		h := lambda.WrapEach(idem.New(&idem.MemoryStore{}, anybody), quiet(lambda.SNS), func(_ context.Context, r events.SNSEventRecord) error {
 			return w.do(r.SNS.MessageID)
 		})
 		failsAfterAll(t, w, func() error {
@@ -273,7 +273,7 @@ func TestSourcesWithoutReportFailAfterAllRecords(t *testing.T) {
 	t.Run("S3", func(t *testing.T) {
 		t.Parallel()
 		w := &worker{}
-		h := lambda.WrapEach(idem.New(&idem.MemoryStore{}), quiet(lambda.S3), func(_ context.Context, r events.S3EventRecord) error {
+		h := lambda.WrapEach(idem.New(&idem.MemoryStore{}, anybody), quiet(lambda.S3), func(_ context.Context, r events.S3EventRecord) error {
 			return w.do(r.S3.Object.Key)
 		})
 		failsAfterAll(t, w, func() error {
@@ -286,7 +286,7 @@ func TestSourcesWithoutReportFailAfterAllRecords(t *testing.T) {
 		w := &worker{}
 		b := quiet(lambda.SQS)
 		b.Reply = nil
-		h := lambda.WrapEach(idem.New(&idem.MemoryStore{}), b, w.message)
+		h := lambda.WrapEach(idem.New(&idem.MemoryStore{}, anybody), b, w.message)
 		failsAfterAll(t, w, func() error {
 			_, err := h.Handle(t.Context(), batch(message("1", ""), message("2", ""), message("3", "")))
 			return err
@@ -319,7 +319,7 @@ func failsAfterAll(t *testing.T, w *worker, deliver func() error) {
 func TestNothingDoneFailsTheInvocation(t *testing.T) {
 	t.Parallel()
 	w := &worker{}
-	h := lambda.WrapEach(idem.New(&idem.MemoryStore{}), quiet(lambda.SQS), w.message)
+	h := lambda.WrapEach(idem.New(&idem.MemoryStore{}, anybody), quiet(lambda.SQS), w.message)
 	w.failing("1", "2", "3", "4", "5")
 	re, err := h.Handle(t.Context(), batch(message("1", "")))
 	if err != errBad || len(re.BatchItemFailures) != 0 { //nolint:errorlint // it must be the handler's own, for its errorType
@@ -342,7 +342,7 @@ func TestDuplicatesInOneBatch(t *testing.T) {
 				w := &worker{}
 				b := quiet(lambda.SQS)
 				b.Concurrency = concurrency
-				h := lambda.WrapEach(idem.New(&idem.MemoryStore{}), b, func(ctx context.Context, m events.SQSMessage) error {
+				h := lambda.WrapEach(idem.New(&idem.MemoryStore{}, anybody), b, func(ctx context.Context, m events.SQSMessage) error {
 					time.Sleep(time.Second) //nolint:forbidigo // virtual
 					return w.message(ctx, m)
 				})
@@ -392,7 +392,7 @@ func TestMismatchIsReported(t *testing.T) {
 			var why error
 			b := lambda.SQS
 			b.Failed = func(_ context.Context, _ events.SQSMessage, err error) { why = err }
-			h := lambda.WrapEach(idem.New(&idem.MemoryStore{}), b, w.message)
+			h := lambda.WrapEach(idem.New(&idem.MemoryStore{}, anybody), b, w.message)
 			re, err := h.Handle(t.Context(), batch(keyed(message("1", "same"), "job-1"), tc.second))
 			if tc.refused {
 				reported(t, re, err, "2")
@@ -411,7 +411,7 @@ func TestMismatchIsReported(t *testing.T) {
 func TestRedeliveryIsTheSameMessage(t *testing.T) {
 	t.Parallel()
 	w := &worker{}
-	h := lambda.WrapEach(idem.New(&idem.MemoryStore{}), lambda.SQS, w.message)
+	h := lambda.WrapEach(idem.New(&idem.MemoryStore{}, anybody), lambda.SQS, w.message)
 	for i := range 3 {
 		m := message("1", "body")
 		m.ReceiptHandle = fmt.Sprint("handle-", i)
@@ -430,7 +430,7 @@ func TestRedeliveryIsTheSameMessage(t *testing.T) {
 // operations; a new version of a function goes on with the old one's.
 func TestScopes(t *testing.T) {
 	t.Parallel()
-	e := idem.New(&idem.MemoryStore{})
+	e := idem.New(&idem.MemoryStore{}, anybody)
 	w := &worker{}
 	queue := lambda.WrapEach(e, lambda.SQS, w.message)
 	topic := lambda.WrapEach(e, lambda.SNS, func(_ context.Context, r events.SNSEventRecord) error { return w.do(r.SNS.MessageID) })
@@ -468,8 +468,8 @@ func TestWithKey(t *testing.T) {
 		return *order.ID, err
 	}))
 	w := &worker{}
-	store := &idem.MemoryStore{}
-	h := lambda.WrapEach(idem.New(store), byOrder, w.message)
+	store := process{&idem.MemoryStore{}}
+	h := lambda.WrapEach(idem.New(store, anybody), byOrder, w.message)
 	re, err := h.Handle(t.Context(), batch(message("1", `{"ID":"o-1"}`), message("2", `{"ID":"o-2"}`), message("3", `{"ID":"o-1"}`)))
 	reported(t, re, err)
 	w.ran(t, "1", "2")
@@ -489,7 +489,7 @@ func TestWithKey(t *testing.T) {
 			b := byOrder
 			b.Failed = func(_ context.Context, _ events.SQSMessage, err error) { why = err }
 			w := &worker{}
-			h := lambda.WrapEach(idem.New(store), b, w.message)
+			h := lambda.WrapEach(idem.New(store, anybody), b, w.message)
 			re, err := h.Handle(t.Context(), batch(message("1", tc.body), message("2", `{"ID":"`+strconv.Itoa(len(name))+`"}`)))
 			reported(t, re, err, "1")
 			w.ran(t, "2")
@@ -532,7 +532,7 @@ func TestKeyInTwoGroupsIsRefused(t *testing.T) {
 					defer mu.Unlock()
 					refused[m.MessageId] = err
 				}
-				h := lambda.WrapEach(idem.New(&idem.MemoryStore{}), b, func(_ context.Context, m events.SQSMessage) error { return w.do(m.Body) })
+				h := lambda.WrapEach(idem.New(&idem.MemoryStore{}, anybody), b, func(_ context.Context, m events.SQSMessage) error { return w.do(m.Body) })
 				one, other := m("A", "a1"), m("B", "b1")
 				one.Body, other.Body = "pay 20", "pay 20"
 				for range 2 { // what was refused comes again
@@ -553,7 +553,7 @@ func TestHookThatPanicsKeepsTheReport(t *testing.T) {
 	t.Parallel()
 	b := lambda.SQS
 	b.Failed = func(context.Context, events.SQSMessage, error) { panic("the hook's own") }
-	h := lambda.WrapEach(idem.New(&idem.MemoryStore{}), b, func(_ context.Context, m events.SQSMessage) error {
+	h := lambda.WrapEach(idem.New(&idem.MemoryStore{}, anybody), b, func(_ context.Context, m events.SQSMessage) error {
 		if m.MessageId != "2" {
 			return errors.New("no such address")
 		}

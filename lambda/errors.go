@@ -122,7 +122,6 @@ var errorTypes = []struct {
 }{
 	{idem.ErrKeyMissing, "IdempotencyKeyMissing"},
 	{idem.ErrKeyInvalid, "IdempotencyKeyInvalid"},
-	{idem.ErrCredentials, "IdempotencyCredentials"},
 	{idem.ErrMismatch, "IdempotencyKeyMismatch"},
 	{idem.ErrExpired, "IdempotencyKeyExpired"},
 	{idem.ErrNotKept, "IdempotencyAnswerNotKept"},

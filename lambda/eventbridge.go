@@ -52,7 +52,7 @@ func eventBridgeRecords(ev events.EventBridgeEvent) ([]events.EventBridgeEvent, 
 
 func eventBridgeRequest(ctx context.Context, ev events.EventBridgeEvent) (idem.Request, error) {
 	return idem.Request{
-		Scope:  consumerScope(ctx, "events:"+ev.AccountID+":"+ev.Region+":"+ev.Source),
+		Source: consumerScope(ctx, "events:"+ev.AccountID+":"+ev.Region+":"+ev.Source),
 		Route:  "EventBridge " + ev.Source + " " + ev.DetailType,
 		Header: jsonHeader(),
 		Query:  url.Values{"@type": {ev.DetailType}, "@resource": ev.Resources}.Encode(),

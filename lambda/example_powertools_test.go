@@ -65,7 +65,7 @@ func TestSideBySide(t *testing.T) {
 					err = errors.New("no answer today")
 				}
 				return id, err
-			})
+			}, named("charges"))
 		}
 	}
 	for _, fails := range []bool{false, true} {

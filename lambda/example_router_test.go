@@ -17,7 +17,7 @@ func ExampleRouter() {
 		request  = events.APIGatewayV2HTTPRequest
 		response = events.APIGatewayV2HTTPResponse
 	)
-	engine := idem.New(&idem.MemoryStore{}, func(o *idem.Options) { o.Resumable = true })
+	engine := idem.New(&idem.MemoryStore{}, func(o *idem.Options) { o.Resumable, o.Function = true, "charges" })
 	router := lambda.NewRouter(lambda.HTTPAPI)
 	router.Keyed("POST /charges", engine, func(context.Context, request) (response, error) {
 		return response{StatusCode: 201, Body: "charged"}, nil
@@ -33,6 +33,9 @@ func ExampleRouter() {
 	for _, r := range [][2]string{{"POST", "/charges"}, {"POST", "/charges/7/refunds"}, {"POST", "/charges/7/refunds"}, {"GET", "/charges/7"}, {"GET", "/charges"}} {
 		ev := request{RawPath: r[1], Headers: map[string]string{"idempotency-key": fmt.Sprintf("%x", r[1])}}
 		ev.RequestContext.HTTP.Method = r[0]
+		ev.RequestContext.Authorizer = &events.APIGatewayV2HTTPRequestContextAuthorizerDescription{
+			JWT: &events.APIGatewayV2HTTPRequestContextAuthorizerJWTDescription{Claims: map[string]string{"iss": "https://id.example", "sub": "jane"}},
+		}
 		re, err := router.Handle(context.Background(), ev)
 		if err != nil {
 			fmt.Println(err)

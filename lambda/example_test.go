@@ -26,6 +26,9 @@ func ExampleWrap() {
 		Body:    "world",
 	}
 	req.RequestContext.HTTP.Method = "POST"
+	req.RequestContext.Authorizer = &events.APIGatewayV2HTTPRequestContextAuthorizerDescription{
+		JWT: &events.APIGatewayV2HTTPRequestContextAuthorizerJWTDescription{Claims: map[string]string{"iss": "https://id.example", "sub": "jane"}},
+	}
 	for range 2 {
 		resp, err := h.Handle(context.Background(), req)
 		fmt.Println(resp.StatusCode, resp.Body, resp.Headers["Idempotent-Replayed"], err)
@@ -55,6 +58,7 @@ func ExampleWrap_rest() {
 		MultiValueHeaders: map[string][]string{"Idempotency-Key": {"8e03978e-40d5-43e8-bc93-6894a57f9324"}},
 		Body:              "world",
 	}
+	req.RequestContext.Authorizer = map[string]any{"claims": map[string]any{"iss": "https://id.example", "sub": "jane"}} // of Cognito
 	for range 2 {
 		resp, err := h.Handle(context.Background(), req)
 		fmt.Println(resp.StatusCode, resp.Body, resp.Headers["Idempotent-Replayed"], err)
@@ -65,7 +69,7 @@ func ExampleWrap_rest() {
 	// 201 hello, world true <nil>
 }
 
-// The same behind a function URL.
+// The same behind a function URL with the AuthType AWS_IAM.
 func ExampleWrap_functionURL() {
 	hello := func(_ context.Context, req events.LambdaFunctionURLRequest) (events.LambdaFunctionURLResponse, error) {
 		fmt.Println("handler runs")
@@ -79,6 +83,9 @@ func ExampleWrap_functionURL() {
 		Body:    "world",
 	}
 	req.RequestContext.HTTP.Method = "POST"
+	req.RequestContext.Authorizer = &events.LambdaFunctionURLRequestContextAuthorizerDescription{
+		IAM: &events.LambdaFunctionURLRequestContextAuthorizerIAMDescription{UserARN: "arn:aws:iam::123456789012:user/jane"},
+	}
 	for range 2 {
 		resp, err := h.Handle(context.Background(), req)
 		fmt.Println(resp.StatusCode, resp.Body, resp.Headers["Idempotent-Replayed"], err)
@@ -90,13 +97,14 @@ func ExampleWrap_functionURL() {
 }
 
 // The same behind an Application Load Balancer, whose target group has
-// multi-value headers on.
+// multi-value headers on. A load balancer verifies nobody, so a public route treats all
+// callers as one.
 func ExampleWrap_alb() {
 	hello := func(_ context.Context, req events.ALBTargetGroupRequest) (events.ALBTargetGroupResponse, error) {
 		fmt.Println("handler runs")
 		return events.ALBTargetGroupResponse{StatusCode: 201, Body: "hello, " + req.Body}, nil
 	}
-	h := lambda.Wrap(idem.New(&idem.MemoryStore{}), lambda.ALB, hello)
+	h := lambda.Wrap(idem.New(&idem.MemoryStore{}, idem.OneScope), lambda.ALB, hello)
 
 	req := events.ALBTargetGroupRequest{
 		HTTPMethod:        "POST",

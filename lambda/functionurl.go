@@ -21,11 +21,12 @@ const (
 // change it: change a copy, as [Adapter] shows.
 //
 // As with HTTP APIs, the values of a header come joined by commas. The route is
-// method and path.
+// "POST /*": a function URL has no patterns.
 //
-// The caller is the user ARN of a URL with AuthType AWS_IAM, to which [RoleScope]
-// applies; users of a Cognito identity pool can't be distinguished. With AuthType
-// NONE there is no verified caller, whatever the event or its headers say.
+// The caller is the user ARN of a URL with AuthType AWS_IAM. A role's session is a
+// caller only by choice ([RoleScope], [SessionScope]); users of a Cognito identity
+// pool can't be distinguished. With AuthType NONE there is no verified caller,
+// whatever the event or its headers say: set [idem.Options.Scope].
 //
 // HTTP API events look alike, but would lose their authorizers here: an event with a
 // domain name that isn't a function URL's is refused ([ErrEvent]).
@@ -51,9 +52,9 @@ func functionURLRequest(_ context.Context, ev events.LambdaFunctionURLRequest) (
 		Host:   rc.DomainName,
 		Header: withCookies(header(ev.Headers, nil), ev.Cookies),
 	}
-	req.Route = req.Method + " " + req.Path
+	req.Route = anyRoute(req.Method)
 	if rc.Authorizer != nil && rc.Authorizer.IAM != nil {
-		req.Identity = iamIdentity("", "", rc.Authorizer.IAM.UserARN)
+		req.Identity, req.Facts = iamIdentity("", "", rc.Authorizer.IAM.UserARN)
 	}
 	var err error
 	if req.Body, err = requestBody(ev.Body, ev.IsBase64Encoded); err != nil {

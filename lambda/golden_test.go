@@ -39,6 +39,11 @@ func plain(edit func(*idem.Request)) idem.Request {
 	return r
 }
 
+// session is a role's session: a fact, and no caller.
+func session(r *idem.Request) {
+	r.Identity.Kind, r.Facts.Session = "iam", goldenRole
+}
+
 func identity(kind, subject string) func(*idem.Request) {
 	return func(r *idem.Request) { r.Identity = idem.Identity{Kind: kind, Subject: subject} }
 }
@@ -55,10 +60,10 @@ func TestGoldenEvents(t *testing.T) {
 			r.Header["Cookie"] = []string{"session=7f3a; theme=dark"}
 			r.Identity = idem.Identity{Kind: "jwt", Subject: goldenUser}
 		}),
-		"httpapi_iam":            plain(identity("iam", goldenRole)),
+		"httpapi_iam":            plain(session),
 		"httpapi_iam_cognito":    plain(identity("iam", goldenRider)),
-		"httpapi_lambda_simple":  plain(identity("lambda", "rider-42")),
-		"httpapi_lambda_policy":  plain(identity("lambda", "rider-42")),
+		"httpapi_lambda_simple":  plain(identity("lambda", "a1b2c3d4e5|rider-42")),
+		"httpapi_lambda_policy":  plain(identity("lambda", "a1b2c3d4e5|rider-42")),
 		"httpapi_lambda_unnamed": plain(identity("lambda", "")),
 		"httpapi_binary": plain(func(r *idem.Request) {
 			r.Body = []byte(goldenPNG)
@@ -67,12 +72,12 @@ func TestGoldenEvents(t *testing.T) {
 		"rest_none":            plain(nil),
 		"rest_httpapi_v1_none": plain(nil),
 		"rest_cognito":         plain(identity("jwt", goldenUser)),
-		"rest_lambda":          plain(identity("lambda", "rider-42")),
-		"rest_iam":             plain(identity("iam", goldenRole)),
+		"rest_lambda":          plain(identity("lambda", "f6g7h8i9j0|rider-42")),
+		"rest_iam":             plain(session),
 		"rest_iam_cognito":     plain(identity("iam", goldenRider)),
 		"rest_apikey": plain(func(r *idem.Request) {
 			r.Header["X-Api-Key"] = []string{"wJalrXUtnFEMI"}
-			r.Identity = idem.Identity{Kind: "apikey", Subject: "q1w2e3r4t5"}
+			r.Facts.APIKey = "q1w2e3r4t5"
 		}),
 		"rest_multivalue_binary": plain(func(r *idem.Request) {
 			r.Path, r.Route, r.Query = path, route, "dry_run=false&tag=a&tag=b+c"
@@ -82,17 +87,17 @@ func TestGoldenEvents(t *testing.T) {
 			r.Body = []byte(goldenPNG)
 		}),
 		"functionurl_none": plain(func(r *idem.Request) {
-			r.Path, r.Route, r.Query = path, "POST "+path, "dry_run=false"
+			r.Path, r.Query = path, "dry_run=false"
 			r.Header["Cookie"] = []string{"session=7f3a; theme=dark"}
 		}),
-		"functionurl_iam": plain(identity("iam", goldenRole)),
+		"functionurl_iam": plain(session),
 		"alb_single": plain(func(r *idem.Request) {
 			r.Query = "dry_run=false&tag=b%20c"
 			r.Header["X-Amzn-Oidc-Identity"] = []string{"9a3b1c2d-7e4f-4a5b-8c6d-0e1f2a3b4c5d"}
 			r.Header["X-Amzn-Oidc-Data"] = []string{"eyJ0eXAiOiJKV1QiLCJraWQiOiI..."}
 		}),
 		"alb_multivalue_binary": plain(func(r *idem.Request) {
-			r.Path, r.Route, r.Query = path, "POST "+path, "dry_run=false&tag=a&tag=b%20c"
+			r.Path, r.Query = path, "dry_run=false&tag=a&tag=b%20c"
 			r.Header["Content-Type"] = []string{"image/png"}
 			r.Header["X-Tag"] = []string{"one", "two"}
 			r.Header["Cookie"] = []string{"session=7f3a; theme=dark"}
@@ -109,6 +114,9 @@ func TestGoldenEvents(t *testing.T) {
 				t.Fatal("no expectation for this file")
 			}
 			wantReq.Host = domainName(t, file)
+			if strings.HasPrefix(file, "functionurl") || strings.HasPrefix(file, "alb") || file == "httpapi_binary" {
+				wantReq.Route = "POST /*" // these events have no pattern, and a path may name a person
+			}
 			got := read(t, file)
 			got.Snapshot = nil // TestSnapshots has it
 			for _, name := range noise {
@@ -197,5 +205,5 @@ func spy[Ev, Re any](a lambda.Adapter[Ev, Re], got *idem.Request) awslambda.Hand
 		*got = req
 		return req, err
 	}
-	return lambda.Wrap(idem.New(&idem.MemoryStore{}), a, func(context.Context, Ev) (re Re, err error) { return re, nil })
+	return lambda.Wrap(idem.New(&idem.MemoryStore{}, anybody), a, func(context.Context, Ev) (re Re, err error) { return re, nil })
 }

@@ -30,6 +30,11 @@ func canonicalPath(path string) string {
 	return strings.Join(segments, "/")
 }
 
+// anyRoute is the route of a request whose source knows no pattern. It is never the path:
+// routes are in logs, in the list of what waits for people and in the dimensions of
+// metrics, and a path may name a person, or be one of any number.
+func anyRoute(method string) string { return method + " /*" }
+
 // encodedQuery encodes decoded parameters. multi, if not empty, has all parameters.
 func encodedQuery(single map[string]string, multi map[string][]string) string {
 	return url.Values(parameters(single, multi)).Encode()

@@ -121,7 +121,7 @@ func (f front) openWith(t *testing.T, h handler, between func(awslambda.Handler)
 			}
 		})
 	}
-	srv := httptest.NewServer(f.serve(idem.New(s.store, optFns...), h, between))
+	srv := httptest.NewServer(f.serve(idem.New(s.store, append([]func(*idem.Options){anybody}, optFns...)...), h, between))
 	t.Cleanup(srv.Close)
 	s.addr = srv.Listener.Addr().String()
 	return s

@@ -22,8 +22,10 @@ const httpAPIKind = "an HTTP API event (payload format 2.0)"
 //
 // The caller is the JWT authorizer's iss and sub; the IAM authorizer's Cognito
 // identity or otherwise user ARN; or the Lambda authorizer's principalId or
-// otherwise sub, from its context. If a Lambda authorizer names no caller, the
-// request is refused ([idem.ErrScope]), unless [idem.Options.Scope] finds the scope.
+// otherwise sub, from its context, within the API. If a Lambda authorizer names no
+// caller, the request is refused ([idem.ErrScope]), unless [idem.Options.Scope] finds
+// the scope. A role's session ([RoleScope], [SessionScope]) and a client certificate
+// ([CertificateScope]) are callers only by choice.
 //
 // Events of a function URL have the same form, so one handler can serve both.
 var HTTPAPI = Adapter[events.APIGatewayV2HTTPRequest, events.APIGatewayV2HTTPResponse]{
@@ -39,14 +41,14 @@ func httpAPIRequest(_ context.Context, ev events.APIGatewayV2HTTPRequest) (idem.
 		return idem.Request{}, notA(httpAPIKind, "it has no requestContext.http.method")
 	}
 	req := idem.Request{
-		Method:   rc.HTTP.Method,
-		Path:     canonicalPath(withoutStage(ev.RawPath, rc.Stage)),
-		Query:    ev.RawQueryString,
-		Host:     rc.DomainName,
-		Header:   withCookies(header(ev.Headers, nil), ev.Cookies),
-		Identity: httpAPIIdentity(rc.Authorizer),
+		Method: rc.HTTP.Method,
+		Path:   canonicalPath(withoutStage(ev.RawPath, rc.Stage)),
+		Query:  ev.RawQueryString,
+		Host:   rc.DomainName,
+		Header: withCookies(header(ev.Headers, nil), ev.Cookies),
 	}
-	req.Route = httpAPIRoute(ev.RouteKey, req)
+	req.Identity, req.Facts = httpAPIIdentity(rc)
+	req.Route = httpAPIRoute(ev.RouteKey, req.Method)
 	var err error
 	if req.Body, err = requestBody(ev.Body, ev.IsBase64Encoded); err != nil {
 		return req, err
@@ -66,33 +68,34 @@ func withoutStage(path, stage string) string {
 
 // httpAPIRoute returns the route key in the form of a REST API: with the method of
 // the request.
-func httpAPIRoute(key string, req idem.Request) string {
+func httpAPIRoute(key, method string) string {
 	switch {
 	case key == "" || key == "$default":
-		return req.Method + " " + req.Path
+		return anyRoute(method)
 	case strings.HasPrefix(key, "ANY "):
-		return req.Method + strings.TrimPrefix(key, "ANY")
+		return method + strings.TrimPrefix(key, "ANY")
 	}
 	return key
 }
 
 // httpAPIIdentity returns the authorized caller.
-func httpAPIIdentity(a *events.APIGatewayV2HTTPRequestContextAuthorizerDescription) idem.Identity {
-	switch {
+func httpAPIIdentity(rc *events.APIGatewayV2HTTPRequestContext) (caller idem.Identity, facts idem.Facts) {
+	switch a := rc.Authorizer; {
 	case a == nil:
-		return idem.Identity{}
 	case a.JWT != nil && len(a.JWT.Claims) > 0:
-		return jwtIdentity(a.JWT.Claims["iss"], a.JWT.Claims["sub"])
+		caller = jwtIdentity(a.JWT.Claims["iss"], a.JWT.Claims["sub"])
 	case a.IAM != nil:
-		return iamIdentity(a.IAM.CognitoIdentity.IdentityPoolID, a.IAM.CognitoIdentity.IdentityID, a.IAM.UserARN)
+		caller, facts = iamIdentity(a.IAM.CognitoIdentity.IdentityPoolID, a.IAM.CognitoIdentity.IdentityID, a.IAM.UserARN)
 	case a.JWT != nil && a.Lambda == nil:
 		// Local emulators add an empty jwt to public routes. API Gateway never
 		// leaves out the claims of a token it has verified.
-		return idem.Identity{}
 	default:
 		// Also without a context: a caller was authorized, but not named.
-		return lambdaIdentity(a.Lambda)
+		caller = lambdaIdentity(rc.APIID, a.Lambda)
 	}
+	cert := &rc.Authentication.ClientCert
+	facts.Issuer, facts.Certificate = cert.IssuerDN, cert.SubjectDN
+	return caller, facts
 }
 
 func httpAPIResponse(re events.APIGatewayV2HTTPResponse) (idem.Response, error) {
@@ -117,7 +120,7 @@ func httpAPISnapshot(ev *events.APIGatewayV2HTTPRequest, req *idem.Request) ([]b
 		StageVariables:  ev.StageVariables,
 		IsBase64Encoded: ev.IsBase64Encoded,
 		RequestContext: v2Context{
-			DomainName: rc.DomainName, Stage: rc.Stage, HTTP: v2Client{rc.HTTP.SourceIP},
+			APIID: rc.APIID, DomainName: rc.DomainName, Stage: rc.Stage, HTTP: v2Client{rc.HTTP.SourceIP},
 		},
 	}
 	if a := rc.Authorizer; a != nil {
@@ -165,6 +168,7 @@ type v2Snapshot struct {
 }
 
 type v2Context struct {
+	APIID          string           `json:"apiId,omitempty"`
 	DomainName     string           `json:"domainName,omitempty"`
 	Stage          string           `json:"stage,omitempty"`
 	Authorizer     *v2Authorizer    `json:"authorizer,omitempty"`

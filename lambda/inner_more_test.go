@@ -48,7 +48,7 @@ func TestMembersBesideAnEnvelopesAreCompared(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			w := &worker{}
-			h := lambda.WrapEach(idem.New(&idem.MemoryStore{}), quiet(lambda.SQS), w.message)
+			h := lambda.WrapEach(idem.New(&idem.MemoryStore{}, anybody), quiet(lambda.SQS), w.message)
 			for _, id := range []string{"first", "again"} {
 				re, err := h.Handle(t.Context(), batch(message(id, body(20))))
 				reported(t, re, err)
@@ -77,7 +77,7 @@ func TestForgedEnvelopeIsOtherWork(t *testing.T) {
 			forged := message("forged", body)
 			for _, order := range [][2]events.SQSMessage{{own, forged}, {forged, own}} {
 				w := &worker{}
-				h := lambda.WrapEach(idem.New(&idem.MemoryStore{}), quiet(lambda.SQS), w.message)
+				h := lambda.WrapEach(idem.New(&idem.MemoryStore{}, anybody), quiet(lambda.SQS), w.message)
 				re, err := h.Handle(t.Context(), batch(order[0]))
 				reported(t, re, err)
 				if _, err := h.Handle(t.Context(), batch(order[1])); !errors.Is(err, idem.ErrMismatch) {

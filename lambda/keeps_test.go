@@ -57,7 +57,7 @@ func TestASourceThatOutlastsTheRetention(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			var log bytes.Buffer
-			tc.wrap(idem.New(&idem.MemoryStore{}, func(o *idem.Options) {
+			tc.wrap(idem.New(&idem.MemoryStore{}, anybody, func(o *idem.Options) {
 				o.Logger = slog.New(slog.NewTextHandler(&log, nil))
 				tc.options(o)
 			}), tc.keeps)

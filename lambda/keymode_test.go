@@ -58,7 +58,7 @@ func TestDirectKeyModes(t *testing.T) {
 				store := &idem.MemoryStore{}
 				var log bytes.Buffer
 				var refused []error
-				e := idem.New(store, func(o *idem.Options) {
+				e := idem.New(store, anybody, func(o *idem.Options) {
 					o.Key, o.Logger = tc.mode, slog.New(slog.NewTextHandler(&log, nil))
 					o.Hooks.Refused = func(_ context.Context, ev idem.Event) { refused = append(refused, ev.Err) }
 				})
@@ -104,8 +104,10 @@ func TestDirectKeyModes(t *testing.T) {
 // commit with those around it, once for all.
 func TestGeneratedKeyOfANestedHandler(t *testing.T) {
 	t.Parallel()
-	store := &idem.MemoryStore{}
-	e := func() *idem.Engine { return idem.New(store, func(o *idem.Options) { o.Key = idem.KeyGenerate }) }
+	store := process{&idem.MemoryStore{}}
+	e := func() *idem.Engine {
+		return idem.New(store, anybody, func(o *idem.Options) { o.Key = idem.KeyGenerate })
+	}
 	charge := func(ctx context.Context, o order) (receipt, error) {
 		n, err := idem.Foreign(ctx, "charge", func(_ context.Context, tx *idem.Tx) (int, error) { return len(tx.Key("payments")), nil })
 		return receipt{Order: o.ID, Run: n}, err
@@ -126,7 +128,7 @@ func TestGeneratedKeyOfANestedRequest(t *testing.T) {
 	t.Parallel()
 	each(t, sources, func(t *testing.T, s source) {
 		store := &idem.MemoryStore{}
-		e := idem.New(store, func(o *idem.Options) { o.Key = idem.KeyGenerate })
+		e := idem.New(store, anybody, func(o *idem.Options) { o.Key = idem.KeyGenerate })
 		h, runs := counted(created)
 		inner := idem.Request{Method: "POST", Path: "/inner"}
 		a := s.send(t, s.wrap(e, func(ctx context.Context, body []byte) (idem.Response, error) {
@@ -176,7 +178,7 @@ func TestEachKeyModes(t *testing.T) {
 			t.Parallel()
 			store := &idem.MemoryStore{}
 			w := &worker{}
-			h := lambda.WrapEach(idem.New(store, func(o *idem.Options) { o.Key = tc.mode }), quiet(lambda.SQS.WithKey(byAttribute)), w.message)
+			h := lambda.WrapEach(idem.New(store, anybody, func(o *idem.Options) { o.Key = tc.mode }), quiet(lambda.SQS.WithKey(byAttribute)), w.message)
 			for range 2 {
 				_, err := h.Handle(t.Context(), batch(tc.m))
 				if !errors.Is(err, tc.want) {
@@ -203,7 +205,7 @@ func TestEachWithoutKeyAtOnce(t *testing.T) {
 		b.Concurrency = 2
 		var both sync.WaitGroup
 		both.Add(b.Concurrency)
-		h := lambda.WrapEach(idem.New(&idem.MemoryStore{}, func(o *idem.Options) { o.Key = idem.KeyOptional }), b,
+		h := lambda.WrapEach(idem.New(&idem.MemoryStore{}, anybody, func(o *idem.Options) { o.Key = idem.KeyOptional }), b,
 			func(context.Context, events.SQSMessage) error {
 				both.Done()
 				both.Wait() // for ever, one after the other

@@ -57,7 +57,7 @@ func kinesisRecords(ev events.KinesisEvent) ([]events.KinesisEventRecord, error)
 
 func kinesisRequest(ctx context.Context, r events.KinesisEventRecord) (idem.Request, error) {
 	return idem.Request{
-		Scope:  consumerScope(ctx, r.EventSourceArn),
+		Source: consumerScope(ctx, r.EventSourceArn),
 		Route:  "Kinesis " + resourceName(r.EventSourceArn),
 		Header: jsonHeader(),
 		Query:  url.Values{"@partition": {r.Kinesis.PartitionKey}}.Encode(),

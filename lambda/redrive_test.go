@@ -70,7 +70,7 @@ func TestARedriveIsTheSameOperation(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			e := idem.New(&idem.MemoryStore{})
+			e := idem.New(&idem.MemoryStore{}, anybody)
 			b := &bank{down: errBad}
 			h := lambda.WrapEach(e, quiet(tc.batch), b.message)
 			for range 2 {
@@ -164,7 +164,7 @@ func TestCallsUnderAMessagesIDAreRefused(t *testing.T) {
 				t.Run(fmt.Sprint(name, ", ", source, ", merged claim: ", merge), func(t *testing.T) {
 					t.Parallel()
 					store := &idem.MemoryStore{}
-					e := idem.New(store, func(o *idem.Options) { o.MergeClaim = merge })
+					e := idem.New(store, anybody, func(o *idem.Options) { o.MergeClaim = merge })
 					b := &bank{}
 					work := tc.work(b)
 					var err error
@@ -217,9 +217,9 @@ func TestCallsUnderAMessagesIDGoOn(t *testing.T) {
 	}
 	t.Run("claimed by an earlier version", func(t *testing.T) {
 		t.Parallel()
-		store := &idem.MemoryStore{}
+		store := process{&idem.MemoryStore{}}
 		b := &bank{}
-		earlier := lambda.WrapEach(idem.New(store), quiet(knowing(lambda.SQS)), func(ctx context.Context, _ events.SQSMessage) error {
+		earlier := lambda.WrapEach(idem.New(store, anybody), quiet(knowing(lambda.SQS)), func(ctx context.Context, _ events.SQSMessage) error {
 			if _, err := idem.Atomic(ctx, "reserve", func(context.Context, *idem.Tx) (int, error) { return 1, nil }); err != nil {
 				return err
 			}
@@ -228,7 +228,7 @@ func TestCallsUnderAMessagesIDGoOn(t *testing.T) {
 		if _, err := earlier.Handle(t.Context(), batch(message("1", ""))); !errors.Is(err, errBad) {
 			t.Fatal(err)
 		}
-		re, err := lambda.WrapEach(idem.New(store), lambda.SQS, reserve(b)).Handle(t.Context(), batch(message("1", "")))
+		re, err := lambda.WrapEach(idem.New(store, anybody), lambda.SQS, reserve(b)).Handle(t.Context(), batch(message("1", "")))
 		reported(t, re, err)
 		if len(b.keys) != 1 {
 			t.Errorf("%d charges", len(b.keys))
@@ -236,10 +236,10 @@ func TestCallsUnderAMessagesIDGoOn(t *testing.T) {
 	})
 	t.Run("refused in its second phase", func(t *testing.T) {
 		t.Parallel()
-		store := &idem.MemoryStore{}
+		store := process{&idem.MemoryStore{}}
 		blocked := 0
 		e := func() *idem.Engine {
-			return idem.New(store, func(o *idem.Options) { o.Hooks.Blocked = func(context.Context, idem.Event) { blocked++ } })
+			return idem.New(store, anybody, func(o *idem.Options) { o.Hooks.Blocked = func(context.Context, idem.Event) { blocked++ } })
 		}
 		b := &bank{}
 		strict := lambda.WrapEach(e(), quiet(lambda.SQS), reserve(b))
@@ -263,7 +263,7 @@ func TestCallsUnderAMessagesIDGoOn(t *testing.T) {
 // get all records.
 func TestWithScope(t *testing.T) {
 	t.Parallel()
-	e := idem.New(&idem.MemoryStore{})
+	e := idem.New(&idem.MemoryStore{}, anybody)
 	w := &worker{}
 	queue := lambda.WrapEach(e, lambda.SQS.WithScope("orders"), w.message)
 	topic := lambda.WrapEach(e, lambda.SNS.WithScope("orders"), func(_ context.Context, r events.SNSEventRecord) error { return w.do(r.SNS.MessageID) })

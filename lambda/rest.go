@@ -20,10 +20,11 @@ const restKind = "a REST API event (payload format 1.0)"
 // it again.
 //
 // The caller is the iss and sub of the Cognito authorizer's claims, equal to those
-// of an HTTP API's JWT authorizer; else the Lambda authorizer's principalId; else,
-// by IAM, the Cognito identity or the user ARN; else the id of the API key. An
-// authorizer whose principalId is "user" for all callers puts them all into one
-// scope.
+// of an HTTP API's JWT authorizer; else the Lambda authorizer's principalId, within
+// the API; else, by IAM, the Cognito identity or the user ARN. An authorizer whose
+// principalId is "user" for all callers puts them all into one scope. A role's session
+// ([RoleScope], [SessionScope]), an API key ([APIKeyScope]) and a client certificate
+// ([CertificateScope]) are callers only by choice.
 //
 // A response may use Headers and MultiValueHeaders; for a name in both,
 // MultiValueHeaders count, as for API Gateway. A reply puts a header with one value
@@ -44,14 +45,14 @@ func restRequest(_ context.Context, ev events.APIGatewayProxyRequest) (idem.Requ
 		return idem.Request{}, notA(restKind, "it has no resource")
 	}
 	req := idem.Request{
-		Method:   ev.HTTPMethod,
-		Path:     canonicalPath(ev.Path),
-		Query:    encodedQuery(ev.QueryStringParameters, ev.MultiValueQueryStringParameters),
-		Host:     ev.RequestContext.DomainName,
-		Header:   header(ev.Headers, ev.MultiValueHeaders),
-		Route:    ev.HTTPMethod + " " + ev.Resource,
-		Identity: restIdentity(&ev.RequestContext),
+		Method: ev.HTTPMethod,
+		Path:   canonicalPath(ev.Path),
+		Query:  encodedQuery(ev.QueryStringParameters, ev.MultiValueQueryStringParameters),
+		Host:   ev.RequestContext.DomainName,
+		Header: header(ev.Headers, ev.MultiValueHeaders),
+		Route:  ev.HTTPMethod + " " + ev.Resource,
 	}
+	req.Identity, req.Facts = restIdentity(&ev.RequestContext)
 	var err error
 	if req.Body, err = requestBody(ev.Body, ev.IsBase64Encoded); err != nil {
 		return req, err
@@ -63,22 +64,24 @@ func restRequest(_ context.Context, ev events.APIGatewayProxyRequest) (idem.Requ
 // restIdentity returns the authorized caller. An authorizer that ran always names
 // the caller: API Gateway refuses an answer without principalId. But on public
 // routes it sends empty objects and null members.
-func restIdentity(rc *events.APIGatewayProxyRequestContext) idem.Identity {
+func restIdentity(rc *events.APIGatewayProxyRequestContext) (caller idem.Identity, facts idem.Facts) {
 	id := &rc.Identity
 	claims, _ := rc.Authorizer["claims"].(map[string]any)
 	switch {
 	case len(claims) > 0:
 		iss, _ := claims["iss"].(string)
 		sub, _ := claims["sub"].(string)
-		return jwtIdentity(iss, sub)
+		caller = jwtIdentity(iss, sub)
 	case named(rc.Authorizer):
-		return lambdaIdentity(rc.Authorizer)
+		caller = lambdaIdentity(rc.APIID, rc.Authorizer)
 	case id.CognitoIdentityID != "" || id.UserArn != "":
-		return iamIdentity(id.CognitoIdentityPoolID, id.CognitoIdentityID, id.UserArn)
-	case id.APIKeyID != "":
-		return idem.Identity{Kind: "apikey", Subject: id.APIKeyID}
+		caller, facts = iamIdentity(id.CognitoIdentityPoolID, id.CognitoIdentityID, id.UserArn)
 	}
-	return idem.Identity{}
+	facts.APIKey = id.APIKeyID
+	if cert := id.ClientCert; cert != nil {
+		facts.Issuer, facts.Certificate = cert.IssuerDN, cert.SubjectDN
+	}
+	return caller, facts
 }
 
 // named reports whether an authorizer's context has a value.
@@ -121,7 +124,7 @@ func restRequestSnapshot(ev *events.APIGatewayProxyRequest, req *idem.Request) (
 		StageVariables:  ev.StageVariables,
 		IsBase64Encoded: ev.IsBase64Encoded,
 		RequestContext: restContext{
-			DomainName: rc.DomainName, OperationName: rc.OperationName, Stage: rc.Stage, Authorizer: rc.Authorizer,
+			APIID: rc.APIID, DomainName: rc.DomainName, OperationName: rc.OperationName, Stage: rc.Stage, Authorizer: rc.Authorizer,
 			Path: unlike(rc.Path, stagePath(rc.Stage, ev.Path)),
 			Identity: restCaller{
 				AccountID: id.AccountID, APIKeyID: id.APIKeyID, Caller: id.Caller,
@@ -178,6 +181,7 @@ type restSnapshot struct {
 }
 
 type restContext struct {
+	APIID         string         `json:"apiId,omitempty"`
 	DomainName    string         `json:"domainName,omitempty"`
 	OperationName string         `json:"operationName,omitempty"`
 	Path          string         `json:"path,omitempty"`

@@ -42,7 +42,7 @@ func TestNestedWrapResumed(t *testing.T) {
 			panic("dies")
 		}
 		return re{StatusCode: 201}, nil
-	})
+	}, named("inner"))
 	outer := lambda.Wrap(e, lambda.HTTPAPI, inner.Handle, named("outer"))
 	func() {
 		defer func() { _ = recover() }()
@@ -68,7 +68,7 @@ func TestOutcomeOfInnerError(t *testing.T) {
 				return re{}, err
 			}
 			return re{}, &idem.Error{Op: "inner", Err: own} // a nested operation of another key
-		})
+		}, named("outer"))
 		_, _ = h.Handle(t.Context(), keyedEvent("k"))
 		now = now.Add(time.Hour)
 		o := resume(t, h, ticket(t, store))
@@ -97,7 +97,7 @@ func TestNestedGenerateChargesAgain(t *testing.T) {
 			panic("dies")
 		}
 		return re{StatusCode: 201}, nil
-	})
+	}, named("inner"))
 	outer := lambda.Wrap(e, lambda.HTTPAPI, inner.Handle, named("outer"))
 	func() {
 		defer func() { _ = recover() }()
@@ -117,7 +117,7 @@ func TestObserveExecutesUndecodable(t *testing.T) {
 	each(t, sources, func(t *testing.T, s source) {
 		h, runs := counted(created)
 		bad := editedSource(s, func(ev map[string]any) { ev["body"], ev["isBase64Encoded"] = "@@@", true })
-		bad.send(t, s.wrap(idem.New(&idem.MemoryStore{}, func(o *idem.Options) { o.Key = idem.KeyObserve }), h), newCall("k"))
+		bad.send(t, s.wrap(idem.New(&idem.MemoryStore{}, anybody, func(o *idem.Options) { o.Key = idem.KeyObserve }), h), newCall("k"))
 		ran(t, runs, 1)
 	})
 }
@@ -128,14 +128,14 @@ func TestResumedInnerOfOtherNamespace(t *testing.T) {
 	now := time.Now()
 	st := new(idem.MemoryStore)
 	outerE := resumable(st, &now)
-	innerE := idem.New(st, func(o *idem.Options) { o.Namespace = "payments"; o.Now = func() time.Time { return now } })
+	innerE := idem.New(st, anybody, func(o *idem.Options) { o.Namespace = "payments"; o.Now = func() time.Time { return now } })
 	dies := true
 	charges := 0
 	type re = events.APIGatewayV2HTTPResponse
 	inner := lambda.Wrap(innerE, lambda.HTTPAPI, func(context.Context, events.APIGatewayV2HTTPRequest) (re, error) {
 		charges++
 		return re{StatusCode: 201}, nil
-	})
+	}, named("inner"))
 	outer := lambda.Wrap(outerE, lambda.HTTPAPI, func(ctx context.Context, ev events.APIGatewayV2HTTPRequest) (re, error) {
 		if _, err := idem.Atomic(ctx, "order", func(context.Context, *idem.Tx) (int, error) { return 1, nil }); err != nil {
 			return re{}, err
@@ -145,7 +145,7 @@ func TestResumedInnerOfOtherNamespace(t *testing.T) {
 			panic("dies")
 		}
 		return out, err
-	})
+	}, named("outer"))
 	func() {
 		defer func() { _ = recover() }()
 		_, _ = outer.Handle(t.Context(), keyedEvent("k"))
@@ -206,7 +206,7 @@ func TestTicketIsKeptUntilTheRecordIsStuck(t *testing.T) {
 						return re, err
 					}
 					return re, errors.New("the provider is down")
-				})
+				}, named("charges"))
 				if _, err := h.Handle(t.Context(), keyedEvent("k")); err != nil {
 					t.Fatal(err)
 				}

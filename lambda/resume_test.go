@@ -2,6 +2,7 @@ package lambda_test
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -23,9 +24,10 @@ import (
 // resumable is an engine whose operations a completer may take up, on a clock
 // that tests move.
 func resumable(store store.Store, now *time.Time, optFns ...func(*idem.Options)) *idem.Engine {
-	return idem.New(store, append(optFns, func(o *idem.Options) {
+	return idem.New(store, append([]func(*idem.Options){anybody}, append(optFns, func(o *idem.Options) {
+		o.Function = cmp.Or(o.Function, "f")
 		o.Resumable, o.Now, o.MaxTries = true, func() time.Time { return *now }, 2
-	})...)
+	})...)...)
 }
 
 // ticket is for the only record in store.
@@ -154,7 +156,7 @@ func TestDirectResumes(t *testing.T) {
 				return "", errors.New("down")
 			}
 			return "receipt of " + o.ID, nil
-		})
+		}, named("charges"))
 	payload := []byte(`{"ID":"o-1"}`)
 	if _, err := h.Invoke(t.Context(), payload); err == nil {
 		t.Fatal("no error")

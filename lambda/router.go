@@ -90,8 +90,10 @@ func (r *Router[Ev, Re]) Route(pattern string, h func(context.Context, Ev) (Re, 
 }
 
 // Keyed adds a route whose handler is wrapped by an engine, as by [Wrap]. Keyed
-// panics in the same cases as Wrap, for a pattern that [http.ServeMux] refuses, and
-// if another route has or accepts the same name.
+// panics in the same cases as Wrap, for a pattern that [http.ServeMux] refuses, if
+// another route has or accepts the same name, and for a route that the engine would
+// not protect ([idem.Engine.CheckRoute]): its method is none of [idem.Options.Methods].
+// A pattern without a method takes other methods too, without keys.
 func (r *Router[Ev, Re]) Keyed(pattern string, e *idem.Engine, h func(context.Context, Ev) (Re, error), optFns ...func(*HandlerOptions)) *Route[Ev, Re] {
 	opt := HandlerOptions{Name: pattern}
 	for _, fn := range optFns {
@@ -104,6 +106,9 @@ func (r *Router[Ev, Re]) Keyed(pattern string, e *idem.Engine, h func(context.Co
 		}
 	}
 	route.handler = wrap(e, r.adapter, h, opt)
+	if err := e.CheckRoute(pattern); err != nil {
+		panic(fmt.Sprintf("lambda: Router: %v", err)) //nolint:forbidigo // a mistake in the program
+	}
 	r.add(pattern, route)
 	r.keyed = append(r.keyed, route)
 	return route
@@ -151,7 +156,7 @@ func (r *Router[Ev, Re]) Handle(ctx context.Context, ev Ev) (Re, error) {
 	t, _ := found.target.route.(*Route[Ev, Re])
 	ctx = withPath(ctx, found.request)
 	if t.handler == nil {
-		return t.plain(ctx, ev)
+		return t.plain(idem.WithSender(ctx, req.Identity, req.Tenant), ev)
 	}
 	if t.before != nil {
 		if re, err := t.before(ctx, ev); re != nil || err != nil {

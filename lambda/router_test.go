@@ -90,9 +90,9 @@ func TestRouterFindsItsRoute(t *testing.T) {
 	t.Parallel()
 	each(t, sources, func(t *testing.T, s source) {
 		r := s.shop()
-		engine := idem.New(new(idem.MemoryStore), idem.OneScope)
+		engine := idem.New(new(idem.MemoryStore), anybody)
 		r.keyed("POST /rides", engine, says("book"))
-		r.keyed("POST /rides/{id}/refunds", idem.New(new(idem.MemoryStore), idem.OneScope), says("refund "))
+		r.keyed("POST /rides/{id}/refunds", idem.New(new(idem.MemoryStore), anybody), says("refund "))
 		r.route("GET /rides/{id}", says("show "))
 		r.route("GET /rides/latest", says("latest"))
 		r.route("/files/{id...}", says("file "))
@@ -285,7 +285,7 @@ func TestRouterBefore(t *testing.T) {
 		refusal := &idem.Response{Status: 422, Body: []byte("no")}
 		r := s.shop()
 		h, runs := counted(created)
-		r.before("POST /rides", idem.New(store), h, func() *idem.Response { return refusal })
+		r.before("POST /rides", idem.New(store, anybody), h, func() *idem.Response { return refusal })
 		if a := s.send(t, r, newCall("k")); a.status != 422 || string(a.body) != "no" {
 			t.Errorf("got %d %s", a.status, a.body)
 		}
@@ -303,7 +303,7 @@ func TestRouterMistakesAreRefused(t *testing.T) {
 	none := func(context.Context, events.APIGatewayV2HTTPRequest) (re events.APIGatewayV2HTTPResponse, _ error) {
 		return re, nil
 	}
-	engine := func() *idem.Engine { return idem.New(new(idem.MemoryStore)) }
+	engine := func() *idem.Engine { return idem.New(new(idem.MemoryStore), anybody) }
 	router := func() *lambda.Router[events.APIGatewayV2HTTPRequest, events.APIGatewayV2HTTPResponse] {
 		return lambda.NewRouter(lambda.HTTPAPI)
 	}
@@ -342,6 +342,80 @@ func TestRouterMistakesAreRefused(t *testing.T) {
 			fn()
 		})
 	}
+}
+
+// What a program declares keyed is keyed, or panics at cold start.
+func TestRouterKeysWhatItDeclares(t *testing.T) {
+	t.Parallel()
+	type opts = []func(*idem.Options)
+	put := func(o *idem.Options) { o.Methods = []string{"POST", "PUT"} }
+	skip := func(o *idem.Options) { o.Fingerprint.SkipPath = true }
+	byRoute := func(o *idem.Options) { o.ScopeRoute = true }
+	for name, tc := range map[string]struct {
+		pattern string
+		opt     opts
+		says    string // of the panic; "": none
+	}{
+		"POST":                            {"POST /wallets", nil, ""},
+		"PATCH":                           {"PATCH /wallets/{id}", nil, ""},
+		"any method":                      {"/wallets/{id}", nil, ""},
+		"PUT":                             {"PUT /wallets/{id}", nil, "Options.Methods"},
+		"DELETE":                          {"DELETE /wallets/{id}", nil, "Options.Methods"},
+		"GET":                             {"GET /wallets/{id}", nil, "Options.Methods"},
+		"PUT, on the list":                {"PUT /wallets/{id}", opts{put}, ""},
+		"PATCH, not on the list":          {"PATCH /wallets/{id}", opts{put}, "Options.Methods"},
+		"DELETE under a preset":           {"DELETE /wallets/{id}", opts{idem.Stripe}, ""},
+		"PATCH under a preset":            {"PATCH /wallets/{id}", opts{idem.StripeV1}, "Options.Methods"},
+		"switched off":                    {"PUT /wallets/{id}", opts{func(o *idem.Options) { o.Disabled = true }}, ""},
+		"a skipped path with a wildcard":  {"POST /wallets/{id}/charge", opts{skip}, "SkipPath"},
+		"the same, the route in scope":    {"POST /wallets/{id}/charge", opts{skip, byRoute}, "SkipPath"},
+		"the same, any method":            {"/wallets/{id}/charge", opts{skip, byRoute}, "SkipPath"},
+		"the same, a host":                {"POST shop.example/wallets/{id}", opts{skip, byRoute}, "SkipPath"},
+		"the same, at a slash":            {"POST /wallets/{id}/{$}", opts{skip, byRoute}, "SkipPath"},
+		"a skipped path without wildcard": {"POST /wallets", opts{skip, byRoute}, ""},
+		"the same, only its end":          {"POST /wallets/{$}", opts{skip, byRoute}, ""},
+		"whatever is below":               {"POST /wallets/{rest...}", opts{skip}, "SkipPath"},
+		"the same, the path in scope":     {"POST /wallets/{rest...}", opts{skip, byRoute}, ""},
+		"another fingerprint":             {"POST /wallets/{id}", opts{skip, func(o *idem.Options) { o.Fingerprint.Func = wholePath }}, ""},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			defer func() {
+				got := recover()
+				if (got != nil) != (tc.says != "") || !strings.Contains(fmt.Sprint(got), tc.says) {
+					t.Errorf("panic %v, want one that says %q", got, tc.says)
+				}
+			}()
+			lambda.NewRouter(lambda.HTTPAPI).Keyed(tc.pattern, idem.New(new(idem.MemoryStore), tc.opt...),
+				func(context.Context, v2Request) (re v2Response, _ error) { return re, nil })
+		})
+	}
+}
+
+func wholePath(r *idem.Request) ([]byte, error) { return []byte(r.Path), nil }
+
+// A PATCH isn't idempotent, so both halves key it; a route for any method says on the
+// others that it protects none.
+func TestRouterProtectsPATCH(t *testing.T) {
+	t.Parallel()
+	each(t, sources, func(t *testing.T, s source) {
+		r := s.shop()
+		h, runs := counted(created)
+		r.keyed("/wallets/{id}", idem.New(new(idem.MemoryStore), anybody), h)
+		for i := range 3 {
+			s.send(t, r, on("k", "PATCH", "/wallets/1")).accepted(t, 201, createdBody, i > 0)
+		}
+		ran(t, runs, 1)
+		keyless := on("", "PATCH", "/wallets/1")
+		keyless.header = http.Header{}
+		s.send(t, r, keyless).refused(t, 400, "idempotency_key_missing")
+		for range 2 {
+			if a := s.send(t, r, on("k", "PUT", "/wallets/1")); a.value(idem.StatusHeader) != "ignored" || a.status != 201 {
+				t.Errorf("PUT: %d, %s %q, want ignored", a.status, idem.StatusHeader, a.value(idem.StatusHeader))
+			}
+		}
+		ran(t, runs, 3)
+	})
 }
 
 // Another source's events are an error, as they are to a wrapped handler, and so

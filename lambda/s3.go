@@ -60,8 +60,8 @@ func s3Request(ctx context.Context, r events.S3EventRecord) (idem.Request, error
 		Size                        int64
 	}{r.EventName, r.S3.Bucket.Name, r.S3.Object.Key, r.S3.Object.ETag, r.S3.Object.Size})
 	return idem.Request{
-		Scope: consumerScope(ctx, "arn:aws:s3:::"+r.S3.Bucket.Name),
-		Route: "S3 " + r.S3.Bucket.Name + " " + r.EventName,
-		Body:  body,
+		Source: consumerScope(ctx, "arn:aws:s3:::"+r.S3.Bucket.Name),
+		Route:  "S3 " + r.S3.Bucket.Name + " " + r.EventName,
+		Body:   body,
 	}, err
 }

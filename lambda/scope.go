@@ -28,26 +28,40 @@ func jwtIdentity(iss, sub string) idem.Identity {
 // without the user, such as a function URL's, it names no caller.
 const poolSession = "/CognitoIdentityCredentials"
 
-// iamIdentity returns a signed request's caller: the user of an identity pool, whose
-// users share a role, or else an ARN. The ARN of an assumed role ends in the
-// session's name, so two sessions of a role are two callers; see [RoleScope].
-func iamIdentity(pool, identity, userARN string) idem.Identity {
+// iamIdentity returns a signed request's caller: the user of an identity pool, an IAM
+// user, an account's root, or a person of IAM Identity Center, whose name AWS puts
+// into the session. The name of any other session is its maker's choice: such a
+// session is a fact, and a caller only by choice ([RoleScope], [SessionScope]).
+func iamIdentity(pool, identity, userARN string) (idem.Identity, idem.Facts) {
+	id, facts := idem.Identity{Kind: "iam"}, idem.Facts{}
 	switch {
 	case identity != "":
-		return idem.Identity{Kind: "iam", Subject: join(pool, identity)}
-	case strings.HasSuffix(userARN, poolSession):
-		return idem.Identity{Kind: "iam"}
+		id.Subject = join(pool, identity)
+	case strings.HasSuffix(userARN, poolSession): // a user whom this event doesn't name
+	case strings.Contains(userARN, ":user/"), strings.HasSuffix(userARN, ":root"), strings.Contains(userARN, assumedRole+identityCenter):
+		id.Subject = userARN
+	default:
+		facts.Session = userARN
 	}
-	return idem.Identity{Kind: "iam", Subject: userARN}
+	return id, facts
 }
 
-// lambdaIdentity returns the caller that a Lambda authorizer names. The whole
-// context can't replace the name: it may hold data that changes with each token.
-func lambdaIdentity(authorizer map[string]any) idem.Identity {
+const (
+	assumedRole = ":assumed-role/"
+
+	// identityCenter begins the names of the roles that IAM Identity Center makes.
+	// https://docs.aws.amazon.com/singlesignon/latest/userguide/referencingpermissionsets.html
+	identityCenter = "AWSReservedSSO_"
+)
+
+// lambdaIdentity returns the caller that a Lambda authorizer names. A name is unique
+// only within its authorizer, which no event names, so it counts within its API. The
+// whole context can't replace the name: it may hold data that changes with each token.
+func lambdaIdentity(api string, authorizer map[string]any) idem.Identity {
 	id := idem.Identity{Kind: "lambda"}
 	for _, name := range []string{"principalId", "sub"} {
 		if s, ok := authorizer[name].(string); ok && s != "" {
-			id.Subject = s
+			id.Subject = join(api, s)
 			break
 		}
 	}
@@ -55,26 +69,70 @@ func lambdaIdentity(authorizer map[string]any) idem.Identity {
 }
 
 // RoleScope is an [idem.Options.Scope] for services that sign their requests: all
-// sessions of a role are the same caller. By default each session is a different
-// caller, since its name may be a person's. But if fresh credentials change the
-// session's name (an SDK that assumes a role, an ECS task that is replaced), a retry
-// under the new name is a new operation. Don't use RoleScope if people share a role.
+// sessions of a role are the same caller. A session's name may change between a
+// request and its retry: an SDK that assumes a role anew or a replaced ECS task has
+// another name. Don't use RoleScope if people share a role: they would get each
+// other's answers. See [SessionScope].
 //
-// Tenants of the function stay separate. RoleScope refuses a caller without a
-// verified IAM identity, and a user of a Cognito identity pool that the event
-// doesn't name.
+// RoleScope accepts IAM users, roots and people of IAM Identity Center as they are.
+// It refuses a caller without a verified IAM identity, a user of a Cognito identity
+// pool that the event doesn't name, and a session that has no role.
 func RoleScope(_ context.Context, r *idem.Request) (string, error) {
+	session := r.Facts.Session
+	switch i := strings.LastIndexByte(session, '/'); {
+	case session == "":
+		return iamScope("RoleScope", r)
+	case !strings.Contains(session, assumedRole) || strings.Count(session, "/") < 2:
+		return "", errors.New("lambda: RoleScope: the session has no role")
+	default:
+		return "iam:" + session[:i], nil
+	}
+}
+
+// SessionScope is an [idem.Options.Scope] for people who assume a role by SAML or web
+// identity: each session's name is a caller. The role's trust policy must not let a
+// person choose the name: whoever can take another's name is the same caller
+// (sts:RoleSessionName). Don't use SessionScope for services: a retry under new
+// credentials would be a new operation. See [RoleScope].
+//
+// SessionScope accepts and refuses other callers as RoleScope does.
+func SessionScope(_ context.Context, r *idem.Request) (string, error) {
+	if r.Facts.Session != "" {
+		return "iam:" + r.Facts.Session, nil
+	}
+	return iamScope("SessionScope", r)
+}
+
+func iamScope(name string, r *idem.Request) (string, error) {
 	if r.Identity.Kind != "iam" || r.Identity.Subject == "" {
-		return "", errors.New("lambda: RoleScope: the request has no verified IAM identity")
+		return "", errors.New("lambda: " + name + ": the request has no verified IAM identity")
 	}
-	arn := r.Identity.Subject
-	if i := strings.Index(arn, ":assumed-role/"); i >= 0 && strings.Count(arn, "/") > 1 {
-		arn = arn[:strings.LastIndexByte(arn, '/')]
+	return "iam:" + r.Identity.Subject, nil
+}
+
+// APIKeyScope is an [idem.Options.Scope] for programs that a REST API knows by the
+// API key of a usage plan: each key's id is a caller. Such a key names a program, not
+// a person. Don't use APIKeyScope if several people send requests with one key: they
+// would get each other's answers. It refuses a request without an API key that API
+// Gateway has checked.
+func APIKeyScope(_ context.Context, r *idem.Request) (string, error) {
+	if r.Facts.APIKey == "" {
+		return "", errors.New("lambda: APIKeyScope: no API key was checked")
 	}
-	if r.Tenant != "" {
-		return "iam:" + join(r.Tenant, arn), nil
+	return "apikey:" + r.Facts.APIKey, nil
+}
+
+// CertificateScope is an [idem.Options.Scope] for clients that API Gateway knows by
+// their certificates (mutual TLS): each issuer's name and subject's name are a
+// caller. Use CertificateScope only with a truststore of a single CA: of two, one can
+// issue a certificate that looks like the other's. It refuses a request without a
+// verified certificate. The API's other endpoint has to be disabled, since it takes
+// requests without certificates; these are refused too.
+func CertificateScope(_ context.Context, r *idem.Request) (string, error) {
+	if r.Facts.Certificate == "" {
+		return "", errors.New("lambda: CertificateScope: no client certificate was verified")
 	}
-	return "iam:" + arn, nil
+	return "certificate:" + join(r.Facts.Issuer, r.Facts.Certificate), nil
 }
 
 // consumerScope returns the scope of records that several functions may get, such as
@@ -86,17 +144,12 @@ func consumerScope(ctx context.Context, source string) string {
 	return join(source, functionScope(ctx))
 }
 
-// functionScope returns the scope of work for this function, and for one tenant of
-// it if Lambda isolates tenants.
+// functionScope returns the scope of work for this function.
 func functionScope(ctx context.Context) string {
-	scope := "function:" + lambdacontext.FunctionName
 	if arn := functionARN(ctx); arn != "" {
-		scope = arn
+		return arn
 	}
-	if tenant := tenantOf(ctx); tenant != "" {
-		scope = join(tenant, scope)
-	}
-	return scope
+	return "function:" + lambdacontext.FunctionName
 }
 
 // functionARN returns the ARN of the invoked function without its version, because a

@@ -27,7 +27,7 @@ func kept(req idem.Request) idem.Request {
 	}
 	return idem.Request{
 		Method: req.Method, Path: req.Path, Query: req.Query, Route: req.Route, Header: header,
-		Identity: req.Identity, Snapshot: req.Snapshot, Body: req.Body,
+		Identity: req.Identity, Facts: req.Facts, Snapshot: req.Snapshot, Body: req.Body,
 	}
 }
 
@@ -83,7 +83,7 @@ func loseHTTPAPI(ev *events.APIGatewayV2HTTPRequest) {
 	keepHeaders(ev.Headers)
 	ev.Cookies = nil
 	rc := &ev.RequestContext
-	rc.AccountID, rc.APIID, rc.RequestID, rc.Time, rc.TimeEpoch = "", "", "", "", 0
+	rc.AccountID, rc.RequestID, rc.Time, rc.TimeEpoch = "", "", "", 0
 	rc.HTTP.Protocol, rc.HTTP.UserAgent = "", ""
 	rc.Authentication.ClientCert.ClientCertPem = ""
 	if rc.Authorizer != nil && rc.Authorizer.IAM != nil {
@@ -108,7 +108,7 @@ func loseREST(ev *events.APIGatewayProxyRequest) {
 	canonical(ev.Headers)
 	canonical(ev.MultiValueHeaders)
 	rc := &ev.RequestContext
-	rc.AccountID, rc.APIID, rc.RequestID, rc.ExtendedRequestID, rc.RequestTime, rc.RequestTimeEpoch = "", "", "", "", "", 0
+	rc.AccountID, rc.RequestID, rc.ExtendedRequestID, rc.RequestTime, rc.RequestTimeEpoch = "", "", "", "", 0
 	rc.ResourceID, rc.Protocol = "", ""
 	rc.Identity.AccessKey, rc.Identity.APIKey, rc.Identity.UserAgent = "", "", ""
 	if rc.Identity.ClientCert != nil {
@@ -247,16 +247,16 @@ func setRoute(ev map[string]any, key, resource string) {
 func TestSnapshots(t *testing.T) {
 	t.Parallel()
 	const (
-		v2    = `{"routeKey":"POST /rides","requestContext":{"domainName":"a1b2c3d4e5.execute-api.eu-central-1.amazonaws.com","stage":"$default"`
+		v2    = `{"routeKey":"POST /rides","requestContext":{"apiId":"a1b2c3d4e5","domainName":"a1b2c3d4e5.execute-api.eu-central-1.amazonaws.com","stage":"$default"`
 		v2End = `"http":{"sourceIp":"203.0.113.7"}}}`
-		v1    = `{"resource":"/rides","requestContext":{"domainName":"f6g7h8i9j0.execute-api.eu-central-1.amazonaws.com","stage":"prod"`
+		v1    = `{"resource":"/rides","requestContext":{"apiId":"f6g7h8i9j0","domainName":"f6g7h8i9j0.execute-api.eu-central-1.amazonaws.com","stage":"prod"`
 		url   = `"requestContext":{"domainName":"t7bmxtdc6ojbkd3zgknxe32xdm0oqxkw.lambda-url.eu-central-1.on.aws"`
 	)
 	for file, want := range map[string]string{
 		"httpapi_none": v2 + `,` + v2End,
 		"httpapi_jwt": `{"routeKey":"ANY /riders/{rider}/rides","rawPath":"/prod/riders/zoë@example.com/rides",` +
 			`"pathParameters":{"rider":"zoë@example.com"},"stageVariables":{"table":"rides-prod"},` +
-			`"requestContext":{"domainName":"a1b2c3d4e5.execute-api.eu-central-1.amazonaws.com","stage":"prod",` +
+			`"requestContext":{"apiId":"a1b2c3d4e5","domainName":"a1b2c3d4e5.execute-api.eu-central-1.amazonaws.com","stage":"prod",` +
 			`"authorizer":{"jwt":{"claims":{"auth_time":"1795250000","client_id":"7f8g9h0i1j2k3l4m5n6o","cognito:groups":"[riders]",` +
 			`"event_id":"f1e2d3c4","exp":"1795257000","iat":"1795253400",` +
 			`"iss":"https://cognito-idp.eu-central-1.amazonaws.com/eu-central-1_AbCdEfGhI","jti":"0a1b2c3d","origin_jti":"4e5f6a7b",` +
@@ -346,6 +346,7 @@ func TestEventWithoutSnapshot(t *testing.T) {
 	req := idem.Request{Method: "POST", Path: "/rides", Route: "POST /rides", Query: "a=1", Body: []byte("\xff")}
 	checkEvent(t, lambda.HTTPAPI, req)
 	checkEvent(t, lambda.REST, req)
+	req.Route = "POST /*"
 	checkEvent(t, lambda.FunctionURL, req)
 	checkEvent(t, lambda.ALB, req)
 }
@@ -414,7 +415,7 @@ func TestNoSnapshotOfReads(t *testing.T) {
 func TestUnstorableIdentity(t *testing.T) {
 	t.Parallel()
 	store := &watched{}
-	h := lambda.Wrap(idem.New(store), lambda.HTTPAPI, func(context.Context, v2Request) (v2Response, error) {
+	h := lambda.Wrap(idem.New(store, anybody), lambda.HTTPAPI, func(context.Context, v2Request) (v2Response, error) {
 		t.Error("the handler ran")
 		return v2Response{}, nil
 	})

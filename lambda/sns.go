@@ -54,7 +54,7 @@ func snsKey(r events.SNSEventRecord) (string, error) {
 func snsRequest(ctx context.Context, r events.SNSEventRecord) (idem.Request, error) {
 	in, _ := snsContent(r.SNS.MessageID, r.SNS.Message, r.SNS.Subject, r.SNS.MessageAttributes) // snsKey returns its error; a key from Batch.WithKey does without
 	return idem.Request{
-		Scope:  consumerScope(ctx, r.SNS.TopicArn),
+		Source: consumerScope(ctx, r.SNS.TopicArn),
 		Route:  "SNS " + resourceName(r.SNS.TopicArn),
 		Header: jsonHeader(),
 		Query:  in.said.Encode(),

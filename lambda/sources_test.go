@@ -81,9 +81,12 @@ func wrapped[Ev, Re any](a lambda.Adapter[Ev, Re]) func(*idem.Engine, handler) a
 				return re, err
 			}
 			return a.Reply(resp), nil
-		})
+		}, named(sourceName))
 	}
 }
+
+// sourceName is the name of the handlers of sources: a Resumable engine wants one.
+const sourceName = "source"
 
 // send makes c through s, with time left as Lambda would have it.
 func (s source) send(t testing.TB, h awslambda.Handler, c call) answer {
@@ -130,7 +133,7 @@ func httpAPIEvent(c call) map[string]any {
 func functionURLEvent(c call) map[string]any {
 	ev := v2Event(c, "t7bmxtdc6ojbkd3zgknxe32xdm0oqxkw.lambda-url.eu-central-1.on.aws")
 	if c.user != "" {
-		ev["requestContext"].(map[string]any)["authorizer"] = map[string]any{"iam": map[string]any{"userArn": c.user}}
+		ev["requestContext"].(map[string]any)["authorizer"] = map[string]any{"iam": map[string]any{"userArn": "arn:aws:iam::123456789012:user/" + c.user}}
 	}
 	return ev
 }

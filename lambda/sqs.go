@@ -81,7 +81,7 @@ func sqsRequest(_ context.Context, m events.SQSMessage) (idem.Request, error) {
 		in.said.Set("@group", group) // no attribute can have this name
 	}
 	return idem.Request{
-		Scope:  queue,
+		Source: queue,
 		Route:  "SQS " + resourceName(queue),
 		Header: jsonHeader(),
 		Query:  in.said.Encode(),

@@ -31,12 +31,12 @@ func (h *EachHandler[Ev, Rec, Re]) read(ctx context.Context, rec Rec) (t *task) 
 	switch {
 	case h.batch.Scope == "":
 	case h.batch.shared:
-		t.req.Scope = consumerScope(ctx, h.batch.Scope)
+		t.req.Source = consumerScope(ctx, h.batch.Scope)
 	default:
-		t.req.Scope = h.batch.Scope
+		t.req.Source = h.batch.Scope
 	}
-	if tenant := tenantOf(ctx); tenant != "" && !h.batch.shared { // the scope of a shared batch has the function's tenant
-		t.req.Scope = join(tenant, t.req.Scope)
+	if t.req.Tenant == "" {
+		t.req.Tenant = tenantOf(ctx)
 	}
 	t.req.Key, t.err = keyOf(h.batch.Key(rec))
 	t.req.DeliveryKey = t.req.DeliveryKey && t.req.Key == h.batch.ID(rec) && !h.batch.CallsAgainAfterRedrive
@@ -71,8 +71,8 @@ func (h *EachHandler[Ev, Rec, Re]) try(ctx context.Context, rec Rec, t *task) (e
 	switch {
 	case t.err != nil && !t.ran():
 		return t.err
-	case errors.Is(err, idem.ErrNotKept), errors.Is(err, idem.ErrExpired):
-		return nil // it was done, and no client waits for its answer
+	case !t.ran() && (errors.Is(err, idem.ErrNotKept) || errors.Is(err, idem.ErrExpired)):
+		return nil // it was done, and no client waits for its answer; a phase's error may match too
 	case errors.Is(err, idem.ErrNoTime) && !t.ran() && !errors.Is(err, ErrNotRun):
 		return &idem.Error{Op: "start", Err: fmt.Errorf("%w: %w", ErrNotRun, err)}
 	}

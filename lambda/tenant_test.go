@@ -23,7 +23,7 @@ func TestTenantsHaveKeysOfTheirOwn(t *testing.T) {
 	each(t, sources, func(t *testing.T, s source) {
 		for _, user := range []string{"", "alice"} {
 			h, runs := counted(created)
-			wrapped := s.wrap(idem.New(&idem.MemoryStore{}), h)
+			wrapped := s.wrap(idem.New(&idem.MemoryStore{}, anybody), h)
 			for i, tenant := range []string{"blue", "green", "blue", ""} {
 				c := newCall("k")
 				c.user = user
@@ -42,7 +42,7 @@ func TestTenantsHaveKeysOfTheirOwn(t *testing.T) {
 
 func TestTenantsOfDirectInvocations(t *testing.T) {
 	t.Parallel()
-	h, runs, _ := charging(idem.New(&idem.MemoryStore{}))
+	h, runs, _ := charging(idem.New(&idem.MemoryStore{}, anybody))
 	for i, tenant := range []string{"blue", "green", "blue", ""} {
 		if _, err := h.Handle(asTenant(t.Context(), tenant), order{ID: "o-1"}); err != nil {
 			t.Error(err)
@@ -67,11 +67,12 @@ func TestTenantsNamesDontRunTogether(t *testing.T) {
 		{"a|jwt:x", idem.Identity{}},
 		{"a%7Cjwt:x", idem.Identity{}},
 		{"a", idem.Identity{Kind: "jwt", Subject: "x|"}},
+		{"a", idem.Identity{Kind: "jwt", Subject: "x|one:"}},
 		{"a", idem.Identity{Kind: "jwt", Subject: "x"}},
 		{"", idem.Identity{Kind: "jwt", Subject: "x"}},
 	} {
 		store := &idem.MemoryStore{}
-		_, err := idem.New(store).Do(t.Context(), idem.Request{Key: "k", Tenant: c.tenant, Identity: c.id, Method: http.MethodPost},
+		_, err := idem.New(store, anybody).Do(t.Context(), idem.Request{Key: "k", Tenant: c.tenant, Identity: c.id, Method: http.MethodPost},
 			func(context.Context) (idem.Response, error) { return idem.Response{Status: 201}, nil })
 		if err != nil {
 			t.Fatal(err)
@@ -89,7 +90,7 @@ func TestTenantsNamesDontRunTogether(t *testing.T) {
 func TestTenantsStatus(t *testing.T) {
 	t.Parallel()
 	h, _ := counted(created)
-	e := idem.New(&idem.MemoryStore{}, func(o *idem.Options) { o.InFlight, o.StatusURL = idem.InFlightAccept, "/operations/" })
+	e := idem.New(&idem.MemoryStore{}, anybody, func(o *idem.Options) { o.InFlight, o.StatusURL = idem.InFlightAccept, "/operations/" })
 	ctx, cancel := context.WithTimeout(asTenant(t.Context(), "blue"), ample)
 	defer cancel()
 	if _, err := httpAPI.wrap(e, h).Invoke(ctx, httpAPI.payload(t, newCall("k"))); err != nil {
@@ -108,19 +109,41 @@ func TestTenantsStatus(t *testing.T) {
 	}
 }
 
-func TestTenantsOfARole(t *testing.T) {
+// Tenants have keys of their own whoever names the caller: the program, for all or for
+// one request.
+func TestTenantsUnderAScope(t *testing.T) {
 	t.Parallel()
-	scopes := make(map[string]bool)
-	for _, tenant := range []string{"", "blue", "green"} {
-		r := idem.Request{Tenant: tenant, Identity: idem.Identity{Kind: "iam", Subject: "arn:aws:sts::1:assumed-role/Checkout/s"}}
-		scope, err := lambda.RoleScope(t.Context(), &r)
-		if err != nil {
-			t.Error(err)
-		}
-		scopes[scope] = true
+	acct := func(context.Context, *idem.Request) (string, error) { return "acct_7", nil }
+	own := lambda.HTTPAPI
+	own.Request = func(ctx context.Context, ev events.APIGatewayV2HTTPRequest) (idem.Request, error) {
+		req, err := lambda.HTTPAPI.Request(ctx, ev)
+		req.Scope = "acct_7"
+		return req, err
 	}
-	if len(scopes) != 3 {
-		t.Errorf("tenants of one role share a scope: %v", scopes)
+	for name, tc := range map[string]struct {
+		adapter lambda.Adapter[v2Request, v2Response]
+		scope   idem.ScopeFunc
+	}{
+		"Options.Scope": {lambda.HTTPAPI, acct}, "Request.Scope": {own, nil}, "RoleScope": {lambda.HTTPAPI, lambda.RoleScope},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			runs := 0
+			h := lambda.Wrap(idem.New(&idem.MemoryStore{}, func(o *idem.Options) { o.Scope = tc.scope }), tc.adapter,
+				func(context.Context, v2Request) (v2Response, error) { runs++; return v2Response{StatusCode: 201}, nil })
+			ev := post("k", "{}")
+			ev.RequestContext.Authorizer = &events.APIGatewayV2HTTPRequestContextAuthorizerDescription{
+				IAM: &events.APIGatewayV2HTTPRequestContextAuthorizerIAMDescription{UserARN: "arn:aws:sts::1:assumed-role/Checkout/s"},
+			}
+			for i, tenant := range []string{"blue", "green", "blue", ""} {
+				if re, err := h.Handle(asTenant(t.Context(), tenant), ev); err != nil || re.StatusCode != 201 {
+					t.Errorf("%q: %+v, %v", tenant, re, err)
+				}
+				if want := []int{1, 2, 2, 3}[i]; runs != want {
+					t.Errorf("%d runs after tenant %q, want %d", runs, tenant, want)
+				}
+			}
+		})
 	}
 }
 
@@ -134,7 +157,7 @@ func TestTenantsOfAQueue(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			runs := 0
-			h := lambda.WrapEach(idem.New(&idem.MemoryStore{}), batch, func(context.Context, events.SQSMessage) error { runs++; return nil })
+			h := lambda.WrapEach(idem.New(&idem.MemoryStore{}, anybody), batch, func(context.Context, events.SQSMessage) error { runs++; return nil })
 			ev := events.SQSEvent{Records: []events.SQSMessage{{MessageId: "m", Body: "{}", EventSource: "aws:sqs", EventSourceARN: "arn:aws:sqs:eu-central-1:1:orders"}}}
 			for i, tenant := range []string{"blue", "green", "blue", ""} {
 				if re, err := h.Handle(asTenant(t.Context(), tenant), ev); err != nil || len(re.BatchItemFailures) > 0 {

@@ -83,7 +83,7 @@ func TestConsumersContinueTheTrace(t *testing.T) {
 			t.Parallel()
 			var tracer tracetest.Recorder
 			memory := &idem.MemoryStore{}
-			h := tt.wrap(idem.New(memory, func(o *idem.Options) { o.Tracer = &tracer }))
+			h := tt.wrap(idem.New(memory, anybody, func(o *idem.Options) { o.Tracer = &tracer }))
 			payload, err := json.Marshal(tt.ev)
 			if err != nil {
 				t.Fatal(err)

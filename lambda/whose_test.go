@@ -18,9 +18,10 @@ import (
 	"github.com/samekey/samekey/lambda/internal/envelope"
 )
 
-// Two handlers without a name on one Resumable engine: an abandoned request of one
-// would end in the other. It shows at cold start.
-func TestSecondWrapOnAResumableEnginePanics(t *testing.T) {
+// Of a handler without a name, or two with the same one, on a Resumable engine, an
+// abandoned request would end in the wrong one: in the other, or in the one that took
+// its place under another route. It shows at cold start.
+func TestWrapOnAResumableEngineWantsAName(t *testing.T) {
 	t.Parallel()
 	now := time.Now()
 	panics := func(fn func()) (text string) {
@@ -33,17 +34,16 @@ func TestSecondWrapOnAResumableEnginePanics(t *testing.T) {
 		names  []string
 		want   string // in the panic; "" for none
 	}{
-		"two without a name":       {nil, []string{"", ""}, "without a name"},
-		"one of them with a name":  {nil, []string{"", "refunds"}, ""},
+		"without a name":           {nil, []string{""}, "no name"},
 		"two names":                {nil, []string{"charges", "refunds"}, ""},
 		"one name twice":           {nil, []string{"charges", "charges"}, `"charges"`},
 		"nothing is completed":     {[]func(*idem.Options){func(o *idem.Options) { o.Resumable = false }}, []string{"", ""}, ""},
-		"nothing is done about it": {[]func(*idem.Options){func(o *idem.Options) { o.Disabled, o.Resumable = true, false }}, []string{"", ""}, ""},
+		"nothing is done about it": {[]func(*idem.Options){func(o *idem.Options) { o.Function, o.Disabled, o.Resumable = "f", true, false }}, []string{"", ""}, ""},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			e := idem.New(new(idem.MemoryStore), append([]func(*idem.Options){func(o *idem.Options) {
-				o.Resumable, o.Now = true, func() time.Time { return now }
+			e := idem.New(new(idem.MemoryStore), append([]func(*idem.Options){anybody, func(o *idem.Options) {
+				o.Function, o.Resumable, o.Now = "f", true, func() time.Time { return now }
 			}}, tc.optFns...)...)
 			got := panics(func() {
 				for _, n := range tc.names {
@@ -87,12 +87,12 @@ func TestFunctionsOnOneTable(t *testing.T) {
 			c := on("k", "POST", "/refunds")
 			for _, back := range []string{"its client", "its completer"} {
 				c.header.Set("Idempotency-Key", back[4:])
-				faulty := idemtest.Faulty(stX, nil)
+				faulty := idemtest.Faulty(process{stX}, nil)
 				s.send(t, function(faulty, "refunds", refund(faulty.Crash)), c)
 				made = 0
 				now = now.Add(time.Hour)
 				tk := open(t, stX)
-				charges := function(stX, "charges", func(context.Context, []byte) (idem.Response, error) {
+				charges := function(process{stX}, "charges", func(context.Context, []byte) (idem.Response, error) {
 					t.Error("the charges handler ran")
 					return idem.Response{Status: 404, Body: []byte("no such charge")}, nil
 				})
@@ -104,7 +104,7 @@ func TestFunctionsOnOneTable(t *testing.T) {
 				if after := open(t, stX); after != tk {
 					t.Fatalf("the record was written: %+v, was %+v", after, tk)
 				}
-				refunds := function(stX, "refunds", refund(func() {}))
+				refunds := function(process{stX}, "refunds", refund(func() {}))
 				if back == "its client" {
 					s.send(t, refunds, c).accepted(t, 201, "refunded", false)
 				} else if o := resume(t, refunds, tk); o.Kind != envelope.Done {
@@ -139,7 +139,7 @@ func TestRenamedFunction(t *testing.T) {
 		}
 		r := s.shop()
 		r.keyed("POST /rides", resumable(st, &now, function("payments")), created, func(o *lambda.HandlerOptions) {
-			o.Accepts = []store.HandlerID{{Function: "charges"}}
+			o.Accepts = []store.HandlerID{{Function: "charges", Name: sourceName}}
 		})
 		if o := resume(t, r, tk); o.Kind != envelope.Done {
 			t.Errorf("declared: %+v", o)

@@ -35,8 +35,8 @@ func Start(h awslambda.Handler, opts ...awslambda.Option) {
 // Wrap panics for mistakes in the program, which show at cold start:
 //
 //   - e, h or a required function of the adapter is nil;
-//   - a second handler has the same name, or none, on an engine with
-//     [idem.Options.Resumable]: an abandoned request could reach either;
+//   - a handler has no name, or the name of another one, on an engine with
+//     [idem.Options.Resumable]: an abandoned request could reach the wrong one;
 //   - a second handler of [Direct] has the same name or operation: they would share keys;
 //   - a handler of [Direct] has a [DirectOptions.Scope] and no name.
 func Wrap[Ev, Re any](e *idem.Engine, a Adapter[Ev, Re], h func(context.Context, Ev) (Re, error), optFns ...func(*HandlerOptions)) *Handler[Ev, Re] {
@@ -50,8 +50,9 @@ func Wrap[Ev, Re any](e *idem.Engine, a Adapter[Ev, Re], h func(context.Context,
 // HandlerOptions name a handler. Records store the names: after a change, declare
 // the former name.
 type HandlerOptions struct {
-	// Name distinguishes the handler from the others of its function. At most 256
-	// bytes. Default: none; in a [Router] the pattern of its route.
+	// Name distinguishes the handler from the others of its function, and from those
+	// that take its place. [idem.Options.Resumable] needs a name. At most 256 bytes.
+	// Default: none; in a [Router] the pattern of its route.
 	Name string
 	// Operation names the owner of the handler's keys, for adapters of [Direct]: it
 	// is part of their scope, so that equal keys of two handlers are two operations.
@@ -184,11 +185,12 @@ func (h *Handler[Ev, Re]) Invoke(ctx context.Context, payload []byte) ([]byte, e
 // serve answers a request that was read from ev. reqErr is the error of reading it.
 func (h *Handler[Ev, Re]) serve(ctx context.Context, ev Ev, req idem.Request, reqErr error) (Re, error) {
 	var own Re
+	serve := h.engine.Serve
 	switch {
 	case errors.Is(reqErr, ErrEvent):
 		return own, reqErr
 	case reqErr != nil && (!h.engine.Acts(req.Method, req.Header) || h.engine.Observes(ctx, req, reqErr)):
-		return h.fn(ctx, ev) // only this package can't read the event, and the engine doesn't act on it
+		serve = h.engine.Pass // only this package can't read the event, and the engine doesn't act on it
 	case reqErr != nil:
 		return h.adapter.Reply(h.engine.Refuse(ctx, req, reqErr)), nil
 	}
@@ -197,7 +199,7 @@ func (h *Handler[Ev, Re]) serve(ctx context.Context, ev Ev, req idem.Request, re
 	}
 	req.Handler.Name = h.opt.Name
 	var ownErr error
-	res, err := h.engine.Serve(ctx, req, func(ctx context.Context) (idem.Response, error) {
+	res, err := serve(ctx, req, func(ctx context.Context) (idem.Response, error) {
 		if own, ownErr = h.fn(ctx, ev); ownErr != nil {
 			return idem.Response{}, ownErr
 		}

@@ -36,7 +36,7 @@ func post(key, body string) v2Request {
 
 func TestWrapPanicsOnNil(t *testing.T) {
 	t.Parallel()
-	e := idem.New(&idem.MemoryStore{})
+	e := idem.New(&idem.MemoryStore{}, anybody)
 	h := func(context.Context, v2Request) (v2Response, error) { return v2Response{}, nil }
 	for name, wrap := range map[string]func(){
 		"engine":  func() { lambda.Wrap(nil, lambda.HTTPAPI, h) },
@@ -58,8 +58,8 @@ func TestWrapPanicsOnNil(t *testing.T) {
 	}
 }
 
-// What the engine has nothing to do with must come back as the handler made it,
-// also what the adapter could not even express.
+// Without a key, what the engine has nothing to do with must come back as the handler
+// made it, also what the adapter could not even express.
 func TestPassedRequestIsUntouched(t *testing.T) {
 	t.Parallel()
 	boom := errors.New("boom")
@@ -71,9 +71,9 @@ func TestPassedRequestIsUntouched(t *testing.T) {
 		ev  v2Request
 		opt func(*idem.Options)
 	}{
-		"GET":          {func() v2Request { ev := post("k", ""); ev.RequestContext.HTTP.Method = "GET"; return ev }(), nil},
+		"GET":          {func() v2Request { ev := post("", ""); ev.RequestContext.HTTP.Method = "GET"; return ev }(), nil},
 		"optional key": {post("", ""), func(o *idem.Options) { o.Key = idem.KeyOptional }},
-		"disabled":     {post("k", ""), func(o *idem.Options) { o.Disabled = true }},
+		"disabled":     {post("", ""), func(o *idem.Options) { o.Disabled = true }},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -83,7 +83,7 @@ func TestPassedRequestIsUntouched(t *testing.T) {
 				if tc.opt != nil {
 					optFns = append(optFns, tc.opt)
 				}
-				h := lambda.Wrap(idem.New(store, optFns...), lambda.HTTPAPI, func(_ context.Context, ev v2Request) (v2Response, error) {
+				h := lambda.Wrap(idem.New(store, append([]func(*idem.Options){anybody}, optFns...)...), lambda.HTTPAPI, func(_ context.Context, ev v2Request) (v2Response, error) {
 					if diff := cmp.Diff(tc.ev, ev); diff != "" {
 						t.Errorf("the handler's event (-want +got):\n%s", diff)
 					}
@@ -99,14 +99,46 @@ func TestPassedRequestIsUntouched(t *testing.T) {
 	}
 }
 
-// The store is down and the engine fails open: the answer is the handler's own.
-func TestFailOpenIsUntouched(t *testing.T) {
+// With a key, the answer that the handler made says that the key was ignored. An error
+// of the handler stays its own.
+func TestPassedKeyIsMarked(t *testing.T) {
+	t.Parallel()
+	boom := errors.New("boom")
+	own := v2Response{StatusCode: 201, Headers: map[string]string{"X-A": "1"}, Cookies: []string{"a=b", "c=d"}, Body: "YQ==", IsBase64Encoded: true}
+	get := post("k", "")
+	get.RequestContext.HTTP.Method = "GET"
+	for name, tc := range map[string]struct {
+		ev  v2Request
+		opt func(*idem.Options)
+	}{
+		"GET":      {get, func(*idem.Options) {}},
+		"disabled": {post("k", ""), func(o *idem.Options) { o.Disabled = true }},
+	} {
+		h := lambda.Wrap(idem.New(&watched{}, tc.opt), lambda.HTTPAPI, func(context.Context, v2Request) (v2Response, error) { return own, nil })
+		got, err := h.Handle(t.Context(), tc.ev)
+		want := v2Response{
+			StatusCode: 201, Headers: map[string]string{"X-A": "1", idem.StatusHeader: "ignored"}, Cookies: own.Cookies, Body: "a",
+		}
+		if diff := cmp.Diff(want, got); diff != "" || err != nil {
+			t.Errorf("%s: err %v, response (-want +got):\n%s", name, err, diff)
+		}
+		failing := lambda.Wrap(idem.New(&watched{}, tc.opt), lambda.HTTPAPI, func(context.Context, v2Request) (v2Response, error) { return own, boom })
+		if got, err := failing.Handle(t.Context(), tc.ev); !errors.Is(err, boom) || cmp.Diff(own, got) != "" {
+			t.Errorf("%s: %+v, %v; want the handler's own answer and error", name, got, err)
+		}
+	}
+}
+
+// The store is down and the engine fails open: the answer is the handler's own, and
+// says that it wasn't protected.
+func TestFailOpenIsMarked(t *testing.T) {
 	t.Parallel()
 	own := v2Response{StatusCode: 201, Headers: map[string]string{"x-lower": "1"}, Body: "YQ==", IsBase64Encoded: true}
-	h := lambda.Wrap(idem.New(downStore{}, func(o *idem.Options) { o.FailOpen = true }), lambda.HTTPAPI,
+	h := lambda.Wrap(idem.New(downStore{}, anybody, func(o *idem.Options) { o.FailOpen = true }), lambda.HTTPAPI,
 		func(context.Context, v2Request) (v2Response, error) { return own, nil })
 	got, err := h.Handle(t.Context(), post("k", ""))
-	if diff := cmp.Diff(own, got); diff != "" || err != nil {
+	want := v2Response{StatusCode: 201, Headers: map[string]string{"X-Lower": "1", idem.StatusHeader: "ignored"}, Body: "a"}
+	if diff := cmp.Diff(want, got); diff != "" || err != nil {
 		t.Errorf("err %v, response (-want +got):\n%s", err, diff)
 	}
 }
@@ -116,7 +148,7 @@ func TestA31StoreDown(t *testing.T) {
 	t.Parallel()
 	each(t, sources, func(t *testing.T, s source) {
 		h, runs := counted(created)
-		a := s.send(t, s.wrap(idem.New(downStore{}), h), newCall("k"))
+		a := s.send(t, s.wrap(idem.New(downStore{}, anybody), h), newCall("k"))
 		a.refused(t, 503, "store_unavailable")
 		if a.value("Retry-After") == "" {
 			t.Error("no Retry-After")
@@ -140,7 +172,7 @@ func (downStore) Load(context.Context, string) (*store.Record, error) { return n
 func TestUndecodableResponse(t *testing.T) {
 	t.Parallel()
 	runs := 0
-	h := lambda.Wrap(idem.New(&idem.MemoryStore{}), lambda.HTTPAPI, func(context.Context, v2Request) (v2Response, error) {
+	h := lambda.Wrap(idem.New(&idem.MemoryStore{}, anybody), lambda.HTTPAPI, func(context.Context, v2Request) (v2Response, error) {
 		runs++
 		return v2Response{StatusCode: 201, Body: "{}", IsBase64Encoded: true}, nil
 	})
@@ -195,7 +227,7 @@ func TestWrongKindOfEvent(t *testing.T) {
 				store := &watched{}
 				h, runs := counted(created)
 				for _, disabled := range []bool{false, true} {
-					e := idem.New(store, func(o *idem.Options) { o.Disabled = disabled })
+					e := idem.New(store, anybody, func(o *idem.Options) { o.Disabled = disabled })
 					out, err := s.wrap(e, h).Invoke(t.Context(), []byte(ev.payload))
 					if !errors.Is(err, lambda.ErrEvent) || out != nil {
 						t.Errorf("%.60s: got %s, %v, want ErrEvent", ev.payload, out, err)
@@ -215,7 +247,7 @@ func TestWrongKindOfEvent(t *testing.T) {
 	}
 	t.Run("through Handle", func(t *testing.T) {
 		t.Parallel()
-		h := lambda.Wrap(idem.New(&idem.MemoryStore{}), lambda.HTTPAPI, func(context.Context, v2Request) (v2Response, error) {
+		h := lambda.Wrap(idem.New(&idem.MemoryStore{}, anybody), lambda.HTTPAPI, func(context.Context, v2Request) (v2Response, error) {
 			t.Error("the handler ran")
 			return v2Response{}, nil
 		})
@@ -236,7 +268,7 @@ func TestWrongTypeInEvent(t *testing.T) {
 	each(t, sources, func(t *testing.T, s source) {
 		h, runs := counted(created)
 		bad := editedSource(s, func(ev map[string]any) { ev["body"] = map[string]any{"no": "string"} })
-		out, err := s.wrap(idem.New(&watched{}), h).Invoke(t.Context(), bad.payload(t, newCall("k")))
+		out, err := s.wrap(idem.New(&watched{}, anybody), h).Invoke(t.Context(), bad.payload(t, newCall("k")))
 		if !errors.Is(err, lambda.ErrEvent) || out != nil {
 			t.Errorf("got %s, %v", out, err)
 		}
@@ -250,7 +282,7 @@ func TestHandlerContext(t *testing.T) {
 	type key struct{}
 	ctx, cancel := context.WithTimeout(context.WithValue(t.Context(), key{}, "v"), ample)
 	defer cancel()
-	h := lambda.Wrap(idem.New(&idem.MemoryStore{}), lambda.HTTPAPI, func(hctx context.Context, _ v2Request) (v2Response, error) {
+	h := lambda.Wrap(idem.New(&idem.MemoryStore{}, anybody), lambda.HTTPAPI, func(hctx context.Context, _ v2Request) (v2Response, error) {
 		outer, _ := ctx.Deadline()
 		inner, ok := hctx.Deadline()
 		if got := outer.Sub(inner); !ok || got != idem.DefaultReserve {
@@ -272,7 +304,7 @@ func TestHandlerContext(t *testing.T) {
 // A wrapper in a wrapper would else answer "in flight" to itself.
 func TestNestedWrapper(t *testing.T) {
 	t.Parallel()
-	e := idem.New(&idem.MemoryStore{})
+	e := idem.New(&idem.MemoryStore{}, anybody)
 	runs := 0
 	inner := lambda.Wrap(e, lambda.HTTPAPI, func(context.Context, v2Request) (v2Response, error) {
 		runs++
@@ -303,7 +335,7 @@ func TestInvokeLeavesHTMLAlone(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	got, err := lambda.Wrap(idem.New(&idem.MemoryStore{}), lambda.HTTPAPI, h).Invoke(t.Context(), payload)
+	got, err := lambda.Wrap(idem.New(&idem.MemoryStore{}, anybody), lambda.HTTPAPI, h).Invoke(t.Context(), payload)
 	if diff := cmp.Diff(string(want), string(got)); diff != "" || err != nil {
 		t.Errorf("err %v; the runtime's encoding (-) and ours (+):\n%s", err, diff)
 	}
@@ -323,7 +355,7 @@ func TestLargeBodies(t *testing.T) {
 			h, runs := counted(func(context.Context, []byte) (idem.Response, error) {
 				return idem.Response{Status: 201, Body: body}, nil
 			})
-			wrapped := httpAPI.wrap(idem.New(&idem.MemoryStore{}, func(o *idem.Options) { o.MaxBody = idem.MaxMaxBody }), h)
+			wrapped := httpAPI.wrap(idem.New(&idem.MemoryStore{}, anybody, func(o *idem.Options) { o.MaxBody = idem.MaxMaxBody }), h)
 			c := newCall("k")
 			if name == "binary" {
 				c.body = body
@@ -364,7 +396,7 @@ func TestOwnAdapter(t *testing.T) {
 		},
 	}
 	runs := 0
-	h := lambda.Wrap(idem.New(&idem.MemoryStore{}), adapter, func(context.Context, order) (string, error) {
+	h := lambda.Wrap(idem.New(&idem.MemoryStore{}, anybody), adapter, func(context.Context, order) (string, error) {
 		runs++
 		return fmt.Sprint("run ", runs), nil
 	})
@@ -391,7 +423,7 @@ func TestUnencodableResponse(t *testing.T) {
 		Response: func(chan int) (idem.Response, error) { return idem.Response{}, nil },
 		Reply:    func(idem.Response) chan int { return nil },
 	}
-	h := lambda.Wrap(idem.New(&idem.MemoryStore{}), adapter, func(context.Context, string) (chan int, error) { return nil, nil })
+	h := lambda.Wrap(idem.New(&idem.MemoryStore{}, anybody), adapter, func(context.Context, string) (chan int, error) { return nil, nil })
 	if out, err := h.Invoke(t.Context(), []byte(`""`)); err == nil || out != nil {
 		t.Errorf("got %s, %v, want an error", out, err)
 	}
@@ -404,7 +436,7 @@ func TestRespondWithoutKey(t *testing.T) {
 		"optional key": func(o *idem.Options) { o.Key = idem.KeyOptional },
 		"disabled":     func(o *idem.Options) { o.Disabled = true },
 	} {
-		h := lambda.Wrap(idem.New(&idem.MemoryStore{}, optFn), lambda.HTTPAPI, func(context.Context, v2Request) (v2Response, error) {
+		h := lambda.Wrap(idem.New(&idem.MemoryStore{}, anybody, optFn), lambda.HTTPAPI, func(context.Context, v2Request) (v2Response, error) {
 			return v2Response{}, idem.Respond(v2Response{StatusCode: 402, Body: "declined"})
 		})
 		re, err := h.Handle(t.Context(), post("", ""))
@@ -418,7 +450,7 @@ func TestRespondWithoutKey(t *testing.T) {
 // its status.
 func TestRespondInTheHandlersType(t *testing.T) {
 	t.Parallel()
-	h := lambda.Wrap(idem.New(&idem.MemoryStore{}), lambda.HTTPAPI, func(ctx context.Context, ev v2Request) (v2Response, error) {
+	h := lambda.Wrap(idem.New(&idem.MemoryStore{}, anybody), lambda.HTTPAPI, func(ctx context.Context, ev v2Request) (v2Response, error) {
 		switch ev.Body {
 		case "finish":
 			return idem.Finish(ctx, func(context.Context, *idem.Tx) (v2Response, error) {

@@ -120,11 +120,11 @@ func newStack(t *testing.T, p *provider) *stack {
 		t.Fatal(err)
 	}
 	s := &stack{recorded: record(t), delivered: make(chan struct{}), consumed: make(chan struct{}), resumed: make(chan string, 10)}
-	engine := idem.New(store, s.Engine, func(o *idem.Options) { o.Function, o.Resumable = "rides", true })
-	s.api = lambda.Wrap(engine, lambda.HTTPAPI, p.ride)
+	engine := idem.New(store, anybody, s.Engine, func(o *idem.Options) { o.Function, o.Resumable = "rides", true })
+	s.api = lambda.Wrap(engine, lambda.HTTPAPI, p.ride, func(o *lambda.HandlerOptions) { o.Name = "rides" })
 
 	receipts := &queue{t: t, taken: s.consumed, handler: lambda.WrapEach(
-		idem.New(store, s.Engine, func(o *idem.Options) { o.Namespace = "receipts" }), lambda.SQS, mail,
+		idem.New(store, anybody, s.Engine, func(o *idem.Options) { o.Namespace = "receipts" }), lambda.SQS, mail,
 	)}
 	tickets := &queue{t: t}
 	w := worker.New(client, store, completer.NewQueue(tickets, "https://tickets"), func(o *worker.Options) {

@@ -19,7 +19,9 @@ import (
 func ExampleTelemetry_Engine() {
 	exporter := tracetest.NewInMemoryExporter()
 	telemetry := samekeyotel.Telemetry{TracerProvider: sdktrace.NewTracerProvider(sdktrace.WithSyncer(exporter))}
-	engine := idem.New(&idem.MemoryStore{}, telemetry.Engine)
+	engine := idem.New(&idem.MemoryStore{}, telemetry.Engine, func(o *idem.Options) {
+		o.Scope = func(context.Context, *idem.Request) (string, error) { return "acct_7", nil } // as a middleware before has found out
+	})
 	pay := engine.Middleware(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		_, err := idem.Atomic(r.Context(), "paid", func(context.Context, *idem.Tx) (string, error) { return "receipt-1", nil })
 		if err != nil {

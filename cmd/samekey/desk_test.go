@@ -57,7 +57,7 @@ func newDesk(t *testing.T) *desk {
 	}
 	return &desk{
 		client: client, store: s, env: map[string]string{"IDEM_TABLE": table, "IDEM_NAMESPACE": "rides", "USER": "jane"},
-		engine: idem.New(s, func(o *idem.Options) { o.Namespace = "rides" }),
+		engine: idem.New(s, anybody, func(o *idem.Options) { o.Namespace = "rides" }),
 	}
 }
 

@@ -58,6 +58,20 @@ func TestEveryCommandTellsItsExitCodes(t *testing.T) {
 }
 
 // What breaks lines and terminals, or hides and turns text, doesn't get out.
+// What a table of records shows comes from anywhere: no cell ends its line, moves the
+// cursor or colours what follows.
+func TestTablesArePrintable(t *testing.T) {
+	t.Parallel()
+	var out strings.Builder
+	e := environment{stdout: &out}
+	if err := e.printTable([]string{"ROUTE", "ERROR"}, [][]string{{"POST /a\nPOST /b", "\x1b[2J\tgone\u202e"}}); err != nil {
+		t.Fatal(err)
+	}
+	if got, want := out.String(), "ROUTE            ERROR\nPOST /a POST /b   [2J gone \n"; got != want {
+		t.Errorf("printed %q, want %q", got, want)
+	}
+}
+
 func TestPrintable(t *testing.T) {
 	t.Parallel()
 	for in, want := range map[string]string{

@@ -23,10 +23,11 @@ got), or the short name of the record in a log line. A customer's key needs --ke
 --scope instead; --key - reads the key from standard input, so that it is in no
 history of a shell. The key is never printed.
 
---scope is the caller as the handler's configuration names it: jwt:SUBJECT or
-iam:SUBJECT for an authorizer's subject, the result of Options.Scope, or none for
-requests without a verified identity. tenant:T| stands before it in a function with
-tenants, operation:NAME| before that for Request.Operation. A record shows its own.
+--scope is the caller, as a record shows it: jwt:SUBJECT, iam:SUBJECT or lambda:SUBJECT
+for an authorizer's subject, program:NAME for the result of Options.Scope, source:NAME
+for a queue's or a function's, or one for callers whom nobody verifies (OneScope).
+tenant:T| stands before it in a function with tenants, operation:NAME| before that for
+Request.Operation.
 
 A partition key, and --key with --scope, cost one read. Anything else is looked for in
 the index of what waits for people, and then by a scan of the whole table.`
@@ -48,7 +49,7 @@ func newFinder(op *operator, fs *pflag.FlagSet) *finder {
 	f := &finder{op: op, progress: newProgress(op.env, fs)}
 	op.registerKeys(fs)
 	fs.StringVar(&f.key, "key", "", "the customer's `KEY`; - reads it from standard input")
-	fs.StringVar(&f.scope, "scope", "", "the `SCOPE` of the key, such as jwt:SUBJECT; none for callers without a verified identity")
+	fs.StringVar(&f.scope, "scope", "", "the `SCOPE` of the key, such as jwt:SUBJECT or program:NAME; one for callers whom nobody verifies")
 	fs.StringVar(&f.route, "key-route", "", "the `ROUTE` of the key, if Options.ScopeRoute is set")
 	fs.StringArrayVar(&f.services, "service", nil, "for a derived key: a `SERVICE` or SERVICE/STEP of tx.Key, to find finished operations too; may be repeated")
 	fs.DurationVar(&f.since, "since", 0, "look only at records with an attempt in the last `TIME`, such as 2h")
@@ -62,7 +63,7 @@ func newFinder(op *operator, fs *pflag.FlagSet) *finder {
 func (f *finder) check(args []string) error {
 	switch {
 	case f.key != "" && f.scope == "":
-		return wrongCallf("--key needs --scope: jwt:SUBJECT, iam:SUBJECT, the handler's own, or none")
+		return wrongCallf("--key needs --scope: jwt:SUBJECT, iam:SUBJECT, program:NAME, or one")
 	case f.key == "" && f.scope != "":
 		return wrongCallf("--scope needs --key")
 	case f.key != "" && len(args) > 0:

@@ -64,7 +64,7 @@ func tellInit(env environment, result scaffold.Result) {
 	if len(result.Created) > 0 {
 		fmt.Fprint(env.stdout, `
 Run it:  go tool samekey local --watch
-Call it: curl -i localhost:3000/orders -H 'Content-Type: application/json' -H 'Idempotency-Key: 1' -d '{"item":"tea","quantity":2}'
+Call it: curl -i localhost:3000/orders -H 'Authorization: Bearer tea' -H 'Content-Type: application/json' -H 'Idempotency-Key: 1' -d '{"item":"tea","quantity":2}'
 `)
 	}
 }

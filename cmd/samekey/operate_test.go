@@ -59,7 +59,7 @@ func TestGetByEverything(t *testing.T) {
 	d.fails(t, 3, "there is no record", "get", "v1##nobody")
 	d.fails(t, 2, "needs --scope", "get", "--key", "k")
 	d.fails(t, 2, "which record?", "get")
-	d.fails(t, 2, "not both", "get", "--key", "k", "--scope", "none", rec.PK)
+	d.fails(t, 2, "not both", "get", "--key", "k", "--scope", "one", rec.PK)
 	d.fails(t, 2, "is no partition key", "get", "nonsense\x1b[2J")
 }
 
@@ -74,17 +74,17 @@ func TestScopesAsTheEngineMakesThem(t *testing.T) {
 	}{
 		"jwt":       {req: idem.Request{Identity: idem.Identity{Kind: "jwt", Subject: "a|b"}}, scope: "jwt:a|b"},
 		"iam":       {req: idem.Request{Identity: idem.Identity{Kind: "iam", Subject: "AIDA"}}, scope: "iam:AIDA"},
-		"none":      {scope: "none"},
-		"one scope": {opts: idem.OneScope, scope: "none"},
+		"one scope": {scope: "one"},
+		"as shown":  {scope: "one:"},
 		"a function's": {opts: func(o *idem.Options) {
 			o.Scope = func(context.Context, *idem.Request) (string, error) { return "acme", nil }
-		}, scope: "acme"},
-		"the request's":   {req: idem.Request{Scope: "shop:7"}, scope: "shop:7"},
-		"a tenant's":      {req: idem.Request{Tenant: "acme", Identity: idem.Identity{Kind: "jwt", Subject: "jane"}}, scope: "tenant:acme|jwt:jane"},
-		"an operation's":  {req: idem.Request{Operation: "refund", Scope: "acme"}, scope: "operation:refund|acme"},
-		"with its route":  {req: idem.Request{Scope: "acme", Route: "POST /rides"}, opts: func(o *idem.Options) { o.ScopeRoute = true }, scope: "acme", flags: func(f *finder) { f.route = "POST /rides" }},
-		"a quoted key":    {req: idem.Request{Scope: "acme", Key: "a key, with signs"}, scope: "acme"},
-		"nobody verified": {req: idem.Request{Header: http.Header{"Authorization": {"Bearer x"}}}, scope: "none"},
+		}, scope: "program:acme"},
+		"the request's":  {req: idem.Request{Scope: "shop:7"}, scope: "program:shop:7"},
+		"a queue's":      {req: idem.Request{Source: "arn:aws:sqs:q"}, scope: "source:arn:aws:sqs:q"},
+		"a tenant's":     {req: idem.Request{Tenant: "acme", Identity: idem.Identity{Kind: "jwt", Subject: "jane"}}, scope: "tenant:acme|jwt:jane"},
+		"an operation's": {req: idem.Request{Operation: "refund", Scope: "acme"}, scope: "operation:refund|program:acme"},
+		"with its route": {req: idem.Request{Scope: "acme", Route: "POST /rides"}, opts: func(o *idem.Options) { o.ScopeRoute = true }, scope: "program:acme", flags: func(f *finder) { f.route = "POST /rides" }},
+		"a quoted key":   {req: idem.Request{Scope: "acme", Key: "a key, with signs"}, scope: "program:acme"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -93,7 +93,7 @@ func TestScopesAsTheEngineMakesThem(t *testing.T) {
 			if tt.req.Key == "" {
 				tt.req.Key = "k"
 			}
-			e := idem.New(mem, func(o *idem.Options) {
+			e := idem.New(mem, anybody, func(o *idem.Options) {
 				o.Namespace = "rides"
 				if tt.opts != nil {
 					tt.opts(o)

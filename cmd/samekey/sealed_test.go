@@ -58,7 +58,7 @@ func (d *desk) sealed(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	d.store, d.engine = s, idem.New(s, func(o *idem.Options) { o.Namespace = "rides" })
+	d.store, d.engine = s, idem.New(s, anybody, func(o *idem.Options) { o.Namespace = "rides" })
 }
 
 // keys gives the commands a program for data keys.

@@ -166,7 +166,7 @@ func TestDrainsOwnWritesAskForNothing(t *testing.T) {
 			}
 			return nil
 		}}
-		run(t, idem.New(tab.Store), staging)
+		run(t, idem.New(tab.Store, anybody), staging)
 		drain := newDrain(t, tab, out)
 		if seq := handle(t, drain, feed.event(t)); seq == "" {
 			t.Fatal("the failure isn't reported")

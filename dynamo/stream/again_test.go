@@ -62,7 +62,7 @@ func TestFailedActIsTriedByTheNextRun(t *testing.T) {
 			t.Helper()
 			begin(t, tab, tabletest.Post(tabletest.NewKey(), "{}"), nothing)
 		}, func(r *stream.Report) int { return r.Queued }},
-		"a delivery":   {func(t *testing.T, tab *table) { t.Helper(); run(t, idem.New(tab.Store), one("job")) }, func(r *stream.Report) int { return r.Delivered }},
+		"a delivery":   {func(t *testing.T, tab *table) { t.Helper(); run(t, idem.New(tab.Store, anybody), one("job")) }, func(r *stream.Report) int { return r.Delivered }},
 		"a letting go": {func(t *testing.T, tab *table) { t.Helper(); tab.finished(t, nil) }, func(r *stream.Report) int { return r.LetGo }},
 		"a giving up":  {func(t *testing.T, tab *table) { t.Helper(); tab.Put(t, item(t, open(map[string]any{"req": nil}))) }, func(r *stream.Report) int { return r.GivenUp }},
 	} {

@@ -46,10 +46,10 @@ func (w jobWriter) amend(ctx context.Context, op string, in *dynamodb.UpdateItem
 		}
 		var out *dynamodb.UpdateItemOutput
 		if out, err = w.table.Access.UpdateItem(ctx, in); err == nil {
-			now, err = item.Decode(out.Attributes)
+			now, err = item.Glance(out.Attributes)
 			return now, false, err
 		}
-		now, err = item.WriteError(op, err)
+		now, err = item.WriteErrorGlance(op, err)
 		if err == nil {
 			return now, true, nil
 		}

@@ -72,7 +72,7 @@ func (d *Drain) holdBack(ctx context.Context, t *todo) {
 	}
 	load := sync.OnceValues(func() (*store.Record, error) {
 		// An image is older than its acknowledgements.
-		now, err := d.jobs.table.Load(ctx, t.image.PK, true)
+		now, err := d.jobs.table.Glance(ctx, t.image.PK)
 		if err != nil && !errors.Is(err, store.ErrCorrupt) {
 			d.log.WarnContext(ctx, "can't look for earlier jobs", "record", redact.Record(t.image.PK), "error", err)
 		}

@@ -18,7 +18,7 @@ import (
 func TestBlockedIsListedAtOnce(t *testing.T) {
 	t.Parallel()
 	tab := newTable(t)
-	engine, req := idem.New(tab.Store, resumable), tabletest.Post(tabletest.NewKey(), "{}")
+	engine, req := idem.New(tab.Store, anybody, resumable), tabletest.Post(tabletest.NewKey(), "{}")
 	version := func(phase string, then error) func(context.Context) (idem.Response, error) {
 		return func(ctx context.Context) (idem.Response, error) {
 			_, err := idem.Atomic(ctx, phase, func(context.Context, *idem.Tx) (int, error) { return 1, nil })

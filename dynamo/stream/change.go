@@ -99,8 +99,8 @@ func readChange(rec *events.DynamoDBStreamRecord, event string) (c change, why S
 	return c, why, err
 }
 
-// readImage reads an item by the same rules as the store. why is empty for a record
-// of this package.
+// readImage reads an item by the same rules as the store, without bodies. why is empty
+// for a record of this package.
 func readImage(image map[string]events.DynamoDBAttributeValue) (rec *store.Record, why Skip, err error) {
 	if len(image) == 0 {
 		return nil, SkipNoImage, nil
@@ -118,7 +118,7 @@ func readItem(it item.Map) (rec *store.Record, why Skip, err error) {
 	case !stated:
 		return nil, SkipCompanion, nil
 	}
-	if rec, err = item.Decode(it); err != nil {
+	if rec, err = item.Glance(it); err != nil {
 		return nil, SkipUnreadable, err
 	}
 	return rec, "", nil

@@ -60,7 +60,11 @@ func (q *tickets) all() []jobs.Ticket {
 }
 
 // resumable stores requests, so that they can be completed.
-func resumable(o *idem.Options) { o.Resumable = true }
+func resumable(o *idem.Options) {
+	if o.Resumable = true; o.Function == "" {
+		o.Function = "f"
+	}
+}
 
 // crash is the error of a handler whose process dies: nothing of it is written.
 var errCrash = errors.New("crash")
@@ -70,7 +74,7 @@ var errCrash = errors.New("crash")
 func begin(t testing.TB, tab *table, req idem.Request, fn func(context.Context) error, optFns ...func(*idem.Options)) {
 	t.Helper()
 	dead := &dying{Store: tab.Store}
-	_, err := idem.New(dead, append(optFns, resumable)...).Do(t.Context(), req, func(ctx context.Context) (idem.Response, error) {
+	_, err := idem.New(dead, append([]func(*idem.Options){anybody}, append(optFns, resumable)...)...).Do(t.Context(), req, func(ctx context.Context) (idem.Response, error) {
 		if err := fn(ctx); err != nil {
 			t.Error(err)
 		}
@@ -130,7 +134,7 @@ func TestBatchIsNetted(t *testing.T) {
 		feed, queue := tab.tail(t), &tickets{}
 		completer := newCompleter(tab, queue)
 		for range 5 {
-			run(t, idem.New(tab.Store, resumable), staging)
+			run(t, idem.New(tab.Store, anybody, resumable), staging)
 		}
 		if seq := handle(t, completer, feed.event(t)); seq != "" || len(queue.all()) != 0 {
 			t.Errorf("finished requests: reported %q, queued %v", seq, queue.got)

@@ -37,15 +37,11 @@ type tail struct {
 	ahead    []types.Record // read, but written after the last event
 }
 
-// tail begins with the first record of the table.
+// tail begins with the table's first record since the first tail.
 func (tab *table) tail(t testing.TB) *tail {
 	t.Helper()
-	out, err := tab.Direct.DescribeTable(t.Context(), &dynamodb.DescribeTableInput{TableName: &tab.Name})
-	if err != nil {
-		t.Fatal(err)
-	}
 	o := tab.Direct.Options()
-	return &tail{tab: tab, arn: aws.ToString(out.Table.LatestStreamArn), client: dynamodbstreams.New(dynamodbstreams.Options{
+	return &tail{tab: tab, arn: tab.Stream(t), client: dynamodbstreams.New(dynamodbstreams.Options{
 		BaseEndpoint: aws.String(dynamotest.Start(t).Endpoint), Region: o.Region, Credentials: o.Credentials,
 		HTTPClient: &http.Client{Transport: mendstream.Transport(nil)},
 	})}

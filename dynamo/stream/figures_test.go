@@ -48,7 +48,7 @@ func TestFiguresOfTheWorker(t *testing.T) {
 				return nil
 			}}
 			for i := range 10 {
-				run(t, idem.New(tab.Store), one(fmt.Sprint("job ", i)))
+				run(t, idem.New(tab.Store, anybody), one(fmt.Sprint("job ", i)))
 			}
 			ev := feed.event(t)
 			readers := []invoker{stream.NewDrain(tab.Store, out), stream.NewCompleter(completer.NewQueue(queue, "https://tickets"))}

@@ -26,7 +26,7 @@ func TestSweepGivesUpAfterTheRetentionOnly(t *testing.T) {
 			tab := newTable(t)
 			begin(t, tab, tabletest.Post(tabletest.NewKey(), "{}"), phase)
 			tab.edit(t, tab.Only(t).PK, "REMOVE req", nil) // as without Resumable
-			engine := idem.New(tab.Store, tabletest.Ahead(tt.after))
+			engine := idem.New(tab.Store, anybody, tabletest.Ahead(tt.after))
 			sweep := tab.sweep(in(tt.after), func(o *stream.SweepOptions) { o.GiveUp = engine.GiveUp })
 			rep, err := sweep.Run(t.Context())
 			if err != nil || rep.ByWhy[stream.WhyNoRequest].Count != 1 {

@@ -71,7 +71,7 @@ func TestSweptTellsEachRun(t *testing.T) {
 	}
 
 	down := errors.New("down")
-	if _, err := idem.New(tab.Store, at).Do(t.Context(), tabletest.Post(tabletest.NewKey(), "{}"), func(context.Context) (idem.Response, error) {
+	if _, err := idem.New(tab.Store, anybody, at).Do(t.Context(), tabletest.Post(tabletest.NewKey(), "{}"), func(context.Context) (idem.Response, error) {
 		return idem.Response{}, down
 	}); !errors.Is(err, down) {
 		t.Fatal(err)
@@ -81,7 +81,7 @@ func TestSweptTellsEachRun(t *testing.T) {
 	}
 	clock.Advance(time.Hour)
 	claimed := clock.Now()
-	if _, err := idem.New(tab.Store, at).Do(t.Context(), tabletest.Post(tabletest.NewKey(), "{}"), func(context.Context) (idem.Response, error) {
+	if _, err := idem.New(tab.Store, anybody, at).Do(t.Context(), tabletest.Post(tabletest.NewKey(), "{}"), func(context.Context) (idem.Response, error) {
 		clock.Advance(time.Second)
 		if rep := run(); !rep.OldestOpen.Equal(claimed.Truncate(time.Millisecond)) {
 			t.Errorf("in flight: %v, want %v", rep.OldestOpen, claimed)

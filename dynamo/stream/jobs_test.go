@@ -99,7 +99,7 @@ func TestTombstoneOutlivesTheLastAck(t *testing.T) {
 			t.Parallel()
 			tab := newTable(t)
 			engine := func(optFns ...func(*idem.Options)) *idem.Engine {
-				return idem.New(tab.Store, append(optFns, func(o *idem.Options) { o.Tombstone = tombstone })...)
+				return idem.New(tab.Store, append([]func(*idem.Options){anybody}, append(optFns, func(o *idem.Options) { o.Tombstone = tombstone })...)...)
 			}
 			req := tabletest.Post(tabletest.NewKey(), "{}")
 			if _, err := engine().Do(t.Context(), req, one("job")); err != nil {

@@ -18,7 +18,7 @@ func TestTombstoneOfAnOperationWithJobs(t *testing.T) {
 	t.Parallel()
 	tab := newTable(t)
 	clock := idemtest.NewClock()
-	e := idem.New(tab.Store, func(o *idem.Options) { o.Now, o.Retention, o.Tombstone = clock.Now, time.Hour, 24*time.Hour })
+	e := idem.New(tab.Store, anybody, func(o *idem.Options) { o.Now, o.Retention, o.Tombstone = clock.Now, time.Hour, 24*time.Hour })
 	charges := 0
 	buy := func(ctx context.Context) (idem.Response, error) {
 		return idem.Finish(ctx, func(_ context.Context, tx *idem.Tx) (idem.Response, error) {
@@ -47,7 +47,7 @@ func TestCacheOfAnOperationWithJobs(t *testing.T) {
 	tab := newTable(t)
 	clock := idemtest.NewClock()
 	engine := func() *idem.Engine {
-		return idem.New(tab.Store, func(o *idem.Options) { o.Now, o.Retention, o.CacheBytes = clock.Now, time.Hour, 1<<20 })
+		return idem.New(tab.Store, anybody, func(o *idem.Options) { o.Now, o.Retention, o.CacheBytes = clock.Now, time.Hour, 1<<20 })
 	}
 	a, b := engine(), engine()
 	finish := func(body string) func(ctx context.Context) (idem.Response, error) {

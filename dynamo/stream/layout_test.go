@@ -70,7 +70,7 @@ func goesOn(t *testing.T, dies, byTicket, uncounted bool, convert func(*testing.
 	options := func(o *idem.Options) { o.Resumable, o.Function, o.Now = true, "rides", clock.Now }
 	process := idemtest.Faulty(tab.Store, nil)
 	req := tabletest.Post(tabletest.NewKey(), "{}")
-	if _, err := idem.New(process, tabletest.Unhurried, options).Do(t.Context(), req, func(context.Context) (idem.Response, error) {
+	if _, err := idem.New(process, anybody, tabletest.Unhurried, options).Do(t.Context(), req, func(context.Context) (idem.Response, error) {
 		if dies {
 			process.Crash()
 		}

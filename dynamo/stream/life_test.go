@@ -152,8 +152,8 @@ func live(t *testing.T, sealed *keys) *life {
 	feed, box, queue := l.tab.tail(t), &outbox{}, &mailbox{}
 	down := errors.New("down")
 	options := func(o *idem.Options) { o.Resumable, o.Function, o.Lease = true, "rides", tabletest.Lease }
-	one, two := idem.New(l.process("function one", sealed), options), idem.New(l.process("function two", sealed), options)
-	desk := idem.New(l.process("desk", sealed))
+	one, two := idem.New(l.process("function one", sealed), anybody, options), idem.New(l.process("function two", sealed), anybody, options)
+	desk := idem.New(l.process("desk", sealed), anybody)
 	w := worker.New(l.tab.Client, l.process("worker", sealed), completer.NewQueue(queue, "https://tickets"), func(o *worker.Options) {
 		o.Sink = box
 		o.Functions = completer.InProcess(func(ctx context.Context, ticket jobs.Ticket) error {
@@ -163,7 +163,7 @@ func live(t *testing.T, sealed *keys) *life {
 		o.Sweep = func(o *stream.SweepOptions) { o.PagesPerSecond = 1e6 }
 	})
 	request := func(name string) idem.Request {
-		return idem.Request{Key: name, Scope: "jwt:zoë", Method: "POST", Path: "/rides", Route: "POST /rides", Body: []byte(`{"amount":2000}`)}
+		return idem.Request{Key: name, Identity: idem.Identity{Kind: "jwt", Subject: "zoë"}, Method: "POST", Path: "/rides", Route: "POST /rides", Body: []byte(`{"amount":2000}`)}
 	}
 
 	l.do(one, request("small"), 201, paid(nil, 100))

@@ -70,7 +70,7 @@ func TestSweepLeavesWhatALongHandlerGaveBackToItsClient(t *testing.T) {
 func failsLate(t *testing.T, tab *table, clock *idemtest.Clock, optFns ...func(*idem.Options)) {
 	t.Helper()
 	down := errors.New("down")
-	engine := idem.New(tab.Store, append(optFns, func(o *idem.Options) { o.Now = clock.Now })...)
+	engine := idem.New(tab.Store, append([]func(*idem.Options){anybody}, append(optFns, func(o *idem.Options) { o.Now = clock.Now })...)...)
 	_, err := engine.Do(t.Context(), tabletest.Post(tabletest.NewKey(), "{}"), func(context.Context) (idem.Response, error) {
 		clock.Advance(40 * time.Minute)
 		return idem.Response{}, down
@@ -84,7 +84,7 @@ func failsLate(t *testing.T, tab *table, clock *idemtest.Clock, optFns ...func(*
 func TestSweepLeavesALongHandlersJobsToTheDrain(t *testing.T) {
 	t.Parallel()
 	tab, clock := newTable(t), idemtest.NewClock()
-	engine := idem.New(tab.Store, func(o *idem.Options) { o.Now = clock.Now })
+	engine := idem.New(tab.Store, anybody, func(o *idem.Options) { o.Now = clock.Now })
 	if _, err := engine.Do(t.Context(), tabletest.Post(tabletest.NewKey(), "{}"), func(ctx context.Context) (idem.Response, error) {
 		clock.Advance(40 * time.Minute)
 		return idem.Response{Status: 201}, idem.Stage(ctx, idem.NewJob("mail", 1))

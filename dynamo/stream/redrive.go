@@ -34,7 +34,7 @@ func RedriveBy(ctx context.Context, store *dynamo.Store, pk, id, by string, name
 }
 
 func (w jobWriter) redrive(ctx context.Context, pk, id string, by *string, names []string) (int, error) {
-	now, err := w.table.Load(ctx, pk, true)
+	now, err := w.table.Glance(ctx, pk)
 	if err != nil || now == nil {
 		return 0, err
 	}

@@ -17,7 +17,7 @@ import (
 // were staged. An error says that the ticket has to come again. If the record is
 // gone, or another operation's by now, no job waits.
 func (d *Drain) Retry(ctx context.Context, t jobs.Ticket) error {
-	r, err := d.jobs.table.Load(ctx, t.PK, true)
+	r, err := d.jobs.table.Glance(ctx, t.PK)
 	switch {
 	case errors.Is(err, store.ErrCorrupt):
 		d.failed(ctx, &todo{image: &store.Record{PK: t.PK}}, "read a record whose jobs wait", err)

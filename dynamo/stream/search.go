@@ -168,6 +168,6 @@ func (f *search) matches(it map[string]types.AttributeValue) bool {
 	if f.w.Match == nil {
 		return true
 	}
-	r, err := item.Decode(it)
+	r, err := item.Glance(it)
 	return err == nil && f.w.Match(r)
 }

@@ -25,7 +25,7 @@ func TestSweepLeavesASettlementToItsClient(t *testing.T) {
 	}, onClock)
 	pk := tab.Only(t).PK
 	tab.edit(t, pk, "REMOVE req", nil) // as without Resumable
-	engine := idem.New(tab.Store, onClock)
+	engine := idem.New(tab.Store, anybody, onClock)
 	sweep := tab.sweep(func(o *stream.SweepOptions) { o.Now, o.GiveUp = clock.Now, engine.GiveUp })
 	for _, step := range []struct {
 		later  time.Duration

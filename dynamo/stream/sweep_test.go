@@ -59,9 +59,9 @@ func counts(rep *stream.Report) map[stream.Why]int {
 // crowd fills a table with one operation in every state that a sweep may meet.
 func crowd(t *testing.T, tab *table) {
 	t.Helper()
-	run(t, idem.New(tab.Store), tabletest.Created("finished"))
-	run(t, idem.New(tab.Store), one("waiting")) // undelivered
-	tab.finished(t, nil)                        // unsettled
+	run(t, idem.New(tab.Store, anybody), tabletest.Created("finished"))
+	run(t, idem.New(tab.Store, anybody), one("waiting")) // undelivered
+	tab.finished(t, nil)                                 // unsettled
 	tab.finished(t, func(r *store.Record) {
 		r.Jobs["0.0"] = idem.Job{Kind: "poison", Args: []byte("1"), Tries: 5, Failed: "bad"}
 	})
@@ -73,7 +73,7 @@ func crowd(t *testing.T, tab *table) {
 	tab.Put(t, item(t, open(map[string]any{"pk": text("v1##future"), "v": digits(3)})))
 	tab.Put(t, map[string]types.AttributeValue{"pk": tabletest.Str("order#1"), "keep": tabletest.Str("mine")}) // somebody else's
 	down := errors.New("down")
-	_, err := idem.New(tab.Store).Do(t.Context(), tabletest.Post(tabletest.NewKey(), "{}"), func(context.Context) (idem.Response, error) { return idem.Response{}, down })
+	_, err := idem.New(tab.Store, anybody).Do(t.Context(), tabletest.Post(tabletest.NewKey(), "{}"), func(context.Context) (idem.Response, error) { return idem.Response{}, down })
 	if !errors.Is(err, down) {
 		t.Fatal(err)
 	}
@@ -198,7 +198,7 @@ func TestSweepActsInTheStreamsStead(t *testing.T) {
 		tab := newTable(t)
 		crowd(t, tab)
 		out, queue := &outbox{}, &tickets{}
-		engine := idem.New(tab.Store, tabletest.Ahead(48*time.Hour))
+		engine := idem.New(tab.Store, anybody, resumable, tabletest.Ahead(48*time.Hour))
 		var givenUp []stream.Entry
 		var queued int
 		sweep := newSweep(tab, out, queue, in(48*time.Hour), func(o *stream.SweepOptions) {
@@ -253,7 +253,7 @@ func TestSweepWaitsForTheStream(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			tab := newTable(t)
-			run(t, idem.New(tab.Store), one("job"))
+			run(t, idem.New(tab.Store, anybody), one("job"))
 			tab.finished(t, nil)
 			begin(t, tab, tabletest.Post(tabletest.NewKey(), "{}"), nothing)
 			rep, err := tab.sweep(in(test.after), func(o *stream.SweepOptions) {

@@ -21,7 +21,7 @@ func TestDeliveriesContinueTheTrace(t *testing.T) {
 	tab := newTable(t)
 	feed := tab.tail(t)
 	var engine, worker tracetest.Recorder
-	run(t, idem.New(tab.Store, func(o *idem.Options) { o.Tracer = &engine }), staging)
+	run(t, idem.New(tab.Store, anybody, func(o *idem.Options) { o.Tracer = &engine }), staging)
 	ev := feed.event(t)
 	phases := make(map[string]trace.Context)
 	for _, s := range engine.Spans() {

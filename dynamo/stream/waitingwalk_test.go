@@ -167,7 +167,7 @@ func (w *walker) hold(s *dynamo.Store, r *store.Record) (string, error) {
 		if r.State != store.Open {
 			return "nothing", nil
 		}
-		next := state.TakenByClient(r, w.now, w.now.Add(time.Hour), time.Hour, r.Input, r.Handler, r.Tenant)
+		next := state.TakenByClient(r, w.now, w.now.Add(time.Hour), time.Hour, r.Input, r.Handler)
 		return w.commit(s, "take over", r, next, tabletest.NewKey())
 	}
 	staged := map[string]store.Job{fmt.Sprintf("%d.0", len(v.Phases)): {Kind: "mail", Args: []byte("{}")}}

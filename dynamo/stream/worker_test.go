@@ -79,7 +79,7 @@ func TestWorkerGoesOnBesideWhatFails(t *testing.T) {
 	tab := newTable(t)
 	feed, queue, fine := tab.tail(t), &mailbox{}, &outbox{}
 	function := func(name string) func(*idem.Options) { return func(o *idem.Options) { o.Function = name } }
-	good := idem.New(tab.Store, resumable, function("good"), tabletest.Ahead(time.Hour))
+	good := idem.New(tab.Store, anybody, resumable, function("good"), tabletest.Ahead(time.Hour))
 	var parked []stream.Entry
 	asked := 0
 	w := queue.worker(tab, func(o *worker.Options) {
@@ -98,7 +98,7 @@ func TestWorkerGoesOnBesideWhatFails(t *testing.T) {
 		o.Sweep = fast(2 * time.Hour)
 		o.Tickets = func(o *completer.Options) { o.Concurrency = 1 }
 	})
-	engine := idem.New(tab.Store)
+	engine := idem.New(tab.Store, anybody)
 	run(t, engine, one("poison"))
 	begin(t, tab, tabletest.Post(tabletest.NewKey(), `"bad"`), nothing, function("bad"))
 	const rounds = 6
@@ -153,7 +153,7 @@ func TestWorkerGoesOnWithoutItsQueue(t *testing.T) {
 	tab := newTable(t)
 	feed, queue, fine := tab.tail(t), &mailbox{fail: errInjected}, &outbox{}
 	later := &outbox{fail: func(jobs.Delivery) error { return jobs.ErrSinkDown }}
-	engine := idem.New(tab.Store, resumable, tabletest.Ahead(time.Hour))
+	engine := idem.New(tab.Store, anybody, resumable, tabletest.Ahead(time.Hour))
 	w := queue.worker(tab, func(o *worker.Options) {
 		o.Sink = jobs.Route{"fine": fine, "later": later}
 		o.Functions = completer.InProcess(func(ctx context.Context, t jobs.Ticket) error {
@@ -212,7 +212,7 @@ func TestJobsThatWereSetAsideKeepTheirOrder(t *testing.T) {
 		o.Tickets = func(o *completer.Options) { o.Concurrency = 1 }
 	})
 	var pk string
-	run(t, idem.New(tab.Store), func(ctx context.Context) (idem.Response, error) {
+	run(t, idem.New(tab.Store, anybody), func(ctx context.Context) (idem.Response, error) {
 		var errs []error
 		for _, kind := range []string{"first", "second", "other"} {
 			errs = append(errs, stages(ctx, kind))
@@ -264,7 +264,7 @@ func TestJobBehindThoseThatWereDelivered(t *testing.T) {
 			feed, queue, out := tab.tail(t), &mailbox{}, &outbox{}
 			open := func() *worker.Worker { return queue.worker(tab, func(o *worker.Options) { o.Sink = out }) }
 			w := open()
-			run(t, idem.New(tab.Store), func(ctx context.Context) (idem.Response, error) {
+			run(t, idem.New(tab.Store, anybody), func(ctx context.Context) (idem.Response, error) {
 				return idem.Response{Status: 201}, errors.Join(stages(ctx, "first"), stages(ctx, "second"))
 			})
 			ev := feed.event(t)

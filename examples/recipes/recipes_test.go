@@ -30,12 +30,13 @@ func TestMain(m *testing.M) {
 func post(path, body string) request {
 	ev := request{RawPath: path, Body: body, Headers: map[string]string{"idempotency-key": "7f0c"}}
 	ev.RequestContext.HTTP.Method = "POST"
+	ev.RequestContext.Authorizer = &events.APIGatewayV2HTTPRequestContextAuthorizerDescription{Lambda: map[string]any{"sub": "jane"}}
 	return ev
 }
 
 func api(h func(context.Context, request) (response, error)) func(*idemtest.World) *lambda.Handler[request, response] {
 	return func(w *idemtest.World) *lambda.Handler[request, response] {
-		return lambda.Wrap(w.Engine(), lambda.HTTPAPI, h)
+		return lambda.Wrap(w.Engine(), lambda.HTTPAPI, h, func(o *lambda.HandlerOptions) { o.Name = "recipe" })
 	}
 }
 
@@ -63,7 +64,7 @@ func TestMoneyThatIsNotThereDoesNotMove(t *testing.T) {
 		}
 	})
 	for _, body := range []string{"", `{"from":"jane","to":"jane","amount":5}`, `{"from":"jane","to":"omar","amount":-5}`} {
-		re, err := lambda.Wrap(idem.New(new(idem.MemoryStore)), lambda.HTTPAPI, MoveMoney).Handle(t.Context(), post("/transfers", body))
+		re, err := lambda.Wrap(idem.New(new(idem.MemoryStore), anybody), lambda.HTTPAPI, MoveMoney).Handle(t.Context(), post("/transfers", body))
 		if err != nil || re.StatusCode != 400 {
 			t.Errorf("%s: %d, %v", body, re.StatusCode, err)
 		}
@@ -153,7 +154,7 @@ func TestTheLargestFanOutFits(t *testing.T) {
 			t.Fatal(err)
 		}
 		log := idemtest.Watch(new(idem.MemoryStore))
-		re, err = lambda.Wrap(idem.New(log), lambda.HTTPAPI, Invite).Handle(t.Context(), post("/invitations", string(all)))
+		re, err = lambda.Wrap(idem.New(log, anybody), lambda.HTTPAPI, Invite).Handle(t.Context(), post("/invitations", string(all)))
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -34,5 +34,5 @@ func ChargeTask(e *idem.Engine, charge Charge) *lambda.Handler[Task, Charged] {
 			return charge(ctx, tx.Key("payments"), task.Input.Amount)
 		})
 		return Charged{id}, err
-	})
+	}, func(o *lambda.HandlerOptions) { o.Name = "charge" })
 }

@@ -90,7 +90,7 @@ func TestA04SameKeyOtherRoute(t *testing.T) {
 		ev.RouteKey, ev.RawPath = "POST /tips", "/tips"
 		return lambda.Wrap(st.engine(byRoute), lambda.HTTPAPI, func(context.Context, events.APIGatewayV2HTTPRequest) (events.APIGatewayV2HTTPResponse, error) {
 			return events.APIGatewayV2HTTPResponse{StatusCode: 201, Body: "a tip"}, nil
-		}), ev
+		}, func(o *lambda.HandlerOptions) { o.Name = "rides" }), ev
 	}
 	t.Run("the account is the scope", func(t *testing.T) {
 		t.Parallel()
@@ -291,7 +291,7 @@ func TestA13ServerErrors(t *testing.T) {
 				h := lambda.Wrap(st.engine(), lambda.HTTPAPI, func(context.Context, events.APIGatewayV2HTTPRequest) (events.APIGatewayV2HTTPResponse, error) {
 					runs++
 					return events.APIGatewayV2HTTPResponse{StatusCode: 500, Body: "no"}, nil
-				})
+				}, func(o *lambda.HandlerOptions) { o.Name = "rides" })
 				first := send(t, h.Handle, event(jane, "answered", trip)).is(t, 500)
 				again := send(t, h.Handle, event(jane, "answered", trip))
 				if runs != tc.runs {
@@ -386,7 +386,7 @@ func TestA33LargeAnswer(t *testing.T) {
 	each(t, func(t *testing.T, st *stage) {
 		h := lambda.Wrap(st.engine(), lambda.HTTPAPI, func(context.Context, events.APIGatewayV2HTTPRequest) (events.APIGatewayV2HTTPResponse, error) {
 			return events.APIGatewayV2HTTPResponse{StatusCode: 201, Body: body}, nil
-		})
+		}, func(o *lambda.HandlerOptions) { o.Name = "rides" })
 		first := send(t, h.Handle, event(jane, "k", trip)).is(t, 201)
 		send(t, h.Handle, event(jane, "k", trip)).replays(t, first)
 		if first.Body != body {
@@ -423,7 +423,7 @@ func TestA34DerivedKey(t *testing.T) {
 					return true, nil
 				})
 				return events.APIGatewayV2HTTPResponse{StatusCode: 201}, err
-			})
+			}, func(o *lambda.HandlerOptions) { o.Name = "rides" })
 			send(t, h.Handle, event(jane, "k", trip)).is(t, 500)
 			send(t, h.Handle, event(jane, "k", trip)).is(t, 201)
 			send(t, h.Handle, event(omar, "k", trip)).is(t, 201)

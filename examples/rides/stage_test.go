@@ -104,7 +104,7 @@ func newStage(t *testing.T, inner store.Store, optFns []func(*idem.Options)) *st
 	st.url = srv.URL
 	st.engine = func(more ...func(*idem.Options)) *idem.Engine {
 		base := func(o *idem.Options) {
-			o.Resumable = true
+			o.Function, o.Resumable = "f", true
 			o.Hooks = idem.Hooks{}
 			o.Logger = slog.New(slog.NewTextHandler(io.MultiWriter(t.Output(), &st.log), nil))
 			o.Now = func() time.Time { return st.clock }

@@ -37,7 +37,7 @@ func (o *operation) attempt() (resp *http.Response, abort func(), err error) {
 	if until, told := expires(o.heard, o.sent); told && o.key != "" {
 		o.until = until
 	}
-	if isUnstored(o.heard) && o.key != "" {
+	if (isUnstored(o.heard) || o.ignored()) && o.key != "" {
 		o.until = o.sent // the server has no record: a repeated request runs again
 	}
 	ev := Event{Took: time.Since(start), Err: err}

@@ -120,7 +120,7 @@ func TestKilledClientResumes(t *testing.T) {
 			t.Parallel()
 			var mu sync.Mutex
 			orders, keys := 0, map[string]bool{}
-			engine := idem.New(&idem.MemoryStore{})
+			engine := idem.New(&idem.MemoryStore{}, anybody)
 			handler := engine.Middleware(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 				mu.Lock()
 				defer mu.Unlock()

@@ -160,7 +160,7 @@ func TestEachOperationExactlyOnce(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		orders := &shop{done: map[string]int{}, keys: map[string]bool{}}
 		f := &faulty{rnd: rand.New(rand.NewPCG(1, 2)), counts: map[string]int{}, tries: map[string][]span{}}
-		network, wire := serve(t, idem.New(&idem.MemoryStore{}).Middleware(orders), func() int { return max(f.number(16_000)-8_000, 0) })
+		network, wire := serve(t, idem.New(&idem.MemoryStore{}, anybody).Middleware(orders), func() int { return max(f.number(16_000)-8_000, 0) })
 		f.server = network
 		c := &counts{}
 		hc := &http.Client{Transport: client.New(f, func(o *client.Options) {

@@ -20,7 +20,7 @@ import (
 // pizzeria is a server that loses the answer to every first request.
 func pizzeria() *httptest.Server {
 	var orders, requests atomic.Int64
-	orderOnce := idem.New(&idem.MemoryStore{}).Middleware(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+	orderOnce := idem.New(&idem.MemoryStore{}, idem.OneScope).Middleware(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
 		w.WriteHeader(http.StatusCreated)
 		fmt.Fprintf(w, "order %d", orders.Add(1))
 	}))

@@ -17,7 +17,7 @@ func TestRequestInFlightIsAskedForSoon(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		runs := 0
-		engine := idem.New(&idem.MemoryStore{})
+		engine := idem.New(&idem.MemoryStore{}, anybody)
 		network, _ := serve(t, engine.Middleware(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
 			runs++
 			time.Sleep(2 * time.Second) //nolint:forbidigo // virtual

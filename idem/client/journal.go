@@ -27,7 +27,7 @@ type Journal interface {
 	Begin(ctx context.Context, e Entry) (stored Entry, found bool, err error)
 	// Update replaces the entry of e.Operation by e, which has a new Expires or an
 	// answer. Without such an entry, or if the entry has another Key, Update does
-	// nothing. A lost update does no harm.
+	// nothing. A lost update does no harm while the server remembers the key.
 	Update(ctx context.Context, e Entry) error
 }
 

@@ -17,9 +17,11 @@ const DefaultKeep = 7 * 24 * time.Hour
 
 // JournalOptions are a [FileJournal]'s settings.
 type JournalOptions struct {
-	// Keep is how long after its key's lifetime an operation is still remembered and
-	// refused ([ErrExpired]), instead of running again under a new key. After that
-	// the operation is dropped. Default: DefaultKeep.
+	// Keep is how long after its key's lifetime an answered operation is still
+	// remembered and refused ([ErrExpired]), instead of running again under a new
+	// key. After that the operation is dropped. An operation without an answer is
+	// never dropped, whatever the clock says: only Done forgets it. Default:
+	// DefaultKeep.
 	Keep time.Duration
 }
 
@@ -199,8 +201,12 @@ func (j *FileJournal) usable() error {
 	return j.broken
 }
 
-// over reports whether an entry may be forgotten.
-func (j *FileJournal) over(e Entry, now time.Time) bool { return now.After(e.Expires.Add(j.keep)) }
+// over reports whether an entry may be forgotten. An operation without an answer
+// may have been carried out, and a clock that is wrong while the journal is opened
+// must not give it a new key.
+func (j *FileJournal) over(e Entry, now time.Time) bool {
+	return !e.Answered.IsZero() && now.After(e.Expires.Add(j.keep))
+}
 
 // live returns the entries that may not be forgotten yet.
 func (j *FileJournal) live() []Entry {

@@ -202,16 +202,64 @@ func TestOperationExpires(t *testing.T) {
 		if e := failure(t, tr(), named(t, "POST", "default", "x")); !errors.Is(e, client.ErrExpired) {
 			t.Errorf("%v", e)
 		}
-		before := len(s.attempts())
-		wait(client.DefaultKeep)
+	})
+}
+
+// An operation that was answered is dropped with time, and its name is new again.
+func TestAnsweredOperationIsDropped(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		path := journalFile(t)
+		j := open(t, path)
+		s := &script{steps: []step{answer(201)}}
+		status(t, client.New(s, with(j)), named(t, "POST", "order-42", "x"))
+		time.Sleep(client.DefaultKeyLifetime + client.DefaultKeep + time.Second) //nolint:forbidigo // virtual
+		crash(t, j)
+		j = open(t, path)
 		if got := j.Entries(); len(got) != 0 {
 			t.Errorf("%d entries are still kept: %+v", len(got), got)
 		}
-		status(t, tr(), named(t, "POST", "default", "y")) // dropped: a new operation
-		time.Sleep(25*time.Hour + client.DefaultKeep)     //nolint:forbidigo // virtual
-		status(t, tr(), named(t, "POST", "default", "z")) // dropped too, without opening the journal again
-		if keys := s.attempts(); len(keys) != before+2 || keys[before].Key == keys[1].Key || keys[before].Key == keys[before+1].Key {
-			t.Errorf("%d attempts, want two more, with new keys", len(keys))
+		status(t, client.New(s, with(j)), named(t, "POST", "order-42", "y"))
+		time.Sleep(client.DefaultKeyLifetime + client.DefaultKeep + time.Second) //nolint:forbidigo // virtual
+		status(t, client.New(s, with(j)), named(t, "POST", "order-42", "z"))     // without opening the journal again
+		if keys := s.attempts(); len(keys) != 3 || keys[0].Key == keys[1].Key || keys[1].Key == keys[2].Key {
+			t.Errorf("%d attempts, want three, each with a key of its own: %+v", len(keys), keys)
+		}
+	})
+}
+
+// An operation without an answer is never dropped for its age: it may have been
+// carried out, and only its caller can find out. A clock that is eight days ahead
+// while the journal is opened takes no key with it.
+func TestUnansweredOperationIsNeverDropped(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		path := journalFile(t)
+		j := open(t, path)
+		s := &script{steps: []step{failing(errReset)}}
+		tr := func() *client.Transport {
+			return client.New(s, with(j), func(o *client.Options) { o.MaxRetries = -1 })
+		}
+		first := failure(t, tr(), named(t, "POST", "order-42", "x"))
+		for range 2 { // opened anew, and still open
+			time.Sleep(client.DefaultKeyLifetime + client.DefaultKeep + time.Second) //nolint:forbidigo // virtual
+			if e := failure(t, tr(), named(t, "POST", "order-42", "x")); !errors.Is(e, client.ErrExpired) || e.Key != first.Key || !e.Unknown {
+				t.Errorf("%v, want ErrExpired of the first key", e)
+			}
+			crash(t, j)
+			j = open(t, path)
+			if got := j.Entries(); len(got) != 1 || got[0].Key != first.Key {
+				t.Errorf("entries %+v, want that of the first request", got)
+			}
+		}
+		if got := len(s.attempts()); got != 1 {
+			t.Errorf("sent %d times, want once", got)
+		}
+		if err := j.Done("order-42"); err != nil {
+			t.Fatal(err)
+		}
+		if e := failure(t, tr(), named(t, "POST", "order-42", "x")); errors.Is(e, client.ErrExpired) || e.Key == first.Key {
+			t.Errorf("%v, want another try with a new key: its caller has found out", e)
 		}
 	})
 }

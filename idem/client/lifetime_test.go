@@ -57,13 +57,16 @@ func TestNeverPastTheKeysLifetime(t *testing.T) {
 	}
 }
 
-// A server repeats an operation that it could not store: the key has no lifetime
-// left.
-func TestUnstoredAnswerEndsTheKey(t *testing.T) {
+// A server repeats an operation that it could not store, or whose key it ignored:
+// the key has no lifetime left.
+func TestAnswerWithoutARecordEndsTheKey(t *testing.T) {
 	t.Parallel()
 	unstored := []string{idem.StatusHeader, "Unstored", idem.ExpiresHeader, timeAfter(3600)}
+	ignored := []string{idem.StatusHeader, "Ignored"}
 	for name, first := range map[string]step{
-		"an answer": answer(201, unstored...), "an answer that would be retried": answer(500, unstored...), "a torn answer": torn(201, unstored...),
+		"unstored": answer(201, unstored...), "unstored, would be retried": answer(500, unstored...), "unstored and torn": torn(201, unstored...),
+		"ignored": answer(201, ignored...), "ignored, would be retried": answer(500, ignored...), "ignored and torn": torn(201, ignored...),
+		"ignored, and asks for a retry": answer(500, append(ignored, client.DefaultShouldRetryHeader, "true")...),
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

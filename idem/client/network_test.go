@@ -25,7 +25,7 @@ func TestOverTheNetwork(t *testing.T) {
 		t.Run(proto, func(t *testing.T) {
 			t.Parallel()
 			var orders, requests atomic.Int64
-			inner := idem.New(&idem.MemoryStore{}).Middleware(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			inner := idem.New(&idem.MemoryStore{}, anybody).Middleware(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 				body, _ := io.ReadAll(r.Body)
 				fmt.Fprintf(w, "order %d of %d bytes", orders.Add(1), len(body))
 			}))

@@ -113,8 +113,16 @@ func (o *operation) run() (*http.Response, error) {
 	}
 }
 
-// judge decides whether to retry after an attempt, and why.
+// judge decides whether to retry after an attempt, and why, or why not.
 func (o *operation) judge(resp *http.Response, err error) (why Reason, retry bool) {
+	if why, retry = o.retriable(resp, err); retry && o.ignored() {
+		return ReasonIgnored, false
+	}
+	return why, retry
+}
+
+// retriable is judge for a server that takes keys.
+func (o *operation) retriable(resp *http.Response, err error) (why Reason, retry bool) {
 	switch {
 	case cancelled(o.req) != nil:
 		return "", false
@@ -134,8 +142,6 @@ func (o *operation) judge(resp *http.Response, err error) (why Reason, retry boo
 		return ReasonAsked, true
 	case said && retried:
 		return ReasonRefused, false
-	case retried && isKeyIgnored(resp.Header) && !isIdempotent(o.req.Method):
-		return ReasonIgnored, false
 	case retried && !isReplay(resp): // a replayed answer stays the same
 		return ReasonStatus, true
 	}
@@ -171,6 +177,11 @@ func (o *operation) mayRetry(resp *http.Response) (wait time.Duration, no Reason
 	}
 	return wait, ""
 }
+
+// ignored reports whether the server has said that it ignored the key, so that the
+// request, unless it is idempotent by definition, would run again. The header
+// counts even if the rest of the answer was lost.
+func (o *operation) ignored() bool { return isKeyIgnored(o.heard) && !isIdempotent(o.req.Method) }
 
 // inFlight reports whether the server is working on this very request. Waiting
 // for its answer doesn't count as a retry. A holder that died keeps the key until

@@ -3,10 +3,11 @@ package client
 import (
 	"errors"
 	"fmt"
-	"net/http"
 	"reflect"
 	"strings"
 	"time"
+
+	"github.com/samekey/samekey/internal/method"
 )
 
 // Defaults of [Options].
@@ -43,7 +44,7 @@ type Options struct {
 	// idempotent methods (GET, HEAD, OPTIONS, TRACE, PUT, DELETE) are retried
 	// without a key; add DELETE or PUT if the server requires a key for them
 	// (idem.Stripe). With an empty list only callers make keys. Default: POST and
-	// PATCH.
+	// PATCH, as package idem keys them.
 	Methods []string
 	// KeyLifetime is how long the server remembers a key, counted from the first
 	// attempt of this request, or of its operation in the journal. The server's
@@ -120,7 +121,7 @@ func (o Options) withDefaults() Options {
 	setDefault(&o.BudgetRatio, DefaultBudgetRatio)
 	setDefault(&o.BudgetPerSecond, DefaultBudgetPerSecond)
 	if o.Methods == nil {
-		o.Methods = []string{http.MethodPost, http.MethodPatch}
+		o.Methods = method.Keyed()
 	}
 	if o.Retried == nil {
 		o.Retried = DefaultRetried

@@ -8,6 +8,7 @@ import (
 	"strings"
 	"testing"
 	"testing/synctest"
+	"time"
 
 	"github.com/samekey/samekey/idem"
 	"github.com/samekey/samekey/idem/client"
@@ -118,25 +119,38 @@ func TestAnswersThatDontSettleAreMarked(t *testing.T) {
 	}
 }
 
-// If the server ignored the key, a repetition is a second operation.
+// If the server ignored the key, a repetition is a second operation. The header
+// says so, whatever becomes of the rest of the answer.
 func TestIgnoredKeyIsNotRetried(t *testing.T) {
 	t.Parallel()
+	ignored := []string{idem.StatusHeader, "ignored"}
 	for name, tt := range map[string]struct {
-		method  string
-		headers []string
-		want    int // attempts
+		method string
+		first  step
+		want   int // attempts
 	}{
-		"POST":                       {"POST", []string{idem.StatusHeader, "ignored"}, 1},
-		"POST, the server asks":      {"POST", []string{idem.StatusHeader, "ignored", client.DefaultShouldRetryHeader, "true"}, 2},
-		"DELETE is idempotent as is": {"DELETE", []string{idem.StatusHeader, "ignored"}, 2},
-		"another status":             {"POST", []string{idem.StatusHeader, "open"}, 2},
+		"POST":                       {"POST", answer(503, ignored...), 1},
+		"POST, the server asks":      {"POST", answer(503, append(ignored, client.DefaultShouldRetryHeader, "true")...), 1},
+		"POST, still running":        {"POST", answer(409, append(ignored, "Retry-After", "1")...), 1},
+		"POST, torn":                 {"POST", torn(201, ignored...), 1},
+		"POST, the body never ends":  {"POST", hangingBody(201, ignored...), 1},
+		"DELETE is idempotent as is": {"DELETE", answer(503, ignored...), 2},
+		"DELETE, torn":               {"DELETE", torn(204, ignored...), 2},
+		"another status":             {"POST", answer(503, idem.StatusHeader, "open"), 2},
+		"another status, torn":       {"POST", torn(201, idem.StatusHeader, "open"), 2},
+		"no answer":                  {"POST", failing(errReset), 2},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			synctest.Test(t, func(t *testing.T) {
 				c := &counts{}
-				s := &script{steps: []step{answer(503, tt.headers...), answer(200)}}
-				status(t, client.New(s, idemStripe, func(o *client.Options) { o.Hooks = c.hooks() }), request(t, tt.method, "x"))
+				s := &script{steps: []step{tt.first, answer(200)}}
+				resp, err := client.New(s, idemStripe, func(o *client.Options) {
+					o.Hooks, o.AttemptTimeout = c.hooks(), time.Minute
+				}).RoundTrip(request(t, tt.method, "x"))
+				if err == nil {
+					_ = resp.Body.Close()
+				}
 				if got := len(s.attempts()); got != tt.want || (c.of("gave up ignored") == 1) != (tt.want == 1) {
 					t.Errorf("%d attempts, %v; want %d", got, c.n, tt.want)
 				}

@@ -29,9 +29,9 @@ func (l *limited) serve(t *testing.T, preset ...func(*idem.Options)) *http.Clien
 	t.Helper()
 	begun := time.Now()
 	l.records = &idem.MemoryStore{}
-	engine := idem.New(l.records, append(preset, func(o *idem.Options) {
+	engine := idem.New(l.records, append([]func(*idem.Options){anybody}, append(preset, func(o *idem.Options) {
 		o.Quota, o.Logger = quota.New(quota.Limits{PerMinute: 2, Burst: 1}), slog.New(slog.DiscardHandler)
-	})...)
+	})...)...)
 	inner := engine.Middleware(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
 		l.ran++
 		w.Header().Set("Content-Type", "application/json")

@@ -134,6 +134,22 @@ func torn(status int, headers ...string) step {
 	}
 }
 
+// hangingBody is a step whose answer stops until the request's context ends.
+func hangingBody(status int, headers ...string) step {
+	return func(req *http.Request) (*http.Response, error) {
+		resp, err := answer(status, headers...)(req)
+		resp.Body = io.NopCloser(readerFunc(func([]byte) (int, error) {
+			<-req.Context().Done()
+			return 0, context.Cause(req.Context())
+		}))
+		return resp, err
+	}
+}
+
+type readerFunc func([]byte) (int, error)
+
+func (f readerFunc) Read(p []byte) (int, error) { return f(p) }
+
 // hanging is a step that ends with the request's context.
 func hanging(req *http.Request) (*http.Response, error) {
 	<-req.Context().Done()

@@ -29,7 +29,7 @@ func orders(t *testing.T, optFns ...func(*idem.Options)) *idemtest.FaultyStore {
 	t.Helper()
 	watched := idemtest.Watch(new(idem.MemoryStore))
 	e := idem.New(watched, optFns...)
-	_, err := e.Do(t.Context(), idem.Request{Key: "k", Scope: "s"}, func(ctx context.Context) (idem.Response, error) {
+	_, err := e.Do(t.Context(), idem.Request{Key: "k", Identity: idem.Identity{Kind: "jwt", Subject: "s"}}, func(ctx context.Context) (idem.Response, error) {
 		for _, name := range []string{"priced", "stocked"} {
 			_, err := idem.Atomic(ctx, name, func(_ context.Context, tx *idem.Tx) (priced, error) {
 				tx.Write(put(name))
@@ -84,7 +84,7 @@ func TestWhatIsNotThereFails(t *testing.T) {
 	log := orders(t)
 	twice := idemtest.Watch(new(idem.MemoryStore))
 	for _, key := range []string{"1", "2"} {
-		_, err := idem.New(twice).Do(t.Context(), idem.Request{Key: key, Scope: "s"}, func(ctx context.Context) (idem.Response, error) {
+		_, err := idem.New(twice).Do(t.Context(), idem.Request{Key: key, Identity: idem.Identity{Kind: "jwt", Subject: "s"}}, func(ctx context.Context) (idem.Response, error) {
 			_, err := idem.Atomic(ctx, "priced", func(context.Context, *idem.Tx) (int, error) { return 1, nil })
 			if err != nil {
 				return idem.Response{}, err
@@ -123,7 +123,7 @@ func TestWatchNotesOnlyWhatWasApplied(t *testing.T) {
 	t.Parallel()
 	for _, applied := range []bool{false, true} {
 		log := idemtest.Faulty(new(idem.MemoryStore), idemtest.CrashAt(2, applied))
-		_, _ = idem.New(log).Do(t.Context(), idem.Request{Key: "k", Scope: "s"}, func(context.Context) (idem.Response, error) {
+		_, _ = idem.New(log).Do(t.Context(), idem.Request{Key: "k", Identity: idem.Identity{Kind: "jwt", Subject: "s"}}, func(context.Context) (idem.Response, error) {
 			return idem.Response{Status: 201}, nil
 		})
 		done := 0
@@ -135,7 +135,7 @@ func TestWatchNotesOnlyWhatWasApplied(t *testing.T) {
 		if want := map[bool]int{false: 0, true: 1}[applied]; done != want || len(log.Commits()) != 1+want {
 			t.Errorf("applied %t: %d answers in %d commits", applied, done, len(log.Commits()))
 		}
-		_, _ = idem.New(log).Do(t.Context(), idem.Request{Key: "k", Scope: "s"}, nil)
+		_, _ = idem.New(log).Do(t.Context(), idem.Request{Key: "k", Identity: idem.Identity{Kind: "jwt", Subject: "s"}}, nil)
 		if n := len(log.Commits()); n > 2 {
 			t.Errorf("a refused claim was noted: %d commits", n)
 		}
@@ -144,7 +144,7 @@ func TestWatchNotesOnlyWhatWasApplied(t *testing.T) {
 
 func TestReplays(t *testing.T) {
 	t.Parallel()
-	request := idem.Request{Key: "k", Scope: "s"}
+	request := idem.Request{Key: "k", Identity: idem.Identity{Kind: "jwt", Subject: "s"}}
 	answers := func(status int) func(context.Context) (idem.Response, error) {
 		n := 0
 		return func(context.Context) (idem.Response, error) {
@@ -168,8 +168,8 @@ func TestReplays(t *testing.T) {
 	}{
 		{"an answer that isn't kept", idem.New(new(idem.MemoryStore)), answers(500), request, "the same request again ran the handler: its answer, 500, is not stored"},
 		{"a used key", used, answers(201), request, "the first request was answered from a record"},
-		{"no key", idem.New(new(idem.MemoryStore)), answers(201), idem.Request{}, "the first request: "},
-		{"an optional key", idem.New(new(idem.MemoryStore), func(o *idem.Options) { o.Key = idem.KeyOptional }), answers(201), idem.Request{}, "the same request again ran the handler"},
+		{"no key", idem.New(new(idem.MemoryStore)), answers(201), idem.Request{Identity: idem.Identity{Kind: "jwt", Subject: "ann"}}, "the first request: "},
+		{"an optional key", idem.New(new(idem.MemoryStore), func(o *idem.Options) { o.Key = idem.KeyOptional }), answers(201), idem.Request{Identity: idem.Identity{Kind: "jwt", Subject: "ann"}}, "the same request again ran the handler"},
 	} {
 		got := failtest.Run(func(t testing.TB) { idemtest.Replays(t, tt.engine, tt.handler, tt.request) })
 		if len(got) != 1 || !strings.HasPrefix(got[0], tt.want) {

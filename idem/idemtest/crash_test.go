@@ -20,7 +20,7 @@ func crashes(handler func(context.Context, *idemtest.World) (idem.Response, erro
 	return failtest.Run(func(t testing.TB) {
 		idemtest.CrashEverywhere(t, func(ctx context.Context, w *idemtest.World, _ *idem.Request) (idem.Response, error) {
 			return handler(ctx, w)
-		}, idem.Request{Key: "k", Method: "POST", Path: "/orders", Body: []byte("{}")}, check, optFns...)
+		}, idem.Request{Identity: idem.Identity{Kind: "jwt", Subject: "ann"}, Key: "k", Method: "POST", Path: "/orders", Body: []byte("{}")}, check, optFns...)
 	})
 }
 
@@ -226,7 +226,7 @@ func TestCrashProgramNeedsTheWorld(t *testing.T) {
 		idemtest.CrashProgram(t, func(*idemtest.World) idemtest.Program[idem.Response] {
 			return idemtest.Program[idem.Response]{
 				Send: func(ctx context.Context) (idem.Response, bool, error) {
-					res, err := apart.Do(ctx, idem.Request{Key: "k", Scope: "s"}, func(context.Context) (idem.Response, error) { return idem.Response{Status: 201}, nil })
+					res, err := apart.Do(ctx, idem.Request{Key: "k", Identity: idem.Identity{Kind: "jwt", Subject: "s"}}, func(context.Context) (idem.Response, error) { return idem.Response{Status: 201}, nil })
 					return res.Response, res.Replayed, err
 				},
 				Diff: func(a, b idem.Response) string { return cmp.Diff(a, b) },

@@ -32,7 +32,7 @@ func confirm(ctx context.Context) (idem.Response, error) {
 func ExampleStaged() {
 	failtest.Print(os.Stdout, func(t testing.TB) {
 		store := idemtest.Watch(new(idem.MemoryStore))
-		_, err := idem.New(store).Do(t.Context(), idem.Request{Key: "7f0c", Method: "POST"}, confirm)
+		_, err := idem.New(store).Do(t.Context(), idem.Request{Identity: idem.Identity{Kind: "jwt", Subject: "ann"}, Key: "7f0c", Method: "POST"}, confirm)
 		fmt.Println(err)
 
 		fmt.Println(idemtest.Staged[mail](t, store, "send_mail").To)
@@ -48,7 +48,7 @@ func ExampleStaged() {
 func ExampleCommitted() {
 	failtest.Print(os.Stdout, func(t testing.TB) {
 		store := idemtest.Watch(new(idem.MemoryStore))
-		_, err := idem.New(store).Do(t.Context(), idem.Request{Key: "7f0c", Method: "POST"}, confirm)
+		_, err := idem.New(store).Do(t.Context(), idem.Request{Identity: idem.Identity{Kind: "jwt", Subject: "ann"}, Key: "7f0c", Method: "POST"}, confirm)
 		fmt.Println(err)
 
 		fmt.Println(idemtest.Committed[int](t, store, "priced").Result)
@@ -68,12 +68,12 @@ func ExampleCommitted() {
 func ExampleReplays() {
 	failtest.Print(os.Stdout, func(t testing.TB) {
 		engine := idem.New(new(idem.MemoryStore))
-		first := idemtest.Replays(t, engine, confirm, idem.Request{Key: "7f0c", Method: "POST"})
+		first := idemtest.Replays(t, engine, confirm, idem.Request{Identity: idem.Identity{Kind: "jwt", Subject: "ann"}, Key: "7f0c", Method: "POST"})
 		fmt.Println(first.Status)
 
 		idemtest.Replays(t, engine, func(context.Context) (idem.Response, error) {
 			return idem.Response{Status: 503}, nil // isn't stored
-		}, idem.Request{Key: "81aa", Method: "POST"})
+		}, idem.Request{Identity: idem.Identity{Kind: "jwt", Subject: "ann"}, Key: "81aa", Method: "POST"})
 	})
 	// Output:
 	// 201

@@ -101,7 +101,7 @@ func everywhere(t testing.TB, handler func(shop, context.Context) (idem.Response
 	t.Helper()
 	idemtest.CrashEverywhere(t, func(ctx context.Context, w *idemtest.World, _ *idem.Request) (idem.Response, error) {
 		return handler(shop{w.Client()}, ctx)
-	}, idem.Request{Key: "7f0c", Method: "POST", Path: "/orders"}, func(t testing.TB, w *idemtest.World, _ idem.Response) {
+	}, idem.Request{Identity: idem.Identity{Kind: "jwt", Subject: "ann"}, Key: "7f0c", Method: "POST", Path: "/orders"}, func(t testing.TB, w *idemtest.World, _ idem.Response) {
 		for _, e := range w.Provider.Effects("/charges") {
 			if strings.Contains(string(e.Body), `"amount":0`) {
 				t.Errorf("a charge of %s", e.Body)

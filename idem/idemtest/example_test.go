@@ -25,7 +25,7 @@ func ExampleFaulty() {
 	defer cancel()
 
 	for range 2 {
-		res, err := engine.Do(ctx, idem.Request{Key: "7f0c", Method: "POST"}, charge)
+		res, err := engine.Do(ctx, idem.Request{Identity: idem.Identity{Kind: "jwt", Subject: "ann"}, Key: "7f0c", Method: "POST"}, charge)
 		fmt.Printf("%s, replayed %t, error %v\n", res.Body, res.Replayed, err)
 	}
 	fmt.Println(st.Calls(), "calls")
@@ -45,7 +45,7 @@ func ExampleCrashAt() {
 	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
 	defer cancel()
 
-	request := idem.Request{Key: "7f0c", Method: "POST"}
+	request := idem.Request{Identity: idem.Identity{Kind: "jwt", Subject: "ann"}, Key: "7f0c", Method: "POST"}
 	dies := idem.New(idemtest.Faulty(store, idemtest.CrashAt(2, false)), at)
 	_, _ = dies.Do(ctx, request, charge) // nobody hears the answer
 

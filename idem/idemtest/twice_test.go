@@ -13,7 +13,7 @@ func TestTwiceRunsEveryAtomicTwiceAndCallsOnce(t *testing.T) {
 	for _, merged := range []bool{false, true} {
 		e := idem.New(idemtest.Twice(new(idem.MemoryStore)), func(o *idem.Options) { o.MergeClaim = merged })
 		var atomic, foreign, finish int
-		res, err := e.Do(t.Context(), idem.Request{Key: "k", Scope: "s"}, func(ctx context.Context) (idem.Response, error) {
+		res, err := e.Do(t.Context(), idem.Request{Key: "k", Identity: idem.Identity{Kind: "jwt", Subject: "s"}}, func(ctx context.Context) (idem.Response, error) {
 			_, err := idem.Atomic(ctx, "atomic", func(context.Context, *idem.Tx) (int, error) { atomic++; return 1, nil })
 			if err != nil {
 				return idem.Response{}, err

@@ -109,10 +109,11 @@ func (p *process) call(name string, fn func() error) error {
 func (w *World) Store() *FaultyStore { return w.process.store }
 
 // Options are the engine's options in this world, to be applied before a program's
-// own: its clock, a namespace of its own, no log, and requests that are stored, so
-// that a completer can go on with them.
+// own: its clock, a namespace and a function's name of its own, no log, and requests
+// that are stored, so that a completer can go on with them. So handlers need names,
+// and a program with Options.Scope needs Options.CallerFromOp.
 func (w *World) Options(o *idem.Options) {
-	o.Now, o.Namespace, o.Resumable = w.Clock.Now, w.namespace, true
+	o.Now, o.Namespace, o.Resumable, o.Function = w.Clock.Now, w.namespace, true, "program"
 	o.Logger = slog.New(slog.DiscardHandler)
 }
 

@@ -151,7 +151,7 @@ func (m *Model) packet(w *world, i int) packet {
 		p.Value = m.value(i, a)
 	case Finishes:
 		merge()
-		p.Value = m.value(i, a)
+		p.Value, p.Bare = m.value(i, a), a.Bare
 	case Releases:
 		p.Intent, p.Free = a.Called, m.frees(a)
 		if a.Refuses {
@@ -195,6 +195,8 @@ func (m *Model) acts(w world, i int, emit emit) {
 		case commits, flushes:
 			m.fails(w, i, false, emit)
 			m.renews(w, i, emit)
+		case stores:
+			m.losesBody(w, i, emit)
 		case finishes:
 			m.fails(w, i, true, emit)
 		case merges, mergesAgain:
@@ -235,7 +237,6 @@ func (m *Model) renews(w world, i int, emit emit) {
 	if m.write(&w, p) {
 		s.Fate = Applied
 		a.Seen.Ver++
-		a.Renewed++
 	} else {
 		m.ends(a, refusal)
 	}
@@ -318,6 +319,7 @@ const (
 	GivesUp
 	Fails
 	Declines
+	LosesBody
 	SettlesRetry
 	SettlesAnswer
 	SettlesResult
@@ -340,7 +342,7 @@ var actionNames = [...]string{
 	Starts: "starts", Looks: "reads the record", Claims: "claims", Merges: "claims and commits at once", TakesOver: "takes over", TakesUp: "takes up, with its ticket",
 	Renews: "renews its lease", Draws: "runs a Deferred phase", Commits: "commits the phase", Flushes: "commits pending results", Intends: "commits the begin of its call",
 	Retracts: "takes the begin of its call back", Calls: "calls the provider", Stores: "writes the companion", Finishes: "finishes", Releases: "releases",
-	GivesUp: "gives up: stuck", Fails: "its handler fails", Declines: "its handler refuses the request", SettlesRetry: "settles: try again",
+	GivesUp: "gives up: stuck", Fails: "its handler fails", Declines: "its handler refuses the request", LosesBody: "can't write the body of its answer", SettlesRetry: "settles: try again",
 	SettlesAnswer: "settles: an answer", SettlesResult: "settles: the call's result", SettlesNotMade: "settles: the call was not made",
 	EndsLease: "ends the lease", Forgets: "forgets the operation", Delivers: "the drain delivers", Acknowledges: "the drain acknowledges",
 	AcknowledgesLast: "the drain acknowledges the last jobs", LetsGo: "the record is let go", SweepFinds: "the sweep finds a record that is kept for nothing",

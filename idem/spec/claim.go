@@ -28,13 +28,20 @@ func (m *Model) merged(w *world, p packet) bool {
 	return true
 }
 
+// callsFirst reports whether the handler begins with a call: then the claim, or a write
+// before the call, keeps the record.
+//
+// Code: state.Claimed, state.Calling, idem.flow.foreign
+func (m *Model) callsFirst() bool { return m.Phases[0] == Foreign || m.Phases[0] == ForeignLater }
+
 func (m *Model) claimable(r *Record, p packet) bool {
 	return r.State == None || r.Expires == Passed && (r.Owner != p.By || !m.on(ClaimOwn))
 }
 
 func (m *Model) begin(w *world, p packet) {
 	if w.Record.State != None {
-		m.leaves(w, false)
+		m.forgets(w)
+		m.leaves(w)
 		if w.Record.Lease == Held && w.Record.State == Open {
 			w.breaks(Robbed)
 		}
@@ -47,7 +54,7 @@ func (m *Model) begin(w *world, p packet) {
 	w.Record = Record{
 		State: Open, Owner: p.By, Ver: 1, Lease: Held, Expires: Ahead, Request: p.Request, Input: m.Resumable, ID: p.Seen.ID, Run: w.Age,
 	}
-	if m.Resumable && m.on(ClaimOpen) {
+	if m.Resumable && m.on(ClaimOpen) || m.callsFirst() && m.on(KeptCall) {
 		m.keeps(&w.Record, KeepOpen)
 	}
 	w.Ops[p.Seen.ID].Life = w.Life

@@ -42,7 +42,8 @@ func (m *Model) timeSteps(w world, emit emit) {
 // Code: stream.readChange
 func (m *Model) removed(w *world) {
 	w.op().Delivered |= w.Record.Jobs
-	m.leaves(w, false)
+	m.forgets(w)
+	m.leaves(w)
 	if w.Record.State == Open && w.Record.Lease == Held {
 		w.breaks(Robbed)
 	}
@@ -51,12 +52,17 @@ func (m *Model) removed(w *world) {
 	m.dropClaims(w)
 }
 
-// leaves checks a record that is freed, or about to vanish or to be replaced. If a
-// request isn't stored, and its client never comes back, then a call before the
-// first commit is forgotten with the key's lifetime: no write says that it was made.
-func (m *Model) leaves(w *world, freed bool) {
+// forgets checks a record that expires: who accepts a request completes it.
+func (m *Model) forgets(w *world) {
+	if w.Record.State == Open && w.Record.Input && w.Record.Expires == Passed {
+		w.breaks(Forgotten)
+	}
+}
+
+// leaves checks a record that is freed, or about to vanish or to be replaced.
+func (m *Model) leaves(w *world) {
 	op := w.op()
-	begun := op.Results != [2]uint8{} || op.Sent != 0 && (freed || m.Resumable)
+	begun := op.Results != [2]uint8{} || op.Sent != 0
 	if begun && op.Answer == 0 {
 		w.breaks(Forgotten)
 	}

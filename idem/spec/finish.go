@@ -10,6 +10,21 @@ func (m *Model) companion(w *world, p packet) bool {
 	return true
 }
 
+// losesBody is a store of companions that fails by itself, for good or for lack of time.
+//
+// Code: idem.attempt.conclude, idem.flow.mayDrop
+func (m *Model) losesBody(w world, i int, emit emit) {
+	a := &w.Attempts[i]
+	if w.Left.Body == 0 || a.Unsure {
+		return
+	}
+	w.Left.Body--
+	if a.At = releases; !m.on(BodyOrOpen) {
+		a.At, a.Bare = finishes, true
+	}
+	emit(Step{Who: uint8(i) + 1, What: LosesBody}, w)
+}
+
 // name is the name of a companion.
 func (m *Model) name(p packet) uint8 {
 	switch {
@@ -32,6 +47,9 @@ func (m *Model) finish(w *world, p packet) bool {
 	r, op := &w.Record, w.op()
 	if op.Answer != 0 {
 		w.breaks(AnswerChanged)
+	}
+	if p.Bare && r.Keep == KeepOpen {
+		w.breaks(ReceiptLost)
 	}
 	if p.Results != r.Results {
 		m.advance(w, p)

@@ -10,6 +10,7 @@ func (m *Model) call(w *world, i int) {
 	a := &w.Attempts[i]
 	k := m.place(a)
 	op := &w.Ops[a.Seen.ID]
+	m.behind(w, i, a.Seen.ID)
 	data := uint8(1)
 	if k > 0 {
 		data += a.Seen.Results[k-1] + a.Pending[k-1]
@@ -50,7 +51,7 @@ func (m *Model) forgotten(w *world, a *attempt) bool {
 //
 // Code: state.doubt, state.doubtSince
 func (m *Model) doubt(r *Record, calls Doubts) {
-	if !m.Forgets && !m.Forget && !m.trace {
+	if !m.Forgets && !m.Forget && m.Left.Fail == 0 && !m.trace {
 		return // nothing there depends on doubts: fewer states
 	}
 	if r.Doubts == 0 {

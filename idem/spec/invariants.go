@@ -23,6 +23,8 @@ const (
 	ReplayDiffers
 	WrongAnswer
 	ErrorThoughCommitted
+	Believed
+	ReceiptLost
 
 	JobLost
 	JobUncommitted
@@ -54,6 +56,8 @@ var invariants = [...]string{
 	ReplayDiffers:        "a finished record replays the bytes that were committed with it",
 	WrongAnswer:          "a client gets the stored answer, or none",
 	ErrorThoughCommitted: "a committed operation is not answered with an error of its own making",
+	Believed:             "a client that is told that its request has failed is right: nothing is done afterwards without it",
+	ReceiptLost:          "the answer of an operation that is kept is stored whole",
 
 	JobLost:        "a job that was committed is delivered before it leaves the record",
 	JobUncommitted: "a job is delivered only after its commit",

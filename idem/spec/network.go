@@ -104,6 +104,9 @@ func (m *Model) sends(w world, i int, emit emit) {
 	applied := m.write(&next, p)
 	if s.Fate = Refused; applied {
 		s.Fate = Applied
+		if p.Write == Commits || p.Write == Flushes || p.Write == Finishes {
+			m.behind(&next, i, p.Seen.ID)
+		}
 	}
 	if w.Left.Lost > 0 && applied && p.Write != Stores {
 		lost := next

@@ -98,7 +98,7 @@ func (m *Model) forget(w *world, p packet) bool {
 	if m.on(ForgetAsks) && (work || r.Jobs != 0) {
 		return false
 	}
-	m.leaves(w, true)
+	m.leaves(w)
 	r.State, r.Owner, r.Lease, r.Input = Open, p.By, Released, false
 	r.Keep, r.Expires, r.Run = KeepNothing, Passed, w.Age
 	r.Ver++

@@ -104,6 +104,7 @@ type truth struct {
 	Acked     Jobs
 	Image     Jobs  // in the record when it was finished
 	Answer    uint8 // that was stored
+	Told      bool  // a client was told that it has failed for good
 	Sent      uint8 // data of its call, plus 1; 0 if it was never made
 	Age       uint8 // of the call
 	Effects   uint8 // of the call at the provider
@@ -119,9 +120,9 @@ type attempt struct {
 	Called  bool     // it may have made the call, and no commit records that
 	Unsure  bool     // its last write has no answer yet
 	Again   uint8    // 1 if a conflict made the attempt run its phase again
-	Renewed uint8    // renewals of its lease
 	Old     bool     // the key's lifetime has ended since its first claim
 	Refuses bool     // its handler refused the request, with a 4xx
+	Bare    bool     // the body of its answer can't be written
 	Told    uint8    // the answer that its client got, for traces
 }
 
@@ -135,6 +136,7 @@ type packet struct {
 	Value   uint8 // the answer
 	Request uint8
 	Free    bool // a release that frees the key
+	Bare    bool // a finish without the answer's body
 }
 
 // drain is the delivery under way: jobs that were delivered and are not yet
@@ -146,7 +148,7 @@ type drain struct {
 }
 
 // budget is how often a kind of trouble may still happen.
-type budget struct{ Lost, Late, Conflict, Fail, Twice, DrainDies, Renew uint8 }
+type budget struct{ Lost, Late, Conflict, Fail, Twice, DrainDies, Renew, Body uint8 }
 
 // world is a state of the model.
 type world struct {

@@ -15,7 +15,7 @@ func (m *Model) release(w *world, p packet) bool {
 		m.doubt(r, TheCall)
 	}
 	if p.Free {
-		m.leaves(w, true)
+		m.leaves(w)
 		if r.Input && !p.refuses() {
 			w.breaks(Forgotten) // who accepts a request completes it
 		}
@@ -37,7 +37,7 @@ func (p packet) refuses() bool { return p.Value != 0 }
 func (m *Model) frees(a *attempt) bool {
 	return m.on(RelFree) && a.Seen.Results == [2]uint8{} &&
 		(!a.Called || !m.on(RelKeepID)) &&
-		(a.Seen.Ver == 1+a.Renewed || !m.on(RelVer1)) &&
+		(a.Seen.Doubts == 0 || !m.on(RelDoubted)) &&
 		(!a.Seen.Input || a.Refuses || !m.on(AcceptedIsKept))
 }
 
@@ -56,6 +56,31 @@ func (m *Model) released(w *world, i int, p packet, ok bool) {
 	case !ok && r.State == Done:
 		m.overtaken(w, i) // the answer was stored after all, by this attempt or by another
 	default:
+		m.tells(w, i, p, ok || m.landed(r, p))
 		m.ends(a, failure)
+	}
+}
+
+// tells tells the client of a handler that refused its request so, unless the operation
+// may go on without the client.
+//
+// Code: idem.attempt.withdraw, idem.attempt.withhold
+func (m *Model) tells(w *world, i int, p packet, landed bool) {
+	if !w.Attempts[i].Refuses || m.Who[min(i, len(m.Who)-1)] == Completer {
+		return
+	}
+	switch {
+	case !landed && m.on(TellLanded):
+	case landed && w.Record.Keep == KeepOpen && m.on(TellKept):
+	default:
+		w.Ops[p.Seen.ID].Told = true
+	}
+}
+
+// behind checks that a completer's step comes before any client was told that the
+// operation has failed.
+func (m *Model) behind(w *world, i int, id uint8) {
+	if m.Who[min(i, len(m.Who)-1)] == Completer && w.Ops[id].Told {
+		w.breaks(Believed)
 	}
 }

@@ -52,10 +52,15 @@ const (
 	Clean
 
 	RelKeepID
-	RelVer1
+	RelDoubted
 	AcceptedIsKept
 	RelForm
 	RelFree
+
+	KeptCall
+	TellKept
+	TellLanded
+	BodyOrOpen
 
 	OpCond
 	BumpOwner
@@ -89,7 +94,7 @@ var rules = [ruleCount]rule{
 	TakeVer:    {name: "TakeVer", says: "a take-over is conditional on the version that it saw", in: "deferred phases", breaks: Robbed},
 	TakeBump:   {name: "TakeBump", says: "take-over and release raise the version", in: "deferred phases", breaks: Robbed},
 	TakeExp:    {name: "TakeExp", says: "take-over and renewal renew the expiry, where there is one", in: "operators forget and end leases", breaks: Robbed},
-	TakeDoubts: {name: "TakeDoubts", says: "a take-over from an attempt that never came back puts its calls in doubt", in: "a provider that forgets", breaks: CalledTwice},
+	TakeDoubts: {name: "TakeDoubts", says: "a take-over from an attempt that never came back puts its calls in doubt", in: "a provider that forgets", breaks: Forgotten},
 	TakeOwnerK: {name: "TakeOwnerK", says: "a ticket is good for the owner that it names only", in: "a call first", breaks: Mixed},
 	TakeLease:  {name: "TakeLease", says: "a completer's take-over is conditional on the end of the lease", in: "deferred phases", breaks: Robbed},
 	TriesTake:  {name: "TriesTake", says: "the take-over itself counts the try", in: "deferred phases", breaks: NeverEnds},
@@ -97,7 +102,7 @@ var rules = [ruleCount]rule{
 	CommitOwner: {name: "CommitOwner", says: "each write of a holder is conditional on its nonce", in: "a call that can't be repeated", breaks: Zombie},
 	CommitVer:   {name: "CommitVer", says: "each write of a holder is conditional on the version that it saw", in: "a call that can't be repeated", breaks: UserTwice},
 	PhaseKeep:   {name: "PhaseKeep", says: "a record with committed phases is kept", in: "operators forget and end leases", breaks: Forgotten},
-	ClaimOpen:   {name: "ClaimOpen", says: "a record with a stored request is kept from its claim on", in: "a call first", breaks: Forgotten},
+	ClaimOpen:   {name: "ClaimOpen", says: "a record with a stored request is kept from its claim on", in: "expiry, and a second request", breaks: Forgotten},
 	NoExp:       {name: "NoExp", says: "a record that is kept has no expiry", in: "expiry of a request that isn't stored", breaks: Forgotten},
 	Adopt:       {name: "Adopt", says: "after a lost answer the stored result counts, not the result at hand", in: "lost answers and conflicts", breaks: KeyForTwoCalls},
 	JobEntry:    {name: "JobEntry", says: "a commit sets single jobs, never all of them", in: "two retries and a drain that dies", breaks: JobBack},
@@ -122,14 +127,19 @@ var rules = [ruleCount]rule{
 	Clean:   {name: "Clean", says: "a finished record that is kept for jobs it no longer has is let go", in: "operators forget and end leases", breaks: KeptForEver},
 
 	RelKeepID:      {name: "RelKeepID", says: "a release doesn't free the key after a call with a derived key", in: "a call first, and no completer", breaks: Forgotten},
-	RelVer1:        {name: "RelVer1", says: "a release frees the key only if nothing follows its attempt's own claim", in: "a call first, and no completer", breaks: Forgotten},
+	RelDoubted:     {name: "RelDoubted", says: "a release doesn't free the key of an operation with a call in doubt", in: "a call first, and no completer", breaks: Forgotten},
 	AcceptedIsKept: {name: "AcceptedIsKept", says: "a release doesn't free a key whose request is stored, unless the handler refused it", in: "a call first", breaks: Forgotten},
-	RelForm:        {name: "RelForm", says: "a release that meets an earlier write of its attempt decides again from the record", belt: "RelVer1 does the same: a record that was written since is not freed"},
+	RelForm:        {name: "RelForm", says: "a release that meets an earlier write of its attempt decides again from the record", in: "two retries and a drain that dies", breaks: Forgotten},
 	RelFree:        {name: "RelFree", says: "the release of an untouched claim frees the key", belt: "not about safety: an untouched claim must not lock the key for a lifetime"},
+
+	KeptCall:   {name: "KeptCall", says: "a record is kept before its attempt makes a call", in: "a call first, and no completer", breaks: Forgotten},
+	TellKept:   {name: "TellKept", says: "an answer that isn't stored is told only if the operation doesn't go on", in: "a call first", breaks: Believed},
+	TellLanded: {name: "TellLanded", says: "an answer that isn't stored is told only after its release is known to have freed the key", in: "a call first", breaks: Believed},
+	BodyOrOpen: {name: "BodyOrOpen", says: "if the body of an answer can't be written, the operation stays open", in: "an answer whose body can't be written", breaks: ReceiptLost},
 
 	OpCond:         {name: "OpCond", says: "a settlement is conditional on the stuck record that the operator saw", in: "stuck, and two operators", breaks: AfterDone},
 	BumpOwner:      {name: "BumpOwner", says: "who gives up or settles an operation writes a nonce of its own into it", in: "stuck, and two operators", breaks: OnStuck},
-	EndLeaseDoubts: {name: "EndLeaseDoubts", says: "an operator who ends a lease puts the calls of its attempt in doubt", in: "a provider that forgets", breaks: CalledTwice},
+	EndLeaseDoubts: {name: "EndLeaseDoubts", says: "an operator who ends a lease puts the calls of its attempt in doubt", in: "a provider that forgets", breaks: Forgotten},
 	ForgetAsks:     {name: "ForgetAsks", says: "an operator doesn't forget committed work, calls in doubt or jobs by the way", in: "operators forget and end leases", breaks: Forgotten},
 }
 

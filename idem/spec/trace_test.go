@@ -278,7 +278,7 @@ func (a *actor) live() {
 		_ = a.engine.Settle(ctx, a.t.pk, a.settles)
 		return
 	}
-	req := idem.Request{Key: "k", Scope: "s", Method: http.MethodPost, Path: "/", Body: []byte(a.request)}
+	req := idem.Request{Key: "k", Identity: idem.Identity{Kind: "jwt", Subject: "s"}, Method: http.MethodPost, Path: "/", Body: []byte(a.request)}
 	res, err = a.engine.Do(ctx, req, a.handle)
 	if !a.dead {
 		a.t.told(a, res, err)
@@ -330,7 +330,8 @@ func (t *trace) start(a *actor) {
 	a.engine = idem.New(a, func(o *idem.Options) {
 		o.Logger = slog.New(slog.DiscardHandler)
 		o.Now = func() time.Time { return t.now }
-		o.Resumable, o.MaxTries, o.RenewFor = t.config.Resumable, int(t.config.MaxTries), -1
+		o.Function, o.Resumable, o.MaxTries, o.RenewFor = "f", t.config.Resumable, int(t.config.MaxTries), -1
+		o.CallsOut = (&Model{Config: t.config}).callsFirst()
 		o.MergeClaim = a.role == Merging
 	})
 	if a.role == Merging {

@@ -20,6 +20,9 @@ var (
 	// their data key can't be had now, or not by this program. A record that a store
 	// returns beside it lacks them, and the store refuses a write that needs them.
 	ErrSealed = errors.New("the record's contents are sealed, and their key can't be had")
+	// ErrTooLarge means that a record is larger than the store's limit, and was not
+	// written: the same write never fits.
+	ErrTooLarge = errors.New("the record is too large")
 	// ErrNotKept means that a body is missing or differs from the stored body.
 	ErrNotKept = errors.New("the answer was not kept")
 )

@@ -41,11 +41,14 @@ const MaxStoredRequest = 10 << 20
 // authorizer or IAM), never as claimed by the client. The zero Identity means no
 // known sender.
 type Identity struct {
-	// Kind is the kind of verifier: "jwt", "iam", "cognito", "lambda", "apikey".
+	// Kind is the kind of verifier: "jwt", "iam", "lambda", or an adapter's own.
+	// "program", "source", "one", "tenant" and "operation" are refused, and so is a
+	// Kind with ":" or "|".
 	Kind string
-	// Subject is unique within Kind. An empty Subject with a Kind means that an
-	// authorizer answered without naming a subject. Such a request is refused
-	// (idem.ErrScope), unless idem.Options.Scope finds a scope.
+	// Subject is unique within Kind, so it has its issuer's name where two issuers
+	// can give the same one. An empty Subject with a Kind means that an authorizer
+	// answered without naming a subject. Such a request is refused (idem.ErrScope),
+	// unless idem.Options.Scope finds a scope.
 	Subject string
 }
 

@@ -59,8 +59,7 @@ type Record struct {
 	Tombstone time.Duration
 
 	Fingerprint string // SHA-256 or HMAC-SHA-256 of the request, hex
-	Cred        string // keyed hash of an unverified caller's credentials, hex; "" for verified callers
-	Secret      string // id of the secret that keyed Fingerprint and Cred; "" without a secret
+	Secret      string // id of the secret that keyed Fingerprint; "" without a secret
 	ID          string // server-made id of the operation
 
 	Phases []Phase        // committed phases in order; the last is the recovery point
@@ -94,7 +93,7 @@ type Record struct {
 	Settled     []Decision // the latest decisions of operators
 	Handovers   []Handover // the latest take-overs and releases, for people; nil if the first attempt finished the operation
 	Route       string     // for people
-	Scope       string     // for people
+	Scope       string     // whose the key is: operation, tenant, and the caller's kind and subject
 
 	// Handler is the code that claimed the operation, or took it over for its
 	// client. Only this handler completes the operation.
@@ -150,6 +149,7 @@ type HandoverKind string
 // The kinds.
 const (
 	HandoverRelease   HandoverKind = "release"   // an attempt ended without an answer, and gave the record back
+	HandoverWithheld  HandoverKind = "withheld"  // a release after an answer of the handler that nobody heard: it could not be stored, and the operation goes on
 	HandoverRetry     HandoverKind = "retry"     // a client's retry took the record over
 	HandoverCompleter HandoverKind = "completer" // a completer took the record over
 )

@@ -26,7 +26,8 @@ import (
 // medium refused the write because of another write in progress, or because an
 // item that was read has changed; the write was certainly not applied.
 // [ErrCondition] if a user-supplied condition was false. [ErrWrite] if the user's
-// writes can't be sent at all. [ErrCorrupt] if a stored record is unreadable. Any
+// writes can't be sent at all. [ErrTooLarge] if the record would be larger than the
+// medium's limit. [ErrCorrupt] if a stored record is unreadable. Any
 // other error means that nothing was written.
 //
 // The suite in idemtest checks implementations.

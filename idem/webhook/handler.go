@@ -177,7 +177,7 @@ func tooLarge(limit int64) error { return fmt.Errorf("%w: at most %d bytes", ide
 // handle runs the handler, unless the event is already handled.
 func (h *Handler) handle(ctx context.Context, r *idem.Request, ev Event) (replayed bool, err error) {
 	op := idem.Request{
-		Key: ev.ID, Scope: "webhook:" + h.endpoint, Route: h.endpoint, Method: r.Method, Path: r.Path,
+		Key: ev.ID, Source: "webhook:" + h.endpoint, Route: h.endpoint, Method: r.Method, Path: r.Path,
 		Answer: func(any) (idem.Response, error) { return idem.Response{}, nil },
 	}
 	succeeded := false
@@ -192,9 +192,9 @@ func (h *Handler) handle(ctx context.Context, r *idem.Request, ev Event) (replay
 	switch {
 	case ofHandler:
 		return false, own
-	case err != nil && succeeded && answerOf(err).code == failed.code: // one of its phases had failed
+	case succeeded && (done(err) || err != nil && answerOf(err).code == failed.code): // one of its phases had failed
 		return false, fmt.Errorf("%w: %w", errNotRecorded, err)
-	case errors.Is(err, idem.ErrExpired), errors.Is(err, idem.ErrNotKept):
+	case done(err):
 		return true, nil // the event was handled, and its answer is not needed
 	case err != nil:
 		return false, err
@@ -202,6 +202,12 @@ func (h *Handler) handle(ctx context.Context, r *idem.Request, ev Event) (replay
 		return false, errNotRecorded
 	}
 	return res.Replayed, nil
+}
+
+// done reports whether err says that an operation was finished, and its answer is
+// gone: this event's, unless its handler ran.
+func done(err error) bool {
+	return errors.Is(err, idem.ErrExpired) || errors.Is(err, idem.ErrNotKept)
 }
 
 // handlerError distinguishes the handler's own error, which may be an error of

@@ -15,7 +15,7 @@ import (
 // setters are the functions that set Owner or Ver of a record: Stamp decides them,
 // the store in memory copies them, and the decoder reads them. (The store on DynamoDB
 // and its take-over write them by expressions.)
-var setters = []string{"dynamo/internal/item Decode", "idem patched", "internal/state Stamp"}
+var setters = []string{"dynamo/internal/item decode", "idem patched", "internal/state Stamp"}
 
 // Owner and version fence every write, so only state.Stamp decides them. Test
 // helpers may make any record, and the model of the protocol (idem/spec) has records

@@ -27,7 +27,7 @@ func TestOversizedJobsAreParked(t *testing.T) {
 		t.Fatal(err)
 	}
 	store, client, _ := newTable(t)
-	engine := idem.New(store)
+	engine := idem.New(store, anybody)
 	for key, size := range map[string]int{"small-1": 10, "large-1": 300 << 10, "large-2": 300 << 10, "small-2": 10} {
 		_, err := engine.Do(t.Context(), idem.Request{Scope: "orders", Key: key}, func(ctx context.Context) (idem.Response, error) {
 			return idem.Response{Status: 201}, idem.Stage(ctx, idem.NewJob("receipt", strings.Repeat("x", size)))

@@ -41,7 +41,7 @@ func TestResumedEventIsTheFirst(t *testing.T) {
 			ev.RawQueryString, ev.QueryStringParameters = "b=x%20y&a=1&a=2", map[string]string{"a": "1,2", "b": "x y"}
 			rc.RouteKey, rc.DomainName, rc.DomainPrefix, rc.HTTP.Method, rc.HTTP.Path = ev.RouteKey, "a1.execute-api.example.com", "a1", "POST", ev.RawPath
 			rc.Authorizer.JWT.Claims = map[string]string{"iss": "https://issuer.example.com", "sub": "jane", "tier": "gold"}
-		}, append(moment("RequestContext.HTTP."), "Cookies", "RequestContext.APIID",
+		}, append(moment("RequestContext.HTTP."), "Cookies",
 			"RequestContext.Time", "RequestContext.TimeEpoch", "RequestContext.Authorizer.IAM.AccessKey",
 			"RequestContext.Authentication.ClientCert.ClientCertPem")...)
 	})
@@ -64,7 +64,7 @@ func TestResumedEventIsTheFirst(t *testing.T) {
 			ev.Headers, ev.MultiValueHeaders = lastAndAll(map[string][]string{"Content-Type": {"text/odd"}, "X-Tag": {"1", "2"}, idem.KeyHeader: {"k"}})
 			rc.HTTPMethod, rc.ResourcePath, rc.DomainName, rc.DomainPrefix = ev.HTTPMethod, ev.Resource, "a1.execute-api.example.com", "a1"
 			rc.Authorizer = map[string]any{"claims": map[string]any{"iss": "https://issuer.example.com", "sub": "jane"}, "level": 1.5, "none": nil}
-		}, append(moment("RequestContext.Identity."), "RequestContext.APIID", "RequestContext.ExtendedRequestID", "RequestContext.RequestTime",
+		}, append(moment("RequestContext.Identity."), "RequestContext.ExtendedRequestID", "RequestContext.RequestTime",
 			"RequestContext.RequestTimeEpoch", "RequestContext.ResourceID", "RequestContext.Protocol", "RequestContext.Identity.AccessKey",
 			"RequestContext.Identity.APIKey", "RequestContext.Identity.ClientCert.ClientCertPem")...)
 	})
@@ -136,8 +136,8 @@ func resumesAs[Ev, Re any](t *testing.T, a lambda.Adapter[Ev, Re], shape func(*E
 			recs := newStore(t)
 			var seen []Ev
 			engine := recs.engine(func(o *idem.Options) {
-				o.Resumable, o.InputHeaders = true, []string{"X-Tag"}
-				o.Scope = func(context.Context, *idem.Request) (string, error) { return "jane", nil }
+				o.Function, o.Resumable, o.InputHeaders = "f", true, []string{"X-Tag"}
+				o.Scope, o.CallerFromOp = func(context.Context, *idem.Request) (string, error) { return "jane", nil }, true
 			})
 			h := lambda.Wrap(engine, a, func(ctx context.Context, ev Ev) (re Re, err error) {
 				seen = append(seen, ev)
@@ -145,7 +145,7 @@ func resumesAs[Ev, Re any](t *testing.T, a lambda.Adapter[Ev, Re], shape func(*E
 					err = errors.New("the provider is down")
 				}
 				return re, err
-			})
+			}, func(o *lambda.HandlerOptions) { o.Name = "first" })
 			ctx, cancel := context.WithTimeout(t.Context(), 10*time.Minute)
 			defer cancel()
 			_, _ = h.Invoke(ctx, payload) // an answer, or the error: as the adapter says
@@ -250,7 +250,9 @@ type kept struct {
 func inMemory(*testing.T) kept {
 	mem := new(idem.MemoryStore)
 	return kept{
-		func(optFns ...func(*idem.Options)) *idem.Engine { return idem.New(mem, optFns...) },
+		func(optFns ...func(*idem.Options)) *idem.Engine {
+			return idem.New(mem, append([]func(*idem.Options){anybody}, optFns...)...)
+		},
 		func(t *testing.T) jobs.Ticket {
 			t.Helper()
 			recs := slices.Collect(maps.Values(mem.Records()))
@@ -281,7 +283,9 @@ func onTable(t *testing.T, optFns ...func(*dynamo.Options)) kept {
 	s, client, _ := newTable(t, optFns...)
 	table := s.Table().Name
 	return kept{
-		func(optFns ...func(*idem.Options)) *idem.Engine { return idem.New(s, optFns...) },
+		func(optFns ...func(*idem.Options)) *idem.Engine {
+			return idem.New(s, append([]func(*idem.Options){anybody}, optFns...)...)
+		},
 		func(t *testing.T) jobs.Ticket {
 			t.Helper()
 			out, err := client.Scan(t.Context(), &dynamodb.ScanInput{TableName: &table})

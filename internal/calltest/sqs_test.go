@@ -36,7 +36,7 @@ func TestCallsPerMessage(t *testing.T) {
 	failing := ""
 	b := lambda.SQS
 	b.Failed = func(context.Context, events.SQSMessage, error) {}
-	h := lambda.WrapEach(idem.New(store), b, func(_ context.Context, m events.SQSMessage) error {
+	h := lambda.WrapEach(idem.New(store, anybody), b, func(_ context.Context, m events.SQSMessage) error {
 		runs.Add(1)
 		if m.MessageId == failing {
 			return errors.New("bad message")

@@ -22,7 +22,7 @@ func TestCallsPerRecordOfAStream(t *testing.T) {
 	t.Parallel()
 	store, tr := newStore(t)
 	runs := 0
-	h := lambda.WrapEach(idem.New(store), lambda.Kinesis, func(context.Context, events.KinesisEventRecord) error {
+	h := lambda.WrapEach(idem.New(store, anybody), lambda.Kinesis, func(context.Context, events.KinesisEventRecord) error {
 		runs++
 		return nil
 	})

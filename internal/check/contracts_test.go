@@ -35,9 +35,9 @@ func shop(race *checktest.Race, optFns ...func(*idem.Options)) http.Handler {
 		w.WriteHeader(http.StatusCreated)
 		_, _ = io.WriteString(w, `{"order":`+id+`}`)
 	})
-	engine := idem.New(&idem.MemoryStore{}, append(optFns, func(o *idem.Options) {
+	engine := idem.New(&idem.MemoryStore{}, append([]func(*idem.Options){anybody}, append(optFns, func(o *idem.Options) {
 		o.CORS = idem.CORS{Origins: []string{"https://shop.example"}}
-	})...)
+	})...)...)
 	return race.Outside(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if r.Method == http.MethodOptions {
 			allow(w, r)

@@ -49,7 +49,7 @@ func clean(t *testing.T, report *check.Report, leftOut map[string]bool) {
 
 func TestHello(t *testing.T) {
 	t.Parallel()
-	hello := lambda.Wrap(idem.New(&idem.MemoryStore{}, quiet), lambda.HTTPAPI, greeting.Greeter{Log: io.Discard}.Hello)
+	hello := lambda.Wrap(idem.New(&idem.MemoryStore{}, anybody, quiet), lambda.HTTPAPI, greeting.Greeter{Log: io.Discard}.Hello)
 	report := examine(t, behind(t, "POST /hello", hello, nil), func(url string) check.Template {
 		return check.Template{
 			URL: url + "/hello", Body: []byte(`{"name":"Ada","linger_ms":100}`), OtherBody: []byte(`{"name":"Bob"}`), RefusedBody: []byte(`{}`),
@@ -65,7 +65,7 @@ func TestRocketRides(t *testing.T) {
 	srv := httptest.NewServer((&world.World{}).Handler())
 	t.Cleanup(srv.Close)
 	app := &rides.App{RidesTable: "rides", AuditTable: "audit", Payments: rides.Payments{URL: srv.URL}}
-	engine := rides.Engine(&idem.MemoryStore{}, rides.RidesNamespace, quiet, func(o *idem.Options) { o.Resumable = true })
+	engine := rides.Engine(&idem.MemoryStore{}, rides.RidesNamespace, quiet, func(o *idem.Options) { o.Function, o.Resumable = "f", true })
 	// A handler of aws-lambda-go takes one invocation at a time: each has its own.
 	auth := lambdarun.InProcess(lambdarun.InvokerFunc(func(ctx context.Context, payload []byte) ([]byte, error) {
 		return awslambda.NewHandler(rides.Authorize).Invoke(ctx, payload)

@@ -210,7 +210,7 @@ func (w *world) startStream(t *testing.T, db *dynamotest.DB, arn string, key aws
 
 // operator settles what waits for people.
 func (w *world) operator() *idem.Engine {
-	return idem.New(w.store, func(o *idem.Options) { o.Namespace, o.Logger = "crash", slog.New(slog.DiscardHandler) })
+	return idem.New(w.store, anybody, func(o *idem.Options) { o.Namespace, o.Logger = "crash", slog.New(slog.DiscardHandler) })
 }
 
 // address is where a slot's calls come in.

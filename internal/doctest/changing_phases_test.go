@@ -7,6 +7,8 @@ import (
 	"net/http"
 	"testing"
 
+	"github.com/aws/aws-lambda-go/events"
+
 	"github.com/samekey/samekey/idem"
 	"github.com/samekey/samekey/lambda"
 )
@@ -118,6 +120,7 @@ func TestOperationsKeepTheirPhases(t *testing.T) {
 		p.silent = silent
 		req := request{RawPath: "/orders", Headers: map[string]string{"idempotency-key": key}, Body: `{}`}
 		req.RequestContext.HTTP.Method = http.MethodPost
+		req.RequestContext.Authorizer = &events.APIGatewayV2HTTPRequestContextAuthorizerDescription{Lambda: map[string]any{"sub": "jane"}}
 		re, err := lambda.Wrap(idem.New(store), lambda.HTTPAPI, version).Handle(t.Context(), req)
 		if err != nil {
 			t.Fatal(err)

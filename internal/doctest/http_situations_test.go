@@ -30,11 +30,6 @@ func (usedUp) Begin(context.Context, idem.QuotaRequest) (func(idem.QuotaUse), ti
 	return nil, time.Minute, nil
 }
 
-// bearer is a caller whom nobody has verified.
-func bearer(token string) func(*idem.Request) {
-	return func(r *idem.Request) { r.Scope, r.Header["Authorization"] = "", []string{"Bearer " + token} }
-}
-
 func again(s *stage) outcome {
 	s.post(created)
 	return s.post(created)
@@ -69,22 +64,19 @@ var situations = []situation{
 	}},
 	{name: "the key from another verified caller", act: func(s *stage) outcome {
 		s.post(created)
-		return s.post(created, func(r *idem.Request) { r.Scope = "omar" })
+		return s.post(created, func(r *idem.Request) { r.Identity.Subject = "omar" })
 	}},
-	{name: "with other, unverified credentials", act: func(s *stage) outcome {
-		s.post(created, bearer("jane"))
-		return s.post(created, bearer("omar"))
-	}},
-	{name: "the same, `OneScope`", opt: idem.OneScope, act: func(s *stage) outcome {
-		s.post(created, bearer("jane"))
-		return s.post(created, bearer("omar"))
+	{name: "from somebody whom nobody verifies", act: func(s *stage) outcome { return s.post(created, ofNobody) }},
+	{name: "the same, `OneScope`", opt: anybody, act: func(s *stage) outcome {
+		s.post(created, ofNobody)
+		return s.post(created, ofNobody)
 	}},
 	{name: "no key", act: func(s *stage) outcome { return s.post(created, withKey()) }},
 	{name: "an invalid key", act: func(s *stage) outcome { return s.post(created, withKey("")) }},
 	{name: "a body that isn't valid base64", act: func(s *stage) outcome { return s.refuse(idem.ErrRequest) }},
 	{name: "a body over `MaxRequest` (net/http)", act: func(s *stage) outcome { return s.refuse(idem.ErrTooLarge) }},
 	{name: "a caller that can't be identified", act: func(s *stage) outcome {
-		return s.post(created, func(r *idem.Request) { r.Scope, r.Identity.Kind = "", "lambda" })
+		return s.post(created, func(r *idem.Request) { r.Identity = idem.Identity{Kind: "lambda"} })
 	}},
 	{name: "too little time is left", act: func(s *stage) outcome {
 		ctx, cancel := context.WithTimeout(s.t.Context(), idem.DefaultReserve-time.Millisecond)
@@ -126,6 +118,11 @@ var situations = []situation{
 	}},
 	// Who is asleep renews nothing.
 	{name: "the worker slept past its lease, and was overtaken", opt: func(o *idem.Options) { o.RenewFor = -1 }, act: (*stage).overtaken},
+	{name: "the handler answers 409 after a committed phase", act: func(s *stage) outcome { return s.post(changesItsMind) }},
+	{name: "again, at once", act: func(s *stage) outcome {
+		s.post(changesItsMind)
+		return s.post(created)
+	}},
 	{name: "a call to others has an unknown outcome", act: func(s *stage) outcome { return s.post(unknown) }},
 	{name: "again, after such a call", act: func(s *stage) outcome {
 		s.post(unknown)

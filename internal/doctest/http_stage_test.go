@@ -97,10 +97,16 @@ func unknown(ctx context.Context) (idem.Response, error) {
 	return idem.Response{}, err
 }
 
+// changesItsMind refuses a request after it has committed work, without idem.Respond.
+func changesItsMind(ctx context.Context) (idem.Response, error) {
+	_, err := idem.Atomic(ctx, "order_created", func(context.Context, *idem.Tx) (int, error) { return 1, nil })
+	return idem.Response{Status: http.StatusConflict}, err
+}
+
 // request is the one that all others differ from.
 func (s *stage) request(edits ...func(*idem.Request)) idem.Request {
 	r := idem.Request{
-		Method: "POST", Path: "/charges", Route: "POST /charges", Scope: "jane",
+		Method: "POST", Path: "/charges", Route: "POST /charges", Identity: idem.Identity{Kind: "jwt", Subject: "jane"},
 		Header: http.Header{"Idempotency-Key": {s.spelled(key)}}, Body: []byte(`{"amount":2000}`),
 	}
 	for _, edit := range edits {

@@ -14,7 +14,7 @@ import (
 
 // status reads the status resource of a key.
 func (s *stage) status(key string, edits ...func(*idem.Request)) idem.Response {
-	r := idem.Request{Method: "GET", Path: "/operations/" + key, Scope: "jane", Header: make(http.Header)}
+	r := idem.Request{Method: "GET", Path: "/operations/" + key, Identity: idem.Identity{Kind: "jwt", Subject: "jane"}, Header: make(http.Header)}
 	for _, edit := range edits {
 		edit(&r)
 	}
@@ -52,13 +52,10 @@ func status(t *testing.T) string {
 			s.post(unknown)
 			return s.status(key)
 		}},
-		{name: "was begun with other, unverified credentials", act: func(s *stage) idem.Response {
-			s.post(created, bearer("jane"))
-			return s.status(key, bearer("omar"))
-		}},
+		{name: "is asked for by somebody whom nobody verifies", act: func(s *stage) idem.Response { return s.status(key, ofNobody) }},
 		{name: "belongs to another verified caller", act: func(s *stage) idem.Response {
 			s.post(created)
-			return s.status(key, func(r *idem.Request) { r.Scope = "omar" })
+			return s.status(key, func(r *idem.Request) { r.Identity.Subject = "omar" })
 		}},
 		{name: "is not known, or failed and freed its key", act: func(s *stage) idem.Response {
 			s.post(failing)

@@ -20,7 +20,6 @@ func observed(t *testing.T) string {
 		{idem.ErrKeyInvalid, "ErrKeyInvalid"},
 		{idem.ErrReplay, "ErrReplay"},
 		{idem.ErrMismatch, "ErrMismatch"},
-		{idem.ErrCredentials, "ErrCredentials"},
 		{idem.ErrInFlight, "ErrInFlight"},
 		{idem.ErrUnavailable, "ErrUnavailable"},
 		{idem.ErrScope, "ErrScope"},

@@ -104,6 +104,7 @@ func Example_phases() {
 	h := lambda.Wrap(idem.New(store), lambda.HTTPAPI, book)
 	req := request{RawPath: "/rides", Headers: map[string]string{"idempotency-key": "8e03978e-40d5"}, Body: `{"to":"work"}`}
 	req.RequestContext.HTTP.Method = http.MethodPost
+	req.RequestContext.Authorizer = &events.APIGatewayV2HTTPRequestContextAuthorizerDescription{Lambda: map[string]any{"sub": "jane"}}
 	for range 3 {
 		re, err := h.Handle(context.Background(), req)
 		fmt.Println(re.StatusCode, re.Headers["Idempotent-Replayed"], err)

@@ -49,6 +49,12 @@ func functionChecks() []Check {
 			Mend:   "a Timeout of the function below that of its integration (an HTTP API waits for 30 s at most, a REST API for 29 s unless its quota is raised)",
 		},
 		{
+			ID: "gateway-bytes", Severity: Note, Needs: []Source{Functions, Policies, Gateways}, find: gatewayBytes,
+			Looks:  "a REST API in front of a function has binary media types",
+			Causes: "the gateway takes each body for text: bytes that are not UTF-8 are replaced before the function sees them, so that it stores, compares and answers other bytes than the client sent. A body in JSON is not affected",
+			Mend:   "BinaryMediaTypes of the API (docs/http.md); nothing, if its clients send text only",
+		},
+		{
 			ID: "lease", Severity: Warning, Needs: functions, find: lease,
 			Looks:  "a function that the worker completes with takes 5 minutes at most",
 			Causes: "the lease ends with the function's time, so a request whose process died is locked for that long: retries get 409, and nobody completes it",
@@ -165,6 +171,20 @@ func gatewayTimeout(f *Facts) ([]wrong, string) {
 	}
 	if !seen {
 		return nil, "no integration of an API with the functions was found"
+	}
+	return all, ""
+}
+
+func gatewayBytes(f *Facts) ([]wrong, string) {
+	var all []wrong
+	for _, fn := range f.Functions {
+		var told []string
+		for _, g := range fn.Gateways {
+			if g.TextOnly && !slices.Contains(told, g.API) {
+				told = append(told, g.API)
+				all = append(all, fn.wrong("the REST API %s in front of it has no binary media types", g.API))
+			}
+		}
 	}
 	return all, ""
 }

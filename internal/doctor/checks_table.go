@@ -2,6 +2,7 @@ package doctor
 
 import (
 	"fmt"
+	"maps"
 	"slices"
 	"strconv"
 	"strings"
@@ -12,6 +13,7 @@ import (
 
 	"github.com/samekey/samekey/dynamo"
 	"github.com/samekey/samekey/idem/store"
+	"github.com/samekey/samekey/internal/scope"
 )
 
 func tableChecks() []Check {
@@ -58,6 +60,12 @@ func tableChecks() []Check {
 			Looks:  "the items of a sample are understood by this version",
 			Causes: "a request whose record is not understood is answered by 500 (record_corrupt), and nobody completes it",
 			Mend:   "deploy the version that wrote them, or find what else writes to the table (docs/item.md)",
+		},
+		{
+			ID: "one-scope", Severity: Warning, Needs: []Source{ScanTable}, find: oneScope,
+			Looks:  "each record in the sample has a caller of its own kind (encrypted scopes aren't seen)",
+			Causes: "under idem.OneScope whoever knows key and request gets the answer",
+			Mend:   "for routes that aren't public an authorizer, or o.Scope",
 		},
 		{
 			ID: "recovery", Severity: Warning, Needs: []Source{DescribeBackup}, find: recovery,
@@ -213,6 +221,20 @@ func layout(f *Facts) ([]wrong, string) {
 		return nil, "the sample has no record"
 	}
 	return found()
+}
+
+func oneScope(f *Facts) ([]wrong, string) {
+	shared := make(map[string]bool)
+	for _, r := range f.Sample {
+		if _, _, caller, ok := scope.Parse(r.Scope); ok && caller.Kind == scope.One {
+			shared[r.Route] = true
+		}
+	}
+	all := make([]wrong, 0, len(shared))
+	for _, route := range slices.Sorted(maps.Keys(shared)) {
+		all = append(all, f.atTable("all callers of %q are one (idem.OneScope)", route))
+	}
+	return all, ""
 }
 
 func recovery(f *Facts) ([]wrong, string) {

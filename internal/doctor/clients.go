@@ -21,7 +21,7 @@ type Clients struct {
 	CloudWatch     cloudwatch.DescribeAlarmsAPIClient
 	CloudFormation cloudformation.ListStackResourcesAPIClient
 	HTTPAPIs       HTTPAPIs
-	RESTAPIs       apigateway.GetResourcesAPIClient
+	RESTAPIs       RESTAPIs
 }
 
 // DynamoDB reads a table, and tries writes that can't succeed.
@@ -56,11 +56,18 @@ type HTTPAPIs interface {
 	GetIntegrations(context.Context, *apigatewayv2.GetIntegrationsInput, ...func(*apigatewayv2.Options)) (*apigatewayv2.GetIntegrationsOutput, error)
 }
 
+// RESTAPIs reads REST APIs and their integrations.
+type RESTAPIs interface {
+	apigateway.GetResourcesAPIClient
+	GetRestApi(context.Context, *apigateway.GetRestApiInput, ...func(*apigateway.Options)) (*apigateway.GetRestApiOutput, error)
+}
+
 var (
 	_ DynamoDB = (*dynamodb.Client)(nil)
 	_ Lambda   = (*lambda.Client)(nil)
 	_ SQS      = (*sqs.Client)(nil)
 	_ HTTPAPIs = (*apigatewayv2.Client)(nil)
+	_ RESTAPIs = (*apigateway.Client)(nil)
 )
 
 // NewClients makes the clients of an account. table is the table's client; nil for one

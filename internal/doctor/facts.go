@@ -90,8 +90,9 @@ type Function struct {
 
 // Gateway is an integration of an API with a function.
 type Gateway struct {
-	API     string
-	Timeout time.Duration
+	API      string
+	Timeout  time.Duration
+	TextOnly bool // a REST API without binary media types
 }
 
 // Queue is an SQS queue.

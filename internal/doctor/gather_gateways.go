@@ -67,11 +67,12 @@ func (f *Facts) askGateway(ctx context.Context, c Clients, fn *Function, api str
 		name, _, _ := strings.Cut(after, "/")
 		return plain(name) == fn.Name
 	}
+	textOnly := false
 	add := func(ms *int32, most time.Duration) {
 		if ms != nil && *ms > 0 {
 			most = time.Duration(*ms) * time.Millisecond
 		}
-		fn.Gateways = append(fn.Gateways, Gateway{api, most})
+		fn.Gateways = append(fn.Gateways, Gateway{api, most, textOnly})
 	}
 	in := &apigatewayv2.GetIntegrationsInput{ApiId: &api}
 	for {
@@ -92,6 +93,12 @@ func (f *Facts) askGateway(ctx context.Context, c Clients, fn *Function, api str
 			return
 		}
 	}
+	rest, err := c.RESTAPIs.GetRestApi(ctx, &apigateway.GetRestApiInput{RestApiId: &api})
+	if err != nil {
+		f.miss(Gateways, fmt.Sprintf("%s: %s", api, reason(err)))
+		return
+	}
+	textOnly = len(rest.BinaryMediaTypes) == 0
 	pages := apigateway.NewGetResourcesPaginator(c.RESTAPIs, &apigateway.GetResourcesInput{RestApiId: &api, Embed: []string{"methods"}, Limit: aws.Int32(500)})
 	for pages.HasMorePages() {
 		page, err := pages.NextPage(ctx)

@@ -102,6 +102,11 @@ var plants = map[string]plant{
 		strange["v"] = object{"N": "3"}
 		w.Items = append(w.Items, strange)
 	}, on("layout")},
+	"a route that treats all callers as one": {func(w *doctortest.World, _ *doctor.Options) {
+		public := w.Record("9", "orders", "done", 24*time.Hour)
+		public["scope"] = object{"S": "tenant:blue|one:"}
+		w.Items = append(w.Items, public)
+	}, on("one-scope")},
 	"no recovery": {func(w *doctortest.World, _ *doctor.Options) {
 		w.Backups["PointInTimeRecoveryDescription"] = object{"PointInTimeRecoveryStatus": "DISABLED"}
 	}, on("recovery")},
@@ -182,6 +187,7 @@ var plants = map[string]plant{
 	"an API shorter than its function": {func(w *doctortest.World, _ *doctor.Options) {
 		w.Integrations["httpapi001"][0]["timeoutInMillis"] = 5000
 	}, on("gateway-timeout")},
+	"a REST API that takes bytes for text": {func(w *doctortest.World, _ *doctor.Options) { w.BinaryMediaTypes = nil }, on("gateway-bytes")},
 	"a function of ten minutes": {func(w *doctortest.World, _ *doctor.Options) {
 		w.Function("orders")["Timeout"] = 600
 		w.Function("worker")["Timeout"] = 700

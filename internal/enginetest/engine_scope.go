@@ -2,6 +2,7 @@ package enginetest
 
 import (
 	"context"
+	"crypto/rand"
 	"errors"
 	"net/http"
 	"testing"
@@ -23,7 +24,7 @@ func engineScope(s suite) {
 		ann := by(order("k", "1"), "jwt", "ann")
 		first := do(t, eng, ann, a.run).first(t)
 		for i, other := range []idem.Request{
-			by(order("k", "1"), "jwt", "bob"), by(order("k", "1"), "iam", "ann"), by(order("k", "1"), "jwt", "an"), order("k", "1"),
+			by(order("k", "1"), "jwt", "bob"), by(order("k", "1"), "iam", "ann"), by(order("k", "1"), "jwt", "an"), by(order("k", "1"), "jwt", "ann:x"),
 		} {
 			theirs := do(t, eng, other, a.run).first(t)
 			do(t, eng, other, a.run).replays(t, theirs)
@@ -32,21 +33,73 @@ func engineScope(s suite) {
 		do(t, eng, ann, a.run).replays(t, first)
 	})
 
-	s.run("where nobody is verified, other credentials are refused at once", func(t *testing.T, e *env) {
+	s.run("where nobody names the caller, a keyed request is refused before the claim", func(t *testing.T, e *env) {
 		var a app
-		with := func(token, body string) idem.Request {
-			r := order("k", body)
-			r.Header = http.Header{"Authorization": {token}}
-			return r
+		for _, presented := range []http.Header{
+			nil, {"Authorization": {"Bearer ann"}}, {"Cookie": {"sid=ann"}}, {"X-Api-Key": {"ann"}}, {"X-Auth-Token": {"ann"}}, {"X-Amzn-Oidc-Identity": {"ann"}},
+		} {
+			r := by(order("k", "1"), "", "")
+			r.Header = presented
+			e.costs(t, 0, func() { do(t, e.engine(), r, a.run).refused(t, idem.ErrScope) })
 		}
-		eng := e.engine()
-		first := do(t, eng, with("ann", "1"), a.run).first(t)
-		e.costs(t, 1, func() { do(t, eng, with("bob", "1"), a.run).refused(t, idem.ErrCredentials) })
-		e.costs(t, 1, func() { do(t, eng, with("bob", "2"), a.run).refused(t, idem.ErrCredentials) })
-		e.costs(t, 1, func() { do(t, eng, order("k", "1"), a.run).refused(t, idem.ErrCredentials) })
-		do(t, eng, with("ann", "1"), a.run).replays(t, first)
-		do(t, e.engine(idem.OneScope), with("bob", "1"), a.run).replays(t, first)
+		a.ran(t, 0)
+		if got := e.log.count("level=ERROR"); got != 6 {
+			t.Errorf("%d lines tell operators, want 6", got)
+		}
+	})
+
+	s.run("where all callers are one, they share random keys only", func(t *testing.T, e *env) {
+		var a app
+		key := rand.Text()
+		eng := e.engine(idem.OneScope)
+		first := do(t, eng, by(order(key, "1"), "", ""), a.run).first(t)
+		other := by(order(key, "1"), "", "")
+		other.Header = http.Header{"Authorization": {"Bearer bob"}}
+		do(t, eng, other, a.run).replays(t, first)
 		a.ran(t, 1)
+		e.costs(t, 0, func() { do(t, eng, by(order(key[:21], "1"), "", ""), a.run).refused(t, idem.ErrKeyInvalid) })
+		do(t, eng, by(order(key, "1"), "jwt", "ann"), a.run).first(t)
+		do(t, eng, by(order("k", "1"), "jwt", "ann"), a.run).first(t)
+	})
+
+	s.run("no caller looks like another: program, source, identity, tenant and operation", func(t *testing.T, e *env) {
+		var a app
+		eng := e.engine()
+		for i, set := range []func(*idem.Request){
+			func(r *idem.Request) { r.Identity = idem.Identity{Kind: "jwt", Subject: "ann"} },
+			func(r *idem.Request) { r.Scope = "jwt:ann" },
+			func(r *idem.Request) { r.Scope = "ann" },
+			func(r *idem.Request) { r.Source = "ann" },
+			func(r *idem.Request) { r.Source = "program:ann" },
+			func(r *idem.Request) { r.Scope = "tenant:blue|program:ann" },
+			func(r *idem.Request) { r.Scope, r.Tenant = "ann", "blue" },
+			func(r *idem.Request) { r.Source, r.Tenant = "ann", "blue" },
+			func(r *idem.Request) { r.Identity, r.Tenant = idem.Identity{Kind: "jwt", Subject: "ann"}, "blue" },
+			func(r *idem.Request) { r.Scope, r.Operation = "ann", "blue" },
+		} {
+			r := by(order("k", "1"), "", "")
+			set(&r)
+			first := do(t, eng, r, a.run).first(t)
+			do(t, eng, r, a.run).replays(t, first)
+			a.ran(t, i+1)
+		}
+		for _, kind := range []string{"program", "source", "one", "tenant", "operation", "jwt:ann"} {
+			do(t, eng, by(order("k", "1"), kind, "ann"), a.run).refused(t, idem.ErrScope)
+		}
+	})
+
+	s.run("tenants have keys of their own under Options.Scope", func(t *testing.T, e *env) {
+		var a app
+		eng := e.engine(func(o *idem.Options) {
+			o.Scope = func(context.Context, *idem.Request) (string, error) { return "acct_7", nil }
+		})
+		for i, tenant := range []string{"", "blue", "red"} {
+			r := order("k", "1")
+			r.Tenant = tenant
+			first := do(t, eng, r, a.run).first(t)
+			do(t, eng, r, a.run).replays(t, first)
+			a.ran(t, i+1)
+		}
 	})
 
 	s.run("A8: no key reaches into another scope", func(t *testing.T, e *env) {
@@ -65,7 +118,7 @@ func engineScope(s suite) {
 		reason := errors.New("no tenant")
 		eng := e.engine(func(o *idem.Options) {
 			o.Scope = func(_ context.Context, r *idem.Request) (string, error) {
-				if r.Identity.Subject == "" {
+				if r.Identity.Subject == theCaller {
 					return "", reason
 				}
 				return r.Identity.Subject, nil

@@ -74,9 +74,15 @@ func (e *env) costs(t testing.TB, n int, f func()) {
 	}
 }
 
+// theCaller sends every request without another caller.
+const theCaller = "the caller"
+
 // order is a request to do something under key.
 func order(key, body string) idem.Request {
-	return idem.Request{Key: key, Method: http.MethodPost, Path: "/rides", Route: "/rides", Body: []byte(body)}
+	return idem.Request{
+		Key: key, Method: http.MethodPost, Path: "/rides", Route: "/rides", Body: []byte(body),
+		Identity: idem.Identity{Kind: "jwt", Subject: theCaller},
+	}
 }
 
 // keyed is the same request as it comes from HTTP, with the key's header as sent.

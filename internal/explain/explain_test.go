@@ -166,7 +166,7 @@ func TestStoryOfTheEngine(t *testing.T) {
 	t.Parallel()
 	clock := idemtest.NewClock()
 	mem := &idem.MemoryStore{}
-	engine := idem.New(mem, func(o *idem.Options) { o.Now = clock.Now })
+	engine := idem.New(mem, anybody, func(o *idem.Options) { o.Now = clock.Now })
 	var keys []string
 	pay := func(fails bool) error {
 		_, err := engine.Do(t.Context(), idem.Request{Key: "k", Scope: "jwt:jane", Method: "POST", Handler: store.HandlerID{Function: "rides"}}, func(ctx context.Context) (idem.Response, error) {
@@ -224,7 +224,7 @@ func TestStoryOfTheEngine(t *testing.T) {
 func TestAGoodRequestWritesNoHistory(t *testing.T) {
 	t.Parallel()
 	mem := &idem.MemoryStore{}
-	if _, err := idem.New(mem).Do(t.Context(), idem.Request{Key: "k", Scope: "s", Method: "POST"}, func(context.Context) (idem.Response, error) {
+	if _, err := idem.New(mem, anybody).Do(t.Context(), idem.Request{Key: "k", Scope: "s", Method: "POST"}, func(context.Context) (idem.Response, error) {
 		return idem.Response{Status: 201}, nil
 	}); err != nil {
 		t.Fatal(err)

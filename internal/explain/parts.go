@@ -130,7 +130,7 @@ const unit = 1024
 const attributes = 260
 
 func costOf(r *store.Record) Cost {
-	n := attributes + len(r.PK) + len(r.Route) + len(r.Scope) + len(r.LastErr) + len(r.Cred) + len(r.Handler.Function) + len(r.Handler.Name)
+	n := attributes + len(r.PK) + len(r.Route) + len(r.Scope) + len(r.LastErr) + len(r.Handler.Function) + len(r.Handler.Name)
 	for _, p := range r.Phases {
 		n += len(p.Name) + len(p.Result) + 12
 	}

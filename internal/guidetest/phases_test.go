@@ -103,6 +103,7 @@ func (b bank) Charge(ctx context.Context, o order, key string) (string, error) {
 func post(item string) request {
 	ev := request{RawPath: "/orders", Body: item, Headers: map[string]string{"idempotency-key": "7f0c"}}
 	ev.RequestContext.HTTP.Method = "POST"
+	ev.RequestContext.Authorizer = &events.APIGatewayV2HTTPRequestContextAuthorizerDescription{Lambda: map[string]any{"sub": "jane"}}
 	return ev
 }
 
@@ -110,7 +111,7 @@ func post(item string) request {
 func TestBuyCrashes(t *testing.T) {
 	t.Parallel()
 	lambdatest.CrashEverywhere(t, func(w *idemtest.World) *lambda.Handler[request, response] {
-		return lambda.Wrap(w.Engine(), lambda.HTTPAPI, shop{bank{w}}.buy)
+		return lambda.Wrap(w.Engine(), lambda.HTTPAPI, shop{bank{w}}.buy, func(o *lambda.HandlerOptions) { o.Name = "orders" })
 	}, post("pizza"), func(t testing.TB, w *idemtest.World, answer response) {
 		t.Helper()
 		if n := len(w.Provider.Effects()); answer.StatusCode != 201 || n != 1 {
@@ -128,7 +129,7 @@ func TestPlainCrashes(t *testing.T) {
 	failures := failtest.Run(func(t testing.TB) {
 		t.Helper()
 		lambdatest.CrashEverywhere(t, func(w *idemtest.World) *lambda.Handler[request, response] {
-			return lambda.Wrap(w.Engine(), lambda.HTTPAPI, shop{bank{w}}.plain)
+			return lambda.Wrap(w.Engine(), lambda.HTTPAPI, shop{bank{w}}.plain, func(o *lambda.HandlerOptions) { o.Name = "orders" })
 		}, post("pizza"), nil)
 	})
 	if len(failures) == 0 || !strings.HasPrefix(failures[0], strings.TrimSpace(shown)) {
@@ -140,7 +141,7 @@ func TestPlainCrashes(t *testing.T) {
 func TestBuyDeclined(t *testing.T) {
 	t.Parallel()
 	lambdatest.CrashEverywhere(t, func(w *idemtest.World) *lambda.Handler[request, response] {
-		return lambda.Wrap(w.Engine(), lambda.HTTPAPI, shop{bank{w}}.buy)
+		return lambda.Wrap(w.Engine(), lambda.HTTPAPI, shop{bank{w}}.buy, func(o *lambda.HandlerOptions) { o.Name = "orders" })
 	}, post("pizza"), func(t testing.TB, w *idemtest.World, answer response) {
 		t.Helper()
 		if n := len(w.Provider.Effects()); answer.StatusCode != 402 || n != 0 {

@@ -142,7 +142,7 @@ func (l workload) play(tb testing.TB, s store.Store) *played {
 	)
 	start := func() (*idemtest.FaultyStore, *idem.Engine) {
 		process := idemtest.Faulty(s, faults.plan)
-		return process, idem.New(process, func(o *idem.Options) { o.Now = clock.Now })
+		return process, idem.New(process, anybody, func(o *idem.Options) { o.Now = clock.Now })
 	}
 	storetest.Together(clients, func(client int) {
 		rnd := rand.New(rand.NewPCG(uint64(client), 7))

@@ -28,6 +28,7 @@ import (
 	"github.com/samekey/samekey/internal/local/eventsource"
 	"github.com/samekey/samekey/internal/local/lambdarun"
 	"github.com/samekey/samekey/internal/local/localtest"
+	"github.com/samekey/samekey/internal/prove"
 )
 
 var (
@@ -39,19 +40,20 @@ var (
 
 const (
 	groups  = 50
-	kills   = 10
 	loadEnv = "QUEUETEST_LOAD"
-	few     = 300
 	// receives is more than a sound message can lose to kills and to its neighbours.
 	receives = 5
 	// loadPatience ends a test that fails.
 	loadPatience = 20 * time.Minute
 )
 
+// few is how many messages a queue gets where nothing is measured.
+var few = prove.Some(100, 300)
+
 // Under load each order is charged once, in its group's order, and what is in the
 // dead-letter queue was tried at each delivery: with 5 % of the messages failing once,
-// 2 % hanging once, a third of them failing until they are redriven, and ten processes
-// killed. QUEUETEST_LOAD is how many messages each of the queues gets.
+// 2 % hanging once, a third of them failing until they are redriven, and four to ten
+// processes killed. QUEUETEST_LOAD is how many messages each of the queues gets.
 func TestLoad(t *testing.T) { //nolint:tparallel // one after the other where it is measured
 	t.Parallel()
 	n := few
@@ -103,6 +105,7 @@ type load struct {
 	dead      map[string]int // how often each dead letter was delivered, by message
 	deadOf    map[int]int    // dead letters of a group
 	killed    int
+	kills     int
 	nextKill  int
 	begun     int
 	delivered int
@@ -119,7 +122,7 @@ func newLoad(t *testing.T, db *dynamotest.DB, c *sqs.Client, name string, n, bat
 	t.Helper()
 	l := &load{
 		fates: map[string]string{}, tried: map[delivery]bool{}, untried: map[delivery]string{}, failed: map[delivery]string{}, lost: map[delivery]string{},
-		keys: map[string]map[string]string{}, sequence: map[int][]int{}, dead: map[string]int{}, deadOf: map[int]int{}, killQueue: make(chan struct{}, kills),
+		keys: map[string]map[string]string{}, sequence: map[int][]int{}, dead: map[string]int{}, deadOf: map[int]int{}, kills: min(10, n/25), killQueue: make(chan struct{}, 10),
 	}
 	srv := httptest.NewServer(http.HandlerFunc(l.serve))
 	t.Cleanup(srv.Close)
@@ -158,7 +161,7 @@ func (l *load) serve(w http.ResponseWriter, r *http.Request) {
 	switch r.URL.Path {
 	case "/begin":
 		l.tried[d] = true
-		if l.begun++; l.begun >= (l.nextKill+1)*len(l.orders)/(kills+1) && l.nextKill < kills {
+		if l.begun++; l.begun >= (l.nextKill+1)*len(l.orders)/(l.kills+1) && l.nextKill < l.kills {
 			l.nextKill++
 			l.killQueue <- struct{}{}
 		}
@@ -358,7 +361,7 @@ func (l *load) check(t *testing.T) {
 	if l.woke != 0 {
 		t.Errorf("%d handlers woke up after their report", l.woke)
 	}
-	if l.killed != kills || len(l.dead) < len(l.orders)/8 {
+	if l.killed != l.kills || len(l.dead) < len(l.orders)/8 {
 		t.Errorf("%d processes were killed, %d dead letters were moved back", l.killed, len(l.dead))
 	}
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"flag"
 	"fmt"
 	"os"
 	"strings"
@@ -21,6 +22,10 @@ import (
 // asFunction makes of this test binary the function of its queues.
 const asFunction = "QUEUETEST_FUNCTION"
 
+// atOnce is how many tests are under way at once: all of them, since they mostly wait for
+// hidden messages.
+const atOnce = "8"
+
 func TestMain(m *testing.M) {
 	switch os.Getenv(asFunction) {
 	case "neighbours":
@@ -28,6 +33,10 @@ func TestMain(m *testing.M) {
 	case "orders":
 		orders()
 	default:
+		flag.Parse()
+		if err := flag.Set("test.parallel", atOnce); err != nil {
+			panic(err)
+		}
 		os.Exit(dynamotest.MainSeparate(m))
 	}
 }
@@ -70,7 +79,7 @@ func mustEngine(optFns ...func(*idem.Options)) *idem.Engine {
 	if err != nil {
 		panic(err)
 	}
-	return idem.New(store, optFns...)
+	return idem.New(store, append([]func(*idem.Options){anybody}, optFns...)...)
 }
 
 // effects is a file to which processes append what they do, a line at a time.

@@ -2,7 +2,7 @@ package recordkey
 
 import "testing"
 
-// Nobody's scope is none, a key with spaces is one that a header can carry, and names
+// A scope is as records have it, a key with spaces is one that a header can carry, and names
 // stand for themselves otherwise.
 func TestOf(t *testing.T) {
 	t.Parallel()
@@ -14,17 +14,25 @@ func TestOf(t *testing.T) {
 		}
 		return pk
 	}
-	none := of(Customer{Namespace: "rides", Key: "k", Scope: "none"})
-	if got := of(Customer{Namespace: "rides", Key: "k"}); got != none {
-		t.Errorf("without a scope %s, with none %s", got, none)
+	none := of(Customer{Namespace: "rides", Key: "k", Scope: "one"})
+	if got := of(Customer{Namespace: "rides", Key: "k", Scope: "one:"}); got != none {
+		t.Errorf("one has %s, one: %s", none, got)
+	}
+	for _, scope := range []string{"", "none", "acct_7"} {
+		if pk, err := Of(t.Context(), Customer{Namespace: "rides", Key: "k", Scope: scope}); err == nil {
+			t.Errorf("the scope %q has the record %s", scope, pk)
+		}
 	}
 	seen := map[string]bool{none: true}
 	for _, c := range []Customer{
 		{Namespace: "rides", Key: "k", Scope: "jwt:jane"},
-		{Namespace: "rides", Key: "k k"},
-		{Namespace: "rides", Key: `k "k" \`},
-		{Namespace: "other", Key: "k"},
-		{Namespace: "rides", Key: "k", Route: "POST /rides"},
+		{Namespace: "rides", Key: "k", Scope: "program:jwt:jane"},
+		{Namespace: "rides", Key: "k", Scope: "source:jane"},
+		{Namespace: "rides", Key: "k", Scope: "tenant:acme|one"},
+		{Namespace: "rides", Key: "k k", Scope: "one"},
+		{Namespace: "rides", Key: `k "k" \`, Scope: "one"},
+		{Namespace: "other", Key: "k", Scope: "one"},
+		{Namespace: "rides", Key: "k", Scope: "one", Route: "POST /rides"},
 	} {
 		if pk := of(c); seen[pk] {
 			t.Errorf("%+v has the record of another", c)
@@ -32,7 +40,7 @@ func TestOf(t *testing.T) {
 			seen[pk] = true
 		}
 	}
-	if pk, err := Of(t.Context(), Customer{Key: "\x00"}); err == nil {
+	if pk, err := Of(t.Context(), Customer{Key: "\x00", Scope: "one"}); err == nil {
 		t.Errorf("a key that no handler takes has the record %s", pk)
 	}
 }

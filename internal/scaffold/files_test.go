@@ -52,7 +52,7 @@ func TestTemplateOfInit(t *testing.T) {
 		template.Set(q.ID, "", "url:"+q.ID)
 	}
 	functions, err := template.Functions()
-	if err != nil || len(functions) != 2 {
+	if err != nil || len(functions) != 3 {
 		t.Fatalf("%d functions, %v", len(functions), err)
 	}
 	makefile := text(t, "Makefile")

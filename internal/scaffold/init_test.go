@@ -57,7 +57,8 @@ func TestInitWritesEveryFile(t *testing.T) {
 	localtest.Write(t, filepath.Join(dir, "go.mod"), mine)
 	got, err := Init(t.Context(), Options{Dir: dir})
 	want := Result{Module: "example.com/shop/v2", Created: []string{
-		".github/workflows/ci.yml", ".gitignore", "Makefile", "cmd/api/main.go", "cmd/api/order.go", "cmd/api/order_test.go", "samconfig.toml", "samekey.yaml", "template.yaml",
+		".github/workflows/ci.yml", ".gitignore", "Makefile", "cmd/api/main.go", "cmd/api/order.go", "cmd/api/order_test.go",
+		"cmd/authorizer/authorize.go", "cmd/authorizer/authorize_test.go", "cmd/authorizer/main.go", "samconfig.toml", "samekey.yaml", "template.yaml",
 	}}
 	if diff := cmp.Diff(want, got); err != nil || diff != "" {
 		t.Fatalf("%v; -want +got:\n%s", err, diff)

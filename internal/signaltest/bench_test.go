@@ -52,7 +52,7 @@ func engineOf(b *testing.B, api dynamo.API, hooks idem.Hooks) benched {
 	}
 	ctx, cancel := context.WithTimeout(b.Context(), time.Hour)
 	b.Cleanup(cancel)
-	return benched{idem.New(store, func(o *idem.Options) { o.Hooks = hooks }), ctx}
+	return benched{idem.New(store, anybody, func(o *idem.Options) { o.Hooks = hooks }), ctx}
 }
 
 func (e benched) run(b *testing.B, replayed bool) {

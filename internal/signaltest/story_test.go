@@ -99,7 +99,7 @@ func begin(t *testing.T) *story {
 		o.Sweep = func(o *stream.SweepOptions) { o.PagesPerSecond, o.Now = 1e6, s.clock.Now }
 	}))
 	s.handlers = make(map[*idem.Engine]metrics.Handler)
-	s.resumable = s.engine(func(o *idem.Options) { o.Resumable = true })
+	s.resumable = s.engine(func(o *idem.Options) { o.Function, o.Resumable = "f", true })
 	return s
 }
 
@@ -110,7 +110,7 @@ func sink(err error) jobs.SinkFunc {
 // engine returns an engine with metrics, logs and a hook of the application's own.
 func (s *story) engine(optFns ...func(*idem.Options)) *idem.Engine {
 	own := idem.Hooks{Claimed: func(_ context.Context, ev idem.Event) { s.own = append(s.own, ev.Name) }}
-	return idem.New(s.store, append([]func(*idem.Options){func(o *idem.Options) {
+	return idem.New(s.store, append([]func(*idem.Options){anybody, func(o *idem.Options) {
 		o.Now, o.Logger, o.Function, o.Lease = s.clock.Now, s.logger, "orders", 10*time.Minute
 		o.Hooks = idem.Join(s.m.Hooks(), idem.Log(s.logger), own)
 	}}, optFns...)...)
@@ -136,7 +136,7 @@ func (s *story) post(e *idem.Engine, key, body string, fn handler) int {
 		h = lambda.Wrap(e, lambda.HTTPAPI, func(ctx context.Context, _ events.APIGatewayV2HTTPRequest) (events.APIGatewayV2HTTPResponse, error) {
 			resp, err := ctx.Value(handlerKey{}).(handler)(ctx)
 			return events.APIGatewayV2HTTPResponse{StatusCode: resp.Status, Body: string(resp.Body)}, err
-		})
+		}, func(o *lambda.HandlerOptions) { o.Name = "story" })
 		s.handlers[e] = h
 	}
 	ev := events.APIGatewayV2HTTPRequest{
@@ -258,7 +258,7 @@ func (s *story) requests() {
 	s.clock.Advance(time.Hour)
 	if _, err := s.resumable.Resume(s.Context(), jobs.TicketFor(rec), func(ctx context.Context, _ *idem.Request) (idem.Response, error) {
 		return phases(nil)(ctx)
-	}); err != nil {
+	}, func(o *idem.ResumeOptions) { o.Handlers = []store.HandlerID{rec.Handler} }); err != nil {
 		s.Error(err)
 	}
 }

@@ -76,8 +76,8 @@ func (w *world) program(sb *sandbox) invoker {
 	switch sb.function {
 	case apiFunction:
 		router := lambda.NewRouter(lambda.HTTPAPI)
-		router.Keyed("POST /rides", idem.New(store, options, func(o *idem.Options) { o.Resumable = true }), app.ride)
-		router.Keyed("POST /notes", idem.New(store, options, func(o *idem.Options) {
+		router.Keyed("POST /rides", idem.New(store, anybody, options, func(o *idem.Options) { o.Function, o.Resumable = "f", true }), app.ride)
+		router.Keyed("POST /notes", idem.New(store, anybody, options, func(o *idem.Options) {
 			o.MergeClaim = w.hash("merge", sb.name)%2 == 0
 			o.ReadFirst = !o.MergeClaim && w.hash("read", sb.name)%2 == 0
 			if w.hash("cache", sb.name)%2 == 0 {
@@ -90,7 +90,7 @@ func (w *world) program(sb *sandbox) invoker {
 		}), app.note)
 		return router
 	case consumerFunction:
-		engine := idem.New(store, options, func(o *idem.Options) { o.Namespace = "consumer" })
+		engine := idem.New(store, anybody, options, func(o *idem.Options) { o.Namespace = "consumer" })
 		return lambda.WrapEach(engine, lambda.SQS, app.receive)
 	}
 	out := sink.NewQueue(link{sb}, jobsURL)
@@ -113,7 +113,7 @@ func (w *world) program(sb *sandbox) invoker {
 			}),
 			sweep: stream.NewSweep(link{sb}, store, sweepOptions, func(o *stream.SweepOptions) {
 				o.Drain, o.Queue, o.Grace, o.Retention, o.Logger, o.Now = drain, tickets, grace, retention, quiet, sb.now
-				o.GiveUp = idem.New(store, options).GiveUp
+				o.GiveUp = idem.New(store, anybody, options).GiveUp
 			}),
 		}
 	}

@@ -133,7 +133,7 @@ var planted = map[string]func(*episode){
 	},
 	"one scope for all tenants": func(e *episode) {
 		e.alter = func(o *idem.Options) {
-			o.Scope = func(context.Context, *idem.Request) (string, error) { return "all", nil }
+			o.Scope, o.CallerFromOp = func(context.Context, *idem.Request) (string, error) { return "all", nil }, true
 		}
 	},
 	"a record may expire that has to be kept": expressions(func(a *altered) {
@@ -183,7 +183,7 @@ func expressionsOf(make func() func(*altered)) func(*episode) {
 	return func(e *episode) { expressions(make())(e) }
 }
 
-// rare are those that take many requests, or hours of virtual time: .ci/run has them found.
+// rare are those that take many requests, or hours of virtual time: make prove has them found.
 var rare = []string{"no check of the owner", "tries are not counted", "a late claim revives its record"}
 
 // TestPlantedFaultsAreFound plants faults, one after the other: the simulation finds

@@ -69,8 +69,9 @@ var moves = map[string]move{
 		for _, in := range []*store.Input{nil, {}} {
 			all = append(all, stamped(Claimed(store.Record{PK: "k", ID: "i", Input: in}, now, now.Add(aLease), aRetention), nil, "a"))
 		}
-		return all
+		return append(all, stamped(Claimed(store.Record{PK: "k", ID: "i", Keep: store.KeepOpen}, now, now.Add(aLease), aRetention), nil, "a"))
 	},
+	"Calling": byHolder(func(r *store.Record, _ time.Time) []*store.Record { return []*store.Record{Calling(r)} }),
 	"Advanced": byHolder(func(r *store.Record, now time.Time) (all []*store.Record) {
 		for _, phases := range phasesOf {
 			for _, jobs := range jobsOf {
@@ -95,13 +96,13 @@ var moves = map[string]move{
 	"Released": byHolder(func(r *store.Record, now time.Time) (all []*store.Record) {
 		for _, refused := range []bool{false, true} {
 			for _, calls := range [][]string{nil, {"pay#0"}} {
-				all = append(all, Released(r, now, GiveBack{Refused: refused, Calls: calls}))
+				all = append(all, Released(r, now, GiveBack{Refused: refused, Calls: calls}), Released(r, now, GiveBack{Refused: refused, Calls: calls, Answers: true}))
 			}
 		}
 		return all
 	}),
 	"TakenByClient": byNext(func(r *store.Record, now time.Time) *store.Record {
-		return TakenByClient(r, now, now.Add(aLease), aRetention, r.Input, r.Handler, r.Tenant)
+		return TakenByClient(r, now, now.Add(aLease), aRetention, r.Input, r.Handler)
 	}),
 	"TakenUp": byNext(func(r *store.Record, now time.Time) *store.Record {
 		return TakenUp(r, now, now.Add(aLease), aRetention)
@@ -331,6 +332,7 @@ func TestLateHolder(t *testing.T) {
 	r := stamped(Claimed(store.Record{PK: "k", ID: "i"}, now, now.Add(aLease), aRetention), nil, "a")
 	late := now.Add(aLease + time.Second)
 	for name, next := range map[string]func(now time.Time) *store.Record{
+		"Calling":  func(time.Time) *store.Record { return Calling(r) },
 		"Advanced": func(now time.Time) *store.Record { return Advanced(r, now, phasesOf[0], nil, nil) },
 		"Renewed":  func(now time.Time) *store.Record { return Renewed(r, now, now.Add(aLease), aRetention) },
 		"Finished": func(now time.Time) *store.Record { return Finished(r, store.Response{}, now, aRetention, 0) },

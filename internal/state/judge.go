@@ -11,30 +11,27 @@ type Verdict int
 
 // The verdicts.
 const (
-	Again       Verdict = iota // no record is in the way any more: claim again
-	Own                        // this attempt's own claim, whose acknowledgement was lost
-	OtherCaller                // the key was used with other credentials
-	Mismatch                   // the key was used with another request
-	Replay                     // finished: give the stored answer
-	Expired                    // finished, and its lifetime is over
-	Stuck                      // waiting for an operator
-	InFlight                   // held by another attempt
-	TakeOver                   // open, and no attempt holds the record
+	Again    Verdict = iota // no record is in the way any more: claim again
+	Own                     // this attempt's own claim, whose acknowledgement was lost
+	Mismatch                // the key was used with another request
+	Replay                  // finished: give the stored answer
+	Expired                 // finished, and its lifetime is over
+	Stuck                   // waiting for an operator
+	InFlight                // held by another attempt
+	TooSoon                 // open, and its last attempt's answer was withheld a moment ago
+	TakeOver                // open, and no attempt holds the record
 )
 
-// Same reports which parts of a request equal those of the request that claimed
-// the record.
-type Same struct{ Caller, Request bool }
-
 // Judge decides about the record that refused a claim, for the claim, the
-// take-over and the read-first path. The order matters:
+// take-over and the read-first path. same reports whether the request is the one that
+// claimed the record. The order matters:
 //
 //   - Own comes first, or a lost acknowledgement would lock the caller out;
-//   - OtherCaller comes before any verdict that reveals the record or changes it;
 //   - Mismatch comes before InFlight, so that a wrong retry of a running request is
 //     reported (R23) and never takes a record over;
+//   - TooSoon comes after InFlight: while an attempt holds the record, its lease counts;
 //   - a record without Expires never expires: it is kept.
-func Judge(held *store.Record, me string, same Same, now time.Time) Verdict {
+func Judge(held *store.Record, me string, same bool, now time.Time) Verdict {
 	switch {
 	case held == nil || held.State == store.None:
 		return Again
@@ -42,9 +39,7 @@ func Judge(held *store.Record, me string, same Same, now time.Time) Verdict {
 		return Own
 	case Over(held.Expires, now):
 		return Again
-	case !same.Caller:
-		return OtherCaller
-	case !same.Request:
+	case !same:
 		return Mismatch
 	case held.State == store.Done && !held.Expires.IsZero() && Over(held.Until, now):
 		return Expired
@@ -54,9 +49,11 @@ func Judge(held *store.Record, me string, same Same, now time.Time) Verdict {
 		return Stuck
 	case held.Lease.After(now):
 		return InFlight
-	default:
-		return TakeOver
 	}
+	if until, withheld := Withheld(held); withheld && now.Before(until) {
+		return TooSoon
+	}
+	return TakeOver
 }
 
 // Corrupt reports whether a record has an unknown state, or is finished without a

@@ -12,8 +12,9 @@ import (
 type GiveBack struct {
 	Calls   []string          // calls that this attempt may have made and has not recorded
 	Sent    map[string]string // hashes of the data that Calls sent, if known
-	Refused bool              // the handler itself refused the request, with a 4xx
-	Renewed int64             // number of lease renewals by this attempt
+	Refused bool              // the request need not be completed: its handler refused it, with a 4xx, or has failed too often
+	Answers bool              // the handler gave an answer that isn't stored: nobody hears it while the record stays kept
+	Counted bool              // the attempt's take-over has counted the try
 	Refusal error             // why the program refuses to continue with the record; nil if it doesn't refuse
 	Why     string            // reason for people; "" keeps the record's reason
 }
@@ -41,19 +42,46 @@ func Released(held *store.Record, now time.Time, b GiveBack) *store.Record {
 		// times over five years ago.
 		r.Keep, r.Expires, r.Input, r.Blocked = store.KeepNothing, Seconds(now).Add(-time.Minute), nil, false
 	} else {
-		r.Handovers = handed(held, store.Handover{At: r.Run, Kind: store.HandoverRelease, Err: redact.Cut(b.Why)})
+		h := store.Handover{At: r.Run, Kind: store.HandoverRelease, Err: redact.Cut(b.Why)}
+		if b.Answers && Kept(&r) {
+			h.Kind = store.HandoverWithheld
+			if !b.Counted {
+				r.Tries++ // else a client could have the handler run for ever
+			}
+		}
+		r.Handovers = handed(held, h)
 	}
 	WaitFrom(&r, now)
 	return &r
 }
 
-// free reports whether a release may free the key: only after this attempt's own
-// claim, if nothing was written since but renewals of its lease, and no derived
-// key was handed out. Otherwise the record stays, because committed work and
-// derived keys depend on it. A request that was stored with its claim is
-// accepted: unless its handler refused it, it must be completed.
+// Kept reports whether an open record must not be forgotten: a completer, a sweep or
+// people act on it without its client. An answer that isn't stored must not be told
+// before that has ended.
+func Kept(r *store.Record) bool { return r.State == store.Open && r.Keep == store.KeepOpen }
+
+// Withheld reports whether the last attempt at rec ended with an answer that nobody
+// heard, and returns the time from which another attempt may run: the same handler
+// would give the same answer at once.
+func Withheld(rec *store.Record) (until time.Time, withheld bool) {
+	n := len(rec.Handovers)
+	if !Kept(rec) || !rec.Lease.IsZero() || n == 0 || rec.Handovers[n-1].Kind != store.HandoverWithheld {
+		return time.Time{}, false
+	}
+	return rec.Run.Add(BackOff(withheldFor, rec.Tries)), true
+}
+
+// withheldFor doubles with each try: see BackOff.
+const withheldFor = time.Second
+
+// free reports whether a release may free the key: if nothing was done under it. No
+// phase is committed, and no call may have been made, neither by this attempt nor by an
+// earlier one: a take-over from an attempt that never came back has put its calls in
+// doubt. Otherwise the record stays, because committed work and derived keys depend on
+// it. A request that was stored with its claim is accepted: unless its handler refused
+// it, it must be completed.
 func free(r *store.Record, b GiveBack) bool {
-	return r.Ver == 1+b.Renewed && len(b.Calls) == 0 && len(r.Phases) == 0 && len(r.Jobs) == 0 && (r.Input == nil || b.Refused)
+	return len(b.Calls) == 0 && len(r.Doubts) == 0 && len(r.Phases) == 0 && len(r.Jobs) == 0 && (r.Input == nil || b.Refused)
 }
 
 // FreedWithin is how far after Run a record with a freed key expires at most. Any

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"slices"
 	"time"
+	"unicode/utf8"
 
 	"github.com/samekey/samekey/idem/store"
 	"github.com/samekey/samekey/internal/redact"
@@ -62,8 +63,8 @@ func Settled(rec *store.Record, s Settlement, now time.Time) (*store.Record, err
 		return nil, errors.New("an answer, a result, not made and the risk of twice exclude each other: say one of them")
 	case s.Answer != nil:
 		what, to = fmt.Sprintf("answer %d", s.Answer.Status), string(store.Done)
-	case s.Result != nil && !json.Valid(s.Result):
-		return nil, errors.New("it is not JSON")
+	case s.Result != nil && (!json.Valid(s.Result) || !utf8.Valid(s.Result)):
+		return nil, errors.New("it is not JSON in UTF-8")
 	case begun && s.Result != nil:
 		r.Phases = append(slices.Clone(rec.Phases[:n-1]), store.Phase{Name: rec.Phases[n-1].Name, Result: s.Result})
 		r.Calls = Tally(rec.Calls, []string{Skipped}) // the phase's keys were not counted

@@ -21,7 +21,7 @@ func TestJudgeExhaustively(t *testing.T) {
 	for _, state := range []store.State{store.None, store.Open, store.Done, store.Stuck} {
 		for _, owner := range []string{"me", "other"} {
 			for _, ver := range []int64{1, 2} {
-				for _, same := range []Same{{true, true}, {true, false}, {false, true}, {false, false}} {
+				for _, same := range []bool{true, false} {
 					for leaseName, lease := range times {
 						for expName, exp := range times {
 							for untilName, until := range times {
@@ -39,14 +39,14 @@ func TestJudgeExhaustively(t *testing.T) {
 			}
 		}
 	}
-	if Judge(nil, "me", Same{true, true}, now) != Again {
+	if Judge(nil, "me", true, now) != Again {
 		t.Error("no record at all isn't claimed again")
 	}
 	t.Logf("%d combinations", n)
 }
 
 // violation returns the rule that a verdict breaks.
-func violation(r *store.Record, v Verdict, same Same, now time.Time) string {
+func violation(r *store.Record, v Verdict, same bool, now time.Time) string {
 	ours := (r.State == store.Open || r.State == store.Done) && r.Owner == "me" && r.Ver == 1
 	gone := r.State == store.None || (!ours && !r.Expires.IsZero() && r.Expires.Before(now))
 	held := r.Lease.After(now)
@@ -57,13 +57,9 @@ func violation(r *store.Record, v Verdict, same Same, now time.Time) string {
 		return "claim again exactly over nothing or an expired record of somebody else"
 	case ours || gone:
 		return ""
-	case same.Caller != (v != OtherCaller):
-		return "another caller, and nobody else, is told so, whatever the state, the lock or the request"
-	case !same.Caller:
-		return ""
-	case same.Request != (v != Mismatch):
+	case same != (v != Mismatch):
 		return "another request, and no other, gets a mismatch, whatever the state or lock"
-	case !same.Request:
+	case !same:
 		return ""
 	}
 	want := map[store.State]Verdict{store.Done: Replay, store.Stuck: Stuck, store.Open: TakeOver}[r.State]
@@ -322,7 +318,7 @@ func TestOnlyStampSetsOwnerAndVersion(t *testing.T) {
 		"release":          Released(prev, now, GiveBack{}),
 		"stuck":            GivenUp(prev, now, "nobody came"),
 		"take-over":        Taken(prev, now, lease, retention),
-		"by a client":      TakenByClient(prev, now, lease, retention, nil, store.HandlerID{}, ""),
+		"by a client":      TakenByClient(prev, now, lease, retention, nil, store.HandlerID{}),
 		"by a completer":   TakenUp(prev, now, lease, retention),
 		"settled":          settled,
 	} {

@@ -7,6 +7,12 @@ import (
 	"github.com/samekey/samekey/idem/store"
 )
 
+// Room is the part of a record's size that the phases and jobs of an open operation leave
+// free, in bytes. Take-overs and releases add to the record: names, reasons, times.
+// Without room they would all be refused, and nobody could finish the operation, nor give
+// it up.
+const Room = 16 << 10
+
 // Taken returns held after a take-over.
 func Taken(held *store.Record, now, lease time.Time, retention time.Duration) *store.Record {
 	r := Renewed(held, now, lease, retention)
@@ -19,10 +25,11 @@ func Taken(held *store.Record, now, lease time.Time, retention time.Duration) *s
 }
 
 // TakenByClient returns held after a take-over by a client's retry, with the
-// retry's input, handler and tenant: their names may have changed since.
-func TakenByClient(held *store.Record, now, lease time.Time, retention time.Duration, in *store.Input, by store.HandlerID, tenant string) *store.Record {
+// retry's input and handler, whose name may have changed since. The tenant is that of
+// the claim: it is part of the key.
+func TakenByClient(held *store.Record, now, lease time.Time, retention time.Duration, in *store.Input, by store.HandlerID) *store.Record {
 	r := Taken(held, now, lease, retention)
-	r.Input, r.Handler, r.Tenant = in, by, tenant
+	r.Input, r.Handler = in, by
 	h := store.Handover{At: Millis(now), Kind: store.HandoverRetry}
 	if by.Function != held.Handler.Function {
 		h.Function = by.Function

@@ -13,16 +13,29 @@ import (
 // noCalls is never changed: [Tally] counts in a copy.
 var noCalls = map[string]int{}
 
-// Claimed returns the record of a new operation.
+// Claimed returns the record of a new operation. If r has Keep, its handler will make
+// calls.
 func Claimed(r store.Record, now time.Time, lease time.Time, retention time.Duration) *store.Record {
 	r.State, r.Calls = store.Open, noCalls
 	r.Created, r.Run = Millis(now), Millis(now)
 	r.Lease = Millis(lease)
-	if r.Input != nil {
-		r.Keep = store.KeepOpen // from the claim on: a completer may have to finish the operation
+	if r.Input != nil || r.Keep == store.KeepOpen {
+		r.Keep = store.KeepOpen // from the claim on: a completer may have to finish the operation, or people its call
 	} else {
 		r.Expires = claimExpiry(now, lease, retention)
 	}
+	return &r
+}
+
+// Calling returns held as it must be before a call of its attempt: kept. A process that
+// dies in the call writes nothing afterwards, and a key that expires then would let the
+// next request call again under another derived key.
+func Calling(held *store.Record) *store.Record {
+	if held.Keep == store.KeepOpen {
+		return held
+	}
+	r := *held
+	r.Keep, r.Expires = store.KeepOpen, time.Time{}
 	return &r
 }
 

@@ -60,7 +60,7 @@ func (f *fleet) now() time.Time { return f.begin.Add(time.Duration(f.tick) * tic
 
 // generation is a deployed version of the function.
 func (f *fleet) generation(secrets ...idem.Secret) *idem.Engine {
-	return idem.New(&f.mem, f.opt, func(o *idem.Options) {
+	return idem.New(&f.mem, anybody, f.opt, func(o *idem.Options) {
 		o.Now, o.Logger, o.Fingerprint.Secrets = f.now, slog.New(slog.NewTextHandler(io.Discard, nil)), secrets
 	})
 }
@@ -252,9 +252,11 @@ func TestRotation(t *testing.T) {
 	}{
 		"a month":                   {month, []idem.Secret{older}, []idem.Secret{older, newer}, []idem.Secret{newer, older}, []idem.Secret{newer}, older.ID},
 		"a month and its tombstone": {func(o *idem.Options) { month(o); o.Tombstone = 2 * idem.RetentionMonth }, []idem.Secret{older}, []idem.Secret{older, newer}, []idem.Secret{newer, older}, []idem.Secret{newer}, older.ID},
-		"a day, stored requests":    {func(o *idem.Options) { o.Retention, o.Resumable = 24*time.Hour, true }, []idem.Secret{older}, []idem.Secret{older, newer}, []idem.Secret{newer, older}, []idem.Secret{newer}, older.ID},
-		"the first secret":          {month, nil, []idem.Secret{{}, newer}, []idem.Secret{newer}, []idem.Secret{newer}, ""},
-		"the last secret":           {month, []idem.Secret{older}, []idem.Secret{{}, older}, []idem.Secret{{}, older}, nil, older.ID},
+		"a day, stored requests": {func(o *idem.Options) {
+			o.Function, o.Retention, o.Resumable, o.CallerFromOp = "f", 24*time.Hour, true, true
+		}, []idem.Secret{older}, []idem.Secret{older, newer}, []idem.Secret{newer, older}, []idem.Secret{newer}, older.ID},
+		"the first secret": {month, nil, []idem.Secret{{}, newer}, []idem.Secret{newer}, []idem.Secret{newer}, ""},
+		"the last secret":  {month, []idem.Secret{older}, []idem.Secret{{}, older}, []idem.Secret{{}, older}, nil, older.ID},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

@@ -27,7 +27,7 @@ func ClaimAt(now time.Time) store.Claim {
 		PK:    "v1#idemtest#" + base64.RawURLEncoding.EncodeToString(random[:]),
 		State: store.Open, Owner: rand.Text(), Ver: 1,
 		Lease: now.Add(Limit + 123*time.Millisecond), Expires: now.Add(24 * time.Hour), // in ms and s, as an item holds them
-		Fingerprint: hex.EncodeToString(random[:]), Cred: hex.EncodeToString(random[1:]), Secret: "2026-11", ID: rand.Text(),
+		Fingerprint: hex.EncodeToString(random[:]), Secret: "2026-11", ID: rand.Text(),
 		Created: now.Add(7 * time.Millisecond), Run: now.Add(7 * time.Millisecond), Route: "/rides/{id}", Scope: "jwt:zoë#1",
 		Calls: map[string]int{}, DeliveryKey: true,
 		Handler: store.HandlerID{Function: "rides", Name: "POST /rides/{id}"}, Tenant: "zoë",
@@ -63,6 +63,7 @@ func MustClaim(t testing.TB, s store.Store, c store.Claim) *store.Record {
 	if held != nil || err != nil {
 		t.Fatalf("Claim returned %+v, %v; want it granted", held, err)
 	}
+	want.Seal = c.Next.Seal
 	return want
 }
 
@@ -84,6 +85,7 @@ func MustCommit(t testing.TB, s store.Store, prev, next *store.Record) *store.Re
 	if held != nil || err != nil {
 		t.Fatalf("Commit returned %+v, %v; want it done", held, err)
 	}
+	want.Seal = next.Seal
 	return want
 }
 

@@ -89,30 +89,35 @@ func routed(w *world, a *app, e *idem.Engine) door {
 	return door{r.Invoke}
 }
 
-// known completes a caller by facts of the invocation. A completer's event has no
-// credentials: those of an unverified caller are in no record.
+// known completes a caller by facts of the invocation.
 func (w *world) known(ctx context.Context, c caller) caller {
 	if lc, ok := lambdacontext.FromContext(ctx); ok {
 		c.tenant = lc.TenantID
-	}
-	if v, ok := ctx.Value(visitKey{}).(*visit); ok && c.kind == "none" && v.req.resume != nil {
-		c.cred = w.script.callers[v.req.who].cred
 	}
 	return c
 }
 
 func unverified(h map[string]string) caller {
+	return caller{kind: "none", cred: presents(h)}
+}
+
+// presents returns the header of presented that is in h.
+func presents(h map[string]string) string {
 	for name, value := range h {
-		if strings.EqualFold(name, "Authorization") {
-			return caller{kind: "none", cred: value}
+		for _, p := range presented {
+			if strings.EqualFold(name+": "+value, p) && strings.HasSuffix(p, value) {
+				return p
+			}
 		}
 	}
-	return caller{kind: "none"}
+	return ""
 }
 
 func httpAPICaller(ev events.APIGatewayV2HTTPRequest) caller {
-	a := ev.RequestContext.Authorizer
+	a, cert := ev.RequestContext.Authorizer, &ev.RequestContext.Authentication.ClientCert
 	switch {
+	case a == nil && cert.SubjectDN != "":
+		return caller{kind: "cert", a: cert.IssuerDN, b: cert.SubjectDN}
 	case a == nil:
 		return unverified(ev.Headers)
 	case a.JWT != nil:
@@ -123,7 +128,7 @@ func httpAPICaller(ev events.APIGatewayV2HTTPRequest) caller {
 		return caller{kind: "iam", b: a.IAM.UserARN}
 	}
 	if id, ok := a.Lambda["principalId"].(string); ok {
-		return caller{kind: "lambda", b: id}
+		return caller{kind: "lambda", a: ev.RequestContext.APIID, b: id}
 	}
 	return caller{kind: "unnamed"}
 }
@@ -136,13 +141,15 @@ func restCaller(ev events.APIGatewayProxyRequest) caller {
 	case claims != nil:
 		return caller{kind: "jwt", a: text(claims["iss"]), b: text(claims["sub"])}
 	case rc.Authorizer["principalId"] != nil:
-		return caller{kind: "lambda", b: text(rc.Authorizer["principalId"])}
+		return caller{kind: "lambda", a: rc.APIID, b: text(rc.Authorizer["principalId"])}
 	case rc.Identity.CognitoIdentityID != "":
 		return caller{kind: "pool", a: rc.Identity.CognitoIdentityPoolID, b: rc.Identity.CognitoIdentityID}
 	case rc.Identity.UserArn != "":
 		return caller{kind: "iam", b: rc.Identity.UserArn}
 	case rc.Identity.APIKeyID != "":
 		return caller{kind: "apikey", b: rc.Identity.APIKeyID}
+	case rc.Identity.ClientCert != nil:
+		return caller{kind: "cert", a: rc.Identity.ClientCert.IssuerDN, b: rc.Identity.ClientCert.SubjectDN}
 	}
 	return unverified(ev.Headers)
 }
@@ -282,8 +289,8 @@ func payloadOf(s *script, r *request) []byte {
 		"X-Amzn-Oidc-Identity": other.b, "X-Amzn-Oidc-Data": "eyJhbGciOiJub25lIn0." + other.b, "X-Tenant-Id": other.tenant, "X-User": other.b,
 		"Host": domain,
 	}
-	if c.kind == "none" && c.cred != "" {
-		h["Authorization"] = c.cred
+	if name, value, ok := strings.Cut(c.cred, ": "); ok {
+		h[name] = value
 	}
 	if r.key != "" && !r.status {
 		h["Idempotency-Key"] = r.key
@@ -317,6 +324,13 @@ func payloadOf(s *script, r *request) []byte {
 	ev := events.APIGatewayV2HTTPRequest{Version: "2.0", RouteKey: "$default", RawPath: path, RawQueryString: query, Headers: h, Body: text, IsBase64Encoded: r.base64}
 	ev.RequestContext.DomainName, ev.RequestContext.HTTP.Method, ev.RequestContext.HTTP.Path = domain, method, path
 	ev.RequestContext.Authorizer = httpAPIAuthorizer(c)
+	switch c.kind {
+	case "lambda":
+		ev.RequestContext.APIID = c.a
+	case "cert":
+		cert := &ev.RequestContext.Authentication.ClientCert
+		cert.IssuerDN, cert.SubjectDN = c.a, c.b
+	}
 	return encoded(ev)
 }
 
@@ -350,7 +364,9 @@ func restEvent(c caller, ev events.APIGatewayProxyRequest) events.APIGatewayProx
 	case "jwt":
 		rc.Authorizer = map[string]any{"claims": map[string]any{"iss": c.a, "sub": c.b}}
 	case "lambda":
-		rc.Authorizer = map[string]any{"principalId": c.b, "sub": "common"}
+		rc.APIID, rc.Authorizer = c.a, map[string]any{"principalId": c.b, "sub": "common"}
+	case "cert":
+		rc.Identity.ClientCert = &events.APIGatewayCustomAuthorizerRequestTypeRequestIdentityClientCert{IssuerDN: c.a, SubjectDN: c.b}
 	case "iam":
 		rc.Identity.UserArn = c.b
 	case "pool":

@@ -13,6 +13,8 @@ func TestJoinedNames(t *testing.T) {
 		{{kind: "jwt", a: "a%7Cb", b: "c"}, {kind: "jwt", a: "a|b", b: "c"}},
 		{{tenant: "t", kind: "jwt", a: "x", b: "y"}, {tenant: "t|jwt:x", kind: "jwt", a: "", b: "y"}},
 		{{tenant: "t", kind: "lambda", b: "x"}, {kind: "lambda", b: "t|lambda:x"}},
+		{{kind: "lambda", a: "api|x", b: "y"}, {kind: "lambda", a: "api", b: "x|y"}},
+		{{kind: "cert", a: "CN=a|CN=b", b: "c"}, {kind: "cert", a: "CN=a", b: "CN=b|c"}},
 		{{kind: "lambda", b: "a"}, {kind: "lambda", b: "ab"}},
 		{{kind: "lambda", b: "a"}, {kind: "apikey", b: "a"}},
 		{{kind: "jwt", a: "arn:aws:iam:", b: "x"}, {kind: "iam", b: "arn:aws:iam:|x"}},

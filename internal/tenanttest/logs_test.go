@@ -75,7 +75,7 @@ func TestLogsHoldNoSecrets(t *testing.T) {
 						panic(ev.Body)
 					}
 					return restResponse{StatusCode: http.StatusCreated, Body: answer, Headers: map[string]string{"Location": "/" + answer, "Bad": "a\r\n" + answer}}, nil
-				})
+				}, func(o *lambda.HandlerOptions) { o.Name = "pay" })
 				for i, body := range []string{`{"card":"` + card + `"}`, `{"card":"` + card + `"}`, `{"other":"` + card + `"}`} {
 					ev := restEvent(caller{kind: "jwt", a: mail, b: mail}, restRequest{
 						HTTPMethod: http.MethodPost, Resource: "/pay", Path: "/pay", Body: body,

@@ -12,13 +12,19 @@ type caller struct {
 	tenant string // of Lambda's tenant isolation; "" without it
 	kind   string
 	a, b   string // issuer and subject, pool and user, source and function; or b alone
-	cred   string // what an unverified caller presents
+	cred   string // what an unverified caller presents: a header's "Name: value"
 }
 
-// group returns the callers that share their keys with c: unverified callers do, and
-// the engine compares what they present.
+// presented are headers by which clients say who they are, and nobody verifies it.
+var presented = []string{
+	"", "Authorization: Bearer a", "Authorization: Bearer b", "Authorization: Bearer A", "Cookie: sid=a", "Cookie: sid=b", "X-Api-Key: a",
+	"X-Auth-Token: a", "X-Auth-Token: b", "X-Forwarded-Client-Cert: Subject=a", "X-Amzn-Oidc-Accesstoken: a",
+}
+
+// group returns the callers that share their keys with c: those behind one API key, if
+// the program chooses that.
 func (c caller) group() caller {
-	if c.kind == "none" {
+	if c.kind == "apikey" {
 		c.cred = ""
 	}
 	return c
@@ -129,7 +135,7 @@ var (
 // doorsOf are the doors at which a kind of caller arrives.
 var doorsOf = map[string][]string{
 	"jwt": {"httpapi", "rest"}, "iam": {"httpapi", "rest", "url"}, "pool": {"httpapi", "rest"}, "lambda": {"httpapi", "rest"},
-	"apikey": {"rest"}, "none": {"httpapi", "rest", "url", "alb", "router"}, "unnamed": {"httpapi"},
+	"apikey": {"rest"}, "cert": {"httpapi", "rest"}, "none": {"httpapi", "rest", "url", "alb", "router"}, "unnamed": {"httpapi"},
 	"direct": {"direct"}, "appsync": {"appsync"}, "state": {"state"}, "rpc": {"rpc"},
 	"sqs": {"sqs"}, "sns": {"sns"}, "eventbridge": {"eventbridge"}, "kinesis": {"kinesis"}, "dynamodb": {"dynamodb"}, "s3": {"s3"},
 }
@@ -139,7 +145,7 @@ func pick[T any](rnd *rand.Rand, from []T) T { return from[rnd.IntN(len(from))] 
 func randomCaller(rnd *rand.Rand) caller {
 	c := caller{tenant: pick(rnd, tenants)}
 	c.kind = pick(rnd, []string{
-		"jwt", "jwt", "jwt", "iam", "pool", "lambda", "lambda", "apikey", "none", "none", "unnamed",
+		"jwt", "jwt", "jwt", "iam", "pool", "lambda", "lambda", "apikey", "cert", "none", "none", "unnamed",
 		"direct", "appsync", "state", "rpc", "sqs", "sns", "eventbridge", "kinesis", "dynamodb", "s3",
 	})
 	switch c.kind {
@@ -149,10 +155,12 @@ func randomCaller(rnd *rand.Rand) caller {
 		c.b = pick(rnd, arns)
 	case "pool":
 		c.a, c.b = "eu-central-1:p"+pick(rnd, []string{"1", "2"}), "eu-central-1:u"+pick(rnd, []string{"1", "2"})
-	case "lambda", "apikey":
-		c.b = pick(rnd, oddNames)
+	case "lambda", "cert":
+		c.a, c.b = pick(rnd, oddNames), pick(rnd, oddNames)
+	case "apikey":
+		c.b, c.cred = pick(rnd, oddNames), pick(rnd, presented)
 	case "none":
-		c.cred = pick(rnd, []string{"", "Bearer a", "Bearer b", "Bearer A"})
+		c.cred = pick(rnd, presented)
 	case "direct", "state", "rpc":
 		c.b = pick(rnd, functions)
 	case "appsync":
@@ -184,7 +192,7 @@ func generate(seed uint64, n int) *script {
 		c := s.callers[0]
 		c.tenant = pick(rnd, tenants)
 		s.callers = append(s.callers, c)
-		if c.kind == "jwt" || c.kind == "lambda" || c.kind == "apikey" {
+		if c.kind == "jwt" || c.kind == "lambda" || c.kind == "apikey" || c.kind == "cert" {
 			c.b += "x"
 			s.callers = append(s.callers, c)
 		}

@@ -19,6 +19,7 @@ import (
 
 	"github.com/samekey/samekey/idem"
 	"github.com/samekey/samekey/idem/store"
+	"github.com/samekey/samekey/lambda"
 )
 
 // app is a program: an engine with its own settings.
@@ -38,7 +39,7 @@ var apps = []app{
 	{name: "plain"},
 	{name: "cached", opt: func(o *idem.Options) { o.CacheBytes, o.ReadFirst, o.Tombstone = 256<<20, true, time.Hour }},
 	{name: "resumable", phases: true, resumable: true, statusURL: "/operations/", opt: func(o *idem.Options) {
-		o.Namespace, o.Resumable, o.InFlight, o.StatusURL = "resumable", true, idem.InFlightAccept, "/operations/"
+		o.Function, o.Namespace, o.Resumable, o.InFlight, o.StatusURL = "f", "resumable", true, idem.InFlightAccept, "/operations/"
 	}},
 	{name: "waiting", waits: true, opt: func(o *idem.Options) { o.InFlight = idem.InFlightWait }},
 	{name: "merging", phases: true, opt: func(o *idem.Options) {
@@ -46,10 +47,27 @@ var apps = []app{
 	}},
 	{name: "stripe", statusURL: "/status/", opt: func(o *idem.Options) {
 		idem.Stripe(o)
-		o.Namespace, o.MarkIgnored, o.StatusURL = "stripe", true, "/status/"
+		o.Namespace, o.StatusURL = "stripe", "/status/"
 		o.Fingerprint.Secrets = []idem.Secret{{ID: "s1", Key: []byte("0123456789abcdef")}}
 	}},
+	{name: "chosen", phases: true, resumable: true, statusURL: "/operations/", opt: func(o *idem.Options) {
+		o.Function, o.Namespace, o.Resumable, o.CallerFromOp, o.StatusURL = "f", "chosen", true, true, "/operations/"
+		o.Scope = chosen
+	}},
 	{name: "routes", opt: func(o *idem.Options) { o.Namespace, o.ScopeRoute, o.Key = "routes", true, idem.KeyOptional }},
+}
+
+// chosen makes callers of all that is verified about a request.
+func chosen(ctx context.Context, r *idem.Request) (string, error) {
+	switch {
+	case r.Identity.Subject != "":
+		return r.Identity.Kind + "|" + r.Identity.Subject, nil
+	case r.Facts.Session != "":
+		return lambda.SessionScope(ctx, r)
+	case r.Facts.APIKey != "":
+		return lambda.APIKeyScope(ctx, r)
+	}
+	return lambda.CertificateScope(ctx, r)
 }
 
 // world is a store with its apps and what has happened there.
@@ -104,6 +122,7 @@ func (w *world) engine(a *app, set settings) *idem.Engine {
 		if w.plant.options != nil {
 			w.plant.options(o)
 		}
+		o.CallerFromOp = o.Scope != nil
 	})
 }
 
@@ -237,7 +256,7 @@ func (w *world) work(ctx context.Context, who caller, what int) (reply, error) {
 	v, _ := ctx.Value(visitKey{}).(*visit)
 	id := -1
 	for i, c := range w.script.callers {
-		if c == who {
+		if c.group() == who.group() {
 			id = i
 		}
 	}
@@ -359,7 +378,7 @@ func size(r *store.Record) int {
 	if r == nil {
 		return -1
 	}
-	n := len(r.PK) + len(r.Owner) + len(r.Fingerprint) + len(r.Cred) + len(r.ID) + len(r.Scope) + len(r.Route) + len(r.LastErr) +
+	n := len(r.PK) + len(r.Owner) + len(r.Fingerprint) + len(r.ID) + len(r.Scope) + len(r.Route) + len(r.LastErr) +
 		len(r.Tenant) + len(r.Phases) + len(r.Jobs)
 	if r.Response != nil {
 		n += len(r.Response.Body)

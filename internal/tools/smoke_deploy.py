@@ -69,13 +69,14 @@ def main():
 
 def check_hello(api):
     """One greeting per key, and its record."""
-    body = {"name": "Jane"}
-    status, headers, first = api.post("/hello", body, key="hello-1")
+    body, token = {"name": "Jane"}, {"Authorization": "Bearer " + JANE}
+    expect("no token", api.post("/hello", body, key="hello-1")[0], 401)
+    status, headers, first = api.post("/hello", body, key="hello-1", headers=token)
     expect("a new key", (status, headers.get("Idempotency-Key"), headers.get("Idempotent-Replayed")), (201, "hello-1", None))
-    status, headers, again = api.post("/hello", body, key="hello-1")
+    status, headers, again = api.post("/hello", body, key="hello-1", headers=token)
     expect("the same again", (status, headers.get("Idempotent-Replayed"), again), (201, "true", first))
-    expect("another request", api.post("/hello", {"name": "Omar"}, key="hello-1")[0], 422)
-    expect("no key", api.post("/hello", body)[0], 400)
+    expect("another request", api.post("/hello", {"name": "Omar"}, key="hello-1", headers=token)[0], 422)
+    expect("no key", api.post("/hello", body, headers=token)[0], 400)
     (record,) = api.items("Table")
     expect("the record", (record["v"], record["st"], record.get("keep")), ({"N": "2"}, {"S": "done"}, None))
     said(f"{api.name}: answer, replay, mismatch and record are as the README says")

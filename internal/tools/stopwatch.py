@@ -32,11 +32,11 @@ COMMANDS = [
     "go run github.com/samekey/samekey/cmd/samekey@latest init",
     "make test",
     "go tool samekey local --watch",
-    "curl -i localhost:3000/orders -H 'Content-Type: application/json' -H 'Idempotency-Key: 1' -d '" + ORDER.decode() + "'",
+    "curl -i localhost:3000/orders -H 'Authorization: Bearer tea' -H 'Content-Type: application/json' -H 'Idempotency-Key: 1' -d '" + ORDER.decode() + "'",
     "make deploy",
 ]
 
-MAINS, TEMPLATE = 40, 60  # lines
+MAINS, TEMPLATE = 45, 85  # lines
 steps = []
 
 
@@ -110,7 +110,7 @@ class Local:
             self.lines.put(line)
 
     def post(self, key):
-        return smoke.call(self.api + "/orders", "POST", ORDER, {"Content-Type": "application/json", "Idempotency-Key": key})
+        return smoke.call(self.api + "/orders", "POST", ORDER, {"Authorization": "Bearer tea", "Content-Type": "application/json", "Idempotency-Key": key})
 
     def wait_for(self, text):
         """Waits for a line of the log that wasn't there at the last call."""
@@ -144,8 +144,8 @@ def deploy(stack, work, app, env):
     smoke.run_along(stack, [sys.executable, smoke.VENV / "ministack/bin/ministack"], smoke.ministack_environment(env, port, work), work, log)
     smoke.wait(lambda: smoke.call(env["AWS_ENDPOINT_URL"] + "/_ministack/health")[0] == 200, "MiniStack to start")
     smoke.deploy("make deploy", work, env, f"Architecture={smoke.architecture()}", folder=app)
-    deployed = smoke.Deployed("orders", env, api="ServerlessHttpApi")
-    check_keyed(lambda key: deployed.send("POST", "/orders", ORDER, {"Content-Type": "application/json", "Idempotency-Key": key}))
+    deployed = smoke.Deployed("orders", env, api="HttpApi")
+    check_keyed(lambda key: deployed.send("POST", "/orders", ORDER, {"Authorization": "Bearer tea", "Content-Type": "application/json", "Idempotency-Key": key}))
     smoke.wait(lambda: "mailed" in (work / "ministack.log").read_text(), "the mail", 120)
 
 

@@ -47,13 +47,13 @@ func newDesk(t *testing.T) *desk {
 	if err != nil {
 		t.Fatal(err)
 	}
-	return &desk{Table: src, lost: true, engine: idem.New(store, func(o *idem.Options) {
+	return &desk{Table: src, lost: true, engine: idem.New(store, anybody, func(o *idem.Options) {
 		o.Namespace, o.Logger = "rides", slog.New(slog.DiscardHandler)
 	})}
 }
 
 func (d *desk) pay(ctx context.Context, key string) (idem.Result, error) {
-	return d.engine.Do(ctx, idem.Request{Key: key, Method: "POST", Route: "POST /rides", Scope: jane}, func(ctx context.Context) (idem.Response, error) {
+	return d.engine.Do(ctx, idem.Request{Key: key, Method: "POST", Route: "POST /rides", Identity: idem.Identity{Kind: "jwt", Subject: leaktest.Mail}}, func(ctx context.Context) (idem.Response, error) {
 		charge, err := idem.Foreign(ctx, "charge_created", func(context.Context, *idem.Tx) (string, error) {
 			if d.lost {
 				return "", errors.New("lost")
@@ -158,7 +158,7 @@ func TestWaitingAndFind(t *testing.T) {
 			t.Errorf("%+v: %v, %v", search, pks, err)
 		}
 	}
-	if pks, err := d.Find(t.Context(), ui.Search{Key: "\x00"}); !errors.Is(err, ui.ErrRefused) {
+	if pks, err := d.Find(t.Context(), ui.Search{Key: "\x00", Scope: jane}); !errors.Is(err, ui.ErrRefused) {
 		t.Errorf("a key that no handler takes: %v, %v", pks, err)
 	}
 }

@@ -155,7 +155,7 @@ func TestByNamespace(t *testing.T) {
 	r := completer.ByNamespace{"rides": kind("rides"), "": kind("none")}
 	for _, namespace := range []string{"rides", "", "mails", "ride"} {
 		store := &idem.MemoryStore{}
-		engine := idem.New(store, func(o *idem.Options) { o.Namespace = namespace })
+		engine := idem.New(store, anybody, func(o *idem.Options) { o.Namespace = namespace })
 		if _, err := engine.Do(t.Context(), idem.Request{Key: "k", Method: "POST"}, func(context.Context) (idem.Response, error) {
 			return idem.Response{Status: 200}, nil
 		}); err != nil {

@@ -5,7 +5,7 @@
 //
 //	func TestOrderSurvivesCrashes(t *testing.T) {
 //		lambdatest.CrashEverywhere(t, func(w *idemtest.World) *lambda.Handler[request, response] {
-//			return lambda.Wrap(w.Engine(), lambda.HTTPAPI, shop.New(w.Client()).Order)
+//			return lambda.Wrap(w.Engine(), lambda.HTTPAPI, shop.New(w.Client()).Order, func(o *lambda.HandlerOptions) { o.Name = "orders" })
 //		}, order, func(t testing.TB, w *idemtest.World, answer response) {
 //			…
 //		})

@@ -33,6 +33,7 @@ func TestMain(m *testing.M) {
 func post(body string) request {
 	ev := request{RawPath: "/orders", Body: body, Headers: map[string]string{"idempotency-key": "7f0c"}}
 	ev.RequestContext.HTTP.Method = "POST"
+	ev.RequestContext.Authorizer = &events.APIGatewayV2HTTPRequestContextAuthorizerDescription{Lambda: map[string]any{"sub": "jane"}}
 	return ev
 }
 
@@ -67,7 +68,7 @@ func TestCrashEverywhere(t *testing.T) {
 	for _, derived := range []bool{false, true} {
 		got := failtest.Run(func(t testing.TB) {
 			lambdatest.CrashEverywhere(t, func(w *idemtest.World) *lambda.Handler[request, response] {
-				return lambda.Wrap(w.Engine(), lambda.HTTPAPI, payer{w, derived}.pay)
+				return lambda.Wrap(w.Engine(), lambda.HTTPAPI, payer{w, derived}.pay, func(o *lambda.HandlerOptions) { o.Name = "pay" })
 			}, post("20"), func(t testing.TB, w *idemtest.World, answer response) {
 				runs++
 				one(t, w, answer)
@@ -111,7 +112,7 @@ func TestCrashEverywhereRunsTypedHandlersAndBatches(t *testing.T) {
 				return lambda.Wrap(w.Engine(), byID, func(ctx context.Context, o order) (order, error) {
 					re, err := payer{w, derived}.pay(ctx, post(o.ID))
 					return order{re.Body}, err
-				})
+				}, func(o *lambda.HandlerOptions) { o.Name = "pay" })
 			}, order{"20"}, nil)
 		})
 	}
@@ -140,12 +141,12 @@ type order struct{ ID string }
 func TestReplays(t *testing.T) {
 	t.Parallel()
 	answering := func(status int, optFns ...func(*idem.Options)) *lambda.Handler[request, response] {
-		return lambda.Wrap(idem.New(new(idem.MemoryStore), optFns...), lambda.HTTPAPI, func(context.Context, request) (response, error) {
+		return lambda.Wrap(idem.New(new(idem.MemoryStore), append([]func(*idem.Options){anybody}, optFns...)...), lambda.HTTPAPI, func(context.Context, request) (response, error) {
 			return response{StatusCode: status, Body: rand.Text(), Headers: map[string]string{"X-Trace": rand.Text()}}, nil
 		})
 	}
 	typed := func(log *idemtest.FaultyStore, optFns ...func(*idem.Options)) *lambda.Handler[order, order] {
-		return lambda.Wrap(idem.New(log, optFns...), lambda.Direct[order, order](func(o order) (string, error) { return o.ID, nil }), func(context.Context, order) (order, error) {
+		return lambda.Wrap(idem.New(log, append([]func(*idem.Options){anybody}, optFns...)...), lambda.Direct[order, order](func(o order) (string, error) { return o.ID, nil }), func(context.Context, order) (order, error) {
 			return order{rand.Text()}, nil
 		})
 	}
@@ -159,7 +160,7 @@ func TestReplays(t *testing.T) {
 	optional := func(o *idem.Options) { o.Key = idem.KeyOptional }
 	unkeyed := post("20")
 	unkeyed.Headers = nil
-	failing := lambda.Wrap(idem.New(new(idem.MemoryStore)), lambda.Direct[order, order](func(o order) (string, error) { return o.ID, nil }), func(context.Context, order) (order, error) {
+	failing := lambda.Wrap(idem.New(new(idem.MemoryStore), anybody), lambda.Direct[order, order](func(o order) (string, error) { return o.ID, nil }), func(context.Context, order) (order, error) {
 		return order{}, errors.New("no stock")
 	})
 	for name, tt := range map[string]struct {
@@ -186,7 +187,7 @@ func TestReplays(t *testing.T) {
 // The same event again is answered from the record. t is a test's own.
 func ExampleReplays() {
 	failtest.Print(os.Stdout, func(t testing.TB) {
-		h := lambda.Wrap(idem.New(new(idem.MemoryStore)), lambda.HTTPAPI, func(context.Context, request) (response, error) {
+		h := lambda.Wrap(idem.New(new(idem.MemoryStore), anybody), lambda.HTTPAPI, func(context.Context, request) (response, error) {
 			return response{StatusCode: 201, Body: "paid"}, nil
 		})
 		fmt.Println(lambdatest.Replays(t, h, post("20")).Body)
@@ -208,7 +209,7 @@ func ExampleCrashEverywhere() {
 					return charge.ID, err
 				})
 				return response{StatusCode: 201}, err
-			})
+			}, func(o *lambda.HandlerOptions) { o.Name = "pay" })
 		}, post("20"), nil)
 	})
 	// Output:

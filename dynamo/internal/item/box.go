@@ -58,18 +58,24 @@ const (
 	kindBody    = "body"
 )
 
-// Box seals and opens the parts of a record. A nil Box leaves them plain.
+// Box seals and opens the parts of a record as it is when the box is made. A nil Box
+// leaves them plain.
 type Box struct {
 	key    *seal.Key
 	pk, id string
+	tenant string
+	whose  [6]string
 }
 
-// NewBox returns the box of r with key; nil without a key.
+// NewBox returns the box of r with key; nil without a key. r's scope is open.
 func NewBox(key *seal.Key, r *store.Record) *Box {
 	if key == nil {
 		return nil
 	}
-	return &Box{key: key, pk: r.PK, id: r.ID}
+	return &Box{
+		key: key, pk: r.PK, id: r.ID, tenant: r.Tenant,
+		whose: [...]string{r.Handler.Function, r.Handler.Name, r.Tenant, r.Route, r.Scope, r.Fingerprint},
+	}
 }
 
 // sealLayout is part of what a part is bound to, so it never changes: a part must open
@@ -79,9 +85,24 @@ const sealLayout = "1"
 // context names the place of a part. The place closes these exchanges:
 //   - pk: with another record;
 //   - id: with an earlier or later operation under the same key;
-//   - kind and part: with another part of the record.
+//   - kind and part: with another part of the record;
+//   - function, handler, tenant and route: nothing is read, and no request runs,
+//     anywhere else;
+//   - scope: for no other caller;
+//   - fingerprint: no other request of the caller gets the answer.
+//
+// The last three lines are of requests, results and answers. Args are delivered by their
+// kind, and for their tenant. The scope is itself what the others are bound to. The chunks
+// of a body have their place and hash in a request or an answer.
 func (b *Box) context(kind string, part ...string) []byte {
-	return seal.Context(append([]string{"samekey", sealLayout, b.pk, b.id, kind}, part...)...)
+	place := append(make([]string, 0, 16), "samekey", sealLayout, b.pk, b.id, kind)
+	switch kind {
+	case kindRequest, kindResult, kindAnswer:
+		place = append(place, b.whose[:]...)
+	case kindArgs:
+		place = append(place, b.tenant)
+	}
+	return seal.Context(append(place, part...)...)
 }
 
 func (b *Box) seal(plain []byte, kind string, part ...string) []byte {
@@ -94,8 +115,9 @@ func (b *Box) open(sealed []byte, kind string, part ...string) ([]byte, error) {
 
 func resultPart(at int, phase string) []string { return []string{strconv.Itoa(at), phase} }
 
-// argsPart includes the kind: nobody can have a job's args delivered as another kind.
-func argsPart(name, kind string) []string { return []string{name, kind} }
+// argsPart includes kind and group: nobody can have a job's args delivered as another
+// kind, or in another group.
+func argsPart(name string, j store.Job) []string { return []string{name, j.Kind, j.Group} }
 
 // Chunk seals companion i of over.
 func (b *Box) Chunk(plain []byte, over *store.Overflow, i int) []byte {

@@ -95,7 +95,7 @@ func Unseal(ctx context.Context, sealer *seal.Sealer, r *store.Record, known ...
 	if err != nil {
 		return err
 	}
-	if err := s.closed.into(r, NewBox(opened.key, r)); err != nil {
+	if err := s.closed.into(r, opened.key); err != nil {
 		return fmt.Errorf("dynamo: %w: sealed %w", store.ErrCorrupt, err)
 	}
 	opened.closed = nil
@@ -125,16 +125,17 @@ func (s *Seal) Opened(ctx context.Context, sealer *seal.Sealer) (*Seal, error) {
 }
 
 // into puts the opened parts into r, or none of them.
-func (c *closed) into(r *store.Record, box *Box) error {
+func (c *closed) into(r *store.Record, key *seal.Key) error {
 	open := *r
 	open.Phases = slices.Clone(r.Phases)
 	if c.scope != nil {
-		scope, err := box.open(c.scope, kindScope)
+		scope, err := NewBox(key, r).open(c.scope, kindScope)
 		if err != nil {
 			return fmt.Errorf("scope: %w", err)
 		}
 		open.Scope = string(scope)
 	}
+	box := NewBox(key, &open)
 	if c.request != nil {
 		plain, err := box.open(c.request, kindRequest)
 		if err == nil {
@@ -163,7 +164,7 @@ func (c *closed) into(r *store.Record, box *Box) error {
 	args := make(map[string][]byte, len(c.args))
 	for name, sealed := range c.args {
 		var err error
-		if args[name], err = box.open(sealed, kindArgs, argsPart(name, r.Jobs[name].Kind)...); err != nil {
+		if args[name], err = box.open(sealed, kindArgs, argsPart(name, r.Jobs[name])...); err != nil {
 			return fmt.Errorf("args of %s: %w", name, err)
 		}
 	}
@@ -191,7 +192,7 @@ func (t Table) Args(ctx context.Context, r *store.Record, name string) ([]byte, 
 	if err != nil {
 		return nil, err
 	}
-	args, err := NewBox(s.key, r).open(s.closed.args[name], kindArgs, argsPart(name, job.Kind)...)
+	args, err := NewBox(s.key, r).open(s.closed.args[name], kindArgs, argsPart(name, job)...)
 	if err != nil {
 		return nil, fmt.Errorf("dynamo: %w: sealed args of %s: %w", store.ErrCorrupt, name, err)
 	}

@@ -261,6 +261,7 @@ func TestBadInput25RenamedAround(t *testing.T) {
 			it[AttrPhases].(*types.AttributeValueMemberL).Value[0].(*types.AttributeValueMemberL).Value[0] = str("two")
 		},
 		"a job's kind":   func(it Map) { m(m(it[AttrJobs])["0.0"])[jobKind] = str("refund") },
+		"a job's group":  func(it Map) { m(m(it[AttrJobs])["0.0"])[jobGroup] = str("h") },
 		"a job":          func(it Map) { m(it[AttrJobs])["2.0"] = m(it[AttrJobs])["0.0"] },
 		"the algorithm":  func(it Map) { m(it[AttrSeal])[sealAlgorithm] = str("none") },
 		"no wrapped key": func(it Map) { delete(m(it[AttrSeal]), sealWrapped) },

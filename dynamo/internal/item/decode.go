@@ -23,10 +23,16 @@ const (
 	MaxStored = store.MaxStoredRequest
 )
 
-// Decode reads an item, and leaves sealed contents closed: [Unseal] opens them. An attribute that is missing or of another type makes the
-// item corrupt: guessing could run a request again.
-func Decode(it Map) (*store.Record, error) {
-	d := Decoder{It: it}
+// Decode reads an item, and leaves sealed contents closed: [Unseal] opens them. An
+// attribute that is missing or of another type makes the item corrupt: guessing could run
+// a request again.
+func Decode(it Map) (*store.Record, error) { return decode(Decoder{It: it}) }
+
+// Glance reads an item as Decode does, without the bodies of answer and request: an item
+// of some KB may have one of megabytes. It is for readers of many items, who need none.
+func Glance(it Map) (*store.Record, error) { return decode(Decoder{It: it, bodiless: true}) }
+
+func decode(d Decoder) (*store.Record, error) {
 	layout := strconv.FormatInt(d.Number(AttrVersion, true), 10)
 	if d.Err == nil && layout != FirstLayout && layout != RecordLayout {
 		return nil, fmt.Errorf("dynamo: %w: layout version %s is not known to this program", store.ErrCorrupt, layout)
@@ -47,8 +53,7 @@ func Decode(it Map) (*store.Record, error) {
 		Keep:        store.Keep(d.Text(AttrKeep, false)),
 		Until:       d.second(AttrUntil),
 		Tombstone:   time.Duration(d.Number(AttrTomb, false)) * time.Second,
-		Fingerprint: d.hash(AttrFP, true),
-		Cred:        d.hash(AttrCred, false),
+		Fingerprint: d.hash(AttrFP),
 		Secret:      d.Text(AttrSecret, false),
 		ID:          d.Text(AttrID, true),
 		Phases:      d.phases(),
@@ -73,7 +78,7 @@ func Decode(it Map) (*store.Record, error) {
 	done := r.State == store.Done
 	r.Jobs = d.jobs(d.first || r.Keep == store.KeepJobs)
 	r.Lease, r.Calls = d.Milli(AttrLease, !done), d.calls(done) // a done record has no lease
-	if _, ran := it[AttrRun]; !ran {
+	if _, ran := d.It[AttrRun]; !ran {
 		r.Run = r.Created
 	}
 	d.times(r.Phases)
@@ -92,8 +97,9 @@ type Decoder struct {
 	It  Map
 	Err error
 
-	first  bool // the layout is FirstLayout
-	closed closed
+	first    bool // the layout is FirstLayout
+	bodiless bool // see Glance
+	closed   closed
 }
 
 func (d *Decoder) fail(format string, args ...any) {
@@ -144,10 +150,10 @@ func (d *Decoder) Text(name string, must bool) string {
 }
 
 // hash returns a hash in either form of [Values.Hash].
-func (d *Decoder) hash(name string, must bool) string {
+func (d *Decoder) hash(name string) string {
 	b, binary := d.It[name].(*types.AttributeValueMemberB)
 	if !binary {
-		return d.Text(name, must)
+		return d.Text(name, true)
 	}
 	var buf [2 * sha256.Size]byte
 	return string(hex.AppendEncode(buf[:0], b.Value))
@@ -399,7 +405,7 @@ func (d *Decoder) response(r *store.Record, re *store.Response, values []string)
 // body reads a body in the record itself.
 func (d *Decoder) body(path string, it Map) []byte {
 	b := as[*types.AttributeValueMemberB](d, it, respBody, false)
-	if b == nil {
+	if b == nil || d.bodiless {
 		return nil
 	}
 	if z := as[*types.AttributeValueMemberBOOL](d, it, respGzip, false); z == nil || !z.Value {
@@ -486,7 +492,7 @@ func (d *Decoder) input(r *store.Record) {
 		r.Input = &store.Input{Route: r.Route}
 		return
 	}
-	req := Decoder{It: m.Value}
+	req := Decoder{It: m.Value, bodiless: d.bodiless}
 	in := &store.Input{
 		Method: req.Text(reqMethod, true), Path: req.Text(reqPath, true), Query: req.Text(reqQuery, false),
 		Route: r.Route, Header: req.header(m.Value, nil), Body: req.body("b", m.Value), Overflow: req.overflow("o", m.Value),

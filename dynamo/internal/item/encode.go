@@ -151,9 +151,6 @@ func (v *Values) Encode(r *store.Record, body Value) Map {
 		}
 	}
 	optional(AttrKeep, string(r.Keep))
-	if r.Cred != "" {
-		it[AttrCred] = v.Hash(r.Cred)
-	}
 	optional(AttrSecret, r.Secret)
 	optional(AttrLastErr, r.LastErr)
 	optional(AttrRoute, r.Route)
@@ -344,7 +341,7 @@ func (v *Values) Jobs(jobs map[string]store.Job) Value {
 func (v *Values) Job(name string, j store.Job) Value {
 	m := Map{jobKind: v.Str(j.Kind)}
 	if v.Box != nil {
-		m[sealedContents] = bin(v.Box.seal(j.Args, kindArgs, argsPart(name, j.Kind)...))
+		m[sealedContents] = bin(v.Box.seal(j.Args, kindArgs, argsPart(name, j)...))
 	} else {
 		m[jobArgs] = v.Str(string(j.Args))
 	}

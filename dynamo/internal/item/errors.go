@@ -44,17 +44,32 @@ func NoIndex(err error) bool {
 		(strings.Contains(api.ErrorMessage(), "does not have the specified index") || strings.Contains(api.ErrorMessage(), "backfilling"))
 }
 
+// TooLarge reports whether the service's message says that an item is over its limit. The
+// service has no code for that.
+func TooLarge(message string) bool {
+	return strings.Contains(message, "Item size") && strings.Contains(message, "exceeded")
+}
+
 // WriteError translates the error of a write. held is the record that refused the
 // write; only in that case err is nil.
 //
 // Every error that isn't a certain refusal is unknown: a throttled last attempt may
 // follow an attempt whose answer was lost.
 func WriteError(op string, err error) (held *store.Record, _ error) {
+	return writeError(op, err, Decode)
+}
+
+// WriteErrorGlance is WriteError with a glance at the record.
+func WriteErrorGlance(op string, err error) (held *store.Record, _ error) {
+	return writeError(op, err, Glance)
+}
+
+func writeError(op string, err error, decode func(Map) (*store.Record, error)) (held *store.Record, _ error) {
 	if failed, ok := errors.AsType[*types.ConditionalCheckFailedException](err); ok {
 		if len(failed.Item) == 0 {
 			return &store.Record{}, nil
 		}
-		return Decode(failed.Item)
+		return decode(failed.Item)
 	}
 	if _, ok := errors.AsType[*types.TransactionConflictException](err); ok {
 		return nil, fmt.Errorf("dynamo: %s: %w: %w", op, store.ErrConflict, err)
@@ -62,7 +77,11 @@ func WriteError(op string, err error) (held *store.Record, _ error) {
 	if _, ok := errors.AsType[*types.ReplicatedWriteConflictException](err); ok {
 		return nil, fmt.Errorf("dynamo: %s: %w: %w", op, store.ErrConflict, err)
 	}
-	if api, ok := errors.AsType[smithy.APIError](err); ok && refused[api.ErrorCode()] {
+	api, ok := errors.AsType[smithy.APIError](err)
+	switch {
+	case ok && Invalid(err) && TooLarge(api.ErrorMessage()):
+		return nil, fmt.Errorf("dynamo: %s: %w: %w", op, store.ErrTooLarge, err)
+	case ok && refused[api.ErrorCode()]:
 		return nil, fmt.Errorf("dynamo: %s: %w", op, err)
 	}
 	return nil, fmt.Errorf("dynamo: %s: %w: %w", op, store.ErrUnknown, err)

@@ -44,6 +44,15 @@ type Table struct {
 // Load reads a record, strongly or eventually consistent, and leaves its contents
 // closed. It returns nil if there is none.
 func (t Table) Load(ctx context.Context, pk string, strong bool) (*store.Record, error) {
+	return t.load(ctx, pk, strong, Decode)
+}
+
+// Glance is a strongly consistent Load without bodies, as [Glance] is.
+func (t Table) Glance(ctx context.Context, pk string) (*store.Record, error) {
+	return t.load(ctx, pk, true, Glance)
+}
+
+func (t Table) load(ctx context.Context, pk string, strong bool, decode func(Map) (*store.Record, error)) (*store.Record, error) {
 	out, err := t.Access.GetItem(ctx, &dynamodb.GetItemInput{TableName: &t.Name, Key: Key(pk), ConsistentRead: &strong})
 	switch {
 	case err != nil:
@@ -51,5 +60,5 @@ func (t Table) Load(ctx context.Context, pk string, strong bool) (*store.Record,
 	case len(out.Item) == 0:
 		return nil, nil
 	}
-	return Decode(out.Item)
+	return decode(out.Item)
 }

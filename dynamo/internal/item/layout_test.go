@@ -19,9 +19,9 @@ import (
 // layout 1 only.
 func first(it Map) {
 	it[AttrVersion] = new(Values).Digits(FirstLayout)
-	for _, name := range []string{AttrFP, AttrCred} {
+	for _, name := range []string{AttrFP} {
 		if d := (&Decoder{It: it}); it[name] != nil {
-			it[name] = new(Values).Str(d.hash(name, true))
+			it[name] = new(Values).Str(d.hash(name))
 		}
 	}
 	if it[AttrJobs] == nil {
@@ -72,17 +72,15 @@ func TestAttributesOfANewRecord(t *testing.T) {
 		change func(*store.Record)
 		more   []string
 	}{
-		"claimed":                         {func(*store.Record) {}, []string{AttrExpires, AttrLease}},
-		"released":                        {func(r *store.Record) { r.Lease = time.Time{} }, []string{AttrExpires, AttrLease}},
-		"begun later than claimed":        {func(r *store.Record) { r.Run = at.Add(1) }, []string{AttrExpires, AttrLease, AttrRun}},
-		"with a call":                     {func(r *store.Record) { r.Calls = map[string]int{"pay#": 1} }, []string{AttrExpires, AttrLease, AttrCalls}},
-		"calls uncounted":                 {func(r *store.Record) { r.Calls = nil }, []string{AttrExpires, AttrLease, AttrCalls}},
-		"with a job":                      {func(r *store.Record) { r.Jobs = map[string]store.Job{"0.0": {Kind: "k"}} }, []string{AttrExpires, AttrLease, AttrJobs}},
-		"stuck":                           {func(r *store.Record) { r.State, r.Lease = store.Stuck, time.Time{} }, []string{AttrExpires, AttrLease, AttrSince, AttrWait, AttrWaitIn}},
-		"done":                            {done, []string{AttrExpires, AttrResp}},
-		"done, and its jobs are gone":     {func(r *store.Record) { done(r); r.Keep, r.Expires = store.KeepJobs, time.Time{} }, []string{AttrJobs, AttrKeep, AttrResp}},
-		"with the caller's credentials":   {func(r *store.Record) { r.Cred = strings.Repeat("c", 64) }, []string{AttrCred, AttrExpires, AttrLease}},
-		"of a caller without credentials": {func(r *store.Record) { r.Cred = "" }, []string{AttrExpires, AttrLease}},
+		"claimed":                     {func(*store.Record) {}, []string{AttrExpires, AttrLease}},
+		"released":                    {func(r *store.Record) { r.Lease = time.Time{} }, []string{AttrExpires, AttrLease}},
+		"begun later than claimed":    {func(r *store.Record) { r.Run = at.Add(1) }, []string{AttrExpires, AttrLease, AttrRun}},
+		"with a call":                 {func(r *store.Record) { r.Calls = map[string]int{"pay#": 1} }, []string{AttrExpires, AttrLease, AttrCalls}},
+		"calls uncounted":             {func(r *store.Record) { r.Calls = nil }, []string{AttrExpires, AttrLease, AttrCalls}},
+		"with a job":                  {func(r *store.Record) { r.Jobs = map[string]store.Job{"0.0": {Kind: "k"}} }, []string{AttrExpires, AttrLease, AttrJobs}},
+		"stuck":                       {func(r *store.Record) { r.State, r.Lease = store.Stuck, time.Time{} }, []string{AttrExpires, AttrLease, AttrSince, AttrWait, AttrWaitIn}},
+		"done":                        {done, []string{AttrExpires, AttrResp}},
+		"done, and its jobs are gone": {func(r *store.Record) { done(r); r.Keep, r.Expires = store.KeepJobs, time.Time{} }, []string{AttrJobs, AttrKeep, AttrResp}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -123,13 +121,13 @@ func TestHashes(t *testing.T) {
 			t.Parallel()
 			var v Values
 			v.Hash(sum) // there is room for two
-			it := Map{AttrFP: v.Hash(tt.hash), AttrCred: v.Hash(sum)}
+			it := Map{AttrFP: v.Hash(tt.hash), "sum": v.Hash(sum)}
 			if _, binary := it[AttrFP].(*types.AttributeValueMemberB); binary != tt.binary {
 				t.Errorf("stored as %T", it[AttrFP])
 			}
 			d := Decoder{It: it}
-			if got := d.hash(AttrFP, true); got != tt.hash || d.hash(AttrCred, true) != sum || d.Err != nil {
-				t.Errorf("%q came back as %q, and %q, %v", tt.hash, got, d.hash(AttrCred, true), d.Err)
+			if got := d.hash(AttrFP); got != tt.hash || d.hash("sum") != sum || d.Err != nil {
+				t.Errorf("%q came back as %q, and %q, %v", tt.hash, got, d.hash("sum"), d.Err)
 			}
 		})
 	}

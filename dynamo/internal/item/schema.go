@@ -27,8 +27,7 @@ const (
 	AttrUntil   = "until_s"    // N  end of replay, if it differs from exp_s
 	AttrTomb    = "tomb_s"     // N  seconds from until_s to exp_s, of a record kept for jobs
 	AttrFP      = "fp"         // B, or S  fingerprint; S in layout 1, and if it isn't hex
-	AttrCred    = "cred"       // B, or S  keyed hash of an unverified caller's credentials; as fp
-	AttrSecret  = "fpk"        // S  id of the secret of fp and cred
+	AttrSecret  = "fpk"        // S  id of the secret of fp
 	AttrID      = "id"         // S  server-made id of the operation
 	AttrPhases  = "phases"     // L  of [name, result]
 	AttrCalls   = "calls"      // M  call → count; see Decoder.calls for absent and NULL
@@ -49,7 +48,7 @@ const (
 	AttrHands   = "hands"      // L  take-overs and releases; absent if the first attempt finishes
 	AttrRegion  = "region"     // S  Region of the claim
 	AttrRoute   = "route"      // S  for operators
-	AttrScope   = "scope"      // S  for operators
+	AttrScope   = "scope"      // S  whose the key is: operation, tenant and caller
 	AttrFn      = "fn"         // S  function that claimed the record, or took it over for its client
 	AttrHandler = "hn"         // S  handler in that function
 	AttrTenant  = "tn"         // S  tenant of the invocation

@@ -40,8 +40,11 @@ func New(t testing.TB, optFns ...func(*dynamo.Options)) *Table {
 	db := dynamotest.Start(t)
 	tab := &Table{Name: "t-" + rand.Text(), Direct: db.Client()}
 	// Without TTL: DynamoDB Local deletes expired items within a second, at any
-	// moment of a test. The tests check that conditions alone decide.
-	if _, err := tab.Direct.CreateTable(t.Context(), dynamo.CreateTableInput(tab.Name)); err != nil {
+	// moment of a test. The tests check that conditions alone decide. Without a stream,
+	// too: it makes all writes slower. Stream adds one.
+	in := dynamo.CreateTableInput(tab.Name)
+	in.StreamSpecification = nil
+	if _, err := tab.Direct.CreateTable(t.Context(), in); err != nil {
 		t.Fatal(err)
 	}
 	if err := dynamodb.NewTableExistsWaiter(tab.Direct, func(o *dynamodb.TableExistsWaiterOptions) { o.MinDelay = 10 * time.Millisecond }).
@@ -65,12 +68,32 @@ func New(t testing.TB, optFns ...func(*dynamo.Options)) *Table {
 	return tab
 }
 
+// Stream returns the stream of the table, and adds one to a table that has none. It begins
+// with the next write.
+func (tab *Table) Stream(t testing.TB) (arn string) {
+	t.Helper()
+	out, err := tab.Direct.DescribeTable(t.Context(), &dynamodb.DescribeTableInput{TableName: &tab.Name})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if out.Table.LatestStreamArn != nil {
+		return *out.Table.LatestStreamArn
+	}
+	added, err := tab.Direct.UpdateTable(t.Context(), &dynamodb.UpdateTableInput{
+		TableName: &tab.Name, StreamSpecification: dynamo.CreateTableInput(tab.Name).StreamSpecification,
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return aws.ToString(added.TableDescription.LatestStreamArn)
+}
+
 // Lease is the time of a request whose context has no deadline: on a machine that is
 // busy with other tests, a request can take minutes.
 const Lease = 150 * time.Second
 
-// Unhurried gives an engine's requests that time.
-func Unhurried(o *idem.Options) { o.Lease = Lease }
+// Unhurried gives an engine's requests that time, and lets it store requests of any size.
+func Unhurried(o *idem.Options) { o.Lease, o.MaxInput = Lease, store.MaxStoredRequest }
 
 // Engine returns an engine on the table's store, whose requests have a long lease.
 func (tab *Table) Engine(optFns ...func(*idem.Options)) *idem.Engine {
@@ -105,7 +128,10 @@ const Planted = "card=" + leaktest.Card + "&mail=" + leaktest.Mail + "&token=" +
 
 // Post returns a POST with a key.
 func Post(key, body string) idem.Request {
-	return idem.Request{Key: key, Method: "POST", Path: "/orders", Route: "POST /orders", Query: Planted, Body: []byte(body)}
+	return idem.Request{
+		Key: key, Method: "POST", Path: "/orders", Route: "POST /orders", Query: Planted, Body: []byte(body),
+		Identity: idem.Identity{Kind: "jwt", Subject: "jane"},
+	}
 }
 
 // Created returns a handler that answers 201 with body.

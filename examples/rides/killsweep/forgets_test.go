@@ -17,6 +17,7 @@ import (
 	"github.com/samekey/samekey/dynamo/stream"
 	"github.com/samekey/samekey/idem/store"
 	"github.com/samekey/samekey/internal/local/lambdarun"
+	"github.com/samekey/samekey/internal/prove"
 )
 
 // How long the payment provider remembers a key, and says so. The shorter one is
@@ -35,26 +36,37 @@ func TestKillSweepOfAProviderThatForgets(t *testing.T) { //nolint:tparallel // w
 	t.Parallel()
 	b := openBackstage(t)
 	op := newOperator(t, b)
-	t.Run("rides", func(t *testing.T) {
-		for _, m := range []mode{modes[0], modes[3]} {
-			for _, p := range points(m.calls) {
-				if p.harm != killed {
-					continue // a request that was stopped on its way arrives when a human has long looked
-				}
-				for _, end := range []ending{retried, completes} {
-					t.Run(m.name+", "+p.name+", "+string(end), func(t *testing.T) {
-						t.Parallel()
-						harmed(t, func() bool { return newForgetfulRun(t, b, m, end, forgetful).playForgotten(t, op, p) })
-					})
-				}
-				if m.deferred == "0" {
-					continue // enough of them are in TestKillSweep
-				}
-				t.Run(m.name+", "+p.name+", and the key is still known", func(t *testing.T) {
-					t.Parallel()
-					harmed(t, func() bool { return newForgetfulRun(t, b, m, retried, mindful).play(t, p) })
-				})
+	type ride struct {
+		name string
+		play func(t *testing.T) bool
+	}
+	var all []ride
+	for _, m := range []mode{modes[0], modes[3]} {
+		for _, p := range points(m.calls) {
+			if p.harm != killed {
+				continue // a request that was stopped on its way arrives when a human has long looked
 			}
+			for _, end := range []ending{retried, completes} {
+				all = append(all, ride{m.name + ", " + p.name + ", " + string(end), func(t *testing.T) bool {
+					t.Helper()
+					return newForgetfulRun(t, b, m, end, forgetful).playForgotten(t, op, p)
+				}})
+			}
+			if m.deferred == "0" {
+				continue // enough of them are in TestKillSweep
+			}
+			all = append(all, ride{m.name + ", " + p.name + ", and the key is still known", func(t *testing.T) bool {
+				t.Helper()
+				return newForgetfulRun(t, b, m, retried, mindful).play(t, p)
+			}})
+		}
+	}
+	t.Run("rides", func(t *testing.T) {
+		for _, r := range prove.Sample(t, 2*len(all)/5, all) {
+			t.Run(r.name, func(t *testing.T) {
+				t.Parallel()
+				harmed(t, func() bool { return r.play(t) })
+			})
 		}
 	})
 	if left := op.list(t); len(left) > 0 {

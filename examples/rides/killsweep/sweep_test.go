@@ -13,6 +13,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/samekey/samekey/examples/rides/internal/tap"
+	"github.com/samekey/samekey/internal/prove"
 )
 
 // mode is how a ride is made, and the calls that takes.
@@ -48,23 +49,33 @@ const (
 )
 
 // TestKillSweep harms the process of a ride at every call it makes, each in a run
-// of its own. The runs wait more than they work, so many are under way at once:
-// see TestMain.
+// of its own: in make prove by each harm on each side of the call, with each ending, in
+// make test by two or three of these eight. The runs wait more than they work, so many
+// are under way at once: see TestMain.
 func TestKillSweep(t *testing.T) {
 	t.Parallel()
 	b := openBackstage(t)
+	type sweep struct {
+		mode
+		point
+		ending
+	}
+	var all []sweep
 	for _, m := range modes {
-		t.Run(m.name, func(t *testing.T) {
+		t.Run(m.name+", not harmed", func(t *testing.T) {
 			t.Parallel()
 			harmless(t, b, m)
-			for _, p := range points(m.calls) {
-				for _, end := range []ending{retried, completes} {
-					t.Run(p.name+", "+string(end), func(t *testing.T) {
-						t.Parallel()
-						harmed(t, func() bool { return newRun(t, b, m, end).play(t, p) })
-					})
-				}
+		})
+		for _, p := range points(m.calls) {
+			for _, end := range []ending{retried, completes} {
+				all = append(all, sweep{m, p, end})
 			}
+		}
+	}
+	for _, s := range prove.Sample(t, 2*len(all)/7, all) { // a step of 3.5 meets every call, and all of the eight
+		t.Run(s.mode.name+", "+s.point.name+", "+string(s.ending), func(t *testing.T) {
+			t.Parallel()
+			harmed(t, func() bool { return newRun(t, b, s.mode, s.ending).play(t, s.point) })
 		})
 	}
 }

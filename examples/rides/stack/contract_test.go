@@ -116,7 +116,7 @@ func TestMakeLocalWithADatabase(t *testing.T) {
 	if s.at.DynamoDB != doors[0] || s.at.Table != "own-Samekey-Table" {
 		t.Errorf("line is %v", s.line)
 	}
-	created := s.book(t, "omar@example.com", "own-database")
+	created := s.booked(t, "omar@example.com", "own-database")
 	localtest.Eventually(t, "the receipt is mailed", func() bool { return s.mails(t, rideID(created)) == 1 })
 	if n := count(t, db, s.at.Table); n < 2 { // of the ride, and of its receipt
 		t.Errorf("the database has %d records", n)

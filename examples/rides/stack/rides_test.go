@@ -25,6 +25,20 @@ func (s *stack) book(t *testing.T, user, key string) answer {
 	return call(t, http.MethodPost, s.at.API+"/rides", in, "Authorization", "Bearer "+user, "Idempotency-Key", key)
 }
 
+// booked asks for a ride until it is there, as a client does: on a busy machine the first
+// process may need more than its time to start.
+func (s *stack) booked(t *testing.T, user, key string) (a answer) {
+	t.Helper()
+	localtest.Eventually(t, "the ride is booked", func() bool {
+		a = s.book(t, user, key)
+		if a.status < http.StatusInternalServerError && a.status != http.StatusConflict && a.status != http.StatusCreated {
+			t.Fatalf("%d %s", a.status, a.body)
+		}
+		return a.status == http.StatusCreated
+	})
+	return a
+}
+
 // rideID is "" if an answer isn't a ride's.
 func rideID(a answer) string {
 	id, _ := strings.CutPrefix(a.header.Get("Location"), "/rides/")
@@ -80,8 +94,8 @@ func (s *stack) control(t *testing.T, path string) answer {
 }
 
 func (s *stack) testRide(t *testing.T) {
-	first := s.book(t, "jane@example.com", "first-ride")
-	if first.status != http.StatusCreated || rideID(first) == "" {
+	first := s.booked(t, "jane@example.com", "first-ride")
+	if rideID(first) == "" {
 		t.Fatalf("%d %s", first.status, first.body)
 	}
 	again := s.book(t, "jane@example.com", "first-ride")
@@ -182,10 +196,7 @@ func (s *stack) testPause(t *testing.T) {
 	s.control(t, "/functions/Receipts/pause")
 	before := s.function(t, "Receipts").Invocations
 	worked := s.function(t, "Samekey.Worker").Invocations
-	a := s.book(t, "jane@example.com", "paused-ride")
-	if a.status != http.StatusCreated {
-		t.Fatalf("%d %s", a.status, a.body)
-	}
+	a := s.booked(t, "jane@example.com", "paused-ride")
 	localtest.Eventually(t, "the job is in the queue", func() bool { return s.function(t, "Samekey.Worker").Invocations > worked })
 	<-time.After(500 * time.Millisecond) // time enough for a receipt that was not held back
 	if n := s.function(t, "Receipts").Invocations - before; n != 0 || s.mails(t, rideID(a)) != 0 {

@@ -207,11 +207,17 @@ func (w *World) gateway(req *http.Request) (*http.Response, error) {
 		return w.fail(req, http.StatusForbidden, code)
 	}
 	part := strings.Split(strings.Trim(req.URL.Path, "/"), "/")
-	if all, ok := w.Integrations[part[2]]; ok && part[0] == "v2" {
+	if len(part) < 2 {
+		return w.fail(req, http.StatusNotFound, "NotFoundException")
+	}
+	if all, ok := w.Integrations[part[min(2, len(part)-1)]]; ok && part[0] == "v2" {
 		return w.json(req, "application/json", Object{"items": all})
 	}
 	if all, ok := w.Resources[part[1]]; ok && part[0] == "restapis" && req.URL.Query().Get("embed") == "methods" {
 		return w.json(req, "application/json", Object{"item": all})
+	}
+	if _, ok := w.Resources[part[1]]; ok && part[0] == "restapis" && len(part) == 2 {
+		return w.json(req, "application/json", Object{"id": part[1], "binaryMediaTypes": w.BinaryMediaTypes[part[1]]})
 	}
 	return w.fail(req, http.StatusNotFound, "NotFoundException")
 }

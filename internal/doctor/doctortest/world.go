@@ -27,6 +27,7 @@ type World struct {
 	Policies            map[string]string
 	Integrations        map[string][]Object // of HTTP APIs
 	Resources           map[string][]Object // of REST APIs
+	BinaryMediaTypes    map[string][]string // of REST APIs
 	Queues              map[string]map[string]string
 	Alarms              []Object
 	Stacks              map[string][]Object

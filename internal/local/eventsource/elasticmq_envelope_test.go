@@ -38,7 +38,7 @@ func queueDoesJobsInEnvelopesOnce(t *testing.T, c *sqs.Client) {
 			q.send(t, string(body), nil)
 		}
 	}
-	h := lambda.WrapEach(idem.New(&idem.MemoryStore{}), lambda.SQS, func(_ context.Context, m events.SQSMessage) error {
+	h := lambda.WrapEach(idem.New(&idem.MemoryStore{}, anybody), lambda.SQS, func(_ context.Context, m events.SQSMessage) error {
 		inner, err := lambda.Inner(m)
 		got <- inner
 		return err

@@ -1,5 +1,5 @@
-// Package line holds the way to DynamoDB Local, which breaks a connection now and then
-// on a busy machine ("use of closed network connection", aws/aws-sdk-go-v2 issue 1825).
+// Package line holds the way to DynamoDB Local, which resets a connection now and then on
+// a busy machine, if there are many.
 package line
 
 import (
@@ -12,8 +12,9 @@ import (
 )
 
 // Transport repeats a read whose connection broke, so that a test sees the answers of
-// DynamoDB Local only. It never repeats a write, which may have been applied. It is safe
-// for concurrent use; set the fields before the first request.
+// DynamoDB Local only. It never repeats a write, which may have been applied. A large
+// write of the SDK doesn't break its own connection, as dynamo.Tune explains. It is safe for concurrent use;
+// set the fields before the first request.
 type Transport struct {
 	// Base sends the requests; it must not be nil.
 	Base http.RoundTripper
@@ -32,7 +33,7 @@ const readTries = 5
 func (l *Transport) RoundTrip(req *http.Request) (*http.Response, error) {
 	target := req.Header.Get("X-Amz-Target")
 	if !slices.Contains(reads, target[strings.LastIndexByte(target, '.')+1:]) || req.Body == nil {
-		resp, err := l.Base.RoundTrip(req)
+		resp, err := l.Base.RoundTrip(readOnly(req))
 		if err == nil && resp.StatusCode >= http.StatusInternalServerError {
 			l.note(req, errors.New(resp.Status))
 		} else if err != nil {
@@ -52,6 +53,17 @@ func (l *Transport) RoundTrip(req *http.Request) (*http.Response, error) {
 		}
 		l.note(req, err)
 	}
+}
+
+// readOnly returns req with a body that doesn't write itself: the SDK's says io.EOF once
+// it is closed, which net/http takes for a broken request (aws/aws-sdk-go-v2 issue 2737).
+func readOnly(req *http.Request) *http.Request {
+	if _, ok := req.Body.(io.WriterTo); !ok {
+		return req
+	}
+	req = req.WithContext(req.Context()) // a RoundTripper changes no request
+	req.Body = struct{ io.ReadCloser }{req.Body}
+	return req
 }
 
 // CloseIdleConnections closes Base's idle connections, as [http.Client] asks for.

@@ -66,3 +66,35 @@ func TestReadsAreRepeated(t *testing.T) {
 		})
 	}
 }
+
+// selfWriting is a body as the SDK has it, which it closes when the answer is there.
+type selfWriting struct{ io.Reader }
+
+func (selfWriting) WriteTo(io.Writer) (int64, error) { return 0, io.EOF }
+func (selfWriting) Close() error                     { return nil }
+
+func TestBodiesDontWriteThemselves(t *testing.T) {
+	t.Parallel()
+	srv := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if sent, err := io.ReadAll(r.Body); err != nil || len(sent) != 10<<10 {
+			t.Errorf("%d bytes were sent: %v", len(sent), err)
+		}
+	}))
+	defer srv.Close()
+	tr := &http.Transport{}
+	defer tr.CloseIdleConnections()
+	req, err := http.NewRequestWithContext(t.Context(), http.MethodPost, srv.URL, selfWriting{strings.NewReader(strings.Repeat("x", 10<<10))})
+	if err != nil {
+		t.Fatal(err)
+	}
+	req.ContentLength = 10 << 10
+	req.Header.Set("X-Amz-Target", "DynamoDB_20120810.PutItem")
+	resp, err := (&Transport{Base: tr}).RoundTrip(req)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer resp.Body.Close()
+	if _, stays := req.Body.(selfWriting); !stays {
+		t.Error("the caller's request was changed")
+	}
+}

@@ -149,7 +149,7 @@ func (b *bed) abandon(ctx context.Context, req idem.Request, optFns ...func(*ide
 // post is a POST of an order with a key.
 func post(key, body string) idem.Request {
 	return idem.Request{
-		Key: key, Scope: "jwt:3f0e2b1c-5f6a-4a7b-9c8d-0e1f2a3b4c5d", Method: http.MethodPost, Path: "/orders", Route: "POST /orders", Body: []byte(body),
+		Key: key, Identity: idem.Identity{Kind: "jwt", Subject: "3f0e2b1c-5f6a-4a7b-9c8d-0e1f2a3b4c5d"}, Method: http.MethodPost, Path: "/orders", Route: "POST /orders", Body: []byte(body),
 	}
 }
 

@@ -52,7 +52,7 @@ const (
 var (
 	merge     = func(o *idem.Options) { o.MergeClaim = true }
 	readFirst = func(o *idem.Options) { o.ReadFirst = true }
-	resumable = func(o *idem.Options) { o.Resumable = true }
+	resumable = func(o *idem.Options) { o.Function, o.Resumable, o.MaxInput = "f", true, 1<<20 }
 	large     = func(o *idem.Options) { o.MaxBody = 4 << 20 }
 	plain     = func(*idem.Options) {}
 

@@ -13,8 +13,8 @@ import (
 type mutant struct {
 	rule string // the model's name, or a name for a fence that the model doesn't have
 	what string // what the mutant does
-	// row is the row of docs/requirements.md that the mutant breaks, "R15", or several,
-	// "R15 B9"; "" if the rule has no row.
+	// row is the row of docs/requirements.md or docs/threats.md that the mutant breaks,
+	// "R15", or several, "R15 T3"; "" if the rule has no row.
 	row string
 
 	// in is the declaration that is changed, "idem/client.Operation.wait": the package

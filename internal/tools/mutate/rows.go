@@ -10,8 +10,8 @@ import (
 	"strings"
 )
 
-// noMutant are the requirements that no mutant breaks, with the reason. Each other one
-// has a mutant that fails a test of its row.
+// noMutant are the requirements and threats that no mutant breaks, with the reason. Each
+// other one has a mutant that fails a test of its row.
 var noMutant = map[string]string{
 	"R86":  "nothing deletes the items of users: there is no condition to remove",
 	"R101": "the template decides; internal/signaltest shows that each alarm fires and ends",
@@ -24,29 +24,32 @@ var noMutant = map[string]string{
 	"R143": "it is about CI",
 }
 
-// requirement is a row of docs/requirements.md.
+// requirement is a row of docs/requirements.md, or a threat of docs/threats.md.
 type requirement struct {
 	number string
 	tests  []string // "idem.TestFingerprintParts/body"
 }
 
-// requirements reads the rows of the page.
+// requirements reads the rows of the pages.
 func requirements(root string) ([]requirement, error) {
-	page, err := os.ReadFile(filepath.Join(root, "docs", "requirements.md"))
-	if err != nil {
-		return nil, err
-	}
-	row, name := regexp.MustCompile(`(?m)^\| ([A-Z]\d+) \|.*\| ([^|]*) \|$`), regexp.MustCompile("`([^`]+)`")
+	row, name := regexp.MustCompile(`(?m)^\| ([A-Z]\d+) .*\| ([^|]*) \|$`), regexp.MustCompile("`([^`]+)`")
 	var all []requirement
-	for _, cells := range row.FindAllStringSubmatch(string(page), -1) {
-		r := requirement{number: cells[1]}
-		for _, test := range name.FindAllStringSubmatch(cells[2], -1) {
-			r.tests = append(r.tests, test[1])
+	for _, file := range []string{"requirements.md", "threats.md"} {
+		page, err := os.ReadFile(filepath.Join(root, "docs", file))
+		if err != nil {
+			return nil, err
 		}
-		all = append(all, r)
-	}
-	if len(all) == 0 {
-		return nil, errors.New("docs/requirements.md has no rows")
+		rows := row.FindAllStringSubmatch(string(page), -1)
+		if len(rows) == 0 {
+			return nil, fmt.Errorf("docs/%s has no rows", file)
+		}
+		for _, cells := range rows {
+			r := requirement{number: cells[1]}
+			for _, test := range name.FindAllStringSubmatch(cells[2], -1) {
+				r.tests = append(r.tests, test[1])
+			}
+			all = append(all, r)
+		}
 	}
 	return all, nil
 }
@@ -90,19 +93,19 @@ func matches(pattern, name string) bool {
 	return found && err == nil
 }
 
-// unbroken returns the requirements (R) whose tests no mutant is shown to fail, and
+// unbroken returns the requirements (R) and threats (T) whose tests no mutant is shown to fail, and
 // an error for each line of the table whose row isn't there.
 func unbroken(rows []requirement, ms []mutant) (numbers []string, _ error) {
 	var errs []error
 	for _, m := range ms {
 		for number := range strings.FieldsSeq(m.row) {
 			if !slices.ContainsFunc(rows, func(r requirement) bool { return r.number == number }) {
-				errs = append(errs, fmt.Errorf("%s, %s: docs/requirements.md has no row %s", m.rule, m.what, number))
+				errs = append(errs, fmt.Errorf("%s, %s: docs/requirements.md and docs/threats.md have no row %s", m.rule, m.what, number))
 			}
 		}
 	}
 	for _, r := range rows {
-		if strings.HasPrefix(r.number, "R") && !slices.ContainsFunc(ms, func(m mutant) bool { return m.breaks(r) }) {
+		if strings.ContainsAny(r.number[:1], "RT") && !slices.ContainsFunc(ms, func(m mutant) bool { return m.breaks(r) }) {
 			numbers = append(numbers, r.number)
 		}
 	}

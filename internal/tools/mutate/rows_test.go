@@ -44,6 +44,7 @@ func TestUnbroken(t *testing.T) {
 		{"R4", []string{"lambda.TestKey"}},
 		{"R5", []string{"internal/calltest.TestKey/a.b"}},
 		{"B1", []string{"idem.TestKey"}},
+		{"T1", []string{"idem.TestLock"}},
 	}
 	for name, tc := range map[string]struct {
 		m     mutant
@@ -59,13 +60,14 @@ func TestUnbroken(t *testing.T) {
 		"the suite elsewhere":   {mutant{row: "R3", in: "idem.Key", pkg: "internal/enginetest", run: "^TestMemoryStore$"}, "R3"},
 		"a suite of its own":    {mutant{row: "R3", in: "idem.Key", pkg: "idem", run: "^TestMemoryStore$"}, ""},
 		"a folder's subtest":    {mutant{row: "R5", in: "idem.Key", pkg: "internal/calltest", run: "^TestKey$/^a.b$"}, "R5"},
+		"a threat":              {mutant{row: "T1", in: "idem.Key", run: "^TestLock$"}, "T1"},
 		"a row that isn't said": {mutant{in: "idem.Key", run: "^TestKey$"}, ""},
 	} {
 		numbers, err := unbroken(rows, []mutant{tc.m})
 		if err != nil {
 			t.Errorf("%s: %v", name, err)
 		}
-		for _, number := range []string{"R1", "R2", "R3", "R4", "R5"} {
+		for _, number := range []string{"R1", "R2", "R3", "R4", "R5", "T1"} {
 			if held := slices.Contains(strings.Fields(tc.holds), number); held == slices.Contains(numbers, number) {
 				t.Errorf("%s: %s has a mutant: %t", name, number, !held)
 			}

@@ -5,6 +5,14 @@ package main
 func adapterMutants() []mutant {
 	return []mutant{
 		{
+			rule: "RouteIsNoPath", what: "a function URL's route is its path",
+			in: "lambda.functionURLRequest", old: "$req.Route = anyRoute($req.Method)", new: `$req.Route = anyRoute("")[:0] + $req.Method + " " + $req.Path`, run: "^TestGoldenEvents$",
+		},
+		{
+			rule: "RouteIsNoPath", what: "a load balancer's route is its path",
+			in: "lambda.albRequest", old: "$req.Route = anyRoute($req.Method)", new: `$req.Route = anyRoute("")[:0] + $req.Method + " " + $req.Path`, run: "^TestGoldenEvents$",
+		},
+		{
 			rule: "EventKind", what: "a function's own event passes for an HTTP API's",
 			in: "lambda.httpAPIRequest", old: `$rc.HTTP.Method == ""`, new: "false", run: "^TestWebhookHandle$",
 		},
@@ -26,15 +34,15 @@ func adapterMutants() []mutant {
 		},
 		{
 			rule: "HTTPIdentity", what: "an HTTP API has no caller", row: "M148",
-			in: "lambda.httpAPIRequest", old: "httpAPIIdentity($rc.Authorizer)", new: "idem.Identity{}", run: "^TestResumeLosesNoCaller$",
+			in: "lambda.httpAPIRequest", old: "httpAPIIdentity($rc)", new: "idem.Identity{}, idem.Facts{}", run: "^TestResumeLosesNoCaller$",
 		},
 		{
 			rule: "HTTPIdentity", what: "a REST API has no caller", row: "M148",
-			in: "lambda.restRequest", old: "restIdentity(&$ev.RequestContext)", new: "idem.Identity{}", run: "^TestResumeLosesNoCaller$",
+			in: "lambda.restRequest", old: "restIdentity(&$ev.RequestContext)", new: "idem.Identity{}, idem.Facts{}", run: "^TestResumeLosesNoCaller$",
 		},
 		{
 			rule: "HTTPIdentity", what: "a function URL with AWS_IAM has no caller", row: "R31 A10",
-			in: "lambda.functionURLRequest", old: `$req.Identity = iamIdentity("", "", $rc.Authorizer.IAM.UserARN)`, new: "", run: "^TestA10StatusResource$",
+			in: "lambda.functionURLRequest", old: `$req.Identity, $req.Facts = iamIdentity("", "", $rc.Authorizer.IAM.UserARN)`, new: "", run: "^TestA10StatusResource$",
 		},
 		{
 			rule: "HTTPIdentity", what: "the claims of a token aren't read", row: "M148",
@@ -46,7 +54,7 @@ func adapterMutants() []mutant {
 		},
 		{
 			rule: "HTTPIdentity", what: "an authorized caller without a name passes for nobody in particular",
-			in: "lambda.httpAPIIdentity", old: "return lambdaIdentity($a.Lambda)", new: "return idem.Identity{}", run: "^TestUnnamedCallerIsRefused$",
+			in: "lambda.httpAPIIdentity", old: "$caller = lambdaIdentity($rc.APIID, $a.Lambda)", new: "", run: "^TestUnnamedCallerIsRefused$",
 		},
 		{
 			rule: "HTTPIdentity", what: "the claims of a REST API's token aren't read", row: "M148",
@@ -62,7 +70,7 @@ func adapterMutants() []mutant {
 		},
 		{
 			rule: "HTTPIdentity", what: "the holders of API keys aren't told apart",
-			in: "lambda.restIdentity", old: `$id.APIKeyID != ""`, new: "false", run: "^TestGoldenEvents$",
+			in: "lambda.restIdentity", old: "$facts.APIKey = $id.APIKeyID", new: "_ = $facts", run: "^TestGoldenEvents$",
 		},
 		{
 			rule: "HTTPIdentity", what: "a null from a public route is a caller",
@@ -94,15 +102,11 @@ func adapterMutants() []mutant {
 		},
 		{
 			rule: "RoleScope", what: "a request without a verified role gets a scope",
-			in: "lambda.RoleScope", old: `$r.Identity.Kind != "iam" || $r.Identity.Subject == ""`, new: "false", run: "^TestRoleScopeNeedsAVerifiedRole$",
-		},
-		{
-			rule: "RoleScope", what: "two tenants share a role's scope",
-			in: "lambda.RoleScope", old: `$r.Tenant != ""`, new: "false", run: "^TestTenantsOfARole$",
+			in: "lambda.iamScope", old: `$r.Identity.Kind != "iam" || $r.Identity.Subject == ""`, new: "false", run: "^TestRoleScopeNeedsAVerifiedRole$",
 		},
 		{
 			rule: "RoleScope", what: "each session of a role has keys of its own",
-			in: "lambda.RoleScope", old: `$i >= 0 && strings.Count($arn, "/") > 1`, new: "false && $i >= 0", run: "^TestRoleScope$",
+			in: "lambda.RoleScope", old: `return "iam:" + $session[:$i], nil`, new: `_ = $i; return "iam:" + $session, nil`, run: "^TestRoleScope$",
 		},
 		{
 			rule: "HTTPSame", what: "the same path in two spellings is two requests", row: "R31 A10",

@@ -4,6 +4,14 @@ package main
 func bodyMutants() []mutant {
 	return []mutant{
 		{
+			rule: "Glance", what: "readers of the stream inflate bodies", row: "R154",
+			in: "dynamo/internal/item.Decoder.body", old: "$b == nil || $d.bodiless {", new: "$b == nil {", pkg: "dynamo/stream", run: "^TestReadersInflateNoBody$",
+		},
+		{
+			rule: "Glance", what: "readers of the stream inflate stored requests", row: "R154",
+			in: "dynamo/internal/item.Decoder.input", old: "bodiless: $d.bodiless}", new: "}", pkg: "dynamo/stream", run: "^TestReadersInflateNoBody$",
+		},
+		{
 			rule: "CompOwner", what: "companions have no nonce in their key",
 			in: "dynamo.companionKey", old: `return $pk + "#" + $o.Owner + "#" + strconv`, new: `return $pk + "#" + "body" + "#" + strconv`,
 			run: "^TestCompanionsAreTheAttemptsOwn$",
@@ -126,7 +134,7 @@ func bodyMutants() []mutant {
 		},
 		{
 			rule: "StoredLimit", what: "a request is claimed that can't be stored", row: "R137 M32",
-			in: "idem.storable", old: "case len($in.Body) > store.MaxStoredRequest:", new: "case len($in.Body) > 2*store.MaxStoredRequest:",
+			in: "idem.Engine.storable", old: "case len($in.Body) > $e.opt.MaxInput:", new: "case len($in.Body) > 2*$e.opt.MaxInput:",
 			run: "^TestRequestThatCannotBeStoredIsRefused$",
 		},
 	}
@@ -138,12 +146,11 @@ func writeMutants() []mutant {
 	return []mutant{
 		{
 			rule: "CapacityPasses", what: "a transaction cancelled for want of capacity is final",
-			in: "dynamo.why", old: `case "TransactionConflict", "ThrottlingError", "ProvisionedThroughputExceeded", "DuplicateItem":`,
-			new: `case "TransactionConflict", "DuplicateItem":`, run: "^TestCancelledForWantOfCapacityIsSentAgain$",
+			in: "dynamo.passing", old: `"ThrottlingError", "ProvisionedThroughputExceeded",`, new: "", run: "^TestCancelledForWantOfCapacityIsSentAgain$",
 		},
 		{
 			rule: "RegionConflict", what: "a conflict with another Region is final",
-			in: "dynamo/internal/item.WriteError", old: `[*types.ReplicatedWriteConflictException]($err); $ok { return nil, fmt.Errorf("dynamo: %s: %w: %w", $op, store.ErrConflict, $err)`,
+			in: "dynamo/internal/item.writeError", old: `[*types.ReplicatedWriteConflictException]($err); $ok { return nil, fmt.Errorf("dynamo: %s: %w: %w", $op, store.ErrConflict, $err)`,
 			new: `[*types.ReplicatedWriteConflictException]($err); $ok { return nil, fmt.Errorf("dynamo: %s: %w", $op, $err)`,
 			pkg: "dynamo", run: "^TestConflictWithAnotherRegionIsSentAgain$",
 		},

@@ -43,7 +43,7 @@ func panicMutants() []mutant {
 			in: "lambda.invoked", old: `$err = post($ctx, "response", $out)`, new: "", run: "^TestStart$",
 		},
 		{
-			rule: "PanicSilent", what: "a panic's value goes into the log and into the record",
+			rule: "PanicSilent", what: "a panic's value goes into the log and into the record", row: "T9",
 			in: "internal/redact.Panic", old: `fmt.Sprintf("panicked with a %T", $value)`, new: `fmt.Sprintf("panicked: %v", $value)`, pkg: "idem", run: "^TestPanicIsAnswered$",
 		},
 		{
@@ -57,71 +57,78 @@ func panicMutants() []mutant {
 	}
 }
 
-// callerMutants break how callers are told apart.
+// callerMutants break whose a key is.
 func callerMutants() []mutant {
-	const every = "^TestOtherCredentialsOnEveryPath$"
+	const every = "^TestCallerOfEveryAttempt$"
 	return []mutant{
 		{
-			rule: "Credentials", what: "another caller is taken for the first one", row: "R130 M24",
-			in: "internal/state.Judge", old: "case !$same.Caller: return OtherCaller", new: "", pkg: "idem", run: every,
+			rule: "Nobody", what: "who isn't verified is a caller like everybody", row: "R130 R145 M24",
+			in: "idem.nobody", old: `case $id.Kind == "" && $id.Subject == "":`, new: `case $id.Kind == "-" && $id.Subject == "":`, run: "^TestNobodyIsGuessed$",
 		},
 		{
-			rule: "Credentials", what: "another caller of another request learns that it is another", row: "R130",
-			in: "internal/state.Judge", old: "case !$same.Caller: return OtherCaller; case !$same.Request: return Mismatch",
-			new: "case !$same.Request: return Mismatch; case !$same.Caller: return OtherCaller", run: "^TestJudgeExhaustively$",
+			rule: "Nobody", what: "operators aren't told", row: "R145",
+			in: "idem.Engine.callerOf", old: "$e.log.ErrorContext($ctx,", new: "$e.log.DebugContext($ctx,", run: "^TestNobodyIsGuessed$",
 		},
 		{
-			rule: "Credentials", what: "credentials aren't stored", row: "R130 M24",
-			in: "idem.attempt.fresh", old: "$cred = hex.EncodeToString($sum[:])", new: "_ = hex.EncodeToString($sum[:])", run: every,
+			rule: "Nobody", what: "a session of a role is a caller without being asked for", row: "R167",
+			in: "lambda.iamIdentity", where: "$id, $facts := idem.Identity", old: "$facts.Session = $userARN", new: "$id.Subject = $userARN", run: "^TestSessionsAreCallersByChoice$",
 		},
 		{
-			rule: "Credentials", what: "who asks for the status of another caller's operation is told", row: "R130 M24",
-			in: "idem.Engine.Status", where: "$scope, $anonymous, $err :=", old: "$a.identify($anonymous)", new: `$a.identify($anonymous && $scope != "")`, run: every,
+			rule: "Nobody", what: "a person of IAM Identity Center is a session like any other", row: "R167",
+			in: "lambda.iamIdentity", old: "strings.Contains($userARN, assumedRole+identityCenter)", new: "false", run: "^TestSessionsAreCallersByChoice$",
 		},
 		{
-			rule: "Credentials", what: "what is presented doesn't count",
-			in: "idem.Engine.credentials", old: "if len($values) > 0 {", new: "if len($values) > 9 {", run: "^TestOtherCredentialsAreRefused$",
+			rule: "APIKey", what: "an API key without a person is told from others by nobody's choice",
+			in: "lambda.restIdentity", where: "$caller = jwtIdentity($iss, $sub)", old: "$facts.APIKey = $id.APIKeyID", new: `$caller = idem.Identity{Kind: "apikey", Subject: $id.APIKeyID}`, run: "^TestAPIKeysAreCallersByChoice$",
 		},
 		{
-			rule: "Credentials", what: "one header passes for another",
-			in: "idem.Engine.credentials", old: "appendTagged($b, 'n', strings.ToLower($name))", new: "$b", run: "^TestCredentialsKnowTheirHeader$",
+			rule: "Certificate", what: "two CAs' certificates of one subject are one caller",
+			in: "lambda.CertificateScope", old: "join($r.Facts.Issuer, $r.Facts.Certificate)", new: "$r.Facts.Certificate", run: "^TestCertificatesAreCallersByChoice$",
 		},
 		{
-			rule: "CredentialsHost", what: "the host doesn't count",
-			in: "idem.Engine.credentials", old: "appendTagged($b, 'o', strings.ToLower($host))", new: `appendTagged($b, 'o', "")`, run: "^TestOtherCredentialsAreRefused$",
+			rule: "OneScope", what: "callers who share a scope may use guessable keys", row: "M25",
+			in: "idem.Engine.attempt", old: "max($e.opt.MinKey, $e.opt.oneKey)", new: "$e.opt.MinKey", run: "^TestOneScope$",
 		},
 		{
-			rule: "CredentialsHost", what: "the host before a proxy doesn't count",
-			in: "idem.Engine.credentials", old: "$b = appendTagged($b, 'f',", new: "_ = appendTagged($b, 'f',", run: "^TestOtherCredentialsAreRefused$",
+			rule: "OneScope", what: "whoever knows a key sees its answer without the request", row: "M25",
+			in: "idem.Engine.Status", old: `$caller.Kind == scope.One && $e.opt.StatusURL == ""`, new: "false", run: "^TestOneScope$",
 		},
 		{
-			rule: "CredentialsAtRest", what: "credentials can be guessed from the table alone",
-			in: "idem.Engine.credentials", old: "hmac.New(sha256.New, []byte($r.Key))", new: "hmac.New(sha256.New, nil)", run: "^TestCredentialsAtRest$",
+			rule: "OneScope", what: "verified callers share a scope, too", row: "M25",
+			in: "idem.Engine.callerOf", old: "$id == store.Identity{} && $e.opt.oneScope", new: "$e.opt.oneScope", run: "^TestOneScope$",
 		},
 		{
-			rule: "OldCredentials", what: "records from before credentials were stored replay to nobody",
-			in: "idem.attempt.compare", old: `if $a.anonymous && $held.Cred != "" {`, new: "if $a.anonymous {", run: "^TestRecordsWithoutCredentialsReplay$",
+			rule: "OperationsCaller", what: "a completer's attempt has no caller", row: "R146",
+			in: "idem.attempt.took", old: "_, _, $a.whose, _ = scope.Parse($rec.Scope)", new: "_ = scope.Parse", run: every,
 		},
 		{
-			rule: "TenantScope", what: "two tenants share the keys of nobody in particular",
-			in: "idem.Engine.whose", old: `return tenantScope($r, ""), true, nil`, new: `return "", true, nil`, pkg: "lambda", run: "^TestTenantsHaveKeysOfTheirOwn$",
+			rule: "OperationsCaller", what: "a completer runs for a caller whom the handlers find in a header", row: "R146",
+			in: "idem.Engine.completable", old: "$caller.Kind != scope.Program || ", new: "true || ", run: "^TestCompleterNeedsTheCallerFromTheOperation$",
 		},
 		{
-			rule: "TenantScope", what: "two tenants share the keys of a verified caller",
-			in: "idem.Engine.whose", old: `return tenantScope($r, $r.Identity.Kind+":"+$r.Identity.Subject), false, nil`,
-			new: `return $r.Identity.Kind + ":" + $r.Identity.Subject, false, nil`, pkg: "lambda", run: "^TestTenantsHaveKeysOfTheirOwn$",
+			rule: "TenantScope", what: "two tenants share the keys of a caller", row: "R147 M26",
+			in: "internal/scope.Append", old: "$b = appendNamed($b, tenantPart, $tenant)", new: "", pkg: "lambda", run: "^TestTenantsUnderAScope$",
 		},
 		{
 			rule: "TenantScope", what: "the tenant of an invocation doesn't reach the engine",
 			in: "lambda.Adapter.request", old: `if $req.Tenant == "" { $req.Tenant = tenantOf($ctx) }`, new: "", run: "^TestTenantsHaveKeysOfTheirOwn$",
 		},
 		{
-			rule: "TenantScope", what: "a direct invocation has no tenant",
-			in: "lambda.functionScope", old: "$scope = join($tenant, $scope)", new: "_ = join($tenant, $scope)", run: "^TestTenantsOfDirectInvocations$",
+			rule: "TenantName", what: "a tenant's name may hold what ends it",
+			in: "internal/scope.appendNamed", old: "escapeFirst.Replace($name)", new: "$name", pkg: "lambda", run: "^TestTenantsNamesDontRunTogether$",
 		},
 		{
-			rule: "TenantName", what: "a tenant's name may hold what ends it",
-			in: "idem.tenantScope", old: "escapeFirst.Replace($r.Tenant)", new: "$r.Tenant", pkg: "lambda", run: "^TestTenantsNamesDontRunTogether$",
+			rule: "OwnPrefix", what: "what the program says can look like an adapter's caller", row: "R147",
+			in: "idem.Engine.callerOf", old: "return store.Identity{Kind: scope.Program, Subject: $r.Scope}, nil",
+			new: `return store.Identity{Kind: scope.Source, Subject: $r.Scope}, nil`, pkg: "internal/enginetest", run: "^TestMemoryStore$/^engine_scope$",
+		},
+		{
+			rule: "OwnPrefix", what: "an adapter's kind can look like the program's", row: "R147",
+			in: "idem.Engine.callerOf", old: `if $id.Subject != "" && !scope.Reserved($id.Kind) {`, new: `if $id.Subject != "" {`, pkg: "internal/enginetest", run: "^TestMemoryStore$/^engine_scope$",
+		},
+		{
+			rule: "Issuer", what: "two authorizers' equal names are one caller", row: "R147",
+			in: "lambda.lambdaIdentity", old: "$id.Subject = join($api, $s)", new: "$id.Subject = $s", run: "^TestNamesOfAuthorizersCountWithinTheirAPI$",
 		},
 	}
 }

@@ -86,7 +86,7 @@ func eachMutants() []mutant {
 		},
 		{
 			rule: "EachScope", what: "two queues share their messages' ids", row: "M72",
-			in: "lambda.sqsRequest", old: "Scope: $queue", new: `Scope: "sqs"`, run: "^TestOwnMessageIsNoEnvelope$",
+			in: "lambda.sqsRequest", old: "Source: $queue", new: `Source: "sqs"`, run: "^TestOwnMessageIsNoEnvelope$",
 		},
 		{
 			rule: "EachOrder", what: "messages of a FIFO queue have no order",
@@ -150,11 +150,15 @@ func eachMutants() []mutant {
 		},
 		{
 			rule: "EachReport", what: "a record that was done long ago fails for ever",
-			in: "lambda.EachHandler.try", old: "case errors.Is($err, idem.ErrNotKept), errors.Is($err, idem.ErrExpired):", new: "case false:", run: "^TestDoneWithoutAnswerIsDone$",
+			in: "lambda.EachHandler.try", old: "case !$t.ran() && (errors.Is($err, idem.ErrNotKept) || errors.Is($err, idem.ErrExpired)):", new: "case false:", run: "^TestDoneWithoutAnswerIsDone$",
+		},
+		{
+			rule: "EachReport", what: "a record counts as done whose phase failed with an error of another operation", row: "R148",
+			in: "lambda.EachHandler.try", old: "case !$t.ran() && (errors.Is($err, idem.ErrNotKept)", new: "case (errors.Is($err, idem.ErrNotKept)", run: "^TestPhasesErrorIsNoReport$",
 		},
 		{
 			rule: "EachTenant", what: "two tenants share the keys of a queue", row: "M148",
-			in: "lambda.EachHandler.read", old: "$tenant != \"\" && !$h.batch.shared", new: "false && $tenant != \"\"", run: "^TestTenantsOfAQueue$",
+			in: "lambda.EachHandler.read", old: "$t.req.Tenant = tenantOf($ctx)", new: "_ = $t", run: "^TestTenantsOfAQueue$",
 		},
 		{
 			rule: "DirectScope", what: "an event without a scope shares its keys with all others",

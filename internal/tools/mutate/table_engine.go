@@ -112,6 +112,71 @@ func engineMutants() []mutant {
 			run: "^TestReleaseAfterALateCommitKeepsIt$",
 		},
 		{
+			rule: "TellKept", what: "a client hears an answer that isn't kept while its operation goes on", row: "R148",
+			in: "idem.attempt.withdraw", old: "($rerr != nil || $l == state.Landed && state.Kept($held)):", new: "$rerr != nil:", run: "^TestToldIsKept$",
+		},
+		{
+			rule: "TellLanded", what: "a client hears a refusal though nobody knows whether the key is free", row: "R148",
+			in: "idem.attempt.withdraw", old: "($rerr != nil ||", new: "(", run: "^TestRefusalIsWithheldIfItsReleaseIsUnknown$",
+		},
+		{
+			rule: "TellTries", what: "a handler whose answers are withheld runs for ever", row: "R148",
+			in: "internal/state.Released", old: "if !$b.Counted { $r.Tries++ }", new: "", pkg: "idem", run: "^TestWithheldAnswersEnd$",
+		},
+		{
+			rule: "TellTries", what: "a completer's try is counted twice",
+			in: "idem.attempt.withdraw", old: "$b.Answers, $b.Counted = $err == nil && final($resp.Status), $a.resumed", new: "$b.Answers = $err == nil && final($resp.Status)",
+			run: "^TestWithheldFromACompleter$",
+		},
+		{
+			rule: "TellSoon", what: "a retry runs the handler again at once, whose answer was withheld", row: "R148",
+			in: "internal/state.Judge", old: "$withheld && $now.Before($until)", new: "$withheld && $now.IsZero()", pkg: "idem", run: "^TestWithheldAnswersEnd$",
+		},
+		{
+			rule: "TellWork", what: "an answer that isn't stored passes over recorded work", row: "R148",
+			in: "idem.attempt.once", old: "($keeps || $failed == nil && final($resp.Status))", new: "$keeps", run: "^TestPlainRefusalOverCommittedWork$",
+		},
+		{
+			rule: "TellNothing", what: "an error of a phase says that nothing was done",
+			in: "idem.problemIn", old: "case errors.Is($err, ErrNoTime):", new: "case errors.Is($err, ErrNoTime) && errors.Is($err, ErrStuck):", run: "^TestNoTimeInAPhaseIsUnfinished$",
+		},
+		{
+			rule: "KeptCall", what: "a record may expire while a call that its process made is in doubt", row: "R149",
+			in: "idem.flow.foreign", old: "|| $f.rec.Keep == store.KeepNothing", new: "", run: "^TestCallInDoubtDoesNotExpire$",
+		},
+		{
+			rule: "KeptCall", what: "a claim that is declared to make calls expires", row: "R149",
+			in: "idem.attempt.fresh", old: "if $a.opt.CallsOut { $r.Keep = store.KeepOpen }", new: "", run: "^TestCallsOfALeadingForeign$",
+		},
+		{
+			rule: "BodyOrOpen", what: "an answer that couldn't be written in time is given up for its status", row: "R150",
+			in: "idem.flow.mayDrop", old: "$rec != nil && !state.Kept($rec)", new: "$rec != nil", run: "^TestAnswerIsKeptOrTheRecordStaysOpen$",
+		},
+		{
+			rule: "LetGo", what: "requests under which nothing was done wait for people", row: "R154",
+			in: "idem.attempt.endTries", old: "!state.Kept(state.Released($rec, $a.opt.Now(), $b))", new: "$rec == nil", run: "^TestNothingDoneIsLetGo$",
+		},
+		{
+			rule: "MaxInput", what: "one client has the table store 6 MB a request", row: "R154",
+			in: "idem.Engine.storable", old: "len($in.Body) > $e.opt.MaxInput", new: "len($in.Body) > store.MaxStoredRequest", run: "^TestLargeRequestIsRefusedByDefault$",
+		},
+		{
+			rule: "KeyAfterItsPhase", what: "a key of a phase that has ended is given out",
+			in: "idem.Tx.Key", old: "if $tx.closed {", new: "if $tx.closed && $tx.made != nil && len($tx.made) < 0 {", run: "^TestKeyAfterItsPhase$",
+		},
+		{
+			rule: "CacheForgets", what: "the cache answers for ever for a record that was forgotten",
+			in: "idem.cache.get", old: "if time.Now().After($one.until) {", new: "if $one.until.IsZero() {", run: "^TestCacheHeedsForget$",
+		},
+		{
+			rule: "CacheForgets", what: "the cache of the engine that forgets a record still has it",
+			in: "idem.Engine.operate", old: "$e.cache.drop($seen.PK)", new: "", run: "^TestCacheHeedsForget$",
+		},
+		{
+			rule: "JobsWaiting", what: "jobs that were delivered count as waiting",
+			in: "idem.flow.undelivered", old: "return len($now.Jobs)", new: "return maxJobs", run: "^TestDeliveredJobsDoNotCount$",
+		},
+		{
 			rule: "RelAgain", what: "a release that meets its own later write gives up: the key stays locked",
 			in: "idem.attempt.release", old: "$prev = $held }", new: "return $held, state.Fenced, nil }", run: "^TestReleaseAfterALateCommitKeepsIt$",
 		},
@@ -163,12 +228,12 @@ func patienceMutants() []mutant {
 		},
 		{
 			rule: "Unstored", what: "the client goes on with a key whose answer could not be stored",
-			in: "idem/client.operation.attempt", old: `if isUnstored($o.heard) && $o.key != "" {`, new: `if isUnstored($o.heard) && $o.key == "" {`, pkg: "idem/client",
-			run: "^TestUnstoredAnswerEndsTheKey$",
+			in: "idem/client.operation.attempt", old: `if (isUnstored($o.heard) || $o.ignored()) && $o.key != "" {`, new: `if $o.ignored() && $o.key != "" {`, pkg: "idem/client",
+			run: "^TestAnswerWithoutARecordEndsTheKey$",
 		},
 		{
 			rule: "Unstored", what: "the journal forgets what a torn answer said of it",
-			in: "idem/client.operation.attempt", old: "$o.note(nil)", new: "", pkg: "idem/client", run: "^TestUnstoredAnswerEndsTheKey$",
+			in: "idem/client.operation.attempt", old: "$o.note(nil)", new: "", pkg: "idem/client", run: "^TestAnswerWithoutARecordEndsTheKey$",
 		},
 		{
 			rule: "Crossed", what: "a crossed write is taken as overtaken",

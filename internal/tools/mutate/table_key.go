@@ -4,6 +4,87 @@ package main
 func keyMutants() []mutant {
 	return []mutant{
 		{
+			rule: "Keyed", what: "a route is declared keyed, and its method has no keys", row: "R170",
+			in: "idem.Engine.CheckRoute", old: `$method != "" && !$e.methods[$method]`, new: `$method == "" && !$e.methods[$method]`, pkg: "lambda",
+			run: "^TestRouterKeysWhatItDeclares$",
+		},
+		{
+			rule: "Keyed", what: "a router asks no engine about its routes", row: "R170",
+			in: "lambda.Router.Keyed", old: "if $err := $e.CheckRoute($pattern); $err != nil {", new: "if $err := $e.CheckRoute($pattern); $err != nil && false {", run: "^TestRouterKeysWhatItDeclares$",
+		},
+		{
+			rule: "Keyed", what: "the client repeats a PATCH that the server runs again", row: "R170",
+			in: "idem.Options.withDefaults", old: "$o.Methods = method.Keyed()", new: "$o.Methods = method.Keyed()[:1]", pkg: "idem/client", run: "^TestBothHalvesKeyTheSameMethods$",
+		},
+		{
+			rule: "Marked", what: "an answer without protection doesn't say so", row: "R170",
+			in: "idem.Engine.ignores", old: "!$e.hasKey($r.Header) ||", new: "$e.hasKey($r.Header) ||", run: "^TestIgnoredKeysAreMarked$",
+		},
+		{
+			rule: "Marked", what: "an answer that an inner engine protects is called ignored", row: "R170",
+			in: "idem.Engine.ignores", old: "$left != nil && $left.acted.Load()", new: "$left == nil", run: "^TestAnInnerEngineIsNotIgnored$",
+		},
+		{
+			rule: "Marked", what: "an answer that an inner middleware protects is called ignored", row: "R170",
+			in: "idem.write", old: "delete($w.Header(), StatusHeader)", new: "", run: "^TestAnInnerEngineIsNotIgnored$",
+		},
+		{
+			rule: "Route", what: "everything below a path is one operation", row: "R152",
+			in: "idem.isWhole", old: "if greedy($pattern) {", new: "if $pattern == \"\" {", run: "^TestOperationsByRoute$",
+		},
+		{
+			rule: "Route", what: "a route that got a part of the path stands for the whole", row: "R152",
+			in: "idem.isWhole", old: "len($want) != len($got)", new: "len($want) > len($got)", run: "^TestOperationsByRoute$",
+		},
+		{
+			rule: "Route", what: "a pattern of another path stands for this path", row: "R152",
+			in: "idem.isWhole", where: "for $i, $segment := range $want", old: "unescaped($segment) != unescaped($got[$i])", new: "unescaped($segment) == unescaped($got[$i]) && $i < 0",
+			run: "^TestOperationsByRoute$",
+		},
+		{
+			rule: "Route", what: "the path is what a router has left over", row: "R152",
+			in: "idem.sentPath", old: "$err == nil && ", new: "$err != nil && ", run: "^TestThePathIsTheOneThatWasSent$",
+		},
+		{
+			rule: "Route", what: "cancelling B replays the answer for A", row: "R152",
+			in: "idem.Engine.attempt", old: "$err = $e.checkRoute($a.req); $err != nil", new: "$err = $e.checkRoute($a.req); $err != nil && false", run: "^TestWildcardsThatAreSkippedAreRefused$",
+		},
+		{
+			rule: "KeyHeader", what: "the contract's own header isn't read",
+			in: "idem.Engine.key", old: "headerValues($r.Header, $e.opt.KeyHeader)", new: "headerValues($r.Header, KeyHeader)", run: "^TestKeyUnderAnotherName$",
+		},
+		{
+			rule: "KeyHeader", what: "a key of the contract's own header gets into a record",
+			in: "idem.Options.validate", old: "!secretInput[$canonical] && $canonical != $o.KeyHeader", new: "!secretInput[$canonical]",
+			run: "^TestKeyHeaderIsOnEveryList$",
+		},
+		{
+			rule: "KeyFrom", what: "a browser's own header makes two of one form",
+			in: "idem.Engine.key", where: "$r.Key, $err = $e.opt.KeyFrom($r)", old: "if $e.opt.KeyFrom != nil {", new: "if $e.opt.KeyFrom != nil && !$e.hasKey($r.Header) {", run: "^TestWhichKeyCounts$",
+		},
+		{
+			rule: "Sender", what: "a middleware in a handler doesn't know the verified caller",
+			in: "idem.httpRequest", old: "Identity: $from.identity,", new: "Identity: Identity{},", pkg: "lambda", run: "^TestMiddlewareKnowsTheVerifiedSender$",
+		},
+		{
+			rule: "Sender", what: "a middleware in a handler doesn't know the tenant",
+			in: "idem.httpRequest", old: "Tenant: $from.tenant", new: "Tenant: \"\"", pkg: "lambda", run: "^TestMiddlewareKnowsTheTenant$",
+		},
+		{
+			rule: "Sender", what: "an engine that leaves a request alone hides who was verified",
+			in: "idem.Engine.pass", old: "$inner = WithSender($ctx, $r.Identity, $r.Tenant)", new: "_ = $r", pkg: "lambda",
+			run: "^TestMiddlewareKnowsTheVerifiedSender$/^in_a_handler_that",
+		},
+		{
+			rule: "Sender", what: "an operation hides who was verified",
+			in: "idem.opContext.Value", old: "$r.hasSender()", new: "!$r.hasSender()", pkg: "lambda", run: "^TestMiddlewareKnowsTheVerifiedSender$/^in_a_handler_with_an",
+		},
+		{
+			rule: "Sender", what: "a route without keys hides who was verified",
+			in: "lambda.Router.Handle", old: "return $t.plain(idem.WithSender($ctx, $req.Identity, $req.Tenant), $ev)", new: "return $t.plain($ctx, $ev)",
+			run: "^TestMiddlewareKnowsTheVerifiedSender$/^in_a_router.s_route_without",
+		},
+		{
 			rule: "FailedKey", what: "an event whose key function fails runs as one without a key",
 			in: "lambda.Handler.do", old: "$req.Key = unreadable", new: `$req.Key = ""`, run: "^TestDirectKeyModes$",
 		},

@@ -8,7 +8,7 @@ func operationMutants() []mutant {
 	return []mutant{
 		{
 			rule: "OwnKeys", what: "an operation isn't part of the scope",
-			in: "idem.Engine.scopeOf", old: `if $err == nil && $r.Operation != "" {`, new: `if $err == nil && $r.Operation == "-" {`, pkg: "lambda", run: operation,
+			in: "internal/scope.Append", old: "$b = appendNamed($b, operationPart, $operation)", new: "", pkg: "lambda", run: operation,
 		},
 		{
 			rule: "OwnKeys", what: "a Direct handler's name isn't its operation",
@@ -66,7 +66,7 @@ func operationMutants() []mutant {
 		},
 		{
 			rule: "DeliveryKey", what: "people aren't told of a refused operation",
-			in: "idem.refuses", old: "ErrKeyReused, ErrDeliveryKey}", new: "ErrKeyReused}", pkg: "lambda", run: redrive,
+			in: "idem.refuses", old: "ErrKeyReused, ErrDeliveryKey, store.ErrTooLarge}", new: "ErrKeyReused, store.ErrTooLarge}", pkg: "lambda", run: redrive,
 		},
 		{
 			rule: "DeliveryKey", what: "a key of the work counts as a message's id",
@@ -82,11 +82,11 @@ func operationMutants() []mutant {
 		},
 		{
 			rule: "NamedScope", what: "a scope of one's own doesn't count",
-			in: "lambda.EachHandler.read", old: "$t.req.Scope = $h.batch.Scope", new: "", run: redrive,
+			in: "lambda.EachHandler.read", old: "$t.req.Source = $h.batch.Scope", new: "", run: redrive,
 		},
 		{
 			rule: "NamedScope", what: "two functions share a topic's messages",
-			in: "lambda.EachHandler.read", old: "$t.req.Scope = consumerScope($ctx, $h.batch.Scope)", new: "$t.req.Scope = $h.batch.Scope", run: redrive,
+			in: "lambda.EachHandler.read", old: "$t.req.Source = consumerScope($ctx, $h.batch.Scope)", new: "$t.req.Source = $h.batch.Scope", run: redrive,
 		},
 		{
 			rule: "SourceOutlasts", what: "nobody is told that a source keeps a record for longer than the engine knows it",

@@ -106,11 +106,11 @@ func phaseMutants() []mutant {
 		},
 		{
 			rule: "JobLimit", what: "a record may have any number of jobs",
-			in: "idem.flow.stagedJobs", old: "if $n > maxJobs {", new: "if $n < 0 {", run: "^TestMisusedPhasesAreRefused$",
+			in: "idem.flow.stagedJobs", old: "$n > maxJobs {", new: "$n < 0 {", run: "^TestMisusedPhasesAreRefused$",
 		},
 		{
 			rule: "JobLimit", what: "jobs that are in the record already don't count for its limit",
-			in: "idem.flow.stagedJobs", old: "$n += len($f.rec.Jobs)", new: "$n += 0 * len($f.rec.Jobs)", run: "^TestJobsInTheRecordCountForItsLimit$",
+			in: "idem.flow.undelivered", old: "return len($now.Jobs)", new: "return 0 * len($now.Jobs)", run: "^TestJobsInTheRecordCountForItsLimit$",
 		},
 		{
 			rule: "SecondLook", what: "a call is made whose context has ended in its intent's commit",

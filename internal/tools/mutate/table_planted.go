@@ -30,7 +30,7 @@ func planted() []bug {
 		{
 			layer: "fingerprint", mutant: mutant{
 				rule: "fingerprint", what: "another request under the same key is answered as the first",
-				in: "internal/state.Judge", where: "$held *store.Record", old: "case !$same.Request:", new: "case !$same.Request && $held == nil:",
+				in: "internal/state.Judge", where: "$held *store.Record", old: "case !$same:", new: "case !$same && $held == nil:",
 			},
 		},
 		{
@@ -54,7 +54,7 @@ func planted() []bug {
 		{
 			layer: "release", mutant: mutant{
 				rule: "release", what: "a release gives up an operation whose phases are committed and whose call may have been made",
-				in: "internal/state.free", old: "return $r.Ver == 1+$b.Renewed && len($b.Calls) == 0 && len($r.Phases) == 0 && len($r.Jobs) == 0 && ($r.Input == nil || $b.Refused)",
+				in: "internal/state.free", old: "return len($b.Calls) == 0 && len($r.Doubts) == 0 && len($r.Phases) == 0 && len($r.Jobs) == 0 && ($r.Input == nil || $b.Refused)",
 				new: "return $r.Ver > 0 || $b.Refused",
 			},
 		},
@@ -74,7 +74,7 @@ func planted() []bug {
 		{
 			layer: "tenant", outside: map[string]string{"traces": oneKey, "crash matrix": "each of its requests has a key of its own"}, mutant: mutant{
 				rule: "tenant", what: "the scope is no part of a record's key",
-				in: "idem.Engine.partitionKey", where: "$scope string, $r *Request", old: "appendPart(make([]byte, 0, 256), $scope)", new: "make([]byte, 0, 256)",
+				in: "idem.Engine.partitionKey", where: "$b, $text []byte, $r *Request", old: "appendPart(make([]byte, 0, 256), $text)", new: "make([]byte, 0, 256)",
 			},
 		},
 	}

@@ -9,7 +9,7 @@ func rotationMutants() []mutant {
 			pkg: "internal/stats", run: "^TestRotationInTheWrongOrder$",
 		},
 		{
-			rule: "Rotation", what: "a retry is compared by the newest secret",
+			rule: "Rotation", what: "a retry is compared by the newest secret", row: "T10",
 			in: "idem.Fingerprint.matches", old: "$s.ID == $secret", new: "$s.ID != $secret", pkg: "internal/stats", run: "^TestRotation$",
 		},
 		{
@@ -53,7 +53,7 @@ func quotaMutants() []mutant {
 			in: "idem.place.settle", where: "func ($p *place)", old: "case $err != nil || $v == state.Again:", new: "case $err != nil || $v == state.Again: $p.use.New = true", run: "^TestQuotaPlaceOfAFailedClaim$",
 		},
 		{
-			rule: "QuotaBucket", what: "two processes find a full bucket, and both take the first lot",
+			rule: "QuotaBucket", what: "two processes find a full bucket, and both take the first lot", row: "T12",
 			in: "dynamo.fullCondition", old: `"attribute_not_exists(pk) OR full_us <= :now"`, new: `"attribute_not_exists(pk) OR full_us <> :now"`, run: "^TestSharedBucketAtOnce$",
 		},
 		{

@@ -6,6 +6,41 @@ func keyRowMutants() []mutant {
 	const suite = "internal/enginetest"
 	return []mutant{
 		{
+			rule: "ResultUTF8", what: "a raw message that an item's string can't hold is stored", row: "R168",
+			in: "idem.encodeResult", old: "if !utf8.Valid($raw) {", new: "if !utf8.Valid($raw[:0]) {", run: "^TestResultThatIsNotUTF8IsRefused$",
+		},
+		{
+			rule: "HopByHop", what: "a header of one connection is replayed",
+			in: "idem.neverStored", old: `"Keep-Alive",`, new: "", run: "^TestHeadersOfAConnectionAreNotStored$",
+		},
+		{
+			rule: "SecondWrap", what: "a test has two handlers without a name, which a table's store refuses",
+			in: "idem.MemoryStore.AddUnnamed", old: "return $m.unnamed.Add($among)", new: "return 0 * $m.unnamed.Add($among)", pkg: "dynamo",
+			run: "^TestTwoEnginesWithoutNamesOnOneStore$",
+		},
+		{
+			rule: "DoctorBytes", what: "doctor says nothing of a REST API that takes bytes for text",
+			in: "internal/doctor.gatewayBytes", old: "$g.TextOnly &&", new: "$g.TextOnly && false &&", run: "^TestPlantedMistakes$",
+		},
+		{
+			rule: "ForgedIdentity", what: "a load balancer's header names the caller", row: "T1",
+			in: "lambda.albRequest", old: "$req.Route = anyRoute($req.Method)",
+			new: `$req.Route, $req.Identity = anyRoute($req.Method), idem.Identity{Kind: "oidc", Subject: $req.Header.Get("X-Amzn-Oidc-Identity")}`,
+			run: "^TestBadInput$/^33_forged_identity$",
+		},
+		{
+			rule: "Printable", what: "a cell of a table moves the cursor", row: "T15",
+			in: "cmd/samekey.environment.printTable", old: "fmt.Fprint($w, printable($cell))", new: "fmt.Fprint($w, $cell)", run: "^TestTablesArePrintable$",
+		},
+		{
+			rule: "UISession", what: "any token begins a session of the page", row: "T16",
+			in: "internal/ui.guard.enter", old: "if !same($in.Token, $g.launch) {", new: `if !same($in.Token, $g.launch) && $in.Token == "" {`, run: "^TestSession$",
+		},
+		{
+			rule: "JarSum", what: "a jar with other contents is run", row: "T17",
+			in: "internal/local/servers.checkSums", old: "if $got != $want {", new: `if $got == "" {`, run: "^TestInstallRefusesWhatIsNotPinned$",
+		},
+		{
 			rule: "KeyAnyCase", what: "a key's header is found in one spelling only", row: "R1",
 			in: "idem.headerValues", old: "len($n) == len($name) && strings.EqualFold($n, $name)", new: "$n == strings.ToLower($name)",
 			pkg: "lambda", run: "^TestBadInputOverHTTP$/^08_any_case$",
@@ -24,7 +59,7 @@ func keyRowMutants() []mutant {
 			in: "idem.Engine.keyOptional", old: "$e.opt.Key == KeyOptional ||", new: "", pkg: "lambda", run: "^TestA05MissingKey$",
 		},
 		{
-			rule: "KeyLength", what: "a key of any length is taken", row: "R5",
+			rule: "KeyLength", what: "a key of any length is taken", row: "R5 T7",
 			in: "idem.checkKey", old: "case len($key) > $maxLen:", new: "case len($key) > 100*$maxLen:", pkg: "lambda", run: "^TestBadInputOverHTTP$/^03_key_too_long$",
 		},
 		{
@@ -50,11 +85,11 @@ func keyRowMutants() []mutant {
 		},
 		{
 			rule: "ScopeOfCaller", what: "all verified callers share their keys", row: "R11 R13",
-			in: "idem.Engine.whose", old: `$r.Identity.Kind+":"+$r.Identity.Subject`, new: `$r.Identity.Kind+":"`, pkg: "lambda", run: "^TestA08TwoUsers$",
+			in: "internal/scope.Append", old: "return append($b, $caller.Subject...)", new: "return $b", pkg: "lambda", run: "^TestA08TwoUsers$",
 		},
 		{
 			rule: "ScopeOfRoute", what: "a key of another route is the same key where routes have their own", row: "R12",
-			in: "idem.Engine.partitionKey", where: "$scope string, $r *Request", old: "if $e.opt.ScopeRoute {", new: `if $e.opt.ScopeRoute && $r.Route == "" {`, pkg: "lambda", run: "^TestA04SameKeyOtherRoute$",
+			in: "idem.Engine.partitionKey", where: "$b, $text []byte, $r *Request", old: "if $e.opt.ScopeRoute {", new: `if $e.opt.ScopeRoute && $r.Route == "" {`, pkg: "lambda", run: "^TestA04SameKeyOtherRoute$",
 		},
 		{
 			rule: "FingerprintParts", what: "the method isn't compared", row: "R14",
@@ -71,7 +106,7 @@ func keyRowMutants() []mutant {
 		},
 		{
 			rule: "MismatchAfter", what: "another request gets the answer of the first once that has ended", row: "R19",
-			in: "internal/state.Judge", where: "$held *store.Record", old: "case !$same.Request:", new: "case !$same.Request && $held.State != store.Done:",
+			in: "internal/state.Judge", where: "$held *store.Record", old: "case !$same:", new: "case !$same && $held.State != store.Done:",
 			pkg: "lambda", run: "^TestA03SameKeyOtherRequest$",
 		},
 		{
@@ -237,8 +272,8 @@ func workRowMutants() []mutant {
 		},
 		{
 			rule: "AbortedJob", what: "a phase that has failed stages its jobs", row: "R69",
-			in: "idem.flow.outcome", where: "$got, $txErr := $tx.close(); $f.a.traced", old: "case $err != nil && !$responds: return nil, $err",
-			new: "case $err != nil && !$responds && len($got.jobs) == 0: return nil, $err", pkg: "dynamo/stream", run: "^TestA20AbortedPhaseStagesNothing$",
+			in: "idem.flow.outcome", where: "$got, $txErr := $tx.close(); $f.a.traced", old: "case $err != nil && !$responds:",
+			new: "case $err != nil && !$responds && len($got.jobs) == 0:", pkg: "dynamo/stream", run: "^TestA20AbortedPhaseStagesNothing$",
 		},
 		{
 			rule: "AckOfNothing", what: "an acknowledgement of no job is sent", row: "R72",
@@ -298,7 +333,7 @@ func outerRowMutants() []mutant {
 		},
 		{
 			rule: "ClientRetries", what: "a request without an answer isn't repeated", row: "R107",
-			in: "idem/client.operation.judge", old: "case $err != nil: return ReasonNetwork, true", new: "case $err != nil: return ReasonNetwork, false", run: "^TestA26_DroppedTwiceThenAnswered$",
+			in: "idem/client.operation.retriable", old: "case $err != nil: return ReasonNetwork, true", new: "case $err != nil: return ReasonNetwork, false", run: "^TestA26_DroppedTwiceThenAnswered$",
 		},
 		{
 			rule: "CrashesEverywhere", what: "a user's handler is crashed at its first calls only", row: "R144",

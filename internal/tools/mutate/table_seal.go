@@ -2,19 +2,22 @@ package main
 
 // sealMutants break the encryption of contents.
 func sealMutants() []mutant {
-	const item = "dynamo/internal/item"
+	const (
+		item  = "dynamo/internal/item"
+		bound = "^TestBadInput25WhoAndWhereAreBound$"
+	)
 	return []mutant{
 		{
 			rule: "SealPlace", what: "a part opens in another record",
-			in: item + ".Box.context", old: `sealLayout, $b.pk, $b.id, $kind}`, new: `sealLayout, $b.id, $kind}`, run: "^TestBadInput25",
+			in: item + ".Box.context", old: `sealLayout, $b.pk, $b.id, $kind)`, new: `sealLayout, $b.id, $kind)`, run: "^TestBadInput25",
 		},
 		{
 			rule: "SealPlace", what: "a part opens in another operation under the same key",
-			in: item + ".Box.context", old: `sealLayout, $b.pk, $b.id, $kind}`, new: `sealLayout, $b.pk, $kind}`, run: "^TestBadInput25",
+			in: item + ".Box.context", old: `sealLayout, $b.pk, $b.id, $kind)`, new: `sealLayout, $b.pk, $kind)`, run: "^TestBadInput25",
 		},
 		{
 			rule: "SealPlace", what: "no part opens that an earlier release has sealed",
-			in: item + ".Box.context", old: `sealLayout, $b.pk, $b.id, $kind}`, new: `RecordLayout, $b.pk, $b.id, $kind}`, pkg: "dynamo", run: "^TestGoldenItems$",
+			in: item + ".Box.context", old: `sealLayout, $b.pk, $b.id, $kind)`, new: `RecordLayout, $b.pk, $b.id, $kind)`, pkg: "dynamo", run: "^TestGoldenItems$",
 		},
 		{
 			rule: "SealPlace", what: "a result opens in another phase",
@@ -22,14 +25,58 @@ func sealMutants() []mutant {
 		},
 		{
 			rule: "SealPlace", what: "a job's args open under another kind",
-			in: item + ".argsPart", old: "return []string{$name, $kind}", new: "_ = $kind; return []string{$name}", run: "^TestBadInput25RenamedAround$",
+			in: item + ".argsPart", old: "$j.Kind, $j.Group}", new: "$j.Group}", run: "^TestBadInput25RenamedAround$",
+		},
+		{
+			rule: "SealWhose", what: "a part opens for another function", row: "R153 T11",
+			in: item + ".NewBox", old: "$r.Handler.Function,", new: `"",`, pkg: "dynamo", run: bound,
+		},
+		{
+			rule: "SealWhose", what: "a part opens for another handler", row: "R153 T11",
+			in: item + ".NewBox", old: "$r.Handler.Name,", new: `"",`, pkg: "dynamo", run: bound,
+		},
+		{
+			rule: "SealWhose", what: "a part opens for another tenant", row: "R153 T11",
+			in: item + ".NewBox", old: "$r.Tenant, $r.Route", new: `"", $r.Route`, pkg: "dynamo", run: bound,
+		},
+		{
+			rule: "SealWhose", what: "a part opens for another route", row: "R153 T11",
+			in: item + ".NewBox", old: "$r.Route,", new: `"",`, pkg: "dynamo", run: bound,
+		},
+		{
+			rule: "SealWhose", what: "a part opens for another caller", row: "R153 T11",
+			in: item + ".NewBox", old: "$r.Scope,", new: `"",`, pkg: "dynamo", run: bound,
+		},
+		{
+			rule: "SealWhose", what: "a part opens for another request", row: "R153 T11",
+			in: item + ".NewBox", old: "$r.Scope, $r.Fingerprint}", new: `$r.Scope, ""}`, pkg: "dynamo", run: bound,
+		},
+		{
+			rule: "SealWhose", what: "a job's args open for another tenant", row: "R153 T11",
+			in: item + ".Box.context", old: "append($place, $b.tenant)", new: `append($place, "")`, pkg: "dynamo", run: bound,
+		},
+		{
+			rule: "SealWhose", what: "a job's args open in another group", row: "R153 T11",
+			in: item + ".argsPart", old: "$j.Kind, $j.Group}", new: "$j.Kind}", run: "^TestBadInput25RenamedAround$",
+		},
+		{
+			rule: "SealMoved", what: "a renamed handler can't open what the former one has sealed", row: "R153 T11",
+			in: "dynamo.movesSealed", old: "$next.Handler != $prev.Handler ||", new: "", pkg: "dynamo", run: "^TestSealedContentsGoWithTheOperation$",
+		},
+		{
+			rule: "SealMoved", what: "the request stays sealed for the former handler", row: "R153 T11",
+			in: "dynamo.Store.update", old: "$moved && $next.Input != nil {", new: "$moved && $next == nil {", run: "^TestSealedContentsGoWithTheOperation$",
+		},
+		{
+			rule: "SealMoved", what: "results stay sealed for the former handler", row: "R153 T11",
+			in: "dynamo.Store.update", old: "|| $moved && len($next.Phases) > 0 {", new: "{", run: "^TestSealedContentsGoWithTheOperation$",
 		},
 		{
 			rule: "SealPlace", what: "a companion opens in another's place",
 			in: item + ".chunkPart", old: "strconv.Itoa($o.Count), strconv.Itoa($i)}", new: `strconv.Itoa($o.Count), strconv.Itoa(0*$i)}`, pkg: "dynamo", run: "^TestBadInput25AlteredInTheTable$",
 		},
 		{
-			rule: "SealRequired", what: "plain contents pass for sealed ones",
+			rule: "SealRequired", what: "plain contents pass for sealed ones", row: "T4",
 			in: item + ".Unseal", old: "$sealer.Required() && hasPlain($r)", new: "$sealer.Required() && $r == nil && hasPlain($r)", run: "^TestRequiredRefusesPlainContents$",
 		},
 		{

@@ -195,7 +195,7 @@ func storeMutants() []mutant {
 		},
 		{
 			rule: "JobMap", what: "a record without its map is kept for jobs",
-			in: "dynamo/internal/item.Decode", old: "$d.jobs($d.first || $r.Keep == store.KeepJobs)", new: "$d.jobs($d.first)", run: "^TestBadInput24CorruptRecord$",
+			in: "dynamo/internal/item.decode", old: "$d.jobs($d.first || $r.Keep == store.KeepJobs)", new: "$d.jobs($d.first)", run: "^TestBadInput24CorruptRecord$",
 		},
 		{
 			rule: "JobMap", what: "a record that is kept for jobs is written without the map",
@@ -207,7 +207,7 @@ func storeMutants() []mutant {
 		},
 		{
 			rule: "LeaseGone", what: "an open record without a lease is read as released",
-			in: "dynamo/internal/item.Decode", old: "$d.Milli(AttrLease, !$done)", new: "$d.Milli(AttrLease, false)", run: "^TestBadInput24CorruptRecord$",
+			in: "dynamo/internal/item.decode", old: "$d.Milli(AttrLease, !$done)", new: "$d.Milli(AttrLease, false)", run: "^TestBadInput24CorruptRecord$",
 		},
 		{
 			rule: "CallsAbsent", what: "the calls of a record without a call are not counted",
@@ -223,7 +223,7 @@ func storeMutants() []mutant {
 		},
 		{
 			rule: "RunAbsent", what: "the first attempt has no begin", row: "M171",
-			in: "dynamo/internal/item.Decode", old: "$r.Run = $r.Created", new: "_ = $r.Created", run: "^TestRecordRoundTrip$",
+			in: "dynamo/internal/item.decode", old: "$r.Run = $r.Created", new: "_ = $r.Created", run: "^TestRecordRoundTrip$",
 		},
 		{
 			rule: "RunAbsent", what: "a search by time misses the first attempts",
@@ -236,20 +236,24 @@ func storeMutants() []mutant {
 		},
 		{
 			rule: "TouchesWhatDiffers", what: "a commit writes the phases even where they don't differ",
-			in: "dynamo.Store.update", old: "if !slices.EqualFunc($prev.Phases, $next.Phases, samePhase) {", new: "if samePhase(store.Phase{}, store.Phase{}) {", run: dynamoCommits,
+			in: "dynamo.Store.update", old: "if !slices.EqualFunc($prev.Phases, $next.Phases, samePhase) ||", new: "if samePhase(store.Phase{}, store.Phase{}) ||", run: dynamoCommits,
 		},
 		{
 			rule: "LayoutVersion", what: "records of a later layout are read as ours",
-			in: "dynamo/internal/item.Decode", old: "$d.Err == nil && $layout != FirstLayout && $layout != RecordLayout {", new: `$d.Err == nil && $layout == "" {`,
+			in: "dynamo/internal/item.decode", old: "$d.Err == nil && $layout != FirstLayout && $layout != RecordLayout {", new: `$d.Err == nil && $layout == "" {`,
 			run: "^TestBadInput24CorruptRecord$",
 		},
 		{
 			rule: "LayoutVersion", what: "records of layout 1 are refused",
-			in: "dynamo/internal/item.Decode", old: "$layout != FirstLayout && $layout != RecordLayout {", new: "$layout != RecordLayout {", run: "^TestLayout1IsRead$",
+			in: "dynamo/internal/item.decode", old: "$layout != FirstLayout && $layout != RecordLayout {", new: "$layout != RecordLayout {", run: "^TestLayout1IsRead$",
 		},
 		{
 			rule: "StrongRead", what: "the read that decides about a lost answer may be old",
 			in: "dynamo.Store.Load", old: "return $s.load($ctx, $pk, true)", new: "return $s.load($ctx, $pk, false)", run: "^TestReadsThatDecideAreStrong$",
+		},
+		{
+			rule: "WholeAnswer", what: "a large request breaks the connection on which its answer comes",
+			in: "dynamo.Tune", old: "$o.APIOptions = append($o.APIOptions, readBodies)", new: "_ = readBodies", run: "^TestAnswerBeforeTheBodysEnd$",
 		},
 	}
 }

@@ -38,27 +38,27 @@ func transportMutants() []mutant {
 		},
 		{
 			rule: "ClientRetries", what: "a request that was answered well is sent again", row: "R91 R92",
-			in: "idem/client.operation.judge", old: "case $resp.StatusCode < http.StatusBadRequest:", new: "case $resp.StatusCode < 100:", run: "^TestRetriedStatuses$",
+			in: "idem/client.operation.retriable", old: "case $resp.StatusCode < http.StatusBadRequest:", new: "case $resp.StatusCode < 100:", run: "^TestRetriedStatuses$",
 		},
 		{
 			rule: "ClientRetries", what: "a stored error is asked for again and again",
-			in: "idem/client.operation.judge", old: "$retried && !isReplay($resp)", new: "$retried", run: "^TestReplayedAnswerIsFinal$",
+			in: "idem/client.operation.retriable", old: "$retried && !isReplay($resp)", new: "$retried", run: "^TestReplayedAnswerIsFinal$",
 		},
 		{
 			rule: "ClientRetries", what: "a POST is repeated to a server that ignores its key",
-			in: "idem/client.operation.judge", old: "$retried && isKeyIgnored($resp.Header) && !isIdempotent($o.req.Method)", new: "false && $retried", run: "^TestIgnoredKeyIsNotRetried$",
+			in: "idem/client.operation.judge", old: "$retry && $o.ignored()", new: "false && $retry", run: "^TestIgnoredKeyIsNotRetried$",
 		},
 		{
 			rule: "ClientRetries", what: "the server's word against a retry is passed over", row: "R94 A27",
-			in: "idem/client.operation.judge", where: "$yes, $said := shouldRetry", old: "return ReasonRefused, false; case $retried", new: "return ReasonRefused, $said; case $retried", run: "^TestA27_ServerSaysWhenAndWhether$",
+			in: "idem/client.operation.retriable", where: "$yes, $said := shouldRetry", old: "return ReasonRefused, false; case $retried", new: "return ReasonRefused, $said; case $retried", run: "^TestA27_ServerSaysWhenAndWhether$",
 		},
 		{
 			rule: "ClientRetries", what: "the server's word for a retry is passed over", row: "R91 R92",
-			in: "idem/client.operation.judge", where: "$yes, $said := shouldRetry", old: "return ReasonAsked, true", new: "return ReasonAsked, !$said", run: "^TestRetriedStatuses$",
+			in: "idem/client.operation.retriable", where: "$yes, $said := shouldRetry", old: "return ReasonAsked, true", new: "return ReasonAsked, !$said", run: "^TestRetriedStatuses$",
 		},
 		{
 			rule: "ClientRetries", what: "what was cancelled is sent again",
-			in: "idem/client.operation.judge", old: "cancelled($o.req) != nil", new: "false", run: "^TestContext$",
+			in: "idem/client.operation.retriable", old: "cancelled($o.req) != nil", new: "false", run: "^TestContext$",
 		},
 		{
 			rule: "ClientRetries", what: "a body that can't be rewound is sent again in part",
@@ -98,7 +98,7 @@ func transportMutants() []mutant {
 		},
 		{
 			rule: "ClientLife", what: "an operation of the journal whose key is over gets a second run", row: "M19",
-			in: "idem/client.operation.remember", old: "$o.until = $e.Expires; $o.isOver(0)", new: "$o.until = $e.Expires; false", run: "^TestUnstoredAnswerEndsTheKey$",
+			in: "idem/client.operation.remember", old: "$o.until = $e.Expires; $o.isOver(0)", new: "$o.until = $e.Expires; false", run: "^TestAnswerWithoutARecordEndsTheKey$",
 		},
 		{
 			rule: "ClientWaits", what: "Retry-After is passed over", row: "R94",

@@ -13,7 +13,7 @@ func webhookMutants() []mutant {
 			in: "idem/webhook.verifier.signed", old: "$s.scheme == $k.scheme && $matches($s.sum)", new: "$matches($s.sum)", run: "^TestStandardSignature$",
 		},
 		{
-			rule: "WebhookSigned", what: "Stripe's signature doesn't cover its time: a delivery can be sent again with a new one", row: "R99 R100 A28",
+			rule: "WebhookSigned", what: "Stripe's signature doesn't cover its time: a delivery can be sent again with a new one", row: "R99 R100 A28 T6",
 			in: "idem/webhook.Stripe.Verify", old: `slices.Concat([]byte($t+"."), $body)`, new: "slices.Concat(nil, $body)", run: "^TestA28Webhook$",
 		},
 		{
@@ -106,11 +106,11 @@ func webhookMutants() []mutant {
 		},
 		{
 			rule: "WebhookOnce", what: "two endpoints share an event's id",
-			in: "idem/webhook.Handler.handle", old: `Scope: "webhook:" + $h.endpoint`, new: `Scope: "webhook:"`, run: "^TestTwoEndpointsAreTold$",
+			in: "idem/webhook.Handler.handle", old: `Source: "webhook:" + $h.endpoint`, new: `Source: "webhook:"`, run: "^TestTwoEndpointsAreTold$",
 		},
 		{
 			rule: "WebhookOnce", what: "an event that has ended its retention is an error for ever",
-			in: "idem/webhook.Handler.handle", old: "case errors.Is($err, idem.ErrExpired), errors.Is($err, idem.ErrNotKept):", new: "case false:", run: "^TestRetention$",
+			in: "idem/webhook.Handler.handle", old: "case done($err):", new: "case false:", run: "^TestRetention$",
 		},
 		{
 			rule: "WebhookRecorded", what: "an event that is not on record counts as handled",

@@ -5,7 +5,7 @@ func whoseMutants() []mutant {
 	const whose, router = "^(TestFunctionsOnOneTable|TestRenamedFunction|TestTenantsOperationIsCompletedForIt)$", "^TestRouter"
 	return []mutant{
 		{
-			rule: "AllowList", what: "a ticket for a function that isn't on the list goes to those that are",
+			rule: "AllowList", what: "a ticket for a function that isn't on the list goes to those that are", row: "T14",
 			in: "lambda/completer.Functions.Resume", old: `if $t.Function == "" {`, new: `if $t.PK != "" {`, run: "^TestTicketsGoToTheirFunction$",
 		},
 		{
@@ -45,17 +45,21 @@ func whoseMutants() []mutant {
 		},
 		{
 			rule: "TakeOverNames", what: "a client's retry leaves the operation to the handler that it was of",
-			in: "internal/state.TakenByClient", old: "$r.Input, $r.Handler, $r.Tenant = $in, $by, $tenant",
+			in: "internal/state.TakenByClient", old: "$r.Input, $r.Handler = $in, $by",
 			new: "$r.Input = $in", pkg: "idem", run: "^TestTakeOverByAClientNamesItsHandler$",
 		},
 		{
-			rule: "SecondWrap", what: "two handlers without a name are on one engine",
-			in: "idem.Engine.AddHandler", old: "case $e.handlers.name[$name] || $name", new: "case $name", pkg: "lambda", run: "^TestSecondWrapOnAResumableEnginePanics$",
+			rule: "SecondWrap", what: "two handlers with one name are on one engine",
+			in: "idem.Engine.AddHandler", old: "case $e.handlers.name[$name]:", new: "case false:", pkg: "lambda", run: "^TestWrapOnAResumableEngineWantsAName$",
 		},
 		{
-			rule: "SecondWrap", what: "two engines of a process have a handler without a name each",
+			rule: "SecondWrap", what: "a handler of a Resumable engine needs no name",
+			in: "idem.Engine.AddHandler", old: `case $name == "":`, new: "case false:", pkg: "lambda", run: "^TestWrapOnAResumableEngineWantsAName$",
+		},
+		{
+			rule: "SecondWrap", what: "two engines of a process have a handler of one kind without a name each",
 			in: "idem.Engine.unnamedElsewhere", old: "return $ok && $s.AddUnnamed($among) > 1", new: "return $ok && $s.AddUnnamed($among) < 0", pkg: "dynamo",
-			run: "^TestTwoEnginesWithoutNamesOnOneStore$",
+			run: "^TestTwoEnginesWithTheSameKeysOnOneStore$",
 		},
 		{
 			rule: "RouteName", what: "a route's records don't name it",
@@ -70,7 +74,7 @@ func whoseMutants() []mutant {
 			in: "lambda.Router.resume", old: "if $asked[$e] {", new: "if len($asked) > 0 {", run: router,
 		},
 		{
-			rule: "InvokedFor", what: "an operation is completed in another tenant's invocation", row: "R125 M148",
+			rule: "InvokedFor", what: "an operation is completed in another tenant's invocation", row: "R125 M148 T5",
 			in: "lambda.resume", old: "$o.Handlers, $o.Tenant = $names, tenantOf($ctx)", new: `$o.Handlers, $o.Tenant = $names, "jane"`, run: whose,
 		},
 	}

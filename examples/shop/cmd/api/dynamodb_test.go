@@ -11,6 +11,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 	"github.com/samekey/samekey/dynamo"
 	"github.com/samekey/samekey/dynamo/dynamotest"
+	"github.com/samekey/samekey/idem"
 	"github.com/samekey/samekey/idem/idemtest"
 	"github.com/samekey/samekey/idem/store"
 	"github.com/samekey/samekey/lambda"
@@ -83,7 +84,7 @@ func (db tables) pieces(t testing.TB) (n int) {
 }
 
 func (db tables) shop(w *idemtest.World) *lambda.Router[request, response] {
-	shop, engine := testApp(*w.Client()), w.Engine()
+	shop, engine := testApp(*w.Client()), w.Engine(idem.OneScope)
 	shop.db = db
 	router := lambda.NewRouter(lambda.HTTPAPI)
 	router.Keyed("POST /orders", engine, shop.order)

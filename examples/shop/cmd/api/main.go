@@ -19,7 +19,7 @@ func main() {
 	if err != nil {
 		log.Fatal(err)
 	}
-	engine := idem.New(store, func(o *idem.Options) { o.Resumable = true })
+	engine := idem.New(store, idem.OneScope, func(o *idem.Options) { o.Resumable = true }) // the shop has guests only, with random keys
 	shop := newApp(client)
 	router := lambda.NewRouter(lambda.HTTPAPI)
 	router.Keyed("POST /orders", engine, shop.order)

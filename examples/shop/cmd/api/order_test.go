@@ -18,7 +18,7 @@ import (
 )
 
 func post(path, body string) request {
-	ev := request{RawPath: path, Body: body, Headers: map[string]string{"idempotency-key": "7f0c"}}
+	ev := request{RawPath: path, Body: body, Headers: map[string]string{"idempotency-key": "5f0ad0f3-7a08-4a5e-8a0f-6c1f2f0c9b1e"}}
 	ev.RequestContext.HTTP.Method = http.MethodPost
 	return ev
 }
@@ -33,7 +33,7 @@ func TestAnOrderIsPaidAndConfirmed(t *testing.T) {
 	t.Parallel()
 	log, payments := idemtest.Watch(new(idem.MemoryStore)), new(idemtest.Provider)
 	shop := testApp(http.Client{Transport: payments})
-	re := lambdatest.Replays(t, lambda.Wrap(idem.New(log), lambda.HTTPAPI, shop.order), twoTeapots)
+	re := lambdatest.Replays(t, lambda.Wrap(idem.New(log, idem.OneScope), lambda.HTTPAPI, shop.order), twoTeapots)
 
 	o := idemtest.Committed[Order](t, log, "reserved")
 	if re.StatusCode != 201 || o.Result.State != reserved || len(o.Writes) != 2 || !strings.Contains(o.Writes[0], "pieces = pieces - 2 if pieces >= 2") {
@@ -62,7 +62,7 @@ func TestAnOrderSurvivesACrashEverywhere(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			lambdatest.CrashEverywhere(t, func(w *idemtest.World) *lambda.Handler[request, response] {
-				return lambda.Wrap(w.Engine(), lambda.HTTPAPI, testApp(*w.Client()).order)
+				return lambda.Wrap(w.Engine(idem.OneScope), lambda.HTTPAPI, testApp(*w.Client()).order, func(o *lambda.HandlerOptions) { o.Name = "orders" })
 			}, twoTeapots, func(t testing.TB, w *idemtest.World, re response) {
 				if n := len(w.Provider.Effects("/charges")); re.StatusCode != tt.status || n != tt.charges {
 					t.Errorf("%d %s, %d charges", re.StatusCode, re.Body, n)
@@ -82,7 +82,7 @@ func TestSoldOut(t *testing.T) {
 	payments := new(idemtest.Provider)
 	shop := testApp(http.Client{Transport: payments})
 	empty := &idem.MemoryStore{Apply: func([]store.Write) error { return idem.ErrCondition }}
-	re := lambdatest.Replays(t, lambda.Wrap(idem.New(empty), lambda.HTTPAPI, shop.order), twoTeapots)
+	re := lambdatest.Replays(t, lambda.Wrap(idem.New(empty, idem.OneScope), lambda.HTTPAPI, shop.order), twoTeapots)
 	if re.StatusCode != 409 || !strings.Contains(re.Body, "sold out") || payments.Calls() != 0 {
 		t.Errorf("%d %s, %d calls", re.StatusCode, re.Body, payments.Calls())
 	}
@@ -90,7 +90,7 @@ func TestSoldOut(t *testing.T) {
 
 func TestABadOrderIsRefused(t *testing.T) {
 	t.Parallel()
-	h := lambda.Wrap(idem.New(new(idem.MemoryStore)), lambda.HTTPAPI, testApp(http.Client{}).order)
+	h := lambda.Wrap(idem.New(new(idem.MemoryStore), idem.OneScope), lambda.HTTPAPI, testApp(http.Client{}).order)
 	for _, body := range []string{"", "{}", `{"sku":"teapot","mail":"a@b.c"}`, `{"sku":"teapot","quantity":1000,"mail":"a@b.c"}`} {
 		if re, err := h.Handle(t.Context(), post("/orders", body)); err != nil || re.StatusCode != 400 {
 			t.Errorf("%s: %d, %v", body, re.StatusCode, err)

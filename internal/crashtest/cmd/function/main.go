@@ -53,7 +53,8 @@ func main() {
 
 func engine(store *dynamo.Store, namespace string, optFns ...func(*idem.Options)) *idem.Engine {
 	return idem.New(store, append([]func(*idem.Options){func(o *idem.Options) {
-		o.Namespace, o.LeaseMargin, o.MaxTries = namespace, idem.MinLeaseMargin, 3
+		idem.OneScope(o)
+		o.Namespace, o.LeaseMargin, o.MaxTries, o.MinKey = namespace, idem.MinLeaseMargin, 3, 1
 		if os.Getenv("CRASH_LOG") == "" {
 			o.Logger = slog.New(slog.DiscardHandler)
 		}
@@ -75,6 +76,7 @@ func (a *app) routes(store *dynamo.Store) (*lambda.Router[request, response], er
 	})
 	usual, accepts := engine(store, namespace), engine(store, namespace, accepting)
 	merges := engine(store, namespace, merged)
+	calls := engine(store, namespace, func(o *idem.Options) { o.CallsOut = true })
 	keeps := engine(store, namespace, func(o *idem.Options) { o.MaxBody = idem.MaxMaxBody })
 
 	router := lambda.NewRouter(lambda.HTTPAPI)
@@ -85,7 +87,7 @@ func (a *app) routes(store *dynamo.Store) (*lambda.Router[request, response], er
 	router.Keyed("POST /order-merged", merges, a.order())
 	router.Keyed("POST /order-deferred", usual, a.order(idem.Deferred()))
 	router.Keyed("POST /order-both", merges, a.order(idem.Deferred()))
-	router.Keyed("POST /charge", usual, a.charge())
+	router.Keyed("POST /charge", calls, a.charge())
 	router.Keyed("POST /payout", usual, a.charge(idem.NotIdempotent()))
 	router.Keyed("POST /accepted", accepts, a.order())
 	router.Keyed("POST /never", accepts, a.never)

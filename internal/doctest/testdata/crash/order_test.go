@@ -11,5 +11,5 @@ import (
 func TestBuySurvivesCrashes(t *testing.T) {
 	idemtest.CrashEverywhere(t, func(ctx context.Context, w *idemtest.World, _ *idem.Request) (idem.Response, error) {
 		return Shop{w.Client()}.Buy(ctx)
-	}, idem.Request{Key: "7f0c", Method: "POST", Path: "/orders"}, nil)
+	}, idem.Request{Key: "7f0c", Method: "POST", Path: "/orders", Identity: idem.Identity{Kind: "jwt", Subject: "jane"}}, nil)
 }

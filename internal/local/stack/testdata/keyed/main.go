@@ -28,7 +28,7 @@ func main() {
 	if err != nil {
 		log.Fatal(err)
 	}
-	engine := idem.New(store, func(o *idem.Options) { o.LeaseMargin = time.Second })
+	engine := idem.New(store, idem.OneScope, func(o *idem.Options) { o.LeaseMargin, o.MinKey = time.Second, 1 })
 	awslambda.Start(hurried{lambda.Wrap(engine, lambda.HTTPAPI, handle)})
 }
 

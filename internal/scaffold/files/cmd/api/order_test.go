@@ -12,6 +12,7 @@ import (
 func post(key, body string) events.APIGatewayV2HTTPRequest {
 	req := events.APIGatewayV2HTTPRequest{RawPath: "/orders", Headers: map[string]string{"idempotency-key": key}, Body: body}
 	req.RequestContext.HTTP.Method = "POST"
+	req.RequestContext.Authorizer = &events.APIGatewayV2HTTPRequestContextAuthorizerDescription{Lambda: map[string]any{"sub": "jane"}}
 	return req
 }
 

@@ -1,0 +1,56 @@
+package dynamo
+
+import (
+	"fmt"
+
+	"github.com/samekey/samekey/dynamo/internal/item"
+	"github.com/samekey/samekey/idem/store"
+	"github.com/samekey/samekey/internal/itemsize"
+	"github.com/samekey/samekey/internal/state"
+)
+
+// leavesRoom refuses a commit of phases or jobs after which a take-over may not fit
+// (state.Room).
+func leavesRoom(c store.Commit, box *item.Box) error {
+	if c.Next.State != store.Open || !hasContents(c.Prev, c.Next) || atMost(c.Next) <= maxItem-state.Room {
+		return nil
+	}
+	v := item.Values{Box: box} // contents are stored compressed: only the item tells its size
+	it := v.Encode(c.Next, nil)
+	if in := c.Next.Input; in != nil {
+		it[item.AttrRequest] = v.Input(in, in.Overflow, nil, false)
+	}
+	if n := itemsize.Of(it) + inlined(c.Next.Input); n > maxItem-state.Room {
+		return fmt.Errorf("dynamo: commit: %w: an item of %d bytes: phases and jobs have %d; return and stage less",
+			store.ErrTooLarge, n, maxItem-state.Room)
+	}
+	return nil
+}
+
+// inlined returns the size of a stored request's body in the record, at most.
+func inlined(in *store.Input) int {
+	if in == nil || in.Overflow != nil {
+		return 0
+	}
+	return min(len(in.Body), maxInline)
+}
+
+// atMost returns the size of an open record's item if nothing in it is compressed.
+func atMost(r *store.Record) int {
+	n := state.Room/2 + inlined(r.Input) // names, times and texts with limits of their own
+	for _, p := range r.Phases {
+		n += len(p.Name) + len(p.Result)
+	}
+	for id, j := range r.Jobs {
+		n += len(id) + len(j.Kind) + len(j.Args) + len(j.Group) + len(j.Failed)
+	}
+	if in := r.Input; in != nil {
+		n += len(in.Path) + len(in.Query) + len(in.Snapshot)
+		for name, values := range in.Header {
+			for _, v := range values {
+				n += len(name) + len(v)
+			}
+		}
+	}
+	return n
+}

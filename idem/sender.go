@@ -1,0 +1,36 @@
+package idem
+
+import (
+	"context"
+	"net/http"
+)
+
+// verified is what an adapter has verified about the request that a handler serves.
+type verified struct {
+	identity Identity
+	tenant   string
+}
+
+type verifiedKey struct{}
+
+// WithSender passes the verified sender of a request to the [Engine.Middleware] and
+// the [Engine.StatusHandler] inside of a handler, which have only an http.Request:
+// they take id and tenant for [Request.Identity] and [Request.Tenant]. Engines pass on
+// the sender of their own requests, also of those on which they don't act. Adapters
+// call WithSender for handlers without an engine, with verified facts only. An empty
+// id is a request whose sender nobody has verified.
+func WithSender(ctx context.Context, id Identity, tenant string) context.Context {
+	return context.WithValue(ctx, verifiedKey{}, verified{id, tenant})
+}
+
+// hasSender reports whether an adapter has verified anything about r's sender.
+func (r *Request) hasSender() bool { return r.Identity != (Identity{}) || r.Tenant != "" }
+
+// httpRequest makes r neutral.
+func httpRequest(r *http.Request, body []byte) Request {
+	from, _ := r.Context().Value(verifiedKey{}).(verified)
+	return Request{
+		Method: r.Method, Path: sentPath(r), Query: r.URL.RawQuery, Route: r.Pattern, Host: r.Host, Header: r.Header, Body: body,
+		Identity: from.identity, Tenant: from.tenant,
+	}
+}

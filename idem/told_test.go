@@ -1,0 +1,225 @@
+package idem_test
+
+import (
+	"context"
+	"errors"
+	"net/http"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/samekey/samekey/idem"
+	"github.com/samekey/samekey/idem/idemtest"
+	"github.com/samekey/samekey/idem/jobs"
+	"github.com/samekey/samekey/idem/store"
+)
+
+// serve sends the request of do over HTTP's contract.
+func serve(t *testing.T, e *idem.Engine, fn func(context.Context) (idem.Response, error)) idem.Result {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), ample)
+	defer cancel()
+	res, err := e.Serve(ctx, idem.Request{Key: "k", Identity: idem.Identity{Kind: "jwt", Subject: "s"}, Method: "POST", Path: "/rides"}, fn)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return res
+}
+
+// reserves commits a phase, and then answers with status.
+func reserves(status int) func(context.Context) (idem.Response, error) {
+	return func(ctx context.Context) (idem.Response, error) {
+		if _, err := idem.Atomic(ctx, "one", func(_ context.Context, tx *idem.Tx) (int, error) { tx.Write(note("one")); return 1, nil }); err != nil {
+			return idem.Response{}, err
+		}
+		return idem.Response{Status: status}, nil
+	}
+}
+
+// swallows hides the failure of a call, and answers with status.
+func swallows(status int) func(context.Context) (idem.Response, error) {
+	return func(ctx context.Context) (idem.Response, error) {
+		_, _ = idem.Foreign(ctx, "charge", func(_ context.Context, tx *idem.Tx) (int, error) {
+			tx.Key("payments")
+			return 0, errors.New("timeout")
+		})
+		return idem.Response{Status: status}, nil
+	}
+}
+
+// No client hears an answer that isn't kept while the operation may still act by itself
+// (R148): told "sold out", it would be charged by the completer.
+func TestToldIsKept(t *testing.T) {
+	t.Parallel()
+	died := func(a *abandoned) {
+		dying := idemtest.Faulty(&a.mem, nil)
+		e := idem.New(dying, func(o *idem.Options) { o.Now, o.Resumable, o.Function = a.clock.Now, true, "f" })
+		_, _ = e.Do(context.Background(), idem.Request{Key: "k", Identity: idem.Identity{Kind: "jwt", Subject: "s"}, Method: "POST", Path: "/rides"}, func(context.Context) (idem.Response, error) {
+			dying.Crash()
+			return idem.Response{}, errors.New("died")
+		})
+		a.leaseOver()
+	}
+	for name, tc := range map[string]struct {
+		resumable bool
+		before    func(*abandoned)
+		fn        func(context.Context) (idem.Response, error)
+		told      int
+	}{
+		"a refusal before anything was done":                {resumable: true, fn: answers(409), told: 409},
+		"a refusal before anything was done, not resumable": {fn: answers(422), told: 422},
+		"a 409 after a committed phase":                     {resumable: true, fn: reserves(409), told: 503},
+		"a 409 after a committed phase, not resumable":      {fn: reserves(409), told: 503},
+		"a 402 after a swallowed error of a call":           {resumable: true, fn: swallows(402), told: 503},
+		"a 402 after a swallowed error, not resumable":      {fn: swallows(402), told: 503},
+		"a 422 after a predecessor that died":               {resumable: true, before: died, fn: answers(422), told: 503},
+		"a handler that says that its 409 is final":         {resumable: true, fn: responds(409), told: 409},
+		"a 503 of the handler's own":                        {resumable: true, fn: reserves(503), told: 503},
+		"a 200 whose storing another policy leaves out":     {resumable: true, fn: reserves(206), told: 503},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			a := accepting(func(o *idem.Options) {
+				o.Resumable = tc.resumable
+				o.Stored = func(status int) bool { return status != 206 && idem.DefaultStored(status) }
+			})
+			if tc.before != nil {
+				tc.before(a)
+			}
+			res := serve(t, a.engine, tc.fn)
+			if res.Status != tc.told {
+				t.Errorf("the client was told %d %s, want %d", res.Status, res.Body, tc.told)
+			}
+			r := a.record(t)
+			acts := r.State == store.Open && r.Keep == store.KeepOpen
+			if final := res.Status < http.StatusInternalServerError; final && acts {
+				t.Errorf("told %d, and the operation goes on: %+v", res.Status, r)
+			}
+			if !acts && tc.told >= http.StatusInternalServerError && r.State == store.Open {
+				t.Errorf("told %d, and the operation is gone: %+v", res.Status, r)
+			}
+		})
+	}
+}
+
+func responds(status int) func(context.Context) (idem.Response, error) {
+	return func(ctx context.Context) (idem.Response, error) {
+		if _, err := reserves(status)(ctx); err != nil {
+			return idem.Response{}, err
+		}
+		return idem.Response{}, idem.Respond(idem.Response{Status: status})
+	}
+}
+
+// A withheld answer counts as a try, whoever ran it. Until its back-off is over a retry
+// runs nothing, and past MaxTries the operation waits for people.
+func TestWithheldAnswersEnd(t *testing.T) {
+	t.Parallel()
+	const tries = 4
+	for name, resumable := range map[string]bool{"resumable": true, "not resumable": false} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			a := accepting(func(o *idem.Options) { o.Resumable, o.MaxTries = resumable, tries })
+			runs, statuses := 0, []int(nil)
+			counted := func(ctx context.Context) (idem.Response, error) { runs++; return reserves(409)(ctx) }
+			for range 2 * tries {
+				res := serve(t, a.engine, counted)
+				before := runs
+				again := serve(t, a.engine, counted)
+				if runs != before || res.Status == 503 && (again.Status != 503 || again.Header.Get("Retry-After") == "") {
+					t.Errorf("a retry at once: %d, Retry-After %q, %d runs", again.Status, again.Header.Get("Retry-After"), runs-before)
+				}
+				statuses = append(statuses, res.Status)
+				a.clock.Advance(time.Minute)
+			}
+			if diff := cmp.Diff([]int{503, 503, 503, 409, 409, 409, 409, 409}, statuses); diff != "" {
+				t.Errorf("answers (-want +got):\n%s", diff)
+			}
+			const said = "not completed in 4 tries: the handler answered 409, which is not stored"
+			if r := a.record(t); runs != tries || r.State != store.Stuck || r.LastErr != said || len(r.Phases) != 1 {
+				t.Errorf("%d runs, state %q: %s, phases %v", runs, r.State, r.LastErr, r.Phases)
+			}
+		})
+	}
+}
+
+// A completer's try that ends with such an answer is counted once, by its take-over.
+func TestWithheldFromACompleter(t *testing.T) {
+	t.Parallel()
+	a := accepting()
+	_ = serve(t, a.engine, reserves(409))
+	err := a.resume(t, a.engine, jobs.TicketFor(a.record(t)), func(ctx context.Context, _ *idem.Request) (idem.Response, error) { return reserves(409)(ctx) })
+	if r := a.record(t); !errors.Is(err, idem.ErrUnfinished) || r.Tries != 2 || r.State != store.Open {
+		t.Errorf("%v, %d tries, state %q", err, r.Tries, r.State)
+	}
+}
+
+// Whether a release has freed the key decides if the handler's refusal may be told.
+func TestRefusalIsWithheldIfItsReleaseIsUnknown(t *testing.T) {
+	t.Parallel()
+	clock := idemtest.NewClock()
+	var mem idem.MemoryStore
+	st := idemtest.Faulty(&mem, func(_ context.Context, c idemtest.Call) idemtest.Fault {
+		if c.Verb != idemtest.Claim {
+			return idemtest.Fault{Err: store.ErrUnknown}
+		}
+		return idemtest.Fault{}
+	})
+	e := idem.New(st, func(o *idem.Options) { o.Now, o.Resumable, o.Function = clock.Now, true, "f" })
+	ctx, cancel := context.WithTimeout(t.Context(), 2*time.Second) // the release gives up with it
+	defer cancel()
+	res, err := e.Serve(ctx, idem.Request{Key: "k", Identity: idem.Identity{Kind: "jwt", Subject: "s"}, Method: "POST"}, answers(409))
+	if err != nil || res.Status != http.StatusServiceUnavailable {
+		t.Errorf("told %d, %v", res.Status, err)
+	}
+}
+
+// A new version of the handler doesn't pass over work that an earlier one committed,
+// even with an answer that isn't stored: people are told.
+func TestPlainRefusalOverCommittedWork(t *testing.T) {
+	t.Parallel()
+	for name, resumable := range map[string]bool{"resumable": true, "not resumable": false} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			a := accepting(func(o *idem.Options) { o.Resumable = resumable })
+			_, _ = do(t, a.engine, func(ctx context.Context) (idem.Response, error) {
+				_, _ = reserves(500)(ctx)
+				return idem.Response{}, errors.New("down")
+			})
+			res := serve(t, a.engine, answers(422))
+			if r := a.record(t); res.Status != http.StatusInternalServerError || !r.Blocked || len(r.Phases) != 1 {
+				t.Errorf("told %d; blocked: %t, %q", res.Status, r.Blocked, r.LastErr)
+			}
+		})
+	}
+}
+
+// While an operation with InFlightAccept goes on, its client is sent to the status.
+func TestWithheldIsAccepted(t *testing.T) {
+	t.Parallel()
+	a := accepting(func(o *idem.Options) { o.InFlight, o.StatusURL = idem.InFlightAccept, "/operations/" })
+	res := serve(t, a.engine, reserves(409))
+	if res.Status != http.StatusAccepted || res.Header.Get("Location") != "/operations/k" {
+		t.Errorf("%d %v", res.Status, res.Header)
+	}
+}
+
+// An error of a phase never says that nothing was done.
+func TestNoTimeInAPhaseIsUnfinished(t *testing.T) {
+	t.Parallel()
+	a := accepting()
+	res := serve(t, a.engine, func(ctx context.Context) (idem.Response, error) {
+		if _, err := reserves(201)(ctx); err != nil {
+			return idem.Response{}, err
+		}
+		over, cancel := context.WithCancel(ctx)
+		cancel()
+		_, err := idem.Foreign(over, "charge", func(context.Context, *idem.Tx) (int, error) { return 0, nil })
+		return idem.Response{}, err
+	})
+	if want := `"code":"idempotency_unfinished"`; res.Status != 503 || !strings.Contains(string(res.Body), want) {
+		t.Errorf("got %d %s, want %s", res.Status, res.Body, want)
+	}
+}

@@ -1,0 +1,77 @@
+// Package scope writes and reads the text of a scope: whose a key is.
+//
+// A scope is the kind of a caller, a ":" and the caller's subject. The tenant stands
+// before it, as "tenant:NAME|", and the operation before that, as "operation:NAME|".
+package scope
+
+import (
+	"strings"
+
+	"github.com/samekey/samekey/idem/store"
+)
+
+// The kinds of callers that no source of events verifies. An adapter can't use them.
+const (
+	Program = "program" // named by the program: idem.Options.Scope, idem.Request.Scope
+	Source  = "source"  // no person and no program, but a source of events: idem.Request.Source
+	One     = "one"     // all callers are one: idem.OneScope
+)
+
+const (
+	operationPart = "operation"
+	tenantPart    = "tenant"
+)
+
+// Reserved reports whether a kind is none for an adapter, because its callers could
+// then look like others.
+func Reserved(kind string) bool {
+	switch kind {
+	case "", Program, Source, One, operationPart, tenantPart:
+		return true
+	}
+	return strings.ContainsAny(kind, ":|")
+}
+
+// escapeFirst ensures that the first "|" of a scope ends its first part.
+var (
+	escapeFirst = strings.NewReplacer("%", "%25", "|", "%7C")
+	plain       = strings.NewReplacer("%25", "%", "%7C", "|")
+)
+
+// Append appends the scope of an operation of a tenant's caller to b. An empty operation
+// or tenant adds nothing.
+func Append(b []byte, operation, tenant string, caller store.Identity) []byte {
+	b = appendNamed(b, operationPart, operation)
+	b = appendNamed(b, tenantPart, tenant)
+	b = append(append(b, caller.Kind...), ':')
+	return append(b, caller.Subject...)
+}
+
+func appendNamed(b []byte, part, name string) []byte {
+	if name == "" {
+		return b
+	}
+	b = append(append(b, part...), ':')
+	return append(append(b, escapeFirst.Replace(name)...), '|')
+}
+
+// Parse is the inverse of Append. ok is false for a text that is no scope.
+func Parse(text string) (operation, tenant string, caller store.Identity, ok bool) {
+	operation, text = cutPart(text, operationPart)
+	tenant, text = cutPart(text, tenantPart)
+	caller.Kind, caller.Subject, ok = strings.Cut(text, ":")
+	return operation, tenant, caller, ok && caller.Kind != ""
+}
+
+// cutPart cuts a part with this name from the front of text, if there is one.
+func cutPart(text, name string) (value, rest string) {
+	after, ok := strings.CutPrefix(text, name+":")
+	if !ok {
+		return "", text
+	}
+	value, rest, ok = strings.Cut(after, "|")
+	if !ok {
+		return "", text
+	}
+	return plain.Replace(value), rest
+}

@@ -1,0 +1,30 @@
+// Package callers has engines for the rule callers.
+package callers
+
+import (
+	"context"
+
+	"github.com/samekey/samekey/idem"
+)
+
+func account(_ context.Context, r *idem.Request) (string, error) {
+	return r.Header.Get("X-Account"), nil
+}
+
+func byAccount(o *idem.Options) { o.Scope = account }
+
+// want +3 `callers: a completer has no client's request in which Options.Scope could find the caller`
+
+func bad(store *idem.MemoryStore) *idem.Engine {
+	return idem.New(store, byAccount, func(o *idem.Options) { o.Resumable = true })
+}
+
+func good(store *idem.MemoryStore) []*idem.Engine {
+	resumable := func(o *idem.Options) { o.Resumable = true }
+	return []*idem.Engine{
+		idem.New(store, byAccount, resumable, func(o *idem.Options) { o.CallerFromOp = true }), // the handlers ask Op.Caller
+		idem.New(store, byAccount),
+		idem.New(store, resumable), // the caller is the one that an authorizer has verified
+		idem.New(store, byAccount, func(o *idem.Options) { o.Resumable, o.Function = false, "orders" }),
+	}
+}
