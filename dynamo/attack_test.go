@@ -31,7 +31,7 @@ import (
 
 // bound has the attributes of a sealed record that decide who and where.
 var bound = []string{
-	item.AttrPK, item.AttrID, item.AttrFP, item.AttrSeal, item.AttrScope, item.AttrRoute, item.AttrFn, item.AttrHandler, item.AttrTenant,
+	item.AttrPK, item.AttrID, item.AttrFP, item.AttrScheme, item.AttrSeal, item.AttrScope, item.AttrRoute, item.AttrFn, item.AttrHandler, item.AttrTenant,
 }
 
 // harmless has the other attributes, and what whoever changes them reaches.
@@ -103,6 +103,7 @@ func newAttacked(t *testing.T, what string, items []fakedynamo.Item) *attacked {
 func (w *attacked) engine(p party) *idem.Engine {
 	return idem.New(w.store, func(o *idem.Options) {
 		o.Function, o.Resumable, o.CallerFromOp, o.Logger = p.handler.Function, true, true, slog.New(slog.DiscardHandler)
+		o.Fingerprint.CanonicalJSON = true // records name the scheme
 	})
 }
 

@@ -105,10 +105,10 @@ func (a *attempt) compare(held *store.Record) (same bool, err error) {
 	switch {
 	case a.resumed:
 		return true, nil
-	case held.Secret == a.secret:
+	case held.Secret == a.secret && held.Scheme == a.scheme:
 		return hmac.Equal([]byte(held.Fingerprint), []byte(a.print)), nil
 	}
-	return a.opt.Fingerprint.matches(held.Fingerprint, held.Secret, a.digest)
+	return a.opt.Fingerprint.matches(held, a.req)
 }
 
 // nonceSize is the length of a text of rand.Text, which has at least 128 random bits.

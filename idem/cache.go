@@ -107,7 +107,7 @@ func (c *cache) remove(el *list.Element) {
 // would exceed the limit.
 func weight(r *store.Record) int64 {
 	const overhead = 1200 // the structs, the share of map and list, the unused rest of a block
-	n := overhead + len(r.PK) + len(r.Owner) + len(r.ID) + len(r.Fingerprint) + len(r.Secret) +
+	n := overhead + len(r.PK) + len(r.Owner) + len(r.ID) + len(r.Fingerprint) + len(r.Secret) + len(r.Scheme) +
 		len(r.Scope) + len(r.Route) + len(r.LastErr)
 	if r.Response != nil {
 		n += cap(r.Response.Body) + cap(r.Response.Body)/8

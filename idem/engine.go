@@ -20,6 +20,7 @@ type Engine struct {
 	opt      Options
 	log      *slog.Logger
 	prefix   string // of every partition key
+	scheme   string // of Options.Fingerprint
 	methods  map[string]bool
 	headers  map[string]bool // response headers to store
 	cache    *cache
@@ -45,7 +46,7 @@ func New(store store.Store, optFns ...func(*Options)) *Engine {
 		panic(fmt.Sprintf("idem: New: %v", err)) //nolint:forbidigo // as above
 	}
 	e := &Engine{
-		store: store, opt: opt, log: opt.Logger, prefix: layout + "#" + opt.Namespace + "#",
+		store: store, opt: opt, log: opt.Logger, prefix: layout + "#" + opt.Namespace + "#", scheme: opt.Fingerprint.scheme(),
 		methods: make(map[string]bool), headers: allowList(opt.StoreHeaders),
 		cache: newCache(opt.CacheBytes),
 	}
@@ -92,7 +93,7 @@ func New(store store.Store, optFns ...func(*Options)) *Engine {
 // If the engine refuses r, the error is an *[Error] that matches ErrKeyMissing,
 // ErrKeyInvalid, ErrScope, ErrRequest, ErrTooLarge, ErrMismatch, ErrInFlight,
 // ErrUnfinished, ErrStuck, ErrExpired, ErrNotKept, ErrLeaseLost, ErrNoTime, ErrQuota,
-// ErrUnavailable, ErrCorrupt or ErrSecret. In that case fn has run only if the
+// ErrUnavailable, ErrCorrupt or ErrIncomparable. In that case fn has run only if the
 // error matches ErrLeaseLost or ErrUnfinished, or ErrInFlight after another attempt
 // overtook this attempt.
 //

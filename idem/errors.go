@@ -52,9 +52,11 @@ var (
 	// ErrUnavailable matches errors from a store that is unreachable or refuses a
 	// call.
 	ErrUnavailable = errors.New("store is unavailable")
-	// ErrSecret matches errors from a record whose fingerprint was keyed with an
-	// unconfigured secret.
-	ErrSecret = errors.New("the fingerprint's secret is not configured")
+	// ErrIncomparable matches errors from a record whose fingerprint was made by a
+	// scheme or keyed with a secret that this program doesn't know ([Fingerprint.Known],
+	// [Fingerprint.Secrets]). Whether the request is the record's own is unknown, so it
+	// neither runs nor counts as another request.
+	ErrIncomparable = errors.New("the record's fingerprint can't be compared")
 
 	// ErrPhaseOrder matches errors from a handler whose phases differ from the
 	// recorded phases, or that repeats, nests or overlaps phases: a mistake in the

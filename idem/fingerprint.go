@@ -5,11 +5,14 @@ import (
 	"crypto/sha256"
 	"encoding/binary"
 	"encoding/hex"
+	"errors"
 	"fmt"
 	"net/http"
 	"net/url"
 	"slices"
 	"strings"
+
+	"github.com/samekey/samekey/idem/store"
 )
 
 // Fingerprint defines which requests count as the same. The zero value covers
@@ -42,9 +45,9 @@ type Fingerprint struct {
 	// know a secret before one of them uses it: add a new secret as the last, deploy,
 	// then move it to the front. If there is no secret yet, the zero Secret holds the
 	// first place meanwhile: new records are not keyed. Remove an old secret when no
-	// record needs it ("samekey stats --secrets"). A record of an unknown secret is
-	// refused by ErrSecret until a function that knows it gets the retry. Records
-	// from before the first secret still match.
+	// record needs it ("samekey stats --fingerprints"). A retry of a request whose record
+	// was made under an unknown secret is refused by ErrIncomparable until a function
+	// that knows it gets the retry. Records from before the first secret still match.
 	Secrets []Secret
 
 	// Func, if set, replaces all fields above except Secrets: equal bytes mean the
@@ -52,6 +55,21 @@ type Fingerprint struct {
 	// the request. Func serves every handler of the engine, and decides itself
 	// whether to use [Request.Same].
 	Func func(r *Request) ([]byte, error)
+	// FuncName names what Func compares, in records: give Func another name whenever
+	// it makes other bytes of a request. New refuses a Func without a FuncName. At most
+	// 64 visible ASCII characters.
+	FuncName string
+
+	// Known are other fingerprints, former or coming, that records may have been made
+	// by: they only compare. A record names its scheme, which is all fields but
+	// Secrets, unless it is the default. A retry of a request under another scheme is
+	// compared by the record's scheme, and refused by ErrIncomparable if it is neither
+	// this one nor Known. So a fingerprint is changed in two releases: the first adds
+	// the coming one to Known; the second uses it, and has the former one in Known.
+	// Remove a former one when no record needs it ("samekey stats --fingerprints"). New
+	// refuses a Known of a Known, and Secrets there: those of this Fingerprint count.
+	// Excludes [Options.MismatchIsNew], which makes the fingerprint part of the key.
+	Known []Fingerprint
 }
 
 // Secret is a key for fingerprints. The zero Secret, as the first of several, is
@@ -67,12 +85,84 @@ var neverFingerprinted = []string{
 	"Authorization", "Cookie", "Idempotency-Key", "Traceparent", "Tracestate", "X-Amzn-Trace-Id", "X-Request-Id",
 }
 
+// scheme names the parts that count, and how; "" for the default. Records store the
+// name, so it never changes for the same fields. A Func that passes over fields has its
+// own name only.
+func (f *Fingerprint) scheme() string {
+	if f.Func != nil {
+		return "func " + f.FuncName
+	}
+	var parts []string
+	for _, skip := range []struct {
+		is   bool
+		name string
+	}{{f.SkipMethod, "-method"}, {f.SkipPath, "-path"}, {f.SkipQuery, "-query"}, {f.SkipBody, "-body"}} {
+		if skip.is {
+			parts = append(parts, skip.name)
+		}
+	}
+	if f.CanonicalJSON && !f.SkipBody {
+		parts = append(parts, "json")
+	}
+	for _, name := range f.Headers { // in their order, in which they are hashed
+		parts = append(parts, "+"+http.CanonicalHeaderKey(name))
+	}
+	return strings.Join(parts, " ")
+}
+
+// known returns the fingerprint of a scheme: f or one that f knows; nil if there is
+// none.
+func (f *Fingerprint) known(scheme string) *Fingerprint {
+	if f.scheme() == scheme {
+		return f
+	}
+	for i := range f.Known {
+		if f.Known[i].scheme() == scheme {
+			return &f.Known[i]
+		}
+	}
+	return nil
+}
+
 func (f *Fingerprint) validate(keyHeader string) error {
+	if err := f.validateScheme(keyHeader); err != nil {
+		return err
+	}
+	schemes := map[string]bool{f.scheme(): true}
+	for i := range f.Known {
+		k := &f.Known[i]
+		if len(k.Known) > 0 || len(k.Secrets) > 0 {
+			return errors.New("Fingerprint.Known: Known and Secrets of a known fingerprint have no effect: list them in Fingerprint")
+		}
+		if err := k.validateScheme(keyHeader); err != nil {
+			return fmt.Errorf("Fingerprint.Known: %w", err)
+		}
+		if scheme := k.scheme(); schemes[scheme] {
+			return fmt.Errorf("Fingerprint.Known: the scheme %q is there twice; a Func that compares something else needs another FuncName", scheme)
+		}
+		schemes[k.scheme()] = true
+	}
+	return f.validateSecrets()
+}
+
+const maxFuncName = 64
+
+func (f *Fingerprint) validateScheme(keyHeader string) error {
+	if (f.Func != nil) != (f.FuncName != "") || len(f.FuncName) > maxFuncName || strings.ContainsFunc(f.FuncName, func(c rune) bool { return c <= ' ' || c > '~' }) {
+		return fmt.Errorf("Fingerprint.FuncName %q: Func needs a name of 1 to %d visible ASCII characters, which its records keep; without Func there is none", f.FuncName, maxFuncName)
+	}
 	for _, name := range f.Headers {
+		if !validName(name) {
+			return fmt.Errorf("Fingerprint.Headers: %q is no header", name)
+		}
 		if name = http.CanonicalHeaderKey(name); name == keyHeader || slices.Contains(neverFingerprinted, name) {
 			return fmt.Errorf("Fingerprint.Headers: %s may differ between honest retries", name)
 		}
 	}
+	return nil
+}
+
+func (f *Fingerprint) validateSecrets() error {
 	seen := map[string]bool{"": true}
 	for i, s := range f.Secrets {
 		if i == 0 && s.ID == "" && s.Key == nil && len(f.Secrets) > 1 {
@@ -154,20 +244,29 @@ func (f *Fingerprint) sign(digest [sha256.Size]byte) (fp [sha256.Size]byte, secr
 	return keyed(f.Secrets[0], digest), f.Secrets[0].ID
 }
 
-// matches reports whether stored was made from digest with the given secret. If
-// that secret isn't configured, the answer is unknown and must cause neither a
-// replay nor a mismatch: ErrSecret.
-func (f *Fingerprint) matches(stored, secret string, digest [sha256.Size]byte) (bool, error) {
+// matches reports whether held was made from r, by the scheme and the secret that
+// held names. If one of them isn't configured, the answer is unknown and must cause
+// neither a replay nor a mismatch, whose advice is a new key: ErrIncomparable.
+func (f *Fingerprint) matches(held *store.Record, r *Request) (bool, error) {
+	scheme, secret := held.Scheme, held.Secret
+	by := f.known(scheme)
+	if by == nil {
+		return false, fmt.Errorf("%w: the scheme %q is unknown", ErrIncomparable, scheme)
+	}
+	digest, err := by.digest(r)
+	if err != nil { // of a Func: whether the record's request was this one is unknown
+		return false, fmt.Errorf("%w: by the scheme %q: %w", ErrIncomparable, scheme, err)
+	}
 	if secret != "" {
 		i := slices.IndexFunc(f.Secrets, func(s Secret) bool { return s.ID == secret })
 		if i < 0 {
-			return false, fmt.Errorf("%w: id %q", ErrSecret, secret)
+			return false, fmt.Errorf("%w: the secret %q is unknown", ErrIncomparable, secret)
 		}
 		digest = keyed(f.Secrets[i], digest)
 	}
 	var want [2 * sha256.Size]byte
 	hex.Encode(want[:], digest[:])
-	return hmac.Equal([]byte(stored), want[:]), nil
+	return hmac.Equal([]byte(held.Fingerprint), want[:]), nil
 }
 
 func keyed(s Secret, digest [sha256.Size]byte) (sum [sha256.Size]byte) {

@@ -232,7 +232,7 @@ func TestSecretRotation(t *testing.T) {
 	}
 	record := func(f Fingerprint) *store.Record {
 		fp, id := f.sign(digestOf(r))
-		return &store.Record{Fingerprint: hex.EncodeToString(fp[:]), Secret: id}
+		return &store.Record{Fingerprint: hex.EncodeToString(fp[:]), Secret: id, Scheme: f.scheme()}
 	}
 	unkeyed, old := record(Fingerprint{}), record(Fingerprint{Secrets: []Secret{older}})
 	rotated := Fingerprint{Secrets: []Secret{newer, older}}
@@ -240,15 +240,68 @@ func TestSecretRotation(t *testing.T) {
 		t.Error("the first secret doesn't key new records")
 	}
 	for name, held := range map[string]*store.Record{"unkeyed": unkeyed, "older secret": old, "newer secret": record(rotated)} {
-		if ok, err := rotated.matches(held.Fingerprint, held.Secret, digestOf(r)); !ok || err != nil {
+		if ok, err := rotated.matches(held, &r); !ok || err != nil {
 			t.Errorf("%s: an honest retry got %t, %v", name, ok, err)
 		}
-		if ok, err := rotated.matches(held.Fingerprint, held.Secret, digestOf(other)); ok || err != nil {
+		if ok, err := rotated.matches(held, &other); ok || err != nil {
 			t.Errorf("%s: another request got %t, %v", name, ok, err)
 		}
 	}
-	if _, err := (&Fingerprint{Secrets: []Secret{newer}}).matches(old.Fingerprint, old.Secret, digestOf(r)); !errors.Is(err, ErrSecret) {
-		t.Errorf("a secret that is gone: %v, want ErrSecret", err)
+	if _, err := (&Fingerprint{Secrets: []Secret{newer}}).matches(old, &r); !errors.Is(err, ErrIncomparable) {
+		t.Errorf("a secret that is gone: %v, want ErrIncomparable", err)
+	}
+}
+
+// The name of a scheme is in records: it is the same for the same parts, and another for
+// others.
+func TestSchemes(t *testing.T) {
+	t.Parallel()
+	body := func(r *Request) ([]byte, error) { return r.Body, nil }
+	for want, f := range map[string]Fingerprint{
+		"":                           {Secrets: []Secret{{"1", bytes.Repeat([]byte{1}, 32)}}},
+		"-method -path -query -body": {SkipMethod: true, SkipPath: true, SkipQuery: true, SkipBody: true},
+		"-body":                      {SkipBody: true, CanonicalJSON: true}, // no body, in no form
+		"json":                       {CanonicalJSON: true},
+		"-query json +A +X-Account":  {SkipQuery: true, CanonicalJSON: true, Headers: []string{"a", "x-account"}},
+		"+X-Account +A":              {Headers: []string{"X-Account", "A"}}, // in their order, which counts
+		"func body":                  {Func: body, FuncName: "body", SkipQuery: true, CanonicalJSON: true},
+	} {
+		if got := f.scheme(); got != want {
+			t.Errorf("%q, want %q", got, want)
+		}
+	}
+	for name, f := range map[string]Fingerprint{
+		"a function without a name":    {Func: body},
+		"a name without a function":    {FuncName: "body"},
+		"a name with a space":          {Func: body, FuncName: "the body"},
+		"a long name":                  {Func: body, FuncName: strings.Repeat("x", 65)},
+		"no header":                    {Headers: []string{"a b"}},
+		"its own scheme":               {Known: []Fingerprint{{}}},
+		"a scheme twice":               {CanonicalJSON: true, Known: []Fingerprint{{SkipBody: true}, {SkipBody: true, CanonicalJSON: true}}},
+		"two functions of one name":    {Func: body, FuncName: "body", Known: []Fingerprint{{Func: body, FuncName: "body"}}},
+		"a known one's known":          {Known: []Fingerprint{{SkipBody: true, Known: []Fingerprint{{SkipQuery: true}}}}},
+		"a known one's secret":         {Known: []Fingerprint{{SkipBody: true, Secrets: []Secret{{"1", bytes.Repeat([]byte{1}, 32)}}}}},
+		"a known one's credentials":    {Known: []Fingerprint{{Headers: []string{"Authorization"}}}},
+		"a known one without its name": {Known: []Fingerprint{{Func: body}}},
+	} {
+		if err := f.validate(KeyHeader); err == nil {
+			t.Errorf("%s is accepted", name)
+		}
+	}
+	opt := Options{Fingerprint: Fingerprint{Known: []Fingerprint{{SkipBody: true}}}, MismatchIsNew: true}.withDefaults()
+	if err := opt.validate(); err == nil {
+		t.Error("MismatchIsNew with Known is accepted: the fingerprint is part of the key")
+	}
+}
+
+// A former function that fails says nothing about the request: it was another one for
+// which it succeeded, or it fails by chance.
+func TestFormerFuncThatFails(t *testing.T) {
+	t.Parallel()
+	fails := func(*Request) ([]byte, error) { return nil, errors.New("down") }
+	f, r := Fingerprint{Known: []Fingerprint{{Func: fails, FuncName: "fails"}}}, base()
+	if _, err := f.matches(&store.Record{Scheme: "func fails"}, &r); !errors.Is(err, ErrIncomparable) {
+		t.Errorf("got %v, want ErrIncomparable", err)
 	}
 }
 

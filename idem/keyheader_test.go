@@ -143,6 +143,7 @@ func TestWhichKeyCounts(t *testing.T) {
 			e := idem.New(new(idem.MemoryStore), func(o *idem.Options) {
 				o.KeyFrom = idem.FormKey("token")
 				o.Fingerprint.Func = func(r *idem.Request) ([]byte, error) { got = r.Key; return r.Body, nil }
+				o.Fingerprint.FuncName = "body"
 			})
 			res := withHeaders(t, e, &runs, tc.body, append(tc.header, "Content-Type", form)...)
 			if res.Status != 201 {

@@ -362,6 +362,8 @@ func (o *Options) validate() error {
 		check(m == strings.ToUpper(m) && m != "" && m != http.MethodGet && m != http.MethodHead,
 			"Methods: %q is not a method that changes something, in upper case", m)
 	}
+	check(!o.MismatchIsNew || len(o.Fingerprint.Known) == 0, "MismatchIsNew and Fingerprint.Known: the fingerprint is part of the key, so there is no "+
+		"record of another scheme to compare")
 	for _, err := range []error{o.Fingerprint.validate(o.KeyHeader), o.CORS.validate()} {
 		if err != nil {
 			errs = append(errs, err)

@@ -58,7 +58,7 @@ func (p *place) leave() {
 // stored estimates the size of a record's item in bytes.
 func stored(r *store.Record) int64 {
 	const numbers = 250 // names of attributes, numbers and times
-	n := numbers + len(r.PK) + len(r.Owner) + len(r.ID) + len(r.Fingerprint) + len(r.Secret) + len(r.Scope) + len(r.Route) + len(r.LastErr)
+	n := numbers + len(r.PK) + len(r.Owner) + len(r.ID) + len(r.Fingerprint) + len(r.Secret) + len(r.Scheme) + len(r.Scope) + len(r.Route) + len(r.LastErr)
 	if r.Response != nil {
 		n += len(r.Response.Body)
 		for name, values := range r.Response.Header {

@@ -90,9 +90,9 @@ var problems = []struct {
 		Status: 500, Code: "record_corrupt", Title: "The record of this key is corrupt",
 		Detail: "The request was not carried out again. An operator must look at it.",
 	}},
-	{ErrSecret, Problem{
-		Status: 503, Code: "fingerprint_secret_missing", Title: "The record of this key can't be compared",
-		Detail: "The request was not carried out again. Retry with the same key.", RetryAfter: time.Second,
+	{ErrIncomparable, Problem{
+		Status: 503, Code: "idempotency_incomparable", Title: "The record of this key can't be compared",
+		Detail: "The request was not carried out again. Retry with the same key.", RetryAfter: untilDeployed,
 	}},
 	{ErrScope, Problem{
 		Status: 500, Code: "scope_unknown", Title: "The caller can't be identified",
@@ -103,6 +103,10 @@ var problems = []struct {
 		Detail: "What is known of this key could not be read. Retry with the same key.", RetryAfter: time.Second,
 	}},
 }
+
+// untilDeployed is when a retry may meet a program that knows the record's scheme and
+// secret. Nothing but a deployment helps, so that earlier retries are of no use.
+const untilDeployed = 5 * time.Minute
 
 // unfinished says nothing of the work: it may be done in part, and it may go on.
 var unfinished = Problem{

@@ -54,7 +54,7 @@ func TestProblems(t *testing.T) {
 		{ErrQuota, 429, "quota_exceeded", "2", "invalid_request_error"},
 		{ErrUnavailable, 503, "store_unavailable", "2", "api_error"},
 		{ErrCorrupt, 500, "record_corrupt", "", "api_error"},
-		{ErrSecret, 503, "fingerprint_secret_missing", "2", "api_error"},
+		{ErrIncomparable, 503, "idempotency_incomparable", "2", "api_error"},
 		{ErrScope, 500, "scope_unknown", "", "api_error"},
 		{errors.New("anything else"), 500, "internal_error", "", "api_error"},
 	} {

@@ -25,8 +25,8 @@ func TestExpiredRecordNeedsNoSecret(t *testing.T) {
 		t.Fatal(err)
 	}
 	merged := func(o *idem.Options) { o.MergeClaim = true }
-	if _, err := with(newer).Do(t.Context(), request, never(t)); !errors.Is(err, idem.ErrSecret) {
-		t.Errorf("before its end: %v, want ErrSecret", err)
+	if _, err := with(newer).Do(t.Context(), request, never(t)); !errors.Is(err, idem.ErrIncomparable) {
+		t.Errorf("before its end: %v, want ErrIncomparable", err)
 	}
 	now = now.Add(idem.DefaultRetention + time.Minute)
 	if _, err := with(newer).Status(t.Context(), request); !errors.Is(err, idem.ErrKeyUnknown) {

@@ -26,7 +26,7 @@ type change struct {
 // fresh returns the unwritten record of a new operation.
 func (a *attempt) fresh(now time.Time) *store.Record {
 	r := store.Record{
-		PK: a.pk, ID: a.id, Fingerprint: a.print, Secret: a.secret, Route: a.req.Route, Scope: a.scope,
+		PK: a.pk, ID: a.id, Fingerprint: a.print, Secret: a.secret, Scheme: a.scheme, Route: a.req.Route, Scope: a.scope,
 		Handler: a.handler(), Tenant: a.req.Tenant, DeliveryKey: a.req.DeliveryKey, Trace: a.course.own,
 	}
 	if a.opt.Resumable && !a.req.Redelivered {
@@ -172,7 +172,9 @@ func (a *attempt) judge(held *store.Record) (state.Verdict, error) {
 	}
 	same, err := a.compare(held)
 	if err != nil && held.Owner != a.owner && !state.Over(held.Expires, a.opt.Now()) { // an expired record is not compared
-		return 0, a.fail("fingerprint", err)
+		e := a.fail("fingerprint", err)
+		e.RetryAfter = untilDeployed
+		return 0, e
 	}
 	return state.Judge(held, a.owner, same, a.opt.Now()), nil
 }

@@ -110,7 +110,7 @@ func TestCORSOfOwnAnswers(t *testing.T) {
 	}{
 		"key missing":     {edit: func(c *call) { delete(c.header, "Idempotency-Key") }, status: 400, code: "idempotency_key_missing"},
 		"key invalid":     {edit: func(c *call) { c.header["Idempotency-Key"] = []string{"schlüssel"} }, status: 400, code: "idempotency_key_invalid"},
-		"request invalid": {opt: func(o *idem.Options) { o.Fingerprint.Func = failing }, status: 400, code: "request_invalid"},
+		"request invalid": {opt: func(o *idem.Options) { o.Fingerprint.Func, o.Fingerprint.FuncName = failing, "fails" }, status: 400, code: "request_invalid"},
 		"too large": {opt: func(o *idem.Options) {
 			o.KeyFrom = func(*idem.Request) (string, error) { return "", idem.ErrTooLarge }
 		}, edit: func(c *call) { delete(c.header, "Idempotency-Key") }, status: 413, code: "request_too_large"},
@@ -120,7 +120,8 @@ func TestCORSOfOwnAnswers(t *testing.T) {
 		"accepted":          {store: inTheWay(func(*store.Record) {}), opt: accepting, status: 202},
 		"stuck":             {store: inTheWay(func(r *store.Record) { r.State = store.Stuck }), status: 409, code: "idempotency_stuck"},
 		"corrupt":           {store: inTheWay(func(r *store.Record) { r.State = "odd" }), status: 500, code: "record_corrupt"},
-		"no secret":         {store: inTheWay(func(r *store.Record) { r.Secret = "old" }), status: 503, code: "fingerprint_secret_missing"},
+		"no secret":         {store: inTheWay(func(r *store.Record) { r.Secret = "old" }), status: 503, code: "idempotency_incomparable"},
+		"no scheme":         {store: inTheWay(func(r *store.Record) { r.Scheme = "json" }), status: 503, code: "idempotency_incomparable"},
 		"expired":           {store: inTheWay(func(r *store.Record) { r.State, r.Until = store.Done, time.Now().Add(-time.Minute) }), status: 410, code: "idempotency_key_expired"},
 		"not kept":          {store: inTheWay(func(r *store.Record) { r.State, r.Overflow = store.Done, &store.Overflow{} }), status: 410, code: "idempotency_answer_not_kept"},
 		"overtaken":         {store: func() store.Store { return &fenced{} }, status: 409, code: "idempotency_in_flight"},

@@ -51,7 +51,7 @@ import (
 //	IdempotencyAnswerNotKept     it was done, and the result was larger than idem.Options.MaxBody, or has no JSON form
 //	IdempotencyStuck             it waits for an operator
 //	IdempotencyRecordCorrupt     an operator must look at the record
-//	IdempotencySecretMissing     an operator must configure the fingerprint's secret
+//	IdempotencyIncomparable      an operator must configure the fingerprint's former scheme or secret
 //
 // Lambda can't learn which errors of asynchronous invocations are worth a retry: it
 // retries each as often as the function's MaximumRetryAttempts says, after one

@@ -179,7 +179,7 @@ func TestDirectRefusals(t *testing.T) {
 		"in flight":      {engine: record(func(*store.Record) {}), in: order{ID: "1"}, want: idem.ErrInFlight, called: "IdempotencyInFlight"},
 		"stuck":          {engine: record(func(r *store.Record) { r.State = store.Stuck }), in: order{ID: "1"}, want: idem.ErrStuck, called: "IdempotencyStuck"},
 		"corrupt":        {engine: record(func(r *store.Record) { r.State = "odd" }), in: order{ID: "1"}, want: idem.ErrCorrupt, called: "IdempotencyRecordCorrupt"},
-		"another secret": {engine: record(func(r *store.Record) { r.Secret = "old" }), in: order{ID: "1"}, want: idem.ErrSecret, called: "IdempotencySecretMissing"},
+		"another secret": {engine: record(func(r *store.Record) { r.Secret = "old" }), in: order{ID: "1"}, want: idem.ErrIncomparable, called: "IdempotencyIncomparable"},
 		"expired": {engine: record(func(r *store.Record) {
 			r.State, r.Until = store.Done, time.Now().Add(-time.Minute)
 		}), in: order{ID: "1"}, want: idem.ErrExpired, called: "IdempotencyKeyExpired"},
@@ -188,6 +188,7 @@ func TestDirectRefusals(t *testing.T) {
 		}), in: order{ID: "1"}, want: idem.ErrNotKept, called: "IdempotencyAnswerNotKept"},
 		"no fingerprint": {engine: idem.New(memory, anybody, func(o *idem.Options) {
 			o.Fingerprint.Func = func(*idem.Request) ([]byte, error) { return nil, errBad }
+			o.Fingerprint.FuncName = "fails"
 		}), in: order{ID: "1"}, want: idem.ErrRequest, called: "IdempotencyRequestInvalid"},
 	} {
 		t.Run(name, func(t *testing.T) {

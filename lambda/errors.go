@@ -131,7 +131,7 @@ var errorTypes = []struct {
 	{idem.ErrNoTime, "IdempotencyNoTimeLeft"},
 	{idem.ErrQuota, "IdempotencyQuotaExceeded"},
 	{idem.ErrCorrupt, "IdempotencyRecordCorrupt"},
-	{idem.ErrSecret, "IdempotencySecretMissing"},
+	{idem.ErrIncomparable, "IdempotencyIncomparable"},
 	{idem.ErrScope, "IdempotencyScopeUnknown"},
 	{idem.ErrUnavailable, "IdempotencyStoreUnavailable"},
 	{idem.ErrRequest, "IdempotencyRequestInvalid"},

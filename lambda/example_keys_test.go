@@ -32,6 +32,7 @@ func ExampleBatch_WithKey_varyingBody() {
 			err := json.Unmarshal(r.Body, &o)
 			return fmt.Append(nil, o.Amount), err
 		}
+		o.Fingerprint.FuncName = "amount" // records keep it: another function needs another name
 	})
 	queue := lambda.SQS.WithKey(orderID)
 	queue.Failed = func(_ context.Context, m events.SQSMessage, err error) {

@@ -376,7 +376,7 @@ func TestRouterKeysWhatItDeclares(t *testing.T) {
 		"the same, only its end":          {"POST /wallets/{$}", opts{skip, byRoute}, ""},
 		"whatever is below":               {"POST /wallets/{rest...}", opts{skip}, "SkipPath"},
 		"the same, the path in scope":     {"POST /wallets/{rest...}", opts{skip, byRoute}, ""},
-		"another fingerprint":             {"POST /wallets/{id}", opts{skip, func(o *idem.Options) { o.Fingerprint.Func = wholePath }}, ""},
+		"another fingerprint":             {"POST /wallets/{id}", opts{skip, func(o *idem.Options) { o.Fingerprint.Func, o.Fingerprint.FuncName = wholePath, "path" }}, ""},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

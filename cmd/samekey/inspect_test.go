@@ -63,10 +63,10 @@ func TestNamesAndStatsGolden(t *testing.T) {
 		args []string
 		code int
 	}{
-		"names":         {[]string{"names", "--lock", "../../examples/samekey.lock"}, 3},
-		"stats":         {[]string{"stats", "--scan"}, 0},
-		"stats-sample":  {[]string{"stats"}, 0},
-		"stats-secrets": {[]string{"stats", "--secrets"}, 0},
+		"names":              {[]string{"names", "--lock", "../../examples/samekey.lock"}, 3},
+		"stats":              {[]string{"stats", "--scan"}, 0},
+		"stats-sample":       {[]string{"stats"}, 0},
+		"stats-fingerprints": {[]string{"stats", "--fingerprints"}, 0},
 	} {
 		for form, flags := range map[string][]string{"txt": nil, "json": {"--json"}} {
 			synctest.Test(t, func(t *testing.T) {

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"strconv"
@@ -18,11 +19,11 @@ const statsLong = `Counts the records of the table by state and cause, by route 
 
 Without --scan it looks at a sample, a page of each segment, and the figures are
 those of the sample. --scan looks at the whole table, at the rate of --pages.
---secrets counts the records that still need each secret of fingerprints, of the
-whole table: a secret that no record needs can be removed.`
+--fingerprints counts the records that still need each secret and each scheme of
+fingerprints, of the whole table: one that no record needs can be removed.`
 
 func newStats(env environment) *cobra.Command {
-	var whole, secrets bool
+	var whole, needs bool
 	var grace time.Duration
 	cmd := &cobra.Command{
 		Use:   "stats [--table TABLE] [FLAGS]",
@@ -34,7 +35,7 @@ func newStats(env environment) *cobra.Command {
 	op := newOperator(env, fs)
 	s := newScan(env, fs)
 	fs.BoolVar(&whole, "scan", false, "count the whole table instead of a sample")
-	fs.BoolVar(&secrets, "secrets", false, "count the whole table by the secrets of fingerprints")
+	fs.BoolVar(&needs, "fingerprints", false, "count the whole table by the secrets and schemes of fingerprints")
 	fs.DurationVar(&grace, "grace", jobs.DefaultGrace, "the completer's grace")
 	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
 		if err := s.check(); err != nil {
@@ -48,7 +49,7 @@ func newStats(env environment) *cobra.Command {
 		if rep.Items, rep.Bytes, err = op.about(cmd.Context()); err != nil {
 			return err
 		}
-		if s.opt.Pages = 1; whole || secrets {
+		if s.opt.Pages = 1; whole || needs {
 			s.opt.Pages = 0
 		}
 		seen, err := s.each(cmd.Context(), op, rep.Items, func(it tablescan.Item) error {
@@ -63,10 +64,10 @@ func newStats(env environment) *cobra.Command {
 			return err
 		}
 		switch {
-		case secrets && op.json:
-			return env.printJSON(rep.Secrets)
-		case secrets:
-			return env.printSecrets(rep)
+		case needs && op.json:
+			return env.printJSON(rep.Needs)
+		case needs:
+			return env.printNeeds(rep)
 		case op.json:
 			return env.printJSON(rep)
 		}
@@ -124,20 +125,16 @@ func (e environment) section(head []string, rows [][]string) error {
 	return err
 }
 
-func (e environment) printSecrets(rep *stats.Report) error {
-	rows := make([][]string, 0, len(rep.Secrets))
-	for _, s := range rep.Secrets {
+func (e environment) printNeeds(rep *stats.Report) error {
+	rows := make([][]string, 0, len(rep.Needs))
+	for _, s := range rep.Needs {
 		until := ""
 		if !s.Until.IsZero() {
 			until = s.Until.UTC().Format(time.RFC3339)
 		}
-		name := s.ID
-		if name == "" {
-			name = "(none)"
-		}
-		rows = append(rows, []string{name, strconv.Itoa(s.Count), strconv.Itoa(s.Open), until})
+		rows = append(rows, []string{cmp.Or(s.Secret, "(none)"), cmp.Or(s.Scheme, "(default)"), strconv.Itoa(s.Count), strconv.Itoa(s.Open), until})
 	}
-	if err := e.printTable([]string{"SECRET", "NEEDED BY", "OF THEM WITHOUT AN END", "THE OTHERS UNTIL"}, rows); err != nil {
+	if err := e.printTable([]string{"SECRET", "SCHEME", "NEEDED BY", "OF THEM WITHOUT AN END", "THE OTHERS UNTIL"}, rows); err != nil {
 		return err
 	}
 	_, err := fmt.Fprintf(e.stdout, "%d items seen, %d not understood\n", rep.Seen, rep.Unreadable)

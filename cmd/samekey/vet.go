@@ -26,8 +26,9 @@ const vetLong = `Finds mistakes in handlers with phases: effects that a retry re
 a resumed run misses, calls without their key. Tests are passed over. PACKAGES are
 as for the go command; default: ./...
 
-With --lock it also compares the phases of each handler with a file in your
-repository, and finds the changes that operations under way don't survive.
+With --lock it also compares the phases of each handler, and the scope and the
+fingerprint of each engine, with a file in your repository, and finds the changes
+that operations under way don't survive.
 
 The rules, and how to suppress a finding: docs/vet.md.
 
@@ -70,8 +71,8 @@ func newVet(env environment) *cobra.Command {
 		},
 	}
 	fs := cmd.Flags()
-	fs.StringVar(&opt.lock, "lock", "", "the `FILE` that the phases are compared with")
-	fs.BoolVar(&opt.update, "update", false, "with --lock: write the phases as they are now")
+	fs.StringVar(&opt.lock, "lock", "", "the `FILE` that phases, scopes and fingerprints are compared with")
+	fs.BoolVar(&opt.update, "update", false, "with --lock: write them as they are now")
 	fs.StringVar(&opt.tags, "tags", "", "build tags, separated by commas")
 	return exitCodes(cmd, map[int]string{exitDone: "nothing found", exitFailed: "findings, or packages that don't compile"})
 }
@@ -82,18 +83,18 @@ func vetPackages(ctx context.Context, env environment, opt vetOptions) (int, err
 	if err != nil {
 		return 0, err
 	}
-	graph, err := checker.Analyze(append(vet.Analyzers(), vet.Handlers), pkgs, nil)
+	graph, err := checker.Analyze(append(vet.Analyzers(), vet.Program), pkgs, nil)
 	if err != nil {
 		return 0, err
 	}
-	var handlers []lock.Handler
+	var program lock.Program
 	var found []diagnostic
 	for _, action := range graph.Roots {
 		if action.Err != nil {
 			return 0, fmt.Errorf("%v: %w", action, action.Err)
 		}
-		if list, ok := action.Result.([]lock.Handler); ok {
-			handlers = append(handlers, list...)
+		if p, ok := action.Result.(lock.Program); ok {
+			program.Handlers, program.Engines = append(program.Handlers, p.Handlers...), append(program.Engines, p.Engines...)
 		}
 		for _, d := range action.Diagnostics {
 			found = append(found, diagnostic{action.Package.Fset.Position(d.Pos), d})
@@ -108,7 +109,7 @@ func vetPackages(ctx context.Context, env environment, opt vetOptions) (int, err
 	if opt.lock == "" {
 		return len(found), nil
 	}
-	n, err := vetLock(ctx, env, opt, pkgs, handlers)
+	n, err := vetLock(ctx, env, opt, pkgs, program)
 	return len(found) + n, err
 }
 
@@ -150,8 +151,8 @@ func loadPackages(ctx context.Context, tags string, patterns []string) ([]*packa
 	return pkgs, errors.Join(all...)
 }
 
-// vetLock compares the handlers with the lock file, or writes it.
-func vetLock(ctx context.Context, env environment, opt vetOptions, pkgs []*packages.Package, handlers []lock.Handler) (int, error) {
+// vetLock compares the program with the lock file, or writes it.
+func vetLock(ctx context.Context, env environment, opt vetOptions, pkgs []*packages.Package, program lock.Program) (int, error) {
 	file, err := lock.Read(opt.lock)
 	if err != nil {
 		return 0, err
@@ -167,10 +168,10 @@ func vetLock(ctx context.Context, env environment, opt vetOptions, pkgs []*packa
 		}
 	}
 	isGone := func(path string) bool { return gone[path] }
-	changes := file.Compare(handlers, loaded, isGone)
-	next := file.Updated(handlers, loaded, isGone)
+	changes := file.Compare(program, loaded, isGone)
+	next := file.Updated(program, loaded, isGone)
 	for _, c := range changes {
-		c.At.Pos = fromHere(c.At.Pos)
+		c.Pos = fromHere(c.Pos)
 		fmt.Fprintln(env.stdout, c)
 	}
 	_, missing := os.Stat(opt.lock)
@@ -182,7 +183,7 @@ func vetLock(ctx context.Context, env environment, opt vetOptions, pkgs []*packa
 			opt.lock, opt.lock, strings.Join(opt.patterns, " "))
 		return 1, nil
 	case len(changes) == 0 && !next.Equal(file):
-		fmt.Fprintf(env.stdout, "%s: lock: operations under way survive the changes of the phases: write them down by samekey vet --lock %s --update\n", opt.lock, opt.lock)
+		fmt.Fprintf(env.stdout, "%s: lock: operations under way survive the changes: write them down by samekey vet --lock %s --update\n", opt.lock, opt.lock)
 		return 1, nil
 	}
 	return len(changes), nil

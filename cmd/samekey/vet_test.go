@@ -16,6 +16,7 @@ import (
 const (
 	vetFixtures  = "../../internal/vet/testdata/"
 	vetHandlers  = vetFixtures + "handlers"
+	vetEngines   = vetFixtures + "engines"
 	examplesLock = "../../examples/samekey.lock"
 )
 
@@ -61,32 +62,34 @@ func TestVetRefusesWrongCalls(t *testing.T) {
 	}
 }
 
-// The handlers of a package, with their parts, wrappers and branches, as the file has
-// them that -update writes.
+// The handlers of a package, with their parts, wrappers and branches, and its engines, as
+// the file has them that -update writes.
 func TestVetWritesTheLockFile(t *testing.T) {
 	t.Parallel()
-	const golden = vetHandlers + "/samekey.lock"
-	path := filepath.Join(t.TempDir(), "samekey.lock")
-	code, stdout, _ := call(t, nil, "vet", "-lock", path, vetHandlers)
-	if code != 1 || !strings.Contains(stdout, "there is no such file yet: write it by samekey vet --lock "+path+" --update "+vetHandlers+", and commit it") {
-		t.Errorf("without a file: code %d\n%s", code, stdout)
-	}
-	if code, stdout, stderr := call(t, nil, "vet", "-lock", path, "-update", vetHandlers); code != 0 || stdout+stderr != "" {
-		t.Fatalf("code %d\n%s%s", code, stdout, stderr)
-	}
-	got, err := os.ReadFile(path)
-	if err != nil {
-		t.Fatal(err)
-	}
-	want, err := os.ReadFile(golden)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if diff := cmp.Diff(string(want), string(got)); diff != "" {
-		t.Errorf("samekey vet -lock %s -update %s (-want +got):\n%s", golden, vetHandlers, diff)
-	}
-	if code, stdout, stderr := call(t, nil, "vet", "-lock", path, vetHandlers); code != 0 || stdout+stderr != "" {
-		t.Errorf("with its own file: code %d\n%s%s", code, stdout, stderr)
+	for _, folder := range []string{vetHandlers, vetEngines} {
+		golden := folder + "/samekey.lock"
+		path := filepath.Join(t.TempDir(), "samekey.lock")
+		code, stdout, _ := call(t, nil, "vet", "-lock", path, folder)
+		if code != 1 || !strings.Contains(stdout, "there is no such file yet: write it by samekey vet --lock "+path+" --update "+folder+", and commit it") {
+			t.Errorf("without a file: code %d\n%s", code, stdout)
+		}
+		if code, stdout, stderr := call(t, nil, "vet", "-lock", path, "-update", folder); code != 0 || stdout+stderr != "" {
+			t.Fatalf("code %d\n%s%s", code, stdout, stderr)
+		}
+		got, err := os.ReadFile(path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		want, err := os.ReadFile(golden)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if diff := cmp.Diff(string(want), string(got)); diff != "" {
+			t.Errorf("samekey vet -lock %s -update %s (-want +got):\n%s", golden, folder, diff)
+		}
+		if code, stdout, stderr := call(t, nil, "vet", "-lock", path, folder); code != 0 || stdout+stderr != "" {
+			t.Errorf("with its own file: code %d\n%s%s", code, stdout, stderr)
+		}
 	}
 }
 
@@ -112,6 +115,33 @@ func TestVetKnowsBranches(t *testing.T) {
 	code, stdout, stderr := call(t, nil, "vet", "-lock", path, vetHandlers)
 	if code != 1 || strings.Count(stdout, "\n") != 1 || !strings.Contains(stdout, "operations under way survive the changes") {
 		t.Errorf("code %d\n%s%s", code, stdout, stderr)
+	}
+}
+
+// A change of what a key means fails, and nothing is written.
+func TestVetComparesMeanings(t *testing.T) {
+	t.Parallel()
+	was, err := os.ReadFile(vetEngines + "/samekey.lock")
+	if err != nil {
+		t.Fatal(err)
+	}
+	path := filepath.Join(t.TempDir(), "samekey.lock")
+	old := strings.NewReplacer(`"ScopeRoute": "true"`, `"MismatchIsNew": "true"`, `"Fingerprint.CanonicalJSON": "true",`, "").Replace(string(was))
+	if err := os.WriteFile(path, []byte(old), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	code, stdout, stderr := call(t, nil, "vet", "-lock", path, vetEngines)
+	for _, want := range []string{
+		`engines/engines.go:28:`, `engines.app.engines: the fingerprint of its engine is another: "Fingerprint.CanonicalJSON": retries of earlier requests are refused with 503`,
+		`engines.app.engines#3: the scope of its engine is another: "MismatchIsNew", "ScopeRoute": a retry of an earlier request is a new operation`,
+		`docs/guides/changing-phases.md#change-the-meaning-of-a-key`,
+	} {
+		if !strings.Contains(stdout, want) {
+			t.Errorf("it doesn't say %s", want)
+		}
+	}
+	if now, err := os.ReadFile(path); err != nil || code != 1 || string(now) != old || t.Failed() {
+		t.Errorf("code %d, %v\n%s%s", code, err, stdout, stderr)
 	}
 }
 

@@ -60,6 +60,7 @@ type Record struct {
 
 	Fingerprint string // SHA-256 or HMAC-SHA-256 of the request, hex
 	Secret      string // id of the secret that keyed Fingerprint; "" without a secret
+	Scheme      string // which parts of the request made Fingerprint, and how; "" for the default
 	ID          string // server-made id of the operation
 
 	Phases []Phase        // committed phases in order; the last is the recovery point

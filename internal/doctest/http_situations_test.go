@@ -135,7 +135,7 @@ var situations = []situation{
 		s.store.down = idem.ErrCorrupt
 		return s.post(created)
 	}},
-	{name: "the fingerprint's secret is gone", act: func(s *stage) outcome {
+	{name: "the fingerprint's secret or scheme is unknown", act: func(s *stage) outcome {
 		s.with(func(o *idem.Options) { o.Fingerprint.Secrets = []idem.Secret{{ID: "1", Key: make([]byte, 32)}} })
 		s.post(created)
 		s.with(nil)

@@ -1,9 +1,13 @@
 package enginetest
 
 import (
+	"encoding/json"
+	"errors"
+	"fmt"
 	"net/http"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/samekey/samekey/idem"
 	"github.com/samekey/samekey/internal/storetest"
@@ -143,7 +147,86 @@ func engineFingerprint(s suite) {
 		do(t, keyedWith("b", "a"), order("k0", "1"), a.run).replays(t, bare)
 		do(t, keyedWith("b", "a"), order("k1", "1"), a.run).replays(t, old)
 		do(t, keyedWith("b", "a"), order("k1", "2"), a.run).refused(t, idem.ErrMismatch)
-		do(t, keyedWith("b"), order("k1", "1"), a.run).refused(t, idem.ErrSecret)
+		do(t, keyedWith("b"), order("k1", "1"), a.run).refused(t, idem.ErrIncomparable)
 		a.ran(t, 2)
 	})
+
+	amount := func(r *idem.Request) ([]byte, error) {
+		var body struct{ Amount int }
+		err := json.Unmarshal(r.Body, &body)
+		return fmt.Append(nil, body.Amount), err
+	}
+	for name, scheme := range map[string]idem.Fingerprint{
+		"canonical JSON": {CanonicalJSON: true},
+		"a header":       {Headers: []string{"X-Account"}},
+		"no query":       {SkipQuery: true},
+		"no path":        {SkipMethod: true, SkipPath: true},
+		"a function":     {Func: amount, FuncName: "amount"},
+	} {
+		for change, of := range map[string]struct{ from, to idem.Fingerprint }{
+			"the default becomes " + name: {idem.Fingerprint{}, scheme},
+			name + " becomes the default": {scheme, idem.Fingerprint{}},
+		} {
+			s.run("a deploy that changes the fingerprint: "+change, func(t *testing.T, e *env) { changesScheme(t, e, of.from, of.to) })
+		}
+	}
+}
+
+// changesScheme plays a deploy: what an older program has finished or begun is retried at
+// a newer one, with another scheme of fingerprints.
+func changesScheme(t *testing.T, e *env, from, to idem.Fingerprint) {
+	t.Helper()
+	var a app
+	send := func(key, body string) idem.Request {
+		r := order(key, body)
+		r.Query, r.Header = "dry=0", http.Header{"Content-Type": {"application/json"}, "X-Account": {"7"}}
+		return r
+	}
+	by := func(f idem.Fingerprint) func(*idem.Options) { return func(o *idem.Options) { o.Fingerprint = f } }
+	first := do(t, e.engine(by(from)), send("done", `{"amount":1}`), a.run).first(t)
+	e.abandon(t, send("open", `{"amount":1}`), by(from))
+
+	// The newer program doesn't know the scheme: the honest retry mustn't hear that it is
+	// another request, whose advice is a new key, and a second charge.
+	for _, key := range []string{"done", "open"} {
+		r := do(t, e.engine(by(to)), send(key, `{"amount":1}`), a.run).refused(t, idem.ErrIncomparable)
+		if err, ok := errors.AsType[*idem.Error](r.err); !ok || err.RetryAfter < 5*time.Minute {
+			t.Errorf("%s: %v, want a RetryAfter of 5 minutes", key, r)
+		}
+		r = serve(t, e.engine(by(to)), withKey(send(key, `{"amount":1}`)), a.run).status(t, http.StatusServiceUnavailable).header(t, "Retry-After", "300")
+		if strings.Contains(string(r.Body), "new key") {
+			t.Errorf("%s: the advice is %s", key, r.Body)
+		}
+	}
+	a.ran(t, 1)
+
+	known := to
+	known.Known = []idem.Fingerprint{from}
+	do(t, e.engine(by(known)), send("done", `{"amount":1}`), a.run).replays(t, first)
+	do(t, e.engine(by(known)), send("open", `{"amount":1}`), a.run).refused(t, idem.ErrInFlight)
+	for _, key := range []string{"done", "open"} {
+		do(t, e.engine(by(known)), send(key, `{"amount":2}`), a.run).refused(t, idem.ErrMismatch)
+	}
+	e.clock.Advance(storetest.LeaseOver)
+	do(t, e.engine(by(known)), send("open", `{"amount":2}`), a.run).refused(t, idem.ErrMismatch)
+	again := do(t, e.engine(by(known)), send("open", `{"amount":1}`), a.run).first(t)
+	a.ran(t, 2)
+
+	// The older program runs beside the newer one, or again after a roll-back. It knows
+	// the newer scheme if it is the first of the two releases.
+	between := from
+	between.Known = []idem.Fingerprint{to}
+	fresh := do(t, e.engine(by(known)), send("new", `{"amount":1}`), a.run).first(t)
+	do(t, e.engine(by(between)), send("new", `{"amount":1}`), a.run).replays(t, fresh)
+	do(t, e.engine(by(between)), send("new", `{"amount":2}`), a.run).refused(t, idem.ErrMismatch)
+	do(t, e.engine(by(between)), send("open", `{"amount":1}`), a.run).replays(t, again)
+	a.ran(t, 3)
+}
+
+// withKey is r as it comes from HTTP.
+func withKey(r idem.Request) idem.Request {
+	r.Header = r.Header.Clone()
+	r.Header.Set(idem.KeyHeader, r.Key)
+	r.Key = ""
+	return r
 }

@@ -76,6 +76,7 @@ func enginePolicy(s suite) {
 				}
 				return r.Body, nil
 			}
+			o.Fingerprint.FuncName = "body"
 		})
 		good := keyed("k", "1")
 		good.Header.Set("Authorization", "Bearer x")

@@ -129,7 +129,7 @@ var planted = map[string]plants{
 	"a record may expire that has to be kept": updated(":keep", "keep = :keep", "exp_s = :ver1, keep = :keep"),
 	"the key for the provider changes":        {deriveFlaw: true},
 	"a mismatch is ignored": {alter: func(o *idem.Options) {
-		o.Fingerprint = idem.Fingerprint{Func: func(*idem.Request) ([]byte, error) { return []byte("same"), nil }}
+		o.Fingerprint = idem.Fingerprint{FuncName: "same", Func: func(*idem.Request) ([]byte, error) { return []byte("same"), nil }}
 	}},
 	"the user's writes are left out": between(func(a *altered) {
 		a.parts = func(all []types.TransactWriteItem) []types.TransactWriteItem { return all[:1] }

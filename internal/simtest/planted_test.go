@@ -128,7 +128,7 @@ var planted = map[string]func(*episode){
 	"a late claim revives its record": without("#owner <> :me", ":me"),
 	"a mismatch is ignored": func(e *episode) {
 		e.alter = func(o *idem.Options) {
-			o.Fingerprint = idem.Fingerprint{Func: func(*idem.Request) ([]byte, error) { return []byte("same"), nil }}
+			o.Fingerprint = idem.Fingerprint{FuncName: "same", Func: func(*idem.Request) ([]byte, error) { return []byte("same"), nil }}
 		}
 	},
 	"one scope for all tenants": func(e *episode) {

@@ -134,7 +134,7 @@ func (f *fleet) attempt(r idem.Request, fate int, answer idem.Response) {
 		return answer, nil
 	})
 	switch {
-	case errors.Is(err, idem.ErrSecret):
+	case errors.Is(err, idem.ErrIncomparable):
 		f.secret++
 		f.later(1, func() { f.attempt(r, fate, answer) })
 	case fate != 0:
@@ -178,7 +178,7 @@ func (f *fleet) never(context.Context) (idem.Response, error) {
 func (f *fleet) retry(r idem.Request, answer idem.Response, late bool) {
 	res, err := f.send(r, f.never)
 	switch {
-	case errors.Is(err, idem.ErrSecret):
+	case errors.Is(err, idem.ErrIncomparable):
 		f.secret++
 	case late && errors.Is(err, idem.ErrExpired):
 		f.expired++
@@ -195,7 +195,7 @@ func (f *fleet) confused(r idem.Request) {
 	switch _, err := f.send(r, f.never); {
 	case errors.Is(err, idem.ErrMismatch):
 		f.mismatches++
-	case errors.Is(err, idem.ErrSecret):
+	case errors.Is(err, idem.ErrIncomparable):
 		f.secret++
 	default:
 		f.Errorf("day %d: another request got %v", f.tick/day, err)
@@ -203,18 +203,18 @@ func (f *fleet) confused(r idem.Request) {
 }
 
 // needs is what the command says of a secret.
-func (f *fleet) needs(id string) stats.Secret {
+func (f *fleet) needs(id string) stats.Need {
 	rep := stats.New("t", f.now(), time.Minute)
 	for _, r := range f.mem.Records() {
 		rep.Add(tablescan.Item{Record: r})
 	}
 	rep.End(1, true)
-	for _, s := range rep.Secrets {
-		if s.ID == id {
+	for _, s := range rep.Needs {
+		if s.Secret == id {
 			return *s
 		}
 	}
-	return stats.Secret{}
+	return stats.Need{}
 }
 
 // waits runs until no record needs a secret. The command said before until when that

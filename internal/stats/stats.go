@@ -29,11 +29,11 @@ type Report struct {
 	Others     int `json:"others"` // parts of large bodies, places of sweeps
 	Unreadable int `json:"unreadable"`
 
-	States    []*Count  `json:"states"`
-	Routes    []*Count  `json:"routes"`
-	Ages      []*Count  `json:"ages"`
-	Retention []*Kept   `json:"retention"` // of finished records, by function
-	Secrets   []*Secret `json:"secrets"`
+	States    []*Count `json:"states"`
+	Routes    []*Count `json:"routes"`
+	Ages      []*Count `json:"ages"`
+	Retention []*Kept  `json:"retention"` // of finished records, by function
+	Needs     []*Need  `json:"fingerprints"`
 
 	Jobs   int `json:"jobs_waiting"`
 	Parked int `json:"jobs_parked"`
@@ -58,7 +58,7 @@ type Report struct {
 	routes       map[string]*Count
 	ages         map[int]*Count
 	kept         map[string]*Kept
-	secrets      map[string]*Secret
+	needs        map[Need]*Need // by secret and scheme
 }
 
 // Count is a number of records.
@@ -77,11 +77,12 @@ type Kept struct {
 	Count    int    `json:"count"`
 }
 
-// Secret is how many records need a fingerprint's secret, and until when.
-type Secret struct {
-	ID    string `json:"id"` // "" = their fingerprints are not keyed
-	Count int    `json:"count"`
-	// Open records have no end: they need it until they are done and forgotten.
+// Need is how many records need a secret and a scheme of fingerprints, and until when.
+type Need struct {
+	Secret string `json:"secret"` // "" = their fingerprints are not keyed
+	Scheme string `json:"scheme"` // "" = the default
+	Count  int    `json:"count"`
+	// Open records have no end: they need both until they are done and forgotten.
 	Open  int       `json:"open"`
 	Until time.Time `json:"until,omitzero"` // of the others
 }
@@ -91,7 +92,7 @@ func New(table string, now time.Time, grace time.Duration) *Report {
 	return &Report{
 		Table: table, At: now, now: now, grace: grace,
 		states: make(map[[2]string]*Count), routes: make(map[string]*Count), ages: make(map[int]*Count),
-		kept: make(map[string]*Kept), secrets: make(map[string]*Secret),
+		kept: make(map[string]*Kept), needs: make(map[Need]*Need),
 	}
 }
 
@@ -134,7 +135,7 @@ func (rep *Report) Add(it tablescan.Item) {
 	rep.size(it.Size, r, age)
 	rep.work(r)
 	rep.keep(r)
-	rep.secret(r)
+	rep.need(r)
 }
 
 func count[K comparable](all map[K]*Count, key K, fresh Count) {
@@ -229,14 +230,16 @@ func (rep *Report) keep(r *store.Record) {
 	k.Least, k.Most, k.Count = min(k.Least, d), max(k.Most, d), k.Count+1
 }
 
-func (rep *Report) secret(r *store.Record) {
+func (rep *Report) need(r *store.Record) {
 	if !r.Expires.IsZero() && !r.Expires.After(rep.now) {
 		return // its key is free: its fingerprint is not compared any more
 	}
-	s := rep.secrets[r.Secret]
+	by := Need{Secret: r.Secret, Scheme: r.Scheme}
+	s := rep.needs[by]
 	if s == nil {
-		s = &Secret{ID: r.Secret}
-		rep.secrets[r.Secret] = s
+		one := by
+		s = &one
+		rep.needs[by] = s
 	}
 	s.Count++
 	if r.Expires.IsZero() {
@@ -262,7 +265,7 @@ func (rep *Report) End(seen int64, whole bool) {
 		}
 	}
 	rep.Retention = slices.SortedFunc(maps.Values(rep.kept), func(a, b *Kept) int { return cmp.Compare(a.Function, b.Function) })
-	rep.Secrets = slices.SortedFunc(maps.Values(rep.secrets), func(a, b *Secret) int { return cmp.Compare(a.ID, b.ID) })
+	rep.Needs = slices.SortedFunc(maps.Values(rep.needs), func(a, b *Need) int { return cmp.Or(cmp.Compare(a.Secret, b.Secret), cmp.Compare(a.Scheme, b.Scheme)) })
 	if rep.Records > 0 {
 		rep.MeanBytes = int(rep.bytes / int64(rep.Records))
 	}

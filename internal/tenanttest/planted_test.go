@@ -71,7 +71,9 @@ func TestPlantedFaultsAreFound(t *testing.T) {
 		}},
 		"unverified callers aren't told apart": {options: func(o *idem.Options) { idem.OneScope(o); o.Scope, o.MinKey = nil, 1 }},
 		"the cache is known by the key only":   {invoke: byKeyOnly()},
-		"the fingerprint is of nothing":        {options: func(o *idem.Options) { o.Fingerprint.Func = func(*idem.Request) ([]byte, error) { return nil, nil } }},
+		"the fingerprint is of nothing": {options: func(o *idem.Options) {
+			o.Fingerprint.Func, o.Fingerprint.FuncName = func(*idem.Request) ([]byte, error) { return nil, nil }, "none"
+		}},
 		"a resume doesn't look at the tenant": {take: func(ctx context.Context, s store.Store, t store.Take) store.Take {
 			if rec, err := s.Load(ctx, t.PK); err == nil && rec != nil {
 				t.Tenant = rec.Tenant

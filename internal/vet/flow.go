@@ -16,14 +16,15 @@ import (
 	"github.com/samekey/samekey/internal/vet/lock"
 )
 
-// Handlers finds the handlers of a package for a lock file: its result is a list of
-// [lock.Handler]. It reports nothing.
-var Handlers = &analysis.Analyzer{
-	Name: "handlers", Doc: "list the phases of handlers",
+// Program finds the handlers and engines of a package for a lock file: its result is a
+// [lock.Program]. It reports nothing.
+var Program = &analysis.Analyzer{
+	Name: "program", Doc: "list the phases of handlers, and the options of engines that decide what a key means",
 	Requires:   []*analysis.Analyzer{finder},
-	ResultType: reflect.TypeFor[[]lock.Handler](),
+	ResultType: reflect.TypeFor[lock.Program](),
 	Run: func(pass *analysis.Pass) (any, error) {
-		return pass.ResultOf[finder].(*code).handlers(), nil
+		c := pass.ResultOf[finder].(*code)
+		return lock.Program{Handlers: c.handlers(), Engines: c.engines()}, nil
 	},
 }
 

@@ -104,7 +104,7 @@ func All() []Metric {
 		{Unstored, Count, OfRequest, "an answer was given that could not be stored", true},
 		{Stuck, Count, OfRequest, "an operation was given up, and waits for people (also from the sweep)", false},
 		{Blocked, Count, OfRequest, "the deployed code refuses to go on with an operation", false},
-		{Failed, Count, OfRequest, "the table failed, or a record is corrupt", true},
+		{Failed, Count, OfRequest, "the table failed, or a record is corrupt or can't be compared", true},
 		{FailedOpen, Count, OfRequest, "a handler ran unprotected, because the table could not be reached", false},
 		{Observed, Count, OfRequest, "a request of an engine that only observes", false},
 		{Duration, Milliseconds, OfRequest, "a request, from its key to its answer", false},

@@ -74,7 +74,7 @@ func NewBox(key *seal.Key, r *store.Record) *Box {
 	}
 	return &Box{
 		key: key, pk: r.PK, id: r.ID, tenant: r.Tenant,
-		whose: [...]string{r.Handler.Function, r.Handler.Name, r.Tenant, r.Route, r.Scope, r.Fingerprint},
+		whose: [...]string{r.Handler.Function, r.Handler.Name, r.Tenant, r.Route, r.Scope, r.Fingerprint + r.Scheme},
 	}
 }
 
@@ -89,7 +89,7 @@ const sealLayout = "1"
 //   - function, handler, tenant and route: nothing is read, and no request runs,
 //     anywhere else;
 //   - scope: for no other caller;
-//   - fingerprint: no other request of the caller gets the answer.
+//   - fingerprint and its scheme: no other request of the caller gets the answer.
 //
 // The last three lines are of requests, results and answers. Args are delivered by their
 // kind, and for their tenant. The scope is itself what the others are bound to. The chunks

@@ -48,7 +48,7 @@ func anyRecord(t *rapid.T) *store.Record {
 	milli := rapid.Map(rapid.Int64Range(1, 1<<43), time.UnixMilli)
 	r := &store.Record{
 		PK: text.Draw(t, "pk"), State: store.Open, Owner: text.Draw(t, "owner"), Ver: rapid.Int64Min(1).Draw(t, "ver"),
-		Fingerprint: text.Draw(t, "fp"), Secret: optional.Draw(t, "secret"), ID: text.Draw(t, "id"),
+		Fingerprint: text.Draw(t, "fp"), Secret: optional.Draw(t, "secret"), Scheme: optional.Draw(t, "scheme"), ID: text.Draw(t, "id"),
 		Tries: rapid.IntRange(0, 100).Draw(t, "tries"), LastErr: optional.Draw(t, "last err"), Blocked: rapid.Bool().Draw(t, "blocked"), DeliveryKey: rapid.Bool().Draw(t, "delivery"),
 		Created: milli.Draw(t, "created"), Run: milli.Draw(t, "run"), Route: optional.Draw(t, "route"), Scope: optional.Draw(t, "scope"),
 	}

@@ -55,6 +55,7 @@ func decode(d Decoder) (*store.Record, error) {
 		Tombstone:   time.Duration(d.Number(AttrTomb, false)) * time.Second,
 		Fingerprint: d.hash(AttrFP),
 		Secret:      d.Text(AttrSecret, false),
+		Scheme:      d.Text(AttrScheme, false),
 		ID:          d.Text(AttrID, true),
 		Phases:      d.phases(),
 		Doubts:      d.doubts(),

@@ -152,6 +152,7 @@ func (v *Values) Encode(r *store.Record, body Value) Map {
 	}
 	optional(AttrKeep, string(r.Keep))
 	optional(AttrSecret, r.Secret)
+	optional(AttrScheme, r.Scheme)
 	optional(AttrLastErr, r.LastErr)
 	optional(AttrRoute, r.Route)
 	switch {

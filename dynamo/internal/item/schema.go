@@ -28,6 +28,7 @@ const (
 	AttrTomb    = "tomb_s"     // N  seconds from until_s to exp_s, of a record kept for jobs
 	AttrFP      = "fp"         // B, or S  fingerprint; S in layout 1, and if it isn't hex
 	AttrSecret  = "fpk"        // S  id of the secret of fp
+	AttrScheme  = "fps"        // S  scheme of fp; absent for the default
 	AttrID      = "id"         // S  server-made id of the operation
 	AttrPhases  = "phases"     // L  of [name, result]
 	AttrCalls   = "calls"      // M  call → count; see Decoder.calls for absent and NULL

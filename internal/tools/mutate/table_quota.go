@@ -5,7 +5,7 @@ func rotationMutants() []mutant {
 	return []mutant{
 		{
 			rule: "Rotation", what: "an unknown secret is a mismatch",
-			in: "idem.Fingerprint.matches", old: `return false, fmt.Errorf("%w: id %q", ErrSecret, $secret)`, new: `return false, nil`,
+			in: "idem.Fingerprint.matches", old: `return false, fmt.Errorf("%w: the secret %q is unknown", ErrIncomparable, $secret)`, new: `return false, nil`,
 			pkg: "internal/stats", run: "^TestRotationInTheWrongOrder$",
 		},
 		{
@@ -13,8 +13,18 @@ func rotationMutants() []mutant {
 			in: "idem.Fingerprint.matches", old: "$s.ID == $secret", new: "$s.ID != $secret", pkg: "internal/stats", run: "^TestRotation$",
 		},
 		{
+			rule: "Rotation", what: "an unknown scheme is a mismatch", row: "R151",
+			in: "idem.Fingerprint.matches", old: `return false, fmt.Errorf("%w: the scheme %q is unknown", ErrIncomparable, $scheme)`, new: `return false, nil`,
+			pkg: "internal/enginetest", run: "^TestMemoryStore$/engine_fingerprint/a_deploy_that_changes",
+		},
+		{
+			rule: "Rotation", what: "a retry is compared by this program's scheme", row: "R151",
+			in: "idem.attempt.compare", old: "$held.Secret == $a.secret && $held.Scheme == $a.scheme", new: "$held.Secret == $a.secret",
+			pkg: "internal/enginetest", run: "^TestMemoryStore$/engine_fingerprint/a_deploy_that_changes",
+		},
+		{
 			rule: "Rotation", what: "the command doesn't count open records",
-			in: "internal/stats.Report.secret", old: "if $r.Expires.IsZero() {", new: "if false {", run: "^TestRotation$",
+			in: "internal/stats.Report.need", old: "if $r.Expires.IsZero() {", new: "if false {", run: "^TestRotation$",
 		},
 		{
 			rule: "Rotation", what: "an expired record is compared",

@@ -49,7 +49,7 @@ func sealMutants() []mutant {
 		},
 		{
 			rule: "SealWhose", what: "a part opens for another request", row: "R153 T11",
-			in: item + ".NewBox", old: "$r.Scope, $r.Fingerprint}", new: `$r.Scope, ""}`, pkg: "dynamo", run: bound,
+			in: item + ".NewBox", old: "$r.Scope, $r.Fingerprint + $r.Scheme}", new: `$r.Scope, ""}`, pkg: "dynamo", run: bound,
 		},
 		{
 			rule: "SealWhose", what: "a job's args open for another tenant", row: "R153 T11",

@@ -3,8 +3,10 @@ package lock
 import (
 	"cmp"
 	"fmt"
+	"go/token"
 	"maps"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 )
@@ -17,35 +19,46 @@ const (
 	Refused Danger = iota
 	// Twice operations may make a call again, and their provider takes it for another.
 	Twice
+	// Incomparable operations, also finished ones, are refused until the program knows
+	// their fingerprint.
+	Incomparable
+	// New operations are run again from the start, also if they are finished.
+	New
 )
 
-// Change is a change of a handler that operations under way may not survive.
+// Change is a change of a handler or an engine that operations under way may not survive.
 type Change struct {
 	Danger  Danger
-	Handler string
-	At      Handler // where the program has it now; without a Pos where it doesn't
+	Handler string         // or the function that makes the engine
+	Pos     token.Position // where the program has it now; not valid where it doesn't
 	Message string
 }
 
 // guide says how to deploy such changes.
-const guide = "https://github.com/samekey/samekey/blob/main/docs/guides/changing-phases.md#keep-the-old-phases"
+const guide = "https://github.com/samekey/samekey/blob/main/docs/guides/changing-phases.md#"
+
+// fates say what becomes of operations, and how to prevent it.
+var fates = map[Danger]string{
+	Refused: "operations under way are refused until the old version is back. Keep the old phases for them: " + guide + "keep-the-old-phases",
+	Twice:   "an operation under way may make the call twice. Keep the old phases for them: " + guide + "keep-the-old-phases",
+	Incomparable: "retries of earlier requests are refused with 503. Know both fingerprints for two releases (Fingerprint.Known): " +
+		guide + "change-the-meaning-of-a-key",
+	New: "a retry of an earlier request is a new operation, and its work is done twice: " + guide + "change-the-meaning-of-a-key",
+}
 
 func (c Change) String() string {
-	then := "operations under way are refused until the old version is back"
-	if c.Danger == Twice {
-		then = "an operation under way may make the call twice"
-	}
 	where := ""
-	if c.At.Pos.IsValid() {
-		where = c.At.Pos.String() + ": "
+	if c.Pos.IsValid() {
+		where = c.Pos.String() + ": "
 	}
-	return fmt.Sprintf("%slock: %s: %s: %s. Keep the old phases for them: %s", where, c.Handler, c.Message, then, guide)
+	return fmt.Sprintf("%slock: %s: %s: %s", where, c.Handler, c.Message, fates[c.Danger])
 }
 
 // Compare finds the changes from the file to the program that operations under way
 // may not survive. Only packages that are loaded, or gone, are compared. A handler
 // that has only got another name is found by its phases.
-func (f *File) Compare(now []Handler, loaded, gone func(pkg string) bool) (all []Change) {
+func (f *File) Compare(program Program, loaded, gone func(pkg string) bool) (all []Change) {
+	now := program.Handlers
 	current := make(map[string]Handler)
 	for _, h := range now {
 		current[h.Package+"."+h.Name] = h
@@ -61,13 +74,13 @@ func (f *File) Compare(now []Handler, loaded, gone func(pkg string) bool) (all [
 				is, ok = f.renamed(was, now)
 			}
 			if !ok {
-				all = append(all, Change{Handler: full, Message: "the handler is gone, with " + list(was)})
+				all = append(all, Change{Handler: full, Message: "the handler is gone, with " + list(phaseNames(was))})
 				continue
 			}
 			all = append(all, compare(full, was, is)...)
 		}
 	}
-	return all
+	return append(all, f.compareEngines(program.Engines)...)
 }
 
 // renamed finds a handler that the file doesn't have, and that can go on with the
@@ -81,17 +94,25 @@ func (f *File) renamed(was []Phase, now []Handler) (Handler, bool) {
 	return Handler{}, false
 }
 
-func list(phases []Phase) string {
-	quoted := make([]string, len(phases))
+func phaseNames(phases []Phase) []string {
+	names := make([]string, len(phases))
 	for i, p := range phases {
-		quoted[i] = fmt.Sprintf("%q", p.Name)
+		names[i] = p.Name
+	}
+	return names
+}
+
+func list(names []string) string {
+	quoted := make([]string, len(names))
+	for i, name := range names {
+		quoted[i] = strconv.Quote(name)
 	}
 	return strings.Join(quoted, ", ")
 }
 
 func compare(handler string, was []Phase, is Handler) (all []Change) {
 	add := func(d Danger, format string, args ...any) {
-		all = append(all, Change{d, handler, is, fmt.Sprintf(format, args...)})
+		all = append(all, Change{d, handler, is.Pos, fmt.Sprintf(format, args...)})
 	}
 	at := match(was, is.Phases)
 	var added []int

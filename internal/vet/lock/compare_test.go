@@ -112,7 +112,7 @@ func TestChangesAreJudgedAsThePageSays(t *testing.T) {
 			want = "refused"
 		}
 		got := "nothing"
-		for _, ch := range locked(c.was).Compare([]Handler{handler(c.is)}, all, none) {
+		for _, ch := range locked(c.was).Compare(Program{Handlers: []Handler{handler(c.is)}}, all, none) {
 			if ch.Danger == Twice {
 				got = "twice"
 			} else if got == "nothing" {
@@ -146,7 +146,7 @@ func TestMessages(t *testing.T) {
 		},
 		"twice of a name": {[]Phase{ride, ride}, []Phase{ride}, `the phase "ride" is gone`},
 	} {
-		changes := locked(c.was).Compare([]Handler{handler(c.is)}, all, none)
+		changes := locked(c.was).Compare(Program{Handlers: []Handler{handler(c.is)}}, all, none)
 		if len(changes) == 0 || !strings.Contains(changes[0].String(), c.want) {
 			t.Errorf("%s: %v, want %s", name, changes, c.want)
 		}
@@ -158,22 +158,22 @@ func TestHandlersThatMove(t *testing.T) {
 	file := locked(ridePays)
 	h := handler(append(ridePays[:2:2], fresh))
 	h.Name = "create"
-	if changes := file.Compare([]Handler{h}, all, none); len(changes) > 0 {
+	if changes := file.Compare(Program{Handlers: []Handler{h}}, all, none); len(changes) > 0 {
 		t.Errorf("a handler got another name: %v", changes)
 	}
-	if changes := file.Compare(nil, all, none); len(changes) != 1 || !strings.Contains(changes[0].String(), `app.book: the handler is gone, with "ride", "charge"`) {
+	if changes := file.Compare(Program{}, all, none); len(changes) != 1 || !strings.Contains(changes[0].String(), `app.book: the handler is gone, with "ride", "charge"`) {
 		t.Errorf("a handler is gone: %v", changes)
 	}
-	if changes := file.Compare(nil, none, all); len(changes) != 1 {
+	if changes := file.Compare(Program{}, none, all); len(changes) != 1 {
 		t.Errorf("a package is gone: %v", changes)
 	}
-	if changes := file.Compare(nil, none, none); len(changes) > 0 {
+	if changes := file.Compare(Program{}, none, none); len(changes) > 0 {
 		t.Errorf("a package was not looked at: %v", changes)
 	}
-	if next := file.Updated(nil, none, none); !next.Equal(file) {
+	if next := file.Updated(Program{}, none, none); !next.Equal(file) {
 		t.Errorf("an update forgets a package that was not looked at: %v", next)
 	}
-	if next := file.Updated([]Handler{h}, all, none); next.Equal(file) || next.Packages["app"]["book"] != nil {
+	if next := file.Updated(Program{Handlers: []Handler{h}}, all, none); next.Equal(file) || next.Packages["app"]["book"] != nil {
 		t.Errorf("an update keeps a handler that is gone: %v", next)
 	}
 }
@@ -183,7 +183,7 @@ func TestBranches(t *testing.T) {
 	t.Parallel()
 	h := handler([]Phase{fresh, ride, charge})
 	h.Before = func(i, j int) bool { return i > 0 && i < j }
-	if changes := locked(ridePays).Compare([]Handler{h}, all, none); len(changes) > 0 {
+	if changes := locked(ridePays).Compare(Program{Handlers: []Handler{h}}, all, none); len(changes) > 0 {
 		t.Error(changes)
 	}
 }

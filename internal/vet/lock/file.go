@@ -1,5 +1,5 @@
-// Package lock keeps the phases of handlers in a file, and finds the changes of a
-// program that its operations under way can't survive.
+// Package lock keeps the phases of handlers and the meaning of keys in a file, and finds
+// the changes of a program that its operations under way can't survive.
 package lock
 
 import (
@@ -39,10 +39,18 @@ type Handler struct {
 	Before func(i, j int) bool
 }
 
-// File is what a lock file holds: the phases of handlers, by package and name.
+// Program is what a lock file is compared with.
+type Program struct {
+	Handlers []Handler
+	Engines  []Engine
+}
+
+// File is what a lock file holds: the phases of handlers, and what the keys of engines
+// mean, each by package and name.
 type File struct {
 	Version  int                           `json:"version"`
 	Packages map[string]map[string][]Phase `json:"packages"`
+	Engines  map[string]map[string]Meaning `json:"engines,omitempty"`
 }
 
 const version = 1
@@ -86,16 +94,27 @@ func (f *File) text() ([]byte, error) {
 	return b.Bytes(), err
 }
 
-// Updated is the file with the handlers as they are now. Packages that were not
+// Updated is the file with handlers and engines as they are now. Packages that were not
 // loaded stay as they were; loaded says which were, and gone which are no more.
-func (f *File) Updated(now []Handler, loaded, gone func(pkg string) bool) *File {
-	next := &File{Version: version, Packages: make(map[string]map[string][]Phase)}
+func (f *File) Updated(now Program, loaded, gone func(pkg string) bool) *File {
+	next := &File{Version: version, Packages: make(map[string]map[string][]Phase), Engines: make(map[string]map[string]Meaning)}
 	for pkg, handlers := range f.Packages {
 		if !loaded(pkg) && !gone(pkg) {
 			next.Packages[pkg] = handlers
 		}
 	}
-	for _, h := range now {
+	for pkg, engines := range f.Engines {
+		if !loaded(pkg) && !gone(pkg) {
+			next.Engines[pkg] = engines
+		}
+	}
+	for _, e := range now.Engines {
+		if next.Engines[e.Package] == nil {
+			next.Engines[e.Package] = make(map[string]Meaning)
+		}
+		next.Engines[e.Package][e.Name] = e.Meaning
+	}
+	for _, h := range now.Handlers {
 		if next.Packages[h.Package] == nil {
 			next.Packages[h.Package] = make(map[string][]Phase)
 		}

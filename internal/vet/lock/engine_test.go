@@ -1,0 +1,46 @@
+package lock
+
+import (
+	"strings"
+	"testing"
+)
+
+// What a key means is changed in two releases. The file is the former one.
+func TestMeanings(t *testing.T) {
+	t.Parallel()
+	const knows = "[]idem.Fingerprint{{CanonicalJSON: true}}"
+	for name, tt := range map[string]struct {
+		was, is Meaning
+		want    string // "" = earlier requests survive it
+	}{
+		"nothing":                     {Meaning{"Scope": "a"}, Meaning{"Scope": "a"}, ""},
+		"a scope":                     {Meaning{}, Meaning{"Scope": "a"}, `the scope of its engine is another: "Scope": a retry of an earlier request is a new operation`},
+		"a route":                     {Meaning{"ScopeRoute": "true"}, Meaning{}, `"ScopeRoute"`},
+		"nobody is told apart":        {Meaning{}, Meaning{"OneScope": "true"}, `"OneScope"`},
+		"a fingerprint":               {Meaning{}, Meaning{"Fingerprint.SkipQuery": "true"}, `the fingerprint of its engine is another: "Fingerprint.SkipQuery": retries of earlier requests are refused with 503`},
+		"one is known":                {Meaning{}, Meaning{"Fingerprint.Known": knows}, ""},
+		"known and used at once":      {Meaning{}, Meaning{"Fingerprint.CanonicalJSON": "true", "Fingerprint.Known": "[]idem.Fingerprint{{}}"}, "503"},
+		"used after it was known":     {Meaning{"Fingerprint.Known": knows}, Meaning{"Fingerprint.CanonicalJSON": "true", "Fingerprint.Known": "[]idem.Fingerprint{{}}"}, ""},
+		"used, the former forgotten":  {Meaning{"Fingerprint.Known": knows}, Meaning{"Fingerprint.CanonicalJSON": "true"}, "503"},
+		"the former one is forgotten": {Meaning{"Fingerprint.Known": knows}, Meaning{}, ""},
+		"a function of the old name": {
+			Meaning{"Fingerprint.Known": knows, "Fingerprint.FuncName": "a", "Fingerprint.Func": "1"},
+			Meaning{"Fingerprint.Known": knows, "Fingerprint.FuncName": "a", "Fingerprint.Func": "2"}, `"Fingerprint.Func"`,
+		},
+		"part of the key": {Meaning{"MismatchIsNew": "true"}, Meaning{"MismatchIsNew": "true", "Fingerprint.SkipQuery": "true"}, "the scope of its engine is another"},
+	} {
+		file := &File{Version: version, Engines: map[string]map[string]Meaning{"app": {"main": tt.was}}}
+		var texts []string
+		for _, c := range file.Compare(Program{Engines: []Engine{{Package: "app", Name: "main", Meaning: tt.is}}}, all, none) {
+			texts = append(texts, c.String())
+		}
+		got := strings.Join(texts, "\n")
+		if (got == "") != (tt.want == "") || !strings.Contains(got, tt.want) {
+			t.Errorf("%s: %q, want %q", name, got, tt.want)
+		}
+	}
+	file := &File{Version: version}
+	if changes := file.Compare(Program{Engines: []Engine{{Package: "app", Name: "main", Meaning: Meaning{"Scope": "a"}}}}, all, none); len(changes) > 0 {
+		t.Errorf("a new engine: %v", changes)
+	}
+}
