@@ -9,6 +9,14 @@ const (
 	//     attempt has freed since.
 	claimCondition = "attribute_not_exists(pk) OR (exp_s < :now AND #owner <> :me)"
 
+	// besideCondition is on the key's other record, in one transaction with a claim,
+	// while the scope of keys changes:
+	//   - attribute_not_exists: two claims at once, one under each scope, one wins;
+	//   - owner = :me: who still holds an expired record there could write to it after
+	//     this claim, or claim it; this attempt has fenced them by a write of its own;
+	//   - exp_s < :now: a late copy of this attempt's take-over there may have landed.
+	besideCondition = "attribute_not_exists(pk) OR (exp_s < :now AND #owner = :me)"
+
 	// holderCondition is on every later write: a worker that lost its lease, or a
 	// late copy of its own earlier write, changes nothing. Every holder's write
 	// raises ver, so an equal ver proves an unchanged lease.

@@ -129,7 +129,7 @@ func New(api API, table string, optFns ...func(*Options)) (*Store, error) {
 }
 
 // Claim implements [store.Store] by one conditional PutItem, or by one
-// TransactWriteItems if the claim has writes of the user. A stored request over the
+// TransactWriteItems if the claim has writes of the user, or another record beside it. A stored request over the
 // inline limit is written to separate items after the claim is won, so that refused
 // claims don't pay for it.
 func (s *Store) Claim(ctx context.Context, c store.Claim) (*store.Record, error) {
@@ -166,7 +166,7 @@ func (s *Store) Claim(ctx context.Context, c store.Claim) (*store.Record, error)
 		ExpressionAttributeValues:           item.Map{":now": v.Secs(c.Now), ":me": it[item.AttrOwner]},
 		ReturnValuesOnConditionCheckFailure: types.ReturnValuesOnConditionCheckFailureAllOld,
 	}
-	held, err := s.sendPut(ctx, &v.in, mine)
+	held, err := s.sendPut(ctx, &v.in, c.Beside, mine)
 	held, err = s.unsealed(ctx, held, err, c.Next)
 	if large != nil {
 		held, err = s.keepInput(ctx, c.Next, held, err, large)
@@ -183,6 +183,7 @@ type claim struct {
 // Values that every request points to; never changed.
 var (
 	claimIf   = claimCondition
+	besideIf  = besideCondition
 	ownerName = map[string]string{"#owner": item.AttrOwner}
 )
 
@@ -233,14 +234,23 @@ func (s *Store) commit(ctx context.Context, c store.Commit, mine []*Write) (*sto
 	return s.unsealed(ctx, held, err, c.Next, c.Prev)
 }
 
-// sendPut sends a claim, alone or in one transaction with the user's writes.
-func (s *Store) sendPut(ctx context.Context, put *dynamodb.PutItemInput, mine []*Write) (*store.Record, error) {
-	if len(mine) > 0 {
-		return s.transact(ctx, types.TransactWriteItem{Put: &types.Put{
+// sendPut sends a claim, alone or in one transaction with the check of the record beside
+// it and the user's writes.
+func (s *Store) sendPut(ctx context.Context, put *dynamodb.PutItemInput, beside string, mine []*Write) (*store.Record, error) {
+	if len(mine) > 0 || beside != "" {
+		record := []types.TransactWriteItem{{Put: &types.Put{
 			TableName: put.TableName, Item: put.Item, ConditionExpression: put.ConditionExpression,
 			ExpressionAttributeNames: put.ExpressionAttributeNames, ExpressionAttributeValues: put.ExpressionAttributeValues,
 			ReturnValuesOnConditionCheckFailure: put.ReturnValuesOnConditionCheckFailure,
-		}}, put.Item, mine)
+		}}}
+		if beside != "" {
+			record = append(record, types.TransactWriteItem{ConditionCheck: &types.ConditionCheck{
+				TableName: put.TableName, Key: item.Key(beside), ConditionExpression: &besideIf,
+				ExpressionAttributeNames: put.ExpressionAttributeNames, ExpressionAttributeValues: put.ExpressionAttributeValues,
+				ReturnValuesOnConditionCheckFailure: put.ReturnValuesOnConditionCheckFailure,
+			}})
+		}
+		return s.transact(ctx, record, put.Item, mine)
 	}
 	if _, err := s.api.PutItem(ctx, put); err != nil {
 		return item.WriteError("claim", err)
@@ -252,11 +262,11 @@ func (s *Store) sendPut(ctx context.Context, put *dynamodb.PutItemInput, mine []
 // writes.
 func (s *Store) sendUpdate(ctx context.Context, in *dynamodb.UpdateItemInput, mine []*Write) (*store.Record, error) {
 	if len(mine) > 0 {
-		return s.transact(ctx, types.TransactWriteItem{Update: &types.Update{
+		return s.transact(ctx, []types.TransactWriteItem{{Update: &types.Update{
 			TableName: in.TableName, Key: in.Key, ConditionExpression: in.ConditionExpression, UpdateExpression: in.UpdateExpression,
 			ExpressionAttributeNames: in.ExpressionAttributeNames, ExpressionAttributeValues: in.ExpressionAttributeValues,
 			ReturnValuesOnConditionCheckFailure: in.ReturnValuesOnConditionCheckFailure,
-		}}, in.ExpressionAttributeValues, mine)
+		}}}, in.ExpressionAttributeValues, mine)
 	}
 	if _, err := s.api.UpdateItem(ctx, in); err != nil {
 		return item.WriteError("commit", err)

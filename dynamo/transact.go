@@ -25,14 +25,14 @@ const (
 	maxItem        = 400 << 10
 )
 
-// transact writes the record and the user's items, all or none. sent holds the
-// values of the record's part, to compute its size.
-func (s *Store) transact(ctx context.Context, record types.TransactWriteItem, sent item.Map, mine []*Write) (*store.Record, error) {
+// transact writes the record and the user's items, all or none. record is the record's
+// part, and the check of the record beside it. sent holds the values of the record's
+// part, to compute its size.
+func (s *Store) transact(ctx context.Context, record []types.TransactWriteItem, sent item.Map, mine []*Write) (*store.Record, error) {
 	if err := checkSize(sent, mine); err != nil {
 		return nil, err
 	}
-	items := make([]types.TransactWriteItem, 1, 1+len(mine))
-	items[0] = record
+	items := slices.Grow(record, len(mine))
 	for _, w := range mine {
 		items = append(items, w.transactItem())
 	}
@@ -51,28 +51,31 @@ func (s *Store) transact(ctx context.Context, record types.TransactWriteItem, se
 	if !ok || len(cancelled.CancellationReasons) != len(items) {
 		return item.WriteError("transaction", err)
 	}
-	return why(cancelled.CancellationReasons, mine, err)
+	return why(cancelled.CancellationReasons, len(record), mine, err)
 }
 
 // passing are reasons of a cancelled transaction that pass by themselves.
 var passing = []string{"TransactionConflict", "ThrottlingError", "ProvisionedThroughputExceeded", "DuplicateItem"}
 
-// why reads the reasons of a cancelled transaction, which wrote nothing. The
-// record's reason comes first, since after a lost answer the user's own conditions
-// are false too; then conflicts, which pass; then conditions.
-func why(reasons []types.CancellationReason, mine []*Write, err error) (*store.Record, error) {
-	if aws.ToString(reasons[0].Code) == "ConditionalCheckFailed" {
-		if len(reasons[0].Item) == 0 {
+// why reads the reasons of a cancelled transaction, which wrote nothing. The reasons of
+// the records, the first ones, come first, since after a lost answer the user's own
+// conditions are false too; then conflicts, which pass; then conditions.
+func why(reasons []types.CancellationReason, records int, mine []*Write, err error) (*store.Record, error) {
+	for _, r := range reasons[:records] {
+		if aws.ToString(r.Code) != "ConditionalCheckFailed" {
+			continue
+		}
+		if len(r.Item) == 0 {
 			return &store.Record{}, nil
 		}
-		return item.Decode(reasons[0].Item)
+		return item.Decode(r.Item)
 	}
 	var conflict, condition error
 	for i, r := range reasons {
 		switch code := aws.ToString(r.Code); {
 		case code == "" || code == "None":
 		case code == "ConditionalCheckFailed":
-			w := mine[i-1]
+			w := mine[i-records]
 			if w.read != nil && !w.still(r.Item) {
 				conflict = fmt.Errorf("dynamo: %w: what was read of an item in %s has changed", store.ErrConflict, w.table)
 			} else {

@@ -33,6 +33,8 @@ type attempt struct {
 	accepts bool          // a 202 is allowed
 	resumed bool          // run by a completer: there is no client, and only the stored request
 	seen    bool          // the store has returned a record of the key, from a read or a refused claim
+	away    bool          // the attempt has changed places with beside, because a record is there
+	spent   atomic.Bool   // waiting for the store has used up the time
 	cached  *store.Record // the cache's record of the key, which may answer; must not be changed
 	digest  [sha256.Size]byte
 	print   string // the fingerprint of digest
@@ -40,9 +42,10 @@ type attempt struct {
 
 	whose store.Identity // the caller; zero for an operator
 
+	beside *side // the key's other place while its scope changes; nil without Options.Former
+
 	deadline time.Time     // end of the work
 	limit    time.Duration // limit for each call to the store; 0 means the usual limit
-	spent    atomic.Bool   // waiting for the store has used up the time
 
 	place  *place // in the caller's quota; nil without one
 	course course // zero without a tracer
@@ -55,7 +58,7 @@ func (e *Engine) attempt(ctx context.Context, a *attempt, spaces bool) (err erro
 	if err := checkKey(a.req.Key, e.opt.MinKey, e.opt.MaxKey, spaces); err != nil {
 		return &Error{Op: "key", Err: err}
 	}
-	a.whose, err = e.callerOf(ctx, a.req)
+	a.whose, err = e.claims.callerOf(ctx, a.req)
 	switch {
 	case err != nil:
 	case a.whose.Kind == scope.Program:
@@ -66,7 +69,7 @@ func (e *Engine) attempt(ctx context.Context, a *attempt, spaces bool) (err erro
 		}
 	}
 	if err != nil {
-		return &Error{Op: "scope", Err: err}
+		return e.refusesNobody(ctx, a.req, err)
 	}
 	if e.opt.Fingerprint.SkipPath {
 		if err = e.checkRoute(a.req); err != nil {
@@ -82,7 +85,7 @@ func (e *Engine) attempt(ctx context.Context, a *attempt, spaces bool) (err erro
 	}
 	b := scope.Append(make([]byte, 2*nonceSize, 320), a.req.Operation, a.req.Tenant, a.whose)
 	at := len(b)
-	b = e.partitionKey(b, b[2*nonceSize:at], a.req, more...)
+	b = e.partitionKey(b, b[2*nonceSize:at], a.req, &e.claims, more...)
 	end := len(b)
 	a.cached = e.cache.get(b[at:])
 	var sum [sha256.Size]byte
@@ -96,7 +99,17 @@ func (e *Engine) attempt(ctx context.Context, a *attempt, spaces bool) (err erro
 		a.owner, a.id, a.pk, a.print = text[:nonceSize], text[nonceSize:2*nonceSize], text[at:end], text[end:]
 		a.scope = text[2*nonceSize : at]
 	}
-	return nil
+	if e.besides != nil {
+		a.beside, err = e.sideOf(ctx, a.req, e.besides, a.pk, more...)
+	}
+	return err
+}
+
+// turn changes to the key's other place.
+func (a *attempt) turn() {
+	at := side{a.pk, a.scope, a.whose}
+	a.pk, a.scope, a.whose = a.beside.pk, a.beside.scope, a.beside.whose
+	*a.beside, a.away = at, !a.away
 }
 
 // compare reports whether the request is the request that claimed held. An attempt

@@ -19,8 +19,10 @@ type Engine struct {
 	store    store.Store
 	opt      Options
 	log      *slog.Logger
-	prefix   string // of every partition key
-	scheme   string // of Options.Fingerprint
+	prefix   string   // of every partition key
+	scheme   string   // of Options.Fingerprint
+	claims   scoping  // under which keys are claimed
+	besides  *scoping // the other one while the scope of keys changes; nil without Options.Former
 	methods  map[string]bool
 	headers  map[string]bool // response headers to store
 	cache    *cache
@@ -52,6 +54,13 @@ func New(store store.Store, optFns ...func(*Options)) *Engine {
 	}
 	if opt.Key == KeyObserve { // which answers nobody, and claims each time
 		e.cache = nil
+	}
+	e.claims = scoping{scope: opt.Scope, one: opt.oneScope, route: opt.ScopeRoute}
+	if f := opt.Former; f != nil {
+		former, present := scoping{scope: f.Scope, all: f.OneScope, route: f.ScopeRoute}, e.claims
+		if e.claims, e.besides = present, &former; f.Claims {
+			e.claims, e.besides = former, &present
+		}
 	}
 	e.hooks = e.opt.Hooks.byName()
 	e.timed = e.opt.Hooks.Committed != nil || e.opt.Hooks.Ended != nil
@@ -135,7 +144,7 @@ func (a *attempt) do(ctx context.Context, accepts bool, fn func(context.Context)
 		return Result{}, err
 	}
 	a.accepts = accepts
-	if inside(ctx, e.store, a.pk) {
+	if a.inside(ctx) {
 		return e.pass(ctx, r, fn)
 	}
 	if e.opt.Hooks.Ended == nil && e.opt.Tracer == nil {

@@ -52,6 +52,9 @@ func (m *MemoryStore) Claim(ctx context.Context, c store.Claim) (*store.Record, 
 	if old := m.records[c.Next.PK]; old != nil && (!state.Over(old.Expires, c.Now) || old.Owner == c.Next.Owner) {
 		return old.Clone(), nil
 	}
+	if old := m.records[c.Beside]; old != nil && (!state.Over(old.Expires, c.Now) || old.Owner != c.Next.Owner) {
+		return old.Clone(), nil
+	}
 	if err := fits(c.Next, 0); err != nil {
 		return nil, err
 	}

@@ -36,14 +36,14 @@ func (e *Engine) observe(ctx context.Context, a *attempt, keyErr error, fn func(
 		return e.pass(ctx, r, fn)
 	}
 	err := e.attempt(ctx, a, true)
-	if err == nil && !inside(ctx, e.store, a.pk) {
+	if err == nil && !a.inside(ctx) {
 		err = a.start(ctx)
 	}
 	if err != nil {
 		would(err)
 		return e.pass(ctx, r, fn)
 	}
-	if inside(ctx, e.store, a.pk) {
+	if a.inside(ctx) {
 		return e.pass(ctx, r, fn)
 	}
 	a.limit = observing

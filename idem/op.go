@@ -75,11 +75,11 @@ func flowOf(ctx context.Context) (*flow, error) {
 	return op.flow, nil
 }
 
-// inside reports whether ctx already runs in the operation of pk, at any depth.
+// inside reports whether ctx already runs in the operation of a's key, at any depth.
 // Otherwise a wrapper in a wrapper would answer "in flight" to itself.
-func inside(ctx context.Context, store store.Store, pk string) bool {
+func (a *attempt) inside(ctx context.Context) bool {
 	for op, _ := FromContext(ctx); op != nil; op = op.outer {
-		if !op.over.Load() && op.pk == pk && sameStore(op.store, store) {
+		if !op.over.Load() && (op.pk == a.pk || a.beside != nil && op.pk == a.beside.pk) && sameStore(op.store, a.store) {
 			return true
 		}
 	}

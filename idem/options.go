@@ -168,6 +168,10 @@ type Options struct {
 	// StatusURL.
 	ScopeRoute bool
 
+	// Former is how the scopes of an earlier release were found, while they change: see
+	// [Former]. Default: none.
+	Former *Former
+
 	// Fingerprint defines which requests count as the same.
 	Fingerprint Fingerprint
 
@@ -338,7 +342,7 @@ func (o *Options) validate() error {
 	if o.StatusURL != "" {
 		err := validStatusURL(o.StatusURL)
 		check(err == nil, "StatusURL %q: %v", o.StatusURL, err)
-		check(!o.ScopeRoute, "StatusURL and ScopeRoute: the status of an operation has a route of its own")
+		check(!o.ScopeRoute && (o.Former == nil || !o.Former.ScopeRoute), "StatusURL and ScopeRoute: the status of an operation has a route of its own")
 		check(!o.MismatchIsNew, "StatusURL and MismatchIsNew: who asks for a status has no body to tell two operations apart")
 	}
 	check(o.Key != KeyObserve || !o.MergeClaim && !o.Resumable, "KeyObserve is not for handlers with phases")
@@ -346,7 +350,11 @@ func (o *Options) validate() error {
 	check(!o.Resumable || !o.FailOpen, "Resumable and FailOpen: a completer would run again what has run unprotected")
 	check(!o.Resumable || o.Function != "", "Resumable without Function: a completer couldn't tell this program's operations from another's; "+
 		"set Options.Function, as Lambda does")
-	check(!o.Resumable || o.Scope == nil || o.CallerFromOp, "%s", callerFromOp)
+	check(!o.Resumable || o.CallerFromOp || o.Scope == nil && (o.Former == nil || o.Former.Scope == nil), "%s", callerFromOp)
+	if f := o.Former; f != nil {
+		check(f.Scope == nil || !f.OneScope, "Former: Scope and OneScope: a former release had one of them")
+		check(!o.MergeClaim, "Former and MergeClaim: a handler that runs before its claim doesn't know yet whose the operation is")
+	}
 	check(!o.MergeClaim || !o.FailOpen, "MergeClaim and FailOpen: phases can't run without their store")
 	for _, name := range o.InputHeaders {
 		canonical := http.CanonicalHeaderKey(name)

@@ -23,7 +23,7 @@ func (e *Engine) CheckRoute(pattern string) error {
 		return fmt.Errorf("idem: the route %q is keyed, but the engine takes keys on %s only: add %s to Options.Methods",
 			pattern, strings.Join(e.opt.Methods, ", "), method)
 	}
-	if hidden := e.hidesWildcards(path); hidden && (!e.opt.ScopeRoute || !greedy(path)) {
+	if hidden := e.hidesWildcards(path); hidden && (!e.claims.route || !greedy(path)) {
 		return fmt.Errorf("idem: the route %q: %w", pattern, errWildcards)
 	}
 	return nil
@@ -36,7 +36,7 @@ var errWildcards = fmt.Errorf("%w: Fingerprint.SkipPath leaves out the values of
 
 // checkRoute refuses a request of a route that CheckRoute didn't see.
 func (e *Engine) checkRoute(r *Request) error {
-	if _, path := splitPattern(r.Route); e.hidesWildcards(path) && (!e.opt.ScopeRoute || isWhole(path, r.Path)) {
+	if _, path := splitPattern(r.Route); e.hidesWildcards(path) && (!e.claims.route || isWhole(path, r.Path)) {
 		return errWildcards
 	}
 	return nil

@@ -5,6 +5,7 @@ import (
 	"crypto/sha256"
 	"encoding/base64"
 	"encoding/binary"
+	"errors"
 	"fmt"
 
 	"github.com/samekey/samekey/idem/store"
@@ -17,17 +18,39 @@ const layout = "v1"
 
 // Whose a key is. Every keyed request has a caller, and nobody is guessed.
 
+// scoping decides whose a key is.
+type scoping struct {
+	scope ScopeFunc
+	one   bool // callers whom nobody verifies are one
+	all   bool // all callers are one
+	route bool // the route is part of the scope
+}
+
+// errNobody is the error for a request that has no caller.
+var errNobody = fmt.Errorf("%w: nobody names the caller", ErrScope)
+
+// refusesNobody logs why a request without a caller is refused, and returns the error for
+// it. Other errors stay as they are.
+func (e *Engine) refusesNobody(ctx context.Context, r *Request, err error) error {
+	if errors.Is(err, errNobody) {
+		why := nobody(r)
+		e.log.ErrorContext(ctx, "a keyed request has no caller: it is refused", "route", r.Route, "why", why)
+		err = fmt.Errorf("%w: %s", ErrScope, why)
+	}
+	return &Error{Op: "scope", Err: err}
+}
+
 // callerOf returns the caller of r: the caller whom the program names, or else the
 // identity that was verified in front of the handler, or else all callers as one.
-func (e *Engine) callerOf(ctx context.Context, r *Request) (store.Identity, error) {
+func (by *scoping) callerOf(ctx context.Context, r *Request) (store.Identity, error) {
 	id := r.Identity
 	switch {
 	case r.Scope != "":
 		return store.Identity{Kind: scope.Program, Subject: r.Scope}, nil
 	case r.Source != "":
 		return store.Identity{Kind: scope.Source, Subject: r.Source}, nil
-	case e.opt.Scope != nil:
-		text, err := e.opt.Scope(ctx, r)
+	case by.scope != nil:
+		text, err := by.scope(ctx, r)
 		switch {
 		case err != nil:
 			return store.Identity{}, fmt.Errorf("%w: %w", ErrScope, err)
@@ -35,15 +58,13 @@ func (e *Engine) callerOf(ctx context.Context, r *Request) (store.Identity, erro
 			return store.Identity{}, fmt.Errorf("%w: Options.Scope returned an empty one", ErrScope)
 		}
 		return store.Identity{Kind: scope.Program, Subject: text}, nil
-	case id == store.Identity{} && e.opt.oneScope:
+	case by.all || by.one && id == store.Identity{}:
 		return store.Identity{Kind: scope.One}, nil
 	}
 	if id.Subject != "" && !scope.Reserved(id.Kind) {
 		return id, nil
 	}
-	why := nobody(r)
-	e.log.ErrorContext(ctx, "a keyed request has no caller: it is refused", "route", r.Route, "why", why)
-	return store.Identity{}, fmt.Errorf("%w: %s", ErrScope, why)
+	return store.Identity{}, errNobody
 }
 
 // nobody returns why r's verified identity is no caller, with the cures.
@@ -90,13 +111,44 @@ func (e *Engine) completable(r *Request, caller store.Identity) error {
 const callerFromOp = "Resumable with a scope that the program finds: a completer has no client's request to find it in; " +
 	"let the handlers take the caller from Op.Caller, and set Options.CallerFromOp"
 
+// While the scope of keys changes, a key has two places: two records, of which one at
+// most is live.
+
+// side is one of the two places of a key.
+type side struct {
+	pk, scope string
+	whose     store.Identity
+}
+
+// side returns the place of r's key under a scoping with this caller.
+func (e *Engine) side(r *Request, by *scoping, caller store.Identity, more ...string) *side {
+	text := scope.Append(nil, r.Operation, r.Tenant, caller)
+	return &side{pk: string(e.partitionKey(nil, text, r, by, more...)), scope: string(text), whose: caller}
+}
+
+// sideOf returns the place of r's key beside pk; nil if there is no other.
+func (e *Engine) sideOf(ctx context.Context, r *Request, by *scoping, pk string, more ...string) (*side, error) {
+	caller, err := by.callerOf(ctx, r)
+	if errors.Is(err, errNobody) {
+		return nil, nil //nolint:nilnil // a program refuses such a request: it has made no record
+	}
+	if err != nil {
+		return nil, &Error{Op: "scope", Err: err}
+	}
+	s := e.side(r, by, caller, more...)
+	if s.pk == pk {
+		return nil, nil //nolint:nilnil // the change doesn't concern this request
+	}
+	return s, nil
+}
+
 // partitionKey appends the record's key. The key has a fixed length, is evenly
 // distributed and hides the client's key. Length prefixes keep a key from
 // reaching into another scope.
-func (e *Engine) partitionKey(b, text []byte, r *Request, more ...string) []byte {
+func (e *Engine) partitionKey(b, text []byte, r *Request, by *scoping, more ...string) []byte {
 	buf := appendPart(make([]byte, 0, 256), text)
 	buf = appendPart(buf, r.Key)
-	if e.opt.ScopeRoute {
+	if by.route {
 		buf = appendPart(buf, operationRoute(r))
 	}
 	for _, part := range more {

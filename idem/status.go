@@ -7,6 +7,7 @@ import (
 	"net/url"
 	"strings"
 
+	"github.com/samekey/samekey/idem/store"
 	"github.com/samekey/samekey/internal/scope"
 	"github.com/samekey/samekey/internal/state"
 )
@@ -24,23 +25,26 @@ func (e *Engine) Status(ctx context.Context, r Request) (Result, error) {
 	if err := checkKey(r.Key, e.opt.MinKey, e.opt.MaxKey, true); err != nil {
 		return Result{}, &Error{Op: "key", Err: err}
 	}
-	caller, err := e.callerOf(ctx, &r)
+	caller, err := e.claims.callerOf(ctx, &r)
 	if err != nil {
-		return Result{}, &Error{Op: "scope", Err: err}
+		return Result{}, e.refusesNobody(ctx, &r, err)
 	}
-	text := scope.Append(nil, r.Operation, r.Tenant, caller)
-	a := &attempt{Engine: e, req: &r, scope: string(text), whose: caller, pk: string(e.partitionKey(nil, text, &r)), resumed: true}
-	if caller.Kind == scope.One && e.opt.StatusURL == "" {
-		return Result{}, a.fail("status", ErrKeyUnknown)
+	s := e.side(&r, &e.claims, caller)
+	a := &attempt{Engine: e, req: &r, scope: s.scope, pk: s.pk, whose: s.whose, resumed: true}
+	if e.besides != nil {
+		if a.beside, err = e.sideOf(ctx, &r, e.besides, a.pk); err != nil {
+			return Result{}, err
+		}
 	}
 	if err := a.start(ctx); err != nil {
 		return Result{}, err
 	}
-	rec, err := a.reads(ctx, a.end())
-	if err != nil {
-		return Result{}, err
+	rec, v, err := a.status(ctx)
+	if err == nil && v == state.Again && a.beside != nil {
+		a.turn()
+		rec, v, err = a.status(ctx)
 	}
-	switch v, err := a.judge(rec); {
+	switch {
 	case err != nil:
 		return Result{}, err
 	case v == state.Again:
@@ -55,6 +59,19 @@ func (e *Engine) Status(ctx context.Context, r Request) (Result, error) {
 	default:
 		return a.answer(ctx, rec, v)
 	}
+}
+
+// status reads and judges the record of a's key.
+func (a *attempt) status(ctx context.Context) (*store.Record, state.Verdict, error) {
+	if a.whose.Kind == scope.One && a.opt.StatusURL == "" {
+		return nil, state.Again, nil
+	}
+	rec, err := a.reads(ctx, a.end())
+	if err != nil {
+		return nil, 0, err
+	}
+	v, err := a.judge(rec)
+	return rec, v, err
 }
 
 // ServeStatus is [Engine.Status] as the HTTP resource at [Options.StatusURL]. The

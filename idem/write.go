@@ -80,6 +80,9 @@ func (a *attempt) claim(ctx context.Context, build func(*store.Record) *store.Re
 		if round > 0 && !pause(ctx, round) {
 			break
 		}
+		if a.away { // the record there has gone, or expired
+			a.turn()
+		}
 		now := a.opt.Now()
 		if now.Round(0).Sub(begun) > maxClaim {
 			if build != nil { // the handler's writes contain this operation's id
@@ -95,7 +98,11 @@ func (a *attempt) claim(ctx context.Context, build func(*store.Record) *store.Re
 		}
 		state.Stamp(next, nil, a.owner)
 		cause = nil
-		held, err := a.store.Claim(ctx, store.Claim{Next: next, Now: now, Writes: writes})
+		var beside string
+		if a.beside != nil {
+			beside = a.beside.pk
+		}
+		held, err := a.store.Claim(ctx, store.Claim{Next: next, Now: now, Writes: writes, Beside: beside})
 		switch {
 		case err == nil && held == nil:
 			return next, state.Own, nil
@@ -113,15 +120,38 @@ func (a *attempt) claim(ctx context.Context, build func(*store.Record) *store.Re
 				return nil, 0, err
 			}
 		}
+		if a.beside != nil && held != nil && held.PK == a.beside.pk { // the record is there
+			a.turn()
+		}
 		rec, v, err = a.judgeOrTakeOver(ctx, held, until)
 		if err != nil || v != state.Again {
 			return rec, v, err
+		}
+		if a.away {
+			if err = a.bury(ctx, rec, until); err != nil {
+				return nil, 0, err
+			}
 		}
 	}
 	if cause != nil { // an expired record is not in flight
 		return nil, 0, a.unavailable("claim", cause)
 	}
 	return nil, state.InFlight, nil
+}
+
+// bury fences the holders of an expired record at the key's other place, so that a can
+// claim the key in its own. Where a key has one place only, the claim itself does that,
+// since it replaces the record.
+func (a *attempt) bury(ctx context.Context, held *store.Record, until time.Time) error {
+	if held == nil || held.State == store.None {
+		return nil
+	}
+	_, _, err := a.write(ctx, change{prev: held, next: state.Buried(held, a.opt.Now())}, until, maxRounds)
+	if err != nil && !errors.Is(err, ErrConflict) { // otherwise the next claim shows what stands there
+		a.log.ErrorContext(ctx, "an expired record under the other scope can't be fenced", "record", redact.Record(a.pk), "error", err)
+		return a.unavailable("claim", err)
+	}
+	return nil
 }
 
 // load reads the record after a write with an unknown outcome. Without a record

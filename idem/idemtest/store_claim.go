@@ -30,6 +30,41 @@ func storeClaim(s suite) {
 		storetest.SameRecord(t, storetest.RefusedClaim(t, e.inner, c), want)
 	})
 
+	// The record beside a claim refuses it, unless the claimer itself has made sure that
+	// nobody else writes there.
+	s.run("a claim beside another record", func(t *testing.T, e *env) {
+		beside := func(at time.Time, other *store.Record) store.Claim {
+			c := storetest.ClaimAt(at)
+			c.Beside = other.PK
+			return c
+		}
+		now := e.clock.Now()
+		nothing := storetest.ClaimAt(now)
+		storetest.MustClaim(t, e.inner, beside(now, nothing.Next))
+
+		live := storetest.MustClaim(t, e.inner, storetest.ClaimAt(now))
+		c := beside(now, live)
+		storetest.SameRecord(t, storetest.RefusedClaim(t, e.inner, c), live)
+		if got := storetest.Load(t, e.inner, c.Next.PK); got != nil {
+			t.Errorf("the refused claim has written %+v", got)
+		}
+		mine := beside(now, live)
+		mine.Next.Owner = live.Owner
+		storetest.SameRecord(t, storetest.RefusedClaim(t, e.inner, mine), live)
+
+		after := live.Expires.Add(time.Second)
+		storetest.SameRecord(t, storetest.RefusedClaim(t, e.inner, beside(after, live)), live)
+		fenced := storetest.MustCommit(t, e.inner, live, storetest.Next(live, func(n *store.Record) { n.Owner = "the claimer" }))
+		mine = beside(after, fenced)
+		mine.Next.Owner = fenced.Owner
+		claimed := storetest.MustClaim(t, e.inner, mine)
+		storetest.SameRecord(t, storetest.Load(t, e.inner, fenced.PK), fenced)
+
+		both := storetest.Rival(store.Claim{Next: claimed}, now) // the own record tells first whose claim it was
+		both.Beside = fenced.PK
+		storetest.SameRecord(t, storetest.RefusedClaim(t, e.inner, both), claimed)
+	})
+
 	s.run("an expired record of another owner is replaced as a whole", func(t *testing.T, e *env) {
 		c := storetest.ClaimAt(e.clock.Now())
 		old := storetest.MustClaim(t, e.inner, c)

@@ -3,6 +3,7 @@ package idemtest
 import (
 	"errors"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -15,6 +16,39 @@ func storeRaces(s suite) {
 	s.run("of 50 claimers of a new key exactly one wins", func(t *testing.T, e *env) {
 		c := storetest.ClaimAt(e.clock.Now())
 		claimRace(t, e.inner, c, c.Now)
+	})
+
+	// While the scope of a key changes, two programs claim under two keys, each beside
+	// the other one.
+	s.run("of 50 claimers of a key with two places exactly one wins", func(t *testing.T, e *env) {
+		c := storetest.ClaimAt(e.clock.Now())
+		places := [...]string{c.Next.PK, storetest.ClaimAt(c.Now).Next.PK}
+		var winner atomic.Pointer[store.Record]
+		storetest.Together(50, func(i int) {
+			r := storetest.Rival(c, c.Now)
+			r.Next.PK, r.Beside = places[i%2], places[1-i%2]
+			next := r.Next.Clone()
+			held, err := e.inner.Claim(t.Context(), r)
+			for errors.Is(err, idem.ErrConflict) && t.Context().Err() == nil {
+				r.Next = next.Clone()
+				held, err = e.inner.Claim(t.Context(), r)
+			}
+			switch {
+			case err != nil:
+				t.Errorf("claim %d: %v", i, err)
+			case held == nil && !winner.CompareAndSwap(nil, next):
+				t.Error("two claims won")
+			}
+		})
+		for _, pk := range places {
+			got, err := e.inner.Load(t.Context(), pk)
+			if err != nil || (got != nil) != (winner.Load() != nil && pk == winner.Load().PK) {
+				t.Errorf("%s holds %+v, %v", pk, got, err)
+			}
+		}
+		if winner.Load() == nil {
+			t.Error("no claim won")
+		}
 	})
 
 	s.run("of 50 claimers of an expired key exactly one wins", func(t *testing.T, e *env) {

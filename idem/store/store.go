@@ -34,7 +34,8 @@ import (
 type Store interface {
 	// Claim writes c.Next if its PK has no record, or an expired record (Expires
 	// before c.Now, in whole seconds) of another owner: a late copy of a claim must
-	// not revive a record that its own attempt has freed. A store that keeps the
+	// not revive a record that its own attempt has freed. c.Beside may refuse the claim
+	// too. A store that keeps the
 	// body of a stored request elsewhere sets Next.Input.Overflow, and writes the
 	// body once the claim is won.
 	Claim(ctx context.Context, c Claim) (held *Record, err error)
@@ -60,6 +61,13 @@ type Claim struct {
 	Next   *Record   // Ver 1
 	Now    time.Time // the claimer's clock
 	Writes []Write   // the user's writes in a claim that is merged with a commit
+
+	// Beside, unless empty, is the key's other PK while its scope changes. A claim
+	// also needs that Beside has no record, or one that c.Next.Owner owns and that has
+	// expired: read in the same step as the write, since two claims that cross must not
+	// both win. Otherwise the claim is refused with that record, unless the record of
+	// c.Next.PK refuses it too.
+	Beside string
 }
 
 // Commit is any later write: take-over, phase, finish or release.

@@ -36,6 +36,10 @@ const (
 	claimsInTheLastSecond = "claims in the second of expiry"
 	claimsNothingExpired  = "claims no expired record"
 	claimReadsAndWrites   = "reads, then writes a claim"
+	besideNothing         = "claims beside any record"
+	besideExpired         = "claims beside an expired record of another owner"
+	besideOwn             = "claims beside its own live record"
+	besideReadsAndWrites  = "reads the record beside a claim, then writes"
 	commitReadsAndWrites  = "reads, then writes a commit"
 	refusesWithoutRecord  = "refuses without the record"
 	refusesWithOldRecord  = "refuses with an older record"
@@ -75,6 +79,10 @@ func TestMutants(t *testing.T) {
 		{textBodies, "store records"},
 		{losesSubseconds, "store records"},
 		{cutsBodies, "store bodies"},
+		{besideNothing, "store claim"},
+		{besideExpired, "store claim"},
+		{besideOwn, "store claim"},
+		{besideReadsAndWrites, "store races"},
 		{claimReadsAndWrites, "store races"},
 		{commitReadsAndWrites, "store races"},
 
@@ -118,6 +126,7 @@ func runOn(t *testing.T, flaw, group string) (out string, failed bool) {
 type mutant struct {
 	flaw    string
 	mu      sync.Mutex
+	beside  sync.Mutex // over claims with a Beside
 	records map[string]*store.Record
 	before  map[string]*store.Record // the versions before these
 }
@@ -150,6 +159,21 @@ func (m *mutant) Claim(ctx context.Context, c store.Claim) (*store.Record, error
 	}
 	if old != nil && !over {
 		return m.refuse(old)
+	}
+	if c.Beside != "" && !m.is(besideReadsAndWrites) {
+		m.beside.Lock()
+		defer m.beside.Unlock()
+	}
+	if other := m.get(c.Beside); other != nil && !m.is(besideNothing) {
+		over := !other.Expires.IsZero() && other.Expires.Unix() < c.Now.Unix() || m.is(besideOwn)
+		if mine := other.Owner == c.Next.Owner || m.is(besideExpired); !over || !mine {
+			return m.refuse(other)
+		}
+	}
+	if m.is(besideReadsAndWrites) {
+		for range 1000 {
+			runtime.Gosched()
+		}
 	}
 	if err := m.broken(c.Writes); err != nil {
 		return nil, err

@@ -18,6 +18,7 @@ func TestStore(t *testing.T, open func(t testing.TB) store.Store) { //nolint:tpa
 		{"engine replay", engineReplay},
 		{"engine key", engineKey},
 		{"engine scope", engineScope},
+		{"engine former", engineFormer},
 		{"engine fingerprint", engineFingerprint},
 		{"engine in flight", engineInFlight},
 		{"engine policy", enginePolicy},

@@ -350,7 +350,7 @@ func TestLateHolder(t *testing.T) {
 }
 
 // partOf lists functions that make a record and are part of transitions.
-var partOf = map[string]string{"Taken": "TakenByClient and TakenUp"}
+var partOf = map[string]string{"Taken": "TakenByClient and TakenUp", "Buried": "no transition: an expired record stays expired"}
 
 // Every function that makes a record from a record is a move, so that new
 // functions must be drawn.

@@ -116,6 +116,16 @@ func Finished(held *store.Record, resp store.Response, now time.Time, retention,
 	return r
 }
 
+// Buried returns held, which has expired, so that it stays expired for hosts whose clocks
+// are behind. The write changes the owner, so whoever held it can't write it any more.
+func Buried(held *store.Record, now time.Time) *store.Record {
+	r := *held
+	if end := Seconds(now).Add(-time.Minute); end.Before(r.Expires) {
+		r.Expires = end
+	}
+	return &r
+}
+
 // StatusOnly removes everything but the status from the response of a finished
 // record and marks the body as not kept. The headers may be the reason why the
 // record was too large.
