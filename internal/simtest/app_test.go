@@ -76,7 +76,7 @@ func (w *world) program(sb *sandbox) invoker {
 	switch sb.function {
 	case apiFunction:
 		router := lambda.NewRouter(lambda.HTTPAPI)
-		router.Keyed("POST /rides", idem.New(store, anybody, options, func(o *idem.Options) { o.Function, o.Resumable = "f", true }), app.ride)
+		router.Keyed("POST /rides", idem.New(store, anybody, options, func(o *idem.Options) { o.Resumable = true }), app.ride)
 		router.Keyed("POST /notes", idem.New(store, anybody, options, func(o *idem.Options) {
 			o.MergeClaim = w.hash("merge", sb.name)%2 == 0
 			o.ReadFirst = !o.MergeClaim && w.hash("read", sb.name)%2 == 0

@@ -9,7 +9,8 @@ const axe = readFileSync(createRequire(import.meta.url).resolve("axe-core/axe.mi
 
 let stage, browser, requests;
 before(async () => {
-  [stage, browser] = await Promise.all([open(), launch()]);
+  stage = await open(); // in turn: what began is ended, also after a failure
+  browser = await launch();
   requests = await serve(stage, "requests");
 }, { timeout: 5 * patience });
 after(async () => {
@@ -201,8 +202,9 @@ test("search by a customer's key", async () => {
   await sound(page);
 });
 
-test("hostile texts stay texts", async () => {
+test("hostile texts stay texts", async (t) => {
   const ui = await serve(stage, "hostile");
+  t.after(() => ui.end());
   const page = await visit(browser, ui.url);
   await loaded(page, 2);
   await page.click("#rows a");
@@ -216,7 +218,6 @@ test("hostile texts stay texts", async () => {
   assert.equal(await page.evaluate(() => window.hacked), undefined);
   assert.equal(await page.$$eval("main img, main script, dialog img, dialog script", (all) => all.length), 0);
   await sound(page);
-  await ui.end();
 });
 
 test("phone width, dark, and without violations of axe's rules", async () => {
@@ -261,8 +262,9 @@ test("nothing moves for people who ask for that", async () => {
   await sound(page);
 });
 
-test("without the link there is nothing, and an ended server is said so", async () => {
+test("without the link there is nothing, and an ended server is said so", async (t) => {
   const ui = await serve(stage, "empty");
+  t.after(() => ui.end());
   const stranger = await visit(browser, ui.base + "/");
   await says(stranger, "#trouble", "open the link that samekey printed");
   assert.equal(await text(stranger, "#about"), "");
@@ -277,10 +279,10 @@ test("without the link there is nothing, and an ended server is said so", async 
   await says(page, "#trouble", "The server has ended");
 });
 
-test("no table", async () => {
+test("no table", async (t) => {
   const ui = await serve(stage, "missing");
+  t.after(() => ui.end());
   const page = await visit(browser, ui.url);
   await says(page, "#trouble", "there is no table missing");
   await sound(page);
-  await ui.end();
 });

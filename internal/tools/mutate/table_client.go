@@ -60,7 +60,7 @@ func clientMutants() []mutant {
 		},
 		{
 			rule: "AboutKey", what: "a refusal of the key passes for the operation's outcome",
-			in: "idem/client.operation.settles", old: "if $o.aboutKey { return false }", new: "", run: "^TestRefreshedTokenAfterALostAnswer$",
+			in: "idem/client.operation.settles", old: "if $o.aboutKey { return false }", new: "", run: "^TestAnswerAboutTheKeySettlesNothing$",
 		},
 		{
 			rule: "WebhookSecret", what: "a secret that can be guessed is taken",

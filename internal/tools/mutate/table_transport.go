@@ -138,7 +138,7 @@ func transportMutants() []mutant {
 		},
 		{
 			rule: "ClientUnknown", what: "a refusal after a lost answer passes for the operation's outcome", row: "M56",
-			in: "idem/client.operation.end", old: "$resp.Header.Set(ResultHeader, OutcomeUnknown)", new: "", run: "^TestRefreshedTokenAfterALostAnswer$",
+			in: "idem/client.operation.end", old: "$resp.Header.Set(ResultHeader, OutcomeUnknown)", new: "", run: "^TestAnswerAboutTheKeySettlesNothing$",
 		},
 		{
 			rule: "ClientUnknown", what: "a 202 that says still running passes for the end",
@@ -154,7 +154,7 @@ func transportMutants() []mutant {
 		},
 		{
 			rule: "ClientUnknown", what: "an answer about the key isn't known by its code", row: "M56",
-			in: "idem/client.isAboutKey", old: `strings.Contains($names, "idempoten")`, new: "false", run: "^TestRefreshedTokenAfterALostAnswer$",
+			in: "idem/client.isAboutKey", old: `strings.Contains($names, "idempoten")`, new: "false", run: "^TestAnswerAboutTheKeySettlesNothing$",
 		},
 		{
 			rule: "ClientUnknown", what: "an answer that was cut off counts as one", row: "R95",

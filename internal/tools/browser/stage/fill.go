@@ -128,13 +128,13 @@ func (st *stage) hostile(ctx context.Context) error {
 	}
 	evil := fmt.Errorf("%s", hostile)
 	for _, key := range []string{"evil-1", "evil-2"} {
-		_, err = a.engine.Do(ctx, idem.Request{Key: key, Method: "POST", Route: hostile, Path: "/" + hostile, Body: []byte(hostile)},
+		_, err = a.engine.Do(ctx, idem.Request{Key: key, Method: "POST", Route: hostile, Path: "/" + hostile, Body: []byte(hostile), Identity: jane},
 			func(ctx context.Context) (idem.Response, error) {
 				_, err := idem.Foreign(ctx, hostile, func(context.Context, *idem.Tx) (string, error) { return "", evil }, idem.NotIdempotent())
 				return idem.Response{}, err
 			})
-		if err == nil {
-			return fmt.Errorf("%s was answered", key)
+		if !errors.Is(err, idem.ErrStuck) {
+			return fmt.Errorf("%s: %w", key, err)
 		}
 	}
 	return nil

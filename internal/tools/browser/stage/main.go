@@ -116,14 +116,16 @@ func (st *stage) app(ctx context.Context, table string) (*app, error) {
 
 var errLost = errors.New("the provider's answer was lost: read tcp 10.0.3.7:51402->10.8.0.12:443: i/o timeout")
 
-// scope is the caller of all requests.
+// jane is the caller of all requests, and scope is hers.
+var jane = idem.Identity{Kind: "jwt", Subject: "jane@example.com"}
+
 const scope = "jwt:jane@example.com"
 
 // ride is a handler with three phases and a job.
 func (a *app) ride(ctx context.Context, key string) (idem.Result, error) {
 	req := idem.Request{
 		Key: key, Method: "POST", Route: "POST /rides", Path: "/rides", Body: []byte(`{"card":"4242","to":"Mission"}`),
-		Identity: idem.Identity{Kind: "jwt", Subject: "jane@example.com"},
+		Identity: jane,
 	}
 	return a.engine.Do(ctx, req, func(ctx context.Context) (idem.Response, error) {
 		ride, err := idem.Atomic(ctx, "ride_created", func(context.Context, *idem.Tx) (string, error) { return "ride_7", nil })
