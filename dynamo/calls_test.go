@@ -1,11 +1,15 @@
 package dynamo_test
 
 import (
+	"bytes"
 	"context"
 	"errors"
+	"io"
+	"log/slog"
 	"maps"
 	"slices"
 	"strconv"
+	"strings"
 	"testing"
 	"time"
 
@@ -160,31 +164,22 @@ func callsPerRequest(t *testing.T, tab *table) {
 		expect(t, calls{})
 	})
 	t.Run("a handler that outlives its time takes one more for each renewal", func(t *testing.T) {
-		before := tab.Items(t)
-		renewed := make(chan struct{})
-		tab.Transport.Fault = func(op string, n int) dynamotest.Fault {
-			if op == "UpdateItem" && n == 1 {
-				close(renewed)
+		// On a busy machine a renewal is slow, and another follows; or its time ends before
+		// its answer comes, and it is sent again. Such a request shows nothing.
+		for range 10 {
+			var log bytes.Buffer
+			renewals := outlives(t, tab, &log)
+			if strings.Contains(log.String(), "lease not renewed") {
+				tab.Transport.Reset()
+				continue
 			}
-			return nil
+			if renewals < 1 {
+				t.Errorf("%d renewals", renewals)
+			}
+			expect(t, calls{"PutItem": 1, "UpdateItem": renewals + 1})
+			return
 		}
-		defer func() { tab.Transport.Fault = nil }()
-		short, cancel := context.WithTimeout(ctx, localtest.Stretch(3*time.Second))
-		defer cancel()
-		engine := tab.Engine(func(o *idem.Options) { o.Reserve, o.LeaseMargin = 10*time.Millisecond, idem.MinLeaseMargin })
-		res, err := engine.Do(short, tabletest.Post(tabletest.NewKey(), "{}"), func(ctx context.Context) (idem.Response, error) {
-			<-renewed
-			return tabletest.Created(reply)(ctx)
-		})
-		if err != nil || res.Expires.IsZero() {
-			t.Fatalf("got %+v, %v", res, err)
-		}
-		// On a busy machine a renewal is slow, and another follows.
-		renewals := newVersion(t, tab, before) - 2 // without the claim and the finish
-		if renewals < 1 {
-			t.Errorf("%d renewals", renewals)
-		}
-		expect(t, calls{"PutItem": 1, "UpdateItem": renewals + 1})
+		t.Error("no renewal is answered in its time")
 	})
 	t.Run("a body over the inline limit takes a companion, and its replay a read", func(t *testing.T) {
 		req := tabletest.Post(tabletest.NewKey(), "{}")
@@ -346,6 +341,34 @@ func TestCallsAreCountedByOperation(t *testing.T) { // the counter itself, or ze
 	if got := tab.Transport.Calls(); !maps.Equal(got, calls{"GetItem": 2}) {
 		t.Errorf("counted %v", got)
 	}
+}
+
+// outlives has a handler work past its time until its lease is renewed, and returns how
+// often that was done.
+func outlives(t *testing.T, tab *table, log io.Writer) (renewals int) {
+	t.Helper()
+	before := tab.Items(t)
+	renewed := make(chan struct{})
+	tab.Transport.Fault = func(op string, n int) dynamotest.Fault {
+		if op == "UpdateItem" && n == 1 {
+			close(renewed)
+		}
+		return nil
+	}
+	defer func() { tab.Transport.Fault = nil }()
+	short, cancel := context.WithTimeout(t.Context(), localtest.Stretch(3*time.Second))
+	defer cancel()
+	engine := tab.Engine(func(o *idem.Options) {
+		o.Reserve, o.LeaseMargin, o.Logger = 10*time.Millisecond, idem.MinLeaseMargin, slog.New(slog.NewTextHandler(log, nil))
+	})
+	res, err := engine.Do(short, tabletest.Post(tabletest.NewKey(), "{}"), func(ctx context.Context) (idem.Response, error) {
+		<-renewed
+		return tabletest.Created("{}")(ctx)
+	})
+	if err != nil || res.Expires.IsZero() {
+		t.Fatalf("got %+v, %v", res, err)
+	}
+	return newVersion(t, tab, before) - 2 // without the claim and the finish
 }
 
 // newVersion returns the version of the only item that wasn't there before.
