@@ -55,7 +55,7 @@ type target struct{ pkg, run string }
 // table is every mutant there is.
 func table() []mutant {
 	return slices.Concat(whoseMutants(), operationMutants(), recordMutants(), engineMutants(), phaseMutants(), resumeMutants(), storeMutants(), bodyMutants(), sealMutants(), writeMutants(), indexMutants(),
-		jobMutants(), streamMutants(), sinkMutants(), callerMutants(), waitMutants(), panicMutants(), patienceMutants(), clientMutants(), renewMutants(), keyMutants(), envelopeMutants(), corsMutants(), bodyKeyMutants(), shareMutants(), tenantMutants(), heldMutants(), quotaMutants(), rotationMutants(), adapterMutants(), webhookMutants(), transportMutants(), ticketMutants(), eachMutants(), faultMutants(),
+		jobMutants(), streamMutants(), sinkMutants(), callerMutants(), formerMutants(), waitMutants(), panicMutants(), patienceMutants(), clientMutants(), renewMutants(), keyMutants(), envelopeMutants(), corsMutants(), bodyKeyMutants(), shareMutants(), tenantMutants(), heldMutants(), quotaMutants(), rotationMutants(), adapterMutants(), webhookMutants(), transportMutants(), ticketMutants(), eachMutants(), faultMutants(),
 		keyRowMutants(), answerRowMutants(), workRowMutants(), outerRowMutants())
 }
 

@@ -203,22 +203,13 @@ func writeMutants() []mutant {
 		{
 			rule: "RecordReasonFirst", what: "the user's condition, untrue after a lost answer, is told before the record's",
 			in: "dynamo.why",
-			old: `
-				if aws.ToString($reasons[0].Code) == "ConditionalCheckFailed" {
-					if len($reasons[0].Item) == 0 { return &store.Record{}, nil }
-					return item.Decode($reasons[0].Item)
-				}
-				var $conflict, $condition error
-				for $i, $r := range $reasons {`,
+			old: "for _, $r := range $reasons[:$records] {",
 			new: `
-				var $conflict, $condition error
-				if aws.ToString($reasons[0].Code) == "ConditionalCheckFailed" && !slices.ContainsFunc($reasons[1:], func(r types.CancellationReason) bool {
+				others := slices.ContainsFunc($reasons[$records:], func(r types.CancellationReason) bool {
 					return aws.ToString(r.Code) == "ConditionalCheckFailed"
-				}) {
-					return item.Decode($reasons[0].Item)
-				}
-				for $i, $r := range $reasons {
-					if $i == 0 { continue }`,
+				})
+				for _, $r := range $reasons[:$records] {
+					if others { break }`,
 			run: "^TestRecordsReasonIsToldFirst$",
 		},
 		{

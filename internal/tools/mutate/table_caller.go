@@ -67,7 +67,7 @@ func callerMutants() []mutant {
 		},
 		{
 			rule: "Nobody", what: "operators aren't told", row: "R145",
-			in: "idem.Engine.callerOf", old: "$e.log.ErrorContext($ctx,", new: "$e.log.DebugContext($ctx,", run: "^TestNobodyIsGuessed$",
+			in: "idem.Engine.refusesNobody", old: "$e.log.ErrorContext($ctx,", new: "$e.log.DebugContext($ctx,", run: "^TestNobodyIsGuessed$",
 		},
 		{
 			rule: "Nobody", what: "a session of a role is a caller without being asked for", row: "R167",
@@ -91,11 +91,11 @@ func callerMutants() []mutant {
 		},
 		{
 			rule: "OneScope", what: "whoever knows a key sees its answer without the request", row: "M25",
-			in: "idem.Engine.Status", old: `$caller.Kind == scope.One && $e.opt.StatusURL == ""`, new: "false", run: "^TestOneScope$",
+			in: "idem.attempt.status", old: `$a.whose.Kind == scope.One && $a.opt.StatusURL == ""`, new: "false", run: "^TestOneScope$",
 		},
 		{
 			rule: "OneScope", what: "verified callers share a scope, too", row: "M25",
-			in: "idem.Engine.callerOf", old: "$id == store.Identity{} && $e.opt.oneScope", new: "$e.opt.oneScope", run: "^TestOneScope$",
+			in: "idem.scoping.callerOf", old: "$by.one && $id == store.Identity{}", new: "$by.one", run: "^TestOneScope$",
 		},
 		{
 			rule: "OperationsCaller", what: "a completer's attempt has no caller", row: "R146",
@@ -119,12 +119,12 @@ func callerMutants() []mutant {
 		},
 		{
 			rule: "OwnPrefix", what: "what the program says can look like an adapter's caller", row: "R147",
-			in: "idem.Engine.callerOf", old: "return store.Identity{Kind: scope.Program, Subject: $r.Scope}, nil",
+			in: "idem.scoping.callerOf", old: "return store.Identity{Kind: scope.Program, Subject: $r.Scope}, nil",
 			new: `return store.Identity{Kind: scope.Source, Subject: $r.Scope}, nil`, pkg: "internal/enginetest", run: "^TestMemoryStore$/^engine_scope$",
 		},
 		{
 			rule: "OwnPrefix", what: "an adapter's kind can look like the program's", row: "R147",
-			in: "idem.Engine.callerOf", old: `if $id.Subject != "" && !scope.Reserved($id.Kind) {`, new: `if $id.Subject != "" {`, pkg: "internal/enginetest", run: "^TestMemoryStore$/^engine_scope$",
+			in: "idem.scoping.callerOf", old: `if $id.Subject != "" && !scope.Reserved($id.Kind) {`, new: `if $id.Subject != "" {`, pkg: "internal/enginetest", run: "^TestMemoryStore$/^engine_scope$",
 		},
 		{
 			rule: "Issuer", what: "two authorizers' equal names are one caller", row: "R147",
