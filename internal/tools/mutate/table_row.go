@@ -16,7 +16,7 @@ func keyRowMutants() []mutant {
 		{
 			rule: "SecondWrap", what: "a test has two handlers without a name, which a table's store refuses",
 			in: "idem.MemoryStore.AddUnnamed", old: "return $m.unnamed.Add($among)", new: "return 0 * $m.unnamed.Add($among)", pkg: "dynamo",
-			run: "^TestTwoEnginesWithoutNamesOnOneStore$",
+			run: "^TestTwoEnginesWithTheSameKeysOnOneStore$",
 		},
 		{
 			rule: "DoctorBytes", what: "doctor says nothing of a REST API that takes bytes for text",
