@@ -390,3 +390,35 @@ func newVersion(t *testing.T, tab *table, before []map[string]types.AttributeVal
 	}
 	return v
 }
+
+// While the scope of keys changes, a claim is one transaction of two items, at two units
+// each, and no call more. A key's record is found in one call under either scope.
+func TestCallsWhileTheScopeChanges(t *testing.T) {
+	t.Parallel()
+	tab := newTable(t)
+	release := func(claims bool) func(*idem.Options) {
+		return func(o *idem.Options) { o.Former = &idem.Former{OneScope: true, Claims: claims} }
+	}
+	for name, at := range map[string]struct{ claims, retried bool }{
+		"in the former scope, retried in the second release": {true, false},
+		"in the new scope, retried in the first release":     {false, true},
+	} {
+		req := tabletest.Post(tabletest.NewKey(), "{}")
+		req.Identity = idem.Identity{Kind: "jwt", Subject: "jane"}
+		if _, err := idem.New(tab.Store, tabletest.Unhurried, release(at.claims)).Do(t.Context(), req, tabletest.Created("{}")); err != nil {
+			t.Fatal(err)
+		}
+		if diff := cmp.Diff(calls{"TransactWriteItems": 1, "UpdateItem": 1}, tab.Transport.Calls()); diff != "" {
+			t.Errorf("%s: DynamoDB calls of a new request (-want +got):\n%s", name, diff)
+		}
+		tab.Transport.Reset()
+		res, err := idem.New(tab.Store, tabletest.Unhurried, release(at.retried)).Do(t.Context(), req, tabletest.NeverRuns(t))
+		if err != nil || !res.Replayed {
+			t.Fatalf("%s: %+v, %v", name, res, err)
+		}
+		if diff := cmp.Diff(calls{"TransactWriteItems": 1}, tab.Transport.Calls()); diff != "" {
+			t.Errorf("%s: DynamoDB calls of a replay (-want +got):\n%s", name, diff)
+		}
+		tab.Transport.Reset()
+	}
+}

@@ -202,7 +202,7 @@ func writeMutants() []mutant {
 		},
 		{
 			rule: "RecordReasonFirst", what: "the user's condition, untrue after a lost answer, is told before the record's",
-			in: "dynamo.why",
+			in:  "dynamo.why",
 			old: "for _, $r := range $reasons[:$records] {",
 			new: `
 				others := slices.ContainsFunc($reasons[$records:], func(r types.CancellationReason) bool {

@@ -1,0 +1,101 @@
+package idem_test
+
+import (
+	"context"
+	"errors"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/samekey/samekey/idem"
+)
+
+// The parts of the engine that look for a record find it under both scopes. The rest of a
+// change of scope is in enginetest and in TestScopesChangeInTwoReleases.
+func TestFormer(t *testing.T) {
+	t.Parallel()
+	req := idem.Request{Key: "a-random-key-of-an-order", Method: "POST", Route: "POST /charges", Identity: idem.Identity{Kind: "jwt", Subject: "jane"}}
+	release := func(claims bool) func(*idem.Options) {
+		return func(o *idem.Options) {
+			o.Former, o.StatusURL = &idem.Former{OneScope: true, Claims: claims}, "/operations/"
+		}
+	}
+	never := func(context.Context) (idem.Response, error) {
+		t.Error("the handler ran")
+		return idem.Response{}, nil
+	}
+	for name, at := range map[string]struct{ claims, asks bool }{
+		"of the first, in the second": {true, false},
+		"of the second, in the first": {false, true},
+	} {
+		t.Run("inside, "+name, func(t *testing.T) {
+			t.Parallel()
+			var mem idem.MemoryStore
+			inner := idem.New(&mem, release(at.asks))
+			_, err := idem.New(&mem, release(at.claims)).Do(t.Context(), req, func(ctx context.Context) (idem.Response, error) {
+				res, err := inner.Do(ctx, req, answers(201))
+				return res.Response, err
+			})
+			if err != nil {
+				t.Errorf("a wrapper in a wrapper: %v", err)
+			}
+		})
+		t.Run("status, "+name, func(t *testing.T) {
+			t.Parallel()
+			var mem idem.MemoryStore
+			if _, err := idem.New(&mem, release(at.claims)).Do(t.Context(), req, answers(201)); err != nil {
+				t.Fatal(err)
+			}
+			if res, err := idem.New(&mem, release(at.asks)).Status(t.Context(), req); err != nil || res.Status != 201 {
+				t.Errorf("%+v, %v", res, err)
+			}
+			other := req
+			other.Key += "-of-somebody-else"
+			if _, err := idem.New(&mem, release(at.asks)).Status(t.Context(), other); !errors.Is(err, idem.ErrKeyUnknown) {
+				t.Errorf("a key that nobody used: %v", err)
+			}
+		})
+		t.Run("quota, "+name, func(t *testing.T) {
+			t.Parallel()
+			var mem idem.MemoryStore
+			if _, err := idem.New(&mem, release(at.claims)).Do(t.Context(), req, answers(201)); err != nil {
+				t.Fatal(err)
+			}
+			full := &gate{wait: time.Minute}
+			if res, err := idem.New(&mem, release(at.asks), full.set).Do(t.Context(), req, never); err != nil || !res.Replayed {
+				t.Errorf("who may begin nothing new hears his answer: %+v, %v", res, err)
+			}
+			other := req
+			other.Key += "-of-somebody-else"
+			if _, err := idem.New(&mem, release(at.asks), full.set).Do(t.Context(), other, never); !errors.Is(err, idem.ErrQuota) {
+				t.Errorf("a new operation: %v", err)
+			}
+		})
+	}
+}
+
+func TestFormerIsRefused(t *testing.T) {
+	t.Parallel()
+	account := func(context.Context, *idem.Request) (string, error) { return "account", nil }
+	for name, tt := range map[string]struct {
+		set  func(*idem.Options)
+		want string
+	}{
+		"two former scopes": {func(o *idem.Options) { o.Former = &idem.Former{Scope: account, OneScope: true} }, "Former"},
+		"a merged claim":    {func(o *idem.Options) { o.Former, o.MergeClaim = &idem.Former{}, true }, "MergeClaim"},
+		"a status resource": {func(o *idem.Options) { o.Former, o.StatusURL = &idem.Former{ScopeRoute: true}, "/operations/" }, "StatusURL"},
+		"a completer that knows no caller": {func(o *idem.Options) {
+			o.Former, o.Function, o.Resumable = &idem.Former{Scope: account}, "f", true
+		}, "CallerFromOp"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			defer func() {
+				if text, _ := recover().(string); !strings.Contains(text, tt.want) {
+					t.Errorf("got %q, want a panic that names %s", text, tt.want)
+				}
+			}()
+			idem.New(&idem.MemoryStore{}, tt.set)
+		})
+	}
+}

@@ -1,0 +1,49 @@
+package main
+
+// formerMutants break the change of a scope in two releases.
+func formerMutants() []mutant {
+	const (
+		beside  = `"attribute_not_exists(pk) OR (exp_s < :now AND #owner = :me)"`
+		claims  = "^TestConformance$/^store_claim$"
+		anew    = "^TestMemoryStore$/^engine_former$"
+		explore = "^TestScopesChangeInTwoReleases$"
+	)
+	return []mutant{
+		{
+			rule: "Beside", what: "a claim is won beside any record", row: "R151",
+			in: "dynamo.besideCondition", old: beside, new: `"attribute_not_exists(pk) OR attribute_exists(pk) OR (exp_s < :now AND #owner = :me)"`, run: claims,
+		},
+		{
+			rule: "Beside", what: "a claim is won beside an expired record whose holder may still write", row: "R151",
+			in: "dynamo.besideCondition", old: beside, new: `"attribute_not_exists(pk) OR (exp_s < :now AND (#owner = :me OR #owner <> :me))"`, run: claims,
+		},
+		{
+			rule: "Beside", what: "a claim is won beside a record that it has taken over itself", row: "R151",
+			in: "dynamo.besideCondition", old: beside, new: `"attribute_not_exists(pk) OR ((exp_s < :now OR exp_s >= :now OR attribute_not_exists(exp_s)) AND #owner = :me)"`, run: claims,
+		},
+		{
+			rule: "Beside", what: "a claim doesn't name the other record", row: "R151",
+			in: "idem.attempt.claim", old: "$beside = $a.beside.pk", new: "_ = $beside", run: explore,
+		},
+		{
+			rule: "Beside", what: "an expired record under the other scope keeps its holder", row: "R151",
+			in: "idem.attempt.claim", old: "if $err = $a.bury($ctx, $rec, $until); $err != nil {", new: "if $err != nil {", pkg: "internal/enginetest", run: anew,
+		},
+		{
+			rule: "Beside", what: "a claim stays where the key was", row: "R151",
+			in: "idem.attempt.claim", old: "if $a.away {\n $a.turn()\n }", new: "", pkg: "internal/enginetest", run: anew,
+		},
+		{
+			rule: "Beside", what: "a handler of the other scope waits for itself", row: "R151",
+			in: "idem.attempt.inside", old: "$op.pk == $a.pk || $a.beside != nil && $op.pk == $a.beside.pk", new: "$op.pk == $a.pk", run: "^TestFormer$/^inside",
+		},
+		{
+			rule: "Beside", what: "the status resource knows one scope only", row: "R151",
+			in: "idem.Engine.Status", old: "$err == nil && $v == state.Again && $a.beside != nil", new: "$err == nil && $a.beside == nil && $a.away", run: "^TestFormer$/^status",
+		},
+		{
+			rule: "Beside", what: "a caller who is over his quota doesn't get his former answer", row: "R151",
+			in: "idem.attempt.admit", old: "$err == nil && $v == state.Again && $a.beside != nil", new: "$err == nil && $a.beside == nil && $a.away", run: "^TestFormer$/^quota",
+		},
+	}
+}
