@@ -740,6 +740,14 @@ func TestNobodyTakesOverWithoutTheKey(t *testing.T) {
 	defer cancel()
 	isProblem(t, serve(ctx, other, key, tabletest.NeverRuns(t), tabletest.Ahead(time.Hour)), 503, "store_unavailable")
 	tab.unchanged(t, before)
+	// The take-over itself needs the key, not only the claim before it.
+	prev, _ := other.Load(t.Context(), before[0]["pk"].(*types.AttributeValueMemberS).Value)
+	next := prev.Clone()
+	next.Owner, next.Ver, next.Lease = prev.Owner[1:]+"A", prev.Ver+1, prev.Lease.Add(time.Hour)
+	if _, err := other.Commit(ctx, store.Commit{Prev: prev, Next: next}); !errors.Is(err, store.ErrSealed) {
+		t.Errorf("a take-over gets %v", err)
+	}
+	tab.unchanged(t, before)
 	p.set(nil, false)
 	if re := serve(t.Context(), other, key, tabletest.Created("{}"), tabletest.Ahead(time.Hour)); re.Status != 201 {
 		t.Errorf("the provider is back, and the answer is %d %s", re.Status, re.Body)

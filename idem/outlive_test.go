@@ -39,28 +39,48 @@ func TestPhaseThatOutlivesItsHandlerWritesNothing(t *testing.T) {
 	}
 }
 
-// No answer is given while a running call may contradict the answer.
-func TestNoAnswerLeavesWhileACallIsUnderWay(t *testing.T) {
+// No answer is given while a running phase may contradict the answer.
+func TestNoAnswerLeavesWhileAPhaseRuns(t *testing.T) {
 	t.Parallel()
-	var mem idem.MemoryStore
-	started, wake, over := make(chan struct{}), make(chan struct{}), make(chan error, 1)
-	res, err := do(t, idem.New(&mem, anybody), func(ctx context.Context) (idem.Response, error) {
-		go func() {
-			_, err := idem.Foreign(ctx, "charge", func(context.Context, *idem.Tx) (int, error) {
-				close(started)
-				<-wake
-				return 1, nil
-			})
-			over <- err
-		}()
-		<-started
-		return idem.Response{}, idem.Respond(idem.Response{Status: 402})
-	})
-	close(wake)
-	if err := <-over; !errors.Is(err, idem.ErrPhaseOrder) {
-		t.Errorf("the call's phase gets %v", err)
+	call := func(ctx context.Context, run func(context.Context, *idem.Tx) (int, error)) error {
+		_, err := idem.Foreign(ctx, "charge", run)
+		return err
 	}
-	if !errors.Is(err, idem.ErrPhaseOrder) {
-		t.Errorf("the client gets %+v, %v", res, err)
+	writes := func(ctx context.Context, run func(context.Context, *idem.Tx) (int, error)) error {
+		_, err := idem.Atomic(ctx, "order", run)
+		return err
+	}
+	for name, tt := range map[string]struct {
+		phase  func(context.Context, func(context.Context, *idem.Tx) (int, error)) error
+		answer idem.Response
+		err    error
+	}{
+		"a kept refusal, and a call": {call, idem.Response{}, idem.Respond(idem.Response{Status: 402})},
+		"a refusal, and a call":      {call, idem.Response{Status: 404}, nil},
+		"a refusal, and writes":      {writes, idem.Response{Status: 404}, nil},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			var mem idem.MemoryStore
+			started, wake, over := make(chan struct{}), make(chan struct{}), make(chan error, 1)
+			res, err := do(t, idem.New(&mem, anybody), func(ctx context.Context) (idem.Response, error) {
+				go func() {
+					over <- tt.phase(ctx, func(context.Context, *idem.Tx) (int, error) {
+						close(started)
+						<-wake
+						return 1, nil
+					})
+				}()
+				<-started
+				return tt.answer, tt.err
+			})
+			close(wake)
+			if err := <-over; !errors.Is(err, idem.ErrPhaseOrder) {
+				t.Errorf("the phase gets %v", err)
+			}
+			if !errors.Is(err, idem.ErrPhaseOrder) {
+				t.Errorf("the client gets %+v, %v", res, err)
+			}
+		})
 	}
 }

@@ -138,22 +138,34 @@ func TestTooManyLooseJobs(t *testing.T) {
 // them.
 func TestAnswerWithoutItsJobs(t *testing.T) {
 	t.Parallel()
-	var mem idem.MemoryStore
-	store := idemtest.Faulty(&mem, idemtest.At(idemtest.Commit, 0, idemtest.Fault{Err: errors.New("item too large")}))
-	res, err := do(t, idem.New(store, anybody), func(ctx context.Context) (idem.Response, error) {
-		if _, err := idem.Foreign(ctx, "charge", func(_ context.Context, tx *idem.Tx) (string, error) {
+	charge := func(ctx context.Context) error {
+		_, err := idem.Foreign(ctx, "charge", func(_ context.Context, tx *idem.Tx) (string, error) {
 			return tx.Key("pay"), nil
-		}, idem.Deferred()); err != nil {
-			return idem.Response{}, err
-		}
-		if err := idem.Stage(ctx, receipt); err != nil {
-			return idem.Response{}, err
-		}
-		return idem.Response{Status: 201}, nil
-	})
-	if err == nil && res.Status == 201 && jobsOf(&mem) == 0 {
-		r := one(&mem)
-		t.Errorf("client got 201; record %s keep=%q phases=%d jobs=%d: nobody will come back for the receipt", r.State, r.Keep, len(r.Phases), len(r.Jobs))
+		}, idem.Deferred())
+		return err
+	}
+	for name, before := range map[string]func(context.Context) error{
+		"a record that is kept for its call": charge,
+		"a record that may expire":           func(context.Context) error { return nil },
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			var mem idem.MemoryStore
+			store := idemtest.Faulty(&mem, idemtest.At(idemtest.Commit, 0, idemtest.Fault{Err: errors.New("item too large")}))
+			res, err := do(t, idem.New(store, anybody), func(ctx context.Context) (idem.Response, error) {
+				if err := before(ctx); err != nil {
+					return idem.Response{}, err
+				}
+				if err := idem.Stage(ctx, receipt); err != nil {
+					return idem.Response{}, err
+				}
+				return idem.Response{Status: 201}, nil
+			})
+			if err == nil && res.Status == 201 && jobsOf(&mem) == 0 {
+				r := one(&mem)
+				t.Errorf("client got 201; record %s keep=%q phases=%d jobs=%d: nobody will come back for the receipt", r.State, r.Keep, len(r.Phases), len(r.Jobs))
+			}
+		})
 	}
 }
 

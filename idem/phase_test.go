@@ -583,23 +583,31 @@ func TestDeferredAtomicCommitsWithTheNextPhase(t *testing.T) {
 // result.
 func TestForeignCommitsWhatIsPending(t *testing.T) {
 	t.Parallel()
-	var mem idem.MemoryStore
-	e := idem.New(&mem, anybody)
-	_, _ = do(t, e, func(ctx context.Context) (idem.Response, error) {
-		price, err := idem.Atomic(ctx, "price", func(context.Context, *idem.Tx) (int, error) { return 20, nil }, idem.Deferred())
-		if err != nil {
-			return idem.Response{}, err
-		}
-		_, err = idem.Foreign(ctx, "charge", func(context.Context, *idem.Tx) (int, error) {
-			for _, r := range mem.Records() {
-				if len(r.Phases) != 1 || string(r.Phases[0].Result) != "20" {
-					t.Errorf("the call begins with phases %v", r.Phases)
+	for name, opts := range map[string][]idem.PhaseOption{"a new record": {idem.Deferred()}, "a record that is kept": nil} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			var mem idem.MemoryStore
+			e := idem.New(&mem, anybody)
+			_, _ = do(t, e, func(ctx context.Context) (idem.Response, error) {
+				if _, err := idem.Atomic(ctx, "order", func(context.Context, *idem.Tx) (int, error) { return 7, nil }, opts...); err != nil {
+					return idem.Response{}, err
 				}
-			}
-			return price, nil
+				price, err := idem.Atomic(ctx, "price", func(context.Context, *idem.Tx) (int, error) { return 20, nil }, idem.Deferred())
+				if err != nil {
+					return idem.Response{}, err
+				}
+				_, err = idem.Foreign(ctx, "charge", func(context.Context, *idem.Tx) (int, error) {
+					for _, r := range mem.Records() {
+						if len(r.Phases) != 2 || string(r.Phases[1].Result) != "20" {
+							t.Errorf("the call begins with phases %v", r.Phases)
+						}
+					}
+					return price, nil
+				})
+				return idem.Response{}, err
+			})
 		})
-		return idem.Response{}, err
-	})
+	}
 }
 
 func TestStagedJobsAreCommittedOnceWithStableNames(t *testing.T) {

@@ -190,12 +190,21 @@ func TestRenewalThatIsFencedEndsTheOperation(t *testing.T) {
 			}
 			return idemtest.Fault{}
 		})
+		order := func(ctx context.Context) error { // so that the call writes nothing before it begins
+			_, err := idem.Atomic(ctx, "order", func(context.Context, *idem.Tx) (int, error) { return 7, nil })
+			return err
+		}
 		lost, called := 0, false
 		e := idem.New(st, anybody, func(o *idem.Options) { o.Hooks.LeaseLost = func(context.Context, idem.Event) { lost++ } })
 		res, err := inTime(t, 2500*time.Millisecond, e, func(ctx context.Context) (idem.Response, error) {
+			if err := order(ctx); err != nil {
+				return idem.Response{}, err
+			}
 			asleep.Store(true)
 			time.Sleep(10 * time.Second) //nolint:forbidigo // virtual
-			if res, err := inTime(t, 0, idem.New(&mem, anybody), answers(201)); err != nil {
+			if res, err := inTime(t, 0, idem.New(&mem, anybody), func(ctx context.Context) (idem.Response, error) {
+				return idem.Response{Status: 201}, order(ctx)
+			}); err != nil {
 				t.Errorf("the successor gets %+v, %v", res, err)
 			}
 			asleep.Store(false)

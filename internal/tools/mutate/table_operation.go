@@ -24,7 +24,7 @@ func operationMutants() []mutant {
 		},
 		{
 			rule: "SharedKeys", what: "two handlers without a name share their keys",
-			in: "idem.Engine.AddOperation", old: `case $e.handlers.operation[$op] || $name == "" &&`, new: `case $name == "" &&`, pkg: "lambda", run: operation,
+			in: "idem.Engine.AddOperation", old: `case $e.handlers.operation[$op] || $name == "" &&`, new: `case $name == "" &&`, run: "^TestTwoUnnamedHandlersOfOneEngine$",
 		},
 		{
 			rule: "SharedKeys", what: "two handlers with one name share their keys",

@@ -85,7 +85,7 @@ func phaseMutants() []mutant {
 		{
 			rule: "LeftBehind", what: "an answer is stored while a call is under way",
 			in: "idem.attempt.once", old: "if $err == nil && $f.leftBehind() {", new: "if $err == nil && $f.leftBehind() && $f.a == nil {",
-			run: "^TestNoAnswerLeavesWhileACallIsUnderWay$",
+			run: "^TestNoAnswerLeavesWhileAPhaseRuns$",
 		},
 		{
 			rule: "StageBeforeIntent", what: "jobs are staged for a call that a human may have to settle",
