@@ -25,7 +25,8 @@ func TestMeanings(t *testing.T) {
 		"the former one is forgotten": {Meaning{"Fingerprint.Known": knows}, Meaning{}, ""},
 		"a function of the old name": {
 			Meaning{"Fingerprint.Known": knows, "Fingerprint.FuncName": "a", "Fingerprint.Func": "1"},
-			Meaning{"Fingerprint.Known": knows, "Fingerprint.FuncName": "a", "Fingerprint.Func": "2"}, `"Fingerprint.Func"`,
+			Meaning{"Fingerprint.Known": knows, "Fingerprint.FuncName": "a", "Fingerprint.Func": "2"},
+			`"Fingerprint.Func"`,
 		},
 		"part of the key": {Meaning{"MismatchIsNew": "true"}, Meaning{"MismatchIsNew": "true", "Fingerprint.SkipQuery": "true"}, "the scope of its engine is another"},
 	} {
