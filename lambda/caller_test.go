@@ -186,6 +186,11 @@ func TestSessionsAreCallersByChoice(t *testing.T) {
 	if status, _ := answersOf(func(o *idem.Options) { o.Scope = lambda.RoleScope })(t, by("arn:aws:sts::111122223333:federated-user/ann")); status != 500 {
 		t.Errorf("RoleScope of a session without a role: %d, want 500", status)
 	}
+	for name, choice := range map[string]idem.ScopeFunc{"RoleScope": lambda.RoleScope, "SessionScope": lambda.SessionScope} {
+		if status, _ := answersOf(func(o *idem.Options) { o.Scope = choice })(t, by(role+"CognitoIdentityCredentials")); status != 500 {
+			t.Errorf("%s: all users of an identity pool are one caller: %d, want 500", name, status)
+		}
+	}
 	for name, arn := range map[string]string{
 		"a user": "arn:aws:iam::111122223333:user/ops/ann", "the root": "arn:aws:iam::111122223333:root",
 		"a person of Identity Center": "arn:aws:sts::111122223333:assumed-role/AWSReservedSSO_Admin_0a1b/ann@example.com",

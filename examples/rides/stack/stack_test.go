@@ -10,6 +10,7 @@ import (
 	"fmt"
 	"io"
 	"maps"
+	"math/rand/v2"
 	"net"
 	"net/http"
 	"os"
@@ -89,17 +90,22 @@ func clean(env []string) []string {
 	})
 }
 
-// freePorts returns ports that nobody listens on.
+// freePorts returns ports that nobody listens on. The system gives them to nobody who asks
+// for any port: make builds for a while before it takes them.
 func freePorts(t *testing.T, n int) []string {
 	t.Helper()
 	var ports []string
-	for range n {
-		ln, err := net.Listen("tcp", "127.0.0.1:0")
+	for tries := 0; len(ports) < n; tries++ {
+		port := strconv.Itoa(10_000 + rand.IntN(20_000))
+		ln, err := net.Listen("tcp", "127.0.0.1:"+port)
 		if err != nil {
-			t.Fatal(err)
+			if tries > 100 {
+				t.Fatal(err)
+			}
+			continue
 		}
 		defer ln.Close()
-		ports = append(ports, strconv.Itoa(ln.Addr().(*net.TCPAddr).Port))
+		ports = append(ports, port)
 	}
 	return ports
 }

@@ -89,8 +89,8 @@ func adapterMutants() []mutant {
 			in: "lambda.iamIdentity", old: "join($pool, $identity)", new: "$identity", run: "^TestGoldenEvents$",
 		},
 		{
-			rule: "IdentityParts", what: "all users of an identity pool are one caller", row: "M78",
-			in: "lambda.iamIdentity", old: "strings.HasSuffix($userARN, poolSession)", new: "false", run: "^TestAppSyncKey$",
+			rule: "IdentityParts", what: "all users of an identity pool are one caller", row: "R167",
+			in: "lambda.iamIdentity", old: "strings.HasSuffix($userARN, poolSession)", new: "false", run: "^TestSessionsAreCallersByChoice$",
 		},
 		{
 			rule: "IdentityParts", what: "an authorizer's empty principalId hides its sub",
