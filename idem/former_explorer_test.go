@@ -4,7 +4,9 @@ import (
 	"context"
 	"fmt"
 	"log/slog"
+	"slices"
 	"strings"
+	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -74,13 +76,14 @@ type process struct {
 }
 
 type deployment struct {
-	mem       idem.MemoryStore
-	now       time.Time
-	processes []*process
-	answers   []heard
-	slow      time.Duration // of the slowest clock
-	violation string
-	story     []string
+	sync.Mutex // what the explorer and the clients' goroutines share
+	mem        idem.MemoryStore
+	now        time.Time
+	processes  []*process
+	answers    []heard
+	slow       time.Duration // of the slowest clock
+	violation  string
+	story      []string
 }
 
 func (w *deployment) fail(format string, args ...any) {
@@ -122,7 +125,9 @@ func (w *deployment) tell(body string, expires time.Time) {
 
 // stopsAt stops until the explorer has decided.
 func stopsAt[T any](p *process, what string, call func() (T, error)) (got T, err error) {
+	p.w.Lock()
 	if p.dead {
+		p.w.Unlock()
 		return got, store.ErrUnknown
 	}
 	reply := make(chan struct{})
@@ -139,6 +144,7 @@ func stopsAt[T any](p *process, what string, call func() (T, error)) (got T, err
 		p.dead = p.dead || outcome == diesAfterIt
 		close(reply)
 	}
+	p.w.Unlock()
 	<-reply
 	return got, err
 }
@@ -156,28 +162,45 @@ func (p *process) Load(_ context.Context, pk string) (*store.Record, error) {
 	return stopsAt(p, "Load", func() (*store.Record, error) { return p.w.mem.Load(context.Background(), pk) })
 }
 
+func (w *deployment) time() time.Time {
+	w.Lock()
+	defer w.Unlock()
+	return w.now
+}
+
 func (w *deployment) engine(s store.Store, r release, skew time.Duration) *idem.Engine {
 	return idem.New(s, r.options, func(o *idem.Options) {
-		o.Now, o.Logger = func() time.Time { return w.now.Add(skew) }, slog.New(slog.DiscardHandler)
+		o.Now, o.Logger = func() time.Time { return w.time().Add(skew) }, slog.New(slog.DiscardHandler)
 		o.RenewFor = -1
 	})
 }
 
 // live sends the request until it is answered, at most twice.
 func (p *process) live(e *idem.Engine) {
-	defer func() { p.done = true }()
+	defer func() {
+		p.w.Lock()
+		defer p.w.Unlock()
+		p.done = true
+	}()
 	for try := range 2 {
 		ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second) // of the bubble's time, which passes only in pauses
 		res, err := e.Do(ctx, whoseKey(), func(context.Context) (idem.Response, error) {
 			return idem.Response{Status: 201, Body: fmt.Appendf(nil, "%d.%d", p.n, try)}, nil
 		})
 		cancel()
-		if p.dead || err != nil || res.Unstored {
-			continue
+		if err == nil && !res.Unstored && p.hears(res) {
+			return
 		}
-		p.w.tell(string(res.Body), res.Expires)
-		return
 	}
+}
+
+func (p *process) hears(res idem.Result) bool {
+	p.w.Lock()
+	defer p.w.Unlock()
+	if !p.dead {
+		p.w.tell(string(res.Body), res.Expires)
+	}
+	return !p.dead
 }
 
 func whoseKey() idem.Request {
@@ -203,17 +226,10 @@ func (d rollOut) play(choices []int) (options []int, w *deployment) {
 	}
 	faults, moves := d.faults, d.moves
 	for {
-		for settled := false; !settled; { // pauses pass
-			synctest.Wait()
-			settled = true
-			for _, p := range w.processes {
-				if !p.done && p.pending == nil {
-					settled = false
-					time.Sleep(time.Second) //nolint:forbidigo // virtual
-					break
-				}
-			}
+		for synctest.Wait(); w.pauses(); synctest.Wait() {
+			time.Sleep(time.Second) //nolint:forbidigo // virtual
 		}
+		w.Lock()
 		type option struct {
 			p       *process
 			outcome int
@@ -227,6 +243,7 @@ func (d rollOut) play(choices []int) (options []int, w *deployment) {
 			}
 		}
 		if len(all) == 0 || w.violation != "" {
+			w.Unlock()
 			break
 		}
 		count := len(all)
@@ -255,19 +272,37 @@ func (d rollOut) play(choices []int) (options []int, w *deployment) {
 			o.p.pending = nil
 			decide(o.outcome)
 		}
+		w.Unlock()
 	}
-	for _, p := range w.processes { // a schedule that ends early
-		for !p.done {
-			p.dead = true
-			if decide := p.pending; decide != nil {
-				p.pending = nil
-				decide(isLost)
-			}
-			time.Sleep(time.Second) //nolint:forbidigo // virtual
-			synctest.Wait()
-		}
+	for w.end() { // a schedule that ends early
+		time.Sleep(time.Second) //nolint:forbidigo // virtual
+		synctest.Wait()
 	}
 	return options, w
+}
+
+// pauses reports a client that waits for time, not for the explorer.
+func (w *deployment) pauses() bool {
+	w.Lock()
+	defer w.Unlock()
+	return slices.ContainsFunc(w.processes, func(p *process) bool { return !p.done && p.pending == nil })
+}
+
+// end kills the clients, and reports that some still run.
+func (w *deployment) end() (running bool) {
+	w.Lock()
+	defer w.Unlock()
+	for _, p := range w.processes {
+		if p.done {
+			continue
+		}
+		running, p.dead = true, true
+		if decide := p.pending; decide != nil {
+			p.pending = nil
+			decide(isLost)
+		}
+	}
+	return running
 }
 
 // explore walks all schedules, and returns their number and the first violation.
