@@ -114,6 +114,11 @@ func (s *script) group(r *request) caller {
 	return s.callers[r.who].group()
 }
 
+// same reports whether two callers share their keys. -1 is nobody.
+func (s *script) same(i, j int) bool {
+	return i >= 0 && s.callers[i].group() == s.callers[j].group()
+}
+
 var (
 	// Names that run together if they are joined carelessly.
 	oddNames = []string{"a", "b", "A", "a|b", "b|a", "a%7Cb", "|a", "a#b", "jwt:a", "tenant:a|jwt:a", "é", "e\u0301", "operation:x|a", strings.Repeat("n", 200)}

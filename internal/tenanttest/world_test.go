@@ -82,9 +82,13 @@ type world struct {
 	plant  planted
 	sent   []atomic.Pointer[visit] // by a request's index
 
-	mu   sync.Mutex
-	runs map[caller]int
+	mu       sync.Mutex
+	runs     map[caller]int
+	accounts map[account]caller
 }
+
+// account is how a program that takes the caller from the operation knows its callers.
+type account struct{ tenant, subject string }
 
 // door takes the events of an app's function.
 type door struct {
@@ -101,7 +105,7 @@ type settings struct {
 func newWorld(s *script, on store.Store, epoch time.Time, set settings, only *caller) *world {
 	w := &world{
 		script: s, store: &recording{Store: on, last: make(map[string]ticket)}, epoch: epoch, only: only, settle: set.settle, plant: set.plant,
-		sent: make([]atomic.Pointer[visit], len(s.all)), runs: make(map[caller]int),
+		sent: make([]atomic.Pointer[visit], len(s.all)), runs: make(map[caller]int), accounts: make(map[account]caller),
 	}
 	w.store.plant = set.plant
 	for i := range apps {
@@ -254,6 +258,10 @@ type reply struct {
 // asked for what.
 func (w *world) work(ctx context.Context, who caller, what int) (reply, error) {
 	v, _ := ctx.Value(visitKey{}).(*visit)
+	op, inside := idem.FromContext(ctx)
+	if inside {
+		who = w.owner(op, who)
+	}
 	id := -1
 	for i, c := range w.script.callers {
 		if c.group() == who.group() {
@@ -272,7 +280,7 @@ func (w *world) work(ctx context.Context, who caller, what int) (reply, error) {
 	if what >= 0 {
 		does = contents[what].does
 	}
-	if _, inside := idem.FromContext(ctx); inside && apps[v.req.app].phases {
+	if inside && apps[v.req.app].phases {
 		first, err := idem.Atomic(ctx, "first", func(_ context.Context, tx *idem.Tx) (string, error) {
 			tx.Stage(idem.NewJob("mail", mark))
 			return mark, nil
@@ -294,6 +302,23 @@ func (w *world) work(ctx context.Context, who caller, what int) (reply, error) {
 		return reply{status: http.StatusOK, header: headers(mark), body: mark + noise(mark)}, nil
 	}
 	return reply{status: http.StatusCreated, header: headers(mark), body: mark}, nil
+}
+
+// owner returns whose operation op is. The event of a completer's run has no client
+// certificate: a handler that promises CallerFromOp looks its caller up.
+func (w *world) owner(op *idem.Op, who caller) caller {
+	if op.Caller().Kind != "program" {
+		return who
+	}
+	a := account{who.tenant, op.Caller().Subject}
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if !op.Resumed() {
+		w.accounts[a] = who
+	} else if known, ok := w.accounts[a]; ok && who.kind == "none" {
+		return known
+	}
+	return who
 }
 
 // ctxOutside is the context of a request that arrives from outside: it knows nothing
@@ -328,7 +353,7 @@ func (v *visit) foreign() string {
 		for _, m := range marks.FindAllStringSubmatch(text, -1) {
 			who, _ := strconv.Atoi(m[1])
 			what, _ := strconv.Atoi(m[2])
-			if who != r.who || what != r.means() && !r.status && v.req.resume == nil {
+			if !v.w.script.same(who, r.who) || what != r.means() && !r.status && v.req.resume == nil {
 				return m[0]
 			}
 		}
