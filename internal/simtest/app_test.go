@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"log/slog"
 	"net/http"
+	"strings"
 	"time"
 
 	"github.com/aws/aws-lambda-go/events"
@@ -72,7 +73,7 @@ func (w *world) program(sb *sandbox) invoker {
 			w.alter(o)
 		}
 	}
-	app := &app{sb}
+	app := &app{sb: sb}
 	switch sb.function {
 	case apiFunction:
 		router := lambda.NewRouter(lambda.HTTPAPI)
@@ -88,6 +89,9 @@ func (w *world) program(sb *sandbox) invoker {
 				o.InFlight = idem.InFlightWait
 			}
 		}), app.note)
+		if w.tellFlaw {
+			return &telling{router, app}
+		}
 		return router
 	case consumerFunction:
 		engine := idem.New(store, anybody, options, func(o *idem.Options) { o.Namespace = "consumer" })
@@ -153,9 +157,36 @@ func (p *parts) stream(ctx context.Context, ev events.DynamoDBEvent) ([]byte, er
 }
 
 // app are the handlers of a sandbox.
-type app struct{ sb *sandbox }
+type app struct {
+	sb    *sandbox
+	plain *response // the last answer that the handler gave without keeping it
+}
 
-var errHandler = errors.New("the handler fails")
+// telling is an API that tells a client what its handler said, though that isn't kept.
+type telling struct {
+	invoker
+	app *app
+}
+
+func (t *telling) Invoke(ctx context.Context, payload []byte) ([]byte, error) {
+	t.app.plain = nil
+	out, err := t.invoker.Invoke(ctx, payload)
+	if t.app.plain != nil && strings.Contains(string(out), "idempotency_unfinished") {
+		return []byte(encode(t.app.plain)), err
+	}
+	return out, err
+}
+
+// declines answers for good without [idem.Respond], though the operation goes on.
+func (a *app) declines(in order, tenant, id string) (response, error) {
+	a.plain = &response{StatusCode: http.StatusConflict, Body: encode(receipt{in.Order, tenant, in.Memo, id, "sold out"})}
+	return *a.plain, nil
+}
+
+var (
+	errHandler = errors.New("the handler fails")
+	errSoldOut = errors.New("sold out")
+)
 
 // trouble is what a handler does wrong now and then.
 func (a *app) trouble(ctx context.Context, place string) error {
@@ -168,6 +199,8 @@ func (a *app) trouble(ctx context.Context, place string) error {
 			c.give(handlerDies, nil)
 		case w.fires(timeLimit, 0.002):
 			c.give(timeLimit, nil)
+		case place == "before the charge" && w.fires(soldOut, 0.01):
+			c.give(soldOut, nil)
 		case w.likely(0.3): // it works for a while: others may come
 			w.after(w.between(10*time.Millisecond, 1500*time.Millisecond), func() { c.give(nil, nil) })
 			return
@@ -180,12 +213,21 @@ func (a *app) trouble(ctx context.Context, place string) error {
 	switch v {
 	case handlerErr:
 		return errHandler
+	case soldOut:
+		return errSoldOut
 	case handlerDies:
 		panic("the handler panics")
 	case timeLimit: // it doesn't listen to its context
 		<-time.After(30 * time.Second)
 	}
 	return err
+}
+
+// swallows reports whether the handler takes the error of its call for a declined card.
+func (a *app) swallows(ctx context.Context) bool {
+	v, err := a.sb.w.ask(ctx, actorOf(ctx, a.sb), "asks", "what the error means", a.sb, func(c *call) { c.give(a.sb.w.fires(swallowed, 0.2), nil) })
+	taken, _ := v.(bool)
+	return err == nil && taken
 }
 
 func (a *app) read(ev request) (tenant string, in order, err error) {
@@ -234,7 +276,10 @@ func (a *app) ride(ctx context.Context, ev request) (response, error) {
 			return response{}, err
 		}
 	}
-	if err := a.trouble(ctx, "before the charge"); err != nil {
+	switch err := a.trouble(ctx, "before the charge"); {
+	case errors.Is(err, errSoldOut):
+		return a.declines(in, tenant, id)
+	case err != nil:
 		return response{}, err
 	}
 	if w.hopeless(in.Order) {
@@ -258,6 +303,9 @@ func (a *app) ride(ctx context.Context, ev request) (response, error) {
 		return id, err
 	}, opts...)
 	if err != nil {
+		if a.swallows(ctx) {
+			return a.declines(in, tenant, id)
+		}
 		return response{}, err
 	}
 	if err := a.trouble(ctx, "behind the charge"); err != nil {

@@ -100,7 +100,7 @@ func (w *world) persist(name string, b *business) string {
 			return "the episode is over"
 		case errors.Is(err, client.ErrExpired):
 			return "the key is too old"
-		case status == http.StatusCreated, status == http.StatusPaymentRequired:
+		case final(status, body):
 			if again := w.odds(0.3, name, "again"); !again || round > 2 {
 				return fmt.Sprint(status)
 			}
@@ -168,13 +168,18 @@ func (w *world) process(name string, b *business, memory *journal) (status int, 
 		return 0, "", err
 	}
 	body = string(read)
-	if resp.StatusCode == http.StatusCreated || resp.StatusCode == http.StatusPaymentRequired {
+	if final(resp.StatusCode, body) {
 		_, err = w.ask(w.ctx, name, "hears", "", nil, func(c *call) {
 			w.heard(name, b, resp.StatusCode, body)
 			c.give(nil, nil)
 		})
 	}
 	return resp.StatusCode, body, err
+}
+
+// final reports whether a client takes an answer of a handler for the outcome.
+func final(status int, body string) bool {
+	return status == http.StatusCreated || status == http.StatusPaymentRequired || status == http.StatusConflict && strings.Contains(body, `"order"`)
 }
 
 // heard checks an answer that a client takes for the outcome.

@@ -29,6 +29,7 @@ type episode struct {
 	noRenewals bool // their end, and that of a handler, may meet: see TestRepeats
 	sinkFlaw   func(jobs.Sink) jobs.Sink
 	deriveFlaw bool
+	tellFlaw   bool
 
 	// What the seed decides at once.
 	rate   float64 // of the faults

@@ -48,6 +48,8 @@ const (
 	handlerDies fault = "handler panics"
 	hopeless    fault = "handler fails for good"
 	refusal     fault = "handler refuses, not stored"
+	soldOut     fault = "handler declines after a phase, not stored"
+	swallowed   fault = "handler declines for a call's error, not stored"
 	deploy      fault = "deploy changes the phases under way"
 	rollback    fault = "deploy mends them"
 
@@ -65,7 +67,7 @@ var faults = []fault{
 	requestLost, answerLost, duplicated, late, error500After, error500, throttled, conflict, inProgress, crashBefore, crashAfter, frozen,
 	skewed, skewedFar, ttlEarly, ttlLate, streamAgain, streamPartial, streamPoison, streamLate, streamMixed, streamLost,
 	queueTwice, queueEarly, queueMixed, queuePartial, refusedJob,
-	clientCrash, sentTwice, otherBody, otherTenant, keyReused, timeLimit, handlerErr, handlerDies, hopeless, refusal, deploy, rollback,
+	clientCrash, sentTwice, otherBody, otherTenant, keyReused, timeLimit, handlerErr, handlerDies, hopeless, refusal, soldOut, swallowed, deploy, rollback,
 	providerLost, providerMute, providerHangs, providerDown, providerBusy, providerDenies, providerForgets,
 }
 

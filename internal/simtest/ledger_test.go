@@ -292,6 +292,8 @@ func (w *world) checkBusiness(b *business) {
 		w.fail("%s: the client has 201, and it is %s", name, is)
 	case b.status == http.StatusPaymentRequired && (created != 1 || paid != 0 || taken != 0):
 		w.fail("%s: the client has 402, and it is %s", name, is)
+	case b.status == http.StatusConflict && (paid != 0 || taken != 0 || st == "open"):
+		w.fail("%s: the client has 409, and it is %s, its operation %s", name, is, st)
 	case (paid > 0 || noted > 0) && st != "done":
 		w.fail("%s: %s, and its operation is %s", name, is, st)
 	case created == 1 && st == "done" && declined && (paid != 0 || taken != 0):

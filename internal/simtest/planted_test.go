@@ -164,7 +164,8 @@ var planted = map[string]func(*episode){
 			}
 		}
 	}),
-	"the key for the provider changes": func(e *episode) { e.deriveFlaw = true },
+	"the key for the provider changes":   func(e *episode) { e.deriveFlaw = true },
+	"an answer is told that is not kept": func(e *episode) { e.tellFlaw = true },
 	"tries are not counted": expressions(func(a *altered) {
 		a.update = func(in *dynamodb.UpdateItemInput) {
 			in.UpdateExpression = aws.String(strings.Replace(*in.UpdateExpression, "tries = if_not_exists(tries, :zero) + :one", "tries = if_not_exists(tries, :zero) + :zero + :one - :one", 1))
