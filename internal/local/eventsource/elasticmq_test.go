@@ -43,8 +43,9 @@ func TestQueueOnElasticMQ(t *testing.T) {
 	}
 }
 
-// second is a visibility timeout: short, and longer than a handler takes here.
-func second() string { return strconv.Itoa(int(localtest.Stretch(time.Second).Seconds())) }
+// seconds is a visibility timeout: short, and longer than a handler takes here on a busy
+// machine.
+func seconds() string { return strconv.Itoa(int(localtest.Stretch(3 * time.Second).Seconds())) }
 
 type localQueue struct {
 	client    *sqs.Client
@@ -174,7 +175,7 @@ func queueDelivers(t *testing.T, c *sqs.Client) {
 func queueRedrives(t *testing.T, c *sqs.Client) {
 	dead := newLocalQueue(t, c, "redrives-dead", nil)
 	policy, _ := json.Marshal(map[string]any{"deadLetterTargetArn": dead.arn(), "maxReceiveCount": 2})
-	q := newLocalQueue(t, c, "redrives", map[string]string{"VisibilityTimeout": second(), "RedrivePolicy": string(policy)})
+	q := newLocalQueue(t, c, "redrives", map[string]string{"VisibilityTimeout": seconds(), "RedrivePolicy": string(policy)})
 	for _, body := range []string{"good", "bad", "good too"} {
 		q.send(t, body, nil)
 	}
@@ -204,7 +205,7 @@ func queueRedrives(t *testing.T, c *sqs.Client) {
 }
 
 func queueKeepsOrder(t *testing.T, c *sqs.Client) {
-	q := newLocalQueue(t, c, "ordered.fifo", map[string]string{"FifoQueue": "true", "VisibilityTimeout": second()})
+	q := newLocalQueue(t, c, "ordered.fifo", map[string]string{"FifoQueue": "true", "VisibilityTimeout": seconds()})
 	const groups, each = 5, 12
 	for i := range each {
 		for g := range groups {
@@ -239,14 +240,20 @@ func queueKeepsOrder(t *testing.T, c *sqs.Client) {
 	q.empty(t)
 	mu.Lock()
 	defer mu.Unlock()
-	want := map[string][]string{}
 	for g := range groups {
-		for i := range each {
-			want[strconv.Itoa(g)] = append(want[strconv.Itoa(g)], strconv.Itoa(i))
+		// A batch whose visibility timeout has ended on a busy machine comes again: that
+		// repeats messages, and overtakes none.
+		next := 0
+		for _, n := range got[strconv.Itoa(g)] {
+			if n == strconv.Itoa(next) {
+				next++
+			} else if i, err := strconv.Atoi(n); err != nil || i > next {
+				break
+			}
 		}
-	}
-	if diff := cmp.Diff(want, got); diff != "" {
-		t.Errorf("messages of each group (-want +got):\n%s", diff)
+		if next != each {
+			t.Errorf("group %d, which has %d messages: %v", g, each, got[strconv.Itoa(g)])
+		}
 	}
 }
 
