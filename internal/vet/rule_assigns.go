@@ -109,10 +109,13 @@ func (c *code) mentions(e, left ast.Expr) bool {
 
 // assignedByPhase reports whether the statement of the phase itself assigns to v, as
 // it does to err: that overwrites what its function has assigned.
-func (c *code) assignedByPhase(p *phase, v *types.Var) (yes bool) {
+func (c *code) assignedByPhase(p *phase, v *types.Var) bool { return c.assigns(p.call, v) }
+
+// assigns reports whether the statement of a call assigns to v.
+func (c *code) assigns(call *ast.CallExpr, v *types.Var) (yes bool) {
 	c.inspect(func(n ast.Node) {
 		s, ok := n.(*ast.AssignStmt)
-		if !ok || len(s.Rhs) != 1 || ast.Unparen(s.Rhs[0]) != p.call {
+		if !ok || len(s.Rhs) != 1 || ast.Unparen(s.Rhs[0]) != call {
 			return
 		}
 		for _, l := range s.Lhs {
