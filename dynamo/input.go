@@ -9,15 +9,11 @@ import (
 
 	"github.com/samekey/samekey/dynamo/internal/item"
 	"github.com/samekey/samekey/idem/store"
+	"github.com/samekey/samekey/internal/state"
 )
 
 // Circle with store.go: a commit tends the companions of the request that it
 // replaces, and tending reads the record if the commit's outcome is unknown.
-
-// inputOutlives is how long a large stored request stays beside its record, unless
-// Options.KeepRequests says otherwise: longer than an operator should need to settle a
-// stuck operation.
-const inputOutlives = 30 * 24 * time.Hour
 
 // encodeInput makes the req attribute. A body over the inline limit is returned as
 // large, to write after the claim is won.
@@ -80,7 +76,7 @@ func (s *Store) putInput(ctx context.Context, pk string, into *store.Overflow, l
 		ctx, cancel = context.WithTimeout(ctx, time.Until(d)/2)
 		defer cancel()
 	}
-	_ = s.putChunks(ctx, pk, into, large, time.Now().Add(cmp.Or(s.requests, inputOutlives)), box)
+	_ = s.putChunks(ctx, pk, into, large, time.Now().Add(cmp.Or(s.requests, state.KeepsRequest)), box)
 }
 
 // missing returns o with none of its companions written.

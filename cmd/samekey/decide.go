@@ -150,10 +150,17 @@ func newRetry(env environment) *cobra.Command {
 			if rec.State != store.Stuck {
 				return "", errors.New("it is not stuck: its client's retry or the completer tries it; for a parked job use samekey redrive")
 			}
+			if rec.Input == nil {
+				return "It is opened: its client's next retry tries it again. Its request is not stored, so no completer can.", nil
+			}
 			return "It is opened: its client's next retry, or the completer, tries it again.", nil
 		},
 		do: func(ctx context.Context) (string, error) {
-			return "open: its client's next retry takes it up, or the completer", p.engine.Settle(ctx, p.rec.PK, idem.Settlement{Seen: p.seen(), By: p.c.by})
+			done := "open: its client's next retry takes it up, or the completer"
+			if p.rec.Input == nil {
+				done = "open: its client's next retry takes it up"
+			}
+			return done, p.engine.Settle(ctx, p.rec.PK, idem.Settlement{Seen: p.seen(), By: p.c.by})
 		},
 	}
 	cmd := &cobra.Command{

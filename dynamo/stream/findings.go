@@ -2,6 +2,7 @@ package stream
 
 import (
 	"context"
+	"crypto/rand"
 	"errors"
 	"maps"
 	"slices"
@@ -22,6 +23,7 @@ type findings struct {
 	todos   []*todo
 	tickets []jobs.Ticket
 	giveUps []*store.Record
+	emptied []*store.Record // stuck for so long that the contents of their requests go
 
 	misplaced  []*store.Record // in the index of what waits for people
 	unreadable []finding       // items to list there
@@ -76,6 +78,9 @@ func (s *Sweep) examine(f *findings, r *store.Record, now time.Time) {
 	case state.NotWaiting:
 	case state.ForOperator:
 		list(Why(state.WaitOf(r).Cause)) // stuck or unknown
+		if state.RequestOutlived(r, now, s.opt.Retention) {
+			f.emptied = append(f.emptied, r)
+		}
 	case state.ForProgram:
 		list(WhyBlocked)
 	case state.ForExpiry:
@@ -158,6 +163,9 @@ func (s *Sweep) act(ctx context.Context, f findings, rep *Report) (failed []stri
 	for _, r := range f.giveUps {
 		note(r.PK, s.giveUp(ctx, r, rep))
 	}
+	for _, r := range f.emptied {
+		note(r.PK, s.empty(ctx, r, rep))
+	}
 	for _, r := range f.misplaced {
 		err := s.jobs.place(ctx, r)
 		if err == nil {
@@ -190,5 +198,22 @@ func (s *Sweep) giveUp(ctx context.Context, r *store.Record, rep *Report) error 
 	if s.opt.Hooks.GivenUp != nil {
 		s.opt.Hooks.GivenUp(ctx, entry(WhyStuck, r))
 	}
+	return nil
+}
+
+// empty removes the stored request of a stuck operation, with what is stored beside the
+// record. The record's version closes the race with an operator who decides meanwhile:
+// the decision stays, and the request with it.
+func (s *Sweep) empty(ctx context.Context, r *store.Record, rep *Report) error {
+	if s.opt.GiveUp == nil {
+		return nil // this sweep doesn't know the engines' retention
+	}
+	next := state.Emptied(r)
+	state.Stamp(next, r, rand.Text()) // an owner of its own: the store leaves nothing of the request
+	held, err := s.store.Commit(ctx, store.Commit{Prev: r, Next: next})
+	if err != nil || held != nil {
+		return err
+	}
+	rep.Emptied++
 	return nil
 }

@@ -37,6 +37,7 @@ type Report struct {
 	LetGo     int `json:"settled"`   // records that need no longer be kept
 	Queued    int `json:"queued"`    // tickets for the completer
 	GivenUp   int `json:"given_up"`  // operations that are stuck now
+	Emptied   int `json:"emptied"`   // stuck operations whose stored request was removed
 	Placed    int `json:"placed"`    // records whose place in the index of what waits for people was wrong
 }
 

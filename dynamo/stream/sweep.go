@@ -21,10 +21,11 @@ import (
 // take the same way as from the stream, and everything that needs an operator is
 // listed. A Sweep is safe for concurrent use.
 type Sweep struct {
-	api  ScanAPI
-	jobs jobWriter
-	opt  SweepOptions
-	log  *slog.Logger
+	api   ScanAPI
+	store *dynamo.Store
+	jobs  jobWriter
+	opt   SweepOptions
+	log   *slog.Logger
 }
 
 // SweepOptions are a sweep's settings. With the zero value a sweep only lists, and
@@ -35,7 +36,9 @@ type SweepOptions struct {
 	// Queue takes tickets of abandoned operations. nil: they are listed.
 	Queue jobs.TicketQueue
 	// GiveUp marks as stuck an operation that can't be completed, after its client's
-	// last retry: [idem.Engine.GiveUp]. nil: such operations are listed.
+	// last retry: [idem.Engine.GiveUp]. nil: such operations are listed. Beside it the
+	// sweep removes the stored request of an operation that has been stuck for 30 days,
+	// and for longer than Retention: only its client's retry can continue it then.
 	GiveUp func(ctx context.Context, t jobs.Ticket, why string) error
 
 	// Late is by how much the stream's readers must be late before the sweep acts in
@@ -99,7 +102,7 @@ func NewSweep(api ScanAPI, store *dynamo.Store, optFns ...func(*SweepOptions)) *
 	if opt.Now == nil {
 		opt.Now = time.Now
 	}
-	return &Sweep{api: api, jobs: jobWriter{store.Table()}, opt: opt, log: cmp.Or(opt.Logger, slog.Default())}
+	return &Sweep{api: api, store: store, jobs: jobWriter{store.Table()}, opt: opt, log: cmp.Or(opt.Logger, slog.Default())}
 }
 
 // Run scans the table, acts, and reports. An error says that some work was left
@@ -200,5 +203,5 @@ func (s *Sweep) tell(ctx context.Context, rep *Report, err error) {
 		level = slog.LevelWarn
 	}
 	s.log.Log(ctx, level, "swept", "complete", rep.Complete, "pages", rep.Pages, "scanned", rep.Scanned, "delivered", rep.Delivered,
-		"settled", rep.LetGo, "queued", rep.Queued, "given_up", rep.GivenUp, "error", err)
+		"settled", rep.LetGo, "queued", rep.Queued, "given_up", rep.GivenUp, "emptied", rep.Emptied, "error", err)
 }

@@ -105,6 +105,25 @@ func Waits(r *store.Record, now time.Time, grace, maxHold time.Duration) (w Wait
 	return ForItsClient, since
 }
 
+// KeepsRequest is for how long a stored request outlives the work on its operation, unless
+// its key is remembered for longer: for longer than people should need to settle a stuck
+// operation.
+const KeepsRequest = 30 * 24 * time.Hour
+
+// RequestOutlived reports whether nobody has decided about a stuck operation for so long
+// that the contents of its request must go.
+func RequestOutlived(r *store.Record, now time.Time, retention time.Duration) bool {
+	return r.State == store.Stuck && r.Input != nil && Forsaken(r, now, max(retention, KeepsRequest))
+}
+
+// Emptied returns held, which is stuck, without its stored request. Everything that
+// people decide by stays, and its client's retry brings the request again.
+func Emptied(held *store.Record) *store.Record {
+	r := *held
+	r.Input = nil
+	return &r
+}
+
 // Forsaken reports whether an operation that waits for its client has waited for longer
 // than its key would be remembered.
 func Forsaken(r *store.Record, now time.Time, retention time.Duration) bool {

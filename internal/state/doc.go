@@ -17,6 +17,7 @@
 //	abandoned --> held: TakenByClient, TakenUp
 //	released --> held: TakenByClient, TakenUp
 //	held --> stuck: GivenUp
+//	stuck --> stuck: Emptied
 //	stuck --> released: Settled
 //	held --> done: Finished
 //	abandoned --> done: Settled with Finished

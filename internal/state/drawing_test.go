@@ -118,6 +118,12 @@ var moves = map[string]move{
 		}
 		return all
 	},
+	"Emptied": func(r *store.Record, now time.Time) []*store.Record {
+		if r == nil || r.State != store.Stuck {
+			return nil
+		}
+		return []*store.Record{stamped(Emptied(r), r, "sweep")}
+	},
 	"LeaseEnded": byOperator(func(r *store.Record, now time.Time) (*store.Record, error) { return LeaseEnded(r, now, "jane") }),
 	"Forgotten": byOperator(func(r *store.Record, now time.Time) (*store.Record, error) {
 		return Forgotten(r, now, "jane", Loss{Held: true, Work: true, Jobs: true})
