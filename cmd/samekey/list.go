@@ -28,8 +28,12 @@ type lister struct {
 	older    time.Duration
 	max      int
 	scan     bool
+	each     bool
 	pages    float64
 	grace    time.Duration
+
+	outages []*outage // in the order of their first entries
+	places  map[place]*outage
 }
 
 // listed is the report of list.
@@ -49,7 +53,10 @@ func newList(env environment) *cobra.Command {
 		Short: "List what waits for people, the oldest first",
 		Long: `Lists what waits for people, from the table's index of it. With --scan, or without an
 index, it reads the whole table slowly, and lists everything that is left undone: also
-abandoned operations and late jobs, which the worker ends.`,
+abandoned operations and late jobs, which the worker ends.
+
+Entries with the same reason, route and place are one row, with their count; the row has
+the record and the error of the oldest. --each prints every record, and so does --json.`,
 		Args: takes(0, 0),
 	}
 	fs := cmd.Flags()
@@ -85,7 +92,8 @@ func (l *lister) register(env environment, fs *pflag.FlagSet) {
 	fs.StringSliceVar(&l.why, "why", nil, "only these `REASONS`, separated by commas: unknown, stuck, blocked, parked, unreadable; with --scan also open, no_request, expiring, undelivered, unsettled")
 	fs.StringVar(&l.route, "route", "", "only operations of this `ROUTE`")
 	fs.DurationVar(&l.older, "older", 0, "only entries that are older than `TIME`")
-	fs.IntVar(&l.max, "max", 1000, "the most entries to print; all are counted")
+	fs.IntVar(&l.max, "max", 1000, "the most rows, or entries of --json, to print; all are counted")
+	fs.BoolVar(&l.each, "each", false, "a row for each record")
 	fs.BoolVar(&l.scan, "scan", false, "scan the table for everything that is left undone")
 	fs.Float64Var(&l.pages, "pages", 4, "of a scan: pages a second; a page of 500 records of 1 KB takes 64 read units")
 	fs.DurationVar(&l.grace, "grace", jobs.DefaultGrace, "of a scan: the completer's grace")
@@ -166,6 +174,7 @@ func (l *lister) add(rep *listed, e stream.Entry) {
 	if len(rep.Entries) < l.max {
 		rep.Entries = append(rep.Entries, e)
 	}
+	l.fold(e)
 }
 
 // age is for how long an entry has waited for people, or been left alone.
@@ -180,15 +189,20 @@ func (l *lister) age(e stream.Entry) time.Duration {
 }
 
 func (l *lister) print(rep *listed) error {
-	rows := make([][]string, 0, len(rep.Entries))
-	for _, e := range rep.Entries {
+	all := l.outages[:min(l.max, len(l.outages))]
+	rows := make([][]string, 0, len(all))
+	for _, o := range all {
+		e := o.oldest
 		where := e.Phase
-		if e.Job != "" {
+		switch {
+		case e.Job != "" && o.count > 1:
+			where = "job " + e.Kind
+		case e.Job != "":
 			where = "job " + e.ID + "." + e.Job + " " + e.Kind
 		}
-		rows = append(rows, []string{string(e.Why), l.age(e).Round(time.Second).String(), strconv.Itoa(e.Tries), e.Route, where, e.PK, e.LastErr})
+		rows = append(rows, []string{string(e.Why), strconv.Itoa(o.count), l.age(e).Round(time.Second).String(), strconv.Itoa(e.Tries), e.Route, where, e.PK, e.LastErr})
 	}
-	if err := l.op.env.printTable([]string{"WHY", "AGE", "TRIES", "ROUTE", "AT", "RECORD", "ERROR"}, rows); err != nil {
+	if err := l.op.env.printTable([]string{"WHY", "COUNT", "AGE", "TRIES", "ROUTE", "AT", "RECORD", "ERROR"}, rows); err != nil {
 		return err
 	}
 	var counts []string
@@ -206,6 +220,37 @@ func (l *lister) print(rep *listed) error {
 	}
 	l.op.env.note("%s", strings.Join(counts, "; "))
 	return nil
+}
+
+// place is where an entry waits, and why.
+type place struct {
+	why                stream.Why
+	route, phase, kind string
+}
+
+// outage is entries of one place: they have one cause, as a rule.
+type outage struct {
+	oldest stream.Entry
+	count  int
+}
+
+// fold counts an entry to its outage, or with --each makes it a row of its own.
+func (l *lister) fold(e stream.Entry) {
+	p := place{e.Why, e.Route, e.Phase, e.Kind}
+	switch o := l.places[p]; {
+	case l.each && len(l.outages) >= l.max: // wouldn't be printed
+	case o == nil || l.each:
+		if l.places == nil {
+			l.places = make(map[place]*outage)
+		}
+		l.places[p] = &outage{oldest: e, count: 1}
+		l.outages = append(l.outages, l.places[p])
+	default:
+		o.count++
+		if l.age(e) > l.age(o.oldest) {
+			o.oldest = e
+		}
+	}
 }
 
 // counted counts the items of a scan.

@@ -58,7 +58,10 @@ end goes on with the next run, here or in the worker.`,
 			err = errors.Join(err, env.printJSON(rep))
 		case err == nil:
 			fmt.Fprintf(env.stdout, "%d items seen, %d records let go; the pass is complete: %t\n", rep.Scanned, rep.LetGo, rep.Complete)
-			l := &lister{op: op}
+			l := &lister{op: op, max: len(rep.Entries)}
+			for _, e := range rep.Entries {
+				l.fold(e)
+			}
 			list := &listed{From: "scan", Complete: rep.Complete, Scanned: rep.Scanned, ByWhy: rep.ByWhy, Entries: rep.Entries}
 			err = l.print(list)
 		}

@@ -178,6 +178,44 @@ func TestListOfAHundredThousand(t *testing.T) {
 	}
 }
 
+// An outage leaves one row, however many operations it has stopped and rows are printed.
+func TestAnOutageIsOneRow(t *testing.T) {
+	for name, tt := range map[string]struct {
+		args []string
+		rows int
+		want string // at the beginning of each row
+	}{
+		"folded":           {nil, 1, "stuck  1000  "},
+		"with the least":   {[]string{"--max", "1"}, 1, "stuck  1000  "},
+		"each record":      {[]string{"--each"}, 1000, "stuck  1  "},
+		"some of them all": {[]string{"--each", "--max", "7"}, 7, "stuck  1  "},
+	} {
+		t.Run(name, func(t *testing.T) {
+			bareAWS(t)
+			t.Setenv("AWS_REGION", "us-east-1")
+			t.Setenv("AWS_ACCESS_KEY_ID", "local")
+			t.Setenv("AWS_SECRET_ACCESS_KEY", "local")
+			var stdout, stderr strings.Builder
+			env := environment{
+				stdout: &stdout, stderr: &stderr, http: paging{1000, 50}, getenv: func(n string) string { return map[string]string{"IDEM_TABLE": "records"}[n] },
+				now: func() time.Time { return time.UnixMilli(1_800_003_600_000) },
+			}
+			if code := run(t.Context(), env, append([]string{"list", "--pages", "100000"}, tt.args...)); code != 0 {
+				t.Fatalf("code %d: %s", code, stderr.String())
+			}
+			rows := strings.Split(strings.TrimSpace(stdout.String()), "\n")[1:]
+			if len(rows) != tt.rows || !strings.Contains(stderr.String(), "stuck: 1000") {
+				t.Fatalf("%d rows, want %d: %.600s%s", len(rows), tt.rows, stdout.String(), stderr.String())
+			}
+			for _, row := range rows {
+				if !strings.HasPrefix(strings.Join(strings.Fields(row), "  "), tt.want) {
+					t.Fatalf("got the row %s, want %s…", row, tt.want)
+				}
+			}
+		})
+	}
+}
+
 // requestID is of the service's errors.
 var requestID = regexp.MustCompile(`RequestID: [\w-]*`)
 
