@@ -4,6 +4,9 @@
 
 ARCH          ?= arm64
 TESTFLAGS     ?=
+# The tests mostly wait for servers: on few cores, more of them at once. GOGC is for less
+# work of the garbage collector, also the compiler's.
+ATONCE        := $(shell [ "$$(getconf _NPROCESSORS_ONLN 2>/dev/null || echo 2)" -ge 4 ] || echo -p=3 -parallel=4)
 FUZZTIME      ?= 5s
 BIN           := $(CURDIR)/.bin
 LINT_VERSION  := v2.15.0
@@ -56,8 +59,8 @@ local: ## run template.yaml on this machine (docs/local.md; more flags in LOCALF
 
 .PHONY: test
 test: ## all tests, with samples of what make prove plays; REQUIRE_DYNAMODB=1 makes a missing DynamoDB Local a failure
-	go test $(TESTFLAGS) ./...
-	@for m in $(MODULES); do (set -x; cd $$m && go test $(TESTFLAGS) ./...) || exit; done
+	GOGC=400 go test $(ATONCE) $(TESTFLAGS) ./...
+	@for m in $(MODULES); do (set -x; cd $$m && GOGC=400 go test $(ATONCE) $(TESTFLAGS) ./...) || exit; done
 
 # The library's packages that do several things at once in a process.
 RACE          := ./idem ./idem/client ./idem/idemtest ./idem/jobs ./idem/quota ./idem/store ./idem/trace ./idem/webhook \

@@ -147,9 +147,9 @@ func (s *Store) getChunks(ctx context.Context, pk string, o *store.Overflow) (ma
 	return found, nil
 }
 
-// dropChunks removes companions that are no longer needed. TTL deletes them after a
-// failure.
-func (s *Store) dropChunks(ctx context.Context, pk string, o *store.Overflow) {
+// dropChunks removes companions that are no longer needed. TTL deletes those that are left
+// after an error.
+func (s *Store) dropChunks(ctx context.Context, pk string, o *store.Overflow) error {
 	var todo []types.WriteRequest
 	for i := range o.Count {
 		todo = append(todo, types.WriteRequest{DeleteRequest: &types.DeleteRequest{Key: item.Key(companionKey(pk, o, i))}})
@@ -162,11 +162,11 @@ func (s *Store) dropChunks(ctx context.Context, pk string, o *store.Overflow) {
 			if s.denied(err) {
 				break
 			}
-			return
+			return err
 		}
 		todo = slices.Concat(append(slices.Collect(maps.Values(out.UnprocessedItems)), todo[min(maxBatch, len(todo)):])...)
 		if len(out.UnprocessedItems) > 0 && (round >= dropRounds || !item.Pause(ctx, round)) {
-			return
+			return fmt.Errorf("%d of them are left", len(todo))
 		}
 	}
 	for _, w := range todo {
@@ -178,9 +178,10 @@ func (s *Store) dropChunks(ctx context.Context, pk string, o *store.Overflow) {
 			ExpressionAttributeValues: item.Map{":now": v.Secs(time.Now().Add(-time.Minute))},
 		})
 		if _, gone := errors.AsType[*types.ConditionalCheckFailedException](err); err != nil && !gone {
-			return
+			return err
 		}
 	}
+	return nil
 }
 
 // companionKey returns the key of companion i of o.

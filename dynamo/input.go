@@ -114,7 +114,7 @@ func (s *Store) tendInput(ctx context.Context, c store.Commit, held *store.Recor
 			s.putInput(ctx, c.Prev.PK, missing(over), packed, boxOf(c.Prev))
 		}
 	case !supplied && (held == nil || !refers(held, over)):
-		s.dropChunks(ctx, c.Prev.PK, over)
+		_ = s.dropChunks(ctx, c.Prev.PK, over)
 	}
 	return held, err
 }

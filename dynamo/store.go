@@ -14,6 +14,7 @@ import (
 
 	"github.com/samekey/samekey/dynamo/internal/item"
 	"github.com/samekey/samekey/idem/store"
+	"github.com/samekey/samekey/internal/state"
 	"github.com/samekey/samekey/internal/unnamed"
 	"github.com/samekey/samekey/seal"
 )
@@ -195,6 +196,12 @@ func (s *Store) Commit(ctx context.Context, c store.Commit) (*store.Record, erro
 	mine, err := s.fold(c.Writes)
 	if err != nil {
 		return nil, err
+	}
+	if o := c.Prev.Overflow; o != nil && state.AnswerGoes(c.Prev, c.Next) {
+		// First the companions: afterwards no record would name them.
+		if err := s.dropChunks(ctx, c.Prev.PK, o); err != nil {
+			return nil, fmt.Errorf("dynamo: remove body: %w", err)
+		}
 	}
 	held, err := s.commit(ctx, c, mine)
 	for round := 1; ; round++ {

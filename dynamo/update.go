@@ -10,6 +10,7 @@ import (
 
 	"github.com/samekey/samekey/dynamo/internal/item"
 	"github.com/samekey/samekey/idem/store"
+	"github.com/samekey/samekey/internal/state"
 )
 
 // update builds the expression that turns c.Prev into c.Next.
@@ -43,6 +44,11 @@ func (s *Store) update(ctx context.Context, c store.Commit) (*update, error) {
 	u.text(item.AttrLastErr, ":last_err", prev.LastErr, next.LastErr)
 	u.text(item.AttrFn, ":fn", prev.Handler.Function, next.Handler.Function)
 	u.text(item.AttrHandler, ":hn", prev.Handler.Name, next.Handler.Name)
+	if next.Scope == "" && prev.Scope != "" { // it only ever goes
+		u.names = maps.Clone(u.names)
+		u.names["#scope"] = item.AttrScope
+		u.remove = append(u.remove, "#scope")
+	}
 	u.text(item.AttrTenant, ":tn", prev.Tenant, next.Tenant)
 	switch {
 	case next.Blocked == prev.Blocked:
@@ -107,7 +113,7 @@ func (s *Store) update(ctx context.Context, c store.Commit) (*update, error) {
 	}
 	u.addJobs(prev.Jobs, next.Jobs)
 	u.wait(prev, next)
-	if next.Response != nil && prev.Response == nil {
+	if answers(prev, next) {
 		body, err := s.encodeBody(ctx, &u.Values, next)
 		if err != nil {
 			return nil, err
@@ -144,7 +150,12 @@ func hasContents(prev, next *store.Record) bool {
 			return true
 		}
 	}
-	return !slices.EqualFunc(prev.Phases, next.Phases, samePhase) || next.Response != nil && prev.Response == nil
+	return !slices.EqualFunc(prev.Phases, next.Phases, samePhase) || answers(prev, next)
+}
+
+// answers reports whether a commit writes an answer: the first one, or what is left of it.
+func answers(prev, next *store.Record) bool {
+	return next.Response != nil && prev.Response == nil || state.AnswerGoes(prev, next)
 }
 
 // movesSealed reports whether a commit hands sealed contents to another handler. They

@@ -37,6 +37,20 @@ func (e *Engine) Forget(ctx context.Context, seen jobs.Ticket, by string, accept
 	})
 }
 
+// Erase removes caller and answer of the finished operation of the ticket seen, for a
+// person who asks for it. Its key stays taken: a retry hears 410, as of an answer that is
+// not kept, and another request with the key 422, until the record expires. A process that
+// has the answer in its cache ([Options.CacheBytes]) may replay it for as long.
+//
+// Erase returns [jobs.ErrMoved] if the record has been written since seen was made, has not
+// finished, has jobs that are not delivered, or is erased already; and
+// [store.ErrSealed] if the contents are sealed and can't be opened.
+func (e *Engine) Erase(ctx context.Context, seen jobs.Ticket, by string) error {
+	return e.operate(ctx, "erase", seen, func(rec *store.Record, now time.Time) (*store.Record, error) {
+		return state.Erased(rec, now, by)
+	})
+}
+
 // operate writes an operator's change to a record that is as seen.
 func (e *Engine) operate(ctx context.Context, op string, seen jobs.Ticket, next func(*store.Record, time.Time) (*store.Record, error)) error {
 	a, err := e.operator(ctx, seen.PK)

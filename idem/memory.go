@@ -245,7 +245,8 @@ func patched(r, prev, next *store.Record) *store.Record {
 	if prev.Input != nil && next.Input == nil {
 		r.Input = nil
 	}
-	if prev.Response == nil {
+	patch(&r.Scope, prev.Scope, next.Scope)
+	if prev.Response == nil || state.AnswerGoes(prev, next) {
 		r.Response, r.Overflow = next.Response, next.Overflow
 	}
 	return r

@@ -9,6 +9,7 @@ import (
 
 	"github.com/samekey/samekey/idem"
 	"github.com/samekey/samekey/idem/store"
+	"github.com/samekey/samekey/internal/state"
 	"github.com/samekey/samekey/internal/storetest"
 )
 
@@ -36,6 +37,26 @@ func storeBodies(s suite) {
 		sameBody(t, storetest.RefusedCommit(t, e.inner, old, finishedNext(old, storetest.Noise(600<<10))), want)
 		sameBody(t, storetest.Load(t, e.inner, want.PK), want)
 	})
+
+	for name, size := range map[string]int{"inside": 100, "beside": 300 << 10} {
+		s.run("an answer goes from a finished record, but for its status: "+name, func(t *testing.T, e *env) {
+			c := storetest.ClaimAt(e.clock.Now())
+			prev := storetest.MustClaim(t, e.inner, c)
+			done := storetest.MustCommit(t, e.inner, prev, finishedNext(prev, storetest.Noise(size)))
+			next, err := state.Erased(done, e.clock.Now(), "jane")
+			if err != nil {
+				t.Fatal(err)
+			}
+			state.Stamp(next, done, "operator")
+			want := storetest.MustCommit(t, e.inner, done, next)
+			r := storetest.RefusedClaim(t, e.inner, storetest.Rival(c, e.clock.Now()))
+			if r.Scope != "" || r.Response == nil || r.Response.Status != done.Response.Status || len(r.Response.Body)+len(r.Response.Header) > 0 || r.Overflow == nil || r.Overflow.Count != 0 {
+				t.Errorf("got %+v", r)
+			}
+			storetest.RefusedCommit(t, e.inner, done, finishedNext(prev, nil)) // who saw the answer can't bring it back
+			storetest.SameRecord(t, storetest.Load(t, e.inner, want.PK), want)
+		})
+	}
 
 	for name, spoil := range map[string]func(*store.Overflow){
 		"isn't what was stored": func(o *store.Overflow) { o.SHA256[0] ^= 1 },

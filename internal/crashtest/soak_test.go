@@ -19,14 +19,14 @@ import (
 	"github.com/samekey/samekey/dynamo/dynamotest"
 )
 
-// TestSoak has two applications under mixed traffic for SOAK, 8 s by default. In one,
+// TestSoak has two applications under mixed traffic for SOAK, 3 s by default. In one,
 // requests meet the faults of the matrix. In the other nothing fails, and its processes
 // live to the end: their memory must not grow. In the end nothing is left in the
 // tables but what expires, and of the test's process no goroutine, no file and no
 // temporary file.
 func TestSoak(t *testing.T) {
 	db, bin := dynamotest.Start(t), build(t)
-	lasts, err := time.ParseDuration(cmp.Or(os.Getenv("SOAK"), "8s"))
+	lasts, err := time.ParseDuration(cmp.Or(os.Getenv("SOAK"), "3s"))
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -48,7 +48,7 @@ const (
 )
 
 // few is how many messages a queue gets where nothing is measured.
-var few = prove.Some(100, 300)
+var few = prove.Some(60, 300)
 
 // Under load each order is charged once, in its group's order, and what is in the
 // dead-letter queue was tried at each delivery: with 5 % of the messages failing once,

@@ -32,6 +32,8 @@
 //	kept --> replayable: let go
 //	kept --> tombstone: let go
 //	replayable --> tombstone: the answer ends
+//	replayable --> replayable: Erased
+//	tombstone --> tombstone: Erased
 //	kept --> [*]: let go, Forgotten
 //	replayable --> [*]: expires, Forgotten
 //	tombstone --> [*]: expires, Forgotten

@@ -128,6 +128,7 @@ var moves = map[string]move{
 	"Forgotten": byOperator(func(r *store.Record, now time.Time) (*store.Record, error) {
 		return Forgotten(r, now, "jane", Loss{Held: true, Work: true, Jobs: true})
 	}),
+	"Erased": byOperator(func(r *store.Record, now time.Time) (*store.Record, error) { return Erased(r, now, "jane") }),
 	answered: func(r *store.Record, now time.Time) []*store.Record {
 		s := Settlement{Answer: &store.Response{Status: 410}}
 		if !Settleable(r, s, now) {

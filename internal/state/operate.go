@@ -15,6 +15,8 @@ var (
 	ErrJobs    = errors.New("it has jobs that are not delivered")
 	ErrWork    = errors.New("it has finished, has committed work, or calls that may have been made: a request with its key would do them again, under other derived keys")
 	ErrNoLease = errors.New("no attempt holds it")
+	ErrOpen    = errors.New("it is not finished")
+	ErrErased  = errors.New("it is erased already")
 )
 
 // LeaseEnded returns rec with the lease of an attempt ended by an operator: the
@@ -62,6 +64,36 @@ func Forgotten(rec *store.Record, now time.Time, by string, accepted Loss) (*sto
 	r.Settled = Decided(rec, now, by, "forget", "free")
 	WaitFrom(&r, now)
 	return &r, nil
+}
+
+// Erased returns rec, which has finished, without its caller and its answer. The key stays
+// taken: fingerprint and status are left.
+func Erased(rec *store.Record, now time.Time, by string) (*store.Record, error) {
+	switch {
+	case Over(rec.Expires, now):
+		return nil, errors.New("it has expired: the table's TTL removes it")
+	case rec.State != store.Done:
+		return nil, ErrOpen
+	case len(rec.Jobs) > 0:
+		return nil, ErrJobs
+	case rec.Scope == "" && !answerKept(rec):
+		return nil, ErrErased
+	}
+	r := *rec
+	r.Scope, r.Response, r.Overflow = "", &store.Response{Status: rec.Response.Status}, &store.Overflow{}
+	r.Settled = Decided(rec, now, by, "erase", Word(rec, now))
+	return &r, nil
+}
+
+// answerKept reports whether the body of a finished record's answer is kept.
+func answerKept(rec *store.Record) bool {
+	return rec.Response != nil && (rec.Overflow == nil || rec.Overflow.Count > 0)
+}
+
+// AnswerGoes reports whether a commit removes the answer of a finished record, all but its
+// status.
+func AnswerGoes(prev, next *store.Record) bool {
+	return prev.Response != nil && next.Response != nil && answerKept(prev) && !answerKept(next)
 }
 
 // Lost says in words what a person gives up who forgets rec.

@@ -62,7 +62,7 @@ func TestKillSweepOfAProviderThatForgets(t *testing.T) { //nolint:tparallel // w
 		}
 	}
 	t.Run("rides", func(t *testing.T) {
-		for _, r := range prove.Sample(t, 2*len(all)/5, all) {
+		for _, r := range prove.Sample(t, len(all)/4, all) {
 			t.Run(r.name, func(t *testing.T) {
 				t.Parallel()
 				harmed(t, func() bool { return r.play(t) })

@@ -48,7 +48,7 @@ func TestAllAtOnce(t *testing.T) { //nolint:tparallel // in make prove, which ha
 			}
 		}
 	}
-	for round, at := range prove.Sample(t, len(all)/2, all) {
+	for round, at := range prove.Sample(t, len(all)/3, all) {
 		t.Run(fmt.Sprintf("%d %s, call %d %s", round, at.mode.name, at.nth, at.side), func(t *testing.T) {
 			t.Parallel()
 			newRun(t, b, at.mode, together).playTogether(t, at.point)

@@ -52,7 +52,7 @@ func bodyMutants() []mutant {
 		},
 		{
 			rule: "NoInputAtRest", what: "the parts of a large request stay after the answer",
-			in: "dynamo.Store.tendInput", old: "$s.dropChunks($ctx, $c.Prev.PK, $over)", new: "_ = $over", run: "^TestLargeStoredRequestIsResumedAndThenEmptied$",
+			in: "dynamo.Store.tendInput", old: "_ = $s.dropChunks($ctx, $c.Prev.PK, $over)", new: "_ = $over", run: "^TestLargeStoredRequestIsResumedAndThenEmptied$",
 		},
 		{
 			rule: "NoInputAtRest", what: "they stay where the answer of the finish was lost",
@@ -78,11 +78,39 @@ func bodyMutants() []mutant {
 		},
 		{
 			rule: "LeftToTTL", what: "a request that is left stays for longer than the option says",
-			in: "dynamo.Store.putInput", old: "cmp.Or($s.requests, inputOutlives)", new: "max(cmp.Or($s.requests, inputOutlives), inputOutlives)", run: "^TestRequestLeftToTTL$",
+			in: "dynamo.Store.putInput", old: "cmp.Or($s.requests, state.KeepsRequest)", new: "max(cmp.Or($s.requests, state.KeepsRequest), state.KeepsRequest)", run: "^TestRequestLeftToTTL$",
 		},
 		{
 			rule: "LeftToTTL", what: "a request may end while a completer still tries",
 			in: "dynamo.New", old: "$opt.KeepRequests < minKeepRequests:", new: "$opt.KeepRequests < 0:", run: "^TestNewRefusesWhatCantWork$",
+		},
+		{
+			rule: "Emptied", what: "the request of a stuck operation stays for as long as nobody decides",
+			in: "internal/state.Emptied", old: "$r.Input = nil", new: "", pkg: "dynamo/stream", run: "^TestSweepEmptiesWhatNobodyDecides$",
+		},
+		{
+			rule: "Emptied", what: "a request goes while its key is still remembered",
+			in: "internal/state.RequestOutlived", old: "max($retention, KeepsRequest)", new: "min($retention+KeepsRequest, KeepsRequest)", pkg: "dynamo/stream", run: "^TestSweepEmptiesWhatNobodyDecides$",
+		},
+		{
+			rule: "Emptied", what: "a sweep that only lists removes requests",
+			in: "dynamo/stream.Sweep.empty", old: "if $s.opt.GiveUp == nil {\n return nil\n }", new: "", run: "^TestSweepEmptiesWhatNobodyDecides$",
+		},
+		{
+			rule: "Erased", what: "a job that is not delivered loses its caller",
+			in: "internal/state.Erased", old: "case len($rec.Jobs) > 0:\n return nil, ErrJobs", new: "", pkg: "cmd/samekey", run: "^TestErase$",
+		},
+		{
+			rule: "Erased", what: "the caller stays in the record",
+			in: "dynamo.Store.update", old: `if $next.Scope == "" && $prev.Scope != "" {`, new: `if $next.Scope != $prev.Scope && $next.Lease.Equal($next.Created) {`, pkg: "cmd/samekey", run: "^TestErase$",
+		},
+		{
+			rule: "Erased", what: "the answer's body stays beside the record",
+			in: "dynamo.Store.Commit", old: "$o != nil && state.AnswerGoes($c.Prev, $c.Next)", new: "$o != nil && state.AnswerGoes($c.Next, $c.Prev)", pkg: "cmd/samekey", run: "^TestErase$",
+		},
+		{
+			rule: "Erased", what: "the answer stays in the record",
+			in: "dynamo.answers", old: "|| state.AnswerGoes($prev, $next)", new: "|| state.AnswerGoes($next, $prev)", pkg: "cmd/samekey", run: "^TestErase$",
 		},
 		{
 			rule: "RequestOfTheClaim", what: "the request of a claim whose answer was lost lies where the record doesn't say",
