@@ -106,6 +106,10 @@ func TestAnswerIsKeptOrTheRecordStaysOpen(t *testing.T) {
 	}{
 		"phases, and a write that fails":        {errors.New("write body: context deadline exceeded"), reserves(201), store.Open},
 		"phases, and an answer that never fits": {fmt.Errorf("%w: 401 KB", store.ErrTooLarge), reserves(201), store.Done},
+		"a deferred phase, and a write that fails": {errors.New("write body: context deadline exceeded"), func(ctx context.Context) (idem.Response, error) {
+			_, err := idem.Atomic(ctx, "reserved", func(context.Context, *idem.Tx) (int, error) { return 1, nil }, idem.Deferred())
+			return idem.Response{Status: 201}, err
+		}, store.Open},
 		"no phases, and a write that fails":     {errors.New("write body: context deadline exceeded"), answers(201), store.Done},
 		"no phases, and a body that never fits": {fmt.Errorf("%w: 401 KB", store.ErrTooLarge), answers(201), store.Done},
 	} {

@@ -154,11 +154,15 @@ func (a *attempt) conclude(ctx context.Context, f *flow, resp Response) (Result,
 
 // mayDrop reports whether an answer whose storing failed with err may be given up for
 // its status: if it can never fit, or if nothing but the record shows that a handler
-// without phases has had its effect. A record that is kept stays open instead: its next
-// attempt comes to an answer that can be stored.
+// without phases has had its effect. A record that is kept, or whose deferred results
+// are not written yet, stays open instead: its next attempt comes to an answer that can
+// be stored.
 func (f *flow) mayDrop(err error) bool {
 	rec := f.record()
-	return errors.Is(err, store.ErrTooLarge) || rec != nil && !state.Kept(rec)
+	f.mu.Lock()
+	deferred := len(f.pending) > 0
+	f.mu.Unlock()
+	return errors.Is(err, store.ErrTooLarge) || rec != nil && !state.Kept(rec) && !deferred
 }
 
 // withdraw ends an attempt without a stored answer. Its outcome is resp or err.

@@ -153,6 +153,10 @@ func engineMutants() []mutant {
 			in: "idem.flow.mayDrop", old: "$rec != nil && !state.Kept($rec)", new: "$rec != nil", run: "^TestAnswerIsKeptOrTheRecordStaysOpen$",
 		},
 		{
+			rule: "BodyOrOpen", what: "the answer goes beside a deferred result, for lack of time", row: "R150",
+			in: "idem.flow.mayDrop", old: "&& !$deferred", new: "&& (!$deferred || $deferred)", run: "^TestAnswerIsKeptOrTheRecordStaysOpen$",
+		},
+		{
 			rule: "LetGo", what: "requests under which nothing was done wait for people", row: "R154",
 			in: "idem.attempt.endTries", old: "!state.Kept(state.Released($rec, $a.opt.Now(), $b))", new: "$rec == nil", run: "^TestNothingDoneIsLetGo$",
 		},
