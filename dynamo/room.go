@@ -9,19 +9,22 @@ import (
 	"github.com/samekey/samekey/internal/state"
 )
 
-// leavesRoom refuses a commit of phases or jobs after which a take-over may not fit
+// nothing is the record before a claim.
+var nothing store.Record
+
+// leavesRoom refuses a write of phases or jobs after which a take-over may not fit
 // (state.Room).
-func leavesRoom(c store.Commit, box *item.Box) error {
-	if c.Next.State != store.Open || !hasContents(c.Prev, c.Next) || atMost(c.Next) <= maxItem-state.Room {
+func leavesRoom(prev, next *store.Record, box *item.Box) error {
+	if next.State != store.Open || !hasContents(prev, next) || atMost(next) <= maxItem-state.Room {
 		return nil
 	}
 	v := item.Values{Box: box} // contents are stored compressed: only the item tells its size
-	it := v.Encode(c.Next, nil)
-	if in := c.Next.Input; in != nil {
+	it := v.Encode(next, nil)
+	if in := next.Input; in != nil {
 		it[item.AttrRequest] = v.Input(in, in.Overflow, nil, false)
 	}
-	if n := itemsize.Of(it) + inlined(c.Next.Input); n > maxItem-state.Room {
-		return fmt.Errorf("dynamo: commit: %w: an item of %d bytes: phases and jobs have %d; return and stage less",
+	if n := itemsize.Of(it) + inlined(next.Input); n > maxItem-state.Room {
+		return fmt.Errorf("dynamo: %w: an item of %d bytes: phases and jobs have %d; return and stage less",
 			store.ErrTooLarge, n, maxItem-state.Room)
 	}
 	return nil

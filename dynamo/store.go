@@ -142,6 +142,9 @@ func (s *Store) Claim(ctx context.Context, c store.Claim) (*store.Record, error)
 	if v.Box, err = s.newBox(ctx, c.Next); err != nil {
 		return nil, err // nothing is claimed
 	}
+	if err := leavesRoom(&nothing, c.Next, v.Box); err != nil { // the claim may have the first phase
+		return nil, err
+	}
 	var body item.Value
 	if c.Next.Response != nil {
 		if body, err = s.encodeBody(ctx, &v.Values, c.Next); err != nil {
@@ -223,7 +226,7 @@ func (s *Store) Commit(ctx context.Context, c store.Commit) (*store.Record, erro
 func (s *Store) commit(ctx context.Context, c store.Commit, mine []*Write) (*store.Record, error) {
 	u, err := s.update(ctx, c)
 	if err == nil {
-		err = leavesRoom(c, u.Box)
+		err = leavesRoom(c.Prev, c.Next, u.Box)
 	}
 	if err != nil {
 		return nil, err

@@ -55,7 +55,11 @@ func (m *MemoryStore) Claim(ctx context.Context, c store.Claim) (*store.Record, 
 	if old := m.records[c.Beside]; old != nil && (!state.Over(old.Expires, c.Now) || old.Owner != c.Next.Owner) {
 		return old.Clone(), nil
 	}
-	if err := fits(c.Next, 0); err != nil {
+	room := 0
+	if c.Next.State == store.Open && len(c.Next.Phases)+len(c.Next.Jobs) > 0 { // the claim has the first phase
+		room = state.Room
+	}
+	if err := fits(c.Next, room); err != nil {
 		return nil, err
 	}
 	if err := m.apply(c.Writes); err != nil {

@@ -118,7 +118,47 @@ func storeCommit(s suite) {
 		storetest.SameRecord(t, storetest.Load(t, e.inner, r.PK), big)
 	})
 
+	// A claim may be one write with the first phase: whoever writes it, a record that is
+	// accepted can be taken over.
+	for name, begin := range map[string]func(*testing.T, store.Store, *store.Record) (*store.Record, error){
+		"claim": func(t *testing.T, st store.Store, large *store.Record) (*store.Record, error) {
+			return st.Claim(storetest.Limited(t), store.Claim{Next: large.Clone(), Now: large.Created})
+		},
+		"commit": func(t *testing.T, st store.Store, large *store.Record) (*store.Record, error) {
+			first := large.Clone()
+			first.Phases = nil
+			return st.Commit(storetest.Limited(t), store.Commit{Prev: storetest.MustClaim(t, st, store.Claim{Next: first, Now: first.Created}), Next: next(first, large)})
+		},
+	} {
+		s.run("a "+name+" leaves room for take-overs, or is refused", func(t *testing.T, e *env) {
+			c := storetest.ClaimAt(e.clock.Now())
+			large := c.Next.Clone()
+			large.Keep, large.Expires = store.KeepOpen, time.Time{}
+			large.Phases = []store.Phase{{Name: "one", Result: []byte(`"` + strings.Repeat("x", 408_900) + `"`)}}
+			held, err := begin(t, e.inner, large)
+			switch {
+			case errors.Is(err, store.ErrTooLarge):
+				return
+			case err != nil || held != nil:
+				t.Fatalf("got %+v, %v", held, err)
+			}
+			r := storetest.Load(t, e.inner, large.PK)
+			over := storetest.TakenOver(r)
+			over.LastErr = strings.Repeat("e", 1000)
+			if held, err := e.inner.Commit(storetest.Limited(t), store.Commit{Prev: r, Next: over}); held != nil || err != nil {
+				t.Errorf("a take-over got %+v, %v", held, err)
+			}
+		})
+	}
+
 	commitTouchesWhatDiffers(s)
+}
+
+// next is large as the write after first.
+func next(first, large *store.Record) *store.Record {
+	n := large.Clone()
+	n.Ver = first.Ver + 1
+	return n
 }
 
 // brokenWrite is one that could not be built.

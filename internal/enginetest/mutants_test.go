@@ -5,7 +5,6 @@ import (
 	"os"
 	"os/exec"
 	"reflect"
-	"runtime"
 	"slices"
 	"strings"
 	"sync"
@@ -53,6 +52,10 @@ const (
 	ignoresContexts       = "ignores that the context is over"
 	takesBrokenWrites     = "takes writes that could not be built"
 )
+
+// network is the time between a read and a write in which others come, also where many
+// tests share a processor.
+const network = 20 * time.Millisecond
 
 func TestMutants(t *testing.T) {
 	t.Parallel()
@@ -171,9 +174,7 @@ func (m *mutant) Claim(ctx context.Context, c store.Claim) (*store.Record, error
 		}
 	}
 	if m.is(besideReadsAndWrites) {
-		for range 1000 {
-			runtime.Gosched()
-		}
+		time.Sleep(network)
 	}
 	if err := m.broken(c.Writes); err != nil {
 		return nil, err
@@ -270,9 +271,7 @@ func (m *mutant) get(pk string) *store.Record {
 // begins anew, unless the flaw is not to look.
 func (m *mutant) write(blind bool, old, next, handed *store.Record) (*store.Record, error) {
 	if blind {
-		for range 1000 { // on a network others come between a read and a write
-			runtime.Gosched()
-		}
+		time.Sleep(network)
 	}
 	m.mu.Lock()
 	defer m.mu.Unlock()

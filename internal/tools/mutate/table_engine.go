@@ -157,6 +157,10 @@ func engineMutants() []mutant {
 			in: "idem.flow.mayDrop", old: "&& !$deferred", new: "&& (!$deferred || $deferred)", run: "^TestAnswerIsKeptOrTheRecordStaysOpen$",
 		},
 		{
+			rule: "RoomOfAClaim", what: "a claim with a large phase leaves no room for take-overs", row: "R150",
+			in: "dynamo.Store.Claim", old: "leavesRoom(&nothing, $c.Next, $v.Box)", new: "leavesRoom($c.Next, $c.Next, $v.Box)", run: "^TestConformance$/^store_commit$",
+		},
+		{
 			rule: "LetGo", what: "requests under which nothing was done wait for people", row: "R154",
 			in: "idem.attempt.endTries", old: "!state.Kept(state.Released($rec, $a.opt.Now(), $b))", new: "$rec == nil", run: "^TestNothingDoneIsLetGo$",
 		},
