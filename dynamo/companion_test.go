@@ -389,3 +389,17 @@ func firstOnly(asked, left string) dynamotest.Fault {
 		return resp, nil
 	}
 }
+
+// So does a claim that has the first phase: nothing is claimed.
+func TestClaimLeavesRoomForATakeOver(t *testing.T) {
+	t.Parallel()
+	tab := newTable(t)
+	engine := tab.Engine(func(o *idem.Options) { o.MergeClaim = true })
+	_, err := engine.Do(t.Context(), tabletest.Post(tabletest.NewKey(), "{}"), func(ctx context.Context) (idem.Response, error) {
+		_, err := idem.Atomic(ctx, "large", func(context.Context, *idem.Tx) (string, error) { return strings.Repeat("x", 408_500), nil })
+		return idem.Response{Status: 201}, err
+	})
+	if n := len(tab.Items(t)); !errors.Is(err, store.ErrTooLarge) || n != 0 {
+		t.Errorf("%v, with %d items", err, n)
+	}
+}

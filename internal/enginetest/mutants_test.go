@@ -174,7 +174,7 @@ func (m *mutant) Claim(ctx context.Context, c store.Claim) (*store.Record, error
 		}
 	}
 	if m.is(besideReadsAndWrites) {
-		time.Sleep(network)
+		<-time.After(network)
 	}
 	if err := m.broken(c.Writes); err != nil {
 		return nil, err
@@ -271,7 +271,7 @@ func (m *mutant) get(pk string) *store.Record {
 // begins anew, unless the flaw is not to look.
 func (m *mutant) write(blind bool, old, next, handed *store.Record) (*store.Record, error) {
 	if blind {
-		time.Sleep(network)
+		<-time.After(network)
 	}
 	m.mu.Lock()
 	defer m.mu.Unlock()

@@ -158,7 +158,7 @@ func engineMutants() []mutant {
 		},
 		{
 			rule: "RoomOfAClaim", what: "a claim with a large phase leaves no room for take-overs", row: "R150",
-			in: "dynamo.Store.Claim", old: "leavesRoom(&nothing, $c.Next, $v.Box)", new: "leavesRoom($c.Next, $c.Next, $v.Box)", run: "^TestConformance$/^store_commit$",
+			in: "dynamo.Store.Claim", old: "leavesRoom(&nothing, $c.Next, $v.Box)", new: "leavesRoom($c.Next, $c.Next, $v.Box)", run: "^TestClaimLeavesRoomForATakeOver$",
 		},
 		{
 			rule: "LetGo", what: "requests under which nothing was done wait for people", row: "R154",
