@@ -91,7 +91,7 @@ func (p *decider) run(ctx context.Context, ref []string, d *decision) (err error
 		return err
 	}
 	p.engine = idem.New(p.op.store, func(o *idem.Options) {
-		o.Namespace, o.Retention, o.Tombstone = strings.Split(p.rec.PK, "#")[1], p.retention, p.tombstone
+		o.Namespace, o.Retention, o.Tombstone = state.Namespace(p.rec.PK), p.retention, p.tombstone
 		o.Logger = slog.New(slog.DiscardHandler) // what it would say is returned
 	})
 	what, err := d.show(p.rec)

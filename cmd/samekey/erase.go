@@ -7,7 +7,6 @@ import (
 	"log/slog"
 	"maps"
 	"slices"
-	"strings"
 
 	"github.com/spf13/cobra"
 
@@ -125,10 +124,8 @@ func (e *eraser) search(ctx context.Context) error {
 	about := e.op.tellScan(ctx, e.s.opt.PagesPerSecond)
 	var closed []string
 	_, err := e.s.each(ctx, e.op, about, func(it tablescan.Item) error {
-		_, rest, _ := strings.Cut(it.PK, "#")
-		namespace, _, _ := strings.Cut(rest, "#")
 		switch rec := it.Record; {
-		case rec == nil || namespace != e.op.namespace:
+		case rec == nil || state.Namespace(it.PK) != e.op.namespace:
 		case rec.Scope == e.caller:
 			e.found = append(e.found, rec)
 		case rec.Scope == "":

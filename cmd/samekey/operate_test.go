@@ -12,6 +12,9 @@ import (
 	"testing"
 	"time"
 
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
+
 	"github.com/samekey/samekey/dynamo/stream"
 	"github.com/samekey/samekey/idem"
 	"github.com/samekey/samekey/idem/jobs"
@@ -300,6 +303,30 @@ func TestForget(t *testing.T) {
 	}
 	if res, err := d.pay(t.Context(), &calls); err != nil || string(res.Body) != "ch_new" || d.record(t).ID == rec.ID {
 		t.Errorf("got %+v, %v", res, err)
+	}
+}
+
+// A record under a key that somebody wrote by hand is of no namespace: nobody decides
+// about it, and no command stumbles over it.
+func TestKeyWithoutNamespace(t *testing.T) {
+	d := newDesk(t)
+	rec := d.stuck(t)
+	table := d.env["IDEM_TABLE"]
+	for _, it := range d.items(t) {
+		if it["pk"].(*types.AttributeValueMemberS).Value != rec.PK {
+			continue
+		}
+		if _, err := d.client.DeleteItem(t.Context(), &dynamodb.DeleteItemInput{TableName: &table, Key: map[string]types.AttributeValue{"pk": it["pk"]}}); err != nil {
+			t.Fatal(err)
+		}
+		it["pk"] = &types.AttributeValueMemberS{Value: "by-hand"}
+		if _, err := d.client.PutItem(t.Context(), &dynamodb.PutItemInput{TableName: &table, Item: it}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	d.fails(t, 1, "not of the namespace", "settle", "--yes", "--not-made", rec.ID)
+	if code, _, stderr := call(t, d.env, "erase", "--caller", "jwt:jane", "--yes"); code != 0 {
+		t.Errorf("erase: code %d: %s", code, stderr)
 	}
 }
 

@@ -1,6 +1,7 @@
 package state
 
 import (
+	"strings"
 	"time"
 
 	"github.com/samekey/samekey/idem/store"
@@ -27,4 +28,12 @@ func Word(r *store.Record, now time.Time) string {
 		return "released"
 	}
 	return "abandoned"
+}
+
+// Namespace returns the namespace in the PK of a record; "" if the PK isn't one of
+// Samekey's.
+func Namespace(pk string) string {
+	_, rest, _ := strings.Cut(pk, "#")
+	namespace, _, _ := strings.Cut(rest, "#")
+	return namespace
 }

@@ -14,6 +14,7 @@ import (
 	"github.com/samekey/samekey/idem"
 	"github.com/samekey/samekey/idem/jobs"
 	"github.com/samekey/samekey/idem/store"
+	"github.com/samekey/samekey/internal/state"
 )
 
 // The actions.
@@ -171,7 +172,7 @@ func (t *Table) planSettle(ctx context.Context, rec *store.Record, a Action) (st
 // engine is one for the namespace of a record.
 func (t *Table) engine(rec *store.Record, retention time.Duration) *idem.Engine {
 	return idem.New(t.store, func(o *idem.Options) {
-		o.Namespace, o.Retention = strings.Split(rec.PK, "#")[1], retention
+		o.Namespace, o.Retention = state.Namespace(rec.PK), retention
 		o.Logger = slog.New(slog.DiscardHandler) // what it would say is returned
 	})
 }
