@@ -16,7 +16,7 @@ GOARCH_x86_64 := amd64
 HOSTARCH      := $(if $(filter arm64 aarch64,$(shell uname -m)),arm64,x86_64)
 LOCALFLAGS    ?=
 # The modules in this repository besides its own.
-MODULES       := examples/shop otel kms internal/tools/supply
+MODULES       := proof examples/shop otel kms internal/tools/supply
 # Static, small, reproducible: see docs/decisions/0004-build-flags.md
 BUILD         := CGO_ENABLED=0 GOOS=linux GOARCH=$(GOARCH_$(ARCH)) go build -trimpath -buildvcs=false -ldflags=-s -tags=lambda.norpc,nethttpomithttp2
 
@@ -77,7 +77,7 @@ PROOFS        ?= tests race traces simulate mix linearizable crash-matrix mutant
 
 .PHONY: prove
 prove: ## every proof by force, with the time of each (a night; Java; PROOFS="traces load" for some; docs/testing.md)
-	@internal/tools/prove.sh $(PROOFS)
+	@proof/prove.sh $(PROOFS)
 
 .PHONY: schedules
 schedules: ## every order of the store calls of a few attempts with faults (a minute; docs/testing.md)
@@ -87,36 +87,37 @@ LOAD          ?= 10000
 
 .PHONY: load
 load: ## a queue's whole life under load, LOAD messages each; figures are printed (Java; docs/testing.md)
-	QUEUETEST_LOAD=$(LOAD) go test ./internal/queuetest -run '^TestLoad$$' -v -count=1 -timeout 90m
+	QUEUETEST_LOAD=$(LOAD) go test -C proof ./queues -run '^TestLoad$$' -v -count=1 -timeout 90m
 
 SIM           ?= 50000
 
 .PHONY: simulate
 simulate: ## SIM requests in virtual time, under every fault at once; SEED=… repeats an episode (docs/testing.md)
-	GOGC=400 SIM_REQUESTS=$(SIM) SIM_SEED=$(SEED) go test ./internal/simtest -run '^TestSimulation$$' -v -count=1 -timeout 24h
+	GOGC=400 SIM_REQUESTS=$(SIM) SIM_SEED=$(SEED) go test -C proof ./simulation -run '^TestSimulation$$' -v -count=1 -timeout 24h
 
 SEEDS         ?= 10000
 
 .PHONY: mix
 mix: ## SEEDS random programs under random faults, on the real store in virtual time; SEED=… plays one again (docs/testing.md)
-	GOGC=400 MIX_SEEDS=$(SEEDS) MIX_SEED=$(SEED) go test ./internal/mixtest -run '^TestMix$$' -v -count=1 -timeout 24h
+	GOGC=400 MIX_SEEDS=$(SEEDS) MIX_SEED=$(SEED) go test -C proof ./mix -run '^TestMix$$' -v -count=1 -timeout 24h
 
 LINEAR        ?= 1000
 
 .PHONY: linearizable
 linearizable: ## histories of 32 clients on LINEAR keys, in memory and on DynamoDB Local; a script on three stores (minutes; Java)
-	LINEAR_KEYS=$(LINEAR) LINEAR_DYNAMO_KEYS=$(LINEAR) LINEAR_SCRIPT=$(LINEAR) go test ./internal/lineartest -v -count=1 -timeout 4h
+	LINEAR_KEYS=$(LINEAR) LINEAR_DYNAMO_KEYS=$(LINEAR) LINEAR_SCRIPT=$(LINEAR) go test -C proof ./linear -v -count=1 -timeout 4h
 
+STRESS_MODULES ?= . proof
 STRESS_PKGS   ?= ./...
 STRESSFLAGS   ?= -race
 
 .PHONY: stress
 stress: ## the tests of STRESS_PKGS, three times each, beside threads that burn CPU (hours; docs/testing.md)
-	go run ./internal/tools/stress $(STRESSFLAGS) $(STRESS_PKGS)
+	@for m in $(STRESS_MODULES); do (set -x; go run -C proof ./stress -C ../$$m $(STRESSFLAGS) $(STRESS_PKGS)) || exit; done
 
 .PHONY: stripe-sdks
 stripe-sdks: ## the Stripe presets against Stripe's clients for Go, Python and Node (python3, npm)
-	internal/tools/stripe-sdks.sh $(TESTFLAGS)
+	proof/stripe/sdks.sh $(TESTFLAGS)
 
 .PHONY: pictures
 pictures: ## render every Mermaid diagram of the pages; a broken one fails (node, npm)
@@ -129,11 +130,11 @@ tidy: ## fail where go.mod or go.sum of a module is not tidy
 
 .PHONY: browser
 browser: ## the page of samekey ui in headless Chromium, on real records (Java, node, npm)
-	internal/tools/browser.sh
+	proof/browser/browser.sh
 
 .PHONY: screenshots
 screenshots: ## write docs/images by the same tools
-	internal/tools/browser.sh screenshots
+	proof/browser/browser.sh screenshots
 
 .PHONY: vet
 vet: ## go vet, and samekey vet on all packages
@@ -167,11 +168,11 @@ smoke-deploy: ## deploy both templates to a stand-in for AWS by the README's com
 
 .PHONY: stopwatch
 stopwatch: ## play a new user, from an empty folder to a deployed application, and print the times (Java, python3)
-	internal/tools/stopwatch.sh
+	proof/stopwatch/stopwatch.sh
 
 .PHONY: fuzz
 fuzz: ## every fuzz target for FUZZTIME each
-	internal/tools/fuzz.sh $(FUZZTIME)
+	proof/fuzz.sh $(FUZZTIME)
 
 N             ?= 1000000
 N_DYNAMODB    ?= 10000
@@ -179,53 +180,53 @@ SEED          ?=
 
 .PHONY: fuzz-tenants
 fuzz-tenants: ## random tenants under equal keys: N requests in memory, N_DYNAMODB on DynamoDB Local (minutes; Java; docs/testing.md)
-	TENANTTEST_N=$(N) TENANTTEST_DYNAMO_N=$(N_DYNAMODB) TENANTTEST_SEED=$(SEED) go test ./internal/tenanttest \
+	TENANTTEST_N=$(N) TENANTTEST_DYNAMO_N=$(N_DYNAMODB) TENANTTEST_SEED=$(SEED) go test -C proof ./tenants \
 		-run '^TestTenants(InMemory|OnDynamoDB)$$' -v -count=1 -timeout 4h
 
 .PHONY: timing-tenants
 timing-tenants: ## times under another tenant's keys beside those under unknown keys, with their statistics (Java)
-	go test ./internal/tenanttest -run '^$$' -bench '^BenchmarkForeignKey$$' -benchtime $(or $(SAMPLES),5000)x -timeout 4h
+	go test -C proof ./tenants -run '^$$' -bench '^BenchmarkForeignKey$$' -benchtime $(or $(SAMPLES),5000)x -timeout 4h
 
 .PHONY: model
 model: ## every state of the protocol's model, and each of its rules removed (docs/model.md); half a minute
-	PROVE=all go test ./idem/spec -run '^(TestModel|TestEachRuleIsNeeded|TestBelts)$$' -count=1 -v
+	PROVE=all go test -C proof ./model -run '^(TestModel|TestEachRuleIsNeeded|TestBelts)$$' -count=1 -v
 
 SLICE         ?=
 
 .PHONY: traces
 traces: ## random histories of engine, drain and sweep that the model must accept, TRACES of each kind (docs/model.md)
-	SPEC_TRACES=$(or $(TRACES),10000) go test ./idem/spec -run '^(TestTraces|TestTracesWithDrainAndSweep)$$' -v -count=1 -timeout 4h
+	SPEC_TRACES=$(or $(TRACES),10000) go test -C proof ./model -run '^(TestTraces|TestTracesWithDrainAndSweep)$$' -v -count=1 -timeout 4h
 
 .PHONY: mutants
 mutants: ## break each rule of the code once; a test must fail each time (SLICE=2/4 for a quarter, SLICE=commit/4 for the commit's; docs/testing.md)
-	go run ./internal/tools/mutate -slice "$(SLICE)"
+	go run -C proof ./mutants -slice "$(SLICE)"
 
 SEALEDFLAGS   ?=
 
 .PHONY: sealed
 sealed: ## the acceptance suite with encryption on; no content may be in a table or log (15 minutes; Java; SEALEDFLAGS=-short)
-	go run ./internal/tools/sealed $(SEALEDFLAGS)
+	go run -C proof ./sealed $(SEALEDFLAGS)
 
 PAGE          ?= 1
 
 .PHONY: crash-matrix
 crash-matrix: ## real processes meet every fault at every call: N requests (150000); writes docs/crash-matrix.md, not with PAGE= (Java; docs/testing.md)
 	CRASH_REQUESTS=$(if $(filter file,$(origin N)),150000,$(N)) CRASH_SEED=$(SEED) CRASH_PAGE=$(PAGE) REQUIRE_DYNAMODB=1 \
-		go test ./internal/crashtest -run '^TestCrashMatrix$$' -v -count=1 -timeout 24h
+		go test -C proof ./crash -run '^TestCrashMatrix$$' -v -count=1 -timeout 24h
 
 .PHONY: soak
 soak: ## mixed traffic with kills for SOAK (1h): no memory grows, nothing is left (Linux, Java; docs/testing.md)
-	SOAK=$(or $(SOAK),1h) REQUIRE_DYNAMODB=1 go test ./internal/crashtest -run '^TestSoak$$' -v -count=1 -timeout 24h
+	SOAK=$(or $(SOAK),1h) REQUIRE_DYNAMODB=1 go test -C proof ./crash -run '^TestSoak$$' -v -count=1 -timeout 24h
 
 .PHONY: planted
 planted: ## ten planted bugs, one a layer: simulation, traces and crash matrix find them, with the time of each (Java; docs/testing.md)
-	go run ./internal/tools/mutate -planted
+	go run -C proof ./mutants -planted
 
 ONLY          ?=
 
 .PHONY: evidence
 evidence: ## run the proofs and write docs/evidence.md from their figures (hours; ONLY=mutants for one of them)
-	go run ./internal/tools/evidence -only "$(ONLY)"
+	go run -C proof ./evidence -only "$(ONLY)"
 
 SUPPLY        := $(BIN)/supply
 # Programs that people run themselves, besides the functions.
@@ -261,30 +262,31 @@ bench-waiting: ## the list of what waits for people: 100,000 among a million (WA
 BENCHFLAGS    ?=
 
 .PHONY: bench
-bench: ## calls, units, dollars, times beside their floors, sizes: a table, bench/results.json, docs/performance.md (minutes; Java)
+bench: ## calls, units, dollars, times beside their floors, sizes: a table, proof/bench/results.json, docs/performance.md (minutes; Java)
 	@$(MAKE) --no-print-directory -s build ARCH=arm64
 	@$(MAKE) --no-print-directory -s $(BIN)/bench/bare ARCH=arm64
-	go run ./internal/tools/bench $(BENCHFLAGS)
+	go run -C proof ./bench $(BENCHFLAGS)
 
 .PHONY: $(BIN)/bench/bare
 $(BIN)/bench/bare:
-	$(BUILD) -o $@ ./internal/tools/bench/bare
+	cd proof && $(BUILD) -o $@ ./bench/bare
 
 .PHONY: bench-paths
 bench-paths: ## the same for calls, units, bytes and dollars only, which are the same on every machine (Java)
-	go run ./internal/tools/bench -only paths,inline,records,growth-counts
+	go run -C proof ./bench -only paths,inline,records,growth-counts
 
 .PHONY: bench-peers
 bench-peers: ## Samekey beside Powertools for Python and TypeScript: times in turns, and what breaks (minutes; Java, python3, node)
-	@internal/tools/bench-peers.sh $(BENCHFLAGS)
+	@proof/bench/peers.sh $(BENCHFLAGS)
 
 .PHONY: bench-growth
 bench-growth: ## how costs and times grow, with plots: records (BENCHFLAGS="-records 1000000"), bodies, phases, jobs, callers (minutes; Java)
-	go run ./internal/tools/bench -only growth-counts,growth $(BENCHFLAGS)
+	go run -C proof ./bench -only growth-counts,growth $(BENCHFLAGS)
 
 .PHONY: bench-parts
 bench-parts: ## ns and allocations of encryption, the adapters, metrics and logs
-	go test -run='^$$' -bench=. ./seal ./lambda ./internal/signaltest
+	go test -run='^$$' -bench=. ./seal ./lambda
+	go test -C proof -run='^$$' -bench=. ./signals
 
 .PHONY: deploy
 deploy: build ## sam deploy, with a fresh bootstrap

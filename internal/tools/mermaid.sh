@@ -9,7 +9,7 @@ source=$root/internal/tools/mermaid
 node=$root/.venv/mermaid
 
 . "$root/internal/tools/node.sh"
-install_node mermaid mermaid
+install_node internal/tools/mermaid mermaid
 
 # Node looks for packages beside the program.
 cp -r "$source"/{render.mjs,render.test.mjs,testdata} "$node"

@@ -4,9 +4,9 @@
 # Needs node (20.19 or newer) with npm, and its configured registry for the first run. What is installed lies in .venv/, which
 # git ignores, and is installed anew when its lock file changes.
 
-# install_node SOURCE NAME makes .venv/NAME hold exactly what internal/tools/SOURCE/package-lock.json says.
+# install_node SOURCE NAME, with a folder of the repository as SOURCE, makes .venv/NAME hold exactly what SOURCE/package-lock.json says.
 install_node() {
-	local source=$root/internal/tools/$1 node=$root/.venv/$2 want
+	local source=$root/$1 node=$root/.venv/$2 want
 	want="$(cat "$source"/{package.json,package-lock.json,.npmrc}) $(node --version)"
 	if [[ -f $node/lock && $(<"$node/lock") == "$want" ]]; then
 		return

@@ -5,8 +5,8 @@ set -euo pipefail
 
 root=$(cd "$(dirname "${BASH_SOURCE[0]}")/../.." && pwd)
 . "$root/internal/tools/venv.sh"
-install lint requirements.txt
-install ministack requirements-ministack.txt
+install lint internal/tools/requirements.txt
+install ministack internal/tools/requirements-ministack.txt
 
 # Nothing of an account on this machine gets in.
 unset "${!AWS_@}" "${!SAM_@}"

@@ -33,7 +33,7 @@ trap 'rm -rf "$work"' EXIT
 go run ./cmd/samekey stack --standalone "$work/samekey.yaml"
 templates=("${apps[@]}" internal/deploy/samekey.yaml "$work/samekey.yaml")
 
-install lint requirements.txt
+install lint internal/tools/requirements.txt
 for template in "${apps[@]}" examples/shop/template.yaml; do
 	run lint sam validate --lint --template "$template"
 done
@@ -43,7 +43,7 @@ run lint cfn-lint --append-rules cfn_lint_serverless.rules --ignore-checks WS100
 echo "cfn-lint: ok"
 
 if [[ -n $security ]]; then
-	install security requirements-security.txt
+	install security internal/tools/requirements-security.txt
 	skip=(
 		CKV_AWS_18  # access logs of the bucket: Lambda writes there, and somebody reads once in a while
 		CKV_AWS_21  # versions in the bucket: each entry is written once, under a name of its own

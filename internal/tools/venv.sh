@@ -4,9 +4,9 @@
 # Needs python3 (3.11 or newer) with venv, and pip's configured package index for the first run. What is installed lies in
 # .venv/, which git ignores, and is installed anew when its lock file changes.
 
-# install NAME LOCK makes .venv/NAME hold exactly what LOCK says.
+# install NAME LOCK, with a file of the repository as LOCK, makes .venv/NAME hold exactly what LOCK says.
 install() {
-	local venv=$root/.venv/$1 lock=$root/internal/tools/$2 want
+	local venv=$root/.venv/$1 lock=$root/$2 want
 	# The Python is part of it: another one may need other wheels, and the old one's files may be gone.
 	want=$(python3 - "$lock" <<-'PY'
 		import hashlib, platform, sys

@@ -11,5 +11,5 @@
 //
 // DynamoDB is DynamoDB Local, with its stream; in the sweeps of a ride, the worker
 // runs in the test's process, from the stream on, with the filters of samekey.yaml. The
-// processes of worker and consumer are killed in internal/crashtest.
+// processes of worker and consumer are killed in proof/crash.
 package killsweep

@@ -1,2 +1,0 @@
-// Package guidetest has the programs of the guides in docs/guides, as tests.
-package guidetest

@@ -1,4 +1,0 @@
-// Package simtest simulates a whole application in virtual time. Its tests hold the
-// engine, drain, completer, sweep, consumers and clients to the promises of the README,
-// under every fault of the requirements at once (docs/testing.md).
-package simtest

@@ -1,5 +1,0 @@
-//go:build !race
-
-package simtest
-
-const slower = 1

@@ -1,0 +1,30 @@
+#!/usr/bin/env bash
+# Tests the page of samekey ui in headless Chromium, on records in DynamoDB Local, and with
+# "screenshots" as argument writes docs/images/.
+#
+# Needs Go, Java 17 with Maven (DynamoDB Local), and node; node.sh says which.
+set -euo pipefail
+
+root=$(cd "$(dirname "${BASH_SOURCE[0]}")/../.." && pwd)
+source=$root/proof/browser
+node=$root/.venv/browser
+
+. "$root/internal/tools/node.sh"
+install_node proof/browser browser
+
+# Node looks for packages beside the program.
+cp "$source"/*.mjs "$node"
+
+cd "$root"
+mkdir -p .bin "$node/tmp"
+go build -o .bin/samekey ./cmd/samekey
+go build -C proof -o ../.bin/ui-stage ./browser/stage
+
+# Chromium unpacks itself into the folder for temporary files: its own, not everybody's.
+export TMPDIR=$node/tmp SAMEKEY_ROOT=$root
+if [[ ${1:-} == screenshots ]]; then
+	mkdir -p docs/images
+	node "$node/screenshots.mjs"
+else
+	node --test --test-reporter=spec --test-concurrency=1 "$node"/*.test.mjs
+fi

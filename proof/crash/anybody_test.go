@@ -1,0 +1,10 @@
+package crash_test
+
+import "github.com/samekey/samekey/idem"
+
+// anybody treats all unverified callers as one, with keys of any length: for tests of
+// other things.
+func anybody(o *idem.Options) {
+	idem.OneScope(o)
+	o.MinKey = 1
+}

@@ -1,0 +1,106 @@
+//go:build unix
+
+package crash_test
+
+import (
+	"fmt"
+	"slices"
+)
+
+// path is a kind of request: what its handler does, and how its client behaves.
+type path struct {
+	name   string
+	says   string // on the page
+	route  string
+	before []shot   // faults that come before the cell's
+	stages []string // whose calls are crash points
+	leaves bool     // the client sends it once, and then only asks for its status
+	hook   bool     // the client is a provider of webhooks
+	fails  bool     // the handler always fails
+
+	effects map[string]int // in the users' table in the end, by kind
+	charges int
+	mails   int
+	rare    bool // it takes long
+
+	// waits says whether a cell's request waits for people. nil: never.
+	waits func(point, *fault) verdict
+}
+
+// verdict is an expectation.
+type verdict int
+
+const (
+	never verdict = iota
+	always
+	either
+)
+
+func verdictOf(b bool) verdict {
+	if b {
+		return always
+	}
+	return never
+}
+
+// point is a row of the matrix: the nth call of that name of an invocation.
+type point struct {
+	stage string
+	call  string
+	nth   int
+}
+
+func (p point) String() string { return fmt.Sprintf("%s: %s %d", p.stage, p.call, p.nth) }
+
+// shot is a fault and its place.
+type shot struct {
+	point
+	fault *fault
+}
+
+var (
+	ordered = map[string]int{"order": 1, "paid": 1, "receipt": 1}
+	paid    = map[string]int{"paid": 1, "receipt": 1}
+	// died is a process that dies behind its first phase.
+	died = []shot{{point{atAPI, "TransactWriteItems", 1}, faults[1]}}
+)
+
+var paths = []*path{
+	{name: "one write", says: "`Finish` with a write. The client retries.", route: "/plain", stages: []string{atAPI}, effects: map[string]int{"plain": 1}},
+	{name: "one write, claim merged", says: "The same with `MergeClaim`.", route: "/plain-merged", stages: []string{atAPI}, effects: map[string]int{"plain": 1}},
+	{name: "answer of 600 KB", says: "The same; the answer is stored in companions.", route: "/large", stages: []string{atAPI}, effects: map[string]int{"large": 1}, rare: true},
+	{name: "order", says: "`Atomic` with a write, `Foreign` with a charge, `Finish` with a write and a job; drain and consumer follow. The client retries.", route: "/order", stages: []string{atAPI, atWorker, atConsumer}, effects: ordered, charges: 1, mails: 1},
+	{name: "order, claim merged", says: "The same with `MergeClaim`.", route: "/order-merged", stages: []string{atAPI}, effects: ordered, charges: 1, mails: 1},
+	{name: "order, charge deferred", says: "The same with `Deferred`.", route: "/order-deferred", stages: []string{atAPI}, effects: ordered, charges: 1, mails: 1},
+	{name: "order, both", says: "The same with both.", route: "/order-both", stages: []string{atAPI}, effects: ordered, charges: 1, mails: 1},
+	{name: "order, taken over", says: "The first process was killed behind its first phase; the crash points are those of the attempts after it.", route: "/order", before: died, stages: []string{atAPI}, effects: ordered, charges: 1, mails: 1},
+	{name: "charge first", says: "`Foreign`, then `Finish`: nothing is committed before the charge.", route: "/charge", stages: []string{atAPI}, effects: paid, charges: 1, mails: 1},
+	{name: "charge that can't be repeated", says: "The same with `NotIdempotent`. A call with an unknown outcome waits for people, who look it up and settle it.", route: "/payout", stages: []string{atAPI}, effects: paid, charges: 1, mails: 1, waits: inDoubt},
+	{name: "accepted, and the client leaves", says: "An order with `Resumable` and `InFlightAccept`. The client sends it once, and then only asks for its status: 202 until it is done.", route: "/accepted", leaves: true, stages: []string{atAPI}, effects: ordered, charges: 1, mails: 1},
+	{
+		name: "accepted, and left by its process", says: "The same; the first process was killed behind its first phase, and worker and completer do the rest.", route: "/accepted", leaves: true, before: died, stages: []string{atWorker, atResume},
+		effects: ordered, charges: 1, mails: 1,
+	},
+	{
+		name: "accepted, and always failing", says: "A handler that fails each time: it is stuck after `MaxTries`, and waits for people.", route: "/never", leaves: true, fails: true, stages: []string{atWorker, atResume},
+		effects: map[string]int{"order": 1}, waits: func(point, *fault) verdict { return always },
+	},
+	{name: "webhook", says: "A signed delivery, repeated until it is answered by 200.", route: "/webhook", hook: true, stages: []string{atAPI}, effects: map[string]int{"event": 1}},
+}
+
+// inDoubt says whether nobody can know if a call was made: its begin is recorded,
+// and its result isn't.
+func inDoubt(p point, f *fault) verdict {
+	lost := slices.Contains([]string{killedBefore, killedAfter, "answer lost, then killed", "stopped before", "stopped after"}, f.name)
+	switch p.call {
+	case "POST /v1/charges":
+		return verdictOf(f.name != "sent twice")
+	case "UpdateItem": // 1: the call begins; 2: its result
+		if f.name == "late, in the next attempt" {
+			return either // as it comes before the take-over or behind it
+		}
+		begun := f.name != killedBefore && f.name != "stopped before"
+		return verdictOf(lost && (p.nth == 1) == begun)
+	}
+	return never
+}

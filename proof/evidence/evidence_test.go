@@ -1,0 +1,153 @@
+package main
+
+import (
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+)
+
+const docs = "../../docs"
+
+// The page's table is made of the kept runs, and every run has its command, date and
+// commit.
+func TestPageIsOfTheRuns(t *testing.T) {
+	t.Parallel()
+	runs, err := load(docs)
+	if err != nil {
+		t.Fatal(err)
+	}
+	page, err := os.ReadFile(filepath.Join(docs, pageFile))
+	if err != nil {
+		t.Fatal(err)
+	}
+	want, err := filled(string(page), runs)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff(want, string(page)); diff != "" {
+		t.Errorf("go run -C proof ./evidence -only '^$' (-want +got):\n%s", diff)
+	}
+	known := make(map[string]claim)
+	for _, c := range allRuns() {
+		known[c.name] = c
+	}
+	date, commit := regexp.MustCompile(`^\d{4}-\d{2}-\d{2}$`), regexp.MustCompile(`^[0-9a-f]{12}(, changed)?$`)
+	for name, r := range runs {
+		c, ok := known[name]
+		if !ok || r.Command != c.command || !date.MatchString(r.Date) || !commit.MatchString(r.Commit) {
+			t.Errorf("%s: %+v, want a run of %q with date and commit", name, r, c.command)
+		}
+		for _, f := range c.figures {
+			if _, ok := r.Figures[f]; !ok {
+				t.Errorf("%s: the run has no figure %q", name, f)
+			}
+		}
+	}
+	if len(runs) == 0 {
+		t.Error("no run is kept")
+	}
+}
+
+// Every command of a claim is there: a target of the Makefile, or a test.
+func TestCommandsExist(t *testing.T) {
+	t.Parallel()
+	makefile, err := os.ReadFile("../../Makefile")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, c := range claims {
+		target, isMake := strings.CutPrefix(c.command, "make ")
+		if isMake {
+			target, _, _ = strings.Cut(target, " ")
+			if !regexp.MustCompile(`(?m)^` + regexp.QuoteMeta(target) + `:.*##`).Match(makefile) {
+				t.Errorf("%s: the Makefile has no target %q", c.name, target)
+			}
+			continue
+		}
+		m := regexp.MustCompile(`go test -C proof (\./\S+) -run '\^(\w+)\$'`).FindStringSubmatch(c.command)
+		if m == nil {
+			t.Errorf("%s: %s is neither make nor go test", c.name, c.command)
+			continue
+		}
+		if out, err := exec.CommandContext(t.Context(), "grep", "-rlE", `^func `+m[2]+`\(`, "../"+m[1]).CombinedOutput(); err != nil {
+			t.Errorf("%s: %s is not in %s: %v %s", c.name, m[2], m[1], err, out)
+		}
+	}
+}
+
+func TestFiguresAreRead(t *testing.T) {
+	t.Parallel()
+	byLine := claim{name: "matrix", figures: []string{"requests", "lost"}}
+	byText := claim{figures: []string{"runs"}, finds: expressions(`in (?P<runs>\d+) runs`)}
+	byPart := claim{name: "matrix 2/4", parts: 4, figures: []string{"n"}}
+	for name, tc := range map[string]struct {
+		c    claim
+		out  string
+		want string // "": an error
+	}{
+		"a line":               {byLine, "    x_test.go:1: EVIDENCE {\"name\":\"matrix\",\"requests\":123456,\"lost\":0,\"seed\":7}\nok\n", "123,456 requests, 0 lost"},
+		"the last line":        {byLine, "EVIDENCE {\"name\":\"matrix\",\"requests\":1,\"lost\":1}\nEVIDENCE {\"name\":\"matrix\",\"requests\":2,\"lost\":0}", "2 requests, 0 lost"},
+		"another proof's":      {byLine, "EVIDENCE {\"name\":\"soak\",\"requests\":1,\"lost\":0}\n", ""},
+		"a figure is missing":  {byLine, "EVIDENCE {\"name\":\"matrix\",\"requests\":1}\n", ""},
+		"a figure is a text":   {byLine, "EVIDENCE {\"name\":\"matrix\",\"requests\":1,\"lost\":\"none\"}\n", ""},
+		"no JSON":              {byLine, "EVIDENCE {\"name\":}\n", ""},
+		"nothing":              {byLine, "ok\n", ""},
+		"a part's line":        {byPart, `EVIDENCE {"name":"matrix","n":5}`, "5 n"},
+		"no table":             {claim{name: "matrix", table: "## Rows"}, `EVIDENCE {"name":"matrix"}`, ""},
+		"an empty table":       {claim{name: "matrix", table: "## Rows"}, `EVIDENCE {"name":"matrix","table":[["package"]]}`, ""},
+		"by an expression":     {byText, "3 schedules in 1000 runs", "1,000 runs"},
+		"not by an expression": {byText, "no runs", ""},
+	} {
+		figures, _, err := tc.c.read(tc.out)
+		if (err == nil) != (tc.want != "") || err == nil && tc.c.show(figures) != tc.want {
+			t.Errorf("%s: %v, %v; want %q", name, figures, err, tc.want)
+		}
+	}
+}
+
+// A claim that is cut into parts is shown with the sums of their figures and tables.
+func TestPartsAreAdded(t *testing.T) {
+	t.Parallel()
+	c := claim{name: "mutants", parts: 2, figures: []string{"killed"}}
+	runs := map[string]proof{"mutants 1/2": {
+		Date: "2026-11-22", Commit: "a", Figures: map[string]float64{"killed": 3},
+		Table: [][]string{{"package", "killed"}, {"idem", "2"}, {"seal", "1"}},
+	}}
+	if r, missing := c.ran(runs); missing != 1 {
+		t.Errorf("a part is shown as the whole: %+v", r)
+	}
+	runs["mutants 2/2"] = proof{
+		Date: "2026-11-22", Commit: "b", Figures: map[string]float64{"killed": 6},
+		Table: [][]string{{"package", "killed"}, {"idem", "5"}, {"dynamo", "1"}},
+	}
+	r, missing := c.ran(runs)
+	want := proof{
+		Date: "2026-11-22, a; 2026-11-22, b", Figures: map[string]float64{"killed": 9},
+		Table: [][]string{{"package", "killed"}, {"dynamo", "1"}, {"idem", "7"}, {"seal", "1"}},
+	}
+	if diff := cmp.Diff(want, r); diff != "" || missing != 0 {
+		t.Error(missing, diff)
+	}
+}
+
+// A command that fails leaves no figures, whatever it has printed.
+func TestFailedProofIsNone(t *testing.T) {
+	t.Parallel()
+	var log strings.Builder
+	for command, ok := range map[string]bool{
+		`echo 'EVIDENCE {"name":"x","n":1}'`:         true,
+		`echo 'EVIDENCE {"name":"x","n":1}'; exit 1`: false,
+		"true": false,
+	} {
+		c := claim{name: "x", command: command, figures: []string{"n"}}
+		r, err := c.prove(t.Context(), "../..", &log)
+		if (err == nil) != ok || ok && (r.Figures["n"] != 1 || r.Date == "" || r.Commit == "") {
+			t.Errorf("%s: %+v, %v", command, r, err)
+		}
+	}
+}

@@ -1,0 +1,107 @@
+// Command evidence runs the proofs and writes docs/evidence.md from what they print:
+// no figure of the page is written by hand.
+//
+//	go run -C proof ./evidence                 # everything: hours
+//	go run -C proof ./evidence -only '^model$' # the claims that match
+//	go run -C proof ./evidence -only '^$'      # the page alone, from docs/evidence.json
+//
+// A proof prints its figures as a line EVIDENCE {"name": …, …}, or in a line that the
+// claim's expression finds. They are kept in docs/evidence.json, with the command, the
+// date and the commit; a claim that isn't run keeps its last run. The command exits
+// with 1 if a proof fails or prints no figures; the other runs are kept.
+package main
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"flag"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"os/signal"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"syscall"
+	"time"
+)
+
+func main() {
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	err := run(ctx, os.Args[1:], os.Stderr)
+	stop()
+	if err != nil && !errors.Is(err, flag.ErrHelp) {
+		fmt.Fprintln(os.Stderr, "evidence:", err)
+		os.Exit(1)
+	}
+}
+
+func run(ctx context.Context, args []string, progress io.Writer) error {
+	flags := flag.NewFlagSet("evidence", flag.ContinueOnError)
+	only := flags.String("only", "", "a regular expression: the claims to prove; all by default")
+	if err := flags.Parse(args); err != nil {
+		return err
+	}
+	wanted, err := regexp.Compile(*only)
+	if err != nil {
+		return err
+	}
+	root, err := output(ctx, "go", "env", "GOMOD")
+	if err != nil {
+		return err
+	}
+	root = filepath.Dir(filepath.Dir(root)) // of the root module, in which this one lies
+	docs := filepath.Join(root, "docs")
+	runs, err := load(docs)
+	if err != nil {
+		return err
+	}
+	var failed error
+	for _, c := range allRuns() {
+		if !wanted.MatchString(c.name) {
+			continue
+		}
+		r, err := c.prove(ctx, root, progress)
+		if err != nil {
+			failed = errors.Join(failed, fmt.Errorf("%s: %w", c.name, err))
+			continue
+		}
+		runs[c.name] = r
+		if err := save(docs, runs); err != nil {
+			return err
+		}
+	}
+	return errors.Join(failed, save(docs, runs))
+}
+
+// prove runs a claim's command.
+func (c claim) prove(ctx context.Context, root string, progress io.Writer) (proof, error) {
+	commit, err := output(ctx, "git", "-C", root, "rev-parse", "--short=12", "HEAD")
+	if err != nil {
+		return proof{}, err
+	}
+	changed, err := output(ctx, "git", "-C", root, "status", "--porcelain", "--", ".", ":!docs")
+	if err != nil {
+		return proof{}, err
+	}
+	if changed != "" {
+		commit += ", changed"
+	}
+	fmt.Fprintln(progress, "==", c.command)
+	var out bytes.Buffer
+	cmd := exec.CommandContext(ctx, "sh", "-c", c.command)
+	cmd.Dir, cmd.Stdout, cmd.Stderr = root, io.MultiWriter(&out, progress), progress
+	began := time.Now()
+	if err := cmd.Run(); err != nil {
+		return proof{}, err
+	}
+	figures, table, err := c.read(out.String())
+	return proof{Command: c.command, Commit: commit, Date: began.UTC().Format(time.DateOnly), Figures: figures, Table: table}, err
+}
+
+func output(ctx context.Context, name string, args ...string) (string, error) {
+	out, err := exec.CommandContext(ctx, name, args...).Output()
+	return strings.TrimSpace(string(out)), err
+}

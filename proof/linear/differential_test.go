@@ -1,0 +1,256 @@
+package linear
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"net/http"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
+
+	"github.com/samekey/samekey/dynamo"
+	"github.com/samekey/samekey/idem"
+	"github.com/samekey/samekey/idem/idemtest"
+	"github.com/samekey/samekey/idem/jobs"
+	"github.com/samekey/samekey/idem/store"
+	"github.com/samekey/samekey/internal/fakedynamo"
+	"github.com/samekey/samekey/internal/storetest"
+)
+
+// envScript is how many operations the script has.
+const envScript = "LINEAR_SCRIPT"
+
+// TestStoresAgree plays a script of operations with faults, the same by its seed, on the
+// memory store, on the DynamoDB of the simulation and on DynamoDB Local: requests are
+// answered alike, and the records are alike after each operation.
+func TestStoresAgree(t *testing.T) {
+	t.Parallel()
+	n, begun := setting(t, envScript, 300), time.Now()
+	want := script(t, new(idem.MemoryStore), n)
+	for name, s := range map[string]store.Store{"the simulation's DynamoDB": opened(t, new(fakedynamo.DB)), "DynamoDB Local": onDynamoDB(t)} {
+		if at, is, was := differ(want, script(t, s, n)); at >= 0 {
+			t.Errorf("operation %d\n%s: %s\nthe memory store: %s", at, name, is, was)
+		}
+	}
+	kinds := make(map[string]int)
+	for _, line := range want {
+		kind, _, _ := strings.Cut(line, ":")
+		kinds[kind]++
+	}
+	if len(kinds) < 8 {
+		t.Errorf("the script has %v only", kinds)
+	}
+	b, err := json.Marshal(map[string]any{
+		"name": "differential", "operations": n, "stores": 3, "by_outcome": kinds, "wall_time": time.Since(begun).Round(time.Millisecond).String(),
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Logf("EVIDENCE %s", b)
+}
+
+// TestStoresDiffer plants a fault in one of the stores: the script tells.
+func TestStoresDiffer(t *testing.T) {
+	t.Parallel()
+	want := script(t, new(idem.MemoryStore), 300)
+	if at, _, _ := differ(want, script(t, opened(t, &careless{DB: new(fakedynamo.DB)}), 300)); at < 0 {
+		t.Error("a store that ignores versions answers like one that doesn't")
+	}
+}
+
+// careless is a database that ignores versions.
+type careless struct{ *fakedynamo.DB }
+
+func (c *careless) UpdateItem(ctx context.Context, in *dynamodb.UpdateItemInput, optFns ...func(*dynamodb.Options)) (*dynamodb.UpdateItemOutput, error) {
+	next := *in
+	next.ConditionExpression = aws.String(strings.ReplaceAll(*in.ConditionExpression, "ver = :ver", "(ver = :ver OR :ver = :ver)"))
+	return c.DB.UpdateItem(ctx, &next, optFns...)
+}
+
+var _ dynamo.API = (*careless)(nil)
+
+// differ returns the first operation whose lines differ; -1 if there is none.
+func differ(want, got []string) (at int, is, was string) {
+	for i := range min(len(want), len(got)) {
+		if want[i] != got[i] {
+			return i, got[i], want[i]
+		}
+	}
+	if len(want) != len(got) {
+		return min(len(want), len(got)), strconv.Itoa(len(got)) + " lines", strconv.Itoa(len(want)) + " lines"
+	}
+	return -1, "", ""
+}
+
+// actor plays the script on a store.
+type actor struct {
+	rnd   *rand.Rand
+	clock *idemtest.Clock
+	store store.Store
+	runs  int
+	kept  []store.Commit // to be sent again later
+	pks   []string
+	pk    string // of the operation
+	lines []string
+}
+
+func script(t *testing.T, s store.Store, n int) []string {
+	t.Helper()
+	a := &actor{rnd: rand.New(rand.NewPCG(42, 1)), clock: idemtest.NewClock(), store: s}
+	for range n {
+		a.operation(t)
+	}
+	for _, a.pk = range a.pks {
+		a.say("in the end: %s", a.after(t.Context(), t))
+	}
+	return a.lines
+}
+
+func (a *actor) say(format string, args ...any) {
+	a.lines = append(a.lines, fmt.Sprintf(format, args...))
+}
+
+// operation is one step of the script. Everything is drawn before anything is done, so
+// that the next steps don't depend on what this comes to.
+func (a *actor) operation(t *testing.T) {
+	t.Helper()
+	what, key, body, fate, at, fault := a.rnd.IntN(20), a.rnd.IntN(12), a.rnd.IntN(6), a.rnd.IntN(5), 1+a.rnd.IntN(5), a.rnd.IntN(9)
+	ctx, cancel := context.WithTimeout(t.Context(), storetest.Limit)
+	defer cancel()
+	process := idemtest.Faulty(a.store, func(_ context.Context, c idemtest.Call) idemtest.Fault {
+		if c.Verb == idemtest.Commit && c.Total == 2 && what%4 == 0 {
+			a.kept = append(a.kept, store.Commit{Prev: c.Commit.Prev.Clone(), Next: c.Commit.Next.Clone(), Writes: c.Commit.Writes})
+		}
+		if a.pk = c.PK; !slices.Contains(a.pks, c.PK) {
+			a.pks = append(a.pks, c.PK)
+		}
+		if c.Total != at {
+			return idemtest.Fault{}
+		}
+		switch fault {
+		case 0:
+			return idemtest.Fault{Err: store.ErrUnknown, Applied: true}
+		case 1:
+			return idemtest.Fault{Err: store.ErrUnknown}
+		case 2:
+			return idemtest.Fault{Crash: true}
+		case 3:
+			return idemtest.Fault{Crash: true, Applied: true}
+		case 4:
+			if c.Verb == idemtest.Claim || c.Verb == idemtest.Commit {
+				return idemtest.Fault{Err: store.ErrConflict}
+			}
+		}
+		return idemtest.Fault{}
+	})
+	engine := idem.New(process, anybody, func(o *idem.Options) {
+		o.Function, o.Now, o.Retention, o.Resumable, o.ReadFirst, o.MergeClaim = "f", a.clock.Now, 2*time.Hour, key%3 == 0, key%4 == 1, key%5 == 2
+	})
+	handler := func(ctx context.Context) (idem.Response, error) { return a.handle(ctx, fate, process) }
+	switch {
+	case what == 0:
+		a.clock.Advance(storetest.LeaseOver)
+		a.say("leases end:")
+	case what == 1:
+		a.clock.Advance(3 * time.Hour)
+		a.say("records expire:")
+	case what == 2 && len(a.kept) > 0:
+		c := a.kept[key%len(a.kept)]
+		held, err := a.store.Commit(ctx, store.Commit{Prev: c.Prev.Clone(), Next: c.Next.Clone(), Writes: c.Writes})
+		a.say("late packet: %s %s", kindOf(err), a.record(held))
+	case what == 3 && len(a.pks) > 0:
+		rec, err := a.store.Load(ctx, a.pks[key%len(a.pks)])
+		if err != nil || rec == nil {
+			a.say("no ticket: %s", kindOf(err))
+			return
+		}
+		res, err := engine.Resume(ctx, jobs.TicketFor(rec), func(ctx context.Context, _ *idem.Request) (idem.Response, error) { return handler(ctx) })
+		a.say("ticket %s: %d %s %s", kindOf(err), res.Status, res.Body, a.after(ctx, t))
+	default:
+		res, err := engine.Do(ctx, idem.Request{
+			Identity: idem.Identity{Kind: "jwt", Subject: "me"}, Key: "k" + strconv.Itoa(key), Method: http.MethodPost, Path: "/rides", Route: "/rides", Body: []byte{'a' + byte(body/5)},
+		}, handler)
+		a.say("request %s, replayed %t: %d %s %s", kindOf(err), res.Replayed, res.Status, res.Body, a.after(ctx, t))
+	}
+}
+
+var errScript = errors.New("the handler fails")
+
+// handle is the handler. Its answers are numbered by run.
+func (a *actor) handle(ctx context.Context, fate int, process *idemtest.FaultyStore) (idem.Response, error) {
+	a.runs++
+	n := strconv.Itoa(a.runs)
+	if fate > 0 {
+		if _, err := idem.Atomic(ctx, "one", func(_ context.Context, tx *idem.Tx) (string, error) {
+			tx.Stage(idem.NewJob("mail", n))
+			return n, nil
+		}); err != nil {
+			return idem.Response{}, err
+		}
+	}
+	switch fate {
+	case 2:
+		return idem.Response{}, errScript
+	case 3:
+		return idem.Response{Status: http.StatusTooManyRequests}, nil
+	case 4:
+		process.Crash()
+	}
+	return idem.Response{Status: http.StatusCreated, Body: []byte(n)}, nil
+}
+
+// kindOf is an error without what differs between stores.
+func kindOf(err error) string {
+	for _, known := range []error{
+		idem.ErrInFlight, idem.ErrMismatch, idem.ErrStuck, idem.ErrPhaseOrder, idem.ErrLeaseLost, jobs.ErrMoved, jobs.ErrNotMine, idem.ErrUnavailable,
+		store.ErrUnknown, store.ErrConflict, errScript, idemtest.ErrCrashed,
+	} {
+		if errors.Is(err, known) {
+			return strings.ReplaceAll(known.Error(), ":", "")
+		}
+	}
+	if err != nil {
+		return "another error"
+	}
+	return "ok"
+}
+
+// after is the operation's record.
+func (a *actor) after(ctx context.Context, t *testing.T) string {
+	t.Helper()
+	rec, err := a.store.Load(ctx, a.pk)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return a.record(rec)
+}
+
+func (a *actor) record(r *store.Record) string {
+	if r == nil {
+		return "-"
+	}
+	since := func(at time.Time) string {
+		if at.IsZero() {
+			return "-"
+		}
+		return at.Sub(a.clock.Now()).Truncate(10 * time.Second).String() // leases end with a real deadline
+	}
+	var phases []string
+	for _, p := range r.Phases {
+		phases = append(phases, p.Name+"="+string(p.Result))
+	}
+	status := 0
+	if r.Response != nil {
+		status = r.Response.Status
+	}
+	return fmt.Sprintf("%s ver %d lease %s expires %s keep %q phases %v jobs %d tries %d answer %d input %t doubts %v",
+		r.State, r.Ver, since(r.Lease), since(r.Expires), r.Keep, phases, len(r.Jobs), r.Tries, status, r.Input != nil, r.Doubts)
+}

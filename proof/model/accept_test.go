@@ -1,0 +1,196 @@
+package model
+
+import (
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/samekey/samekey/idem/store"
+)
+
+// acceptor follows a trace of the real engine in the model. It holds every world in
+// which the model may be: what the trace doesn't show, such as a handler's own steps
+// and the clock, the model chooses. A trace is accepted as long as there is one.
+type acceptor struct {
+	m       *Model
+	worlds  map[world]bool
+	failing [most]bool // handlers that have failed
+	steps   int        // accepted
+
+	nonces   map[string]uint8 // attempts by nonce
+	ids      map[string]uint8 // operations by id
+	requests map[string]uint8 // by fingerprint
+	keys     map[uint8]string // derived keys by operation
+}
+
+// plenty is a budget that no trace exhausts.
+var plenty = budget{Lost: 9, Late: 9, Conflict: 9, Fail: 9, Twice: 9}
+
+func newAcceptor(c Config) *acceptor {
+	m := c.without()
+	m.trace = true
+	w := m.start()
+	w.Left = plenty
+	return &acceptor{
+		m: m, worlds: map[world]bool{w: true},
+		nonces: make(map[string]uint8), ids: make(map[string]uint8), requests: make(map[string]uint8), keys: make(map[uint8]string),
+	}
+}
+
+// joins adds an attempt, and returns its index; false if the model has no more.
+func (a *acceptor) joins(role Role, request uint8) (int, bool) {
+	i := len(a.m.Who)
+	if i == most-1 {
+		return 0, false
+	}
+	a.m.Who, a.m.Request = append(a.m.Who, role), append(a.m.Request, request)
+	next := make(map[world]bool)
+	for w := range a.worlds {
+		w.Attempts[i] = attempt{At: a.m.first(i), Request: request}
+		next[w] = true
+	}
+	a.worlds = next
+	return i, true
+}
+
+// hidden are the steps that a trace doesn't show.
+func (a *acceptor) hidden(s Step) bool {
+	switch s.What { //nolint:exhaustive // the trace shows the others
+	case LeaseEnds, KeyExpires, Draws:
+		return true
+	case Stores:
+		return s.Fate == Applied
+	case Fails:
+		return a.failing[s.Who-1]
+	}
+	return false
+}
+
+// closure adds what may have happened unseen, and keeps the worlds with this record.
+func (a *acceptor) closure(r *store.Record, now time.Time) {
+	want := a.abstract(r, now)
+	queue := make([]world, 0, len(a.worlds))
+	for w := range a.worlds {
+		queue = append(queue, w)
+	}
+	for len(queue) > 0 {
+		w := queue[0]
+		queue = queue[1:]
+		a.m.steps(w, func(s Step, next world) {
+			if next.Left = plenty; a.hidden(s) && !a.worlds[next] && next.Broken == Holds {
+				a.worlds[next] = true
+				queue = append(queue, next)
+			}
+		})
+	}
+	for w := range a.worlds {
+		if !same(w.Record, want) {
+			delete(a.worlds, w)
+		}
+	}
+}
+
+// follows takes a step of the trace: one that match accepts. Without such a step the
+// model stays where it is if stay is true, and stops otherwise.
+func (a *acceptor) follows(match func(Step, *world) bool, stay bool) {
+	next := make(map[world]bool)
+	for w := range a.worlds {
+		if stay {
+			next[w] = true
+		}
+		a.m.steps(w, func(s Step, to world) {
+			if to.Left = plenty; match(s, &to) && to.Broken == Holds {
+				next[to] = true
+			}
+		})
+	}
+	a.worlds = next
+	a.steps++
+}
+
+// abstract is the model's view of a real record.
+func (a *acceptor) abstract(r *store.Record, now time.Time) (m Record) {
+	if r == nil || r.State == store.None {
+		return m
+	}
+	m = Record{
+		State: map[store.State]RecordState{store.Open: Open, store.Done: Done, store.Stuck: Stuck}[r.State],
+		Keep:  map[store.Keep]Keep{store.KeepOpen: KeepOpen, store.KeepJobs: KeepJobs}[r.Keep],
+		Owner: a.nonces[r.Owner], Ver: uint8(r.Ver), ID: a.ids[r.ID], Request: a.requests[r.Fingerprint], Input: r.Input != nil, Tries: uint8(r.Tries),
+	}
+	switch {
+	case r.Lease.After(now):
+		m.Lease = Held
+	case !r.Lease.IsZero():
+		m.Lease = Ended
+	}
+	switch {
+	case r.Expires.IsZero():
+	case r.Expires.Unix() < now.Unix():
+		m.Expires = Passed
+	default:
+		m.Expires = Ahead
+	}
+	for k, p := range r.Phases {
+		if p.Intent {
+			m.Intent = r.State != store.Done
+		} else if r.State != store.Done { // which keeps only the names
+			m.Results[k] = number(p.Result)
+		}
+	}
+	for name := range r.Jobs {
+		if strings.HasPrefix(name, "0.") && a.m.Jobs&Early != 0 {
+			m.Jobs |= Early
+		} else {
+			m.Jobs |= Late
+		}
+	}
+	for _, call := range r.Doubts {
+		if call == store.AnyCall {
+			m.Doubts |= AnyCall
+		} else {
+			m.Doubts |= TheCall
+		}
+	}
+	if r.Response != nil {
+		m.Answer = number(r.Response.Body)
+	}
+	return m
+}
+
+func number(b []byte) (n uint8) {
+	for _, c := range b {
+		if n = 10*n + c - '0'; c < '0' || c > '9' {
+			return 200
+		}
+	}
+	return n
+}
+
+// same compares what a trace shows of a record.
+func same(model, real Record) bool {
+	model.Stale, model.Since, model.Run, model.Companion = false, 0, 0, 0
+	if model.State == Done {
+		model.Results = [2]uint8{}
+	}
+	return model == real
+}
+
+// writes matches the writes of an attempt, with a fate.
+func by(i int, fates ...Fate) func(Step, *world) bool {
+	return func(s Step, _ *world) bool {
+		return int(s.Who) == i+1 && slices.Contains(fates, s.Fate) && s.What != Stores && s.What != Looks && s.What != Fails && s.What != Calls
+	}
+}
+
+// lost matches a write of an attempt that never arrives: a late one that is dropped.
+// There are n late packets.
+func lost(i, n int) func(Step, *world) bool {
+	return func(s Step, w *world) bool {
+		if int(s.Who) != i+1 || s.Fate != Delayed {
+			return false
+		}
+		w.Late[n] = packet{}
+		return true
+	}
+}

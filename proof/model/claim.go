@@ -1,0 +1,182 @@
+package model
+
+// Claim: the first write of an operation, and what an attempt decides about the
+// record in its way.
+
+// claim writes the record of a new operation.
+//
+// Code: state.Claimed, dynamo.Store.Claim, dynamo.claimCondition
+// Condition: attribute_not_exists(pk) OR (exp_s < :now AND #owner <> :me)
+func (m *Model) claim(w *world, p packet) bool {
+	if m.on(ClaimCond) && !m.claimable(&w.Record, p) {
+		return false
+	}
+	m.begin(w, p)
+	return true
+}
+
+// merged is the claim and the first commit in one transaction (Options.MergeClaim).
+//
+// Code: idem.flow.write, dynamo.Store.Claim, dynamo.claimCondition
+// Condition: attribute_not_exists(pk) OR (exp_s < :now AND #owner <> :me)
+func (m *Model) merged(w *world, p packet) bool {
+	if m.on(CWCCond) && !m.claimable(&w.Record, p) {
+		return false
+	}
+	m.begin(w, p)
+	m.advance(w, p)
+	return true
+}
+
+// callsFirst reports whether the handler begins with a call: then the claim, or a write
+// before the call, keeps the record.
+//
+// Code: state.Claimed, state.Calling, idem.flow.foreign
+func (m *Model) callsFirst() bool { return m.Phases[0] == Foreign || m.Phases[0] == ForeignLater }
+
+func (m *Model) claimable(r *Record, p packet) bool {
+	return r.State == None || r.Expires == Passed && (r.Owner != p.By || !m.on(ClaimOwn))
+}
+
+func (m *Model) begin(w *world, p packet) {
+	if w.Record.State != None {
+		m.forgets(w)
+		m.leaves(w)
+		if w.Record.Lease == Held && w.Record.State == Open {
+			w.breaks(Robbed)
+		}
+		if w.Record.Expires == Passed {
+			w.Life++
+		} else {
+			w.breaks(Mixed)
+		}
+	}
+	w.Record = Record{
+		State: Open, Owner: p.By, Ver: 1, Lease: Held, Expires: Ahead, Request: p.Request, Input: m.Resumable, ID: p.Seen.ID, Run: w.Age,
+	}
+	if m.Resumable && m.on(ClaimOpen) || m.callsFirst() && m.on(KeptCall) {
+		m.keeps(&w.Record, KeepOpen)
+	}
+	w.Ops[p.Seen.ID].Life = w.Life
+}
+
+// verdict is an attempt's decision about the record in its way.
+type verdict uint8
+
+const (
+	again verdict = iota
+	own
+	mismatch
+	replay
+	stuck
+	inFlight
+	takeOver
+)
+
+// judge decides about the record in an attempt's way.
+//
+// Code: state.Judge
+func (m *Model) judge(r *Record, me, request uint8) verdict {
+	switch {
+	case r.State == None:
+		return again
+	case r.Owner == me && r.Ver == 1 && r.State != Stuck:
+		return own
+	case r.Expires == Passed:
+		return again
+	case r.Request != request && m.on(MismatchLock):
+		return mismatch
+	case r.State == Done:
+		return replay
+	case r.State == Stuck && m.on(StuckStays):
+		return stuck
+	case r.Lease == Held && m.on(LeaseHolds):
+		return inFlight
+	}
+	return takeOver
+}
+
+// meets carries out the verdict about the record that an attempt met.
+//
+// Code: idem.attempt.judgeOrTakeOver, idem.attempt.answer, idem.flow.claimed
+func (m *Model) meets(w *world, i int) {
+	a, r := &w.Attempts[i], &w.Record
+	switch m.judge(r, m.nonce(i), a.Request) {
+	case again:
+		m.claimsAgain(a, i)
+	case own:
+		m.holds(w, i)
+	case replay:
+		if r.Request != a.Request {
+			w.breaks(Mismatched)
+		}
+		m.answers(w, i, r.ID, r.Answer)
+	case takeOver:
+		a.Seen, a.At = known(*r), takesOver
+	default:
+		m.ends(a, refusal)
+	}
+}
+
+// claimed is the answer to a claim.
+//
+// Code: idem.attempt.claim, idem.flow.claimed
+func (m *Model) claimed(w *world, i int, ok bool) {
+	if ok {
+		m.holds(w, i)
+		return
+	}
+	m.meets(w, i)
+}
+
+// looksFirst reads the record before the claim (Options.ReadFirst). The read may be
+// old: the attempt acts later on what it saw now.
+//
+// Code: idem.attempt.look
+func (m *Model) looksFirst(w *world, i int) {
+	a, r := &w.Attempts[i], &w.Record
+	switch {
+	case r.State == Done && r.Request == a.Request && r.Expires != Passed:
+		m.answers(w, i, r.ID, r.Answer)
+	case !m.on(RFTrust) && r.State == Open && r.Expires != Passed && r.Lease != Held:
+		a.Seen, a.At = known(*r), takesOver
+	default:
+		a.At = claims
+	}
+}
+
+// claimsAgain lets an attempt claim again with its nonce, unless so much time has
+// passed that the first claim may have expired: then the attempt goes on under
+// another nonce, which another attempt stands for here.
+//
+// Code: idem.attempt.claim
+func (m *Model) claimsAgain(a *attempt, i int) {
+	switch {
+	case a.Old:
+		m.ends(a, failure)
+	case m.Who[i] == Merging:
+		a.At = mergesAgain
+	default:
+		a.At = claimsAnew
+	}
+}
+
+// consults looks at the record before an attempt without a claim answers: its
+// handler may have seen what the key's own commit wrote.
+//
+// Code: idem.attempt.consult
+func (m *Model) consults(w *world, i int) {
+	a, r := &w.Attempts[i], &w.Record
+	if m.on(CWCCheck) {
+		if m.judge(r, m.nonce(i), a.Request) == again {
+			m.ends(a, failure)
+			return
+		}
+		m.meets(w, i)
+		return
+	}
+	if r.State != None && r.Expires != Passed && r.Request == a.Request && w.op().Writes > 0 {
+		w.breaks(ErrorThoughCommitted)
+	}
+	m.ends(a, failure)
+}

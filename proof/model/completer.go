@@ -1,0 +1,36 @@
+package model
+
+// Completer: finishing an operation without its client.
+
+// ticket gives a completer a ticket of what the stream shows now. The completer may
+// use it at any later time.
+//
+// Code: state.Completable, jobs.TicketFor
+func (m *Model) ticket(w *world, i int) bool {
+	r := &w.Record
+	if r.State != Open || r.Keep != KeepOpen || !r.Input {
+		return false
+	}
+	a := &w.Attempts[i]
+	a.Seen, a.Request, a.At = known(*r), r.Request, takesUp
+	return true
+}
+
+// giveUp leaves the operation to people: after too many tries, or where the outcome
+// of a call is unknown.
+//
+// Code: state.GivenUp, idem.flow.giveUp, idem.Engine.GiveUp
+// Condition: #owner = :owner AND ver = :ver
+func (m *Model) giveUp(w *world, p packet) bool {
+	if !m.fence(w, p) {
+		return false
+	}
+	r := &w.Record
+	if p.Results != r.Results {
+		m.advance(w, p)
+	}
+	r.State, r.Lease, r.Intent = Stuck, Released, p.Intent
+	m.keeps(r, KeepOpen)
+	r.Ver++
+	return true
+}

@@ -1,0 +1,128 @@
+package model
+
+// Role is what an attempt is.
+type Role uint8
+
+// The roles.
+const (
+	Client    Role = iota
+	Merging        // a client whose claim is merged with its first commit
+	ReadFirst      // a client that reads before its claim
+	Completer
+	Operator
+)
+
+// Config bounds a world: who uses the key, which phases its handler has, and how
+// much may go wrong. Within the bounds every order of steps is checked.
+type Config struct {
+	Name      string
+	Who       []Role
+	Request   []uint8 // fingerprint of each attempt's request
+	Phases    [2]Phase
+	Jobs      Jobs // that are staged
+	Resumable bool // the request is stored
+	MaxTries  uint8
+	Expire    bool // the key's lifetime may end
+	Forgets   bool // the provider may forget its calls
+	EndLeases bool // an operator may end leases
+	Forget    bool // an operator may forget operations
+	Left      budget
+	States    int // how many the check visits
+}
+
+// configs are the configurations of the check.
+func configs() []Config {
+	call := [2]Phase{Atomic, Foreign}
+	return []Config{
+		{
+			Name: "retry and completer", Who: []Role{Client, Client, Completer}, Request: []uint8{1, 1, 1}, Phases: call, Jobs: Early,
+			Resumable: true, MaxTries: 1, Left: budget{Late: 1},
+			States: 280_021,
+		},
+		{
+			Name: "lost answers and conflicts", Who: []Role{Client, Completer}, Request: []uint8{1, 1}, Phases: call, Jobs: AllJobs,
+			Resumable: true, MaxTries: 1, Left: budget{Lost: 1, Late: 1, Conflict: 1, Fail: 1},
+			States: 394_252,
+		},
+		{
+			Name: "two retries and a drain that dies", Who: []Role{Client, Client}, Request: []uint8{1, 1}, Phases: call, Jobs: AllJobs,
+			MaxTries: 2, Left: budget{Late: 1, Fail: 1, Twice: 1, DrainDies: 1},
+			States: 168_145,
+		},
+		{
+			Name: "expiry, and a second request", Who: []Role{Client, Client, Completer}, Request: []uint8{1, 2, 1}, Phases: call, Jobs: AllJobs,
+			Resumable: true, MaxTries: 2, Expire: true, Left: budget{Late: 1, Twice: 1},
+			States: 480_101,
+		},
+		{
+			Name: "expiry of a request that isn't stored", Who: []Role{Client, Client, Client}, Request: []uint8{1, 1, 2}, Phases: call, Jobs: Early,
+			MaxTries: 2, Expire: true, Left: budget{Late: 1},
+			States: 254_281,
+		},
+		{
+			Name: "merged claims and completer", Who: []Role{Merging, Merging, Completer}, Request: []uint8{1, 1, 1}, Phases: call, Jobs: Early,
+			Resumable: true, MaxTries: 1, Left: budget{Late: 1},
+			States: 151_553,
+		},
+		{
+			Name: "merged claims, lost answers and conflicts", Who: []Role{Merging, Merging}, Request: []uint8{1, 1}, Phases: call, Jobs: AllJobs,
+			MaxTries: 2, Left: budget{Lost: 1, Late: 1, Conflict: 1, Fail: 1},
+			States: 686_981,
+		},
+		{
+			Name: "merged claims beside a plain one", Who: []Role{Merging, Client, Merging}, Request: []uint8{1, 1, 2}, Phases: call, Jobs: Early,
+			MaxTries: 2, Expire: true, Left: budget{Late: 1},
+			States: 140_438,
+		},
+		{
+			Name: "a call first", Who: []Role{Client, Client, Completer}, Request: []uint8{1, 1, 1}, Phases: [2]Phase{Foreign}, Jobs: Late,
+			Resumable: true, MaxTries: 2, Expire: true, Left: budget{Late: 1, Fail: 1},
+			States: 173_641,
+		},
+		{
+			Name: "a call first, and no completer", Who: []Role{Client, Client}, Request: []uint8{1, 1}, Phases: [2]Phase{Foreign}, Jobs: Late,
+			MaxTries: 2, Expire: true, Left: budget{Lost: 1, Late: 1, Fail: 2, Renew: 1},
+			States: 93_517,
+		},
+		{
+			Name: "stuck, and two operators", Who: []Role{Client, Completer, Operator, Operator}, Request: []uint8{1, 1, 1, 1}, Phases: call, Jobs: Early,
+			Resumable: true, Expire: true, Left: budget{Late: 1, Twice: 1},
+			States: 198_329,
+		},
+		{
+			Name: "stuck, an operator, and a retry", Who: []Role{Client, Completer, Operator, Client}, Request: []uint8{1, 1, 1, 1}, Phases: call, Jobs: Early,
+			Resumable: true, Left: budget{Late: 1},
+			States: 859_211,
+		},
+		{
+			Name: "reads before the claim", Who: []Role{Client, ReadFirst, ReadFirst}, Request: []uint8{1, 1, 2}, Phases: call, Jobs: Early,
+			MaxTries: 2, Expire: true, Left: budget{Late: 1},
+			States: 279_266,
+		},
+		{
+			Name: "deferred phases", Who: []Role{Client, Client, Completer}, Request: []uint8{1, 1, 1}, Phases: [2]Phase{Drawn, ForeignLater}, Jobs: Late,
+			Resumable: true, MaxTries: 1, Left: budget{Lost: 1},
+			States: 18_163,
+		},
+		{
+			Name: "a call that can't be repeated", Who: []Role{Client, Client, Operator}, Request: []uint8{1, 1, 1}, Phases: [2]Phase{Atomic, NotIdempotent}, Jobs: Late,
+			MaxTries: 2, Left: budget{Late: 1, Fail: 1},
+			States: 70_099,
+		},
+		{
+			Name: "a provider that forgets", Who: []Role{Client, Client, Operator, Client}, Request: []uint8{1, 1, 1, 1}, Phases: [2]Phase{Foreign},
+			MaxTries: 2, Forgets: true, EndLeases: true, Left: budget{Fail: 1, Renew: 1},
+			States: 730_094,
+		},
+		{
+			Name: "an answer whose body can't be written", Who: []Role{Client, Client, Completer}, Request: []uint8{1, 1, 1}, Phases: call, Jobs: Late,
+			Resumable: true, MaxTries: 2, Left: budget{Body: 2},
+			States: 8_029,
+		},
+		{
+			Name: "operators forget and end leases", Who: []Role{Client, Operator, Client}, Request: []uint8{1, 1, 2}, Phases: call, Jobs: Early,
+			MaxTries: 2, Expire: true, EndLeases: true, Forget: true, Left: budget{Late: 1, Fail: 1},
+			States: 114_695,
+		},
+	}
+}

@@ -1,0 +1,95 @@
+package model
+
+// Time: leases end, keys expire, TTL removes records, a provider forgets.
+
+// timeSteps are the steps of the clock. Clocks of different hosts may differ: that
+// only moves the end of a lease, which is free here.
+//
+// Code: state.Over, state.claimExpiry
+func (m *Model) timeSteps(w world, emit emit) {
+	r := &w.Record
+	if r.State != None && r.Lease == Held {
+		next := w
+		next.Record.Lease = Ended
+		emit(Step{What: LeaseEnds}, next)
+	}
+	// An expiry lies beyond the lease, so it passes later.
+	if m.Expire && r.State != None && r.Expires == Ahead && (r.Lease != Held || r.Stale) {
+		next := w
+		next.Record.Expires = Passed
+		m.dropClaims(&next)
+		emit(Step{What: KeyExpires}, next)
+	}
+	if r.State != None && r.Expires == Passed {
+		next := w
+		m.removed(&next)
+		emit(Step{What: Removed}, next)
+	}
+	if m.Forgets && w.Age == 0 {
+		w.Age = 1
+		for i := range w.Attempts { // no attempt lives as long as a provider's memory
+			if a := &w.Attempts[i]; a.At >= draws && a.At <= calls {
+				m.ends(a, failure)
+			}
+		}
+		emit(Step{What: ProviderForgets}, w)
+	}
+}
+
+// removed is the removal by TTL. Jobs that are still there are delivered from the
+// removed image.
+//
+// Code: stream.readChange
+func (m *Model) removed(w *world) {
+	w.op().Delivered |= w.Record.Jobs
+	m.forgets(w)
+	m.leaves(w)
+	if w.Record.State == Open && w.Record.Lease == Held {
+		w.breaks(Robbed)
+	}
+	w.Record = Record{}
+	w.Life++
+	m.dropClaims(w)
+}
+
+// forgets checks a record that expires: who accepts a request completes it.
+func (m *Model) forgets(w *world) {
+	if w.Record.State == Open && w.Record.Input && w.Record.Expires == Passed {
+		w.breaks(Forgotten)
+	}
+}
+
+// leaves checks a record that is freed, or about to vanish or to be replaced.
+func (m *Model) leaves(w *world) {
+	op := w.op()
+	begun := op.Results != [2]uint8{} || op.Sent != 0
+	if begun && op.Answer == 0 {
+		w.breaks(Forgotten)
+	}
+	if op.Committed&^op.Delivered != 0 {
+		w.breaks(JobLost)
+	}
+}
+
+// dropClaims is assumption P: a claim's packet and its copies die before the record
+// that it made expires, and before TTL gets to a freed record.
+//
+// Code: idem.MinRetention, idem.attempt.claim
+func (m *Model) dropClaims(w *world) {
+	for k := range w.Late {
+		if q := w.Late[k].Write; q == Claims || q == Merges {
+			w.Late[k] = packet{}
+		}
+	}
+	if w.Late[0].Write == 0 {
+		w.Late[0], w.Late[1] = w.Late[1], packet{}
+	}
+	for i := range w.Attempts {
+		switch a := &w.Attempts[i]; {
+		case a.At == claimsAnew, a.At == mergesAgain, a.Unsure && (a.At == claims || a.At == merges):
+			m.ends(a, failure)
+		case a.At == takesOver:
+			a.Old = true
+		}
+	}
+}

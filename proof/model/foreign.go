@@ -1,0 +1,103 @@
+package model
+
+// Foreign calls, and doubt about them.
+
+// call makes the call of the next phase. Its derived key comes from the operation's
+// id; its data is the result of the phase before.
+//
+// Code: idem.flow.call, idem.Tx.Key, state.DerivedKey, idem.flow.forgotten
+func (m *Model) call(w *world, i int) {
+	a := &w.Attempts[i]
+	k := m.place(a)
+	op := &w.Ops[a.Seen.ID]
+	m.behind(w, i, a.Seen.ID)
+	data := uint8(1)
+	if k > 0 {
+		data += a.Seen.Results[k-1] + a.Pending[k-1]
+	}
+	if op.Sent != 0 && op.Sent != data {
+		w.breaks(KeyForTwoCalls)
+	}
+	id := a.Seen.ID
+	if !m.on(AdoptID) {
+		id = uint8(i) + 1
+	}
+	if key := &w.KeyOf[op.Life]; *key == 0 {
+		*key = id
+	} else if *key != id {
+		w.breaks(TwoKeys)
+	}
+	remembered := op.Sent != 0 && op.Age == w.Age && m.Phases[k] != NotIdempotent
+	if !remembered {
+		if op.Effects++; op.Effects > 1 {
+			w.breaks(CalledTwice)
+		}
+		op.Age = w.Age
+	}
+	op.Sent = data
+	a.Called = true
+}
+
+// forgotten reports whether a call may have been made so long ago that its provider
+// may have forgotten its key.
+//
+// Code: idem.flow.forgotten, idem.Remembers
+func (m *Model) forgotten(w *world, a *attempt) bool {
+	return m.on(Memory) && a.Seen.Doubts != 0 && a.Seen.Since < w.Age
+}
+
+// doubt adds calls in doubt to a record. They are as old as the attempt that may
+// have made them.
+//
+// Code: state.doubt, state.doubtSince
+func (m *Model) doubt(r *Record, calls Doubts) {
+	if !m.Forgets && !m.Forget && m.Left.Fail == 0 && !m.trace {
+		return // nothing there depends on doubts: fewer states
+	}
+	if r.Doubts == 0 {
+		r.Since = r.Run
+	}
+	r.Doubts |= calls
+}
+
+// called ends a call: with a result, with an error, or not at all, which needs no
+// step since an attempt may stop anywhere.
+//
+// Code: idem.flow.outcome, idem.flow.endIntent
+func (m *Model) called(w world, i int, emit emit) {
+	k := m.place(&w.Attempts[i])
+	who := uint8(i) + 1
+	m.call(&w, i)
+	ok := w
+	a := &ok.Attempts[i]
+	if a.At = commits; m.Phases[k] == ForeignLater {
+		a.Pending[k] = m.value(i, a)
+		m.proceed(a)
+	}
+	emit(Step{Who: who, What: Calls}, ok)
+	if w.Left.Fail == 0 {
+		return
+	}
+	w.Left.Fail--
+	w.Attempts[i].At = releases
+	if m.Phases[k] == NotIdempotent {
+		if w.Attempts[i].At = givesUp; !m.on(UnknownIsStuck) {
+			w.Attempts[i].At, w.Attempts[i].Refuses = retracts, true
+		}
+	}
+	emit(Step{Who: who, What: Calls, Fate: Failed}, w)
+}
+
+// takesBack is a call that can't be repeated, and that certainly had no effect
+// (SafeToRetry): the attempt takes its intent back, and gives the record back.
+//
+// Code: idem.SafeToRetry, state.IntentReplaced, idem.flow.replaceIntent
+func (m *Model) takesBack(w world, i int, emit emit) {
+	a := &w.Attempts[i]
+	if w.Left.Fail == 0 || !a.Seen.Intent {
+		return
+	}
+	w.Left.Fail--
+	a.At, a.Refuses = retracts, true
+	emit(Step{Who: uint8(i) + 1, What: Fails}, w)
+}

@@ -1,0 +1,116 @@
+package model
+
+// Liveness: from every state, with all attempts dead, completer, drain and sweep
+// alone bring the operation to its end: finished, or waiting for people, with all
+// jobs delivered, and kept for nothing.
+
+// ending runs the background functions from w on, twice: with handlers that live,
+// and with handlers that die in each try.
+func (m *Model) ending(w *world) Invariant {
+	if w.Record.State == None || w.Record.State == Done && w.Record.Keep == KeepNothing && w.Record.Jobs == 0 {
+		return w.undelivered()
+	}
+	for _, dies := range []bool{false, true} {
+		end := *w
+		m.complete(&end, dies)
+		m.sweep(&end)
+		if broken := m.ended(&end); broken != Holds {
+			return broken
+		}
+		if w.Record.State != Open {
+			break // the handler had no part in it
+		}
+	}
+	return Holds
+}
+
+// ended checks the end that the background functions have come to.
+func (m *Model) ended(w *world) Invariant {
+	r := &w.Record
+	switch {
+	case w.Broken != Holds:
+		return w.Broken
+	case r.State == Open && r.Keep == KeepOpen:
+		return NeverEnds
+	case r.State == Done && r.Keep != KeepNothing:
+		return KeptForEver
+	}
+	return w.undelivered()
+}
+
+func (w *world) undelivered() Invariant {
+	for _, op := range w.Ops {
+		if op.Committed&^op.Delivered != 0 {
+			return NeverDelivered
+		}
+	}
+	return Holds
+}
+
+// complete tries the operation until it ends. The attempts of completers share a
+// place that no configuration uses: one ends before the next begins.
+//
+// Code: stream.Completer.Handle, idem.Engine.Resume, idem.Engine.GiveUp
+func (m *Model) complete(w *world, dies bool) {
+	const i = most - 1
+	r := &w.Record
+	for try := uint8(0); try < m.MaxTries+3 && r.State == Open && r.Keep == KeepOpen; try++ {
+		if r.Lease == Held {
+			r.Lease = Ended
+		}
+		a := &w.Attempts[i]
+		*a = attempt{At: takesUp, Seen: known(*r), Request: r.Request}
+		if !r.Input { // its client never came back: the sweep gives it up
+			*a = attempt{At: takesOver, Seen: known(*r), Request: r.Request}
+		}
+		for n := 0; n < 16 && a.At != ended; n++ {
+			switch a.At {
+			case calls:
+				if m.forgotten(w, a) {
+					a.At, a.Seen.Intent = givesUp, true
+					continue
+				}
+				m.called(*w, i, func(s Step, next world) {
+					if s.Fate == Plain {
+						*w = next
+					}
+				})
+			case draws:
+				a.Pending[m.place(a)] = m.value(i, a)
+				m.proceed(a)
+			default:
+				p := m.packet(w, i)
+				m.hears(w, i, p, m.write(w, p))
+				if dies && p.Write == TakesUp && a.At != givesUp {
+					a.At = ended
+				}
+				if p.Write == TakesOver && a.At != ended {
+					a.At = givesUp
+				}
+			}
+		}
+		*a = attempt{}
+	}
+}
+
+// sweep delivers what is left, and lets the record go.
+//
+// Code: stream.Sweep.Run
+func (m *Model) sweep(w *world) {
+	r := &w.Record
+	switch {
+	case r.State == None:
+		return
+	case r.Jobs != 0:
+		m.deliver(w, r.ID, r.Jobs)
+		w.Drain = drain{Step: acks, Op: r.ID, Jobs: r.Jobs}
+		if r.State == Done {
+			w.Drain.Step = acksLast
+		}
+	case m.on(Clean) && w.keptForNothing():
+		w.Drain = drain{Step: letsGo, Op: r.ID}
+	}
+	for n := 0; n < 4 && w.Drain.Step != idle; n++ {
+		m.drains(w)
+	}
+}

@@ -1,0 +1,103 @@
+package model
+
+import (
+	"flag"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"testing"
+)
+
+var update = flag.Bool("update", false, "write the tables of docs/model.md anew")
+
+// TestPage holds the tables of docs/model.md to the model.
+func TestPage(t *testing.T) {
+	t.Parallel()
+	path := filepath.Join(root, "docs/model.md")
+	was, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	page := string(was)
+	for _, block := range []struct{ name, text string }{
+		{"promises", promises()}, {"configurations", configurations()}, {"rules", ruleTable()}, {"schedule", example(t)},
+	} {
+		begin := "<!-- " + block.name + " -->\n"
+		before, rest, ok := strings.Cut(page, begin)
+		_, after, ended := strings.Cut(rest, "<!-- end -->")
+		if !ok || !ended {
+			t.Fatalf("the page has no place for %s", block.name)
+		}
+		page = before + begin + "\n" + block.text + "\n<!-- end -->" + after
+	}
+	switch {
+	case page == string(was):
+	case *update:
+		if err := os.WriteFile(path, []byte(page), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	default:
+		t.Error("docs/model.md is out of date (go test -C proof ./model -run TestPage -update)")
+	}
+}
+
+func promises() string {
+	var b strings.Builder
+	for _, says := range invariants[1:] {
+		fmt.Fprintf(&b, "- %s\n", says)
+	}
+	return b.String()
+}
+
+func configurations() string {
+	var b strings.Builder
+	b.WriteString("| configuration | attempts | phases | states |\n| --- | --- | --- | ---: |\n")
+	roles := [...]string{Client: "client", Merging: "client with a merged claim", ReadFirst: "client that reads first", Completer: "completer", Operator: "operator"}
+	phases := [...]string{Atomic: "Atomic", Drawn: "Deferred Atomic", Foreign: "Foreign", ForeignLater: "Deferred Foreign", NotIdempotent: "NotIdempotent"}
+	for _, c := range configs() {
+		var who, what []string
+		for i, r := range c.Who {
+			name := roles[r]
+			if c.Request[i] == 2 {
+				name += ", with another request"
+			}
+			who = append(who, name)
+		}
+		for _, p := range c.Phases {
+			if p != NoPhase {
+				what = append(what, phases[p])
+			}
+		}
+		fmt.Fprintf(&b, "| %s | %s | %s | %s |\n", c.Name, strings.Join(who, "; "), strings.Join(what, ", "), thousands(c.States))
+	}
+	fmt.Fprintf(&b, "| **together** | | | **%s** |\n", thousands(total()))
+	return b.String()
+}
+
+func ruleTable() string {
+	var b strings.Builder
+	b.WriteString("| rule | it says that | without it, no longer true |\n| --- | --- | --- |\n")
+	for _, r := range rules {
+		broken := r.breaks.String()
+		if r.belt != "" {
+			broken = "(nothing: " + r.belt + ")"
+		}
+		fmt.Fprintf(&b, "| `%s` | %s | %s |\n", r.name, r.says, broken)
+	}
+	return b.String()
+}
+
+func example(t *testing.T) string {
+	t.Helper()
+	return "```text\n" + story(explore(named(t, rules[TakeVer].in).without(TakeVer)).schedule) + "```\n"
+}
+
+func thousands(n int) string {
+	s := strconv.Itoa(n)
+	for i := len(s) - 3; i > 0; i -= 3 {
+		s = s[:i] + "," + s[i:]
+	}
+	return s
+}

@@ -1,0 +1,206 @@
+package model
+
+// The world of one key: its record, what really happened to its operations, the
+// attempts, packets that are late, and the drain.
+
+// most is how many attempts a world has at most: requests of clients, take-ups by
+// completers, and operators.
+const most = 5
+
+// Record is the record of the key, as far as safety depends on it. Times are
+// abstract: a lease is held or has ended, an expiry lies ahead or has passed.
+type Record struct {
+	State   RecordState
+	Owner   uint8 // nonce of the attempt that wrote last
+	Ver     uint8 // number of that write
+	Lease   Lease
+	Expires Expiry
+	Keep    Keep
+	Stale   bool // the expiry may pass before the lease ends; only if a rule is off
+
+	Request uint8    // fingerprint
+	Input   bool     // the request itself is stored
+	ID      uint8    // of the operation
+	Results [2]uint8 // results of the committed phases; 0 for a phase to come
+	Intent  bool     // the call of the next phase has begun, and must not be repeated
+	Doubts  Doubts   // calls that may have been made, and that no phase records
+	Since   uint8    // age of the first such call
+	Run     uint8    // age of the last attempt's begin
+	Jobs    Jobs     // staged and not acknowledged
+
+	Answer    uint8 // the stored response
+	Companion uint8 // where its body is
+	Tries     uint8 // take-ups by completers
+}
+
+// RecordState is where an operation stands.
+type RecordState uint8
+
+// The states of a record.
+const (
+	None RecordState = iota
+	Open
+	Done
+	Stuck
+)
+
+// Lease says whether an attempt holds the record.
+type Lease uint8
+
+// The leases.
+const (
+	Released Lease = iota // the attempt gave the record back
+	Ended                 // the lease has ended, and the attempt never came back
+	Held
+)
+
+// Expiry says when the key becomes free.
+type Expiry uint8
+
+// The expiries.
+const (
+	Never Expiry = iota // the record is kept
+	Ahead
+	Passed
+)
+
+// Keep is the reason why a record must not expire.
+type Keep uint8
+
+// The reasons.
+const (
+	KeepNothing Keep = iota
+	KeepOpen
+	KeepJobs
+)
+
+// Doubts is a set of calls in doubt.
+type Doubts uint8
+
+// The calls: this one, and any.
+const (
+	TheCall Doubts = 1 << iota
+	AnyCall
+)
+
+// Jobs is a set of jobs.
+type Jobs uint8
+
+// The jobs: one is staged with the first commit, another with the answer.
+const (
+	Early Jobs = 1 << iota
+	Late
+	AllJobs = Early | Late
+)
+
+// truth is what really happened to an operation. The protocol never reads it: the
+// invariants compare it with the record.
+type truth struct {
+	Life      uint8    // in which lifetime of the key the operation was claimed
+	Writes    uint8    // how often the user's write of its Atomic was applied
+	Results   [2]uint8 // that were committed
+	Committed Jobs
+	Delivered Jobs
+	Acked     Jobs
+	Image     Jobs  // in the record when it was finished
+	Answer    uint8 // that was stored
+	Told      bool  // a client was told that it has failed for good
+	Sent      uint8 // data of its call, plus 1; 0 if it was never made
+	Age       uint8 // of the call
+	Effects   uint8 // of the call at the provider
+}
+
+// attempt is one try at the operation: a request of a client, a take-up by a
+// completer, or an operator. Any attempt may stop for good or sleep at any point.
+type attempt struct {
+	At      point
+	Seen    Record   // as the attempt last wrote or saw it, without what it doesn't use
+	Request uint8    // fingerprint of its request
+	Pending [2]uint8 // results that join the next commit
+	Called  bool     // it may have made the call, and no commit records that
+	Unsure  bool     // its last write has no answer yet
+	Again   uint8    // 1 if a conflict made the attempt run its phase again
+	Old     bool     // the key's lifetime has ended since its first claim
+	Refuses bool     // its handler refused the request, with a 4xx
+	Bare    bool     // the body of its answer can't be written
+	Told    uint8    // the answer that its client got, for traces
+}
+
+// packet is a write on its way to the store.
+type packet struct {
+	Write   Action
+	By      uint8  // nonce of its sender, the next owner
+	Seen    Record // the record that the write is conditional on
+	Results [2]uint8
+	Intent  bool
+	Value   uint8 // the answer
+	Request uint8
+	Free    bool // a release that frees the key
+	Bare    bool // a finish without the answer's body
+}
+
+// drain is the delivery under way: jobs that were delivered and are not yet
+// acknowledged.
+type drain struct {
+	Step drainStep
+	Op   uint8
+	Jobs Jobs
+}
+
+// budget is how often a kind of trouble may still happen.
+type budget struct{ Lost, Late, Conflict, Fail, Twice, DrainDies, Renew, Body uint8 }
+
+// world is a state of the model.
+type world struct {
+	Record     Record
+	Ops        [most + 1]truth // by id
+	Attempts   [most]attempt
+	Companions [2*most + 1]uint8 // contents by name
+	Late       [2]packet
+	Drain      drain
+	Life       uint8           // counts the key's lifetimes
+	KeyOf      [most + 2]uint8 // by lifetime: the operation whose derived key was used
+	Age        uint8           // 1 once the provider has forgotten the first calls
+	Left       budget
+	Broken     Invariant // the first invariant that a step broke
+}
+
+// breaks notes a broken invariant.
+func (w *world) breaks(i Invariant) {
+	if w.Broken == Holds {
+		w.Broken = i
+	}
+}
+
+func (w *world) op() *truth { return &w.Ops[w.Record.ID] }
+
+// keeps sets why the record is kept, and its expiry: no expiry while it is kept.
+//
+// Code: state.Advanced, state.Finished, state.GivenUp
+func (m *Model) keeps(r *Record, why Keep) {
+	r.Keep = why
+	switch {
+	case why == KeepNothing:
+		r.Expires = Ahead
+	case m.on(NoExp):
+		r.Expires = Never
+	case r.Expires == Never:
+		r.Expires = Ahead
+	}
+}
+
+// known is the part of a record that an attempt carries along.
+func known(r Record) Record {
+	r.Stale, r.Expires, r.Answer, r.Companion, r.Tries = false, Never, 0, 0, 0
+	if r.Keep = KeepNothing; r.Lease == Held {
+		r.Lease = Ended // who takes over later knows only that it was not given back
+	}
+	return r
+}
+
+// held is the part of a record that its holder carries along.
+func held(r Record) Record {
+	r = known(r)
+	r.Lease = Released // a holder doesn't ask about its own lease
+	return r
+}

@@ -1,0 +1,803 @@
+package model
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	mathrand "math/rand/v2"
+	"net/http"
+	"os"
+	"runtime"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
+
+	"github.com/samekey/samekey/idem"
+	"github.com/samekey/samekey/idem/jobs"
+	"github.com/samekey/samekey/idem/store"
+)
+
+// A trace is a random history of the real engine on the memory store: clients, a
+// completer and an operator use one key, each call to the store waits for its turn,
+// and may be lost, late, doubled, refused for a conflict, or the last that its
+// process makes. The acceptor follows call by call.
+
+// fault is a planted one: it changes calls or their answers, or the handler's keys.
+type fault struct {
+	name   string
+	claim  func(*trace, store.Claim) (*store.Record, error)
+	commit func(*trace, store.Commit) (*store.Record, error)
+	answer func(*store.Record) // what a client is shown
+	key    func(*actor, string) string
+	take   func(*store.Record)
+	amend  func(*function, *call) (*dynamodb.UpdateItemOutput, error) // a write of drain or sweep
+	sink   func(*function, []jobs.Delivery) []error
+}
+
+type trace struct {
+	t       *testing.T
+	rnd     *mathrand.Rand
+	merges  *mathrand.Rand
+	config  Config
+	fault   *fault
+	accept  *acceptor
+	store   fullStore
+	table   *table    // nil: the memory store
+	running *function // drain or sweep under way
+	pk      string
+	now     time.Time
+	actors  []*actor
+	late    []*ask
+	story   strings.Builder
+	refused string // the step that the model doesn't take
+	full    bool   // more attempts than the model has
+	fired   map[string]int
+}
+
+// fullStore is a store that completers can use.
+type fullStore interface {
+	store.Store
+	Take(context.Context, store.Take) (*store.Record, bool, error)
+}
+
+type actor struct {
+	t        *trace
+	role     Role
+	i        int // in the model
+	nonce    string
+	request  string
+	fails    int // the step of the handler that fails; 0 for none
+	at       int
+	runs     [3]int
+	data     int
+	ticket   jobs.Ticket
+	settles  idem.Settlement
+	pending  *ask
+	asks     chan *ask
+	answers  chan answer
+	dead     bool
+	engine   *idem.Engine
+	conflict bool // its last write was refused for a conflict
+}
+
+type ask struct {
+	i      int // of the attempt that sends it
+	claim  *store.Claim
+	commit *store.Commit
+	take   *store.Take
+	key    string // of a call to the provider
+	data   int
+	err    bool // the provider answers with an error
+}
+
+type answer struct {
+	held  *store.Record
+	taken bool
+	err   error
+}
+
+func (k *ask) String() string {
+	switch {
+	case k.claim != nil:
+		return "Claim"
+	case k.commit != nil:
+		return "Commit"
+	case k.take != nil:
+		return "Take"
+	case k.key != "":
+		return "a call"
+	}
+	return "Load"
+}
+
+func (a *actor) Claim(_ context.Context, c store.Claim) (*store.Record, error) {
+	a.joins(c.Next)
+	r := a.ask(&ask{claim: &c})
+	return r.held, r.err
+}
+
+func (a *actor) Commit(_ context.Context, c store.Commit) (*store.Record, error) {
+	a.t.accept.nonces[c.Next.Owner] = uint8(a.i) + 1
+	r := a.ask(&ask{commit: &c})
+	return r.held, r.err
+}
+
+func (a *actor) Load(_ context.Context, pk string) (*store.Record, error) {
+	a.t.pk = pk
+	r := a.ask(&ask{})
+	return r.held, r.err
+}
+
+func (a *actor) Take(_ context.Context, t store.Take) (*store.Record, bool, error) {
+	a.t.accept.nonces[t.NewOwner] = uint8(a.i) + 1
+	r := a.ask(&ask{take: &t})
+	return r.held, r.taken, r.err
+}
+
+// joins names the attempt of a claim with a new nonce.
+func (a *actor) joins(r *store.Record) {
+	if a.nonce == r.Owner {
+		return
+	}
+	switch { // the handler of a merged claim has run before it
+	case a.role != Merging:
+		a.enters()
+	case a.nonce != "":
+		a.t.full = true
+	}
+	if a.t.full {
+		return
+	}
+	ac := a.t.accept
+	a.nonce, a.t.pk = r.Owner, r.PK
+	ac.nonces[r.Owner], ac.ids[r.ID], ac.requests[r.Fingerprint] = uint8(a.i)+1, uint8(a.i)+1, a.number()
+}
+
+// enters gives the actor a place in the model.
+func (a *actor) enters() {
+	i, ok := a.t.accept.joins(a.role, a.number())
+	if !ok {
+		a.t.full = true
+		return
+	}
+	a.i = i
+}
+
+// number is the request's in the model.
+func (a *actor) number() uint8 {
+	if a.request != "A" {
+		return 2
+	}
+	return 1
+}
+
+func (a *actor) ask(k *ask) answer {
+	if a.dead {
+		runtime.Goexit()
+	}
+	k.i = a.i
+	a.asks <- k
+	r := <-a.answers
+	if a.dead {
+		runtime.Goexit()
+	}
+	return r
+}
+
+var errHandler = errors.New("the handler fails")
+
+// step is a step of the handler that may fail.
+func (a *actor) step() error {
+	if a.at++; a.at == a.fails {
+		a.t.accept.failing[a.i] = true
+		return errHandler
+	}
+	return nil
+}
+
+func (a *actor) value(k int) int {
+	a.runs[k]++
+	return 2*a.i + min(a.runs[k], 2)
+}
+
+// handle is the handler: the configuration's phases.
+func (a *actor) handle(ctx context.Context) (idem.Response, error) {
+	a.at, a.data, a.runs = 0, 0, [3]int{}
+	for k, phase := range a.t.config.Phases {
+		name := "phase" + strconv.Itoa(k)
+		var v int
+		var err error
+		switch phase {
+		case NoPhase:
+			continue
+		case Atomic:
+			v, err = idem.Atomic(ctx, name, func(_ context.Context, tx *idem.Tx) (int, error) {
+				if err := a.step(); err != nil {
+					return 0, err
+				}
+				tx.Stage(idem.NewJob("early", 1))
+				return a.value(k), nil
+			})
+		case Drawn:
+			v, err = idem.Atomic(ctx, name, func(context.Context, *idem.Tx) (int, error) { return a.value(k), nil }, idem.Deferred())
+		default:
+			var opts []idem.PhaseOption
+			if phase == ForeignLater {
+				opts = append(opts, idem.Deferred())
+			}
+			if phase == NotIdempotent {
+				opts = append(opts, idem.NotIdempotent())
+			}
+			v, err = idem.Foreign(ctx, name, func(_ context.Context, tx *idem.Tx) (int, error) {
+				key := tx.Key("pay")
+				if a.t.fault != nil && a.t.fault.key != nil {
+					key = a.t.fault.key(a, key)
+				}
+				a.at++
+				failed := a.at == a.fails
+				a.ask(&ask{key: key, data: a.data + 1, err: failed})
+				if failed {
+					return 0, errHandler
+				}
+				return a.value(k), nil
+			}, opts...)
+		}
+		if err != nil {
+			return idem.Response{}, err
+		}
+		a.data = v
+	}
+	if err := a.step(); err != nil {
+		return idem.Response{}, err
+	}
+	if a.t.config.Jobs&Late != 0 {
+		if err := idem.Stage(ctx, idem.NewJob("late", 2)); err != nil {
+			return idem.Response{}, err
+		}
+	}
+	return idem.Response{Status: http.StatusCreated, Body: []byte(strconv.Itoa(a.value(2)))}, nil
+}
+
+func (a *actor) live() {
+	defer close(a.asks)
+	ctx, cancel := context.WithTimeout(context.Background(), time.Hour)
+	defer cancel()
+	var res idem.Result
+	var err error
+	switch a.role { //nolint:exhaustive // the others are clients
+	case Completer:
+		_, _ = a.engine.Resume(ctx, a.ticket, func(ctx context.Context, _ *idem.Request) (idem.Response, error) { return a.handle(ctx) })
+		return
+	case Operator:
+		_ = a.engine.Settle(ctx, a.t.pk, a.settles)
+		return
+	}
+	req := idem.Request{Key: "k", Identity: idem.Identity{Kind: "jwt", Subject: "s"}, Method: http.MethodPost, Path: "/", Body: []byte(a.request)}
+	res, err = a.engine.Do(ctx, req, a.handle)
+	if !a.dead {
+		a.t.told(a, res, err)
+	}
+}
+
+// told compares the answer that a client gets with the model's.
+func (t *trace) told(a *actor, res idem.Result, err error) {
+	var want uint8
+	switch {
+	case err == nil && !res.Expires.IsZero():
+		want = number(res.Body)
+	case errors.Is(err, idem.ErrMismatch):
+		want = refusal
+	default:
+		return
+	}
+	t.closed()
+	for w := range t.accept.worlds {
+		if at := w.Attempts[a.i]; at.At != ended || at.Told != want {
+			delete(t.accept.worlds, w)
+		}
+	}
+	t.note("attempt %d is told %d", a.i+1, want)
+}
+
+// closed lets hidden steps happen up to the record as it is.
+func (t *trace) closed() { t.accept.closure(t.record(), t.now) }
+
+// note adds a line to the story, and stops the trace if the model doesn't follow.
+func (t *trace) note(format string, args ...any) {
+	fmt.Fprintf(&t.story, "    "+format+"\n", args...)
+	if len(t.accept.worlds) == 0 && t.refused == "" {
+		t.refused = fmt.Sprintf(format, args...)
+	}
+}
+
+func (t *trace) record() *store.Record {
+	r, err := t.store.Load(context.Background(), t.pk)
+	if err != nil {
+		t.t.Fatal(err)
+	}
+	return r
+}
+
+// start adds an actor.
+func (t *trace) start(a *actor) {
+	a.t, a.asks, a.answers = t, make(chan *ask), make(chan answer)
+	a.engine = idem.New(a, func(o *idem.Options) {
+		o.Logger = slog.New(slog.DiscardHandler)
+		o.Now = func() time.Time { return t.now }
+		o.Function, o.Resumable, o.MaxTries, o.RenewFor = "f", t.config.Resumable, int(t.config.MaxTries), -1
+		o.CallsOut = (&Model{Config: t.config}).callsFirst()
+		o.MergeClaim = a.role == Merging
+	})
+	if a.role == Merging {
+		if a.enters(); t.full {
+			return
+		}
+	}
+	t.actors = append(t.actors, a)
+	go a.live()
+	a.pending = <-a.asks
+}
+
+// perform carries a call out, and returns whether it was applied.
+func (t *trace) perform(k *ask) (r answer, applied bool) {
+	ctx := context.Background()
+	before := t.record()
+	switch {
+	case k.claim != nil && t.fault != nil && t.fault.claim != nil:
+		r.held, r.err = t.fault.claim(t, *k.claim)
+	case k.claim != nil:
+		r.held, r.err = t.store.Claim(ctx, *k.claim)
+	case k.commit != nil && t.fault != nil && t.fault.commit != nil:
+		r.held, r.err = t.fault.commit(t, *k.commit)
+	case k.commit != nil:
+		r.held, r.err = t.store.Commit(ctx, *k.commit)
+	case k.take != nil:
+		take := *k.take
+		if from := take.From; t.fault != nil && t.fault.take != nil {
+			take.From = func(r *store.Record) *store.Record {
+				next := from(r)
+				if next != nil {
+					t.fault.take(next)
+				}
+				return next
+			}
+		}
+		r.held, r.taken, r.err = t.store.Take(ctx, take)
+	default:
+		r.held = before
+	}
+	if t.fault != nil && t.fault.answer != nil && r.held != nil && r.held.Response != nil {
+		r.held = r.held.Clone()
+		t.fault.answer(r.held)
+	}
+	after := t.record()
+	t.seen()
+	applied = (before == nil) != (after == nil) || before != nil && (before.Ver != after.Ver || before.Owner != after.Owner || before.ID != after.ID)
+	return r, applied
+}
+
+// takes carries out the next call of an actor with a random fate.
+func (t *trace) takes(a *actor) {
+	k := a.pending
+	ac := t.accept
+	t.closed()
+	switch {
+	case k.key != "":
+		t.calls(a, k)
+		return
+	case k.claim == nil && k.commit == nil && k.take == nil:
+		if a.role == Operator {
+			ac.follows(func(s Step, _ *world) bool { return int(s.Who) == a.i+1 && s.What == Starts }, true)
+		} else {
+			ac.follows(func(s Step, _ *world) bool { // a look shows an attempt the same as a merged claim that is refused
+				return int(s.Who) == a.i+1 && (s.What == Looks || s.What == Merges && s.Fate == Refused)
+			}, true)
+		}
+		t.note("attempt %d loads", a.i+1)
+		r, _ := t.perform(k)
+		t.answers(a, r)
+		return
+	}
+	t.writes(a, k)
+}
+
+// calls checks a call against the model: its time, its data, and its derived key, of
+// which an operation has one.
+func (t *trace) calls(a *actor, k *ask) {
+	ac := t.accept
+	ac.follows(func(s Step, w *world) bool {
+		return int(s.Who) == a.i+1 && s.What == Calls && (s.Fate == Failed) == k.err && int(w.Ops[w.Record.ID].Sent) == k.data
+	}, false)
+	var id uint8
+	if r := t.record(); r != nil {
+		id = ac.ids[r.ID]
+	}
+	if known, there := ac.keys[id]; there && known != k.key {
+		clear(ac.worlds)
+	}
+	ac.keys[id] = k.key
+	t.note("attempt %d calls, error %t", a.i+1, k.err)
+	t.answers(a, answer{})
+}
+
+func (t *trace) writes(a *actor, k *ask) {
+	ac := t.accept
+	fate := "answered"
+	if n := t.rnd.IntN(20); n < 8 && a.role != Operator {
+		fate = [...]string{"answer lost", "answer lost", "delayed", "doubled", "conflict", "dies before", "dies after", "lost"}[n]
+	}
+	releases := k.commit != nil && k.commit.Next.State == store.Open && k.commit.Next.Lease.IsZero()
+	// The model's finish runs again after a conflict, the engine sends the same bytes.
+	finishes := k.commit != nil && k.commit.Next.State == store.Done
+	merged := k.claim != nil && len(k.claim.Next.Phases) > 0
+	switch {
+	case (fate == "delayed" || fate == "lost" || fate == "answer lost") && (len(t.late) == 2 || releases || k.take != nil), fate == "doubled" && (k.claim == nil || merged || len(t.late) == 2), fate == "conflict" && (a.conflict || finishes || merged):
+		fate = "answered"
+	}
+	var r answer
+	var applied bool
+	match := func(s Step, w *world) bool { // a refusal shows an attempt the same as a look
+		return by(a.i, Refused)(s, w) || int(s.Who) == a.i+1 && s.What == Looks
+	}
+	switch fate {
+	case "delayed":
+		r.err = store.ErrUnknown
+		was := ac.worlds
+		if ac.follows(by(a.i, Delayed), false); len(ac.worlds) > 0 {
+			t.late = append(t.late, k)
+		} else {
+			ac.worlds = was // the record has moved on, so the model would look first: the packet is lost
+		}
+	case "lost":
+		r.err = store.ErrUnknown
+		ac.follows(lost(a.i, len(t.late)), true)
+	case "conflict", "dies before":
+		r.err = idem.ErrConflict
+		a.conflict = true
+		ac.follows(by(a.i, Conflict), true)
+	default:
+		r, applied = t.perform(k)
+		a.conflict = false
+		switch {
+		case fate == "doubled" && applied:
+			t.late = append(t.late, k)
+			match = by(a.i, Doubled)
+		case (fate == "answer lost" || fate == "dies after") && applied:
+			match = by(a.i, AnswerLost)
+		case applied:
+			match = by(a.i, Applied)
+		}
+		switch {
+		case applied || fate == "answered" || fate == "doubled":
+			// A refusal may be due to the sender's clock, which it read before.
+			ac.follows(match, !applied && (k.take != nil || k.claim != nil && !k.claim.Now.Equal(t.now)))
+		case fate == "answer lost": // of a refusal: the same as a write that is lost
+			ac.follows(lost(a.i, len(t.late)), true)
+		}
+		if fate == "answer lost" {
+			r = answer{err: store.ErrUnknown}
+		}
+	}
+	t.fired[fate]++
+	if merged {
+		t.fired["merged claim, "+fate]++
+	}
+	t.closed()
+	t.note("attempt %d: %v, %s, applied %t", a.i+1, k, fate, applied)
+	if strings.HasPrefix(fate, "dies") {
+		t.dies(a)
+		return
+	}
+	t.answers(a, r)
+}
+
+func (t *trace) answers(a *actor, r answer) {
+	a.answers <- r
+	a.pending = <-a.asks
+}
+
+func (t *trace) dies(a *actor) {
+	a.dead = true
+	a.answers <- answer{}
+	a.pending = <-a.asks
+}
+
+// lands lets a late packet arrive.
+func (t *trace) lands(n int) {
+	k := t.late[n]
+	t.late = slices.Delete(t.late, n, n+1)
+	t.closed()
+	_, applied := t.perform(k)
+	fate := LandsRefused
+	if applied {
+		fate = Lands
+	}
+	t.accept.follows(by(k.i, fate), false)
+	t.fired["lands"]++
+	t.closed()
+	t.note("a late %v of attempt %d, applied %t", k, k.i+1, applied)
+}
+
+// background starts a completer or an operator if the record asks for one.
+func (t *trace) background() {
+	r := t.record()
+	switch {
+	case r == nil:
+	case r.State == store.Open && r.Keep == store.KeepOpen && r.Input != nil:
+		if i, ok := t.accept.joins(Completer, 0); ok {
+			t.closed()
+			t.accept.follows(func(s Step, _ *world) bool { return int(s.Who) == i+1 && s.What == Starts }, false)
+			t.note("attempt %d, a completer, gets a ticket", i+1)
+			t.fired["completer"]++
+			t.start(&actor{role: Completer, i: i, ticket: jobs.TicketFor(r)})
+		}
+	case r.State == store.Stuck:
+		if i, ok := t.accept.joins(Operator, 0); ok {
+			s := idem.Settlement{}
+			if n := len(r.Phases); n > 0 && r.Phases[n-1].Intent || t.rnd.IntN(2) == 0 {
+				s.Answer = &idem.Response{Status: http.StatusOK, Body: []byte(strconv.Itoa(2*i + 1))}
+			}
+			t.fired["operator"]++
+			t.start(&actor{role: Operator, i: i, settles: s})
+		}
+	}
+}
+
+// client is a client whose claim is merged, where the handler begins with an Atomic and
+// so chance will have it.
+func (t *trace) client() Role {
+	if t.config.Phases[0] == Atomic && t.merges.IntN(2) == 0 {
+		return Merging
+	}
+	return Client
+}
+
+// began is when a history begins.
+var began = time.Unix(2_000_000_000, 0)
+
+// run plays a history, until the model refuses a step of it.
+func (t *trace) run() {
+	t.now = began
+	t.fired = make(map[string]int)
+	if t.store = new(idem.MemoryStore); t.table != nil {
+		t.store = t.table.store(t.t, t.table.api)
+	}
+	t.accept = newAcceptor(t.config)
+	for n := range 2 {
+		a := &actor{role: t.client(), request: "A"}
+		if t.rnd.IntN(3) == 0 {
+			a.fails = 1 + t.rnd.IntN(3)
+		}
+		if n == 1 && t.rnd.IntN(5) == 0 {
+			a.request = "B"
+		}
+		t.start(a)
+	}
+	for range t.length() {
+		var ready []*actor
+		for _, a := range t.actors {
+			if a.pending != nil {
+				ready = append(ready, a)
+			}
+		}
+		if t.refused != "" || t.full || len(ready)+len(t.late) == 0 && t.table == nil && t.rnd.IntN(3) == 0 {
+			break
+		}
+		if t.table != nil && t.rnd.IntN(3) == 0 {
+			t.drainOrSweep()
+			continue
+		}
+		switch n := t.rnd.IntN(10); {
+		case n == 0 && len(t.late) > 0:
+			t.lands(t.rnd.IntN(len(t.late)))
+		case n == 1 && t.table != nil && t.now.Sub(began) >= 18*time.Hour: // the key's lifetime would end
+		case n == 1:
+			t.now = t.now.Add(3 * time.Hour)
+			t.fired["leases end"]++
+			t.note("three hours pass")
+		case n == 2:
+			t.background()
+		case n == 3 && len(t.actors) < 3 && !t.full:
+			t.start(&actor{role: t.client(), request: "A"})
+		case len(ready) > 0:
+			t.takes(ready[t.rnd.IntN(len(ready))])
+		}
+	}
+	for _, a := range t.actors {
+		if a.pending != nil {
+			t.dies(a)
+		}
+	}
+	if t.running != nil {
+		t.running.stops()
+	}
+}
+
+// traceConfigs are the handlers of the traces.
+func traceConfigs() []Config {
+	base := Config{MaxTries: 1, Resumable: true, Expire: true, Jobs: AllJobs}
+	var all []Config
+	for _, phases := range [][2]Phase{{Atomic, Foreign}, {Foreign}, {Atomic, NotIdempotent}, {Drawn, Foreign}, {Drawn, ForeignLater}} {
+		for _, resumable := range []bool{true, false} {
+			c := base
+			c.Phases, c.Resumable = phases, resumable
+			if phases[0] != Atomic {
+				c.Jobs = Late
+			}
+			all = append(all, c)
+		}
+	}
+	return all
+}
+
+func play(t *testing.T, seed uint64, f *fault) *trace {
+	t.Helper()
+	return playWith(t, seed, 1, f, nil)
+}
+
+// playWith draws from the streams stream and stream+1 of the seed.
+func playWith(t *testing.T, seed, stream uint64, f *fault, tab *table) *trace {
+	t.Helper()
+	all := traceConfigs()
+	tr := &trace{
+		t: t, rnd: mathrand.New(mathrand.NewPCG(seed, stream)), merges: mathrand.New(mathrand.NewPCG(seed, stream+1)),
+		config: all[seed%uint64(len(all))], fault: f, table: tab,
+	}
+	synctest.Test(t, func(*testing.T) { tr.run() })
+	return tr
+}
+
+// faults are planted in the store, in records, or in the handler's keys: one for each
+// rule that the model should miss.
+var faults = []fault{
+	{name: "a commit without owner and version", commit: func(t *trace, c store.Commit) (*store.Record, error) {
+		if old := t.record(); old != nil {
+			prev := *c.Prev
+			prev.Owner, prev.Ver = old.Owner, old.Ver
+			c.Prev = &prev
+		}
+		return t.store.Commit(context.Background(), c)
+	}},
+	{name: "a commit without its version", commit: func(t *trace, c store.Commit) (*store.Record, error) {
+		if old := t.record(); old != nil {
+			prev := *c.Prev
+			prev.Ver = old.Ver
+			c.Prev = &prev
+		}
+		return t.store.Commit(context.Background(), c)
+	}},
+	{name: "a claim over a live lease", claim: func(t *trace, c store.Claim) (*store.Record, error) {
+		t.store = new(idem.MemoryStore)
+		return t.store.Claim(context.Background(), c)
+	}},
+	{name: "a refused commit that says it is done", commit: func(t *trace, c store.Commit) (*store.Record, error) {
+		_, err := t.store.Commit(context.Background(), c)
+		return nil, err
+	}},
+	{name: "a merged claim that loses its job", claim: func(t *trace, c store.Claim) (*store.Record, error) {
+		if len(c.Next.Phases) > 0 {
+			c.Next.Jobs = nil
+		}
+		return t.store.Claim(context.Background(), c)
+	}},
+	{name: "a merged claim that loses its phase", claim: func(t *trace, c store.Claim) (*store.Record, error) {
+		c.Next.Phases = nil
+		return t.store.Claim(context.Background(), c)
+	}},
+	{name: "a finish that doesn't keep its jobs", commit: changed(func(_, next *store.Record) {
+		if next.State == store.Done && next.Keep == store.KeepJobs {
+			next.Keep, next.Expires = store.KeepNothing, next.Until
+		}
+	})},
+	{name: "a phase that loses its job", commit: changed(func(_, next *store.Record) {
+		if next.State == store.Open {
+			next.Jobs = nil
+		}
+	})},
+	{name: "a release that frees the key after a call", commit: changed(func(_, next *store.Record) {
+		if next.State == store.Open && next.Lease.IsZero() && len(next.Doubts) > 0 {
+			next.Keep, next.Expires = store.KeepNothing, next.Run.Add(-time.Minute)
+		}
+	})},
+	{name: "a release that forgets its call", commit: changed(func(prev, next *store.Record) {
+		if next.State == store.Open && next.Lease.IsZero() {
+			next.Doubts, next.DoubtSince = prev.Doubts, prev.DoubtSince
+		}
+	})},
+	{name: "a take-over without doubt", commit: changed(func(prev, next *store.Record) {
+		if next.Owner != prev.Owner {
+			next.Doubts, next.DoubtSince = prev.Doubts, prev.DoubtSince
+		}
+	})},
+	{name: "a try that isn't counted", take: func(next *store.Record) { next.Tries-- }},
+	{name: "another answer", answer: func(r *store.Record) { r.Response = &store.Response{Status: http.StatusOK, Body: []byte("99")} }},
+	{name: "derived keys of the attempt", key: func(a *actor, key string) string { return key + strconv.Itoa(a.i) }},
+}
+
+// changed is a store whose commits write other records.
+func changed(change func(prev, next *store.Record)) func(*trace, store.Commit) (*store.Record, error) {
+	return func(t *trace, c store.Commit) (*store.Record, error) {
+		change(c.Prev, c.Next)
+		return t.store.Commit(context.Background(), c)
+	}
+}
+
+// Traces that can't be refused prove nothing: each planted fault is found, and the
+// step at which it shows is told.
+func TestTracesOfFaultsAreRefused(t *testing.T) {
+	t.Parallel()
+	refuse(t, faults, 3000, play)
+}
+
+// refuse fails t for each fault that the first most histories don't show.
+func refuse(t *testing.T, faults []fault, most uint64, play func(*testing.T, uint64, *fault) *trace) {
+	t.Helper()
+	for _, f := range faults {
+		t.Run(f.name, func(t *testing.T) {
+			t.Parallel()
+			for seed := uint64(1); seed <= most; seed++ {
+				if tr := play(t, seed, &f); tr.refused != "" {
+					t.Logf("refused in trace %d, step %d: %s\n%s", seed, tr.accept.steps, tr.refused, &tr.story)
+					return
+				}
+			}
+			t.Errorf("%d traces are accepted", most)
+		})
+	}
+}
+
+// TestTraces follows histories of the engine in the model: SPEC_TRACES of them, or a
+// thousand. SPEC_SEED=n plays one again, and prints it. A seed gives the same history
+// as long as engine and test make the same choices.
+func TestTraces(t *testing.T) {
+	t.Parallel()
+	n := uint64(1000)
+	if raceDetector || testing.Short() {
+		n = 100
+	}
+	follow(t, n, 100, "traces", []string{
+		"answered", "answer lost", "delayed", "doubled", "conflict", "lost", "dies before", "dies after", "lands", "completer", "leases end",
+		"merged claim, answered", "merged claim, answer lost", "merged claim, delayed", "merged claim, dies after",
+	}, play)
+}
+
+// follow plays n histories, or as many as SPEC_TRACES says, and fails t for a history
+// that is not the model's. enough of them must have all that kinds lists.
+func follow(t *testing.T, n, enough uint64, what string, kinds []string, play func(*testing.T, uint64, *fault) *trace) {
+	t.Helper()
+	first := uint64(1)
+	if s := os.Getenv("SPEC_TRACES"); s != "" {
+		n, _ = strconv.ParseUint(s, 10, 64)
+	}
+	if s := os.Getenv("SPEC_SEED"); s != "" {
+		first, _ = strconv.ParseUint(s, 10, 64)
+		n = 1
+	}
+	steps := 0
+	fired := make(map[string]int)
+	for seed := first; seed < first+n; seed++ {
+		tr := play(t, seed, nil)
+		if tr.refused != "" {
+			t.Fatalf("SPEC_SEED=%d: no step of the model is %q. Phases %v, request stored %t:\n%s", seed, tr.refused, tr.config.Phases, tr.config.Resumable, &tr.story)
+		}
+		if n == 1 {
+			t.Logf("\n%s", &tr.story)
+		}
+		steps += tr.accept.steps
+		for name, k := range tr.fired {
+			fired[name] += k
+		}
+	}
+	t.Logf("%d %s accepted, %d steps: %v", n, what, steps, fired)
+	for _, name := range kinds {
+		if n >= enough && fired[name] == 0 {
+			t.Errorf("no trace has: %s", name)
+		}
+	}
+}

@@ -1,0 +1,155 @@
+// Command mutate breaks one rule of the code at a time and demands that a test
+// fails: a fence that no test misses is not known to stand.
+//
+//	go run -C proof ./mutants              # everything
+//	go run -C proof ./mutants -only '^Ack' # the rules that match
+//	go run -C proof ./mutants -slice 2/4   # the second quarter of them
+//	go run -C proof ./mutants -list        # the table, without a run
+//	go run -C proof ./mutants -planted     # ten bugs, for simulation, traces and crash matrix to find
+//
+// The table is in the files table_*.go, a line for each mutant: a function or
+// another declaration, a snippet of it, the snippet's replacement, and the fastest
+// test that has to notice. The snippet must be there exactly once, the mutant must
+// compile, and the tests must pass without it; anything else is an error of the
+// table. Layout, comments, files and the names of local variables don't matter
+// (see mutant). The checkout is never written to: the compiler gets the changed
+// file in its stead (go build -overlay).
+//
+// Tests that need DynamoDB Local share one, found or started as package
+// dynamotest does. The command exits with 1 if a mutant survives or the table is
+// wrong, and with 2 on wrong use.
+package main
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"flag"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"os/signal"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+	"syscall"
+	"time"
+
+	"github.com/samekey/samekey/dynamo/dynamotest"
+)
+
+func main() {
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	code := run(ctx, os.Args[1:], os.Stdout, os.Stderr)
+	stop()
+	os.Exit(code)
+}
+
+func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
+	var u use
+	flags := flag.NewFlagSet("mutate", flag.ContinueOnError)
+	flags.SetOutput(stderr)
+	only := flags.String("only", "", "a regular expression: the rules to break; all by default")
+	part := flags.String("slice", "", "a part of the table: 2/4 is the second quarter, commit/4 the quarter that the commit's hash chooses")
+	flags.BoolVar(&u.planted, "planted", false, "have simulation, traces and crash matrix find the planted bugs instead; -only chooses their layers")
+	flags.BoolVar(&u.list, "list", false, "print the table and run nothing")
+	flags.IntVar(&u.workers, "workers", 2, "mutants at once")
+	flags.DurationVar(&u.limit, "timeout", 3*time.Minute, "for the tests of one mutant")
+	if err := flags.Parse(args); err != nil {
+		if errors.Is(err, flag.ErrHelp) {
+			return 0
+		}
+		return 2
+	}
+	var err, err2 error
+	u.wanted, err = regexp.Compile(*only)
+	u.part, err2 = parseSlice(ctx, *part)
+	if err = errors.Join(err, err2); err != nil || u.workers < 1 || flags.NArg() > 0 {
+		fmt.Fprintln(stderr, "mutate: wrong use:", err, flags.Args())
+		return 2
+	}
+	if err := u.do(ctx, stdout, stderr); err != nil {
+		fmt.Fprintln(stderr, "mutate:", err)
+		return 1
+	}
+	return 0
+}
+
+// use is what the flags ask for.
+type use struct {
+	wanted        *regexp.Regexp
+	part          slice
+	planted, list bool
+	workers       int
+	limit         time.Duration
+}
+
+func (u *use) do(ctx context.Context, stdout, stderr io.Writer) error {
+	root, err := repository(ctx)
+	if err != nil {
+		return err
+	}
+	todo := u.part.of(slices.DeleteFunc(table(), func(m mutant) bool { return !u.wanted.MatchString(m.rule) }))
+	bugs := slices.DeleteFunc(planted(), func(b bug) bool { return !u.wanted.MatchString(b.layer) })
+	if u.planted {
+		todo = onlyMutants(bugs)
+	}
+	rows, err := requirements(root)
+	if err != nil {
+		return err
+	}
+	without, err := unbroken(rows, table())
+	if err := errors.Join(err, check(root, todo), covers(table())); err != nil || u.list {
+		printTable(stdout, todo, without)
+		return err
+	}
+	db, err := dynamotest.Find(ctx)
+	if err != nil {
+		return err
+	}
+	defer db.Close() //nolint:errcheck // in memory; nothing to lose
+	tmp, err := os.MkdirTemp("", "mutate-")
+	if err != nil {
+		return err
+	}
+	defer os.RemoveAll(tmp) //nolint:errcheck // a temporary folder
+	r := &runner{
+		builder: builder{root: root, env: append(os.Environ(), "AWS_ENDPOINT_URL_DYNAMODB="+db.Endpoint, "REQUIRE_DYNAMODB=1")},
+		tmp:     tmp, limit: u.limit, workers: u.workers, progress: stderr,
+	}
+	if u.planted {
+		return r.findPlanted(ctx, finders, bugs, stdout)
+	}
+	fmt.Fprintf(stderr, "%s: %d of %d mutants\n", u.part, len(todo), len(table()))
+	return r.breakAll(ctx, todo, u.part, stdout)
+}
+
+// breakAll demands that the tests of all of ms pass without these and fail with them.
+func (r *runner) breakAll(ctx context.Context, ms []mutant, part slice, stdout io.Writer) error {
+	begun := time.Now()
+	if err := r.baseline(ctx, ms); err != nil {
+		return fmt.Errorf("without any mutant: %w", err)
+	}
+	results := r.tryAll(ctx, ms)
+	// A database that died on the way would have failed every test.
+	err := r.baseline(ctx, ms[len(ms)-1:])
+	if err != nil {
+		err = fmt.Errorf("after the mutants, without any: %w", err)
+	}
+	if r.slow > 0 {
+		fmt.Fprintf(r.progress, "%d mutants changed what their package offers its importers: the go command has built them\n", r.slow)
+	}
+	return errors.Join(err, printResults(stdout, results, part, time.Since(begun)))
+}
+
+// repository is the folder of the root module, in which the module of the proofs lies.
+func repository(ctx context.Context) (string, error) {
+	out, err := exec.CommandContext(ctx, "go", "env", "GOMOD").Output()
+	mod := string(bytes.TrimSpace(out))
+	if err != nil || !strings.HasSuffix(mod, "go.mod") {
+		return "", fmt.Errorf("go env GOMOD: %q, %w", mod, err)
+	}
+	return filepath.Dir(filepath.Dir(mod)), nil
+}

@@ -1,0 +1,319 @@
+package pages_test
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"go/ast"
+	"go/constant"
+	"go/doc"
+	"go/parser"
+	"io"
+	"path/filepath"
+	"reflect"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/samekey/samekey/dynamo"
+	"github.com/samekey/samekey/dynamo/stream"
+	"github.com/samekey/samekey/idem"
+	"github.com/samekey/samekey/idem/client"
+	"github.com/samekey/samekey/idem/jobs"
+	"github.com/samekey/samekey/idem/quota"
+	"github.com/samekey/samekey/idem/webhook"
+	"github.com/samekey/samekey/lambda/completer"
+	"github.com/samekey/samekey/lambda/metrics"
+	"github.com/samekey/samekey/lambda/worker"
+	"github.com/samekey/samekey/seal"
+)
+
+// apiOptions: every option with its default.
+func apiOptions(t *testing.T) string {
+	var b strings.Builder
+	all := exported(t)
+	known := constants(all)
+	for _, p := range all {
+		for _, typ := range p.Types {
+			options := p.options(typ)
+			if !strings.HasSuffix(typ.Name, "Options") || len(options) == 0 {
+				continue
+			}
+			fmt.Fprintf(&b, "### %s.%s\n\n%s\n\n", p.Name, typ.Name, p.first(typ.Doc))
+			tb := table{head: []string{"option", "type", "default", "meaning"}}
+			for _, o := range options {
+				if o.first == "" {
+					t.Errorf("%s.%s.%s has no comment", p.Name, typ.Name, o.name)
+				}
+				tb.add(code(o.name), code(strings.ReplaceAll(o.typ, "|", `\|`)), o.shown(p.Name, known), o.first)
+			}
+			fmt.Fprintf(&b, "%s\n", &tb)
+		}
+	}
+	return strings.TrimSuffix(b.String(), "\n")
+}
+
+var identifier = regexp.MustCompile(`^\*?[A-Za-z_][\w.]*(\(\))?$`)
+
+// shown is the default as the page has it, with the value of a constant.
+func (o option) shown(pkg string, known map[string]constant.Value) string {
+	s := docLink.ReplaceAllString(o.defaultsTo, "$1")
+	switch v := o.value(pkg, known); {
+	case s == "":
+		return o.zero()
+	case v != nil && identifier.MatchString(s):
+		return code(s) + " (" + o.format(v) + ")"
+	case identifier.MatchString(s) && strings.ContainsAny(s, "ABCDEFGHIJKLMNOPQRSTUVWXYZ."):
+		return code(s)
+	}
+	return cell(o.defaultsTo)
+}
+
+// zero is what an option without a default is.
+func (o option) zero() string {
+	switch e := o.defaultField.(type) {
+	case *ast.Ident:
+		switch e.Name {
+		case "bool":
+			return "false"
+		case "string":
+			return `""`
+		case "int", "int32", "int64", "float64":
+			return "0"
+		}
+	case *ast.FuncType, *ast.ArrayType, *ast.MapType, *ast.StarExpr:
+		return "none"
+	}
+	if o.typ == "time.Duration" {
+		return "0"
+	}
+	return "none"
+}
+
+func (o option) format(v constant.Value) string {
+	n, exact := constant.Int64Val(constant.ToInt(v))
+	switch {
+	case v.Kind() == constant.String:
+		return code(constant.StringVal(v))
+	case !exact:
+		return v.String()
+	case o.typ == "time.Duration":
+		s := time.Duration(n).String()
+		s = strings.TrimSuffix(s, "m0s")
+		if s != time.Duration(n).String() {
+			s += "m"
+		}
+		return strings.TrimSuffix(s, "h0m") + map[bool]string{true: "h"}[strings.HasSuffix(s, "h0m")]
+	case n >= 1<<20 && n%(1<<20) == 0:
+		return fmt.Sprint(n>>20, " MiB")
+	case n >= 1<<10 && n%(1<<10) == 0:
+		return fmt.Sprint(n>>10, " KiB")
+	}
+	return strconv.FormatInt(n, 10)
+}
+
+var (
+	amount = regexp.MustCompile(`^(an?|[0-9.]+)(?: (KiB|second|minute|hour|day)s?)?$`)
+	scale  = map[string]float64{
+		"": 1, "KiB": 1 << 10, "second": float64(time.Second), "minute": float64(time.Minute), "hour": float64(time.Hour),
+		"day": float64(24 * time.Hour),
+	}
+)
+
+// value is the default where its comment names a number or a constant, else nil.
+func (o option) value(pkg string, known map[string]constant.Value) constant.Value {
+	s, _, _ := strings.Cut(docLink.ReplaceAllString(o.defaultsTo, "$1"), ",")
+	if m := amount.FindStringSubmatch(s); m != nil {
+		n, err := strconv.ParseFloat(m[1], 64)
+		if err != nil {
+			n = 1 // a, an
+		}
+		return constant.MakeFloat64(n * scale[m[2]])
+	}
+	if e, err := parser.ParseExpr(s); err == nil {
+		if v := evaluate(e, pkg, known); v.Kind() != constant.Unknown {
+			return v
+		}
+	}
+	return nil
+}
+
+// apiNames: what each package exports.
+func apiNames(t *testing.T) string {
+	var b strings.Builder
+	for _, p := range exported(t) {
+		tb := table{head: []string{"name", "meaning"}}
+		for _, n := range p.names() {
+			if n.first == "" {
+				t.Errorf("%s.%s has no comment", p.Name, n.name)
+			}
+			tb.add(code(n.name), n.first)
+		}
+		fmt.Fprintf(&b, "### %s\n\n[`%s`](../%s): %s %d names.\n\n%s\n", p.dir, p.dir, p.dir, p.first(p.Doc), len(tb.rows), &tb)
+	}
+	return strings.TrimSuffix(b.String(), "\n")
+}
+
+type namedThing struct{ name, first string }
+
+func (p *goPackage) names() []namedThing {
+	var all []namedThing
+	values := func(groups []*doc.Value) {
+		for _, group := range groups {
+			for _, spec := range group.Decl.Specs {
+				v, ok := spec.(*ast.ValueSpec)
+				if !ok {
+					continue
+				}
+				for _, name := range v.Names {
+					if name.IsExported() {
+						all = append(all, namedThing{name.Name, p.first(cmp.Or(v.Doc.Text(), v.Comment.Text(), group.Doc))})
+					}
+				}
+			}
+		}
+	}
+	funcs := func(fns []*doc.Func) {
+		for _, f := range fns {
+			all = append(all, namedThing{f.Name, p.first(f.Doc)})
+		}
+	}
+	values(p.Consts)
+	values(p.Vars)
+	funcs(p.Funcs)
+	for _, typ := range p.Types {
+		all = append(all, namedThing{typ.Name, p.first(typ.Doc)})
+		values(typ.Consts)
+		values(typ.Vars)
+		funcs(typ.Funcs)
+	}
+	slices.SortFunc(all, func(a, b namedThing) int { return strings.Compare(a.name, b.name) })
+	return all
+}
+
+// A comment's "Default: …" is what the code does, where it names a number or a
+// constant; an option whose comment names none is zero.
+func TestDefaultsAreTrue(t *testing.T) {
+	t.Parallel()
+	actual := map[string]reflect.Value{
+		"idem.Options":      within[idem.Options](t, idem.New(&idem.MemoryStore{})),
+		"client.Options":    within[client.Options](t, client.New(nil)),
+		"completer.Options": within[completer.Options](t, completer.New(&completer.Queue{}, completer.Functions{})),
+	}
+	var store *dynamo.Store
+	actual["dynamo.Options"] = captured(func(fn func(*dynamo.Options)) {
+		var err error
+		if store, err = dynamo.New(dynamoAPI{}, "table", fn); err != nil {
+			t.Fatal(err)
+		}
+	})
+	actual["webhook.VerifierOptions"] = captured(func(fn func(*webhook.VerifierOptions)) {
+		if _, err := webhook.NewStripe("whsec_secret", fn); err != nil {
+			t.Fatal(err)
+		}
+	})
+	journal, err := client.OpenJournal(filepath.Join(t.TempDir(), "journal"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer journal.Close()
+	keep := time.Duration(reflect.ValueOf(journal).Elem().FieldByName("keep").Int())
+	actual["client.JournalOptions"] = reflect.ValueOf(client.JournalOptions{Keep: keep})
+	drain := stream.NewDrain(store, jobs.Route{})
+	actual["stream.DrainOptions"] = within[stream.DrainOptions](t, drain)
+	actual["stream.CompleterOptions"] = within[stream.CompleterOptions](t, stream.NewCompleter(&completer.Queue{}))
+	actual["worker.Options"] = within[worker.Options](t, worker.New(scanAPI{}, store, &completer.Queue{}))
+	provider, err := seal.NewStatic("k", map[string][]byte{"k": make([]byte, 32)})
+	if err != nil {
+		t.Fatal(err)
+	}
+	actual["seal.Options"] = within[seal.Options](t, seal.New(provider))
+	actual["quota.Options"] = captured(func(fn func(*quota.Options)) { quota.New(quota.Limits{}, fn) })
+	actual["metrics.Options"] = within[metrics.Options](t, metrics.New(io.Discard, "app"))
+	actual["stream.SweepOptions"] = within[stream.SweepOptions](t, stream.NewSweep(scanAPI{}, store))
+
+	over, cancel := context.WithCancel(t.Context())
+	cancel()
+	actual["stream.SearchOptions"] = captured(func(fn func(*stream.SearchOptions)) {
+		_, _ = stream.Search(over, scanAPI{}, store, stream.Wanted{}, false, fn) // ends before the first page
+	})
+
+	all := exported(t)
+	known := constants(all)
+	checked := 0
+	for _, p := range all {
+		for _, typ := range p.Types {
+			if !strings.HasSuffix(typ.Name, "Options") {
+				continue
+			}
+			name := p.Name + "." + typ.Name
+			for _, o := range p.options(typ) {
+				of := actual[name]
+				if !of.IsValid() {
+					if o.numeric() {
+						t.Errorf("%s has a number, and this test makes none of it", name)
+					}
+					continue
+				}
+				f := of.FieldByName(o.name)
+				got, ok := number(f)
+				if !ok {
+					continue
+				}
+				checked++
+				want := 0.0
+				if v := o.value(p.Name, known); v != nil {
+					want, _ = constant.Float64Val(constant.ToFloat(v))
+				}
+				if got != want {
+					t.Errorf("%s.%s is %v by default; its comment says %q", name, o.name, f, o.defaultsTo)
+				}
+			}
+		}
+	}
+	if checked < 40 {
+		t.Errorf("%d numbers checked: something is wrong with this test", checked)
+	}
+}
+
+func (o option) numeric() bool {
+	return slices.Contains([]string{"int", "int32", "int64", "float64", "time.Duration"}, o.typ)
+}
+
+func number(v reflect.Value) (float64, bool) {
+	switch {
+	case v.CanInt():
+		return float64(v.Int()), true
+	case v.CanFloat():
+		return v.Float(), true
+	}
+	return 0, false
+}
+
+// within finds the T that x holds, in a field that is nobody else's.
+func within[T any](t *testing.T, x any) reflect.Value {
+	t.Helper()
+	v := reflect.ValueOf(x).Elem()
+	for _, f := range v.Fields() {
+		if f.Type() == reflect.TypeFor[T]() {
+			return f
+		}
+	}
+	t.Fatalf("a %T holds no %v", x, reflect.TypeFor[T]())
+	return reflect.Value{}
+}
+
+// captured is the T that a constructor hands to its functions.
+func captured[T any](construct func(func(*T))) reflect.Value {
+	var opt T
+	construct(func(o *T) { opt = *o })
+	return reflect.ValueOf(opt)
+}
+
+type (
+	dynamoAPI struct{ dynamo.API }
+	scanAPI   struct{ worker.API }
+)

@@ -1,0 +1,149 @@
+package pages_test
+
+import (
+	"context"
+	"net/http"
+	"time"
+
+	"github.com/samekey/samekey/idem"
+	"github.com/samekey/samekey/idem/store"
+)
+
+// situation is a row of docs/http.md, played under each contract. act returns
+// what becomes of the request in question.
+type situation struct {
+	name string
+	opt  func(*idem.Options)
+	act  func(*stage) outcome
+}
+
+const year = 365 * 24 * time.Hour
+
+func accept(o *idem.Options) { o.InFlight, o.StatusURL = idem.InFlightAccept, "/operations/" }
+
+// used is a quota that has no place left.
+func used(o *idem.Options) { o.Quota = usedUp{} }
+
+type usedUp struct{}
+
+func (usedUp) Begin(context.Context, idem.QuotaRequest) (func(idem.QuotaUse), time.Duration, error) {
+	return nil, time.Minute, nil
+}
+
+func again(s *stage) outcome {
+	s.post(created)
+	return s.post(created)
+}
+
+func againMeanwhile(s *stage) outcome {
+	return s.meanwhile(func() outcome { return s.post(created) })
+}
+
+func againLater(s *stage) outcome {
+	s.post(created)
+	wait(31 * 24 * time.Hour)
+	return s.post(created)
+}
+
+var situations = []situation{
+	{name: "a new key", act: func(s *stage) outcome { return s.post(created) }},
+	{name: "the same request again", act: again},
+	{name: "again, while the first runs", act: againMeanwhile},
+	{name: "the same, `InFlightWait`", opt: func(o *idem.Options) { o.InFlight = idem.InFlightWait }, act: againMeanwhile},
+	{name: "the same, `InFlightAccept`", opt: accept, act: againMeanwhile},
+	{name: "the key with another body", act: func(s *stage) outcome {
+		s.post(created)
+		return s.post(created, otherBody)
+	}},
+	{name: "the key on another path", act: func(s *stage) outcome {
+		s.post(created)
+		return s.post(created, func(r *idem.Request) { r.Path = "/refunds" })
+	}},
+	{name: "another body, while the first runs", act: func(s *stage) outcome {
+		return s.meanwhile(func() outcome { return s.post(created, otherBody) })
+	}},
+	{name: "the key from another verified caller", act: func(s *stage) outcome {
+		s.post(created)
+		return s.post(created, func(r *idem.Request) { r.Identity.Subject = "omar" })
+	}},
+	{name: "from somebody whom nobody verifies", act: func(s *stage) outcome { return s.post(created, ofNobody) }},
+	{name: "the same, `OneScope`", opt: anybody, act: func(s *stage) outcome {
+		s.post(created, ofNobody)
+		return s.post(created, ofNobody)
+	}},
+	{name: "no key", act: func(s *stage) outcome { return s.post(created, withKey()) }},
+	{name: "an invalid key", act: func(s *stage) outcome { return s.post(created, withKey("")) }},
+	{name: "a body that isn't valid base64", act: func(s *stage) outcome { return s.refuse(idem.ErrRequest) }},
+	{name: "a body over `MaxRequest` (net/http)", act: func(s *stage) outcome { return s.refuse(idem.ErrTooLarge) }},
+	{name: "a caller that can't be identified", act: func(s *stage) outcome {
+		return s.post(created, func(r *idem.Request) { r.Identity = idem.Identity{Kind: "lambda"} })
+	}},
+	{name: "too little time is left", act: func(s *stage) outcome {
+		ctx, cancel := context.WithTimeout(s.t.Context(), idem.DefaultReserve-time.Millisecond)
+		defer cancel()
+		return s.postFor(ctx, created)
+	}},
+	{name: "the caller's quota is used up", opt: used, act: func(s *stage) outcome { return s.post(created) }},
+	{name: "the same, with a known key", act: func(s *stage) outcome {
+		s.post(created)
+		s.with(used)
+		return s.post(created)
+	}},
+	{name: "the table can't be reached", act: func(s *stage) outcome {
+		s.store.down = store.ErrUnknown
+		return s.post(created)
+	}},
+	{name: "the handler fails", act: func(s *stage) outcome { return s.post(failing) }},
+	{name: "again, once it works", act: func(s *stage) outcome {
+		s.post(failing)
+		return s.post(created)
+	}},
+	{name: "the answer can't be stored", act: func(s *stage) outcome {
+		return s.post(func(ctx context.Context) (idem.Response, error) {
+			s.store.finish = idem.ErrWrite
+			return created(ctx)
+		})
+	}},
+	{name: "a corrected request, after an answer that isn't kept", act: func(s *stage) outcome {
+		s.post(answering(http.StatusConflict))
+		return s.post(created, otherBody)
+	}},
+	{name: "the same, if a second attempt gave that answer", act: func(s *stage) outcome {
+		s.late(answering(http.StatusConflict))
+		return s.post(created, otherBody)
+	}},
+	{name: "other requests keep changing a phase's items", act: func(s *stage) outcome {
+		s.store.phase = idem.ErrConflict
+		return s.post(phased)
+	}},
+	// Who is asleep renews nothing.
+	{name: "the worker slept past its lease, and was overtaken", opt: func(o *idem.Options) { o.RenewFor = -1 }, act: (*stage).overtaken},
+	{name: "the handler answers 409 after a committed phase", act: func(s *stage) outcome { return s.post(changesItsMind) }},
+	{name: "again, at once", act: func(s *stage) outcome {
+		s.post(changesItsMind)
+		return s.post(created)
+	}},
+	{name: "a call to others has an unknown outcome", act: func(s *stage) outcome { return s.post(unknown) }},
+	{name: "again, after such a call", act: func(s *stage) outcome {
+		s.post(unknown)
+		return s.post(created)
+	}},
+	{name: "again, the answer was over `MaxBody`", opt: func(o *idem.Options) { o.MaxBody = 4 }, act: again},
+	{name: "after the key's lifetime", act: againLater},
+	{name: "the same, `Tombstone`", opt: func(o *idem.Options) { o.Tombstone = year }, act: againLater},
+	{name: "the record is damaged", act: func(s *stage) outcome {
+		s.store.down = idem.ErrCorrupt
+		return s.post(created)
+	}},
+	{name: "the fingerprint's secret or scheme is unknown", act: func(s *stage) outcome {
+		s.with(func(o *idem.Options) { o.Fingerprint.Secrets = []idem.Secret{{ID: "1", Key: make([]byte, 32)}} })
+		s.post(created)
+		s.with(nil)
+		return s.post(created)
+	}},
+}
+
+// refuse is what an adapter does with a request that it can't read.
+func (s *stage) refuse(err error) outcome {
+	return outcome{Result: idem.Result{Response: s.e.Refuse(s.t.Context(), s.request(), err)}}
+}

@@ -1,0 +1,95 @@
+package pages_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/samekey/samekey/idem"
+)
+
+// status reads the status resource of a key.
+func (s *stage) status(key string, edits ...func(*idem.Request)) idem.Response {
+	r := idem.Request{Method: "GET", Path: "/operations/" + key, Identity: idem.Identity{Kind: "jwt", Subject: "jane"}, Header: make(http.Header)}
+	for _, edit := range edits {
+		edit(&r)
+	}
+	return s.e.ServeStatus(s.t.Context(), r)
+}
+
+// status: the status resource's answers.
+func status(t *testing.T) string {
+	tb := table{head: []string{"the operation", "status", "headers", "body"}}
+	for _, row := range []struct {
+		name string
+		opt  func(*idem.Options)
+		act  func(*stage) idem.Response
+	}{
+		{name: "runs", act: func(s *stage) idem.Response {
+			var r idem.Response
+			s.meanwhile(func() outcome {
+				r = s.status(key)
+				return outcome{}
+			})
+			return r
+		}},
+		{name: "was left after a phase", act: func(s *stage) idem.Response {
+			s.post(func(ctx context.Context) (idem.Response, error) {
+				_, err := phased(ctx)
+				return idem.Response{}, errors.Join(errBank, err)
+			})
+			return s.status(key)
+		}},
+		{name: "is done", act: func(s *stage) idem.Response {
+			s.post(created)
+			return s.status(key)
+		}},
+		{name: "is stuck", act: func(s *stage) idem.Response {
+			s.post(unknown)
+			return s.status(key)
+		}},
+		{name: "is asked for by somebody whom nobody verifies", act: func(s *stage) idem.Response { return s.status(key, ofNobody) }},
+		{name: "belongs to another verified caller", act: func(s *stage) idem.Response {
+			s.post(created)
+			return s.status(key, func(r *idem.Request) { r.Identity.Subject = "omar" })
+		}},
+		{name: "is not known, or failed and freed its key", act: func(s *stage) idem.Response {
+			s.post(failing)
+			return s.status(key)
+		}},
+		{name: "expired, `Tombstone`", opt: func(o *idem.Options) { o.Tombstone = year }, act: func(s *stage) idem.Response {
+			s.post(created)
+			wait(25 * time.Hour)
+			return s.status(key)
+		}},
+		{name: "queried by POST", act: func(s *stage) idem.Response {
+			return s.status(key, func(r *idem.Request) { r.Method = "POST" })
+		}},
+	} {
+		opt := func(o *idem.Options) {
+			accept(o)
+			if row.opt != nil {
+				row.opt(o)
+			}
+		}
+		play(t, contracts[0], opt, func(s *stage) {
+			r := row.act(s)
+			var h []string
+			for _, name := range []string{"Allow", "Retry-After", "Location", idem.ReplayedHeader, idem.ExpiresHeader} {
+				if v := r.Header.Get(name); v != "" {
+					h = append(h, code(name)+" "+shortened(v))
+				}
+			}
+			body := code(strings.TrimSpace(string(r.Body)))
+			if p := codeOf(r); p != "" {
+				body = fmt.Sprintf("[%s](problems.md#%s)", code(p), p)
+			}
+			tb.add(row.name, statusOf(idem.Result{Response: r}), strings.Join(h, ", "), body)
+		})
+	}
+	return tb.String()
+}

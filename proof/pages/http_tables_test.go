@@ -1,0 +1,220 @@
+package pages_test
+
+import (
+	"context"
+	"go/ast"
+	"go/parser"
+	"go/token"
+	"net/http"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/samekey/samekey/idem"
+)
+
+// presets: what they set.
+func presets(t *testing.T) string {
+	tb := byContract("")
+	rows := [][]string{{"a key lives for"}, {"methods"}, {"a request without a key"}, {"a key without quotes"}, {"the handler's 500"}, {"error bodies"}}
+	for _, c := range contracts {
+		for i, cell := range []func(*stage) string{
+			func(s *stage) string { return shortened(s.post(created).Header.Get(idem.ExpiresHeader))[len("in "):] },
+			func(s *stage) string {
+				return strings.Join(slices.DeleteFunc(slices.Clone(allMethods), func(m string) bool { return !s.acts(m) }), ", ")
+			},
+			func(s *stage) string { return statusOf(s.post(created, withKey()).Result) },
+			func(s *stage) string { return statusOf(s.post(created, withKey(key)).Result) },
+			func(s *stage) string {
+				s.post(answering(http.StatusInternalServerError))
+				return map[bool]string{true: "kept", false: "free"}[s.post(created).Replayed]
+			},
+			func(s *stage) string { return code(s.post(created, withKey("")).Header.Get("Content-Type")) },
+		} {
+			play(t, c, nil, func(s *stage) { rows[i] = append(rows[i], cell(s)) })
+		}
+	}
+	tb.rows = rows
+	return tb.String()
+}
+
+var allMethods = []string{"GET", "HEAD", "OPTIONS", "POST", "PUT", "PATCH", "DELETE"}
+
+func (s *stage) acts(method string) bool {
+	return s.e.Acts(method, http.Header{"Idempotency-Key": {key}})
+}
+
+// methods: on which of them keys act.
+func methods(t *testing.T) string {
+	tb := byContract("method")
+	for _, m := range allMethods {
+		row := []string{m}
+		for _, c := range contracts {
+			play(t, c, nil, func(s *stage) { row = append(row, map[bool]string{true: "keyed", false: "passes"}[s.acts(m)]) })
+		}
+		tb.add(row...)
+	}
+	return tb.String()
+}
+
+// keyRows are values of the header.
+var keyRows = []struct {
+	shown  string // where the value can't be
+	values []string
+}{
+	{values: []string{"8e03978e-40d5"}},
+	{values: []string{`"8e03978e-40d5"`}},
+	{values: []string{`"8e03978e-40d5";v=1`}},
+	{values: []string{`"a\"b\\c"`}},
+	{shown: "spaces around it", values: []string{"  abc\t"}},
+	{shown: "255 characters", values: []string{strings.Repeat("x", 255)}},
+	{shown: "256 characters", values: []string{strings.Repeat("x", 256)}},
+	{shown: "empty, or spaces", values: []string{" "}},
+	{values: []string{`""`}},
+	{values: []string{"a b"}},
+	{values: []string{`"a b"`}},
+	{values: []string{"a,b"}},
+	{values: []string{`"a,b"`}},
+	{values: []string{`"abc`}},
+	{shown: "not ASCII: `é`", values: []string{"é"}},
+	{shown: "a control character", values: []string{"a\x00b"}},
+	{shown: "the header twice", values: []string{"abc", "abc"}},
+}
+
+// keys: which values of the header are which key.
+func keys(t *testing.T) string {
+	tb := table{head: []string{"the header's value", "key", "with `StrictKey`", "echoed as"}}
+	for _, row := range keyRows {
+		shown := row.shown
+		if shown == "" {
+			shown = code(row.values[0])
+		}
+		echo := ""
+		play(t, contracts[0], nil, func(s *stage) { echo = s.post(created, withKey(row.values...)).Header.Get(idem.KeyHeader) })
+		if echo != "" && len(echo) < 100 {
+			echo = code(echo)
+		} else if echo != "" {
+			echo = "as sent"
+		}
+		tb.add(shown, parsed(row.values, false), parsed(row.values, true), echo)
+	}
+	return tb.String()
+}
+
+func parsed(values []string, strict bool) string {
+	key := ""
+	engine := idem.New(&idem.MemoryStore{}, func(o *idem.Options) {
+		o.StrictKey = strict
+		o.Scope = func(_ context.Context, r *idem.Request) (string, error) { key = r.Key; return "all", nil }
+	})
+	ok := func(context.Context) (idem.Response, error) { return idem.Response{}, nil }
+	r := idem.Request{Method: http.MethodPost, Header: http.Header{idem.KeyHeader: values}}
+	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
+	defer cancel()
+	switch res, err := engine.Serve(ctx, r, ok); {
+	case err != nil || res.Status == http.StatusBadRequest:
+		return "400"
+	case len(key) > 100:
+		return "as sent"
+	}
+	return code(key)
+}
+
+// modes: what becomes of requests with and without a key.
+func modes(t *testing.T) string {
+	tb := table{head: []string{"`Options.Key`", "no key", "a new key", "the same again", "the key with another body", "an invalid key"}}
+	for mode, name := range []string{"KeyRequired", "KeyOptional", "KeyGenerate", "KeyObserve"} {
+		row := []string{code(name)}
+		for _, act := range []func(*stage) outcome{
+			func(s *stage) outcome { return s.post(created, withKey()) },
+			func(s *stage) outcome { return s.post(created) },
+			again,
+			func(s *stage) outcome {
+				s.post(created)
+				return s.post(created, otherBody)
+			},
+			func(s *stage) outcome { return s.post(created, withKey("")) },
+		} {
+			play(t, contracts[0], func(o *idem.Options) { o.Key = idem.KeyMode(mode) }, func(s *stage) {
+				o := act(s)
+				cell := statusOf(o.Result)
+				if o.ran {
+					cell += ", runs"
+				}
+				row = append(row, cell)
+			})
+		}
+		tb.add(row...)
+	}
+	return tb.String()
+}
+
+// storedHeaders: which of the handler's headers come with a replay.
+func storedHeaders(t *testing.T) string {
+	sent := append(keptHeaders(t), "Set-Cookie", "Authorization", "Www-Authenticate", "Retry-After", "X-Request-Id", "X-Amzn-Trace-Id", "X-Mine")
+	tb := table{head: []string{"the handler's header", "first answer", "replay", "replay, with `StoreHeaders`"}}
+	h := func(context.Context) (idem.Response, error) {
+		header := make(http.Header)
+		for _, name := range sent {
+			header.Set(name, "x")
+		}
+		return idem.Response{Status: 201, Header: header}, nil
+	}
+	for _, name := range sent {
+		row := []string{code(name)}
+		play(t, contracts[0], nil, func(s *stage) {
+			row = append(row, yes(s.post(h), name), yes(s.post(h), name))
+		})
+		row = append(row, withStoreHeader(t, h, name))
+		tb.add(row...)
+	}
+	return tb.String()
+}
+
+// keptHeaders are the engine's own list, so that the page can't miss one.
+func keptHeaders(t *testing.T) (names []string) {
+	t.Helper()
+	file, err := parser.ParseFile(token.NewFileSet(), filepath.Join(root, "idem/response.go"), nil, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, decl := range file.Decls {
+		vars, ok := decl.(*ast.GenDecl)
+		if !ok || vars.Tok != token.VAR || vars.Specs[0].(*ast.ValueSpec).Names[0].Name != "storedHeaders" {
+			continue
+		}
+		for _, e := range vars.Specs[0].(*ast.ValueSpec).Values[0].(*ast.CompositeLit).Elts {
+			name, err := strconv.Unquote(e.(*ast.BasicLit).Value)
+			if err != nil {
+				t.Fatal(err)
+			}
+			names = append(names, name)
+		}
+	}
+	if len(names) == 0 {
+		t.Fatal("idem/response.go has no storedHeaders any more")
+	}
+	return names
+}
+
+func yes(o outcome, name string) string {
+	return map[bool]string{true: "yes"}[o.Header.Get(name) != ""]
+}
+
+// withStoreHeader is yes, no, or that the option is refused.
+func withStoreHeader(t *testing.T, h handler, name string) (cell string) {
+	play(t, contracts[0], nil, func(s *stage) {
+		defer func() {
+			if recover() != nil {
+				cell = "refused at start"
+			}
+		}()
+		s.with(func(o *idem.Options) { o.StoreHeaders = []string{name} })
+		s.post(h)
+		cell = yes(s.post(h), name)
+	})
+	return cell
+}

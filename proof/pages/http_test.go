@@ -1,0 +1,241 @@
+package pages_test
+
+import (
+	"bytes"
+	"cmp"
+	"encoding/json"
+	"fmt"
+	"maps"
+	"net/http"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/samekey/samekey/idem"
+	"github.com/samekey/samekey/internal/doctor"
+)
+
+// generators make the blocks of the pages.
+var generators = map[string]func(*testing.T) string{
+	"signal-metrics": metricsTable,
+	"signal-logs":    logTable,
+	"presets":        presets,
+	"keys":           keys,
+	"methods":        methods,
+	"modes":          modes,
+	"answers":        answers,
+	"headers":        headers,
+	"problem-bodies": func(t *testing.T) string { return bodies(t, contracts[0], contracts[3]) },
+	"stripe-bodies":  func(t *testing.T) string { return bodies(t, contracts[1], contracts[2]) },
+	"stored":         stored,
+	"stored-headers": storedHeaders,
+	"status":         status,
+	"observed":       observed,
+	"api-options":    apiOptions,
+	"api-names":      apiNames,
+	"check-checks":   checks,
+	"check-rules":    rules,
+	"check-planted":  planted,
+	"check-report":   wrongServer,
+	"openapi":        openAPIResponses,
+	"commands":       commands,
+	"doctor":         func(*testing.T) string { return doctor.Page() },
+}
+
+// byContract is a table with a column for each contract.
+func byContract(first string, more ...string) table {
+	tb := table{head: []string{first}}
+	for _, c := range contracts {
+		name := c.name
+		if c.name != "default" {
+			name = code(name)
+		}
+		tb.head = append(tb.head, name)
+	}
+	tb.head = append(tb.head, more...)
+	return tb
+}
+
+// problem is a body of the default shape.
+type problem struct{ Code string }
+
+func codeOf(r idem.Response) string {
+	var p problem
+	if r.Header.Get("Content-Type") != "application/problem+json" || json.Unmarshal(r.Body, &p) != nil {
+		return ""
+	}
+	return p.Code
+}
+
+// answers: what comes back in each situation.
+func answers(t *testing.T) string {
+	tb := byContract("situation", "`code`", "the handler")
+	for _, sit := range situations {
+		row, problem, ran := []string{sit.name}, "", make(map[bool]bool)
+		for _, c := range contracts {
+			play(t, c, sit.opt, func(s *stage) {
+				o := sit.act(s)
+				row = append(row, statusOf(o.Result))
+				ran[o.ran] = true
+				if c.name == "default" {
+					problem = codeOf(o.Response)
+				}
+			})
+		}
+		if problem != "" {
+			problem = fmt.Sprintf("[%s](problems.md#%s)", code(problem), problem)
+		}
+		runs := map[bool]string{true: "runs"}[ran[true]]
+		if ran[true] && ran[false] {
+			runs = "as the status says"
+		}
+		tb.add(append(row, problem, runs)...)
+	}
+	return tb.String()
+}
+
+func statusOf(r idem.Result) string {
+	s := strconv.Itoa(max(r.Status, http.StatusOK))
+	if r.Status == 0 && !r.Passed {
+		s = "none"
+	}
+	if r.Replayed {
+		s += " replay"
+	}
+	return s
+}
+
+// headers: which headers an answer has, under the default contract, and what
+// Stripe's presets add.
+func headers(t *testing.T) string {
+	shown := []string{idem.KeyHeader, idem.ExpiresHeader, idem.ReplayedHeader, idem.StatusHeader, "Retry-After", "Location", "Cache-Control", "Content-Type"}
+	tb := table{head: []string{"situation"}}
+	for _, h := range append(shown, "Stripe-Should-Retry") {
+		tb.head = append(tb.head, code(h))
+	}
+	for _, sit := range situations {
+		row := []string{sit.name}
+		play(t, contracts[0], sit.opt, func(s *stage) {
+			h := sit.act(s).Header
+			for _, name := range shown {
+				row = append(row, shortened(h.Get(name)))
+			}
+			for name := range h {
+				if !slices.Contains(shown, name) {
+					t.Errorf("%s: the header %s is not on the page", sit.name, name)
+				}
+			}
+		})
+		play(t, contracts[1], sit.opt, func(s *stage) { row = append(row, shortened(sit.act(s).Header.Get("Stripe-Should-Retry"))) })
+		tb.add(row...)
+	}
+	return tb.String()
+}
+
+// shortened is a header's value as the page has it: dates from now on.
+func shortened(value string) string {
+	at, err := http.ParseTime(value)
+	left := time.Until(at).Round(time.Hour)
+	switch {
+	case err == nil && left < 0:
+		return fmt.Sprintf("%g h ago", -left.Hours())
+	case err == nil:
+		return fmt.Sprintf("in %g h", left.Hours())
+	case value == "":
+		return ""
+	case value == contentType:
+		return "handler's"
+	case value == key:
+		return "as sent"
+	}
+	return code(strings.TrimPrefix(value, "application/"))
+}
+
+// bodies: the answers in place of the handler's, once each, in the order of
+// their situations. same is a contract that has the same ones.
+func bodies(t *testing.T, c, same contract) string {
+	var b strings.Builder
+	seen := make(map[string]bool)
+	add := func(r idem.Response) {
+		line := fmt.Sprintf("%d %s\n", r.Status, r.Body)
+		if !seen[line] {
+			seen[line] = true
+			b.WriteString(line)
+		}
+	}
+	for _, sit := range append(situations, situation{name: "status of an unknown key", opt: accept, act: statusOfUnknown}) {
+		var first outcome
+		play(t, c, sit.opt, func(s *stage) { first = sit.act(s) })
+		play(t, same, sit.opt, func(s *stage) {
+			// StripeV1 takes requests without a key; IETF's keys are quoted, and it says so.
+			o := sit.act(s)
+			o.Body = bytes.ReplaceAll(o.Body, []byte(", in double quotes (a string of RFC 9651)"), nil)
+			if string(o.Body) != string(first.Body) && sit.name != "no key" {
+				t.Errorf("%s: %s and %s answer differently:\n%s\n%s", sit.name, c.name, same.name, first.Body, o.Body)
+			}
+		})
+		if first.Header.Get("Content-Type") == "application/problem+json" || strings.HasPrefix(string(first.Body), `{"error"`) {
+			add(first.Response)
+		}
+	}
+	// The page of problems has no more.
+	explained := regexp.MustCompile(`(?m)^## ([a-z_]+)$`).FindAllString(pages(t)["docs/problems.md"], -1)
+	if len(seen) != len(explained) {
+		t.Errorf("%s: %d bodies, docs/problems.md explains %d", c.name, len(seen), len(explained))
+	}
+	return "```text\n" + b.String() + "```\n"
+}
+
+func statusOfUnknown(s *stage) outcome {
+	return outcome{Result: idem.Result{Response: s.status("nobody's")}}
+}
+
+// stored: which of the handler's answers are kept, by status.
+func stored(t *testing.T) string {
+	tb := byContract("the handler's status")
+	kept := make(map[int][]string)
+	for status := 200; status < 600; status++ {
+		if http.StatusText(status) == "" {
+			continue
+		}
+		for _, c := range contracts {
+			play(t, c, nil, func(s *stage) {
+				s.post(answering(status))
+				cell := "free"
+				if s.post(created).Replayed {
+					cell = "kept"
+				}
+				kept[status] = append(kept[status], cell)
+			})
+		}
+	}
+	groups := make(map[string][]string) // by class and cells: statuses
+	var order []string
+	for _, status := range slices.Sorted(maps.Keys(kept)) {
+		id := fmt.Sprint(status/100, kept[status])
+		if groups[id] == nil {
+			order = append(order, id)
+		}
+		groups[id] = append(groups[id], strconv.Itoa(status))
+	}
+	rest := func(id string) bool { return len(groups[id]) > 7 } // of its class
+	slices.SortStableFunc(order, func(a, b string) int {
+		last := map[bool]int{true: 1}
+		return cmp.Or(cmp.Compare(a[0], b[0]), last[rest(a)]-last[rest(b)])
+	})
+	for _, id := range order {
+		name, first := strings.Join(groups[id], ", "), groups[id][0]
+		if rest(id) {
+			name = first[:1] + "xx"
+			if first[:1] == "4" {
+				name = "other 4xx"
+			}
+		}
+		status, _ := strconv.Atoi(first)
+		tb.add(append([]string{name}, kept[status]...)...)
+	}
+	return tb.String()
+}

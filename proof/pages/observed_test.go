@@ -1,0 +1,69 @@
+package pages_test
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"testing"
+
+	"github.com/samekey/samekey/idem"
+)
+
+// observed: what a route in observe mode tells of each situation.
+func observed(t *testing.T) string {
+	tb := table{head: []string{"situation", "the client gets", "`Hooks.Observed`: `Event.Err` is"}}
+	names := []struct {
+		err  error
+		name string
+	}{
+		{idem.ErrKeyMissing, "ErrKeyMissing"},
+		{idem.ErrKeyInvalid, "ErrKeyInvalid"},
+		{idem.ErrReplay, "ErrReplay"},
+		{idem.ErrMismatch, "ErrMismatch"},
+		{idem.ErrInFlight, "ErrInFlight"},
+		{idem.ErrUnavailable, "ErrUnavailable"},
+		{idem.ErrScope, "ErrScope"},
+		{idem.ErrNoTime, "ErrNoTime"},
+	}
+	for _, sit := range situations {
+		var told []error
+		opt := func(o *idem.Options) {
+			if sit.opt != nil {
+				sit.opt(o)
+			}
+			o.Key = idem.KeyObserve
+			o.Hooks.Observed = func(_ context.Context, ev idem.Event) { told = append(told, ev.Err) }
+		}
+		if sit.opt != nil || slices.Contains([]string{
+			"other requests keep changing a phase's items", "a call to others has an unknown outcome", "again, after such a call", "the fingerprint's secret or scheme is unknown",
+			"a body that isn't valid base64", "a body over `MaxRequest` (net/http)", "the worker slept past its lease, and was overtaken",
+			"the record is damaged", "the same, with a known key", "after the key's lifetime",
+		}, sit.name) {
+			continue // not for handlers with phases; or nothing new
+		}
+		play(t, contracts[0], opt, func(s *stage) {
+			o := sit.act(s)
+			if !o.ran {
+				t.Errorf("%s: the handler didn't run", sit.name)
+			}
+			name := "not called"
+			if len(told) > 0 {
+				name = ""
+				for _, n := range names {
+					if errors.Is(told[len(told)-1], n.err) {
+						name = code("idem." + n.name)
+					}
+				}
+			}
+			if name == "" || len(told) > 1 {
+				t.Errorf("%s: told %v", sit.name, told)
+			}
+			gets := "the handler's answer"
+			if o.Status == 0 {
+				gets = "the handler's error"
+			}
+			tb.add(sit.name, gets, name)
+		})
+	}
+	return tb.String()
+}

@@ -1,0 +1,34 @@
+#!/usr/bin/env bash
+# prove.sh PROOF...: the proofs by force, one after the other, each with its minutes. A proof that fails doesn't keep the
+# others from running. `make prove` names them all; .github/workflows/nightly.yml runs each in a job of its own.
+set -euo pipefail
+cd "$(dirname "$0")/.."
+. internal/tools/steps.sh
+
+# Nothing is skipped, and nothing of an earlier run counts.
+export REQUIRE_DYNAMODB=1
+
+prove() {
+	case $1 in
+	tests) PROVE=all make -s test TESTFLAGS="-count=1 -timeout=90m" ;;
+	race) make -s test TESTFLAGS="-count=1 -race -shuffle=on -timeout=60m" ;;
+	simulate) make -s simulate && SIM_REQUESTS=5000 go test -C proof ./simulation -run '^TestPlanted' -count=1 -timeout=4h ;;
+	crash-matrix) make -s crash-matrix N="${CRASH_N:-3060}" PAGE= ;; # each of the cells three times
+	fuzz) make -s fuzz FUZZTIME="${FUZZTIME:-1m}" ;;
+	mix | traces | linearizable | mutants | planted | sealed | fuzz-tenants | load | soak | stress) make -s "$1" ;;
+	*)
+		echo "prove: there is no proof $1" >&2
+		return 1
+		;;
+	esac
+}
+
+failed=0
+for proof in "$@"; do
+	step "$proof"
+	if prove "$proof"; then step_ends; else
+		step_ends '  FAILED'
+		failed=1
+	fi
+done
+exit $failed

@@ -1,0 +1,122 @@
+// Package rules holds the packages to who may import whom. The linter's
+// depguard sees single files; this sees what really gets linked.
+package rules
+
+import (
+	"os/exec"
+	"slices"
+	"strings"
+	"testing"
+)
+
+const module = "github.com/samekey/samekey/"
+
+// deps returns all packages that importing pkg links.
+func deps(t *testing.T, pkg string) []string {
+	t.Helper()
+	cmd := exec.CommandContext(t.Context(), "go", "list", "-deps", module+pkg)
+	cmd.Dir = root
+	out, err := cmd.Output()
+	if err != nil {
+		t.Fatalf("go list -deps %s: %v", pkg, err)
+	}
+	list := strings.Fields(string(out))
+	if len(list) < 20 {
+		t.Fatalf("%s has %d dependencies: something is wrong with this test", pkg, len(list))
+	}
+	return list
+}
+
+func TestWhoMayImportWhom(t *testing.T) {
+	t.Parallel()
+	for pkg, rule := range map[string]struct {
+		may    []string // of modules other than ours and the standard library
+		mayNot []string
+	}{
+		"idem":         {may: []string{"github.com/dunglas/httpsfv"}, mayNot: []string{module + "dynamo", module + "lambda"}},
+		"idem/store":   {may: []string{"github.com/dunglas/httpsfv"}, mayNot: []string{module + "dynamo", module + "lambda"}},
+		"idem/jobs":    {may: []string{"github.com/dunglas/httpsfv"}, mayNot: []string{module + "dynamo", module + "lambda"}},
+		"idem/webhook": {may: []string{"github.com/dunglas/httpsfv"}, mayNot: []string{module + "dynamo", module + "lambda"}},
+		"seal":         {mayNot: []string{module + "idem", module + "dynamo", module + "lambda", module + "internal"}},
+		// A program with a store and no background function links no aws-lambda-go.
+		"dynamo": {
+			may:    []string{"github.com/aws/aws-sdk-go-v2", "github.com/aws/smithy-go", "github.com/dunglas/httpsfv"},
+			mayNot: []string{module + "lambda", module + "dynamo/stream", "github.com/aws/aws-sdk-go-v2/config"},
+		},
+		"dynamo/stream": {
+			may:    []string{"github.com/aws/aws-sdk-go-v2", "github.com/aws/smithy-go", "github.com/dunglas/httpsfv", "github.com/aws/aws-lambda-go/events"},
+			mayNot: []string{module + "lambda", "github.com/aws/aws-sdk-go-v2/config"},
+		},
+		"lambda/sink": {
+			may:    []string{"github.com/aws/aws-sdk-go-v2", "github.com/aws/smithy-go", "github.com/aws/aws-lambda-go", "github.com/dunglas/httpsfv"},
+			mayNot: []string{module + "dynamo"},
+		},
+		"lambda/completer": {
+			may:    []string{"github.com/aws/aws-sdk-go-v2", "github.com/aws/smithy-go", "github.com/aws/aws-lambda-go", "github.com/dunglas/httpsfv"},
+			mayNot: []string{module + "dynamo"},
+		},
+		// They join both sides. A function that counts links no client of a queue.
+		"lambda/worker": {
+			may:    []string{"github.com/aws/aws-sdk-go-v2", "github.com/aws/smithy-go", "github.com/aws/aws-lambda-go", "github.com/dunglas/httpsfv"},
+			mayNot: []string{module + "lambda/sink", "github.com/aws/aws-sdk-go-v2/config"},
+		},
+		"lambda/metrics": {
+			may:    []string{"github.com/aws/aws-sdk-go-v2", "github.com/aws/smithy-go", "github.com/aws/aws-lambda-go/events", "github.com/dunglas/httpsfv"},
+			mayNot: []string{module + "lambda/sink", module + "lambda/completer", "github.com/aws/aws-sdk-go-v2/config"},
+		},
+		"lambda": {
+			may:    []string{"github.com/aws/aws-lambda-go", "github.com/dunglas/httpsfv"},
+			mayNot: []string{module + "dynamo"},
+		},
+	} {
+		t.Run(pkg, func(t *testing.T) {
+			t.Parallel()
+			for _, dep := range deps(t, pkg) {
+				host, _, _ := strings.Cut(dep, "/")
+				foreign := strings.Contains(host, ".") && !strings.HasPrefix(dep, module)
+				if foreign && !under(dep, rule.may) {
+					t.Errorf("%s links %s", pkg, dep)
+				}
+				if under(dep, rule.mayNot) {
+					t.Errorf("%s must not link %s", pkg, dep)
+				}
+			}
+		})
+	}
+}
+
+// Test helpers must not reach a user's binary.
+func TestBinariesLinkNoTestHelpers(t *testing.T) {
+	t.Parallel()
+	for _, dep := range deps(t, "examples/hello") {
+		if dep == "testing" || under(dep, []string{module + "idem/idemtest", module + "dynamo/dynamotest", module + "lambda/lambdatest", "github.com/google/go-cmp"}) {
+			t.Errorf("the example's binary links %s", dep)
+		}
+	}
+}
+
+// What checks a program is not part of it: neither the analysis nor golangci-lint's
+// registry reaches a user's binary.
+func TestBinariesLinkNoAnalysis(t *testing.T) {
+	t.Parallel()
+	tools := []string{"golang.org/x/tools", "github.com/golangci", module + "internal/vet"}
+	for _, pkg := range []string{"examples/hello", "examples/rides/cmd/rides", "lambda", "lambda/sink", "lambda/completer", "dynamo/stream", "idem/idemtest"} {
+		for _, dep := range deps(t, pkg) {
+			if under(dep, tools) {
+				t.Errorf("%s links %s", pkg, dep)
+			}
+		}
+	}
+	if !slices.ContainsFunc(deps(t, "cmd/samekey"), func(dep string) bool { return under(dep, tools) }) {
+		t.Error("cmd/samekey links no analysis: something is wrong with this test")
+	}
+}
+
+func under(pkg string, prefixes []string) bool {
+	for _, p := range prefixes {
+		if pkg == p || strings.HasPrefix(pkg, p+"/") {
+			return true
+		}
+	}
+	return false
+}

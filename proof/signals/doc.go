@@ -1,0 +1,3 @@
+// Package signals tests metrics and logs on the real paths of engine, store and
+// worker, across packages.
+package signals

@@ -1,0 +1,10 @@
+package signals_test
+
+import (
+	"os"
+	"testing"
+
+	"github.com/samekey/samekey/dynamo/dynamotest"
+)
+
+func TestMain(m *testing.M) { os.Exit(dynamotest.Main(m)) }

@@ -1,0 +1,100 @@
+package simulation
+
+import (
+	"maps"
+	"slices"
+)
+
+// fault is a kind of fault. F1 to F16 are the requirements' (docs/testing.md lists
+// them); the others are of clients, the provider and the program itself.
+type fault string
+
+const (
+	requestLost   fault = "F1 request lost"
+	answerLost    fault = "F2 answer lost"
+	duplicated    fault = "F3 duplicated on the wire"
+	late          fault = "F4 applied late"
+	error500After fault = "F5 500 after it was applied"
+	error500      fault = "F6 500 before it was applied"
+	throttled     fault = "F7 throttled"
+	conflict      fault = "F8 transaction conflict"
+	inProgress    fault = "F9 transaction in progress"
+	crashBefore   fault = "F10 crash before a call"
+	crashAfter    fault = "F10 crash after a call"
+	frozen        fault = "F11 frozen past the lease"
+	skewed        fault = "F12 clock wrong by seconds"
+	skewedFar     fault = "F12 clock wrong by an hour"
+	ttlEarly      fault = "F13 TTL at once"
+	ttlLate       fault = "F13 TTL late"
+	streamAgain   fault = "F14 stream batch repeated"
+	streamPartial fault = "F14 stream batch failed in part"
+	streamPoison  fault = "F14 poison in the stream"
+	streamLate    fault = "F14 stream delayed"
+	streamMixed   fault = "F14 stream out of order between keys"
+	streamLost    fault = "F15 stream lost"
+	queueTwice    fault = "F16 message twice"
+	queueEarly    fault = "F16 message early"
+	queueMixed    fault = "F16 messages out of order"
+	queuePartial  fault = "F16 batch of messages accepted in part"
+	refusedJob    fault = "job refused for good"
+
+	clientCrash fault = "client crashes, and goes on by its journal"
+	sentTwice   fault = "two clients send one request at once"
+	otherBody   fault = "same key, other request"
+	otherTenant fault = "same key, other tenant"
+	keyReused   fault = "key used anew after its expiry"
+	timeLimit   fault = "function killed at its time limit"
+	handlerErr  fault = "handler fails"
+	handlerDies fault = "handler panics"
+	hopeless    fault = "handler fails for good"
+	refusal     fault = "handler refuses, not stored"
+	soldOut     fault = "handler declines after a phase, not stored"
+	swallowed   fault = "handler declines for a call's error, not stored"
+	deploy      fault = "deploy changes the phases under way"
+	rollback    fault = "deploy mends them"
+
+	providerLost    fault = "provider: request lost"
+	providerMute    fault = "provider: charged, answer lost"
+	providerHangs   fault = "provider: charged, no answer in time"
+	providerDown    fault = "provider: down"
+	providerBusy    fault = "provider: 409"
+	providerDenies  fault = "provider: card declined"
+	providerForgets fault = "provider: forgets a key whose operation is open"
+)
+
+// faults are all of them, in their order.
+var faults = []fault{
+	requestLost, answerLost, duplicated, late, error500After, error500, throttled, conflict, inProgress, crashBefore, crashAfter, frozen,
+	skewed, skewedFar, ttlEarly, ttlLate, streamAgain, streamPartial, streamPoison, streamLate, streamMixed, streamLost,
+	queueTwice, queueEarly, queueMixed, queuePartial, refusedJob,
+	clientCrash, sentTwice, otherBody, otherTenant, keyReused, timeLimit, handlerErr, handlerDies, hopeless, refusal, soldOut, swallowed, deploy, rollback,
+	providerLost, providerMute, providerHangs, providerDown, providerBusy, providerDenies, providerForgets,
+}
+
+// fires draws whether a fault happens, and counts it.
+func (w *world) fires(f fault, p float64) bool {
+	if !w.may(f) || !w.likely(p*w.rate) {
+		return false
+	}
+	w.counts[f]++
+	return true
+}
+
+// may reports whether a fault is on.
+func (w *world) may(f fault) bool { return !w.calm && !w.off[f] }
+
+// missing are the faults that never fired.
+func missing(counts map[fault]int) (none []fault) {
+	for _, f := range faults {
+		if counts[f] == 0 {
+			none = append(none, f)
+		}
+	}
+	return none
+}
+
+func add(to, from map[fault]int) {
+	for _, f := range slices.Sorted(maps.Keys(from)) {
+		to[f] += from[f]
+	}
+}

@@ -1,0 +1,14 @@
+#!/usr/bin/env bash
+# Plays a new user with a stopwatch: docs/guides/first-handler.md from an empty folder, then phases, a job and the worker, a
+# deployment to MiniStack, and a change under `samekey local --watch`. stopwatch.py says what it checks. Needs what
+# smoke-deploy.sh needs, and Java for DynamoDB Local.
+set -euo pipefail
+
+root=$(cd "$(dirname "${BASH_SOURCE[0]}")/../.." && pwd)
+. "$root/internal/tools/venv.sh"
+install lint internal/tools/requirements.txt
+install ministack internal/tools/requirements-ministack.txt
+
+# Nothing of an account on this machine gets in.
+unset "${!AWS_@}" "${!SAM_@}" "${!LOCAL_@}"
+PYTHONPATH=$root/internal/tools "$root/.venv/ministack/bin/python" "$root/proof/stopwatch/stopwatch.py"
