@@ -69,6 +69,9 @@ func (w *world) program(sb *sandbox) invoker {
 		if !w.renews {
 			o.RenewFor = -1
 		}
+		if sb.function == apiFunction {
+			w.rolls.means(sb.release, o)
+		}
 		if w.alter != nil {
 			w.alter(o)
 		}
@@ -79,7 +82,7 @@ func (w *world) program(sb *sandbox) invoker {
 		router := lambda.NewRouter(lambda.HTTPAPI)
 		router.Keyed("POST /rides", idem.New(store, anybody, options, func(o *idem.Options) { o.Resumable = true }), app.ride)
 		router.Keyed("POST /notes", idem.New(store, anybody, options, func(o *idem.Options) {
-			o.MergeClaim = w.hash("merge", sb.name)%2 == 0
+			o.MergeClaim = w.hash("merge", sb.name)%2 == 0 && w.rolls.merges(sb.release)
 			o.ReadFirst = !o.MergeClaim && w.hash("read", sb.name)%2 == 0
 			if w.hash("cache", sb.name)%2 == 0 {
 				o.CacheBytes = 1 << 20
@@ -230,8 +233,13 @@ func (a *app) swallows(ctx context.Context) bool {
 	return err == nil && taken
 }
 
-func (a *app) read(ev request) (tenant string, in order, err error) {
+func (a *app) read(ctx context.Context, ev request) (tenant string, in order, err error) {
 	tenant = ev.RequestContext.Authorizer.JWT.Claims["sub"]
+	if op, ok := idem.FromContext(ctx); ok {
+		if named, ok := strings.CutPrefix(op.Caller().Subject, isAccount); ok {
+			tenant = named
+		}
+	}
 	return tenant, in, json.Unmarshal([]byte(ev.Body), &in)
 }
 
@@ -253,7 +261,7 @@ func count(o order, field, tenant, op string) *dynamo.Write {
 // job. In version 2 of the program it has another phase in between,
 // or doesn't understand the provider.
 func (a *app) ride(ctx context.Context, ev request) (response, error) {
-	tenant, in, err := a.read(ev)
+	tenant, in, err := a.read(ctx, ev)
 	if err != nil {
 		return response{}, err
 	}
@@ -333,7 +341,7 @@ func (w *world) derived(key string) string {
 
 // note is a handler with one write.
 func (a *app) note(ctx context.Context, ev request) (response, error) {
-	tenant, in, err := a.read(ev)
+	tenant, in, err := a.read(ctx, ev)
 	if err != nil {
 		return response{}, err
 	}

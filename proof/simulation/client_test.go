@@ -113,6 +113,9 @@ func (w *world) persist(name string, b *business) string {
 		if w.odds(0.1, name, round, "long") {
 			pause *= 20
 		}
+		if w.rolls != nil && w.odds(0.15, name, round, "steps") {
+			pause += time.Duration(10+w.hash(name, round, "minutes")%35) * time.Minute
+		}
 		if !w.rest(pause) {
 			return "the episode is over"
 		}

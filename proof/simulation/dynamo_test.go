@@ -193,7 +193,24 @@ func (l link) GetItem(ctx context.Context, in *dynamodb.GetItemInput, _ ...func(
 }
 
 func (l link) PutItem(ctx context.Context, in *dynamodb.PutItemInput, _ ...func(*dynamodb.Options)) (*dynamodb.PutItemOutput, error) {
-	return send(ctx, l, "PutItem", pkOf(in.Item), 1, func(db dynamo.API) (*dynamodb.PutItemOutput, error) { return db.PutItem(ctx, in) }, sender{rank: fingerprint(in.Item)})
+	return send(ctx, l, "PutItem", pkOf(in.Item), 1, func(db dynamo.API) (*dynamodb.PutItemOutput, error) {
+		out, err := db.PutItem(ctx, in)
+		if failed, ok := errors.AsType[*types.ConditionalCheckFailedException](err); ok {
+			l.sb.w.meets(in.Item, failed.Item, false)
+		}
+		return out, err
+	}, sender{rank: fingerprint(in.Item)})
+}
+
+// meets counts the changes of meaning that a claim meets: its key has a record at its
+// other place, or a record under another scheme.
+func (w *world) meets(claim, held fakedynamo.Item, elsewhere bool) {
+	if held != nil && elsewhere {
+		w.counts[scopeChanges]++
+	}
+	if held != nil && text(held, "fps") != text(claim, "fps") {
+		w.counts[schemeChanges]++
+	}
 }
 
 func (l link) UpdateItem(ctx context.Context, in *dynamodb.UpdateItemInput, _ ...func(*dynamodb.Options)) (*dynamodb.UpdateItemOutput, error) {
@@ -202,16 +219,29 @@ func (l link) UpdateItem(ctx context.Context, in *dynamodb.UpdateItemInput, _ ..
 }
 
 func (l link) TransactWriteItems(ctx context.Context, in *dynamodb.TransactWriteItemsInput, _ ...func(*dynamodb.Options)) (*dynamodb.TransactWriteItemsOutput, error) {
-	about, owner := "", ""
+	about, owner, rank := "", "", ""
+	var claim, beside fakedynamo.Item
 	switch first := in.TransactItems[0]; {
 	case first.Put != nil:
-		about = pkOf(first.Put.Item)
+		claim, about, rank = first.Put.Item, pkOf(first.Put.Item), fingerprint(first.Put.Item)
+		if check := in.TransactItems[min(1, len(in.TransactItems)-1)].ConditionCheck; check != nil && *check.TableName == records {
+			beside = check.Key
+		}
 	case first.Update != nil:
 		about, owner = pkOf(first.Update.Key), text(first.Update.ExpressionAttributeValues, ":owner")
 	}
 	return send(ctx, l, "TransactWriteItems", about, len(in.TransactItems), func(db dynamo.API) (*dynamodb.TransactWriteItemsOutput, error) {
-		return db.TransactWriteItems(ctx, in)
-	}, sender{owner: owner})
+		if beside != nil {
+			l.sb.w.twoPlaces(about, pkOf(beside))
+		}
+		out, err := db.TransactWriteItems(ctx, in)
+		if cancelled, ok := errors.AsType[*types.TransactionCanceledException](err); ok && claim != nil {
+			for i, reason := range cancelled.CancellationReasons[:2] {
+				l.sb.w.meets(claim, reason.Item, i == 1 && beside != nil)
+			}
+		}
+		return out, err
+	}, sender{owner, rank})
 }
 
 func (l link) BatchGetItem(ctx context.Context, in *dynamodb.BatchGetItemInput, _ ...func(*dynamodb.Options)) (*dynamodb.BatchGetItemOutput, error) {

@@ -18,14 +18,16 @@ import (
 
 // ledger is what an onlooker sees of the tables, change by change.
 type ledger struct {
-	ops  map[string]*operation // by id
-	jobs map[string]*job       // by id
-	pks  map[string]string     // names of records for the history
+	ops    map[string]*operation      // by id
+	jobs   map[string]*job            // by id
+	pks    map[string]string          // names of records for the history
+	beside map[string]map[string]bool // the other places of a record's key, while scopes change
 }
 
 // operation is an operation, as its record was last seen.
 type operation struct {
 	id, pk string
+	since  time.Time
 	item   fakedynamo.Item // nil: it is gone
 	last   fakedynamo.Item // as it was before it went
 }
@@ -98,7 +100,7 @@ func (w *world) changed(c fakedynamo.Change) {
 	id := text(c.New, "id")
 	op := w.ledger.ops[id]
 	if op == nil {
-		op = &operation{id: id, pk: pkOf(c.New)}
+		op = &operation{id: id, pk: pkOf(c.New), since: time.Now()}
 		w.ledger.ops[id] = op
 	}
 	op.item, op.last = c.New, c.New
@@ -108,6 +110,37 @@ func (w *world) changed(c fakedynamo.Change) {
 	if w.record {
 		w.note("table", "%s", w.describe(c.New))
 	}
+	for _, other := range slices.Sorted(maps.Keys(w.ledger.beside[op.pk])) {
+		w.oneHolds(op.pk, other)
+	}
+}
+
+// twoPlaces notes that a key has two places.
+func (w *world) twoPlaces(a, b string) {
+	for _, pair := range [][2]string{{a, b}, {b, a}} {
+		if w.ledger.beside[pair[0]] == nil {
+			w.ledger.beside[pair[0]] = make(map[string]bool)
+		}
+		w.ledger.beside[pair[0]][pair[1]] = true
+	}
+	w.oneHolds(a, b)
+}
+
+// oneHolds checks that at most one of a key's two records holds it.
+func (w *world) oneHolds(a, b string) {
+	holds := func(it fakedynamo.Item) bool {
+		until := seconds(it["until_s"]) // a record that is kept for its jobs answers no longer than others
+		return lives(it) && (until.IsZero() || until.After(time.Now().Add(widest)))
+	}
+	if holds(w.db.Item(records, a)) && holds(w.db.Item(records, b)) {
+		w.fail("%s and %s are of one key, and both hold it", w.name(a), w.name(b))
+	}
+}
+
+// lives reports whether a record has not expired, by any clock.
+func lives(it fakedynamo.Item) bool {
+	ends := seconds(it["exp_s"])
+	return isRecord(it) && (ends.IsZero() || ends.After(time.Now().Add(widest)))
 }
 
 // superseded looks at the record before a change: what it loses, it may lose.
@@ -125,7 +158,7 @@ func (w *world) superseded(c fakedynamo.Change) {
 	}
 	if !same {
 		w.ledger.ops[id].item = nil
-		if ends := seconds(old["exp_s"]); c.New != nil && (ends.IsZero() || ends.After(time.Now().Add(widest))) {
+		if c.New != nil && lives(old) {
 			w.fail("%s: a claim replaces a record that lives", name)
 		}
 		return
