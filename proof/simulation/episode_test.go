@@ -39,6 +39,7 @@ type episode struct {
 	renews bool    // leases, as where a late process is not killed
 	broken bool    // the deploy breaks the call, instead of another phase
 	byTTL  bool
+	inline int            // of the store; 0: the default
 	most   map[string]int // calls of an invocation
 }
 
@@ -133,6 +134,9 @@ func (w *world) plan() {
 	w.rate = []float64{0.3, 1, 1, 1, 2, 4}[w.rng.IntN(6)]
 	w.apart, w.broken = w.likely(0.8), w.likely(0.5)
 	w.renews = w.likely(0.3) && !w.noRenewals
+	if w.odds(0.2, "companions") && !w.off[companionsDown] {
+		w.inline = 64 // nothing fits
+	}
 	last := traffic
 	w.rolls = w.plansRollOut()
 	var withLast []*business
@@ -142,8 +146,11 @@ func (w *world) plan() {
 			tenant: "t" + strconv.Itoa(w.rng.IntN(3)), key: "key-" + strconv.Itoa(n), route: "/rides", order: order{"o" + strconv.Itoa(n), "memo " + strconv.Itoa(n)},
 			at: w.between(0, traffic), clients: 1, rounds: 1 + w.rng.IntN(12),
 		}
-		if w.likely(0.3) {
+		switch {
+		case w.likely(0.3):
 			b.route = "/notes"
+		case w.odds(0.15, "fee", n):
+			b.route, b.outlives = "/fees", !w.off[timeEnds] && w.odds(0.4, "outlives", n)
 		}
 		begins := false
 		if w.rolls != nil {
@@ -168,6 +175,9 @@ func (w *world) plan() {
 				begins = false
 				w.counts[keyReused]++
 			}
+		}
+		if b.outlives = b.outlives && b.route == "/fees"; b.outlives {
+			b.rounds = 1
 		}
 		if b.route == "/rides" && w.hopeless(b.order.Order) {
 			w.counts[hopeless]++

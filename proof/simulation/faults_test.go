@@ -56,6 +56,9 @@ const (
 	scopeChanges  fault = "deploy changes the scope of keys"
 	schemeChanges fault = "deploy changes the fingerprint"
 
+	companionsDown fault = "companions refused, while records are written"
+	timeEnds       fault = "key used again after its time, its call in doubt"
+
 	providerLost    fault = "provider: request lost"
 	providerMute    fault = "provider: charged, answer lost"
 	providerHangs   fault = "provider: charged, no answer in time"
@@ -72,7 +75,7 @@ var faults = []fault{
 	queueTwice, queueEarly, queueMixed, queuePartial, refusedJob,
 	clientCrash, sentTwice, otherBody, otherTenant, keyReused, timeLimit, handlerErr, handlerDies, hopeless, refusal, soldOut, swallowed, deploy, rollback,
 	providerLost, providerMute, providerHangs, providerDown, providerBusy, providerDenies, providerForgets,
-	scopeChanges, schemeChanges, // behind the others, whose numbers stay
+	scopeChanges, schemeChanges, companionsDown, timeEnds, // behind the others, whose numbers stay
 }
 
 // fires draws whether a fault happens, and counts it.

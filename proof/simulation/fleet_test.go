@@ -83,6 +83,8 @@ type invocation struct {
 	n    int
 	stop context.CancelCauseFunc
 	done func([]byte, error) // told once
+
+	noCompanions error // for each of its companions
 }
 
 func (inv *invocation) end(out []byte, err error) {
