@@ -343,6 +343,16 @@ func (r *run) settle(ctx context.Context) error {
 	}
 }
 
+// at notes a place of the run's key. Without a change of scope it has one. The caller holds
+// the world's mu.
+func (r *run) at(pk string) {
+	if r.path.begins == only {
+		r.pks = []string{pk}
+	} else if !slices.Contains(r.pks, pk) {
+		r.pks = append(r.pks, pk)
+	}
+}
+
 // record is the last version of the run's record; nil if there is none. While the scope
 // changes, the key has two places, and an expired record may be at the other.
 func (r *run) record() *image {

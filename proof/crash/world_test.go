@@ -279,10 +279,14 @@ func (w *world) meet(c *call, address string) *fault {
 	inv.calls++
 	inv.names[c.name]++
 	if inv.run != nil {
-		for _, pk := range pkOf.FindAll(c.body, 2) { // a claim while the scope changes has two
+		places := 1
+		if inv.run.path.begins != only {
+			places = 2 // in a claim
+		}
+		for _, pk := range pkOf.FindAll(c.body, places) {
 			w.byPK[string(pk)] = inv.run
-			if !strings.HasPrefix(string(pk), "v1#receipts#") && !slices.Contains(inv.run.pks, string(pk)) {
-				inv.run.pks = append(inv.run.pks, string(pk))
+			if !strings.HasPrefix(string(pk), "v1#receipts#") {
+				inv.run.at(string(pk))
 			}
 		}
 	}
