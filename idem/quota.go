@@ -67,12 +67,9 @@ func (a *attempt) admit(ctx context.Context) (*store.Record, state.Verdict, erro
 	// Not by a Peek, which may miss a record of the last second: then a retry would
 	// be refused.
 	lctx, sp := a.step(ctx, trace.Read, "")
-	rec, v, err := a.lookUp(lctx, until)
-	if err == nil && v == state.Again && a.beside != nil {
-		a.turn()
-		if rec, v, err = a.lookUp(lctx, until); err == nil && v == state.Again {
-			a.turn()
-		}
+	rec, v, err := a.lookUp(lctx, "quota", until)
+	if err == nil {
+		rec, v, err = a.elsewhere(lctx, "quota", rec, v, until)
 	}
 	sp.done(err)
 	if err == nil && v == state.Again {
@@ -81,11 +78,27 @@ func (a *attempt) admit(ctx context.Context) (*store.Record, state.Verdict, erro
 	return rec, v, err
 }
 
+// elsewhere looks for the request at the key's other place, if nothing is at a's own place,
+// or another request: scopes that change may make one key of two, or two of one. It
+// returns the verdict about the own place if the request is at neither.
+func (a *attempt) elsewhere(ctx context.Context, op string, own *store.Record, v state.Verdict, until time.Time) (*store.Record, state.Verdict, error) {
+	if a.beside == nil || v != state.Again && v != state.Mismatch {
+		return own, v, nil
+	}
+	a.turn()
+	there, found, err := a.lookUp(ctx, op, until)
+	if err != nil || found != state.Again && (found != state.Mismatch || v == state.Again) {
+		return there, found, err
+	}
+	a.turn()
+	return own, v, nil
+}
+
 // lookUp reads the record of a's key, and judges it or takes it over.
-func (a *attempt) lookUp(ctx context.Context, until time.Time) (*store.Record, state.Verdict, error) {
+func (a *attempt) lookUp(ctx context.Context, op string, until time.Time) (*store.Record, state.Verdict, error) {
 	held, err := a.store.Load(ctx, a.pk)
 	if err != nil {
-		return nil, 0, a.unavailable("quota", err)
+		return nil, 0, a.unavailable(op, err)
 	}
 	return a.judgeOrTakeOver(ctx, held, until)
 }

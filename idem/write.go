@@ -124,6 +124,9 @@ func (a *attempt) claim(ctx context.Context, build func(*store.Record) *store.Re
 			a.turn()
 		}
 		rec, v, err = a.judgeOrTakeOver(ctx, held, until)
+		if err == nil && v == state.Mismatch && !a.away {
+			rec, v, err = a.elsewhere(ctx, "claim", rec, v, until)
+		}
 		if err != nil || v != state.Again {
 			return rec, v, err
 		}

@@ -76,6 +76,9 @@ func (w *world) start(b *business) {
 					if said == mismatch && !w.shares(b) {
 						w.fail("%s: refused as a mismatch, and nobody else of %s has its key", b.order.Order, b.tenant)
 					}
+					if op := w.ledger.ops[text(w.db.Item(books, b.order.Order), "op")]; said == mismatch && op != nil && holds(op.item) {
+						w.fail("%s: refused as a mismatch, and %s is its own", b.order.Order, w.name(op.pk))
+					}
 					w.left--
 					w.note(name, "ends: %s", said)
 				}})

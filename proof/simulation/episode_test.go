@@ -164,7 +164,10 @@ func (w *world) plan() {
 			other := w.business[w.rng.IntN(n)]
 			switch {
 			case w.likely(0.05) && !w.off[otherBody]:
-				b.tenant, b.key, b.route, b.at = other.tenant, other.key, other.route, other.at+w.between(0, 10*time.Second)
+				b.tenant, b.key, b.at = other.tenant, other.key, other.at+w.between(0, 10*time.Second)
+				if w.rolls == nil || w.odds(0.5, "same route", n) { // on another one, the key may be another
+					b.route = other.route
+				}
 				begins = slices.Contains(withLast, other)
 				w.counts[otherBody]++
 			case w.likely(0.05) && !w.off[otherTenant]:
