@@ -36,6 +36,7 @@ build: ## the bootstraps of the worker and the examples for Lambda in dist/ (ARC
 	$(BUILD) -o dist/samekey-worker/bootstrap ./cmd/samekey-worker
 	cd kms && $(BUILD) -o $(CURDIR)/dist/samekey-worker-kms/bootstrap ./cmd/samekey-worker
 	@wc -c dist/samekey-worker/bootstrap dist/samekey-worker-kms/bootstrap
+	@mkdir -p deploy/dist/samekey-worker && cp dist/samekey-worker/bootstrap deploy/dist/samekey-worker/ # beside samekey.yaml
 	$(BUILD) -o dist/hello/bootstrap ./examples/hello
 	@for f in $(FUNCTIONS); do (set -x; $(BUILD) -o dist/$$f/bootstrap ./examples/rides/cmd/$$f) || exit; done
 
@@ -64,7 +65,7 @@ test: ## all tests, with samples of what make prove plays; REQUIRE_DYNAMODB=1 ma
 
 # The library's packages that do several things at once in a process.
 RACE          := ./idem ./idem/client ./idem/idemtest ./idem/jobs ./idem/quota ./idem/store ./idem/trace ./idem/webhook \
-	./dynamo ./dynamo/internal/... ./dynamo/stream ./lambda/... ./seal/... ./internal/enginetest ./internal/state
+	./dynamo ./dynamo/internal/... ./dynamo/stream ./lambda/... ./seal/... ./internal/testkit/enginetest ./internal/state
 RACE_MODULES  := otel kms
 
 .PHONY: race
@@ -294,4 +295,4 @@ deploy: build ## sam deploy, with a fresh bootstrap
 
 .PHONY: clean
 clean: ## what was built here; caches outside of the checkout stay
-	rm -rf dist .bin .venv .aws-sam
+	rm -rf dist deploy/dist .bin .venv .aws-sam

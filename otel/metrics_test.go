@@ -8,7 +8,7 @@ import (
 
 	"github.com/samekey/samekey/dynamo/stream"
 	"github.com/samekey/samekey/idem"
-	"github.com/samekey/samekey/internal/leaktest"
+	"github.com/samekey/samekey/internal/testkit/leaktest"
 	"github.com/samekey/samekey/lambda"
 	"github.com/samekey/samekey/lambda/metrics"
 	"go.opentelemetry.io/otel/sdk/metric"

@@ -20,8 +20,8 @@ import (
 	"github.com/samekey/samekey/dynamo"
 	"github.com/samekey/samekey/dynamo/stream"
 	"github.com/samekey/samekey/idem/jobs"
-	"github.com/samekey/samekey/internal/fakedynamo"
-	"github.com/samekey/samekey/internal/streamimage"
+	"github.com/samekey/samekey/internal/testkit/fakedynamo"
+	"github.com/samekey/samekey/internal/testkit/streamimage"
 )
 
 // On a table, a trace has the real drain and the real sweep too. One of them works at

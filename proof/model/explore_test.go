@@ -8,7 +8,7 @@ import (
 	"sync/atomic"
 	"testing"
 
-	"github.com/samekey/samekey/internal/prove"
+	"github.com/samekey/samekey/internal/testkit/prove"
 )
 
 // small is how many states a configuration may have to be checked in make test; make model

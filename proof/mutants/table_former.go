@@ -27,11 +27,11 @@ func formerMutants() []mutant {
 		},
 		{
 			rule: "Beside", what: "an expired record under the other scope keeps its holder", row: "R151",
-			in: "idem.attempt.claim", old: "if $err = $a.bury($ctx, $rec, $until); $err != nil {", new: "if $err != nil {", pkg: "internal/enginetest", run: anew,
+			in: "idem.attempt.claim", old: "if $err = $a.bury($ctx, $rec, $until); $err != nil {", new: "if $err != nil {", pkg: "internal/testkit/enginetest", run: anew,
 		},
 		{
 			rule: "Beside", what: "a claim stays where the key was", row: "R151",
-			in: "idem.attempt.claim", old: "if $a.away {\n $a.turn()\n }", new: "", pkg: "internal/enginetest", run: anew,
+			in: "idem.attempt.claim", old: "if $a.away {\n $a.turn()\n }", new: "", pkg: "internal/testkit/enginetest", run: anew,
 		},
 		{
 			rule: "Beside", what: "a handler of the other scope waits for itself", row: "R151",

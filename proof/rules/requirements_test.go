@@ -20,7 +20,7 @@ const (
 	page = root + "/docs/requirements.md"
 	// conformance and engine have the names of the cases that TestMemoryStore and
 	// TestConformance run.
-	conformance, engine = "idem/idemtest", "internal/enginetest"
+	conformance, engine = "idem/idemtest", "internal/testkit/enginetest"
 )
 
 // docs/requirements.md has a row for each number, and names nothing that isn't
@@ -153,7 +153,7 @@ func TestPlacesAreDeclared(t *testing.T) {
 	t.Parallel()
 	for place, ok := range map[string]bool{
 		"idem/key.go: parseKey": true, "idem/key.go: KeyMode, Engine.Acts": true, "idem/presets.go: Stripe": true, "idem/fingerprint.go: neverFingerprinted": true,
-		"lambda/wrap.go: Handler.again": true, "internal/deploy/samekey.yaml": true, "examples/rides/killsweep": true,
+		"lambda/wrap.go: Handler.again": true, "deploy/samekey.yaml": true, "examples/rides/killsweep": true,
 		"idem/key.go": false, "idem/key.go: Acts": false, "idem/key.go: parseKey, Stripe": false, "idem/none.go: parseKey": false, "docs/item.md: parseKey": false,
 	} {
 		if err := isBuilt(place); (err == nil) != ok {

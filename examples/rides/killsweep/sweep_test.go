@@ -13,7 +13,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/samekey/samekey/examples/rides/internal/tap"
-	"github.com/samekey/samekey/internal/prove"
+	"github.com/samekey/samekey/internal/testkit/prove"
 )
 
 // mode is how a ride is made, and the calls that takes.

@@ -16,7 +16,7 @@ import (
 	"github.com/samekey/samekey/examples/rides/internal/tap"
 	"github.com/samekey/samekey/idem/jobs"
 	"github.com/samekey/samekey/idem/store"
-	"github.com/samekey/samekey/internal/prove"
+	"github.com/samekey/samekey/internal/testkit/prove"
 	"github.com/samekey/samekey/lambda/completer"
 )
 
