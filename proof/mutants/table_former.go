@@ -30,8 +30,16 @@ func formerMutants() []mutant {
 			in: "idem.attempt.claim", old: "if $err = $a.bury($ctx, $rec, $until); $err != nil {", new: "if $err != nil {", pkg: "internal/testkit/enginetest", run: anew,
 		},
 		{
+			rule: "Beside", what: "a record under the other scope that was released meanwhile is fenced like an expired one", row: "R151",
+			in: "idem.attempt.bury", old: " || !state.Over($held.Expires, $a.opt.Now())", new: "", pkg: "internal/testkit/enginetest", run: anew,
+		},
+		{
+			rule: "Beside", what: "an attempt that slept through a lifetime fences a record under the nonce that it has used", row: "R151",
+			in: "idem.attempt.claim", old: "if $a.opt.Now().Round(0).Sub($begun) <= maxClaim {", new: "if true {", pkg: "internal/testkit/enginetest", run: anew,
+		},
+		{
 			rule: "Beside", what: "a claim stays where the key was", row: "R151",
-			in: "idem.attempt.claim", old: "if $a.away {\n $a.turn()\n }", new: "", pkg: "internal/testkit/enginetest", run: anew,
+			in: "idem.attempt.claim", old: "$a.turn()\n }\n $now := $a.opt.Now()", new: "}\n $now := $a.opt.Now()", pkg: "internal/testkit/enginetest", run: anew,
 		},
 		{
 			rule: "Beside", what: "a handler of the other scope waits for itself", row: "R151",
