@@ -68,9 +68,10 @@ func releasedMeanwhile(t *testing.T, e *env, c rescoped) {
 	old := e.record(t, c.request("open", "1", false), c.release(true))
 	e.clock.Advance(storetest.LeaseOver)
 	other := e.engineOn(e.inner, c.release(true))
+	meanwhile := func() { do(t, other, c.request("open", "1", false), a.fail(errors.New("the handler fails"))) }
 	before := func(_ context.Context, call idemtest.Call) idemtest.Fault {
 		if call.Verb == idemtest.Commit && call.N == 1 {
-			do(t, other, c.request("open", "1", false), a.fail(errors.New("the handler fails")))
+			meanwhile()
 		}
 		return idemtest.Fault{}
 	}
@@ -95,12 +96,15 @@ func asleepInTakeOver(t *testing.T, e *env, c rescoped) {
 	e.abandon(t, c.request("open", "1", false), c.release(true))
 	e.clock.Advance(storetest.LeaseOver)
 	used := ""
+	meanwhile := func() {
+		e.clock.Advance(2 * idem.DefaultRetention)
+		do(t, first, c.request("open", "1", false), a.run).first(t)
+		e.clock.Advance(2 * idem.DefaultRetention)
+	}
 	sleeps := func(_ context.Context, call idemtest.Call) idemtest.Fault {
 		if call.Verb == idemtest.Commit && call.N == 1 {
 			used = call.Commit.Next.Owner
-			e.clock.Advance(2 * idem.DefaultRetention)
-			do(t, first, c.request("open", "1", false), a.run).first(t)
-			e.clock.Advance(2 * idem.DefaultRetention)
+			meanwhile()
 		} else if call.Verb == idemtest.Commit && call.Commit.Next.Owner == used {
 			t.Error("the expired record is fenced under the nonce of a take-over from before its time")
 		}
