@@ -21,7 +21,7 @@ import (
 	"github.com/samekey/samekey/idem"
 	"github.com/samekey/samekey/idem/idemtest"
 	"github.com/samekey/samekey/idem/quota"
-	"github.com/samekey/samekey/internal/tablescan"
+	"github.com/samekey/samekey/internal/cli/tablescan"
 )
 
 // braked returns an engine whose callers share their buckets with other processes.

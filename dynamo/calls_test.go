@@ -22,9 +22,9 @@ import (
 	"github.com/samekey/samekey/idem"
 	"github.com/samekey/samekey/idem/idemtest"
 	"github.com/samekey/samekey/idem/jobs"
-	"github.com/samekey/samekey/internal/itemsize"
-	"github.com/samekey/samekey/internal/local/localtest"
-	"github.com/samekey/samekey/internal/tracetest"
+	"github.com/samekey/samekey/internal/base/itemsize"
+	"github.com/samekey/samekey/internal/testkit/localtest"
+	"github.com/samekey/samekey/internal/testkit/tracetest"
 )
 
 // Calls and write units per path are the product's number: design part 5.

@@ -23,7 +23,7 @@ import (
 	"github.com/samekey/samekey/idem"
 	"github.com/samekey/samekey/idem/idemtest"
 	"github.com/samekey/samekey/idem/store"
-	"github.com/samekey/samekey/internal/local/localtest"
+	"github.com/samekey/samekey/internal/testkit/localtest"
 )
 
 // The companions of a body belong to one try of one attempt: neither a worker that

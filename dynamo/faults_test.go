@@ -14,7 +14,7 @@ import (
 	"github.com/samekey/samekey/dynamo/internal/tabletest"
 	"github.com/samekey/samekey/idem"
 	"github.com/samekey/samekey/idem/store"
-	"github.com/samekey/samekey/internal/local/localtest"
+	"github.com/samekey/samekey/internal/testkit/localtest"
 )
 
 func TestLostAnswers(t *testing.T) {

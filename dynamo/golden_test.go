@@ -24,8 +24,8 @@ import (
 	"github.com/samekey/samekey/idem/idemtest"
 	"github.com/samekey/samekey/idem/jobs"
 	"github.com/samekey/samekey/idem/store"
-	"github.com/samekey/samekey/internal/fakedynamo"
-	"github.com/samekey/samekey/internal/itemjson"
+	"github.com/samekey/samekey/internal/testkit/fakedynamo"
+	"github.com/samekey/samekey/internal/testkit/itemjson"
 	"github.com/samekey/samekey/seal"
 )
 

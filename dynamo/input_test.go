@@ -18,7 +18,7 @@ import (
 	"github.com/samekey/samekey/idem/idemtest"
 	"github.com/samekey/samekey/idem/jobs"
 	"github.com/samekey/samekey/idem/store"
-	"github.com/samekey/samekey/internal/local/localtest"
+	"github.com/samekey/samekey/internal/testkit/localtest"
 )
 
 // A large request is completed from its record, and no input is at rest after

@@ -3,7 +3,7 @@ package dynamo
 import (
 	"github.com/samekey/samekey/dynamo/internal/item"
 	"github.com/samekey/samekey/idem/store"
-	"github.com/samekey/samekey/internal/itemsize"
+	"github.com/samekey/samekey/internal/base/itemsize"
 )
 
 const (

@@ -5,7 +5,7 @@ import (
 
 	"github.com/samekey/samekey/dynamo/internal/item"
 	"github.com/samekey/samekey/idem/store"
-	"github.com/samekey/samekey/internal/itemsize"
+	"github.com/samekey/samekey/internal/base/itemsize"
 	"github.com/samekey/samekey/internal/state"
 )
 

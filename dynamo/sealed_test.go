@@ -20,7 +20,7 @@ import (
 	"github.com/samekey/samekey/idem"
 	"github.com/samekey/samekey/idem/jobs"
 	"github.com/samekey/samekey/idem/store"
-	"github.com/samekey/samekey/internal/enginetest"
+	"github.com/samekey/samekey/internal/testkit/enginetest"
 	"github.com/samekey/samekey/seal"
 )
 

@@ -6,7 +6,7 @@ import (
 
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 
-	"github.com/samekey/samekey/internal/itemsize"
+	"github.com/samekey/samekey/internal/base/itemsize"
 )
 
 // writeUnits is what writing an item costs: one for each begun KB. DynamoDB

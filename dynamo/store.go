@@ -14,8 +14,8 @@ import (
 
 	"github.com/samekey/samekey/dynamo/internal/item"
 	"github.com/samekey/samekey/idem/store"
+	"github.com/samekey/samekey/internal/base/unnamed"
 	"github.com/samekey/samekey/internal/state"
-	"github.com/samekey/samekey/internal/unnamed"
 	"github.com/samekey/samekey/seal"
 )
 

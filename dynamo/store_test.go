@@ -4,7 +4,7 @@ import (
 	"testing"
 
 	"github.com/samekey/samekey/idem/store"
-	"github.com/samekey/samekey/internal/enginetest"
+	"github.com/samekey/samekey/internal/testkit/enginetest"
 )
 
 // The suite that MemoryStore passes too, unchanged.

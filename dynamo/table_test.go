@@ -16,7 +16,7 @@ import (
 // The table is defined twice, for tests and for an account: they must agree.
 func TestTemplateDefinesTheSameTable(t *testing.T) {
 	t.Parallel()
-	raw, err := os.ReadFile("../internal/deploy/samekey.yaml")
+	raw, err := os.ReadFile("../deploy/samekey.yaml")
 	if err != nil {
 		t.Fatal(err)
 	}

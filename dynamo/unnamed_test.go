@@ -6,7 +6,7 @@ import (
 	"github.com/samekey/samekey/dynamo"
 	"github.com/samekey/samekey/idem"
 	"github.com/samekey/samekey/idem/store"
-	"github.com/samekey/samekey/internal/fakedynamo"
+	"github.com/samekey/samekey/internal/testkit/fakedynamo"
 )
 
 // unnamedStores has a store of each kind: a test on the memory store refuses what a table's

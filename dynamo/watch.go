@@ -13,8 +13,8 @@ import (
 
 	"github.com/samekey/samekey/dynamo/internal/item"
 	"github.com/samekey/samekey/idem/store"
-	"github.com/samekey/samekey/internal/hook"
-	"github.com/samekey/samekey/internal/itemsize"
+	"github.com/samekey/samekey/internal/base/hook"
+	"github.com/samekey/samekey/internal/base/itemsize"
 )
 
 // Hooks are called as a [Store] works. Nil hooks are skipped, and cost nothing.

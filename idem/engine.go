@@ -9,7 +9,7 @@ import (
 	"sync"
 
 	"github.com/samekey/samekey/idem/store"
-	"github.com/samekey/samekey/internal/redact"
+	"github.com/samekey/samekey/internal/base/redact"
 	"github.com/samekey/samekey/internal/state"
 )
 

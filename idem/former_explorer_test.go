@@ -13,8 +13,8 @@ import (
 
 	"github.com/samekey/samekey/idem"
 	"github.com/samekey/samekey/idem/store"
-	"github.com/samekey/samekey/internal/prove"
 	"github.com/samekey/samekey/internal/state"
+	"github.com/samekey/samekey/internal/testkit/prove"
 )
 
 // The scope of a key changes: programs of several releases run side by side on one store,

@@ -5,7 +5,7 @@ import (
 	"time"
 
 	"github.com/samekey/samekey/idem/store"
-	"github.com/samekey/samekey/internal/hook"
+	"github.com/samekey/samekey/internal/base/hook"
 )
 
 // Event describes an occurrence to a hook. An Event holds no key, no body and no

@@ -6,7 +6,7 @@ import (
 
 	"github.com/samekey/samekey/idem/store"
 	"github.com/samekey/samekey/idem/trace"
-	"github.com/samekey/samekey/internal/chance"
+	"github.com/samekey/samekey/internal/base/chance"
 	"github.com/samekey/samekey/internal/state"
 )
 

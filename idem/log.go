@@ -7,7 +7,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/samekey/samekey/internal/redact"
+	"github.com/samekey/samekey/internal/base/redact"
 )
 
 // Log returns hooks that log: a line for each request when it ends, and with the level

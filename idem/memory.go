@@ -11,8 +11,8 @@ import (
 	"time"
 
 	"github.com/samekey/samekey/idem/store"
+	"github.com/samekey/samekey/internal/base/unnamed"
 	"github.com/samekey/samekey/internal/state"
-	"github.com/samekey/samekey/internal/unnamed"
 )
 
 // MemoryStore is a [store.Store] in this process's memory, for tests and

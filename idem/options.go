@@ -14,7 +14,7 @@ import (
 
 	"github.com/samekey/samekey/idem/store"
 	"github.com/samekey/samekey/idem/trace"
-	"github.com/samekey/samekey/internal/method"
+	"github.com/samekey/samekey/internal/base/method"
 )
 
 // Defaults and limits of [Options].

@@ -6,7 +6,7 @@ import (
 	"time"
 
 	"github.com/samekey/samekey/idem/store"
-	"github.com/samekey/samekey/internal/chance"
+	"github.com/samekey/samekey/internal/base/chance"
 )
 
 const (

@@ -7,7 +7,7 @@ import (
 
 	"github.com/samekey/samekey/idem/store"
 	"github.com/samekey/samekey/idem/trace"
-	"github.com/samekey/samekey/internal/scope"
+	"github.com/samekey/samekey/internal/base/scope"
 	"github.com/samekey/samekey/internal/state"
 )
 
@@ -87,11 +87,12 @@ func (a *attempt) elsewhere(ctx context.Context, op string, own *store.Record, v
 	}
 	a.turn()
 	there, found, err := a.lookUp(ctx, op, until)
-	if err != nil || found != state.Again && (found != state.Mismatch || v == state.Again) {
-		return there, found, err
+	gone := there == nil || there.State == store.None || state.Over(there.Expires, a.opt.Now()) // otherwise it was released meanwhile
+	if err == nil && (found == state.Again && gone || found == state.Mismatch && v == state.Mismatch) {
+		a.turn()
+		return own, v, nil
 	}
-	a.turn()
-	return own, v, nil
+	return there, found, err
 }
 
 // lookUp reads the record of a's key, and judges it or takes it over.

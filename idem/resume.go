@@ -12,8 +12,8 @@ import (
 
 	"github.com/samekey/samekey/idem/jobs"
 	"github.com/samekey/samekey/idem/store"
-	"github.com/samekey/samekey/internal/redact"
-	"github.com/samekey/samekey/internal/scope"
+	"github.com/samekey/samekey/internal/base/redact"
+	"github.com/samekey/samekey/internal/base/scope"
 	"github.com/samekey/samekey/internal/state"
 )
 

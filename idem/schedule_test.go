@@ -13,7 +13,7 @@ import (
 
 	"github.com/samekey/samekey/idem"
 	"github.com/samekey/samekey/idem/store"
-	"github.com/samekey/samekey/internal/prove"
+	"github.com/samekey/samekey/internal/testkit/prove"
 )
 
 // scenarios begin with those that find most broken stores soon.

@@ -9,7 +9,7 @@ import (
 	"fmt"
 
 	"github.com/samekey/samekey/idem/store"
-	"github.com/samekey/samekey/internal/scope"
+	"github.com/samekey/samekey/internal/base/scope"
 )
 
 // layout is the first part of every partition key, so that records of another

@@ -8,7 +8,7 @@ import (
 	"strings"
 
 	"github.com/samekey/samekey/idem/store"
-	"github.com/samekey/samekey/internal/scope"
+	"github.com/samekey/samekey/internal/base/scope"
 	"github.com/samekey/samekey/internal/state"
 )
 

@@ -13,7 +13,7 @@ import (
 
 	"github.com/samekey/samekey/idem/store"
 	"github.com/samekey/samekey/idem/trace"
-	"github.com/samekey/samekey/internal/redact"
+	"github.com/samekey/samekey/internal/base/redact"
 	"github.com/samekey/samekey/internal/state"
 )
 

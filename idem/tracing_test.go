@@ -13,7 +13,7 @@ import (
 	"github.com/samekey/samekey/idem/jobs"
 	"github.com/samekey/samekey/idem/store"
 	"github.com/samekey/samekey/idem/trace"
-	"github.com/samekey/samekey/internal/tracetest"
+	"github.com/samekey/samekey/internal/testkit/tracetest"
 )
 
 const clientParent = "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01"

@@ -8,7 +8,7 @@ import (
 	"time"
 
 	"github.com/samekey/samekey/idem/store"
-	"github.com/samekey/samekey/internal/redact"
+	"github.com/samekey/samekey/internal/base/redact"
 )
 
 // The calls of the hooks, and the trail that a request leaves for Hooks.Ended.

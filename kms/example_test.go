@@ -7,10 +7,10 @@ import (
 	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
 	awskms "github.com/aws/aws-sdk-go-v2/service/kms"
-	"github.com/samekey/samekey/dynamo"
-	"github.com/samekey/samekey/seal"
 
+	"github.com/samekey/samekey/dynamo"
 	"github.com/samekey/samekey/kms"
+	"github.com/samekey/samekey/seal"
 )
 
 // A store whose contents are encrypted by data keys of KMS. New makes no calls: the

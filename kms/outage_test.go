@@ -12,11 +12,11 @@ import (
 	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
 	awskms "github.com/aws/aws-sdk-go-v2/service/kms"
+
 	"github.com/samekey/samekey/dynamo"
 	"github.com/samekey/samekey/idem"
-	"github.com/samekey/samekey/seal"
-
 	"github.com/samekey/samekey/kms"
+	"github.com/samekey/samekey/seal"
 )
 
 // While KMS refuses, throttles or is gone, a request gets 503 and Retry-After: nothing

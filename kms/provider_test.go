@@ -14,10 +14,10 @@ import (
 
 	"github.com/aws/aws-sdk-go-v2/aws"
 	awskms "github.com/aws/aws-sdk-go-v2/service/kms"
-	"github.com/samekey/samekey/seal"
 	"github.com/tink-crypto/tink-go/v2/aead/subtle"
 
 	"github.com/samekey/samekey/kms"
+	"github.com/samekey/samekey/seal"
 )
 
 const (

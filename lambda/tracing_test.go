@@ -11,7 +11,7 @@ import (
 
 	"github.com/samekey/samekey/idem"
 	"github.com/samekey/samekey/idem/trace"
-	"github.com/samekey/samekey/internal/tracetest"
+	"github.com/samekey/samekey/internal/testkit/tracetest"
 	"github.com/samekey/samekey/lambda"
 )
 

@@ -19,6 +19,8 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/sqs"
 	"github.com/aws/aws-sdk-go-v2/service/sqs/types"
 	"github.com/google/go-cmp/cmp"
+	oteltrace "go.opentelemetry.io/otel/trace"
+
 	"github.com/samekey/samekey/dynamo"
 	"github.com/samekey/samekey/dynamo/dynamotest"
 	"github.com/samekey/samekey/dynamo/stream"
@@ -31,7 +33,6 @@ import (
 	"github.com/samekey/samekey/lambda/completer"
 	"github.com/samekey/samekey/lambda/sink"
 	"github.com/samekey/samekey/lambda/worker"
-	oteltrace "go.opentelemetry.io/otel/trace"
 )
 
 const patience = 5 * time.Minute

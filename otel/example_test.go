@@ -7,10 +7,10 @@ import (
 	"net/http/httptest"
 	"strings"
 
-	"github.com/samekey/samekey/idem"
 	sdktrace "go.opentelemetry.io/otel/sdk/trace"
 	"go.opentelemetry.io/otel/sdk/trace/tracetest"
 
+	"github.com/samekey/samekey/idem"
 	samekeyotel "github.com/samekey/samekey/otel"
 )
 

@@ -5,6 +5,7 @@ import (
 
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
 	"github.com/aws/aws-sdk-go-v2/service/sqs"
+
 	"github.com/samekey/samekey/dynamo"
 	"github.com/samekey/samekey/idem"
 	"github.com/samekey/samekey/idem/jobs"
@@ -12,7 +13,6 @@ import (
 	"github.com/samekey/samekey/lambda/completer"
 	"github.com/samekey/samekey/lambda/sink"
 	"github.com/samekey/samekey/lambda/worker"
-
 	samekeyotel "github.com/samekey/samekey/otel"
 )
 

@@ -13,14 +13,14 @@ import (
 	"testing"
 
 	"github.com/aws/aws-lambda-go/events"
-	"github.com/samekey/samekey/idem"
-	"github.com/samekey/samekey/internal/leaktest"
 	"go.opentelemetry.io/otel/attribute"
 	"go.opentelemetry.io/otel/propagation"
 	sdktrace "go.opentelemetry.io/otel/sdk/trace"
 	"go.opentelemetry.io/otel/sdk/trace/tracetest"
 	oteltrace "go.opentelemetry.io/otel/trace"
 
+	"github.com/samekey/samekey/idem"
+	"github.com/samekey/samekey/internal/testkit/leaktest"
 	"github.com/samekey/samekey/otel"
 )
 

@@ -3,9 +3,10 @@ package otel
 import (
 	"testing"
 
-	"github.com/samekey/samekey/lambda/metrics"
 	"go.opentelemetry.io/otel/sdk/metric"
 	"go.opentelemetry.io/otel/sdk/metric/metricdata"
+
+	"github.com/samekey/samekey/lambda/metrics"
 )
 
 // The findings of a sweep are gauges, and so is a count; the runs of a sweep are counted.

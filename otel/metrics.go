@@ -7,11 +7,12 @@ import (
 	"sync"
 	"unicode"
 
+	"go.opentelemetry.io/otel/metric"
+
 	"github.com/samekey/samekey/dynamo"
 	"github.com/samekey/samekey/dynamo/stream"
 	"github.com/samekey/samekey/idem"
 	"github.com/samekey/samekey/lambda/metrics"
-	"go.opentelemetry.io/otel/metric"
 )
 
 // Hooks returns the hooks of an engine, for metrics: those of [metrics.All], under the

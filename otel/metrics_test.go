@@ -6,14 +6,14 @@ import (
 	"reflect"
 	"testing"
 
-	"github.com/samekey/samekey/dynamo/stream"
-	"github.com/samekey/samekey/idem"
-	"github.com/samekey/samekey/internal/leaktest"
-	"github.com/samekey/samekey/lambda"
-	"github.com/samekey/samekey/lambda/metrics"
 	"go.opentelemetry.io/otel/sdk/metric"
 	"go.opentelemetry.io/otel/sdk/metric/metricdata"
 
+	"github.com/samekey/samekey/dynamo/stream"
+	"github.com/samekey/samekey/idem"
+	"github.com/samekey/samekey/internal/testkit/leaktest"
+	"github.com/samekey/samekey/lambda"
+	"github.com/samekey/samekey/lambda/metrics"
 	"github.com/samekey/samekey/otel"
 )
 

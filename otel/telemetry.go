@@ -1,11 +1,12 @@
 package otel
 
 import (
-	"github.com/samekey/samekey/dynamo/stream"
-	"github.com/samekey/samekey/idem"
 	"go.opentelemetry.io/otel"
 	"go.opentelemetry.io/otel/metric"
 	"go.opentelemetry.io/otel/trace"
+
+	"github.com/samekey/samekey/dynamo/stream"
+	"github.com/samekey/samekey/idem"
 )
 
 // scope names this package as the instrumentation of spans and metrics.

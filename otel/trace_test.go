@@ -8,11 +8,12 @@ import (
 	"github.com/aws/aws-lambda-go/events"
 	awslambda "github.com/aws/aws-lambda-go/lambda"
 	"github.com/google/go-cmp/cmp"
-	"github.com/samekey/samekey/idem"
-	"github.com/samekey/samekey/lambda"
 	"go.opentelemetry.io/otel/attribute"
 	"go.opentelemetry.io/otel/codes"
 	oteltrace "go.opentelemetry.io/otel/trace"
+
+	"github.com/samekey/samekey/idem"
+	"github.com/samekey/samekey/lambda"
 )
 
 func send(t *testing.T, h awslambda.Handler, payload []byte) events.APIGatewayV2HTTPResponse {

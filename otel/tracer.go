@@ -3,12 +3,13 @@ package otel
 import (
 	"context"
 
-	"github.com/samekey/samekey/idem/trace"
 	"go.opentelemetry.io/otel/attribute"
 	"go.opentelemetry.io/otel/codes"
 	"go.opentelemetry.io/otel/propagation"
 	semconv "go.opentelemetry.io/otel/semconv/v1.43.0"
 	oteltrace "go.opentelemetry.io/otel/trace"
+
+	"github.com/samekey/samekey/idem/trace"
 )
 
 // Tracer returns the tracer of [idem.Options] and [stream.DrainOptions].

@@ -10,8 +10,8 @@ import (
 	"sync/atomic"
 	"testing"
 
-	"github.com/samekey/samekey/internal/check"
-	"github.com/samekey/samekey/internal/checktest"
+	"github.com/samekey/samekey/internal/cli/check"
+	"github.com/samekey/samekey/internal/testkit/checktest"
 )
 
 const secret = "s3cret"

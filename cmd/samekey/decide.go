@@ -20,7 +20,7 @@ import (
 	"github.com/samekey/samekey/idem"
 	"github.com/samekey/samekey/idem/jobs"
 	"github.com/samekey/samekey/idem/store"
-	"github.com/samekey/samekey/internal/explain"
+	"github.com/samekey/samekey/internal/cli/explain"
 	"github.com/samekey/samekey/internal/state"
 )
 

@@ -16,7 +16,7 @@ import (
 	"github.com/samekey/samekey/dynamo/dynamotest"
 	"github.com/samekey/samekey/idem"
 	"github.com/samekey/samekey/idem/store"
-	"github.com/samekey/samekey/internal/leaktest"
+	"github.com/samekey/samekey/internal/testkit/leaktest"
 )
 
 // desk is a table, an application on it, and an operator's environment.

@@ -13,8 +13,8 @@ import (
 	"github.com/samekey/samekey/idem"
 	"github.com/samekey/samekey/idem/jobs"
 	"github.com/samekey/samekey/idem/store"
+	"github.com/samekey/samekey/internal/cli/tablescan"
 	"github.com/samekey/samekey/internal/state"
-	"github.com/samekey/samekey/internal/tablescan"
 )
 
 // eraser erases the records of one caller.

@@ -12,8 +12,8 @@ import (
 	"github.com/samekey/samekey/idem"
 	"github.com/samekey/samekey/idem/jobs"
 	"github.com/samekey/samekey/idem/store"
-	"github.com/samekey/samekey/internal/explain"
-	"github.com/samekey/samekey/internal/storetest"
+	"github.com/samekey/samekey/internal/cli/explain"
+	"github.com/samekey/samekey/internal/testkit/storetest"
 )
 
 // of is a request of a caller; its answers hold the words secret and its name.

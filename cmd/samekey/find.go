@@ -13,8 +13,8 @@ import (
 
 	"github.com/samekey/samekey/dynamo/stream"
 	"github.com/samekey/samekey/idem/store"
-	"github.com/samekey/samekey/internal/explain"
-	"github.com/samekey/samekey/internal/recordkey"
+	"github.com/samekey/samekey/internal/cli/explain"
+	"github.com/samekey/samekey/internal/cli/recordkey"
 )
 
 const refHelp = `REF names a record: its partition key (v1#NAMESPACE#HASH), the id of its operation,

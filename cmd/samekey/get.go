@@ -13,7 +13,7 @@ import (
 
 	"github.com/samekey/samekey/idem"
 	"github.com/samekey/samekey/idem/jobs"
-	"github.com/samekey/samekey/internal/explain"
+	"github.com/samekey/samekey/internal/cli/explain"
 )
 
 func newGet(env environment) *cobra.Command {

@@ -9,7 +9,7 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/samekey/samekey/internal/scaffold"
+	"github.com/samekey/samekey/internal/cli/scaffold"
 )
 
 // envReplace names a checkout that takes the place of the released module, in tests of

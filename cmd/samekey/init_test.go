@@ -5,7 +5,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/samekey/samekey/internal/local/localtest"
+	"github.com/samekey/samekey/internal/testkit/localtest"
 )
 
 func TestInitTellsWhatItDid(t *testing.T) {

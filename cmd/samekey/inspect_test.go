@@ -15,9 +15,9 @@ import (
 	"time"
 
 	"github.com/samekey/samekey/dynamo"
-	"github.com/samekey/samekey/internal/doctor/doctortest"
-	"github.com/samekey/samekey/internal/names"
-	"github.com/samekey/samekey/internal/stats"
+	"github.com/samekey/samekey/internal/cli/doctor/doctortest"
+	"github.com/samekey/samekey/internal/cli/names"
+	"github.com/samekey/samekey/internal/cli/stats"
 )
 
 type object = doctortest.Object

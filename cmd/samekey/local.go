@@ -12,8 +12,8 @@ import (
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
+	"github.com/samekey/samekey/internal/cli/ui"
 	"github.com/samekey/samekey/internal/local/stack"
-	"github.com/samekey/samekey/internal/ui"
 )
 
 const localLong = `Runs the functions of a SAM template as real bootstraps: behind an HTTP front,

@@ -21,9 +21,9 @@ import (
 	"github.com/spf13/pflag"
 
 	"github.com/samekey/samekey/dynamo/dynamotest"
-	"github.com/samekey/samekey/internal/local/localtest"
-	"github.com/samekey/samekey/internal/local/servers"
 	"github.com/samekey/samekey/internal/local/stack"
+	"github.com/samekey/samekey/internal/servers"
+	"github.com/samekey/samekey/internal/testkit/localtest"
 )
 
 func TestOptionsOfLocal(t *testing.T) {

@@ -11,8 +11,8 @@ import (
 	"testing"
 
 	"github.com/samekey/samekey/dynamo/dynamotest"
-	"github.com/samekey/samekey/internal/leaktest"
 	"github.com/samekey/samekey/internal/local/lambdarun"
+	"github.com/samekey/samekey/internal/testkit/leaktest"
 )
 
 // Made by TestMain: the program, and a folder with a template and a function.

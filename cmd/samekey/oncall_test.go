@@ -8,9 +8,9 @@ import (
 	"testing"
 	"time"
 
+	"github.com/samekey/samekey/deploy"
 	"github.com/samekey/samekey/idem/jobs"
-	"github.com/samekey/samekey/internal/alarmtest"
-	"github.com/samekey/samekey/internal/deploy"
+	"github.com/samekey/samekey/internal/testkit/alarmtest"
 	"github.com/samekey/samekey/lambda/metrics"
 	"github.com/samekey/samekey/lambda/worker"
 )

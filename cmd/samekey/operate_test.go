@@ -19,8 +19,8 @@ import (
 	"github.com/samekey/samekey/idem"
 	"github.com/samekey/samekey/idem/jobs"
 	"github.com/samekey/samekey/idem/store"
-	"github.com/samekey/samekey/internal/explain"
-	"github.com/samekey/samekey/internal/redact"
+	"github.com/samekey/samekey/internal/base/redact"
+	"github.com/samekey/samekey/internal/cli/explain"
 )
 
 // A record is found by everything that a person may have in hand, and the customer's

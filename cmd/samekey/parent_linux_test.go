@@ -10,7 +10,7 @@ import (
 	"syscall"
 	"testing"
 
-	"github.com/samekey/samekey/internal/local/localtest"
+	"github.com/samekey/samekey/internal/testkit/localtest"
 )
 
 func TestDying(t *testing.T) {

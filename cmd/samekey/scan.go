@@ -6,7 +6,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
 	"github.com/spf13/pflag"
 
-	"github.com/samekey/samekey/internal/tablescan"
+	"github.com/samekey/samekey/internal/cli/tablescan"
 )
 
 // scan is the flags of commands that scan the table.

@@ -17,9 +17,9 @@ import (
 
 	"github.com/samekey/samekey/dynamo"
 	"github.com/samekey/samekey/idem"
-	"github.com/samekey/samekey/internal/explain"
-	"github.com/samekey/samekey/internal/leaktest"
-	"github.com/samekey/samekey/internal/ui"
+	"github.com/samekey/samekey/internal/cli/explain"
+	"github.com/samekey/samekey/internal/cli/ui"
+	"github.com/samekey/samekey/internal/testkit/leaktest"
 	"github.com/samekey/samekey/seal"
 	"github.com/samekey/samekey/seal/program"
 )

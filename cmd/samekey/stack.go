@@ -9,7 +9,7 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/samekey/samekey/internal/deploy"
+	"github.com/samekey/samekey/deploy"
 )
 
 func newStack(env environment) *cobra.Command {

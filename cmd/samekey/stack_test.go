@@ -7,7 +7,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/samekey/samekey/internal/deploy"
+	"github.com/samekey/samekey/deploy"
 )
 
 // The file is written once, left alone if it differs, and compared without being touched.

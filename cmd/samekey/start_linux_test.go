@@ -10,7 +10,7 @@ import (
 	"time"
 
 	"github.com/samekey/samekey/dynamo/dynamotest"
-	"github.com/samekey/samekey/internal/local/localtest"
+	"github.com/samekey/samekey/internal/testkit/localtest"
 )
 
 // A signal that comes before the stack is up, whatever it is doing then.

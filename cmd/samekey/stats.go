@@ -11,8 +11,8 @@ import (
 
 	"github.com/samekey/samekey/dynamo/stream"
 	"github.com/samekey/samekey/idem/jobs"
-	"github.com/samekey/samekey/internal/stats"
-	"github.com/samekey/samekey/internal/tablescan"
+	"github.com/samekey/samekey/internal/cli/stats"
+	"github.com/samekey/samekey/internal/cli/tablescan"
 )
 
 const statsLong = `Counts the records of the table by state and cause, by route and by age.

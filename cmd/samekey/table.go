@@ -7,7 +7,7 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/samekey/samekey/internal/maketable"
+	"github.com/samekey/samekey/internal/cli/maketable"
 )
 
 func newTable(env environment) *cobra.Command {

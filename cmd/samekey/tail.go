@@ -13,10 +13,10 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/dynamodbstreams"
 	"github.com/spf13/cobra"
 
+	"github.com/samekey/samekey/internal/cli/tail"
 	"github.com/samekey/samekey/internal/local/eventsource"
 	"github.com/samekey/samekey/internal/local/lambdarun"
 	"github.com/samekey/samekey/internal/local/mendstream"
-	"github.com/samekey/samekey/internal/tail"
 )
 
 const tailLong = `Follows the table's stream, and prints a line for each change of a record.

@@ -10,11 +10,11 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"github.com/samekey/samekey/internal/prove"
+	"github.com/samekey/samekey/internal/testkit/prove"
 )
 
 const (
-	vetFixtures  = "../../internal/vet/testdata/"
+	vetFixtures  = "../../internal/cli/vet/testdata/"
 	vetHandlers  = vetFixtures + "handlers"
 	vetEngines   = vetFixtures + "engines"
 	examplesLock = "../../examples/samekey.lock"
@@ -160,7 +160,7 @@ func TestVetComparesWithTheLockFile(t *testing.T) {
 	code, stdout, stderr := call(t, nil, "vet", "-lock", path, vetHandlers)
 	for _, want := range []string{
 		`handlers/cases.go:46:`,
-		`lock: github.com/samekey/samekey/internal/vet/testdata/handlers.App.book: the phase "created" is now called "ordered": operations under way are refused until the old version is back`,
+		`lock: github.com/samekey/samekey/internal/cli/vet/testdata/handlers.App.book: the phase "created" is now called "ordered": operations under way are refused until the old version is back`,
 		`the phase "charged" asks for the key of "payments/mail" no more: under another name, or without a key, it is another call: an operation under way may make the call twice`,
 		`docs/guides/changing-phases.md#keep-the-old-phases`,
 	} {

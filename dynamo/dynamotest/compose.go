@@ -11,7 +11,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/samekey/samekey/internal/local/servers"
+	"github.com/samekey/samekey/internal/servers"
 )
 
 // tryCompose runs DynamoDB Local in a container, published on 127.0.0.1 only.

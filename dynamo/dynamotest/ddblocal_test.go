@@ -11,8 +11,8 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 
-	"github.com/samekey/samekey/internal/local/servers"
-	"github.com/samekey/samekey/internal/local/servers/serverstest"
+	"github.com/samekey/samekey/internal/servers"
+	"github.com/samekey/samekey/internal/servers/serverstest"
 )
 
 func TestFindStartsADatabaseAndCloseEndsIt(t *testing.T) {

@@ -12,8 +12,8 @@ import (
 	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
 
-	"github.com/samekey/samekey/internal/local/line"
-	"github.com/samekey/samekey/internal/local/servers"
+	"github.com/samekey/samekey/internal/servers"
+	"github.com/samekey/samekey/internal/servers/line"
 )
 
 // Environment variables; the package documentation explains them.

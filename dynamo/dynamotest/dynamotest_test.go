@@ -14,8 +14,8 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
 	"github.com/google/go-cmp/cmp"
 
-	"github.com/samekey/samekey/internal/local/servers"
-	"github.com/samekey/samekey/internal/local/servers/serverstest"
+	"github.com/samekey/samekey/internal/servers"
+	"github.com/samekey/samekey/internal/servers/serverstest"
 )
 
 const (

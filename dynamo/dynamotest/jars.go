@@ -3,7 +3,7 @@ package dynamotest
 import (
 	"embed"
 
-	"github.com/samekey/samekey/internal/local/servers"
+	"github.com/samekey/samekey/internal/servers"
 )
 
 // localFiles are the recipe only, without jars (see the package documentation,

@@ -10,8 +10,8 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"github.com/samekey/samekey/internal/local/servers"
-	"github.com/samekey/samekey/internal/local/servers/serverstest"
+	"github.com/samekey/samekey/internal/servers"
+	"github.com/samekey/samekey/internal/servers/serverstest"
 )
 
 func TestAFalseJarFailsTheSearch(t *testing.T) {

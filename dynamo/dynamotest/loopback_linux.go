@@ -11,7 +11,7 @@ import (
 	"runtime"
 	"time"
 
-	"github.com/samekey/samekey/internal/local/servers"
+	"github.com/samekey/samekey/internal/servers"
 )
 
 // DynamoDB Local listens on every interface and has no option against it. On Linux a

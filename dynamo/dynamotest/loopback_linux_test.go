@@ -8,8 +8,8 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"github.com/samekey/samekey/internal/local/servers"
-	"github.com/samekey/samekey/internal/local/servers/serverstest"
+	"github.com/samekey/samekey/internal/servers"
+	"github.com/samekey/samekey/internal/servers/serverstest"
 )
 
 // What DynamoDB Local listens on, seen without the code that checks it.

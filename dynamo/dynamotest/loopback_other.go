@@ -7,7 +7,7 @@ import (
 	"fmt"
 	"runtime"
 
-	"github.com/samekey/samekey/internal/local/servers"
+	"github.com/samekey/samekey/internal/servers"
 )
 
 // canKeepLocal refuses: DynamoDB Local listens on every interface, and only

@@ -10,8 +10,8 @@ import (
 
 	"go.uber.org/goleak"
 
-	"github.com/samekey/samekey/internal/local/servers"
-	"github.com/samekey/samekey/internal/local/servers/serverstest"
+	"github.com/samekey/samekey/internal/servers"
+	"github.com/samekey/samekey/internal/servers/serverstest"
 )
 
 func TestMain(m *testing.M) {

@@ -10,7 +10,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/samekey/samekey/internal/local/servers"
+	"github.com/samekey/samekey/internal/servers"
 )
 
 // startTimeout bounds the search of [Start]: a first call may download 74 MB.

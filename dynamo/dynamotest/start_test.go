@@ -10,8 +10,8 @@ import (
 	"sync"
 	"testing"
 
-	"github.com/samekey/samekey/internal/local/servers"
-	"github.com/samekey/samekey/internal/local/servers/serverstest"
+	"github.com/samekey/samekey/internal/servers"
+	"github.com/samekey/samekey/internal/servers/serverstest"
 )
 
 func TestStartSkipsOrFails(t *testing.T) {

@@ -10,8 +10,8 @@ import (
 
 	"github.com/samekey/samekey/idem/jobs"
 	"github.com/samekey/samekey/idem/store"
-	"github.com/samekey/samekey/internal/errlist"
-	"github.com/samekey/samekey/internal/redact"
+	"github.com/samekey/samekey/internal/base/errlist"
+	"github.com/samekey/samekey/internal/base/redact"
 	"github.com/samekey/samekey/internal/state"
 )
 

@@ -18,8 +18,8 @@ import (
 	"github.com/samekey/samekey/dynamo/stream"
 	"github.com/samekey/samekey/idem"
 	"github.com/samekey/samekey/idem/jobs"
-	"github.com/samekey/samekey/internal/fakedynamo"
-	"github.com/samekey/samekey/internal/streamimage"
+	"github.com/samekey/samekey/internal/testkit/fakedynamo"
+	"github.com/samekey/samekey/internal/testkit/streamimage"
 )
 
 // A request and an answer of 4 MB of one letter are items of some KB. Whoever sends a

@@ -13,7 +13,7 @@ import (
 
 	"github.com/samekey/samekey/dynamo/internal/item"
 	"github.com/samekey/samekey/idem/store"
-	"github.com/samekey/samekey/internal/redact"
+	"github.com/samekey/samekey/internal/base/redact"
 )
 
 // Glimpse is an item of the table as [Sweep.Browse] shows it: without bodies,

@@ -4,7 +4,7 @@ import (
 	"time"
 
 	"github.com/samekey/samekey/idem/store"
-	"github.com/samekey/samekey/internal/redact"
+	"github.com/samekey/samekey/internal/base/redact"
 )
 
 // Why is the reason to list an operation for operators.

@@ -4,7 +4,7 @@ import (
 	"context"
 
 	"github.com/samekey/samekey/idem/jobs"
-	"github.com/samekey/samekey/internal/hook"
+	"github.com/samekey/samekey/internal/base/hook"
 )
 
 // Hooks are called as [Drain], [Completer] and [Sweep] work; nil hooks are skipped.

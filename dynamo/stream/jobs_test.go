@@ -19,7 +19,7 @@ import (
 	"github.com/samekey/samekey/dynamo/stream"
 	"github.com/samekey/samekey/idem"
 	"github.com/samekey/samekey/idem/store"
-	"github.com/samekey/samekey/internal/local/localtest"
+	"github.com/samekey/samekey/internal/testkit/localtest"
 )
 
 // edit changes an item by hand, as no store would.

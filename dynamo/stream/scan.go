@@ -12,7 +12,7 @@ import (
 
 	"github.com/samekey/samekey/dynamo/internal/item"
 	"github.com/samekey/samekey/idem/store"
-	"github.com/samekey/samekey/internal/chance"
+	"github.com/samekey/samekey/internal/base/chance"
 )
 
 // ScanAPI is the part of *dynamodb.Client that a [Sweep] uses.

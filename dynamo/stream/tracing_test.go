@@ -11,7 +11,7 @@ import (
 	"github.com/samekey/samekey/idem"
 	"github.com/samekey/samekey/idem/jobs"
 	"github.com/samekey/samekey/idem/trace"
-	"github.com/samekey/samekey/internal/tracetest"
+	"github.com/samekey/samekey/internal/testkit/tracetest"
 )
 
 // A job goes to its sink with the context of its phase, from the stream and from its

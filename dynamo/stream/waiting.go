@@ -16,7 +16,7 @@ import (
 
 	"github.com/samekey/samekey/dynamo"
 	"github.com/samekey/samekey/dynamo/internal/item"
-	"github.com/samekey/samekey/internal/redact"
+	"github.com/samekey/samekey/internal/base/redact"
 	"github.com/samekey/samekey/internal/state"
 )
 

@@ -15,7 +15,7 @@ import (
 	"github.com/samekey/samekey/examples/rides/world"
 	"github.com/samekey/samekey/idem"
 	"github.com/samekey/samekey/idem/store"
-	"github.com/samekey/samekey/internal/local/localtest"
+	"github.com/samekey/samekey/internal/testkit/localtest"
 	"github.com/samekey/samekey/lambda"
 )
 

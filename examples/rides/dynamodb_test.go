@@ -17,7 +17,7 @@ import (
 	"github.com/samekey/samekey/examples/rides/world"
 	"github.com/samekey/samekey/idem"
 	"github.com/samekey/samekey/idem/store"
-	"github.com/samekey/samekey/internal/leaktest"
+	"github.com/samekey/samekey/internal/testkit/leaktest"
 	"github.com/samekey/samekey/seal"
 )
 

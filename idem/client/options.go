@@ -7,7 +7,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/samekey/samekey/internal/method"
+	"github.com/samekey/samekey/internal/base/method"
 )
 
 // Defaults of [Options].

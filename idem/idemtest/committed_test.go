@@ -12,7 +12,7 @@ import (
 	"github.com/samekey/samekey/idem"
 	"github.com/samekey/samekey/idem/idemtest"
 	"github.com/samekey/samekey/idem/store"
-	"github.com/samekey/samekey/internal/failtest"
+	"github.com/samekey/samekey/internal/testkit/failtest"
 )
 
 type priced struct {

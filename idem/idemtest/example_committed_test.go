@@ -8,7 +8,7 @@ import (
 
 	"github.com/samekey/samekey/idem"
 	"github.com/samekey/samekey/idem/idemtest"
-	"github.com/samekey/samekey/internal/failtest"
+	"github.com/samekey/samekey/internal/testkit/failtest"
 )
 
 // mail is the arguments of a job.

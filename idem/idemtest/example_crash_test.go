@@ -13,7 +13,7 @@ import (
 
 	"github.com/samekey/samekey/idem"
 	"github.com/samekey/samekey/idem/idemtest"
-	"github.com/samekey/samekey/internal/failtest"
+	"github.com/samekey/samekey/internal/testkit/failtest"
 )
 
 // shop is a user's program: an order is priced, paid, and confirmed by mail.

@@ -10,7 +10,7 @@ import (
 	"github.com/samekey/samekey/idem"
 	"github.com/samekey/samekey/idem/store"
 	"github.com/samekey/samekey/internal/state"
-	"github.com/samekey/samekey/internal/storetest"
+	"github.com/samekey/samekey/internal/testkit/storetest"
 )
 
 // Bodies of any size up to idem.MaxMaxBody come back byte for byte, from where

@@ -10,7 +10,7 @@ import (
 	"github.com/samekey/samekey/idem"
 	"github.com/samekey/samekey/idem/store"
 	"github.com/samekey/samekey/idem/trace"
-	"github.com/samekey/samekey/internal/storetest"
+	"github.com/samekey/samekey/internal/testkit/storetest"
 )
 
 func storeCommit(s suite) {

@@ -10,7 +10,7 @@ import (
 
 	"github.com/samekey/samekey/idem"
 	"github.com/samekey/samekey/idem/store"
-	"github.com/samekey/samekey/internal/storetest"
+	"github.com/samekey/samekey/internal/testkit/storetest"
 )
 
 // A stored request is there for whoever takes the record over, whatever its

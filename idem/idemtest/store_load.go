@@ -4,7 +4,7 @@ import (
 	"testing"
 
 	"github.com/samekey/samekey/idem/store"
-	"github.com/samekey/samekey/internal/storetest"
+	"github.com/samekey/samekey/internal/testkit/storetest"
 )
 
 func storeLoad(s suite) {

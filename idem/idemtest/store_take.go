@@ -12,7 +12,7 @@ import (
 	"github.com/samekey/samekey/idem"
 	"github.com/samekey/samekey/idem/store"
 	"github.com/samekey/samekey/internal/state"
-	"github.com/samekey/samekey/internal/storetest"
+	"github.com/samekey/samekey/internal/testkit/storetest"
 )
 
 // A take-over by a ticket changes what [store.Take].From says, if it says so, and

@@ -11,8 +11,8 @@ import (
 	"sync"
 
 	"github.com/samekey/samekey/idem/trace"
-	"github.com/samekey/samekey/internal/errlist"
-	"github.com/samekey/samekey/internal/redact"
+	"github.com/samekey/samekey/internal/base/errlist"
+	"github.com/samekey/samekey/internal/base/redact"
 )
 
 // Delivery is a staged job on its way to a [Sink].

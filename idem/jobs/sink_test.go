@@ -12,7 +12,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/samekey/samekey/idem/jobs"
-	"github.com/samekey/samekey/internal/errlist"
+	"github.com/samekey/samekey/internal/base/errlist"
 )
 
 // deliveries returns a delivery for each word: its kind, a slash, and its name,

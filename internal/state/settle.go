@@ -9,7 +9,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/samekey/samekey/idem/store"
-	"github.com/samekey/samekey/internal/redact"
+	"github.com/samekey/samekey/internal/base/redact"
 )
 
 // Settlement is an operator's decision. Answer, Result, NotMade and RiskTwice exclude

@@ -7,7 +7,7 @@ import (
 	"time"
 
 	"github.com/samekey/samekey/idem/store"
-	"github.com/samekey/samekey/internal/redact"
+	"github.com/samekey/samekey/internal/base/redact"
 )
 
 // noCalls is never changed: [Tally] counts in a copy.

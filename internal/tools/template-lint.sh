@@ -31,7 +31,7 @@ apps=(template.yaml examples/hello/template.yaml)
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
 go run ./cmd/samekey stack --standalone "$work/samekey.yaml"
-templates=("${apps[@]}" internal/deploy/samekey.yaml "$work/samekey.yaml")
+templates=("${apps[@]}" deploy/samekey.yaml "$work/samekey.yaml")
 
 install lint internal/tools/requirements.txt
 for template in "${apps[@]}" examples/shop/template.yaml; do

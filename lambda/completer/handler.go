@@ -12,8 +12,8 @@ import (
 	"github.com/aws/aws-lambda-go/events"
 
 	"github.com/samekey/samekey/idem/jobs"
-	"github.com/samekey/samekey/internal/errlist"
-	"github.com/samekey/samekey/internal/redact"
+	"github.com/samekey/samekey/internal/base/errlist"
+	"github.com/samekey/samekey/internal/base/redact"
 	"github.com/samekey/samekey/internal/state"
 )
 

@@ -17,7 +17,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/samekey/samekey/idem/jobs"
-	"github.com/samekey/samekey/internal/errlist"
+	"github.com/samekey/samekey/internal/base/errlist"
 	"github.com/samekey/samekey/lambda/completer"
 )
 

@@ -15,7 +15,7 @@ import (
 
 	"github.com/samekey/samekey/idem"
 	"github.com/samekey/samekey/idem/idemtest"
-	"github.com/samekey/samekey/internal/failtest"
+	"github.com/samekey/samekey/internal/testkit/failtest"
 	"github.com/samekey/samekey/lambda"
 	"github.com/samekey/samekey/lambda/lambdatest"
 )

@@ -16,7 +16,7 @@ import (
 	"github.com/samekey/samekey/idem"
 	"github.com/samekey/samekey/idem/jobs"
 	"github.com/samekey/samekey/idem/store"
-	"github.com/samekey/samekey/internal/emf"
+	"github.com/samekey/samekey/internal/testkit/emf"
 	"github.com/samekey/samekey/lambda/completer"
 	"github.com/samekey/samekey/lambda/metrics"
 )

@@ -6,7 +6,7 @@ import (
 	"testing"
 
 	"github.com/samekey/samekey/idem/jobs"
-	"github.com/samekey/samekey/internal/errlist"
+	"github.com/samekey/samekey/internal/base/errlist"
 )
 
 // A job names no destination: whatever its data says, it goes where the program has

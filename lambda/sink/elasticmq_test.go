@@ -10,7 +10,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/sqs"
 	"github.com/google/go-cmp/cmp"
 
-	"github.com/samekey/samekey/internal/local/elasticmq"
+	"github.com/samekey/samekey/internal/servers/elasticmq"
 	"github.com/samekey/samekey/lambda/sink"
 )
 

@@ -15,7 +15,7 @@ import (
 
 	"github.com/samekey/samekey/idem/jobs"
 	"github.com/samekey/samekey/idem/trace"
-	"github.com/samekey/samekey/internal/errlist"
+	"github.com/samekey/samekey/internal/base/errlist"
 	"github.com/samekey/samekey/lambda"
 )
 

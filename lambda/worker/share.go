@@ -10,7 +10,7 @@ import (
 	"time"
 
 	"github.com/samekey/samekey/idem/jobs"
-	"github.com/samekey/samekey/internal/redact"
+	"github.com/samekey/samekey/internal/base/redact"
 )
 
 // leastShare lets a service that has come back show it.

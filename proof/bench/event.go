@@ -7,7 +7,7 @@ import (
 
 	"github.com/aws/aws-lambda-go/events"
 
-	"github.com/samekey/samekey/internal/streamimage"
+	"github.com/samekey/samekey/internal/testkit/streamimage"
 )
 
 // streamed is the stream record of an item that has just been inserted.

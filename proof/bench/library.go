@@ -11,7 +11,7 @@ import (
 	"github.com/samekey/samekey/dynamo"
 	"github.com/samekey/samekey/dynamo/dynamotest"
 	"github.com/samekey/samekey/idem"
-	"github.com/samekey/samekey/internal/itemsize"
+	"github.com/samekey/samekey/internal/base/itemsize"
 )
 
 // Library is the library's own time, without the SDK: DynamoDB's part is a stub.

@@ -13,7 +13,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 	"github.com/aws/smithy-go/middleware"
 
-	"github.com/samekey/samekey/internal/itemsize"
+	"github.com/samekey/samekey/internal/base/itemsize"
 )
 
 type item = map[string]types.AttributeValue

@@ -20,8 +20,8 @@ import (
 
 	"github.com/samekey/samekey/dynamo"
 	"github.com/samekey/samekey/dynamo/dynamotest"
-	"github.com/samekey/samekey/internal/itemjson"
-	"github.com/samekey/samekey/internal/itemsize"
+	"github.com/samekey/samekey/internal/base/itemsize"
+	"github.com/samekey/samekey/internal/testkit/itemjson"
 )
 
 // Peers are proof/bench/peers.json: Samekey beside what people use otherwise.

@@ -13,7 +13,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
 
 	"github.com/samekey/samekey/dynamo"
-	"github.com/samekey/samekey/internal/streamimage"
+	"github.com/samekey/samekey/internal/testkit/streamimage"
 )
 
 // stubAPI takes every write, or refuses every claim. Updates return items, by key.

@@ -12,7 +12,7 @@ import (
 	"github.com/samekey/samekey/dynamo/stream"
 	"github.com/samekey/samekey/idem"
 	"github.com/samekey/samekey/idem/jobs"
-	"github.com/samekey/samekey/internal/local/elasticmq"
+	"github.com/samekey/samekey/internal/servers/elasticmq"
 	"github.com/samekey/samekey/lambda/sink"
 )
 

@@ -29,9 +29,9 @@ import (
 	"github.com/samekey/samekey/internal/local/apigateway"
 	"github.com/samekey/samekey/internal/local/eventsource"
 	"github.com/samekey/samekey/internal/local/lambdarun"
-	"github.com/samekey/samekey/internal/local/localtest"
 	"github.com/samekey/samekey/internal/local/mendstream"
 	"github.com/samekey/samekey/internal/local/sam/ridestest"
+	"github.com/samekey/samekey/internal/testkit/localtest"
 )
 
 const (

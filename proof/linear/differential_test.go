@@ -21,8 +21,8 @@ import (
 	"github.com/samekey/samekey/idem/idemtest"
 	"github.com/samekey/samekey/idem/jobs"
 	"github.com/samekey/samekey/idem/store"
-	"github.com/samekey/samekey/internal/fakedynamo"
-	"github.com/samekey/samekey/internal/storetest"
+	"github.com/samekey/samekey/internal/testkit/fakedynamo"
+	"github.com/samekey/samekey/internal/testkit/storetest"
 )
 
 // envScript is how many operations the script has.

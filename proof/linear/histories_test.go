@@ -16,9 +16,9 @@ import (
 	"github.com/samekey/samekey/idem"
 	"github.com/samekey/samekey/idem/idemtest"
 	"github.com/samekey/samekey/idem/store"
-	"github.com/samekey/samekey/internal/enginetest"
-	"github.com/samekey/samekey/internal/failtest"
-	"github.com/samekey/samekey/internal/storetest"
+	"github.com/samekey/samekey/internal/testkit/enginetest"
+	"github.com/samekey/samekey/internal/testkit/failtest"
+	"github.com/samekey/samekey/internal/testkit/storetest"
 )
 
 const clients = 32

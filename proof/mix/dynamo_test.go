@@ -13,7 +13,7 @@ import (
 
 	"github.com/samekey/samekey/dynamo"
 	"github.com/samekey/samekey/dynamo/stream"
-	"github.com/samekey/samekey/internal/fakedynamo"
+	"github.com/samekey/samekey/internal/testkit/fakedynamo"
 )
 
 // The tables.

@@ -15,8 +15,8 @@ import (
 	"github.com/samekey/samekey/idem"
 	"github.com/samekey/samekey/idem/jobs"
 	"github.com/samekey/samekey/idem/store"
-	"github.com/samekey/samekey/internal/fakedynamo"
 	"github.com/samekey/samekey/internal/state"
+	"github.com/samekey/samekey/internal/testkit/fakedynamo"
 )
 
 // The promises. A failure begins with one of these names.

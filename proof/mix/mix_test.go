@@ -17,7 +17,7 @@ import (
 	"testing/synctest"
 	"time"
 
-	"github.com/samekey/samekey/internal/fakedynamo"
+	"github.com/samekey/samekey/internal/testkit/fakedynamo"
 	"github.com/samekey/samekey/seal"
 )
 

@@ -15,7 +15,7 @@ import (
 
 	"github.com/samekey/samekey/dynamo"
 	"github.com/samekey/samekey/idem"
-	"github.com/samekey/samekey/internal/fakedynamo"
+	"github.com/samekey/samekey/internal/testkit/fakedynamo"
 )
 
 // plants are planted faults, for the test of the checks.

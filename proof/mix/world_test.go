@@ -13,8 +13,8 @@ import (
 	"time"
 
 	"github.com/samekey/samekey/dynamo"
-	"github.com/samekey/samekey/internal/chance"
-	"github.com/samekey/samekey/internal/fakedynamo"
+	"github.com/samekey/samekey/internal/base/chance"
+	"github.com/samekey/samekey/internal/testkit/fakedynamo"
 	"github.com/samekey/samekey/seal"
 )
 

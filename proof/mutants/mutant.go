@@ -32,7 +32,7 @@ type mutant struct {
 	// further $x of old and new are: "func ($s *Store)".
 	where string
 
-	pkg  string // the package of the tests, "internal/enginetest"; "": that of in
+	pkg  string // the package of the tests, "internal/testkit/enginetest"; "": that of in
 	run  string // go test -run
 	hang bool   // the tests notice by never ending
 

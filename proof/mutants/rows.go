@@ -60,7 +60,7 @@ func (m mutant) breaks(r requirement) bool {
 }
 
 // suites run the same cases, each on a store of its own.
-var suites = []string{"dynamo.TestConformance", "internal/enginetest.TestMemoryStore"}
+var suites = []string{"dynamo.TestConformance", "internal/testkit/enginetest.TestMemoryStore"}
 
 // testName is a package from the module's root, a test and the begin of a subtest.
 var testName = regexp.MustCompile(`^((?:[\w-]+/)*[\w-]+\.\w+)(?:/(.*))?$`)

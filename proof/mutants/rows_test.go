@@ -57,7 +57,7 @@ func TestUnbroken(t *testing.T) {
 		"another test":          {mutant{row: "R1", in: "idem.Key", run: "^TestOther$"}, ""},
 		"another package":       {mutant{row: "R4", in: "idem.Key", run: "^TestKey$"}, ""},
 		"tests elsewhere":       {mutant{row: "R4", in: "idem.Key", pkg: "lambda", run: "^TestKey$"}, "R4"},
-		"the suite elsewhere":   {mutant{row: "R3", in: "idem.Key", pkg: "internal/enginetest", run: "^TestMemoryStore$"}, "R3"},
+		"the suite elsewhere":   {mutant{row: "R3", in: "idem.Key", pkg: "internal/testkit/enginetest", run: "^TestMemoryStore$"}, "R3"},
 		"a suite of its own":    {mutant{row: "R3", in: "idem.Key", pkg: "idem", run: "^TestMemoryStore$"}, ""},
 		"a folder's subtest":    {mutant{row: "R5", in: "idem.Key", pkg: "proof/calls", run: "^TestKey$/^a.b$"}, "R5"},
 		"a threat":              {mutant{row: "T1", in: "idem.Key", run: "^TestLock$"}, "T1"},

@@ -44,7 +44,7 @@ func panicMutants() []mutant {
 		},
 		{
 			rule: "PanicSilent", what: "a panic's value goes into the log and into the record", row: "T9",
-			in: "internal/redact.Panic", old: `fmt.Sprintf("panicked with a %T", $value)`, new: `fmt.Sprintf("panicked: %v", $value)`, pkg: "idem", run: "^TestPanicIsAnswered$",
+			in: "internal/base/redact.Panic", old: `fmt.Sprintf("panicked with a %T", $value)`, new: `fmt.Sprintf("panicked: %v", $value)`, pkg: "idem", run: "^TestPanicIsAnswered$",
 		},
 		{
 			rule: "PanicSilent", what: "the runtime writes a panic's value to the log",
@@ -107,7 +107,7 @@ func callerMutants() []mutant {
 		},
 		{
 			rule: "TenantScope", what: "two tenants share the keys of a caller", row: "R147 M26",
-			in: "internal/scope.Append", old: "$b = appendNamed($b, tenantPart, $tenant)", new: "", pkg: "lambda", run: "^TestTenantsUnderAScope$",
+			in: "internal/base/scope.Append", old: "$b = appendNamed($b, tenantPart, $tenant)", new: "", pkg: "lambda", run: "^TestTenantsUnderAScope$",
 		},
 		{
 			rule: "TenantScope", what: "the tenant of an invocation doesn't reach the engine",
@@ -115,16 +115,16 @@ func callerMutants() []mutant {
 		},
 		{
 			rule: "TenantName", what: "a tenant's name may hold what ends it",
-			in: "internal/scope.appendNamed", old: "escapeFirst.Replace($name)", new: "$name", pkg: "lambda", run: "^TestTenantsNamesDontRunTogether$",
+			in: "internal/base/scope.appendNamed", old: "escapeFirst.Replace($name)", new: "$name", pkg: "lambda", run: "^TestTenantsNamesDontRunTogether$",
 		},
 		{
 			rule: "OwnPrefix", what: "what the program says can look like an adapter's caller", row: "R147",
 			in: "idem.scoping.callerOf", old: "return store.Identity{Kind: scope.Program, Subject: $r.Scope}, nil",
-			new: `return store.Identity{Kind: scope.Source, Subject: $r.Scope}, nil`, pkg: "internal/enginetest", run: "^TestMemoryStore$/^engine_scope$",
+			new: `return store.Identity{Kind: scope.Source, Subject: $r.Scope}, nil`, pkg: "internal/testkit/enginetest", run: "^TestMemoryStore$/^engine_scope$",
 		},
 		{
 			rule: "OwnPrefix", what: "an adapter's kind can look like the program's", row: "R147",
-			in: "idem.scoping.callerOf", old: `if $id.Subject != "" && !scope.Reserved($id.Kind) {`, new: `if $id.Subject != "" {`, pkg: "internal/enginetest", run: "^TestMemoryStore$/^engine_scope$",
+			in: "idem.scoping.callerOf", old: `if $id.Subject != "" && !scope.Reserved($id.Kind) {`, new: `if $id.Subject != "" {`, pkg: "internal/testkit/enginetest", run: "^TestMemoryStore$/^engine_scope$",
 		},
 		{
 			rule: "Issuer", what: "two authorizers' equal names are one caller", row: "R147",

@@ -6,12 +6,12 @@ func engineMutants() []mutant {
 		{
 			rule: "OwnNonce", what: "all attempts of a process have one nonce",
 			in: "idem.Engine.attempt", old: "$a.owner, $a.id, $a.pk, $a.print = $text[:nonceSize],", new: `$a.owner, $a.id, $a.pk, $a.print = "process",`,
-			pkg: "internal/enginetest", run: "^TestMemoryStore$/^engine_(in-flight|take-over)$",
+			pkg: "internal/testkit/enginetest", run: "^TestMemoryStore$/^engine_(in-flight|take-over)$",
 		},
 		{
 			rule: "RFTrust", what: "read-first believes an old read whatever it shows",
 			in: "idem.attempt.look", old: "if $v, $err := $a.judge($rec); $err == nil && $v == state.Replay {",
-			new: "if $v, $err := $a.judge($rec); $err == nil && $v != state.Again && $v != state.TakeOver {", pkg: "internal/enginetest", run: "^TestMemoryStore$/^engine_cache$",
+			new: "if $v, $err := $a.judge($rec); $err == nil && $v != state.Again && $v != state.TakeOver {", pkg: "internal/testkit/enginetest", run: "^TestMemoryStore$/^engine_cache$",
 		},
 		{
 			rule: "CacheDone", what: "the cache takes records that aren't finished",
@@ -19,19 +19,19 @@ func engineMutants() []mutant {
 		},
 		{
 			rule: "CacheNonces", what: "an attempt claims with an empty nonce after the cache couldn't answer", row: "M173",
-			in: "idem.attempt.remembered", old: "$a.owner, $a.id = rand.Text(), rand.Text()", new: "$a.owner, $a.id = rand.Text()[:0], rand.Text()[:0]", pkg: "internal/enginetest", run: "^TestMemoryStore$/^engine_cache$",
+			in: "idem.attempt.remembered", old: "$a.owner, $a.id = rand.Text(), rand.Text()", new: "$a.owner, $a.id = rand.Text()[:0], rand.Text()[:0]", pkg: "internal/testkit/enginetest", run: "^TestMemoryStore$/^engine_cache$",
 		},
 		{
 			rule: "CacheObserve", what: "an observing engine claims with an empty nonce, since its cache knows the key",
-			in: "idem.New", old: "if $opt.Key == KeyObserve {", new: "if false {", pkg: "internal/enginetest", run: "^TestMemoryStore$/^engine_cache$",
+			in: "idem.New", old: "if $opt.Key == KeyObserve {", new: "if false {", pkg: "internal/testkit/enginetest", run: "^TestMemoryStore$/^engine_cache$",
 		},
 		{
 			rule: "CacheHeaders", what: "the cache replays headers that the store's replay leaves out", row: "A32",
-			in: "idem.cache.put", old: "replayable($r.Response)", new: "", pkg: "internal/enginetest", run: "^TestMemoryStore$/^engine_cache$",
+			in: "idem.cache.put", old: "replayable($r.Response)", new: "", pkg: "internal/testkit/enginetest", run: "^TestMemoryStore$/^engine_cache$",
 		},
 		{
 			rule: "CacheShares", what: "a caller's change of a replay changes the cache",
-			in: "idem.attempt.answer", old: "$resp = $held.Response.Clone()", new: "$resp = *$held.Response", pkg: "internal/enginetest", run: "^TestMemoryStore$/^engine_replay$",
+			in: "idem.attempt.answer", old: "$resp = $held.Response.Clone()", new: "$resp = *$held.Response", pkg: "internal/testkit/enginetest", run: "^TestMemoryStore$/^engine_replay$",
 		},
 		{
 			rule: "CacheBound", what: "the cache holds what no answer needs", row: "R138 M34",
@@ -58,7 +58,7 @@ func engineMutants() []mutant {
 		{
 			rule: "FencedStops", what: "an overtaken attempt takes its write for landed",
 			in: "idem.attempt.sendOnce", old: "return $held, state.Land($held, $c.prev, $c.next, $a.owner), nil; case !errors.Is",
-			new: "return $held, state.Landed, nil; case !errors.Is", pkg: "internal/enginetest", run: "^TestMemoryStore$/^engine_take-over$",
+			new: "return $held, state.Landed, nil; case !errors.Is", pkg: "internal/testkit/enginetest", run: "^TestMemoryStore$/^engine_take-over$",
 		},
 		{
 			rule: "UnknownIsRead", what: "an unknown outcome is taken for not applied",
@@ -346,7 +346,7 @@ func resumeMutants() []mutant {
 		},
 		{
 			rule: "TakeHandler", what: "a handler ends another handler's operation",
-			in: "internal/state.MayTake", old: "case !slices.Contains($t.Handlers, $rec.Handler):", new: "case !slices.Contains($t.Handlers, $rec.Handler) && $t.Handlers == nil:", pkg: "internal/enginetest",
+			in: "internal/state.MayTake", old: "case !slices.Contains($t.Handlers, $rec.Handler):", new: "case !slices.Contains($t.Handlers, $rec.Handler) && $t.Handlers == nil:", pkg: "internal/testkit/enginetest",
 			run: "^TestMemoryStore$/^store_take$",
 		},
 		{
@@ -355,7 +355,7 @@ func resumeMutants() []mutant {
 		},
 		{
 			rule: "TakeTenant", what: "an operation is completed for another tenant",
-			in: "internal/state.MayTake", old: "case $rec.Tenant != $t.Tenant:", new: "case $rec.Tenant != $t.Tenant && $t.Handlers == nil:", pkg: "internal/enginetest",
+			in: "internal/state.MayTake", old: "case $rec.Tenant != $t.Tenant:", new: "case $rec.Tenant != $t.Tenant && $t.Handlers == nil:", pkg: "internal/testkit/enginetest",
 			run: "^TestMemoryStore$/^store_take$",
 		},
 		{

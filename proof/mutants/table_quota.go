@@ -6,25 +6,25 @@ func rotationMutants() []mutant {
 		{
 			rule: "Rotation", what: "an unknown secret is a mismatch",
 			in: "idem.Fingerprint.matches", old: `return false, fmt.Errorf("%w: the secret %q is unknown", ErrIncomparable, $secret)`, new: `return false, nil`,
-			pkg: "internal/stats", run: "^TestRotationInTheWrongOrder$",
+			pkg: "internal/cli/stats", run: "^TestRotationInTheWrongOrder$",
 		},
 		{
 			rule: "Rotation", what: "a retry is compared by the newest secret", row: "T10",
-			in: "idem.Fingerprint.matches", old: "$s.ID == $secret", new: "$s.ID != $secret", pkg: "internal/stats", run: "^TestRotation$",
+			in: "idem.Fingerprint.matches", old: "$s.ID == $secret", new: "$s.ID != $secret", pkg: "internal/cli/stats", run: "^TestRotation$",
 		},
 		{
-			rule: "Rotation", what: "an unknown scheme is a mismatch", row: "R151",
+			rule: "Incomparable", what: "an unknown scheme is a mismatch", row: "R151",
 			in: "idem.Fingerprint.matches", old: `return false, fmt.Errorf("%w: the scheme %q is unknown", ErrIncomparable, $scheme)`, new: `return false, nil`,
-			pkg: "internal/enginetest", run: "^TestMemoryStore$/engine_fingerprint/a_deploy_that_changes",
+			pkg: "internal/testkit/enginetest", run: "^TestMemoryStore$/engine_fingerprint/a_deploy_that_changes",
 		},
 		{
-			rule: "Rotation", what: "a retry is compared by this program's scheme", row: "R151",
+			rule: "OwnScheme", what: "a retry is compared by this program's scheme", row: "R151",
 			in: "idem.attempt.compare", old: "$held.Secret == $a.secret && $held.Scheme == $a.scheme", new: "$held.Secret == $a.secret",
-			pkg: "internal/enginetest", run: "^TestMemoryStore$/engine_fingerprint/a_deploy_that_changes",
+			pkg: "internal/testkit/enginetest", run: "^TestMemoryStore$/engine_fingerprint/a_deploy_that_changes",
 		},
 		{
 			rule: "Rotation", what: "the command doesn't count open records",
-			in: "internal/stats.Report.need", old: "if $r.Expires.IsZero() {", new: "if false {", run: "^TestRotation$",
+			in: "internal/cli/stats.Report.need", old: "if $r.Expires.IsZero() {", new: "if false {", run: "^TestRotation$",
 		},
 		{
 			rule: "Rotation", what: "an expired record is compared",
@@ -35,7 +35,7 @@ func rotationMutants() []mutant {
 
 // quotaMutants break the quota of new operations.
 func quotaMutants() []mutant {
-	const engine = "internal/enginetest"
+	const engine = "internal/testkit/enginetest"
 	const known = "^TestMemoryStore$/engine_quota"
 	return []mutant{
 		{

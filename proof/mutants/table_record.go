@@ -155,15 +155,15 @@ func recordMutants() []mutant {
 		},
 		{
 			rule: "History", what: "a release leaves no trace in the record",
-			in: "internal/state.Released", old: "$r.Handovers = handed($held,", new: "_ = handed($held,", pkg: "internal/explain", run: "^TestStoryOfTheEngine$",
+			in: "internal/state.Released", old: "$r.Handovers = handed($held,", new: "_ = handed($held,", pkg: "internal/cli/explain", run: "^TestStoryOfTheEngine$",
 		},
 		{
 			rule: "History", what: "a retry's take-over leaves no trace in the record",
-			in: "internal/state.TakenByClient", old: "$r.Handovers = handed($held, $h)", new: "_ = handed($held, $h)", pkg: "internal/explain", run: "^TestStoryOfTheEngine$",
+			in: "internal/state.TakenByClient", old: "$r.Handovers = handed($held, $h)", new: "_ = handed($held, $h)", pkg: "internal/cli/explain", run: "^TestStoryOfTheEngine$",
 		},
 		{
 			rule: "History", what: "the times of phases are those since the epoch",
-			in: "internal/state.Advanced", old: "Millis($now).Sub($held.Created)", new: "Millis($now).Sub(time.Time{})", where: "$now time.Time", pkg: "internal/explain", run: "^TestStoryOfTheEngine$",
+			in: "internal/state.Advanced", old: "Millis($now).Sub($held.Created)", new: "Millis($now).Sub(time.Time{})", where: "$now time.Time", pkg: "internal/cli/explain", run: "^TestStoryOfTheEngine$",
 		},
 	}
 }

@@ -3,7 +3,7 @@ package main
 // keyRowMutants and those below break rows of docs/requirements.md that no other line
 // breaks, each in front of a test of the row: first those about keys and requests.
 func keyRowMutants() []mutant {
-	const suite = "internal/enginetest"
+	const suite = "internal/testkit/enginetest"
 	return []mutant{
 		{
 			rule: "ResultUTF8", what: "a raw message that an item's string can't hold is stored", row: "R168",
@@ -20,7 +20,7 @@ func keyRowMutants() []mutant {
 		},
 		{
 			rule: "DoctorBytes", what: "doctor says nothing of a REST API that takes bytes for text",
-			in: "internal/doctor.gatewayBytes", old: "$g.TextOnly &&", new: "$g.TextOnly && false &&", run: "^TestPlantedMistakes$",
+			in: "internal/cli/doctor.gatewayBytes", old: "$g.TextOnly &&", new: "$g.TextOnly && false &&", run: "^TestPlantedMistakes$",
 		},
 		{
 			rule: "ForgedIdentity", what: "a load balancer's header names the caller", row: "T1",
@@ -34,11 +34,11 @@ func keyRowMutants() []mutant {
 		},
 		{
 			rule: "UISession", what: "any token begins a session of the page", row: "T16",
-			in: "internal/ui.guard.enter", old: "if !same($in.Token, $g.launch) {", new: `if !same($in.Token, $g.launch) && $in.Token == "" {`, run: "^TestSession$",
+			in: "internal/cli/ui.guard.enter", old: "if !same($in.Token, $g.launch) {", new: `if !same($in.Token, $g.launch) && $in.Token == "" {`, run: "^TestSession$",
 		},
 		{
 			rule: "JarSum", what: "a jar with other contents is run", row: "T17",
-			in: "internal/local/servers.checkSums", old: "if $got != $want {", new: `if $got == "" {`, run: "^TestInstallRefusesWhatIsNotPinned$",
+			in: "internal/servers.checkSums", old: "if $got != $want {", new: `if $got == "" {`, run: "^TestInstallRefusesWhatIsNotPinned$",
 		},
 		{
 			rule: "KeyAnyCase", what: "a key's header is found in one spelling only", row: "R1",
@@ -85,7 +85,7 @@ func keyRowMutants() []mutant {
 		},
 		{
 			rule: "ScopeOfCaller", what: "all verified callers share their keys", row: "R11 R13",
-			in: "internal/scope.Append", old: "return append($b, $caller.Subject...)", new: "return $b", pkg: "lambda", run: "^TestA08TwoUsers$",
+			in: "internal/base/scope.Append", old: "return append($b, $caller.Subject...)", new: "return $b", pkg: "lambda", run: "^TestA08TwoUsers$",
 		},
 		{
 			rule: "ScopeOfRoute", what: "a key of another route is the same key where routes have their own", row: "R12",
@@ -122,7 +122,7 @@ func keyRowMutants() []mutant {
 
 // answerRowMutants break what a client is told, and what is stored.
 func answerRowMutants() []mutant {
-	const suite = "internal/enginetest"
+	const suite = "internal/testkit/enginetest"
 	return []mutant{
 		{
 			rule: "OneRuns", what: "each claimer of a key that nobody has finished runs", row: "R26",
@@ -208,7 +208,7 @@ func answerRowMutants() []mutant {
 
 // workRowMutants break phases, jobs and what finishes without the client.
 func workRowMutants() []mutant {
-	const suite = "internal/enginetest"
+	const suite = "internal/testkit/enginetest"
 	return []mutant{
 		{
 			rule: "DefaultLease", what: "without a deadline a lease has no length", row: "R37",

@@ -5,7 +5,7 @@ import "strings"
 // storeMutants break the conditions of both stores.
 func storeMutants() []mutant {
 	const (
-		suite = "internal/enginetest"
+		suite = "internal/testkit/enginetest"
 
 		claims  = "^TestMemoryStore$/^store_claim$"
 		commits = "^TestMemoryStore$/^store_commit$"

@@ -10,8 +10,8 @@ import (
 	"testing"
 	"time"
 
-	"github.com/samekey/samekey/internal/check"
-	"github.com/samekey/samekey/internal/checktest"
+	"github.com/samekey/samekey/internal/cli/check"
+	"github.com/samekey/samekey/internal/testkit/checktest"
 )
 
 // checks: what samekey check sends.

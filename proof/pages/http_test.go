@@ -15,7 +15,7 @@ import (
 	"time"
 
 	"github.com/samekey/samekey/idem"
-	"github.com/samekey/samekey/internal/doctor"
+	"github.com/samekey/samekey/internal/cli/doctor"
 )
 
 // generators make the blocks of the pages.

@@ -24,11 +24,11 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/sqs/types"
 
 	"github.com/samekey/samekey/dynamo/dynamotest"
-	"github.com/samekey/samekey/internal/local/elasticmq"
 	"github.com/samekey/samekey/internal/local/eventsource"
 	"github.com/samekey/samekey/internal/local/lambdarun"
-	"github.com/samekey/samekey/internal/local/localtest"
-	"github.com/samekey/samekey/internal/prove"
+	"github.com/samekey/samekey/internal/servers/elasticmq"
+	"github.com/samekey/samekey/internal/testkit/localtest"
+	"github.com/samekey/samekey/internal/testkit/prove"
 )
 
 var (

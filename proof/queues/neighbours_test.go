@@ -18,11 +18,11 @@ import (
 
 	"github.com/samekey/samekey/dynamo"
 	"github.com/samekey/samekey/dynamo/dynamotest"
-	"github.com/samekey/samekey/internal/local/elasticmq"
 	"github.com/samekey/samekey/internal/local/eventsource"
 	"github.com/samekey/samekey/internal/local/ids"
 	"github.com/samekey/samekey/internal/local/lambdarun"
-	"github.com/samekey/samekey/internal/local/localtest"
+	"github.com/samekey/samekey/internal/servers/elasticmq"
+	"github.com/samekey/samekey/internal/testkit/localtest"
 )
 
 // patience ends a test that fails.

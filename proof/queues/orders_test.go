@@ -17,7 +17,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/sqs"
 
 	"github.com/samekey/samekey/idem"
-	"github.com/samekey/samekey/internal/local/localtest"
+	"github.com/samekey/samekey/internal/testkit/localtest"
 	"github.com/samekey/samekey/lambda"
 )
 

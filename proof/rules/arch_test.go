@@ -99,7 +99,7 @@ func TestBinariesLinkNoTestHelpers(t *testing.T) {
 // registry reaches a user's binary.
 func TestBinariesLinkNoAnalysis(t *testing.T) {
 	t.Parallel()
-	tools := []string{"golang.org/x/tools", "github.com/golangci", module + "internal/vet"}
+	tools := []string{"golang.org/x/tools", "github.com/golangci", module + "internal/cli/vet"}
 	for _, pkg := range []string{"examples/hello", "examples/rides/cmd/rides", "lambda", "lambda/sink", "lambda/completer", "dynamo/stream", "idem/idemtest"} {
 		for _, dep := range deps(t, pkg) {
 			if under(dep, tools) {

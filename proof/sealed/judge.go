@@ -10,7 +10,7 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/samekey/samekey/internal/leaktest"
+	"github.com/samekey/samekey/internal/testkit/leaktest"
 	"github.com/samekey/samekey/proof/sealed/suite"
 )
 

@@ -64,7 +64,7 @@ func parts() []part {
 		{pkg: "./proof/calls", control: ".", short: "."},
 		{pkg: "./proof/tenants", control: "^TestTenantsOnDynamoDB$"},
 		{pkg: "./lambda", memory: true, skip: "^TestDependencies$"}, // the HTTP suites
-		{pkg: "./internal/ui", control: "Settle|Retry", short: "."},
+		{pkg: "./internal/cli/ui", control: "Settle|Retry", short: "."},
 		{
 			pkg: "./cmd/samekey", skip: "Seal|SettlingAPlain", control: "Get|Settle",
 			// The other commands have no table.

@@ -14,12 +14,12 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 	"github.com/aws/smithy-go"
 
+	"github.com/samekey/samekey/deploy"
 	"github.com/samekey/samekey/dynamo/stream"
 	"github.com/samekey/samekey/idem"
 	"github.com/samekey/samekey/idem/jobs"
 	"github.com/samekey/samekey/idem/store"
-	"github.com/samekey/samekey/internal/alarmtest"
-	"github.com/samekey/samekey/internal/deploy"
+	"github.com/samekey/samekey/internal/testkit/alarmtest"
 )
 
 // night is a story whose metrics the stack's alarms watch, in the story's time.

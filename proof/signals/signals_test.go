@@ -10,8 +10,8 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"github.com/samekey/samekey/internal/emf"
-	"github.com/samekey/samekey/internal/leaktest"
+	"github.com/samekey/samekey/internal/testkit/emf"
+	"github.com/samekey/samekey/internal/testkit/leaktest"
 	"github.com/samekey/samekey/lambda/metrics"
 )
 

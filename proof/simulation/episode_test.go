@@ -14,7 +14,7 @@ import (
 	"github.com/samekey/samekey/dynamo"
 	"github.com/samekey/samekey/idem"
 	"github.com/samekey/samekey/idem/jobs"
-	"github.com/samekey/samekey/internal/fakedynamo"
+	"github.com/samekey/samekey/internal/testkit/fakedynamo"
 )
 
 // episode is all that an episode follows from. Its text is a seed to repeat it by.

@@ -13,7 +13,7 @@ import (
 
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 
-	"github.com/samekey/samekey/internal/fakedynamo"
+	"github.com/samekey/samekey/internal/testkit/fakedynamo"
 )
 
 // ledger is what an onlooker sees of the tables, change by change.

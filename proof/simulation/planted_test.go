@@ -19,7 +19,7 @@ import (
 	"github.com/samekey/samekey/dynamo"
 	"github.com/samekey/samekey/idem"
 	"github.com/samekey/samekey/idem/jobs"
-	"github.com/samekey/samekey/internal/fakedynamo"
+	"github.com/samekey/samekey/internal/testkit/fakedynamo"
 )
 
 // altered is a DynamoDB to which other expressions come than the engine has made.

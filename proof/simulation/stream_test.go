@@ -8,8 +8,8 @@ import (
 	"github.com/aws/aws-lambda-go/events"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 
-	"github.com/samekey/samekey/internal/fakedynamo"
-	"github.com/samekey/samekey/internal/streamimage"
+	"github.com/samekey/samekey/internal/testkit/fakedynamo"
+	"github.com/samekey/samekey/internal/testkit/streamimage"
 )
 
 // feed is the table's stream: shards that know nothing of each other, and an event

@@ -13,8 +13,8 @@ import (
 	"testing/synctest"
 	"time"
 
-	"github.com/samekey/samekey/internal/chance"
-	"github.com/samekey/samekey/internal/fakedynamo"
+	"github.com/samekey/samekey/internal/base/chance"
+	"github.com/samekey/samekey/internal/testkit/fakedynamo"
 )
 
 // world is one episode. Its actors (clients, and the goroutines of invocations) run in a

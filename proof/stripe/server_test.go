@@ -15,7 +15,7 @@ import (
 	"time"
 
 	"github.com/samekey/samekey/idem"
-	"github.com/samekey/samekey/internal/local/localtest"
+	"github.com/samekey/samekey/internal/testkit/localtest"
 )
 
 // server is an API under a preset, and what stands before it.

@@ -19,7 +19,7 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/samekey/samekey/idem/store"
-	"github.com/samekey/samekey/internal/itemjson"
+	"github.com/samekey/samekey/internal/testkit/itemjson"
 	"github.com/samekey/samekey/seal"
 )
 

@@ -12,7 +12,7 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/samekey/samekey/idem/store"
-	"github.com/samekey/samekey/internal/itemsize"
+	"github.com/samekey/samekey/internal/base/itemsize"
 )
 
 // first makes an item of layout 1 of one of layout 2, as programs wrote it that knew

@@ -4,7 +4,7 @@ import (
 	"context"
 	"time"
 
-	"github.com/samekey/samekey/internal/chance"
+	"github.com/samekey/samekey/internal/base/chance"
 )
 
 const (

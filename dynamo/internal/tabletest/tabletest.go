@@ -20,8 +20,8 @@ import (
 	"github.com/samekey/samekey/dynamo/dynamotest"
 	"github.com/samekey/samekey/idem"
 	"github.com/samekey/samekey/idem/store"
-	"github.com/samekey/samekey/internal/leaktest"
-	"github.com/samekey/samekey/internal/local/line"
+	"github.com/samekey/samekey/internal/servers/line"
+	"github.com/samekey/samekey/internal/testkit/leaktest"
 )
 
 // Table is a fresh table, with a store that counts its requests and can inject

@@ -16,8 +16,8 @@ import (
 	"syscall"
 	"time"
 
-	"github.com/samekey/samekey/examples/rides/internal/tap"
-	"github.com/samekey/samekey/internal/local/servers"
+	"github.com/samekey/samekey/internal/testkit/tap"
+	"github.com/samekey/samekey/internal/servers"
 )
 
 // The times of the stacks: short, so that leases are soon over. What a dead

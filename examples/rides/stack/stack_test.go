@@ -23,9 +23,9 @@ import (
 	"testing"
 
 	"github.com/samekey/samekey/dynamo/dynamotest"
-	"github.com/samekey/samekey/internal/local/elasticmq"
-	"github.com/samekey/samekey/internal/local/localtest"
-	"github.com/samekey/samekey/internal/local/servers"
+	"github.com/samekey/samekey/internal/servers"
+	"github.com/samekey/samekey/internal/servers/elasticmq"
+	"github.com/samekey/samekey/internal/testkit/localtest"
 )
 
 // ready is the line that make local prints, as far as it is promised.

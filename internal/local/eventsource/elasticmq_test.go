@@ -18,11 +18,11 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/sqs/types"
 	"github.com/google/go-cmp/cmp"
 
-	"github.com/samekey/samekey/internal/local/elasticmq"
 	"github.com/samekey/samekey/internal/local/eventsource"
 	"github.com/samekey/samekey/internal/local/ids"
 	"github.com/samekey/samekey/internal/local/lambdarun"
-	"github.com/samekey/samekey/internal/local/localtest"
+	"github.com/samekey/samekey/internal/servers/elasticmq"
+	"github.com/samekey/samekey/internal/testkit/localtest"
 )
 
 func TestQueueOnElasticMQ(t *testing.T) {

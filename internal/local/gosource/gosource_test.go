@@ -8,7 +8,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/samekey/samekey/internal/local/localtest"
+	"github.com/samekey/samekey/internal/testkit/localtest"
 )
 
 // app makes a module with a program, a package of its own, an embedded file, and a

@@ -17,7 +17,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"github.com/samekey/samekey/internal/local/localtest"
+	"github.com/samekey/samekey/internal/testkit/localtest"
 )
 
 func TestInvocationsOneAfterTheOtherShareASandbox(t *testing.T) {

@@ -3,7 +3,7 @@ package lambdarun
 import (
 	"testing"
 
-	"github.com/samekey/samekey/internal/local/localtest"
+	"github.com/samekey/samekey/internal/testkit/localtest"
 )
 
 func TestPIDIsTheProcessUsedLast(t *testing.T) {

@@ -4,7 +4,7 @@ import (
 	"errors"
 	"testing"
 
-	"github.com/samekey/samekey/internal/local/localtest"
+	"github.com/samekey/samekey/internal/testkit/localtest"
 )
 
 // Ensure Restart is a crash to an invocation that a process has been given.

@@ -6,7 +6,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/samekey/samekey/internal/local/localtest"
+	"github.com/samekey/samekey/internal/testkit/localtest"
 )
 
 func shared(n int) func(*Config) { return func(c *Config) { c.PerProcess = n } }

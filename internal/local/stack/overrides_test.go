@@ -9,8 +9,8 @@ import (
 	"testing"
 	"time"
 
-	"github.com/samekey/samekey/internal/local/localtest"
 	"github.com/samekey/samekey/internal/local/sam"
+	"github.com/samekey/samekey/internal/testkit/localtest"
 )
 
 // A setting that changes nothing says so: somebody waits for it.

@@ -13,7 +13,7 @@ import (
 	"syscall"
 	"time"
 
-	"github.com/samekey/samekey/internal/local/servers"
+	"github.com/samekey/samekey/internal/servers"
 )
 
 // processGrace is how long a process may take to end when asked.

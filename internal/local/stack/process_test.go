@@ -10,7 +10,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/samekey/samekey/internal/local/servers"
+	"github.com/samekey/samekey/internal/servers"
 )
 
 func startWorld(t *testing.T, args ...string) (*servers.Process, Process) {

@@ -14,7 +14,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/samekey/samekey/internal/local/localtest"
+	"github.com/samekey/samekey/internal/testkit/localtest"
 )
 
 // An SDK that doesn't know AWS_ENDPOINT_URL is a client of AWS's own hosts.

@@ -12,8 +12,8 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/sqs"
 
 	"github.com/samekey/samekey/dynamo/dynamotest"
-	"github.com/samekey/samekey/internal/local/elasticmq"
-	"github.com/samekey/samekey/internal/local/localtest"
+	"github.com/samekey/samekey/internal/servers/elasticmq"
+	"github.com/samekey/samekey/internal/testkit/localtest"
 )
 
 // public starts a template in the shape of a published one, in a module of its own and

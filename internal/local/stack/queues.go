@@ -14,8 +14,8 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/sqs"
 	"github.com/aws/aws-sdk-go-v2/service/sqs/types"
 
-	"github.com/samekey/samekey/internal/local/elasticmq"
 	"github.com/samekey/samekey/internal/local/sam"
+	"github.com/samekey/samekey/internal/servers/elasticmq"
 )
 
 // queues are the template's queues on a local server.

@@ -18,10 +18,10 @@ import (
 	"go.uber.org/goleak"
 
 	"github.com/samekey/samekey/dynamo/dynamotest"
-	"github.com/samekey/samekey/internal/local/elasticmq"
-	"github.com/samekey/samekey/internal/local/localtest"
 	"github.com/samekey/samekey/internal/local/sam"
-	"github.com/samekey/samekey/internal/local/servers"
+	"github.com/samekey/samekey/internal/servers"
+	"github.com/samekey/samekey/internal/servers/elasticmq"
+	"github.com/samekey/samekey/internal/testkit/localtest"
 )
 
 // stackTimeout is the timeout of all functions in TestStack: one of them has to

@@ -17,9 +17,9 @@ import (
 
 	"github.com/aws/aws-sdk-go-v2/config"
 	awskms "github.com/aws/aws-sdk-go-v2/service/kms"
-	"github.com/samekey/samekey/seal/program"
 
 	"github.com/samekey/samekey/kms"
+	"github.com/samekey/samekey/seal/program"
 )
 
 func main() {

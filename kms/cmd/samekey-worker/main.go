@@ -12,10 +12,10 @@ package main
 import (
 	"github.com/aws/aws-sdk-go-v2/aws"
 	awskms "github.com/aws/aws-sdk-go-v2/service/kms"
-	"github.com/samekey/samekey/internal/readyworker"
-	"github.com/samekey/samekey/seal"
 
+	"github.com/samekey/samekey/internal/cli/readyworker"
 	"github.com/samekey/samekey/kms"
+	"github.com/samekey/samekey/seal"
 )
 
 func main() { readyworker.Main(keys) }

@@ -9,7 +9,7 @@ import (
 	"github.com/samekey/samekey/idem"
 	"github.com/samekey/samekey/idem/jobs"
 	"github.com/samekey/samekey/idem/store"
-	"github.com/samekey/samekey/internal/redact"
+	"github.com/samekey/samekey/internal/base/redact"
 )
 
 // Kind is the result of a ticket.

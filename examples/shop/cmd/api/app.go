@@ -6,8 +6,8 @@ import (
 	"os"
 
 	"github.com/aws/aws-lambda-go/events"
-	"github.com/samekey/samekey/dynamo"
 
+	"github.com/samekey/samekey/dynamo"
 	"github.com/samekey/samekey/examples/shop/provider"
 )
 

@@ -7,11 +7,11 @@ import (
 	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/feature/dynamodb/attributevalue"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
+
 	"github.com/samekey/samekey/dynamo"
+	"github.com/samekey/samekey/examples/shop/provider"
 	"github.com/samekey/samekey/idem"
 	"github.com/samekey/samekey/lambda"
-
-	"github.com/samekey/samekey/examples/shop/provider"
 )
 
 // cancel cancels a paid order: its stock comes back, and its payment.

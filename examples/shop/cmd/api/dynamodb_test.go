@@ -9,6 +9,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/feature/dynamodb/attributevalue"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
+
 	"github.com/samekey/samekey/dynamo"
 	"github.com/samekey/samekey/dynamo/dynamotest"
 	"github.com/samekey/samekey/idem"

@@ -8,9 +8,8 @@ import (
 	"net/http"
 
 	"github.com/samekey/samekey/dynamo"
-	"github.com/samekey/samekey/idem"
-
 	"github.com/samekey/samekey/examples/shop/provider"
+	"github.com/samekey/samekey/idem"
 )
 
 const price = 1200 // in cents

@@ -8,13 +8,12 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/samekey/samekey/examples/shop/provider"
 	"github.com/samekey/samekey/idem"
 	"github.com/samekey/samekey/idem/idemtest"
 	"github.com/samekey/samekey/idem/store"
 	"github.com/samekey/samekey/lambda"
 	"github.com/samekey/samekey/lambda/lambdatest"
-
-	"github.com/samekey/samekey/examples/shop/provider"
 )
 
 func post(path, body string) request {

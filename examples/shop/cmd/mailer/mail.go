@@ -5,9 +5,9 @@ import (
 	"encoding/json"
 
 	"github.com/aws/aws-lambda-go/events"
-	"github.com/samekey/samekey/idem"
 
 	"github.com/samekey/samekey/examples/shop/provider"
+	"github.com/samekey/samekey/idem"
 )
 
 type mailer struct{ mails provider.Client }

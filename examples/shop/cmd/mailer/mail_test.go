@@ -5,11 +5,11 @@ import (
 	"testing"
 
 	"github.com/aws/aws-lambda-go/events"
+
+	"github.com/samekey/samekey/examples/shop/provider"
 	"github.com/samekey/samekey/idem/idemtest"
 	"github.com/samekey/samekey/lambda"
 	"github.com/samekey/samekey/lambda/lambdatest"
-
-	"github.com/samekey/samekey/examples/shop/provider"
 )
 
 // Whatever call the process dies at, a job sends one mail.

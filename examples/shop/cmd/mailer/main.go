@@ -8,10 +8,9 @@ import (
 	"time"
 
 	"github.com/samekey/samekey/dynamo"
+	"github.com/samekey/samekey/examples/shop/provider"
 	"github.com/samekey/samekey/idem"
 	"github.com/samekey/samekey/lambda"
-
-	"github.com/samekey/samekey/examples/shop/provider"
 )
 
 func main() {

@@ -1,0 +1,226 @@
+package deploy
+
+import (
+	"encoding/json"
+	"fmt"
+	"os"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/samekey/samekey/internal/testkit/alarmtest"
+	"github.com/samekey/samekey/lambda/metrics"
+)
+
+const runbook = "../docs/runbook.md"
+
+// alarms returns the stack's alarms by the name of their section in the runbook.
+func alarms(t *testing.T, text string) map[string]alarmtest.Alarm {
+	t.Helper()
+	all, err := alarmtest.Parse(text, map[string]string{"App": "rides", "AlarmTopicArn": "topic"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	byName := make(map[string]alarmtest.Alarm)
+	for id, a := range all {
+		name, ok := strings.CutSuffix(id, "Alarm")
+		if !ok {
+			t.Errorf("alarm %s: its name doesn't end in Alarm", id)
+		}
+		byName[name] = a
+	}
+	return byName
+}
+
+// Each alarm has a section in the runbook that its description links to, and each
+// section is about an alarm, says four things and names commands only that there are.
+func TestRunbookHasEachAlarm(t *testing.T) {
+	t.Parallel()
+	raw, err := os.ReadFile(runbook)
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, body, _ := strings.Cut(string(raw), "\n## ")
+	sections := make(map[string]string)
+	for s := range strings.SplitSeq("\n"+body, "\n## ") {
+		name, text, _ := strings.Cut(strings.TrimPrefix(s, "\n"), "\n")
+		sections[name] = text
+	}
+	for name, a := range alarms(t, Nested()) {
+		if _, ok := sections[name]; !ok {
+			t.Errorf("the runbook has no section %s", name)
+		}
+		if want := "See docs/runbook.md#" + strings.ToLower(name) + "."; !strings.HasSuffix(a.Description, want) {
+			t.Errorf("%s: the description %q doesn't end in %q", name, a.Description, want)
+		}
+		delete(sections, name)
+	}
+	for name := range sections {
+		t.Errorf("the runbook's section %s is about no alarm", name)
+	}
+	for s := range strings.SplitSeq("\n"+body, "\n## ") {
+		for _, part := range []string{"**Meaning.**", "**Look.**", "**Do.**", "**Don't.**"} {
+			if strings.Count(s, part) != 1 {
+				name, _, _ := strings.Cut(s, "\n")
+				t.Errorf("section %s says %s %d times", name, part, strings.Count(s, part))
+			}
+		}
+	}
+}
+
+// measured are the metrics of AWS's services that alarms are on: names and dimensions
+// of their documentation, and a value that is trouble.
+var measured = map[string]struct {
+	metric alarmtest.Metric
+	value  float64
+}{
+	"WorkerErrors":    {alarmtest.Metric{Namespace: "AWS/Lambda", Name: "Errors", Dimensions: map[string]string{"FunctionName": "Worker"}}, 1},
+	"WorkerThrottles": {alarmtest.Metric{Namespace: "AWS/Lambda", Name: "Throttles", Dimensions: map[string]string{"FunctionName": "Worker"}}, 1},
+	"IteratorAge":     {alarmtest.Metric{Namespace: "AWS/Lambda", Name: "IteratorAge", Dimensions: map[string]string{"FunctionName": "Worker"}}, 4e6},
+	"GivenUp": {alarmtest.Metric{
+		Namespace: "AWS/Lambda", Name: "OnFailureDestinationDeliveredEventCount", Dimensions: map[string]string{"EventSourceMappingUUID": "WorkerStream"},
+	}, 1},
+	"DeadLetters": {alarmtest.Metric{
+		Namespace: "AWS/SQS", Name: "ApproximateNumberOfMessagesVisible", Dimensions: map[string]string{"QueueName": "TicketsDeadLetters.QueueName"},
+	}, 1},
+	"TableThrottles": {alarmtest.Metric{Namespace: "AWS/DynamoDB", Name: "WriteThrottleEvents", Dimensions: map[string]string{"TableName": "Table"}}, 1},
+}
+
+// The alarms on metrics of AWS's services fire while the service reports trouble, and
+// end after it.
+func TestAlarmsOnAWS(t *testing.T) {
+	t.Parallel()
+	begin := time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
+	all := alarms(t, Nested())
+	for name, m := range measured {
+		var data alarmtest.Data
+		for at := range 48 * 60 { // an hour fine, an hour trouble, then fine
+			value := 0.0
+			if at >= 60 && at < 120 {
+				value = m.value
+			}
+			data.Add(m.metric, begin.Add(time.Duration(at)*time.Minute), value)
+		}
+		var got []alarmtest.State
+		var began, ended time.Duration
+		for _, c := range all[name].Over(data, begin, begin.Add(48*time.Hour)) {
+			if got = append(got, c.State); c.State == alarmtest.Firing {
+				began = c.At.Sub(begin)
+			} else {
+				ended = c.At.Sub(begin)
+			}
+		}
+		want := []alarmtest.State{alarmtest.Insufficient, alarmtest.OK, alarmtest.Firing, alarmtest.OK}
+		if !slices.Equal(got, want) || began > 75*time.Minute || ended < 2*time.Hour || ended > 28*time.Hour {
+			t.Errorf("%s: %v; it fires after %v and ends after %v", all[name], got, began, ended)
+		}
+	}
+}
+
+// wrong returns what is wrong with the alarms on the toolkit's own metrics, as far as
+// it can be seen without data.
+func wrong(t *testing.T, text string) (all []string) {
+	t.Helper()
+	known := make(map[string]bool)
+	for _, m := range metrics.All() {
+		known[m.Name] = true
+	}
+	watched := make(map[string]bool)
+	for name, a := range alarms(t, text) {
+		for _, m := range a.Metrics() {
+			watched[m.Name] = true
+			if _, ofAWS := measured[name]; !ofAWS && (m.Namespace != metrics.Namespace || !known[m.Name] || !cmp.Equal(m.Dimensions, map[string]string{"App": "rides"})) {
+				all = append(all, name+": nobody emits "+m.Name+" so")
+			}
+		}
+		if a.Actions != 1 || a.OKActions != 1 {
+			all = append(all, name+": nobody hears of it, or of its end")
+		}
+	}
+	for _, m := range metrics.All() {
+		if m.Alarm != watched[m.Name] {
+			all = append(all, fmt.Sprintf("%s: an alarm is on it: %t, and the list says %t", m.Name, watched[m.Name], m.Alarm))
+		}
+	}
+	slices.Sort(all)
+	return all
+}
+
+// A metric that nobody emits, under this or another dimension, and an alarm that tells
+// nobody are found.
+func TestAlarmsCanFire(t *testing.T) {
+	t.Parallel()
+	if got := wrong(t, Nested()); len(got) > 0 {
+		t.Error(strings.Join(got, "\n"))
+	}
+	for _, planted := range [][2]string{
+		{"MetricName: WaitingStuck", "MetricName: StuckWaiting"},
+		{"Namespace: Samekey\n", "Namespace: SameKey\n"},
+		{"- Name: App\n", "- Name: Application\n"},
+		{"AlarmActions: !If [HasAlarmTopic, [!Ref AlarmTopicArn], !Ref AWS::NoValue]", "ActionsEnabled: false"},
+		{"OKActions: !If [HasAlarmTopic, [!Ref AlarmTopicArn], !Ref AWS::NoValue]", "AlarmActions: []"},
+	} {
+		text := strings.Replace(Nested(), planted[0], planted[1], 1)
+		if _, err := alarmtest.Parse(text, nil); text == Nested() || err == nil && len(wrong(t, text)) == 0 {
+			t.Errorf("%s in place of %s is not found", planted[1], planted[0])
+		}
+	}
+}
+
+// The dashboard is JSON, its widgets lie beside each other, show each metric of the
+// toolkit and no other, and link to sections of the runbook that there are.
+func TestDashboard(t *testing.T) {
+	t.Parallel()
+	type widget struct {
+		X, Y, Width, Height int
+		Properties          struct {
+			Title, Markdown string
+			Metrics         [][]any
+		}
+	}
+	var body struct{ Widgets []widget }
+	text := read(t, Nested()).Resources["Dashboard"].Properties.DashboardBody
+	if err := json.Unmarshal([]byte(text), &body); err != nil {
+		t.Fatal(err)
+	}
+	shown := make(map[string]bool)
+	taken := make(map[[2]int]string)
+	for _, w := range body.Widgets {
+		if w.Width < 1 || w.Height < 1 || w.X < 0 || w.Y < 0 || w.X+w.Width > 24 {
+			t.Errorf("%q lies outside of the dashboard", w.Properties.Title)
+		}
+		for x := w.X; x < w.X+w.Width; x++ {
+			for y := w.Y; y < w.Y+w.Height; y++ {
+				if other, ok := taken[[2]int{x, y}]; ok {
+					t.Errorf("%q lies on %q", w.Properties.Title, other)
+				}
+				taken[[2]int{x, y}] = w.Properties.Title
+			}
+		}
+		for _, m := range w.Properties.Metrics {
+			if len(m) < 4 || m[0] != metrics.Namespace {
+				continue // of AWS, or an expression
+			}
+			if m[2] != "App" || m[3] != "${App}" {
+				t.Errorf("%q shows %v", w.Properties.Title, m)
+			}
+			shown[fmt.Sprint(m[1])] = true
+		}
+		for _, link := range regexp.MustCompile(`runbook\.md#(\w+)`).FindAllStringSubmatch(w.Properties.Markdown, -1) {
+			if raw, err := os.ReadFile(runbook); err != nil || !strings.Contains(strings.ToLower(string(raw)), "\n## "+link[1]+"\n") {
+				t.Errorf("a link to the section %s (%v)", link[1], err)
+			}
+		}
+	}
+	want := make(map[string]bool)
+	for _, m := range metrics.All() {
+		want[m.Name] = true
+	}
+	if diff := cmp.Diff(want, shown); diff != "" {
+		t.Errorf("the metrics (-there are +shown):\n%s", diff)
+	}
+}

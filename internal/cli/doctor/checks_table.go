@@ -1,0 +1,265 @@
+package doctor
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
+
+	"github.com/samekey/samekey/dynamo"
+	"github.com/samekey/samekey/idem/store"
+	"github.com/samekey/samekey/internal/base/scope"
+)
+
+func tableChecks() []Check {
+	table := []Source{DescribeTable}
+	return []Check{
+		{
+			ID: "table-key", Severity: Error, Needs: table, find: tableKey,
+			Looks:  "the table's key is the partition key `pk`, a string, and there is no sort key",
+			Causes: "every claim is refused by DynamoDB: no request with a key is served",
+			Mend:   "a key can't be changed: make another table (samekey table create) and deploy with it",
+		},
+		{
+			ID: "table-capacity", Severity: Warning, Needs: table, find: tableCapacity,
+			Looks:  "the table is on demand, or has more than 5 provisioned write units",
+			Causes: "a new request takes 2 write units, so a few requests a second are throttled and answered by 503",
+			Mend:   "BillingMode: PAY_PER_REQUEST; or aws dynamodb update-table --billing-mode PAY_PER_REQUEST --table-name TABLE",
+		},
+		{
+			ID: "table-indexes", Severity: Error, Needs: table, find: tableIndexes,
+			Looks:  "the indexes are those of the template, active, with their keys and projection; there are no others",
+			Causes: "the list of what waits for people is not found, or not whole",
+			Mend:   "take Table's GlobalSecondaryIndexes from samekey.yaml (samekey stack -update), or run samekey table create",
+		},
+		{
+			ID: "ttl-attribute", Severity: Error, Needs: []Source{DescribeTTL}, find: ttlAttribute,
+			Looks:  "TTL, if it is on, is on `exp_s`",
+			Causes: "DynamoDB deletes records that must be kept, or none: a retry of a deleted record runs again",
+			Mend:   "TimeToLiveSpecification: {AttributeName: exp_s, Enabled: true}; by hand: turn TTL off, wait an hour, turn it on for exp_s",
+		},
+		{
+			ID: "ttl-off", Severity: Warning, Needs: []Source{DescribeTTL}, find: ttlOff,
+			Looks:  "TTL is on",
+			Causes: "expired records stay for ever, and cost storage and scans; keys still expire",
+			Mend:   "TimeToLiveSpecification: {AttributeName: exp_s, Enabled: true}; or run samekey table create",
+		},
+		{
+			ID: "ttl-unit", Severity: Error, Needs: []Source{ScanTable}, find: ttlUnit,
+			Looks:  "`exp_s` of the items of a sample is in epoch seconds",
+			Causes: "a time in milliseconds lies 50,000 years ahead: the key never expires, and a new request under it gets the old answer",
+			Mend:   "find what else writes to the table, and correct exp_s of these items",
+		},
+		{
+			ID: "layout", Severity: Error, Needs: []Source{ScanTable}, find: layout,
+			Looks:  "the items of a sample are understood by this version",
+			Causes: "a request whose record is not understood is answered by 500 (record_corrupt), and nobody completes it",
+			Mend:   "deploy the version that wrote them, or find what else writes to the table (docs/item.md)",
+		},
+		{
+			ID: "one-scope", Severity: Warning, Needs: []Source{ScanTable}, find: oneScope,
+			Looks:  "each record in the sample has a caller of its own kind (encrypted scopes aren't seen)",
+			Causes: "under idem.OneScope whoever knows key and request gets the answer",
+			Mend:   "for routes that aren't public an authorizer, or o.Scope",
+		},
+		{
+			ID: "recovery", Severity: Warning, Needs: []Source{DescribeBackup}, find: recovery,
+			Looks:  "point-in-time recovery is on",
+			Causes: "records that are lost by a mistake can't be brought back, and all their retries run again",
+			Mend:   "PointInTimeRecoverySpecification: {PointInTimeRecoveryEnabled: true}",
+		},
+		{
+			ID: "protection", Severity: Note, Needs: table, find: protection,
+			Looks:  "deletion protection is on",
+			Causes: "a slip deletes the table, and all retries run again",
+			Mend:   "the parameter DeletionProtection=true; or aws dynamodb update-table --deletion-protection-enabled --table-name TABLE",
+		},
+	}
+}
+
+func (f *Facts) atTable(format string, args ...any) wrong {
+	return wrong{where: "table " + f.Options.Table, what: fmt.Sprintf(format, args...)}
+}
+
+func tableKey(f *Facts) ([]wrong, string) {
+	want := dynamo.CreateTableInput(f.Options.Table)
+	if keys(f.Table.KeySchema) == keys(want.KeySchema) && typed(f.Table.AttributeDefinitions, "pk") == types.ScalarAttributeTypeS {
+		return found()
+	}
+	return found(f.atTable("its key is %s", keysTyped(f.Table.KeySchema, f.Table.AttributeDefinitions)))
+}
+
+func keys(schema []types.KeySchemaElement) string {
+	all := make([]string, 0, len(schema))
+	for _, k := range schema {
+		all = append(all, aws.ToString(k.AttributeName)+" "+string(k.KeyType))
+	}
+	return strings.Join(all, ", ")
+}
+
+func keysTyped(schema []types.KeySchemaElement, defs []types.AttributeDefinition) string {
+	all := make([]string, 0, len(schema))
+	for _, k := range schema {
+		name := aws.ToString(k.AttributeName)
+		all = append(all, fmt.Sprintf("%s %s (%s)", name, k.KeyType, typed(defs, name)))
+	}
+	return strings.Join(all, ", ")
+}
+
+func typed(defs []types.AttributeDefinition, name string) types.ScalarAttributeType {
+	for _, d := range defs {
+		if aws.ToString(d.AttributeName) == name {
+			return d.AttributeType
+		}
+	}
+	return ""
+}
+
+func tableCapacity(f *Facts) ([]wrong, string) {
+	if b := f.Table.BillingModeSummary; b != nil && b.BillingMode == types.BillingModePayPerRequest {
+		return found()
+	}
+	p := f.Table.ProvisionedThroughput
+	if p == nil || aws.ToInt64(p.WriteCapacityUnits) == 0 || aws.ToInt64(p.WriteCapacityUnits) > 5 {
+		return found()
+	}
+	return found(f.atTable("it has %d provisioned write units", aws.ToInt64(p.WriteCapacityUnits)))
+}
+
+func tableIndexes(f *Facts) ([]wrong, string) {
+	var all []wrong
+	want := dynamo.CreateTableInput(f.Options.Table)
+	for _, w := range want.GlobalSecondaryIndexes {
+		name := aws.ToString(w.IndexName)
+		i := slices.IndexFunc(f.Table.GlobalSecondaryIndexes, func(g types.GlobalSecondaryIndexDescription) bool { return aws.ToString(g.IndexName) == name })
+		if i < 0 {
+			all = append(all, f.atTable("the index %s is missing", name))
+			continue
+		}
+		got := f.Table.GlobalSecondaryIndexes[i]
+		switch {
+		case keys(got.KeySchema) != keys(w.KeySchema):
+			all = append(all, f.atTable("the key of the index %s is %s, and should be %s", name, keys(got.KeySchema), keys(w.KeySchema)))
+		case projected(got.Projection) != projected(w.Projection):
+			all = append(all, f.atTable("the index %s holds %s, and should hold %s", name, projected(got.Projection), projected(w.Projection)))
+		case got.IndexStatus != types.IndexStatusActive && got.IndexStatus != "": // some stand-ins tell none
+			all = append(all, f.atTable("the index %s is %s", name, got.IndexStatus))
+		}
+	}
+	for _, g := range f.Table.GlobalSecondaryIndexes {
+		if !slices.ContainsFunc(want.GlobalSecondaryIndexes, func(w types.GlobalSecondaryIndex) bool { return aws.ToString(w.IndexName) == aws.ToString(g.IndexName) }) {
+			w := f.atTable("the index %s is not of the template", aws.ToString(g.IndexName))
+			w.severity, w.causes, w.mend = Warning, "every request pays for its writes once more, and its hot partition throttles the table", "delete the index, or keep it on purpose"
+			all = append(all, w)
+		}
+	}
+	return all, ""
+}
+
+func projected(p *types.Projection) string {
+	if p == nil {
+		return "nothing"
+	}
+	names := slices.Sorted(slices.Values(p.NonKeyAttributes))
+	return strings.TrimSpace(string(p.ProjectionType) + " " + strings.Join(names, " "))
+}
+
+func ttlOn(f *Facts) bool {
+	return f.TTL != nil && (f.TTL.TimeToLiveStatus == types.TimeToLiveStatusEnabled || f.TTL.TimeToLiveStatus == types.TimeToLiveStatusEnabling)
+}
+
+func ttlName(f *Facts) string {
+	if f.TTL == nil {
+		return ""
+	}
+	return aws.ToString(f.TTL.AttributeName)
+}
+
+func ttlAttribute(f *Facts) ([]wrong, string) {
+	if name := ttlName(f); ttlOn(f) && name != "exp_s" {
+		return found(f.atTable("TTL is on %s", name))
+	}
+	return found()
+}
+
+func ttlOff(f *Facts) ([]wrong, string) {
+	if ttlOn(f) {
+		return found()
+	}
+	return found(f.atTable("TTL is off"))
+}
+
+func ttlUnit(f *Facts) ([]wrong, string) {
+	if len(f.Sample) == 0 {
+		return nil, "the sample has no record"
+	}
+	n, example := 0, ""
+	for _, r := range f.Sample {
+		if mistaken(r, f.Now) {
+			n, example = n+1, strconv.FormatInt(r.Expires.Unix(), 10)
+		}
+	}
+	if n == 0 {
+		return found()
+	}
+	return found(f.atTable("exp_s of %d of %d records is no time in seconds, as %s", n, len(f.Sample), example))
+}
+
+// mistaken reports whether a record's exp_s can't be a time in seconds.
+func mistaken(r *store.Record, now time.Time) bool { return r.Expires.After(now.AddDate(20, 0, 0)) }
+
+func layout(f *Facts) ([]wrong, string) {
+	switch {
+	case len(f.Unread) > 0:
+		return found(f.atTable("%d of %d items are not understood: %s", len(f.Unread), len(f.Unread)+len(f.Sample), f.Unread[0]))
+	case len(f.Sample) == 0:
+		return nil, "the sample has no record"
+	}
+	return found()
+}
+
+func oneScope(f *Facts) ([]wrong, string) {
+	shared := make(map[string]bool)
+	for _, r := range f.Sample {
+		if _, _, caller, ok := scope.Parse(r.Scope); ok && caller.Kind == scope.One {
+			shared[r.Route] = true
+		}
+	}
+	all := make([]wrong, 0, len(shared))
+	for _, route := range slices.Sorted(maps.Keys(shared)) {
+		all = append(all, f.atTable("all callers of %q are one (idem.OneScope)", route))
+	}
+	return all, ""
+}
+
+func recovery(f *Facts) ([]wrong, string) {
+	if f.Recovery {
+		return found()
+	}
+	return found(f.atTable("point-in-time recovery is off"))
+}
+
+func protection(f *Facts) ([]wrong, string) {
+	if aws.ToBool(f.Table.DeletionProtectionEnabled) {
+		return found()
+	}
+	return found(f.atTable("deletion protection is off"))
+}
+
+// span prints a time as people write it in templates.
+func span(d time.Duration) string {
+	s := d.String()
+	s = strings.TrimSuffix(s, "0s")
+	if strings.HasSuffix(s, "h0m") {
+		s = strings.TrimSuffix(s, "0m")
+	}
+	if s == "" || d%time.Minute != 0 {
+		return d.String()
+	}
+	return s
+}

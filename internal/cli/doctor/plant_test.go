@@ -1,0 +1,314 @@
+package doctor_test
+
+import (
+	"context"
+	"slices"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/credentials"
+
+	"github.com/samekey/samekey/internal/cli/doctor"
+	"github.com/samekey/samekey/internal/cli/doctor/doctortest"
+)
+
+type object = doctortest.Object
+
+// examine lets the doctor look at a world, as the SDK's clients see it.
+func examine(t *testing.T, w *doctortest.World, opt doctor.Options) *doctor.Report {
+	t.Helper()
+	f, err := doctor.Gather(t.Context(), doctor.NewClients(config(w), nil), opt)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return doctor.Examine(f)
+}
+
+func config(w *doctortest.World) aws.Config {
+	return aws.Config{Region: "us-east-1", HTTPClient: w, Credentials: credentials.NewStaticCredentialsProvider("a", "b", ""), RetryMaxAttempts: 1}
+}
+
+// options are those with which everything can be checked.
+func options() doctor.Options {
+	return doctor.Options{Table: "records", As: "operator", ClientRetries: 12 * time.Hour}
+}
+
+func world() *doctortest.World { return doctortest.Good(time.Now()) }
+
+// Clocks stand still in a bubble: a slow machine's clock is not a finding.
+
+// A deployment without mistakes has none, and everything is checked.
+func TestGoodDeployment(t *testing.T) { t.Parallel(); synctest.Test(t, goodDeployment) }
+
+func goodDeployment(t *testing.T) {
+	for name, change := range map[string]func(*doctor.Options){
+		"found by the table":   func(*doctor.Options) {},
+		"named by their stack": func(o *doctor.Options) { o.Stack, o.Table = "orders", "" },
+		"as a function":        func(o *doctor.Options) { o.As = "function" },
+		"as the worker":        func(o *doctor.Options) { o.As = "worker" },
+	} {
+		opt := options()
+		change(&opt)
+		r := examine(t, world(), opt)
+		if len(r.Findings) != 0 || len(r.NotChecked) != 0 || len(r.Good) != len(doctor.All()) || r.Table != "records" {
+			t.Errorf("%s: %+v, not checked %+v", name, r.Findings, r.NotChecked)
+		}
+	}
+}
+
+// plant is a mistake, and the checks that have to find it.
+type plant struct {
+	do   func(*doctortest.World, *doctor.Options)
+	find []string
+}
+
+func on(checks ...string) []string { return checks }
+
+var plants = map[string]plant{
+	"a sort key": {func(w *doctortest.World, _ *doctor.Options) {
+		w.Table["KeySchema"] = append(w.Table["KeySchema"].([]any), object{"AttributeName": "sk", "KeyType": "RANGE"})
+	}, on("table-key")},
+	"a key of another name": {func(w *doctortest.World, _ *doctor.Options) {
+		w.Table["KeySchema"] = []any{object{"AttributeName": "id", "KeyType": "HASH"}}
+	}, on("table-key")},
+	"a key that is a number": {func(w *doctortest.World, _ *doctor.Options) {
+		w.Table["AttributeDefinitions"] = []any{object{"AttributeName": "pk", "AttributeType": "N"}}
+	}, on("table-key")},
+	"five write units": {func(w *doctortest.World, _ *doctor.Options) {
+		delete(w.Table, "BillingModeSummary")
+		w.Table["ProvisionedThroughput"] = object{"ReadCapacityUnits": 5, "WriteCapacityUnits": 5}
+	}, on("table-capacity")},
+	"an index of one's own": {func(w *doctortest.World, _ *doctor.Options) {
+		all, _ := w.Table["GlobalSecondaryIndexes"].([]any)
+		w.Table["GlobalSecondaryIndexes"] = append(all, object{"IndexName": "by-route", "IndexStatus": "ACTIVE", "KeySchema": []any{object{"AttributeName": "route", "KeyType": "HASH"}}})
+	}, on("table-indexes")},
+	"no index":                     {func(w *doctortest.World, _ *doctor.Options) { delete(w.Table, "GlobalSecondaryIndexes") }, on("table-indexes")},
+	"an index that is being built": {func(w *doctortest.World, _ *doctor.Options) { index(w)["IndexStatus"] = "CREATING" }, on("table-indexes")},
+	"an index with another key": {func(w *doctortest.World, _ *doctor.Options) {
+		index(w)["KeySchema"] = []any{object{"AttributeName": "pk", "KeyType": "HASH"}}
+	}, on("table-indexes")},
+	"an index without its attributes": {func(w *doctortest.World, _ *doctor.Options) {
+		index(w)["Projection"] = object{"ProjectionType": "KEYS_ONLY"}
+	}, on("table-indexes")},
+	"TTL on another attribute": {func(w *doctortest.World, _ *doctor.Options) { w.TTL["AttributeName"] = "expires" }, on("ttl-attribute")},
+	"TTL off":                  {func(w *doctortest.World, _ *doctor.Options) { w.TTL = object{"TimeToLiveStatus": "DISABLED"} }, on("ttl-off")},
+	"milliseconds in exp_s": {func(w *doctortest.World, _ *doctor.Options) {
+		w.Items[0]["exp_s"].(object)["N"] = w.Items[0]["exp_s"].(object)["N"].(string) + "000"
+	}, on("ttl-unit")},
+	"another layout": {func(w *doctortest.World, _ *doctor.Options) {
+		strange := w.Record("9", "orders", "done", time.Hour)
+		strange["v"] = object{"N": "3"}
+		w.Items = append(w.Items, strange)
+	}, on("layout")},
+	"a route that treats all callers as one": {func(w *doctortest.World, _ *doctor.Options) {
+		public := w.Record("9", "orders", "done", 24*time.Hour)
+		public["scope"] = object{"S": "tenant:blue|one:"}
+		w.Items = append(w.Items, public)
+	}, on("one-scope")},
+	"no recovery": {func(w *doctortest.World, _ *doctor.Options) {
+		w.Backups["PointInTimeRecoveryDescription"] = object{"PointInTimeRecoveryStatus": "DISABLED"}
+	}, on("recovery")},
+	"no protection": {func(w *doctortest.World, _ *doctor.Options) { w.Table["DeletionProtectionEnabled"] = false }, on("protection")},
+	"a stream of keys": {func(w *doctortest.World, _ *doctor.Options) {
+		w.Table["StreamSpecification"].(object)["StreamViewType"] = "KEYS_ONLY"
+	}, on("stream-view")},
+	"no stream": {func(w *doctortest.World, _ *doctor.Options) {
+		delete(w.Table, "StreamSpecification")
+		delete(w.Table, "LatestStreamArn")
+	}, on("stream-view")},
+	"a stream that nobody reads": {func(w *doctortest.World, _ *doctor.Options) {
+		w.Mappings = slices.DeleteFunc(w.Mappings, func(m object) bool { return m["UUID"] == "stream" })
+	}, on("stream-reader")},
+	"a mapping that is off": {func(w *doctortest.World, _ *doctor.Options) { w.Mapping("stream")["State"] = "Disabled" }, on("stream-reader")},
+	"three readers": {func(w *doctortest.World, _ *doctor.Options) {
+		for _, uuid := range []string{"second", "third"} {
+			m := object{"UUID": uuid}
+			for name, value := range w.Mapping("stream") {
+				if name != "UUID" {
+					m[name] = value
+				}
+			}
+			w.Mappings = append(w.Mappings, m)
+		}
+	}, on("stream-readers")},
+	"a filter without removals": {func(w *doctortest.World, _ *doctor.Options) {
+		c := w.Mapping("stream")["FilterCriteria"].(object)
+		c["Filters"] = c["Filters"].([]any)[:1]
+	}, on("stream-filters")},
+	"a filter without stuck": {func(w *doctortest.World, _ *doctor.Options) {
+		c := w.Mapping("stream")["FilterCriteria"].(object)
+		c["Filters"].([]any)[0] = object{"Pattern": `{"dynamodb":{"NewImage":{"st":{"S":["open","done"]}}}}`}
+	}, on("stream-filters")},
+	"retries without an end": {func(w *doctortest.World, _ *doctor.Options) { w.Mapping("stream")["MaximumRetryAttempts"] = -1 }, on("stream-retries")},
+	"two retries":            {func(w *doctortest.World, _ *doctor.Options) { w.Mapping("stream")["MaximumRetryAttempts"] = 2 }, on("stream-retries")},
+	"no bisecting": {func(w *doctortest.World, _ *doctor.Options) {
+		w.Mapping("stream")["BisectBatchOnFunctionError"] = false
+	}, on("stream-bisect")},
+	"no destination for failures": {func(w *doctortest.World, _ *doctor.Options) { delete(w.Mapping("stream"), "DestinationConfig") }, on("stream-on-failure")},
+	"a start at the end":          {func(w *doctortest.World, _ *doctor.Options) { w.Mapping("stream")["StartingPosition"] = "LATEST" }, on("stream-start")},
+	"five minutes of age":         {func(w *doctortest.World, _ *doctor.Options) { w.Mapping("stream")["MaximumRecordAgeInSeconds"] = 300 }, on("stream-age")},
+	"no report of the stream":     {func(w *doctortest.World, _ *doctor.Options) { w.Mapping("stream")["FunctionResponseTypes"] = []any{} }, on("report-failures")},
+	"no report of a queue":        {func(w *doctortest.World, _ *doctor.Options) { delete(w.Mapping("receipts"), "FunctionResponseTypes") }, on("report-failures")},
+	"a sink that is gone": {func(w *doctortest.World, _ *doctor.Options) {
+		w.Env("worker")["SAMEKEY_SINKS"] = "mail=sqs:https://sqs.us-east-1.amazonaws.com/123456789012/mails"
+	}, on("queue-missing")},
+	"tickets that nobody reads": {func(w *doctortest.World, _ *doctor.Options) {
+		w.Mappings = slices.DeleteFunc(w.Mappings, func(m object) bool { return m["UUID"] == "tickets" })
+	}, on("tickets-reader")},
+	"a FIFO queue of tickets": {func(w *doctortest.World, _ *doctor.Options) {
+		fifo := w.Queues["tickets"]
+		fifo["QueueArn"] += ".fifo"
+		w.Queues["tickets.fifo"] = fifo
+		w.Env("worker")["SAMEKEY_TICKETS_URL"] = "https://sqs.us-east-1.amazonaws.com/123456789012/tickets.fifo"
+		w.Mapping("tickets")["EventSourceArn"] = fifo["QueueArn"]
+	}, on("tickets-fifo")},
+	"a visibility of one timeout": {func(w *doctortest.World, _ *doctor.Options) { w.Queues["tickets"]["VisibilityTimeout"] = "120" }, on("queue-visibility")},
+	"no dead letters":             {func(w *doctortest.World, _ *doctor.Options) { delete(w.Queues["receipts"], "RedrivePolicy") }, on("queue-redrive")},
+	"one receive": {func(w *doctortest.World, _ *doctor.Options) {
+		w.Queues["tickets"]["RedrivePolicy"] = redrive("tickets-dead", "1")
+	}, on("queue-receives")},
+	"dead letters for four days": {func(w *doctortest.World, _ *doctor.Options) {
+		w.Queues["tickets-dead"]["MessageRetentionPeriod"] = "345600"
+	}, on("dead-letters-kept")},
+	"messages for less than the tries": {func(w *doctortest.World, _ *doctor.Options) { w.Queues["tickets"]["MessageRetentionPeriod"] = "3000" }, on("queue-kept")},
+	"a function with another table": {func(w *doctortest.World, o *doctor.Options) {
+		o.Stack = "orders"
+		w.Env("receipts")["IDEM_TABLE"] = "old-records"
+	}, on("env-table")},
+	"a function with another App": {func(w *doctortest.World, _ *doctor.Options) { w.Env("orders")["SAMEKEY_APP"] = "order" }, on("env-app")},
+	"a function that is gone": {func(w *doctortest.World, _ *doctor.Options) {
+		w.Env("worker")["SAMEKEY_FUNCTIONS"] = "orders,refunds:live"
+	}, on("completes")},
+	"a function that nobody completes": {func(w *doctortest.World, _ *doctor.Options) { w.Env("worker")["SAMEKEY_FUNCTIONS"] = "" }, on("completes-all")},
+	"a worker that is too short":       {func(w *doctortest.World, _ *doctor.Options) { w.Function("worker")["Timeout"] = 15 }, on("worker-timeout")},
+	"a function longer than its API":   {func(w *doctortest.World, _ *doctor.Options) { w.Function("orders")["Timeout"] = 60 }, on("gateway-timeout")},
+	"an API shorter than its function": {func(w *doctortest.World, _ *doctor.Options) {
+		w.Integrations["httpapi001"][0]["timeoutInMillis"] = 5000
+	}, on("gateway-timeout")},
+	"a REST API that takes bytes for text": {func(w *doctortest.World, _ *doctor.Options) { w.BinaryMediaTypes = nil }, on("gateway-bytes")},
+	"a function of ten minutes": {func(w *doctortest.World, _ *doctor.Options) {
+		w.Function("orders")["Timeout"] = 600
+		w.Function("worker")["Timeout"] = 700
+		w.Queues["tickets"]["VisibilityTimeout"] = "4200"
+	}, on("lease", "gateway-timeout")},
+	"no concurrency":                    {func(w *doctortest.World, _ *doctor.Options) { w.Concurrency = map[string]int{"orders": 0} }, on("concurrency")},
+	"one worker at a time":              {func(w *doctortest.World, _ *doctor.Options) { w.Concurrency = map[string]int{"worker": 1} }, on("concurrency")},
+	"clients that retry for three days": {func(_ *doctortest.World, o *doctor.Options) { o.ClientRetries = 72 * time.Hour }, on("retention-clients")},
+	"a consumer that forgets": {func(w *doctortest.World, _ *doctor.Options) {
+		w.Items[1] = w.Record("2", "receipts", "done", 24*time.Hour)
+	}, on("retention-queue")},
+	"a grace of a day":                   {func(w *doctortest.World, _ *doctor.Options) { w.Env("worker")["SAMEKEY_GRACE"] = "24h" }, on("retention-completer", "provider-keys")},
+	"a worker that gives up early":       {func(w *doctortest.World, _ *doctor.Options) { w.Env("worker")["SAMEKEY_RETENTION"] = "2h" }, on("retention-worker")},
+	"a provider that forgets in an hour": {func(_ *doctortest.World, o *doctor.Options) { o.ProviderRemembers = time.Hour }, on("provider-keys")},
+	"no alarm on WaitingStuck": {func(w *doctortest.World, _ *doctor.Options) {
+		w.Alarms = slices.DeleteFunc(w.Alarms, func(a object) bool { return a["MetricName"] == "WaitingStuck" })
+	}, on("alarms")},
+	"alarms of another App": {func(w *doctortest.World, _ *doctor.Options) {
+		w.Env("worker")["SAMEKEY_APP"], w.Env("orders")["SAMEKEY_APP"] = "shop", "shop"
+	}, on("alarms")},
+	"alarms that nobody hears": {func(w *doctortest.World, _ *doctor.Options) { silence(w) }, on("alarms-heard")},
+	"an operator who may not write": {func(w *doctortest.World, _ *doctor.Options) {
+		w.Refused["DynamoDB.UpdateItem"] = "AccessDeniedException"
+	}, on("rights")},
+	"a function that may not claim": {func(w *doctortest.World, o *doctor.Options) {
+		o.As = "function"
+		w.Refused["DynamoDB.PutItem"] = "AccessDeniedException"
+	}, on("rights")},
+	"a clock that is a minute behind AWS":  {func(w *doctortest.World, _ *doctor.Options) { w.Now = w.Now.Add(time.Minute) }, on("clock")},
+	"a clock that is a minute ahead of it": {func(w *doctortest.World, _ *doctor.Options) { w.Now = w.Now.Add(-time.Minute) }, on("clock")},
+}
+
+// index is the table's first index.
+func index(w *doctortest.World) object { return w.Table["GlobalSecondaryIndexes"].([]any)[0].(object) }
+
+func redrive(to, receives string) string {
+	return `{"deadLetterTargetArn":"arn:aws:sqs:us-east-1:123456789012:` + to + `","maxReceiveCount":"` + receives + `"}`
+}
+
+func silence(w *doctortest.World) {
+	for _, a := range w.Alarms {
+		a["AlarmActions"] = []any{}
+	}
+}
+
+// Each mistake is found, by its check and by no other.
+func TestPlantedMistakes(t *testing.T) { t.Parallel(); synctest.Test(t, plantedMistakes) }
+
+func plantedMistakes(t *testing.T) {
+	planted := make(map[string]bool)
+	for name, p := range plants {
+		w, opt := world(), options()
+		p.do(w, &opt)
+		r := examine(t, w, opt)
+		var got []string
+		for _, f := range r.Findings {
+			got = append(got, f.Check)
+			if f.Where == "" || f.What == "" || f.Causes == "" || f.Mend == "" || f.Severity == "" {
+				t.Errorf("%s: the finding %+v is not complete", name, f)
+			}
+		}
+		got = compact(got)
+		if want := compact(slices.Clone(p.find)); !slices.Equal(got, want) {
+			t.Errorf("%s: found by %v, want %v: %+v", name, got, want, r.Findings)
+		}
+		for _, check := range p.find {
+			planted[check] = true
+		}
+	}
+	for _, c := range doctor.All() {
+		if !planted[c.ID] {
+			t.Errorf("no mistake is planted for %s", c.ID)
+		}
+	}
+}
+
+func compact(all []string) []string {
+	slices.Sort(all)
+	return slices.Compact(all)
+}
+
+// What AWS doesn't answer is not checked, and is never good.
+func TestNoRightsIsNotGood(t *testing.T) { t.Parallel(); synctest.Test(t, noRights) }
+
+func noRights(t *testing.T) {
+	sources := map[doctor.Source]string{
+		doctor.DescribeTable: "DynamoDB.DescribeTable", doctor.DescribeTTL: "DynamoDB.DescribeTimeToLive", doctor.DescribeBackup: "DynamoDB.DescribeContinuousBackups",
+		doctor.ScanTable: "DynamoDB.Scan", doctor.ServerClock: "DynamoDB.DescribeTable", doctor.Functions: "Lambda.ListFunctions",
+		doctor.Mappings: "Lambda.ListEventSourceMappings", doctor.Concurrency: "Lambda.GetFunctionConcurrency", doctor.Policies: "Lambda.GetPolicy",
+		doctor.Queues: "SQS.GetQueueAttributes", doctor.Gateways: "APIGateway.", doctor.Alarms: "CloudWatch.DescribeAlarms",
+	}
+	for _, c := range doctor.All() {
+		for _, s := range c.Needs {
+			op, ok := sources[s]
+			if !ok {
+				t.Fatalf("%s is not refused by any test", s)
+			}
+			w, opt := world(), options()
+			w.Refused[op] = "AccessDeniedException"
+			opt.As = ""
+			r := examine(t, w, opt)
+			if slices.Contains(r.Good, c.ID) || !slices.ContainsFunc(r.NotChecked, func(u doctor.Unchecked) bool { return u.Check == c.ID && u.Why != "" }) {
+				t.Errorf("without %s, %s is good, or not listed: %+v", op, c.ID, r.NotChecked)
+			}
+			if len(r.Findings) != 0 {
+				t.Errorf("without %s: %+v", op, r.Findings)
+			}
+		}
+	}
+}
+
+func TestNothingToLookAt(t *testing.T) {
+	t.Parallel()
+	for want, opt := range map[string]doctor.Options{
+		"there is no table other in this account and region": {Table: "other"},
+		"which table?": {},
+		"the stack nothing can't be read: ValidationError: Stack with id nothing does not exist": {Stack: "nothing"},
+	} {
+		_, err := doctor.Gather(context.Background(), doctor.NewClients(config(world()), nil), opt)
+		if err == nil || err.Error() != want {
+			t.Errorf("%+v: %v, want %s", opt, err, want)
+		}
+	}
+}

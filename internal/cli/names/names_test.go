@@ -1,0 +1,82 @@
+package names_test
+
+import (
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/samekey/samekey/idem/store"
+	"github.com/samekey/samekey/internal/cli/names"
+	"github.com/samekey/samekey/internal/cli/vet/lock"
+)
+
+// program is the lock file of the examples.
+func program(t *testing.T) *names.Program {
+	t.Helper()
+	f, err := lock.Read("../../../examples/samekey.lock")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if p := names.Read(f); p.Handlers() > 1 {
+		return p
+	}
+	t.Fatal("the lock file has no handlers")
+	return nil
+}
+
+func phases(all ...string) (out []store.Phase) {
+	for _, name := range all {
+		out = append(out, store.Phase{Name: name})
+	}
+	return out
+}
+
+func TestJudge(t *testing.T) {
+	t.Parallel()
+	p := program(t)
+	for name, tt := range map[string]struct {
+		rec     store.Record
+		danger  names.Danger
+		unknown string
+	}{
+		"nothing committed":          {store.Record{State: store.Open}, "", ""},
+		"all phases are known":       {store.Record{State: store.Open, Phases: phases("ride_created", "charge_created")}, "", ""},
+		"a name with a part of data": {store.Record{State: store.Open, Phases: phases("mail/jane", "mail/omar")}, "", ""},
+		"the first is unknown":       {store.Record{State: store.Open, Phases: phases("trip_created")}, names.Refused, "phase trip_created"},
+		"the second is unknown":      {store.Record{State: store.Open, Phases: phases("ride_created", "tax_added")}, names.Refused, "phase tax_added"},
+		"of two handlers":            {store.Record{State: store.Open, Phases: phases("ride_created", "mail/jane")}, names.Refused, "phase mail/jane"},
+		"a call that began":          {store.Record{State: store.Stuck, Phases: []store.Phase{{Name: "ride_created"}, {Name: "pay", Intent: true}}}, names.Refused, "phase pay"},
+		"a call in doubt":            {store.Record{State: store.Open, Phases: phases("ride_created"), Doubts: []string{"payments#1"}}, "", ""},
+		"an unknown call in doubt":   {store.Record{State: store.Open, Phases: phases("ride_created"), Doubts: []string{"payments#1", "tax#1"}}, names.Twice, "call tax"},
+		"a step in doubt":            {store.Record{State: store.Open, Doubts: []string{"payments/refund"}}, names.Twice, "call payments/refund"},
+		"a step with a part of data": {store.Record{State: store.Open, Phases: phases("mail/jane"), Doubts: []string{"mails/jane"}}, "", ""},
+		"any call in doubt":          {store.Record{State: store.Open, Doubts: []string{store.AnyCall}}, "", ""},
+		"done":                       {store.Record{State: store.Done, Phases: phases("trip_created")}, "", ""},
+	} {
+		danger, unknown := p.Judge(&tt.rec)
+		if danger != tt.danger || unknown != tt.unknown {
+			t.Errorf("%s: %q, %q, want %q, %q", name, danger, unknown, tt.danger, tt.unknown)
+		}
+	}
+}
+
+// Operations that fail alike are one row, with the oldest of them.
+func TestReport(t *testing.T) {
+	t.Parallel()
+	p, rep, at := program(t), &names.Report{}, time.Unix(1e9, 0)
+	for i, name := range []string{"tax", "ride_created", "tax", "tip", "tax"} {
+		rep.Add(p, &store.Record{State: store.Open, Route: "POST /rides", PK: string(rune('a' + i)), Created: at.Add(-time.Duration(i) * time.Hour), Phases: phases(name)})
+	}
+	rep.Add(p, &store.Record{State: store.Done, Phases: phases("tax")})
+	rep.Add(p, &store.Record{State: store.Open, Route: "POST /rides", PK: "z", Created: at, Doubts: []string{"tax#1"}})
+	rep.Sort()
+	want := []*names.Row{
+		{Danger: names.Twice, Unknown: "call tax", Route: "POST /rides", State: "open", Count: 1, Oldest: at, PK: "z", Record: "z"},
+		{Danger: names.Refused, Unknown: "phase tax", Route: "POST /rides", State: "open", Count: 3, Oldest: at.Add(-4 * time.Hour), PK: "e", Record: "e"},
+		{Danger: names.Refused, Unknown: "phase tip", Route: "POST /rides", State: "open", Count: 1, Oldest: at.Add(-3 * time.Hour), PK: "d", Record: "d"},
+	}
+	if diff := cmp.Diff(want, rep.Rows); diff != "" || rep.Open != 6 || rep.Misfits() != 5 {
+		t.Errorf("%d open, %d misfits (-want +got):\n%s", rep.Open, rep.Misfits(), diff)
+	}
+}

@@ -1,0 +1,178 @@
+package readyworker
+
+import (
+	"errors"
+	"maps"
+	"os"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/samekey/samekey/seal"
+)
+
+// sound is an environment with every variable.
+func sound() map[string]string {
+	return map[string]string{
+		"AWS_REGION": "us-east-1", "AWS_ACCESS_KEY_ID": "test", "AWS_SECRET_ACCESS_KEY": "test", "IDEM_TABLE": "records",
+		"SAMEKEY_TICKETS_URL": "https://sqs.us-east-1.amazonaws.com/1/tickets",
+		"SAMEKEY_SINKS": "receipt=sqs:https://sqs.us-east-1.amazonaws.com/1/receipts.fifo, copy=sqs:https://sqs.us-east-1.amazonaws.com/1/receipts.fifo,\n" +
+			"news=sns:arn:aws:sns:us-east-1:1:news,audit=events:default,index=lambda:indexer:live",
+		"SAMEKEY_FUNCTIONS":  "rides,arn:aws:lambda:us-east-1:1:function:refunds:live",
+		"SAMEKEY_NAMESPACES": "rides,refunds", "SAMEKEY_GRACE": "2m", "SAMEKEY_RETENTION": "72h", "SAMEKEY_MAX_TRIES": "7",
+		"SAMEKEY_SWEEP_LATE": "10m", "SAMEKEY_SWEEP_WITHIN": "48h", "SAMEKEY_SWEEP_PAGES": "8", "SAMEKEY_EVENT_SOURCE": "rides", "SAMEKEY_APP": "rides",
+		"SAMEKEY_LEASE_MARGIN": "1s", // of another function of the stack
+	}
+}
+
+func environ(change map[string]string) (list []string) {
+	env := sound()
+	maps.Copy(env, change)
+	for name, value := range env {
+		list = append(list, name+"="+value)
+	}
+	return list
+}
+
+func TestWorkerOfASoundEnvironment(t *testing.T) {
+	t.Parallel()
+	if w, err := build(environ(nil), nil); w == nil || err != nil {
+		t.Errorf("got %v, %v", w, err)
+	}
+	least := []string{"AWS_REGION=x", "AWS_ACCESS_KEY_ID=x", "AWS_SECRET_ACCESS_KEY=x", "IDEM_TABLE=records", "SAMEKEY_TICKETS_URL=http://127.0.0.1:1/q"}
+	if w, err := build(least, nil); w == nil || err != nil {
+		t.Errorf("got %v, %v with the least", w, err)
+	}
+}
+
+// A mistake is refused, in a line that names the variable and says what to write.
+func TestMistakesAreRefused(t *testing.T) {
+	t.Parallel()
+	for name, test := range map[string]struct{ variable, value, write string }{
+		"no table":               {"IDEM_TABLE", "", "the name of the table"},
+		"a table that is none":   {"IDEM_TABLE", "not a table", "the name or ARN of a table"},
+		"no queue":               {"SAMEKEY_TICKETS_URL", "", "the URL of a standard SQS queue"},
+		"a queue's name":         {"SAMEKEY_TICKETS_URL", "tickets", "the URL of a standard SQS queue"},
+		"a FIFO queue":           {"SAMEKEY_TICKETS_URL", "https://x/1/tickets.fifo", "the URL of a standard SQS queue"},
+		"a sink without a kind":  {"SAMEKEY_SINKS", "=events:default", "KIND=sqs:URL"},
+		"a sink without target":  {"SAMEKEY_SINKS", "audit=events:", "KIND=sqs:URL"},
+		"a kind alone":           {"SAMEKEY_SINKS", "audit", "KIND=sqs:URL"},
+		"an unknown service":     {"SAMEKEY_SINKS", "audit=kafka:x", "KIND=sqs:URL"},
+		"a kind twice":           {"SAMEKEY_SINKS", "a=events:x,a=events:y", "each kind once"},
+		"an ARN for a queue":     {"SAMEKEY_SINKS", "a=sqs:arn:aws:sqs:us-east-1:1:q", "a queue's URL"},
+		"a name for a topic":     {"SAMEKEY_SINKS", "a=sns:news", "a topic's ARN"},
+		"a function twice":       {"SAMEKEY_FUNCTIONS", "rides,rides:live", "one alias or version"},
+		"a function of no name":  {"SAMEKEY_FUNCTIONS", ":live", "names or ARNs of functions"},
+		"a namespace of no name": {"SAMEKEY_NAMESPACES", "a#b", "letters, digits"},
+		"a grace without unit":   {"SAMEKEY_GRACE", "300", "with its unit"},
+		"no grace at all":        {"SAMEKEY_GRACE", "0s", "above 0"},
+		"a retention in days":    {"SAMEKEY_RETENTION", "3d", "72h"},
+		"a sweep that is late":   {"SAMEKEY_SWEEP_LATE", "-1m", "above 0"},
+		"a pass for ever":        {"SAMEKEY_SWEEP_WITHIN", "ever", "above 0"},
+		"no pages":               {"SAMEKEY_SWEEP_PAGES", "0", "from 1 to 1000"},
+		"tries in words":         {"SAMEKEY_MAX_TRIES", "five", "from 1 to 1000"},
+		"a misspelt variable":    {"SAMEKEY_SINK", "a=events:x", "SAMEKEY_SINKS"},
+		"no region":              {"AWS_REGION", "", "Lambda sets it"},
+		"keys without KMS":       {"SAMEKEY_KMS_KEYS", "arn:aws:kms:us-east-1:1:key/a", "build github.com/samekey/samekey/kms/cmd/samekey-worker"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			w, err := build(environ(map[string]string{test.variable: test.value}), nil)
+			if err == nil || w != nil {
+				t.Fatalf("%s=%s is taken", test.variable, test.value)
+			}
+			if lines := strings.Split(err.Error(), "\n"); len(lines) != 1 || !strings.HasPrefix(lines[0], test.variable+" ") || !strings.Contains(lines[0], test.write) {
+				t.Errorf("%s=%s is refused with %q, want one line that begins with the variable and has %q", test.variable, test.value, err, test.write)
+			}
+		})
+	}
+	t.Run("all at once", func(t *testing.T) {
+		t.Parallel()
+		_, err := build(environ(map[string]string{"IDEM_TABLE": "", "SAMEKEY_GRACE": "1", "SAMEKEY_SINKS": "x"}), nil)
+		if err == nil || strings.Count(err.Error(), "\n") != 2 {
+			t.Errorf("got %v, want three lines", err)
+		}
+	})
+}
+
+// Kinds with the same target have one sink, so that their order holds.
+func TestKindsOfOneTargetShareASink(t *testing.T) {
+	t.Parallel()
+	env := newEnvironment(environ(nil))
+	route := env.sinks(clients{env})
+	if env.err() != nil || len(route) != 5 || !route.Together("receipt", "copy") || route.Together("receipt", "audit") {
+		t.Errorf("got %v, %v", route, env.err())
+	}
+}
+
+// The program of module kms passes the variables and the client's settings on, and says
+// which variable is wrong.
+func TestKeysOfAnEnvironment(t *testing.T) {
+	t.Parallel()
+	const name, value = "SAMEKEY_KMS_KEYS", "arn:aws:kms:us-east-1:1:key/a"
+	asked := 0
+	keys := func(err error) Keys {
+		return func(sdk func(string) aws.Config, getenv func(string) string) (seal.Provider, error) {
+			asked++
+			if cfg := sdk("KMS"); cfg.Region != "us-east-1" || cfg.HTTPClient == nil || aws.ToString(cfg.BaseEndpoint) != "http://127.0.0.1:1" {
+				t.Errorf("the client's settings are %+v", cfg)
+			}
+			if getenv(name) != value || getenv("IDEM_TABLE") != "records" {
+				t.Errorf("the variables are %q and %q", getenv(name), getenv("IDEM_TABLE"))
+			}
+			if err != nil {
+				return nil, err
+			}
+			return seal.NewStatic("a", map[string][]byte{"a": make([]byte, 32)})
+		}
+	}
+	with := environ(map[string]string{name: value, "AWS_ENDPOINT_URL_KMS": "http://127.0.0.1:1"})
+	if w, err := build(with, keys(nil)); w == nil || err != nil || asked != 1 {
+		t.Errorf("got %v, %v after %d calls", w, err, asked)
+	}
+	if w, err := build(with, keys(errors.New(name+" is odd"))); w != nil || err == nil || err.Error() != name+" is odd" {
+		t.Errorf("got %v, %v", w, err)
+	}
+	if w, err := build(environ(nil), keys(nil)); w == nil || err != nil || asked != 2 {
+		t.Errorf("without the variable, got %v, %v after %d calls", w, err, asked)
+	}
+}
+
+// The comments of the programs list the variables, and there are no others.
+func TestVariablesAreDocumented(t *testing.T) {
+	t.Parallel()
+	var source []byte
+	for _, program := range []string{"../../../cmd/samekey-worker/main.go", "../../../kms/cmd/samekey-worker/main.go"} {
+		text, err := os.ReadFile(program)
+		if err != nil {
+			t.Fatal(err)
+		}
+		source = append(source, text...)
+	}
+	var listed []string
+	for _, m := range regexp.MustCompile(`(?m)^//\t(SAMEKEY_\w+) `).FindAllSubmatch(source, -1) {
+		listed = append(listed, string(m[1]))
+	}
+	slices.Sort(listed)
+	if diff := cmp.Diff(variables, listed); diff != "" {
+		t.Errorf("the program's variables and those of its comment (-program +comment):\n%s", diff)
+	}
+	page, err := os.ReadFile("../../../docs/worker.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, name := range variables {
+		if !strings.Contains(string(page), "\n| `"+name+"` |") {
+			t.Errorf("docs/worker.md doesn't list %s", name)
+		}
+	}
+	for name := range sound() {
+		if strings.HasPrefix(name, "SAMEKEY_") && !slices.Contains(slices.Concat(variables, others), name) {
+			t.Errorf("%s is no variable", name)
+		}
+	}
+}

@@ -1,0 +1,130 @@
+package scaffold
+
+import (
+	"errors"
+	"os"
+	"path"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+
+	"go.yaml.in/yaml/v3"
+
+	"github.com/samekey/samekey/internal/local/sam"
+	"github.com/samekey/samekey/internal/testkit/localtest"
+)
+
+func text(t *testing.T, name string) string {
+	t.Helper()
+	all, err := files("example.com/shop")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, f := range all {
+		if f.path == name {
+			return f.text
+		}
+	}
+	t.Fatalf("there is no %s", name)
+	return ""
+}
+
+// Ensure template, Makefile and packages name each other.
+func TestTemplateOfInit(t *testing.T) {
+	t.Parallel()
+	dir := ours(t)
+	template, err := sam.Load(filepath.Join(dir, "template.yaml"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	// What is known only while it runs.
+	tables, err1 := template.Tables()
+	queues, err2 := template.Queues()
+	if err := errors.Join(err1, err2); err != nil {
+		t.Fatal(err)
+	}
+	for _, table := range tables {
+		template.Set(table.ID, "StreamArn", "stream:"+table.ID)
+	}
+	for _, q := range queues {
+		template.Set(q.ID, "", "url:"+q.ID)
+	}
+	functions, err := template.Functions()
+	if err != nil || len(functions) != 3 {
+		t.Fatalf("%d functions, %v", len(functions), err)
+	}
+	makefile := text(t, "Makefile")
+	for _, f := range functions {
+		pkg := f.Source.Package
+		if pkg == "." {
+			rel, err := filepath.Rel(dir, f.Source.Dir)
+			if err != nil {
+				t.Fatal(err)
+			}
+			pkg = "./" + filepath.ToSlash(rel)
+			if _, err := os.Stat(filepath.Join(f.Source.Dir, "main.go")); err != nil {
+				t.Errorf("%s: %v", f.ID, err)
+			}
+		}
+		if line := "-o dist/" + path.Base(pkg) + "/bootstrap " + pkg + "\n"; !strings.Contains(makefile, line) {
+			t.Errorf("the Makefile has no %q", line)
+		}
+	}
+}
+
+// The targets for what a user starts with.
+func TestFilesOfInitAreShort(t *testing.T) {
+	t.Parallel()
+	for name, most := range map[string]int{"template.yaml": 60, "cmd/api/main.go": 40} {
+		if n := strings.Count(text(t, name), "\n"); n > most {
+			t.Errorf("%s has %d lines, at most %d are wanted", name, n, most)
+		}
+	}
+}
+
+// Ensure the workflow runs targets that the Makefile has.
+func TestWorkflowOfInit(t *testing.T) {
+	t.Parallel()
+	var workflow struct {
+		Jobs map[string]struct {
+			Steps []struct{ Run, Uses string }
+		}
+	}
+	if err := yaml.Unmarshal([]byte(text(t, ".github/workflows/ci.yml")), &workflow); err != nil {
+		t.Fatal(err)
+	}
+	var targets []string
+	for _, m := range regexp.MustCompile(`(?m)^([a-z-]+):`).FindAllStringSubmatch(text(t, "Makefile"), -1) {
+		targets = append(targets, m[1])
+	}
+	runs := 0
+	for _, step := range workflow.Jobs["test"].Steps {
+		if target, ok := strings.CutPrefix(step.Run, "make "); ok {
+			runs++
+			if !slices.Contains(targets, target) {
+				t.Errorf("there is no target %s", target)
+			}
+		}
+	}
+	if runs != 3 {
+		t.Errorf("the workflow runs %d targets", runs)
+	}
+}
+
+// Ensure what git ignores is not written by Init, and what builds leave behind is.
+func TestIgnoredOfInit(t *testing.T) {
+	t.Parallel()
+	ignored := strings.Fields(text(t, ".gitignore"))
+	if !slices.Equal(ignored, []string{"/dist/", "/.aws-sam/"}) {
+		t.Errorf("ignored are %v", ignored)
+	}
+	dir := ours(t)
+	for name := range folder(t, dir) {
+		if strings.HasPrefix(name, "dist/") || strings.HasPrefix(name, ".aws-sam/") {
+			t.Errorf("Init writes %s", name)
+		}
+	}
+	_ = localtest.Read(t, filepath.Join(dir, memoryFile))
+}

@@ -1,0 +1,284 @@
+package scaffold
+
+import (
+	"bytes"
+	"context"
+	"io/fs"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/samekey/samekey/internal/testkit/localtest"
+)
+
+// mine is a module that requires samekey already, so that Init has no need of a registry.
+const mine = "module example.com/shop/v2\n\ngo 1.26.0\n\nrequire github.com/samekey/samekey v0.0.0\n"
+
+// folder returns the files below dir, by their paths.
+func folder(t *testing.T, dir string) map[string]string {
+	t.Helper()
+	all := make(map[string]string)
+	err := filepath.WalkDir(dir, func(path string, d fs.DirEntry, err error) error {
+		if err != nil || path == dir {
+			return err
+		}
+		name, _ := filepath.Rel(dir, path)
+		if d.IsDir() {
+			all[filepath.ToSlash(name)+"/"] = ""
+		} else {
+			all[filepath.ToSlash(name)] = localtest.Read(t, path)
+		}
+		return nil
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return all
+}
+
+// ours returns a folder in which Init has run.
+func ours(t *testing.T) string {
+	t.Helper()
+	dir := t.TempDir()
+	localtest.Write(t, filepath.Join(dir, "go.mod"), mine)
+	if _, err := Init(t.Context(), Options{Dir: dir}); err != nil {
+		t.Fatal(err)
+	}
+	return dir
+}
+
+func TestInitWritesEveryFile(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	localtest.Write(t, filepath.Join(dir, "go.mod"), mine)
+	got, err := Init(t.Context(), Options{Dir: dir})
+	want := Result{Module: "example.com/shop/v2", Created: []string{
+		".github/workflows/ci.yml", ".gitignore", "Makefile", "cmd/api/main.go", "cmd/api/order.go", "cmd/api/order_test.go",
+		"cmd/authorizer/authorize.go", "cmd/authorizer/authorize_test.go", "cmd/authorizer/main.go", "samconfig.toml", "samekey.yaml", "template.yaml",
+	}}
+	if diff := cmp.Diff(want, got); err != nil || diff != "" {
+		t.Fatalf("%v; -want +got:\n%s", err, diff)
+	}
+	files := folder(t, dir)
+	for _, name := range want.Created {
+		if files[name] == "" {
+			t.Errorf("%s is not there", name)
+		}
+	}
+	if files["go.mod"] != mine {
+		t.Errorf("go.mod has become %s", files["go.mod"])
+	}
+	if !strings.Contains(files["samconfig.toml"], `stack_name = "shop"`) {
+		t.Errorf("samconfig.toml is %s", files["samconfig.toml"])
+	}
+	again, err := Init(t.Context(), Options{Dir: dir})
+	if diff := cmp.Diff(Result{Module: want.Module, Unchanged: want.Created}, again); err != nil || diff != "" {
+		t.Errorf("the second time: %v; -want +got:\n%s", err, diff)
+	}
+	if diff := cmp.Diff(files, folder(t, dir)); diff != "" {
+		t.Errorf("the second time changed:\n%s", diff)
+	}
+}
+
+func TestInitOverwritesNothing(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	localtest.Write(t, filepath.Join(dir, "go.mod"), mine)
+	localtest.Write(t, filepath.Join(dir, "template.yaml"), "Resources: {}\n")
+	localtest.Write(t, filepath.Join(dir, "cmd/api/order.go"), "package main\n")
+	got, err := Init(t.Context(), Options{Dir: dir})
+	if diff := cmp.Diff([]string{"cmd/api/order.go", "template.yaml"}, got.LeftAlone); err != nil || diff != "" {
+		t.Errorf("%v; -want +got:\n%s", err, diff)
+	}
+	files := folder(t, dir)
+	if files["template.yaml"] != "Resources: {}\n" || files["cmd/api/order.go"] != "package main\n" {
+		t.Errorf("overwritten: %v", files)
+	}
+}
+
+// Ensure a folder is as it was before, after each error.
+func TestInitWritesAllOrNothing(t *testing.T) {
+	t.Parallel()
+	cancelled, cancel := context.WithCancel(t.Context())
+	cancel()
+	for name, tt := range map[string]struct {
+		ctx    context.Context
+		before map[string]string
+		in     string // the folder below
+		opts   Options
+		want   string
+	}{
+		"a path that is none":       {opts: Options{Module: "my app"}, want: `"my app" is no path for a module`},
+		"a folder's name is none":   {in: "my app", before: map[string]string{"my app/notes.txt": ""}, want: "choose another by -module"},
+		"a module has its path":     {before: map[string]string{"go.mod": mine}, opts: Options{Module: "example.com/new"}, want: "is the module example.com/shop/v2 already"},
+		"inside a module":           {before: map[string]string{"go.mod": mine, "sub/notes.txt": ""}, in: "sub", want: "belongs to the module in"},
+		"a file is in the way":      {before: map[string]string{"go.mod": mine, "cmd": "a file"}, want: "not a directory"},
+		"a folder is in the way":    {before: map[string]string{"go.mod": mine, "template.yaml/x": ""}, want: "is a directory"},
+		"no such version":           {opts: Options{Module: "example.com/new", Replace: "/nowhere"}, want: "/nowhere"},
+		"no such version, a module": {before: map[string]string{"go.mod": "module example.com/mine\n\ngo 1.26.0\n"}, opts: Options{Replace: "/nowhere"}, want: "/nowhere"},
+		"a broken go.mod":           {before: map[string]string{"go.mod": "modul x\n"}, want: "unknown directive"},
+		"told to end":               {ctx: cancelled, want: "context canceled"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			dir := t.TempDir()
+			for path, text := range tt.before {
+				localtest.Write(t, filepath.Join(dir, path), text)
+			}
+			before := folder(t, dir)
+			tt.opts.Dir = filepath.Join(dir, tt.in)
+			ctx := tt.ctx
+			if ctx == nil {
+				ctx = t.Context()
+			}
+			if _, err := Init(ctx, tt.opts); err == nil || !strings.Contains(err.Error(), tt.want) {
+				t.Errorf("error %v, want %q", err, tt.want)
+			}
+			if diff := cmp.Diff(before, folder(t, dir)); diff != "" {
+				t.Errorf("left behind:\n%s", diff)
+			}
+		})
+	}
+}
+
+func TestInitWithoutPermission(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	if err := os.Chmod(dir, 0o500); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(filepath.Join(dir, "probe"), nil, 0o600); err == nil {
+		t.Skip("this user may write everywhere")
+	}
+	if _, err := Init(t.Context(), Options{Dir: dir, Module: "example.com/new"}); err == nil || !strings.Contains(err.Error(), "permission denied") {
+		t.Errorf("error %v", err)
+	}
+}
+
+func TestInitWithoutGo(t *testing.T) {
+	t.Setenv("PATH", t.TempDir())
+	dir := t.TempDir()
+	if _, err := Init(t.Context(), Options{Dir: dir}); err == nil || !strings.Contains(err.Error(), "install Go") || len(folder(t, dir)) > 0 {
+		t.Errorf("error %v, %v", err, folder(t, dir))
+	}
+}
+
+func TestStackName(t *testing.T) {
+	t.Parallel()
+	for module, want := range map[string]string{
+		"orders": "orders", "example.com/my_shop.app": "my-shop-app", "example.com/shop/v3": "shop", "example.com/3d": "app-3d", "x/---": "app",
+	} {
+		if got := stackName(module); got != want {
+			t.Errorf("%s: %s, want %s", module, got, want)
+		}
+	}
+}
+
+func check(t *testing.T, dir string) (bool, string) {
+	t.Helper()
+	var out bytes.Buffer
+	changes, err := Check(t.Context(), dir, &out)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if changes != (out.Len() > 0) {
+		t.Errorf("changes: %v, with %q", changes, out.String())
+	}
+	return changes, out.String()
+}
+
+// older makes the folder as an older version of a file would have left it.
+func older(t *testing.T, dir, name, text string) {
+	t.Helper()
+	memory := filepath.Join(dir, memoryFile)
+	was := sum(localtest.Read(t, filepath.Join(dir, name)))
+	localtest.Write(t, filepath.Join(dir, name), text)
+	localtest.Write(t, memory, strings.Replace(localtest.Read(t, memory), was, sum(text), 1))
+}
+
+func TestCheckShowsWhatANewerVersionChanges(t *testing.T) {
+	t.Parallel()
+	dir := ours(t)
+	if changes, diff := check(t, dir); changes {
+		t.Errorf("nothing has changed: %s", diff)
+	}
+	// What its owner has made of a file is nobody's business.
+	localtest.Write(t, filepath.Join(dir, "cmd/api/order.go"), "package main\n")
+	if err := os.Remove(filepath.Join(dir, "samconfig.toml")); err != nil {
+		t.Fatal(err)
+	}
+	if changes, diff := check(t, dir); changes {
+		t.Errorf("the version is the same: %s", diff)
+	}
+
+	want := localtest.Read(t, filepath.Join(dir, "Makefile"))
+	older(t, dir, "Makefile", strings.Replace(want, "go vet ./...", "go vet .", 1))
+	changes, diff := check(t, dir)
+	if !changes || !strings.Contains(diff, "-\tgo vet .\n+\tgo vet ./...\n") || strings.Contains(diff, "You have changed") || strings.Contains(diff, "order.go") {
+		t.Errorf("the diff is %s", diff)
+	}
+	apply := exec.CommandContext(t.Context(), "git", "apply", "-")
+	apply.Dir, apply.Stdin = dir, strings.NewReader(diff)
+	if out, err := apply.CombinedOutput(); err != nil {
+		t.Fatalf("git apply: %v: %s", err, out)
+	}
+	if got := localtest.Read(t, filepath.Join(dir, "Makefile")); got != want {
+		t.Errorf("git apply makes %s", got)
+	}
+	if changes, diff := check(t, dir); changes {
+		t.Errorf("the diff is taken: %s", diff)
+	}
+}
+
+func TestCheckTellsWhatItsOwnerHasChanged(t *testing.T) {
+	t.Parallel()
+	dir := ours(t)
+	older(t, dir, "Makefile", "all:\n")
+	localtest.Write(t, filepath.Join(dir, "Makefile"), "all: mine\n")
+	if _, diff := check(t, dir); !strings.HasPrefix(diff, "# You have changed Makefile") || !strings.Contains(diff, "-all: mine\n") {
+		t.Errorf("the diff is %s", diff)
+	}
+	// To run Init again says that this version has been seen.
+	if _, err := Init(t.Context(), Options{Dir: dir}); err != nil {
+		t.Fatal(err)
+	}
+	if changes, diff := check(t, dir); changes || localtest.Read(t, filepath.Join(dir, "Makefile")) != "all: mine\n" {
+		t.Errorf("the version was seen: %s", diff)
+	}
+}
+
+func TestCheckShowsNewFiles(t *testing.T) {
+	t.Parallel()
+	dir := ours(t)
+	memory := filepath.Join(dir, memoryFile)
+	var kept []string
+	for _, line := range strings.SplitAfter(localtest.Read(t, memory), "\n") {
+		if !strings.HasSuffix(line, "  .gitignore\n") {
+			kept = append(kept, line)
+		}
+	}
+	localtest.Write(t, memory, strings.Join(kept, ""))
+	if err := os.Remove(filepath.Join(dir, ".gitignore")); err != nil {
+		t.Fatal(err)
+	}
+	if _, diff := check(t, dir); !strings.HasPrefix(diff, "--- /dev/null\n+++ b/.gitignore\n") || !strings.Contains(diff, "+/dist/\n") {
+		t.Errorf("the diff is %s", diff)
+	}
+}
+
+func TestCheckNeedsAnInit(t *testing.T) {
+	t.Parallel()
+	var out bytes.Buffer
+	if _, err := Check(t.Context(), t.TempDir(), &out); err == nil || !strings.Contains(err.Error(), "run samekey init first") {
+		t.Errorf("error %v", err)
+	}
+	dir := ours(t)
+	localtest.Write(t, filepath.Join(dir, memoryFile), "nonsense\n")
+	if _, err := Check(t.Context(), dir, &out); err == nil || !strings.Contains(err.Error(), `"nonsense" is not a checksum and a path`) {
+		t.Errorf("error %v", err)
+	}
+}

@@ -1,0 +1,124 @@
+// Package tablescan reads a whole table of records, or a sample of it, at a bounded rate.
+package tablescan
+
+import (
+	"context"
+	"fmt"
+	"sync"
+	"time"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
+
+	"github.com/samekey/samekey/dynamo"
+	"github.com/samekey/samekey/idem/store"
+	"github.com/samekey/samekey/internal/base/itemsize"
+)
+
+// API is the part of *dynamodb.Client that a scan uses.
+type API interface {
+	Scan(context.Context, *dynamodb.ScanInput, ...func(*dynamodb.Options)) (*dynamodb.ScanOutput, error)
+}
+
+var _ API = (*dynamodb.Client)(nil)
+
+// Options are how to scan. Table is required.
+type Options struct {
+	Table string
+	// OpenOnly leaves out records that are done. DynamoDB reads them all the same.
+	OpenOnly bool
+	// Segments are read at once. Default 4.
+	Segments int
+	// PagesPerSecond bounds the rate of all segments together; a page takes up to 128
+	// read units. Default 10.
+	PagesPerSecond float64
+	// Pages is the most that is read of each segment; 0 = all.
+	Pages int
+	// Seen is told how many items have been looked at so far. It may be nil. Calls come
+	// one after another.
+	Seen func(items int64)
+}
+
+// Item is an item of the table: a record, or another one without Record. Err says why an
+// item is not understood.
+type Item struct {
+	Record *store.Record
+	Err    error
+	PK     string
+	Size   int // bytes
+}
+
+// Each calls fn for each item, one after another, and returns how many items were looked
+// at. The scan ends at the first error of DynamoDB, whose client retries before; with
+// ctx; or if fn returns an error.
+func Each(ctx context.Context, api API, opt Options, fn func(Item) error) (seen int64, _ error) {
+	if opt.Segments == 0 {
+		opt.Segments = 4
+	}
+	if opt.PagesPerSecond == 0 {
+		opt.PagesPerSecond = 10
+	}
+	ctx, cancel := context.WithCancelCause(ctx)
+	defer cancel(nil)
+	pace := time.NewTicker(max(time.Nanosecond, time.Duration(float64(time.Second)/opt.PagesPerSecond)))
+	defer pace.Stop()
+	var mu sync.Mutex // seen, and fn
+	var wg sync.WaitGroup
+	for segment := range opt.Segments {
+		wg.Go(func() {
+			in := input(opt, segment)
+			for page := 0; opt.Pages == 0 || page < opt.Pages; page++ {
+				select {
+				case <-ctx.Done():
+					return
+				case <-pace.C:
+				}
+				out, err := api.Scan(ctx, in)
+				if err != nil {
+					cancel(fmt.Errorf("scan of segment %d of %d: %w", segment, opt.Segments, err))
+					return
+				}
+				mu.Lock()
+				seen += int64(out.ScannedCount)
+				err = each(out.Items, fn)
+				if opt.Seen != nil {
+					opt.Seen(seen)
+				}
+				mu.Unlock()
+				if err != nil {
+					cancel(err)
+					return
+				}
+				if in.ExclusiveStartKey = out.LastEvaluatedKey; len(in.ExclusiveStartKey) == 0 {
+					return
+				}
+			}
+		})
+	}
+	wg.Wait()
+	return seen, context.Cause(ctx)
+}
+
+func each(items []map[string]types.AttributeValue, fn func(Item) error) error {
+	for _, it := range items {
+		i := Item{Size: itemsize.Of(it)}
+		if pk, ok := it["pk"].(*types.AttributeValueMemberS); ok {
+			i.PK = pk.Value
+		}
+		i.Record, i.Err = dynamo.Decode(it)
+		if err := fn(i); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func input(opt Options, segment int) *dynamodb.ScanInput {
+	in := &dynamodb.ScanInput{TableName: &opt.Table, Segment: aws.Int32(int32(segment)), TotalSegments: aws.Int32(int32(opt.Segments))}
+	if opt.OpenOnly {
+		in.FilterExpression = aws.String("st <> :done") // items without st are left out too
+		in.ExpressionAttributeValues = map[string]types.AttributeValue{":done": &types.AttributeValueMemberS{Value: string(store.Done)}}
+	}
+	return in
+}

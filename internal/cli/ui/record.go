@@ -1,0 +1,115 @@
+package ui
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"maps"
+	"net/http"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+	"unicode/utf8"
+
+	"github.com/samekey/samekey/idem/store"
+	"github.com/samekey/samekey/internal/base/redact"
+)
+
+func shortName(pk string) string { return redact.Record(pk) }
+
+// Story implements [Source].
+func (t *Table) Story(ctx context.Context, pk string, personal bool) (*Story, error) {
+	rec, sealed, err := t.load(ctx, pk)
+	switch {
+	case errors.Is(err, store.ErrCorrupt):
+		row, _, _ := t.Row(ctx, pk)
+		return &Story{Row: row, Seen: "-", Said: []string{
+			"This program can't read the record: " + err.Error(),
+			"Nothing changes it. A program of its version, or a repair by hand, can.",
+		}}, nil
+	case err != nil:
+		return nil, t.said(err)
+	case rec == nil:
+		return nil, ErrGone
+	}
+	s := storyOf(rec, t.sweep.Glimpse(rec), time.Now(), sealed)
+	switch {
+	case personal && sealed != "":
+		s.Personal = &Personal{Parts: []Part{{"Sealed", sealed}}}
+	case personal:
+		s.Personal = personalOf(rec)
+	}
+	return s, nil
+}
+
+// load reads a record. sealed says why its contents are missing; "" if they are there.
+func (t *Table) load(ctx context.Context, pk string) (rec *store.Record, sealed string, err error) {
+	rec, err = t.store.Load(ctx, pk)
+	if rec != nil && errors.Is(err, store.ErrSealed) {
+		return rec, t.sealedText(err), nil
+	}
+	return rec, "", err
+}
+
+func (t *Table) sealedText(err error) string {
+	if t.opt.Seal == nil {
+		return "Sealed: no permission to open the contents. Begin the page with --keys-from, a program that has the keys."
+	}
+	return "Sealed: no permission to open the contents, or their key can't be had now: " + err.Error() + "."
+}
+
+// seenOf names a record as it is: who wrote it last, how often it was written, and its
+// operation.
+func seenOf(r *store.Record) string { return fmt.Sprintf("%s.%d.%s", r.Owner, r.Ver, r.ID) }
+
+func personalOf(r *store.Record) *Personal {
+	p := &Personal{Parts: []Part{}}
+	if in := r.Input; in != nil {
+		head := in.Method + " " + in.Path
+		if in.Query != "" {
+			head += "?" + in.Query
+		}
+		p.Request = messageOf(head, in.Header, in.Body, in.Overflow)
+	}
+	if re := r.Response; re != nil {
+		p.Answer = messageOf(strconv.Itoa(re.Status), re.Header, re.Body, r.Overflow)
+	}
+	for _, phase := range r.Phases {
+		if len(phase.Result) > 0 {
+			p.Parts = append(p.Parts, Part{"Result of phase " + phase.Name, indented(phase.Result)})
+		}
+	}
+	for _, name := range slices.Sorted(maps.Keys(r.Jobs)) {
+		p.Parts = append(p.Parts, Part{"Arguments of job " + name, indented(r.Jobs[name].Args)})
+	}
+	return p
+}
+
+func messageOf(head string, h http.Header, body []byte, elsewhere *store.Overflow) *Message {
+	m := &Message{Head: head, Headers: [][2]string{}}
+	for _, name := range slices.Sorted(maps.Keys(h)) {
+		m.Headers = append(m.Headers, [2]string{name, strings.Join(h[name], ", ")})
+	}
+	switch {
+	case elsewhere != nil:
+		m.Note = fmt.Sprintf("The body has %d bytes, outside of the record.", elsewhere.Length)
+	case !utf8.Valid(body):
+		m.Note = fmt.Sprintf("The body has %d bytes that are no text.", len(body))
+	default:
+		m.Body = string(body)
+	}
+	return m
+}
+
+func indented(raw []byte) string {
+	var b strings.Builder
+	enc := json.NewEncoder(&b)
+	enc.SetIndent("", "  ")
+	enc.SetEscapeHTML(false)
+	if err := enc.Encode(json.RawMessage(raw)); err != nil {
+		return string(raw)
+	}
+	return strings.TrimSpace(b.String())
+}

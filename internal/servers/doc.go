@@ -1,0 +1,20 @@
+// Package servers runs servers of other people's for tests and for the local
+// stack: it gets a Java program by Maven, pinned and checked, starts it on a free
+// port of the loopback interface, waits until it answers, and ends it with whoever
+// started it.
+//
+//	found, err := servers.Source{
+//		Kind: "a queue", Endpoint: "AWS_ENDPOINT_URL_SQS", …,
+//		Java: 17, Bundle: servers.Bundle{Name: "queue-1.2", POM: pom, Sums: sums},
+//		Start: func(ctx context.Context, java, dir string) (*servers.Found, error) {
+//			running, err := servers.Server{Name: "the queue", Dir: dir, Command: command}.Start(ctx)
+//			…
+//		},
+//	}.Find(ctx)
+//	…
+//	h := servers.Handle{Stop: found.Stop}
+//	defer h.Close()
+//
+// Packages dynamo/dynamotest (DynamoDB Local) and internal/servers/elasticmq are
+// built on it.
+package servers

@@ -1,0 +1,82 @@
+package elasticmq
+
+import (
+	"context"
+	"embed"
+	"os/exec"
+	"strconv"
+
+	"github.com/samekey/samekey/internal/local/ids"
+	"github.com/samekey/samekey/internal/servers"
+)
+
+// recipe describes the install; it has no jars.
+//
+//go:embed recipe
+var recipe embed.FS
+
+// elasticMQVersion is the version pinned in elasticmq/.
+const elasticMQVersion = "1.6.12"
+
+// minJava is the oldest tested version.
+const minJava = 17
+
+func elasticMQ() servers.Bundle {
+	return servers.Bundle{Name: "elasticmq-" + elasticMQVersion, POM: recipeFile("pom.xml"), Sums: recipeFile("SHA256SUMS")}
+}
+
+func recipeFile(name string) []byte {
+	b, err := recipe.ReadFile("recipe/" + name)
+	if err != nil {
+		panic("elasticmq: " + err.Error()) //nolint:forbidigo // it is embedded
+	}
+	return b
+}
+
+// source describes where [Find] looks.
+func source() servers.Source {
+	return servers.Source{
+		Kind:        "a queue",
+		Endpoint:    envEndpoint,
+		AllowRemote: envAllowRemote,
+		Cache:       envCache,
+		Unavailable: ErrUnavailable,
+		Java:        minJava,
+		Bundle:      elasticMQ(),
+		Start:       start,
+	}
+}
+
+// start starts ElasticMQ from the install in dir and waits until it answers. It
+// leaves no process behind when it fails.
+func start(ctx context.Context, java, dir string) (*servers.Found, error) {
+	running, err := servers.Server{
+		Name:      "ElasticMQ",
+		Dir:       dir,
+		Command:   func(tmp string, port int) *exec.Cmd { return command(java, dir, tmp, port) },
+		PortTaken: []string{"Address already in use", "Failed to bind", "BindException"},
+	}.Start(ctx)
+	if err != nil {
+		return nil, err
+	}
+	return &servers.Found{Endpoint: running.Endpoint, Stop: running.Stop}, nil
+}
+
+// command runs in dir and names its files relative to it: a class path can't
+// hold every path that a home folder may have.
+func command(java, dir, tmp string, port int) *exec.Cmd {
+	p := strconv.Itoa(port)
+	cmd := exec.Command(java,
+		// Little memory and a quick start: the queues of a test are small.
+		"-Xms32m", "-Xmx512m", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1", "-XX:-UsePerfData",
+		"-Djava.io.tmpdir="+tmp, "-Djava.net.preferIPv4Stack=true",
+		// By default it listens on every interface.
+		"-Drest-sqs.bind-hostname=127.0.0.1", "-Drest-sqs.bind-port="+p, "-Drest-sqs.sqs-limits=strict",
+		"-Dnode-address.host=127.0.0.1", "-Dnode-address.port="+p,
+		"-Drest-stats.enabled=false",
+		"-Daws.region="+ids.Region, "-Daws.accountId="+ids.AccountID,
+		"-cp", "lib/*", "org.elasticmq.server.Main")
+	cmd.Dir = dir
+	cmd.Env = servers.Environ()
+	return cmd
+}

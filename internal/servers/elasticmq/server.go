@@ -1,0 +1,102 @@
+package elasticmq
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/service/sqs"
+
+	"github.com/samekey/samekey/internal/local/ids"
+	"github.com/samekey/samekey/internal/servers"
+)
+
+// Environment variables; the package documentation explains them.
+const (
+	envEndpoint    = "AWS_ENDPOINT_URL_SQS"
+	envAllowRemote = "QUEUELOCAL_ALLOW_REMOTE"
+	envCache       = "DYNAMOTEST_CACHE"
+	envRequire     = "REQUIRE_QUEUE"
+	// envRequireAll is dynamotest's: if tests that need a database must not be
+	// skipped, tests that need a queue must not be skipped either.
+	envRequireAll = "REQUIRE_DYNAMODB"
+)
+
+// ErrUnavailable matches the error of [Find] if this machine can't run a queue. The
+// message has a line for each source that was tried, with what was missing. Other
+// errors (a remote endpoint that is not allowed, jars that differ from their
+// checksums, a cancelled context) don't match, because they should fail a test
+// instead of skipping it.
+var ErrUnavailable = errors.New("elasticmq: no SQS to be had")
+
+// Required reports whether a test must fail instead of being skipped if there is no
+// queue: REQUIRE_QUEUE or REQUIRE_DYNAMODB is set, to anything but "", "0" and
+// "false".
+func Required() bool {
+	return servers.Required(envRequire) || servers.Required(envRequireAll)
+}
+
+// A Server is an SQS endpoint. Make it with [Find], or as a literal with your own
+// Endpoint. It is safe for concurrent use and must not be copied.
+type Server struct {
+	// Endpoint is the base URL, such as http://127.0.0.1:54321.
+	Endpoint string
+
+	handle servers.Handle
+}
+
+// Find returns the endpoint named by AWS_ENDPOINT_URL_SQS or else starts ElasticMQ,
+// in the order of the package documentation. The caller must [Server.Close] the
+// result. Each call starts its own process.
+//
+// Ending ctx ends the search, but not a server already found. The endpoint from
+// the environment is used as it is, without a request to it.
+//
+// The error matches [ErrUnavailable] if there is nothing to run.
+func Find(ctx context.Context) (*Server, error) {
+	found, err := source().Find(ctx)
+	if errors.Is(err, ErrUnavailable) {
+		return nil, err
+	}
+	if err != nil {
+		return nil, fmt.Errorf("elasticmq: %w", err)
+	}
+	return &Server{Endpoint: found.Endpoint, handle: servers.Handle{Stop: found.Stop}}, nil
+}
+
+// Client returns a client of the server. It uses static test credentials and
+// makes no retries. Nothing is read from the environment or from configuration
+// files. optFns run after these settings and may change any of them.
+//
+// Clients of one Server share their connections, which Close drops. Client
+// panics if Endpoint is empty: such a client would reach for the real service.
+func (s *Server) Client(optFns ...func(*sqs.Options)) *sqs.Client {
+	if s.Endpoint == "" {
+		panic("elasticmq: Client of a Server without an Endpoint: get the Server from Find") //nolint:forbidigo // a mistake in the program
+	}
+	return sqs.New(sqs.Options{
+		BaseEndpoint: aws.String(s.Endpoint),
+		Region:       ids.Region,
+		Credentials:  aws.CredentialsProviderFunc(testCredentials),
+		Retryer:      aws.NopRetryer{},
+		HTTPClient:   s.handle.HTTP(),
+	}, optFns...)
+}
+
+func testCredentials(context.Context) (aws.Credentials, error) {
+	return aws.Credentials{AccessKeyID: "elasticmq", SecretAccessKey: "elasticmq", Source: "elasticmq"}, nil
+}
+
+// Close ends the process that [Find] started and waits for its end. For another
+// endpoint, and for a nil or zero Server, it ends nothing. Close closes idle
+// connections of [Server.Client]. Later calls return the result of the first.
+func (s *Server) Close() error {
+	if s == nil {
+		return nil
+	}
+	if err := s.handle.Close(); err != nil {
+		return fmt.Errorf("elasticmq: ending ElasticMQ at %s: %w", s.Endpoint, err)
+	}
+	return nil
+}

@@ -1,0 +1,164 @@
+package enginetest
+
+import (
+	"context"
+	"slices"
+	"strconv"
+	"sync"
+	"testing"
+
+	"github.com/samekey/samekey/idem"
+	"github.com/samekey/samekey/idem/idemtest"
+	"github.com/samekey/samekey/internal/testkit/storetest"
+)
+
+// crashPath is one way a request can go through its store.
+type crashPath struct {
+	name    string
+	before  func(t *testing.T, e *env, a *app) // what is there when it comes; nil = nothing
+	options func(*idem.Options)                // of its engine; nil = the default
+	fails   bool                               // its handler does
+	calls   []idemtest.Verb                    // what it makes
+	points  []crashPoint                       // before and after each call
+}
+
+// crashPoint is where the process goes down, and what must come of it.
+type crashPoint struct {
+	call  int // from 1
+	after bool
+	retry string // what a retry at once comes to
+	runs  int    // how often the handler has run in the end
+}
+
+// crashPaths is the matrix: a client that retries always ends with a stored
+// answer, at once or after the lease. The handler runs twice only if its
+// process died between the handler and the finish, or if it failed anyway.
+var crashPaths = []crashPath{
+	{name: "a new request", calls: []idemtest.Verb{idemtest.Claim, idemtest.Commit}, points: []crashPoint{
+		{1, false, answers, 1},
+		{1, true, waits, 1},
+		{2, false, waits, 2},  // the handler ran, and nobody knows
+		{2, true, replays, 1}, // its answer is stored, and was never sent
+	}},
+	{name: "a take-over", before: abandoned, calls: []idemtest.Verb{idemtest.Claim, idemtest.Commit, idemtest.Commit}, points: []crashPoint{
+		{1, false, answers, 1},
+		{1, true, answers, 1},
+		{2, false, answers, 1},
+		{2, true, waits, 1},
+		{3, false, waits, 2},
+		{3, true, replays, 1},
+	}},
+	{name: "a handler's failure", fails: true, calls: []idemtest.Verb{idemtest.Claim, idemtest.Commit}, points: []crashPoint{
+		{1, false, answers, 1},
+		{1, true, waits, 1},
+		{2, false, waits, 2},
+		{2, true, answers, 2},
+	}},
+	{name: "a failure after a take-over", before: abandoned, fails: true, calls: []idemtest.Verb{idemtest.Claim, idemtest.Commit, idemtest.Commit}, points: []crashPoint{
+		{1, false, answers, 1},
+		{1, true, answers, 1},
+		{2, false, answers, 1},
+		{2, true, waits, 1},
+		{3, false, waits, 2},
+		{3, true, answers, 2},
+	}},
+	{name: "a request that reads first", options: readFirst, calls: []idemtest.Verb{idemtest.Peek, idemtest.Claim, idemtest.Commit}, points: []crashPoint{
+		{1, false, answers, 1},
+		{1, true, answers, 1},
+		{2, false, answers, 1},
+		{2, true, waits, 1},
+		{3, false, waits, 2},
+		{3, true, replays, 1},
+	}},
+	{name: "a replay", before: finishedBefore, calls: []idemtest.Verb{idemtest.Claim}, points: []crashPoint{
+		{1, false, replays, 1},
+		{1, true, replays, 1},
+	}},
+}
+
+func abandoned(t *testing.T, e *env, _ *app) {
+	t.Helper()
+	e.abandon(t, order("k", "1"))
+	e.clock.Advance(storetest.LeaseOver)
+}
+
+func finishedBefore(t *testing.T, e *env, a *app) {
+	t.Helper()
+	do(t, e.engine(), order("k", "1"), a.run).first(t)
+}
+
+func readFirst(o *idem.Options) { o.ReadFirst = true }
+
+func crashMatrix(s suite) {
+	for _, path := range crashPaths {
+		s.run(path.name+" makes the calls it can crash at", func(t *testing.T, e *env) {
+			process, calls := path.send(t, e, new(app), nil)
+			if !slices.Equal(calls, path.calls) || process.Calls() != len(path.points)/2 {
+				t.Errorf("calls are %q, want %q with 2 points for each", calls, path.calls)
+			}
+		})
+		for _, p := range path.points {
+			when := "before"
+			if p.after {
+				when = "after"
+			}
+			s.run("P40: "+path.name+", crash "+when+" call "+strconv.Itoa(p.call), func(t *testing.T, e *env) {
+				var a app
+				if process, calls := path.send(t, e, &a, idemtest.CrashAt(p.call, p.after)); !process.Crashed() {
+					t.Fatalf("after calls %q the process has not come to call %d", calls, p.call)
+				}
+				survives(t, e, &a, p)
+			})
+		}
+	}
+
+	s.run("P40: a new request, crash in the handler", func(t *testing.T, e *env) {
+		var a app
+		e.abandon(t, order("k", "1"))
+		survives(t, e, &a, crashPoint{retry: waits, runs: 1})
+	})
+}
+
+// send sends the path's request from a process of its own. What it answers,
+// nobody hears.
+func (p crashPath) send(t *testing.T, e *env, a *app, crash idemtest.Plan) (*idemtest.FaultyStore, []idemtest.Verb) {
+	t.Helper()
+	if p.before != nil {
+		p.before(t, e, a)
+	}
+	var (
+		mu    sync.Mutex
+		calls []idemtest.Verb
+	)
+	process := idemtest.Faulty(e.inner, func(ctx context.Context, c idemtest.Call) idemtest.Fault {
+		mu.Lock()
+		calls = append(calls, c.Verb)
+		mu.Unlock()
+		if crash == nil {
+			return idemtest.Fault{}
+		}
+		return crash(ctx, c)
+	})
+	handle := a.run
+	if p.fails {
+		handle = a.fail(errHandler)
+	}
+	var optFns []func(*idem.Options)
+	if p.options != nil {
+		optFns = append(optFns, p.options)
+	}
+	do(t, e.engineOn(process, optFns...), order("k", "1"), handle)
+	return process, calls
+}
+
+// survives retries as a client does whose first request was never answered.
+func survives(t *testing.T, e *env, a *app, p crashPoint) {
+	t.Helper()
+	last := do(t, e.engine(), order("k", "1"), a.run).cameTo(t, "a retry at once", p.retry)
+	if p.retry == waits {
+		e.clock.Advance(storetest.LeaseOver)
+		last = do(t, e.engine(), order("k", "1"), a.run).cameTo(t, "a retry after the lease", answers)
+	}
+	do(t, e.engine(), order("k", "1"), a.run).replays(t, last)
+	a.ran(t, p.runs)
+}

@@ -1,0 +1,77 @@
+package enginetest
+
+import (
+	"context"
+	"net/http"
+	"strconv"
+	"testing"
+
+	"github.com/samekey/samekey/idem"
+	"github.com/samekey/samekey/idem/idemtest"
+	"github.com/samekey/samekey/internal/testkit/storetest"
+)
+
+// Answers of any size.
+func engineBodies(s suite) {
+	all := func(o *idem.Options) { o.MaxBody = idem.MaxMaxBody }
+	large := func(a *app, body []byte) handler {
+		return func(ctx context.Context) (idem.Response, error) {
+			_, _ = a.run(ctx)
+			return idem.Response{Status: 201, Header: http.Header{"Content-Type": {"application/octet-stream"}}, Body: body}, nil
+		}
+	}
+
+	for _, c := range []struct {
+		id   string
+		size int
+	}{{"P31", 399 << 10}, {"P31", 401 << 10}, {"A33", 900 << 10}, {"P31", 1 << 20}, {"P31", idem.MaxMaxBody}} {
+		s.run(c.id+": an answer of "+strconv.Itoa(c.size)+" bytes replays as it was", func(t *testing.T, e *env) {
+			var a app
+			eng := e.engine(all)
+			fn := large(&a, storetest.Noise(c.size))
+			first := serve(t, eng, keyed("k", "1"), fn).status(t, 201)
+			serve(t, eng, keyed("k", "1"), fn).replays(t, first).header(t, "Content-Type", "application/octet-stream")
+			a.ran(t, 1)
+		})
+	}
+
+	s.run("P31: an answer over the limit is given once, then said to be lost, and never runs again", func(t *testing.T, e *env) {
+		var a app
+		eng := e.engine()
+		fn := large(&a, storetest.Prose(idem.DefaultMaxBody+1))
+		if first := do(t, eng, order("k", "1"), fn).first(t); len(first.Body) != idem.DefaultMaxBody+1 {
+			t.Errorf("the first answer has %d bytes", len(first.Body))
+		}
+		e.costs(t, 1, func() { do(t, eng, order("k", "1"), fn).refused(t, idem.ErrNotKept) })
+		serve(t, eng, keyed("k", "1"), fn).status(t, http.StatusGone)
+		e.clock.Advance(storetest.LeaseOver)
+		do(t, eng, order("k", "1"), fn).refused(t, idem.ErrNotKept)
+		a.ran(t, 1)
+	})
+
+	s.run("P31: an answer at the limit is kept", func(t *testing.T, e *env) {
+		var a app
+		fn := large(&a, storetest.Noise(idem.DefaultMaxBody))
+		first := do(t, e.engine(), order("k", "1"), fn).first(t)
+		do(t, e.engine(), order("k", "1"), fn).replays(t, first)
+	})
+
+	// What is done is done: a body that can't be read back is an error of the
+	// store, never a reason to run again.
+	s.run("P31: a stored body that can't be read is 503 or 410, and runs nothing", func(t *testing.T, e *env) {
+		var a app
+		eng := e.engine(all)
+		first := do(t, eng, order("k", "1"), large(&a, storetest.Noise(900<<10))).first(t)
+		for fault, want := range map[error]error{errDown: idem.ErrUnavailable, idem.ErrNotKept: idem.ErrNotKept} {
+			e.store.Reset(idemtest.At(idemtest.LoadBody, 1, idemtest.Fault{Err: fault}))
+			r := do(t, eng, order("k", "1"), a.run)
+			if e.store.Calls(idemtest.LoadBody) == 0 {
+				r.replays(t, first) // it is in the record
+			} else {
+				r.refused(t, want)
+			}
+			do(t, eng, order("k", "1"), a.run).replays(t, first)
+		}
+		a.ran(t, 1)
+	})
+}

@@ -1,0 +1,238 @@
+package enginetest
+
+import (
+	"context"
+	"errors"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/samekey/samekey/idem"
+	"github.com/samekey/samekey/idem/idemtest"
+	"github.com/samekey/samekey/idem/store"
+	"github.com/samekey/samekey/internal/testkit/localtest"
+	"github.com/samekey/samekey/internal/testkit/storetest"
+)
+
+var errDown = errors.New("the store is down")
+
+// When the store fails. Answers that got lost are in lost.go.
+func engineStoreFailure(s suite) {
+	for name, err := range map[string]error{
+		"down":                   errDown,
+		"too slow":               context.DeadlineExceeded,
+		"lost for good":          store.ErrUnknown,
+		"corrupt is not run too": idem.ErrCorrupt,
+	} {
+		want, status := idem.ErrUnavailable, 503
+		if errors.Is(err, idem.ErrCorrupt) {
+			want, status = err, 500
+		}
+		s.run("A31, P39: a claim that is "+name+" runs nothing", func(t *testing.T, e *env) {
+			var a app
+			eng := e.engine()
+			e.store.Reset(func(context.Context, idemtest.Call) idemtest.Fault { return idemtest.Fault{Err: err} })
+			do(t, eng, order("k", "1"), a.run).refused(t, want, err)
+			r := serve(t, eng, keyed("k", "1"), a.run).status(t, status)
+			if after := r.Header.Get("Retry-After"); (after != "") != (status == 503) {
+				t.Errorf("status %d with Retry-After %q", status, after)
+			}
+			a.ran(t, 0)
+
+			e.store.Reset(nil)
+			do(t, eng, order("k", "1"), a.run).first(t)
+			a.ran(t, 1)
+		})
+	}
+
+	s.run("A31: a take-over that fails runs nothing", func(t *testing.T, e *env) {
+		var a app
+		e.abandon(t, order("k", "1"))
+		e.clock.Advance(storetest.LeaseOver)
+		e.store.Reset(idemtest.At(idemtest.Commit, 0, idemtest.Fault{Err: errDown}))
+		do(t, e.engine(), order("k", "1"), a.run).refused(t, idem.ErrUnavailable, errDown)
+		a.ran(t, 0)
+		e.store.Reset(nil)
+		do(t, e.engine(), order("k", "1"), a.run).first(t)
+	})
+
+	// Some other write was in progress: not a failure, and over in a moment.
+	s.run("A31: a claim and a take-over that conflict are tried again", func(t *testing.T, e *env) {
+		var a app
+		e.abandon(t, order("k", "1"))
+		e.clock.Advance(storetest.LeaseOver)
+		e.store.Reset(func(_ context.Context, c idemtest.Call) idemtest.Fault {
+			if c.N == 1 {
+				return idemtest.Fault{Err: idem.ErrConflict}
+			}
+			return idemtest.Fault{}
+		})
+		first := do(t, e.engine(), order("k", "1"), a.run).first(t)
+		do(t, e.engine(), order("k", "1"), a.run).replays(t, first)
+		a.ran(t, 1)
+	})
+
+	s.run("A31: a claim that a sandbox slept through ends with a look at the record", func(t *testing.T, e *env) {
+		var a app
+		first := do(t, e.engine(), order("k", "1"), a.run).first(t)
+		e.store.Reset(func(_ context.Context, c idemtest.Call) idemtest.Fault {
+			if c.Verb == idemtest.Claim && c.N == 1 {
+				e.clock.Advance(storetest.LeaseOver) // longer than any claim may be sent
+				return idemtest.Fault{Err: idem.ErrConflict}
+			}
+			return idemtest.Fault{}
+		})
+		do(t, e.engine(), order("k", "1"), a.run).replays(t, first)
+		a.ran(t, 1)
+	})
+
+	for _, verb := range []idemtest.Verb{idemtest.Claim, idemtest.Commit} {
+		s.run("A31: a "+string(verb)+" that goes on conflicting is in flight, not a failure", func(t *testing.T, e *env) {
+			var a app
+			e.abandon(t, order("k", "1"))
+			e.clock.Advance(storetest.LeaseOver)
+			e.store.Reset(idemtest.At(verb, 0, idemtest.Fault{Err: idem.ErrConflict}))
+			serve(t, e.engine(), keyed("k", "1"), a.run).status(t, 409)
+			a.ran(t, 0)
+		})
+	}
+
+	s.run("P39: fail-open runs the handler unprotected, and counts it", func(t *testing.T, e *env) {
+		var a app
+		var opened atomic.Int64
+		eng := e.engine(func(o *idem.Options) {
+			o.FailOpen = true
+			o.Hooks.FailedOpen = func(context.Context, idem.Event) { opened.Add(1) }
+		})
+		e.store.Reset(idemtest.At(idemtest.Claim, 0, idemtest.Fault{Err: errDown}))
+		for range 2 {
+			if r := serve(t, eng, keyed("k", "1"), a.run).status(t, 201); r.Header.Get(idem.StatusHeader) != "ignored" || r.Replayed {
+				t.Errorf("got %v with header %v, want it passed, and marked", r, r.Header)
+			}
+		}
+		a.ran(t, 2)
+		if n := opened.Load(); n != 2 {
+			t.Errorf("the hook was called %d times, want 2", n)
+		}
+		if r := e.record(t, order("k", "1")); r != nil {
+			t.Errorf("stored is %+v, want nothing", r)
+		}
+	})
+
+	s.run("P39: fail-open does not open for what the store did answer", func(t *testing.T, e *env) {
+		var a app
+		eng := e.engine(func(o *idem.Options) { o.FailOpen = true })
+		do(t, eng, order("k", "1"), a.run).first(t)
+		do(t, eng, order("k", "2"), a.run).refused(t, idem.ErrMismatch)
+		e.store.Reset(idemtest.At(idemtest.Claim, 0, idemtest.Fault{Err: idem.ErrCorrupt}))
+		do(t, eng, order("k", "1"), a.run).refused(t, idem.ErrCorrupt)
+		a.ran(t, 1)
+	})
+
+	s.run("P13: if the release fails too, both errors are seen", func(t *testing.T, e *env) {
+		var a app
+		cause := errors.New("handler failed")
+		e.store.Reset(idemtest.At(idemtest.Commit, 0, idemtest.Fault{Err: errDown}))
+		r := do(t, e.engine(), order("k", "1"), a.fail(cause)).refused(t, cause, errDown)
+		if ierr, ok := errors.AsType[*idem.Error](r.err); !ok || ierr.Op != "release" {
+			t.Errorf("got %v, want it to say that the release failed", r.err)
+		}
+		e.store.Reset(nil)
+		do(t, e.engine(), order("k", "1"), a.run).refused(t, idem.ErrInFlight)
+		e.clock.Advance(storetest.LeaseOver)
+		do(t, e.engine(), order("k", "1"), a.run).first(t)
+	})
+
+	s.run("P13: a panic is not hidden by a release that fails", func(t *testing.T, e *env) {
+		e.store.Reset(idemtest.At(idemtest.Commit, 0, idemtest.Fault{Err: errDown}))
+		defer func() {
+			if got := recover(); got != "boom" {
+				t.Errorf("recovered %v, want the handler's own panic", got)
+			}
+		}()
+		do(t, e.engine(), order("k", "1"), func(context.Context) (idem.Response, error) {
+			panic("boom") //nolint:forbidigo // it is what is tested
+		})
+	})
+
+	for name, err := range map[string]error{"with an error": errDown, "with a conflict": idem.ErrConflict, "unknown": store.ErrUnknown} {
+		s.run("P14: a finish that fails once, "+name+", is sent again and the answer is kept", func(t *testing.T, e *env) {
+			var a app
+			e.store.Reset(idemtest.At(idemtest.Commit, 1, idemtest.Fault{Err: err}))
+			first := do(t, e.engine(), order("k", "1"), a.run).first(t)
+			do(t, e.engine(), order("k", "1"), a.run).replays(t, first)
+			a.ran(t, 1)
+		})
+
+		s.run("P14: if the finish fails for good, "+name+", the answer is given and nothing runs again at once", func(t *testing.T, e *env) {
+			var a app
+			e.store.Reset(func(_ context.Context, c idemtest.Call) idemtest.Fault {
+				if c.Verb == idemtest.Commit && c.Commit.Next.State == store.Done { // a release would work, and be wrong
+					return idemtest.Fault{Err: err}
+				}
+				return idemtest.Fault{}
+			})
+			// The engine goes on trying while there is time: let that be short.
+			ctx, cancel := context.WithTimeout(t.Context(), localtest.Stretch(3*time.Second))
+			defer cancel()
+			res, err := e.engine().Do(ctx, order("k", "1"), a.run)
+			if r := (result{res, err}).first(t); !r.Expires.IsZero() {
+				t.Errorf("the answer claims to be stored until %v", r.Expires)
+			}
+			e.store.Reset(nil)
+			do(t, e.engine(), order("k", "1"), a.run).refused(t, idem.ErrInFlight)
+			a.ran(t, 1)
+
+			e.clock.Advance(storetest.LeaseOver)
+			second := do(t, e.engine(), order("k", "1"), a.run).first(t)
+			do(t, e.engine(), order("k", "1"), a.run).replays(t, second)
+			a.ran(t, 2)
+		})
+	}
+
+	s.run("P14: an answer the store refuses for good leaves at least that it was given", func(t *testing.T, e *env) {
+		var a app
+		e.store.Reset(func(_ context.Context, c idemtest.Call) idemtest.Fault {
+			if c.Verb == idemtest.Commit && c.Commit.Next.Response != nil && len(c.Commit.Next.Response.Body) > 0 {
+				return idemtest.Fault{Err: errors.New("item too large")}
+			}
+			return idemtest.Fault{}
+		})
+		do(t, e.engine(), order("k", "1"), a.run).first(t)
+		do(t, e.engine(), order("k", "1"), a.run).refused(t, idem.ErrNotKept)
+		serve(t, e.engine(), keyed("k", "1"), a.run).status(t, 410)
+		a.ran(t, 1)
+	})
+
+	s.run("P15: a read that fails is the store's failure, not the client's", func(t *testing.T, e *env) {
+		var a app
+		e.store.Reset(func(_ context.Context, c idemtest.Call) idemtest.Fault {
+			switch c.Verb {
+			case idemtest.Claim:
+				return idemtest.Fault{Err: store.ErrUnknown, Applied: true}
+			case idemtest.Load:
+				return idemtest.Fault{Err: errDown}
+			default:
+				return idemtest.Fault{}
+			}
+		})
+		do(t, e.engine(), order("k", "1"), a.run).refused(t, idem.ErrUnavailable, store.ErrUnknown, errDown)
+		a.ran(t, 0)
+	})
+
+	s.run("P35: disabled, nothing is called and the store may be nil", func(t *testing.T, e *env) {
+		var a app
+		off := func(o *idem.Options) { o.Disabled = true }
+		e.costs(t, 0, func() {
+			for _, eng := range []*idem.Engine{idem.New(nil, off), e.engine(off)} {
+				if r := do(t, eng, order("k", "1"), a.run); r.err != nil || !r.Passed || r.Replayed {
+					t.Errorf("got %v, want it passed", r)
+				}
+				if r := serve(t, eng, keyed("", "1"), a.run).status(t, 201); r.Header.Get(idem.StatusHeader) != "ignored" {
+					t.Errorf("got %v with header %v, want it passed, and marked", r, r.Header)
+				}
+			}
+		})
+		a.ran(t, 4)
+	})
+}

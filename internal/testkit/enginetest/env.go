@@ -1,0 +1,250 @@
+package enginetest
+
+import (
+	"bytes"
+	"context"
+	"crypto/rand"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net/http"
+	"sync"
+	"sync/atomic"
+	"testing"
+
+	"github.com/samekey/samekey/idem"
+	"github.com/samekey/samekey/idem/idemtest"
+	"github.com/samekey/samekey/idem/store"
+	"github.com/samekey/samekey/internal/testkit/storetest"
+)
+
+// env is the world of one scenario: the store under test behind a counter of
+// calls, a clock, a log, and a namespace that nothing else uses.
+type env struct {
+	inner     store.Store
+	store     *idemtest.FaultyStore
+	clock     *idemtest.Clock
+	namespace string
+	log       log
+}
+
+func newEnv(t testing.TB, s store.Store) *env {
+	t.Helper()
+	if s == nil {
+		t.Fatal("open returned no store")
+	}
+	return &env{inner: s, store: idemtest.Faulty(s, nil), clock: idemtest.NewClock(), namespace: rand.Text()}
+}
+
+// engine returns an engine of the process that e.store stands for.
+func (e *env) engine(optFns ...func(*idem.Options)) *idem.Engine {
+	return e.engineOn(e.store, optFns...)
+}
+
+// engineOn returns an engine on another store, such as another process's.
+func (e *env) engineOn(s store.Store, optFns ...func(*idem.Options)) *idem.Engine {
+	return idem.New(s, append([]func(*idem.Options){func(o *idem.Options) {
+		o.Namespace, o.Now, o.Logger = e.namespace, e.clock.Now, slog.New(slog.NewTextHandler(&e.log, nil))
+	}}, optFns...)...)
+}
+
+// record returns what the store holds of a request, as an engine with these
+// options names it.
+func (e *env) record(t testing.TB, r idem.Request, optFns ...func(*idem.Options)) *store.Record {
+	t.Helper()
+	var pk string
+	spy := idemtest.Faulty(e.inner, func(_ context.Context, c idemtest.Call) idemtest.Fault {
+		pk = c.PK
+		return idemtest.Fault{Err: errors.New("only asked for the name")}
+	})
+	_, _ = e.engineOn(spy, optFns...).Do(storetest.Limited(t), r, new(app).run)
+	if pk == "" {
+		t.Fatalf("request %+v never reached the store", r)
+	}
+	return storetest.Load(t, e.inner, pk)
+}
+
+// costs fails t unless f makes n calls to the store.
+func (e *env) costs(t testing.TB, n int, f func()) {
+	t.Helper()
+	before := e.store.Calls()
+	f()
+	if got := e.store.Calls() - before; got != n {
+		t.Errorf("%d calls to the store, want %d", got, n)
+	}
+}
+
+// theCaller sends every request without another caller.
+const theCaller = "the caller"
+
+// order is a request to do something under key.
+func order(key, body string) idem.Request {
+	return idem.Request{
+		Key: key, Method: http.MethodPost, Path: "/rides", Route: "/rides", Body: []byte(body),
+		Identity: idem.Identity{Kind: "jwt", Subject: theCaller},
+	}
+}
+
+// keyed is the same request as it comes from HTTP, with the key's header as sent.
+func keyed(header, body string) idem.Request {
+	r := order("", body)
+	r.Header = http.Header{idem.KeyHeader: {header}}
+	return r
+}
+
+type handler = func(context.Context) (idem.Response, error)
+
+// app is a handler that counts its runs. Each answers with something else, so
+// that a replay can't be mistaken for another run.
+type app struct {
+	status int // 0: 201
+	runs   atomic.Int64
+}
+
+func (a *app) run(context.Context) (idem.Response, error) {
+	n := a.runs.Add(1)
+	status := a.status
+	if status == 0 {
+		status = http.StatusCreated
+	}
+	return idem.Response{
+		Status: status,
+		Header: http.Header{"Content-Type": {"application/json"}},
+		Body:   fmt.Appendf(nil, `{"run":%d,"ride":%q}`, n, rand.Text()),
+	}, nil
+}
+
+// fail is a handler that counts its runs and returns err.
+func (a *app) fail(err error) handler {
+	return func(context.Context) (idem.Response, error) {
+		a.runs.Add(1)
+		return idem.Response{}, err
+	}
+}
+
+// held is a.run that waits at g in the middle.
+func (a *app) held(g *storetest.Gate) handler {
+	return func(ctx context.Context) (idem.Response, error) {
+		g.Pass(ctx)
+		return a.run(ctx)
+	}
+}
+
+// ran fails t unless the handler has run n times.
+func (a *app) ran(t testing.TB, n int) {
+	t.Helper()
+	if got := a.runs.Load(); got != int64(n) {
+		t.Errorf("handler ran %d times, want %d", got, n)
+	}
+}
+
+// result is what an engine made of a request.
+type result struct {
+	idem.Result
+	err error
+}
+
+// do sends a request.
+func do(t testing.TB, e *idem.Engine, r idem.Request, fn handler) result {
+	t.Helper()
+	res, err := e.Do(storetest.Limited(t), r, fn)
+	return result{res, err}
+}
+
+// serve sends a request as HTTP does.
+func serve(t testing.TB, e *idem.Engine, r idem.Request, fn handler) result {
+	t.Helper()
+	res, err := e.Serve(storetest.Limited(t), r, fn)
+	return result{res, err}
+}
+
+// begin sends a request from another goroutine. The channel gives its result.
+func begin(t testing.TB, e *idem.Engine, r idem.Request, fn handler) <-chan result {
+	t.Helper()
+	ctx, ch := storetest.Limited(t), make(chan result, 1)
+	go func() {
+		res, err := e.Do(ctx, r, fn)
+		ch <- result{res, err}
+	}()
+	return ch
+}
+
+// first fails t unless r is an answer that the handler gave just now.
+func (r result) first(t testing.TB) result {
+	t.Helper()
+	if r.err != nil || r.Replayed || r.Passed {
+		t.Fatalf("got %v, want an answer of the handler's own", r)
+	}
+	return r
+}
+
+// replays fails t unless r is the stored form of was.
+func (r result) replays(t testing.TB, was result) result {
+	t.Helper()
+	if r.err != nil || !r.Replayed || r.Passed {
+		t.Fatalf("got %v, want a replay", r)
+	}
+	if r.Status != was.Status || !bytes.Equal(r.Body, was.Body) {
+		t.Fatalf("replay is %v, the first answer was %v", r, was)
+	}
+	return r
+}
+
+// refused fails t unless r is an error that matches all of want.
+func (r result) refused(t testing.TB, want ...error) result {
+	t.Helper()
+	for _, w := range want {
+		if !errors.Is(r.err, w) {
+			t.Fatalf("got %v, want error %q", r, w)
+		}
+	}
+	return r
+}
+
+// status fails t unless r is an HTTP answer with this status.
+func (r result) status(t testing.TB, want int) result {
+	t.Helper()
+	if r.err != nil || r.Status != want {
+		t.Fatalf("got %v, want status %d", r, want)
+	}
+	return r
+}
+
+func (r result) String() string {
+	if r.err != nil {
+		return fmt.Sprintf("error %q", r.err)
+	}
+	body := r.Body
+	if len(body) > 200 {
+		body = body[:200]
+	}
+	return fmt.Sprintf("{status %d replayed %t passed %t body %d bytes %q}", r.Status, r.Replayed, r.Passed, len(r.Body), body)
+}
+
+// header fails t unless the answer has this header.
+func (r result) header(t testing.TB, name, want string) result {
+	t.Helper()
+	if got := r.Header.Get(name); got != want {
+		t.Errorf("header %s is %q, want %q", name, got, want)
+	}
+	return r
+}
+
+// log is a log's output. It can be written to and searched at once.
+type log struct {
+	mu  sync.Mutex
+	buf bytes.Buffer
+}
+
+func (l *log) Write(b []byte) (int, error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.buf.Write(b)
+}
+
+// count returns in how many places s was logged.
+func (l *log) count(s string) int {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return bytes.Count(l.buf.Bytes(), []byte(s))
+}

@@ -1,0 +1,182 @@
+// Package tap is a proxy between the app and the systems that it calls: DynamoDB
+// and the external systems. It counts the calls, and can hold a call before it is
+// passed on, or its answer. Tests and the demo kill the app at that point.
+package tap
+
+import (
+	"bytes"
+	"context"
+	"io"
+	"maps"
+	"net/http"
+	"net/url"
+	"strings"
+	"sync"
+)
+
+// Side says at which side of a call it is held.
+type Side string
+
+// The sides of a call.
+const (
+	Before Side = "before" // it has not been passed on
+	After  Side = "after"  // it is done, and its answer has not been passed on
+)
+
+// Tap counts and holds calls to any number of services, in the order in which
+// they come in. The zero value is ready to use. It is safe for concurrent use.
+type Tap struct {
+	mu    sync.Mutex
+	calls []Call
+	held  *Held
+	down  bool
+}
+
+// Call is a call that came in.
+type Call struct {
+	Name string // what it asks for
+	Body string
+}
+
+// Held is a call that is to be held, or is.
+type Held struct {
+	side    Side
+	left    int
+	match   func(Call) bool
+	reached chan struct{}
+	goOn    chan bool
+	once    sync.Once
+}
+
+// Hold holds one of the calls that come in from now on: the nth, from 1 on, of
+// those that match, or of all if match is nil. There is one call to hold at a
+// time; another one takes the place of a call that has not been reached.
+func (t *Tap) Hold(n int, match func(Call) bool, side Side) *Held {
+	h := &Held{side: side, left: n, match: match, reached: make(chan struct{}), goOn: make(chan bool, 1)}
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.held = h
+	return h
+}
+
+// Reached is closed when the call is held.
+func (h *Held) Reached() <-chan struct{} { return h.reached }
+
+// GoOn lets the call go on, even if its caller has gone: a packet that was on its
+// way arrives.
+func (h *Held) GoOn() { h.end(true) }
+
+// Drop cuts the caller's connection. A call held before it was passed on never
+// arrives.
+func (h *Held) Drop() { h.end(false) }
+
+// at holds the call if this is the side to do it at, and reports whether it goes
+// on. h may be nil.
+func (h *Held) at(side Side) bool {
+	if h == nil || h.side != side {
+		return true
+	}
+	close(h.reached)
+	return <-h.goOn
+}
+
+func (h *Held) end(goOn bool) { h.once.Do(func() { h.goOn <- goOn }) }
+
+// Down makes all services unreachable, or reachable again: connections are cut
+// before a call is passed on. Such calls don't count.
+func (t *Tap) Down(down bool) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.down = down
+}
+
+// Calls are the calls that came in, since the last Reset.
+func (t *Tap) Calls() []Call {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return append([]Call{}, t.calls...)
+}
+
+// Reset forgets the calls that came in.
+func (t *Tap) Reset() {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.calls = nil
+}
+
+// note counts a call. ok is false if it can't get through; h is not nil if it is
+// the one to be held.
+func (t *Tap) note(c Call) (h *Held, ok bool) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if t.down {
+		return nil, false
+	}
+	t.calls = append(t.calls, c)
+	if h = t.held; h == nil || h.match != nil && !h.match(c) {
+		return nil, true
+	}
+	if h.left--; h.left > 0 {
+		return nil, true
+	}
+	t.held = nil
+	return h, true
+}
+
+// DynamoDB names calls of DynamoDB by their operation.
+func DynamoDB(r *http.Request) string {
+	_, op, _ := strings.Cut(r.Header.Get("X-Amz-Target"), ".")
+	return op
+}
+
+// Path names calls by their path.
+func Path(r *http.Request) string { return r.URL.Path }
+
+// Handler passes calls on to the service at a base URL. name says what a call
+// asks for.
+func (t *Tap) Handler(target *url.URL, name func(*http.Request) string) http.Handler {
+	// Answers are passed on as they are, and no call is repeated.
+	base := &http.Transport{DisableCompression: true, DisableKeepAlives: true}
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		body, err := io.ReadAll(r.Body)
+		if err != nil {
+			panic(http.ErrAbortHandler) //nolint:forbidigo // the caller has gone
+		}
+		h, ok := t.note(Call{name(r), string(body)})
+		if !ok || !h.at(Before) {
+			panic(http.ErrAbortHandler) //nolint:forbidigo // net/http's way to cut a connection
+		}
+		resp, err := pass(base, r, target, body)
+		if !h.at(After) || err != nil {
+			panic(http.ErrAbortHandler) //nolint:forbidigo // as above
+		}
+		resp.header.Del("Connection") // is a matter of each of the two connections
+		maps.Copy(w.Header(), resp.header)
+		w.WriteHeader(resp.status)
+		_, _ = w.Write(resp.body) // the caller may have gone
+	})
+}
+
+type answer struct {
+	status int
+	header http.Header
+	body   []byte
+}
+
+// pass passes a call on, and returns its whole answer. It doesn't end with the
+// caller.
+func pass(base http.RoundTripper, r *http.Request, target *url.URL, body []byte) (*answer, error) {
+	out := r.Clone(context.WithoutCancel(r.Context()))
+	out.URL.Scheme, out.URL.Host = target.Scheme, target.Host // the header Host stays: it is signed
+	out.Body, out.ContentLength = io.NopCloser(bytes.NewReader(body)), int64(len(body))
+	resp, err := base.RoundTrip(out)
+	if err != nil {
+		return nil, err
+	}
+	defer func() { _ = resp.Body.Close() }()
+	all, err := io.ReadAll(resp.Body)
+	if err != nil {
+		return nil, err
+	}
+	return &answer{resp.StatusCode, resp.Header, all}, nil
+}
