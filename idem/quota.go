@@ -78,32 +78,6 @@ func (a *attempt) admit(ctx context.Context) (*store.Record, state.Verdict, erro
 	return rec, v, err
 }
 
-// elsewhere looks for the request at the key's other place, if nothing is at a's own place,
-// or another request: scopes that change may make one key of two, or two of one. It
-// returns the verdict about the own place if the request is at neither.
-func (a *attempt) elsewhere(ctx context.Context, op string, own *store.Record, v state.Verdict, until time.Time) (*store.Record, state.Verdict, error) {
-	if a.beside == nil || v != state.Again && v != state.Mismatch {
-		return own, v, nil
-	}
-	a.turn()
-	there, found, err := a.lookUp(ctx, op, until)
-	gone := there == nil || there.State == store.None || state.Over(there.Expires, a.opt.Now()) // otherwise it was released meanwhile
-	if err == nil && (found == state.Again && gone || found == state.Mismatch && v == state.Mismatch) {
-		a.turn()
-		return own, v, nil
-	}
-	return there, found, err
-}
-
-// lookUp reads the record of a's key, and judges it or takes it over.
-func (a *attempt) lookUp(ctx context.Context, op string, until time.Time) (*store.Record, state.Verdict, error) {
-	held, err := a.store.Load(ctx, a.pk)
-	if err != nil {
-		return nil, 0, a.unavailable(op, err)
-	}
-	return a.judgeOrTakeOver(ctx, held, until)
-}
-
 // takePlace takes a place, or returns the refusal of a new operation.
 func (a *attempt) takePlace(ctx context.Context, until time.Time) error {
 	ctx, cancel := context.WithTimeout(ctx, half(until)) // leave time for the record
