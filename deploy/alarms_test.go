@@ -16,7 +16,7 @@ import (
 	"github.com/samekey/samekey/lambda/metrics"
 )
 
-const runbook = "../docs/runbook.md"
+const runbook = "../docs/operate/runbook.md"
 
 // alarms returns the stack's alarms by the name of their section in the runbook.
 func alarms(t *testing.T, text string) map[string]alarmtest.Alarm {
@@ -54,7 +54,7 @@ func TestRunbookHasEachAlarm(t *testing.T) {
 		if _, ok := sections[name]; !ok {
 			t.Errorf("the runbook has no section %s", name)
 		}
-		if want := "See docs/runbook.md#" + strings.ToLower(name) + "."; !strings.HasSuffix(a.Description, want) {
+		if want := "See docs/operate/runbook.md#" + strings.ToLower(name) + "."; !strings.HasSuffix(a.Description, want) {
 			t.Errorf("%s: the description %q doesn't end in %q", name, a.Description, want)
 		}
 		delete(sections, name)

@@ -8,7 +8,7 @@ import (
 	"github.com/spf13/pflag"
 )
 
-// newReference prints docs/cli.md's tables. A test of the page runs it.
+// newReference prints docs/use/cli.md's tables. A test of the page runs it.
 func newReference(env environment) *cobra.Command {
 	return &cobra.Command{
 		Use:    "reference",

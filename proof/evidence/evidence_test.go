@@ -11,17 +11,17 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-const docs = "../../docs"
+const root = "../.."
 
 // The page's table is made of the kept runs, and every run has its command, date and
 // commit.
 func TestPageIsOfTheRuns(t *testing.T) {
 	t.Parallel()
-	runs, err := load(docs)
+	runs, err := load(root)
 	if err != nil {
 		t.Fatal(err)
 	}
-	page, err := os.ReadFile(filepath.Join(docs, pageFile))
+	page, err := os.ReadFile(filepath.Join(root, pageFile))
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -13,8 +13,8 @@ import (
 )
 
 const (
-	pageFile = "evidence.md"
-	runsFile = "evidence.json"
+	pageFile = "docs/inside/evidence.md"
+	runsFile = "proof/evidence/evidence.json"
 
 	begin = "<!-- written by make evidence -->\n"
 	end   = "<!-- end -->\n"
@@ -77,9 +77,9 @@ func added(a, b [][]string) [][]string {
 }
 
 // load reads the last run of each claim.
-func load(docs string) (map[string]proof, error) {
+func load(root string) (map[string]proof, error) {
 	runs := make(map[string]proof)
-	b, err := os.ReadFile(filepath.Join(docs, runsFile))
+	b, err := os.ReadFile(filepath.Join(root, runsFile))
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
 		return runs, nil
@@ -90,15 +90,15 @@ func load(docs string) (map[string]proof, error) {
 }
 
 // save writes the runs, and the page's table from them.
-func save(docs string, runs map[string]proof) error {
+func save(root string, runs map[string]proof) error {
 	b, err := json.MarshalIndent(runs, "", "\t")
 	if err != nil {
 		return err
 	}
-	if err := os.WriteFile(filepath.Join(docs, runsFile), append(b, '\n'), 0o644); err != nil { //nolint:gosec // a page for everybody
+	if err := os.WriteFile(filepath.Join(root, runsFile), append(b, '\n'), 0o644); err != nil { //nolint:gosec // a page for everybody
 		return err
 	}
-	page, err := os.ReadFile(filepath.Join(docs, pageFile))
+	page, err := os.ReadFile(filepath.Join(root, pageFile))
 	if err != nil {
 		return err
 	}
@@ -106,7 +106,7 @@ func save(docs string, runs map[string]proof) error {
 	if err != nil {
 		return err
 	}
-	return os.WriteFile(filepath.Join(docs, pageFile), []byte(text), 0o644) //nolint:gosec // as above
+	return os.WriteFile(filepath.Join(root, pageFile), []byte(text), 0o644) //nolint:gosec // as above
 }
 
 // filled returns the page with the table of runs.

@@ -16,7 +16,7 @@ import (
 	"testing"
 )
 
-const architecture = "docs/architecture.md"
+const architecture = "docs/inside/architecture.md"
 
 // symbol is a link from the page to a declaration, as [`name`](../folder/file.go).
 var symbol = regexp.MustCompile("\\[`([A-Za-z_][\\w.]*)`\\]\\(\\.\\./([^()\\s#]+\\.go)\\)")

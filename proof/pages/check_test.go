@@ -101,7 +101,7 @@ func examined(t *testing.T, faults ...string) *check.Report {
 // The page's numbers are the program's.
 func TestCheckPageNumbers(t *testing.T) {
 	t.Parallel()
-	page := strings.Join(strings.Fields(pages(t)["docs/check.md"]), " ")
+	page := strings.Join(strings.Fields(pages(t)["docs/use/check.md"]), " ")
 	for _, text := range []string{
 		fmt.Sprintf("limits the number of requests (%d)", check.DefaultRequests),
 		fmt.Sprintf("`--total` the time (%g minutes)", check.DefaultTotal.Minutes()),
@@ -111,7 +111,7 @@ func TestCheckPageNumbers(t *testing.T) {
 		map[int]string{5: "sends five requests at once"}[check.DefaultRacers],
 	} {
 		if text == "" || !strings.Contains(page, text) {
-			t.Errorf("docs/check.md doesn't say %q", text)
+			t.Errorf("docs/use/check.md doesn't say %q", text)
 		}
 	}
 }

@@ -182,9 +182,9 @@ func bodies(t *testing.T, c, same contract) string {
 		}
 	}
 	// The page of problems has no more.
-	explained := regexp.MustCompile(`(?m)^## ([a-z_]+)$`).FindAllString(pages(t)["docs/problems.md"], -1)
+	explained := regexp.MustCompile(`(?m)^## ([a-z_]+)$`).FindAllString(pages(t)["docs/use/problems.md"], -1)
 	if len(seen) != len(explained) {
-		t.Errorf("%s: %d bodies, docs/problems.md explains %d", c.name, len(seen), len(explained))
+		t.Errorf("%s: %d bodies, docs/use/problems.md explains %d", c.name, len(seen), len(explained))
 	}
 	return "```text\n" + b.String() + "```\n"
 }

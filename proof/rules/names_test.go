@@ -158,7 +158,7 @@ func TestNamesOfIdemAreUsed(t *testing.T) {
 			return err
 		}
 		rel = filepath.ToSlash(rel)
-		if d.IsDir() && (d.Name() == ".git" || rel == "docs/decisions" || rel == "internal" || rel == "proof") {
+		if d.IsDir() && (d.Name() == ".git" || rel == "docs/inside/decisions" || rel == "internal" || rel == "proof") {
 			return filepath.SkipDir
 		}
 		example := strings.HasSuffix(rel, "_test.go") && strings.Contains(filepath.Base(rel), "example")
@@ -171,7 +171,7 @@ func TestNamesOfIdemAreUsed(t *testing.T) {
 		if err != nil {
 			return err
 		}
-		if rel == "docs/api.md" { // which names the default of each option, and then simply everything
+		if rel == "docs/inside/api.md" { // which names the default of each option, and then simply everything
 			text, _, _ = bytes.Cut(text, []byte("<!-- generated api-names"))
 		}
 		for _, m := range mention.FindAllSubmatch(text, -1) {

@@ -2,7 +2,7 @@ package check
 
 // The contracts that an API is held to.
 const (
-	Default = "default" // docs/http.md of this toolkit
+	Default = "default" // docs/use/http.md of this toolkit
 	Stripe  = "stripe"  // docs.stripe.com
 	IETF    = "ietf"    // draft-ietf-httpapi-idempotency-key-header-07
 )
@@ -23,7 +23,7 @@ type Rule struct {
 	Check string // that examines it
 	Says  string // the demand
 	// Sections has, by contract, where the contract makes it. For Default it is a
-	// heading's anchor in docs/http.md.
+	// heading's anchor in docs/use/http.md.
 	Sections map[string]string
 }
 
