@@ -226,7 +226,7 @@ planted: ## ten planted bugs, one a layer: simulation, traces and crash matrix f
 ONLY          ?=
 
 .PHONY: evidence
-evidence: ## run the proofs and write docs/inside/evidence.md from their figures (hours; ONLY=mutants for one of them)
+evidence: ## run the proofs and write docs/inside/proof.md from their figures (hours; ONLY=mutants for one of them)
 	go run -C proof ./evidence -only "$(ONLY)"
 
 SUPPLY        := $(BIN)/supply

@@ -75,7 +75,7 @@ var _ = func() { // sweep
 	}))
 }
 
-var _ = func() { // the worker, of docs/operate/worker.md
+var _ = func() { // the worker, of docs/operate/background.md
 	receipts, queue := sink.NewQueue(sqs.NewFromConfig(cfg), "url"), completer.NewQueue(sqs.NewFromConfig(cfg), "url")
 	lambda.Start(worker.New(client, store, queue, func(o *worker.Options) {
 		o.Sink = jobs.Route{"send_receipt": receipts}

@@ -1,4 +1,4 @@
-// Command evidence runs the proofs and writes docs/inside/evidence.md from what they print:
+// Command evidence runs the proofs and writes docs/inside/proof.md from what they print:
 // no figure of the page is written by hand.
 //
 //	go run -C proof ./evidence                 # everything: hours

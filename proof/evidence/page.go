@@ -13,7 +13,7 @@ import (
 )
 
 const (
-	pageFile = "docs/inside/evidence.md"
+	pageFile = "docs/inside/proof.md"
 	runsFile = "proof/evidence/evidence.json"
 
 	begin = "<!-- written by make evidence -->\n"

@@ -212,7 +212,7 @@ func init() {
 func TestOpenAPICodes(t *testing.T) {
 	t.Parallel()
 	enum := load(t, fragment).Components.Schemas["IdempotencyError"].Value.Properties["code"].Value.Enum
-	codes := regexp.MustCompile(`(?m)^## ([a-z_]+)$`).FindAllStringSubmatch(pages(t)["docs/use/problems.md"], -1)
+	codes := regexp.MustCompile(`(?m)^### ([a-z_]+)$`).FindAllStringSubmatch(pages(t)["docs/use/http.md"], -1)
 	for _, m := range codes {
 		if !slices.Contains(enum, any(m[1])) {
 			t.Errorf("the fragment doesn't know %s", m[1])

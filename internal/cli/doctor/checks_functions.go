@@ -28,7 +28,7 @@ func functionChecks() []Check {
 			ID: "completes", Severity: Error, Needs: functions, find: completes,
 			Looks:  "the functions in the worker's SAMEKEY_FUNCTIONS exist",
 			Causes: "abandoned requests of that function are not_mine and stay open",
-			Mend:   "correct the parameter Functions (docs/operate/completing.md)",
+			Mend:   "correct the parameter Functions (docs/operate/background.md)",
 		},
 		{
 			ID: "completes-all", Severity: Error, Needs: []Source{Functions, ScanTable}, find: completesAll,
