@@ -10,8 +10,8 @@ export REQUIRE_DYNAMODB=1
 
 prove() {
 	case $1 in
-	tests) PROVE=all make -s test TESTFLAGS="-count=1 -timeout=90m" ;;
-	race) make -s test TESTFLAGS="-count=1 -race -shuffle=on -timeout=60m" ;;
+	tests) PROVE=all make -s test samples TESTFLAGS="-count=1 -timeout=90m" ;;
+	race) make -s test samples TESTFLAGS="-count=1 -race -shuffle=on -timeout=60m" ;;
 	simulate) make -s simulate && SIM_REQUESTS=5000 go test -C proof ./simulation -run '^TestPlanted' -count=1 -timeout=4h ;;
 	crash-matrix) make -s crash-matrix N="${CRASH_N:-3060}" PAGE= ;; # each of the cells three times
 	fuzz) make -s fuzz FUZZTIME="${FUZZTIME:-1m}" ;;

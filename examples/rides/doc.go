@@ -14,5 +14,4 @@
 //	cmd/           a main for each function of template.yaml, without logic
 //	world/         stands in for the external systems: payments and mails
 //	demo/          injects failures on this machine: make demo
-//	killsweep/     the test that kills the app at every point
 package rides

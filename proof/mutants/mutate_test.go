@@ -6,6 +6,8 @@ import (
 	"io"
 	"os"
 	"path/filepath"
+	"regexp"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -27,6 +29,24 @@ func TestTableFitsTheCode(t *testing.T) {
 	}
 	if err := check(root, onlyMutants(planted())); err != nil {
 		t.Error(err)
+	}
+}
+
+// A mutant dies in make test alone, which leaves out the packages of FORCE.
+func TestMutantsDieInMakeTest(t *testing.T) {
+	t.Parallel()
+	makefile, err := os.ReadFile("../../Makefile")
+	if err != nil {
+		t.Fatal(err)
+	}
+	m := regexp.MustCompile(`(?m)^FORCE +:= (.+)$`).FindSubmatch(makefile)
+	if m == nil {
+		t.Fatal("the Makefile has no FORCE")
+	}
+	for _, mutant := range table() {
+		if last, ok := strings.CutPrefix(mutant.tests().pkg, "proof/"); ok && slices.Contains(strings.Fields(string(m[1])), last) {
+			t.Errorf("%s, %s: make test doesn't run ./%s", mutant.rule, mutant.what, mutant.tests().pkg)
+		}
 	}
 }
 

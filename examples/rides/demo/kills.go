@@ -4,7 +4,7 @@ import (
 	"context"
 	"fmt"
 
-	"github.com/samekey/samekey/examples/rides/internal/tap"
+	"github.com/samekey/samekey/internal/testkit/tap"
 )
 
 // kills kills the API's process once in each phase, for a client that retries and

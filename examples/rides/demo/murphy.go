@@ -6,7 +6,7 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/samekey/samekey/examples/rides/internal/tap"
+	"github.com/samekey/samekey/internal/testkit/tap"
 )
 
 // murphy plays what Murphy's law has in store for a booking: the scenarios at the

@@ -16,7 +16,7 @@ import (
 	"syscall"
 	"time"
 
-	"github.com/samekey/samekey/examples/rides/internal/tap"
+	"github.com/samekey/samekey/internal/testkit/tap"
 	"github.com/samekey/samekey/internal/servers"
 )
 

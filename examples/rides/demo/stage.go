@@ -14,7 +14,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
 
 	"github.com/samekey/samekey/dynamo/dynamotest"
-	"github.com/samekey/samekey/examples/rides/internal/tap"
+	"github.com/samekey/samekey/internal/testkit/tap"
 )
 
 // stage is what the story plays on: a database that all stacks use, and the taps

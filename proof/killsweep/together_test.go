@@ -13,10 +13,10 @@ import (
 	"testing"
 	"time"
 
-	"github.com/samekey/samekey/examples/rides/internal/tap"
 	"github.com/samekey/samekey/idem/jobs"
 	"github.com/samekey/samekey/idem/store"
 	"github.com/samekey/samekey/internal/testkit/prove"
+	"github.com/samekey/samekey/internal/testkit/tap"
 	"github.com/samekey/samekey/lambda/completer"
 )
 

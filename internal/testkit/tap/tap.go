@@ -140,15 +140,15 @@ func (t *Tap) Handler(target *url.URL, name func(*http.Request) string) http.Han
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		body, err := io.ReadAll(r.Body)
 		if err != nil {
-			panic(http.ErrAbortHandler) // the caller has gone
+			panic(http.ErrAbortHandler) //nolint:forbidigo // the caller has gone
 		}
 		h, ok := t.note(Call{name(r), string(body)})
 		if !ok || !h.at(Before) {
-			panic(http.ErrAbortHandler) // net/http's way to cut a connection
+			panic(http.ErrAbortHandler) //nolint:forbidigo // net/http's way to cut a connection
 		}
 		resp, err := pass(base, r, target, body)
 		if !h.at(After) || err != nil {
-			panic(http.ErrAbortHandler)
+			panic(http.ErrAbortHandler) //nolint:forbidigo // as above
 		}
 		resp.header.Del("Connection") // is a matter of each of the two connections
 		maps.Copy(w.Header(), resp.header)

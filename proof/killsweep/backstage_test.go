@@ -38,7 +38,7 @@ import (
 )
 
 const (
-	template = "../../../template.yaml"
+	template = "../../template.yaml"
 	pkgs     = "github.com/samekey/samekey/examples/rides/cmd/"
 
 	margin = idem.MinLeaseMargin

@@ -10,7 +10,7 @@ import (
 	"sync/atomic"
 	"testing"
 
-	"github.com/samekey/samekey/examples/rides/internal/tap"
+	"github.com/samekey/samekey/internal/testkit/tap"
 )
 
 // place is a tap in front of a service that counts what arrives.

@@ -22,11 +22,11 @@ import (
 	"github.com/aws/aws-lambda-go/events"
 
 	"github.com/samekey/samekey/examples/rides"
-	"github.com/samekey/samekey/examples/rides/internal/tap"
 	"github.com/samekey/samekey/examples/rides/world"
 	"github.com/samekey/samekey/idem/store"
 	"github.com/samekey/samekey/internal/local/apigateway"
 	"github.com/samekey/samekey/internal/local/lambdarun"
+	"github.com/samekey/samekey/internal/testkit/tap"
 )
 
 const user = "jane@example.com"

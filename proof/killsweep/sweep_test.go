@@ -12,8 +12,8 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"github.com/samekey/samekey/examples/rides/internal/tap"
 	"github.com/samekey/samekey/internal/testkit/prove"
+	"github.com/samekey/samekey/internal/testkit/tap"
 )
 
 // mode is how a ride is made, and the calls that takes.
