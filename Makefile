@@ -134,6 +134,14 @@ stripe-sdks: ## the Stripe presets against Stripe's clients for Go, Python and N
 pictures: ## render every Mermaid diagram of the pages; a broken one fails (node, npm)
 	internal/tools/mermaid.sh
 
+.PHONY: site
+site: ## the site of docs/ in dist/site/VERSION, strictly: a link that leads nowhere fails (python3, node; VERSION=main)
+	@VERSION=$(or $(VERSION),main) internal/tools/site.sh
+
+.PHONY: site-browser
+site-browser: site ## links, search and pictures of the site in headless Chromium
+	@VERSION=$(or $(VERSION),main) proof/browser/browser.sh site
+
 .PHONY: tidy
 tidy: ## fail where go.mod or go.sum of a module is not tidy
 	go mod tidy -diff
