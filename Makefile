@@ -270,6 +270,14 @@ reproducible: ## build every function twice, elsewhere and with other caches, an
 api: $(SUPPLY) ## changes of the exported API since the last tag; APIFLAGS=-strict refuses incompatible ones before 1.0, too
 	@$(SUPPLY) api $(APIFLAGS) .
 
+.PHONY: release
+release: ## the commit of a release on main: VERSION=0.1.0 (docs/inside/releasing.md)
+	@internal/tools/release.sh prepare "$(VERSION)"
+
+.PHONY: tag
+tag: ## the signed tags of a release: VERSION=0.1.0
+	@internal/tools/release.sh tag "$(VERSION)"
+
 .PHONY: vuln
 vuln: ## known vulnerabilities, by govulncheck; needs its database on the network, and fails without it
 	@internal/tools/vuln.sh $(MODULES)
