@@ -25,9 +25,12 @@ func TestPageIsOfTheRuns(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	want, err := filled(string(page), runs)
+	want, tables, err := filled(string(page), runs)
 	if err != nil {
 		t.Fatal(err)
+	}
+	if got, err := os.ReadFile(filepath.Join(root, tablesFile)); err != nil || tables != string(got) {
+		t.Errorf("%s is of other runs, %v: go run -C proof ./evidence -only '^$'", tablesFile, err)
 	}
 	if diff := cmp.Diff(want, string(page)); diff != "" {
 		t.Errorf("go run -C proof ./evidence -only '^$' (-want +got):\n%s", diff)

@@ -81,7 +81,7 @@ func (c claim) prove(ctx context.Context, root string, progress io.Writer) (proo
 	if err != nil {
 		return proof{}, err
 	}
-	changed, err := output(ctx, "git", "-C", root, "status", "--porcelain", "--", ".", ":!docs", ":!"+runsFile)
+	changed, err := output(ctx, "git", "-C", root, "status", "--porcelain", "--", ".", ":!docs", ":!"+runsFile, ":!"+tablesFile)
 	if err != nil {
 		return proof{}, err
 	}
