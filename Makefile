@@ -213,8 +213,8 @@ model: ## every state of the protocol's model, and each of its rules removed (do
 SLICE         ?=
 
 .PHONY: traces
-traces: ## random histories of engine, drain and sweep that the model must accept, TRACES of each kind (docs/inside/model.md)
-	SPEC_TRACES=$(or $(TRACES),10000) go test -C proof ./model -run '^(TestTraces|TestTracesWithDrainAndSweep)$$' -v -count=1 -timeout 4h
+traces: ## random histories of engine, drain, sweep and deploys that the model must accept, TRACES of each kind (docs/inside/model.md)
+	SPEC_TRACES=$(or $(TRACES),10000) go test -C proof ./model -run '^(TestTraces|TestTracesWithDrainAndSweep|TestTracesOfDeploys)$$' -v -count=1 -timeout 4h
 
 .PHONY: mutants
 mutants: ## break each rule of the code once; a test must fail each time (SLICE=2/4 for a quarter, SLICE=commit/4 for the commit's; docs/inside/proof.md)

@@ -12,6 +12,9 @@ package idem
 //  3. Without Former, after [Options.Retention] and [Options.Tombstone], and when no
 //     record from before release 2 is open.
 //
+// A roll-back goes back one release. The program from before release 1 doesn't look under
+// the new scope: it comes back when no record from release 2 is open, or an answer.
+//
 // A request whose key is known under the other scope is the same operation: it is
 // replayed, refused or continued there, and [Op.Caller] is that record's. A claim is one
 // transaction of two items instead of one write: four write units instead of one. The

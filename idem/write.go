@@ -81,6 +81,11 @@ func (a *attempt) claim(ctx context.Context, build func(*store.Record) *store.Re
 			break
 		}
 		if a.away { // the record there has gone, or expired
+			if a.opt.Now().Round(0).Sub(begun) <= maxClaim { // otherwise the attempt goes on as another one, which fences it in its next round
+				if err = a.bury(ctx, rec, until); err != nil {
+					return nil, 0, err
+				}
+			}
 			a.turn()
 		}
 		now := a.opt.Now()
@@ -127,11 +132,6 @@ func (a *attempt) claim(ctx context.Context, build func(*store.Record) *store.Re
 		if err != nil || v != state.Again {
 			return rec, v, err
 		}
-		if a.away {
-			if err = a.bury(ctx, rec, until); err != nil {
-				return nil, 0, err
-			}
-		}
 	}
 	if cause != nil { // an expired record is not in flight
 		return nil, 0, a.unavailable("claim", cause)
@@ -143,7 +143,7 @@ func (a *attempt) claim(ctx context.Context, build func(*store.Record) *store.Re
 // claim the key in its own. Where a key has one place only, the claim itself does that,
 // since it replaces the record.
 func (a *attempt) bury(ctx context.Context, held *store.Record, until time.Time) error {
-	if held == nil || held.State == store.None {
+	if held == nil || held.State == store.None || !state.Over(held.Expires, a.opt.Now()) { // gone, or released meanwhile: the next claim shows it
 		return nil
 	}
 	_, _, err := a.write(ctx, change{prev: held, next: state.Buried(held, a.opt.Now())}, until, maxRounds)

@@ -38,12 +38,12 @@ func newAcceptor(c Config) *acceptor {
 }
 
 // joins adds an attempt, and returns its index; false if the model has no more.
-func (a *acceptor) joins(role Role, request uint8) (int, bool) {
+func (a *acceptor) joins(role Role, request uint8, p Program) (int, bool) {
 	i := len(a.m.Who)
 	if i == most-1 {
 		return 0, false
 	}
-	a.m.Who, a.m.Request = append(a.m.Who, role), append(a.m.Request, request)
+	a.m.Who, a.m.Request, a.m.Program = append(a.m.Who, role), append(a.m.Request, request), append(a.m.Program, p)
 	next := make(map[world]bool)
 	for w := range a.worlds {
 		w.Attempts[i] = attempt{At: a.m.first(i), Request: request}
@@ -66,9 +66,9 @@ func (a *acceptor) hidden(s Step) bool {
 	return false
 }
 
-// closure adds what may have happened unseen, and keeps the worlds with this record.
-func (a *acceptor) closure(r *store.Record, now time.Time) {
-	want := a.abstract(r, now)
+// closure adds what may have happened unseen, and keeps the worlds with these records.
+func (a *acceptor) closure(r [2]*store.Record, now time.Time) {
+	want := [2]Record{a.abstract(r[0], now), a.abstract(r[1], now)}
 	queue := make([]world, 0, len(a.worlds))
 	for w := range a.worlds {
 		queue = append(queue, w)
@@ -84,7 +84,7 @@ func (a *acceptor) closure(r *store.Record, now time.Time) {
 		})
 	}
 	for w := range a.worlds {
-		if !same(w.Record, want) {
+		if !same(w.Record, want[0]) || !same(w.Beside, want[1]) {
 			delete(a.worlds, w)
 		}
 	}
@@ -108,6 +108,17 @@ func (a *acceptor) follows(match func(Step, *world) bool, stay bool) {
 	a.steps++
 }
 
+// loses loses late packets, by their numbers.
+func (a *acceptor) loses(which func(n int) bool) {
+	next := make(map[world]bool)
+	for w := range a.worlds {
+		n := -1
+		w.drop(func(packet) bool { n++; return which(n) })
+		next[w] = true
+	}
+	a.worlds = next
+}
+
 // abstract is the model's view of a real record.
 func (a *acceptor) abstract(r *store.Record, now time.Time) (m Record) {
 	if r == nil || r.State == store.None {
@@ -117,6 +128,9 @@ func (a *acceptor) abstract(r *store.Record, now time.Time) (m Record) {
 		State: map[store.State]RecordState{store.Open: Open, store.Done: Done, store.Stuck: Stuck}[r.State],
 		Keep:  map[store.Keep]Keep{store.KeepOpen: KeepOpen, store.KeepJobs: KeepJobs}[r.Keep],
 		Owner: a.nonces[r.Owner], Ver: uint8(r.Ver), ID: a.ids[r.ID], Request: a.requests[r.Fingerprint], Input: r.Input != nil, Tries: uint8(r.Tries),
+	}
+	if r.Scheme != "" {
+		m.Scheme = 1
 	}
 	switch {
 	case r.Lease.After(now):
@@ -176,18 +190,20 @@ func same(model, real Record) bool {
 	return model == real
 }
 
-// writes matches the writes of an attempt, with a fate.
-func by(i int, fates ...Fate) func(Step, *world) bool {
+// by matches a write of an attempt, a claim or another one, with a fate.
+func by(k *ask, fates ...Fate) func(Step, *world) bool {
 	return func(s Step, _ *world) bool {
-		return int(s.Who) == i+1 && slices.Contains(fates, s.Fate) && s.What != Stores && s.What != Looks && s.What != Fails && s.What != Calls
+		claim := s.What == Claims || s.What == Merges
+		return int(s.Who) == k.i+1 && slices.Contains(fates, s.Fate) && claim == (k.claim != nil) &&
+			s.What != Stores && s.What != Looks && s.What != Fails && s.What != Calls
 	}
 }
 
 // lost matches a write of an attempt that never arrives: a late one that is dropped.
 // There are n late packets.
-func lost(i, n int) func(Step, *world) bool {
+func lost(k *ask, n int) func(Step, *world) bool {
 	return func(s Step, w *world) bool {
-		if int(s.Who) != i+1 || s.Fate != Delayed {
+		if !by(k, Delayed)(s, w) {
 			return false
 		}
 		w.Late[n] = packet{}

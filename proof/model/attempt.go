@@ -2,6 +2,7 @@ package model
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 )
 
@@ -17,6 +18,7 @@ const (
 	merges
 	claimsAnew
 	mergesAgain
+	buries
 	takesOver
 	takesUp
 	draws
@@ -36,12 +38,13 @@ const (
 
 // writes has the write that an attempt sends at a point.
 var writes = map[point]Action{
-	claims: Claims, merges: Merges, claimsAnew: Claims, mergesAgain: Merges, takesOver: TakesOver, takesUp: TakesUp, commits: Commits, flushes: Flushes, intends: Intends, retracts: Retracts,
+	claims: Claims, merges: Merges, claimsAnew: Claims, mergesAgain: Merges, buries: Buries, takesOver: TakesOver, takesUp: TakesUp, commits: Commits, flushes: Flushes, intends: Intends, retracts: Retracts,
 	stores: Stores, finishes: Finishes, storesLate: Stores, releases: Releases, givesUp: GivesUp,
 }
 
 // How an attempt ends that has no answer for its client.
 const (
+	another = 253 // refused: the request is another one
 	refusal = 254 // refused, or overtaken
 	failure = 255 // an error, or an answer that isn't stored
 )
@@ -101,6 +104,9 @@ func (m *Model) starts(w world, i int, emit emit) {
 // Code: idem.Engine.Do
 func (m *Model) start() world {
 	w := world{Life: 1, Left: m.Left}
+	if len(m.Program) > 0 {
+		w.Newest = slices.Min(m.Program)
+	}
 	for i := range m.Who {
 		w.Attempts[i].At, w.Attempts[i].Request = m.first(i), m.Request[i]
 	}
@@ -122,7 +128,7 @@ func (m *Model) first(i int) point {
 // packet makes the next write of an attempt.
 func (m *Model) packet(w *world, i int) packet {
 	a := &w.Attempts[i]
-	p := packet{Write: writes[a.At], By: m.nonce(i), Seen: a.Seen, Results: a.Seen.Results, Intent: a.Seen.Intent, Request: a.Request}
+	p := packet{Write: writes[a.At], By: m.nonce(i), Side: w.Side, Seen: a.Seen, Results: a.Seen.Results, Intent: a.Seen.Intent, Request: a.Request}
 	merge := func() {
 		for k, result := range a.Pending {
 			if result != 0 {
@@ -157,7 +163,7 @@ func (m *Model) packet(w *world, i int) packet {
 		if a.Refuses {
 			p.Value = 1
 		}
-	case TakesOver, TakesUp:
+	case TakesOver, TakesUp, Buries:
 		p.Results = [2]uint8{}
 	}
 	return p
@@ -166,10 +172,19 @@ func (m *Model) packet(w *world, i int) packet {
 // acts are the next steps of an attempt.
 func (m *Model) acts(w world, i int, emit emit) {
 	a := &w.Attempts[i]
+	if a.At <= buries && m.Who[i] != Completer && m.Who[i] != Operator && !m.runs(&w, i) {
+		return
+	}
 	who := uint8(i) + 1
+	w.at(m.side(i, a))
 	switch a.At {
 	case notBegun:
 		m.starts(w, i, emit)
+		if w.Beside.State != None {
+			a.Away = true
+			w.at(m.side(i, a))
+			m.starts(w, i, emit)
+		}
 	case ended:
 	case looks:
 		m.looksFirst(&w, i)
@@ -286,13 +301,18 @@ type Step struct {
 type emit func(Step, world)
 
 // steps gives every step that can follow w.
-func (m *Model) steps(w world, emit emit) {
+func (m *Model) steps(w world, to emit) {
+	emit := func(s Step, next world) {
+		next.at(0)
+		to(s, next)
+	}
 	for i := range m.Who {
 		m.acts(w, i, emit)
 	}
 	m.lands(w, emit)
 	m.drainSteps(w, emit)
 	m.timeSteps(w, emit)
+	m.deploys(w, emit)
 }
 
 // Action is an action of a step.
@@ -304,6 +324,7 @@ const (
 	Looks
 	Claims
 	Merges
+	Buries
 	TakesOver
 	TakesUp
 	Renews
@@ -336,10 +357,12 @@ const (
 	KeyExpires
 	Removed
 	ProviderForgets
+	Deploys
+	RollsBack
 )
 
 var actionNames = [...]string{
-	Starts: "starts", Looks: "reads the record", Claims: "claims", Merges: "claims and commits at once", TakesOver: "takes over", TakesUp: "takes up, with its ticket",
+	Starts: "starts", Looks: "reads the record", Claims: "claims", Merges: "claims and commits at once", Buries: "fences the expired record at the other place", TakesOver: "takes over", TakesUp: "takes up, with its ticket",
 	Renews: "renews its lease", Draws: "runs a Deferred phase", Commits: "commits the phase", Flushes: "commits pending results", Intends: "commits the begin of its call",
 	Retracts: "takes the begin of its call back", Calls: "calls the provider", Stores: "writes the companion", Finishes: "finishes", Releases: "releases",
 	GivesUp: "gives up: stuck", Fails: "its handler fails", Declines: "its handler refuses the request", LosesBody: "can't write the body of its answer", SettlesRetry: "settles: try again",
@@ -347,7 +370,7 @@ var actionNames = [...]string{
 	EndsLease: "ends the lease", Forgets: "forgets the operation", Delivers: "the drain delivers", Acknowledges: "the drain acknowledges",
 	AcknowledgesLast: "the drain acknowledges the last jobs", LetsGo: "the record is let go", SweepFinds: "the sweep finds a record that is kept for nothing",
 	DrainDies: "the drain dies", LeaseEnds: "the lease ends", KeyExpires: "the key expires", Removed: "TTL removes the record",
-	ProviderForgets: "the provider forgets its calls",
+	ProviderForgets: "the provider forgets its calls", Deploys: "the next release rolls out", RollsBack: "the newest release is rolled back",
 }
 
 func (a Action) String() string { return actionNames[a] }

@@ -67,11 +67,11 @@ func (t *trace) length() int {
 // seen adds a change of the record to its stream.
 func (t *trace) seen() {
 	tab := t.table
-	if tab == nil || t.pk == "" {
+	if tab == nil || t.pks[0] == "" {
 		return
 	}
 	out, err := tab.api.GetItem(context.Background(), &dynamodb.GetItemInput{
-		TableName: &tab.name, Key: map[string]types.AttributeValue{"pk": &types.AttributeValueMemberS{Value: t.pk}}, ConsistentRead: aws.Bool(true),
+		TableName: &tab.name, Key: map[string]types.AttributeValue{"pk": &types.AttributeValueMemberS{Value: t.pks[0]}}, ConsistentRead: aws.Bool(true),
 	})
 	if err != nil {
 		t.t.Fatal(err)
@@ -156,7 +156,7 @@ type link struct {
 }
 
 func (l link) UpdateItem(ctx context.Context, in *dynamodb.UpdateItemInput, _ ...func(*dynamodb.Options)) (*dynamodb.UpdateItemOutput, error) {
-	if pk, ok := in.Key["pk"].(*types.AttributeValueMemberS); !ok || pk.Value != l.f.t.pk { // the sweep's own progress
+	if pk, ok := in.Key["pk"].(*types.AttributeValueMemberS); !ok || pk.Value != l.f.t.pks[0] { // the sweep's own progress
 		return l.API.UpdateItem(ctx, in)
 	}
 	r := l.f.ask(&call{write: in})
@@ -319,7 +319,7 @@ func (t *trace) amends(f *function, k *call) {
 	if fate == "lost" || fate == "dies before" {
 		r.errs = fails(1)
 	} else {
-		before := t.accept.abstract(t.record(), t.now)
+		before := t.accept.abstract(t.records()[0], t.now)
 		out, err := f.update(k)
 		if r.out = out; err != nil {
 			r = reply{errs: []error{err}}
@@ -376,7 +376,7 @@ func (t *trace) follow(kind string, before Record, unchanged bool) {
 // playOnTable is play for engine, drain and sweep on DynamoDB's expressions.
 func playOnTable(t *testing.T, seed uint64, f *fault) *trace {
 	t.Helper()
-	return playWith(t, seed, 3, f, &table{api: new(fakedynamo.DB), name: "records", staged: make(map[string]staged)})
+	return playWith(t, seed, 3, f, &table{api: new(fakedynamo.DB), name: "records", staged: make(map[string]staged)}, traceConfigs())
 }
 
 // TestTracesWithDrainAndSweep follows histories of engine, drain and sweep on a table.
@@ -480,7 +480,7 @@ var backgroundFaults = []fault{
 // rewritten is a write of a planted fault.
 func rewritten(f *function, condition, update string, names map[string]string, op string) *dynamodb.UpdateItemInput {
 	return &dynamodb.UpdateItemInput{
-		TableName: &f.t.table.name, Key: map[string]types.AttributeValue{"pk": &types.AttributeValueMemberS{Value: f.t.pk}},
+		TableName: &f.t.table.name, Key: map[string]types.AttributeValue{"pk": &types.AttributeValueMemberS{Value: f.t.pks[0]}},
 		ConditionExpression: &condition, UpdateExpression: &update, ExpressionAttributeNames: names,
 		ExpressionAttributeValues: map[string]types.AttributeValue{":id": &types.AttributeValueMemberS{Value: op}},
 		ReturnValues:              types.ReturnValueAllNew,

@@ -8,7 +8,7 @@ package model
 // Code: state.Claimed, dynamo.Store.Claim, dynamo.claimCondition
 // Condition: attribute_not_exists(pk) OR (exp_s < :now AND #owner <> :me)
 func (m *Model) claim(w *world, p packet) bool {
-	if m.on(ClaimCond) && !m.claimable(&w.Record, p) {
+	if m.on(ClaimCond) && !m.claimable(&w.Record, p) || !m.free(w, p) {
 		return false
 	}
 	m.begin(w, p)
@@ -45,19 +45,26 @@ func (m *Model) begin(w *world, p packet) {
 		if w.Record.Lease == Held && w.Record.State == Open {
 			w.breaks(Robbed)
 		}
-		if w.Record.Expires == Passed {
-			w.Life++
-		} else {
+		if w.Record.Expires != Passed {
 			w.breaks(Mixed)
 		}
 	}
+	w.lifeEnds(&w.Record)
+	w.lifeEnds(&w.Beside)
 	w.Record = Record{
-		State: Open, Owner: p.By, Ver: 1, Lease: Held, Expires: Ahead, Request: p.Request, Input: m.Resumable, ID: p.Seen.ID, Run: w.Age,
+		State: Open, Owner: p.By, Ver: 1, Lease: Held, Expires: Ahead, Request: p.Request, Scheme: m.scheme(int(p.Seen.ID) - 1), Input: m.Resumable, ID: p.Seen.ID, Run: w.Age,
 	}
 	if m.Resumable && m.on(ClaimOpen) || m.callsFirst() && m.on(KeptCall) {
 		m.keeps(&w.Record, KeepOpen)
 	}
-	w.Ops[p.Seen.ID].Life = w.Life
+	w.Ops[p.Seen.ID].Life, w.Ops[p.Seen.ID].Side = w.Life, w.Side
+}
+
+// lifeEnds begins another lifetime of the key if r was the record of this one.
+func (w *world) lifeEnds(r *Record) {
+	if r.State != None && w.Ops[r.ID].Life == w.Life {
+		w.Life++
+	}
 }
 
 // verdict is an attempt's decision about the record in its way.
@@ -71,21 +78,34 @@ const (
 	stuck
 	inFlight
 	takeOver
+	unknown // nobody can tell whether the request is another one
 )
 
 // judge decides about the record in an attempt's way.
 //
 // Code: state.Judge
-func (m *Model) judge(r *Record, me, request uint8) verdict {
+func (m *Model) judge(w *world, i int) verdict {
+	r := &w.Record
 	switch {
 	case r.State == None:
 		return again
-	case r.Owner == me && r.Ver == 1 && r.State != Stuck:
+	case r.Owner == m.nonce(i) && r.Ver == 1 && r.State != Stuck:
 		return own
 	case r.Expires == Passed:
 		return again
-	case r.Request != request && m.on(MismatchLock):
-		return mismatch
+	}
+	switch m.compares(w, i) { //nolint:exhaustive // an equal request goes on
+	case incomparable:
+		return unknown
+	case different:
+		if r.Request == w.Attempts[i].Request {
+			w.breaks(Misjudged)
+		}
+		if m.on(MismatchLock) {
+			return mismatch
+		}
+	}
+	switch {
 	case r.State == Done:
 		return replay
 	case r.State == Stuck && m.on(StuckStays):
@@ -101,9 +121,9 @@ func (m *Model) judge(r *Record, me, request uint8) verdict {
 // Code: idem.attempt.judgeOrTakeOver, idem.attempt.answer, idem.flow.claimed
 func (m *Model) meets(w *world, i int) {
 	a, r := &w.Attempts[i], &w.Record
-	switch m.judge(r, m.nonce(i), a.Request) {
+	switch m.judge(w, i) {
 	case again:
-		m.claimsAgain(a, i)
+		m.freed(w, i)
 	case own:
 		m.holds(w, i)
 	case replay:
@@ -113,6 +133,10 @@ func (m *Model) meets(w *world, i int) {
 		m.answers(w, i, r.ID, r.Answer)
 	case takeOver:
 		a.Seen, a.At = known(*r), takesOver
+	case mismatch:
+		m.ends(a, another)
+	case unknown:
+		m.ends(a, failure)
 	default:
 		m.ends(a, refusal)
 	}
@@ -121,12 +145,15 @@ func (m *Model) meets(w *world, i int) {
 // claimed is the answer to a claim.
 //
 // Code: idem.attempt.claim, idem.flow.claimed
-func (m *Model) claimed(w *world, i int, ok bool) {
-	if ok {
+func (m *Model) claimed(w *world, i int, p packet, ok bool) {
+	switch {
+	case ok:
 		m.holds(w, i)
-		return
+	case m.claimable(&w.Record, p) && !m.free(w, p):
+		m.turns(w, i)
+	default:
+		m.meets(w, i)
 	}
-	m.meets(w, i)
 }
 
 // looksFirst reads the record before the claim (Options.ReadFirst). The read may be
@@ -151,6 +178,7 @@ func (m *Model) looksFirst(w *world, i int) {
 //
 // Code: idem.attempt.claim
 func (m *Model) claimsAgain(a *attempt, i int) {
+	a.Away = a.Away && !m.on(ClaimsHome)
 	switch {
 	case a.Old:
 		m.ends(a, failure)
@@ -168,7 +196,7 @@ func (m *Model) claimsAgain(a *attempt, i int) {
 func (m *Model) consults(w *world, i int) {
 	a, r := &w.Attempts[i], &w.Record
 	if m.on(CWCCheck) {
-		if m.judge(r, m.nonce(i), a.Request) == again {
+		if m.judge(w, i) == again {
 			m.ends(a, failure)
 			return
 		}

@@ -26,6 +26,8 @@ type Config struct {
 	Forgets   bool // the provider may forget its calls
 	EndLeases bool // an operator may end leases
 	Forget    bool // an operator may forget operations
+	Change    Change
+	Program   []Program // of each attempt, if a deploy changes something
 	Left      budget
 	States    int // how many the check visits
 }
@@ -82,7 +84,7 @@ func configs() []Config {
 		{
 			Name: "a call first, and no completer", Who: []Role{Client, Client}, Request: []uint8{1, 1}, Phases: [2]Phase{Foreign}, Jobs: Late,
 			MaxTries: 2, Expire: true, Left: budget{Lost: 1, Late: 1, Fail: 2, Renew: 1},
-			States: 93_517,
+			States: 93_489,
 		},
 		{
 			Name: "stuck, and two operators", Who: []Role{Client, Completer, Operator, Operator}, Request: []uint8{1, 1, 1, 1}, Phases: call, Jobs: Early,
@@ -123,6 +125,36 @@ func configs() []Config {
 			Name: "operators forget and end leases", Who: []Role{Client, Operator, Client}, Request: []uint8{1, 1, 2}, Phases: call, Jobs: Early,
 			MaxTries: 2, Expire: true, EndLeases: true, Forget: true, Left: budget{Late: 1, Fail: 1},
 			States: 114_695,
+		},
+		{
+			Name: "a deploy that changes the scope", Who: []Role{Client, Client, Client}, Request: []uint8{1, 1, 1}, Program: []Program{Former, First, Second},
+			Change: OfScope, Phases: call, MaxTries: 2, Expire: true, Left: budget{Late: 1},
+			States: 169_785,
+		},
+		{
+			Name: "a change of scope that is rolled back", Who: []Role{Client, Client, Client}, Request: []uint8{1, 1, 1}, Program: []Program{Former, First, Second},
+			Change: OfScope, MaxTries: 2, Expire: true, Left: budget{Fail: 1, Back: 1},
+			States: 94_937,
+		},
+		{
+			Name: "the end of a change of scope", Who: []Role{Client, Client, Client}, Request: []uint8{1, 1, 1}, Program: []Program{First, Second, Latest},
+			Change: OfScope, MaxTries: 2, Expire: true, Left: budget{Fail: 1, Back: 1},
+			States: 82_549,
+		},
+		{
+			Name: "a change of scope, and completer", Who: []Role{Client, Client, Completer}, Request: []uint8{1, 1, 1}, Program: []Program{First, Second, First},
+			Change: OfScope, Phases: call, Jobs: Early, Resumable: true, MaxTries: 1, Expire: true, Left: budget{Late: 1},
+			States: 470_023,
+		},
+		{
+			Name: "a change of scope, and lost answers", Who: []Role{Client, Client, Client}, Request: []uint8{1, 1, 1}, Program: []Program{First, Second, Second},
+			Change: OfScope, Phases: [2]Phase{Foreign}, MaxTries: 2, Expire: true, Left: budget{Lost: 1, Late: 1},
+			States: 469_276,
+		},
+		{
+			Name: "a deploy that changes the fingerprint", Who: []Role{Client, Client, Client, Client}, Request: []uint8{1, 1, 1, 2},
+			Program: []Program{First, Second, Latest, First}, Change: OfFingerprint, Phases: [2]Phase{Atomic}, MaxTries: 2, Expire: true,
+			States: 22_329,
 		},
 	}
 }

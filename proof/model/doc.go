@@ -13,6 +13,7 @@
 //   - phases.go, foreign.go: commits; calls of other systems, and doubt about them;
 //   - finish.go, release.go: how an attempt ends;
 //   - completer.go, operator.go, drain.go: everybody else who writes;
+//   - deploy.go: releases side by side, while scope or fingerprint changes;
 //   - expiry.go, network.go: time, lost answers, late packets, conflicts;
 //   - attempt.go: the order of an attempt's steps, and the steps' names;
 //   - invariants.go, liveness.go: the promises;

@@ -109,6 +109,7 @@ func (m *Model) drains(w *world) Step {
 // Code: stream.Drain.Handle, stream.Sweep.Run
 func (m *Model) drainSteps(w world, emit emit) {
 	if w.Drain.Step != idle {
+		w.at(w.Ops[w.Drain.Op].Side)
 		next := w
 		emit(m.drains(&next), next)
 		if w.Left.DrainDies > 0 {
@@ -130,9 +131,13 @@ func (m *Model) drainSteps(w world, emit emit) {
 			m.delivers(w, op, Late, acks, emit)
 		}
 	}
-	if m.on(Clean) && w.keptForNothing() {
-		w.Drain = drain{Step: letsGo, Op: w.Record.ID}
-		emit(Step{What: SweepFinds, Op: w.Record.ID}, w)
+	for range w.places() {
+		if m.on(Clean) && w.keptForNothing() {
+			next := w
+			next.Drain = drain{Step: letsGo, Op: w.Record.ID}
+			emit(Step{What: SweepFinds, Op: w.Record.ID}, next)
+		}
+		w.at(1 - w.Side)
 	}
 }
 
@@ -140,6 +145,7 @@ func (m *Model) delivers(w world, op uint8, jobs Jobs, then drainStep, emit emit
 	if jobs == 0 {
 		return
 	}
+	w.at(w.Ops[op].Side)
 	if jobs&^w.Ops[op].Delivered == 0 {
 		if w.Left.Twice == 0 {
 			return

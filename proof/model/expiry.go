@@ -7,6 +7,22 @@ package model
 //
 // Code: state.Over, state.claimExpiry
 func (m *Model) timeSteps(w world, emit emit) {
+	for range w.places() {
+		m.recordTimes(w, emit)
+		w.at(1 - w.Side)
+	}
+	if m.Forgets && w.Age == 0 {
+		w.Age = 1
+		for i := range w.Attempts { // no attempt lives as long as a provider's memory
+			if a := &w.Attempts[i]; a.At >= draws && a.At <= calls {
+				m.ends(a, failure)
+			}
+		}
+		emit(Step{What: ProviderForgets}, w)
+	}
+}
+
+func (m *Model) recordTimes(w world, emit emit) {
 	r := &w.Record
 	if r.State != None && r.Lease == Held {
 		next := w
@@ -17,22 +33,13 @@ func (m *Model) timeSteps(w world, emit emit) {
 	if m.Expire && r.State != None && r.Expires == Ahead && (r.Lease != Held || r.Stale) {
 		next := w
 		next.Record.Expires = Passed
-		m.dropClaims(&next)
+		m.dropClaims(&next, everybody)
 		emit(Step{What: KeyExpires}, next)
 	}
 	if r.State != None && r.Expires == Passed {
 		next := w
 		m.removed(&next)
 		emit(Step{What: Removed}, next)
-	}
-	if m.Forgets && w.Age == 0 {
-		w.Age = 1
-		for i := range w.Attempts { // no attempt lives as long as a provider's memory
-			if a := &w.Attempts[i]; a.At >= draws && a.At <= calls {
-				m.ends(a, failure)
-			}
-		}
-		emit(Step{What: ProviderForgets}, w)
 	}
 }
 
@@ -47,9 +54,9 @@ func (m *Model) removed(w *world) {
 	if w.Record.State == Open && w.Record.Lease == Held {
 		w.breaks(Robbed)
 	}
+	w.lifeEnds(&w.Record)
 	w.Record = Record{}
-	w.Life++
-	m.dropClaims(w)
+	m.dropClaims(w, everybody)
 }
 
 // forgets checks a record that expires: who accepts a request completes it.
@@ -75,21 +82,35 @@ func (m *Model) leaves(w *world) {
 // that it made expires, and before TTL gets to a freed record.
 //
 // Code: idem.MinRetention, idem.attempt.claim
-func (m *Model) dropClaims(w *world) {
+func (m *Model) dropClaims(w *world, of func(i int) bool) {
+	w.drop(func(q packet) bool { return (q.Write == Claims || q.Write == Merges) && of(int(q.Seen.ID)-1) })
+	for i := range w.Attempts {
+		switch a := &w.Attempts[i]; {
+		case !of(i):
+		case a.At == claimsAnew, a.At == mergesAgain, a.Unsure && (a.At == claims || a.At == merges):
+			m.ends(a, failure)
+		case a.At == takesOver, a.At == buries:
+			a.Old = true
+		}
+	}
+}
+
+func everybody(int) bool { return true }
+
+// copiesDie is another part of it: a copy of an attempt's claim lands before another
+// attempt frees the key, or fences the freed record.
+func (m *Model) copiesDie(w *world, by uint8) {
+	w.drop(func(q packet) bool { return q.Write == Claims && q.By != by && w.Ops[q.Seen.ID].Life != 0 })
+}
+
+// drop loses late packets.
+func (w *world) drop(which func(packet) bool) {
 	for k := range w.Late {
-		if q := w.Late[k].Write; q == Claims || q == Merges {
+		if w.Late[k].Write != 0 && which(w.Late[k]) {
 			w.Late[k] = packet{}
 		}
 	}
 	if w.Late[0].Write == 0 {
 		w.Late[0], w.Late[1] = w.Late[1], packet{}
-	}
-	for i := range w.Attempts {
-		switch a := &w.Attempts[i]; {
-		case a.At == claimsAnew, a.At == mergesAgain, a.Unsure && (a.At == claims || a.At == merges):
-			m.ends(a, failure)
-		case a.At == takesOver:
-			a.Old = true
-		}
 	}
 }

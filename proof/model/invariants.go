@@ -18,6 +18,8 @@ const (
 	OnStuck
 	Forgotten
 	NoRequest
+	TwoLive
+	Misjudged
 
 	AnswerChanged
 	ReplayDiffers
@@ -51,6 +53,8 @@ var invariants = [...]string{
 	OnStuck:    "nothing but a settlement changes an operation that waits for people",
 	Forgotten:  "nothing that was begun is deleted, freed or replaced unfinished",
 	NoRequest:  "a completer takes up only what it can complete",
+	TwoLive:    "while the scope of a key changes, one of its two records lives at most",
+	Misjudged:  "an honest retry is not taken for another request",
 
 	AnswerChanged:        "an operation has one answer",
 	ReplayDiffers:        "a finished record replays the bytes that were committed with it",
@@ -80,9 +84,23 @@ func (m *Model) check(w *world) Invariant {
 	if w.Broken != Holds {
 		return w.Broken
 	}
+	if w.Record.lives() && w.Beside.lives() {
+		return TwoLive
+	}
+	for range w.places() {
+		if broken := m.checkRecord(w); broken != Holds {
+			return broken
+		}
+		w.at(1 - w.Side)
+	}
+	w.at(0)
+	return m.ending(w)
+}
+
+func (m *Model) checkRecord(w *world) Invariant {
 	r := &w.Record
 	if r.State == None {
-		return m.ending(w)
+		return Holds
 	}
 	op := w.Ops[r.ID]
 	switch {
@@ -97,5 +115,5 @@ func (m *Model) check(w *world) Invariant {
 	case r.Jobs != op.Committed&^op.Acked:
 		return JobBack
 	}
-	return m.ending(w)
+	return Holds
 }

@@ -7,21 +7,32 @@ package model
 // ending runs the background functions from w on, twice: with handlers that live,
 // and with handlers that die in each try.
 func (m *Model) ending(w *world) Invariant {
-	if w.Record.State == None || w.Record.State == Done && w.Record.Keep == KeepNothing && w.Record.Jobs == 0 {
+	if w.Record.settled() && w.Beside.settled() {
 		return w.undelivered()
 	}
 	for _, dies := range []bool{false, true} {
 		end := *w
-		m.complete(&end, dies)
-		m.sweep(&end)
-		if broken := m.ended(&end); broken != Holds {
+		for range w.places() {
+			m.complete(&end, dies)
+			m.sweep(&end)
+			if broken := m.ended(&end); broken != Holds {
+				return broken
+			}
+			end.at(1 - end.Side)
+		}
+		if broken := end.undelivered(); broken != Holds {
 			return broken
 		}
-		if w.Record.State != Open {
+		if w.Record.State != Open && w.Beside.State != Open {
 			break // the handler had no part in it
 		}
 	}
 	return Holds
+}
+
+// settled reports whether nothing in r is left to the background functions.
+func (r *Record) settled() bool {
+	return r.State == None || r.State == Done && r.Keep == KeepNothing && r.Jobs == 0
 }
 
 // ended checks the end that the background functions have come to.
@@ -35,7 +46,7 @@ func (m *Model) ended(w *world) Invariant {
 	case r.State == Done && r.Keep != KeepNothing:
 		return KeptForEver
 	}
-	return w.undelivered()
+	return Holds
 }
 
 func (w *world) undelivered() Invariant {

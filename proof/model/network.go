@@ -14,6 +14,8 @@ func (m *Model) write(w *world, p packet) (applied bool) {
 		return m.takeOver(w, p)
 	case TakesUp:
 		return m.takeUp(w, p)
+	case Buries:
+		return m.bury(w, p)
 	case Renews:
 		return m.renew(w, p)
 	case Commits, Flushes, Intends, Retracts:
@@ -41,7 +43,10 @@ func (m *Model) hears(w *world, i int, p packet, applied bool) {
 	switch p.Write {
 	case Claims, Merges:
 		a.Unsure = false
-		m.claimed(w, i, applied)
+		m.claimed(w, i, p, applied)
+	case Buries:
+		a.Unsure = false
+		m.claimsAgain(a, i)
 	case TakesOver, TakesUp:
 		a.Unsure = false
 		m.taken(w, i, p, applied)
@@ -91,9 +96,13 @@ func (m *Model) sends(w world, i int, emit emit) {
 	s := Step{Who: uint8(i) + 1, What: p.Write}
 	next := w
 	if a.Unsure && m.shows(&w.Record, p) {
-		if next.Attempts[i].Unsure = false; w.Record.State == None {
+		claim := p.Write == Claims || p.Write == Merges
+		switch next.Attempts[i].Unsure = false; {
+		case w.Record.State == None && p.Write != Buries:
 			m.ends(&next.Attempts[i], failure) // a claim that was not applied
-		} else {
+		case claim: // a look at this record only
+			m.meets(&next, i)
+		default:
 			m.hears(&next, i, p, false)
 		}
 		s.What = Looks
@@ -155,6 +164,7 @@ func (m *Model) lands(w world, emit emit) {
 			continue
 		}
 		next := w
+		next.at(p.Side)
 		next.Late[k] = packet{}
 		if k == 0 {
 			next.Late[0], next.Late[1] = next.Late[1], packet{}

@@ -55,6 +55,7 @@ func configurations() string {
 	b.WriteString("| configuration | attempts | phases | states |\n| --- | --- | --- | ---: |\n")
 	roles := [...]string{Client: "client", Merging: "client with a merged claim", ReadFirst: "client that reads first", Completer: "completer", Operator: "operator"}
 	phases := [...]string{Atomic: "Atomic", Drawn: "Deferred Atomic", Foreign: "Foreign", ForeignLater: "Deferred Foreign", NotIdempotent: "NotIdempotent"}
+	releases := [...]string{Former: "former release", First: "first release", Second: "second release", Latest: "latest release"}
 	for _, c := range configs() {
 		var who, what []string
 		for i, r := range c.Who {
@@ -62,12 +63,18 @@ func configurations() string {
 			if c.Request[i] == 2 {
 				name += ", with another request"
 			}
+			if c.Change != NoChange && r != Completer {
+				name += " (" + releases[c.Program[i]] + ")"
+			}
 			who = append(who, name)
 		}
 		for _, p := range c.Phases {
 			if p != NoPhase {
 				what = append(what, phases[p])
 			}
+		}
+		if what == nil {
+			what = []string{"none"}
 		}
 		fmt.Fprintf(&b, "| %s | %s | %s | %s |\n", c.Name, strings.Join(who, "; "), strings.Join(what, ", "), thousands(c.States))
 	}

@@ -31,7 +31,7 @@ func (m *Model) place(a *attempt) int {
 // there.
 func (m *Model) holds(w *world, i int) {
 	a := &w.Attempts[i]
-	a.Seen, a.Pending, a.Unsure = held(w.Record), [2]uint8{}, false
+	a.Seen, a.Pending, a.Unsure, a.Fenced = held(w.Record), [2]uint8{}, false, false
 	m.proceed(a)
 }
 

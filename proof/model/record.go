@@ -1,6 +1,6 @@
 package model
 
-// The world of one key: its record, what really happened to its operations, the
+// The world of one key: its record (two while its scope changes), what really happened to its operations, the
 // attempts, packets that are late, and the drain.
 
 // most is how many attempts a world has at most: requests of clients, take-ups by
@@ -19,6 +19,7 @@ type Record struct {
 	Stale   bool // the expiry may pass before the lease ends; only if a rule is off
 
 	Request uint8    // fingerprint
+	Scheme  uint8    // of the fingerprint
 	Input   bool     // the request itself is stored
 	ID      uint8    // of the operation
 	Results [2]uint8 // results of the committed phases; 0 for a phase to come
@@ -97,6 +98,7 @@ const (
 // invariants compare it with the record.
 type truth struct {
 	Life      uint8    // in which lifetime of the key the operation was claimed
+	Side      uint8    // at which of the key's places
 	Writes    uint8    // how often the user's write of its Atomic was applied
 	Results   [2]uint8 // that were committed
 	Committed Jobs
@@ -123,6 +125,8 @@ type attempt struct {
 	Old     bool     // the key's lifetime has ended since its first claim
 	Refuses bool     // its handler refused the request, with a 4xx
 	Bare    bool     // the body of its answer can't be written
+	Away    bool     // it has changed to the key's other place, because a record is there
+	Fenced  bool     // it has fenced an expired record there
 	Told    uint8    // the answer that its client got, for traces
 }
 
@@ -135,8 +139,9 @@ type packet struct {
 	Intent  bool
 	Value   uint8 // the answer
 	Request uint8
-	Free    bool // a release that frees the key
-	Bare    bool // a finish without the answer's body
+	Free    bool  // a release that frees the key
+	Side    uint8 // the key's place that it writes
+	Bare    bool  // a finish without the answer's body
 }
 
 // drain is the delivery under way: jobs that were delivered and are not yet
@@ -148,11 +153,13 @@ type drain struct {
 }
 
 // budget is how often a kind of trouble may still happen.
-type budget struct{ Lost, Late, Conflict, Fail, Twice, DrainDies, Renew, Body uint8 }
+type budget struct{ Lost, Late, Conflict, Fail, Twice, DrainDies, Renew, Body, Back uint8 }
 
 // world is a state of the model.
 type world struct {
 	Record     Record
+	Beside     Record          // at the key's other place, while its scope changes
+	Side       uint8           // the place of Record; 0, the former one, between steps
 	Ops        [most + 1]truth // by id
 	Attempts   [most]attempt
 	Companions [2*most + 1]uint8 // contents by name
@@ -161,6 +168,7 @@ type world struct {
 	Life       uint8           // counts the key's lifetimes
 	KeyOf      [most + 2]uint8 // by lifetime: the operation whose derived key was used
 	Age        uint8           // 1 once the provider has forgotten the first calls
+	Newest     Program         // the newest release of the program; the release before it may still run
 	Left       budget
 	Broken     Invariant // the first invariant that a step broke
 }
@@ -171,6 +179,24 @@ func (w *world) breaks(i Invariant) {
 		w.Broken = i
 	}
 }
+
+// at makes Record the record at one of the key's places.
+func (w *world) at(side uint8) {
+	if w.Side != side {
+		w.Record, w.Beside, w.Side = w.Beside, w.Record, side
+	}
+}
+
+// places is how many records the key may have.
+func (w *world) places() int {
+	if w.Beside.State == None {
+		return 1
+	}
+	return 2
+}
+
+// lives reports whether r is a record that has not expired.
+func (r *Record) lives() bool { return r.State != None && r.Expires != Passed }
 
 func (w *world) op() *truth { return &w.Ops[w.Record.ID] }
 

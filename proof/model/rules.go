@@ -67,6 +67,18 @@ const (
 	EndLeaseDoubts
 	ForgetAsks
 
+	OwnScheme
+	Incomparable
+	FirstChecks
+	SecondChecks
+	BesideOwn
+	BesideOver
+	Bury
+	BuryOver
+	ClaimsHome
+	Neighbours
+	OtherOver
+
 	ruleCount
 )
 
@@ -141,6 +153,18 @@ var rules = [ruleCount]rule{
 	BumpOwner:      {name: "BumpOwner", says: "who gives up or settles an operation writes a nonce of its own into it", in: "stuck, and two operators", breaks: OnStuck},
 	EndLeaseDoubts: {name: "EndLeaseDoubts", says: "an operator who ends a lease puts the calls of its attempt in doubt", in: "a provider that forgets", breaks: Forgotten},
 	ForgetAsks:     {name: "ForgetAsks", says: "an operator doesn't forget committed work, calls in doubt or jobs by the way", in: "operators forget and end leases", breaks: Forgotten},
+
+	OwnScheme:    {name: "OwnScheme", says: "a request is compared by the scheme that the record names", in: "a deploy that changes the fingerprint", breaks: Misjudged},
+	Incomparable: {name: "Incomparable", says: "a request that can't be compared with a record is not another one", in: "a deploy that changes the fingerprint", breaks: Misjudged},
+	FirstChecks:  {name: "FirstChecks", says: "the first release's claims check in their transaction that nothing lives under the new scope", in: "a deploy that changes the scope", breaks: TwoLive},
+	SecondChecks: {name: "SecondChecks", says: "the second release's claims check in their transaction that nothing lives under the former scope", in: "a deploy that changes the scope", breaks: TwoLive},
+	BesideOwn:    {name: "BesideOwn", says: "a claim is won beside an expired record only by who has fenced its holders", in: "a deploy that changes the scope", breaks: TwoLive},
+	BesideOver:   {name: "BesideOver", says: "a claim is won beside no record that lives, not even one of the same attempt", in: "a deploy that changes the scope", breaks: TwoLive},
+	Bury:         {name: "Bury", says: "an attempt fences the holders of an expired record under the other scope", belt: "not about safety: without it, the record locks the key until TTL removes it"},
+	BuryOver:     {name: "BuryOver", says: "only an expired record is fenced", in: "a deploy that changes the scope", breaks: Mixed},
+	ClaimsHome:   {name: "ClaimsHome", says: "a key that is free is claimed under the release's own scope, wherever the key was", in: "the end of a change of scope", breaks: TwoLive},
+	Neighbours:   {name: "Neighbours", says: "only two neighbouring releases run side by side", in: "a deploy that changes the scope", breaks: TwoLive},
+	OtherOver:    {name: "OtherOver", says: "a release that knows one scope begins when nothing under the other scope is open any more, or an answer", in: "the end of a change of scope", breaks: TwoLive},
 }
 
 // RuleNames lists the rules. The table of mutants of the code has a line for each.

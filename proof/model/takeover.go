@@ -105,8 +105,8 @@ func (m *Model) taken(w *world, i int, p packet, ok bool) {
 		}
 	case p.Write == TakesUp || ok:
 		m.ends(a, refusal)
-	case m.judge(r, m.nonce(i), a.Request) == takeOver: // released meanwhile
-		m.claimsAgain(a, i)
+	case m.judge(w, i) == takeOver: // released meanwhile
+		m.freed(w, i)
 	default:
 		m.meets(w, i)
 	}

@@ -21,6 +21,7 @@ import (
 	"github.com/samekey/samekey/idem"
 	"github.com/samekey/samekey/idem/jobs"
 	"github.com/samekey/samekey/idem/store"
+	"github.com/samekey/samekey/internal/state"
 )
 
 // A trace is a random history of the real engine on the memory store: clients, a
@@ -50,7 +51,8 @@ type trace struct {
 	store   fullStore
 	table   *table    // nil: the memory store
 	running *function // drain or sweep under way
-	pk      string
+	pks     [2]string // of the record; of the one at the key's other place, too, while the scope changes
+	newest  Program
 	now     time.Time
 	actors  []*actor
 	late    []*ask
@@ -58,6 +60,7 @@ type trace struct {
 	refused string // the step that the model doesn't take
 	full    bool   // more attempts than the model has
 	fired   map[string]int
+	begun   map[string]bool // operations whose claim was applied
 }
 
 // fullStore is a store that completers can use.
@@ -69,6 +72,7 @@ type fullStore interface {
 type actor struct {
 	t        *trace
 	role     Role
+	program  Program
 	i        int // in the model
 	nonce    string
 	request  string
@@ -78,6 +82,7 @@ type actor struct {
 	data     int
 	ticket   jobs.Ticket
 	settles  idem.Settlement
+	settled  string // the record
 	pending  *ask
 	asks     chan *ask
 	answers  chan answer
@@ -91,7 +96,9 @@ type ask struct {
 	claim  *store.Claim
 	commit *store.Commit
 	take   *store.Take
+	pk     string // of what is read or written
 	key    string // of a call to the provider
+	op     string // of the operation that calls
 	data   int
 	err    bool // the provider answers with an error
 }
@@ -117,31 +124,37 @@ func (k *ask) String() string {
 }
 
 func (a *actor) Claim(_ context.Context, c store.Claim) (*store.Record, error) {
-	a.joins(c.Next)
-	r := a.ask(&ask{claim: &c})
+	a.joins(c.Next, c.Beside)
+	r := a.ask(&ask{claim: &c, pk: c.Next.PK})
 	return r.held, r.err
 }
 
 func (a *actor) Commit(_ context.Context, c store.Commit) (*store.Record, error) {
-	a.t.accept.nonces[c.Next.Owner] = uint8(a.i) + 1
-	r := a.ask(&ask{commit: &c})
+	if a.role == Client && a.nonce != c.Next.Owner {
+		a.t.full = true // it goes on as another attempt, and fences; the model's attempts claim first
+	} else {
+		a.t.accept.nonces[c.Next.Owner] = uint8(a.i) + 1
+	}
+	r := a.ask(&ask{commit: &c, pk: c.Prev.PK})
 	return r.held, r.err
 }
 
 func (a *actor) Load(_ context.Context, pk string) (*store.Record, error) {
-	a.t.pk = pk
-	r := a.ask(&ask{})
+	if a.t.config.Change != OfScope {
+		a.t.pks[0] = pk
+	}
+	r := a.ask(&ask{pk: pk})
 	return r.held, r.err
 }
 
 func (a *actor) Take(_ context.Context, t store.Take) (*store.Record, bool, error) {
 	a.t.accept.nonces[t.NewOwner] = uint8(a.i) + 1
-	r := a.ask(&ask{take: &t})
+	r := a.ask(&ask{take: &t, pk: t.PK})
 	return r.held, r.taken, r.err
 }
 
 // joins names the attempt of a claim with a new nonce.
-func (a *actor) joins(r *store.Record) {
+func (a *actor) joins(r *store.Record, beside string) {
 	if a.nonce == r.Owner {
 		return
 	}
@@ -155,13 +168,18 @@ func (a *actor) joins(r *store.Record) {
 		return
 	}
 	ac := a.t.accept
-	a.nonce, a.t.pk = r.Owner, r.PK
+	a.nonce = r.Owner
+	home := ac.m.home(a.i)
+	a.t.pks[home] = r.PK
+	if beside != "" {
+		a.t.pks[1-home] = beside
+	}
 	ac.nonces[r.Owner], ac.ids[r.ID], ac.requests[r.Fingerprint] = uint8(a.i)+1, uint8(a.i)+1, a.number()
 }
 
 // enters gives the actor a place in the model.
 func (a *actor) enters() {
-	i, ok := a.t.accept.joins(a.role, a.number())
+	i, ok := a.t.accept.joins(a.role, a.number(), a.program)
 	if !ok {
 		a.t.full = true
 		return
@@ -234,14 +252,15 @@ func (a *actor) handle(ctx context.Context) (idem.Response, error) {
 			if phase == NotIdempotent {
 				opts = append(opts, idem.NotIdempotent())
 			}
-			v, err = idem.Foreign(ctx, name, func(_ context.Context, tx *idem.Tx) (int, error) {
+			v, err = idem.Foreign(ctx, name, func(ctx context.Context, tx *idem.Tx) (int, error) {
 				key := tx.Key("pay")
 				if a.t.fault != nil && a.t.fault.key != nil {
 					key = a.t.fault.key(a, key)
 				}
 				a.at++
 				failed := a.at == a.fails
-				a.ask(&ask{key: key, data: a.data + 1, err: failed})
+				op, _ := idem.FromContext(ctx)
+				a.ask(&ask{key: key, op: op.ID(), data: a.data + 1, err: failed})
 				if failed {
 					return 0, errHandler
 				}
@@ -275,7 +294,7 @@ func (a *actor) live() {
 		_, _ = a.engine.Resume(ctx, a.ticket, func(ctx context.Context, _ *idem.Request) (idem.Response, error) { return a.handle(ctx) })
 		return
 	case Operator:
-		_ = a.engine.Settle(ctx, a.t.pk, a.settles)
+		_ = a.engine.Settle(ctx, a.settled, a.settles)
 		return
 	}
 	req := idem.Request{Key: "k", Identity: idem.Identity{Kind: "jwt", Subject: "s"}, Method: http.MethodPost, Path: "/", Body: []byte(a.request)}
@@ -292,7 +311,10 @@ func (t *trace) told(a *actor, res idem.Result, err error) {
 	case err == nil && !res.Expires.IsZero():
 		want = number(res.Body)
 	case errors.Is(err, idem.ErrMismatch):
-		want = refusal
+		want = another
+	case errors.Is(err, idem.ErrIncomparable):
+		want = failure
+		t.fired["incomparable"]++
 	default:
 		return
 	}
@@ -306,7 +328,7 @@ func (t *trace) told(a *actor, res idem.Result, err error) {
 }
 
 // closed lets hidden steps happen up to the record as it is.
-func (t *trace) closed() { t.accept.closure(t.record(), t.now) }
+func (t *trace) closed() { t.accept.closure(t.records(), t.now) }
 
 // note adds a line to the story, and stops the trace if the model doesn't follow.
 func (t *trace) note(format string, args ...any) {
@@ -316,8 +338,18 @@ func (t *trace) note(format string, args ...any) {
 	}
 }
 
-func (t *trace) record() *store.Record {
-	r, err := t.store.Load(context.Background(), t.pk)
+// records are those at the key's two places.
+func (t *trace) records() (all [2]*store.Record) {
+	for side, pk := range t.pks {
+		if pk != "" {
+			all[side] = t.record(pk)
+		}
+	}
+	return all
+}
+
+func (t *trace) record(pk string) *store.Record {
+	r, err := t.store.Load(context.Background(), pk)
 	if err != nil {
 		t.t.Fatal(err)
 	}
@@ -333,6 +365,7 @@ func (t *trace) start(a *actor) {
 		o.Function, o.Resumable, o.MaxTries, o.RenewFor = "f", t.config.Resumable, int(t.config.MaxTries), -1
 		o.CallsOut = (&Model{Config: t.config}).callsFirst()
 		o.MergeClaim = a.role == Merging
+		t.config.Change.options(o, a.program)
 	})
 	if a.role == Merging {
 		if a.enters(); t.full {
@@ -347,7 +380,7 @@ func (t *trace) start(a *actor) {
 // perform carries a call out, and returns whether it was applied.
 func (t *trace) perform(k *ask) (r answer, applied bool) {
 	ctx := context.Background()
-	before := t.record()
+	before := t.record(k.pk)
 	switch {
 	case k.claim != nil && t.fault != nil && t.fault.claim != nil:
 		r.held, r.err = t.fault.claim(t, *k.claim)
@@ -376,10 +409,26 @@ func (t *trace) perform(k *ask) (r answer, applied bool) {
 		r.held = r.held.Clone()
 		t.fault.answer(r.held)
 	}
-	after := t.record()
+	after := t.record(k.pk)
 	t.seen()
 	applied = (before == nil) != (after == nil) || before != nil && (before.Ver != after.Ver || before.Owner != after.Owner || before.ID != after.ID)
+	switch {
+	case !applied:
+	case k.claim != nil:
+		t.begun[k.claim.Next.ID] = true
+	case k.commit != nil && frees(k.commit, t.now):
+		t.drop(func(late *ask) bool {
+			return late.claim != nil && t.begun[late.claim.Next.ID] && late.claim.Next.Owner != after.Owner
+		})
+	}
 	return r, applied
+}
+
+// frees reports whether a commit frees the key, or fences an expired record: a copy of
+// another attempt's claim lands before it.
+func frees(c *store.Commit, now time.Time) bool {
+	fences := c.Next.Owner != c.Prev.Owner && c.Next.Lease.Equal(c.Prev.Lease)
+	return state.Over(c.Next.Expires, now) && (fences || c.Next.State == store.Open && c.Next.Lease.IsZero())
 }
 
 // takes carries out the next call of an actor with a random fate.
@@ -412,12 +461,9 @@ func (t *trace) takes(a *actor) {
 func (t *trace) calls(a *actor, k *ask) {
 	ac := t.accept
 	ac.follows(func(s Step, w *world) bool {
-		return int(s.Who) == a.i+1 && s.What == Calls && (s.Fate == Failed) == k.err && int(w.Ops[w.Record.ID].Sent) == k.data
+		return int(s.Who) == a.i+1 && s.What == Calls && (s.Fate == Failed) == k.err && int(w.Ops[w.Attempts[a.i].Seen.ID].Sent) == k.data
 	}, false)
-	var id uint8
-	if r := t.record(); r != nil {
-		id = ac.ids[r.ID]
-	}
+	id := ac.ids[k.op]
 	if known, there := ac.keys[id]; there && known != k.key {
 		clear(ac.worlds)
 	}
@@ -443,48 +489,49 @@ func (t *trace) writes(a *actor, k *ask) {
 	var r answer
 	var applied bool
 	match := func(s Step, w *world) bool { // a refusal shows an attempt the same as a look
-		return by(a.i, Refused)(s, w) || int(s.Who) == a.i+1 && s.What == Looks
+		return by(k, Refused)(s, w) || int(s.Who) == a.i+1 && s.What == Looks
 	}
 	switch fate {
 	case "delayed":
 		r.err = store.ErrUnknown
 		was := ac.worlds
-		if ac.follows(by(a.i, Delayed), false); len(ac.worlds) > 0 {
+		if ac.follows(by(k, Delayed), false); len(ac.worlds) > 0 {
 			t.late = append(t.late, k)
 		} else {
 			ac.worlds = was // the record has moved on, so the model would look first: the packet is lost
 		}
 	case "lost":
 		r.err = store.ErrUnknown
-		ac.follows(lost(a.i, len(t.late)), true)
+		ac.follows(lost(k, len(t.late)), true)
 	case "conflict", "dies before":
 		r.err = idem.ErrConflict
 		a.conflict = true
-		ac.follows(by(a.i, Conflict), true)
+		ac.follows(by(k, Conflict), true)
 	default:
 		r, applied = t.perform(k)
 		a.conflict = false
 		switch {
 		case fate == "doubled" && applied:
 			t.late = append(t.late, k)
-			match = by(a.i, Doubled)
+			match = by(k, Doubled)
 		case (fate == "answer lost" || fate == "dies after") && applied:
-			match = by(a.i, AnswerLost)
+			match = by(k, AnswerLost)
 		case applied:
-			match = by(a.i, Applied)
+			match = by(k, Applied)
 		}
 		switch {
 		case applied || fate == "answered" || fate == "doubled":
 			// A refusal may be due to the sender's clock, which it read before.
 			ac.follows(match, !applied && (k.take != nil || k.claim != nil && !k.claim.Now.Equal(t.now)))
 		case fate == "answer lost": // of a refusal: the same as a write that is lost
-			ac.follows(lost(a.i, len(t.late)), true)
+			ac.follows(lost(k, len(t.late)), true)
 		}
 		if fate == "answer lost" {
 			r = answer{err: store.ErrUnknown}
 		}
 	}
 	t.fired[fate]++
+	t.counts(a, k, applied)
 	if merged {
 		t.fired["merged claim, "+fate]++
 	}
@@ -518,7 +565,11 @@ func (t *trace) lands(n int) {
 	if applied {
 		fate = Lands
 	}
-	t.accept.follows(by(k.i, fate), false)
+	if !applied && k.claim != nil && !k.claim.Now.Equal(t.now) { // by its sender's clock
+		t.accept.loses(func(late int) bool { return late == n })
+	} else {
+		t.accept.follows(by(k, fate), false)
+	}
 	t.fired["lands"]++
 	t.closed()
 	t.note("a late %v of attempt %d, applied %t", k, k.i+1, applied)
@@ -526,25 +577,28 @@ func (t *trace) lands(n int) {
 
 // background starts a completer or an operator if the record asks for one.
 func (t *trace) background() {
-	r := t.record()
+	r := t.records()[0]
+	if other := t.records()[1]; r == nil || other != nil && t.rnd.IntN(2) == 0 {
+		r = other
+	}
 	switch {
 	case r == nil:
 	case r.State == store.Open && r.Keep == store.KeepOpen && r.Input != nil:
-		if i, ok := t.accept.joins(Completer, 0); ok {
+		if i, ok := t.accept.joins(Completer, 0, t.newest); ok {
 			t.closed()
 			t.accept.follows(func(s Step, _ *world) bool { return int(s.Who) == i+1 && s.What == Starts }, false)
 			t.note("attempt %d, a completer, gets a ticket", i+1)
 			t.fired["completer"]++
-			t.start(&actor{role: Completer, i: i, ticket: jobs.TicketFor(r)})
+			t.start(&actor{role: Completer, program: t.newest, i: i, ticket: jobs.TicketFor(r)})
 		}
 	case r.State == store.Stuck:
-		if i, ok := t.accept.joins(Operator, 0); ok {
+		if i, ok := t.accept.joins(Operator, 0, t.newest); ok {
 			s := idem.Settlement{}
 			if n := len(r.Phases); n > 0 && r.Phases[n-1].Intent || t.rnd.IntN(2) == 0 {
 				s.Answer = &idem.Response{Status: http.StatusOK, Body: []byte(strconv.Itoa(2*i + 1))}
 			}
 			t.fired["operator"]++
-			t.start(&actor{role: Operator, i: i, settles: s})
+			t.start(&actor{role: Operator, program: t.newest, i: i, settles: s, settled: r.PK})
 		}
 	}
 }
@@ -552,7 +606,7 @@ func (t *trace) background() {
 // client is a client whose claim is merged, where the handler begins with an Atomic and
 // so chance will have it.
 func (t *trace) client() Role {
-	if t.config.Phases[0] == Atomic && t.merges.IntN(2) == 0 {
+	if t.config.Phases[0] == Atomic && t.config.Change == NoChange && t.merges.IntN(2) == 0 {
 		return Merging
 	}
 	return Client
@@ -564,13 +618,18 @@ var began = time.Unix(2_000_000_000, 0)
 // run plays a history, until the model refuses a step of it.
 func (t *trace) run() {
 	t.now = began
-	t.fired = make(map[string]int)
+	t.fired, t.begun = make(map[string]int), make(map[string]bool)
 	if t.store = new(idem.MemoryStore); t.table != nil {
 		t.store = t.table.store(t.t, t.table.api)
 	}
 	t.accept = newAcceptor(t.config)
+	if t.config.Change != NoChange {
+		for range t.rnd.IntN(int(Latest)) {
+			t.deploys()
+		}
+	}
 	for n := range 2 {
-		a := &actor{role: t.client(), request: "A"}
+		a := &actor{role: t.client(), program: t.program(), request: "A"}
 		if t.rnd.IntN(3) == 0 {
 			a.fails = 1 + t.rnd.IntN(3)
 		}
@@ -580,13 +639,17 @@ func (t *trace) run() {
 		t.start(a)
 	}
 	for range t.length() {
+		if t.config.Change != NoChange {
+			t.moves()
+		}
 		var ready []*actor
 		for _, a := range t.actors {
 			if a.pending != nil {
 				ready = append(ready, a)
 			}
 		}
-		if t.refused != "" || t.full || len(ready)+len(t.late) == 0 && t.table == nil && t.rnd.IntN(3) == 0 {
+		over := t.table == nil && (t.config.Change == NoChange || len(t.actors) == t.clients())
+		if t.refused != "" || t.full || len(ready)+len(t.late) == 0 && over && t.rnd.IntN(3) == 0 {
 			break
 		}
 		if t.table != nil && t.rnd.IntN(3) == 0 {
@@ -596,15 +659,15 @@ func (t *trace) run() {
 		switch n := t.rnd.IntN(10); {
 		case n == 0 && len(t.late) > 0:
 			t.lands(t.rnd.IntN(len(t.late)))
-		case n == 1 && t.table != nil && t.now.Sub(began) >= 18*time.Hour: // the key's lifetime would end
+		case n == 1 && !t.ages() && t.now.Sub(began) >= 18*time.Hour: // the key's lifetime would end, and a provider's memory
 		case n == 1:
 			t.now = t.now.Add(3 * time.Hour)
 			t.fired["leases end"]++
 			t.note("three hours pass")
 		case n == 2:
 			t.background()
-		case n == 3 && len(t.actors) < 3 && !t.full:
-			t.start(&actor{role: t.client(), request: "A"})
+		case (n == 3 || n > 3 && t.config.Change != NoChange && len(ready) == 0) && len(t.actors) < t.clients() && !t.full:
+			t.start(&actor{role: t.client(), program: t.program(), request: "A"})
 		case len(ready) > 0:
 			t.takes(ready[t.rnd.IntN(len(ready))])
 		}
@@ -638,13 +701,12 @@ func traceConfigs() []Config {
 
 func play(t *testing.T, seed uint64, f *fault) *trace {
 	t.Helper()
-	return playWith(t, seed, 1, f, nil)
+	return playWith(t, seed, 1, f, nil, traceConfigs())
 }
 
 // playWith draws from the streams stream and stream+1 of the seed.
-func playWith(t *testing.T, seed, stream uint64, f *fault, tab *table) *trace {
+func playWith(t *testing.T, seed, stream uint64, f *fault, tab *table, all []Config) *trace {
 	t.Helper()
-	all := traceConfigs()
 	tr := &trace{
 		t: t, rnd: mathrand.New(mathrand.NewPCG(seed, stream)), merges: mathrand.New(mathrand.NewPCG(seed, stream+1)),
 		config: all[seed%uint64(len(all))], fault: f, table: tab,
@@ -657,7 +719,7 @@ func playWith(t *testing.T, seed, stream uint64, f *fault, tab *table) *trace {
 // rule that the model should miss.
 var faults = []fault{
 	{name: "a commit without owner and version", commit: func(t *trace, c store.Commit) (*store.Record, error) {
-		if old := t.record(); old != nil {
+		if old := t.record(c.Prev.PK); old != nil {
 			prev := *c.Prev
 			prev.Owner, prev.Ver = old.Owner, old.Ver
 			c.Prev = &prev
@@ -665,7 +727,7 @@ var faults = []fault{
 		return t.store.Commit(context.Background(), c)
 	}},
 	{name: "a commit without its version", commit: func(t *trace, c store.Commit) (*store.Record, error) {
-		if old := t.record(); old != nil {
+		if old := t.record(c.Prev.PK); old != nil {
 			prev := *c.Prev
 			prev.Ver = old.Ver
 			c.Prev = &prev

@@ -12,6 +12,8 @@ import (
 type exception struct{ rule, why string }
 
 var exceptions = []exception{
+	{"Neighbours", "who deploys keeps it: a program doesn't see which others run beside it"},
+	{"OtherOver", "who deploys keeps it: a program that knows one scope doesn't see the other's records"},
 	{"ClientRequestToken", "the SDK makes it, one for each call; nothing rests on it: owner and ver do the work"},
 	{"recent", "a drain's memory of what it delivered saves deliveries; the job's id does the work"},
 	{"leftover, at the finish", "asked before it, by the phase or by the engine; this is a second look at the same"},

@@ -6,7 +6,7 @@ func formerMutants() []mutant {
 		beside  = `"attribute_not_exists(pk) OR (exp_s < :now AND #owner = :me)"`
 		claims  = "^TestConformance$/^store_claim$"
 		anew    = "^TestMemoryStore$/^engine_former$"
-		explore = "^TestScopesChangeInTwoReleases$"
+		explore = "^TestScopesChangeInTwoReleases$/^the_second_beside_the_first$"
 	)
 	return []mutant{
 		{
@@ -14,24 +14,36 @@ func formerMutants() []mutant {
 			in: "dynamo.besideCondition", old: beside, new: `"attribute_not_exists(pk) OR attribute_exists(pk) OR (exp_s < :now AND #owner = :me)"`, run: claims,
 		},
 		{
-			rule: "Beside", what: "a claim is won beside an expired record whose holder may still write", row: "R151",
+			rule: "BesideOwn", what: "a claim is won beside an expired record whose holder may still write", row: "R151",
 			in: "dynamo.besideCondition", old: beside, new: `"attribute_not_exists(pk) OR (exp_s < :now AND (#owner = :me OR #owner <> :me))"`, run: claims,
 		},
 		{
-			rule: "Beside", what: "a claim is won beside a record that it has taken over itself", row: "R151",
+			rule: "BesideOver", what: "a claim is won beside a record that it has taken over itself", row: "R151",
 			in: "dynamo.besideCondition", old: beside, new: `"attribute_not_exists(pk) OR ((exp_s < :now OR exp_s >= :now OR attribute_not_exists(exp_s)) AND #owner = :me)"`, run: claims,
 		},
 		{
-			rule: "Beside", what: "a claim doesn't name the other record", row: "R151",
-			in: "idem.attempt.claim", old: "$beside = $a.beside.pk", new: "_ = $beside", run: explore,
+			rule: "FirstChecks", what: "the first release's claims don't name the other record", row: "R151",
+			in: "idem.attempt.claim", old: "$beside = $a.beside.pk", new: "if !$a.opt.Former.Claims {\n $beside = $a.beside.pk\n }", run: explore,
 		},
 		{
-			rule: "Beside", what: "an expired record under the other scope keeps its holder", row: "R151",
+			rule: "SecondChecks", what: "the second release's claims don't name the other record", row: "R151",
+			in: "idem.attempt.claim", old: "$beside = $a.beside.pk", new: "if $a.opt.Former.Claims {\n $beside = $a.beside.pk\n }", run: explore,
+		},
+		{
+			rule: "Bury", what: "an expired record under the other scope keeps its holder", row: "R151",
 			in: "idem.attempt.claim", old: "if $err = $a.bury($ctx, $rec, $until); $err != nil {", new: "if $err != nil {", pkg: "internal/testkit/enginetest", run: anew,
 		},
 		{
-			rule: "Beside", what: "a claim stays where the key was", row: "R151",
-			in: "idem.attempt.claim", old: "if $a.away {\n $a.turn()\n }", new: "", pkg: "internal/testkit/enginetest", run: anew,
+			rule: "BuryOver", what: "a record under the other scope that was released meanwhile is fenced like an expired one", row: "R151",
+			in: "idem.attempt.bury", old: " || !state.Over($held.Expires, $a.opt.Now())", new: "", pkg: "internal/testkit/enginetest", run: anew,
+		},
+		{
+			rule: "Beside", what: "an attempt that slept through a lifetime fences a record under the nonce that it has used", row: "R151",
+			in: "idem.attempt.claim", old: "if $a.opt.Now().Round(0).Sub($begun) <= maxClaim {", new: "if true {", pkg: "internal/testkit/enginetest", run: anew,
+		},
+		{
+			rule: "ClaimsHome", what: "a claim stays where the key was", row: "R151",
+			in: "idem.attempt.claim", old: "$a.turn()\n }\n $now := $a.opt.Now()", new: "}\n $now := $a.opt.Now()", pkg: "internal/testkit/enginetest", run: anew,
 		},
 		{
 			rule: "Beside", what: "a handler of the other scope waits for itself", row: "R151",

@@ -13,12 +13,12 @@ func rotationMutants() []mutant {
 			in: "idem.Fingerprint.matches", old: "$s.ID == $secret", new: "$s.ID != $secret", pkg: "internal/cli/stats", run: "^TestRotation$",
 		},
 		{
-			rule: "Rotation", what: "an unknown scheme is a mismatch", row: "R151",
+			rule: "Incomparable", what: "an unknown scheme is a mismatch", row: "R151",
 			in: "idem.Fingerprint.matches", old: `return false, fmt.Errorf("%w: the scheme %q is unknown", ErrIncomparable, $scheme)`, new: `return false, nil`,
 			pkg: "internal/testkit/enginetest", run: "^TestMemoryStore$/engine_fingerprint/a_deploy_that_changes",
 		},
 		{
-			rule: "Rotation", what: "a retry is compared by this program's scheme", row: "R151",
+			rule: "OwnScheme", what: "a retry is compared by this program's scheme", row: "R151",
 			in: "idem.attempt.compare", old: "$held.Secret == $a.secret && $held.Scheme == $a.scheme", new: "$held.Secret == $a.secret",
 			pkg: "internal/testkit/enginetest", run: "^TestMemoryStore$/engine_fingerprint/a_deploy_that_changes",
 		},

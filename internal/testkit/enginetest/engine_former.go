@@ -2,11 +2,13 @@ package enginetest
 
 import (
 	"context"
+	"errors"
 	"strings"
 	"testing"
 	"time"
 
 	"github.com/samekey/samekey/idem"
+	"github.com/samekey/samekey/idem/idemtest"
 	"github.com/samekey/samekey/idem/store"
 	"github.com/samekey/samekey/internal/testkit/storetest"
 )
@@ -52,7 +54,64 @@ func engineFormer(s suite) {
 	} {
 		s.run("two releases, "+name+": an operation is one in all of them", func(t *testing.T, e *env) { oneOperation(t, e, c) })
 		s.run("two releases, "+name+": what has expired is claimed anew, and nobody writes there", func(t *testing.T, e *env) { claimedAnew(t, e, c) })
+		s.run("two releases, "+name+": what was released meanwhile goes on", func(t *testing.T, e *env) { releasedMeanwhile(t, e, c) })
+		s.run("two releases, "+name+": who slept through a lifetime fences under a new nonce", func(t *testing.T, e *env) { asleepInTakeOver(t, e, c) })
 	}
+}
+
+// releasedMeanwhile has an operation of the former scope taken over and given back, just
+// before an attempt takes it over that would claim under the new one.
+func releasedMeanwhile(t *testing.T, e *env, c rescoped) {
+	t.Helper()
+	var a app
+	e.abandon(t, c.request("open", "1", false), c.release(true))
+	old := e.record(t, c.request("open", "1", false), c.release(true))
+	e.clock.Advance(storetest.LeaseOver)
+	other := e.engineOn(e.inner, c.release(true))
+	meanwhile := func() { do(t, other, c.request("open", "1", false), a.fail(errors.New("the handler fails"))) }
+	before := func(_ context.Context, call idemtest.Call) idemtest.Fault {
+		if call.Verb == idemtest.Commit && call.N == 1 {
+			meanwhile()
+		}
+		return idemtest.Fault{}
+	}
+	second := e.engineOn(idemtest.Faulty(e.inner, before), c.release(false))
+	of := do(t, second, c.request("open", "1", false), func(ctx context.Context) (idem.Response, error) {
+		if op, ok := idem.FromContext(ctx); !ok || op.ID() != old.ID {
+			t.Errorf("the handler works on operation %s, want %s: no attempt has given that up", op.ID(), old.ID)
+		}
+		return a.run(ctx)
+	}).first(t)
+	do(t, other, c.request("open", "1", false), a.run).replays(t, of)
+	a.ran(t, 2)
+}
+
+// asleepInTakeOver has an attempt sleep in its take-over until another operation of the key
+// has ended too. It must not write that one's record under the nonce that it has used: a
+// sleeper may have seen this nonce as the owner of the operation before.
+func asleepInTakeOver(t *testing.T, e *env, c rescoped) {
+	t.Helper()
+	var a app
+	first := e.engineOn(e.inner, c.release(true))
+	e.abandon(t, c.request("open", "1", false), c.release(true))
+	e.clock.Advance(storetest.LeaseOver)
+	used := ""
+	meanwhile := func() {
+		e.clock.Advance(2 * idem.DefaultRetention)
+		do(t, first, c.request("open", "1", false), a.run).first(t)
+		e.clock.Advance(2 * idem.DefaultRetention)
+	}
+	sleeps := func(_ context.Context, call idemtest.Call) idemtest.Fault {
+		if call.Verb == idemtest.Commit && call.N == 1 {
+			used = call.Commit.Next.Owner
+			meanwhile()
+		} else if call.Verb == idemtest.Commit && call.Commit.Next.Owner == used {
+			t.Error("the expired record is fenced under the nonce of a take-over from before its time")
+		}
+		return idemtest.Fault{}
+	}
+	do(t, e.engineOn(idemtest.Faulty(e.inner, sleeps), c.release(false)), c.request("open", "1", false), a.run).first(t)
+	a.ran(t, 2)
 }
 
 func oneOperation(t *testing.T, e *env, c rescoped) {
