@@ -19,7 +19,7 @@ HOSTARCH      := $(if $(filter arm64 aarch64,$(shell uname -m)),arm64,x86_64)
 LOCALFLAGS    ?=
 # The modules in this repository besides its own.
 MODULES       := proof examples/shop otel kms internal/tools/supply
-# Static, small, reproducible: see docs/decisions/0004-build-flags.md
+# Static, small, reproducible: see docs/inside/decisions/0004-build-flags.md
 BUILD         := CGO_ENABLED=0 GOOS=linux GOARCH=$(GOARCH_$(ARCH)) go build -trimpath -buildvcs=false -ldflags=-s -tags=lambda.norpc,nethttpomithttp2
 
 .PHONY: all
@@ -52,7 +52,7 @@ demo-hello: ## play the story of one key, over HTTP
 
 # samekey takes the place of the shell, and minds make: a signal to either ends everything.
 .PHONY: local
-local: ## run template.yaml on this machine (docs/local.md; more flags in LOCALFLAGS)
+local: ## run template.yaml on this machine (docs/use/local.md; more flags in LOCALFLAGS)
 	@$(MAKE) --no-print-directory build ARCH=$(HOSTARCH) >&2
 	@go build -o dist/world/bootstrap ./examples/rides/cmd/world
 	@go build -o $(BIN)/samekey ./cmd/samekey
@@ -83,33 +83,33 @@ race: ## the library's tests with the race detector (minutes; -race for all test
 	REQUIRE_DYNAMODB=1 go test -race -shuffle=on -timeout=20m $(TESTFLAGS) $(RACE)
 	@for m in $(RACE_MODULES); do (set -x; cd $$m && go test -race -shuffle=on -timeout=20m $(TESTFLAGS) ./...) || exit; done
 
-# Each is a case of prove.sh, a row of docs/testing.md and a job of .github/workflows/nightly.yml.
+# Each is a case of prove.sh, a row of docs/inside/proof.md and a job of .github/workflows/nightly.yml.
 PROOFS        ?= tests race traces simulate mix linearizable crash-matrix mutants planted sealed fuzz fuzz-tenants load soak stress
 
 .PHONY: prove
-prove: ## every proof by force, with the time of each (a night; Java; PROOFS="traces load" for some; docs/testing.md)
+prove: ## every proof by force, with the time of each (a night; Java; PROOFS="traces load" for some; docs/inside/proof.md)
 	@proof/prove.sh $(PROOFS)
 
 .PHONY: schedules
-schedules: ## every order of the store calls of a few attempts with faults (a minute; docs/testing.md)
+schedules: ## every order of the store calls of a few attempts with faults (a minute; docs/inside/proof.md)
 	PROVE=all go test ./idem -run '^TestSchedules$$' -count=1 -v
 
 LOAD          ?= 10000
 
 .PHONY: load
-load: ## a queue's whole life under load, LOAD messages each; figures are printed (Java; docs/testing.md)
+load: ## a queue's whole life under load, LOAD messages each; figures are printed (Java; docs/inside/proof.md)
 	QUEUETEST_LOAD=$(LOAD) go test -C proof ./queues -run '^TestLoad$$' -v -count=1 -timeout 90m
 
 SIM           ?= 50000
 
 .PHONY: simulate
-simulate: ## SIM requests in virtual time, under every fault at once; SEED=… repeats an episode (docs/testing.md)
+simulate: ## SIM requests in virtual time, under every fault at once; SEED=… repeats an episode (docs/inside/proof.md)
 	GOGC=400 SIM_REQUESTS=$(SIM) SIM_SEED=$(SEED) go test -C proof ./simulation -run '^TestSimulation$$' -v -count=1 -timeout 24h
 
 SEEDS         ?= 10000
 
 .PHONY: mix
-mix: ## SEEDS random programs under random faults, on the real store in virtual time; SEED=… plays one again (docs/testing.md)
+mix: ## SEEDS random programs under random faults, on the real store in virtual time; SEED=… plays one again (docs/inside/proof.md)
 	GOGC=400 MIX_SEEDS=$(SEEDS) MIX_SEED=$(SEED) go test -C proof ./mix -run '^TestMix$$' -v -count=1 -timeout 24h
 
 LINEAR        ?= 1000
@@ -123,7 +123,7 @@ STRESS_PKGS   ?= ./...
 STRESSFLAGS   ?= -race
 
 .PHONY: stress
-stress: ## the tests of STRESS_PKGS, three times each, beside threads that burn CPU (hours; docs/testing.md)
+stress: ## the tests of STRESS_PKGS, three times each, beside threads that burn CPU (hours; docs/inside/proof.md)
 	@for m in $(STRESS_MODULES); do (set -x; go run -C proof ./stress -C ../$$m $(STRESSFLAGS) $(STRESS_PKGS)) || exit; done
 
 .PHONY: stripe-sdks
@@ -133,6 +133,14 @@ stripe-sdks: ## the Stripe presets against Stripe's clients for Go, Python and N
 .PHONY: pictures
 pictures: ## render every Mermaid diagram of the pages; a broken one fails (node, npm)
 	internal/tools/mermaid.sh
+
+.PHONY: site
+site: ## the site of docs/ in dist/site/VERSION, strictly: a link that leads nowhere fails (python3, node; VERSION=main)
+	@VERSION=$(or $(VERSION),main) internal/tools/site.sh
+
+.PHONY: site-browser
+site-browser: site ## links, search and pictures of the site in headless Chromium
+	@VERSION=$(or $(VERSION),main) proof/browser/browser.sh site
 
 .PHONY: tidy
 tidy: ## fail where go.mod or go.sum of a module is not tidy
@@ -190,7 +198,7 @@ N_DYNAMODB    ?= 10000
 SEED          ?=
 
 .PHONY: fuzz-tenants
-fuzz-tenants: ## random tenants under equal keys: N requests in memory, N_DYNAMODB on DynamoDB Local (minutes; Java; docs/testing.md)
+fuzz-tenants: ## random tenants under equal keys: N requests in memory, N_DYNAMODB on DynamoDB Local (minutes; Java; docs/inside/proof.md)
 	TENANTTEST_N=$(N) TENANTTEST_DYNAMO_N=$(N_DYNAMODB) TENANTTEST_SEED=$(SEED) go test -C proof ./tenants \
 		-run '^TestTenants(InMemory|OnDynamoDB)$$' -v -count=1 -timeout 4h
 
@@ -199,17 +207,17 @@ timing-tenants: ## times under another tenant's keys beside those under unknown 
 	go test -C proof ./tenants -run '^$$' -bench '^BenchmarkForeignKey$$' -benchtime $(or $(SAMPLES),5000)x -timeout 4h
 
 .PHONY: model
-model: ## every state of the protocol's model, and each of its rules removed (docs/model.md); half a minute
+model: ## every state of the protocol's model, and each of its rules removed (docs/inside/model.md); half a minute
 	PROVE=all go test -C proof ./model -run '^(TestModel|TestEachRuleIsNeeded|TestBelts)$$' -count=1 -v
 
 SLICE         ?=
 
 .PHONY: traces
-traces: ## random histories of engine, drain, sweep and deploys that the model must accept, TRACES of each kind (docs/model.md)
+traces: ## random histories of engine, drain, sweep and deploys that the model must accept, TRACES of each kind (docs/inside/model.md)
 	SPEC_TRACES=$(or $(TRACES),10000) go test -C proof ./model -run '^(TestTraces|TestTracesWithDrainAndSweep|TestTracesOfDeploys)$$' -v -count=1 -timeout 4h
 
 .PHONY: mutants
-mutants: ## break each rule of the code once; a test must fail each time (SLICE=2/4 for a quarter, SLICE=commit/4 for the commit's; docs/testing.md)
+mutants: ## break each rule of the code once; a test must fail each time (SLICE=2/4 for a quarter, SLICE=commit/4 for the commit's; docs/inside/proof.md)
 	go run -C proof ./mutants -slice "$(SLICE)"
 
 SEALEDFLAGS   ?=
@@ -221,22 +229,22 @@ sealed: ## the acceptance suite with encryption on; no content may be in a table
 PAGE          ?= 1
 
 .PHONY: crash-matrix
-crash-matrix: ## real processes meet every fault at every call: N requests (150000); writes docs/crash-matrix.md, not with PAGE= (Java; docs/testing.md)
+crash-matrix: ## real processes meet every fault at every call: N requests (150000); writes proof/crash-matrix.md, not with PAGE= (Java; docs/inside/proof.md)
 	CRASH_REQUESTS=$(if $(filter file,$(origin N)),150000,$(N)) CRASH_SEED=$(SEED) CRASH_PAGE=$(PAGE) REQUIRE_DYNAMODB=1 \
 		go test -C proof ./crash -run '^TestCrashMatrix$$' -v -count=1 -timeout 24h
 
 .PHONY: soak
-soak: ## mixed traffic with kills for SOAK (1h): no memory grows, nothing is left (Linux, Java; docs/testing.md)
+soak: ## mixed traffic with kills for SOAK (1h): no memory grows, nothing is left (Linux, Java; docs/inside/proof.md)
 	SOAK=$(or $(SOAK),1h) REQUIRE_DYNAMODB=1 go test -C proof ./crash -run '^TestSoak$$' -v -count=1 -timeout 24h
 
 .PHONY: planted
-planted: ## ten planted bugs, one a layer: simulation, traces and crash matrix find them, with the time of each (Java; docs/testing.md)
+planted: ## ten planted bugs, one a layer: simulation, traces and crash matrix find them, with the time of each (Java; docs/inside/proof.md)
 	go run -C proof ./mutants -planted
 
 ONLY          ?=
 
 .PHONY: evidence
-evidence: ## run the proofs and write docs/evidence.md from their figures (hours; ONLY=mutants for one of them)
+evidence: ## run the proofs and write docs/inside/proof.md from their figures (hours; ONLY=mutants for one of them)
 	go run -C proof ./evidence -only "$(ONLY)"
 
 SUPPLY        := $(BIN)/supply
@@ -262,6 +270,14 @@ reproducible: ## build every function twice, elsewhere and with other caches, an
 api: $(SUPPLY) ## changes of the exported API since the last tag; APIFLAGS=-strict refuses incompatible ones before 1.0, too
 	@$(SUPPLY) api $(APIFLAGS) .
 
+.PHONY: release
+release: ## the commit of a release on main: VERSION=0.1.0 (docs/inside/releasing.md)
+	@internal/tools/release.sh prepare "$(VERSION)"
+
+.PHONY: tag
+tag: ## the signed tags of a release: VERSION=0.1.0
+	@internal/tools/release.sh tag "$(VERSION)"
+
 .PHONY: vuln
 vuln: ## known vulnerabilities, by govulncheck; needs its database on the network, and fails without it
 	@internal/tools/vuln.sh $(MODULES)
@@ -273,7 +289,7 @@ bench-waiting: ## the list of what waits for people: 100,000 among a million (WA
 BENCHFLAGS    ?=
 
 .PHONY: bench
-bench: ## calls, units, dollars, times beside their floors, sizes: a table, proof/bench/results.json, docs/performance.md (minutes; Java)
+bench: ## calls, units, dollars, times beside their floors, sizes: a table, proof/bench/results.json, proof/bench/README.md (minutes; Java)
 	@$(MAKE) --no-print-directory -s build ARCH=arm64
 	@$(MAKE) --no-print-directory -s $(BIN)/bench/bare ARCH=arm64
 	go run -C proof ./bench $(BENCHFLAGS)

@@ -16,7 +16,7 @@ import (
 	"github.com/samekey/samekey/lambda/metrics"
 )
 
-const runbook = "../docs/runbook.md"
+const runbook = "../docs/operate/runbook.md"
 
 // alarms returns the stack's alarms by the name of their section in the runbook.
 func alarms(t *testing.T, text string) map[string]alarmtest.Alarm {
@@ -50,11 +50,16 @@ func TestRunbookHasEachAlarm(t *testing.T) {
 		name, text, _ := strings.Cut(strings.TrimPrefix(s, "\n"), "\n")
 		sections[name] = text
 	}
+	const walk = "From an alarm to the answer" // a test of cmd/samekey follows it
+	if sections[walk] == "" {
+		t.Errorf("the runbook has no section %q", walk)
+	}
+	delete(sections, walk)
 	for name, a := range alarms(t, Nested()) {
 		if _, ok := sections[name]; !ok {
 			t.Errorf("the runbook has no section %s", name)
 		}
-		if want := "See docs/runbook.md#" + strings.ToLower(name) + "."; !strings.HasSuffix(a.Description, want) {
+		if want := "See docs/operate/runbook.md#" + strings.ToLower(name) + "."; !strings.HasSuffix(a.Description, want) {
 			t.Errorf("%s: the description %q doesn't end in %q", name, a.Description, want)
 		}
 		delete(sections, name)
@@ -64,8 +69,8 @@ func TestRunbookHasEachAlarm(t *testing.T) {
 	}
 	for s := range strings.SplitSeq("\n"+body, "\n## ") {
 		for _, part := range []string{"**Meaning.**", "**Look.**", "**Do.**", "**Don't.**"} {
-			if strings.Count(s, part) != 1 {
-				name, _, _ := strings.Cut(s, "\n")
+			name, _, _ := strings.Cut(strings.TrimPrefix(s, "\n"), "\n")
+			if strings.Count(s, part) != 1 && name != walk {
 				t.Errorf("section %s says %s %d times", name, part, strings.Count(s, part))
 			}
 		}

@@ -1,5 +1,5 @@
 // Package deploy has the stack of a table and its worker: a CloudFormation template
-// that a user's template nests. docs/deploying.md is its manual.
+// that a user's template nests. docs/operate/deploying.md is its manual.
 package deploy
 
 import (

@@ -16,7 +16,7 @@ import (
 
 func page(t *testing.T) string {
 	t.Helper()
-	raw, err := os.ReadFile("../docs/deploying.md")
+	raw, err := os.ReadFile("../docs/operate/deploying.md")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -47,7 +47,7 @@ func TestPageListsTheParameters(t *testing.T) {
 		fmt.Fprintf(&want, "| `%s` | %s| %s |\n", parsed.Parameters.Content[i].Value, p.Default, p.Description)
 	}
 	if !strings.Contains(page(t), "| --- | --- | --- |\n"+want.String()+"\n") {
-		t.Errorf("docs/deploying.md doesn't have the table\n%s", want.String())
+		t.Errorf("docs/operate/deploying.md doesn't have the table\n%s", want.String())
 	}
 }
 

@@ -10,7 +10,7 @@
 // new request takes one conditional PutItem and one conditional UpdateItem, 2 write
 // units while the record has at most 1 KB. A replay, a request in flight and a
 // mismatch each take one refused PutItem, which returns the record in the same call.
-// docs/item.md describes the layout.
+// docs/operate/item.md describes the layout.
 //
 // The functions that deliver staged jobs and complete abandoned operations are in
 // package dynamo/stream.

@@ -57,7 +57,7 @@ type Options struct {
 	// Inline is the largest body, in bytes as stored, to keep in the record itself.
 	// A refused claim, such as a replay, costs write units for the whole record's
 	// size. A body outside of the record costs reads, and only if it is needed; it
-	// also costs one more call and unit at its first write. docs/item.md says when to
+	// also costs one more call and unit at its first write. docs/operate/item.md says when to
 	// change the limit. At most 64 KiB. Default: 4 KiB.
 	Inline int
 	// KeepRequests leaves stored requests over Inline to the table's TTL, that long

@@ -52,7 +52,7 @@ func TimeToLiveInput(table string) *dynamodb.UpdateTimeToLiveInput {
 
 // CreateTable makes the table for tests and local runs, and returns when the table
 // is usable. An existing table of that name stays unchanged. In an account use
-// samekey.yaml (docs/deploying.md), which also protects the table.
+// samekey.yaml (docs/operate/deploying.md), which also protects the table.
 func CreateTable(ctx context.Context, client *dynamodb.Client, table string) error {
 	_, err := client.CreateTable(ctx, CreateTableInput(table))
 	if _, ok := errors.AsType[*types.ResourceInUseException](err); ok {

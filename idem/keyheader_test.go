@@ -119,7 +119,7 @@ func TestKeyHeaderIsOnEveryList(t *testing.T) {
 	}
 }
 
-// Which key counts: docs/http.md has the same table.
+// Which key counts: docs/use/http.md has the same table.
 func TestWhichKeyCounts(t *testing.T) {
 	t.Parallel()
 	const form = "application/x-www-form-urlencoded"

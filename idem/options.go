@@ -97,8 +97,8 @@ type Options struct {
 	// Reserve is the time before the deadline for the last write and the answer. The
 	// handler's context ends that much earlier, and a request with less time left
 	// does not begin (ErrNoTime). Writes of the handler's outcome stop when the last
-	// fifth of Reserve begins; that fifth is for the answer. Default:
-	// DefaultReserve.
+	// fifth of Reserve begins; that fifth is for the answer.
+	// Default: DefaultReserve.
 	Reserve time.Duration
 
 	// Methods are the HTTP methods that use keys. Requests with other methods pass

@@ -16,7 +16,7 @@ import (
 )
 
 // A deploy changes a handler's phases while an operation is in progress: the
-// table of docs/phases.md, row by row. Version 1 dies or fails at every possible
+// table of docs/start/phases.md, row by row. Version 1 dies or fails at every possible
 // point, in every mode. Version 2 continues, called by the client or the
 // completer, soon or after the provider has forgotten. In the end everything was
 // paid for once, or the operation is refused and on the list.
@@ -502,7 +502,7 @@ func (c changeOfPhases) met(t *testing.T, met map[fate]map[string]int) {
 // The page states the outcomes of this test, word for word.
 func TestChangesOfPhasesAreAsThePageSays(t *testing.T) {
 	t.Parallel()
-	page, err := os.ReadFile("../docs/phases.md")
+	page, err := os.ReadFile("../docs/start/phases.md")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -512,6 +512,6 @@ func TestChangesOfPhasesAreAsThePageSays(t *testing.T) {
 		table.WriteString(strings.ReplaceAll(row, "|  |", "| |"))
 	}
 	if !strings.Contains(string(page), table.String()) {
-		t.Errorf("docs/phases.md should have these rows:\n%s", table.String())
+		t.Errorf("docs/start/phases.md should have these rows:\n%s", table.String())
 	}
 }

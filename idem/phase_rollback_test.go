@@ -11,7 +11,7 @@ import (
 	"github.com/samekey/samekey/idem/store"
 )
 
-// rollback is a row of the table in docs/guides/changing-phases.md: a change that
+// rollback is a row of the table in docs/start/phases.md: a change that
 // goes on when it is deployed, and the fate of the new version's operations when the
 // old version is back.
 type rollback struct {
@@ -142,7 +142,7 @@ func (r rollback) run(t *testing.T, acc accident, merged bool, met map[fate]map[
 // The page says what the test has met, word for word.
 func TestRollBacksAreAsThePageSays(t *testing.T) {
 	t.Parallel()
-	page, err := os.ReadFile("../docs/guides/changing-phases.md")
+	page, err := os.ReadFile("../docs/start/phases.md")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -152,6 +152,6 @@ func TestRollBacksAreAsThePageSays(t *testing.T) {
 		table.WriteString(strings.ReplaceAll(row, "|  |", "| |"))
 	}
 	if !strings.Contains(string(page), table.String()) {
-		t.Errorf("docs/guides/changing-phases.md should have these rows:\n%s", table.String())
+		t.Errorf("docs/start/phases.md should have these rows:\n%s", table.String())
 	}
 }

@@ -89,7 +89,7 @@ func TestPresetIETF(t *testing.T) {
 	})
 }
 
-const pages = "https://github.com/samekey/samekey/blob/main/docs/problems.md#"
+const pages = "https://github.com/samekey/samekey/blob/main/docs/use/http.md#"
 
 // problem returns an answer in the form of RFC 9457.
 func problem(status, runs int, header, code, title, detail string) string {

@@ -20,7 +20,7 @@ type Problem struct {
 }
 
 // docs is the URL that explains each Code.
-const docs = "https://github.com/samekey/samekey/blob/main/docs/problems.md#"
+const docs = "https://github.com/samekey/samekey/blob/main/docs/use/http.md#"
 
 // problems maps each error to its answer: the only table of the HTTP contract.
 // The first match counts.

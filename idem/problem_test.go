@@ -14,10 +14,10 @@ import (
 )
 
 // The HTTP contract of every error, in both shapes. Add new errors here and
-// explain them in docs/problems.md.
+// explain them in docs/use/http.md.
 func TestProblems(t *testing.T) {
 	t.Parallel()
-	page, err := os.ReadFile("../docs/problems.md")
+	page, err := os.ReadFile("../docs/use/http.md")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -81,7 +81,7 @@ func TestProblems(t *testing.T) {
 				t.Errorf("the cause is shown to the client: %s", r.Body)
 			}
 			if _, anchor, _ := strings.Cut(body.Type, "#"); !strings.Contains(string(page), "## "+anchor+"\n") {
-				t.Errorf("docs/problems.md doesn't explain %s", body.Type)
+				t.Errorf("docs/use/http.md doesn't explain %s", body.Type)
 			}
 
 			tested.Add(1)

@@ -26,7 +26,7 @@ const albKind = "a load balancer's event"
 //
 // A load balancer verifies no caller in its events: x-amzn-oidc-identity is plain
 // text, and x-amzn-oidc-data an unverified token. Verify the token in
-// [idem.Options.Scope], as docs/http.md shows; otherwise keyed requests are refused
+// [idem.Options.Scope], as docs/use/http.md shows; otherwise keyed requests are refused
 // ([idem.ErrScope]).
 //
 // A reply fills in both Headers and MultiValueHeaders, since the target group's

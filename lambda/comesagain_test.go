@@ -55,7 +55,7 @@ func changed[T any](v T, change func(*T)) T {
 }
 
 // What comes a second time, from every source and by every way: the table in
-// docs/sources.md.
+// docs/use/sources.md.
 func TestWhatComesAgain(t *testing.T) {
 	t.Parallel()
 	sqs := func(m events.SQSMessage) any { return batch(m) }

@@ -12,7 +12,7 @@ import (
 	"github.com/samekey/samekey/lambda/lambdatest"
 )
 
-// The function that docs/powertools.md has beside one with Powertools for Python.
+// The function that docs/use/powertools.md has beside one with Powertools for Python.
 func ExampleDirect_powertools() {
 	store, provider := new(idem.MemoryStore), new(idemtest.Provider)
 	charge := func(ctx context.Context, amount int, key string) (string, error) {
@@ -48,7 +48,7 @@ func ExampleDirect_powertools() {
 	// 1 charge
 }
 
-// The rows of docs/powertools.md in which a handler fails or its process dies behind
+// The rows of docs/use/powertools.md in which a handler fails or its process dies behind
 // the charge.
 func TestSideBySide(t *testing.T) {
 	t.Parallel()

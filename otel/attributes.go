@@ -40,7 +40,7 @@ func Attributes() []Attribute {
 		{string(panicked), "true if the handler or a phase did not return"},
 		{string(jobKind), "kind of the job"},
 		{string(tries), "failed deliveries of the job so far; absent if none"},
-		{string(errorType), "the error in a word: a code of docs/problems.md; of a delivery delivery_failed, sink_unavailable or held_back"},
+		{string(errorType), "the error in a word: a code of docs/use/http.md; of a delivery delivery_failed, sink_unavailable or held_back"},
 		{string(status), "status of the answer"},
 		{string(messageID), "id of the job"},
 		{string(semconv.MessagingOperationTypeKey), "send for a delivery, process for a consumer"},

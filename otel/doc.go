@@ -16,5 +16,5 @@
 // # Attributes
 //
 // No attribute holds a key, a body, an answer, or the text of an error. [Attributes]
-// lists all of them; docs/opentelemetry.md has a picture of a trace.
+// lists all of them; docs/operate/signals.md has a picture of a trace.
 package otel

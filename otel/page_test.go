@@ -11,7 +11,7 @@ import (
 
 func TestAttributesAreOnThePage(t *testing.T) {
 	t.Parallel()
-	page, err := os.ReadFile("../docs/opentelemetry.md")
+	page, err := os.ReadFile("../docs/operate/signals.md")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -21,6 +21,6 @@ func TestAttributesAreOnThePage(t *testing.T) {
 		fmt.Fprintf(&want, "| `%s` | %s |\n", a.Name, a.Meaning)
 	}
 	if !strings.Contains(string(page), "\n"+want.String()+"\n") {
-		t.Errorf("docs/opentelemetry.md lacks the table\n%s", want.String())
+		t.Errorf("docs/operate/signals.md lacks the table\n%s", want.String())
 	}
 }

@@ -14,5 +14,5 @@
 //
 // Not encrypted are the data by which records are found and conditions decide; nor
 // does encryption show that a whole record was replaced by its own earlier version.
-// docs/encryption.md lists both.
+// docs/operate/encryption.md lists both.
 package seal

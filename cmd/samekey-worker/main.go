@@ -30,7 +30,7 @@
 // This program can't open sealed args: jobs with sealed args wait. The program of the
 // same name in module github.com/samekey/samekey/kms opens them by AWS KMS.
 //
-// The event sources are the table's stream, the tickets' queue and a schedule. docs/worker.md
+// The event sources are the table's stream, the tickets' queue and a schedule. docs/operate/background.md
 // has their settings and the role.
 package main
 

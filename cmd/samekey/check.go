@@ -24,7 +24,7 @@ of a test account. samekey says how many, and asks before it sends anything.
 
 A check that needs more than --body is left out without it: see --other-body,
 --refused-body, --other-path, --other-method, --other-caller-env and --origin.
-See docs/check.md.`
+See docs/use/check.md.`
 
 // checkOptions are the flags.
 type checkOptions struct {

@@ -46,7 +46,7 @@ func TestCheck(t *testing.T) {
 		prints []string
 	}{
 		{"right", nil, []string{"-yes"}, 0, []string{"Rules broken: default 0, "}},
-		{"wrong", []string{"burns"}, []string{"-yes"}, 1, []string{"refusal     FAULT", "refusal-burns: After a refusal", "docs/http.md#what-is-kept", "Rules broken: default 1, "}},
+		{"wrong", []string{"burns"}, []string{"-yes"}, 1, []string{"refusal     FAULT", "refusal-burns: After a refusal", "docs/use/http.md#what-is-kept", "Rules broken: default 1, "}},
 		{"right under another contract", []string{"burns", "no-lifetime"}, []string{"-yes", "-contract=ietf"}, 0, []string{"Rules broken: default 2, ", "IETF draft 0\n"}},
 		{"wrong under another contract", nil, []string{"-yes", "-contract=stripe"}, 1, []string{"Stripe 2, "}},
 	} {

@@ -10,13 +10,13 @@ import (
 // The page's first command works as it is printed, but for the URL.
 func TestCheckAsThePageHasIt(t *testing.T) {
 	t.Parallel()
-	page, err := os.ReadFile("../../docs/check.md")
+	page, err := os.ReadFile("../../docs/use/check.md")
 	if err != nil {
 		t.Fatal(err)
 	}
 	command := regexp.MustCompile(`(?s)\nsamekey (check .*?)\n` + "```").FindSubmatch(page)
 	if command == nil {
-		t.Fatal("docs/check.md has no command any more")
+		t.Fatal("docs/use/check.md has no command any more")
 	}
 	url, _ := wrongAPI(t)
 	const printed = "https://api.example.com/orders"

@@ -19,7 +19,7 @@ lack of rights or of an answer, is listed as not checked, never as good.
 
 Functions are found by their variable IDEM_TABLE, by the table's stream, and by the
 worker's SAMEKEY_FUNCTIONS; --stack takes those of a CloudFormation stack and of its
-nested stacks, and the table too. docs/doctor.md lists the checks.`
+nested stacks, and the table too. docs/operate/doctor.md lists the checks.`
 
 func newDoctor(env environment) *cobra.Command {
 	var opt doctor.Options

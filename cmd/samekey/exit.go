@@ -68,7 +68,7 @@ Exit codes:
 {{.}}
 {{end}}`
 
-// exitCodes tells the exit codes of a command in its help and in docs/cli.md: those
+// exitCodes tells the exit codes of a command in its help and in docs/use/cli.md: those
 // of exitMeanings, and own, which win.
 func exitCodes(cmd *cobra.Command, own map[int]string) *cobra.Command {
 	all := exitMeanings()

@@ -25,7 +25,7 @@ Environment: LOCAL_API_PORT, LOCAL_CONTROL_PORT, LOCAL_UI_PORT; AWS_ENDPOINT_URL
 AWS_ENDPOINT_URL_DYNAMODB_STREAMS, to use a database that is there, and
 AWS_ENDPOINT_URL_SQS, for queues; LOCAL_CONCURRENCY, a number; and, as durations
 such as 500ms or 2m, LOCAL_FUNCTION_TIMEOUT, LOCAL_LEASE_MARGIN, LOCAL_GRACE,
-LOCAL_STREAM_WINDOW and LOCAL_SWEEP_EVERY. See docs/local.md.`
+LOCAL_STREAM_WINDOW and LOCAL_SWEEP_EVERY. See docs/use/local.md.`
 
 // defaultTemplate is in the present folder.
 const defaultTemplate = "template.yaml"

@@ -1,6 +1,6 @@
 // Command samekey begins applications, runs their functions locally, answers for
 // operations that people look at, examines APIs and checks handlers. samekey help
-// lists the commands; docs/cli.md has their flags and exit codes.
+// lists the commands; docs/use/cli.md has their flags and exit codes.
 package main
 
 import (

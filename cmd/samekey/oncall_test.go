@@ -15,7 +15,7 @@ import (
 	"github.com/samekey/samekey/lambda/worker"
 )
 
-const onCallPage = "../../docs/guides/on-call.md"
+const onCallPage = "../../docs/operate/runbook.md"
 
 // noTickets is a queue of tickets that nothing reaches.
 type noTickets struct{}

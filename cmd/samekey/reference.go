@@ -2,13 +2,17 @@ package main
 
 import (
 	"fmt"
+	"io"
+	"maps"
+	"slices"
+	"strconv"
 	"strings"
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 )
 
-// newReference prints docs/cli.md's tables. A test of the page runs it.
+// newReference prints docs/use/cli.md's tables. A test of the page runs it.
 func newReference(env environment) *cobra.Command {
 	return &cobra.Command{
 		Use:    "reference",
@@ -19,58 +23,95 @@ func newReference(env environment) *cobra.Command {
 			bare := env
 			bare.getenv = func(string) string { return "" } // no defaults of this machine
 			root := newRoot(bare)
-			for _, c := range root.Commands() {
-				refer(env, c)
-			}
+			uses, r := make(map[string]int), reference{env.stdout, make(map[string]string)}
+			walk(root, func(c *cobra.Command) {
+				c.NonInheritedFlags().VisitAll(func(f *pflag.Flag) {
+					if f.Hidden || f.Name == "help" {
+						return
+					}
+					if uses[row(f)]++; uses[row(f)] > max(1, uses[r.shared[f.Name]]) {
+						r.shared[f.Name] = row(f)
+					}
+				})
+			})
+			fmt.Fprint(r.out, "### Flags of several commands\n\n")
+			r.table(slices.Sorted(maps.Values(r.shared)))
+			walk(root, r.refer)
 			return nil
 		},
 	}
 }
 
-func refer(env environment, cmd *cobra.Command) {
-	if cmd.Hidden || cmd.Name() == "help" {
-		return
-	}
-	if cmd.Runnable() {
-		fmt.Fprintf(env.stdout, "### `%s`\n%s.\n\n", cmd.CommandPath(), cmd.Short)
-		fmt.Fprintf(env.stdout, "```\n%s\n```\n\n", cmd.UseLine())
-		referFlags(env, cmd)
-		if exits := cmd.Annotations[annotationExits]; exits != "" {
-			all := make([]string, 0, 4)
-			for line := range strings.SplitSeq(exits, "\n") {
-				code, meaning, _ := strings.Cut(strings.TrimSpace(line), "  ")
-				all = append(all, "**"+code+"** "+meaning)
-			}
-			fmt.Fprintf(env.stdout, "Exit codes: %s.\n\n", strings.Join(all, "; "))
-		}
-	}
+// walk visits the commands that the reference tells.
+func walk(cmd *cobra.Command, visit func(*cobra.Command)) {
 	for _, sub := range cmd.Commands() {
-		refer(env, sub)
+		if sub.Hidden || sub.Name() == "help" {
+			continue
+		}
+		if sub.Runnable() {
+			visit(sub)
+		}
+		walk(sub, visit)
 	}
 }
 
-func referFlags(env environment, cmd *cobra.Command) {
-	rows := 0
+// reference prints commands. A flag that several commands share is told once.
+type reference struct {
+	out    io.Writer
+	shared map[string]string // rows by the flag's name
+}
+
+func (r reference) refer(cmd *cobra.Command) {
+	fmt.Fprintf(r.out, "### `%s`\n%s.\n\n", cmd.CommandPath(), cmd.Short)
+	fmt.Fprintf(r.out, "```\n%s\n```\n\n", cmd.UseLine())
+	var own, shared []string
 	cmd.NonInheritedFlags().VisitAll(func(f *pflag.Flag) {
-		if f.Hidden || f.Name == "help" {
-			return
-		}
-		if rows++; rows == 1 {
-			fmt.Fprint(env.stdout, "| flag | meaning |\n| --- | --- |\n")
-		}
-		kind, usage := pflag.UnquoteUsage(f)
-		if kind != "" {
-			kind = " " + kind
-		}
-		preset := ""
-		switch f.DefValue {
-		case "", "false", "0", "0s", "[]":
+		switch {
+		case f.Hidden || f.Name == "help":
+		case r.shared[f.Name] == row(f):
+			shared = append(shared, "`--"+f.Name+"`")
 		default:
-			preset = "; default `" + f.DefValue + "`"
+			own = append(own, row(f))
 		}
-		fmt.Fprintf(env.stdout, "| `--%s%s` | %s%s |\n", f.Name, kind, strings.ReplaceAll(usage, "|", `\|`), preset)
 	})
-	if rows > 0 {
-		fmt.Fprintln(env.stdout)
+	r.table(own)
+	if len(shared) > 0 {
+		fmt.Fprintf(r.out, "Also %s.\n\n", strings.Join(shared, ", "))
 	}
+	exits := cmd.Annotations[annotationExits]
+	if exits == "" {
+		return
+	}
+	common, all := exitMeanings(), make([]string, 0, 4)
+	for line := range strings.SplitSeq(exits, "\n") {
+		code, meaning, _ := strings.Cut(strings.TrimSpace(line), "  ")
+		if n, err := strconv.Atoi(code); err != nil || common[n] != meaning {
+			all = append(all, "**"+code+"** "+meaning)
+		}
+	}
+	if len(all) > 0 {
+		fmt.Fprintf(r.out, "Exit codes: %s.\n\n", strings.Join(all, "; "))
+	}
+}
+
+// table prints rows of flags, if there are any.
+func (r reference) table(rows []string) {
+	if len(rows) > 0 {
+		fmt.Fprintf(r.out, "| flag | meaning |\n| --- | --- |\n%s\n\n", strings.Join(rows, "\n"))
+	}
+}
+
+// row is a flag as a row of a table.
+func row(f *pflag.Flag) string {
+	kind, usage := pflag.UnquoteUsage(f)
+	if kind != "" {
+		kind = " " + kind
+	}
+	preset := ""
+	switch f.DefValue {
+	case "", "false", "0", "0s", "[]":
+	default:
+		preset = "; default `" + f.DefValue + "`"
+	}
+	return fmt.Sprintf("| `--%s%s` | %s%s |", f.Name, kind, strings.ReplaceAll(usage, "|", `\|`), preset)
 }

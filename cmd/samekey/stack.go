@@ -19,7 +19,7 @@ func newStack(env environment) *cobra.Command {
 		Short: "Write the template with table, worker, alarms and dashboard",
 		Long: `Writes a CloudFormation template with the table, the worker, its queue, alarms and a
 dashboard into FILE, by default ` + deploy.File + `. A SAM template nests it. A file that
-differs is not overwritten without --update. See docs/deploying.md.
+differs is not overwritten without --update. See docs/operate/deploying.md.
 
 With --check nothing is written, and the first line that differs is printed.`,
 		Args: takes(0, 1),

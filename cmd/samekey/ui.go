@@ -18,7 +18,7 @@ of the other commands, which ask first.
 
 The page listens on 127.0.0.1 only, and loads nothing from elsewhere. The printed link
 has a token, without which nothing is shown or changed: whoever has the link can do what
-your credentials can do on the table. Ends with Ctrl-C or SIGTERM. See docs/ui.md.`
+your credentials can do on the table. Ends with Ctrl-C or SIGTERM. See docs/use/ui.md.`
 
 func newUI(env environment) *cobra.Command {
 	var addr string

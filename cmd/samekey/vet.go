@@ -30,7 +30,7 @@ With --lock it also compares the phases of each handler, and the scope and the
 fingerprint of each engine, with a file in your repository, and finds the changes
 that operations under way don't survive.
 
-The rules, and how to suppress a finding: docs/vet.md.
+The rules, and how to suppress a finding: docs/use/vet.md.
 
 As a tool of go vet, with its cache, and without the lock file:
     go vet -vettool=$(which samekey) ./...
@@ -65,7 +65,7 @@ func newVet(env environment) *cobra.Command {
 			}
 			n, err := vetPackages(cmd.Context(), env, opt)
 			if err == nil && n > 0 {
-				err = fmt.Errorf("%d found; docs/vet.md explains the rules", n)
+				err = fmt.Errorf("%d found; docs/use/vet.md explains the rules", n)
 			}
 			return err
 		},

@@ -134,7 +134,7 @@ func TestVetComparesMeanings(t *testing.T) {
 	for _, want := range []string{
 		`engines/engines.go:28:`, `engines.app.engines: the fingerprint of its engine is another: "Fingerprint.CanonicalJSON": retries of earlier requests are refused with 503`,
 		`engines.app.engines#3: the scope of its engine is another: "MismatchIsNew", "ScopeRoute": a retry of an earlier request is a new operation`,
-		`docs/guides/changing-phases.md#change-the-meaning-of-a-key`,
+		`docs/start/phases.md#change-the-meaning-of-a-key`,
 	} {
 		if !strings.Contains(stdout, want) {
 			t.Errorf("it doesn't say %s", want)
@@ -162,7 +162,7 @@ func TestVetComparesWithTheLockFile(t *testing.T) {
 		`handlers/cases.go:46:`,
 		`lock: github.com/samekey/samekey/internal/cli/vet/testdata/handlers.App.book: the phase "created" is now called "ordered": operations under way are refused until the old version is back`,
 		`the phase "charged" asks for the key of "payments/mail" no more: under another name, or without a key, it is another call: an operation under way may make the call twice`,
-		`docs/guides/changing-phases.md#keep-the-old-phases`,
+		`docs/start/phases.md#keep-the-old-phases`,
 	} {
 		if !strings.Contains(stdout, want) {
 			t.Errorf("it doesn't say %s", want)

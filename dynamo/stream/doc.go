@@ -12,7 +12,7 @@
 //
 // [Redrive] is for operators: it delivers parked jobs again.
 //
-// docs/jobs.md describes deployment and costs of these functions.
+// docs/start/jobs.md describes deployment and costs of these functions.
 //
 // # Guarantees
 //

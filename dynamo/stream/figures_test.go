@@ -22,7 +22,7 @@ type figures struct {
 	Calls       calls
 }
 
-// docs/worker.md has these figures: ten requests with a job each in one batch, where
+// docs/operate/background.md has these figures: ten requests with a job each in one batch, where
 // all is well, and where the first job is refused once.
 func TestFiguresOfTheWorker(t *testing.T) {
 	t.Parallel()

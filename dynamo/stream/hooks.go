@@ -85,7 +85,7 @@ const (
 	SkipCompanion  Skip = "companion"  // holds a body of another record, or a sweep's cursor
 	SkipForeign    Skip = "foreign"    // not an item of this package
 	SkipNoImage    Skip = "no image"   // the stream must have new and old images
-	SkipUnreadable Skip = "unreadable" // of another layout, state or form: see docs/item.md
+	SkipUnreadable Skip = "unreadable" // of another layout, state or form: see docs/operate/item.md
 )
 
 // Skipped is a record that was skipped.

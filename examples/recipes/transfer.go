@@ -1,4 +1,4 @@
-// Package recipes has the handlers of docs/guides/recipes.md. Its tests run each to a
+// Package recipes has the handlers of docs/start/recipes.md. Its tests run each to a
 // crash before and after each of its calls.
 package recipes
 

@@ -155,7 +155,7 @@ func TestFunctionsGetTheSettingsTheyRead(t *testing.T) {
 	}
 }
 
-// docs/sources.md: a key has to be known for longer than its message can come
+// docs/use/sources.md: a key has to be known for longer than its message can come
 // again, by way of the dead letters as well.
 func TestReceiptsAreRememberedLongerThanTheirMessages(t *testing.T) {
 	t.Parallel()

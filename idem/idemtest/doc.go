@@ -9,7 +9,7 @@
 //
 // If you write an application, begin with [CrashEverywhere]: it runs a handler to a
 // crash before and after each of its calls, and names the call after which a mistake
-// shows. docs/guides/crash-everywhere.md takes you there in five minutes. For single tests:
+// shows. docs/start/testing.md takes you there in five minutes. For single tests:
 //
 //   - [Replays] sends a request twice: the second answer is the first, and nothing runs.
 //   - [Watch] keeps what a store commits; [Committed], [Finished] and [Staged] return

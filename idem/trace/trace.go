@@ -68,7 +68,7 @@ type Step struct {
 type Outcome struct {
 	// Err is the step's error. Its text may quote a caller's data: use Code in spans.
 	Err error
-	// Code is Err in a word: a code of docs/problems.md, "internal_error" for errors
+	// Code is Err in a word: a code of docs/use/http.md, "internal_error" for errors
 	// that are the handler's own; "" without an error.
 	Code string
 

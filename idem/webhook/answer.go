@@ -14,7 +14,7 @@ import (
 // refusal is an answer that makes the provider try again.
 type refusal struct {
 	status int
-	code   string // stable, explained in docs/webhooks.md
+	code   string // stable, explained in docs/use/webhooks.md
 	detail string
 	retry  time.Duration // 0 = no Retry-After: providers have their own schedules
 }
@@ -59,7 +59,7 @@ func answerOf(err error) refusal {
 }
 
 // docs is the URL that explains each code.
-const docs = "https://github.com/samekey/samekey/blob/main/docs/webhooks.md#"
+const docs = "https://github.com/samekey/samekey/blob/main/docs/use/webhooks.md#"
 
 // answer returns a problem (RFC 9457) for err. The answer contains nothing that
 // helps to forge a signature.

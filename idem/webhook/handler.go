@@ -62,7 +62,7 @@ type Handler struct {
 // (DefaultRetention), RetryWindow (DefaultRetryWindow) and MaxRequest
 // (DefaultMaxBody, for every source). Options about the Idempotency-Key, scope,
 // fingerprint and answers have no effect: the key is the event's id, and
-// docs/webhooks.md lists the answers. Resumable has no effect either: the
+// docs/use/webhooks.md lists the answers. Resumable has no effect either: the
 // provider's retries finish unfinished events. Logger and Hooks.Refused also
 // report refused deliveries; the hook's Route is endpoint.
 //

@@ -5,7 +5,7 @@
 // A transition touches neither Owner nor Ver: [Stamp] sets both, and the writer of the
 // record calls Stamp.
 //
-// The states and the transitions between them, as docs/architecture.md draws them. The
+// The states and the transitions between them, as docs/inside/architecture.md draws them. The
 // labels are functions of this package, except for the ends of times, and for
 // let go, which is a write of the store:
 //

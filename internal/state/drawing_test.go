@@ -269,11 +269,11 @@ func timeEdges(found map[string]bool, r *store.Record, now time.Time) {
 func edge(from, to, name string) string { return from + " --> " + to + ": " + name }
 
 const (
-	page = "../../docs/architecture.md"
+	page = "../../docs/inside/architecture.md"
 	done = "done" // in the drawing: kept with jobs, else replayable
 )
 
-// The drawing in docs/architecture.md has an edge for each transition, and no other.
+// The drawing in docs/inside/architecture.md has an edge for each transition, and no other.
 // The package comment has the same drawing.
 func TestDrawing(t *testing.T) {
 	t.Parallel()

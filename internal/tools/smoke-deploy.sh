@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # Deploys both templates by the README's commands to MiniStack, a stand-in for AWS on this machine, and calls them:
-# smoke_deploy.py says what it checks, docs/testing.md what that shows. Needs Go and what venv.sh needs; no AWS account.
+# smoke_deploy.py says what it checks, docs/inside/proof.md what that shows. Needs Go and what venv.sh needs; no AWS account.
 set -euo pipefail
 
 root=$(cd "$(dirname "${BASH_SOURCE[0]}")/../.." && pwd)

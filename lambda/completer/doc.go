@@ -27,6 +27,6 @@
 // A record names the function and the handler that claimed it. Its ticket goes to that
 // function, if it is one of the completer's [Functions]. A function takes over its own
 // operations only. A ticket whose handler isn't found changes nothing. It is kept,
-// and an operator must find out why ([TicketNotMine]). See docs/completing.md for
+// and an operator must find out why ([TicketNotMine]). See docs/operate/background.md for
 // aliases, renamed functions and tenants.
 package completer

@@ -84,7 +84,7 @@ type Metric struct {
 	Unit    Unit
 	Source  Source
 	Meaning string
-	// Alarm says that an alarm of the stack is on it (docs/runbook.md).
+	// Alarm says that an alarm of the stack is on it (docs/operate/runbook.md).
 	Alarm bool
 }
 

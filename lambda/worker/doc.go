@@ -32,5 +32,5 @@
 //   - A job whose record was deleted by hand is the exception: the stream has its
 //     only copy. If it can't be delivered, the batch comes again.
 //
-// docs/worker.md says when to deploy three functions instead.
+// docs/operate/background.md says when to deploy three functions instead.
 package worker

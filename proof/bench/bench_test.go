@@ -21,26 +21,26 @@ func TestPageIsOfTheResults(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	page, err := os.ReadFile(filepath.Join(folder, "..", "..", "docs", "performance.md"))
+	page, err := os.ReadFile(filepath.Join(folder, "README.md"))
 	if err != nil {
 		t.Fatal(err)
 	}
 	if diff := cmp.Diff(string(page), r.page()); diff != "" {
-		t.Errorf("docs/performance.md (-page +results), go run -C proof ./bench -page writes it:\n%s", diff)
+		t.Errorf("proof/bench/README.md (-page +results), go run -C proof ./bench -page writes it:\n%s", diff)
 	}
 	for name, svg := range r.Growth.plots() {
-		got, err := os.ReadFile(filepath.Join(folder, "..", "..", "docs", "images", name))
+		got, err := os.ReadFile(filepath.Join(folder, "images", name))
 		if err != nil {
 			t.Error(err)
 		}
 		if diff := cmp.Diff(string(got), svg); diff != "" {
-			t.Errorf("docs/images/%s (-picture +results), go run -C proof ./bench -page writes it:\n%s", name, diff)
+			t.Errorf("proof/bench/images/%s (-picture +results), go run -C proof ./bench -page writes it:\n%s", name, diff)
 		}
 		var parsed struct {
 			Title string `xml:"title"`
 		}
 		if err := xml.Unmarshal(got, &parsed); err != nil || parsed.Title == "" {
-			t.Errorf("docs/images/%s: title %q: %v", name, parsed.Title, err)
+			t.Errorf("proof/bench/images/%s: title %q: %v", name, parsed.Title, err)
 		}
 	}
 	prices, err := loadPrices(filepath.Join(folder, "prices.json"))

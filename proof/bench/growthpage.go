@@ -204,10 +204,10 @@ func (g *Growth) plots() map[string]string {
 	return files
 }
 
-// savePlots writes the pictures into docs/images.
-func (g *Growth) savePlots(docs string) error {
+// savePlots writes the pictures into folder/images.
+func (g *Growth) savePlots(folder string) error {
 	for name, svg := range g.plots() {
-		if err := os.WriteFile(filepath.Join(docs, "images", name), []byte(strings.TrimSpace(svg)+"\n"), 0o644); err != nil { //nolint:gosec // for everybody
+		if err := os.WriteFile(filepath.Join(folder, "images", name), []byte(strings.TrimSpace(svg)+"\n"), 0o644); err != nil { //nolint:gosec // for everybody
 			return err
 		}
 	}

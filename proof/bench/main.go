@@ -1,9 +1,9 @@
 // Command bench measures Samekey:
 //
-//	go run -C proof ./bench               # all: proof/bench/results.json and docs/performance.md (Java)
+//	go run -C proof ./bench               # all: proof/bench/results.json and proof/bench/README.md (Java)
 //	go run -C proof ./bench -only paths   # calls, units, bytes and dollars; the timings stay as they are
 //	go run -C proof ./bench -only races   # beside the peers, which make bench-peers installs
-//	go run -C proof ./bench -page         # docs/performance.md from proof/bench/results.json, without a run
+//	go run -C proof ./bench -page         # proof/bench/README.md from proof/bench/results.json, without a run
 //
 // It prints the figures as a table. Calls, units, bytes and dollars are the same in every run;
 // timings are taken in turns with their floor, and the file says under which load.
@@ -111,10 +111,10 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) error {
 			return err
 		}
 	}
-	if err := r.Growth.savePlots(filepath.Join(b.root, "docs")); err != nil {
+	if err := r.Growth.savePlots(folder); err != nil {
 		return err
 	}
-	return os.WriteFile(filepath.Join(b.root, "docs", "performance.md"), []byte(r.page()), 0o644) //nolint:gosec // a page, for everybody
+	return os.WriteFile(filepath.Join(folder, "README.md"), []byte(r.page()), 0o644) //nolint:gosec // a page, for everybody
 }
 
 // measure measures the named parts.

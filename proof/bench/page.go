@@ -19,7 +19,7 @@ type table struct {
 	after string // behind the rows, on the page only
 }
 
-// page is docs/performance.md.
+// page is proof/bench/README.md.
 func (r *Results) page() string {
 	var b strings.Builder
 	b.WriteString("# Performance and costs\n\n<!-- written by `make bench`, `make bench-peers` and `make bench-growth`: don't edit -->\n\n")
@@ -56,8 +56,8 @@ func (r *Results) print(out io.Writer) {
 }
 
 func (r *Results) preface() string {
-	return fmt.Sprintf(`Runs measure everything on this page: %s writes its figures to [proof/bench/results.json](../proof/bench/results.json), %s to
-[proof/bench/peers.json](../proof/bench/peers.json), %s to [proof/bench/growth.json](../proof/bench/growth.json), and each writes this page from the three. Calls, units, bytes and dollars are counted, and a test compares them with the code at every commit. Times depend on the machine. Each time
+	return fmt.Sprintf(`Runs measure everything on this page: %s writes its figures to [proof/bench/results.json](results.json), %s to
+[proof/bench/peers.json](peers.json), %s to [proof/bench/growth.json](growth.json), and each writes this page from the three. Calls, units, bytes and dollars are counted, and a test compares them with the code at every commit. Times depend on the machine. Each time
 is therefore taken in turns with a *floor*, the same work without the library, in the same run; compare the ratios. Nothing here was measured
 on AWS: there each call also takes the network's time.
 
@@ -115,7 +115,7 @@ func (r *Results) costs() []table {
 of it for an eventually consistent read, and double in a transaction. A refused write costs the units of the item that is there. *Your units* are
 for your own small items that a phase writes: in a transaction they count double, 2 instead of 1. *Dollars* are for a million requests, without your
 items, by the on-demand prices of %s (%s; %s; read on %s): $%v for a million write units, $%v for a million read units.
-[proof/bench/prices.json](../proof/bench/prices.json) holds them.`, r.Prices.Region, r.Prices.Source, r.Prices.Mode, r.Prices.Date, r.Prices.Write, r.Prices.Read),
+[proof/bench/prices.json](prices.json) holds them.`, r.Prices.Region, r.Prices.Source, r.Prices.Mode, r.Prices.Date, r.Prices.Write, r.Prices.Read),
 		"Phases: k commits, the last with the answer": "Each phase with a write of yours is a transaction of the record and your items. `MergeClaim` saves the claim's call and unit.",
 		"Large answers and stored requests": "A body above 4 KB after compression has an item of its own beside the record. A body that doesn't compress, as here, is the worst " +
 			"case. A stored request is emptied after the answer at the full price of its size, or left to TTL, by `dynamo.Options.KeepRequests`, at rest for that time.",
@@ -270,7 +270,7 @@ func (r *Results) recovery() table {
 		title: "Recovery after a kill",
 		text: "An attempt is killed at the beginning of its handler, after its claim. Its client retries, and obeys Retry-After. The bound is the rest of the " +
 			"invocation's time, the lease's margin, and one more second: Retry-After is in whole seconds. The calls' own time comes on top. " +
-			"The completer comes after its grace; [the crash matrix](crash-matrix.md) has it, with real processes.",
+			"The completer comes after its grace; [the crash matrix](../crash-matrix.md) has it, with real processes.",
 		head: []string{"kills", "the invocation's time", "margin", "bound", "from the kill to the answer p50", "p99"},
 	}
 	if c := r.Recovery; c.Samples > 0 {

@@ -23,7 +23,7 @@ type Results struct {
 	Start   []Start     `json:"cold_start"`
 	Sizes   []Binary    `json:"binaries"`
 	Streams []Streaming `json:"streams"`
-	// Recovery is of a client's retry. The completer's is in docs/crash-matrix.md.
+	// Recovery is of a client's retry. The completer's is in proof/crash-matrix.md.
 	Recovery Recovery `json:"recovery"`
 
 	// The other files of the folder.

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# Tests the page of samekey ui in headless Chromium, on records in DynamoDB Local, and with
-# "screenshots" as argument writes docs/images/.
+# Tests the page of samekey ui in headless Chromium, on records in DynamoDB Local. With "screenshots" as argument it
+# writes docs/images/; with "site" it tests the site that make site has built, which needs node only.
 #
 # Needs Go, Java 17 with Maven (DynamoDB Local), and node; node.sh says which.
 set -euo pipefail
@@ -16,6 +16,10 @@ install_node proof/browser browser
 cp "$source"/*.mjs "$node"
 
 cd "$root"
+if [[ ${1:-} == site ]]; then
+	mkdir -p "$node/tmp"
+	TMPDIR=$node/tmp SAMEKEY_ROOT=$root exec node --test --test-reporter=spec "$node/site.mjs"
+fi
 mkdir -p .bin "$node/tmp"
 go build -o .bin/samekey ./cmd/samekey
 go build -C proof -o ../.bin/ui-stage ./browser/stage

@@ -85,7 +85,7 @@ export async function visit(browser, url, { width = 1280, height = 800, dark = f
   const origin = new URL(url).origin;
   await page.setRequestInterception(true);
   page.on("request", (r) => {
-    if (r.url().startsWith(origin + "/")) {
+    if (r.url().startsWith(origin + "/") || r.url().startsWith("data:")) {
       r.continue();
     } else {
       page.foreign.push(r.url());

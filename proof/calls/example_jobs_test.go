@@ -19,7 +19,7 @@ import (
 	"github.com/samekey/samekey/lambda/worker"
 )
 
-// The programs of docs/jobs.md. They are compiled, and wait for the runtime, so
+// The programs of docs/start/jobs.md. They are compiled, and wait for the runtime, so
 // they aren't run.
 
 var (
@@ -75,7 +75,7 @@ var _ = func() { // sweep
 	}))
 }
 
-var _ = func() { // the worker, of docs/worker.md
+var _ = func() { // the worker, of docs/operate/background.md
 	receipts, queue := sink.NewQueue(sqs.NewFromConfig(cfg), "url"), completer.NewQueue(sqs.NewFromConfig(cfg), "url")
 	lambda.Start(worker.New(client, store, queue, func(o *worker.Options) {
 		o.Sink = jobs.Route{"send_receipt": receipts}

@@ -12,7 +12,7 @@ import (
 	"github.com/samekey/samekey/idem"
 )
 
-// What watching costs (docs/retrofit.md): as much as the real thing.
+// What watching costs (docs/use/retrofit.md): as much as the real thing.
 func TestCallsPerObservedRequest(t *testing.T) {
 	t.Parallel()
 	store, tr := newStore(t)

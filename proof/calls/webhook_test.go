@@ -13,7 +13,7 @@ import (
 	"github.com/samekey/samekey/idem/webhook"
 )
 
-// What a delivery costs, as docs/webhooks.md says. The handler's one phase stages
+// What a delivery costs, as docs/use/webhooks.md says. The handler's one phase stages
 // a job; with writes of its own its commit is a transaction in place of the
 // update.
 //

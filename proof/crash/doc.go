@@ -8,6 +8,6 @@
 // the same key until it is answered, and worker and consumer do their work. Then the test
 // counts the effects on the users' table and at the provider, and compares the answers.
 //
-// The package has tests only; cmd/function is their program. docs/crash-matrix.md is
+// The package has tests only; cmd/function is their program. proof/crash-matrix.md is
 // written by a run: make crash-matrix.
 package crash

@@ -43,7 +43,7 @@ func (c cell) String() string { return c.path.name + "|" + c.point.String() + "|
 
 // TestCrashMatrix plays each cell of the matrix. CRASH_REQUESTS is the number of requests;
 // by default each crash point meets one fault. CRASH_SEED repeats a selection of cells, and
-// CRASH_PAGE writes docs/crash-matrix.md, and
+// CRASH_PAGE writes proof/crash-matrix.md, and
 // CRASH_CELL plays the cells that contain it. GOFLAGS apply to the programs, too.
 func TestCrashMatrix(t *testing.T) {
 	db, bin := dynamotest.Start(t), build(t)

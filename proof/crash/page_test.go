@@ -13,7 +13,7 @@ import (
 )
 
 // page is written by a run with CRASH_PAGE=1.
-const page = "../../docs/crash-matrix.md"
+const page = "../crash-matrix.md"
 
 // head is the commit that a run begins with.
 func head(t *testing.T) string {
@@ -31,8 +31,8 @@ func (m *matrix) write(t *testing.T, e evidence) {
 	var b strings.Builder
 	p := func(format string, args ...any) { fmt.Fprintf(&b, format, args...) }
 	p("# The crash matrix\n\n")
-	p("A run of the test [TestCrashMatrix](../proof/crash/doc.go) writes this page. It is for readers who want to see the evidence behind\n")
-	p("[When the process dies](crashes.md): real processes meet every fault at every call that they make.\n\n")
+	p("A run of the test [TestCrashMatrix](crash/doc.go) writes this page. It is for readers who want to see the evidence behind\n")
+	p("[When the process dies](../docs/use/crashes.md): real processes meet every fault at every call that they make.\n\n")
 	p("| the run | |\n| --- | --- |\n")
 	p("| command | `make crash-matrix N=%d SEED=%d` |\n", m.requests, m.seed)
 	p("| date | %s |\n", m.begun.UTC().Format(time.DateOnly+" 15:04 MST"))
@@ -101,7 +101,7 @@ func (m *matrix) compare(t *testing.T) {
 		}
 	}
 	if !slices.Equal(want, got) {
-		t.Errorf("docs/crash-matrix.md has other crash points than the code: run make crash-matrix\npage %q\ncode %q", got, want)
+		t.Errorf("proof/crash-matrix.md has other crash points than the code: run make crash-matrix\npage %q\ncode %q", got, want)
 	}
 }
 
@@ -121,6 +121,6 @@ For each request the test checks, outside of the processes:
 - every version of its record, on the stream: owner and version change by the rules, no lease is cut short, a stored answer never
   changes, and a record with work to do can't expire. While the scope of keys changes, at most one of a key's two records holds it.
 
-At the end the effects of all requests are counted once more. [Testing](testing.md) has the commands; a failure prints the command that
+At the end the effects of all requests are counted once more. [Testing](../docs/inside/proof.md) has the commands; a failure prints the command that
 plays its cell again.
 `

@@ -77,7 +77,7 @@ var claims = []claim{
 	{
 		name:     "crash-matrix",
 		claim:    "Real processes lose nothing and do nothing twice, wherever they die",
-		evidence: "Processes of API, worker and consumer meet each of the faults at each of their calls; effects are counted in the users' table and at the provider ([the matrix](crash-matrix.md))",
+		evidence: "Processes of API, worker and consumer meet each of the faults at each of their calls; effects are counted in the users' table and at the provider ([the matrix](../../proof/crash-matrix.md))",
 		command:  "make crash-matrix N=3000",
 		figures:  []string{"requests", "points", "faults", "kills", "lost", "doubled", "wrong"},
 	},

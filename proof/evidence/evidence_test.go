@@ -11,23 +11,26 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-const docs = "../../docs"
+const root = "../.."
 
 // The page's table is made of the kept runs, and every run has its command, date and
 // commit.
 func TestPageIsOfTheRuns(t *testing.T) {
 	t.Parallel()
-	runs, err := load(docs)
+	runs, err := load(root)
 	if err != nil {
 		t.Fatal(err)
 	}
-	page, err := os.ReadFile(filepath.Join(docs, pageFile))
+	page, err := os.ReadFile(filepath.Join(root, pageFile))
 	if err != nil {
 		t.Fatal(err)
 	}
-	want, err := filled(string(page), runs)
+	want, tables, err := filled(string(page), runs)
 	if err != nil {
 		t.Fatal(err)
+	}
+	if got, err := os.ReadFile(filepath.Join(root, tablesFile)); err != nil || tables != string(got) {
+		t.Errorf("%s is of other runs, %v: go run -C proof ./evidence -only '^$'", tablesFile, err)
 	}
 	if diff := cmp.Diff(want, string(page)); diff != "" {
 		t.Errorf("go run -C proof ./evidence -only '^$' (-want +got):\n%s", diff)

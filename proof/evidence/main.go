@@ -1,12 +1,12 @@
-// Command evidence runs the proofs and writes docs/evidence.md from what they print:
+// Command evidence runs the proofs and writes docs/inside/proof.md from what they print:
 // no figure of the page is written by hand.
 //
 //	go run -C proof ./evidence                 # everything: hours
 //	go run -C proof ./evidence -only '^model$' # the claims that match
-//	go run -C proof ./evidence -only '^$'      # the page alone, from docs/evidence.json
+//	go run -C proof ./evidence -only '^$'      # the page alone, from proof/evidence/evidence.json
 //
 // A proof prints its figures as a line EVIDENCE {"name": …, …}, or in a line that the
-// claim's expression finds. They are kept in docs/evidence.json, with the command, the
+// claim's expression finds. They are kept in proof/evidence/evidence.json, with the command, the
 // date and the commit; a claim that isn't run keeps its last run. The command exits
 // with 1 if a proof fails or prints no figures; the other runs are kept.
 package main
@@ -53,8 +53,7 @@ func run(ctx context.Context, args []string, progress io.Writer) error {
 		return err
 	}
 	root = filepath.Dir(filepath.Dir(root)) // of the root module, in which this one lies
-	docs := filepath.Join(root, "docs")
-	runs, err := load(docs)
+	runs, err := load(root)
 	if err != nil {
 		return err
 	}
@@ -69,11 +68,11 @@ func run(ctx context.Context, args []string, progress io.Writer) error {
 			continue
 		}
 		runs[c.name] = r
-		if err := save(docs, runs); err != nil {
+		if err := save(root, runs); err != nil {
 			return err
 		}
 	}
-	return errors.Join(failed, save(docs, runs))
+	return errors.Join(failed, save(root, runs))
 }
 
 // prove runs a claim's command.
@@ -82,7 +81,7 @@ func (c claim) prove(ctx context.Context, root string, progress io.Writer) (proo
 	if err != nil {
 		return proof{}, err
 	}
-	changed, err := output(ctx, "git", "-C", root, "status", "--porcelain", "--", ".", ":!docs")
+	changed, err := output(ctx, "git", "-C", root, "status", "--porcelain", "--", ".", ":!docs", ":!"+runsFile, ":!"+tablesFile)
 	if err != nil {
 		return proof{}, err
 	}

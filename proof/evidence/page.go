@@ -13,8 +13,9 @@ import (
 )
 
 const (
-	pageFile = "evidence.md"
-	runsFile = "evidence.json"
+	pageFile   = "docs/inside/proof.md"
+	tablesFile = "proof/evidence/README.md"
+	runsFile   = "proof/evidence/evidence.json"
 
 	begin = "<!-- written by make evidence -->\n"
 	end   = "<!-- end -->\n"
@@ -77,9 +78,9 @@ func added(a, b [][]string) [][]string {
 }
 
 // load reads the last run of each claim.
-func load(docs string) (map[string]proof, error) {
+func load(root string) (map[string]proof, error) {
 	runs := make(map[string]proof)
-	b, err := os.ReadFile(filepath.Join(docs, runsFile))
+	b, err := os.ReadFile(filepath.Join(root, runsFile))
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
 		return runs, nil
@@ -90,35 +91,39 @@ func load(docs string) (map[string]proof, error) {
 }
 
 // save writes the runs, and the page's table from them.
-func save(docs string, runs map[string]proof) error {
+func save(root string, runs map[string]proof) error {
 	b, err := json.MarshalIndent(runs, "", "\t")
 	if err != nil {
 		return err
 	}
-	if err := os.WriteFile(filepath.Join(docs, runsFile), append(b, '\n'), 0o644); err != nil { //nolint:gosec // a page for everybody
+	if err := os.WriteFile(filepath.Join(root, runsFile), append(b, '\n'), 0o644); err != nil { //nolint:gosec // a page for everybody
 		return err
 	}
-	page, err := os.ReadFile(filepath.Join(docs, pageFile))
+	page, err := os.ReadFile(filepath.Join(root, pageFile))
 	if err != nil {
 		return err
 	}
-	text, err := filled(string(page), runs)
+	text, tables, err := filled(string(page), runs)
 	if err != nil {
 		return err
 	}
-	return os.WriteFile(filepath.Join(docs, pageFile), []byte(text), 0o644) //nolint:gosec // as above
+	return errors.Join(
+		os.WriteFile(filepath.Join(root, pageFile), []byte(text), 0o644),     //nolint:gosec // as above
+		os.WriteFile(filepath.Join(root, tablesFile), []byte(tables), 0o644), //nolint:gosec // as above
+	)
 }
 
-// filled returns the page with the table of runs.
-func filled(page string, runs map[string]proof) (string, error) {
+// filled returns the page with the table of runs, and the page of their own tables.
+func filled(page string, runs map[string]proof) (text, tables string, _ error) {
 	head, rest, ok := strings.Cut(page, begin)
 	_, tail, ok2 := strings.Cut(rest, end)
 	if !ok || !ok2 {
-		return "", fmt.Errorf("%s has no place for the table", pageFile)
+		return "", "", fmt.Errorf("%s has no place for the table", pageFile)
 	}
 	var b strings.Builder
 	b.WriteString("\n| claim | how it was tried to break it | figures | command | date, commit |\n| --- | --- | --- | --- | --- |\n")
-	var tables strings.Builder
+	var own strings.Builder
+	own.WriteString("# Tables of the evidence\n\n`make evidence` writes them. [Proof](../../docs/inside/proof.md) has the claims.\n")
 	for _, c := range claims {
 		r, missing := c.ran(runs)
 		of := len(c.runs())
@@ -132,14 +137,13 @@ func filled(page string, runs map[string]proof) (string, error) {
 		fmt.Fprintf(&b, "| %s | %s | %s | `%s` | %s |\n", c.claim, c.evidence, figures, r.Command, r.Date)
 		for i, row := range r.Table {
 			if i == 0 {
-				fmt.Fprintf(&tables, "\n%s\n\n", c.table)
+				fmt.Fprintf(&own, "\n%s\n\n", c.table)
 			}
-			fmt.Fprintf(&tables, "| %s |\n", strings.Join(row, " | "))
+			fmt.Fprintf(&own, "| %s |\n", strings.Join(row, " | "))
 			if i == 0 {
-				fmt.Fprintf(&tables, "|%s\n", strings.Repeat(" --- |", len(row)))
+				fmt.Fprintf(&own, "|%s\n", strings.Repeat(" --- |", len(row)))
 			}
 		}
 	}
-	b.WriteString(tables.String())
-	return head + begin + b.String() + "\n" + end + tail, nil
+	return head + begin + b.String() + "\n" + end + tail, own.String(), nil
 }

@@ -1,2 +1,2 @@
-// Package guides has the programs of the guides in docs/guides, as tests.
+// Package guides has the programs of the guides in docs/start, as tests.
 package guides

@@ -212,7 +212,7 @@ func (op *operator) list(t *testing.T) []stream.Entry {
 	return report.Entries
 }
 
-// settle does what docs/jobs.md tells people to do: they look up on the provider's
+// settle does what docs/start/jobs.md tells people to do: they look up on the provider's
 // side whether the charge was taken.
 func (op *operator) settle(t *testing.T, r *run) {
 	t.Helper()

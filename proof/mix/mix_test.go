@@ -198,7 +198,7 @@ func promise(wrong []string) string {
 	return name
 }
 
-// log prints the run's figures in a line for docs/evidence.md.
+// log prints the run's figures in a line for docs/inside/proof.md.
 func (s summary) log(t *testing.T) {
 	t.Helper()
 	b, err := json.Marshal(s)

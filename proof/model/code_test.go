@@ -19,7 +19,7 @@ var packages = map[string]string{
 }
 
 // The model names the code that it describes: each name is declared, and each
-// condition is written in docs/item.md or in the code.
+// condition is written in docs/operate/item.md or in the code.
 func TestTheModelNamesTheCode(t *testing.T) {
 	t.Parallel()
 	declared := make(map[string]bool)
@@ -30,7 +30,7 @@ func TestTheModelNamesTheCode(t *testing.T) {
 			}
 		}
 	}
-	page, err := os.ReadFile(filepath.Join(root, "docs/item.md"))
+	page, err := os.ReadFile(filepath.Join(root, "docs/operate/item.md"))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -47,7 +47,7 @@ func TestTheModelNamesTheCode(t *testing.T) {
 				}
 				if condition, ok := strings.CutPrefix(line, "Condition: "); ok {
 					if conditions++; !strings.Contains(string(page), strings.TrimSpace(condition)) {
-						t.Errorf("docs/item.md has no condition %q", condition)
+						t.Errorf("docs/operate/item.md has no condition %q", condition)
 					}
 				}
 			}

@@ -4,7 +4,7 @@
 // configuration, and checks the promises in each. It is a specification that runs;
 // no program links it.
 //
-// Read it beside docs/architecture.md. Each file has one idea:
+// Read it beside docs/inside/architecture.md. Each file has one idea:
 //
 //   - record.go: the record, what really happened, attempts, packets;
 //   - rules.go: the rules, each of which can be switched off;
@@ -23,5 +23,5 @@
 // "Condition:" is a part of the condition expression on the table. Tests hold both
 // to the code, and hold traces of the real engine to the model.
 //
-// docs/model.md says what is assumed, and how to run it.
+// docs/inside/model.md says what is assumed, and how to run it.
 package model

@@ -16,7 +16,7 @@ import (
 var small = prove.Some(200_000, math.MaxInt)
 
 // TestModel checks every configuration: every order of steps within its bounds. The
-// numbers of states are on docs/model.md, which TestPage holds to configs.
+// numbers of states are on proof/model/README.md, which TestPage holds to configs.
 func TestModel(t *testing.T) {
 	t.Parallel()
 	for _, c := range configs() {

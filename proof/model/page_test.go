@@ -4,18 +4,17 @@ import (
 	"flag"
 	"fmt"
 	"os"
-	"path/filepath"
 	"strconv"
 	"strings"
 	"testing"
 )
 
-var update = flag.Bool("update", false, "write the tables of docs/model.md anew")
+var update = flag.Bool("update", false, "write the tables of proof/model/README.md anew")
 
-// TestPage holds the tables of docs/model.md to the model.
+// TestPage holds the tables of proof/model/README.md to the model.
 func TestPage(t *testing.T) {
 	t.Parallel()
-	path := filepath.Join(root, "docs/model.md")
+	path := "README.md"
 	was, err := os.ReadFile(path)
 	if err != nil {
 		t.Fatal(err)
@@ -39,7 +38,7 @@ func TestPage(t *testing.T) {
 			t.Fatal(err)
 		}
 	default:
-		t.Error("docs/model.md is out of date (go test -C proof ./model -run TestPage -update)")
+		t.Error("README.md is out of date (go test -C proof ./model -run TestPage -update)")
 	}
 }
 

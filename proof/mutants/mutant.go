@@ -13,7 +13,7 @@ import (
 type mutant struct {
 	rule string // the model's name, or a name for a fence that the model doesn't have
 	what string // what the mutant does
-	// row is the row of docs/requirements.md or docs/threats.md that the mutant breaks,
+	// row is the row of proof/requirements.md or docs/operate/threats.md that the mutant breaks,
 	// "R15", or several, "R15 T3"; "" if the rule has no row.
 	row string
 

@@ -198,7 +198,7 @@ func printFindings(w io.Writer, finders []finder, bugs []bug, all []finding) err
 	return nil
 }
 
-// plantedEvidence are the figures of a run for docs/evidence.md.
+// plantedEvidence are the figures of a run for docs/inside/proof.md.
 type plantedEvidence struct {
 	Name    string             `json:"name"`
 	Bugs    int                `json:"bugs"`

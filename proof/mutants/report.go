@@ -51,7 +51,7 @@ func printResults(w io.Writer, results []result, part slice, took time.Duration)
 	return nil
 }
 
-// mutantsEvidence are the figures of a run for docs/evidence.md.
+// mutantsEvidence are the figures of a run for docs/inside/proof.md.
 type mutantsEvidence struct {
 	Name    string     `json:"name"`
 	Part    string     `json:"part"`

@@ -24,7 +24,7 @@ var noMutant = map[string]string{
 	"R143": "it is about CI",
 }
 
-// requirement is a row of docs/requirements.md, or a threat of docs/threats.md.
+// requirement is a row of proof/requirements.md, or a threat of docs/operate/threats.md.
 type requirement struct {
 	number string
 	tests  []string // "idem.TestFingerprintParts/body"
@@ -34,14 +34,14 @@ type requirement struct {
 func requirements(root string) ([]requirement, error) {
 	row, name := regexp.MustCompile(`(?m)^\| ([A-Z]\d+) .*\| ([^|]*) \|$`), regexp.MustCompile("`([^`]+)`")
 	var all []requirement
-	for _, file := range []string{"requirements.md", "threats.md"} {
-		page, err := os.ReadFile(filepath.Join(root, "docs", file))
+	for _, file := range []string{"proof/requirements.md", "docs/operate/threats.md"} {
+		page, err := os.ReadFile(filepath.Join(root, filepath.FromSlash(file)))
 		if err != nil {
 			return nil, err
 		}
 		rows := row.FindAllStringSubmatch(string(page), -1)
 		if len(rows) == 0 {
-			return nil, fmt.Errorf("docs/%s has no rows", file)
+			return nil, fmt.Errorf("%s has no rows", file)
 		}
 		for _, cells := range rows {
 			r := requirement{number: cells[1]}
@@ -100,7 +100,7 @@ func unbroken(rows []requirement, ms []mutant) (numbers []string, _ error) {
 	for _, m := range ms {
 		for number := range strings.FieldsSeq(m.row) {
 			if !slices.ContainsFunc(rows, func(r requirement) bool { return r.number == number }) {
-				errs = append(errs, fmt.Errorf("%s, %s: docs/requirements.md and docs/threats.md have no row %s", m.rule, m.what, number))
+				errs = append(errs, fmt.Errorf("%s, %s: proof/requirements.md and docs/operate/threats.md have no row %s", m.rule, m.what, number))
 			}
 		}
 	}

@@ -1,6 +1,6 @@
 package main
 
-// keyRowMutants and those below break rows of docs/requirements.md that no other line
+// keyRowMutants and those below break rows of proof/requirements.md that no other line
 // breaks, each in front of a test of the row: first those about keys and requests.
 func keyRowMutants() []mutant {
 	const suite = "internal/testkit/enginetest"

@@ -3,7 +3,6 @@ package pages_test
 import (
 	"cmp"
 	"context"
-	"fmt"
 	"go/ast"
 	"go/constant"
 	"go/doc"
@@ -31,90 +30,6 @@ import (
 	"github.com/samekey/samekey/seal"
 )
 
-// apiOptions: every option with its default.
-func apiOptions(t *testing.T) string {
-	var b strings.Builder
-	all := exported(t)
-	known := constants(all)
-	for _, p := range all {
-		for _, typ := range p.Types {
-			options := p.options(typ)
-			if !strings.HasSuffix(typ.Name, "Options") || len(options) == 0 {
-				continue
-			}
-			fmt.Fprintf(&b, "### %s.%s\n\n%s\n\n", p.Name, typ.Name, p.first(typ.Doc))
-			tb := table{head: []string{"option", "type", "default", "meaning"}}
-			for _, o := range options {
-				if o.first == "" {
-					t.Errorf("%s.%s.%s has no comment", p.Name, typ.Name, o.name)
-				}
-				tb.add(code(o.name), code(strings.ReplaceAll(o.typ, "|", `\|`)), o.shown(p.Name, known), o.first)
-			}
-			fmt.Fprintf(&b, "%s\n", &tb)
-		}
-	}
-	return strings.TrimSuffix(b.String(), "\n")
-}
-
-var identifier = regexp.MustCompile(`^\*?[A-Za-z_][\w.]*(\(\))?$`)
-
-// shown is the default as the page has it, with the value of a constant.
-func (o option) shown(pkg string, known map[string]constant.Value) string {
-	s := docLink.ReplaceAllString(o.defaultsTo, "$1")
-	switch v := o.value(pkg, known); {
-	case s == "":
-		return o.zero()
-	case v != nil && identifier.MatchString(s):
-		return code(s) + " (" + o.format(v) + ")"
-	case identifier.MatchString(s) && strings.ContainsAny(s, "ABCDEFGHIJKLMNOPQRSTUVWXYZ."):
-		return code(s)
-	}
-	return cell(o.defaultsTo)
-}
-
-// zero is what an option without a default is.
-func (o option) zero() string {
-	switch e := o.defaultField.(type) {
-	case *ast.Ident:
-		switch e.Name {
-		case "bool":
-			return "false"
-		case "string":
-			return `""`
-		case "int", "int32", "int64", "float64":
-			return "0"
-		}
-	case *ast.FuncType, *ast.ArrayType, *ast.MapType, *ast.StarExpr:
-		return "none"
-	}
-	if o.typ == "time.Duration" {
-		return "0"
-	}
-	return "none"
-}
-
-func (o option) format(v constant.Value) string {
-	n, exact := constant.Int64Val(constant.ToInt(v))
-	switch {
-	case v.Kind() == constant.String:
-		return code(constant.StringVal(v))
-	case !exact:
-		return v.String()
-	case o.typ == "time.Duration":
-		s := time.Duration(n).String()
-		s = strings.TrimSuffix(s, "m0s")
-		if s != time.Duration(n).String() {
-			s += "m"
-		}
-		return strings.TrimSuffix(s, "h0m") + map[bool]string{true: "h"}[strings.HasSuffix(s, "h0m")]
-	case n >= 1<<20 && n%(1<<20) == 0:
-		return fmt.Sprint(n>>20, " MiB")
-	case n >= 1<<10 && n%(1<<10) == 0:
-		return fmt.Sprint(n>>10, " KiB")
-	}
-	return strconv.FormatInt(n, 10)
-}
-
 var (
 	amount = regexp.MustCompile(`^(an?|[0-9.]+)(?: (KiB|second|minute|hour|day)s?)?$`)
 	scale  = map[string]float64{
@@ -141,20 +56,31 @@ func (o option) value(pkg string, known map[string]constant.Value) constant.Valu
 	return nil
 }
 
-// apiNames: what each package exports.
-func apiNames(t *testing.T) string {
-	var b strings.Builder
+// Every exported name and every option says in its comment what it is: pkg.go.dev is the
+// reference of names.
+func TestNamesAreExplained(t *testing.T) {
+	t.Parallel()
+	seen := 0
 	for _, p := range exported(t) {
-		tb := table{head: []string{"name", "meaning"}}
 		for _, n := range p.names() {
-			if n.first == "" {
+			if seen++; n.first == "" {
 				t.Errorf("%s.%s has no comment", p.Name, n.name)
 			}
-			tb.add(code(n.name), n.first)
 		}
-		fmt.Fprintf(&b, "### %s\n\n[`%s`](../%s): %s %d names.\n\n%s\n", p.dir, p.dir, p.dir, p.first(p.Doc), len(tb.rows), &tb)
+		for _, typ := range p.Types {
+			if !strings.HasSuffix(typ.Name, "Options") {
+				continue
+			}
+			for _, o := range p.options(typ) {
+				if seen++; o.first == "" {
+					t.Errorf("%s.%s.%s has no comment", p.Name, typ.Name, o.name)
+				}
+			}
+		}
 	}
-	return strings.TrimSuffix(b.String(), "\n")
+	if seen < 500 {
+		t.Errorf("%d names seen: something is wrong with this test", seen)
+	}
 }
 
 type namedThing struct{ name, first string }

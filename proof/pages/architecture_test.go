@@ -16,10 +16,10 @@ import (
 	"testing"
 )
 
-const architecture = "docs/architecture.md"
+const architecture = "docs/inside/architecture.md"
 
-// symbol is a link from the page to a declaration, as [`name`](../folder/file.go).
-var symbol = regexp.MustCompile("\\[`([A-Za-z_][\\w.]*)`\\]\\(\\.\\./([^()\\s#]+\\.go)\\)")
+// symbol is a link from the page to a declaration, as [`name`](../../folder/file.go).
+var symbol = regexp.MustCompile("\\[`([A-Za-z_][\\w.]*)`\\]\\(\\.\\./\\.\\./([^()\\s#]+\\.go)\\)")
 
 // Each function that the page names is declared in the file that it links to. With
 // -update a link follows a declaration into another file; where only one folder has
@@ -44,7 +44,7 @@ func TestArchitecture(t *testing.T) {
 		case (is != name || now != file) && !*update:
 			t.Errorf("%s: %s of %s is now %s of %s (go test -C proof ./pages -update)", architecture, name, file, is, now)
 		}
-		return fmt.Sprintf("[`%s`](../%s)", is, now)
+		return fmt.Sprintf("[`%s`](../../%s)", is, now)
 	})
 	if *update && fresh != text {
 		if err := os.WriteFile(filepath.Join(root, architecture), []byte(fresh), 0o600); err != nil {

@@ -11,11 +11,11 @@ import (
 	"testing"
 )
 
-// The reader of docs/guides/crash-everywhere.md finds the bug with the output that the
+// The reader of docs/start/testing.md finds the bug with the output that the
 // page shows, and the page's change mends it.
 func TestCrashGuide(t *testing.T) {
 	t.Parallel()
-	page := pages(t)["docs/guides/crash-everywhere.md"]
+	page := pages(t)["docs/start/testing.md"]
 	change := regexp.MustCompile("(?s)```diff\n-(.*?)\n\\+(.*?)\n```").FindStringSubmatch(page)
 	if change == nil {
 		t.Fatal("the page has no change of a line")

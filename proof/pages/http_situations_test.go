@@ -9,7 +9,7 @@ import (
 	"github.com/samekey/samekey/idem/store"
 )
 
-// situation is a row of docs/http.md, played under each contract. act returns
+// situation is a row of docs/use/http.md, played under each contract. act returns
 // what becomes of the request in question.
 type situation struct {
 	name string

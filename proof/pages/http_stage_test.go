@@ -12,7 +12,7 @@ import (
 	"github.com/samekey/samekey/idem/store"
 )
 
-// contract is a column of docs/http.md.
+// contract is a column of docs/use/http.md.
 type contract struct {
 	name   string
 	preset func(*idem.Options)

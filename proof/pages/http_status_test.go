@@ -86,7 +86,7 @@ func status(t *testing.T) string {
 			}
 			body := code(strings.TrimSpace(string(r.Body)))
 			if p := codeOf(r); p != "" {
-				body = fmt.Sprintf("[%s](problems.md#%s)", code(p), p)
+				body = fmt.Sprintf("[%s](#%s)", code(p), p)
 			}
 			tb.add(row.name, statusOf(idem.Result{Response: r}), strings.Join(h, ", "), body)
 		})

@@ -34,11 +34,8 @@ var generators = map[string]func(*testing.T) string{
 	"stored-headers": storedHeaders,
 	"status":         status,
 	"observed":       observed,
-	"api-options":    apiOptions,
-	"api-names":      apiNames,
 	"check-checks":   checks,
 	"check-rules":    rules,
-	"check-planted":  planted,
 	"check-report":   wrongServer,
 	"openapi":        openAPIResponses,
 	"commands":       commands,
@@ -86,7 +83,7 @@ func answers(t *testing.T) string {
 			})
 		}
 		if problem != "" {
-			problem = fmt.Sprintf("[%s](problems.md#%s)", code(problem), problem)
+			problem = fmt.Sprintf("[%s](#%s)", code(problem), problem)
 		}
 		runs := map[bool]string{true: "runs"}[ran[true]]
 		if ran[true] && ran[false] {
@@ -181,10 +178,10 @@ func bodies(t *testing.T, c, same contract) string {
 			add(first.Response)
 		}
 	}
-	// The page of problems has no more.
-	explained := regexp.MustCompile(`(?m)^## ([a-z_]+)$`).FindAllString(pages(t)["docs/problems.md"], -1)
+	// The page explains no more.
+	explained := regexp.MustCompile(`(?m)^### ([a-z_]+)$`).FindAllString(pages(t)["docs/use/http.md"], -1)
 	if len(seen) != len(explained) {
-		t.Errorf("%s: %d bodies, docs/problems.md explains %d", c.name, len(seen), len(explained))
+		t.Errorf("%s: %d bodies, docs/use/http.md explains %d", c.name, len(seen), len(explained))
 	}
 	return "```text\n" + b.String() + "```\n"
 }

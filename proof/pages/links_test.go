@@ -63,14 +63,14 @@ func TestWebhookErrorsAreExplained(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	at := anchors(pages(t)["docs/webhooks.md"])
+	at := anchors(pages(t)["docs/use/webhooks.md"])
 	codes := regexp.MustCompile(`refusal\{http\.Status\w+, "(\w+)"`).FindAllStringSubmatch(string(src), -1)
 	if len(codes) < 10 {
 		t.Fatalf("%d codes found: something is wrong with this test", len(codes))
 	}
 	for _, m := range codes {
 		if !at[m[1]] {
-			t.Errorf("docs/webhooks.md has nothing at #%s", m[1])
+			t.Errorf("docs/use/webhooks.md has nothing at #%s", m[1])
 		}
 	}
 }

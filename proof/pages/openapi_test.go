@@ -18,7 +18,7 @@ import (
 )
 
 // fragment is the OpenAPI description of the engine's own answers.
-const fragment = "docs/openapi/idempotency.yaml"
+const fragment = "docs/use/openapi/idempotency.yaml"
 
 type object = map[string]any
 
@@ -61,7 +61,7 @@ func refusals(t *testing.T, c contract) map[int][]refusal {
 	return all
 }
 
-// The fragment is made by playing the situations of docs/http.md.
+// The fragment is made by playing the situations of docs/use/http.md.
 func TestOpenAPIFragment(t *testing.T) {
 	t.Parallel()
 	text, err := yaml.Marshal(openAPI(t))
@@ -104,7 +104,7 @@ func openAPI(t *testing.T) object {
 		"openapi": "3.1.0",
 		"info": object{
 			"title": "Idempotency keys", "version": "1",
-			"description": "Refer to these components from your own description: docs/openapi.md of Samekey tells how.",
+			"description": "Refer to these components from your own description: docs/use/http.md of Samekey tells how.",
 			"license":     object{"name": "Apache-2.0", "identifier": "Apache-2.0"},
 		},
 		"paths": object{},
@@ -205,7 +205,7 @@ func schemas(codes []string) object {
 	text, number := object{"type": "string"}, object{"type": "integer"}
 	return object{
 		"IdempotencyError": object{
-			"description": "A problem of RFC 9457. docs/problems.md of Samekey explains each code.",
+			"description": "A problem of RFC 9457. docs/use/http.md of Samekey explains each code.",
 			"type":        "object", "required": []string{"type", "title", "status", "detail", "code"},
 			"properties": object{"type": object{"type": "string", "format": "uri"}, "title": text, "status": number, "detail": text, "code": object{"type": "string", "enum": codes}},
 		},
@@ -244,7 +244,7 @@ func openAPIResponses(t *testing.T) string {
 				}
 				seen = append(seen, c)
 				if i == 0 {
-					shown = append(shown, fmt.Sprintf("[%s](problems.md#%s)", code(c), c))
+					shown = append(shown, fmt.Sprintf("[%s](#%s)", code(c), c))
 				} else {
 					shown = append(shown, code(c))
 				}

@@ -151,7 +151,7 @@ func fits(want *openapi3.Response, r idem.Response) error {
 // to a request that it allows.
 func TestOpenAPIExample(t *testing.T) {
 	t.Parallel()
-	doc := load(t, "docs/openapi/orders.yaml")
+	doc := load(t, "docs/use/openapi/orders.yaml")
 	path := doc.Paths.Find("/orders")
 	route := &routers.Route{Spec: doc, Path: "/orders", PathItem: path, Method: http.MethodPost, Operation: path.Post}
 	replayed := 0
@@ -212,7 +212,7 @@ func init() {
 func TestOpenAPICodes(t *testing.T) {
 	t.Parallel()
 	enum := load(t, fragment).Components.Schemas["IdempotencyError"].Value.Properties["code"].Value.Enum
-	codes := regexp.MustCompile(`(?m)^## ([a-z_]+)$`).FindAllStringSubmatch(pages(t)["docs/problems.md"], -1)
+	codes := regexp.MustCompile(`(?m)^### ([a-z_]+)$`).FindAllStringSubmatch(pages(t)["docs/use/http.md"], -1)
 	for _, m := range codes {
 		if !slices.Contains(enum, any(m[1])) {
 			t.Errorf("the fragment doesn't know %s", m[1])

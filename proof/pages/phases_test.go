@@ -19,7 +19,7 @@ type (
 	response = events.APIGatewayV2HTTPResponse
 )
 
-// Ride is what docs/phases.md books.
+// Ride is what docs/start/phases.md books.
 type Ride struct {
 	ID string `dynamodbav:"id" json:"id"`
 	To string `dynamodbav:"to" json:"to"`

@@ -19,13 +19,13 @@ import (
 
 const (
 	root = "../.."
-	page = root + "/docs/requirements.md"
+	page = root + "/proof/requirements.md"
 	// conformance and engine have the names of the cases that TestMemoryStore and
 	// TestConformance run.
 	conformance, engine = "idem/idemtest", "internal/testkit/enginetest"
 )
 
-// docs/requirements.md has a row for each number, and names nothing that isn't
+// proof/requirements.md has a row for each number, and names nothing that isn't
 // there: a test that is renamed or removed takes its row along.
 func TestRequirementsNameTheirTests(t *testing.T) {
 	t.Parallel()
@@ -187,7 +187,7 @@ func TestPlacesAreDeclared(t *testing.T) {
 	for place, ok := range map[string]bool{
 		"idem/key.go: parseKey": true, "idem/key.go: KeyMode, Engine.Acts": true, "idem/presets.go: Stripe": true, "idem/fingerprint.go: neverFingerprinted": true,
 		"lambda/wrap.go: Handler.again": true, "deploy/samekey.yaml": true, "proof/killsweep": true,
-		"idem/key.go": false, "idem/key.go: Acts": false, "idem/key.go: parseKey, Stripe": false, "idem/none.go: parseKey": false, "docs/item.md: parseKey": false,
+		"idem/key.go": false, "idem/key.go: Acts": false, "idem/key.go: parseKey, Stripe": false, "idem/none.go: parseKey": false, "docs/operate/item.md: parseKey": false,
 	} {
 		if err := isBuilt(place); (err == nil) != ok {
 			t.Errorf("%s: %v, want it to be there: %t", place, err, ok)

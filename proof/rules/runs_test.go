@@ -18,7 +18,7 @@ import (
 type runs map[string]string
 
 const (
-	pageOfTests = "docs/testing.md"
+	pageOfTests = "docs/inside/proof.md"
 	makefile    = "Makefile"
 	ciScript    = ".ci/run"
 	proveScript = "proof/prove.sh"

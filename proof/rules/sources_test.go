@@ -12,14 +12,14 @@ import (
 // cell.
 func TestHeldTables(t *testing.T) {
 	t.Parallel()
-	raw, err := os.ReadFile(filepath.Join(root, "docs", "sources.md"))
+	raw, err := os.ReadFile(filepath.Join(root, "docs", "use", "sources.md"))
 	if err != nil {
 		t.Fatal(err)
 	}
 	const mark = "<!-- held: each row by the tests in its last cell -->\n"
 	parts := strings.Split(string(raw), mark)
 	if len(parts) < 2 {
-		t.Fatal("docs/sources.md has no such table any more")
+		t.Fatal("docs/use/sources.md has no such table any more")
 	}
 	code := regexp.MustCompile("`([^`]+)`")
 	tests := make(tests)

@@ -8,11 +8,11 @@ import (
 	"testing"
 )
 
-// docs/threats.md has a row for each threat, and each row names tests that exist. A row
+// docs/operate/threats.md has a row for each threat, and each row names tests that exist. A row
 // that says "not yet" has no test.
 func TestThreatsNameTheirTests(t *testing.T) {
 	t.Parallel()
-	raw, err := os.ReadFile(root + "/docs/threats.md")
+	raw, err := os.ReadFile(root + "/docs/operate/threats.md")
 	if err != nil {
 		t.Fatal(err)
 	}

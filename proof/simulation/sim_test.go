@@ -138,7 +138,7 @@ func simulate(t *testing.T, seed uint64, requests int, like episode) summary {
 	return sum
 }
 
-// log prints the run's figures in a line for docs/evidence.md.
+// log prints the run's figures in a line for docs/inside/proof.md.
 func (s summary) log(t *testing.T) {
 	t.Helper()
 	b, err := json.Marshal(s)

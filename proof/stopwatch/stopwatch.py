@@ -1,6 +1,6 @@
 """A new user with a stopwatch; run by stopwatch.sh.
 
-The commands are those of docs/guides/first-handler.md, typed as they stand there, but for the version of samekey: this
+The commands are those of docs/start/first-handler.md, typed as they stand there, but for the version of samekey: this
 checkout takes the place of a release. The files in stopwatch/app are the user's edits. Each step's time and the lines written
 by hand are printed; the lines have limits.
 """
@@ -23,7 +23,7 @@ import smoke_deploy as smoke
 
 ROOT = smoke.ROOT
 EDITS = ROOT / "proof/stopwatch/app"
-GUIDE = ROOT / "docs/guides/first-handler.md"
+GUIDE = ROOT / "docs/start/first-handler.md"
 ORDER = b'{"item":"tea","quantity":2}'
 
 # What the guide prints, and this script does.

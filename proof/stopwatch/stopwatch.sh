@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Plays a new user with a stopwatch: docs/guides/first-handler.md from an empty folder, then phases, a job and the worker, a
+# Plays a new user with a stopwatch: docs/start/first-handler.md from an empty folder, then phases, a job and the worker, a
 # deployment to MiniStack, and a change under `samekey local --watch`. stopwatch.py says what it checks. Needs what
 # smoke-deploy.sh needs, and Java for DynamoDB Local.
 set -euo pipefail

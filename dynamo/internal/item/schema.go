@@ -12,7 +12,7 @@ const (
 // and the sweep's place.
 const PartLayout = "1"
 
-// The attributes of a record, one item for each key. docs/item.md explains them. The
+// The attributes of a record, one item for each key. docs/operate/item.md explains them. The
 // reserved words of DynamoDB among them, owner, region and scope, need placeholders
 // in expressions.
 const (

@@ -47,7 +47,7 @@ type (
 	}
 )
 
-// make local starts all of it: everything that docs/local.md and the tools
+// make local starts all of it: everything that docs/use/local.md and the tools
 // around it rely on. The subtests follow one another on one stack.
 func TestMakeLocal(t *testing.T) {
 	ports := freePorts(t, 3)

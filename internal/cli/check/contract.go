@@ -2,7 +2,7 @@ package check
 
 // The contracts that an API is held to.
 const (
-	Default = "default" // docs/http.md of this toolkit
+	Default = "default" // docs/use/http.md of this toolkit
 	Stripe  = "stripe"  // docs.stripe.com
 	IETF    = "ietf"    // draft-ietf-httpapi-idempotency-key-header-07
 )
@@ -23,7 +23,7 @@ type Rule struct {
 	Check string // that examines it
 	Says  string // the demand
 	// Sections has, by contract, where the contract makes it. For Default it is a
-	// heading's anchor in docs/http.md.
+	// heading's anchor in docs/use/http.md.
 	Sections map[string]string
 }
 
@@ -79,7 +79,7 @@ func Rules() []Rule {
 
 		{"refusal-burns", "refusal", "After a refusal of invalid input, the corrected request may use the same key.", in("what-is-kept", stripeRequests, "")},
 
-		{"error-body", "errors", "Errors about keys are in the contract's form: problem+json with a `code`, Stripe's `error` object, or problem+json (or `Link`) of the draft.", in("bodies", stripeTypes, "2.7")},
+		{"error-body", "errors", "Errors about keys are in the contract's form: problem+json with a `code`, Stripe's `error` object, or problem+json (or `Link`) of the draft.", in("problems", stripeTypes, "2.7")},
 		{"error-cacheable", "errors", "Errors about keys are not cached: `Cache-Control: no-store`.", in("headers", "", "")},
 		{"retry-after", "errors", "409 for a request in flight, 429 and 503 say by `Retry-After` when to come again.", in("headers", "", "")},
 

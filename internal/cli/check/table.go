@@ -15,7 +15,7 @@ var titles = map[string]string{Default: "default", Stripe: "Stripe", IETF: "IETF
 func Section(contract, section string) string {
 	switch contract {
 	case Default:
-		return "docs/http.md#" + section
+		return "docs/use/http.md#" + section
 	case IETF:
 		return "section " + section
 	}

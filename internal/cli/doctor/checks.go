@@ -37,7 +37,7 @@ func All() []Check {
 // found returns the findings of a check that could be made.
 func found(all ...wrong) ([]wrong, string) { return all, "" }
 
-// Page returns the checks as a table of Markdown, for docs/doctor.md.
+// Page returns the checks as a table of Markdown, for docs/operate/doctor.md.
 func Page() string {
 	var b strings.Builder
 	b.WriteString("| check | holds if | otherwise | asks |\n| --- | --- | --- | --- |\n")

@@ -28,7 +28,7 @@ func functionChecks() []Check {
 			ID: "completes", Severity: Error, Needs: functions, find: completes,
 			Looks:  "the functions in the worker's SAMEKEY_FUNCTIONS exist",
 			Causes: "abandoned requests of that function are not_mine and stay open",
-			Mend:   "correct the parameter Functions (docs/completing.md)",
+			Mend:   "correct the parameter Functions (docs/operate/background.md)",
 		},
 		{
 			ID: "completes-all", Severity: Error, Needs: []Source{Functions, ScanTable}, find: completesAll,
@@ -52,7 +52,7 @@ func functionChecks() []Check {
 			ID: "gateway-bytes", Severity: Note, Needs: []Source{Functions, Policies, Gateways}, find: gatewayBytes,
 			Looks:  "a REST API in front of a function has binary media types",
 			Causes: "the gateway takes each body for text: bytes that are not UTF-8 are replaced before the function sees them, so that it stores, compares and answers other bytes than the client sent. A body in JSON is not affected",
-			Mend:   "BinaryMediaTypes of the API (docs/http.md); nothing, if its clients send text only",
+			Mend:   "BinaryMediaTypes of the API (docs/use/http.md); nothing, if its clients send text only",
 		},
 		{
 			ID: "lease", Severity: Warning, Needs: functions, find: lease,

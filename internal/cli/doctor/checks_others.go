@@ -29,7 +29,7 @@ func otherChecks() []Check {
 			ID: "rights", Severity: Error, find: rights,
 			Looks:  "the caller may do what --as function, worker or operator needs on the table; it is tried in ways that change nothing",
 			Causes: "the calls of that role are refused",
-			Mend:   "FunctionPolicy or WorkerPolicy of samekey.yaml; for operators docs/doctor.md",
+			Mend:   "FunctionPolicy or WorkerPolicy of samekey.yaml; for operators docs/operate/doctor.md",
 		},
 		{
 			ID: "clock", Severity: Warning, Needs: []Source{ServerClock}, find: clock,

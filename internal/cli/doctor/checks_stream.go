@@ -30,7 +30,7 @@ func streamChecks() []Check {
 			ID: "stream-readers", Severity: Warning, Needs: mappings, find: streamReaders,
 			Looks:  "at most two functions read the stream",
 			Causes: "DynamoDB throttles the third reader of a shard, and all of them come late",
-			Mend:   "use one worker instead of drain and completer (docs/worker.md), or give the others a Kinesis stream",
+			Mend:   "use one worker instead of drain and completer (docs/operate/background.md), or give the others a Kinesis stream",
 		},
 		{
 			ID: "stream-filters", Severity: Error, Needs: mappings, find: streamFilters,

@@ -59,7 +59,7 @@ func tableChecks() []Check {
 			ID: "layout", Severity: Error, Needs: []Source{ScanTable}, find: layout,
 			Looks:  "the items of a sample are understood by this version",
 			Causes: "a request whose record is not understood is answered by 500 (record_corrupt), and nobody completes it",
-			Mend:   "deploy the version that wrote them, or find what else writes to the table (docs/item.md)",
+			Mend:   "deploy the version that wrote them, or find what else writes to the table (docs/operate/item.md)",
 		},
 		{
 			ID: "one-scope", Severity: Warning, Needs: []Source{ScanTable}, find: oneScope,

@@ -42,7 +42,7 @@ type Story struct {
 	Tenant    string `json:"tenant,omitempty"`
 
 	// State is held, abandoned, released, stuck, kept, replayable, tombstone or free,
-	// as in docs/architecture.md.
+	// as in docs/inside/architecture.md.
 	State   string    `json:"state"`
 	Summary string    `json:"summary"` // one sentence
 	Claimed time.Time `json:"claimed"`

@@ -161,13 +161,13 @@ func TestVariablesAreDocumented(t *testing.T) {
 	if diff := cmp.Diff(variables, listed); diff != "" {
 		t.Errorf("the program's variables and those of its comment (-program +comment):\n%s", diff)
 	}
-	page, err := os.ReadFile("../../../docs/worker.md")
+	page, err := os.ReadFile("../../../docs/operate/background.md")
 	if err != nil {
 		t.Fatal(err)
 	}
 	for _, name := range variables {
 		if !strings.Contains(string(page), "\n| `"+name+"` |") {
-			t.Errorf("docs/worker.md doesn't list %s", name)
+			t.Errorf("docs/operate/background.md doesn't list %s", name)
 		}
 	}
 	for name := range sound() {

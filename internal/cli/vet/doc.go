@@ -1,6 +1,6 @@
 // Package vet finds mistakes in handlers with phases: effects that a retry would
 // repeat, results that a resumed run would miss, calls without their key, names and
-// types that can't be resumed. docs/vet.md explains each rule.
+// types that can't be resumed. docs/use/vet.md explains each rule.
 //
 // A rule is an [analysis.Analyzer] in a file of its own. find.go reads the phases of
 // a package, unit.go its functions and what they call, graph.go which call may come

@@ -5,7 +5,7 @@ import (
 )
 
 // page explains the rules, each under its name.
-const page = "https://github.com/samekey/samekey/blob/main/docs/vet.md#"
+const page = "https://github.com/samekey/samekey/blob/main/docs/use/vet.md#"
 
 // Analyzers returns the rules.
 func Analyzers() []*analysis.Analyzer {

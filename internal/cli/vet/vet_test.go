@@ -58,13 +58,13 @@ func TestRulesAreExplained(t *testing.T) {
 	if err := analysis.Validate(Analyzers()); err != nil {
 		t.Error(err)
 	}
-	text, err := os.ReadFile("../../../docs/vet.md")
+	text, err := os.ReadFile("../../../docs/use/vet.md")
 	if err != nil {
 		t.Fatal(err)
 	}
 	for _, a := range Analyzers() {
 		if a.URL != page+a.Name || !strings.Contains(string(text), "\n## "+a.Name+"\n") {
-			t.Errorf("%s leads to %s, and docs/vet.md has no such part", a.Name, a.URL)
+			t.Errorf("%s leads to %s, and docs/use/vet.md has no such part", a.Name, a.URL)
 		}
 	}
 }

@@ -12,7 +12,7 @@
 //	}
 //
 // Inputs are compared by polling, not by notifications of the system: see
-// docs/decisions/0037-watch-and-init.md.
+// docs/inside/decisions/0011-samekey-local.md.
 package gosource
 
 import (

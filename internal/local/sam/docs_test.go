@@ -9,10 +9,10 @@ import (
 	"github.com/samekey/samekey/internal/local/sam"
 )
 
-// The template that docs/local.md tells newcomers to begin with.
+// The template that docs/use/local.md tells newcomers to begin with.
 func TestTheTemplateOfTheDocs(t *testing.T) {
 	t.Parallel()
-	page, err := os.ReadFile("../../../docs/local.md")
+	page, err := os.ReadFile("../../../docs/use/local.md")
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -6,7 +6,7 @@ import (
 	"testing"
 )
 
-// Phases of handlers, as docs/phases.md changes them.
+// Phases of handlers, as docs/start/phases.md changes them.
 var (
 	ride     = Phase{Name: "ride", Kind: "Atomic", Result: map[string]any{"ID": "string"}}
 	trip     = Phase{Name: "trip", Kind: "Atomic", Result: map[string]any{"ID": "string"}}
@@ -85,7 +85,7 @@ func none(string) bool { return false }
 // page says, which the engine's tests hold to the engine.
 func TestChangesAreJudgedAsThePageSays(t *testing.T) {
 	t.Parallel()
-	page, err := os.ReadFile("../../../../docs/phases.md")
+	page, err := os.ReadFile("../../../../docs/start/phases.md")
 	if err != nil {
 		t.Fatal(err)
 	}

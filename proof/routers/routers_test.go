@@ -1,0 +1,219 @@
+package routers
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"testing"
+
+	"github.com/danielgtaylor/huma/v2"
+	"github.com/danielgtaylor/huma/v2/adapters/humago"
+	"github.com/gin-gonic/gin"
+	"github.com/go-chi/chi/v5"
+	"github.com/labstack/echo/v4"
+
+	"github.com/samekey/samekey/idem"
+)
+
+// Payment is the answer of the keyed route.
+type Payment struct {
+	Order  string `json:"order"`
+	Charge string `json:"charge"`
+}
+
+var errNoAnswer = errors.New("no answer")
+
+// bank charges once for each of its keys.
+type bank struct {
+	charges map[string]string
+	runs    int
+	silent  bool
+}
+
+func (b *bank) charge(order, key string) (string, error) {
+	b.charges[key] = "ch_" + order
+	if b.silent {
+		return "", errNoAnswer
+	}
+	return b.charges[key], nil
+}
+
+// pay has the phases of the route, under every router.
+func (b *bank) pay(ctx context.Context, order string) (Payment, error) {
+	b.runs++
+	charge, err := idem.Foreign(ctx, "charged", func(_ context.Context, tx *idem.Tx) (string, error) {
+		return b.charge(order, tx.Key("bank"))
+	})
+	return Payment{order, charge}, err
+}
+
+type callerKey struct{}
+
+// identify stands for the authentication: it puts the caller into the context.
+func identify(next http.Handler) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		user, ok := strings.CutPrefix(r.Header.Get("Authorization"), "Bearer ")
+		if !ok {
+			http.Error(w, "who are you?", http.StatusUnauthorized)
+			return
+		}
+		next.ServeHTTP(w, r.WithContext(context.WithValue(r.Context(), callerKey{}, user)))
+	})
+}
+
+func whose(ctx context.Context, _ *idem.Request) (string, error) {
+	user, _ := ctx.Value(callerKey{}).(string)
+	return user, nil
+}
+
+// inFront puts the engine in front of a router.
+func inFront(engine *idem.Engine, app http.Handler) http.Handler {
+	mux := http.NewServeMux()
+	mux.Handle("POST /orders/{id}/payments", engine.Middleware(app)) // a keyed route
+	mux.Handle("/", app)                                             // all others
+	return identify(mux)
+}
+
+func standard(engine *idem.Engine, b *bank) http.Handler {
+	mux := http.NewServeMux()
+	mux.Handle("POST /orders/{id}/payments", engine.Middleware(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		p, err := b.pay(r.Context(), r.PathValue("id"))
+		if err != nil {
+			http.Error(w, "try again", http.StatusInternalServerError) // not stored: the key is free, or the operation goes on
+			return
+		}
+		w.Header().Set("Content-Type", "application/json")
+		w.WriteHeader(http.StatusCreated)
+		_ = json.NewEncoder(w).Encode(p)
+	})))
+	return identify(mux)
+}
+
+func onChi(engine *idem.Engine, b *bank) http.Handler {
+	r := chi.NewRouter()
+	r.Use(identify)
+	r.With(engine.Middleware).Post("/orders/{id}/payments", func(w http.ResponseWriter, r *http.Request) {
+		p, err := b.pay(r.Context(), chi.URLParam(r, "id"))
+		if err != nil {
+			http.Error(w, "try again", http.StatusInternalServerError)
+			return
+		}
+		w.Header().Set("Content-Type", "application/json")
+		w.WriteHeader(http.StatusCreated)
+		_ = json.NewEncoder(w).Encode(p)
+	})
+	return r
+}
+
+func onEcho(engine *idem.Engine, b *bank) http.Handler {
+	app := echo.New()
+	app.POST("/orders/:id/payments", func(c echo.Context) error {
+		p, err := b.pay(c.Request().Context(), c.Param("id"))
+		if err != nil {
+			return echo.ErrInternalServerError
+		}
+		return c.JSON(http.StatusCreated, p)
+	})
+	return inFront(engine, app)
+}
+
+func onGin(engine *idem.Engine, b *bank) http.Handler {
+	app := gin.New()
+	app.POST("/orders/:id/payments", func(c *gin.Context) {
+		p, err := b.pay(c.Request.Context(), c.Param("id"))
+		if err != nil {
+			c.Status(http.StatusInternalServerError)
+			return
+		}
+		c.JSON(http.StatusCreated, p)
+	})
+	return inFront(engine, app)
+}
+
+func onHuma(engine *idem.Engine, b *bank) http.Handler {
+	app := http.NewServeMux()
+	api := humago.New(app, huma.DefaultConfig("Orders", "1.0.0"))
+	type input struct {
+		ID string `path:"id"`
+	}
+	type output struct{ Body Payment }
+	huma.Register(api, huma.Operation{Method: http.MethodPost, Path: "/orders/{id}/payments", DefaultStatus: http.StatusCreated},
+		func(ctx context.Context, in *input) (*output, error) {
+			p, err := b.pay(ctx, in.ID)
+			if err != nil {
+				return nil, huma.Error500InternalServerError("try again")
+			}
+			return &output{p}, nil
+		})
+	return inFront(engine, app)
+}
+
+// Under each router a keyed POST runs once, its retry is a replay, a failure is not
+// stored, and the route is the pattern of the path.
+func TestRouters(t *testing.T) {
+	t.Parallel()
+	gin.SetMode(gin.TestMode)
+	for name, tc := range map[string]struct {
+		app   func(*idem.Engine, *bank) http.Handler
+		route string
+	}{
+		"net/http": {standard, "POST /orders/{id}/payments"},
+		"chi":      {onChi, "/orders/{id}/payments"},
+		"echo":     {onEcho, "POST /orders/{id}/payments"},
+		"gin":      {onGin, "POST /orders/{id}/payments"},
+		"huma":     {onHuma, "POST /orders/{id}/payments"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			b := &bank{charges: make(map[string]string), silent: true}
+			routes := make(map[string]int)
+			engine := idem.New(&idem.MemoryStore{}, func(o *idem.Options) {
+				o.Scope, o.MinKey = whose, 1
+				o.Hooks.Ended = func(_ context.Context, s idem.Summary) { routes[s.Route]++ }
+			})
+			app := tc.app(engine, b)
+			send := func(method, path, user, key string) *httptest.ResponseRecorder {
+				r := httptest.NewRequest(method, path, http.NoBody)
+				r.Header.Set("Authorization", "Bearer "+user)
+				if key != "" {
+					r.Header.Set(idem.KeyHeader, key)
+				}
+				w := httptest.NewRecorder()
+				app.ServeHTTP(w, r)
+				return w
+			}
+			pay := func(user string, status, runs int, replayed bool) string {
+				t.Helper()
+				w := send(http.MethodPost, "/orders/7/payments", user, "k1")
+				if w.Code != status || b.runs != runs || (w.Header().Get(idem.ReplayedHeader) == "true") != replayed {
+					t.Errorf("%s: status %d, want %d; %d runs, want %d; replayed %q: %s",
+						user, w.Code, status, b.runs, runs, w.Header().Get(idem.ReplayedHeader), w.Body)
+				}
+				return w.Body.String()
+			}
+			pay("jane", http.StatusInternalServerError, 1, false)
+			b.silent = false
+			first := pay("jane", http.StatusCreated, 2, false)
+			if again := pay("jane", http.StatusCreated, 2, true); again != first || !strings.Contains(first, `"charge":"ch_7"`) {
+				t.Errorf("first answer %s, then %s", first, again)
+			}
+			pay("omar", http.StatusCreated, 3, false)
+			if len(b.charges) != 2 {
+				t.Errorf("charges %v: want jane's and omar's", b.charges)
+			}
+			if w := send(http.MethodPost, "/orders/7/payments", "jane", ""); w.Code != http.StatusBadRequest || b.runs != 3 {
+				t.Errorf("without a key: status %d, %d runs", w.Code, b.runs)
+			}
+			if w := send(http.MethodGet, "/nowhere", "jane", ""); w.Code != http.StatusNotFound {
+				t.Errorf("another route: status %d", w.Code)
+			}
+			if fmt.Sprint(routes) != fmt.Sprint(map[string]int{tc.route: 5}) {
+				t.Errorf("routes %v, want 5 of %q", routes, tc.route)
+			}
+		})
+	}
+}
