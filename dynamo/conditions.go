@@ -5,9 +5,9 @@ const (
 	//   - attribute_not_exists: two claims at once, one wins;
 	//   - exp_s < :now: TTL deletes late, so an expired record may still exist; false
 	//     without exp_s, so a record to be kept is never replaced by a claim;
-	//   - owner <> :me: a late copy of this claim must not revive a record that its own
-	//     attempt has freed since.
-	claimCondition = "attribute_not_exists(pk) OR (exp_s < :now AND #owner <> :me)"
+	//   - id <> :id: a late copy of this claim must not revive its own operation, which
+	//     its attempt or another one has freed since, or fenced.
+	claimCondition = "attribute_not_exists(pk) OR (exp_s < :now AND id <> :id)"
 
 	// besideCondition is on the key's other record, in one transaction with a claim,
 	// while the scope of keys changes:

@@ -166,8 +166,7 @@ func (s *Store) Claim(ctx context.Context, c store.Claim) (*store.Record, error)
 		TableName:                           &s.table,
 		Item:                                it,
 		ConditionExpression:                 &claimIf,
-		ExpressionAttributeNames:            ownerName,
-		ExpressionAttributeValues:           item.Map{":now": v.Secs(c.Now), ":me": it[item.AttrOwner]},
+		ExpressionAttributeValues:           item.Map{":now": v.Secs(c.Now), ":id": it[item.AttrID]},
 		ReturnValuesOnConditionCheckFailure: types.ReturnValuesOnConditionCheckFailureAllOld,
 	}
 	held, err := s.sendPut(ctx, &v.in, c.Beside, mine)
@@ -250,13 +249,14 @@ func (s *Store) sendPut(ctx context.Context, put *dynamodb.PutItemInput, beside 
 	if len(mine) > 0 || beside != "" {
 		record := []types.TransactWriteItem{{Put: &types.Put{
 			TableName: put.TableName, Item: put.Item, ConditionExpression: put.ConditionExpression,
-			ExpressionAttributeNames: put.ExpressionAttributeNames, ExpressionAttributeValues: put.ExpressionAttributeValues,
+			ExpressionAttributeValues:           put.ExpressionAttributeValues,
 			ReturnValuesOnConditionCheckFailure: put.ReturnValuesOnConditionCheckFailure,
 		}}}
 		if beside != "" {
 			record = append(record, types.TransactWriteItem{ConditionCheck: &types.ConditionCheck{
 				TableName: put.TableName, Key: item.Key(beside), ConditionExpression: &besideIf,
-				ExpressionAttributeNames: put.ExpressionAttributeNames, ExpressionAttributeValues: put.ExpressionAttributeValues,
+				ExpressionAttributeNames:            ownerName,
+				ExpressionAttributeValues:           item.Map{":now": put.ExpressionAttributeValues[":now"], ":me": put.Item[item.AttrOwner]},
 				ReturnValuesOnConditionCheckFailure: put.ReturnValuesOnConditionCheckFailure,
 			}})
 		}

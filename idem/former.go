@@ -8,9 +8,10 @@ package idem
 //  1. [Options] has the new scope, and Former the former one with Claims. Keys are
 //     claimed under the former scope, as before, unless they are known under the new one.
 //  2. The same without Claims: keys are claimed under the new scope, unless they are
-//     known under the former one.
-//  3. Without Former, after [Options.Retention] and [Options.Tombstone], and when no
-//     record from before release 2 is open.
+//     known under the former one. Half an hour lies between the end of the former
+//     release and the begin of this one: so long may an invocation and its packets last.
+//  3. Without Former: when no record from before release 2 is open, and
+//     [Options.Retention] and [Options.Tombstone] have passed since.
 //
 // A roll-back goes back one release. The program from before release 1 doesn't look under
 // the new scope: it comes back when no record from release 2 is open, or an answer.

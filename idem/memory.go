@@ -49,7 +49,7 @@ func (m *MemoryStore) Claim(ctx context.Context, c store.Claim) (*store.Record, 
 	}
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	if old := m.records[c.Next.PK]; old != nil && (!state.Over(old.Expires, c.Now) || old.Owner == c.Next.Owner) {
+	if old := m.records[c.Next.PK]; old != nil && (!state.Over(old.Expires, c.Now) || old.ID == c.Next.ID) {
 		return old.Clone(), nil
 	}
 	if old := m.records[c.Beside]; old != nil && (!state.Over(old.Expires, c.Now) || old.Owner != c.Next.Owner) {

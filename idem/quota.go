@@ -67,27 +67,15 @@ func (a *attempt) admit(ctx context.Context) (*store.Record, state.Verdict, erro
 	// Not by a Peek, which may miss a record of the last second: then a retry would
 	// be refused.
 	lctx, sp := a.step(ctx, trace.Read, "")
-	rec, v, err := a.lookUp(lctx, until)
-	if err == nil && v == state.Again && a.beside != nil {
-		a.turn()
-		if rec, v, err = a.lookUp(lctx, until); err == nil && v == state.Again {
-			a.turn()
-		}
+	rec, v, err := a.lookUp(lctx, "quota", until)
+	if err == nil {
+		rec, v, err = a.elsewhere(lctx, "quota", rec, v, until)
 	}
 	sp.done(err)
 	if err == nil && v == state.Again {
 		return nil, 0, refusal
 	}
 	return rec, v, err
-}
-
-// lookUp reads the record of a's key, and judges it or takes it over.
-func (a *attempt) lookUp(ctx context.Context, until time.Time) (*store.Record, state.Verdict, error) {
-	held, err := a.store.Load(ctx, a.pk)
-	if err != nil {
-		return nil, 0, a.unavailable("quota", err)
-	}
-	return a.judgeOrTakeOver(ctx, held, until)
 }
 
 // takePlace takes a place, or returns the refusal of a new operation.

@@ -26,7 +26,7 @@ import (
 // remembered answers from the cache's record if that suffices: a finished record of the
 // same request, or of another request.
 func (a *attempt) remembered(ctx context.Context) (Result, bool, error) {
-	if v, err := a.judge(a.cached); err == nil && (v == state.Replay || v == state.Mismatch) {
+	if v, err := a.judge(a.cached); err == nil && (v == state.Replay || v == state.Mismatch && a.beside == nil) {
 		res, err := a.answer(ctx, a.cached, v)
 		return res, true, err
 	}

@@ -129,6 +129,9 @@ func (a *attempt) claim(ctx context.Context, build func(*store.Record) *store.Re
 			a.turn()
 		}
 		rec, v, err = a.judgeOrTakeOver(ctx, held, until)
+		if err == nil && v == state.Mismatch && !a.away {
+			rec, v, err = a.elsewhere(ctx, "claim", rec, v, until)
+		}
 		if err != nil || v != state.Again {
 			return rec, v, err
 		}
@@ -152,6 +155,32 @@ func (a *attempt) bury(ctx context.Context, held *store.Record, until time.Time)
 		return a.unavailable("claim", err)
 	}
 	return nil
+}
+
+// elsewhere looks for the request at the key's other place, if nothing is at a's own place,
+// or another request: scopes that change may make one key of two, or two of one. It
+// returns the verdict about the own place if the request is at neither.
+func (a *attempt) elsewhere(ctx context.Context, op string, own *store.Record, v state.Verdict, until time.Time) (*store.Record, state.Verdict, error) {
+	if a.beside == nil || v != state.Again && v != state.Mismatch {
+		return own, v, nil
+	}
+	a.turn()
+	there, found, err := a.lookUp(ctx, op, until)
+	gone := there == nil || there.State == store.None || state.Over(there.Expires, a.opt.Now()) // otherwise it was released meanwhile
+	if err == nil && (found == state.Again && gone || found == state.Mismatch && v == state.Mismatch) {
+		a.turn()
+		return own, v, nil
+	}
+	return there, found, err
+}
+
+// lookUp reads the record of a's key, and judges it or takes it over.
+func (a *attempt) lookUp(ctx context.Context, op string, until time.Time) (*store.Record, state.Verdict, error) {
+	held, err := a.store.Load(ctx, a.pk)
+	if err != nil {
+		return nil, 0, a.unavailable(op, err)
+	}
+	return a.judgeOrTakeOver(ctx, held, until)
 }
 
 // load reads the record after a write with an unknown outcome. Without a record

@@ -86,17 +86,23 @@ func storeClaim(s suite) {
 		storetest.SameRecord(t, storetest.Load(t, e.inner, want.PK), want)
 	})
 
-	// A late copy of a claim must not revive what its own attempt has freed.
-	s.run("an expired record of the same owner stays", func(t *testing.T, e *env) {
-		c := storetest.ClaimAt(e.clock.Now())
-		late := store.Claim{Next: c.Next.Clone(), Now: c.Now.Add(time.Minute)}
-		freed := storetest.MustClaim(t, e.inner, c)
-		freed = storetest.MustCommit(t, e.inner, freed, storetest.Next(freed, func(n *store.Record) {
-			n.Lease, n.Expires = time.Time{}, c.Now.Add(-time.Second)
-		}))
-		storetest.SameRecord(t, storetest.RefusedClaim(t, e.inner, late), freed)
-		storetest.SameRecord(t, storetest.Load(t, e.inner, freed.PK), freed)
-	})
+	// A late copy of a claim must not revive its own operation.
+	for by, frees := range map[string]func(*store.Record){
+		"its own attempt": func(*store.Record) {},
+		"another attempt": func(n *store.Record) { n.Owner = "another attempt" },
+	} {
+		s.run("an expired record of the same operation stays, freed by "+by, func(t *testing.T, e *env) {
+			c := storetest.ClaimAt(e.clock.Now())
+			late := store.Claim{Next: c.Next.Clone(), Now: c.Now.Add(time.Minute)}
+			freed := storetest.MustClaim(t, e.inner, c)
+			freed = storetest.MustCommit(t, e.inner, freed, storetest.Next(freed, func(n *store.Record) {
+				n.Lease, n.Expires = time.Time{}, c.Now.Add(-time.Second)
+				frees(n)
+			}))
+			storetest.SameRecord(t, storetest.RefusedClaim(t, e.inner, late), freed)
+			storetest.SameRecord(t, storetest.Load(t, e.inner, freed.PK), freed)
+		})
+	}
 
 	for _, at := range []struct {
 		name  string

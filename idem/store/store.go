@@ -33,11 +33,10 @@ import (
 // The suite in idemtest checks implementations.
 type Store interface {
 	// Claim writes c.Next if its PK has no record, or an expired record (Expires
-	// before c.Now, in whole seconds) of another owner: a late copy of a claim must
-	// not revive a record that its own attempt has freed. c.Beside may refuse the claim
-	// too. A store that keeps the
-	// body of a stored request elsewhere sets Next.Input.Overflow, and writes the
-	// body once the claim is won.
+	// before c.Now, in whole seconds) of another operation (ID): a late copy of a claim
+	// must not revive its own operation, which its attempt or another one has freed.
+	// c.Beside may refuse the claim too. A store that keeps the body of a stored request
+	// elsewhere sets Next.Input.Overflow, and writes the body once the claim is won.
 	Claim(ctx context.Context, c Claim) (held *Record, err error)
 
 	// Commit turns c.Prev into c.Next, both with the same PK, if the stored record

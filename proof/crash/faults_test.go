@@ -52,10 +52,7 @@ var faults = []*fault{
 		return nil, errCut
 	}},
 	{name: "answer torn", says: "half of the answer, then the connection is cut", apply: func(c *call) (*http.Response, error) { return dynamotest.TearAnswer(c.dest, c.copy()) }},
-	{name: "sent twice", says: "the packet arrives twice, and the second answer counts", apply: func(c *call) (*http.Response, error) {
-		_, _ = c.send()
-		return c.send()
-	}},
+	sentTwice,
 	{name: "late", says: "the connection is cut, and the packet arrives after the client was answered", apply: func(c *call) (*http.Response, error) {
 		c.w.late(c, false)
 		return nil, errCut
@@ -84,6 +81,11 @@ var faults = []*fault{
 var killBefore = &fault{name: killedBefore, says: "SIGKILL, and the call never arrives", apply: func(c *call) (*http.Response, error) {
 	c.kill()
 	return nil, errCut
+}}
+
+var sentTwice = &fault{name: "sent twice", says: "the packet arrives twice, and the second answer counts", apply: func(c *call) (*http.Response, error) {
+	_, _ = c.send()
+	return c.send()
 }}
 
 var writes = []string{"PutItem", "UpdateItem", "DeleteItem", "TransactWriteItems"}

@@ -5,6 +5,7 @@ package crash_test
 import (
 	"context"
 	"encoding/json"
+	"slices"
 	"strconv"
 	"sync"
 	"time"
@@ -27,10 +28,10 @@ type history struct {
 
 // image is a version of a record.
 type image struct {
-	id, state, owner, keep, answer, waits string
-	version, lease, tries                 int64
-	expires, jobs                         bool
-	phases                                int
+	pk, id, state, owner, keep, answer, waits string
+	version, lease, tries, until              int64
+	expires, jobs                             bool
+	phases                                    int
 }
 
 // settled reports whether nothing is left to do.
@@ -105,7 +106,9 @@ func (h *history) note(c *change) {
 		return // a companion
 	}
 	now := imageOf(c.DynamoDB.NewImage)
+	now.pk = pk
 	h.last[pk] = now
+	h.alone(now)
 	if kept := now.keep != ""; kept == now.expires {
 		h.find(pk, "lost", "kept for %q, and may expire: %v", now.keep, now.expires)
 	}
@@ -130,6 +133,23 @@ func (h *history) note(c *change) {
 		h.find(pk, "wrong", "%d tries after %d", now.tries, before.tries)
 	}
 }
+
+// alone finds a second record that holds the key of a run.
+func (h *history) alone(now *image) {
+	h.w.mu.Lock()
+	r := h.w.byPK[now.pk]
+	var pks []string
+	if r != nil {
+		pks = slices.Clone(r.pks)
+	}
+	h.w.mu.Unlock()
+	if slices.Contains(pks, now.pk) && slices.ContainsFunc(pks, func(pk string) bool { return pk != now.pk && now.lives() && h.last[pk].lives() }) {
+		h.find(now.pk, "doubled", "two records hold its key")
+	}
+}
+
+// lives reports whether a record has not expired.
+func (i *image) lives() bool { return i != nil && (!i.expires || i.until >= time.Now().Unix()) }
 
 func (h *history) find(pk, kind, format string, args ...any) {
 	h.w.mu.Lock()
@@ -156,16 +176,22 @@ func imageOf(item map[string]attribute) *image {
 	}
 	return &image{
 		id: item["id"].S, state: item["st"].S, owner: item["owner"].S, keep: item["keep"].S, answer: string(answer), waits: item["waits"].S,
-		version: number("ver"), lease: number("lease_ms"), tries: number("tries"), expires: expires,
+		version: number("ver"), until: number("exp_s"), lease: number("lease_ms"), tries: number("tries"), expires: expires,
 		jobs: len(item["jobs"].M) > 0, phases: phases,
 	}
 }
 
-// of is the last version of a record; nil if there is none.
-func (h *history) of(pk string) *image {
+// of is the last version of the record of a key with these places, of the one that lives
+// if there are two; nil if there is none.
+func (h *history) of(pks []string) (last *image) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	return h.last[pk]
+	for _, pk := range pks {
+		if i := h.last[pk]; i != nil && (last == nil || i.lives()) {
+			last = i
+		}
+	}
+	return last
 }
 
 func (h *history) forget(pk string) {

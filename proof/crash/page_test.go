@@ -119,7 +119,7 @@ For each request the test checks, outside of the processes:
 - the end: the record is done, its jobs are delivered, and it may expire. Where nobody can know if a call was made, and where the handler
   fails each time, the request waits for people, and nowhere else; it is then on the list, and is settled;
 - every version of its record, on the stream: owner and version change by the rules, no lease is cut short, a stored answer never
-  changes, and a record with work to do can't expire.
+  changes, and a record with work to do can't expire. While the scope of keys changes, at most one of a key's two records holds it.
 
 At the end the effects of all requests are counted once more. [Testing](../docs/inside/proof.md) has the commands; a failure prints the command that
 plays its cell again.

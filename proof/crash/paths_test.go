@@ -17,6 +17,9 @@ type path struct {
 	leaves bool     // the client sends it once, and then only asks for its status
 	hook   bool     // the client is a provider of webhooks
 	fails  bool     // the handler always fails
+	begins release  // of the API's two: the client asks it first, and then the other
+	freed  bool     // the first attempt is given up
+	late   bool     // between the client's tries, the key's time ends
 
 	effects map[string]int // in the users' table in the end, by kind
 	charges int
@@ -26,6 +29,15 @@ type path struct {
 	// waits says whether a cell's request waits for people. nil: never.
 	waits func(point, *fault) verdict
 }
+
+// release is a release of the API in a roll-out that changes what keys mean.
+type release int
+
+const (
+	only release = iota
+	first
+	second
+)
 
 // verdict is an expectation.
 type verdict int
@@ -63,18 +75,21 @@ var (
 	paid    = map[string]int{"paid": 1, "receipt": 1}
 	// died is a process that dies behind its first phase.
 	died = []shot{{point{atAPI, "TransactWriteItems", 1}, faults[1]}}
+	// freed is a key that its first attempt gives back.
+	freed = []shot{{point{atAPI, "UpdateItem", 1}, sentTwice}}
+	plain = map[string]int{"plain": 1}
 )
 
 var paths = []*path{
-	{name: "one write", says: "`Finish` with a write. The client retries.", route: "/plain", stages: []string{atAPI}, effects: map[string]int{"plain": 1}},
-	{name: "one write, claim merged", says: "The same with `MergeClaim`.", route: "/plain-merged", stages: []string{atAPI}, effects: map[string]int{"plain": 1}},
+	{name: "one write", says: "`Finish` with a write. The client retries.", route: "/plain", stages: []string{atAPI}, effects: plain},
+	{name: "one write, claim merged", says: "The same with `MergeClaim`.", route: "/plain-merged", stages: []string{atAPI}, effects: plain},
 	{name: "answer of 600 KB", says: "The same; the answer is stored in companions.", route: "/large", stages: []string{atAPI}, effects: map[string]int{"large": 1}, rare: true},
 	{name: "order", says: "`Atomic` with a write, `Foreign` with a charge, `Finish` with a write and a job; drain and consumer follow. The client retries.", route: "/order", stages: []string{atAPI, atWorker, atConsumer}, effects: ordered, charges: 1, mails: 1},
 	{name: "order, claim merged", says: "The same with `MergeClaim`.", route: "/order-merged", stages: []string{atAPI}, effects: ordered, charges: 1, mails: 1},
 	{name: "order, charge deferred", says: "The same with `Deferred`.", route: "/order-deferred", stages: []string{atAPI}, effects: ordered, charges: 1, mails: 1},
 	{name: "order, both", says: "The same with both.", route: "/order-both", stages: []string{atAPI}, effects: ordered, charges: 1, mails: 1},
 	{name: "order, taken over", says: "The first process was killed behind its first phase; the crash points are those of the attempts after it.", route: "/order", before: died, stages: []string{atAPI}, effects: ordered, charges: 1, mails: 1},
-	{name: "charge first", says: "`Foreign`, then `Finish`: nothing is committed before the charge.", route: "/charge", stages: []string{atAPI}, effects: paid, charges: 1, mails: 1},
+	{name: "charge first", says: "`Foreign`, then `Finish`, with `CallsOut`: nothing is committed before the charge. Between the client's tries, all that may expire does.", route: "/charge", late: true, stages: []string{atAPI}, effects: paid, charges: 1, mails: 1},
 	{name: "charge that can't be repeated", says: "The same with `NotIdempotent`. A call with an unknown outcome waits for people, who look it up and settle it.", route: "/payout", stages: []string{atAPI}, effects: paid, charges: 1, mails: 1, waits: inDoubt},
 	{name: "accepted, and the client leaves", says: "An order with `Resumable` and `InFlightAccept`. The client sends it once, and then only asks for its status: 202 until it is done.", route: "/accepted", leaves: true, stages: []string{atAPI}, effects: ordered, charges: 1, mails: 1},
 	{
@@ -82,8 +97,21 @@ var paths = []*path{
 		effects: ordered, charges: 1, mails: 1,
 	},
 	{
-		name: "accepted, and always failing", says: "A handler that fails each time: it is stuck after `MaxTries`, and waits for people.", route: "/never", leaves: true, fails: true, stages: []string{atWorker, atResume},
+		name: "accepted, and always failing", says: "A handler that answers 409 without keeping it, which no client hears, and then fails each time: it is stuck after `MaxTries`, and waits for people.", route: "/never", leaves: true, fails: true, stages: []string{atWorker, atResume},
 		effects: map[string]int{"order": 1}, waits: func(point, *fault) verdict { return always },
+	},
+	{
+		name: "scope changes, first release first",
+		says: "One write, while the scope of keys and the scheme of their fingerprint change: two releases run side by side (`Options.Former`, `Fingerprint.Known`). The client asks the first release, which claims under the former scope, and then the second.", route: "/moved", begins: first, stages: []string{atAPI}, effects: plain,
+	},
+	{name: "scope changes, second release first", says: "The other way round.", route: "/moved", begins: second, stages: []string{atAPI}, effects: plain},
+	{
+		name: "scope changes, taken over", says: "The process of the first release was killed behind its claim; the second one takes the record over under the former scope.", route: "/moved", begins: first, before: died, stages: []string{atAPI},
+		effects: plain,
+	},
+	{
+		name: "scope changes, given up and asked again", says: "The second release has freed the key; the first one fences the expired record under the new scope, and claims.", route: "/moved", begins: second, freed: true, before: freed, stages: []string{atAPI},
+		effects: plain,
 	},
 	{name: "webhook", says: "A signed delivery, repeated until it is answered by 200.", route: "/webhook", hook: true, stages: []string{atAPI}, effects: map[string]int{"event": 1}},
 }

@@ -44,7 +44,8 @@ type run struct {
 	woken  sync.Once
 
 	// Guarded by the world's mu.
-	pk       string        // of its record; "" before it is known
+	pks      []string      // the places of its key; nil before they are known
+	asked    int           // times that it was sent
 	armed    []shot        // the faults to come, in order
 	calls    []point       // that met nothing, once all faults have come
 	asleep   []*invocation // in processes that are stopped, or were
@@ -171,9 +172,17 @@ func (r *run) send(ctx context.Context, method, path string, amount int) reply {
 	if r.path.hook {
 		sign(req, r.id, body)
 	}
+	front := r.w.front
+	if r.path.begins == first && r.asked > 0 || r.path.begins == second && r.asked == 0 {
+		front = r.w.newFront
+	}
+	if r.path.freed && r.asked == 0 {
+		req.Header.Set("X-Give-Up", "yes")
+	}
+	r.asked++
 	rec := httptest.NewRecorder()
 	r.w.posts.Add(1)
-	r.w.front.ServeHTTP(rec, req)
+	front.ServeHTTP(rec, req)
 	return reply{rec.Code, rec.Header(), rec.Body.String()}
 }
 
@@ -210,16 +219,21 @@ func (r *run) answered(ctx context.Context) (reply, error) {
 		sent = true
 		switch {
 		case ctx.Err() != nil: // and so it has no answer
-			return a, fmt.Errorf("%w: the record is %+v", errNoEnd, r.w.history.of(r.key()))
+			return a, fmt.Errorf("%w: the record is %+v", errNoEnd, r.record())
 		case a.replied() || a.stuck():
 			return a, nil
+		case r.path.fails && a.status == http.StatusConflict && !strings.Contains(a.body, "idempotency_"):
+			return a, fmt.Errorf("the client is told %s for good, though the operation goes on", a.body)
 		case a.status == http.StatusNotFound && r.path.leaves: // nothing is known of it
 			sent = false
 		case a.status != http.StatusConflict && a.status != http.StatusAccepted && a.status < http.StatusInternalServerError:
 			return a, fmt.Errorf("the client gets %d %.300s", a.status, a.body)
 		}
+		if r.path.late {
+			r.w.expire(ctx, r)
+		}
 		if !sleep(ctx, a.wait()) {
-			return a, fmt.Errorf("%w: the client gets %d %.300s, the record is %+v", errNoEnd, a.status, a.body, r.w.history.of(r.key()))
+			return a, fmt.Errorf("%w: the client gets %d %.300s, the record is %+v", errNoEnd, a.status, a.body, r.record())
 		}
 	}
 }
@@ -301,7 +315,7 @@ func (r *run) wakes(ctx context.Context, a reply) error {
 
 // settle does as an operator does who looks the call up on the provider's side.
 func (r *run) settle(ctx context.Context) error {
-	for i := r.w.history.of(r.key()); i == nil || i.state != "stuck" || i.waits == ""; i = r.w.history.of(r.key()) {
+	for i := r.record(); i == nil || i.state != "stuck" || i.waits == ""; i = r.record() {
 		if !sleep(ctx, 50*time.Millisecond) {
 			return fmt.Errorf("the stuck record isn't on the list: %+v", i)
 		}
@@ -319,7 +333,7 @@ func (r *run) settle(ctx context.Context) error {
 		s.Result, _ = json.Marshal(r.id + "0")
 	}
 	for {
-		err := r.w.operator().Settle(ctx, r.key(), s)
+		err := r.w.operator().Settle(ctx, r.record().pk, s)
 		if err == nil {
 			return nil
 		}
@@ -329,10 +343,23 @@ func (r *run) settle(ctx context.Context) error {
 	}
 }
 
-func (r *run) key() string {
+// at notes a place of the run's key. Without a change of scope it has one. The caller holds
+// the world's mu.
+func (r *run) at(pk string) {
+	if r.path.begins == only {
+		r.pks = []string{pk}
+	} else if !slices.Contains(r.pks, pk) {
+		r.pks = append(r.pks, pk)
+	}
+}
+
+// record is the last version of the run's record; nil if there is none. While the scope
+// changes, the key has two places, and an expired record may be at the other.
+func (r *run) record() *image {
 	r.w.mu.Lock()
-	defer r.w.mu.Unlock()
-	return r.pk
+	pks := slices.Clone(r.pks)
+	r.w.mu.Unlock()
+	return r.w.history.of(pks)
 }
 
 func (r *run) checkAnswer(a reply) error {
@@ -357,7 +384,7 @@ func (r *run) checkAnswer(a reply) error {
 
 // settled waits until nothing is left to do, and compares the effects.
 func (r *run) settled(ctx context.Context) error {
-	for i := r.w.history.of(r.key()); !i.settled(); i = r.w.history.of(r.key()) {
+	for i := r.record(); !i.settled(); i = r.record() {
 		if !sleep(ctx, 50*time.Millisecond) {
 			return fmt.Errorf("%w: the record is left as %+v", errNoEnd, i)
 		}
@@ -400,8 +427,9 @@ func (r *run) compare(got map[string]int, made asked) {
 	}
 }
 
-// again sends the request once more, and another one under its key.
+// again sends the request once more, as at first, and another one under its key.
 func (r *run) again(ctx context.Context, a reply) error {
+	r.asked = 0
 	for {
 		b := r.post(ctx)
 		if b.status >= http.StatusInternalServerError && sleep(ctx, b.wait()) {

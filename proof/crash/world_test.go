@@ -11,6 +11,7 @@ import (
 	"net/http"
 	"net/url"
 	"slices"
+	"strconv"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -73,8 +74,9 @@ type world struct {
 	provider        provider
 	queues          *queues
 	api, worker     *pool
+	second          *pool // of the API: see release
 	consumer        *pool
-	front           http.Handler
+	front, newFront http.Handler
 	history         history
 	killed, stopped atomic.Int64
 	posts, passed   atomic.Int64
@@ -147,6 +149,7 @@ func newWorld(t *testing.T, db *dynamotest.DB, bin programs) *world {
 	}
 	const queue = "https://sqs.us-east-1.amazonaws.com/123456789012/"
 	w.api = function("crash", bin.function, timeout, 12, stageOfAPI)
+	w.second = function("second", bin.function, timeout, 6, stageOfAPI, "CRASH_RELEASE=second")
 	w.consumer = function("consumer", bin.function, timeout, 6, func([]byte) string { return atConsumer }, "CRASH_ROLE=consumer")
 	w.worker = function("worker", bin.worker, 5*timeout, 6, func([]byte) string { return atWorker },
 		"SAMEKEY_TICKETS_URL="+queue+"tickets", "SAMEKEY_SINKS=receipt=sqs:"+queue+"receipts",
@@ -155,7 +158,8 @@ func newWorld(t *testing.T, db *dynamotest.DB, bin programs) *world {
 	w.services = map[string]http.RoundTripper{
 		"dynamodb": remote{endpoint, transport}, "sqs": inProcess{w.queues}, "lambda": inProcess{invokeAPI{w.api}}, "provider": inProcess{&w.provider},
 	}
-	w.front = apigateway.HTTPAPI(w.api, func(o *apigateway.HTTPAPIOptions) { o.IntegrationTimeout = overtime })
+	patient := func(o *apigateway.HTTPAPIOptions) { o.IntegrationTimeout = overtime }
+	w.front, w.newFront = apigateway.HTTPAPI(w.api, patient), apigateway.HTTPAPI(w.second, patient)
 	w.history.worker, w.history.filters = w.worker, ridestest.Filters(t, template)
 	stream, streamTransport := w.startStream(t, db, arn, key)
 	var sweeps sync.WaitGroup
@@ -169,7 +173,7 @@ func newWorld(t *testing.T, db *dynamotest.DB, bin programs) *world {
 		_ = stream.Close()
 		w.queues.wg.Wait()
 		sweeps.Wait()
-		for _, p := range []*pool{w.worker, w.consumer, w.api} {
+		for _, p := range []*pool{w.worker, w.consumer, w.api, w.second} {
 			p.close(t)
 		}
 		_ = proxy.Close()
@@ -275,10 +279,14 @@ func (w *world) meet(c *call, address string) *fault {
 	inv.calls++
 	inv.names[c.name]++
 	if inv.run != nil {
-		for _, pk := range pkOf.FindAll(c.body, 1) {
+		places := 1
+		if inv.run.path.begins != only {
+			places = 2 // in a claim
+		}
+		for _, pk := range pkOf.FindAll(c.body, places) {
 			w.byPK[string(pk)] = inv.run
 			if !strings.HasPrefix(string(pk), "v1#receipts#") {
-				inv.run.pk = string(pk)
+				inv.run.at(string(pk))
 			}
 		}
 	}
@@ -386,7 +394,7 @@ func (w *world) drained(t *testing.T) {
 			}
 			items++
 			state, record := item["st"].(*types.AttributeValueMemberS)
-			if item["exp_s"] == nil || item["waits"] != nil || record && state.Value != "done" {
+			if item["exp_s"] == nil || item["waits"] != nil || record && state.Value != "done" && !over(item["exp_s"]) {
 				t.Errorf("left in the table: %+v, %+v, %+v", item["pk"], item["st"], item["waits"])
 			}
 		}
@@ -394,6 +402,32 @@ func (w *world) drained(t *testing.T) {
 	if items == 0 {
 		t.Error("the table is empty")
 	}
+}
+
+// expire deletes what may expire of a run that is open, as TTL does once its key's time is
+// over.
+func (w *world) expire(ctx context.Context, r *run) {
+	w.mu.Lock()
+	pks := slices.Clone(r.pks)
+	w.mu.Unlock()
+	for _, pk := range pks {
+		_, _ = w.client.DeleteItem(ctx, &dynamodb.DeleteItemInput{ // if it fails, its time is not over
+			TableName: &w.records, Key: map[string]types.AttributeValue{"pk": &types.AttributeValueMemberS{Value: pk}},
+			ConditionExpression:       aws.String("attribute_exists(exp_s) AND st = :open"),
+			ExpressionAttributeValues: map[string]types.AttributeValue{":open": &types.AttributeValueMemberS{Value: "open"}},
+		})
+	}
+}
+
+// over reports whether a record has expired: a key that was given back, and then claimed in
+// its other place.
+func over(expires types.AttributeValue) bool {
+	n, ok := expires.(*types.AttributeValueMemberN)
+	if !ok {
+		return false
+	}
+	seconds, err := strconv.ParseInt(n.Value, 10, 64)
+	return err == nil && seconds < time.Now().Unix()
 }
 
 // forget forgets a run that is over.

@@ -6,7 +6,7 @@ package model
 // claim writes the record of a new operation.
 //
 // Code: state.Claimed, dynamo.Store.Claim, dynamo.claimCondition
-// Condition: attribute_not_exists(pk) OR (exp_s < :now AND #owner <> :me)
+// Condition: attribute_not_exists(pk) OR (exp_s < :now AND id <> :id)
 func (m *Model) claim(w *world, p packet) bool {
 	if m.on(ClaimCond) && !m.claimable(&w.Record, p) || !m.free(w, p) {
 		return false
@@ -18,7 +18,7 @@ func (m *Model) claim(w *world, p packet) bool {
 // merged is the claim and the first commit in one transaction (Options.MergeClaim).
 //
 // Code: idem.flow.write, dynamo.Store.Claim, dynamo.claimCondition
-// Condition: attribute_not_exists(pk) OR (exp_s < :now AND #owner <> :me)
+// Condition: attribute_not_exists(pk) OR (exp_s < :now AND id <> :id)
 func (m *Model) merged(w *world, p packet) bool {
 	if m.on(CWCCond) && !m.claimable(&w.Record, p) {
 		return false
@@ -35,7 +35,7 @@ func (m *Model) merged(w *world, p packet) bool {
 func (m *Model) callsFirst() bool { return m.Phases[0] == Foreign || m.Phases[0] == ForeignLater }
 
 func (m *Model) claimable(r *Record, p packet) bool {
-	return r.State == None || r.Expires == Passed && (r.Owner != p.By || !m.on(ClaimOwn))
+	return r.State == None || r.Expires == Passed && (r.ID != p.Seen.ID || !m.on(ClaimOwn))
 }
 
 func (m *Model) begin(w *world, p packet) {

@@ -84,7 +84,7 @@ func configs() []Config {
 		{
 			Name: "a call first, and no completer", Who: []Role{Client, Client}, Request: []uint8{1, 1}, Phases: [2]Phase{Foreign}, Jobs: Late,
 			MaxTries: 2, Expire: true, Left: budget{Lost: 1, Late: 1, Fail: 2, Renew: 1},
-			States: 93_489,
+			States: 93_517,
 		},
 		{
 			Name: "stuck, and two operators", Who: []Role{Client, Completer, Operator, Operator}, Request: []uint8{1, 1, 1, 1}, Phases: call, Jobs: Early,
@@ -149,7 +149,7 @@ func configs() []Config {
 		{
 			Name: "a change of scope, and lost answers", Who: []Role{Client, Client, Client}, Request: []uint8{1, 1, 1}, Program: []Program{First, Second, Second},
 			Change: OfScope, Phases: [2]Phase{Foreign}, MaxTries: 2, Expire: true, Left: budget{Lost: 1, Late: 1},
-			States: 469_276,
+			States: 469_812,
 		},
 		{
 			Name: "a deploy that changes the fingerprint", Who: []Role{Client, Client, Client, Client}, Request: []uint8{1, 1, 1, 2},

@@ -148,7 +148,6 @@ func (m *Model) bury(w *world, p packet) bool {
 	}
 	m.forgets(w)
 	m.leaves(w)
-	m.copiesDie(w, p.By)
 	r.Owner = p.By
 	r.Ver++
 	if r.Expires == Ahead {

@@ -97,12 +97,6 @@ func (m *Model) dropClaims(w *world, of func(i int) bool) {
 
 func everybody(int) bool { return true }
 
-// copiesDie is another part of it: a copy of an attempt's claim lands before another
-// attempt frees the key, or fences the freed record.
-func (m *Model) copiesDie(w *world, by uint8) {
-	w.drop(func(q packet) bool { return q.Write == Claims && q.By != by && w.Ops[q.Seen.ID].Life != 0 })
-}
-
 // drop loses late packets.
 func (w *world) drop(which func(packet) bool) {
 	for k := range w.Late {

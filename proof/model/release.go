@@ -20,7 +20,6 @@ func (m *Model) release(w *world, p packet) bool {
 			w.breaks(Forgotten) // who accepts a request completes it
 		}
 		r.Keep, r.Expires, r.Input = KeepNothing, Passed, false
-		m.copiesDie(w, p.By)
 	}
 	r.Lease, r.Run = Released, w.Age
 	if m.on(TakeBump) {

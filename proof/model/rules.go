@@ -93,7 +93,7 @@ type rule struct {
 
 var rules = [ruleCount]rule{
 	ClaimCond:    {name: "ClaimCond", says: "a claim writes only where no record is, or an expired one", in: "deferred phases", breaks: Robbed},
-	ClaimOwn:     {name: "ClaimOwn", says: "a late copy of a claim doesn't revive the record that its own attempt has freed", in: "a call that can't be repeated", breaks: Robbed},
+	ClaimOwn:     {name: "ClaimOwn", says: "a late copy of a claim doesn't revive its own operation", in: "a call that can't be repeated", breaks: Robbed},
 	CWCCond:      {name: "CWCCond", says: "a claim that is merged with a commit has the claim's condition", in: "merged claims beside a plain one", breaks: Forgotten},
 	CWCCheck:     {name: "CWCCheck", says: "an attempt with a merged claim looks at the record before it answers without a commit", in: "merged claims beside a plain one", breaks: ErrorThoughCommitted},
 	OwnNonce:     {name: "OwnNonce", says: "each attempt has a nonce of its own", in: "a call that can't be repeated", breaks: Mixed},

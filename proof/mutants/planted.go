@@ -55,7 +55,7 @@ type finder struct {
 var finders = []finder{
 	{"simulation", target{"proof/simulation", "^TestSimulation$"}, false, []string{"SIM_REQUESTS=2000", "SIM_SHRINK=1"}},
 	{"traces", target{"proof/model", "^TestTraces$"}, true, []string{"SPEC_TRACES=1000"}},
-	{"crash matrix", target{"proof/crash", "^TestCrashMatrix$"}, false, []string{"CRASH_REQUESTS=1100", "CRASH_PATIENCE=5m"}},
+	{"crash matrix", target{"proof/crash", "^TestCrashMatrix$"}, false, []string{"CRASH_REQUESTS=1300", "CRASH_PATIENCE=5m"}},
 }
 
 // finding is what a finder made of a bug.

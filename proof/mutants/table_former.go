@@ -55,7 +55,19 @@ func formerMutants() []mutant {
 		},
 		{
 			rule: "Beside", what: "a caller who is over his quota doesn't get his former answer", row: "R151",
-			in: "idem.attempt.admit", old: "$err == nil && $v == state.Again && $a.beside != nil", new: "$err == nil && $a.beside == nil && $a.away", run: "^TestFormer$/^quota",
+			in: "idem.attempt.admit", old: "if $err == nil {\n $rec, $v, $err = $a.elsewhere", new: "if $err == nil && $a.away {\n $rec, $v, $err = $a.elsewhere", run: "^TestFormer$/^quota",
+		},
+		{
+			rule: "Beside", what: "a request isn't looked for at its other place if another request has its own", row: "R151",
+			in: "idem.attempt.claim", old: "$v == state.Mismatch && !$a.away", new: "$v == state.Mismatch && $a.beside == nil", pkg: "internal/enginetest", run: anew,
+		},
+		{
+			rule: "Beside", what: "the same for a caller who is over his quota", row: "R151",
+			in: "idem.attempt.elsewhere", where: "$op string", old: "$v != state.Again && $v != state.Mismatch", new: "$v != state.Again && !($v == state.Mismatch && $op == \"claim\")", pkg: "internal/enginetest", run: anew,
+		},
+		{
+			rule: "Beside", what: "the same for an answer in the cache", row: "R151",
+			in: "idem.attempt.remembered", old: "$v == state.Mismatch && $a.beside == nil", new: "$v == state.Mismatch", pkg: "internal/enginetest", run: anew,
 		},
 	}
 }

@@ -5,7 +5,7 @@ package main
 // them knows the line.
 func planted() []bug {
 	const (
-		memClaim  = "$old != nil && (!state.Over($old.Expires, $c.Now) || $old.Owner == $c.Next.Owner) {"
+		memClaim  = "$old != nil && (!state.Over($old.Expires, $c.Now) || $old.ID == $c.Next.ID) {"
 		memCommit = "case $old.Owner != $c.Prev.Owner || $old.Ver != $c.Prev.Ver:"
 
 		oneKey = "its histories are of one key of one caller"
@@ -15,10 +15,10 @@ func planted() []bug {
 		{
 			layer: "claim", mutant: mutant{
 				rule: "claim", what: "a claim over any record",
-				in: "dynamo.claimCondition", old: `"attribute_not_exists(pk) OR (exp_s < :now AND #owner <> :me)"`,
-				new: `"attribute_not_exists(pk) OR attribute_exists(pk) OR (exp_s < :now AND #owner <> :me)"`,
+				in: "dynamo.claimCondition", old: `"attribute_not_exists(pk) OR (exp_s < :now AND id <> :id)"`,
+				new: `"attribute_not_exists(pk) OR attribute_exists(pk) OR (exp_s < :now AND id <> :id)"`,
 			},
-			memory: &mutant{in: "idem.MemoryStore.Claim", old: memClaim, new: `$old != nil && $old.PK == "" && state.Over($old.Expires, $c.Now) && $old.Owner == $c.Next.Owner {`},
+			memory: &mutant{in: "idem.MemoryStore.Claim", old: memClaim, new: `$old != nil && $old.PK == "" && state.Over($old.Expires, $c.Now) && $old.ID == $c.Next.ID {`},
 		},
 		{
 			layer: "commit", mutant: mutant{

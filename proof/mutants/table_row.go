@@ -126,8 +126,8 @@ func answerRowMutants() []mutant {
 	return []mutant{
 		{
 			rule: "OneRuns", what: "each claimer of a key that nobody has finished runs", row: "R26",
-			in: "idem.MemoryStore.Claim", old: "$old != nil && (!state.Over($old.Expires, $c.Now) || $old.Owner == $c.Next.Owner) {",
-			new: "$old != nil && $old.Response != nil && (!state.Over($old.Expires, $c.Now) || $old.Owner == $c.Next.Owner) {", pkg: "lambda", run: "^TestA09HundredAtOnce$",
+			in: "idem.MemoryStore.Claim", old: "$old != nil && (!state.Over($old.Expires, $c.Now) || $old.ID == $c.Next.ID) {",
+			new: "$old != nil && $old.Response != nil && (!state.Over($old.Expires, $c.Now) || $old.ID == $c.Next.ID) {", pkg: "lambda", run: "^TestA09HundredAtOnce$",
 		},
 		{
 			rule: "InFlightStatus", what: "a client isn't told that its request is under way", row: "R28 R32",
@@ -318,7 +318,7 @@ func workRowMutants() []mutant {
 		},
 		{
 			rule: "OneClaims", what: "a live record is claimed by another owner", row: "R108",
-			in: "dynamo.claimCondition", old: `"attribute_not_exists(pk) OR (exp_s < :now AND #owner <> :me)"`, new: `"attribute_not_exists(pk) OR attribute_exists(pk) OR (exp_s < :now AND #owner <> :me)"`,
+			in: "dynamo.claimCondition", old: `"attribute_not_exists(pk) OR (exp_s < :now AND id <> :id)"`, new: `"attribute_not_exists(pk) OR attribute_exists(pk) OR (exp_s < :now AND id <> :id)"`,
 			run: "^TestOneExecutionPerKey$",
 		},
 	}

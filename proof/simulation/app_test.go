@@ -60,7 +60,11 @@ type book struct {
 // program returns the program of a sandbox, as it begins.
 func (w *world) program(sb *sandbox) invoker {
 	quiet := slog.New(slog.DiscardHandler)
-	store, err := dynamo.New(link{sb}, records)
+	store, err := dynamo.New(link{sb}, records, func(o *dynamo.Options) {
+		if w.inline > 0 {
+			o.Inline = w.inline
+		}
+	})
 	if err != nil {
 		panic(err)
 	}
@@ -68,6 +72,9 @@ func (w *world) program(sb *sandbox) invoker {
 		o.Function, o.Retention, o.Logger, o.Now = sb.function, retention, quiet, sb.now
 		if !w.renews {
 			o.RenewFor = -1
+		}
+		if sb.function == apiFunction {
+			w.rolls.means(sb.release, o)
 		}
 		if w.alter != nil {
 			w.alter(o)
@@ -78,8 +85,9 @@ func (w *world) program(sb *sandbox) invoker {
 	case apiFunction:
 		router := lambda.NewRouter(lambda.HTTPAPI)
 		router.Keyed("POST /rides", idem.New(store, anybody, options, func(o *idem.Options) { o.Resumable = true }), app.ride)
+		router.Keyed("POST /fees", idem.New(store, anybody, options, func(o *idem.Options) { o.CallsOut = w.hash("calls out", sb.name)%2 == 0 }), app.fee)
 		router.Keyed("POST /notes", idem.New(store, anybody, options, func(o *idem.Options) {
-			o.MergeClaim = w.hash("merge", sb.name)%2 == 0
+			o.MergeClaim = w.hash("merge", sb.name)%2 == 0 && w.rolls.merges(sb.release)
 			o.ReadFirst = !o.MergeClaim && w.hash("read", sb.name)%2 == 0
 			if w.hash("cache", sb.name)%2 == 0 {
 				o.CacheBytes = 1 << 20
@@ -230,8 +238,13 @@ func (a *app) swallows(ctx context.Context) bool {
 	return err == nil && taken
 }
 
-func (a *app) read(ev request) (tenant string, in order, err error) {
+func (a *app) read(ctx context.Context, ev request) (tenant string, in order, err error) {
 	tenant = ev.RequestContext.Authorizer.JWT.Claims["sub"]
+	if op, ok := idem.FromContext(ctx); ok {
+		if named, ok := strings.CutPrefix(op.Caller().Subject, isAccount); ok {
+			tenant = named
+		}
+	}
 	return tenant, in, json.Unmarshal([]byte(ev.Body), &in)
 }
 
@@ -253,7 +266,7 @@ func count(o order, field, tenant, op string) *dynamo.Write {
 // job. In version 2 of the program it has another phase in between,
 // or doesn't understand the provider.
 func (a *app) ride(ctx context.Context, ev request) (response, error) {
-	tenant, in, err := a.read(ev)
+	tenant, in, err := a.read(ctx, ev)
 	if err != nil {
 		return response{}, err
 	}
@@ -285,23 +298,14 @@ func (a *app) ride(ctx context.Context, ev request) (response, error) {
 	if w.hopeless(in.Order) {
 		return response{}, errHandler
 	}
-	opts := []idem.PhaseOption{trust()}
+	var opts []idem.PhaseOption
 	if variant%3 == 0 {
 		opts = append(opts, idem.Deferred())
 	}
 	if variant%5 == 0 {
 		opts = append(opts, idem.Sends("pay", in))
 	}
-	charge, err := idem.Foreign(ctx, "charged", func(ctx context.Context, tx *idem.Tx) (string, error) {
-		id, err := a.sb.pay(ctx, w.derived(tx.Key("pay")), in.Order)
-		if a.sb.version == 2 && w.broken {
-			return "", errors.Join(errHandler, err) // it doesn't understand the provider's answer
-		}
-		if errors.Is(err, errDeclined) {
-			return "", idem.Respond(response{StatusCode: http.StatusPaymentRequired, Body: encode(receipt{in.Order, tenant, in.Memo, opID(ctx), "declined"})})
-		}
-		return id, err
-	}, opts...)
+	charge, err := a.charge(ctx, in, tenant, opts...)
 	if err != nil {
 		if a.swallows(ctx) {
 			return a.declines(in, tenant, id)
@@ -311,11 +315,49 @@ func (a *app) ride(ctx context.Context, ev request) (response, error) {
 	if err := a.trouble(ctx, "behind the charge"); err != nil {
 		return response{}, err
 	}
-	return idem.Finish(ctx, func(_ context.Context, tx *idem.Tx) (response, error) {
-		tx.Write(count(in, "paid", tenant, id))
-		tx.Stage(idem.NewJob("receipt", task{in.Order}))
-		return response{StatusCode: http.StatusCreated, Body: encode(receipt{in.Order, tenant, in.Memo, id, charge})}, nil
-	})
+	return idem.Finish(ctx, func(_ context.Context, tx *idem.Tx) (response, error) { return a.paid(tx, in, tenant, id, charge), nil })
+}
+
+// fee begins with a call of the provider, before which nothing is committed, and ends with
+// a plain answer. No completer runs it.
+func (a *app) fee(ctx context.Context, ev request) (response, error) {
+	tenant, in, err := a.read(ctx, ev)
+	if err == nil {
+		err = a.trouble(ctx, "begin")
+	}
+	if err != nil {
+		return response{}, err
+	}
+	charge, err := a.charge(ctx, in, tenant)
+	if err == nil {
+		err = a.trouble(ctx, "behind the charge")
+	}
+	if err != nil {
+		return response{}, err
+	}
+	return idem.Atomic(ctx, "paid", func(_ context.Context, tx *idem.Tx) (response, error) { return a.paid(tx, in, tenant, opID(ctx), charge), nil })
+}
+
+// charge calls the provider.
+func (a *app) charge(ctx context.Context, in order, tenant string, opts ...idem.PhaseOption) (string, error) {
+	w := a.sb.w
+	return idem.Foreign(ctx, "charged", func(ctx context.Context, tx *idem.Tx) (string, error) {
+		id, err := a.sb.pay(ctx, w.derived(tx.Key("pay")), in.Order)
+		if a.sb.version == 2 && w.broken {
+			return "", errors.Join(errHandler, err) // it doesn't understand the provider's answer
+		}
+		if errors.Is(err, errDeclined) {
+			return "", idem.Respond(response{StatusCode: http.StatusPaymentRequired, Body: encode(receipt{in.Order, tenant, in.Memo, opID(ctx), "declined"})})
+		}
+		return id, err
+	}, append(opts, trust())...)
+}
+
+// paid commits what was charged, and returns its answer.
+func (a *app) paid(tx *idem.Tx, in order, tenant, id, charge string) response {
+	tx.Write(count(in, "paid", tenant, id))
+	tx.Stage(idem.NewJob("receipt", task{in.Order}))
+	return response{StatusCode: http.StatusCreated, Body: encode(receipt{in.Order, tenant, in.Memo, id, charge})}
 }
 
 // hopeless reports whether the handler fails for an order whatever happens.
@@ -333,7 +375,7 @@ func (w *world) derived(key string) string {
 
 // note is a handler with one write.
 func (a *app) note(ctx context.Context, ev request) (response, error) {
-	tenant, in, err := a.read(ev)
+	tenant, in, err := a.read(ctx, ev)
 	if err != nil {
 		return response{}, err
 	}

@@ -26,6 +26,7 @@ type business struct {
 	at                 time.Duration // when its client begins
 	clients            int           // that ask for it at once
 	rounds             int           // for how long they ask
+	outlives           bool          // they ask again after their key's time, if its call is in doubt
 
 	status int    // of the answer that counts; 0: none has come
 	answer string // its body
@@ -75,6 +76,9 @@ func (w *world) start(b *business) {
 					if said == mismatch && !w.shares(b) {
 						w.fail("%s: refused as a mismatch, and nobody else of %s has its key", b.order.Order, b.tenant)
 					}
+					if op := w.ledger.ops[text(w.db.Item(books, b.order.Order), "op")]; said == mismatch && op != nil && holds(op.item) {
+						w.fail("%s: refused as a mismatch, and %s is its own", b.order.Order, w.name(op.pk))
+					}
 					w.left--
 					w.note(name, "ends: %s", said)
 				}})
@@ -113,11 +117,33 @@ func (w *world) persist(name string, b *business) string {
 		if w.odds(0.1, name, round, "long") {
 			pause *= 20
 		}
+		if w.rolls != nil && w.odds(0.15, name, round, "steps") {
+			pause += time.Duration(10+w.hash(name, round, "minutes")%35) * time.Minute
+		}
 		if !w.rest(pause) {
 			return "the episode is over"
 		}
 	}
-	return "gives up"
+	if !b.outlives || !w.rest(retention+2*widest+time.Duration(w.hash(name, "again")%120)*time.Minute) {
+		return "gives up"
+	}
+	v, err := w.ask(w.ctx, name, "asks", "whether its call is in doubt", nil, func(c *call) { c.give(w.inDoubt(b.order.Order), nil) })
+	if doubt, _ := v.(bool); err != nil || !doubt {
+		return "gives up"
+	}
+	status, _, _ := w.process(name, b, &journal{entries: make(map[string]client.Entry)}) // without an answer: 0
+	return fmt.Sprint("after its key's time: ", status)
+}
+
+// inDoubt reports whether an order was charged by an operation that isn't done.
+func (w *world) inDoubt(order string) bool {
+	for _, c := range w.provider.keys {
+		if c.order == order && !c.declined && text(w.ledger.ops[c.op].last, "st") != "done" {
+			w.counts[timeEnds]++
+			return true
+		}
+	}
+	return false
 }
 
 func (w *world) rest(d time.Duration) bool {
@@ -168,6 +194,12 @@ func (w *world) process(name string, b *business, memory *journal) (status int, 
 		return 0, "", err
 	}
 	body = string(read)
+	if strings.Contains(body, "idempotency_answer_not_kept") {
+		_, _ = w.ask(w.ctx, name, "hears", "that its answer is lost", nil, func(c *call) { // the episode fails
+			w.fail("%s: its answer was not kept, and it would fit", b.order.Order)
+			c.give(nil, nil)
+		})
+	}
 	if final(resp.StatusCode, body) {
 		_, err = w.ask(w.ctx, name, "hears", "", nil, func(c *call) {
 			w.heard(name, b, resp.StatusCode, body)

@@ -96,12 +96,14 @@ func (w *world) through(c *call, writes int, apply func(how string) (any, error)
 	case sb.crashes(c, apply):
 	case !sb.frozen && w.fires(frozen, 0.002):
 		w.freeze(c, apply)
+	case c.op == putCompanion && sb.hasNoCompanions():
+		lose(companionsDown, "", sb.inv.noCompanions, delay)
 	case w.fires(requestLost, 0.01):
 		lose(requestLost, "", errNet, w.between(time.Millisecond, 2*time.Second))
 	case w.throttles():
 		lose(throttled, "", &types.ProvisionedThroughputExceededException{Message: aws.String("simulated")}, delay)
 	case w.fires(error500, 0.01):
-		lose(error500, "", &smithy.GenericAPIError{Code: "InternalServerError", Message: "simulated", Fault: smithy.FaultServer}, delay)
+		lose(error500, "", error500of(), delay)
 	case writes == 0:
 		if w.fires(answerLost, 0.005) {
 			lose(answerLost, "", errTimeout, 2*time.Second)
@@ -114,7 +116,7 @@ func (w *world) through(c *call, writes int, apply func(how string) (any, error)
 	case w.fires(error500After, 0.01):
 		w.after(delay, func() {
 			_, _ = apply(", answered 500")
-			c.give(nil, &smithy.GenericAPIError{Code: "InternalServerError", Message: "simulated", Fault: smithy.FaultServer})
+			c.give(nil, error500of())
 		})
 	case w.fires(late, 0.01):
 		wait := w.between(3*time.Second, time.Minute)
@@ -143,6 +145,25 @@ func (w *world) through(c *call, writes int, apply func(how string) (any, error)
 	default:
 		w.after(delay, func() { c.give(apply("")) })
 	}
+}
+
+func error500of() error {
+	return &smithy.GenericAPIError{Code: "InternalServerError", Message: "simulated", Fault: smithy.FaultServer}
+}
+
+// putCompanion writes what doesn't fit into a record.
+const putCompanion = "PutItem of a companion"
+
+// hasNoCompanions reports whether DynamoDB refuses all companions of an invocation.
+func (sb *sandbox) hasNoCompanions() bool {
+	inv := sb.inv
+	if inv != nil && inv.noCompanions == nil && sb.w.fires(companionsDown, 0.03) {
+		inv.noCompanions = error500of()
+		if sb.w.likely(0.5) { // for good: nobody tries again
+			inv.noCompanions = &smithy.GenericAPIError{Code: "AccessDeniedException", Message: "simulated", Fault: smithy.FaultClient}
+		}
+	}
+	return inv != nil && inv.noCompanions != nil
 }
 
 // throttles reports whether DynamoDB throttles: now and then for some time, and then
@@ -193,7 +214,28 @@ func (l link) GetItem(ctx context.Context, in *dynamodb.GetItemInput, _ ...func(
 }
 
 func (l link) PutItem(ctx context.Context, in *dynamodb.PutItemInput, _ ...func(*dynamodb.Options)) (*dynamodb.PutItemOutput, error) {
-	return send(ctx, l, "PutItem", pkOf(in.Item), 1, func(db dynamo.API) (*dynamodb.PutItemOutput, error) { return db.PutItem(ctx, in) }, sender{rank: fingerprint(in.Item)})
+	op := "PutItem"
+	if in.ConditionExpression == nil {
+		op = putCompanion
+	}
+	return send(ctx, l, op, pkOf(in.Item), 1, func(db dynamo.API) (*dynamodb.PutItemOutput, error) {
+		out, err := db.PutItem(ctx, in)
+		if failed, ok := errors.AsType[*types.ConditionalCheckFailedException](err); ok {
+			l.sb.w.meets(in.Item, failed.Item, false)
+		}
+		return out, err
+	}, sender{rank: fingerprint(in.Item)})
+}
+
+// meets counts the changes of meaning that a claim meets: its key has a record at its
+// other place, or a record under another scheme.
+func (w *world) meets(claim, held fakedynamo.Item, elsewhere bool) {
+	if held != nil && elsewhere {
+		w.counts[scopeChanges]++
+	}
+	if held != nil && text(held, "fps") != text(claim, "fps") {
+		w.counts[schemeChanges]++
+	}
 }
 
 func (l link) UpdateItem(ctx context.Context, in *dynamodb.UpdateItemInput, _ ...func(*dynamodb.Options)) (*dynamodb.UpdateItemOutput, error) {
@@ -202,16 +244,29 @@ func (l link) UpdateItem(ctx context.Context, in *dynamodb.UpdateItemInput, _ ..
 }
 
 func (l link) TransactWriteItems(ctx context.Context, in *dynamodb.TransactWriteItemsInput, _ ...func(*dynamodb.Options)) (*dynamodb.TransactWriteItemsOutput, error) {
-	about, owner := "", ""
+	about, owner, rank := "", "", ""
+	var claim, beside fakedynamo.Item
 	switch first := in.TransactItems[0]; {
 	case first.Put != nil:
-		about = pkOf(first.Put.Item)
+		claim, about, rank = first.Put.Item, pkOf(first.Put.Item), fingerprint(first.Put.Item)
+		if check := in.TransactItems[min(1, len(in.TransactItems)-1)].ConditionCheck; check != nil && *check.TableName == records {
+			beside = check.Key
+		}
 	case first.Update != nil:
 		about, owner = pkOf(first.Update.Key), text(first.Update.ExpressionAttributeValues, ":owner")
 	}
 	return send(ctx, l, "TransactWriteItems", about, len(in.TransactItems), func(db dynamo.API) (*dynamodb.TransactWriteItemsOutput, error) {
-		return db.TransactWriteItems(ctx, in)
-	}, sender{owner: owner})
+		if beside != nil {
+			l.sb.w.twoPlaces(about, pkOf(beside))
+		}
+		out, err := db.TransactWriteItems(ctx, in)
+		if cancelled, ok := errors.AsType[*types.TransactionCanceledException](err); ok && claim != nil {
+			for i, reason := range cancelled.CancellationReasons[:2] {
+				l.sb.w.meets(claim, reason.Item, i == 1 && beside != nil)
+			}
+		}
+		return out, err
+	}, sender{owner, rank})
 }
 
 func (l link) BatchGetItem(ctx context.Context, in *dynamodb.BatchGetItemInput, _ ...func(*dynamodb.Options)) (*dynamodb.BatchGetItemOutput, error) {

@@ -30,6 +30,8 @@ type episode struct {
 	sinkFlaw   func(jobs.Sink) jobs.Sink
 	deriveFlaw bool
 	tellFlaw   bool
+	releases   []release // of a roll-out; nil: drawn, in order
+	hasty      bool      // its steps follow each other at once
 
 	// What the seed decides at once.
 	rate   float64 // of the faults
@@ -37,6 +39,7 @@ type episode struct {
 	renews bool    // leases, as where a late process is not killed
 	broken bool    // the deploy breaks the call, instead of another phase
 	byTTL  bool
+	inline int            // of the store; 0: the default
 	most   map[string]int // calls of an invocation
 }
 
@@ -112,7 +115,7 @@ func newWorld(e episode, record bool) *world {
 	w := &world{
 		episode: e, begin: time.Now(), rng: rand.New(rand.NewPCG(e.seed, 1)), record: record,
 		counts: make(map[fault]int), wake: make(chan struct{}, 1), queues: make(map[string]*queue),
-		ledger: ledger{ops: make(map[string]*operation), jobs: make(map[string]*job), pks: make(map[string]string)},
+		ledger: ledger{ops: make(map[string]*operation), jobs: make(map[string]*job), pks: make(map[string]string), beside: make(map[string]map[string]bool)},
 	}
 	w.most = make(map[string]int)
 	w.ctx, w.stop = context.WithCancelCause(context.Background())
@@ -131,15 +134,27 @@ func (w *world) plan() {
 	w.rate = []float64{0.3, 1, 1, 1, 2, 4}[w.rng.IntN(6)]
 	w.apart, w.broken = w.likely(0.8), w.likely(0.5)
 	w.renews = w.likely(0.3) && !w.noRenewals
+	if w.odds(0.2, "companions") && !w.off[companionsDown] {
+		w.inline = 64 // nothing fits
+	}
 	last := traffic
+	w.rolls = w.plansRollOut()
+	var withLast []*business
 	for len(w.business) < w.requests {
 		n := len(w.business)
 		b := &business{
 			tenant: "t" + strconv.Itoa(w.rng.IntN(3)), key: "key-" + strconv.Itoa(n), route: "/rides", order: order{"o" + strconv.Itoa(n), "memo " + strconv.Itoa(n)},
 			at: w.between(0, traffic), clients: 1, rounds: 1 + w.rng.IntN(12),
 		}
-		if w.likely(0.3) {
+		switch {
+		case w.likely(0.3):
 			b.route = "/notes"
+		case w.odds(0.15, "fee", n):
+			b.route, b.outlives = "/fees", !w.off[timeEnds] && w.odds(0.4, "outlives", n)
+		}
+		begins := false
+		if w.rolls != nil {
+			b.at, begins = w.rolls.moment()
 		}
 		if w.likely(0.15) && !w.off[sentTwice] {
 			b.clients = 2
@@ -149,22 +164,34 @@ func (w *world) plan() {
 			other := w.business[w.rng.IntN(n)]
 			switch {
 			case w.likely(0.05) && !w.off[otherBody]:
-				b.tenant, b.key, b.route, b.at = other.tenant, other.key, other.route, other.at+w.between(0, 10*time.Second)
+				b.tenant, b.key, b.at = other.tenant, other.key, other.at+w.between(0, 10*time.Second)
+				if w.rolls == nil || w.odds(0.5, "same route", n) { // on another one, the key may be another
+					b.route = other.route
+				}
+				begins = slices.Contains(withLast, other)
 				w.counts[otherBody]++
 			case w.likely(0.05) && !w.off[otherTenant]:
 				b.tenant, b.key, b.route = other.tenant+"'", other.key, other.route
 				w.counts[otherTenant]++
-			case w.likely(0.02) && !w.off[keyReused]:
-				b.tenant, b.key, b.at = other.tenant, other.key, retention+2*widest+w.between(0, 4*time.Hour)
+			case w.likely(0.02) && !w.off[keyReused] && !slices.Contains(withLast, other):
+				b.tenant, b.key, b.at = other.tenant, other.key, other.at+retention+2*widest+w.between(0, 4*time.Hour)
+				begins = false
 				w.counts[keyReused]++
 			}
+		}
+		if b.outlives = b.outlives && b.route == "/fees"; b.outlives {
+			b.rounds = 1
 		}
 		if b.route == "/rides" && w.hopeless(b.order.Order) {
 			w.counts[hopeless]++
 		}
 		last = max(last, b.at)
 		w.business = append(w.business, b)
-		w.start(b)
+		if begins {
+			withLast = append(withLast, b)
+		} else {
+			w.start(b)
+		}
 	}
 	if w.likely(0.3) && !w.off[deploy] {
 		at := w.between(0, traffic/2)
@@ -176,13 +203,20 @@ func (w *world) plan() {
 		w.at(w.begin.Add(at), func() { w.deployed(mends - at) })
 	}
 	w.schedules()
-	calm := last + 10*time.Minute
-	w.at(w.begin.Add(calm), func() {
-		w.note("faults", "are over")
-		w.calm = true
-		w.look()
-	})
-	w.limit = w.begin.Add(calm + settle)
+	calms := func(end time.Duration) {
+		calm := max(last, end) + 10*time.Minute
+		w.at(w.begin.Add(calm), func() {
+			w.note("faults", "are over")
+			w.calm = true
+			w.look()
+		})
+		w.limit = w.begin.Add(calm + settle)
+	}
+	if w.rolls == nil {
+		calms(0)
+	} else {
+		w.rolls.begin(withLast, calms)
+	}
 }
 
 // deployed deploys version 2 as soon as operations are under way, or a little later, and

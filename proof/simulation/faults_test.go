@@ -53,6 +53,12 @@ const (
 	deploy      fault = "deploy changes the phases under way"
 	rollback    fault = "deploy mends them"
 
+	scopeChanges  fault = "deploy changes the scope of keys"
+	schemeChanges fault = "deploy changes the fingerprint"
+
+	companionsDown fault = "companions refused, while records are written"
+	timeEnds       fault = "key used again after its time, its call in doubt"
+
 	providerLost    fault = "provider: request lost"
 	providerMute    fault = "provider: charged, answer lost"
 	providerHangs   fault = "provider: charged, no answer in time"
@@ -69,6 +75,7 @@ var faults = []fault{
 	queueTwice, queueEarly, queueMixed, queuePartial, refusedJob,
 	clientCrash, sentTwice, otherBody, otherTenant, keyReused, timeLimit, handlerErr, handlerDies, hopeless, refusal, soldOut, swallowed, deploy, rollback,
 	providerLost, providerMute, providerHangs, providerDown, providerBusy, providerDenies, providerForgets,
+	scopeChanges, schemeChanges, companionsDown, timeEnds, // behind the others, whose numbers stay
 }
 
 // fires draws whether a fault happens, and counts it.

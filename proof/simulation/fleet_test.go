@@ -29,7 +29,7 @@ var limits = map[string]time.Duration{apiFunction: 10 * time.Second, workerFunct
 type fleet struct {
 	w       *world
 	version int
-	free    map[string][]*sandbox // by function and version
+	free    map[string][]*sandbox // by function, version and release
 	all     []*sandbox
 }
 
@@ -40,6 +40,7 @@ type sandbox struct {
 	name     string
 	function string
 	version  int
+	release  release
 	skew     time.Duration
 	handler  invoker
 
@@ -82,6 +83,8 @@ type invocation struct {
 	n    int
 	stop context.CancelCauseFunc
 	done func([]byte, error) // told once
+
+	noCompanions error // for each of its companions
 }
 
 func (inv *invocation) end(out []byte, err error) {
@@ -117,7 +120,11 @@ func (sb *sandbox) alive(actor string) error {
 		}}) {
 			return errOver
 		}
-		<-thaw
+		select {
+		case <-thaw:
+		case <-sb.w.ctx.Done(): // it thaws no more
+			return errOver
+		}
 	}
 	return nil
 }
@@ -152,7 +159,11 @@ func actorOf(ctx context.Context, sb *sandbox) string {
 // invoke runs a function with an event; the scheduler's. done is told its result, once.
 func (f *fleet) invoke(function string, event payload, done func([]byte, error)) {
 	w := f.w
-	key := fmt.Sprint(function, f.version)
+	release := before
+	if function == apiFunction {
+		release = w.rolls.next()
+	}
+	key := fmt.Sprint(function, f.version, release)
 	var sb *sandbox
 	for sb == nil && len(f.free[key]) > 0 {
 		n := len(f.free[key]) - 1
@@ -162,7 +173,7 @@ func (f *fleet) invoke(function string, event payload, done func([]byte, error))
 		}
 	}
 	if sb == nil {
-		sb = f.start(function)
+		sb = f.start(function, release)
 	}
 	w.seq++
 	inv := &invocation{n: w.seq, done: done}
@@ -180,9 +191,9 @@ func (f *fleet) invoke(function string, event payload, done func([]byte, error))
 	})
 }
 
-func (f *fleet) start(function string) *sandbox {
+func (f *fleet) start(function string, release release) *sandbox {
 	w := f.w
-	sb := &sandbox{w: w, name: fmt.Sprintf("%s%d", function, len(f.all)), function: function, version: f.version}
+	sb := &sandbox{w: w, name: fmt.Sprintf("%s%d", function, len(f.all)), function: function, version: f.version, release: release}
 	switch {
 	case w.fires(skewed, 0.2):
 		sb.skew = w.between(-5*time.Second, 5*time.Second)
@@ -194,8 +205,8 @@ func (f *fleet) start(function string) *sandbox {
 	}
 	sb.handler = w.program(sb)
 	f.all = append(f.all, sb)
-	if sb.skew != 0 {
-		w.note(sb.name, "starts, version %d, clock wrong by %s", f.version, sb.skew)
+	if sb.skew != 0 || release != before {
+		w.note(sb.name, "starts, version %d, release %d, clock wrong by %s", f.version, release, sb.skew)
 	}
 	return sb
 }

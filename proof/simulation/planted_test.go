@@ -26,6 +26,7 @@ import (
 type altered struct {
 	dynamo.API
 	cond   func(string) string
+	beside func(string) string // the condition on a key's other record
 	update func(*dynamodb.UpdateItemInput)
 	held   func(fakedynamo.Item) fakedynamo.Item // of the item that refuses a claim
 }
@@ -74,7 +75,18 @@ func (a *altered) TransactWriteItems(ctx context.Context, in *dynamodb.TransactW
 		p.ConditionExpression = rewritten(p.ConditionExpression, a.cond)
 		first.Put = &p
 	}
-	return a.API.TransactWriteItems(ctx, &next)
+	if check := next.TransactItems[len(next.TransactItems)-1].ConditionCheck; check != nil {
+		c := *check
+		c.ConditionExpression = rewritten(c.ConditionExpression, a.beside)
+		next.TransactItems[len(next.TransactItems)-1].ConditionCheck = &c
+	}
+	out, err := a.API.TransactWriteItems(ctx, &next)
+	if cancelled, ok := errors.AsType[*types.TransactionCanceledException](err); ok && a.held != nil {
+		for i, reason := range cancelled.CancellationReasons {
+			cancelled.CancellationReasons[i].Item = a.held(reason.Item)
+		}
+	}
+	return out, err
 }
 
 // without replaces a part of every condition by one that is always true.
@@ -125,7 +137,7 @@ var planted = map[string]func(*episode){
 	"no check of the owner":           without("#owner = :owner", ":owner"),
 	"no check of the version":         without("ver = :ver", ":ver"),
 	"a claim over a live record":      without("exp_s < :now", ":now"),
-	"a late claim revives its record": without("#owner <> :me", ":me"),
+	"a late claim revives its record": without("id <> :id", ":id"),
 	"a mismatch is ignored": func(e *episode) {
 		e.alter = func(o *idem.Options) {
 			o.Fingerprint = idem.Fingerprint{FuncName: "same", Func: func(*idem.Request) ([]byte, error) { return []byte("same"), nil }}
@@ -164,6 +176,28 @@ var planted = map[string]func(*episode){
 			}
 		}
 	}),
+	"a scope changes without its first release":  rollsOut(before, claimsNew, after),
+	"a scope changes without its second release": rollsOut(before, claimsFormer, after),
+	"a scope changes in one release":             rollsOut(before, after),
+	"a scope changes in two releases at once": func(e *episode) {
+		e.releases, e.hasty = inOrder, true
+	},
+	"a claim doesn't check the key's other record": func(e *episode) {
+		expressions(func(a *altered) {
+			a.beside = func(c string) string { return "(" + c + ") OR attribute_exists(pk)" }
+		})(e)
+		e.releases = inOrder
+	},
+	"a record doesn't name its scheme": func(e *episode) {
+		expressions(func(a *altered) {
+			a.held = func(it fakedynamo.Item) fakedynamo.Item {
+				it = maps.Clone(it)
+				delete(it, "fps")
+				return it
+			}
+		})(e)
+		e.releases = inOrder
+	},
 	"the key for the provider changes":   func(e *episode) { e.deriveFlaw = true },
 	"an answer is told that is not kept": func(e *episode) { e.tellFlaw = true },
 	"tries are not counted": expressions(func(a *altered) {
@@ -180,12 +214,17 @@ var planted = map[string]func(*episode){
 	}),
 }
 
+// rollsOut has every episode change the scope of keys in these releases.
+func rollsOut(order ...release) func(*episode) {
+	return func(e *episode) { e.releases = order }
+}
+
 func expressionsOf(make func() func(*altered)) func(*episode) {
 	return func(e *episode) { expressions(make())(e) }
 }
 
 // rare are those that take many requests, or hours of virtual time: make prove has them found.
-var rare = []string{"no check of the owner", "tries are not counted", "a late claim revives its record"}
+var rare = []string{"no check of the owner", "tries are not counted", "a late claim revives its record", "a scope changes in two releases at once"}
 
 // TestPlantedFaultsAreFound plants faults, one after the other: the simulation finds
 // each, and none without one.

@@ -23,6 +23,7 @@ type provider struct {
 
 type charge struct {
 	order, id string
+	op        string // the operation's id
 	declined  bool
 	made      time.Time
 }
@@ -35,13 +36,13 @@ var (
 
 // pay calls the provider.
 func (sb *sandbox) pay(ctx context.Context, key, order string) (string, error) {
-	w := sb.w
+	w, op := sb.w, opID(ctx)
 	ctx, cancel := context.WithTimeout(ctx, 4*time.Second)
 	defer cancel()
 	v, err := w.ask(ctx, actorOf(ctx, sb), "charge", order, sb, func(c *call) {
 		p := w.provider
 		apply := func(how string) (any, error) {
-			id, err := p.charge(key, order)
+			id, err := p.charge(key, order, op)
 			w.progress()
 			w.note(c.actor, "charge of %s: %s%s%s", order, id, how, outcome(err))
 			return id, err
@@ -76,7 +77,7 @@ func (sb *sandbox) pay(ctx context.Context, key, order string) (string, error) {
 	return id, err
 }
 
-func (p *provider) charge(key, order string) (string, error) {
+func (p *provider) charge(key, order, op string) (string, error) {
 	w := p.w
 	p.calls++
 	if p.byOrder[order] == nil {
@@ -92,7 +93,7 @@ func (p *provider) charge(key, order string) (string, error) {
 		c = nil
 	}
 	if c == nil {
-		c = &charge{order: order, id: fmt.Sprintf("ch_%s_%d", order, len(p.keys)), made: time.Now()}
+		c = &charge{order: order, op: op, id: fmt.Sprintf("ch_%s_%d", order, len(p.keys)), made: time.Now()}
 		if !w.off[providerDenies] && w.odds(0.05*w.rate, "declined", order) {
 			c.declined = true
 			w.counts[providerDenies]++

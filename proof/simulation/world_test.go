@@ -32,6 +32,7 @@ type world struct {
 	queues   map[string]*queue
 	feed     *feed
 	fleet    *fleet
+	rolls    *rollOut // nil: keys mean the same all the time
 	business []*business
 
 	events   agenda

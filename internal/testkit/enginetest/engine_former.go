@@ -53,10 +53,48 @@ func engineFormer(s suite) {
 		"ScopeRoute is no longer set": {byRoute, same, idem.Former{ScopeRoute: true}, false, verified},
 	} {
 		s.run("two releases, "+name+": an operation is one in all of them", func(t *testing.T, e *env) { oneOperation(t, e, c) })
+		if strings.Contains(name, "ScopeRoute") {
+			s.run("two releases, "+name+": an operation is found beside another one of the same key", func(t *testing.T, e *env) { twoKeys(t, e, c) })
+		}
 		s.run("two releases, "+name+": what has expired is claimed anew, and nobody writes there", func(t *testing.T, e *env) { claimedAnew(t, e, c) })
 		s.run("two releases, "+name+": what was released meanwhile goes on", func(t *testing.T, e *env) { releasedMeanwhile(t, e, c) })
 		s.run("two releases, "+name+": who slept through a lifetime fences under a new nonce", func(t *testing.T, e *env) { asleepInTakeOver(t, e, c) })
 	}
+}
+
+// full is a quota without a place.
+type full struct{}
+
+func (full) Begin(context.Context, idem.QuotaRequest) (func(idem.QuotaUse), time.Duration, error) {
+	return nil, time.Minute, nil
+}
+
+// twoKeys plays a key that is two under one of the scopes, since it is used on two routes,
+// and one under the other.
+func twoKeys(t *testing.T, e *env, c rescoped) {
+	t.Helper()
+	var a app
+	limited := func(o *idem.Options) { o.Quota = full{} }
+	cache := func(o *idem.Options) { o.CacheBytes = 1 << 20 }
+	on := func(route string) idem.Request {
+		r := c.request("of two routes", "1", false)
+		r.Path, r.Route = route, route
+		return r
+	}
+	first, second := e.engine(c.release(true), cache), e.engine(c.release(false), cache)
+	byFirst, bySecond := first, second // whose operations are at two places
+	if !c.former.ScopeRoute {
+		byFirst, bySecond = second, first
+	}
+	one := do(t, byFirst, on("/rides"), a.run).first(t)
+	two := do(t, bySecond, on("/notes"), a.run).first(t)
+	a.ran(t, 2)
+	for _, next := range []*idem.Engine{first, second, first, second, e.engine(c.release(true), limited), e.engine(c.release(false), limited)} {
+		do(t, next, on("/rides"), a.run).replays(t, one)
+		do(t, next, on("/notes"), a.run).replays(t, two)
+		do(t, next, on("/others"), a.run).refused(t, idem.ErrMismatch)
+	}
+	a.ran(t, 2)
 }
 
 // releasedMeanwhile has an operation of the former scope taken over and given back, just

@@ -146,7 +146,7 @@ func (m *mutant) Claim(ctx context.Context, c store.Claim) (*store.Record, error
 		return nil, ctx.Err()
 	}
 	old := m.get(c.Next.PK)
-	over := old != nil && !old.Expires.IsZero() && old.Expires.Unix() < c.Now.Unix() && old.Owner != c.Next.Owner
+	over := old != nil && !old.Expires.IsZero() && old.Expires.Unix() < c.Now.Unix() && old.ID != c.Next.ID
 	switch {
 	case old == nil:
 	case m.is(claimsLive):

@@ -1,7 +1,8 @@
 // Command function is the program of the crash matrix: an API with a route for each
 // kind of handler, or with CRASH_ROLE=consumer the consumer of the API's jobs.
 //
-// Settings: IDEM_TABLE; LEDGER_TABLE, with the key run and id; PROVIDER_URL.
+// Settings: IDEM_TABLE; LEDGER_TABLE, with the key run and id; PROVIDER_URL; CRASH_RELEASE, the
+// release of a roll-out that changes what the keys of one route mean.
 package main
 
 import (
@@ -79,10 +80,13 @@ func (a *app) routes(store *dynamo.Store) (*lambda.Router[request, response], er
 	calls := engine(store, namespace, func(o *idem.Options) { o.CallsOut = true })
 	keeps := engine(store, namespace, func(o *idem.Options) { o.MaxBody = idem.MaxMaxBody })
 
+	moves := engine(store, namespace, rollsOut(os.Getenv("CRASH_RELEASE") == "second"))
+
 	router := lambda.NewRouter(lambda.HTTPAPI)
 	router.Keyed("POST /plain", usual, a.plain)
 	router.Keyed("POST /plain-merged", merges, a.plain)
 	router.Keyed("POST /large", keeps, a.large)
+	router.Keyed("POST /moved", moves, a.moved)
 	router.Keyed("POST /order", usual, a.order())
 	router.Keyed("POST /order-merged", merges, a.order())
 	router.Keyed("POST /order-deferred", usual, a.order(idem.Deferred()))
@@ -94,6 +98,21 @@ func (a *app) routes(store *dynamo.Store) (*lambda.Router[request, response], er
 	router.Route("POST /webhook", lambda.Webhook(lambda.HTTPAPI, hooks).Handle)
 	router.Route("GET /operations/{key}", lambda.StatusHandler(accepts, lambda.HTTPAPI).Handle)
 	return router, nil
+}
+
+// rollsOut makes all callers one account, and ignores the order of JSON, in two releases.
+func rollsOut(second bool) func(*idem.Options) {
+	former, coming := idem.Fingerprint{}, idem.Fingerprint{CanonicalJSON: true}
+	return func(o *idem.Options) {
+		o.Scope = func(context.Context, *idem.Request) (string, error) { return "account", nil }
+		o.Former = &idem.Former{OneScope: true, Claims: !second}
+		o.Fingerprint = former
+		o.Fingerprint.Known = []idem.Fingerprint{coming}
+		if second {
+			o.Fingerprint = coming
+			o.Fingerprint.Known = []idem.Fingerprint{former}
+		}
+	}
 }
 
 type app struct {
@@ -150,6 +169,14 @@ func (a *app) plain(ctx context.Context, ev request) (response, error) {
 		tx.Write(write)
 		return created(output{input: in, Effect: e.ID})
 	})
+}
+
+// moved is plain. It gives a request up that says so.
+func (a *app) moved(ctx context.Context, ev request) (response, error) {
+	if ev.Headers["x-give-up"] != "" {
+		return response{}, errors.New("given up")
+	}
+	return a.plain(ctx, ev)
 }
 
 // large has an answer that doesn't fit into an item, compressed neither.
@@ -220,7 +247,8 @@ func (a *app) paid(ctx context.Context, in input, order string, opts []idem.Phas
 	})
 }
 
-// never fails after its first phase.
+// never fails after its first phase. In its first attempt it answers for good, though the
+// operation goes on: no client may hear that.
 func (a *app) never(ctx context.Context, ev request) (response, error) {
 	in, err := parse(ev)
 	if err != nil {
@@ -236,6 +264,9 @@ func (a *app) never(ctx context.Context, ev request) (response, error) {
 	var id string
 	if err := a.post(ctx, "/v1/tries", "", in, &id); err != nil { //samekey:ignore effects the provider counts attempts
 		return response{}, err
+	}
+	if op, ok := idem.FromContext(ctx); ok && !op.Resumed() {
+		return response{StatusCode: http.StatusConflict, Body: "sold out"}, nil
 	}
 	return response{}, errors.New("never done")
 }
