@@ -5,12 +5,14 @@ import (
 	"context"
 	"crypto/rand"
 	"errors"
+	"net/url"
 	"strings"
 	"testing"
 	"time"
 
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
+	"github.com/google/go-cmp/cmp"
 
 	"github.com/samekey/samekey/dynamo/dynamotest"
 	"github.com/samekey/samekey/dynamo/internal/tabletest"
@@ -126,6 +128,32 @@ func TestStoredRequestThatIsGoneGetsStuck(t *testing.T) {
 	clock.Advance(2 * time.Minute)
 	if err := resume(); !errors.Is(err, idem.ErrStuck) {
 		t.Errorf("got %v", err)
+	}
+}
+
+// A client may send bytes in its query that no text of an item can hold. The resumed run
+// reads the same parameters.
+func TestQueryThatIsNotUTF8IsResumed(t *testing.T) {
+	t.Parallel()
+	tab := newTable(t)
+	engine := tab.Engine(func(o *idem.Options) { o.Function, o.Resumable = "f", true })
+	req := tabletest.Post(tabletest.NewKey(), "{}")
+	req.Query = "name=caf\xe9&more=\xc3\xa9&plain=a+b%20c"
+	want, err := url.ParseQuery(req.Query)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := engine.Do(t.Context(), req, func(context.Context) (idem.Response, error) { return idem.Response{}, errors.New("down") }); err == nil {
+		t.Fatal("no error")
+	}
+	if _, err := engine.Resume(t.Context(), jobs.TicketFor(tab.Only(t)), func(ctx context.Context, in *idem.Request) (idem.Response, error) {
+		got, err := url.ParseQuery(in.Query)
+		if diff := cmp.Diff(want, got); diff != "" || err != nil {
+			t.Errorf("%v: the parameters of the resumed run (-want +got):\n%s", err, diff)
+		}
+		return tabletest.Created("made")(ctx)
+	}); err != nil {
+		t.Error(err)
 	}
 }
 

@@ -11,6 +11,7 @@ import (
 	"fmt"
 	"sync/atomic"
 	"time"
+	"unicode/utf8"
 
 	"github.com/samekey/samekey/idem/store"
 	"github.com/samekey/samekey/internal/base/redact"
@@ -61,6 +62,8 @@ func (e *Engine) attempt(ctx context.Context, a *attempt, spaces bool) (err erro
 	a.whose, err = e.claims.callerOf(ctx, a.req)
 	switch {
 	case err != nil:
+	case !utf8.ValidString(a.whose.Subject): // a later attempt would read another name, and so for two callers one
+		err = fmt.Errorf("%w: the caller's name is not UTF-8", ErrScope)
 	case a.whose.Kind == scope.Program:
 		err = e.completable(a.req, a.whose)
 	case a.whose.Kind == scope.One:
@@ -110,6 +113,13 @@ func (a *attempt) turn() {
 	at := side{a.pk, a.scope, a.whose}
 	a.pk, a.scope, a.whose = a.beside.pk, a.beside.scope, a.beside.whose
 	*a.beside, a.away = at, !a.away
+}
+
+// cross turns to the place that an attempt doesn't claim. It may end the operation there,
+// and free the key: no late copy of its claim must then win.
+func (a *attempt) cross() {
+	a.turn()
+	a.owner = rand.Text()
 }
 
 // compare reports whether the request is the request that claimed held. An attempt

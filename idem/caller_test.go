@@ -270,3 +270,26 @@ func TestResumableNeedsAFunction(t *testing.T) {
 	t.Setenv("AWS_LAMBDA_FUNCTION_NAME", "")
 	idem.New(&idem.MemoryStore{}, func(o *idem.Options) { o.Resumable = true })
 }
+
+// The name of a caller that a record can't hold would be another one in a later attempt,
+// and that of two callers.
+func TestCallersAreNamedInUTF8(t *testing.T) {
+	t.Parallel()
+	const odd = "caf\xe9"
+	for name, tt := range map[string]struct {
+		set func(*idem.Options)
+		req idem.Request
+	}{
+		"Options.Scope": {func(o *idem.Options) {
+			o.Scope = func(context.Context, *idem.Request) (string, error) { return odd, nil }
+		}, idem.Request{}},
+		"Request.Scope": {known, idem.Request{Scope: odd}},
+		"a source":      {known, idem.Request{Source: odd}},
+		"an identity":   {func(*idem.Options) {}, idem.Request{Identity: idem.Identity{Kind: "jwt", Subject: odd}}},
+	} {
+		tt.req.Key, tt.req.Method = "k", "POST"
+		if _, err := idem.New(&idem.MemoryStore{}, tt.set).Do(t.Context(), tt.req, never(t)); !errors.Is(err, idem.ErrScope) {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+}

@@ -32,7 +32,9 @@ type Former struct {
 	// Scope is the former [Options.Scope].
 	Scope ScopeFunc
 	// OneScope says that all callers were one ([OneScope]), also those who have a
-	// verified identity now.
+	// verified identity now. OneScope keeps verified callers apart, so the authorizer is
+	// deployed after the first release, and callers who had an identity before take no
+	// part in the change: their routes need an engine without Former.
 	OneScope bool
 	// ScopeRoute is the former [Options.ScopeRoute].
 	ScopeRoute bool

@@ -33,6 +33,8 @@ const (
 	claimsFormer
 	claimsNew
 	present
+	public          // all callers whom nobody verifies are one
+	claimsForPublic // the first release after it
 )
 
 func (r release) options(o *idem.Options) {
@@ -42,6 +44,10 @@ func (r release) options(o *idem.Options) {
 	case claimsFormer, claimsNew:
 		o.Former = &idem.Former{Claims: r == claimsFormer, Scope: func(context.Context, *idem.Request) (string, error) { return "everybody", nil }}
 	case present:
+	case public:
+		idem.OneScope(o)
+	case claimsForPublic:
+		o.Former = &idem.Former{Claims: true, OneScope: true}
 	}
 }
 
@@ -204,7 +210,7 @@ func (p *process) hears(res idem.Result) bool {
 }
 
 func whoseKey() idem.Request {
-	return idem.Request{Key: "k", Method: "POST", Path: "/", Identity: idem.Identity{Kind: "jwt", Subject: "ann"}}
+	return idem.Request{Key: "a-random-key-of-an-order", Method: "POST", Path: "/", Identity: idem.Identity{Kind: "jwt", Subject: "ann"}}
 }
 
 // play runs one schedule: choices are indexes into the options of each step, 0 beyond
@@ -345,6 +351,7 @@ func TestScopesChangeInTwoReleases(t *testing.T) {
 		{name: "without Former beside the second", releases: []release{claimsNew, present}, faults: 1, moves: 1},
 		{name: "the second beside the former one: the first is needed", releases: []release{former, claimsNew}, breaks: true},
 		{name: "without Former beside the first: the second is needed", releases: []release{claimsFormer, present}, breaks: true},
+		{name: "verified callers of a public route beside the first: the authorizer comes after the first", releases: []release{public, claimsForPublic}, breaks: true},
 		{name: "no release between", releases: []release{former, present}, breaks: true},
 	} {
 		if d.before != nil && !prove.All() {

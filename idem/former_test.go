@@ -3,6 +3,9 @@ package idem_test
 import (
 	"context"
 	"errors"
+	"fmt"
+	"net/http"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -71,6 +74,72 @@ func TestFormer(t *testing.T) {
 				t.Errorf("a new operation: %v", err)
 			}
 		})
+	}
+}
+
+// An authorizer is added to a public route once the first release is everywhere. Its
+// callers are verified from then on, and what they sent before stays theirs.
+func TestFormerAddsAnAuthorizer(t *testing.T) {
+	t.Parallel()
+	var mem idem.MemoryStore
+	release := func(claims bool) *idem.Engine {
+		return idem.New(&mem, func(o *idem.Options) { o.Former = &idem.Former{OneScope: true, Claims: claims} })
+	}
+	jane := idem.Identity{Kind: "jwt", Subject: "jane"}
+	for i, step := range []struct {
+		e  *idem.Engine
+		by idem.Identity
+	}{
+		{idem.New(&mem, idem.OneScope), idem.Identity{}}, {release(true), idem.Identity{}}, {release(true), jane}, {release(false), jane}, {release(true), jane},
+	} {
+		for k := range i + 1 { // the keys of the steps so far
+			req := idem.Request{Key: "a-random-key-of-order-" + strconv.Itoa(k), Method: "POST", Identity: step.by}
+			if res, err := step.e.Do(t.Context(), req, answers(201)); err != nil || res.Replayed != (k < i) {
+				t.Errorf("step %d, key of step %d: %+v, %v", i, k, res, err)
+			}
+		}
+	}
+}
+
+// Who has no caller under the other scope has no record there. Who can't be asked for now
+// may have one.
+func TestFormerKnowsNobody(t *testing.T) {
+	t.Parallel()
+	down := errors.New("the directory is down")
+	finds := func(scope string, err error) idem.ScopeFunc {
+		return func(context.Context, *idem.Request) (string, error) { return scope, err }
+	}
+	for name, tt := range map[string]struct {
+		scope idem.ScopeFunc
+		want  error
+	}{
+		"nobody":               {finds("", nil), nil},
+		"nobody, and why":      {finds("", fmt.Errorf("%w: no header names an account", idem.ErrScope)), nil},
+		"it isn't known who":   {finds("", down), down},
+		"somebody":             {finds("account 7", nil), nil},
+		"a scope and an error": {finds("account 7", down), down},
+	} {
+		for _, claims := range []bool{true, false} {
+			e := idem.New(&idem.MemoryStore{}, func(o *idem.Options) {
+				if o.Former = (&idem.Former{Scope: tt.scope}); claims { // the new scope is the one beside
+					o.Scope, o.Former = tt.scope, &idem.Former{Claims: true}
+				}
+			})
+			req := idem.Request{Key: "k", Method: "POST", Identity: idem.Identity{Kind: "jwt", Subject: "jane"}}
+			if _, err := e.Do(t.Context(), req, answers(201)); !errors.Is(err, tt.want) {
+				t.Errorf("%s, in the first release: %t: %v, want %v", name, claims, err, tt.want)
+			}
+		}
+	}
+}
+
+// In the first release callers share a scope still, so their keys are random still.
+func TestFormerNeedsRandomKeys(t *testing.T) {
+	t.Parallel()
+	e := idem.New(&idem.MemoryStore{}, func(o *idem.Options) { o.Former = &idem.Former{OneScope: true, Claims: true} })
+	req := idem.Request{Method: "POST", Header: http.Header{idem.KeyHeader: {"order-1"}}, Identity: idem.Identity{Kind: "jwt", Subject: "jane"}}
+	if res, err := e.Serve(t.Context(), req, never(t)); err != nil || res.Status != 400 || !strings.Contains(string(res.Body), "22 to 255") {
+		t.Errorf("%d %s, %v", res.Status, res.Body, err)
 	}
 }
 

@@ -435,6 +435,11 @@ func TestIgnoredKeysAreMarked(t *testing.T) {
 	if res, _ := off.Serve(t.Context(), keyed("k"), fine); res.Header.Get("Idempotency-Status") != "ignored" {
 		t.Errorf("POST to an engine that is disabled: %v", res.Header)
 	}
+	small := idem.New(new(idem.MemoryStore), anybody, func(o *idem.Options) { o.Key, o.MaxRequest = idem.KeyObserve, 3 })
+	created := http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusCreated) })
+	if r := ask(t, small.Middleware(created), "POST", "k", "larger"); r.StatusCode != 201 || r.Header.Get(idem.StatusHeader) != "ignored" {
+		t.Errorf("POST that is watched, and too large to be read: %d %v", r.StatusCode, r.Header)
+	}
 }
 
 // An engine that leaves a request to a handler says nothing of its key if another

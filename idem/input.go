@@ -5,6 +5,8 @@ import (
 	"maps"
 	"net/http"
 	"slices"
+	"strings"
+	"unicode/utf8"
 
 	"github.com/samekey/samekey/idem/store"
 )
@@ -18,7 +20,7 @@ var secretInput = map[string]bool{
 // input returns the part of r that a repeated run needs, without its key.
 func (e *Engine) input(r *Request) *store.Input {
 	in := &store.Input{
-		Method: r.Method, Path: r.Path, Query: r.Query, Route: r.Route, Identity: r.Identity, Snapshot: r.Snapshot, Body: r.Body,
+		Method: r.Method, Path: r.Path, Query: inText(r.Query), Route: r.Route, Identity: r.Identity, Snapshot: r.Snapshot, Body: r.Body,
 	}
 	for _, name := range slices.Concat([]string{"Content-Type"}, e.opt.InputHeaders) {
 		name = http.CanonicalHeaderKey(name)
@@ -30,6 +32,23 @@ func (e *Engine) input(r *Request) *store.Input {
 		}
 	}
 	return in
+}
+
+// inText returns a query whose parameters are the same, and which a text can hold: a
+// client may send bytes in it that are no UTF-8.
+func inText(query string) string {
+	if utf8.ValidString(query) {
+		return query
+	}
+	var b strings.Builder
+	for _, c := range []byte(query) {
+		if c >= utf8.RuneSelf {
+			fmt.Fprintf(&b, "%%%02X", c)
+		} else {
+			b.WriteByte(c)
+		}
+	}
+	return b.String()
 }
 
 // maxStoredHead is the limit for the rest of a stored request

@@ -54,7 +54,7 @@ func (c *opContext) Value(key any) any {
 		return &c.op
 	case verifiedKey:
 		if r := c.op.flow.a.req; r.hasSender() {
-			return verified{r.Identity, r.Tenant}
+			return r.sender()
 		}
 	}
 	return c.Context.Value(key)

@@ -24,7 +24,7 @@ import (
 // own attempt has stored.
 
 // remembered answers from the cache's record if that suffices: a finished record of the
-// same request, or of another request.
+// same request, or of another request if the key has no other place.
 func (a *attempt) remembered(ctx context.Context) (Result, bool, error) {
 	if v, err := a.judge(a.cached); err == nil && (v == state.Replay || v == state.Mismatch && a.beside == nil) {
 		res, err := a.answer(ctx, a.cached, v)

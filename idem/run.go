@@ -262,7 +262,7 @@ func (a *attempt) consult(ctx context.Context, f *flow, resp Response, err error
 func (e *Engine) pass(ctx context.Context, r *Request, fn func(context.Context) (Response, error)) (Result, error) {
 	inner := ctx
 	if r.hasSender() {
-		inner = WithSender(ctx, r.Identity, r.Tenant)
+		inner = WithSender(ctx, r)
 	}
 	resp, err := fn(inner)
 	if answer, ok := errors.AsType[*answered](err); ok && !nested(ctx) {

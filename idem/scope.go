@@ -29,6 +29,11 @@ type scoping struct {
 // errNobody is the error for a request that has no caller.
 var errNobody = fmt.Errorf("%w: nobody names the caller", ErrScope)
 
+// callerless is the error for a request that has no caller by a [ScopeFunc].
+type callerless struct{ error }
+
+func (c callerless) Unwrap() error { return c.error }
+
 // refusesNobody logs why a request without a caller is refused, and returns the error for
 // it. Other errors stay as they are.
 func (e *Engine) refusesNobody(ctx context.Context, r *Request, err error) error {
@@ -52,10 +57,12 @@ func (by *scoping) callerOf(ctx context.Context, r *Request) (store.Identity, er
 	case by.scope != nil:
 		text, err := by.scope(ctx, r)
 		switch {
+		case errors.Is(err, ErrScope):
+			return store.Identity{}, callerless{err}
 		case err != nil:
 			return store.Identity{}, fmt.Errorf("%w: %w", ErrScope, err)
 		case text == "":
-			return store.Identity{}, fmt.Errorf("%w: Options.Scope returned an empty one", ErrScope)
+			return store.Identity{}, callerless{fmt.Errorf("%w: Options.Scope returned an empty one", ErrScope)}
 		}
 		return store.Identity{Kind: scope.Program, Subject: text}, nil
 	case by.all || by.one && id == store.Identity{}:
@@ -112,7 +119,8 @@ const callerFromOp = "Resumable with a scope that the program finds: a completer
 	"let the handlers take the caller from Op.Caller, and set Options.CallerFromOp"
 
 // While the scope of keys changes, a key has two places: two records, of which one at
-// most is live.
+// most is live. Both are only if the request of one is somebody else's, who has the same
+// key in the larger of the two scopes.
 
 // side is one of the two places of a key.
 type side struct {
@@ -129,7 +137,7 @@ func (e *Engine) side(r *Request, by *scoping, caller store.Identity, more ...st
 // sideOf returns the place of r's key beside pk; nil if there is no other.
 func (e *Engine) sideOf(ctx context.Context, r *Request, by *scoping, pk string, more ...string) (*side, error) {
 	caller, err := by.callerOf(ctx, r)
-	if errors.Is(err, errNobody) {
+	if _, none := errors.AsType[callerless](err); none || errors.Is(err, errNobody) {
 		return nil, nil //nolint:nilnil // a program refuses such a request: it has made no record
 	}
 	if err != nil {

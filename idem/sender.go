@@ -8,6 +8,7 @@ import (
 // verified is what an adapter has verified about the request that a handler serves.
 type verified struct {
 	identity Identity
+	facts    Facts
 	tenant   string
 }
 
@@ -15,22 +16,23 @@ type verifiedKey struct{}
 
 // WithSender passes the verified sender of a request to the [Engine.Middleware] and
 // the [Engine.StatusHandler] inside of a handler, which have only an http.Request:
-// they take id and tenant for [Request.Identity] and [Request.Tenant]. Engines pass on
-// the sender of their own requests, also of those on which they don't act. Adapters
-// call WithSender for handlers without an engine, with verified facts only. An empty
-// id is a request whose sender nobody has verified.
-func WithSender(ctx context.Context, id Identity, tenant string) context.Context {
-	return context.WithValue(ctx, verifiedKey{}, verified{id, tenant})
+// they take the Identity, Facts and Tenant of r. Engines pass on the sender of their own
+// requests, also of those on which they don't act. Adapters call WithSender for handlers
+// without an engine. An empty Identity is a request whose sender nobody has verified.
+func WithSender(ctx context.Context, r *Request) context.Context {
+	return context.WithValue(ctx, verifiedKey{}, r.sender())
 }
 
+func (r *Request) sender() verified { return verified{r.Identity, r.Facts, r.Tenant} }
+
 // hasSender reports whether an adapter has verified anything about r's sender.
-func (r *Request) hasSender() bool { return r.Identity != (Identity{}) || r.Tenant != "" }
+func (r *Request) hasSender() bool { return r.sender() != verified{} }
 
 // httpRequest makes r neutral.
 func httpRequest(r *http.Request, body []byte) Request {
 	from, _ := r.Context().Value(verifiedKey{}).(verified)
 	return Request{
 		Method: r.Method, Path: sentPath(r), Query: r.URL.RawQuery, Route: r.Pattern, Host: r.Host, Header: r.Header, Body: body,
-		Identity: from.identity, Tenant: from.tenant,
+		Identity: from.identity, Facts: from.facts, Tenant: from.tenant,
 	}
 }

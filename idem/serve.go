@@ -210,7 +210,7 @@ func echoed(value, key string) string {
 func (e *Engine) problem(ctx context.Context, r *Request, err error) Response {
 	p := problemOf(err)
 	least := e.opt.MinKey
-	if e.opt.oneScope {
+	if e.claims.one || e.claims.all {
 		least = e.opt.oneKey
 	}
 	if errors.Is(err, ErrKeyInvalid) && (e.opt.StrictKey || least > 1 || e.opt.MaxKey < DefaultMaxKey) {

@@ -3,7 +3,9 @@ package idem_test
 import (
 	"context"
 	"errors"
+	"fmt"
 	"net/http"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -122,20 +124,24 @@ func TestWithheldAnswersEnd(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			a := accepting(func(o *idem.Options) { o.Resumable, o.MaxTries = resumable, tries })
-			runs, statuses := 0, []int(nil)
+			runs, statuses, waits := 0, []int(nil), []int(nil)
 			counted := func(ctx context.Context) (idem.Response, error) { runs++; return reserves(409)(ctx) }
 			for range 2 * tries {
 				res := serve(t, a.engine, counted)
 				before := runs
 				again := serve(t, a.engine, counted)
-				if runs != before || res.Status == 503 && (again.Status != 503 || again.Header.Get("Retry-After") == "") {
+				wait, err := strconv.Atoi(again.Header.Get("Retry-After"))
+				if runs != before || res.Status == 503 && (again.Status != 503 || err != nil) {
 					t.Errorf("a retry at once: %d, Retry-After %q, %d runs", again.Status, again.Header.Get("Retry-After"), runs-before)
 				}
-				statuses = append(statuses, res.Status)
-				a.clock.Advance(time.Minute)
+				statuses, waits = append(statuses, res.Status), append(waits, wait)
+				a.clock.Advance(time.Duration(wait) * time.Second) // the next retry runs, and no earlier one
 			}
 			if diff := cmp.Diff([]int{503, 503, 503, 409, 409, 409, 409, 409}, statuses); diff != "" {
 				t.Errorf("answers (-want +got):\n%s", diff)
+			}
+			if diff := cmp.Diff([]int{2, 4, 8, 0, 0, 0, 0, 0}, waits); diff != "" {
+				t.Errorf("Retry-After (-want +got):\n%s", diff)
 			}
 			const said = "not completed in 4 tries: the handler answered 409, which is not stored"
 			if r := a.record(t); runs != tries || r.State != store.Stuck || r.LastErr != said || len(r.Phases) != 1 {
@@ -196,13 +202,54 @@ func TestPlainRefusalOverCommittedWork(t *testing.T) {
 	}
 }
 
-// While an operation with InFlightAccept goes on, its client is sent to the status.
+// While an operation with InFlightAccept goes on, its client is sent to the status. An
+// operation that only its client continues is no such: the answer and the status say
+// that it is to be sent again.
 func TestWithheldIsAccepted(t *testing.T) {
 	t.Parallel()
-	a := accepting(func(o *idem.Options) { o.InFlight, o.StatusURL = idem.InFlightAccept, "/operations/" })
-	res := serve(t, a.engine, reserves(409))
-	if res.Status != http.StatusAccepted || res.Header.Get("Location") != "/operations/k" {
-		t.Errorf("%d %v", res.Status, res.Header)
+	for name, tt := range map[string]struct {
+		resumable bool
+		fn        func(context.Context) (idem.Response, error)
+		told      int
+	}{
+		"withheld":                  {true, reserves(409), http.StatusAccepted},
+		"withheld, not resumable":   {false, reserves(409), http.StatusServiceUnavailable},
+		"given back":                {true, reserves(503), http.StatusServiceUnavailable},
+		"given back, not resumable": {false, reserves(503), http.StatusServiceUnavailable},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			a := accepting(func(o *idem.Options) {
+				o.Resumable, o.InFlight, o.StatusURL = tt.resumable, idem.InFlightAccept, "/operations/"
+			})
+			if res := serve(t, a.engine, tt.fn); res.Status != tt.told || (res.Header.Get("Location") == "/operations/k") != (tt.told == http.StatusAccepted) {
+				t.Errorf("told %d %v, want %d", res.Status, res.Header, tt.told)
+			}
+			for range 2 { // the second time nothing is held back any more
+				res, err := a.engine.Status(t.Context(), request)
+				if tt.resumable && (err != nil || res.Status != http.StatusAccepted) || !tt.resumable && !errors.Is(err, idem.ErrUnfinished) {
+					t.Errorf("the status is %d, %v", res.Status, err)
+				}
+				a.leaseOver()
+			}
+		})
+	}
+}
+
+// What became of another operation, whose error a handler passes on, is no answer to this
+// request.
+func TestErrorsOfOtherOperationsAreNoAnswers(t *testing.T) {
+	t.Parallel()
+	for _, of := range []error{
+		idem.ErrStuck, idem.ErrLeaseLost, idem.ErrConflict, idem.ErrUnavailable, idem.ErrMismatch, idem.ErrNotKept, idem.ErrExpired, idem.ErrNoTime, idem.ErrInFlight,
+	} {
+		a := accepting()
+		res := serve(t, a.engine, func(context.Context) (idem.Response, error) {
+			return idem.Response{}, fmt.Errorf("the refund: %w", &idem.Error{Op: "claim", Err: of})
+		})
+		if res.Status != 500 || !strings.Contains(string(res.Body), `"code":"internal_error"`) {
+			t.Errorf("%v: told %d %s", of, res.Status, res.Body)
+		}
 	}
 }
 

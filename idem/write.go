@@ -126,7 +126,7 @@ func (a *attempt) claim(ctx context.Context, build func(*store.Record) *store.Re
 			}
 		}
 		if a.beside != nil && held != nil && held.PK == a.beside.pk { // the record is there
-			a.turn()
+			a.cross()
 		}
 		rec, v, err = a.judgeOrTakeOver(ctx, held, until)
 		if err == nil && v == state.Mismatch && !a.away {
@@ -144,7 +144,8 @@ func (a *attempt) claim(ctx context.Context, build func(*store.Record) *store.Re
 
 // bury fences the holders of an expired record at the key's other place, so that a can
 // claim the key in its own. Where a key has one place only, the claim itself does that,
-// since it replaces the record.
+// since it replaces the record. A record that another attempt has given back in the
+// meantime stays as it is.
 func (a *attempt) bury(ctx context.Context, held *store.Record, until time.Time) error {
 	if held == nil || held.State == store.None || !state.Over(held.Expires, a.opt.Now()) { // gone, or released meanwhile: the next claim shows it
 		return nil
@@ -164,7 +165,7 @@ func (a *attempt) elsewhere(ctx context.Context, op string, own *store.Record, v
 	if a.beside == nil || v != state.Again && v != state.Mismatch {
 		return own, v, nil
 	}
-	a.turn()
+	a.cross()
 	there, found, err := a.lookUp(ctx, op, until)
 	gone := there == nil || there.State == store.None || state.Over(there.Expires, a.opt.Now()) // otherwise it was released meanwhile
 	if err == nil && (found == state.Again && gone || found == state.Mismatch && v == state.Mismatch) {
@@ -183,10 +184,13 @@ func (a *attempt) lookUp(ctx context.Context, op string, until time.Time) (*stor
 	return a.judgeOrTakeOver(ctx, held, until)
 }
 
-// load reads the record after a write with an unknown outcome. Without a record
-// the write was not applied.
+// load reads the record after a claim with an unknown outcome: the claim's own, or
+// the one that has refused it. Without a record the claim was not applied.
 func (a *attempt) load(ctx context.Context, cause error) (*store.Record, error) {
 	rec, err := a.store.Load(ctx, a.pk)
+	if err == nil && rec == nil && a.beside != nil {
+		rec, err = a.store.Load(ctx, a.beside.pk)
+	}
 	if err == nil && rec == nil {
 		err = errors.New("not applied")
 	}

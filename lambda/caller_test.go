@@ -152,6 +152,23 @@ func TestCertificatesAreCallersByChoice(t *testing.T) {
 }
 
 // A session of a role is nobody by default: the answer names no cure, the log both.
+// An authorizer takes the place of a choice, in two releases: who comes without an API key
+// now has no record under the former scope.
+func TestAChoiceOfCallersComesToAnEnd(t *testing.T) {
+	t.Parallel()
+	for name, choice := range map[string]idem.ScopeFunc{
+		"API keys": lambda.APIKeyScope, "certificates": lambda.CertificateScope, "roles": lambda.RoleScope, "sessions": lambda.SessionScope,
+	} {
+		send := answersOf(func(o *idem.Options) { o.Former = &idem.Former{Scope: choice} })
+		jane := restFrom(func(rc *events.APIGatewayProxyRequestContext) {
+			rc.Authorizer = map[string]any{"claims": map[string]any{"iss": "https://issuer", "sub": "jane"}}
+		})
+		if status, body := send(t, jane); status != 201 {
+			t.Errorf("%s: %d %s, want 201", name, status, body)
+		}
+	}
+}
+
 func TestSessionsAreCallersByChoice(t *testing.T) {
 	t.Parallel()
 	by := func(arn string) events.APIGatewayProxyRequest {

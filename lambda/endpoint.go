@@ -77,7 +77,7 @@ func (h *EndpointHandler[Ev, Re]) Handle(ctx context.Context, ev Ev) (Re, error)
 	case err != nil:
 		return h.adapter.Reply(h.endpoint.Refuse(ctx, req, err)), nil
 	}
-	res := h.endpoint.Serve(idem.WithSender(ctx, req.Identity, req.Tenant), req)
+	res := h.endpoint.Serve(idem.WithSender(ctx, &req), req)
 	crashed(ctx, res.Panic)
 	return h.adapter.Reply(res.Response), nil
 }

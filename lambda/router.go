@@ -156,7 +156,7 @@ func (r *Router[Ev, Re]) Handle(ctx context.Context, ev Ev) (Re, error) {
 	t, _ := found.target.route.(*Route[Ev, Re])
 	ctx = withPath(ctx, found.request)
 	if t.handler == nil {
-		return t.plain(idem.WithSender(ctx, req.Identity, req.Tenant), ev)
+		return t.plain(idem.WithSender(ctx, &req), ev)
 	}
 	if t.before != nil {
 		if re, err := t.before(ctx, ev); re != nil || err != nil {

@@ -2,7 +2,7 @@ package lambda
 
 import (
 	"context"
-	"errors"
+	"fmt"
 	"strings"
 
 	"github.com/aws/aws-lambda-go/lambdacontext"
@@ -83,7 +83,7 @@ func RoleScope(_ context.Context, r *idem.Request) (string, error) {
 	case session == "":
 		return iamScope("RoleScope", r)
 	case !strings.Contains(session, assumedRole) || strings.Count(session, "/") < 2:
-		return "", errors.New("lambda: RoleScope: the session has no role")
+		return "", nobody("RoleScope: the session has no role")
 	default:
 		return "iam:" + session[:i], nil
 	}
@@ -105,7 +105,7 @@ func SessionScope(_ context.Context, r *idem.Request) (string, error) {
 
 func iamScope(name string, r *idem.Request) (string, error) {
 	if r.Identity.Kind != "iam" || r.Identity.Subject == "" {
-		return "", errors.New("lambda: " + name + ": the request has no verified IAM identity")
+		return "", nobody(name + ": the request has no verified IAM identity")
 	}
 	return "iam:" + r.Identity.Subject, nil
 }
@@ -117,7 +117,7 @@ func iamScope(name string, r *idem.Request) (string, error) {
 // Gateway has checked.
 func APIKeyScope(_ context.Context, r *idem.Request) (string, error) {
 	if r.Facts.APIKey == "" {
-		return "", errors.New("lambda: APIKeyScope: no API key was checked")
+		return "", nobody("APIKeyScope: no API key was checked")
 	}
 	return "apikey:" + r.Facts.APIKey, nil
 }
@@ -130,10 +130,13 @@ func APIKeyScope(_ context.Context, r *idem.Request) (string, error) {
 // requests without certificates; these are refused too.
 func CertificateScope(_ context.Context, r *idem.Request) (string, error) {
 	if r.Facts.Certificate == "" {
-		return "", errors.New("lambda: CertificateScope: no client certificate was verified")
+		return "", nobody("CertificateScope: no client certificate was verified")
 	}
 	return "certificate:" + join(r.Facts.Issuer, r.Facts.Certificate), nil
 }
+
+// nobody returns the error of a scope for a request that has no such caller.
+func nobody(why string) error { return fmt.Errorf("%w: lambda: %s", idem.ErrScope, why) }
 
 // consumerScope returns the scope of records that several functions may get, such as
 // those of a topic: each function does its own work for a record.

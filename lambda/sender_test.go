@@ -97,6 +97,33 @@ func TestMiddlewareRefusesASenderWithoutAName(t *testing.T) {
 	}
 }
 
+// What is a caller only by choice is chosen inside of a handler, too: a role's session.
+func TestMiddlewareKnowsTheFacts(t *testing.T) {
+	t.Parallel()
+	for name, outer := range map[string]*idem.Engine{
+		"without an engine": nil, "in an engine that leaves the request alone": idem.New(nil, func(o *idem.Options) { o.Disabled = true }),
+		"in an operation": idem.New(new(idem.MemoryStore), func(o *idem.Options) { o.Key, o.Scope = idem.KeyObserve, lambda.RoleScope }),
+	} {
+		inner := idem.New(new(idem.MemoryStore), func(o *idem.Options) { o.Scope = lambda.RoleScope })
+		runs := 0
+		r := lambda.NewRouter(lambda.HTTPAPI)
+		if h := inHTTP(inner.Middleware(http.HandlerFunc(func(http.ResponseWriter, *http.Request) { runs++ }))); outer == nil {
+			r.Route("/", h)
+		} else {
+			r.Keyed("/", outer, h)
+		}
+		for i, role := range []string{"Checkout/task-1", "Checkout/task-2", "Refunds/task-1"} {
+			ev := post("k", "{}")
+			ev.RequestContext.Authorizer = &events.APIGatewayV2HTTPRequestContextAuthorizerDescription{
+				IAM: &events.APIGatewayV2HTTPRequestContextAuthorizerIAMDescription{UserARN: "arn:aws:sts::111122223333:assumed-role/" + role},
+			}
+			if re, err := r.Handle(t.Context(), ev); err != nil || re.StatusCode != 200 || runs != max(1, i) {
+				t.Errorf("%s, %s: %d %s, %v, %d runs", name, role, re.StatusCode, re.Body, err, runs)
+			}
+		}
+	}
+}
+
 // Lambda's tenants are apart in a Middleware as they are in an adapter.
 func TestMiddlewareKnowsTheTenant(t *testing.T) {
 	t.Parallel()

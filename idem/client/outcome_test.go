@@ -133,6 +133,7 @@ func TestIgnoredKeyIsNotRetried(t *testing.T) {
 		"POST, the server asks":      {"POST", answer(503, append(ignored, client.DefaultShouldRetryHeader, "true")...), 1},
 		"POST, still running":        {"POST", answer(409, append(ignored, "Retry-After", "1")...), 1},
 		"POST, torn":                 {"POST", torn(201, ignored...), 1},
+		"PATCH, torn":                {"PATCH", torn(200, ignored...), 1},
 		"POST, the body never ends":  {"POST", hangingBody(201, ignored...), 1},
 		"DELETE is idempotent as is": {"DELETE", answer(503, ignored...), 2},
 		"DELETE, torn":               {"DELETE", torn(204, ignored...), 2},
@@ -145,8 +146,8 @@ func TestIgnoredKeyIsNotRetried(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				c := &counts{}
 				s := &script{steps: []step{tt.first, answer(200)}}
-				resp, err := client.New(s, idemStripe, func(o *client.Options) {
-					o.Hooks, o.AttemptTimeout = c.hooks(), time.Minute
+				resp, err := client.New(s, func(o *client.Options) {
+					o.Hooks, o.AttemptTimeout, o.Methods = c.hooks(), time.Minute, []string{tt.method}
 				}).RoundTrip(request(t, tt.method, "x"))
 				if err == nil {
 					_ = resp.Body.Close()

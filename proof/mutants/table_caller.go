@@ -118,6 +118,14 @@ func callerMutants() []mutant {
 			in: "internal/base/scope.appendNamed", old: "escapeFirst.Replace($name)", new: "$name", pkg: "lambda", run: "^TestTenantsNamesDontRunTogether$",
 		},
 		{
+			rule: "CallerInUTF8", what: "a caller has another name in a later attempt", row: "R146",
+			in: "idem.Engine.attempt", old: "!utf8.ValidString($a.whose.Subject)", new: "!utf8.ValidString($a.whose.Kind)", run: "^TestCallersAreNamedInUTF8$",
+		},
+		{
+			rule: "QueryInUTF8", what: "a resumed run reads other parameters", row: "R18",
+			in: "idem.inText", old: "utf8.ValidString($query)", new: "utf8.ValidString($query[:0])", pkg: "dynamo", run: "^TestQueryThatIsNotUTF8IsResumed$",
+		},
+		{
 			rule: "OwnPrefix", what: "what the program says can look like an adapter's caller", row: "R147",
 			in: "idem.scoping.callerOf", old: "return store.Identity{Kind: scope.Program, Subject: $r.Scope}, nil",
 			new: `return store.Identity{Kind: scope.Source, Subject: $r.Scope}, nil`, pkg: "internal/testkit/enginetest", run: "^TestMemoryStore$/^engine_scope$",

@@ -51,6 +51,10 @@ func clientMutants() []mutant {
 			in: "idem/client.FileJournal.over", old: "!$e.Answered.IsZero() && ", new: "", run: "^TestUnansweredOperationIsNeverDropped$",
 		},
 		{
+			rule: "Ignored", what: "a PATCH is repeated to a server that ignores its key", row: "R170",
+			in: "idem/client.operation.ignored", old: "!isIdempotent($o.req.Method)", new: `$o.req.Method == "POST"`, run: "^TestIgnoredKeyIsNotRetried$",
+		},
+		{
 			rule: "Ignored", what: "a request whose key the server ignores is repeated because its answer was torn", row: "R170",
 			in: "idem/client.operation.judge", where: "$o.retriable($resp, $err)", old: "$retry && $o.ignored()", new: "$resp != nil && $retry && $o.ignored()", run: "^TestIgnoredKeyIsNotRetried$",
 		},

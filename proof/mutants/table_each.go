@@ -153,6 +153,10 @@ func eachMutants() []mutant {
 			in: "lambda.EachHandler.try", old: "case !$t.ran() && (errors.Is($err, idem.ErrNotKept) || errors.Is($err, idem.ErrExpired)):", new: "case false:", run: "^TestDoneWithoutAnswerIsDone$",
 		},
 		{
+			rule: "TellNothing", what: "a record whose handler ran says that it didn't", row: "R148",
+			in: "lambda.EachHandler.try", old: "errors.Is($err, idem.ErrNoTime) && !$t.ran()", new: "errors.Is($err, idem.ErrNoTime)", run: "^TestPhasesErrorIsNoReport$",
+		},
+		{
 			rule: "EachReport", what: "a record counts as done whose phase failed with an error of another operation", row: "R148",
 			in: "lambda.EachHandler.try", old: "case !$t.ran() && (errors.Is($err, idem.ErrNotKept)", new: "case (errors.Is($err, idem.ErrNotKept)", run: "^TestPhasesErrorIsNoReport$",
 		},

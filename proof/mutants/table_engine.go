@@ -129,8 +129,28 @@ func engineMutants() []mutant {
 			run: "^TestWithheldFromACompleter$",
 		},
 		{
+			rule: "TellAccepted", what: "a client waits for an operation that only it continues", row: "R148",
+			in: "idem.attempt.unfinished", old: "$a.opt.InFlight == InFlightAccept && state.Completable($rec)", new: "$a.opt.InFlight == InFlightAccept", run: "^TestWithheldIsAccepted$",
+		},
+		{
+			rule: "TellAccepted", what: "the status says for a day that somebody works", row: "R148",
+			in: "idem.Engine.Status", old: "if state.Completable($rec) {", new: "if $rec != nil {", run: "^TestWithheldIsAccepted$",
+		},
+		{
+			rule: "TellSoon", what: "a handler whose answers are withheld runs every second", row: "R148",
+			in: "internal/state.Withheld", old: "BackOff(withheldFor, $rec.Tries)", new: "BackOff(withheldFor, 1)", pkg: "idem", run: "^TestWithheldAnswersEnd$",
+		},
+		{
+			rule: "TellOwn", what: "a client is told what became of another operation", row: "R148",
+			in: "idem.problemIn", old: "case $ours == nil || !$ours.phase:", new: "case $ours == nil:", run: "^TestErrorsOfOtherOperationsAreNoAnswers$",
+		},
+		{
+			rule: "TellSoon", what: "a client whose answer was withheld is told to retry while nothing would run", row: "R148",
+			in: "idem.attempt.unfinished", old: "$err.RetryAfter = max($until.Sub($a.opt.Now()), time.Second)", new: "_ = $until", run: "^TestWithheldAnswersEnd$",
+		},
+		{
 			rule: "TellSoon", what: "a retry runs the handler again at once, whose answer was withheld", row: "R148",
-			in: "internal/state.Judge", old: "$withheld && $now.Before($until)", new: "$withheld && $now.IsZero()", pkg: "idem", run: "^TestWithheldAnswersEnd$",
+			in: "internal/state.Judge", old: "$withheld && $now.Before($until)", new: "$withheld && $now.Before($until) && $until.IsZero()", pkg: "idem", run: "^TestWithheldAnswersEnd$",
 		},
 		{
 			rule: "TellWork", what: "an answer that isn't stored passes over recorded work", row: "R148",

@@ -7,6 +7,7 @@ func formerMutants() []mutant {
 		claims  = "^TestConformance$/^store_claim$"
 		anew    = "^TestMemoryStore$/^engine_former$"
 		explore = "^TestScopesChangeInTwoReleases$/^the_second_beside_the_first$"
+		both    = "slices.Contains($knows, $before) && slices.Contains($knew, $after)"
 	)
 	return []mutant{
 		{
@@ -42,6 +43,42 @@ func formerMutants() []mutant {
 			in: "idem.attempt.claim", old: "if $a.opt.Now().Round(0).Sub($begun) <= maxClaim {", new: "if true {", pkg: "internal/testkit/enginetest", run: anew,
 		},
 		{
+			rule: "Beside", what: "a late copy of a claim wins beside a record that its attempt has freed", row: "R151",
+			in: "idem.attempt.cross", old: "$a.turn()\n $a.owner = rand.Text()", new: "$a.turn()", run: "^TestFormerRefusesALateClaim$",
+		},
+		{
+			rule: "Beside", what: "a claim without an answer is looked for under one scope only", row: "R151",
+			in: "idem.attempt.load", old: "$err == nil && $rec == nil && $a.beside != nil", new: "$err == nil && $rec != nil && $a.beside != nil", run: "^TestFormerAnswersAfterALostClaim$",
+		},
+		{
+			rule: "Beside", what: "who has no caller under the other scope is refused", row: "R151",
+			in: "idem.Engine.sideOf", old: "$none || errors.Is($err, errNobody)", new: "$none", run: "^TestFormerAddsAnAuthorizer$",
+		},
+		{
+			rule: "Beside", what: "who has no scope that the other program finds is refused", row: "R151",
+			in: "idem.Engine.sideOf", old: "$none || errors.Is($err, errNobody)", new: "$none && false || errors.Is($err, errNobody)", run: "^TestFormerKnowsNobody$",
+		},
+		{
+			rule: "Beside", what: "a scope that can't be found now is taken for none", row: "R151",
+			in: "idem.Engine.sideOf", old: "$none || errors.Is($err, errNobody)", new: "$none || errors.Is($err, ErrScope)", run: "^TestFormerKnowsNobody$",
+		},
+		{
+			rule: "Beside", what: "who comes without an API key any more is refused", row: "R151",
+			in: "lambda.nobody", old: `fmt.Errorf("%w: lambda: %s", idem.ErrScope, $why)`, new: `fmt.Errorf("lambda: %s", $why)`, run: "^TestAChoiceOfCallersComesToAnEnd$",
+		},
+		{
+			rule: "ScopesInLock", what: "the lock file accepts a change of scope without the first release", row: "R151",
+			in: "internal/cli/vet/lock.knowEachOther", old: both, new: "slices.Contains($knows, $before) && len($knew) >= len($after[:0])", run: "^TestMeanings$",
+		},
+		{
+			rule: "ScopesInLock", what: "the lock file accepts a change of scope without the second release", row: "R151",
+			in: "internal/cli/vet/lock.knowEachOther", old: both, new: "len($knows) >= len($before[:0]) && slices.Contains($knew, $after)", run: "^TestMeanings$",
+		},
+		{
+			rule: "Beside", what: "who shares a former scope isn't told how long a key must be", row: "R151",
+			in: "idem.Engine.problem", old: "$e.claims.one || $e.claims.all", new: "$e.claims.one", run: "^TestFormerNeedsRandomKeys$",
+		},
+		{
 			rule: "ClaimsHome", what: "a claim stays where the key was", row: "R151",
 			in: "idem.attempt.claim", old: "$a.turn()\n }\n $now := $a.opt.Now()", new: "}\n $now := $a.opt.Now()", pkg: "internal/testkit/enginetest", run: anew,
 		},
@@ -59,15 +96,15 @@ func formerMutants() []mutant {
 		},
 		{
 			rule: "Beside", what: "a request isn't looked for at its other place if another request has its own", row: "R151",
-			in: "idem.attempt.claim", old: "$v == state.Mismatch && !$a.away", new: "$v == state.Mismatch && $a.beside == nil", pkg: "internal/enginetest", run: anew,
+			in: "idem.attempt.claim", old: "$v == state.Mismatch && !$a.away", new: "$v == state.Mismatch && $a.beside == nil", pkg: "internal/testkit/enginetest", run: anew,
 		},
 		{
 			rule: "Beside", what: "the same for a caller who is over his quota", row: "R151",
-			in: "idem.attempt.elsewhere", where: "$op string", old: "$v != state.Again && $v != state.Mismatch", new: "$v != state.Again && !($v == state.Mismatch && $op == \"claim\")", pkg: "internal/enginetest", run: anew,
+			in: "idem.attempt.elsewhere", where: "$op string", old: "$v != state.Again && $v != state.Mismatch", new: "$v != state.Again && !($v == state.Mismatch && $op == \"claim\")", pkg: "internal/testkit/enginetest", run: anew,
 		},
 		{
 			rule: "Beside", what: "the same for an answer in the cache", row: "R151",
-			in: "idem.attempt.remembered", old: "$v == state.Mismatch && $a.beside == nil", new: "$v == state.Mismatch", pkg: "internal/enginetest", run: anew,
+			in: "idem.attempt.remembered", old: "$v == state.Mismatch && $a.beside == nil", new: "$v == state.Mismatch", pkg: "internal/testkit/enginetest", run: anew,
 		},
 	}
 }

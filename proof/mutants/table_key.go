@@ -17,6 +17,10 @@ func keyMutants() []mutant {
 			in: "idem.Options.withDefaults", old: "$o.Methods = method.Keyed()", new: "$o.Methods = method.Keyed()[:1]", pkg: "idem/client", run: "^TestBothHalvesKeyTheSameMethods$",
 		},
 		{
+			rule: "Marked", what: "an answer to a watched request that can't be read doesn't say that its key was ignored", row: "R170",
+			in: "idem.Engine.observeHTTP", old: "if $e.hasKey($r.Header) { $w.Header().Set(StatusHeader, ignored) }", new: "", run: "^TestIgnoredKeysAreMarked$",
+		},
+		{
 			rule: "Marked", what: "an answer without protection doesn't say so", row: "R170",
 			in: "idem.Engine.ignores", old: "!$e.hasKey($r.Header) ||", new: "$e.hasKey($r.Header) ||", run: "^TestIgnoredKeysAreMarked$",
 		},
@@ -72,7 +76,7 @@ func keyMutants() []mutant {
 		},
 		{
 			rule: "Sender", what: "an engine that leaves a request alone hides who was verified",
-			in: "idem.Engine.pass", old: "$inner = WithSender($ctx, $r.Identity, $r.Tenant)", new: "_ = $r", pkg: "lambda",
+			in: "idem.Engine.pass", old: "$inner = WithSender($ctx, $r)", new: "_ = $r", pkg: "lambda",
 			run: "^TestMiddlewareKnowsTheVerifiedSender$/^in_a_handler_that",
 		},
 		{
@@ -80,8 +84,12 @@ func keyMutants() []mutant {
 			in: "idem.opContext.Value", old: "$r.hasSender()", new: "!$r.hasSender()", pkg: "lambda", run: "^TestMiddlewareKnowsTheVerifiedSender$/^in_a_handler_with_an",
 		},
 		{
+			rule: "Sender", what: "a middleware in a handler doesn't know a role's session",
+			in: "idem.httpRequest", old: "Facts: $from.facts, ", new: "", pkg: "lambda", run: "^TestMiddlewareKnowsTheFacts$",
+		},
+		{
 			rule: "Sender", what: "a route without keys hides who was verified",
-			in: "lambda.Router.Handle", old: "return $t.plain(idem.WithSender($ctx, $req.Identity, $req.Tenant), $ev)", new: "return $t.plain($ctx, $ev)",
+			in: "lambda.Router.Handle", old: "return $t.plain(idem.WithSender($ctx, &$req), $ev)", new: "return $t.plain($ctx, $ev)",
 			run: "^TestMiddlewareKnowsTheVerifiedSender$/^in_a_router.s_route_without",
 		},
 		{

@@ -143,12 +143,19 @@ func (c *code) option(opt ast.Expr, visit func(name string, value ast.Expr), dep
 	})
 }
 
-// visitParts visits a value, or the fields of a literal of a Fingerprint.
+// visitParts visits a value, or the fields of a literal of a Fingerprint or a Former.
 func visitParts(name string, value ast.Expr, visit func(string, ast.Expr)) {
-	lit, ok := ast.Unparen(value).(*ast.CompositeLit)
-	if !ok || name != "Fingerprint" {
+	literal := ast.Unparen(value)
+	if address, ok := literal.(*ast.UnaryExpr); ok {
+		literal = address.X
+	}
+	lit, ok := literal.(*ast.CompositeLit)
+	if !ok || name != "Fingerprint" && name != "Former" {
 		visit(name, value)
 		return
+	}
+	if name == "Former" { // without a field, it is one too
+		visit(name, nil)
 	}
 	for _, elt := range lit.Elts {
 		if kv, ok := elt.(*ast.KeyValueExpr); ok {

@@ -20,7 +20,10 @@ type Engine struct {
 type Meaning map[string]string
 
 // Options of a Meaning that say which other meanings an engine knows.
-const knownSchemes = "Fingerprint.Known"
+const (
+	knownSchemes = "Fingerprint.Known"
+	former       = "Former" // "true" if its fields are in sight, as "Former.Scope"
+)
 
 // Means reports whether an option of idem.Options, or of its Fingerprint, is part of a
 // meaning. Secrets are not: a record names the one that it needs.
@@ -30,7 +33,40 @@ func Means(option string) bool {
 
 // ofScope reports whether an option decides to which operation a key belongs.
 func ofScope(option string) bool {
-	return slices.Contains([]string{"Namespace", "Scope", "ScopeRoute", "MismatchIsNew", "OneScope"}, option)
+	return slices.Contains([]string{"Namespace", "MismatchIsNew"}, option) || ofCaller(option)
+}
+
+// ofCaller reports whether an option decides whose a key is, and on which route: what
+// idem.Former changes.
+func ofCaller(option string) bool {
+	return slices.Contains([]string{"Scope", "ScopeRoute", "OneScope", former}, option) || strings.HasPrefix(option, former+".")
+}
+
+// scopes returns the scope under which an engine claims keys, and all those that it knows.
+func (m Meaning) scopes() (claims string, knows []string) {
+	text := func(prefix string) string {
+		return strings.Join([]string{m[prefix+"Scope"], m[prefix+"ScopeRoute"], m[prefix+"OneScope"]}, "\n")
+	}
+	present := text("")
+	switch m[former] {
+	case "":
+		return present, []string{present}
+	case "true":
+		knows = []string{present, text(former + ".")}
+		if m[former+".Claims"] != "" {
+			return knows[1], knows
+		}
+		return present, knows
+	default: // not in sight
+		return m[former], []string{present}
+	}
+}
+
+// knowEachOther reports whether two releases find the records that the other one claims.
+func knowEachOther(was, is Meaning) bool {
+	before, knew := was.scopes()
+	after, knows := is.scopes()
+	return slices.Contains(knows, before) && slices.Contains(knew, after)
 }
 
 // compareEngines finds the engines whose keys mean something else than in the file. A
@@ -47,6 +83,9 @@ func (f *File) compareEngines(now []Engine) (all []Change) {
 			}
 		}
 		changed := changes(was, is.Meaning)
+		if knowEachOther(was, is.Meaning) {
+			changed = slices.DeleteFunc(changed, ofCaller)
+		}
 		isScope := ofScope
 		if was["MismatchIsNew"] != "" || is.Meaning["MismatchIsNew"] != "" { // the fingerprint is part of the scope
 			isScope = func(string) bool { return true }

@@ -29,6 +29,28 @@ func TestMeanings(t *testing.T) {
 			`"Fingerprint.Func"`,
 		},
 		"part of the key": {Meaning{"MismatchIsNew": "true"}, Meaning{"MismatchIsNew": "true", "Fingerprint.SkipQuery": "true"}, "the scope of its engine is another"},
+		"the first release": {
+			Meaning{"OneScope": "true"}, Meaning{"Scope": "a", "Former": "true", "Former.OneScope": "true", "Former.Claims": "true"}, "",
+		},
+		"the second release": {
+			Meaning{"Scope": "a", "Former": "true", "Former.OneScope": "true", "Former.Claims": "true"},
+			Meaning{"Scope": "a", "Former": "true", "Former.OneScope": "true"}, "",
+		},
+		"after the second release":  {Meaning{"Scope": "a", "Former": "true", "Former.OneScope": "true"}, Meaning{"Scope": "a"}, ""},
+		"back to the first release": {Meaning{"Scope": "a", "Former": "true"}, Meaning{"Scope": "a", "Former": "true", "Former.Claims": "true"}, ""},
+		"no first release": {
+			Meaning{"OneScope": "true"}, Meaning{"Scope": "a", "Former": "true", "Former.OneScope": "true"}, `"Former", "Former.OneScope", "OneScope", "Scope"`,
+		},
+		"no second release": {
+			Meaning{"Scope": "a", "Former": "true", "Former.ScopeRoute": "true", "Former.Claims": "true"}, Meaning{"Scope": "a"}, `"Former", "Former.Claims", "Former.ScopeRoute"`,
+		},
+		"another former scope": {
+			Meaning{"Scope": "a"}, Meaning{"Scope": "b", "Former": "true", "Former.Scope": "c", "Former.Claims": "true"}, `"Former.Scope"`,
+		},
+		"a former scope that isn't in sight": {Meaning{"Scope": "a"}, Meaning{"Scope": "b", "Former": "&former"}, `"Former", "Scope"`},
+		"a namespace, and a first release": {
+			Meaning{}, Meaning{"Namespace": "a", "Scope": "a", "Former": "true", "Former.Claims": "true"}, `another: "Namespace": `,
+		},
 	} {
 		file := &File{Version: version, Engines: map[string]map[string]Meaning{"app": {"main": tt.was}}}
 		var texts []string

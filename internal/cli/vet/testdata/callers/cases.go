@@ -19,6 +19,12 @@ func bad(store *idem.MemoryStore) *idem.Engine {
 	return idem.New(store, byAccount, func(o *idem.Options) { o.Resumable = true })
 }
 
+// want +3 `callers: a completer has no client's request`
+
+func before(store *idem.MemoryStore) *idem.Engine {
+	return idem.New(store, func(o *idem.Options) { o.Resumable, o.Former = true, &idem.Former{Scope: account} })
+}
+
 func good(store *idem.MemoryStore) []*idem.Engine {
 	resumable := func(o *idem.Options) { o.Resumable = true }
 	return []*idem.Engine{
