@@ -5,17 +5,22 @@ const (
 	//   - attribute_not_exists: two claims at once, one wins;
 	//   - exp_s < :now: TTL deletes late, so an expired record may still exist; false
 	//     without exp_s, so a record to be kept is never replaced by a claim;
-	//   - id <> :id: a late copy of this claim must not revive its own operation, which
-	//     its attempt or another one has freed since, or fenced.
-	claimCondition = "attribute_not_exists(pk) OR (exp_s < :now AND id <> :id)"
+	//   - NOT keep = :freed: a late copy of any claim must not revive its operation, which
+	//     was freed since.
+	claimCondition = "attribute_not_exists(pk) OR (exp_s < :now AND NOT keep = :freed)"
 
-	// besideCondition is on the key's other record, in one transaction with a claim,
-	// while the scope of keys changes:
-	//   - attribute_not_exists: two claims at once, one under each scope, one wins;
-	//   - owner = :me: who still holds an expired record there could write to it after
-	//     this claim, or claim it; this attempt has fenced them by a write of its own;
-	//   - exp_s < :now: a late copy of this attempt's take-over there may have landed.
-	besideCondition = "attribute_not_exists(pk) OR (exp_s < :now AND #owner = :me)"
+	// absentCondition is on the key's other record while the scope of keys changes, in one
+	// transaction with a claim that has seen none there: two claims at once, one under
+	// each scope, one wins.
+	absentCondition = "attribute_not_exists(pk)"
+
+	// seenCondition lets a claim write if nothing has changed since the claimer has seen
+	// a freed record in its way; and, in one transaction with the claim while the scope
+	// of keys changes, since it has fenced the key's other record:
+	//   - attribute_not_exists: two claims at once, also one under each scope, one wins;
+	//   - owner and ver: another claim was faster, or a late write has landed; a late
+	//     copy of this claim finds another owner and version.
+	seenCondition = "attribute_not_exists(pk) OR (#owner = :owner AND ver = :ver)"
 
 	// holderCondition is on every later write: a worker that lost its lease, or a
 	// late copy of its own earlier write, changes nothing. Every holder's write

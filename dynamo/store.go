@@ -165,11 +165,14 @@ func (s *Store) Claim(ctx context.Context, c store.Claim) (*store.Record, error)
 	v.in = dynamodb.PutItemInput{
 		TableName:                           &s.table,
 		Item:                                it,
-		ConditionExpression:                 &claimIf,
-		ExpressionAttributeValues:           item.Map{":now": v.Secs(c.Now), ":id": it[item.AttrID]},
 		ReturnValuesOnConditionCheckFailure: types.ReturnValuesOnConditionCheckFailureAllOld,
 	}
-	held, err := s.sendPut(ctx, &v.in, c.Beside, mine)
+	if c.Seen == nil {
+		v.in.ConditionExpression, v.in.ExpressionAttributeValues = &claimIf, item.Map{":now": v.Secs(c.Now), ":freed": freed}
+	} else {
+		v.in.ConditionExpression, v.in.ExpressionAttributeNames, v.in.ExpressionAttributeValues = &seenIf, ownerName, seen(&v.Values, c.Seen)
+	}
+	held, err := s.sendPut(ctx, &v.in, besides(&v.Values, s.table, c), mine)
 	held, err = s.unsealed(ctx, held, err, c.Next)
 	if large != nil {
 		held, err = s.keepInput(ctx, c.Next, held, err, large)
@@ -183,11 +186,33 @@ type claim struct {
 	in dynamodb.PutItemInput
 }
 
+// seen has the values of [seenCondition].
+func seen(v *item.Values, r *store.Record) item.Map {
+	return item.Map{":owner": v.Str(r.Owner), ":ver": v.Num(r.Ver)}
+}
+
+// besides checks the key's other record while its scope changes; nil without one.
+func besides(v *item.Values, table string, c store.Claim) *types.ConditionCheck {
+	if c.Beside == "" {
+		return nil
+	}
+	check := &types.ConditionCheck{
+		TableName: &table, Key: item.Key(c.Beside), ConditionExpression: &absentIf,
+		ReturnValuesOnConditionCheckFailure: types.ReturnValuesOnConditionCheckFailureAllOld,
+	}
+	if c.Fenced != nil {
+		check.ConditionExpression, check.ExpressionAttributeNames, check.ExpressionAttributeValues = &seenIf, ownerName, seen(v, c.Fenced)
+	}
+	return check
+}
+
 // Values that every request points to; never changed.
 var (
 	claimIf   = claimCondition
-	besideIf  = besideCondition
+	absentIf  = absentCondition
+	seenIf    = seenCondition
 	ownerName = map[string]string{"#owner": item.AttrOwner}
+	freed     = &types.AttributeValueMemberS{Value: string(store.KeepFreed)}
 )
 
 // Commit implements [store.Store] by one conditional UpdateItem, after the
@@ -245,20 +270,16 @@ func (s *Store) commit(ctx context.Context, c store.Commit, mine []*Write) (*sto
 
 // sendPut sends a claim, alone or in one transaction with the check of the record beside
 // it and the user's writes.
-func (s *Store) sendPut(ctx context.Context, put *dynamodb.PutItemInput, beside string, mine []*Write) (*store.Record, error) {
-	if len(mine) > 0 || beside != "" {
+func (s *Store) sendPut(ctx context.Context, put *dynamodb.PutItemInput, beside *types.ConditionCheck, mine []*Write) (*store.Record, error) {
+	if len(mine) > 0 || beside != nil {
 		record := []types.TransactWriteItem{{Put: &types.Put{
 			TableName: put.TableName, Item: put.Item, ConditionExpression: put.ConditionExpression,
+			ExpressionAttributeNames:            put.ExpressionAttributeNames,
 			ExpressionAttributeValues:           put.ExpressionAttributeValues,
 			ReturnValuesOnConditionCheckFailure: put.ReturnValuesOnConditionCheckFailure,
 		}}}
-		if beside != "" {
-			record = append(record, types.TransactWriteItem{ConditionCheck: &types.ConditionCheck{
-				TableName: put.TableName, Key: item.Key(beside), ConditionExpression: &besideIf,
-				ExpressionAttributeNames:            ownerName,
-				ExpressionAttributeValues:           item.Map{":now": put.ExpressionAttributeValues[":now"], ":me": put.Item[item.AttrOwner]},
-				ReturnValuesOnConditionCheckFailure: put.ReturnValuesOnConditionCheckFailure,
-			}})
+		if beside != nil {
+			record = append(record, types.TransactWriteItem{ConditionCheck: beside})
 		}
 		return s.transact(ctx, record, put.Item, mine)
 	}

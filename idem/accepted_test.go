@@ -11,6 +11,7 @@ import (
 	"github.com/samekey/samekey/idem/idemtest"
 	"github.com/samekey/samekey/idem/jobs"
 	"github.com/samekey/samekey/idem/store"
+	"github.com/samekey/samekey/internal/state"
 )
 
 // accepting returns an engine that stores requests with their claims.
@@ -64,7 +65,7 @@ func TestAcceptedIsCompletedWhateverStoppedIt(t *testing.T) {
 			if !r.Lease.IsZero() || r.State != store.Open {
 				t.Fatalf("state %q, lease until %v; want it open and given back", r.State, r.Lease)
 			}
-			if free := r.Keep == store.KeepNothing && r.Expires.Before(a.clock.Now()) && r.Input == nil; free != stop.freed {
+			if free := state.Freed(r) && r.Input == nil; free != stop.freed {
 				t.Fatalf("keep %q, expires %v, request %v; want the key free: %v", r.Keep, r.Expires, r.Input, stop.freed)
 			}
 			err := a.resume(t, a.engine, jobs.TicketFor(r), completes)
@@ -115,7 +116,7 @@ func TestNotResumableGivesTheKeyBack(t *testing.T) {
 			t.Parallel()
 			a := accepting(func(o *idem.Options) { o.Resumable = false })
 			survived(func() { _, _ = do(t, a.engine, stop.fn) })
-			if r := a.record(t); r.Keep != store.KeepNothing || !r.Expires.Before(a.clock.Now()) {
+			if r := a.record(t); !state.Freed(r) {
 				t.Errorf("keep %q, expires %v", r.Keep, r.Expires)
 			}
 		})
@@ -160,7 +161,7 @@ func TestNothingDoneIsLetGo(t *testing.T) {
 		err = a.resume(t, a.engine, jobs.TicketFor(a.record(t)), down)
 	}
 	r := a.record(t)
-	if !errors.Is(err, jobs.ErrMoved) || r.State != store.Open || r.Keep != store.KeepNothing || !r.Expires.Before(a.clock.Now()) || r.Input != nil {
+	if !errors.Is(err, jobs.ErrMoved) || r.State != store.Open || !state.Freed(r) || r.Input != nil {
 		t.Errorf("%v: state %q, keep %q, expires %v", err, r.State, r.Keep, r.Expires)
 	}
 	if res, err := do(t, a.engine, func(ctx context.Context) (idem.Response, error) { return completes(ctx, nil) }); err != nil || res.Status != 201 {

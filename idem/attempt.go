@@ -115,13 +115,6 @@ func (a *attempt) turn() {
 	*a.beside, a.away = at, !a.away
 }
 
-// cross turns to the place that an attempt doesn't claim. It may end the operation there,
-// and free the key: no late copy of its claim must then win.
-func (a *attempt) cross() {
-	a.turn()
-	a.owner = rand.Text()
-}
-
 // compare reports whether the request is the request that claimed held. An attempt
 // without a request of its own may continue with any request.
 func (a *attempt) compare(held *store.Record) (same bool, err error) {

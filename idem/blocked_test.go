@@ -170,7 +170,7 @@ func TestFreedIsNotBlocked(t *testing.T) {
 		_, err := idem.Atomic(ctx, "one", func(context.Context, *idem.Tx) (float64, error) { return math.NaN(), nil })
 		return idem.Response{}, err
 	})
-	if r := a.record(t); r.Blocked || r.Keep != store.KeepNothing {
+	if r := a.record(t); r.Blocked || r.Keep != store.KeepFreed {
 		t.Errorf("blocked %v, keep %q", r.Blocked, r.Keep)
 	}
 }

@@ -72,7 +72,7 @@ func TestForget(t *testing.T) {
 		if err := e.Forget(t.Context(), seen, "jane", idem.Loss{Held: true, Work: true, Jobs: true}); err != nil {
 			t.Fatal(err)
 		}
-		if r := rec(); r.Owner == seen.Owner || r.Keep != store.KeepNothing || len(r.Settled) != 1 || r.Settled[0].To != "free" {
+		if r := rec(); r.Owner == seen.Owner || r.Keep != store.KeepFreed || len(r.Settled) != 1 || r.Settled[0].To != "free" {
 			t.Errorf("got %+v", r)
 		}
 		res, err := e.Do(t.Context(), idem.Request{Key: "k", Identity: idem.Identity{Kind: "jwt", Subject: "s"}, Method: "POST"}, func(context.Context) (idem.Response, error) { return idem.Response{Status: 202}, nil })

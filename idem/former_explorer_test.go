@@ -102,7 +102,7 @@ func (w *deployment) fail(format string, args ...any) {
 func (w *deployment) check() {
 	var live []string
 	for pk, r := range w.mem.Records() {
-		if !state.Over(r.Expires, w.now.Add(w.slow)) {
+		if !state.Free(r, w.now.Add(w.slow)) {
 			live = append(live, pk)
 		}
 	}

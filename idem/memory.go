@@ -49,10 +49,11 @@ func (m *MemoryStore) Claim(ctx context.Context, c store.Claim) (*store.Record, 
 	}
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	if old := m.records[c.Next.PK]; old != nil && (!state.Over(old.Expires, c.Now) || old.ID == c.Next.ID) {
+	old := m.records[c.Next.PK]
+	if free := c.Seen == nil && old != nil && state.Over(old.Expires, c.Now) && !state.Freed(old); old != nil && !free && !unchanged(old, c.Seen) {
 		return old.Clone(), nil
 	}
-	if old := m.records[c.Beside]; old != nil && (!state.Over(old.Expires, c.Now) || old.Owner != c.Next.Owner) {
+	if old = m.records[c.Beside]; old != nil && !unchanged(old, c.Fenced) {
 		return old.Clone(), nil
 	}
 	room := 0
@@ -114,7 +115,7 @@ func (m *MemoryStore) Commit(ctx context.Context, c store.Commit) (*store.Record
 	switch {
 	case old == nil:
 		return &store.Record{}, nil
-	case old.Owner != c.Prev.Owner || old.Ver != c.Prev.Ver:
+	case !unchanged(old, c.Prev):
 		return old.Clone(), nil
 	}
 	next := patched(old.Clone(), c.Prev, c.Next)
@@ -164,6 +165,11 @@ func (m *MemoryStore) Load(ctx context.Context, pk string) (*store.Record, error
 // maxRecord is the largest record without bodies, in bytes. This is DynamoDB's
 // limit, so that a test finds a result that would not fit.
 const maxRecord = 400 << 10
+
+// unchanged reports whether a record is as it was seen.
+func unchanged(r, seen *store.Record) bool {
+	return seen != nil && r.Owner == seen.Owner && r.Ver == seen.Ver
+}
 
 // fits refuses a record that is too large; the size of its item is estimated. A commit of
 // phases or jobs leaves room for a take-over.

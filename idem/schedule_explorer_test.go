@@ -16,6 +16,7 @@ import (
 
 	"github.com/samekey/samekey/idem"
 	"github.com/samekey/samekey/idem/store"
+	"github.com/samekey/samekey/internal/state"
 )
 
 // The explorer runs the real engine for a few clients that use one key. Every
@@ -389,7 +390,7 @@ func (w *world) options() []step {
 		opts = append(opts, step{what: ends})
 	case alive && w.spent.moves < w.moves:
 		opts = append(opts, step{what: leasesEnd}, step{what: lifeEnds})
-		if r := w.record(); r != nil && expired(r, w.now) && !slices.ContainsFunc(w.packets, isClaim) {
+		if r := w.record(); r != nil && state.Over(r.Expires, w.now) && !slices.ContainsFunc(w.packets, isClaim) {
 			opts = append(opts, step{what: reaped})
 		}
 	}
@@ -588,8 +589,8 @@ func (w *world) describe(r *store.Record) string {
 	case !r.Lease.After(w.now):
 		s += ", lease over"
 	}
-	if expired(r, w.now) {
-		s += ", expired"
+	if !live(r, w.now) {
+		s += ", free"
 	}
 	return s
 }

@@ -13,6 +13,7 @@ import (
 
 	"github.com/samekey/samekey/idem"
 	"github.com/samekey/samekey/idem/store"
+	"github.com/samekey/samekey/internal/state"
 	"github.com/samekey/samekey/internal/testkit/prove"
 )
 
@@ -105,13 +106,8 @@ func TestThawedAfterALifetime(t *testing.T) {
 	}
 }
 
-// expired reports whether a clock shows the key of r as free.
-func expired(r *store.Record, now time.Time) bool {
-	return !r.Expires.IsZero() && r.Expires.Unix() < now.Unix()
-}
-
 // live reports whether a clock shows r as in the way.
-func live(r *store.Record, now time.Time) bool { return r != nil && !expired(r, now) }
+func live(r *store.Record, now time.Time) bool { return r != nil && !state.Free(r, now) }
 
 // fail records the first violation.
 func (w *world) fail(format string, args ...any) {
@@ -125,7 +121,7 @@ func (w *world) checkClaim(k *call, before, after, held *store.Record) {
 	me := k.by
 	switch {
 	case w.blind():
-	case held != nil && expired(before, k.claim.Now) && before.Owner != me.nonce:
+	case held != nil && k.claim.Seen == nil && !state.Freed(before) && state.Over(before.Expires, k.claim.Now):
 		w.fail("%s: the key is free, and its claim is refused", me.name)
 	case same(before, after):
 	case before != nil && before.Owner == me.nonce:
@@ -272,7 +268,7 @@ func (w *world) checkEnd() {
 	request, other := "A", "B"
 	if r := w.record(); r != nil {
 		// A key that is free is free for another request too.
-		if expired(r, w.now) == (w.names[r.Fingerprint] == "A") {
+		if live(r, w.now) != (w.names[r.Fingerprint] == "A") {
 			request, other = "B", "A"
 		}
 		if r.State == store.Open && r.Lease.After(w.now) {
@@ -339,10 +335,10 @@ var brokenStores = []brokenStore{
 		c.Now = time.Time{}
 		return w.store.Claim(context.Background(), c)
 	}},
-	// The only cost is a lease during which no attempt may act, which a claim's late
-	// first packet may cost as well.
-	{name: "a claim without owner <> me", quiet: true, claim: func(w *world, c store.Claim) (*store.Record, error) {
-		if old := w.record(); old != nil && expired(old, c.Now) {
+	// Clients see no more of it than of a late first packet of a claim: a lease during
+	// which no attempt may act.
+	{name: "a claim over a freed record that it hasn't seen", quiet: true, claim: func(w *world, c store.Claim) (*store.Record, error) {
+		if old := w.record(); old != nil && !live(old, c.Now) {
 			return w.put(c.Next)
 		}
 		return w.store.Claim(context.Background(), c)

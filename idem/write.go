@@ -74,27 +74,30 @@ func (a *attempt) claim(ctx context.Context, build func(*store.Record) *store.Re
 			a.claimEnds(sp, rec, v, err)
 		}
 	}()
-	begun := a.opt.Now().Round(0) // wall clock, which advances while a sandbox is frozen
-	var cause error               // why the last claim was not applied, though no record is in the way
+	begun := a.opt.Now().Round(0)  // wall clock, which advances while a sandbox is frozen
+	var cause error                // why the last claim was not applied, though no record is in the way
+	var seen, fenced *store.Record // what the next claim replaces, and what stands beside it
+	atOnce := true
 	for round := range maxRounds {
-		if round > 0 && !pause(ctx, round) {
+		if !atOnce && !pause(ctx, round) {
 			break
 		}
-		if a.away { // the record there has gone, or expired
+		atOnce = false
+		if a.away { // the record there has gone, has expired, or was freed
 			if a.opt.Now().Round(0).Sub(begun) <= maxClaim { // otherwise the attempt goes on as another one, which fences it in its next round
-				if err = a.bury(ctx, rec, until); err != nil {
+				if fenced, err = a.bury(ctx, rec, until); err != nil {
 					return nil, 0, err
 				}
 			}
 			a.turn()
 		}
 		now := a.opt.Now()
-		if now.Round(0).Sub(begun) > maxClaim {
+		if now.Round(0).Sub(begun) > maxClaim || seen != nil && seen.ID == a.id {
 			if build != nil { // the handler's writes contain this operation's id
-				return nil, 0, a.unavailable("claim", fmt.Errorf("%w: no answer within %v", store.ErrUnknown, maxClaim))
+				return nil, 0, a.unavailable("claim", fmt.Errorf("%w: no answer in time", store.ErrUnknown))
 			}
-			// A claim with this nonce may have been applied and expired: continue as
-			// another attempt.
+			// A claim with this nonce may have been applied and expired, or was applied
+			// and freed by another attempt: continue as another one.
 			a.owner, a.id, begun = rand.Text(), rand.Text(), now.Round(0)
 		}
 		next := a.fresh(now)
@@ -107,7 +110,7 @@ func (a *attempt) claim(ctx context.Context, build func(*store.Record) *store.Re
 		if a.beside != nil {
 			beside = a.beside.pk
 		}
-		held, err := a.store.Claim(ctx, store.Claim{Next: next, Now: now, Writes: writes, Beside: beside})
+		held, err := a.store.Claim(ctx, store.Claim{Next: next, Now: now, Writes: writes, Seen: seen, Beside: beside, Fenced: fenced})
 		switch {
 		case err == nil && held == nil:
 			return next, state.Own, nil
@@ -126,7 +129,7 @@ func (a *attempt) claim(ctx context.Context, build func(*store.Record) *store.Re
 			}
 		}
 		if a.beside != nil && held != nil && held.PK == a.beside.pk { // the record is there
-			a.cross()
+			a.turn()
 		}
 		rec, v, err = a.judgeOrTakeOver(ctx, held, until)
 		if err == nil && v == state.Mismatch && !a.away {
@@ -135,6 +138,12 @@ func (a *attempt) claim(ctx context.Context, build func(*store.Record) *store.Re
 		if err != nil || v != state.Again {
 			return rec, v, err
 		}
+		if !a.away {
+			seen = nil
+			if rec != nil && state.Freed(rec) {
+				seen, atOnce = rec, true
+			}
+		}
 	}
 	if cause != nil { // an expired record is not in flight
 		return nil, 0, a.unavailable("claim", cause)
@@ -142,20 +151,31 @@ func (a *attempt) claim(ctx context.Context, build func(*store.Record) *store.Re
 	return nil, state.InFlight, nil
 }
 
-// bury fences the holders of an expired record at the key's other place, so that a can
-// claim the key in its own. Where a key has one place only, the claim itself does that,
-// since it replaces the record. A record that another attempt has given back in the
-// meantime stays as it is.
-func (a *attempt) bury(ctx context.Context, held *store.Record, until time.Time) error {
-	if held == nil || held.State == store.None || !state.Over(held.Expires, a.opt.Now()) { // gone, or released meanwhile: the next claim shows it
-		return nil
+// bury fences the holders of an expired or freed record at the key's other place, so that
+// a can claim the key in its own, and returns the fenced record. Where a key has one place
+// only, the claim itself does that, since it replaces the record. A record that another
+// attempt has released in the meantime stays as it is.
+func (a *attempt) bury(ctx context.Context, held *store.Record, until time.Time) (*store.Record, error) {
+	if !a.over(held) { // gone, or released meanwhile: the next claim shows it
+		return nil, nil
 	}
-	_, _, err := a.write(ctx, change{prev: held, next: state.Buried(held, a.opt.Now())}, until, maxRounds)
-	if err != nil && !errors.Is(err, ErrConflict) { // otherwise the next claim shows what stands there
+	// A nonce of its own: what this attempt takes over later must not look like the fenced record.
+	defer func(me string) { a.owner = me }(a.owner)
+	a.owner = rand.Text()
+	fenced, l, err := a.write(ctx, change{prev: held, next: state.Buried(held, a.opt.Now())}, until, maxRounds)
+	switch {
+	case err != nil && !errors.Is(err, ErrConflict):
 		a.log.ErrorContext(ctx, "an expired record under the other scope can't be fenced", "record", redact.Record(a.pk), "error", err)
-		return a.unavailable("claim", err)
+		return nil, a.unavailable("claim", err)
+	case err != nil || l != state.Landed: // the next claim shows what stands there
+		return nil, nil
 	}
-	return nil
+	return fenced, nil
+}
+
+// over reports whether a record is there whose key is free.
+func (a *attempt) over(r *store.Record) bool {
+	return r != nil && r.State != store.None && state.Free(r, a.opt.Now())
 }
 
 // elsewhere looks for the request at the key's other place, if nothing is at a's own place,
@@ -165,9 +185,9 @@ func (a *attempt) elsewhere(ctx context.Context, op string, own *store.Record, v
 	if a.beside == nil || v != state.Again && v != state.Mismatch {
 		return own, v, nil
 	}
-	a.cross()
+	a.turn()
 	there, found, err := a.lookUp(ctx, op, until)
-	gone := there == nil || there.State == store.None || state.Over(there.Expires, a.opt.Now()) // otherwise it was released meanwhile
+	gone := there == nil || there.State == store.None || a.over(there) // otherwise it was released meanwhile
 	if err == nil && (found == state.Again && gone || found == state.Mismatch && v == state.Mismatch) {
 		a.turn()
 		return own, v, nil
@@ -234,7 +254,7 @@ func (a *attempt) judge(held *store.Record) (state.Verdict, error) {
 		return 0, a.fail("claim", fmt.Errorf("%w: state %q, without what belongs to it", ErrCorrupt, held.State))
 	}
 	same, err := a.compare(held)
-	if err != nil && held.Owner != a.owner && !state.Over(held.Expires, a.opt.Now()) { // an expired record is not compared
+	if err != nil && held.Owner != a.owner && !a.over(held) { // nor is it compared
 		e := a.fail("fingerprint", err)
 		e.RetryAfter = untilDeployed
 		return 0, e

@@ -8,6 +8,7 @@ import (
 
 	"github.com/samekey/samekey/idem"
 	"github.com/samekey/samekey/idem/store"
+	"github.com/samekey/samekey/internal/state"
 	"github.com/samekey/samekey/internal/testkit/storetest"
 )
 
@@ -48,15 +49,18 @@ func storeClaim(s suite) {
 		if got := storetest.Load(t, e.inner, c.Next.PK); got != nil {
 			t.Errorf("the refused claim has written %+v", got)
 		}
-		mine := beside(now, live)
-		mine.Next.Owner = live.Owner
-		storetest.SameRecord(t, storetest.RefusedClaim(t, e.inner, mine), live)
-
 		after := live.Expires.Add(time.Second)
 		storetest.SameRecord(t, storetest.RefusedClaim(t, e.inner, beside(after, live)), live)
 		fenced := storetest.MustCommit(t, e.inner, live, storetest.Next(live, func(n *store.Record) { n.Owner = "the claimer" }))
-		mine = beside(after, fenced)
-		mine.Next.Owner = fenced.Owner
+		other := fenced.Clone()
+		other.Owner = live.Owner
+		for _, seen := range []*store.Record{other, storetest.Next(fenced, func(*store.Record) {})} {
+			changed := beside(after, fenced)
+			changed.Fenced = seen
+			storetest.SameRecord(t, storetest.RefusedClaim(t, e.inner, changed), fenced)
+		}
+		mine := beside(after, fenced)
+		mine.Fenced = fenced
 		claimed := storetest.MustClaim(t, e.inner, mine)
 		storetest.SameRecord(t, storetest.Load(t, e.inner, fenced.PK), fenced)
 
@@ -86,23 +90,34 @@ func storeClaim(s suite) {
 		storetest.SameRecord(t, storetest.Load(t, e.inner, want.PK), want)
 	})
 
-	// A late copy of a claim must not revive its own operation.
-	for by, frees := range map[string]func(*store.Record){
-		"its own attempt": func(*store.Record) {},
-		"another attempt": func(n *store.Record) { n.Owner = "another attempt" },
-	} {
-		s.run("an expired record of the same operation stays, freed by "+by, func(t *testing.T, e *env) {
-			c := storetest.ClaimAt(e.clock.Now())
-			late := store.Claim{Next: c.Next.Clone(), Now: c.Now.Add(time.Minute)}
-			freed := storetest.MustClaim(t, e.inner, c)
-			freed = storetest.MustCommit(t, e.inner, freed, storetest.Next(freed, func(n *store.Record) {
-				n.Lease, n.Expires = time.Time{}, c.Now.Add(-time.Second)
-				frees(n)
-			}))
+	// A claim that hasn't seen a freed record may be a late copy: it revives nothing.
+	s.run("a freed record is replaced by a claim that has seen it, and once", func(t *testing.T, e *env) {
+		c := storetest.ClaimAt(e.clock.Now())
+		claimed := storetest.MustClaim(t, e.inner, c)
+		frees := func(r *store.Record) *store.Record {
+			next := state.Released(r, e.clock.Now(), state.GiveBack{})
+			state.Stamp(next, r, r.Owner)
+			return storetest.MustCommit(t, e.inner, r, next)
+		}
+		freed := frees(claimed)
+		another := freed.Clone()
+		another.Owner = "another"
+		for _, seen := range []*store.Record{nil, claimed, another} {
+			late := storetest.Rival(c, freed.Expires.Add(time.Hour)) // by any clock
+			late.Seen = seen
 			storetest.SameRecord(t, storetest.RefusedClaim(t, e.inner, late), freed)
-			storetest.SameRecord(t, storetest.Load(t, e.inner, freed.PK), freed)
-		})
-	}
+		}
+		second := storetest.Rival(c, e.clock.Now())
+		second.Seen = freed
+		want := storetest.MustClaim(t, e.inner, store.Claim{Next: second.Next.Clone(), Now: second.Now, Seen: freed})
+		storetest.SameRecord(t, storetest.Load(t, e.inner, want.PK), want)
+		storetest.SameRecord(t, storetest.RefusedClaim(t, e.inner, second), want)
+
+
+		gone := storetest.ClaimAt(e.clock.Now()) // TTL has removed the record
+		gone.Seen = freed
+		storetest.MustClaim(t, e.inner, gone)
+	})
 
 	for _, at := range []struct {
 		name  string

@@ -30,6 +30,10 @@ const (
 	KeepNothing Keep = ""
 	KeepOpen    Keep = "open" // work began and must be finished
 	KeepJobs    Keep = "jobs" // finished, with undelivered jobs
+
+	// The key is free, and the record expires. Until TTL removes it, it refuses claims
+	// that haven't seen it, which may be late copies: see Claim.Seen.
+	KeepFreed Keep = "freed"
 )
 
 // AnyCall stands in [Record].Doubts for calls with unknown names.

@@ -61,12 +61,18 @@ type Claim struct {
 	Now    time.Time // the claimer's clock
 	Writes []Write   // the user's writes in a claim that is merged with a commit
 
+	// Seen is nil in a claim that knows of no record: it needs that there is none, or an
+	// expired one. Otherwise Seen is a freed record: the claim needs that there is none,
+	// or this one, with its owner and version.
+	Seen *Record
+
 	// Beside, unless empty, is the key's other PK while its scope changes. A claim
-	// also needs that Beside has no record, or one that c.Next.Owner owns and that has
-	// expired: read in the same step as the write, since two claims that cross must not
-	// both win. Otherwise the claim is refused with that record, unless the record of
-	// c.Next.PK refuses it too.
+	// also needs that Beside has no record, or Fenced, with its owner and version: read
+	// in the same step as the write, since two claims that cross must not both win.
+	// Otherwise the claim is refused with that record, unless the record of c.Next.PK
+	// refuses it too.
 	Beside string
+	Fenced *Record
 }
 
 // Commit is any later write: take-over, phase, finish or release.

@@ -11,7 +11,7 @@ type Verdict int
 
 // The verdicts.
 const (
-	Again    Verdict = iota // no record is in the way any more: claim again
+	Again    Verdict = iota // no record is in the way any more, or a freed one: claim again
 	Own                     // this attempt's own claim, whose acknowledgement was lost
 	Mismatch                // the key was used with another request
 	Replay                  // finished: give the stored answer
@@ -37,7 +37,7 @@ func Judge(held *store.Record, me string, same bool, now time.Time) Verdict {
 		return Again
 	case held.Owner == me && held.Ver == 1 && held.State != store.Stuck:
 		return Own
-	case Over(held.Expires, now):
+	case Free(held, now):
 		return Again
 	case !same:
 		return Mismatch

@@ -41,12 +41,12 @@ type Loss struct {
 	Jobs bool // jobs that are not delivered
 }
 
-// Forgotten returns rec with its key free: it expired a minute ago, as a record that
-// an attempt has freed. TTL removes it later; until then it tells who forgot it.
+// Forgotten returns rec with its key free, as an attempt frees it. TTL removes the record
+// later; until then it tells who forgot it.
 func Forgotten(rec *store.Record, now time.Time, by string, accepted Loss) (*store.Record, error) {
 	unfinished := rec.State != store.Done
 	switch {
-	case Over(rec.Expires, now):
+	case Free(rec, now):
 		return nil, errors.New("its key is free already")
 	case unfinished && rec.Lease.After(now) && !accepted.Held:
 		return nil, ErrLives
@@ -57,7 +57,7 @@ func Forgotten(rec *store.Record, now time.Time, by string, accepted Loss) (*sto
 	}
 	r := *rec
 	r.Lease, r.Run, r.Blocked, r.Input = time.Time{}, Millis(now), false, nil
-	r.Keep, r.Expires, r.Until = store.KeepNothing, Seconds(now).Add(-time.Minute), time.Time{}
+	r.Keep, r.Expires, r.Until = store.KeepFreed, Seconds(now).Add(freedFor), time.Time{}
 	if unfinished {
 		r.State = store.Open
 	}
@@ -70,8 +70,8 @@ func Forgotten(rec *store.Record, now time.Time, by string, accepted Loss) (*sto
 // taken: fingerprint and status are left.
 func Erased(rec *store.Record, now time.Time, by string) (*store.Record, error) {
 	switch {
-	case Over(rec.Expires, now):
-		return nil, errors.New("it has expired: the table's TTL removes it")
+	case Free(rec, now):
+		return nil, errors.New("it has expired, or its key was freed: the table's TTL removes it")
 	case rec.State != store.Done:
 		return nil, ErrOpen
 	case len(rec.Jobs) > 0:

@@ -20,7 +20,7 @@ func TestForgettingAFinishedOperationLosesWork(t *testing.T) {
 	if _, err := state.Forgotten(rec, now, "jane", state.Loss{}); !errors.Is(err, state.ErrWork) {
 		t.Errorf("got %v, want ErrWork", err)
 	}
-	if r, err := state.Forgotten(rec, now, "jane", state.Loss{Work: true}); err != nil || !r.Expires.Before(now) {
+	if r, err := state.Forgotten(rec, now, "jane", state.Loss{Work: true}); err != nil || !state.Freed(r) {
 		t.Errorf("got %+v, %v", r, err)
 	}
 }

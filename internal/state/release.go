@@ -38,9 +38,7 @@ func Released(held *store.Record, now time.Time, b GiveBack) *store.Record {
 	}
 	r.Sent = inDoubt(r.Sent, r.Doubts) // data that was not sent imposes nothing
 	if free(held, b) {
-		// A minute ago, for hosts whose clocks are behind; not 0, since TTL ignores
-		// times over five years ago.
-		r.Keep, r.Expires, r.Input, r.Blocked = store.KeepNothing, Seconds(now).Add(-time.Minute), nil, false
+		r.Keep, r.Expires, r.Input, r.Blocked = store.KeepFreed, Seconds(now).Add(freedFor), nil, false
 	} else {
 		h := store.Handover{At: r.Run, Kind: store.HandoverRelease, Err: redact.Cut(b.Why)}
 		if b.Answers && Kept(&r) {
@@ -84,14 +82,14 @@ func free(r *store.Record, b GiveBack) bool {
 	return len(b.Calls) == 0 && len(r.Doubts) == 0 && len(r.Phases) == 0 && len(r.Jobs) == 0 && (r.Input == nil || b.Refused)
 }
 
-// FreedWithin is how far after Run a record with a freed key expires at most. Any
-// other record expires a retention after Run.
-const FreedWithin = 30 * time.Minute
+// freedFor is how long TTL leaves a freed record: longer than a copy of a claim is under
+// way, so that none finds the key without a record, and revives its operation.
+const freedFor = 15 * time.Minute
 
-// Freed reports whether an attempt freed its key. The release then set an expiry
-// before Run; in other records Expires is a retention after Run, however long the
-// attempt took. (In records of earlier programs, Run is the begin of the
-// attempt.)
-func Freed(r *store.Record) bool {
-	return r.State == store.Open && r.Lease.IsZero() && r.Keep == store.KeepNothing && r.Expires.Before(r.Run.Add(FreedWithin))
-}
+// Freed reports whether an attempt freed its key, or a person: the next claim replaces
+// the record.
+func Freed(r *store.Record) bool { return r.Keep == store.KeepFreed }
+
+// Free reports whether the next operation may have the key of r: r has expired, or was
+// freed.
+func Free(r *store.Record, now time.Time) bool { return Over(r.Expires, now) || Freed(r) }

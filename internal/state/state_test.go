@@ -175,9 +175,9 @@ func TestTransitions(t *testing.T) {
 		"finish after phases":           {goesOn(Finished(&phased, resp, now, retention, 0), &phased), store.Done, "a", 4, time.Time{}, now.Add(retention), "", time.Time{}, ""},
 		"finish with jobs":              {goesOn(Finished(&withJobs, resp, now, retention, 0), &withJobs), store.Done, "a", 4, time.Time{}, time.Time{}, store.KeepJobs, now.Add(retention), ""},
 		"finish with a tombstone":       {goesOn(Finished(claim, resp, now, retention, time.Hour), claim), store.Done, "a", 2, time.Time{}, now.Add(retention + time.Hour), "", now.Add(retention), ""},
-		"release frees an own claim":    {goesOn(Released(claim, now, GiveBack{}), claim), store.Open, "a", 2, time.Time{}, now.Add(-time.Minute), "", time.Time{}, ""},
+		"release frees an own claim":    {goesOn(Released(claim, now, GiveBack{}), claim), store.Open, "a", 2, time.Time{}, now.Add(freedFor), store.KeepFreed, time.Time{}, ""},
 		"release keeps an accepted one": {goesOn(Released(accepted, now, GiveBack{Why: "down"}), accepted), store.Open, "a", 2, time.Time{}, time.Time{}, store.KeepOpen, time.Time{}, ""},
-		"release frees a refused one":   {goesOn(Released(accepted, now, GiveBack{Refused: true}), accepted), store.Open, "a", 2, time.Time{}, now.Add(-time.Minute), "", time.Time{}, ""},
+		"release frees a refused one":   {goesOn(Released(accepted, now, GiveBack{Refused: true}), accepted), store.Open, "a", 2, time.Time{}, now.Add(freedFor), store.KeepFreed, time.Time{}, ""},
 		"release keeps what was refused after a call": {
 			goesOn(Released(accepted, now, GiveBack{Refused: true, Calls: []string{"payments#1"}}), accepted), store.Open, "a", 2, time.Time{}, time.Time{}, store.KeepOpen, time.Time{}, "",
 		},
@@ -203,8 +203,8 @@ func TestTransitions(t *testing.T) {
 			if r.Tombstone != 0 && r.Keep != store.KeepJobs {
 				t.Errorf("tombstone %v of a record kept for %q", r.Tombstone, r.Keep)
 			}
-			if (r.Keep == store.KeepNothing) != !r.Expires.IsZero() {
-				t.Error("exactly one of keep and expires must be set")
+			if (r.Keep == store.KeepOpen || r.Keep == store.KeepJobs) != r.Expires.IsZero() {
+				t.Error("a kept record expires, or another one doesn't")
 			}
 			if !r.Expires.IsZero() && r.Expires.Before(r.Lease) {
 				t.Error("expires before its lease: TTL could delete it under its holder")

@@ -75,7 +75,7 @@ const (
 // Good, Moved or Held.
 func Fits(rec *store.Record, owner string, ver int64, now time.Time) Refusal {
 	switch {
-	case rec == nil || rec.Owner != owner || rec.Ver != ver || rec.State != store.Open || Over(rec.Expires, now):
+	case rec == nil || rec.Owner != owner || rec.Ver != ver || rec.State != store.Open || Free(rec, now):
 		return Moved
 	case rec.Lease.After(now):
 		return Held
@@ -115,7 +115,7 @@ func WithFrom(t store.Take) store.Take {
 
 // Abandoned reports whether rec is open and no attempt holds it.
 func Abandoned(rec *store.Record, now time.Time) bool {
-	return rec.State == store.Open && !rec.Lease.After(now) && !Over(rec.Expires, now)
+	return rec.State == store.Open && !rec.Lease.After(now) && !Free(rec, now)
 }
 
 // LeftToClient reports whether an operation whose stored request is missing can

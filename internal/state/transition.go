@@ -116,11 +116,12 @@ func Finished(held *store.Record, resp store.Response, now time.Time, retention,
 	return r
 }
 
-// Buried returns held, which has expired, so that it stays expired for hosts whose clocks
-// are behind. The write changes the owner, so whoever held it can't write it any more.
+// Buried returns held, which has expired or was freed. The write changes the owner, so
+// whoever held it can't write it any more. What has expired stays so for hosts whose
+// clocks are behind; a freed record is told without a clock.
 func Buried(held *store.Record, now time.Time) *store.Record {
 	r := *held
-	if end := Seconds(now).Add(-time.Minute); end.Before(r.Expires) {
+	if end := Seconds(now).Add(-time.Minute); !Freed(held) && end.Before(r.Expires) {
 		r.Expires = end
 	}
 	return &r

@@ -12,7 +12,7 @@ import (
 // expired one and a freed key are "free".
 func Word(r *store.Record, now time.Time) string {
 	switch {
-	case r == nil || r.State == store.None || Over(r.Expires, now):
+	case r == nil || r.State == store.None || Free(r, now):
 		return "free"
 	case r.State == store.Stuck:
 		return "stuck"

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/samekey/samekey/idem/store"
+	"github.com/samekey/samekey/internal/state"
 )
 
 // acceptor follows a trace of the real engine in the model. It holds every world in
@@ -51,6 +52,22 @@ func (a *acceptor) joins(role Role, request uint8, p Program) (int, bool) {
 	}
 	a.worlds = next
 	return i, true
+}
+
+// knows gives a new attempt what another one has seen, for which it goes on.
+func (a *acceptor) knows(i int, freed, fenced *store.Record) {
+	stamped := func(r *store.Record) stamp {
+		if r == nil {
+			return stamp{}
+		}
+		return stamp{a.nonces[r.Owner], uint8(r.Ver)}
+	}
+	next := make(map[world]bool)
+	for w := range a.worlds {
+		w.Attempts[i].Over, w.Attempts[i].Fence = stamped(freed), stamped(fenced)
+		next[w] = true
+	}
+	a.worlds = next
 }
 
 // hidden are the steps that a trace doesn't show.
@@ -140,6 +157,8 @@ func (a *acceptor) abstract(r *store.Record, now time.Time) (m Record) {
 	}
 	switch {
 	case r.Expires.IsZero():
+	case state.Freed(r):
+		m.Expires = Freed
 	case r.Expires.Unix() < now.Unix():
 		m.Expires = Passed
 	default:

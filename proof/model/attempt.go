@@ -138,9 +138,9 @@ func (m *Model) packet(w *world, i int) packet {
 	}
 	switch p.Write { //nolint:exhaustive // the others need no more
 	case Claims:
-		p.Seen = Record{ID: uint8(i) + 1}
+		p.Seen, p.Over, p.Fence = Record{ID: uint8(i) + 1}, a.Over, a.Fence
 	case Merges:
-		p.Seen = Record{ID: uint8(i) + 1}
+		p.Seen, p.Over = Record{ID: uint8(i) + 1}, a.Over
 		p.Results, p.Intent = [2]uint8{m.value(i, a)}, false
 	case Commits:
 		merge()
@@ -163,8 +163,10 @@ func (m *Model) packet(w *world, i int) packet {
 		if a.Refuses {
 			p.Value = 1
 		}
-	case TakesOver, TakesUp, Buries:
+	case TakesOver, TakesUp:
 		p.Results = [2]uint8{}
+	case Buries:
+		p.Results, p.By = [2]uint8{}, m.fencer(i)
 	}
 	return p
 }
@@ -215,7 +217,7 @@ func (m *Model) acts(w world, i int, emit emit) {
 		case finishes:
 			m.fails(w, i, true, emit)
 		case merges, mergesAgain:
-			seen := w.Record.State != None && w.Record.Expires != Passed && w.Record.Request == a.Request && w.op().Writes > 0
+			seen := w.Record.lives() && w.Record.Request == a.Request && w.op().Writes > 0
 			if seen || w.Left.Fail > 0 {
 				m.consults(&w, i)
 				emit(Step{Who: who, What: Fails}, w)

@@ -6,7 +6,7 @@ package model
 // claim writes the record of a new operation.
 //
 // Code: state.Claimed, dynamo.Store.Claim, dynamo.claimCondition
-// Condition: attribute_not_exists(pk) OR (exp_s < :now AND id <> :id)
+// Condition: attribute_not_exists(pk) OR (exp_s < :now AND NOT keep = :freed)
 func (m *Model) claim(w *world, p packet) bool {
 	if m.on(ClaimCond) && !m.claimable(&w.Record, p) || !m.free(w, p) {
 		return false
@@ -18,7 +18,7 @@ func (m *Model) claim(w *world, p packet) bool {
 // merged is the claim and the first commit in one transaction (Options.MergeClaim).
 //
 // Code: idem.flow.write, dynamo.Store.Claim, dynamo.claimCondition
-// Condition: attribute_not_exists(pk) OR (exp_s < :now AND id <> :id)
+// Condition: attribute_not_exists(pk) OR (exp_s < :now AND NOT keep = :freed)
 func (m *Model) merged(w *world, p packet) bool {
 	if m.on(CWCCond) && !m.claimable(&w.Record, p) {
 		return false
@@ -34,8 +34,19 @@ func (m *Model) merged(w *world, p packet) bool {
 // Code: state.Claimed, state.Calling, idem.flow.foreign
 func (m *Model) callsFirst() bool { return m.Phases[0] == Foreign || m.Phases[0] == ForeignLater }
 
+// claimable reports whether a claim may be won at its place. A claim that hasn't seen a
+// freed record may be a late copy.
+//
+// Code: dynamo.Store.Claim, dynamo.seenCondition
+// Condition: attribute_not_exists(pk) OR (#owner = :owner AND ver = :ver)
 func (m *Model) claimable(r *Record, p packet) bool {
-	return r.State == None || r.Expires == Passed && (r.ID != p.Seen.ID || !m.on(ClaimOwn))
+	switch {
+	case r.State == None:
+		return true
+	case p.Over == stamp{}:
+		return r.Expires == Passed || r.Expires == Freed && !m.on(ClaimSeen)
+	}
+	return p.Over == r.stamp()
 }
 
 func (m *Model) begin(w *world, p packet) {
@@ -45,7 +56,7 @@ func (m *Model) begin(w *world, p packet) {
 		if w.Record.Lease == Held && w.Record.State == Open {
 			w.breaks(Robbed)
 		}
-		if w.Record.Expires != Passed {
+		if w.Record.lives() {
 			w.breaks(Mixed)
 		}
 	}
@@ -91,7 +102,7 @@ func (m *Model) judge(w *world, i int) verdict {
 		return again
 	case r.Owner == m.nonce(i) && r.Ver == 1 && r.State != Stuck:
 		return own
-	case r.Expires == Passed:
+	case !r.lives():
 		return again
 	}
 	switch m.compares(w, i) { //nolint:exhaustive // an equal request goes on
@@ -163,9 +174,9 @@ func (m *Model) claimed(w *world, i int, p packet, ok bool) {
 func (m *Model) looksFirst(w *world, i int) {
 	a, r := &w.Attempts[i], &w.Record
 	switch {
-	case r.State == Done && r.Request == a.Request && r.Expires != Passed:
+	case r.State == Done && r.Request == a.Request && r.lives():
 		m.answers(w, i, r.ID, r.Answer)
-	case !m.on(RFTrust) && r.State == Open && r.Expires != Passed && r.Lease != Held:
+	case !m.on(RFTrust) && r.State == Open && r.lives() && r.Lease != Held:
 		a.Seen, a.At = known(*r), takesOver
 	default:
 		a.At = claims
@@ -203,7 +214,7 @@ func (m *Model) consults(w *world, i int) {
 		m.meets(w, i)
 		return
 	}
-	if r.State != None && r.Expires != Passed && r.Request == a.Request && w.op().Writes > 0 {
+	if r.lives() && r.Request == a.Request && w.op().Writes > 0 {
 		w.breaks(ErrorThoughCommitted)
 	}
 	m.ends(a, failure)

@@ -49,7 +49,7 @@ func configs() []Config {
 		{
 			Name: "two retries and a drain that dies", Who: []Role{Client, Client}, Request: []uint8{1, 1}, Phases: call, Jobs: AllJobs,
 			MaxTries: 2, Left: budget{Late: 1, Fail: 1, Twice: 1, DrainDies: 1},
-			States: 168_145,
+			States: 169_955,
 		},
 		{
 			Name: "expiry, and a second request", Who: []Role{Client, Client, Completer}, Request: []uint8{1, 2, 1}, Phases: call, Jobs: AllJobs,
@@ -84,7 +84,7 @@ func configs() []Config {
 		{
 			Name: "a call first, and no completer", Who: []Role{Client, Client}, Request: []uint8{1, 1}, Phases: [2]Phase{Foreign}, Jobs: Late,
 			MaxTries: 2, Expire: true, Left: budget{Lost: 1, Late: 1, Fail: 2, Renew: 1},
-			States: 93_517,
+			States: 95_377,
 		},
 		{
 			Name: "stuck, and two operators", Who: []Role{Client, Completer, Operator, Operator}, Request: []uint8{1, 1, 1, 1}, Phases: call, Jobs: Early,
@@ -109,7 +109,7 @@ func configs() []Config {
 		{
 			Name: "a call that can't be repeated", Who: []Role{Client, Client, Operator}, Request: []uint8{1, 1, 1}, Phases: [2]Phase{Atomic, NotIdempotent}, Jobs: Late,
 			MaxTries: 2, Left: budget{Late: 1, Fail: 1},
-			States: 70_099,
+			States: 71_155,
 		},
 		{
 			Name: "a provider that forgets", Who: []Role{Client, Client, Operator, Client}, Request: []uint8{1, 1, 1, 1}, Phases: [2]Phase{Foreign},
@@ -124,22 +124,22 @@ func configs() []Config {
 		{
 			Name: "operators forget and end leases", Who: []Role{Client, Operator, Client}, Request: []uint8{1, 1, 2}, Phases: call, Jobs: Early,
 			MaxTries: 2, Expire: true, EndLeases: true, Forget: true, Left: budget{Late: 1, Fail: 1},
-			States: 114_695,
+			States: 119_209,
 		},
 		{
 			Name: "a deploy that changes the scope", Who: []Role{Client, Client, Client}, Request: []uint8{1, 1, 1}, Program: []Program{Former, First, Second},
 			Change: OfScope, Phases: call, MaxTries: 2, Expire: true, Left: budget{Late: 1},
-			States: 169_785,
+			States: 203_682,
 		},
 		{
 			Name: "a change of scope that is rolled back", Who: []Role{Client, Client, Client}, Request: []uint8{1, 1, 1}, Program: []Program{Former, First, Second},
 			Change: OfScope, MaxTries: 2, Expire: true, Left: budget{Fail: 1, Back: 1},
-			States: 94_937,
+			States: 118_817,
 		},
 		{
 			Name: "the end of a change of scope", Who: []Role{Client, Client, Client}, Request: []uint8{1, 1, 1}, Program: []Program{First, Second, Latest},
 			Change: OfScope, MaxTries: 2, Expire: true, Left: budget{Fail: 1, Back: 1},
-			States: 82_549,
+			States: 101_900,
 		},
 		{
 			Name: "a change of scope, and completer", Who: []Role{Client, Client, Completer}, Request: []uint8{1, 1, 1}, Program: []Program{First, Second, First},

@@ -100,12 +100,11 @@ func (m *Model) checks(i int) bool {
 
 // free reports whether a claim may be won beside the record at the key's other place.
 //
-// Code: dynamo.besideCondition, dynamo.Store.Claim, idem.attempt.claim
-// Condition: attribute_not_exists(pk) OR (exp_s < :now AND #owner = :me)
+// Code: dynamo.seenCondition, dynamo.Store.Claim, idem.attempt.claim
+// Condition: attribute_not_exists(pk) OR (#owner = :owner AND ver = :ver)
 func (m *Model) free(w *world, p packet) bool {
 	r := &w.Beside
-	return r.State == None || !m.checks(int(p.Seen.ID)-1) ||
-		(r.Expires == Passed || !m.on(BesideOver)) && (r.Owner == p.By || !m.on(BesideOwn))
+	return r.State == None || !m.checks(int(p.Seen.ID)-1) || p.Fence != stamp{} && (p.Fence == r.stamp() || !m.on(BesideSeen))
 }
 
 // turns goes on at the key's other place, because the record there has refused the claim.
@@ -119,12 +118,20 @@ func (m *Model) turns(w *world, i int) {
 }
 
 // freed goes on where the key was refused and is free now: with another claim. Holders of
-// an expired record at the other place are fenced before.
+// an expired or freed record at the other place are fenced before.
 //
 // Code: idem.attempt.claim, idem.attempt.bury
 func (m *Model) freed(w *world, i int) {
 	a, r := &w.Attempts[i], &w.Record
+	if !a.Away {
+		a.Over = stamp{}
+		if r.Expires == Freed {
+			a.Over = r.stamp()
+		}
+	}
 	switch fences := a.Away && !a.Old && r.State != None && m.on(Bury) && (!r.lives() || !m.on(BuryOver)); {
+	case !a.Away && r.Expires == Freed && r.ID == uint8(i)+1:
+		m.ends(a, failure) // goes on as another attempt
 	case !fences:
 		m.claimsAgain(a, i)
 	case a.Fenced && !m.trace: // the engine tries five times
@@ -134,7 +141,19 @@ func (m *Model) freed(w *world, i int) {
 	}
 }
 
-// bury makes the sender the owner of an expired record, so that nobody else can write it.
+// fencer is the owner that an attempt writes into a record that it fences. It isn't the
+// attempt's nonce: a record that the attempt takes over later must not look the same.
+func (m *Model) fencer(i int) uint8 {
+	if m.on(FenceNonce) {
+		return m.nonce(i) + fencers
+	}
+	return m.nonce(i)
+}
+
+const fencers = 8
+
+// bury makes a fencer the owner of a record whose key is free, so that nobody else can
+// write it.
 //
 // Code: state.Buried, idem.attempt.bury
 // Condition: #owner = :owner AND ver = :ver
@@ -185,7 +204,7 @@ func (m *Model) over(w *world, side uint8) bool {
 	w.at(side)
 	r := &w.Record
 	freed := m.on(RelFree) && r.State == Open && r.Lease == Released && r.Doubts == 0
-	return m.Change != OfScope || r.State == None || r.Expires == Passed && (r.State == Done || freed)
+	return m.Change != OfScope || !r.lives() && (r.State != Open || freed)
 }
 
 // runs reports whether attempts of a release may begin, or claim.

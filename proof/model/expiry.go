@@ -36,7 +36,7 @@ func (m *Model) recordTimes(w world, emit emit) {
 		m.dropClaims(&next, everybody)
 		emit(Step{What: KeyExpires}, next)
 	}
-	if r.State != None && r.Expires == Passed {
+	if r.State != None && !r.lives() {
 		next := w
 		m.removed(&next)
 		emit(Step{What: Removed}, next)

@@ -46,6 +46,9 @@ func (m *Model) hears(w *world, i int, p packet, applied bool) {
 		m.claimed(w, i, p, applied)
 	case Buries:
 		a.Unsure = false
+		if applied || m.landed(&w.Record, p) {
+			a.Fence = w.Record.stamp()
+		}
 		m.claimsAgain(a, i)
 	case TakesOver, TakesUp:
 		a.Unsure = false
@@ -98,6 +101,8 @@ func (m *Model) sends(w world, i int, emit emit) {
 	if a.Unsure && m.shows(&w.Record, p) {
 		claim := p.Write == Claims || p.Write == Merges
 		switch next.Attempts[i].Unsure = false; {
+		case w.Record.State == None && claim && !a.Away && m.checks(i): // the other place may have refused it
+			next.Attempts[i].Unsure, next.Attempts[i].Away = true, true
 		case w.Record.State == None && p.Write != Buries:
 			m.ends(&next.Attempts[i], failure) // a claim that was not applied
 		case claim: // a look at this record only
@@ -169,7 +174,7 @@ func (m *Model) lands(w world, emit emit) {
 		if k == 0 {
 			next.Late[0], next.Late[1] = next.Late[1], packet{}
 		}
-		s := Step{Who: p.By, What: p.Write, Fate: LandsRefused}
+		s := Step{Who: (p.By-1)%fencers + 1, What: p.Write, Fate: LandsRefused}
 		if m.write(&next, p) {
 			s.Fate = Lands
 		}

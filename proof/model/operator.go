@@ -91,7 +91,7 @@ func (m *Model) endLease(w *world, p packet) bool {
 // Condition: #owner = :owner AND ver = :ver
 func (m *Model) forget(w *world, p packet) bool {
 	r := &w.Record
-	if r.State == None || r.Owner != p.Seen.Owner || r.Ver != p.Seen.Ver || r.Expires == Passed {
+	if !r.lives() || r.Owner != p.Seen.Owner || r.Ver != p.Seen.Ver {
 		return false
 	}
 	work := r.State == Done || r.Results != [2]uint8{} || r.Intent || r.Doubts != 0 || r.Lease != Released
@@ -100,7 +100,7 @@ func (m *Model) forget(w *world, p packet) bool {
 	}
 	m.leaves(w)
 	r.State, r.Owner, r.Lease, r.Input = Open, p.By, Released, false
-	r.Keep, r.Expires, r.Run = KeepNothing, Passed, w.Age
+	r.Keep, r.Expires, r.Run = KeepNothing, Freed, w.Age
 	r.Ver++
 	return true
 }

@@ -158,7 +158,7 @@ func (m *Model) stage(w *world, p packet, jobs Jobs) {
 // Code: idem.attempt.overtaken
 func (m *Model) overtaken(w *world, i int) {
 	a, r := &w.Attempts[i], &w.Record
-	if r.State == Done && r.Request == a.Request && r.Expires != Passed {
+	if r.State == Done && r.Request == a.Request && r.lives() {
 		m.answers(w, i, r.ID, r.Answer)
 		return
 	}

@@ -63,6 +63,7 @@ const (
 	Never Expiry = iota // the record is kept
 	Ahead
 	Passed
+	Freed // its operation is over, and the next claim replaces it
 )
 
 // Keep is the reason why a record must not expire.
@@ -126,7 +127,9 @@ type attempt struct {
 	Refuses bool     // its handler refused the request, with a 4xx
 	Bare    bool     // the body of its answer can't be written
 	Away    bool     // it has changed to the key's other place, because a record is there
-	Fenced  bool     // it has fenced an expired record there
+	Over    stamp    // of the freed record that its claim replaces
+	Fence   stamp    // of the record that it has fenced at the other place
+	Fenced  bool     // it has fenced one
 	Told    uint8    // the answer that its client got, for traces
 }
 
@@ -135,6 +138,8 @@ type packet struct {
 	Write   Action
 	By      uint8  // nonce of its sender, the next owner
 	Seen    Record // the record that the write is conditional on
+	Over    stamp  // of the freed record that a claim replaces; none in a claim that knows of no record
+	Fence   stamp  // of the record beside a claim
 	Results [2]uint8
 	Intent  bool
 	Value   uint8 // the answer
@@ -143,6 +148,11 @@ type packet struct {
 	Side    uint8 // the key's place that it writes
 	Bare    bool  // a finish without the answer's body
 }
+
+// stamp is the owner and the version of a record; zero for none.
+type stamp struct{ Owner, Ver uint8 }
+
+func (r *Record) stamp() stamp { return stamp{r.Owner, r.Ver} }
 
 // drain is the delivery under way: jobs that were delivered and are not yet
 // acknowledged.
@@ -195,8 +205,10 @@ func (w *world) places() int {
 	return 2
 }
 
-// lives reports whether r is a record that has not expired.
-func (r *Record) lives() bool { return r.State != None && r.Expires != Passed }
+// lives reports whether r is a record that has neither expired nor was freed.
+//
+// Code: state.Free
+func (r *Record) lives() bool { return r.State != None && r.Expires != Passed && r.Expires != Freed }
 
 func (w *world) op() *truth { return &w.Ops[w.Record.ID] }
 

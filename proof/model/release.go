@@ -19,7 +19,7 @@ func (m *Model) release(w *world, p packet) bool {
 		if r.Input && !p.refuses() {
 			w.breaks(Forgotten) // who accepts a request completes it
 		}
-		r.Keep, r.Expires, r.Input = KeepNothing, Passed, false
+		r.Keep, r.Expires, r.Input = KeepNothing, Freed, false
 	}
 	r.Lease, r.Run = Released, w.Age
 	if m.on(TakeBump) {

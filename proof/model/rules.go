@@ -6,7 +6,7 @@ type Rule uint8
 // The rules.
 const (
 	ClaimCond Rule = iota
-	ClaimOwn
+	ClaimSeen
 	CWCCond
 	CWCCheck
 	OwnNonce
@@ -71,8 +71,8 @@ const (
 	Incomparable
 	FirstChecks
 	SecondChecks
-	BesideOwn
-	BesideOver
+	BesideSeen
+	FenceNonce
 	Bury
 	BuryOver
 	ClaimsHome
@@ -93,7 +93,7 @@ type rule struct {
 
 var rules = [ruleCount]rule{
 	ClaimCond:    {name: "ClaimCond", says: "a claim writes only where no record is, or an expired one", in: "deferred phases", breaks: Robbed},
-	ClaimOwn:     {name: "ClaimOwn", says: "a late copy of a claim doesn't revive its own operation", in: "a call that can't be repeated", breaks: Robbed},
+	ClaimSeen:    {name: "ClaimSeen", says: "a claim replaces a freed record only if it has seen it", in: "a call that can't be repeated", breaks: Robbed},
 	CWCCond:      {name: "CWCCond", says: "a claim that is merged with a commit has the claim's condition", in: "merged claims beside a plain one", breaks: Forgotten},
 	CWCCheck:     {name: "CWCCheck", says: "an attempt with a merged claim looks at the record before it answers without a commit", in: "merged claims beside a plain one", breaks: ErrorThoughCommitted},
 	OwnNonce:     {name: "OwnNonce", says: "each attempt has a nonce of its own", in: "a call that can't be repeated", breaks: Mixed},
@@ -158,10 +158,10 @@ var rules = [ruleCount]rule{
 	Incomparable: {name: "Incomparable", says: "a request that can't be compared with a record is not another one", in: "a deploy that changes the fingerprint", breaks: Misjudged},
 	FirstChecks:  {name: "FirstChecks", says: "the first release's claims check in their transaction that nothing lives under the new scope", in: "a deploy that changes the scope", breaks: TwoLive},
 	SecondChecks: {name: "SecondChecks", says: "the second release's claims check in their transaction that nothing lives under the former scope", in: "a deploy that changes the scope", breaks: TwoLive},
-	BesideOwn:    {name: "BesideOwn", says: "a claim is won beside an expired record only by who has fenced its holders", in: "a deploy that changes the scope", breaks: TwoLive},
-	BesideOver:   {name: "BesideOver", says: "a claim is won beside no record that lives, not even one of the same attempt", in: "a deploy that changes the scope", breaks: TwoLive},
-	Bury:         {name: "Bury", says: "an attempt fences the holders of an expired record under the other scope", belt: "not about safety: without it, the record locks the key until TTL removes it"},
-	BuryOver:     {name: "BuryOver", says: "only an expired record is fenced", in: "a deploy that changes the scope", breaks: Mixed},
+	BesideSeen:   {name: "BesideSeen", says: "a claim is won beside a record only as its attempt has fenced it", in: "a deploy that changes the scope", breaks: TwoLive},
+	FenceNonce:   {name: "FenceNonce", says: "who fences a record writes a nonce that is used nowhere else", in: "a deploy that changes the scope", breaks: TwoLive},
+	Bury:         {name: "Bury", says: "an attempt fences the holders of an expired or freed record under the other scope", belt: "not about safety: without it, the record locks the key until TTL removes it"},
+	BuryOver:     {name: "BuryOver", says: "only a record whose key is free is fenced", in: "a deploy that changes the scope", breaks: Mixed},
 	ClaimsHome:   {name: "ClaimsHome", says: "a key that is free is claimed under the release's own scope, wherever the key was", in: "the end of a change of scope", breaks: TwoLive},
 	Neighbours:   {name: "Neighbours", says: "only two neighbouring releases run side by side", in: "a deploy that changes the scope", breaks: TwoLive},
 	OtherOver:    {name: "OtherOver", says: "a release that knows one scope begins when nothing under the other scope is open any more, or an answer", in: "the end of a change of scope", breaks: TwoLive},

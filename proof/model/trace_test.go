@@ -60,7 +60,6 @@ type trace struct {
 	refused string // the step that the model doesn't take
 	full    bool   // more attempts than the model has
 	fired   map[string]int
-	begun   map[string]bool // operations whose claim was applied
 }
 
 // fullStore is a store that completers can use.
@@ -124,15 +123,18 @@ func (k *ask) String() string {
 }
 
 func (a *actor) Claim(_ context.Context, c store.Claim) (*store.Record, error) {
-	a.joins(c.Next, c.Beside)
+	a.joins(&c)
 	r := a.ask(&ask{claim: &c, pk: c.Next.PK})
 	return r.held, r.err
 }
 
 func (a *actor) Commit(_ context.Context, c store.Commit) (*store.Record, error) {
-	if a.role == Client && a.nonce != c.Next.Owner {
-		a.t.full = true // it goes on as another attempt, and fences; the model's attempts claim first
-	} else {
+	switch fences := c.Next.Owner != c.Prev.Owner && c.Next.Lease.Equal(c.Prev.Lease) && state.Free(c.Prev, a.t.now); {
+	case fences && a.role == Client:
+		a.t.accept.nonces[c.Next.Owner] = uint8(a.i) + 1 + fencers
+	case a.role == Client && a.nonce != c.Next.Owner:
+		a.t.full = true // it goes on as another attempt, and takes over; the model's attempts claim first
+	default:
 		a.t.accept.nonces[c.Next.Owner] = uint8(a.i) + 1
 	}
 	r := a.ask(&ask{commit: &c, pk: c.Prev.PK})
@@ -154,7 +156,8 @@ func (a *actor) Take(_ context.Context, t store.Take) (*store.Record, bool, erro
 }
 
 // joins names the attempt of a claim with a new nonce.
-func (a *actor) joins(r *store.Record, beside string) {
+func (a *actor) joins(c *store.Claim) {
+	r, beside := c.Next, c.Beside
 	if a.nonce == r.Owner {
 		return
 	}
@@ -175,6 +178,7 @@ func (a *actor) joins(r *store.Record, beside string) {
 		a.t.pks[1-home] = beside
 	}
 	ac.nonces[r.Owner], ac.ids[r.ID], ac.requests[r.Fingerprint] = uint8(a.i)+1, uint8(a.i)+1, a.number()
+	ac.knows(a.i, c.Seen, c.Fenced) // it may go on for another attempt
 }
 
 // enters gives the actor a place in the model.
@@ -412,23 +416,7 @@ func (t *trace) perform(k *ask) (r answer, applied bool) {
 	after := t.record(k.pk)
 	t.seen()
 	applied = (before == nil) != (after == nil) || before != nil && (before.Ver != after.Ver || before.Owner != after.Owner || before.ID != after.ID)
-	switch {
-	case !applied:
-	case k.claim != nil:
-		t.begun[k.claim.Next.ID] = true
-	case k.commit != nil && frees(k.commit, t.now):
-		t.drop(func(late *ask) bool {
-			return late.claim != nil && t.begun[late.claim.Next.ID] && late.claim.Next.Owner != after.Owner
-		})
-	}
 	return r, applied
-}
-
-// frees reports whether a commit frees the key, or fences an expired record: a copy of
-// another attempt's claim lands before it.
-func frees(c *store.Commit, now time.Time) bool {
-	fences := c.Next.Owner != c.Prev.Owner && c.Next.Lease.Equal(c.Prev.Lease)
-	return state.Over(c.Next.Expires, now) && (fences || c.Next.State == store.Open && c.Next.Lease.IsZero())
 }
 
 // takes carries out the next call of an actor with a random fate.
@@ -618,7 +606,7 @@ var began = time.Unix(2_000_000_000, 0)
 // run plays a history, until the model refuses a step of it.
 func (t *trace) run() {
 	t.now = began
-	t.fired, t.begun = make(map[string]int), make(map[string]bool)
+	t.fired = make(map[string]int)
 	if t.store = new(idem.MemoryStore); t.table != nil {
 		t.store = t.table.store(t.t, t.table.api)
 	}

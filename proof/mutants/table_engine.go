@@ -49,7 +49,7 @@ func engineMutants() []mutant {
 		},
 		{
 			rule: "MaxClaim", what: "a claim is sent again however long the sandbox was frozen",
-			in: "idem.attempt.claim", old: "if $now.Round(0).Sub($begun) > maxClaim {", new: "if $now.Before($begun) {", run: "^TestThawedAfterALifetime$",
+			in: "idem.attempt.claim", old: "$now.Round(0).Sub($begun) > maxClaim || $seen != nil && $seen.ID == $a.id", new: "$now.Before($begun) || $seen != nil && $seen.ID == $a.id", run: "^TestThawedAfterALifetime$",
 		},
 		{
 			rule: "MinRetention", what: "a record may expire before a late packet of its claim",

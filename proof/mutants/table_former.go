@@ -3,7 +3,7 @@ package main
 // formerMutants break the change of a scope in two releases.
 func formerMutants() []mutant {
 	const (
-		beside  = `"attribute_not_exists(pk) OR (exp_s < :now AND #owner = :me)"`
+		seen    = `"attribute_not_exists(pk) OR (#owner = :owner AND ver = :ver)"`
 		claims  = "^TestConformance$/^store_claim$"
 		anew    = "^TestMemoryStore$/^engine_former$"
 		explore = "^TestScopesChangeInTwoReleases$/^the_second_beside_the_first$"
@@ -12,15 +12,15 @@ func formerMutants() []mutant {
 	return []mutant{
 		{
 			rule: "Beside", what: "a claim is won beside any record", row: "R151",
-			in: "dynamo.besideCondition", old: beside, new: `"attribute_not_exists(pk) OR attribute_exists(pk) OR (exp_s < :now AND #owner = :me)"`, run: claims,
+			in: "dynamo.absentCondition", old: `"attribute_not_exists(pk)"`, new: `"attribute_not_exists(pk) OR attribute_exists(pk)"`, run: claims,
 		},
 		{
-			rule: "BesideOwn", what: "a claim is won beside an expired record whose holder may still write", row: "R151",
-			in: "dynamo.besideCondition", old: beside, new: `"attribute_not_exists(pk) OR (exp_s < :now AND (#owner = :me OR #owner <> :me))"`, run: claims,
+			rule: "BesideSeen", what: "a claim is won over or beside a record that another attempt has written since", row: "R151",
+			in: "dynamo.seenCondition", old: seen, new: `"attribute_not_exists(pk) OR ((#owner = :owner OR #owner <> :owner) AND ver = :ver)"`, run: claims,
 		},
 		{
-			rule: "BesideOver", what: "a claim is won beside a record that it has taken over itself", row: "R151",
-			in: "dynamo.besideCondition", old: beside, new: `"attribute_not_exists(pk) OR ((exp_s < :now OR exp_s >= :now OR attribute_not_exists(exp_s)) AND #owner = :me)"`, run: claims,
+			rule: "BesideSeen", what: "a claim is won over or beside a later version of the record", row: "R151",
+			in: "dynamo.seenCondition", old: seen, new: `"attribute_not_exists(pk) OR (#owner = :owner AND (ver = :ver OR ver <> :ver))"`, run: claims,
 		},
 		{
 			rule: "FirstChecks", what: "the first release's claims don't name the other record", row: "R151",
@@ -32,19 +32,19 @@ func formerMutants() []mutant {
 		},
 		{
 			rule: "Bury", what: "an expired record under the other scope keeps its holder", row: "R151",
-			in: "idem.attempt.claim", old: "if $err = $a.bury($ctx, $rec, $until); $err != nil {", new: "if $err != nil {", pkg: "internal/testkit/enginetest", run: anew,
+			in: "idem.attempt.claim", old: "if $fenced, $err = $a.bury($ctx, $rec, $until); $err != nil {", new: "if $err != nil {", pkg: "internal/testkit/enginetest", run: anew,
 		},
 		{
 			rule: "BuryOver", what: "a record under the other scope that was released meanwhile is fenced like an expired one", row: "R151",
-			in: "idem.attempt.bury", old: " || !state.Over($held.Expires, $a.opt.Now())", new: "", pkg: "internal/testkit/enginetest", run: anew,
+			in: "idem.attempt.bury", old: "!$a.over($held)", new: "$held == nil || $held.State == store.None", pkg: "internal/testkit/enginetest", run: anew,
 		},
 		{
 			rule: "Beside", what: "an attempt that slept through a lifetime fences a record under the nonce that it has used", row: "R151",
 			in: "idem.attempt.claim", old: "if $a.opt.Now().Round(0).Sub($begun) <= maxClaim {", new: "if true {", pkg: "internal/testkit/enginetest", run: anew,
 		},
 		{
-			rule: "Beside", what: "a late copy of a claim wins beside a record that its attempt has freed", row: "R151",
-			in: "idem.attempt.cross", old: "$a.turn()\n $a.owner = rand.Text()", new: "$a.turn()", run: "^TestFormerRefusesALateClaim$",
+			rule: "FenceNonce", what: "a record that an attempt takes over looks like the one that it has fenced", row: "R151",
+			in: "idem.attempt.bury", old: "$a.owner = rand.Text()", new: "", run: explore,
 		},
 		{
 			rule: "Beside", what: "a claim without an answer is looked for under one scope only", row: "R151",

@@ -5,8 +5,8 @@ package main
 // them knows the line.
 func planted() []bug {
 	const (
-		memClaim  = "$old != nil && (!state.Over($old.Expires, $c.Now) || $old.ID == $c.Next.ID) {"
-		memCommit = "case $old.Owner != $c.Prev.Owner || $old.Ver != $c.Prev.Ver:"
+		memClaim  = "$old != nil && !$free && !unchanged($old, $c.Seen) {"
+		memCommit = "case !unchanged($old, $c.Prev):"
 
 		oneKey = "its histories are of one key of one caller"
 		engine = "it follows the engine's calls to the store, and neither deliveries nor who makes tickets"
@@ -15,10 +15,10 @@ func planted() []bug {
 		{
 			layer: "claim", mutant: mutant{
 				rule: "claim", what: "a claim over any record",
-				in: "dynamo.claimCondition", old: `"attribute_not_exists(pk) OR (exp_s < :now AND id <> :id)"`,
-				new: `"attribute_not_exists(pk) OR attribute_exists(pk) OR (exp_s < :now AND id <> :id)"`,
+				in: "dynamo.claimCondition", old: `"attribute_not_exists(pk) OR (exp_s < :now AND NOT keep = :freed)"`,
+				new: `"attribute_not_exists(pk) OR attribute_exists(pk) OR (exp_s < :now AND NOT keep = :freed)"`,
 			},
-			memory: &mutant{in: "idem.MemoryStore.Claim", old: memClaim, new: `$old != nil && $old.PK == "" && state.Over($old.Expires, $c.Now) && $old.ID == $c.Next.ID {`},
+			memory: &mutant{in: "idem.MemoryStore.Claim", old: memClaim, new: `$old != nil && $old.PK == "" && !$free {`},
 		},
 		{
 			layer: "commit", mutant: mutant{

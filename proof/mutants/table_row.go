@@ -318,7 +318,7 @@ func workRowMutants() []mutant {
 		},
 		{
 			rule: "OneClaims", what: "a live record is claimed by another owner", row: "R108",
-			in: "dynamo.claimCondition", old: `"attribute_not_exists(pk) OR (exp_s < :now AND id <> :id)"`, new: `"attribute_not_exists(pk) OR attribute_exists(pk) OR (exp_s < :now AND id <> :id)"`,
+			in: "dynamo.claimCondition", old: `"attribute_not_exists(pk) OR (exp_s < :now AND NOT keep = :freed)"`, new: `"attribute_not_exists(pk) OR attribute_exists(pk) OR (exp_s < :now AND NOT keep = :freed)"`,
 			run: "^TestOneExecutionPerKey$",
 		},
 	}

@@ -16,9 +16,9 @@ func storeMutants() []mutant {
 		firstJobs     = `case len($prev) == 0: $u.put(item.AttrJobs, ":jobs", $u.Jobs($next)); return`
 		bothLayouts   = "^TestOperationsOfBothLayoutsGoOn$"
 
-		memClaim  = "$old != nil && (!state.Over($old.Expires, $c.Now) || $old.ID == $c.Next.ID) {"
-		memCommit = "case $old.Owner != $c.Prev.Owner || $old.Ver != $c.Prev.Ver:"
-		claim     = `"attribute_not_exists(pk) OR (exp_s < :now AND id <> :id)"`
+		memClaim  = "$old != nil && !$free && !unchanged($old, $c.Seen) {"
+		memCommit = "case !unchanged($old, $c.Prev):"
+		claim     = `"attribute_not_exists(pk) OR (exp_s < :now AND NOT keep = :freed)"`
 
 		// The record's part of a transaction.
 		claimTx  = "Item: $put.Item, ConditionExpression: $put.ConditionExpression"
@@ -99,20 +99,20 @@ func storeMutants() []mutant {
 		},
 		{
 			rule: "ClaimCond", what: "memory: a claim over anything that isn't its own",
-			in: "idem.MemoryStore.Claim", old: memClaim, new: `$old != nil && ($old.ID == $c.Next.ID || state.Over($old.Expires, $c.Now) && $old.PK == "") {`, pkg: suite, run: claims,
+			in: "idem.MemoryStore.Claim", old: memClaim, new: `$old != nil && $old.Owner == $c.Next.Owner {`, pkg: suite, run: claims,
 		},
 		{
-			rule: "ClaimOwn", what: "memory: a late copy of a claim revives what its attempt freed",
-			in: "idem.MemoryStore.Claim", old: memClaim, new: "$old != nil && !state.Over($old.Expires, $c.Now) {", pkg: suite, run: claims,
+			rule: "ClaimSeen", what: "memory: a claim over a freed record that it hasn't seen",
+			in: "idem.MemoryStore.Claim", old: "state.Over($old.Expires, $c.Now) && !state.Freed($old)", new: "state.Over($old.Expires, $c.Now)", pkg: suite, run: claims,
 		},
 		{
-			rule: "ClaimOwn", what: "memory: a late copy of a claim revives what another attempt freed or fenced",
-			in: "idem.MemoryStore.Claim", old: memClaim, new: "$old != nil && (!state.Over($old.Expires, $c.Now) || $old.Owner == $c.Next.Owner) {", pkg: suite, run: claims,
+			rule: "ClaimSeen", what: "memory: a claim over what has changed since it was seen",
+			in: "idem.MemoryStore.Claim", old: "!unchanged($old, $c.Seen)", new: "$c.Seen == nil", pkg: suite, run: claims,
 		},
 		{
 			rule: "CWCCond", what: "memory: a claim with writes over anything",
 			in: "idem.MemoryStore.Claim", old: memClaim,
-			new: "$old != nil && len($c.Writes) == 0 && (!state.Over($old.Expires, $c.Now) || $old.ID == $c.Next.ID) {", run: "^TestMergedClaimConsultsTheRecord$",
+			new: "$old != nil && len($c.Writes) == 0 && !$free && !unchanged($old, $c.Seen) {", run: "^TestMergedClaimConsultsTheRecord$",
 		},
 		{
 			rule: "CommitOwner", what: "memory: anybody's commit",
@@ -138,15 +138,15 @@ func storeMutants() []mutant {
 		},
 		{
 			rule: "ClaimCond", what: "a claim over anything",
-			in: "dynamo.claimCondition", old: claim, new: `"attribute_not_exists(pk) OR attribute_exists(pk) OR (exp_s < :now AND id <> :id)"`, run: dynamoClaims,
+			in: "dynamo.claimCondition", old: claim, new: `"attribute_not_exists(pk) OR attribute_exists(pk) OR (exp_s < :now AND NOT keep = :freed)"`, run: dynamoClaims,
 		},
 		{
 			rule: "ClaimCond", what: "a claim over a record that hasn't expired, or is kept",
-			in: "dynamo.claimCondition", old: claim, new: `"attribute_not_exists(pk) OR (exp_s <> :now AND id <> :id)"`, run: dynamoClaims,
+			in: "dynamo.claimCondition", old: claim, new: `"attribute_not_exists(pk) OR (exp_s <> :now AND NOT keep = :freed)"`, run: dynamoClaims,
 		},
 		{
-			rule: "ClaimOwn", what: "a late copy of a claim revives what its attempt freed",
-			in: "dynamo.claimCondition", old: claim, new: `"attribute_not_exists(pk) OR (exp_s < :now AND (id <> :id OR id = :id))"`, run: dynamoClaims,
+			rule: "ClaimSeen", what: "a late copy of a claim revives an operation that was freed",
+			in: "dynamo.claimCondition", old: claim, new: `"attribute_not_exists(pk) OR (exp_s < :now AND (keep = :freed OR NOT keep = :freed))"`, run: dynamoClaims,
 		},
 		{
 			rule: "CWCCond", what: "a claim with writes over anything",

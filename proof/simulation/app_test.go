@@ -335,7 +335,9 @@ func (a *app) fee(ctx context.Context, ev request) (response, error) {
 	if err != nil {
 		return response{}, err
 	}
-	return idem.Atomic(ctx, "paid", func(_ context.Context, tx *idem.Tx) (response, error) { return a.paid(tx, in, tenant, opID(ctx), charge), nil })
+	return idem.Atomic(ctx, "paid", func(_ context.Context, tx *idem.Tx) (response, error) {
+		return a.paid(tx, in, tenant, opID(ctx), charge), nil
+	})
 }
 
 // charge calls the provider.

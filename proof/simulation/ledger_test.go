@@ -13,6 +13,7 @@ import (
 
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 
+	"github.com/samekey/samekey/idem/store"
 	"github.com/samekey/samekey/internal/testkit/fakedynamo"
 )
 
@@ -163,8 +164,12 @@ func (w *world) superseded(c fakedynamo.Change) {
 	}
 	if !same {
 		w.ledger.ops[id].item = nil
-		if c.New != nil && lives(old) {
+		switch next := text(c.New, "id"); {
+		case c.New == nil:
+		case lives(old) && text(old, "keep") != string(store.KeepFreed):
 			w.fail("%s: a claim replaces a record that lives", name)
+		case w.ledger.ops[next] != nil && text(w.ledger.ops[next].last, "keep") == string(store.KeepFreed):
+			w.fail("%s: a claim revives an operation that was freed", name)
 		}
 		return
 	}

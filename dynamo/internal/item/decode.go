@@ -123,8 +123,8 @@ func (d *Decoder) check(r *store.Record) {
 		d.fail("st is %q, but resp doesn't fit", r.State)
 	case (len(r.Doubts) == 0) != r.DoubtSince.IsZero():
 		d.fail("doubts and doubt_ms belong together")
-	case (r.Keep == store.KeepNothing) != !r.Expires.IsZero():
-		d.fail("exactly one of keep and exp_s must be there")
+	case (r.Keep == store.KeepOpen || r.Keep == store.KeepJobs) != r.Expires.IsZero():
+		d.fail("keep and exp_s don't fit: keep is %q", r.Keep)
 	}
 }
 

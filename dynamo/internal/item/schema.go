@@ -23,7 +23,7 @@ const (
 	AttrVer     = "ver"        // N  counts every write by a holder
 	AttrLease   = "lease_ms"   // N  end of the lease; 0 = released; a finish removes it
 	AttrExpires = "exp_s"      // N  the table's TTL attribute; absent while the record must be kept
-	AttrKeep    = "keep"       // S  open, jobs; present exactly while exp_s is absent
+	AttrKeep    = "keep"       // S  open, jobs: while exp_s is absent; freed
 	AttrUntil   = "until_s"    // N  end of replay, if it differs from exp_s
 	AttrTomb    = "tomb_s"     // N  seconds from until_s to exp_s, of a record kept for jobs
 	AttrFP      = "fp"         // B, or S  fingerprint; S in layout 1, and if it isn't hex

@@ -13,6 +13,7 @@ import (
 
 	"github.com/samekey/samekey/idem"
 	"github.com/samekey/samekey/idem/store"
+	"github.com/samekey/samekey/internal/state"
 )
 
 // A suite that can't fail proves nothing. Each mutant is a store with one flaw;
@@ -31,13 +32,14 @@ const (
 	commitRevivesJobs     = "brings delivered jobs back"
 	claimsLive            = "claims over a live record"
 	claimsKept            = "claims over a kept record"
-	claimsOwn             = "claims over its own freed record"
+	claimsFreed           = "claims over a freed record that it hasn't seen"
+	claimsChanged         = "claims over a record that has changed"
 	claimsInTheLastSecond = "claims in the second of expiry"
 	claimsNothingExpired  = "claims no expired record"
 	claimReadsAndWrites   = "reads, then writes a claim"
 	besideNothing         = "claims beside any record"
-	besideExpired         = "claims beside an expired record of another owner"
-	besideOwn             = "claims beside its own live record"
+	besideExpired         = "claims beside an expired record that it hasn't fenced"
+	besideOwn             = "claims beside a record that has changed"
 	besideReadsAndWrites  = "reads the record beside a claim, then writes"
 	commitReadsAndWrites  = "reads, then writes a commit"
 	refusesWithoutRecord  = "refuses without the record"
@@ -62,7 +64,8 @@ func TestMutants(t *testing.T) {
 	for _, m := range []struct{ flaw, group string }{
 		{claimsLive, "store claim"},
 		{claimsKept, "store claim"},
-		{claimsOwn, "store claim"},
+		{claimsFreed, "store claim"},
+		{claimsChanged, "store claim"},
 		{claimsInTheLastSecond, "store claim"},
 		{claimsNothingExpired, "store claim"},
 		{mergesOnClaim, "store claim"},
@@ -146,15 +149,17 @@ func (m *mutant) Claim(ctx context.Context, c store.Claim) (*store.Record, error
 		return nil, ctx.Err()
 	}
 	old := m.get(c.Next.PK)
-	over := old != nil && !old.Expires.IsZero() && old.Expires.Unix() < c.Now.Unix() && old.ID != c.Next.ID
+	over := old != nil && !old.Expires.IsZero() && old.Expires.Unix() < c.Now.Unix() && !state.Freed(old)
 	switch {
 	case old == nil:
+	case c.Seen != nil:
+		over = old.Owner == c.Seen.Owner && (old.Ver == c.Seen.Ver || m.is(claimsChanged))
 	case m.is(claimsLive):
 		over = true
 	case m.is(claimsKept):
 		over = over || old.Expires.IsZero()
-	case m.is(claimsOwn):
-		over = !old.Expires.IsZero() && old.Expires.Unix() < c.Now.Unix()
+	case m.is(claimsFreed):
+		over = over || state.Freed(old)
 	case m.is(claimsInTheLastSecond):
 		over = over || old.Expires.Before(c.Now) && !old.Expires.IsZero()
 	case m.is(claimsNothingExpired):
@@ -168,8 +173,8 @@ func (m *mutant) Claim(ctx context.Context, c store.Claim) (*store.Record, error
 		defer m.beside.Unlock()
 	}
 	if other := m.get(c.Beside); other != nil && !m.is(besideNothing) {
-		over := !other.Expires.IsZero() && other.Expires.Unix() < c.Now.Unix() || m.is(besideOwn)
-		if mine := other.Owner == c.Next.Owner || m.is(besideExpired); !over || !mine {
+		fenced := c.Fenced != nil && other.Owner == c.Fenced.Owner && (other.Ver == c.Fenced.Ver || m.is(besideOwn))
+		if over := !other.Expires.IsZero() && other.Expires.Unix() < c.Now.Unix(); !fenced && (!over || !m.is(besideExpired)) {
 			return m.refuse(other)
 		}
 	}
