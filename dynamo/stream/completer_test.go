@@ -300,7 +300,7 @@ func TestBadInput34UnfinishedRecordIsGone(t *testing.T) {
 			maps.Copy(m, more)
 			return open(m)
 		}
-		freed := with(map[string]any{"lease_ms": digits(0), "exp_s": digits(time.Now().Unix() - 120), "ver": digits(2)})
+		freed := with(map[string]any{"lease_ms": digits(0), "exp_s": digits(time.Now().Unix() + 900), "keep": text("freed"), "ver": digits(2)})
 		done := with(map[string]any{"st": text("done"), "lease_ms": digits(0), "resp": map[string]any{"M": map[string]any{"s": digits(200)}}})
 		another := func(m map[string]any) map[string]any { m["id"] = text("another"); return m }
 		ttl := &events.DynamoDBUserIdentity{Type: "Service", PrincipalID: "dynamodb.amazonaws.com"}

@@ -348,11 +348,11 @@ func resumeMutants() []mutant {
 		},
 		{
 			rule: "TakeOpen", what: "a completer takes a finished or stuck record over",
-			in: "internal/state.Fits", old: "|| $rec.State != store.Open || Over", new: "|| Over", pkg: "idem", run: "^TestTicketIsGoodForWhatItSaw$",
+			in: "internal/state.Fits", old: "|| $rec.State != store.Open || Free", new: "|| Free", pkg: "idem", run: "^TestTicketIsGoodForWhatItSaw$",
 		},
 		{
 			rule: "TakeExpired", what: "a key that was given back is given up",
-			in: "internal/state.Fits", old: "|| Over($rec.Expires, $now): return Moved",
+			in: "internal/state.Fits", old: "|| Free($rec, $now): return Moved",
 			new: ": return Moved", pkg: "idem", run: "^TestFreedKeyIsNotGivenUp$",
 		},
 		{

@@ -83,7 +83,7 @@ func heldMutants() []mutant {
 		},
 		{
 			rule: "ExpiredIsNew", what: "an expired answer is replayed as long as the table keeps it", row: "R83 B18",
-			in: "internal/state.Judge", old: "case Over($held.Expires, $now):", new: "case Over($held.Expires, $now) && $held.State != store.Done:", run: "^TestJudgeExhaustively$",
+			in: "internal/state.Judge", old: "case Free($held, $now):", new: "case Over($held.Expires, $now) && $held.State != store.Done:", run: "^TestJudgeExhaustively$",
 		},
 		{
 			rule: "HandledNotKept", what: "a webhook that was handled comes again for ever, since its answer was not kept", row: "R100",

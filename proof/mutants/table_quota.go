@@ -28,7 +28,7 @@ func rotationMutants() []mutant {
 		},
 		{
 			rule: "Rotation", what: "an expired record is compared",
-			in: "idem.attempt.judge", old: "&& !state.Over($held.Expires, $a.opt.Now())", new: "", run: "^TestExpiredRecordNeedsNoSecret$",
+			in: "idem.attempt.judge", old: "&& !$a.over($held)", new: "", run: "^TestExpiredRecordNeedsNoSecret$",
 		},
 	}
 }

@@ -126,8 +126,8 @@ func answerRowMutants() []mutant {
 	return []mutant{
 		{
 			rule: "OneRuns", what: "each claimer of a key that nobody has finished runs", row: "R26",
-			in: "idem.MemoryStore.Claim", old: "$old != nil && (!state.Over($old.Expires, $c.Now) || $old.ID == $c.Next.ID) {",
-			new: "$old != nil && $old.Response != nil && (!state.Over($old.Expires, $c.Now) || $old.ID == $c.Next.ID) {", pkg: "lambda", run: "^TestA09HundredAtOnce$",
+			in: "idem.MemoryStore.Claim", old: "$old != nil && !$free && !unchanged($old, $c.Seen) {",
+			new: "$old != nil && $old.Response != nil && !$free && !unchanged($old, $c.Seen) {", pkg: "lambda", run: "^TestA09HundredAtOnce$",
 		},
 		{
 			rule: "InFlightStatus", what: "a client isn't told that its request is under way", row: "R28 R32",
@@ -250,7 +250,7 @@ func workRowMutants() []mutant {
 		},
 		{
 			rule: "FencedWorker", what: "a worker that wakes up after its lease commits", row: "R123",
-			in: "idem.MemoryStore.Commit", old: "case $old.Owner != $c.Prev.Owner || $old.Ver != $c.Prev.Ver:", new: "case $old.Owner != $c.Prev.Owner && $old.Ver == $c.Prev.Ver:",
+			in: "idem.MemoryStore.Commit", old: "case !unchanged($old, $c.Prev):", new: "case $old.Owner != $c.Prev.Owner && $old.Ver == $c.Prev.Ver:",
 			run: "^TestPhasesFenceAWorkerThatWakesUp$",
 		},
 		{

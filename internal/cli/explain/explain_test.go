@@ -288,7 +288,7 @@ func TestForgottenIsNotFreed(t *testing.T) {
 	t.Parallel()
 	freedBy := func(to string) *explain.Story {
 		rec := with(phased, func(r *store.Record) {
-			r.Lease, r.Run, r.Keep, r.Expires = time.Time{}, at(time.Hour), store.KeepNothing, at(59*time.Minute)
+			r.Lease, r.Run, r.Keep, r.Expires = time.Time{}, at(time.Hour), store.KeepFreed, at(75*time.Minute)
 			r.Settled = []store.Decision{{By: "jane", At: at(time.Hour), What: "forget", From: "abandoned", To: to}}
 		})
 		return explain.Of(rec, explain.Options{Now: at(2 * time.Hour)})
