@@ -294,7 +294,7 @@ func TestForget(t *testing.T) {
 		t.Fatal(stderr)
 	}
 	now := d.record(t)
-	if now.Expires.IsZero() || now.Expires.After(time.Now()) || len(now.Settled) != 1 || now.Settled[0].To != "free" {
+	if !state.Freed(now) || len(now.Settled) != 1 || now.Settled[0].To != "free" {
 		t.Errorf("got %+v", now)
 	}
 	d.fails(t, 1, "free already", "forget", "--yes", "--lose-jobs", "--lose-work", rec.PK)

@@ -109,7 +109,7 @@ func (h *history) note(c *change) {
 	now.pk = pk
 	h.last[pk] = now
 	h.alone(now)
-	if kept := now.keep != ""; kept == now.expires {
+	if kept := now.keep == "open" || now.keep == "jobs"; kept == now.expires {
 		h.find(pk, "lost", "kept for %q, and may expire: %v", now.keep, now.expires)
 	}
 	if now.jobs && now.expires && now.state == "done" {
@@ -148,8 +148,10 @@ func (h *history) alone(now *image) {
 	}
 }
 
-// lives reports whether a record has not expired.
-func (i *image) lives() bool { return i != nil && (!i.expires || i.until >= time.Now().Unix()) }
+// lives reports whether a record has neither expired nor was freed.
+func (i *image) lives() bool {
+	return i != nil && i.keep != "freed" && (!i.expires || i.until >= time.Now().Unix())
+}
 
 func (h *history) find(pk, kind, format string, args ...any) {
 	h.w.mu.Lock()

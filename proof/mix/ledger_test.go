@@ -246,7 +246,7 @@ func (w *world) goes(op *operation) {
 	}
 	w.note("table", "%s is gone: %s", op.name, op.over)
 	switch {
-	case rec.Expires.IsZero() || rec.Expires.After(time.Now().Add(15*time.Second)):
+	case !state.Free(rec, time.Now().Add(15*time.Second)):
 		w.fail(fenced+": a claim replaces %s, which lives", op.name)
 	case rec.State != store.Done && len(rec.Phases) > 0:
 		w.fail(nothingLost+": %s is gone with %d phases, unfinished", op.name, len(rec.Phases))

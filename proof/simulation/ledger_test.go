@@ -143,10 +143,10 @@ func holds(it fakedynamo.Item) bool {
 	return lives(it) && (until.IsZero() || until.After(time.Now().Add(widest)))
 }
 
-// lives reports whether a record has not expired, by any clock.
+// lives reports whether a record has neither expired, by any clock, nor was freed.
 func lives(it fakedynamo.Item) bool {
 	ends := seconds(it["exp_s"])
-	return isRecord(it) && (ends.IsZero() || ends.After(time.Now().Add(widest)))
+	return isRecord(it) && text(it, "keep") != string(store.KeepFreed) && (ends.IsZero() || ends.After(time.Now().Add(widest)))
 }
 
 // superseded looks at the record before a change: what it loses, it may lose.
@@ -166,7 +166,7 @@ func (w *world) superseded(c fakedynamo.Change) {
 		w.ledger.ops[id].item = nil
 		switch next := text(c.New, "id"); {
 		case c.New == nil:
-		case lives(old) && text(old, "keep") != string(store.KeepFreed):
+		case lives(old):
 			w.fail("%s: a claim replaces a record that lives", name)
 		case w.ledger.ops[next] != nil && text(w.ledger.ops[next].last, "keep") == string(store.KeepFreed):
 			w.fail("%s: a claim revives an operation that was freed", name)
