@@ -60,8 +60,9 @@ local: ## run template.yaml on this machine (docs/use/local.md; more flags in LO
 		--process world=dist/world/bootstrap --process-url world=http://127.0.0.1:$(or $(LOCAL_WORLD_PORT),3001) \
 		$(LOCALFLAGS)
 
-# What repeats rules by force: processes that are killed at many calls, long histories, random programs.
-FORCE         := crash killsweep linear mix queues simulation
+# What repeats rules by force: processes that are killed at many calls, long histories, random programs,
+# and what is built with mutants.
+FORCE         := crash killsweep linear mix mutants queues simulation
 
 .PHONY: test
 test: ## a test for each rule, in minutes; REQUIRE_DYNAMODB=1 makes a missing DynamoDB Local a failure

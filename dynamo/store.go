@@ -172,7 +172,7 @@ func (s *Store) Claim(ctx context.Context, c store.Claim) (*store.Record, error)
 	} else {
 		v.in.ConditionExpression, v.in.ExpressionAttributeNames, v.in.ExpressionAttributeValues = &seenIf, ownerName, seen(&v.Values, c.Seen)
 	}
-	held, err := s.sendPut(ctx, &v.in, besides(&v.Values, s.table, c), mine)
+	held, err := s.sendPut(ctx, &v.in, s.besides(&v.Values, c), mine)
 	held, err = s.unsealed(ctx, held, err, c.Next)
 	if large != nil {
 		held, err = s.keepInput(ctx, c.Next, held, err, large)
@@ -192,12 +192,12 @@ func seen(v *item.Values, r *store.Record) item.Map {
 }
 
 // besides checks the key's other record while its scope changes; nil without one.
-func besides(v *item.Values, table string, c store.Claim) *types.ConditionCheck {
+func (s *Store) besides(v *item.Values, c store.Claim) *types.ConditionCheck {
 	if c.Beside == "" {
 		return nil
 	}
 	check := &types.ConditionCheck{
-		TableName: &table, Key: item.Key(c.Beside), ConditionExpression: &absentIf,
+		TableName: &s.table, Key: item.Key(c.Beside), ConditionExpression: &absentIf,
 		ReturnValuesOnConditionCheckFailure: types.ReturnValuesOnConditionCheckFailureAllOld,
 	}
 	if c.Fenced != nil {

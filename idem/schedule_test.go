@@ -48,12 +48,11 @@ func as(request string, handlers ...outcome) []try {
 	return tries
 }
 
-// short returns sc with bounds for a quick look: one fault, one move of the clock
-// and one conflict; with three clients, or the race detector, a move takes the fault's
-// place.
+// short returns sc with bounds for a quick look: one conflict, and one fault or one move
+// of the clock.
 func (sc scenario) short() scenario {
 	sc.faults, sc.conflicts, sc.moves = min(sc.faults, 1), min(sc.conflicts, 1), min(sc.moves, 1)
-	if sc.moves > 0 && (len(sc.clients) > 2 || raceDetector) {
+	if sc.moves > 0 {
 		sc.faults = 0
 	}
 	return sc

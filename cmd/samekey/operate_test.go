@@ -21,6 +21,7 @@ import (
 	"github.com/samekey/samekey/idem/store"
 	"github.com/samekey/samekey/internal/base/redact"
 	"github.com/samekey/samekey/internal/cli/explain"
+	"github.com/samekey/samekey/internal/state"
 )
 
 // A record is found by everything that a person may have in hand, and the customer's

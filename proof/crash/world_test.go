@@ -381,7 +381,7 @@ func (w *world) drained(t *testing.T) {
 	}
 	items := 0
 	pages := dynamodb.NewScanPaginator(w.client, &dynamodb.ScanInput{
-		TableName: &w.records, ConsistentRead: aws.Bool(true), ProjectionExpression: aws.String("pk, st, exp_s, waits"),
+		TableName: &w.records, ConsistentRead: aws.Bool(true), ProjectionExpression: aws.String("pk, st, exp_s, keep, waits"),
 	})
 	for pages.HasMorePages() {
 		page, err := pages.NextPage(ctx)
