@@ -37,6 +37,23 @@ func keyRowMutants() []mutant {
 			in: "internal/cli/ui.guard.enter", old: "if !same($in.Token, $g.launch) {", new: `if !same($in.Token, $g.launch) && $in.Token == "" {`, run: "^TestSession$",
 		},
 		{
+			rule: "LocalHost", what: "a name that was bound anew to this machine reaches a local server", row: "T16",
+			in: "internal/base/loopback.Guard.check", old: "!slices.Contains($g.hosts, strings.ToLower($r.Host))", new: "len($g.hosts) < 0 && slices.Contains($g.hosts, strings.ToLower($r.Host))",
+			run: "^TestGuard$",
+		},
+		{
+			rule: "LocalOrigin", what: "another origin's page reaches a local server", row: "T16",
+			in: "internal/base/loopback.Guard.check", old: `$origins[0] != "http://"+$r.Host`, new: `$origins[0] == ""`, run: "^TestGuard$",
+		},
+		{
+			rule: "LocalSite", what: "an image of another site is a page's link", row: "T16",
+			in: "internal/base/loopback.Guard.check", old: `$r.Header.Get("Sec-Fetch-Mode") == "navigate"`, new: `$r.Header.Get("Sec-Fetch-Mode") != ""`, run: "^TestGuard$",
+		},
+		{
+			rule: "LocalInvoke", what: "a page runs a function with an identity that it made up", row: "T16",
+			in: "internal/local/stack.ownPrograms", old: "return $guard.Wrap($next)", new: "_ = $guard; return $next", run: "^TestForeignPagesRunNoFunction$",
+		},
+		{
 			rule: "JarSum", what: "a jar with other contents is run", row: "T17",
 			in: "internal/servers.checkSums", old: "if $got != $want {", new: `if $got == "" {`, run: "^TestInstallRefusesWhatIsNotPinned$",
 		},

@@ -53,8 +53,7 @@ func Listen(ctx context.Context, port, newest int, src Source) (*Server, error) 
 	if newest <= 0 {
 		newest = DefaultNewest
 	}
-	_, number, _ := net.SplitHostPort(ln.Addr().String())
-	s := &Server{src: src, view: newView(newest), hub: &hub{}, guard: newGuard(number), ln: ln, ended: make(chan struct{}), looked: make(chan struct{})}
+	s := &Server{src: src, view: newView(newest), hub: &hub{}, guard: newGuard(ln.Addr()), ln: ln, ended: make(chan struct{}), looked: make(chan struct{})}
 	s.look = sync.OnceFunc(func() { close(s.looked) })
 	s.loader = &loader{src: src, view: s.view, hub: s.hub}
 	return s, nil
