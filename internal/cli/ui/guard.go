@@ -3,7 +3,6 @@ package ui
 import (
 	"crypto/rand"
 	"crypto/subtle"
-	"encoding/json"
 	"net"
 	"net/http"
 	"strings"
@@ -92,7 +91,5 @@ func (g *guard) members(next http.HandlerFunc) http.HandlerFunc {
 func same(a, b string) bool { return subtle.ConstantTimeCompare([]byte(a), []byte(b)) == 1 }
 
 func refuse(w http.ResponseWriter, status int, why string) {
-	w.Header().Set("Content-Type", "application/json")
-	w.WriteHeader(status)
-	_ = json.NewEncoder(w).Encode(map[string]string{"error": why})
+	answer(w, status, map[string]string{"error": why})
 }

@@ -15,6 +15,8 @@ import (
 	"strings"
 	"sync"
 	"time"
+
+	"github.com/samekey/samekey/internal/cli/plain"
 )
 
 //go:embed static
@@ -190,7 +192,7 @@ func (s *Server) data(w http.ResponseWriter, r *http.Request) {
 }
 
 func (s *Server) story(w http.ResponseWriter, r *http.Request, pk string, personal bool) {
-	story, err := s.src.Story(r.Context(), pk, personal)
+	story, err := s.src.Story(r.Context(), s.exact(pk), personal)
 	if err != nil {
 		fail(w, err)
 		return
@@ -247,6 +249,7 @@ func (s *Server) decide(w http.ResponseWriter, r *http.Request, do func(context.
 		refuse(w, http.StatusRequestEntityTooLarge, "the answer is larger than 256 KB: use the command")
 		return
 	}
+	a.PK = s.exact(a.PK)
 	said, err := do(r.Context(), a)
 	if err != nil {
 		fail(w, err)
@@ -271,10 +274,39 @@ func decode(w http.ResponseWriter, r *http.Request, into any) bool {
 }
 
 func reply(w http.ResponseWriter, v any) {
+	answer(w, http.StatusOK, v)
+}
+
+// answer sends what the page gets, with nothing in it but what can be seen.
+func answer(w http.ResponseWriter, status int, v any) {
 	w.Header().Set("Content-Type", "application/json")
-	enc := json.NewEncoder(w)
-	enc.SetEscapeHTML(false)
-	_ = enc.Encode(v) // the page has gone
+	w.WriteHeader(status)
+	_, _ = w.Write(encode(v)) // the page has gone
+}
+
+// encode is all that the page gets from a table: texts there may have come from anywhere.
+func encode(v any) []byte {
+	raw, err := json.Marshal(v)
+	if err != nil { // no type of the page's does
+		return []byte(`{}`)
+	}
+	return plain.PageJSON(raw)
+}
+
+// exact is the key of the record that a page names, which has it without hidden
+// characters.
+func (s *Server) exact(pk string) string {
+	found := pk
+	rows, _, _ := s.view.snapshot()
+	for _, row := range rows {
+		switch {
+		case row.PK == pk:
+			return pk
+		case plain.Text(row.PK) == pk:
+			found = row.PK
+		}
+	}
+	return found
 }
 
 func fail(w http.ResponseWriter, err error) {
