@@ -42,7 +42,7 @@ func keyRowMutants() []mutant {
 		},
 		{
 			rule: "QuotedCommand", what: "a printed command runs another one", row: "T15",
-			in: "internal/cli/plain.Quote", old: `strings.ReplaceAll($s, "'", `+"`'\\''`"+`)`, new: `strings.ReplaceAll($s, "'", "'")`, run: "^TestQuote$",
+			in: "internal/cli/plain.Quote", old: `strings.ReplaceAll($s, "'", ` + "`'\\''`" + `)`, new: `strings.ReplaceAll($s, "'", "'")`, run: "^TestQuote$",
 		},
 		{
 			rule: "PageDecides", what: "the page decides about a record that has moved",

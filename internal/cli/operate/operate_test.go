@@ -93,7 +93,9 @@ func TestReasons(t *testing.T) {
 	stuck.Phases = []store.Phase{{Name: "charged", Intent: true}}
 	kept.Keep, kept.Response, kept.Jobs = store.KeepJobs, &store.Response{Status: 201}, map[string]store.Job{"0.0": {Failed: "no"}, "0.1": {}}
 	open := plain(store.Stuck)
-	settle := func(s idem.Settlement) operate.Wish { return operate.Wish{Do: operate.Settle, By: "jane", Settlement: s} }
+	settle := func(s idem.Settlement) operate.Wish {
+		return operate.Wish{Do: operate.Settle, By: "jane", Settlement: s}
+	}
 	for name, tt := range map[string]struct {
 		rec  *store.Record
 		wish operate.Wish
