@@ -18,9 +18,8 @@ func main() {
 	if err := errors.Join(err1, err2); err != nil {
 		log.Fatal(err)
 	}
-	engine := idem.New(store, idem.OneScope, func(o *idem.Options) { // the shop has guests only, with random keys
-		o.Resumable, o.Hooks = true, metrics.New(os.Stdout, os.Getenv("SAMEKEY_APP")).Hooks()
-	})
+	hooks := metrics.New(os.Stdout, os.Getenv("SAMEKEY_APP")).Hooks()
+	engine := idem.New(store, idem.OneScope, func(o *idem.Options) { o.Resumable, o.Hooks = true, hooks }) // the shop has guests only, with random keys
 	shop := newApp(client)
 	router := lambda.NewRouter(lambda.HTTPAPI)
 	router.Keyed("POST /orders", engine, shop.order)
