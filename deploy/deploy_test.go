@@ -66,6 +66,30 @@ func TestDefaultsAreSafe(t *testing.T) {
 	}
 }
 
+// Another account's schedule can't use the worker's role, and a function may be held to
+// the keys of its namespace.
+func TestRolesAreNarrow(t *testing.T) {
+	t.Parallel()
+	_, schedule, _ := strings.Cut(Nested(), "\n  ScheduleRole:\n")
+	schedule, _, _ = strings.Cut(schedule, "      Policies:\n")
+	_, function, _ := strings.Cut(Nested(), "\n  FunctionPolicy:\n")
+	function, _, _ = strings.Cut(function, "\n  Worker:\n")
+	for text, lines := range map[string][]string{
+		schedule: {"aws:SourceAccount: !Ref AWS::AccountId\n", "aws:SourceArn: !Sub arn:${AWS::Partition}:scheduler:${AWS::Region}:${AWS::AccountId}:schedule-group/default\n"},
+		function: {"Condition: !If\n              - HasLeadingKeys\n              - ForAllValues:StringLike:\n                  dynamodb:LeadingKeys: !Ref LeadingKeys\n"},
+	} {
+		for _, line := range lines {
+			if strings.Count(text, line) != 1 {
+				t.Errorf("not once %q in:\n%s", line, text)
+			}
+		}
+	}
+	// The condition is of the group that the schedules are in: they name none.
+	if strings.Contains(Nested(), "\n      GroupName:") {
+		t.Error("a schedule has a group of its own")
+	}
+}
+
 // Only a stack with keys of KMS allows their use, for data keys of its own table: the
 // functions may make and open them, and the worker only open them.
 func TestKeysAreForThisTable(t *testing.T) {

@@ -1,7 +1,7 @@
 package main
 
 import (
-	"fmt"
+	"errors"
 	"slices"
 	"strings"
 	"time"
@@ -84,13 +84,13 @@ func (op *operator) onlyTable() string {
 	return "not asked: DynamoDB is at " + at + ", and AWS_ENDPOINT_URL names no place of the other services"
 }
 
-func (e environment) printDoctor(r *doctor.Report) error {
+func (e environment) printDoctor(r *doctor.Report) (err error) {
+	say := func(format string, args ...any) { err = errors.Join(err, e.say(format, args...)) }
 	for _, f := range r.Findings {
-		fmt.Fprintf(e.stdout, "%s: %s: %s (%s)\n    causes: %s\n    mend:   %s\n",
-			f.Severity, printable(f.Where), printable(f.What), f.Check, printable(f.Causes), printable(f.Mend))
+		say("%s: %s: %s (%s)\n    causes: %s\n    mend:   %s", f.Severity, f.Where, f.What, f.Check, f.Causes, f.Mend)
 	}
 	if len(r.NotChecked) > 0 {
-		fmt.Fprintln(e.stdout, "not checked:")
+		say("not checked:")
 		var whys []string
 		checks := make(map[string][]string)
 		for _, u := range r.NotChecked {
@@ -100,10 +100,10 @@ func (e environment) printDoctor(r *doctor.Report) error {
 			checks[u.Why] = append(checks[u.Why], u.Check)
 		}
 		for _, why := range whys {
-			fmt.Fprintf(e.stdout, "    %s: %s\n", strings.Join(checks[why], ", "), printable(why))
+			say("    %s: %s", strings.Join(checks[why], ", "), why)
 		}
 	}
-	_, err := fmt.Fprintf(e.stdout, "table %s: good: %d, mistakes: %d, notes: %d, not checked: %d\n",
+	say("table %s: good: %d, mistakes: %d, notes: %d, not checked: %d",
 		r.Table, len(r.Good), r.Mistakes(), len(r.Findings)-r.Mistakes(), len(r.NotChecked))
 	return err
 }

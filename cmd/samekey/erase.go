@@ -13,6 +13,7 @@ import (
 	"github.com/samekey/samekey/idem"
 	"github.com/samekey/samekey/idem/jobs"
 	"github.com/samekey/samekey/idem/store"
+	"github.com/samekey/samekey/internal/cli/operate"
 	"github.com/samekey/samekey/internal/cli/tablescan"
 	"github.com/samekey/samekey/internal/state"
 )
@@ -86,17 +87,18 @@ func (e *eraser) run(ctx context.Context, env environment) error {
 		return err
 	}
 	rep := &erased{Left: map[string]string{}, Sealed: e.sealed}
-	var todo []*store.Record
+	var todo []*operate.Plan
 	for _, rec := range e.found {
-		switch _, err := state.Erased(rec, env.now(), e.c.by); {
+		switch plan, err := operate.May(rec, env.now(), operate.Wish{Do: operate.Erase, By: e.c.by}); {
 		case err == nil:
-			todo = append(todo, rec)
+			todo = append(todo, plan)
 		case !errors.Is(err, state.ErrErased) && !state.Over(rec.Expires, env.now()):
 			rep.Left[rec.PK] = err.Error()
 		}
 	}
 	if len(todo) > 0 {
-		yes, err := e.c.agreed(env, fmt.Sprintf("Records of this caller that are erased: %d. Their keys stay taken until they expire; retries hear 410.\nThis can't be corrected.", len(todo)))
+		yes, err := e.c.agreed(env,
+			fmt.Sprintf("Records of this caller that are erased: %d. Their keys stay taken until they expire; retries hear 410.", len(todo)), "This can't be corrected.")
 		if err != nil {
 			return err
 		}
@@ -104,10 +106,10 @@ func (e *eraser) run(ctx context.Context, env environment) error {
 			todo = nil
 		}
 	}
-	for _, rec := range todo {
-		switch err := e.engine.Erase(ctx, jobs.TicketFor(rec), e.c.by); {
+	for _, plan := range todo {
+		switch _, err := plan.Run(ctx, e.engine, e.op.store); {
 		case errors.Is(err, jobs.ErrMoved):
-			rep.Left[rec.PK] = "it was written meanwhile: erase again"
+			rep.Left[plan.PK()] = "it was written meanwhile: erase again"
 		case errors.Is(err, store.ErrSealed):
 			return e.op.sealedWrite(err)
 		case err != nil:
@@ -161,9 +163,9 @@ func (e *eraser) print(env environment, rep *erased) error {
 		}
 		err = env.section([]string{"LEFT", "WHY"}, rows)
 		if rep.Sealed > 0 {
-			fmt.Fprintf(env.stdout, "%d sealed records may be of this caller, and are left: %s\n", rep.Sealed, e.why)
+			err = errors.Join(err, env.say("%d sealed records may be of this caller, and are left: %s", rep.Sealed, e.why))
 		}
-		fmt.Fprintf(env.stdout, "erased: %d\n", rep.Erased)
+		err = errors.Join(err, env.say("erased: %d", rep.Erased))
 	}
 	if err == nil && len(rep.Left)+rep.Sealed > 0 {
 		return exitWith(exitFound, nil)

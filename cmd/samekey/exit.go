@@ -8,6 +8,8 @@ import (
 	"strings"
 
 	"github.com/spf13/cobra"
+
+	"github.com/samekey/samekey/internal/cli/plain"
 )
 
 // The exit codes. Each command tells the codes that mean something else by
@@ -55,7 +57,7 @@ func tellExit(env environment, cmd *cobra.Command, err error) int {
 		code, err = e.code, e.err
 	}
 	if err != nil {
-		fmt.Fprintf(env.stderr, "%s: %v\n", cmd.CommandPath(), err)
+		fmt.Fprintf(env.stderr, "%s: %s\n", cmd.CommandPath(), plain.Lines(err.Error()))
 	}
 	return code
 }

@@ -57,7 +57,6 @@ func TestEveryCommandTellsItsExitCodes(t *testing.T) {
 	all(root)
 }
 
-// What breaks lines and terminals, or hides and turns text, doesn't get out.
 // What a table of records shows comes from anywhere: no cell ends its line, moves the
 // cursor or colours what follows.
 func TestTablesArePrintable(t *testing.T) {
@@ -69,19 +68,5 @@ func TestTablesArePrintable(t *testing.T) {
 	}
 	if got, want := out.String(), "ROUTE            ERROR\nPOST /a POST /b   [2J gone \n"; got != want {
 		t.Errorf("printed %q, want %q", got, want)
-	}
-}
-
-func TestPrintable(t *testing.T) {
-	t.Parallel()
-	for in, want := range map[string]string{
-		"plain äöü 日本":                 "plain äöü 日本",
-		"a\nb\tc\x1b[2Jd\x7f\u0085":    "a b c [2Jd  ",
-		"\u202eevil\u2066\u200b\ufeff": " evil   ",
-		"bad \xff utf8":                "bad \ufffd utf8",
-	} {
-		if got := printable(in); got != want {
-			t.Errorf("%q is printed as %q, want %q", in, got, want)
-		}
 	}
 }

@@ -14,6 +14,7 @@ import (
 	"github.com/samekey/samekey/dynamo/stream"
 	"github.com/samekey/samekey/idem/store"
 	"github.com/samekey/samekey/internal/cli/explain"
+	"github.com/samekey/samekey/internal/cli/plain"
 	"github.com/samekey/samekey/internal/cli/recordkey"
 )
 
@@ -90,7 +91,7 @@ func (f *finder) find(ctx context.Context, args []string) (*store.Record, error)
 	}
 	ref := args[0]
 	if strings.Count(ref, "#") == 2 {
-		return f.op.load(ctx, ref, "there is no record "+printable(ref))
+		return f.op.load(ctx, ref, "there is no record "+plain.Line(ref))
 	}
 	w, in, err := f.wanted(ref)
 	if err != nil {
@@ -132,7 +133,7 @@ func (f *finder) wanted(ref string) (w stream.Wanted, in func(stream.Entry) bool
 		w.Match = func(r *store.Record) bool { return explain.Derives(r, ref, f.services...) }
 		return w, nil, nil
 	}
-	return w, nil, wrongCallf("%q is no partition key, operation, job, derived key or short name of a record; a customer's key needs --key and --scope", printable(ref))
+	return w, nil, wrongCallf("%q is no partition key, operation, job, derived key or short name of a record; a customer's key needs --key and --scope", plain.Line(ref))
 }
 
 // waiting looks for a record in the index of what waits for people.

@@ -3,6 +3,7 @@ package main
 import (
 	"bufio"
 	"cmp"
+	"errors"
 	"fmt"
 	"io"
 	"strconv"
@@ -70,10 +71,11 @@ func at(t time.Time) string {
 }
 
 // printStory prints a story for people. Times are in UTC.
-func (e environment) printStory(s *explain.Story) error {
+func (e environment) printStory(s *explain.Story) (err error) {
+	say := func(format string, args ...any) { err = errors.Join(err, e.say(format, args...)) }
 	fact := func(name, value string) {
 		if value != "" {
-			fmt.Fprintf(e.stdout, "%-10s %s\n", name, printable(value))
+			say("%-10s %s", name, value)
 		}
 	}
 	fact("record", s.Record)
@@ -85,19 +87,18 @@ func (e environment) printStory(s *explain.Story) error {
 	fact("claimed", at(s.Claimed)+" UTC")
 	fact("state", s.State)
 	fact("sealed", s.Sealed)
-	fmt.Fprintf(e.stdout, "\n%s\n", printable(s.Summary))
-	section := func(title string, head []string, rows [][]string) error {
-		if len(rows) == 0 {
-			return nil
+	say("\n%s", s.Summary)
+	section := func(title string, head []string, rows [][]string) {
+		if len(rows) > 0 {
+			say("\n%s", title)
+			err = errors.Join(err, e.printTable(head, rows))
 		}
-		fmt.Fprintf(e.stdout, "\n%s\n", title)
-		return e.printTable(head, rows)
 	}
 	rows := make([][]string, 0, len(s.Attempts))
 	for i, a := range s.Attempts {
 		rows = append(rows, []string{strconv.Itoa(i + 1), a.By, at(a.Began), a.Function, a.End, cmp.Or(a.Error, a.Note)})
 	}
-	err := section("Attempts", []string{"N", "BY", "BEGAN", "FUNCTION", "END", "WHY"}, rows)
+	section("Attempts", []string{"N", "BY", "BEGAN", "FUNCTION", "END", "WHY"}, rows)
 	rows = make([][]string, 0, len(s.Phases))
 	for _, p := range s.Phases {
 		took, result := "unknown", string(p.Result)
@@ -109,7 +110,7 @@ func (e environment) printStory(s *explain.Story) error {
 		}
 		rows = append(rows, []string{p.Name, at(p.Committed), took, result})
 	}
-	err = cmp.Or(err, section("Phases", []string{"NAME", "COMMITTED", "TOOK", "RESULT"}, rows))
+	section("Phases", []string{"NAME", "COMMITTED", "TOOK", "RESULT"}, rows)
 	rows = make([][]string, 0, len(s.Calls))
 	for _, c := range s.Calls {
 		name := c.Service
@@ -120,24 +121,24 @@ func (e environment) printStory(s *explain.Story) error {
 		}
 		rows = append(rows, []string{name, c.Key, c.State, at(c.Since)})
 	}
-	err = cmp.Or(err, section("Calls, with their derived keys", []string{"CALL", "KEY", "STATE", "SENT NO EARLIER THAN"}, rows))
+	section("Calls, with their derived keys", []string{"CALL", "KEY", "STATE", "SENT NO EARLIER THAN"}, rows)
 	if s.CallsNote != "" {
-		fmt.Fprintf(e.stdout, "\nCalls: %s.\n", printable(s.CallsNote))
+		say("\nCalls: %s.", s.CallsNote)
 	}
 	rows = make([][]string, 0, len(s.Jobs))
 	for _, j := range s.Jobs {
 		rows = append(rows, []string{j.ID, j.Kind, j.Phase, j.State, strconv.Itoa(j.Tries), j.Reason, string(j.Args)})
 	}
-	err = cmp.Or(err, section("Jobs that are not delivered", []string{"ID", "KIND", "PHASE", "STATE", "TRIES", "WHY", "ARGS"}, rows))
+	section("Jobs that are not delivered", []string{"ID", "KIND", "PHASE", "STATE", "TRIES", "WHY", "ARGS"}, rows)
 	if a := s.Answer; a != nil && a.Status == 0 {
-		fmt.Fprint(e.stdout, "\nAnswer: sealed.\n")
+		say("\nAnswer: sealed.")
 	} else if a != nil {
-		fmt.Fprintf(e.stdout, "\nAnswer: %d, %d bytes %s.\n", a.Status, a.Bytes, a.Stored)
+		say("\nAnswer: %d, %d bytes %s.", a.Status, a.Bytes, a.Stored)
 		for name, values := range a.Header {
-			fmt.Fprintf(e.stdout, "  %s: %s\n", printable(name), printable(strings.Join(values, ", ")))
+			say("  %s: %s", name, strings.Join(values, ", "))
 		}
 		if a.Body != "" {
-			fmt.Fprintf(e.stdout, "  %s\n", printable(a.Body))
+			say("  %s", a.Body)
 		}
 	}
 	if r := s.Request; r != nil {
@@ -145,17 +146,17 @@ func (e environment) printStory(s *explain.Story) error {
 		if r.Query != "" {
 			line += "?" + r.Query
 		}
-		fmt.Fprintf(e.stdout, "\nRequest, stored for the completer: %s\n", printable(line))
+		say("\nRequest, stored for the completer: %s", line)
 		if r.Body != "" {
-			fmt.Fprintf(e.stdout, "  %s\n", printable(r.Body))
+			say("  %s", r.Body)
 		}
 	}
 	rows = make([][]string, 0, len(s.Decisions))
 	for _, d := range s.Decisions {
 		rows = append(rows, []string{at(d.At), d.By, d.What, d.From, d.To})
 	}
-	err = cmp.Or(err, section("Decisions of people", []string{"AT", "BY", "DECISION", "FROM", "TO"}, rows))
-	fmt.Fprintf(e.stdout, "\nCost so far: %d writes; about %d write units for a record of about %d bytes.\n", s.Cost.Writes, s.Cost.Units, s.Cost.Bytes)
+	section("Decisions of people", []string{"AT", "BY", "DECISION", "FROM", "TO"}, rows)
+	say("\nCost so far: %d writes; about %d write units for a record of about %d bytes.", s.Cost.Writes, s.Cost.Units, s.Cost.Bytes)
 	rows = make([][]string, 0, len(s.Next))
 	for _, n := range s.Next {
 		when := "any time"
@@ -164,5 +165,6 @@ func (e environment) printStory(s *explain.Story) error {
 		}
 		rows = append(rows, []string{when, n.Who, n.What, n.Command})
 	}
-	return cmp.Or(err, section("Next", []string{"WHEN", "WHO", "WHAT", "COMMAND"}, rows))
+	section("Next", []string{"WHEN", "WHO", "WHAT", "COMMAND"}, rows)
+	return err
 }

@@ -8,6 +8,7 @@ import (
 	"github.com/spf13/pflag"
 
 	"github.com/samekey/samekey/idem/store"
+	"github.com/samekey/samekey/internal/cli/plain"
 	"github.com/samekey/samekey/seal"
 	"github.com/samekey/samekey/seal/program"
 )
@@ -33,7 +34,7 @@ func (op *operator) openKeys() error {
 	}
 	provider, err := program.New(argv, env...)
 	if err != nil {
-		return fmt.Errorf("--keys-from %s: %w", printable(op.keysFrom), err)
+		return fmt.Errorf("--keys-from %s: %w", plain.Line(op.keysFrom), err)
 	}
 	op.sealer = seal.New(provider)
 	return nil

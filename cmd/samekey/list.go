@@ -17,6 +17,7 @@ import (
 
 	"github.com/samekey/samekey/dynamo/stream"
 	"github.com/samekey/samekey/idem/jobs"
+	"github.com/samekey/samekey/internal/cli/plain"
 )
 
 // lister has the flags of list.
@@ -115,7 +116,7 @@ func (l *lister) index(ctx context.Context) (*listed, error) {
 	var only []stream.Why
 	for _, why := range l.why {
 		if !slices.Contains(stream.WaitingWhys(), stream.Why(why)) {
-			return nil, wrongCallf("--why %s is not in the index; --scan looks for it", printable(why))
+			return nil, wrongCallf("--why %s is not in the index; --scan looks for it", plain.Line(why))
 		}
 		only = append(only, stream.Why(why))
 	}

@@ -83,7 +83,9 @@ func runLocal(ctx context.Context, env environment, opts stack.Options, uiPort i
 		ready.UI = page.URL()
 		go func() { served <- page.Serve(ctx) }()
 	}
-	fmt.Fprintln(env.stdout, ready)
+	if err := env.say("%s", ready); err != nil {
+		return errors.Join(err, running.Close())
+	}
 	<-ctx.Done()
 	return errors.Join(<-served, running.Close())
 }
@@ -129,7 +131,7 @@ func newLocalFlags(env environment) *localFlags {
 	f.uiPort, f.bad = uiPort, errors.Join(err, err1, err2, err3)
 	f.opts = stack.Options{
 		APIPort: apiPort, ControlPort: controlPort, Parameters: make(map[string]string), Environment: make(map[string]string),
-		Overrides: overrides, Logs: env.stderr,
+		Overrides: overrides, Logs: env.screen,
 	}
 	return f
 }

@@ -18,7 +18,8 @@ import (
 // environment is what a command has of the outside.
 type environment struct {
 	stdin          io.Reader
-	stdout, stderr io.Writer
+	stdout, stderr io.Writer // run puts a barrier before them: see safe
+	screen         io.Writer // stderr without the barrier: for the program's own cursor, and for logs of functions
 	getenv         func(string) string
 	terminal       bool             // stderr is a terminal
 	now            func() time.Time // nil is time.Now
@@ -45,6 +46,7 @@ func run(ctx context.Context, env environment, args []string) int {
 	if env.now == nil {
 		env.now = time.Now
 	}
+	env = env.safe()
 	root := newRoot(env) //nolint:contextcheck // commands get the context when they run
 	root.SetArgs(doubleDashed(root, args))
 	cmd, err := root.ExecuteContextC(ctx)

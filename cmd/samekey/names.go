@@ -1,7 +1,7 @@
 package main
 
 import (
-	"fmt"
+	"errors"
 	"strconv"
 	"time"
 
@@ -87,7 +87,7 @@ func (e environment) printNames(op *operator, rep *names.Report) error {
 			rows[i] = []string{string(r.Danger), r.Unknown, r.State, r.Route, strconv.Itoa(r.Count), e.now().Sub(r.Oldest).Round(time.Second).String(), r.PK}
 		}
 		err = e.printTable([]string{"DANGER", "NOT IN THE BUILD", "STATE", "ROUTE", "COUNT", "OLDEST", "PK OF THE OLDEST"}, rows)
-		fmt.Fprintf(e.stdout, "%d items seen, %d open operations, %d that the build's %d handlers don't fit, %d not understood\n", rep.Seen, rep.Open, rep.Misfits(), rep.Handlers, rep.Unreadable)
+		err = errors.Join(err, e.say("%d items seen, %d open operations, %d that the build's %d handlers don't fit, %d not understood", rep.Seen, rep.Open, rep.Misfits(), rep.Handlers, rep.Unreadable))
 	}
 	if err == nil && (rep.Misfits() > 0 || rep.Unreadable > 0) {
 		return exitWith(exitFound, nil)

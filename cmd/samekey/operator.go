@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"context"
 	"errors"
-	"fmt"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/config"
@@ -131,11 +130,13 @@ var errUnconfirmed = errors.New("not confirmed, and nothing done; --yes doesn't 
 
 // agreed shows a change and asks about it. It returns false for a dry run, and an
 // error unless somebody types yes, or --yes was given.
-func (c *change) agreed(env environment, what string) (bool, error) {
-	fmt.Fprintln(env.stderr, what)
+func (c *change) agreed(env environment, what ...string) (bool, error) {
+	for _, line := range what {
+		env.note("%s", line)
+	}
 	switch {
 	case c.dryRun:
-		fmt.Fprintln(env.stderr, "--dry-run: nothing was changed")
+		env.note("--dry-run: nothing was changed")
 		return false, nil
 	case c.yes:
 		return true, nil

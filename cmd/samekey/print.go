@@ -1,22 +1,54 @@
 package main
 
 import (
+	"bytes"
 	"encoding/json"
 	"fmt"
-	"strings"
 	"text/tabwriter"
+
+	"github.com/samekey/samekey/internal/cli/plain"
 )
 
-// printJSON prints v, indented, with the signs <, > and & as they are.
-func (e environment) printJSON(v any) error {
-	enc := json.NewEncoder(e.stdout)
-	enc.SetIndent("", "  ")
-	enc.SetEscapeHTML(false)
-	return enc.Encode(v)
+// Whatever a command prints may come from a table, in which anyone may have written:
+// say, note, table and printJSON print it, and the outputs themselves let nothing else
+// pass than characters that can be seen.
+
+// safe returns e with the last barrier before its outputs.
+func (e environment) safe() environment {
+	if e.screen == nil {
+		e.screen = e.stderr
+	}
+	e.stdout, e.stderr = &plain.Writer{W: e.stdout}, &plain.Writer{W: e.stderr}
+	return e
 }
 
-// printTable prints rows in columns below a head. Every cell becomes printable.
-// Without rows, nothing is printed.
+// say prints a line. No argument can end it.
+func (e environment) say(format string, args ...any) error {
+	_, err := fmt.Fprintf(e.stdout, format+"\n", plain.Args(args)...)
+	return err
+}
+
+// note is say for people beside the output.
+func (e environment) note(format string, args ...any) {
+	fmt.Fprintf(e.stderr, format+"\n", plain.Args(args)...)
+}
+
+// printJSON prints v, indented, with the signs <, > and & as they are.
+func (e environment) printJSON(v any) error { return e.jsonTo(v, "  ") }
+
+func (e environment) jsonTo(v any, indent string) error {
+	var b bytes.Buffer
+	enc := json.NewEncoder(&b)
+	enc.SetIndent("", indent)
+	enc.SetEscapeHTML(false)
+	if err := enc.Encode(v); err != nil {
+		return err
+	}
+	_, err := e.stdout.Write(plain.EscapedJSON(b.Bytes()))
+	return err
+}
+
+// printTable prints rows in columns below a head. Without rows, nothing is printed.
 func (e environment) printTable(head []string, rows [][]string) error {
 	if len(rows) == 0 {
 		return nil
@@ -27,25 +59,9 @@ func (e environment) printTable(head []string, rows [][]string) error {
 			if i > 0 {
 				fmt.Fprint(w, "\t")
 			}
-			fmt.Fprint(w, printable(cell))
+			fmt.Fprint(w, plain.Line(cell))
 		}
 		fmt.Fprintln(w)
 	}
 	return w.Flush()
-}
-
-// note prints a line for people beside the output.
-func (e environment) note(format string, args ...any) { fmt.Fprintf(e.stderr, format+"\n", args...) }
-
-// printable takes what would break a line or a terminal out of a text that may
-// have come from anywhere: control characters, and those that turn the direction of
-// a text or can't be seen.
-func printable(s string) string {
-	return strings.Map(func(c rune) rune {
-		switch {
-		case c < ' ', c >= 0x7f && c < 0xa0, c == 0x61c, c >= 0x200b && c <= 0x200f, c >= 0x2028 && c <= 0x202e, c >= 0x2060 && c <= 0x206f, c == 0xfeff:
-			return ' '
-		}
-		return c
-	}, s)
 }

@@ -53,8 +53,7 @@ func writeStack(env environment, file, want string, check, update bool) error {
 	case err != nil && !missing:
 		return err
 	case !missing && got == want:
-		fmt.Fprintln(env.stdout, file+" is up to date")
-		return nil
+		return env.say("%s is up to date", file)
 	case missing && check:
 		return fmt.Errorf("there is no %s: samekey stack writes it", file)
 	case check:
@@ -65,8 +64,7 @@ func writeStack(env environment, file, want string, check, update bool) error {
 	if err := os.WriteFile(file, []byte(want), 0o644); err != nil { //nolint:gosec // a template, for all who work on the module
 		return err
 	}
-	fmt.Fprintln(env.stdout, "wrote "+file)
-	return nil
+	return env.say("wrote %s", file)
 }
 
 // firstDifference tells the first line in which two texts differ.

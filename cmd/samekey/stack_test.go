@@ -47,7 +47,7 @@ func TestStackIsWrittenAndCompared(t *testing.T) {
 	}
 	for _, args := range [][]string{{"-check"}, {}} {
 		stack(1, args...)
-		if got := errs.String(); !strings.Contains(got, "-       Timeout: 121\n+       Timeout: 120") {
+		if got := errs.String(); !strings.Contains(got, "  -       Timeout: 121\n  +       Timeout: 120") {
 			t.Errorf("samekey stack %v tells %s", args, got)
 		}
 		if text() != changed {

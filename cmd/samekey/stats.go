@@ -3,7 +3,6 @@ package main
 import (
 	"cmp"
 	"errors"
-	"fmt"
 	"strconv"
 	"time"
 
@@ -81,29 +80,28 @@ func (e environment) printStats(rep *stats.Report) error {
 	if !rep.Whole {
 		what = "a sample"
 	}
-	fmt.Fprintf(e.stdout, "table %s: about %d items, %d bytes; seen %d (%s): %d records, %d others, %d not understood\n\n",
+	err := e.say("table %s: about %d items, %d bytes; seen %d (%s): %d records, %d others, %d not understood\n",
 		rep.Table, rep.Items, rep.Bytes, rep.Seen, what, rep.Records, rep.Others, rep.Unreadable)
 	rows := make([][]string, 0, len(rep.States))
 	for _, c := range rep.States {
 		rows = append(rows, []string{c.Name, c.Cause, strconv.Itoa(c.Count)})
 	}
-	err := e.section([]string{"STATE", "CAUSE", "COUNT"}, rows)
+	err = errors.Join(err, e.section([]string{"STATE", "CAUSE", "COUNT"}, rows))
 	err = errors.Join(err, e.section([]string{"ROUTE", "COUNT"}, plainCounts(rep.Routes)), e.section([]string{"AGE", "COUNT"}, plainCounts(rep.Ages)))
 	rows = make([][]string, 0, len(rep.Retention))
 	for _, k := range rep.Retention {
 		rows = append(rows, []string{k.Function, seconds(k.Least), seconds(k.Most), strconv.Itoa(k.Count)})
 	}
 	err = errors.Join(err, e.section([]string{"FUNCTION", "RETENTION, LEAST", "MOST", "COUNT"}, rows))
-	fmt.Fprintf(e.stdout, "jobs: %d waiting, %d parked\n", rep.Jobs, rep.Parked)
+	err = errors.Join(err, e.say("jobs: %d waiting, %d parked", rep.Jobs, rep.Parked))
 	if rep.Waiting != nil {
-		fmt.Fprintf(e.stdout, "waiting for people (of the whole table, by its index): %d\n", rep.Waiting.Count)
+		err = errors.Join(err, e.say("waiting for people (of the whole table, by its index): %d", rep.Waiting.Count))
 	}
 	if !rep.OldestOpen.IsZero() {
-		fmt.Fprintf(e.stdout, "oldest open operation: %s, claimed %v ago\n", rep.OldestOpenRecord, rep.At.Sub(rep.OldestOpen).Round(time.Second))
+		err = errors.Join(err, e.say("oldest open operation: %s, claimed %v ago", rep.OldestOpenRecord, rep.At.Sub(rep.OldestOpen).Round(time.Second)))
 	}
-	fmt.Fprintf(e.stdout, "size of a record: %d bytes in the mean, %d at most, %d above 1 KB\n", rep.MeanBytes, rep.MostBytes, rep.OverKB)
-	_, last := fmt.Fprintf(e.stdout, "write units of records in a month, at the rate of the last day: about %d\n", rep.WriteUnits)
-	return errors.Join(err, last)
+	err = errors.Join(err, e.say("size of a record: %d bytes in the mean, %d at most, %d above 1 KB", rep.MeanBytes, rep.MostBytes, rep.OverKB))
+	return errors.Join(err, e.say("write units of records in a month, at the rate of the last day: about %d", rep.WriteUnits))
 }
 
 func seconds(n int64) string { return (time.Duration(n) * time.Second).String() }
@@ -120,9 +118,7 @@ func (e environment) section(head []string, rows [][]string) error {
 	if len(rows) == 0 {
 		return nil
 	}
-	err := e.printTable(head, rows)
-	fmt.Fprintln(e.stdout)
-	return err
+	return errors.Join(e.printTable(head, rows), e.say(""))
 }
 
 func (e environment) printNeeds(rep *stats.Report) error {
@@ -137,6 +133,5 @@ func (e environment) printNeeds(rep *stats.Report) error {
 	if err := e.printTable([]string{"SECRET", "SCHEME", "NEEDED BY", "OF THEM WITHOUT AN END", "THE OTHERS UNTIL"}, rows); err != nil {
 		return err
 	}
-	_, err := fmt.Fprintf(e.stdout, "%d items seen, %d not understood\n", rep.Seen, rep.Unreadable)
-	return err
+	return e.say("%d items seen, %d not understood", rep.Seen, rep.Unreadable)
 }

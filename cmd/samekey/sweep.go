@@ -2,7 +2,6 @@ package main
 
 import (
 	"errors"
-	"fmt"
 	"log/slog"
 	"time"
 
@@ -57,13 +56,13 @@ end goes on with the next run, here or in the worker.`,
 		case op.json:
 			err = errors.Join(err, env.printJSON(rep))
 		case err == nil:
-			fmt.Fprintf(env.stdout, "%d items seen, %d records let go; the pass is complete: %t\n", rep.Scanned, rep.LetGo, rep.Complete)
+			err = env.say("%d items seen, %d records let go; the pass is complete: %t", rep.Scanned, rep.LetGo, rep.Complete)
 			l := &lister{op: op, max: len(rep.Entries)}
 			for _, e := range rep.Entries {
 				l.fold(e)
 			}
 			list := &listed{From: "scan", Complete: rep.Complete, Scanned: rep.Scanned, ByWhy: rep.ByWhy, Entries: rep.Entries}
-			err = l.print(list)
+			err = errors.Join(err, l.print(list))
 		}
 		return err
 	}

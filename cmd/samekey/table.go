@@ -2,8 +2,6 @@ package main
 
 import (
 	"errors"
-	"fmt"
-	"strings"
 
 	"github.com/spf13/cobra"
 
@@ -81,7 +79,7 @@ func makeTable(env environment, cmd *cobra.Command, op *operator, c *change, pla
 	}
 	tell := func(format string, args ...any) {
 		if !op.json {
-			fmt.Fprintf(env.stdout, format+"\n", args...)
+			_ = env.say(format, args...) // the command goes on
 		}
 	}
 	for _, n := range plan.Never {
@@ -93,7 +91,7 @@ func makeTable(env environment, cmd *cobra.Command, op *operator, c *change, pla
 		tell("the table %s is as it should be", op.table)
 	case len(plan.Steps) > 0:
 		var yes bool
-		if yes, err = c.agreed(env, strings.Join(out.Lacked, "\n")); yes {
+		if yes, err = c.agreed(env, out.Lacked...); yes {
 			err = plan.Run(cmd.Context(), func(what string) {
 				out.Done = append(out.Done, what)
 				tell("done: %s", what)

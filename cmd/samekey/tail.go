@@ -3,7 +3,6 @@ package main
 import (
 	"cmp"
 	"context"
-	"encoding/json"
 	"fmt"
 	"net/http"
 	"time"
@@ -77,15 +76,14 @@ func (e environment) liner(asJSON bool) lambdarun.Invoker {
 		line <- struct{}{}
 		defer func() { <-line }()
 		for _, c := range changes {
-			if !asJSON {
-				fmt.Fprintln(e.stdout, printable(c.String()))
-				continue
+			if asJSON {
+				err = e.jsonTo(c, "")
+			} else {
+				err = e.say("%s", c)
 			}
-			raw, err := json.Marshal(c)
 			if err != nil {
 				return nil, err
 			}
-			fmt.Fprintln(e.stdout, string(raw))
 		}
 		return []byte("{}"), nil
 	})

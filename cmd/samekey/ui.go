@@ -3,7 +3,6 @@ package main
 import (
 	"cmp"
 	"context"
-	"fmt"
 	"net"
 	"strconv"
 
@@ -62,7 +61,9 @@ func servePage(ctx context.Context, env environment, port, newest int, source ui
 	if err != nil {
 		return err
 	}
-	fmt.Fprintln(env.stdout, server.URL())
+	if err := env.say("%s", server.URL()); err != nil {
+		return err
+	}
 	return server.Serve(ctx)
 }
 

@@ -1,7 +1,6 @@
 package main
 
 import (
-	"fmt"
 	"runtime/debug"
 
 	"github.com/spf13/cobra"
@@ -13,8 +12,7 @@ func newVersion(env environment) *cobra.Command {
 		Short: "Print the version of this program",
 		Args:  takes(0, 0),
 		RunE: func(*cobra.Command, []string) error {
-			fmt.Fprintln(env.stdout, "samekey", version())
-			return nil
+			return env.say("samekey %s", version())
 		},
 	}, nil)
 }

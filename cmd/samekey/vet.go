@@ -104,7 +104,7 @@ func vetPackages(ctx context.Context, env environment, opt vetOptions) (int, err
 		return cmp.Or(cmp.Compare(a.at.Filename, b.at.Filename), cmp.Compare(a.at.Line, b.at.Line), cmp.Compare(a.at.Column, b.at.Column))
 	})
 	for _, d := range found {
-		fmt.Fprintf(env.stdout, "%v: %s\n", fromHere(d.at), d.Message)
+		_ = env.say("%v: %s", fromHere(d.at), d.Message) // the exit code tells too
 	}
 	if opt.lock == "" {
 		return len(found), nil

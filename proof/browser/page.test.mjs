@@ -114,7 +114,7 @@ test("a stuck request is settled from the page, and the client's retry gets that
   const before = await client(stage, { table: "requests", key: stage.key, lost: true });
   assert.ok(before.error, `answered before anybody agreed: ${JSON.stringify(before)}`);
   await page.click("#ask-yes");
-  await says(page, "#status", "Done: its client gets 201 from now on.");
+  await says(page, "#status", "done: its client gets 201 from now on");
   await says(page, "#story", "Done: retries are answered 201");
   const after = await client(stage, { table: "requests", key: stage.key });
   assert.deepEqual([after.status, after.body, after.replayed], [201, '{"ride":"by hand"}', true]);
@@ -180,7 +180,7 @@ test("keys alone: find, open, act, close", async () => {
   await page.keyboard.press("Enter");
   await says(page, "#ask-body", "had no effect. It is made once more.");
   await page.keyboard.press("Enter");
-  await says(page, "#status", "Open: its client's next retry takes it up");
+  await says(page, "#status", "open: its client's next retry takes it up");
   const now = await client(stage, { table: "requests", key: "order-keys" });
   assert.equal(now.status, 201, JSON.stringify(now));
   await sound(page);

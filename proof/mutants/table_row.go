@@ -30,11 +30,52 @@ func keyRowMutants() []mutant {
 		},
 		{
 			rule: "Printable", what: "a cell of a table moves the cursor", row: "T15",
-			in: "cmd/samekey.environment.printTable", old: "fmt.Fprint($w, printable($cell))", new: "fmt.Fprint($w, $cell)", run: "^TestTablesArePrintable$",
+			in: "cmd/samekey.environment.printTable", old: "fmt.Fprint($w, plain.Line($cell))", new: "fmt.Fprint($w, $cell)", run: "^TestTablesArePrintable$",
+		},
+		{
+			rule: "Barrier", what: "a command prints what commands the terminal", row: "T15",
+			in: "internal/cli/plain.Writer.Write", old: "Text(string($all[:$whole]))", new: "string($all[:$whole])", run: "^TestWriter$",
+		},
+		{
+			rule: "PageTexts", what: "a text on the page turns its direction", row: "T15",
+			in: "internal/cli/ui.encode", old: "return plain.PageJSON($raw)", new: "return plain.EscapedJSON($raw)", run: "^TestHostileRecordsOnThePage$",
+		},
+		{
+			rule: "QuotedCommand", what: "a printed command runs another one", row: "T15",
+			in: "internal/cli/plain.Quote", old: `strings.ReplaceAll($s, "'", ` + "`'\\''`" + `)`, new: `strings.ReplaceAll($s, "'", "'")`, run: "^TestQuote$",
+		},
+		{
+			rule: "PageDecides", what: "the page decides about a record that has moved",
+			in: "internal/cli/ui.Table.plan", old: "case plain.Text(seenOf($rec)) != $a.Seen:", new: "case plain.Text(seenOf($rec)) == \"\":", run: "^TestRetryOnce$",
+		},
+		{
+			rule: "WhoDecides", what: "a decision has nobody's name",
+			in: "internal/cli/operate.May", old: `if $w.By == "" {`, new: `if $w.By == "" && $w.Do == "" {`, run: "^TestReasons$",
+		},
+		{
+			rule: "JobOfAnother", what: "a job of another operation is handed out",
+			in: "internal/cli/operate.Plan.redrive", old: "if $parts[0] != $p.rec.ID {", new: `if $parts[0] == "" {`, run: "^TestReasons$",
 		},
 		{
 			rule: "UISession", what: "any token begins a session of the page", row: "T16",
 			in: "internal/cli/ui.guard.enter", old: "if !same($in.Token, $g.launch) {", new: `if !same($in.Token, $g.launch) && $in.Token == "" {`, run: "^TestSession$",
+		},
+		{
+			rule: "LocalHost", what: "a name that was bound anew to this machine reaches a local server", row: "T16",
+			in: "internal/base/loopback.Guard.check", old: "!slices.Contains($g.hosts, strings.ToLower($r.Host))", new: "len($g.hosts) < 0 && slices.Contains($g.hosts, strings.ToLower($r.Host))",
+			run: "^TestGuard$",
+		},
+		{
+			rule: "LocalOrigin", what: "another origin's page reaches a local server", row: "T16",
+			in: "internal/base/loopback.Guard.check", old: `$origins[0] != "http://"+$r.Host`, new: `$origins[0] == ""`, run: "^TestGuard$",
+		},
+		{
+			rule: "LocalSite", what: "an image of another site is a page's link", row: "T16",
+			in: "internal/base/loopback.Guard.check", old: `$r.Header.Get("Sec-Fetch-Mode") == "navigate"`, new: `$r.Header.Get("Sec-Fetch-Mode") != ""`, run: "^TestGuard$",
+		},
+		{
+			rule: "LocalInvoke", what: "a page runs a function with an identity that it made up", row: "T16",
+			in: "internal/local/stack.ownPrograms", old: "return $guard.Wrap($next)", new: "_ = $guard; return $next", run: "^TestForeignPagesRunNoFunction$",
 		},
 		{
 			rule: "JarSum", what: "a jar with other contents is run", row: "T17",

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/samekey/samekey/idem/store"
+	"github.com/samekey/samekey/internal/cli/plain"
 	"github.com/samekey/samekey/internal/state"
 )
 
@@ -61,8 +62,8 @@ func free(r *store.Record) (string, []Next) {
 }
 
 func stuck(r *store.Record) (string, []Next) {
-	people := func(what, flags string) Next {
-		return Next{Who: "people", What: what, Command: "samekey settle " + r.PK + " " + flags}
+	people := func(what string, flags ...string) Next {
+		return Next{Who: "people", What: what, Command: plain.Command(append([]string{"samekey", "settle", r.PK}, flags...)...)}
 	}
 	all := []Next{{Who: "client", What: "retries are refused until people settle the operation"}}
 	n := len(r.Phases)
@@ -70,18 +71,18 @@ func stuck(r *store.Record) (string, []Next) {
 	case n > 0 && r.Phases[n-1].Intent:
 		call := fmt.Sprintf("the call of phase %q", r.Phases[n-1].Name)
 		all = append(all,
-			people(call+" was made: give its result", "--result JSON"),
+			people(call+" was made: give its result", "--result", "JSON"),
 			people(call+" had no effect: it is made once more", "--not-made"),
 			people("nobody knows: it is made once more, and may happen twice", "--risk-twice"))
 	case len(r.Doubts) > 0:
 		all = append(all,
 			people("the calls in doubt had no effect: they are made once more", "--not-made"),
 			people("nobody knows: they are made once more, and may happen twice", "--risk-twice"),
-			Next{Who: "people", What: "the cause is removed, and the calls may be repeated under their keys", Command: "samekey retry " + r.PK})
+			Next{Who: "people", What: "the cause is removed, and the calls may be repeated under their keys", Command: plain.Command("samekey", "retry", r.PK)})
 	default:
-		all = append(all, Next{Who: "people", What: "the cause is removed: the operation is tried again", Command: "samekey retry " + r.PK})
+		all = append(all, Next{Who: "people", What: "the cause is removed: the operation is tried again", Command: plain.Command("samekey", "retry", r.PK)})
 	}
-	all = append(all, people("the operation ends with this answer, which its client gets from now on", "--answer STATUS --body TEXT"))
+	all = append(all, people("the operation ends with this answer, which its client gets from now on", "--answer", "STATUS", "--body", "TEXT"))
 	return "Stuck, and waits for people: " + orNothing(r.LastErr) + ".", append(all, jobsNext(r)...)
 }
 
@@ -91,7 +92,7 @@ func held(r *store.Record, o Options) (string, []Next) {
 		{Who: "client", What: "until then a retry is refused as in flight, or waits, as its route is configured"},
 		{
 			When: utc(r.Lease), Who: "client", What: "if the attempt never comes back: the lease ends, and a retry takes the operation over",
-			Command: "samekey release " + r.PK,
+			Command: plain.Command("samekey", "release", r.PK),
 		},
 	}, leftOpen(r, o)...)
 }
@@ -111,7 +112,7 @@ func open(r *store.Record, o Options) (string, []Next) {
 	if r.Blocked {
 		all = []Next{
 			{Who: "people", What: "deploy a program that can go on; the next try then does"},
-			{Who: "people", What: "or end the operation with an answer", Command: "samekey settle " + r.PK + " --answer STATUS --body TEXT"},
+			{Who: "people", What: "or end the operation with an answer", Command: plain.Command("samekey", "settle", r.PK, "--answer", "STATUS", "--body", "TEXT")},
 		}
 	}
 	return strings.TrimSuffix(how, ".") + ".", slices.Concat(all, leftOpen(r, o))
@@ -175,7 +176,7 @@ func jobsNext(r *store.Record) (all []Next) {
 	if len(parked) > 0 {
 		all = append(all, Next{
 			Who: "people", What: count(len(parked), "job is", "jobs are") + " parked: remove the cause of the failures, then redrive",
-			Command: "samekey redrive " + r.PK + " " + strings.Join(parked, " "),
+			Command: plain.Command(append([]string{"samekey", "redrive", r.PK}, parked...)...),
 		})
 	}
 	return all

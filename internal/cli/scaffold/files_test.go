@@ -99,8 +99,11 @@ func TestWorkflowOfInit(t *testing.T) {
 	for _, m := range regexp.MustCompile(`(?m)^([a-z-]+):`).FindAllStringSubmatch(text(t, "Makefile"), -1) {
 		targets = append(targets, m[1])
 	}
-	runs := 0
+	runs, pinned := 0, regexp.MustCompile(`^[a-z-]+/[a-z-]+@[0-9a-f]{40}$`)
 	for _, step := range workflow.Jobs["test"].Steps {
+		if step.Uses != "" && !pinned.MatchString(step.Uses) {
+			t.Errorf("%s is not pinned by a commit", step.Uses)
+		}
 		if target, ok := strings.CutPrefix(step.Run, "make "); ok {
 			runs++
 			if !slices.Contains(targets, target) {

@@ -1,7 +1,6 @@
 package ui
 
 import (
-	"encoding/json"
 	"fmt"
 	"maps"
 	"net/http"
@@ -100,11 +99,7 @@ func (s *Server) events(w http.ResponseWriter, r *http.Request) {
 		text := ": still here\n\n"
 		if changed {
 			pks, many := s.hub.take(p)
-			raw, err := json.Marshal(event{Scan: s.loader.state(), PKs: pks, Many: many})
-			if err != nil {
-				return
-			}
-			text = "event: change\ndata: " + string(raw) + "\n\n"
+			text = "event: change\ndata: " + string(encode(event{Scan: s.loader.state(), PKs: pks, Many: many})) + "\n\n"
 		}
 		if _, err := fmt.Fprint(w, text); err != nil {
 			return

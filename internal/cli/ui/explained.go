@@ -19,7 +19,7 @@ func storyOf(r *store.Record, g stream.Glimpse, now time.Time, sealed string) *S
 		said = append(said, sealed)
 	}
 	return &Story{
-		Row: rowOf(g), Seen: seenOf(r), ID: r.ID, Said: said, Next: nextOf(e), Facts: factsOf(e), Spans: spansOf(e), Offers: offersOf(r, g),
+		Row: rowOf(g), Seen: seenOf(r), ID: r.ID, Said: said, Next: nextOf(e), Facts: factsOf(e), Spans: spansOf(e), Offers: offersOf(r, now),
 	}
 }
 

@@ -5,6 +5,8 @@ import (
 	"net/url"
 	"slices"
 	"strconv"
+
+	"github.com/samekey/samekey/internal/cli/plain"
 )
 
 // The kinds of rows: by these the page colours, counts and draws.
@@ -59,7 +61,7 @@ func filterOf(q url.Values) filter {
 }
 
 func (f filter) selects(r Row) bool {
-	return (f.kind == "" || f.kind == r.kind()) && (f.why == "" || slices.Contains(r.Why, f.why)) && (f.route == "" || f.route == r.Route) &&
+	return (f.kind == "" || f.kind == r.kind()) && (f.why == "" || slices.Contains(r.Why, f.why)) && (f.route == "" || f.route == plain.Text(r.Route)) &&
 		(f.from == 0 || r.Created >= f.from) && (f.to == 0 || r.Created < f.to)
 }
 

@@ -15,6 +15,8 @@ import (
 	"strings"
 	"sync"
 	"time"
+
+	"github.com/samekey/samekey/internal/cli/plain"
 )
 
 //go:embed static
@@ -53,8 +55,7 @@ func Listen(ctx context.Context, port, newest int, src Source) (*Server, error) 
 	if newest <= 0 {
 		newest = DefaultNewest
 	}
-	_, number, _ := net.SplitHostPort(ln.Addr().String())
-	s := &Server{src: src, view: newView(newest), hub: &hub{}, guard: newGuard(number), ln: ln, ended: make(chan struct{}), looked: make(chan struct{})}
+	s := &Server{src: src, view: newView(newest), hub: &hub{}, guard: newGuard(ln.Addr()), ln: ln, ended: make(chan struct{}), looked: make(chan struct{})}
 	s.look = sync.OnceFunc(func() { close(s.looked) })
 	s.loader = &loader{src: src, view: s.view, hub: s.hub}
 	return s, nil
@@ -191,7 +192,7 @@ func (s *Server) data(w http.ResponseWriter, r *http.Request) {
 }
 
 func (s *Server) story(w http.ResponseWriter, r *http.Request, pk string, personal bool) {
-	story, err := s.src.Story(r.Context(), pk, personal)
+	story, err := s.src.Story(r.Context(), s.exact(pk), personal)
 	if err != nil {
 		fail(w, err)
 		return
@@ -248,6 +249,7 @@ func (s *Server) decide(w http.ResponseWriter, r *http.Request, do func(context.
 		refuse(w, http.StatusRequestEntityTooLarge, "the answer is larger than 256 KB: use the command")
 		return
 	}
+	a.PK = s.exact(a.PK)
 	said, err := do(r.Context(), a)
 	if err != nil {
 		fail(w, err)
@@ -272,10 +274,39 @@ func decode(w http.ResponseWriter, r *http.Request, into any) bool {
 }
 
 func reply(w http.ResponseWriter, v any) {
+	answer(w, http.StatusOK, v)
+}
+
+// answer sends what the page gets, with nothing in it but what can be seen.
+func answer(w http.ResponseWriter, status int, v any) {
 	w.Header().Set("Content-Type", "application/json")
-	enc := json.NewEncoder(w)
-	enc.SetEscapeHTML(false)
-	_ = enc.Encode(v) // the page has gone
+	w.WriteHeader(status)
+	_, _ = w.Write(encode(v)) // the page has gone
+}
+
+// encode is all that the page gets from a table: texts there may have come from anywhere.
+func encode(v any) []byte {
+	raw, err := json.Marshal(v)
+	if err != nil { // no type of the page's does
+		return []byte(`{}`)
+	}
+	return plain.PageJSON(raw)
+}
+
+// exact is the key of the record that a page names, which has it without hidden
+// characters.
+func (s *Server) exact(pk string) string {
+	found := pk
+	rows, _, _ := s.view.snapshot()
+	for _, row := range rows {
+		switch {
+		case row.PK == pk:
+			return pk
+		case plain.Text(row.PK) == pk:
+			found = row.PK
+		}
+	}
+	return found
 }
 
 func fail(w http.ResponseWriter, err error) {

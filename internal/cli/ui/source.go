@@ -109,7 +109,7 @@ type Search struct {
 
 // Action is a decision of an operator.
 type Action struct {
-	Do string `json:"do"` // retry, settle, release, redrive or forget
+	Do string `json:"do"` // retry, settle or redrive
 	PK string `json:"pk"`
 	// Seen is [Story.Seen] of the story that the operator saw. Required.
 	Seen string `json:"seen"`

@@ -52,7 +52,7 @@ func NewTable(client *dynamodb.Client, name string, opt TableOptions) (*Table, e
 	o := client.Options()
 	about := About{Table: name, Region: o.Region, By: opt.By}
 	if o.BaseEndpoint != nil {
-		about.Endpoint, about.Local = *o.BaseEndpoint, loopback(*o.BaseEndpoint)
+		about.Endpoint, about.Local = *o.BaseEndpoint, onThisMachine(*o.BaseEndpoint)
 	}
 	if opt.PagesPerSecond <= 0 {
 		opt.PagesPerSecond = 20
@@ -81,8 +81,8 @@ func patient(client *dynamodb.Client) *dynamodb.Client {
 	})
 }
 
-// loopback reports whether an endpoint is on this machine.
-func loopback(endpoint string) bool {
+// onThisMachine reports whether an endpoint is on this machine.
+func onThisMachine(endpoint string) bool {
 	u, err := url.Parse(endpoint)
 	if err != nil {
 		return false

@@ -26,6 +26,7 @@ const jane, charged = "jwt:" + leaktest.Mail, "ch_" + leaktest.Token
 type desk struct {
 	*ui.Table
 	engine *idem.Engine
+	store  *dynamo.Store
 	lost   bool // the provider's answers get lost
 }
 
@@ -47,7 +48,7 @@ func newDesk(t *testing.T) *desk {
 	if err != nil {
 		t.Fatal(err)
 	}
-	return &desk{Table: src, lost: true, engine: idem.New(store, anybody, func(o *idem.Options) {
+	return &desk{Table: src, store: store, lost: true, engine: idem.New(store, anybody, func(o *idem.Options) {
 		o.Namespace, o.Logger = "rides", slog.New(slog.DiscardHandler)
 	})}
 }
@@ -105,7 +106,7 @@ func TestRetryOnce(t *testing.T) {
 		}
 	}
 	a.NotMade = true
-	if ask, err := d.Ask(t.Context(), a); err != nil || ask != "The call of charge_created had no effect. It is made once more." {
+	if ask, err := d.Ask(t.Context(), a); err != nil || ask != `The call of phase "charge_created" had no effect. It is made once more.` {
 		t.Errorf("asks %q, %v", ask, err)
 	}
 	if now := d.story(t, "k"); now.Seen != s.Seen {

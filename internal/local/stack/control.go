@@ -3,6 +3,8 @@ package stack
 import (
 	"encoding/json"
 	"net/http"
+
+	"github.com/samekey/samekey/internal/base/loopback"
 )
 
 // FunctionState is a function as GET /functions tells of it.
@@ -16,8 +18,7 @@ type FunctionState struct {
 	Paused bool `json:"paused"`
 }
 
-// control returns the control server. A page in a browser can't use it: what
-// changes something is refused to other origins.
+// control returns the control server.
 func (s *Stack) control() http.Handler {
 	mux := http.NewServeMux()
 	mux.HandleFunc("GET /functions", func(w http.ResponseWriter, _ *http.Request) {
@@ -53,7 +54,9 @@ func (s *Stack) control() http.Handler {
 	mux.HandleFunc("/", func(w http.ResponseWriter, r *http.Request) {
 		writeProblem(w, http.StatusNotFound, "there is no "+r.Method+" "+r.URL.Path)
 	})
-	return http.NewCrossOriginProtection().Handler(mux)
+	return loopback.Guard{Refuse: func(w http.ResponseWriter, no loopback.Refusal) {
+		writeProblem(w, no.Status, no.Why)
+	}}.For(s.servers.control.url).Wrap(mux)
 }
 
 func (f *function) state() FunctionState {

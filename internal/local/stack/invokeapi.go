@@ -9,6 +9,7 @@ import (
 	"net/http"
 	"strings"
 
+	"github.com/samekey/samekey/internal/base/loopback"
 	"github.com/samekey/samekey/internal/local/lambdarun"
 )
 
@@ -22,6 +23,15 @@ type invokeAPI struct {
 	region, account string
 	functions       map[string]*function // by logical id
 	async           *asyncInvoker
+}
+
+// ownPrograms lets the programs of this machine reach the Invoke API at url: a page in a
+// browser would run a function with an event of its own, and the identity in it.
+func ownPrograms(url string, next http.Handler) http.Handler {
+	guard := loopback.Guard{Refuse: func(w http.ResponseWriter, no loopback.Refusal) {
+		writeError(w, no.Status, "AccessDeniedException", map[string]string{"Message": "samekey local: " + no.Why})
+	}}.For(url)
+	return guard.Wrap(next)
 }
 
 func (a *invokeAPI) handler() http.Handler {

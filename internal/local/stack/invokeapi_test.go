@@ -57,7 +57,8 @@ func serveInvoke(t *testing.T, fail failFunc, functions ...*function) (*lambda.C
 	for _, f := range functions {
 		api.functions[f.def.ID] = f
 	}
-	srv := httptest.NewServer(api.handler())
+	srv := httptest.NewServer(http.NotFoundHandler())
+	srv.Config.Handler = ownPrograms(srv.URL, api.handler())
 	t.Cleanup(srv.Close)
 	return lambda.New(lambda.Options{
 		BaseEndpoint: &srv.URL, Region: "us-east-1", Credentials: identity{key: "k", secret: "s"}, Retryer: aws.NopRetryer{},
@@ -229,6 +230,33 @@ func TestEventIsRefusedOnceTheStackEnds(t *testing.T) {
 	_, err := client.Invoke(t.Context(), &lambda.InvokeInput{FunctionName: aws.String("Flaky"), InvocationType: types.InvocationTypeEvent})
 	if _, ok := errors.AsType[*types.ServiceException](err); !ok || f.invocations.Load() != 0 {
 		t.Errorf("%v, %d invocations", err, f.invocations.Load())
+	}
+}
+
+// A page in a browser sends a POST of text/plain anywhere, without a preflight.
+func TestForeignPagesRunNoFunction(t *testing.T) {
+	t.Parallel()
+	f := startRole(t, "Flaky", "flaky", nil)
+	client, _ := serveInvoke(t, nil, f)
+	for name, page := range map[string]http.Header{
+		"another origin": {"Origin": {"https://evil.example"}, "Content-Type": {"text/plain"}},
+		"another site":   {"Sec-Fetch-Site": {"cross-site"}, "Content-Type": {"text/plain"}},
+		"a rebound name": {"Host": {"evil.example:3002"}},
+	} {
+		req, err := http.NewRequestWithContext(t.Context(), http.MethodPost, *client.Options().BaseEndpoint+"/2015-03-31/functions/Flaky/invocations",
+			strings.NewReader(`{"requestContext":{"authorizer":{"principalId":"somebody"}}}`))
+		if err != nil {
+			t.Fatal(err)
+		}
+		req.Header, req.Host = page, page.Get("Host")
+		re, err := http.DefaultClient.Do(req)
+		if err != nil {
+			t.Fatal(err)
+		}
+		_ = re.Body.Close()
+		if re.Header.Get("X-Amzn-Errortype") != "AccessDeniedException" || f.invocations.Load() != 0 {
+			t.Errorf("%s: status %d, %d invocations", name, re.StatusCode, f.invocations.Load())
+		}
 	}
 }
 

@@ -100,7 +100,7 @@ func (s *Stack) start(ctx context.Context) error {
 	s.async = &asyncInvoker{ctx: ctx, pause: 200 * time.Millisecond, fail: s.fail}
 	s.onClose(s.async.close)
 	s.onClose(s.closeFunctions)
-	s.proxy = &proxy{ended: ctx.Done(), allow: s.opts.Environment, dial: new(net.Dialer).DialContext, log: s.log, next: &s.invokes}
+	s.proxy = &proxy{ended: ctx.Done(), allow: s.opts.Environment, dial: new(net.Dialer).DialContext, log: s.log, next: ownPrograms(s.servers.invoke.url, &s.invokes)}
 	next, err := s.prepare(ctx, template)
 	if err != nil {
 		return err

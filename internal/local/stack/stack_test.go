@@ -86,6 +86,7 @@ func TestStack(t *testing.T) {
 	t.Run("an event that fails is listed", s.testAsync)
 	t.Run("a function that takes too long is killed and another process follows", s.testTimeout)
 	t.Run("control refuses what it doesn't know", s.testControlErrors)
+	t.Run("pages of other origins reach nothing", s.testForeignPages)
 
 	closed = true
 	if err := s.Close(); err != nil {
@@ -334,7 +335,47 @@ func (s *running) testControlErrors(t *testing.T) {
 			t.Errorf("%s %s: status %d: %s", tt.method, tt.path, status, body)
 		}
 	}
-	if status, _ := s.do(t, http.MethodPost, s.url("control")+"/tick/Timer", "", "Sec-Fetch-Site", "cross-site"); status != http.StatusForbidden {
-		t.Errorf("from another site: status %d", status)
+}
+
+// A page in a browser on this machine can send a POST anywhere, as text/plain without a
+// preflight; a program sends neither Origin nor Sec-Fetch-Site.
+func (s *running) testForeignPages(t *testing.T) {
+	invoke := s.url("lambda") + "/2015-03-31/functions/Flaky/invocations"
+	for _, url := range []string{
+		invoke, s.url("control") + "/tick/Timer", s.url("control") + "/functions/Flaky/pause", s.url("control") + "/functions", s.url("control") + "/failed",
+	} {
+		before := s.state(t, "Flaky").Invocations
+		for name, header := range map[string][2]string{
+			"another origin": {"Origin", "https://evil.example"}, "a hidden origin": {"Origin", "null"},
+			"another site": {"Sec-Fetch-Site", "cross-site"}, "another port": {"Sec-Fetch-Site", "same-site"}, "a rebound name": {"Host", "evil.example:3002"},
+		} {
+			for _, method := range []string{http.MethodPost, http.MethodGet} {
+				req, err := http.NewRequestWithContext(t.Context(), method, url, strings.NewReader(`{"requestContext":{"authorizer":{"principalId":"somebody"}}}`))
+				if err != nil {
+					t.Fatal(err)
+				}
+				req.Header.Set("Content-Type", "text/plain")
+				req.Header.Set(header[0], header[1])
+				if header[0] == "Host" {
+					req.Host = header[1]
+				}
+				re, err := http.DefaultClient.Do(req)
+				if err != nil {
+					t.Fatal(err)
+				}
+				_ = re.Body.Close()
+				if re.StatusCode != http.StatusForbidden && re.StatusCode != http.StatusMisdirectedRequest {
+					t.Errorf("%s %s from %s: status %d", method, url, name, re.StatusCode)
+				}
+			}
+		}
+		if f := s.state(t, "Flaky"); f.Invocations != before || f.Paused {
+			t.Errorf("%s: a page had its way: %+v", url, f)
+		}
+	}
+	// As curl sends it; SDKs and their proxy have tests of their own.
+	byName := strings.Replace(invoke, "127.0.0.1", "localhost", 1)
+	if status, body := s.do(t, http.MethodPost, byName, `{}`, "User-Agent", "curl/8.7.1", "Content-Type", "application/x-www-form-urlencoded"); status != http.StatusOK {
+		t.Errorf("by a program: status %d: %s", status, body)
 	}
 }

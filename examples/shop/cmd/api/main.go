@@ -2,24 +2,24 @@
 package main
 
 import (
+	"errors"
 	"log"
 	"os"
 
 	"github.com/samekey/samekey/dynamo"
 	"github.com/samekey/samekey/idem"
 	"github.com/samekey/samekey/lambda"
+	"github.com/samekey/samekey/lambda/metrics"
 )
 
 func main() {
-	client, err := dynamo.NewClient()
-	if err != nil {
+	client, err1 := dynamo.NewClient()
+	store, err2 := dynamo.New(client, os.Getenv("IDEM_TABLE"))
+	if err := errors.Join(err1, err2); err != nil {
 		log.Fatal(err)
 	}
-	store, err := dynamo.New(client, os.Getenv("IDEM_TABLE"))
-	if err != nil {
-		log.Fatal(err)
-	}
-	engine := idem.New(store, idem.OneScope, func(o *idem.Options) { o.Resumable = true }) // the shop has guests only, with random keys
+	hooks := metrics.New(os.Stdout, os.Getenv("SAMEKEY_APP")).Hooks()
+	engine := idem.New(store, idem.OneScope, func(o *idem.Options) { o.Resumable, o.Hooks = true, hooks }) // the shop has guests only, with random keys
 	shop := newApp(client)
 	router := lambda.NewRouter(lambda.HTTPAPI)
 	router.Keyed("POST /orders", engine, shop.order)

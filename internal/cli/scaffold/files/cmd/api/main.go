@@ -18,6 +18,6 @@ func main() {
 	if err := errors.Join(err1, err2); err != nil {
 		log.Fatal(err)
 	}
-	engine := idem.New(store, func(o *idem.Options) { o.Hooks = metrics.New(os.Stdout, "samekey").Hooks() })
+	engine := idem.New(store, func(o *idem.Options) { o.Hooks = metrics.New(os.Stdout, os.Getenv("SAMEKEY_APP")).Hooks() })
 	lambda.Start(lambda.Wrap(engine, lambda.HTTPAPI, createOrder))
 }

@@ -1,0 +1,163 @@
+package main
+
+import (
+	"bytes"
+	"encoding/json"
+	"maps"
+	"os/exec"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/samekey/samekey/idem/store"
+	"github.com/samekey/samekey/internal/cli/plain"
+	"github.com/samekey/samekey/internal/cli/ui"
+	"github.com/samekey/samekey/internal/testkit/hostiletest"
+	"github.com/samekey/samekey/internal/testkit/itemjson"
+)
+
+// Commands that print nothing of a table; the page has a test of its own.
+var tableless = []string{"init", "local", "stack", "check", "vet", "ui", "doctor", "table", "version", "reference", "help", "completion"}
+
+// Whoever writes to a table commands no terminal and no shell of those who look at it: each
+// command runs over records of each state that are hostile in every text.
+func TestHostileRecords(t *testing.T) {
+	d := newDesk(t)
+	now := time.Now().Add(-time.Minute)
+	all := hostiletest.Records("rides", now)
+	for name, rec := range all {
+		if held, err := d.store.Claim(t.Context(), store.Claim{Next: rec.Clone(), Now: now}); err != nil || held != nil {
+			t.Fatalf("%s: %v, %v", name, held, err)
+		}
+	}
+	on := func(args ...string) (runs [][]string) {
+		for _, name := range slices.Sorted(maps.Keys(all)) {
+			runs = append(runs, append(slices.Clone(args), all[name].PK))
+		}
+		return runs
+	}
+	commands := map[string][][]string{
+		"get":     slices.Concat(on("get"), on("get", "--data"), on("get", "--json", "--data"), [][]string{{"get", "v1#" + hostiletest.Text + "#x"}, {"get", hostiletest.Text}}),
+		"list":    {{"list"}, {"list", "--each"}, {"list", "--json"}, {"list", "--scan", "--pages", "1000"}, {"list", "--why", hostiletest.Text}},
+		"sweep":   {{"sweep", "--dry-run", "--pages", "1000"}, {"sweep", "--dry-run", "--json", "--pages", "1000"}},
+		"stats":   {{"stats"}, {"stats", "--json"}, {"stats", "--fingerprints"}, {"stats", "--fingerprints", "--json"}},
+		"names":   {{"names", "--lock", "../../examples/samekey.lock"}, {"names", "--json", "--lock", "../../examples/samekey.lock"}},
+		"retry":   slices.Concat(on("retry", "--dry-run"), on("retry", "--yes", "--by", hostiletest.Text)),
+		"release": on("release", "--dry-run"),
+		"forget":  slices.Concat(on("forget", "--yes"), on("forget", "--dry-run", "--lose-attempt", "--lose-work", "--lose-jobs")),
+		"redrive": slices.Concat(on("redrive", "--dry-run"), [][]string{{"redrive", "--yes", all["kept"].PK, hostiletest.Text}, {"redrive", "--yes", all["kept"].PK, hostiletest.Text + ".0.0"}}),
+		"settle": slices.Concat(on("settle", "--not-made", "--dry-run"), on("settle", "--risk-twice", "--dry-run"), on("settle", "--result", `{"a":"`+"\u202e"+`"}`, "--dry-run"),
+			on("settle", "--result", hostiletest.Text), on("settle", "--answer", "410", "--body", hostiletest.Text, "--dry-run"), on("settle", "--answer", "410", "--yes", "--json")),
+		"erase": {{"erase", "--caller", "jwt:" + hostiletest.Text, "--dry-run"}, {"erase", "--caller", "jwt:" + hostiletest.Text, "--yes"}, {"erase", "--caller", "jwt:" + hostiletest.Text, "--yes", "--json"}},
+		"tail":  {{}, {"--json"}},
+	}
+	for _, cmd := range newRoot(environment{getenv: func(string) string { return "" }}).Commands() {
+		if commands[cmd.Name()] == nil && !slices.Contains(tableless, cmd.Name()) {
+			t.Errorf("no run of %s over hostile records", cmd.Name())
+		}
+	}
+	// Those that change records come last.
+	for _, name := range []string{"get", "list", "sweep", "stats", "names", "release", "redrive", "forget", "settle", "retry", "erase"} {
+		for _, args := range commands[name] {
+			var out, errs bytes.Buffer
+			code := run(t.Context(), environment{stdin: strings.NewReader("y\n"), stdout: &out, stderr: &errs, getenv: func(n string) string { return d.env[n] }}, args)
+			hostiletest.Check(t, strings.Join(args[:min(2, len(args))], " "), out.String())
+			hostiletest.Check(t, strings.Join(args[:min(2, len(args))], " ")+": stderr", errs.String())
+			if (code != 0) == (errs.Len() == 0) && name == "get" {
+				t.Errorf("%q: code %d, %q", args, code, errs.String())
+			}
+			if slices.Contains(args, "--json") && code == 0 && !json.Valid(out.Bytes()) {
+				t.Errorf("%q prints no JSON: %s", args, out.String())
+			}
+		}
+	}
+	for _, asJSON := range []bool{false, true} {
+		var out bytes.Buffer
+		var changes []any
+		for _, it := range d.items(t) {
+			image := itemjson.Item(it)
+			changes = append(changes, map[string]any{"eventName": "INSERT", "dynamodb": map[string]any{"NewImage": image, "Keys": itemjson.Item{"pk": it["pk"]}}})
+		}
+		raw, err := json.Marshal(map[string]any{"Records": changes})
+		if err != nil {
+			t.Fatal(err)
+		}
+		env := environment{stdout: &out, stderr: &out, now: time.Now, getenv: func(string) string { return "" }}
+		if _, err := env.liner(asJSON).Invoke(t.Context(), raw); err != nil || out.Len() == 0 {
+			t.Errorf("tail printed %q, %v", out.String(), err)
+		}
+		hostiletest.Check(t, "tail", out.String())
+	}
+}
+
+// A command that get prints names the record to a shell, whatever its key is.
+func TestPrintedCommandsAreQuoted(t *testing.T) {
+	d := newDesk(t)
+	now := time.Now().Add(-time.Minute)
+	rec := hostiletest.Records("rides", now)["kept"]
+	if held, err := d.store.Claim(t.Context(), store.Claim{Next: rec.Clone(), Now: now}); err != nil || held != nil {
+		t.Fatalf("%v, %v", held, err)
+	}
+	_, printed, found := strings.Cut(d.ok(t, "get", rec.PK), "samekey redrive ")
+	printed, _, _ = strings.Cut(printed, "\n")
+	out, err := exec.CommandContext(t.Context(), "bash", "-c", `printf '%s\0' `+printed).Output()
+	if words := strings.Split(string(out), "\x00"); !found || err != nil || len(words) != 4 || words[0] != rec.PK || rec.Jobs[words[1]].Failed == "" || rec.Jobs[words[2]].Failed == "" {
+		t.Errorf("%s gives a shell %q, %v", printed, words, err)
+	}
+}
+
+// The command and the page give the same decision, in the same words, about a record of
+// each state.
+func TestCommandAndPageDecideAlike(t *testing.T) {
+	d := newDesk(t)
+	page, err := ui.NewTable(d.client, d.env["IDEM_TABLE"], ui.TableOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	now := time.Now().Add(-time.Minute)
+	allowed := 0
+	for name, rec := range hostiletest.Records("rides", now) {
+		if held, err := d.store.Claim(t.Context(), store.Claim{Next: rec.Clone(), Now: now}); err != nil || held != nil {
+			t.Fatalf("%s: %v, %v", name, held, err)
+		}
+		story, err := page.Story(t.Context(), rec.PK, false)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for what, tt := range map[string]struct {
+			args []string
+			act  ui.Action
+		}{
+			"retry":     {[]string{"retry"}, ui.Action{Do: "retry"}},
+			"not made":  {[]string{"settle", "--not-made"}, ui.Action{Do: "retry", NotMade: true}},
+			"risk":      {[]string{"settle", "--risk-twice"}, ui.Action{Do: "retry", RiskTwice: true}},
+			"result":    {[]string{"settle", "--result", `"ch_1"`}, ui.Action{Do: "retry", Result: json.RawMessage(`"ch_1"`)}},
+			"answer":    {[]string{"settle", "--answer", "410", "--body", "gone"}, ui.Action{Do: "settle", Status: 410, Body: "gone", Retention: 86400}},
+			"redrive":   {[]string{"redrive"}, ui.Action{Do: "redrive"}},
+			"one job":   {[]string{"redrive", rec.PK, "0.0"}, ui.Action{Do: "redrive", Jobs: []string{"0.0"}}},
+			"other job": {[]string{"redrive", rec.PK, "9.9"}, ui.Action{Do: "redrive", Jobs: []string{"9.9"}}},
+		} {
+			args := append(slices.Clone(tt.args), "--dry-run", "--by", "jane")
+			if !slices.Contains(args, rec.PK) {
+				args = append(args, rec.PK)
+			}
+			var out, errs bytes.Buffer
+			code := run(t.Context(), environment{stdin: strings.NewReader(""), stdout: &out, stderr: &errs, getenv: func(n string) string { return d.env[n] }}, args)
+			tt.act.PK, tt.act.By, tt.act.Seen = rec.PK, "jane", plain.Text(story.Seen)
+			says, err := page.Ask(t.Context(), tt.act)
+			if err != nil {
+				says = strings.TrimPrefix(err.Error(), ui.ErrRefused.Error()+": ")
+			} else {
+				allowed++
+			}
+			says = strings.ReplaceAll(plain.Lines(says), "\n  ", "\n")
+			if (code == 0) != (err == nil) || says == "" || !strings.Contains(errs.String(), says) {
+				t.Errorf("%s of %s: the command says %d %s; the page %q", what, name, code, errs.String(), says)
+			}
+		}
+	}
+	if allowed < 10 {
+		t.Errorf("%d decisions are allowed", allowed)
+	}
+}

@@ -1,0 +1,85 @@
+package deploy
+
+import (
+	"os"
+	"testing"
+
+	"go.yaml.in/yaml/v3"
+)
+
+// app is a template that nests the stack, as far as these tests look at it.
+type app struct {
+	Parameters map[string]struct {
+		Default string `yaml:"Default"`
+	} `yaml:"Parameters"`
+	Globals struct {
+		Function struct {
+			LoggingConfig struct {
+				LogGroup string `yaml:"LogGroup"`
+			} `yaml:"LoggingConfig"`
+			Environment variables `yaml:"Environment"`
+		} `yaml:"Function"`
+		HTTPAPI routes `yaml:"HttpApi"`
+	} `yaml:"Globals"`
+	Resources map[string]struct {
+		Type       string `yaml:"Type"`
+		Properties struct {
+			Parameters  map[string]yaml.Node `yaml:"Parameters"`
+			Retention   int                  `yaml:"RetentionInDays"`
+			Environment variables            `yaml:"Environment"`
+			routes      `yaml:",inline"`
+		} `yaml:"Properties"`
+	} `yaml:"Resources"`
+}
+
+type variables struct {
+	Variables map[string]yaml.Node `yaml:"Variables"`
+}
+
+type routes struct {
+	Settings struct {
+		Rate  int `yaml:"ThrottlingRateLimit"`
+		Burst int `yaml:"ThrottlingBurstLimit"`
+	} `yaml:"DefaultRouteSettings"`
+}
+
+// The first application of a user, and the shop that he reads, have limits, logs that end
+// and a name of their own, and a first deployment that may fail.
+func TestApplicationsHaveSafeDefaults(t *testing.T) {
+	t.Parallel()
+	for _, path := range []string{"../internal/cli/scaffold/files/template.yaml", "../examples/shop/template.yaml"} {
+		raw, err := os.ReadFile(path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		var a app
+		if err := yaml.Unmarshal(raw, &a); err != nil {
+			t.Fatal(err)
+		}
+		nested := a.Resources["Samekey"].Properties.Parameters
+		if p := a.Parameters["DeletionProtection"]; p.Default != "false" || nested["DeletionProtection"].Value != "DeletionProtection" {
+			t.Errorf("%s: DeletionProtection is %q, and the stack gets %q", path, p.Default, nested["DeletionProtection"].Value)
+		}
+		if got := nested["App"]; got.Tag != "!Ref" || got.Value != "AWS::StackName" {
+			t.Errorf("%s: App is %s %s: applications with one name silence each other's alarms", path, got.Tag, got.Value)
+		}
+		named := a.Globals.Function.Environment.Variables["SAMEKEY_APP"].Value == nested["App"].Value
+		limits := a.Globals.HTTPAPI.Settings
+		for _, r := range a.Resources {
+			if r.Type == "AWS::Serverless::HttpApi" {
+				limits = r.Properties.Settings
+			}
+			named = named || r.Properties.Environment.Variables["SAMEKEY_APP"].Value == nested["App"].Value
+		}
+		if limits.Rate == 0 || limits.Burst == 0 {
+			t.Errorf("%s: the API has the limits %+v", path, limits)
+		}
+		group := a.Resources[a.Globals.Function.LoggingConfig.LogGroup]
+		if group.Type != "AWS::Logs::LogGroup" || group.Properties.Retention == 0 {
+			t.Errorf("%s: the functions' logs go to %+v", path, group)
+		}
+		if !named {
+			t.Errorf("%s: no function has the name in SAMEKEY_APP", path)
+		}
+	}
+}

@@ -1,0 +1,72 @@
+// Package loopback tells requests of this machine's own programs from those that a
+// browser sends for a page of another origin.
+package loopback
+
+import (
+	"net"
+	"net/http"
+	"net/url"
+	"slices"
+	"strings"
+)
+
+// Refusal is why a request is refused, with its status. The zero value is none.
+type Refusal struct {
+	Status int
+	Why    string
+}
+
+// Guard lets programs on this machine and pages of the server's own origin reach a
+// server on 127.0.0.1, and refuses every other page in a browser:
+//
+//   - The Host header names the server by its loopback name: a name that was bound anew
+//     to 127.0.0.1 (DNS rebinding) does not.
+//   - Origin and Sec-Fetch-Site, where a browser sends them, name the same origin.
+//     Programs send neither.
+type Guard struct {
+	// Refuse answers a request that is refused. Required.
+	Refuse func(http.ResponseWriter, Refusal)
+	// Page reports whether a link from anywhere may lead to what a request asks for: it
+	// has no data and changes nothing. nil: no link may.
+	Page func(*http.Request) bool
+
+	hosts []string // with the port
+}
+
+// For returns g for the server at base, such as http://127.0.0.1:3000.
+func (g Guard) For(base string) Guard {
+	if u, err := url.Parse(base); err == nil && u.Port() != "" {
+		for _, host := range []string{"127.0.0.1", "localhost", "::1"} {
+			g.hosts = append(g.hosts, net.JoinHostPort(host, u.Port()))
+		}
+	}
+	return g // without hosts, it refuses all
+}
+
+// Wrap returns next behind the guard.
+func (g Guard) Wrap(next http.Handler) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if no := g.check(r); no.Status != 0 {
+			g.Refuse(w, no)
+			return
+		}
+		next.ServeHTTP(w, r)
+	})
+}
+
+func (g Guard) check(r *http.Request) Refusal {
+	site := r.Header.Get("Sec-Fetch-Site")
+	switch origins := r.Header.Values("Origin"); {
+	case !slices.Contains(g.hosts, strings.ToLower(r.Host)):
+		return Refusal{http.StatusMisdirectedRequest, "this server has another name"}
+	case len(origins) > 1 || len(origins) == 1 && origins[0] != "http://"+r.Host:
+		return Refusal{http.StatusForbidden, "the request comes from another origin"}
+	case site == "" || site == "same-origin":
+		return Refusal{}
+	// A link that somebody follows or types comes as a navigation of no site, or of
+	// another one.
+	case g.Page != nil && g.Page(r) && (site == "none" || r.Header.Get("Sec-Fetch-Mode") == "navigate"):
+		return Refusal{}
+	}
+	return Refusal{http.StatusForbidden, "the request comes from another site"}
+}

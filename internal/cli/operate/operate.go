@@ -1,0 +1,266 @@
+// Package operate decides what an operator may do with a record, and says it in words:
+// one answer for the commands and for the page.
+package operate
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/samekey/samekey/dynamo"
+	"github.com/samekey/samekey/dynamo/stream"
+	"github.com/samekey/samekey/idem"
+	"github.com/samekey/samekey/idem/jobs"
+	"github.com/samekey/samekey/idem/store"
+	"github.com/samekey/samekey/internal/cli/plain"
+	"github.com/samekey/samekey/internal/state"
+)
+
+// Verb is what an operator may ask for.
+type Verb string
+
+// The verbs.
+const (
+	Retry   Verb = "retry"   // let a stuck operation be tried again
+	Settle  Verb = "settle"  // say what a call came to, or end the operation with an answer
+	Release Verb = "release" // end the lease of a dead attempt
+	Forget  Verb = "forget"  // free the key
+	Redrive Verb = "redrive" // hand out parked jobs again
+	Erase   Verb = "erase"   // remove caller and answer
+)
+
+// Wish is what an operator asks for.
+type Wish struct {
+	Do Verb
+	By string // stays in the record
+
+	Settlement idem.Settlement // of Settle: one of Answer, Result, NotMade and RiskTwice
+	Loss       idem.Loss       // of Forget
+	// Jobs are those of Redrive, by their names in the record or their whole ids; none
+	// for all that are parked.
+	Jobs []string
+}
+
+// Plan is a wish that is allowed.
+type Plan struct {
+	// Says is what will be done, and what can't be undone, in lines.
+	Says []string
+
+	wish Wish
+	rec  *store.Record
+	done string
+	jobs []string
+}
+
+// May decides about a wish on a record as it was read at now. An error says why it is
+// refused. The engine decides once more as it writes: the record may have moved.
+func May(rec *store.Record, now time.Time, w Wish) (*Plan, error) {
+	p := &Plan{wish: w, rec: rec}
+	if w.By == "" {
+		return nil, errors.New("who decides? The name stays in the record")
+	}
+	var err error
+	switch w.Do {
+	case Retry:
+		err = p.retry(now)
+	case Settle:
+		err = p.settle(now)
+	case Release:
+		err = p.release(now)
+	case Forget:
+		err = p.forget(now)
+	case Redrive:
+		err = p.redrive()
+	case Erase:
+		_, err = state.Erased(rec, now, w.By)
+	default:
+		err = fmt.Errorf("there is no action %q", w.Do)
+	}
+	if err != nil {
+		return nil, err
+	}
+	return p, nil
+}
+
+func (p *Plan) retry(now time.Time) error {
+	if _, err := state.Settled(p.rec, state.Settlement{}, now); err != nil {
+		return err
+	}
+	if p.rec.State != store.Stuck {
+		return errors.New("it is not stuck: its client's retry or the completer tries it; parked jobs are redriven")
+	}
+	p.Says = []string{"It is opened: its client's next retry, or the completer, tries it again."}
+	p.done = "open: its client's next retry takes it up, or the completer"
+	if p.rec.Input == nil {
+		p.Says = []string{"It is opened: its client's next retry tries it again. Its request is not stored, so no completer can."}
+		p.done = "open: its client's next retry takes it up"
+	}
+	return nil
+}
+
+func (p *Plan) settle(now time.Time) error {
+	s := p.wish.Settlement
+	of := state.Settlement{Answer: s.Answer, Result: s.Result, NotMade: s.NotMade, RiskTwice: s.RiskTwice}
+	if !state.Settleable(p.rec, of, now) {
+		return errors.New("it is not stuck, nor abandoned, and has no use for this")
+	}
+	if _, err := state.Settled(p.rec, of, now); err != nil {
+		return err
+	}
+	call := "The call"
+	if name := Unknown(p.rec); name != "" {
+		call = "The call of phase " + plain.Line(fmt.Sprintf("%q", name))
+	}
+	p.done = "open: its client's next retry takes it up, or the completer"
+	switch {
+	case s.Answer != nil && (s.Answer.Status < 200 || s.Answer.Status > 599):
+		return fmt.Errorf("a status is 200 to 599, not %d", s.Answer.Status)
+	case s.Answer != nil:
+		p.done = fmt.Sprintf("done: its client gets %d from now on", s.Answer.Status)
+		p.Says = []string{
+			fmt.Sprintf("%s is over: its client gets %d from now on, with %d bytes:", plain.Line(p.rec.Route), s.Answer.Status, len(s.Answer.Body)),
+			plain.Line(string(s.Answer.Body)), "This can't be corrected.",
+		}
+	case s.Result != nil:
+		p.Says = decoded(s.Result)
+		p.Says[0] = call + " came to " + p.Says[0]
+		p.Says = append(p.Says, "It is not made again, and this can't be corrected.")
+	case s.NotMade:
+		p.Says = []string{call + " had no effect. It is made once more."}
+	case s.RiskTwice:
+		p.Says = []string{call + " may have been made. It is made once more, and may then have its effect twice."}
+	default:
+		return errors.New("say an answer, or what the call came to")
+	}
+	return nil
+}
+
+// Unknown is the phase of a record whose call has an unknown outcome, "" without one.
+func Unknown(rec *store.Record) string {
+	if n := len(rec.Phases); n > 0 && rec.Phases[n-1].Intent {
+		return rec.Phases[n-1].Name
+	}
+	return ""
+}
+
+func (p *Plan) release(now time.Time) error {
+	if _, err := state.LeaseEnded(p.rec, now, p.wish.By); err != nil {
+		return err
+	}
+	p.Says = []string{
+		"The lease of its attempt, which lasts until " + p.rec.Lease.UTC().Format("2006-01-02 15:04:05.000") + " UTC, is ended: a retry takes the operation over at once.",
+		"Do this only if the attempt is dead. If it still works, its calls and those of the retry overlap.",
+	}
+	p.done = "released: its client's next retry goes on at once"
+	return nil
+}
+
+func (p *Plan) forget(now time.Time) error {
+	var lost []string
+	for _, l := range state.Lost(p.rec, now) {
+		lost = append(lost, plain.Line(l))
+	}
+	if _, err := state.Forgotten(p.rec, now, p.wish.By, p.wish.Loss); err != nil {
+		return fmt.Errorf("%w\nlost would be:\n%s", err, strings.Join(lost, "\n"))
+	}
+	p.Says = []string{"The key becomes free: a request with it runs anew, as another operation. Lost is:"}
+	for _, l := range append(lost, "its history, once the table's TTL has removed the record") {
+		p.Says = append(p.Says, "  "+l)
+	}
+	p.Says = append(p.Says, "This can't be corrected.")
+	p.done = fmt.Sprintf("forgotten: operation %s, by %s", plain.Line(p.rec.ID), plain.Line(p.wish.By))
+	return nil
+}
+
+// redrive finds the jobs: those alone are handed out, since nobody has seen why another
+// one is parked meanwhile.
+func (p *Plan) redrive() error {
+	named := make([]string, 0, len(p.wish.Jobs))
+	for _, id := range p.wish.Jobs {
+		if parts := strings.Split(id, "."); len(parts) == 3 {
+			if parts[0] != p.rec.ID {
+				return fmt.Errorf("%s is of another operation: that of the record is %s", plain.Line(id), plain.Line(p.rec.ID))
+			}
+			id = parts[1] + "." + parts[2]
+		}
+		named = append(named, id)
+	}
+	for name, j := range p.rec.Jobs {
+		if j.Failed != "" && (len(named) == 0 || slices.Contains(named, name)) {
+			p.jobs = append(p.jobs, name)
+		}
+	}
+	if len(p.jobs) == 0 {
+		return errors.New("no such job is parked in it")
+	}
+	slices.Sort(p.jobs)
+	p.Says = []string{fmt.Sprintf("Jobs that are handed out again: %d. Their counts of failures begin anew.", len(p.jobs))}
+	return nil
+}
+
+// PK is the key of the record.
+func (p *Plan) PK() string { return p.rec.PK }
+
+// Run does what was allowed, if the record is still as it was, and says what it has done.
+// engine is one of the record's namespace, s the table's store.
+func (p *Plan) Run(ctx context.Context, engine *idem.Engine, s *dynamo.Store) (done string, err error) {
+	seen := jobs.TicketFor(p.rec)
+	switch p.wish.Do {
+	case Retry:
+		err = engine.Settle(ctx, p.rec.PK, idem.Settlement{Seen: seen, By: p.wish.By})
+	case Settle:
+		settlement := p.wish.Settlement
+		settlement.Seen, settlement.By = seen, p.wish.By
+		err = engine.Settle(ctx, p.rec.PK, settlement)
+	case Release:
+		err = engine.EndLease(ctx, seen, p.wish.By)
+	case Forget:
+		err = engine.Forget(ctx, seen, p.wish.By, p.wish.Loss)
+	case Redrive:
+		var n int
+		n, err = stream.RedriveBy(ctx, s, p.rec.PK, p.rec.ID, p.wish.By, p.jobs...)
+		if err == nil && n == 0 {
+			err = fmt.Errorf("%w: no such job is parked any more", jobs.ErrMoved)
+		}
+		return fmt.Sprintf("%d handed out again: the drain sees them in the stream", n), err
+	case Erase:
+		err = engine.Erase(ctx, seen, p.wish.By)
+	}
+	return p.done, err
+}
+
+// decoded is JSON as the program will see it, so that a string in a string or a number
+// in quotes can be told.
+func decoded(raw json.RawMessage) []string {
+	var v any
+	dec := json.NewDecoder(bytes.NewReader(raw))
+	dec.UseNumber()
+	if err := dec.Decode(&v); err != nil {
+		return []string{plain.Line(string(raw))}
+	}
+	kind := "an object:"
+	switch v := v.(type) {
+	case nil:
+		return []string{"null"}
+	case string:
+		return []string{"the text " + plain.Line(v)}
+	case json.Number:
+		return []string{"the number " + v.String()}
+	case bool:
+		return []string{fmt.Sprintf("the value %t", v)}
+	case []any:
+		kind = "a list:"
+	}
+	var lines bytes.Buffer
+	_ = json.Indent(&lines, raw, "", "  ") // it is valid
+	all := []string{kind}
+	for l := range strings.SplitSeq(lines.String(), "\n") {
+		all = append(all, plain.Line(l))
+	}
+	return all
+}

@@ -1,0 +1,165 @@
+package operate_test
+
+import (
+	"encoding/json"
+	"errors"
+	"maps"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/samekey/samekey/idem"
+	"github.com/samekey/samekey/idem/store"
+	"github.com/samekey/samekey/internal/cli/explain"
+	"github.com/samekey/samekey/internal/cli/operate"
+	"github.com/samekey/samekey/internal/state"
+	"github.com/samekey/samekey/internal/testkit/hostiletest"
+)
+
+var now = time.UnixMilli(1_800_000_000_000)
+
+// wishes are one of each kind, by its name.
+func wishes() map[string]operate.Wish {
+	all := map[string]operate.Wish{
+		"retry": {Do: operate.Retry}, "release": {Do: operate.Release}, "forget": {Do: operate.Forget},
+		"forget all": {Do: operate.Forget, Loss: idem.Loss{Held: true, Work: true, Jobs: true}}, "redrive": {Do: operate.Redrive}, "redrive 0.0": {Do: operate.Redrive, Jobs: []string{"0.0"}},
+		"erase": {Do: operate.Erase}, "answer": {Do: operate.Settle, Settlement: idem.Settlement{Answer: &idem.Response{Status: 410, Body: []byte("gone")}}},
+		"result": {Do: operate.Settle, Settlement: idem.Settlement{Result: json.RawMessage(`"ch_1"`)}}, "not made": {Do: operate.Settle, Settlement: idem.Settlement{NotMade: true}},
+		"risk": {Do: operate.Settle, Settlement: idem.Settlement{RiskTwice: true}}, "nothing said": {Do: operate.Settle},
+	}
+	for name, w := range all {
+		w.By = "jane"
+		all[name] = w
+	}
+	return all
+}
+
+// What an operator may do with a record of each state.
+func TestMay(t *testing.T) {
+	t.Parallel()
+	may := map[string][]string{
+		"held":       {"release", "forget all"},
+		"abandoned":  {"answer", "release", "forget all"},
+		"no request": {"answer", "forget all"},
+		"released":   {"answer", "forget all"},
+		"blocked":    {"answer", "forget all"},
+		"unknown":    {"answer", "result", "not made", "risk", "forget all"},
+		"doubts":     {"retry", "answer", "not made", "risk", "forget all"},
+		"stuck":      {"retry", "answer", "forget all"},
+		"kept":       {"redrive", "redrive 0.0", "forget all"},
+		"replayable": {"erase", "forget all"},
+		"tombstone":  {"erase", "forget all"},
+		"free":       {},
+	}
+	for name, rec := range hostiletest.Records("rides", now) {
+		want, known := may[name]
+		if !known {
+			t.Errorf("%s: nothing is said about it", name)
+		}
+		before := rec.Clone()
+		var got []string
+		for which, w := range wishes() {
+			plan, err := operate.May(rec, now.Add(time.Minute), w)
+			switch {
+			case err == nil && (len(plan.Says) == 0 && w.Do != operate.Erase || plan.PK() != rec.PK):
+				t.Errorf("%s of %s: nothing is said of it", which, name)
+			case err == nil:
+				got = append(got, which)
+				hostiletest.Check(t, which+" of "+name, strings.Join(plan.Says, "\n"))
+			case err.Error() == "":
+				t.Errorf("%s of %s is refused without a reason", which, name)
+			}
+		}
+		slices.Sort(got)
+		if slices.Sort(want); !slices.Equal(got, want) {
+			t.Errorf("%s: an operator may %q, want %q", name, got, want)
+		}
+		if d := cmp.Diff(before, rec); d != "" {
+			t.Errorf("%s: deciding has changed it: %s", name, d)
+		}
+	}
+}
+
+// The reasons of refusals, and the words of what is allowed.
+func TestReasons(t *testing.T) {
+	t.Parallel()
+	plain := func(state store.State) *store.Record {
+		return &store.Record{PK: "v1#rides#h", ID: "ID", State: state, Owner: "o", Ver: 1, Route: "POST /rides", Created: now, Run: now}
+	}
+	stuck, kept := plain(store.Stuck), plain(store.Done)
+	stuck.Phases = []store.Phase{{Name: "charged", Intent: true}}
+	kept.Keep, kept.Response, kept.Jobs = store.KeepJobs, &store.Response{Status: 201}, map[string]store.Job{"0.0": {Failed: "no"}, "0.1": {}}
+	open := plain(store.Stuck)
+	settle := func(s idem.Settlement) operate.Wish {
+		return operate.Wish{Do: operate.Settle, By: "jane", Settlement: s}
+	}
+	for name, tt := range map[string]struct {
+		rec  *store.Record
+		wish operate.Wish
+		want string
+	}{
+		"nobody decides":       {stuck, operate.Wish{Do: operate.Retry}, "who decides?"},
+		"no such action":       {stuck, operate.Wish{Do: "delete", By: "jane"}, `there is no action "delete"`},
+		"nothing of the call":  {stuck, operate.Wish{Do: operate.Retry, By: "jane"}, `the call of phase "charged" has an unknown outcome`},
+		"contradiction":        {stuck, settle(idem.Settlement{NotMade: true, RiskTwice: true}), "exclude each other"},
+		"no status":            {open, settle(idem.Settlement{Answer: &idem.Response{Status: 99}}), "a status is 200 to 599"},
+		"no such status":       {open, settle(idem.Settlement{Answer: &idem.Response{Status: 600}}), "a status is 200 to 599"},
+		"nothing said":         {open, settle(idem.Settlement{}), "say an answer"},
+		"a finished operation": {kept, settle(idem.Settlement{Answer: &idem.Response{Status: 200}}), "it is not stuck"},
+		"not parked":           {kept, operate.Wish{Do: operate.Redrive, By: "jane", Jobs: []string{"0.1"}}, "no such job is parked"},
+		"another operation":    {kept, operate.Wish{Do: operate.Redrive, By: "jane", Jobs: []string{"OTHER.0.0"}}, "OTHER.0.0 is of another operation"},
+		"jobs":                 {kept, operate.Wish{Do: operate.Erase, By: "jane"}, state.ErrJobs.Error()},
+		"its losses":           {kept, operate.Wish{Do: operate.Forget, By: "jane"}, "lost would be:\n"},
+	} {
+		if _, err := operate.May(tt.rec, now, tt.wish); err == nil || !strings.Contains(err.Error(), tt.want) {
+			t.Errorf("%s: %v, want %s", name, err, tt.want)
+		}
+	}
+	if _, err := operate.May(kept, now, operate.Wish{Do: operate.Erase, By: "jane"}); !errors.Is(err, state.ErrJobs) {
+		t.Errorf("the reason is %v", err)
+	}
+	for said, want := range map[string]string{
+		`"ch_1"`: "came to the text ch_1", `7`: "came to the number 7", `"7"`: "came to the text 7", `null`: "came to null", `true`: "came to the value true",
+		`{"id":1}`: "came to an object:\n{\n  \"id\": 1\n}", `[1]`: "came to a list:\n[\n  1\n]",
+	} {
+		plan, err := operate.May(stuck, now, settle(idem.Settlement{Result: json.RawMessage(said)}))
+		if err != nil {
+			t.Errorf("%s: %v", said, err)
+			continue
+		}
+		if got := strings.Join(plan.Says, "\n"); !strings.HasPrefix(got, `The call of phase "charged" `+want) {
+			t.Errorf("%s: %s", said, got)
+		}
+	}
+}
+
+// A command that a story offers is one that the operator may run.
+func TestOfferedCommandsAreAllowed(t *testing.T) {
+	t.Parallel()
+	offered := 0
+	for name, rec := range hostiletest.Records("rides", now) {
+		at := now.Add(time.Minute)
+		for _, n := range explain.Of(rec, explain.Options{Now: at}).Next {
+			words := strings.Fields(n.Command)
+			if len(words) == 0 {
+				continue
+			}
+			offered++
+			w, known := wishes()[words[1]]
+			for flag, wish := range map[string]string{"--answer STATUS": "answer", "--result JSON": "result", "--not-made": "not made", "--risk-twice": "risk"} {
+				if words[1] == "settle" && strings.Contains(n.Command, flag) {
+					w, known = wishes()[wish]
+				}
+			}
+			if _, err := operate.May(rec, at, w); err != nil || !known {
+				t.Errorf("%s: %s: %v", name, n.Command, err)
+			}
+		}
+	}
+	if offered < 10 {
+		t.Errorf("%d commands in all of %q", offered, slices.Sorted(maps.Keys(hostiletest.Records("rides", now))))
+	}
+}

@@ -1,0 +1,118 @@
+// Package hostiletest has records as somebody writes them who may write to a table, and
+// wants to command the terminal, the page or the shell of whoever looks at it.
+package hostiletest
+
+import (
+	"encoding/json"
+	"fmt"
+	"maps"
+	"net/http"
+	"strings"
+	"testing"
+	"time"
+	"unicode"
+
+	"github.com/samekey/samekey/idem/store"
+)
+
+// Forged begins a line of its own in [Text].
+const Forged = "FORGED-LINE"
+
+// Text moves the cursor, sets a title, hides, turns and ends a line.
+const Text = "\x1b[2J\x1b]0;owned\a\u009b31m\u202e\u2066\u200b\u2028\r\n" + Forged + "'; $(id) `id`\t\x7f"
+
+// Records are one of each state, by its name, hostile in every text. now is the time of
+// the claim, and the states are those of a minute later.
+func Records(namespace string, now time.Time) map[string]*store.Record {
+	raw, _ := json.Marshal(Text) // a string
+	raw = []byte(strings.ReplaceAll(string(raw), `\u2028`, "\u2028"))
+	phase := store.Phase{Name: "phase" + Text, Result: raw, At: time.Second}
+	intent := store.Phase{Name: "call" + Text, Intent: true, At: 2 * time.Second}
+	parked := map[string]store.Job{"0.0": {Kind: "kind" + Text, Args: raw, Group: Text, Tries: 3, Failed: "failed" + Text}, "0.1" + Text: {Kind: Text, Args: raw, Failed: Text}}
+	answer := &store.Response{Status: 201, Header: http.Header{"X-" + Text: {Text}, "Content-Type": {"text/html" + Text}}, Body: []byte("body" + Text)}
+	later := now.Add(time.Hour)
+	n := 0
+	all := make(map[string]*store.Record)
+	add := func(name string, change func(*store.Record)) {
+		n++
+		r := &store.Record{
+			PK: fmt.Sprintf("v1#%s#%d%s", namespace, n, Text), State: store.Open, Owner: "owner" + Text, Ver: 1, ID: fmt.Sprintf("id%d%s", n, Text),
+			Fingerprint: "fp" + Text, Secret: "secret" + Text, Scheme: Text, Created: now, Run: now, Lease: later, Keep: store.KeepOpen,
+			Phases: []store.Phase{phase}, Jobs: map[string]store.Job{}, Calls: map[string]int{"bank" + Text + "/" + Text: 1, "maps#": 1},
+			Input:   &store.Input{Method: "POST" + Text, Path: "/" + Text, Query: Text, Header: http.Header{Text: {Text}}, Body: []byte(Text)},
+			LastErr: "error" + Text, Route: "POST /" + Text, Scope: "jwt:" + Text, Handler: store.HandlerID{Function: "function" + Text, Name: "handler" + Text}, Tenant: "tenant" + Text,
+			Settled:   []store.Decision{{By: "by" + Text, At: now, What: "what" + Text, From: Text, To: Text}},
+			Handovers: []store.Handover{{At: now, Kind: store.HandoverRelease, Function: Text, Err: "handed" + Text}},
+		}
+		change(r)
+		all[name] = r
+	}
+	add("held", func(*store.Record) {})
+	add("abandoned", func(r *store.Record) { r.Lease = now.Add(time.Second) })
+	add("no request", func(r *store.Record) { r.Lease, r.Input = time.Time{}, nil })
+	add("released", func(r *store.Record) { r.Lease, r.Keep, r.Expires = time.Time{}, store.KeepNothing, later })
+	add("blocked", func(r *store.Record) { r.Lease, r.Blocked, r.WaitSince = time.Time{}, true, now })
+	add("unknown", func(r *store.Record) {
+		r.State, r.Lease, r.WaitSince, r.Phases = store.Stuck, time.Time{}, now, []store.Phase{phase, intent}
+	})
+	add("doubts", func(r *store.Record) {
+		r.State, r.Lease, r.WaitSince, r.Doubts, r.DoubtSince = store.Stuck, time.Time{}, now, []string{"bank" + Text, store.AnyCall}, now
+	})
+	add("stuck", func(r *store.Record) { r.State, r.Lease, r.WaitSince = store.Stuck, time.Time{}, now })
+	done := func(keep store.Keep, until, expires time.Time, jobs map[string]store.Job) func(*store.Record) {
+		return func(r *store.Record) {
+			r.State, r.Keep, r.Lease, r.Input, r.Response, r.Until, r.Expires = store.Done, keep, time.Time{}, nil, answer, until, expires
+			if maps.Copy(r.Jobs, jobs); len(jobs) > 0 {
+				r.WaitSince = now
+			}
+		}
+	}
+	add("kept", done(store.KeepJobs, later, time.Time{}, parked))
+	add("replayable", done(store.KeepNothing, time.Time{}, later, nil))
+	add("tombstone", done(store.KeepNothing, now.Add(time.Second), later, nil))
+	add("free", done(store.KeepNothing, time.Time{}, now.Add(-time.Minute), nil))
+	return all
+}
+
+// CheckJSON fails for a text in the values of raw that [Check] refuses. A line in a value
+// is no line of the program.
+func CheckJSON(t *testing.T, what string, raw []byte) {
+	t.Helper()
+	var all any
+	if err := json.Unmarshal(raw, &all); err != nil {
+		t.Errorf("%s: %v in %q", what, err, raw)
+	}
+	var check func(any)
+	check = func(v any) {
+		switch v := v.(type) {
+		case string:
+			Check(t, what, strings.ReplaceAll(v, Forged, ""))
+		case []any:
+			for _, e := range v {
+				check(e)
+			}
+		case map[string]any:
+			for name, e := range v {
+				check(name)
+				check(e)
+			}
+		}
+	}
+	check(all)
+}
+
+// Check fails for each character of got that commands a terminal, turns or hides text,
+// and for a line that a record has forged. what names got.
+func Check(t *testing.T, what, got string) {
+	t.Helper()
+	for i, c := range got {
+		if c == '\n' || c == '\t' || !unicode.In(c, unicode.Cc, unicode.Cf, unicode.Zl, unicode.Zp) {
+			continue
+		}
+		t.Errorf("%s has %U: …%q", what, c, got[max(0, i-60):min(len(got), i+20)])
+		return
+	}
+	if strings.Contains("\n"+got, "\n"+Forged) {
+		t.Errorf("%s has a forged line:\n%s", what, got)
+	}
+}
