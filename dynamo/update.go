@@ -86,11 +86,9 @@ func (s *Store) update(ctx context.Context, c store.Commit) (*update, error) {
 		u.remove = append(u.remove, item.AttrTimes)
 	}
 	switch {
-	case next.Calls == nil && prev.Calls != nil && next.State == store.Done:
+	case len(next.Calls) == 0 && len(prev.Calls) > 0:
 		u.remove = append(u.remove, item.AttrCalls)
-	case next.Calls == nil && prev.Calls != nil:
-		u.put(item.AttrCalls, ":calls", item.Uncounted)
-	case next.Calls != nil && prev.Calls == nil, !maps.Equal(prev.Calls, next.Calls):
+	case !maps.Equal(prev.Calls, next.Calls):
 		u.put(item.AttrCalls, ":calls", u.Calls(next.Calls))
 	}
 	if !slices.Equal(prev.Doubts, next.Doubts) || !prev.DoubtSince.Equal(next.DoubtSince) {

@@ -34,10 +34,9 @@ func Glance(it Map) (*store.Record, error) { return decode(Decoder{It: it, bodil
 
 func decode(d Decoder) (*store.Record, error) {
 	layout := strconv.FormatInt(d.Number(AttrVersion, true), 10)
-	if d.Err == nil && layout != FirstLayout && layout != RecordLayout {
+	if d.Err == nil && layout != Layout {
 		return nil, fmt.Errorf("dynamo: %w: layout version %s is not known to this program", store.ErrCorrupt, layout)
 	}
-	d.first = layout == FirstLayout
 	whole := new(struct { // in one block
 		record   store.Record
 		response store.Response
@@ -58,6 +57,7 @@ func decode(d Decoder) (*store.Record, error) {
 		Scheme:      d.Text(AttrScheme, false),
 		ID:          d.Text(AttrID, true),
 		Phases:      d.phases(),
+		Calls:       d.calls(),
 		Doubts:      d.doubts(),
 		DoubtSince:  d.Milli(AttrDoubt, false),
 		Sent:        d.sent(),
@@ -66,7 +66,7 @@ func decode(d Decoder) (*store.Record, error) {
 		Blocked:     d.Flag(AttrBlocked),
 		DeliveryKey: d.Flag(AttrDeliver),
 		Created:     d.Milli(AttrCreated, true),
-		Run:         d.Milli(AttrRun, d.first),
+		Run:         d.Milli(AttrRun, false),
 		WaitSince:   d.Milli(AttrSince, false),
 		Settled:     d.settled(),
 		Handovers:   d.hands(),
@@ -76,9 +76,8 @@ func decode(d Decoder) (*store.Record, error) {
 		Tenant:      d.Text(AttrTenant, false),
 		Trace:       trace.Parse(d.Text(AttrTrace, false)),
 	}
-	done := r.State == store.Done
-	r.Jobs = d.jobs(d.first || r.Keep == store.KeepJobs)
-	r.Lease, r.Calls = d.Milli(AttrLease, !done), d.calls(done) // a done record has no lease
+	r.Jobs = d.jobs(r.Keep == store.KeepJobs)
+	r.Lease = d.Milli(AttrLease, r.State != store.Done) // which has none
 	if _, ran := d.It[AttrRun]; !ran {
 		r.Run = r.Created
 	}
@@ -98,7 +97,6 @@ type Decoder struct {
 	It  Map
 	Err error
 
-	first    bool // the layout is FirstLayout
 	bodiless bool // see Glance
 	closed   closed
 }
@@ -237,17 +235,7 @@ func (d *Decoder) phases() []store.Phase {
 	return phases
 }
 
-// calls returns the counts of calls. nil means that they are not counted: derived keys are
-// made from the phases' names. A record that isn't done and has no map counts none so
-// far; in layout 1 it is one that an earlier program claimed, which didn't count.
-func (d *Decoder) calls(done bool) map[string]int {
-	raw, there := d.It[AttrCalls]
-	if !there && !done && !d.first {
-		return map[string]int{}
-	}
-	if _, uncounted := raw.(*types.AttributeValueMemberNULL); uncounted {
-		return nil
-	}
+func (d *Decoder) calls() map[string]int {
 	m := as[*types.AttributeValueMemberM](d, d.It, AttrCalls, false)
 	if m == nil {
 		return nil
@@ -320,8 +308,7 @@ func (d *Decoder) settled() []store.Decision {
 	return decisions
 }
 
-// times sets the times of the phases' commits. An earlier program that adds or removes
-// phases leaves the list as it is, so that the lengths may differ.
+// times sets the times of the phases' commits.
 func (d *Decoder) times(phases []store.Phase) {
 	list := as[*types.AttributeValueMemberL](d, d.It, AttrTimes, false)
 	if list == nil {

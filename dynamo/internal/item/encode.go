@@ -129,7 +129,7 @@ func (v *Values) Millis(t time.Time) Value {
 func (v *Values) Encode(r *store.Record, body Value) Map {
 	it := make(Map, 20)
 	it[AttrPK] = v.Str(r.PK)
-	it[AttrVersion] = v.Digits(RecordLayout)
+	it[AttrVersion] = v.Digits(Layout)
 	it[AttrState] = v.Str(string(r.State))
 	it[AttrOwner] = v.Str(r.Owner)
 	it[AttrVer] = v.Num(r.Ver)
@@ -186,10 +186,7 @@ func (v *Values) Encode(r *store.Record, body Value) Map {
 	if r.DeliveryKey {
 		it[AttrDeliver] = Yes
 	}
-	switch {
-	case r.Calls == nil && r.State != store.Done:
-		it[AttrCalls] = Uncounted
-	case len(r.Calls) > 0 || r.Calls != nil && r.State == store.Done:
+	if len(r.Calls) > 0 {
 		it[AttrCalls] = v.Calls(r.Calls)
 	}
 	if len(r.Sent) > 0 {
@@ -222,10 +219,6 @@ func (v *Values) Encode(r *store.Record, body Value) Map {
 // Yes is the value true.
 var Yes Value = &types.AttributeValueMemberBOOL{Value: true}
 
-// Uncounted is in the place of the calls of a record that counts none, though it isn't
-// done: there, an absent map counts none so far.
-var Uncounted Value = &types.AttributeValueMemberNULL{Value: true}
-
 // Phases returns the committed phases in order.
 func (v *Values) Phases(phases []store.Phase) Value {
 	list := make([]Value, len(phases))
@@ -249,8 +242,7 @@ func Timed(phases []store.Phase) bool {
 	return slices.ContainsFunc(phases, func(p store.Phase) bool { return p.At != 0 })
 }
 
-// Times returns the times of the phases' commits after the claim. They are beside
-// the phases, since earlier programs refuse a phase with a part that they don't know.
+// Times returns the times of the phases' commits after the claim.
 func (v *Values) Times(phases []store.Phase) Value {
 	list := make([]Value, len(phases))
 	for i, p := range phases {
@@ -473,7 +465,7 @@ func (v *Values) overflow(o *store.Overflow) Value {
 func (v *Values) Companion(pk string, end time.Time, chunk []byte) Map {
 	return Map{
 		AttrPK:      v.Str(pk),
-		AttrVersion: v.Digits(PartLayout),
+		AttrVersion: v.Digits(Layout),
 		AttrExpires: v.Secs(end),
 		respBody:    &types.AttributeValueMemberB{Value: chunk},
 	}

@@ -1,16 +1,9 @@
 package item
 
-// The layout versions of records. New records have RecordLayout; those of FirstLayout
-// are read and written too, and keep their version. A record of another version is not
-// touched: an older program must not half-understand a newer one's record.
-const (
-	FirstLayout  = "1"
-	RecordLayout = "2"
-)
-
-// PartLayout is the layout version of items that are no records: companions, findings
-// and the sweep's place.
-const PartLayout = "1"
+// Layout is the layout version of all items. A record of another version is not touched:
+// an older program must not half-understand a newer one's record. So a release reads a
+// new version before the next one writes it.
+const Layout = "1"
 
 // The attributes of a record, one item for each key. docs/operate/item.md explains them. The
 // reserved words of DynamoDB among them, owner, region and scope, need placeholders
@@ -26,12 +19,12 @@ const (
 	AttrKeep    = "keep"       // S  open, jobs; present exactly while exp_s is absent
 	AttrUntil   = "until_s"    // N  end of replay, if it differs from exp_s
 	AttrTomb    = "tomb_s"     // N  seconds from until_s to exp_s, of a record kept for jobs
-	AttrFP      = "fp"         // B, or S  fingerprint; S in layout 1, and if it isn't hex
+	AttrFP      = "fp"         // B, or S  fingerprint; S if it isn't hex
 	AttrSecret  = "fpk"        // S  id of the secret of fp
 	AttrScheme  = "fps"        // S  scheme of fp; absent for the default
 	AttrID      = "id"         // S  server-made id of the operation
 	AttrPhases  = "phases"     // L  of [name, result]
-	AttrCalls   = "calls"      // M  call → count; see Decoder.calls for absent and NULL
+	AttrCalls   = "calls"      // M  call → count; absent until the first call, and once done
 	AttrDoubts  = "doubts"     // L  calls that may have been made but are in no phase
 	AttrDoubt   = "doubt_ms"   // N  time since when there are doubts
 	AttrSent    = "sent"       // M  call → hash of the content it sends
