@@ -32,7 +32,7 @@ func (s *Store) pack(body []byte, r *store.Record, box *item.Box, name string, h
 			more = sealedMore
 		}
 	}
-	if small := item.Gzip(body); units(size+more+zippedMore+len(small)) < units(size+len(body)) {
+	if small := item.Deflate(body); units(size+more+zippedMore+len(small)) < units(size+len(body)) {
 		return small, true
 	}
 	return body, false

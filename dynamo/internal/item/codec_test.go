@@ -145,25 +145,25 @@ func TestBadInput24CorruptRecord(t *testing.T) {
 		"a doubt without a time": {func(it Map) {
 			it[AttrDoubts] = &types.AttributeValueMemberL{Value: []Value{&types.AttributeValueMemberS{Value: "?"}}}
 		}, "belong together"},
-		"open without a lease":    {func(it Map) { it[AttrState] = new(Values).Str("open") }, "lease_ms is missing"},
-		"stuck without a lease":   {func(it Map) { it[AttrState] = new(Values).Str("stuck") }, "lease_ms is missing"},
-		"kept for missing jobs":   {func(it Map) { delete(it, AttrExpires); it[AttrKeep] = new(Values).Str("jobs") }, "jobs is missing"},
-		"a number as fingerprint": {func(it Map) { it[AttrFP] = new(Values).Num(1) }, "fp has type"},
-		"a job that isn't one":    {func(it Map) { it[AttrJobs] = &types.AttributeValueMemberM{Value: Map{"0.0": null}} }, "jobs.0.0 has type"},
-		"a phase that isn't one":  {func(it Map) { it[AttrPhases] = &types.AttributeValueMemberL{Value: []Value{null}} }, "phases[0]"},
-		"neither keep nor expiry": {func(it Map) { delete(it, AttrExpires) }, "keep and exp_s"},
-		"both keep and expiry":    {func(it Map) { it[AttrKeep] = new(Values).Str("open") }, "keep and exp_s"},
-		"done without an answer":  {func(it Map) { delete(it, AttrResp) }, "resp doesn't fit"},
-		"open with an answer":     {func(it Map) { it[AttrState], it[AttrLease] = new(Values).Str("open"), new(Values).Num(1) }, "resp doesn't fit"},
-		"answer without a status": {func(it Map) { delete(resp(it), respStatus) }, "s is missing"},
-		"header of a wrong type":  {func(it Map) { resp(it)[respHeader] = &types.AttributeValueMemberM{Value: Map{"A": null}} }, "header A has type"},
-		"body of a wrong type":    {func(it Map) { resp(it)[respBody] = new(Values).Str("x") }, "b has type"},
-		"body that isn't gzip":    {func(it Map) { resp(it)[respGzip] = &types.AttributeValueMemberBOOL{Value: true} }, "resp.b"},
-		"status out of range":     {func(it Map) { resp(it)[respStatus] = new(Values).Num(0) }, "resp.s is 0"},
-		"overflow of -1 bytes":    {func(it Map) { resp(it)[respOverflow] = overflowOf(1, -1) }, "1 companions of -1 bytes"},
-		"overflow of a petabyte":  {func(it Map) { resp(it)[respOverflow] = overflowOf(1, 1<<50) }, "companions of"},
-		"overflow of -1 items":    {func(it Map) { resp(it)[respOverflow] = overflowOf(-1, 1) }, "-1 companions"},
-		"overflow without count":  {func(it Map) { resp(it)[respOverflow] = &types.AttributeValueMemberM{Value: Map{}} }, "c is missing"},
+		"open without a lease":     {func(it Map) { it[AttrState] = new(Values).Str("open") }, "lease_ms is missing"},
+		"stuck without a lease":    {func(it Map) { it[AttrState] = new(Values).Str("stuck") }, "lease_ms is missing"},
+		"kept for missing jobs":    {func(it Map) { delete(it, AttrExpires); it[AttrKeep] = new(Values).Str("jobs") }, "jobs is missing"},
+		"a number as fingerprint":  {func(it Map) { it[AttrFP] = new(Values).Num(1) }, "fp has type"},
+		"a job that isn't one":     {func(it Map) { it[AttrJobs] = &types.AttributeValueMemberM{Value: Map{"0.0": null}} }, "jobs.0.0 has type"},
+		"a phase that isn't one":   {func(it Map) { it[AttrPhases] = &types.AttributeValueMemberL{Value: []Value{null}} }, "phases[0]"},
+		"neither keep nor expiry":  {func(it Map) { delete(it, AttrExpires) }, "keep and exp_s"},
+		"both keep and expiry":     {func(it Map) { it[AttrKeep] = new(Values).Str("open") }, "keep and exp_s"},
+		"done without an answer":   {func(it Map) { delete(it, AttrResp) }, "resp doesn't fit"},
+		"open with an answer":      {func(it Map) { it[AttrState], it[AttrLease] = new(Values).Str("open"), new(Values).Num(1) }, "resp doesn't fit"},
+		"answer without a status":  {func(it Map) { delete(resp(it), respStatus) }, "s is missing"},
+		"header of a wrong type":   {func(it Map) { resp(it)[respHeader] = &types.AttributeValueMemberM{Value: Map{"A": null}} }, "header A has type"},
+		"body of a wrong type":     {func(it Map) { resp(it)[respBody] = new(Values).Str("x") }, "b has type"},
+		"body that isn't deflated": {func(it Map) { resp(it)[respZipped] = &types.AttributeValueMemberBOOL{Value: true} }, "resp.b"},
+		"status out of range":      {func(it Map) { resp(it)[respStatus] = new(Values).Num(0) }, "resp.s is 0"},
+		"overflow of -1 bytes":     {func(it Map) { resp(it)[respOverflow] = overflowOf(1, -1) }, "1 companions of -1 bytes"},
+		"overflow of a petabyte":   {func(it Map) { resp(it)[respOverflow] = overflowOf(1, 1<<50) }, "companions of"},
+		"overflow of -1 items":     {func(it Map) { resp(it)[respOverflow] = overflowOf(-1, 1) }, "-1 companions"},
+		"overflow without count":   {func(it Map) { resp(it)[respOverflow] = &types.AttributeValueMemberM{Value: Map{}} }, "c is missing"},
 	}
 	for name, tt := range tests {
 		t.Run(name, func(t *testing.T) {
@@ -201,7 +201,7 @@ func FuzzDecode(f *testing.F) {
 		case 4:
 			v = &types.AttributeValueMemberB{Value: []byte(text)}
 		case 5:
-			v = &types.AttributeValueMemberM{Value: Map{respStatus: new(Values).Num(n), respGzip: &types.AttributeValueMemberBOOL{Value: true}, respBody: &types.AttributeValueMemberB{Value: []byte(text)}}}
+			v = &types.AttributeValueMemberM{Value: Map{respStatus: new(Values).Num(n), respZipped: &types.AttributeValueMemberBOOL{Value: true}, respBody: &types.AttributeValueMemberB{Value: []byte(text)}}}
 		}
 		before := maps.Clone(it)
 		it[name] = v
@@ -224,5 +224,5 @@ func packed(body []byte) (out []byte, zipped bool) {
 	if len(body) < 150 {
 		return body, false
 	}
-	return Gzip(body), true
+	return Deflate(body), true
 }

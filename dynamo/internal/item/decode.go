@@ -396,10 +396,10 @@ func (d *Decoder) body(path string, it Map) []byte {
 	if b == nil || d.bodiless {
 		return nil
 	}
-	if z := as[*types.AttributeValueMemberBOOL](d, it, respGzip, false); z == nil || !z.Value {
+	if z := as[*types.AttributeValueMemberBOOL](d, it, respZipped, false); z == nil || !z.Value {
 		return b.Value
 	}
-	body, err := Gunzip(b.Value, MaxStored)
+	body, err := Inflate(b.Value, MaxStored)
 	if err != nil {
 		d.fail("%s: %w", path, err)
 	}
@@ -419,8 +419,8 @@ func (d *Decoder) overflow(path string, it Map) *store.Overflow {
 		Count:  int(over.Number(overCount, true)),
 		Length: int(over.Number(overLength, true)),
 	}
-	if z := as[*types.AttributeValueMemberBOOL](&over, m.Value, respGzip, false); z != nil {
-		o.Gzip = z.Value
+	if z := as[*types.AttributeValueMemberBOOL](&over, m.Value, respZipped, false); z != nil {
+		o.Zipped = z.Value
 	}
 	if sum := as[*types.AttributeValueMemberB](&over, m.Value, overSum, true); sum != nil {
 		if len(sum.Value) != sha256.Size {

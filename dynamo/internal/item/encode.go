@@ -443,7 +443,7 @@ func (v *Values) body(m Map, over *store.Overflow, body []byte, zipped bool) {
 	case len(body) > 0: // the service refuses an empty binary
 		m[respBody] = v.Bin(body)
 		if zipped {
-			m[respGzip] = Yes
+			m[respZipped] = Yes
 		}
 	}
 }
@@ -456,7 +456,7 @@ func (v *Values) overflow(o *store.Overflow) Value {
 	}
 	if o.Count > 0 {
 		m[overOwner], m[overFirst] = v.Str(o.Owner), v.Num(o.First)
-		m[respGzip] = &types.AttributeValueMemberBOOL{Value: o.Gzip}
+		m[respZipped] = &types.AttributeValueMemberBOOL{Value: o.Zipped}
 	}
 	return &types.AttributeValueMemberM{Value: m}
 }

@@ -67,7 +67,7 @@ const (
 	respStatus   = "s" // N
 	respHeader   = "h" // M  name → S, or L of S
 	respBody     = "b" // B  also of a companion
-	respGzip     = "z" // BOOL
+	respZipped   = "z" // BOOL
 	respOverflow = "o" // M
 	overOwner    = "o" // S
 	overFirst    = "n" // N
