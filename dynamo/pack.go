@@ -45,8 +45,5 @@ func (s *Store) around(r *store.Record, name string, head func(*item.Values) ite
 	var v item.Values // without a box: the size doesn't justify encryption
 	it := v.Encode(r, nil)
 	it[name] = head(&v)
-	if s.region != "" {
-		it[item.AttrRegion] = v.Str(s.region)
-	}
 	return itemsize.Of(it)
 }

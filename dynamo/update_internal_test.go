@@ -33,7 +33,7 @@ func TestReservedWordsHavePlaceholders(t *testing.T) {
 		}
 	}
 	want := "SET ver = :ver1, #owner = :owner1, st = :st, keep = :keep, last_err = :last_err, until_s = :until_s, tomb_s = :tomb_s, " +
-		"lease_ms = :lease, run_ms = :run, tries = :tries, phases = :phases, jobs.#j1 = :j1, resp = :resp REMOVE exp_s, req"
+		"lease_ms = :lease_ms, run_ms = :run_ms, tries = :tries, phases = :phases, jobs.#j1 = :j1, resp = :resp REMOVE exp_s, req"
 	if diff := cmp.Diff(want, expression); diff != "" {
 		t.Errorf("expression (-want +got):\n%s", diff)
 	}
@@ -59,11 +59,11 @@ func TestAttributesThatAreAbsent(t *testing.T) {
 		"the same job":      {staged, func(*store.Record) {}, "SET ver = :ver1"},
 		"the first call":    {claimed, func(r *store.Record) { r.Calls = map[string]int{"pay#": 1} }, "SET ver = :ver1, calls = :calls"},
 		"the same call":     {called, func(*store.Record) {}, "SET ver = :ver1"},
-		"a release":         {claimed, func(r *store.Record) { r.Lease, r.Run = time.Time{}, time.UnixMilli(2) }, "SET ver = :ver1, lease_ms = :lease, run_ms = :run"},
-		"stuck":             {claimed, func(r *store.Record) { r.State, r.Lease = store.Stuck, time.Time{} }, "SET ver = :ver1, st = :st, lease_ms = :lease, waits = :wait, wait_in = :wait_in, wait_ms = if_not_exists(wait_ms, :since)"},
+		"a release":         {claimed, func(r *store.Record) { r.Lease, r.Run = time.Time{}, time.UnixMilli(2) }, "SET ver = :ver1, lease_ms = :lease_ms, run_ms = :run_ms"},
+		"stuck":             {claimed, func(r *store.Record) { r.State, r.Lease = store.Stuck, time.Time{} }, "SET ver = :ver1, st = :st, lease_ms = :lease_ms, waits = :wait, wait_in = :wait_in, wait_ms = if_not_exists(wait_ms, :since)"},
 		"a finish, no call": {claimed, func(r *store.Record) { r.State, r.Lease = store.Done, time.Time{} }, "SET ver = :ver1, st = :st REMOVE lease_ms"},
 		"a finish":          {called, func(r *store.Record) { r.State, r.Lease, r.Calls = store.Done, time.Time{}, nil }, "SET ver = :ver1, st = :st REMOVE lease_ms, calls"},
-		"done, but held on": {claimed, func(r *store.Record) { r.State, r.Lease = store.Done, time.UnixMilli(4) }, "SET ver = :ver1, st = :st, lease_ms = :lease"},
+		"done, but held on": {claimed, func(r *store.Record) { r.State, r.Lease = store.Done, time.UnixMilli(4) }, "SET ver = :ver1, st = :st, lease_ms = :lease_ms"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

@@ -76,12 +76,9 @@ func (e environment) printStory(s *explain.Story) error {
 			fmt.Fprintf(e.stdout, "%-10s %s\n", name, printable(value))
 		}
 	}
-	fact("record", s.Record)
-	fact("operation", s.Operation)
-	fact("route", s.Route)
-	fact("scope", s.Scope)
-	fact("handler", strings.TrimSuffix(s.Function+"/"+s.Handler, "/"))
-	fact("tenant", s.Tenant)
+	for _, f := range s.Facts {
+		fact(strings.ToLower(f.Label), f.Value)
+	}
 	fact("claimed", at(s.Claimed)+" UTC")
 	fact("state", s.State)
 	fact("sealed", s.Sealed)

@@ -93,6 +93,7 @@ type Record struct {
 	Settled     []Decision // the latest decisions of operators
 	Handovers   []Handover // the latest take-overs and releases, for people; nil if the first attempt finished the operation
 	Route       string     // for people
+	Region      string     // Region of the claim, for people; "" if unknown
 	Scope       string     // whose the key is: operation, tenant, and the caller's kind and subject
 
 	// Handler is the code that claimed the operation, or took it over for its
