@@ -50,7 +50,7 @@ func anyRecord(t *rapid.T) *store.Record {
 		PK: text.Draw(t, "pk"), State: store.Open, Owner: text.Draw(t, "owner"), Ver: rapid.Int64Min(1).Draw(t, "ver"),
 		Fingerprint: text.Draw(t, "fp"), Secret: optional.Draw(t, "secret"), Scheme: optional.Draw(t, "scheme"), ID: text.Draw(t, "id"),
 		Tries: rapid.IntRange(0, 100).Draw(t, "tries"), LastErr: optional.Draw(t, "last err"), Blocked: rapid.Bool().Draw(t, "blocked"), DeliveryKey: rapid.Bool().Draw(t, "delivery"),
-		Created: milli.Draw(t, "created"), Run: milli.Draw(t, "run"), Route: optional.Draw(t, "route"), Scope: optional.Draw(t, "scope"),
+		Created: milli.Draw(t, "created"), Run: milli.Draw(t, "run"), Route: optional.Draw(t, "route"), Region: optional.Draw(t, "region"), Scope: optional.Draw(t, "scope"),
 	}
 	if rapid.Bool().Draw(t, "leased") {
 		r.Lease = milli.Draw(t, "lease")
