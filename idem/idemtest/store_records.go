@@ -64,7 +64,6 @@ func storeRecords(s suite) {
 			r.Doubts, r.DoubtSince = []string{"?", "mail#1", "payments/zoë"}, r.Run
 			r.Sent = map[string]string{"mail#1": "5f", "payments/zoë": "a0"}
 		}},
-		{"of a Region", func(r *store.Record) { r.Region = "eu-central-1" }},
 		{"done", func(r *store.Record) {
 			*r = *finishedNext(r, []byte(`{"message":"ride accepted"}`))
 		}},

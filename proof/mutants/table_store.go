@@ -195,19 +195,19 @@ func storeMutants() []mutant {
 		},
 		{
 			rule: "JobMap", what: "a record without its map is kept for jobs",
-			in: "dynamo/internal/item.decode", old: "$d.jobs($d.first || $r.Keep == store.KeepJobs)", new: "$d.jobs($d.first)", run: "^TestBadInput24CorruptRecord$",
+			in: "dynamo/internal/item.Fields", old: "$d.jobs($r.Keep == store.KeepJobs)", new: "$d.jobs(false)", run: "^TestBadInput24CorruptRecord$",
 		},
 		{
 			rule: "JobMap", what: "a record that is kept for jobs is written without the map",
-			in: "dynamo/internal/item.Values.Encode", old: "len($r.Jobs) > 0 || $r.Keep == store.KeepJobs", new: "len($r.Jobs) > 0", run: "^TestAttributesOfANewRecord$",
+			in: "dynamo/internal/item.Fields", old: "len($r.Jobs) == 0 && $r.Keep != store.KeepJobs", new: "len($r.Jobs) == 0", run: "^TestAttributesOfANewRecord$",
 		},
 		{
 			rule: "LeaseGone", what: "a release removes the lease as a finish does",
-			in: "dynamo.Store.update", old: "case $next.State == store.Done && $next.Lease.IsZero():", new: "case $next.Lease.IsZero():", run: dynamoCommits,
+			in: "dynamo/internal/item.Fields", old: "if $r.State == store.Done && $r.Lease.IsZero() {", new: "if $r.Lease.IsZero() {", pkg: "dynamo", run: dynamoCommits,
 		},
 		{
 			rule: "LeaseGone", what: "an open record without a lease is read as released",
-			in: "dynamo/internal/item.decode", old: "$d.Milli(AttrLease, !$done)", new: "$d.Milli(AttrLease, false)", run: "^TestBadInput24CorruptRecord$",
+			in: "dynamo/internal/item.Fields", old: "$d.Milli(AttrLease, $r.State != store.Done)", new: "$d.Milli(AttrLease, false)", run: "^TestBadInput24CorruptRecord$",
 		},
 		{
 			rule: "CallsAbsent", what: "the first call of a record is not counted",
@@ -215,7 +215,7 @@ func storeMutants() []mutant {
 		},
 		{
 			rule: "RunAbsent", what: "the first attempt has no begin", row: "M171",
-			in: "dynamo/internal/item.decode", old: "$r.Run = $r.Created", new: "_ = $r.Created", run: "^TestRecordRoundTrip$",
+			in: "dynamo/internal/item.Fields", old: "if $r.Run = $r.Created; $d.It[AttrRun] != nil {", new: "if $d.It[AttrRun] != nil {", run: "^TestRecordRoundTrip$",
 		},
 		{
 			rule: "RunAbsent", what: "a search by time misses the first attempts",
@@ -228,11 +228,11 @@ func storeMutants() []mutant {
 		},
 		{
 			rule: "TouchesWhatDiffers", what: "a commit writes the phases even where they don't differ",
-			in: "dynamo.Store.update", old: "if !slices.EqualFunc($prev.Phases, $next.Phases, samePhase) ||", new: "if samePhase(store.Phase{}, store.Phase{}) ||", run: dynamoCommits,
+			in: "dynamo/internal/item.Fields", old: "return slices.EqualFunc($prev.Phases, $next.Phases, SamePhase)", new: "return false", pkg: "dynamo", run: dynamoCommits,
 		},
 		{
 			rule: "LayoutVersion", what: "records of a later layout are read as ours",
-			in: "dynamo/internal/item.decode", old: "$d.Err == nil && $layout != Layout {", new: `$d.Err == nil && $layout == "" {`,
+			in: "dynamo/internal/item.Decoder.layout", old: "$d.Err == nil && $v != Layout {", new: `$d.Err == nil && $v == "" {`,
 			run: "^TestBadInput24CorruptRecord$",
 		},
 		{
