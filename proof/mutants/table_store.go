@@ -231,6 +231,26 @@ func storeMutants() []mutant {
 			in: "dynamo/internal/item.Fields", old: "return slices.EqualFunc($prev.Phases, $next.Phases, SamePhase)", new: "return false", pkg: "dynamo", run: dynamoCommits,
 		},
 		{
+			rule: "Region", what: "a record doesn't say where it was claimed",
+			in: "dynamo.Store.Claim", old: "$c.Next.Region = cmp.Or($c.Next.Region, $s.region)", new: "", run: "^TestRegionOfTheClaim$", refused: true,
+		},
+		{
+			rule: "Inflate", what: "a body is inflated without a limit",
+			in: "dynamo/internal/item.Inflate", old: "io.LimitReader($r, int64($limit)+1)", new: "$r", run: "^TestHostileBodiesAreRefused$",
+		},
+		{
+			rule: "Inflate", what: "a body longer than any is taken",
+			in: "dynamo/internal/item.Inflate", old: "case $out.Len() > $limit:", new: "case $out.Len() > $limit+1:", run: "^TestHostileBodiesAreRefused$",
+		},
+		{
+			rule: "Inflate", what: "bytes after the end of a body are passed over",
+			in: "dynamo/internal/item.Inflate", old: "case $from.Len() > 0:", new: "case $from.Len() > 1<<30:", run: "^TestHostileBodiesAreRefused$",
+		},
+		{
+			rule: "Format", what: "a count of no tries is written",
+			in: "dynamo/internal/item.Values.optional", old: "$n == 0", new: "$n < 0", pkg: "dynamo", run: "^TestFormat$",
+		},
+		{
 			rule: "LayoutVersion", what: "records of a later layout are read as ours",
 			in: "dynamo/internal/item.Decoder.layout", old: "$d.Err == nil && $v != Layout {", new: `$d.Err == nil && $v == "" {`,
 			run: "^TestBadInput24CorruptRecord$",
