@@ -69,7 +69,7 @@ func (s *Store) overflow(owner string, body, packed []byte, zipped bool, box *it
 	count := (len(packed) + chunkSize - 1) / chunkSize
 	return &store.Overflow{
 		Owner: owner, First: s.companions.Add(int64(count)) - int64(count), Count: count, Missing: count,
-		Length: len(body), Gzip: zipped, SHA256: sha256.Sum256(body), Sealed: box != nil,
+		Length: len(body), Zipped: zipped, SHA256: sha256.Sum256(body), Sealed: box != nil,
 	}
 }
 
@@ -107,9 +107,9 @@ func (s *Store) readBody(ctx context.Context, r *store.Record, o *store.Overflow
 		}
 		body = append(body, chunk...)
 	}
-	if o.Gzip {
+	if o.Zipped {
 		var err error
-		if body, err = item.Gunzip(body, o.Length); err != nil {
+		if body, err = item.Inflate(body, o.Length); err != nil {
 			return nil, fmt.Errorf("dynamo: %w: %w", store.ErrNotKept, err)
 		}
 	}

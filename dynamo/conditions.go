@@ -36,7 +36,7 @@ const (
 	//     key that is to become free again must not be held beyond that;
 	//   - no req.o: a request in other items may be missing, and is read first;
 	//   - fn, hn, tn: another handler would answer for it, and its answer would stay.
-	takeCondition = holderCondition + " AND v IN (:v, :v1) AND st = :open AND attribute_exists(req) AND attribute_not_exists(req.o) AND attribute_not_exists(exp_s)"
+	takeCondition = holderCondition + " AND v = :v AND st = :open AND attribute_exists(req) AND attribute_not_exists(req.o) AND attribute_not_exists(exp_s)"
 	// takeSealed is added by a program that encrypts. req.x: the data key of a request
 	// that isn't sealed is made, or opened, and written with the take-over, which Take
 	// can't do; an attempt without it could not store its results.

@@ -63,7 +63,7 @@ func TestRecordOfANewerLayoutIsNotTaken(t *testing.T) {
 		t.Fatalf("got %+v, %v", held, err)
 	}
 	it := tab.Items(t)[0]
-	it["v"] = &types.AttributeValueMemberN{Value: "3"}
+	it["v"] = &types.AttributeValueMemberN{Value: "2"}
 	tab.Put(t, it)
 	_, taken, err := tab.Store.Take(t.Context(), state.WithFrom(store.Take{
 		PK: r.PK, Owner: r.Owner, Ver: r.Ver, Now: now, Handlers: []store.HandlerID{{}}, NewOwner: rand.Text(), Lease: now,

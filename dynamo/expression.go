@@ -1,8 +1,6 @@
 package dynamo
 
 import (
-	"time"
-
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
 
 	"github.com/samekey/samekey/dynamo/internal/item"
@@ -30,26 +28,6 @@ type assignment struct{ path, value string }
 func (u *update) put(path, placeholder string, v item.Value) {
 	u.set = append(u.set, assignment{path, placeholder})
 	u.args[placeholder] = v
-}
-
-func (u *update) text(name, placeholder, prev, next string) {
-	switch next {
-	case prev:
-	case "":
-		u.remove = append(u.remove, name)
-	default:
-		u.put(name, placeholder, u.Str(next))
-	}
-}
-
-func (u *update) time(name, placeholder string, prev, next time.Time) {
-	switch {
-	case next.Equal(prev):
-	case next.IsZero():
-		u.remove = append(u.remove, name)
-	default:
-		u.put(name, placeholder, u.Secs(next))
-	}
 }
 
 func (u *update) expression() *string {

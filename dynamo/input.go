@@ -107,8 +107,8 @@ func (s *Store) tendInput(ctx context.Context, c store.Commit, held *store.Recor
 	case supplied && (held == nil || held.Owner == c.Next.Owner && refers(held, over)):
 		body := c.Next.Input.Body
 		packed := body
-		if over.Gzip {
-			packed = item.Gzip(body)
+		if over.Zipped {
+			packed = item.Deflate(body)
 		}
 		if fits(over, body, packed) {
 			s.putInput(ctx, c.Prev.PK, missing(over), packed, boxOf(c.Prev))

@@ -32,7 +32,7 @@ func (s *Store) pack(body []byte, r *store.Record, box *item.Box, name string, h
 			more = sealedMore
 		}
 	}
-	if small := item.Gzip(body); units(size+more+zippedMore+len(small)) < units(size+len(body)) {
+	if small := item.Deflate(body); units(size+more+zippedMore+len(small)) < units(size+len(body)) {
 		return small, true
 	}
 	return body, false
@@ -45,8 +45,5 @@ func (s *Store) around(r *store.Record, name string, head func(*item.Values) ite
 	var v item.Values // without a box: the size doesn't justify encryption
 	it := v.Encode(r, nil)
 	it[name] = head(&v)
-	if s.region != "" {
-		it[item.AttrRegion] = v.Str(s.region)
-	}
 	return itemsize.Of(it)
 }

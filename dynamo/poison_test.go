@@ -22,7 +22,7 @@ func answerOf(it attributes) attributes { return it["resp"].(*types.AttributeVal
 func TestBadInput24EditedRecordRunsNothing(t *testing.T) {
 	t.Parallel()
 	for name, edit := range map[string]func(attributes){
-		"another layout version": func(it attributes) { it["v"] = tabletest.Num(3) },
+		"another layout version": func(it attributes) { it["v"] = tabletest.Num(2) },
 		"no owner":               func(it attributes) { delete(it, "owner") },
 		"an unknown state":       func(it attributes) { it["st"] = tabletest.Str("paused") },
 		"no answer":              func(it attributes) { delete(it, "resp") },

@@ -1,6 +1,7 @@
 package dynamo
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -142,6 +143,7 @@ func (s *Store) Claim(ctx context.Context, c store.Claim) (*store.Record, error)
 	if v.Box, err = s.newBox(ctx, c.Next); err != nil {
 		return nil, err // nothing is claimed
 	}
+	c.Next.Region = cmp.Or(c.Next.Region, s.region)
 	if err := leavesRoom(&nothing, c.Next, v.Box); err != nil { // the claim may have the first phase
 		return nil, err
 	}
@@ -158,9 +160,6 @@ func (s *Store) Claim(ctx context.Context, c store.Claim) (*store.Record, error)
 			return nil, tooLarge("request", n)
 		}
 		it[item.AttrRequest], large = s.encodeInput(&v.Values, c.Next)
-	}
-	if s.region != "" {
-		it[item.AttrRegion] = v.Str(s.region)
 	}
 	v.in = dynamodb.PutItemInput{
 		TableName:                           &s.table,

@@ -26,7 +26,7 @@ var _ store.Taker = (*Store)(nil)
 func (s *Store) Take(ctx context.Context, t store.Take) (*store.Record, bool, error) {
 	var v item.Values
 	args := item.Map{
-		":owner": v.Str(t.Owner), ":ver": v.Num(t.Ver), ":v": v.Digits(item.RecordLayout), ":v1": v.Digits(item.FirstLayout), ":open": v.Str(string(store.Open)), ":zero": v.Num(0),
+		":owner": v.Str(t.Owner), ":ver": v.Num(t.Ver), ":v": v.Digits(item.Layout), ":open": v.Str(string(store.Open)), ":zero": v.Num(0),
 		":owner1": v.Str(t.NewOwner), ":ver1": v.Num(t.Ver + 1), ":lease": v.Millis(t.Lease), ":now": v.Millis(t.Now), ":one": v.Num(1),
 		":none": &types.AttributeValueMemberL{}, ":hand": v.Hands([]store.Handover{{At: t.Now, Kind: store.HandoverCompleter}}),
 	}

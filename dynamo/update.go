@@ -6,111 +6,26 @@ import (
 	"maps"
 	"slices"
 	"strconv"
-	"time"
 
 	"github.com/samekey/samekey/dynamo/internal/item"
 	"github.com/samekey/samekey/idem/store"
 	"github.com/samekey/samekey/internal/state"
 )
 
-// update builds the expression that turns c.Prev into c.Next.
+// update builds the expression that turns c.Prev into c.Next: the fields that differ, and
+// those that are written in a way of their own.
 func (s *Store) update(ctx context.Context, c store.Commit) (*update, error) {
 	prev, next := c.Prev, c.Next
 	u := &update{names: ownerName, args: make(item.Map, 8), condition: holderCondition}
 	u.set, u.remove = u.assigned[:0], u.removed[:0]
 	u.Text.Grow(256)
-	// A take-over needs the data key though it writes no contents: an attempt that
-	// could not store its answer must not begin. What an operator decides takes no lease.
 	moved := movesSealed(prev, next)
-	if next.Owner != prev.Owner && !next.Lease.IsZero() || hasContents(prev, next) || moved {
-		if item.SealOf(prev).Closed() { // what was read closed would be written empty
-			return nil, fmt.Errorf("dynamo: commit: %w: the record was read without its contents", store.ErrSealed)
-		}
-		var err error
-		if u.Box, err = s.boxFor(ctx, next); err != nil {
-			return nil, err
-		}
+	if err := s.openBox(ctx, u, prev, next, moved); err != nil {
+		return nil, err
 	}
-	if sl := item.SealOf(next); sl != nil && item.SealOf(prev) == nil {
-		u.put(item.AttrSeal, ":seal", u.Seal(sl))
-	}
-	u.args[":owner"], u.args[":ver"] = u.Str(prev.Owner), u.Num(prev.Ver)
-	u.put(item.AttrVer, ":ver1", u.Num(next.Ver))
-	if next.Owner != prev.Owner {
-		u.put("#owner", ":owner1", u.Str(next.Owner))
-	}
-	u.text(item.AttrState, ":st", string(prev.State), string(next.State))
-	u.text(item.AttrKeep, ":keep", string(prev.Keep), string(next.Keep))
-	u.text(item.AttrLastErr, ":last_err", prev.LastErr, next.LastErr)
-	u.text(item.AttrFn, ":fn", prev.Handler.Function, next.Handler.Function)
-	u.text(item.AttrHandler, ":hn", prev.Handler.Name, next.Handler.Name)
-	if next.Scope == "" && prev.Scope != "" { // it only ever goes
-		u.names = maps.Clone(u.names)
-		u.names["#scope"] = item.AttrScope
-		u.remove = append(u.remove, "#scope")
-	}
-	u.text(item.AttrTenant, ":tn", prev.Tenant, next.Tenant)
-	switch {
-	case next.Blocked == prev.Blocked:
-	case next.Blocked:
-		u.put(item.AttrBlocked, ":blocked", item.Yes)
-	default:
-		u.remove = append(u.remove, item.AttrBlocked)
-	}
-	u.time(item.AttrExpires, ":exp_s", prev.Expires, next.Expires)
-	u.time(item.AttrUntil, ":until_s", prev.Until, next.Until)
-	if next.Tombstone != prev.Tombstone {
-		u.put(item.AttrTomb, ":tomb_s", u.Num(int64(next.Tombstone/time.Second)))
-	}
-	switch {
-	case next.Lease.Equal(prev.Lease):
-	case next.State == store.Done && next.Lease.IsZero():
-		u.remove = append(u.remove, item.AttrLease) // nobody takes over what has ended
-	default:
-		u.put(item.AttrLease, ":lease", u.Millis(next.Lease)) // 0 and not absent: "released" is a fact
-	}
-	if !next.Run.Equal(prev.Run) {
-		u.put(item.AttrRun, ":run", u.Millis(next.Run))
-	}
-	if next.Tries != prev.Tries {
-		u.put(item.AttrTries, ":tries", u.Num(int64(next.Tries)))
-	}
-	if !slices.EqualFunc(prev.Phases, next.Phases, samePhase) || moved && len(next.Phases) > 0 {
-		u.put(item.AttrPhases, ":phases", u.Phases(next.Phases))
-	}
-	switch timed := item.Timed(next.Phases); {
-	case slices.EqualFunc(prev.Phases, next.Phases, func(a, b store.Phase) bool { return a.At == b.At }):
-	case timed:
-		u.put(item.AttrTimes, ":phase_ms", u.Times(next.Phases))
-	case item.Timed(prev.Phases):
-		u.remove = append(u.remove, item.AttrTimes)
-	}
-	switch {
-	case next.Calls == nil && prev.Calls != nil && next.State == store.Done:
-		u.remove = append(u.remove, item.AttrCalls)
-	case next.Calls == nil && prev.Calls != nil:
-		u.put(item.AttrCalls, ":calls", item.Uncounted)
-	case next.Calls != nil && prev.Calls == nil, !maps.Equal(prev.Calls, next.Calls):
-		u.put(item.AttrCalls, ":calls", u.Calls(next.Calls))
-	}
-	if !slices.Equal(prev.Doubts, next.Doubts) || !prev.DoubtSince.Equal(next.DoubtSince) {
-		if len(next.Doubts) == 0 {
-			u.remove = append(u.remove, item.AttrDoubts, item.AttrDoubt)
-		} else {
-			u.put(item.AttrDoubts, ":doubts", u.List(next.Doubts))
-			u.put(item.AttrDoubt, ":doubt", u.Millis(next.DoubtSince))
-		}
-	}
-	switch {
-	case len(next.Sent) == 0 && len(prev.Sent) > 0:
-		u.remove = append(u.remove, item.AttrSent)
-	case !maps.Equal(prev.Sent, next.Sent):
-		u.put(item.AttrSent, ":sent", u.Texts(next.Sent))
-	}
+	u.holder(prev, next)
+	u.fields(prev, next, moved)
 	u.decided(prev.Settled, next.Settled)
-	if !slices.EqualFunc(prev.Handovers, next.Handovers, store.Handover.Equal) {
-		u.put(item.AttrHands, ":hands", u.Hands(next.Handovers))
-	}
 	u.addJobs(prev.Jobs, next.Jobs)
 	u.wait(prev, next)
 	if answers(prev, next) {
@@ -120,13 +35,67 @@ func (s *Store) update(ctx context.Context, c store.Commit) (*update, error) {
 		}
 		u.put(item.AttrResp, ":resp", body)
 	}
-	if moved && next.Input != nil {
-		u.put(item.AttrRequest, ":req", s.inputAgain(&u.Values, next))
-	}
-	if next.Input == nil && (prev.Input != nil || next.Response != nil && prev.Response == nil) {
-		u.remove = append(u.remove, item.AttrRequest) // no input at rest after the answer
-	}
+	s.request(u, prev, next, moved)
 	return u, nil
+}
+
+// openBox gives u the data key of the contents that it writes. A take-over needs the key
+// though it writes none: an attempt that could not store its answer must not begin. What an
+// operator decides takes no lease.
+func (s *Store) openBox(ctx context.Context, u *update, prev, next *store.Record, moved bool) (err error) {
+	takes := next.Owner != prev.Owner && !next.Lease.IsZero()
+	if takes || moved || hasContents(prev, next) {
+		if item.SealOf(prev).Closed() { // what was read closed would be written empty
+			return fmt.Errorf("dynamo: commit: %w: the record was read without its contents", store.ErrSealed)
+		}
+		if u.Box, err = s.boxFor(ctx, next); err != nil {
+			return err
+		}
+	}
+	if sl := item.SealOf(next); sl != nil && item.SealOf(prev) == nil {
+		u.put(item.AttrSeal, ":seal", u.Seal(sl))
+	}
+	return nil
+}
+
+// holder is on every write: of a late copy of it, holderCondition is false.
+func (u *update) holder(prev, next *store.Record) {
+	u.args[":owner"], u.args[":ver"] = u.Str(prev.Owner), u.Num(prev.Ver)
+	u.put(item.AttrVer, ":ver1", u.Num(next.Ver))
+	if next.Owner != prev.Owner {
+		u.put("#owner", ":owner1", u.Str(next.Owner))
+	}
+}
+
+// fields sets or removes the fields that differ: an attribute that a write of another
+// program has changed meanwhile stays. Results that go to another handler are sealed anew.
+func (u *update) fields(prev, next *store.Record, moved bool) {
+	for i := range item.Fields {
+		f := &item.Fields[i]
+		if f.Same == nil || f.Same(prev, next) && !(moved && f.Name == item.AttrPhases && len(next.Phases) > 0) {
+			continue
+		}
+		if f.Path != f.Name {
+			u.names = maps.Clone(u.names)
+			u.names[f.Path] = f.Name
+		}
+		if value := f.Encode(&u.Values, next); value != nil {
+			u.put(f.Path, f.Arg, value)
+		} else {
+			u.remove = append(u.remove, f.Path)
+		}
+	}
+}
+
+// request seals the stored request anew for another handler, and removes it with the
+// answer: no input is at rest after that.
+func (s *Store) request(u *update, prev, next *store.Record, moved bool) {
+	switch {
+	case moved && next.Input != nil:
+		u.put(item.AttrRequest, ":req", s.inputAgain(&u.Values, next))
+	case next.Input == nil && (prev.Input != nil || next.Response != nil && prev.Response == nil):
+		u.remove = append(u.remove, item.AttrRequest)
+	}
 }
 
 // decided adds a decision to the list, rather than write the list: a redrive adds its
@@ -150,7 +119,7 @@ func hasContents(prev, next *store.Record) bool {
 			return true
 		}
 	}
-	return !slices.EqualFunc(prev.Phases, next.Phases, samePhase) || answers(prev, next)
+	return !slices.EqualFunc(prev.Phases, next.Phases, item.SamePhase) || answers(prev, next)
 }
 
 // answers reports whether a commit writes an answer: the first one, or what is left of it.
@@ -163,10 +132,6 @@ func answers(prev, next *store.Record) bool {
 // tenant only. A record with jobs keeps its tenant.
 func movesSealed(prev, next *store.Record) bool {
 	return item.SealOf(prev) != nil && (next.Handler != prev.Handler || next.Tenant != prev.Tenant) && (next.Input != nil || len(next.Phases) > 0)
-}
-
-func samePhase(a, b store.Phase) bool {
-	return a.Name == b.Name && a.Intent == b.Intent && string(a.Result) == string(b.Result) && (a.Result == nil) == (b.Result == nil)
 }
 
 // addJobs writes the jobs that next has more than prev.

@@ -33,7 +33,7 @@ func TestReservedWordsHavePlaceholders(t *testing.T) {
 		}
 	}
 	want := "SET ver = :ver1, #owner = :owner1, st = :st, keep = :keep, last_err = :last_err, until_s = :until_s, tomb_s = :tomb_s, " +
-		"lease_ms = :lease, run_ms = :run, tries = :tries, phases = :phases, jobs.#j1 = :j1, resp = :resp REMOVE exp_s, req"
+		"lease_ms = :lease_ms, run_ms = :run_ms, tries = :tries, phases = :phases, jobs.#j1 = :j1, resp = :resp REMOVE exp_s, req"
 	if diff := cmp.Diff(want, expression); diff != "" {
 		t.Errorf("expression (-want +got):\n%s", diff)
 	}
@@ -43,11 +43,11 @@ func TestReservedWordsHavePlaceholders(t *testing.T) {
 func TestAttributesThatAreAbsent(t *testing.T) {
 	t.Parallel()
 	job := idem.Job{Kind: "k"}
-	claimed := &store.Record{Owner: "a", Ver: 1, State: store.Open, Lease: time.UnixMilli(3), Created: time.UnixMilli(1), Run: time.UnixMilli(1), Calls: map[string]int{}}
+	claimed := &store.Record{Owner: "a", Ver: 1, State: store.Open, Lease: time.UnixMilli(3), Created: time.UnixMilli(1), Run: time.UnixMilli(1)}
 	staged := claimed.Clone()
 	staged.Jobs = map[string]idem.Job{"0.0": job}
-	uncounted := claimed.Clone()
-	uncounted.Calls = nil
+	called := claimed.Clone()
+	called.Calls = map[string]int{"pay#": 1}
 	for name, tt := range map[string]struct {
 		prev *store.Record
 		next func(*store.Record)
@@ -58,12 +58,12 @@ func TestAttributesThatAreAbsent(t *testing.T) {
 		"no job":            {claimed, func(*store.Record) {}, "SET ver = :ver1"},
 		"the same job":      {staged, func(*store.Record) {}, "SET ver = :ver1"},
 		"the first call":    {claimed, func(r *store.Record) { r.Calls = map[string]int{"pay#": 1} }, "SET ver = :ver1, calls = :calls"},
-		"uncounted":         {claimed, func(r *store.Record) { r.Calls = nil }, "SET ver = :ver1, calls = :calls"},
-		"counted from now":  {uncounted, func(r *store.Record) { r.Calls = map[string]int{} }, "SET ver = :ver1, calls = :calls"},
-		"a release":         {claimed, func(r *store.Record) { r.Lease, r.Run = time.Time{}, time.UnixMilli(2) }, "SET ver = :ver1, lease_ms = :lease, run_ms = :run"},
-		"stuck":             {claimed, func(r *store.Record) { r.State, r.Lease = store.Stuck, time.Time{} }, "SET ver = :ver1, st = :st, lease_ms = :lease, waits = :wait, wait_in = :wait_in, wait_ms = if_not_exists(wait_ms, :since)"},
-		"a finish":          {claimed, func(r *store.Record) { r.State, r.Lease, r.Calls = store.Done, time.Time{}, nil }, "SET ver = :ver1, st = :st REMOVE lease_ms, calls"},
-		"done, but held on": {claimed, func(r *store.Record) { r.State, r.Lease = store.Done, time.UnixMilli(4) }, "SET ver = :ver1, st = :st, lease_ms = :lease"},
+		"the same call":     {called, func(*store.Record) {}, "SET ver = :ver1"},
+		"a release":         {claimed, func(r *store.Record) { r.Lease, r.Run = time.Time{}, time.UnixMilli(2) }, "SET ver = :ver1, lease_ms = :lease_ms, run_ms = :run_ms"},
+		"stuck":             {claimed, func(r *store.Record) { r.State, r.Lease = store.Stuck, time.Time{} }, "SET ver = :ver1, st = :st, lease_ms = :lease_ms, waits = :wait, wait_in = :wait_in, wait_ms = if_not_exists(wait_ms, :since)"},
+		"a finish, no call": {claimed, func(r *store.Record) { r.State, r.Lease = store.Done, time.Time{} }, "SET ver = :ver1, st = :st REMOVE lease_ms"},
+		"a finish":          {called, func(r *store.Record) { r.State, r.Lease, r.Calls = store.Done, time.Time{}, nil }, "SET ver = :ver1, st = :st REMOVE lease_ms, calls"},
+		"done, but held on": {claimed, func(r *store.Record) { r.State, r.Lease = store.Done, time.UnixMilli(4) }, "SET ver = :ver1, st = :st, lease_ms = :lease_ms"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

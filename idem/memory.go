@@ -234,7 +234,7 @@ func patched(r, prev, next *store.Record) *store.Record {
 	if !slices.EqualFunc(prev.Phases, next.Phases, samePhase) {
 		r.Phases = next.Phases
 	}
-	if !maps.Equal(prev.Calls, next.Calls) || (prev.Calls == nil) != (next.Calls == nil) {
+	if !maps.Equal(prev.Calls, next.Calls) {
 		r.Calls = next.Calls
 	}
 	if !slices.Equal(prev.Doubts, next.Doubts) {

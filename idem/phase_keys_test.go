@@ -202,38 +202,6 @@ func TestResumedRunGoesOnCounting(t *testing.T) {
 	}
 }
 
-// An operation begun by an earlier version of this package keeps the keys of that
-// version: its calls may have been made.
-func TestRecordsOfAnEarlierVersionKeepTheirKeys(t *testing.T) {
-	t.Parallel()
-	var mem idem.MemoryStore
-	clock := idemtest.NewClock()
-	now := clock.Now()
-	e := idem.New(&mem, anybody, func(o *idem.Options) { o.Now = clock.Now })
-	crashed := idemtest.Faulty(&mem, nil)
-	_, _ = do(t, idem.New(crashed, anybody, func(o *idem.Options) { o.Now = clock.Now }), charging("charge", func(string) { crashed.Crash() }))
-	old := one(&mem)
-	before := old.Clone()
-	before.ID, before.Calls, before.Ver = "operation", nil, before.Ver+1
-	mem = idem.MemoryStore{}
-	before.Ver, before.Run, before.Created = 1, now, now
-	if held, err := mem.Claim(t.Context(), store.Claim{Next: before, Now: now}); held != nil || err != nil {
-		t.Fatal(held, err)
-	}
-	clock.Advance(time.Hour)
-	var w outside
-	if _, err := do(t, e, charging("charge", w.charge)); err != nil {
-		t.Fatal(err)
-	}
-	// Version 0.1 made this key of "operation", "charge" and "payments".
-	if diff := cmp.Diff([]string{"d6c6eb78-43b2-87f7-a2cd-237b5dddd8f0"}, w.calls); diff != "" {
-		t.Error(diff)
-	}
-	if r := one(&mem); r.Calls != nil {
-		t.Errorf("calls %v", r.Calls)
-	}
-}
-
 // memoryOf lets a process die in a call, and resumes the operation after age.
 func memoryOf(t *testing.T, age time.Duration, again func(*idem.Engine, *outside) error) (*idem.MemoryStore, *idemtest.Clock, *outside, error) {
 	t.Helper()

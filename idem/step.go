@@ -315,7 +315,7 @@ func (f *flow) alive(ctx context.Context, s step) error {
 func (f *flow) tx(s step) *Tx {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	tx := &Tx{id: f.a.id, phase: s.name, made: map[string]int{}}
+	tx := &Tx{id: f.a.id}
 	if f.rec != nil {
 		tx.id, tx.made, tx.repeats = f.rec.ID, f.rec.Calls, len(f.rec.Doubts) > 0
 	}

@@ -23,8 +23,7 @@ type Write = store.Write
 // ignored, but Key panics.
 type Tx struct {
 	id      string         // the operation's id
-	phase   string         // used only for the keys of older records
-	made    map[string]int // calls of earlier phases; nil in an older record
+	made    map[string]int // calls of earlier phases
 	repeats bool           // an earlier attempt may have made this phase's calls
 	called  func(string)   // gets the name of each call; nil in a phase without calls
 
@@ -105,9 +104,6 @@ func (tx *Tx) Key(service string, step ...string) string {
 	tx.calls = state.With(tx.calls, call)
 	if tx.called != nil {
 		tx.called(call)
-	}
-	if tx.made == nil {
-		return state.DerivedKey(append([]string{tx.id, tx.phase, service}, step...)...)
 	}
 	return state.DerivedKey(tx.id, call)
 }

@@ -78,12 +78,9 @@ func (e environment) printStory(s *explain.Story) (err error) {
 			say("%-10s %s", name, value)
 		}
 	}
-	fact("record", s.Record)
-	fact("operation", s.Operation)
-	fact("route", s.Route)
-	fact("scope", s.Scope)
-	fact("handler", strings.TrimSuffix(s.Function+"/"+s.Handler, "/"))
-	fact("tenant", s.Tenant)
+	for _, f := range s.Facts {
+		fact(strings.ToLower(f.Label), f.Value)
+	}
 	fact("claimed", at(s.Claimed)+" UTC")
 	fact("state", s.State)
 	fact("sealed", s.Sealed)

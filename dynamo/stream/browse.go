@@ -77,21 +77,11 @@ func (s *Sweep) Browse(ctx context.Context, see func([]Glimpse, Browsed)) error 
 	return context.Cause(ctx)
 }
 
-// browsed are the attributes that Browse asks for. Of request and answer they have
-// only as much as Decode needs.
-var browsed = []string{
-	item.AttrPK, item.AttrVersion, item.AttrState, item.AttrOwner, item.AttrVer, item.AttrLease, item.AttrExpires, item.AttrKeep,
-	item.AttrUntil, item.AttrTomb, item.AttrFP, item.AttrID, item.AttrPhases, item.AttrJobs, item.AttrTries, item.AttrLastErr,
-	item.AttrBlocked, item.AttrDeliver, item.AttrCreated, item.AttrRun, item.AttrRoute, item.AttrScope, item.AttrFn, item.AttrHandler,
-	item.AttrTenant, item.AttrDoubts, item.AttrDoubt, item.AttrSince, item.AttrTimes, item.AttrHands, item.AttrRequest + ".m", item.AttrRequest + ".p", item.AttrResp + ".s",
-	item.AttrSeal, item.AttrRequest + ".x", item.AttrResp + ".x", // or sealed records would be unreadable
-}
-
 func (s *Sweep) browseInput(segment int) *dynamodb.ScanInput {
 	// Every part has a placeholder: some names are reserved words.
 	names := make(map[string]string)
-	paths := make([]string, 0, len(browsed))
-	for _, path := range browsed {
+	var paths []string
+	for _, path := range item.Listed() {
 		parts := strings.Split(path, ".")
 		for i, part := range parts {
 			parts[i] = "#" + part
@@ -112,7 +102,6 @@ func (s *Sweep) glimpses(items []item.Map) []Glimpse {
 		rec, why, err := readItem(it)
 		switch why {
 		case "":
-			rec.Calls = nil // not asked for, so a missing map doesn't mean that there are none
 			out = append(out, s.Glimpse(rec))
 		case SkipUnreadable:
 			pk := item.PK(it)

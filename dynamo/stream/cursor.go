@@ -213,7 +213,7 @@ func putCursor(ctx context.Context, table item.Table, name string, c cursor) (he
 		UpdateExpression: aws.String("SET v = :v, ver = :ver, " + cursorBegan + " = :began, " + cursorPassed + " = :passed, " + cursorAt + " = :at, " +
 			cursorAgain + " = :again"),
 		ExpressionAttributeValues: item.Map{
-			":v": v.Digits(item.PartLayout), ":prev": v.Num(c.ver - 1), ":ver": v.Num(c.ver), ":began": v.Millis(c.began), ":passed": v.Millis(c.passed),
+			":v": v.Digits(item.Layout), ":prev": v.Num(c.ver - 1), ":ver": v.Num(c.ver), ":began": v.Millis(c.began), ":passed": v.Millis(c.passed),
 			":at": &types.AttributeValueMemberL{Value: at}, ":again": &types.AttributeValueMemberL{Value: again},
 		},
 		ReturnValuesOnConditionCheckFailure: types.ReturnValuesOnConditionCheckFailureAllOld,

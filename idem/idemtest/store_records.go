@@ -37,7 +37,7 @@ func storeRecords(s suite) {
 		}},
 		{"taken over and released", func(r *store.Record) {
 			r.Keep, r.Expires = store.KeepOpen, time.Time{}
-			r.Phases = []store.Phase{{Name: "of an earlier version", Result: []byte(`1`)}, {Name: "timed", Result: []byte(`2`), At: 1234 * time.Millisecond}}
+			r.Phases = []store.Phase{{Name: "without a time", Result: []byte(`1`)}, {Name: "timed", Result: []byte(`2`), At: 1234 * time.Millisecond}}
 			r.Handovers = []store.Handover{
 				{At: time.UnixMilli(1_800_000_000_123), Kind: store.HandoverRelease, Err: "timeout"},
 				{At: time.UnixMilli(1_800_000_100_000), Kind: store.HandoverRetry, Function: "rides-2"},
@@ -64,7 +64,6 @@ func storeRecords(s suite) {
 			r.Doubts, r.DoubtSince = []string{"?", "mail#1", "payments/zoë"}, r.Run
 			r.Sent = map[string]string{"mail#1": "5f", "payments/zoë": "a0"}
 		}},
-		{"of an earlier version, without calls", func(r *store.Record) { r.Calls = nil }},
 		{"done", func(r *store.Record) {
 			*r = *finishedNext(r, []byte(`{"message":"ride accepted"}`))
 		}},

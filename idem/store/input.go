@@ -59,7 +59,7 @@ type Overflow struct {
 	First  int64             // number of the first companion
 	Count  int               // number of companions; 0 = the body was not kept
 	Length int               // length of the body in bytes
-	Gzip   bool              // the companions hold the compressed body
+	Zipped bool              // the companions hold the compressed body
 	SHA256 [sha256.Size]byte // hash of the body
 	Sealed bool              // the companions are encrypted
 

@@ -72,9 +72,8 @@ type Record struct {
 	Input  *Input         // the request, if a completer may finish it without its client
 
 	// Calls counts the calls of committed phases under the names of idem.Tx.Key: by
-	// service, or once for each step. Derived keys are made from Calls. Calls is nil
-	// only in finished records and in records of an earlier version, whose keys are
-	// made from the names of phases.
+	// service, or once for each step. Derived keys are made from Calls. A finish
+	// drops Calls.
 	Calls map[string]int
 	// Doubts names calls that may have been made but are recorded in no phase; "?"
 	// means any call. DoubtSince is the earliest time of such a call. Both are zero
@@ -98,6 +97,7 @@ type Record struct {
 	Settled     []Decision // the latest decisions of operators
 	Handovers   []Handover // the latest take-overs and releases, for people; nil if the first attempt finished the operation
 	Route       string     // for people
+	Region      string     // Region of the claim, for people; "" if unknown
 	Scope       string     // whose the key is: operation, tenant, and the caller's kind and subject
 
 	// Handler is the code that claimed the operation, or took it over for its
@@ -139,7 +139,7 @@ type Decision struct {
 	By   string // the operator's name, as given by the operator
 	At   time.Time
 	What string
-	From string // the record's state before; "" in decisions of earlier versions
+	From string // the record's state before; "" if unknown
 	To   string // the record's state after
 }
 
@@ -180,7 +180,7 @@ type Phase struct {
 	Intent bool   // begun, with an unknown outcome: a call that must not be repeated
 
 	// At is the time from the claim to the phase's commit, in milliseconds, at least
-	// one. Zero means unknown, as in phases of earlier versions.
+	// one. Zero means unknown.
 	At time.Duration
 }
 

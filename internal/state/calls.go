@@ -75,13 +75,14 @@ func tells(r *store.Record, call string) bool {
 	return err == nil && n <= r.Calls[service+"#"]+r.Calls[Skipped]
 }
 
-// Tally returns made with calls counted in. If made is nil, Tally returns nil:
-// such a record's keys are not made from counts.
+// Tally returns made with calls counted in, and doesn't change made.
 func Tally(made map[string]int, calls []string) map[string]int {
-	if made == nil || len(calls) == 0 {
+	if len(calls) == 0 {
 		return made
 	}
-	made = maps.Clone(made)
+	if made = maps.Clone(made); made == nil {
+		made = make(map[string]int, len(calls))
+	}
 	for _, call := range calls {
 		made[counted(call)]++
 	}

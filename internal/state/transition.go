@@ -10,13 +10,10 @@ import (
 	"github.com/samekey/samekey/internal/base/redact"
 )
 
-// noCalls is never changed: [Tally] counts in a copy.
-var noCalls = map[string]int{}
-
 // Claimed returns the record of a new operation. If r has Keep, its handler will make
 // calls.
 func Claimed(r store.Record, now time.Time, lease time.Time, retention time.Duration) *store.Record {
-	r.State, r.Calls = store.Open, noCalls
+	r.State = store.Open
 	r.Created, r.Run = Millis(now), Millis(now)
 	r.Lease = Millis(lease)
 	if r.Input != nil || r.Keep == store.KeepOpen {

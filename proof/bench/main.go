@@ -47,7 +47,7 @@ var sections = []struct {
 	file  string
 	names []string
 }{
-	{"results.json", []string{"paths", "inline", "records", "library", "sdk", "latency", "streams", "recovery", "start", "sizes"}},
+	{"results.json", []string{"paths", "inline", "bodies", "records", "library", "sdk", "latency", "streams", "recovery", "start", "sizes"}},
 	{"peers.json", []string{"breaks", "races"}},
 	{"growth.json", []string{"growth-counts", "growth"}},
 }
@@ -179,6 +179,8 @@ func (b *bench) section(ctx context.Context, r *Results, name string) (err error
 		r.Paths, err = measurePaths(ctx, b.db, r.Prices)
 	case "inline":
 		r.Inline, err = measureInline(ctx, b.db, r.Prices)
+	case "bodies":
+		r.Bodies, err = measureBodies(100 * time.Millisecond)
 	case "records":
 		r.Records, err = measureRecords(ctx, b.db)
 	case "library":

@@ -96,7 +96,7 @@ func total(calls map[string]int) (n int) {
 
 func (r *Results) tables() []table {
 	all := r.costs()
-	for _, t := range []table{r.inline(), r.records(), r.latency(), r.library(), r.sdk(), r.start(), r.sizes(), r.streams(), r.recovery()} {
+	for _, t := range []table{r.inline(), r.bodies(), r.records(), r.latency(), r.library(), r.sdk(), r.start(), r.sizes(), r.streams(), r.recovery()} {
 		if len(t.rows) > 0 {
 			all = append(all, t)
 		}

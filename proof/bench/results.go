@@ -16,6 +16,7 @@ type Results struct {
 	Prices  Prices      `json:"prices"`
 	Paths   []Path      `json:"paths"`
 	Inline  []Inline    `json:"inline"`
+	Bodies  []Body      `json:"bodies"`
 	Records []Size      `json:"records"`
 	Library []Library   `json:"library"`
 	SDK     []Versus    `json:"sdk"`

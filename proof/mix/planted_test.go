@@ -161,7 +161,7 @@ var planted = map[string]plants{
 	}),
 	"a release frees the key whatever was done": between(func(a *altered) {
 		a.update = func(u *types.Update) {
-			n, ok := u.ExpressionAttributeValues[":lease"].(*types.AttributeValueMemberN)
+			n, ok := u.ExpressionAttributeValues[":lease_ms"].(*types.AttributeValueMemberN)
 			if ok && n.Value == "0" && u.ExpressionAttributeValues[":st"] == nil && !strings.Contains(*u.UpdateExpression, "exp_s") {
 				u.UpdateExpression = aws.String(strings.Replace(*u.UpdateExpression, "SET ", "SET exp_s = :ver1, ", 1))
 			}

@@ -21,7 +21,7 @@ func (m *Model) takeOver(w *world, p packet) bool {
 // takeUp makes a completer the holder, which has nothing but a ticket.
 //
 // Code: state.TakenUp, state.MayTake, dynamo.Store.Take, dynamo.takeCondition
-// Condition: v IN (:v, :v1) AND st = :open AND attribute_exists(req) AND attribute_not_exists(req.o) AND attribute_not_exists(exp_s)
+// Condition: v = :v AND st = :open AND attribute_exists(req) AND attribute_not_exists(req.o) AND attribute_not_exists(exp_s)
 func (m *Model) takeUp(w *world, p packet) bool {
 	r := &w.Record
 	switch {

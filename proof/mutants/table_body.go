@@ -102,7 +102,7 @@ func bodyMutants() []mutant {
 		},
 		{
 			rule: "Erased", what: "the caller stays in the record",
-			in: "dynamo.Store.update", old: `if $next.Scope == "" && $prev.Scope != "" {`, new: `if $next.Scope != $prev.Scope && $next.Lease.Equal($next.Created) {`, pkg: "cmd/samekey", run: "^TestErase$",
+			in: "dynamo/internal/item.Fields", old: "return $prev.Scope == $next.Scope", new: "return $prev.PK == $next.PK", pkg: "cmd/samekey", run: "^TestErase$",
 		},
 		{
 			rule: "Erased", what: "the answer's body stays beside the record",

@@ -74,7 +74,7 @@ func operationMutants() []mutant {
 		},
 		{
 			rule: "DeliveryKey", what: "an item doesn't say that its key names a delivery",
-			in: "dynamo/internal/item.Values.Encode", old: "$it[AttrDeliver] = Yes", new: "", pkg: "dynamo", run: "^TestConformance",
+			in: "dynamo/internal/item.Fields", old: "return &$r.DeliveryKey", new: "return new($r.DeliveryKey)", pkg: "dynamo", run: "^TestConformance",
 		},
 		{
 			rule: "DeadLetterScope", what: "a dead-letter queue has keys of its own",

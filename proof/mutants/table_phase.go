@@ -149,12 +149,8 @@ func phaseMutants() []mutant {
 		},
 		{
 			rule: "KeyParts", what: "a phase's name is part of its derived keys", row: "R126 M8",
-			in: "idem.Tx.Key", old: "return state.DerivedKey($tx.id, $call)", new: "return state.DerivedKey($tx.id, $tx.phase, $call)",
+			in: "idem.flow.tx", old: "if $s.kind == foreign { $tx.called = $f.called }", new: "$tx.id += $s.name; if $s.kind == foreign { $tx.called = $f.called }",
 			run: "^TestRenamedForeignKeepsItsKey$",
-		},
-		{
-			rule: "KeyParts", what: "an operation changes its keys with this package's version",
-			in: "idem.Tx.Key", old: "if $tx.made == nil {", new: `if $tx.id == "" {`, run: "^TestRecordsOfAnEarlierVersionKeepTheirKeys$",
 		},
 		{
 			rule: "Classify", what: "a refusal of a key is taken for one of the call", row: "R64 M14",

@@ -17,7 +17,7 @@ func sealMutants() []mutant {
 		},
 		{
 			rule: "SealPlace", what: "no part opens that an earlier release has sealed",
-			in: item + ".Box.context", old: `sealLayout, $b.pk, $b.id, $kind)`, new: `RecordLayout, $b.pk, $b.id, $kind)`, pkg: "dynamo", run: "^TestGoldenItems$",
+			in: item + ".Box.context", old: `sealLayout, $b.pk, $b.id, $kind)`, new: `"2", $b.pk, $b.id, $kind)`, pkg: "dynamo", run: "^TestGoldenItems$",
 		},
 		{
 			rule: "SealPlace", what: "a result opens in another phase",
@@ -65,11 +65,11 @@ func sealMutants() []mutant {
 		},
 		{
 			rule: "SealMoved", what: "the request stays sealed for the former handler", row: "R153 T11",
-			in: "dynamo.Store.update", old: "$moved && $next.Input != nil {", new: "$moved && $next == nil {", run: "^TestSealedContentsGoWithTheOperation$",
+			in: "dynamo.Store.request", old: "case $moved && $next.Input != nil:", new: "case $moved && $next == nil:", run: "^TestSealedContentsGoWithTheOperation$",
 		},
 		{
 			rule: "SealMoved", what: "results stay sealed for the former handler", row: "R153 T11",
-			in: "dynamo.Store.update", old: "|| $moved && len($next.Phases) > 0 {", new: "{", run: "^TestSealedContentsGoWithTheOperation$",
+			in: "dynamo.update.fields", old: "&& !($moved && $f.Name == item.AttrPhases && len($next.Phases) > 0) {", new: "{", run: "^TestSealedContentsGoWithTheOperation$",
 		},
 		{
 			rule: "SealPlace", what: "a companion opens in another's place",
@@ -85,11 +85,11 @@ func sealMutants() []mutant {
 		},
 		{
 			rule: "SealClosed", what: "contents that were read closed are written empty",
-			in: "dynamo.Store.update", old: "item.SealOf($prev).Closed()", new: "$prev == nil && item.SealOf($prev).Closed()", run: "^TestClosedContentsAreNotOverwritten$",
+			in: "dynamo.Store.openBox", old: "item.SealOf($prev).Closed()", new: "$prev == nil && item.SealOf($prev).Closed()", run: "^TestClosedContentsAreNotOverwritten$",
 		},
 		{
 			rule: "SealTakeOver", what: "a take-over needs no data key",
-			in: "dynamo.Store.update", old: "$next.Owner != $prev.Owner && !$next.Lease.IsZero() ||", new: "", run: "^TestNobodyTakesOverWithoutTheKey$",
+			in: "dynamo.Store.openBox", old: "if $takes || $moved ||", new: "if $takes && $moved ||", run: "^TestNobodyTakesOverWithoutTheKey$",
 		},
 		{
 			rule: "SealPinned", what: "an operation needs the provider again after its claim",

@@ -14,7 +14,7 @@ func storeMutants() []mutant {
 		dynamoCommits = "^TestConformance$/^store_commit$"
 		dynamoTakes   = "^TestConformance$/^store_take$"
 		firstJobs     = `case len($prev) == 0: $u.put(item.AttrJobs, ":jobs", $u.Jobs($next)); return`
-		bothLayouts   = "^TestOperationsOfBothLayoutsGoOn$"
+		goesOn        = "^TestOperationsGoOn$"
 
 		memClaim  = "$old != nil && !$free && !unchanged($old, $c.Seen) {"
 		memCommit = "case !unchanged($old, $c.Prev):"
@@ -71,15 +71,11 @@ func storeMutants() []mutant {
 		},
 		{
 			rule: "TakeLayout", what: "a record of a newer layout is taken over",
-			in: "dynamo.takeCondition", old: `"… AND v IN (:v, :v1) AND st = :open…"`, new: `"… AND (v IN (:v, :v1) OR v <> :v) AND st = :open…"`, run: "^TestRecordOfANewerLayoutIsNotTaken$",
-		},
-		{
-			rule: "TakeLayout", what: "a record of layout 1 takes three calls",
-			in: "dynamo.takeCondition", old: `"… AND v IN (:v, :v1) AND st = :open…"`, new: `"… AND v IN (:v, :v1) AND v = :v AND st = :open…"`, pkg: "dynamo/stream", run: bothLayouts,
+			in: "dynamo.takeCondition", old: `"… AND v = :v AND st = :open…"`, new: `"… AND (v = :v OR v <> :v) AND st = :open…"`, run: "^TestRecordOfANewerLayoutIsNotTaken$",
 		},
 		{
 			rule: "TakeDoubts", what: "the attempt that claimed a record is in doubt since nothing",
-			in: "dynamo.takeDoubts", old: `"… = if_not_exists(run_ms, created_ms)"`, new: `"… = run_ms"`, pkg: "dynamo/stream", run: bothLayouts, refused: true,
+			in: "dynamo.takeDoubts", old: `"… = if_not_exists(run_ms, created_ms)"`, new: `"… = run_ms"`, pkg: "dynamo/stream", run: goesOn, refused: true,
 		},
 		{
 			rule: "TakeDoubts", what: "a later attempt is in doubt since the claim",
@@ -199,35 +195,27 @@ func storeMutants() []mutant {
 		},
 		{
 			rule: "JobMap", what: "a record without its map is kept for jobs",
-			in: "dynamo/internal/item.decode", old: "$d.jobs($d.first || $r.Keep == store.KeepJobs)", new: "$d.jobs($d.first)", run: "^TestBadInput24CorruptRecord$",
+			in: "dynamo/internal/item.Fields", old: "$d.jobs($r.Keep == store.KeepJobs)", new: "$d.jobs(false)", run: "^TestBadInput24CorruptRecord$",
 		},
 		{
 			rule: "JobMap", what: "a record that is kept for jobs is written without the map",
-			in: "dynamo/internal/item.Values.Encode", old: "len($r.Jobs) > 0 || $r.Keep == store.KeepJobs", new: "len($r.Jobs) > 0", run: "^TestAttributesOfANewRecord$",
+			in: "dynamo/internal/item.Fields", old: "len($r.Jobs) == 0 && $r.Keep != store.KeepJobs", new: "len($r.Jobs) == 0", run: "^TestAttributesOfANewRecord$",
 		},
 		{
 			rule: "LeaseGone", what: "a release removes the lease as a finish does",
-			in: "dynamo.Store.update", old: "case $next.State == store.Done && $next.Lease.IsZero():", new: "case $next.Lease.IsZero():", run: dynamoCommits,
+			in: "dynamo/internal/item.Fields", old: "if $r.State == store.Done && $r.Lease.IsZero() {", new: "if $r.Lease.IsZero() {", pkg: "dynamo", run: dynamoCommits,
 		},
 		{
 			rule: "LeaseGone", what: "an open record without a lease is read as released",
-			in: "dynamo/internal/item.decode", old: "$d.Milli(AttrLease, !$done)", new: "$d.Milli(AttrLease, false)", run: "^TestBadInput24CorruptRecord$",
+			in: "dynamo/internal/item.Fields", old: "$d.Milli(AttrLease, $r.State != store.Done)", new: "$d.Milli(AttrLease, false)", run: "^TestBadInput24CorruptRecord$",
 		},
 		{
-			rule: "CallsAbsent", what: "the calls of a record without a call are not counted",
-			in: "dynamo/internal/item.Decoder.calls", old: "if !$there && !$done && !$d.first {", new: "if !$there && !$done && $d.first {", run: "^TestRecordRoundTrip$",
-		},
-		{
-			rule: "CallsAbsent", what: "the calls of a record of layout 1 are counted though they never were",
-			in: "dynamo/internal/item.Decoder.calls", old: "if !$there && !$done && !$d.first {", new: "if !$there && !$done {", run: "^TestLayout1IsRead$",
-		},
-		{
-			rule: "CallsAbsent", what: "a commit that counts no calls removes the map",
-			in: "dynamo.Store.update", old: `$u.put(item.AttrCalls, ":calls", item.Uncounted)`, new: "$u.remove = append($u.remove, item.AttrCalls)", run: "^TestConformance$/^store_records$",
+			rule: "CallsAbsent", what: "the first call of a record is not counted",
+			in: "internal/state.Tally", old: "$made = make(map[string]int, len($calls))", new: "return nil", pkg: "idem", run: "^TestDerivedKeysOfADeferredCall$",
 		},
 		{
 			rule: "RunAbsent", what: "the first attempt has no begin", row: "M171",
-			in: "dynamo/internal/item.decode", old: "$r.Run = $r.Created", new: "_ = $r.Created", run: "^TestRecordRoundTrip$",
+			in: "dynamo/internal/item.Fields", old: "if $r.Run = $r.Created; $d.It[AttrRun] != nil {", new: "if $d.It[AttrRun] != nil {", run: "^TestRecordRoundTrip$",
 		},
 		{
 			rule: "RunAbsent", what: "a search by time misses the first attempts",
@@ -240,16 +228,32 @@ func storeMutants() []mutant {
 		},
 		{
 			rule: "TouchesWhatDiffers", what: "a commit writes the phases even where they don't differ",
-			in: "dynamo.Store.update", old: "if !slices.EqualFunc($prev.Phases, $next.Phases, samePhase) ||", new: "if samePhase(store.Phase{}, store.Phase{}) ||", run: dynamoCommits,
+			in: "dynamo/internal/item.Fields", old: "return slices.EqualFunc($prev.Phases, $next.Phases, SamePhase)", new: "return false", pkg: "dynamo", run: dynamoCommits,
+		},
+		{
+			rule: "Region", what: "a record doesn't say where it was claimed",
+			in: "dynamo.Store.Claim", old: "$c.Next.Region = cmp.Or($c.Next.Region, $s.region)", new: "", run: "^TestRegionOfTheClaim$", refused: true,
+		},
+		{
+			rule: "Inflate", what: "a body is inflated without a limit",
+			in: "dynamo/internal/item.Inflate", old: "io.LimitReader($r, int64($limit)+1)", new: "$r", run: "^TestHostileBodiesAreRefused$",
+		},
+		{
+			rule: "Inflate", what: "a body longer than any is taken",
+			in: "dynamo/internal/item.Inflate", old: "case $out.Len() > $limit:", new: "case $out.Len() > $limit+1:", run: "^TestHostileBodiesAreRefused$",
+		},
+		{
+			rule: "Inflate", what: "bytes after the end of a body are passed over",
+			in: "dynamo/internal/item.Inflate", old: "case $from.Len() > 0:", new: "case $from.Len() > 1<<30:", run: "^TestHostileBodiesAreRefused$",
+		},
+		{
+			rule: "Format", what: "a count of no tries is written",
+			in: "dynamo/internal/item.Values.optional", old: "$n == 0", new: "$n < 0", pkg: "dynamo", run: "^TestFormat$",
 		},
 		{
 			rule: "LayoutVersion", what: "records of a later layout are read as ours",
-			in: "dynamo/internal/item.decode", old: "$d.Err == nil && $layout != FirstLayout && $layout != RecordLayout {", new: `$d.Err == nil && $layout == "" {`,
+			in: "dynamo/internal/item.Decoder.layout", old: "$d.Err == nil && $v != Layout {", new: `$d.Err == nil && $v == "" {`,
 			run: "^TestBadInput24CorruptRecord$",
-		},
-		{
-			rule: "LayoutVersion", what: "records of layout 1 are refused",
-			in: "dynamo/internal/item.decode", old: "$layout != FirstLayout && $layout != RecordLayout {", new: "$layout != RecordLayout {", run: "^TestLayout1IsRead$",
 		},
 		{
 			rule: "StrongRead", what: "the read that decides about a lost answer may be old",

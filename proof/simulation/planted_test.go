@@ -207,7 +207,7 @@ var planted = map[string]func(*episode){
 	}),
 	"a release frees the key after a call": expressions(func(a *altered) {
 		a.update = func(in *dynamodb.UpdateItemInput) {
-			if n, ok := in.ExpressionAttributeValues[":lease"].(*types.AttributeValueMemberN); ok && n.Value == "0" && in.ExpressionAttributeValues[":st"] == nil {
+			if n, ok := in.ExpressionAttributeValues[":lease_ms"].(*types.AttributeValueMemberN); ok && n.Value == "0" && in.ExpressionAttributeValues[":st"] == nil {
 				in.UpdateExpression = aws.String(strings.Replace(*in.UpdateExpression, "SET ", "SET exp_s = :ver1, ", 1))
 			}
 		}

@@ -95,7 +95,7 @@ func anySealable(t *rapid.T) *store.Record {
 	}
 	if r.Response != nil && rapid.Bool().Draw(t, "large") {
 		r.Response.Body = nil
-		r.Overflow = &store.Overflow{Owner: "o", First: 3, Count: 2, Length: 9, Gzip: true, SHA256: [32]byte{1}, Sealed: true}
+		r.Overflow = &store.Overflow{Owner: "o", First: 3, Count: 2, Length: 9, Zipped: true, SHA256: [32]byte{1}, Sealed: true}
 	}
 	return r
 }
@@ -359,7 +359,7 @@ func TestKnownItems(t *testing.T) {
 		want := full()
 		if filepath.Base(file) == "sealed-large.json" {
 			want.Response.Body = nil
-			want.Overflow = &store.Overflow{Owner: "o", First: 3, Count: 2, Length: 900_000, Gzip: true, SHA256: [32]byte{1, 2, 3}, Sealed: true}
+			want.Overflow = &store.Overflow{Owner: "o", First: 3, Count: 2, Length: 900_000, Zipped: true, SHA256: [32]byte{1, 2, 3}, Sealed: true}
 		}
 		if diff := cmp.Diff(want, got, withoutSeal); diff != "" {
 			t.Errorf("%s (-want +got):\n%s", file, diff)

@@ -23,7 +23,7 @@ type head struct {
 	Header   map[string][][]byte `json:"h,omitempty"`
 	Identity []string            `json:"i,omitempty"` // kind, subject
 	Snapshot []byte              `json:"d,omitempty"`
-	Gzip     bool                `json:"z,omitempty"`
+	Zipped   bool                `json:"z,omitempty"`
 	Overflow *sealedOverflow     `json:"o,omitempty"`
 }
 
@@ -32,7 +32,7 @@ type sealedOverflow struct {
 	First  int64  `json:"n"` // 0 too: a size tells nothing of other requests
 	Count  int    `json:"c"`
 	Length int    `json:"l"`
-	Gzip   bool   `json:"z,omitempty"`
+	Zipped bool   `json:"z,omitempty"`
 	SHA256 []byte `json:"d"`
 }
 
@@ -58,13 +58,13 @@ func unpack(plain []byte) (h head, body []byte, err error) {
 }
 
 func answerHead(re *store.Response, over *store.Overflow, zipped bool) *head {
-	return &head{Status: re.Status, Header: packHeader(re.Header), Gzip: zipped && over == nil, Overflow: packOverflow(over)}
+	return &head{Status: re.Status, Header: packHeader(re.Header), Zipped: zipped && over == nil, Overflow: packOverflow(over)}
 }
 
 func requestHead(in *store.Input, over *store.Overflow, zipped bool) *head {
 	h := &head{
 		Method: in.Method, Path: []byte(in.Path), Query: []byte(in.Query), Header: packHeader(in.Header), Snapshot: in.Snapshot,
-		Gzip: zipped && over == nil, Overflow: packOverflow(over),
+		Zipped: zipped && over == nil, Overflow: packOverflow(over),
 	}
 	if in.Identity != (store.Identity{}) {
 		h.Identity = []string{in.Identity.Kind, in.Identity.Subject}
@@ -112,8 +112,8 @@ func unpackRequest(plain []byte, route string) (*store.Input, error) {
 
 func (h *head) unzip(body []byte) ([]byte, error) {
 	switch {
-	case h.Gzip:
-		return Gunzip(body, MaxStored)
+	case h.Zipped:
+		return Inflate(body, MaxStored)
 	case len(body) == 0:
 		return nil, nil
 	}
@@ -124,7 +124,7 @@ func packOverflow(o *store.Overflow) *sealedOverflow {
 	if o == nil {
 		return nil
 	}
-	return &sealedOverflow{Owner: o.Owner, First: o.First, Count: o.Count, Length: o.Length, Gzip: o.Gzip, SHA256: o.SHA256[:]}
+	return &sealedOverflow{Owner: o.Owner, First: o.First, Count: o.Count, Length: o.Length, Zipped: o.Zipped, SHA256: o.SHA256[:]}
 }
 
 func (h *head) overflow() (*store.Overflow, error) {
@@ -132,7 +132,7 @@ func (h *head) overflow() (*store.Overflow, error) {
 	if s == nil {
 		return nil, nil
 	}
-	o := &store.Overflow{Owner: s.Owner, First: s.First, Count: s.Count, Length: s.Length, Gzip: s.Gzip, Sealed: s.Count > 0}
+	o := &store.Overflow{Owner: s.Owner, First: s.First, Count: s.Count, Length: s.Length, Zipped: s.Zipped, Sealed: s.Count > 0}
 	if copy(o.SHA256[:], s.SHA256) != len(o.SHA256) || !sound(o) {
 		return nil, errForm
 	}

@@ -33,64 +33,37 @@ func Decode(it Map) (*store.Record, error) { return decode(Decoder{It: it}) }
 func Glance(it Map) (*store.Record, error) { return decode(Decoder{It: it, bodiless: true}) }
 
 func decode(d Decoder) (*store.Record, error) {
-	layout := strconv.FormatInt(d.Number(AttrVersion, true), 10)
-	if d.Err == nil && layout != FirstLayout && layout != RecordLayout {
-		return nil, fmt.Errorf("dynamo: %w: layout version %s is not known to this program", store.ErrCorrupt, layout)
-	}
-	d.first = layout == FirstLayout
 	whole := new(struct { // in one block
-		record   store.Record
-		response store.Response
-		values   [4]string // of the answer's headers
+		record  store.Record
+		decoder Decoder
+		room    room
 	})
-	r := &whole.record
-	*r = store.Record{
-		PK:          d.Text(AttrPK, true),
-		State:       store.State(d.Text(AttrState, true)),
-		Owner:       d.Text(AttrOwner, true),
-		Ver:         d.Number(AttrVer, true),
-		Expires:     d.second(AttrExpires),
-		Keep:        store.Keep(d.Text(AttrKeep, false)),
-		Until:       d.second(AttrUntil),
-		Tombstone:   time.Duration(d.Number(AttrTomb, false)) * time.Second,
-		Fingerprint: d.hash(AttrFP),
-		Secret:      d.Text(AttrSecret, false),
-		Scheme:      d.Text(AttrScheme, false),
-		ID:          d.Text(AttrID, true),
-		Phases:      d.phases(),
-		Doubts:      d.doubts(),
-		DoubtSince:  d.Milli(AttrDoubt, false),
-		Sent:        d.sent(),
-		Tries:       int(d.Number(AttrTries, false)),
-		LastErr:     d.Text(AttrLastErr, false),
-		Blocked:     d.Flag(AttrBlocked),
-		DeliveryKey: d.Flag(AttrDeliver),
-		Created:     d.Milli(AttrCreated, true),
-		Run:         d.Milli(AttrRun, d.first),
-		WaitSince:   d.Milli(AttrSince, false),
-		Settled:     d.settled(),
-		Handovers:   d.hands(),
-		Route:       d.Text(AttrRoute, false),
-		Scope:       d.scope(),
-		Handler:     store.HandlerID{Function: d.Text(AttrFn, false), Name: d.Text(AttrHandler, false)},
-		Tenant:      d.Text(AttrTenant, false),
-		Trace:       trace.Parse(d.Text(AttrTrace, false)),
+	r, in := &whole.record, &whole.decoder
+	*in = d
+	in.room = &whole.room
+	for i := range Fields {
+		if f := &Fields[i]; f.decode != nil && in.Err == nil {
+			f.decode(in, r)
+		}
 	}
-	done := r.State == store.Done
-	r.Jobs = d.jobs(d.first || r.Keep == store.KeepJobs)
-	r.Lease, r.Calls = d.Milli(AttrLease, !done), d.calls(done) // a done record has no lease
-	if _, ran := d.It[AttrRun]; !ran {
-		r.Run = r.Created
-	}
-	d.times(r.Phases)
-	d.response(r, &whole.response, whole.values[:0])
-	d.input(r)
-	d.sealing(r)
-	d.check(r)
-	if d.Err != nil {
-		return nil, fmt.Errorf("dynamo: %w: %w", store.ErrCorrupt, d.Err)
+	in.check(r)
+	if in.Err != nil {
+		return nil, fmt.Errorf("dynamo: %w: %w", store.ErrCorrupt, in.Err)
 	}
 	return r, nil
+}
+
+// room is where an answer is decoded.
+type room struct {
+	response store.Response
+	values   [4]string // of its headers
+}
+
+// layout refuses a record of a layout that this program doesn't know.
+func (d *Decoder) layout(*store.Record) {
+	if v := strconv.FormatInt(d.Number(AttrVersion, true), 10); d.Err == nil && v != Layout {
+		d.fail("layout version %s is not known to this program", v)
+	}
 }
 
 // Decoder remembers the first error of an item.
@@ -98,8 +71,8 @@ type Decoder struct {
 	It  Map
 	Err error
 
-	first    bool // the layout is FirstLayout
-	bodiless bool // see Glance
+	bodiless bool  // see Glance
+	room     *room // of a record
 	closed   closed
 }
 
@@ -237,17 +210,7 @@ func (d *Decoder) phases() []store.Phase {
 	return phases
 }
 
-// calls returns the counts of calls. nil means that they are not counted: derived keys are
-// made from the phases' names. A record that isn't done and has no map counts none so
-// far; in layout 1 it is one that an earlier program claimed, which didn't count.
-func (d *Decoder) calls(done bool) map[string]int {
-	raw, there := d.It[AttrCalls]
-	if !there && !done && !d.first {
-		return map[string]int{}
-	}
-	if _, uncounted := raw.(*types.AttributeValueMemberNULL); uncounted {
-		return nil
-	}
+func (d *Decoder) calls() map[string]int {
 	m := as[*types.AttributeValueMemberM](d, d.It, AttrCalls, false)
 	if m == nil {
 		return nil
@@ -320,8 +283,7 @@ func (d *Decoder) settled() []store.Decision {
 	return decisions
 }
 
-// times sets the times of the phases' commits. An earlier program that adds or removes
-// phases leaves the list as it is, so that the lengths may differ.
+// times sets the times of the phases' commits.
 func (d *Decoder) times(phases []store.Phase) {
 	list := as[*types.AttributeValueMemberL](d, d.It, AttrTimes, false)
 	if list == nil {
@@ -386,19 +348,18 @@ func (d *Decoder) jobs(must bool) map[string]store.Job {
 	return jobs
 }
 
-// response reads the answer into re, and the values of its headers into values as far
-// as there is room.
-func (d *Decoder) response(r *store.Record, re *store.Response, values []string) {
+// response reads the answer, and the values of its headers as far as there is room.
+func (d *Decoder) response(r *store.Record) {
 	m := as[*types.AttributeValueMemberM](d, d.It, AttrResp, false)
 	if m == nil {
 		return
 	}
+	re := &d.room.response
+	r.Response = re
 	if d.closed.answer = d.sealedPart(m.Value); d.closed.answer != nil {
-		r.Response = re
 		return
 	}
-	r.Response = re
-	re.Status, re.Header = int(d.numberIn(m.Value, respStatus, true)), d.header(m.Value, values)
+	re.Status, re.Header = int(d.numberIn(m.Value, respStatus, true)), d.header(m.Value, d.room.values[:0])
 	re.Body = d.body("resp.b", m.Value)
 	r.Overflow = d.overflow("resp.o", m.Value)
 }
@@ -409,10 +370,10 @@ func (d *Decoder) body(path string, it Map) []byte {
 	if b == nil || d.bodiless {
 		return nil
 	}
-	if z := as[*types.AttributeValueMemberBOOL](d, it, respGzip, false); z == nil || !z.Value {
+	if z := as[*types.AttributeValueMemberBOOL](d, it, respZipped, false); z == nil || !z.Value {
 		return b.Value
 	}
-	body, err := Gunzip(b.Value, MaxStored)
+	body, err := Inflate(b.Value, MaxStored)
 	if err != nil {
 		d.fail("%s: %w", path, err)
 	}
@@ -432,8 +393,8 @@ func (d *Decoder) overflow(path string, it Map) *store.Overflow {
 		Count:  int(over.Number(overCount, true)),
 		Length: int(over.Number(overLength, true)),
 	}
-	if z := as[*types.AttributeValueMemberBOOL](&over, m.Value, respGzip, false); z != nil {
-		o.Gzip = z.Value
+	if z := as[*types.AttributeValueMemberBOOL](&over, m.Value, respZipped, false); z != nil {
+		o.Zipped = z.Value
 	}
 	if sum := as[*types.AttributeValueMemberB](&over, m.Value, overSum, true); sum != nil {
 		if len(sum.Value) != sha256.Size {

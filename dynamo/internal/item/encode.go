@@ -11,7 +11,6 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 
 	"github.com/samekey/samekey/idem/store"
-	"github.com/samekey/samekey/internal/state"
 )
 
 // Values makes the values of a request in one block, since separate allocations would
@@ -128,90 +127,14 @@ func (v *Values) Millis(t time.Time) Value {
 // response, nil without a response.
 func (v *Values) Encode(r *store.Record, body Value) Map {
 	it := make(Map, 20)
-	it[AttrPK] = v.Str(r.PK)
-	it[AttrVersion] = v.Digits(RecordLayout)
-	it[AttrState] = v.Str(string(r.State))
-	it[AttrOwner] = v.Str(r.Owner)
-	it[AttrVer] = v.Num(r.Ver)
-	if r.State != store.Done || !r.Lease.IsZero() {
-		it[AttrLease] = v.Millis(r.Lease)
-	}
-	it[AttrFP] = v.Hash(r.Fingerprint)
-	it[AttrID] = v.Str(r.ID)
-	if len(r.Jobs) > 0 || r.Keep == store.KeepJobs { // the write that lets it go counts them
-		it[AttrJobs] = v.Jobs(r.Jobs)
-	}
-	it[AttrCreated] = v.Millis(r.Created)
-	if !r.Run.Equal(r.Created) {
-		it[AttrRun] = v.Millis(r.Run)
-	}
-	optional := func(name, s string) {
-		if s != "" {
-			it[name] = v.Str(s)
+	for i := range Fields {
+		f := &Fields[i]
+		if f.Encode == nil {
+			continue
 		}
-	}
-	optional(AttrKeep, string(r.Keep))
-	optional(AttrSecret, r.Secret)
-	optional(AttrScheme, r.Scheme)
-	optional(AttrLastErr, r.LastErr)
-	optional(AttrRoute, r.Route)
-	switch {
-	case v.Box == nil:
-		optional(AttrScope, r.Scope)
-	case r.Scope != "":
-		it[AttrScope] = bin(v.Box.seal([]byte(r.Scope), kindScope))
-	}
-	if s := SealOf(r); s != nil {
-		it[AttrSeal] = v.Seal(s)
-	}
-	optional(AttrFn, r.Handler.Function)
-	optional(AttrHandler, r.Handler.Name)
-	optional(AttrTenant, r.Tenant)
-	optional(AttrTrace, r.Trace.String())
-	if !r.Expires.IsZero() {
-		it[AttrExpires] = v.Secs(r.Expires)
-	}
-	if !r.Until.IsZero() {
-		it[AttrUntil] = v.Secs(r.Until)
-	}
-	if r.Tombstone > 0 {
-		it[AttrTomb] = v.Num(int64(r.Tombstone / time.Second))
-	}
-	if r.Tries != 0 {
-		it[AttrTries] = v.Num(int64(r.Tries))
-	}
-	if r.Blocked {
-		it[AttrBlocked] = Yes
-	}
-	if r.DeliveryKey {
-		it[AttrDeliver] = Yes
-	}
-	switch {
-	case r.Calls == nil && r.State != store.Done:
-		it[AttrCalls] = Uncounted
-	case len(r.Calls) > 0 || r.Calls != nil && r.State == store.Done:
-		it[AttrCalls] = v.Calls(r.Calls)
-	}
-	if len(r.Sent) > 0 {
-		it[AttrSent] = v.Texts(r.Sent)
-	}
-	if len(r.Doubts) > 0 {
-		it[AttrDoubts], it[AttrDoubt] = v.List(r.Doubts), v.Millis(r.DoubtSince)
-	}
-	if len(r.Phases) > 0 {
-		it[AttrPhases] = v.Phases(r.Phases)
-	}
-	if w := state.WaitOf(r); w.Cause != state.NoCause { // a claim merged with the commit that gave up
-		it[AttrWait], it[AttrSince], it[AttrWaitIn] = v.Str(WaitKey(w.Cause, r.PK)), v.Millis(r.WaitSince), v.WaitIn(w)
-	}
-	if Timed(r.Phases) {
-		it[AttrTimes] = v.Times(r.Phases)
-	}
-	if len(r.Settled) > 0 {
-		it[AttrSettled] = v.Settled(r.Settled)
-	}
-	if len(r.Handovers) > 0 {
-		it[AttrHands] = v.Hands(r.Handovers)
+		if value := f.Encode(v, r); value != nil {
+			it[f.Name] = value
+		}
 	}
 	if body != nil {
 		it[AttrResp] = body
@@ -221,10 +144,6 @@ func (v *Values) Encode(r *store.Record, body Value) Map {
 
 // Yes is the value true.
 var Yes Value = &types.AttributeValueMemberBOOL{Value: true}
-
-// Uncounted is in the place of the calls of a record that counts none, though it isn't
-// done: there, an absent map counts none so far.
-var Uncounted Value = &types.AttributeValueMemberNULL{Value: true}
 
 // Phases returns the committed phases in order.
 func (v *Values) Phases(phases []store.Phase) Value {
@@ -244,14 +163,13 @@ func (v *Values) Phases(phases []store.Phase) Value {
 	return &types.AttributeValueMemberL{Value: list}
 }
 
-// Timed reports whether the time of any phase is known.
-func Timed(phases []store.Phase) bool {
+// timed reports whether the time of any phase is known.
+func timed(phases []store.Phase) bool {
 	return slices.ContainsFunc(phases, func(p store.Phase) bool { return p.At != 0 })
 }
 
-// Times returns the times of the phases' commits after the claim. They are beside
-// the phases, since earlier programs refuse a phase with a part that they don't know.
-func (v *Values) Times(phases []store.Phase) Value {
+// times returns the times of the phases' commits after the claim.
+func (v *Values) times(phases []store.Phase) Value {
 	list := make([]Value, len(phases))
 	for i, p := range phases {
 		list[i] = v.Num(p.At.Milliseconds())
@@ -451,7 +369,7 @@ func (v *Values) body(m Map, over *store.Overflow, body []byte, zipped bool) {
 	case len(body) > 0: // the service refuses an empty binary
 		m[respBody] = v.Bin(body)
 		if zipped {
-			m[respGzip] = Yes
+			m[respZipped] = Yes
 		}
 	}
 }
@@ -464,7 +382,7 @@ func (v *Values) overflow(o *store.Overflow) Value {
 	}
 	if o.Count > 0 {
 		m[overOwner], m[overFirst] = v.Str(o.Owner), v.Num(o.First)
-		m[respGzip] = &types.AttributeValueMemberBOOL{Value: o.Gzip}
+		m[respZipped] = &types.AttributeValueMemberBOOL{Value: o.Zipped}
 	}
 	return &types.AttributeValueMemberM{Value: m}
 }
@@ -473,7 +391,7 @@ func (v *Values) overflow(o *store.Overflow) Value {
 func (v *Values) Companion(pk string, end time.Time, chunk []byte) Map {
 	return Map{
 		AttrPK:      v.Str(pk),
-		AttrVersion: v.Digits(PartLayout),
+		AttrVersion: v.Digits(Layout),
 		AttrExpires: v.Secs(end),
 		respBody:    &types.AttributeValueMemberB{Value: chunk},
 	}

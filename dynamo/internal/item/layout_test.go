@@ -9,62 +9,17 @@ import (
 
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 	"github.com/google/go-cmp/cmp"
-	"pgregory.net/rapid"
 
 	"github.com/samekey/samekey/idem/store"
 	"github.com/samekey/samekey/internal/base/itemsize"
 )
-
-// first makes an item of layout 1 of one of layout 2, as programs wrote it that knew
-// layout 1 only.
-func first(it Map) {
-	it[AttrVersion] = new(Values).Digits(FirstLayout)
-	for _, name := range []string{AttrFP} {
-		if d := (&Decoder{It: it}); it[name] != nil {
-			it[name] = new(Values).Str(d.hash(name))
-		}
-	}
-	if it[AttrJobs] == nil {
-		it[AttrJobs] = nothing
-	}
-	if it[AttrLease] == nil {
-		it[AttrLease] = new(Values).Num(0)
-	}
-	if it[AttrRun] == nil {
-		it[AttrRun] = it[AttrCreated]
-	}
-	done := it[AttrResp] != nil
-	switch _, uncounted := it[AttrCalls].(*types.AttributeValueMemberNULL); {
-	case uncounted:
-		delete(it, AttrCalls)
-	case it[AttrCalls] == nil && !done:
-		it[AttrCalls] = nothing
-	}
-}
-
-// A record of layout 1 is read as the same record of layout 2.
-func TestLayout1IsRead(t *testing.T) {
-	t.Parallel()
-	rapid.Check(t, func(t *rapid.T) {
-		want := anyRecord(t)
-		it := encoded(want)
-		first(it)
-		got, err := Decode(it)
-		if err != nil {
-			t.Fatal(err)
-		}
-		if diff := cmp.Diff(want, got); diff != "" {
-			t.Fatalf("layout 1 (-want +got):\n%s", diff)
-		}
-	})
-}
 
 // A new record has no attribute that says nothing.
 func TestAttributesOfANewRecord(t *testing.T) {
 	t.Parallel()
 	at := time.UnixMilli(1_800_000_000_123)
 	claimed := store.Record{
-		PK: "v1##x", State: store.Open, Owner: "o", Ver: 1, ID: "i", Fingerprint: strings.Repeat("0f", 32), Calls: map[string]int{},
+		PK: "v1##x", State: store.Open, Owner: "o", Ver: 1, ID: "i", Fingerprint: strings.Repeat("0f", 32),
 		Lease: at.Add(time.Minute), Expires: at, Created: at, Run: at,
 	}
 	always := []string{AttrCreated, AttrFP, AttrID, AttrOwner, AttrPK, AttrState, AttrVersion, AttrVer}
@@ -76,7 +31,6 @@ func TestAttributesOfANewRecord(t *testing.T) {
 		"released":                    {func(r *store.Record) { r.Lease = time.Time{} }, []string{AttrExpires, AttrLease}},
 		"begun later than claimed":    {func(r *store.Record) { r.Run = at.Add(1) }, []string{AttrExpires, AttrLease, AttrRun}},
 		"with a call":                 {func(r *store.Record) { r.Calls = map[string]int{"pay#": 1} }, []string{AttrExpires, AttrLease, AttrCalls}},
-		"calls uncounted":             {func(r *store.Record) { r.Calls = nil }, []string{AttrExpires, AttrLease, AttrCalls}},
 		"with a job":                  {func(r *store.Record) { r.Jobs = map[string]store.Job{"0.0": {Kind: "k"}} }, []string{AttrExpires, AttrLease, AttrJobs}},
 		"stuck":                       {func(r *store.Record) { r.State, r.Lease = store.Stuck, time.Time{} }, []string{AttrExpires, AttrLease, AttrSince, AttrWait, AttrWaitIn}},
 		"done":                        {done, []string{AttrExpires, AttrResp}},
@@ -133,26 +87,20 @@ func TestHashes(t *testing.T) {
 	}
 }
 
-// The sizes of a claim and of its finished record, in layout 1 and in layout 2.
+// The sizes of a claim and of its finished record.
 func TestRecordSizes(t *testing.T) {
 	t.Parallel()
 	at := time.UnixMilli(1_800_000_000_123)
 	r := &store.Record{
 		PK: "v1##" + strings.Repeat("x", 43), State: store.Open, Owner: strings.Repeat("o", 26), Ver: 1, ID: strings.Repeat("i", 26),
-		Fingerprint: strings.Repeat("0f", 32), Calls: map[string]int{}, Lease: at.Add(time.Minute), Expires: at, Created: at, Run: at,
+		Fingerprint: strings.Repeat("0f", 32), Lease: at.Add(time.Minute), Expires: at, Created: at, Run: at,
 	}
-	sizes := func(r *store.Record) [2]int {
-		it := encoded(r)
-		second := itemsize.Of(it)
-		first(it)
-		return [2]int{itemsize.Of(it), second}
-	}
-	if got, want := sizes(r), [2]int{258, 197}; got != want {
-		t.Errorf("a claim has %d bytes, want %d", got, want)
+	if got := itemsize.Of(encoded(r)); got != 197 {
+		t.Errorf("a claim has %d bytes, want 197", got)
 	}
 	done(r)
 	r.Response.Body = []byte(strings.Repeat("b", 140))
-	if got, want := sizes(r), [2]int{396, 334}; got != want {
-		t.Errorf("a finished record has %d bytes, want %d", got, want)
+	if got := itemsize.Of(encoded(r)); got != 334 {
+		t.Errorf("a finished record has %d bytes, want 334", got)
 	}
 }

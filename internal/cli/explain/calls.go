@@ -30,11 +30,8 @@ type Call struct {
 // calls lists the calls of r. The note says what the list lacks.
 func calls(r *store.Record) (all []Call, note string) {
 	all = []Call{}
-	switch {
-	case r.State == store.Done:
+	if r.State == store.Done {
 		return all, "a finished record names its calls no longer"
-	case r.Calls == nil:
-		return all, "a record of an earlier version: its keys are made from the names of phases, and are not listed"
 	}
 	skipped := r.Calls[state.Skipped]
 	for _, name := range slices.Sorted(maps.Keys(r.Calls)) {

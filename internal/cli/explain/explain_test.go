@@ -87,8 +87,8 @@ func TestStories(t *testing.T) {
 				{At: at(time.Hour), Kind: store.HandoverCompleter},
 			}
 		}), explain.Options{Now: at(time.Hour + time.Second)}},
-		"older": {with(phased, func(r *store.Record) {
-			r.Ver, r.Calls, r.Run, r.Lease = 6, nil, at(time.Minute), at(2*time.Minute)
+		"times-unknown": {with(phased, func(r *store.Record) {
+			r.Ver, r.Run, r.Lease = 6, at(time.Minute), at(2*time.Minute)
 			r.Phases[0].At, r.Phases[1].At = 0, 0
 		}), explain.Options{Now: at(70 * time.Second)}},
 		"blocked": {with(phased, stored, func(r *store.Record) {

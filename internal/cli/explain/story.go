@@ -40,6 +40,8 @@ type Story struct {
 	Function  string `json:"function,omitempty"` // function that completes the operation
 	Handler   string `json:"handler,omitempty"`
 	Tenant    string `json:"tenant,omitempty"`
+	Region    string `json:"region,omitempty"` // of the claim
+	Facts     []Fact `json:"-"`                // the same, for people
 
 	// State is held, abandoned, released, stuck, kept, replayable, tombstone or free,
 	// as in docs/inside/architecture.md.
@@ -143,7 +145,7 @@ func Of(r *store.Record, o Options) *Story {
 	o.Grace, o.Retention = cmp.Or(o.Grace, jobs.DefaultGrace), cmp.Or(o.Retention, idem.DefaultRetention)
 	s := &Story{
 		Record: r.PK, Short: redact.Record(r.PK), Operation: r.ID, Route: r.Route, Scope: r.Scope,
-		Function: r.Handler.Function, Handler: r.Handler.Name, Tenant: r.Tenant, Sealed: o.Sealed,
+		Function: r.Handler.Function, Handler: r.Handler.Name, Tenant: r.Tenant, Region: r.Region, Facts: factsOf(r), Sealed: o.Sealed,
 		State: state.Word(r, o.Now), Claimed: utc(r.Created), Blocked: r.Blocked, Lease: utc(r.Lease), Expires: utc(r.Expires), Error: r.LastErr,
 		Version: r.Ver, Owner: r.Owner, Cost: costOf(r),
 	}

@@ -31,13 +31,12 @@ func nextOf(e *explain.Story) (steps []Step) {
 }
 
 func factsOf(e *explain.Story) []Fact {
-	facts := []Fact{{Label: "Record", Value: e.Record}, {Label: "Operation", Value: e.Operation}}
+	facts := make([]Fact, 0, len(e.Facts))
+	for _, f := range e.Facts {
+		facts = append(facts, Fact{Label: f.Label, Value: f.Value})
+	}
 	for _, f := range []Fact{
 		{Label: "State", Value: e.State},
-		{Label: "Scope", Value: e.Scope},
-		{Label: "Function", Value: e.Function},
-		{Label: "Handler", Value: e.Handler},
-		{Label: "Tenant", Value: e.Tenant},
 		{Label: "Claimed", At: milli(e.Claimed)},
 		{Label: "Lease ends", At: milli(e.Lease)},
 		{Label: "Expires", At: milli(e.Expires)},

@@ -4,10 +4,8 @@ package leaktest
 
 import (
 	"bytes"
-	"compress/gzip"
 	"encoding/base64"
 	"encoding/hex"
-	"io"
 	"maps"
 	"regexp"
 	"slices"
@@ -24,11 +22,12 @@ const (
 	Token = "tok_planted_91ab55d0"
 )
 
-// Texts returns every name, string and binary of items, and all binaries together: a
-// body in several items may have a secret at a seam.
+// Texts returns every name, string and binary of items, and all binaries together, with
+// what they hold compressed: a body in several items may have a secret at a seam.
 func Texts(items []map[string]types.AttributeValue) [][]byte {
 	var all [][]byte
 	var together []byte
+	var begins []int
 	var walk func(v types.AttributeValue)
 	fields := func(m map[string]types.AttributeValue) {
 		for _, name := range slices.Sorted(maps.Keys(m)) {
@@ -43,7 +42,7 @@ func Texts(items []map[string]types.AttributeValue) [][]byte {
 		case *types.AttributeValueMemberN:
 			all = append(all, []byte(v.Value))
 		case *types.AttributeValueMemberB:
-			all = append(all, v.Value)
+			all, begins = append(all, v.Value), append(begins, len(together))
 			together = append(together, v.Value...)
 		case *types.AttributeValueMemberM:
 			fields(v.Value)
@@ -58,6 +57,11 @@ func Texts(items []map[string]types.AttributeValue) [][]byte {
 	for _, it := range sorted {
 		fields(it)
 	}
+	for _, begin := range begins {
+		if plain := inflated(together[begin:]); len(plain) > 0 {
+			all = append(all, plain)
+		}
+	}
 	return append(all, together)
 }
 
@@ -69,8 +73,8 @@ func pk(it map[string]types.AttributeValue) string {
 }
 
 // Find returns the secrets that texts contain, each with its form: plain, hexadecimal,
-// base64 in either alphabet and at any offset, and each of these within base64 or
-// gzip, up to three layers deep.
+// base64 in either alphabet and at any offset, and each of these within base64, gzip or
+// DEFLATE, up to three layers deep.
 func Find(texts [][]byte, secrets ...string) (found []string) {
 	for _, text := range texts {
 		found = append(found, find(text, secrets, "", 3)...)
@@ -92,23 +96,8 @@ func find(text []byte, secrets []string, within string, depth int) (found []stri
 	if depth == 0 {
 		return found
 	}
-	magic := []byte{0x1f, 0x8b, 8}
-	for at := 0; ; at++ {
-		next := bytes.Index(text[at:], magic)
-		if next < 0 {
-			break
-		}
-		at += next
-		if z, err := gzip.NewReader(bytes.NewReader(text[at:])); err == nil {
-			plain, _ := io.ReadAll(io.LimitReader(z, 16<<20)) // as far as it goes: the rest may be something else
-			found = append(found, find(plain, secrets, within+"gzip, ", depth-1)...)
-		}
-	}
-	for _, run := range base64Run.FindAll(text, -1) {
-		std := strings.NewReplacer("-", "+", "_", "/").Replace(string(run))
-		if plain, err := base64.RawStdEncoding.DecodeString(std[:len(std)/4*4]); err == nil && bytes.Contains(plain, magic) {
-			found = append(found, find(plain, secrets, within+"base64, ", depth-1)...)
-		}
+	for _, l := range layers(text) {
+		found = append(found, find(l.text, secrets, within+l.form, depth-1)...)
 	}
 	return found
 }

@@ -2,6 +2,7 @@ package leaktest_test
 
 import (
 	"bytes"
+	"compress/flate"
 	"compress/gzip"
 	"encoding/base64"
 	"encoding/hex"
@@ -23,6 +24,14 @@ func zipped(s string) []byte {
 	return b.Bytes()
 }
 
+func deflated(s string) []byte {
+	var b bytes.Buffer
+	w, _ := flate.NewWriter(&b, flate.BestCompression)
+	_, _ = w.Write([]byte(s))
+	_ = w.Close()
+	return b.Bytes()
+}
+
 // The search must be able to find each form, or finding none shows nothing.
 func TestEachFormIsFound(t *testing.T) {
 	t.Parallel()
@@ -33,6 +42,8 @@ func TestEachFormIsFound(t *testing.T) {
 		"base64 at 1":             []byte(base64.StdEncoding.EncodeToString([]byte("a" + secret + "b"))),
 		"base64url at 2":          []byte(base64.RawURLEncoding.EncodeToString([]byte("ab" + secret))),
 		"gzip":                    zipped("a" + secret),
+		"deflate":                 deflated(strings.Repeat("a", 99) + secret),
+		"deflate in base64":       []byte(`{"B":"` + base64.StdEncoding.EncodeToString(deflated("a"+secret)) + `"}`),
 		"gzip behind other bytes": append([]byte("\x1f\x8b\x08 no gzip"), zipped(secret)...),
 		"gzip in base64":          []byte(base64.StdEncoding.EncodeToString(zipped(secret))),
 		"base64 in gzip":          zipped(base64.StdEncoding.EncodeToString([]byte("ab" + secret))),
@@ -55,8 +66,10 @@ func TestSeamOfTwoItems(t *testing.T) {
 	half := func(pk, s string) map[string]types.AttributeValue {
 		return map[string]types.AttributeValue{"pk": &types.AttributeValueMemberS{Value: pk}, "b": &types.AttributeValueMemberB{Value: []byte(s)}}
 	}
-	items := []map[string]types.AttributeValue{half("k#o#1", secret[9:]), half("k#o#0", secret[:9])}
-	if found := leaktest.Find(leaktest.Texts(items), secret); len(found) == 0 {
-		t.Error("nothing found")
+	for form, body := range map[string]string{"plain": secret, "deflate": string(deflated(secret))} {
+		items := []map[string]types.AttributeValue{half("k#o#1", body[9:]), half("k#o#0", body[:9]), half("k", "before")}
+		if found := leaktest.Find(leaktest.Texts(items), secret); len(found) == 0 {
+			t.Errorf("%s: nothing found", form)
+		}
 	}
 }

@@ -2,12 +2,9 @@ package leaktest
 
 import (
 	"bytes"
-	"compress/gzip"
 	"encoding/base64"
 	"encoding/hex"
-	"io"
 	"slices"
-	"strings"
 )
 
 // Shortest is the length in bytes of the shortest content that Contents looks for:
@@ -67,7 +64,7 @@ func (c *Contents) add(name, form string, text []byte) {
 }
 
 // Find returns the contents that text has: plain, hexadecimal or base64, and each of
-// these within gzip or base64, up to three layers deep. Each is followed by its form.
+// these within gzip, DEFLATE or base64, up to three layers deep. Each is followed by its form.
 func (c *Contents) Find(text []byte) []string {
 	found := c.find(text, "", 3)
 	slices.Sort(found)
@@ -85,23 +82,8 @@ func (c *Contents) find(text []byte, within string, depth int) (found []string) 
 	if depth == 0 {
 		return found
 	}
-	magic := []byte{0x1f, 0x8b, 8}
-	for at := bytes.Index(text, magic); at >= 0; {
-		if z, err := gzip.NewReader(bytes.NewReader(text[at:])); err == nil {
-			plain, _ := io.ReadAll(io.LimitReader(z, 16<<20)) // as far as it goes
-			found = append(found, c.find(plain, within+"gzip, ", depth-1)...)
-		}
-		next := bytes.Index(text[at+1:], magic)
-		if next < 0 {
-			break
-		}
-		at += 1 + next
-	}
-	for _, run := range base64Run.FindAll(text, -1) {
-		std := strings.NewReplacer("-", "+", "_", "/").Replace(string(run))
-		if plain, err := base64.RawStdEncoding.DecodeString(std[:len(std)/4*4]); err == nil && bytes.Contains(plain, magic) {
-			found = append(found, c.find(plain, within+"base64, ", depth-1)...)
-		}
+	for _, l := range layers(text) {
+		found = append(found, c.find(l.text, within+l.form, depth-1)...)
 	}
 	return found
 }

@@ -27,6 +27,7 @@ func TestEachFormOfManyContentsIsFound(t *testing.T) {
 		"base64 at 1":    []byte(base64.StdEncoding.EncodeToString([]byte("a" + secret + "b"))),
 		"base64url at 2": []byte(base64.RawURLEncoding.EncodeToString([]byte("ab" + secret))),
 		"gzip":           zipped("a" + secret),
+		"deflate":        deflated("a" + secret),
 		"gzip in base64": []byte(base64.StdEncoding.EncodeToString(zipped(secret))),
 		"base64 in gzip": zipped(base64.StdEncoding.EncodeToString([]byte("ab" + secret))),
 		"the middle":     middle,

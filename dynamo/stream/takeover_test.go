@@ -2,14 +2,12 @@ package stream_test
 
 import (
 	"context"
-	"encoding/hex"
 	"errors"
 	"net/http"
 	"slices"
 	"testing"
 	"time"
 
-	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/samekey/samekey/dynamo/dynamotest"
@@ -22,47 +20,21 @@ import (
 	"github.com/samekey/samekey/internal/state"
 )
 
-// firstLayout makes an open record of layout 2 one of layout 1, as programs wrote it that
-// knew layout 1 only. It is of a program that didn't count calls, if counts is false.
-func (tab *table) firstLayout(t *testing.T, pk string, counts bool) {
-	t.Helper()
-	it := tab.item(t, pk)
-	it["v"] = tabletest.Num(1)
-	it["fp"] = tabletest.Str(hex.EncodeToString(it["fp"].(*types.AttributeValueMemberB).Value))
-	none := &types.AttributeValueMemberM{Value: map[string]types.AttributeValue{}}
-	if it["jobs"] == nil {
-		it["jobs"] = none
-	}
-	if it["calls"] == nil && counts {
-		it["calls"] = none
-	}
-	if it["run_ms"] == nil {
-		it["run_ms"] = it["created_ms"]
-	}
-	tab.Put(t, it)
-}
-
-// An operation goes on whichever layout its record has: taken over by its client's retry
-// or by a completer, from an attempt that gave it back or never came back.
-func TestOperationsOfBothLayoutsGoOn(t *testing.T) {
+// An operation goes on: taken over by its client's retry or by a completer, from an
+// attempt that gave it back or never came back.
+func TestOperationsGoOn(t *testing.T) {
 	t.Parallel()
-	for name, convert := range map[string]func(*testing.T, *table, string){
-		"layout 2":                         func(*testing.T, *table, string) {},
-		"layout 1":                         func(t *testing.T, tab *table, pk string) { tab.firstLayout(t, pk, true) },
-		"layout 1 without counts of calls": func(t *testing.T, tab *table, pk string) { tab.firstLayout(t, pk, false) },
-	} {
-		for _, dies := range []bool{false, true} {
-			for _, byTicket := range []bool{false, true} {
-				t.Run(name+map[bool]string{false: ", given back", true: ", abandoned"}[dies]+map[bool]string{false: ", to the client", true: ", to a completer"}[byTicket], func(t *testing.T) {
-					t.Parallel()
-					goesOn(t, dies, byTicket, name == "layout 1 without counts of calls", convert)
-				})
-			}
+	for _, dies := range []bool{false, true} {
+		for _, byTicket := range []bool{false, true} {
+			t.Run(map[bool]string{false: "given back", true: "abandoned"}[dies]+map[bool]string{false: ", to the client", true: ", to a completer"}[byTicket], func(t *testing.T) {
+				t.Parallel()
+				goesOn(t, dies, byTicket)
+			})
 		}
 	}
 }
 
-func goesOn(t *testing.T, dies, byTicket, uncounted bool, convert func(*testing.T, *table, string)) {
+func goesOn(t *testing.T, dies, byTicket bool) {
 	t.Helper()
 	tab := newTable(t)
 	feed, out := tab.tail(t), &outbox{}
@@ -79,8 +51,6 @@ func goesOn(t *testing.T, dies, byTicket, uncounted bool, convert func(*testing.
 		t.Fatal("no error")
 	}
 	claimed := tab.Only(t)
-	convert(t, tab, claimed.PK)
-	version := tab.item(t, claimed.PK)["v"].(*types.AttributeValueMemberN).Value
 	clock.Advance(time.Hour)
 
 	handler := func(ctx context.Context) (idem.Response, error) {
@@ -88,7 +58,7 @@ func goesOn(t *testing.T, dies, byTicket, uncounted bool, convert func(*testing.
 			t.Errorf("calls of the take-over (-want +got):\n%s", diff)
 		}
 		taken := tab.Only(t)
-		if (taken.Calls == nil) != uncounted || len(taken.Calls) != 0 || taken.Owner == claimed.Owner || taken.Lease.IsZero() {
+		if len(taken.Calls) != 0 || taken.Owner == claimed.Owner || taken.Lease.IsZero() {
 			t.Errorf("taken over: %+v", taken)
 		}
 		if dies && (!slices.Equal(taken.Doubts, []string{store.AnyCall}) || !taken.DoubtSince.Equal(claimed.Created)) {
@@ -105,7 +75,7 @@ func goesOn(t *testing.T, dies, byTicket, uncounted bool, convert func(*testing.
 				return idem.Response{}, err
 			}
 		}
-		if now := tab.Only(t); (now.Calls == nil) != uncounted || !uncounted && now.Calls["payments#"] != 1 || len(now.Jobs) != 2 {
+		if now := tab.Only(t); now.Calls["payments#"] != 1 || len(now.Jobs) != 2 {
 			t.Errorf("in the end: calls %v, jobs %v", now.Calls, now.Jobs)
 		}
 		return idem.Response{Status: 201, Body: []byte("done")}, nil
@@ -123,9 +93,6 @@ func goesOn(t *testing.T, dies, byTicket, uncounted bool, convert func(*testing.
 		t.Fatal(err)
 	}
 	it := tab.item(t, claimed.PK)
-	if v := it["v"].(*types.AttributeValueMemberN).Value; v != version {
-		t.Errorf("a record of layout %s has become one of layout %s", version, v)
-	}
 	for _, gone := range []string{"lease_ms", "calls", "doubts", "doubt_ms", "req", "exp_s"} {
 		if it[gone] != nil {
 			t.Errorf("the finish left %s", gone)
@@ -147,20 +114,12 @@ func goesOn(t *testing.T, dies, byTicket, uncounted bool, convert func(*testing.
 // and after the commit; and no late copy of the commit brings a delivered job back.
 func TestFirstJobsMeetLateWrites(t *testing.T) {
 	t.Parallel()
-	for name, tt := range map[string]struct{ first, delivered bool }{
-		"never had jobs":                       {false, false},
-		"of layout 1, never had jobs":          {true, false},
-		"its jobs were delivered":              {false, true},
-		"of layout 1, its jobs were delivered": {true, true},
-	} {
+	for name, delivered := range map[string]bool{"never had jobs": false, "its jobs were delivered": true} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			tab := newTable(t)
 			r := tab.claimed(t)
-			if tt.first {
-				tab.firstLayout(t, r.PK, true)
-			}
-			if tt.delivered {
+			if delivered {
 				r = tab.delivered(t, r)
 			}
 			image := r.Clone()
@@ -253,7 +212,7 @@ func (tab *table) claimed(t *testing.T) *store.Record {
 	now := time.Now().Truncate(time.Millisecond)
 	r := &store.Record{
 		PK: "v1##" + (tabletest.NewKey() + tabletest.NewKey())[:43], State: store.Open, Owner: tabletest.NewKey(), Ver: 1, ID: tabletest.NewKey(),
-		Lease: now.Add(time.Hour), Keep: store.KeepOpen, Fingerprint: "0f", Calls: map[string]int{}, Created: now, Run: now,
+		Lease: now.Add(time.Hour), Keep: store.KeepOpen, Fingerprint: "0f", Created: now, Run: now,
 	}
 	if held, err := tab.Store.Claim(t.Context(), store.Claim{Next: r, Now: now}); held != nil || err != nil {
 		t.Fatalf("refused with %+v, %v", held, err)
@@ -290,7 +249,7 @@ func TestSearchSince(t *testing.T) {
 		"claimed early, taken over late":  {"created_ms": at(3 * time.Hour), "run_ms": at(time.Hour)},
 		"just then":                       {"created_ms": at(2 * time.Hour), "run_ms": nil},
 	} {
-		change["pk"], change["v"] = text(name), digits(2)
+		change["pk"], change["v"] = text(name), digits(1)
 		tab.Put(t, item(t, open(change)))
 	}
 	got, err := stream.Search(t.Context(), tab.Client, tab.Store, stream.Wanted{Since: now.Add(-2 * time.Hour)}, true, func(o *stream.SearchOptions) { o.PagesPerSecond = 1000 })

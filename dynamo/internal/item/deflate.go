@@ -1,0 +1,57 @@
+package item
+
+import (
+	"bytes"
+	"compress/flate"
+	"errors"
+	"fmt"
+	"io"
+	"sync"
+)
+
+// level is where a byte more to store costs as much as the time to save it. The figures are
+// in docs/inside/decisions/0072-deflate.md.
+const level = 7
+
+// A writer holds about 800 KB, a reader about 40 KB. The garbage collector empties the
+// pools.
+var (
+	deflaters = sync.Pool{New: func() any {
+		w, _ := flate.NewWriter(io.Discard, level) // fails for unknown levels only
+		return w
+	}}
+	inflaters = sync.Pool{New: func() any { return flate.NewReader(nil) }}
+)
+
+// Deflate returns body compressed (RFC 1951), without the 18 bytes of gzip around it.
+func Deflate(body []byte) []byte {
+	var buf bytes.Buffer // whose writes don't fail
+	w := deflaters.Get().(*flate.Writer)
+	defer deflaters.Put(w)
+	w.Reset(&buf)
+	_, _ = w.Write(body)
+	_ = w.Close()
+	return buf.Bytes()
+}
+
+// Inflate returns at most limit bytes; more is an error, since no larger body is
+// stored. It takes memory for about twice the limit, whatever b holds.
+func Inflate(b []byte, limit int) ([]byte, error) {
+	from := bytes.NewReader(b) // read byte by byte, so nothing after the end is taken
+	r := inflaters.Get().(io.ReadCloser)
+	defer inflaters.Put(r)
+	if err := r.(flate.Resetter).Reset(from, nil); err != nil {
+		return nil, err
+	}
+	var out bytes.Buffer
+	_, err := out.ReadFrom(io.LimitReader(r, int64(limit)+1))
+	switch {
+	case err != nil:
+		return nil, err
+	case out.Len() > limit:
+		return nil, fmt.Errorf("more than %d bytes", limit)
+	case from.Len() > 0:
+		return nil, errors.New("bytes after the end")
+	}
+	return out.Bytes(), nil
+}

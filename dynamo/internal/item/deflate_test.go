@@ -1,0 +1,106 @@
+package item
+
+import (
+	"bytes"
+	"compress/flate"
+	"compress/gzip"
+	"encoding/base64"
+	"runtime"
+	"strings"
+	"testing"
+
+	"pgregory.net/rapid"
+)
+
+func TestDeflateRoundTrip(t *testing.T) {
+	t.Parallel()
+	rapid.Check(t, func(t *rapid.T) {
+		body := rapid.SliceOfN(rapid.Byte(), 0, 5000).Draw(t, "body")
+		if got, err := Inflate(Deflate(body), len(body)); err != nil || !bytes.Equal(got, body) {
+			t.Fatalf("%d bytes came back as %d, %v", len(body), len(got), err)
+		}
+	})
+}
+
+// stream is a DEFLATE stream of n zeros.
+func stream(n int) []byte {
+	var buf bytes.Buffer
+	w, _ := flate.NewWriter(&buf, flate.BestCompression)
+	zeros := make([]byte, 1<<16)
+	for ; n > 0; n -= len(zeros) {
+		_, _ = w.Write(zeros[:min(n, len(zeros))])
+	}
+	_ = w.Close()
+	return buf.Bytes()
+}
+
+// Bad input: a stored body that another hand has written is refused, and takes no more
+// memory than the largest body does, nor the time that its whole length would.
+func TestHostileBodiesAreRefused(t *testing.T) { //nolint:paralleltest // it measures the memory that is taken
+	sound := Deflate([]byte(strings.Repeat("sound ", 100)))
+	var zipped bytes.Buffer
+	z := gzip.NewWriter(&zipped)
+	_, _ = z.Write([]byte("another format"))
+	_ = z.Close()
+	var bomb bytes.Buffer // a window of 2 GB, as zstd offers one: a frame of repeated blocks
+	bomb.WriteString("\x28\xb5\x2f\xfd\x00\xa8")
+	for range 1000 {
+		bomb.WriteString("\xfa\xff\x0f\x00") // 128 KB of one byte
+	}
+	for name, tt := range map[string]struct {
+		body []byte
+		want string
+	}{
+		"a byte more than the limit":   {stream(MaxStored + 1), "more than"},
+		"a bomb of 100 MB":             {stream(100 << 20), "more than"},
+		"nothing":                      {nil, "EOF"},
+		"cut":                          {sound[:len(sound)-1], "EOF"},
+		"more after the end":           {append(bytes.Clone(sound), 0), "after the end"},
+		"a second stream":              {append(bytes.Clone(sound), sound...), "after the end"},
+		"back before the begin":        {[]byte{0x4b, 0x04, 0x22, 0x00}, "corrupt"},
+		"no kind of block":             {[]byte{0x07}, "corrupt"},
+		"stored blocks without an end": {bytes.Repeat([]byte{0, 0, 0, 0xff, 0xff}, 80_000), "EOF"},
+		"gzip":                         {zipped.Bytes(), "corrupt"},
+		"zstd with a window of 2 GB":   {bomb.Bytes(), "corrupt"},
+		"text":                         {[]byte(`{"an":"answer"}`), "EOF"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			var before, after runtime.MemStats
+			runtime.ReadMemStats(&before)
+			got, err := Inflate(tt.body, MaxStored)
+			runtime.ReadMemStats(&after)
+			if err == nil || !strings.Contains(err.Error(), tt.want) || got != nil {
+				t.Errorf("%d bytes, %v; want an error with %q", len(got), err, tt.want)
+			}
+			if taken := after.TotalAlloc - before.TotalAlloc; taken > 4*MaxStored {
+				t.Errorf("%d MB are taken in all", taken>>20)
+			}
+		})
+	}
+	if got, err := Inflate(stream(MaxStored), MaxStored); err != nil || len(got) != MaxStored {
+		t.Errorf("the largest body comes back as %d bytes, %v", len(got), err)
+	}
+}
+
+// gzip is 18 bytes longer for the same level, and no body is longer than by gzip's usual
+// level: no size pays more units than it.
+func TestNoBodyIsLongerThanByGzip(t *testing.T) {
+	t.Parallel()
+	text := strings.Repeat(`{"id":"li_1","sku":"a b","at":"2026-11-01T00:00:00Z"},`, 40)
+	noise := make([]byte, 5000)
+	for i := range noise {
+		noise[i] = byte(i * i >> 3)
+	}
+	z := gzip.NewWriter(nil)
+	for kind, whole := range map[string][]byte{"JSON": []byte(text), "bytes": noise, "base64": []byte(base64.StdEncoding.EncodeToString(noise))} {
+		for n := 1; n < len(whole); n += 7 {
+			var buf bytes.Buffer
+			z.Reset(&buf)
+			_, _ = z.Write(whole[:n])
+			_ = z.Close()
+			if got := len(Deflate(whole[:n])); got > buf.Len() {
+				t.Errorf("%d bytes of %s: %d, by gzip %d", n, kind, got, buf.Len())
+			}
+		}
+	}
+}

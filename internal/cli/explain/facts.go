@@ -1,0 +1,35 @@
+package explain
+
+import (
+	"strings"
+
+	"github.com/samekey/samekey/idem/store"
+)
+
+// Fact is a field of the record as people read it.
+type Fact struct{ Label, Value string }
+
+// facts are the fields that are shown as they are, by `samekey get` and the page alike. A
+// new field of the record that people read is a line here.
+var facts = []struct {
+	label string
+	of    func(*store.Record) string
+}{
+	{"Record", func(r *store.Record) string { return r.PK }},
+	{"Operation", func(r *store.Record) string { return r.ID }},
+	{"Route", func(r *store.Record) string { return r.Route }},
+	{"Scope", func(r *store.Record) string { return r.Scope }},
+	{"Handler", func(r *store.Record) string { return strings.TrimSuffix(r.Handler.Function+"/"+r.Handler.Name, "/") }},
+	{"Tenant", func(r *store.Record) string { return r.Tenant }},
+	{"Region", func(r *store.Record) string { return r.Region }},
+}
+
+// factsOf are the facts that r has.
+func factsOf(r *store.Record) (all []Fact) {
+	for _, f := range facts {
+		if value := f.of(r); value != "" {
+			all = append(all, Fact{f.label, value})
+		}
+	}
+	return all
+}

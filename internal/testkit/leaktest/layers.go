@@ -1,0 +1,63 @@
+package leaktest
+
+import (
+	"bytes"
+	"compress/flate"
+	"compress/gzip"
+	"encoding/base64"
+	"io"
+	"strings"
+	"sync"
+)
+
+// layer is a text within another one.
+type layer struct {
+	form string
+	text []byte
+}
+
+var gzipMagic = []byte{0x1f, 0x8b, 8}
+
+// layers returns what text holds one layer down: gzip anywhere in it, DEFLATE, which has
+// no mark, at its beginning, and base64 if it holds one of these.
+func layers(text []byte) (all []layer) {
+	for at := bytes.Index(text, gzipMagic); at >= 0; {
+		if z, err := gzip.NewReader(bytes.NewReader(text[at:])); err == nil {
+			all = append(all, layer{"gzip, ", upTo(z)})
+		}
+		next := bytes.Index(text[at+1:], gzipMagic)
+		if next < 0 {
+			break
+		}
+		at += 1 + next
+	}
+	if plain := inflated(text); len(plain) > 0 {
+		all = append(all, layer{"deflate, ", plain})
+	}
+	for _, run := range base64Run.FindAll(text, -1) {
+		std := strings.NewReplacer("-", "+", "_", "/").Replace(string(run))
+		plain, err := base64.RawStdEncoding.DecodeString(std[:len(std)/4*4])
+		if err == nil && (bytes.Contains(plain, gzipMagic) || len(inflated(plain)) > 0) {
+			all = append(all, layer{"base64, ", plain})
+		}
+	}
+	return all
+}
+
+var inflaters = sync.Pool{New: func() any { return flate.NewReader(nil) }}
+
+func inflated(text []byte) []byte {
+	if len(text) == 0 || text[0]&6 == 6 { // no kind of block
+		return nil
+	}
+	r := inflaters.Get().(io.ReadCloser)
+	defer inflaters.Put(r)
+	_ = r.(flate.Resetter).Reset(bytes.NewReader(text), nil)
+	return upTo(r)
+}
+
+// upTo reads as far as it goes: the rest may be something else.
+func upTo(r io.Reader) []byte {
+	plain, _ := io.ReadAll(io.LimitReader(r, 16<<20))
+	return plain
+}
