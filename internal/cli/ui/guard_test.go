@@ -5,6 +5,7 @@ import (
 	"net/http"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/samekey/samekey/internal/cli/ui"
 )
@@ -78,10 +79,11 @@ func (v *visitor) port() string {
 	return port
 }
 
-// bare is the visitor without its cookies.
+// bare is the visitor without its cookies. It doesn't listen for ever to events that it
+// must not get.
 func (v *visitor) bare() *visitor {
 	b := *v
-	b.client = &http.Client{}
+	b.client = &http.Client{Timeout: 10 * time.Second}
 	return &b
 }
 
