@@ -9,7 +9,8 @@ import (
 )
 
 // equivalentFile has the mutants that change nothing, a line each: the file, the text of
-// the line of code, the operator, a piece of the change ("" for any), and the reason, with
+// the line of code (and lines before it, with ⏎ between, where one line is not enough to
+// tell it), the operator, a piece of the change (* for any), and the reason, with
 // " | " between them.
 const equivalentFile = "proof/operators/equivalent.txt"
 
@@ -45,7 +46,7 @@ func equivalents(root string) (all []*equivalent, err error) {
 }
 
 func (e *equivalent) fits(m *mutant) bool {
-	return e.file == m.file && e.source == m.source && (e.op == m.op || e.op == "*") && (e.change == "*" || strings.Contains(m.change, e.change))
+	return e.file == m.file && strings.HasSuffix(" ⏎ "+m.before, " ⏎ "+e.source) && (e.op == m.op || e.op == "*") && (e.change == "*" || strings.Contains(m.change, e.change))
 }
 
 // split returns the mutants that change something, and how many others there are.

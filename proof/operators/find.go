@@ -6,6 +6,7 @@ import (
 	"go/constant"
 	"go/token"
 	"go/types"
+	"math"
 	"slices"
 	"strings"
 )
@@ -17,6 +18,7 @@ type mutant struct {
 	file   string // from the repository's root
 	line   int
 	source string // the line's text, without indentation
+	before string // and with the three lines before it, ⏎ between them
 	op     string // the operator's name
 	change string // what becomes of what
 }
@@ -61,7 +63,12 @@ func (f *finder) add(n ast.Node, op, change string) int {
 	at := f.fset.Position(n.Pos())
 	begin := at.Offset - at.Column + 1
 	line, _, _ := strings.Cut(string(f.text[begin:]), "\n")
-	m := &mutant{pkg: f.pkg, number: len(f.pkg.mutants) + len(f.found) + 1, file: f.file, line: at.Line, source: strings.TrimSpace(line), op: op, change: change}
+	lines := strings.Split(string(f.text[:begin])+line, "\n")
+	lines = slices.Clone(lines[max(0, len(lines)-4):])
+	for i := range lines {
+		lines[i] = strings.TrimSpace(lines[i])
+	}
+	m := &mutant{before: strings.Join(lines, " ⏎ "), pkg: f.pkg, number: len(f.pkg.mutants) + len(f.found) + 1, file: f.file, line: at.Line, source: strings.TrimSpace(line), op: op, change: change}
 	f.found = append(f.found, m)
 	return m.number
 }
@@ -238,7 +245,7 @@ func (f *finder) constant(e ast.Expr, tv types.TypeAndValue) {
 			return
 		}
 		change = "(" + f.source(e) + ")+1"
-		if n > large {
+		if n > large && n < math.MaxInt16 {
 			change = "(" + f.source(e) + ")*2" // a limit: one more is not worth a test of its own
 		}
 	case basic.Info()&types.IsString != 0 && !types.Identical(tv.Type, types.Typ[types.String]) && basic.Kind() != types.UntypedString:
@@ -254,7 +261,7 @@ func (f *finder) constant(e ast.Expr, tv types.TypeAndValue) {
 	f.wrap(e, fmt.Sprintf("mutantPick%s(%d, ", typ, n), ", "+change+")")
 }
 
-// large is the least number that is doubled.
+// large is the number from which on numbers are doubled.
 const large = 64
 
 // small says whether 128 may be too much for a type.
@@ -316,13 +323,31 @@ func (f *finder) fixed(e ast.Expr) bool {
 	case *ast.KeyValueExpr:
 		return p.Key == e // an index
 	case *ast.CallExpr:
-		if id, ok := p.Fun.(*ast.Ident); ok && id.Name == "make" {
-			return slices.Index(p.Args, e) == len(p.Args)-1 && (len(p.Args) == 3 || f.isMap(p.Args[0])) // a capacity
+		if f.info.Types[p.Fun].IsType() || f.isText(p) {
+			return true
 		}
-		tv := f.info.Types[p.Fun]
-		return tv.IsType()
+	}
+	for _, n := range f.path {
+		call, ok := n.(*ast.CallExpr)
+		if !ok {
+			continue
+		}
+		last := len(call.Args) - 1
+		if id, ok := call.Fun.(*ast.Ident); ok && id.Name == "make" && last > 0 && e.Pos() >= call.Args[last].Pos() {
+			return last == 2 || f.isMap(call.Args[0]) // a capacity
+		}
 	}
 	return false
+}
+
+// isText says whether a call makes a text for people, which isn't tested by the letter.
+func (f *finder) isText(call *ast.CallExpr) bool {
+	fun, ok := call.Fun.(*ast.SelectorExpr)
+	if !ok {
+		return false
+	}
+	o := f.info.Uses[fun.Sel]
+	return o != nil && o.Pkg() != nil && o.Pkg().Path() == "fmt"
 }
 
 func (f *finder) isMap(e ast.Expr) bool {

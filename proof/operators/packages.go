@@ -62,7 +62,7 @@ var without = map[string]string{
 var more = map[string][]string{
 	"idem":                     {"internal/testkit/enginetest"},
 	"idem/store":               {"idem"},
-	"internal/state":           {"idem"},
+	"internal/state":           {"idem", "dynamo/stream"},
 	"dynamo/internal/item":     {"dynamo"},
 	"lambda/internal/envelope": {"lambda"},
 	"lambda/internal/rawjson":  {"lambda"},
