@@ -32,8 +32,9 @@ func TestNothingWithoutASession(t *testing.T) {
 	t.Parallel()
 	src := &fake{}
 	v := visit(t, 0, src).enter()
+	own := func(r *http.Request) { r.Header.Set("Origin", v.base) }
 	for _, c := range calls {
-		if status, _, body := v.send(c.method, c.path, c.in); status != http.StatusOK {
+		if status, _, body := v.send(c.method, c.path, c.in, own); status != http.StatusOK {
 			t.Errorf("%s %s with a session: %d %s", c.method, c.path, status, body)
 		}
 	}
