@@ -85,7 +85,7 @@ race: ## the library's tests with the race detector (minutes; -race for all test
 	@for m in $(RACE_MODULES); do (set -x; cd $$m && go test -race -shuffle=on -timeout=20m $(TESTFLAGS) ./...) || exit; done
 
 # Each is a case of prove.sh, a row of docs/inside/proof.md and a job of .github/workflows/nightly.yml.
-PROOFS        ?= tests race traces simulate mix linearizable crash-matrix mutants planted sealed fuzz fuzz-tenants load soak stress
+PROOFS        ?= tests race traces simulate mix linearizable crash-matrix mutants operators planted sealed fuzz fuzz-tenants load soak stress
 
 .PHONY: prove
 prove: ## every proof by force, with the time of each (a night; Java; PROOFS="traces load" for some; docs/inside/proof.md)
@@ -220,6 +220,12 @@ traces: ## random histories of engine, drain, sweep and deploys that the model m
 .PHONY: mutants
 mutants: ## break each rule of the code once; a test must fail each time (SLICE=2/4 for a quarter, SLICE=commit/4 for the commit's; docs/inside/proof.md)
 	go run -C proof ./mutants -slice "$(SLICE)"
+
+OPERATORS     ?= -n 1000 -seed commit
+
+.PHONY: operators
+operators: ## change the code at 1,000 places that nobody chose; how many a test notices (OPERATORS="-n 0 -only ^seal" for a package; docs/inside/proof.md)
+	go run -C proof ./operators $(OPERATORS)
 
 SEALEDFLAGS   ?=
 

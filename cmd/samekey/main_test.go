@@ -24,23 +24,37 @@ func mainOf(m *testing.M) int {
 	if play := os.Getenv(envKeys); play != "" {
 		return playKeys(play)
 	}
-	dir, err := os.MkdirTemp("", "samekey")
-	if err != nil {
-		panic(err)
+	dir := os.Getenv(envBuilt)
+	if dir == "" {
+		var err error
+		if dir, err = os.MkdirTemp("", "samekey"); err != nil {
+			panic(err)
+		}
+		defer os.RemoveAll(dir) //nolint:errcheck // a test's folder
 	}
-	defer os.RemoveAll(dir) //nolint:errcheck // a test's folder
 	samekey, stackDir = filepath.Join(dir, "samekey"), dir
+	if _, err := os.Stat(filepath.Join(dir, "world")); err != nil {
+		buildAll(dir)
+	}
+	return dynamotest.Main(m)
+}
+
+// envBuilt is a folder for the programs of these tests, which stay there for the next run:
+// proof/operators runs each test alone.
+const envBuilt = "SAMEKEY_BUILT"
+
+// buildAll builds the programs of these tests, world last.
+func buildAll(dir string) {
 	build := exec.Command("go", "build", "-o", samekey, ".")
 	if out, err := build.CombinedOutput(); err != nil {
 		panic(string(out))
 	}
 	const testdata = "../../internal/local/stack/testdata/"
-	for pkg, out := range map[string]string{testdata + "fn": "dist/bootstrap", testdata + "world": "world"} {
-		if err := lambdarun.BuildBootstrap(context.Background(), pkg, filepath.Join(dir, out)); err != nil {
+	for _, to := range [][2]string{{"fn", "dist/bootstrap"}, {"world", "world"}} {
+		if err := lambdarun.BuildBootstrap(context.Background(), testdata+to[0], filepath.Join(dir, to[1])); err != nil {
 			panic(err)
 		}
 	}
-	return dynamotest.Main(m)
 }
 
 // call runs a command in this process.

@@ -111,6 +111,15 @@ var claims = []claim{
 		table:   "## Mutants by package\n\nA mutant is counted in the package whose code it changes.",
 	},
 	{
+		name:     "operators",
+		claim:    "So is most code that nobody chose",
+		evidence: "Conditions, comparisons, constants, statements, cases and errors are changed at places drawn from the whole library, one at a time; a test should fail",
+		command:  "make operators",
+		figures:  []string{"mutants", "killed", "hung", "survived"},
+		table: "## Mutants that nobody chose\n\nA hang counts as killed, and is a weak sign. A line of code names a mutant that survived, or that no test reaches (unseen). " +
+			"[equivalent.txt](../operators/equivalent.txt) has those that change nothing, which are not drawn.",
+	},
+	{
 		name:     "planted",
 		claim:    "The proofs of the whole find bugs of which they don't know the line",
 		evidence: "Ten bugs, one a layer, are planted one at a time; simulation, traces and crash matrix look for each. A bug that a proof misses fails the run, unless it is outside of the proof's subject",

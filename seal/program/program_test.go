@@ -35,6 +35,16 @@ func plays(play string) int {
 	case "refuses":
 		_ = program.Refuse(os.Stdout, errors.New("SAMEKEY_KMS_KEYS is not set"))
 		return 0
+	case "fails late":
+		fmt.Print("{}")
+		return 3
+	case "is long":
+		fmt.Print("{}", strings.Repeat(" ", 64<<10-2), "x")
+		fmt.Fprint(os.Stderr, strings.Repeat("x", 5000))
+		return 0
+	case "is long and dies":
+		fmt.Fprint(os.Stderr, strings.Repeat("x", 900), strings.Repeat("y", 5000))
+		return 3
 	case "hangs":
 		select {}
 	}

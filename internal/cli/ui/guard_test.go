@@ -5,6 +5,7 @@ import (
 	"net/http"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/samekey/samekey/internal/cli/ui"
 )
@@ -31,8 +32,9 @@ func TestNothingWithoutASession(t *testing.T) {
 	t.Parallel()
 	src := &fake{}
 	v := visit(t, 0, src).enter()
+	own := func(r *http.Request) { r.Header.Set("Origin", v.base) }
 	for _, c := range calls {
-		if status, _, body := v.send(c.method, c.path, c.in); status != http.StatusOK {
+		if status, _, body := v.send(c.method, c.path, c.in, own); status != http.StatusOK {
 			t.Errorf("%s %s with a session: %d %s", c.method, c.path, status, body)
 		}
 	}
@@ -78,10 +80,11 @@ func (v *visitor) port() string {
 	return port
 }
 
-// bare is the visitor without its cookies.
+// bare is the visitor without its cookies. It doesn't listen for ever to events that it
+// must not get.
 func (v *visitor) bare() *visitor {
 	b := *v
-	b.client = &http.Client{}
+	b.client = &http.Client{Timeout: 10 * time.Second}
 	return &b
 }
 

@@ -109,6 +109,12 @@ func TestRetryOnce(t *testing.T) {
 	if ask, err := d.Ask(t.Context(), a); err != nil || ask != `The call of phase "charge_created" had no effect. It is made once more.` {
 		t.Errorf("asks %q, %v", ask, err)
 	}
+	other := a
+	other.Seen = s.Seen + "x"
+	_, asked := d.Ask(t.Context(), other)
+	if _, acted := d.Act(t.Context(), other); !errors.Is(asked, ui.ErrMoved) || !errors.Is(acted, ui.ErrMoved) {
+		t.Errorf("on a record that looks otherwise: %v and %v", asked, acted)
+	}
 	if now := d.story(t, "k"); now.Seen != s.Seen {
 		t.Error("asking has written")
 	}

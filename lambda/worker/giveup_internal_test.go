@@ -1,0 +1,47 @@
+package worker
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"testing"
+	"time"
+
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
+
+	"github.com/samekey/samekey/dynamo"
+	"github.com/samekey/samekey/idem"
+	"github.com/samekey/samekey/idem/jobs"
+	"github.com/samekey/samekey/internal/testkit/fakedynamo"
+)
+
+// The sweep gives up the operations of each namespace of the options, and of no other.
+func TestGivesUpInItsNamespaces(t *testing.T) {
+	t.Parallel()
+	for namespace, ours := range map[string]bool{"": true, "rides": true, "others": false} {
+		var db fakedynamo.DB
+		st, err := dynamo.New(&db, "records")
+		if err != nil {
+			t.Fatal(err)
+		}
+		past := time.Now().Add(-48 * time.Hour)
+		e := idem.New(st, idem.OneScope, func(o *idem.Options) {
+			o.Namespace, o.MinKey, o.CallsOut, o.Now, o.Logger = namespace, 1, true, func() time.Time { return past }, slog.New(slog.DiscardHandler)
+		})
+		_, err = e.Do(t.Context(), idem.Request{Key: "k", Method: "POST", Path: "/"}, func(ctx context.Context) (idem.Response, error) {
+			_, err := idem.Foreign(ctx, "charge", func(context.Context, *idem.Tx) (int, error) { return 0, errors.New("lost") })
+			return idem.Response{}, err
+		})
+		if len(db.Items("records")) != 1 {
+			t.Fatal(err)
+		}
+		rec, err := st.Load(t.Context(), db.Items("records")[0]["pk"].(*types.AttributeValueMemberS).Value)
+		if err != nil {
+			t.Fatal(err)
+		}
+		err = giveUp(st, &Options{Namespaces: []string{"", "rides"}, Retention: idem.DefaultRetention})(t.Context(), jobs.TicketFor(rec), "nobody came")
+		if errors.Is(err, jobs.ErrMoved) == ours || ours && err != nil {
+			t.Errorf("namespace %q: %v", namespace, err)
+		}
+	}
+}
