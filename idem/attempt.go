@@ -16,9 +16,7 @@ type attempt struct {
 	clock
 	watch
 
-	accepts bool   // a 202 is allowed
-	seen    bool   // the store has returned a record of the key, from a read or a refused claim
-	place   *place // in the caller's quota; nil without one
+	place *place // in the caller's quota; nil without one
 }
 
 // attempt returns an attempt without a subject yet.

@@ -233,7 +233,7 @@ func (f *flow) claimed(ctx context.Context, held *store.Record, v state.Verdict,
 		// The record of an earlier attempt counts, so the handler begins again with
 		// that record.
 		f.set(held)
-		f.restart = true
+		f.restarts()
 		f.stop(Result{}, ErrAnswered)
 		return nil, ErrAnswered
 	case v == state.Own:

@@ -118,13 +118,13 @@ func (e *Engine) Do(ctx context.Context, r Request, fn func(context.Context) (Re
 	var res Result
 	switch {
 	case e.opt.Key == KeyObserve && !e.opt.Disabled:
-		res, err = entry{a, fn}.observe(ctx, err)
+		res, err = entry{a}.observe(ctx, err, fn)
 	case err != nil:
 		e.refuses(ctx, a.req, err)
 	case !acts:
 		res, err = e.pass(ctx, a.req, fn)
 	default:
-		res, err = entry{a, fn}.do(ctx, false)
+		res, err = entry{a}.do(ctx, false, fn)
 	}
 	if h, ok := errors.AsType[*handlerError](err); ok {
 		err = h.err

@@ -13,18 +13,15 @@ import (
 // The course of a request with a key, in call order: do and proceed, then begin, run, once
 // and handle.
 
-// entry is the way into an operation: an attempt with the handler that it may run.
-type entry struct {
-	*attempt
-
-	fn func(context.Context) (Response, error)
-}
+// entry is the way into an operation: an attempt that may run its handler, fn. (As a field
+// of entry each fn would be on the heap.)
+type entry struct{ *attempt }
 
 // do runs the request with its key. accepts allows a 202 in place of an answer
 // ([InFlightAccept]); only Serve sets accepts.
-func (e entry) do(ctx context.Context, accepts bool) (Result, error) {
+func (e entry) do(ctx context.Context, accepts bool, fn func(context.Context) (Response, error)) (Result, error) {
 	if e.opt.Disabled {
-		return e.pass(ctx, e.req, e.fn)
+		return e.pass(ctx, e.req, fn)
 	}
 	if err := e.find(ctx, accepts); err != nil {
 		e.refuses(ctx, e.req, err)
@@ -32,22 +29,22 @@ func (e entry) do(ctx context.Context, accepts bool) (Result, error) {
 	}
 	e.accepts = accepts
 	if e.inside(ctx) {
-		return e.pass(ctx, e.req, e.fn)
+		return e.pass(ctx, e.req, fn)
 	}
 	if e.opt.Hooks.Ended == nil && e.opt.Tracer == nil {
-		return e.proceed(ctx)
+		return e.proceed(ctx, fn)
 	}
 	return e.watched(ctx, func(ctx context.Context) (Result, error) {
 		if e.opt.Tracer == nil {
-			return e.proceed(ctx)
+			return e.proceed(ctx, fn)
 		}
-		return e.operate(ctx, e.proceed)
+		return e.operate(ctx, func(ctx context.Context) (Result, error) { return e.proceed(ctx, fn) })
 	})
 }
 
 // proceed looks for the record of the request, claims it, and runs fn or answers
 // from the record.
-func (e entry) proceed(ctx context.Context) (Result, error) {
+func (e entry) proceed(ctx context.Context, fn func(context.Context) (Response, error)) (Result, error) {
 	replies := reply{e.attempt}
 	if e.cached != nil {
 		if res, ok, err := replies.remembered(ctx); ok {
@@ -77,7 +74,7 @@ func (e entry) proceed(ctx context.Context) (Result, error) {
 	}
 	if err == nil && v == state.Again {
 		if e.opt.MergeClaim {
-			return e.run(ctx, nil, false)
+			return e.run(ctx, nil, false, fn)
 		}
 		held, v, err = e.claim(ctx, nil, nil, false)
 	}
@@ -88,7 +85,7 @@ func (e entry) proceed(ctx context.Context) (Result, error) {
 	case e.opt.FailOpen && !e.seen && unreachable(err):
 		e.log.ErrorContext(ctx, "store unavailable: handler runs unprotected", "record", redact.Record(e.pk), "error", err)
 		e.tell(ctx, evFailedOpen, e.event(nil, err))
-		return e.pass(ctx, e.req, e.fn)
+		return e.pass(ctx, e.req, fn)
 	case errors.Is(err, ErrQuota):
 		e.tell(ctx, evLimited, e.event(nil, err))
 		return Result{}, err
@@ -102,14 +99,14 @@ func (e entry) proceed(ctx context.Context) (Result, error) {
 			e.tell(ctx, evRefused, e.event(nil, err))
 			return Result{}, err
 		}
-		return e.begin(ctx, held, v == state.TakeOver)
+		return e.begin(ctx, held, v == state.TakeOver, fn)
 	default:
 		return replies.answer(ctx, held, v)
 	}
 }
 
 // unreachable reports whether a claim failed because the store could not be
-// reached. After the store has returned a record (attempt.seen), FailOpen must
+// reached. After the store has returned a record (subject.seen), FailOpen must
 // not run the request; nor if the key of its encryption can't be had, behind which
 // there may be an answer.
 func unreachable(err error) bool {
@@ -118,20 +115,20 @@ func unreachable(err error) bool {
 }
 
 // begin runs an operation whose record this attempt holds.
-func (e entry) begin(ctx context.Context, rec *store.Record, resumed bool) (Result, error) {
+func (e entry) begin(ctx context.Context, rec *store.Record, resumed bool, fn func(context.Context) (Response, error)) (Result, error) {
 	name := evClaimed
 	if resumed {
 		name = evTakenOver
 	}
 	e.tell(ctx, name, e.event(rec, nil))
-	return e.run(ctx, rec, resumed)
+	return e.run(ctx, rec, resumed, fn)
 }
 
 // run calls fn and ends the operation according to its outcome. rec is nil before
 // a merged claim.
-func (e entry) run(ctx context.Context, rec *store.Record, resumed bool) (Result, error) {
+func (e entry) run(ctx context.Context, rec *store.Record, resumed bool, fn func(context.Context) (Response, error)) (Result, error) {
 	f := e.flow(rec)
-	res, err := e.once(ctx, f, resumed)
+	res, err := e.once(ctx, f, resumed, fn)
 	if e.place != nil {
 		e.place.holds(f.record())
 	}
@@ -141,14 +138,14 @@ func (e entry) run(ctx context.Context, rec *store.Record, resumed bool) (Result
 			_, _, _ = e.release(ctx, rec, state.GiveBack{}, err)
 			return Result{}, err
 		}
-		return e.begin(ctx, rec, rec.Ver > 1)
+		return e.begin(ctx, rec, rec.Ver > 1, fn)
 	}
 	return res, err
 }
 
 // once runs the handler once, and ends the operation if it can.
-func (e entry) once(ctx context.Context, f *flow, resumed bool) (Result, error) {
-	resp, err := e.handle(ctx, f, resumed)
+func (e entry) once(ctx context.Context, f *flow, resumed bool, fn func(context.Context) (Response, error)) (Result, error) {
+	resp, err := e.handle(ctx, f, resumed, fn)
 	if end := f.ended(); end != nil {
 		return end.res, end.err
 	}
@@ -182,9 +179,9 @@ func (e entry) once(ctx context.Context, f *flow, resumed bool) (Result, error) 
 	return f.withdraw(ctx, resp, err, failed)
 }
 
-// handle calls the handler, and releases the lease if it doesn't return. handle doesn't
+// handle calls fn, and releases the lease if fn doesn't return. handle doesn't
 // recover a panic (or runtime.Goexit), so that the caller sees it.
-func (e entry) handle(ctx context.Context, f *flow, resumed bool) (Response, error) {
+func (e entry) handle(ctx context.Context, f *flow, resumed bool, fn func(context.Context) (Response, error)) (Response, error) {
 	outer, _ := FromContext(ctx)
 	f.within = opContext{ctx, Op{store: e.store, pk: e.pk, flow: f, resumed: resumed, outer: outer}}
 	defer f.within.op.over.Store(true)
@@ -206,7 +203,7 @@ func (e entry) handle(ctx context.Context, f *flow, resumed bool) (Response, err
 			_, _, _ = e.release(ctx, rec, f.giveBack(), errPanic) // release logs its own failure
 		}
 	}()
-	resp, err := e.fn(hctx)
+	resp, err := fn(hctx)
 	back = true
 	return resp, err
 }

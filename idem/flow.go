@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"slices"
+	"time"
 
 	"github.com/samekey/samekey/idem/store"
 	"github.com/samekey/samekey/internal/base/redact"
@@ -23,13 +24,16 @@ type flow struct {
 	statusOnly bool            // store only the answer's status
 	kept       *store.Overflow // body that a store has written for an answer that is not stored yet
 
-	within  opContext // the handler's, in the same block
-	restart bool      // a merged claim took a record over: run the handler again from that record
+	within opContext // the handler's, in the same block
 }
 
 // flow begins the flow of an attempt. rec is nil before a merged claim.
 func (a *attempt) flow(rec *store.Record) *flow {
-	return &flow{a: a, progress: progress{timed: a.timed, rec: rec}, gate: gate{about: &a.subject}}
+	f := &flow{a: a, progress: progress{rec: rec}, gate: gate{about: &a.subject}}
+	if a.timed {
+		f.started = time.Now()
+	}
+	return f
 }
 
 // leftover returns an error if the handler ended before a recorded phase, or

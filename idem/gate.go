@@ -17,10 +17,13 @@ type gate struct {
 	busy  bool            // a phase is running
 	over  bool            // the handler has returned
 	left  bool            // the handler returned while a phase was running
-	err   error           // error of the first failed phase
-	end   *ending         // nil, or &last
 
-	last ending
+	stopped bool // the operation has ended
+	restart bool // a merged claim took a record over: the handler runs again from that record
+
+	err error // error of the first failed phase
+
+	end ending // if stopped
 }
 
 // ending is the result of an operation that ended in a phase.
@@ -38,7 +41,7 @@ func (g *gate) enter(s step, recall func(step) ([]byte, bool, error)) (raw []byt
 		return nil, false, g.failed(fmt.Errorf("%w: %q begins after the handler has returned", ErrPhaseOrder, s.name))
 	case g.busy:
 		return nil, false, g.failed(fmt.Errorf("%w: %q begins while another phase runs", ErrPhaseOrder, s.name))
-	case g.end != nil:
+	case g.stopped:
 		return nil, false, ErrAnswered
 	case g.err != nil:
 		return nil, false, fmt.Errorf("%w: %w", ErrPhaseFailed, g.err)
@@ -75,7 +78,7 @@ func (g *gate) between(do func() error) error {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	switch {
-	case g.end != nil:
+	case g.stopped:
 		return ErrAnswered
 	case g.over:
 		return g.failed(fmt.Errorf("%w: jobs are staged after the handler has returned", ErrPhaseOrder))
@@ -116,14 +119,24 @@ func (g *gate) failure() error {
 func (g *gate) stop(res Result, err error) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	g.last = ending{res, err}
-	g.end = &g.last
+	g.end, g.stopped = ending{res, err}, true
 }
 
+// ended returns how the operation has ended; nil if it has not.
 func (g *gate) ended() *ending {
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	return g.end
+	if !g.stopped {
+		return nil
+	}
+	return &g.end
+}
+
+// restarts has the handler run again, from the record that a merged claim took over.
+func (g *gate) restarts() {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	g.restart = true
 }
 
 // close records that the handler has returned. If a phase is still running, the

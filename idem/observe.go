@@ -22,11 +22,11 @@ func (e *core) observed(ctx context.Context, r *Request, err error) {
 // observe always runs fn and reports to Hooks.Observed the outcome that the
 // request would have had. New operations leave a record, so that later requests
 // can be judged. Errors of the record never reach the client.
-func (e entry) observe(ctx context.Context, keyErr error) (Result, error) {
+func (e entry) observe(ctx context.Context, keyErr error, fn func(context.Context) (Response, error)) (Result, error) {
 	would := func(err error) { e.observed(ctx, e.req, err) }
 	if keyErr != nil {
 		would(keyErr)
-		return e.pass(ctx, e.req, e.fn)
+		return e.pass(ctx, e.req, fn)
 	}
 	err := e.find(ctx, true)
 	if err == nil && !e.inside(ctx) {
@@ -34,10 +34,10 @@ func (e entry) observe(ctx context.Context, keyErr error) (Result, error) {
 	}
 	if err != nil {
 		would(err)
-		return e.pass(ctx, e.req, e.fn)
+		return e.pass(ctx, e.req, fn)
 	}
 	if e.inside(ctx) {
-		return e.pass(ctx, e.req, e.fn)
+		return e.pass(ctx, e.req, fn)
 	}
 	e.limit = observing
 	var held *store.Record
@@ -54,10 +54,10 @@ func (e entry) observe(ctx context.Context, keyErr error) (Result, error) {
 			err = outcomes[v]
 		}
 		would(err)
-		return e.pass(ctx, e.req, e.fn)
+		return e.pass(ctx, e.req, fn)
 	}
 	f := e.flow(held)
-	resp, err := e.handle(ctx, f, v == state.TakeOver)
+	resp, err := e.handle(ctx, f, v == state.TakeOver, fn)
 	if answer, ok := errors.AsType[*answered](err); ok {
 		resp, err = e.req.response(answer.v)
 	}

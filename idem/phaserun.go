@@ -19,8 +19,6 @@ import (
 type phaseRun struct {
 	*flow
 	step
-
-	fn func(context.Context, *Tx) ([]byte, error)
 }
 
 // do runs a phase from its name to its commit. raw is its result.
@@ -41,11 +39,11 @@ func (f *flow) do(ctx context.Context, s step, fn func(context.Context, *Tx) ([]
 			f.leave(err)
 		}
 	}()
-	p := phaseRun{flow: f, step: s, fn: fn}
+	p := phaseRun{f, s}
 	if s.kind == foreign {
-		raw, err = p.foreign(ctx)
+		raw, err = p.foreign(ctx, fn)
 	} else {
-		raw, err = p.atomic(ctx)
+		raw, err = p.atomic(ctx, fn)
 	}
 	back = true
 	return raw, err
@@ -55,11 +53,11 @@ func (f *flow) do(ctx context.Context, s step, fn func(context.Context, *Tx) ([]
 const rerunFor = 5 * time.Second
 
 // atomic runs fn until its commit meets no conflict.
-func (p *phaseRun) atomic(ctx context.Context) ([]byte, error) {
+func (p *phaseRun) atomic(ctx context.Context, fn func(context.Context, *Tx) ([]byte, error)) ([]byte, error) {
 	giveUp := time.Now().Add(rerunFor)
 	for round := 0; ; round++ {
 		tx := p.tx()
-		raw, err := p.fn(ctx, tx)
+		raw, err := fn(ctx, tx)
 		raw, err = p.outcome(ctx, tx, raw, err)
 		if !errors.Is(err, ErrConflict) || !p.a.rerun(ctx, round, giveUp) {
 			return raw, err
@@ -68,7 +66,7 @@ func (p *phaseRun) atomic(ctx context.Context) ([]byte, error) {
 }
 
 // foreign claims and commits pending results, calls fn once, and commits.
-func (p *phaseRun) foreign(ctx context.Context) ([]byte, error) {
+func (p *phaseRun) foreign(ctx context.Context, fn func(context.Context, *Tx) ([]byte, error)) ([]byte, error) {
 	leading, outstanding, begun := p.before()
 	if begun {
 		return nil, p.giveUp(ctx, fmt.Sprintf("the outcome of phase %q is unknown: an attempt began the call and never came back", p.name))
@@ -108,7 +106,7 @@ func (p *phaseRun) foreign(ctx context.Context) ([]byte, error) {
 	}
 	p.log.enter()
 	tx := p.tx()
-	raw, err := p.call(ctx, tx)
+	raw, err := p.call(ctx, tx, fn)
 	if p.intent {
 		return p.endIntent(ctx, tx, raw, err)
 	}
@@ -116,7 +114,7 @@ func (p *phaseRun) foreign(ctx context.Context) ([]byte, error) {
 }
 
 // call runs the function of a Foreign.
-func (p *phaseRun) call(ctx context.Context, tx *Tx) (raw []byte, err error) {
+func (p *phaseRun) call(ctx context.Context, tx *Tx, fn func(context.Context, *Tx) ([]byte, error)) (raw []byte, err error) {
 	ctx, sp := p.a.step(ctx, trace.Call, p.name)
 	back := false
 	defer func() {
@@ -126,7 +124,7 @@ func (p *phaseRun) call(ctx context.Context, tx *Tx) (raw []byte, err error) {
 		}
 		sp.done(end)
 	}()
-	raw, err = p.fn(ctx, tx)
+	raw, err = fn(ctx, tx)
 	back = true
 	return raw, err
 }

@@ -14,8 +14,6 @@ import (
 
 // progress is how far an attempt has come: the record, and what joins the next commit.
 type progress struct {
-	timed bool // a hook asks for the duration of phases
-
 	mu     sync.Mutex
 	rec    *store.Record // as this attempt last wrote or saw it; nil before the claim (MergeClaim)
 	passed int           // phases completed in this run, committed or pending
@@ -25,7 +23,7 @@ type progress struct {
 	calls   []string       // and calls
 	loose   []Job          // jobs staged since the last phase, for the next commit
 
-	started time.Time                // begin of the phase that runs; zero unless timed
+	started time.Time                // begin of the phase that runs; zero without a hook that asks for durations
 	took    map[string]time.Duration // of pending phases
 }
 
@@ -54,7 +52,7 @@ func (p *progress) id(own string) string {
 func (p *progress) recall(s step) (raw []byte, recorded bool, err error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	if p.timed {
+	if p.timed() {
 		p.started = time.Now()
 	}
 	if p.rec == nil || p.passed >= len(p.rec.Phases) {
@@ -190,7 +188,7 @@ func (p *progress) postpone(result store.Phase, waiting map[string]Job, calls []
 	defer p.mu.Unlock()
 	p.waiting, p.pending, p.calls = waiting, append(p.pending, result), state.With(p.calls, calls...)
 	p.passes()
-	if p.timed {
+	if p.timed() {
 		if p.took == nil {
 			p.took = make(map[string]time.Duration)
 		}
@@ -221,11 +219,13 @@ func (p *progress) passes() {
 	p.loose = nil
 }
 
+func (p *progress) timed() bool { return !p.started.IsZero() }
+
 // duration returns how long a phase that is now stored took; zero unless timed.
 func (p *progress) duration(phase string) time.Duration {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	if took, pended := p.took[phase]; pended || !p.timed {
+	if took, pended := p.took[phase]; pended || !p.timed() {
 		return took
 	}
 	return time.Since(p.started)

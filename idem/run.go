@@ -129,7 +129,7 @@ func (f *flow) consult(ctx context.Context, resp Response, err error) (Result, e
 		return Result{}, jerr
 	case v == state.TakeOver:
 		f.set(held)
-		f.restart = true
+		f.restarts()
 		return Result{}, nil
 	case v != state.Again:
 		return reply{a}.answer(ctx, held, v)

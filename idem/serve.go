@@ -26,14 +26,14 @@ func (e *Engine) Serve(ctx context.Context, r Request, fn func(context.Context) 
 		return e.Pass(ctx, a.request, fn)
 	case e.opt.Key == KeyObserve && (acts || err != nil):
 		ctx, left = leave(ctx)
-		res, err = entry{a, fn}.observe(ctx, err)
+		res, err = entry{a}.observe(ctx, err, fn)
 	case err != nil:
 		e.refuses(ctx, a.req, err)
 	case e.opt.PassErrors:
-		res, err = entry{a, fn}.do(ctx, true)
+		res, err = entry{a}.do(ctx, true, fn)
 	default:
 		var caught *panicked
-		res, err = entry{a, e.catching(r.Route, fn, &caught)}.do(ctx, true)
+		res, err = entry{a}.do(ctx, true, e.catching(r.Route, fn, &caught))
 		if caught != nil {
 			if res.Passed {
 				panic(caught.value) //nolint:forbidigo // the handler's own, as without a wrapper

@@ -22,7 +22,6 @@ type subject struct {
 
 	req     *Request
 	request Request // a place for req, in the same block
-	resumed bool    // run by a completer: there is no client, and only the stored request
 
 	whose store.Identity // the caller; zero for an operator
 	scope string
@@ -30,13 +29,15 @@ type subject struct {
 	owner string // the attempt's nonce; "" while cached may answer
 	id    string // id of the operation if the operation is new; "" like owner
 
-	digest [sha256.Size]byte
-	print  string        // the fingerprint of digest
+	print  string        // the fingerprint
 	secret string        // id of the secret of print
 	cached *store.Record // the cache's record of the key, which may answer; must not be changed
 
-	beside *side // the key's other place while its scope changes; nil without Options.Former
-	away   bool  // the subject has changed places with beside, because a record is there
+	beside  *side // the key's other place while its scope changes; nil without Options.Former
+	resumed bool  // run by a completer: there is no client, and only the stored request
+	seen    bool  // the store has returned a record of the key, from a read or a refused claim
+	accepts bool  // a 202 is allowed
+	away    bool  // the subject has changed places with beside, because a record is there
 }
 
 // find checks the request and computes its record's key. spaces allows spaces in the key.
@@ -65,12 +66,13 @@ func (s *subject) find(ctx context.Context, spaces bool) (err error) {
 			return &Error{Op: "scope", Err: err}
 		}
 	}
-	if s.digest, err = e.opt.Fingerprint.digest(s.req); err != nil {
+	digest, err := e.opt.Fingerprint.digest(s.req)
+	if err != nil {
 		return &Error{Op: "fingerprint", Err: err}
 	}
 	var more []string
 	if e.opt.MismatchIsNew {
-		more = []string{string(s.digest[:])}
+		more = []string{string(digest[:])}
 	}
 	b := scope.Append(make([]byte, 2*nonceSize, 320), s.req.Operation, s.req.Tenant, s.whose)
 	at := len(b)
@@ -78,7 +80,7 @@ func (s *subject) find(ctx context.Context, spaces bool) (err error) {
 	end := len(b)
 	s.cached = e.cache.get(b[at:])
 	var sum [sha256.Size]byte
-	sum, s.secret = e.opt.Fingerprint.sign(s.digest)
+	sum, s.secret = e.opt.Fingerprint.sign(digest)
 	b = hex.AppendEncode(b, sum[:])
 	if rec := s.cached; rec != nil && hmac.Equal(b[end:], []byte(rec.Fingerprint)) {
 		s.scope, s.pk, s.print = rec.Scope, rec.PK, rec.Fingerprint // the same texts, without new memory

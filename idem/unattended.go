@@ -103,12 +103,12 @@ func (a unattended) goOn(ctx context.Context, rec *store.Record, missing error, 
 	}
 	a.req = requestOf(rec.Input)
 	a.req.Handler, a.req.Tenant = rec.Handler, rec.Tenant
-	res, err := entry{a.attempt, func(ctx context.Context) (Response, error) {
+	res, err := entry{a.attempt}.begin(ctx, rec, true, func(ctx context.Context) (Response, error) {
 		if err := a.opt.completable(a.req, a.whose); err != nil { // an earlier program took the caller from the operation
 			return Response{}, err
 		}
 		return fn(ctx, a.req)
-	}}.begin(ctx, rec, true)
+	})
 	if h, ok := errors.AsType[*handlerError](err); ok {
 		// The handler's error may wrap this package's errors from a nested operation.
 		err = fmt.Errorf("idem: resume: the handler failed: %s", redact.Error(h.err))
