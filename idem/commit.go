@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"slices"
-	"time"
 
 	"github.com/samekey/samekey/idem/store"
 	"github.com/samekey/samekey/idem/trace"
@@ -22,14 +21,13 @@ import (
 // phase stay pending.
 func (f *flow) commit(ctx context.Context, phases []store.Phase, got collected, rerun bool) error {
 	ends := len(phases) > 0 && !phases[0].Intent
-	f.mu.Lock()
-	all := slices.Concat(f.pending, phases)
-	waiting, calls := f.waiting, slices.Concat(f.calls, got.calls)
+	pending, waiting, calls := f.next()
+	all := slices.Concat(pending, phases)
+	calls = slices.Concat(calls, got.calls)
 	var err error
 	if ends {
-		waiting, err = f.stagedJobs(ctx, got.jobs)
+		waiting, err = f.jobs(ctx, got.jobs)
 	}
-	f.mu.Unlock()
 	if err == nil && len(waiting) > 0 {
 		err = f.reaches("a phase that isn't the last stages jobs")
 	}
@@ -44,13 +42,8 @@ func (f *flow) commit(ctx context.Context, phases []store.Phase, got collected, 
 	if err != nil {
 		return err
 	}
-	f.mu.Lock()
-	f.pending, f.waiting, f.calls = nil, nil, nil
-	if ends {
-		f.passes()
-	}
-	f.mu.Unlock()
-	f.recorded(calls)
+	f.settled(ends)
+	f.log.recorded(calls)
 	f.committed(ctx, all, len(waiting))
 	return nil
 }
@@ -58,9 +51,7 @@ func (f *flow) commit(ctx context.Context, phases []store.Phase, got collected, 
 // replaceIntent replaces the intent at the end of the record by phases: none or
 // one.
 func (f *flow) replaceIntent(ctx context.Context, calls []string, phases ...store.Phase) error {
-	f.mu.Lock()
-	waiting, err := f.stagedJobs(ctx, nil)
-	f.mu.Unlock()
+	waiting, err := f.jobs(ctx, nil)
 	if err != nil {
 		return f.fail(err)
 	}
@@ -71,19 +62,11 @@ func (f *flow) replaceIntent(ctx context.Context, calls []string, phases ...stor
 		return err
 	}
 	if len(phases) > 0 {
-		f.mu.Lock()
-		f.passes()
-		f.mu.Unlock()
-		f.recorded(calls)
+		f.pass()
+		f.log.recorded(calls)
 		f.committed(ctx, phases, len(waiting))
 	}
 	return nil
-}
-
-// passes records that the phase that runs is committed. f.mu must be locked.
-func (f *flow) passes() {
-	f.passed++
-	f.loose = nil
 }
 
 // committed tells that phases are stored, with jobs.
@@ -92,15 +75,8 @@ func (f *flow) committed(ctx context.Context, phases []store.Phase, jobs int) {
 		if p.Intent {
 			continue // only its begin is stored
 		}
-		f.mu.Lock()
-		ev := f.a.event(f.rec, nil)
-		took, pended := f.took[p.Name]
-		started := f.started
-		f.mu.Unlock() // a hook may call Op.ID, which locks f.mu
-		if !pended && f.a.timed {
-			took = time.Since(started)
-		}
-		if ev.Phase, ev.Duration = p.Name, took; i == len(phases)-1 {
+		ev := f.a.event(f.record(), nil)
+		if ev.Phase, ev.Duration = p.Name, f.duration(p.Name); i == len(phases)-1 {
 			ev.Jobs = jobs
 		}
 		f.a.tell(ctx, evCommitted, ev)
@@ -112,13 +88,11 @@ func (f *flow) committed(ctx context.Context, phases []store.Phase, jobs int) {
 func (f *flow) finish(ctx context.Context, resp Response, writes []Write, jobs []Job, rerun bool) error {
 	a := f.a
 	a.cleaned(ctx, &resp)
-	f.mu.Lock()
-	phases := f.pending
-	waiting, err := f.stagedJobs(ctx, jobs)
+	phases, _, _ := f.next()
+	waiting, err := f.jobs(ctx, jobs)
 	if err == nil {
 		err = f.leftover()
 	}
-	f.mu.Unlock()
 	if err != nil {
 		return f.fail(err)
 	}
@@ -149,22 +123,15 @@ func (f *flow) finish(ctx context.Context, resp Response, writes []Write, jobs [
 	if len(phases) > 0 {
 		f.committed(ctx, phases, 0)
 	}
-	f.stop(a.finished(ctx, rec, made, resp, len(waiting)))
+	f.stop(reply{a}.finished(ctx, rec, made, resp, len(waiting)))
 	return nil
-}
-
-// giveUpCall marks the operation as stuck in s, whose outcome is unknown. Pending
-// results are stored too: the settled operation continues after them.
-func (f *flow) giveUpCall(ctx context.Context, s step, why string) error {
-	return f.giveUp(ctx, why, store.Phase{Name: s.name, Intent: true})
 }
 
 // giveUp marks the operation as stuck, for a human to settle.
 func (f *flow) giveUp(ctx context.Context, why string, begun ...store.Phase) error {
 	a := f.a
-	f.mu.Lock()
-	phases, jobs, calls := slices.Concat(f.pending, begun), f.waiting, f.calls
-	f.mu.Unlock()
+	pending, jobs, calls := f.next()
+	phases := slices.Concat(pending, begun)
 	return f.stick(ctx, why, func(base *store.Record) *store.Record {
 		return state.Advanced(base, a.opt.Now(), phases, jobs, calls)
 	})
@@ -185,7 +152,7 @@ func (f *flow) stick(ctx context.Context, why string, before func(*store.Record)
 		return state.GivenUp(before(base), a.opt.Now(), why)
 	}, nil, false)
 	if err != nil {
-		return f.commitFailed(step{name: "that is to be settled"}, err) // the next attempt finds the operation open
+		return f.commitFailed("that is to be settled", err) // the next attempt finds the operation open
 	}
 	a.log.ErrorContext(ctx, "operation is stuck and waits for an operator", "record", redact.Record(a.pk), "operation", rec.ID)
 	stuckErr := a.phaseError("phase", ErrStuck)
@@ -210,10 +177,8 @@ func (f *flow) write(ctx context.Context, kind trace.Kind, build func(*store.Rec
 		// The attempt has ended without this phase, and may have been answered.
 		return nil, f.fail(fmt.Errorf("%w: it outlived its handler", ErrPhaseOrder))
 	}
-	if f.turn != nil { // renewals and commits are writes of one owner, one after the other
-		f.turn <- struct{}{}
-		defer func() { <-f.turn }()
-	}
+	f.take()
+	defer f.give()
 	prev := f.record()
 	if prev != nil && prev.State != store.Open {
 		return nil, ErrAnswered // nothing may follow an answer
@@ -245,10 +210,8 @@ func (f *flow) write(ctx context.Context, kind trace.Kind, build func(*store.Rec
 		f.set(held)
 		return nil, store.ErrUnknown
 	}
-	if f.lost != nil {
-		f.lost(ErrLeaseLost)
-	}
-	f.stop(a.overtaken(ctx, held))
+	f.loses()
+	f.stop(reply{a}.overtaken(ctx, held))
 	return nil, a.phaseError("phase", ErrLeaseLost)
 }
 
@@ -270,9 +233,7 @@ func (f *flow) claimed(ctx context.Context, held *store.Record, v state.Verdict,
 		// The record of an earlier attempt counts, so the handler begins again with
 		// that record.
 		f.set(held)
-		f.mu.Lock()
-		f.restart = true
-		f.mu.Unlock()
+		f.restarts()
 		f.stop(Result{}, ErrAnswered)
 		return nil, ErrAnswered
 	case v == state.Own:
@@ -283,20 +244,20 @@ func (f *flow) claimed(ctx context.Context, held *store.Record, v state.Verdict,
 		}
 		return held, nil
 	}
-	f.stop(a.answer(ctx, held, v))
+	f.stop(reply{a}.answer(ctx, held, v))
 	return nil, ErrAnswered
 }
 
 // commitFailed wraps the error of a commit, except errors that the phase itself
 // must see.
-func (f *flow) commitFailed(s step, err error) error {
+func (f *flow) commitFailed(phase string, err error) error {
 	if _, ours := errors.AsType[*Error](err); ours || errors.Is(err, ErrAnswered) {
 		return err
 	}
 	if errors.Is(err, store.ErrUnknown) {
 		err = fmt.Errorf("%w: %w", ErrUnavailable, err)
 	}
-	return f.a.phaseError("phase "+s.name, err)
+	return f.a.phaseError("phase "+phase, err)
 }
 
 // reaches refuses calls and jobs under a key that names a delivery.

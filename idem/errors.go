@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/samekey/samekey/idem/store"
+	"github.com/samekey/samekey/internal/base/redact"
 )
 
 // Errors of an engine. Compare with errors.Is. The table in problem.go maps each
@@ -114,3 +115,36 @@ func (e *Error) Error() string {
 
 // Unwrap returns the cause.
 func (e *Error) Unwrap() error { return e.Err }
+
+// Errors inside of the engine, which no caller sees.
+
+var (
+	errPanic  = errors.New("handler panicked")
+	errUnread = errors.New("record can't be read")
+)
+
+// handlerError distinguishes fn's own error from the engine's errors.
+type handlerError struct{ err error }
+
+func (h *handlerError) Error() string { return h.err.Error() }
+
+func (h *handlerError) Unwrap() error { return h.err }
+
+// panicked is a handler's panic as an error. It unwraps to nothing, since the
+// value of a panic is not the handler's answer. The error's text goes to the log
+// and into the record.
+type panicked struct{ value any }
+
+func (p *panicked) Error() string { return "handler " + redact.Panic(p.value) }
+
+// answered is Respond's error.
+type answered struct{ v any }
+
+func (*answered) Error() string { return "idem: a definitive answer (return it from the handler)" }
+
+// safe is the error of SafeToRetry.
+type safe struct{ err error }
+
+func (s *safe) Error() string { return s.err.Error() }
+
+func (s *safe) Unwrap() error { return s.err }

@@ -1,10 +1,8 @@
 package idem
 
 import (
-	"crypto/hmac"
 	"crypto/sha256"
 	"encoding/binary"
-	"encoding/hex"
 	"errors"
 	"fmt"
 	"net/http"
@@ -179,6 +177,12 @@ func (f *Fingerprint) validateSecrets() error {
 	return nil
 }
 
+// hidesWildcards reports whether neither the fingerprint nor a pattern with this path
+// tells requests apart that differ in the values of the wildcards.
+func (f *Fingerprint) hidesWildcards(path string) bool {
+	return f.SkipPath && f.Func == nil && strings.Contains(strings.TrimSuffix(path, "{$}"), "{")
+}
+
 // digest returns the unkeyed SHA-256 of the parts that count.
 func (f *Fingerprint) digest(r *Request) (sum [sha256.Size]byte, err error) {
 	small, tag, body := make([]byte, 0, 256), byte('b'), r.Body
@@ -207,14 +211,7 @@ func (f *Fingerprint) digest(r *Request) (sum [sha256.Size]byte, err error) {
 	}
 	small = appendTagged(small, tag, "")
 	small = binary.BigEndian.AppendUint64(small, uint64(len(body)))
-	if len(body) <= cap(small)-len(small) {
-		return sha256.Sum256(append(small, body...)), nil
-	}
-	h := sha256.New()
-	h.Write(small)
-	h.Write(body) // not copied: the body may have megabytes
-	h.Sum(sum[:0])
-	return sum, nil
+	return digestOf(small, body), nil
 }
 
 // appendHead appends all parts but the body. Each part has a tag and its length,
@@ -241,7 +238,7 @@ func (f *Fingerprint) sign(digest [sha256.Size]byte) (fp [sha256.Size]byte, secr
 	if len(f.Secrets) == 0 || f.Secrets[0].ID == "" {
 		return digest, ""
 	}
-	return keyed(f.Secrets[0], digest), f.Secrets[0].ID
+	return keyed(f.Secrets[0].Key, digest), f.Secrets[0].ID
 }
 
 // matches reports whether held was made from r, by the scheme and the secret that
@@ -262,18 +259,9 @@ func (f *Fingerprint) matches(held *store.Record, r *Request) (bool, error) {
 		if i < 0 {
 			return false, fmt.Errorf("%w: the secret %q is unknown", ErrIncomparable, secret)
 		}
-		digest = keyed(f.Secrets[i], digest)
+		digest = keyed(f.Secrets[i].Key, digest)
 	}
-	var want [2 * sha256.Size]byte
-	hex.Encode(want[:], digest[:])
-	return hmac.Equal([]byte(held.Fingerprint), want[:]), nil
-}
-
-func keyed(s Secret, digest [sha256.Size]byte) (sum [sha256.Size]byte) {
-	mac := hmac.New(sha256.New, s.Key)
-	mac.Write(digest[:])
-	mac.Sum(sum[:0])
-	return sum
+	return sameHash(held.Fingerprint, digest), nil
 }
 
 // canonicalQuery returns one form for a query that some gateways deliver decoded

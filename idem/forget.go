@@ -2,7 +2,6 @@ package idem
 
 import (
 	"context"
-	"fmt"
 	"time"
 
 	"github.com/samekey/samekey/idem/jobs"
@@ -18,7 +17,7 @@ import (
 // EndLease returns [jobs.ErrMoved] if the record has been written since seen was made,
 // or if no attempt holds it. The record keeps who decided.
 func (e *Engine) EndLease(ctx context.Context, seen jobs.Ticket, by string) error {
-	return e.operate(ctx, "end lease", seen, func(rec *store.Record, now time.Time) (*store.Record, error) {
+	return e.decide(ctx, "end lease", seen, func(rec *store.Record, now time.Time) (*store.Record, error) {
 		return state.LeaseEnded(rec, now, by)
 	})
 }
@@ -32,7 +31,7 @@ type Loss = state.Loss
 // committed work or calls in doubt, or undelivered jobs; a sweep may still deliver
 // such jobs until the table's TTL removes the record. Errors are those of EndLease.
 func (e *Engine) Forget(ctx context.Context, seen jobs.Ticket, by string, accepted Loss) error {
-	return e.operate(ctx, "forget", seen, func(rec *store.Record, now time.Time) (*store.Record, error) {
+	return e.decide(ctx, "forget", seen, func(rec *store.Record, now time.Time) (*store.Record, error) {
 		return state.Forgotten(rec, now, by, accepted)
 	})
 }
@@ -46,36 +45,7 @@ func (e *Engine) Forget(ctx context.Context, seen jobs.Ticket, by string, accept
 // finished, has jobs that are not delivered, or is erased already; and
 // [store.ErrSealed] if the contents are sealed and can't be opened.
 func (e *Engine) Erase(ctx context.Context, seen jobs.Ticket, by string) error {
-	return e.operate(ctx, "erase", seen, func(rec *store.Record, now time.Time) (*store.Record, error) {
+	return e.decide(ctx, "erase", seen, func(rec *store.Record, now time.Time) (*store.Record, error) {
 		return state.Erased(rec, now, by)
 	})
-}
-
-// operate writes an operator's change to a record that is as seen.
-func (e *Engine) operate(ctx context.Context, op string, seen jobs.Ticket, next func(*store.Record, time.Time) (*store.Record, error)) error {
-	a, err := e.operator(ctx, seen.PK)
-	if err != nil {
-		return err
-	}
-	rec, err := a.readsClosed(ctx, a.end())
-	switch {
-	case err != nil:
-		return err
-	case rec == nil || rec.Owner != seen.Owner || rec.Ver != seen.Ver:
-		return a.fail(op, fmt.Errorf("%w: somebody has written it since it was looked at", jobs.ErrMoved))
-	}
-	to, err := next(rec, e.opt.Now())
-	if err != nil {
-		return a.fail(op, fmt.Errorf("%w: %w", jobs.ErrMoved, err))
-	}
-	// This attempt's owner fences a late write of the attempt that holds the record.
-	_, l, err := a.write(ctx, change{prev: rec, next: to}, a.end(), maxRounds)
-	switch {
-	case err != nil:
-		return a.unavailable(op, err)
-	case l != state.Landed:
-		return a.fail(op, jobs.ErrMoved)
-	}
-	e.cache.drop(seen.PK)
-	return nil
 }

@@ -12,10 +12,6 @@ import (
 	"slices"
 )
 
-func appendTagged(b []byte, tag byte, part string) []byte {
-	return appendPart(append(b, tag), part)
-}
-
 // FormKey finds the key in a field of an HTML form (urlencoded or multipart), for
 // pages whose forms may be submitted twice: put a fresh value into a hidden field
 // each time the page is made. Use FormKey as [Options.KeyFrom].

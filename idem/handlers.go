@@ -3,19 +3,10 @@ package idem
 import (
 	"errors"
 	"fmt"
-	"sync"
 	"time"
+
+	"github.com/samekey/samekey/idem/store"
 )
-
-// handlers are the registered names of an engine's handlers.
-type handlers struct {
-	mu        sync.Mutex
-	name      map[string]bool
-	operation map[operation]bool
-}
-
-// operation identifies a handler's keys: names are unique within a kind.
-type operation struct{ kind, name string }
 
 // AddHandler registers a handler of the engine's requests ([Request.Handler]).
 // AddHandler is for adapters, at cold start. An error means that an abandoned
@@ -60,7 +51,7 @@ func (e *Engine) AddOperation(kind, name string) error {
 	switch {
 	case e.handlers.operation[op] && name != "":
 		return fmt.Errorf("idem: two handlers of %s have the name %q: each would take the other's work for done", kind, name)
-	case e.handlers.operation[op] || name == "" && e.unnamedElsewhere(e.opt.Namespace+" "+kind):
+	case e.handlers.operation[op] || name == "" && unnamedElsewhere(e.store, e.opt.Namespace+" "+kind):
 		return fmt.Errorf("idem: two handlers of %s are without a name: each would take the other's work for done; name the newer one: lambda.HandlerOptions.Name of Direct, lambda.Batch.WithName of records", kind)
 	}
 	if e.handlers.operation == nil {
@@ -85,7 +76,7 @@ func (e *Engine) AddSource(name string, keeps time.Duration) {
 
 // unnamedElsewhere asks the store, which all engines of a process share, whether
 // another engine has a handler without a name in the group among.
-func (e *Engine) unnamedElsewhere(among string) bool {
-	s, ok := e.store.(interface{ AddUnnamed(among string) int })
+func unnamedElsewhere(in store.Store, among string) bool {
+	s, ok := in.(interface{ AddUnnamed(among string) int })
 	return ok && s.AddUnnamed(among) > 1
 }

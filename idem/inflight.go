@@ -10,30 +10,10 @@ import (
 	"github.com/samekey/samekey/internal/state"
 )
 
-// InFlightMode decides how to answer a request while another attempt holds its
-// key.
-type InFlightMode int
-
-const (
-	// InFlightRefuse answers 409 at once. Retry-After is the rest of the lease, at
-	// most [Options.MaxRetryAfter].
-	InFlightRefuse InFlightMode = iota
-	// InFlightWait waits for the other attempt's answer and replays it. If that
-	// takes longer than [Options.WaitMax] or the time of this request, the answer is
-	// 409. If the other attempt fails, this attempt runs.
-	InFlightWait
-	// InFlightAccept answers 202 with the Location of a status resource
-	// ([Options.StatusURL]), which finally returns the answer.
-	InFlightAccept
-)
-
 // firstLook is the longest wait before the first read of the record. The wait
 // doubles with each read, up to a second: waiting for t costs about
 // log2(t/firstLook) reads, and then one read a second.
 const firstLook = 100 * time.Millisecond
-
-// DefaultWaitMax is the default of [Options.WaitMax].
-const DefaultWaitMax = 10 * time.Second
 
 // wait reads the record until its holder has finished or end has passed. The
 // verdict is InFlight only after end.

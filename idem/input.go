@@ -17,16 +17,17 @@ var secretInput = map[string]bool{
 	KeyHeader: true,
 }
 
-// input returns the part of r that a repeated run needs, without its key.
-func (e *Engine) input(r *Request) *store.Input {
+// inputOf returns the part of r that a repeated run needs, without its key: of its
+// headers the Content-Type and headers.
+func inputOf(r *Request, headers []string) *store.Input {
 	in := &store.Input{
 		Method: r.Method, Path: r.Path, Query: inText(r.Query), Route: r.Route, Identity: r.Identity, Snapshot: r.Snapshot, Body: r.Body,
 	}
-	for _, name := range slices.Concat([]string{"Content-Type"}, e.opt.InputHeaders) {
+	for _, name := range slices.Concat([]string{"Content-Type"}, headers) {
 		name = http.CanonicalHeaderKey(name)
 		if values := r.Header[name]; len(values) > 0 {
 			if in.Header == nil {
-				in.Header = make(http.Header, 1+len(e.opt.InputHeaders))
+				in.Header = make(http.Header, 1+len(headers))
 			}
 			in.Header[name] = values
 		}
@@ -58,7 +59,7 @@ const maxStoredHead = 64 << 10
 
 // storable refuses a request that can't be stored: its record would be
 // unreadable.
-func (e *Engine) storable(in *store.Input) error {
+func storable(in *store.Input, maxInput int) error {
 	head := len(in.Method) + len(in.Path) + len(in.Query) + len(in.Identity.Kind) + len(in.Identity.Subject) + len(in.Snapshot)
 	for name, values := range in.Header {
 		for _, v := range values {
@@ -66,15 +67,15 @@ func (e *Engine) storable(in *store.Input) error {
 		}
 	}
 	switch {
-	case len(in.Body) > e.opt.MaxInput:
-		return fmt.Errorf("%w: %d bytes, and Options.MaxInput is %d", ErrTooLarge, len(in.Body), e.opt.MaxInput)
+	case len(in.Body) > maxInput:
+		return fmt.Errorf("%w: %d bytes, and Options.MaxInput is %d", ErrTooLarge, len(in.Body), maxInput)
 	case head > maxStoredHead:
 		return fmt.Errorf("%w: %d bytes without its body, of which at most %d can be stored", ErrTooLarge, head, maxStoredHead)
 	}
 	return nil
 }
 
-// requestOf is the inverse of input, for a resumed run.
+// requestOf is the inverse of inputOf, for a resumed run.
 func requestOf(in *store.Input) *Request {
 	return &Request{
 		Method: in.Method, Path: in.Path, Query: in.Query, Route: in.Route, Header: maps.Clone(in.Header),

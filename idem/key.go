@@ -1,11 +1,8 @@
 package idem
 
 import (
-	"context"
-	"crypto/rand"
 	"fmt"
 	"net/http"
-	"slices"
 	"strings"
 
 	"github.com/dunglas/httpsfv"
@@ -14,26 +11,6 @@ import (
 // KeyHeader is the request header that carries the key, unless [Options.KeyHeader]
 // names another.
 const KeyHeader = "Idempotency-Key"
-
-// KeyMode decides how to treat a request without a key.
-type KeyMode int
-
-const (
-	// KeyRequired refuses the request with 400; nothing is stored.
-	KeyRequired KeyMode = iota
-	// KeyOptional runs the request every time; nothing is stored.
-	KeyOptional
-	// KeyGenerate makes a key, logs a warning and continues; over HTTP the answer
-	// echoes the key. KeyGenerate refuses a request that its source repeats
-	// ([Request.Redelivered]), which would get a different key each time. Inside an
-	// operation KeyGenerate makes no key: a request without its own key is part of
-	// that operation.
-	KeyGenerate
-	// KeyObserve runs every request, with or without a key, and only reports the
-	// outcome that the request would have had ([Hooks.Observed]): the first stage of
-	// a retrofit. KeyObserve is not for handlers with phases, which need a record.
-	KeyObserve
-)
 
 // parseKey returns the key in the values of the key header. The common bare form
 // (8e03978e…) and the RFC 9651 string of the IETF draft ("8e03978e…") are the
@@ -106,51 +83,4 @@ func headerValues(h http.Header, name string) []string {
 		}
 	}
 	return found
-}
-
-// keyOptional reports whether a request with this method passes without a key.
-func (e *Engine) keyOptional(method string) bool {
-	return e.opt.Key == KeyOptional || e.opt.Key != KeyObserve && slices.Contains(e.opt.KeyOptionalOn, method)
-}
-
-// Acts reports whether the engine acts on a request with this method and these
-// headers. Other requests can pass without being read; [Engine.Serve] passes them,
-// and marks the answers to those that carry a key.
-func (e *Engine) Acts(method string, h http.Header) bool {
-	return !e.opt.Disabled && e.methods[method] && (e.hasKey(h) || e.opt.KeyFrom != nil || !e.keyOptional(method))
-}
-
-// hasKey reports whether a request has a key header, valid or not.
-func (e *Engine) hasKey(h http.Header) bool { return len(headerValues(h, e.opt.KeyHeader)) > 0 }
-
-// keyless handles a request without a key; acts is false if the request passes.
-// No key is made for a source that repeats its requests, since each repetition
-// would get another key. Inside an operation, a request without its own key is
-// part of that operation.
-func (e *Engine) keyless(ctx context.Context, r *Request) (acts bool, err error) {
-	switch generates := e.opt.Key == KeyGenerate; {
-	case e.keyOptional(r.Method), generates && nested(ctx):
-		return false, nil
-	case !generates || r.Redelivered:
-		return false, &Error{Op: "key", Err: ErrKeyMissing}
-	}
-	r.Key = rand.Text()
-	e.log.WarnContext(ctx, "request without an idempotency key: one was made", "route", r.Route)
-	return true, nil
-}
-
-func (e *Engine) keyError(err error) error {
-	if err == nil {
-		return nil
-	}
-	return &Error{Op: "key", Err: err}
-}
-
-// resumes reports whether ctx belongs to an operation of this engine that a
-// completer is finishing, and r has no key of its own. Another engine's wrapper
-// had its own operation here, which must not run unprotected.
-func (e *Engine) resumes(ctx context.Context, r *Request) bool {
-	op, ok := FromContext(ctx)
-	return ok && !op.over.Load() && op.flow.a.resumed && op.flow.a.Engine == e &&
-		r.Key == "" && !e.hasKey(r.Header)
 }

@@ -31,45 +31,52 @@ func (e *Engine) Middleware(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		switch {
 		case !e.Acts(r.Method, r.Header):
-			if e.hasKey(r.Header) {
+			if e.opt.hasKey(r.Header) {
 				w.Header().Set(StatusHeader, ignored)
 			}
 			next.ServeHTTP(w, r)
 			return
 		case e.opt.Key == KeyObserve:
-			e.observeHTTP(w, r, next)
+			middleware{e, next}.observe(w, r)
 			return
 		}
-		body, err := e.readBody(w, r)
+		body, err := e.opt.readBody(w, r)
 		if err != nil {
 			req := httpRequest(r, nil)
 			e.log.WarnContext(r.Context(), "request refused", "route", req.Route, "error", err)
 			write(w, e.Refuse(r.Context(), req, err))
 			return
 		}
-		e.serveHTTP(w, r, body, next)
+		middleware{e, next}.serve(w, r, body)
 	})
+}
+
+// middleware is an engine in front of a handler.
+type middleware struct {
+	*Engine
+
+	next http.Handler
 }
 
 // observeHTTP passes a request without a key, or an unreadable request,
 // unchanged.
-func (e *Engine) observeHTTP(w http.ResponseWriter, r *http.Request, next http.Handler) {
-	if e.opt.KeyFrom == nil && !e.hasKey(r.Header) {
-		e.Observes(r.Context(), httpRequest(r, nil), &Error{Op: "key", Err: ErrKeyMissing})
-		next.ServeHTTP(w, r)
+func (m middleware) observe(w http.ResponseWriter, r *http.Request) {
+	if m.opt.KeyFrom == nil && !m.opt.hasKey(r.Header) {
+		m.Observes(r.Context(), httpRequest(r, nil), &Error{Op: "key", Err: ErrKeyMissing})
+		m.next.ServeHTTP(w, r)
 		return
 	}
-	body, err := io.ReadAll(io.LimitReader(r.Body, min(e.opt.MaxRequest, math.MaxInt64-1)+1))
+	body, err := io.ReadAll(io.LimitReader(r.Body, min(m.opt.MaxRequest, math.MaxInt64-1)+1))
 	switch {
 	case err != nil:
-	case int64(len(body)) > e.opt.MaxRequest:
+	case int64(len(body)) > m.opt.MaxRequest:
 		err = ErrTooLarge
 	default:
 		err = readBefore(r, body)
 	}
 	if err != nil {
-		e.Observes(r.Context(), httpRequest(r, nil), err)
-		if e.hasKey(r.Header) {
+		m.Observes(r.Context(), httpRequest(r, nil), err)
+		if m.opt.hasKey(r.Header) {
 			w.Header().Set(StatusHeader, ignored)
 		}
 		whole := r.WithContext(r.Context())
@@ -78,18 +85,19 @@ func (e *Engine) observeHTTP(w http.ResponseWriter, r *http.Request, next http.H
 			io.Closer
 		}{io.MultiReader(bytes.NewReader(body), r.Body), r.Body}
 		defer removeFiles(whole)
-		next.ServeHTTP(w, whole)
+		m.next.ServeHTTP(w, whole)
 		return
 	}
-	e.serveHTTP(w, r, body, next)
+	m.serve(w, r, body)
 }
 
-func (e *Engine) serveHTTP(w http.ResponseWriter, r *http.Request, body []byte, next http.Handler) {
+// serve answers a request whose body was read.
+func (m middleware) serve(w http.ResponseWriter, r *http.Request, body []byte) {
 	// An outer middleware has set a request id: the answer is stored with it, and a
 	// replay gets its own.
 	id, ours := w.Header()[stripeRequestID]
-	ours = ours && e.opt.stripe
-	res, _ := e.Serve(r.Context(), httpRequest(r, body), func(ctx context.Context) (Response, error) {
+	ours = ours && m.opt.stripe
+	res, _ := m.Serve(r.Context(), httpRequest(r, body), func(ctx context.Context) (Response, error) {
 		rec := &recorder{header: make(http.Header)}
 		if ours {
 			rec.header[stripeRequestID] = id
@@ -97,7 +105,7 @@ func (e *Engine) serveHTTP(w http.ResponseWriter, r *http.Request, body []byte, 
 		inner := r.WithContext(ctx)
 		inner.Body = io.NopCloser(bytes.NewReader(body))
 		defer removeFiles(inner)
-		next.ServeHTTP(rec, inner)
+		m.next.ServeHTTP(rec, inner)
 		return rec.response(), nil
 	})
 	if ours && res.Replayed {
@@ -114,10 +122,10 @@ func removeFiles(r *http.Request) {
 	}
 }
 
-func (e *Engine) readBody(w http.ResponseWriter, r *http.Request) ([]byte, error) {
-	body, err := io.ReadAll(http.MaxBytesReader(w, r.Body, e.opt.MaxRequest))
+func (o *Options) readBody(w http.ResponseWriter, r *http.Request) ([]byte, error) {
+	body, err := io.ReadAll(http.MaxBytesReader(w, r.Body, o.MaxRequest))
 	if _, ok := errors.AsType[*http.MaxBytesError](err); ok {
-		return nil, fmt.Errorf("%w: at most %d bytes", ErrTooLarge, e.opt.MaxRequest)
+		return nil, fmt.Errorf("%w: at most %d bytes", ErrTooLarge, o.MaxRequest)
 	}
 	if err != nil {
 		return nil, fmt.Errorf("%w: %w", ErrRequest, err)

@@ -13,71 +13,64 @@ import (
 // handler's time.
 const observing = time.Second
 
-// Observes reports whether the engine only observes ([KeyObserve]). If so,
-// Observes reports r and err, the reason why r can't be read, to the hook; the
-// caller still runs the handler. Observes is for adapters.
-func (e *Engine) Observes(ctx context.Context, r Request, err error) bool {
-	if e.opt.Key != KeyObserve || e.opt.Disabled {
-		return false
-	}
+// observed reports the outcome that r would have had.
+func (e *core) observed(ctx context.Context, r *Request, err error) {
 	e.log.InfoContext(ctx, "observed", "route", r.Route, "would", err)
-	(&attempt{Engine: e, req: &r}).tell(ctx, evObserved, Event{Route: r.Route, Err: err})
-	return true
+	e.attemptAt(r).tell(ctx, evObserved, Event{Route: r.Route, Err: err})
 }
 
-// observe always runs fn and reports to Hooks.Observed the outcome that a's
+// observe always runs fn and reports to Hooks.Observed the outcome that the
 // request would have had. New operations leave a record, so that later requests
 // can be judged. Errors of the record never reach the client.
-func (e *Engine) observe(ctx context.Context, a *attempt, keyErr error, fn func(context.Context) (Response, error)) (Result, error) {
-	r := a.req
-	would := func(err error) { e.Observes(ctx, *r, err) }
+func (e entry) observe(ctx context.Context, keyErr error, fn func(context.Context) (Response, error)) (Result, error) {
+	would := func(err error) { e.observed(ctx, e.req, err) }
 	if keyErr != nil {
 		would(keyErr)
-		return e.pass(ctx, r, fn)
+		return e.pass(ctx, e.req, fn)
 	}
-	err := e.attempt(ctx, a, true)
-	if err == nil && !a.inside(ctx) {
-		err = a.start(ctx)
+	err := e.find(ctx, true)
+	if err == nil && !e.inside(ctx) {
+		err = e.start(ctx)
 	}
 	if err != nil {
 		would(err)
-		return e.pass(ctx, r, fn)
+		return e.pass(ctx, e.req, fn)
 	}
-	if a.inside(ctx) {
-		return e.pass(ctx, r, fn)
+	if e.inside(ctx) {
+		return e.pass(ctx, e.req, fn)
 	}
-	a.limit = observing
+	e.limit = observing
 	var held *store.Record
 	v := state.Again
 	if e.opt.Quota != nil && !nested(ctx) {
-		held, v, err = a.admit(ctx)
-		defer a.place.leave()
+		held, v, err = e.admit(ctx)
+		defer e.place.leave()
 	}
 	if err == nil && v == state.Again {
-		held, v, err = a.claim(ctx, nil, nil, false)
+		held, v, err = e.claim(ctx, nil, nil, false)
 	}
 	if err != nil || v != state.Own && v != state.TakeOver {
 		if err == nil {
 			err = outcomes[v]
 		}
 		would(err)
-		return e.pass(ctx, r, fn)
+		return e.pass(ctx, e.req, fn)
 	}
-	f := &flow{a: a, rec: held}
-	resp, err := a.handle(ctx, f, v == state.TakeOver, fn)
+	f := e.flow(held)
+	resp, err := e.handle(ctx, f, v == state.TakeOver, fn)
 	if answer, ok := errors.AsType[*answered](err); ok {
-		resp, err = a.response(answer.v)
+		resp, err = e.req.response(answer.v)
 	}
-	if f.ended() == nil && err == nil && checkStatus(&resp) == nil && a.opt.Stored(resp.Status) {
+	if f.ended() == nil && err == nil && checkStatus(&resp) == nil && e.opt.Stored(resp.Status) {
 		stored := resp
 		clean(&stored)
 		_ = f.finish(ctx, stored, nil, nil, false)
 	}
 	if f.ended() == nil {
-		_, _, _ = a.release(ctx, f.record(), f.giveBack(), err)
+		_, _, _ = e.release(ctx, f.record(), f.giveBack(), err)
 	}
-	if a.place != nil {
-		a.place.holds(f)
+	if e.place != nil {
+		e.place.holds(f.record())
 	}
 	if err != nil {
 		return Result{Passed: true}, &handlerError{err}

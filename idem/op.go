@@ -24,7 +24,7 @@ type Op struct {
 // With [Options.MergeClaim] the id is final only after the first commit: a
 // handler that begins again with an earlier attempt's record gets that record's
 // id.
-func (o *Op) ID() string { return o.flow.id() }
+func (o *Op) ID() string { return o.flow.id(o.flow.a.id) }
 
 // Resumed reports whether an earlier attempt began this operation and abandoned
 // it.
@@ -75,11 +75,11 @@ func flowOf(ctx context.Context) (*flow, error) {
 	return op.flow, nil
 }
 
-// inside reports whether ctx already runs in the operation of a's key, at any depth.
+// inside reports whether ctx already runs in the operation of the key, at any depth.
 // Otherwise a wrapper in a wrapper would answer "in flight" to itself.
-func (a *attempt) inside(ctx context.Context) bool {
+func (s *subject) inside(ctx context.Context) bool {
 	for op, _ := FromContext(ctx); op != nil; op = op.outer {
-		if !op.over.Load() && (op.pk == a.pk || a.beside != nil && op.pk == a.beside.pk) && sameStore(op.store, a.store) {
+		if !op.over.Load() && (op.pk == s.pk || s.beside != nil && op.pk == s.beside.pk) && sameStore(op.store, s.store) {
 			return true
 		}
 	}

@@ -7,7 +7,6 @@ import (
 	"fmt"
 
 	"github.com/samekey/samekey/idem/jobs"
-	"github.com/samekey/samekey/idem/store"
 	"github.com/samekey/samekey/internal/state"
 )
 
@@ -25,42 +24,12 @@ func (e *Engine) GiveUp(ctx context.Context, t jobs.Ticket, why string) error {
 		if err != nil {
 			return Result{}, err
 		}
-		return Result{}, a.endTries(ctx, &flow{a: a, rec: taken}, why)
+		return Result{}, a.endTries(ctx, a.flow(taken), why)
 	})
 	if errors.Is(err, ErrStuck) {
 		return nil
 	}
 	return err
-}
-
-// pickUp reads the record of a ticket and checks that the ticket is still valid.
-func (e *Engine) pickUp(ctx context.Context, t jobs.Ticket) (*attempt, *store.Record, error) {
-	a, err := e.operator(ctx, t.PK)
-	if err != nil {
-		return nil, nil, err
-	}
-	rec, err := a.reads(ctx, a.unbegun())
-	if err != nil {
-		return nil, nil, err
-	}
-	if why := state.Fits(rec, t.Owner, t.Ver, e.opt.Now()); why != state.Good {
-		return nil, nil, a.refused(rec, why)
-	}
-	return a, a.took(rec), nil
-}
-
-// takeTicket takes the record over, and counts the try.
-func (a *attempt) takeTicket(ctx context.Context, rec *store.Record) (*store.Record, error) {
-	now := a.opt.Now()
-	next := state.TakenUp(rec, now, a.leaseEnd(now), a.opt.Retention)
-	got, l, err := a.write(ctx, change{prev: rec, next: next}, a.unbegun(), maxRounds)
-	switch {
-	case err != nil:
-		return nil, a.unavailable("take-over", err)
-	case l != state.Landed:
-		return nil, a.fail("resume", jobs.ErrMoved)
-	}
-	return got, nil
 }
 
 // Settlement is an operator's decision about a stuck operation. The zero
@@ -98,7 +67,7 @@ type Settlement struct {
 // Afterwards the client and the completer may continue as after a release by an
 // attempt.
 func (e *Engine) Settle(ctx context.Context, pk string, s Settlement) error {
-	a, err := e.operator(ctx, pk)
+	a, err := e.unattended(ctx, pk)
 	if err != nil {
 		return err
 	}

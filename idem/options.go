@@ -15,6 +15,7 @@ import (
 	"github.com/samekey/samekey/idem/store"
 	"github.com/samekey/samekey/idem/trace"
 	"github.com/samekey/samekey/internal/base/method"
+	"github.com/samekey/samekey/internal/base/scope"
 )
 
 // Defaults and limits of [Options].
@@ -397,3 +398,15 @@ func isNil(s store.Store) bool {
 	v := reflect.ValueOf(s)
 	return v.Kind() == reflect.Pointer && v.IsNil()
 }
+
+// completable refuses a request whose caller the program found, and that a completer
+// would run for a caller that its handler doesn't know.
+func (o *Options) completable(r *Request, caller store.Identity) error {
+	if caller.Kind != scope.Program || !o.Resumable || o.CallerFromOp || r.Redelivered {
+		return nil
+	}
+	return fmt.Errorf("%w: %s", ErrScope, callerFromOp)
+}
+
+const callerFromOp = "Resumable with a scope that the program finds: a completer has no client's request to find it in; " +
+	"let the handlers take the caller from Op.Caller, and set Options.CallerFromOp"

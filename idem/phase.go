@@ -123,11 +123,6 @@ func Stage(ctx context.Context, jobs ...Job) error {
 // other type fails before the commit ([ErrResult]).
 func Respond(v any) error { return &answered{v} }
 
-// answered is Respond's error.
-type answered struct{ v any }
-
-func (*answered) Error() string { return "idem: a definitive answer (return it from the handler)" }
-
 // SafeToRetry marks err of a [Foreign] phase whose calls certainly had no effect, such
 // as a refused connection: a [NotIdempotent] call may be made again, and no other call
 // is in doubt, so the key may be free. An error that a client's own retries return
@@ -139,12 +134,6 @@ func SafeToRetry(err error) error {
 	}
 	return &safe{err}
 }
-
-type safe struct{ err error }
-
-func (s *safe) Error() string { return s.err.Error() }
-
-func (s *safe) Unwrap() error { return s.err }
 
 // PhaseOption is an option of [Foreign]. [Atomic] accepts only [Deferred]: with
 // any other option Atomic fails with [ErrPhaseOrder], and fn doesn't run.

@@ -29,9 +29,9 @@ func (p *place) settle(v state.Verdict, err error) {
 	}
 }
 
-// holds notes the size of f's record.
-func (p *place) holds(f *flow) {
-	if rec := f.record(); rec != nil {
+// holds notes the size of the operation's record, which may be nil.
+func (p *place) holds(rec *store.Record) {
+	if rec != nil {
 		p.mu.Lock()
 		defer p.mu.Unlock()
 		p.use.Bytes = stored(rec)

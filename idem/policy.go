@@ -1,6 +1,7 @@
 package idem
 
 import (
+	"fmt"
 	"net/http"
 )
 
@@ -31,4 +32,13 @@ func storedBy(serverErrors bool, except ...int) func(int) bool {
 		}
 		return !not[status]
 	}
+}
+
+// final reports whether a client takes an answer with this status for the outcome.
+// After a 5xx it doesn't know the outcome, and retries.
+func final(status int) bool { return status < http.StatusInternalServerError }
+
+// notStored describes an answer that the policy doesn't store.
+func notStored(status int) string {
+	return fmt.Sprintf("the handler answered %d, which is not stored", status)
 }

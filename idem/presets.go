@@ -28,25 +28,6 @@ func StripeV1(o *Options) {
 	o.Problem, o.stripe = stripeJSON, true
 }
 
-// Headers of Stripe's answers. Stripe's clients follow stripeShouldRetry before
-// their own rules.
-const (
-	stripeShouldRetry     = "Stripe-Should-Retry"
-	stripeRequestID       = "Request-Id"
-	stripeOriginalRequest = "Original-Request"
-)
-
-// stripeHeaders adds Stripe's headers to a stored answer: a retry of an error
-// won't help, and the id of the first request. r's header map must not be shared.
-func stripeHeaders(r *Response) {
-	if id, there := r.Header[stripeRequestID]; there {
-		r.Header[stripeOriginalRequest] = id
-	}
-	if r.Status >= http.StatusBadRequest {
-		r.Header[stripeShouldRetry] = []string{"false"}
-	}
-}
-
 // IETF sets the contract of draft-ietf-httpapi-idempotency-key-header: quoted
 // keys on POST and PATCH. The earlier result is replayed, success or error,
 // except answers that ask for a repetition.
@@ -56,3 +37,14 @@ func IETF(o *Options) {
 	o.Stored = storedBy(false, http.StatusUnauthorized, http.StatusConflict, http.StatusTooEarly, http.StatusTooManyRequests)
 	o.Problem = ProblemJSON
 }
+
+// OneScope treats all callers that nobody verifies as one caller, for public routes:
+//
+//	idem.New(store, idem.OneScope)
+//
+// Those callers see each other's answers if they know the key and the request, so
+// their keys must be random: without [Options.MinKey] at least 22 characters. Only
+// with [Options.StatusURL] is there a status resource for them, since it needs the
+// key alone. Callers with a verified identity stay apart, and so do tenants.
+// OneScope has no effect beside [Options.Scope].
+func OneScope(o *Options) { o.oneScope = true }

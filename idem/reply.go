@@ -3,15 +3,12 @@ package idem
 import (
 	"context"
 	"crypto/rand"
-	"crypto/sha256"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"maps"
 	"net/http"
-	"net/url"
 	"slices"
-	"strings"
 	"time"
 
 	"github.com/samekey/samekey/idem/store"
@@ -23,9 +20,12 @@ import (
 // The answer to a request: from a record in the way, or from the record that its
 // own attempt has stored.
 
+// reply answers a request from a record.
+type reply struct{ *attempt }
+
 // remembered answers from the cache's record if that suffices: a finished record of the
 // same request, or of another request if the key has no other place.
-func (a *attempt) remembered(ctx context.Context) (Result, bool, error) {
+func (a reply) remembered(ctx context.Context) (Result, bool, error) {
 	if v, err := a.judge(a.cached); err == nil && (v == state.Replay || v == state.Mismatch && a.beside == nil) {
 		res, err := a.answer(ctx, a.cached, v)
 		return res, true, err
@@ -36,7 +36,7 @@ func (a *attempt) remembered(ctx context.Context) (Result, bool, error) {
 
 // look answers from a cheap read if that suffices: a finished record of the same
 // request. Everything else goes to the claim.
-func (a *attempt) look(ctx context.Context) (Result, bool, error) {
+func (a reply) look(ctx context.Context) (Result, bool, error) {
 	if !a.opt.ReadFirst && !a.req.ReadFirst {
 		return Result{}, false, nil
 	}
@@ -61,7 +61,7 @@ func (a *attempt) look(ctx context.Context) (Result, bool, error) {
 }
 
 // answer returns the answer or error for the record in the way.
-func (a *attempt) answer(ctx context.Context, held *store.Record, v state.Verdict) (Result, error) {
+func (a reply) answer(ctx context.Context, held *store.Record, v state.Verdict) (Result, error) {
 	if a.opt.Tracer != nil {
 		a.met(held)
 	}
@@ -110,7 +110,7 @@ func (a *attempt) answer(ctx context.Context, held *store.Record, v state.Verdic
 }
 
 // accepted answers 202: the operation is in progress.
-func (a *attempt) accepted(rec *store.Record) Result {
+func (a reply) accepted(rec *store.Record) Result {
 	body := struct {
 		Status        string `json:"status"`
 		RecoveryPoint string `json:"recovery_point,omitempty"`
@@ -131,7 +131,7 @@ func (a *attempt) accepted(rec *store.Record) Result {
 }
 
 // unfinished answers while nobody works on an operation that goes on.
-func (a *attempt) unfinished(rec *store.Record, why string) (Result, error) {
+func (a reply) unfinished(rec *store.Record, why string) (Result, error) {
 	if a.accepts && a.opt.InFlight == InFlightAccept && state.Completable(rec) {
 		return a.accepted(rec), nil
 	}
@@ -142,19 +142,21 @@ func (a *attempt) unfinished(rec *store.Record, why string) (Result, error) {
 	return Result{}, err
 }
 
-// statusSegment returns a key as a segment of the status resource's path. Keys
-// that clients would take for "." or "..", and keys that look quoted, are quoted
-// as in the header.
-func statusSegment(key string) string {
-	if key == "." || key == ".." || strings.HasPrefix(key, `"`) {
-		key = quoted(key)
+// withhold answers in place of an answer that isn't stored: the operation may still act
+// without its client, and come to another answer. held is nil if the outcome of the
+// release is unknown.
+func (a reply) withhold(ctx context.Context, rec, held *store.Record, resp Response) (Result, error) {
+	a.log.WarnContext(ctx, "answer withheld: it is not stored, and the operation is not finished; a handler ends an operation with idem.Respond",
+		"record", redact.Record(a.pk), "operation", rec.ID, "route", rec.Route, "status", resp.Status)
+	if held != nil {
+		rec = held
 	}
-	return url.PathEscape(key)
+	return a.unfinished(rec, notStored(resp.Status))
 }
 
 // retryAfter returns how long to wait for held's holder: until the end of its
 // lease, at most MaxRetryAfter, since most handlers finish earlier.
-func (a *attempt) retryAfter(held *store.Record) time.Duration {
+func (a reply) retryAfter(held *store.Record) time.Duration {
 	if held == nil {
 		return time.Second
 	}
@@ -163,7 +165,7 @@ func (a *attempt) retryAfter(held *store.Record) time.Duration {
 
 // body loads a finished record's body from outside of the record, and caches the
 // record.
-func (a *attempt) body(ctx context.Context, held *store.Record) *Error {
+func (a reply) body(ctx context.Context, held *store.Record) *Error {
 	if o := held.Overflow; o != nil {
 		if o.Count == 0 {
 			return a.fail("replay", ErrNotKept)
@@ -192,7 +194,7 @@ func (a *attempt) body(ctx context.Context, held *store.Record) *Error {
 
 // overtaken answers an attempt that lost its lease. The attempt has written
 // nothing since, and its own answer is not the key's answer.
-func (a *attempt) overtaken(ctx context.Context, held *store.Record) (Result, error) {
+func (a reply) overtaken(ctx context.Context, held *store.Record) (Result, error) {
 	a.log.WarnContext(ctx, "lease lost: another attempt has taken over", "record", redact.Record(a.pk))
 	a.tell(ctx, evLeaseLost, a.event(held, ErrLeaseLost))
 	v, err := a.judge(held)
@@ -208,7 +210,7 @@ func (a *attempt) overtaken(ctx context.Context, held *store.Record) (Result, er
 
 // finished returns the answer of an operation that was just stored: resp, which
 // made contains, or the answer in rec if rec contains another answer.
-func (a *attempt) finished(ctx context.Context, rec, made *store.Record, resp Response, jobs int) (Result, error) {
+func (a reply) finished(ctx context.Context, rec, made *store.Record, resp Response, jobs int) (Result, error) {
 	ev := a.event(rec, nil)
 	ev.Jobs = jobs
 	a.tell(ctx, evFinished, ev)
@@ -229,35 +231,6 @@ func (a *attempt) finished(ctx context.Context, rec, made *store.Record, resp Re
 // samePayload reports whether a record read back contains the answer in made.
 // Bodies outside of the record are compared by hash.
 func samePayload(rec, made *store.Record) bool {
-	sum := func(r *store.Record) [sha256.Size]byte {
-		if r.Overflow != nil {
-			return r.Overflow.SHA256
-		}
-		return sha256.Sum256(r.Response.Body)
-	}
-	return rec.Response != nil && rec.Response.Status == made.Response.Status && sum(rec) == sum(made) &&
+	return rec.Response != nil && rec.Response.Status == made.Response.Status && bodyHash(rec) == bodyHash(made) &&
 		maps.EqualFunc(rec.Response.Header, made.Response.Header, slices.Equal)
-}
-
-// response converts an answer of a handler or a phase to a Response.
-func (a *attempt) response(v any) (Response, error) {
-	resp, ok := v.(Response)
-	switch {
-	case ok:
-	case a.req.Answer == nil:
-		return Response{}, fmt.Errorf("%w: a %T is no idem.Response", ErrResult, v)
-	default:
-		var err error
-		if resp, err = a.req.Answer(v); err != nil {
-			return Response{}, fmt.Errorf("%w: %w", ErrResult, err)
-		}
-	}
-	return resp, checkStatus(&resp)
-}
-
-// cleaned drops headers that would split the answer, and logs a warning.
-func (a *attempt) cleaned(ctx context.Context, resp *Response) {
-	if dropped := clean(resp); dropped != nil {
-		a.log.WarnContext(ctx, "response header with control characters left out", "record", redact.Record(a.pk), "headers", dropped)
-	}
 }

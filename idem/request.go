@@ -2,6 +2,7 @@ package idem
 
 import (
 	"context"
+	"fmt"
 	"net/http"
 
 	"github.com/samekey/samekey/idem/store"
@@ -111,3 +112,19 @@ type Facts struct {
 // found now: under [Former] a request without a caller is not refused. The tenant
 // needn't be part of the scope: the engine adds it.
 type ScopeFunc func(ctx context.Context, r *Request) (string, error)
+
+// response converts an answer of a handler or a phase to a Response.
+func (r *Request) response(v any) (Response, error) {
+	resp, ok := v.(Response)
+	switch {
+	case ok:
+	case r.Answer == nil:
+		return Response{}, fmt.Errorf("%w: a %T is no idem.Response", ErrResult, v)
+	default:
+		var err error
+		if resp, err = r.Answer(v); err != nil {
+			return Response{}, fmt.Errorf("%w: %w", ErrResult, err)
+		}
+	}
+	return resp, checkStatus(&resp)
+}

@@ -7,46 +7,18 @@ import (
 	"strings"
 )
 
-// CheckRoute returns an error for a pattern whose requests this engine would not
-// keep apart or not protect: its method is none of [Options.Methods], or
-// [Fingerprint.SkipPath] leaves out the values of its wildcards, so that requests for
-// two things would be one operation. Patterns are those of [http.ServeMux]. A
-// pattern without a method is fine: requests with other methods pass. An engine that
-// is Disabled protects nothing and takes every pattern. CheckRoute is for routers, at
-// cold start.
-func (e *Engine) CheckRoute(pattern string) error {
-	if e.opt.Disabled {
-		return nil
-	}
-	method, path := splitPattern(pattern)
-	if method != "" && !e.methods[method] {
-		return fmt.Errorf("idem: the route %q is keyed, but the engine takes keys on %s only: add %s to Options.Methods",
-			pattern, strings.Join(e.opt.Methods, ", "), method)
-	}
-	if hidden := e.hidesWildcards(path); hidden && (!e.claims.route || !greedy(path)) {
-		return fmt.Errorf("idem: the route %q: %w", pattern, errWildcards)
-	}
-	return nil
-}
-
 // errWildcards is the reason why a request is refused whose path is neither in its
 // fingerprint nor in its scope.
 var errWildcards = fmt.Errorf("%w: Fingerprint.SkipPath leaves out the values of the route's wildcards, "+
 	"so a key that was used for one of them would replay its answer for another", ErrScope)
 
-// checkRoute refuses a request of a route that CheckRoute didn't see.
-func (e *Engine) checkRoute(r *Request) error {
-	if _, path := splitPattern(r.Route); e.hidesWildcards(path) && (!e.claims.route || isWhole(path, r.Path)) {
+// checkRoute refuses a request of a route that CheckRoute didn't see. routes says that
+// the route is part of the scope.
+func checkRoute(f *Fingerprint, r *Request, routes bool) error {
+	if _, path := splitPattern(r.Route); f.hidesWildcards(path) && (!routes || isWhole(path, r.Path)) {
 		return errWildcards
 	}
 	return nil
-}
-
-// hidesWildcards reports whether neither the fingerprint nor a pattern with this path
-// tells requests apart that differ in the values of the wildcards.
-func (e *Engine) hidesWildcards(path string) bool {
-	f := &e.opt.Fingerprint
-	return f.SkipPath && f.Func == nil && strings.Contains(strings.TrimSuffix(path, "{$}"), "{")
 }
 
 // operationRoute is the route in the scope ([Options.ScopeRoute]): the method and the

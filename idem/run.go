@@ -3,111 +3,13 @@ package idem
 import (
 	"context"
 	"errors"
-	"fmt"
-	"net/http"
 
 	"github.com/samekey/samekey/idem/store"
 	"github.com/samekey/samekey/internal/base/redact"
 	"github.com/samekey/samekey/internal/state"
 )
 
-// The course of an attempt, in call order: begin, run, once and handle; then
-// conclude stores the answer, or withdraw gives the lease back.
-
-// begin runs an operation whose record this attempt holds.
-func (a *attempt) begin(ctx context.Context, rec *store.Record, resumed bool, fn func(context.Context) (Response, error)) (Result, error) {
-	name := evClaimed
-	if resumed {
-		name = evTakenOver
-	}
-	a.tell(ctx, name, a.event(rec, nil))
-	return a.run(ctx, rec, resumed, fn)
-}
-
-// run calls fn and ends the operation according to its outcome. rec is nil before
-// a merged claim.
-func (a *attempt) run(ctx context.Context, rec *store.Record, resumed bool, fn func(context.Context) (Response, error)) (Result, error) {
-	f := &flow{a: a, rec: rec}
-	res, err := a.once(ctx, f, resumed, fn)
-	if a.place != nil {
-		a.place.holds(f)
-	}
-	if f.restart { // at most once: afterwards there is a record
-		rec := f.record()
-		if err := a.enough(); err != nil {
-			_, _, _ = a.release(ctx, rec, state.GiveBack{}, err)
-			return Result{}, err
-		}
-		return a.begin(ctx, rec, rec.Ver > 1, fn)
-	}
-	return res, err
-}
-
-func (a *attempt) once(ctx context.Context, f *flow, resumed bool, fn func(context.Context) (Response, error)) (Result, error) {
-	resp, err := a.handle(ctx, f, resumed, fn)
-	if end := f.ended(); end != nil {
-		return end.res, end.err
-	}
-	answer, definitive := errors.AsType[*answered](err)
-	if definitive {
-		resp, err = a.response(answer.v)
-	}
-	if err == nil {
-		err = checkStatus(&resp)
-	}
-	if err == nil {
-		a.cleaned(ctx, &resp)
-	}
-	failed := f.failure()
-	if err == nil && f.leftBehind() {
-		err = failed // a call in progress may contradict any answer
-	}
-	keeps := definitive || failed == nil && a.opt.Stored(resp.Status)
-	if err == nil && (keeps || failed == nil && final(resp.Status)) {
-		err = f.complete() // no answer leaves over recorded work that the handler passed by
-	}
-	if err == nil && keeps {
-		return a.conclude(ctx, f, resp)
-	}
-	if err == nil && failed != nil {
-		a.log.ErrorContext(ctx, "answer not stored: a phase had failed", "record", redact.Record(a.pk), "error", failed)
-		if resp.Status < http.StatusBadRequest {
-			err = failed // a client that gets a success doesn't retry
-		}
-	}
-	return a.withdraw(ctx, f, resp, err, failed)
-}
-
-// handle calls fn, and releases the lease if fn doesn't return. handle doesn't
-// recover a panic (or runtime.Goexit), so that the caller sees it.
-func (a *attempt) handle(ctx context.Context, f *flow, resumed bool, fn func(context.Context) (Response, error)) (Response, error) {
-	outer, _ := FromContext(ctx)
-	f.within = opContext{ctx, Op{store: a.store, pk: a.pk, flow: f, resumed: resumed, outer: outer}}
-	defer f.within.op.over.Store(true)
-	ctx = &f.within //nolint:contextcheck // it inherits from ctx
-	hctx := ctx
-	if a.limit == 0 { // with a limit, the handler's context stays unchanged
-		lctx, lost := context.WithCancelCause(ctx)
-		defer lost(nil)
-		var cancel context.CancelFunc
-		hctx, cancel = context.WithDeadline(lctx, a.unbegun())
-		defer cancel()
-		f.keep(ctx, lost)
-	}
-	back := false
-	defer func() {
-		f.unkeep()
-		f.close()
-		if rec := f.record(); !back && rec != nil && (f.ended() == nil || f.restart) {
-			_, _, _ = a.release(ctx, rec, f.giveBack(), errPanic) // release logs its own failure
-		}
-	}()
-	resp, err := fn(hctx)
-	back = true
-	return resp, err
-}
-
-var errPanic = errors.New("handler panicked")
+// The end of a run: conclude stores the answer, or withdraw gives the lease back.
 
 // conclude stores the handler's answer and returns it. The effect has happened,
 // so a failed write need not be an error: at worst, the answer of a handler
@@ -115,7 +17,8 @@ var errPanic = errors.New("handler panicked")
 // contains more than the answer: a merged claim, or pending results or jobs. A
 // failure is also an error with phases or a stored request, since another attempt
 // may come to another answer.
-func (a *attempt) conclude(ctx context.Context, f *flow, resp Response) (Result, error) {
+func (f *flow) conclude(ctx context.Context, resp Response) (Result, error) {
+	a := f.a
 	var err error
 	for try := range 3 {
 		if f.statusOnly = try == 2; f.statusOnly {
@@ -159,17 +62,15 @@ func (a *attempt) conclude(ctx context.Context, f *flow, resp Response) (Result,
 // be stored.
 func (f *flow) mayDrop(err error) bool {
 	rec := f.record()
-	f.mu.Lock()
-	deferred := len(f.pending) > 0
-	f.mu.Unlock()
-	return errors.Is(err, store.ErrTooLarge) || rec != nil && !state.Kept(rec) && !deferred
+	return errors.Is(err, store.ErrTooLarge) || rec != nil && !state.Kept(rec) && !f.defers()
 }
 
 // withdraw ends an attempt without a stored answer. Its outcome is resp or err.
-func (a *attempt) withdraw(ctx context.Context, f *flow, resp Response, err, failed error) (Result, error) {
+func (f *flow) withdraw(ctx context.Context, resp Response, err, failed error) (Result, error) {
+	a := f.a
 	rec := f.record()
 	if rec == nil {
-		return a.consult(ctx, f, resp, err)
+		return f.consult(ctx, resp, err)
 	}
 	cause := err
 	if cause == nil {
@@ -189,47 +90,27 @@ func (a *attempt) withdraw(ctx context.Context, f *flow, resp Response, err, fai
 		if err != nil {
 			a.log.ErrorContext(ctx, "handler failed in an overtaken attempt", "record", redact.Record(a.pk), "error", err)
 		}
-		return a.overtaken(ctx, held)
+		return reply{a}.overtaken(ctx, held)
 	case l == state.Landed && held.State == store.Done:
-		return a.answer(ctx, held, state.Replay) // the answer was stored after all
+		return reply{a}.answer(ctx, held, state.Replay) // the answer was stored after all
 	case err != nil:
 		if rerr != nil {
 			err = errors.Join(err, rerr)
 		}
 		return Result{}, &handlerError{err}
 	case b.Answers && (rerr != nil || l == state.Landed && state.Kept(held)):
-		return a.withhold(ctx, rec, held, resp)
+		return reply{a}.withhold(ctx, rec, held, resp)
 	default:
 		return Result{Response: resp}, nil
 	}
-}
-
-// final reports whether a client takes an answer with this status for the outcome.
-// After a 5xx it doesn't know the outcome, and retries.
-func final(status int) bool { return status < http.StatusInternalServerError }
-
-// withhold answers in place of an answer that isn't stored: the operation may still act
-// without its client, and come to another answer. held is nil if the outcome of the
-// release is unknown.
-func (a *attempt) withhold(ctx context.Context, rec, held *store.Record, resp Response) (Result, error) {
-	a.log.WarnContext(ctx, "answer withheld: it is not stored, and the operation is not finished; a handler ends an operation with idem.Respond",
-		"record", redact.Record(a.pk), "operation", rec.ID, "route", rec.Route, "status", resp.Status)
-	if held != nil {
-		rec = held
-	}
-	return a.unfinished(rec, notStored(resp.Status))
-}
-
-// notStored describes an answer that the policy doesn't store.
-func notStored(status int) string {
-	return fmt.Sprintf("the handler answered %d, which is not stored", status)
 }
 
 // consult reads the record of an attempt that never claimed, before its unstored
 // answer is returned: a finished operation has its own answer, and a different
 // request must not pass as this request. consult takes over the committed work of
 // an abandoned attempt, and the handler begins again with that record.
-func (a *attempt) consult(ctx context.Context, f *flow, resp Response, err error) (Result, error) {
+func (f *flow) consult(ctx context.Context, resp Response, err error) (Result, error) {
+	a := f.a
 	until := a.until(nil)
 	ctx, cancel := a.within(ctx, until)
 	defer cancel()
@@ -248,28 +129,12 @@ func (a *attempt) consult(ctx context.Context, f *flow, resp Response, err error
 		return Result{}, jerr
 	case v == state.TakeOver:
 		f.set(held)
-		f.restart = true
+		f.restarts()
 		return Result{}, nil
 	case v != state.Again:
-		return a.answer(ctx, held, v)
+		return reply{a}.answer(ctx, held, v)
 	case err != nil:
 		return Result{}, &handlerError{err}
 	}
 	return Result{Response: resp}, nil
-}
-
-// pass runs fn without the engine.
-func (e *Engine) pass(ctx context.Context, r *Request, fn func(context.Context) (Response, error)) (Result, error) {
-	inner := ctx
-	if r.hasSender() {
-		inner = WithSender(ctx, r)
-	}
-	resp, err := fn(inner)
-	if answer, ok := errors.AsType[*answered](err); ok && !nested(ctx) {
-		resp, err = (&attempt{Engine: e, req: r}).response(answer.v)
-	}
-	if err != nil {
-		return Result{Passed: true}, &handlerError{err}
-	}
-	return Result{Response: resp, Passed: true}, nil
 }

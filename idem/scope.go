@@ -2,9 +2,6 @@ package idem
 
 import (
 	"context"
-	"crypto/sha256"
-	"encoding/base64"
-	"encoding/binary"
 	"errors"
 	"fmt"
 
@@ -17,6 +14,13 @@ import (
 const layout = "v1"
 
 // Whose a key is. Every keyed request has a caller, and nobody is guessed.
+
+// naming finds the name of a key's record.
+type naming struct {
+	prefix  string   // of every record's key
+	claims  scoping  // under which keys are claimed
+	besides *scoping // the other one while the scope of keys changes; nil without Options.Former
+}
 
 // scoping decides whose a key is.
 type scoping struct {
@@ -33,17 +37,6 @@ var errNobody = fmt.Errorf("%w: nobody names the caller", ErrScope)
 type callerless struct{ error }
 
 func (c callerless) Unwrap() error { return c.error }
-
-// refusesNobody logs why a request without a caller is refused, and returns the error for
-// it. Other errors stay as they are.
-func (e *Engine) refusesNobody(ctx context.Context, r *Request, err error) error {
-	if errors.Is(err, errNobody) {
-		why := nobody(r)
-		e.log.ErrorContext(ctx, "a keyed request has no caller: it is refused", "route", r.Route, "why", why)
-		err = fmt.Errorf("%w: %s", ErrScope, why)
-	}
-	return &Error{Op: "scope", Err: err}
-}
 
 // callerOf returns the caller of r: the caller whom the program names, or else the
 // identity that was verified in front of the handler, or else all callers as one.
@@ -91,32 +84,9 @@ func nobody(r *Request) string {
 	}
 }
 
-// OneScope treats all callers that nobody verifies as one caller, for public routes:
-//
-//	idem.New(store, idem.OneScope)
-//
-// Those callers see each other's answers if they know the key and the request, so
-// their keys must be random: without [Options.MinKey] at least 22 characters. Only
-// with [Options.StatusURL] is there a status resource for them, since it needs the
-// key alone. Callers with a verified identity stay apart, and so do tenants.
-// OneScope has no effect beside [Options.Scope].
-func OneScope(o *Options) { o.oneScope = true }
-
 // minRandomKey is the length of a key with 128 random bits in base64: the least for
 // callers who share a scope.
 const minRandomKey = 22
-
-// completable refuses a request whose caller the program found, and that a completer
-// would run for a caller that its handler doesn't know.
-func (e *Engine) completable(r *Request, caller store.Identity) error {
-	if caller.Kind != scope.Program || !e.opt.Resumable || e.opt.CallerFromOp || r.Redelivered {
-		return nil
-	}
-	return fmt.Errorf("%w: %s", ErrScope, callerFromOp)
-}
-
-const callerFromOp = "Resumable with a scope that the program finds: a completer has no client's request to find it in; " +
-	"let the handlers take the caller from Op.Caller, and set Options.CallerFromOp"
 
 // While the scope of keys changes, a key has two places: two records, of which one at
 // most is live. Both are only if the request of one is somebody else's, who has the same
@@ -129,13 +99,13 @@ type side struct {
 }
 
 // side returns the place of r's key under a scoping with this caller.
-func (e *Engine) side(r *Request, by *scoping, caller store.Identity, more ...string) *side {
+func (n *naming) side(r *Request, by *scoping, caller store.Identity, more ...string) *side {
 	text := scope.Append(nil, r.Operation, r.Tenant, caller)
-	return &side{pk: string(e.partitionKey(nil, text, r, by, more...)), scope: string(text), whose: caller}
+	return &side{pk: string(n.partitionKey(nil, text, r, by, more...)), scope: string(text), whose: caller}
 }
 
 // sideOf returns the place of r's key beside pk; nil if there is no other.
-func (e *Engine) sideOf(ctx context.Context, r *Request, by *scoping, pk string, more ...string) (*side, error) {
+func (n *naming) sideOf(ctx context.Context, r *Request, by *scoping, pk string, more ...string) (*side, error) {
 	caller, err := by.callerOf(ctx, r)
 	if _, none := errors.AsType[callerless](err); none || errors.Is(err, errNobody) {
 		return nil, nil //nolint:nilnil // a program refuses such a request: it has made no record
@@ -143,17 +113,16 @@ func (e *Engine) sideOf(ctx context.Context, r *Request, by *scoping, pk string,
 	if err != nil {
 		return nil, &Error{Op: "scope", Err: err}
 	}
-	s := e.side(r, by, caller, more...)
+	s := n.side(r, by, caller, more...)
 	if s.pk == pk {
 		return nil, nil //nolint:nilnil // the change doesn't concern this request
 	}
 	return s, nil
 }
 
-// partitionKey appends the record's key. The key has a fixed length, is evenly
-// distributed and hides the client's key. Length prefixes keep a key from
-// reaching into another scope.
-func (e *Engine) partitionKey(b, text []byte, r *Request, by *scoping, more ...string) []byte {
+// partitionKey appends the record's key. Length prefixes keep a key from reaching into
+// another scope.
+func (n *naming) partitionKey(b, text []byte, r *Request, by *scoping, more ...string) []byte {
 	buf := appendPart(make([]byte, 0, 256), text)
 	buf = appendPart(buf, r.Key)
 	if by.route {
@@ -162,11 +131,5 @@ func (e *Engine) partitionKey(b, text []byte, r *Request, by *scoping, more ...s
 	for _, part := range more {
 		buf = appendPart(buf, part)
 	}
-	sum := sha256.Sum256(buf)
-	return base64.RawURLEncoding.AppendEncode(append(b, e.prefix...), sum[:])
-}
-
-func appendPart[T string | []byte](buf []byte, part T) []byte {
-	buf = binary.BigEndian.AppendUint64(buf, uint64(len(part)))
-	return append(buf, part...)
+	return appendRecordKey(b, n.prefix, buf)
 }

@@ -2,7 +2,6 @@ package idem
 
 import (
 	"context"
-	"errors"
 	"net/http"
 	"net/url"
 	"strings"
@@ -30,7 +29,8 @@ func (e *Engine) Status(ctx context.Context, r Request) (Result, error) {
 		return Result{}, e.refusesNobody(ctx, &r, err)
 	}
 	s := e.side(&r, &e.claims, caller)
-	a := &attempt{Engine: e, req: &r, scope: s.scope, pk: s.pk, whose: s.whose, resumed: true}
+	a := e.attemptAt(&r)
+	a.scope, a.pk, a.whose, a.resumed = s.scope, s.pk, s.whose, true
 	if e.besides != nil {
 		if a.beside, err = e.sideOf(ctx, &r, e.besides, a.pk); err != nil {
 			return Result{}, err
@@ -50,14 +50,14 @@ func (e *Engine) Status(ctx context.Context, r Request) (Result, error) {
 	case v == state.Again:
 		return Result{}, a.fail("status", ErrKeyUnknown)
 	case v == state.InFlight:
-		return a.accepted(rec), nil
+		return reply{a}.accepted(rec), nil
 	case v == state.TooSoon || v == state.TakeOver:
 		if state.Completable(rec) {
-			return a.accepted(rec), nil
+			return reply{a}.accepted(rec), nil
 		}
-		return a.unfinished(rec, "nobody works on it") // until its client sends it again
+		return reply{a}.unfinished(rec, "nobody works on it") // until its client sends it again
 	default:
-		return a.answer(ctx, rec, v)
+		return reply{a}.answer(ctx, rec, v)
 	}
 }
 
@@ -88,16 +88,16 @@ func (e *Engine) ServeStatus(ctx context.Context, r Request) Response {
 		return resp
 	}
 	if r.Key == "" {
-		r.Key = e.statusKey(r.Path)
+		r.Key = e.opt.statusKey(r.Path)
 	}
 	r.Route = r.Method + " " + e.opt.StatusURL + "{key}" // some adapters' route is the path, which has the key
 	res, err := e.Status(ctx, r)
 	if err != nil {
-		res = Result{Response: e.problem(ctx, &r, err)}
+		res = Result{Response: contract{&e.core}.problem(ctx, &r, err)}
 	}
 	res.mark(e.opt.KeyHeader, "")
 	if err == nil {
-		e.dress(&res)
+		contract{&e.core}.dress(&res)
 	}
 	return res.Response
 }
@@ -111,8 +111,8 @@ func (e *Engine) StatusHandler() http.Handler {
 
 // statusKey finds the key in the path of the status resource. A gateway may have
 // put a stage in front of the path.
-func (e *Engine) statusKey(path string) string {
-	u, err := url.Parse(e.opt.StatusURL)
+func (o *Options) statusKey(path string) string {
+	u, err := url.Parse(o.StatusURL)
 	if err != nil || u.Path == "" {
 		return ""
 	}
@@ -122,24 +122,10 @@ func (e *Engine) statusKey(path string) string {
 	}
 	key, err := url.PathUnescape(escaped)
 	if err == nil && strings.HasPrefix(key, `"`) {
-		key, err = parseKey([]string{key}, e.opt.MinKey, e.opt.MaxKey, true)
+		key, err = parseKey([]string{key}, o.MinKey, o.MaxKey, true)
 	}
 	if err != nil {
 		return ""
 	}
 	return key
-}
-
-// validStatusURL returns an error for an invalid StatusURL.
-func validStatusURL(s string) error {
-	u, err := url.Parse(s)
-	switch {
-	case err != nil:
-		return errors.New("not a URL")
-	case !strings.HasSuffix(u.Path, "/") || u.RawQuery != "" || u.Fragment != "":
-		return errors.New(`must end in "/", after which the key follows`)
-	case !strings.HasPrefix(u.Path, "/"):
-		return errors.New("must be absolute, or begin with /")
-	}
-	return nil
 }

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"net/http"
 	"strings"
-	"sync"
 	"time"
 
 	"github.com/samekey/samekey/idem/store"
@@ -50,59 +49,49 @@ func codeOf(err error) string {
 }
 
 // step begins a step of the attempt.
-func (a *attempt) step(ctx context.Context, kind trace.Kind, name string) (context.Context, span) {
-	if a.opt.Tracer == nil {
+func (w *watch) step(ctx context.Context, kind trace.Kind, name string) (context.Context, span) {
+	if w.about.opt.Tracer == nil {
 		return ctx, span{}
 	}
-	return a.steps(ctx, trace.Step{Kind: kind, Name: name})
+	return w.steps(ctx, trace.Step{Kind: kind, Name: name})
 }
 
 // steps is step with a tracer, for a step with more to tell.
-func (a *attempt) steps(ctx context.Context, s trace.Step) (context.Context, span) {
-	s.Record, s.Operation, s.Route = redact.Record(a.pk), a.told(trace.Outcome{}).Operation, a.req.Route
-	ctx, end := a.opt.Tracer.Start(ctx, s)
+func (w *watch) steps(ctx context.Context, s trace.Step) (context.Context, span) {
+	s.Record, s.Operation, s.Route = redact.Record(w.about.pk), w.told(trace.Outcome{}).Operation, w.about.req.Route
+	ctx, end := w.about.opt.Tracer.Start(ctx, s)
 	return ctx, span{end}
 }
 
-// course is the part of an attempt that only its trace needs.
-type course struct {
-	own trace.Context // of the attempt's outermost step, without its state; zero if that is not recorded
-
-	mu        sync.Mutex    // a phase may outlive its handler
-	operation string        // id of the operation, once known
-	point     string        // the last committed phase
-	origin    trace.Context // of the first attempt, if that is another
-}
-
 // met notes the operation's record, for the spans that follow.
-func (a *attempt) met(rec *store.Record) {
+func (w *watch) met(rec *store.Record) {
 	if rec == nil || rec.State == store.None {
 		return
 	}
-	a.course.mu.Lock()
-	defer a.course.mu.Unlock()
-	a.course.operation, a.course.point = rec.ID, ""
+	w.course.mu.Lock()
+	defer w.course.mu.Unlock()
+	w.course.operation, w.course.point = rec.ID, ""
 	if n := len(rec.Phases); n > 0 {
-		a.course.point = rec.Phases[n-1].Name
+		w.course.point = rec.Phases[n-1].Name
 	}
-	if rec.Trace != a.course.own {
-		a.course.origin = rec.Trace
+	if rec.Trace != w.course.own {
+		w.course.origin = rec.Trace
 	}
 }
 
 // operate runs fn as a step: the outermost of a request. The record of a new
 // operation stores the step's context, for links: a link to a trace that is not
 // recorded would lead nowhere.
-func (a *attempt) operate(ctx context.Context, fn func(context.Context) (Result, error)) (Result, error) {
-	s := trace.Step{Kind: trace.Operation, From: a.req.Trace}
-	if a.req.Redelivered || a.req.Trace != (trace.Context{}) {
+func (w *watch) operate(ctx context.Context, fn func(context.Context) (Result, error)) (Result, error) {
+	s := trace.Step{Kind: trace.Operation, From: w.about.req.Trace}
+	if w.about.req.Redelivered || w.about.req.Trace != (trace.Context{}) {
 		s.Kind = trace.Process
 	} else {
-		s.From = sender(a.req.Header)
+		s.From = sender(w.about.req.Header)
 	}
-	return a.outermost(ctx, s, func(ctx context.Context) (Result, error) {
-		if own := contextOf(ctx, a.opt.Tracer); own.Sampled() {
-			a.course.own.Parent = own.Parent
+	return w.outermost(ctx, s, func(ctx context.Context) (Result, error) {
+		if own := contextOf(ctx, w.about.opt.Tracer); own.Sampled() {
+			w.course.own.Parent = own.Parent
 		}
 		return fn(ctx)
 	})
@@ -118,24 +107,24 @@ func sender(h http.Header) trace.Context {
 
 // resume runs fn as a step: the outermost of a completer's attempt, which took the
 // record over from began on.
-func (a *attempt) resume(ctx context.Context, rec *store.Record, began time.Time, fn func(context.Context) (Result, error)) (Result, error) {
-	if a.opt.Tracer == nil {
+func (w *watch) resume(ctx context.Context, rec *store.Record, began time.Time, fn func(context.Context) (Result, error)) (Result, error) {
+	if w.about.opt.Tracer == nil {
 		return fn(ctx)
 	}
-	a.met(rec)
-	return a.outermost(ctx, trace.Step{Kind: trace.Resume, Origin: rec.Trace, Began: began}, fn)
+	w.met(rec)
+	return w.outermost(ctx, trace.Step{Kind: trace.Resume, Origin: rec.Trace, Began: began}, fn)
 }
 
 // outermost runs fn as a step. It ends the step also if fn doesn't return.
-func (a *attempt) outermost(ctx context.Context, s trace.Step, fn func(context.Context) (Result, error)) (res Result, err error) {
-	ctx, sp := a.steps(ctx, s)
+func (w *watch) outermost(ctx context.Context, s trace.Step, fn func(context.Context) (Result, error)) (res Result, err error) {
+	ctx, sp := w.steps(ctx, s)
 	back := false
 	defer func() {
 		end := err
 		if !back {
 			end = errPanic
 		}
-		o := a.told(outcome(end))
+		o := w.told(outcome(end))
 		if end == nil {
 			o.Status, o.Replayed = res.Status, res.Replayed
 		}
@@ -147,17 +136,17 @@ func (a *attempt) outermost(ctx context.Context, s trace.Step, fn func(context.C
 }
 
 // told adds to o the facts of the operation's record.
-func (a *attempt) told(o trace.Outcome) trace.Outcome {
-	a.course.mu.Lock()
-	defer a.course.mu.Unlock()
-	o.Operation, o.Point, o.Origin = a.course.operation, a.course.point, a.course.origin
+func (w *watch) told(o trace.Outcome) trace.Outcome {
+	w.course.mu.Lock()
+	defer w.course.mu.Unlock()
+	o.Operation, o.Point, o.Origin = w.course.operation, w.course.point, w.course.origin
 	return o
 }
 
 // claimEnds ends the step of a claim.
-func (a *attempt) claimEnds(s span, rec *store.Record, v state.Verdict, err error) {
-	a.met(rec)
-	o := a.told(outcome(err))
+func (w *watch) claimEnds(s span, rec *store.Record, v state.Verdict, err error) {
+	w.met(rec)
+	o := w.told(outcome(err))
 	if err == nil {
 		o.Result = results[v]
 	}
@@ -180,8 +169,8 @@ func contextOf(ctx context.Context, t trace.Tracer) trace.Context {
 
 // traced gives jobs the context of the span in ctx, unless they have one. The jobs
 // are the caller's own copies.
-func (a *attempt) traced(ctx context.Context, jobs []Job) {
-	own := contextOf(ctx, a.opt.Tracer)
+func (w *watch) traced(ctx context.Context, jobs []Job) {
+	own := contextOf(ctx, w.about.opt.Tracer)
 	for i := range jobs {
 		if jobs[i].Trace = jobs[i].Trace.Sound(); jobs[i].Trace == (trace.Context{}) {
 			jobs[i].Trace = own

@@ -30,7 +30,7 @@ func (a *attempt) fresh(now time.Time) *store.Record {
 		Handler: a.handler(), Tenant: a.req.Tenant, DeliveryKey: a.req.DeliveryKey, Trace: a.course.own,
 	}
 	if a.opt.Resumable && !a.req.Redelivered {
-		r.Input = a.input(a.req)
+		r.Input = inputOf(a.req, a.opt.InputHeaders)
 	}
 	if a.opt.CallsOut {
 		r.Keep = store.KeepOpen
@@ -357,8 +357,6 @@ func (a *attempt) sendOnce(ctx context.Context, c change, until time.Time) (*sto
 	}
 	return now, state.Land(now, c.prev, c.next, a.owner), nil
 }
-
-var errUnread = errors.New("record can't be read")
 
 // refused reports whether a write failed for good, and not for lack of time.
 func refused(err error) bool {

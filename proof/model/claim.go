@@ -31,7 +31,7 @@ func (m *Model) merged(w *world, p packet) bool {
 // callsFirst reports whether the handler begins with a call: then the claim, or a write
 // before the call, keeps the record.
 //
-// Code: state.Claimed, state.Calling, idem.flow.foreign
+// Code: state.Claimed, state.Calling, idem.phaseRun.foreign
 func (m *Model) callsFirst() bool { return m.Phases[0] == Foreign || m.Phases[0] == ForeignLater }
 
 // claimable reports whether a claim may be won at its place. A claim that hasn't seen a
@@ -129,7 +129,7 @@ func (m *Model) judge(w *world, i int) verdict {
 
 // meets carries out the verdict about the record that an attempt met.
 //
-// Code: idem.attempt.judgeOrTakeOver, idem.attempt.answer, idem.flow.claimed
+// Code: idem.attempt.judgeOrTakeOver, idem.reply.answer, idem.flow.claimed
 func (m *Model) meets(w *world, i int) {
 	a, r := &w.Attempts[i], &w.Record
 	switch m.judge(w, i) {
@@ -170,7 +170,7 @@ func (m *Model) claimed(w *world, i int, p packet, ok bool) {
 // looksFirst reads the record before the claim (Options.ReadFirst). The read may be
 // old: the attempt acts later on what it saw now.
 //
-// Code: idem.attempt.look
+// Code: idem.reply.look
 func (m *Model) looksFirst(w *world, i int) {
 	a, r := &w.Attempts[i], &w.Record
 	switch {
@@ -203,7 +203,7 @@ func (m *Model) claimsAgain(a *attempt, i int) {
 // consults looks at the record before an attempt without a claim answers: its
 // handler may have seen what the key's own commit wrote.
 //
-// Code: idem.attempt.consult
+// Code: idem.flow.consult
 func (m *Model) consults(w *world, i int) {
 	a, r := &w.Attempts[i], &w.Record
 	if m.on(CWCCheck) {

@@ -37,7 +37,7 @@ func (m *Model) program(i int) Program {
 
 // home is the place where an attempt claims the key.
 //
-// Code: idem.Engine.attempt, idem.Engine.sideOf
+// Code: idem.subject.find, idem.naming.sideOf
 func (m *Model) home(i int) uint8 {
 	if m.Change == OfScope && m.program(i) >= Second {
 		return 1
@@ -47,7 +47,7 @@ func (m *Model) home(i int) uint8 {
 
 // side is the place at which an attempt is.
 //
-// Code: idem.attempt.turn
+// Code: idem.subject.turn
 func (m *Model) side(i int, a *attempt) uint8 {
 	if a.Away {
 		return 1 - m.home(i)
@@ -76,7 +76,7 @@ const (
 
 // compares compares an attempt's request with that of a record, by the record's scheme.
 //
-// Code: idem.attempt.compare, idem.Fingerprint.matches
+// Code: idem.subject.compare, idem.Fingerprint.matches
 func (m *Model) compares(w *world, i int) comparison {
 	r, p := &w.Record, m.program(i)
 	switch readsBoth := p == First || p == Second; {
@@ -109,7 +109,7 @@ func (m *Model) free(w *world, p packet) bool {
 
 // turns goes on at the key's other place, because the record there has refused the claim.
 //
-// Code: idem.attempt.claim, idem.attempt.turn
+// Code: idem.attempt.claim, idem.subject.turn
 func (m *Model) turns(w *world, i int) {
 	a := &w.Attempts[i]
 	a.Away = !a.Away

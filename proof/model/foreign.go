@@ -5,7 +5,7 @@ package model
 // call makes the call of the next phase. Its derived key comes from the operation's
 // id; its data is the result of the phase before.
 //
-// Code: idem.flow.call, idem.Tx.Key, state.DerivedKey, idem.flow.forgotten
+// Code: idem.phaseRun.call, idem.Tx.Key, state.DerivedKey, idem.phaseRun.forgotten
 func (m *Model) call(w *world, i int) {
 	a := &w.Attempts[i]
 	k := m.place(a)
@@ -41,7 +41,7 @@ func (m *Model) call(w *world, i int) {
 // forgotten reports whether a call may have been made so long ago that its provider
 // may have forgotten its key.
 //
-// Code: idem.flow.forgotten, idem.Remembers
+// Code: idem.phaseRun.forgotten, idem.Remembers
 func (m *Model) forgotten(w *world, a *attempt) bool {
 	return m.on(Memory) && a.Seen.Doubts != 0 && a.Seen.Since < w.Age
 }
@@ -63,7 +63,7 @@ func (m *Model) doubt(r *Record, calls Doubts) {
 // called ends a call: with a result, with an error, or not at all, which needs no
 // step since an attempt may stop anywhere.
 //
-// Code: idem.flow.outcome, idem.flow.endIntent
+// Code: idem.phaseRun.outcome, idem.phaseRun.endIntent
 func (m *Model) called(w world, i int, emit emit) {
 	k := m.place(&w.Attempts[i])
 	who := uint8(i) + 1

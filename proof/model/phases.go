@@ -37,7 +37,7 @@ func (m *Model) holds(w *world, i int) {
 
 // proceed lets the handler go on to its next step.
 //
-// Code: idem.flow.do, idem.flow.recall, idem.flow.foreign
+// Code: idem.flow.do, idem.progress.recall, idem.phaseRun.foreign
 func (m *Model) proceed(a *attempt) {
 	k := m.place(a)
 	if k == len(m.Phases) {
@@ -135,7 +135,7 @@ func (m *Model) advance(w *world, p packet) {
 
 // stage puts jobs into the record.
 //
-// Code: idem.flow.stagedJobs, dynamo.update.addJobs
+// Code: idem.progress.staged, dynamo.update.addJobs
 func (m *Model) stage(w *world, p packet, jobs Jobs) {
 	if jobs &= m.Jobs; jobs == 0 {
 		return
@@ -155,7 +155,7 @@ func (m *Model) stage(w *world, p packet, jobs Jobs) {
 // overtaken ends an attempt whose write was fenced: it gives the answer of the
 // attempt that has finished meanwhile, or none.
 //
-// Code: idem.attempt.overtaken
+// Code: idem.reply.overtaken
 func (m *Model) overtaken(w *world, i int) {
 	a, r := &w.Attempts[i], &w.Record
 	if r.State == Done && r.Request == a.Request && r.lives() {
@@ -175,7 +175,7 @@ func (m *Model) landed(r *Record, p packet) bool {
 
 // committed is the answer to a commit: the stored results count.
 //
-// Code: idem.flow.write, idem.flow.lastResult
+// Code: idem.flow.write, idem.progress.lastResult
 func (m *Model) committed(w *world, i int, p packet, ok bool) {
 	a, r := &w.Attempts[i], &w.Record
 	if !ok && !m.landed(r, p) {

@@ -93,7 +93,7 @@ func (m *Model) renewed(r *Record) {
 
 // taken is the answer to a take-over.
 //
-// Code: state.Land, idem.attempt.takeOnce, idem.Engine.Resume
+// Code: state.Land, idem.unattended.takeOnce, idem.Engine.Resume
 func (m *Model) taken(w *world, i int, p packet, ok bool) {
 	a, r := &w.Attempts[i], &w.Record
 	switch {

@@ -47,7 +47,7 @@ func bodyMutants() []mutant {
 		},
 		{
 			rule: "MissingRequest", what: "a request that is gone is run without its body",
-			in: "idem.attempt.goOn", old: "case $missing != nil:", new: "case $missing != nil && len($missing.Error()) == 0:", pkg: "dynamo",
+			in: "idem.unattended.goOn", old: "case $missing != nil:", new: "case $missing != nil && len($missing.Error()) == 0:", pkg: "dynamo",
 			run: "^TestStoredRequestThatIsGoneGetsStuck$",
 		},
 		{
@@ -162,7 +162,7 @@ func bodyMutants() []mutant {
 		},
 		{
 			rule: "StoredLimit", what: "a request is claimed that can't be stored", row: "R137 M32",
-			in: "idem.Engine.storable", old: "case len($in.Body) > $e.opt.MaxInput:", new: "case len($in.Body) > 2*$e.opt.MaxInput:",
+			in: "idem.storable", old: "case len($in.Body) > $maxInput:", new: "case len($in.Body) > 2*$maxInput:",
 			run: "^TestRequestThatCannotBeStoredIsRefused$",
 		},
 	}

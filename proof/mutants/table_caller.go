@@ -13,7 +13,7 @@ func waitMutants() []mutant {
 		},
 		{
 			rule: "RetryAfterCap", what: "a client is told to wait for the end of the lease", row: "R136 M43",
-			in: "idem.attempt.retryAfter", old: "return min(max($held.Lease.Sub($a.opt.Now()), time.Second), $a.opt.MaxRetryAfter)",
+			in: "idem.reply.retryAfter", old: "return min(max($held.Lease.Sub($a.opt.Now()), time.Second), $a.opt.MaxRetryAfter)",
 			new: "return max($held.Lease.Sub($a.opt.Now()), time.Second)", run: "^TestRetryAfterIsCapped$",
 		},
 		{
@@ -67,7 +67,7 @@ func callerMutants() []mutant {
 		},
 		{
 			rule: "Nobody", what: "operators aren't told", row: "R145",
-			in: "idem.Engine.refusesNobody", old: "$e.log.ErrorContext($ctx,", new: "$e.log.DebugContext($ctx,", run: "^TestNobodyIsGuessed$",
+			in: "idem.core.refusesNobody", old: "$e.log.ErrorContext($ctx,", new: "$e.log.DebugContext($ctx,", run: "^TestNobodyIsGuessed$",
 		},
 		{
 			rule: "Nobody", what: "a session of a role is a caller without being asked for", row: "R167",
@@ -87,7 +87,7 @@ func callerMutants() []mutant {
 		},
 		{
 			rule: "OneScope", what: "callers who share a scope may use guessable keys", row: "M25",
-			in: "idem.Engine.attempt", old: "max($e.opt.MinKey, $e.opt.oneKey)", new: "$e.opt.MinKey", run: "^TestOneScope$",
+			in: "idem.subject.find", old: "max($e.opt.MinKey, $e.opt.oneKey)", new: "$e.opt.MinKey", run: "^TestOneScope$",
 		},
 		{
 			rule: "OneScope", what: "whoever knows a key sees its answer without the request", row: "M25",
@@ -99,11 +99,11 @@ func callerMutants() []mutant {
 		},
 		{
 			rule: "OperationsCaller", what: "a completer's attempt has no caller", row: "R146",
-			in: "idem.attempt.took", old: "_, _, $a.whose, _ = scope.Parse($rec.Scope)", new: "_ = scope.Parse", run: every,
+			in: "idem.unattended.took", old: "_, _, $a.whose, _ = scope.Parse($rec.Scope)", new: "_ = scope.Parse", run: every,
 		},
 		{
 			rule: "OperationsCaller", what: "a completer runs for a caller whom the handlers find in a header", row: "R146",
-			in: "idem.Engine.completable", old: "$caller.Kind != scope.Program || ", new: "true || ", run: "^TestCompleterNeedsTheCallerFromTheOperation$",
+			in: "idem.Options.completable", old: "$caller.Kind != scope.Program || ", new: "true || ", run: "^TestCompleterNeedsTheCallerFromTheOperation$",
 		},
 		{
 			rule: "TenantScope", what: "two tenants share the keys of a caller", row: "R147 M26",
@@ -119,7 +119,7 @@ func callerMutants() []mutant {
 		},
 		{
 			rule: "CallerInUTF8", what: "a caller has another name in a later attempt", row: "R146",
-			in: "idem.Engine.attempt", old: "!utf8.ValidString($a.whose.Subject)", new: "!utf8.ValidString($a.whose.Kind)", run: "^TestCallersAreNamedInUTF8$",
+			in: "idem.subject.find", old: "!utf8.ValidString($a.whose.Subject)", new: "!utf8.ValidString($a.whose.Kind)", run: "^TestCallersAreNamedInUTF8$",
 		},
 		{
 			rule: "QueryInUTF8", what: "a resumed run reads other parameters", row: "R18",

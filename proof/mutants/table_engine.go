@@ -5,12 +5,12 @@ func engineMutants() []mutant {
 	return []mutant{
 		{
 			rule: "OwnNonce", what: "all attempts of a process have one nonce",
-			in: "idem.Engine.attempt", old: "$a.owner, $a.id, $a.pk, $a.print = $text[:nonceSize],", new: `$a.owner, $a.id, $a.pk, $a.print = "process",`,
+			in: "idem.subject.find", old: "$a.owner, $a.id, $a.pk, $a.print = $text[:nonceSize],", new: `$a.owner, $a.id, $a.pk, $a.print = "process",`,
 			pkg: "internal/testkit/enginetest", run: "^TestMemoryStore$/^engine_(in-flight|take-over)$",
 		},
 		{
 			rule: "RFTrust", what: "read-first believes an old read whatever it shows",
-			in: "idem.attempt.look", old: "if $v, $err := $a.judge($rec); $err == nil && $v == state.Replay {",
+			in: "idem.reply.look", old: "if $v, $err := $a.judge($rec); $err == nil && $v == state.Replay {",
 			new: "if $v, $err := $a.judge($rec); $err == nil && $v != state.Again && $v != state.TakeOver {", pkg: "internal/testkit/enginetest", run: "^TestMemoryStore$/^engine_cache$",
 		},
 		{
@@ -19,7 +19,7 @@ func engineMutants() []mutant {
 		},
 		{
 			rule: "CacheNonces", what: "an attempt claims with an empty nonce after the cache couldn't answer", row: "M173",
-			in: "idem.attempt.remembered", old: "$a.owner, $a.id = rand.Text(), rand.Text()", new: "$a.owner, $a.id = rand.Text()[:0], rand.Text()[:0]", pkg: "internal/testkit/enginetest", run: "^TestMemoryStore$/^engine_cache$",
+			in: "idem.reply.remembered", old: "$a.owner, $a.id = rand.Text(), rand.Text()", new: "$a.owner, $a.id = rand.Text()[:0], rand.Text()[:0]", pkg: "internal/testkit/enginetest", run: "^TestMemoryStore$/^engine_cache$",
 		},
 		{
 			rule: "CacheObserve", what: "an observing engine claims with an empty nonce, since its cache knows the key",
@@ -31,7 +31,7 @@ func engineMutants() []mutant {
 		},
 		{
 			rule: "CacheShares", what: "a caller's change of a replay changes the cache",
-			in: "idem.attempt.answer", old: "$resp = $held.Response.Clone()", new: "$resp = *$held.Response", pkg: "internal/testkit/enginetest", run: "^TestMemoryStore$/^engine_replay$",
+			in: "idem.reply.answer", old: "$resp = $held.Response.Clone()", new: "$resp = *$held.Response", pkg: "internal/testkit/enginetest", run: "^TestMemoryStore$/^engine_replay$",
 		},
 		{
 			rule: "CacheBound", what: "the cache holds what no answer needs", row: "R138 M34",
@@ -44,7 +44,7 @@ func engineMutants() []mutant {
 		},
 		{
 			rule: "FailOpenSeen", what: "a request runs unprotected though its record was seen",
-			in: "idem.attempt.proceed", old: "case $e.opt.FailOpen && !$a.seen && unreachable($err):", new: "case $e.opt.FailOpen && unreachable($err):",
+			in: "idem.entry.proceed", old: "case $e.opt.FailOpen && !$a.seen && unreachable($err):", new: "case $e.opt.FailOpen && unreachable($err):",
 			run: "^TestFailOpenNotOverARecordThatWasSeen$",
 		},
 		{
@@ -77,22 +77,22 @@ func engineMutants() []mutant {
 		},
 		{
 			rule: "Adopt", what: "after a lost finish the answer at hand is given",
-			in: "idem.attempt.finished", where: "$rec, $made *store.Record, $resp Response", old: "return Result{Response: $rec.Response.Clone(), Expires: state.Lifetime($rec)}, nil",
+			in: "idem.reply.finished", where: "$rec, $made *store.Record, $resp Response", old: "return Result{Response: $rec.Response.Clone(), Expires: state.Lifetime($rec)}, nil",
 			new: "return Result{Response: $resp, Expires: state.Lifetime($rec)}, nil", run: "^TestWhatWasStoredCounts$",
 		},
 		{
 			rule: "CWCCheck", what: "an answer leaves a merged claim before the record was seen",
-			in: "idem.attempt.withdraw", old: "if $rec == nil { return $a.consult($ctx, $f, $resp, $err) }; $cause",
+			in: "idem.flow.withdraw", old: "if $rec == nil { return $f.consult($ctx, $resp, $err) }; $cause",
 			new: "if $rec == nil && $err != nil { return Result{}, &handlerError{$err} }; if $rec == nil { return Result{Response: $resp}, nil }; $cause",
 			run: "^TestMergedClaimConsultsTheRecord$",
 		},
 		{
 			rule: "MergedTakeOver", what: "a merged claim that takes a record over goes on as if it were new",
-			in: "idem.flow.claimed", old: "$f.restart = true", new: "", run: "^TestPhasesSurviveACrashAtEveryCall$/^claim_merged$",
+			in: "idem.flow.claimed", old: "$f.restarts()", new: "", run: "^TestPhasesSurviveACrashAtEveryCall$/^claim_merged$",
 		},
 		{
 			rule: "CWCTakeOver", what: "an answer that isn't stored leaves past what an earlier attempt committed and abandoned",
-			in: "idem.attempt.consult", old: "case $v == state.TakeOver: $f.set($held); $f.restart = true; return Result{}, nil; case $v != state.Again:",
+			in: "idem.flow.consult", old: "case $v == state.TakeOver: $f.set($held); $f.restarts(); return Result{}, nil; case $v != state.Again:",
 			new: "case $v != state.Again && $v != state.TakeOver:", run: "^TestMergedClaimAnswersPastItsOwnCommit$",
 		},
 		{
@@ -103,7 +103,7 @@ func engineMutants() []mutant {
 		},
 		{
 			rule: "AnswerWithItsJobs", what: "an answer is given though the commit that has its jobs failed",
-			in: "idem.attempt.conclude", old: "if $rec.Keep == store.KeepOpen || $f.outstanding() {", new: "if $rec.Keep == store.KeepOpen {", run: "^TestAnswerWithoutItsJobs$",
+			in: "idem.flow.conclude", old: "if $rec.Keep == store.KeepOpen || $f.outstanding() {", new: "if $rec.Keep == store.KeepOpen {", run: "^TestAnswerWithoutItsJobs$",
 		},
 		{
 			rule: "RelForm", what: "a repeated release has the form of the first",
@@ -113,11 +113,11 @@ func engineMutants() []mutant {
 		},
 		{
 			rule: "TellKept", what: "a client hears an answer that isn't kept while its operation goes on", row: "R148",
-			in: "idem.attempt.withdraw", old: "($rerr != nil || $l == state.Landed && state.Kept($held)):", new: "$rerr != nil:", run: "^TestToldIsKept$",
+			in: "idem.flow.withdraw", old: "($rerr != nil || $l == state.Landed && state.Kept($held)):", new: "$rerr != nil:", run: "^TestToldIsKept$",
 		},
 		{
 			rule: "TellLanded", what: "a client hears a refusal though nobody knows whether the key is free", row: "R148",
-			in: "idem.attempt.withdraw", old: "($rerr != nil ||", new: "(", run: "^TestRefusalIsWithheldIfItsReleaseIsUnknown$",
+			in: "idem.flow.withdraw", old: "($rerr != nil ||", new: "(", run: "^TestRefusalIsWithheldIfItsReleaseIsUnknown$",
 		},
 		{
 			rule: "TellTries", what: "a handler whose answers are withheld runs for ever", row: "R148",
@@ -125,12 +125,12 @@ func engineMutants() []mutant {
 		},
 		{
 			rule: "TellTries", what: "a completer's try is counted twice",
-			in: "idem.attempt.withdraw", old: "$b.Answers, $b.Counted = $err == nil && final($resp.Status), $a.resumed", new: "$b.Answers = $err == nil && final($resp.Status)",
+			in: "idem.flow.withdraw", old: "$b.Answers, $b.Counted = $err == nil && final($resp.Status), $a.resumed", new: "$b.Answers = $err == nil && final($resp.Status)",
 			run: "^TestWithheldFromACompleter$",
 		},
 		{
 			rule: "TellAccepted", what: "a client waits for an operation that only it continues", row: "R148",
-			in: "idem.attempt.unfinished", old: "$a.opt.InFlight == InFlightAccept && state.Completable($rec)", new: "$a.opt.InFlight == InFlightAccept", run: "^TestWithheldIsAccepted$",
+			in: "idem.reply.unfinished", old: "$a.opt.InFlight == InFlightAccept && state.Completable($rec)", new: "$a.opt.InFlight == InFlightAccept", run: "^TestWithheldIsAccepted$",
 		},
 		{
 			rule: "TellAccepted", what: "the status says for a day that somebody works", row: "R148",
@@ -146,7 +146,7 @@ func engineMutants() []mutant {
 		},
 		{
 			rule: "TellSoon", what: "a client whose answer was withheld is told to retry while nothing would run", row: "R148",
-			in: "idem.attempt.unfinished", old: "$err.RetryAfter = max($until.Sub($a.opt.Now()), time.Second)", new: "_ = $until", run: "^TestWithheldAnswersEnd$",
+			in: "idem.reply.unfinished", old: "$err.RetryAfter = max($until.Sub($a.opt.Now()), time.Second)", new: "_ = $until", run: "^TestWithheldAnswersEnd$",
 		},
 		{
 			rule: "TellSoon", what: "a retry runs the handler again at once, whose answer was withheld", row: "R148",
@@ -154,7 +154,7 @@ func engineMutants() []mutant {
 		},
 		{
 			rule: "TellWork", what: "an answer that isn't stored passes over recorded work", row: "R148",
-			in: "idem.attempt.once", old: "($keeps || $failed == nil && final($resp.Status))", new: "$keeps", run: "^TestPlainRefusalOverCommittedWork$",
+			in: "idem.entry.once", old: "($keeps || $failed == nil && final($resp.Status))", new: "$keeps", run: "^TestPlainRefusalOverCommittedWork$",
 		},
 		{
 			rule: "TellNothing", what: "an error of a phase says that nothing was done",
@@ -162,7 +162,7 @@ func engineMutants() []mutant {
 		},
 		{
 			rule: "KeptCall", what: "a record may expire while a call that its process made is in doubt", row: "R149",
-			in: "idem.flow.foreign", old: "|| $f.rec.Keep == store.KeepNothing", new: "", run: "^TestCallInDoubtDoesNotExpire$",
+			in: "idem.progress.before", old: "|| $p.rec.Keep == store.KeepNothing", new: "", run: "^TestCallInDoubtDoesNotExpire$",
 		},
 		{
 			rule: "KeptCall", what: "a claim that is declared to make calls expires", row: "R149",
@@ -182,11 +182,11 @@ func engineMutants() []mutant {
 		},
 		{
 			rule: "LetGo", what: "requests under which nothing was done wait for people", row: "R154",
-			in: "idem.attempt.endTries", old: "!state.Kept(state.Released($rec, $a.opt.Now(), $b))", new: "$rec == nil", run: "^TestNothingDoneIsLetGo$",
+			in: "idem.unattended.endTries", old: "!state.Kept(state.Released($rec, $a.opt.Now(), $b))", new: "$rec == nil", run: "^TestNothingDoneIsLetGo$",
 		},
 		{
 			rule: "MaxInput", what: "one client has the table store 6 MB a request", row: "R154",
-			in: "idem.Engine.storable", old: "len($in.Body) > $e.opt.MaxInput", new: "len($in.Body) > store.MaxStoredRequest", run: "^TestLargeRequestIsRefusedByDefault$",
+			in: "idem.storable", old: "len($in.Body) > $maxInput", new: "len($in.Body) > store.MaxStoredRequest", run: "^TestLargeRequestIsRefusedByDefault$",
 		},
 		{
 			rule: "KeyAfterItsPhase", what: "a key of a phase that has ended is given out",
@@ -198,11 +198,11 @@ func engineMutants() []mutant {
 		},
 		{
 			rule: "CacheForgets", what: "the cache of the engine that forgets a record still has it",
-			in: "idem.Engine.operate", old: "$e.cache.drop($seen.PK)", new: "", run: "^TestCacheHeedsForget$",
+			in: "idem.core.decide", old: "$e.cache.drop($seen.PK)", new: "", run: "^TestCacheHeedsForget$",
 		},
 		{
 			rule: "JobsWaiting", what: "jobs that were delivered count as waiting",
-			in: "idem.flow.undelivered", old: "return len($now.Jobs)", new: "return maxJobs", run: "^TestDeliveredJobsDoNotCount$",
+			in: "idem.progress.staged", old: "$earlier = len($rec.Jobs)", new: "$earlier = maxJobs", run: "^TestDeliveredJobsDoNotCount$",
 		},
 		{
 			rule: "RelAgain", what: "a release that meets its own later write gives up: the key stays locked",
@@ -220,21 +220,21 @@ func patienceMutants() []mutant {
 		},
 		{
 			rule: "AnswerTime", what: "writes after the handler go on until the deadline",
-			in: "idem.attempt.end", old: "return $a.deadline.Add(-$a.opt.Reserve / answerShare)", new: "return $a.deadline.Add(-$a.opt.Reserve / answerShare / 100)",
+			in: "idem.clock.end", old: "return $a.deadline.Add(-$a.opt.Reserve / answerShare)", new: "return $a.deadline.Add(-$a.opt.Reserve / answerShare / 100)",
 			run: "^TestEveryAnswerIsOutInTime$",
 		},
 		{
 			rule: "AnswerTime", what: "what the store took from the deadline's other side is given to the next call",
-			in: "idem.attempt.until", old: "|| $a.spent.Load() {", new: "{", run: "^TestEveryAnswerIsOutInTime$",
+			in: "idem.clock.until", old: "|| $a.spent.Load() {", new: "{", run: "^TestEveryAnswerIsOutInTime$",
 		},
 		{
 			rule: "AnswerTime", what: "what is done before the handler goes on into its reserve",
-			in: "idem.attempt.unbegun", old: "return $a.deadline.Add(-$a.opt.Reserve) }", new: "return $a.end() }",
+			in: "idem.clock.unbegun", old: "return $a.deadline.Add(-$a.opt.Reserve) }", new: "return $a.end() }",
 			run: "^(TestEveryAnswerIsOutInTime|TestEveryResumeIsOutInTime)$",
 		},
 		{
 			rule: "AnswerTime", what: "a look before the claim takes all the time",
-			in: "idem.attempt.look", old: "$a.within($ctx, time.Now().Add(half($a.unbegun())))", new: "$a.within($ctx, $a.deadline)", run: "^TestEveryAnswerIsOutInTime$",
+			in: "idem.reply.look", old: "$a.within($ctx, time.Now().Add(half($a.unbegun())))", new: "$a.within($ctx, $a.deadline)", run: "^TestEveryAnswerIsOutInTime$",
 		},
 		{
 			rule: "HalfTheTime", what: "one commit may take all the time left",
@@ -248,7 +248,7 @@ func patienceMutants() []mutant {
 		},
 		{
 			rule: "Unstored", what: "an answer that could not be stored looks like one that was", row: "R129 M19",
-			in: "idem.attempt.conclude", old: "Result{Response: $resp, Unstored: true}", new: "Result{Response: $resp}", run: "^TestUnstoredAnswerSaysSo$",
+			in: "idem.flow.conclude", old: "Result{Response: $resp, Unstored: true}", new: "Result{Response: $resp}", run: "^TestUnstoredAnswerSaysSo$",
 		},
 		{
 			rule: "Unstored", what: "the handler's own word on it goes out", row: "R129 M19",
@@ -279,7 +279,7 @@ func renewMutants() []mutant {
 		},
 		{
 			rule: "Renew", what: "what ends after its time is not stored",
-			in: "idem.attempt.until", where: "$rec *store.Record", old: "if $now.Before($end) || $a.spent.Load() {",
+			in: "idem.clock.until", where: "$rec *store.Record", old: "if $now.Before($end) || $a.spent.Load() {",
 			new: "if $now.Before($end) || $a.spent.Load() || $rec != nil {", run: "^TestHandlerThatOutlivesItsTimeKeepsItsKey$",
 		},
 		{
@@ -293,7 +293,7 @@ func renewMutants() []mutant {
 		},
 		{
 			rule: "RenewTurn", what: "a renewal and a phase's commit go side by side",
-			in: "idem.flow.write", old: "if $f.turn != nil {", new: "if $f.turn != nil && cap($f.turn) > 1 {", run: "^TestRenewalsAndPhasesGoTogether$",
+			in: "idem.flow.write", old: "$f.take(); defer $f.give()", new: "", run: "^TestRenewalsAndPhasesGoTogether$",
 		},
 		{
 			rule: "RenewCross", what: "a renewal whose answer was lost fences its own attempt's commit",
@@ -310,7 +310,7 @@ func renewMutants() []mutant {
 		},
 		{
 			rule: "RenewStop", what: "a renewal outlives its handler",
-			in: "idem.flow.unkeep", old: "close($quit); <-$done", new: "close($quit); _ = $done", run: "^TestNoRenewalOutlivesItsHandler$",
+			in: "idem.lease.unkeep", old: "close($quit); <-$done", new: "close($quit); _ = $done", run: "^TestNoRenewalOutlivesItsHandler$",
 		},
 		{
 			rule: "RenewFenced", what: "a handler whose lease was taken over goes on calling others",
@@ -319,7 +319,7 @@ func renewMutants() []mutant {
 		},
 		{
 			rule: "RenewFenced", what: "a handler isn't told that its lease is lost",
-			in: "idem.flow.write", old: "$f.lost(ErrLeaseLost)", new: "", run: "^TestLostLeaseEndsTheHandlersContext$",
+			in: "idem.flow.write", old: "$f.loses()", new: "", run: "^TestLostLeaseEndsTheHandlersContext$",
 		},
 		{
 			rule: "RenewOpen", what: "a renewal or a release goes on top of an answer",
@@ -371,7 +371,7 @@ func resumeMutants() []mutant {
 		},
 		{
 			rule: "TakeHandler", what: "an engine doesn't know its own operations by its function",
-			in: "idem.Engine.resumeOptions", old: "$opt.Handlers[$i].Function = cmp.Or($opt.Handlers[$i].Function, $e.opt.Function)", new: `$opt.Handlers[$i].Function = cmp.Or($opt.Handlers[$i].Function, "")`, run: "^TestTicketsOnAPlainStore$",
+			in: "idem.resumeOptions", old: "$opt.Handlers[$i].Function = cmp.Or($opt.Handlers[$i].Function, $function)", new: `$opt.Handlers[$i].Function = cmp.Or($opt.Handlers[$i].Function, $function[:0])`, run: "^TestTicketsOnAPlainStore$",
 		},
 		{
 			rule: "TakeTenant", what: "an operation is completed for another tenant",
@@ -380,19 +380,19 @@ func resumeMutants() []mutant {
 		},
 		{
 			rule: "TakeAck", what: "a take-over whose answer was lost is left alone",
-			in: "idem.attempt.takeOnce", old: "return $rec, $ours($rec), nil", new: "return $rec, $rec == nil, nil", run: "^TestTakeOverWhoseAnswerWasLost$",
+			in: "idem.unattended.takeOnce", old: "return $rec, $ours($rec), nil", new: "return $rec, $rec == nil, nil", run: "^TestTakeOverWhoseAnswerWasLost$",
 		},
 		{
 			rule: "TakeResent", what: "a take-over that the SDK has sent twice is another's",
-			in: "idem.attempt.takeOnce", old: "return $rec, $taken || $ours($rec), nil", new: "return $rec, $taken, nil", run: "^TestTakeOverThatWasSentTwiceIsOurs$",
+			in: "idem.unattended.takeOnce", old: "return $rec, $taken || $ours($rec), nil", new: "return $rec, $taken, nil", run: "^TestTakeOverThatWasSentTwiceIsOurs$",
 		},
 		{
 			rule: "TriesTake", what: "there is no ceiling",
-			in: "idem.attempt.goOn", old: "case $rec.Tries > $a.opt.MaxTries:", new: "case $rec.Tries < 0:", run: "^TestTriesThatDieAreCounted$",
+			in: "idem.unattended.goOn", old: "case $rec.Tries > $a.opt.MaxTries:", new: "case $rec.Tries < 0:", run: "^TestTriesThatDieAreCounted$",
 		},
 		{
 			rule: "OwnNonce", what: "all completers have one nonce",
-			in: "idem.Engine.operator", old: "pk: $pk, owner: rand.Text(), resumed: true", new: `pk: $pk, owner: rand.Text()[:0] + "completer", resumed: true`,
+			in: "idem.core.unattended", old: "$a.resumed = $pk, rand.Text(), true", new: `$a.resumed = $pk, rand.Text()[:0]+"completer", true`,
 			run: "^(TestTicketIsGoodForWhatItSaw|TestTwoCompletersAreTwoAttempts)$",
 		},
 		{
@@ -440,7 +440,7 @@ func resumeMutants() []mutant {
 		},
 		{
 			rule: "OwnNamespace", what: "a ticket reaches another application's records",
-			in: "idem.Engine.operator", old: "if !strings.HasPrefix($pk, $e.prefix) {", new: `if strings.HasPrefix($pk, "#") {`,
+			in: "idem.core.unattended", old: "if !strings.HasPrefix($pk, $e.prefix) {", new: `if strings.HasPrefix($pk, "#") {`,
 			run: "^TestTicketOfAnotherNamespaceIsRefused$",
 		},
 		{
@@ -450,7 +450,7 @@ func resumeMutants() []mutant {
 		},
 		{
 			rule: "OperatorSees", what: "an operator changes a record that has moved since it was shown",
-			in: "idem.Engine.operate", old: "case $rec == nil || $rec.Owner != $seen.Owner || $rec.Ver != $seen.Ver:", new: "case $rec == nil || $seen.Ver < 0:", pkg: "idem", run: "^TestEndLease$",
+			in: "idem.core.decide", old: "case $rec == nil || $rec.Owner != $seen.Owner || $rec.Ver != $seen.Ver:", new: "case $rec == nil || $seen.Ver < 0:", pkg: "idem", run: "^TestEndLease$",
 		},
 		{
 			rule: "EndLeaseDoubts", what: "the calls of an attempt whose lease was ended are not in doubt",

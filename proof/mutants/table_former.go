@@ -52,15 +52,15 @@ func formerMutants() []mutant {
 		},
 		{
 			rule: "Beside", what: "who has no caller under the other scope is refused", row: "R151",
-			in: "idem.Engine.sideOf", old: "$none || errors.Is($err, errNobody)", new: "$none", run: "^TestFormerAddsAnAuthorizer$",
+			in: "idem.naming.sideOf", old: "$none || errors.Is($err, errNobody)", new: "$none", run: "^TestFormerAddsAnAuthorizer$",
 		},
 		{
 			rule: "Beside", what: "who has no scope that the other program finds is refused", row: "R151",
-			in: "idem.Engine.sideOf", old: "$none || errors.Is($err, errNobody)", new: "$none && false || errors.Is($err, errNobody)", run: "^TestFormerKnowsNobody$",
+			in: "idem.naming.sideOf", old: "$none || errors.Is($err, errNobody)", new: "$none && false || errors.Is($err, errNobody)", run: "^TestFormerKnowsNobody$",
 		},
 		{
 			rule: "Beside", what: "a scope that can't be found now is taken for none", row: "R151",
-			in: "idem.Engine.sideOf", old: "$none || errors.Is($err, errNobody)", new: "$none || errors.Is($err, ErrScope)", run: "^TestFormerKnowsNobody$",
+			in: "idem.naming.sideOf", old: "$none || errors.Is($err, errNobody)", new: "$none || errors.Is($err, ErrScope)", run: "^TestFormerKnowsNobody$",
 		},
 		{
 			rule: "Beside", what: "who comes without an API key any more is refused", row: "R151",
@@ -76,7 +76,7 @@ func formerMutants() []mutant {
 		},
 		{
 			rule: "Beside", what: "who shares a former scope isn't told how long a key must be", row: "R151",
-			in: "idem.Engine.problem", old: "$e.claims.one || $e.claims.all", new: "$e.claims.one", run: "^TestFormerNeedsRandomKeys$",
+			in: "idem.contract.problem", old: "$e.claims.one || $e.claims.all", new: "$e.claims.one", run: "^TestFormerNeedsRandomKeys$",
 		},
 		{
 			rule: "ClaimsHome", what: "a claim stays where the key was", row: "R151",
@@ -84,7 +84,7 @@ func formerMutants() []mutant {
 		},
 		{
 			rule: "Beside", what: "a handler of the other scope waits for itself", row: "R151",
-			in: "idem.attempt.inside", old: "$op.pk == $a.pk || $a.beside != nil && $op.pk == $a.beside.pk", new: "$op.pk == $a.pk", run: "^TestFormer$/^inside",
+			in: "idem.subject.inside", old: "$op.pk == $a.pk || $a.beside != nil && $op.pk == $a.beside.pk", new: "$op.pk == $a.pk", run: "^TestFormer$/^inside",
 		},
 		{
 			rule: "Beside", what: "the status resource knows one scope only", row: "R151",
@@ -104,7 +104,7 @@ func formerMutants() []mutant {
 		},
 		{
 			rule: "Beside", what: "the same for an answer in the cache", row: "R151",
-			in: "idem.attempt.remembered", old: "$v == state.Mismatch && $a.beside == nil", new: "$v == state.Mismatch", pkg: "internal/testkit/enginetest", run: anew,
+			in: "idem.reply.remembered", old: "$v == state.Mismatch && $a.beside == nil", new: "$v == state.Mismatch", pkg: "internal/testkit/enginetest", run: anew,
 		},
 	}
 }

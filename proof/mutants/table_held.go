@@ -6,7 +6,7 @@ func heldMutants() []mutant {
 	return []mutant{
 		{
 			rule: "WholeBody", what: "the fingerprint covers the first 4,096 bytes of a body", row: "R15 B9",
-			in: "idem.Fingerprint.digest", old: "$h.Write($small); $h.Write($body)", new: "$h.Write($small); $h.Write($body[:min(len($body), 4096)])", pkg: "lambda", run: "^TestWholeBodyCounts$",
+			in: "idem.digestOf", old: "$h.Write($small); $h.Write($body)", new: "$h.Write($small); $h.Write($body[:min(len($body), 4096)])", pkg: "lambda", run: "^TestWholeBodyCounts$",
 		},
 		{
 			rule: "WholeBody", what: "the fingerprint covers the first 64 KB of canonical JSON", row: "R15",
@@ -18,7 +18,7 @@ func heldMutants() []mutant {
 		},
 		{
 			rule: "WholeBody", what: "the last byte doesn't count", row: "R15",
-			in: "idem.Fingerprint.digest", old: "$h.Write($small); $h.Write($body)", new: "$h.Write($small); $h.Write($body[:max(0, len($body)-1)])", pkg: "lambda", run: "^TestWholeBodyCounts$",
+			in: "idem.digestOf", old: "$h.Write($small); $h.Write($body)", new: "$h.Write($small); $h.Write($body[:max(0, len($body)-1)])", pkg: "lambda", run: "^TestWholeBodyCounts$",
 		},
 		{
 			rule: "ResumedEvent", what: "a request is run again without its query", row: "R18",
@@ -26,7 +26,7 @@ func heldMutants() []mutant {
 		},
 		{
 			rule: "ResumedEvent", what: "a request is run again without what its gateway verified, and without its path's parameters", row: "R18",
-			in: "idem.Engine.input", where: "($r *Request)", old: "Snapshot: $r.Snapshot, ", new: "", pkg: "proof/calls", run: resumed,
+			in: "idem.inputOf", where: "($r *Request, $headers []string)", old: "Snapshot: $r.Snapshot, ", new: "", pkg: "proof/calls", run: resumed,
 		},
 		{
 			rule: "ResumedEvent", what: "a request is run again without the headers that are asked for", row: "R18",
@@ -71,15 +71,15 @@ func heldMutants() []mutant {
 		},
 		{
 			rule: "ConflictAnswered", what: "a phase in a conflict runs once", row: "R57",
-			in: "idem.flow.atomic", old: "!errors.Is($err, ErrConflict) ||", new: "$err != nil ||", run: "^TestAtomicRunsAgainAfterAConflict$",
+			in: "idem.phaseRun.atomic", old: "!errors.Is($err, ErrConflict) ||", new: "$err != nil ||", run: "^TestAtomicRunsAgainAfterAConflict$",
 		},
 		{
 			rule: "ServersID", what: "derived keys are made of the record's key, which is the client's", row: "R62",
-			in: "idem.flow.id", old: "return $f.rec.ID", new: "return $f.a.pk", run: "^TestDerivedKeysAreOfTheServersID$",
+			in: "idem.progress.id", old: "return $rec.ID", new: "return $rec.PK", run: "^TestDerivedKeysAreOfTheServersID$",
 		},
 		{
 			rule: "ServersID", what: "each attempt derives other keys", row: "R61",
-			in: "idem.flow.id", old: "if $f.rec != nil { return $f.rec.ID }", new: "", run: "^TestDerivedKeysAreOfTheServersID$",
+			in: "idem.progress.id", old: "if $rec := $p.record(); $rec != nil { return $rec.ID }", new: "", run: "^TestDerivedKeysAreOfTheServersID$",
 		},
 		{
 			rule: "ExpiredIsNew", what: "an expired answer is replayed as long as the table keeps it", row: "R83 B18",

@@ -18,15 +18,15 @@ func keyMutants() []mutant {
 		},
 		{
 			rule: "Marked", what: "an answer to a watched request that can't be read doesn't say that its key was ignored", row: "R170",
-			in: "idem.Engine.observeHTTP", old: "if $e.hasKey($r.Header) { $w.Header().Set(StatusHeader, ignored) }", new: "", run: "^TestIgnoredKeysAreMarked$",
+			in: "idem.middleware.observe", old: "if $m.opt.hasKey($r.Header) { $w.Header().Set(StatusHeader, ignored) }", new: "", run: "^TestIgnoredKeysAreMarked$",
 		},
 		{
 			rule: "Marked", what: "an answer without protection doesn't say so", row: "R170",
-			in: "idem.Engine.ignores", old: "!$e.hasKey($r.Header) ||", new: "$e.hasKey($r.Header) ||", run: "^TestIgnoredKeysAreMarked$",
+			in: "idem.contract.ignores", old: "!$e.opt.hasKey($r.Header) ||", new: "$e.opt.hasKey($r.Header) ||", run: "^TestIgnoredKeysAreMarked$",
 		},
 		{
 			rule: "Marked", what: "an answer that an inner engine protects is called ignored", row: "R170",
-			in: "idem.Engine.ignores", old: "$left != nil && $left.acted.Load()", new: "$left == nil", run: "^TestAnInnerEngineIsNotIgnored$",
+			in: "idem.contract.ignores", old: "$left != nil && $left.acted.Load()", new: "$left == nil", run: "^TestAnInnerEngineIsNotIgnored$",
 		},
 		{
 			rule: "Marked", what: "an answer that an inner middleware protects is called ignored", row: "R170",
@@ -51,11 +51,11 @@ func keyMutants() []mutant {
 		},
 		{
 			rule: "Route", what: "cancelling B replays the answer for A", row: "R152",
-			in: "idem.Engine.attempt", old: "$err = $e.checkRoute($a.req); $err != nil", new: "$err = $e.checkRoute($a.req); $err != nil && false", run: "^TestWildcardsThatAreSkippedAreRefused$",
+			in: "idem.subject.find", old: "$err = checkRoute(&$e.opt.Fingerprint, $s.req, $e.claims.route); $err != nil", new: "$err = checkRoute(&$e.opt.Fingerprint, $s.req, $e.claims.route); $err != nil && false", run: "^TestWildcardsThatAreSkippedAreRefused$",
 		},
 		{
 			rule: "KeyHeader", what: "the contract's own header isn't read",
-			in: "idem.Engine.key", old: "headerValues($r.Header, $e.opt.KeyHeader)", new: "headerValues($r.Header, KeyHeader)", run: "^TestKeyUnderAnotherName$",
+			in: "idem.contract.key", old: "headerValues($r.Header, $e.opt.KeyHeader)", new: "headerValues($r.Header, KeyHeader)", run: "^TestKeyUnderAnotherName$",
 		},
 		{
 			rule: "KeyHeader", what: "a key of the contract's own header gets into a record",
@@ -64,7 +64,7 @@ func keyMutants() []mutant {
 		},
 		{
 			rule: "KeyFrom", what: "a browser's own header makes two of one form",
-			in: "idem.Engine.key", where: "$r.Key, $err = $e.opt.KeyFrom($r)", old: "if $e.opt.KeyFrom != nil {", new: "if $e.opt.KeyFrom != nil && !$e.hasKey($r.Header) {", run: "^TestWhichKeyCounts$",
+			in: "idem.contract.key", where: "$r.Key, $err = $e.opt.KeyFrom($r)", old: "if $e.opt.KeyFrom != nil {", new: "if $e.opt.KeyFrom != nil && !$e.hasKey($r.Header) {", run: "^TestWhichKeyCounts$",
 		},
 		{
 			rule: "Sender", what: "a middleware in a handler doesn't know the verified caller",
@@ -76,7 +76,7 @@ func keyMutants() []mutant {
 		},
 		{
 			rule: "Sender", what: "an engine that leaves a request alone hides who was verified",
-			in: "idem.Engine.pass", old: "$inner = WithSender($ctx, $r)", new: "_ = $r", pkg: "lambda",
+			in: "idem.core.pass", old: "$inner = WithSender($ctx, $r)", new: "_ = $r", pkg: "lambda",
 			run: "^TestMiddlewareKnowsTheVerifiedSender$/^in_a_handler_that",
 		},
 		{
@@ -106,11 +106,11 @@ func keyMutants() []mutant {
 		},
 		{
 			rule: "MadeKey", what: "a key is made for what comes again with another",
-			in: "idem.Engine.keyless", old: "case !$generates || $r.Redelivered:", new: "case !$generates:", pkg: "lambda", run: "^TestEachKeyModes$",
+			in: "idem.core.keyless", old: "case !$generates || $r.Redelivered:", new: "case !$generates:", pkg: "lambda", run: "^TestEachKeyModes$",
 		},
 		{
 			rule: "MadeKey", what: "a key is made inside of an operation, whose completer would make another",
-			in: "idem.Engine.keyless", old: ", $generates && nested($ctx):", new: ":", pkg: "lambda", run: "^TestGeneratedKeyOfANested",
+			in: "idem.core.keyless", old: ", $generates && nested($ctx):", new: ":", pkg: "lambda", run: "^TestGeneratedKeyOfANested",
 		},
 	}
 }

@@ -40,7 +40,7 @@ func operationMutants() []mutant {
 		},
 		{
 			rule: "SharedKeys", what: "handlers of two engines on one store share their keys",
-			in: "idem.Engine.AddOperation", old: `$name == "" && $e.unnamedElsewhere($e.opt.Namespace+" "+$kind):`, new: `$name == "" && $e == nil:`, pkg: "dynamo",
+			in: "idem.Engine.AddOperation", old: `$name == "" && unnamedElsewhere($e.store, $e.opt.Namespace+" "+$kind):`, new: `$name == "" && $e == nil:`, pkg: "dynamo",
 			run: "^TestTwoEnginesWithTheSameKeysOnOneStore$",
 		},
 		{

@@ -5,78 +5,78 @@ func phaseMutants() []mutant {
 	return []mutant{
 		{
 			rule: "AdoptID", what: "derived keys come from the attempt's id",
-			in: "idem.flow.tx", old: "$tx.id, $tx.made, $tx.repeats = $f.rec.ID,", new: "$tx.id, $tx.made, $tx.repeats = $f.a.id,",
+			in: "idem.progress.tx", where: "$id, $phase string", old: "$tx.id, $tx.made, $tx.repeats = $p.rec.ID,", new: "$tx.id, $tx.made, $tx.repeats = $id,",
 			run: "^TestRetryResumesAtTheRecoveryPoint$",
 		},
 		{
 			rule: "AdoptOpID", what: "an operation's id is the attempt's",
-			in: "idem.flow.id", old: "if $f.rec != nil { return $f.rec.ID }; return $f.a.id", new: "return $f.a.id", run: "^TestRetryKeepsTheOperationsID$",
+			in: "idem.progress.id", old: "if $rec := $p.record(); $rec != nil { return $rec.ID }; return $own", new: "return $own", run: "^TestRetryKeepsTheOperationsID$",
 		},
 		{
 			rule: "FlushBeforeForeign", what: "a call begins before the results it rests on are stored", row: "R56",
-			in: "idem.flow.foreign", old: "$outstanding := $f.rec == nil || len($f.pending) > 0", new: "$outstanding := $f.rec == nil",
+			in: "idem.progress.before", old: "$outstanding = $p.rec == nil || len($p.pending) > 0", new: "$outstanding = $p.rec == nil",
 			run: "^TestForeignCommitsWhatIsPending$",
 		},
 		{
 			rule: "ClaimBeforeForeign", what: "a call begins before the claim",
-			in: "idem.flow.foreign", old: "$outstanding := $f.rec == nil || len($f.pending) > 0", new: "$outstanding := len($f.pending) > 0",
+			in: "idem.progress.before", old: "$outstanding = $p.rec == nil || len($p.pending) > 0 || $p.rec.Keep == store.KeepNothing", new: "$outstanding = len($p.pending) > 0 || $p.rec != nil && $p.rec.Keep == store.KeepNothing",
 			run: "^TestMergedClaimConsultsTheRecord$",
 		},
 		{
 			rule: "IntentFirst", what: "the intent of a call is stored after it", row: "R66",
-			in: "idem.flow.foreign", where: "$ctx context.Context, $s step, $fn func", old: "if $s.intent { if $err := $f.intend(",
-			new: "if $s.intent { first, firstErr := $fn($ctx, $f.tx($s)); $fn = func(context.Context, *Tx) ([]byte, error) { return first, firstErr }; if $err := $f.intend(",
+			in: "idem.phaseRun.foreign", where: "$ctx context.Context, $fn func", old: "if $p.intent { if $err := $p.intend(",
+			new: "if $p.intent { first, firstErr := $fn($ctx, $p.tx()); $fn = func(context.Context, *Tx) ([]byte, error) { return first, firstErr }; if $err := $p.intend(",
 			run: "^TestNotIdempotent$",
 		},
 		{
 			rule: "IntentIsUnknown", what: "a call that was begun and never came back is made again", row: "R66",
-			in: "idem.flow.foreign", where: "$s step", old: "if $begun { return", new: `if $begun && $s.name == "" { return`, run: "^TestNotIdempotent$",
+			in: "idem.phaseRun.foreign", where: "$p *phaseRun", old: "if $begun { return", new: `if $begun && $p.name == "" { return`, run: "^TestNotIdempotent$",
 		},
 		{
 			rule: "UnknownIsStuck", what: "a call whose outcome is unknown is made again", row: "R66",
-			in: "idem.flow.endIntent", where: "$err error) ([]byte, error) { $got, $txErr := $tx.close(); $answer, $responds :=", old: "case $retry && $txErr == nil:",
+			in: "idem.phaseRun.endIntent", where: "$err error) ([]byte, error) { $got, $txErr := $tx.close(); $answer, $responds :=", old: "case $retry && $txErr == nil:",
 			new: "case ($retry || $err != nil && !$responds) && $txErr == nil:", run: "^TestNotIdempotent$",
 		},
 		{
 			rule: "PoisonedPhase", what: "phases go on after one has failed", row: "R88",
-			in: "idem.flow.begin", where: "$s step", old: "case $f.err != nil: return nil, false,", new: `case $f.err != nil && $s.name == "": return nil, false,`,
+			in: "idem.gate.enter", where: "$s step", old: "case $f.err != nil: return nil, false,", new: `case $f.err != nil && $s.name == "": return nil, false,`,
 			run: "^TestFalseConditionCommitsNothing$",
 		},
 		{
 			rule: "SwallowedError", what: "an answer that hides a failed phase is stored",
-			in: "idem.attempt.once", old: "$failed == nil && $a.opt.Stored($resp.Status)", new: "$a.opt.Stored($resp.Status)", run: "^TestSwallowedPhaseErrorIsNotStored$",
+			in: "idem.entry.once", old: "$failed == nil && $a.opt.Stored($resp.Status)", new: "$a.opt.Stored($resp.Status)", run: "^TestSwallowedPhaseErrorIsNotStored$",
 		},
 		{
 			rule: "SwallowedError", what: "a client is told of success by an answer that hides a failed phase",
-			in: "idem.attempt.once", old: "if $resp.Status < http.StatusBadRequest {", new: "if $resp.Status < http.StatusContinue {",
+			in: "idem.entry.once", old: "if $resp.Status < http.StatusBadRequest {", new: "if $resp.Status < http.StatusContinue {",
 			run: "^TestSwallowedPhaseErrorIsNotStored$",
 		},
 		{
 			rule: "PhaseOrder", what: "any phase gets the result that is recorded at its place", row: "R54 R55",
-			in: "idem.flow.recall", old: "if $s.kind == last || $p.Name != $s.name {", new: "if $s.kind == last {", run: "^TestPhasesOutOfOrderAreRefused$",
+			in: "idem.progress.recall", old: "if $s.kind == last || $p.Name != $s.name {", new: "if $s.kind == last {", run: "^TestPhasesOutOfOrderAreRefused$",
 		},
 		{
 			rule: "PhaseOrder", what: "the finish may come before phases that are recorded", row: "R54",
-			in: "idem.flow.recall", old: "if $s.kind == last || $p.Name != $s.name {", new: "if $s.kind != last && $p.Name != $s.name {",
+			in: "idem.progress.recall", old: "if $s.kind == last || $p.Name != $s.name {", new: "if $s.kind != last && $p.Name != $s.name {",
 			run: "^TestPhasesOutOfOrderAreRefused$",
 		},
 		{
 			rule: "PhaseOrder", what: "a name may be used twice", row: "R54",
-			in: "idem.flow.begin", old: "case $s.kind != last && $f.names[$s.name]:", new: "case $s.kind == last && $f.names[$s.name]:",
+			in: "idem.gate.enter", old: "case $s.kind != last && $f.names[$s.name]:", new: "case $s.kind == last && $f.names[$s.name]:",
 			run: "^Test(PhasesOutOfOrderAreRefused|MisusedPhasesAreRefused)$",
 		},
 		{
 			rule: "PhaseOrder", what: "phases may be nested",
-			in: "idem.flow.begin", old: "case $f.busy: return nil, false,", new: "case $f.busy && $f.over: return nil, false,", run: "^TestMisusedPhasesAreRefused$",
+			in: "idem.gate.enter", old: "case $f.busy: return nil, false,", new: "case $f.busy && $f.over: return nil, false,", run: "^TestMisusedPhasesAreRefused$",
 		},
 		{
 			rule: "Leftover", what: "a plain answer may come before phases that are recorded",
-			in: "idem.flow.complete", old: "if $err := $f.leftover(); $err != nil { return $f.failed($err)",
-			new: "if $err := $f.leftover(); $err != nil && $f.a == nil { return $f.failed($err)", run: "^TestPhasesOutOfOrderAreRefused$",
+			in: "idem.flow.complete", old: "if $err := $f.leftover(); $err != nil { return $f.fail($err)",
+			new: "if $err := $f.leftover(); $err != nil && $f.a == nil { return $f.fail($err)", run: "^TestPhasesOutOfOrderAreRefused$",
 		},
 		{
 			rule: "IntentKind", what: "an Atomic passes over a call whose outcome is unknown",
-			in: "idem.flow.recall", old: "if $p.Intent && $s.kind != foreign {", new: "if $p.Intent && $s.kind == last {", run: "^TestIntentIsNotPassedByAnAtomic$",
+			in: "idem.progress.recall", old: "if $p.Intent && $s.kind != foreign {", new: "if $p.Intent && $s.kind == last {", run: "^TestIntentIsNotPassedByAnAtomic$",
 		},
 		{
 			rule: "LeftBehind", what: "a phase that outlives its handler commits",
@@ -84,21 +84,21 @@ func phaseMutants() []mutant {
 		},
 		{
 			rule: "LeftBehind", what: "an answer is stored while a call is under way",
-			in: "idem.attempt.once", old: "if $err == nil && $f.leftBehind() {", new: "if $err == nil && $f.leftBehind() && $f.a == nil {",
+			in: "idem.entry.once", old: "if $err == nil && $f.leftBehind() {", new: "if $err == nil && $f.leftBehind() && $f.a == nil {",
 			run: "^TestNoAnswerLeavesWhileAPhaseRuns$",
 		},
 		{
 			rule: "StageBeforeIntent", what: "jobs are staged for a call that a human may have to settle",
-			in: "idem.flow.intend", old: "if len($f.loose) > 0 {", new: "if len($f.loose) < 0 {", run: "^TestStageBeforeANotIdempotentPhase$",
+			in: "idem.phaseRun.intend", old: "if $p.hasLoose() {", new: "if $p.hasLoose() && $p.a == nil {", run: "^TestStageBeforeANotIdempotentPhase$",
 		},
 		{
 			rule: "StageOutsideOfPhases", what: "a phase that runs again stages twice",
-			in: "idem.flow.stage", old: `case $f.busy: return $f.failed(fmt.Errorf("%w: Stage while a phase runs: use its Tx"`,
-			new: `case $f.busy && $f.over: return $f.failed(fmt.Errorf("%w: Stage while a phase runs: use its Tx"`, run: "^TestStageInAnAtomicThatRunsAgain$",
+			in: "idem.gate.between", old: `case $g.busy: return $g.failed(fmt.Errorf("%w: Stage while a phase runs: use its Tx"`,
+			new: `case $g.busy && $g.over: return $g.failed(fmt.Errorf("%w: Stage while a phase runs: use its Tx"`, run: "^TestStageInAnAtomicThatRunsAgain$",
 		},
 		{
 			rule: "StageOnResume", what: "a resumed run stages the jobs of a committed phase again", row: "R68",
-			in: "idem.flow.recall", old: "$f.loose = nil", new: "", run: "^TestStagedJobsAreCommittedOnceWithStableNames$",
+			in: "idem.progress.recall", old: "$p.passes()", new: "$p.passed++", run: "^TestStagedJobsAreCommittedOnceWithStableNames$",
 		},
 		{
 			rule: "IntentIsNoResult", what: "an intent counts as a phase that is through",
@@ -106,22 +106,22 @@ func phaseMutants() []mutant {
 		},
 		{
 			rule: "JobLimit", what: "a record may have any number of jobs",
-			in: "idem.flow.stagedJobs", old: "$n > maxJobs {", new: "$n < 0 {", run: "^TestMisusedPhasesAreRefused$",
+			in: "idem.progress.staged", old: "$n > maxJobs {", new: "$n < 0 {", run: "^TestMisusedPhasesAreRefused$",
 		},
 		{
 			rule: "JobLimit", what: "jobs that are in the record already don't count for its limit",
-			in: "idem.flow.undelivered", old: "return len($now.Jobs)", new: "return 0 * len($now.Jobs)", run: "^TestJobsInTheRecordCountForItsLimit$",
+			in: "idem.progress.staged", old: "$earlier = len($rec.Jobs)", new: "$earlier = 0 * len($rec.Jobs)", run: "^TestJobsInTheRecordCountForItsLimit$",
 		},
 		{
 			rule: "SecondLook", what: "a call is made whose context has ended in its intent's commit",
-			in: "idem.flow.foreign", old: "if $err := $f.alive($ctx, $s); $err != nil { if !$s.intent {",
-			new: "if $err := $f.alive($ctx, $s); $err != nil && !$s.intent { if !$s.intent {", run: "^TestContextThatEndsInTheIntentsCommit$",
+			in: "idem.phaseRun.foreign", old: "if $err := $p.alive($ctx); $err != nil { if !$p.intent {",
+			new: "if $err := $p.alive($ctx); $err != nil && !$p.intent { if !$p.intent {", run: "^TestContextThatEndsInTheIntentsCommit$",
 		},
 		{
 			rule: "SecondLook", what: "an intent is left behind whose call wasn't made",
-			in:  "idem.flow.foreign",
-			old: "if $rerr := $f.replaceIntent($ctx, nil); $rerr != nil { return nil, $f.commitFailed($s, $rerr) }; return nil, $err }; $f.mu.Lock()",
-			new: "return nil, $err }; $f.mu.Lock()", run: "^TestContextThatEndsInTheIntentsCommit$",
+			in:  "idem.phaseRun.foreign",
+			old: "if $rerr := $p.replaceIntent($ctx, nil); $rerr != nil { return nil, $p.commitFailed($p.name, $rerr) }; return nil, $err }; $p.log.enter()",
+			new: "return nil, $err }; $p.log.enter()", run: "^TestContextThatEndsInTheIntentsCommit$",
 		},
 		{
 			rule: "KeyReused", what: "one derived key serves two calls of a run",
@@ -163,11 +163,11 @@ func phaseMutants() []mutant {
 		},
 		{
 			rule: "Repeats", what: "a call that may have been made passes for a first one",
-			in: "idem.flow.tx", old: "$f.rec.Calls, len($f.rec.Doubts) > 0", new: "$f.rec.Calls, len($f.rec.Doubts) > 9", run: "^TestRepeats$",
+			in: "idem.progress.tx", old: "$f.rec.Calls, len($f.rec.Doubts) > 0", new: "$f.rec.Calls, len($f.rec.Doubts) > 9", run: "^TestRepeats$",
 		},
 		{
 			rule: "Memory", what: "a call that is stuck takes what is pending with it",
-			in: "idem.flow.giveUp", old: "slices.Concat($f.pending, $begun), $f.waiting, $f.calls", new: "slices.Clone($begun), $f.waiting, $f.calls",
+			in: "idem.flow.giveUp", old: "$phases := slices.Concat($pending, $begun)", new: "$phases := slices.Concat($pending[:0], $begun)",
 			run: "^TestSettlingACallThatTheProviderMayHaveForgotten$",
 		},
 		{
@@ -177,11 +177,11 @@ func phaseMutants() []mutant {
 		},
 		{
 			rule: "Unrepeated", what: "an operation ends without a call that may have been made", row: "R126",
-			in: "idem.flow.leftover", old: `return $f.unrepeated("the handler ended")`, new: "return nil", run: "^TestChangesOfPhasesBetweenVersions$",
+			in: "idem.flow.leftover", old: `return $f.log.unrepeated($rec.Doubts, "the handler ended")`, new: "_ = $rec; return nil", run: "^TestChangesOfPhasesBetweenVersions$",
 		},
 		{
 			rule: "Unrepeated", what: "a call without a key is made though one with a key may have been", row: "R126",
-			in: "idem.flow.intend", old: "$err = $f.unrepeated(", new: "_ = $f.unrepeated(", run: "^TestChangesOfPhasesBetweenVersions$",
+			in: "idem.phaseRun.intend", old: "$err = $p.log.unrepeated(", new: "_ = $p.log.unrepeated(", run: "^TestChangesOfPhasesBetweenVersions$",
 		},
 		{
 			rule: "RelDoubts", what: "an attempt that fails in a call doesn't say so", row: "R126",
@@ -195,11 +195,11 @@ func phaseMutants() []mutant {
 		},
 		{
 			rule: "Sends", what: "something else is sent under the key of a call that may have been made", row: "R128 M15",
-			in: "idem.flow.differs", where: "$call,", old: `$first != "" && $first != $hash`, new: `$first == $hash && $call == ""`, run: "^TestSends$",
+			in: "idem.phaseRun.differs", where: "$call,", old: `$first != "" && $first != $hash`, new: `$first == $hash && $call == ""`, run: "^TestSends$",
 		},
 		{
 			rule: "Sends", what: "a call is compared with one that is recorded", row: "R128 M15",
-			in: "idem.flow.sends", old: "$sent[callName($tx.made, $one.service, $one.step)]", new: "$sent[callName(nil, $one.service, $one.step)]", run: "^TestSends$",
+			in: "idem.phaseRun.sends", old: "$sent[callName($tx.made, $one.service, $one.step)]", new: "$sent[callName(nil, $one.service, $one.step)]", run: "^TestSends$",
 		},
 		{
 			rule: "ResultFits", what: "a result that its type no longer holds comes back with holes in it", row: "R131 M11",
@@ -212,11 +212,11 @@ func phaseMutants() []mutant {
 		},
 		{
 			rule: "CountCalls", what: "the calls of a Deferred phase aren't counted",
-			in: "idem.flow.tx", old: "$tx.made = state.Tally($tx.made, $f.calls)", new: "$tx.made = state.Tally($tx.made, nil)", run: "^TestDerivedKeysOfADeferredCall$",
+			in: "idem.progress.tx", old: "$tx.made = state.Tally($tx.made, $f.calls)", new: "$tx.made = state.Tally($tx.made, nil)", run: "^TestDerivedKeysOfADeferredCall$",
 		},
 		{
 			rule: "Memory", what: "a call is repeated that its provider may have forgotten",
-			in: "idem.flow.forgotten", where: "$s step", old: "if $f.rec == nil || $f.a.opt.Now()", new: `if $f.rec == nil || $s.name != "" || $f.a.opt.Now()`,
+			in: "idem.phaseRun.forgotten", where: "$p *phaseRun", old: "if $rec == nil || $p.a.opt.Now()", new: `if $rec == nil || $p.name != "" || $p.a.opt.Now()`,
 			run: "^TestForHowLongACallIsRepeated$",
 		},
 		{
@@ -258,17 +258,17 @@ func phaseMutants() []mutant {
 		},
 		{
 			rule: "DeferredWrites", what: "a Deferred phase loses its writes",
-			in: "idem.flow.outcome", old: "case $s.deferred && !$responds && len($got.writes) > 0:", new: "case $s.deferred && !$responds && len($got.writes) < 0:",
+			in: "idem.phaseRun.outcome", old: "case $s.deferred && !$responds && len($got.writes) > 0:", new: "case $s.deferred && !$responds && len($got.writes) < 0:",
 			run: "^TestMisusedPhasesAreRefused$",
 		},
 		{
 			rule: "AtomicRunsAgain", what: "a conflict fails a phase", row: "R57",
-			in: "idem.flow.atomic", where: "$round := 0", old: "if !errors.Is($err, ErrConflict) ||", new: "if $err != nil || $round == 0 ||",
+			in: "idem.phaseRun.atomic", where: "$round := 0", old: "if !errors.Is($err, ErrConflict) ||", new: "if $err != nil || $round == 0 ||",
 			run: "^TestAtomicRunsAgainAfterAConflict$",
 		},
 		{
 			rule: "ForeignRunsOnce", what: "a conflict repeats a call",
-			in: "idem.flow.outcome", old: "$rerun := $s.kind != foreign", new: "$rerun := $s.kind != last", run: "^TestConflictSendsACallsCommitAgain$",
+			in: "idem.phaseRun.outcome", old: "$rerun := $s.kind != foreign", new: "$rerun := $s.kind != last", run: "^TestConflictSendsACallsCommitAgain$",
 		},
 	}
 }

@@ -36,7 +36,7 @@ func planted() []bug {
 		{
 			layer: "replay", mutant: mutant{
 				rule: "replay", what: "a replay without the stored body",
-				in: "idem.attempt.answer", old: "replayable(&$resp)", new: "replayable(&$resp); $resp.Body = nil",
+				in: "idem.reply.answer", old: "replayable(&$resp)", new: "replayable(&$resp); $resp.Body = nil",
 			},
 		},
 		{
@@ -48,7 +48,7 @@ func planted() []bug {
 		{
 			layer: "derived key", mutant: mutant{
 				rule: "derived key", what: "derived keys come from the attempt",
-				in: "idem.flow.tx", old: "$tx.id, $tx.made, $tx.repeats = $f.rec.ID,", new: "$tx.id, $tx.made, $tx.repeats = $f.a.id,",
+				in: "idem.progress.tx", where: "$id, $phase string", old: "$tx.id, $tx.made, $tx.repeats = $p.rec.ID,", new: "$tx.id, $tx.made, $tx.repeats = $id,",
 			},
 		},
 		{
@@ -74,7 +74,7 @@ func planted() []bug {
 		{
 			layer: "tenant", outside: map[string]string{"traces": oneKey, "crash matrix": "each of its requests has a key of its own"}, mutant: mutant{
 				rule: "tenant", what: "the scope is no part of a record's key",
-				in: "idem.Engine.partitionKey", where: "$b, $text []byte, $r *Request", old: "appendPart(make([]byte, 0, 256), $text)", new: "make([]byte, 0, 256)",
+				in: "idem.naming.partitionKey", where: "$b, $text []byte, $r *Request", old: "appendPart(make([]byte, 0, 256), $text)", new: "make([]byte, 0, 256)",
 			},
 		},
 	}

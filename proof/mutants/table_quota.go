@@ -19,7 +19,7 @@ func rotationMutants() []mutant {
 		},
 		{
 			rule: "OwnScheme", what: "a retry is compared by this program's scheme", row: "R151",
-			in: "idem.attempt.compare", old: "$held.Secret == $a.secret && $held.Scheme == $a.scheme", new: "$held.Secret == $a.secret",
+			in: "idem.subject.compare", old: "$held.Secret == $a.secret && $held.Scheme == $a.scheme", new: "$held.Secret == $a.secret",
 			pkg: "internal/testkit/enginetest", run: "^TestMemoryStore$/engine_fingerprint/a_deploy_that_changes",
 		},
 		{
@@ -52,7 +52,7 @@ func quotaMutants() []mutant {
 		},
 		{
 			rule: "QuotaPlace", what: "an operation within an operation needs a place",
-			in: "idem.attempt.proceed", old: "$e.opt.Quota != nil && !nested($ctx)", new: "$e.opt.Quota != nil", pkg: engine, run: known,
+			in: "idem.entry.proceed", old: "$e.opt.Quota != nil && !nested($ctx)", new: "$e.opt.Quota != nil", pkg: engine, run: known,
 		},
 		{
 			rule: "QuotaPlace", what: "a place is given up twice",

@@ -88,16 +88,16 @@ func keyRowMutants() []mutant {
 		},
 		{
 			rule: "KeyRequired", what: "a request without a key passes", row: "R2",
-			in: "idem.Engine.keyless", old: `case !$generates || $r.Redelivered: return false, &Error{Op: "key", Err: ErrKeyMissing}`, new: "case !$generates || $r.Redelivered: return false, nil",
+			in: "idem.core.keyless", old: `case !$generates || $r.Redelivered: return false, &Error{Op: "key", Err: ErrKeyMissing}`, new: "case !$generates || $r.Redelivered: return false, nil",
 			pkg: "lambda", run: "^TestA05MissingKey$",
 		},
 		{
 			rule: "KeyMade", what: "all requests without a key get the same", row: "R3",
-			in: "idem.Engine.keyless", old: "$r.Key = rand.Text()", new: "$r.Key = rand.Text()[:0]", pkg: suite, run: "^TestMemoryStore$/^engine/^A5:_a_missing_key_is_made",
+			in: "idem.core.keyless", old: "$r.Key = rand.Text()", new: "$r.Key = rand.Text()[:0]", pkg: suite, run: "^TestMemoryStore$/^engine/^A5:_a_missing_key_is_made",
 		},
 		{
 			rule: "KeyOptional", what: "a key is required where it is optional", row: "R4",
-			in: "idem.Engine.keyOptional", old: "$e.opt.Key == KeyOptional ||", new: "", pkg: "lambda", run: "^TestA05MissingKey$",
+			in: "idem.Options.keyOptional", old: "$o.Key == KeyOptional ||", new: "", pkg: "lambda", run: "^TestA05MissingKey$",
 		},
 		{
 			rule: "KeyLength", what: "a key of any length is taken", row: "R5 T7",
@@ -114,7 +114,7 @@ func keyRowMutants() []mutant {
 		},
 		{
 			rule: "KeyMethods", what: "the engine acts on a GET", row: "R8",
-			in: "idem.Engine.key", old: "$e.opt.Disabled || !$e.methods[$r.Method]", new: "$e.opt.Disabled", run: "^TestPresetStripe$/^GET_with_a_key$",
+			in: "idem.contract.key", old: "$e.opt.Disabled || !$e.methods[$r.Method]", new: "$e.opt.Disabled", run: "^TestPresetStripe$/^GET_with_a_key$",
 		},
 		{
 			rule: "KeyMethods", what: "a DELETE with a key runs twice", row: "R9",
@@ -130,7 +130,7 @@ func keyRowMutants() []mutant {
 		},
 		{
 			rule: "ScopeOfRoute", what: "a key of another route is the same key where routes have their own", row: "R12",
-			in: "idem.Engine.partitionKey", where: "$b, $text []byte, $r *Request", old: "if $by.route {", new: `if $by.route && $r.Route == "" {`, pkg: "lambda", run: "^TestA04SameKeyOtherRoute$",
+			in: "idem.naming.partitionKey", where: "$b, $text []byte, $r *Request", old: "if $by.route {", new: `if $by.route && $r.Route == "" {`, pkg: "lambda", run: "^TestA04SameKeyOtherRoute$",
 		},
 		{
 			rule: "FingerprintParts", what: "the method isn't compared", row: "R14",
@@ -156,7 +156,7 @@ func keyRowMutants() []mutant {
 		},
 		{
 			rule: "MismatchIsNew", what: "another request is none of its own where it has to be", row: "R22",
-			in: "idem.Engine.attempt", old: "$more = []string{string($a.digest[:])}", new: `$more = []string{""}`, run: "^TestR22MismatchIsNew$",
+			in: "idem.subject.find", old: "$more = []string{string($digest[:])}", new: `$more = []string{""}`, run: "^TestR22MismatchIsNew$",
 		},
 	}
 }
@@ -192,7 +192,7 @@ func answerRowMutants() []mutant {
 		},
 		{
 			rule: "StoredByProgram", what: "the program's own policy doesn't count", row: "R42",
-			in: "idem.attempt.once", old: "$failed == nil && $a.opt.Stored($resp.Status)", new: "$failed == nil && DefaultStored($resp.Status)", pkg: suite, run: "^TestMemoryStore$/^engine/^P42",
+			in: "idem.entry.once", old: "$failed == nil && $a.opt.Stored($resp.Status)", new: "$failed == nil && DefaultStored($resp.Status)", pkg: suite, run: "^TestMemoryStore$/^engine/^P42",
 		},
 		{
 			rule: "StoredByDefault", what: "a request that was refused as wrong keeps its key", row: "R43",
@@ -208,7 +208,7 @@ func answerRowMutants() []mutant {
 		},
 		{
 			rule: "RefusedIsFree", what: "a request that its handler refuses keeps its key", row: "R45",
-			in: "idem.attempt.withdraw", old: "$b.Refused, $b.Why = $resp.Status/100 == 4, notStored($resp.Status)", new: `$b.Calls, $b.Why = []string{"refused"}, notStored($resp.Status)`,
+			in: "idem.flow.withdraw", old: "$b.Refused, $b.Why = $resp.Status/100 == 4, notStored($resp.Status)", new: `$b.Calls, $b.Why = []string{"refused"}, notStored($resp.Status)`,
 			pkg: "lambda", run: "^TestA14RefusedRequestKeepsItsKeyFree$",
 		},
 		{
@@ -225,7 +225,7 @@ func answerRowMutants() []mutant {
 		},
 		{
 			rule: "Observes", what: "an observed request isn't reported", row: "R105",
-			in: "idem.Engine.Observes", old: "(&attempt{Engine: $e, req: &$r}).tell($ctx, evObserved, Event{Route: $r.Route, Err: $err})", new: "", run: "^TestObserveExecutesAndCounts$",
+			in: "idem.core.observed", old: "$e.attemptAt($r).tell($ctx, evObserved, Event{Route: $r.Route, Err: $err})", new: "", run: "^TestObserveExecutesAndCounts$",
 		},
 		{
 			rule: "LostAnswer", what: "a claim whose acknowledgement was lost is taken for another's", row: "R112",
@@ -238,11 +238,11 @@ func answerRowMutants() []mutant {
 		},
 		{
 			rule: "UnstoredIsTold", what: "an answer that could not be stored looks like any other", row: "R109 R111",
-			in: "idem.attempt.conclude", old: "return Result{Response: $resp, Unstored: true}, nil", new: "return Result{Response: $resp}, nil", pkg: "dynamo", run: "^TestFinishFailsForGood$",
+			in: "idem.flow.conclude", old: "return Result{Response: $resp, Unstored: true}, nil", new: "return Result{Response: $resp}, nil", pkg: "dynamo", run: "^TestFinishFailsForGood$",
 		},
 		{
 			rule: "ClientGone", what: "a client that goes away stops the writes of its request", row: "R122",
-			in: "idem.attempt.within", old: "context.WithDeadline(context.WithoutCancel($ctx), $until)", new: "context.WithDeadline($ctx, $until)", run: "^TestMiddlewareClientGoesAway$",
+			in: "idem.clock.within", old: "context.WithDeadline(context.WithoutCancel($ctx), $until)", new: "context.WithDeadline($ctx, $until)", run: "^TestMiddlewareClientGoesAway$",
 		},
 	}
 }
@@ -253,7 +253,7 @@ func workRowMutants() []mutant {
 	return []mutant{
 		{
 			rule: "DefaultLease", what: "without a deadline a lease has no length", row: "R37",
-			in: "idem.attempt.arrives", old: "$deadline = $now.Add($a.opt.Lease)", new: "$deadline = $now.Add(2 * $a.opt.Lease)", pkg: suite, run: "^TestMemoryStore$/^engine/^P11",
+			in: "idem.clock.arrives", old: "$deadline = $now.Add($a.opt.Lease)", new: "$deadline = $now.Add(2 * $a.opt.Lease)", pkg: suite, run: "^TestMemoryStore$/^engine/^P11",
 		},
 		{
 			rule: "ErrorUnlocks", what: "a failed attempt keeps its lease", row: "R38",
@@ -261,12 +261,12 @@ func workRowMutants() []mutant {
 		},
 		{
 			rule: "Recalls", what: "a recorded phase runs again", row: "R39",
-			in: "idem.flow.recall", where: "$s step", old: "if $f.rec == nil || $f.passed >= len($f.rec.Phases) {", new: `if $f.rec == nil || $f.passed >= len($f.rec.Phases) || $s.kind == atomically {`,
+			in: "idem.progress.recall", where: "$s step", old: "if $f.rec == nil || $f.passed >= len($f.rec.Phases) {", new: `if $f.rec == nil || $f.passed >= len($f.rec.Phases) || $s.kind == atomically {`,
 			run: "^TestRetryResumesAtTheRecoveryPoint$",
 		},
 		{
 			rule: "Recalls", what: "a recorded phase has no result", row: "R58",
-			in: "idem.flow.recall", old: "return slices.Clone($p.Result), true, nil", new: "return nil, true, nil", run: "^TestRetryResumesAtTheRecoveryPoint$",
+			in: "idem.progress.recall", old: "return slices.Clone($p.Result), true, nil", new: "return nil, true, nil", run: "^TestRetryResumesAtTheRecoveryPoint$",
 		},
 		{
 			rule: "AttemptsTime", what: "a later attempt has the first one's time", row: "R40",
@@ -278,12 +278,12 @@ func workRowMutants() []mutant {
 		},
 		{
 			rule: "DeferredResult", what: "a deferred result is in no commit", row: "R50 R51",
-			in: "idem.flow.finish", old: "$phases := $f.pending", new: "$phases := $f.pending[:0]", run: "^TestDeferredAtomicCommitsWithTheNextPhase$",
+			in: "idem.flow.finish", old: "$phases, _, _ := $f.next()", new: "$phases, _, _ := $f.next(); $phases = nil", run: "^TestDeferredAtomicCommitsWithTheNextPhase$",
 		},
 		{
 			rule: "ResponseEnds", what: "a response in a phase commits the phase only", row: "R52",
-			in: "idem.flow.outcome", where: "$s step, $tx *Tx, $raw []byte", old: "$ferr := $f.finish($ctx, $resp, $got.writes, $got.jobs, $rerun); $ferr != nil",
-			new: "$ferr := $f.commit($ctx, []store.Phase{{Name: $s.name, Result: $raw}}, $got, $rerun); $resp.Status > 0 && $ferr != nil", run: "^TestRespondInAPhaseIsStored$",
+			in: "idem.phaseRun.outcome", where: "$tx *Tx, $raw []byte", old: "$ferr := $p.finish($ctx, $resp, $got.writes, $got.jobs, $rerun); $ferr != nil",
+			new: "$ferr := $p.commit($ctx, []store.Phase{{Name: $p.name, Result: $raw}}, $got, $rerun); $resp.Status > 0 && $ferr != nil", run: "^TestRespondInAPhaseIsStored$",
 		},
 		{
 			rule: "PhasesTold", what: "a phase's commit isn't told", row: "R60",
@@ -296,7 +296,7 @@ func workRowMutants() []mutant {
 		},
 		{
 			rule: "Remembers", what: "a key is sent after its provider may have forgotten it", row: "R127",
-			in: "idem.flow.forgotten", old: "$f.a.opt.Now().Sub($f.rec.DoubtSince) < $s.memory", new: "$s.memory > 0", run: "^TestKeyThatTheProviderMayHaveForgottenIsNotSent$",
+			in: "idem.phaseRun.forgotten", old: "$p.a.opt.Now().Sub($rec.DoubtSince) < $p.memory", new: "$p.memory > 0", run: "^TestKeyThatTheProviderMayHaveForgottenIsNotSent$",
 		},
 		{
 			rule: "AbandonedOnly", what: "a completer takes what is finished", row: "R75",
@@ -313,7 +313,7 @@ func workRowMutants() []mutant {
 		},
 		{
 			rule: "AbortedJob", what: "a phase that has failed stages its jobs", row: "R69",
-			in: "idem.flow.outcome", where: "$got, $txErr := $tx.close(); $f.a.traced", old: "case $err != nil && !$responds:",
+			in: "idem.phaseRun.outcome", where: "$got, $txErr := $tx.close(); $f.a.traced", old: "case $err != nil && !$responds:",
 			new: "case $err != nil && !$responds && len($got.jobs) == 0:", pkg: "dynamo/stream", run: "^TestA20AbortedPhaseStagesNothing$",
 		},
 		{
@@ -330,15 +330,15 @@ func workRowMutants() []mutant {
 		},
 		{
 			rule: "ClaimIsOneCall", what: "the record is read before each claim", row: "R25",
-			in: "idem.attempt.look", old: "if !$a.opt.ReadFirst && !$a.req.ReadFirst {", new: "if $a.opt.ReadFirst || $a.req.ReadFirst {", pkg: "dynamo", run: "^TestCallsPerRequest$",
+			in: "idem.reply.look", old: "if !$a.opt.ReadFirst && !$a.req.ReadFirst {", new: "if $a.opt.ReadFirst || $a.req.ReadFirst {", pkg: "dynamo", run: "^TestCallsPerRequest$",
 		},
 		{
 			rule: "ClaimFirst", what: "the handler runs before its claim", row: "R27",
-			in: "idem.attempt.proceed", old: "if $e.opt.MergeClaim {", new: "if !$e.opt.MergeClaim {", pkg: "dynamo", run: "^TestCallsPerRequest$",
+			in: "idem.entry.proceed", old: "if $e.opt.MergeClaim {", new: "if !$e.opt.MergeClaim {", pkg: "dynamo", run: "^TestCallsPerRequest$",
 		},
 		{
 			rule: "ForeignCommits", what: "a call's result isn't committed", row: "R48",
-			in: "idem.flow.outcome", where: "$s step, $tx *Tx, $raw []byte", old: "case $s.deferred || $s.joins && len($got.writes) == 0:", new: "case $s.deferred || $s.kind == foreign:", pkg: "dynamo", run: "^TestCallsPerPhase$",
+			in: "idem.phaseRun.outcome", where: "$tx *Tx, $raw []byte", old: "case $p.deferred || $p.joins && len($got.writes) == 0:", new: "case $p.deferred || $p.kind == foreign:", pkg: "dynamo", run: "^TestCallsPerPhase$",
 		},
 		{
 			rule: "FinishIsOneCall", what: "a handler with nothing but a Finish claims first", row: "R59",

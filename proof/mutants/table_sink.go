@@ -5,7 +5,7 @@ func sinkMutants() []mutant {
 	return []mutant{
 		{
 			rule: "TraceOfJob", what: "a job doesn't carry the context of its phase",
-			in: "idem.attempt.traced", old: "$jobs[$i].Trace == (trace.Context{}) {", new: "$jobs[$i].Trace != (trace.Context{}) {", pkg: "idem", run: "^TestTraceOfARequest$",
+			in: "idem.watch.traced", old: "$jobs[$i].Trace == (trace.Context{}) {", new: "$jobs[$i].Trace != (trace.Context{}) {", pkg: "idem", run: "^TestTraceOfARequest$",
 		},
 		{
 			rule: "TraceOfJob", what: "an event with other members counts as a job",
@@ -13,7 +13,7 @@ func sinkMutants() []mutant {
 		},
 		{
 			rule: "TraceOfRecord", what: "a record names no first attempt",
-			in: "idem.attempt.operate", old: "$a.course.own.Parent = $own.Parent", new: "", pkg: "idem", run: "^TestTraceOfAResumedRequest$",
+			in: "idem.watch.operate", old: "$a.course.own.Parent = $own.Parent", new: "", pkg: "idem", run: "^TestTraceOfAResumedRequest$",
 		},
 		{
 			rule: "OneSuspect", what: "a sink that refuses everything parks each job that comes alone",

@@ -6,7 +6,7 @@ func tenantMutants() []mutant {
 	return []mutant{
 		{
 			rule: "TenantFuzz", what: "the scope is no part of the record's key", row: "T2 T3",
-			in: "idem.Engine.partitionKey", where: "$b, $scope []byte, $r *Request", old: "appendPart(make([]byte, 0, 256), $scope)", new: "make([]byte, 0, 256)", pkg: pkg, run: fuzz,
+			in: "idem.naming.partitionKey", where: "$b, $scope []byte, $r *Request", old: "appendPart(make([]byte, 0, 256), $scope)", new: "make([]byte, 0, 256)", pkg: pkg, run: fuzz,
 		},
 		{
 			rule: "TenantFuzz", what: "scope and key run together",
@@ -26,7 +26,7 @@ func tenantMutants() []mutant {
 		},
 		{
 			rule: "TenantFuzz", what: "the fingerprint isn't compared",
-			in: "idem.attempt.compare", old: "case $a.resumed:", new: "case $a.resumed || !$a.resumed:", pkg: pkg, run: fuzz,
+			in: "idem.subject.compare", old: "case $a.resumed:", new: "case $a.resumed || !$a.resumed:", pkg: pkg, run: fuzz,
 		},
 		{
 			rule: "TenantFuzz", what: "an issuer's name may hold what ends it",

@@ -58,7 +58,7 @@ func whoseMutants() []mutant {
 		},
 		{
 			rule: "SecondWrap", what: "two engines of a process have a handler of one kind without a name each",
-			in: "idem.Engine.unnamedElsewhere", old: "return $ok && $s.AddUnnamed($among) > 1", new: "return $ok && $s.AddUnnamed($among) < 0", pkg: "dynamo",
+			in: "idem.unnamedElsewhere", old: "return $ok && $s.AddUnnamed($among) > 1", new: "return $ok && $s.AddUnnamed($among) < 0", pkg: "dynamo",
 			run: "^TestTwoEnginesWithTheSameKeysOnOneStore$",
 		},
 		{

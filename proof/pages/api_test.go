@@ -219,17 +219,15 @@ func number(v reflect.Value) (float64, bool) {
 	return 0, false
 }
 
-// within finds the T that x holds, in a field that is nobody else's.
+// within finds the T that x holds, in a field of its own or of a struct that it embeds.
 func within[T any](t *testing.T, x any) reflect.Value {
 	t.Helper()
-	v := reflect.ValueOf(x).Elem()
-	for _, f := range v.Fields() {
-		if f.Type() == reflect.TypeFor[T]() {
-			return f
-		}
+	fields := reflect.VisibleFields(reflect.TypeOf(x).Elem())
+	i := slices.IndexFunc(fields, func(f reflect.StructField) bool { return f.Type == reflect.TypeFor[T]() })
+	if i < 0 {
+		t.Fatalf("a %T holds no %v", x, reflect.TypeFor[T]())
 	}
-	t.Fatalf("a %T holds no %v", x, reflect.TypeFor[T]())
-	return reflect.Value{}
+	return reflect.ValueOf(x).Elem().FieldByIndex(fields[i].Index)
 }
 
 // captured is the T that a constructor hands to its functions.

@@ -2,7 +2,9 @@ package idem
 
 import (
 	"context"
+	"fmt"
 	"math"
+	"sync/atomic"
 	"time"
 
 	"github.com/samekey/samekey/idem/store"
@@ -23,47 +25,88 @@ const (
 	answerShare = 5
 )
 
+// clock is the time of an attempt: when its work ends, and how long it may wait for the
+// store.
+type clock struct {
+	*core
+
+	deadline time.Time     // end of the work
+	limit    time.Duration // limit for each call to the store; 0 means the usual limit
+	spent    atomic.Bool   // waiting for the store has used up the time
+}
+
+// arrives sets the deadline.
+func (c *clock) arrives(ctx context.Context) {
+	deadline, ok := ctx.Deadline()
+	now := time.Now()
+	if !ok {
+		c.noLimit.Do(func() {
+			c.log.WarnContext(ctx, "context has no deadline: using Options.Lease", "lease", c.opt.Lease)
+		})
+		deadline = now.Add(c.opt.Lease)
+	}
+	if farthest := now.Add(c.opt.Retention); deadline.After(farthest) {
+		deadline = farthest // a lease beyond the key's lifetime protects nothing
+	}
+	c.deadline = deadline
+}
+
+// late returns an error if too little time is left to begin: interrupted work is worse
+// than work that never began.
+func (c *clock) late() error {
+	if left := time.Until(c.deadline); left <= c.opt.Reserve {
+		return fmt.Errorf("%w: %v, more than %v is required", ErrNoTime, left.Round(time.Millisecond), c.opt.Reserve)
+	}
+	return nil
+}
+
+// leaseEnd returns the end of a lease that begins now. The remaining time is real
+// time; the stored end uses the engine's clock.
+func (c *clock) leaseEnd(now time.Time) time.Time {
+	return now.Add(time.Until(c.deadline) + c.opt.LeaseMargin)
+}
+
 // unbegun is the deadline of an attempt that has not called its handler.
-func (a *attempt) unbegun() time.Time { return a.deadline.Add(-a.opt.Reserve) }
+func (c *clock) unbegun() time.Time { return c.deadline.Add(-c.opt.Reserve) }
 
 // end is the deadline of the last call to the store, so that the answer is sent
 // before the attempt's deadline.
-func (a *attempt) end() time.Time { return a.deadline.Add(-a.opt.Reserve / answerShare) }
+func (c *clock) end() time.Time { return c.deadline.Add(-c.opt.Reserve / answerShare) }
 
 // until returns the deadline for calls to the store that begin now, after the
 // handler's effect: the attempt's end. A handler that exceeded its time, in a
 // process that was not killed, has the rest of rec's lease, and at least a second
 // (if a worker wakes up late, the version fence protects the record). If the
 // store itself used up the time, there is no extension.
-func (a *attempt) until(rec *store.Record) time.Time {
-	now, end := time.Now(), a.end()
-	if now.Before(end) || a.spent.Load() {
+func (c *clock) until(rec *store.Record) time.Time {
+	now, end := time.Now(), c.end()
+	if now.Before(end) || c.spent.Load() {
 		return end
 	}
 	left := time.Second
 	if rec != nil {
-		left = max(left, rec.Lease.Sub(a.opt.Now())-a.spare())
+		left = max(left, rec.Lease.Sub(c.opt.Now())-c.spare())
 	}
 	return now.Add(left)
 }
 
 // spare is the part of a lease's margin for renewing the lease. In the other
 // part, a timeout may kill late.
-func (a *attempt) spare() time.Duration { return a.opt.LeaseMargin / 2 }
+func (c *clock) spare() time.Duration { return c.opt.LeaseMargin / 2 }
 
 // within returns a context for calls to the store. The context ends at until and
 // survives a client that goes away, since an incomplete write is useless.
-func (a *attempt) within(ctx context.Context, until time.Time) (context.Context, context.CancelFunc) {
-	if a.limit > 0 {
-		until = earlier(until, time.Now().Add(a.limit))
+func (c *clock) within(ctx context.Context, until time.Time) (context.Context, context.CancelFunc) {
+	if c.limit > 0 {
+		until = earlier(until, time.Now().Add(c.limit))
 	}
 	return context.WithDeadline(context.WithoutCancel(ctx), until)
 }
 
 // gaveUp records a failed write if ctx ended for lack of time.
-func (a *attempt) gaveUp(ctx context.Context) {
+func (c *clock) gaveUp(ctx context.Context) {
 	if ctx.Err() != nil {
-		a.spent.Store(true)
+		c.spent.Store(true)
 	}
 }
 
@@ -81,8 +124,8 @@ func earlier(a, b time.Time) time.Time {
 }
 
 // pause waits before round of a write, and returns false if until comes first.
-func (a *attempt) pause(ctx context.Context, round int, until time.Time) bool {
-	ctx, cancel := a.within(ctx, until)
+func (c *clock) pause(ctx context.Context, round int, until time.Time) bool {
+	ctx, cancel := c.within(ctx, until)
 	defer cancel()
 	return pause(ctx, round)
 }
@@ -101,4 +144,9 @@ func sleep(ctx context.Context, d time.Duration) bool {
 	case <-t.C:
 		return true
 	}
+}
+
+// rerun waits before the next run of an Atomic; false if its time is over.
+func (c *clock) rerun(ctx context.Context, round int, giveUp time.Time) bool {
+	return pause(ctx, round) && time.Now().Before(giveUp) && time.Until(c.deadline) > c.opt.Reserve
 }

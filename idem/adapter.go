@@ -1,0 +1,38 @@
+package idem
+
+import (
+	"fmt"
+	"net/http"
+	"strings"
+)
+
+// What adapters and routers ask of an engine, besides Serve.
+
+// CheckRoute returns an error for a pattern whose requests this engine would not
+// keep apart or not protect: its method is none of [Options.Methods], or
+// [Fingerprint.SkipPath] leaves out the values of its wildcards, so that requests for
+// two things would be one operation. Patterns are those of [http.ServeMux]. A
+// pattern without a method is fine: requests with other methods pass. An engine that
+// is Disabled protects nothing and takes every pattern. CheckRoute is for routers, at
+// cold start.
+func (e *Engine) CheckRoute(pattern string) error {
+	if e.opt.Disabled {
+		return nil
+	}
+	method, path := splitPattern(pattern)
+	if method != "" && !e.methods[method] {
+		return fmt.Errorf("idem: the route %q is keyed, but the engine takes keys on %s only: add %s to Options.Methods",
+			pattern, strings.Join(e.opt.Methods, ", "), method)
+	}
+	if hidden := e.opt.Fingerprint.hidesWildcards(path); hidden && (!e.claims.route || !greedy(path)) {
+		return fmt.Errorf("idem: the route %q: %w", pattern, errWildcards)
+	}
+	return nil
+}
+
+// Acts reports whether the engine acts on a request with this method and these
+// headers. Other requests can pass without being read; [Engine.Serve] passes them,
+// and marks the answers to those that carry a key.
+func (e *Engine) Acts(method string, h http.Header) bool {
+	return !e.opt.Disabled && e.methods[method] && (e.opt.hasKey(h) || e.opt.KeyFrom != nil || !e.opt.keyOptional(method))
+}

@@ -1,0 +1,59 @@
+package idem
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/samekey/samekey/idem/store"
+	"github.com/samekey/samekey/idem/trace"
+	"github.com/samekey/samekey/internal/base/scope"
+	"github.com/samekey/samekey/internal/state"
+)
+
+// admit asks the quota for a place. The verdict Again allows the claim. Without a
+// place, the record decides: a record in the way is no new operation, so its
+// verdict stands. The operations within an operation need no place of their own.
+func (a *attempt) admit(ctx context.Context) (*store.Record, state.Verdict, error) {
+	until := earlier(a.unbegun(), time.Now().Add(maxClaim))
+	ctx, cancel := a.within(ctx, until)
+	defer cancel()
+	refusal := a.takePlace(ctx, until)
+	if refusal == nil {
+		return nil, state.Again, nil
+	}
+	// Not by a Peek, which may miss a record of the last second: then a retry would
+	// be refused.
+	lctx, sp := a.step(ctx, trace.Read, "")
+	rec, v, err := a.lookUp(lctx, "quota", until)
+	if err == nil {
+		rec, v, err = a.elsewhere(lctx, "quota", rec, v, until)
+	}
+	sp.done(err)
+	if err == nil && v == state.Again {
+		return nil, 0, refusal
+	}
+	return rec, v, err
+}
+
+// takePlace takes a place, or returns the refusal of a new operation.
+func (a *attempt) takePlace(ctx context.Context, until time.Time) error {
+	ctx, cancel := context.WithTimeout(ctx, half(until)) // leave time for the record
+	defer cancel()
+	end, wait, err := a.opt.Quota.Begin(ctx, QuotaRequest{
+		Caller: string(scope.Append(nil, "", a.req.Tenant, a.whose)), Route: routeName(a.req), Bytes: int64(len(a.req.Body)), Kept: a.opt.Retention + a.opt.Tombstone,
+	})
+	switch {
+	case err != nil:
+		return a.fail("quota", fmt.Errorf("%w: quota: %w", ErrUnavailable, err))
+	case wait > 0:
+		refusal := a.fail("quota", ErrQuota)
+		refusal.RetryAfter = wait
+		return refusal
+	}
+	a.place = &place{end: end}
+	return nil
+}
+
+func routeName(r *Request) string { return cmp.Or(r.Route, r.Operation) }

@@ -1,0 +1,93 @@
+package idem
+
+import (
+	"fmt"
+	"maps"
+	"sync"
+
+	"github.com/samekey/samekey/idem/store"
+	"github.com/samekey/samekey/internal/state"
+)
+
+// calls is the log of the calls that the Foreigns of a run have made.
+type calls struct {
+	mu      sync.Mutex
+	asked   map[string]bool   // calls whose key was handed out: true until they are committed
+	sent    map[string]string // hashes of the data that the calls send, if known
+	entered bool              // a Foreign is running or has failed
+}
+
+// enter records that a Foreign runs, which may call without a key.
+func (c *calls) enter() {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.entered = true
+}
+
+// ask records that the key of call was handed out.
+func (c *calls) ask(call string) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.asked == nil {
+		c.asked = make(map[string]bool)
+	}
+	c.asked[call] = true
+}
+
+// send records the hashes of the data that calls send.
+func (c *calls) send(hashes map[string]string) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.sent = state.Sending(hashes, c.sent)
+}
+
+// recorded marks calls as recorded: their outcome is no longer in doubt.
+func (c *calls) recorded(calls []string) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.entered = false
+	for _, call := range calls {
+		if c.asked[call] {
+			c.asked[call] = false
+		}
+	}
+}
+
+// out returns the unrecorded calls that the run may have made, or nil. left says that a
+// phase was left behind, which may call still.
+func (c *calls) out(left bool) []string {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	var out []string
+	for call, open := range c.asked {
+		if open {
+			out = append(out, call)
+		}
+	}
+	if c.entered && len(out) == 0 || left {
+		out = append(out, store.AnyCall) // a call without a key, or a call that has not requested its key yet
+	}
+	return out
+}
+
+// sentOut returns hashes of the data that the unrecorded calls have sent.
+func (c *calls) sentOut() map[string]string {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	out := maps.Clone(c.sent)
+	maps.DeleteFunc(out, func(call, hash string) bool { return !c.asked[call] || hash == "" })
+	return out
+}
+
+// unrepeated returns an error if an earlier attempt may have made a call, one of doubts,
+// that this run has not repeated: the outcome of that call would stay unknown.
+func (c *calls) unrepeated(doubts []string, what string) error {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	for _, call := range doubts {
+		if _, asked := c.asked[call]; call != store.AnyCall && !asked {
+			return fmt.Errorf("%w: %s without the call %s, which an earlier attempt may have made", ErrPhaseOrder, what, call)
+		}
+	}
+	return nil
+}

@@ -1,0 +1,200 @@
+package idem
+
+import (
+	"context"
+	"crypto/rand"
+	"errors"
+	"fmt"
+	"net/http"
+	"slices"
+	"strings"
+	"sync/atomic"
+)
+
+// contract is the HTTP contract of an engine: where a request has its key, and which
+// answer and headers it gets.
+type contract struct{ *core }
+
+// key finds the key of r and its form for the echo. acts is false if the request
+// passes without a key. What KeyFrom finds goes before the header: the page or the
+// producer chose it for this work, while a browser may add a header of its own to
+// each submission.
+func (e contract) key(ctx context.Context, r *Request) (echo string, acts bool, err error) {
+	if e.opt.Disabled || !e.methods[r.Method] {
+		return "", false, nil
+	}
+	if r.Key != "" { // found outside of the header
+		if err := checkKey(r.Key, e.opt.MinKey, e.opt.MaxKey, false); err != nil {
+			return "", false, &Error{Op: "key", Err: err}
+		}
+		return r.Key, true, nil
+	}
+	if e.opt.KeyFrom != nil {
+		if r.Key, err = e.opt.KeyFrom(r); err == nil {
+			err = checkKey(r.Key, e.opt.MinKey, e.opt.MaxKey, false)
+		}
+		if err == nil || !errors.Is(err, ErrKeyMissing) {
+			return "", err == nil, keyError(err)
+		}
+	}
+	values := headerValues(r.Header, e.opt.KeyHeader)
+	r.Key, err = parseKey(values, e.opt.MinKey, e.opt.MaxKey, e.opt.StrictKey)
+	switch {
+	case err == nil:
+		return echoed(values[0], r.Key), true, nil
+	case !errors.Is(err, ErrKeyMissing):
+		return "", false, &Error{Op: "key", Err: err}
+	}
+	acts, err = e.keyless(ctx, r)
+	return r.Key, acts, err
+}
+
+// echoed returns key in the form of value, without parameters.
+func echoed(value, key string) string {
+	if strings.HasPrefix(strings.TrimLeft(value, " \t"), `"`) {
+		return quoted(key)
+	}
+	return key
+}
+
+// problem makes the engine's answer for err.
+func (e contract) problem(ctx context.Context, r *Request, err error) Response {
+	p := problemOf(err)
+	least := e.opt.MinKey
+	if e.claims.one || e.claims.all {
+		least = e.opt.oneKey
+	}
+	if errors.Is(err, ErrKeyInvalid) && (e.opt.StrictKey || least > 1 || e.opt.MaxKey < DefaultMaxKey) {
+		p.Detail = fmt.Sprintf("Send one key of %d to %d visible ASCII characters, for instance a UUID", least, e.opt.MaxKey)
+		if e.opt.StrictKey {
+			p.Detail += ", in double quotes (a string of RFC 9651)"
+		}
+		p.Detail += "."
+	}
+	if h, ok := errors.AsType[*handlerError](err); ok {
+		p = problemIn(h.err)
+		p.Err = h.err
+		e.log.ErrorContext(ctx, "handler failed", "route", r.Route, "error", h.err)
+	}
+	return e.answers(r, p)
+}
+
+// answers makes the engine's answer to r for a problem.
+func (e contract) answers(r *Request, p Problem) Response {
+	if e.opt.KeyHeader != KeyHeader {
+		p.Title, p.Detail = strings.ReplaceAll(p.Title, KeyHeader, e.opt.KeyHeader), strings.ReplaceAll(p.Detail, KeyHeader, e.opt.KeyHeader)
+	}
+	resp := e.opt.Problem(p)
+	clean(&resp)
+	e.opt.CORS.Allow(&resp, r.Header)
+	return resp
+}
+
+// mark adds the headers of a keyed answer, among them the key's under its name. The
+// headers are not stored: apart from them, the first answer and its replays have the
+// same bytes.
+func (r *Result) mark(keyHeader, echo string) {
+	h := r.Header.Clone()
+	if h == nil {
+		h = make(http.Header, 3)
+	}
+	if echo != "" {
+		h[keyHeader] = []string{echo}
+	}
+	if !r.Expires.IsZero() {
+		h[ExpiresHeader] = []string{r.Expires.UTC().Format(http.TimeFormat)}
+	}
+	if r.Replayed {
+		h[ReplayedHeader] = []string{"true"}
+	} else {
+		delete(h, ReplayedHeader)
+	}
+	delete(h, StatusHeader) // only the engine sets this header
+	if r.Unstored {
+		h[StatusHeader] = []string{"unstored"}
+	}
+	r.Header = h
+}
+
+// ignores marks the answer to a request whose key the engine left alone.
+func (e contract) ignores(r *Request, res *Result, left *leaving) {
+	if !e.opt.hasKey(r.Header) || left != nil && left.acted.Load() {
+		return
+	}
+	res.Passed = false // the answer is no longer the handler's own
+	res.Header = res.Header.Clone()
+	if res.Header == nil {
+		res.Header = make(http.Header, 1)
+	}
+	res.Header[StatusHeader] = []string{ignored}
+}
+
+// dress adds the preset's headers to stored answers. Answers of the handler that
+// were not stored stay unchanged.
+func (e contract) dress(r *Result) {
+	if e.opt.stripe && (r.Replayed || !r.Expires.IsZero()) {
+		stripeHeaders(&r.Response)
+	}
+}
+
+// leaving is an engine that leaves a request to its handler. Another engine inside of
+// the handler may act on the request's key, which then is not ignored.
+type leaving struct {
+	acted atomic.Bool
+	outer *leaving
+}
+
+type leavingKey struct{}
+
+func leave(ctx context.Context) (context.Context, *leaving) {
+	outer, _ := ctx.Value(leavingKey{}).(*leaving)
+	l := &leaving{outer: outer}
+	return context.WithValue(ctx, leavingKey{}, l), l
+}
+
+// hear tells l, and the engines around it, that an engine inside has acted.
+func (l *leaving) hear() {
+	for ; l != nil; l = l.outer {
+		l.acted.Store(true)
+	}
+}
+
+// keyOptional reports whether a request with this method passes without a key.
+func (o *Options) keyOptional(method string) bool {
+	return o.Key == KeyOptional || o.Key != KeyObserve && slices.Contains(o.KeyOptionalOn, method)
+}
+
+// hasKey reports whether a request has a key header, valid or not.
+func (o *Options) hasKey(h http.Header) bool { return len(headerValues(h, o.KeyHeader)) > 0 }
+
+// keyless handles a request without a key; acts is false if the request passes.
+// No key is made for a source that repeats its requests, since each repetition
+// would get another key. Inside an operation, a request without its own key is
+// part of that operation.
+func (e *core) keyless(ctx context.Context, r *Request) (acts bool, err error) {
+	switch generates := e.opt.Key == KeyGenerate; {
+	case e.opt.keyOptional(r.Method), generates && nested(ctx):
+		return false, nil
+	case !generates || r.Redelivered:
+		return false, &Error{Op: "key", Err: ErrKeyMissing}
+	}
+	r.Key = rand.Text()
+	e.log.WarnContext(ctx, "request without an idempotency key: one was made", "route", r.Route)
+	return true, nil
+}
+
+func keyError(err error) error {
+	if err == nil {
+		return nil
+	}
+	return &Error{Op: "key", Err: err}
+}
+
+// resumes reports whether ctx belongs to an operation of this engine that a
+// completer is finishing, and r has no key of its own. Another engine's wrapper
+// had its own operation here, which must not run unprotected.
+func (e *core) resumes(ctx context.Context, r *Request) bool {
+	op, ok := FromContext(ctx)
+	return ok && !op.over.Load() && op.flow.a.resumed && op.flow.a.core == e &&
+		r.Key == "" && !e.opt.hasKey(r.Header)
+}

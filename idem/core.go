@@ -1,0 +1,54 @@
+package idem
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"sync"
+
+	"github.com/samekey/samekey/idem/store"
+)
+
+// core is what all attempts of an engine share. It holds no state of a request.
+type core struct {
+	naming
+
+	store   store.Store
+	opt     Options
+	log     *slog.Logger
+	scheme  string          // of Options.Fingerprint
+	methods map[string]bool // on which the engine acts
+	headers map[string]bool // response headers to store
+	cache   *cache
+	hooks   map[happening]eventHook // those that are not nil
+	timed   bool                    // a hook asks for the duration of phases
+	noLimit sync.Once               // guards a warning
+}
+
+// refusesNobody logs why a request without a caller is refused, and returns the error for
+// it. Other errors stay as they are.
+func (e *core) refusesNobody(ctx context.Context, r *Request, err error) error {
+	if errors.Is(err, errNobody) {
+		why := nobody(r)
+		e.log.ErrorContext(ctx, "a keyed request has no caller: it is refused", "route", r.Route, "why", why)
+		err = fmt.Errorf("%w: %s", ErrScope, why)
+	}
+	return &Error{Op: "scope", Err: err}
+}
+
+// pass runs fn without the engine.
+func (e *core) pass(ctx context.Context, r *Request, fn func(context.Context) (Response, error)) (Result, error) {
+	inner := ctx
+	if r.hasSender() {
+		inner = WithSender(ctx, r)
+	}
+	resp, err := fn(inner)
+	if answer, ok := errors.AsType[*answered](err); ok && !nested(ctx) {
+		resp, err = r.response(answer.v)
+	}
+	if err != nil {
+		return Result{Passed: true}, &handlerError{err}
+	}
+	return Result{Response: resp, Passed: true}, nil
+}

@@ -1,0 +1,209 @@
+package idem
+
+import (
+	"context"
+	"errors"
+	"net/http"
+
+	"github.com/samekey/samekey/idem/store"
+	"github.com/samekey/samekey/internal/base/redact"
+	"github.com/samekey/samekey/internal/state"
+)
+
+// The course of a request with a key, in call order: do and proceed, then begin, run, once
+// and handle.
+
+// entry is the way into an operation: an attempt that may run its handler, fn. (As a field
+// of entry each fn would be on the heap.)
+type entry struct{ *attempt }
+
+// do runs the request with its key. accepts allows a 202 in place of an answer
+// ([InFlightAccept]); only Serve sets accepts.
+func (e entry) do(ctx context.Context, accepts bool, fn func(context.Context) (Response, error)) (Result, error) {
+	if e.opt.Disabled {
+		return e.pass(ctx, e.req, fn)
+	}
+	if err := e.find(ctx, accepts); err != nil {
+		e.refuses(ctx, e.req, err)
+		return Result{}, err
+	}
+	e.accepts = accepts
+	if e.inside(ctx) {
+		return e.pass(ctx, e.req, fn)
+	}
+	if e.opt.Hooks.Ended == nil && e.opt.Tracer == nil {
+		return e.proceed(ctx, fn)
+	}
+	return e.watched(ctx, func(ctx context.Context) (Result, error) {
+		if e.opt.Tracer == nil {
+			return e.proceed(ctx, fn)
+		}
+		return e.operate(ctx, func(ctx context.Context) (Result, error) { return e.proceed(ctx, fn) })
+	})
+}
+
+// proceed looks for the record of the request, claims it, and runs fn or answers
+// from the record.
+func (e entry) proceed(ctx context.Context, fn func(context.Context) (Response, error)) (Result, error) {
+	replies := reply{e.attempt}
+	if e.cached != nil {
+		if res, ok, err := replies.remembered(ctx); ok {
+			return res, err
+		}
+	}
+	e.arrives(ctx)
+	if e.opt.Resumable && !e.req.Redelivered {
+		if err := storable(inputOf(e.req, e.opt.InputHeaders), e.opt.MaxInput); err != nil {
+			err := e.fail("request", err)
+			e.tell(ctx, evRefused, e.event(nil, err))
+			return Result{}, err
+		}
+	}
+	if res, ok, err := replies.look(ctx); ok {
+		return res, err
+	}
+	if err := e.enough(); err != nil {
+		e.tell(ctx, evRefused, e.event(nil, err))
+		return Result{}, err
+	}
+	var held *store.Record
+	v, err := state.Again, error(nil)
+	if e.opt.Quota != nil && !nested(ctx) {
+		held, v, err = e.admit(ctx)
+		defer e.place.leave()
+	}
+	if err == nil && v == state.Again {
+		if e.opt.MergeClaim {
+			return e.run(ctx, nil, false, fn)
+		}
+		held, v, err = e.claim(ctx, nil, nil, false)
+	}
+	if err == nil {
+		held, v, err = e.patiently(ctx, held, v)
+	}
+	switch {
+	case e.opt.FailOpen && !e.seen && unreachable(err):
+		e.log.ErrorContext(ctx, "store unavailable: handler runs unprotected", "record", redact.Record(e.pk), "error", err)
+		e.tell(ctx, evFailedOpen, e.event(nil, err))
+		return e.pass(ctx, e.req, fn)
+	case errors.Is(err, ErrQuota):
+		e.tell(ctx, evLimited, e.event(nil, err))
+		return Result{}, err
+	case err != nil:
+		e.log.ErrorContext(ctx, "claim failed", "record", redact.Record(e.pk), "error", err)
+		e.tell(ctx, evFailed, e.event(nil, err))
+		return Result{}, err
+	case v == state.Own || v == state.TakeOver:
+		if err := e.enough(); err != nil { // the claim used up the time, or the sandbox was frozen
+			_, _, _ = e.release(ctx, held, state.GiveBack{}, err)
+			e.tell(ctx, evRefused, e.event(nil, err))
+			return Result{}, err
+		}
+		return e.begin(ctx, held, v == state.TakeOver, fn)
+	default:
+		return replies.answer(ctx, held, v)
+	}
+}
+
+// unreachable reports whether a claim failed because the store could not be
+// reached. After the store has returned a record (subject.seen), FailOpen must
+// not run the request; nor if the key of its encryption can't be had, behind which
+// there may be an answer.
+func unreachable(err error) bool {
+	e, ok := errors.AsType[*Error](err)
+	return ok && e.Op == "claim" && errors.Is(err, ErrUnavailable) && !errors.Is(err, store.ErrSealed)
+}
+
+// begin runs an operation whose record this attempt holds.
+func (e entry) begin(ctx context.Context, rec *store.Record, resumed bool, fn func(context.Context) (Response, error)) (Result, error) {
+	name := evClaimed
+	if resumed {
+		name = evTakenOver
+	}
+	e.tell(ctx, name, e.event(rec, nil))
+	return e.run(ctx, rec, resumed, fn)
+}
+
+// run calls fn and ends the operation according to its outcome. rec is nil before
+// a merged claim.
+func (e entry) run(ctx context.Context, rec *store.Record, resumed bool, fn func(context.Context) (Response, error)) (Result, error) {
+	f := e.flow(rec)
+	res, err := e.once(ctx, f, resumed, fn)
+	if e.place != nil {
+		e.place.holds(f.record())
+	}
+	if f.restart { // at most once: afterwards there is a record
+		rec := f.record()
+		if err := e.enough(); err != nil {
+			_, _, _ = e.release(ctx, rec, state.GiveBack{}, err)
+			return Result{}, err
+		}
+		return e.begin(ctx, rec, rec.Ver > 1, fn)
+	}
+	return res, err
+}
+
+// once runs the handler once, and ends the operation if it can.
+func (e entry) once(ctx context.Context, f *flow, resumed bool, fn func(context.Context) (Response, error)) (Result, error) {
+	resp, err := e.handle(ctx, f, resumed, fn)
+	if end := f.ended(); end != nil {
+		return end.res, end.err
+	}
+	answer, definitive := errors.AsType[*answered](err)
+	if definitive {
+		resp, err = e.req.response(answer.v)
+	}
+	if err == nil {
+		err = checkStatus(&resp)
+	}
+	if err == nil {
+		e.cleaned(ctx, &resp)
+	}
+	failed := f.failure()
+	if err == nil && f.leftBehind() {
+		err = failed // a call in progress may contradict any answer
+	}
+	keeps := definitive || failed == nil && e.opt.Stored(resp.Status)
+	if err == nil && (keeps || failed == nil && final(resp.Status)) {
+		err = f.complete() // no answer leaves over recorded work that the handler passed by
+	}
+	if err == nil && keeps {
+		return f.conclude(ctx, resp)
+	}
+	if err == nil && failed != nil {
+		e.log.ErrorContext(ctx, "answer not stored: a phase had failed", "record", redact.Record(e.pk), "error", failed)
+		if resp.Status < http.StatusBadRequest {
+			err = failed // a client that gets a success doesn't retry
+		}
+	}
+	return f.withdraw(ctx, resp, err, failed)
+}
+
+// handle calls fn, and releases the lease if fn doesn't return. handle doesn't
+// recover a panic (or runtime.Goexit), so that the caller sees it.
+func (e entry) handle(ctx context.Context, f *flow, resumed bool, fn func(context.Context) (Response, error)) (Response, error) {
+	outer, _ := FromContext(ctx)
+	f.within = opContext{ctx, Op{store: e.store, pk: e.pk, flow: f, resumed: resumed, outer: outer}}
+	defer f.within.op.over.Store(true)
+	ctx = &f.within //nolint:contextcheck // it inherits from ctx
+	hctx := ctx
+	if e.limit == 0 { // with a limit, the handler's context stays unchanged
+		lctx, lost := context.WithCancelCause(ctx)
+		defer lost(nil)
+		var cancel context.CancelFunc
+		hctx, cancel = context.WithDeadline(lctx, e.unbegun())
+		defer cancel()
+		f.keep(ctx, lost)
+	}
+	back := false
+	defer func() {
+		f.unkeep()
+		f.close()
+		if rec := f.record(); !back && rec != nil && (f.ended() == nil || f.restart) {
+			_, _, _ = e.release(ctx, rec, f.giveBack(), errPanic) // release logs its own failure
+		}
+	}()
+	resp, err := fn(hctx)
+	back = true
+	return resp, err
+}

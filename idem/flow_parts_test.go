@@ -1,0 +1,237 @@
+package idem
+
+import (
+	"context"
+	"errors"
+	"net/http"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/samekey/samekey/idem/store"
+)
+
+// The parts of an attempt and of a flow, each without a store.
+
+func TestGate(t *testing.T) {
+	t.Parallel()
+	fresh := func(step) ([]byte, bool, error) { return nil, false, nil }
+	one, two := step{name: "one"}, step{name: "two"}
+	for name, c := range map[string]struct {
+		before func(*gate)
+		enters error // of a phase "two" that comes then
+		stages error // of jobs that are staged then
+	}{
+		"nothing":           {func(*gate) {}, nil, nil},
+		"a phase":           {func(g *gate) { _, _, _ = g.enter(one, fresh); g.leave(nil) }, nil, nil},
+		"a running phase":   {func(g *gate) { _, _, _ = g.enter(one, fresh) }, ErrPhaseOrder, ErrPhaseOrder},
+		"the same phase":    {func(g *gate) { _, _, _ = g.enter(two, fresh); g.leave(nil) }, ErrPhaseOrder, nil},
+		"a failed phase":    {func(g *gate) { _, _, _ = g.enter(one, fresh); g.leave(ErrWrite) }, ErrPhaseFailed, nil},
+		"an answer":         {func(g *gate) { g.stop(Result{}, nil) }, ErrAnswered, ErrAnswered},
+		"the handler's end": {func(g *gate) { g.close() }, ErrPhaseOrder, ErrPhaseOrder},
+	} {
+		g := &gate{about: &subject{}}
+		c.before(g)
+		if err := g.between(func() error { return nil }); !errors.Is(err, c.stages) {
+			t.Errorf("after %s jobs are staged with %v, want %v", name, err, c.stages)
+		}
+		g = &gate{about: &subject{}}
+		c.before(g)
+		if _, _, err := g.enter(two, fresh); !errors.Is(err, c.enters) {
+			t.Errorf("after %s a phase begins with %v, want %v", name, err, c.enters)
+		}
+	}
+	g := &gate{about: &subject{}}
+	_, _, _ = g.enter(one, fresh)
+	g.close()
+	if !g.leftBehind() || !errors.Is(g.failure(), ErrPhaseOrder) || g.ended() != nil {
+		t.Errorf("a phase that outlives its handler: left %t, failure %v", g.leftBehind(), g.failure())
+	}
+}
+
+func TestProgressRecalls(t *testing.T) {
+	t.Parallel()
+	rec := &store.Record{Phases: []store.Phase{{Name: "one", Result: []byte("1")}, {Name: "two", Intent: true}}}
+	for name, c := range map[string]struct {
+		rec      *store.Record
+		passed   int
+		asks     step
+		recorded bool
+		err      error
+	}{
+		"no record":            {nil, 0, step{name: "one"}, false, nil},
+		"its own result":       {rec, 0, step{name: "one"}, true, nil},
+		"another's":            {rec, 0, step{name: "two"}, false, ErrPhaseOrder},
+		"a finish too early":   {rec, 0, step{kind: last}, false, ErrPhaseOrder},
+		"an unknown outcome":   {rec, 1, step{name: "two", kind: foreign}, false, nil},
+		"an Atomic in a call":  {rec, 1, step{name: "two"}, false, ErrPhaseOrder},
+		"a phase after theirs": {rec, 2, step{name: "three"}, false, nil},
+	} {
+		p := &progress{rec: c.rec, passed: c.passed, loose: []Job{{Kind: "staged before"}}}
+		raw, recorded, err := p.recall(c.asks)
+		if recorded != c.recorded || !errors.Is(err, c.err) || recorded && (string(raw) != "1" || p.passed != 1 || p.hasLoose()) {
+			t.Errorf("%s: %q, recorded %t, %v", name, raw, recorded, err)
+		}
+	}
+}
+
+func TestProgressNamesJobs(t *testing.T) {
+	t.Parallel()
+	unread := func(*store.Record) (*store.Record, error) { return nil, ErrUnavailable }
+	p := &progress{}
+	p.stage([]Job{{Kind: "a"}})
+	waiting, err := p.staged([]Job{{Kind: "b"}}, unread)
+	if err != nil || waiting["0.0"].Kind != "a" || waiting["0.1"].Kind != "b" {
+		t.Fatalf("%v, %v", waiting, err)
+	}
+	p.postpone(store.Phase{Name: "one"}, waiting, []string{"pay#1"})
+	phases, jobs, calls := p.next()
+	if len(phases) != 1 || len(jobs) != 2 || !slices.Equal(calls, []string{"pay#1"}) || !p.outstanding() || !p.defers() || p.hasLoose() {
+		t.Errorf("next: %v, %v, %v", phases, jobs, calls)
+	}
+	p.settled(false)
+	if p.outstanding() || p.passed != 1 {
+		t.Errorf("after the commit: outstanding %t, passed %d", p.outstanding(), p.passed)
+	}
+	full := &store.Record{Jobs: make(map[string]Job)}
+	for i := range maxJobs {
+		full.Jobs[string(rune('a'+i))] = Job{}
+	}
+	for name, c := range map[string]struct {
+		now func(*store.Record) (*store.Record, error)
+		err error
+	}{
+		"delivered": {func(*store.Record) (*store.Record, error) { return &store.Record{}, nil }, nil},
+		"waiting":   {func(r *store.Record) (*store.Record, error) { return r, nil }, ErrWrite},
+		"unread":    {unread, ErrWrite},
+	} {
+		p := &progress{rec: full}
+		if _, err := p.staged([]Job{{Kind: "c"}}, c.now); !errors.Is(err, c.err) {
+			t.Errorf("one more job, the others are %s: %v, want %v", name, err, c.err)
+		}
+	}
+}
+
+func TestCallsInDoubt(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct {
+		made func(*calls)
+		left bool
+		out  []string
+		sent int
+	}{
+		"none":                {func(*calls) {}, false, nil, 0},
+		"a Foreign":           {func(c *calls) { c.enter() }, false, []string{store.AnyCall}, 0},
+		"its call":            {func(c *calls) { c.enter(); c.ask("pay#1") }, false, []string{"pay#1"}, 0},
+		"with data":           {func(c *calls) { c.send(map[string]string{"pay#1": "hash", "b#1": "hash"}); c.ask("pay#1") }, false, []string{"pay#1"}, 1},
+		"recorded":            {func(c *calls) { c.enter(); c.ask("pay#1"); c.recorded([]string{"pay#1"}) }, false, nil, 0},
+		"a phase left behind": {func(c *calls) { c.ask("pay#1") }, true, []string{"pay#1", store.AnyCall}, 0},
+	} {
+		log := &calls{}
+		c.made(log)
+		if out := log.out(c.left); !slices.Equal(out, c.out) || len(log.sentOut()) != c.sent {
+			t.Errorf("%s: %v in doubt, which sent %v", name, out, log.sentOut())
+		}
+	}
+	log := &calls{}
+	log.ask("pay#1")
+	if err := log.unrepeated([]string{"pay#1", store.AnyCall}, "the handler ended"); err != nil {
+		t.Error(err)
+	}
+	if err := log.unrepeated([]string{"mail#1"}, "the handler ended"); !errors.Is(err, ErrPhaseOrder) {
+		t.Errorf("a call that was not repeated: %v", err)
+	}
+}
+
+func TestLeaseTurns(t *testing.T) {
+	t.Parallel()
+	l := &lease{}
+	l.take() // without renewals there is no turn, and nothing to end
+	l.give()
+	l.loses()
+	l.unkeep()
+	ctx, lost := context.WithCancelCause(t.Context())
+	l = &lease{lost: lost, turn: make(chan struct{}, 1), timer: time.NewTimer(0)}
+	l.take()
+	renewed, ended := 0, make(chan struct{})
+	go func() {
+		defer close(ended)
+		l.renews(func() (time.Duration, bool) { renewed++; return 0, renewed < 3 })
+	}()
+	l.give()
+	<-ended
+	if l.loses(); renewed != 3 || !errors.Is(context.Cause(ctx), ErrLeaseLost) {
+		t.Errorf("renewed %d times, the handler's context ends by %v", renewed, context.Cause(ctx))
+	}
+	<-l.timer.C // the timer has fired, so unkeep waits for the renewals
+	l.unkeep()
+	if l.begin() {
+		t.Error("renewals begin after the handler's end")
+	}
+}
+
+func TestClock(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct {
+		left  time.Duration
+		spent bool
+		late  error
+		least time.Duration // for the store, after the handler's effect
+	}{
+		"early":                {time.Minute, false, nil, 50 * time.Second},
+		"too late to begin":    {time.Second, false, ErrNoTime, 0},
+		"past the deadline":    {-time.Minute, false, ErrNoTime, 900 * time.Millisecond},
+		"the store used it up": {-time.Minute, true, ErrNoTime, -2 * time.Minute},
+	} {
+		cl := &clock{core: &core{opt: Options{Reserve: 2 * time.Second, LeaseMargin: time.Second, Now: time.Now}}, deadline: time.Now().Add(c.left)}
+		cl.spent.Store(c.spent)
+		if err := cl.late(); !errors.Is(err, c.late) {
+			t.Errorf("%s: %v, want %v", name, err, c.late)
+		}
+		if left := time.Until(cl.until(nil)); left < c.least || c.spent && left > 0 {
+			t.Errorf("%s: the store has %v", name, left)
+		}
+	}
+}
+
+func TestSubjectTurns(t *testing.T) {
+	t.Parallel()
+	s := &subject{core: &core{}, req: &Request{}, pk: "own", scope: "new", owner: "nonce", print: "same", beside: &side{pk: "there", scope: "old"}}
+	s.turn()
+	if s.pk != "there" || s.scope != "old" || s.beside.pk != "own" || !s.away {
+		t.Errorf("after a turn: %+v beside %+v", s, s.beside)
+	}
+	s.turn()
+	if s.pk != "own" || s.away {
+		t.Errorf("after another: %q, away %t", s.pk, s.away)
+	}
+	for name, c := range map[string]struct {
+		print   string
+		resumed bool
+		same    bool
+	}{"the same request": {"same", false, true}, "another": {"other", false, false}, "no request of its own": {"other", true, true}} {
+		s.resumed = c.resumed
+		if same, err := s.compare(&store.Record{Fingerprint: c.print}); same != c.same || err != nil {
+			t.Errorf("%s: %t, %v", name, same, err)
+		}
+	}
+}
+
+func TestWatchTells(t *testing.T) {
+	t.Parallel()
+	var told []string
+	e := &core{opt: Options{Hooks: Hooks{
+		Claimed: func(_ context.Context, ev Event) { told = append(told, ev.Name) },
+		Ended:   func(_ context.Context, s Summary) { told = append(told, s.Route, s.ID) },
+	}}}
+	e.hooks = e.opt.Hooks.byName()
+	w := &watch{about: &subject{core: e, req: &Request{Route: "POST /x"}}}
+	_, _ = w.watched(t.Context(), func(ctx context.Context) (Result, error) {
+		w.tell(ctx, evClaimed, Event{ID: "op"})
+		w.tell(ctx, evStuck, Event{}) // nobody asks
+		return Result{Response: Response{Status: http.StatusOK}}, nil
+	})
+	if want := []string{"Claimed", "POST /x", "op"}; !slices.Equal(told, want) || len(w.trail.happened) != 2 {
+		t.Errorf("told %q, kept %d events", told, len(w.trail.happened))
+	}
+}

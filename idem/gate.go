@@ -1,0 +1,159 @@
+package idem
+
+import (
+	"fmt"
+	"sync"
+)
+
+// gate lets the phases of a handler run one after the other, and none after the operation
+// has ended, the handler has returned, or a phase has failed.
+//
+// While a gate is locked, progress and calls may be asked, and never the other way round.
+type gate struct {
+	about *subject
+
+	mu    sync.Mutex
+	names map[string]bool // names of all phases so far
+	busy  bool            // a phase is running
+	over  bool            // the handler has returned
+	left  bool            // the handler returned while a phase was running
+
+	stopped bool // the operation has ended
+	restart bool // a merged claim took a record over: the handler runs again from that record
+
+	err error // error of the first failed phase
+
+	end ending // if stopped
+}
+
+// ending is the result of an operation that ended in a phase.
+type ending struct {
+	res Result
+	err error
+}
+
+// enter allows a phase to run, or returns its recorded result, which recall finds.
+func (g *gate) enter(s step, recall func(step) ([]byte, bool, error)) (raw []byte, recorded bool, err error) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	switch {
+	case g.over:
+		return nil, false, g.failed(fmt.Errorf("%w: %q begins after the handler has returned", ErrPhaseOrder, s.name))
+	case g.busy:
+		return nil, false, g.failed(fmt.Errorf("%w: %q begins while another phase runs", ErrPhaseOrder, s.name))
+	case g.stopped:
+		return nil, false, ErrAnswered
+	case g.err != nil:
+		return nil, false, fmt.Errorf("%w: %w", ErrPhaseFailed, g.err)
+	case s.kind != last && g.names[s.name]:
+		return nil, false, g.failed(fmt.Errorf("%w: a second phase named %q", ErrPhaseOrder, s.name))
+	}
+	if err := s.check(); err != nil {
+		return nil, false, g.failed(err)
+	}
+	if g.names == nil {
+		g.names = make(map[string]bool)
+	}
+	g.names[s.name] = true
+	raw, recorded, err = recall(s)
+	if err != nil {
+		err = g.failed(err)
+	}
+	g.busy = !recorded && err == nil
+	return raw, recorded, err
+}
+
+// leave records that the phase has ended, with err unless it is nil.
+func (g *gate) leave(err error) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	g.busy = false
+	if err != nil && g.err == nil {
+		g.err = err
+	}
+}
+
+// between calls do, which belongs between two phases.
+func (g *gate) between(do func() error) error {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	switch {
+	case g.stopped:
+		return ErrAnswered
+	case g.over:
+		return g.failed(fmt.Errorf("%w: jobs are staged after the handler has returned", ErrPhaseOrder))
+	case g.busy:
+		return g.failed(fmt.Errorf("%w: Stage while a phase runs: use its Tx", ErrPhaseOrder))
+	}
+	if err := do(); err != nil {
+		return g.failed(err)
+	}
+	return nil
+}
+
+// fail locks g and calls failed.
+func (g *gate) fail(err error) error {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	return g.failed(err)
+}
+
+// failed records the failure of a phase: an answer of the handler would now be
+// incomplete. g must be locked.
+func (g *gate) failed(err error) error {
+	err = g.about.phaseError("phase", err)
+	if g.err == nil {
+		g.err = err
+	}
+	return err
+}
+
+// failure returns the error of the first failed phase, or nil.
+func (g *gate) failure() error {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	return g.err
+}
+
+// stop ends the operation with an answer that the handler can no longer change.
+func (g *gate) stop(res Result, err error) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	g.end, g.stopped = ending{res, err}, true
+}
+
+// ended returns how the operation has ended; nil if it has not.
+func (g *gate) ended() *ending {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	if !g.stopped {
+		return nil
+	}
+	return &g.end
+}
+
+// restarts has the handler run again, from the record that a merged claim took over.
+func (g *gate) restarts() {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	g.restart = true
+}
+
+// close records that the handler has returned. If a phase is still running, the
+// handler didn't wait for its result, and the phase counts as failed.
+func (g *gate) close() {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	g.over = true
+	if g.busy {
+		g.left = true
+		_ = g.failed(fmt.Errorf("%w: the handler returned while a phase was running", ErrPhaseOrder))
+	}
+}
+
+// leftBehind reports whether the handler returned while a phase was running.
+func (g *gate) leftBehind() bool {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	return g.left
+}

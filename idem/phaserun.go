@@ -1,0 +1,301 @@
+package idem
+
+import (
+	"cmp"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/samekey/samekey/idem/store"
+	"github.com/samekey/samekey/idem/trace"
+	"github.com/samekey/samekey/internal/base/redact"
+)
+
+// The course of a phase, in call order: do, then atomic or foreign, then outcome.
+
+// phaseRun is one run of a phase in a flow.
+type phaseRun struct {
+	*flow
+	step
+}
+
+// do runs a phase from its name to its commit. raw is its result.
+func (f *flow) do(ctx context.Context, s step, fn func(context.Context, *Tx) ([]byte, error)) (raw []byte, err error) {
+	if raw, recorded, err := f.enter(s, f.recall); recorded || err != nil {
+		return raw, err
+	}
+	ctx, sp := f.a.step(ctx, trace.Phase, cmp.Or(s.name, "finish"))
+	back := false
+	defer func() { // runs also after a panic of fn
+		if !back {
+			err = errPanic
+		}
+		sp.done(err)
+		if _, ended := errors.AsType[*answered](err); ended {
+			f.leave(nil)
+		} else {
+			f.leave(err)
+		}
+	}()
+	p := phaseRun{f, s}
+	if s.kind == foreign {
+		raw, err = p.foreign(ctx, fn)
+	} else {
+		raw, err = p.atomic(ctx, fn)
+	}
+	back = true
+	return raw, err
+}
+
+// rerunFor is how long an Atomic runs again after conflicts.
+const rerunFor = 5 * time.Second
+
+// atomic runs fn until its commit meets no conflict.
+func (p *phaseRun) atomic(ctx context.Context, fn func(context.Context, *Tx) ([]byte, error)) ([]byte, error) {
+	giveUp := time.Now().Add(rerunFor)
+	for round := 0; ; round++ {
+		tx := p.tx()
+		raw, err := fn(ctx, tx)
+		raw, err = p.outcome(ctx, tx, raw, err)
+		if !errors.Is(err, ErrConflict) || !p.a.rerun(ctx, round, giveUp) {
+			return raw, err
+		}
+	}
+}
+
+// foreign claims and commits pending results, calls fn once, and commits.
+func (p *phaseRun) foreign(ctx context.Context, fn func(context.Context, *Tx) ([]byte, error)) ([]byte, error) {
+	leading, outstanding, begun := p.before()
+	if begun {
+		return nil, p.giveUp(ctx, fmt.Sprintf("the outcome of phase %q is unknown: an attempt began the call and never came back", p.name))
+	}
+	if err := p.reaches(fmt.Sprintf("phase %q calls another system", p.name)); err != nil {
+		return nil, p.fail(err)
+	}
+	sent, err := p.sends()
+	if err != nil {
+		return nil, p.fail(err)
+	}
+	if since := p.forgotten(); !since.IsZero() {
+		return nil, p.giveUpCall(ctx, fmt.Sprintf("the outcome of phase %q is unknown: an attempt may have made the call since %s, and its provider may have forgotten that",
+			p.name, since.UTC().Format(time.RFC3339)))
+	}
+	if p.intent {
+		if err := p.intend(ctx); err != nil {
+			return nil, err
+		}
+	} else if outstanding {
+		if err := p.commit(ctx, nil, collected{sent: sent}, false); err != nil {
+			return nil, p.commitFailed(p.name, err)
+		}
+		p.joins = leading
+	}
+	if call := p.differs(sent); call != "" && !p.intent {
+		return nil, p.giveUpCall(ctx, fmt.Sprintf("the outcome of phase %q is unknown: the call %s may have been made with other parameters than it would send now", p.name, call))
+	}
+	if err := p.alive(ctx); err != nil {
+		if !p.intent {
+			return nil, err
+		}
+		if rerr := p.replaceIntent(ctx, nil); rerr != nil {
+			return nil, p.commitFailed(p.name, rerr)
+		}
+		return nil, err
+	}
+	p.log.enter()
+	tx := p.tx()
+	raw, err := p.call(ctx, tx, fn)
+	if p.intent {
+		return p.endIntent(ctx, tx, raw, err)
+	}
+	return p.outcome(ctx, tx, raw, err)
+}
+
+// call runs the function of a Foreign.
+func (p *phaseRun) call(ctx context.Context, tx *Tx, fn func(context.Context, *Tx) ([]byte, error)) (raw []byte, err error) {
+	ctx, sp := p.a.step(ctx, trace.Call, p.name)
+	back := false
+	defer func() {
+		end := err
+		if !back {
+			end = errPanic
+		}
+		sp.done(end)
+	}()
+	raw, err = fn(ctx, tx)
+	back = true
+	return raw, err
+}
+
+// sends hashes the data that the calls of s send, by the calls' names.
+func (p *phaseRun) sends() (map[string]string, error) {
+	if len(p.step.sends) == 0 {
+		return nil, nil
+	}
+	tx := p.tx()
+	sent := make(map[string]string, len(p.step.sends))
+	for _, one := range p.step.sends {
+		raw, err := json.Marshal(one.v)
+		if err != nil {
+			return nil, fmt.Errorf("%w: what %q sends: %w", ErrResult, p.name, err)
+		}
+		sent[callName(tx.made, one.service, one.step)] = sentHash(tx.id, raw)
+	}
+	p.log.send(sent)
+	return sent, nil
+}
+
+// forgotten returns the time since when a call of s may have been made, if the
+// provider may have forgotten the key since; else the zero time.
+func (p *phaseRun) forgotten() (since time.Time) {
+	rec := p.record()
+	if rec == nil || p.a.opt.Now().Sub(rec.DoubtSince) < p.memory {
+		return time.Time{}
+	}
+	return rec.DoubtSince // zero if no call is in doubt
+}
+
+// intend commits the begin of a call that can't be repeated, with the merged
+// claim and pending results.
+func (p *phaseRun) intend(ctx context.Context) error {
+	var err error
+	if p.hasLoose() {
+		// Settling the phase could not stage its jobs.
+		err = fmt.Errorf("%w: jobs are staged for %q, which is NotIdempotent: stage them with another phase", ErrWrite, p.name)
+	} else if rec := p.record(); rec != nil {
+		err = p.log.unrepeated(rec.Doubts, fmt.Sprintf("%q, which is NotIdempotent, begins", p.name))
+	}
+	if err != nil {
+		return p.fail(err)
+	}
+	if err := p.alive(ctx); err != nil {
+		return err
+	}
+	if err := p.commit(ctx, []store.Phase{{Name: p.name, Intent: true}}, collected{}, false); err != nil {
+		return p.commitFailed(p.name, err)
+	}
+	return nil
+}
+
+// differs returns a call that may have been made with different data, or "".
+func (p *phaseRun) differs(sent map[string]string) string {
+	rec := p.record()
+	for call, hash := range sent {
+		if first := rec.Sent[call]; first != "" && first != hash {
+			return call
+		}
+	}
+	return ""
+}
+
+// alive refuses a call whose context is over. The call would fail before anything
+// is sent, but its error could not show that.
+func (p *phaseRun) alive(ctx context.Context) error {
+	if ctx.Err() == nil {
+		return nil
+	}
+	return p.fail(fmt.Errorf("%w: phase %q is not begun: %w", ErrNoTime, p.name, context.Cause(ctx)))
+}
+
+// tx returns an empty Tx for a run of s.
+func (p *phaseRun) tx() *Tx {
+	tx := p.progress.tx(p.a.id)
+	if p.kind == foreign {
+		tx.called = p.log.ask
+	}
+	return tx
+}
+
+// outcome commits the result of a run of a phase.
+func (p *phaseRun) outcome(ctx context.Context, tx *Tx, raw []byte, err error) ([]byte, error) {
+	got, txErr := tx.close()
+	p.a.traced(ctx, got.jobs)
+	answer, responds := errors.AsType[*answered](err)
+	switch {
+	case errors.Is(err, ErrResult):
+		return nil, p.fail(err)
+	case err != nil && !responds:
+		if _, retry := errors.AsType[*safe](err); retry {
+			p.log.recorded(got.calls) // had no effect: nothing is in doubt
+		}
+		return nil, err
+	case txErr != nil:
+		return nil, p.fail(txErr)
+	case p.deferred && p.kind == atomically && !responds && len(got.writes)+len(got.jobs) > 0:
+		return nil, p.fail(fmt.Errorf("%w: %q is Deferred: write and stage in the phase that follows", ErrWrite, p.name))
+	case p.deferred && !responds && len(got.writes) > 0:
+		return nil, p.fail(fmt.Errorf("%w: %q is Deferred: write in the phase that follows", ErrWrite, p.name))
+	}
+	rerun := p.kind != foreign
+	switch {
+	case responds:
+		resp, rerr := p.a.req.response(answer.v)
+		if rerr != nil {
+			return nil, p.fail(rerr)
+		}
+		if ferr := p.finish(ctx, resp, got.writes, got.jobs, rerun); ferr != nil {
+			return nil, p.commitFailed(p.name, ferr)
+		}
+		return nil, err
+	case p.deferred || p.joins && len(got.writes) == 0:
+		return raw, p.postpone(ctx, store.Phase{Name: p.name, Result: raw}, got)
+	}
+	if err := p.commit(ctx, []store.Phase{{Name: p.name, Result: raw}}, got, rerun); err != nil {
+		return nil, p.commitFailed(p.name, err)
+	}
+	return p.lastResult(), nil
+}
+
+// postpone keeps a result for the next commit.
+func (p *phaseRun) postpone(ctx context.Context, result store.Phase, got collected) error {
+	waiting, err := p.jobs(ctx, got.jobs)
+	if err != nil {
+		return p.fail(err)
+	}
+	p.progress.postpone(result, waiting, got.calls)
+	return nil
+}
+
+// endIntent writes the outcome of a call that can't be repeated.
+func (p *phaseRun) endIntent(ctx context.Context, tx *Tx, raw []byte, err error) ([]byte, error) {
+	got, txErr := tx.close()
+	answer, responds := errors.AsType[*answered](err)
+	_, retry := errors.AsType[*safe](err)
+	if txErr == nil && len(got.writes)+len(got.jobs) > 0 {
+		txErr = fmt.Errorf("%w: a NotIdempotent phase takes neither writes nor jobs", ErrWrite)
+	}
+	var resp Response
+	if responds && txErr == nil {
+		resp, txErr = p.a.req.response(answer.v)
+	}
+	switch {
+	case retry && txErr == nil:
+		// As if the call had never begun: the key stays, and the call may be made
+		// again.
+		p.log.recorded(got.calls)
+		if rerr := p.replaceIntent(ctx, nil); rerr != nil {
+			return nil, p.commitFailed(p.name, rerr)
+		}
+		return nil, err
+	case err != nil && !responds || txErr != nil:
+		return nil, p.giveUp(ctx, fmt.Sprintf("the outcome of phase %q is unknown: %s", p.name, redact.Error(errors.Join(err, txErr))))
+	case responds:
+		p.pass() // the phase's outcome is the answer
+		if ferr := p.finish(ctx, resp, nil, nil, false); ferr != nil {
+			return nil, p.commitFailed(p.name, ferr)
+		}
+		return nil, err
+	}
+	if err := p.replaceIntent(ctx, got.calls, store.Phase{Name: p.name, Result: raw}); err != nil {
+		return nil, p.commitFailed(p.name, err)
+	}
+	return p.lastResult(), nil
+}
+
+// giveUpCall marks the operation as stuck in the phase, whose outcome is unknown. Pending
+// results are stored too: the settled operation continues after them.
+func (p *phaseRun) giveUpCall(ctx context.Context, why string) error {
+	return p.giveUp(ctx, why, store.Phase{Name: p.name, Intent: true})
+}

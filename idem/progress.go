@@ -1,0 +1,232 @@
+package idem
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"strconv"
+	"sync"
+	"time"
+
+	"github.com/samekey/samekey/idem/store"
+	"github.com/samekey/samekey/internal/state"
+)
+
+// progress is how far an attempt has come: the record, and what joins the next commit.
+type progress struct {
+	mu     sync.Mutex
+	rec    *store.Record // as this attempt last wrote or saw it; nil before the claim (MergeClaim)
+	passed int           // phases completed in this run, committed or pending
+
+	pending []store.Phase  // results that join the next commit
+	waiting map[string]Job // their jobs
+	calls   []string       // and calls
+	loose   []Job          // jobs staged since the last phase, for the next commit
+
+	started time.Time                // begin of the phase that runs; zero without a hook that asks for durations
+	took    map[string]time.Duration // of pending phases
+}
+
+func (p *progress) record() *store.Record {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.rec
+}
+
+func (p *progress) set(rec *store.Record) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.rec = rec
+}
+
+// id returns the operation's id: own if there is no record yet.
+func (p *progress) id(own string) string {
+	if rec := p.record(); rec != nil {
+		return rec.ID
+	}
+	return own
+}
+
+// recall finds a phase in the record. The recorded phase at this position must be s:
+// otherwise the handler's phases have changed.
+func (p *progress) recall(s step) (raw []byte, recorded bool, err error) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.timed() {
+		p.started = time.Now()
+	}
+	if p.rec == nil || p.passed >= len(p.rec.Phases) {
+		return nil, false, nil
+	}
+	was := p.rec.Phases[p.passed]
+	if s.kind == last || was.Name != s.name {
+		return nil, false, fmt.Errorf("%w: %q is next, but %q is recorded there", ErrPhaseOrder, s.name, was.Name)
+	}
+	if was.Intent && s.kind != foreign {
+		return nil, false, fmt.Errorf("%w: %q is recorded as a call whose outcome is unknown", ErrPhaseOrder, s.name)
+	}
+	if was.Intent {
+		return nil, false, nil // an earlier attempt began the call and recorded no outcome: foreign decides
+	}
+	p.passes() // committed with the phase
+	return slices.Clone(was.Result), true, nil
+}
+
+// skipped returns an error if the handler ended before a recorded phase: an answer must
+// not hide it.
+func (p *progress) skipped() error {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.rec == nil || p.passed >= len(p.rec.Phases) {
+		return nil
+	}
+	return fmt.Errorf("%w: the handler ended without %q, which is recorded", ErrPhaseOrder, p.rec.Phases[p.passed].Name)
+}
+
+// before describes what stands before a call: leading says that nothing does, not even
+// the claim; outstanding that a commit has to come first; begun that an earlier attempt
+// began the call.
+func (p *progress) before() (leading, outstanding, begun bool) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	leading = p.rec == nil && len(p.pending) == 0
+	outstanding = p.rec == nil || len(p.pending) > 0 || p.rec.Keep == store.KeepNothing
+	begun = p.rec != nil && p.passed < len(p.rec.Phases)
+	return leading, outstanding, begun
+}
+
+// tx returns an empty Tx for a run of a phase; id is the operation's if there is no record
+// yet.
+func (p *progress) tx(id string) *Tx {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	tx := &Tx{id: id}
+	if p.rec != nil {
+		tx.id, tx.made, tx.repeats = p.rec.ID, p.rec.Calls, len(p.rec.Doubts) > 0
+	}
+	tx.made = state.Tally(tx.made, p.calls)
+	return tx
+}
+
+// lastResult returns the result of the last committed phase. The stored result counts,
+// even if this run made a different result.
+func (p *progress) lastResult() []byte {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return slices.Clone(p.rec.Phases[len(p.rec.Phases)-1].Result)
+}
+
+// stage keeps jobs for the next commit. It returns false if the recorded phase that
+// follows already has them.
+func (p *progress) stage(jobs []Job) (news bool) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.loose = append(p.loose, jobs...)
+	return p.rec == nil || p.passed >= len(p.rec.Phases)
+}
+
+// staged returns all jobs of the next commit. A job's name in the record is the position
+// of its phase and its index in the phase, so the same run of a handler gives the same
+// names. The record may have jobs of earlier commits: now reads it, if they would be too
+// many beside more jobs, since this attempt's view of it keeps those that were delivered.
+func (p *progress) staged(jobs []Job, now func(*store.Record) (*store.Record, error)) (map[string]Job, error) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if len(p.waiting)+len(p.loose)+len(jobs) == 0 {
+		return nil, nil
+	}
+	all := make(map[string]Job, len(p.waiting)+len(p.loose)+len(jobs))
+	maps.Copy(all, p.waiting)
+	for i, j := range slices.Concat(p.loose, jobs) {
+		all[strconv.Itoa(p.passed)+"."+strconv.Itoa(i)] = j
+	}
+	n := len(all)
+	if p.rec != nil && n+len(p.rec.Jobs) > maxJobs { // otherwise few enough, however many are delivered
+		earlier := len(p.rec.Jobs)
+		if rec, err := now(p.rec); err == nil && rec != nil {
+			earlier = len(rec.Jobs)
+		}
+		n += earlier
+	}
+	if n > maxJobs {
+		return nil, fmt.Errorf("%w: %d jobs are waiting in the record: at most %d", ErrWrite, n, maxJobs)
+	}
+	return all, nil
+}
+
+// next returns what joins the next commit.
+func (p *progress) next() (phases []store.Phase, waiting map[string]Job, calls []string) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.pending, p.waiting, p.calls
+}
+
+// outstanding reports whether results or jobs wait for a commit.
+func (p *progress) outstanding() bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return len(p.pending)+len(p.waiting)+len(p.loose) > 0
+}
+
+// defers reports whether results wait for a commit.
+func (p *progress) defers() bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return len(p.pending) > 0
+}
+
+// hasLoose reports whether jobs were staged since the last phase.
+func (p *progress) hasLoose() bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return len(p.loose) > 0
+}
+
+// postpone keeps a result, with all jobs and with calls, for the next commit.
+func (p *progress) postpone(result store.Phase, waiting map[string]Job, calls []string) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.waiting, p.pending, p.calls = waiting, append(p.pending, result), state.With(p.calls, calls...)
+	p.passes()
+	if p.timed() {
+		if p.took == nil {
+			p.took = make(map[string]time.Duration)
+		}
+		p.took[result.Name] = time.Since(p.started)
+	}
+}
+
+// settled records that everything pending is committed, and the phase that runs if ends.
+func (p *progress) settled(ends bool) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.pending, p.waiting, p.calls = nil, nil, nil
+	if ends {
+		p.passes()
+	}
+}
+
+// pass records that the phase that runs is committed.
+func (p *progress) pass() {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.passes()
+}
+
+// passes is pass with p locked: its loose jobs are committed with the phase.
+func (p *progress) passes() {
+	p.passed++
+	p.loose = nil
+}
+
+func (p *progress) timed() bool { return !p.started.IsZero() }
+
+// duration returns how long a phase that is now stored took; zero unless timed.
+func (p *progress) duration(phase string) time.Duration {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if took, pended := p.took[phase]; pended || !p.timed() {
+		return took
+	}
+	return time.Since(p.started)
+}

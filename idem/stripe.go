@@ -1,0 +1,61 @@
+package idem
+
+import (
+	"errors"
+	"net/http"
+	"strconv"
+)
+
+// Answers in the form of Stripe's.
+
+// Headers of Stripe's answers. Stripe's clients follow stripeShouldRetry before
+// their own rules.
+const (
+	stripeShouldRetry     = "Stripe-Should-Retry"
+	stripeRequestID       = "Request-Id"
+	stripeOriginalRequest = "Original-Request"
+)
+
+// stripeHeaders adds Stripe's headers to a stored answer: a retry of an error
+// won't help, and the id of the first request. r's header map must not be shared.
+func stripeHeaders(r *Response) {
+	if id, there := r.Header[stripeRequestID]; there {
+		r.Header[stripeOriginalRequest] = id
+	}
+	if r.Status >= http.StatusBadRequest {
+		r.Header[stripeShouldRetry] = []string{"false"}
+	}
+}
+
+// stripeJSON answers in the shape of Stripe's errors.
+func stripeJSON(p Problem) Response {
+	type stripeError struct {
+		Code    string `json:"code,omitempty"`
+		Message string `json:"message"`
+		Type    string `json:"type"`
+	}
+	e := stripeError{Code: p.Code, Message: p.Title + ". " + p.Detail, Type: "api_error"}
+	switch {
+	case errors.Is(p.Err, ErrMismatch):
+		e = stripeError{Type: "idempotency_error", Message: "Keys for idempotent requests can only be used with the same parameters " +
+			"they were first used with. Try using a key other than the one you sent if you meant to execute a different request."}
+	case errors.Is(p.Err, ErrInFlight):
+		e = stripeError{Type: "idempotency_error", Code: "idempotency_key_in_use", Message: "There is currently another in-progress " +
+			"request using this Idempotent Key (that probably means you submitted twice, and the other request is still going " +
+			"through). Please try again later."}
+	case errors.Is(p.Err, ErrQuota):
+		e = stripeError{Type: "invalid_request_error", Code: "rate_limit", Message: "Request rate limit exceeded. " + p.Detail}
+	case p.Status < http.StatusInternalServerError && p.Status != http.StatusBadRequest && p.Status != http.StatusRequestEntityTooLarge:
+		e.Type = "idempotency_error"
+	case p.Status < http.StatusInternalServerError:
+		e.Type = "invalid_request_error"
+	}
+	if p.Status == http.StatusUnprocessableEntity {
+		p.Status = http.StatusBadRequest // as Stripe: on v1's paths Stripe's clients turn no other status into an idempotency error
+	}
+	resp := problemResponse(p, "application/json", struct {
+		Error stripeError `json:"error"`
+	}{e})
+	resp.Header[stripeShouldRetry] = []string{strconv.FormatBool(p.RetryAfter > 0 || p.Code == failed.Code)}
+	return resp
+}

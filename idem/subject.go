@@ -1,0 +1,149 @@
+package idem
+
+import (
+	"cmp"
+	"context"
+	"crypto/hmac"
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"unicode/utf8"
+
+	"github.com/samekey/samekey/idem/store"
+	"github.com/samekey/samekey/internal/base/redact"
+	"github.com/samekey/samekey/internal/base/scope"
+)
+
+// subject is what an attempt is about: a request, whose it is, and the record of its key.
+type subject struct {
+	*core
+
+	req     *Request
+	request Request // a place for req, in the same block
+
+	whose store.Identity // the caller; zero for an operator
+	scope string
+	pk    string
+	owner string // the attempt's nonce; "" while cached may answer
+	id    string // id of the operation if the operation is new; "" like owner
+
+	print  string        // the fingerprint
+	secret string        // id of the secret of print
+	cached *store.Record // the cache's record of the key, which may answer; must not be changed
+
+	beside  *side // the key's other place while its scope changes; nil without Options.Former
+	resumed bool  // run by a completer: there is no client, and only the stored request
+	seen    bool  // the store has returned a record of the key, from a read or a refused claim
+	accepts bool  // a 202 is allowed
+	away    bool  // the subject has changed places with beside, because a record is there
+}
+
+// find checks the request and computes its record's key. spaces allows spaces in the key.
+func (s *subject) find(ctx context.Context, spaces bool) (err error) {
+	e := s.core
+	if err := checkKey(s.req.Key, e.opt.MinKey, e.opt.MaxKey, spaces); err != nil {
+		return &Error{Op: "key", Err: err}
+	}
+	s.whose, err = e.claims.callerOf(ctx, s.req)
+	switch {
+	case err != nil:
+	case !utf8.ValidString(s.whose.Subject): // a later attempt would read another name, and so for two callers one
+		err = fmt.Errorf("%w: the caller's name is not UTF-8", ErrScope)
+	case s.whose.Kind == scope.Program:
+		err = e.opt.completable(s.req, s.whose)
+	case s.whose.Kind == scope.One:
+		if err := checkKey(s.req.Key, max(e.opt.MinKey, e.opt.oneKey), e.opt.MaxKey, spaces); err != nil {
+			return &Error{Op: "key", Err: err}
+		}
+	}
+	if err != nil {
+		return e.refusesNobody(ctx, s.req, err)
+	}
+	if e.opt.Fingerprint.SkipPath {
+		if err = checkRoute(&e.opt.Fingerprint, s.req, e.claims.route); err != nil {
+			return &Error{Op: "scope", Err: err}
+		}
+	}
+	digest, err := e.opt.Fingerprint.digest(s.req)
+	if err != nil {
+		return &Error{Op: "fingerprint", Err: err}
+	}
+	var more []string
+	if e.opt.MismatchIsNew {
+		more = []string{string(digest[:])}
+	}
+	b := scope.Append(make([]byte, 2*nonceSize, 320), s.req.Operation, s.req.Tenant, s.whose)
+	at := len(b)
+	b = e.partitionKey(b, b[2*nonceSize:at], s.req, &e.claims, more...)
+	end := len(b)
+	s.cached = e.cache.get(b[at:])
+	var sum [sha256.Size]byte
+	sum, s.secret = e.opt.Fingerprint.sign(digest)
+	b = hex.AppendEncode(b, sum[:])
+	if rec := s.cached; rec != nil && hmac.Equal(b[end:], []byte(rec.Fingerprint)) {
+		s.scope, s.pk, s.print = rec.Scope, rec.PK, rec.Fingerprint // the same texts, without new memory
+	} else {
+		drawNonces(b[:2*nonceSize])
+		text := string(b) // in one block of memory
+		s.owner, s.id, s.pk, s.print = text[:nonceSize], text[nonceSize:2*nonceSize], text[at:end], text[end:]
+		s.scope = text[2*nonceSize : at]
+	}
+	if e.besides != nil {
+		s.beside, err = e.sideOf(ctx, s.req, e.besides, s.pk, more...)
+	}
+	return err
+}
+
+// turn changes to the key's other place.
+func (s *subject) turn() {
+	at := side{s.pk, s.scope, s.whose}
+	s.pk, s.scope, s.whose = s.beside.pk, s.beside.scope, s.beside.whose
+	*s.beside, s.away = at, !s.away
+}
+
+// compare reports whether the request is the request that claimed held. An attempt
+// without a request of its own may continue with any request.
+func (s *subject) compare(held *store.Record) (same bool, err error) {
+	switch {
+	case s.resumed:
+		return true, nil
+	case held.Secret == s.secret && held.Scheme == s.scheme:
+		return hmac.Equal([]byte(held.Fingerprint), []byte(s.print)), nil
+	}
+	return s.opt.Fingerprint.matches(held, s.req)
+}
+
+// handler returns the id of the handler that serves the request.
+func (s *subject) handler() store.HandlerID {
+	h := s.req.Handler
+	h.Function = cmp.Or(h.Function, s.opt.Function)
+	return h
+}
+
+// fail is an error that names the record.
+func (s *subject) fail(op string, err error) *Error {
+	return &Error{Op: op, Record: redact.Record(s.pk), Err: err}
+}
+
+// phaseError is an error that a handler may return.
+func (s *subject) phaseError(op string, err error) *Error {
+	e := s.fail(op, err)
+	e.phase = true
+	return e
+}
+
+// unavailable wraps a store's error that prevents the handler from running.
+func (s *subject) unavailable(op string, err error) error {
+	if errors.Is(err, ErrCorrupt) {
+		return s.fail(op, err)
+	}
+	return s.fail(op, fmt.Errorf("%w: %w", ErrUnavailable, err))
+}
+
+// cleaned drops headers that would split the answer, and logs a warning.
+func (s *subject) cleaned(ctx context.Context, resp *Response) {
+	if dropped := clean(resp); dropped != nil {
+		s.log.WarnContext(ctx, "response header with control characters left out", "record", redact.Record(s.pk), "headers", dropped)
+	}
+}

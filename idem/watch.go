@@ -1,0 +1,107 @@
+package idem
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/samekey/samekey/idem/store"
+	"github.com/samekey/samekey/idem/trace"
+	"github.com/samekey/samekey/internal/base/redact"
+	"github.com/samekey/samekey/internal/state"
+)
+
+// watch is the one way in which an attempt is observed: it calls the hooks, and keeps the
+// trail for Hooks.Ended. Log lines and meters are made of hooks; the steps that a tracer
+// sees besides are in tracing.go.
+type watch struct {
+	about  *subject
+	trail  *trail // for Hooks.Ended; nil without that hook
+	course course // zero without a tracer
+}
+
+// course is the part of an attempt that only its trace needs.
+type course struct {
+	own trace.Context // of the attempt's outermost step, without its state; zero if that is not recorded
+
+	mu        sync.Mutex    // a phase may outlive its handler
+	operation string        // id of the operation, once known
+	point     string        // the last committed phase
+	origin    trace.Context // of the first attempt, if that is another
+}
+
+// trail collects the events of a request. Its attempt may tell events on several
+// goroutines: a phase may outlive its handler.
+type trail struct {
+	begun time.Time
+	meter store.Meter
+
+	mu       sync.Mutex
+	happened []Event
+}
+
+// tell calls the hook of an event, and keeps the event for Hooks.Ended.
+func (w *watch) tell(ctx context.Context, name happening, ev Event) {
+	ev.Name, ev.Resumed = string(name), w.about.resumed
+	if hook := w.about.hooks[name]; hook != nil {
+		hook(ctx, ev)
+	}
+	if t := w.trail; t != nil {
+		t.mu.Lock()
+		defer t.mu.Unlock()
+		t.happened = append(t.happened, ev)
+	}
+}
+
+// watched runs the course of a request, and calls Hooks.Ended after it. Without that
+// hook it costs nothing.
+func (w *watch) watched(ctx context.Context, course func(context.Context) (Result, error)) (res Result, err error) {
+	if w.about.opt.Hooks.Ended == nil {
+		return course(ctx)
+	}
+	w.trail = &trail{begun: time.Now()}
+	ctx = store.WithMeter(ctx, &w.trail.meter)
+	err = errPanic // until course returns
+	defer func() { w.about.opt.Hooks.Ended(ctx, w.summary(res, err)) }()
+	return course(ctx)
+}
+
+func (w *watch) summary(res Result, err error) Summary {
+	t := w.trail
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if h, ok := errors.AsType[*handlerError](err); ok {
+		err = h.err
+	}
+	s := Summary{
+		Record: redact.Record(w.about.pk), Route: w.about.req.Route, Resumed: w.about.resumed, Begun: t.begun, Duration: time.Since(t.begun), Err: err,
+		Happened: slices.Clip(t.happened), Cost: t.meter.Cost(),
+	}
+	if err == nil {
+		s.Status = res.Status
+	}
+	for _, ev := range t.happened {
+		if ev.ID != "" {
+			s.ID = ev.ID
+		}
+	}
+	return s
+}
+
+// event describes what has happened to the record rec, which may be nil.
+func (w *watch) event(rec *store.Record, err error) Event {
+	ev := Event{Record: redact.Record(w.about.pk), Route: w.about.req.Route, Err: err}
+	if rec == nil || rec.State == store.None {
+		return ev
+	}
+	ev.ID, ev.Created, ev.Expires = rec.ID, rec.Created, state.Lifetime(rec)
+	if rec.Response != nil {
+		ev.Status = rec.Response.Status
+	}
+	if rec.State == store.Open && !rec.Lease.IsZero() {
+		ev.Lease = rec.Lease.Sub(w.about.opt.Now())
+	}
+	return ev
+}
