@@ -10,11 +10,11 @@ func foundMutants() []mutant {
 		},
 		{
 			rule: "Found", what: "a call that asked for no key is not in doubt",
-			in: "idem.flow.calledOut", old: "$f.entered && len($out) == 0 || $f.left", new: "$f.left", run: "^TestFailedCallLeavesADoubt$",
+			in: "idem.calls.out", old: "$c.entered && len($out) == 0 || $left", new: "$left", run: "^TestFailedCallLeavesADoubt$",
 		},
 		{
 			rule: "Found", what: "the page acts on a record that has moved since it was shown",
-			in: page + ".Table.plan", old: "seenOf($rec) != $a.Seen", new: "false", run: "^TestRetryOnce$",
+			in: page + ".Table.plan", old: "plain.Text(seenOf($rec)) != $a.Seen", new: "false", run: "^TestRetryOnce$",
 		},
 		{
 			rule: "Found", what: "a body of which a part was read before passes for the whole",
@@ -22,11 +22,11 @@ func foundMutants() []mutant {
 		},
 		{
 			rule: "Found", what: "a call that had no effect stays in doubt",
-			in: "idem.flow.outcome", old: "$f.recorded($got.calls)", new: "", run: "^TestFailedCallLeavesADoubt$",
+			in: "idem.phaseRun.outcome", old: "$p.log.recorded($got.calls)", new: "", run: "^TestFailedCallLeavesADoubt$",
 		},
 		{
 			rule: "Found", what: "a call that can't be repeated and had no effect stays in doubt",
-			in: "idem.flow.endIntent", old: "$f.recorded($got.calls)", new: "", run: "^TestFailedCallLeavesADoubt$",
+			in: "idem.phaseRun.endIntent", old: "$p.log.recorded($got.calls)", new: "", run: "^TestFailedCallLeavesADoubt$",
 		},
 		{
 			rule: "Found", what: "the worker gives up operations of its first namespace only",
@@ -58,7 +58,7 @@ func foundMutants() []mutant {
 		},
 		{
 			rule: "Found", what: "a completer takes a 5xx that was not stored for the operation's answer",
-			in: "idem.attempt.goOn", old: "$err == nil && $res.Expires.IsZero()", new: "false", run: "^TestCompleterDoesntTakeAnUnstoredAnswer$",
+			in: "idem.unattended.goOn", old: "$err == nil && $res.Expires.IsZero()", new: "false", run: "^TestCompleterDoesntTakeAnUnstoredAnswer$",
 		},
 		{
 			rule: "Found", what: "a data key past MaxAge stays in memory",
@@ -78,11 +78,11 @@ func foundMutants() []mutant {
 		},
 		{
 			rule: "Found", what: "the page answers another origin",
-			in: page + ".guard.wrap", old: `$origin != "http://"+$r.Host`, new: "false", run: "^TestNothingWithoutASession$",
+			in: "internal/base/loopback.Guard.check", old: `len($origins) == 1 && $origins[0] != "http://"+$r.Host`, new: "false", pkg: page, run: "^TestNothingWithoutASession$",
 		},
 		{
 			rule: "Found", what: "the page answers another site",
-			in: page + ".guard.wrap", old: `$site != "" && $site != "same-origin"`, new: `false`, run: "^TestNothingWithoutASession$",
+			in: "internal/base/loopback.Guard.check", old: `$site == "" || $site == "same-origin"`, new: `true`, pkg: page, run: "^TestNothingWithoutASession$",
 		},
 	}
 }

@@ -5,7 +5,7 @@ func phaseMutants() []mutant {
 	return []mutant{
 		{
 			rule: "AdoptID", what: "derived keys come from the attempt's id",
-			in: "idem.progress.tx", where: "$id, $phase string", old: "$tx.id, $tx.made, $tx.repeats = $p.rec.ID,", new: "$tx.id, $tx.made, $tx.repeats = $id,",
+			in: "idem.progress.tx", where: "$id string", old: "$tx.id, $tx.made, $tx.repeats = $p.rec.ID,", new: "$tx.id, $tx.made, $tx.repeats = $id,",
 			run: "^TestRetryResumesAtTheRecoveryPoint$",
 		},
 		{
@@ -149,7 +149,7 @@ func phaseMutants() []mutant {
 		},
 		{
 			rule: "KeyParts", what: "a phase's name is part of its derived keys", row: "R126 M8",
-			in: "idem.flow.tx", old: "if $s.kind == foreign { $tx.called = $f.called }", new: "$tx.id += $s.name; if $s.kind == foreign { $tx.called = $f.called }",
+			in: "idem.phaseRun.tx", old: "if $p.kind == foreign { $tx.called = $p.log.ask }", new: "$tx.id += $p.name; if $p.kind == foreign { $tx.called = $p.log.ask }",
 			run: "^TestRenamedForeignKeepsItsKey$",
 		},
 		{

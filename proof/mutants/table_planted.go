@@ -48,7 +48,7 @@ func planted() []bug {
 		{
 			layer: "derived key", mutant: mutant{
 				rule: "derived key", what: "derived keys come from the attempt",
-				in: "idem.progress.tx", where: "$id, $phase string", old: "$tx.id, $tx.made, $tx.repeats = $p.rec.ID,", new: "$tx.id, $tx.made, $tx.repeats = $id,",
+				in: "idem.progress.tx", where: "$id string", old: "$tx.id, $tx.made, $tx.repeats = $p.rec.ID,", new: "$tx.id, $tx.made, $tx.repeats = $id,",
 			},
 		},
 		{
