@@ -289,7 +289,7 @@ func workRowMutants() []mutant {
 		},
 		{
 			rule: "ClaimIsOneCall", what: "the record is read before each claim", row: "R25",
-			in: "idem.reply.look", old: "if !$a.opt.ReadFirst && !$a.req.ReadFirst {", new: "if $a.opt.ReadFirst || $a.req.ReadFirst {", pkg: "dynamo", run: "^TestCallsPerRequest$",
+			in: "idem.entry.proceed", old: "if $e.opt.ReadFirst || $e.req.ReadFirst {", new: "if !$e.opt.ReadFirst && !$e.req.ReadFirst {", pkg: "dynamo", run: "^TestCallsPerRequest$",
 		},
 		{
 			rule: "ClaimFirst", what: "the handler runs before its claim", row: "R27",
