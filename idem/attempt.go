@@ -45,15 +45,7 @@ func (e *core) refuses(ctx context.Context, r *Request, err error) {
 // start sets the attempt's deadline, or refuses to begin.
 func (a *attempt) start(ctx context.Context) error {
 	a.arrives(ctx)
-	return a.enough()
-}
-
-// enough refuses to continue with too little time left.
-func (a *attempt) enough() error {
-	if err := a.late(); err != nil {
-		return a.fail("start", err)
-	}
-	return nil
+	return a.enough(a.pk)
 }
 
 // reads returns the current record; nil without one.

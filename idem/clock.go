@@ -9,6 +9,7 @@ import (
 
 	"github.com/samekey/samekey/idem/store"
 	"github.com/samekey/samekey/internal/base/chance"
+	"github.com/samekey/samekey/internal/base/redact"
 )
 
 const (
@@ -51,11 +52,12 @@ func (c *clock) arrives(ctx context.Context) {
 	c.deadline = deadline
 }
 
-// late returns an error if too little time is left to begin: interrupted work is worse
-// than work that never began.
-func (c *clock) late() error {
+// enough refuses to continue with the record pk with too little time left: interrupted
+// work is worse than work that never began.
+func (c *clock) enough(pk string) error {
 	if left := time.Until(c.deadline); left <= c.opt.Reserve {
-		return fmt.Errorf("%w: %v, more than %v is required", ErrNoTime, left.Round(time.Millisecond), c.opt.Reserve)
+		err := fmt.Errorf("%w: %v, more than %v is required", ErrNoTime, left.Round(time.Millisecond), c.opt.Reserve)
+		return &Error{Op: "start", Record: redact.Record(pk), Err: err}
 	}
 	return nil
 }

@@ -83,6 +83,60 @@ func (f *flow) committed(ctx context.Context, phases []store.Phase, jobs int) {
 	}
 }
 
+// conclude stores the handler's answer and returns it. The effect has happened,
+// so a failed write need not be an error: at worst, the answer of a handler
+// without phases is returned unstored. A failure is an error if the commit
+// contains more than the answer: a merged claim, or pending results or jobs. A
+// failure is also an error with phases or a stored request, since another attempt
+// may come to another answer.
+func (f *flow) conclude(ctx context.Context, resp Response) (Result, error) {
+	a := f.a
+	var err error
+	for try := range 3 {
+		if f.statusOnly = try == 2; f.statusOnly {
+			if !f.mayDrop(err) {
+				break
+			}
+			// That the operation is done matters more than its answer.
+			a.log.ErrorContext(ctx, "answer can't be stored: storing its status only", "record", redact.Record(a.pk), "error", err)
+		}
+		err = f.finish(ctx, resp, nil, nil, false)
+		if end := f.ended(); end != nil {
+			return end.res, end.err
+		}
+		if !refused(err) {
+			break
+		}
+	}
+	rec := f.record()
+	if rec == nil {
+		if _, ours := errors.AsType[*Error](err); !ours {
+			err = a.unavailable("claim", err)
+		}
+		a.tell(ctx, evFailed, a.event(nil, err))
+		return Result{}, err
+	}
+	// Keep the lease: a retry must not repeat the effect at once.
+	err = a.fail("finish", err)
+	a.log.ErrorContext(ctx, "answer not stored: a retry after the lease runs again", "record", redact.Record(a.pk), "error", err)
+	a.tell(ctx, evFailed, a.event(rec, err))
+	if rec.Keep == store.KeepOpen || f.outstanding() {
+		return Result{}, a.unavailable("finish", err)
+	}
+	a.tell(ctx, evUnstored, a.event(rec, err))
+	return Result{Response: resp, Unstored: true}, nil
+}
+
+// mayDrop reports whether an answer whose storing failed with err may be given up for
+// its status: if it can never fit, or if nothing but the record shows that a handler
+// without phases has had its effect. A record that is kept, or whose deferred results
+// are not written yet, stays open instead: its next attempt comes to an answer that can
+// be stored.
+func (f *flow) mayDrop(err error) bool {
+	rec := f.record()
+	return errors.Is(err, store.ErrTooLarge) || rec != nil && !state.Kept(rec) && !f.defers()
+}
+
 // finish stores the answer, together with writes, jobs and pending results.
 // Without an error, the operation has ended.
 func (f *flow) finish(ctx context.Context, resp Response, writes []Write, jobs []Job, rerun bool) error {
@@ -91,7 +145,7 @@ func (f *flow) finish(ctx context.Context, resp Response, writes []Write, jobs [
 	phases, _, _ := f.next()
 	waiting, err := f.jobs(ctx, jobs)
 	if err == nil {
-		err = f.leftover()
+		err = f.leftover(&f.log)
 	}
 	if err != nil {
 		return f.fail(err)
@@ -177,8 +231,10 @@ func (f *flow) write(ctx context.Context, kind trace.Kind, build func(*store.Rec
 		// The attempt has ended without this phase, and may have been answered.
 		return nil, f.fail(fmt.Errorf("%w: it outlived its handler", ErrPhaseOrder))
 	}
-	f.take()
-	defer f.give()
+	if f.turn != nil { // renewals and commits are writes of one owner, one after the other
+		f.turn <- struct{}{}
+		defer func() { <-f.turn }()
+	}
 	prev := f.record()
 	if prev != nil && prev.State != store.Open {
 		return nil, ErrAnswered // nothing may follow an answer

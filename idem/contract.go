@@ -132,7 +132,7 @@ func (e contract) ignores(r *Request, res *Result, left *leaving) {
 // dress adds the preset's headers to stored answers. Answers of the handler that
 // were not stored stay unchanged.
 func (e contract) dress(r *Result) {
-	if e.opt.stripe && (r.Replayed || !r.Expires.IsZero()) {
+	if r.Replayed || !r.Expires.IsZero() {
 		stripeHeaders(&r.Response)
 	}
 }

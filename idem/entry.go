@@ -59,10 +59,12 @@ func (e entry) proceed(ctx context.Context, fn func(context.Context) (Response, 
 			return Result{}, err
 		}
 	}
-	if res, ok, err := replies.look(ctx); ok {
-		return res, err
+	if e.opt.ReadFirst || e.req.ReadFirst {
+		if res, ok, err := replies.look(ctx); ok {
+			return res, err
+		}
 	}
-	if err := e.enough(); err != nil {
+	if err := e.enough(e.pk); err != nil {
 		e.tell(ctx, evRefused, e.event(nil, err))
 		return Result{}, err
 	}
@@ -78,7 +80,7 @@ func (e entry) proceed(ctx context.Context, fn func(context.Context) (Response, 
 		}
 		held, v, err = e.claim(ctx, nil, nil, false)
 	}
-	if err == nil {
+	if err == nil && v == state.InFlight {
 		held, v, err = e.patiently(ctx, held, v)
 	}
 	switch {
@@ -94,7 +96,7 @@ func (e entry) proceed(ctx context.Context, fn func(context.Context) (Response, 
 		e.tell(ctx, evFailed, e.event(nil, err))
 		return Result{}, err
 	case v == state.Own || v == state.TakeOver:
-		if err := e.enough(); err != nil { // the claim used up the time, or the sandbox was frozen
+		if err := e.enough(e.pk); err != nil { // the claim used up the time, or the sandbox was frozen
 			_, _, _ = e.release(ctx, held, state.GiveBack{}, err)
 			e.tell(ctx, evRefused, e.event(nil, err))
 			return Result{}, err
@@ -134,7 +136,7 @@ func (e entry) run(ctx context.Context, rec *store.Record, resumed bool, fn func
 	}
 	if f.restart { // at most once: afterwards there is a record
 		rec := f.record()
-		if err := e.enough(); err != nil {
+		if err := e.enough(e.pk); err != nil {
 			_, _, _ = e.release(ctx, rec, state.GiveBack{}, err)
 			return Result{}, err
 		}
@@ -165,7 +167,9 @@ func (e entry) once(ctx context.Context, f *flow, resumed bool, fn func(context.
 	}
 	keeps := definitive || failed == nil && e.opt.Stored(resp.Status)
 	if err == nil && (keeps || failed == nil && final(resp.Status)) {
-		err = f.complete() // no answer leaves over recorded work that the handler passed by
+		if err = f.leftover(&f.log); err != nil { // no answer leaves over recorded work that the handler passed by
+			err = f.fail(err)
+		}
 	}
 	if err == nil && keeps {
 		return f.conclude(ctx, resp)

@@ -1,8 +1,10 @@
 package idem
 
 import (
+	"crypto/hmac"
 	"crypto/sha256"
 	"encoding/binary"
+	"encoding/hex"
 	"errors"
 	"fmt"
 	"net/http"
@@ -261,7 +263,9 @@ func (f *Fingerprint) matches(held *store.Record, r *Request) (bool, error) {
 		}
 		digest = keyed(f.Secrets[i].Key, digest)
 	}
-	return sameHash(held.Fingerprint, digest), nil
+	var want [2 * sha256.Size]byte
+	hex.Encode(want[:], digest[:])
+	return hmac.Equal([]byte(held.Fingerprint), want[:]), nil
 }
 
 // canonicalQuery returns one form for a query that some gateways deliver decoded

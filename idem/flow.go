@@ -36,25 +36,18 @@ func (a *attempt) flow(rec *store.Record) *flow {
 	return f
 }
 
-// leftover returns an error if the handler ended before a recorded phase, or
-// before a call that an earlier attempt began and whose outcome is unknown: an
-// answer must not hide either.
-func (f *flow) leftover() error {
-	if err := f.skipped(); err != nil {
-		return err
+// keep renews the lease while the handler works past its deadline. Renewals begin
+// after the time at which a killed process would be dead, and end with unkeep.
+// lost ends the handler's context.
+func (f *flow) keep(ctx context.Context, lost context.CancelCauseFunc) {
+	f.lost = lost
+	if f.a.opt.RenewFor < 0 {
+		return
 	}
-	if rec := f.record(); rec != nil {
-		return f.log.unrepeated(rec.Doubts, "the handler ended")
-	}
-	return nil
-}
-
-// complete returns an error if a recorded phase was skipped.
-func (f *flow) complete() error {
-	if err := f.leftover(); err != nil {
-		return f.fail(err)
-	}
-	return nil
+	f.turn = make(chan struct{}, 1)
+	f.timer = time.AfterFunc(time.Until(f.a.deadline)+f.a.spare(), func() {
+		f.renews(func() (time.Duration, bool) { return f.renew(ctx) })
+	})
 }
 
 // stage keeps jobs for the next commit.

@@ -146,19 +146,17 @@ func TestCallsInDoubt(t *testing.T) {
 func TestLeaseTurns(t *testing.T) {
 	t.Parallel()
 	l := &lease{}
-	l.take() // without renewals there is no turn, and nothing to end
-	l.give()
-	l.loses()
+	l.loses() // without renewals there is nothing to end
 	l.unkeep()
 	ctx, lost := context.WithCancelCause(t.Context())
 	l = &lease{lost: lost, turn: make(chan struct{}, 1), timer: time.NewTimer(0)}
-	l.take()
+	l.turn <- struct{}{} // as the handler's commit does
 	renewed, ended := 0, make(chan struct{})
 	go func() {
 		defer close(ended)
 		l.renews(func() (time.Duration, bool) { renewed++; return 0, renewed < 3 })
 	}()
-	l.give()
+	<-l.turn
 	<-ended
 	if l.loses(); renewed != 3 || !errors.Is(context.Cause(ctx), ErrLeaseLost) {
 		t.Errorf("renewed %d times, the handler's context ends by %v", renewed, context.Cause(ctx))
@@ -185,7 +183,7 @@ func TestClock(t *testing.T) {
 	} {
 		cl := &clock{core: &core{opt: Options{Reserve: 2 * time.Second, LeaseMargin: time.Second, Now: time.Now}}, deadline: time.Now().Add(c.left)}
 		cl.spent.Store(c.spent)
-		if err := cl.late(); !errors.Is(err, c.late) {
+		if err := cl.enough("pk"); !errors.Is(err, c.late) {
 			t.Errorf("%s: %v, want %v", name, err, c.late)
 		}
 		if left := time.Until(cl.until(nil)); left < c.least || c.spent && left > 0 {

@@ -45,13 +45,6 @@ func keyed(key []byte, digest [sha256.Size]byte) (sum [sha256.Size]byte) {
 	return sum
 }
 
-// sameHash reports whether stored is the hex form of digest.
-func sameHash(stored string, digest [sha256.Size]byte) bool {
-	var want [2 * sha256.Size]byte
-	hex.Encode(want[:], digest[:])
-	return hmac.Equal([]byte(stored), want[:])
-}
-
 // appendRecordKey appends the key of a record: a prefix, and the hash of parts. The key
 // has a fixed length, is evenly distributed and hides the client's key.
 func appendRecordKey(b []byte, prefix string, parts []byte) []byte {

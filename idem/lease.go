@@ -10,26 +10,12 @@ import (
 // the first renewal.
 type lease struct {
 	lost  context.CancelCauseFunc // ends the handler's context; nil if that context is left unchanged
-	turn  chan struct{}           // a writer holds the only slot; nil without renewals
+	turn  chan struct{}           // a writer of the record holds the only slot; nil without renewals
 	timer *time.Timer             // of the first renewal; nil without renewals
 
 	mu         sync.Mutex
 	over       bool
 	quit, done chan struct{} // nil before the first renewal
-}
-
-// take waits until no other write of the attempt is in progress: renewals and commits are
-// writes of one owner, one after the other. give ends the turn.
-func (l *lease) take() {
-	if l.turn != nil {
-		l.turn <- struct{}{}
-	}
-}
-
-func (l *lease) give() {
-	if l.turn != nil {
-		<-l.turn
-	}
 }
 
 // loses ends the handler's context: another attempt has taken over.

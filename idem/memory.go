@@ -115,7 +115,7 @@ func (m *MemoryStore) Commit(ctx context.Context, c store.Commit) (*store.Record
 	switch {
 	case old == nil:
 		return &store.Record{}, nil
-	case !unchanged(old, c.Prev):
+	case old.Owner != c.Prev.Owner || old.Ver != c.Prev.Ver:
 		return old.Clone(), nil
 	}
 	next := patched(old.Clone(), c.Prev, c.Next)

@@ -72,15 +72,20 @@ func (p *progress) recall(s step) (raw []byte, recorded bool, err error) {
 	return slices.Clone(was.Result), true, nil
 }
 
-// skipped returns an error if the handler ended before a recorded phase: an answer must
-// not hide it.
-func (p *progress) skipped() error {
+// leftover returns an error if the handler ended before a recorded phase, or before a call
+// that an earlier attempt began and whose outcome is unknown: an answer must not hide
+// either. made are the calls of this run.
+func (p *progress) leftover(made *calls) error {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	if p.rec == nil || p.passed >= len(p.rec.Phases) {
-		return nil
+	switch {
+	case p.rec == nil:
+	case p.passed < len(p.rec.Phases):
+		return fmt.Errorf("%w: the handler ended without %q, which is recorded", ErrPhaseOrder, p.rec.Phases[p.passed].Name)
+	case len(p.rec.Doubts) > 0:
+		return made.unrepeated(p.rec.Doubts, "the handler ended")
 	}
-	return fmt.Errorf("%w: the handler ended without %q, which is recorded", ErrPhaseOrder, p.rec.Phases[p.passed].Name)
+	return nil
 }
 
 // before describes what stands before a call: leading says that nothing does, not even

@@ -10,20 +10,6 @@ import (
 	"github.com/samekey/samekey/internal/state"
 )
 
-// keep renews the lease while the handler works past its deadline. Renewals begin
-// after the time at which a killed process would be dead, and end with unkeep.
-// lost ends the handler's context.
-func (f *flow) keep(ctx context.Context, lost context.CancelCauseFunc) {
-	f.lost = lost
-	if f.a.opt.RenewFor < 0 {
-		return
-	}
-	f.turn = make(chan struct{}, 1)
-	f.timer = time.AfterFunc(time.Until(f.a.deadline)+f.a.spare(), func() {
-		f.renews(func() (time.Duration, bool) { return f.renew(ctx) })
-	})
-}
-
 // renew renews the lease if due, and returns the time to the next renewal; false
 // if there is nothing left to renew.
 func (f *flow) renew(ctx context.Context) (due time.Duration, more bool) {

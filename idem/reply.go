@@ -37,9 +37,6 @@ func (a reply) remembered(ctx context.Context) (Result, bool, error) {
 // look answers from a cheap read if that suffices: a finished record of the same
 // request. Everything else goes to the claim.
 func (a reply) look(ctx context.Context) (Result, bool, error) {
-	if !a.opt.ReadFirst && !a.req.ReadFirst {
-		return Result{}, false, nil
-	}
 	ctx, cancel := a.within(ctx, time.Now().Add(half(a.unbegun()))) // leave time for the claim
 	defer cancel()
 	peek := a.store.Load

@@ -96,7 +96,7 @@ func (e *Engine) ServeStatus(ctx context.Context, r Request) Response {
 		res = Result{Response: contract{&e.core}.problem(ctx, &r, err)}
 	}
 	res.mark(e.opt.KeyHeader, "")
-	if err == nil {
+	if err == nil && e.opt.stripe {
 		contract{&e.core}.dress(&res)
 	}
 	return res.Response

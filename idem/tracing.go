@@ -48,14 +48,6 @@ func codeOf(err error) string {
 	return problemOf(err).Code
 }
 
-// step begins a step of the attempt.
-func (w *watch) step(ctx context.Context, kind trace.Kind, name string) (context.Context, span) {
-	if w.about.opt.Tracer == nil {
-		return ctx, span{}
-	}
-	return w.steps(ctx, trace.Step{Kind: kind, Name: name})
-}
-
 // steps is step with a tracer, for a step with more to tell.
 func (w *watch) steps(ctx context.Context, s trace.Step) (context.Context, span) {
 	s.Record, s.Operation, s.Route = redact.Record(w.about.pk), w.told(trace.Outcome{}).Operation, w.about.req.Route

@@ -55,6 +55,14 @@ func (w *watch) tell(ctx context.Context, name happening, ev Event) {
 	}
 }
 
+// step begins a step of the attempt.
+func (w *watch) step(ctx context.Context, kind trace.Kind, name string) (context.Context, span) {
+	if w.about.opt.Tracer == nil {
+		return ctx, span{}
+	}
+	return w.steps(ctx, trace.Step{Kind: kind, Name: name})
+}
+
 // watched runs the course of a request, and calls Hooks.Ended after it. Without that
 // hook it costs nothing.
 func (w *watch) watched(ctx context.Context, course func(context.Context) (Result, error)) (res Result, err error) {

@@ -71,8 +71,8 @@ func phaseMutants() []mutant {
 		},
 		{
 			rule: "Leftover", what: "a plain answer may come before phases that are recorded",
-			in: "idem.flow.complete", old: "if $err := $f.leftover(); $err != nil { return $f.fail($err)",
-			new: "if $err := $f.leftover(); $err != nil && $f.a == nil { return $f.fail($err)", run: "^TestPhasesOutOfOrderAreRefused$",
+			in: "idem.entry.once", old: "if $err = $f.leftover(&$f.log); $err != nil { $err = $f.fail($err)",
+			new: "if $err = $f.leftover(&$f.log); $err != nil && $f.a == nil { $err = $f.fail($err)", run: "^TestPhasesOutOfOrderAreRefused$",
 		},
 		{
 			rule: "IntentKind", what: "an Atomic passes over a call whose outcome is unknown",
@@ -177,7 +177,7 @@ func phaseMutants() []mutant {
 		},
 		{
 			rule: "Unrepeated", what: "an operation ends without a call that may have been made", row: "R126",
-			in: "idem.flow.leftover", old: `return $f.log.unrepeated($rec.Doubts, "the handler ended")`, new: "_ = $rec; return nil", run: "^TestChangesOfPhasesBetweenVersions$",
+			in: "idem.progress.leftover", old: `return $made.unrepeated($p.rec.Doubts, "the handler ended")`, new: "return nil", run: "^TestChangesOfPhasesBetweenVersions$",
 		},
 		{
 			rule: "Unrepeated", what: "a call without a key is made though one with a key may have been", row: "R126",

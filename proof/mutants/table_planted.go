@@ -6,7 +6,7 @@ package main
 func planted() []bug {
 	const (
 		memClaim  = "$old != nil && !$free && !unchanged($old, $c.Seen) {"
-		memCommit = "case !unchanged($old, $c.Prev):"
+		memCommit = "case $old.Owner != $c.Prev.Owner || $old.Ver != $c.Prev.Ver:"
 
 		oneKey = "its histories are of one key of one caller"
 		engine = "it follows the engine's calls to the store, and neither deliveries nor who makes tickets"

@@ -291,7 +291,7 @@ func workRowMutants() []mutant {
 		},
 		{
 			rule: "FencedWorker", what: "a worker that wakes up after its lease commits", row: "R123",
-			in: "idem.MemoryStore.Commit", old: "case !unchanged($old, $c.Prev):", new: "case $old.Owner != $c.Prev.Owner && $old.Ver == $c.Prev.Ver:",
+			in: "idem.MemoryStore.Commit", old: "case $old.Owner != $c.Prev.Owner || $old.Ver != $c.Prev.Ver:", new: "case $old.Owner != $c.Prev.Owner && $old.Ver == $c.Prev.Ver:",
 			run: "^TestPhasesFenceAWorkerThatWakesUp$",
 		},
 		{
@@ -330,7 +330,7 @@ func workRowMutants() []mutant {
 		},
 		{
 			rule: "ClaimIsOneCall", what: "the record is read before each claim", row: "R25",
-			in: "idem.reply.look", old: "if !$a.opt.ReadFirst && !$a.req.ReadFirst {", new: "if $a.opt.ReadFirst || $a.req.ReadFirst {", pkg: "dynamo", run: "^TestCallsPerRequest$",
+			in: "idem.entry.proceed", old: "if $e.opt.ReadFirst || $e.req.ReadFirst {", new: "if !$e.opt.ReadFirst && !$e.req.ReadFirst {", pkg: "dynamo", run: "^TestCallsPerRequest$",
 		},
 		{
 			rule: "ClaimFirst", what: "the handler runs before its claim", row: "R27",

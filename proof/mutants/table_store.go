@@ -17,7 +17,7 @@ func storeMutants() []mutant {
 		goesOn        = "^TestOperationsGoOn$"
 
 		memClaim  = "$old != nil && !$free && !unchanged($old, $c.Seen) {"
-		memCommit = "case !unchanged($old, $c.Prev):"
+		memCommit = "case $old.Owner != $c.Prev.Owner || $old.Ver != $c.Prev.Ver:"
 		claim     = `"attribute_not_exists(pk) OR (exp_s < :now AND NOT keep = :freed)"`
 
 		// The record's part of a transaction.

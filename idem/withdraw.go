@@ -9,61 +9,7 @@ import (
 	"github.com/samekey/samekey/internal/state"
 )
 
-// The end of a run: conclude stores the answer, or withdraw gives the lease back.
-
-// conclude stores the handler's answer and returns it. The effect has happened,
-// so a failed write need not be an error: at worst, the answer of a handler
-// without phases is returned unstored. A failure is an error if the commit
-// contains more than the answer: a merged claim, or pending results or jobs. A
-// failure is also an error with phases or a stored request, since another attempt
-// may come to another answer.
-func (f *flow) conclude(ctx context.Context, resp Response) (Result, error) {
-	a := f.a
-	var err error
-	for try := range 3 {
-		if f.statusOnly = try == 2; f.statusOnly {
-			if !f.mayDrop(err) {
-				break
-			}
-			// That the operation is done matters more than its answer.
-			a.log.ErrorContext(ctx, "answer can't be stored: storing its status only", "record", redact.Record(a.pk), "error", err)
-		}
-		err = f.finish(ctx, resp, nil, nil, false)
-		if end := f.ended(); end != nil {
-			return end.res, end.err
-		}
-		if !refused(err) {
-			break
-		}
-	}
-	rec := f.record()
-	if rec == nil {
-		if _, ours := errors.AsType[*Error](err); !ours {
-			err = a.unavailable("claim", err)
-		}
-		a.tell(ctx, evFailed, a.event(nil, err))
-		return Result{}, err
-	}
-	// Keep the lease: a retry must not repeat the effect at once.
-	err = a.fail("finish", err)
-	a.log.ErrorContext(ctx, "answer not stored: a retry after the lease runs again", "record", redact.Record(a.pk), "error", err)
-	a.tell(ctx, evFailed, a.event(rec, err))
-	if rec.Keep == store.KeepOpen || f.outstanding() {
-		return Result{}, a.unavailable("finish", err)
-	}
-	a.tell(ctx, evUnstored, a.event(rec, err))
-	return Result{Response: resp, Unstored: true}, nil
-}
-
-// mayDrop reports whether an answer whose storing failed with err may be given up for
-// its status: if it can never fit, or if nothing but the record shows that a handler
-// without phases has had its effect. A record that is kept, or whose deferred results
-// are not written yet, stays open instead: its next attempt comes to an answer that can
-// be stored.
-func (f *flow) mayDrop(err error) bool {
-	rec := f.record()
-	return errors.Is(err, store.ErrTooLarge) || rec != nil && !state.Kept(rec) && !f.defers()
-}
+// The end of a run without a stored answer.
 
 // withdraw ends an attempt without a stored answer. Its outcome is resp or err.
 func (f *flow) withdraw(ctx context.Context, resp Response, err, failed error) (Result, error) {
