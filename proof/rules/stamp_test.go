@@ -12,10 +12,10 @@ import (
 	"testing"
 )
 
-// setters are the functions that set Owner or Ver of a record: Stamp decides them,
-// the store in memory copies them, and the decoder reads them. (The store on DynamoDB
-// and its take-over write them by expressions.)
-var setters = []string{"dynamo/internal/item decode", "idem patched", "internal/state Stamp"}
+// setters are the functions that set Owner or Ver of a record: Stamp decides them, and
+// the store in memory copies them. (The store on DynamoDB and its take-over write them by
+// expressions, and the table of fields reads them.)
+var setters = []string{"idem patched", "internal/state Stamp"}
 
 // Owner and version fence every write, so only state.Stamp decides them. Test
 // helpers may make any record, and the model of the protocol (proof/model) has records
