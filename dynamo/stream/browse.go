@@ -80,8 +80,9 @@ func (s *Sweep) Browse(ctx context.Context, see func([]Glimpse, Browsed)) error 
 func (s *Sweep) browseInput(segment int) *dynamodb.ScanInput {
 	// Every part has a placeholder: some names are reserved words.
 	names := make(map[string]string)
-	var paths []string
-	for _, path := range item.Listed() {
+	listed := item.Listed()
+	paths := make([]string, 0, len(listed))
+	for _, path := range listed {
 		parts := strings.Split(path, ".")
 		for i, part := range parts {
 			parts[i] = "#" + part

@@ -113,7 +113,6 @@ func storeClaim(s suite) {
 		storetest.SameRecord(t, storetest.Load(t, e.inner, want.PK), want)
 		storetest.SameRecord(t, storetest.RefusedClaim(t, e.inner, second), want)
 
-
 		gone := storetest.ClaimAt(e.clock.Now()) // TTL has removed the record
 		gone.Seen = freed
 		storetest.MustClaim(t, e.inner, gone)

@@ -16,8 +16,8 @@ import (
 	"syscall"
 	"time"
 
-	"github.com/samekey/samekey/internal/testkit/tap"
 	"github.com/samekey/samekey/internal/servers"
+	"github.com/samekey/samekey/internal/testkit/tap"
 )
 
 // The times of the stacks: short, so that leases are soon over. What a dead

@@ -161,8 +161,9 @@ func (p *Plan) release(now time.Time) error {
 }
 
 func (p *Plan) forget(now time.Time) error {
-	var lost []string
-	for _, l := range state.Lost(p.rec, now) {
+	all := state.Lost(p.rec, now)
+	lost := make([]string, 0, len(all))
+	for _, l := range all {
 		lost = append(lost, plain.Line(l))
 	}
 	if _, err := state.Forgotten(p.rec, now, p.wish.By, p.wish.Loss); err != nil {

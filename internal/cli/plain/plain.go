@@ -5,6 +5,7 @@ package plain
 import (
 	"fmt"
 	"io"
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -70,7 +71,7 @@ type Writer struct {
 func (w *Writer) Write(p []byte) (int, error) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	all := append(w.rest, p...)
+	all := slices.Concat(w.rest, p)
 	whole := len(all)
 	for i := max(0, whole-utf8.UTFMax+1); i < whole; i++ {
 		if utf8.RuneStart(all[i]) && !utf8.FullRune(all[i:]) {

@@ -111,7 +111,7 @@ func (t *Table) plan(ctx context.Context, a Action) (*idem.Engine, *operate.Plan
 // with a retry.
 func wishOf(rec *store.Record, a Action) operate.Wish {
 	w := operate.Wish{Do: operate.Verb(a.Do), By: a.By}
-	switch w.Do {
+	switch w.Do { //nolint:exhaustive // the others need no more
 	case operate.Retry:
 		if a.Result != nil || a.NotMade || a.RiskTwice {
 			w.Do, w.Settlement = operate.Settle, idem.Settlement{Result: a.Result, NotMade: a.NotMade, RiskTwice: a.RiskTwice}

@@ -281,7 +281,7 @@ func reply(w http.ResponseWriter, v any) {
 func answer(w http.ResponseWriter, status int, v any) {
 	w.Header().Set("Content-Type", "application/json")
 	w.WriteHeader(status)
-	_, _ = w.Write(encode(v)) // the page has gone
+	_, _ = w.Write(encode(v)) //nolint:gosec // JSON; if it fails, the page has gone
 }
 
 // encode is all that the page gets from a table: texts there may have come from anywhere.

@@ -34,7 +34,8 @@ func TestMeanings(t *testing.T) {
 		},
 		"the second release": {
 			Meaning{"Scope": "a", "Former": "true", "Former.OneScope": "true", "Former.Claims": "true"},
-			Meaning{"Scope": "a", "Former": "true", "Former.OneScope": "true"}, "",
+			Meaning{"Scope": "a", "Former": "true", "Former.OneScope": "true"},
+			"",
 		},
 		"after the second release":  {Meaning{"Scope": "a", "Former": "true", "Former.OneScope": "true"}, Meaning{"Scope": "a"}, ""},
 		"back to the first release": {Meaning{"Scope": "a", "Former": "true"}, Meaning{"Scope": "a", "Former": "true", "Former.Claims": "true"}, ""},
