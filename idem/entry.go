@@ -45,7 +45,7 @@ func (e entry) do(ctx context.Context, accepts bool, fn func(context.Context) (R
 // proceed looks for the record of the request, claims it, and runs fn or answers
 // from the record.
 func (e entry) proceed(ctx context.Context, fn func(context.Context) (Response, error)) (Result, error) {
-	replies := reply{e.attempt}
+	replies := reply(e)
 	if e.cached != nil {
 		if res, ok, err := replies.remembered(ctx); ok {
 			return res, err

@@ -103,7 +103,7 @@ func (a unattended) goOn(ctx context.Context, rec *store.Record, missing error, 
 	}
 	a.req = requestOf(rec.Input)
 	a.req.Handler, a.req.Tenant = rec.Handler, rec.Tenant
-	res, err := entry{a.attempt}.begin(ctx, rec, true, func(ctx context.Context) (Response, error) {
+	res, err := entry(a).begin(ctx, rec, true, func(ctx context.Context) (Response, error) {
 		if err := a.opt.completable(a.req, a.whose); err != nil { // an earlier program took the caller from the operation
 			return Response{}, err
 		}
