@@ -72,7 +72,8 @@ func (u *update) holder(prev, next *store.Record) {
 func (u *update) fields(prev, next *store.Record, moved bool) {
 	for i := range item.Fields {
 		f := &item.Fields[i]
-		if f.Same == nil || f.Same(prev, next) && !(moved && f.Name == item.AttrPhases && len(next.Phases) > 0) {
+		anew := moved && f.Name == item.AttrPhases && len(next.Phases) > 0
+		if f.Same == nil || f.Same(prev, next) && !anew {
 			continue
 		}
 		if f.Path != f.Name {

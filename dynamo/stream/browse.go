@@ -80,14 +80,14 @@ func (s *Sweep) Browse(ctx context.Context, see func([]Glimpse, Browsed)) error 
 func (s *Sweep) browseInput(segment int) *dynamodb.ScanInput {
 	// Every part has a placeholder: some names are reserved words.
 	names := make(map[string]string)
-	var paths []string
-	for _, path := range item.Listed() {
+	paths := item.Listed()
+	for at, path := range paths {
 		parts := strings.Split(path, ".")
 		for i, part := range parts {
 			parts[i] = "#" + part
 			names[parts[i]] = part
 		}
-		paths = append(paths, strings.Join(parts, "."))
+		paths[at] = strings.Join(parts, ".")
 	}
 	return &dynamodb.ScanInput{
 		TableName: &s.jobs.table.Name, ProjectionExpression: aws.String(strings.Join(paths, ", ")), ExpressionAttributeNames: names,

@@ -69,7 +69,7 @@ func sealMutants() []mutant {
 		},
 		{
 			rule: "SealMoved", what: "results stay sealed for the former handler", row: "R153 T11",
-			in: "dynamo.update.fields", old: "&& !($moved && $f.Name == item.AttrPhases && len($next.Phases) > 0) {", new: "{", run: "^TestSealedContentsGoWithTheOperation$",
+			in: "dynamo.update.fields", old: "$moved && $f.Name == item.AttrPhases && len($next.Phases) > 0", new: "$moved && $f.Name == item.AttrPhases && $next.Phases == nil", run: "^TestSealedContentsGoWithTheOperation$",
 		},
 		{
 			rule: "SealPlace", what: "a companion opens in another's place",
