@@ -498,7 +498,7 @@ func rewritten(text []byte, edits []edit) []byte {
 		text             string
 		after            bool
 	}
-	var all []piece
+	all := make([]piece, 0, 2*len(edits))
 	for i, e := range edits {
 		all = append(all, piece{e.from, e.to, i, e.before, false}, piece{e.to, e.from, i, e.after, true})
 	}

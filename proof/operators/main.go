@@ -169,7 +169,7 @@ func (u *use) do(ctx context.Context, stdout, stderr io.Writer) error {
 
 // draw draws a sample, the same for a seed and a checkout.
 func (u *use) draw(ms []*mutant) []*mutant {
-	rnd := rand.New(rand.NewChaCha8(sha256.Sum256([]byte(u.seed)))) //nolint:gosec // a sample, not a secret
+	rnd := rand.New(rand.NewChaCha8(sha256.Sum256([]byte(u.seed))))
 	ms = slices.Clone(ms)
 	if u.sample > 0 {
 		rnd.Shuffle(len(ms), func(i, j int) { ms[i], ms[j] = ms[j], ms[i] })
