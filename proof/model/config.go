@@ -114,7 +114,7 @@ func configs() []Config {
 		{
 			Name: "a provider that forgets", Who: []Role{Client, Client, Operator, Client}, Request: []uint8{1, 1, 1, 1}, Phases: [2]Phase{Foreign},
 			MaxTries: 2, Forgets: true, EndLeases: true, Left: budget{Fail: 1, Renew: 1},
-			States: 730_094,
+			States: 768_221,
 		},
 		{
 			Name: "an answer whose body can't be written", Who: []Role{Client, Client, Completer}, Request: []uint8{1, 1, 1}, Phases: call, Jobs: Late,
@@ -144,12 +144,12 @@ func configs() []Config {
 		{
 			Name: "a change of scope, and completer", Who: []Role{Client, Client, Completer}, Request: []uint8{1, 1, 1}, Program: []Program{First, Second, First},
 			Change: OfScope, Phases: call, Jobs: Early, Resumable: true, MaxTries: 1, Expire: true, Left: budget{Late: 1},
-			States: 470_023,
+			States: 549_852,
 		},
 		{
 			Name: "a change of scope, and lost answers", Who: []Role{Client, Client, Client}, Request: []uint8{1, 1, 1}, Program: []Program{First, Second, Second},
 			Change: OfScope, Phases: [2]Phase{Foreign}, MaxTries: 2, Expire: true, Left: budget{Lost: 1, Late: 1},
-			States: 469_812,
+			States: 576_358,
 		},
 		{
 			Name: "a deploy that changes the fingerprint", Who: []Role{Client, Client, Client, Client}, Request: []uint8{1, 1, 1, 2},

@@ -91,7 +91,7 @@ func callerMutants() []mutant {
 		},
 		{
 			rule: "OneScope", what: "whoever knows a key sees its answer without the request", row: "M25",
-			in: "idem.attempt.status", old: `$a.whose.Kind == scope.One && $a.opt.StatusURL == ""`, new: "false", run: "^TestOneScope$",
+			in: "idem.attempt.status", old: `$a.whose.Kind == scope.One && $a.opt.StatusURL == ""`, new: `$a.whose.Kind == scope.One && false`, run: "^TestOneScope$",
 		},
 		{
 			rule: "OneScope", what: "verified callers share a scope, too", row: "M25",

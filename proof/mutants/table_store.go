@@ -95,7 +95,7 @@ func storeMutants() []mutant {
 		},
 		{
 			rule: "ClaimCond", what: "memory: a claim over anything that isn't its own",
-			in: "idem.MemoryStore.Claim", old: memClaim, new: `$old != nil && $old.Owner == $c.Next.Owner {`, pkg: suite, run: claims,
+			in: "idem.MemoryStore.Claim", old: memClaim, new: `$old != nil && !$free && $old.Owner == $c.Next.Owner {`, pkg: suite, run: claims,
 		},
 		{
 			rule: "ClaimSeen", what: "memory: a claim over a freed record that it hasn't seen",
