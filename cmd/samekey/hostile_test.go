@@ -25,12 +25,7 @@ var tableless = []string{"init", "local", "stack", "check", "vet", "ui", "doctor
 func TestHostileRecords(t *testing.T) {
 	d := newDesk(t)
 	now := time.Now().Add(-time.Minute)
-	all := hostiletest.Records("rides", now)
-	for name, rec := range all {
-		if held, err := d.store.Claim(t.Context(), store.Claim{Next: rec.Clone(), Now: now}); err != nil || held != nil {
-			t.Fatalf("%s: %v, %v", name, held, err)
-		}
-	}
+	all := hostiletest.Claimed(t, d.store, "rides", now)
 	on := func(args ...string) (runs [][]string) {
 		for _, name := range slices.Sorted(maps.Keys(all)) {
 			runs = append(runs, append(slices.Clone(args), all[name].PK))

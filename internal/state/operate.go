@@ -56,8 +56,8 @@ func Forgotten(rec *store.Record, now time.Time, by string, accepted Loss) (*sto
 		return nil, ErrWork
 	}
 	r := *rec
-	r.Lease, r.Run, r.Blocked, r.Input = time.Time{}, Millis(now), false, nil
-	r.Keep, r.Expires, r.Until = store.KeepFreed, Seconds(now).Add(freedFor), time.Time{}
+	r.Lease, r.Run, r.Until = time.Time{}, Millis(now), time.Time{}
+	frees(&r, now)
 	if unfinished {
 		r.State = store.Open
 	}

@@ -38,7 +38,7 @@ func Released(held *store.Record, now time.Time, b GiveBack) *store.Record {
 	}
 	r.Sent = inDoubt(r.Sent, r.Doubts) // data that was not sent imposes nothing
 	if free(held, b) {
-		r.Keep, r.Expires, r.Input, r.Blocked = store.KeepFreed, Seconds(now).Add(freedFor), nil, false
+		frees(&r, now)
 	} else {
 		h := store.Handover{At: r.Run, Kind: store.HandoverRelease, Err: redact.Cut(b.Why)}
 		if b.Answers && Kept(&r) {
@@ -85,6 +85,11 @@ func free(r *store.Record, b GiveBack) bool {
 // freedFor is how long TTL leaves a freed record: longer than a copy of a claim is under
 // way, so that none finds the key without a record, and revives its operation.
 const freedFor = 15 * time.Minute
+
+// frees makes the key of r free.
+func frees(r *store.Record, now time.Time) {
+	r.Keep, r.Expires, r.Input, r.Blocked = store.KeepFreed, Seconds(now).Add(freedFor), nil, false
+}
 
 // Freed reports whether an attempt freed its key, or a person: the next claim replaces
 // the record.

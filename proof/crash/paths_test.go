@@ -110,7 +110,7 @@ var paths = []*path{
 		effects: plain,
 	},
 	{
-		name: "scope changes, given up and asked again", says: "The second release has freed the key; the first one fences the expired record under the new scope, and claims.", route: "/moved", begins: second, freed: true, before: freed, stages: []string{atAPI},
+		name: "scope changes, given up and asked again", says: "The second release has freed the key; the first one fences the freed record under the new scope, and claims.", route: "/moved", begins: second, freed: true, before: freed, stages: []string{atAPI},
 		effects: plain,
 	},
 	{name: "webhook", says: "A signed delivery, repeated until it is answered by 200.", route: "/webhook", hook: true, stages: []string{atAPI}, effects: map[string]int{"event": 1}},

@@ -1,6 +1,7 @@
 package ui_test
 
 import (
+	"bufio"
 	"bytes"
 	"context"
 	"encoding/json"
@@ -181,6 +182,22 @@ func (v *visitor) send(method, path string, in any, change ...func(*http.Request
 		v.t.Fatal(err)
 	}
 	return re.StatusCode, re.Header, string(all)
+}
+
+// events are the lines of the page's stream of events.
+func (v *visitor) events() *bufio.Scanner {
+	v.t.Helper()
+	req, err := http.NewRequestWithContext(v.t.Context(), http.MethodGet, v.base+"/api/events", http.NoBody)
+	if err != nil {
+		v.t.Fatal(err)
+	}
+	req.Header.Set(ui.TokenHeader, v.token)
+	re, err := v.client.Do(req)
+	if err != nil {
+		v.t.Fatal(err)
+	}
+	v.t.Cleanup(func() { _ = re.Body.Close() })
+	return bufio.NewScanner(re.Body)
 }
 
 func get[T any](v *visitor, path string) (out T) {

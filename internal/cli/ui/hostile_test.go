@@ -1,14 +1,12 @@
 package ui_test
 
 import (
-	"bufio"
 	"net/http"
 	"net/url"
 	"strings"
 	"testing"
 	"time"
 
-	"github.com/samekey/samekey/idem/store"
 	"github.com/samekey/samekey/internal/cli/ui"
 	"github.com/samekey/samekey/internal/testkit/hostiletest"
 )
@@ -19,12 +17,7 @@ func TestHostileRecordsOnThePage(t *testing.T) {
 	t.Parallel()
 	d := newDesk(t)
 	now := time.Now().Add(-time.Minute)
-	all := hostiletest.Records("rides", now)
-	for name, rec := range all {
-		if held, err := d.store.Claim(t.Context(), store.Claim{Next: rec.Clone(), Now: now}); err != nil || held != nil {
-			t.Fatalf("%s: %v, %v", name, held, err)
-		}
-	}
+	all := hostiletest.Claimed(t, d.store, "rides", now)
 	v := visit(t, 0, d.Table).enter()
 	send := func(method, path string, in any) (int, string) {
 		t.Helper()
@@ -77,17 +70,7 @@ func TestHostileRecordsOnThePage(t *testing.T) {
 	if acts < 5 {
 		t.Errorf("%d records were acted on", acts)
 	}
-	req, err := http.NewRequestWithContext(t.Context(), http.MethodGet, v.base+"/api/events", http.NoBody)
-	if err != nil {
-		t.Fatal(err)
-	}
-	req.Header.Set(ui.TokenHeader, v.token)
-	re, err := v.client.Do(req)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer re.Body.Close()
-	for lines := bufio.NewScanner(re.Body); lines.Scan(); {
+	for lines := v.events(); lines.Scan(); {
 		if data, found := strings.CutPrefix(lines.Text(), "data: "); found {
 			hostiletest.CheckJSON(t, "an event", []byte(data))
 			break

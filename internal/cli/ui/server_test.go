@@ -1,7 +1,6 @@
 package ui_test
 
 import (
-	"bufio"
 	"context"
 	"errors"
 	"fmt"
@@ -179,17 +178,7 @@ func TestFollow(t *testing.T) {
 	src := &fake{about: ui.About{Local: true}, follow: make(chan []string)}
 	v := visit(t, 0, src).enter()
 	loaded(v)
-	req, err := http.NewRequestWithContext(t.Context(), "GET", v.base+"/api/events", nil)
-	if err != nil {
-		t.Fatal(err)
-	}
-	req.Header.Set(ui.TokenHeader, v.token)
-	re, err := v.client.Do(req)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer re.Body.Close()
-	lines := bufio.NewScanner(re.Body)
+	lines := v.events()
 	next := func(what string) {
 		t.Helper()
 		for lines.Scan() {

@@ -21,6 +21,18 @@ const Forged = "FORGED-LINE"
 // Text moves the cursor, sets a title, hides, turns and ends a line.
 const Text = "\x1b[2J\x1b]0;owned\a\u009b31m\u202e\u2066\u200b\u2028\r\n" + Forged + "'; $(id) `id`\t\x7f"
 
+// Claimed writes [Records] to s, and returns them.
+func Claimed(t testing.TB, s store.Store, namespace string, now time.Time) map[string]*store.Record {
+	t.Helper()
+	all := Records(namespace, now)
+	for name, rec := range all {
+		if held, err := s.Claim(t.Context(), store.Claim{Next: rec.Clone(), Now: now}); err != nil || held != nil {
+			t.Fatalf("%s: %v, %v", name, held, err)
+		}
+	}
+	return all
+}
+
 // Records are one of each state, by its name, hostile in every text. now is the time of
 // the claim, and the states are those of a minute later.
 func Records(namespace string, now time.Time) map[string]*store.Record {
