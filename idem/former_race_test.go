@@ -99,6 +99,38 @@ func TestFormerRefusesALateClaim(t *testing.T) {
 	}
 }
 
+// A late copy of a claim that names the record that it has fenced doesn't win beside a newer
+// record there, though the claim's attempt has taken that one over, with the same version.
+func TestFormerRefusesALateClaimBesideATakeOver(t *testing.T) {
+	t.Parallel()
+	r := newRolling()
+	r.abandon(t)
+	r.clock.Advance(idem.DefaultRetention + storetest.LeaseOver)
+	var late *store.Claim
+	sends := &spoilt{Store: &r.mem}
+	sends.claim = func(ctx context.Context, c store.Claim) (*store.Record, error) {
+		if c.Fenced == nil || late != nil {
+			return r.mem.Claim(ctx, c)
+		}
+		late = &c
+		late.Next = c.Next.Clone()
+		r.abandon(t)
+		return nil, store.ErrUnknown
+	}
+	res, err := r.release(sends, false).Do(t.Context(), r.req, func(ctx context.Context) (idem.Response, error) {
+		if taken, err := r.mem.Load(ctx, late.Beside); err != nil || taken.Ver != late.Fenced.Ver {
+			t.Errorf("the record that was taken over has version %d, the fenced one %d: %v", taken.Ver, late.Fenced.Ver, err)
+		}
+		if held, err := r.mem.Claim(ctx, *late); err != nil || held == nil {
+			t.Errorf("a late claim was won, beside the record that its attempt has taken over: %v", err)
+		}
+		return idem.Response{Status: 201}, nil
+	})
+	if err != nil || res.Status != 201 || late == nil {
+		t.Errorf("%+v, %v, a claim was late: %t", res, err, late != nil)
+	}
+}
+
 // Who gets no answer to his claim reads the record under both scopes: FailOpen runs no
 // request that has an answer.
 func TestFormerAnswersAfterALostClaim(t *testing.T) {

@@ -44,7 +44,7 @@ func formerMutants() []mutant {
 		},
 		{
 			rule: "FenceNonce", what: "a record that an attempt takes over looks like the one that it has fenced", row: "R151",
-			in: "idem.attempt.bury", old: "$a.owner = rand.Text()", new: "", run: explore,
+			in: "idem.attempt.bury", old: "$a.owner = rand.Text()", new: "", run: "^TestFormerRefusesALateClaimBesideATakeOver$",
 		},
 		{
 			rule: "Beside", what: "a claim without an answer is looked for under one scope only", row: "R151",
