@@ -13,6 +13,7 @@ import (
 	"github.com/samekey/samekey/idem/idemtest"
 	"github.com/samekey/samekey/idem/jobs"
 	"github.com/samekey/samekey/idem/store"
+	"github.com/samekey/samekey/internal/base/defaults"
 )
 
 // A call that may have been made is never forgotten with its key: a day later the same
@@ -248,7 +249,7 @@ func TestCacheHeedsForget(t *testing.T) {
 func TestLargeRequestIsRefusedByDefault(t *testing.T) {
 	t.Parallel()
 	a := accepting()
-	_, err := a.engine.Do(t.Context(), idem.Request{Key: "k", Identity: idem.Identity{Kind: "jwt", Subject: "s"}, Method: "POST", Body: make([]byte, idem.DefaultMaxInput+1)}, answers(201))
+	_, err := a.engine.Do(t.Context(), idem.Request{Key: "k", Identity: idem.Identity{Kind: "jwt", Subject: "s"}, Method: "POST", Body: make([]byte, defaults.MaxInput+1)}, answers(201))
 	if !errors.Is(err, idem.ErrTooLarge) || len(a.mem.Records()) != 0 {
 		t.Errorf("%v, %d records", err, len(a.mem.Records()))
 	}

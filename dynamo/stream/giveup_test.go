@@ -8,6 +8,7 @@ import (
 	"github.com/samekey/samekey/dynamo/stream"
 	"github.com/samekey/samekey/idem"
 	"github.com/samekey/samekey/idem/store"
+	"github.com/samekey/samekey/internal/base/defaults"
 )
 
 // What only its client can bring to an end is left to its client for as long as
@@ -18,8 +19,8 @@ func TestSweepGivesUpAfterTheRetentionOnly(t *testing.T) {
 		after time.Duration
 		want  store.State
 	}{
-		"before": {idem.DefaultRetention - time.Hour, store.Open},
-		"after":  {idem.DefaultRetention + time.Hour, store.Stuck},
+		"before": {defaults.Retention - time.Hour, store.Open},
+		"after":  {defaults.Retention + time.Hour, store.Stuck},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

@@ -11,8 +11,8 @@ import (
 
 	"github.com/samekey/samekey/dynamo"
 	"github.com/samekey/samekey/dynamo/internal/item"
-	"github.com/samekey/samekey/idem"
 	"github.com/samekey/samekey/idem/jobs"
+	"github.com/samekey/samekey/internal/base/defaults"
 )
 
 // Sweep reads the whole table to find jobs and operations that the stream's readers
@@ -46,8 +46,7 @@ type SweepOptions struct {
 	Late time.Duration
 	// Grace is [CompleterOptions.Grace]. Default: [jobs.DefaultGrace].
 	Grace time.Duration
-	// Retention is the engine's; GiveUp is called after it. Default:
-	// [idem.DefaultRetention].
+	// Retention is the engine's; GiveUp is called after it. Default: 24 hours.
 	Retention time.Duration
 
 	// Name distinguishes sweeps of the same table with different tasks, such as
@@ -93,7 +92,7 @@ func NewSweep(api ScanAPI, store *dynamo.Store, optFns ...func(*SweepOptions)) *
 	}
 	opt.Late = cmp.Or(opt.Late, 15*time.Minute)
 	opt.Grace = cmp.Or(opt.Grace, jobs.DefaultGrace)
-	opt.Retention = cmp.Or(opt.Retention, idem.DefaultRetention)
+	opt.Retention = cmp.Or(opt.Retention, defaults.Retention)
 	opt.PassWithin = cmp.Or(opt.PassWithin, 24*time.Hour)
 	opt.Segments = cmp.Or(opt.Segments, 8)
 	opt.PageSize = cmp.Or(opt.PageSize, 500)

@@ -13,6 +13,7 @@ import (
 	"github.com/samekey/samekey/idem"
 	"github.com/samekey/samekey/idem/jobs"
 	"github.com/samekey/samekey/idem/trace"
+	"github.com/samekey/samekey/internal/base/defaults"
 	"github.com/samekey/samekey/lambda/completer"
 )
 
@@ -38,7 +39,7 @@ type Options struct {
 	// Default: [jobs.DefaultGrace].
 	Grace time.Duration
 	// Retention is that of the engines: after it, the sweep gives up an operation
-	// that nobody can complete. Default: [idem.DefaultRetention].
+	// that nobody can complete. Default: 24 hours.
 	Retention time.Duration
 	// Namespaces are those of the engines ([idem.Options.Namespace]) whose operations
 	// the sweep gives up; in others it only lists them. nil: the empty namespace.
@@ -99,7 +100,7 @@ func New(api API, store *dynamo.Store, queue jobs.TicketQueue, optFns ...func(*O
 	}
 	opt.Share = cmp.Or(opt.Share, defaultShare)
 	opt.Grace = cmp.Or(opt.Grace, jobs.DefaultGrace)
-	opt.Retention = cmp.Or(opt.Retention, idem.DefaultRetention)
+	opt.Retention = cmp.Or(opt.Retention, defaults.Retention)
 	if opt.Namespaces == nil {
 		opt.Namespaces = []string{""}
 	}

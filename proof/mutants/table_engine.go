@@ -53,7 +53,7 @@ func engineMutants() []mutant {
 		},
 		{
 			rule: "MinRetention", what: "a record may expire before a late packet of its claim",
-			in: "idem.Options.validate", old: "$check($o.Retention >= MinRetention,", new: "$check($o.Retention > 0,", run: "^TestNewPanicsOnWhatCantWork$",
+			in: "idem.Options.validate", old: "$check($o.Retention >= defaults.MinRetention,", new: "$check($o.Retention > 0,", run: "^TestNewPanicsOnWhatCantWork$",
 		},
 		{
 			rule: "FencedStops", what: "an overtaken attempt takes its write for landed",
@@ -252,7 +252,7 @@ func patienceMutants() []mutant {
 		},
 		{
 			rule: "Unstored", what: "the handler's own word on it goes out", row: "R129 M19",
-			in: "idem.Result.mark", old: "delete($h, StatusHeader)", new: "", run: "^TestUnstoredAnswerSaysSo$",
+			in: "idem.Result.mark", old: "delete($h, statusHeader)", new: "", run: "^TestUnstoredAnswerSaysSo$",
 		},
 		{
 			rule: "Unstored", what: "the client goes on with a key whose answer could not be stored",
