@@ -88,7 +88,7 @@ func TestForsakenCallWaitsForPeople(t *testing.T) {
 	dying := idemtest.Faulty(&a.mem, nil)
 	_, _ = do(t, idem.New(dying, func(o *idem.Options) { o.Now, o.CallsOut = a.clock.Now, true }), charging("charge", func(string) { dying.Crash() }))
 	a.clock.Advance(25 * time.Hour)
-	if err := a.engine.GiveUp(t.Context(), jobs.TicketFor(a.record(t)), "its client never came back"); err != nil {
+	if err := a.engine.MarkStuck(t.Context(), jobs.TicketFor(a.record(t)), "its client never came back"); err != nil {
 		t.Fatal(err)
 	}
 	if r := a.record(t); r.State != store.Stuck || len(r.Doubts) == 0 || r.WaitSince.IsZero() {

@@ -28,7 +28,7 @@ func TestSweepGivesUpAfterTheRetentionOnly(t *testing.T) {
 			begin(t, tab, tabletest.Post(tabletest.NewKey(), "{}"), phase)
 			tab.edit(t, tab.Only(t).PK, "REMOVE req", nil) // as without Resumable
 			engine := idem.New(tab.Store, anybody, tabletest.Ahead(tt.after))
-			sweep := tab.sweep(in(tt.after), func(o *stream.SweepOptions) { o.GiveUp = engine.GiveUp })
+			sweep := tab.sweep(in(tt.after), func(o *stream.SweepOptions) { o.MarkStuck = engine.MarkStuck })
 			rep, err := sweep.Run(t.Context())
 			if err != nil || rep.ByWhy[stream.WhyNoRequest].Count != 1 {
 				t.Errorf("got %+v, %v; want it listed", rep, err)

@@ -40,7 +40,7 @@ func TestGivesUpInItsNamespaces(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		err = giveUp(st, &Options{Namespaces: []string{"", "rides"}, Retention: defaults.Retention})(t.Context(), jobs.TicketFor(rec), "nobody came")
+		err = markStuck(st, &Options{Namespaces: []string{"", "rides"}, Retention: defaults.Retention})(t.Context(), jobs.TicketFor(rec), "nobody came")
 		if errors.Is(err, jobs.ErrMoved) == ours || ours && err != nil {
 			t.Errorf("namespace %q: %v", namespace, err)
 		}
