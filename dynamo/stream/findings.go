@@ -73,7 +73,7 @@ func (s *Sweep) examine(f *findings, r *store.Record, now time.Time) {
 		}
 		f.entries = append(f.entries, entry(why, r))
 	}
-	waiting, since := state.Waits(r, now, s.opt.Grace, defaultMaxHold)
+	waiting, since := state.Waits(r, now, s.opt.Grace)
 	switch waiting {
 	case state.NotWaiting:
 	case state.ForOperator:
@@ -87,7 +87,7 @@ func (s *Sweep) examine(f *findings, r *store.Record, now time.Time) {
 		list(WhyExpiring)
 	case state.ForCompleter:
 		list(WhyOpen)
-		if !state.Overheld(r, now, defaultMaxHold) && now.Sub(since) > s.opt.Late {
+		if !state.Overheld(r, now) && now.Sub(since) > s.opt.Late {
 			f.tickets = append(f.tickets, jobs.TicketFor(r).From(now))
 		}
 	case state.ForItsClient:

@@ -55,12 +55,10 @@ type Options struct {
 	// only the request's context ends an attempt that hangs.
 	AttemptTimeout time.Duration
 
-	// Retried decides which statuses from 400 on are retried. Default: 409, since the
-	// original may still be running, 429, and 5xx.
+	// Retried decides which statuses from 400 on are retried. The
+	// server overrules it by the header Stripe-Should-Retry, "true" or "false". Default:
+	// 409, since the original may still be running, 429, and 5xx.
 	Retried func(status int) bool
-	// ShouldRetryHeader is a response header with which the server overrules
-	// Retried, by "true" or "false". Default: Stripe-Should-Retry.
-	ShouldRetryHeader string
 	// KeepNotFound returns the 404 of a repeated DELETE unchanged, instead of a 204
 	// (see the package's documentation).
 	KeepNotFound bool
@@ -99,7 +97,6 @@ func (o Options) withDefaults() Options {
 	setDefault(&o.InitialDelay, 500*time.Millisecond)
 	setDefault(&o.MaxDelay, 5*time.Second)
 	setDefault(&o.MaxRetryAfter, time.Minute)
-	setDefault(&o.ShouldRetryHeader, "Stripe-Should-Retry")
 	setDefault(&o.MaxBuffer, 4<<20)
 	setDefault(&o.MaxAnswer, 1<<20)
 	setDefault(&o.BudgetRatio, 0.1)
@@ -129,7 +126,6 @@ func (o *Options) validate() error {
 		}
 	}
 	check(isToken(o.KeyHeader), "KeyHeader %q: not a header name", o.KeyHeader)
-	check(isToken(o.ShouldRetryHeader), "ShouldRetryHeader %q: not a header name", o.ShouldRetryHeader)
 	check(o.KeyLifetime > lifetimeMargin, "KeyLifetime %v: more than %v", o.KeyLifetime, lifetimeMargin)
 	check(o.InitialDelay > 0, "InitialDelay %v: above zero", o.InitialDelay)
 	check(o.MaxDelay >= o.InitialDelay && o.MaxDelay <= maxWait, "MaxDelay %v: at least InitialDelay, %v, at most %v", o.MaxDelay, o.InitialDelay, maxWait)

@@ -51,7 +51,6 @@ func TestPolicyIsSettable(t *testing.T) {
 		tr := func(s *script) *client.Transport {
 			return client.New(s, func(o *client.Options) {
 				o.Retried = func(status int) bool { return status == 404 }
-				o.ShouldRetryHeader = "X-Retry"
 			})
 		}
 		for _, tt := range []struct {
@@ -60,7 +59,7 @@ func TestPolicyIsSettable(t *testing.T) {
 		}{
 			{answer(404), 2},
 			{answer(503), 1},
-			{answer(503, "X-Retry", "true"), 2},
+			{answer(503, "Stripe-Should-Retry", "true"), 2},
 			{answer(404, "x-retry", "false"), 1},
 			{answer(404, "Stripe-Should-Retry", "false"), 2},
 		} {

@@ -164,7 +164,6 @@ func TestDefaultsAndMistakes(t *testing.T) {
 	}
 	for name, set := range map[string]func(*client.Options){
 		"header name":      func(o *client.Options) { o.KeyHeader = "Idempotency Key" },
-		"should-retry":     func(o *client.Options) { o.ShouldRetryHeader = "a:b" },
 		"GET":              func(o *client.Options) { o.Methods = []string{"GET"} },
 		"lower case":       func(o *client.Options) { o.Methods = []string{"post"} },
 		"empty method":     func(o *client.Options) { o.Methods = []string{""} },
