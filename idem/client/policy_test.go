@@ -35,7 +35,7 @@ func TestRetriedStatuses(t *testing.T) {
 				"TRUE":  code >= 400,
 				"false": false,
 			} {
-				s := &script{steps: []step{answer(code, client.DefaultShouldRetryHeader, header), answer(200)}}
+				s := &script{steps: []step{answer(code, "Stripe-Should-Retry", header), answer(200)}}
 				status(t, client.New(s), request(t, "POST", "x"))
 				if got := len(s.attempts()) == 2; got != want {
 					t.Errorf("%d, should-retry %q: retried: %t, want %t", code, header, got, want)
