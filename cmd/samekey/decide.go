@@ -161,7 +161,7 @@ func newRetry(env environment) *cobra.Command {
 
 func newRelease(env environment) *cobra.Command {
 	cmd := &cobra.Command{
-		Use: "release {REF | --key KEY --scope SCOPE} [FLAGS]", Short: "Give back the lease of an attempt that never came back",
+		Use: "release {REF | --key KEY --scope SCOPE} [FLAGS]", Short: "Release the lease of an attempt that never came back",
 		Long: "Ends the lease of an attempt that is dead, so that the client's retry goes on at once\ninstead of after the lease. Calls that the attempt may have made stay in doubt.",
 	}
 	newDecider(env, cmd, false, &decision{wish: func() operate.Wish { return operate.Wish{Do: operate.Release} }})

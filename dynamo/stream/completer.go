@@ -36,7 +36,7 @@ type Completer struct {
 // CompleterOptions are a completer's settings; the zero value is the default.
 type CompleterOptions struct {
 	// Grace is how long an operation is left to its client after its lease has
-	// ended, or after it was given back. Grace doubles with every try of the
+	// ended, or after it was released. Grace doubles with every try of the
 	// completer, up to an hour. Default: [jobs.DefaultGrace].
 	Grace time.Duration
 	// LeaveToSweep continues after an operation whose ticket can't be queued: the
