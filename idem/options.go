@@ -14,8 +14,8 @@ import (
 
 	"github.com/samekey/samekey/idem/store"
 	"github.com/samekey/samekey/idem/trace"
-	"github.com/samekey/samekey/internal/base/method"
 	"github.com/samekey/samekey/internal/base/scope"
+	"github.com/samekey/samekey/internal/base/terms"
 )
 
 // Defaults and limits of [Options].
@@ -294,7 +294,7 @@ func (o Options) withDefaults() Options {
 	o.MaxRetryAfter = cmp.Or(o.MaxRetryAfter, DefaultMaxRetryAfter)
 	o.KeyHeader = http.CanonicalHeaderKey(cmp.Or(o.KeyHeader, KeyHeader))
 	if o.Methods == nil {
-		o.Methods = method.Keyed()
+		o.Methods = terms.Keyed()
 	}
 	if o.Stored == nil {
 		o.Stored = DefaultStored

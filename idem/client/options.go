@@ -7,7 +7,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/samekey/samekey/internal/base/method"
+	"github.com/samekey/samekey/internal/base/terms"
 )
 
 // Defaults of [Options].
@@ -121,7 +121,7 @@ func (o Options) withDefaults() Options {
 	setDefault(&o.BudgetRatio, DefaultBudgetRatio)
 	setDefault(&o.BudgetPerSecond, DefaultBudgetPerSecond)
 	if o.Methods == nil {
-		o.Methods = method.Keyed()
+		o.Methods = terms.Keyed()
 	}
 	if o.Retried == nil {
 		o.Retried = DefaultRetried
