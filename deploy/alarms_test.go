@@ -130,33 +130,39 @@ func TestAlarmsOnAWS(t *testing.T) {
 // it can be seen without data.
 func wrong(t *testing.T, text string) (all []string) {
 	t.Helper()
-	known := make(map[string]bool)
-	for _, m := range metrics.All() {
-		known[m.Name] = true
-	}
-	watched := make(map[string]bool)
-	for name, a := range alarms(t, text) {
-		for _, m := range a.Metrics() {
-			watched[m.Name] = true
-			if _, ofAWS := measured[name]; !ofAWS && (m.Namespace != metrics.Namespace || !known[m.Name] || !cmp.Equal(m.Dimensions, map[string]string{"App": "rides"})) {
-				all = append(all, name+": nobody emits "+m.Name+" so")
-			}
-		}
+	left := alarms(t, text)
+	for name, a := range left {
 		if a.Actions != 1 || a.OKActions != 1 {
 			all = append(all, name+": nobody hears of it, or of its end")
 		}
 	}
+	for name := range measured {
+		delete(left, name)
+	}
 	for _, m := range metrics.All() {
-		if m.Alarm != watched[m.Name] {
-			all = append(all, fmt.Sprintf("%s: an alarm is on it: %t, and the list says %t", m.Name, watched[m.Name], m.Alarm))
+		a, there := left[m.Alarm.Name]
+		switch {
+		case m.Alarm.Name == "":
+			continue
+		case !there:
+			all = append(all, m.Name+": there is no alarm "+m.Alarm.Name)
+			continue
+		case len(a.Queries) != 1 || !cmp.Equal(a.Queries[0].Metric, alarmtest.Metric{Namespace: metrics.Namespace, Name: m.Name, Dimensions: map[string]string{"App": "rides"}}):
+			all = append(all, fmt.Sprintf("%s: it is on %v, and not on %s", a.Name, a.Metrics(), m.Name))
+		case a.Condition() != m.Alarm.Condition:
+			all = append(all, fmt.Sprintf("%s: it fires at %q, by the list at %q", a.Name, a.Condition(), m.Alarm.Condition))
 		}
+		delete(left, m.Alarm.Name)
+	}
+	for name := range left {
+		all = append(all, name+": it is in no list")
 	}
 	slices.Sort(all)
 	return all
 }
 
-// A metric that nobody emits, under this or another dimension, and an alarm that tells
-// nobody are found.
+// Another metric, dimension or condition than the list's, and an alarm that tells nobody
+// are found.
 func TestAlarmsCanFire(t *testing.T) {
 	t.Parallel()
 	if got := wrong(t, Nested()); len(got) > 0 {
@@ -166,6 +172,12 @@ func TestAlarmsCanFire(t *testing.T) {
 		{"MetricName: WaitingStuck", "MetricName: StuckWaiting"},
 		{"Namespace: Samekey\n", "Namespace: SameKey\n"},
 		{"- Name: App\n", "- Name: Application\n"},
+		{"Threshold: 5\n", "Threshold: 6\n"},
+		{"EvaluationPeriods: 24", "EvaluationPeriods: 12"},
+		{"DatapointsToAlarm: 2", "DatapointsToAlarm: 1"},
+		{"TreatMissingData: ignore", "TreatMissingData: notBreaching"},
+		{"Statistic: Maximum\n      Period: 3600", "Statistic: Maximum\n      Period: 300"},
+		{"  SweepSilentAlarm:\n", "  SweepQuietAlarm:\n"},
 		{"AlarmActions: !If [HasAlarmTopic, [!Ref AlarmTopicArn], !Ref AWS::NoValue]", "ActionsEnabled: false"},
 		{"OKActions: !If [HasAlarmTopic, [!Ref AlarmTopicArn], !Ref AWS::NoValue]", "AlarmActions: []"},
 	} {

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/samekey/samekey/idem/store"
+	"github.com/samekey/samekey/internal/base/terms"
 )
 
 // Response is an answer in a form that is independent of the transport. The zero
@@ -52,14 +53,6 @@ const (
 	ignored = "ignored"
 )
 
-// storedHeaders are the response headers to replay. The gateway makes all others
-// anew, or they may hold a secret.
-var storedHeaders = []string{
-	"Access-Control-Allow-Credentials", "Access-Control-Allow-Origin", "Access-Control-Expose-Headers", // a browser needs them to read the replay
-	"Cache-Control", "Content-Disposition", "Content-Encoding", "Content-Language", "Content-Type",
-	"Etag", "Last-Modified", "Link", "Location", "Vary",
-}
-
 // neverStored are headers that no option can add to a record: they hold secrets
 // of one client or are valid for one answer only.
 var neverStored = []string{
@@ -70,8 +63,11 @@ var neverStored = []string{
 
 // allowList returns the canonical names of the headers to store.
 func allowList(extra []string) map[string]bool {
-	allowed := make(map[string]bool, len(storedHeaders)+len(extra))
-	for _, name := range slices.Concat(storedHeaders, extra) {
+	allowed := make(map[string]bool)
+	for _, header := range terms.Stored() {
+		allowed[header.Name] = true
+	}
+	for _, name := range extra {
 		allowed[http.CanonicalHeaderKey(name)] = true
 	}
 	return allowed

@@ -10,8 +10,8 @@ import (
 // Batch splits the events of a source into records and reports failed records to the
 // source. [WrapEach] makes each record an operation.
 //
-// [SQS], [Kinesis], [DynamoDBStream], [SNS], [S3] and [EventBridge] are batches.
-// Don't change them: change a copy:
+// [SQS] and the other sources that the package's overview names are batches. Don't
+// change them: change a copy:
 //
 //	queue := lambda.SQS.WithKey(orderID)
 //	queue.RecordTimeout = 5 * time.Second

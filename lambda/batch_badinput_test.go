@@ -4,47 +4,16 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"slices"
 	"strings"
 	"sync/atomic"
 	"testing"
 
 	"github.com/aws/aws-lambda-go/events"
-	awslambda "github.com/aws/aws-lambda-go/lambda"
 
 	"github.com/samekey/samekey/idem"
 	"github.com/samekey/samekey/lambda"
 )
-
-// batchHandler wraps a handler that counts, for the source a golden event's name
-// begins with.
-func batchHandler(t testing.TB, e *idem.Engine, file string, runs *atomic.Int64) awslambda.Handler {
-	t.Helper()
-	switch source, _, _ := strings.Cut(file, "_"); source {
-	case "sqs":
-		return countedBatch(e, lambda.SQS, runs)
-	case "sns":
-		return countedBatch(e, lambda.SNS, runs)
-	case "s3":
-		return countedBatch(e, lambda.S3, runs)
-	case "kinesis":
-		return countedBatch(e, lambda.Kinesis, runs)
-	case "dynamodbstream":
-		return countedBatch(e, lambda.DynamoDBStream, runs)
-	case "eventbridge":
-		return countedBatch(e, lambda.EventBridge, runs)
-	}
-	t.Fatalf("no batch for %s", file)
-	return nil
-}
-
-func countedBatch[Ev, Rec, Re any](e *idem.Engine, b lambda.Batch[Ev, Rec, Re], runs *atomic.Int64) awslambda.Handler {
-	return lambda.WrapEach(e, quiet(b), func(context.Context, Rec) error {
-		runs.Add(1)
-		return nil
-	})
-}
-
-var batchFiles = []string{"sqs", "sqs_fifo", "sns", "sns_key", "s3", "kinesis", "dynamodbstream", "eventbridge", "sqs_sns", "sqs_eventbridge"}
 
 // Through the runtime's door: each record once, however often it is delivered.
 func TestInvokeEach(t *testing.T) {
@@ -66,7 +35,7 @@ func TestInvokeEach(t *testing.T) {
 		t.Run(file, func(t *testing.T) {
 			t.Parallel()
 			var runs atomic.Int64
-			h := batchHandler(t, idem.New(&idem.MemoryStore{}, anybody), file, &runs)
+			h := goldenOf(t, file).counted(idem.New(&idem.MemoryStore{}, anybody), &runs)
 			for range 3 {
 				out, err := h.Invoke(t.Context(), loadBatch(t, file))
 				if string(out) != want.answer || err != nil {
@@ -102,20 +71,20 @@ func TestWrongKindOfBatch(t *testing.T) {
 				{"HTTP", string(load(t, "httpapi_jwt"))},
 				{"what its type panics on", `{"Records":[{"dynamodb":{"Keys":{"id":{"BS":[null]}}},"kinesis":1,"messageId":1,"Sns":1,"s3":1}],"id":1}`},
 			}
-			source, _, _ := strings.Cut(file, "_")
+			source := goldenOf(t, file)
 			for _, other := range batchFiles {
-				if !strings.HasPrefix(other, source) {
+				if !slices.Contains(source.golden, other) {
 					payloads = append(payloads, payload{other, string(loadBatch(t, other))})
 				}
 			}
-			for _, required := range required[source] {
+			for _, required := range source.required {
 				payloads = append(payloads, payload{"without " + strings.Join(required, "."), without(t, loadBatch(t, file), required...)})
 			}
 			for _, p := range payloads {
 				for _, disabled := range []bool{false, true} {
 					store := &watched{}
 					var runs atomic.Int64
-					h := batchHandler(t, idem.New(store, anybody, func(o *idem.Options) { o.Disabled = disabled }), file, &runs)
+					h := source.counted(idem.New(store, anybody, func(o *idem.Options) { o.Disabled = disabled }), &runs)
 					out, err := h.Invoke(t.Context(), []byte(p.json))
 					if !errors.Is(err, lambda.ErrEvent) || out != nil || runs.Load() != 0 {
 						t.Errorf("%s: got %s, %v, %d runs, want ErrEvent", p.name, out, err, runs.Load())
@@ -128,17 +97,6 @@ func TestWrongKindOfBatch(t *testing.T) {
 			}
 		})
 	}
-}
-
-// required are the members of a record without which it can't be told apart or
-// reported.
-var required = map[string][][]string{
-	"sqs":            {{"messageId"}, {"eventSource"}, {"eventSourceARN"}},
-	"sns":            {{"Sns", "MessageId"}, {"EventSource"}, {"Sns", "TopicArn"}, {"Sns"}},
-	"s3":             {{"s3", "object", "key"}, {"eventSource"}, {"s3", "bucket", "name"}, {"s3"}},
-	"kinesis":        {{"kinesis", "sequenceNumber"}, {"eventSource"}, {"eventSourceARN"}, {"kinesis"}},
-	"dynamodbstream": {{"dynamodb", "SequenceNumber"}, {"eventSource"}, {"eventSourceARN"}, {"dynamodb"}},
-	"eventbridge":    {{"id"}, {"source"}, {"detail-type"}},
 }
 
 // without is an event whose last record lacks a member.

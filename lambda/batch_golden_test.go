@@ -82,7 +82,7 @@ func TestGoldenBatches(t *testing.T) {
 	)
 	traced := trace.Context{Parent: "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01"}
 	const job = `{"idempotency_key":"01JD7W5Z3QH6M8.2.0","operation":"01JD7W5Z3QH6M8","kind":"send_ride_receipt","args":{"ride":"ride-2"}}`
-	for file, want := range map[string]struct {
+	golden := map[string]struct {
 		ids, groups []string
 		reqs        []idem.Request
 	}{
@@ -213,10 +213,12 @@ func TestGoldenBatches(t *testing.T) {
 				Body: []byte(`{"ride": "ride-1", "fare": 2000}`),
 			}},
 		},
-	} {
+	}
+	for _, file := range batchFiles {
 		t.Run(file, func(t *testing.T) {
 			t.Parallel()
-			ids, groups, reqs := readGolden(t, file)
+			want := golden[file]
+			ids, groups, reqs := goldenOf(t, file).read(t, loadBatch(t, file))
 			if diff := cmp.Diff(want.ids, ids); diff != "" {
 				t.Errorf("ids (-want +got):\n%s", diff)
 			}
@@ -228,25 +230,4 @@ func TestGoldenBatches(t *testing.T) {
 			}
 		})
 	}
-}
-
-func readGolden(t testing.TB, file string) (ids, groups []string, reqs []idem.Request) {
-	t.Helper()
-	payload := loadBatch(t, file)
-	switch file {
-	case "sqs", "sqs_fifo", "sqs_sns", "sqs_eventbridge":
-		return readBatch(t, lambda.SQS, payload)
-	case "sns", "sns_key":
-		return readBatch(t, lambda.SNS, payload)
-	case "s3":
-		return readBatch(t, lambda.S3, payload)
-	case "kinesis":
-		return readBatch(t, lambda.Kinesis, payload)
-	case "dynamodbstream":
-		return readBatch(t, lambda.DynamoDBStream, payload)
-	case "eventbridge":
-		return readBatch(t, lambda.EventBridge, payload)
-	}
-	t.Fatalf("no batch for %s", file)
-	return nil, nil, nil
 }

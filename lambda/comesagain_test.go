@@ -26,27 +26,16 @@ type delivery struct {
 func sourceHandler(t *testing.T, source string, e *idem.Engine, runs *atomic.Int64) awslambda.Handler {
 	t.Helper()
 	switch source {
-	case "SQS", "envelope":
+	case "envelope":
 		return countedBatch(e, lambda.SQS, runs)
 	case "SQS by its body":
 		return countedBatch(e, lambda.SQS.WithBodyKey(lambda.JSONKey("/order")), runs)
-	case "SNS":
-		return countedBatch(e, lambda.SNS, runs)
-	case "EventBridge":
-		return countedBatch(e, lambda.EventBridge, runs)
-	case "S3":
-		return countedBatch(e, lambda.S3, runs)
-	case "Kinesis":
-		return countedBatch(e, lambda.Kinesis, runs)
-	case "DynamoDBStream":
-		return countedBatch(e, lambda.DynamoDBStream, runs)
 	case "Direct":
 		return lambda.Wrap(e, lambda.Direct[order, int](orderID), func(context.Context, order) (int, error) {
 			return int(runs.Add(1)), nil
 		})
 	}
-	t.Fatalf("no handler for %s", source)
-	return nil
+	return sourceOf(t, source).counted(e, runs)
 }
 
 func changed[T any](v T, change func(*T)) T {
@@ -181,16 +170,11 @@ func invoke(t *testing.T, h awslambda.Handler, d delivery) {
 // longer: then it is new.
 func TestHowLongIsRemembered(t *testing.T) {
 	t.Parallel()
-	for source, payload := range map[string]any{
-		"SQS":            batch(message("1", "")),
-		"envelope":       batch(message("1", published(t, "1", "m", jobAttributes))),
-		"SNS":            events.SNSEvent{Records: []events.SNSEventRecord{notification("1")}},
-		"EventBridge":    json.RawMessage(put(t, "1", staged)),
-		"S3":             events.S3Event{Records: []events.S3EventRecord{upload("a")}},
-		"Kinesis":        events.KinesisEvent{Records: []events.KinesisEventRecord{position("1")}},
-		"DynamoDBStream": events.DynamoDBEvent{Records: []events.DynamoDBEventRecord{change("1")}},
-		"Direct":         order{ID: "o-1"},
-	} {
+	payloads := map[string]any{"envelope": batch(message("1", published(t, "1", "m", jobAttributes))), "Direct": order{ID: "o-1"}}
+	for _, s := range recordSources {
+		payloads[s.name] = s.one(t)
+	}
+	for source, payload := range payloads {
 		t.Run(source, func(t *testing.T) {
 			t.Parallel()
 			synctest.Test(t, func(t *testing.T) {

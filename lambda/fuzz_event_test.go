@@ -24,7 +24,7 @@ func FuzzBatches(f *testing.F) {
 	f.Fuzz(func(t *testing.T, source byte, payload []byte) {
 		file := batchFiles[int(source)%len(batchFiles)]
 		var runs atomic.Int64
-		h := batchHandler(t, idem.New(&idem.MemoryStore{}, anybody), file, &runs)
+		h := goldenOf(t, file).counted(idem.New(&idem.MemoryStore{}, anybody), &runs)
 		ctx, cancel := context.WithTimeout(t.Context(), ample)
 		defer cancel()
 		out, err := h.Invoke(ctx, payload)

@@ -2,57 +2,44 @@ package lambda_test
 
 import (
 	"bytes"
-	"context"
 	"log/slog"
 	"strings"
 	"testing"
 	"time"
 
 	"github.com/samekey/samekey/idem"
-	"github.com/samekey/samekey/lambda"
 )
-
-// wrapsSource makes b's wrap, whatever its types are.
-func wrapsSource[Ev, Rec, Re any](b lambda.Batch[Ev, Rec, Re]) func(*idem.Engine, time.Duration) {
-	return func(e *idem.Engine, keeps time.Duration) {
-		b := b
-		if keeps != 0 {
-			b.Keeps = keeps
-		}
-		lambda.WrapEach(e, b, func(context.Context, Rec) error { return nil })
-	}
-}
 
 // An engine that forgets a key while its source may still bring the record would
 // let it run a second time: the log says so, once, as the function starts.
 func TestASourceThatOutlastsTheRetention(t *testing.T) {
 	t.Parallel()
 	const day = 24 * time.Hour
-	sqs := wrapsSource(lambda.SQS)
+	wrap := func(source string) func(*idem.Engine, time.Duration) { return sourceOf(t, source).wrap }
 	for name, tc := range map[string]struct {
 		wrap    func(*idem.Engine, time.Duration)
 		keeps   time.Duration // 0: as the package has it
 		options func(*idem.Options)
 		warns   bool
 	}{
-		"SQS, a day":                          {sqs, 0, func(*idem.Options) {}, true},
-		"SQS, less than 14 days":              {sqs, 0, func(o *idem.Options) { o.Retention = 14*day - time.Second }, true},
-		"SQS, 14 days":                        {sqs, 0, func(o *idem.Options) { o.Retention = 14 * day }, false},
-		"SQS, 14 days with the tombstone":     {sqs, 0, func(o *idem.Options) { o.Tombstone = 13 * day }, false},
-		"SQS, somebody knows":                 {sqs, 0, func(o *idem.Options) { o.RetryWindow = 20 * time.Hour }, false},
-		"SQS, disabled":                       {sqs, 0, func(o *idem.Options) { o.Disabled = true }, false},
-		"a queue that keeps for an hour":      {sqs, time.Hour, func(*idem.Options) {}, false},
-		"a queue with a dead-letter queue":    {sqs, 28 * day, func(o *idem.Options) { o.Retention = 14 * day }, true},
-		"SNS, 23 days":                        {wrapsSource(lambda.SNS), 0, func(o *idem.Options) { o.Retention = 23 * day }, true},
-		"SNS, a month":                        {wrapsSource(lambda.SNS), 0, func(o *idem.Options) { o.Retention = 30 * 24 * time.Hour }, false},
-		"EventBridge, a day":                  {wrapsSource(lambda.EventBridge), 0, func(*idem.Options) {}, true},
-		"EventBridge, a weekend":              {wrapsSource(lambda.EventBridge), 0, func(o *idem.Options) { o.Retention = 72 * time.Hour }, false},
-		"S3, an hour":                         {wrapsSource(lambda.S3), 0, func(o *idem.Options) { o.Retention = time.Hour }, true},
-		"S3, a day":                           {wrapsSource(lambda.S3), 0, func(*idem.Options) {}, false},
-		"Kinesis, a month":                    {wrapsSource(lambda.Kinesis), 0, func(o *idem.Options) { o.Retention = 30 * 24 * time.Hour }, true},
-		"Kinesis, a stream that keeps a day":  {wrapsSource(lambda.Kinesis), day, func(*idem.Options) {}, false},
-		"a table's stream, a day":             {wrapsSource(lambda.DynamoDBStream), 0, func(*idem.Options) {}, false},
-		"a table's stream, less than its day": {wrapsSource(lambda.DynamoDBStream), 0, func(o *idem.Options) { o.Retention = 23 * time.Hour }, true},
+		"SQS, a day":                          {wrap("SQS"), 0, func(*idem.Options) {}, true},
+		"SQS, less than 14 days":              {wrap("SQS"), 0, func(o *idem.Options) { o.Retention = 14*day - time.Second }, true},
+		"SQS, 14 days":                        {wrap("SQS"), 0, func(o *idem.Options) { o.Retention = 14 * day }, false},
+		"SQS, 14 days with the tombstone":     {wrap("SQS"), 0, func(o *idem.Options) { o.Tombstone = 13 * day }, false},
+		"SQS, somebody knows":                 {wrap("SQS"), 0, func(o *idem.Options) { o.RetryWindow = 20 * time.Hour }, false},
+		"SQS, disabled":                       {wrap("SQS"), 0, func(o *idem.Options) { o.Disabled = true }, false},
+		"a queue that keeps for an hour":      {wrap("SQS"), time.Hour, func(*idem.Options) {}, false},
+		"a queue with a dead-letter queue":    {wrap("SQS"), 28 * day, func(o *idem.Options) { o.Retention = 14 * day }, true},
+		"SNS, 23 days":                        {wrap("SNS"), 0, func(o *idem.Options) { o.Retention = 23 * day }, true},
+		"SNS, a month":                        {wrap("SNS"), 0, func(o *idem.Options) { o.Retention = 30 * 24 * time.Hour }, false},
+		"EventBridge, a day":                  {wrap("EventBridge"), 0, func(*idem.Options) {}, true},
+		"EventBridge, a weekend":              {wrap("EventBridge"), 0, func(o *idem.Options) { o.Retention = 72 * time.Hour }, false},
+		"S3, an hour":                         {wrap("S3"), 0, func(o *idem.Options) { o.Retention = time.Hour }, true},
+		"S3, a day":                           {wrap("S3"), 0, func(*idem.Options) {}, false},
+		"Kinesis, a month":                    {wrap("Kinesis"), 0, func(o *idem.Options) { o.Retention = 30 * 24 * time.Hour }, true},
+		"Kinesis, a stream that keeps a day":  {wrap("Kinesis"), day, func(*idem.Options) {}, false},
+		"a table's stream, a day":             {wrap("DynamoDBStream"), 0, func(*idem.Options) {}, false},
+		"a table's stream, less than its day": {wrap("DynamoDBStream"), 0, func(o *idem.Options) { o.Retention = 23 * time.Hour }, true},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

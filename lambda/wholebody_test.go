@@ -3,7 +3,6 @@ package lambda_test
 import (
 	"bytes"
 	"context"
-	"encoding/base64"
 	"encoding/json"
 	"errors"
 	"net/http"
@@ -61,17 +60,16 @@ func TestWholeBodyCounts(t *testing.T) {
 					t.Errorf("the same order: %s, %v", out, err)
 				}
 			})
-			encoded := func(s string) string { return base64.StdEncoding.EncodeToString([]byte(s)) }
-			t.Run("SQS", wholeBody(lambda.SQS, "sqs", asItIs, first, second, "body"))
+			for _, s := range recordSources {
+				if s.content != nil && (s.name == "SQS" || size <= 1<<20) { // decoding others takes seconds
+					t.Run(s.name, s.whole(s.golden[0], s.as, first, second, s.content...))
+				}
+			}
 			if size > 1<<20 {
-				return // decoding it takes seconds
+				return
 			}
 			t.Run("SNS through SQS", wholeBody(lambda.SQS, "sqs_sns", asItIs, first, second, "body", "Message"))
 			t.Run("an event through SQS", wholeBody(lambda.SQS, "sqs_eventbridge", asItIs, first, second, "body", "detail", "note"))
-			t.Run("SNS", wholeBody(lambda.SNS, "sns", asItIs, first, second, "Sns", "Message"))
-			t.Run("EventBridge", wholeBody(lambda.EventBridge, "eventbridge", asItIs, first, second, "detail", "note"))
-			t.Run("Kinesis", wholeBody(lambda.Kinesis, "kinesis", encoded, first, second, "kinesis", "data"))
-			t.Run("DynamoDBStream", wholeBody(lambda.DynamoDBStream, "dynamodbstream", asItIs, first, second, "dynamodb", "NewImage", "note", "S"))
 		})
 	}
 }

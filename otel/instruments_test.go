@@ -13,9 +13,9 @@ import (
 func TestGauges(t *testing.T) {
 	t.Parallel()
 	for _, m := range metrics.All() {
-		want := m.Source == metrics.OfCount || m.Source == metrics.OfSweep && m.Name != metrics.SweepRuns && m.Name != metrics.SweepFailed
-		if gauges[m.Name] != want {
-			t.Errorf("%s is a gauge: %v, want %v", m.Name, gauges[m.Name], want)
+		want := m.Source == "count" || m.Source == "sweep" && m.Name != "SweepRuns" && m.Name != "SweepFailed"
+		if m.Gauge != want {
+			t.Errorf("%s is a gauge: %v, want %v", m.Name, m.Gauge, want)
 		}
 	}
 }

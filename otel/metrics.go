@@ -43,27 +43,24 @@ func MetricName(name string) string {
 // lines returns the metrics of CloudWatch with a writer that takes their values out of
 // the lines, so that both have the same metrics.
 func (t Telemetry) lines() *metrics.Metrics {
-	w := &instruments{meter: t.meterProvider().Meter(scope), meaning: make(map[string]string), record: make(map[string]func(float64))}
-	for _, m := range metrics.All() {
-		w.meaning[m.Name] = m.Meaning
-	}
-	return metrics.New(w, "otel")
+	return metrics.New(&instruments{meter: t.meterProvider().Meter(scope), record: make(map[string]func(float64))}, "otel")
 }
 
-// gauges are the metrics that a run of the sweep, or a count, states anew. All others are sums, or
-// times, whose distribution counts.
-var gauges = map[string]bool{
-	"Abandoned": true, "Undelivered": true, "OpenAge": true, "SweepCoverage": true, "SweepAge": true, "SweepOverdue": true,
-	"Waiting": true, "WaitingUnknown": true, "WaitingStuck": true, "WaitingBlocked": true, "WaitingParked": true, "WaitingUnreadable": true, "WaitingAge": true,
-}
+// listed are the metrics by their names.
+var listed = func() map[string]metrics.Metric {
+	m := make(map[string]metrics.Metric)
+	for _, one := range metrics.All() {
+		m[one.Name] = one
+	}
+	return m
+}()
 
 // seconds are the bounds of a histogram of times.
 var seconds = []float64{.005, .01, .025, .05, .075, .1, .25, .5, .75, 1, 2.5, 5, 7.5, 10, 30, 60, 300, 900}
 
 // instruments record the values of lines in the embedded metric format.
 type instruments struct {
-	meter   metric.Meter
-	meaning map[string]string
+	meter metric.Meter
 
 	mu     sync.Mutex
 	record map[string]func(float64)
@@ -114,7 +111,7 @@ func (w *instruments) of(name, unit string) func(float64) {
 // instrument makes the instrument of a metric. The SDK reports errors to its error
 // handler, and returns an instrument that can be used all the same.
 func (w *instruments) instrument(name, unit string) func(float64) {
-	ctx, called, meaning := context.Background(), MetricName(name), metric.WithDescription(w.meaning[name])
+	ctx, called, meaning := context.Background(), MetricName(name), metric.WithDescription(listed[name].Meaning)
 	factor := 1.0
 	switch unit {
 	case "Milliseconds":
@@ -127,7 +124,7 @@ func (w *instruments) instrument(name, unit string) func(float64) {
 		unit = "1"
 	}
 	switch {
-	case gauges[name]:
+	case listed[name].Gauge:
 		g, _ := w.meter.Float64Gauge(called, meaning, metric.WithUnit(unit))
 		return func(v float64) { g.Record(ctx, v*factor) }
 	case unit == "s":

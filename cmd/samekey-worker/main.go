@@ -4,8 +4,8 @@
 //
 //	IDEM_TABLE               the table of the records; required
 //	SAMEKEY_TICKETS_URL      the URL of the tickets' queue, a standard SQS queue; required
-//	SAMEKEY_SINKS            where jobs go, by kind: KIND=sqs:URL, KIND=sns:ARN, KIND=events:BUS
-//	                         or KIND=lambda:FUNCTION, with commas or blanks between them
+//	SAMEKEY_SINKS            where jobs go, by kind: KIND=SERVICE:ADDRESS (docs/start/jobs.md), with
+//	                         commas or blanks between them
 //	SAMEKEY_FUNCTIONS        the functions that may be invoked to complete abandoned
 //	                         operations: names or ARNs, with commas between them; an
 //	                         alias as NAME:ALIAS

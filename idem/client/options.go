@@ -7,7 +7,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/samekey/samekey/internal/base/method"
+	"github.com/samekey/samekey/internal/base/terms"
 )
 
 // Limits beyond any sensible value, but far from an overflow.
@@ -102,7 +102,7 @@ func (o Options) withDefaults() Options {
 	setDefault(&o.BudgetRatio, 0.1)
 	setDefault(&o.BudgetPerSecond, 10)
 	if o.Methods == nil {
-		o.Methods = method.Keyed()
+		o.Methods = terms.Keyed()
 	}
 	if o.Retried == nil {
 		o.Retried = retried

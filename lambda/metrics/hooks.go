@@ -17,35 +17,28 @@ func (m *Metrics) Hooks() idem.Hooks {
 	return idem.Hooks{Ended: m.ended, Observed: m.observed}
 }
 
-// counted are the events that are metrics by their own name. A take-over by a completer
-// is Resumed.
-var counted = map[string]bool{
-	Claimed: true, TakenOver: true, Replayed: true, InFlight: true, Mismatch: true, Limited: true, Refused: true, LeaseLost: true, Unstored: true,
-	Stuck: true, Blocked: true, Failed: true, FailedOpen: true,
-}
-
 func (m *Metrics) ended(_ context.Context, s idem.Summary) {
 	l := &line{route: m.route(s.Route)}
 	if s.Record != "" && !s.Resumed {
-		l.count(Requests, 1)
+		l.count("Requests", 1)
 	}
-	l.measure(Duration, milliseconds(s.Duration))
+	l.measure("Duration", milliseconds(s.Duration))
 	events := make([]string, 0, len(s.Happened))
 	phases := make(map[string]float64)
 	for i := range s.Happened {
 		ev := &s.Happened[i]
 		events = append(events, ev.Name)
 		switch {
-		case ev.Name == TakenOver && s.Resumed:
-			l.count(Resumed, 1)
-		case counted[ev.Name]:
+		case ev.Name == "TakenOver" && s.Resumed:
+			l.count("Resumed", 1)
+		case byName[ev.Name].Source == ofRequest: // a metric of the event's own name
 			l.count(ev.Name, 1)
 		case ev.Phase != "":
-			l.measure(PhaseDuration, milliseconds(ev.Duration))
+			l.measure("PhaseDuration", milliseconds(ev.Duration))
 			phases[ev.Phase] = milliseconds(ev.Duration)
 		}
 		if ev.Jobs > 0 {
-			l.count(JobsStaged, float64(ev.Jobs))
+			l.count("JobsStaged", float64(ev.Jobs))
 		}
 	}
 	cost(l, s.Cost)
@@ -64,7 +57,7 @@ func (m *Metrics) ended(_ context.Context, s idem.Summary) {
 
 func (m *Metrics) observed(_ context.Context, ev idem.Event) {
 	l := &line{route: m.route(ev.Route)}
-	l.count(Observed, 1)
+	l.count("Observed", 1)
 	l.property("route", ev.Route)
 	l.property("would", would(ev.Err))
 	m.write(l)
@@ -76,18 +69,18 @@ func would(err error) string {
 		err  error
 		name string
 	}{
-		{idem.ErrReplay, Replayed}, {idem.ErrMismatch, Mismatch}, {idem.ErrInFlight, InFlight}, {idem.ErrQuota, Limited}, {idem.ErrUnavailable, Failed}, {idem.ErrCorrupt, Failed},
+		{idem.ErrReplay, "Replayed"}, {idem.ErrMismatch, "Mismatch"}, {idem.ErrInFlight, "InFlight"}, {idem.ErrQuota, "Limited"}, {idem.ErrUnavailable, "Failed"}, {idem.ErrCorrupt, "Failed"},
 	} {
 		if errors.Is(err, one.err) {
 			return one.name
 		}
 	}
-	return Refused
+	return "Refused"
 }
 
 // faults are the metrics of the kinds of failed calls.
 var faults = map[store.Fault]string{
-	store.Throttled: StoreThrottled, store.Conflict: StoreConflict, store.Unknown: StoreUnknown, store.Denied: StoreDenied, store.Invalid: StoreInvalid,
+	store.Throttled: "StoreThrottled", store.Conflict: "StoreConflict", store.Unknown: "StoreUnknown", store.Denied: "StoreDenied", store.Invalid: "StoreInvalid",
 }
 
 // cost adds the cost of calls, as far as the store counts.
@@ -95,15 +88,15 @@ func cost(l *line, c store.Cost) {
 	if c.Calls == 0 {
 		return
 	}
-	l.count(StoreCalls, float64(c.Calls))
+	l.count("StoreCalls", float64(c.Calls))
 	if c.Retries > 0 {
-		l.count(StoreRetries, float64(c.Retries))
+		l.count("StoreRetries", float64(c.Retries))
 	}
 	if c.ReadUnits > 0 {
-		l.count(ReadUnits, c.ReadUnits)
+		l.count("ReadUnits", c.ReadUnits)
 	}
 	if c.WriteUnits > 0 {
-		l.count(WriteUnits, c.WriteUnits)
+		l.count("WriteUnits", c.WriteUnits)
 	}
 	for fault, n := range c.Faults {
 		l.count(faults[fault], float64(n))
@@ -137,22 +130,22 @@ func (m *Metrics) StreamHooks() stream.Hooks {
 	}
 	return stream.Hooks{
 		Delivered: func(ctx context.Context, d jobs.Delivery) {
-			one(ctx, Delivered, "", "operation", d.Operation, "job", d.JobID)
+			one(ctx, "Delivered", "", "operation", d.Operation, "job", d.JobID)
 		},
 		Failed: func(ctx context.Context, d jobs.Delivery, err error) {
 			if !errors.Is(err, jobs.ErrHeldBack) {
-				one(ctx, DeliveryFailed, "", "operation", d.Operation, "job", d.JobID)
+				one(ctx, "DeliveryFailed", "", "operation", d.Operation, "job", d.JobID)
 			}
 		},
-		Delayed:     func(ctx context.Context, t jobs.Ticket) { one(ctx, SetAside, t.Record(), "operation", t.Jobs) },
-		Queued:      func(ctx context.Context, t jobs.Ticket) { one(ctx, Queued, t.Record()) },
-		Parked:      entry(Parked),
-		MadeStuck:   entry(Stuck),
-		ExpiredOpen: entry(ExpiredOpen),
-		JobLost:     entry(ExpiredOpen),
+		Delayed:     func(ctx context.Context, t jobs.Ticket) { one(ctx, "Delayed", t.Record(), "operation", t.Jobs) },
+		Queued:      func(ctx context.Context, t jobs.Ticket) { one(ctx, "Queued", t.Record()) },
+		Parked:      entry("Parked"),
+		MadeStuck:   entry("Stuck"),
+		ExpiredOpen: entry("ExpiredOpen"),
+		JobLost:     entry("ExpiredOpen"),
 		Skipped: func(ctx context.Context, s stream.Skipped) {
 			if s.Why != stream.SkipCompanion {
-				one(ctx, Unreadable, s.Record, "why", s.Why)
+				one(ctx, "Unreadable", s.Record, "why", s.Why)
 			}
 		},
 		Tried: m.tried,
@@ -163,18 +156,18 @@ func (m *Metrics) StreamHooks() stream.Hooks {
 func (m *Metrics) tried(ctx context.Context, t stream.Try) {
 	m.add(ctx, t.Ticket.Record(), func(l *line) {
 		if t.Ticket.Jobs == "" {
-			l.count(CompleterTries, 1)
+			l.count("CompleterTries", 1)
 		}
 		if t.Outcome == "not_mine" {
-			l.count(NotMine, 1)
+			l.count("NotMine", 1)
 		}
 	}, "function", t.Ticket.Function, "outcome", t.Outcome)
 }
 
 // found are the metrics of a sweep's findings.
 var found = map[string][]stream.Why{
-	Abandoned:   {stream.WhyOpen, stream.WhyNoRequest, stream.WhyExpiring},
-	Undelivered: {stream.WhyUndelivered},
+	"Abandoned":   {stream.WhyOpen, stream.WhyNoRequest, stream.WhyExpiring},
+	"Undelivered": {stream.WhyUndelivered},
 }
 
 func (m *Metrics) swept(ctx context.Context, r *stream.Report, err error) {
@@ -192,11 +185,11 @@ func (m *Metrics) swept(ctx context.Context, r *stream.Report, err error) {
 			}
 			l.count(name, float64(n))
 		}
-		l.measure(OpenAge, float64(r.OpenAge))
-		l.count(SweepRuns, 1)
-		l.count(SweepFailed, is(err != nil))
-		l.measure(SweepCoverage, 100*r.Coverage)
-		l.measure(SweepAge, float64(r.PassAge))
-		l.count(SweepOverdue, is(r.Overdue))
+		l.measure("OpenAge", float64(r.OpenAge))
+		l.count("SweepRuns", 1)
+		l.count("SweepFailed", is(err != nil))
+		l.measure("SweepCoverage", 100*r.Coverage)
+		l.measure("SweepAge", float64(r.PassAge))
+		l.count("SweepOverdue", is(r.Overdue))
 	}, "pass_began", r.PassBegan, "last_pass", r.LastPass, "scanned", r.Scanned)
 }

@@ -1,6 +1,7 @@
 package metrics
 
 import (
+	"cmp"
 	"encoding/json"
 	"maps"
 	"slices"
@@ -56,7 +57,7 @@ func (l *line) property(name string, v any) {
 
 // encode returns l as lines of the format: one, unless a metric has more than 100
 // values, or the line more than 100 metrics.
-func (l *line) encode(namespace, app string, units map[string]Unit, at time.Time) []byte {
+func (l *line) encode(namespace, app string, at time.Time) []byte {
 	var out []byte
 	left := maps.Clone(l.values)
 	for len(left) > 0 {
@@ -69,13 +70,13 @@ func (l *line) encode(namespace, app string, units map[string]Unit, at time.Time
 				delete(left, name)
 			}
 		}
-		out = append(l.one(out, namespace, app, units, at, names, now), '\n')
+		out = append(l.one(out, namespace, app, at, names, now), '\n')
 	}
 	return out
 }
 
 // one appends a line of the named metrics.
-func (l *line) one(b []byte, namespace, app string, units map[string]Unit, at time.Time, names []string, values map[string][]float64) []byte {
+func (l *line) one(b []byte, namespace, app string, at time.Time, names []string, values map[string][]float64) []byte {
 	b = append(b, `{"_aws":{"Timestamp":`...)
 	b = strconv.AppendInt(b, at.UnixMilli(), 10)
 	b = append(b, `,"CloudWatchMetrics":[{"Namespace":`...)
@@ -91,12 +92,8 @@ func (l *line) one(b []byte, namespace, app string, units map[string]Unit, at ti
 		}
 		b = append(b, `{"Name":`...)
 		b = quote(b, name)
-		unit := units[name]
-		if unit == "" {
-			unit = Count
-		}
 		b = append(b, `,"Unit":`...)
-		b = append(quote(b, string(unit)), '}')
+		b = append(quote(b, cmp.Or(byName[name].Unit, count)), '}')
 	}
 	b = append(b, `]}]},"App":`...)
 	b = quote(b, app)

@@ -11,9 +11,8 @@ import (
 
 // Metrics writes metrics as log lines. It is safe for concurrent use.
 type Metrics struct {
-	app   string
-	opt   Options
-	units map[string]Unit
+	app string
+	opt Options
 
 	mu     sync.Mutex // guards out and routes
 	out    io.Writer
@@ -43,7 +42,7 @@ func New(w io.Writer, app string, optFns ...func(*Options)) *Metrics {
 		panic("metrics: New: w is nil, app is empty or Options.Routes is negative") //nolint:forbidigo // a mistake in the program
 	}
 	opt.Namespace = cmp.Or(opt.Namespace, Namespace)
-	return &Metrics{app: dimension(app), opt: opt, units: units(), out: w, routes: make(map[string]bool)}
+	return &Metrics{app: dimension(app), opt: opt, out: w, routes: make(map[string]bool)}
 }
 
 // Count writes n under the name of a metric of the application's own, in a line of its
@@ -57,7 +56,7 @@ func (m *Metrics) Count(name string, n int, properties map[string]any) {
 
 // write writes l if it has metrics.
 func (m *Metrics) write(l *line) {
-	b := l.encode(m.opt.Namespace, m.app, m.units, time.Now())
+	b := l.encode(m.opt.Namespace, m.app, time.Now())
 	if len(b) == 0 {
 		return
 	}

@@ -70,8 +70,8 @@ func TestSweptCountsWhatWasFound(t *testing.T) {
 	}, errors.New("some failed"))
 	lines := parsed(t, log.Bytes())
 	want := map[string][]float64{
-		metrics.Abandoned: {7}, metrics.Undelivered: {64}, metrics.SweepOverdue: {1}, metrics.OpenAge: {600},
-		metrics.SweepRuns: {1}, metrics.SweepFailed: {1}, metrics.SweepCoverage: {25}, metrics.SweepAge: {60},
+		"Abandoned": {7}, "Undelivered": {64}, "SweepOverdue": {1}, "OpenAge": {600},
+		"SweepRuns": {1}, "SweepFailed": {1}, "SweepCoverage": {25}, "SweepAge": {60},
 	}
 	if len(lines) != 1 {
 		t.Fatalf("%d lines, want one", len(lines))
@@ -98,14 +98,14 @@ func TestCountedStatesAllGauges(t *testing.T) {
 		metrics.New(&log, app).StreamHooks().Counted(t.Context(), &tt.counted)
 		lines, want := parsed(t, log.Bytes()), make(map[string][]float64)
 		for i, gauge := range []string{
-			metrics.Waiting, metrics.WaitingUnknown, metrics.WaitingStuck, metrics.WaitingBlocked, metrics.WaitingParked, metrics.WaitingUnreadable, metrics.WaitingAge,
+			"Waiting", "WaitingUnknown", "WaitingStuck", "WaitingBlocked", "WaitingParked", "WaitingUnreadable", "WaitingAge",
 		} {
 			want[gauge] = []float64{tt.want[i]}
 		}
 		if len(lines) != 1 {
 			t.Fatalf("%s: %d lines, want one", name, len(lines))
 		}
-		if diff := cmp.Diff(want, lines[0].Values); diff != "" || lines[0].Units[metrics.WaitingAge] != "Seconds" {
+		if diff := cmp.Diff(want, lines[0].Values); diff != "" || lines[0].Units["WaitingAge"] != "Seconds" {
 			t.Errorf("%s: values (-want +got):\n%s", name, diff)
 		}
 	}
@@ -132,10 +132,10 @@ func TestTicketsWithoutAHandlerAreCounted(t *testing.T) {
 			var log bytes.Buffer
 			metrics.New(&log, app).StreamHooks().Tried(t.Context(), stream.Try{Ticket: jobs.Ticket{Function: "rides", Jobs: of}, Outcome: string(kind)})
 			lines := parsed(t, log.Bytes())
-			if got, want := emf.Sum(lines, metrics.NotMine) == 1, kind == completer.TicketNotMine; got != want {
+			if got, want := emf.Sum(lines, "NotMine") == 1, kind == completer.TicketNotMine; got != want {
 				t.Errorf("%s: %s", kind, &log)
 			}
-			if got, want := emf.Sum(lines, metrics.CompleterTries) == 1, of == ""; got != want {
+			if got, want := emf.Sum(lines, "CompleterTries") == 1, of == ""; got != want {
 				t.Errorf("%s of %q: %s", kind, of, &log)
 			}
 		}
@@ -154,9 +154,9 @@ func TestALineHasAtMostAHundredValues(t *testing.T) {
 	metrics.New(&log, app).Hooks().Ended(t.Context(), s)
 	lines, n := parsed(t, log.Bytes()), 0
 	for i := range lines {
-		n += len(lines[i].Values[metrics.PhaseDuration])
+		n += len(lines[i].Values["PhaseDuration"])
 	}
-	if n != 250 || len(lines) != 3 || emf.Sum(lines, metrics.Claimed) != 1 || emf.Sum(lines, metrics.Requests) != 1 {
+	if n != 250 || len(lines) != 3 || emf.Sum(lines, "Claimed") != 1 || emf.Sum(lines, "Requests") != 1 {
 		t.Errorf("%d values in %d lines", n, len(lines))
 	}
 }
@@ -221,7 +221,7 @@ func TestAnInvocationHasOneLine(t *testing.T) {
 		}()
 		lines := parsed(t, log.Bytes())
 		want := map[string][]float64{
-			metrics.Parked: {20}, metrics.StoreCalls: {20}, metrics.WriteUnits: {40}, metrics.StoreThrottled: {20}, metrics.StoreRetries: {20},
+			"Parked": {20}, "StoreCalls": {20}, "WriteUnits": {40}, "StoreThrottled": {20}, "StoreRetries": {20},
 		}
 		if len(lines) != 1 {
 			t.Fatalf("%s: %d lines, want one", how, len(lines))

@@ -8,8 +8,7 @@ import (
 
 // batcher splits deliveries into calls.
 type batcher struct {
-	service string
-	limits  limits
+	service service
 	// ordered keeps the order of each group: no call has two deliveries of the same
 	// group, since the service may refuse the first and accept the second.
 	ordered bool
@@ -44,7 +43,7 @@ func (b *batcher) next(all []jobs.Delivery, left []int) (now, later []int) {
 	groups := make(map[string]bool)
 	for n, i := range left {
 		size := b.size(all[i])
-		if len(now) == b.limits.entries || len(now) > 0 && bytes+size > b.limits.bytes {
+		if len(now) == b.service.entries || len(now) > 0 && bytes+size > b.service.bytes {
 			return now, append(later, left[n:]...)
 		}
 		if b.ordered && groups[all[i].Group] {

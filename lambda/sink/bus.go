@@ -32,7 +32,7 @@ func NewBus(api BusAPI, bus, source string) *Bus {
 		panic("sink: NewBus: api is nil, or bus or source is empty") //nolint:forbidigo // a mistake in the program
 	}
 	size := func(d jobs.Delivery) int { return len(payload(d)) + len(source) + len(d.Kind) }
-	return &Bus{batcher{service: "eventbridge", limits: busLimits, size: size, call: func(ctx context.Context, batch []jobs.Delivery) (results, error) {
+	return &Bus{batcher{service: buses, size: size, call: func(ctx context.Context, batch []jobs.Delivery) (results, error) {
 		in := &eventbridge.PutEventsInput{Entries: make([]types.PutEventsRequestEntry, len(batch))}
 		for i, d := range batch {
 			in.Entries[i] = types.PutEventsRequestEntry{

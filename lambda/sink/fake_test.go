@@ -15,8 +15,32 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/sqs"
 	"github.com/aws/aws-sdk-go-v2/service/sqs/types"
 
+	"github.com/samekey/samekey/idem/jobs"
 	"github.com/samekey/samekey/lambda"
+	"github.com/samekey/samekey/lambda/sink"
 )
+
+// sinks are the four over one fake.
+func sinks(f *fake) map[string]jobs.Sink {
+	return map[string]jobs.Sink{
+		"queue":      sink.NewQueue(fakeSQS{f}, "https://sqs/1/jobs"),
+		"fifo queue": sink.NewQueue(fakeSQS{f}, "https://sqs/1/jobs.fifo"),
+		"topic":      sink.NewTopic(fakeSNS{f}, "arn:aws:sns:us-east-1:1:jobs"),
+		"fifo topic": sink.NewTopic(fakeSNS{f}, "arn:aws:sns:us-east-1:1:jobs.fifo"),
+		"bus":        sink.NewBus(fakeBus{f}, "default", "rides"),
+		"function":   sink.NewFunction(fakeLambda{f}, "mails"),
+	}
+}
+
+// wired are the sinks with the SDK's clients.
+func wired(cfg aws.Config, url string) map[string]jobs.Sink {
+	return map[string]jobs.Sink{
+		"queue":    sink.NewQueue(sqs.NewFromConfig(cfg, func(o *sqs.Options) { o.DisableMessageChecksumValidation = true }), url+"/1/jobs"),
+		"topic":    sink.NewTopic(sns.NewFromConfig(cfg), "arn:aws:sns:us-east-1:1:jobs"),
+		"bus":      sink.NewBus(eventbridge.NewFromConfig(cfg), "default", "rides"),
+		"function": sink.NewFunction(awslambda.NewFromConfig(cfg), "mails"),
+	}
+}
 
 func response(status int) *http.Response { return &http.Response{StatusCode: status} }
 

@@ -33,37 +33,15 @@ type fault struct {
 // judged has the causes of the error codes that the services document for these
 // calls, if the code tells more than its class. Codes of SQS lack their prefix
 // AWS.SimpleQueueService.
-var judged = codes{
-	ofJob: {
-		// SQS, SNS
-		"BatchRequestTooLong", "InvalidMessageContents",
-		// EventBridge
-		"MalformedDetail",
-		// Lambda
-		"InvalidRequestContentException", "RequestTooLargeException", "SerializedRequestEntityTooLargeException",
-	},
-	ofSink: {
-		// all: the sender
-		"AccessDenied", "AccessDeniedException", "AuthorizationError", "ExpiredToken", "ExpiredTokenException", "IncompleteSignature",
-		"IncompleteSignatureException", "InvalidClientTokenId", "InvalidSecurity", "InvalidSignatureException", "MissingAuthenticationToken",
-		"MissingAuthenticationTokenException", "NotAuthorized", "OptInRequired", "RequestExpired", "SignatureDoesNotMatch",
-		"UnrecognizedClientException",
-		// all: the connection and the service
-		"InternalError", "InternalException", "InternalFailure", "InvalidAction", "MalformedHttpRequestException", "RequestAbortedException",
-		"RequestTimeout", "RequestTimeoutException", "ServiceException", "ServiceUnavailable", "UnknownOperationException",
-		// SQS
-		"InvalidAddress", "NonExistentQueue", "OverLimit", "QueueDeletedRecently", "QueueDoesNotExist", "ResourceNotFoundException",
-		"KmsAccessDenied", "KmsDisabled", "KmsInvalidKeyUsage", "KmsInvalidState", "KmsNotFound", "KmsOptInRequired", "KmsThrottled",
-		// SNS
-		"EndpointDisabled", "NotFound", "PlatformApplicationDisabled", "Throttled",
-		"KMSAccessDenied", "KMSDisabled", "KMSInvalidState", "KMSNotFound", "KMSOptInRequired", "KMSThrottling",
-		// EventBridge
-		"InvalidAccountIdException", "NotAuthorizedForDetailTypeException", "NotAuthorizedForSourceException", "OperationDisabledException",
-		// Lambda
-		"ModeNotSupportedException", "NoPublishedVersionException", "ResourceConflictException", "ResourceNotReadyException", "SnapStartException",
-		"KMSAccessDeniedException", "KMSDisabledException", "KMSInvalidStateException", "KMSNotFoundException",
-	},
-}
+var judged = func() codes {
+	all := make(codes)
+	for _, s := range slices.Concat(services, []service{anyService}) {
+		for b, list := range s.codes {
+			all[b] = append(all[b], list...)
+		}
+	}
+	return all
+}()
 
 type codes map[blame][]string
 

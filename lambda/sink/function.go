@@ -55,7 +55,7 @@ func NewFunction(api FunctionAPI, name string, optFns ...func(*FunctionOptions))
 
 // Deliver implements [jobs.Sink], a call for each job.
 func (f *Function) Deliver(ctx context.Context, batch []jobs.Delivery) []error {
-	r := newRound("lambda", &f.past, batch)
+	r := newRound(functions, &f.past, batch)
 	held := make(map[string]bool)
 	for i, d := range batch {
 		switch {

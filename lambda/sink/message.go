@@ -58,8 +58,8 @@ type message struct {
 // messages returns the common part of [Queue] and [Topic]: it converts jobs to
 // messages, and send makes a call for each batch of them. In a FIFO queue or topic
 // the group of a message is for order, otherwise for a fair share.
-func messages(service string, limits limits, fifo bool, fairBy func(jobs.Delivery) string, send func(context.Context, []message) (results, error)) batcher {
-	return batcher{service: service, limits: limits, ordered: fifo, size: messageSize, call: func(ctx context.Context, batch []jobs.Delivery) (results, error) {
+func messages(of service, fifo bool, fairBy func(jobs.Delivery) string, send func(context.Context, []message) (results, error)) batcher {
+	return batcher{service: of, ordered: fifo, size: messageSize, call: func(ctx context.Context, batch []jobs.Delivery) (results, error) {
 		all := make([]message, len(batch))
 		for i, d := range batch {
 			m := message{id: aws.String(strconv.Itoa(i)), body: aws.String(text(d.Args)), job: &d.JobID, kind: &d.Kind, trace: d.Trace}

@@ -51,7 +51,7 @@ func NewQueue(api QueueAPI, url string, optFns ...func(*QueueOptions)) *Queue {
 	attribute := func(dataType, value *string) types.MessageAttributeValue {
 		return types.MessageAttributeValue{DataType: dataType, StringValue: value}
 	}
-	return &Queue{messages("sqs", sqsLimits, fifo, opt.FairBy, func(ctx context.Context, batch []message) (results, error) {
+	return &Queue{messages(queues, fifo, opt.FairBy, func(ctx context.Context, batch []message) (results, error) {
 		in := &sqs.SendMessageBatchInput{QueueUrl: &url, Entries: make([]types.SendMessageBatchRequestEntry, len(batch))}
 		for i, m := range batch {
 			in.Entries[i] = types.SendMessageBatchRequestEntry{

@@ -14,7 +14,7 @@ const maxDoubts = 10
 
 // round is a call of Deliver: the results so far, and their evidence about the sink.
 type round struct {
-	service string
+	service service
 	past    *evidence
 	batch   []jobs.Delivery
 	errs    []error
@@ -23,8 +23,8 @@ type round struct {
 	doubts  []int // deliveries whose refusal is in doubt
 }
 
-func newRound(service string, past *evidence, batch []jobs.Delivery) *round {
-	return &round{service: service, past: past, batch: batch, errs: make([]error, len(batch))}
+func newRound(of service, past *evidence, batch []jobs.Delivery) *round {
+	return &round{service: of, past: past, batch: batch, errs: make([]error, len(batch))}
 }
 
 // note records the result of delivery i: f is nil if it was accepted.
@@ -33,13 +33,13 @@ func (r *round) note(i int, f *fault) {
 		r.errs[i], r.taken = nil, true
 		return
 	}
-	r.errs[i] = fmt.Errorf("%s: %w", r.service, f.err)
+	r.errs[i] = fmt.Errorf("%s: %w", r.service.name, f.err)
 	switch f.blame {
 	case ofJob:
 	case inDoubt:
 		r.doubts = append(r.doubts, i)
 	default:
-		r.errs[i] = fmt.Errorf("%s: %w: %w", r.service, jobs.ErrSinkDown, f.err)
+		r.errs[i] = fmt.Errorf("%s: %w: %w", r.service.name, jobs.ErrSinkDown, f.err)
 	}
 }
 

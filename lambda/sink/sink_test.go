@@ -115,18 +115,6 @@ func answer(status int, code string) error {
 	return &smithyhttp.ResponseError{Response: &smithyhttp.Response{Response: response(status)}, Err: err}
 }
 
-// sinks are the four over one fake.
-func sinks(f *fake) map[string]jobs.Sink {
-	return map[string]jobs.Sink{
-		"queue":      sink.NewQueue(fakeSQS{f}, "https://sqs/1/jobs"),
-		"fifo queue": sink.NewQueue(fakeSQS{f}, "https://sqs/1/jobs.fifo"),
-		"topic":      sink.NewTopic(fakeSNS{f}, "arn:aws:sns:us-east-1:1:jobs"),
-		"fifo topic": sink.NewTopic(fakeSNS{f}, "arn:aws:sns:us-east-1:1:jobs.fifo"),
-		"bus":        sink.NewBus(fakeBus{f}, "default", "rides"),
-		"function":   sink.NewFunction(fakeLambda{f}, "mails"),
-	}
-}
-
 // each runs a test on every sink.
 func each(t *testing.T, test func(t *testing.T, name string, f *fake, s jobs.Sink)) {
 	t.Helper()
@@ -142,7 +130,10 @@ func each(t *testing.T, test func(t *testing.T, name string, f *fake, s jobs.Sin
 // eachBatching runs a test on the sinks that send several jobs in a call.
 func eachBatching(t *testing.T, test func(t *testing.T, f *fake, s jobs.Sink)) {
 	t.Helper()
-	for _, name := range []string{"queue", "fifo queue", "topic", "fifo topic", "bus"} {
+	for name := range sinks(nil) {
+		if name == "function" {
+			continue
+		}
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			f := &fake{}

@@ -43,7 +43,7 @@ func NewTopic(api TopicAPI, arn string, optFns ...func(*TopicOptions)) *Topic {
 	attribute := func(dataType, value *string) types.MessageAttributeValue {
 		return types.MessageAttributeValue{DataType: dataType, StringValue: value}
 	}
-	return &Topic{messages("sns", snsLimits, fifo, opt.FairBy, func(ctx context.Context, batch []message) (results, error) {
+	return &Topic{messages(topics, fifo, opt.FairBy, func(ctx context.Context, batch []message) (results, error) {
 		in := &sns.PublishBatchInput{TopicArn: &arn, PublishBatchRequestEntries: make([]types.PublishBatchRequestEntry, len(batch))}
 		for i, m := range batch {
 			in.PublishBatchRequestEntries[i] = types.PublishBatchRequestEntry{

@@ -8,14 +8,7 @@ import (
 	"testing"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
-	"github.com/aws/aws-sdk-go-v2/service/eventbridge"
-	awslambda "github.com/aws/aws-sdk-go-v2/service/lambda"
-	"github.com/aws/aws-sdk-go-v2/service/sns"
-	"github.com/aws/aws-sdk-go-v2/service/sqs"
 	"github.com/google/go-cmp/cmp"
-
-	"github.com/samekey/samekey/idem/jobs"
-	"github.com/samekey/samekey/lambda/sink"
 )
 
 // The errors as the services send them, through the SDK's own clients: its names
@@ -77,17 +70,7 @@ func TestErrorsOnTheWire(t *testing.T) {
 					return aws.Credentials{AccessKeyID: "id", SecretAccessKey: "secret"}, nil
 				}),
 			}
-			var s jobs.Sink
-			switch test.sink {
-			case "queue":
-				s = sink.NewQueue(sqs.NewFromConfig(cfg, func(o *sqs.Options) { o.DisableMessageChecksumValidation = true }), srv.URL+"/1/jobs")
-			case "topic":
-				s = sink.NewTopic(sns.NewFromConfig(cfg), "arn:aws:sns:us-east-1:1:jobs")
-			case "bus":
-				s = sink.NewBus(eventbridge.NewFromConfig(cfg), "default", "rides")
-			case "function":
-				s = sink.NewFunction(awslambda.NewFromConfig(cfg), "mails")
-			}
+			s := wired(cfg, srv.URL)[test.sink]
 			errs := s.Deliver(t.Context(), deliveries(1))
 			if diff := cmp.Diff([]verdict{test.want}, verdicts(errs, 1)); diff != "" {
 				t.Errorf("%v: -want +got:\n%s", errs, diff)

@@ -54,7 +54,7 @@ func faultMutants() []mutant {
 		},
 		{
 			rule: "SinkBlame", what: "an outage isn't told as one: it counts against its jobs", row: "M90",
-			in: "lambda/sink.round.note", old: `$r.errs[$i] = fmt.Errorf("%s: %w: %w", $r.service, jobs.ErrSinkDown, $f.err)`, new: "_ = jobs.ErrSinkDown", run: "^TestSinkThatIsDownCostsACall$",
+			in: "lambda/sink.round.note", old: `$r.errs[$i] = fmt.Errorf("%s: %w: %w", $r.service.name, jobs.ErrSinkDown, $f.err)`, new: "_ = jobs.ErrSinkDown", run: "^TestSinkThatIsDownCostsACall$",
 		},
 		{
 			rule: "SinkOrder", what: "a later job of a FIFO group overtakes one that failed",
@@ -74,11 +74,11 @@ func faultMutants() []mutant {
 		},
 		{
 			rule: "SinkLimits", what: "a batch has more entries than the service takes", row: "M90",
-			in: "lambda/sink.batcher.next", old: "len($now) == $b.limits.entries ||", new: "", run: "^TestSinkThatIsDownCostsACall$",
+			in: "lambda/sink.batcher.next", old: "len($now) == $b.service.entries ||", new: "", run: "^TestSinkThatIsDownCostsACall$",
 		},
 		{
 			rule: "SinkLimits", what: "a batch has more bytes than the service takes", row: "M91",
-			in: "lambda/sink.batcher.next", old: "len($now) > 0 && $bytes+$size > $b.limits.bytes", new: "false && $bytes+$size > $b.limits.bytes", run: "^TestSizesAreCountedAsTheServiceCountsThem$",
+			in: "lambda/sink.batcher.next", old: "len($now) > 0 && $bytes+$size > $b.service.bytes", new: "false && $bytes+$size > $b.service.bytes", run: "^TestSizesAreCountedAsTheServiceCountsThem$",
 		},
 		{
 			rule: "SinkForm", what: "a FIFO message has no id by which SQS knows its copy", row: "R73",

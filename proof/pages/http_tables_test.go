@@ -2,18 +2,14 @@ package pages_test
 
 import (
 	"context"
-	"go/ast"
-	"go/parser"
-	"go/token"
 	"net/http"
-	"path/filepath"
 	"slices"
-	"strconv"
 	"strings"
 	"testing"
 	"time"
 
 	"github.com/samekey/samekey/idem"
+	"github.com/samekey/samekey/internal/base/terms"
 )
 
 // presets: what they set.
@@ -156,7 +152,11 @@ func modes(t *testing.T) string {
 
 // storedHeaders: which of the handler's headers come with a replay.
 func storedHeaders(t *testing.T) string {
-	sent := append(keptHeaders(t), "Set-Cookie", "Authorization", "Www-Authenticate", "Retry-After", "X-Request-Id", "X-Amzn-Trace-Id", "X-Mine")
+	var sent []string
+	for _, header := range terms.Stored() {
+		sent = append(sent, header.Name)
+	}
+	sent = append(sent, "Set-Cookie", "Authorization", "Www-Authenticate", "Retry-After", "X-Request-Id", "X-Amzn-Trace-Id", "X-Mine")
 	tb := table{head: []string{"the handler's header", "first answer", "replay", "replay, with `StoreHeaders`"}}
 	h := func(context.Context) (idem.Response, error) {
 		header := make(http.Header)
@@ -174,32 +174,6 @@ func storedHeaders(t *testing.T) string {
 		tb.add(row...)
 	}
 	return tb.String()
-}
-
-// keptHeaders are the engine's own list, so that the page can't miss one.
-func keptHeaders(t *testing.T) (names []string) {
-	t.Helper()
-	file, err := parser.ParseFile(token.NewFileSet(), filepath.Join(root, "idem/response.go"), nil, 0)
-	if err != nil {
-		t.Fatal(err)
-	}
-	for _, decl := range file.Decls {
-		vars, ok := decl.(*ast.GenDecl)
-		if !ok || vars.Tok != token.VAR || vars.Specs[0].(*ast.ValueSpec).Names[0].Name != "storedHeaders" {
-			continue
-		}
-		for _, e := range vars.Specs[0].(*ast.ValueSpec).Values[0].(*ast.CompositeLit).Elts {
-			name, err := strconv.Unquote(e.(*ast.BasicLit).Value)
-			if err != nil {
-				t.Fatal(err)
-			}
-			names = append(names, name)
-		}
-	}
-	if len(names) == 0 {
-		t.Fatal("idem/response.go has no storedHeaders any more")
-	}
-	return names
 }
 
 func yes(o outcome, name string) string {

@@ -19,10 +19,10 @@ func metricsTable(*testing.T) string {
 	tb := table{head: []string{"metric", "unit", "from", "meaning"}}
 	for _, m := range metrics.All() {
 		meaning := m.Meaning
-		if m.Alarm {
+		if m.Alarm.Name != "" {
 			meaning += " (alarm)"
 		}
-		tb.add(code(m.Name), string(m.Unit), string(m.Source), meaning)
+		tb.add(code(m.Name), m.Unit, m.Source, meaning)
 	}
 	return tb.String()
 }

@@ -20,6 +20,7 @@ import (
 	"github.com/samekey/samekey/idem/jobs"
 	"github.com/samekey/samekey/idem/store"
 	"github.com/samekey/samekey/internal/testkit/alarmtest"
+	"github.com/samekey/samekey/lambda/metrics"
 )
 
 // night is a story whose metrics the stack's alarms watch, in the story's time.
@@ -160,6 +161,9 @@ func staged(kind string) func(*store.Record) bool {
 	}
 }
 
+// lasting says that a metric's alarm lasts while something waits for people.
+func lasting(m metrics.Metric) bool { return m.Source == "count" && m.Alarm.Name == m.Name }
+
 // What waits for people is an alarm for each cause. It lasts while nothing new happens,
 // until the last of them is dealt with.
 func TestAlarmsWhilePeopleAreWaitedFor(t *testing.T) {
@@ -215,8 +219,10 @@ func TestAlarmsWhilePeopleAreWaitedFor(t *testing.T) {
 	}
 	n.sweep()
 	n.pass(30 * time.Minute)
-	for _, cause := range []string{"Unknown", "Stuck", "Blocked", "Parked", "Unreadable"} {
-		n.held(&course{alarm: "Waiting" + cause, from: from, by: from.Add(10 * time.Minute), mended: mended, end: n.clock.Now()})
+	for _, m := range metrics.All() {
+		if lasting(m) {
+			n.held(&course{alarm: m.Alarm.Name, from: from, by: from.Add(10 * time.Minute), mended: mended, end: n.clock.Now()})
+		}
 	}
 }
 
@@ -285,6 +291,14 @@ func mistakes(a alarmtest.Alarm) map[string]alarmtest.Alarm {
 // for, made in the real parts, lasts, and ends.
 func TestAlarmsTakeTheirCourse(t *testing.T) {
 	t.Parallel()
+	played := make(map[string]bool)
+	defer func() {
+		for _, m := range metrics.All() {
+			if m.Alarm.Name != "" && !lasting(m) && !played[m.Alarm.Name] {
+				t.Errorf("nothing makes the trouble of the alarm %s", m.Alarm.Name)
+			}
+		}
+	}()
 	down := errors.New("no connection")
 	for _, tt := range []struct {
 		alarm   string
@@ -390,6 +404,7 @@ func TestAlarmsTakeTheirCourse(t *testing.T) {
 			by: 25 * time.Minute, lasts: time.Hour, ends: 30 * time.Minute,
 		},
 	} {
+		played[tt.alarm] = true
 		t.Run(tt.alarm+strings.Join(tt.params, ""), func(t *testing.T) {
 			t.Parallel()
 			n := newNight(t)

@@ -42,7 +42,7 @@ func TestSignalsOfEverythingThatHappens(t *testing.T) {
 	for _, m := range metrics.All() {
 		want = append(want, m.Name)
 		for i := range lines {
-			if unit, there := lines[i].Units[m.Name]; there && unit != string(m.Unit) {
+			if unit, there := lines[i].Units[m.Name]; there && unit != m.Unit {
 				t.Errorf("%s is in %s, want %s", m.Name, unit, m.Unit)
 			}
 		}
@@ -79,15 +79,15 @@ func (s *story) everyRequestHasOneLine(log []byte) {
 			continue // an observed one, or the test's own reads
 		}
 		byEvents[events]++
-		for _, name := range []string{metrics.Claimed, metrics.Replayed, metrics.Mismatch, metrics.Stuck} {
+		for _, name := range []string{"Claimed", "Replayed", "Mismatch", "Stuck"} {
 			if want := float64(strings.Count(" "+events+" ", " "+name+" ")); l.Sum(name) != want {
 				s.Errorf("%s: %v, want %v of %q", name, l.Sum(name), want, events)
 			}
 		}
-		if len(l.Values[metrics.Duration]) != 1 || l.Properties["route"] != route {
+		if len(l.Values["Duration"]) != 1 || l.Properties["route"] != route {
 			s.Errorf("a request without duration or route: %+v", l)
 		}
-		if events == "Claimed Committed Committed Finished" && (l.Sum(metrics.StoreCalls) < 3 || l.Sum(metrics.WriteUnits) < 3 || len(l.Values[metrics.PhaseDuration]) != 2) {
+		if events == "Claimed Committed Committed Finished" && (l.Sum("StoreCalls") < 3 || l.Sum("WriteUnits") < 3 || len(l.Values["PhaseDuration"]) != 2) {
 			s.Errorf("a request with phases: %+v", l)
 		}
 	}
@@ -96,7 +96,7 @@ func (s *story) everyRequestHasOneLine(log []byte) {
 			s.Errorf("%d requests with the events %q, want one; all: %v", byEvents[events], events, byEvents)
 		}
 	}
-	rate := metrics.RetryRate(emf.Sum(lines, metrics.Requests), emf.Sum(lines, metrics.Replayed), emf.Sum(lines, metrics.InFlight), emf.Sum(lines, metrics.TakenOver))
+	rate := metrics.RetryRate(emf.Sum(lines, "Requests"), emf.Sum(lines, "Replayed"), emf.Sum(lines, "InFlight"), emf.Sum(lines, "TakenOver"))
 	if rate <= 0 || rate >= 1 {
 		s.Errorf("a retry rate of %v", rate)
 	}

@@ -6,16 +6,13 @@ import (
 	"net/http"
 	"strconv"
 	"time"
+
+	"github.com/samekey/samekey/internal/base/terms"
 )
 
 // errInfirm: the checks that compare with the first answer would only tell the
 // same fault again.
 const errInfirm = unseen("the API doesn't give the first answer again")
-
-// keptHeaders are those of an answer that a replay has as well.
-var keptHeaders = []string{
-	"Content-Disposition", "Content-Encoding", "Content-Language", "Content-Type", "Etag", "Last-Modified", "Link", "Location",
-}
 
 // replay sends the first request again.
 func (e *examination) replay(ctx context.Context) (err error) {
@@ -35,9 +32,10 @@ func (e *examination) replay(ctx context.Context) (err error) {
 	case again.status != first.status:
 		e.breaks("replay-status", fmt.Sprintf("first %d, then %d", first.status, again.status))
 	}
-	for _, name := range keptHeaders {
+	for _, header := range terms.Stored() {
+		name := header.Name
 		switch a, b := first.header.Get(name), again.header.Get(name); {
-		case a == b:
+		case a == b, !header.Content:
 		case b == "":
 			e.breaks("replay-headers", name+" is missing in the replay")
 		default:

@@ -1,6 +1,7 @@
 package check_test
 
 import (
+	"maps"
 	"net/http"
 	"net/http/httptest"
 	"slices"
@@ -10,6 +11,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/samekey/samekey/internal/base/terms"
 	"github.com/samekey/samekey/internal/cli/check"
 	"github.com/samekey/samekey/internal/testkit/checktest"
 )
@@ -72,6 +74,33 @@ func TestRightServer(t *testing.T) {
 	plan, err := check.Make(orders("http://host"))
 	if err != nil || server.Orders() != plan.Effects {
 		t.Errorf("%v: %d orders were taken, %d were announced", err, server.Orders(), plan.Effects)
+	}
+}
+
+// A replay that lacks a header about the content or its place is found. Others are the
+// gateway's as well, which may write them on each answer.
+func TestHeadersOfReplays(t *testing.T) {
+	t.Parallel()
+	for _, header := range terms.Stored() {
+		if http.CanonicalHeaderKey(header.Name) != header.Name {
+			t.Errorf("%s is not the header's canonical name", header.Name)
+		}
+		server := checktest.Wrong(check.DefaultRacers)
+		report := examine(t, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			rec := httptest.NewRecorder()
+			server.ServeHTTP(rec, r)
+			maps.Copy(w.Header(), rec.Header())
+			if rec.Header().Get("Idempotent-Replayed") == "" {
+				w.Header().Set(header.Name, "en")
+			} else {
+				w.Header().Del(header.Name)
+			}
+			w.WriteHeader(rec.Code)
+			_, _ = w.Write(rec.Body.Bytes())
+		}), orders)
+		if got := slices.Contains(report.Broken(check.Default), "replay-headers"); got != header.Content {
+			t.Errorf("a replay without %s is found: %t, want %t", header.Name, got, header.Content)
+		}
 	}
 }
 

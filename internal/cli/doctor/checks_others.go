@@ -59,7 +59,7 @@ func alarms(f *Facts) ([]wrong, string) {
 	app := w.Env["SAMEKEY_APP"]
 	var missing []string
 	for _, m := range metrics.All() {
-		if m.Alarm && len(f.watched(m.Name, app)) == 0 {
+		if m.Alarm.Name != "" && len(f.watched(m.Name, app)) == 0 {
 			missing = append(missing, m.Name)
 		}
 	}

@@ -9,9 +9,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/aws"
 	awshttp "github.com/aws/aws-sdk-go-v2/aws/transport/http"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
-	"github.com/aws/aws-sdk-go-v2/service/eventbridge"
 	"github.com/aws/aws-sdk-go-v2/service/lambda"
-	"github.com/aws/aws-sdk-go-v2/service/sns"
 	"github.com/aws/aws-sdk-go-v2/service/sqs"
 
 	"github.com/samekey/samekey/dynamo"
@@ -39,14 +37,6 @@ func (c clients) dynamoDB() *dynamodb.Client {
 
 func (c clients) sqs() *sqs.Client {
 	return sqs.New(sqs.Options{Region: c.region(), Credentials: c.credentials(), BaseEndpoint: c.endpoint("SQS"), HTTPClient: quick()})
-}
-
-func (c clients) sns() *sns.Client {
-	return sns.New(sns.Options{Region: c.region(), Credentials: c.credentials(), BaseEndpoint: c.endpoint("SNS"), HTTPClient: quick()})
-}
-
-func (c clients) eventBridge() *eventbridge.Client {
-	return eventbridge.New(eventbridge.Options{Region: c.region(), Credentials: c.credentials(), BaseEndpoint: c.endpoint("EVENTBRIDGE"), HTTPClient: quick()})
 }
 
 func (c clients) lambda() *lambda.Client {

@@ -12,6 +12,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/samekey/samekey/deploy"
 	"github.com/samekey/samekey/seal"
 )
 
@@ -106,6 +107,37 @@ func TestKindsOfOneTargetShareASink(t *testing.T) {
 	route := env.sinks(clients{env})
 	if env.err() != nil || len(route) != 5 || !route.Together("receipt", "copy") || route.Together("receipt", "audit") {
 		t.Errorf("got %v, %v", route, env.err())
+	}
+}
+
+// Whatever takes jobs may be sent to, is in the list that a wrong sink is answered with,
+// and is on the page.
+func TestServicesOfSinks(t *testing.T) {
+	t.Parallel()
+	var actions []string
+	page, err := os.ReadFile("../../../docs/operate/deploying.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, s := range services {
+		actions = append(actions, s.action)
+		_, verb, _ := strings.Cut(s.action, ":")
+		if row := regexp.MustCompile("(?m)^\\| `SinksPolicy` .*`" + verb + "`").Find(page); row == nil {
+			t.Errorf("docs/operate/deploying.md doesn't say that SinksPolicy allows %s", verb)
+		}
+		if form := "KIND=" + s.name + ":" + s.address; !strings.Contains(sinksExample, form) {
+			t.Errorf("%s is not in %q", form, sinksExample)
+		}
+	}
+	_, policy, _ := strings.Cut(deploy.Nested(), "\n  SinksPolicy:\n")
+	policy, _, _ = strings.Cut(policy, "\n\n")
+	var allowed []string
+	for _, m := range regexp.MustCompile(`(?m)^ +- (\w+:\w+)$`).FindAllStringSubmatch(policy, -1) {
+		allowed = append(allowed, m[1])
+	}
+	slices.Sort(actions)
+	if diff := cmp.Diff(actions, allowed); diff != "" {
+		t.Errorf("SinksPolicy (-services +allowed):\n%s", diff)
 	}
 }
 

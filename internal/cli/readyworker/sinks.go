@@ -5,12 +5,65 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/aws/aws-sdk-go-v2/service/eventbridge"
+	"github.com/aws/aws-sdk-go-v2/service/sns"
+
 	"github.com/samekey/samekey/idem/jobs"
 	"github.com/samekey/samekey/lambda/completer"
 	"github.com/samekey/samekey/lambda/sink"
 )
 
-const sinksExample = "KIND=sqs:URL, KIND=sns:ARN, KIND=events:BUS or KIND=lambda:FUNCTION, with commas between them"
+// service is a service that takes jobs: a kind's sink is KIND=NAME:ADDRESS.
+type service struct {
+	name    string
+	address string // in a word
+	action  string // that SinksPolicy of samekey.yaml allows; a test holds it to that
+	valid   func(address string) bool
+	write   string // what to write if the address is not valid
+	sink    func(c clients, address string) jobs.Sink
+}
+
+var services = []service{
+	{
+		"sqs", "URL", "sqs:SendMessage", isURL, "a queue's URL, as sqs:https://sqs.REGION.amazonaws.com/ACCOUNT/NAME",
+		func(c clients, address string) jobs.Sink { return sink.NewQueue(c.sqs(), address) },
+	},
+	{
+		"sns", "ARN", "sns:Publish", isTopic, "a topic's ARN, as sns:arn:aws:sns:REGION:ACCOUNT:NAME",
+		func(c clients, address string) jobs.Sink {
+			return sink.NewTopic(sns.New(sns.Options{Region: c.region(), Credentials: c.credentials(), BaseEndpoint: c.endpoint("SNS"), HTTPClient: quick()}), address)
+		},
+	},
+	{
+		"events", "BUS", "events:PutEvents", anything, "",
+		func(c clients, address string) jobs.Sink {
+			api := eventbridge.New(eventbridge.Options{
+				Region: c.region(), Credentials: c.credentials(), BaseEndpoint: c.endpoint("EVENTBRIDGE"), HTTPClient: quick(),
+			})
+			return sink.NewBus(api, address, cmp.Or(c.env.text("SAMEKEY_EVENT_SOURCE"), "samekey"))
+		},
+	},
+	{
+		"lambda", "FUNCTION", "lambda:InvokeFunction", anything, "",
+		func(c clients, address string) jobs.Sink { return sink.NewFunction(c.lambda(), address) },
+	},
+}
+
+func isTopic(address string) bool {
+	return strings.HasPrefix(address, "arn:") && strings.Contains(address, ":sns:")
+}
+
+func anything(string) bool { return true }
+
+// sinksExample is what to write in place of a target that no service has.
+var sinksExample = func() string {
+	forms := make([]string, len(services))
+	for i, s := range services {
+		forms[i] = "KIND=" + s.name + ":" + s.address
+	}
+	last := len(forms) - 1
+	return strings.Join(forms[:last], ", ") + " or " + forms[last] + ", with commas between them"
+}()
 
 // sinks are where jobs go. Kinds with the same target have one sink, which keeps
 // the order of a group.
@@ -38,24 +91,15 @@ func (e *environment) sinks(c clients) jobs.Route {
 }
 
 // sink is one of them; nil if there is something wrong with it.
-func (e *environment) sink(c clients, name, service, address string) jobs.Sink {
-	switch service {
-	case "sqs":
-		if isURL(address) {
-			return sink.NewQueue(c.sqs(), address)
-		}
-		e.wrong(name, "has sqs:%s: write a queue's URL, as sqs:https://sqs.REGION.amazonaws.com/ACCOUNT/NAME", address)
-	case "sns":
-		if strings.HasPrefix(address, "arn:") && strings.Contains(address, ":sns:") {
-			return sink.NewTopic(c.sns(), address)
-		}
-		e.wrong(name, "has sns:%s: write a topic's ARN, as sns:arn:aws:sns:REGION:ACCOUNT:NAME", address)
-	case "events":
-		return sink.NewBus(c.eventBridge(), address, cmp.Or(e.text("SAMEKEY_EVENT_SOURCE"), "samekey"))
-	case "lambda":
-		return sink.NewFunction(c.lambda(), address)
+func (e *environment) sink(c clients, name, of, address string) jobs.Sink {
+	i := slices.IndexFunc(services, func(s service) bool { return s.name == of })
+	switch {
+	case i < 0:
+		e.wrong(name, "has %s:%s: write %s", of, address, sinksExample)
+	case !services[i].valid(address):
+		e.wrong(name, "has %s:%s: write %s", of, address, services[i].write)
 	default:
-		e.wrong(name, "has %s:%s: write %s", service, address, sinksExample)
+		return services[i].sink(c, address)
 	}
 	return nil
 }

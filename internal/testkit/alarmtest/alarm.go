@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strings"
 	"time"
 
 	"go.yaml.in/yaml/v3"
@@ -195,6 +196,18 @@ func (a Alarm) check() error {
 		return fmt.Errorf("%d periods of %v are over a week", a.Periods, a.period())
 	}
 	return nil
+}
+
+// Condition states when an alarm on one metric fires, as lambda/metrics does: such
+// as "Sum > 0 in 2 of 3 periods of 5m, silence notBreaching".
+func (a Alarm) Condition() string {
+	of := strings.TrimSuffix(strings.TrimSuffix(a.period().String(), "0s"), "0m")
+	return fmt.Sprintf("%s %s %v in %d of %d periods of %s, silence %s",
+		a.Queries[0].Stat, signs[a.Comparison], a.Threshold, a.Datapoints, a.Periods, of, a.Missing)
+}
+
+var signs = map[string]string{
+	"GreaterThanThreshold": ">", "GreaterThanOrEqualToThreshold": ">=", "LessThanThreshold": "<", "LessThanOrEqualToThreshold": "<=",
 }
 
 // period is the length of the alarm's periods: that of its metrics.

@@ -1,7 +1,6 @@
 package alarmtest
 
 import (
-	"fmt"
 	"time"
 )
 
@@ -116,5 +115,5 @@ func (a Alarm) Metrics() (all []Metric) {
 
 // String describes the alarm's rule for a test's message.
 func (a Alarm) String() string {
-	return fmt.Sprintf("%s: %s %v in %d of %d periods of %v, missing data %s", a.Name, a.Comparison, a.Threshold, a.Datapoints, a.Periods, a.period(), a.Missing)
+	return a.Name + ": " + a.Condition()
 }

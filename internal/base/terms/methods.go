@@ -1,5 +1,5 @@
-// Package method has the one list of methods that both halves of the contract use.
-package method
+// Package terms has the lists of the HTTP contract of which several parts make use.
+package terms
 
 import "net/http"
 

@@ -1,0 +1,76 @@
+package sink
+
+// service is a service that takes jobs.
+type service struct {
+	name string // in errors
+	limits
+	codes // whose fault an error is, if its code tells more than its class
+}
+
+// limits are a service's limits for a call.
+type limits struct {
+	entries int
+	// bytes is the limit for all entries together, counted as the service counts
+	// them. An entry over the limit is sent alone, and the service decides: its
+	// limit may be set differently, such as a queue's or topic's MaximumMessageSize,
+	// and limits grow.
+	bytes int
+}
+
+// services are all of them.
+var services = []service{queues, topics, buses, functions}
+
+// The limits are from the API reference that comes with this module's version of the
+// service's SDK client.
+var (
+	// SendMessageBatch: 1 MiB for a message, and for all messages of a call; since
+	// August 2025, before that 256 KiB. A message counts its body, and its
+	// attributes' names, types and values.
+	queues = service{"sqs", limits{entries: 10, bytes: 1 << 20}, codes{
+		ofJob: {"BatchRequestTooLong", "InvalidMessageContents"},
+		ofSink: {
+			"InvalidAddress", "NonExistentQueue", "OverLimit", "QueueDeletedRecently", "QueueDoesNotExist", "ResourceNotFoundException",
+			"KmsAccessDenied", "KmsDisabled", "KmsInvalidKeyUsage", "KmsInvalidState", "KmsNotFound", "KmsOptInRequired", "KmsThrottled",
+		},
+	}}
+	// PublishBatch: the topic's MaximumMessageSize for a message, and for all
+	// messages of a call: 256 KiB by default, at most 1 MiB. Body and attributes
+	// count.
+	topics = service{"sns", limits{entries: 10, bytes: 256 << 10}, codes{
+		ofJob: {"BatchRequestTooLong", "InvalidMessageContents"},
+		ofSink: {
+			"EndpointDisabled", "NotFound", "PlatformApplicationDisabled", "Throttled",
+			"KMSAccessDenied", "KMSDisabled", "KMSInvalidState", "KMSNotFound", "KMSOptInRequired", "KMSThrottling",
+		},
+	}}
+	// PutEvents: all entries together are less than "1MB", read here as the smaller
+	// of its meanings; since January 2026, before that 256 KB. An entry counts its
+	// source, detail-type and detail.
+	buses = service{"eventbridge", limits{entries: 10, bytes: 1_000_000 - 1}, codes{
+		ofJob:  {"MalformedDetail"},
+		ofSink: {"InvalidAccountIdException", "NotAuthorizedForDetailTypeException", "NotAuthorizedForSourceException", "OperationDisabledException"},
+	}}
+	// Invoke takes one event a call: 1 MB if it is asynchronous, since October 2025,
+	// before that 256 KB. There is nothing to cut, and Lambda is the judge.
+	functions = service{"lambda", limits{}, codes{
+		ofJob: {"InvalidRequestContentException", "RequestTooLargeException", "SerializedRequestEntityTooLargeException"},
+		ofSink: {
+			"ModeNotSupportedException", "NoPublishedVersionException", "ResourceConflictException", "ResourceNotReadyException", "SnapStartException",
+			"KMSAccessDeniedException", "KMSDisabledException", "KMSInvalidStateException", "KMSNotFoundException",
+		},
+	}}
+)
+
+// anyService has the codes that all of them have.
+var anyService = service{codes: codes{
+	ofSink: {
+		// the sender
+		"AccessDenied", "AccessDeniedException", "AuthorizationError", "ExpiredToken", "ExpiredTokenException", "IncompleteSignature",
+		"IncompleteSignatureException", "InvalidClientTokenId", "InvalidSecurity", "InvalidSignatureException", "MissingAuthenticationToken",
+		"MissingAuthenticationTokenException", "NotAuthorized", "OptInRequired", "RequestExpired", "SignatureDoesNotMatch",
+		"UnrecognizedClientException",
+		// the connection and the service
+		"InternalError", "InternalException", "InternalFailure", "InvalidAction", "MalformedHttpRequestException", "RequestAbortedException",
+		"RequestTimeout", "RequestTimeoutException", "ServiceException", "ServiceUnavailable", "UnknownOperationException",
+	},
+}}
