@@ -12,7 +12,6 @@ import (
 
 	"github.com/samekey/samekey/idem"
 	"github.com/samekey/samekey/idem/client"
-	"github.com/samekey/samekey/internal/base/defaults"
 )
 
 // A26: a server that drops twice and then answers.
@@ -195,8 +194,8 @@ func TestDefaultsAndMistakes(t *testing.T) {
 // other.
 func TestSpeaksTheServersLanguage(t *testing.T) {
 	t.Parallel()
-	if "Idempotency-Key" != idem.KeyHeader || 24*time.Hour != defaults.Retention {
-		t.Error("key header or lifetime differ from the server's")
+	if keyHeader != idem.KeyHeader { // in which the scripts of these tests find the key
+		t.Error("the key header differs from the server's")
 	}
 	synctest.Test(t, func(t *testing.T) {
 		c := &counts{}

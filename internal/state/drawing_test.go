@@ -339,12 +339,12 @@ func TestLateHolder(t *testing.T) {
 	r := stamped(Claimed(store.Record{PK: "k", ID: "i"}, now, now.Add(aLease), aRetention), nil, "a")
 	late := now.Add(aLease + time.Second)
 	for name, next := range map[string]func(now time.Time) *store.Record{
-		"Calling":  func(time.Time) *store.Record { return Calling(r) },
-		"Advanced": func(now time.Time) *store.Record { return Advanced(r, now, phasesOf[0], nil, nil) },
-		"Renewed":  func(now time.Time) *store.Record { return Renewed(r, now, now.Add(aLease), aRetention) },
-		"Finished": func(now time.Time) *store.Record { return Finished(r, store.Response{}, now, aRetention, 0) },
-		"MadeStuck":  func(now time.Time) *store.Record { return MadeStuck(r, now, "why") },
-		"Released": func(now time.Time) *store.Record { return Released(r, now, Release{}) },
+		"Calling":   func(time.Time) *store.Record { return Calling(r) },
+		"Advanced":  func(now time.Time) *store.Record { return Advanced(r, now, phasesOf[0], nil, nil) },
+		"Renewed":   func(now time.Time) *store.Record { return Renewed(r, now, now.Add(aLease), aRetention) },
+		"Finished":  func(now time.Time) *store.Record { return Finished(r, store.Response{}, now, aRetention, 0) },
+		"MadeStuck": func(now time.Time) *store.Record { return MadeStuck(r, now, "why") },
+		"Released":  func(now time.Time) *store.Record { return Released(r, now, Release{}) },
 	} {
 		was, is := classOf(next(now), now), classOf(next(late), late)
 		if is == abandoned {

@@ -52,6 +52,9 @@ func anyRecord(t *rapid.T) *store.Record {
 		Tries: rapid.IntRange(0, 100).Draw(t, "tries"), LastErr: optional.Draw(t, "last err"), Blocked: rapid.Bool().Draw(t, "blocked"), DeliveryKey: rapid.Bool().Draw(t, "delivery"),
 		Created: milli.Draw(t, "created"), Run: milli.Draw(t, "run"), Route: optional.Draw(t, "route"), Region: optional.Draw(t, "region"), Scope: optional.Draw(t, "scope"),
 	}
+	if rapid.Bool().Draw(t, "first run") {
+		r.Run = r.Created // which the item doesn't say
+	}
 	if rapid.Bool().Draw(t, "leased") {
 		r.Lease = milli.Draw(t, "lease")
 	}
