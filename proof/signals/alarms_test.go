@@ -292,13 +292,13 @@ func mistakes(a alarmtest.Alarm) map[string]alarmtest.Alarm {
 func TestAlarmsTakeTheirCourse(t *testing.T) {
 	t.Parallel()
 	played := make(map[string]bool)
-	defer func() {
+	t.Cleanup(func() {
 		for _, m := range metrics.All() {
 			if m.Alarm.Name != "" && !lasting(m) && !played[m.Alarm.Name] {
 				t.Errorf("nothing makes the trouble of the alarm %s", m.Alarm.Name)
 			}
 		}
-	}()
+	})
 	down := errors.New("no connection")
 	for _, tt := range []struct {
 		alarm   string
