@@ -14,6 +14,7 @@ import (
 
 	"github.com/samekey/samekey/dynamo/internal/tabletest"
 	"github.com/samekey/samekey/idem"
+	"github.com/samekey/samekey/internal/base/defaults"
 )
 
 // Bad input 21, A33: bodies of every size come back byte for byte, and cost
@@ -45,7 +46,7 @@ func TestBodiesOfEverySize(t *testing.T) {
 			t.Parallel()
 			tab := newTable(t)
 			// Sixteen items of 390 KB may take a slow machine longer than the default lease.
-			engine := tab.Engine(func(o *idem.Options) { o.MaxBody = idem.MaxMaxBody })
+			engine := tab.Engine(func(o *idem.Options) { o.MaxBody = defaults.MaxMaxBody })
 			body := bytes.Repeat([]byte{'a'}, tt.size)
 			if tt.random {
 				_, _ = rand.Read(body)
@@ -79,7 +80,7 @@ func TestBodyOverTheLimitIsNotRunAgain(t *testing.T) {
 	t.Parallel()
 	tab := newTable(t)
 	engine, req := tab.Engine(), tabletest.Post(tabletest.NewKey(), "{}")
-	body := randomText(idem.DefaultMaxBody + 1)
+	body := randomText(defaults.MaxBody + 1)
 	if res, err := engine.Do(t.Context(), req, tabletest.Created(body)); err != nil || string(res.Body) != body {
 		t.Fatalf("got %d bytes, %v", len(res.Body), err)
 	}

@@ -22,6 +22,7 @@ import (
 	"github.com/samekey/samekey/idem"
 	"github.com/samekey/samekey/idem/idemtest"
 	"github.com/samekey/samekey/idem/jobs"
+	"github.com/samekey/samekey/internal/base/defaults"
 	"github.com/samekey/samekey/internal/base/itemsize"
 	"github.com/samekey/samekey/internal/testkit/localtest"
 	"github.com/samekey/samekey/internal/testkit/tracetest"
@@ -359,7 +360,7 @@ func outlives(t *testing.T, tab *table, log io.Writer) (renewals int) {
 	short, cancel := context.WithTimeout(t.Context(), localtest.Stretch(3*time.Second))
 	defer cancel()
 	engine := tab.Engine(func(o *idem.Options) {
-		o.Reserve, o.LeaseMargin, o.Logger = 10*time.Millisecond, idem.MinLeaseMargin, slog.New(slog.NewTextHandler(log, nil))
+		o.Reserve, o.LeaseMargin, o.Logger = 10*time.Millisecond, defaults.MinLeaseMargin, slog.New(slog.NewTextHandler(log, nil))
 	})
 	res, err := engine.Do(short, tabletest.Post(tabletest.NewKey(), "{}"), func(ctx context.Context) (idem.Response, error) {
 		<-renewed

@@ -23,6 +23,7 @@ import (
 	"github.com/samekey/samekey/idem"
 	"github.com/samekey/samekey/idem/idemtest"
 	"github.com/samekey/samekey/idem/store"
+	"github.com/samekey/samekey/internal/base/defaults"
 	"github.com/samekey/samekey/internal/testkit/localtest"
 )
 
@@ -254,7 +255,7 @@ func TestFinishTriedAgainWritesItsBodyOnce(t *testing.T) {
 				times = 1 // then it is the status that is stored
 			}
 			tab.Transport.Fault = tabletest.On("UpdateItem", times, fault)
-			engine := idem.New(store, anybody, tabletest.Unhurried, func(o *idem.Options) { o.MaxBody = idem.MaxMaxBody })
+			engine := idem.New(store, anybody, tabletest.Unhurried, func(o *idem.Options) { o.MaxBody = defaults.MaxMaxBody })
 			req, body := tabletest.Post(tabletest.NewKey(), "{}"), randomText(2<<20)
 			if _, err := engine.Do(t.Context(), req, tabletest.Created(body)); err != nil {
 				t.Fatal(err)
@@ -330,7 +331,7 @@ func TestBatchesOfCompanions(t *testing.T) {
 			t.Parallel()
 			tab := newTable(t)
 			tab.Transport.Fault = tt.fault
-			engine := tab.Engine(func(o *idem.Options) { o.MaxBody = idem.MaxMaxBody })
+			engine := tab.Engine(func(o *idem.Options) { o.MaxBody = defaults.MaxMaxBody })
 			req, body := tabletest.Post(tabletest.NewKey(), "{}"), randomText(2<<20)
 			if _, err := engine.Do(t.Context(), req, tabletest.Created(body)); err != nil {
 				t.Fatal(err)

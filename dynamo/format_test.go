@@ -49,15 +49,15 @@ func formatStates() map[string]func(r *store.Record) []*store.Record {
 		"open": func(r *store.Record) []*store.Record { return []*store.Record{r, phase(r)} },
 		"stuck": func(r *store.Record) []*store.Record {
 			one := phase(r)
-			return []*store.Record{r, one, state.GivenUp(one, at(2), "the outcome is unknown")}
+			return []*store.Record{r, one, state.MadeStuck(one, at(2), "the outcome is unknown")}
 		},
 		"released": func(r *store.Record) []*store.Record {
 			one := phase(r)
-			return []*store.Record{r, one, state.Released(one, at(2), state.GiveBack{Why: "down", Calls: []string{"payments#2"}, Sent: map[string]string{"payments#2": "0f"}})}
+			return []*store.Record{r, one, state.Released(one, at(2), state.Release{Why: "down", Calls: []string{"payments#2"}, Sent: map[string]string{"payments#2": "0f"}})}
 		},
 		"freed": func(r *store.Record) []*store.Record {
 			r.Input = nil
-			return []*store.Record{r, state.Released(r, at(2), state.GiveBack{Why: "refused", Refused: true})}
+			return []*store.Record{r, state.Released(r, at(2), state.Release{Why: "refused", Refused: true})}
 		},
 		"done": func(r *store.Record) []*store.Record {
 			return []*store.Record{r, state.Finished(r, answer("x"), at(2), time.Hour, 48*time.Hour)}

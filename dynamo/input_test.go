@@ -20,6 +20,7 @@ import (
 	"github.com/samekey/samekey/idem/idemtest"
 	"github.com/samekey/samekey/idem/jobs"
 	"github.com/samekey/samekey/idem/store"
+	"github.com/samekey/samekey/internal/base/defaults"
 	"github.com/samekey/samekey/internal/testkit/localtest"
 )
 
@@ -118,7 +119,7 @@ func TestStoredRequestThatIsGoneGetsStuck(t *testing.T) {
 		})
 		return err
 	}
-	clock.Advance(idem.DefaultRetention - time.Minute)
+	clock.Advance(defaults.Retention - time.Minute)
 	if err := resume(); !errors.Is(err, idem.ErrNotKept) {
 		t.Errorf("while its client may still come, a completer got %v", err)
 	}

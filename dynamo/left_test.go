@@ -20,6 +20,7 @@ import (
 	"github.com/samekey/samekey/idem/idemtest"
 	"github.com/samekey/samekey/idem/jobs"
 	"github.com/samekey/samekey/idem/store"
+	"github.com/samekey/samekey/internal/base/defaults"
 )
 
 // aWeek leaves stored requests to TTL.
@@ -165,7 +166,7 @@ func TestRequestsLeftUnderOneKey(t *testing.T) {
 						t.Fatal(err)
 					}
 					tabletest.Replays(t, engine, req, strconv.Itoa(round))
-					clock.Advance(idem.DefaultRetention + time.Hour)
+					clock.Advance(defaults.Retention + time.Hour)
 				}
 				want := 2
 				if size > 390<<10 {
@@ -223,7 +224,7 @@ func TestRequestThatEndedBeforeItsOperation(t *testing.T) {
 				t.Errorf("%d parts after the client's retry, want 2", n)
 			}
 			end()
-			clock.Advance(idem.DefaultRetention + time.Hour)
+			clock.Advance(defaults.Retention + time.Hour)
 			if err := resume(); !errors.Is(err, idem.ErrStuck) {
 				t.Errorf("once its client has gone, a completer got %v", err)
 			}

@@ -14,6 +14,7 @@ import (
 
 	"github.com/samekey/samekey/dynamo"
 	"github.com/samekey/samekey/idem"
+	"github.com/samekey/samekey/internal/base/defaults"
 	"github.com/samekey/samekey/internal/testkit/fakedynamo"
 	"github.com/samekey/samekey/internal/testkit/storetest"
 )
@@ -54,7 +55,7 @@ func TestPartsOfABody(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			engine := idem.New(st, anybody, func(o *idem.Options) { o.MaxBody = idem.MaxMaxBody })
+			engine := idem.New(st, anybody, func(o *idem.Options) { o.MaxBody = defaults.MaxMaxBody })
 			req := idem.Request{Key: "k", Method: "POST", Path: "/"}
 			body := storetest.Noise(kib << 10)
 			if _, err := engine.Do(t.Context(), req, func(ctx context.Context) (idem.Response, error) {
@@ -67,7 +68,7 @@ func TestPartsOfABody(t *testing.T) {
 					continue
 				}
 				secs, _ := strconv.ParseInt(it["exp_s"].(*types.AttributeValueMemberN).Value, 10, 64)
-				if left := time.Until(time.Unix(secs, 0)); left < idem.DefaultRetention+24*time.Hour {
+				if left := time.Until(time.Unix(secs, 0)); left < defaults.Retention+24*time.Hour {
 					t.Errorf("a part is kept for %v", left)
 				}
 			}

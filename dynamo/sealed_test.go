@@ -646,7 +646,7 @@ func TestOperatorsWithoutTheKey(t *testing.T) {
 					_, err := idem.Atomic(ctx, "reserve", func(context.Context, *idem.Tx) (string, error) { return "kept", nil })
 					return idem.Response{}, errors.Join(err, errors.New("down"))
 				})
-				if err := tab.Engine().GiveUp(t.Context(), jobs.TicketFor(tab.Only(t)), "nobody completes it"); err != nil {
+				if err := tab.Engine().MarkStuck(t.Context(), jobs.TicketFor(tab.Only(t)), "nobody completes it"); err != nil {
 					t.Fatal(err)
 				}
 				r := tab.Only(t)

@@ -17,6 +17,7 @@ import (
 	"github.com/samekey/samekey/dynamo"
 	"github.com/samekey/samekey/dynamo/internal/tabletest"
 	"github.com/samekey/samekey/idem"
+	"github.com/samekey/samekey/internal/base/defaults"
 )
 
 // spoken keeps the bodies of a store's requests, and adds up the units of its writes.
@@ -78,7 +79,7 @@ func TestOnlyWhatWaitsWritesTheIndex(t *testing.T) {
 	t.Parallel()
 	tab := newTable(t)
 	heard, spoken := hear(t, tab)
-	engine := idem.New(heard, anybody, tabletest.Unhurried, func(o *idem.Options) { o.Function, o.Resumable, o.Retention = "f", true, idem.DefaultRetention })
+	engine := idem.New(heard, anybody, tabletest.Unhurried, func(o *idem.Options) { o.Function, o.Resumable, o.Retention = "f", true, defaults.Retention })
 	req, down := tabletest.Post(tabletest.NewKey(), "{}"), errors.New("down")
 	fails := true
 	handler := func(ctx context.Context) (idem.Response, error) {

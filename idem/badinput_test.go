@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/samekey/samekey/idem"
+	"github.com/samekey/samekey/internal/base/defaults"
 )
 
 // Bad inputs that don't concern event formats, stores or key parsers. Numbers 1–8
@@ -84,7 +85,7 @@ func TestBadInput(t *testing.T) {
 		now := time.Now()
 		engine := idem.New(&idem.MemoryStore{}, anybody, func(o *idem.Options) { o.Now = func() time.Time { return now } })
 		ask(t, engine, request, secret)
-		now = now.Add(idem.DefaultRetention + 2*time.Second)
+		now = now.Add(defaults.Retention + 2*time.Second)
 		if res := ask(t, engine, request, answers(200)); res.Status != 200 || res.Replayed {
 			t.Errorf("got %d, replayed %t", res.Status, res.Replayed)
 		}
@@ -92,7 +93,7 @@ func TestBadInput(t *testing.T) {
 	t.Run("21 binary answer of 6 MB", func(t *testing.T) {
 		t.Parallel()
 		body := bytes.Repeat([]byte{0, 0xff, '"'}, 2<<20)
-		engine := idem.New(&idem.MemoryStore{}, anybody, func(o *idem.Options) { o.MaxBody = idem.MaxMaxBody })
+		engine := idem.New(&idem.MemoryStore{}, anybody, func(o *idem.Options) { o.MaxBody = defaults.MaxMaxBody })
 		for _, fn := range []func(context.Context) (idem.Response, error){
 			func(context.Context) (idem.Response, error) { return idem.Response{Body: body}, nil }, never(t),
 		} {

@@ -181,8 +181,8 @@ func (f *flow) finish(ctx context.Context, resp Response, writes []Write, jobs [
 	return nil
 }
 
-// giveUp marks the operation as stuck, for a human to settle.
-func (f *flow) giveUp(ctx context.Context, why string, begun ...store.Phase) error {
+// markStuck marks the operation as stuck, for a human to settle.
+func (f *flow) markStuck(ctx context.Context, why string, begun ...store.Phase) error {
 	a := f.a
 	pending, jobs, calls := f.next()
 	phases := slices.Concat(pending, begun)
@@ -193,7 +193,7 @@ func (f *flow) giveUp(ctx context.Context, why string, begun ...store.Phase) err
 
 // tires marks the operation as stuck instead of releasing it once more: its handler
 // gives an answer each time that is not stored, and the operation can't end by itself.
-func (f *flow) tires(ctx context.Context, b state.GiveBack) error {
+func (f *flow) tires(ctx context.Context, b state.Release) error {
 	return f.stick(ctx, fmt.Sprintf("not completed in %d tries: %s", f.a.opt.MaxTries, b.Why), func(base *store.Record) *store.Record {
 		return state.Released(base, f.a.opt.Now(), b)
 	})
@@ -203,7 +203,7 @@ func (f *flow) tires(ctx context.Context, b state.GiveBack) error {
 func (f *flow) stick(ctx context.Context, why string, before func(*store.Record) *store.Record) error {
 	a := f.a
 	rec, err := f.write(ctx, trace.Commit, func(base *store.Record) *store.Record {
-		return state.GivenUp(before(base), a.opt.Now(), why)
+		return state.MadeStuck(before(base), a.opt.Now(), why)
 	}, nil, false)
 	if err != nil {
 		return f.commitFailed("that is to be settled", err) // the next attempt finds the operation open

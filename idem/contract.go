@@ -9,6 +9,8 @@ import (
 	"slices"
 	"strings"
 	"sync/atomic"
+
+	"github.com/samekey/samekey/internal/base/defaults"
 )
 
 // contract is the HTTP contract of an engine: where a request has its key, and which
@@ -64,7 +66,7 @@ func (e contract) problem(ctx context.Context, r *Request, err error) Response {
 	if e.claims.one || e.claims.all {
 		least = e.opt.oneKey
 	}
-	if errors.Is(err, ErrKeyInvalid) && (e.opt.StrictKey || least > 1 || e.opt.MaxKey < DefaultMaxKey) {
+	if errors.Is(err, ErrKeyInvalid) && (e.opt.StrictKey || least > 1 || e.opt.MaxKey < defaults.MaxKey) {
 		p.Detail = fmt.Sprintf("Send one key of %d to %d visible ASCII characters, for instance a UUID", least, e.opt.MaxKey)
 		if e.opt.StrictKey {
 			p.Detail += ", in double quotes (a string of RFC 9651)"
@@ -102,16 +104,16 @@ func (r *Result) mark(keyHeader, echo string) {
 		h[keyHeader] = []string{echo}
 	}
 	if !r.Expires.IsZero() {
-		h[ExpiresHeader] = []string{r.Expires.UTC().Format(http.TimeFormat)}
+		h[expiresHeader] = []string{r.Expires.UTC().Format(http.TimeFormat)}
 	}
 	if r.Replayed {
 		h[ReplayedHeader] = []string{"true"}
 	} else {
 		delete(h, ReplayedHeader)
 	}
-	delete(h, StatusHeader) // only the engine sets this header
+	delete(h, statusHeader) // only the engine sets this header
 	if r.Unstored {
-		h[StatusHeader] = []string{"unstored"}
+		h[statusHeader] = []string{"unstored"}
 	}
 	r.Header = h
 }
@@ -126,7 +128,7 @@ func (e contract) ignores(r *Request, res *Result, left *leaving) {
 	if res.Header == nil {
 		res.Header = make(http.Header, 1)
 	}
-	res.Header[StatusHeader] = []string{ignored}
+	res.Header[statusHeader] = []string{ignored}
 }
 
 // dress adds the preset's headers to stored answers. Answers of the handler that

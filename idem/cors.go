@@ -48,7 +48,7 @@ const (
 )
 
 // exposed are headers of the engine that a browser would hide from pages.
-var exposed = []string{ExpiresHeader, KeyHeader, StatusHeader, ReplayedHeader, "Location", "Retry-After"}
+var exposed = []string{expiresHeader, KeyHeader, statusHeader, ReplayedHeader, "Location", "Retry-After"}
 
 // Allow adds the headers to resp that let a page read resp; request is the header
 // of the answered request. Allow replaces these headers in resp, but only adds to

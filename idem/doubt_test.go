@@ -13,6 +13,7 @@ import (
 	"github.com/samekey/samekey/idem/idemtest"
 	"github.com/samekey/samekey/idem/jobs"
 	"github.com/samekey/samekey/idem/store"
+	"github.com/samekey/samekey/internal/base/defaults"
 )
 
 // A call that may have been made is never forgotten with its key: a day later the same
@@ -87,7 +88,7 @@ func TestForsakenCallWaitsForPeople(t *testing.T) {
 	dying := idemtest.Faulty(&a.mem, nil)
 	_, _ = do(t, idem.New(dying, func(o *idem.Options) { o.Now, o.CallsOut = a.clock.Now, true }), charging("charge", func(string) { dying.Crash() }))
 	a.clock.Advance(25 * time.Hour)
-	if err := a.engine.GiveUp(t.Context(), jobs.TicketFor(a.record(t)), "its client never came back"); err != nil {
+	if err := a.engine.MarkStuck(t.Context(), jobs.TicketFor(a.record(t)), "its client never came back"); err != nil {
 		t.Fatal(err)
 	}
 	if r := a.record(t); r.State != store.Stuck || len(r.Doubts) == 0 || r.WaitSince.IsZero() {
@@ -248,7 +249,7 @@ func TestCacheHeedsForget(t *testing.T) {
 func TestLargeRequestIsRefusedByDefault(t *testing.T) {
 	t.Parallel()
 	a := accepting()
-	_, err := a.engine.Do(t.Context(), idem.Request{Key: "k", Identity: idem.Identity{Kind: "jwt", Subject: "s"}, Method: "POST", Body: make([]byte, idem.DefaultMaxInput+1)}, answers(201))
+	_, err := a.engine.Do(t.Context(), idem.Request{Key: "k", Identity: idem.Identity{Kind: "jwt", Subject: "s"}, Method: "POST", Body: make([]byte, defaults.MaxInput+1)}, answers(201))
 	if !errors.Is(err, idem.ErrTooLarge) || len(a.mem.Records()) != 0 {
 		t.Errorf("%v, %d records", err, len(a.mem.Records()))
 	}

@@ -97,7 +97,7 @@ func (e entry) proceed(ctx context.Context, fn func(context.Context) (Response, 
 		return Result{}, err
 	case v == state.Own || v == state.TakeOver:
 		if err := e.enough(e.pk); err != nil { // the claim used up the time, or the sandbox was frozen
-			_, _, _ = e.release(ctx, held, state.GiveBack{}, err)
+			_, _, _ = e.release(ctx, held, state.Release{}, err)
 			e.tell(ctx, evRefused, e.event(nil, err))
 			return Result{}, err
 		}
@@ -137,7 +137,7 @@ func (e entry) run(ctx context.Context, rec *store.Record, resumed bool, fn func
 	if f.restart { // at most once: afterwards there is a record
 		rec := f.record()
 		if err := e.enough(e.pk); err != nil {
-			_, _, _ = e.release(ctx, rec, state.GiveBack{}, err)
+			_, _, _ = e.release(ctx, rec, state.Release{}, err)
 			return Result{}, err
 		}
 		return e.begin(ctx, rec, rec.Ver > 1, fn)
@@ -180,7 +180,7 @@ func (e entry) once(ctx context.Context, f *flow, resumed bool, fn func(context.
 			err = failed // a client that gets a success doesn't retry
 		}
 	}
-	return f.withdraw(ctx, resp, err, failed)
+	return f.release(ctx, resp, err, failed)
 }
 
 // handle calls fn, and releases the lease if fn doesn't return. handle doesn't
@@ -204,7 +204,7 @@ func (e entry) handle(ctx context.Context, f *flow, resumed bool, fn func(contex
 		f.unkeep()
 		f.close()
 		if rec := f.record(); !back && rec != nil && (f.ended() == nil || f.restart) {
-			_, _, _ = e.release(ctx, rec, f.giveBack(), errPanic) // release logs its own failure
+			_, _, _ = e.release(ctx, rec, f.releasing(), errPanic) // release logs its own failure
 		}
 	}()
 	resp, err := fn(hctx)

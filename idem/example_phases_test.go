@@ -231,7 +231,7 @@ func ExampleRemembers() {
 		return idem.Response{Status: 201, Body: []byte(charge)}, err
 	}
 	sendTwice(idem.New(&idem.MemoryStore{}, func(o *idem.Options) {
-		o.Problem, o.Retention, o.Now = short, idem.RetentionMonth, func() time.Time { return now }
+		o.Problem, o.Retention, o.Now = short, 30*24*time.Hour, func() time.Time { return now }
 	}), handler, func() { provider.Down, now = false, now.Add(8*24*time.Hour) })
 	// Output:
 	// 500 internal_error false

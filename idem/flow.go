@@ -73,10 +73,10 @@ func (f *flow) jobs(ctx context.Context, more []Job) (map[string]Job, error) {
 	return f.staged(more, func(rec *store.Record) (*store.Record, error) { return f.a.reads(ctx, f.a.until(rec)) })
 }
 
-// giveBack describes an attempt without an answer. If the program refuses to
+// releasing describes an attempt without an answer. If the program refuses to
 // continue, Why is the phase's error, which the handler may have hidden.
-func (f *flow) giveBack() state.GiveBack {
-	b := state.GiveBack{Calls: f.log.out(f.leftBehind()), Sent: f.log.sentOut()}
+func (f *flow) releasing() state.Release {
+	b := state.Release{Calls: f.log.out(f.leftBehind()), Sent: f.log.sentOut()}
 	if err := f.failure(); refuses(err) {
 		b.Refusal, b.Why = err, redact.Error(err)
 	}

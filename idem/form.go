@@ -10,6 +10,8 @@ import (
 	"net/http"
 	"net/url"
 	"slices"
+
+	"github.com/samekey/samekey/internal/base/defaults"
 )
 
 // FormKey finds the key in a field of an HTML form (urlencoded or multipart), for
@@ -104,7 +106,7 @@ func partsNamed(field string, body []byte, boundary string) (values []string, er
 		if part.FormName() != field || part.FileName() != "" {
 			continue
 		}
-		b, err := io.ReadAll(io.LimitReader(part, DefaultMaxKey+1))
+		b, err := io.ReadAll(io.LimitReader(part, defaults.MaxKey+1))
 		if err != nil {
 			return nil, fmt.Errorf("%w: the form can't be decoded", ErrRequest)
 		}

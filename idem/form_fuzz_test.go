@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"github.com/samekey/samekey/idem"
+	"github.com/samekey/samekey/internal/base/defaults"
 )
 
 // For any form, FormKey doesn't panic. It returns an error that is answered with
@@ -20,7 +21,7 @@ func FuzzFormKey(f *testing.F) {
 		key, err := idem.FormKey("token")(req)
 		switch {
 		case err == nil:
-			if want, ok := netHTTPReads(contentType, string(body)); ok && key != want && len(key) <= idem.DefaultMaxKey {
+			if want, ok := netHTTPReads(contentType, string(body)); ok && key != want && len(key) <= defaults.MaxKey {
 				t.Errorf("%q: net/http reads %q", key, want)
 			}
 		case !errors.Is(err, idem.ErrKeyMissing) && !errors.Is(err, idem.ErrKeyInvalid) && !errors.Is(err, idem.ErrRequest):
@@ -34,7 +35,7 @@ func FuzzFormKey(f *testing.F) {
 		if err != nil || res.Status != 201 && res.Status != 400 {
 			t.Fatalf("%d %s, %v", res.Status, res.Body, err)
 		}
-		usable := key != "" && len(key) <= idem.DefaultMaxKey && !strings.ContainsFunc(key, func(c rune) bool { return c <= ' ' || c > '~' })
+		usable := key != "" && len(key) <= defaults.MaxKey && !strings.ContainsFunc(key, func(c rune) bool { return c <= ' ' || c > '~' })
 		if usable != (res.Status == 201) {
 			t.Errorf("key %q: %d %s", key, res.Status, res.Body)
 		}

@@ -13,6 +13,7 @@ import (
 
 	"github.com/samekey/samekey/idem"
 	"github.com/samekey/samekey/idem/store"
+	"github.com/samekey/samekey/internal/base/defaults"
 	"github.com/samekey/samekey/internal/state"
 	"github.com/samekey/samekey/internal/testkit/prove"
 )
@@ -263,10 +264,10 @@ func (d rollOut) play(choices []int) (options []int, w *deployment) {
 		options = append(options, count)
 		switch choice - len(all) {
 		case 0: // every lease is over, and no record
-			w.now, moves = w.now.Add(idem.DefaultRetention-10*time.Minute), moves-1
+			w.now, moves = w.now.Add(defaults.Retention-10*time.Minute), moves-1
 			w.story = append(w.story, "the leases end")
 		case 1: // every record ends; with a slow clock, only the one that it made, and not yet by that clock
-			w.now, moves = w.now.Add(idem.DefaultRetention+time.Second+d.skew/2), moves-1
+			w.now, moves = w.now.Add(defaults.Retention+time.Second+d.skew/2), moves-1
 			w.story = append(w.story, "the lifetime ends")
 		default:
 			o := all[choice]

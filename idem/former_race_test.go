@@ -9,6 +9,7 @@ import (
 	"github.com/samekey/samekey/idem"
 	"github.com/samekey/samekey/idem/idemtest"
 	"github.com/samekey/samekey/idem/store"
+	"github.com/samekey/samekey/internal/base/defaults"
 	"github.com/samekey/samekey/internal/testkit/storetest"
 )
 
@@ -105,7 +106,7 @@ func TestFormerRefusesALateClaimBesideATakeOver(t *testing.T) {
 	t.Parallel()
 	r := newRolling()
 	r.abandon(t)
-	r.clock.Advance(idem.DefaultRetention + storetest.LeaseOver)
+	r.clock.Advance(defaults.Retention + storetest.LeaseOver)
 	var late *store.Claim
 	sends := &spoilt{Store: &r.mem}
 	sends.claim = func(ctx context.Context, c store.Claim) (*store.Record, error) {

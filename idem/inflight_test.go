@@ -317,7 +317,7 @@ func TestObserveExecutesAndCounts(t *testing.T) {
 		}
 		want := http.Header(nil)
 		if key != "" {
-			want = http.Header{idem.StatusHeader: {"ignored"}}
+			want = http.Header{"Idempotency-Status": {"ignored"}}
 		}
 		if diff := cmp.Diff(want, res.Header); diff != "" {
 			t.Errorf("key %q (-want +got):\n%s", key, diff)
@@ -437,7 +437,7 @@ func TestIgnoredKeysAreMarked(t *testing.T) {
 	}
 	small := idem.New(new(idem.MemoryStore), anybody, func(o *idem.Options) { o.Key, o.MaxRequest = idem.KeyObserve, 3 })
 	created := http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusCreated) })
-	if r := ask(t, small.Middleware(created), "POST", "k", "larger"); r.StatusCode != 201 || r.Header.Get(idem.StatusHeader) != "ignored" {
+	if r := ask(t, small.Middleware(created), "POST", "k", "larger"); r.StatusCode != 201 || r.Header.Get("Idempotency-Status") != "ignored" {
 		t.Errorf("POST that is watched, and too large to be read: %d %v", r.StatusCode, r.Header)
 	}
 }
@@ -453,11 +453,11 @@ func TestAnInnerEngineIsNotIgnored(t *testing.T) {
 	for name, outer := range map[string]*idem.Engine{"disabled": off, "watching": watching} {
 		for i, want := range []string{"", "true"} {
 			r := ask(t, outer.Middleware(inner.Middleware(created)), "POST", name, "")
-			if r.Header.Get(idem.StatusHeader) != "" || r.Header.Get(idem.ReplayedHeader) != want || r.Header.Get(idem.KeyHeader) != name {
+			if r.Header.Get("Idempotency-Status") != "" || r.Header.Get(idem.ReplayedHeader) != want || r.Header.Get(idem.KeyHeader) != name {
 				t.Errorf("%s, request %d through two middlewares: %v", name, i, r.Header)
 			}
 		}
-		if r := ask(t, outer.Middleware(off.Middleware(created)), "POST", name, ""); r.Header.Get(idem.StatusHeader) != "ignored" {
+		if r := ask(t, outer.Middleware(off.Middleware(created)), "POST", name, ""); r.Header.Get("Idempotency-Status") != "ignored" {
 			t.Errorf("%s, around an engine that ignores the key too: %v", name, r.Header)
 		}
 		key := keyed(name + " in a handler")
@@ -469,7 +469,7 @@ func TestAnInnerEngineIsNotIgnored(t *testing.T) {
 			})
 			return res.Response, err
 		})
-		if err != nil || res.Header.Get(idem.StatusHeader) != "" || res.Header.Get(idem.KeyHeader) == "" {
+		if err != nil || res.Header.Get("Idempotency-Status") != "" || res.Header.Get(idem.KeyHeader) == "" {
 			t.Errorf("%s, through three handlers: %+v, %v", name, res, err)
 		}
 	}
@@ -534,7 +534,7 @@ func TestObserveDoesNotWaitForTheStore(t *testing.T) {
 			waited = time.Since(begun)
 			return idem.Response{Status: 201}, nil
 		})
-		if err != nil || res.Status != 201 || res.Header.Get(idem.StatusHeader) != "ignored" {
+		if err != nil || res.Status != 201 || res.Header.Get("Idempotency-Status") != "ignored" {
 			t.Errorf("got %+v, %v", res, err)
 		}
 		if total := time.Since(begun); waited > 2500*time.Millisecond || total > 5*time.Second {

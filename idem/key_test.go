@@ -5,6 +5,8 @@ import (
 	"net/http"
 	"strings"
 	"testing"
+
+	"github.com/samekey/samekey/internal/base/defaults"
 )
 
 func TestParseKey(t *testing.T) {
@@ -58,7 +60,7 @@ func TestParseKey(t *testing.T) {
 	for name, tt := range tests {
 		t.Run("BadInput "+name, func(t *testing.T) {
 			t.Parallel()
-			got, err := parseKey(tt.values, 1, DefaultMaxKey, tt.strict)
+			got, err := parseKey(tt.values, 1, defaults.MaxKey, tt.strict)
 			if err == nil && got != tt.want || !errors.Is(err, tt.err) {
 				t.Errorf("got %q, %v; want %q, %v", got, err, tt.want, tt.err)
 			}
@@ -88,19 +90,19 @@ func FuzzParseKey(f *testing.F) {
 		f.Add(seed, true)
 	}
 	f.Fuzz(func(t *testing.T, value string, strict bool) {
-		key, err := parseKey([]string{value}, 1, DefaultMaxKey, strict)
+		key, err := parseKey([]string{value}, 1, defaults.MaxKey, strict)
 		if err != nil {
 			if !errors.Is(err, ErrKeyInvalid) {
 				t.Errorf("%q: %v", value, err)
 			}
 			return
 		}
-		if len(key) < 1 || len(key) > DefaultMaxKey || strings.ContainsFunc(key, func(c rune) bool { return c < ' ' || c > '~' }) {
+		if len(key) < 1 || len(key) > defaults.MaxKey || strings.ContainsFunc(key, func(c rune) bool { return c < ' ' || c > '~' }) {
 			t.Errorf("%q was taken as %q", value, key)
 		}
 		// Its quoted form is the same key.
 		quoted := `"` + strings.NewReplacer(`\`, `\\`, `"`, `\"`).Replace(key) + `"`
-		if again, err := parseKey([]string{quoted}, 1, DefaultMaxKey, true); err != nil || again != key {
+		if again, err := parseKey([]string{quoted}, 1, defaults.MaxKey, true); err != nil || again != key {
 			t.Errorf("%q: quoted as %q it is %q, %v", key, quoted, again, err)
 		}
 	})

@@ -80,7 +80,7 @@ func TestIgnoredKeyUnderAnotherName(t *testing.T) {
 	off := idem.New(nil, underPayPals, func(o *idem.Options) { o.Disabled = true })
 	for name, want := range map[string]string{paypal: "ignored", idem.KeyHeader: ""} {
 		runs := 0
-		if res := withHeaders(t, off, &runs, "{}", name, "k"); res.Header.Get(idem.StatusHeader) != want || runs != 1 {
+		if res := withHeaders(t, off, &runs, "{}", name, "k"); res.Header.Get("Idempotency-Status") != want || runs != 1 {
 			t.Errorf("%s: %v, %d runs; want %q", name, res.Header, runs, want)
 		}
 	}
@@ -99,7 +99,7 @@ func TestKeyHeaderIsOnEveryList(t *testing.T) {
 		"stored input":   func(o *idem.Options) { o.InputHeaders = []string{paypal} },
 		"the default's":  func(o *idem.Options) { o.StoreHeaders = []string{idem.KeyHeader} },
 		"a credential":   func(o *idem.Options) { o.KeyHeader = "authorization" },
-		"the contract's": func(o *idem.Options) { o.KeyHeader = idem.StatusHeader },
+		"the contract's": func(o *idem.Options) { o.KeyHeader = "Idempotency-Status" },
 		"no name":        func(o *idem.Options) { o.KeyHeader = "PayPal Request" },
 	} {
 		t.Run(name, func(t *testing.T) {

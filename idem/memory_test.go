@@ -9,6 +9,7 @@ import (
 
 	"github.com/samekey/samekey/idem"
 	"github.com/samekey/samekey/idem/store"
+	"github.com/samekey/samekey/internal/base/defaults"
 )
 
 // MemoryStore refuses a result or an answer that a table would refuse.
@@ -55,7 +56,7 @@ func TestMemoryStoreRefusesLargeRecords(t *testing.T) {
 	t.Run("a body lies elsewhere", func(t *testing.T) {
 		t.Parallel()
 		var mem idem.MemoryStore
-		engine := idem.New(&mem, anybody, func(o *idem.Options) { o.MaxBody = idem.MaxMaxBody })
+		engine := idem.New(&mem, anybody, func(o *idem.Options) { o.MaxBody = defaults.MaxMaxBody })
 		if _, err := engine.Do(t.Context(), request, func(context.Context) (idem.Response, error) {
 			return idem.Response{Body: []byte(large)}, nil
 		}); err != nil {

@@ -13,7 +13,7 @@ import (
 
 // Middleware makes next safe to retry under net/http, by the same contract as
 // [Engine.Serve]. Requests on which the engine doesn't act reach next unchanged;
-// their answers say so if they carry a key ([StatusHeader]).
+// their answers say so if they carry a key (Idempotency-Status).
 //
 // Other requests are buffered both ways: next reads the whole body from memory,
 // and its answer is sent after it is stored. So next can't flush, hijack or send
@@ -32,7 +32,7 @@ func (e *Engine) Middleware(next http.Handler) http.Handler {
 		switch {
 		case !e.Acts(r.Method, r.Header):
 			if e.opt.hasKey(r.Header) {
-				w.Header().Set(StatusHeader, ignored)
+				w.Header().Set(statusHeader, ignored)
 			}
 			next.ServeHTTP(w, r)
 			return
@@ -77,7 +77,7 @@ func (m middleware) observe(w http.ResponseWriter, r *http.Request) {
 	if err != nil {
 		m.Observes(r.Context(), httpRequest(r, nil), err)
 		if m.opt.hasKey(r.Header) {
-			w.Header().Set(StatusHeader, ignored)
+			w.Header().Set(statusHeader, ignored)
 		}
 		whole := r.WithContext(r.Context())
 		whole.Body = struct {
@@ -184,7 +184,7 @@ func (r *recorder) response() Response {
 // write sends r. Values of Vary from an outer middleware are kept. What an outer
 // engine has said of the key, which it left to this engine, isn't.
 func write(w http.ResponseWriter, r Response) {
-	delete(w.Header(), StatusHeader)
+	delete(w.Header(), statusHeader)
 	outer := w.Header()[varyHeader]
 	maps.Copy(w.Header(), r.Header)
 	if own := r.Header[varyHeader]; len(own) > 0 && len(outer) > 0 {

@@ -63,7 +63,7 @@ func TestMiddleware(t *testing.T) {
 	if first.Header.Get("Set-Cookie") == "" || first.Header.Get(idem.ReplayedHeader) != "" || first.Header.Get("Late") != "" {
 		t.Errorf("first answer's headers: %v", first.Header)
 	}
-	if first.Header.Get(idem.KeyHeader) != "k1" || first.Header.Get(idem.ExpiresHeader) == "" {
+	if first.Header.Get(idem.KeyHeader) != "k1" || first.Header.Get("Idempotency-Expires") == "" {
 		t.Errorf("key and its lifetime aren't told: %v", first.Header)
 	}
 
@@ -73,7 +73,7 @@ func TestMiddleware(t *testing.T) {
 	}
 	want := http.Header{
 		"Content-Type": {"text/plain; charset=utf-8"}, "Location": {"/orders/1"}, "Link": {"a", "b"},
-		idem.ReplayedHeader: {"true"}, idem.KeyHeader: {`"k1"`}, idem.ExpiresHeader: first.Header[idem.ExpiresHeader],
+		idem.ReplayedHeader: {"true"}, idem.KeyHeader: {`"k1"`}, "Idempotency-Expires": first.Header["Idempotency-Expires"],
 	}
 	if diff := cmp.Diff(want, again.Header); diff != "" {
 		t.Errorf("replay's headers (-want +got):\n%s", diff)

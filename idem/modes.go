@@ -1,7 +1,5 @@
 package idem
 
-import "time"
-
 // KeyMode decides how to treat a request without a key.
 type KeyMode int
 
@@ -38,6 +36,3 @@ const (
 	// ([Options.StatusURL]), which finally returns the answer.
 	InFlightAccept
 )
-
-// DefaultWaitMax is the default of [Options.WaitMax].
-const DefaultWaitMax = 10 * time.Second

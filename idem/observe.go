@@ -67,7 +67,7 @@ func (e entry) observe(ctx context.Context, keyErr error, fn func(context.Contex
 		_ = f.finish(ctx, stored, nil, nil, false)
 	}
 	if f.ended() == nil {
-		_, _, _ = e.release(ctx, f.record(), f.giveBack(), err)
+		_, _, _ = e.release(ctx, f.record(), f.releasing(), err)
 	}
 	if e.place != nil {
 		e.place.holds(f.record())

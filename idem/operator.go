@@ -10,11 +10,11 @@ import (
 	"github.com/samekey/samekey/internal/state"
 )
 
-// GiveUp marks an abandoned operation as stuck if nobody can complete the
+// MarkStuck marks an abandoned operation as stuck if nobody can complete the
 // operation, because its request is not stored. If nothing was done under its key,
-// GiveUp frees the key instead. Errors are those of
+// MarkStuck frees the key instead. Errors are those of
 // [Engine.Resume], but any process may give up another handler's operation.
-func (e *Engine) GiveUp(ctx context.Context, t jobs.Ticket, why string) error {
+func (e *Engine) MarkStuck(ctx context.Context, t jobs.Ticket, why string) error {
 	a, rec, err := e.pickUp(ctx, t)
 	if err != nil {
 		return err

@@ -14,37 +14,12 @@ import (
 
 	"github.com/samekey/samekey/idem/store"
 	"github.com/samekey/samekey/idem/trace"
+	"github.com/samekey/samekey/internal/base/defaults"
 	"github.com/samekey/samekey/internal/base/scope"
 	"github.com/samekey/samekey/internal/base/terms"
 )
 
-// Defaults and limits of [Options].
-const (
-	DefaultRetention = 24 * time.Hour
-	MinRetention     = time.Hour // longer than any copy of a claim can be in flight
-
-	// Other common retentions. A weekend covers a failure on Friday that is repaired
-	// on Monday (R81).
-	RetentionWeekend = 72 * time.Hour
-	RetentionMonth   = 30 * 24 * time.Hour
-
-	DefaultLease       = 30 * time.Second
-	DefaultLeaseMargin = 2 * time.Second
-	MinLeaseMargin     = time.Second
-	DefaultRenewFor    = 15 * time.Minute // the longest Lambda invocation
-	DefaultReserve     = 500 * time.Millisecond
-
-	DefaultMaxKey     = 255
-	DefaultMaxBody    = 256 << 10
-	MaxMaxBody        = 6 << 20
-	DefaultMaxRequest = 10 << 20
-	DefaultMaxInput   = 256 << 10
-	DefaultMaxTries   = 10
-
-	DefaultMaxRetryAfter = 5 * time.Second
-
-	maxName = 256 // limit for the name of a function or handler, in bytes
-)
+const maxName = 256 // limit for the name of a function or handler, in bytes
 
 // Options are an engine's settings. The zero value is the default contract.
 // [Stripe], [StripeV1] and [IETF] set other contracts:
@@ -67,8 +42,8 @@ type Options struct {
 
 	// Retention is how long a finished operation replays and an unfinished key is
 	// remembered. Retention must outlast the longest time over which a client
-	// retries, because a later retry runs anew (R84). At least MinRetention.
-	// Default: DefaultRetention.
+	// retries, because a later retry runs anew (R84). At least an hour.
+	// Default: 24 hours.
 	Retention time.Duration
 
 	// RetryWindow is the longest time over which clients, queues or completers retry
@@ -80,11 +55,11 @@ type Options struct {
 	Tombstone time.Duration
 
 	// Lease is how long an attempt holds its key if its context has no deadline.
-	// Otherwise the lease ends with the deadline. Default: DefaultLease.
+	// Otherwise the lease ends with the deadline. Default: 30 seconds.
 	Lease time.Duration
 
 	// LeaseMargin extends every lease, since a timeout may kill late and clocks
-	// differ. At least MinLeaseMargin. Default: DefaultLeaseMargin.
+	// differ. At least a second. Default: 2 seconds.
 	LeaseMargin time.Duration
 
 	// RenewFor is how long the engine renews the lease of a handler that works past
@@ -92,18 +67,18 @@ type Options struct {
 	// under net/http. Each renewal is one write and adds a Lease. A request that
 	// ends in time needs no renewal; a process that is killed at its deadline makes
 	// none. After RenewFor the next attempt takes over, even if the handler is still
-	// running. A negative value disables renewal. Default: DefaultRenewFor.
+	// running. A negative value disables renewal. Default: 15 minutes.
 	RenewFor time.Duration
 
 	// Reserve is the time before the deadline for the last write and the answer. The
 	// handler's context ends that much earlier, and a request with less time left
 	// does not begin (ErrNoTime). Writes of the handler's outcome stop when the last
 	// fifth of Reserve begins; that fifth is for the answer.
-	// Default: DefaultReserve.
+	// Default: 0.5 seconds.
 	Reserve time.Duration
 
 	// Methods are the HTTP methods that use keys. Requests with other methods pass
-	// unchanged; if they carry a key, [StatusHeader] says that it was ignored.
+	// unchanged; if they carry a key, Idempotency-Status says that it was ignored.
 	// Default: POST and PATCH, as in package idem/client. Add PUT and DELETE if their
 	// handlers do more than set a state.
 	Methods []string
@@ -122,8 +97,8 @@ type Options struct {
 	// StrictKey accepts only quoted keys, as the IETF draft requires.
 	StrictKey bool
 	// MinKey and MaxKey limit a key's length in bytes. MaxKey is at most
-	// DefaultMaxKey. Without a MinKey, keys of callers under [OneScope] have at least
-	// 22 bytes. Default: 1 and DefaultMaxKey.
+	// 255. Without a MinKey, keys of callers under [OneScope] have at least
+	// 22 bytes. Default: 1 and 255.
 	MinKey, MaxKey int
 
 	// KeyFrom finds the key elsewhere than in the header: in a form or in a body. Its
@@ -135,11 +110,11 @@ type Options struct {
 	// InFlight decides how to answer a request while another attempt holds its key.
 	// Default: InFlightRefuse.
 	InFlight InFlightMode
-	// WaitMax limits the wait of InFlightWait. Default: DefaultWaitMax.
+	// WaitMax limits the wait of InFlightWait. Default: 10 seconds.
 	WaitMax time.Duration
 	// MaxRetryAfter limits the Retry-After while another attempt holds the key, in a
 	// 409, a 202 and the status resource. The lease may end long after the handler
-	// has finished. At least a second. Default: DefaultMaxRetryAfter.
+	// has finished. At least a second. Default: 5 seconds.
 	MaxRetryAfter time.Duration
 	// StatusURL is the URL of the status resource, up to and including the "/"
 	// before the key: a path, or a full URL if the path begins with a stage or a
@@ -192,10 +167,10 @@ type Options struct {
 	StoreHeaders []string
 	// MaxBody is the largest response body to store, in bytes. Of an answer with a
 	// larger body the engine stores only the status; a retry gets ErrNotKept and
-	// never runs again. At most MaxMaxBody. Default: DefaultMaxBody.
+	// never runs again. At most 6 MiB. Default: 256 KiB.
 	MaxBody int
 	// MaxRequest is the largest request body that Middleware reads, in bytes.
-	// Default: DefaultMaxRequest.
+	// Default: 10 MiB.
 	MaxRequest int64
 
 	// ReadFirst reads the record before the claim. Replays become cheaper and new
@@ -231,10 +206,10 @@ type Options struct {
 	// MaxInput is the largest body of a Resumable request, in bytes. A larger request
 	// is refused before its claim ([ErrTooLarge]): storing a body costs a write unit for
 	// each KB, also if the handler then refuses the request. At most
-	// [store.MaxStoredRequest]. Default: DefaultMaxInput.
+	// [store.MaxStoredRequest]. Default: 256 KiB.
 	MaxInput int
 	// MaxTries is how often a completer takes up an operation before the operation
-	// is stuck and waits for an operator. Default: DefaultMaxTries.
+	// is stuck and waits for an operator. Default: 10.
 	MaxTries int
 
 	// FailOpen runs the handler unprotected if the store is unreachable, instead of
@@ -278,20 +253,20 @@ type Options struct {
 // withDefaults returns o with every zero field set.
 func (o Options) withDefaults() Options {
 	o.Function = cmp.Or(o.Function, os.Getenv("AWS_LAMBDA_FUNCTION_NAME"))
-	o.Retention = cmp.Or(o.Retention, DefaultRetention)
-	o.Lease = cmp.Or(o.Lease, DefaultLease)
-	o.LeaseMargin = cmp.Or(o.LeaseMargin, DefaultLeaseMargin)
-	o.RenewFor = cmp.Or(o.RenewFor, DefaultRenewFor)
-	o.Reserve = cmp.Or(o.Reserve, DefaultReserve)
-	o.MaxKey = cmp.Or(o.MaxKey, DefaultMaxKey)
+	o.Retention = cmp.Or(o.Retention, defaults.Retention)
+	o.Lease = cmp.Or(o.Lease, defaults.Lease)
+	o.LeaseMargin = cmp.Or(o.LeaseMargin, defaults.LeaseMargin)
+	o.RenewFor = cmp.Or(o.RenewFor, defaults.RenewFor)
+	o.Reserve = cmp.Or(o.Reserve, defaults.Reserve)
+	o.MaxKey = cmp.Or(o.MaxKey, defaults.MaxKey)
 	o.oneKey = cmp.Or(o.MinKey, min(minRandomKey, o.MaxKey))
 	o.MinKey = cmp.Or(o.MinKey, 1)
-	o.MaxBody = cmp.Or(o.MaxBody, DefaultMaxBody)
-	o.MaxRequest = cmp.Or(o.MaxRequest, DefaultMaxRequest)
-	o.MaxInput = cmp.Or(o.MaxInput, DefaultMaxInput)
-	o.MaxTries = cmp.Or(o.MaxTries, DefaultMaxTries)
-	o.WaitMax = cmp.Or(o.WaitMax, DefaultWaitMax)
-	o.MaxRetryAfter = cmp.Or(o.MaxRetryAfter, DefaultMaxRetryAfter)
+	o.MaxBody = cmp.Or(o.MaxBody, defaults.MaxBody)
+	o.MaxRequest = cmp.Or(o.MaxRequest, defaults.MaxRequest)
+	o.MaxInput = cmp.Or(o.MaxInput, defaults.MaxInput)
+	o.MaxTries = cmp.Or(o.MaxTries, defaults.MaxTries)
+	o.WaitMax = cmp.Or(o.WaitMax, defaults.WaitMax)
+	o.MaxRetryAfter = cmp.Or(o.MaxRetryAfter, defaults.MaxRetryAfter)
 	o.KeyHeader = http.CanonicalHeaderKey(cmp.Or(o.KeyHeader, KeyHeader))
 	if o.Methods == nil {
 		o.Methods = terms.Keyed()
@@ -322,15 +297,15 @@ func (o *Options) validate() error {
 	check(len(o.Namespace) <= 64 && !strings.ContainsFunc(o.Namespace, notNamespace),
 		"Namespace %q: at most 64 letters, digits, '-', '_' and '.'", o.Namespace)
 	check(len(o.Function) <= maxName, "Function %.40q: at most %d bytes", o.Function, maxName)
-	check(o.Retention >= MinRetention, "Retention %v: at least %v", o.Retention, MinRetention)
+	check(o.Retention >= defaults.MinRetention, "Retention %v: at least %v", o.Retention, defaults.MinRetention)
 	check(o.Lease > 0 && o.Lease <= o.Retention, "Lease %v: above zero and at most the retention", o.Lease)
-	check(o.LeaseMargin >= MinLeaseMargin, "LeaseMargin %v: at least %v", o.LeaseMargin, MinLeaseMargin)
+	check(o.LeaseMargin >= defaults.MinLeaseMargin, "LeaseMargin %v: at least %v", o.LeaseMargin, defaults.MinLeaseMargin)
 	check(o.Reserve > 0 && o.Reserve < o.Lease, "Reserve %v: above zero and below the lease", o.Reserve)
-	check(o.MinKey >= 1 && o.MinKey <= o.MaxKey && o.MaxKey <= DefaultMaxKey,
-		"MinKey %d, MaxKey %d: 1 <= MinKey <= MaxKey <= %d", o.MinKey, o.MaxKey, DefaultMaxKey)
+	check(o.MinKey >= 1 && o.MinKey <= o.MaxKey && o.MaxKey <= defaults.MaxKey,
+		"MinKey %d, MaxKey %d: 1 <= MinKey <= MaxKey <= %d", o.MinKey, o.MaxKey, defaults.MaxKey)
 	check(validName(o.KeyHeader) && !slices.Contains(noKeyHeader, o.KeyHeader), "KeyHeader %q: not a header for keys", o.KeyHeader)
 	check(o.Key >= KeyRequired && o.Key <= KeyObserve, "Key %d: unknown mode", o.Key)
-	check(o.MaxBody > 0 && o.MaxBody <= MaxMaxBody, "MaxBody %d: 1 to %d", o.MaxBody, MaxMaxBody)
+	check(o.MaxBody > 0 && o.MaxBody <= defaults.MaxMaxBody, "MaxBody %d: 1 to %d", o.MaxBody, defaults.MaxMaxBody)
 	check(o.MaxInput > 0 && o.MaxInput <= store.MaxStoredRequest, "MaxInput %d: 1 to %d", o.MaxInput, store.MaxStoredRequest)
 	check(o.MaxRequest > 0, "MaxRequest %d: above zero", o.MaxRequest)
 	check(o.Retention >= o.RetryWindow && o.RetryWindow >= 0,
@@ -383,7 +358,7 @@ func (o *Options) validate() error {
 
 // noKeyHeader are headers with a meaning of their own, which can't carry keys.
 var noKeyHeader = []string{
-	"Authorization", "Cookie", "Content-Length", "Content-Type", "Host", "Origin", "X-Api-Key", ExpiresHeader, ReplayedHeader, StatusHeader,
+	"Authorization", "Cookie", "Content-Length", "Content-Type", "Host", "Origin", "X-Api-Key", expiresHeader, ReplayedHeader, statusHeader,
 }
 
 func notNamespace(c rune) bool {

@@ -25,7 +25,7 @@ func TestNewPanicsOnWhatCantWork(t *testing.T) {
 		"nil store, disabled":            {nil, func(o *Options) { o.Disabled = true }, ""},
 		"R84 retention too short":        {&MemoryStore{}, func(o *Options) { o.Retention = time.Minute }, "Retention"},
 		"R84 clients retry for longer":   {&MemoryStore{}, func(o *Options) { o.RetryWindow = 25 * time.Hour }, "RetryWindow"},
-		"R84 as long as they retry":      {&MemoryStore{}, func(o *Options) { o.Retention, o.RetryWindow = RetentionWeekend, RetentionWeekend }, ""},
+		"R84 as long as they retry":      {&MemoryStore{}, func(o *Options) { o.Retention, o.RetryWindow = 72*time.Hour, 72*time.Hour }, ""},
 		"lease over retention":           {&MemoryStore{}, func(o *Options) { o.Lease = 48 * time.Hour }, "Lease"},
 		"negative lease":                 {&MemoryStore{}, func(o *Options) { o.Lease = -1 }, "Lease"},
 		"no margin":                      {&MemoryStore{}, func(o *Options) { o.LeaseMargin = time.Millisecond }, "LeaseMargin"},

@@ -11,6 +11,7 @@ import (
 	"github.com/samekey/samekey/idem/idemtest"
 	"github.com/samekey/samekey/idem/jobs"
 	"github.com/samekey/samekey/idem/store"
+	"github.com/samekey/samekey/internal/base/defaults"
 )
 
 // down is a plan for a table that is unreachable for a while: each call hangs
@@ -119,7 +120,7 @@ func TestOneCommitNeverTakesAllTheTime(t *testing.T) {
 // not begun.
 func TestEveryAnswerIsOutInTime(t *testing.T) {
 	t.Parallel()
-	const limit, begun, notBegun = 10 * time.Second, idem.DefaultReserve / 5, idem.DefaultReserve
+	const limit, begun, notBegun = 10 * time.Second, defaults.Reserve / 5, defaults.Reserve
 	stored := func(ctx context.Context) (idem.Response, error) { return idem.Response{Status: 201}, nil }
 	// A handler that observes its context uses all of its time.
 	late := func(then func(context.Context) (idem.Response, error)) func(context.Context) (idem.Response, error) {
@@ -192,10 +193,10 @@ func TestEveryResumeIsOutInTime(t *testing.T) {
 		verbs   []idemtest.Verb
 		reserve time.Duration
 	}{
-		"a take-over":            {[]idemtest.Verb{idemtest.Take}, idem.DefaultReserve},
-		"a take-over and a read": {[]idemtest.Verb{idemtest.Take, idemtest.Load}, idem.DefaultReserve},
-		"a stored request":       {[]idemtest.Verb{idemtest.LoadBody}, idem.DefaultReserve},
-		"a finish":               {[]idemtest.Verb{idemtest.Commit}, idem.DefaultReserve / 5},
+		"a take-over":            {[]idemtest.Verb{idemtest.Take}, defaults.Reserve},
+		"a take-over and a read": {[]idemtest.Verb{idemtest.Take, idemtest.Load}, defaults.Reserve},
+		"a stored request":       {[]idemtest.Verb{idemtest.LoadBody}, defaults.Reserve},
+		"a finish":               {[]idemtest.Verb{idemtest.Commit}, defaults.Reserve / 5},
 	} {
 		for how, hangs := range map[string]bool{"refused": false, "hanging": true} {
 			t.Run(name+", "+how, func(t *testing.T) {

@@ -6,6 +6,8 @@ import (
 	"errors"
 	"fmt"
 	"time"
+
+	"github.com/samekey/samekey/internal/base/defaults"
 )
 
 // Atomic runs fn and commits, all or nothing: the writes and jobs that fn gave to
@@ -58,7 +60,7 @@ func Atomic[T any](ctx context.Context, name string, fn func(context.Context, *T
 // to retry with the same key. See [NotIdempotent] for systems without keys and
 // [Deferred] to save a commit.
 func Foreign[T any](ctx context.Context, name string, fn func(context.Context, *Tx) (T, error), opts ...PhaseOption) (T, error) {
-	s := step{kind: foreign, name: name, memory: trusted(DefaultMemory)}
+	s := step{kind: foreign, name: name, memory: trusted(defaults.Memory)}
 	for _, opt := range opts {
 		opt(&s)
 	}
@@ -155,11 +157,8 @@ func NotIdempotent() PhaseOption { return func(s *step) { s.intent, s.calls = tr
 // [NotIdempotent].
 func Deferred() PhaseOption { return func(s *step) { s.deferred = true } }
 
-// DefaultMemory is how long a provider is assumed to remember a key.
-const DefaultMemory = 24 * time.Hour
-
 // Remembers sets how long the called system remembers a key. Default:
-// [DefaultMemory]. Samekey repeats a call that may have been made only within
+// 24 hours. Samekey repeats a call that may have been made only within
 // that time, less an hour (or a quarter, if less), counted from the begin of the
 // first attempt that may have made the call. Later the provider would treat the
 // call as new. The outcome is then unknown, as for a [NotIdempotent] call: the

@@ -349,7 +349,7 @@ func (d deploy) runOn(t *testing.T, mem *idem.MemoryStore) (seen deploySeen, b *
 	t.Helper()
 	b = &bank{clock: idemtest.NewClock(), keys: make(map[string]entry), made: make(map[string]int)}
 	opt := func(o *idem.Options) {
-		o.Function, o.Now, o.Resumable, o.MergeClaim, o.Retention = "f", b.clock.Now, true, d.merged, idem.RetentionMonth
+		o.Function, o.Now, o.Resumable, o.MergeClaim, o.Retention = "f", b.clock.Now, true, d.merged, 30*24*time.Hour
 	}
 	plan := func(_ context.Context, c idemtest.Call) idemtest.Fault {
 		if d.acc.call == 0 || c.Total != d.acc.call {

@@ -275,7 +275,7 @@ func TestIntentIsNotPassedByAnAtomic(t *testing.T) {
 	}
 }
 
-// A10: GiveUp returns an error if nothing was written.
+// A10: MarkStuck returns an error if nothing was written.
 func TestGiveUpTellsThatItFailed(t *testing.T) {
 	t.Parallel()
 	var mem idem.MemoryStore
@@ -296,9 +296,9 @@ func TestGiveUpTellsThatItFailed(t *testing.T) {
 	})
 	ctx, cancel := context.WithTimeout(t.Context(), ample)
 	defer cancel()
-	err := idem.New(st, anybody, with).GiveUp(ctx, jobs.TicketFor(one(&mem)), "nobody")
+	err := idem.New(st, anybody, with).MarkStuck(ctx, jobs.TicketFor(one(&mem)), "nobody")
 	if r := one(&mem); err == nil && r.State != store.Stuck {
-		t.Errorf("GiveUp: nil; the record is %s, run %v ago", r.State, clock.Now().Sub(r.Run))
+		t.Errorf("MarkStuck: nil; the record is %s, run %v ago", r.State, clock.Now().Sub(r.Run))
 	}
 }
 

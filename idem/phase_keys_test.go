@@ -424,7 +424,7 @@ func TestSettlingACallThatTheProviderMayHaveForgotten(t *testing.T) {
 		for name, s := range map[string]idem.Settlement{"not made": {NotMade: true}, "at the own risk": {RiskTwice: true}} {
 			mem, clock, w, _ := memoryOf(t, 25*time.Hour, func(*idem.Engine, *outside) error { return nil })
 			e := idem.New(mem, anybody, func(o *idem.Options) { o.Now = clock.Now })
-			if err := e.GiveUp(t.Context(), jobs.TicketFor(one(mem)), "nobody came"); err != nil {
+			if err := e.MarkStuck(t.Context(), jobs.TicketFor(one(mem)), "nobody came"); err != nil {
 				t.Fatal(err)
 			}
 			if err := e.Settle(t.Context(), one(mem).PK, s); err != nil {

@@ -126,7 +126,7 @@ func (r rollback) run(t *testing.T, acc accident, merged bool, met map[fate]map[
 		return
 	}
 	e := idem.New(&mem, anybody, func(o *idem.Options) {
-		o.Function, o.Now, o.Resumable, o.MergeClaim, o.Retention = "f", b.clock.Now, true, merged, idem.RetentionMonth
+		o.Function, o.Now, o.Resumable, o.MergeClaim, o.Retention = "f", b.clock.Now, true, merged, 30*24*time.Hour
 	})
 	res, err := do(t, e, b.handler(r.new, false, accident{}, nil))
 	if err != nil || res.Status != 201 || one(&mem).State != store.Done {

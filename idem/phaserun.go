@@ -69,7 +69,7 @@ func (p *phaseRun) atomic(ctx context.Context, fn func(context.Context, *Tx) ([]
 func (p *phaseRun) foreign(ctx context.Context, fn func(context.Context, *Tx) ([]byte, error)) ([]byte, error) {
 	leading, outstanding, begun := p.before()
 	if begun {
-		return nil, p.giveUp(ctx, fmt.Sprintf("the outcome of phase %q is unknown: an attempt began the call and never came back", p.name))
+		return nil, p.markStuck(ctx, fmt.Sprintf("the outcome of phase %q is unknown: an attempt began the call and never came back", p.name))
 	}
 	if err := p.reaches(fmt.Sprintf("phase %q calls another system", p.name)); err != nil {
 		return nil, p.fail(err)
@@ -280,7 +280,7 @@ func (p *phaseRun) endIntent(ctx context.Context, tx *Tx, raw []byte, err error)
 		}
 		return nil, err
 	case err != nil && !responds || txErr != nil:
-		return nil, p.giveUp(ctx, fmt.Sprintf("the outcome of phase %q is unknown: %s", p.name, redact.Error(errors.Join(err, txErr))))
+		return nil, p.markStuck(ctx, fmt.Sprintf("the outcome of phase %q is unknown: %s", p.name, redact.Error(errors.Join(err, txErr))))
 	case responds:
 		p.pass() // the phase's outcome is the answer
 		if ferr := p.finish(ctx, resp, nil, nil, false); ferr != nil {
@@ -297,5 +297,5 @@ func (p *phaseRun) endIntent(ctx context.Context, tx *Tx, raw []byte, err error)
 // giveUpCall marks the operation as stuck in the phase, whose outcome is unknown. Pending
 // results are stored too: the settled operation continues after them.
 func (p *phaseRun) giveUpCall(ctx context.Context, why string) error {
-	return p.giveUp(ctx, why, store.Phase{Name: p.name, Intent: true})
+	return p.markStuck(ctx, why, store.Phase{Name: p.name, Intent: true})
 }

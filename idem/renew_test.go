@@ -14,6 +14,7 @@ import (
 	"github.com/samekey/samekey/idem"
 	"github.com/samekey/samekey/idem/idemtest"
 	"github.com/samekey/samekey/idem/store"
+	"github.com/samekey/samekey/internal/base/defaults"
 )
 
 // sleeps works for d regardless of its context, like code without a context.
@@ -148,7 +149,7 @@ func TestRenewalsEnd(t *testing.T) {
 		held     time.Duration // minimum, from the beginning; at most a lease's margin longer
 	}{
 		"at the bound": {20 * time.Second, 30 * time.Second},
-		"by default":   {0, 10*time.Second + idem.DefaultRenewFor},
+		"by default":   {0, 10*time.Second + defaults.RenewFor},
 		"turned off":   {-1, 10 * time.Second},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -167,7 +168,7 @@ func TestRenewalsEnd(t *testing.T) {
 				if _, err := inTime(t, 0, e, never(t)); !errors.Is(err, idem.ErrInFlight) {
 					t.Errorf("got %v while the lease was to be held", err)
 				}
-				time.Sleep(idem.DefaultLeaseMargin + time.Millisecond) //nolint:forbidigo // virtual
+				time.Sleep(defaults.LeaseMargin + time.Millisecond) //nolint:forbidigo // virtual
 				if res, err := inTime(t, 0, e, answers(201)); err != nil || res.Replayed {
 					t.Errorf("got %+v, %v after the bound", res, err)
 				}

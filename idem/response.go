@@ -40,15 +40,15 @@ type Result struct {
 const (
 	// ReplayedHeader marks a stored answer with "true" (R34).
 	ReplayedHeader = "Idempotent-Replayed"
-	// ExpiresHeader is the end of the key's lifetime, as an HTTP date: a later retry
+	// expiresHeader is the end of the key's lifetime, as an HTTP date: a later retry
 	// is a new request.
-	ExpiresHeader = "Idempotency-Expires"
-	// StatusHeader is "ignored" if the request has a key header and the engine did
+	expiresHeader = "Idempotency-Expires"
+	// statusHeader is "ignored" if the request has a key header and the engine did
 	// nothing with the key: because of another method, Disabled, KeyObserve, or
 	// FailOpen with an unreachable store. It is "unstored" on a handler's answer that
 	// could not be stored ([Result.Unstored]). In both cases a retry may have the same
 	// effect again.
-	StatusHeader = "Idempotency-Status"
+	statusHeader = "Idempotency-Status"
 
 	ignored = "ignored"
 )

@@ -16,6 +16,7 @@ import (
 
 	"github.com/samekey/samekey/idem"
 	"github.com/samekey/samekey/idem/store"
+	"github.com/samekey/samekey/internal/base/defaults"
 	"github.com/samekey/samekey/internal/state"
 )
 
@@ -36,8 +37,8 @@ import (
 // in the bubble, only the engine's pauses pass.
 const (
 	timeLeft  = time.Hour
-	leaseStep = idem.DefaultRetention - timeLeft/2
-	lifeStep  = 2 * idem.DefaultRetention
+	leaseStep = defaults.Retention - timeLeft/2
+	lifeStep  = 2 * defaults.Retention
 )
 
 var bigBang = time.Unix(2_000_000_000, 0)

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/samekey/samekey/idem"
+	"github.com/samekey/samekey/internal/base/defaults"
 )
 
 // TTL deletes late. A record whose lifetime is over needs its secret no more, wherever
@@ -28,7 +29,7 @@ func TestExpiredRecordNeedsNoSecret(t *testing.T) {
 	if _, err := with(newer).Do(t.Context(), request, never(t)); !errors.Is(err, idem.ErrIncomparable) {
 		t.Errorf("before its end: %v, want ErrIncomparable", err)
 	}
-	now = now.Add(idem.DefaultRetention + time.Minute)
+	now = now.Add(defaults.Retention + time.Minute)
 	if _, err := with(newer).Status(t.Context(), request); !errors.Is(err, idem.ErrKeyUnknown) {
 		t.Errorf("its status: %v, want ErrKeyUnknown", err)
 	}

@@ -91,7 +91,7 @@ func (e *core) catching(route string, fn func(context.Context) (Response, error)
 
 // Pass runs fn for a request on which the engine doesn't act, as Serve does for
 // other methods. If the request has a key header, the answer says that the key was
-// ignored ([StatusHeader]), unless another engine inside of fn acted. The error is
+// ignored (Idempotency-Status), unless another engine inside of fn acted. The error is
 // fn's own. Pass is for adapters, for requests that they can't decode.
 func (e *Engine) Pass(ctx context.Context, r Request, fn func(context.Context) (Response, error)) (Result, error) {
 	if !e.opt.hasKey(r.Header) {

@@ -17,7 +17,7 @@ func stuckOperation(t *testing.T) *abandoned {
 	t.Helper()
 	a := abandon(t)
 	a.leaseOver()
-	if err := a.engine.GiveUp(t.Context(), jobs.TicketFor(a.record(t)), "nobody came"); err != nil {
+	if err := a.engine.MarkStuck(t.Context(), jobs.TicketFor(a.record(t)), "nobody came"); err != nil {
 		t.Fatal(err)
 	}
 	if r := a.record(t); r.State != store.Stuck || r.LastErr != "nobody came" {
@@ -119,7 +119,7 @@ func TestLateWriteDoesNotFitAfterGivingUp(t *testing.T) {
 	var given *store.Record
 	_, err := do(t, a.engine, func(ctx context.Context) (idem.Response, error) {
 		a.leaseOver() // the worker falls asleep
-		if err := a.engine.GiveUp(t.Context(), jobs.TicketFor(a.record(t)), "nobody came"); err != nil {
+		if err := a.engine.MarkStuck(t.Context(), jobs.TicketFor(a.record(t)), "nobody came"); err != nil {
 			t.Error(err)
 		}
 		given = a.record(t)
@@ -147,7 +147,7 @@ func TestGivingUpKeepsTheDoubt(t *testing.T) {
 	a := abandon(t)
 	a.leaseOver()
 	before := a.record(t)
-	if err := a.engine.GiveUp(t.Context(), jobs.TicketFor(before), "nobody came"); err != nil {
+	if err := a.engine.MarkStuck(t.Context(), jobs.TicketFor(before), "nobody came"); err != nil {
 		t.Fatal(err)
 	}
 	after := a.record(t)
@@ -165,7 +165,7 @@ func TestFreedKeyIsNotGivenUp(t *testing.T) {
 		t.Fatal("no error")
 	}
 	for pk, r := range mem.Records() {
-		if err := e.GiveUp(t.Context(), jobs.TicketFor(r), "test"); !errors.Is(err, jobs.ErrMoved) {
+		if err := e.MarkStuck(t.Context(), jobs.TicketFor(r), "test"); !errors.Is(err, jobs.ErrMoved) {
 			t.Errorf("got %v", err)
 		}
 		if diff := cmp.Diff(r, mem.Records()[pk]); diff != "" {

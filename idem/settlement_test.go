@@ -134,7 +134,7 @@ func TestManySettlements(t *testing.T) {
 			t.Fatal(err)
 		}
 		a.leaseOver()
-		if err := a.engine.GiveUp(t.Context(), jobs.TicketFor(a.record(t)), "nobody came"); err != nil {
+		if err := a.engine.MarkStuck(t.Context(), jobs.TicketFor(a.record(t)), "nobody came"); err != nil {
 			t.Fatal(err)
 		}
 	}

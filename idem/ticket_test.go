@@ -75,7 +75,7 @@ func TestTicketIsGoodForWhatItSaw(t *testing.T) {
 	giveUp := func(t *testing.T, a *abandoned) jobs.Ticket {
 		t.Helper()
 		a.leaseOver()
-		if err := a.engine.GiveUp(t.Context(), jobs.TicketFor(a.record(t)), "test"); err != nil {
+		if err := a.engine.MarkStuck(t.Context(), jobs.TicketFor(a.record(t)), "test"); err != nil {
 			t.Fatal(err)
 		}
 		return jobs.TicketFor(a.record(t))

@@ -93,11 +93,11 @@ func (a unattended) goOn(ctx context.Context, rec *store.Record, missing error, 
 	f := a.flow(rec)
 	switch {
 	case missing != nil:
-		return Result{}, f.giveUp(ctx, "the stored request is gone: "+missing.Error())
+		return Result{}, f.markStuck(ctx, "the stored request is gone: "+missing.Error())
 	case rec.Tries > a.opt.MaxTries:
 		err := a.endTries(ctx, f, fmt.Sprintf("not completed in %d tries: %s", a.opt.MaxTries, rec.LastErr))
 		if err == nil {
-			err = a.fail("resume", fmt.Errorf("%w: the request was let go", jobs.ErrMoved))
+			err = a.fail("resume", fmt.Errorf("%w: the key was freed", jobs.ErrMoved))
 		}
 		return Result{}, err
 	}
@@ -123,14 +123,14 @@ func (a unattended) goOn(ctx context.Context, rec *store.Record, missing error, 
 // its key, endTries frees the key instead, without an error: there is nothing that people
 // could decide, and one client could have any number of such requests.
 func (a unattended) endTries(ctx context.Context, f *flow, why string) error {
-	b := state.GiveBack{Refused: true, Why: why}
+	b := state.Release{Refused: true, Why: why}
 	if rec := f.record(); !state.Kept(state.Released(rec, a.opt.Now(), b)) {
-		a.log.ErrorContext(ctx, "request let go: nothing was done under its key", "record", redact.Record(a.pk), "operation", rec.ID,
+		a.log.ErrorContext(ctx, "key freed: nothing was done under it", "record", redact.Record(a.pk), "operation", rec.ID,
 			"route", rec.Route, "error", why)
 		_, _, err := a.release(ctx, rec, b, errors.New(why))
 		return err
 	}
-	return f.giveUp(ctx, why)
+	return f.markStuck(ctx, why)
 }
 
 // takeUp takes over the operation of a ticket, in one write if the store can.

@@ -15,7 +15,7 @@ import (
 func TestUnstoredAnswerSaysSo(t *testing.T) {
 	t.Parallel()
 	own := func(context.Context) (idem.Response, error) {
-		return idem.Response{Status: 201, Header: http.Header{idem.StatusHeader: {"unstored"}}}, nil
+		return idem.Response{Status: 201, Header: http.Header{"Idempotency-Status": {"unstored"}}}, nil
 	}
 	for name, tc := range map[string]struct {
 		handler  func(context.Context) (idem.Response, error)
@@ -46,10 +46,10 @@ func TestUnstoredAnswerSaysSo(t *testing.T) {
 			if tc.unstored {
 				want = []string{"unstored"}
 			}
-			if got := res.Header[idem.StatusHeader]; err != nil || len(got) != len(want) || res.Unstored != tc.unstored {
-				t.Errorf("%+v, %v; want %s: %q", res, err, idem.StatusHeader, want)
+			if got := res.Header["Idempotency-Status"]; err != nil || len(got) != len(want) || res.Unstored != tc.unstored {
+				t.Errorf("%+v, %v; want %s: %q", res, err, "Idempotency-Status", want)
 			}
-			if tc.unstored && (res.Header.Get(idem.StatusHeader) != "unstored" || res.Status != 201 || !res.Expires.IsZero()) {
+			if tc.unstored && (res.Header.Get("Idempotency-Status") != "unstored" || res.Status != 201 || !res.Expires.IsZero()) {
 				t.Errorf("%+v", res)
 			}
 		})

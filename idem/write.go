@@ -264,7 +264,7 @@ func (a *attempt) judge(held *store.Record) (state.Verdict, error) {
 
 // release gives the lease back, so that the next retry needn't wait for its end.
 // A failure is logged and never hides the cause of the release (R38).
-func (a *attempt) release(ctx context.Context, rec *store.Record, b state.GiveBack, cause error) (_ *store.Record, _ state.Landing, err error) {
+func (a *attempt) release(ctx context.Context, rec *store.Record, b state.Release, cause error) (_ *store.Record, _ state.Landing, err error) {
 	ctx, sp := a.step(ctx, trace.Release, "")
 	defer func() { sp.done(err) }()
 	if b.Why == "" && cause != nil {

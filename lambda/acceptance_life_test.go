@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/samekey/samekey/idem"
+	"github.com/samekey/samekey/internal/base/defaults"
 )
 
 // The scenarios of requirements.md, part 3, in the life of a key: new, replayed,
@@ -203,7 +204,7 @@ func TestA17Expired(t *testing.T) {
 					o.Tombstone, o.Now = tombstone, func() time.Time { return now }
 				}), h)
 				s.send(t, wrapped, newCall("k")).accepted(t, 201, createdBody, false)
-				now = now.Add(idem.DefaultRetention + 2*time.Second) // nobody has deleted the record
+				now = now.Add(defaults.Retention + 2*time.Second) // nobody has deleted the record
 				late := s.send(t, wrapped, newCall("k"))
 				if tombstone == 0 {
 					late.accepted(t, 201, createdBody, false)

@@ -16,6 +16,7 @@ import (
 
 	"github.com/samekey/samekey/idem"
 	"github.com/samekey/samekey/idem/store"
+	"github.com/samekey/samekey/internal/base/defaults"
 )
 
 // The bad inputs of requirements.md, part 2, that a client can send, over real
@@ -275,7 +276,7 @@ func largeBody(t *testing.T, f front) {
 		ran(t, s.runs, 1)
 	}
 	before := s.runs.Load()
-	if a := s.send("POST /rides", strings.Repeat("x", idem.DefaultMaxRequest+1), "Idempotency-Key: k2"); a.status != 413 {
+	if a := s.send("POST /rides", strings.Repeat("x", defaults.MaxRequest+1), "Idempotency-Key: k2"); a.status != 413 {
 		t.Errorf("over the limit: got %d %.100s", a.status, a.body)
 	}
 	ran(t, s.runs, before)

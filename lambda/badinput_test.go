@@ -162,8 +162,8 @@ func badInput14(t *testing.T) {
 		c.method = "PUT"
 		if a := bad.send(t, s.wrap(idem.New(&watched{}, anybody), h), c); a.status != 415 {
 			t.Errorf("got %d, want the handler's 415", a.status)
-		} else if got := a.value(idem.StatusHeader); got != "ignored" {
-			t.Errorf("%s: %q, want ignored: the key protects nothing", idem.StatusHeader, got)
+		} else if got := a.value("Idempotency-Status"); got != "ignored" {
+			t.Errorf("%s: %q, want ignored: the key protects nothing", "Idempotency-Status", got)
 		}
 		ran(t, runs, 1)
 	})

@@ -9,6 +9,7 @@ import (
 	"strings"
 
 	"github.com/samekey/samekey/idem"
+	"github.com/samekey/samekey/internal/base/defaults"
 	"github.com/samekey/samekey/lambda/internal/rawjson"
 )
 
@@ -172,7 +173,7 @@ const digested = "sha256:"
 
 func plainKey(s string) bool {
 	bad := func(c rune) bool { return c <= ' ' || c > '~' }
-	return s != "" && len(s) <= idem.DefaultMaxKey && !strings.ContainsFunc(s, bad) && !strings.HasPrefix(s, digested)
+	return s != "" && len(s) <= defaults.MaxKey && !strings.ContainsFunc(s, bad) && !strings.HasPrefix(s, digested)
 }
 
 // digestKey makes a key of parts that may be long or hold any characters.

@@ -15,6 +15,7 @@ import (
 
 	"github.com/samekey/samekey/idem"
 	"github.com/samekey/samekey/idem/store"
+	"github.com/samekey/samekey/internal/base/defaults"
 	"github.com/samekey/samekey/lambda"
 )
 
@@ -461,9 +462,9 @@ func TestDirectResults(t *testing.T) {
 		runs := 0
 		h := lambda.Wrap(idem.New(&idem.MemoryStore{}, anybody), lambda.Direct[string, string](key), func(context.Context, string) (string, error) {
 			runs++
-			return strings.Repeat("x", idem.DefaultMaxBody), nil
+			return strings.Repeat("x", defaults.MaxBody), nil
 		})
-		if re, err := h.Handle(t.Context(), "in"); len(re) != idem.DefaultMaxBody || err != nil {
+		if re, err := h.Handle(t.Context(), "in"); len(re) != defaults.MaxBody || err != nil {
 			t.Errorf("first: %d bytes, %v", len(re), err)
 		}
 		if _, err := h.Handle(t.Context(), "in"); !errors.Is(err, idem.ErrNotKept) || runs != 1 {

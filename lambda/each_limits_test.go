@@ -18,6 +18,7 @@ import (
 	"github.com/aws/aws-lambda-go/events"
 
 	"github.com/samekey/samekey/idem"
+	"github.com/samekey/samekey/internal/base/defaults"
 	"github.com/samekey/samekey/lambda"
 )
 
@@ -193,7 +194,7 @@ func TestNoTimeLeft(t *testing.T) {
 		synctest.Test(t, func(t *testing.T) {
 			store, w := &watched{}, &worker{}
 			h := lambda.WrapEach(idem.New(store, anybody), quiet(lambda.SQS), w.message)
-			ctx, cancel := context.WithTimeout(t.Context(), idem.DefaultReserve*3/2-time.Millisecond)
+			ctx, cancel := context.WithTimeout(t.Context(), defaults.Reserve*3/2-time.Millisecond)
 			defer cancel()
 			_, err := h.Handle(ctx, batch(message("1", ""), message("2", "")))
 			if !errors.Is(err, idem.ErrNoTime) || !errors.Is(err, lambda.ErrNotRun) {

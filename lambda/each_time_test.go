@@ -18,6 +18,7 @@ import (
 
 	"github.com/samekey/samekey/idem"
 	"github.com/samekey/samekey/idem/store"
+	"github.com/samekey/samekey/internal/base/defaults"
 	"github.com/samekey/samekey/lambda"
 )
 
@@ -106,7 +107,7 @@ func TestRecordsWithAWorkerEachHaveAllTheTime(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		h := lambda.WrapEach(idem.New(&idem.MemoryStore{}, anybody), quiet(lambda.SQS), func(ctx context.Context, m events.SQSMessage) error {
-			if ends, ok := ctx.Deadline(); !ok || time.Until(ends) != 20*time.Second-idem.DefaultReserve {
+			if ends, ok := ctx.Deadline(); !ok || time.Until(ends) != 20*time.Second-defaults.Reserve {
 				t.Errorf("%s has %v", m.MessageId, time.Until(ends))
 			}
 			return nil
@@ -163,7 +164,7 @@ func TestOverdueHandlerIsLeftBehind(t *testing.T) {
 					inGroup("B", "b1"), inGroup("B", "b2"), of(inGroup("C", "c1"), "ignore"), inGroup("B", "b3"), inGroup("D", "d1"),
 				))
 				reported(t, re, err, "a1", "a2", "c1")
-				if left, _ := ctx.Deadline(); time.Until(left) < idem.DefaultReserve/2 {
+				if left, _ := ctx.Deadline(); time.Until(left) < defaults.Reserve/2 {
 					t.Errorf("the report came %v before the deadline", time.Until(left))
 				}
 				w.ran(t, "a1", "b1", "b2", "b3", "c1", "d1")

@@ -61,7 +61,7 @@ func ExampleBatch_WithKey() {
 		err := json.Unmarshal([]byte(m.Body), &order)
 		return order.ID, err
 	}
-	engine := idem.New(&idem.MemoryStore{}, func(o *idem.Options) { o.Retention = idem.RetentionMonth })
+	engine := idem.New(&idem.MemoryStore{}, func(o *idem.Options) { o.Retention = 30 * 24 * time.Hour })
 	h := lambda.WrapEach(engine, lambda.SQS.WithKey(orderID), func(_ context.Context, m events.SQSMessage) error {
 		fmt.Println("shipped", m.Body)
 		return nil
@@ -112,7 +112,7 @@ func ExampleWrapEach_charge() {
 		})
 		return err
 	}
-	engine := idem.New(&idem.MemoryStore{}, func(o *idem.Options) { o.Retention = idem.RetentionMonth })
+	engine := idem.New(&idem.MemoryStore{}, func(o *idem.Options) { o.Retention = 30 * 24 * time.Hour })
 	queue := lambda.SQS.WithBodyKey(lambda.JSONKey("/ID")) // reads the envelope by itself
 	queue.Failed = func(_ context.Context, m events.SQSMessage, err error) { fmt.Println("failed:", m.MessageId, err) }
 	h := lambda.WrapEach(engine, queue, pay)
@@ -137,7 +137,7 @@ func ExampleWrapEach_eventBridge() {
 		fmt.Println("invoiced", string(ev.Detail))
 		return nil
 	}
-	engine := idem.New(&idem.MemoryStore{}, func(o *idem.Options) { o.Retention = idem.RetentionWeekend })
+	engine := idem.New(&idem.MemoryStore{}, func(o *idem.Options) { o.Retention = 72 * time.Hour })
 	h := lambda.WrapEach(engine, lambda.EventBridge, invoice)
 
 	payload := []byte(`{
@@ -158,7 +158,7 @@ func ExampleWrapEach_eventBridge() {
 // The messages of a topic. SNS takes no report of single messages: a failure is
 // the invocation's.
 func ExampleWrapEach_sns() {
-	engine := idem.New(&idem.MemoryStore{}, func(o *idem.Options) { o.Retention = idem.RetentionMonth })
+	engine := idem.New(&idem.MemoryStore{}, func(o *idem.Options) { o.Retention = 30 * 24 * time.Hour })
 	h := lambda.WrapEach(engine, lambda.SNS, func(_ context.Context, r events.SNSEventRecord) error {
 		fmt.Println("mailed", r.SNS.Message)
 		return nil

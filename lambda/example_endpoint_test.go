@@ -124,7 +124,7 @@ func ExampleWrapEach_kinesis() {
 // The jobs that a drain has sent to a queue: each has its id in the message's
 // idempotency-key attribute, so SQS needs no key function.
 func ExampleSQS_jobs() {
-	engine := idem.New(&idem.MemoryStore{}, func(o *idem.Options) { o.Retention = idem.RetentionMonth })
+	engine := idem.New(&idem.MemoryStore{}, func(o *idem.Options) { o.Retention = 30 * 24 * time.Hour })
 	h := lambda.WrapEach(engine, lambda.SQS, func(_ context.Context, m events.SQSMessage) error {
 		fmt.Println(*m.MessageAttributes[lambda.KindAttribute].StringValue, m.Body)
 		return nil

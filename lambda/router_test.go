@@ -410,8 +410,8 @@ func TestRouterProtectsPATCH(t *testing.T) {
 		keyless.header = http.Header{}
 		s.send(t, r, keyless).refused(t, 400, "idempotency_key_missing")
 		for range 2 {
-			if a := s.send(t, r, on("k", "PUT", "/wallets/1")); a.value(idem.StatusHeader) != "ignored" || a.status != 201 {
-				t.Errorf("PUT: %d, %s %q, want ignored", a.status, idem.StatusHeader, a.value(idem.StatusHeader))
+			if a := s.send(t, r, on("k", "PUT", "/wallets/1")); a.value("Idempotency-Status") != "ignored" || a.status != 201 {
+				t.Errorf("PUT: %d, %s %q, want ignored", a.status, "Idempotency-Status", a.value("Idempotency-Status"))
 			}
 		}
 		ran(t, runs, 3)

@@ -14,6 +14,7 @@ import (
 
 	"github.com/samekey/samekey/idem"
 	"github.com/samekey/samekey/idem/store"
+	"github.com/samekey/samekey/internal/base/defaults"
 	"github.com/samekey/samekey/lambda"
 )
 
@@ -117,7 +118,7 @@ func TestPassedKeyIsMarked(t *testing.T) {
 		h := lambda.Wrap(idem.New(&watched{}, tc.opt), lambda.HTTPAPI, func(context.Context, v2Request) (v2Response, error) { return own, nil })
 		got, err := h.Handle(t.Context(), tc.ev)
 		want := v2Response{
-			StatusCode: 201, Headers: map[string]string{"X-A": "1", idem.StatusHeader: "ignored"}, Cookies: own.Cookies, Body: "a",
+			StatusCode: 201, Headers: map[string]string{"X-A": "1", "Idempotency-Status": "ignored"}, Cookies: own.Cookies, Body: "a",
 		}
 		if diff := cmp.Diff(want, got); diff != "" || err != nil {
 			t.Errorf("%s: err %v, response (-want +got):\n%s", name, err, diff)
@@ -137,7 +138,7 @@ func TestFailOpenIsMarked(t *testing.T) {
 	h := lambda.Wrap(idem.New(downStore{}, anybody, func(o *idem.Options) { o.FailOpen = true }), lambda.HTTPAPI,
 		func(context.Context, v2Request) (v2Response, error) { return own, nil })
 	got, err := h.Handle(t.Context(), post("k", ""))
-	want := v2Response{StatusCode: 201, Headers: map[string]string{"X-Lower": "1", idem.StatusHeader: "ignored"}, Body: "a"}
+	want := v2Response{StatusCode: 201, Headers: map[string]string{"X-Lower": "1", "Idempotency-Status": "ignored"}, Body: "a"}
 	if diff := cmp.Diff(want, got); diff != "" || err != nil {
 		t.Errorf("err %v, response (-want +got):\n%s", err, diff)
 	}
@@ -285,8 +286,8 @@ func TestHandlerContext(t *testing.T) {
 	h := lambda.Wrap(idem.New(&idem.MemoryStore{}, anybody), lambda.HTTPAPI, func(hctx context.Context, _ v2Request) (v2Response, error) {
 		outer, _ := ctx.Deadline()
 		inner, ok := hctx.Deadline()
-		if got := outer.Sub(inner); !ok || got != idem.DefaultReserve {
-			t.Errorf("the handler's context ends %v before the invocation's, want %v", got, idem.DefaultReserve)
+		if got := outer.Sub(inner); !ok || got != defaults.Reserve {
+			t.Errorf("the handler's context ends %v before the invocation's, want %v", got, defaults.Reserve)
 		}
 		if op, ok := idem.FromContext(hctx); !ok || op.ID() == "" {
 			t.Error("no operation in the handler's context")
@@ -355,7 +356,7 @@ func TestLargeBodies(t *testing.T) {
 			h, runs := counted(func(context.Context, []byte) (idem.Response, error) {
 				return idem.Response{Status: 201, Body: body}, nil
 			})
-			wrapped := httpAPI.wrap(idem.New(&idem.MemoryStore{}, anybody, func(o *idem.Options) { o.MaxBody = idem.MaxMaxBody }), h)
+			wrapped := httpAPI.wrap(idem.New(&idem.MemoryStore{}, anybody, func(o *idem.Options) { o.MaxBody = defaults.MaxMaxBody }), h)
 			c := newCall("k")
 			if name == "binary" {
 				c.body = body

@@ -2,6 +2,7 @@ package otel_test
 
 import (
 	"fmt"
+	"time"
 
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
 	"github.com/aws/aws-sdk-go-v2/service/sqs"
@@ -35,7 +36,7 @@ func Example() {
 		o.Tracer, o.Hooks = telemetry.Tracer(), telemetry.StreamHooks()
 	})
 
-	engine := idem.New(store, telemetry.Engine, func(o *idem.Options) { o.Namespace, o.Retention = "receipts", idem.RetentionMonth })
+	engine := idem.New(store, telemetry.Engine, func(o *idem.Options) { o.Namespace, o.Retention = "receipts", 30*24*time.Hour })
 	receipts := lambda.WrapEach(engine, lambda.SQS, mail)
 
 	fmt.Println(api != nil, background != nil, receipts != nil)

@@ -121,7 +121,7 @@ func TestMetricsOfAWorker(t *testing.T) {
 		t.Fatalf("%d hooks", called)
 	}
 	got := measured(t, reader)
-	for _, name := range []string{"Delivered", "Parked", "SetAside", "Waiting", "Unreadable"} {
+	for _, name := range []string{"Delivered", "Parked", "Delayed", "Waiting", "Unreadable"} {
 		if _, ok := got[otel.MetricName(name)]; !ok {
 			t.Errorf("%s is missing", name)
 		}

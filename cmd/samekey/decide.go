@@ -16,6 +16,7 @@ import (
 	"github.com/samekey/samekey/idem"
 	"github.com/samekey/samekey/idem/jobs"
 	"github.com/samekey/samekey/idem/store"
+	"github.com/samekey/samekey/internal/base/defaults"
 	"github.com/samekey/samekey/internal/cli/explain"
 	"github.com/samekey/samekey/internal/cli/operate"
 	"github.com/samekey/samekey/internal/state"
@@ -46,7 +47,7 @@ func newDecider(env environment, cmd *cobra.Command, names bool, d *decision) *d
 	fs := cmd.Flags()
 	p := &decider{env: env, op: newOperator(env, fs), c: newChange(env, fs)}
 	p.find = newFinder(p.op, fs)
-	fs.DurationVar(&p.retention, "retention", idem.DefaultRetention, "for how long answers are replayed; that of the function")
+	fs.DurationVar(&p.retention, "retention", defaults.Retention, "for how long answers are replayed; that of the function")
 	fs.DurationVar(&p.tombstone, "tombstone", 0, "for how long after that the key says expired; that of the function")
 	most := 1
 	if names {
@@ -65,8 +66,8 @@ func newDecider(env environment, cmd *cobra.Command, names bool, d *decision) *d
 			return err
 		}
 		switch {
-		case p.retention < idem.MinRetention || p.tombstone < 0:
-			return wrongCallf("--retention is at least %v, --tombstone not negative", idem.MinRetention)
+		case p.retention < defaults.MinRetention || p.tombstone < 0:
+			return wrongCallf("--retention is at least %v, --tombstone not negative", defaults.MinRetention)
 		case p.c.by == "":
 			return wrongCallf("who decides? Set --by or USER; it stays in the record")
 		}
@@ -160,7 +161,7 @@ func newRetry(env environment) *cobra.Command {
 
 func newRelease(env environment) *cobra.Command {
 	cmd := &cobra.Command{
-		Use: "release {REF | --key KEY --scope SCOPE} [FLAGS]", Short: "Give back the lease of an attempt that never came back",
+		Use: "release {REF | --key KEY --scope SCOPE} [FLAGS]", Short: "Release the lease of an attempt that never came back",
 		Long: "Ends the lease of an attempt that is dead, so that the client's retry goes on at once\ninstead of after the lease. Calls that the attempt may have made stay in doubt.",
 	}
 	newDecider(env, cmd, false, &decision{wish: func() operate.Wish { return operate.Wish{Do: operate.Release} }})

@@ -348,7 +348,7 @@ func TestRetry(t *testing.T) {
 	}
 	rec := d.record(t)
 	d.fails(t, 1, "it is not stuck", "retry", "--yes", rec.PK)
-	if err := d.engine.GiveUp(t.Context(), jobs.TicketFor(rec), "the bank is gone"); err != nil {
+	if err := d.engine.MarkStuck(t.Context(), jobs.TicketFor(rec), "the bank is gone"); err != nil {
 		t.Fatal(err)
 	}
 	fails = false

@@ -132,7 +132,7 @@ func TestVetComparesMeanings(t *testing.T) {
 	}
 	code, stdout, stderr := call(t, nil, "vet", "-lock", path, vetEngines)
 	for _, want := range []string{
-		`engines/engines.go:28:`, `engines.app.engines: the fingerprint of its engine is another: "Fingerprint.CanonicalJSON": retries of earlier requests are refused with 503`,
+		`engines/engines.go:29:`, `engines.app.engines: the fingerprint of its engine is another: "Fingerprint.CanonicalJSON": retries of earlier requests are refused with 503`,
 		`engines.app.engines#3: the scope of its engine is another: "MismatchIsNew", "ScopeRoute": a retry of an earlier request is a new operation`,
 		`docs/start/phases.md#change-the-meaning-of-a-key`,
 	} {

@@ -63,8 +63,8 @@ func firstRequest(ctx context.Context, endpoint string) error {
 // class path nor LD_PRELOAD can hold every path that a home folder may have.
 func localCommand(java, dir, tmp string, port int, env []string) *exec.Cmd {
 	cmd := exec.Command(java,
-		// Little memory and a quick start: the database of a test is small.
-		"-Xms64m", "-Xmx512m", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1", "-XX:-UsePerfData",
+		// A quick start, and room for young objects: the database of a test is small, its requests are many.
+		"-Xms256m", "-Xmn128m", "-Xmx512m", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1", "-XX:-UsePerfData",
 		"-Djava.io.tmpdir="+tmp, "-Djava.net.preferIPv4Stack=true",
 		"-Djava.library.path=lib", "-Dsqlite4java.library.path=lib",
 		"-Dlog4j2.configurationFile=log4j2.xml",

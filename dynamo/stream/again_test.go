@@ -44,7 +44,7 @@ func (s *sick) options(tab *table) func(*stream.SweepOptions) {
 	return func(o *stream.SweepOptions) {
 		in(48 * time.Hour)(o)
 		o.Queue, o.Drain = queue, stream.NewDrain(tab.Store, &s.out)
-		o.GiveUp = func(_ context.Context, t jobs.Ticket, _ string) error { return s.ask(t.PK) }
+		o.MarkStuck = func(_ context.Context, t jobs.Ticket, _ string) error { return s.ask(t.PK) }
 	}
 }
 
@@ -64,7 +64,7 @@ func TestFailedActIsTriedByTheNextRun(t *testing.T) {
 		}, func(r *stream.Report) int { return r.Queued }},
 		"a delivery":   {func(t *testing.T, tab *table) { t.Helper(); run(t, idem.New(tab.Store, anybody), one("job")) }, func(r *stream.Report) int { return r.Delivered }},
 		"a letting go": {func(t *testing.T, tab *table) { t.Helper(); tab.finished(t, nil) }, func(r *stream.Report) int { return r.LetGo }},
-		"a giving up":  {func(t *testing.T, tab *table) { t.Helper(); tab.Put(t, item(t, open(map[string]any{"req": nil}))) }, func(r *stream.Report) int { return r.GivenUp }},
+		"a giving up":  {func(t *testing.T, tab *table) { t.Helper(); tab.Put(t, item(t, open(map[string]any{"req": nil}))) }, func(r *stream.Report) int { return r.MadeStuck }},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

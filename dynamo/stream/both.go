@@ -10,7 +10,7 @@ import (
 // readers free. A batching window then delays jobs too. Both fields are required.
 //
 // Drain and Completer work on each batch concurrently. A batch that comes again for
-// either comes again for both: with [DrainOptions.Aside] and
+// either comes again for both: with [DrainOptions.Delayed] and
 // [CompleterOptions.LeaveToSweep] neither delays the other.
 type Both struct {
 	Drain     *Drain

@@ -36,12 +36,9 @@ type Completer struct {
 // CompleterOptions are a completer's settings; the zero value is the default.
 type CompleterOptions struct {
 	// Grace is how long an operation is left to its client after its lease has
-	// ended, or after it was given back. Grace doubles with every try of the
+	// ended, or after it was released. Grace doubles with every try of the
 	// completer, up to an hour. Default: [jobs.DefaultGrace].
 	Grace time.Duration
-	// MaxHold is how far ahead a lease may end for a ticket to be made; the sweep
-	// handles longer leases. Default: a day.
-	MaxHold time.Duration
 	// LeaveToSweep continues after an operation whose ticket can't be queued: the
 	// sweep makes another ticket. Default: the batch comes again from that record
 	// on.
@@ -54,8 +51,6 @@ type CompleterOptions struct {
 	Now func() time.Time
 }
 
-const defaultMaxHold = 24 * time.Hour
-
 // NewCompleter returns a completer that puts tickets into queue. It panics if queue
 // is nil or a time is negative: mistakes in the program, which show at cold start.
 func NewCompleter(queue jobs.TicketQueue, optFns ...func(*CompleterOptions)) *Completer {
@@ -63,11 +58,10 @@ func NewCompleter(queue jobs.TicketQueue, optFns ...func(*CompleterOptions)) *Co
 	for _, fn := range optFns {
 		fn(&opt)
 	}
-	if queue == nil || opt.Grace < 0 || opt.MaxHold < 0 {
+	if queue == nil || opt.Grace < 0 {
 		panic("stream: NewCompleter: queue must not be nil, times not negative") //nolint:forbidigo // a mistake in the program
 	}
 	opt.Grace = cmp.Or(opt.Grace, jobs.DefaultGrace)
-	opt.MaxHold = cmp.Or(opt.MaxHold, defaultMaxHold)
 	if opt.Now == nil {
 		opt.Now = time.Now
 	}
@@ -109,7 +103,7 @@ func (c *Completer) run(ctx context.Context, changes []change) (first int) {
 		if ch.new == nil || newest[ch.new.PK] != ch || !state.Completable(ch.new) {
 			continue
 		}
-		if state.Overheld(ch.new, c.opt.Now(), c.opt.MaxHold) {
+		if state.Overheld(ch.new, c.opt.Now()) {
 			continue
 		}
 		tickets = append(tickets, jobs.TicketFor(ch.new).From(state.Due(ch.new, ch.time, c.opt.Grace)))

@@ -17,6 +17,7 @@ import (
 	"github.com/samekey/samekey/dynamo/stream"
 	"github.com/samekey/samekey/idem"
 	"github.com/samekey/samekey/idem/jobs"
+	"github.com/samekey/samekey/internal/base/defaults"
 	"github.com/samekey/samekey/lambda/completer"
 	"github.com/samekey/samekey/lambda/worker"
 )
@@ -155,7 +156,7 @@ func TestA22CompleterFinishesWithoutTheClient(t *testing.T) {
 		if left := c.round(t); left != 1 || ran != 0 {
 			t.Fatalf("at once: %d tickets are left, ran %d times", left, ran)
 		}
-		c.clock.advance(idem.DefaultLease + idem.DefaultLeaseMargin + jobs.DefaultGrace + time.Second)
+		c.clock.advance(defaults.Lease + defaults.LeaseMargin + jobs.DefaultGrace + time.Second)
 		if left := c.round(t); left > c.more || ran != 1 {
 			t.Fatalf("when it was due: %d tickets are left, ran %d times", left, ran)
 		}

@@ -29,7 +29,7 @@ import (
 // ([Drain.Handle]), and the source delivers all records from there again. After
 // [DrainOptions.MaxTries] failures of its own a job is parked, and later jobs go on.
 // Failures of the whole sink ([jobs.ErrSinkDown]) park nothing. With
-// [DrainOptions.Aside] a failed job holds up only the later jobs of its operation.
+// [DrainOptions.Delayed] a failed job holds up only the later jobs of its operation.
 //
 // The function's event source mapping needs the stream with both images, from
 // TRIM_HORIZON, ReportBatchItemFailures, and at least as many retries as
@@ -48,14 +48,14 @@ type DrainOptions struct {
 	MaxTries int
 	// Concurrency is how many records are acknowledged at once. Default: 8.
 	Concurrency int
-	// Aside takes a ticket for each operation with a job that could not be
+	// Delayed takes a ticket for each operation with a job that could not be
 	// delivered, and the batch goes on: [Drain.Retry] delivers from the record when
 	// the ticket is due. The sweep handles an operation whose ticket can't be
 	// queued. nil: the batch comes again from the failed record on.
 	//
 	// The jobs of an operation keep their order. If a Group has jobs of several
 	// operations, a failed job doesn't hold up those of other operations.
-	Aside jobs.TicketQueue
+	Delayed jobs.TicketQueue
 	// Logger gets warnings and errors, never a job's Args. Default: slog.Default().
 	Logger *slog.Logger
 	// Hooks are called as the drain works, for metrics.
@@ -99,7 +99,7 @@ func (d *Drain) Invoke(ctx context.Context, payload []byte) ([]byte, error) {
 // to come again.
 func (d *Drain) work(ctx context.Context, changes []change) (first int) {
 	todos := netted(changes)
-	if d.opt.Aside == nil {
+	if d.opt.Delayed == nil {
 		first, _ = d.run(ctx, todos)
 		return first
 	}
@@ -107,7 +107,7 @@ func (d *Drain) work(ctx context.Context, changes []change) (first int) {
 		d.holdBack(ctx, t)
 	}
 	d.run(ctx, todos)
-	return d.setAside(ctx, todos)
+	return d.delay(ctx, todos)
 }
 
 // none is beyond every batch.

@@ -26,7 +26,7 @@ func stuckWithRequest(t *testing.T, tab *table, key, body string) {
 	t.Helper()
 	begin(t, tab, tabletest.Post(key, body), phase)
 	ahead := idem.New(tab.Store, anybody, tabletest.Ahead(time.Hour))
-	if err := ahead.GiveUp(t.Context(), jobs.TicketFor(tab.Only(t)), "for this test"); err != nil {
+	if err := ahead.MarkStuck(t.Context(), jobs.TicketFor(tab.Only(t)), "for this test"); err != nil {
 		t.Fatal(err)
 	}
 }
@@ -77,7 +77,7 @@ func TestSweepEmptiesWhatNobodyDecides(t *testing.T) {
 			sweep := stream.NewSweep(tab.Client, plain, in(tt.after), func(o *stream.SweepOptions) {
 				o.PagesPerSecond, o.Retention = 1e6, tt.retention
 				if tt.giveUp {
-					o.GiveUp = idem.New(plain, anybody).GiveUp
+					o.MarkStuck = idem.New(plain, anybody).MarkStuck
 				}
 			})
 			rep, err := sweep.Run(t.Context())

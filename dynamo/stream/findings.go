@@ -73,7 +73,7 @@ func (s *Sweep) examine(f *findings, r *store.Record, now time.Time) {
 		}
 		f.entries = append(f.entries, entry(why, r))
 	}
-	waiting, since := state.Waits(r, now, s.opt.Grace, defaultMaxHold)
+	waiting, since := state.Waits(r, now, s.opt.Grace)
 	switch waiting {
 	case state.NotWaiting:
 	case state.ForOperator:
@@ -87,7 +87,7 @@ func (s *Sweep) examine(f *findings, r *store.Record, now time.Time) {
 		list(WhyExpiring)
 	case state.ForCompleter:
 		list(WhyOpen)
-		if !state.Overheld(r, now, defaultMaxHold) && now.Sub(since) > s.opt.Late {
+		if !state.Overheld(r, now) && now.Sub(since) > s.opt.Late {
 			f.tickets = append(f.tickets, jobs.TicketFor(r).From(now))
 		}
 	case state.ForItsClient:
@@ -161,7 +161,7 @@ func (s *Sweep) act(ctx context.Context, f findings, rep *Report) (failed []stri
 		}
 	}
 	for _, r := range f.giveUps {
-		note(r.PK, s.giveUp(ctx, r, rep))
+		note(r.PK, s.markStuck(ctx, r, rep))
 	}
 	for _, r := range f.emptied {
 		note(r.PK, s.empty(ctx, r, rep))
@@ -183,20 +183,20 @@ func (s *Sweep) act(ctx context.Context, f findings, rep *Report) (failed []stri
 	return slices.Compact(failed), errors.Join(errs...) // a record may have failed twice
 }
 
-func (s *Sweep) giveUp(ctx context.Context, r *store.Record, rep *Report) error {
-	if s.opt.GiveUp == nil {
+func (s *Sweep) markStuck(ctx context.Context, r *store.Record, rep *Report) error {
+	if s.opt.MarkStuck == nil {
 		return nil
 	}
-	err := s.opt.GiveUp(ctx, jobs.TicketFor(r), "its request was not stored, and no client has come back for it")
+	err := s.opt.MarkStuck(ctx, jobs.TicketFor(r), "its request was not stored, and no client has come back for it")
 	switch {
 	case errors.Is(err, jobs.ErrMoved), errors.Is(err, idem.ErrInFlight):
 		return nil // another worker works on it, or it is another application's
 	case err != nil:
 		return err
 	}
-	rep.GivenUp++
-	if s.opt.Hooks.GivenUp != nil {
-		s.opt.Hooks.GivenUp(ctx, entry(WhyStuck, r))
+	rep.MadeStuck++
+	if s.opt.Hooks.MadeStuck != nil {
+		s.opt.Hooks.MadeStuck(ctx, entry(WhyStuck, r))
 	}
 	return nil
 }
@@ -205,7 +205,7 @@ func (s *Sweep) giveUp(ctx context.Context, r *store.Record, rep *Report) error 
 // record. The record's version closes the race with an operator who decides meanwhile:
 // the decision stays, and the request with it.
 func (s *Sweep) empty(ctx context.Context, r *store.Record, rep *Report) error {
-	if s.opt.GiveUp == nil {
+	if s.opt.MarkStuck == nil {
 		return nil // this sweep doesn't know the engines' retention
 	}
 	next := state.Emptied(r)

@@ -19,12 +19,12 @@ type Hooks struct {
 	Failed    func(context.Context, jobs.Delivery, error) // a delivery failed, and may be retried
 	Parked    func(context.Context, Entry)                // a job won't be delivered without an operator
 
-	// Aside is called for a ticket for jobs that could not be delivered
-	// ([DrainOptions.Aside]).
-	Aside func(context.Context, jobs.Ticket)
+	// Delayed is called for a ticket for jobs that could not be delivered
+	// ([DrainOptions.Delayed]).
+	Delayed func(context.Context, jobs.Ticket)
 
-	Queued  func(context.Context, jobs.Ticket) // an operation was put into the completer's queue
-	GivenUp func(context.Context, Entry)       // an operation that can't be completed is stuck now
+	Queued    func(context.Context, jobs.Ticket) // an operation was put into the completer's queue
+	MadeStuck func(context.Context, Entry)       // an operation that can't be completed is stuck now
 
 	// ExpiredOpen is called for an operation whose record is gone unfinished. There
 	// is no other trace of the operation: use the entry for an alarm and for
@@ -65,9 +65,9 @@ func Join(all ...Hooks) Hooks {
 		j.Delivered = hook.Both(j.Delivered, h.Delivered)
 		j.Failed = hook.Both2(j.Failed, h.Failed)
 		j.Parked = hook.Both(j.Parked, h.Parked)
-		j.Aside = hook.Both(j.Aside, h.Aside)
+		j.Delayed = hook.Both(j.Delayed, h.Delayed)
 		j.Queued = hook.Both(j.Queued, h.Queued)
-		j.GivenUp = hook.Both(j.GivenUp, h.GivenUp)
+		j.MadeStuck = hook.Both(j.MadeStuck, h.MadeStuck)
 		j.ExpiredOpen = hook.Both(j.ExpiredOpen, h.ExpiredOpen)
 		j.JobLost = hook.Both(j.JobLost, h.JobLost)
 		j.Tried = hook.Both(j.Tried, h.Tried)

@@ -19,6 +19,7 @@ import (
 	"github.com/samekey/samekey/dynamo/stream"
 	"github.com/samekey/samekey/idem"
 	"github.com/samekey/samekey/idem/store"
+	"github.com/samekey/samekey/internal/base/defaults"
 	"github.com/samekey/samekey/internal/testkit/localtest"
 )
 
@@ -113,10 +114,10 @@ func TestTombstoneOutlivesTheLastAck(t *testing.T) {
 			if got, want := number(it["exp_s"]), r.Until.Unix()+600; got != want || number(it["until_s"]) != r.Until.Unix() || it["keep"] != nil {
 				t.Errorf("exp_s %d, until_s %d, keep %v; want exp_s %d, until_s %d", got, number(it["until_s"]), it["keep"], want, r.Until.Unix())
 			}
-			if _, err := engine(tabletest.Ahead(idem.DefaultRetention+time.Minute)).Do(t.Context(), req, tabletest.NeverRuns(t)); !errors.Is(err, idem.ErrExpired) {
+			if _, err := engine(tabletest.Ahead(defaults.Retention+time.Minute)).Do(t.Context(), req, tabletest.NeverRuns(t)); !errors.Is(err, idem.ErrExpired) {
 				t.Errorf("a retry after the end of replay got %v, want expired", err)
 			}
-			if _, err := engine(tabletest.Ahead(idem.DefaultRetention+11*time.Minute)).Do(t.Context(), req, tabletest.Created("new")); err != nil {
+			if _, err := engine(tabletest.Ahead(defaults.Retention+11*time.Minute)).Do(t.Context(), req, tabletest.Created("new")); err != nil {
 				t.Errorf("after the tombstone: %v", err)
 			}
 		})

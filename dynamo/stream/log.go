@@ -20,8 +20,8 @@ func Log(logger *slog.Logger) Hooks {
 		Delivered: func(ctx context.Context, d jobs.Delivery) {
 			logger.DebugContext(ctx, "job delivered", "operation", d.Operation, "job", d.JobID, "kind", d.Kind)
 		},
-		Aside: func(ctx context.Context, t jobs.Ticket) {
-			logger.DebugContext(ctx, "jobs set aside", "record", t.Record(), "operation", t.Jobs, "due", t.Due)
+		Delayed: func(ctx context.Context, t jobs.Ticket) {
+			logger.DebugContext(ctx, "jobs delayed", "record", t.Record(), "operation", t.Jobs, "due", t.Due)
 		},
 		Queued: func(ctx context.Context, t jobs.Ticket) {
 			logger.DebugContext(ctx, "ticket queued", "record", t.Record(), "function", t.Function, "tries", t.Tries, "due", t.Due)
@@ -30,7 +30,7 @@ func Log(logger *slog.Logger) Hooks {
 			logger.DebugContext(ctx, "ticket tried", "record", t.Ticket.Record(), "function", t.Ticket.Function, "tries", t.Ticket.Tries,
 				"outcome", t.Outcome, "error", t.Reason)
 		},
-		GivenUp: func(ctx context.Context, e Entry) {
+		MadeStuck: func(ctx context.Context, e Entry) {
 			logger.ErrorContext(ctx, "operation given up: it waits for an operator", "record", e.Record, "operation", e.ID, "route", e.Route,
 				"phase", e.Phase, "tries", e.Tries)
 		},

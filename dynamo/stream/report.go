@@ -34,9 +34,9 @@ type Report struct {
 	Entries []Entry       `json:"entries,omitempty"`
 
 	Delivered int `json:"delivered"` // jobs
-	LetGo     int `json:"settled"`   // records that need no longer be kept
+	LetGo     int `json:"let_go"`    // records that need no longer be kept
 	Queued    int `json:"queued"`    // tickets for the completer
-	GivenUp   int `json:"given_up"`  // operations that are stuck now
+	MadeStuck int `json:"stuck"`     // operations that are stuck now
 	Emptied   int `json:"emptied"`   // stuck operations whose stored request was removed
 	Placed    int `json:"placed"`    // records whose place in the index of what waits for people was wrong
 }

@@ -12,8 +12,8 @@ import (
 	"github.com/samekey/samekey/internal/state"
 )
 
-// Retry delivers the jobs of a ticket that a drain has set aside
-// ([DrainOptions.Aside]), from the current record and in the order in which they
+// Retry delivers the jobs of a ticket that a drain has delayed
+// ([DrainOptions.Delayed]), from the current record and in the order in which they
 // were staged. An error says that the ticket has to come again. If the record is
 // gone, or another operation's by now, no job waits.
 func (d *Drain) Retry(ctx context.Context, t jobs.Ticket) error {

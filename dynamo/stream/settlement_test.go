@@ -26,7 +26,7 @@ func TestSweepLeavesASettlementToItsClient(t *testing.T) {
 	pk := tab.Only(t).PK
 	tab.edit(t, pk, "REMOVE req", nil) // as without Resumable
 	engine := idem.New(tab.Store, anybody, onClock)
-	sweep := tab.sweep(func(o *stream.SweepOptions) { o.Now, o.GiveUp = clock.Now, engine.GiveUp })
+	sweep := tab.sweep(func(o *stream.SweepOptions) { o.Now, o.MarkStuck = clock.Now, engine.MarkStuck })
 	for _, step := range []struct {
 		later  time.Duration
 		settle bool

@@ -11,8 +11,8 @@ import (
 
 	"github.com/samekey/samekey/dynamo"
 	"github.com/samekey/samekey/dynamo/internal/item"
-	"github.com/samekey/samekey/idem"
 	"github.com/samekey/samekey/idem/jobs"
+	"github.com/samekey/samekey/internal/base/defaults"
 )
 
 // Sweep reads the whole table to find jobs and operations that the stream's readers
@@ -35,19 +35,18 @@ type SweepOptions struct {
 	Drain *Drain
 	// Queue takes tickets of abandoned operations. nil: they are listed.
 	Queue jobs.TicketQueue
-	// GiveUp marks as stuck an operation that can't be completed, after its client's
-	// last retry: [idem.Engine.GiveUp]. nil: such operations are listed. Beside it the
+	// MarkStuck marks as stuck an operation that can't be completed, after its client's
+	// last retry: [idem.Engine.MarkStuck]. nil: such operations are listed. Beside it the
 	// sweep removes the stored request of an operation that has been stuck for 30 days,
 	// and for longer than Retention: only its client's retry can continue it then.
-	GiveUp func(ctx context.Context, t jobs.Ticket, why string) error
+	MarkStuck func(ctx context.Context, t jobs.Ticket, why string) error
 
 	// Late is by how much the stream's readers must be late before the sweep acts in
 	// their place. Default: 15 minutes.
 	Late time.Duration
 	// Grace is [CompleterOptions.Grace]. Default: [jobs.DefaultGrace].
 	Grace time.Duration
-	// Retention is the engine's; GiveUp is called after it. Default:
-	// [idem.DefaultRetention].
+	// Retention is the engine's; MarkStuck is called after it. Default: 24 hours.
 	Retention time.Duration
 
 	// Name distinguishes sweeps of the same table with different tasks, such as
@@ -93,7 +92,7 @@ func NewSweep(api ScanAPI, store *dynamo.Store, optFns ...func(*SweepOptions)) *
 	}
 	opt.Late = cmp.Or(opt.Late, 15*time.Minute)
 	opt.Grace = cmp.Or(opt.Grace, jobs.DefaultGrace)
-	opt.Retention = cmp.Or(opt.Retention, idem.DefaultRetention)
+	opt.Retention = cmp.Or(opt.Retention, defaults.Retention)
 	opt.PassWithin = cmp.Or(opt.PassWithin, 24*time.Hour)
 	opt.Segments = cmp.Or(opt.Segments, 8)
 	opt.PageSize = cmp.Or(opt.PageSize, 500)
@@ -203,5 +202,5 @@ func (s *Sweep) tell(ctx context.Context, rep *Report, err error) {
 		level = slog.LevelWarn
 	}
 	s.log.Log(ctx, level, "swept", "complete", rep.Complete, "pages", rep.Pages, "scanned", rep.Scanned, "delivered", rep.Delivered,
-		"settled", rep.LetGo, "queued", rep.Queued, "given_up", rep.GivenUp, "emptied", rep.Emptied, "error", err)
+		"let_go", rep.LetGo, "queued", rep.Queued, "stuck", rep.MadeStuck, "emptied", rep.Emptied, "error", err)
 }

@@ -130,7 +130,7 @@ func TestListNamesEverythingLeftUndone(t *testing.T) {
 		if diff := cmp.Diff(want, counts(rep)); diff != "" {
 			t.Errorf("-want +got:\n%s", diff)
 		}
-		if rep.Scanned != 12 || len(rep.Entries) != 10 || rep.Delivered+rep.LetGo+rep.Queued+rep.GivenUp != 0 {
+		if rep.Scanned != 12 || len(rep.Entries) != 10 || rep.Delivered+rep.LetGo+rep.Queued+rep.MadeStuck != 0 {
 			t.Errorf("got %+v", rep)
 		}
 		if tally := rep.ByWhy[stream.WhyOpen]; tally.Oldest < 3590 || tally.Oldest > 3700 {
@@ -202,12 +202,12 @@ func TestSweepActsInTheStreamsStead(t *testing.T) {
 		var givenUp []stream.Entry
 		var queued int
 		sweep := newSweep(tab, out, queue, in(48*time.Hour), func(o *stream.SweepOptions) {
-			o.GiveUp = engine.GiveUp
-			o.Hooks.GivenUp = func(_ context.Context, e stream.Entry) { givenUp = append(givenUp, e) }
+			o.MarkStuck = engine.MarkStuck
+			o.Hooks.MadeStuck = func(_ context.Context, e stream.Entry) { givenUp = append(givenUp, e) }
 			o.Hooks.Queued = func(context.Context, jobs.Ticket) { queued++ }
 		})
 		rep, err := sweep.Run(t.Context())
-		if err != nil || rep.Delivered != 2 || rep.LetGo != 1 || rep.Queued != 2 || rep.GivenUp != 1 {
+		if err != nil || rep.Delivered != 2 || rep.LetGo != 1 || rep.Queued != 2 || rep.MadeStuck != 1 {
 			t.Fatalf("got %+v, %v", rep, err)
 		}
 		if len(out.byID) != 2 || queued != 2 || len(givenUp) != 1 || givenUp[0].PK != "v1##norequest" {
@@ -226,7 +226,7 @@ func TestSweepActsInTheStreamsStead(t *testing.T) {
 
 		t.Run("again: only people's work is left", func(t *testing.T) {
 			rep, err := sweep.Run(t.Context())
-			if err != nil || rep.Delivered+rep.Queued+rep.GivenUp != 0 {
+			if err != nil || rep.Delivered+rep.Queued+rep.MadeStuck != 0 {
 				t.Errorf("got %+v, %v", rep, err)
 			}
 			want := map[stream.Why]int{stream.WhyStuck: 1, stream.WhyUnknown: 1, stream.WhyParked: 1, stream.WhyUnreadable: 1, stream.WhyExpiring: 1}
@@ -291,7 +291,7 @@ func TestSweepGivesUpAfterRetention(t *testing.T) {
 			"somebody went on with it":    {25 * time.Hour, day, jobs.ErrMoved, 1, 0, false},
 			"somebody is at work":         {25 * time.Hour, day, idem.ErrInFlight, 1, 0, false},
 			"the store is down":           {25 * time.Hour, day, idem.ErrUnavailable, 1, 0, true},
-			"nobody said how to do it":    {25 * time.Hour, func(o *stream.SweepOptions) { o.GiveUp = nil }, nil, 0, 0, false},
+			"nobody said how to do it":    {25 * time.Hour, func(o *stream.SweepOptions) { o.MarkStuck = nil }, nil, 0, 0, false},
 			"its lease ends in a century": {25 * time.Hour, day, idem.ErrInFlight, 1, 0, false},
 		} {
 			t.Run(name, func(t *testing.T) {
@@ -304,7 +304,7 @@ func TestSweepGivesUpAfterRetention(t *testing.T) {
 				tab.Put(t, item(t, open(change)))
 				asked := 0
 				rep, err := newSweep(tab, &outbox{}, &tickets{}, in(test.after), func(o *stream.SweepOptions) {
-					o.GiveUp = func(_ context.Context, ticket jobs.Ticket, why string) error {
+					o.MarkStuck = func(_ context.Context, ticket jobs.Ticket, why string) error {
 						asked++
 						if ticket.PK != "v1##open" || ticket.Ver != 1 || why == "" {
 							t.Errorf("asked to give up %+v because %q", ticket, why)
@@ -312,7 +312,7 @@ func TestSweepGivesUpAfterRetention(t *testing.T) {
 						return test.answer
 					}
 				}, test.opt).Run(t.Context())
-				if (err != nil) != test.fails || asked != test.asked || rep.GivenUp != test.gaveUp || rep.ByWhy[stream.WhyNoRequest].Count != 1 {
+				if (err != nil) != test.fails || asked != test.asked || rep.MadeStuck != test.gaveUp || rep.ByWhy[stream.WhyNoRequest].Count != 1 {
 					t.Errorf("asked %d times, got %+v, %v", asked, rep, err)
 				}
 			})

@@ -64,7 +64,7 @@ func TestWaitingRaces(t *testing.T) {
 			return err
 		}
 	}
-	giveUp := commit(func(r *store.Record) *store.Record { return state.GivenUp(r, now, "why") })
+	giveUp := commit(func(r *store.Record) *store.Record { return state.MadeStuck(r, now, "why") })
 	finish := commit(func(r *store.Record) *store.Record {
 		return state.Finished(r, store.Response{Status: 201}, now, time.Hour, 0)
 	})

@@ -176,14 +176,14 @@ func (w *walker) hold(s *dynamo.Store, r *store.Record) (string, error) {
 	case 0, 1, 2:
 		return w.commit(s, "phase", v, state.Advanced(v, w.now, one, staged, nil), v.Owner)
 	case 3:
-		return w.commit(s, "give up", v, state.GivenUp(v, w.now, "why"), v.Owner)
+		return w.commit(s, "give up", v, state.MadeStuck(v, w.now, "why"), v.Owner)
 	case 4:
 		one[0].Result, one[0].Intent = nil, true
-		return w.commit(s, "give up a call", v, state.GivenUp(state.Advanced(v, w.now, one, nil, nil), w.now, "why"), v.Owner)
+		return w.commit(s, "give up a call", v, state.MadeStuck(state.Advanced(v, w.now, one, nil, nil), w.now, "why"), v.Owner)
 	case 5:
-		return w.commit(s, "refuse", v, state.Released(v, w.now, state.GiveBack{Refusal: errors.New("another phase")}), v.Owner)
+		return w.commit(s, "refuse", v, state.Released(v, w.now, state.Release{Refusal: errors.New("another phase")}), v.Owner)
 	case 6:
-		return w.commit(s, "release", v, state.Released(v, w.now, state.GiveBack{Calls: []string{"pay#1"}[:w.rand.IntN(2)]}), v.Owner)
+		return w.commit(s, "release", v, state.Released(v, w.now, state.Release{Calls: []string{"pay#1"}[:w.rand.IntN(2)]}), v.Owner)
 	}
 	return w.commit(s, "finish", v, state.Finished(v, store.Response{Status: 201}, w.now, time.Hour, 0), v.Owner)
 }

@@ -194,7 +194,7 @@ func stages(ctx context.Context, kind string) error {
 
 // The jobs of an operation keep their order, also if the first can't be delivered
 // while the others are staged. A job for another sink doesn't wait.
-func TestJobsThatWereSetAsideKeepTheirOrder(t *testing.T) {
+func TestJobsThatWereDelayedKeepTheirOrder(t *testing.T) {
 	t.Parallel()
 	tab := newTable(t)
 	feed, queue, other := tab.tail(t), &mailbox{}, &outbox{}
@@ -205,10 +205,10 @@ func TestJobsThatWereSetAsideKeepTheirOrder(t *testing.T) {
 		}
 		return nil
 	}}
-	var aside []jobs.Ticket
+	var delayed []jobs.Ticket
 	w := queue.worker(tab, func(o *worker.Options) {
 		o.Sink = jobs.Route{"first": out, "second": out, "other": other}
-		o.Hooks.Aside = func(_ context.Context, t jobs.Ticket) { aside = append(aside, t) }
+		o.Hooks.Delayed = func(_ context.Context, t jobs.Ticket) { delayed = append(delayed, t) }
 		o.Tickets = func(o *completer.Options) { o.Concurrency = 1 }
 	})
 	var pk string
@@ -224,9 +224,9 @@ func TestJobsThatWereSetAsideKeepTheirOrder(t *testing.T) {
 		}
 		return idem.Response{Status: 201}, errors.Join(errs...)
 	})
-	if seq := handle(t, w, feed.event(t)); seq != "" || len(out.kinds()) != 0 || len(other.kinds()) != 1 || len(aside) != 2 {
-		t.Errorf("reported %q, delivered %v and %v, set aside %v", seq, out.kinds(), other.kinds(), aside)
-	} else if later := aside[1].Due.Sub(aside[0].Due); later < time.Minute {
+	if seq := handle(t, w, feed.event(t)); seq != "" || len(out.kinds()) != 0 || len(other.kinds()) != 1 || len(delayed) != 2 {
+		t.Errorf("reported %q, delivered %v and %v, delayed %v", seq, out.kinds(), other.kinds(), delayed)
+	} else if later := delayed[1].Due.Sub(delayed[0].Due); later < time.Minute {
 		t.Errorf("the ticket of the job that was held back is due only %v after that of the first, which delivers both", later)
 	}
 	queue.deliver(t, w)
@@ -243,15 +243,15 @@ func TestJobsThatWereSetAsideKeepTheirOrder(t *testing.T) {
 
 // A job whose predecessors were delivered since its image was made goes on at once:
 // for nothing if this process delivered them, for one read otherwise. If that read
-// fails, the job is set aside.
+// fails, the job is delayed.
 func TestJobBehindThoseThatWereDelivered(t *testing.T) {
 	t.Parallel()
 	for name, test := range map[string]struct {
-		same   bool
-		broken bool // the record, by hand
-		fault  dynamotest.Fault
-		calls  calls
-		aside  int
+		same    bool
+		broken  bool // the record, by hand
+		fault   dynamotest.Fault
+		calls   calls
+		delayed int
 	}{
 		"by this process":    {true, false, nil, calls{"UpdateItem": 2}, 0}, // it acknowledges, and lets go of the record
 		"by another process": {false, false, nil, calls{"GetItem": 1, "UpdateItem": 2}, 0},
@@ -283,8 +283,8 @@ func TestJobBehindThoseThatWereDelivered(t *testing.T) {
 			if test.fault != nil {
 				tab.Transport.Fault = tabletest.On("GetItem", 1, test.fault)
 			}
-			if seq := handle(t, w, events.DynamoDBEvent{Records: ev.Records[second : second+1]}); seq != "" || queue.len() != test.aside {
-				t.Errorf("reported %q, %d tickets, want %d", seq, queue.len(), test.aside)
+			if seq := handle(t, w, events.DynamoDBEvent{Records: ev.Records[second : second+1]}); seq != "" || queue.len() != test.delayed {
+				t.Errorf("reported %q, %d tickets, want %d", seq, queue.len(), test.delayed)
 			}
 			if diff := cmp.Diff(test.calls, tab.Transport.Calls()); diff != "" {
 				t.Errorf("calls (-want +got):\n%s", diff)

@@ -31,7 +31,7 @@ type invoker interface {
 type makeDrain func(t testing.TB, tab *table, sink jobs.Sink, optFns ...func(*stream.DrainOptions)) invoker
 
 // drains runs a test of a drain against a drain, and against a worker: what the
-// drain reports, the worker sets aside.
+// drain reports, the worker delays.
 func drains(t *testing.T, test func(t *testing.T, newDrain makeDrain)) {
 	t.Helper()
 	t.Run("drain", func(t *testing.T) {
@@ -107,7 +107,7 @@ func (m *mailbox) take() []byte {
 	return payload
 }
 
-// operations are those whose jobs were set aside.
+// operations are those whose jobs were delayed.
 func (m *mailbox) operations() (operations []string) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -134,7 +134,7 @@ func (m *mailbox) worker(tab *table, optFns ...func(*worker.Options)) *worker.Wo
 	return worker.New(tab.Client, tab.Store, completer.NewQueue(m, "https://tickets"), optFns...)
 }
 
-// draining is a worker seen as a drain: an operation that was set aside counts as
+// draining is a worker seen as a drain: an operation that was delayed counts as
 // reported, and comes again from the queue.
 type draining struct {
 	*worker.Worker

@@ -59,7 +59,7 @@ const Retention = 72 * time.Hour
 // template.yaml lets the queue keep it for 14 days, and its dead letters for
 // another 14. A message that came later would send a second mail.
 const (
-	receiptsRetention   = idem.RetentionMonth
+	receiptsRetention   = 30 * 24 * time.Hour
 	receiptsRetryWindow = 28 * 24 * time.Hour
 )
 

@@ -25,7 +25,7 @@ type App struct {
 	Deferred bool
 
 	// Memory is for how long the payment provider remembers a key; 0 is
-	// [idem.DefaultMemory].
+	// 24 hours.
 	Memory time.Duration
 }
 

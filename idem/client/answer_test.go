@@ -10,7 +10,6 @@ import (
 	"testing/synctest"
 	"time"
 
-	"github.com/samekey/samekey/idem"
 	"github.com/samekey/samekey/idem/client"
 )
 
@@ -32,7 +31,7 @@ func TestTornAnswers(t *testing.T) {
 		t.Parallel()
 		synctest.Test(t, func(t *testing.T) {
 			c := &counts{}
-			s := &script{steps: []step{torn(409, "Retry-After", "7"), torn(409, "Retry-After", "7", idem.ExpiresHeader, timeAfter(10))}}
+			s := &script{steps: []step{torn(409, "Retry-After", "7"), torn(409, "Retry-After", "7", "Idempotency-Expires", timeAfter(10))}}
 			e := failure(t, client.New(s, func(o *client.Options) { o.Hooks = c.hooks() }), request(t, "POST", "x"))
 			seen := s.attempts()
 			if len(seen) != 2 || seen[1].At.Sub(seen[0].At) < 7*time.Second || e.GaveUp != client.ReasonLifetime || !e.Unknown {
@@ -67,7 +66,7 @@ func TestTornAnswers(t *testing.T) {
 
 func TestLongAnswersArriveWhole(t *testing.T) {
 	t.Parallel()
-	for _, n := range []int{0, 1, client.DefaultMaxAnswer - 1, client.DefaultMaxAnswer, client.DefaultMaxAnswer + 1, 3 << 20} {
+	for _, n := range []int{0, 1, 1<<20 - 1, 1 << 20, 1<<20 + 1, 3 << 20} {
 		want := filled(n)
 		s := &script{steps: []step{answerBody(200, string(want))}}
 		resp, got, err := roundTrip(t, client.New(s), request(t, "POST", "x"))

@@ -113,7 +113,7 @@ func FuzzHeaders(f *testing.F) {
 		if until, ok := expires(h, now); ok == until.IsZero() && ok {
 			t.Errorf("Idempotency-Expires %q: %v, %t", value, until, ok)
 		}
-		if yes, said := shouldRetry(h, "Stripe-Should-Retry"); yes && !said {
+		if yes, said := shouldRetry(h); yes && !said {
 			t.Errorf("should-retry %q: %t, %t", value, yes, said)
 		}
 	})

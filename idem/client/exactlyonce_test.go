@@ -232,7 +232,7 @@ func order(t *testing.T, hc *http.Client, name string) string {
 // server's Retry-After, and returns the number of waits.
 func checkWaits(t *testing.T, tries map[string][]span) (waits int) {
 	t.Helper()
-	const initial, most = client.DefaultInitialDelay, client.DefaultMaxDelay
+	const initial, most = 500 * time.Millisecond, 5 * time.Second
 	for key, spans := range tries {
 		for i, s := range spans[1:] {
 			before := spans[i]

@@ -61,8 +61,8 @@ func clock(h http.Header, now time.Time) time.Time {
 }
 
 // shouldRetry reads the header with which a server overrules the client.
-func shouldRetry(h http.Header, name string) (yes, said bool) {
-	switch strings.ToLower(strings.TrimSpace(h.Get(name))) {
+func shouldRetry(h http.Header) (yes, said bool) {
+	switch strings.ToLower(strings.TrimSpace(h.Get("Stripe-Should-Retry"))) {
 	case "true":
 		return true, true
 	case "false":

@@ -12,16 +12,12 @@ import (
 	"time"
 )
 
-// DefaultKeep is the default of [JournalOptions].
-const DefaultKeep = 7 * 24 * time.Hour
-
 // JournalOptions are a [FileJournal]'s settings.
 type JournalOptions struct {
 	// Keep is how long after its key's lifetime an answered operation is still
 	// remembered and refused ([ErrExpired]), instead of running again under a new
 	// key. After that the operation is dropped. An operation without an answer is
-	// never dropped, whatever the clock says: only Done forgets it. Default:
-	// DefaultKeep.
+	// never dropped, whatever the clock says: only Done forgets it. Default: 7 days.
 	Keep time.Duration
 }
 
@@ -80,7 +76,7 @@ func OpenJournal(path string, optFns ...func(*JournalOptions)) (*FileJournal, er
 	for _, fn := range optFns {
 		fn(&o)
 	}
-	setDefault(&o.Keep, DefaultKeep)
+	setDefault(&o.Keep, 7*24*time.Hour)
 	if o.Keep < 0 {
 		return nil, fmt.Errorf("client: journal: Keep %v: not negative", o.Keep)
 	}

@@ -14,7 +14,6 @@ import (
 	"testing/synctest"
 	"time"
 
-	"github.com/samekey/samekey/idem"
 	"github.com/samekey/samekey/idem/client"
 )
 
@@ -179,7 +178,7 @@ func TestOperationExpires(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		path := journalFile(t)
 		j := open(t, path)
-		s := &script{steps: []step{answer(503, idem.ExpiresHeader, timeAfter(7200)), answer(503)}}
+		s := &script{steps: []step{answer(503, "Idempotency-Expires", timeAfter(7200)), answer(503)}}
 		tr := func() *client.Transport {
 			return client.New(s, with(j), func(o *client.Options) { o.MaxRetries = -1 })
 		}
@@ -213,15 +212,15 @@ func TestAnsweredOperationIsDropped(t *testing.T) {
 		j := open(t, path)
 		s := &script{steps: []step{answer(201)}}
 		status(t, client.New(s, with(j)), named(t, "POST", "order-42", "x"))
-		time.Sleep(client.DefaultKeyLifetime + client.DefaultKeep + time.Second) //nolint:forbidigo // virtual
+		time.Sleep(24*time.Hour + 7*24*time.Hour + time.Second) //nolint:forbidigo // virtual
 		crash(t, j)
 		j = open(t, path)
 		if got := j.Entries(); len(got) != 0 {
 			t.Errorf("%d entries are still kept: %+v", len(got), got)
 		}
 		status(t, client.New(s, with(j)), named(t, "POST", "order-42", "y"))
-		time.Sleep(client.DefaultKeyLifetime + client.DefaultKeep + time.Second) //nolint:forbidigo // virtual
-		status(t, client.New(s, with(j)), named(t, "POST", "order-42", "z"))     // without opening the journal again
+		time.Sleep(24*time.Hour + 7*24*time.Hour + time.Second)              //nolint:forbidigo // virtual
+		status(t, client.New(s, with(j)), named(t, "POST", "order-42", "z")) // without opening the journal again
 		if keys := s.attempts(); len(keys) != 3 || keys[0].Key == keys[1].Key || keys[1].Key == keys[2].Key {
 			t.Errorf("%d attempts, want three, each with a key of its own: %+v", len(keys), keys)
 		}
@@ -242,7 +241,7 @@ func TestUnansweredOperationIsNeverDropped(t *testing.T) {
 		}
 		first := failure(t, tr(), named(t, "POST", "order-42", "x"))
 		for range 2 { // opened anew, and still open
-			time.Sleep(client.DefaultKeyLifetime + client.DefaultKeep + time.Second) //nolint:forbidigo // virtual
+			time.Sleep(24*time.Hour + 7*24*time.Hour + time.Second) //nolint:forbidigo // virtual
 			if e := failure(t, tr(), named(t, "POST", "order-42", "x")); !errors.Is(e, client.ErrExpired) || e.Key != first.Key || !e.Unknown {
 				t.Errorf("%v, want ErrExpired of the first key", e)
 			}

@@ -6,14 +6,13 @@ import (
 	"testing/synctest"
 	"time"
 
-	"github.com/samekey/samekey/idem"
 	"github.com/samekey/samekey/idem/client"
 )
 
 // First-at 9, apache/iceberg #18070: no retry after the server forgot the key.
 func TestNeverPastTheKeysLifetime(t *testing.T) {
 	t.Parallel()
-	const expires = idem.ExpiresHeader
+	const expires = "Idempotency-Expires"
 	for name, tt := range map[string]struct {
 		method  string
 		headers func() []string
@@ -61,12 +60,12 @@ func TestNeverPastTheKeysLifetime(t *testing.T) {
 // the key has no lifetime left.
 func TestAnswerWithoutARecordEndsTheKey(t *testing.T) {
 	t.Parallel()
-	unstored := []string{idem.StatusHeader, "Unstored", idem.ExpiresHeader, timeAfter(3600)}
-	ignored := []string{idem.StatusHeader, "Ignored"}
+	unstored := []string{"Idempotency-Status", "Unstored", "Idempotency-Expires", timeAfter(3600)}
+	ignored := []string{"Idempotency-Status", "Ignored"}
 	for name, first := range map[string]step{
 		"unstored": answer(201, unstored...), "unstored, would be retried": answer(500, unstored...), "unstored and torn": torn(201, unstored...),
 		"ignored": answer(201, ignored...), "ignored, would be retried": answer(500, ignored...), "ignored and torn": torn(201, ignored...),
-		"ignored, and asks for a retry": answer(500, append(ignored, client.DefaultShouldRetryHeader, "true")...),
+		"ignored, and asks for a retry": answer(500, append(ignored, "Stripe-Should-Retry", "true")...),
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

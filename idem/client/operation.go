@@ -136,7 +136,7 @@ func (o *operation) retriable(resp *http.Response, err error) (why Reason, retry
 		return "", false
 	}
 	retried := o.t.opt.Retried(resp.StatusCode)
-	yes, said := shouldRetry(resp.Header, o.t.opt.ShouldRetryHeader)
+	yes, said := shouldRetry(resp.Header)
 	switch {
 	case said && yes:
 		return ReasonAsked, true

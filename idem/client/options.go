@@ -10,21 +10,6 @@ import (
 	"github.com/samekey/samekey/internal/base/terms"
 )
 
-// Defaults of [Options].
-const (
-	DefaultKeyHeader         = "Idempotency-Key"
-	DefaultKeyLifetime       = 24 * time.Hour
-	DefaultMaxRetries        = 2
-	DefaultInitialDelay      = 500 * time.Millisecond
-	DefaultMaxDelay          = 5 * time.Second
-	DefaultMaxRetryAfter     = time.Minute
-	DefaultShouldRetryHeader = "Stripe-Should-Retry"
-	DefaultMaxBuffer         = 4 << 20
-	DefaultMaxAnswer         = 1 << 20
-	DefaultBudgetRatio       = 0.1
-	DefaultBudgetPerSecond   = 10
-)
-
 // Limits beyond any sensible value, but far from an overflow.
 const (
 	maxBytes = 1 << 50
@@ -35,7 +20,7 @@ const (
 // default.
 type Options struct {
 	// KeyHeader is the request header that carries the key. A request that has this
-	// header keeps its value. Default: DefaultKeyHeader.
+	// header keeps its value. Default: Idempotency-Key.
 	KeyHeader string
 	// QuoteKey sends generated keys as RFC 9651 strings, in quotes, for servers that
 	// accept no other form (idem.IETF).
@@ -49,21 +34,20 @@ type Options struct {
 	// KeyLifetime is how long the server remembers a key, counted from the first
 	// attempt of this request, or of its operation in the journal. The server's
 	// Idempotency-Expires takes precedence. No retry is sent after the lifetime.
-	// Default: DefaultKeyLifetime.
+	// Default: 24 hours.
 	KeyLifetime time.Duration
 
 	// MaxRetries is how often a request is sent again, after the first attempt.
-	// Negative: never. Default: DefaultMaxRetries.
+	// Negative: never. Default: 2.
 	MaxRetries int
 	// InitialDelay and MaxDelay determine the wait before retry n: a random time
 	// between half and all of min(InitialDelay * 2^(n-1), MaxDelay), but at least
-	// InitialDelay. Defaults: DefaultInitialDelay and DefaultMaxDelay.
+	// InitialDelay. Defaults: 0.5 seconds and 5 seconds.
 	InitialDelay, MaxDelay time.Duration
 	// MaxRetryAfter is the longest Retry-After that the transport waits for. An
 	// answer with a longer Retry-After is returned at once. A keyed request whose
 	// answer is 409, since the server is still working on the request, is repeated
-	// for this time in total, in addition to MaxRetries. Default:
-	// DefaultMaxRetryAfter.
+	// for this time in total, in addition to MaxRetries. Default: a minute.
 	MaxRetryAfter time.Duration
 	// AttemptTimeout is the time limit of an attempt: from sending the request's
 	// body to the answer's headers and, for a keyed request, as much of the answer's
@@ -71,31 +55,29 @@ type Options struct {
 	// only the request's context ends an attempt that hangs.
 	AttemptTimeout time.Duration
 
-	// Retried decides which statuses from 400 on are retried. Default:
-	// DefaultRetried.
+	// Retried decides which statuses from 400 on are retried. The
+	// server overrules it by the header Stripe-Should-Retry, "true" or "false". Default:
+	// 409, since the original may still be running, 429, and 5xx.
 	Retried func(status int) bool
-	// ShouldRetryHeader is a response header with which the server overrules
-	// Retried, by "true" or "false". Default: DefaultShouldRetryHeader.
-	ShouldRetryHeader string
 	// KeepNotFound returns the 404 of a repeated DELETE unchanged, instead of a 204
 	// (see the package's documentation).
 	KeepNotFound bool
 
 	// MaxBuffer is how many bytes of a body that can't be rewound (no GetBody) are
 	// kept for retries. With a longer body, a keyed request is refused, and a
-	// request without a key is sent once. Negative: none. Default: DefaultMaxBuffer.
+	// request without a key is sent once. Negative: none. Default: 4 MiB.
 	MaxBuffer int64
 	// MaxAnswer is how many bytes of the answer to a keyed request are read before
 	// the answer is returned, so that a torn answer is requested again. The rest of
 	// a longer answer is streamed. Event streams are never read ahead. Negative: no
-	// answer is read ahead. Default: DefaultMaxAnswer.
+	// answer is read ahead. Default: 1 MiB.
 	MaxAnswer int64
 
 	// BudgetRatio and BudgetPerSecond limit the retries of the whole transport:
 	// BudgetRatio for each request plus BudgetPerSecond each second, with the budget
 	// of ten seconds saved up. When the budget is used up, failures are returned
 	// instead of retried, so that clients don't keep a struggling server down.
-	// Defaults: DefaultBudgetRatio and DefaultBudgetPerSecond.
+	// Defaults: 0.1 and 10.
 	BudgetRatio, BudgetPerSecond float64
 	// NoBudget limits retries by MaxRetries only.
 	NoBudget bool
@@ -109,22 +91,21 @@ type Options struct {
 
 // withDefaults returns o with every zero field set.
 func (o Options) withDefaults() Options {
-	setDefault(&o.KeyHeader, DefaultKeyHeader)
-	setDefault(&o.KeyLifetime, DefaultKeyLifetime)
-	setDefault(&o.MaxRetries, DefaultMaxRetries)
-	setDefault(&o.InitialDelay, DefaultInitialDelay)
-	setDefault(&o.MaxDelay, DefaultMaxDelay)
-	setDefault(&o.MaxRetryAfter, DefaultMaxRetryAfter)
-	setDefault(&o.ShouldRetryHeader, DefaultShouldRetryHeader)
-	setDefault(&o.MaxBuffer, DefaultMaxBuffer)
-	setDefault(&o.MaxAnswer, DefaultMaxAnswer)
-	setDefault(&o.BudgetRatio, DefaultBudgetRatio)
-	setDefault(&o.BudgetPerSecond, DefaultBudgetPerSecond)
+	setDefault(&o.KeyHeader, "Idempotency-Key")
+	setDefault(&o.KeyLifetime, 24*time.Hour)
+	setDefault(&o.MaxRetries, 2)
+	setDefault(&o.InitialDelay, 500*time.Millisecond)
+	setDefault(&o.MaxDelay, 5*time.Second)
+	setDefault(&o.MaxRetryAfter, time.Minute)
+	setDefault(&o.MaxBuffer, 4<<20)
+	setDefault(&o.MaxAnswer, 1<<20)
+	setDefault(&o.BudgetRatio, 0.1)
+	setDefault(&o.BudgetPerSecond, 10)
 	if o.Methods == nil {
 		o.Methods = terms.Keyed()
 	}
 	if o.Retried == nil {
-		o.Retried = DefaultRetried
+		o.Retried = retried
 	}
 	return o
 }
@@ -145,7 +126,6 @@ func (o *Options) validate() error {
 		}
 	}
 	check(isToken(o.KeyHeader), "KeyHeader %q: not a header name", o.KeyHeader)
-	check(isToken(o.ShouldRetryHeader), "ShouldRetryHeader %q: not a header name", o.ShouldRetryHeader)
 	check(o.KeyLifetime > lifetimeMargin, "KeyLifetime %v: more than %v", o.KeyLifetime, lifetimeMargin)
 	check(o.InitialDelay > 0, "InitialDelay %v: above zero", o.InitialDelay)
 	check(o.MaxDelay >= o.InitialDelay && o.MaxDelay <= maxWait, "MaxDelay %v: at least InitialDelay, %v, at most %v", o.MaxDelay, o.InitialDelay, maxWait)

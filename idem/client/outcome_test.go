@@ -22,7 +22,7 @@ func TestReplayedAnswerIsFinal(t *testing.T) {
 		if got := status(t, client.New(s), request(t, "POST", "x")); got != 500 || len(s.attempts()) != 2 {
 			t.Errorf("status %d after %d attempts, want the replayed 500 after 2", got, len(s.attempts()))
 		}
-		s = &script{steps: []step{answer(500, idem.ReplayedHeader, "true", client.DefaultShouldRetryHeader, "true"), answer(200)}}
+		s = &script{steps: []step{answer(500, idem.ReplayedHeader, "true", "Stripe-Should-Retry", "true"), answer(200)}}
 		if got := status(t, client.New(s), request(t, "POST", "x")); got != 200 {
 			t.Errorf("status %d, want another try where the server asks for it", got)
 		}
@@ -123,22 +123,22 @@ func TestAnswersThatDontSettleAreMarked(t *testing.T) {
 // says so, whatever becomes of the rest of the answer.
 func TestIgnoredKeyIsNotRetried(t *testing.T) {
 	t.Parallel()
-	ignored := []string{idem.StatusHeader, "ignored"}
+	ignored := []string{"Idempotency-Status", "ignored"}
 	for name, tt := range map[string]struct {
 		method string
 		first  step
 		want   int // attempts
 	}{
 		"POST":                       {"POST", answer(503, ignored...), 1},
-		"POST, the server asks":      {"POST", answer(503, append(ignored, client.DefaultShouldRetryHeader, "true")...), 1},
+		"POST, the server asks":      {"POST", answer(503, append(ignored, "Stripe-Should-Retry", "true")...), 1},
 		"POST, still running":        {"POST", answer(409, append(ignored, "Retry-After", "1")...), 1},
 		"POST, torn":                 {"POST", torn(201, ignored...), 1},
 		"PATCH, torn":                {"PATCH", torn(200, ignored...), 1},
 		"POST, the body never ends":  {"POST", hangingBody(201, ignored...), 1},
 		"DELETE is idempotent as is": {"DELETE", answer(503, ignored...), 2},
 		"DELETE, torn":               {"DELETE", torn(204, ignored...), 2},
-		"another status":             {"POST", answer(503, idem.StatusHeader, "open"), 2},
-		"another status, torn":       {"POST", torn(201, idem.StatusHeader, "open"), 2},
+		"another status":             {"POST", answer(503, "Idempotency-Status", "open"), 2},
+		"another status, torn":       {"POST", torn(201, "Idempotency-Status", "open"), 2},
 		"no answer":                  {"POST", failing(errReset), 2},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -13,9 +13,8 @@ import (
 	"syscall"
 )
 
-// DefaultRetried is the default of [Options.Retried]: 409, since the original may
-// still be running, 429, and 5xx are retried.
-func DefaultRetried(status int) bool {
+// retried is the default of [Options.Retried].
+func retried(status int) bool {
 	return status == http.StatusConflict || status == http.StatusTooManyRequests || status >= http.StatusInternalServerError
 }
 

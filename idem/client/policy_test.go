@@ -35,7 +35,7 @@ func TestRetriedStatuses(t *testing.T) {
 				"TRUE":  code >= 400,
 				"false": false,
 			} {
-				s := &script{steps: []step{answer(code, client.DefaultShouldRetryHeader, header), answer(200)}}
+				s := &script{steps: []step{answer(code, "Stripe-Should-Retry", header), answer(200)}}
 				status(t, client.New(s), request(t, "POST", "x"))
 				if got := len(s.attempts()) == 2; got != want {
 					t.Errorf("%d, should-retry %q: retried: %t, want %t", code, header, got, want)
@@ -51,7 +51,6 @@ func TestPolicyIsSettable(t *testing.T) {
 		tr := func(s *script) *client.Transport {
 			return client.New(s, func(o *client.Options) {
 				o.Retried = func(status int) bool { return status == 404 }
-				o.ShouldRetryHeader = "X-Retry"
 			})
 		}
 		for _, tt := range []struct {
@@ -60,9 +59,8 @@ func TestPolicyIsSettable(t *testing.T) {
 		}{
 			{answer(404), 2},
 			{answer(503), 1},
-			{answer(503, "X-Retry", "true"), 2},
-			{answer(404, "x-retry", "false"), 1},
-			{answer(404, "Stripe-Should-Retry", "false"), 2},
+			{answer(503, "Stripe-Should-Retry", "true"), 2},
+			{answer(404, "stripe-should-retry", "false"), 1},
 		} {
 			s := &script{steps: []step{tt.first, answer(200)}}
 			status(t, tr(s), request(t, "POST", "x"))

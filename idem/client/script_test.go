@@ -18,7 +18,7 @@ import (
 	"github.com/samekey/samekey/idem/client"
 )
 
-const keyHeader = client.DefaultKeyHeader
+const keyHeader = "Idempotency-Key"
 
 var errReset = errors.New("connection reset by peer")
 

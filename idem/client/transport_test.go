@@ -12,6 +12,7 @@ import (
 
 	"github.com/samekey/samekey/idem"
 	"github.com/samekey/samekey/idem/client"
+	"github.com/samekey/samekey/internal/base/defaults"
 )
 
 // A26: a server that drops twice and then answers.
@@ -163,7 +164,6 @@ func TestDefaultsAndMistakes(t *testing.T) {
 	}
 	for name, set := range map[string]func(*client.Options){
 		"header name":      func(o *client.Options) { o.KeyHeader = "Idempotency Key" },
-		"should-retry":     func(o *client.Options) { o.ShouldRetryHeader = "a:b" },
 		"GET":              func(o *client.Options) { o.Methods = []string{"GET"} },
 		"lower case":       func(o *client.Options) { o.Methods = []string{"post"} },
 		"empty method":     func(o *client.Options) { o.Methods = []string{""} },
@@ -195,12 +195,12 @@ func TestDefaultsAndMistakes(t *testing.T) {
 // other.
 func TestSpeaksTheServersLanguage(t *testing.T) {
 	t.Parallel()
-	if client.DefaultKeyHeader != idem.KeyHeader || client.DefaultKeyLifetime != idem.DefaultRetention {
+	if "Idempotency-Key" != idem.KeyHeader || 24*time.Hour != defaults.Retention {
 		t.Error("key header or lifetime differ from the server's")
 	}
 	synctest.Test(t, func(t *testing.T) {
 		c := &counts{}
-		s := &script{steps: []step{answer(503, idem.ExpiresHeader, time.Now().Add(time.Second).UTC().Format(http.TimeFormat)), answer(200)}}
+		s := &script{steps: []step{answer(503, "Idempotency-Expires", time.Now().Add(time.Second).UTC().Format(http.TimeFormat)), answer(200)}}
 		tr := client.New(s, func(o *client.Options) { o.Hooks = c.hooks() })
 		status(t, tr, request(t, "POST", "x"))
 		s.steps = []step{answer(200, idem.ReplayedHeader, "true")}

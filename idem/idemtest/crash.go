@@ -35,8 +35,6 @@ type CrashOptions struct {
 	// MayStick lets an operation end as stuck, as it must where a process dies in a
 	// call that is [idem.NotIdempotent]. Such an end is not compared, and not checked.
 	MayStick bool
-	// Uneven leaves the comparison with the run without a crash to check.
-	Uneven bool
 }
 
 // CrashEverywhere runs a request to a crash before and after each call that its
@@ -256,7 +254,7 @@ func (c *crashes[Re]) survive(t *scene, w *World, completer bool) {
 	if is := w.Provider.Calls(); is != calls {
 		t.note("the provider was called again after the request had its answer: %d calls, then %d", calls, is)
 	}
-	if c.want != nil && !c.opt.Uneven {
+	if c.want != nil {
 		for _, name := range slices.Sorted(maps.Keys(both(c.want, effects))) {
 			if effects[name] != c.want[name] {
 				t.note("%s: %d, and without a crash %d", name, effects[name], c.want[name])

@@ -9,14 +9,15 @@ import (
 
 	"github.com/samekey/samekey/idem"
 	"github.com/samekey/samekey/idem/store"
+	"github.com/samekey/samekey/internal/base/defaults"
 	"github.com/samekey/samekey/internal/state"
 	"github.com/samekey/samekey/internal/testkit/storetest"
 )
 
-// Bodies of any size up to idem.MaxMaxBody come back byte for byte, from where
+// Bodies of any size up to 6 MiB come back byte for byte, from where
 // the store puts them.
 func storeBodies(s suite) {
-	for _, size := range []int{0, 1, 149, 151, 1 << 10, 4 << 10, 5 << 10, 300 << 10, 900 << 10, idem.MaxMaxBody} {
+	for _, size := range []int{0, 1, 149, 151, 1 << 10, 4 << 10, 5 << 10, 300 << 10, 900 << 10, defaults.MaxMaxBody} {
 		for name, body := range map[string]func(int) []byte{"incompressible": storetest.Noise, "compressible": storetest.Prose} {
 			s.run("a body of "+strconv.Itoa(size)+" bytes comes back, "+name, func(t *testing.T, e *env) {
 				c := storetest.ClaimAt(e.clock.Now())

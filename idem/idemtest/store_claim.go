@@ -95,7 +95,7 @@ func storeClaim(s suite) {
 		c := storetest.ClaimAt(e.clock.Now())
 		claimed := storetest.MustClaim(t, e.inner, c)
 		frees := func(r *store.Record) *store.Record {
-			next := state.Released(r, e.clock.Now(), state.GiveBack{})
+			next := state.Released(r, e.clock.Now(), state.Release{})
 			state.Stamp(next, r, r.Owner)
 			return storetest.MustCommit(t, e.inner, r, next)
 		}

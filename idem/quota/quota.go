@@ -34,7 +34,7 @@ type Options struct {
 	Routes map[string]Limits
 	// Callers is how many callers are remembered, per route with limits once more.
 	// A caller who is forgotten, the least recent first, begins with full buckets.
-	// Each takes about 300 bytes. Default: DefaultCallers.
+	// Each takes about 300 bytes. Default: 10000.
 	Callers int
 	// Shared keeps the buckets of PerMinute and Bytes for all processes, so that a
 	// caller's limits hold however many sandboxes there are. Open stays a limit of
@@ -43,7 +43,7 @@ type Options struct {
 	// Name separates these shared buckets from those of other programs and other
 	// limits on the same table. Default: none.
 	Name string
-	// Patience limits a call to Shared. Default: DefaultPatience.
+	// Patience limits a call to Shared. Default: a second.
 	Patience time.Duration
 	// Closed refuses new operations by 503 while Shared fails. Default: false, each
 	// process uses buckets of its own until Shared answers again.
@@ -51,12 +51,6 @@ type Options struct {
 	// Now is the clock, for tests. Default: time.Now.
 	Now func() time.Time
 }
-
-// Defaults of [Options].
-const (
-	DefaultCallers  = 10_000
-	DefaultPatience = time.Second
-)
 
 // Buckets are the buckets of many callers: the [idem.Quota] of this package. They
 // are safe for concurrent use, also by several engines.
@@ -77,7 +71,7 @@ type name struct{ caller, route string }
 // New returns buckets with the limits of each caller, over all routes. New panics
 // if a limit is negative: a mistake in the program, best found at cold start.
 func New(each Limits, optFns ...func(*Options)) *Buckets {
-	opt := Options{Callers: DefaultCallers, Patience: DefaultPatience, Now: time.Now}
+	opt := Options{Callers: 10_000, Patience: time.Second, Now: time.Now}
 	for _, fn := range optFns {
 		fn(&opt)
 	}

@@ -37,7 +37,7 @@ func FuzzStripeSignature(f *testing.F) {
 			if theirs := stripehook.ValidatePayloadIgnoringTolerance([]byte(body), strings.Join(known, ","), stripeSecret); theirs != nil {
 				t.Errorf("accepted %q, which Stripe's library refuses: %v", header, theirs)
 			}
-			if ev.ID == "" || string(ev.Body) != body || c.now.Sub(ev.Sent).Abs() > webhook.DefaultTolerance {
+			if ev.ID == "" || string(ev.Body) != body || c.now.Sub(ev.Sent).Abs() > 5*time.Minute {
 				t.Errorf("accepted as %+v", ev)
 			}
 		}
@@ -66,7 +66,7 @@ func FuzzStandardSignature(f *testing.F) {
 	f.Fuzz(func(t *testing.T, id, stamp, signature, body string) {
 		c := newClock()
 		v := newStandard(t, c, standardSecret)
-		h := http.Header{webhook.StandardID: {id}, webhook.StandardTimestamp: {stamp}, webhook.StandardSignature: {signature}}
+		h := http.Header{"Webhook-Id": {id}, "Webhook-Timestamp": {stamp}, "Webhook-Signature": {signature}}
 		if ev, err := v.Verify(h, []byte(body)); err == nil {
 			right := standardSignText(t, id+"."+stamp+"."+body, standardSecret)
 			if !strings.Contains(strings.ReplaceAll(signature, " ", "  "), right) {
@@ -80,7 +80,7 @@ func FuzzStandardSignature(f *testing.F) {
 					t.Errorf("accepted %q, want %q", signature, right)
 				}
 			}
-			if ev.ID != id || string(ev.Body) != body || strings.Contains(id, ".") || c.now.Sub(ev.Sent).Abs() > webhook.DefaultTolerance {
+			if ev.ID != id || string(ev.Body) != body || strings.Contains(id, ".") || c.now.Sub(ev.Sent).Abs() > 5*time.Minute {
 				t.Errorf("accepted as %+v", ev)
 			}
 		}

@@ -14,22 +14,6 @@ import (
 	"github.com/samekey/samekey/internal/base/redact"
 )
 
-const (
-	// DefaultRetention is how long a handled event is remembered: longer than
-	// providers repeat deliveries by themselves or at their users' request (up to 30
-	// days at Stripe).
-	DefaultRetention = 31 * 24 * time.Hour
-
-	// DefaultRetryWindow is how long providers repeat a delivery by themselves:
-	// three days and a few hours. A shorter Retention is refused, unless RetryWindow
-	// is set because this provider gives up earlier.
-	DefaultRetryWindow = 80 * time.Hour
-
-	// DefaultMaxBody is the largest accepted body, in bytes. Events rarely have more
-	// than a few thousand bytes.
-	DefaultMaxBody = 1 << 20
-)
-
 // Handler receives the webhooks of one endpoint. Make a Handler with [New]. A
 // Handler is an [http.Handler]; on Lambda use lambda.Webhook. A Handler is safe
 // for concurrent use.
@@ -58,9 +42,11 @@ type Handler struct {
 // phase. A phase's error that fn returns counts like any other error. For
 // irrelevant events, fn returns nil.
 //
-// The options are an engine's, with other defaults for Retention
-// (DefaultRetention), RetryWindow (DefaultRetryWindow) and MaxRequest
-// (DefaultMaxBody, for every source). Options about the Idempotency-Key, scope,
+// The options are an engine's, with other defaults for Retention (31
+// days: Stripe repeats an event for up to 30 days at its user's request), RetryWindow
+// (80 hours, for which providers repeat a delivery by themselves; set RetryWindow for a
+// shorter Retention if your provider gives up earlier) and MaxRequest (1 MiB, for every
+// source). Options about the Idempotency-Key, scope,
 // fingerprint and answers have no effect: the key is the event's id, and
 // docs/use/webhooks.md lists the answers. Resumable has no effect either: the
 // provider's retries finish unfinished events. Logger and Hooks.Refused also
@@ -72,7 +58,7 @@ func New(store store.Store, endpoint string, v Verifier, fn func(context.Context
 	if endpoint == "" || v == nil || fn == nil {
 		panic("webhook: New: endpoint, verifier and handler are required") //nolint:forbidigo // a mistake in the program
 	}
-	opt := idem.Options{Retention: DefaultRetention, RetryWindow: DefaultRetryWindow, MaxRequest: DefaultMaxBody}
+	opt := idem.Options{Retention: 31 * 24 * time.Hour, RetryWindow: 80 * time.Hour, MaxRequest: 1 << 20}
 	for _, set := range optFns {
 		set(&opt)
 	}

@@ -73,7 +73,7 @@ func standardSignText(t testing.TB, message, secret string) string {
 
 func standardHeader(id string, at time.Time, signature string) http.Header {
 	return http.Header{
-		webhook.StandardID: {id}, webhook.StandardTimestamp: {strconv.FormatInt(at.Unix(), 10)}, webhook.StandardSignature: {signature},
+		"Webhook-Id": {id}, "Webhook-Timestamp": {strconv.FormatInt(at.Unix(), 10)}, "Webhook-Signature": {signature},
 	}
 }
 

@@ -12,9 +12,9 @@ import (
 
 // Headers of the Standard Webhooks specification.
 const (
-	StandardID        = "Webhook-Id"
-	StandardTimestamp = "Webhook-Timestamp"
-	StandardSignature = "Webhook-Signature"
+	standardID        = "Webhook-Id"
+	standardTimestamp = "Webhook-Timestamp"
+	standardSignature = "Webhook-Signature"
 )
 
 // Standard verifies deliveries of the Standard Webhooks specification 1.0:
@@ -77,24 +77,24 @@ func standardKey(s string) (key, error) {
 // Verify implements [Verifier]. One valid signature is enough; signatures of
 // unknown schemes are ignored.
 func (s *Standard) Verify(h http.Header, body []byte) (Event, error) {
-	value, found, err := header(h, StandardSignature)
+	value, found, err := header(h, standardSignature)
 	switch {
 	case err != nil:
 		return Event{}, err
 	case !found:
-		return Event{}, fmt.Errorf("%w: no %s", ErrNotSigned, StandardSignature)
+		return Event{}, fmt.Errorf("%w: no %s", ErrNotSigned, standardSignature)
 	}
-	id, _, err := header(h, StandardID)
+	id, _, err := header(h, standardID)
 	if err != nil {
 		return Event{}, err
 	}
 	if err = checkID(id); err == nil && strings.Contains(id, ".") {
-		err = fmt.Errorf("%w: %s has a full stop in it", ErrMalformed, StandardID)
+		err = fmt.Errorf("%w: %s has a full stop in it", ErrMalformed, standardID)
 	}
 	if err != nil {
 		return Event{}, err
 	}
-	t, _, err := header(h, StandardTimestamp)
+	t, _, err := header(h, standardTimestamp)
 	if err != nil {
 		return Event{}, err
 	}

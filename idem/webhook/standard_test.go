@@ -70,12 +70,12 @@ func TestStandardSignature(t *testing.T) {
 	}
 	signatures := func(s ...string) http.Header {
 		good := standardSign(t, vectorID, start, vectorBody, standardSecret)
-		return with(webhook.StandardSignature, strings.ReplaceAll(strings.Join(s, " "), "good", good))
+		return with("Webhook-Signature", strings.ReplaceAll(strings.Join(s, " "), "good", good))
 	}
 	// stamped has a valid signature over a timestamp in another spelling.
 	stamped := func(s string) http.Header {
-		h := with(webhook.StandardTimestamp, s)
-		h[webhook.StandardSignature] = []string{standardSignText(t, vectorID+"."+s+"."+vectorBody, standardSecret)}
+		h := with("Webhook-Timestamp", s)
+		h["Webhook-Signature"] = []string{standardSignText(t, vectorID+"."+s+"."+vectorBody, standardSecret)}
 		return h
 	}
 	lower := make(http.Header)
@@ -96,32 +96,32 @@ func TestStandardSignature(t *testing.T) {
 		"id with other punctuation":    {sign("msg:1/2#3", start), nil},
 		"5 min old":                    {sign(vectorID, start.Add(-5*time.Minute)), nil},
 		"5 min ahead":                  {sign(vectorID, start.Add(5*time.Minute)), nil},
-		"no signature":                 {without(webhook.StandardSignature), webhook.ErrNotSigned},
-		"empty signature":              {with(webhook.StandardSignature, ""), webhook.ErrNotSigned},
+		"no signature":                 {without("Webhook-Signature"), webhook.ErrNotSigned},
+		"empty signature":              {with("Webhook-Signature", ""), webhook.ErrNotSigned},
 		"no headers":                   {nil, webhook.ErrNotSigned},
 		"Stripe's":                     {stripeSigned(vectorBody, start, stripeSecret), webhook.ErrNotSigned},
 		"forged":                       {signatures(vectorForged), webhook.ErrNoValidSignature},
 		"empty v1":                     {signatures("v1,"), webhook.ErrNoValidSignature},
 		"good as v1a":                  {signatures("v1a" + standardSign(t, vectorID, start, vectorBody, standardSecret)[2:]), webhook.ErrNoValidSignature},
 		"joined by commas":             {signatures(vectorForged + ",good"), webhook.ErrNoValidSignature},
-		"another id":                   {with(webhook.StandardID, "msg_2"), webhook.ErrNoValidSignature},
-		"another time":                 {with(webhook.StandardTimestamp, "1800000001"), webhook.ErrNoValidSignature},
+		"another id":                   {with("Webhook-Id", "msg_2"), webhook.ErrNoValidSignature},
+		"another time":                 {with("Webhook-Timestamp", "1800000001"), webhook.ErrNoValidSignature},
 		"5 min 1 s old":                {sign(vectorID, start.Add(-301*time.Second)), webhook.ErrTooOld},
 		"5 min 1 s ahead":              {sign(vectorID, start.Add(301*time.Second)), webhook.ErrTooNew},
-		"no id":                        {without(webhook.StandardID), webhook.ErrMalformed},
+		"no id":                        {without("Webhook-Id"), webhook.ErrMalformed},
 		"empty id":                     {sign("", start), webhook.ErrMalformed},
 		"id too long":                  {sign(strings.Repeat("m", 256), start), webhook.ErrMalformed},
 		"id with a space":              {sign("msg 1", start), webhook.ErrMalformed},
 		"id not ASCII":                 {sign("msg_é", start), webhook.ErrMalformed},
 		"id with a full stop":          {sign("msg.1", start), webhook.ErrMalformed},
-		"two ids":                      {http.Header{webhook.StandardID: {"a", "b"}, webhook.StandardSignature: {"v1,AAAA"}}, webhook.ErrMalformed},
-		"no timestamp":                 {without(webhook.StandardTimestamp), webhook.ErrMalformed},
-		"two timestamps":               {http.Header{webhook.StandardID: {"a"}, webhook.StandardTimestamp: {"1", "1"}, webhook.StandardSignature: {"v1,AAAA"}}, webhook.ErrMalformed},
+		"two ids":                      {http.Header{"Webhook-Id": {"a", "b"}, "Webhook-Signature": {"v1,AAAA"}}, webhook.ErrMalformed},
+		"no timestamp":                 {without("Webhook-Timestamp"), webhook.ErrMalformed},
+		"two timestamps":               {http.Header{"Webhook-Id": {"a"}, "Webhook-Timestamp": {"1", "1"}, "Webhook-Signature": {"v1,AAAA"}}, webhook.ErrMalformed},
 		"timestamp with a sign":        {stamped("+1800000000"), webhook.ErrMalformed},
 		"timestamp with a fraction":    {stamped("1800000000.5"), webhook.ErrMalformed},
 		"timestamp as a date":          {stamped("2027-01-15T08:00:00Z"), webhook.ErrMalformed},
 		"timestamp with a zero before": {stamped("01800000000"), webhook.ErrMalformed},
-		"two signature headers":        {http.Header{webhook.StandardSignature: {vectorV1, vectorV1}}, webhook.ErrMalformed},
+		"two signature headers":        {http.Header{"Webhook-Signature": {vectorV1, vectorV1}}, webhook.ErrMalformed},
 		"seventeen signatures":         {signatures(strings.Repeat(vectorForged+" ", 16), "good"), webhook.ErrMalformed},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -130,8 +130,8 @@ func TestStandardSignature(t *testing.T) {
 			if !errors.Is(err, tc.want) {
 				t.Fatalf("got %v, want %v", err, tc.want)
 			}
-			if _, there := tc.header[webhook.StandardID]; err == nil && there && ev.ID != tc.header.Get(webhook.StandardID) {
-				t.Errorf("the event's id is %q, want %q", ev.ID, tc.header.Get(webhook.StandardID))
+			if _, there := tc.header["Webhook-Id"]; err == nil && there && ev.ID != tc.header.Get("Webhook-Id") {
+				t.Errorf("the event's id is %q, want %q", ev.ID, tc.header.Get("Webhook-Id"))
 			}
 		})
 	}

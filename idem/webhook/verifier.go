@@ -64,9 +64,6 @@ var (
 	ErrMalformed = errors.New("webhook is malformed")
 )
 
-// DefaultTolerance is the default of [VerifierOptions].Tolerance.
-const DefaultTolerance = 5 * time.Minute
-
 // VerifierOptions are options of [NewStripe] and [NewStandard].
 type VerifierOptions struct {
 	// MoreSecrets are accepted too: the next or the previous secret during a
@@ -75,7 +72,7 @@ type VerifierOptions struct {
 	// Tolerance is the largest difference between a signature's time and now, in
 	// either direction. Tolerance limits how long a recorded delivery can be sent
 	// again; while the event is on record, such a delivery is answered as a
-	// duplicate. Default: DefaultTolerance.
+	// duplicate. Default: 5 minutes.
 	Tolerance time.Duration
 	// Now is the clock, for tests. Default: time.Now.
 	Now func() time.Time
@@ -107,7 +104,7 @@ const maxSignatures = 16
 
 // newVerifier reads options and secrets. Errors don't show secrets.
 func newVerifier(name, secret string, parse func(string) (key, error), optFns []func(*VerifierOptions)) (verifier, error) {
-	opt := VerifierOptions{Tolerance: DefaultTolerance, Now: time.Now}
+	opt := VerifierOptions{Tolerance: 5 * time.Minute, Now: time.Now}
 	for _, fn := range optFns {
 		fn(&opt)
 	}

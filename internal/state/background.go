@@ -64,9 +64,12 @@ func KeptForNothing(r *store.Record) bool {
 	return r.State == store.Done && r.Keep == store.KeepJobs && len(r.Jobs) == 0
 }
 
+// maxHold is longer than any attempt works.
+const maxHold = 24 * time.Hour
+
 // Overheld reports whether a lease ends so late that the clock of its attempt was
-// wrong: no attempt works that long.
-func Overheld(r *store.Record, now time.Time, maxHold time.Duration) bool {
+// wrong. Such a lease makes no ticket: the sweep finds its operation.
+func Overheld(r *store.Record, now time.Time) bool {
 	return r.Lease.Sub(now) > maxHold
 }
 
@@ -85,9 +88,9 @@ const (
 
 // Waits judges an operation as a sweep does: an open operation is abandoned once it is
 // due, or overheld. since is when it became due.
-func Waits(r *store.Record, now time.Time, grace, maxHold time.Duration) (w Waiting, since time.Time) {
+func Waits(r *store.Record, now time.Time, grace time.Duration) (w Waiting, since time.Time) {
 	since = Due(r, r.Run, grace)
-	overdue := now.After(since) || Overheld(r, now, maxHold)
+	overdue := now.After(since) || Overheld(r, now)
 	switch {
 	case r.State == store.Stuck:
 		return ForOperator, since

@@ -16,7 +16,7 @@
 //	abandoned --> released: LeaseEnded
 //	abandoned --> held: TakenByClient, TakenUp
 //	released --> held: TakenByClient, TakenUp
-//	held --> stuck: GivenUp
+//	held --> stuck: MadeStuck
 //	stuck --> stuck: Emptied
 //	stuck --> released: Settled
 //	held --> done: Finished

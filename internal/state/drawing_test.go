@@ -92,11 +92,11 @@ var moves = map[string]move{
 	"Finished": byHolder(func(r *store.Record, now time.Time) []*store.Record {
 		return []*store.Record{Finished(r, store.Response{}, now, aRetention, 0), Finished(r, store.Response{}, now, aRetention, time.Hour)}
 	}),
-	"GivenUp": byHolder(func(r *store.Record, now time.Time) []*store.Record { return []*store.Record{GivenUp(r, now, "why")} }),
+	"MadeStuck": byHolder(func(r *store.Record, now time.Time) []*store.Record { return []*store.Record{MadeStuck(r, now, "why")} }),
 	"Released": byHolder(func(r *store.Record, now time.Time) (all []*store.Record) {
 		for _, refused := range []bool{false, true} {
 			for _, calls := range [][]string{nil, {"pay#0"}} {
-				all = append(all, Released(r, now, GiveBack{Refused: refused, Calls: calls}), Released(r, now, GiveBack{Refused: refused, Calls: calls, Answers: true}))
+				all = append(all, Released(r, now, Release{Refused: refused, Calls: calls}), Released(r, now, Release{Refused: refused, Calls: calls, Answers: true}))
 			}
 		}
 		return all
@@ -343,8 +343,8 @@ func TestLateHolder(t *testing.T) {
 		"Advanced": func(now time.Time) *store.Record { return Advanced(r, now, phasesOf[0], nil, nil) },
 		"Renewed":  func(now time.Time) *store.Record { return Renewed(r, now, now.Add(aLease), aRetention) },
 		"Finished": func(now time.Time) *store.Record { return Finished(r, store.Response{}, now, aRetention, 0) },
-		"GivenUp":  func(now time.Time) *store.Record { return GivenUp(r, now, "why") },
-		"Released": func(now time.Time) *store.Record { return Released(r, now, GiveBack{}) },
+		"MadeStuck":  func(now time.Time) *store.Record { return MadeStuck(r, now, "why") },
+		"Released": func(now time.Time) *store.Record { return Released(r, now, Release{}) },
 	} {
 		was, is := classOf(next(now), now), classOf(next(late), late)
 		if is == abandoned {

@@ -24,7 +24,7 @@ func TestKeptRecordsHaveNoExpiry(t *testing.T) {
 		"a first phase":                   {Advanced(plain, now, []store.Phase{{Name: "one"}}, nil, nil), store.KeepOpen},
 		"a first phase with jobs only":    {Advanced(plain, now, nil, map[string]store.Job{"0.0": {Kind: "mail"}}, nil), store.KeepOpen},
 		"a commit of nothing":             {Advanced(plain, now, nil, nil, nil), store.KeepNothing},
-		"given up":                        {GivenUp(plain, now, "nobody came"), store.KeepOpen},
+		"given up":                        {MadeStuck(plain, now, "nobody came"), store.KeepOpen},
 		"finished with jobs":              {Finished(&withJobs, store.Response{Status: 201}, now, 2*time.Hour, 0), store.KeepJobs},
 		"finished without":                {Finished(plain, store.Response{Status: 201}, now, 2*time.Hour, 0), store.KeepNothing},
 	} {

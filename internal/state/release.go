@@ -8,8 +8,8 @@ import (
 	"github.com/samekey/samekey/internal/base/redact"
 )
 
-// GiveBack describes the end of an attempt without an answer to store.
-type GiveBack struct {
+// Release describes the end of an attempt without an answer to store.
+type Release struct {
 	Calls   []string          // calls that this attempt may have made and has not recorded
 	Sent    map[string]string // hashes of the data that Calls sent, if known
 	Refused bool              // the request need not be completed: its handler refused it, with a 4xx, or has failed too often
@@ -22,7 +22,7 @@ type GiveBack struct {
 // Released returns held without a lease: free for a new request if that is safe,
 // otherwise ready for the next attempt. Run is set to now, since the operation is
 // left to its client from now on, however long the attempt took.
-func Released(held *store.Record, now time.Time, b GiveBack) *store.Record {
+func Released(held *store.Record, now time.Time, b Release) *store.Record {
 	r := *held
 	r.Lease, r.Run = time.Time{}, Millis(now)
 	r.Blocked = b.Refusal != nil
@@ -78,7 +78,7 @@ const withheldFor = time.Second
 // doubt. Otherwise the record stays, because committed work and derived keys depend on
 // it. A request that was stored with its claim is accepted: unless its handler refused
 // it, it must be completed.
-func free(r *store.Record, b GiveBack) bool {
+func free(r *store.Record, b Release) bool {
 	return len(b.Calls) == 0 && len(r.Doubts) == 0 && len(r.Phases) == 0 && len(r.Jobs) == 0 && (r.Input == nil || b.Refused)
 }
 

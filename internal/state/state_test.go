@@ -127,8 +127,8 @@ func TestOnlyARenewalIsARenewal(t *testing.T) {
 		"a phase":                 {raised(Advanced(again, now, []store.Phase{{Name: "one"}}, nil, nil)), false},
 		"a commit of nothing new": {raised(prev), false},
 		"a finish":                {goesOn(Finished(prev, store.Response{}, now, retention, 0), prev), false},
-		"a release":               {goesOn(Released(prev, now, GiveBack{}), prev), false},
-		"stuck":                   {goesOn(GivenUp(prev, now, "nobody came"), prev), false},
+		"a release":               {goesOn(Released(prev, now, Release{}), prev), false},
+		"stuck":                   {goesOn(MadeStuck(prev, now, "nobody came"), prev), false},
 	} {
 		if got := Renewal(tt.now, prev); got != tt.want {
 			t.Errorf("%s: %t", name, got)
@@ -175,15 +175,15 @@ func TestTransitions(t *testing.T) {
 		"finish after phases":           {goesOn(Finished(&phased, resp, now, retention, 0), &phased), store.Done, "a", 4, time.Time{}, now.Add(retention), "", time.Time{}, ""},
 		"finish with jobs":              {goesOn(Finished(&withJobs, resp, now, retention, 0), &withJobs), store.Done, "a", 4, time.Time{}, time.Time{}, store.KeepJobs, now.Add(retention), ""},
 		"finish with a tombstone":       {goesOn(Finished(claim, resp, now, retention, time.Hour), claim), store.Done, "a", 2, time.Time{}, now.Add(retention + time.Hour), "", now.Add(retention), ""},
-		"release frees an own claim":    {goesOn(Released(claim, now, GiveBack{}), claim), store.Open, "a", 2, time.Time{}, now.Add(freedFor), store.KeepFreed, time.Time{}, ""},
-		"release keeps an accepted one": {goesOn(Released(accepted, now, GiveBack{Why: "down"}), accepted), store.Open, "a", 2, time.Time{}, time.Time{}, store.KeepOpen, time.Time{}, ""},
-		"release frees a refused one":   {goesOn(Released(accepted, now, GiveBack{Refused: true}), accepted), store.Open, "a", 2, time.Time{}, now.Add(freedFor), store.KeepFreed, time.Time{}, ""},
+		"release frees an own claim":    {goesOn(Released(claim, now, Release{}), claim), store.Open, "a", 2, time.Time{}, now.Add(freedFor), store.KeepFreed, time.Time{}, ""},
+		"release keeps an accepted one": {goesOn(Released(accepted, now, Release{Why: "down"}), accepted), store.Open, "a", 2, time.Time{}, time.Time{}, store.KeepOpen, time.Time{}, ""},
+		"release frees a refused one":   {goesOn(Released(accepted, now, Release{Refused: true}), accepted), store.Open, "a", 2, time.Time{}, now.Add(freedFor), store.KeepFreed, time.Time{}, ""},
 		"release keeps what was refused after a call": {
-			goesOn(Released(accepted, now, GiveBack{Refused: true, Calls: []string{"payments#1"}}), accepted), store.Open, "a", 2, time.Time{}, time.Time{}, store.KeepOpen, time.Time{}, "",
+			goesOn(Released(accepted, now, Release{Refused: true, Calls: []string{"payments#1"}}), accepted), store.Open, "a", 2, time.Time{}, time.Time{}, store.KeepOpen, time.Time{}, "",
 		},
-		"release keeps a later state": {goesOn(Released(&phased, now, GiveBack{}), &phased), store.Open, "a", 4, time.Time{}, time.Time{}, store.KeepOpen, time.Time{}, "1"},
+		"release keeps a later state": {goesOn(Released(&phased, now, Release{}), &phased), store.Open, "a", 4, time.Time{}, time.Time{}, store.KeepOpen, time.Time{}, "1"},
 		"release keeps a taken-over one": {
-			goesOn(Released(over, now, GiveBack{}), over), store.Open, "b", 3, time.Time{}, now.Add(retention), "", time.Time{}, "",
+			goesOn(Released(over, now, Release{}), over), store.Open, "b", 3, time.Time{}, now.Add(retention), "", time.Time{}, "",
 		},
 	}
 	for name, tt := range tests {
@@ -231,16 +231,16 @@ func TestReleaseKeepsWhatMayHaveBeenSent(t *testing.T) {
 	open.Sent = map[string]string{"pay#1": "one", "pay#2": "two"}
 	for name, tc := range map[string]struct {
 		doubts []string
-		b      GiveBack
+		b      Release
 		want   []string
 	}{
-		"nothing was called":                   {nil, GiveBack{}, nil},
-		"this attempt's":                       {nil, GiveBack{Calls: []string{"pay#2"}}, []string{"pay#2"}},
-		"an earlier attempt's":                 {[]string{"pay#1"}, GiveBack{}, []string{"pay#1"}},
-		"both":                                 {[]string{"pay#1"}, GiveBack{Calls: []string{"pay#2"}}, []string{"pay#1", "pay#2"}},
-		"of one, nobody knows which":           {[]string{store.AnyCall}, GiveBack{}, []string{"pay#1", "pay#2"}},
-		"of one of this, nobody knows which":   {nil, GiveBack{Calls: []string{store.AnyCall}}, []string{"pay#1", "pay#2"}},
-		"with something else, the first stays": {nil, GiveBack{Calls: []string{"pay#1"}, Sent: map[string]string{"pay#1": "x"}}, []string{"pay#1"}},
+		"nothing was called":                   {nil, Release{}, nil},
+		"this attempt's":                       {nil, Release{Calls: []string{"pay#2"}}, []string{"pay#2"}},
+		"an earlier attempt's":                 {[]string{"pay#1"}, Release{}, []string{"pay#1"}},
+		"both":                                 {[]string{"pay#1"}, Release{Calls: []string{"pay#2"}}, []string{"pay#1", "pay#2"}},
+		"of one, nobody knows which":           {[]string{store.AnyCall}, Release{}, []string{"pay#1", "pay#2"}},
+		"of one of this, nobody knows which":   {nil, Release{Calls: []string{store.AnyCall}}, []string{"pay#1", "pay#2"}},
+		"with something else, the first stays": {nil, Release{Calls: []string{"pay#1"}, Sent: map[string]string{"pay#1": "x"}}, []string{"pay#1"}},
 	} {
 		held := *open
 		held.Doubts = tc.doubts
@@ -262,11 +262,11 @@ func TestDoubtCountsFromTheBeginOfTheAttempt(t *testing.T) {
 	for h := 1; h < 4; h++ {
 		r = goesOn(Renewed(r, at(h), at(h+1), time.Hour), r)
 	}
-	failed := goesOn(Released(r, at(4), GiveBack{Calls: []string{"pay#1"}}), r)
+	failed := goesOn(Released(r, at(4), Release{Calls: []string{"pay#1"}}), r)
 	for h := 5; h < 8; h++ {
 		r = wrote(Taken(r, at(h), at(h+1), time.Hour), r, "b")
 		over := wrote(Taken(failed, at(h), at(h+1), time.Hour), failed, "b")
-		failed = goesOn(Released(over, at(h+1), GiveBack{Calls: []string{"pay#2"}}), over)
+		failed = goesOn(Released(over, at(h+1), Release{Calls: []string{"pay#2"}}), over)
 	}
 	if !r.DoubtSince.Equal(begun) || !slices.Equal(r.Doubts, []string{store.AnyCall}) {
 		t.Errorf("after deaths: %v since %v", r.Doubts, r.DoubtSince)
@@ -315,8 +315,8 @@ func TestOnlyStampSetsOwnerAndVersion(t *testing.T) {
 		"intent taken out": IntentReplaced(prev, now, nil, nil, nil),
 		"renewal":          Renewed(prev, now, lease, retention),
 		"finish":           Finished(prev, store.Response{}, now, retention, 0),
-		"release":          Released(prev, now, GiveBack{}),
-		"stuck":            GivenUp(prev, now, "nobody came"),
+		"release":          Released(prev, now, Release{}),
+		"stuck":            MadeStuck(prev, now, "nobody came"),
 		"take-over":        Taken(prev, now, lease, retention),
 		"by a client":      TakenByClient(prev, now, lease, retention, nil, store.HandlerID{}),
 		"by a completer":   TakenUp(prev, now, lease, retention),

@@ -133,8 +133,8 @@ func StatusOnly(r *store.Record) {
 	r.Response = &store.Response{Status: r.Response.Status}
 }
 
-// GivenUp returns held as stuck: kept until an operator settles it.
-func GivenUp(held *store.Record, now time.Time, why string) *store.Record {
+// MadeStuck returns held as stuck: kept until an operator settles it.
+func MadeStuck(held *store.Record, now time.Time, why string) *store.Record {
 	r := *held
 	r.State, r.Lease, r.LastErr = store.Stuck, time.Time{}, redact.Cut(why)
 	r.Keep, r.Expires, r.Blocked = store.KeepOpen, time.Time{}, false

@@ -16,7 +16,7 @@ func TestWaitSinceIsSetWhileARecordWaits(t *testing.T) {
 	t.Parallel()
 	all := maps.Clone(moves)
 	all["blocked"] = byHolder(func(r *store.Record, now time.Time) []*store.Record {
-		return []*store.Record{Released(r, now, GiveBack{Refusal: errors.New("another phase")})}
+		return []*store.Record{Released(r, now, Release{Refusal: errors.New("another phase")})}
 	})
 	parks := func(failed string) move { // as a drain and an operator write it
 		return func(r *store.Record, now time.Time) []*store.Record {

@@ -17,7 +17,7 @@ import (
 	"github.com/samekey/samekey/internal/state"
 )
 
-// Handler takes tickets from their queue. It puts back a ticket that isn't due, and
+// Handler takes tickets from their queue. It requeues a ticket that isn't due, and
 // gives a due ticket to the [Resumer]. It puts the ticket back for later if the
 // operation is in flight, if the try failed, or, for as long as needed, if the
 // ticket's handler isn't found ([TicketNotMine]). After any other outcome the ticket
@@ -50,7 +50,7 @@ type Options struct {
 	// skipped. Calls may be concurrent. Set an alarm on [TicketNotMine]: such an
 	// operation waits for an operator.
 	Resumed func(context.Context, jobs.Ticket, TicketOutcome)
-	// Jobs delivers the jobs of a ticket that a drain has set aside
+	// Jobs delivers the jobs of a ticket that a drain has delayed
 	// ([jobs.Ticket.Jobs]); an error puts the ticket back. nil: such a ticket has no
 	// handler ([TicketNotMine]).
 	Jobs func(context.Context, jobs.Ticket) error

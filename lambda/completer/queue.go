@@ -25,7 +25,7 @@ type QueueAPI interface {
 var _ QueueAPI = (*sqs.Client)(nil)
 
 // Queue keeps tickets in an SQS queue, hidden until they are due, or for the 15
-// minutes that SQS allows: [Handler] puts back tickets that come too early. The
+// minutes that SQS allows: [Handler] requeues tickets that come too early. The
 // queue must be a standard queue, since FIFO queues don't delay single messages.
 type Queue struct {
 	api QueueAPI

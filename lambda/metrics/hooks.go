@@ -138,10 +138,10 @@ func (m *Metrics) StreamHooks() stream.Hooks {
 				one(ctx, "DeliveryFailed", "", "operation", d.Operation, "job", d.JobID)
 			}
 		},
-		Aside:       func(ctx context.Context, t jobs.Ticket) { one(ctx, "SetAside", t.Record(), "operation", t.Jobs) },
+		Delayed:     func(ctx context.Context, t jobs.Ticket) { one(ctx, "Delayed", t.Record(), "operation", t.Jobs) },
 		Queued:      func(ctx context.Context, t jobs.Ticket) { one(ctx, "Queued", t.Record()) },
 		Parked:      entry("Parked"),
-		GivenUp:     entry("Stuck"),
+		MadeStuck:   entry("Stuck"),
 		ExpiredOpen: entry("ExpiredOpen"),
 		JobLost:     entry("ExpiredOpen"),
 		Skipped: func(ctx context.Context, s stream.Skipped) {

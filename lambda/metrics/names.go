@@ -79,7 +79,7 @@ var table = []Metric{
 
 	{"Delivered", count, ofStream, adds, "a job was handed on", Alarm{}},
 	{"DeliveryFailed", count, ofStream, adds, "a delivery failed, and may be tried again", Alarm{}},
-	{"SetAside", count, ofStream, adds, "jobs of an operation could not be handed on, and are tried again", Alarm{}},
+	{"Delayed", count, ofStream, adds, "jobs of an operation could not be handed on, and are tried again", Alarm{}},
 	{"Parked", count, ofStream, adds, "a job was given up, and waits for people", Alarm{}},
 	{"Queued", count, ofStream, adds, "an abandoned operation got a ticket for the completer", Alarm{}},
 	{"CompleterTries", count, ofStream, adds, "a completer tried to finish an abandoned operation", Alarm{}},

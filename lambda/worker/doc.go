@@ -21,7 +21,7 @@
 // The stream shows each record once, for jobs and for abandoned operations. So
 // neither may hold the stream up for the other:
 //
-//   - A job that can't be delivered is set aside: a ticket for it goes to the queue,
+//   - A job that can't be delivered is delayed: a ticket for it goes to the queue,
 //     and the stream goes on. The ticket comes again, each time later, until the job
 //     is delivered or parked. It waits in its record all the time, where the sweep
 //     finds it.

@@ -13,6 +13,7 @@ import (
 	"github.com/samekey/samekey/idem"
 	"github.com/samekey/samekey/idem/jobs"
 	"github.com/samekey/samekey/idem/trace"
+	"github.com/samekey/samekey/internal/base/defaults"
 	"github.com/samekey/samekey/lambda/completer"
 )
 
@@ -38,7 +39,7 @@ type Options struct {
 	// Default: [jobs.DefaultGrace].
 	Grace time.Duration
 	// Retention is that of the engines: after it, the sweep gives up an operation
-	// that nobody can complete. Default: [idem.DefaultRetention].
+	// that nobody can complete. Default: 24 hours.
 	Retention time.Duration
 	// Namespaces are those of the engines ([idem.Options.Namespace]) whose operations
 	// the sweep gives up; in others it only lists them. nil: the empty namespace.
@@ -99,7 +100,7 @@ func New(api API, store *dynamo.Store, queue jobs.TicketQueue, optFns ...func(*O
 	}
 	opt.Share = cmp.Or(opt.Share, defaultShare)
 	opt.Grace = cmp.Or(opt.Grace, jobs.DefaultGrace)
-	opt.Retention = cmp.Or(opt.Retention, idem.DefaultRetention)
+	opt.Retention = cmp.Or(opt.Retention, defaults.Retention)
 	if opt.Namespaces == nil {
 		opt.Namespaces = []string{""}
 	}
@@ -112,7 +113,7 @@ func New(api API, store *dynamo.Store, queue jobs.TicketQueue, optFns ...func(*O
 	w := &Worker{opt: opt}
 	waiting := &sharedQueue{queue, newShare(opt.Share)}
 	drain := stream.NewDrain(store, shareOut(opt.Sink, opt.Share), func(o *stream.DrainOptions) {
-		o.Aside, o.Logger, o.Hooks, o.Tracer = waiting, opt.Logger, opt.Hooks, opt.Tracer
+		o.Delayed, o.Logger, o.Hooks, o.Tracer = waiting, opt.Logger, opt.Hooks, opt.Tracer
 		apply(opt.Drain, o)
 	})
 	w.feed = stream.Both{Drain: drain, Completer: stream.NewCompleter(waiting, func(o *stream.CompleterOptions) {
@@ -124,7 +125,7 @@ func New(api API, store *dynamo.Store, queue jobs.TicketQueue, optFns ...func(*O
 		apply(opt.Tickets, o)
 	})
 	w.sweep = stream.NewSweep(api, store, func(o *stream.SweepOptions) {
-		o.Drain, o.Queue, o.GiveUp = drain, waiting, giveUp(store, &opt)
+		o.Drain, o.Queue, o.MarkStuck = drain, waiting, markStuck(store, &opt)
 		o.Grace, o.Retention, o.Logger, o.Hooks = opt.Grace, opt.Retention, opt.Logger, opt.Hooks
 		apply(opt.Sweep, o)
 	})
@@ -138,8 +139,8 @@ func apply[O any](fn func(*O), o *O) {
 	}
 }
 
-// giveUp gives an operation up by the engine of its namespace.
-func giveUp(store *dynamo.Store, opt *Options) func(context.Context, jobs.Ticket, string) error {
+// markStuck gives an operation up by the engine of its namespace.
+func markStuck(store *dynamo.Store, opt *Options) func(context.Context, jobs.Ticket, string) error {
 	engines := make([]*idem.Engine, len(opt.Namespaces))
 	for i, namespace := range opt.Namespaces {
 		engines[i] = idem.New(store, func(o *idem.Options) {
@@ -149,7 +150,7 @@ func giveUp(store *dynamo.Store, opt *Options) func(context.Context, jobs.Ticket
 	return func(ctx context.Context, t jobs.Ticket, why string) error {
 		err := jobs.ErrMoved
 		for _, e := range engines {
-			if err = e.GiveUp(ctx, t, why); !errors.Is(err, jobs.ErrMoved) {
+			if err = e.MarkStuck(ctx, t, why); !errors.Is(err, jobs.ErrMoved) {
 				break // no call is made for a record of another namespace
 			}
 		}

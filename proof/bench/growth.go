@@ -17,6 +17,7 @@ import (
 	"github.com/samekey/samekey/dynamo/dynamotest"
 	"github.com/samekey/samekey/dynamo/stream"
 	"github.com/samekey/samekey/idem"
+	"github.com/samekey/samekey/internal/base/defaults"
 )
 
 // Growth is proof/bench/growth.json: how costs and times grow with something.
@@ -174,7 +175,7 @@ func numbered(ctx context.Context, b *bed, opt func(*idem.Options), fn handler) 
 	}, nil
 }
 
-func largest(o *idem.Options) { o.MaxBody = idem.MaxMaxBody }
+func largest(o *idem.Options) { o.MaxBody = defaults.MaxMaxBody }
 
 // bodyKinds are bodies of one size.
 func bodyKinds(size int) map[string]string {

@@ -257,7 +257,7 @@ func paths() []path {
 			if err != nil {
 				return err
 			}
-			return b.engine(resumable).GiveUp(ctx, jobs.TicketFor(rec), "the provider is gone")
+			return b.engine(resumable).MarkStuck(ctx, jobs.TicketFor(rec), "the provider is gone")
 		}, func(ctx context.Context, b *bed) error {
 			rec, err := b.record(ctx)
 			if err != nil {

@@ -10,6 +10,7 @@ import (
 	"github.com/samekey/samekey/dynamo/dynamotest"
 	"github.com/samekey/samekey/idem"
 	"github.com/samekey/samekey/idem/idemtest"
+	"github.com/samekey/samekey/internal/base/defaults"
 )
 
 // Recovery is how long a client waits for its answer after its request's process has
@@ -36,7 +37,7 @@ func measureRecovery(ctx context.Context, db *dynamotest.DB, n int) (r Recovery,
 	if err != nil {
 		return r, err
 	}
-	margin := idem.DefaultLeaseMargin
+	margin := defaults.LeaseMargin
 	r = Recovery{Samples: n, Bound: float64(killedAfter + margin + slowest), Deadline: float64(killedAfter), Margin: float64(margin)}
 	options := func(o *idem.Options) { o.Function, o.Logger = "rides", quiet }
 	client := idem.New(b.store, options)

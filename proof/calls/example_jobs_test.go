@@ -71,7 +71,7 @@ var _ = func() { // functions on one table
 var _ = func() { // sweep
 	engine, drain, queue := idem.New(store), stream.NewDrain(store, jobs.Route{}), completer.NewQueue(sqs.NewFromConfig(cfg), "url")
 	lambda.Start(stream.NewSweep(client, store, func(o *stream.SweepOptions) {
-		o.Drain, o.Queue, o.GiveUp = drain, queue, engine.GiveUp
+		o.Drain, o.Queue, o.MarkStuck = drain, queue, engine.MarkStuck
 	}))
 }
 

@@ -26,6 +26,7 @@ import (
 	"github.com/samekey/samekey/examples/rides/world"
 	"github.com/samekey/samekey/idem"
 	"github.com/samekey/samekey/idem/jobs"
+	"github.com/samekey/samekey/internal/base/defaults"
 	"github.com/samekey/samekey/internal/local/eventsource"
 	"github.com/samekey/samekey/internal/local/lambdarun"
 	"github.com/samekey/samekey/internal/local/mendstream"
@@ -41,7 +42,7 @@ const (
 	template = "../../template.yaml"
 	pkgs     = "github.com/samekey/samekey/examples/rides/cmd/"
 
-	margin = idem.MinLeaseMargin
+	margin = defaults.MinLeaseMargin
 	grace  = 100 * time.Millisecond
 )
 

@@ -242,7 +242,7 @@ func (w *world) sweep(next func()) {
 	p := w.start(w.fleet.version)
 	sweep := stream.NewSweep(link{p}, p.store, func(o *stream.SweepOptions) {
 		o.Drain, o.Queue, o.Grace, o.Retention, o.Logger = p.drain, tickets{w, p}, grace, w.retention, quiet
-		o.GiveUp, o.Segments, o.PagesPerSecond = p.engine.GiveUp, 1, 100
+		o.MarkStuck, o.Segments, o.PagesPerSecond = p.engine.MarkStuck, 1, 100
 	})
 	w.invoke(p, "sweep", 0, func(ctx context.Context) func() {
 		ctx, cancel := context.WithTimeout(ctx, time.Minute)

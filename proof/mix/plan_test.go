@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/samekey/samekey/idem"
+	"github.com/samekey/samekey/internal/base/defaults"
 )
 
 // plan is what a seed draws before its episode begins.
@@ -114,7 +115,7 @@ func newPlan(d *drawn) *plan {
 	p.lease = pick(d, lease, []time.Duration{30 * time.Second, 5 * time.Second, 15 * time.Second})
 	p.maxBody = pick(d, maxBody, []int{256 << 10, 2 << 10, 20 << 10, 1 << 20})
 	p.inline = pick(d, inline, []int{4 << 10, 64, 1 << 10, 64 << 10})
-	p.maxTries = pick(d, maxTries, []int{idem.DefaultMaxTries, 1, 3})
+	p.maxTries = pick(d, maxTries, []int{defaults.MaxTries, 1, 3})
 	p.limit = pick(d, deadline, []time.Duration{20 * time.Second, 0, 3 * time.Second, 8 * time.Second})
 	p.kills = p.limit > 0 && d.hash("kills")%4 > 0
 	p.renews = d.odds(0.15, renews) && !p.steady
@@ -141,7 +142,7 @@ func newPlan(d *drawn) *plan {
 		if d.odds(0.2, tombstone) {
 			o.Tombstone = 2 * time.Hour
 		}
-		o.Reserve = pick(d, reserve, []time.Duration{idem.DefaultReserve, 100 * time.Millisecond, time.Second})
+		o.Reserve = pick(d, reserve, []time.Duration{defaults.Reserve, 100 * time.Millisecond, time.Second})
 		o.InFlight = flight
 		if flight == idem.InFlightAccept {
 			o.StatusURL = "/status/"

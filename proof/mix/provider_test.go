@@ -7,7 +7,7 @@ import (
 	"slices"
 	"time"
 
-	"github.com/samekey/samekey/idem"
+	"github.com/samekey/samekey/internal/base/defaults"
 )
 
 // provider makes payments, once for each key that it remembers; those without a key
@@ -81,7 +81,7 @@ func (w *world) charge(intent, op string, st step, key string, sent time.Time) (
 	}
 	memory := st.memory
 	if memory == 0 {
-		memory = idem.DefaultMemory
+		memory = defaults.Memory
 	}
 	if known := p.keys[key]; known != nil {
 		if !w.on(providerForgets) || time.Since(known.made) < memory {

@@ -16,6 +16,7 @@ const root = "../.."
 // packages has the folders of the packages that comments of the model name.
 var packages = map[string]string{
 	"idem": "idem", "dynamo": "dynamo", "stream": "dynamo/stream", "state": "internal/state", "jobs": "idem/jobs", "item": "dynamo/internal/item",
+	"defaults": "internal/base/defaults",
 }
 
 // The model names the code that it describes: each name is declared, and each

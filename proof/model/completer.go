@@ -16,12 +16,12 @@ func (m *Model) ticket(w *world, i int) bool {
 	return true
 }
 
-// giveUp leaves the operation to people: after too many tries, or where the outcome
+// markStuck leaves the operation to people: after too many tries, or where the outcome
 // of a call is unknown.
 //
-// Code: state.GivenUp, idem.flow.giveUp, idem.Engine.GiveUp
+// Code: state.MadeStuck, idem.flow.markStuck, idem.Engine.MarkStuck
 // Condition: #owner = :owner AND ver = :ver
-func (m *Model) giveUp(w *world, p packet) bool {
+func (m *Model) markStuck(w *world, p packet) bool {
 	if !m.fence(w, p) {
 		return false
 	}

@@ -61,7 +61,7 @@ func (w *world) undelivered() Invariant {
 // complete tries the operation until it ends. The attempts of completers share a
 // place that no configuration uses: one ends before the next begins.
 //
-// Code: stream.Completer.Handle, idem.Engine.Resume, idem.Engine.GiveUp
+// Code: stream.Completer.Handle, idem.Engine.Resume, idem.Engine.MarkStuck
 func (m *Model) complete(w *world, dies bool) {
 	const i = most - 1
 	r := &w.Record

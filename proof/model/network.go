@@ -27,7 +27,7 @@ func (m *Model) write(w *world, p packet) (applied bool) {
 	case Releases:
 		return m.release(w, p)
 	case GivesUp:
-		return m.giveUp(w, p)
+		return m.markStuck(w, p)
 	case EndsLease:
 		return m.endLease(w, p)
 	case Forgets:

@@ -214,7 +214,7 @@ func (w *world) op() *truth { return &w.Ops[w.Record.ID] }
 
 // keeps sets why the record is kept, and its expiry: no expiry while it is kept.
 //
-// Code: state.Advanced, state.Finished, state.GivenUp
+// Code: state.Advanced, state.Finished, state.MadeStuck
 func (m *Model) keeps(r *Record, why Keep) {
 	r.Keep = why
 	switch {

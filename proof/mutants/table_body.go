@@ -94,7 +94,7 @@ func bodyMutants() []mutant {
 		},
 		{
 			rule: "Emptied", what: "a sweep that only lists removes requests",
-			in: "dynamo/stream.Sweep.empty", old: "if $s.opt.GiveUp == nil {\n return nil\n }", new: "", run: "^TestSweepEmptiesWhatNobodyDecides$",
+			in: "dynamo/stream.Sweep.empty", old: "if $s.opt.MarkStuck == nil {\n return nil\n }", new: "", run: "^TestSweepEmptiesWhatNobodyDecides$",
 		},
 		{
 			rule: "Erased", what: "a job that is not delivered loses its caller",

@@ -1,6 +1,6 @@
 package main
 
-// engineMutants break how an attempt claims, writes and withdraws.
+// engineMutants break how an attempt claims, writes and releases.
 func engineMutants() []mutant {
 	return []mutant{
 		{
@@ -53,7 +53,7 @@ func engineMutants() []mutant {
 		},
 		{
 			rule: "MinRetention", what: "a record may expire before a late packet of its claim",
-			in: "idem.Options.validate", old: "$check($o.Retention >= MinRetention,", new: "$check($o.Retention > 0,", run: "^TestNewPanicsOnWhatCantWork$",
+			in: "idem.Options.validate", old: "$check($o.Retention >= defaults.MinRetention,", new: "$check($o.Retention > 0,", run: "^TestNewPanicsOnWhatCantWork$",
 		},
 		{
 			rule: "FencedStops", what: "an overtaken attempt takes its write for landed",
@@ -82,7 +82,7 @@ func engineMutants() []mutant {
 		},
 		{
 			rule: "CWCCheck", what: "an answer leaves a merged claim before the record was seen",
-			in: "idem.flow.withdraw", old: "if $rec == nil { return $f.consult($ctx, $resp, $err) }; $cause",
+			in: "idem.flow.release", old: "if $rec == nil { return $f.consult($ctx, $resp, $err) }; $cause",
 			new: "if $rec == nil && $err != nil { return Result{}, &handlerError{$err} }; if $rec == nil { return Result{Response: $resp}, nil }; $cause",
 			run: "^TestMergedClaimConsultsTheRecord$",
 		},
@@ -113,11 +113,11 @@ func engineMutants() []mutant {
 		},
 		{
 			rule: "TellKept", what: "a client hears an answer that isn't kept while its operation goes on", row: "R148",
-			in: "idem.flow.withdraw", old: "($rerr != nil || $l == state.Landed && state.Kept($held)):", new: "$rerr != nil:", run: "^TestToldIsKept$",
+			in: "idem.flow.release", old: "($rerr != nil || $l == state.Landed && state.Kept($held)):", new: "$rerr != nil:", run: "^TestToldIsKept$",
 		},
 		{
 			rule: "TellLanded", what: "a client hears a refusal though nobody knows whether the key is free", row: "R148",
-			in: "idem.flow.withdraw", old: "($rerr != nil ||", new: "(", run: "^TestRefusalIsWithheldIfItsReleaseIsUnknown$",
+			in: "idem.flow.release", old: "($rerr != nil ||", new: "(", run: "^TestRefusalIsWithheldIfItsReleaseIsUnknown$",
 		},
 		{
 			rule: "TellTries", what: "a handler whose answers are withheld runs for ever", row: "R148",
@@ -125,7 +125,7 @@ func engineMutants() []mutant {
 		},
 		{
 			rule: "TellTries", what: "a completer's try is counted twice",
-			in: "idem.flow.withdraw", old: "$b.Answers, $b.Counted = $err == nil && final($resp.Status), $a.resumed", new: "$b.Answers = $err == nil && final($resp.Status)",
+			in: "idem.flow.release", old: "$b.Answers, $b.Counted = $err == nil && final($resp.Status), $a.resumed", new: "$b.Answers = $err == nil && final($resp.Status)",
 			run: "^TestWithheldFromACompleter$",
 		},
 		{
@@ -252,7 +252,7 @@ func patienceMutants() []mutant {
 		},
 		{
 			rule: "Unstored", what: "the handler's own word on it goes out", row: "R129 M19",
-			in: "idem.Result.mark", old: "delete($h, StatusHeader)", new: "", run: "^TestUnstoredAnswerSaysSo$",
+			in: "idem.Result.mark", old: "delete($h, statusHeader)", new: "", run: "^TestUnstoredAnswerSaysSo$",
 		},
 		{
 			rule: "Unstored", what: "the client goes on with a key whose answer could not be stored",
@@ -402,7 +402,7 @@ func resumeMutants() []mutant {
 		},
 		{
 			rule: "TakeDoubts", what: "giving up forgets that the holder may have called somebody",
-			in: "idem.Engine.GiveUp", old: "$taken, $err := $a.takeTicket($ctx, $rec)", new: "$taken, $err := $rec, error(nil)",
+			in: "idem.Engine.MarkStuck", old: "$taken, $err := $a.takeTicket($ctx, $rec)", new: "$taken, $err := $rec, error(nil)",
 			run: "^TestGivingUpKeepsTheDoubt$",
 		},
 		{

@@ -30,7 +30,7 @@ func foundMutants() []mutant {
 		},
 		{
 			rule: "Found", what: "the worker gives up operations of its first namespace only",
-			in: "lambda/worker.giveUp", old: "_, $e := range $engines", new: "_, $e := range $engines[:1]", run: "^TestGivesUpInItsNamespaces$",
+			in: "lambda/worker.markStuck", old: "_, $e := range $engines", new: "_, $e := range $engines[:1]", run: "^TestGivesUpInItsNamespaces$",
 		},
 		{
 			rule: "Found", what: "an answer with another status passes for the one that was made",

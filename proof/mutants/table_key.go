@@ -18,7 +18,7 @@ func keyMutants() []mutant {
 		},
 		{
 			rule: "Marked", what: "an answer to a watched request that can't be read doesn't say that its key was ignored", row: "R170",
-			in: "idem.middleware.observe", old: "if $m.opt.hasKey($r.Header) { $w.Header().Set(StatusHeader, ignored) }", new: "", run: "^TestIgnoredKeysAreMarked$",
+			in: "idem.middleware.observe", old: "if $m.opt.hasKey($r.Header) { $w.Header().Set(statusHeader, ignored) }", new: "", run: "^TestIgnoredKeysAreMarked$",
 		},
 		{
 			rule: "Marked", what: "an answer without protection doesn't say so", row: "R170",
@@ -30,7 +30,7 @@ func keyMutants() []mutant {
 		},
 		{
 			rule: "Marked", what: "an answer that an inner middleware protects is called ignored", row: "R170",
-			in: "idem.write", old: "delete($w.Header(), StatusHeader)", new: "", run: "^TestAnInnerEngineIsNotIgnored$",
+			in: "idem.write", old: "delete($w.Header(), statusHeader)", new: "", run: "^TestAnInnerEngineIsNotIgnored$",
 		},
 		{
 			rule: "Route", what: "everything below a path is one operation", row: "R152",

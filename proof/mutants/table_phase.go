@@ -167,7 +167,7 @@ func phaseMutants() []mutant {
 		},
 		{
 			rule: "Memory", what: "a call that is stuck takes what is pending with it",
-			in: "idem.flow.giveUp", old: "$phases := slices.Concat($pending, $begun)", new: "$phases := slices.Concat($pending[:0], $begun)",
+			in: "idem.flow.markStuck", old: "$phases := slices.Concat($pending, $begun)", new: "$phases := slices.Concat($pending[:0], $begun)",
 			run: "^TestSettlingACallThatTheProviderMayHaveForgotten$",
 		},
 		{

@@ -69,7 +69,7 @@ func recordMutants() []mutant {
 		},
 		{
 			rule: "NoExp", what: "a stuck record keeps its exp_s",
-			in: "internal/state.GivenUp", old: "$r.Keep, $r.Expires, $r.Blocked = store.KeepOpen, time.Time{}, false", new: "$r.Keep, $r.Blocked = store.KeepOpen, false",
+			in: "internal/state.MadeStuck", old: "$r.Keep, $r.Expires, $r.Blocked = store.KeepOpen, time.Time{}, false", new: "$r.Keep, $r.Blocked = store.KeepOpen, false",
 			run: "^TestKeptRecordsHaveNoExpiry$",
 		},
 		{

@@ -208,7 +208,7 @@ func answerRowMutants() []mutant {
 		},
 		{
 			rule: "RefusedIsFree", what: "a request that its handler refuses keeps its key", row: "R45",
-			in: "idem.flow.withdraw", old: "$b.Refused, $b.Why = $resp.Status/100 == 4, notStored($resp.Status)", new: `$b.Calls, $b.Why = []string{"refused"}, notStored($resp.Status)`,
+			in: "idem.flow.release", old: "$b.Refused, $b.Why = $resp.Status/100 == 4, notStored($resp.Status)", new: `$b.Calls, $b.Why = []string{"refused"}, notStored($resp.Status)`,
 			pkg: "lambda", run: "^TestA14RefusedRequestKeepsItsKeyFree$",
 		},
 		{

@@ -167,21 +167,21 @@ func streamMutants() []mutant {
 			in: "dynamo/stream.Completer.put", old: "$first = min($first, $at[$i]); continue", new: "continue", run: "^TestQueueFails$",
 		},
 		{
-			rule: "AsideGoesOn", what: "a job that fails holds up a worker's stream",
-			in: "dynamo/stream.Drain.work", old: "$d.opt.Aside == nil", new: "true", run: "^TestWorkerGoesOnBesideWhatFails$",
+			rule: "DelayedGoesOn", what: "a job that fails holds up a worker's stream",
+			in: "dynamo/stream.Drain.work", old: "$d.opt.Delayed == nil", new: "true", run: "^TestWorkerGoesOnBesideWhatFails$",
 		},
 		{
-			rule: "AsideOrder", what: "a later job of an operation overtakes one that was set aside",
-			in: "dynamo/stream.Drain.holdBack", old: "if $t.gone {", new: "if true {", run: "^TestJobsThatWereSetAsideKeepTheirOrder$",
+			rule: "DelayedOrder", what: "a later job of an operation overtakes one that was delayed",
+			in: "dynamo/stream.Drain.holdBack", old: "if $t.gone {", new: "if true {", run: "^TestJobsThatWereDelayedKeepTheirOrder$",
 		},
 		{
-			rule: "AsideStale", what: "a job waits for one that was delivered since",
+			rule: "DelayedStale", what: "a job waits for one that was delivered since",
 			in: "dynamo/stream.Drain.holdBack", old: "return $now != nil && $now.ID == $t.image.ID && state.Pending($now, $name)", new: "return $now != nil && $now.ID == $t.image.ID",
 			run: "^TestJobBehindThoseThatWereDelivered$",
 		},
 		{
-			rule: "AsideGone", what: "a worker forgets a failed job of a record that is gone",
-			in: "dynamo/stream.Drain.setAside", old: "$first = min($first, $t.first)", new: "", run: "^TestFailedJobOfARemovedRecordComesAgain$",
+			rule: "DelayedGone", what: "a worker forgets a failed job of a record that is gone",
+			in: "dynamo/stream.Drain.delay", old: "$first = min($first, $t.first)", new: "", run: "^TestFailedJobOfARemovedRecordComesAgain$",
 		},
 		{
 			rule: "LeaveToSweep", what: "a queue that is down holds up a worker's jobs",

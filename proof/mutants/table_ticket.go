@@ -73,7 +73,7 @@ func ticketMutants() []mutant {
 			in: "lambda/completer.Handler.message", old: `$log.WarnContext($ctx, "not completed", "error", $o.Error); $t.Due = $h.opt.Now().Add(state.BackOff($grace, $t.Tries-1))`, new: "$t.Due = $h.opt.Now()", run: "^TestOutcomes$",
 		},
 		{
-			rule: "TicketDue", what: "jobs that were set aside wait as long as an operation with a client",
+			rule: "TicketDue", what: "jobs that were delayed wait as long as an operation with a client",
 			in: "lambda/completer.Handler.message", old: "$grace = jobsPause", new: "", run: "^TestTicketsOfJobs$",
 		},
 		{
@@ -81,7 +81,7 @@ func ticketMutants() []mutant {
 			in: "lambda/completer.Handler.message", old: "if $err != nil { return $err }; if $t.Due", new: "if $err != nil { return nil }; if $t.Due", run: "^TestMessagesThatAreNoTickets$",
 		},
 		{
-			rule: "TicketKept", what: "a ticket that can't be put back is deleted",
+			rule: "TicketKept", what: "a ticket that can't be requeued is deleted",
 			in: "lambda/completer.Handler.again", old: "return errlist.Pad($h.queue.Put($ctx, []jobs.Ticket{$t}), 1)[0]", new: "errlist.Pad($h.queue.Put($ctx, []jobs.Ticket{$t}), 1); return nil", run: "^TestTicketThatCannotGoBackStays$",
 		},
 		{

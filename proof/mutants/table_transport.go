@@ -74,7 +74,7 @@ func transportMutants() []mutant {
 		},
 		{
 			rule: "ClientRetries", what: "409 and 429 aren't retried",
-			in: "idem/client.DefaultRetried", old: "$status == http.StatusConflict || $status == http.StatusTooManyRequests ||", new: "", run: "^TestAgainstStripeInProgress$",
+			in: "idem/client.retried", old: "$status == http.StatusConflict || $status == http.StatusTooManyRequests ||", new: "", run: "^TestAgainstStripeInProgress$",
 		},
 		{
 			rule: "ClientRetries", what: "a server whose certificate is wrong gets the key again", row: "R91",

@@ -31,9 +31,9 @@ import (
 )
 
 var (
-	amount = regexp.MustCompile(`^(an?|[0-9.]+)(?: (KiB|second|minute|hour|day)s?)?$`)
+	amount = regexp.MustCompile(`^(an?|[0-9.]+)(?: (KiB|MiB|second|minute|hour|day)s?)?$`)
 	scale  = map[string]float64{
-		"": 1, "KiB": 1 << 10, "second": float64(time.Second), "minute": float64(time.Minute), "hour": float64(time.Hour),
+		"": 1, "KiB": 1 << 10, "MiB": 1 << 20, "second": float64(time.Second), "minute": float64(time.Minute), "hour": float64(time.Hour),
 		"day": float64(24 * time.Hour),
 	}
 )

@@ -44,6 +44,27 @@ func TestCommandsRunTests(t *testing.T) {
 	}
 }
 
+// A command of samekey that a page names is one that the binary has: cli.md, which is
+// made from it, describes it.
+func TestCommandsOfSamekeyExist(t *testing.T) {
+	t.Parallel()
+	all := pages(t)
+	known := map[string]bool{"help": true, "completion": true, "version": true}
+	for _, m := range regexp.MustCompile(`(?m)^#+ `+"`?"+`samekey ([a-z]+)`).FindAllStringSubmatch(all["docs/use/cli.md"], -1) {
+		known[m[1]] = true
+	}
+	if len(known) < 15 {
+		t.Errorf("%d commands are known: something is wrong with this test", len(known))
+	}
+	for page, text := range all {
+		for _, m := range regexp.MustCompile("`samekey ([a-z]+)").FindAllStringSubmatch(text, -1) {
+			if !known[m[1]] {
+				t.Errorf("%s names samekey %s, which doesn't exist", page, m[1])
+			}
+		}
+	}
+}
+
 func testsOf(t *testing.T, folder string) (names []string) {
 	t.Helper()
 	files, err := filepath.Glob(filepath.Join(root, filepath.FromSlash(folder), "*_test.go"))

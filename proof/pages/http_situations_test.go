@@ -7,6 +7,7 @@ import (
 
 	"github.com/samekey/samekey/idem"
 	"github.com/samekey/samekey/idem/store"
+	"github.com/samekey/samekey/internal/base/defaults"
 )
 
 // situation is a row of docs/use/http.md, played under each contract. act returns
@@ -79,7 +80,7 @@ var situations = []situation{
 		return s.post(created, func(r *idem.Request) { r.Identity = idem.Identity{Kind: "lambda"} })
 	}},
 	{name: "too little time is left", act: func(s *stage) outcome {
-		ctx, cancel := context.WithTimeout(s.t.Context(), idem.DefaultReserve-time.Millisecond)
+		ctx, cancel := context.WithTimeout(s.t.Context(), defaults.Reserve-time.Millisecond)
 		defer cancel()
 		return s.postFor(ctx, created)
 	}},

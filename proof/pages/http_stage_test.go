@@ -10,6 +10,7 @@ import (
 
 	"github.com/samekey/samekey/idem"
 	"github.com/samekey/samekey/idem/store"
+	"github.com/samekey/samekey/internal/base/defaults"
 )
 
 // contract is a column of docs/use/http.md.
@@ -176,7 +177,7 @@ func (s *stage) overtaken() outcome { return s.late(failing) }
 // runs h.
 func (s *stage) late(h handler) outcome {
 	return s.post(func(ctx context.Context) (idem.Response, error) {
-		wait(limit + 2*idem.DefaultLeaseMargin)
+		wait(limit + 2*defaults.LeaseMargin)
 		other := make(chan struct{})
 		go func() { // another client, not a nested call
 			defer close(other)

@@ -79,7 +79,7 @@ func status(t *testing.T) string {
 		play(t, contracts[0], opt, func(s *stage) {
 			r := row.act(s)
 			var h []string
-			for _, name := range []string{"Allow", "Retry-After", "Location", idem.ReplayedHeader, idem.ExpiresHeader} {
+			for _, name := range []string{"Allow", "Retry-After", "Location", idem.ReplayedHeader, "Idempotency-Expires"} {
 				if v := r.Header.Get(name); v != "" {
 					h = append(h, code(name)+" "+shortened(v))
 				}

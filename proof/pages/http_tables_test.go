@@ -18,7 +18,9 @@ func presets(t *testing.T) string {
 	rows := [][]string{{"a key lives for"}, {"methods"}, {"a request without a key"}, {"a key without quotes"}, {"the handler's 500"}, {"error bodies"}}
 	for _, c := range contracts {
 		for i, cell := range []func(*stage) string{
-			func(s *stage) string { return shortened(s.post(created).Header.Get(idem.ExpiresHeader))[len("in "):] },
+			func(s *stage) string {
+				return shortened(s.post(created).Header.Get("Idempotency-Expires"))[len("in "):]
+			},
 			func(s *stage) string {
 				return strings.Join(slices.DeleteFunc(slices.Clone(allMethods), func(m string) bool { return !s.acts(m) }), ", ")
 			},

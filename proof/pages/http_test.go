@@ -108,7 +108,7 @@ func statusOf(r idem.Result) string {
 // headers: which headers an answer has, under the default contract, and what
 // Stripe's presets add.
 func headers(t *testing.T) string {
-	shown := []string{idem.KeyHeader, idem.ExpiresHeader, idem.ReplayedHeader, idem.StatusHeader, "Retry-After", "Location", "Cache-Control", "Content-Type"}
+	shown := []string{idem.KeyHeader, "Idempotency-Expires", idem.ReplayedHeader, "Idempotency-Status", "Retry-After", "Location", "Cache-Control", "Content-Type"}
 	tb := table{head: []string{"situation"}}
 	for _, h := range append(shown, "Stripe-Should-Retry") {
 		tb.head = append(tb.head, code(h))

@@ -141,9 +141,9 @@ var headerSchemas = map[string]struct {
 	schema                 object
 }{
 	idem.KeyHeader:        {"IdempotencyKey", "The key, as it was sent.", object{"type": "string"}},
-	idem.ExpiresHeader:    {"IdempotencyExpires", "An HTTP date. After it, a retry is a new request: don't retry later.", object{"type": "string"}},
+	"Idempotency-Expires": {"IdempotencyExpires", "An HTTP date. After it, a retry is a new request: don't retry later.", object{"type": "string"}},
 	idem.ReplayedHeader:   {"IdempotentReplayed", "This is the answer to an earlier request with the key.", object{"type": "string", "const": "true"}},
-	idem.StatusHeader:     {"IdempotencyStatus", "`unstored`: the request was carried out, but its answer could not be stored; don't send it again. `ignored`: nothing was done with the key.", object{"enum": []string{"ignored", "unstored"}, "type": "string"}},
+	"Idempotency-Status":  {"IdempotencyStatus", "`unstored`: the request was carried out, but its answer could not be stored; don't send it again. `ignored`: nothing was done with the key.", object{"enum": []string{"ignored", "unstored"}, "type": "string"}},
 	"Retry-After":         {"IdempotencyRetryAfter", "Seconds until a retry with the same key.", object{"type": "integer", "minimum": 0}},
 	"Location":            {"IdempotencyLocation", "The status resource of the operation.", object{"type": "string"}},
 	"Cache-Control":       {"IdempotencyCacheControl", "The engine's own answers are not cached.", object{"type": "string", "const": "no-store"}},

@@ -17,6 +17,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/sqs"
 
 	"github.com/samekey/samekey/idem"
+	"github.com/samekey/samekey/internal/base/defaults"
 	"github.com/samekey/samekey/internal/testkit/localtest"
 	"github.com/samekey/samekey/lambda"
 )
@@ -72,7 +73,7 @@ func orders() {
 			again(ctx, m)
 		}
 	}
-	engine := mustEngine(func(o *idem.Options) { o.Retention, o.LeaseMargin = idem.RetentionMonth, idem.MinLeaseMargin })
+	engine := mustEngine(func(o *idem.Options) { o.Retention, o.LeaseMargin = 30*24*time.Hour, defaults.MinLeaseMargin })
 	lambda.Start(lambda.WrapEach(engine, queue, w.charge))
 }
 

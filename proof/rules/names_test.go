@@ -99,17 +99,6 @@ func isStructField(decl ast.Node, n *ast.Field) bool {
 	return ok && slices.Contains(s.Fields.List, n)
 }
 
-// The number of names that somebody meets who opens a package.
-func TestCountNames(t *testing.T) {
-	t.Parallel()
-	for _, pkg := range []string{"idem", "idem/store", "idem/jobs", "idem/client", "dynamo", "dynamo/stream", "lambda"} {
-		if _, err := os.Stat(filepath.Join(root, filepath.FromSlash(pkg))); err != nil {
-			continue
-		}
-		t.Logf("%-14s %d exported top-level names", pkg, len(exported(t, pkg)))
-	}
-}
-
 // Every name of package idem is used by an application, an example, a store, an
 // adapter or a page, or belongs to the declaration of a name that is.
 func TestNamesOfIdemAreUsed(t *testing.T) {

@@ -181,7 +181,7 @@ func TestAlarmsWhilePeopleAreWaitedFor(t *testing.T) {
 		return idem.Response{}, errors.Join(err, errDown)
 	}), 500)
 	stuck := n.of(store.Open, func(*store.Record) bool { return true })
-	if err := n.plain.GiveUp(n.Context(), jobs.TicketFor(stuck), "nobody can complete it"); err != nil {
+	if err := n.plain.MarkStuck(n.Context(), jobs.TicketFor(stuck), "nobody can complete it"); err != nil {
 		t.Fatal(err)
 	}
 

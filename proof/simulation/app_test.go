@@ -125,7 +125,7 @@ func (w *world) program(sb *sandbox) invoker {
 			}),
 			sweep: stream.NewSweep(link{sb}, store, sweepOptions, func(o *stream.SweepOptions) {
 				o.Drain, o.Queue, o.Grace, o.Retention, o.Logger, o.Now = drain, tickets, grace, retention, quiet, sb.now
-				o.GiveUp = idem.New(store, anybody, options).GiveUp
+				o.MarkStuck = idem.New(store, anybody, options).MarkStuck
 			}),
 		}
 	}
@@ -139,7 +139,7 @@ func (w *world) program(sb *sandbox) invoker {
 	})
 }
 
-// parts are the functions of a worker without it: no ticket sets jobs aside, and a
+// parts are the functions of a worker without it: no ticket delays jobs, and a
 // failure has the batch come again.
 type parts struct {
 	feed    stream.Both

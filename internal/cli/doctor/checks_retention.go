@@ -8,9 +8,9 @@ import (
 
 	"github.com/aws/aws-sdk-go-v2/aws"
 
-	"github.com/samekey/samekey/idem"
 	"github.com/samekey/samekey/idem/jobs"
 	"github.com/samekey/samekey/idem/store"
+	"github.com/samekey/samekey/internal/base/defaults"
 )
 
 // The checks of how long things are remembered against how long they are tried again:
@@ -21,13 +21,13 @@ func windowChecks() []Check {
 			ID: "retention-clients", Severity: Error, Needs: []Source{ScanTable}, find: retentionClients,
 			Looks:  "the answers in the sample are kept for longer than clients retry (--client-retries)",
 			Causes: "a retry after that runs the handler again: a customer is charged twice",
-			Mend:   "o.Retention above the clients' retries, and o.RetryWindow = that time, which idem.New then checks (idem.RetentionWeekend, idem.RetentionMonth)",
+			Mend:   "o.Retention above the clients' retries, and o.RetryWindow = that time, which idem.New then checks (72 * time.Hour, 30 * 24 * time.Hour)",
 		},
 		{
 			ID: "retention-queue", Severity: Error, Needs: []Source{ScanTable, Functions, Mappings, Queues}, find: retentionQueue,
 			Looks:  "a function that reads a queue remembers a message for as long as the queue and its dead letters may deliver it again",
 			Causes: "a message that is delivered late, or redriven from the dead letters, is worked on twice",
-			Mend:   "o.Retention of the consumer at least the MessageRetentionPeriod of the queue and of its dead letters together (idem.RetentionMonth)",
+			Mend:   "o.Retention of the consumer at least the MessageRetentionPeriod of the queue and of its dead letters together (30 * 24 * time.Hour)",
 		},
 		{
 			ID: "retention-completer", Severity: Error, Needs: []Source{Functions}, find: retentionCompleter,
@@ -146,7 +146,7 @@ func retentionCompleter(f *Facts) ([]wrong, string) {
 	if w == nil {
 		return nil, noWorker
 	}
-	grace, kept := w.setting("SAMEKEY_GRACE", jobs.DefaultGrace), w.setting("SAMEKEY_RETENTION", idem.DefaultRetention)
+	grace, kept := w.setting("SAMEKEY_GRACE", jobs.DefaultGrace), w.setting("SAMEKEY_RETENTION", defaults.Retention)
 	longest := time.Duration(0)
 	for _, fn := range f.completing() {
 		longest = max(longest, fn.Timeout)
@@ -162,7 +162,7 @@ func retentionWorker(f *Facts) ([]wrong, string) {
 	if w == nil {
 		return nil, noWorker
 	}
-	kept, has := f.retentions(), w.setting("SAMEKEY_RETENTION", idem.DefaultRetention)
+	kept, has := f.retentions(), w.setting("SAMEKEY_RETENTION", defaults.Retention)
 	var all []wrong
 	measured := false
 	for _, fn := range f.completing() {

@@ -98,11 +98,11 @@ func TestStories(t *testing.T) {
 		"stuck-call": {with(phased, func(r *store.Record) {
 			r.Phases[1] = store.Phase{Name: "charge_created", Intent: true, At: 500 * time.Millisecond}
 			r.Calls, r.Jobs = map[string]int{}, nil
-			*r = *state.GivenUp(r, at(time.Second), "the outcome of phase \"charge_created\" is unknown: timeout")
+			*r = *state.MadeStuck(r, at(time.Second), "the outcome of phase \"charge_created\" is unknown: timeout")
 		}), explain.Options{Now: at(time.Hour)}},
 		"stuck-doubts": {with(phased, func(r *store.Record) {
 			r.Doubts, r.DoubtSince, r.Jobs = []string{"payments#2"}, at(time.Second), nil
-			*r = *state.GivenUp(r, at(time.Second), "the provider may have forgotten the key")
+			*r = *state.MadeStuck(r, at(time.Second), "the provider may have forgotten the key")
 		}), explain.Options{Now: at(25 * time.Hour)}},
 		"kept-data": {with(phased, done), explain.Options{Now: at(time.Hour), Data: true}},
 		"kept-parked": {with(phased, done, func(r *store.Record) {
@@ -110,7 +110,7 @@ func TestStories(t *testing.T) {
 		}), explain.Options{Now: at(time.Hour)}},
 		"done-settled": {with(phased, func(r *store.Record) {
 			r.Jobs = nil
-			*r = *state.GivenUp(r, at(time.Second), "the provider is gone")
+			*r = *state.MadeStuck(r, at(time.Second), "the provider is gone")
 			next, err := state.Settled(r, state.Settlement{Answer: &store.Response{Status: 410}, By: "jane"}, at(time.Hour))
 			if err != nil {
 				t.Fatal(err)
@@ -122,7 +122,7 @@ func TestStories(t *testing.T) {
 			*r = *state.Finished(r, store.Response{Status: 201}, at(time.Second), time.Hour, 24*time.Hour)
 		}), explain.Options{Now: at(2 * time.Hour)}},
 		"expired": {with(done), explain.Options{Now: at(30 * time.Hour)}},
-		"freed":   {state.Released(base(), at(time.Second), state.GiveBack{Why: "the handler failed"}), explain.Options{Now: at(time.Minute)}},
+		"freed":   {state.Released(base(), at(time.Second), state.Release{Why: "the handler failed"}), explain.Options{Now: at(time.Minute)}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

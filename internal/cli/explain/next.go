@@ -120,7 +120,7 @@ func open(r *store.Record, o Options) (string, []Next) {
 
 // leftOpen says what becomes of an open operation whose client doesn't come back.
 func leftOpen(r *store.Record, o Options) []Next {
-	waits, since := state.Waits(r, state.Due(r, r.Run, o.Grace).Add(time.Second), o.Grace, 100*365*24*time.Hour)
+	waits, since := state.Waits(r, state.Due(r, r.Run, o.Grace).Add(time.Second), o.Grace)
 	var all []Next
 	switch waits {
 	case state.ForCompleter:

@@ -6,9 +6,9 @@ import (
 	"net/http"
 	"time"
 
-	"github.com/samekey/samekey/idem"
 	"github.com/samekey/samekey/idem/jobs"
 	"github.com/samekey/samekey/idem/store"
+	"github.com/samekey/samekey/internal/base/defaults"
 	"github.com/samekey/samekey/internal/base/redact"
 	"github.com/samekey/samekey/internal/state"
 )
@@ -26,7 +26,7 @@ type Options struct {
 	Sealed string
 
 	// Grace and Retention are those of the completer and the application. Default:
-	// jobs.DefaultGrace and idem.DefaultRetention.
+	// jobs.DefaultGrace and 24 hours.
 	Grace, Retention time.Duration
 }
 
@@ -142,7 +142,7 @@ type Next struct {
 
 // Of tells the story of r. It changes nothing in r.
 func Of(r *store.Record, o Options) *Story {
-	o.Grace, o.Retention = cmp.Or(o.Grace, jobs.DefaultGrace), cmp.Or(o.Retention, idem.DefaultRetention)
+	o.Grace, o.Retention = cmp.Or(o.Grace, jobs.DefaultGrace), cmp.Or(o.Retention, defaults.Retention)
 	s := &Story{
 		Record: r.PK, Short: redact.Record(r.PK), Operation: r.ID, Route: r.Route, Scope: r.Scope,
 		Function: r.Handler.Function, Handler: r.Handler.Name, Tenant: r.Tenant, Region: r.Region, Facts: factsOf(r), Sealed: o.Sealed,

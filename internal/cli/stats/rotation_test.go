@@ -239,7 +239,7 @@ func (f *fleet) waits(id string) {
 	}
 }
 
-func month(o *idem.Options) { o.Retention = idem.RetentionMonth }
+func month(o *idem.Options) { o.Retention = 30 * 24 * time.Hour }
 
 func TestRotation(t *testing.T) {
 	t.Parallel()
@@ -251,7 +251,7 @@ func TestRotation(t *testing.T) {
 		id       string        // of the old secret
 	}{
 		"a month":                   {month, []idem.Secret{older}, []idem.Secret{older, newer}, []idem.Secret{newer, older}, []idem.Secret{newer}, older.ID},
-		"a month and its tombstone": {func(o *idem.Options) { month(o); o.Tombstone = 2 * idem.RetentionMonth }, []idem.Secret{older}, []idem.Secret{older, newer}, []idem.Secret{newer, older}, []idem.Secret{newer}, older.ID},
+		"a month and its tombstone": {func(o *idem.Options) { month(o); o.Tombstone = 2 * 30 * 24 * time.Hour }, []idem.Secret{older}, []idem.Secret{older, newer}, []idem.Secret{newer, older}, []idem.Secret{newer}, older.ID},
 		"a day, stored requests": {func(o *idem.Options) {
 			o.Function, o.Retention, o.Resumable, o.CallerFromOp = "f", 24*time.Hour, true, true
 		}, []idem.Secret{older}, []idem.Secret{older, newer}, []idem.Secret{newer, older}, []idem.Secret{newer}, older.ID},

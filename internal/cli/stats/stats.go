@@ -147,8 +147,7 @@ func count[K comparable](all map[K]*Count, key K, fresh Count) {
 
 // why is the cause of a record's state, for people.
 func why(r *store.Record, now time.Time, grace time.Duration) string {
-	const maxHold = time.Hour // as a sweep
-	waiting, _ := state.Waits(r, now, grace, maxHold)
+	waiting, _ := state.Waits(r, now, grace)
 	switch {
 	case r.State == store.Done && r.Keep == store.KeepJobs:
 		return "its jobs are not delivered"

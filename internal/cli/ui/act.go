@@ -14,6 +14,7 @@ import (
 	"github.com/samekey/samekey/idem"
 	"github.com/samekey/samekey/idem/jobs"
 	"github.com/samekey/samekey/idem/store"
+	"github.com/samekey/samekey/internal/base/defaults"
 	"github.com/samekey/samekey/internal/cli/operate"
 	"github.com/samekey/samekey/internal/cli/plain"
 	"github.com/samekey/samekey/internal/state"
@@ -93,12 +94,12 @@ func (t *Table) plan(ctx context.Context, a Action) (*idem.Engine, *operate.Plan
 	case plain.Text(seenOf(rec)) != a.Seen: // as the page got it
 		return nil, nil, fmt.Errorf("%w: look at it again. Nothing was changed", ErrMoved)
 	}
-	retention := idem.DefaultRetention
+	retention := defaults.Retention
 	if a.Status != 0 {
 		retention = time.Duration(a.Retention) * time.Second
 	}
-	if retention < idem.MinRetention {
-		return nil, nil, fmt.Errorf("%w: an answer is replayed for at least %v", ErrRefused, idem.MinRetention)
+	if retention < defaults.MinRetention {
+		return nil, nil, fmt.Errorf("%w: an answer is replayed for at least %v", ErrRefused, defaults.MinRetention)
 	}
 	plan, err := operate.May(rec, time.Now(), wishOf(rec, a))
 	if err != nil {

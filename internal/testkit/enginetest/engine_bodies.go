@@ -8,12 +8,13 @@ import (
 
 	"github.com/samekey/samekey/idem"
 	"github.com/samekey/samekey/idem/idemtest"
+	"github.com/samekey/samekey/internal/base/defaults"
 	"github.com/samekey/samekey/internal/testkit/storetest"
 )
 
 // Answers of any size.
 func engineBodies(s suite) {
-	all := func(o *idem.Options) { o.MaxBody = idem.MaxMaxBody }
+	all := func(o *idem.Options) { o.MaxBody = defaults.MaxMaxBody }
 	large := func(a *app, body []byte) handler {
 		return func(ctx context.Context) (idem.Response, error) {
 			_, _ = a.run(ctx)
@@ -24,7 +25,7 @@ func engineBodies(s suite) {
 	for _, c := range []struct {
 		id   string
 		size int
-	}{{"P31", 399 << 10}, {"P31", 401 << 10}, {"A33", 900 << 10}, {"P31", 1 << 20}, {"P31", idem.MaxMaxBody}} {
+	}{{"P31", 399 << 10}, {"P31", 401 << 10}, {"A33", 900 << 10}, {"P31", 1 << 20}, {"P31", defaults.MaxMaxBody}} {
 		s.run(c.id+": an answer of "+strconv.Itoa(c.size)+" bytes replays as it was", func(t *testing.T, e *env) {
 			var a app
 			eng := e.engine(all)
@@ -38,8 +39,8 @@ func engineBodies(s suite) {
 	s.run("P31: an answer over the limit is given once, then said to be lost, and never runs again", func(t *testing.T, e *env) {
 		var a app
 		eng := e.engine()
-		fn := large(&a, storetest.Prose(idem.DefaultMaxBody+1))
-		if first := do(t, eng, order("k", "1"), fn).first(t); len(first.Body) != idem.DefaultMaxBody+1 {
+		fn := large(&a, storetest.Prose(defaults.MaxBody+1))
+		if first := do(t, eng, order("k", "1"), fn).first(t); len(first.Body) != defaults.MaxBody+1 {
 			t.Errorf("the first answer has %d bytes", len(first.Body))
 		}
 		e.costs(t, 1, func() { do(t, eng, order("k", "1"), fn).refused(t, idem.ErrNotKept) })
@@ -51,7 +52,7 @@ func engineBodies(s suite) {
 
 	s.run("P31: an answer at the limit is kept", func(t *testing.T, e *env) {
 		var a app
-		fn := large(&a, storetest.Noise(idem.DefaultMaxBody))
+		fn := large(&a, storetest.Noise(defaults.MaxBody))
 		first := do(t, e.engine(), order("k", "1"), fn).first(t)
 		do(t, e.engine(), order("k", "1"), fn).replays(t, first)
 	})

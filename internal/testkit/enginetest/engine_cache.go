@@ -11,6 +11,7 @@ import (
 	"github.com/samekey/samekey/idem"
 	"github.com/samekey/samekey/idem/idemtest"
 	"github.com/samekey/samekey/idem/store"
+	"github.com/samekey/samekey/internal/base/defaults"
 	"github.com/samekey/samekey/internal/testkit/storetest"
 )
 
@@ -32,7 +33,7 @@ func engineCache(s suite) {
 		var a app
 		eng := e.engine(cached)
 		do(t, eng, order("k", "1"), a.run).first(t)
-		e.clock.Advance(idem.DefaultRetention + time.Second)
+		e.clock.Advance(defaults.Retention + time.Second)
 		second := do(t, eng, order("k", "2"), a.run).first(t)
 		do(t, eng, order("k", "2"), a.run).replays(t, second)
 		a.ran(t, 2)
@@ -50,7 +51,7 @@ func engineCache(s suite) {
 				}
 				rec := e.record(t, r)
 				owners, ids = append(owners, rec.Owner), append(ids, rec.ID)
-				e.clock.Advance(idem.DefaultRetention + time.Second)
+				e.clock.Advance(defaults.Retention + time.Second)
 			}
 			if len(owners[1]) < 26 || len(ids[1]) < 26 || owners[0] == owners[1] || ids[0] == ids[1] {
 				t.Errorf("%s: owners %q, ids %q", name, owners, ids)
@@ -164,7 +165,7 @@ func engineCache(s suite) {
 		if e.store.Calls(idemtest.Claim) != before+1 {
 			t.Error("a mismatch was answered from a peek")
 		}
-		e.clock.Advance(idem.DefaultRetention + time.Second)
+		e.clock.Advance(defaults.Retention + time.Second)
 		do(t, eng, order("k", "1"), a.run).first(t)
 		a.ran(t, 2)
 	})

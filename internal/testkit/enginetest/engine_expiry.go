@@ -8,6 +8,7 @@ import (
 	"github.com/samekey/samekey/idem"
 	"github.com/samekey/samekey/idem/idemtest"
 	"github.com/samekey/samekey/idem/store"
+	"github.com/samekey/samekey/internal/base/defaults"
 	"github.com/samekey/samekey/internal/testkit/storetest"
 )
 
@@ -19,7 +20,7 @@ func engineExpiry(s suite) {
 		first := do(t, eng, order("k", "1"), a.run).first(t)
 		old := e.record(t, order("k", "1"))
 
-		e.clock.Advance(idem.DefaultRetention) // in whole seconds: the last one still replays
+		e.clock.Advance(defaults.Retention) // in whole seconds: the last one still replays
 		do(t, eng, order("k", "1"), a.run).replays(t, first)
 		a.ran(t, 1)
 
@@ -39,7 +40,7 @@ func engineExpiry(s suite) {
 		do(t, eng, order("k", "1"), a.run).first(t)
 		r := e.record(t, order("k", "1"))
 		r = storetest.MustCommit(t, e.inner, r, storetest.Next(r, func(n *store.Record) { n.Until, n.Expires = n.Expires, n.Expires.AddDate(1, 0, 0) }))
-		e.clock.Advance(idem.DefaultRetention + time.Second)
+		e.clock.Advance(defaults.Retention + time.Second)
 		do(t, eng, order("k", "1"), a.run).refused(t, idem.ErrExpired)
 		serve(t, eng, keyed("k", "1"), a.run).status(t, 410)
 		do(t, eng, order("k", "2"), a.run).refused(t, idem.ErrMismatch)
@@ -59,7 +60,7 @@ func engineExpiry(s suite) {
 			n.Keep, n.Until, n.Expires = store.KeepJobs, n.Expires, time.Time{}
 			n.Jobs = map[string]idem.Job{"0.0": {Kind: "receipt", Args: []byte("{}")}}
 		}))
-		e.clock.Advance(10 * idem.DefaultRetention)
+		e.clock.Advance(10 * defaults.Retention)
 		do(t, eng, order("k", "1"), a.run).replays(t, first)
 		a.ran(t, 1)
 	})
@@ -67,7 +68,7 @@ func engineExpiry(s suite) {
 	s.run("P7: an abandoned request that has expired is forgotten", func(t *testing.T, e *env) {
 		var a app
 		e.abandon(t, order("k", "1"))
-		e.clock.Advance(idem.DefaultRetention + time.Hour)
+		e.clock.Advance(defaults.Retention + time.Hour)
 		do(t, e.engine(), order("k", "2"), a.run).first(t)
 		a.ran(t, 1)
 	})
@@ -76,7 +77,7 @@ func engineExpiry(s suite) {
 		var a app
 		eng := e.engine()
 		do(t, eng, order("k", "1"), a.run).first(t)
-		e.clock.Advance(idem.DefaultRetention)
+		e.clock.Advance(defaults.Retention)
 		e.store.Reset(func(_ context.Context, c idemtest.Call) idemtest.Fault {
 			if c.Verb == idemtest.Claim && c.N == 1 {
 				e.clock.Advance(time.Second) // after the claim has taken its time
@@ -91,7 +92,7 @@ func engineExpiry(s suite) {
 		var a app
 		g := storetest.NewGate()
 		eng := e.engine(func(o *idem.Options) {
-			o.Retention, o.Lease, o.LeaseMargin = idem.MinRetention, idem.MinRetention, idem.MinRetention
+			o.Retention, o.Lease, o.LeaseMargin = defaults.MinRetention, defaults.MinRetention, defaults.MinRetention
 		})
 		done := make(chan result, 1)
 		go func() {
@@ -99,7 +100,7 @@ func engineExpiry(s suite) {
 			done <- result{res, err}
 		}()
 		g.Reached(t)
-		e.clock.Advance(idem.MinRetention + time.Minute)
+		e.clock.Advance(defaults.MinRetention + time.Minute)
 		do(t, eng, order("k", "1"), a.run).refused(t, idem.ErrInFlight)
 		g.Open()
 		(<-done).first(t)

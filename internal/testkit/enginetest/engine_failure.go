@@ -11,6 +11,7 @@ import (
 
 	"github.com/samekey/samekey/idem"
 	"github.com/samekey/samekey/idem/store"
+	"github.com/samekey/samekey/internal/base/defaults"
 	"github.com/samekey/samekey/internal/testkit/storetest"
 )
 
@@ -130,8 +131,8 @@ func engineFailure(s suite) {
 		ctx := storetest.Limited(t)
 		want, _ := ctx.Deadline()
 		_, err := e.engine().Do(ctx, order("k", "1"), func(ctx context.Context) (idem.Response, error) {
-			if got, ok := ctx.Deadline(); !ok || !got.Equal(want.Add(-idem.DefaultReserve)) {
-				t.Errorf("the handler's deadline is %v, want %v before %v", got, idem.DefaultReserve, want)
+			if got, ok := ctx.Deadline(); !ok || !got.Equal(want.Add(-defaults.Reserve)) {
+				t.Errorf("the handler's deadline is %v, want %v before %v", got, defaults.Reserve, want)
 			}
 			return idem.Response{}, nil
 		})

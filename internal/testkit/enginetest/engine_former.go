@@ -10,6 +10,7 @@ import (
 	"github.com/samekey/samekey/idem"
 	"github.com/samekey/samekey/idem/idemtest"
 	"github.com/samekey/samekey/idem/store"
+	"github.com/samekey/samekey/internal/base/defaults"
 	"github.com/samekey/samekey/internal/testkit/storetest"
 )
 
@@ -135,9 +136,9 @@ func asleepInTakeOver(t *testing.T, e *env, c rescoped) {
 	e.clock.Advance(storetest.LeaseOver)
 	used := ""
 	meanwhile := func() {
-		e.clock.Advance(2 * idem.DefaultRetention)
+		e.clock.Advance(2 * defaults.Retention)
 		do(t, first, c.request("open", "1", false), a.run).first(t)
-		e.clock.Advance(2 * idem.DefaultRetention)
+		e.clock.Advance(2 * defaults.Retention)
 	}
 	sleeps := func(_ context.Context, call idemtest.Call) idemtest.Fault {
 		if call.Verb == idemtest.Commit && call.N == 1 {
@@ -217,7 +218,7 @@ func claimedAnew(t *testing.T, e *env, c rescoped) {
 		asleep := func(o *idem.Options) { o.RenewFor = -1 }
 		late := begin(t, e.engine(order[0], asleep), c.request(name, "1", false), a.held(g))
 		g.Reached(t)
-		e.clock.Advance(2 * idem.DefaultRetention)
+		e.clock.Advance(2 * defaults.Retention)
 		of := do(t, e.engine(order[1]), c.request(name, "1", false), a.run).first(t)
 		g.Open()
 		if r := <-late; r.err == nil && !r.Replayed {

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/samekey/samekey/idem"
+	"github.com/samekey/samekey/internal/base/defaults"
 	"github.com/samekey/samekey/internal/testkit/storetest"
 )
 
@@ -25,8 +26,8 @@ func engineInFlight(s suite) {
 		e.costs(t, 1, func() {
 			r := do(t, eng, order("k", "1"), a.run).refused(t, idem.ErrInFlight)
 			ierr, ok := errors.AsType[*idem.Error](r.err)
-			if !ok || ierr.RetryAfter <= 0 || ierr.RetryAfter > idem.DefaultMaxRetryAfter {
-				t.Errorf("%v says to retry after %v, want what is left of the lease, and no more than %v", r.err, ierr.RetryAfter, idem.DefaultMaxRetryAfter)
+			if !ok || ierr.RetryAfter <= 0 || ierr.RetryAfter > defaults.MaxRetryAfter {
+				t.Errorf("%v says to retry after %v, want what is left of the lease, and no more than %v", r.err, ierr.RetryAfter, defaults.MaxRetryAfter)
 			}
 		})
 		storetest.SameRecord(t, e.record(t, order("k", "1")), want)
@@ -142,7 +143,7 @@ func engineInFlight(s suite) {
 
 	s.run("P10: a request without enough time left is not begun", func(t *testing.T, e *env) {
 		var a app
-		for _, left := range []time.Duration{-time.Hour, 0, 200 * time.Millisecond, idem.DefaultReserve} {
+		for _, left := range []time.Duration{-time.Hour, 0, 200 * time.Millisecond, defaults.Reserve} {
 			ctx, cancel := context.WithTimeout(t.Context(), left)
 			e.costs(t, 0, func() {
 				_, err := e.engine().Do(ctx, order("k", "1"), a.run)
@@ -180,7 +181,7 @@ func engineInFlight(s suite) {
 			}()
 			g.Reached(t)
 			do(t, eng, order(key, "1"), a.run).refused(t, idem.ErrInFlight)
-			e.clock.Advance(idem.DefaultLease + idem.DefaultLeaseMargin)
+			e.clock.Advance(defaults.Lease + defaults.LeaseMargin)
 			second := do(t, eng, order(key, "1"), a.run).first(t)
 			g.Open()
 			(<-done).replays(t, second)

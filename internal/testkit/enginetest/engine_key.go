@@ -147,7 +147,7 @@ func engineKey(s suite) {
 		r := keyed("k", "1")
 		r.Method = http.MethodDelete
 		e.costs(t, 0, func() {
-			if got := serve(t, e.engine(), r, a.run).status(t, 201); got.Header.Get(idem.StatusHeader) != "ignored" || len(got.Header) != 2 {
+			if got := serve(t, e.engine(), r, a.run).status(t, 201); got.Header.Get("Idempotency-Status") != "ignored" || len(got.Header) != 2 {
 				t.Errorf("got %v with header %v, want it passed, and only marked", got, got.Header)
 			}
 		})

@@ -9,6 +9,7 @@ import (
 	"github.com/samekey/samekey/idem"
 	"github.com/samekey/samekey/idem/idemtest"
 	"github.com/samekey/samekey/idem/store"
+	"github.com/samekey/samekey/internal/base/defaults"
 	"github.com/samekey/samekey/internal/testkit/storetest"
 )
 
@@ -25,7 +26,7 @@ func engineReplay(s suite) {
 		if r == nil || r.State != store.Done || r.Ver != 2 || !r.Lease.IsZero() || r.Keep != store.KeepNothing {
 			t.Fatalf("stored is %+v, want a finished record of version 2 without a lease", r)
 		}
-		if want := e.clock.Now().Add(idem.DefaultRetention); !r.Expires.Equal(want) || !first.Expires.Equal(want) {
+		if want := e.clock.Now().Add(defaults.Retention); !r.Expires.Equal(want) || !first.Expires.Equal(want) {
 			t.Errorf("record expires at %v, the answer says %v, want %v", r.Expires, first.Expires, want)
 		}
 		if string(r.Response.Body) != string(first.Body) || r.Response.Status != first.Status {
@@ -44,7 +45,7 @@ func engineReplay(s suite) {
 				again.header(t, idem.ReplayedHeader, "true")
 				again.header(t, "Content-Type", first.Header.Get("Content-Type"))
 				again.header(t, idem.KeyHeader, "k")
-				again.header(t, idem.ExpiresHeader, first.Header.Get(idem.ExpiresHeader))
+				again.header(t, "Idempotency-Expires", first.Header.Get("Idempotency-Expires"))
 			})
 		}
 		a.ran(t, 1)

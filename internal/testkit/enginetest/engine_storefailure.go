@@ -106,7 +106,7 @@ func engineStoreFailure(s suite) {
 		})
 		e.store.Reset(idemtest.At(idemtest.Claim, 0, idemtest.Fault{Err: errDown}))
 		for range 2 {
-			if r := serve(t, eng, keyed("k", "1"), a.run).status(t, 201); r.Header.Get(idem.StatusHeader) != "ignored" || r.Replayed {
+			if r := serve(t, eng, keyed("k", "1"), a.run).status(t, 201); r.Header.Get("Idempotency-Status") != "ignored" || r.Replayed {
 				t.Errorf("got %v with header %v, want it passed, and marked", r, r.Header)
 			}
 		}
@@ -228,7 +228,7 @@ func engineStoreFailure(s suite) {
 				if r := do(t, eng, order("k", "1"), a.run); r.err != nil || !r.Passed || r.Replayed {
 					t.Errorf("got %v, want it passed", r)
 				}
-				if r := serve(t, eng, keyed("", "1"), a.run).status(t, 201); r.Header.Get(idem.StatusHeader) != "ignored" {
+				if r := serve(t, eng, keyed("", "1"), a.run).status(t, 201); r.Header.Get("Idempotency-Status") != "ignored" {
 					t.Errorf("got %v with header %v, want it passed, and marked", r, r.Header)
 				}
 			}

@@ -9,6 +9,7 @@ import (
 	"github.com/samekey/samekey/idem"
 	"github.com/samekey/samekey/idem/idemtest"
 	"github.com/samekey/samekey/idem/store"
+	"github.com/samekey/samekey/internal/base/defaults"
 	"github.com/samekey/samekey/internal/testkit/storetest"
 )
 
@@ -111,7 +112,7 @@ func engineTakeOver(s suite) {
 		g := storetest.NewGate()
 		held := begin(t, eng, order("k", "1"), late.held(g))
 		g.Reached(t)
-		e.clock.Advance(2 * idem.DefaultRetention)
+		e.clock.Advance(2 * defaults.Retention)
 		first := do(t, eng, order("k", "2"), a.run).first(t)
 		want := e.record(t, order("k", "2"))
 		g.Open()

@@ -4,6 +4,7 @@ package main
 import (
 	"errors"
 	"log"
+	"time"
 
 	"github.com/samekey/samekey/dynamo"
 	"github.com/samekey/samekey/examples/rides"
@@ -16,7 +17,7 @@ func main() {
 	client, err1 := dynamo.NewClient()
 	store, err2 := dynamo.New(client, env.Text("IDEM_TABLE"))
 	mails := &rides.Mails{URL: env.Text("MAILS_URL")}
-	margin := env.Duration("SAMEKEY_LEASE_MARGIN", idem.MinLeaseMargin)
+	margin := env.Duration("SAMEKEY_LEASE_MARGIN", time.Second)
 	if err := errors.Join(env.Err(), err1, err2); err != nil {
 		log.Fatal(err)
 	}

@@ -4,6 +4,7 @@ package main
 import (
 	"errors"
 	"log"
+	"time"
 
 	"github.com/samekey/samekey/dynamo"
 	"github.com/samekey/samekey/examples/rides"
@@ -23,7 +24,7 @@ func main() {
 		Deferred:   env.Flag("RIDES_DEFERRED"),
 		Memory:     env.Duration("PAYMENTS_MEMORY", 0),
 	}
-	margin, merge := env.Duration("SAMEKEY_LEASE_MARGIN", idem.MinLeaseMargin), env.Flag("RIDES_MERGE_CLAIM")
+	margin, merge := env.Duration("SAMEKEY_LEASE_MARGIN", time.Second), env.Flag("RIDES_MERGE_CLAIM")
 	if err := errors.Join(env.Err(), err1, err2); err != nil {
 		log.Fatal(err)
 	}

@@ -26,6 +26,7 @@ import (
 	"github.com/samekey/samekey/dynamo"
 	"github.com/samekey/samekey/idem"
 	"github.com/samekey/samekey/idem/webhook"
+	"github.com/samekey/samekey/internal/base/defaults"
 	"github.com/samekey/samekey/lambda"
 )
 
@@ -55,7 +56,7 @@ func main() {
 func engine(store *dynamo.Store, namespace string, optFns ...func(*idem.Options)) *idem.Engine {
 	return idem.New(store, append([]func(*idem.Options){func(o *idem.Options) {
 		idem.OneScope(o)
-		o.Namespace, o.LeaseMargin, o.MaxTries, o.MinKey = namespace, idem.MinLeaseMargin, 3, 1
+		o.Namespace, o.LeaseMargin, o.MaxTries, o.MinKey = namespace, defaults.MinLeaseMargin, 3, 1
 		if os.Getenv("CRASH_LOG") == "" {
 			o.Logger = slog.New(slog.DiscardHandler)
 		}
@@ -73,12 +74,12 @@ func (a *app) routes(store *dynamo.Store) (*lambda.Router[request, response], er
 		return nil, err
 	}
 	hooks := webhook.New(store, "hooks", verifier, a.event, func(o *idem.Options) {
-		o.LeaseMargin, o.Logger = idem.MinLeaseMargin, slog.New(slog.DiscardHandler)
+		o.LeaseMargin, o.Logger = defaults.MinLeaseMargin, slog.New(slog.DiscardHandler)
 	})
 	usual, accepts := engine(store, namespace), engine(store, namespace, accepting)
 	merges := engine(store, namespace, merged)
 	calls := engine(store, namespace, func(o *idem.Options) { o.CallsOut = true })
-	keeps := engine(store, namespace, func(o *idem.Options) { o.MaxBody = idem.MaxMaxBody })
+	keeps := engine(store, namespace, func(o *idem.Options) { o.MaxBody = defaults.MaxMaxBody })
 
 	moves := engine(store, namespace, rollsOut(os.Getenv("CRASH_RELEASE") == "second"))
 

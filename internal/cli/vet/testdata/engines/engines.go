@@ -3,6 +3,7 @@ package engines
 
 import (
 	"context"
+	"time"
 
 	"github.com/samekey/samekey/idem"
 )
@@ -25,7 +26,7 @@ func (a *app) engines(dev bool) []*idem.Engine {
 		o.Fingerprint = idem.Fingerprint{SkipQuery: true, Headers: []string{"X-Account"}, Known: []idem.Fingerprint{{}}}
 	}
 	return []*idem.Engine{
-		idem.New(&a.store, idem.OneScope, func(o *idem.Options) { o.Fingerprint.CanonicalJSON, o.Retention = true, idem.RetentionWeekend }),
+		idem.New(&a.store, idem.OneScope, func(o *idem.Options) { o.Fingerprint.CanonicalJSON, o.Retention = true, 72*time.Hour }),
 		idem.New(&a.store, public, fingerprint),
 		idem.New(&a.store, func(o *idem.Options) {
 			o.Scope, o.ScopeRoute, o.MismatchIsNew = account, true, false

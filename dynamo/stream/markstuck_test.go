@@ -8,6 +8,7 @@ import (
 	"github.com/samekey/samekey/dynamo/stream"
 	"github.com/samekey/samekey/idem"
 	"github.com/samekey/samekey/idem/store"
+	"github.com/samekey/samekey/internal/base/defaults"
 )
 
 // What only its client can bring to an end is left to its client for as long as
@@ -18,8 +19,8 @@ func TestSweepGivesUpAfterTheRetentionOnly(t *testing.T) {
 		after time.Duration
 		want  store.State
 	}{
-		"before": {idem.DefaultRetention - time.Hour, store.Open},
-		"after":  {idem.DefaultRetention + time.Hour, store.Stuck},
+		"before": {defaults.Retention - time.Hour, store.Open},
+		"after":  {defaults.Retention + time.Hour, store.Stuck},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -27,7 +28,7 @@ func TestSweepGivesUpAfterTheRetentionOnly(t *testing.T) {
 			begin(t, tab, tabletest.Post(tabletest.NewKey(), "{}"), phase)
 			tab.edit(t, tab.Only(t).PK, "REMOVE req", nil) // as without Resumable
 			engine := idem.New(tab.Store, anybody, tabletest.Ahead(tt.after))
-			sweep := tab.sweep(in(tt.after), func(o *stream.SweepOptions) { o.GiveUp = engine.GiveUp })
+			sweep := tab.sweep(in(tt.after), func(o *stream.SweepOptions) { o.MarkStuck = engine.MarkStuck })
 			rep, err := sweep.Run(t.Context())
 			if err != nil || rep.ByWhy[stream.WhyNoRequest].Count != 1 {
 				t.Errorf("got %+v, %v; want it listed", rep, err)

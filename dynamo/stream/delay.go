@@ -16,23 +16,23 @@ import (
 )
 
 const (
-	// asidePause is how long a job that could not be delivered waits for its next
+	// delayPause is how long a job that could not be delivered waits for its next
 	// try.
-	asidePause = 10 * time.Second
+	delayPause = 10 * time.Second
 	// heldPause is how long jobs wait that were only held back. The earlier job's ticket
 	// delivers them as well. They need their own only if that ticket came before their
 	// commit. A second ticket every few seconds would count each refusal twice, and
 	// park the earlier job early.
 	heldPause = 2 * time.Minute
-	// asideTime is how long the queuing of tickets may take, however long the batch
+	// delayTime is how long the queuing of tickets may take, however long the batch
 	// has taken.
-	asideTime = 5 * time.Second
+	delayTime = 5 * time.Second
 )
 
-// setAside queues a ticket for each operation that has to come again. It returns the
+// delay queues a ticket for each operation that has to come again. It returns the
 // first stream record that still has to come again: that of a deleted record,
 // because only the stream has its jobs.
-func (d *Drain) setAside(ctx context.Context, todos []*todo) (first int) {
+func (d *Drain) delay(ctx context.Context, todos []*todo) (first int) {
 	first = none
 	var tickets []jobs.Ticket
 	for _, t := range todos {
@@ -41,7 +41,7 @@ func (d *Drain) setAside(ctx context.Context, todos []*todo) (first int) {
 		case t.gone:
 			first = min(first, t.first)
 		default:
-			pause := asidePause
+			pause := delayPause
 			if len(t.jobs) == 0 && len(t.held) > 0 {
 				pause = heldPause
 			}
@@ -51,21 +51,21 @@ func (d *Drain) setAside(ctx context.Context, todos []*todo) (first int) {
 	if len(tickets) == 0 {
 		return first
 	}
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), asideTime)
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), delayTime)
 	defer cancel()
-	for i, err := range errlist.Pad(d.opt.Aside.Put(ctx, tickets), len(tickets)) {
+	for i, err := range errlist.Pad(d.opt.Delayed.Put(ctx, tickets), len(tickets)) {
 		switch {
 		case err != nil:
 			d.log.ErrorContext(ctx, "jobs are left to the sweep: no ticket for them could be queued", "record", tickets[i].Record(), "error", err)
-		case d.hooks.Aside != nil:
-			d.hooks.Aside(ctx, tickets[i])
+		case d.hooks.Delayed != nil:
+			d.hooks.Delayed(ctx, tickets[i])
 		}
 	}
 	return first
 }
 
 // holdBack removes from t the jobs that would overtake an earlier job of their group
-// that was set aside: the earlier job's ticket includes them.
+// that was delayed: the earlier job's ticket includes them.
 func (d *Drain) holdBack(ctx context.Context, t *todo) {
 	if t.gone {
 		return // t has all waiting jobs

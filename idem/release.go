@@ -11,8 +11,8 @@ import (
 
 // The end of a run without a stored answer.
 
-// withdraw ends an attempt without a stored answer. Its outcome is resp or err.
-func (f *flow) withdraw(ctx context.Context, resp Response, err, failed error) (Result, error) {
+// release ends an attempt without a stored answer. Its outcome is resp or err.
+func (f *flow) release(ctx context.Context, resp Response, err, failed error) (Result, error) {
 	a := f.a
 	rec := f.record()
 	if rec == nil {
@@ -22,7 +22,7 @@ func (f *flow) withdraw(ctx context.Context, resp Response, err, failed error) (
 	if cause == nil {
 		cause = failed
 	}
-	b := f.giveBack()
+	b := f.releasing()
 	b.Answers, b.Counted = err == nil && final(resp.Status), a.resumed
 	if cause == nil {
 		b.Refused, b.Why = resp.Status/100 == 4, notStored(resp.Status)

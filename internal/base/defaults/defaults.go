@@ -1,0 +1,29 @@
+// Package defaults has the values of idem's options that a program leaves out, and their
+// bounds, for the packages that reckon with them.
+package defaults
+
+import "time"
+
+// Values of idem.Options, and of idem.Remembers.
+const (
+	Retention    = 24 * time.Hour
+	MinRetention = time.Hour // longer than any copy of a claim can be in flight
+
+	Lease          = 30 * time.Second
+	LeaseMargin    = 2 * time.Second
+	MinLeaseMargin = time.Second
+	RenewFor       = 15 * time.Minute // the longest Lambda invocation
+	Reserve        = 500 * time.Millisecond
+
+	MaxKey     = 255
+	MaxBody    = 256 << 10
+	MaxMaxBody = 6 << 20
+	MaxRequest = 10 << 20
+	MaxInput   = 256 << 10
+	MaxTries   = 10
+
+	WaitMax       = 10 * time.Second
+	MaxRetryAfter = 5 * time.Second
+
+	Memory = 24 * time.Hour // how long a provider remembers a key
+)
