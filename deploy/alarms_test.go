@@ -3,6 +3,7 @@ package deploy
 import (
 	"encoding/json"
 	"fmt"
+	"maps"
 	"os"
 	"regexp"
 	"slices"
@@ -12,6 +13,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/samekey/samekey/internal/state"
 	"github.com/samekey/samekey/internal/testkit/alarmtest"
 	"github.com/samekey/samekey/lambda/metrics"
 )
@@ -55,6 +57,7 @@ func TestRunbookHasEachAlarm(t *testing.T) {
 		t.Errorf("the runbook has no section %q", walk)
 	}
 	delete(sections, walk)
+	said := maps.Clone(sections)
 	for name, a := range alarms(t, Nested()) {
 		if _, ok := sections[name]; !ok {
 			t.Errorf("the runbook has no section %s", name)
@@ -63,6 +66,13 @@ func TestRunbookHasEachAlarm(t *testing.T) {
 			t.Errorf("%s: the description %q doesn't end in %q", name, a.Description, want)
 		}
 		delete(sections, name)
+	}
+	for _, reason := range state.Reasons {
+		for _, verb := range reason.Verbs {
+			if !strings.Contains(said[reason.Metric], "`samekey "+verb+" ") {
+				t.Errorf("the runbook's section %s doesn't have samekey %s", reason.Metric, verb)
+			}
+		}
 	}
 	for name := range sections {
 		t.Errorf("the runbook's section %s is about no alarm", name)

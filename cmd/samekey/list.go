@@ -18,6 +18,7 @@ import (
 	"github.com/samekey/samekey/dynamo/stream"
 	"github.com/samekey/samekey/idem/jobs"
 	"github.com/samekey/samekey/internal/cli/plain"
+	"github.com/samekey/samekey/internal/state"
 )
 
 // lister has the flags of list.
@@ -90,7 +91,7 @@ the record and the error of the oldest. --each prints every record, and so does 
 
 func (l *lister) register(env environment, fs *pflag.FlagSet) {
 	l.progress = newProgress(env, fs)
-	fs.StringSliceVar(&l.why, "why", nil, "only these `REASONS`, separated by commas: unknown, stuck, blocked, parked, unreadable; with --scan also open, no_request, expiring, undelivered, unsettled")
+	fs.StringSliceVar(&l.why, "why", nil, "only these `REASONS`, separated by commas: "+strings.Join(state.ReasonNames(true), ", ")+"; with --scan also "+strings.Join(state.ReasonNames(false), ", "))
 	fs.StringVar(&l.route, "route", "", "only operations of this `ROUTE`")
 	fs.DurationVar(&l.older, "older", 0, "only entries that are older than `TIME`")
 	fs.IntVar(&l.max, "max", 1000, "the most rows, or entries of --json, to print; all are counted")

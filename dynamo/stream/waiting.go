@@ -61,7 +61,12 @@ type WaitingOptions struct {
 }
 
 // WaitingWhys returns the reasons to wait for people, in the order of precedence.
-func WaitingWhys() []Why { return []Why{WhyUnknown, WhyStuck, WhyBlocked, WhyParked, WhyUnreadable} }
+func WaitingWhys() (all []Why) {
+	for _, name := range state.ReasonNames(true) {
+		all = append(all, Why(name))
+	}
+	return all
+}
 
 // NewWaiting returns the list of store's table, whose index api reads. It panics if api
 // or store is nil, or for a reason that is not one of [WaitingWhys].

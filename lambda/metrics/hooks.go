@@ -10,6 +10,7 @@ import (
 	"github.com/samekey/samekey/idem"
 	"github.com/samekey/samekey/idem/jobs"
 	"github.com/samekey/samekey/idem/store"
+	"github.com/samekey/samekey/internal/state"
 )
 
 // Hooks returns the hooks of an engine: a line for each request, when it ends.
@@ -164,12 +165,6 @@ func (m *Metrics) tried(ctx context.Context, t stream.Try) {
 	}, "function", t.Ticket.Function, "outcome", t.Outcome)
 }
 
-// found are the metrics of a sweep's findings.
-var found = map[string][]stream.Why{
-	"Abandoned":   {stream.WhyOpen, stream.WhyNoRequest, stream.WhyExpiring},
-	"Undelivered": {stream.WhyUndelivered},
-}
-
 func (m *Metrics) swept(ctx context.Context, r *stream.Report, err error) {
 	is := func(yes bool) float64 {
 		if yes {
@@ -178,12 +173,10 @@ func (m *Metrics) swept(ctx context.Context, r *stream.Report, err error) {
 		return 0
 	}
 	m.add(ctx, "", func(l *line) {
-		for name, whys := range found {
-			n := 0
-			for _, why := range whys {
-				n += r.ByWhy[why].Count
+		for _, reason := range state.Reasons {
+			if byName[reason.Metric].Source == ofSweep {
+				l.count(reason.Metric, float64(r.ByWhy[stream.Why(reason.Name)].Count))
 			}
-			l.count(name, float64(n))
 		}
 		l.measure("OpenAge", float64(r.OpenAge))
 		l.count("SweepRuns", 1)
@@ -192,4 +185,18 @@ func (m *Metrics) swept(ctx context.Context, r *stream.Report, err error) {
 		l.measure("SweepAge", float64(r.PassAge))
 		l.count("SweepOverdue", is(r.Overdue))
 	}, "pass_began", r.PassBegan, "last_pass", r.LastPass, "scanned", r.Scanned)
+}
+
+// counted writes the gauges of what waits for people. A worker writes each of them, 0
+// included, every time it counts, so an alarm on them lasts as long as something waits.
+func (m *Metrics) counted(ctx context.Context, c *stream.Counted) {
+	m.add(ctx, "", func(l *line) {
+		l.measure("Waiting", float64(c.Count))
+		l.measure("WaitingAge", float64(c.Oldest))
+		for _, reason := range state.Reasons {
+			if byName[reason.Metric].Source == ofCount {
+				l.measure(reason.Metric, float64(c.ByWhy[stream.Why(reason.Name)].Count))
+			}
+		}
+	})
 }

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"math"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -16,6 +17,7 @@ import (
 	"github.com/samekey/samekey/idem"
 	"github.com/samekey/samekey/idem/jobs"
 	"github.com/samekey/samekey/idem/store"
+	"github.com/samekey/samekey/internal/state"
 	"github.com/samekey/samekey/internal/testkit/emf"
 	"github.com/samekey/samekey/lambda/completer"
 	"github.com/samekey/samekey/lambda/metrics"
@@ -41,6 +43,21 @@ func TestEachMetricHasANameAUnitAndAMeaning(t *testing.T) {
 			t.Errorf("%+v lacks something, or is there twice", m)
 		}
 		seen[m.Name] = true
+	}
+}
+
+// What waits for people is counted under a metric of its reason, with an alarm.
+func TestEachReasonToWaitIsCounted(t *testing.T) {
+	t.Parallel()
+	of := make(map[string]metrics.Metric)
+	for _, m := range metrics.All() {
+		of[m.Name] = m
+	}
+	for _, r := range state.Reasons {
+		m, people := of[r.Metric], slices.Contains(stream.WaitingWhys(), stream.Why(r.Name))
+		if people && (m.Source != "count" || m.Alarm.Name != m.Name) || !people && r.Metric != "" && m.Source != "sweep" {
+			t.Errorf("%s is counted under %q: %+v", r.Name, r.Metric, m)
+		}
 	}
 }
 

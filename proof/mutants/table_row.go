@@ -351,7 +351,8 @@ func workRowMutants() []mutant {
 		},
 		{
 			rule: "SweptCounted", what: "of what is abandoned one reason only is counted", row: "R102",
-			in: "lambda/metrics.Metrics.swept", old: "$n += $r.ByWhy[$why].Count", new: "$n = $r.ByWhy[$why].Count", run: "^TestSweptCountsWhatWasFound$",
+			in: "lambda/metrics.Metrics.swept", old: "$l.count($reason.Metric, float64($r.ByWhy[stream.Why($reason.Name)].Count))",
+			new: "delete($l.values, $reason.Metric); $l.count($reason.Metric, float64($r.ByWhy[stream.Why($reason.Name)].Count))", run: "^TestSweptCountsWhatWasFound$",
 		},
 		{
 			rule: "TimeToLive", what: "TTL looks at another attribute", row: "R82",

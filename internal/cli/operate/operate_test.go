@@ -37,6 +37,39 @@ func wishes() map[string]operate.Wish {
 	return all
 }
 
+// The commands of a reason are those that every record with it takes.
+func TestVerbsOfReasons(t *testing.T) {
+	t.Parallel()
+	do := []operate.Verb{operate.Redrive, operate.Retry, operate.Settle}
+	for _, reason := range state.Reasons {
+		of, every := 0, make(map[operate.Verb]int)
+		for _, rec := range hostiletest.Records("rides", now) {
+			if string(state.WaitOf(rec).Cause) != reason.Name {
+				continue
+			}
+			of++
+			may := make(map[operate.Verb]bool)
+			for _, w := range wishes() {
+				if _, err := operate.May(rec, now, w); err == nil {
+					may[w.Do] = true
+				}
+			}
+			for verb := range may {
+				every[verb]++
+			}
+		}
+		var want []string
+		for _, verb := range do {
+			if of > 0 && every[verb] == of {
+				want = append(want, string(verb))
+			}
+		}
+		if diff := cmp.Diff(want, reason.Verbs); diff != "" {
+			t.Errorf("%s, of %d records (-allowed +listed):\n%s", reason.Name, of, diff)
+		}
+	}
+}
+
 // What an operator may do with a record of each state.
 func TestMay(t *testing.T) {
 	t.Parallel()

@@ -7,6 +7,7 @@ import (
 	"strconv"
 
 	"github.com/samekey/samekey/internal/cli/plain"
+	"github.com/samekey/samekey/internal/state"
 )
 
 // The kinds of rows: by these the page colours, counts and draws.
@@ -16,12 +17,10 @@ const (
 	kindWaiting = "waiting" // for people
 )
 
-// forPeople are the reasons for which a record waits for people, rather than for a
-// completer, a client or a drain.
-var forPeople = []string{"unknown", "stuck", "blocked", "parked", "unreadable"}
-
+// forPeople reports whether a record waits for people, rather than for a completer, a
+// client or a drain.
 func (r Row) forPeople() bool {
-	return slices.ContainsFunc(r.Why, func(why string) bool { return slices.Contains(forPeople, why) })
+	return slices.ContainsFunc(r.Why, func(why string) bool { return slices.Contains(state.ReasonNames(true), why) })
 }
 
 func (r Row) kind() string {
