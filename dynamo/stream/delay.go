@@ -16,14 +16,6 @@ import (
 )
 
 const (
-	// delayPause is how long a job that could not be delivered waits for its next
-	// try.
-	delayPause = 10 * time.Second
-	// heldPause is how long jobs wait that were only held back. The earlier job's ticket
-	// delivers them as well. They need their own only if that ticket came before their
-	// commit. A second ticket every few seconds would count each refusal twice, and
-	// park the earlier job early.
-	heldPause = 2 * time.Minute
 	// delayTime is how long the queuing of tickets may take, however long the batch
 	// has taken.
 	delayTime = 5 * time.Second
@@ -41,9 +33,9 @@ func (d *Drain) delay(ctx context.Context, todos []*todo) (first int) {
 		case t.gone:
 			first = min(first, t.first)
 		default:
-			pause := delayPause
+			pause := state.JobPause
 			if len(t.jobs) == 0 && len(t.held) > 0 {
-				pause = heldPause
+				pause = state.HeldPause
 			}
 			tickets = append(tickets, jobs.Ticket{PK: t.image.PK, Jobs: t.image.ID}.From(time.Now().Add(pause)))
 		}

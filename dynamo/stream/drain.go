@@ -75,7 +75,7 @@ func NewDrain(store *dynamo.Store, sink jobs.Sink, optFns ...func(*DrainOptions)
 	if store == nil || sink == nil || opt.MaxTries < 0 || opt.Concurrency < 0 {
 		panic("stream: NewDrain: store and sink must not be nil, numbers not negative") //nolint:forbidigo // a mistake in the program
 	}
-	opt.MaxTries = cmp.Or(opt.MaxTries, 5)
+	opt.MaxTries = cmp.Or(opt.MaxTries, state.MaxRefusals)
 	opt.Concurrency = cmp.Or(opt.Concurrency, 8)
 	d := &Drain{jobs: jobWriter{store.Table()}, sink: sink, opt: opt}
 	d.unreadable = d.jobs.unreadable

@@ -13,6 +13,7 @@ import (
 	"github.com/samekey/samekey/dynamo/internal/item"
 	"github.com/samekey/samekey/idem/jobs"
 	"github.com/samekey/samekey/internal/base/defaults"
+	"github.com/samekey/samekey/internal/state"
 )
 
 // Sweep reads the whole table to find jobs and operations that the stream's readers
@@ -90,10 +91,10 @@ func NewSweep(api ScanAPI, store *dynamo.Store, optFns ...func(*SweepOptions)) *
 		min(opt.Late, opt.Grace, opt.Retention, opt.Budget, opt.PassWithin) < 0 {
 		panic("stream: NewSweep: api and store must not be nil, numbers not negative") //nolint:forbidigo // a mistake in the program
 	}
-	opt.Late = cmp.Or(opt.Late, 15*time.Minute)
+	opt.Late = cmp.Or(opt.Late, state.SweepLate)
 	opt.Grace = cmp.Or(opt.Grace, jobs.DefaultGrace)
 	opt.Retention = cmp.Or(opt.Retention, defaults.Retention)
-	opt.PassWithin = cmp.Or(opt.PassWithin, 24*time.Hour)
+	opt.PassWithin = cmp.Or(opt.PassWithin, state.SweepWithin)
 	opt.Segments = cmp.Or(opt.Segments, 8)
 	opt.PageSize = cmp.Or(opt.PageSize, 500)
 	opt.PagesPerSecond = cmp.Or(opt.PagesPerSecond, 4)

@@ -18,27 +18,6 @@ func Unfinished(r *store.Record) bool {
 	return r.State == store.Stuck || r.State == store.Open && !Freed(r)
 }
 
-const maxBackOff = time.Hour
-
-// Due returns when an operation, last seen at seen, may be taken up: after the
-// end of its lease, and after the time in which its client may still come back.
-func Due(r *store.Record, seen time.Time, grace time.Duration) time.Time {
-	if r.Lease.After(seen) {
-		seen = r.Lease
-	}
-	return seen.Add(BackOff(grace, r.Tries))
-}
-
-// BackOff returns grace, doubled with each try up to an hour. A longer grace is
-// not changed.
-func BackOff(grace time.Duration, tries int) time.Duration {
-	wait := grace
-	for range min(tries, 16) {
-		wait = max(grace, min(2*wait, maxBackOff))
-	}
-	return wait
-}
-
 // Pending reports whether a job waits for its delivery; a parked job doesn't. r
 // may be nil.
 func Pending(r *store.Record, name string) bool {

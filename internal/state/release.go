@@ -69,9 +69,6 @@ func Withheld(rec *store.Record) (until time.Time, withheld bool) {
 	return rec.Run.Add(BackOff(withheldFor, rec.Tries)), true
 }
 
-// withheldFor doubles with each try: see BackOff.
-const withheldFor = time.Second
-
 // free reports whether a release may free the key: if nothing was done under it. No
 // phase is committed, and no call may have been made, neither by this attempt nor by an
 // earlier one: a take-over from an attempt that never came back has put its calls in

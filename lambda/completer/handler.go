@@ -58,13 +58,7 @@ type Options struct {
 	Now func() time.Time
 }
 
-const (
-	defaultMaxTries = 20
-	minTime         = time.Second // no ticket begins with less time
-	// jobsPause is the back-off of jobs that could not be delivered, which wait for
-	// no client.
-	jobsPause = 10 * time.Second
-)
+const minTime = time.Second // no ticket begins with less time
 
 // New returns a handler of queue's messages. It panics if queue or resumer is nil or
 // a number is negative: mistakes in the program, which show at cold start.
@@ -80,7 +74,7 @@ func New(queue jobs.TicketQueue, resumer Resumer, optFns ...func(*Options)) *Han
 		opt.Grace = jobs.DefaultGrace
 	}
 	if opt.MaxTries == 0 {
-		opt.MaxTries = defaultMaxTries
+		opt.MaxTries = state.MaxTickets
 	}
 	if opt.Concurrency == 0 {
 		opt.Concurrency = 1
@@ -156,7 +150,7 @@ func (h *Handler) message(ctx context.Context, m *events.SQSMessage) error {
 	}
 	grace := h.opt.Grace
 	if t.Jobs != "" {
-		grace = jobsPause
+		grace = state.JobPause
 	}
 	deadline, ok := ctx.Deadline()
 	switch {

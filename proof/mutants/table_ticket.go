@@ -74,7 +74,7 @@ func ticketMutants() []mutant {
 		},
 		{
 			rule: "TicketDue", what: "jobs that were delayed wait as long as an operation with a client",
-			in: "lambda/completer.Handler.message", old: "$grace = jobsPause", new: "", run: "^TestTicketsOfJobs$",
+			in: "lambda/completer.Handler.message", old: "$grace = state.JobPause", new: "", run: "^TestTicketsOfJobs$",
 		},
 		{
 			rule: "TicketKept", what: "a ticket that can't be read is deleted",

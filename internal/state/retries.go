@@ -1,0 +1,55 @@
+package state
+
+import (
+	"time"
+
+	"github.com/samekey/samekey/idem/store"
+)
+
+// When the background tries again, and how often. (Programs know two more: an operation
+// is left to its client for jobs.DefaultGrace, and stuck after defaults.MaxTries take-ups.)
+const (
+	maxBackOff = time.Hour // see BackOff
+
+	// withheldFor is how long an answer that nobody heard holds up the next attempt.
+	withheldFor = time.Second
+
+	// MaxTickets is after how many failed tries a ticket is given up: the sweep makes
+	// another.
+	MaxTickets = 20
+
+	// JobPause is how long a job that could not be delivered waits for its next try:
+	// for no client, so it is short.
+	JobPause = 10 * time.Second
+	// HeldPause is how long jobs wait that were only held back. The earlier job's ticket
+	// delivers them as well. They need their own only if that ticket came before their
+	// commit. A second ticket every few seconds would count each refusal twice, and
+	// park the earlier job early.
+	HeldPause = 2 * time.Minute
+	// MaxRefusals is how many failed deliveries park a job.
+	MaxRefusals = 5
+
+	// SweepLate is how late the stream must be before a sweep acts in its stead.
+	SweepLate = 15 * time.Minute
+	// SweepWithin is the longest time without a pass over the whole table.
+	SweepWithin = 24 * time.Hour
+)
+
+// Due returns when an operation, last seen at seen, may be taken up: after the
+// end of its lease, and after the time in which its client may still come back.
+func Due(r *store.Record, seen time.Time, grace time.Duration) time.Time {
+	if r.Lease.After(seen) {
+		seen = r.Lease
+	}
+	return seen.Add(BackOff(grace, r.Tries))
+}
+
+// BackOff returns grace, doubled with each try up to an hour. A longer grace is
+// not changed. tries are those after the first: a record's Tries, and a ticket's less one.
+func BackOff(grace time.Duration, tries int) time.Duration {
+	wait := grace
+	for range min(tries, 16) {
+		wait = max(grace, min(2*wait, maxBackOff))
+	}
+	return wait
+}
